@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"strconv"
+
+	"golang.org/x/term"
+)
+
+// Env is everything a command touches of the process it runs in. Commands take it as a value instead of reaching for
+// package os, so that tests can run them in memory.
+type Env struct {
+	// In is standard input.
+	In io.Reader
+	// Out is standard output. Run makes it buffered and reports a failed write once, at the end.
+	Out io.Writer
+	// Err is standard error, never buffered.
+	Err io.Writer
+	// Terminal says whether Out is a terminal.
+	Terminal bool
+	// Getenv reads an environment variable.
+	Getenv func(string) string
+	// EnterNetNS continues the command inside the named network namespace; see EnterNetNS. It does not return on
+	// success.
+	EnterNetNS func(name string) error
+
+	buf *bufio.Writer
+}
+
+// System returns the Env of the running process.
+func System() *Env {
+	return &Env{
+		In:         os.Stdin,
+		Out:        os.Stdout,
+		Err:        os.Stderr,
+		Terminal:   term.IsTerminal(int(os.Stdout.Fd())),
+		Getenv:     os.Getenv,
+		EnterNetNS: EnterNetNS,
+	}
+}
+
+// Width returns the number of columns that output may use: $COLUMNS if it is a positive number, else 80.
+func (e *Env) Width() int {
+	if n, err := strconv.Atoi(e.Getenv("COLUMNS")); err == nil && n > 0 {
+		return n
+	}
+	return 80
+}
+
+// Flush writes out what Out has buffered. A command that prints more than once over time (--watch) calls it after each
+// round; Run calls it at the end.
+func (e *Env) Flush() error {
+	if e.buf == nil {
+		return nil
+	}
+	return e.buf.Flush()
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Exit statuses, the same for every command.
+const (
+	ExitOK      = 0 // done, also when there was nothing to show
+	ExitFailure = 1 // the command was understood and could not be carried out
+	ExitUsage   = 2 // the command line makes no sense
+)
+
+// UsageError is a mistake in the command line, found before anything was asked of the system.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Usagef returns a UsageError with a formatted text.
+func Usagef(format string, args ...any) error {
+	return &UsageError{Err: fmt.Errorf(format, args...)}
+}
+
+// StatusError ends a command with Status and prints nothing: the command has reported already.
+type StatusError struct{ Status int }
+
+func (e *StatusError) Error() string { return fmt.Sprintf("exit status %d", e.Status) }
+
+// exitStatus maps an error to the exit status that stands for it.
+func exitStatus(err error) int {
+	var usage *UsageError
+	var status *StatusError
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &status):
+		return status.Status
+	case errors.As(err, &usage):
+		return ExitUsage
+	default:
+		return ExitFailure
+	}
+}

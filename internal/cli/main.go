@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cli is what all commands share: how they start and end, where they print, how errors become one line and an
+// exit status, and how tables and JSON look.
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/smckit/smckit/internal/version"
+	"github.com/spf13/cobra"
+)
+
+// Tool is one command of the suite.
+type Tool struct {
+	// Name is the name under which the command is installed and reports its errors.
+	Name string
+	// New builds the command tree for one run.
+	New func(*Env) *cobra.Command
+	// Rewrite, if not nil, turns spellings that pflag does not know (iproute2's single-dash words, abbreviated
+	// objects) into the ones the tree declares. It runs before parsing and sees the arguments without the program name.
+	Rewrite func(args []string) ([]string, error)
+	// Long lists long options (without dashes) that win when an abbreviation of them is ambiguous: the options of the
+	// tool that ours replaces.
+	Long []string
+}
+
+// Main runs t in this process and returns its exit status.
+func Main(t Tool) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// A second signal ends the process at once, should a command not heed the first.
+	go func() { <-ctx.Done(); stop() }()
+	return Run(ctx, t, System(), os.Args[1:])
+}
+
+// Run runs t with args (without the program name) in env and returns its exit status. Everything a failing command says
+// is one line on env.Err, prefixed with the tool's name.
+func Run(ctx context.Context, t Tool, env *Env, args []string) int {
+	out := env.Out
+	env.buf = bufio.NewWriterSize(out, 64<<10)
+	env.Out = env.buf
+	defer func() { env.Out, env.buf = out, nil }()
+
+	err := execute(ctx, t, env, args)
+	if ferr := env.Flush(); ferr != nil && (err == nil || errors.Is(err, ferr)) {
+		err = fmt.Errorf("cannot write the output: %w", ferr)
+	}
+	return report(t, env, err)
+}
+
+func execute(ctx context.Context, t Tool, env *Env, args []string) error {
+	root := t.New(env)
+	prepare(root, t, env)
+	if t.Rewrite != nil && !completing(args) {
+		var err error
+		if args, err = t.Rewrite(args); err != nil {
+			return err
+		}
+	}
+	if !completing(args) {
+		args = ExpandLong(root, t.Long, args)
+	}
+	root.SetArgs(args)
+	return root.ExecuteContext(ctx)
+}
+
+func completing(args []string) bool {
+	return len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd)
+}
+
+// prepare sets what is the same for every tree: streams, version, and that cobra itself prints neither errors nor usage.
+func prepare(root *cobra.Command, t Tool, env *Env) {
+	root.SetIn(env.In)
+	root.SetOut(env.Out)
+	root.SetErr(env.Err)
+	root.SilenceErrors = true
+	root.SilenceUsage = true
+	root.Version = version.Version
+	root.SetVersionTemplate(t.Name + " utility, smckit-{{.Version}}\n")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &UsageError{Err: err} })
+	root.CompletionOptions.HiddenDefaultCmd = true
+	usageArgs(root)
+}
+
+// usageArgs makes a refused operand a usage error, in the whole tree below cmd.
+func usageArgs(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return &UsageError{Err: err}
+			}
+			return nil
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		usageArgs(sub)
+	}
+}
+
+// report prints err, if it needs printing, and returns the exit status for it.
+func report(t Tool, env *Env, err error) int {
+	status := exitStatus(err)
+	var silent *StatusError
+	switch {
+	case err == nil, errors.As(err, &silent):
+	case errors.Is(err, syscall.EPIPE):
+		// The reader has seen enough (| head): nobody is left to tell.
+		return ExitFailure
+	case errors.Is(err, context.Canceled):
+		return 128 + int(syscall.SIGINT)
+	case status == ExitUsage:
+		fmt.Fprintf(env.Err, "%s: %s; see '%s --help'\n", t.Name, OneLine(err.Error()), t.Name)
+	default:
+		fmt.Fprintf(env.Err, "%s: %s\n", t.Name, OneLine(err.Error()))
+	}
+	return status
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+)
+
+// netnsDir is where iproute2 keeps the handles of named network namespaces.
+const netnsDir = "/run/netns"
+
+// netnsEnv marks the process that EnterNetNS has started, so that it does not enter again.
+const netnsEnv = "_SMCKIT_NETNS"
+
+// AddNetNSFlag gives the tree below root the option -N/--netns NAME, which runs the command in that namespace. It
+// installs root's PersistentPreRunE.
+func AddNetNSFlag(root *cobra.Command, env *Env) {
+	name := root.PersistentFlags().StringP("netns", "N", "", "work in the network namespace `NAME` (as 'ip -n NAME')")
+	_ = root.RegisterFlagCompletionFunc("netns", completeNetNS)
+	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+		if *name == "" || env.Getenv(netnsEnv) == *name {
+			return nil
+		}
+		return env.EnterNetNS(*name)
+	}
+}
+
+func completeNetNS(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	entries, err := os.ReadDir(netnsDir)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// EnterNetNS starts the running command anew, with the same arguments, inside the named network namespace and a mount
+// namespace whose /sys shows it. A namespace belongs to a thread, and a Go program has many: executing again is the one
+// way to have the whole process, with its netlink sockets and its sysfs, in one place. It returns only on failure.
+func EnterNetNS(name string) error {
+	if strings.ContainsRune(name, '/') || name == "." || name == ".." {
+		return Usagef("network namespace %q: give a name as 'ip netns list' shows it, not a path", name)
+	}
+	f, err := os.Open(filepath.Join(netnsDir, name))
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("network namespace %q does not exist: see 'ip netns list'", name)
+	}
+	if err != nil {
+		return fmt.Errorf("network namespace %q: %w", name, err)
+	}
+	defer f.Close()
+
+	// The thread stays locked: after setns it is of no use to anything but exec.
+	runtime.LockOSThread()
+	if err := setNetNS(int(f.Fd())); err != nil {
+		if errors.Is(err, unix.EPERM) {
+			return fmt.Errorf("network namespace %q: entering it is not permitted: run as root", name)
+		}
+		return fmt.Errorf("network namespace %q: %w", name, err)
+	}
+	env := append(os.Environ(), netnsEnv+"="+name)
+	return fmt.Errorf("network namespace %q: cannot start again: %w", name, unix.Exec("/proc/self/exe", os.Args, env))
+}
+
+// setNetNS moves the calling thread into the namespace behind fd and gives it a /sys of that namespace.
+func setNetNS(fd int) error {
+	if err := unix.Setns(fd, unix.CLONE_NEWNET); err != nil {
+		return err
+	}
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return err
+	}
+	// Keep our mounts from the rest of the system, but let its own arrive.
+	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("making mounts private: %w", err)
+	}
+	if err := unix.Unmount("/sys", unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("unmounting /sys: %w", err)
+	}
+	if err := unix.Mount("sysfs", "/sys", "sysfs", 0, ""); err != nil {
+		return fmt.Errorf("mounting /sys: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package netlinksmc
+
+import (
+	"net/netip"
+)
+
+// SystemInfo says what the SMC module of this host can do (SMC_NETLINK_GET_SYS_INFO).
+type SystemInfo struct {
+	// Version and Release are the highest SMC version and its release, 2 and 1 for SMCv2.1.
+	Version, Release uint8
+	// ISMv2 says whether an ISM device of this host supports SMC-Dv2.
+	ISMv2 bool
+	// SMCRv2 says whether SMC-Rv2 is supported. Linux 5.16 and newer.
+	SMCRv2 Optional[bool]
+	// Hostname is the name that this host sends to peers in the handshake, at most 32 bytes.
+	Hostname string
+	// SEID is the system EID, empty where the platform has none.
+	SEID string
+}
+
+// Role is this host's part in a link group.
+type Role uint8
+
+// The roles.
+const (
+	RoleClient Role = 0
+	RoleServer Role = 1
+)
+
+// LinkGroupType says how the links of an SMC-R link group are laid out (RFC 7609 section 2.3).
+type LinkGroupType uint8
+
+// The link group types.
+const (
+	LinkGroupNone            LinkGroupType = 0
+	LinkGroupSingle          LinkGroupType = 1
+	LinkGroupSymmetric       LinkGroupType = 2
+	LinkGroupAsymmetricPeer  LinkGroupType = 3
+	LinkGroupAsymmetricLocal LinkGroupType = 4
+)
+
+// LinkState is the state of an SMC-R link.
+type LinkState uint32
+
+// The link states.
+const (
+	LinkUnused     LinkState = 0
+	LinkInactive   LinkState = 1
+	LinkActivating LinkState = 2
+	LinkActive     LinkState = 3
+)
+
+// BufferType is how the memory of an SMC-R link group's buffers is laid out (net.smc.smcr_buf_type).
+type BufferType uint8
+
+// The buffer types.
+const (
+	BufferPhysContiguous BufferType = 0
+	BufferVirtContiguous BufferType = 1
+	BufferMixed          BufferType = 2
+)
+
+// PeerOS is the operating system that a version 2 peer has named in the handshake.
+type PeerOS uint8
+
+// The operating systems.
+const (
+	PeerOSZOS   PeerOS = 1
+	PeerOSLinux PeerOS = 2
+	PeerOSAIX   PeerOS = 3
+)
+
+// LinkGroupV2 is what a link group of SMC version 2 has beyond one of version 1.
+type LinkGroupV2 struct {
+	// Version and Release are what was negotiated with the peer.
+	Version, Release uint8
+	PeerOS           PeerOS
+	// EID is the negotiated enterprise ID without its padding.
+	EID string
+	// PeerHost is the name the peer has given itself.
+	PeerHost string
+}
+
+// LinkGroupR is an SMC-R link group (SMC_NETLINK_GET_LGR_SMCR).
+type LinkGroupR struct {
+	// ID names the link group on this host. Its low byte is zero or counts links and is not part of the name.
+	ID   uint32
+	Role Role
+	Type LinkGroupType
+	// PNETID is the physical network the group is on, without padding; may be empty.
+	PNETID string
+	// VLAN is the low byte of the VLAN ID, 0 without VLAN: the attribute is one byte wide.
+	VLAN uint8
+	// Conns is the number of connections in the group.
+	Conns uint32
+	// V2 is nil for a group of SMC version 1.
+	V2 *LinkGroupV2
+	// Direct says whether the peer is reached without a router (version 2). Linux 5.16.
+	Direct Optional[bool]
+	// MaxConns and MaxLinks are the limits negotiated with the peer (version 2.1). Linux 6.7.
+	MaxConns, MaxLinks Optional[uint8]
+	// NetCookie identifies the network namespace. Linux 5.17.
+	NetCookie Optional[uint64]
+	// BufType is the kind of buffers. Linux 6.0.
+	BufType Optional[BufferType]
+	// SndbufAlloc and RMBAlloc are the bytes allocated for send buffers and RMBs. Linux 6.12.
+	SndbufAlloc, RMBAlloc Optional[uint64]
+	// Links is filled by LinkGroupsRWithLinks only.
+	Links []Link
+}
+
+// Link is one link of an SMC-R link group (SMC_NETLINK_GET_LINK_SMCR).
+type Link struct {
+	// ID is the link's number within its group.
+	ID uint8
+	// IBDev and IBPort are the RDMA device and its port, counted from 1.
+	IBDev  string
+	IBPort uint8
+	// GID and PeerGID are written as the kernel writes them, eight groups of four hex digits.
+	GID, PeerGID string
+	// Conns is the number of connections that use this link.
+	Conns uint32
+	// NetIfindex is the interface of the RDMA port in the link group's namespace, 0 if there is none.
+	NetIfindex uint32
+	// UID and PeerUID are the link user IDs of both ends, in host byte order: print them as 8 hex digits.
+	UID, PeerUID uint32
+	State        LinkState
+}
+
+// LinkGroupD is an SMC-D link group (SMC_NETLINK_GET_LGR_SMCD).
+type LinkGroupD struct {
+	ID uint32
+	// GID and PeerGID are the ISM GIDs of both ends; the Ext values are the upper halves of 128-bit GIDs (Linux 6.10).
+	GID, PeerGID       uint64
+	ExtGID, PeerExtGID Optional[uint64]
+	// VLAN is the low byte of the VLAN ID, 0 without VLAN.
+	VLAN   uint8
+	Conns  uint32
+	PNETID string
+	// CHID is the channel ID of the ISM device. Linux 5.16.
+	CHID Optional[uint16]
+	// V2 is nil for a group of SMC version 1.
+	V2 *LinkGroupV2
+	// SndbufAlloc and DMBAlloc are the bytes allocated for send buffers and DMBs. Linux 6.12.
+	SndbufAlloc, DMBAlloc Optional[uint64]
+}
+
+// Device is an ISM device (SMC_NETLINK_GET_DEV_SMCD) or a RoCE device (SMC_NETLINK_GET_DEV_SMCR).
+type Device struct {
+	// UseCount is the number of link groups (ISM) on the device.
+	UseCount uint32
+	// Critical says that a link group in use would lose its last device with this one.
+	Critical bool
+	// FID and CHID are the PCI function ID and the (P)CHID on s390, 0 elsewhere.
+	FID  uint32
+	CHID uint16
+	// Vendor and Device are the PCI IDs, PCIID the PCI address or the name of a device that is not on PCI.
+	Vendor, Device uint16
+	PCIID          string
+	// IBName is the name of the RDMA device, empty for ISM.
+	IBName string
+	// Ports holds the ports that exist: one for ISM, at most two for RoCE.
+	Ports []Port
+}
+
+// Port is a port of a Device.
+type Port struct {
+	// Number counts from 1.
+	Number uint8
+	// PNETID is the port's PNET ID without padding; PNETIDByUser says whether it comes from the PNET table instead of
+	// the firmware.
+	PNETID       string
+	PNETIDByUser bool
+	// NetIfindex is the interface of the port in the initial network namespace, 0 if there is none.
+	NetIfindex uint32
+	State PortState
+	// Links is the number of SMC-R links on the port.
+	Links uint32
+}
+
+// PortState is the state of a RoCE port.
+type PortState uint8
+
+// The port states.
+const (
+	PortInactive PortState = 0
+	PortActive   PortState = 1
+)
+
+// SizeClasses is the number of buckets of a SizeHistogram.
+const SizeClasses = 9
+
+// SizeHistogram counts by size: up to 8, 16, 32, 64, 128, 256, 512 and 1024 KiB, and larger.
+type SizeHistogram [SizeClasses]uint64
+
+// BufferStats counts events of the ring buffers of one direction.
+type BufferStats struct {
+	// TooSmallPeer and TooSmall count writes larger than the peer's or the own buffer.
+	TooSmallPeer, TooSmall uint64
+	// FullPeer and Full count times when the peer's or the own buffer was full.
+	FullPeer, Full uint64
+	// Reused, Allocated and Downgraded count buffers taken from the pool, newly made, and made smaller than asked.
+	Reused, Allocated, Downgraded uint64
+}
+
+// TechStats are the counters of one technology, SMC-D or SMC-R.
+type TechStats struct {
+	// TxBufSizes and RxBufSizes count buffers by their size; TxSizes and RxSizes count requests by their size.
+	TxBufSizes, RxBufSizes SizeHistogram
+	TxSizes, RxSizes       SizeHistogram
+	TxBuf, RxBuf           BufferStats
+	// ClientV1 … ServerV2 count connections by role and SMC version.
+	ClientV1, ClientV2, ServerV1, ServerV2 uint64
+	// Sendpage … Urgent count special socket calls.
+	Sendpage, Splice, Cork, NoDelay, Urgent uint64
+	RxBytes, TxBytes                        uint64
+	// RxCount and TxCount count receive and send requests.
+	RxCount, TxCount uint64
+	// RxBufUsage and TxBufUsage are gauges: bytes in ring buffers now. Linux 6.12.
+	RxBufUsage, TxBufUsage Optional[uint64]
+}
+
+// Stats are the counters of a network namespace since the module was loaded (SMC_NETLINK_GET_STATS).
+type Stats struct {
+	SMCD, SMCR TechStats
+	// ClientHandshakeErrors and ServerHandshakeErrors count failed handshakes of either technology.
+	ClientHandshakeErrors, ServerHandshakeErrors uint64
+}
+
+// FallbackStats count the connections that fell back to TCP (SMC_NETLINK_GET_FBACK_STATS).
+type FallbackStats struct {
+	ServerTotal, ClientTotal uint64
+	// Server and Client hold at most 30 reasons a side, in the kernel's order.
+	Server, Client []FallbackCount
+}
+
+// FallbackCount is how often one reason led to fallback.
+type FallbackCount struct {
+	Reason Reason
+	// Count wraps at 65536: the kernel's counter for a single reason is that narrow.
+	Count uint16
+}
+
+// SEID is the system EID of this host.
+type SEID struct {
+	// EID is 32 characters on hosts that have one.
+	EID     string
+	Enabled bool
+}
+
+// SocketState is the state of an AF_SMC socket.
+type SocketState uint8
+
+// The socket states.
+const (
+	StateActive           SocketState = 1
+	StateInit             SocketState = 2
+	StateClosed           SocketState = 7
+	StateListen           SocketState = 10
+	StatePeerCloseWait1   SocketState = 20
+	StatePeerCloseWait2   SocketState = 21
+	StateAppCloseWait1    SocketState = 22
+	StateAppCloseWait2    SocketState = 23
+	StateAppFinCloseWait  SocketState = 24
+	StatePeerFinCloseWait SocketState = 25
+	StatePeerAbortWait    SocketState = 26
+	StateProcessAbort     SocketState = 27
+)
+
+// Mode says what moves the bytes of a socket.
+type Mode uint8
+
+// The modes.
+const (
+	// ModeSMCR is also what the kernel reports for a socket that is not connected yet.
+	ModeSMCR Mode = 0
+	ModeTCP  Mode = 1
+	ModeSMCD Mode = 2
+)
+
+// Shutdown is a set of directions that a socket has shut down.
+type Shutdown uint8
+
+// The directions.
+const (
+	ShutdownReceive Shutdown = 1
+	ShutdownSend    Shutdown = 2
+)
+
+// Socket is an AF_SMC socket as sock_diag reports it.
+type Socket struct {
+	State    SocketState
+	Mode     Mode
+	Shutdown Shutdown
+	// Local and Peer are the addresses of the internal TCP connection. The kernel does not say whether they are IPv4
+	// or IPv6; an address whose last 96 bits are zero is taken for IPv4. Peer is the zero address before connect.
+	Local, Peer netip.AddrPort
+	// BoundIfindex is the interface the socket is bound to (SO_BINDTODEVICE), 0 for none.
+	BoundIfindex uint32
+	// Cookie identifies the socket in the kernel.
+	Cookie uint64
+	UID    uint32
+	// Inode is the socket's inode, as /proc/PID/fd shows it; 0 when no process has it any more.
+	Inode uint64
+
+	// Fallback is set for every socket in ModeTCP.
+	Fallback *Fallback
+	// Conn, LinkGroup and DMB are set where they were asked for and the socket has them.
+	Conn      *ConnInfo
+	LinkGroup *LinkGroupInfo
+	DMB       *DMBInfo
+}
+
+// Fallback says why a socket uses TCP.
+type Fallback struct {
+	// Reason is this host's reason.
+	Reason Reason
+	// PeerDiagnosis is the reason the peer has given, 0 if none. Peers other than Linux have their own numbers.
+	PeerDiagnosis Reason
+}
+
+// Cursor is a position in a ring buffer.
+type Cursor struct {
+	// Wrap counts the times the buffer was wrapped around, Count is the offset in bytes.
+	Wrap  uint16
+	Count uint32
+}
+
+// ConnInfo is the inside of a connection (SMC_DIAG_CONNINFO).
+type ConnInfo struct {
+	// Token is the alert token of the connection.
+	Token uint32
+	// Sizes in bytes of the send buffer, the own and the peer's receive buffer element.
+	SndbufSize, RMBESize, PeerRMBESize uint32
+	// RxProd and RxCons are the cursors of the own RMBE, TxProd and TxCons those of the peer's.
+	RxProd, RxCons, TxProd, TxCons Cursor
+	// Flags as last received and sent in CDC messages (RFC 7609 appendix A.4).
+	RxProdFlags, RxConnFlags, TxProdFlags, TxConnFlags uint8
+	// TxPrep, TxSent and TxFin are the cursors of the send buffer: filled, sent, and confirmed.
+	TxPrep, TxSent, TxFin Cursor
+}
+
+// LinkGroupInfo is the SMC-R link of a connection (SMC_DIAG_LGRINFO).
+type LinkGroupInfo struct {
+	LinkID       uint8
+	IBDev        string
+	IBPort       uint8
+	GID, PeerGID string
+	Role         Role
+}
+
+// DMBInfo is the SMC-D side of a connection (SMC_DIAG_DMBINFO).
+type DMBInfo struct {
+	// LinkGroupID names the link group, as LinkGroupD.ID does.
+	LinkGroupID uint32
+	// GIDs of both ISM devices; the Ext values are the upper halves of 128-bit GIDs (Linux 6.10).
+	PeerGID, GID       uint64
+	PeerExtGID, ExtGID Optional[uint64]
+	// Token and PeerToken name the DMBs of both ends.
+	Token, PeerToken uint64
+}
+
+// Reason is a fallback or decline code.
+type Reason uint32
