@@ -175,7 +175,7 @@ type Port struct {
 	PNETIDByUser bool
 	// NetIfindex is the interface of the port in the initial network namespace, 0 if there is none.
 	NetIfindex uint32
-	State PortState
+	State      PortState
 	// Links is the number of SMC-R links on the port.
 	Links uint32
 }
