@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // Sysfs reads the PNET IDs that firmware has set, which exist on IBM Z only. They come before the table: a device that
@@ -112,7 +113,7 @@ func readFile(path string) ([]byte, error) {
 		return nil, nil
 	}
 	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil, nil
 	}
 	return b, err
