@@ -158,8 +158,6 @@ func errnoKind(errno syscall.Errno, err error) error {
 		return errPermission
 	case syscall.EOPNOTSUPP, syscall.EPROTONOSUPPORT, syscall.EAFNOSUPPORT:
 		return ErrNotSupported
-	case syscall.EBADF:
-		return os.ErrClosed
 	case 0:
 		if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, os.ErrClosed) {
 			return ErrMalformed
