@@ -47,7 +47,7 @@ var methods = []struct {
 		"RemoveUEID", func(ctx context.Context, c *Client) error { return c.RemoveUEID(ctx, "LAB.ONE") },
 		11, flagsSet, []byte("\x25\x00\x01\x00LAB.ONE                         \x00\x00\x00\x00"),
 	},
-	{"FlushUEIDs", (func(ctx context.Context, c *Client) error { return c.FlushUEIDs(ctx) }), 12, flagsSet, nil},
+	{"FlushUEIDs", func(ctx context.Context, c *Client) error { return c.FlushUEIDs(ctx) }, 12, flagsSet, nil},
 	{"SEID", discard((*Client).SEID), 13, flagsDump, nil},
 	{
 		"SetSEID on", func(ctx context.Context, c *Client) error { return c.SetSEID(ctx, true) },
