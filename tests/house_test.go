@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tests holds what is checked of the repository as a whole. The folders below it are the lab and what runs in
+// it.
+package tests
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// repoFiles lists the files that git tracks or would, relative to the root of the repository.
+func repoFiles(t *testing.T) []string {
+	t.Helper()
+	out, err := exec.Command("git", "-C", "..", "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
+	if err != nil {
+		t.Skipf("not a git checkout: %v", err)
+	}
+	files := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+	if len(files) < 20 {
+		t.Fatalf("only %d files: the listing is wrong", len(files))
+	}
+	return files
+}
+
+func read(t *testing.T, file string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", file))
+	if os.IsNotExist(err) {
+		return nil // deleted in the work tree, not yet in the index
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// TestLicences checks that every file says in its first lines under which licence it is.
+func TestLicences(t *testing.T) {
+	// Formats without comments, licence texts, and data whose every byte is part of a test.
+	exempt := regexp.MustCompile(`(^|/)go\.sum$|^LICENSES/.*\.txt$|(^|/)testdata/|\.(png|json)$`)
+	for _, file := range repoFiles(t) {
+		if exempt.MatchString(file) {
+			continue
+		}
+		data := read(t, file)
+		if data == nil {
+			continue
+		}
+		want := "Apache-2.0"
+		if strings.HasPrefix(file, "kernel/") {
+			want = "GPL-2.0-only"
+		}
+		head, _, _ := bytes.Cut(data, []byte("\n\n"))
+		if !bytes.Contains(head, []byte("SPDX-License-Identifier: "+want)) {
+			t.Errorf("%s: no line 'SPDX-License-Identifier: %s' at the top", file, want)
+		}
+	}
+}
+
+// TestFileSize keeps files at one topic: 600 lines, tests and generated tables aside.
+func TestFileSize(t *testing.T) {
+	const most = 600
+	for _, file := range repoFiles(t) {
+		if !strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, ".c") && !strings.HasSuffix(file, ".h") {
+			continue
+		}
+		limit := most
+		if strings.HasSuffix(file, "_test.go") {
+			limit = 2 * most
+		}
+		if n := bytes.Count(read(t, file), []byte("\n")); n > limit {
+			t.Errorf("%s: %d lines, more than %d: split it by topic", file, n, limit)
+		}
+	}
+}
+
+// TestImports keeps the layers apart: who may use what, and why.
+func TestImports(t *testing.T) {
+	const self = "github.com/smckit/smckit/"
+	rules := []struct {
+		packages, forbidden string
+		why                 string
+	}{
+		{"./pkg/...", `^(github.com/spf13|github.com/olekukonko|` + self + `(internal|cmd))`, "packages return values; commands print"},
+		{"./pkg/netlinksmc/...", `^` + self + `pkg/(pnet|ism|smcstats)`, "the client is the lowest layer"},
+		{"./pkg/pnet/...", `^` + self + `pkg/(ism|smcstats)`, "devices know PNET IDs, not the reverse"},
+		{"./cmd/...", `^os/exec$`, "a command that needs another program breaks in containers"},
+	}
+	for _, rule := range rules {
+		forbidden := regexp.MustCompile(rule.forbidden)
+		cmd := exec.Command("go", "list", "-f", "{{.ImportPath}}: {{join .Imports \" \"}}", rule.packages)
+		cmd.Dir = ".."
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("go list %s: %v", rule.packages, err)
+		}
+		for line := range strings.Lines(string(out)) {
+			pkg, imports, _ := strings.Cut(strings.TrimSpace(line), ": ")
+			for _, imp := range strings.Fields(imports) {
+				if forbidden.MatchString(imp) {
+					t.Errorf("%s imports %s: %s", pkg, imp, rule.why)
+				}
+			}
+		}
+	}
+}
+
+// TestCommandsAreSmall checks that a main.go only starts its tool.
+func TestCommandsAreSmall(t *testing.T) {
+	for _, file := range repoFiles(t) {
+		if ok, _ := filepath.Match("cmd/*/*.go", file); !ok {
+			continue
+		}
+		lines := slices.Collect(strings.Lines(string(read(t, file))))
+		if filepath.Base(file) != "main.go" || len(lines) > 25 {
+			t.Errorf("%s: only a main.go of at most 25 lines belongs here", file)
+		}
+	}
+}
+
+// TestNoMachine checks that nothing in the repository depends on the machine it was made on.
+func TestNoMachine(t *testing.T) {
+	bad := regexp.MustCompile(`(^|[^a-z.])/(work|home/[a-z]+|Users)/[a-z]`)
+	for _, file := range repoFiles(t) {
+		if file == "tests/house_test.go" {
+			continue
+		}
+		for i, line := range bytes.Split(read(t, file), []byte("\n")) {
+			if m := bad.Find(line); m != nil {
+				t.Errorf("%s:%d: machine path %q", file, i+1, m)
+			}
+		}
+	}
+}
