@@ -3,7 +3,10 @@
 package netlinksmc
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"os"
 	"syscall"
 
 	"github.com/mdlayher/netlink"
@@ -97,6 +100,72 @@ func (e *Error) Unwrap() []error {
 	return errs
 }
 
+// errnoKinds says what an errno means as the answer to one command. Other errnos mean the same everywhere.
+var errnoKinds = map[uint8]map[syscall.Errno]error{
+	cmdAddUEID.number: {
+		syscall.EINVAL: ErrInvalidEID,
+		syscall.EEXIST: ErrUEIDExists,
+		syscall.ERANGE: ErrUEIDTableFull,
+	},
+	cmdRemoveUEID.number: {
+		syscall.EINVAL: ErrInvalidEID,
+		syscall.ENOENT: ErrUEIDNotFound,
+		syscall.EAGAIN: ErrSEIDActivated,
+	},
+	cmdDisableSEID.number: {
+		syscall.ENOENT: ErrNoUEID,
+	},
+}
+
+// remedies says what to do about an error, where that does not depend on the command.
+var remedies = map[error]string{
+	ErrNoModule:      "load it with 'modprobe smc', or use a kernel that has it",
+	errPermission:    "run as root, that is with CAP_NET_ADMIN in the initial user namespace",
+	ErrInvalidEID:    "the kernel has refused it",
+	ErrUEIDTableFull: "remove one first",
+	ErrUEIDNotFound:  "list those that are",
+	ErrNoUEID:        "add one first",
+}
+
+// requestError turns the failure of a request into an *Error, and nil into nil.
+func requestError(cmd command, subject string, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := &Error{Op: cmd.op, Err: err}
+	if subject != "" {
+		e.Op = fmt.Sprintf("%s %q", cmd.op, subject)
+	}
+	errno := kernelErrno(err)
+	e.Kind = errnoKinds[cmd.number][errno]
+	if e.Kind == nil {
+		e.Kind = errnoKind(errno, err)
+	}
+	e.Remedy = remedies[e.Kind]
+	if e.Kind == ErrNotSupported {
+		e.Remedy = fmt.Sprintf("%s needs Linux %s or newer", cmd.name, cmd.since)
+	}
+	return e
+}
+
+// errnoKind says what an errno means as the answer to any request. Without an errno the answer made no sense, unless
+// there was none.
+func errnoKind(errno syscall.Errno, err error) error {
+	switch errno {
+	case syscall.ENOENT:
+		return ErrNoModule
+	case syscall.EPERM, syscall.EACCES:
+		return errPermission
+	case syscall.EOPNOTSUPP, syscall.EPROTONOSUPPORT, syscall.EAFNOSUPPORT:
+		return ErrNotSupported
+	case 0:
+		if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, os.ErrClosed) {
+			return ErrMalformed
+		}
+	}
+	return nil
+}
+
 // cause words an error of the netlink library without the library's own vocabulary.
 func cause(err error) string {
 	var op *netlink.OpError
@@ -125,4 +194,33 @@ func kernelErrno(err error) syscall.Errno {
 		return errno
 	}
 	return 0
+}
+
+// diagError turns the failure of a listing of sockets into an *Error.
+func diagError(err error) error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	e := &Error{Op: opSockets, Kind: errnoKind(kernelErrno(err), err), Err: err}
+	switch e.Kind {
+	case ErrNoModule:
+		e.Remedy = "load it with 'modprobe smc_diag', or use a kernel that has it"
+	case ErrNotSupported:
+		e.Remedy = "this kernel has no sock_diag"
+	default:
+		e.Remedy = remedies[e.Kind]
+	}
+	return e
+}
+
+// openError turns the failure to open a netlink socket into an *Error.
+func openError(op string, err error) error {
+	e := &Error{Op: op, Kind: errnoKind(kernelErrno(err), err), Err: err}
+	switch e.Kind {
+	case ErrNotSupported:
+		e.Remedy = "this kernel has no such netlink protocol"
+	default:
+		e.Remedy = remedies[e.Kind]
+	}
+	return e
 }
