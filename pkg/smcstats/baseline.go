@@ -30,13 +30,13 @@ const baselineSchema = 1
 
 // file is a baseline as it is stored. Counters go by name, so that the file does not depend on the types of netlinksmc.
 type file struct {
-	Schema   int                 `json:"schema"`
-	Taken    time.Time           `json:"taken"`
-	Origin   Origin              `json:"origin"`
-	SMCR     map[string]uint64   `json:"smcr"`
-	SMCD     map[string]uint64   `json:"smcd"`
-	Client   sideCounts          `json:"client"`
-	Server   sideCounts          `json:"server"`
+	Schema int               `json:"schema"`
+	Taken  time.Time         `json:"taken"`
+	Origin Origin            `json:"origin"`
+	SMCR   map[string]uint64 `json:"smcr"`
+	SMCD   map[string]uint64 `json:"smcd"`
+	Client sideCounts        `json:"client"`
+	Server sideCounts        `json:"server"`
 }
 
 // sideCounts are the counters that exist once for clients and once for servers.

@@ -25,6 +25,9 @@ type Origin struct {
 // initialNetNS is the NetNS of the namespace that the kernel has booted with.
 const initialNetNS = "1"
 
+// inodePrefix begins a NetNS that is an inode number.
+const inodePrefix = "inode-"
+
 // ReadOrigin returns the origin of the counters that the calling process sees.
 func ReadOrigin() (Origin, error) {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
@@ -51,7 +54,7 @@ func netnsName() (string, error) {
 	if err := unix.Stat("/proc/self/ns/net", &st); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("inode-%d", st.Ino), nil
+	return inodePrefix + fmt.Sprint(st.Ino), nil
 }
 
 // moduleName uses that sysfs numbers its directories anew each time it makes one.
@@ -71,4 +74,11 @@ func moduleName(dir string) string {
 func (o Origin) sameLife(base Origin) bool {
 	return o.Boot == base.Boot && o.NetNS == base.NetNS &&
 		(o.Module == base.Module || o.Module == "" || base.Module == "")
+}
+
+// InInitialNetNS says whether the calling process is in the network namespace that the kernel has booted with, which is
+// also assumed where the kernel does not tell.
+func InInitialNetNS() bool {
+	name, err := netnsName()
+	return err != nil || name == initialNetNS || strings.HasPrefix(name, inodePrefix)
 }

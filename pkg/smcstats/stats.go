@@ -9,7 +9,7 @@ package smcstats
 
 import (
 	"context"
-	"fmt"
+	"errors"
 
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
@@ -27,17 +27,17 @@ type Snapshot struct {
 }
 
 // Collect reads all statistics. The two dumps it takes are not atomic: a connection that ends between them is in one
-// and not in the other. Errors are those of the source.
+// and not in the other. Errors are those of the source; netlinksmc.ErrDumpInterrupted comes together with the result.
 func Collect(ctx context.Context, src Source) (*Snapshot, error) {
 	stats, err := src.Stats(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("reading the statistics: %w", err)
+		return nil, err
 	}
 	fallback, err := src.FallbackStats(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("reading the fallback statistics: %w", err)
+	if err != nil && !errors.Is(err, netlinksmc.ErrDumpInterrupted) {
+		return nil, err
 	}
-	return &Snapshot{Stats: *stats, Fallback: *fallback}, nil
+	return &Snapshot{Stats: *stats, Fallback: *fallback}, err
 }
 
 // Connections is the number of connections of one technology that became SMC connections.
