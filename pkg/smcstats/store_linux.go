@@ -116,8 +116,7 @@ func (s *Store) Reduce(cur *Snapshot) Reading {
 
 // reduceLegacy is Reduce for the file of smc-tools. The file is left alone whatever it holds: it is not ours.
 func (s *Store) reduceLegacy(cur *Snapshot) Reading {
-	// The file does not say whose counters it holds; only in the initial namespace a good guess is possible.
-	if s.Legacy == "" || s.Origin.NetNS != initialNetNS {
+	if !s.legacyFits() {
 		return Reading{Snapshot: cur}
 	}
 	base, err := s.loadLegacy()
@@ -135,6 +134,28 @@ func (s *Store) reduceLegacy(cur *Snapshot) Reading {
 	return Reading{Snapshot: out, Since: base.Taken}
 }
 
+// Baseline returns the counters at the last reset; os.ErrNotExist if there was none that fits the Origin. smc-tools'
+// baseline counts too, as it does for Reduce.
+func (s *Store) Baseline() (*Snapshot, error) {
+	base, err := s.load()
+	if errors.Is(err, os.ErrNotExist) && s.legacyFits() {
+		if base, err = s.loadLegacy(); err == nil && base == nil {
+			err = os.ErrNotExist
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &base.Snapshot, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !s.Origin.sameLife(base.Origin) {
+		return nil, os.ErrNotExist
+	}
+	return &base.Snapshot, nil
+}
+
 // Reset makes cur the baseline.
 func (s *Store) Reset(cur *Snapshot) error {
 	data, err := MarshalBaseline(&Baseline{Snapshot: *cur, Taken: s.Now(), Origin: s.Origin})
@@ -146,6 +167,10 @@ func (s *Store) Reset(cur *Snapshot) error {
 	}
 	return nil
 }
+
+// legacyFits says whether the file of smc-tools can be meant: it does not say whose counters it holds, and only in the
+// initial namespace a good guess is possible.
+func (s *Store) legacyFits() bool { return s.Legacy != "" && s.Origin.NetNS == initialNetNS }
 
 func (s *Store) save(data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(s.Dir), 0o700); err != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/tool/statdoc"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/smcstats"
@@ -65,6 +66,9 @@ func newStats(o *options) *cobra.Command {
 		command, err := subcommand(args, "show", "show", "reset", "json")
 		if err != nil {
 			return err
+		}
+		if command == "reset" && o.watch.On() {
+			return cli.Usagef("reset and --watch exclude each other: reset first, then watch")
 		}
 		return o.show(cmd.Context(), func(ctx context.Context, c client) error { return o.runStats(ctx, c, command) })
 	}
