@@ -60,8 +60,10 @@ func (g grammar) rewrite(args []string) ([]string, error) {
 			continue
 		}
 		opt, needsValue := option(arg)
-		if needsValue && i+1 < len(args) {
-			i++
+		if needsValue {
+			if i++; i == len(args) {
+				return nil, cli.Usagef("option %s needs a value", opt[0])
+			}
 			opt[0] += "=" + args[i]
 		}
 		// These two end the reading, as they always have.

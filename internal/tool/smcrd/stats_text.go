@@ -152,11 +152,13 @@ func abbreviate(n uint64) string {
 		return fmt.Sprint(n)
 	}
 	const units = "KMGTP"
-	value, unit := float64(n), -1
-	for rest := n; rest >= 1000 && unit < len(units)-1; rest /= 1000 {
-		value /= 1000
+	// One division, so that rounding happens once.
+	scale, unit := 1000.0, 0
+	for rest := n / 1000; rest >= 1000 && unit < len(units)-1; rest /= 1000 {
+		scale *= 1000
 		unit++
 	}
+	value := float64(n) / scale
 	for digits := 3; digits > 0; digits-- {
 		if s := fmt.Sprintf("%.*f", digits, value); len(s) <= 5 {
 			return s + units[unit:unit+1]

@@ -153,7 +153,9 @@ func (t text) traffic(s, delta *netlinksmc.TechStats, seconds float64) {
 	}
 }
 
-func rate(n uint64, seconds float64) string { return strconv.FormatFloat(float64(n)/seconds, 'f', 1, 64) }
+func rate(n uint64, seconds float64) string {
+	return strconv.FormatFloat(float64(n)/seconds, 'f', 1, 64)
+}
 
 func gauge(v netlinksmc.Optional[uint64]) string {
 	if n, ok := v.Get(); ok {
