@@ -71,7 +71,7 @@ func (c *command) completeMember(cmd *cobra.Command, args []string, typed string
 	return candidates(func() ([]string, error) {
 		var names []string
 		for _, e := range t.Of(id) {
-			if (e.Eth != "") == (args[1] == "eth") {
+			if e.IsEth() == (args[1] == "eth") {
 				names = append(names, e.Eth+e.IB)
 			}
 		}
