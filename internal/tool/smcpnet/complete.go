@@ -81,7 +81,8 @@ func (c *command) completeMember(cmd *cobra.Command, args []string, typed string
 
 // completeOperand completes the PNET ID of -a, -d and -s.
 func (o *incumbent) completeOperand(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	if len(o.verbs) != 1 || o.verbs[0] == "flush" {
+	// While completing, cobra parses the options more than once.
+	if len(o.verbs) == 0 || o.verbs[0] == "flush" {
 		return nil, noFiles
 	}
 	return o.completeID(cmd, args, typed)
