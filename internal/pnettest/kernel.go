@@ -108,7 +108,7 @@ func (k *Kernel) dump() ([]genetlink.Message, error) {
 			{Type: 1, Data: nlenc.Bytes(r.ID)},
 			{Type: 2, Data: nlenc.Bytes(r.Eth)},
 			{Type: 3, Data: nlenc.Bytes(r.IB)},
-			{Type: 4, Data: nlenc.Uint8Bytes(r.Port)},
+			{Type: 4, Data: []byte{r.Port}},
 		})
 		if err != nil {
 			return nil, err

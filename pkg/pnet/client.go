@@ -4,6 +4,7 @@ package pnet
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"syscall"
 
@@ -146,7 +147,7 @@ func (c *Client) Flush(ctx context.Context) error {
 	// Some kernels answer ENOENT when there was nothing to delete.
 	nothing := map[syscall.Errno]error{syscall.ENOENT: ErrNoID}
 	err := c.set(ctx, cmdFlush, "emptying the PNET table", nil, nothing)
-	if e, ok := err.(*Error); ok && e.Kind == ErrNoID {
+	if errors.Is(err, ErrNoID) {
 		return nil
 	}
 	return err

@@ -75,7 +75,8 @@ func (h *harness) run(t *testing.T, args ...string) int {
 		Out:      &h.out,
 		Err:      &h.err,
 		Terminal: h.terminal,
-		Getenv:   func(string) string { return "" },
+		// The output has no columns, so that a narrow terminal makes no difference.
+		Getenv: func(name string) string { return map[string]string{"COLUMNS": "1"}[name] },
 		EnterNetNS: func(name string) error {
 			t.Errorf("network namespace %q was entered", name)
 			return nil
