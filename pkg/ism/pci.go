@@ -44,9 +44,7 @@ func (fs sysfs) function(address string) Device {
 		ZPCI:   zpci(dir),
 	}
 	d.Kind = d.PCI.kind()
-	for _, name := range list(filepath.Join(dir, "net")) {
-		d.NetDevs = append(d.NetDevs, netDev(filepath.Join(dir, "net", name), name))
-	}
+	d.NetDevs = netDevs(dir)
 	if d.Kind == KindISM {
 		d.ISM = dibs(filepath.Join(dir, "dibs"), &d.Name)
 	}
@@ -73,6 +71,26 @@ func zpci(dir string) *ZPCI {
 		z.UIDUnique = &unique
 	}
 	return z
+}
+
+// netDevs lists the interfaces of a function; those of virtio are below a device of their own.
+func netDevs(dir string) []NetDev {
+	var out []NetDev
+	for _, sub := range list(dir) {
+		parent := ""
+		switch {
+		case sub == "net":
+			parent = filepath.Join(dir, sub)
+		case strings.HasPrefix(sub, "virtio"):
+			parent = filepath.Join(dir, sub, "net")
+		default:
+			continue
+		}
+		for _, name := range list(parent) {
+			out = append(out, netDev(filepath.Join(parent, name), name))
+		}
+	}
+	return out
 }
 
 func netDev(dir, name string) NetDev {

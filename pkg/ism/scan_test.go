@@ -113,7 +113,7 @@ func TestScanX86(t *testing.T) {
 		{ID: "PNET1", IB: "mlx5_0", Port: 2},
 		{ID: "PNET2", IB: "0000:04:00.0", Port: 1},
 	}}})
-	want := `0000:00:03.0 other 1af4:1000
+	want := `0000:00:03.0 other 1af4:1000 net=eth0:0:PNET0:table
 mlx5_0 roce ConnectX-6-Dx power=on 1:ACTIVE:ens1f0np0::none net=ens1f0np0:0::none
 mlx5_1 roce ConnectX-6-Dx power=on 1:DOWN:ens1f1np1::none net=ens1f1np1:0::none
 mlx5_10 roce ConnectX-VF power=on 1:ACTIVE:ens1f0v0::none net=ens1f0v0:0::none
