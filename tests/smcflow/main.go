@@ -70,6 +70,7 @@ func drain(fd int) {
 
 func newSource() *cobra.Command {
 	var seconds float64
+	var wait bool
 	cmd := &cobra.Command{
 		Use:   "source ADDRESS",
 		Short: "Send for a while, wait until all has arrived, and print MiB/s",
@@ -80,6 +81,10 @@ func newSource() *cobra.Command {
 				return err
 			}
 			fd, err := connect(addr)
+			for wait && errors.Is(err, unix.ECONNREFUSED) && cmd.Context().Err() == nil {
+				time.Sleep(50 * time.Millisecond) // the other side's listen is the condition
+				fd, err = connect(addr)
+			}
 			if err != nil {
 				return err
 			}
@@ -92,6 +97,7 @@ func newSource() *cobra.Command {
 		},
 	}
 	cmd.Flags().Float64Var(&seconds, "seconds", 5, "how long to send")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the other side listens")
 	return cmd
 }
 
