@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/mdlayher/netlink"
@@ -33,6 +35,8 @@ type netlinkSocket struct {
 	// sequence is that of the last request, pending whether its last reply is still to come.
 	sequence uint32
 	pending  bool
+	// closed says why reading and writing fail: the library has several errors for a closed file.
+	closed atomic.Bool
 	// intr is set once a message of the last answer is marked as interrupted.
 	intr bool
 }
@@ -83,8 +87,19 @@ func setUp(c *socket.Conn) (portID uint32, err error) {
 // interrupted says whether the answer to the last request was marked as interrupted.
 func (s *netlinkSocket) interrupted() bool { return s.intr }
 
-// Close closes the socket.
-func (s *netlinkSocket) Close() error { return s.c.Close() }
+// Close closes the socket. Unlike the other methods it may be called at any time.
+func (s *netlinkSocket) Close() error {
+	s.closed.Store(true)
+	return s.c.Close()
+}
+
+// closedError replaces err by os.ErrClosed if that is the cause.
+func (s *netlinkSocket) closedError(err error) error {
+	if s.closed.Load() {
+		return os.ErrClosed
+	}
+	return err
+}
 
 // SetDeadline sets the time at which sending and receiving fail.
 func (s *netlinkSocket) SetDeadline(t time.Time) error { return s.c.SetDeadline(t) }
@@ -108,7 +123,7 @@ func (s *netlinkSocket) Send(m netlink.Message) error {
 		return err
 	}
 	if _, err := s.c.Sendmsg(context.Background(), b, nil, nil, 0); err != nil {
-		return err
+		return s.closedError(err)
 	}
 	s.sequence = m.Header.Sequence
 	s.pending = m.Header.Flags&(netlink.Dump|netlink.Acknowledge) != 0
@@ -131,7 +146,7 @@ func (s *netlinkSocket) Receive() ([]netlink.Message, error) {
 	var messages []netlink.Message
 	for m, err := range s.ReceiveIter() {
 		if err != nil {
-			return nil, err
+			return nil, s.closedError(err)
 		}
 		messages = append(messages, m)
 	}
@@ -161,7 +176,7 @@ func (s *netlinkSocket) readDatagram() ([]netlink.Message, error) {
 	for {
 		n, _, flags, _, err := s.c.Recvmsg(context.Background(), s.buf, nil, 0)
 		if err != nil {
-			return nil, err
+			return nil, s.closedError(err)
 		}
 		messages, err := s.parse(bytes.Clone(s.buf[:n]))
 		if flags&unix.MSG_TRUNC != 0 {
