@@ -68,7 +68,8 @@ func execute(ctx context.Context, t Tool, env *Env, args []string) error {
 	if !completing(args) {
 		args = ExpandLong(root, t.Long, args)
 	}
-	root.SetArgs(args)
+	// To cobra, nil is not an empty command line: it would read os.Args.
+	root.SetArgs(append([]string{}, args...))
 	return root.ExecuteContext(ctx)
 }
 
