@@ -73,7 +73,8 @@ func execute(ctx context.Context, t Tool, env *Env, args []string) error {
 			return err
 		}
 	}
-	root.SetArgs(args)
+	// To cobra, nil is not an empty command line: it would read os.Args.
+	root.SetArgs(append([]string{}, args...))
 	return root.ExecuteContext(ctx)
 }
 
