@@ -295,7 +295,7 @@ type Socket struct {
 	Mode     Mode
 	Shutdown Shutdown
 	// Local and Peer are the addresses of the internal TCP connection. The kernel does not say whether they are IPv4
-	// or IPv6; an address whose last 96 bits are zero is taken for IPv4. Peer is the zero address before connect.
+	// or IPv6; an address whose last 96 bits are zero is taken for IPv4. Peer is 0.0.0.0:0 before connect.
 	Local, Peer netip.AddrPort
 	// BoundIfindex is the interface the socket is bound to (SO_BINDTODEVICE), 0 for none.
 	BoundIfindex uint32

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcss
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/smckit/smckit/pkg/netlinksmc"
+)
+
+const examples = `  smcss -a                          # every socket
+  smcss --mode tcp --explain        # what fell back to TCP, why, and what to do
+  smcss -ap --port 5201             # sockets of port 5201 and whose they are
+  smcss -s                          # counts only
+  smcss -dRW                        # SMC-R connections with all there is to know
+  smcss --peer 10.1.0.0/16 --uid postgres
+  smcss --watch 1 --mode tcp        # again every second
+  smcss --json | jq -r '.sockets[] | select(.fallback) | .fallback.local.name'`
+
+const helpHead = `Lists the AF_SMC sockets of a network namespace. Without options these are the
+connections: sockets in state INIT and LISTEN are left out.
+
+Columns
+  State     see below
+  UID       owner of the socket
+  Inode     inode of the socket, as in /proc/PID/fd
+  Local Address, Peer Address
+            address and port of the TCP connection below. An address that does
+            not fit is cut and ends in "..", unless -W is given. The kernel does
+            not say which family an address is of: the IPv6 wildcard is shown as
+            0.0.0.0
+  Intf      index, in hex, of the interface the socket is bound to (with
+            SO_BINDTODEVICE), 0000 if it is not
+  Mode      SMCR over RDMA, SMCD over ISM, TCP after a fallback. TCP is followed
+            by the reason of this host and, behind a slash, the one that the
+            peer has given
+
+  A row ends early where there is nothing to show: INIT after the inode, LISTEN
+  after the local address, CLOSED after the interface, TCP after the reason.
+
+Columns of -d (numbers are in hex)
+  Shutd     <-> open, R-> receiving shut down, <-W sending shut down, R-W both
+  Token     alert token of the connection
+  Sndbuf, Rcvbuf, Peerbuf
+            bytes of the send buffer, the receive buffer and the peer's receive
+            buffer
+  rxprod-Cursor, rxcons-Cursor
+            producer and consumer in the own receive buffer, as wraps:offset
+  txprod-Cursor, txcons-Cursor
+            the same in the peer's receive buffer
+  rxFlags, txFlags
+            flags last received and sent, as producer:connection
+  txprep-Cursor, txsent-Cursor, txfin-Cursor
+            how far the send buffer is filled, sent and confirmed
+
+Columns of -R
+  Role      SERV or CLNT: this host's part in the link group
+  IB-device, Port, Linkid
+            RDMA device, its port, and the number of the link in its group
+  GID, Peer-GID
+            RDMA addresses of both ends
+
+Columns of -D
+  GID, Peer-GID
+            ISM addresses of both ends
+  Token, Peer-Token
+            the buffers (DMBs) of both ends
+  Linkid    the link group, as 'smcd linkgroup' shows it
+
+Column of -p
+  Process   users:(("NAME",pid=PID,fd=FD),...) as in ss; only processes that the
+            caller may look into
+
+States
+  INIT              not connected yet
+  LISTEN            waits for connections
+  ACTIVE            connected
+  PEERCLOSEWAIT1    this side has closed or shut down sending, the peer has not
+  PEERCLOSEWAIT2    both have ended sending, waits for the peer to close
+  APPCLOSEWAIT1     the peer has closed or shut down sending, this side has not
+  APPCLOSEWAIT2     both have ended sending, the peer first; waits for close
+                    here
+  APPFINCLOSEWAIT1  shut down here, closed by the peer; waits for close here
+  PEERFINCLOSEWAIT  closed here after the peer had ended sending; waits for the
+                    peer to close
+  PEERABORTWAIT     aborted here, waits for the peer to agree
+  PROCESSABORT      aborted by the peer, waits for close here
+  CLOSED            closed
+
+Filters
+  --state, --mode, --port, --local, --peer and --uid narrow the list. Each takes
+  values separated by commas and may be repeated; a socket is listed if every
+  option that is given has a value for it. --state lists INIT and LISTEN without
+  -a. --mode passes over sockets that are not connected, for which the kernel
+  reports SMC-R; -R does not, as in smc-tools. IPv4 addresses also stand for
+  their IPv4-mapped form. An IPv6 address before a port is put in brackets.
+
+Summary
+  -s counts all sockets, as with -a; -l, -D, -R and the filters narrow it.
+
+Watching
+  --watch clears a terminal before each listing; elsewhere an empty line is
+  between two. With --json each listing is one line, and has the time.
+
+JSON
+  { "schema": 1, "time": RFC 3339 time, "sockets": [ {
+      "state", "mode", "uid", "inode", "cookie",
+      "local": {"address", "port"}, "peer": {"address", "port"},
+      "bound_ifindex", "bound_ifname", "shutdown": {"receive", "send"},
+      "fallback": {"local": REASON, "peer": REASON},
+      "connection": {...},    with -d: buffers in bytes, cursors, flags
+      "link": {...},          with -R or -d
+      "dmb": {...},           with -D or -d
+      "processes": [{"pid", "name", "fd"}]    with -p
+    } ], "interrupted": true }
+  REASON: {"code", "name", and with --explain "text", "remedy"}
+  With -s: { "schema": 1, "time", "total", "states": [{"state", "sockets"}],
+      "modes": [{"mode", "sockets"}],
+      "fallbacks": [{"local": REASON, "peer": REASON, "sockets"}] }
+
+  What a socket does not have is left out: the peer before connect, the mode
+  before there is one. "time" is there with --watch. "interrupted" says that
+  sockets came and went meanwhile, so that some may be missing or there twice.
+  Numbers of 64 bits and tokens are text, in hex. If the list breaks off, the
+  document is left unfinished, lest it be taken for the whole.
+
+Exit status
+  0 listed, also if there was nothing to list or the list was interrupted;
+  1 failure, for instance SMC not available; 2 wrong usage.
+
+Fallback reasons
+`
+
+// longHelp is the manual. The reasons come from the table that --explain uses.
+func longHelp() string {
+	var b strings.Builder
+	b.WriteString(helpHead)
+	for _, r := range netlinksmc.Reasons() {
+		fmt.Fprintf(&b, "  %s  %-12s  %s\n", r, r.Name(), r.Text())
+	}
+	b.WriteString("  Systems other than Linux have numbers of their own.")
+	return b.String()
+}

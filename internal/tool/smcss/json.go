@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcss
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/pkg/netlinksmc"
+)
+
+// schema is the number of the JSON format that this file declares.
+const schema = 1
+
+// jsonEndpoint is one end of a connection.
+type jsonEndpoint struct {
+	Address string `json:"address"`
+	Port    uint16 `json:"port"`
+}
+
+// jsonReason is a fallback or decline code. Name is absent for a code that no Linux has, Text and Remedy are set with
+// --explain.
+type jsonReason struct {
+	Code   string `json:"code"`
+	Name   string `json:"name,omitzero"`
+	Text   string `json:"text,omitzero"`
+	Remedy string `json:"remedy,omitzero"`
+}
+
+// jsonFallback says why a socket uses TCP.
+type jsonFallback struct {
+	Local jsonReason  `json:"local"`
+	Peer  *jsonReason `json:"peer,omitzero"`
+}
+
+// jsonShutdown says which directions are shut down.
+type jsonShutdown struct {
+	Receive bool `json:"receive"`
+	Send    bool `json:"send"`
+}
+
+// jsonCursor is a position in a ring buffer.
+type jsonCursor struct {
+	Wrap  uint16 `json:"wrap"`
+	Count uint32 `json:"count"`
+}
+
+// jsonConn is the inside of a connection, set with --debug. Sizes are in bytes, flags as in the CDC message.
+type jsonConn struct {
+	Token           string     `json:"token"`
+	SndbufBytes     uint32     `json:"sndbuf_bytes"`
+	RcvbufBytes     uint32     `json:"rcvbuf_bytes"`
+	PeerRcvbufBytes uint32     `json:"peer_rcvbuf_bytes"`
+	RxProd          jsonCursor `json:"rx_prod"`
+	RxCons          jsonCursor `json:"rx_cons"`
+	TxProd          jsonCursor `json:"tx_prod"`
+	TxCons          jsonCursor `json:"tx_cons"`
+	TxPrep          jsonCursor `json:"tx_prep"`
+	TxSent          jsonCursor `json:"tx_sent"`
+	TxFin           jsonCursor `json:"tx_fin"`
+	RxProdFlags     uint8      `json:"rx_prod_flags"`
+	RxConnFlags     uint8      `json:"rx_conn_flags"`
+	TxProdFlags     uint8      `json:"tx_prod_flags"`
+	TxConnFlags     uint8      `json:"tx_conn_flags"`
+}
+
+// jsonLink is the SMC-R link of a connection, set with --smcr or --debug.
+type jsonLink struct {
+	Role     string `json:"role"`
+	LinkID   uint8  `json:"link_id"`
+	IBDevice string `json:"ib_device"`
+	IBPort   uint8  `json:"ib_port"`
+	GID      string `json:"gid"`
+	PeerGID  string `json:"peer_gid"`
+}
+
+// jsonDMB is the SMC-D side of a connection, set with --smcd or --debug.
+type jsonDMB struct {
+	LinkGroupID string `json:"linkgroup_id"`
+	GID         string `json:"gid"`
+	ExtGID      string `json:"ext_gid,omitzero"`
+	Token       string `json:"token"`
+	PeerGID     string `json:"peer_gid"`
+	PeerExtGID  string `json:"peer_ext_gid,omitzero"`
+	PeerToken   string `json:"peer_token"`
+}
+
+// jsonProcess is a process that has the socket open.
+type jsonProcess struct {
+	PID  int    `json:"pid"`
+	Name string `json:"name"`
+	FD   int    `json:"fd"`
+}
+
+// jsonSocket is one socket.
+type jsonSocket struct {
+	State    string        `json:"state"`
+	Mode     string        `json:"mode,omitzero"`
+	UID      uint32        `json:"uid"`
+	Inode    uint64        `json:"inode"`
+	Cookie   string        `json:"cookie"`
+	Local    *jsonEndpoint `json:"local,omitzero"`
+	Peer     *jsonEndpoint `json:"peer,omitzero"`
+	Ifindex  uint32        `json:"bound_ifindex,omitzero"`
+	Ifname   string        `json:"bound_ifname,omitzero"`
+	Shutdown jsonShutdown  `json:"shutdown"`
+	Fallback *jsonFallback `json:"fallback,omitzero"`
+	Conn     *jsonConn     `json:"connection,omitzero"`
+	Link     *jsonLink     `json:"link,omitzero"`
+	DMB      *jsonDMB      `json:"dmb,omitzero"`
+	// Processes is set with --processes, and empty if none was found.
+	Processes []jsonProcess `json:"processes,omitzero"`
+}
+
+// newJSONSocket translates s. ifName names an interface, or returns "".
+func newJSONSocket(s *netlinksmc.Socket, explain bool, ifName func(uint32) string) jsonSocket {
+	j := jsonSocket{
+		State:   s.State.String(),
+		UID:     s.UID,
+		Inode:   s.Inode,
+		Cookie:  hex64(s.Cookie),
+		Local:   newJSONEndpoint(s.Local),
+		Peer:    newJSONEndpoint(s.Peer),
+		Ifindex: s.BoundIfindex,
+		Shutdown: jsonShutdown{
+			Receive: s.Shutdown&netlinksmc.ShutdownReceive != 0,
+			Send:    s.Shutdown&netlinksmc.ShutdownSend != 0,
+		},
+		Conn: newJSONConn(s.Conn),
+		Link: newJSONLink(s.LinkGroup),
+		DMB:  newJSONDMB(s.DMB),
+	}
+	if hasMode(s) {
+		j.Mode = s.Mode.String()
+	}
+	if s.BoundIfindex != 0 {
+		j.Ifname = cli.Printable(ifName(s.BoundIfindex))
+	}
+	if f := s.Fallback; f != nil {
+		j.Fallback = &jsonFallback{Local: newJSONReason(f.Reason, explain)}
+		if f.PeerDiagnosis != 0 {
+			peer := newJSONReason(f.PeerDiagnosis, explain)
+			j.Fallback.Peer = &peer
+		}
+	}
+	return j
+}
+
+// newJSONEndpoint returns nil for the end of a socket that is not bound or not connected.
+func newJSONEndpoint(ap netip.AddrPort) *jsonEndpoint {
+	if ap.Port() == 0 {
+		return nil
+	}
+	return &jsonEndpoint{Address: string(appendAddr(nil, ap.Addr())), Port: ap.Port()}
+}
+
+func newJSONReason(r netlinksmc.Reason, explain bool) jsonReason {
+	j := jsonReason{Code: r.String(), Name: r.Name()}
+	if explain {
+		j.Text, j.Remedy = r.Text(), r.Remedy()
+	}
+	return j
+}
+
+func newJSONConn(c *netlinksmc.ConnInfo) *jsonConn {
+	if c == nil {
+		return nil
+	}
+	return &jsonConn{
+		Token:           fmt.Sprintf("%08x", c.Token),
+		SndbufBytes:     c.SndbufSize,
+		RcvbufBytes:     c.RMBESize,
+		PeerRcvbufBytes: c.PeerRMBESize,
+		RxProd:          jsonCursor(c.RxProd),
+		RxCons:          jsonCursor(c.RxCons),
+		TxProd:          jsonCursor(c.TxProd),
+		TxCons:          jsonCursor(c.TxCons),
+		TxPrep:          jsonCursor(c.TxPrep),
+		TxSent:          jsonCursor(c.TxSent),
+		TxFin:           jsonCursor(c.TxFin),
+		RxProdFlags:     c.RxProdFlags,
+		RxConnFlags:     c.RxConnFlags,
+		TxProdFlags:     c.TxProdFlags,
+		TxConnFlags:     c.TxConnFlags,
+	}
+}
+
+func newJSONLink(l *netlinksmc.LinkGroupInfo) *jsonLink {
+	if l == nil {
+		return nil
+	}
+	return &jsonLink{
+		Role:     l.Role.String(),
+		LinkID:   l.LinkID,
+		IBDevice: cli.Printable(l.IBDev),
+		IBPort:   l.IBPort,
+		GID:      l.GID,
+		PeerGID:  l.PeerGID,
+	}
+}
+
+func newJSONDMB(d *netlinksmc.DMBInfo) *jsonDMB {
+	if d == nil {
+		return nil
+	}
+	j := &jsonDMB{
+		LinkGroupID: fmt.Sprintf("%08x", d.LinkGroupID),
+		GID:         hex64(d.GID),
+		Token:       hex64(d.Token),
+		PeerGID:     hex64(d.PeerGID),
+		PeerToken:   hex64(d.PeerToken),
+	}
+	if v, ok := d.ExtGID.Get(); ok {
+		j.ExtGID = hex64(v)
+	}
+	if v, ok := d.PeerExtGID.Get(); ok {
+		j.PeerExtGID = hex64(v)
+	}
+	return j
+}
+
+// newJSONProcesses returns a list that is never nil, so that "none found" differs from "not asked for".
+func newJSONProcesses(list []process) []jsonProcess {
+	out := make([]jsonProcess, len(list))
+	for i, p := range list {
+		out[i] = jsonProcess{PID: p.PID, Name: cli.Printable(p.Name), FD: p.FD}
+	}
+	return out
+}
+
+// hex64 writes 64-bit names as text, because JSON readers keep only 53 bits of a number.
+func hex64(v uint64) string { return fmt.Sprintf("%016x", v) }

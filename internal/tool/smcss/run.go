@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcss
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/smckit/smckit/pkg/netlinksmc"
+)
+
+// clearScreen moves the cursor to the upper left corner and erases the screen.
+const clearScreen = "\x1b[H\x1b[2J"
+
+// run carries out the command.
+func (o *options) run(ctx context.Context) error {
+	if o.watch == 0 {
+		return o.list(ctx)
+	}
+	ticks, stop := o.deps.tick(o.watch)
+	defer stop()
+	for first := true; ; first = false {
+		if err := o.separate(first); err != nil {
+			return err
+		}
+		if err := o.list(ctx); err != nil {
+			return err
+		}
+		if err := o.env.Flush(); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticks:
+		}
+	}
+}
+
+// separate begins a listing of --watch.
+func (o *options) separate(first bool) error {
+	var text string
+	switch {
+	case o.json:
+	case o.env.Terminal:
+		text = clearScreen
+	case !first:
+		text = "\n"
+	}
+	_, err := io.WriteString(o.env.Out, text)
+	return err
+}
+
+// list prints one listing.
+func (o *options) list(ctx context.Context) error {
+	src, err := o.deps.open()
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+
+	var own owners
+	if o.cols.processes {
+		if own, err = o.findOwners(ctx, src); err != nil {
+			return err
+		}
+	}
+	v := o.newView(own)
+	begun := false
+	begin := func() error {
+		if begun {
+			return nil
+		}
+		begun = true
+		return v.begin()
+	}
+	interrupted, err := o.each(ctx, src, o.extensions(), begin, v.socket)
+	if err != nil {
+		return err
+	}
+	if err := begin(); err != nil {
+		return err
+	}
+	if interrupted {
+		fmt.Fprintf(o.env.Err, "%s: warning: sockets came and went while they were listed: some may be missing or listed twice\n",
+			toolName)
+	}
+	return v.end(interrupted)
+}
+
+// findOwners looks up the processes of the sockets to list. The sockets are listed once for their inodes alone, because
+// keeping them all, or everything that procfs has, would take memory without a bound.
+func (o *options) findOwners(ctx context.Context, src source) (owners, error) {
+	var inodes []uint64
+	_, err := o.each(ctx, src, 0, func() error { return nil }, func(s *netlinksmc.Socket) error {
+		if s.Inode != 0 {
+			inodes = append(inodes, s.Inode)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	own, err := scanProcesses(ctx, o.deps.proc, inodes)
+	if err != nil {
+		return nil, fmt.Errorf("--processes needs a procfs: %w", err)
+	}
+	return own, nil
+}
+
+// each calls visit for each socket to list, and begin once the kernel has sent the first socket of all, listed or not.
+// It says whether the sockets changed meanwhile.
+func (o *options) each(ctx context.Context, src source, ext netlinksmc.DiagExt, begin func() error,
+	visit func(*netlinksmc.Socket) error,
+) (interrupted bool, err error) {
+	for s, err := range src.Sockets(ctx, ext) {
+		if errors.Is(err, netlinksmc.ErrDumpInterrupted) {
+			interrupted = true
+			continue
+		}
+		if err != nil {
+			return interrupted, err
+		}
+		if err := begin(); err != nil {
+			return interrupted, err
+		}
+		if !o.selects(&s) {
+			continue
+		}
+		if err := visit(&s); err != nil {
+			return interrupted, err
+		}
+	}
+	return interrupted, nil
+}
+
+// extensions says what to ask the kernel for. JSON has no columns to run out of, so --debug gives it everything.
+func (o *options) extensions() netlinksmc.DiagExt {
+	if o.summary {
+		return 0
+	}
+	var ext netlinksmc.DiagExt
+	if o.cols.debug {
+		ext |= netlinksmc.DiagConnInfo
+	}
+	if o.cols.smcr || o.json && o.cols.debug {
+		ext |= netlinksmc.DiagLinkGroup
+	}
+	if o.cols.smcd || o.json && o.cols.debug {
+		ext |= netlinksmc.DiagDMB
+	}
+	return ext
+}
+
+// selects says whether s is to be listed.
+func (o *options) selects(s *netlinksmc.Socket) bool {
+	switch {
+	case o.listening:
+		if s.State != netlinksmc.StateListen {
+			return false
+		}
+	case o.all, o.summary, len(o.filter.states) > 0:
+	case s.State == netlinksmc.StateInit, s.State == netlinksmc.StateListen:
+		return false
+	}
+	if o.cols.smcr && s.Mode != netlinksmc.ModeSMCR || o.cols.smcd && s.Mode != netlinksmc.ModeSMCD {
+		return false
+	}
+	return o.filter.match(s)
+}
+
+func (o *options) newView(own owners) view {
+	var at time.Time
+	if o.watch != 0 {
+		at = o.deps.now()
+	}
+	switch {
+	case o.summary:
+		return newSummaryView(o.env.Out, o.json, o.cols.explain, at)
+	case o.json:
+		return &jsonView{w: o.env.Out, cols: o.cols, owners: own, ifName: o.deps.ifName, time: at}
+	default:
+		return &textView{w: o.env.Out, cols: o.cols, owners: own}
+	}
+}

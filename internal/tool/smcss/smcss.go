@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package smcss is the command smcss, which lists AF_SMC sockets.
+package smcss
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"net"
+	"os/user"
+	"strconv"
+	"time"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/spf13/cobra"
+)
+
+const toolName = "smcss"
+
+// Tool is the command smcss.
+var Tool = cli.Tool{
+	Name: toolName,
+	New:  func(env *cli.Env) *cobra.Command { return newCommand(env, systemDeps()) },
+	Long: []string{"all", "debug", "help", "listening", "smcd", "smcr", "version", "wide"},
+}
+
+// source streams the AF_SMC sockets of the process's network namespace; *netlinksmc.Diag is one.
+type source interface {
+	Sockets(ctx context.Context, ext netlinksmc.DiagExt) iter.Seq2[netlinksmc.Socket, error]
+	io.Closer
+}
+
+// deps is what the command needs of the system.
+type deps struct {
+	open func() (source, error)
+	// proc is where procfs is mounted.
+	proc string
+	// ifName names an interface, or returns "".
+	ifName func(index uint32) string
+	// lookupUser finds the ID of a user by name.
+	lookupUser func(name string) (uint32, error)
+	now        func() time.Time
+	// tick returns a channel that is sent to once every d, and what ends that.
+	tick func(d time.Duration) (<-chan time.Time, func())
+}
+
+func systemDeps() deps {
+	return deps{
+		open:       func() (source, error) { return netlinksmc.NewDiag() },
+		proc:       "/proc",
+		ifName:     interfaceName,
+		lookupUser: lookupUser,
+		now:        time.Now,
+		tick: func(d time.Duration) (<-chan time.Time, func()) {
+			t := time.NewTicker(d)
+			return t.C, t.Stop
+		},
+	}
+}
+
+func interfaceName(index uint32) string {
+	ifi, err := net.InterfaceByIndex(int(index))
+	if err != nil {
+		return ""
+	}
+	return ifi.Name
+}
+
+func lookupUser(name string) (uint32, error) {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return 0, err
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	return uint32(uid), err
+}
+
+// options are the values of the command line.
+type options struct {
+	env  *cli.Env
+	deps deps
+
+	all, listening bool
+	cols           columns
+	summary, json  bool
+	watch          time.Duration
+	filter         filter
+}
+
+func newCommand(env *cli.Env, d deps) *cobra.Command {
+	o := &options{env: env, deps: d}
+	cmd := &cobra.Command{
+		Use:                   "smcss [OPTION]...",
+		Short:                 "List AF_SMC sockets",
+		Long:                  longHelp(),
+		Example:               examples,
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     cobra.NoFileCompletions,
+		// Checked here and not in RunE, which runs only after the network namespace was entered.
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("unexpected operand %q: smcss takes options only", args[0])
+			}
+			return o.check()
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	o.addFlags(cmd)
+	cli.AddNetNSFlag(cmd, env)
+	return cmd
+}
+
+func (o *options) addFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.BoolVarP(&o.all, "all", "a", false, "list every socket, also those in state INIT and LISTEN")
+	f.BoolVarP(&o.listening, "listening", "l", false, "list listening sockets only")
+	f.BoolVarP(&o.cols.debug, "debug", "d", false, "add the inside of each connection")
+	f.BoolVarP(&o.cols.smcd, "smcd", "D", false, "list SMC-D sockets only, with their devices and buffers")
+	f.BoolVarP(&o.cols.smcr, "smcr", "R", false, "list SMC-R sockets only, with their links")
+	f.BoolVarP(&o.cols.wide, "wide", "W", false, "do not cut long addresses")
+	f.BoolVar(&o.cols.explain, "explain", false, "say in words why a socket uses TCP, and what to do about it")
+	f.BoolVarP(&o.cols.processes, "processes", "p", false, "add the processes that have the socket open")
+	f.BoolVarP(&o.summary, "summary", "s", false, "print counts by state, mode and fallback reason instead of sockets")
+	f.Var(newList(&o.filter.states, "list", parseState), "state", "list sockets in `STATE` only, INIT and LISTEN included")
+	f.Var(newList(&o.filter.modes, "list", parseMode), "mode", "list connections in `MODE` only: smcr, smcd or tcp")
+	f.Var(newList(&o.filter.ports, "list", parsePort), "port", "list sockets with the local or peer port `PORT` only")
+	f.Var(newList(&o.filter.local, "list", parseEndpoint), "local", "list sockets with the local `ADDRESS[/LENGTH][:PORT]` only")
+	f.Var(newList(&o.filter.peer, "list", parseEndpoint), "peer", "list sockets with the peer `ADDRESS[/LENGTH][:PORT]` only")
+	f.Var(newList(&o.filter.uids, "list", uidParser(o.deps.lookupUser)), "uid", "list sockets of `USER` only, an ID or a name")
+	f.Var((*secondsValue)(&o.watch), "watch", "list again every `SECONDS`, until interrupted")
+	f.BoolVar(&o.json, "json", false, "print JSON")
+
+	// Registering fails only for an option that does not exist.
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(lowerNames(states), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(lowerNames(modes), cobra.ShellCompDirectiveNoFileComp))
+	for _, name := range []string{"port", "local", "peer", "uid", "watch"} {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
+	}
+}
+
+// check refuses options that exclude each other, in the order of smc-tools.
+func (o *options) check() error {
+	c, f := &o.cols, &o.filter
+	for _, x := range []struct {
+		both bool
+		a, b string
+	}{
+		{c.smcd && c.smcr, "smcd", "smcr"},
+		{o.listening && c.debug, "listening", "debug"},
+		{o.listening && o.all, "listening", "all"},
+		{o.listening && c.smcr, "listening", "smcr"},
+		{o.listening && c.smcd, "listening", "smcd"},
+		{o.listening && len(f.states) > 0, "listening", "state"},
+		{o.summary && c.debug, "summary", "debug"},
+		{o.summary && c.processes, "summary", "processes"},
+	} {
+		if x.both {
+			return fmt.Errorf("--%s together with --%s is not supported", x.a, x.b)
+		}
+	}
+	return nil
+}
+
+// secondsValue is a pflag.Value for a duration that is typed as a number of seconds.
+type secondsValue time.Duration
+
+// The limits of secondsValue. Below the shorter one, listing would take longer than waiting.
+const (
+	minSeconds = 0.1
+	maxSeconds = 24 * 60 * 60
+)
+
+func (v *secondsValue) Set(text string) error {
+	s, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(s) || s < minSeconds || s > maxSeconds {
+		return fmt.Errorf("%q is not a number of seconds from %v to %v", text, minSeconds, maxSeconds)
+	}
+	*v = secondsValue(s * float64(time.Second))
+	return nil
+}
+
+func (v *secondsValue) String() string {
+	if *v == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(time.Duration(*v).Seconds(), 'f', -1, 64)
+}
+
+func (v *secondsValue) Type() string { return "seconds" }

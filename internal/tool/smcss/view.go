@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcss
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/smckit/smckit/pkg/netlinksmc"
+)
+
+// view shows one listing. Nothing is shown before begin, which is called when the kernel has answered, and a view keeps
+// no sockets: there may be any number of them.
+type view interface {
+	begin() error
+	socket(s *netlinksmc.Socket) error
+	end(interrupted bool) error
+}
+
+// owners are the processes by the inode of the socket they have open.
+type owners map[uint64][]process
+
+// of returns the processes that have s open. Sockets without an inode belong to none.
+func (o owners) of(s *netlinksmc.Socket) []process {
+	if s.Inode == 0 {
+		return nil
+	}
+	return o[s.Inode]
+}
+
+// textView prints rows below a header, as smc-tools does.
+type textView struct {
+	w      io.Writer
+	cols   columns
+	owners owners
+	buf    []byte
+}
+
+func (v *textView) begin() error {
+	_, err := io.WriteString(v.w, v.cols.header())
+	return err
+}
+
+func (v *textView) socket(s *netlinksmc.Socket) error {
+	b := v.cols.appendRow(v.buf[:0], s)
+	if v.cols.processes {
+		b = appendProcesses(b, v.owners.of(s))
+	}
+	b = append(b, '\n')
+	if v.cols.explain && s.Mode == netlinksmc.ModeTCP {
+		b = appendExplanation(b, s.Fallback)
+	}
+	v.buf = b
+	_, err := v.w.Write(b)
+	return err
+}
+
+func (v *textView) end(bool) error { return nil }
+
+// jsonView prints one document, or one line of a --watch, that has the sockets as a list.
+type jsonView struct {
+	w      io.Writer
+	cols   columns
+	owners owners
+	ifName func(uint32) string
+	// time is set for a line of --watch.
+	time time.Time
+
+	count int
+	buf   bytes.Buffer
+}
+
+func (v *jsonView) oneLine() bool { return !v.time.IsZero() }
+
+func (v *jsonView) begin() error {
+	if v.oneLine() {
+		_, err := fmt.Fprintf(v.w, `{"schema":%d,"time":%q,"sockets":[`, schema, v.time.Format(time.RFC3339))
+		return err
+	}
+	_, err := fmt.Fprintf(v.w, "{\n  \"schema\": %d,\n  \"sockets\": [", schema)
+	return err
+}
+
+func (v *jsonView) socket(s *netlinksmc.Socket) error {
+	j := newJSONSocket(s, v.cols.explain, v.ifName)
+	if v.cols.processes {
+		j.Processes = newJSONProcesses(v.owners.of(s))
+	}
+	v.buf.Reset()
+	if v.count > 0 {
+		v.buf.WriteByte(',')
+	}
+	enc := json.NewEncoder(&v.buf)
+	enc.SetEscapeHTML(false)
+	if !v.oneLine() {
+		v.buf.WriteString("\n    ")
+		enc.SetIndent("    ", "  ")
+	}
+	if err := enc.Encode(j); err != nil {
+		return err
+	}
+	v.count++
+	_, err := v.w.Write(bytes.TrimSuffix(v.buf.Bytes(), []byte("\n")))
+	return err
+}
+
+func (v *jsonView) end(interrupted bool) error {
+	var b strings.Builder
+	newline := func(indent string) {
+		if !v.oneLine() {
+			b.WriteString("\n" + indent)
+		}
+	}
+	if v.count > 0 {
+		newline("  ")
+	}
+	b.WriteByte(']')
+	if interrupted {
+		b.WriteByte(',')
+		newline("  ")
+		b.WriteString(`"interrupted":`)
+		if !v.oneLine() {
+			b.WriteByte(' ')
+		}
+		b.WriteString("true")
+	}
+	newline("")
+	b.WriteString("}\n")
+	_, err := io.WriteString(v.w, b.String())
+	return err
+}

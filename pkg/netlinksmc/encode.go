@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package netlinksmc
+
+import (
+	"encoding/binary"
+	"strings"
+)
+
+// attrEID is the attribute of a user EID.
+const attrEID = 1
+
+// encodeEID returns the attribute for eid, which has passed CheckEID. The kernel takes nothing but 32 characters,
+// padded with blanks.
+func encodeEID(eid string) []byte {
+	return appendString(nil, attrEID, eid+strings.Repeat(" ", eidLen-len(eid)))
+}
+
+// appendString appends an attribute that holds a string with a terminating NUL to b.
+func appendString(b []byte, typ uint16, s string) []byte {
+	n := attrHeaderLen + len(s) + 1
+	b = binary.NativeEndian.AppendUint16(b, uint16(n))
+	b = binary.NativeEndian.AppendUint16(b, typ)
+	b = append(b, s...)
+	return append(b, make([]byte, 1+(4-n%4)%4)...)
+}

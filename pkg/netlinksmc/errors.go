@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package netlinksmc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/mdlayher/netlink"
+)
+
+// What went wrong, to be tested with errors.Is. Each arrives inside an *Error.
+var (
+	// ErrNoModule means that nothing serves the request: the SMC module, or for sockets the smc_diag module, is not
+	// loaded or does not exist for this kernel. Such an error is also os.ErrNotExist.
+	ErrNoModule = errors.New("SMC module not available")
+
+	// ErrNotSupported means that the SMC module, or this operating system, does not know the request.
+	ErrNotSupported = errors.New("not supported")
+
+	// ErrDumpInterrupted means that what was listed changed while it was read, so that entries may be missing or there
+	// twice. It comes together with the result.
+	ErrDumpInterrupted = errors.New("changed while it was read")
+
+	// ErrMalformed means that the kernel's answer could not be decoded.
+	ErrMalformed = errors.New("malformed answer")
+
+	// ErrInvalidEID means that a user EID breaks the rules of CheckEID, or that the kernel refused it.
+	ErrInvalidEID = errors.New("invalid user EID")
+
+	// ErrUEIDExists means that the user EID to add is defined already. Such an error is also os.ErrExist.
+	ErrUEIDExists = errors.New("user EID already defined")
+
+	// ErrUEIDNotFound means that the user EID to remove is not defined. It is not ErrNoModule.
+	ErrUEIDNotFound = errors.New("user EID not defined")
+
+	// ErrUEIDTableFull means that the host has as many user EIDs as the kernel keeps, which is four.
+	ErrUEIDTableFull = errors.New("maximum number of user EIDs reached")
+
+	// ErrSEIDActivated is no failure: RemoveUEID has removed the last user EID, and the kernel has switched the system
+	// EID on, since a host needs one EID. Only s390 has a system EID.
+	ErrSEIDActivated = errors.New("the last user EID was removed and the system EID was activated")
+
+	// ErrNoSEID means that this host has no system EID to enable or disable.
+	ErrNoSEID = errors.New("system EID not available")
+
+	// ErrNoUEID means that the system EID cannot be disabled while no user EID is defined.
+	ErrNoUEID = errors.New("no user EID defined")
+)
+
+// errPermission is the kind of a refused request. The errno below it makes such an error os.ErrPermission.
+var errPermission = errors.New("permission denied")
+
+// Error is a request that failed. Its text is one line that says what was tried, what went wrong and what to do.
+//
+// It unwraps to one of the errors of this package, if one applies, and to the cause: for an answer of the kernel a
+// *netlink.OpError, which holds the errno and the text of the extended acknowledgement.
+type Error struct {
+	// Op is what was tried, such as "list SMC-R link groups".
+	Op string
+	// Kind is one of the errors of this package, or nil.
+	Kind error
+	// Remedy says what to do; it may be empty.
+	Remedy string
+	// Err is the cause; it may be nil.
+	Err error
+}
+
+// Error returns the text of the error.
+func (e *Error) Error() string {
+	s := e.Op + ": "
+	switch {
+	case e.Kind == nil:
+		s += cause(e.Err)
+	case e.Kind == ErrMalformed:
+		s += e.Kind.Error() + ": " + cause(e.Err)
+	default:
+		s += e.Kind.Error()
+	}
+	if e.Remedy != "" {
+		s += ": " + e.Remedy
+	}
+	if msg := kernelMessage(e.Err); msg != "" && e.Kind != nil {
+		s += " (kernel: " + msg + ")"
+	}
+	return s
+}
+
+// Unwrap returns the kind and the cause.
+func (e *Error) Unwrap() []error {
+	var errs []error
+	for _, err := range []error{e.Kind, e.Err} {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// errnoKinds says what an errno means as the answer to one command. Other errnos mean the same everywhere.
+var errnoKinds = map[uint8]map[syscall.Errno]error{
+	cmdAddUEID.number: {
+		syscall.EINVAL: ErrInvalidEID,
+		syscall.EEXIST: ErrUEIDExists,
+		syscall.ERANGE: ErrUEIDTableFull,
+	},
+	cmdRemoveUEID.number: {
+		syscall.EINVAL: ErrInvalidEID,
+		syscall.ENOENT: ErrUEIDNotFound,
+		syscall.EAGAIN: ErrSEIDActivated,
+	},
+	cmdDisableSEID.number: {
+		syscall.ENOENT: ErrNoUEID,
+	},
+}
+
+// remedies says what to do about an error, where that does not depend on the command.
+var remedies = map[error]string{
+	ErrNoModule:      "load it with 'modprobe smc', or use a kernel that has it",
+	errPermission:    "run as root, that is with CAP_NET_ADMIN in the initial user namespace",
+	ErrInvalidEID:    "the kernel has refused it",
+	ErrUEIDTableFull: "remove one first",
+	ErrUEIDNotFound:  "list those that are",
+	ErrNoUEID:        "add one first",
+}
+
+// requestError turns the failure of a request into an *Error, and nil into nil.
+func requestError(cmd command, subject string, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := &Error{Op: cmd.op, Err: err}
+	if subject != "" {
+		e.Op = fmt.Sprintf("%s %q", cmd.op, subject)
+	}
+	errno := kernelErrno(err)
+	e.Kind = errnoKinds[cmd.number][errno]
+	if e.Kind == nil {
+		e.Kind = errnoKind(errno, err)
+	}
+	e.Remedy = remedies[e.Kind]
+	if e.Kind == ErrNotSupported {
+		e.Remedy = fmt.Sprintf("%s needs Linux %s or newer", cmd.name, cmd.since)
+	}
+	return e
+}
+
+// errnoKind says what an errno means as the answer to any request. Without an errno the answer made no sense, unless
+// there was none.
+func errnoKind(errno syscall.Errno, err error) error {
+	switch errno {
+	case syscall.ENOENT:
+		return ErrNoModule
+	case syscall.EPERM, syscall.EACCES:
+		return errPermission
+	case syscall.EOPNOTSUPP, syscall.EPROTONOSUPPORT, syscall.EAFNOSUPPORT:
+		return ErrNotSupported
+	case 0:
+		if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, os.ErrClosed) {
+			return ErrMalformed
+		}
+	}
+	return nil
+}
+
+// cause words an error of the netlink library without the library's own vocabulary.
+func cause(err error) string {
+	var op *netlink.OpError
+	if !errors.As(err, &op) {
+		return err.Error()
+	}
+	if op.Message != "" {
+		return op.Err.Error() + ": " + op.Message
+	}
+	return op.Err.Error()
+}
+
+// kernelMessage returns the text of the extended acknowledgement in err, if there is one.
+func kernelMessage(err error) string {
+	var op *netlink.OpError
+	if errors.As(err, &op) {
+		return op.Message
+	}
+	return ""
+}
+
+// kernelErrno returns the errno that the kernel has answered with, 0 if err is none.
+func kernelErrno(err error) syscall.Errno {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return errno
+	}
+	return 0
+}
+
+// diagError turns the failure of a listing of sockets into an *Error.
+func diagError(err error) error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	e := &Error{Op: opSockets, Kind: errnoKind(kernelErrno(err), err), Err: err}
+	switch e.Kind {
+	case ErrNoModule:
+		e.Remedy = "load it with 'modprobe smc_diag', or use a kernel that has it"
+	case ErrNotSupported:
+		e.Remedy = "this kernel has no sock_diag"
+	default:
+		e.Remedy = remedies[e.Kind]
+	}
+	return e
+}
+
+// openError turns the failure to open a netlink socket into an *Error.
+func openError(op string, err error) error {
+	e := &Error{Op: op, Kind: errnoKind(kernelErrno(err), err), Err: err}
+	switch e.Kind {
+	case ErrNotSupported:
+		e.Remedy = "this kernel has no such netlink protocol"
+	default:
+		e.Remedy = remedies[e.Kind]
+	}
+	return e
+}

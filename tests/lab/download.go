@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package lab
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+)
+
+// download is a file to fetch whose size and digest are known beforehand. What an interrupted attempt has left is
+// continued: apt itself starts such a file anew unless the earlier apt could end in order.
+type download struct {
+	uri    string
+	file   string // where it goes
+	size   int64  // bytes
+	sha256 string // lower-case hex
+}
+
+var errDigest = errors.New("the file is not what the signed package list says")
+
+// download makes the file complete and right.
+func (d *download) download(ctx context.Context) error {
+	if !strings.HasPrefix(d.uri, "http://") && !strings.HasPrefix(d.uri, "https://") {
+		// A mirror on disk or behind another method: apt knows how to read it.
+		return run(ctx, "/usr/lib/apt/apt-helper", "-o", "APT::Sandbox::User=", "download-file", d.uri, d.file, "SHA256:"+d.sha256)
+	}
+	for attempt := 1; ; attempt++ {
+		err := d.attempt(ctx)
+		if err == nil {
+			err = d.verify()
+		}
+		if err == nil {
+			return nil
+		}
+		if errors.Is(err, errDigest) {
+			os.Remove(d.file)
+		}
+		if attempt == 3 || ctx.Err() != nil {
+			return fmt.Errorf("downloading %s: %w", d.uri, err)
+		}
+	}
+}
+
+// attempt fetches what is still missing of the file.
+func (d *download) attempt(ctx context.Context) error {
+	f, err := os.OpenFile(d.file, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	have, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	if have == d.size {
+		return nil
+	}
+	if have > d.size {
+		have = 0
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.uri, nil)
+	if err != nil {
+		return err
+	}
+	if have > 0 {
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", have))
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	switch resp.StatusCode {
+	case http.StatusPartialContent:
+	case http.StatusOK:
+		have = 0 // a server that knows no ranges sends it all
+	default:
+		return fmt.Errorf("the server answered %s", resp.Status)
+	}
+	if err := f.Truncate(have); err != nil {
+		return err
+	}
+	if _, err := f.Seek(have, io.SeekStart); err != nil {
+		return err
+	}
+	// One byte more than expected is enough to notice that the file is another one.
+	_, err = io.Copy(f, io.LimitReader(resp.Body, d.size-have+1))
+	return err
+}
+
+func (d *download) verify() error {
+	f, err := os.Open(d.file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h := sha256.New()
+	n, err := io.Copy(h, f)
+	if err != nil {
+		return err
+	}
+	if n < d.size {
+		return fmt.Errorf("only %d of %d bytes came: %w", n, d.size, io.ErrUnexpectedEOF)
+	}
+	if n != d.size || hex.EncodeToString(h.Sum(nil)) != d.sha256 {
+		return errDigest
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Package lab boots guests with real distribution kernels under QEMU, joins them by wires, and runs programs in them.
+//
+// A guest sees this machine's files, with a layer of its own above them for what it writes: every program installed
+// here can be run there. Nothing is emulated of the network but the cable: each wire is a Go value that can be cut.
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Options say what to boot. The zero value is one host with one network interface and kernel 6.12.
+type Options struct {
+	// Kernel is the series, for example "6.12"; Kernels gives each host its own.
+	Kernel  string
+	Kernels []string
+	// Hosts is the number of guests, named a, b, …; 1 if zero.
+	Hosts int
+	// Wires is the number of network segments; each host has an interface (eth0, eth1, …) on every one. 1 if zero.
+	Wires int
+	// Memory in MiB and processors of each guest; 768 and 1 if zero.
+	Memory, CPUs int
+	// Shares are directories that guests may write to, at the same path.
+	Shares []string
+	// KernelArgs are added to the kernel's command line.
+	KernelArgs string
+	// Programs are directories put in front of the guests' PATH.
+	Programs []string
+	// Progress is told what takes time; may be nil.
+	Progress func(string)
+}
+
+// Lab is a set of running guests.
+type Lab struct {
+	Hosts []*Host
+	Wires []*Wire
+
+	dir     string
+	options Options
+}
+
+func (o *Options) complete() error {
+	if o.Hosts == 0 {
+		o.Hosts = max(1, len(o.Kernels))
+	}
+	if o.Kernel == "" {
+		o.Kernel = "6.12"
+	}
+	for len(o.Kernels) < o.Hosts {
+		o.Kernels = append(o.Kernels, o.Kernel)
+	}
+	if o.Wires == 0 {
+		o.Wires = 1
+	}
+	if o.Memory == 0 {
+		o.Memory = 768
+	}
+	if o.CPUs == 0 {
+		o.CPUs = 1
+	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	if o.Hosts > 26 {
+		return fmt.Errorf("%d hosts: at most 26 have a name", o.Hosts)
+	}
+	for i, dir := range o.Shares {
+		abs, err := filepath.Abs(dir)
+		if err != nil {
+			return err
+		}
+		if st, err := os.Stat(abs); err != nil || !st.IsDir() {
+			return fmt.Errorf("cannot share %s: not a directory", dir)
+		}
+		if strings.ContainsAny(abs, ", :") {
+			return fmt.Errorf("cannot share %s: a comma, a colon or a blank in the path", dir)
+		}
+		o.Shares[i] = abs
+	}
+	return nil
+}
+
+// New boots a lab and returns when every guest can run programs. Close ends it; so does the end of this process.
+func New(ctx context.Context, o Options) (*Lab, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	kernels := map[string]*Kernel{}
+	for _, series := range o.Kernels {
+		if kernels[series] == nil {
+			k, err := Provision(ctx, series, false, o.Progress)
+			if err != nil {
+				return nil, err
+			}
+			kernels[series] = k
+		}
+	}
+	agent, err := agentBinary(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// Paths of unix sockets are short: the default directory for temporary files may not be.
+	dir, err := os.MkdirTemp("/tmp", "smclab-*")
+	if err != nil {
+		return nil, err
+	}
+	l := &Lab{dir: dir, options: o}
+	if err := l.boot(ctx, kernels, agent); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+func (l *Lab) boot(ctx context.Context, kernels map[string]*Kernel, agent string) error {
+	for i := range l.options.Wires {
+		w, err := newWire(l.dir, i, l.options.Hosts)
+		if err != nil {
+			return err
+		}
+		l.Wires = append(l.Wires, w)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for i, series := range l.options.Kernels[:l.options.Hosts] {
+		h := &Host{
+			Name: string(rune('a' + i)), Kernel: kernels[series], lab: l, index: i,
+			dir: mkdir(filepath.Join(l.dir, string(rune('a'+i)))), streams: map[uint32]*Process{},
+		}
+		l.Hosts = append(l.Hosts, h)
+		initrd, err := initramfs(ctx, h.Kernel, agent)
+		if err != nil {
+			return err
+		}
+		group.Go(func() error { return h.boot(ctx, l.options, initrd) })
+	}
+	return group.Wait()
+}
+
+// Host returns the host with the given name, or nil.
+func (l *Lab) Host(name string) *Host {
+	for _, h := range l.Hosts {
+		if h.Name == name {
+			return h
+		}
+	}
+	return nil
+}
+
+// path is the PATH of programs in the guests.
+func (l *Lab) path() string {
+	const standard = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	return strings.Join(append(l.options.Programs, standard), ":")
+}
+
+// Close ends all guests and removes what the lab has written.
+func (l *Lab) Close() error {
+	var err error
+	for _, h := range l.Hosts {
+		h.stop()
+	}
+	for _, w := range l.Wires {
+		err = errors.Join(err, w.close())
+	}
+	return errors.Join(err, os.RemoveAll(l.dir))
+}
+
+// Scale stretches a deadline that is right for real hardware to the speed of emulation.
+func Scale(d time.Duration) time.Duration {
+	if accelerator() == "tcg" {
+		return 4 * d
+	}
+	return d
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package lab
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// maxFrame bounds what a guest may announce as the length of an Ethernet frame: the largest segmentation offload.
+const maxFrame = 128 << 10
+
+// Wire is a private network segment between guests. QEMU sends each Ethernet frame over a unix socket as a 4-byte
+// length in network order and the frame; Wire passes it on to every other guest. Being ours, it can be cut, can lose
+// chosen frames, and can write down what passes.
+type Wire struct {
+	listeners []net.Listener // one a host, so that a port's number is its host's
+
+	mu      sync.Mutex
+	ports   []*wirePort
+	cut     bool
+	drop    func(from int, frame []byte) bool
+	capture *pcapWriter
+}
+
+type wirePort struct {
+	index int
+	conn  net.Conn
+	mu    sync.Mutex
+	w     *bufio.Writer
+}
+
+// newWire opens a wire for a number of hosts, each of which connects to a socket of its own in dir.
+func newWire(dir string, index, hosts int) (*Wire, error) {
+	w := &Wire{}
+	for host := range hosts {
+		l, err := net.Listen("unix", filepath.Join(dir, fmt.Sprintf("wire%d-%d", index, host)))
+		if err != nil {
+			return nil, errors.Join(err, w.close())
+		}
+		w.listeners = append(w.listeners, l)
+		go w.accept(l, host)
+	}
+	return w, nil
+}
+
+// path is the socket to which the given host connects.
+func (w *Wire) path(host int) string { return w.listeners[host].Addr().String() }
+
+// accept takes one connection of a host: its emulator's.
+func (w *Wire) accept(l net.Listener, host int) {
+	conn, err := l.Accept()
+	if err != nil {
+		return
+	}
+	p := &wirePort{index: host, conn: conn, w: bufio.NewWriterSize(conn, maxFrame)}
+	w.mu.Lock()
+	w.ports = append(w.ports, p)
+	w.mu.Unlock()
+	w.forward(p)
+}
+
+// forward passes on what comes from one guest until it is gone.
+func (w *Wire) forward(from *wirePort) {
+	r := bufio.NewReaderSize(from.conn, maxFrame)
+	frame := make([]byte, 4+maxFrame)
+	for {
+		if _, err := io.ReadFull(r, frame[:4]); err != nil {
+			return
+		}
+		n := binary.BigEndian.Uint32(frame)
+		if n > maxFrame {
+			from.conn.Close()
+			return
+		}
+		if _, err := io.ReadFull(r, frame[4:4+n]); err != nil {
+			return
+		}
+		// Flush only when the sender pauses: one write for a burst of frames.
+		w.deliver(from, frame[:4+n], r.Buffered() == 0)
+	}
+}
+
+func (w *Wire) deliver(from *wirePort, frame []byte, flush bool) {
+	w.mu.Lock()
+	lost := w.cut || (w.drop != nil && w.drop(from.index, frame[4:]))
+	if !lost && w.capture != nil {
+		w.capture.write(time.Now(), frame[4:])
+	}
+	ports := w.ports
+	w.mu.Unlock()
+	for _, to := range ports {
+		if to == from {
+			continue
+		}
+		to.mu.Lock()
+		if !lost {
+			// A guest that is gone reads nothing; its end is noticed elsewhere.
+			_, _ = to.w.Write(frame)
+		}
+		if flush {
+			_ = to.w.Flush()
+		}
+		to.mu.Unlock()
+	}
+}
+
+// Cut makes the wire lose every frame until Restore. The guests see no change of carrier.
+func (w *Wire) Cut() { w.set(func() { w.cut = true }) }
+
+// Restore ends Cut.
+func (w *Wire) Restore() { w.set(func() { w.cut = false }) }
+
+// Drop makes the wire lose the frames for which lose returns true; from is 0 for the first guest. nil ends it. lose is
+// called with the wire's lock held: it must be quick and must not call the wire.
+func (w *Wire) Drop(lose func(from int, frame []byte) bool) { w.set(func() { w.drop = lose }) }
+
+func (w *Wire) set(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
+}
+
+// Capture writes what passes from now on into a pcap file, until the wire is closed or Capture is called again.
+func (w *Wire) Capture(file string) error {
+	p, err := newPcap(file)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	old := w.capture
+	w.capture = p
+	w.mu.Unlock()
+	return old.close()
+}
+
+func (w *Wire) close() error {
+	var err error
+	for _, l := range w.listeners {
+		err = errors.Join(err, l.Close())
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.ports {
+		p.conn.Close()
+	}
+	err = errors.Join(err, w.capture.close())
+	w.capture = nil
+	return err
+}
+
+// pcapWriter writes the classic pcap format, nanosecond variant, link type Ethernet.
+type pcapWriter struct {
+	f   *os.File
+	w   *bufio.Writer
+	err error
+}
+
+func newPcap(file string) (*pcapWriter, error) {
+	f, err := os.Create(file)
+	if err != nil {
+		return nil, err
+	}
+	p := &pcapWriter{f: f, w: bufio.NewWriter(f)}
+	head := binary.LittleEndian.AppendUint32(nil, 0xa1b23c4d)
+	head = binary.LittleEndian.AppendUint16(head, 2)
+	head = binary.LittleEndian.AppendUint16(head, 4)
+	head = append(head, make([]byte, 8)...)
+	head = binary.LittleEndian.AppendUint32(head, maxFrame)
+	head = binary.LittleEndian.AppendUint32(head, 1)
+	_, p.err = p.w.Write(head)
+	return p, nil
+}
+
+func (p *pcapWriter) write(at time.Time, frame []byte) {
+	rec := binary.LittleEndian.AppendUint32(nil, uint32(at.Unix()))
+	rec = binary.LittleEndian.AppendUint32(rec, uint32(at.Nanosecond()))
+	rec = binary.LittleEndian.AppendUint32(rec, uint32(len(frame)))
+	rec = binary.LittleEndian.AppendUint32(rec, uint32(len(frame)))
+	_, err := p.w.Write(append(rec, frame...))
+	p.err = errors.Join(p.err, err)
+}
+
+// close ends the file. A nil p is a capture that was never asked for.
+func (p *pcapWriter) close() error {
+	if p == nil {
+		return nil
+	}
+	return errors.Join(p.err, p.w.Flush(), p.f.Close())
+}
