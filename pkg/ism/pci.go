@@ -107,6 +107,7 @@ func (fs sysfs) slots() []Slot {
 			Name:    name,
 			Address: readText(filepath.Join(dir, "address")),
 			Switch:  exists(filepath.Join(dir, "power")),
+			Empty:   readText(filepath.Join(dir, "adapter")) == "0",
 		}
 		slot.Power = power(filepath.Join(dir, "power"))
 		out = append(out, slot)
@@ -133,7 +134,8 @@ func slotFID(name string) (uint32, bool) {
 	return uint32(fid), err == nil
 }
 
-// placeSlots puts devices into their slots, and adds a device for each slot that is switched off.
+// placeSlots puts devices into their slots, and adds a device for each slot that is switched off. Virtual machines have
+// many slots that are off because they are empty; those hold no device.
 func placeSlots(devices []Device, slots []Slot, z bool) []Device {
 	for _, slot := range slots {
 		holds := func(d Device) bool {
@@ -149,7 +151,7 @@ func placeSlots(devices []Device, slots []Slot, z bool) []Device {
 			holds = func(d Device) bool { return d.ZPCI != nil && d.ZPCI.FID == fid }
 		}
 		if !slices.ContainsFunc(devices, holds) {
-			if slot.Power == PowerOff || z {
+			if slot.Power == PowerOff && !slot.Empty || z {
 				devices = append(devices, Device{Kind: emptyKind(slot), ZPCI: id, Slot: &slot})
 			}
 			continue

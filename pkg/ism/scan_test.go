@@ -121,7 +121,7 @@ bnxt_re0 roce BCM57414 power=unknown 1:ACTIVE:ens2:PNET2:table net=ens2:0:PNET2:
 irdma0 rdma E810-XXV 1:ACTIVE:ens3::none net=ens3:0::none
 mlx4_0 rdma ConnectX-3 1:ACTIVE:::none 2:DOWN:::none
 0000:07:00.0 roce ConnectX-5 net=ens7:0::none
-0000:08:00.0 other 8086:1521 net=eno1:0::none
+0000:08:00.0 other 8086:1521 power=on net=eno1:0::none
 0000:09:00.0 other 1000:0097
 slot 2 off  power=off
 rxe0 roce rxe 1:ACTIVE:eth0:PNET0:table

@@ -27,7 +27,9 @@ func complete(cmd *cobra.Command, o *options) {
 	}
 	cmd.ValidArgsFunction = devices(func(d *ism.Device) bool { return d.Kind != ism.KindOther })
 	power := func(p ism.Power) cobra.CompletionFunc {
-		return devices(func(d *ism.Device) bool { return d.Slot != nil && d.Slot.Switch && d.Slot.Power == p })
+		return devices(func(d *ism.Device) bool {
+			return d.Slot != nil && d.Slot.Switch && d.Slot.Power == p && (d.Kind != ism.KindOther || d.ZPCI != nil)
+		})
 	}
 	// These fail only for flags that do not exist.
 	_ = cmd.RegisterFlagCompletionFunc("enable", power(ism.PowerOff))

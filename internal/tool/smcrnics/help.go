@@ -47,8 +47,8 @@ LISTING ELSEWHERE
 
 SWITCHING
   On IBM Z, -e and -d switch a PCI function; off also deconfigures it in the
-  partition. Elsewhere only slots for hot plugging have a switch, and it works
-  on all functions in the slot. A device that is as wanted already is left
+  partition. Elsewhere only slots for hot plugging have a switch, which works on
+  all functions in the slot; slots of other adapters are left alone. A device that is as wanted already is left
   alone; a line says so, and the exit status is 0.
 
 JSON

@@ -34,6 +34,9 @@ func switchPower(ctx context.Context, o *options, t *target, on bool) error {
 	if err != nil {
 		return err
 	}
+	if !inv.ZPCI && d.Kind == ism.KindOther {
+		return fmt.Errorf("%q is neither a RoCE nor an ISM device: smc_rnics does not switch it", t.text)
+	}
 	changed, err := s.SetPower(ctx, d, on)
 	if err != nil {
 		return powerError(inv, d, t, on, err)

@@ -125,8 +125,9 @@ func TestBadInput(t *testing.T) {
 		{x86Host, []string{"-d", "bnxt_re0"}, 1, "cannot disable bnxt_re0: only PCI functions of IBM Z and slots for hot plugging have a power switch; " +
 			"'ip link set' takes an interface up and down"},
 		{zHost, []string{"-d", "eth0"}, 1, `"eth0" is not a valid FID, nor the name of a device: see 'smc_rnics --all'`},
-		{x86Host, []string{"-d", "eth0"}, 1, "cannot disable eth0: only PCI functions of IBM Z and slots for hot plugging have a power switch; " +
-			"'ip link set' takes an interface up and down"},
+		{x86Host, []string{"-d", "eth0"}, 1, `"eth0" is neither a RoCE nor an ISM device: smc_rnics does not switch it`},
+		{x86Host, []string{"-d", "0000:08:00.0"}, 1, `"0000:08:00.0" is neither a RoCE nor an ISM device: smc_rnics does not switch it`},
+		{x86Host, []string{"-e", "0000:0c:00"}, 1, `no device "0000:0c:00": 'smc_rnics --all' lists those that exist`},
 	}
 	for _, test := range tests {
 		t.Run(fmt.Sprintf("%q", test.args), func(t *testing.T) {
