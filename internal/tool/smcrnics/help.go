@@ -48,8 +48,9 @@ LISTING ELSEWHERE
 SWITCHING
   On IBM Z, -e and -d switch a PCI function; off also deconfigures it in the
   partition. Elsewhere only slots for hot plugging have a switch, which works on
-  all functions in the slot; slots of other adapters are left alone. A device that is as wanted already is left
-  alone; a line says so, and the exit status is 0.
+  all functions in the slot; slots without a RoCE or ISM device are left alone.
+  A device that is as wanted already stays so; a line says that, and the exit
+  status is 0.
 
 JSON
   {"schema": 1, "zpci": …, "devices": [{"kind", "name", "type", "driver",
