@@ -118,6 +118,11 @@ func (c *Client) Add(ctx context.Context, e Entry) error {
 	if err := e.Check(); err != nil {
 		return err
 	}
+	return c.addUnchecked(ctx, e)
+}
+
+// addUnchecked adds an entry that the kernel has returned before, and so must take again.
+func (c *Client) addUnchecked(ctx context.Context, e Entry) error {
 	data, err := encodeEntry(e)
 	if err != nil {
 		return &Error{Op: "adding " + e.String(), Err: err}

@@ -141,7 +141,7 @@ func (c *command) explain(err error) error {
 
 // hardwareID returns the PNET ID that firmware has set for the device of e.
 func (c *command) hardwareID(e pnet.Entry) string {
-	if e.Eth != "" {
+	if e.IsEth() {
 		id, _ := c.sys.hardware.Interface(e.Eth)
 		return id
 	}

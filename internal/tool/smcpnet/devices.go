@@ -53,7 +53,7 @@ func (c *command) checkDevices(entries pnet.Table, ch change) error {
 
 func (c *command) exists(e pnet.Entry) (bool, error) {
 	list, name := c.sys.devices.Interfaces, e.Eth
-	if e.Eth == "" {
+	if !e.IsEth() {
 		if c.sys.devices.Exists(e.IB) {
 			return true, nil
 		}

@@ -52,15 +52,15 @@ func (o *incumbent) addFlags(root *cobra.Command) {
 	f := root.Flags()
 	f.SortFlags = false
 	for _, v := range []struct{ name, short, usage string }{
-		{"add", "a", "add an entry to the PNET ID given as operand, with -I or -D or both"},
+		{"add", "a", "add -I, -D or both to the PNET ID given as operand"},
 		{"delete", "d", "delete all entries of the PNET ID given as operand"},
-		{"show", "s", "show the table, or the entries of the PNET ID given as operand"},
+		{"show", "s", "show the table, or the PNET ID given as operand"},
 		{"flush", "f", "delete all entries"},
 	} {
 		f.VarPF(verbFlag{v.name, &o.verbs}, v.name, v.short, v.usage).NoOptDefVal = "true"
 	}
-	f.StringVarP(&o.eth, "interface", "I", "", "network interface `NAME` to add; it need not exist yet")
-	f.StringVarP(&o.ib, "ibdevice", "D", "", "RDMA or ISM device to add, by `NAME` or PCI address; it need not exist yet")
+	f.StringVarP(&o.eth, "interface", "I", "", "network interface to add; `NAME` need not exist yet")
+	f.StringVarP(&o.ib, "ibdevice", "D", "", "RDMA or ISM device to add, `NAME` or PCI address")
 	f.StringVarP(&o.port, "ibport", "P", "1", "port `N` of the RDMA device, 1 or 2; 0 is the same as none")
 	o.given = f.Changed
 	_ = root.RegisterFlagCompletionFunc("interface", o.completeInterface)
