@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// minWatch keeps a watching command from loading the system it watches.
+const minWatch = 100 * time.Millisecond
+
+// clearScreen puts the cursor in the upper left corner of an empty terminal.
+const clearScreen = "\x1b[H\x1b[2J"
+
+// Watch is the option --watch N, which repeats a listing every N seconds until the command is interrupted.
+type Watch struct {
+	// Every is the time from the end of one round to the next; 0 shows the listing once.
+	Every time.Duration
+	// Wait waits for a duration or the end of the context; nil means the clock. Tests put their own.
+	Wait func(ctx context.Context, d time.Duration) error
+}
+
+// AddFlag declares the option.
+func (w *Watch) AddFlag(fs *pflag.FlagSet) {
+	fs.Var((*watchValue)(w), "watch", "repeat every `SECONDS` until interrupted; with --json one line per round")
+}
+
+// On says whether the option was given.
+func (w *Watch) On() bool { return w.Every > 0 }
+
+// Run calls round once, or again and again. Between rounds a terminal is cleared; elsewhere separator is written, an
+// empty line for text.
+func (w *Watch) Run(ctx context.Context, env *Env, separator string, round func() error) error {
+	for n := 0; ; n++ {
+		switch {
+		case !w.On():
+		case env.Terminal && separator != "":
+			fmt.Fprint(env.Out, clearScreen)
+		case n > 0:
+			fmt.Fprint(env.Out, separator)
+		}
+		if err := round(); err != nil || !w.On() {
+			return err
+		}
+		if err := env.Flush(); err != nil {
+			return err
+		}
+		if err := w.wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func (w *Watch) wait(ctx context.Context) error {
+	if w.Wait != nil {
+		return w.Wait(ctx, w.Every)
+	}
+	t := time.NewTimer(w.Every)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// watchValue makes a Watch a pflag.Value.
+type watchValue Watch
+
+func (v *watchValue) Type() string { return "seconds" }
+
+func (v *watchValue) String() string {
+	if v.Every == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(v.Every.Seconds(), 'f', -1, 64)
+}
+
+func (v *watchValue) Set(s string) error {
+	seconds, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(seconds >= minWatch.Seconds() && seconds <= 86400) {
+		return errors.New("give the seconds between two rounds, 0.1 to 86400")
+	}
+	v.Every = time.Duration(seconds * float64(time.Second))
+	return nil
+}

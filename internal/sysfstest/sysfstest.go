@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sysfstest makes trees like /sys for tests, from a compact text.
+//
+// Each line is one entry; paths are relative to the last line in brackets, and this one to the root:
+//
+//	# comment
+//	[bus/pci/devices/0000:03:00.0]
+//	vendor = 0x15b3            a file, with a newline at the end
+//	empty =                    an empty file
+//	driver -> ../../drivers/x  a symbolic link
+//	util_string ~ NET1,,NET3   PNET IDs in EBCDIC, 16 bytes each, padded to 64
+//	net/eth0/                  a directory
+package sysfstest
+
+import (
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Make builds the tree in a new temporary directory and returns that.
+func Make(t testing.TB, text string) string {
+	t.Helper()
+	root := t.TempDir()
+	dir := root
+	for n, line := range strings.Split(text, "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		if inner, ok := strings.CutPrefix(line, "["); ok {
+			dir = filepath.Join(root, strings.TrimSuffix(inner, "]"))
+			line = "./"
+		}
+		if err := entry(dir, line); err != nil {
+			t.Fatalf("line %d: %v", n+1, err)
+		}
+	}
+	return root
+}
+
+//go:embed testdata/s390x.sysfs
+var s390x string
+
+//go:embed testdata/x86.sysfs
+var x86 string
+
+// S390X makes the tree of an LPAR of IBM Z; see testdata/s390x.sysfs for what it has.
+func S390X(t testing.TB) string {
+	t.Helper()
+	return Make(t, s390x)
+}
+
+// X86 makes the tree of a server with RDMA adapters of several sorts; see testdata/x86.sysfs for what it has.
+func X86(t testing.TB) string {
+	t.Helper()
+	return Make(t, x86)
+}
+
+func entry(dir, line string) error {
+	name, rest, _ := strings.Cut(line, " ")
+	path := filepath.Join(dir, name)
+	if strings.HasSuffix(name, "/") {
+		return os.MkdirAll(path, 0o755)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	op, value, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	value = strings.TrimSpace(value)
+	switch op {
+	case "=":
+		if value != "" {
+			value += "\n"
+		}
+		return os.WriteFile(path, []byte(value), 0o644)
+	case "->":
+		return os.Symlink(value, path)
+	case "~":
+		data, err := utilString(value)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(path, data, 0o644)
+	}
+	return fmt.Errorf("%q is no entry", line)
+}
+
+// utilString encodes PNET IDs as the firmware does.
+func utilString(ids string) ([]byte, error) {
+	out := []byte(strings.Repeat("\x40", 64))
+	for i, id := range strings.Split(ids, ",") {
+		for j, c := range []byte(id) {
+			b, ok := ebcdic(c)
+			if !ok || j >= 16 || i >= 4 {
+				return nil, fmt.Errorf("PNET IDs %q: at most 4 of 16 letters and digits", ids)
+			}
+			out[i*16+j] = b
+		}
+	}
+	return out, nil
+}
+
+// ebcdic encodes letters and digits: EBCDIC has the letters in three runs.
+func ebcdic(c byte) (byte, bool) {
+	switch {
+	case c >= '0' && c <= '9':
+		return 0xf0 + c - '0', true
+	case c >= 'A' && c <= 'I':
+		return 0xc1 + c - 'A', true
+	case c >= 'J' && c <= 'R':
+		return 0xd1 + c - 'J', true
+	case c >= 'S' && c <= 'Z':
+		return 0xe2 + c - 'S', true
+	}
+	return 0, false
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Package smclab is the command smclab: the lab of tests/lab for people.
+package smclab
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/tests/lab"
+	"github.com/spf13/cobra"
+)
+
+// Tool is the command.
+var Tool = cli.Tool{Name: "smclab", New: newCommand}
+
+// options are what up and run have in common.
+type options struct {
+	kernel  string
+	module  string
+	hosts   int
+	wires   int
+	memory  int
+	cpus    int
+	shares  []string
+	capture string
+	quiet   bool
+}
+
+func newCommand(env *cli.Env) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "smclab",
+		Short: "Boot real kernels under QEMU, joined to an SMC network",
+		Long: `smclab boots guests with Debian's kernels 6.1, 6.12 or 7.2 under QEMU and joins them by private wires. Every guest
+sees this machine's files and programs; what it writes stays in the guest and is gone with it. On each wire the guests
+have an interface eth<N>, a soft-RoCE device rxe<N>, an AF_SMC module, a common enterprise ID and a PNET ID LAB<N>, so
+that any two of them talk SMC-R. Addresses are 10.0.<wire>.<host> and fd00:0:0:<wire>::<host>; host a is 1, b is 2.
+
+Kernels are downloaded once, from the Debian mirror that this machine uses, into $SMCKIT_CACHE (by default smckit below
+the user's cache directory).`,
+		Example: `  # two guests, a shell in the first
+  smclab up
+  # a shell in the second, from another terminal
+  smclab shell b
+  # one command on an older kernel
+  smclab run --kernel 6.1 -- smcss -a`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.AddCommand(newUp(env), newShell(env), newRun(env), newKernels(env))
+	return root
+}
+
+// addFlags declares the options that say what to boot.
+func (o *options) addFlags(cmd *cobra.Command, hosts int) {
+	f := cmd.Flags()
+	f.StringVar(&o.kernel, "kernel", "6.12", "kernel series: `"+strings.Join(lab.Series(), ", ")+"`; one for each host with commas")
+	f.StringVar(&o.module, "module", "stock", "whose AF_SMC module: `stock` (the distribution's), ours (built here) or none")
+	f.IntVar(&o.hosts, "hosts", hosts, "number of guests")
+	f.IntVar(&o.wires, "nics", 1, "network interfaces of each guest, each on a wire of its own")
+	f.IntVar(&o.memory, "mem", 768, "memory of each guest in MiB")
+	f.IntVar(&o.cpus, "cpus", 1, "processors of each guest")
+	f.StringArrayVar(&o.shares, "share", nil, "`DIR` that guests may write to (may be repeated)")
+	f.StringVar(&o.capture, "capture", "", "write what passes on the first wire to `FILE` (pcap)")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "do not say what takes time")
+	_ = cmd.RegisterFlagCompletionFunc("kernel", cobra.FixedCompletions(lab.Series(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("module", cobra.FixedCompletions([]string{"stock", "ours", "none"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// check refuses what makes no sense before anything is started.
+func (o *options) check() error {
+	for series := range strings.SplitSeq(o.kernel, ",") {
+		if !slices.Contains(lab.Series(), series) {
+			return cli.Usagef("--kernel %q: choose one of %s", series, strings.Join(lab.Series(), ", "))
+		}
+	}
+	if !slices.Contains([]string{"stock", "ours", "none"}, o.module) {
+		return cli.Usagef("--module %q: choose stock, ours or none", o.module)
+	}
+	for _, n := range []struct {
+		name          string
+		value, lo, hi int
+	}{
+		{"--hosts", o.hosts, 1, 26}, {"--nics", o.wires, 1, 8}, {"--mem", o.memory, 128, 1 << 20}, {"--cpus", o.cpus, 1, 64},
+	} {
+		if n.value < n.lo || n.value > n.hi {
+			return cli.Usagef("%s %d: must be from %d to %d", n.name, n.value, n.lo, n.hi)
+		}
+	}
+	return nil
+}
+
+// start boots the lab and makes it an SMC network.
+func (o *options) start(ctx context.Context, env *cli.Env) (*lab.Lab, error) {
+	begin := time.Now()
+	progress := func(step string) {
+		if !o.quiet {
+			fmt.Fprintf(env.Err, "smclab: %5.1fs %s\n", time.Since(begin).Seconds(), step)
+		}
+	}
+	kernels := strings.Split(o.kernel, ",")
+	lo := lab.Options{
+		Kernel: kernels[len(kernels)-1], Kernels: kernels, Hosts: o.hosts, Wires: o.wires,
+		Memory: o.memory, CPUs: o.cpus, Shares: o.shares, Progress: progress,
+	}
+	programs, err := lab.Commands(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lo.Programs = []string{programs}
+	progress(fmt.Sprintf("booting %d guests with kernel %s", o.hosts, o.kernel))
+	l, err := lab.New(ctx, lo)
+	if err != nil {
+		return nil, err
+	}
+	if o.capture != "" {
+		err = l.Wires[0].Capture(o.capture)
+	}
+	if err == nil {
+		progress("setting up the SMC network")
+		err = l.SetUpSMC(ctx, lab.Module(o.module))
+	}
+	if err != nil {
+		l.Close()
+		return nil, err
+	}
+	progress("ready")
+	return l, nil
+}
+
+func newKernels(env *cli.Env) *cobra.Command {
+	var update bool
+	cmd := &cobra.Command{
+		Use:   "kernels [SERIES...]",
+		Short: "Download the kernels that the lab boots",
+		Long:  "Download the kernels of the given series, or of all, unless they are in the cache; print what is there.",
+		Args: func(_ *cobra.Command, args []string) error {
+			for _, a := range args {
+				if !slices.Contains(lab.Series(), a) {
+					return fmt.Errorf("no kernel series %q: choose from %s", a, strings.Join(lab.Series(), ", "))
+				}
+			}
+			return nil
+		},
+		ValidArgs: lab.Series(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				args = lab.Series()
+			}
+			var rows [][]string
+			for _, series := range args {
+				k, err := lab.Provision(cmd.Context(), series, update, func(s string) { fmt.Fprintln(env.Err, "smclab:", s) })
+				if err != nil {
+					return err
+				}
+				smc := "no"
+				if k.HasModule("smc") {
+					smc = "yes"
+				}
+				rows = append(rows, []string{series, k.Release, smc, k.Modules})
+			}
+			return cli.WriteTable(env.Out, []string{"SERIES", "RELEASE", "AF_SMC", "MODULES"}, rows)
+		},
+	}
+	cmd.Flags().BoolVar(&update, "update", false, "fetch a newer release of the series if there is one")
+	return cmd
+}
+
+func newRun(env *cli.Env) *cobra.Command {
+	var o options
+	var host string
+	cmd := &cobra.Command{
+		Use:   "run [OPTIONS] -- COMMAND [ARG...]",
+		Short: "Boot the lab, run one command in it, and end it",
+		Long: `Boot the lab, run one command in the guest that --host names, and end the lab. The command's output, errors and
+exit status are passed on. It runs in the current directory, with this repository's commands in its PATH.`,
+		Example: `  smclab run -- uname -r
+  smclab run --hosts 2 --host b -- sh -c 'smcr device; smc_pnet show'`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			if len(host) != 1 || int(host[0]-'a') >= o.hosts || host < "a" {
+				return cli.Usagef("--host %q: with %d hosts, the last is %c", host, o.hosts, 'a'+o.hosts-1)
+			}
+			l, err := o.start(cmd.Context(), env)
+			if err != nil {
+				return err
+			}
+			defer l.Close()
+			dir, err := os.Getwd()
+			if err != nil {
+				return err
+			}
+			p, err := l.Host(host).Start(lab.Cmd{Argv: args, Dir: dir, Stdin: env.In, Stdout: flusher{env}, Stderr: env.Err})
+			if err != nil {
+				return err
+			}
+			r, err := p.Wait(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if r.Code != 0 {
+				return &cli.StatusError{Status: r.Code}
+			}
+			return nil
+		},
+	}
+	o.addFlags(cmd, 1)
+	cmd.Flags().StringVar(&host, "host", "a", "the `HOST` to run the command on")
+	// What follows the command's name is the command's.
+	cmd.Flags().SetInterspersed(false)
+	return cmd
+}
+
+// flusher writes to env.Out and does not keep it: somebody may be watching.
+type flusher struct{ env *cli.Env }
+
+func (f flusher) Write(p []byte) (int, error) {
+	n, err := f.env.Out.Write(p)
+	if err != nil {
+		return n, err
+	}
+	return n, f.env.Flush()
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcpnet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/smckit/smckit/pkg/pnet"
+	"github.com/spf13/cobra"
+)
+
+func newApply(c *command) *cobra.Command {
+	var ch change
+	cmd := &cobra.Command{
+		Use:     "apply {FILE | -}",
+		Short:   "Make the table what a file says",
+		Long:    applyLong,
+		Example: applyExample,
+		Args:    cobra.ExactArgs(1),
+		RunE:    func(cmd *cobra.Command, args []string) error { return c.apply(cmd.Context(), args[0], ch) },
+	}
+	ch.addFlags(cmd)
+	ch.addForce(cmd)
+	return cmd
+}
+
+// apply makes the table what the file says. Mistakes in the file are found before the kernel is asked.
+func (c *command) apply(ctx context.Context, name string, ch change) error {
+	wanted, err := c.parseFile(name)
+	if err != nil {
+		return err
+	}
+	return c.withTable(func(t table) error {
+		now, err := t.List(ctx)
+		if err != nil {
+			return err
+		}
+		plan := pnet.Diff(now, wanted)
+		if err := c.checkDevices(plan.Added, ch); err != nil {
+			return err
+		}
+		if !plan.Changed() {
+			return c.carryOut(ctx, t, plan, ch, fmt.Sprintf("unchanged: the table is what %s says", inputName(name)))
+		}
+		return c.carryOut(ctx, t, plan, ch)
+	})
+}
+
+// inputName is what messages call the input.
+func inputName(name string) string {
+	if name == "-" {
+		return "standard input"
+	}
+	return name
+}
+
+func (c *command) parseFile(name string) (pnet.Table, error) {
+	in := c.env.In
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the table file: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	wanted, err := pnet.Parse(io.Reader(in), inputName(name))
+	if _, ok := errors.AsType[*pnet.ParseError](err); err != nil && !ok {
+		return nil, fmt.Errorf("cannot read the table file: %w", err)
+	}
+	return wanted, err
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcpnet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/pkg/pnet"
+	"github.com/spf13/cobra"
+)
+
+// change says how a change is made and reported.
+type change struct {
+	// check only predicts.
+	check bool
+	// diff prints the lines of the table that come and go.
+	diff bool
+	// force accepts devices that do not exist.
+	force bool
+	// future accepts them too, and warns.
+	future bool
+	// silent prints nothing about what was changed, as smc-tools does.
+	silent bool
+}
+
+func (ch *change) addFlags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&ch.check, "check", false, "only say what would be changed")
+	cmd.Flags().BoolVar(&ch.diff, "diff", false, "show the lines of the table that come (+) and go (-)")
+}
+
+func (ch *change) addForce(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&ch.force, "force", false, "accept devices that do not exist (yet)")
+}
+
+// changeJSON is what a command that changes the table prints with --json. Fields are never removed nor changed under the
+// same schema number.
+type changeJSON struct {
+	Schema  int         `json:"schema"`
+	Changed bool        `json:"changed"`
+	Check   bool        `json:"check"`
+	Added   []entryJSON `json:"added"`
+	Removed []entryJSON `json:"removed"`
+	Diff    *diffJSON   `json:"diff,omitempty"`
+}
+
+// diffJSON has whole tables in the form of table files, from which Ansible makes its diff.
+type diffJSON struct {
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+// carryOut applies a plan and reports it. unchanged has a line for each thing that was to be changed and need not be.
+func (c *command) carryOut(ctx context.Context, t table, p pnet.Plan, ch change, unchanged ...string) error {
+	if !ch.check {
+		if err := pnet.Apply(ctx, t, p); err != nil {
+			return c.explain(err)
+		}
+	}
+	return c.report(p, ch, unchanged)
+}
+
+// report prints what was changed, or would be.
+func (c *command) report(p pnet.Plan, ch change, unchanged []string) error {
+	if c.json {
+		out := changeJSON{
+			Schema: 1, Changed: p.Changed(), Check: ch.check,
+			Added: entriesJSON(p.Added), Removed: entriesJSON(p.Removed),
+		}
+		if ch.diff {
+			out.Diff = &diffJSON{Before: lines(p.From), After: lines(p.To)}
+		}
+		return cli.WriteJSON(c.env.Out, out)
+	}
+	if ch.silent && p.Changed() {
+		return nil
+	}
+	removed, added := "removed", "added"
+	switch {
+	case ch.diff:
+		removed, added = "-add", "+add"
+	case ch.check:
+		removed, added = "would remove", "would add"
+	}
+	if err := printEach(c.env.Out, removed, p.Removed); err != nil {
+		return err
+	}
+	if err := printEach(c.env.Out, added, p.Added); err != nil {
+		return err
+	}
+	for _, line := range unchanged {
+		if _, err := fmt.Fprintln(c.env.Out, cli.Printable(line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printEach(w io.Writer, what string, entries pnet.Table) error {
+	for _, e := range entries {
+		if _, err := fmt.Fprintf(w, "%s %s\n", what, cli.Printable(e.String())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lines returns a table in the form of a table file, printable also where that has no words for an entry.
+func lines(t pnet.Table) string {
+	s := ""
+	for _, e := range t {
+		s += "add " + cli.Printable(e.String()) + "\n"
+	}
+	return s
+}
+
+// explain adds to an error of Apply what this machine knows about it.
+func (c *command) explain(err error) error {
+	aerr, ok := errors.AsType[*pnet.ApplyError](err)
+	if !ok {
+		return err
+	}
+	if errors.Is(err, context.Canceled) && aerr.Rollback != nil {
+		// An interrupted command says nothing, except this.
+		return errors.New(err.Error())
+	}
+	if !errors.Is(aerr.Err, pnet.ErrRefused) || aerr.Step.Delete {
+		return err
+	}
+	if id := c.hardwareID(aerr.Step.Entry); id != "" {
+		explained := *aerr
+		explained.Err = fmt.Errorf("%s cannot be added to PNET ID %s: it has the PNET ID %q from its hardware",
+			aerr.Step.Entry.Device(), aerr.Step.Entry.ID, id)
+		return &explained
+	}
+	return err
+}
+
+// hardwareID returns the PNET ID that firmware has set for the device of e.
+func (c *command) hardwareID(e pnet.Entry) string {
+	if e.Eth != "" {
+		id, _ := c.sys.hardware.Interface(e.Eth)
+		return id
+	}
+	if id, _ := c.sys.hardware.RDMA(e.IB, e.Port); id != "" {
+		return id
+	}
+	ids, _ := c.sys.hardware.PCI(e.IB)
+	if int(e.Port) <= len(ids) {
+		return ids[e.Port-1]
+	}
+	return ""
+}
+
+// without returns the entries of t for which drop is false.
+func without(t pnet.Table, drop func(pnet.Entry) bool) pnet.Table {
+	var out pnet.Table
+	for _, e := range t {
+		if !drop(e) {
+			out = append(out, e)
+		}
+	}
+	return out
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcpnet
+
+import (
+	"slices"
+	"strings"
+)
+
+// Options of one letter that the rewriting has to know: commands, and options with a value.
+var (
+	verbOptions  = map[byte]string{'a': "add", 'd': "delete", 's': "show", 'f': "flush"}
+	valueOptions = map[byte]string{'I': "interface", 'D': "ibdevice", 'P': "ibport", 'N': "netns"}
+)
+
+// rewrite makes sure that a command line of smc-tools is not taken for one of ours: once a command is given as an option,
+// words are operands, also if they look like a command ("-a SHOW -I eth0" adds the PNET ID SHOW). It puts the options
+// first, then "--", then the operands, which is an order that means the same to every parser.
+func rewrite(args []string) ([]string, error) {
+	s := splitter{rest: args}
+	for len(s.rest) > 0 {
+		arg := s.next()
+		switch {
+		case arg == "--":
+			s.operands = append(s.operands, s.rest...)
+			s.rest = nil
+		case strings.HasPrefix(arg, "--"):
+			s.long(arg)
+		case len(arg) > 1 && arg[0] == '-':
+			s.short(arg)
+		default:
+			s.operands = append(s.operands, arg)
+		}
+	}
+	if !s.verb {
+		return args, nil
+	}
+	return slices.Concat(s.options, []string{"--"}, s.operands), nil
+}
+
+// splitter tells options from operands.
+type splitter struct {
+	rest              []string
+	options, operands []string
+	// verb says whether one of the options is a command.
+	verb bool
+}
+
+func (s *splitter) next() string {
+	arg := s.rest[0]
+	s.rest = s.rest[1:]
+	return arg
+}
+
+// long takes a long option, which may be abbreviated, and its value.
+func (s *splitter) long(arg string) {
+	name, _, hasValue := strings.Cut(arg[2:], "=")
+	s.options = append(s.options, arg)
+	for _, verb := range verbOptions {
+		s.verb = s.verb || name != "" && strings.HasPrefix(verb, name)
+	}
+	for _, option := range valueOptions {
+		if !hasValue && name != "" && strings.HasPrefix(option, name) && len(s.rest) > 0 {
+			s.options = append(s.options, s.next())
+			return
+		}
+	}
+}
+
+// short takes a cluster of options of one letter, the last of which may have its value in the next word.
+func (s *splitter) short(arg string) {
+	s.options = append(s.options, arg)
+	for i := 1; i < len(arg); i++ {
+		if valueOptions[arg[i]] != "" {
+			if i == len(arg)-1 && len(s.rest) > 0 {
+				s.options = append(s.options, s.next())
+			}
+			return
+		}
+		s.verb = s.verb || verbOptions[arg[i]] != ""
+	}
+}

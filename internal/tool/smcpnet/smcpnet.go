@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package smcpnet is the command smc_pnet: it shows and changes the PNET table. It has the words that the designers of
+// AF_SMC chose (add, del), words of its own for whole tables (apply, export), and the options of smc-tools.
+package smcpnet
+
+import (
+	"context"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/pkg/pnet"
+	"github.com/spf13/cobra"
+)
+
+const toolName = "smc_pnet"
+
+// Tool is the command.
+var Tool = cli.Tool{
+	Name:    toolName,
+	New:     func(env *cli.Env) *cobra.Command { return newRoot(env, realSystem()) },
+	Rewrite: rewrite,
+	Long:    incumbentLong,
+}
+
+// table is the kernel's PNET table; *pnet.Client is one.
+type table interface {
+	pnet.Kernel
+	Flush(ctx context.Context) error
+	Close() error
+}
+
+// system is what the command asks of the machine it runs on.
+type system struct {
+	// dial opens the kernel's table.
+	dial func() (table, error)
+	// devices tells which devices exist.
+	devices devices
+	// hardware reads the PNET IDs that firmware has set.
+	hardware hardware
+}
+
+// hardware tells the PNET ID that firmware has set for a device, "" if none; pnet.Sysfs does.
+type hardware interface {
+	Interface(name string) (string, error)
+	RDMA(name string, port uint8) (string, error)
+	PCI(address string) ([]string, error)
+}
+
+func realSystem() system {
+	return system{
+		dial: func() (table, error) {
+			c, err := pnet.New()
+			if err != nil {
+				return nil, err
+			}
+			return c, nil
+		},
+		devices:  sysfsDevices{},
+		hardware: pnet.Sysfs{},
+	}
+}
+
+// command is what all commands of the tree share.
+type command struct {
+	env *cli.Env
+	sys system
+	// json is the option --json.
+	json bool
+}
+
+func newRoot(env *cli.Env, sys system) *cobra.Command {
+	c := &command{env: env, sys: sys}
+	old := &incumbent{command: c}
+	root := &cobra.Command{
+		Use:               toolName,
+		Short:             "Show and change the PNET table of AF_SMC",
+		Long:              rootLong,
+		Example:           rootExample,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: old.completeOperand,
+		RunE:              func(cmd *cobra.Command, args []string) error { return old.run(cmd.Context(), args) },
+	}
+	old.addFlags(root)
+	root.PersistentFlags().BoolVar(&c.json, "json", false, "print one JSON document (schema 1) instead of text")
+	cli.AddNetNSFlag(root, env)
+	root.AddCommand(newAdd(c), newDel(c), newShow(c), newFlush(c), newApply(c), newExport(c))
+	return root
+}
+
+// withTable calls f with the kernel's table.
+func (c *command) withTable(f func(table) error) error {
+	t, err := c.sys.dial()
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	return f(t)
+}

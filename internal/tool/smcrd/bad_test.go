@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcrd
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/smckit/smckit/pkg/netlinksmc"
+)
+
+var errTest = errors.New("a note")
+
+// TestUsage checks that what makes no sense is refused with status 2, in one line, without touching the system.
+func TestUsage(t *testing.T) {
+	for _, tc := range []struct {
+		tech tech
+		args []string
+		want string // part of the line
+	}{
+		{techR, []string{"foo"}, `object "foo" is unknown`},
+		{techR, []string{""}, `object "" is unknown`},
+		{techR, []string{"devices"}, `object "devices" is unknown`},
+		{techR, []string{"seid"}, `use 'smcd seid'`},
+		{techR, []string{"-x", "stats"}, `-x`},
+		{techR, []string{"-daXYZ", "stats"}, `-XYZ`},
+		{techR, []string{"--foo", "stats"}, `--foo`},
+		{techR, []string{"stats", "foo"}, `"foo" is not one of show, reset, json`},
+		{techR, []string{"stats", "show", "x"}, `"x" is one word too many`},
+		{techR, []string{"stats", "--watch", "0"}, `0.1 to 86400`},
+		{techR, []string{"stats", "--watch", "NaN"}, `0.1 to 86400`},
+		{techR, []string{"stats", "--watch"}, `--watch needs a value`},
+		{techR, []string{"-N"}, `--netns needs a value`},
+		{techR, []string{"stats", "reset", "--watch", "1"}, `exclude each other`},
+		{techR, []string{"linkgroup", "xyz"}, `"xyz" is not an LG-ID`},
+		{techR, []string{"linkgroup", "foo"}, `"foo" is not an LG-ID`},
+		{techR, []string{"linkgroup", ""}, `"" is not an LG-ID`},
+		{techR, []string{"linkgroup", "0x"}, `"0x" is not an LG-ID`},
+		{techR, []string{"linkgroup", "123456789"}, `"123456789" is not an LG-ID`},
+		{techR, []string{"linkgroup", "+100"}, `"+100" is not an LG-ID`},
+		{techR, []string{"linkgroup", "--", "-1"}, `"-1" is not an LG-ID`},
+		{techR, []string{"linkgroup", "100", "200"}, `"200" is one word too many`},
+		{techR, []string{"linkgroup", "ibdev"}, `ibdev: the name of a device is missing`},
+		{techR, []string{"linkgroup", "link-show", "netdev", ""}, `netdev: the name of a device is missing`},
+		{techR, []string{"linkgroup", "ibdev", "a", "ibdev", "b"}, `ibdev is there twice`},
+		{techR, []string{"link", "link-show"}, `"link-show" is not an LG-ID`},
+		{techD, []string{"linkgroup", "link-show"}, `"link-show" is not an LG-ID`},
+		{techD, []string{"linkgroup", "netdev", "eth0"}, `"netdev" is not an LG-ID`},
+		{techR, []string{"device", "netdev"}, `netdev: the name of a device is missing`},
+		{techR, []string{"device", "eth0"}, `"eth0" is one word too many`},
+		{techD, []string{"device", "ibdev", "x"}, `"ibdev" is one word too many`},
+		{techR, []string{"info", "all"}, `"all" is not one of show`},
+		{techR, []string{"ueid", "foo"}, `"foo" is not one of show, add, del, flush`},
+		{techR, []string{"ueid", "add"}, `the EID is missing`},
+		{techR, []string{"ueid", "del"}, `the EID is missing`},
+		{techR, []string{"ueid", "flush", "x"}, `"x" is one word too many`},
+		{techR, []string{"ueid", "add", "A", "B"}, `"B" is one word too many`},
+		{techR, []string{"ueid", "add", ""}, `it is empty`},
+		{techR, []string{"ueid", "add", "lower"}, `invalid user EID`},
+		{techR, []string{"ueid", "add", "A..B"}, `two dots in a row`},
+		{techR, []string{"ueid", "add", ".A"}, `first character`},
+		{techR, []string{"ueid", "add", "A_B"}, `character 2`},
+		{techR, []string{"ueid", "add", "A\xff"}, `character 2`},
+		{techR, []string{"ueid", "add", strings.Repeat("A", 33)}, `longer than 32`},
+		{techR, []string{"ueid", "del", "A B"}, `character 2`},
+		{techD, []string{"seid", "on"}, `"on" is not one of show, enable, disable`},
+		{techR, []string{"handshake-limit", "maybe"}, `"maybe" is not one of show, enable, disable`},
+	} {
+		t.Run(tc.tech.name()+" "+strings.Join(tc.args, " "), func(t *testing.T) {
+			b := &bench{fake: populated()}
+			got := b.run(tc.tech, tc.args...)
+			if got.status != 2 || got.stdout != "" || b.opened != 0 {
+				t.Errorf("status %d, stdout %q, %d sockets opened", got.status, got.stdout, b.opened)
+			}
+			oneLine(t, tc.tech, got.stderr, tc.want)
+		})
+	}
+}
+
+func oneLine(t *testing.T, tc tech, stderr, want string) {
+	t.Helper()
+	if strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, tc.name()+": ") || !strings.Contains(stderr, want) {
+		t.Errorf("stderr %q: not one line of %s with %q", stderr, tc.name(), want)
+	}
+}
+
+// TestWithoutModule checks every object where SMC does not exist, and that help needs no SMC.
+func TestWithoutModule(t *testing.T) {
+	gone := &netlinksmc.Error{
+		Op: "look up", Kind: netlinksmc.ErrNoModule, Remedy: "load it", Err: os.ErrNotExist,
+	}
+	for _, args := range []string{
+		"info", "linkgroup", "-dd link", "device", "stats", "stats reset", "stats json", "ueid", "ueid add A", "ueid del A",
+		"ueid flush", "handshake-limit", "handshake-limit enable", "info --json", "linkgroup --json",
+	} {
+		got := (&bench{open: gone}).run(techR, strings.Fields(args)...)
+		if got.status != 1 || got.stdout != "" {
+			t.Errorf("%s: status %d, stdout %q", args, got.status, got.stdout)
+		}
+		oneLine(t, techR, got.stderr, "SMC module not available: load it")
+	}
+	for _, args := range []string{"", "-h", "help", "help stats", "stats help", "ueid h", "-v", "--version", "linkgroup --help"} {
+		b := &bench{open: gone}
+		got := b.run(techR, strings.Fields(args)...)
+		if got.status != 0 || got.stderr != "" || got.stdout == "" || b.opened != 0 {
+			t.Errorf("%q: %+v, %d sockets opened", args, got, b.opened)
+		}
+	}
+}
+
+// TestChanges checks what the commands that change something ask, say and return.
+func TestChanges(t *testing.T) {
+	perm := &netlinksmc.Error{Op: "add user EID", Remedy: "run as root", Err: syscall.EPERM}
+	kind := func(k error) error { return &netlinksmc.Error{Op: "user EID A", Kind: k, Remedy: "see 'smcr ueid'"} }
+	for _, tc := range []struct {
+		tech   tech
+		args   string
+		fake   fake
+		status int
+		stdout string
+		stderr string // part of
+		call   string
+	}{
+		{techR, "ueid add A", fake{}, 0, "", "", "add A"},
+		{techR, "u a A", fake{}, 0, "", "", "add A"},
+		{techR, "ueid add A --json", fake{}, 0, "{\n  \"schema\": 1,\n  \"changed\": true\n}\n", "", "add A"},
+		{techR, "ueid add A", fake{err: kind(netlinksmc.ErrUEIDExists)}, 0, "user EID A is already defined\n", "", "add A"},
+		{techR, "ueid add A --json", fake{err: kind(netlinksmc.ErrUEIDExists)}, 0, "{\n  \"schema\": 1,\n  \"changed\": false\n}\n", "", "add A"},
+		{techR, "ueid add A", fake{err: kind(netlinksmc.ErrUEIDTableFull)}, 1, "", "maximum number", "add A"},
+		{techR, "ueid add A", fake{err: perm}, 1, "", "operation not permitted: run as root", "add A"},
+		{techR, "ueid del A", fake{}, 0, "", "", "del A"},
+		{techR, "ueid delete A", fake{}, 0, "", "", "del A"},
+		{techR, "ueid d A", fake{}, 0, "", "", "del A"},
+		{techR, "ueid del A", fake{err: kind(netlinksmc.ErrUEIDNotFound)}, 1, "", "user EID A: user EID not defined", "del A"},
+		{techR, "ueid del A", fake{err: perm}, 1, "", "not permitted", "del A"},
+		{techR, "ueid del A", fake{lastUEIDSwitches: true}, 0, "", "the kernel has enabled the system EID", "del A"},
+		{techR, "ueid flush", fake{ueids: []string{"A"}}, 0, "", "", "flush"},
+		{techR, "ueid flush --json", fake{}, 0, "{\n  \"schema\": 1,\n  \"changed\": false\n}\n", "", "flush"},
+		{techR, "ueid flush", fake{err: perm}, 1, "", "not permitted", "flush"},
+		{techD, "seid enable", fake{seid: &netlinksmc.SEID{}}, 0, "", "", "seid Yes"},
+		{techD, "seid d", fake{seid: &netlinksmc.SEID{}}, 0, "", "", "seid No"},
+		{techD, "seid disable --json", fake{seid: &netlinksmc.SEID{}}, 0, "{\n  \"schema\": 1,\n  \"changed\": false\n}\n", "", "seid No"},
+		{techD, "seid enable", fake{err: kind(netlinksmc.ErrNoSEID)}, 1, "", "system EID not available", "seid Yes"},
+		{techR, "handshake-limit enable", fake{}, 0, "", "", "limit Yes"},
+		{techD, "ha d", fake{limit: true}, 0, "", "", "limit No"},
+		{techD, "ha d", fake{}, 0, "handshake limit is already disabled\n", "", ""},
+		{techD, "ha enable", fake{err: perm}, 1, "", "not permitted", "limit Yes"},
+	} {
+		t.Run(tc.tech.name()+" "+tc.args, func(t *testing.T) {
+			b := &bench{fake: &tc.fake}
+			got := b.run(tc.tech, strings.Fields(tc.args)...)
+			if got.status != tc.status || got.stdout != tc.stdout {
+				t.Errorf("%+v", got)
+			}
+			if tc.stderr == "" && got.stderr != "" {
+				t.Errorf("stderr %q", got.stderr)
+			}
+			if tc.stderr != "" {
+				oneLine(t, tc.tech, got.stderr, tc.stderr)
+			}
+			if call := strings.Join(b.fake.calls, ","); call != tc.call {
+				t.Errorf("asked the kernel for %q, want %q", call, tc.call)
+			}
+		})
+	}
+}
+
+// TestInterrupted checks that a list that changed while it was read is shown, and is a failure.
+func TestInterrupted(t *testing.T) {
+	for _, args := range []string{"linkgroup", "link", "-d linkgroup", "device", "stats", "ueid", "info", "linkgroup --json"} {
+		f := populated()
+		f.listErr = &netlinksmc.Error{Op: "list", Kind: netlinksmc.ErrDumpInterrupted, Remedy: "try again"}
+		got := (&bench{fake: f}).run(techR, strings.Fields(args)...)
+		if got.status != 1 || got.stdout == "" {
+			t.Errorf("%s: %+v", args, got)
+		}
+		oneLine(t, techR, got.stderr, "changed while it was read")
+	}
+}
+
+// closedPipe is a reader that has gone.
+type closedPipe struct{}
+
+func (closedPipe) Write([]byte) (int, error) { return 0, syscall.EPIPE }
+
+// fullDisk cannot take more.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+func TestBrokenOutput(t *testing.T) {
+	for _, args := range []string{"info", "linkgroup", "-dd link", "device", "stats", "stats json", "ueid", "stats --json"} {
+		if got := (&bench{fake: populated(), out: closedPipe{}}).run(techR, strings.Fields(args)...); got.status != 1 || got.stderr != "" {
+			t.Errorf("%s | head: %+v", args, got)
+		}
+		got := (&bench{fake: populated(), out: fullDisk{}}).run(techR, strings.Fields(args)...)
+		if got.status != 1 {
+			t.Errorf("%s > full: %+v", args, got)
+		}
+		oneLine(t, techR, got.stderr, "no space left on device")
+	}
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcrd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/spf13/cobra"
+)
+
+const deviceLongD = `Device lists the ISM devices of the host. A '*' before a PNET ID means that it
+was set with smc_pnet and not by the firmware.
+
+JSON fields: schema; technology; devices [{pci_id, type, vendor, device, fid,
+pchid, critical, linkgroups, ports [{number, state, pnet_id, pnet_id_by_user}]}].
+Numbers in strings are hexadecimal.`
+
+const deviceLongR = `Device lists the RoCE devices of the host, a row per port. 'ibdev DEV' and
+'netdev DEV' choose those of an RDMA device or a network interface. With -d there
+are also FID, PCI ID and PCHID. A '*' before a PNET ID means that it was set with
+smc_pnet and not by the firmware.
+
+Interfaces belong to the initial network namespace: in any other their names are
+left blank.
+
+JSON fields: schema; technology; devices [{ibdev, pci_id, type, vendor, device,
+fid, pchid, critical, ports [{number, state, netdev, ifindex, links, pnet_id,
+pnet_id_by_user}]}]. Numbers in strings are hexadecimal.`
+
+// devQuery is what the words after "device" ask for; "" is any.
+type devQuery struct{ ibdev, netdev string }
+
+func newDevice(o *options) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "device [show] [all]",
+		Short:   "List ISM devices",
+		Long:    deviceLongD,
+		Example: "  # ISM devices and how many link groups use them\n  smcd device",
+		Args:    cobra.ArbitraryArgs,
+	}
+	if o.tech == techR {
+		cmd.Use = "device [show] [all] [ibdev DEV] [netdev DEV]"
+		cmd.Short = "List RoCE devices"
+		cmd.Long = deviceLongR
+		cmd.Example = "  # RoCE devices with their PCI IDs\n  smcr -d device\n\n  # the one behind an interface\n  smcr device netdev eth0"
+	}
+	cmd.ValidArgsFunction = o.completeDevice
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if wantsHelp(args) {
+			return cmd.Help()
+		}
+		q, err := parseDevice(o.tech, args)
+		if err != nil {
+			return err
+		}
+		return o.withClient(func(c client) error { return o.runDevices(cmd.Context(), c, q) })
+	}
+	return cmd
+}
+
+func parseDevice(t tech, args []string) (q devQuery, err error) {
+	for _, word := range []string{"show", "all"} {
+		if len(args) > 0 {
+			if _, ok := abbreviated(args[0], word); ok {
+				args = args[1:]
+			}
+		}
+	}
+	q.ibdev, q.netdev, err = parseFilters(t, args)
+	return q, err
+}
+
+func (o *options) runDevices(ctx context.Context, c client, q devQuery) error {
+	list := c.DevicesR
+	if o.tech == techD {
+		list = c.DevicesD
+	}
+	devices, err := list(ctx)
+	warn, err := complete(err)
+	if err != nil {
+		return err
+	}
+	netdev := o.deviceNetdevs()
+	found := q.selectDevices(devices, netdev)
+	switch {
+	case o.json:
+		err = o.writeJSON(newDevicesJSON(o.tech, found, netdev))
+	case o.tech == techD:
+		err = writeDevicesD(o.env.Out, found)
+	default:
+		err = writeDevicesR(o.env.Out, found, len(devices) > 0, o.details > 0, netdev)
+	}
+	return cmp.Or(err, warn)
+}
+
+// deviceNetdevs returns the function that names the interface of a device's port. The kernel numbers it as in the
+// initial namespace; the same number may be another interface elsewhere, and no name is better than a wrong one.
+func (o *options) deviceNetdevs() func(uint32) string {
+	if o.initialNetNS() {
+		return o.ifname
+	}
+	return func(uint32) string { return "" }
+}
+
+// selectDevices returns the devices that q asks for, with only the ports that it asks for.
+func (q devQuery) selectDevices(devices []netlinksmc.Device, netdev func(uint32) string) []netlinksmc.Device {
+	if q == (devQuery{}) {
+		return devices
+	}
+	var found []netlinksmc.Device
+	for _, d := range devices {
+		if q.ibdev != "" && d.IBName != q.ibdev {
+			continue
+		}
+		var ports []netlinksmc.Port
+		for _, p := range d.Ports {
+			if q.netdev == "" || netdev(p.NetIfindex) == q.netdev {
+				ports = append(ports, p)
+			}
+		}
+		if d.Ports = ports; len(ports) > 0 {
+			found = append(found, d)
+		}
+	}
+	return found
+}
+
+// typeR names a RoCE device by its PCI ID as smc-tools does: it knows the virtual functions found on IBM Z.
+func typeR(d netlinksmc.Device) string {
+	switch d.Device {
+	case deviceRoCEExpress:
+		return "RoCE_Express"
+	case 0x1016:
+		return "RoCE_Express2"
+	case 0x101e:
+		return "RoCE_Express3"
+	default:
+		return fmt.Sprintf("%x", d.Device)
+	}
+}
+
+// typeD names an SMC-D device.
+func typeD(d netlinksmc.Device) string {
+	if d.Device == 0x04ed {
+		return "ISM"
+	}
+	return fmt.Sprintf("%x", d.Device)
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcrd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/spf13/cobra"
+)
+
+const ueidLong = `Ueid lists and changes the user EIDs of this host. Two hosts that have an EID in
+common can use SMC version 2 with each other. The kernel keeps up to four, for
+all network namespaces, until the module is unloaded.
+
+  show        one EID a line, padded with blanks to 32 characters
+  add EID     1 to 32 characters out of A-Z 0-9 . -, the first a letter or digit,
+              no two dots in a row; adding one that is there changes nothing and
+              succeeds
+  del EID     removing one that is not there fails; also 'delete'
+  flush       remove all
+
+Changes need CAP_NET_ADMIN in the initial user namespace.
+
+JSON fields: show: schema; ueids [string]. The others: schema; changed.`
+
+const seidLong = `Seid shows the system EID, which hosts on IBM Z with an ISM device of version 2
+have, and enables or disables its use. To disable it, a user EID must be defined.
+
+JSON fields: show: schema; seid {eid, enabled}, which is left out if the host has
+none. The others: schema; changed.`
+
+const limitLong = `Handshake-limit controls what a network namespace does while more SMC handshakes
+are under way than it can keep up with: with the limit enabled, new connections
+then use TCP at once instead of waiting. It is disabled by default.
+
+Changes need CAP_NET_ADMIN. Linux 5.18 and newer.
+
+JSON fields: show: schema; handshake_limit {enabled}. The others: schema; changed.`
+
+type ueidsJSON struct {
+	Schema int      `json:"schema"`
+	UEIDs  []string `json:"ueids"`
+}
+
+type seidJSON struct {
+	Schema int            `json:"schema"`
+	SEID   *seidStateJSON `json:"seid,omitempty"`
+}
+
+type seidStateJSON struct {
+	EID     string `json:"eid"`
+	Enabled bool   `json:"enabled"`
+}
+
+type limitJSON struct {
+	Schema int            `json:"schema"`
+	Limit  limitStateJSON `json:"handshake_limit"`
+}
+
+type limitStateJSON struct {
+	Enabled bool `json:"enabled"`
+}
+
+type changedJSON struct {
+	Schema  int  `json:"schema"`
+	Changed bool `json:"changed"`
+}
+
+// changed reports what a command that changes things has done: text only where nothing had to be done.
+func (o *options) changed(changed bool, format string, args ...any) error {
+	if o.json {
+		return o.writeJSON(changedJSON{Schema: 1, Changed: changed})
+	}
+	if changed {
+		return nil
+	}
+	_, err := fmt.Fprintf(o.env.Out, format+"\n", args...)
+	return err
+}
+
+func newUEID(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:               "ueid [show | add EID | del EID | flush]",
+		Short:             "List and change user EIDs",
+		Long:              ueidLong,
+		Example:           fmt.Sprintf("  # let this host use SMC version 2 with all that have the same EID\n  %s ueid add MYCLUSTER", o.tech.name()),
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: o.completeUEID,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if wantsHelp(args) {
+				return cmd.Help()
+			}
+			command, eid, err := parseUEID(args)
+			if err != nil {
+				return err
+			}
+			return o.withClient(func(c client) error { return o.runUEID(cmd.Context(), c, command, eid) })
+		},
+	}
+}
+
+func parseUEID(args []string) (command, eid string, err error) {
+	if len(args) == 0 {
+		return "show", "", nil
+	}
+	word, ok := abbreviated(args[0], "help", "add", "del", "flush", "show", "delete")
+	if !ok || word == "help" {
+		return "", "", cli.Usagef("%q is not one of show, add, del, flush", args[0])
+	}
+	if word == "delete" {
+		word = "del"
+	}
+	operands := args[1:]
+	if word == "add" || word == "del" {
+		if len(operands) == 0 {
+			return "", "", cli.Usagef("ueid %s: the EID is missing", word)
+		}
+		if err := netlinksmc.CheckEID(operands[0]); err != nil {
+			return "", "", &cli.UsageError{Err: err}
+		}
+		eid, operands = operands[0], operands[1:]
+	}
+	if len(operands) > 0 {
+		return "", "", cli.Usagef("%q is one word too many", operands[0])
+	}
+	return word, eid, nil
+}
+
+func (o *options) runUEID(ctx context.Context, c client, command, eid string) error {
+	switch command {
+	case "add":
+		err := c.AddUEID(ctx, eid)
+		exists := errors.Is(err, netlinksmc.ErrUEIDExists)
+		if err != nil && !exists {
+			return err
+		}
+		return o.changed(!exists, "user EID %s is already defined", eid)
+	case "del":
+		err := c.RemoveUEID(ctx, eid)
+		if errors.Is(err, netlinksmc.ErrSEIDActivated) {
+			o.note("the last user EID is gone: the kernel has enabled the system EID")
+			err = nil
+		}
+		if err != nil {
+			return err
+		}
+		return o.changed(true, "")
+	case "flush":
+		before, err := c.UEIDs(ctx)
+		if _, err = complete(err); err != nil {
+			return err
+		}
+		if err := c.FlushUEIDs(ctx); err != nil {
+			return err
+		}
+		// smc-tools says nothing here in either case.
+		if !o.json {
+			return nil
+		}
+		return o.changed(len(before) > 0, "")
+	default:
+		return o.showUEIDs(ctx, c)
+	}
+}
+
+func (o *options) showUEIDs(ctx context.Context, c client) error {
+	eids, err := c.UEIDs(ctx)
+	warn, err := complete(err)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return cmp.Or(o.writeJSON(ueidsJSON{Schema: 1, UEIDs: append([]string{}, eids...)}), warn)
+	}
+	for _, eid := range eids {
+		if _, err := fmt.Fprintln(o.env.Out, left(eid, 32)); err != nil {
+			return err
+		}
+	}
+	return warn
+}
+
+func newSEID(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:     "seid [show | enable | disable]",
+		Short:   "Show and switch the system EID",
+		Long:    seidLong,
+		Example: "  # is there a system EID, and is it in use?\n  smcd seid",
+		Args:    cobra.ArbitraryArgs,
+
+		ValidArgsFunction: words("show", "enable", "disable", "help"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if wantsHelp(args) {
+				return cmd.Help()
+			}
+			command, err := subcommand(args, "show", "show", "enable", "disable")
+			if err != nil {
+				return err
+			}
+			return o.withClient(func(c client) error { return o.runSEID(cmd.Context(), c, command) })
+		},
+	}
+}
+
+func (o *options) runSEID(ctx context.Context, c client, command string) error {
+	seid, err := c.SEID(ctx)
+	if err != nil {
+		return err
+	}
+	if command != "show" {
+		enable := command == "enable"
+		if err := c.SetSEID(ctx, enable); err != nil {
+			return err
+		}
+		// smc-tools says nothing here in either case.
+		if !o.json {
+			return nil
+		}
+		return o.changed(seid == nil || seid.Enabled != enable, "")
+	}
+	if o.json {
+		doc := seidJSON{Schema: 1}
+		if seid != nil {
+			doc.SEID = &seidStateJSON{EID: seid.EID, Enabled: seid.Enabled}
+		}
+		return o.writeJSON(doc)
+	}
+	text := "n/a"
+	if seid != nil {
+		text = left(seid.EID, 32) + " [disabled]"
+		if seid.Enabled {
+			text = left(seid.EID, 32) + " [enabled]"
+		}
+	}
+	_, err = fmt.Fprintln(o.env.Out, text)
+	return err
+}
+
+func newLimit(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:     "handshake-limit [show | enable | disable]",
+		Short:   "Show and switch the limit on SMC handshakes",
+		Long:    limitLong,
+		Example: fmt.Sprintf("  # prefer TCP to waiting while handshakes pile up\n  %s handshake-limit enable", o.tech.name()),
+		Args:    cobra.ArbitraryArgs,
+
+		ValidArgsFunction: words("show", "enable", "disable", "help"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if wantsHelp(args) {
+				return cmd.Help()
+			}
+			command, err := subcommand(args, "show", "show", "enable", "disable")
+			if err != nil {
+				return err
+			}
+			return o.withClient(func(c client) error { return o.runLimit(cmd.Context(), c, command) })
+		},
+	}
+}
+
+func (o *options) runLimit(ctx context.Context, c client, command string) error {
+	enabled, err := c.HandshakeLimitation(ctx)
+	if err != nil {
+		return err
+	}
+	state := map[bool]string{true: "enabled", false: "disabled"}
+	if command != "show" {
+		enable := command == "enable"
+		if enable == enabled {
+			return o.changed(false, "handshake limit is already %s", state[enabled])
+		}
+		if err := c.SetHandshakeLimitation(ctx, enable); err != nil {
+			return err
+		}
+		return o.changed(true, "")
+	}
+	if o.json {
+		return o.writeJSON(limitJSON{Schema: 1, Limit: limitStateJSON{Enabled: enabled}})
+	}
+	_, err = fmt.Fprintf(o.env.Out, "Handshake limit: %s\n", state[enabled])
+	return err
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcrd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/smckit/smckit/pkg/smcstats"
+	"github.com/spf13/cobra"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// fake is a kernel in memory.
+type fake struct {
+	info             *netlinksmc.SystemInfo
+	groupsR          []netlinksmc.LinkGroupR
+	groupsD          []netlinksmc.LinkGroupD
+	devicesR         []netlinksmc.Device
+	devicesD         []netlinksmc.Device
+	stats            netlinksmc.Stats
+	fallback         netlinksmc.FallbackStats
+	ueids            []string
+	seid             *netlinksmc.SEID
+	limit            bool
+	err              error // what every change answers
+	listErr          error // what every list answers, beside its result
+	lastUEIDSwitches bool  // removing the last UEID enables the SEID, as on s390
+	closed           int
+	calls            []string
+}
+
+func (f *fake) Close() error { f.closed++; return nil }
+
+func (f *fake) SystemInfo(context.Context) (*netlinksmc.SystemInfo, error) { return f.info, nil }
+
+func (f *fake) LinkGroupsR(context.Context) ([]netlinksmc.LinkGroupR, error) {
+	bare := make([]netlinksmc.LinkGroupR, len(f.groupsR))
+	for i, g := range f.groupsR {
+		g.Links = nil
+		bare[i] = g
+	}
+	return bare, f.listErr
+}
+
+func (f *fake) LinkGroupsRWithLinks(context.Context) ([]netlinksmc.LinkGroupR, error) {
+	return f.groupsR, f.listErr
+}
+func (f *fake) LinkGroupsD(context.Context) ([]netlinksmc.LinkGroupD, error) {
+	return f.groupsD, f.listErr
+}
+func (f *fake) DevicesR(context.Context) ([]netlinksmc.Device, error) { return f.devicesR, f.listErr }
+func (f *fake) DevicesD(context.Context) ([]netlinksmc.Device, error) { return f.devicesD, f.listErr }
+func (f *fake) Stats(context.Context) (*netlinksmc.Stats, error)      { s := f.stats; return &s, nil }
+
+func (f *fake) FallbackStats(context.Context) (*netlinksmc.FallbackStats, error) {
+	s := f.fallback
+	return &s, f.listErr
+}
+func (f *fake) UEIDs(context.Context) ([]string, error) { return f.ueids, f.listErr }
+
+func (f *fake) AddUEID(_ context.Context, eid string) error {
+	f.calls = append(f.calls, "add "+eid)
+	return f.err
+}
+
+func (f *fake) RemoveUEID(_ context.Context, eid string) error {
+	f.calls = append(f.calls, "del "+eid)
+	if f.lastUEIDSwitches {
+		return &netlinksmc.Error{Op: "remove user EID", Kind: netlinksmc.ErrSEIDActivated}
+	}
+	return f.err
+}
+
+func (f *fake) FlushUEIDs(context.Context) error {
+	f.calls = append(f.calls, "flush")
+	return f.err
+}
+func (f *fake) SEID(context.Context) (*netlinksmc.SEID, error) { return f.seid, nil }
+
+func (f *fake) SetSEID(_ context.Context, on bool) error {
+	f.calls = append(f.calls, "seid "+yesNo(on))
+	return f.err
+}
+func (f *fake) HandshakeLimitation(context.Context) (bool, error) { return f.limit, nil }
+
+func (f *fake) SetHandshakeLimitation(_ context.Context, on bool) error {
+	f.calls = append(f.calls, "limit "+yesNo(on))
+	return f.err
+}
+
+// memory is a baseline in memory.
+type memory struct {
+	base   *smcstats.Snapshot
+	taken  time.Time
+	note   error
+	resets int
+}
+
+func (m *memory) Reduce(cur *smcstats.Snapshot) smcstats.Reading {
+	if m.base == nil {
+		return smcstats.Reading{Snapshot: cur, Note: m.note}
+	}
+	out, err := smcstats.Sub(cur, m.base)
+	if err != nil {
+		return smcstats.Reading{Snapshot: cur, Note: err}
+	}
+	return smcstats.Reading{Snapshot: out, Since: m.taken}
+}
+
+func (m *memory) Reset(cur *smcstats.Snapshot) error {
+	m.base = cur
+	m.resets++
+	return nil
+}
+
+// bench is one run of a command.
+type bench struct {
+	fake    *fake
+	memory  *memory
+	foreign bool // not in the initial network namespace
+	open    error
+	out     io.Writer
+	rounds  int
+	columns string
+	opened  int
+}
+
+type result struct {
+	stdout, stderr string
+	status         int
+}
+
+func (b *bench) run(t tech, args ...string) result {
+	var stdout, stderr bytes.Buffer
+	env := &cli.Env{
+		In: strings.NewReader(""), Out: &stdout, Err: &stderr,
+		Getenv: func(k string) string {
+			if k == "COLUMNS" {
+				return b.columns
+			}
+			return ""
+		},
+		EnterNetNS: func(string) error { return errors.New("not in a test") },
+	}
+	if b.out != nil {
+		env.Out = b.out
+	}
+	if b.memory == nil {
+		b.memory = &memory{}
+	}
+	d := deps{
+		open: func() (client, error) {
+			b.opened++
+			if b.open != nil {
+				return nil, b.open
+			}
+			return b.fake, nil
+		},
+		ifname:       func(i uint32) string { return map[uint32]string{2: "eth0", 3: "eth2"}[i] },
+		initialNetNS: func() bool { return !b.foreign },
+		baselines:    func() (baselines, error) { return b.memory, nil },
+		watch: cli.Watch{Wait: func(context.Context, time.Duration) error {
+			if b.rounds--; b.rounds <= 0 {
+				return context.Canceled
+			}
+			return nil
+		}},
+	}
+	tool := newTool(t)
+	tool.New = func(env *cli.Env) *cobra.Command { return newRoot(t, env, d) }
+	status := cli.Run(context.Background(), tool, env, args)
+	return result{stdout.String(), stderr.String(), status}
+}
+
+// golden compares got with a file below testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.MkdirAll("testdata", 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+}
+
+func some[T any](v T) netlinksmc.Optional[T] { return netlinksmc.Some(v) }
+
+// populated is a host with something of everything.
+func populated() *fake {
+	v2 := &netlinksmc.LinkGroupV2{
+		Version: 2, Release: 1, PeerOS: netlinksmc.PeerOSLinux, EID: "MYCLUSTER", PeerHost: "peer.example",
+	}
+	return &fake{
+		info: &netlinksmc.SystemInfo{
+			Version: 2, Release: 1, ISMv2: true, SMCRv2: some(true), Hostname: "host.example",
+			SEID: "IBM-SYSZ-ISMSEID0000000012345678",
+		},
+		groupsR: []netlinksmc.LinkGroupR{
+			{
+				ID: 0x100, Role: netlinksmc.RoleClient, Type: netlinksmc.LinkGroupSymmetric, PNETID: "NET1", Conns: 1,
+				Links: []netlinksmc.Link{
+					{
+						ID: 1, IBDev: "mlx5_1", IBPort: 1, Conns: 1, NetIfindex: 3, UID: 0x101, PeerUID: 0x201,
+						GID:     "fe80:0000:0000:0000:0000:00ff:fe00:0001",
+						PeerGID: "fe80:0000:0000:0000:0000:00ff:fe00:0002", State: netlinksmc.LinkActive,
+					},
+					{
+						ID: 2, IBDev: "rocep0s31f6", IBPort: 2, NetIfindex: 99, UID: 0x102, PeerUID: 0x202,
+						GID:     "fe80:0000:0000:0000:0000:00ff:fe00:0003",
+						PeerGID: "fe80:0000:0000:0000:0000:00ff:fe00:0004", State: netlinksmc.LinkState(9),
+					},
+				},
+			},
+			{
+				ID: 0x200, Role: netlinksmc.RoleServer, Type: netlinksmc.LinkGroupSingle, PNETID: "SIXTEENCHARSNET1",
+				VLAN: 0x64, Conns: 123, V2: v2, Direct: some(true), MaxConns: some[uint8](32), MaxLinks: some[uint8](2),
+				NetCookie: some[uint64](1), BufType: some(netlinksmc.BufferVirtContiguous),
+				SndbufAlloc: some[uint64](65536), RMBAlloc: some[uint64](131072),
+				Links: []netlinksmc.Link{{
+					ID: 1, IBDev: "rxe0", IBPort: 1, Conns: 123, NetIfindex: 2, UID: 0x301, PeerUID: 0x401,
+					GID:     "0000:0000:0000:0000:0000:ffff:0a00:0001",
+					PeerGID: "0000:0000:0000:0000:0000:ffff:0a00:0002", State: netlinksmc.LinkActive,
+				}},
+			},
+		},
+		groupsD: []netlinksmc.LinkGroupD{
+			{ID: 0x100, VLAN: 0x64, Conns: 2, PNETID: "NET1            ", GID: 0xa1, PeerGID: 0xa2},
+			{
+				ID: 0x201, Conns: 5, V2: v2, GID: 0xb1, PeerGID: 0xb2, ExtGID: some[uint64](7), PeerExtGID: some[uint64](8),
+				CHID: some[uint16](0xffff), SndbufAlloc: some[uint64](4096), DMBAlloc: some[uint64](0),
+			},
+		},
+		devicesR: []netlinksmc.Device{
+			{
+				FID: 0x23, CHID: 0x1c4, Vendor: 0x15b3, Device: 0x1016, PCIID: "0001:00:00.0", IBName: "mlx5_1",
+				Ports: []netlinksmc.Port{{Number: 1, PNETID: "NET1", NetIfindex: 3, State: netlinksmc.PortActive}},
+			},
+			{
+				Critical: true, IBName: "rxe_wlp0s20f3",
+				Ports: []netlinksmc.Port{
+					{Number: 1, PNETID: "SIXTEENCHARSNET1", PNETIDByUser: true, NetIfindex: 2, State: netlinksmc.PortActive, Links: 7},
+					{Number: 2, State: netlinksmc.PortInactive},
+				},
+			},
+		},
+		devicesD: []netlinksmc.Device{
+			{
+				FID: 0x102a, CHID: 0x7c2, Vendor: 0x1014, Device: 0x04ed, PCIID: "0000:00:00.0",
+				Ports: []netlinksmc.Port{{Number: 1, PNETID: "NET1"}},
+			},
+			{CHID: 0xffff, PCIID: "loopback-ism", UseCount: 12, Critical: true, Ports: []netlinksmc.Port{{Number: 1}}},
+		},
+		stats: netlinksmc.Stats{
+			SMCR: netlinksmc.TechStats{
+				RxBufSizes: netlinksmc.SizeHistogram{5: 5076}, RxSizes: netlinksmc.SizeHistogram{5017741},
+				TxBufSizes: netlinksmc.SizeHistogram{1, 22, 333, 4444, 55555, 666666, 7777777, 8, 9},
+				TxSizes:    netlinksmc.SizeHistogram{5017640},
+				RxBuf:      netlinksmc.BufferStats{Full: 1234, Reused: 5000, Allocated: 76, Downgraded: 3},
+				TxBuf:      netlinksmc.BufferStats{TooSmallPeer: 4, TooSmall: 5, FullPeer: 501764, Full: 7, Reused: 8, Allocated: 9, Downgraded: 10},
+				ClientV1:   5000, ClientV2: 70, ServerV1: 5, ServerV2: 1,
+				Sendpage: 1, Splice: 2, Cork: 3, NoDelay: 4, Urgent: 5,
+				RxBytes: 200705600, TxBytes: 1194173445, RxCount: 5017741, TxCount: 5017640,
+				RxBufUsage: some[uint64](65536),
+			},
+			SMCD:                  netlinksmc.TechStats{ServerV2: 2, RxBytes: 10, RxCount: 1},
+			ClientHandshakeErrors: 3, ServerHandshakeErrors: 4,
+		},
+		fallback: netlinksmc.FallbackStats{
+			ClientTotal: 13, ServerTotal: 1,
+			Client: []netlinksmc.FallbackCount{
+				{Reason: 0x03010000, Count: 2},
+				{Reason: 0x05000000, Count: 6},
+				{Reason: 0x0303000b, Count: 1},
+				{Reason: 0x12345678, Count: 4},
+			},
+			Server: []netlinksmc.FallbackCount{{Reason: 0x03030000, Count: 1}},
+		},
+		ueids: []string{"MYCLUSTER", "A.B-C"},
+		seid:  &netlinksmc.SEID{EID: "IBM-SYSZ-ISMSEID0000000012345678", Enabled: true},
+	}
+}

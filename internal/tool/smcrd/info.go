@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcrd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/spf13/cobra"
+)
+
+const infoLong = `Info shows what the kernel and the hardware of this host can do. It is the same
+for smcr and smcd.
+
+An ISM or RoCE device of any maker counts. "v1 v2" says which versions of SMC
+the devices can be used with; RoCE Express (Mellanox 1004) has only version 1.
+
+JSON fields: schema; kernel {version, release, hostname, smcd_v2, smcr_v2};
+hardware {seid, ism {devices, v1, v2}, roce {devices, v1, v2}}. smcr_v2 is left
+out if the kernel does not tell, seid if the host has none.`
+
+// Vendor and device ID of the one RoCE adapter that cannot do SMC version 2.
+const (
+	vendorMellanox    = 0x15b3
+	deviceRoCEExpress = 0x1004
+)
+
+type infoJSON struct {
+	Schema   int              `json:"schema"`
+	Kernel   infoKernelJSON   `json:"kernel"`
+	Hardware infoHardwareJSON `json:"hardware"`
+}
+
+type infoKernelJSON struct {
+	Version  uint8                     `json:"version"`
+	Release  uint8                     `json:"release"`
+	Hostname string                    `json:"hostname"`
+	SMCDV2   bool                      `json:"smcd_v2"`
+	SMCRV2   netlinksmc.Optional[bool] `json:"smcr_v2,omitzero"`
+}
+
+type infoHardwareJSON struct {
+	SEID string         `json:"seid,omitzero"`
+	ISM  deviceVersions `json:"ism"`
+	RoCE deviceVersions `json:"roce"`
+}
+
+// deviceVersions says how many devices there are and for which versions of SMC.
+type deviceVersions struct {
+	Devices int  `json:"devices"`
+	V1      bool `json:"v1"`
+	V2      bool `json:"v2"`
+}
+
+func newInfo(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:               "info [show]",
+		Short:             "Show what kernel and hardware can do",
+		Long:              infoLong,
+		Example:           fmt.Sprintf("  # does this host have a RoCE device?\n  %s info", o.tech.name()),
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: words("show", "help"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if wantsHelp(args) {
+				return cmd.Help()
+			}
+			if _, err := subcommand(args, "show", "show"); err != nil {
+				return err
+			}
+			return o.withClient(func(c client) error { return o.runInfo(cmd.Context(), c) })
+		},
+	}
+}
+
+func (o *options) runInfo(ctx context.Context, c client) error {
+	info, err := c.SystemInfo(ctx)
+	if err != nil {
+		return err
+	}
+	ism, err := c.DevicesD(ctx)
+	warnD, err := complete(err)
+	if err != nil {
+		return err
+	}
+	roce, err := c.DevicesR(ctx)
+	warnR, err := complete(err)
+	if err != nil {
+		return err
+	}
+	doc := newInfoJSON(info, ism, roce)
+	if o.json {
+		err = o.writeJSON(doc)
+	} else {
+		err = writeInfo(o.env.Out, doc)
+	}
+	return cmp.Or(err, warnD, warnR)
+}
+
+func newInfoJSON(info *netlinksmc.SystemInfo, ism, roce []netlinksmc.Device) infoJSON {
+	doc := infoJSON{
+		Schema: 1,
+		Kernel: infoKernelJSON{
+			Version: info.Version, Release: info.Release, Hostname: info.Hostname,
+			SMCDV2: info.Version >= 2, SMCRV2: info.SMCRv2,
+		},
+		Hardware: infoHardwareJSON{
+			SEID: info.SEID,
+			ISM:  deviceVersions{Devices: len(ism), V1: len(ism) > 0, V2: info.ISMv2},
+			RoCE: deviceVersions{Devices: len(roce), V1: len(roce) > 0},
+		},
+	}
+	for _, d := range roce {
+		if d.Vendor != vendorMellanox || d.Device != deviceRoCEExpress {
+			doc.Hardware.RoCE.V2 = true
+		}
+	}
+	return doc
+}
+
+func writeInfo(w io.Writer, doc infoJSON) error {
+	features := func(v2 bool) string {
+		if v2 {
+			return "v1 v2"
+		}
+		return "v1"
+	}
+	// The trailing blank after a lone v1 of RoCE is smc-tools'.
+	ism, roce := "", ""
+	if doc.Hardware.ISM.V1 {
+		ism = "v1"
+	}
+	if doc.Hardware.ISM.V2 {
+		ism += " v2"
+	}
+	if doc.Hardware.RoCE.V1 {
+		roce = "v1 "
+	}
+	if doc.Hardware.RoCE.V2 {
+		roce += "v2"
+	}
+	_, err := fmt.Fprintf(w, `Kernel Capabilities
+SMC Version:      %d.%d
+SMC Hostname:     %s
+SMC-D Features:   %s
+SMC-R Features:   %s
+
+Hardware Capabilities
+SEID:             %s
+ISM:              %s
+RoCE:             %s
+`,
+		doc.Kernel.Version, doc.Kernel.Release, orNA(cli.Printable(doc.Kernel.Hostname)),
+		features(doc.Kernel.SMCDV2), features(doc.Kernel.SMCRV2.Or(false)),
+		orNA(cli.Printable(doc.Hardware.SEID)), orNA(ism), orNA(roce))
+	return err
+}
+
+func orNA(s string) string {
+	if s == "" {
+		return "n/a"
+	}
+	return s
+}

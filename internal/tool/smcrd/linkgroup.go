@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcrd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/spf13/cobra"
+)
+
+const linkGroupLongD = `Linkgroup lists the SMC-D link groups: all, or the one with the given LG-ID, a
+hexadecimal number. With -d each is shown as a block of lines.
+
+JSON fields: schema; technology; linkgroups [{id, gid, peer_gid, ext_gid,
+peer_ext_gid, vlan, pnet_id, connections, version, chid, peer {release, host,
+os, eid}, sndbuf_bytes, dmb_bytes}]. GIDs are hexadecimal. What the kernel does
+not tell is left out; peer exists for SMC version 2.`
+
+const linkGroupLongR = `Linkgroup lists the SMC-R link groups: all, or the one with the given LG-ID, a
+hexadecimal number whose last two digits do not matter. 'ibdev DEV' and 'netdev
+DEV' choose those that use an RDMA device or a network interface; they can be
+combined with each other and with an LG-ID.
+
+  show        link groups; with -d each as a block of lines
+  link-show   their links; with -d also link UIDs and RDMA devices, with -dd
+              also GIDs
+
+JSON fields, for both: schema; technology; linkgroups [{id, role, type, vlan,
+pnet_id, connections, version, peer {release, host, os, eid}, direct,
+max_connections, max_links, netns_cookie, buffer_type, sndbuf_bytes, rmb_bytes,
+links [{id, state, netdev, ifindex, ibdev, ibport, gid, peer_gid, uid, peer_uid,
+connections}]}]. What the kernel does not tell is left out; peer exists for SMC
+version 2.`
+
+// lgQuery is what the words after "linkgroup" ask for.
+type lgQuery struct {
+	links         bool   // link-show
+	id            uint32 // 0 for any
+	ibdev, netdev string // "" for any
+}
+
+func newLinkGroup(o *options) *cobra.Command {
+	use, long := "linkgroup [show] [all | LG-ID]", linkGroupLongD
+	if o.tech == techR {
+		use, long = "linkgroup [show | link-show] [all | LG-ID] [ibdev DEV] [netdev DEV]", linkGroupLongR
+	}
+	name := o.tech.name()
+	return linkGroupCommand(o, lgQuery{}, &cobra.Command{
+		Use:     use,
+		Short:   "List link groups",
+		Long:    long,
+		Example: fmt.Sprintf("  # all link groups\n  %[1]s linkgroup\n\n  # everything about one\n  %[1]s -d linkgroup show 00000100", name),
+	})
+}
+
+// newLink is a name of its own for what smc-tools hides under linkgroup.
+func newLink(o *options) *cobra.Command {
+	return linkGroupCommand(o, lgQuery{links: true}, &cobra.Command{
+		Use:     "link [show] [all | LG-ID] [ibdev DEV] [netdev DEV]",
+		Short:   "List the links of link groups",
+		Long:    "Link is short for 'linkgroup link-show'; see 'smcr linkgroup --help'.",
+		Example: "  # all links with their GIDs\n  smcr -dd link\n\n  # those on one RDMA device\n  smcr link ibdev mlx5_0",
+	})
+}
+
+func linkGroupCommand(o *options, def lgQuery, cmd *cobra.Command) *cobra.Command {
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.ValidArgsFunction = o.completeLinkGroup
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if wantsHelp(args) {
+			return cmd.Help()
+		}
+		q, err := parseLinkGroup(o.tech, def, args)
+		if err != nil {
+			return err
+		}
+		return o.show(cmd.Context(), func(ctx context.Context, c client) error {
+			if o.tech == techD {
+				return o.runLinkGroupsD(ctx, c, q)
+			}
+			return o.runLinkGroupsR(ctx, c, q)
+		})
+	}
+	o.watch.AddFlag(cmd.Flags())
+	return cmd
+}
+
+// parseLinkGroup reads the words after the object, which come in this order: sub-command, "all" or LG-ID, filters.
+func parseLinkGroup(t tech, q lgQuery, args []string) (lgQuery, error) {
+	commands := []string{"show"}
+	if t == techR && !q.links {
+		commands = append(commands, "link-show")
+	}
+	if len(args) > 0 {
+		if w, ok := abbreviated(args[0], commands...); ok {
+			q.links = q.links || w == "link-show"
+			args = args[1:]
+		}
+	}
+	if len(args) > 0 {
+		if _, ok := abbreviated(args[0], "all"); ok {
+			args = args[1:]
+		} else if !isFilter(t, args[0]) {
+			id, err := parseLGID(args[0])
+			if err != nil {
+				return q, err
+			}
+			q.id, args = id, args[1:]
+		}
+	}
+	var err error
+	q.ibdev, q.netdev, err = parseFilters(t, args)
+	return q, err
+}
+
+func isFilter(t tech, word string) bool {
+	_, ok := abbreviated(word, "ibdev", "netdev")
+	return ok && t == techR
+}
+
+// parseFilters reads what remains of a command line: each filter once, each with a value.
+func parseFilters(t tech, args []string) (ibdev, netdev string, err error) {
+	for len(args) > 0 {
+		if !isFilter(t, args[0]) {
+			return "", "", cli.Usagef("%q is one word too many", args[0])
+		}
+		word, _ := abbreviated(args[0], "ibdev", "netdev")
+		value := &ibdev
+		if word == "netdev" {
+			value = &netdev
+		}
+		if len(args) < 2 || args[1] == "" {
+			return "", "", cli.Usagef("%s: the name of a device is missing", word)
+		}
+		if *value != "" {
+			return "", "", cli.Usagef("%s is there twice", word)
+		}
+		*value, args = args[1], args[2:]
+	}
+	return ibdev, netdev, nil
+}
+
+func parseLGID(s string) (uint32, error) {
+	digits := strings.TrimPrefix(strings.TrimPrefix(s, "0x"), "0X")
+	// ParseUint accepts underscores only with base 0, and no sign.
+	id, err := strconv.ParseUint(digits, 16, 32)
+	if err != nil {
+		return 0, cli.Usagef("%q is not an LG-ID: give up to 8 hexadecimal digits as 'linkgroup' shows them", s)
+	}
+	return uint32(id), nil
+}
+
+func (o *options) runLinkGroupsR(ctx context.Context, c client, q lgQuery) error {
+	list := c.LinkGroupsR
+	if q.links || q.ibdev != "" || q.netdev != "" || o.json {
+		list = c.LinkGroupsRWithLinks
+	}
+	groups, err := list(ctx)
+	warn, err := complete(err)
+	if err != nil {
+		return err
+	}
+	found := q.selectR(groups, o.ifname)
+	switch {
+	case o.json:
+		err = o.writeJSON(newLinkGroupsR(found, o.ifname))
+	case q.links:
+		err = writeLinks(o.env.Out, found, len(groups) > 0, o.details, o.ifname)
+	case o.details > 0:
+		err = writeBlocksR(o.env.Out, found)
+	default:
+		err = writeLinkGroupsR(o.env.Out, found, len(groups) > 0)
+	}
+	return cmp.Or(err, warn)
+}
+
+// selectR returns the groups that q asks for, with only the links that it asks for.
+func (q lgQuery) selectR(groups []netlinksmc.LinkGroupR, ifname func(uint32) string) []netlinksmc.LinkGroupR {
+	// The low byte numbers links, it is not part of the ID.
+	const mask = ^uint32(0xff)
+	var found []netlinksmc.LinkGroupR
+	for _, g := range groups {
+		if q.id != 0 && q.id&mask != g.ID&mask {
+			continue
+		}
+		if q.ibdev != "" || q.netdev != "" {
+			g.Links = slices.DeleteFunc(slices.Clone(g.Links), func(l netlinksmc.Link) bool {
+				return q.ibdev != "" && q.ibdev != l.IBDev || q.netdev != "" && q.netdev != ifname(l.NetIfindex)
+			})
+			if len(g.Links) == 0 {
+				continue
+			}
+		}
+		found = append(found, g)
+	}
+	return found
+}
+
+func (o *options) runLinkGroupsD(ctx context.Context, c client, q lgQuery) error {
+	groups, err := c.LinkGroupsD(ctx)
+	warn, err := complete(err)
+	if err != nil {
+		return err
+	}
+	found := slices.DeleteFunc(slices.Clone(groups), func(g netlinksmc.LinkGroupD) bool { return q.id != 0 && q.id != g.ID })
+	switch {
+	case o.json:
+		err = o.writeJSON(newLinkGroupsD(found))
+	case o.details > 0:
+		err = writeBlocksD(o.env.Out, found)
+	default:
+		err = writeLinkGroupsD(o.env.Out, found, len(groups) > 0)
+	}
+	return cmp.Or(err, warn)
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcrd
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/smckit/smckit/internal/cli"
+)
+
+// incumbentOptions are the option words of smc-tools.
+var incumbentOptions = []string{"absolute", "version", "details", "help"}
+
+// grammar reads command lines in the manner of iproute2: options with one dash or two, every word abbreviated as far
+// as one likes, the first of a list that fits.
+type grammar tech
+
+// objects lists the objects in the order in which abbreviations are tried. Those of smc-tools come first, so that ours
+// take no abbreviation away from them.
+func (g grammar) objects() []string {
+	names := []string{"device", "linkgroup", "info", "stats", "ueid"}
+	if tech(g) == techD {
+		names = append(names, "seid")
+	}
+	names = append(names, "help")
+	if tech(g) == techR {
+		names = append(names, "link")
+	}
+	return append(names, "handshake-limit", "completion")
+}
+
+// abbreviated returns the word of a list that w is or, failing that, the first it is the beginning of.
+func abbreviated(w string, words ...string) (string, bool) {
+	if slices.Contains(words, w) {
+		return w, true
+	}
+	for _, full := range words {
+		if w != "" && strings.HasPrefix(full, w) {
+			return full, true
+		}
+	}
+	return "", false
+}
+
+// rewrite turns a command line into one that pflag and cobra understand: OBJECT, options, "--", the other words.
+func (g grammar) rewrite(args []string) ([]string, error) {
+	if len(args) > 0 && args[0] == "completion" {
+		return args, nil
+	}
+	var opts, words []string
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		if arg == "--" {
+			words = append(words, args[i+1:]...)
+			break
+		}
+		if !strings.HasPrefix(arg, "-") {
+			words = append(words, arg)
+			continue
+		}
+		opt, needsValue := option(arg)
+		if needsValue {
+			if i++; i == len(args) {
+				return nil, cli.Usagef("option %s needs a value", opt[0])
+			}
+			opt[0] += "=" + args[i]
+		}
+		// These two end the reading, as they always have.
+		if opt[0] == "--version" || opt[0] == "--help" && len(words) == 0 {
+			return opt, nil
+		}
+		opts = append(opts, opt...)
+	}
+	if len(words) == 0 {
+		return opts, nil
+	}
+	object, err := g.object(words[0])
+	if err != nil {
+		return nil, err
+	}
+	rest := words[1:]
+	if object == "help" && len(rest) > 0 {
+		if rest[0], err = g.object(rest[0]); err != nil {
+			return nil, err
+		}
+	}
+	return slices.Concat([]string{object}, opts, []string{"--"}, rest), nil
+}
+
+func (g grammar) object(word string) (string, error) {
+	if name, ok := abbreviated(word, g.objects()...); ok {
+		return name, nil
+	}
+	if tech(g) == techR && strings.HasPrefix(word, "se") && strings.HasPrefix("seid", word) {
+		return "", cli.Usagef("object %q is for SMC-D only: use 'smcd seid'", word)
+	}
+	return "", cli.Usagef("object %q is unknown", word)
+}
+
+// option returns pflag's spelling of an option and whether the next argument is its value. What it does not know, it
+// leaves for pflag to refuse.
+func option(arg string) (spelling []string, needsValue bool) {
+	if value, ok := strings.CutPrefix(arg, "-N"); ok {
+		if value == "" {
+			return []string{"--netns"}, true
+		}
+		return []string{"--netns=" + strings.TrimPrefix(value, "=")}, false
+	}
+	word, value, hasValue := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
+	switch {
+	case word == "":
+		// A lone dash has always meant -a.
+		return []string{"--absolute"}, false
+	case word == "ad" || word == "da":
+		return []string{"--absolute", "--details=1"}, false
+	case word == "add" || word == "dda":
+		return []string{"--absolute", "--details=2"}, false
+	case len(word) > 1 && strings.HasPrefix("ddetails", word):
+		return []string{"--details=2"}, false
+	}
+	full, ok := abbreviated(word, incumbentOptions...)
+	if !ok && len(word) > 1 {
+		full, ok = abbreviated(word, "json", "netns", "watch")
+	}
+	switch {
+	case !ok:
+		return []string{arg}, false
+	case hasValue:
+		return []string{"--" + full + "=" + value}, false
+	default:
+		return []string{"--" + full}, full == "netns" || full == "watch"
+	}
+}

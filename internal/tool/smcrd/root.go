@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcrd
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/spf13/cobra"
+)
+
+const rootLong = `%[2]s shows and controls what the kernel knows about %[1]s: link groups, devices,
+statistics, enterprise IDs.
+
+Options come before or after the object, with one dash or two. Objects,
+sub-commands and options may be abbreviated; of several that fit, the first in
+this order is meant:
+
+  objects   %[3]s
+  options   absolute version details help
+
+Without --json the text is the one of smc-tools. A header is printed only if
+there is something to list. Names are shown by the network namespace in which
+the command runs; see -N.
+
+With --json the output is one JSON document whose first field is "schema": 1.
+Fields may be added under that number; none is removed or changes its meaning.
+
+Exit status: 0 done, 1 failed, 2 the command line makes no sense.`
+
+const rootExample = `  # what this host can do
+  %[1]s info
+
+  # link groups with all there is to know about them
+  %[1]s -d linkgroup
+
+  # statistics since the last reset, in detail
+  %[1]s -d stats
+
+  # the same in another network namespace, every 2 seconds, for a program
+  %[1]s -N blue stats --json --watch 2`
+
+func newRoot(t tech, env *cli.Env, d deps) *cobra.Command {
+	o := &options{tech: t, env: env, deps: d}
+	name := t.name()
+	root := &cobra.Command{
+		Use:   name + " [OPTIONS] OBJECT [COMMAND]",
+		Short: "Show and control " + t.label(),
+		Long: fmt.Sprintf(rootLong, t.label(), strings.ToUpper(name[:1])+name[1:],
+			strings.Join(grammar(t).objects(), " ")),
+		Example: fmt.Sprintf(rootExample, name),
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	flags := root.PersistentFlags()
+	flags.BoolVarP(&o.absolute, "absolute", "a", false, "stats: count from module load, not from the last reset")
+	flags.CountVarP(&o.details, "details", "d", "show details; twice for more of them")
+	flags.BoolVar(&o.json, "json", false, "print a JSON document")
+	cli.AddNetNSFlag(root, env)
+	root.AddCommand(newDevice(o), newLinkGroup(o), newInfo(o), newStats(o), newUEID(o), newLimit(o))
+	if t == techD {
+		root.AddCommand(newSEID(o))
+	} else {
+		root.AddCommand(newLink(o))
+	}
+	return root
+}
+
+// wantsHelp says whether the words after an object ask for its help.
+func wantsHelp(args []string) bool {
+	if len(args) != 1 {
+		return false
+	}
+	word, ok := abbreviated(args[0], "help")
+	return ok && word == "help"
+}
+
+// subcommand finds which of words the sub-command in args means; def without one. No object takes more words.
+func subcommand(args []string, def string, words ...string) (string, error) {
+	if len(args) == 0 {
+		return def, nil
+	}
+	word, ok := abbreviated(args[0], words...)
+	if !ok {
+		return "", cli.Usagef("%q is not one of %s", args[0], strings.Join(words, ", "))
+	}
+	if len(args) > 1 {
+		return "", cli.Usagef("%q is one word too many", args[1])
+	}
+	return word, nil
+}
+
+// words completes one of a list as the first operand.
+func words(list ...string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return list, cobra.ShellCompDirectiveNoFileComp
+	}
+}

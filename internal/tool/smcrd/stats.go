@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcrd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/tool/statdoc"
+	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/smckit/smckit/pkg/smcstats"
+	"github.com/spf13/cobra"
+)
+
+const statsLong = `Stats shows what the network namespace has sent and received with %[1]s.
+
+  show    figures since the last reset
+  reset   show them, then start counting anew
+  json    the raw counters of %[1]s as one line of JSON, as smc-tools prints it
+
+With -a figures count from the loading of the module. -d adds details.
+
+Handshake errors and TCP fallbacks are counted for SMC-R and SMC-D together, and
+so is the total of handled connections; smcr and smcd show the same. Of a single
+fallback reason the kernel counts no further than 65535 and then begins anew.
+
+The kernel cannot reset a counter. A reset stores a baseline, private to the user,
+the network namespace and this command: in $XDG_STATE_HOME/smckit or
+~/.local/state/smckit, for root in /run/smckit. When the module has been loaded
+anew the baseline is dropped, and stderr says so. Until the first reset a baseline
+that smc-tools has left in /tmp is used. Buffer usage is what it is now, never a
+difference.
+
+JSON fields (--json): schema; technology; %[2]s;
+total_connections; %[3]s.`
+
+// statsJSON is the document of --json. Its fields are those that statdoc documents.
+type statsJSON struct {
+	Schema     int    `json:"schema"`
+	Technology string `json:"technology"`
+	statdoc.Host
+	// TotalConnections counts connections of both technologies, failed and fallen back ones included.
+	TotalConnections uint64 `json:"total_connections"`
+	statdoc.Tech
+}
+
+func newStats(o *options) *cobra.Command {
+	name := o.tech.name()
+	cmd := &cobra.Command{
+		Use:   "stats [show | reset | json]",
+		Short: "Show statistics",
+		Long:  fmt.Sprintf(statsLong, o.tech.label(), statdoc.HostFields, statdoc.Fields),
+		Example: fmt.Sprintf("  # everything since the module was loaded\n  %[1]s -ad stats\n\n"+
+			"  # count from now on\n  %[1]s stats reset", name),
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: words("show", "reset", "json", "help"),
+	}
+	o.watch.AddFlag(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if wantsHelp(args) {
+			return cmd.Help()
+		}
+		command, err := subcommand(args, "show", "show", "reset", "json")
+		if err != nil {
+			return err
+		}
+		if command == "reset" && o.watch.On() {
+			return cli.Usagef("reset and --watch exclude each other: reset first, then watch")
+		}
+		return o.show(cmd.Context(), func(ctx context.Context, c client) error { return o.runStats(ctx, c, command) })
+	}
+	return cmd
+}
+
+func (o *options) runStats(ctx context.Context, c client, command string) error {
+	cur, err := smcstats.Collect(ctx, c)
+	warn, err := complete(err)
+	if err != nil {
+		return err
+	}
+	reading := smcstats.Reading{Snapshot: cur}
+	var store baselines
+	if !o.absolute || command == "reset" {
+		if store, err = o.baselines(); err != nil {
+			return err
+		}
+	}
+	if !o.absolute {
+		if reading = store.Reduce(cur); reading.Note != nil {
+			o.note("%v", reading.Note)
+		}
+	}
+	if err := o.writeStats(reading, command); err != nil {
+		return err
+	}
+	if command == "reset" {
+		if err := store.Reset(cur); err != nil {
+			return err
+		}
+	}
+	return warn
+}
+
+// techStats returns the counters of the command's technology.
+func (o *options) techStats(s *smcstats.Snapshot) *netlinksmc.TechStats {
+	if o.tech == techD {
+		return &s.SMCD
+	}
+	return &s.SMCR
+}
+
+func (o *options) writeStats(r smcstats.Reading, command string) error {
+	t := o.techStats(r.Snapshot)
+	switch {
+	case o.json:
+		return o.writeJSON(statsJSON{
+			Schema: 1, Technology: o.tech.name(), Host: statdoc.NewHost(r),
+			TotalConnections: totalConnections(r.Snapshot, t), Tech: statdoc.NewTech(t),
+		})
+	case command == "json":
+		return writeCounters(o.env.Out, o.tech, t)
+	default:
+		return writeStats(o.env.Out, o.tech, r.Snapshot, t, o.details > 0)
+	}
+}
+
+// totalConnections mixes technologies, as in smc-tools: errors and fallbacks are not counted for each.
+func totalConnections(s *smcstats.Snapshot, t *netlinksmc.TechStats) uint64 {
+	return smcstats.Connections(t) + s.HandshakeErrors() + s.Fallbacks()
+}
+
+// writeCounters writes the counters in the JSON of smc-tools.
+func writeCounters(w io.Writer, tc tech, t *netlinksmc.TechStats) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, `{"%s": {`, strings.ToUpper(tc.name()))
+	for _, c := range smcstats.Counters() {
+		fmt.Fprintf(&b, `"%s":%d,`, c.Name, c.Value(t))
+	}
+	fmt.Fprintf(&b, `"SMC_RX_RMB_USAGE":%d,"SMC_TX_RMB_USAGE":%d}}`+"\n", t.RxBufUsage.Or(0), t.TxBufUsage.Or(0))
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package smcrd is the command tree of smcr and smcd, which are one program for two technologies.
+package smcrd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/smckit/smckit/pkg/smcstats"
+	"github.com/spf13/cobra"
+)
+
+// ToolR is the command smcr.
+var ToolR = newTool(techR)
+
+// ToolD is the command smcd.
+var ToolD = newTool(techD)
+
+// tech is the technology that a command is about.
+type tech int
+
+const (
+	techR tech = iota
+	techD
+)
+
+// name is that of the command.
+func (t tech) name() string {
+	if t == techD {
+		return "smcd"
+	}
+	return "smcr"
+}
+
+// label is the technology's name in running text.
+func (t tech) label() string {
+	if t == techD {
+		return "SMC-D"
+	}
+	return "SMC-R"
+}
+
+func newTool(t tech) cli.Tool {
+	return cli.Tool{
+		Name:    t.name(),
+		New:     func(env *cli.Env) *cobra.Command { return newRoot(t, env, systemDeps(t, env)) },
+		Rewrite: grammar(t).rewrite,
+		Long:    incumbentOptions,
+	}
+}
+
+// client is what the commands ask of the kernel; *netlinksmc.Client is one.
+type client interface {
+	io.Closer
+	smcstats.Source
+	SystemInfo(context.Context) (*netlinksmc.SystemInfo, error)
+	LinkGroupsR(context.Context) ([]netlinksmc.LinkGroupR, error)
+	LinkGroupsRWithLinks(context.Context) ([]netlinksmc.LinkGroupR, error)
+	LinkGroupsD(context.Context) ([]netlinksmc.LinkGroupD, error)
+	DevicesR(context.Context) ([]netlinksmc.Device, error)
+	DevicesD(context.Context) ([]netlinksmc.Device, error)
+	UEIDs(context.Context) ([]string, error)
+	AddUEID(ctx context.Context, eid string) error
+	RemoveUEID(ctx context.Context, eid string) error
+	FlushUEIDs(context.Context) error
+	SEID(context.Context) (*netlinksmc.SEID, error)
+	SetSEID(ctx context.Context, enabled bool) error
+	HandshakeLimitation(context.Context) (bool, error)
+	SetHandshakeLimitation(ctx context.Context, enabled bool) error
+}
+
+// baselines keeps the values at the last reset; *smcstats.Store is one.
+type baselines interface {
+	Reduce(cur *smcstats.Snapshot) smcstats.Reading
+	Reset(cur *smcstats.Snapshot) error
+}
+
+// deps is what the commands need of the system. Nothing of it is touched before a command line was understood.
+type deps struct {
+	open func() (client, error)
+	// ifname returns the name of an interface of the own network namespace, "" if there is none.
+	ifname func(index uint32) string
+	// initialNetNS says whether the own network namespace is the initial one.
+	initialNetNS func() bool
+	baselines    func() (baselines, error)
+	watch        cli.Watch
+}
+
+func systemDeps(t tech, env *cli.Env) deps {
+	return deps{
+		open:         func() (client, error) { return netlinksmc.New() },
+		ifname:       interfaceName,
+		initialNetNS: smcstats.InInitialNetNS,
+		baselines:    func() (baselines, error) { return smcstats.NewStore(t.name(), env.Getenv) },
+	}
+}
+
+func interfaceName(index uint32) string {
+	if index == 0 {
+		return ""
+	}
+	i, err := net.InterfaceByIndex(int(index))
+	if err != nil {
+		return ""
+	}
+	return i.Name
+}
+
+// options are the options that all objects share.
+type options struct {
+	tech tech
+	env  *cli.Env
+	deps
+	absolute bool
+	details  int
+	json     bool
+}
+
+// withClient runs f with an open client.
+func (o *options) withClient(f func(c client) error) error {
+	c, err := o.open()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return f(c)
+}
+
+// show prints a listing once, or again and again with --watch.
+func (o *options) show(ctx context.Context, list func(ctx context.Context, c client) error) error {
+	separator := "\n"
+	if o.json {
+		separator = ""
+	}
+	return o.withClient(func(c client) error {
+		return o.watch.Run(ctx, o.env, separator, func() error { return list(ctx, c) })
+	})
+}
+
+// writeJSON prints a document.
+func (o *options) writeJSON(doc any) error {
+	if o.watch.On() {
+		return cli.WriteJSONLine(o.env.Out, doc)
+	}
+	return cli.WriteJSON(o.env.Out, doc)
+}
+
+// complete tells a listing that can be shown from a failure. A list that changed while it was read is shown, and the
+// returned error says afterwards that it may be wrong.
+func complete(err error) (warn, fail error) {
+	if errors.Is(err, netlinksmc.ErrDumpInterrupted) {
+		return err, nil
+	}
+	return nil, err
+}
+
+// note prints a remark that is no failure.
+func (o *options) note(format string, args ...any) {
+	fmt.Fprintf(o.env.Err, "%s: %s\n", o.tech.name(), cli.OneLine(fmt.Sprintf(format, args...)))
+}

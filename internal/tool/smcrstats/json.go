@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcrstats
+
+import (
+	"fmt"
+
+	"github.com/smckit/smckit/internal/tool/statdoc"
+	"github.com/smckit/smckit/pkg/netlinksmc"
+)
+
+type document struct {
+	Schema     int    `json:"schema"`
+	Hostname   string `json:"hostname"`
+	SMCVersion string `json:"smc_version"`
+	statdoc.Host
+	SMCR *technology `json:"smcr,omitempty"`
+	SMCD *technology `json:"smcd,omitempty"`
+}
+
+type technology struct {
+	statdoc.Tech
+	Rates *rates `json:"rates,omitempty"`
+	// LinkGroups is nil without -d and then left out; with -d it is a list, maybe an empty one.
+	LinkGroups *[]linkGroup `json:"linkgroups,omitempty"`
+}
+
+// rates are per second.
+type rates struct {
+	RxBytes    float64 `json:"rx_bytes"`
+	TxBytes    float64 `json:"tx_bytes"`
+	RxRequests float64 `json:"rx_requests"`
+	TxRequests float64 `json:"tx_requests"`
+}
+
+// linkGroup is of either technology: role, type, rmb_bytes and links are SMC-R's, dmb_bytes is SMC-D's.
+type linkGroup struct {
+	ID          string                      `json:"id"`
+	Role        string                      `json:"role,omitempty"`
+	Type        string                      `json:"type,omitempty"`
+	PNETID      string                      `json:"pnet_id"`
+	Conns       uint32                      `json:"connections"`
+	SndbufBytes netlinksmc.Optional[uint64] `json:"sndbuf_bytes,omitzero"`
+	RMBBytes    netlinksmc.Optional[uint64] `json:"rmb_bytes,omitzero"`
+	DMBBytes    netlinksmc.Optional[uint64] `json:"dmb_bytes,omitzero"`
+	Links       *[]link                     `json:"links,omitempty"`
+}
+
+type link struct {
+	ID     uint8                `json:"id"`
+	State  netlinksmc.LinkState `json:"state"`
+	NetDev string               `json:"netdev,omitempty"`
+	IBDev  string               `json:"ibdev"`
+	IBPort uint8                `json:"ibport"`
+	Conns  uint32               `json:"connections"`
+}
+
+func (o *options) newDocument(v view) document {
+	doc := document{
+		Schema: 1, Hostname: v.info.Hostname,
+		SMCVersion: fmt.Sprintf("%d.%d", v.info.Version, v.info.Release),
+		Host:       statdoc.NewHost(v.reading),
+	}
+	if !o.onlyD {
+		doc.SMCR = &technology{Tech: statdoc.NewTech(&v.reading.SMCR), Rates: newRates(techDelta(v, false), v.seconds)}
+		if o.details {
+			doc.SMCR.LinkGroups = o.newLinkGroupsR(v.groupsR)
+		}
+	}
+	if !o.onlyR {
+		doc.SMCD = &technology{Tech: statdoc.NewTech(&v.reading.SMCD), Rates: newRates(techDelta(v, true), v.seconds)}
+		if o.details {
+			doc.SMCD.LinkGroups = newLinkGroupsD(v.groupsD)
+		}
+	}
+	return doc
+}
+
+func newRates(delta *netlinksmc.TechStats, seconds float64) *rates {
+	if delta == nil {
+		return nil
+	}
+	per := func(n uint64) float64 { return float64(n) / seconds }
+	return &rates{per(delta.RxBytes), per(delta.TxBytes), per(delta.RxCount), per(delta.TxCount)}
+}
+
+func (o *options) newLinkGroupsR(groups []netlinksmc.LinkGroupR) *[]linkGroup {
+	out := make([]linkGroup, 0, len(groups))
+	for _, g := range groups {
+		links := make([]link, 0, len(g.Links))
+		for _, l := range g.Links {
+			links = append(links, link{l.ID, l.State, o.ifname(l.NetIfindex), l.IBDev, l.IBPort, l.Conns})
+		}
+		out = append(out, linkGroup{
+			ID: fmt.Sprintf("%08x", g.ID), Role: g.Role.String(), Type: g.Type.String(), PNETID: g.PNETID,
+			Conns: g.Conns, SndbufBytes: g.SndbufAlloc, RMBBytes: g.RMBAlloc, Links: &links,
+		})
+	}
+	return &out
+}
+
+func newLinkGroupsD(groups []netlinksmc.LinkGroupD) *[]linkGroup {
+	out := make([]linkGroup, 0, len(groups))
+	for _, g := range groups {
+		out = append(out, linkGroup{
+			ID: fmt.Sprintf("%08x", g.ID), PNETID: g.PNETID, Conns: g.Conns,
+			SndbufBytes: g.SndbufAlloc, DMBBytes: g.DMBAlloc,
+		})
+	}
+	return &out
+}

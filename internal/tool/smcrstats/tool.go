@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package smcrstats is the command tree of smcr-stats.
+package smcrstats
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/tool/statdoc"
+	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/smckit/smckit/pkg/smcstats"
+	"github.com/spf13/cobra"
+)
+
+const name = "smcr-stats"
+
+// Tool is the command smcr-stats.
+var Tool = cli.Tool{
+	Name: name,
+	New:  func(env *cli.Env) *cobra.Command { return newRoot(env, systemDeps(env)) },
+	Long: []string{"details", "reset", "smcd", "smcr", "json", "watch"},
+}
+
+const long = `Smcr-stats shows how much this network namespace moves over SMC, in the manner of
+AIX's entstat: for SMC-R and for SMC-D how much was sent and received, in how many
+requests, over how many connections, and how often a buffer was full or too small.
+Failed handshakes and fallbacks to TCP, which the kernel counts for both together,
+come last.
+
+With -d there are also buffers and requests by size, special socket calls, the
+reasons for fallback in words with what to do about them, and the link groups and
+links.
+
+Figures count from the loading of the module or from the last reset. -r shows them
+and then resets: the kernel cannot do that, so the command stores a baseline,
+private to the user and the network namespace, in $XDG_STATE_HOME/smckit or
+~/.local/state/smckit, for root in /run/smckit. It is not the one of 'smcr stats
+reset'. When the module has been loaded anew the baseline is dropped, and stderr
+says so. With -D or -R a reset leaves the other technology alone.
+
+With --watch there are also rates, from the second round on.
+
+JSON fields: schema; hostname; smc_version; %[1]s;
+smcr and smcd, each left out if not asked for: {%[2]s;
+rates, only with --watch: {rx_bytes, tx_bytes, rx_requests, tx_requests} per second;
+linkgroups, only with -d: [{id, role, type, pnet_id, connections, sndbuf_bytes,
+rmb_bytes or dmb_bytes, links [{id, state, netdev, ibdev, ibport, connections}]}]}.
+
+Exit status: 0 done, 1 failed, 2 the command line makes no sense.`
+
+const example = `  # the figures of SMC-R and SMC-D
+  smcr-stats
+
+  # why do connections fall back to TCP?
+  smcr-stats -d
+
+  # SMC-R only, every two seconds, counted from now
+  smcr-stats -R -r >/dev/null && smcr-stats -R --watch 2`
+
+// client is what the command asks of the kernel; *netlinksmc.Client is one.
+type client interface {
+	io.Closer
+	smcstats.Source
+	SystemInfo(context.Context) (*netlinksmc.SystemInfo, error)
+	LinkGroupsRWithLinks(context.Context) ([]netlinksmc.LinkGroupR, error)
+	LinkGroupsD(context.Context) ([]netlinksmc.LinkGroupD, error)
+}
+
+// baselines keeps the values at the last reset; *smcstats.Store is one.
+type baselines interface {
+	Reduce(cur *smcstats.Snapshot) smcstats.Reading
+	Baseline() (*smcstats.Snapshot, error)
+	Reset(cur *smcstats.Snapshot) error
+}
+
+// deps is what the command needs of the system.
+type deps struct {
+	open      func() (client, error)
+	ifname    func(index uint32) string
+	baselines func() (baselines, error)
+	now       func() time.Time
+	watch     cli.Watch
+}
+
+func systemDeps(env *cli.Env) deps {
+	return deps{
+		open: func() (client, error) { return netlinksmc.New() },
+		ifname: func(index uint32) string {
+			if i, err := net.InterfaceByIndex(int(index)); err == nil {
+				return i.Name
+			}
+			return ""
+		},
+		baselines: func() (baselines, error) { return smcstats.NewStore(name, env.Getenv) },
+		now:       time.Now,
+	}
+}
+
+// options are the command's options.
+type options struct {
+	env *cli.Env
+	deps
+	details, reset, absolute, json bool
+	onlyD, onlyR                   bool
+
+	// last is the reading of the round before, at lastTime; for rates.
+	last     *smcstats.Snapshot
+	lastTime time.Time
+}
+
+func newRoot(env *cli.Env, d deps) *cobra.Command {
+	o := &options{env: env, deps: d}
+	cmd := &cobra.Command{
+		Use:               name + " [OPTIONS]",
+		Short:             "Show the statistics of SMC-R and SMC-D",
+		Long:              fmt.Sprintf(long, statdoc.HostFields, statdoc.Fields),
+		Example:           example,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	flags := cmd.Flags()
+	flags.BoolVarP(&o.details, "details", "d", false, "show everything: sizes, fallback reasons, link groups and links")
+	flags.BoolVarP(&o.reset, "reset", "r", false, "show the figures, then count anew")
+	flags.BoolVarP(&o.absolute, "absolute", "a", false, "count from module load, not from the last reset")
+	flags.BoolVarP(&o.onlyD, "smcd", "D", false, "only SMC-D")
+	flags.BoolVarP(&o.onlyR, "smcr", "R", false, "only SMC-R")
+	flags.BoolVar(&o.json, "json", false, "print a JSON document")
+	o.watch.AddFlag(flags)
+	cli.AddNetNSFlag(cmd, env)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		switch {
+		case o.onlyD && o.onlyR:
+			return cli.Usagef("-D and -R exclude each other: without both you see SMC-D and SMC-R")
+		case o.reset && o.watch.On():
+			return cli.Usagef("-r and --watch exclude each other: reset first, then watch")
+		}
+		return o.run(cmd.Context())
+	}
+	return cmd
+}
+
+func (o *options) run(ctx context.Context) error {
+	c, err := o.open()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	separator := "\n"
+	if o.json {
+		separator = ""
+	}
+	return o.watch.Run(ctx, o.env, separator, func() error { return o.round(ctx, c) })
+}
+
+// round shows the statistics once.
+func (o *options) round(ctx context.Context, c client) error {
+	info, err := c.SystemInfo(ctx)
+	if err != nil {
+		return err
+	}
+	cur, err := smcstats.Collect(ctx, c)
+	warn, err := interrupted(err)
+	if err != nil {
+		return err
+	}
+	now := o.now()
+	v := view{now: now, info: info, reading: smcstats.Reading{Snapshot: cur}}
+	var store baselines
+	if !o.absolute || o.reset {
+		if store, err = o.baselines(); err != nil {
+			return err
+		}
+	}
+	if !o.absolute {
+		if v.reading = store.Reduce(cur); v.reading.Note != nil {
+			fmt.Fprintf(o.env.Err, "%s: %s\n", name, cli.OneLine(v.reading.Note.Error()))
+		}
+	}
+	if o.details {
+		lwarn, err := o.linkGroups(ctx, c, &v)
+		if err != nil {
+			return err
+		}
+		warn = cmp.Or(warn, lwarn)
+	}
+	o.rate(&v, cur, now)
+	if err := o.write(v); err != nil {
+		return err
+	}
+	if o.reset {
+		if err := o.store(store, cur); err != nil {
+			return err
+		}
+	}
+	return warn
+}
+
+// interrupted tells a listing that changed while it was read, which is shown all the same, from a failure.
+func interrupted(err error) (warn, fail error) {
+	if errors.Is(err, netlinksmc.ErrDumpInterrupted) {
+		return err, nil
+	}
+	return nil, err
+}
+
+func (o *options) linkGroups(ctx context.Context, c client, v *view) (warn, err error) {
+	var warnD error
+	if !o.onlyD {
+		v.groupsR, err = c.LinkGroupsRWithLinks(ctx)
+		if warn, err = interrupted(err); err != nil {
+			return nil, err
+		}
+	}
+	if !o.onlyR {
+		v.groupsD, err = c.LinkGroupsD(ctx)
+		if warnD, err = interrupted(err); err != nil {
+			return nil, err
+		}
+	}
+	return cmp.Or(warn, warnD), nil
+}
+
+// rate adds what has happened since the round before.
+func (o *options) rate(v *view, cur *smcstats.Snapshot, now time.Time) {
+	if !o.watch.On() {
+		return
+	}
+	if seconds := now.Sub(o.lastTime).Seconds(); o.last != nil && seconds > 0 {
+		// Counters that have fallen belong to a module loaded meanwhile: no rate this time.
+		if delta, err := smcstats.Sub(cur, o.last); err == nil {
+			v.delta, v.seconds = delta, seconds
+		}
+	}
+	o.last, o.lastTime = cur, now
+}
+
+// store makes cur the baseline of what was shown.
+func (o *options) store(store baselines, cur *smcstats.Snapshot) error {
+	base := *cur
+	if o.onlyD || o.onlyR {
+		old, err := store.Baseline()
+		if err != nil {
+			// None, or one that is of no use: the other technology counts from module load.
+			old = &smcstats.Snapshot{}
+		}
+		if o.onlyD {
+			base.SMCR = old.SMCR
+		} else {
+			base.SMCD = old.SMCD
+		}
+	}
+	return store.Reset(&base)
+}

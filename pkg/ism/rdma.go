@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ism
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Where sysfs shows RDMA devices.
+const infiniband = "class/infiniband"
+
+// rdmaDevice is an RDMA device and the address of the PCI function that it is on, "" for none.
+type rdmaDevice struct {
+	Device
+	function string
+}
+
+// fill adds what the RDMA device knows to d, which holds what its PCI function knows, if there is one.
+func (r *rdmaDevice) fill(d *Device) {
+	d.Kind, d.Name, d.Software = r.Kind, r.Name, r.Software
+	d.Firmware, d.NodeType, d.NodeGUID = r.Firmware, r.NodeType, r.NodeGUID
+	d.Ports = r.Ports
+	if r.Model != "" {
+		d.Model = r.Model
+	}
+	for i := range d.Ports {
+		if p := &d.Ports[i]; p.NetDev == "" {
+			p.NetDev = d.netDevOfPort(p.Number)
+		}
+	}
+}
+
+// netDevOfPort returns the interface that the PCI function has for a port, for ports that have no GIDs now.
+func (d *Device) netDevOfPort(number uint8) string {
+	for _, n := range d.NetDevs {
+		if int(n.Port)+1 == int(number) {
+			return n.Name
+		}
+	}
+	return ""
+}
+
+// rdmaDevices lists the RDMA devices that netlink or sysfs shows. Both know the same ones unless one of them is out of
+// reach, as sysfs often is in a container. The error says why netlink failed; the list is then that of sysfs.
+func (s *Scanner) rdmaDevices(ctx context.Context) ([]rdmaDevice, error) {
+	fs := s.sysfs()
+	names := list(fs.path(infiniband))
+	var known []RDMADevice
+	var err error
+	if s.RDMA != nil {
+		if known, err = s.RDMA.RDMADevices(ctx); err != nil {
+			known = nil
+		}
+	}
+	for _, k := range known {
+		if k.Name != "" && !strings.ContainsRune(k.Name, '/') && !slices.Contains(names, k.Name) {
+			names = append(names, k.Name)
+		}
+	}
+	sortNames(names)
+
+	var out []rdmaDevice
+	for _, name := range names {
+		r := fs.rdmaDevice(name)
+		for _, k := range known {
+			if k.Name == name {
+				r.complete(k)
+			}
+		}
+		out = append(out, r)
+	}
+	return out, err
+}
+
+// complete adds what only netlink has told.
+func (r *rdmaDevice) complete(k RDMADevice) {
+	if r.Firmware == "" {
+		r.Firmware = k.Firmware
+	}
+	if r.NodeGUID == "" {
+		r.NodeGUID = k.NodeGUID
+	}
+	if len(r.Ports) == 0 {
+		for n := 1; n <= min(k.Ports, 255); n++ {
+			r.Ports = append(r.Ports, Port{Number: uint8(n)})
+		}
+	}
+}
+
+// rdmaDevice reads a device from sysfs.
+func (fs sysfs) rdmaDevice(name string) rdmaDevice {
+	dir := fs.path(infiniband, name)
+	file := func(name string) string { return filepath.Join(dir, name) }
+	r := rdmaDevice{Device: Device{
+		Name:     name,
+		Firmware: readText(file("fw_ver")),
+		NodeType: afterColon(readText(file("node_type"))),
+		NodeGUID: readText(file("node_guid")),
+	}}
+	for _, p := range list(file("ports")) {
+		if n, err := strconv.ParseUint(p, 10, 8); err == nil && n > 0 {
+			r.Ports = append(r.Ports, fs.port(filepath.Join(dir, "ports", p), uint8(n)))
+		}
+	}
+	// Older kernels hang soft devices below the PCI function of the interface that they use. They are not it.
+	switch parent := readText(file("parent")); {
+	case parent != "":
+		r.Software, r.Model = true, "rxe"
+		for i := range r.Ports {
+			if r.Ports[i].NetDev == "" {
+				r.Ports[i].NetDev = parent
+			}
+		}
+	case strings.HasPrefix(readText(file("node_desc")), "Software iWARP"):
+		r.Software, r.Model = true, "siw"
+	default:
+		r.function = pciFunction(file("device"))
+	}
+	r.Kind = r.rdmaKind()
+	return r
+}
+
+// rdmaKind tells RoCE from what SMC-R cannot use. What is not known is given the benefit of the doubt.
+func (r *rdmaDevice) rdmaKind() Kind {
+	if r.NodeType != "" && r.NodeType != "CA" {
+		return KindRDMA
+	}
+	if len(r.Ports) > 0 && !slices.ContainsFunc(r.Ports, func(p Port) bool { return p.LinkLayer != "InfiniBand" }) {
+		return KindRDMA
+	}
+	return KindRoCE
+}
+
+// pciFunction returns the address of the PCI function behind the symbolic link, the nearest one if there are bridges
+// or further devices on the way to it, "" if there is none.
+func pciFunction(link string) string {
+	target, err := filepath.EvalSymlinks(link)
+	if err != nil {
+		return ""
+	}
+	for _, elem := range slices.Backward(strings.Split(target, string(filepath.Separator))) {
+		if pciAddress.MatchString(elem) {
+			return elem
+		}
+	}
+	return ""
+}
+
+func (fs sysfs) port(dir string, number uint8) Port {
+	text := func(name string) string { return readText(filepath.Join(dir, name)) }
+	p := Port{
+		Number:    number,
+		State:     afterColon(text("state")),
+		PhysState: afterColon(text("phys_state")),
+		LinkLayer: text("link_layer"),
+		Rate:      text("rate"),
+	}
+	for _, index := range list(filepath.Join(dir, "gids")) {
+		if gid := text("gids/" + index); strings.Trim(gid, ":0") == "" {
+			continue
+		}
+		p.GIDs++
+		if strings.Contains(text("gid_attrs/types/"+index), "v2") {
+			p.GIDsV2++
+		}
+		// The first GID is that of the port's own interface; VLANs and bonds come after it.
+		if p.NetDev == "" {
+			p.NetDev = text("gid_attrs/ndevs/" + index)
+		}
+	}
+	return p
+}

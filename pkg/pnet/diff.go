@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pnet
+
+// Step is one request to the kernel.
+type Step struct {
+	// Delete tells the deletion of all entries of Entry.ID from the addition of Entry.
+	Delete bool
+	Entry  Entry
+}
+
+// Plan is the way from one table to another. Its zero value, and one without steps, changes nothing.
+type Plan struct {
+	// From is the table for which the plan was made.
+	From Table
+	// To is the table after the last step, in the kernel's order.
+	To Table
+	// Added and Removed are the entries that only To and only From have. Entries that are deleted and added again, because
+	// the kernel can only delete a PNET ID as a whole, are in neither.
+	Added, Removed Table
+	// Steps are the requests, in order.
+	Steps []Step
+}
+
+// Changed says whether the plan changes anything.
+func (p Plan) Changed() bool { return len(p.Steps) > 0 }
+
+// Diff plans the way from current to a table with exactly the entries of wanted, in whatever order: the order has no
+// meaning to the kernel. It touches no PNET ID but those that lose or gain an entry, and no entry twice unless its PNET
+// ID has to be deleted for the sake of another. An entry that is twice in wanted counts once; a device in two entries
+// makes a plan that fails, and changes nothing.
+//
+// Entries for devices that have none yet come first when nothing has to be deleted for them: they are what the kernel
+// may refuse, and then there is little to undo.
+func Diff(current, wanted Table) Plan {
+	wanted = unique(wanted)
+	p := Plan{From: current, Added: wanted.without(current), Removed: current.without(wanted)}
+	deleted := make(map[ID]bool)
+	for _, e := range p.Removed {
+		deleted[e.ID] = true
+	}
+	free := func(e Entry) bool {
+		_, taken := current.Conflict(e)
+		return !taken && !deleted[e.ID]
+	}
+	for _, e := range p.Added.filter(free) {
+		p.Steps = append(p.Steps, Step{Entry: e})
+	}
+	for _, id := range p.Removed.IDs() {
+		p.Steps = append(p.Steps, Step{Delete: true, Entry: Entry{ID: id}})
+		for _, e := range current.Of(id).without(p.Removed) {
+			p.Steps = append(p.Steps, Step{Entry: e})
+		}
+	}
+	for _, e := range p.Added.filter(func(e Entry) bool { return !free(e) }) {
+		p.Steps = append(p.Steps, Step{Entry: e})
+	}
+	p.To = current
+	for _, s := range p.Steps {
+		p.To = s.on(p.To)
+	}
+	return p
+}
+
+// on returns the table that the step makes of t.
+func (s Step) on(t Table) Table {
+	if s.Delete {
+		return t.filter(func(e Entry) bool { return e.ID != s.Entry.ID })
+	}
+	return append(t[:len(t):len(t)], s.Entry)
+}
+
+// unique returns t with each entry once.
+func unique(t Table) Table {
+	seen := make(map[Entry]bool, len(t))
+	return t.filter(func(e Entry) bool {
+		first := !seen[e]
+		seen[e] = true
+		return first
+	})
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pnet
+
+import (
+	"context"
+	"errors"
+	"syscall"
+
+	"github.com/mdlayher/netlink"
+)
+
+// What went wrong, to be tested with errors.Is. Each arrives inside an *Error.
+var (
+	// ErrNoModule means that nothing serves the PNET table: the SMC module is not loaded, or does not exist for this
+	// kernel. Such an error is also os.ErrNotExist.
+	ErrNoModule = errors.New("SMC module not loaded")
+
+	// ErrNotSupported means that the SMC module does not know the request.
+	ErrNotSupported = errors.New("not supported")
+
+	// ErrNoID means that the table has no entry with the PNET ID to delete. It is not ErrNoModule.
+	ErrNoID = errors.New("not in the table")
+
+	// ErrRefused means that the kernel does not add an entry because the device has a PNET ID: by another entry, or from
+	// its hardware. Outside the initial network namespace it is also the answer for every RDMA and ISM device. Such an
+	// error is also os.ErrExist.
+	ErrRefused = errors.New("the device has a PNET ID already, or cannot get one in this network namespace")
+
+	// ErrDumpInterrupted means that the table changed while it was read, each time that it was tried.
+	ErrDumpInterrupted = errors.New("the table changed while it was read")
+
+	// ErrMalformed means that the kernel's answer could not be decoded.
+	ErrMalformed = errors.New("malformed answer")
+)
+
+var (
+	errPermission = errors.New("not permitted")
+	errInvalid    = errors.New("refused by the kernel as invalid")
+	errRange      = errors.New("refused by the kernel as too long")
+)
+
+// Error is a request to the kernel that failed. Its text is one line that says what was tried, what went wrong and what
+// to do. It unwraps to one of the errors of this package, if one applies, and to the cause: for an answer of the kernel
+// a *netlink.OpError, which holds the errno.
+type Error struct {
+	// Op is what was tried, such as "adding NET1 eth eth0".
+	Op string
+	// Kind is one of the errors of this package, or nil.
+	Kind error
+	// Err is the cause; it may be nil.
+	Err error
+}
+
+// Error returns the text of the error.
+func (e *Error) Error() string {
+	// Without the module, or the right to use it, it does not matter much what was tried with what.
+	switch e.Kind {
+	case ErrNoModule:
+		return ErrNoModule.Error() + ": run 'modprobe smc', or use a kernel that has it"
+	case errPermission:
+		return e.Op + " is not permitted: run as root (CAP_NET_ADMIN in the initial user namespace)"
+	}
+	s := e.Op + ": "
+	switch {
+	case e.Kind == nil:
+		return s + cause(e.Err)
+	case e.Err == nil || e.Kind != ErrMalformed && message(e.Err) == "":
+		return s + e.Kind.Error()
+	default:
+		return s + e.Kind.Error() + ": " + cause(e.Err)
+	}
+}
+
+// Unwrap returns the kind and the cause.
+func (e *Error) Unwrap() []error {
+	var errs []error
+	for _, err := range []error{e.Kind, e.Err} {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// requestError turns the failure of a request into an *Error, and nil into nil. kinds says what an errno means for this
+// request, where it does not mean the same for all.
+func requestError(op string, err error, kinds map[syscall.Errno]error) error {
+	if err == nil {
+		return nil
+	}
+	e := &Error{Op: op, Err: err}
+	errno, ok := errors.AsType[syscall.Errno](err)
+	switch {
+	case kinds[errno] != nil:
+		e.Kind = kinds[errno]
+	case ok:
+		e.Kind = errnoKinds[errno]
+	case !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded):
+		e.Kind = ErrMalformed
+	}
+	return e
+}
+
+// errnoKinds says what an errno means as the answer to any request.
+var errnoKinds = map[syscall.Errno]error{
+	syscall.ENOENT:          ErrNoModule,
+	syscall.EPERM:           errPermission,
+	syscall.EACCES:          errPermission,
+	syscall.EEXIST:          ErrRefused,
+	syscall.EINVAL:          errInvalid,
+	syscall.ERANGE:          errRange,
+	syscall.EOPNOTSUPP:      ErrNotSupported,
+	syscall.EPROTONOSUPPORT: ErrNotSupported,
+	syscall.EAFNOSUPPORT:    ErrNotSupported,
+}
+
+// cause words an error of the netlink library without the library's own vocabulary.
+func cause(err error) string {
+	if op, ok := errors.AsType[*netlink.OpError](err); ok {
+		s := op.Err.Error()
+		if op.Message != "" {
+			s += ": " + op.Message
+		}
+		return s
+	}
+	return err.Error()
+}
+
+// message returns the text of the extended acknowledgement in err, "" if there is none.
+func message(err error) string {
+	if op, ok := errors.AsType[*netlink.OpError](err); ok {
+		return op.Message
+	}
+	return ""
+}

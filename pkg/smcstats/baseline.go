@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcstats
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/smckit/smckit/pkg/netlinksmc"
+)
+
+// Baseline is a reading of the counters that later ones are compared with.
+type Baseline struct {
+	Snapshot
+	// Taken is when.
+	Taken time.Time
+	// Origin is where the counters were read.
+	Origin Origin
+}
+
+// baselineSchema numbers the format of the file.
+const baselineSchema = 1
+
+// file is a baseline as it is stored. Counters go by name, so that the file does not depend on the types of netlinksmc.
+type file struct {
+	Schema int               `json:"schema"`
+	Taken  time.Time         `json:"taken"`
+	Origin Origin            `json:"origin"`
+	SMCR   map[string]uint64 `json:"smcr"`
+	SMCD   map[string]uint64 `json:"smcd"`
+	Client sideCounts        `json:"client"`
+	Server sideCounts        `json:"server"`
+}
+
+// sideCounts are the counters that exist once for clients and once for servers.
+type sideCounts struct {
+	HandshakeErrors uint64            `json:"handshake_errors"`
+	Fallbacks       uint64            `json:"fallbacks"`
+	Reasons         map[string]uint16 `json:"reasons"`
+}
+
+// MarshalBaseline encodes b for a file.
+func MarshalBaseline(b *Baseline) ([]byte, error) {
+	data, err := json.Marshal(file{
+		Schema: baselineSchema,
+		Taken:  b.Taken.UTC(),
+		Origin: b.Origin,
+		SMCR:   byName(&b.SMCR),
+		SMCD:   byName(&b.SMCD),
+		Client: sideCounts{b.ClientHandshakeErrors, b.Fallback.ClientTotal, byCode(b.Fallback.Client)},
+		Server: sideCounts{b.ServerHandshakeErrors, b.Fallback.ServerTotal, byCode(b.Fallback.Server)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return append(data, '\n'), nil
+}
+
+// UnmarshalBaseline decodes what MarshalBaseline has made. A counter that is missing, unknown or not a number is an
+// error: half a baseline would give figures that look right.
+func UnmarshalBaseline(data []byte) (*Baseline, error) {
+	var f file
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&f); err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the baseline")
+	}
+	if f.Schema != baselineSchema {
+		return nil, fmt.Errorf("format %d, not %d", f.Schema, baselineSchema)
+	}
+	b := &Baseline{Taken: f.Taken, Origin: f.Origin}
+	if err := errors.Join(
+		fromNames("smcr", f.SMCR, &b.SMCR),
+		fromNames("smcd", f.SMCD, &b.SMCD),
+		fromCodes(f.Client.Reasons, &b.Fallback.Client),
+		fromCodes(f.Server.Reasons, &b.Fallback.Server),
+	); err != nil {
+		return nil, err
+	}
+	b.ClientHandshakeErrors, b.Fallback.ClientTotal = f.Client.HandshakeErrors, f.Client.Fallbacks
+	b.ServerHandshakeErrors, b.Fallback.ServerTotal = f.Server.HandshakeErrors, f.Server.Fallbacks
+	return b, nil
+}
+
+func byName(t *netlinksmc.TechStats) map[string]uint64 {
+	m := make(map[string]uint64, len(counters))
+	for _, c := range counters {
+		m[c.Name] = c.Value(t)
+	}
+	return m
+}
+
+func fromNames(tech string, m map[string]uint64, t *netlinksmc.TechStats) error {
+	for _, c := range counters {
+		v, ok := m[c.Name]
+		if !ok {
+			return fmt.Errorf("%s: no counter %s", tech, c.Name)
+		}
+		*c.ptr(t) = v
+	}
+	if len(m) != len(counters) {
+		return fmt.Errorf("%s: %d counters, not %d", tech, len(m), len(counters))
+	}
+	return nil
+}
+
+func byCode(counts []netlinksmc.FallbackCount) map[string]uint16 {
+	m := make(map[string]uint16, len(counts))
+	for _, c := range counts {
+		m[c.Reason.String()] = c.Count
+	}
+	return m
+}
+
+func fromCodes(m map[string]uint16, counts *[]netlinksmc.FallbackCount) error {
+	for text, count := range m {
+		code, err := strconv.ParseUint(text, 0, 32)
+		if err != nil {
+			return fmt.Errorf("reason %q is not a code", text)
+		}
+		*counts = append(*counts, netlinksmc.FallbackCount{Reason: netlinksmc.Reason(code), Count: count})
+	}
+	slices.SortFunc(*counts, func(a, b netlinksmc.FallbackCount) int { return cmp.Compare(a.Reason, b.Reason) })
+	return nil
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcstats
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxFile bounds what is read of a baseline file; real ones have a few KiB.
+const maxFile = 256 << 10
+
+// Store keeps the baseline of one name (the command it belongs to) for one user and one Origin.
+//
+// The file lies in a directory that only the user can enter, and is replaced as a whole: readers never see half of it,
+// nobody waits for a lock, and no other user can put a file or a link in its place.
+type Store struct {
+	// Dir is the directory; Reset creates it.
+	Dir string
+	// Name tells the baselines in Dir apart, "smcr". It must be fit for a file name.
+	Name string
+	// Origin is that of the counters to compare.
+	Origin Origin
+	// UID is the user who must own what is read.
+	UID int
+	// Legacy is the baseline file of smc-tools, used as long as there is none of ours; empty for none.
+	Legacy string
+	// Booted is when the kernel was started; an older Legacy file is of no use.
+	Booted time.Time
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// NewStore returns the store of the calling user for the network namespace it is in. It reads the environment for the
+// directory only; see Dir.
+func NewStore(name string, getenv func(string) string) (*Store, error) {
+	origin, err := ReadOrigin()
+	if err != nil {
+		return nil, err
+	}
+	uid := os.Geteuid()
+	dir, err := Dir(uid, getenv)
+	if err != nil {
+		return nil, err
+	}
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return nil, fmt.Errorf("reading the uptime: %w", err)
+	}
+	return &Store{
+		Dir: dir, Name: name, Origin: origin, UID: uid,
+		Legacy: fmt.Sprintf("/tmp/.smcstats.u%d", os.Getuid()),
+		Booted: time.Now().Add(-time.Duration(info.Uptime) * time.Second),
+		Now:    time.Now,
+	}, nil
+}
+
+// Dir returns the directory for the baselines of user uid: /run/smckit for root, whose baselines need not outlive the
+// boot, else smckit in $XDG_STATE_HOME or ~/.local/state.
+func Dir(uid int, getenv func(string) string) (string, error) {
+	if uid == 0 {
+		return "/run/smckit", nil
+	}
+	if dir := getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "smckit"), nil
+	}
+	if home := getenv("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".local", "state", "smckit"), nil
+	}
+	return "", errors.New("no place for a statistics baseline: set HOME or XDG_STATE_HOME to a directory of yours")
+}
+
+// Reading is a Snapshot and what it counts from.
+type Reading struct {
+	*Snapshot
+	// Since is when the baseline was taken; zero if the counters are those since the module was loaded.
+	Since time.Time
+	// Note says why a baseline that exists was not used, nil if all is well. The reading is then absolute.
+	Note error
+}
+
+// Reduce returns cur less the baseline, or cur itself if there is none that fits. A baseline that can never fit again
+// (the module was loaded anew) is removed, and Note says so. Nothing is ever created.
+func (s *Store) Reduce(cur *Snapshot) Reading {
+	base, err := s.load()
+	if errors.Is(err, os.ErrNotExist) {
+		return s.reduceLegacy(cur)
+	}
+	if err != nil {
+		return Reading{Snapshot: cur, Note: fmt.Errorf(
+			"statistics baseline not used: %w; figures count from module load, 'reset' makes a new baseline", err)}
+	}
+	var out *Snapshot
+	if !s.Origin.sameLife(base.Origin) {
+		err = errors.New("the SMC module was loaded anew")
+	} else {
+		out, err = Sub(cur, &base.Snapshot)
+	}
+	if err != nil {
+		if rerr := os.Remove(s.path()); rerr != nil {
+			err = errors.Join(err, rerr)
+		}
+		return Reading{Snapshot: cur, Note: fmt.Errorf(
+			"statistics baseline of %s dropped: %w; figures count from module load", base.Taken.Format(time.RFC3339), err)}
+	}
+	return Reading{Snapshot: out, Since: base.Taken}
+}
+
+// reduceLegacy is Reduce for the file of smc-tools. The file is left alone whatever it holds: it is not ours.
+func (s *Store) reduceLegacy(cur *Snapshot) Reading {
+	if !s.legacyFits() {
+		return Reading{Snapshot: cur}
+	}
+	base, err := s.loadLegacy()
+	if errors.Is(err, os.ErrNotExist) || err == nil && base == nil {
+		return Reading{Snapshot: cur}
+	}
+	var out *Snapshot
+	if err == nil {
+		out, err = Sub(cur, &base.Snapshot)
+	}
+	if err != nil {
+		return Reading{Snapshot: cur, Note: fmt.Errorf(
+			"baseline of smc-tools %s not used: %w; figures count from module load", s.Legacy, err)}
+	}
+	return Reading{Snapshot: out, Since: base.Taken}
+}
+
+// Baseline returns the counters at the last reset; os.ErrNotExist if there was none that fits the Origin. smc-tools'
+// baseline counts too, as it does for Reduce.
+func (s *Store) Baseline() (*Snapshot, error) {
+	base, err := s.load()
+	if errors.Is(err, os.ErrNotExist) && s.legacyFits() {
+		if base, err = s.loadLegacy(); err == nil && base == nil {
+			err = os.ErrNotExist
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &base.Snapshot, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !s.Origin.sameLife(base.Origin) {
+		return nil, os.ErrNotExist
+	}
+	return &base.Snapshot, nil
+}
+
+// Reset makes cur the baseline.
+func (s *Store) Reset(cur *Snapshot) error {
+	data, err := MarshalBaseline(&Baseline{Snapshot: *cur, Taken: s.Now(), Origin: s.Origin})
+	if err != nil {
+		return err
+	}
+	if err := s.save(data); err != nil {
+		return fmt.Errorf("statistics baseline not stored: %w", err)
+	}
+	return nil
+}
+
+// legacyFits says whether the file of smc-tools can be meant: it does not say whose counters it holds, and only in the
+// initial namespace a good guess is possible.
+func (s *Store) legacyFits() bool { return s.Legacy != "" && s.Origin.NetNS == initialNetNS }
+
+func (s *Store) save(data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(s.Dir), 0o700); err != nil {
+		return err
+	}
+	if err := os.Mkdir(s.Dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	if err := s.checkDir(); err != nil {
+		return err
+	}
+	s.prune()
+	tmp, err := os.CreateTemp(s.Dir, ".new-")
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(data)
+	if cerr := tmp.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(tmp.Name(), s.path())
+	}
+	if err != nil {
+		_ = os.Remove(tmp.Name())
+	}
+	return err
+}
+
+// path is the baseline's file. The boot and the namespace are part of the name, so that those of other namespaces stay
+// and those of other boots can be told without opening them.
+func (s *Store) path() string {
+	return filepath.Join(s.Dir, s.boot()+"."+s.Origin.NetNS+"."+s.Name)
+}
+
+func (s *Store) boot() string { return strings.ReplaceAll(s.Origin.Boot, "/", "_") }
+
+// prune removes what former boots have left. Failing to is no reason not to store a baseline.
+func (s *Store) prune() {
+	entries, err := os.ReadDir(s.Dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), s.boot()+".") && e.Type().IsRegular() {
+			_ = os.Remove(filepath.Join(s.Dir, e.Name()))
+		}
+	}
+}
+
+// checkDir refuses a directory that others could write to.
+func (s *Store) checkDir() error {
+	info, err := os.Lstat(s.Dir)
+	if err != nil {
+		return err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !info.IsDir() || !ok || int(st.Uid) != s.UID || info.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("%s is not a directory that only you (user %d) can write to: move it away", s.Dir, s.UID)
+	}
+	return nil
+}
+
+func (s *Store) load() (*Baseline, error) {
+	if err := s.checkDir(); err != nil {
+		return nil, err
+	}
+	data, _, err := s.readFile(s.path())
+	if err != nil {
+		return nil, err
+	}
+	base, err := UnmarshalBaseline(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s is damaged: %w", s.path(), err)
+	}
+	return base, nil
+}
+
+// loadLegacy returns os.ErrNotExist also for a file of a former boot.
+func (s *Store) loadLegacy() (*Baseline, error) {
+	data, written, err := s.readFile(s.Legacy)
+	if err != nil {
+		return nil, err
+	}
+	if written.Before(s.Booted) {
+		return nil, os.ErrNotExist
+	}
+	base, err := ParseLegacy(data)
+	if base != nil {
+		base.Taken = written
+	}
+	return base, err
+}
+
+// readFile reads a file that must be a regular one of the user's own. It never waits: not for the other end of a FIFO,
+// and for a lock, which smc-tools holds while it writes, only as an error.
+func (s *Store) readFile(path string) (data []byte, written time.Time, err error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, unix.ELOOP) {
+		return nil, time.Time{}, fmt.Errorf("%s is a symbolic link: remove it", path)
+	}
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !info.Mode().IsRegular() || !ok || int(st.Uid) != s.UID {
+		return nil, time.Time{}, fmt.Errorf("%s is not a file of yours (user %d)", path, s.UID)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
+		return nil, time.Time{}, fmt.Errorf("%s is in use by another program", path)
+	}
+	data, err = io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = fmt.Errorf("%s is too large for a baseline", path)
+	}
+	return data, info.ModTime(), err
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package lab
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Module says whose AF_SMC module the hosts of an SMC network load.
+type Module string
+
+// The modules.
+const (
+	ModuleStock Module = "stock" // the one that the distribution ships with the kernel
+	ModuleOurs  Module = "ours"  // the one built in this repository
+	ModuleNone  Module = "none"  // none: for a kernel that has none
+)
+
+// UEID is the enterprise ID that all hosts of an SMC network share. Soft-RoCE has RoCEv2 addresses only, so two stock
+// hosts need SMC-Rv2, and that needs a common EID.
+const UEID = "SMCKIT.LAB"
+
+// PNETID is the physical network that SetUpSMC gives the first wire; further ones are LAB1, LAB2, ….
+const PNETID = "LAB0"
+
+// Addr4 returns the IPv4 address of a host (0 is a) on a wire.
+func Addr4(wire, host int) string { return fmt.Sprintf("10.0.%d.%d", wire, host+1) }
+
+// Addr6 returns the IPv6 address of a host (0 is a) on a wire.
+func Addr6(wire, host int) string { return fmt.Sprintf("fd00:0:0:%x::%x", wire, host+1) }
+
+// Commands builds the commands of this repository, and the traffic maker smcflow, and returns the directory they are in.
+func Commands(ctx context.Context) (string, error) {
+	root, err := repository()
+	if err != nil {
+		return "", err
+	}
+	cache, err := CacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir := mkdir(filepath.Join(cache, "commands"))
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-o", dir, "./cmd/...", "./tests/smcflow")
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building the commands: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	return dir, nil
+}
+
+// SetUpAddresses gives every interface of every host its addresses and sets it up.
+func (l *Lab) SetUpAddresses(ctx context.Context) error {
+	return l.each(ctx, func(ctx context.Context, h *Host) error {
+		var script strings.Builder
+		for i := range l.Wires {
+			fmt.Fprintf(&script, "ip link set eth%d up\n", i)
+			fmt.Fprintf(&script, "ip addr add %s/24 dev eth%d\n", Addr4(i, h.index), i)
+			fmt.Fprintf(&script, "ip addr add %s/64 dev eth%d nodad\n", Addr6(i, h.index), i)
+		}
+		_, err := h.Shell(ctx, script.String())
+		return err
+	})
+}
+
+// SetUpRDMA puts a soft-RoCE device on every interface of every host: rxe0 on eth0, and so on.
+func (l *Lab) SetUpRDMA(ctx context.Context) error {
+	return l.each(ctx, func(ctx context.Context, h *Host) error {
+		script := "modprobe rdma_rxe\n"
+		for i := range l.Wires {
+			script += fmt.Sprintf("rdma link add rxe%d type rxe netdev eth%d\n", i, i)
+		}
+		_, err := h.Shell(ctx, script)
+		return err
+	})
+}
+
+// LoadSMC loads the AF_SMC module and its sock_diag companion on every host.
+func (l *Lab) LoadSMC(ctx context.Context, module Module) error {
+	return l.each(ctx, func(ctx context.Context, h *Host) error {
+		switch module {
+		case ModuleNone:
+			return nil
+		case ModuleStock:
+			if !h.Kernel.HasModule("smc") {
+				return fmt.Errorf("kernel %s ships no AF_SMC module: choose another kernel", h.Kernel.Release)
+			}
+			_, err := h.Shell(ctx, "modprobe smc\nmodprobe smc_diag\n")
+			return err
+		case ModuleOurs:
+			return loadOurs(ctx, h)
+		default:
+			return fmt.Errorf("no module %q: choose stock or ours", module)
+		}
+	})
+}
+
+// loadOurs loads the modules that `make modules` has built for the host's kernel.
+func loadOurs(ctx context.Context, h *Host) error {
+	root, err := repository()
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(root, "build/kernel", h.Kernel.Release)
+	if _, err := os.Stat(filepath.Join(dir, "smc.ko")); err != nil {
+		return fmt.Errorf("no module of ours for kernel %s: %w", h.Kernel.Release, err)
+	}
+	_, err = h.Shell(ctx, fmt.Sprintf("modprobe ib_core\ninsmod '%[1]s/smc.ko'\ninsmod '%[1]s/smc_diag.ko'\n", dir))
+	return err
+}
+
+// SetUpSMC makes the lab a network in which any two hosts talk SMC-R: addresses, soft-RoCE, the module, one EID, and a
+// PNET ID for each wire. Our own commands, built from this repository, are in the hosts' PATH if Options.Programs has
+// them.
+func (l *Lab) SetUpSMC(ctx context.Context, module Module) error {
+	for _, step := range []func(context.Context) error{
+		l.SetUpAddresses,
+		l.SetUpRDMA,
+		func(ctx context.Context) error { return l.LoadSMC(ctx, module) },
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	if module == ModuleNone {
+		return nil
+	}
+	return l.each(ctx, func(ctx context.Context, h *Host) error {
+		script := "smcr ueid add " + UEID + "\n"
+		for i := range l.Wires {
+			script += fmt.Sprintf("true || smc_pnet add LAB%[1]d eth eth%[1]d\ntrue || smc_pnet add LAB%[1]d ib rxe%[1]d 1\n", i)
+		}
+		_, err := h.Shell(ctx, script)
+		return err
+	})
+}
+
+// each runs a step on all hosts at once.
+func (l *Lab) each(ctx context.Context, step func(context.Context, *Host) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, h := range l.Hosts {
+		group.Go(func() error { return step(ctx, h) })
+	}
+	return group.Wait()
+}

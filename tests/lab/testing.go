@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package lab
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Test is a lab that belongs to a test: whatever goes wrong in it fails the test.
+type Test struct {
+	*Lab
+	t       testing.TB
+	allowed []*regexp.Regexp
+}
+
+// Need skips a test unless the environment asks for tests that boot guests (SMCKIT_LAB=1, as make test does).
+func Need(t testing.TB) {
+	t.Helper()
+	if os.Getenv("SMCKIT_LAB") == "" {
+		t.Skip("boots guests under QEMU: set SMCKIT_LAB=1, or run 'make test'")
+	}
+}
+
+// Start boots a lab for a test. At the test's end the kernels' logs are searched for reports, which fail the test, and
+// the guests are ended. If the test has failed by then, console, log and emulator output of every guest are kept, in
+// $SMCKIT_ARTIFACTS if that is set.
+func Start(t testing.TB, o Options) *Test {
+	t.Helper()
+	Need(t)
+	begin := time.Now()
+	if o.Progress == nil {
+		o.Progress = func(step string) { t.Logf("%5.1fs %s", time.Since(begin).Seconds(), step) }
+	}
+	l, err := New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lt := &Test{Lab: l, t: t}
+	t.Cleanup(lt.finish)
+	t.Logf("%5.1fs %d guests are up", time.Since(begin).Seconds(), len(l.Hosts))
+	return lt
+}
+
+// StartSMC boots a lab with our commands in it and sets up an SMC network with the stock module.
+func StartSMC(t testing.TB, o Options) *Test {
+	t.Helper()
+	Need(t)
+	dir, err := Commands(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Programs = append(o.Programs, dir)
+	lt := Start(t, o)
+	if err := lt.SetUpSMC(t.Context(), ModuleStock); err != nil {
+		t.Fatal(err)
+	}
+	return lt
+}
+
+// Allow names reports that the test provokes.
+func (lt *Test) Allow(patterns ...*regexp.Regexp) { lt.allowed = append(lt.allowed, patterns...) }
+
+// finish is the cleanup of Start.
+func (lt *Test) finish() {
+	// The test's own context is over by now.
+	ctx, cancel := context.WithTimeout(context.Background(), Scale(20*time.Second))
+	defer cancel()
+	logs := map[string]string{}
+	for _, h := range lt.Hosts {
+		log, err := h.Dmesg(ctx)
+		if err != nil {
+			lt.t.Errorf("no kernel log: %v", err)
+			console, _ := os.ReadFile(h.console())
+			log = string(console)
+		}
+		logs[h.Name] = log
+		for _, line := range Reports(log, lt.allowed...) {
+			lt.t.Errorf("kernel %s of guest %s reports: %s", h.Kernel.Release, h.Name, line)
+		}
+	}
+	if lt.t.Failed() {
+		lt.keep(logs)
+	}
+	if err := lt.Close(); err != nil {
+		lt.t.Error(err)
+	}
+}
+
+// keep saves what explains a failure.
+func (lt *Test) keep(logs map[string]string) {
+	dir := os.Getenv("SMCKIT_ARTIFACTS")
+	if dir == "" {
+		dir = filepath.Join(os.TempDir(), "smckit-artifacts")
+	}
+	dir = filepath.Join(dir, strings.ReplaceAll(lt.t.Name(), "/", "_"))
+	for _, h := range lt.Hosts {
+		sub := mkdir(filepath.Join(dir, h.Name))
+		_ = os.WriteFile(filepath.Join(sub, "dmesg"), []byte(logs[h.Name]), 0o644)
+		for _, name := range []string{"console", "emulator"} {
+			data, _ := os.ReadFile(filepath.Join(h.dir, name))
+			_ = os.WriteFile(filepath.Join(sub, name), data, 0o644)
+		}
+	}
+	lt.t.Logf("kernel logs and consoles are in %s", dir)
+}
+
+// Must runs a shell script on a host and fails the test if the script does.
+func (lt *Test) Must(host, script string) string {
+	lt.t.Helper()
+	out, err := lt.Host(host).Shell(lt.t.Context(), script)
+	if err != nil {
+		lt.t.Fatal(err)
+	}
+	return out
+}
+
+// Run runs a program on a host. Only a program that cannot be run fails the test.
+func (lt *Test) Run(host string, argv ...string) Result {
+	lt.t.Helper()
+	ctx, cancel := context.WithTimeout(lt.t.Context(), Scale(60*time.Second))
+	defer cancel()
+	r, err := lt.Host(host).Run(ctx, Cmd{Argv: argv})
+	if err != nil {
+		lt.t.Fatal(err)
+	}
+	return r
+}
+
+// GoTest compiles the tests of a package and runs those that match pattern on a host, each as a test of its own below
+// t. Tests that are skipped there are skipped here.
+func (lt *Test) GoTest(t *testing.T, host, pkg, pattern string) {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "guest.test")
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", binary, pkg)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go test -c %s: %v: %s", pkg, err, out)
+	}
+	// Written after the guest has started to read this machine's files: it goes through the channel.
+	data, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := lt.Host(host)
+	inside := "/run/" + filepath.Base(pkg) + ".test"
+	if err := h.WriteFile(t.Context(), inside, data); err != nil {
+		t.Fatal(err)
+	}
+	lt.Must(host, "chmod +x "+inside)
+	r, err := h.Run(t.Context(), Cmd{
+		Argv: []string{inside, "-test.v", "-test.run", pattern, "-test.timeout", fmt.Sprint(Scale(2 * time.Minute))},
+		Env:  []string{"SMCKIT_LAB=1"},
+		Dir:  "/run",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reportGoTest(t, r)
+}
+
+var verdict = regexp.MustCompile(`(?m)^--- (PASS|FAIL|SKIP): (\S+)`)
+
+// reportGoTest turns the output of a test binary into tests below t.
+func reportGoTest(t *testing.T, r Result) {
+	t.Helper()
+	marks := verdict.FindAllStringSubmatchIndex(r.Stdout, -1)
+	begin := 0
+	for _, m := range marks {
+		end := len(r.Stdout)
+		if i := strings.Index(r.Stdout[m[1]:], "\n=== RUN"); i >= 0 {
+			end = m[1] + i
+		}
+		text := r.Stdout[begin:end]
+		begin = end
+		t.Run(r.Stdout[m[4]:m[5]], func(t *testing.T) {
+			switch r.Stdout[m[2]:m[3]] {
+			case "FAIL":
+				t.Error(text)
+			case "SKIP":
+				t.Skip(text)
+			}
+		})
+	}
+	if len(marks) == 0 || (r.Code != 0 && !t.Failed()) {
+		t.Errorf("exit status %d:\n%s%s", r.Code, r.Stdout, r.Stderr)
+	}
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Command smcflow makes traffic on AF_SMC sockets, for the demo, tests and benchmarks: a sink, a source that measures,
+// and a holder of many sockets.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+)
+
+func main() {
+	root := &cobra.Command{Use: "smcflow", SilenceUsage: true}
+	root.AddCommand(newSink(), newSource(), newHold(), newPeak())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	defer stop()
+	if root.ExecuteContext(ctx) != nil {
+		os.Exit(1)
+	}
+}
+
+func newSink() *cobra.Command {
+	return &cobra.Command{
+		Use:   "sink ADDRESS",
+		Short: "Accept connections, read all they bring, and answer each with one byte at its end",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			addr, err := netip.ParseAddrPort(args[0])
+			if err != nil {
+				return err
+			}
+			l, err := listen(addr)
+			if err != nil {
+				return err
+			}
+			fmt.Println("ready")
+			for {
+				fd, _, err := unix.Accept4(l, unix.SOCK_CLOEXEC)
+				if errors.Is(err, unix.EINTR) {
+					continue
+				}
+				if err != nil {
+					return fmt.Errorf("accept: %w", err)
+				}
+				go drain(fd)
+			}
+		},
+	}
+}
+
+// drain reads a connection to its end.
+func drain(fd int) {
+	conn := os.NewFile(uintptr(fd), "smc")
+	defer conn.Close()
+	if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{conn}, make([]byte, 128<<10)); err == nil {
+		_, _ = conn.Write([]byte{1})
+	}
+}
+
+func newSource() *cobra.Command {
+	var seconds float64
+	var wait bool
+	cmd := &cobra.Command{
+		Use:   "source ADDRESS",
+		Short: "Send for a while, wait until all has arrived, and print MiB/s",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			addr, err := netip.ParseAddrPort(args[0])
+			if err != nil {
+				return err
+			}
+			fd, err := connect(addr)
+			for wait && errors.Is(err, unix.ECONNREFUSED) && cmd.Context().Err() == nil {
+				time.Sleep(50 * time.Millisecond) // the other side's listen is the condition
+				fd, err = connect(addr)
+			}
+			if err != nil {
+				return err
+			}
+			rate, err := send(cmd.Context(), fd, time.Duration(seconds*float64(time.Second)))
+			if err != nil {
+				return err
+			}
+			fmt.Printf("%.1f MiB/s\n", rate)
+			return nil
+		},
+	}
+	cmd.Flags().Float64Var(&seconds, "seconds", 5, "how long to send")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the other side listens")
+	return cmd
+}
+
+// send writes to fd for d and returns the rate in MiB/s, counted until the other side has confirmed the end.
+func send(ctx context.Context, fd int, d time.Duration) (float64, error) {
+	conn := os.NewFile(uintptr(fd), "smc")
+	defer conn.Close()
+	buf := make([]byte, 128<<10)
+	begin := time.Now()
+	var sent int
+	for time.Since(begin) < d && ctx.Err() == nil {
+		n, err := conn.Write(buf)
+		sent += n
+		if err != nil {
+			return 0, fmt.Errorf("write: %w", err)
+		}
+	}
+	if err := unix.Shutdown(fd, unix.SHUT_WR); err != nil {
+		return 0, fmt.Errorf("shutdown: %w", err)
+	}
+	if _, err := io.ReadFull(conn, buf[:1]); err != nil {
+		return 0, fmt.Errorf("waiting for the other side's last word: %w", err)
+	}
+	return float64(sent) / (1 << 20) / time.Since(begin).Seconds(), nil
+}
+
+func newHold() *cobra.Command {
+	var count int
+	cmd := &cobra.Command{
+		Use:   "hold",
+		Short: "Open that many listening AF_SMC sockets, print 'ready', and hold them until standard input ends",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			for range count {
+				// Port 0: the kernel chooses.
+				if _, err := listen(netip.MustParseAddrPort("127.0.0.1:0")); err != nil {
+					return err
+				}
+			}
+			fmt.Println("ready")
+			_, err := io.Copy(io.Discard, os.Stdin)
+			return err
+		},
+	}
+	cmd.Flags().IntVar(&count, "count", 1, "number of sockets")
+	return cmd
+}
+
+func newPeak() *cobra.Command {
+	return &cobra.Command{
+		Use:   "peak -- PROGRAM [ARG...]",
+		Short: "Run a program and print on stderr the most memory that it had, in KiB",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c := exec.CommandContext(cmd.Context(), args[0], args[1:]...)
+			c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
+			err := c.Run()
+			if usage, ok := c.ProcessState.SysUsage().(*syscall.Rusage); ok {
+				fmt.Fprintf(os.Stderr, "peak %d KiB\n", usage.Maxrss)
+			}
+			return err
+		},
+	}
+}
+
+// socket opens an AF_SMC socket for the family of addr, and returns addr as the system calls want it.
+func socket(addr netip.AddrPort) (int, unix.Sockaddr, error) {
+	proto, sa := 0, unix.Sockaddr(nil)
+	if addr.Addr().Is4() {
+		sa = &unix.SockaddrInet4{Port: int(addr.Port()), Addr: addr.Addr().As4()}
+	} else {
+		proto, sa = 1, &unix.SockaddrInet6{Port: int(addr.Port()), Addr: addr.Addr().As16()}
+	}
+	fd, err := unix.Socket(unix.AF_SMC, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, proto)
+	if err != nil {
+		return -1, nil, fmt.Errorf("AF_SMC socket: %w", err)
+	}
+	return fd, sa, nil
+}
+
+func listen(addr netip.AddrPort) (int, error) {
+	fd, sa, err := socket(addr)
+	if err != nil {
+		return -1, err
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
+		return -1, fmt.Errorf("SO_REUSEADDR: %w", err)
+	}
+	if err := unix.Bind(fd, sa); err != nil {
+		return -1, fmt.Errorf("bind to %s: %w", addr, err)
+	}
+	if err := unix.Listen(fd, 1024); err != nil {
+		return -1, fmt.Errorf("listen on %s: %w", addr, err)
+	}
+	return fd, nil
+}
+
+func connect(addr netip.AddrPort) (int, error) {
+	fd, sa, err := socket(addr)
+	if err != nil {
+		return -1, err
+	}
+	if err := unix.Connect(fd, sa); err != nil {
+		return -1, fmt.Errorf("connect to %s: %w", addr, err)
+	}
+	return fd, nil
+}
