@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -239,6 +240,8 @@ func (t text) handshakes(s *smcstats.Snapshot) {
 
 func (t text) reasons(title string, counts []netlinksmc.FallbackCount) {
 	t.section(title, "")
+	// Reasons that have not occurred since the reset are still in the list.
+	counts = slices.DeleteFunc(slices.Clone(counts), func(c netlinksmc.FallbackCount) bool { return c.Count == 0 })
 	if len(counts) == 0 {
 		fmt.Fprintln(t, "none")
 		return

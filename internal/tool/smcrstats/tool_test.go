@@ -232,7 +232,7 @@ func TestReset(t *testing.T) {
 	if got := (&bench{fake: f, memory: m}).run("-r"); got != first {
 		t.Errorf("-r does not show the values first: %+v", got)
 	}
-	golden(t, "after reset", (&bench{fake: f, memory: m}).run().stdout)
+	golden(t, "after reset", (&bench{fake: f, memory: m}).run("-d").stdout)
 	if got := (&bench{fake: f, memory: m}).run("-a"); got != first {
 		t.Errorf("-a: %+v", got)
 	}
