@@ -132,7 +132,7 @@ func (t text) traffic(s, delta *netlinksmc.TechStats, seconds float64) {
 		t.pair("Requests per Second", rate(delta.TxCount, seconds), rate(delta.RxCount, seconds))
 		t.pair("Bytes per Second", rate(delta.TxBytes, seconds), rate(delta.RxBytes, seconds))
 	}
-	t.pair("Bytes in Buffers", gauge(s.TxBufUsage), gauge(s.RxBufUsage))
+	t.pair("Bytes of Buffers in Use", gauge(s.TxBufUsage), gauge(s.RxBufUsage))
 	t.pair("Buffer Full", s.TxBuf.Full, s.RxBuf.Full)
 	t.columns(fmt.Sprintf("Peer's Buffer Full: %d", s.TxBuf.FullPeer), "")
 	t.columns(fmt.Sprintf("Buffer Too Small: %d", s.TxBuf.TooSmall), "")
