@@ -34,6 +34,8 @@ type Tool struct {
 
 // Main runs t in this process and returns its exit status.
 func Main(t Tool) int {
+	// A write to a closed pipe is an error like any other: the signal would end a command between two of its changes.
+	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// A second signal ends the process at once, should a command not heed the first.
@@ -67,11 +69,27 @@ func execute(ctx context.Context, t Tool, env *Env, args []string) error {
 	}
 	if !completing(args) {
 		args = ExpandLong(root, t.Long, args)
+		if err := findCommand(root, args); err != nil {
+			return err
+		}
 	}
-	root.SetArgs(args)
+	// To cobra, nil is not an empty command line: it would read os.Args.
+	root.SetArgs(append([]string{}, args...))
 	return root.ExecuteContext(ctx)
 }
 
+// findCommand refuses a sub-command that does not exist. cobra does too, but with an error that cannot be told from
+// those of the command itself.
+func findCommand(root *cobra.Command, args []string) error {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd(args...)
+	if _, _, err := root.Find(args); err != nil {
+		return &UsageError{Err: err}
+	}
+	return nil
+}
+
+// completing says whether a shell asks for completions, with arguments that are unfinished.
 func completing(args []string) bool {
 	return len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd)
 }

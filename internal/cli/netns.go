@@ -25,8 +25,9 @@ const netnsEnv = "_SMCKIT_NETNS"
 func AddNetNSFlag(root *cobra.Command, env *Env) {
 	name := root.PersistentFlags().StringP("netns", "N", "", "work in the network namespace `NAME` (as 'ip -n NAME')")
 	_ = root.RegisterFlagCompletionFunc("netns", completeNetNS)
+	flag := root.PersistentFlags().Lookup("netns")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
-		if *name == "" || env.Getenv(netnsEnv) == *name {
+		if !flag.Changed || *name != "" && env.Getenv(netnsEnv) == *name {
 			return nil
 		}
 		return env.EnterNetNS(*name)
@@ -49,7 +50,8 @@ func completeNetNS(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 // namespace whose /sys shows it. A namespace belongs to a thread, and a Go program has many: executing again is the one
 // way to have the whole process, with its netlink sockets and its sysfs, in one place. It returns only on failure.
 func EnterNetNS(name string) error {
-	if strings.ContainsRune(name, '/') || name == "." || name == ".." {
+	// An empty name is a script's unset variable: it must not stand for the namespace that the command runs in.
+	if strings.ContainsRune(name, '/') || name == "" || name == "." || name == ".." {
 		return Usagef("network namespace %q: give a name as 'ip netns list' shows it, not a path", name)
 	}
 	f, err := os.Open(filepath.Join(netnsDir, name))

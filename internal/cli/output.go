@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -31,10 +32,12 @@ func WriteJSONLine(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// WriteTable writes rows under header with columns separated by two blanks and no lines. It never cuts a cell: a table
-// wider than the terminal wraps there, so that scripts and eyes see the same text.
+// WriteTable writes rows under header with columns separated by two blanks, no lines, and no blanks at the end of a
+// row, which would wrap as empty lines. It never cuts a cell: a table wider than the terminal wraps there, so that
+// scripts and eyes see the same text.
 func WriteTable(w io.Writer, header []string, rows [][]string) error {
-	t := tablewriter.NewTable(w,
+	var buf bytes.Buffer
+	t := tablewriter.NewTable(&buf,
 		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
 			Borders: tw.BorderNone,
 			Symbols: tw.NewSymbols(tw.StyleNone),
@@ -60,7 +63,16 @@ func WriteTable(w io.Writer, header []string, rows [][]string) error {
 			return fmt.Errorf("table: %w", err)
 		}
 	}
-	return t.Render()
+	if err := t.Render(); err != nil {
+		return fmt.Errorf("table: %w", err)
+	}
+	// The library pads the last column too, and keeps errors of its writer to itself.
+	for line := range strings.Lines(buf.String()) {
+		if _, err := io.WriteString(w, strings.TrimRight(line, " \n")+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Printable returns s with every byte that is not part of valid UTF-8 and every control character as \xNN, so that a
@@ -93,5 +105,5 @@ func Printable(s string) string {
 
 // OneLine folds s into a single printable line.
 func OneLine(s string) string {
-	return Printable(strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), " "))
+	return Printable(strings.Join(strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune("\n\r\t", r) }), " "))
 }

@@ -151,6 +151,8 @@ type Slot struct {
 	Power Power
 	// Switch says whether the slot has a power switch; see Scanner.SetPower.
 	Switch bool
+	// Empty says that the slot reports that nothing is in it.
+	Empty bool
 }
 
 // Port is a port of an RDMA device.

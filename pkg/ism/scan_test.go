@@ -113,7 +113,7 @@ func TestScanX86(t *testing.T) {
 		{ID: "PNET1", IB: "mlx5_0", Port: 2},
 		{ID: "PNET2", IB: "0000:04:00.0", Port: 1},
 	}}})
-	want := `0000:00:03.0 other 1af4:1000
+	want := `0000:00:03.0 other 1af4:1000 net=eth0:0:PNET0:table
 mlx5_0 roce ConnectX-6-Dx power=on 1:ACTIVE:ens1f0np0::none net=ens1f0np0:0::none
 mlx5_1 roce ConnectX-6-Dx power=on 1:DOWN:ens1f1np1::none net=ens1f1np1:0::none
 mlx5_10 roce ConnectX-VF power=on 1:ACTIVE:ens1f0v0::none net=ens1f0v0:0::none
@@ -121,7 +121,7 @@ bnxt_re0 roce BCM57414 power=unknown 1:ACTIVE:ens2:PNET2:table net=ens2:0:PNET2:
 irdma0 rdma E810-XXV 1:ACTIVE:ens3::none net=ens3:0::none
 mlx4_0 rdma ConnectX-3 1:ACTIVE:::none 2:DOWN:::none
 0000:07:00.0 roce ConnectX-5 net=ens7:0::none
-0000:08:00.0 other 8086:1521 net=eno1:0::none
+0000:08:00.0 other 8086:1521 power=on net=eno1:0::none
 0000:09:00.0 other 1000:0097
 slot 2 off  power=off
 rxe0 roce rxe 1:ACTIVE:eth0:PNET0:table

@@ -277,6 +277,24 @@ func (h *Host) Shell(ctx context.Context, script string) (string, error) {
 	return r.Stdout, err
 }
 
+// WaitFor runs a shell script again and again until it succeeds: the way to wait for something that announces itself in
+// no other way. It gives up with the last failure after a while that is long even under emulation.
+func (h *Host) WaitFor(ctx context.Context, script string) error {
+	ctx, cancel := context.WithTimeout(ctx, Scale(10*time.Second))
+	defer cancel()
+	for {
+		_, err := h.Shell(ctx, script)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
 // ReadFile returns a file of the guest.
 func (h *Host) ReadFile(ctx context.Context, path string) ([]byte, error) {
 	r, err := h.Run(ctx, Cmd{Argv: []string{"/bin/cat", "--", path}})

@@ -13,7 +13,9 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"os/exec"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,7 +24,7 @@ import (
 
 func main() {
 	root := &cobra.Command{Use: "smcflow", SilenceUsage: true}
-	root.AddCommand(newSink(), newSource(), newHold())
+	root.AddCommand(newSink(), newSource(), newHold(), newPeak())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
 	if root.ExecuteContext(ctx) != nil {
@@ -70,6 +72,7 @@ func drain(fd int) {
 
 func newSource() *cobra.Command {
 	var seconds float64
+	var wait bool
 	cmd := &cobra.Command{
 		Use:   "source ADDRESS",
 		Short: "Send for a while, wait until all has arrived, and print MiB/s",
@@ -80,6 +83,10 @@ func newSource() *cobra.Command {
 				return err
 			}
 			fd, err := connect(addr)
+			for wait && errors.Is(err, unix.ECONNREFUSED) && cmd.Context().Err() == nil {
+				time.Sleep(50 * time.Millisecond) // the other side's listen is the condition
+				fd, err = connect(addr)
+			}
 			if err != nil {
 				return err
 			}
@@ -92,6 +99,7 @@ func newSource() *cobra.Command {
 		},
 	}
 	cmd.Flags().Float64Var(&seconds, "seconds", 5, "how long to send")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the other side listens")
 	return cmd
 }
 
@@ -138,6 +146,23 @@ func newHold() *cobra.Command {
 	}
 	cmd.Flags().IntVar(&count, "count", 1, "number of sockets")
 	return cmd
+}
+
+func newPeak() *cobra.Command {
+	return &cobra.Command{
+		Use:   "peak -- PROGRAM [ARG...]",
+		Short: "Run a program and print on stderr the most memory that it had, in KiB",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c := exec.CommandContext(cmd.Context(), args[0], args[1:]...)
+			c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
+			err := c.Run()
+			if usage, ok := c.ProcessState.SysUsage().(*syscall.Rusage); ok {
+				fmt.Fprintf(os.Stderr, "peak %d KiB\n", usage.Maxrss)
+			}
+			return err
+		},
+	}
 }
 
 // socket opens an AF_SMC socket for the family of addr, and returns addr as the system calls want it.

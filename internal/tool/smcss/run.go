@@ -106,7 +106,7 @@ func (o *options) findOwners(ctx context.Context, src source) (owners, error) {
 	}
 	own, err := scanProcesses(ctx, o.deps.proc, inodes)
 	if err != nil {
-		return nil, fmt.Errorf("looking for processes: %w", err)
+		return nil, fmt.Errorf("--processes needs a procfs: %w", err)
 	}
 	return own, nil
 }

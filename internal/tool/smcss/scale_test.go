@@ -52,7 +52,6 @@ func TestMemory(t *testing.T) {
 		"--json":       2 << 20,
 		"-s":           2 << 20,
 		"--port 1":     2 << 20,
-		"--watch 1":    2 << 20,
 		"--json --all": 2 << 20,
 		// The inodes: 8 bytes for each socket, and as much again while the list of them grows.
 		"-p": 8 << 20,
@@ -66,24 +65,10 @@ func TestMemory(t *testing.T) {
 			h := newHarness(t, src)
 			h.deps.proc = t.TempDir()
 			h.env.Out = io.Discard
-			fields := strings.Fields(args)
-			if fields[0] == "--watch" {
-				h.deps.tick = systemDeps().tick
-				ctx, cancel := context.WithCancel(context.Background())
-				src.half = func() {
-					runtime.GC()
-					runtime.ReadMemStats(&during)
-					cancel()
-				}
-				runtime.GC()
-				runtime.ReadMemStats(&before)
-				h.runContext(ctx, fields...)
-			} else {
-				runtime.GC()
-				runtime.ReadMemStats(&before)
-				if status := h.run(fields...); status != 0 {
-					t.Fatalf("exit status %d: %s", status, &h.err)
-				}
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			if status := h.run(strings.Fields(args)...); status != 0 {
+				t.Fatalf("exit status %d: %s", status, &h.err)
 			}
 			if grown := int64(during.HeapAlloc) - int64(before.HeapAlloc); grown > int64(limit) {
 				t.Errorf("%d bytes more than before after %d sockets, limit %d", grown, sockets/2, limit)

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+)
+
+// testEnv returns an Env in memory and its two outputs.
+func testEnv() (env *Env, out, stderr *bytes.Buffer) {
+	out, stderr = new(bytes.Buffer), new(bytes.Buffer)
+	return &Env{
+		In:         strings.NewReader(""),
+		Out:        out,
+		Err:        stderr,
+		Getenv:     func(string) string { return "" },
+		EnterNetNS: func(name string) error { return fmt.Errorf("entered %q", name) },
+	}, out, stderr
+}
+
+// testTool prints a line and ends with err. Its sub-commands are list, which takes no operands, and link.
+func testTool(err error) Tool {
+	return Tool{
+		Name: "tool",
+		New: func(env *Env) *cobra.Command {
+			root := &cobra.Command{Use: "tool"}
+			list := &cobra.Command{
+				Use:  "list",
+				Args: cobra.NoArgs,
+				RunE: func(*cobra.Command, []string) error {
+					if _, werr := io.WriteString(env.Out, "listed\n"); werr != nil {
+						return werr
+					}
+					return err
+				},
+			}
+			list.Flags().Bool("listening", false, "")
+			list.Flags().Int("limit", 0, "")
+			root.AddCommand(list, &cobra.Command{Use: "link", RunE: list.RunE})
+			AddNetNSFlag(root, env)
+			return root
+		},
+		Long: []string{"listening"},
+	}
+}
+
+func TestRun(t *testing.T) {
+	for _, tc := range []struct {
+		name, args  string
+		err         error
+		status      int
+		out, stderr string
+	}{
+		{"success", "list", nil, ExitOK, "listed\n", ""},
+		{"failure", "list", errors.New("it broke"), ExitFailure, "listed\n", "tool: it broke\n"},
+		{
+			"lines and controls", "list", errors.New("it\n\tbroke:\r\n\x1b[2J\xff"), ExitFailure, "listed\n",
+			`tool: it broke: \x1b[2J\xff` + "\n",
+		},
+		{"usage", "list", Usagef("bad %d", 7), ExitUsage, "listed\n", "tool: bad 7; see 'tool --help'\n"},
+		{
+			"wrapped usage", "list", fmt.Errorf("here: %w", Usagef("bad")), ExitUsage, "listed\n",
+			"tool: here: bad; see 'tool --help'\n",
+		},
+		{"reported", "list", &StatusError{Status: 5}, 5, "listed\n", ""},
+		{"wrapped reported", "list", fmt.Errorf("here: %w", &StatusError{Status: 5}), 5, "listed\n", ""},
+		{"interrupted", "list", fmt.Errorf("here: %w", context.Canceled), 130, "listed\n", ""},
+		{"reader gone", "list", &fs.PathError{Op: "write", Path: "|", Err: syscall.EPIPE}, ExitFailure, "listed\n", ""},
+		{"version", "--version", nil, ExitOK, "tool utility, smckit-0.1.0\n", ""},
+		{"version, short", "-v", nil, ExitOK, "tool utility, smckit-0.1.0\n", ""},
+		{"version, abbreviated", "--vers", nil, ExitOK, "tool utility, smckit-0.1.0\n", ""},
+		{"abbreviated option", "list --li", nil, ExitOK, "listed\n", ""},
+		{"unknown option", "list --nope", nil, ExitUsage, "", "tool: unknown flag: --nope; see 'tool --help'\n"},
+		{
+			"bad value", "list --limit x", nil, ExitUsage, "",
+			`tool: invalid argument "x" for "--limit" flag: strconv.ParseInt: parsing "x": invalid syntax; see 'tool --help'` + "\n",
+		},
+		{
+			"unknown command", "foo", nil, ExitUsage, "",
+			`tool: unknown command "foo" for "tool"; see 'tool --help'` + "\n",
+		},
+		{
+			"misspelt command", "lists", nil, ExitUsage, "",
+			`tool: unknown command "lists" for "tool" Did you mean this? list; see 'tool --help'` + "\n",
+		},
+		{
+			"operand", "list foo", nil, ExitUsage, "",
+			`tool: unknown command "foo" for "tool list"; see 'tool --help'` + "\n",
+		},
+		{"namespace", "list -N a", nil, ExitFailure, "", `tool: entered "a"` + "\n"},
+		{"empty namespace", "list --netns=", nil, ExitFailure, "", `tool: entered ""` + "\n"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			env, out, stderr := testEnv()
+			if got := Run(context.Background(), testTool(tc.err), env, strings.Fields(tc.args)); got != tc.status {
+				t.Errorf("exit status %d, want %d", got, tc.status)
+			}
+			if diff := cmp.Diff(tc.out, out.String()); diff != "" {
+				t.Errorf("standard output (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.stderr, stderr.String()); diff != "" {
+				t.Errorf("standard error (-want +got):\n%s", diff)
+			}
+			if env.Out != io.Writer(out) {
+				t.Error("Run has left its buffer behind")
+			}
+		})
+	}
+}
+
+// TestRunHelps has what cobra adds to every tree.
+func TestRunHelps(t *testing.T) {
+	for args, want := range map[string]string{
+		"":                          "Usage:",
+		"--help":                    "Usage:",
+		"help list":                 "tool list",
+		"list --help":               "tool list",
+		"completion bash":           "bash completion",
+		"__complete li":             "list\n",
+		"__complete list --listen":  "--listening",
+		"__completeNoDesc list --l": "--limit\n",
+	} {
+		env, out, stderr := testEnv()
+		if status := Run(context.Background(), testTool(nil), env, strings.Fields(args)); status != ExitOK {
+			t.Errorf("tool %s: exit status %d: %s", args, status, stderr)
+		}
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("tool %s: %q, want %q", args, out, want)
+		}
+	}
+}
+
+// brokenWriter fails with err.
+type brokenWriter struct{ err error }
+
+func (w brokenWriter) Write([]byte) (int, error) { return 0, w.err }
+
+func TestRunUnwritable(t *testing.T) {
+	full := &fs.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}
+	closed := &fs.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.EPIPE}
+	const fullText = "tool: cannot write the output: write /dev/stdout: no space left on device\n"
+	for _, tc := range []struct {
+		name     string
+		werr     error
+		err      error
+		large    bool
+		stderr   string
+		wantCode int
+	}{
+		{"full", full, nil, false, fullText, ExitFailure},
+		{"full, noticed by the command", full, nil, true, fullText, ExitFailure},
+		{"full, and a failure of its own", full, errors.New("it broke"), false, "tool: it broke\n", ExitFailure},
+		{"full, and reported", full, &StatusError{Status: 3}, false, "", 3},
+		{"closed", closed, nil, false, "", ExitFailure},
+		{"closed, noticed by the command", closed, nil, true, "", ExitFailure},
+		{"closed, and a failure of its own", closed, errors.New("it broke"), false, "tool: it broke\n", ExitFailure},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			env, _, stderr := testEnv()
+			env.Out = brokenWriter{tc.werr}
+			tool := testTool(nil)
+			tool.New = func(env *Env) *cobra.Command {
+				return &cobra.Command{Use: "tool", RunE: func(*cobra.Command, []string) error {
+					text := "short"
+					if tc.large {
+						text = strings.Repeat("long", 100_000)
+					}
+					if _, err := io.WriteString(env.Out, text); err != nil {
+						return fmt.Errorf("listing: %w", err)
+					}
+					return tc.err
+				}}
+			}
+			if got := Run(context.Background(), tool, env, nil); got != tc.wantCode {
+				t.Errorf("exit status %d, want %d", got, tc.wantCode)
+			}
+			if diff := cmp.Diff(tc.stderr, stderr.String()); diff != "" {
+				t.Errorf("standard error (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRewrite(t *testing.T) {
+	tool := testTool(nil)
+	tool.Rewrite = func(args []string) ([]string, error) {
+		if len(args) == 1 && args[0] == "l" {
+			return []string{"list"}, nil
+		}
+		return nil, Usagef("what is %q", args)
+	}
+	env, out, _ := testEnv()
+	if status := Run(context.Background(), tool, env, []string{"l"}); status != ExitOK || out.String() != "listed\n" {
+		t.Errorf("exit status %d, %q", status, out)
+	}
+	env, _, stderr := testEnv()
+	if status := Run(context.Background(), tool, env, []string{"x"}); status != ExitUsage {
+		t.Errorf("exit status %d, %q", status, stderr)
+	}
+	env, out, _ = testEnv()
+	if status := Run(context.Background(), tool, env, []string{"__complete", "lis"}); status != ExitOK ||
+		!strings.HasPrefix(out.String(), "list\n") {
+		t.Errorf("completion was rewritten: exit status %d, %q", status, out)
+	}
+}
+
+func TestNetNS(t *testing.T) {
+	// Inside the namespace, where the command was started anew.
+	env, out, _ := testEnv()
+	env.Getenv = func(name string) string { return map[string]string{netnsEnv: "a"}[name] }
+	if status := Run(context.Background(), testTool(nil), env, []string{"list", "-Na"}); status != ExitOK || out.Len() == 0 {
+		t.Errorf("exit status %d, %q", status, out)
+	}
+	env, _, stderr := testEnv()
+	env.Getenv = func(name string) string { return map[string]string{netnsEnv: "a"}[name] }
+	Run(context.Background(), testTool(nil), env, []string{"list", "-Nb"})
+	if want := "tool: entered \"b\"\n"; stderr.String() != want {
+		t.Errorf("%q, want %q", stderr, want)
+	}
+}
+
+func TestEnterNetNSRefuses(t *testing.T) {
+	for name, want := range map[string]string{
+		"":                "give a name",
+		".":               "give a name",
+		"..":              "give a name",
+		"../../proc/1/ns": "give a name",
+		"/run/netns/a":    "give a name",
+		"no-such-smckit":  `"no-such-smckit" does not exist: see 'ip netns list'`,
+		"bad\xff\x1bname": `"bad\xff\x1bname" does not exist`,
+	} {
+		err := EnterNetNS(name)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", name, err, want)
+		}
+		var usage *UsageError
+		if got := errors.As(err, &usage); got != strings.Contains(want, "give") {
+			t.Errorf("%q: a usage error: %v", name, got)
+		}
+		if errors.Is(err, os.ErrPermission) {
+			t.Errorf("%q: the file was asked for", name)
+		}
+	}
+}

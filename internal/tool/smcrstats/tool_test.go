@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcrstats
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/smckit/smckit/pkg/smcstats"
+	"github.com/spf13/cobra"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestMain(m *testing.M) {
+	// The golden files show local times.
+	time.Local = time.UTC
+	os.Exit(m.Run())
+}
+
+// fake is a kernel in memory whose counters grow by step after each reading.
+type fake struct {
+	info     netlinksmc.SystemInfo
+	stats    netlinksmc.Stats
+	fallback netlinksmc.FallbackStats
+	groupsR  []netlinksmc.LinkGroupR
+	groupsD  []netlinksmc.LinkGroupD
+	step     uint64
+	listErr  error
+}
+
+func (f *fake) Close() error { return nil }
+
+func (f *fake) SystemInfo(context.Context) (*netlinksmc.SystemInfo, error) { return &f.info, nil }
+
+func (f *fake) Stats(context.Context) (*netlinksmc.Stats, error) {
+	s := f.stats
+	f.stats.SMCR.TxBytes += f.step
+	return &s, nil
+}
+
+func (f *fake) FallbackStats(context.Context) (*netlinksmc.FallbackStats, error) {
+	return &f.fallback, f.listErr
+}
+
+func (f *fake) LinkGroupsRWithLinks(context.Context) ([]netlinksmc.LinkGroupR, error) {
+	return f.groupsR, f.listErr
+}
+
+func (f *fake) LinkGroupsD(context.Context) ([]netlinksmc.LinkGroupD, error) {
+	return f.groupsD, f.listErr
+}
+
+// memory is a baseline in memory.
+type memory struct {
+	base  *smcstats.Snapshot
+	taken time.Time
+	note  error
+}
+
+func (m *memory) Reduce(cur *smcstats.Snapshot) smcstats.Reading {
+	if m.base == nil {
+		return smcstats.Reading{Snapshot: cur, Note: m.note}
+	}
+	out, err := smcstats.Sub(cur, m.base)
+	if err != nil {
+		return smcstats.Reading{Snapshot: cur, Note: err}
+	}
+	return smcstats.Reading{Snapshot: out, Since: m.taken}
+}
+
+func (m *memory) Baseline() (*smcstats.Snapshot, error) {
+	if m.base == nil {
+		return nil, os.ErrNotExist
+	}
+	return m.base, nil
+}
+
+func (m *memory) Reset(cur *smcstats.Snapshot) error {
+	m.base = cur
+	return nil
+}
+
+func populated() *fake {
+	some := netlinksmc.Some[uint64]
+	return &fake{
+		info: netlinksmc.SystemInfo{Version: 2, Release: 1, Hostname: "host.example"},
+		stats: netlinksmc.Stats{
+			SMCR: netlinksmc.TechStats{
+				ClientV2: 70, ServerV1: 5, RxBytes: 200705600, TxBytes: 1194173445, RxCount: 5017741, TxCount: 5017640,
+				RxBufUsage: some(65536), TxBufUsage: some(0), Cork: 3, NoDelay: 4, Sendpage: 1, Splice: 2, Urgent: 5,
+				TxBuf:      netlinksmc.BufferStats{TooSmallPeer: 4, TooSmall: 5, FullPeer: 6, Full: 7, Reused: 8, Allocated: 9, Downgraded: 10},
+				RxBuf:      netlinksmc.BufferStats{Full: 1234, Reused: 5000, Allocated: 76, Downgraded: 3},
+				TxSizes:    netlinksmc.SizeHistogram{1, 2, 3, 4, 5, 6, 7, 8, 9},
+				RxBufSizes: netlinksmc.SizeHistogram{5: 5076},
+			},
+			SMCD:                  netlinksmc.TechStats{ServerV2: 2, RxBytes: 10, RxCount: 1},
+			ClientHandshakeErrors: 3, ServerHandshakeErrors: 4,
+		},
+		fallback: netlinksmc.FallbackStats{
+			ClientTotal: 6, ServerTotal: 0,
+			Client: []netlinksmc.FallbackCount{{Reason: 0x03010000, Count: 2}, {Reason: 0x12345678, Count: 4}},
+		},
+		groupsR: []netlinksmc.LinkGroupR{{
+			ID: 0x100, Role: netlinksmc.RoleServer, Type: netlinksmc.LinkGroupSymmetric, PNETID: "NET1", Conns: 7,
+			SndbufAlloc: some(65536), RMBAlloc: some(131072),
+			Links: []netlinksmc.Link{
+				{ID: 1, IBDev: "rxe0", IBPort: 1, NetIfindex: 2, Conns: 7, State: netlinksmc.LinkActive},
+				{ID: 2, IBDev: "a-very-long-device-name", IBPort: 1, State: netlinksmc.LinkActivating},
+			},
+		}},
+	}
+}
+
+type bench struct {
+	fake    *fake
+	memory  *memory
+	open    error
+	out     io.Writer
+	rounds  int
+	columns string
+	opened  int
+}
+
+type result struct {
+	stdout, stderr string
+	status         int
+}
+
+func (b *bench) run(args ...string) result {
+	var stdout, stderr bytes.Buffer
+	env := &cli.Env{
+		In: strings.NewReader(""), Out: &stdout, Err: &stderr,
+		Getenv: func(k string) string {
+			if k == "COLUMNS" {
+				return b.columns
+			}
+			return ""
+		},
+		EnterNetNS: func(string) error { return errors.New("not in a test") },
+	}
+	if b.out != nil {
+		env.Out = b.out
+	}
+	if b.memory == nil {
+		b.memory = &memory{}
+	}
+	clock := time.Date(2026, 1, 2, 4, 5, 6, 0, time.UTC)
+	d := deps{
+		open: func() (client, error) {
+			b.opened++
+			if b.open != nil {
+				return nil, b.open
+			}
+			return b.fake, nil
+		},
+		ifname:    func(i uint32) string { return map[uint32]string{2: "eth0"}[i] },
+		baselines: func() (baselines, error) { return b.memory, nil },
+		now:       func() time.Time { return clock },
+		watch: cli.Watch{Wait: func(_ context.Context, every time.Duration) error {
+			clock = clock.Add(every)
+			if b.rounds--; b.rounds <= 0 {
+				return context.Canceled
+			}
+			return nil
+		}},
+	}
+	tool := Tool
+	tool.New = func(env *cli.Env) *cobra.Command { return newRoot(env, d) }
+	status := cli.Run(context.Background(), tool, env, args)
+	return result{stdout.String(), stderr.String(), status}
+}
+
+// golden compares got with a file below testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", strings.ReplaceAll(strings.TrimSpace(name), " ", "_")+".golden")
+	if *update {
+		if err := os.MkdirAll("testdata", 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+}
+
+func TestGolden(t *testing.T) {
+	for _, args := range []string{"", "-d", "-R", "-D -d", "--json", "-d --json", "-D --json"} {
+		t.Run(args, func(t *testing.T) {
+			got := (&bench{fake: populated()}).run(strings.Fields(args)...)
+			if got.status != 0 || got.stderr != "" {
+				t.Fatalf("status %d, stderr %q", got.status, got.stderr)
+			}
+			if strings.Contains(args, "--json") {
+				var doc struct{ Schema int }
+				if err := json.Unmarshal([]byte(got.stdout), &doc); err != nil || doc.Schema != 1 {
+					t.Errorf("schema %d, %v", doc.Schema, err)
+				}
+			}
+			golden(t, "smcr-stats "+args, got.stdout)
+		})
+	}
+}
+
+func TestReset(t *testing.T) {
+	f := populated()
+	m := &memory{taken: time.Date(2026, 1, 1, 1, 1, 1, 0, time.UTC)}
+	first := (&bench{fake: f}).run()
+	if got := (&bench{fake: f, memory: m}).run("-r"); got != first {
+		t.Errorf("-r does not show the values first: %+v", got)
+	}
+	golden(t, "after reset", (&bench{fake: f, memory: m}).run("-d").stdout)
+	if got := (&bench{fake: f, memory: m}).run("-a"); got != first {
+		t.Errorf("-a: %+v", got)
+	}
+	// With one technology the other keeps its baseline.
+	f.stats.SMCR.TxCount++
+	f.stats.SMCD.RxCount++
+	(&bench{fake: f, memory: m}).run("-D", "-r")
+	if m.base.SMCR.TxCount != f.stats.SMCR.TxCount-1 || m.base.SMCD.RxCount != f.stats.SMCD.RxCount {
+		t.Errorf("baseline %d, %d of %d, %d", m.base.SMCR.TxCount, m.base.SMCD.RxCount, f.stats.SMCR.TxCount, f.stats.SMCD.RxCount)
+	}
+	m = &memory{}
+	(&bench{fake: f, memory: m}).run("-R", "-r")
+	if m.base.SMCR.TxCount != f.stats.SMCR.TxCount || m.base.SMCD.RxCount != 0 {
+		t.Errorf("baseline %d, %d", m.base.SMCR.TxCount, m.base.SMCD.RxCount)
+	}
+	got := (&bench{fake: f, memory: &memory{note: errors.New("a note")}}).run()
+	if got.status != 0 || got.stderr != "smcr-stats: a note\n" {
+		t.Errorf("note: %+v", got)
+	}
+}
+
+func TestWatch(t *testing.T) {
+	f := populated()
+	f.step = 3000
+	got := (&bench{fake: f, rounds: 2}).run("-R", "--watch", "2")
+	if got.status != 130 {
+		t.Errorf("status %d", got.status)
+	}
+	golden(t, "watch", got.stdout)
+	got = (&bench{fake: f, rounds: 2}).run("-R", "--watch", "2", "--json")
+	lines := strings.Split(got.stdout, "\n")
+	if len(lines) != 3 || strings.Contains(lines[0], "rates") || !strings.Contains(lines[1], `"rates":{"rx_bytes":0,"tx_bytes":1500,`) {
+		t.Errorf("%q", lines)
+	}
+	// A module loaded meanwhile: no rate, no failure.
+	f = populated()
+	f.step = math.MaxUint64 // one less each time
+	got = (&bench{fake: f, rounds: 2}).run("--watch", "2")
+	if got.status != 130 || strings.Contains(got.stdout, "per Second") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestBadInput(t *testing.T) {
+	for _, tc := range []struct{ args, want string }{
+		{"x", "x"},
+		{"--foo", "foo"},
+		{"-x", "-x"},
+		{"-D -R", "exclude each other"},
+		{"-r --watch 1", "exclude each other"},
+		{"--watch abc", "0.1 to 86400"},
+		{"--watch -1", "0.1 to 86400"},
+	} {
+		b := &bench{fake: populated()}
+		got := b.run(strings.Fields(tc.args)...)
+		if got.status != 2 || got.stdout != "" || b.opened != 0 {
+			t.Errorf("%s: %+v, %d sockets opened", tc.args, got, b.opened)
+		}
+		oneLine(t, got.stderr, tc.want)
+	}
+	gone := &netlinksmc.Error{Op: "look up", Kind: netlinksmc.ErrNoModule, Remedy: "load it", Err: os.ErrNotExist}
+	for _, args := range []string{"", "-d", "-r", "--json"} {
+		got := (&bench{open: gone}).run(strings.Fields(args)...)
+		if got.status != 1 || got.stdout != "" {
+			t.Errorf("%s: %+v", args, got)
+		}
+		oneLine(t, got.stderr, "SMC module not available: load it")
+	}
+	for _, args := range []string{"--version", "-v", "--help"} {
+		b := &bench{open: gone}
+		if got := b.run(args); got.status != 0 || got.stdout == "" || b.opened != 0 {
+			t.Errorf("%s: %+v, %d sockets opened", args, got, b.opened)
+		}
+	}
+}
+
+func oneLine(t *testing.T, stderr, want string) {
+	t.Helper()
+	if strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "smcr-stats: ") || !strings.Contains(stderr, want) {
+		t.Errorf("stderr %q: not one line with %q", stderr, want)
+	}
+}
+
+type broken struct{ err error }
+
+func (b broken) Write([]byte) (int, error) { return 0, b.err }
+
+func TestBrokenOutput(t *testing.T) {
+	for _, args := range []string{"", "-d", "--json"} {
+		got := (&bench{fake: populated(), out: broken{syscall.EPIPE}}).run(strings.Fields(args)...)
+		if got.status != 1 || got.stderr != "" {
+			t.Errorf("%s | head: %+v", args, got)
+		}
+		got = (&bench{fake: populated(), out: broken{syscall.ENOSPC}}).run(strings.Fields(args)...)
+		if got.status != 1 {
+			t.Errorf("%s > full: %+v", args, got)
+		}
+		oneLine(t, got.stderr, "no space left")
+	}
+}
+
+func TestHostileNames(t *testing.T) {
+	const evil = "\x1b[2Jn\xff\n"
+	f := populated()
+	f.info.Hostname, f.groupsR[0].PNETID, f.groupsR[0].Links[0].IBDev = evil, evil, evil
+	got := (&bench{fake: f, columns: "1"}).run("-d")
+	if got.status != 0 || strings.Contains(got.stdout, "\x1b") || !utf8.ValidString(got.stdout) || strings.Count(got.stdout, `\x1b[2J`) != 4 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	f := populated()
+	f.listErr = &netlinksmc.Error{Op: "list", Kind: netlinksmc.ErrDumpInterrupted, Remedy: "try again"}
+	got := (&bench{fake: f}).run("-d")
+	if got.status != 1 || got.stdout == "" {
+		t.Errorf("%+v", got)
+	}
+	oneLine(t, got.stderr, "changed while it was read")
+}
