@@ -70,7 +70,8 @@ func TestIntegrationNetlink(t *testing.T) {
 	if i < 0 {
 		t.Fatalf("%s is not among %+v", want.Name, devices)
 	}
-	if got := devices[i]; got.NodeGUID != want.NodeGUID || got.Ports != len(want.Ports) || got.Firmware != want.Firmware {
+	if got := devices[i]; got.NodeGUID != want.NodeGUID || len(got.Ports) != 1 || got.Ports[0].NetDev != want.Ports[0].NetDev ||
+		got.Ports[0].State != want.Ports[0].State || got.Firmware != want.Firmware {
 		t.Errorf("netlink %+v, sysfs %+v", got, want)
 	}
 	// Without sysfs netlink alone must do.
@@ -79,7 +80,7 @@ func TestIntegrationNetlink(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := find(t, scan(t, ism.Scanner{Root: root, RDMA: ism.Netlink{}}), want.Name)
-	if d.NodeGUID != want.NodeGUID || len(d.Ports) != 1 || d.Kind != ism.KindRoCE {
+	if d.NodeGUID != want.NodeGUID || d.Kind != ism.KindRoCE || len(d.Ports) != 1 || d.Ports[0].State != "ACTIVE" {
 		t.Errorf("without sysfs: %+v", d)
 	}
 }
@@ -93,7 +94,7 @@ func TestIntegrationPNETID(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	t.Cleanup(func() { _ = c.Close() })
 	s := ism.Scanner{RDMA: ism.Netlink{}, PNET: c}
 	id := softRoCE(t, s).Ports[0].PNETID
 	if id.ID == "" {
