@@ -26,7 +26,7 @@ add fabricB eth lo
 `
 
 func TestApply(t *testing.T) {
-	const changes = "removed NET1 eth eth0\nremoved ABCDEFGHIJKLMNOP eth eth1\nremoved NET2 ib 0000:00:1f.0 1\n" +
+	const changes = "deleted NET1 eth eth0\ndeleted ABCDEFGHIJKLMNOP eth eth1\ndeleted NET2 ib 0000:00:1f.0 1\n" +
 		"added NET1 eth eth1\nadded FABRICB eth lo\n"
 	const diff = "-add NET1 eth eth0\n-add ABCDEFGHIJKLMNOP eth eth1\n-add NET2 ib 0000:00:1f.0 1\n" +
 		"+add NET1 eth eth1\n+add FABRICB eth lo\n"
@@ -43,7 +43,7 @@ func TestApply(t *testing.T) {
 		{args: "apply " + file, out: changes},
 		{args: "apply -", in: wanted, out: changes},
 		{args: "apply --diff " + file, out: diff},
-		{args: "apply --check " + file, same: true, out: strings.NewReplacer("removed", "would remove", "added", "would add").Replace(changes)},
+		{args: "apply --check " + file, same: true, out: strings.NewReplacer("deleted", "would delete", "added", "would add").Replace(changes)},
 		{args: "apply --check --diff " + file, same: true, out: diff},
 	}
 	for _, tt := range tests {
@@ -158,7 +158,7 @@ func TestJSON(t *testing.T) {
 			want: `{"schema":1,"changed":true,"check":false,"added":[],"removed":[` + mlx + `],` +
 				`"diff":{"before":"add NET1 eth eth0\nadd NET1 ib mlx4_0 2\n","after":"add NET1 eth eth0\n"}}`,
 		},
-		{args: "del NET9 --json", want: `{"schema":1,"changed":false,"check":false,"added":[],"removed":[]}`},
+		{args: "del NET9 --json --ignore-missing", want: `{"schema":1,"changed":false,"check":false,"added":[],"removed":[]}`},
 		{args: "flush --json", want: `{"schema":1,"changed":false,"check":false,"added":[],"removed":[]}`},
 		{
 			args: "-f --json", rows: someRows()[:1],
@@ -197,7 +197,7 @@ func TestStrangeNames(t *testing.T) {
 		t.Errorf("show: %q, want %q", &h.out, want)
 	}
 	h.run(t, "del", "net1")
-	if want := `removed NET1 eth \xff\x1b` + "\n" + `removed NET1 ib a\x0ab 1` + "\n"; h.out.String() != want {
+	if want := `deleted NET1 eth \xff\x1b` + "\n" + `deleted NET1 ib a\x0ab 1` + "\n"; h.out.String() != want {
 		t.Errorf("del: %q, want %q", &h.out, want)
 	}
 	h = newHarness(t, pnettest.Eth("NET1", "\xff"))

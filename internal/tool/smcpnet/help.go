@@ -74,8 +74,9 @@ const addExample = `  # A network interface
   # Only say whether something would change
   smc_pnet add pnet0 eth eth4 --check --json`
 
-const delLong = `Delete all entries of a PNET ID, or one of them. If there is nothing to delete,
-the exit status is 0 all the same.
+const delLong = `Delete all entries of a PNET ID, or one of them. It is an error if there is
+nothing to delete, unless --ignore-missing is given, as it should be by programs
+that only care for the result.
 
 The kernel deletes PNET IDs as a whole only. To detach one device of several,
 smc_pnet deletes the PNET ID and adds the others again, in their order; new
@@ -89,7 +90,10 @@ const delExample = `  # The whole PNET ID
 
   # One device, whatever its port
   smc_pnet del pnet0 eth eth4
-  smc_pnet del pnet0 ib mlx4_0`
+  smc_pnet del pnet0 ib mlx4_0
+
+  # Make sure that it is gone, and say whether it was there
+  smc_pnet del pnet0 eth eth4 --ignore-missing --json`
 
 const showLong = `Show the table in the order in which entries were added. A line has four
 fields: the PNET ID, the network interface, the RDMA or ISM device, and its

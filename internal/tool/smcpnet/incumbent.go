@@ -100,7 +100,7 @@ func (o *incumbent) run(ctx context.Context, args []string) error {
 	case "add":
 		return o.add(ctx, id, port)
 	case "delete":
-		return o.delete(ctx, id)
+		return o.del(ctx, pnet.Entry{ID: id}, change{silent: true})
 	case "flush":
 		return o.flush(ctx, change{silent: true})
 	default:
@@ -141,21 +141,6 @@ func (o *incumbent) add(ctx context.Context, id pnet.ID, port uint8) error {
 		}
 	}
 	return o.addEntries(ctx, entries, change{silent: true, future: true})
-}
-
-// delete deletes a PNET ID. Unlike "del", it fails if there is none, as smc-tools does.
-func (o *incumbent) delete(ctx context.Context, id pnet.ID) error {
-	return o.withTable(func(t table) error {
-		now, err := t.List(ctx)
-		if err != nil {
-			return err
-		}
-		if len(now.Of(id)) == 0 {
-			return fmt.Errorf("PNET ID %s is not in the table; '%s show' lists those that are", id, toolName)
-		}
-		plan := pnet.Diff(now, without(now, func(e pnet.Entry) bool { return e.ID == id }))
-		return o.carryOut(ctx, t, plan, change{silent: true})
-	})
 }
 
 // parsePort reads a port as C does, in any base: 0 to 2. 0 means that there is none, for which the kernel takes 1.

@@ -66,12 +66,12 @@ func TestCommands(t *testing.T) {
 		{args: "-a NET1 -I eth0 -P 2", log: "add NET1 eth eth0", err: "smc_pnet: ibport 2 ignored\n"},
 		{
 			args: "-a NET1 -I nosuch", log: "add NET1 eth nosuch",
-			err: "smc_pnet: warning: no such device: eth nosuch; the entry has no effect until it appears\n",
+			err: "smc_pnet: warning: nosuch: no such network interface; the entry has no effect until it appears\n",
 		},
 		// A PNET ID may look like one of our words.
 		{args: "-a show -I eth0", log: "add SHOW eth eth0"},
 		{args: "add -a -I eth0", log: "add ADD eth eth0"},
-		{args: "-I show del -a", log: "add DEL eth show", err: "smc_pnet: warning: no such device: eth show; the entry has no effect until it appears\n"},
+		{args: "-I show del -a", log: "add DEL eth show", err: "smc_pnet: warning: show: no such network interface; the entry has no effect until it appears\n"},
 		{args: "add net1 eth eth0", out: "added NET1 eth eth0\n", log: "add NET1 eth eth0"},
 		{args: "add pnet0 ib mlx4_0", out: "added PNET0 ib mlx4_0 1\n", log: "add PNET0 ib mlx4_0 1"},
 		{args: "add pnet0 ib mlx4_0 2", out: "added PNET0 ib mlx4_0 2\n", log: "add PNET0 ib mlx4_0 2"},
@@ -81,9 +81,9 @@ func TestCommands(t *testing.T) {
 		{args: "add net1 eth eth0 --diff", out: "+add NET1 eth eth0\n", log: "add NET1 eth eth0"},
 
 		// What is there already.
-		{args: "add net1 eth eth0", rows: someRows(), out: "unchanged NET1 eth eth0\n"},
-		{args: "add net1 eth gone", rows: []pnettest.Row{pnettest.Eth("NET1", "gone")}, out: "unchanged NET1 eth gone\n"},
-		{args: "-a NET1 -I eth0", rows: someRows(), out: "unchanged NET1 eth eth0\n"},
+		{args: "add net1 eth eth0", rows: someRows(), out: "unchanged: NET1 eth eth0 is there already\n"},
+		{args: "add net1 eth gone", rows: []pnettest.Row{pnettest.Eth("NET1", "gone")}, out: "unchanged: NET1 eth gone is there already\n"},
+		{args: "-a NET1 -I eth0", rows: someRows(), out: "unchanged: NET1 eth eth0 is there already\n"},
 		{args: "-a NET1 -I eth0 -D rxe0", rows: someRows(), log: "add NET1 ib rxe0 1"},
 
 		// Deleting.
@@ -91,21 +91,21 @@ func TestCommands(t *testing.T) {
 		{args: "net1 --delete", rows: someRows(), log: "del NET1"},
 		{args: "--de net1", rows: someRows(), log: "del NET1"},
 		{args: "-d NET1 -I eth0", rows: someRows(), log: "del NET1", err: "smc_pnet: interface eth0 ignored\n"},
-		{args: "del net1", rows: someRows(), out: "removed NET1 eth eth0\nremoved NET1 ib mlx4_0 2\n", log: "del NET1"},
-		{args: "del net9", rows: someRows(), out: "unchanged NET9\n"},
-		{args: "del net1 eth eth0", rows: someRows(), out: "removed NET1 eth eth0\n", log: "del NET1;add NET1 ib mlx4_0 2"},
-		{args: "del net1 ib mlx4_0", rows: someRows(), out: "removed NET1 ib mlx4_0 2\n", log: "del NET1;add NET1 eth eth0"},
-		{args: "del net1 ib mlx4_0 2 --check", rows: someRows(), out: "would remove NET1 ib mlx4_0 2\n"},
-		{args: "del net1 ib mlx4_0 1", rows: someRows(), out: "unchanged NET1 ib mlx4_0 1\n"},
-		{args: "del net1 ib nosuch", rows: someRows(), out: "unchanged NET1 ib nosuch\n"},
-		{args: "del net2 eth eth0", rows: someRows(), out: "unchanged NET2 eth eth0\n"},
+		{args: "del net1", rows: someRows(), out: "deleted NET1 eth eth0\ndeleted NET1 ib mlx4_0 2\n", log: "del NET1"},
+		{args: "del net9 --ignore-missing", rows: someRows(), out: "unchanged: PNET ID NET9 is not in the table\n"},
+		{args: "del net1 eth eth0", rows: someRows(), out: "deleted NET1 eth eth0\n", log: "del NET1;add NET1 ib mlx4_0 2"},
+		{args: "del net1 ib mlx4_0", rows: someRows(), out: "deleted NET1 ib mlx4_0 2\n", log: "del NET1;add NET1 eth eth0"},
+		{args: "del net1 ib mlx4_0 2 --check", rows: someRows(), out: "would delete NET1 ib mlx4_0 2\n"},
+		{args: "del net1 ib mlx4_0 1 --ignore-missing", rows: someRows(), out: "unchanged: NET1 ib mlx4_0 1 is not in the table\n"},
+		{args: "del net1 ib nosuch --ignore-missing", rows: someRows(), out: "unchanged: NET1 ib nosuch is not in the table\n"},
+		{args: "del net2 eth eth0 --ignore-missing", rows: someRows(), out: "unchanged: NET2 eth eth0 is not in the table\n"},
 		{args: "del net2 --diff", rows: someRows(), out: "-add NET2 ib 0000:00:1f.0 1\n", log: "del NET2"},
 		{args: "-f", rows: someRows(), log: "flush"},
 		{args: "--flush", log: "flush"},
 		{args: "-f -I x", log: "flush", err: "smc_pnet: interface x ignored\n"},
 		{args: "flush", out: "unchanged: the table is empty\n", log: "flush"},
-		{args: "flush", rows: someRows()[:1], out: "removed NET1 eth eth0\n", log: "flush"},
-		{args: "flush --check", rows: someRows()[:1], out: "would remove NET1 eth eth0\n"},
+		{args: "flush", rows: someRows()[:1], out: "deleted NET1 eth eth0\n", log: "flush"},
+		{args: "flush --check", rows: someRows()[:1], out: "would delete NET1 eth eth0\n"},
 
 		{
 			args: "export", rows: someRows(),
@@ -255,14 +255,17 @@ func TestFailures(t *testing.T) {
 		args   string
 		want   string
 	}{
-		{name: "unknown interface", args: "add NET1 eth nosuch", want: "no such device: eth nosuch; use --force to add it for later"},
-		{name: "unknown RDMA device", args: "add NET1 ib nosuch", want: "no such device: ib nosuch 1; use --force"},
-		{name: "unknown devices in a file", args: "apply -", in: "add A eth a\nadd A eth eth0\nadd A ib b\n", want: "no such device: eth a, ib b 1; use --force"},
+		{name: "unknown interface", args: "add NET1 eth nosuch", want: "nosuch: no such network interface; use --force to add it for later"},
+		{name: "unknown RDMA device", args: "add NET1 ib nosuch", want: "nosuch: no such RDMA or ISM device; use --force"},
+		{name: "unknown devices in a file", args: "apply -", in: "add A eth a\nadd A eth eth0\nadd A ib b\n", want: "a: no such network interface, b: no such RDMA or ISM device; use --force"},
 		{name: "interface in another ID", args: "add NET2 eth eth0", want: "eth eth0 cannot be added to PNET ID NET2: it is in the table as 'NET1 eth eth0'; remove that first with 'smc_pnet del NET1 eth eth0'"},
 		{name: "the same with -a", args: "-a NET2 -I eth0", want: "eth eth0 cannot be added to PNET ID NET2"},
 		{name: "RDMA device in another ID", args: "add NET2 ib mlx4_0 2", want: "it is in the table as 'NET1 ib mlx4_0 2'"},
 		{name: "another port", args: "add NET1 ib mlx4_0 1", want: "ib mlx4_0 1 cannot be added to PNET ID NET1: it is in the table as 'NET1 ib mlx4_0 2'"},
 		{name: "one of two in another ID", args: "-a NET3 -I lo -D mlx4_0", want: "ib mlx4_0 1 cannot be added"},
+		{name: "del of an unknown ID", args: "del NET9", want: "PNET ID NET9 is not in the table; 'smc_pnet show' lists what is"},
+		{name: "del of another port", args: "del NET1 ib mlx4_0 1", want: "NET1 ib mlx4_0 1 is not in the table"},
+		{name: "del of a device in another ID", args: "del NET2 ib mlx4_0", want: "NET2 ib mlx4_0 is not in the table"},
 		{name: "-d of an unknown ID", args: "-d NET9", want: "PNET ID NET9 is not in the table"},
 		{
 			name: "hardware", args: "add NET3 eth lo", kernel: func(k *pnettest.Kernel) { k.Hardware = []string{"lo"} },
