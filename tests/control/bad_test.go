@@ -24,8 +24,8 @@ const asNobody = "setpriv --reuid 65534 --regid 65534 --clear-groups "
 
 // stockCases is the bad input that only a real kernel can judge; the rest is in the tests of each command.
 var stockCases = []badCase{
-	{"smc_pnet add NET eth nosuch", 1, `no such device: eth nosuch; use --force`},
-	{"smc_pnet add NET ib nosuch 1", 1, `no such device: ib nosuch 1; use --force`},
+	{"smc_pnet add NET eth nosuch", 1, `nosuch: no such network interface; use --force`},
+	{"smc_pnet add NET ib nosuch 1", 1, `nosuch: no such RDMA or ISM device; use --force`},
 	{"smc_pnet add NET ib rxe0 3", 2, `port.*3`},
 	{"smc_pnet add NET ib rxe0 256", 2, `port.*256`},
 	{"smc_pnet add NET ib rxe0 abc", 2, `port.*abc`},
@@ -33,6 +33,7 @@ var stockCases = []badCase{
 	{"smc_pnet add A2345678901234567 eth lo", 2, `17`},
 	{"smc_pnet add NET eth eth0", 1, `eth0.*LAB0`},
 	{"smc_pnet -d NOSUCH", 1, `NOSUCH`},
+	{"smc_pnet del NOSUCH", 1, `NOSUCH`},
 	{asNobody + "$(which smc_pnet) add NET eth lo", 1, `not permitted.*root`},
 	{asNobody + "$(which smc_pnet) flush", 1, `not permitted.*root`},
 	{asNobody + "$(which smcr) ueid add SOMETHING", 1, `permission denied: run as root`},

@@ -143,15 +143,15 @@ func pnetTable(t *testing.T, lt *lab.Test) {
 		code         int
 	}{
 		{"smc_pnet add net1 eth dum0", "added NET1 eth dum0\n", 0},
-		{"smc_pnet add net1 eth dum0", "unchanged NET1 eth dum0\n", 0},
+		{"smc_pnet add net1 eth dum0", "unchanged: NET1 eth dum0 is there already\n", 0},
 		{"smc_pnet -s net1", "NET1 dum0 n/a 255\n", 0},
-		{"smc_pnet export >/run/table; smc_pnet del net1 && smc_pnet -s net1", "removed NET1 eth dum0\n", 0},
+		{"smc_pnet export >/run/table; smc_pnet del net1 && smc_pnet -s net1", "deleted NET1 eth dum0\n", 0},
 		{"smc_pnet apply --check /run/table >/run/out && smc_pnet", before, 0},
 		{"smc_pnet apply /run/table >/run/out && smc_pnet show NET1", "NET1 dum0 n/a 255\n", 0},
 		// One bad line: nothing of the file is applied.
 		{"(echo add OTHER eth lo; echo add TOOLONG4567890123 eth lo) | smc_pnet apply - ", "", 1},
 		{"smc_pnet show OTHER", "", 0},
-		{"smc_pnet del net1 eth dum0", "removed NET1 eth dum0\n", 0},
+		{"smc_pnet del net1 eth dum0", "deleted NET1 eth dum0\n", 0},
 		{"smc_pnet", before, 0},
 	} {
 		r := lt.Run("a", "/bin/sh", "-c", c.script)
