@@ -13,9 +13,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
-	"os/exec"
 	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,7 +22,7 @@ import (
 
 func main() {
 	root := &cobra.Command{Use: "smcflow", SilenceUsage: true}
-	root.AddCommand(newSink(), newSource(), newHold(), newPeak())
+	root.AddCommand(newSink(), newSource(), newHold())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
 	if root.ExecuteContext(ctx) != nil {
@@ -146,23 +144,6 @@ func newHold() *cobra.Command {
 	}
 	cmd.Flags().IntVar(&count, "count", 1, "number of sockets")
 	return cmd
-}
-
-func newPeak() *cobra.Command {
-	return &cobra.Command{
-		Use:   "peak -- PROGRAM [ARG...]",
-		Short: "Run a program and print on stderr the most memory that it had, in KiB",
-		Args:  cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c := exec.CommandContext(cmd.Context(), args[0], args[1:]...)
-			c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
-			err := c.Run()
-			if usage, ok := c.ProcessState.SysUsage().(*syscall.Rusage); ok {
-				fmt.Fprintf(os.Stderr, "peak %d KiB\n", usage.Maxrss)
-			}
-			return err
-		},
-	}
 }
 
 // socket opens an AF_SMC socket for the family of addr, and returns addr as the system calls want it.
