@@ -3,6 +3,7 @@
 package ism
 
 import (
+	"encoding/binary"
 	"errors"
 	"syscall"
 	"testing"
@@ -31,6 +32,12 @@ func reply(req mdnetlink.Message, typ mdnetlink.HeaderType, data []byte) mdnetli
 		Header: mdnetlink.Header{Type: typ, Sequence: req.Header.Sequence, PID: req.Header.PID},
 		Data:   data,
 	}
+}
+
+// refusal answers with an errno. The one of nltest copies the flags of the request, which mean other things in answers.
+func refusal(req mdnetlink.Message, errno syscall.Errno) ([]mdnetlink.Message, error) {
+	code := binary.NativeEndian.AppendUint32(nil, -uint32(errno))
+	return []mdnetlink.Message{reply(req, mdnetlink.Error, code)}, nil
 }
 
 func TestRDMADevices(t *testing.T) {
@@ -67,13 +74,13 @@ func TestRDMADevices(t *testing.T) {
 		}
 		bodies, ok := answers[ad.Uint32()]
 		if !ok {
-			return nltest.Error(int(syscall.ENODEV), req)
+			return refusal(req[0], syscall.ENODEV)
 		}
 		out := []mdnetlink.Message{}
 		for _, b := range bodies {
 			out = append(out, reply(req[0], nldev|nldevPortGet, b))
 		}
-		return nltest.Multipart(append(out, reply(req[0], mdnetlink.Done, nil)))
+		return nltest.Multipart(append(out, reply(req[0], mdnetlink.Done, make([]byte, 4))))
 	})
 	defer conn.Close()
 	got, err := rdmaDevices(conn, links)
@@ -95,7 +102,7 @@ func TestRDMADevices(t *testing.T) {
 func TestRDMADevicesFails(t *testing.T) {
 	links := []*netlink.RdmaLink{{Attrs: netlink.RdmaLinkAttrs{Name: "rxe0"}}}
 	conn := nltest.Dial(func(req []mdnetlink.Message) ([]mdnetlink.Message, error) {
-		return nltest.Error(int(syscall.ENOMEM), req)
+		return refusal(req[0], syscall.ENOMEM)
 	})
 	defer conn.Close()
 	if _, err := rdmaDevices(conn, links); !errors.Is(err, syscall.ENOMEM) {
