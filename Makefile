@@ -5,7 +5,7 @@ VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v
 PREFIX  ?= /usr/local
 DESTDIR ?=
 
-COMMANDS := smc_pnet smc_rnics smcss smcr-stats smcr smcd smclab
+COMMANDS := $(notdir $(wildcard cmd/*))
 LDFLAGS  := -s -w $(if $(VERSION),-X github.com/smckit/smckit/internal/version.Version=$(VERSION))
 GOTOOL   := go tool -modfile=tools/go.mod
 # Static binaries, so that they run in any container.

@@ -26,6 +26,9 @@ const (
 	flush = 4
 )
 
+// noPort is the port of an interface.
+const noPort = 255
+
 // Row is an entry as the kernel shows it.
 type Row struct {
 	ID, Eth, IB string
@@ -33,7 +36,7 @@ type Row struct {
 }
 
 // Eth returns the row of an interface.
-func Eth(id, name string) Row { return Row{ID: id, Eth: name, IB: "n/a", Port: 255} }
+func Eth(id, name string) Row { return Row{ID: id, Eth: name, IB: "n/a", Port: noPort} }
 
 // IB returns the row of an RDMA device.
 func IB(id, name string, port uint8) Row { return Row{ID: id, Eth: "n/a", IB: name, Port: port} }
@@ -98,14 +101,14 @@ func (k *Kernel) serve(g genetlink.Message, n netlink.Message) ([]genetlink.Mess
 func (k *Kernel) dump() ([]genetlink.Message, error) {
 	var out []genetlink.Message
 	for _, r := range k.Rows {
-		if k.NetNS && r.Eth == "n/a" {
+		if k.NetNS && r.Port != noPort {
 			continue
 		}
 		b, err := netlink.MarshalAttributes([]netlink.Attribute{
 			{Type: 1, Data: nlenc.Bytes(r.ID)},
 			{Type: 2, Data: nlenc.Bytes(r.Eth)},
 			{Type: 3, Data: nlenc.Bytes(r.IB)},
-			{Type: 4, Data: nlenc.Uint8Bytes(r.Port)},
+			{Type: 4, Data: []byte{r.Port}},
 		})
 		if err != nil {
 			return nil, err
@@ -147,8 +150,10 @@ func (k *Kernel) change(cmd uint8, attrs []netlink.Attribute) syscall.Errno {
 
 // request has the attributes of a request; "" or nil is absent.
 type request struct {
-	name, eth, ib string
-	port          *uint8
+	name string
+	// eth and ib are nil if absent.
+	eth, ib *string
+	port    *uint8
 }
 
 // parse applies the kernel's policy for attributes.
@@ -161,18 +166,17 @@ func parse(attrs []netlink.Attribute) (request, syscall.Errno) {
 		case a.Type == 4 && len(a.Data) == 1:
 			r.port = &a.Data[0]
 			continue
-		case longest == 0 || !terminated:
+		case longest == 0 || !terminated || len(s) > longest:
 			return r, syscall.EINVAL
-		case len(s) > longest:
-			return r, syscall.ERANGE
 		}
+		value := string(s)
 		switch a.Type {
 		case 1:
-			r.name = string(s)
+			r.name = value
 		case 2:
-			r.eth = string(s)
+			r.eth = &value
 		case 3:
-			r.ib = string(s)
+			r.ib = &value
 		}
 	}
 	return r, 0
@@ -184,25 +188,37 @@ func (r request) words(cmd uint8) string {
 		return "flush"
 	case cmd == del:
 		return "del " + r.name
-	case r.ib == "":
-		return fmt.Sprintf("add %s eth %s", r.name, r.eth)
-	case r.port == nil:
-		return fmt.Sprintf("add %s ib %s", r.name, r.ib)
 	}
-	return fmt.Sprintf("add %s ib %s %d", r.name, r.ib, *r.port)
+	s := "add " + r.name
+	if r.eth != nil {
+		s += " eth " + *r.eth
+	}
+	if r.ib != nil {
+		s += " ib " + *r.ib
+	}
+	if r.port != nil {
+		s += fmt.Sprintf(" %d", *r.port)
+	}
+	return s
 }
 
 // add adds the halves of a request, and succeeds if one of them was new.
 func (k *Kernel) add(r request) syscall.Errno {
-	id := strings.ToUpper(strings.TrimSpace(r.name))
-	if id == "" || strings.ContainsFunc(id, func(c rune) bool { return !(c >= '0' && c <= '9' || c >= 'A' && c <= 'Z') }) {
+	id := upper(strings.Trim(r.name, " \t\n\v\f\r"))
+	if id == "" {
 		return syscall.EINVAL
 	}
-	added := false
-	if r.eth != "" {
-		added = k.append(Eth(id, r.eth), r.eth)
+	// The kernel's letters are those of Latin-1.
+	for i := range len(id) {
+		if c := id[i]; c < '0' || c > '9' && c < 'A' || c > 'Z' && c < 0xc0 {
+			return syscall.EINVAL
+		}
 	}
-	if r.ib != "" && !k.NetNS {
+	added := false
+	if r.eth != nil {
+		added = k.append(Eth(id, *r.eth), *r.eth)
+	}
+	if r.ib != nil && !k.NetNS {
 		port := uint8(1)
 		if r.port != nil {
 			port = *r.port
@@ -210,12 +226,23 @@ func (k *Kernel) add(r request) syscall.Errno {
 		if port < 1 || port > 2 {
 			return syscall.EINVAL
 		}
-		added = k.append(IB(id, r.ib, port), r.ib) || added
+		added = k.append(IB(id, *r.ib, port), *r.ib) || added
 	}
 	if !added {
 		return syscall.EEXIST
 	}
 	return 0
+}
+
+// upper turns ASCII letters into upper case, and leaves other bytes alone.
+func upper(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if 'a' <= c && c <= 'z' {
+			b[i] = c - 'a' + 'A'
+		}
+	}
+	return string(b)
 }
 
 // append adds a row, unless its device has a PNET ID.
@@ -226,7 +253,7 @@ func (k *Kernel) append(row Row, device string) bool {
 		}
 	}
 	for _, r := range k.Rows {
-		if r.Eth == row.Eth && r.IB == row.IB {
+		if r.Eth == row.Eth && r.IB == row.IB && (r.Port == noPort) == (row.Port == noPort) {
 			return false
 		}
 	}
@@ -238,7 +265,7 @@ func (k *Kernel) append(row Row, device string) bool {
 func (k *Kernel) del(r request) syscall.Errno {
 	var rest []Row
 	for _, row := range k.Rows {
-		if row.ID != r.name || k.NetNS && row.Eth == "n/a" {
+		if row.ID != r.name || k.NetNS && row.Port != noPort {
 			rest = append(rest, row)
 		}
 	}

@@ -151,6 +151,8 @@ type Slot struct {
 	Power Power
 	// Switch says whether the slot has a power switch; see Scanner.SetPower.
 	Switch bool
+	// Empty says that the slot reports that nothing is in it.
+	Empty bool
 }
 
 // Port is a port of an RDMA device.
@@ -214,7 +216,7 @@ type PNETID struct {
 	Source Source
 }
 
-// FID formats the function ID as the kernel and smc_rnics do: hexadecimal, without leading zeros.
+// FIDString formats the function ID as the kernel and smc_rnics do: hexadecimal, without leading zeros.
 func (z *ZPCI) FIDString() string { return strconv.FormatUint(uint64(z.FID), 16) }
 
 // ID returns the best name to call the device by: that of the RDMA device, the PCI address, the FID, or the slot.

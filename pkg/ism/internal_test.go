@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/vishvananda/netlink"
 )
 
 func TestSortNames(t *testing.T) {
@@ -129,16 +128,5 @@ func TestModel(t *testing.T) {
 		if test.device.name(); test.device.Model != test.want {
 			t.Errorf("%+v: got %q, want %q", test.device.PCI, test.device.Model, test.want)
 		}
-	}
-}
-
-func TestFromNetlink(t *testing.T) {
-	links := []*netlink.RdmaLink{
-		{Attrs: netlink.RdmaLinkAttrs{Name: "rxe0", FirmwareVersion: "1", NodeGuid: "56:34:12:fe:ff:00:54:50", NumPorts: 1}},
-		{Attrs: netlink.RdmaLinkAttrs{Name: "x", NodeGuid: "short"}},
-	}
-	want := []RDMADevice{{Name: "rxe0", Firmware: "1", NodeGUID: "5054:00ff:fe12:3456", Ports: 1}, {Name: "x"}}
-	if diff := cmp.Diff(want, fromNetlink(links)); diff != "" {
-		t.Errorf("devices (-want +got):\n%s", diff)
 	}
 }

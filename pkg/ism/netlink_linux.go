@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	mdnetlink "github.com/mdlayher/netlink"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -42,22 +43,43 @@ func (Netlink) RDMADevices(ctx context.Context) ([]RDMADevice, error) {
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", op, err)
 		}
-		return fromNetlink(links), nil
+		return withPorts(links)
 	}
 	return nil, fmt.Errorf("%s: devices came and went each time that they were listed, try again", op)
 }
 
-func fromNetlink(links []*netlink.RdmaLink) []RDMADevice {
+// withPorts asks for the ports of each device, which the library does not do.
+func withPorts(links []*netlink.RdmaLink) ([]RDMADevice, error) {
+	if len(links) == 0 {
+		return nil, nil
+	}
+	conn, err := mdnetlink.Dial(unix.NETLINK_RDMA, nil)
+	if err != nil {
+		return nil, fmt.Errorf("listing ports of RDMA devices by netlink: %w", err)
+	}
+	defer conn.Close()
+	return rdmaDevices(conn, links)
+}
+
+// rdmaDevices leaves out a device that has gone since links was made.
+func rdmaDevices(conn *mdnetlink.Conn, links []*netlink.RdmaLink) ([]RDMADevice, error) {
 	var out []RDMADevice
 	for _, l := range links {
+		ports, err := rdmaPorts(conn, l.Attrs.Index)
+		if errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.EINVAL) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing ports of %s by netlink: %w", l.Attrs.Name, err)
+		}
 		out = append(out, RDMADevice{
 			Name:     l.Attrs.Name,
 			Firmware: l.Attrs.FirmwareVersion,
 			NodeGUID: sysfsGUID(l.Attrs.NodeGuid),
-			Ports:    int(l.Attrs.NumPorts),
+			Ports:    ports,
 		})
 	}
-	return out
+	return out, nil
 }
 
 // sysfsGUID turns a GUID as the netlink library writes it, least significant byte first ("01:ee:…"), into what sysfs

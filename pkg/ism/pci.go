@@ -44,9 +44,7 @@ func (fs sysfs) function(address string) Device {
 		ZPCI:   zpci(dir),
 	}
 	d.Kind = d.PCI.kind()
-	for _, name := range list(filepath.Join(dir, "net")) {
-		d.NetDevs = append(d.NetDevs, netDev(filepath.Join(dir, "net", name), name))
-	}
+	d.NetDevs = netDevs(dir)
 	if d.Kind == KindISM {
 		d.ISM = dibs(filepath.Join(dir, "dibs"), &d.Name)
 	}
@@ -75,6 +73,26 @@ func zpci(dir string) *ZPCI {
 	return z
 }
 
+// netDevs lists the interfaces of a function; those of virtio are below a device of their own.
+func netDevs(dir string) []NetDev {
+	var out []NetDev
+	for _, sub := range list(dir) {
+		parent := ""
+		switch {
+		case sub == "net":
+			parent = filepath.Join(dir, sub)
+		case strings.HasPrefix(sub, "virtio"):
+			parent = filepath.Join(dir, sub, "net")
+		default:
+			continue
+		}
+		for _, name := range list(parent) {
+			out = append(out, netDev(filepath.Join(parent, name), name))
+		}
+	}
+	return out
+}
+
 func netDev(dir, name string) NetDev {
 	port, _ := readUint(filepath.Join(dir, "dev_port"), 16)
 	return NetDev{Name: name, Port: uint16(port), State: readText(filepath.Join(dir, "operstate"))}
@@ -89,6 +107,7 @@ func (fs sysfs) slots() []Slot {
 			Name:    name,
 			Address: readText(filepath.Join(dir, "address")),
 			Switch:  exists(filepath.Join(dir, "power")),
+			Empty:   readText(filepath.Join(dir, "adapter")) == "0",
 		}
 		slot.Power = power(filepath.Join(dir, "power"))
 		out = append(out, slot)
@@ -115,7 +134,8 @@ func slotFID(name string) (uint32, bool) {
 	return uint32(fid), err == nil
 }
 
-// placeSlots puts devices into their slots, and adds a device for each slot that is switched off.
+// placeSlots puts devices into their slots, and adds a device for each slot that is switched off. Virtual machines have
+// many slots that are off because they are empty; those hold no device.
 func placeSlots(devices []Device, slots []Slot, z bool) []Device {
 	for _, slot := range slots {
 		holds := func(d Device) bool {
@@ -131,7 +151,7 @@ func placeSlots(devices []Device, slots []Slot, z bool) []Device {
 			holds = func(d Device) bool { return d.ZPCI != nil && d.ZPCI.FID == fid }
 		}
 		if !slices.ContainsFunc(devices, holds) {
-			if slot.Power == PowerOff || z {
+			if slot.Power == PowerOff && !slot.Empty || z {
 				devices = append(devices, Device{Kind: emptyKind(slot), ZPCI: id, Slot: &slot})
 			}
 			continue

@@ -76,7 +76,7 @@ func (s *Scanner) rdmaDevices(ctx context.Context) ([]rdmaDevice, error) {
 	return out, err
 }
 
-// complete adds what only netlink has told.
+// complete adds what only netlink has told, and takes its word for the interfaces.
 func (r *rdmaDevice) complete(k RDMADevice) {
 	if r.Firmware == "" {
 		r.Firmware = k.Firmware
@@ -84,9 +84,16 @@ func (r *rdmaDevice) complete(k RDMADevice) {
 	if r.NodeGUID == "" {
 		r.NodeGUID = k.NodeGUID
 	}
-	if len(r.Ports) == 0 {
-		for n := 1; n <= min(k.Ports, 255); n++ {
-			r.Ports = append(r.Ports, Port{Number: uint8(n)})
+	for _, kp := range k.Ports {
+		i := slices.IndexFunc(r.Ports, func(p Port) bool { return p.Number == kp.Number })
+		if i < 0 {
+			i = len(r.Ports)
+			r.Ports = append(r.Ports, Port{Number: kp.Number})
+		}
+		p := &r.Ports[i]
+		p.NetDev = kp.NetDev
+		if p.State == "" {
+			p.State = kp.State
 		}
 	}
 }

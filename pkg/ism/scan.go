@@ -20,8 +20,18 @@ type RDMADevice struct {
 	Firmware string
 	// NodeGUID is written as in sysfs.
 	NodeGUID string
-	// Ports is the number of ports, 0 if unknown.
-	Ports int
+	Ports    []RDMAPort
+}
+
+// RDMAPort is a port of an RDMADevice.
+type RDMAPort struct {
+	// Number counts from 1.
+	Number uint8
+	// State is a word as sysfs has it, such as "ACTIVE"; empty if unknown.
+	State string
+	// NetDev is the interface of the port, empty if it has none in the network namespace that was asked. It is right
+	// where sysfs is not: that shows the names that interfaces have in their own namespaces.
+	NetDev string
 }
 
 // RDMALister lists the RDMA devices of the network namespace. Netlink implements it.

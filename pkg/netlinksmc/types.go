@@ -218,7 +218,7 @@ type TechStats struct {
 	RxBytes, TxBytes                        uint64
 	// RxCount and TxCount count receive and send requests.
 	RxCount, TxCount uint64
-	// RxBufUsage and TxBufUsage are gauges: bytes in ring buffers now. Linux 6.12.
+	// RxBufUsage and TxBufUsage are gauges: bytes of ring buffers that connections use now, filled or not. Linux 6.12.
 	RxBufUsage, TxBufUsage Optional[uint64]
 }
 

@@ -76,7 +76,7 @@ func Apply(ctx context.Context, k Kernel, p Plan) error {
 		return ErrChanged
 	}
 	for i, s := range p.Steps {
-		if err := s.do(ctx, k); err != nil {
+		if err := p.do(ctx, k, s); err != nil {
 			// The caller's context may be why the step failed. Even the first step may have had an effect.
 			return &ApplyError{Step: s, Done: i, Err: err, Rollback: p.undo(context.WithoutCancel(ctx), k)}
 		}
@@ -90,12 +90,25 @@ func Apply(ctx context.Context, k Kernel, p Plan) error {
 	return nil
 }
 
-// do carries the step out.
-func (s Step) do(ctx context.Context, k Kernel) error {
-	if s.Delete {
+// do carries a step out.
+func (p Plan) do(ctx context.Context, k Kernel, s Step) error {
+	switch {
+	case s.Delete:
 		return k.Delete(ctx, s.Entry.ID)
+	case p.From.Has(s.Entry):
+		return addAgain(ctx, k, s.Entry)
 	}
 	return k.Add(ctx, s.Entry)
+}
+
+// addAgain adds an entry that was in the table, which somebody may have given a name that Add does not take.
+func addAgain(ctx context.Context, k Kernel, e Entry) error {
+	if c, ok := k.(interface {
+		addUnchecked(ctx context.Context, e Entry) error
+	}); ok {
+		return c.addUnchecked(ctx, e)
+	}
+	return k.Add(ctx, e)
 }
 
 // undo makes the table what it was before the plan, plus what others have added meanwhile.
@@ -126,7 +139,7 @@ func restore(ctx context.Context, k Kernel, now, target Table) error {
 		}
 	}
 	for _, e := range target[kept:] {
-		if err := k.Add(ctx, e); err != nil {
+		if err := addAgain(ctx, k, e); err != nil {
 			failed = cmp.Or(failed, err)
 		}
 	}

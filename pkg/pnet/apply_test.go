@@ -19,7 +19,7 @@ import (
 func kernel(t pnet.Table) *pnettest.Kernel {
 	k := &pnettest.Kernel{}
 	for _, e := range t {
-		if e.Eth != "" {
+		if e.IsEth() {
 			k.Rows = append(k.Rows, pnettest.Eth(string(e.ID), e.Eth))
 		} else {
 			k.Rows = append(k.Rows, pnettest.IB(string(e.ID), e.IB, e.Port))
@@ -151,6 +151,32 @@ func TestApplyRollbackFails(t *testing.T) {
 	// What could stay has stayed.
 	if got := list(t, c); !got.Equal(table(t, "A eth e1")) {
 		t.Errorf("left %v", got)
+	}
+}
+
+// TestApplyStrangeEntries has entries in the table that this package would not add.
+func TestApplyStrangeEntries(t *testing.T) {
+	from := pnet.Table{
+		eth("A", ""), eth("A", "n/a"), ib("A", "", 1), eth("A", "e1"), ib("A", "a b", 2), eth("N\xd6T", "e2"),
+	}
+	k := kernel(from)
+	c := dial(t, k)
+	if got := list(t, c); !got.Equal(from) {
+		t.Fatalf("got %v, want %v", got, from)
+	}
+	to := append(pnet.Table{}, from[:3]...)
+	to = append(to, from[4:]...)
+	plan := pnet.Diff(from, to)
+	for i := range plan.Steps {
+		k.Log = nil
+		k.Fail = failAt(i + 1)
+		if err := pnet.Apply(t.Context(), c, plan); err == nil || !list(t, c).Equal(from) {
+			t.Errorf("step %d: error %v, left %v", i, err, list(t, c))
+		}
+	}
+	k.Fail = nil
+	if err := pnet.Apply(t.Context(), c, plan); err != nil || !list(t, c).Same(to) {
+		t.Errorf("error %v, left %v", err, list(t, c))
 	}
 }
 

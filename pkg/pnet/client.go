@@ -4,6 +4,7 @@ package pnet
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"syscall"
 
@@ -118,6 +119,11 @@ func (c *Client) Add(ctx context.Context, e Entry) error {
 	if err := e.Check(); err != nil {
 		return err
 	}
+	return c.addUnchecked(ctx, e)
+}
+
+// addUnchecked adds an entry that the kernel has returned before, and so must take again.
+func (c *Client) addUnchecked(ctx context.Context, e Entry) error {
 	data, err := encodeEntry(e)
 	if err != nil {
 		return &Error{Op: "adding " + e.String(), Err: err}
@@ -141,7 +147,7 @@ func (c *Client) Flush(ctx context.Context) error {
 	// Some kernels answer ENOENT when there was nothing to delete.
 	nothing := map[syscall.Errno]error{syscall.ENOENT: ErrNoID}
 	err := c.set(ctx, cmdFlush, "emptying the PNET table", nil, nothing)
-	if e, ok := err.(*Error); ok && e.Kind == ErrNoID {
+	if errors.Is(err, ErrNoID) {
 		return nil
 	}
 	return err

@@ -41,7 +41,7 @@ func encodeID(id ID) ([]byte, error) {
 func encodeEntry(e Entry) ([]byte, error) {
 	ae := netlink.NewAttributeEncoder()
 	ae.String(attrName, string(e.ID))
-	if e.Eth != "" {
+	if e.IsEth() {
 		ae.String(attrEthName, e.Eth)
 	} else {
 		ae.String(attrIBName, e.IB)

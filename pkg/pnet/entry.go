@@ -20,8 +20,9 @@ const (
 	DefaultPort = 1
 )
 
-// Entry attaches one device to a PNET ID: a network interface, if Eth is set, else an RDMA or ISM device. Entries can be
-// compared with ==.
+// Entry attaches one device to a PNET ID: a network interface, or an RDMA or ISM device. Entries can be compared with ==.
+//
+// An entry that the kernel has returned need not pass Check: the kernel takes nearly any name, even an empty one.
 type Entry struct {
 	ID ID
 	// Eth is the name of a network interface.
@@ -32,12 +33,20 @@ type Entry struct {
 	Port uint8
 }
 
+// IsEth tells an entry for a network interface from one for an RDMA or ISM device.
+func (e Entry) IsEth() bool { return e.IB == "" && e.Port == 0 }
+
+// SameDevice says whether two entries are for the same device, whatever its port.
+func (e Entry) SameDevice(o Entry) bool {
+	return e.IsEth() == o.IsEth() && e.Eth == o.Eth && e.IB == o.IB
+}
+
 // String returns the entry as the grammar has it, without the verb: "PNET0 eth eth4" or "PNET0 ib mlx4_0 2".
 func (e Entry) String() string { return string(e.ID) + " " + e.Device() }
 
 // Device returns the part of the entry that names the device: "eth eth4" or "ib mlx4_0 2".
 func (e Entry) Device() string {
-	if e.Eth != "" {
+	if e.IsEth() {
 		return "eth " + e.Eth
 	}
 	return fmt.Sprintf("ib %s %d", e.IB, e.Port)
@@ -53,7 +62,7 @@ func (e Entry) Check() error {
 	switch {
 	case e.Eth != "" && e.IB != "":
 		return &InvalidError{What: "entry", Value: e.String(), Reason: "names an interface and an RDMA device"}
-	case e.IB == "":
+	case e.IsEth():
 		return checkEth(e.Eth)
 	case e.Port < 1 || e.Port > MaxPort:
 		return &InvalidError{What: "port", Value: fmt.Sprint(e.Port), Reason: portRule}
@@ -109,8 +118,10 @@ func (t Table) Has(e Entry) bool { return slices.Contains(t, e) }
 // IDs returns the PNET IDs of the table, each once, in the order of their first entries.
 func (t Table) IDs() []ID {
 	var ids []ID
+	seen := make(map[ID]bool)
 	for _, e := range t {
-		if !slices.Contains(ids, e.ID) {
+		if !seen[e.ID] {
+			seen[e.ID] = true
 			ids = append(ids, e.ID)
 		}
 	}
@@ -125,7 +136,7 @@ func (t Table) Of(id ID) Table {
 // Conflict returns the entry of the table that prevents e from being added: one for the same device. The kernel allows
 // an interface, and an RDMA device whatever its port, in one entry only. If e itself is in the table, that is returned.
 func (t Table) Conflict(e Entry) (Entry, bool) {
-	i := slices.IndexFunc(t, func(o Entry) bool { return o.Eth == e.Eth && o.IB == e.IB })
+	i := slices.IndexFunc(t, e.SameDevice)
 	if i < 0 {
 		return Entry{}, false
 	}

@@ -69,8 +69,8 @@ func (w word) errorf(format string, args ...any) error { return w.error(fmt.Erro
 
 func (w word) error(err error) error { return &ParseError{Position: w.pos, Err: err} }
 
-// ParseArgs parses a command that comes in words, such as the arguments of a program. A device name may be anything that
-// the kernel takes. The error is a *ParseError without a position.
+// ParseArgs parses a command that comes in words, such as the arguments of a program, so that a device name may begin with
+// '#'. The error is a *ParseError without a position.
 func ParseArgs(args []string) (Command, error) {
 	words := make([]word, len(args))
 	for i, a := range args {

@@ -9,8 +9,12 @@ import (
 	"github.com/mdlayher/netlink"
 )
 
-// absent is what the kernel sends as the name of the interface in an entry for an RDMA device, and vice versa.
-const absent = "n/a"
+// What the kernel sends for the half that an entry does not have: of an RDMA device the name of the interface is absent,
+// of an interface the name of the RDMA device, and its port is noPort.
+const (
+	absent = "n/a"
+	noPort = 255
+)
 
 // parseFamilyID decodes the answer to the request that looks the family up.
 func parseFamilyID(replies []genetlink.Message) (uint16, error) {
@@ -56,15 +60,16 @@ func parseRow(b []byte) (Table, error) {
 		return nil, err
 	}
 	var id, eth, ib string
-	var port uint8
+	var hasEth, hasIB bool
+	port := uint8(noPort)
 	for ad.Next() {
 		switch ad.Type() {
 		case attrName:
 			id = ad.String()
 		case attrEthName:
-			eth = ad.String()
+			eth, hasEth = ad.String(), true
 		case attrIBName:
-			ib = ad.String()
+			ib, hasIB = ad.String(), true
 		case attrIBPort:
 			port = ad.Uint8()
 		}
@@ -72,18 +77,21 @@ func parseRow(b []byte) (Table, error) {
 	if err := ad.Err(); err != nil {
 		return nil, err
 	}
-	if id == "" {
+	// The names do not tell which half is there: somebody may have added a device with the name "n/a".
+	hasIB = hasIB && port != noPort
+	hasEth = hasEth && (!hasIB || eth != absent)
+	switch {
+	case id == "":
 		return nil, errors.New("entry without a PNET ID")
+	case !hasEth && !hasIB:
+		return nil, errors.New("entry without a device")
 	}
 	var t Table
-	if eth != "" && eth != absent {
+	if hasEth {
 		t = append(t, Entry{ID: ID(id), Eth: eth})
 	}
-	if ib != "" && ib != absent {
+	if hasIB {
 		t = append(t, Entry{ID: ID(id), IB: ib, Port: port})
-	}
-	if t == nil {
-		return nil, errors.New("entry without a device for PNET ID " + id)
 	}
 	return t, nil
 }

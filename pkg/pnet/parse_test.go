@@ -41,7 +41,12 @@ func TestParseTable(t *testing.T) {
 			want: Table{{ID: "NET1", Eth: "eth0"}, {ID: "NET1", IB: "m", Port: 1}},
 		},
 		{name: "unknown attribute", in: attrs("N\x00", "e\x00", "-", "-", "-", "new"), want: Table{{ID: "N", Eth: "e"}}},
-		{name: "no device", in: attrs("N\x00", "n/a\x00", "n/a\x00", "\xff"), err: "without a device"},
+		{name: "interface n/a", in: attrs("N\x00", "n/a\x00", "n/a\x00", "\xff"), want: Table{{ID: "N", Eth: "n/a"}}},
+		{name: "device n/a", in: attrs("N\x00", "n/a\x00", "n/a\x00", "\x01"), want: Table{{ID: "N", IB: "n/a", Port: 1}}},
+		{name: "interface without a name", in: attrs("N\x00", "\x00", "n/a\x00", "\xff"), want: Table{{ID: "N"}}},
+		{name: "device without a name", in: attrs("N\x00", "n/a\x00", "\x00", "\x02"), want: Table{{ID: "N", Port: 2}}},
+		{name: "no device", in: attrs("N\x00"), err: "without a device"},
+		{name: "device without a port", in: attrs("N\x00", "-", "m\x00"), err: "without a device"},
 		{name: "no ID", in: attrs("-", "e\x00"), err: "without a PNET ID"},
 		{name: "empty", in: nil, err: "without a PNET ID"},
 		{name: "port of four bytes", in: attrs("N\x00", "-", "m\x00", "\x01\x00\x00\x00"), err: "uint8"},
@@ -79,7 +84,7 @@ func FuzzParseTable(f *testing.F) {
 			t.Error("no entry and no error")
 		}
 		for _, e := range table {
-			if e.ID == "" || (e.Eth == "") == (e.IB == "") {
+			if e.ID == "" || e.Eth != "" && (e.IB != "" || e.Port != 0) {
 				t.Errorf("entry %+v", e)
 			}
 		}

@@ -23,6 +23,8 @@ type change struct {
 	force bool
 	// future accepts them too, and warns.
 	future bool
+	// ignoreMissing accepts that what is to be deleted is not there.
+	ignoreMissing bool
 	// silent prints nothing about what was changed, as smc-tools does.
 	silent bool
 }
@@ -78,12 +80,12 @@ func (c *command) report(p pnet.Plan, ch change, unchanged []string) error {
 	if ch.silent && p.Changed() {
 		return nil
 	}
-	removed, added := "removed", "added"
+	removed, added := "deleted", "added"
 	switch {
 	case ch.diff:
 		removed, added = "-add", "+add"
 	case ch.check:
-		removed, added = "would remove", "would add"
+		removed, added = "would delete", "would add"
 	}
 	if err := printEach(c.env.Out, removed, p.Removed); err != nil {
 		return err
@@ -141,7 +143,7 @@ func (c *command) explain(err error) error {
 
 // hardwareID returns the PNET ID that firmware has set for the device of e.
 func (c *command) hardwareID(e pnet.Entry) string {
-	if e.Eth != "" {
+	if e.IsEth() {
 		id, _ := c.sys.hardware.Interface(e.Eth)
 		return id
 	}

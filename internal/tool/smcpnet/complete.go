@@ -71,7 +71,7 @@ func (c *command) completeMember(cmd *cobra.Command, args []string, typed string
 	return candidates(func() ([]string, error) {
 		var names []string
 		for _, e := range t.Of(id) {
-			if (e.Eth != "") == (args[1] == "eth") {
+			if e.IsEth() == (args[1] == "eth") {
 				names = append(names, e.Eth+e.IB)
 			}
 		}
@@ -81,7 +81,8 @@ func (c *command) completeMember(cmd *cobra.Command, args []string, typed string
 
 // completeOperand completes the PNET ID of -a, -d and -s.
 func (o *incumbent) completeOperand(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	if len(o.verbs) != 1 || o.verbs[0] == "flush" {
+	// While completing, cobra parses the options more than once.
+	if len(o.verbs) == 0 || o.verbs[0] == "flush" {
 		return nil, noFiles
 	}
 	return o.completeID(cmd, args, typed)

@@ -37,23 +37,31 @@ func (c *command) checkDevices(entries pnet.Table, ch change) error {
 			return fmt.Errorf("cannot find out which devices exist: %w; use --force to add entries all the same", err)
 		}
 		if !exists {
-			unknown = append(unknown, e.Device())
+			unknown = append(unknown, missing(e))
 		}
 	}
 	if len(unknown) == 0 {
 		return nil
 	}
-	names := cli.Printable(strings.Join(unknown, ", "))
+	text := strings.Join(unknown, ", ")
 	if ch.future {
-		fmt.Fprintf(c.env.Err, "%s: warning: no such device: %s; the entry has no effect until it appears\n", toolName, names)
+		fmt.Fprintf(c.env.Err, "%s: warning: %s; the entry has no effect until it appears\n", toolName, cli.Printable(text))
 		return nil
 	}
-	return fmt.Errorf("no such device: %s; use --force to add it for later", names)
+	return fmt.Errorf("%s; use --force to add it for later", text)
+}
+
+// missing says that the device of e does not exist.
+func missing(e pnet.Entry) string {
+	if e.IsEth() {
+		return e.Eth + ": no such network interface"
+	}
+	return e.IB + ": no such RDMA or ISM device"
 }
 
 func (c *command) exists(e pnet.Entry) (bool, error) {
 	list, name := c.sys.devices.Interfaces, e.Eth
-	if e.Eth == "" {
+	if !e.IsEth() {
 		if c.sys.devices.Exists(e.IB) {
 			return true, nil
 		}

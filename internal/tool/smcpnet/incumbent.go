@@ -52,15 +52,15 @@ func (o *incumbent) addFlags(root *cobra.Command) {
 	f := root.Flags()
 	f.SortFlags = false
 	for _, v := range []struct{ name, short, usage string }{
-		{"add", "a", "add an entry to the PNET ID given as operand, with -I or -D or both"},
+		{"add", "a", "add -I, -D or both to the PNET ID given as operand"},
 		{"delete", "d", "delete all entries of the PNET ID given as operand"},
-		{"show", "s", "show the table, or the entries of the PNET ID given as operand"},
+		{"show", "s", "show the table, or the PNET ID given as operand"},
 		{"flush", "f", "delete all entries"},
 	} {
 		f.VarPF(verbFlag{v.name, &o.verbs}, v.name, v.short, v.usage).NoOptDefVal = "true"
 	}
-	f.StringVarP(&o.eth, "interface", "I", "", "network interface `NAME` to add; it need not exist yet")
-	f.StringVarP(&o.ib, "ibdevice", "D", "", "RDMA or ISM device to add, by `NAME` or PCI address; it need not exist yet")
+	f.StringVarP(&o.eth, "interface", "I", "", "network interface to add; `NAME` need not exist yet")
+	f.StringVarP(&o.ib, "ibdevice", "D", "", "RDMA or ISM device to add, `NAME` or PCI address")
 	f.StringVarP(&o.port, "ibport", "P", "1", "port `N` of the RDMA device, 1 or 2; 0 is the same as none")
 	o.given = f.Changed
 	_ = root.RegisterFlagCompletionFunc("interface", o.completeInterface)
@@ -100,7 +100,7 @@ func (o *incumbent) run(ctx context.Context, args []string) error {
 	case "add":
 		return o.add(ctx, id, port)
 	case "delete":
-		return o.delete(ctx, id)
+		return o.del(ctx, pnet.Entry{ID: id}, change{silent: true})
 	case "flush":
 		return o.flush(ctx, change{silent: true})
 	default:
@@ -141,21 +141,6 @@ func (o *incumbent) add(ctx context.Context, id pnet.ID, port uint8) error {
 		}
 	}
 	return o.addEntries(ctx, entries, change{silent: true, future: true})
-}
-
-// delete deletes a PNET ID. Unlike "del", it fails if there is none, as smc-tools does.
-func (o *incumbent) delete(ctx context.Context, id pnet.ID) error {
-	return o.withTable(func(t table) error {
-		now, err := t.List(ctx)
-		if err != nil {
-			return err
-		}
-		if len(now.Of(id)) == 0 {
-			return fmt.Errorf("PNET ID %s is not in the table; '%s show' lists those that are", id, toolName)
-		}
-		plan := pnet.Diff(now, without(now, func(e pnet.Entry) bool { return e.ID == id }))
-		return o.carryOut(ctx, t, plan, change{silent: true})
-	})
 }
 
 // parsePort reads a port as C does, in any base: 0 to 2. 0 means that there is none, for which the kernel takes 1.

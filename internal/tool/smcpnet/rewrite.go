@@ -5,6 +5,8 @@ package smcpnet
 import (
 	"slices"
 	"strings"
+
+	"github.com/smckit/smckit/internal/cli"
 )
 
 // Options of one letter that the rewriting has to know: commands, and options with a value.
@@ -32,8 +34,12 @@ func rewrite(args []string) ([]string, error) {
 			s.operands = append(s.operands, arg)
 		}
 	}
-	if !s.verb {
+	switch {
+	case !s.verb:
 		return args, nil
+	case s.missing != "":
+		// Behind it the "--" would be taken for the value.
+		return nil, cli.Usagef("flag needs an argument: %s", s.missing)
 	}
 	return slices.Concat(s.options, []string{"--"}, s.operands), nil
 }
@@ -44,12 +50,23 @@ type splitter struct {
 	options, operands []string
 	// verb says whether one of the options is a command.
 	verb bool
+	// missing is the last option, if its value is missing.
+	missing string
 }
 
 func (s *splitter) next() string {
 	arg := s.rest[0]
 	s.rest = s.rest[1:]
 	return arg
+}
+
+// value takes the word after option as its value.
+func (s *splitter) value(option string) {
+	if len(s.rest) == 0 {
+		s.missing = option
+		return
+	}
+	s.options = append(s.options, s.next())
 }
 
 // long takes a long option, which may be abbreviated, and its value.
@@ -60,8 +77,8 @@ func (s *splitter) long(arg string) {
 		s.verb = s.verb || name != "" && strings.HasPrefix(verb, name)
 	}
 	for _, option := range valueOptions {
-		if !hasValue && name != "" && strings.HasPrefix(option, name) && len(s.rest) > 0 {
-			s.options = append(s.options, s.next())
+		if !hasValue && name != "" && strings.HasPrefix(option, name) {
+			s.value(arg)
 			return
 		}
 	}
@@ -72,8 +89,8 @@ func (s *splitter) short(arg string) {
 	s.options = append(s.options, arg)
 	for i := 1; i < len(arg); i++ {
 		if valueOptions[arg[i]] != "" {
-			if i == len(arg)-1 && len(s.rest) > 0 {
-				s.options = append(s.options, s.next())
+			if i == len(arg)-1 {
+				s.value(arg)
 			}
 			return
 		}

@@ -32,7 +32,7 @@ func entriesJSON(t pnet.Table) []entryJSON {
 	out := make([]entryJSON, 0, len(t))
 	for _, e := range t {
 		j := entryJSON{PNETID: cli.Printable(string(e.ID)), Type: "eth", Device: cli.Printable(e.Eth)}
-		if e.Eth == "" {
+		if !e.IsEth() {
 			j.Type, j.Device, j.Port = "ib", cli.Printable(e.IB), e.Port
 		}
 		out = append(out, j)
@@ -85,7 +85,7 @@ func (c *command) show(ctx context.Context, id pnet.ID) error {
 // writeRow prints an entry as smc-tools does: what an entry does not have is n/a or 255.
 func writeRow(w io.Writer, e pnet.Entry) error {
 	eth, ib, port := e.Eth, "n/a", uint8(255)
-	if e.Eth == "" {
+	if !e.IsEth() {
 		eth, ib, port = "n/a", e.IB, e.Port
 	}
 	_, err := fmt.Fprintf(w, "%s %s %s %d\n", cli.Printable(string(e.ID)), cli.Printable(eth), cli.Printable(ib), port)

@@ -50,6 +50,7 @@ func newDel(c *command) *cobra.Command {
 		},
 	}
 	ch.addFlags(cmd)
+	cmd.Flags().BoolVar(&ch.ignoreMissing, "ignore-missing", false, "succeed also if there is nothing to delete")
 	return cmd
 }
 
@@ -90,7 +91,7 @@ func (c *command) addEntries(ctx context.Context, entries pnet.Table, ch change)
 				return conflict(e, other)
 			}
 			if taken {
-				unchanged = append(unchanged, "unchanged "+e.String())
+				unchanged = append(unchanged, "unchanged: "+e.String()+" is there already")
 			}
 		}
 		plan := pnet.Diff(now, append(now[:len(now):len(now)], entries...))
@@ -124,18 +125,26 @@ func (c *command) del(ctx context.Context, entry pnet.Entry, ch change) error {
 			return err
 		}
 		plan := pnet.Diff(now, without(now, drop))
+		if !plan.Changed() && !ch.ignoreMissing {
+			return notThere(entry)
+		}
 		if !plan.Changed() {
-			return c.carryOut(ctx, t, plan, ch, "unchanged "+describe(entry))
+			return c.carryOut(ctx, t, plan, ch, "unchanged: "+describe(entry)+" is not in the table")
 		}
 		return c.carryOut(ctx, t, plan, ch)
 	})
 }
 
-// describe names what del was asked to delete.
+// notThere reports that what is to be deleted is not in the table.
+func notThere(e pnet.Entry) error {
+	return fmt.Errorf("%s is not in the table; '%s show' lists what is", describe(e), toolName)
+}
+
+// describe names what is to be deleted.
 func describe(e pnet.Entry) string {
 	switch {
 	case e.Eth == "" && e.IB == "":
-		return string(e.ID)
+		return "PNET ID " + string(e.ID)
 	case e.IB != "" && e.Port == 0:
 		return string(e.ID) + " ib " + e.IB
 	}

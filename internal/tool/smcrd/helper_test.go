@@ -58,12 +58,16 @@ func (f *fake) LinkGroupsR(context.Context) ([]netlinksmc.LinkGroupR, error) {
 func (f *fake) LinkGroupsRWithLinks(context.Context) ([]netlinksmc.LinkGroupR, error) {
 	return f.groupsR, f.listErr
 }
+
 func (f *fake) LinkGroupsD(context.Context) ([]netlinksmc.LinkGroupD, error) {
 	return f.groupsD, f.listErr
 }
+
 func (f *fake) DevicesR(context.Context) ([]netlinksmc.Device, error) { return f.devicesR, f.listErr }
+
 func (f *fake) DevicesD(context.Context) ([]netlinksmc.Device, error) { return f.devicesD, f.listErr }
-func (f *fake) Stats(context.Context) (*netlinksmc.Stats, error)      { s := f.stats; return &s, nil }
+
+func (f *fake) Stats(context.Context) (*netlinksmc.Stats, error) { s := f.stats; return &s, nil }
 
 func (f *fake) FallbackStats(context.Context) (*netlinksmc.FallbackStats, error) {
 	s := f.fallback

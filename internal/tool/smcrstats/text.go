@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -131,7 +132,7 @@ func (t text) traffic(s, delta *netlinksmc.TechStats, seconds float64) {
 		t.pair("Requests per Second", rate(delta.TxCount, seconds), rate(delta.RxCount, seconds))
 		t.pair("Bytes per Second", rate(delta.TxBytes, seconds), rate(delta.RxBytes, seconds))
 	}
-	t.pair("Bytes in Buffers", gauge(s.TxBufUsage), gauge(s.RxBufUsage))
+	t.pair("Bytes of Buffers in Use", gauge(s.TxBufUsage), gauge(s.RxBufUsage))
 	t.pair("Buffer Full", s.TxBuf.Full, s.RxBuf.Full)
 	t.columns(fmt.Sprintf("Peer's Buffer Full: %d", s.TxBuf.FullPeer), "")
 	t.columns(fmt.Sprintf("Buffer Too Small: %d", s.TxBuf.TooSmall), "")
@@ -239,6 +240,8 @@ func (t text) handshakes(s *smcstats.Snapshot) {
 
 func (t text) reasons(title string, counts []netlinksmc.FallbackCount) {
 	t.section(title, "")
+	// Reasons that have not occurred since the reset are still in the list.
+	counts = slices.DeleteFunc(slices.Clone(counts), func(c netlinksmc.FallbackCount) bool { return c.Count == 0 })
 	if len(counts) == 0 {
 		fmt.Fprintln(t, "none")
 		return

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcpnet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/pnettest"
+	"github.com/smckit/smckit/pkg/pnet"
+)
+
+// wanted is a table file that keeps, adds, moves and removes entries of someRows.
+const wanted = `# fabric A
+add net1 ib mlx4_0 2
+add net1 eth eth1     # moved
+add fabricB eth lo
+`
+
+func TestApply(t *testing.T) {
+	const changes = "deleted NET1 eth eth0\ndeleted ABCDEFGHIJKLMNOP eth eth1\ndeleted NET2 ib 0000:00:1f.0 1\n" +
+		"added NET1 eth eth1\nadded FABRICB eth lo\n"
+	const diff = "-add NET1 eth eth0\n-add ABCDEFGHIJKLMNOP eth eth1\n-add NET2 ib 0000:00:1f.0 1\n" +
+		"+add NET1 eth eth1\n+add FABRICB eth lo\n"
+	const after = "FABRICB lo n/a 255\nNET1 n/a mlx4_0 2\nNET1 eth1 n/a 255\n"
+	file := filepath.Join(t.TempDir(), "table")
+	if err := os.WriteFile(file, []byte(wanted), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		args, in string
+		out      string
+		same     bool // the table is not changed
+	}{
+		{args: "apply " + file, out: changes},
+		{args: "apply -", in: wanted, out: changes},
+		{args: "apply --diff " + file, out: diff},
+		{args: "apply --check " + file, same: true, out: strings.NewReplacer("deleted", "would delete", "added", "would add").Replace(changes)},
+		{args: "apply --check --diff " + file, same: true, out: diff},
+	}
+	for _, tt := range tests {
+		t.Run(tt.args, func(t *testing.T) {
+			h := newHarness(t, someRows()...)
+			h.in = tt.in
+			before := h.table(t)
+			if status := h.run(t, strings.Fields(tt.args)...); status != cli.ExitOK {
+				t.Errorf("exit status %d, error %q", status, &h.err)
+			}
+			if diff := cmp.Diff(tt.out, h.out.String()); diff != "" {
+				t.Error(diff)
+			}
+			want := after
+			if tt.same {
+				want = before
+			}
+			if diff := cmp.Diff(want, h.table(t)); diff != "" {
+				t.Errorf("table: %s", diff)
+			}
+			if tt.same {
+				return
+			}
+			h.in, h.kernel.Log = tt.in, nil
+			h.run(t, strings.Fields(tt.args)...)
+			if !strings.HasPrefix(h.out.String(), "unchanged: the table is what ") || len(h.kernel.Log) > 0 {
+				t.Errorf("applied again: %q, requests %q", &h.out, h.kernel.Log)
+			}
+		})
+	}
+}
+
+// TestApplyRefused lets each change fail and expects the table as it was.
+func TestApplyRefused(t *testing.T) {
+	for n := 1; ; n++ {
+		h := newHarness(t, someRows()...)
+		h.in = wanted
+		failing(n, syscall.EIO)(h.kernel)
+		before := h.table(t)
+		status := h.run(t, "apply", "-")
+		if len(h.kernel.Log) < n {
+			if n < 5 || status != cli.ExitOK {
+				t.Errorf("%d changes, status %d", n-1, status)
+			}
+			return
+		}
+		if diff := cmp.Diff(before, h.table(t)); diff != "" || status != cli.ExitFailure {
+			t.Errorf("change %d: status %d, %s", n, status, diff)
+		}
+		if got := h.err.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "input/output error") {
+			t.Errorf("change %d: error %q", n, got)
+		}
+	}
+}
+
+// TestInterrupted ends the command in the middle: it says nothing if the table is what it was, and else what is missing.
+func TestInterrupted(t *testing.T) {
+	for _, rollback := range []bool{true, false} {
+		h := newHarness(t, someRows()...)
+		h.in = wanted
+		ctx, cancel := context.WithCancel(t.Context())
+		h.kernel.Fail = func(n int) syscall.Errno {
+			if n == 2 {
+				cancel()
+			}
+			if n > 2 && !rollback {
+				return syscall.ENOMEM
+			}
+			return 0
+		}
+		before := h.table(t)
+		env := &cli.Env{In: strings.NewReader(h.in), Out: &h.out, Err: &h.err, Getenv: func(string) string { return "" }}
+		status := cli.Run(ctx, h.tool(), env, []string{"apply", "-"})
+		if rollback {
+			if status != 130 || h.err.Len() > 0 || h.table(t) != before {
+				t.Errorf("status %d, error %q, table %q", status, &h.err, h.table(t))
+			}
+			continue
+		}
+		if status != cli.ExitFailure || !strings.Contains(h.err.String(), "could not be made what it was before") {
+			t.Errorf("status %d, error %q", status, &h.err)
+		}
+	}
+}
+
+// TestJSON has the documents in full, so that no field comes or goes unnoticed.
+func TestJSON(t *testing.T) {
+	eth0 := `{"pnetid":"NET1","type":"eth","device":"eth0"}`
+	mlx := `{"pnetid":"NET1","type":"ib","device":"mlx4_0","port":2}`
+	tests := []struct {
+		args string
+		rows []pnettest.Row
+		want string
+	}{
+		{args: "--json", want: `{"schema":1,"entries":[]}`},
+		{args: "show --json", rows: someRows()[:2], want: `{"schema":1,"entries":[` + eth0 + "," + mlx + `]}`},
+		{args: "-s NET9 --json", rows: someRows()[:2], want: `{"schema":1,"entries":[]}`},
+		{args: "export --json", rows: someRows()[:1], want: `{"schema":1,"entries":[` + eth0 + `]}`},
+		{
+			args: "show --json", rows: []pnettest.Row{pnettest.Eth("N\xd6T", "\xff\x1b")},
+			want: `{"schema":1,"entries":[{"pnetid":"N\\xd6T","type":"eth","device":"\\xff\\x1b"}]}`,
+		},
+		{args: "add NET1 eth eth0 --json", want: `{"schema":1,"changed":true,"check":false,"added":[` + eth0 + `],"removed":[]}`},
+		{args: "-a NET1 -I eth0 --json", want: `{"schema":1,"changed":true,"check":false,"added":[` + eth0 + `],"removed":[]}`},
+		{args: "add NET1 eth eth0 --json --check", want: `{"schema":1,"changed":true,"check":true,"added":[` + eth0 + `],"removed":[]}`},
+		{
+			args: "add NET1 eth eth0 --json", rows: someRows(),
+			want: `{"schema":1,"changed":false,"check":false,"added":[],"removed":[]}`,
+		},
+		{
+			args: "del NET1 ib mlx4_0 --json --diff", rows: someRows()[:2],
+			want: `{"schema":1,"changed":true,"check":false,"added":[],"removed":[` + mlx + `],` +
+				`"diff":{"before":"add NET1 eth eth0\nadd NET1 ib mlx4_0 2\n","after":"add NET1 eth eth0\n"}}`,
+		},
+		{args: "del NET9 --json --ignore-missing", want: `{"schema":1,"changed":false,"check":false,"added":[],"removed":[]}`},
+		{args: "flush --json", want: `{"schema":1,"changed":false,"check":false,"added":[],"removed":[]}`},
+		{
+			args: "-f --json", rows: someRows()[:1],
+			want: `{"schema":1,"changed":true,"check":false,"added":[],"removed":[` + eth0 + `]}`,
+		},
+		{
+			args: "apply /dev/null --json --check", rows: someRows()[:1],
+			want: `{"schema":1,"changed":true,"check":true,"added":[],"removed":[` + eth0 + `]}`,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.args, func(t *testing.T) {
+			h := newHarness(t, tt.rows...)
+			if status := h.run(t, strings.Fields(tt.args)...); status != cli.ExitOK {
+				t.Errorf("exit status %d, error %q", status, &h.err)
+			}
+			if !strings.HasPrefix(h.out.String(), "{\n  \"schema\": 1,") {
+				t.Errorf("document begins with %.40q", &h.out)
+			}
+			var got, want any
+			if err := errors.Join(json.Unmarshal(h.out.Bytes(), &got), json.Unmarshal([]byte(tt.want), &want)); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestStrangeNames shows names that could drive a terminal.
+func TestStrangeNames(t *testing.T) {
+	h := newHarness(t, pnettest.Eth("N\xd6T", "\x1b[2J"), pnettest.Eth("NET1", "\xff\x1b"), pnettest.IB("NET1", "a\nb", 1))
+	h.run(t, "show")
+	if want := `N\xd6T \x1b[2J n/a 255` + "\n" + `NET1 \xff\x1b n/a 255` + "\n" + `NET1 n/a a\x0ab 1` + "\n"; h.out.String() != want {
+		t.Errorf("show: %q, want %q", &h.out, want)
+	}
+	h.run(t, "del", "net1")
+	if want := `deleted NET1 eth \xff\x1b` + "\n" + `deleted NET1 ib a\x0ab 1` + "\n"; h.out.String() != want {
+		t.Errorf("del: %q, want %q", &h.out, want)
+	}
+	h = newHarness(t, pnettest.Eth("NET1", "\xff"))
+	for _, h.terminal = range []bool{true, false} {
+		want := "add NET1 eth \xff\n"
+		if h.terminal {
+			want = `add NET1 eth \xff` + "\n"
+		}
+		if h.run(t, "export"); h.out.String() != want {
+			t.Errorf("export, terminal %v: %q, want %q", h.terminal, &h.out, want)
+		}
+	}
+}
+
+// TestRoundTrip applies what export prints.
+func TestRoundTrip(t *testing.T) {
+	h := newHarness(t, someRows()...)
+	before := h.table(t)
+	h.run(t, "export")
+	h.in = h.out.String()
+	h.run(t, "flush")
+	if status := h.run(t, "apply", "-"); status != cli.ExitOK || h.table(t) != before {
+		t.Errorf("status %d, error %q, table %q, was %q", status, &h.err, h.table(t), before)
+	}
+}
+
+// TestWrongDevices has a system whose devices cannot be listed.
+func TestWrongDevices(t *testing.T) {
+	h := newHarness(t)
+	h.sys.devices = brokenDevices{}
+	h.expectFailure(t, cli.ExitFailure, "cannot find out which devices exist: input/output error; use --force", "add", "NET1", "eth", "eth0")
+	if status := h.run(t, "add", "NET1", "eth", "eth0", "--force"); status != cli.ExitOK {
+		t.Errorf("with --force: status %d, error %q", status, &h.err)
+	}
+}
+
+type brokenDevices struct{ fakeDevices }
+
+func (brokenDevices) Interfaces() ([]string, error) { return nil, syscall.EIO }
+
+// TestSysfsDevices looks for devices in a tree of files.
+func TestSysfsDevices(t *testing.T) {
+	s := sysfsDevices{root: t.TempDir()}
+	if names, err := s.RDMA(); err != nil || len(names) > 0 {
+		t.Errorf("no RDMA: %q, %v", names, err)
+	}
+	for _, dir := range []string{"class/infiniband/mlx4_0", "bus/pci/devices/0000:00:1f.0", "devices/loopback-ism"} {
+		if err := os.MkdirAll(filepath.Join(s.root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if names, err := s.RDMA(); err != nil || !cmp.Equal(names, []string{"mlx4_0"}) {
+		t.Errorf("RDMA: %q, %v", names, err)
+	}
+	for name, want := range map[string]bool{"0000:00:1f.0": true, "0000:00:1e.0": false, "loopback-ism": true, "mlx4_0": false} {
+		if got := s.Exists(name); got != want {
+			t.Errorf("Exists(%q) = %v", name, got)
+		}
+	}
+	if names, err := s.Interfaces(); err != nil || len(names) == 0 {
+		t.Errorf("interfaces: %q, %v", names, err)
+	}
+	var _ hardware = pnet.Sysfs{}
+}

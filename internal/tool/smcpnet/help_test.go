@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcpnet
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files in testdata")
+
+// TestHelp compares the help of every command with a golden file.
+func TestHelp(t *testing.T) {
+	for _, name := range []string{"", "add", "del", "show", "flush", "apply", "export"} {
+		h := newHarness(t)
+		h.run(t, slices.Concat(strings.Fields(name), []string{"--help"})...)
+		path := filepath.Join("testdata", "help"+strings.TrimSpace("-"+name)+".txt")
+		path = strings.Replace(path, "help-.txt", "help.txt", 1)
+		if *update {
+			if err := os.WriteFile(path, h.out.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), h.out.String()); diff != "" {
+			t.Errorf("%s: %s", path, diff)
+		}
+		for line := range strings.Lines(h.out.String()) {
+			if len(line) > 100 || strings.Contains(line, "\t") || strings.Contains(line, "TODO") {
+				t.Errorf("%s: line %q", path, line)
+			}
+		}
+	}
+}
+
+// TestDescribed says that every command and option is described.
+func TestDescribed(t *testing.T) {
+	root := newRoot(&cli.Env{}, newHarness(t).sys)
+	for _, cmd := range append(root.Commands(), root) {
+		if cmd.Short == "" || cmd.Long == "" {
+			t.Errorf("%s is not described", cmd.Name())
+		}
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Usage == "" {
+				t.Errorf("%s --%s is not described", cmd.Name(), f.Name)
+			}
+		})
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	tests := []struct {
+		args []string
+		want string // completions, separated by blanks
+	}{
+		{args: []string{"-s", ""}, want: "NET1 ABCDEFGHIJKLMNOP NET2"},
+		{args: []string{"-d", "ne"}, want: "NET1 NET2"},
+		{args: []string{"-s", "NET1", ""}},
+		{args: []string{"-f", ""}},
+		{args: []string{"-a", "NET1", "-I", "e"}, want: "eth0 eth1"},
+		{args: []string{"-a", "NET1", "-D", ""}, want: "mlx4_0 rxe0"},
+		{args: []string{"-a", "NET1", "-D", "rxe0", "-P", ""}, want: "1 2"},
+		{args: []string{"add", ""}, want: "NET1 ABCDEFGHIJKLMNOP NET2"},
+		{args: []string{"add", "NET1", ""}, want: "eth ib"},
+		{args: []string{"add", "NET1", "eth", "eth"}, want: "eth0 eth1"},
+		{args: []string{"add", "NET1", "ib", "r"}, want: "rxe0"},
+		{args: []string{"add", "NET1", "ib", "rxe0", ""}, want: "1 2"},
+		{args: []string{"add", "NET1", "ib", "rxe0", "1", ""}},
+		{args: []string{"del", "n"}, want: "NET1 NET2"},
+		{args: []string{"del", "net1", "eth", ""}, want: "eth0"},
+		{args: []string{"del", "NET1", "ib", ""}, want: "mlx4_0"},
+		{args: []string{"del", "NET2", "eth", ""}},
+		{args: []string{"show", "A"}, want: "ABCDEFGHIJKLMNOP"},
+		{args: []string{"show", "NET1", ""}},
+		{args: []string{"ex"}, want: "export"},
+	}
+	for _, tt := range tests {
+		h := newHarness(t, someRows()...)
+		if status := h.run(t, append([]string{cobra.ShellCompRequestCmd}, tt.args...)...); status != cli.ExitOK {
+			t.Errorf("%q: status %d", tt.args, status)
+		}
+		var got []string
+		for line := range strings.Lines(h.out.String()) {
+			if !strings.HasPrefix(line, ":") {
+				word, _, _ := strings.Cut(strings.TrimSpace(line), "\t")
+				got = append(got, word)
+			}
+		}
+		if diff := cmp.Diff(strings.Fields(tt.want), got); diff != "" && len(got)+len(tt.want) > 0 {
+			t.Errorf("%q: %s", tt.args, diff)
+		}
+	}
+	// Nothing to complete is no failure.
+	h := newHarness(t)
+	h.kernel.NoModule = true
+	for _, args := range [][]string{{"show", ""}, {"del", "NET1", "eth", ""}} {
+		if status := h.run(t, append([]string{cobra.ShellCompRequestCmd}, args...)...); status != cli.ExitOK || h.out.String() != ":4\n" {
+			t.Errorf("%q without the module: status %d, %q", args, status, &h.out)
+		}
+	}
+}

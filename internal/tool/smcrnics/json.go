@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcrnics
+
+import (
+	"fmt"
+
+	"github.com/smckit/smckit/pkg/ism"
+)
+
+// schema is the number of the JSON documents here.
+const schema = 1
+
+// document is the listing as JSON. IDs that are written in hexadecimal everywhere are strings without 0x.
+type document struct {
+	Schema int `json:"schema"`
+	// ZPCI says whether the host has the PCI identifiers of IBM Z.
+	ZPCI    bool     `json:"zpci"`
+	Devices []device `json:"devices"`
+}
+
+type device struct {
+	// Kind is roce, rdma (an RDMA device that SMC-R cannot use), ism, other, or off.
+	Kind     string `json:"kind"`
+	Name     string `json:"name,omitzero"`
+	Type     string `json:"type,omitzero"`
+	Driver   string `json:"driver,omitzero"`
+	Firmware string `json:"firmware,omitzero"`
+	NodeType string `json:"node_type,omitzero"`
+	NodeGUID string `json:"node_guid,omitzero"`
+	Software bool   `json:"software"`
+	// PNETID is that of an ISM device, or of the first port of a PCI function.
+	PNETID  *pnetIDOf `json:"pnet_id"`
+	PCI     *pci      `json:"pci,omitzero"`
+	ZPCI    *zpci     `json:"zpci,omitzero"`
+	Slot    *slot     `json:"slot,omitzero"`
+	ISM     *ismOf    `json:"ism,omitzero"`
+	Ports   []port    `json:"ports"`
+	NetDevs []netDev  `json:"net_devs"`
+}
+
+// pnetIDOf is a PNET ID and its source: hardware, or table.
+type pnetIDOf struct {
+	ID     string `json:"id"`
+	Source string `json:"source"`
+}
+
+type pci struct {
+	Address          string `json:"address"`
+	Vendor           string `json:"vendor"`
+	Device           string `json:"device"`
+	SubVendor        string `json:"subsystem_vendor"`
+	SubDevice        string `json:"subsystem_device"`
+	Class            string `json:"class"`
+	PhysicalFunction string `json:"physical_function,omitzero"`
+}
+
+type zpci struct {
+	FID       string `json:"fid"`
+	UID       string `json:"uid,omitzero"`
+	UIDUnique *bool  `json:"uid_is_unique,omitzero"`
+	PCHID     string `json:"pchid,omitzero"`
+	PFT       string `json:"pft,omitzero"`
+	VFN       string `json:"vfn,omitzero"`
+	Port      *uint8 `json:"port,omitzero"`
+	Feature   string `json:"feature,omitzero"`
+}
+
+type slot struct {
+	Name    string `json:"name"`
+	Address string `json:"address,omitzero"`
+	// Power is on, off or unknown; Switch says whether -e and -d work.
+	Power  string `json:"power"`
+	Switch bool   `json:"switch"`
+}
+
+type ismOf struct {
+	GID      string `json:"gid,omitzero"`
+	FabricID string `json:"fabric_id,omitzero"`
+}
+
+type port struct {
+	Port      uint8     `json:"port"`
+	State     string    `json:"state,omitzero"`
+	PhysState string    `json:"phys_state,omitzero"`
+	LinkLayer string    `json:"link_layer,omitzero"`
+	Rate      string    `json:"rate,omitzero"`
+	NetDev    string    `json:"net_dev,omitzero"`
+	GIDs      int       `json:"gids"`
+	GIDsV2    int       `json:"gids_rocev2"`
+	PNETID    *pnetIDOf `json:"pnet_id"`
+}
+
+type netDev struct {
+	Name    string    `json:"name"`
+	DevPort uint16    `json:"dev_port"`
+	State   string    `json:"oper_state,omitzero"`
+	PNETID  *pnetIDOf `json:"pnet_id"`
+}
+
+func newDocument(inv *ism.Inventory, devices []ism.Device) document {
+	doc := document{Schema: schema, ZPCI: inv.ZPCI, Devices: []device{}}
+	for _, d := range devices {
+		doc.Devices = append(doc.Devices, newDevice(&d))
+	}
+	return doc
+}
+
+func newDevice(d *ism.Device) device {
+	out := device{
+		Kind: d.Kind.String(), Name: d.Name, Type: d.Model, Driver: d.Driver, Firmware: d.Firmware,
+		NodeType: d.NodeType, NodeGUID: d.NodeGUID, Software: d.Software, PNETID: newPNETID(d.PNETID),
+		Ports: []port{}, NetDevs: []netDev{},
+	}
+	if p := d.PCI; p != nil {
+		out.PCI = &pci{
+			Address: p.Address, Vendor: hex(&p.Vendor, 4), Device: hex(&p.Device, 4), SubVendor: hex(&p.SubVendor, 4),
+			SubDevice: hex(&p.SubDevice, 4), Class: fmt.Sprintf("%06x", p.Class), PhysicalFunction: p.PhysFn,
+		}
+	}
+	if d.ZPCI != nil {
+		out.ZPCI = newZPCI(d.ZPCI)
+	}
+	if s := d.Slot; s != nil {
+		out.Slot = &slot{Name: s.Name, Address: s.Address, Power: s.Power.String(), Switch: s.Switch}
+	}
+	if d.ISM != nil {
+		out.ISM = &ismOf{GID: d.ISM.GID, FabricID: known(d.ISM.Fabric, 4)}
+	}
+	for _, p := range d.Ports {
+		out.Ports = append(out.Ports, port{
+			Port: p.Number, State: p.State, PhysState: p.PhysState, LinkLayer: p.LinkLayer, Rate: p.Rate, NetDev: p.NetDev,
+			GIDs: p.GIDs, GIDsV2: p.GIDsV2, PNETID: newPNETID(p.PNETID),
+		})
+	}
+	for _, n := range d.NetDevs {
+		out.NetDevs = append(out.NetDevs, netDev{Name: n.Name, DevPort: n.Port, State: n.State, PNETID: newPNETID(n.PNETID)})
+	}
+	return out
+}
+
+func newZPCI(z *ism.ZPCI) *zpci {
+	out := &zpci{
+		FID: fid8(z), UIDUnique: z.UIDUnique, PCHID: known(z.PCHID, 4), PFT: known(z.PFT, 2), VFN: known(z.VFN, 4),
+		Port: z.Port, Feature: z.Feature,
+	}
+	if z.UID != nil {
+		out.UID = fmt.Sprintf("%04x", *z.UID)
+	}
+	return out
+}
+
+func newPNETID(id ism.PNETID) *pnetIDOf {
+	if id.Source == ism.SourceNone {
+		return nil
+	}
+	return &pnetIDOf{ID: id.ID, Source: id.Source.String()}
+}
+
+// fid8 formats a FID as sysfs does.
+func fid8(z *ism.ZPCI) string { return fmt.Sprintf("%08x", z.FID) }
+
+// known formats a number in hexadecimal, "" if it is not known.
+func known[T uint8 | uint16](n *T, width int) string {
+	if n == nil {
+		return ""
+	}
+	return hex(n, width)
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcrnics
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/pkg/ism"
+)
+
+// list prints the devices.
+func list(ctx context.Context, o *options) error {
+	inv, err := o.scan(false).Scan(ctx)
+	if err != nil {
+		return err
+	}
+	for _, problem := range inv.Problems {
+		o.warn("%v", problem)
+	}
+	devices, err := o.choose(inv)
+	if err != nil {
+		return err
+	}
+	for _, d := range devices {
+		if d.PCI == nil && d.Kind == ism.KindOther {
+			o.warn("FID %s is switched on, and no PCI function is there: 'dmesg' may say why", d.ZPCI.FIDString())
+		}
+	}
+	switch {
+	case o.json:
+		return cli.WriteJSON(o.env.Out, newDocument(inv, devices))
+	case inv.ZPCI:
+		return writeZ(o, devices)
+	}
+	return writeTable(o, devices)
+}
+
+// warn prints a line on standard error that does not change the exit status.
+func (o *options) warn(format string, args ...any) {
+	fmt.Fprintf(o.env.Err, "smc_rnics: warning: %s\n", cli.OneLine(fmt.Sprintf(format, args...)))
+}
+
+// choose returns the devices that the options ask for.
+func (o *options) choose(inv *ism.Inventory) ([]ism.Device, error) {
+	devices := inv.Devices
+	if o.device != nil {
+		if devices = o.device.find(devices); len(devices) == 0 {
+			return nil, o.device.unknown(inv)
+		}
+	}
+	var hidden error
+	shown := slices.DeleteFunc(slices.Clone(devices), func(d ism.Device) bool {
+		why := o.hides(&d, inv.ZPCI)
+		if why != nil {
+			hidden = why
+		}
+		return why != nil
+	})
+	if o.device != nil && len(shown) == 0 {
+		return nil, hidden
+	}
+	return shown, nil
+}
+
+// hides says why the options leave d out, nil if they do not.
+func (o *options) hides(d *ism.Device, z bool) error {
+	switch {
+	case o.all, d.Kind != ism.KindOther && d.Kind != ism.KindOff:
+		return o.hidesAlways(d, z)
+	case d.Kind == ism.KindOff:
+		return fmt.Errorf("%s is switched off: 'smc_rnics -e' switches it on, --all lists it", d.ID())
+	case z && (o.raw || d.PCI == nil):
+		return nil
+	}
+	return fmt.Errorf("%s is neither a RoCE nor an ISM device: --all lists it", d.ID())
+}
+
+// hidesAlways leaves out what no option asks for: other PCI functions than network adapters, where these have no FID.
+// They would bury the rest, and it is 'lspci' that lists them.
+func (o *options) hidesAlways(d *ism.Device, z bool) error {
+	if !z && d.Kind == ism.KindOther && d.PCI != nil && !d.PCI.Network() {
+		return fmt.Errorf("%s is no network adapter: 'lspci' shows what it is", d.ID())
+	}
+	return nil
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcrnics
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/sysfstest"
+	"github.com/smckit/smckit/pkg/ism"
+	"github.com/smckit/smckit/pkg/pnet"
+	"github.com/spf13/cobra"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// entries is a PNET table.
+type entries pnet.Table
+
+func (e entries) List(context.Context) (pnet.Table, error) { return pnet.Table(e), nil }
+
+// broken is a table that cannot be read.
+type broken struct{ err error }
+
+func (b broken) List(context.Context) (pnet.Table, error) { return nil, b.err }
+
+// host is a system for the command.
+type host struct {
+	ism.Scanner
+	// scans counts what the command asked for.
+	scans int
+}
+
+func zHost(t *testing.T) *host {
+	return &host{Scanner: ism.Scanner{Root: sysfstest.S390X(t), PNET: entries{
+		{ID: "SOFT1", IB: "mlx5_1", Port: 1},
+		{ID: "SOFT2", IB: "0605:00:00.0", Port: 1},
+		{ID: "SOFT3WITHMAXIMUM", Eth: "enP3p0s0np0"},
+	}}}
+}
+
+func x86Host(t *testing.T) *host {
+	return &host{Scanner: ism.Scanner{Root: sysfstest.X86(t), Arch: "amd64", PNET: entries{
+		{ID: "PNET0", Eth: "eth0"},
+		{ID: "PNET0", IB: "rxe0", Port: 1},
+	}}}
+}
+
+// result is what a run left behind.
+type result struct {
+	status   int
+	out, err string
+}
+
+// output is where a run prints to.
+type output interface {
+	io.Writer
+	String() string
+}
+
+// runTool runs the command as a user would, with h as the system.
+func runTool(t *testing.T, h *host, out output, vars map[string]string, args ...string) result {
+	t.Helper()
+	var errs bytes.Buffer
+	env := &cli.Env{
+		In: strings.NewReader(""), Out: out, Err: &errs,
+		Getenv:     func(name string) string { return vars[name] },
+		EnterNetNS: func(name string) error { return errors.New("entered " + name) },
+	}
+	tool := Tool
+	tool.New = func(env *cli.Env) *cobra.Command {
+		return newCommand(env, func(bool) scanner { h.scans++; return &h.Scanner })
+	}
+	// Without this cobra would take the arguments of the test binary.
+	args = append([]string{}, args...)
+	status := cli.Run(t.Context(), tool, env, args)
+	return result{status, out.String(), errs.String()}
+}
+
+// zWarning is about the function of the fixture that has not come up.
+const zWarning = "smc_rnics: warning: FID 777 is switched on, and no PCI function is there: 'dmesg' may say why\n"
+
+func TestListing(t *testing.T) {
+	tests := []struct {
+		golden string
+		host   func(*testing.T) *host
+		args   string
+		err    string
+	}{
+		{"z", zHost, "", zWarning},
+		{"z-all", zHost, "-a", zWarning},
+		{"z-ib", zHost, "-I", zWarning},
+		{"z-raw", zHost, "--rawids", zWarning},
+		{"z-all-ib-raw", zHost, "-aIr", zWarning},
+		{"z-json", zHost, "--json", zWarning},
+		{"z-fid", zHost, "8ca", ""},
+		{"z-fid", zHost, "0x000008CA", ""},
+		{"z-fid", zHost, "mlx5_0", ""},
+		{"z-fid", zHost, "0002:00:00.0 --all", ""},
+		{"z-off", zHost, "50a --al", ""},
+		{"x86", x86Host, "", ""},
+		{"x86", x86Host, "--IB", ""},
+		{"x86-all", x86Host, "--all", ""},
+		{"x86-raw", x86Host, "-r", ""},
+		{"x86-json", x86Host, "--json --all", ""},
+		{"x86-rxe", x86Host, "rxe0", ""},
+		{"x86-rxe", x86Host, "-I eth0 --raw", ""},
+	}
+	for _, test := range tests {
+		t.Run(test.golden+" "+test.args, func(t *testing.T) {
+			got := runTool(t, test.host(t), &bytes.Buffer{}, nil, strings.Fields(test.args)...)
+			if got.status != 0 || got.err != test.err {
+				t.Errorf("status %d, error %q", got.status, got.err)
+			}
+			golden(t, test.golden, got.out)
+		})
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+// TestJSONFields lists the fields by hand, so that none appears or vanishes unnoticed.
+func TestJSONFields(t *testing.T) {
+	tests := []struct {
+		value  any
+		fields string
+	}{
+		{document{}, "schema zpci devices"},
+		{device{}, "kind name type driver firmware node_type node_guid software pnet_id pci zpci slot ism ports net_devs"},
+		{pnetIDOf{}, "id source"},
+		{pci{}, "address vendor device subsystem_vendor subsystem_device class physical_function"},
+		{zpci{}, "fid uid uid_is_unique pchid pft vfn port feature"},
+		{slot{}, "name address power switch"},
+		{ismOf{}, "gid fabric_id"},
+		{port{}, "port state phys_state link_layer rate net_dev gids gids_rocev2 pnet_id"},
+		{netDev{}, "name dev_port oper_state pnet_id"},
+		{powerResult{}, "schema fid slot power changed"},
+	}
+	for _, test := range tests {
+		typ := reflect.TypeOf(test.value)
+		var names []string
+		for i := range typ.NumField() {
+			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+			names = append(names, name)
+		}
+		if got := strings.Join(names, " "); got != test.fields {
+			t.Errorf("%s: %s; want %s", typ.Name(), got, test.fields)
+		}
+	}
+}
+
+func TestEmptyHost(t *testing.T) {
+	empty := func() *host { return &host{Scanner: ism.Scanner{Root: sysfstest.Make(t, "bus/"), Arch: "amd64"}} }
+	got := runTool(t, empty(), &bytes.Buffer{}, nil, "--json")
+	if want := "{\n  \"schema\": 1,\n  \"zpci\": false,\n  \"devices\": []\n}\n"; got.status != 0 || got.out != want {
+		t.Errorf("--json: %+v", got)
+	}
+	got = runTool(t, empty(), &bytes.Buffer{}, nil)
+	if got.status != 0 || !strings.HasPrefix(got.out, "IB-Dev") || strings.Count(got.out, "\n") != 1 {
+		t.Errorf("table: %+v", got)
+	}
+}
+
+// TestNothingTouched checks that help, version and mistakes look at no device.
+func TestNothingTouched(t *testing.T) {
+	for _, args := range [][]string{
+		{"--version"},
+		{"-v"},
+		{"--help"},
+		{"-h"},
+		{"a", "b"},
+		{"--nonsense"},
+		{"0xzz"},
+		{"-N", "blue"},
+	} {
+		h := x86Host(t)
+		if runTool(t, h, &bytes.Buffer{}, nil, args...); h.scans != 0 {
+			t.Errorf("%v: looked at devices", args)
+		}
+	}
+	if got := runTool(t, x86Host(t), &bytes.Buffer{}, nil, "-v"); got.status != 0 ||
+		!strings.HasPrefix(got.out, "smc_rnics utility, smckit-") || got.err != "" {
+		t.Errorf("-v: %+v", got)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	got := runTool(t, x86Host(t), &bytes.Buffer{}, nil, "--help")
+	if got.status != 0 || got.err != "" {
+		t.Errorf("%+v", got)
+	}
+	golden(t, "help", got.out)
+	for line := range strings.Lines(long) {
+		if n := len([]rune(line)); n > 81 {
+			t.Errorf("%d columns: %s", n-1, line)
+		}
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	tests := []struct {
+		host func(*testing.T) *host
+		args []string
+		want []string
+	}{
+		{zHost, []string{""}, []string{"23", "50a", "605", "606", "8ca", "8ea", "1001", "1002", "lo", "rxe0"}},
+		{zHost, []string{"-e", ""}, []string{"50a"}},
+		{zHost, []string{"-d", ""}, []string{"23", "605", "606", "777", "8ca", "8ea", "b05", "1001", "1002"}},
+		{x86Host, []string{""}, []string{
+			"mlx5_0", "mlx5_1", "mlx5_10", "bnxt_re0", "irdma0", "mlx4_0", "0000:07:00.0", "0000:0a:00", "rxe0", "siw0",
+		}},
+		{x86Host, []string{"-e", ""}, []string{"0000:0a:00"}},
+		{x86Host, []string{"-d", ""}, []string{"mlx5_0", "mlx5_1", "mlx5_10"}},
+		{x86Host, []string{"rxe0", ""}, nil},
+	}
+	for _, test := range tests {
+		args := append([]string{cobra.ShellCompNoDescRequestCmd}, test.args...)
+		got := runTool(t, test.host(t), &bytes.Buffer{}, nil, args...)
+		words := strings.Fields(got.out)
+		if i := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, ":") }); i >= 0 {
+			words = words[:i]
+		}
+		if !slices.Equal(words, test.want) {
+			t.Errorf("%v: %v, want %v", test.args, words, test.want)
+		}
+	}
+}
+
+// TestOddNames checks that names from outside cannot drive the terminal, nor spoil the JSON.
+func TestOddNames(t *testing.T) {
+	root := sysfstest.Make(t, "class/infiniband/bad\x1b[2J\xff/ports/1/state = 4: ACTIVE\nclass/infiniband/x/parent = e\x07\n")
+	h := func() *host { return &host{Scanner: ism.Scanner{Root: root, Arch: "amd64"}} }
+	got := runTool(t, h(), &bytes.Buffer{}, map[string]string{"COLUMNS": "1"})
+	if got.status != 0 || !strings.Contains(got.out, `bad\x1b[2J\xff  1`) {
+		t.Errorf("table: %+v", got)
+	}
+	if strings.ContainsAny(got.out, "\x1b\x07") || !utf8.ValidString(got.out) {
+		t.Errorf("control characters in %q", got.out)
+	}
+	got = runTool(t, h(), &bytes.Buffer{}, nil, "--json")
+	if got.status != 0 || !json.Valid([]byte(got.out)) {
+		t.Errorf("JSON: %+v", got)
+	}
+	got = runTool(t, h(), &bytes.Buffer{}, nil, "bad\xfe")
+	if got.status != 1 || got.err != `smc_rnics: no device "bad\xfe": 'smc_rnics --all' lists those that exist`+"\n" {
+		t.Errorf("unknown name: %+v", got)
+	}
+}

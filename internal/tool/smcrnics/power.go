@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcrnics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/pkg/ism"
+)
+
+// powerResult is what -e and -d print with --json.
+type powerResult struct {
+	Schema int `json:"schema"`
+	// FID is set on IBM Z, Slot is the name of the slot in sysfs.
+	FID     string `json:"fid,omitzero"`
+	Slot    string `json:"slot"`
+	Power   string `json:"power"`
+	Changed bool   `json:"changed"`
+}
+
+// switchPower switches the one device that t names on or off.
+func switchPower(ctx context.Context, o *options, t *target, on bool) error {
+	s := o.scan(true)
+	inv, err := s.Scan(ctx)
+	if err != nil {
+		return err
+	}
+	d, err := single(inv, t)
+	if err != nil {
+		return err
+	}
+	if !inv.ZPCI && d.Kind == ism.KindOther {
+		return fmt.Errorf("%q is neither a RoCE nor an ISM device: smc_rnics does not switch it", t.text)
+	}
+	changed, err := s.SetPower(ctx, d, on)
+	if err != nil {
+		return powerError(inv, d, t, on, err)
+	}
+	verb := "disabled"
+	if on {
+		verb = "enabled"
+	}
+	switch {
+	case o.json:
+		r := powerResult{Schema: schema, Slot: d.Slot.Name, Power: ism.PowerOff.String(), Changed: changed}
+		if on {
+			r.Power = ism.PowerOn.String()
+		}
+		if d.ZPCI != nil {
+			r.FID = fid8(d.ZPCI)
+		}
+		return cli.WriteJSON(o.env.Out, r)
+	case !changed:
+		_, err = fmt.Fprintf(o.env.Out, "%s is already %s: nothing changed\n", cli.Printable(label(d, t)), verb)
+	}
+	return err
+}
+
+// single returns the device that t names. Several devices are fine as long as they are in one slot, and soft-RoCE is
+// not meant by the name of an interface that an adapter has.
+func single(inv *ism.Inventory, t *target) (*ism.Device, error) {
+	found := t.find(inv.Devices)
+	if len(found) == 0 {
+		return nil, t.unknown(inv)
+	}
+	software := func(d ism.Device) bool { return d.Software }
+	if hardware := slices.DeleteFunc(slices.Clone(found), software); len(hardware) > 0 {
+		found = hardware
+	}
+	for _, d := range found[1:] {
+		if slotName(&d) != slotName(&found[0]) {
+			return nil, fmt.Errorf("%q stands for several devices: give the PCI address", t.text)
+		}
+	}
+	return &found[0], nil
+}
+
+func slotName(d *ism.Device) string {
+	if d.Slot == nil {
+		return ""
+	}
+	return d.Slot.Name
+}
+
+// label calls the device by its FID, as smc-tools does, or else by what the user has called it.
+func label(d *ism.Device, t *target) string {
+	if d.ZPCI != nil {
+		return "FID " + d.ZPCI.FIDString()
+	}
+	return t.text
+}
+
+// powerError says what to do about a switch that did not work.
+func powerError(inv *ism.Inventory, d *ism.Device, t *target, on bool, err error) error {
+	verb := "disable"
+	if on {
+		verb = "enable"
+	}
+	name := label(d, t)
+	switch {
+	case errors.Is(err, ism.ErrNotSupported) && d.Software:
+		return fmt.Errorf("cannot %s %s: it is made by software, so use 'rdma link' or 'ip link'", verb, name)
+	case errors.Is(err, ism.ErrNotSupported) && !inv.ZPCI:
+		return fmt.Errorf("cannot %s %s: only PCI functions of IBM Z and slots for hot plugging have a power switch; "+
+			"'ip link set' takes an interface up and down", verb, name)
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("cannot %s %s: not permitted: run as root, outside of containers", verb, name)
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("cannot %s %s: its slot is gone: see 'smc_rnics --all'", verb, name)
+	case errors.Is(err, context.Canceled):
+		return err
+	}
+	return fmt.Errorf("cannot %s %s: %w: 'dmesg' may say why; a function in use, or with virtual functions, stays on",
+		verb, name, cause(err))
+}
+
+// cause leaves the slot and the path out of an error: the device is named already.
+func cause(err error) error {
+	if errors.Is(err, ism.ErrUnchanged) {
+		return ism.ErrUnchanged
+	}
+	if e, ok := errors.AsType[*os.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcrnics
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/pkg/ism"
+)
+
+// target is a device as the command line names it.
+type target struct {
+	text string
+	// fid is what text means as a FID, if it can be one.
+	fid   uint32
+	isFID bool
+}
+
+// maxName is longer than the names of RDMA devices and interfaces and PCI addresses can be.
+const maxName = 64
+
+// parseTarget takes a FID (hexadecimal, with or without 0x), or the name or address of a device.
+func parseTarget(s string) (*target, error) {
+	lower := strings.ToLower(s)
+	digits := strings.TrimPrefix(lower, "0x")
+	fid, err := strconv.ParseUint(digits, 16, 32)
+	switch {
+	case err == nil:
+		return &target{text: s, fid: uint32(fid), isFID: true}, nil
+	case digits != lower:
+		return nil, cli.Usagef("%q is not a valid FID: give up to 8 hexadecimal digits", s)
+	case s == "" || len(s) > maxName || strings.ContainsFunc(s, unfit):
+		return nil, cli.Usagef("%q is neither a FID nor the name or PCI address of a device", s)
+	}
+	return &target{text: s}, nil
+}
+
+// unfit says whether names of devices cannot have r. Bytes that are not UTF-8 they can have.
+func unfit(r rune) bool {
+	return r == '/' || r != utf8.RuneError && (unicode.IsSpace(r) || unicode.IsControl(r))
+}
+
+// find returns the devices that t names: a name or an address wins over a FID.
+func (t *target) find(devices []ism.Device) []ism.Device {
+	var byName, byFID []ism.Device
+	for _, d := range devices {
+		switch {
+		case t.names(&d):
+			byName = append(byName, d)
+		case t.isFID && d.ZPCI != nil && d.ZPCI.FID == t.fid:
+			byFID = append(byFID, d)
+		}
+	}
+	if len(byName) > 0 {
+		return byName
+	}
+	return byFID
+}
+
+func (t *target) names(d *ism.Device) bool {
+	if d.Name == t.text || d.PCI != nil && d.PCI.Address == strings.ToLower(t.text) {
+		return true
+	}
+	// A function that is switched off can be named by its slot: it has no address of its own.
+	if d.PCI == nil && d.Slot != nil && d.Slot.Address != "" && strings.HasPrefix(t.text+".", d.Slot.Address+".") {
+		return true
+	}
+	for _, n := range d.NetDevs {
+		if n.Name == t.text {
+			return true
+		}
+	}
+	for _, p := range d.Ports {
+		if p.NetDev == t.text {
+			return true
+		}
+	}
+	return false
+}
+
+// unknown is the error for a target that is not there.
+func (t *target) unknown(inv *ism.Inventory) error {
+	switch {
+	case !inv.ZPCI && t.isFID:
+		return fmt.Errorf("no device %q: FIDs are for IBM Z; use a name or a PCI address that 'smc_rnics --all' shows", t.text)
+	case t.isFID:
+		return fmt.Errorf("FID %x does not exist: 'smc_rnics --all' lists those that do", t.fid)
+	case inv.ZPCI:
+		return fmt.Errorf("%q is not a valid FID, nor the name of a device: see 'smc_rnics --all'", t.text)
+	}
+	return fmt.Errorf("no device %q: 'smc_rnics --all' lists those that exist", t.text)
+}
