@@ -8,10 +8,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -44,32 +44,36 @@ func newArchive(root, suite string) (*archive, error) {
 	return &archive{root: root, suite: suite}, nil
 }
 
-// mirror returns the address of the Debian archive that this machine installs from.
-func mirror(ctx context.Context) (string, error) {
-	out, err := output(ctx, "apt-get", "indextargets", "--format", "$(CREATED_BY)|$(REPO_URI)|$(COMPONENT)|$(RELEASE)")
-	if err != nil {
-		return "", fmt.Errorf("asking apt for this machine's mirror: %w", err)
+// mirrors returns where Debian's archive may be found: where $SMCKIT_MIRROR or this machine's apt says.
+func mirrors(ctx context.Context) ([]string, error) {
+	if m := os.Getenv("SMCKIT_MIRROR"); m != "" {
+		return []string{m}, nil
 	}
-	return chooseMirror(out)
+	// Needs no lists: in a fresh container there are none.
+	out, err := output(ctx, "apt-get", "update", "--print-uris")
+	if err != nil {
+		return nil, fmt.Errorf("asking apt for this machine's mirror: %w", err)
+	}
+	found := parseMirrors(out)
+	if len(found) == 0 {
+		return nil, errors.New("apt has no Debian archive among its sources: set SMCKIT_MIRROR to the address of one")
+	}
+	return found, nil
 }
 
-// chooseMirror picks, from the lines of `apt-get indextargets`, the archive that has all suites: not the security
-// archive, nor one of a third party.
-func chooseMirror(targets string) (string, error) {
-	for line := range strings.Lines(targets) {
-		f := strings.Split(strings.TrimSpace(line), "|")
-		if len(f) != 4 || f[0] != "Packages" || f[2] != "main" {
-			continue
-		}
-		u, err := url.Parse(f[1])
-		if err != nil {
-			continue
-		}
-		if strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), "/debian") {
-			return strings.TrimSuffix(f[1], "/"), nil
+// parseMirrors picks, from the lines of `apt-get update --print-uris`, the archives that hold whole suites: not their
+// updates, nor security fixes. One of a third party may be among them; it has neither the suites nor the signatures.
+func parseMirrors(uris string) []string {
+	var found []string
+	for line := range strings.Lines(uris) {
+		quoted, _, _ := strings.Cut(line, " ")
+		base, rest, ok := strings.Cut(strings.Trim(quoted, "'"), "/dists/")
+		suite, _, _ := strings.Cut(rest, "/")
+		if ok && !strings.Contains(suite, "-") && !slices.Contains(found, base) {
+			found = append(found, base)
 		}
 	}
-	return "", errors.New("apt has no source whose address ends in /debian: add one to /etc/apt/sources.list.d and run 'apt-get update'")
+	return found
 }
 
 // apt returns the command line of an apt tool that works on the private root.
@@ -78,71 +82,115 @@ func (a *archive) apt(args ...string) []string {
 		args[0], "-q",
 		"-o", "Dir=" + a.root,
 		"-o", "Dir::State::status=" + filepath.Join(a.root, "var/lib/dpkg/status"),
+		"-o", "APT::Architecture=amd64",
 		"-o", "Acquire::Languages=none",
+		"-o", "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false",
 		// Files here belong to whoever runs the lab; apt's own user could not write them.
 		"-o", "APT::Sandbox::User=",
 		"-o", "Acquire::Retries=3",
 	}, args[1:]...)
 }
 
+// update fetches the suite's package lists from the first mirror that has them.
 func (a *archive) update(ctx context.Context) error {
-	uri, err := mirror(ctx)
+	i := slices.IndexFunc(keyrings, func(k string) bool { _, err := os.Stat(k); return err == nil })
+	if i < 0 {
+		return errors.New("Debian's signing keys are missing: run 'apt-get install debian-archive-keyring'")
+	}
+	found, err := mirrors(ctx)
 	if err != nil {
 		return err
 	}
-	keyring := ""
-	for _, k := range keyrings {
-		if _, err := os.Stat(k); err == nil {
-			keyring = k
-			break
+	for _, uri := range found {
+		sources := fmt.Sprintf("Types: deb\nURIs: %s\nSuites: %s\nComponents: main\nArchitectures: amd64\nSigned-By: %s\n",
+			uri, a.suite, keyrings[i])
+		if err := os.WriteFile(filepath.Join(a.root, "etc/apt/sources.list.d/lab.sources"), []byte(sources), 0o644); err != nil {
+			return err
+		}
+		if err = run(ctx, a.apt("apt-get", "update", "--error-on=any")...); err == nil || ctx.Err() != nil {
+			return err
 		}
 	}
-	if keyring == "" {
-		return errors.New("Debian's signing keys are missing: install the package debian-archive-keyring")
-	}
-	sources := fmt.Sprintf("Types: deb\nURIs: %s\nSuites: %s\nComponents: main\nArchitectures: amd64\nSigned-By: %s\n", uri, a.suite, keyring)
-	if err := os.WriteFile(filepath.Join(a.root, "etc/apt/sources.list.d/lab.sources"), []byte(sources), 0o644); err != nil {
-		return err
-	}
-	return run(ctx, a.apt("apt-get", "update")...)
+	return fmt.Errorf("no package lists of Debian %s: %w", a.suite, err)
 }
 
-// resolve follows the dependencies of the suite's kernel package. Some suites put a kernel into one package, others
-// into several whose names all carry the release.
-func (a *archive) resolve(ctx context.Context, progress func(string)) (string, []string, error) {
-	progress("reading the package list of Debian " + a.suite)
+// debian is what the package list says of a package.
+type debian struct {
+	name, version string
+	depends       []string // names, of alternatives the first
+}
+
+// resolve finds the suite's current kernel.
+func (a *archive) resolve(ctx context.Context, progress func(string)) (*kernelPackages, error) {
+	progress("reading the package lists of Debian " + a.suite)
 	if err := a.update(ctx); err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	out, err := output(ctx, a.apt("apt-cache", "depends", "--recurse", "--no-recommends", "--no-suggests", "--no-conflicts",
-		"--no-breaks", "--no-replaces", "--no-enhances", "linux-image-amd64")...)
-	if err != nil {
-		return "", nil, err
-	}
-	return kernelPackages(out)
+	return findKernel(func(name string) (*debian, error) {
+		out, err := output(ctx, a.apt("apt-cache", "show", "--no-all-versions", name)...)
+		if err != nil {
+			return nil, fmt.Errorf("package %s of Debian %s: %w", name, a.suite, err)
+		}
+		return parsePackage(out), nil
+	})
 }
 
-// kernelPackages reads the release and the packages of a kernel out of `apt-cache depends --recurse`.
-func kernelPackages(depends string) (release string, packages []string, err error) {
-	const image = "linux-image-"
-	var names []string
-	for line := range strings.Lines(depends) {
-		if name := strings.TrimRight(line, "\n"); strings.HasPrefix(name, "linux-") {
-			names = append(names, name)
-			if v, ok := strings.CutPrefix(name, image); ok && v != "" && v[0] >= '0' && v[0] <= '9' {
-				release = v
+// parsePackage reads a paragraph of a package list.
+func parsePackage(paragraph string) *debian {
+	d := new(debian)
+	for line := range strings.Lines(paragraph) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		switch key {
+		case "Package":
+			d.name = value
+		case "Version":
+			d.version = value
+		case "Depends", "Pre-Depends":
+			for dep := range strings.SplitSeq(value, ",") {
+				if f := strings.Fields(dep); len(f) > 0 {
+					d.depends = append(d.depends, f[0])
+				}
 			}
 		}
 	}
-	if release == "" {
-		return "", nil, errors.New("the suite has no package linux-image-amd64")
+	return d
+}
+
+// kernelPackages is what a kernel consists of.
+type kernelPackages struct {
+	release  string // uname -r
+	version  string // of the packages
+	packages []string
+}
+
+// findKernel follows the dependencies of the metapackage for the newest kernel. Some suites put a kernel into one
+// package, others into several that an empty one depends on; the names of all carry the release.
+func findKernel(show func(name string) (*debian, error)) (*kernelPackages, error) {
+	const image = "linux-image-"
+	meta, err := show(image + "amd64")
+	if err != nil {
+		return nil, err
 	}
-	for _, name := range names {
-		if strings.HasSuffix(name, "-"+release) {
-			packages = append(packages, name)
+	i := slices.IndexFunc(meta.depends, func(d string) bool { return strings.HasPrefix(d, image) })
+	if i < 0 {
+		return nil, fmt.Errorf("package %samd64 names no kernel", image)
+	}
+	k := &kernelPackages{release: strings.TrimPrefix(meta.depends[i], image), packages: []string{meta.depends[i]}}
+	for i := 0; i < len(k.packages); i++ {
+		d, err := show(k.packages[i])
+		if err != nil {
+			return nil, err
+		}
+		if k.version == "" {
+			k.version = d.version
+		}
+		for _, dep := range d.depends {
+			if strings.HasPrefix(dep, "linux-") && strings.HasSuffix(dep, "-"+k.release) && !slices.Contains(k.packages, dep) {
+				k.packages = append(k.packages, dep)
+			}
 		}
 	}
-	return release, packages, nil
+	return k, nil
 }
 
 // fetch downloads a package and checks it against the digest that the signed package list gives.
@@ -156,7 +204,12 @@ func (a *archive) fetch(ctx context.Context, pkg, dir string, progress func(stri
 		return "", fmt.Errorf("package %s: %w", pkg, err)
 	}
 	item.file = filepath.Join(dir, item.file)
-	progress(fmt.Sprintf("downloading %s (%.0f MB)", pkg, float64(item.size)/1e6))
+	switch st, err := os.Stat(item.file); {
+	case err == nil && st.Size() < item.size:
+		progress(fmt.Sprintf("downloading %s: going on at %.0f of %.0f MB", pkg, float64(st.Size())/1e6, float64(item.size)/1e6))
+	case err != nil:
+		progress(fmt.Sprintf("downloading %s (%.0f MB)", pkg, float64(item.size)/1e6))
+	}
 	return item.file, item.download(ctx)
 }
 
@@ -199,7 +252,11 @@ func output(ctx context.Context, argv ...string) (string, error) {
 		if ctx.Err() != nil {
 			return "", ctx.Err()
 		}
-		return "", fmt.Errorf("%s: %w: %s", argv[0], err, strings.TrimSpace(stderr.String()))
+		said := strings.TrimSpace(stderr.String())
+		if errors.Is(err, exec.ErrNotFound) {
+			said = "install the package that has it"
+		}
+		return "", fmt.Errorf("%s: %w: %s", argv[0], err, said)
 	}
 	return string(out), nil
 }

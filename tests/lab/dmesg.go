@@ -5,9 +5,40 @@
 package lab
 
 import (
+	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 )
+
+// formatLog turns records of /dev/kmsg into lines as dmesg(1) prints them. It is an error if the oldest are missing: a
+// report may have been among them.
+func formatLog(records string) (string, error) {
+	var b strings.Builder
+	next := uint64(0)
+	for line := range strings.Lines(records) {
+		line = strings.TrimSuffix(line, "\n")
+		head, text, ok := strings.Cut(line, ";")
+		field := strings.Split(head, ",")
+		if !ok || strings.HasPrefix(line, " ") || len(field) < 3 {
+			continue // what device the record above is about
+		}
+		seq, err := strconv.ParseUint(field[1], 10, 64)
+		if err != nil {
+			return "", fmt.Errorf("kernel log: sequence number %q", field[1])
+		}
+		usec, err := strconv.ParseUint(field[2], 10, 64)
+		if err != nil {
+			return "", fmt.Errorf("kernel log: time %q", field[2])
+		}
+		if seq != next {
+			return "", fmt.Errorf("kernel log: %d records are lost before the one at %d.%06d s", seq-next, usec/1e6, usec%1e6)
+		}
+		next = seq + 1
+		fmt.Fprintf(&b, "[%5d.%06d] %s\n", usec/1e6, usec%1e6, text)
+	}
+	return b.String(), nil
+}
 
 // reports are the beginnings of what a kernel prints when something is wrong with it: a crash, a warning with a
 // backtrace, and what lockdep, KASAN, UBSAN, kmemleak and the watchdogs find.

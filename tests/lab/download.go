@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"time"
 )
 
 // download is a file to fetch whose size and digest are known beforehand. What an interrupted attempt has left is
@@ -30,8 +31,7 @@ var errDigest = errors.New("the file is not what the signed package list says")
 // download makes the file complete and right.
 func (d *download) download(ctx context.Context) error {
 	if !strings.HasPrefix(d.uri, "http://") && !strings.HasPrefix(d.uri, "https://") {
-		// A mirror on disk or behind another method: apt knows how to read it.
-		return run(ctx, "/usr/lib/apt/apt-helper", "-o", "APT::Sandbox::User=", "download-file", d.uri, d.file, "SHA256:"+d.sha256)
+		return d.byApt(ctx)
 	}
 	for attempt := 1; ; attempt++ {
 		err := d.attempt(ctx)
@@ -41,14 +41,31 @@ func (d *download) download(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if errors.Is(err, errDigest) {
 			os.Remove(d.file)
 		}
-		if attempt == 3 || ctx.Err() != nil {
+		if attempt == 3 {
+			// There may be a proxy or a password that only apt knows of.
+			if d.byApt(ctx) == nil {
+				return nil
+			}
 			return fmt.Errorf("downloading %s: %w", d.uri, err)
 		}
 	}
 }
+
+// aptHelper downloads and verifies a file by whatever means this machine's apt is set up to use.
+var aptHelper = "/usr/lib/apt/apt-helper"
+
+func (d *download) byApt(ctx context.Context) error {
+	return run(ctx, aptHelper, "-o", "APT::Sandbox::User=", "download-file", d.uri, d.file, "SHA256:"+d.sha256)
+}
+
+// stalled is how long a server may send nothing before the connection counts as dead.
+const stalled = time.Minute
 
 // attempt fetches what is still missing of the file.
 func (d *download) attempt(ctx context.Context) error {
@@ -67,6 +84,10 @@ func (d *download) attempt(ctx context.Context) error {
 	if have > d.size {
 		have = 0
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watchdog := time.AfterFunc(stalled, func() { cancel(fmt.Errorf("the server sends nothing for %s", stalled)) })
+	defer watchdog.Stop()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.uri, nil)
 	if err != nil {
 		return err
@@ -93,7 +114,17 @@ func (d *download) attempt(ctx context.Context) error {
 		return err
 	}
 	// One byte more than expected is enough to notice that the file is another one.
-	_, err = io.Copy(f, io.LimitReader(resp.Body, d.size-have+1))
+	body := io.LimitReader(resp.Body, d.size-have+1)
+	for err == nil {
+		watchdog.Reset(stalled)
+		_, err = io.CopyN(f, body, 1<<20)
+	}
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
 	return err
 }
 

@@ -6,12 +6,14 @@ package lab
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,7 +24,9 @@ type Kernel struct {
 	Series string
 	// Release is what `uname -r` says in a guest.
 	Release string
-	// Image is the file to boot.
+	// Package is the version of the distribution's packages.
+	Package string
+	// Image is the file to boot: an ELF image, which the emulator enters directly, if one could be had.
 	Image string
 	// Modules is the directory that belongs at /lib/modules/<Release>.
 	Modules string
@@ -62,7 +66,7 @@ func Provision(ctx context.Context, series string, update bool, progress func(st
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(cache, "kernels", series)
+	dir := filepath.Join(cache, "linux", series)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -94,143 +98,159 @@ func Provision(ctx context.Context, series string, update bool, progress func(st
 
 // lock takes an exclusive lock on a file, and says so if it has to wait for another process.
 func lock(ctx context.Context, path string, progress func(string)) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_CLOEXEC, 0o644)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		progress("waiting for another process that provisions this kernel")
-		taken := make(chan error, 1)
-		go func() { taken <- unix.Flock(int(f.Fd()), unix.LOCK_EX) }()
+	for told := false; ; told = true {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return func() { f.Close() }, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			f.Close()
+			return nil, fmt.Errorf("locking %s: %w", path, err)
+		}
+		if !told {
+			progress("waiting for another process that provisions this kernel")
+		}
+		// A flock that blocks could not be called off.
 		select {
-		case err = <-taken:
 		case <-ctx.Done():
-			// The goroutine keeps the file until the process ends or it gets the lock; nobody is served wrongly by that.
+			f.Close()
 			return nil, ctx.Err()
+		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("locking %s: %w", path, err)
-	}
-	return func() { f.Close() }, nil
 }
 
 // source is where packages come from: apt in real life.
 type source interface {
-	// resolve names the packages that make up the suite's current kernel, and its release.
-	resolve(ctx context.Context, progress func(string)) (release string, packages []string, err error)
+	// resolve names the packages that make up the suite's current kernel.
+	resolve(ctx context.Context, progress func(string)) (*kernelPackages, error)
 	// fetch puts a package into dir, continuing what an earlier attempt left there, and returns its path.
 	fetch(ctx context.Context, pkg, dir string, progress func(string)) (string, error)
 }
 
 // provision downloads and unpacks the current kernel of src below dir, and makes it the current one with a single
-// rename.
+// rename. A directory with a kernel's name is complete and never changes again.
 func provision(ctx context.Context, src source, dir string, progress func(string)) error {
-	release, packages, err := src.resolve(ctx, progress)
+	kp, err := src.resolve(ctx, progress)
 	if err != nil {
 		return err
 	}
-	final := filepath.Join(dir, release)
+	name := kp.release + "_" + strings.ReplaceAll(kp.version, "/", "_")
+	final := filepath.Join(dir, name)
+	downloads := filepath.Join(dir, "download")
 	if _, err := os.Stat(final); err != nil {
-		downloads := filepath.Join(dir, "download")
-		if err := os.MkdirAll(downloads, 0o755); err != nil {
+		if err := unpack(ctx, src, kp, downloads, final, progress); err != nil {
 			return err
 		}
-		unpacked := filepath.Join(dir, "unpack")
-		if err := os.RemoveAll(unpacked); err != nil {
+	} else {
+		progress(kp.release + " (" + kp.version + ") is the newest")
+	}
+	if err := pointTo(dir, name); err != nil {
+		return err
+	}
+	return errors.Join(os.RemoveAll(downloads), prune(dir, name))
+}
+
+// unpack makes the directory final from packages. It works in one of another name, so what an interrupted run leaves is
+// never taken for a kernel.
+func unpack(ctx context.Context, src source, kp *kernelPackages, downloads, final string, progress func(string)) error {
+	if err := os.MkdirAll(downloads, 0o755); err != nil {
+		return err
+	}
+	unpacked := filepath.Join(filepath.Dir(final), "unpack")
+	if err := os.RemoveAll(unpacked); err != nil {
+		return err
+	}
+	for _, pkg := range kp.packages {
+		deb, err := src.fetch(ctx, pkg, downloads, progress)
+		if err != nil {
 			return err
 		}
-		for _, pkg := range packages {
-			deb, err := src.fetch(ctx, pkg, downloads, progress)
-			if err != nil {
-				return err
-			}
-			progress("unpacking " + filepath.Base(deb))
-			if err := run(ctx, "dpkg-deb", "-x", deb, unpacked); err != nil {
-				return err
-			}
-		}
-		if err := arrange(ctx, unpacked, release); err != nil {
-			return err
-		}
-		if err := os.Rename(unpacked, final); err != nil {
-			return err
-		}
-		if err := os.RemoveAll(downloads); err != nil {
+		progress("unpacking " + filepath.Base(deb))
+		if err := run(ctx, "dpkg-deb", "-x", deb, unpacked); err != nil {
 			return err
 		}
 	}
-	return pointTo(dir, release)
+	if err := arrange(ctx, unpacked, kp); err != nil {
+		return err
+	}
+	// The name says complete: so be it also after a power cut.
+	unix.Sync()
+	return os.Rename(unpacked, final)
 }
 
-// pointTo makes release the current kernel below dir.
-func pointTo(dir, release string) error {
+// pointTo makes name the current kernel below dir.
+func pointTo(dir, name string) error {
 	link := filepath.Join(dir, "current")
 	if err := os.Remove(link + ".new"); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if err := os.Symlink(release, link+".new"); err != nil {
+	if err := os.Symlink(name, link+".new"); err != nil {
 		return err
 	}
 	return os.Rename(link+".new", link)
 }
 
-// arrange gives an unpacked kernel the layout that openKernel expects, whichever way its suite packs it: vmlinuz and
-// modules, with the index that modprobe reads.
-func arrange(ctx context.Context, dir, release string) error {
-	for _, candidate := range []string{"usr/lib/modules", "lib/modules"} {
-		from := filepath.Join(dir, candidate, release)
-		if _, err := os.Stat(from); err != nil {
+// description is the file in a kernel's directory that tells what it is. A guest holds a shared lock on it.
+const description = "kernel.json"
+
+// prune removes the kernels below dir that are no longer current, but for those that a guest runs.
+func prune(dir, current string) error {
+	old, err := filepath.Glob(filepath.Join(dir, "*", description))
+	if err != nil {
+		return err
+	}
+	for _, file := range old {
+		kernel := filepath.Dir(file)
+		if base := filepath.Base(kernel); base == current || base == "current" {
 			continue
 		}
-		// depmod wants the usual path above the modules.
-		base := filepath.Join(dir, "root/lib/modules")
-		if err := os.MkdirAll(base, 0o755); err != nil {
+		f, err := os.Open(file)
+		if err != nil {
 			return err
 		}
-		if err := os.Rename(from, filepath.Join(base, release)); err != nil {
-			return err
+		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			err = os.RemoveAll(kernel)
 		}
-		if err := run(ctx, "depmod", "-b", filepath.Join(dir, "root"), release); err != nil {
-			return err
-		}
-	}
-	for _, candidate := range []string{"boot/vmlinuz-" + release, "usr/lib/modules/" + release + "/vmlinuz", "root/lib/modules/" + release + "/vmlinuz"} {
-		if err := os.Rename(filepath.Join(dir, candidate), filepath.Join(dir, "vmlinuz")); err == nil {
-			break
-		}
-	}
-	for _, need := range []string{"vmlinuz", "root/lib/modules/" + release + "/modules.dep"} {
-		if _, err := os.Stat(filepath.Join(dir, need)); err != nil {
-			return fmt.Errorf("the packages of %s hold no %s", release, filepath.Base(need))
-		}
-	}
-	for _, rest := range []string{"usr", "lib", "boot"} {
-		if err := os.RemoveAll(filepath.Join(dir, rest)); err != nil {
+		if err = errors.Join(err, f.Close()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// openKernel returns the current kernel below dir.
-func openKernel(series, dir string) (*Kernel, error) {
-	release, err := os.Readlink(filepath.Join(dir, "current"))
+// use keeps the kernel from being pruned until the returned file is closed.
+func (k *Kernel) use() (*os.File, error) {
+	f, err := os.Open(filepath.Join(filepath.Dir(k.Image), description))
 	if err != nil {
 		return nil, err
 	}
-	k := &Kernel{
-		Series:  series,
-		Release: release,
-		Image:   filepath.Join(dir, release, "vmlinuz"),
-		Modules: filepath.Join(dir, release, "root/lib/modules", release),
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("kernel %s has just been replaced by a newer one: try again", k.Release)
 	}
-	for _, file := range []string{k.Image, filepath.Join(k.Modules, "modules.dep")} {
-		if _, err := os.Stat(file); err != nil {
-			return nil, err
-		}
+	return f, nil
+}
+
+// openKernel returns the current kernel below dir.
+func openKernel(series, dir string) (*Kernel, error) {
+	// Once: the guest must get image and modules of the same kernel, whatever becomes current meanwhile.
+	name, err := os.Readlink(filepath.Join(dir, "current"))
+	if err != nil {
+		return nil, err
+	}
+	dir = filepath.Join(dir, name)
+	data, err := os.ReadFile(filepath.Join(dir, description))
+	if err != nil {
+		return nil, err
+	}
+	k := &Kernel{Series: series, Image: filepath.Join(dir, "image"), Modules: filepath.Join(dir, "modules")}
+	if err := json.Unmarshal(data, &struct{ Release, Package *string }{&k.Release, &k.Package}); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, description), err)
 	}
 	return k, nil
 }

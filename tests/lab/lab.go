@@ -14,7 +14,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -46,8 +49,8 @@ type Lab struct {
 	Hosts []*Host
 	Wires []*Wire
 
-	dir     string
 	options Options
+	closed  atomic.Bool
 }
 
 func (o *Options) complete() error {
@@ -110,12 +113,7 @@ func New(ctx context.Context, o Options) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Paths of unix sockets are short: the default directory for temporary files may not be.
-	dir, err := os.MkdirTemp("/tmp", "smclab-*")
-	if err != nil {
-		return nil, err
-	}
-	l := &Lab{dir: dir, options: o}
+	l := &Lab{options: o}
 	if err := l.boot(ctx, kernels, agent); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -123,27 +121,25 @@ func New(ctx context.Context, o Options) (*Lab, error) {
 }
 
 func (l *Lab) boot(ctx context.Context, kernels map[string]*Kernel, agent string) error {
-	for i := range l.options.Wires {
-		w, err := newWire(l.dir, i, l.options.Hosts)
+	for range l.options.Wires {
+		w, err := newWire(l.options.Hosts)
 		if err != nil {
 			return err
 		}
 		l.Wires = append(l.Wires, w)
 	}
-	group, ctx := errgroup.WithContext(ctx)
+	group, gctx := errgroup.WithContext(ctx)
+	var err error
 	for i, series := range l.options.Kernels[:l.options.Hosts] {
-		h := &Host{
-			Name: string(rune('a' + i)), Kernel: kernels[series], lab: l, index: i,
-			dir: mkdir(filepath.Join(l.dir, string(rune('a'+i)))), streams: map[uint32]*Process{},
-		}
+		h := &Host{Name: string(rune('a' + i)), Kernel: kernels[series], lab: l, index: i}
 		l.Hosts = append(l.Hosts, h)
-		initrd, err := initramfs(ctx, h.Kernel, agent)
-		if err != nil {
-			return err
+		var initrd string
+		if initrd, err = initramfs(ctx, h.Kernel, agent); err != nil {
+			break
 		}
-		group.Go(func() error { return h.boot(ctx, l.options, initrd) })
+		group.Go(func() error { return h.boot(gctx, l.options, initrd) })
 	}
-	return group.Wait()
+	return errors.Join(err, group.Wait())
 }
 
 // Host returns the host with the given name, or nil.
@@ -162,8 +158,9 @@ func (l *Lab) path() string {
 	return strings.Join(append(l.options.Programs, standard), ":")
 }
 
-// Close ends all guests and removes what the lab has written.
+// Close ends all guests at once, without asking them. It may be called twice.
 func (l *Lab) Close() error {
+	l.closed.Store(true)
 	var err error
 	for _, h := range l.Hosts {
 		h.stop()
@@ -171,13 +168,19 @@ func (l *Lab) Close() error {
 	for _, w := range l.Wires {
 		err = errors.Join(err, w.close())
 	}
-	return errors.Join(err, os.RemoveAll(l.dir))
+	return err
 }
 
-// Scale stretches a deadline that is right for real hardware to the speed of emulation.
-func Scale(d time.Duration) time.Duration {
-	if accelerator() == "tcg" {
-		return 4 * d
+// slow is how much longer everything takes than on real hardware.
+var slow = sync.OnceValue(func() time.Duration {
+	if n, err := strconv.Atoi(os.Getenv("SMCKIT_SLOW")); err == nil && n > 0 {
+		return time.Duration(n)
 	}
-	return d
-}
+	if accelerator() == "tcg" {
+		return 4
+	}
+	return 1
+})
+
+// Scale stretches a deadline that is right for real hardware to the speed of emulation, or by $SMCKIT_SLOW.
+func Scale(d time.Duration) time.Duration { return slow() * d }

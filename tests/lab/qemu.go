@@ -8,13 +8,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 const emulator = "qemu-system-x86_64"
@@ -22,17 +26,60 @@ const emulator = "qemu-system-x86_64"
 // portName is the name of the serial port between the lab and the agent.
 const portName = "smckit"
 
-// device is something a guest has: what QEMU must be told of it, and what the kernel.
-type device struct {
+// machineSpec collects what a machine consists of: a device is what QEMU must be told of it, what the kernel, and the
+// descriptors that QEMU gets it through.
+type machineSpec struct {
 	qemu   []string
-	kernel string
+	kernel []string
+	files  []*os.File
 }
 
-// machine is an emulator process.
+// fd hands f to the emulator and returns the number it has there.
+func (s *machineSpec) fd(f *os.File) string {
+	s.files = append(s.files, f)
+	// Behind the standard ones, in order: as os/exec does it.
+	return strconv.Itoa(2 + len(s.files))
+}
+
+// close closes our copies of the descriptors.
+func (s *machineSpec) close() {
+	for _, f := range s.files {
+		f.Close()
+	}
+}
+
+// machine is an emulator process. All it has of this machine are descriptors and files that are there anyway: nothing
+// is left behind when both it and this process are killed.
 type machine struct {
 	process *os.Process
+	console tail          // what the guest's kernel prints
+	stderr  tail          // what the emulator prints
 	done    chan struct{} // closed when the process has ended
 	err     error         // why, valid after done
+}
+
+// tail is a Writer that keeps the end of what is written, so that a guest that never stops talking fills no memory.
+type tail struct {
+	mu   sync.Mutex
+	data []byte
+}
+
+const tailSize = 256 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.data = append(t.data, p...)
+	if len(t.data) > 2*tailSize {
+		t.data = append(t.data[:0], t.data[len(t.data)-tailSize:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.data[max(0, len(t.data)-tailSize):])
 }
 
 // accelerator is emulation unless SMCKIT_ACCEL asks for something else, kvm for example. A /dev/kvm that opens is no
@@ -44,98 +91,113 @@ func accelerator() string {
 	return "tcg"
 }
 
-// devices lists all that a host has. The control socket and the console log are files in dir.
-func (h *Host) devices(o Options, k *Kernel, initrd string) []device {
+// describe adds all that a host has to s and returns the lab's end of the control port.
+func (h *Host) describe(s *machineSpec, o Options, initrd string) (net.Conn, error) {
 	accel := accelerator()
 	cpu := "max"
 	if accel == "kvm" {
 		cpu = "host"
 	}
-	d := []device{
-		{qemu: []string{"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine", "pc,accel=" + accel + ",usb=off,vmport=off,hpet=off", "-cpu", cpu}},
-		{qemu: []string{"-m", strconv.Itoa(o.Memory), "-smp", strconv.Itoa(o.CPUs)}},
-		{qemu: []string{"-kernel", k.Image, "-initrd", initrd}, kernel: kernelOptions},
-		{qemu: []string{"-device", "virtio-rng-pci"}},
-		{
-			qemu:   []string{"-chardev", "file,id=console,path=" + h.console(), "-serial", "chardev:console"},
-			kernel: "console=ttyS0",
-		},
-		{qemu: []string{
-			"-chardev", "socket,id=agent,server=off,path=" + h.socket(),
-			"-device", "virtio-serial-pci", "-device", "virtserialport,chardev=agent,name=" + portName,
-		}},
-		share("root", "/", true),
-		share("modules", k.Modules, true),
-		{kernel: "smckit.host=" + h.Name + " smckit.release=" + k.Release},
+	s.qemu = append(s.qemu,
+		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+		"-machine", "q35,accel="+accel+",usb=off,vmport=off,hpet=off,sata=off,smbus=off", "-cpu", cpu,
+		"-m", strconv.Itoa(o.Memory), "-smp", strconv.Itoa(o.CPUs),
+		"-kernel", h.Kernel.Image, "-initrd", initrd,
+		"-device", "virtio-rng-pci",
+		"-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console",
+	)
+	s.kernel = append(s.kernel, kernelOptions, "console=ttyS0", "smckit.host="+h.Name, "smckit.release="+h.Kernel.Release)
+	here, there, err := socketpair()
+	if err != nil {
+		return nil, err
 	}
+	s.qemu = append(s.qemu,
+		"-chardev", "socket,id=agent,fd="+s.fd(there),
+		"-device", "virtio-serial-pci", "-device", "virtserialport,chardev=agent,name="+portName,
+	)
+	s.share("root", "/", true)
+	s.share("modules", h.Kernel.Modules, true)
 	var shares []string
 	for i, dir := range o.Shares {
 		tag := "share" + strconv.Itoa(i)
-		d = append(d, share(tag, dir, false))
+		s.share(tag, dir, false)
 		shares = append(shares, tag+":"+dir)
 	}
 	if shares != nil {
-		d = append(d, device{kernel: "smckit.shares=" + strings.Join(shares, ",")})
+		s.kernel = append(s.kernel, "smckit.shares="+strings.Join(shares, ","))
 	}
 	for i, w := range h.lab.Wires {
 		id := "wire" + strconv.Itoa(i)
-		d = append(d, device{qemu: []string{
-			"-netdev", "stream,id=" + id + ",server=off,addr.type=unix,addr.path=" + w.path(h.index),
+		s.qemu = append(s.qemu,
+			"-netdev", "stream,id="+id+",server=off,addr.type=fd,addr.str="+s.fd(w.plug(h.index)),
 			"-device", fmt.Sprintf("virtio-net-pci,netdev=%s,mac=52:54:00:00:%02x:%02x,romfile=", id, h.index+1, i),
-		}})
+		)
 	}
+	// The emulator holds it too, and may live a moment longer than this process.
+	use, err := h.Kernel.use()
+	if err != nil {
+		return nil, errors.Join(err, here.Close())
+	}
+	s.fd(use)
 	if o.KernelArgs != "" {
-		d = append(d, device{kernel: o.KernelArgs})
+		s.kernel = append(s.kernel, o.KernelArgs)
 	}
-	return d
+	if n := len(strings.Join(s.kernel, " ")); n > maxCmdline {
+		return nil, errors.Join(fmt.Errorf("the kernel's command line has %d characters, more than %d: share fewer directories", n, maxCmdline), here.Close())
+	}
+	return here, nil
+}
+
+// maxCmdline is the most that an x86 kernel takes.
+const maxCmdline = 2047
+
+// share is a directory that a guest can mount by its tag.
+func (s *machineSpec) share(tag, dir string, readOnly bool) {
+	fs := "local,id=" + tag + ",path=" + dir + ",security_model=none,multidevs=remap"
+	if readOnly {
+		fs += ",readonly=on"
+	}
+	s.qemu = append(s.qemu, "-fsdev", fs, "-device", "virtio-9p-pci,fsdev="+tag+",mount_tag="+tag)
+}
+
+// socketpair returns two connected ends: one for us, one for a process to inherit.
+func socketpair() (here net.Conn, there *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("socketpair: %w", err)
+	}
+	f := os.NewFile(uintptr(fds[0]), "socketpair")
+	defer f.Close()
+	there = os.NewFile(uintptr(fds[1]), "socketpair")
+	if here, err = net.FileConn(f); err != nil {
+		return nil, nil, errors.Join(err, there.Close())
+	}
+	return here, there, nil
 }
 
 // kernelOptions end a guest that has crashed at once, let warnings and worse through to the console, and skip what only
 // costs time under emulation.
 const kernelOptions = "panic=-1 oops=panic loglevel=5 no_timer_check tsc=reliable mitigations=off random.trust_cpu=on " +
-	"cryptomgr.notests audit=0 selinux=0 apparmor=0 net.ifnames=0 rcupdate.rcu_expedited=1 printk.devkmsg=on"
+	"cryptomgr.notests audit=0 selinux=0 apparmor=0 net.ifnames=0 log_buf_len=8M rcupdate.rcu_expedited=1 printk.devkmsg=on"
 
-// share is a directory that a guest can mount by its tag.
-func share(tag, dir string, readOnly bool) device {
-	fs := "local,id=" + tag + ",path=" + dir + ",security_model=none,multidevs=remap"
-	if readOnly {
-		fs += ",readonly=on"
-	}
-	return device{qemu: []string{"-fsdev", fs, "-device", "virtio-9p-pci,fsdev=" + tag + ",mount_tag=" + tag}}
-}
-
-// startMachine starts the emulator with the given devices; what it prints goes to log. The process ends with this one,
-// however this one ends.
-func startMachine(devices []device, log string) (*machine, error) {
+// startMachine starts the emulator. The process ends with this one, however this one ends.
+func startMachine(s *machineSpec) (*machine, error) {
 	path, err := exec.LookPath(emulator)
 	if err != nil {
 		return nil, fmt.Errorf("%s is not installed: run 'apt-get install qemu-system-x86'", emulator)
 	}
-	var args, kernel []string
-	for _, d := range devices {
-		args = append(args, d.qemu...)
-		if d.kernel != "" {
-			kernel = append(kernel, d.kernel)
-		}
-	}
-	args = append(args, "-append", strings.Join(kernel, " "))
-	out, err := os.Create(log)
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(path, args...)
-	cmd.Stdout, cmd.Stderr = out, out
+	m := &machine{done: make(chan struct{})}
+	cmd := exec.Command(path, append(s.qemu, "-append", strings.Join(s.kernel, " "))...)
+	cmd.Stdout, cmd.Stderr = &m.console, &m.stderr
+	cmd.ExtraFiles = s.files
 	// A process group of its own: ctrl-C on the terminal is for us, and we end the guest in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-
-	m := &machine{done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
 		// The kernel sends the death signal when the *thread* that forked ends. This goroutine keeps its thread until the
 		// emulator is gone.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		defer out.Close()
 		err := cmd.Start()
 		m.process = cmd.Process
 		started <- err
@@ -144,7 +206,10 @@ func startMachine(devices []device, log string) (*machine, error) {
 			close(m.done)
 		}
 	}()
-	return m, <-started
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("starting %s: %w", emulator, err)
+	}
+	return m, nil
 }
 
 // kill ends the emulator and waits until it is gone.

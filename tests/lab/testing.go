@@ -80,8 +80,7 @@ func (lt *Test) finish() {
 		log, err := h.Dmesg(ctx)
 		if err != nil {
 			lt.t.Errorf("no kernel log: %v", err)
-			console, _ := os.ReadFile(h.console())
-			log = string(console)
+			log = h.machine.console.String()
 		}
 		logs[h.Name] = log
 		for _, line := range Reports(log, lt.allowed...) {
@@ -106,10 +105,8 @@ func (lt *Test) keep(logs map[string]string) {
 	for _, h := range lt.Hosts {
 		sub := mkdir(filepath.Join(dir, h.Name))
 		_ = os.WriteFile(filepath.Join(sub, "dmesg"), []byte(logs[h.Name]), 0o644)
-		for _, name := range []string{"console", "emulator"} {
-			data, _ := os.ReadFile(filepath.Join(h.dir, name))
-			_ = os.WriteFile(filepath.Join(sub, name), data, 0o644)
-		}
+		_ = os.WriteFile(filepath.Join(sub, "console"), []byte(h.machine.console.String()), 0o644)
+		_ = os.WriteFile(filepath.Join(sub, "emulator"), []byte(h.machine.stderr.String()), 0o644)
 	}
 	lt.t.Logf("kernel logs and consoles are in %s", dir)
 }
@@ -153,10 +150,9 @@ func (lt *Test) GoTest(t *testing.T, host, pkg, pattern string) {
 	}
 	h := lt.Host(host)
 	inside := "/run/" + filepath.Base(pkg) + ".test"
-	if err := h.WriteFile(t.Context(), inside, data); err != nil {
+	if err := h.WriteFile(t.Context(), inside, data, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	lt.Must(host, "chmod +x "+inside)
 	r, err := h.Run(t.Context(), Cmd{
 		Argv: []string{inside, "-test.v", "-test.run", pattern, "-test.timeout", fmt.Sprint(Scale(2 * time.Minute))},
 		Env:  []string{"SMCKIT_LAB=1"},

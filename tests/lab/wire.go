@@ -8,11 +8,9 @@ import (
 	"bufio"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 )
@@ -24,10 +22,9 @@ const maxFrame = 128 << 10
 // length in network order and the frame; Wire passes it on to every other guest. Being ours, it can be cut, can lose
 // chosen frames, and can write down what passes.
 type Wire struct {
-	listeners []net.Listener // one a host, so that a port's number is its host's
+	ports []*wirePort // one a host, so that a port's number is its host's
 
 	mu      sync.Mutex
-	ports   []*wirePort
 	cut     bool
 	drop    func(from int, frame []byte) bool
 	capture *pcapWriter
@@ -36,38 +33,32 @@ type Wire struct {
 type wirePort struct {
 	index int
 	conn  net.Conn
+	there *os.File // the emulator's end
 	mu    sync.Mutex
 	w     *bufio.Writer
 }
 
-// newWire opens a wire for a number of hosts, each of which connects to a socket of its own in dir.
-func newWire(dir string, index, hosts int) (*Wire, error) {
+// newWire makes a wire with a port for each of a number of hosts.
+func newWire(hosts int) (*Wire, error) {
 	w := &Wire{}
 	for host := range hosts {
-		l, err := net.Listen("unix", filepath.Join(dir, fmt.Sprintf("wire%d-%d", index, host)))
+		here, there, err := socketpair()
 		if err != nil {
 			return nil, errors.Join(err, w.close())
 		}
-		w.listeners = append(w.listeners, l)
-		go w.accept(l, host)
+		w.ports = append(w.ports, &wirePort{index: host, conn: here, there: there, w: bufio.NewWriterSize(here, maxFrame)})
+	}
+	for _, p := range w.ports {
+		go w.forward(p)
 	}
 	return w, nil
 }
 
-// path is the socket to which the given host connects.
-func (w *Wire) path(host int) string { return w.listeners[host].Addr().String() }
-
-// accept takes one connection of a host: its emulator's.
-func (w *Wire) accept(l net.Listener, host int) {
-	conn, err := l.Accept()
-	if err != nil {
-		return
-	}
-	p := &wirePort{index: host, conn: conn, w: bufio.NewWriterSize(conn, maxFrame)}
-	w.mu.Lock()
-	w.ports = append(w.ports, p)
-	w.mu.Unlock()
-	w.forward(p)
+// plug returns what a host's emulator connects to; it is then the caller's to close.
+func (w *Wire) plug(host int) *os.File {
+	there := w.ports[host].there
+	w.ports[host].there = nil
+	return there
 }
 
 // forward passes on what comes from one guest until it is gone.
@@ -95,11 +86,10 @@ func (w *Wire) deliver(from *wirePort, frame []byte, flush bool) {
 	w.mu.Lock()
 	lost := w.cut || (w.drop != nil && w.drop(from.index, frame[4:]))
 	if !lost && w.capture != nil {
-		w.capture.write(time.Now(), frame[4:])
+		w.capture.write(time.Now(), frame[4:], flush)
 	}
-	ports := w.ports
 	w.mu.Unlock()
-	for _, to := range ports {
+	for _, to := range w.ports {
 		if to == from {
 			continue
 		}
@@ -146,14 +136,15 @@ func (w *Wire) Capture(file string) error {
 
 func (w *Wire) close() error {
 	var err error
-	for _, l := range w.listeners {
-		err = errors.Join(err, l.Close())
+	for _, p := range w.ports {
+		_ = p.conn.Close()
+		if p.there != nil {
+			err = errors.Join(err, p.there.Close())
+			p.there = nil
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, p := range w.ports {
-		p.conn.Close()
-	}
 	err = errors.Join(err, w.capture.close())
 	w.capture = nil
 	return err
@@ -179,16 +170,22 @@ func newPcap(file string) (*pcapWriter, error) {
 	head = binary.LittleEndian.AppendUint32(head, maxFrame)
 	head = binary.LittleEndian.AppendUint32(head, 1)
 	_, p.err = p.w.Write(head)
+	p.err = errors.Join(p.err, p.w.Flush())
 	return p, nil
 }
 
-func (p *pcapWriter) write(at time.Time, frame []byte) {
+// write adds a frame. With flush the file is complete up to it: whoever follows it, or kills us, has all of it.
+func (p *pcapWriter) write(at time.Time, frame []byte, flush bool) {
 	rec := binary.LittleEndian.AppendUint32(nil, uint32(at.Unix()))
 	rec = binary.LittleEndian.AppendUint32(rec, uint32(at.Nanosecond()))
 	rec = binary.LittleEndian.AppendUint32(rec, uint32(len(frame)))
 	rec = binary.LittleEndian.AppendUint32(rec, uint32(len(frame)))
-	_, err := p.w.Write(append(rec, frame...))
-	p.err = errors.Join(p.err, err)
+	if p.err == nil {
+		_, p.err = p.w.Write(append(rec, frame...))
+	}
+	if p.err == nil && flush {
+		p.err = p.w.Flush()
+	}
 }
 
 // close ends the file. A nil p is a capture that was never asked for.
@@ -196,5 +193,8 @@ func (p *pcapWriter) close() error {
 	if p == nil {
 		return nil
 	}
-	return errors.Join(p.err, p.w.Flush(), p.f.Close())
+	if p.err == nil {
+		p.err = p.w.Flush()
+	}
+	return errors.Join(p.err, p.f.Close())
 }

@@ -6,7 +6,6 @@ package smclab
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ import (
 	"github.com/smckit/smckit/tests/lab"
 	"github.com/smckit/smckit/tests/lab/proto"
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
@@ -63,7 +63,7 @@ shell ends the lab. Without a terminal on standard input, commands are read from
 				return err
 			}
 			defer l.Close()
-			go serve(listener, l)
+			go accept(listener, l)
 			if !o.quiet {
 				fmt.Fprintf(env.Err, "smclab: this is host a; 'smclab shell b' in another terminal is host b; 'exit' ends the lab\n")
 			}
@@ -103,90 +103,66 @@ func listen(path string) (net.Listener, error) {
 	return net.Listen("unix", path)
 }
 
-// serve runs what comes in on the control socket in the guests, until the listener is closed.
-func serve(listener net.Listener, l *lab.Lab) {
+// accept runs what comes in on the control socket in the guests, until the listener is closed.
+func accept(listener net.Listener, l *lab.Lab) {
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
 			return
 		}
-		go func() {
-			defer conn.Close()
-			session(proto.NewConn(conn), l)
-		}()
+		// How it ends is known to the client.
+		go func() { _ = proto.Serve(conn, proto.Hello{}, func(s *proto.Session) { relay(s, l) }) }()
 	}
 }
 
-// session runs one program for a client that speaks the same frames as a guest's agent.
-func session(client *proto.Conn, l *lab.Lab) {
-	fail := func(err error) { _ = client.SendJSON(1, proto.Exit, proto.Status{Code: -1, Error: err.Error()}) }
-	first, err := client.Receive()
-	var c proto.Command
-	if err != nil || first.Type != proto.Open || json.Unmarshal(first.Payload, &c) != nil {
-		return
-	}
-	h := l.Host(c.Host)
+// relay carries out a client's request in the guest that it names.
+func relay(s *proto.Session, l *lab.Lab) {
+	r := s.Request
+	fail := func(err error) { s.Finish(proto.Exit{Error: err.Error()}) }
+	h := l.Host(r.Host)
 	if h == nil {
-		fail(fmt.Errorf("no host %q: this lab has %d, from a on", c.Host, len(l.Hosts)))
+		fail(fmt.Errorf("no host %q: this lab has %d, from a on", r.Host, len(l.Hosts)))
 		return
 	}
-	in, feed := io.Pipe()
 	p, err := h.Start(lab.Cmd{
-		Argv: c.Argv, Env: c.Env, Dir: c.Dir, TTY: c.TTY, Stdin: in,
-		Stdout: frameWriter{client, proto.Stdout}, Stderr: frameWriter{client, proto.Stderr},
+		Argv: r.Argv, Env: r.Env, Dir: r.Dir, TTY: r.TTY,
+		Stdin: s.Reader(proto.Stdin), Stdout: s.Writer(proto.Stdout), Stderr: s.Writer(proto.Stderr),
 	})
 	if err != nil {
 		fail(err)
 		return
 	}
-	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
-		// A client that is gone takes its program with it.
-		defer cancel()
-		defer feed.Close()
-		relay(client, p, feed)
+		for {
+			signals, size, ok := s.Event()
+			if !ok {
+				return
+			}
+			for _, sig := range signals {
+				_ = p.Signal(unix.Signal(sig))
+			}
+			if size != nil {
+				_ = p.Resize(*size)
+			}
+		}
 	}()
-	r, err := p.Wait(ctx)
-	in.Close()
+	// A client that is gone takes its program with it.
+	ctx, cancel := context.WithCancel(context.Background())
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		defer cancel()
+		select {
+		case <-s.Done():
+		case <-stop:
+		}
+	}()
+	result, err := p.Wait(ctx)
 	if err != nil {
 		fail(err)
 		return
 	}
-	_ = client.SendJSON(1, proto.Exit, proto.Status{Code: r.Code})
-}
-
-// relay passes a client's input, signals and terminal sizes on to its program.
-func relay(client *proto.Conn, p *lab.Process, feed *io.PipeWriter) {
-	for {
-		f, err := client.Receive()
-		if err != nil {
-			return
-		}
-		switch f.Type {
-		case proto.Stdin:
-			_, _ = feed.Write(f.Payload)
-		case proto.StdinEOF:
-			feed.Close()
-		case proto.Signal:
-			if len(f.Payload) == 1 {
-				_ = p.Signal(unix.Signal(f.Payload[0]))
-			}
-		case proto.Resize:
-			var size proto.Size
-			if json.Unmarshal(f.Payload, &size) == nil {
-				_ = p.Resize(size)
-			}
-		}
-	}
-}
-
-type frameWriter struct {
-	conn *proto.Conn
-	t    proto.Type
-}
-
-func (w frameWriter) Write(p []byte) (int, error) {
-	return len(p), w.conn.Send(proto.Frame{Stream: 1, Type: w.t, Payload: p})
+	s.Finish(proto.Exit{Code: result.Code})
 }
 
 // shell opens a shell in a guest, on this process's terminal if it has one.
@@ -197,79 +173,71 @@ func shell(ctx context.Context, env *cli.Env, path, host string) error {
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	c := proto.NewConn(conn)
+	c := proto.Client(conn, nil)
+	defer c.Close()
 	// The banner of a login shell is this machine's, not the guest's; the prompt is what tells them apart.
-	open := proto.Command{Host: host, Argv: []string{"/bin/bash", "--norc", "-i"}, Env: []string{"PS1=" + host + ":\\w# ", "TERM=" + env.Getenv("TERM")}, Dir: "/root"}
-	in, isFile := env.In.(*os.File)
-	terminal := isFile && term.IsTerminal(int(in.Fd()))
-	if terminal {
-		fd := int(in.Fd())
-		size := windowSize(fd)
-		open.TTY = &size
-		old, err := term.MakeRaw(fd)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = term.Restore(fd, old) }()
-		defer watchSize(c, fd)()
-	} else {
-		open.Argv = []string{"/bin/bash", "-s"}
+	r := proto.Request{
+		Op: proto.OpExec, Host: host, Argv: []string{"/bin/bash", "--norc", "-i"}, Dir: "/root",
+		Env: []string{"PS1=" + host + ":\\w# ", "TERM=" + env.Getenv("TERM")},
 	}
-	if err := c.SendJSON(1, proto.Open, open); err != nil {
+	in, isFile := env.In.(*os.File)
+	if !isFile || !term.IsTerminal(int(in.Fd())) {
+		r.Argv = []string{"/bin/bash", "-s"}
+		return follow(ctx, env, c, r, -1)
+	}
+	fd := int(in.Fd())
+	size := windowSize(fd)
+	r.TTY = &size
+	old, err := term.MakeRaw(fd)
+	if err != nil {
 		return err
 	}
-	go sendInput(c, env.In)
-	return receiveOutput(ctx, env, c)
+	defer func() { _ = term.Restore(fd, old) }()
+	return follow(ctx, env, c, r, fd)
 }
 
-// sendInput copies standard input to the guest.
-func sendInput(c *proto.Conn, in io.Reader) {
-	buf := make([]byte, 4096)
-	for {
-		n, err := in.Read(buf)
-		if n > 0 && c.Send(proto.Frame{Stream: 1, Type: proto.Stdin, Payload: buf[:n]}) != nil {
-			return
-		}
-		if err != nil {
-			_ = c.Send(proto.Frame{Stream: 1, Type: proto.StdinEOF})
-			return
-		}
+// follow runs a request with this process's streams. A terminal fd that is not -1 tells it of its changes of size.
+func follow(ctx context.Context, env *cli.Env, c *proto.Conn, r proto.Request, fd int) error {
+	s, err := c.Open(r)
+	if err != nil {
+		return errors.New("the lab has ended")
 	}
-}
-
-// receiveOutput copies what the guest's program prints until it ends, and returns how it ended.
-func receiveOutput(ctx context.Context, env *cli.Env, c *proto.Conn) error {
-	for {
-		f, err := c.Receive()
-		if err != nil {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			return errors.New("the lab has ended")
-		}
-		switch f.Type {
-		case proto.Stdout:
-			if _, err := (flusher{env}).Write(f.Payload); err != nil {
-				return err
-			}
-		case proto.Stderr:
-			if _, err := env.Err.Write(f.Payload); err != nil {
-				return err
-			}
-		case proto.Exit:
-			var s proto.Status
-			if err := json.Unmarshal(f.Payload, &s); err != nil {
-				return err
-			}
-			if s.Error != "" {
-				return errors.New(s.Error)
-			}
-			if s.Code != 0 {
-				return &cli.StatusError{Status: s.Code}
-			}
-			return nil
-		}
+	if fd >= 0 {
+		defer watchSize(s, fd)()
 	}
+	go func() {
+		w := s.Writer(proto.Stdin)
+		_, _ = io.Copy(w, env.In)
+		_ = w.Close()
+	}()
+	var copies errgroup.Group
+	copies.Go(func() error { _, err := io.Copy(flusher{env}, s.Reader(proto.Stdout)); return err })
+	copies.Go(func() error { _, err := io.Copy(env.Err, s.Reader(proto.Stderr)); return err })
+	err = copies.Wait()
+	if c.Err() != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return errors.New("the lab has ended")
+	}
+	if err != nil {
+		return err
+	}
+	select {
+	case <-s.Done():
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	exit, err := s.Exit()
+	switch {
+	case err != nil:
+		return errors.New("the lab has ended")
+	case exit.Error != "":
+		return errors.New(exit.Error)
+	case exit.Code != 0:
+		return &cli.StatusError{Status: exit.Code}
+	}
+	return nil
 }
 
 func windowSize(fd int) proto.Size {
@@ -281,12 +249,12 @@ func windowSize(fd int) proto.Size {
 }
 
 // watchSize tells the guest whenever the terminal changes its size, until the returned function is called.
-func watchSize(c *proto.Conn, fd int) (stop func()) {
+func watchSize(s *proto.Session, fd int) (stop func()) {
 	changed := make(chan os.Signal, 1)
 	signal.Notify(changed, unix.SIGWINCH)
 	go func() {
 		for range changed {
-			_ = c.SendJSON(1, proto.Resize, windowSize(fd))
+			_ = s.Resize(windowSize(fd))
 		}
 	}()
 	return func() {

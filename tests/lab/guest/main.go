@@ -9,57 +9,81 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
+	"path/filepath"
+	"strings"
 	"time"
 
+	"github.com/smckit/smckit/tests/lab/proto"
 	"golang.org/x/sys/unix"
 )
 
 func main() {
-	var err error
-	switch {
-	case os.Getpid() == 1:
-		err = initialise()
-		powerOff()
-	case len(os.Args) == 2 && os.Args[1] == "agent":
-		err = serve()
-	default:
-		err = fmt.Errorf("only the lab starts this")
+	if os.Getpid() != 1 {
+		fmt.Fprintln(os.Stderr, "guest: only the lab starts this")
+		os.Exit(2)
 	}
-	if err != nil {
+	if err := run(); err != nil {
+		// Nobody but the console listens here: the lab shows its end when a guest goes unasked.
 		fmt.Fprintln(os.Stderr, "guest:", err)
-		os.Exit(1)
 	}
+	powerOff()
 }
 
-// initialise does what an init does: it sets the system up, starts the agent, and reaps what is orphaned until the
-// agent ends.
-func initialise() error {
+func run() error {
 	if err := mountAll(); err != nil {
-		fmt.Fprintln(os.Stderr, "guest: cannot set the guest up:", err)
 		return err
 	}
-	// A process of its own, because collecting orphans here would take the agent's children away from it.
-	agent := exec.Command("/proc/self/exe", "agent")
-	agent.Stdout, agent.Stderr = os.Stdout, os.Stderr
-	agent.Env = []string{
+	if err := setEnvironment(); err != nil {
+		return err
+	}
+	port, err := openPort()
+	if err != nil {
+		return err
+	}
+	var uts unix.Utsname
+	if err := unix.Uname(&uts); err != nil {
+		return err
+	}
+	a := newAgent()
+	go a.reap()
+	return proto.Serve(port, proto.Hello{Kernel: unix.ByteSliceToString(uts.Release[:])}, a.serve)
+}
+
+// setEnvironment sets what programs inherit. The kernel's arguments are in the environment of process 1; they go.
+func setEnvironment() error {
+	os.Clearenv()
+	for _, kv := range []string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"HOME=/root", "TERM=linux", "LANG=C.UTF-8", "USER=root", "LOGNAME=root",
-	}
-	if err := agent.Start(); err != nil {
-		return err
-	}
-	for {
-		var status unix.WaitStatus
-		pid, err := unix.Wait4(-1, &status, 0, nil)
-		if err == unix.EINTR {
-			continue
+	} {
+		name, value, _ := strings.Cut(kv, "=")
+		if err := os.Setenv(name, value); err != nil {
+			return err
 		}
+	}
+	// Tests open sockets by the ten thousand. That it is set here also keeps Go from lowering it again for children.
+	return unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 1 << 20, Max: 1 << 20})
+}
+
+// portName is the name of the serial port on which the lab listens.
+const portName = "smckit"
+
+// openPort opens the port by the name it has in sysfs: there is no udev here that would make links. Its driver finds
+// it in its own time, and sysfs has no event for that.
+func openPort() (*os.File, error) {
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		names, err := filepath.Glob("/sys/class/virtio-ports/*/name")
 		if err != nil {
-			return fmt.Errorf("wait: %w", err)
+			return nil, err
 		}
-		if pid == agent.Process.Pid {
-			return nil
+		for _, name := range names {
+			data, err := os.ReadFile(name)
+			if err == nil && strings.TrimSpace(string(data)) == portName {
+				return os.OpenFile(filepath.Join("/dev", filepath.Base(filepath.Dir(name))), os.O_RDWR, 0)
+			}
+		}
+		if time.Now().After(deadline) {
+			return nil, fmt.Errorf("no serial port %q among %d", portName, len(names))
 		}
 	}
 }
@@ -68,5 +92,5 @@ func powerOff() {
 	unix.Sync()
 	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
 	// Not reached unless the machine has no such switch; process 1 must not return.
-	time.Sleep(time.Hour)
+	select {}
 }

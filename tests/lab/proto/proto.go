@@ -1,50 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package proto is what the lab and the agent in a guest say to each other over a serial port: frames that belong to
-// numbered streams, one stream a running program.
+// Package proto is what the lab and the agent in a guest say to each other: sessions, each with a standard input,
+// output and error, over one serial port. Every stream has a window of its own, so a program that does not read its
+// input, or a reader who has paused the output, holds up only that session. `smclab shell` speaks the same to the lab
+// that `smclab up` runs.
 package proto
 
-import (
-	"encoding/binary"
-	"encoding/json"
-	"fmt"
-	"io"
-	"sync"
-)
-
-// Type says what a frame carries.
-type Type uint8
-
-// The frame types. Host to guest: Open, Stdin, StdinEOF, Signal, Resize, PowerOff. Guest to host: Hello, Stdout,
-// Stderr, Exit.
+// Operations of a Request.
 const (
-	Hello    Type = iota + 1 // the agent is ready; payload: JSON Greeting
-	Open                     // start a program; payload: JSON Command
-	Stdin                    // input for the program
-	StdinEOF                 // end of the program's input
-	Stdout                   // output of the program, or of its terminal
-	Stderr                   // error output of the program
-	Exit                     // the program has ended; payload: JSON Status; the stream is free again
-	Signal                   // payload: one byte, the signal's number
-	Resize                   // payload: JSON Size
-	PowerOff                 // end the guest at once
+	OpExec  = "exec"  // run Argv
+	OpRead  = "read"  // the file Path on standard output
+	OpWrite = "write" // standard input into the file Path, made with mode Mode if it does not exist
+	OpLog   = "log"   // the kernel log records there are, in the format of /dev/kmsg, on standard output
 )
 
-// MaxPayload is the most bytes that one frame carries. A frame that announces more is a broken stream.
-const MaxPayload = 256 << 10
-
-// Greeting is the first thing an agent says.
-type Greeting struct {
-	Kernel string `json:"kernel"` // uname -r
-}
-
-// Command is a program to run.
-type Command struct {
+// Request opens a session. Fields that Op does not name are ignored.
+type Request struct {
+	Op   string   `json:"op"`
 	Host string   `json:"host,omitempty"` // which guest, where one connection reaches several
-	Argv []string `json:"argv"`
-	Env  []string `json:"env,omitempty"` // added to the agent's environment
+	Argv []string `json:"argv,omitempty"`
+	Env  []string `json:"env,omitempty"` // KEY=value, added to the agent's environment
 	Dir  string   `json:"dir,omitempty"`
 	TTY  *Size    `json:"tty,omitempty"` // run on a terminal of this size
+	Path string   `json:"path,omitempty"`
+	Mode uint32   `json:"mode,omitempty"` // permission bits
 }
 
 // Size is the size of a terminal in characters.
@@ -53,75 +32,14 @@ type Size struct {
 	Cols uint16 `json:"cols"`
 }
 
-// Status is how a program has ended.
-type Status struct {
-	Code   int    `json:"code"`             // exit status, or -1
-	Signal int    `json:"signal,omitempty"` // the signal that ended it
-	Error  string `json:"error,omitempty"`  // why it could not be started
+// Exit ends a session.
+type Exit struct {
+	Code   int    `json:"code"`             // exit status, or -1 if a signal ended the program
+	Signal int    `json:"signal,omitempty"` // the number of that signal
+	Error  string `json:"error,omitempty"`  // why the request could not be carried out; the rest means nothing then
 }
 
-// Frame is one message on a stream.
-type Frame struct {
-	Stream  uint32
-	Type    Type
-	Payload []byte
-}
-
-// Conn sends and receives frames. Send may be called from several goroutines, Receive from one.
-type Conn struct {
-	r  io.Reader
-	mu sync.Mutex
-	w  io.Writer
-}
-
-// NewConn returns a Conn on top of rw.
-func NewConn(rw io.ReadWriter) *Conn { return &Conn{r: rw, w: rw} }
-
-const headerLen = 12
-
-// magic starts every frame, so that a stream that lost its place is noticed at once.
-const magic = 0x534d
-
-// Send writes one frame. Payloads larger than MaxPayload are an error.
-func (c *Conn) Send(f Frame) error {
-	if len(f.Payload) > MaxPayload {
-		return fmt.Errorf("proto: payload of %d bytes", len(f.Payload))
-	}
-	buf := make([]byte, headerLen, headerLen+len(f.Payload))
-	binary.BigEndian.PutUint16(buf, magic)
-	buf[2] = byte(f.Type)
-	binary.BigEndian.PutUint32(buf[4:], f.Stream)
-	binary.BigEndian.PutUint32(buf[8:], uint32(len(f.Payload)))
-	buf = append(buf, f.Payload...)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, err := c.w.Write(buf)
-	return err
-}
-
-// SendJSON writes one frame with v as JSON.
-func (c *Conn) SendJSON(stream uint32, t Type, v any) error {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return c.Send(Frame{Stream: stream, Type: t, Payload: data})
-}
-
-// Receive reads one frame.
-func (c *Conn) Receive() (Frame, error) {
-	var head [headerLen]byte
-	if _, err := io.ReadFull(c.r, head[:]); err != nil {
-		return Frame{}, err
-	}
-	n := binary.BigEndian.Uint32(head[8:])
-	if binary.BigEndian.Uint16(head[:]) != magic || n > MaxPayload {
-		return Frame{}, fmt.Errorf("proto: not a frame: % x", head)
-	}
-	f := Frame{Type: Type(head[2]), Stream: binary.BigEndian.Uint32(head[4:]), Payload: make([]byte, n)}
-	_, err := io.ReadFull(c.r, f.Payload)
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF
-	}
-	return f, err
+// Hello is the first thing an agent says.
+type Hello struct {
+	Kernel string `json:"kernel"` // uname -r
 }
