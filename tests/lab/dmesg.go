@@ -43,33 +43,26 @@ func formatLog(records string) (string, error) {
 // reports are the beginnings of what a kernel prints when something is wrong with it: a crash, a warning with a
 // backtrace, and what lockdep, KASAN, UBSAN, kmemleak and the watchdogs find.
 var reports = regexp.MustCompile(strings.Join([]string{
-	`\bBUG: `,
-	`\bBUG at `,
-	`\bOops\b`,
-	`\bWARNING: `,
-	`Kernel panic`,
-	`general protection fault`,
-	`Unable to handle kernel`,
-	`KASAN:`, `KCSAN:`, `KFENCE:`, `UBSAN:`,
-	`kmemleak: [0-9]+ new suspected`,
-	`(possible|inconsistent) .*(lock|dependency|recursion)`,
-	`suspicious RCU usage`,
-	`rcu: .*(stall|self-detected)`,
-	`soft lockup`, `hard LOCKUP`, `blocked for more than`,
-	`refcount_t: `,
-	`list_(add|del) corruption`,
-	`unregister_netdevice: waiting for`,
-	`sleeping function called from invalid context`,
-	`scheduling while atomic`,
-	`[Uu]nreferenced object`,
-	`stack-protector`, `page allocation failure`,
-	`Call Trace:`,
+	// Crashes, and memory that is no longer what it should be.
+	`\bBUG\b[: ]`, `\bOops\b`, `Kernel panic`, `general protection fault`, `Unable to handle kernel`,
+	`list_(add|del) corruption`, `refcount_t: `, `ODEBUG: `, `DMA-API: `,
+	// Warnings with a backtrace, and backtraces of whatever else.
+	`\bWARNING: `, `Call Trace:`,
+	// The checkers of debug kernels.
+	`KASAN: `, `KCSAN: `, `KMSAN: `, `UBSAN: `, `kmemleak: [0-9]+ new suspected`,
+	`\*\*\* DEADLOCK \*\*\*`, `(possible|inconsistent) .*\b(lock|locking|dependency)\b`,
+	// What no longer moves.
+	`rcu: .*\bstalls?\b`, `soft lockup`, `hard LOCKUP`, `blocked for more than`, `unregister_netdevice: waiting for`,
+	// Memory that is gone.
+	`page allocation failure`, `Out of memory: `,
 }, "|"))
 
 // ignored are lines that look like a report and are known to be none. Each says why.
 var ignored = []*regexp.Regexp{
 	// GCC plugins and debug options announce themselves in these words at boot.
 	regexp.MustCompile(`\*\*.*(NOTICE|DEBUG).*\*\*`),
+	// About the processor that QEMU emulates, not about the kernel.
+	regexp.MustCompile(`Spectre V2 : WARNING: `),
 }
 
 // Reports returns the lines of a kernel log that tell of something wrong. What allowed matches is left out: a test that

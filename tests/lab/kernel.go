@@ -66,14 +66,25 @@ func Provision(ctx context.Context, series string, update bool, progress func(st
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(cache, "linux", series)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
+	open := func() (source, error) { return newArchive(filepath.Join(cache, "apt", suite), suite) }
+	k, err := obtain(ctx, series, filepath.Join(cache, "linux", series), open, update, progress)
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("kernel %s: %w", series, err)
 	}
+	return k, err
+}
+
+// obtain opens the current kernel below dir, which it first provisions if there is none or update is set.
+func obtain(
+	ctx context.Context, series, dir string, open func() (source, error), update bool, progress func(string),
+) (*Kernel, error) {
 	if !update {
 		if k, err := openKernel(series, dir); err == nil {
 			return k, nil
 		}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
 	}
 	unlock, err := lock(ctx, filepath.Join(dir, "lock"), progress)
 	if err != nil {
@@ -86,12 +97,12 @@ func Provision(ctx context.Context, series string, update bool, progress func(st
 			return k, nil
 		}
 	}
-	archive, err := newArchive(filepath.Join(cache, "apt", suite), suite)
+	src, err := open()
 	if err != nil {
 		return nil, err
 	}
-	if err := provision(ctx, archive, dir, progress); err != nil {
-		return nil, fmt.Errorf("kernel %s: %w", series, err)
+	if err := provision(ctx, src, dir, progress); err != nil {
+		return nil, err
 	}
 	return openKernel(series, dir)
 }

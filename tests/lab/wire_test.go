@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package lab
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// plugs returns the emulators' ends of a new wire.
+func plugs(t *testing.T, hosts int) (*Wire, []net.Conn) {
+	t.Helper()
+	w, err := newWire(hosts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	var ends []net.Conn
+	for i := range hosts {
+		f := w.plug(i)
+		c, err := net.FileConn(f)
+		f.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		ends = append(ends, c)
+	}
+	return w, ends
+}
+
+func send(t *testing.T, c net.Conn, frames ...string) {
+	t.Helper()
+	var b []byte
+	for _, f := range frames {
+		b = append(binary.BigEndian.AppendUint32(b, uint32(len(f))), f...)
+	}
+	if _, err := c.Write(b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// expect reads frames; too few of them end the test by its deadline.
+func expect(t *testing.T, c net.Conn, want ...string) {
+	t.Helper()
+	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	for _, w := range want {
+		var n [4]byte
+		if _, err := io.ReadFull(c, n[:]); err != nil {
+			t.Fatalf("waiting for %q: %v", w, err)
+		}
+		got := make([]byte, binary.BigEndian.Uint32(n[:]))
+		if _, err := io.ReadFull(c, got); err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != w {
+			t.Fatalf("got %q, want %q", got, w)
+		}
+	}
+}
+
+func TestWireForward(t *testing.T) {
+	_, c := plugs(t, 3)
+	send(t, c[0], "one", "", "two")
+	expect(t, c[1], "one", "", "two")
+	expect(t, c[2], "one", "", "two")
+	send(t, c[1], "back")
+	// What a host sends does not come back to it: the next frame is the other's.
+	expect(t, c[0], "back")
+	expect(t, c[2], "back")
+	big := string(bytes.Repeat([]byte("x"), maxFrame))
+	send(t, c[2], big)
+	expect(t, c[0], big)
+	expect(t, c[1], big)
+}
+
+// TestWireFragments checks frames that arrive in pieces, the length too.
+func TestWireFragments(t *testing.T) {
+	_, c := plugs(t, 2)
+	for _, b := range []byte("\x00\x00\x00\x05hello\x00\x00\x00\x01!") {
+		if _, err := c[0].Write([]byte{b}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect(t, c[1], "hello", "!")
+}
+
+func TestWireCut(t *testing.T) {
+	w, c := plugs(t, 2)
+	send(t, c[0], "before")
+	expect(t, c[1], "before")
+	w.Cut()
+	send(t, c[0], "lost", "too")
+	w.sync(t, c[0])
+	w.Restore()
+	send(t, c[0], "after")
+	expect(t, c[1], "after")
+}
+
+// sync returns when everything that from has sent so far was handled: frames of one host keep their order, so a marker
+// that the drop function sees comes last.
+func (w *Wire) sync(t *testing.T, from net.Conn) {
+	t.Helper()
+	const marker = "\x00sync marker\x00"
+	seen := make(chan struct{})
+	w.mu.Lock()
+	cut, drop := w.cut, w.drop
+	w.cut = false
+	w.drop = func(i int, frame []byte) bool {
+		if string(frame) == marker {
+			close(seen)
+			return true
+		}
+		return cut || (drop != nil && drop(i, frame))
+	}
+	w.mu.Unlock()
+	send(t, from, marker)
+	select {
+	case <-seen:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the wire does not take frames any more")
+	}
+	w.set(func() { w.cut, w.drop = cut, drop })
+}
+
+func TestWireDrop(t *testing.T) {
+	w, c := plugs(t, 2)
+	w.Drop(func(from int, frame []byte) bool { return from == 0 && bytes.Contains(frame, []byte("b")) })
+	send(t, c[0], "a", "b", "cb", "d")
+	expect(t, c[1], "a", "d")
+	send(t, c[1], "b")
+	expect(t, c[0], "b")
+	w.Drop(nil)
+	send(t, c[0], "b")
+	expect(t, c[1], "b")
+}
+
+// TestWireOversized checks that a host which announces a frame that cannot be is cut off, and only that host.
+func TestWireOversized(t *testing.T) {
+	_, c := plugs(t, 3)
+	if _, err := c[0].Write([]byte{0xff, 0xff, 0xff, 0xff}); err != nil {
+		t.Fatal(err)
+	}
+	_ = c[0].SetReadDeadline(time.Now().Add(10 * time.Second))
+	if _, err := c[0].Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the connection stays: %v", err)
+	}
+	send(t, c[1], "alive")
+	expect(t, c[2], "alive")
+}
+
+func TestWireHostGone(t *testing.T) {
+	_, c := plugs(t, 3)
+	c[0].Close()
+	for range 10 {
+		send(t, c[1], "still")
+		expect(t, c[2], "still")
+	}
+}
+
+func TestWireCapture(t *testing.T) {
+	w, c := plugs(t, 2)
+	first, second := filepath.Join(t.TempDir(), "1"), filepath.Join(t.TempDir(), "2")
+	send(t, c[0], "not seen")
+	expect(t, c[1], "not seen")
+	begin := time.Now()
+	if err := w.Capture(first); err != nil {
+		t.Fatal(err)
+	}
+	send(t, c[0], "hello")
+	expect(t, c[1], "hello")
+	w.Drop(func(_ int, f []byte) bool { return string(f) == "lost" })
+	send(t, c[1], "lost", "world")
+	expect(t, c[0], "world")
+	// Everything that has passed is in the file at once.
+	checkPcap(t, first, begin, "hello", "world")
+	if err := w.Capture(second); err != nil {
+		t.Fatal(err)
+	}
+	send(t, c[0], "other file")
+	expect(t, c[1], "other file")
+	checkPcap(t, first, begin, "hello", "world")
+	checkPcap(t, second, begin, "other file")
+	if err := w.Capture(filepath.Join(t.TempDir(), "no", "such", "place")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file that cannot be made: %v", err)
+	}
+}
+
+// checkPcap reads a file as the format's description says: magic of the nanosecond variant, version 2.4, Ethernet.
+func checkPcap(t *testing.T, file string, begin time.Time, want ...string) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	le := binary.LittleEndian
+	if len(data) < 24 || le.Uint32(data) != 0xa1b23c4d || le.Uint16(data[4:]) != 2 || le.Uint16(data[6:]) != 4 || le.Uint32(data[20:]) != 1 {
+		t.Fatalf("header % x", data[:min(24, len(data))])
+	}
+	var got []string
+	for data = data[24:]; len(data) >= 16; {
+		at := time.Unix(int64(le.Uint32(data)), int64(le.Uint32(data[4:])))
+		if at.Before(begin) || at.After(time.Now()) {
+			t.Errorf("time %v", at)
+		}
+		n := int(le.Uint32(data[8:]))
+		if m := int(le.Uint32(data[12:])); m != n || len(data) < 16+n {
+			t.Fatalf("record of %d bytes, %d originally, %d in the file", n, m, len(data)-16)
+		}
+		got = append(got, string(data[16:16+n]))
+		data = data[16+n:]
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(data) != 0 {
+		t.Errorf("%d bytes too many; %s", len(data), diff)
+	}
+}
+
+// BenchmarkWire is the speed of the wire itself, one write and one read a frame.
+func BenchmarkWire(b *testing.B) {
+	w, err := newWire(2)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer w.close()
+	from, to := w.plug(0), w.plug(1)
+	defer from.Close()
+	defer to.Close()
+	frame := append(binary.BigEndian.AppendUint32(nil, 1514), make([]byte, 1514)...)
+	b.SetBytes(1514)
+	go func() {
+		for range b.N {
+			if _, err := from.Write(frame); err != nil {
+				return
+			}
+		}
+	}()
+	buf := make([]byte, len(frame))
+	for b.Loop() {
+		if _, err := io.ReadFull(to, buf); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
