@@ -6,7 +6,7 @@
 set -eu
 
 # The emulator, what unpacks kernels, and what the guests run: they see this machine's programs.
-packages="qemu-system-x86 kmod xz-utils zstd iproute2 rdma-core iperf3 python3 ca-certificates debian-archive-keyring"
+packages="qemu-system-x86 kmod xz-utils zstd iproute2 ca-certificates debian-archive-keyring"
 
 missing=
 for p in $packages; do

@@ -7,7 +7,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -99,7 +98,7 @@ func (d *demo) configure(ctx context.Context) error {
 			"smc_pnet add " + lab.PNETID + " ib rxe0 1",
 			"smcr ueid add " + lab.UEID,
 		} {
-			if _, err := d.show(ctx, host, cmd, ""); err != nil {
+			if err := d.show(ctx, host, cmd, ""); err != nil {
 				return err
 			}
 		}
@@ -123,16 +122,13 @@ func (d *demo) transfer(ctx context.Context) error {
 	if err := d.lab.Host("a").WaitFor(ctx, "smcss | grep -q '^ACTIVE .* SMC[RD]'"); err != nil {
 		return fmt.Errorf("no SMC connection came up: %w", err)
 	}
-	for _, c := range []struct{ cmd, want string }{
-		{"smc_pnet show", lab.PNETID + " eth0 n/a 255"},
-		{"smc_rnics", "rxe0"},
-		{"smcss -a", "SMCR"},
-		{"smcr linkgroup", "SINGLE"},
-		{"smcr-stats -d", "Client"},
-	} {
-		if _, err := d.show(ctx, "a", c.cmd, c.want); err != nil {
-			return err
+	if err := d.look(ctx); err != nil {
+		// What the commands miss may be the transfer's fault: then its own words say more.
+		_ = source.Signal(syscall.SIGKILL)
+		if r, werr := source.Wait(ctx); werr == nil && r.Stderr != "" {
+			err = fmt.Errorf("%w (the transfer had failed: %s)", err, strings.TrimSpace(r.Stderr))
 		}
+		return err
 	}
 	r, err := source.Wait(ctx)
 	if err == nil && r.Code != 0 {
@@ -143,7 +139,25 @@ func (d *demo) transfer(ctx context.Context) error {
 	}
 	rate := strings.TrimSpace(r.Stdout)
 	fmt.Printf("\na# smcflow source …\n%s\n", rate)
-	d.summary = append(d.summary, "connection  a to b by SMC-R version 2 over soft-RoCE, nothing but TCP in the program", "throughput  "+rate+" (emulated processors: only ratios mean anything)")
+	d.summary = append(d.summary,
+		"connection  a to b by SMC-R version 2 over soft-RoCE",
+		"throughput  "+rate+" (the processors are emulated: only ratios mean anything)")
+	return nil
+}
+
+// look shows what our commands say while data moves.
+func (d *demo) look(ctx context.Context) error {
+	for _, c := range []struct{ cmd, want string }{
+		{"smc_pnet show", lab.PNETID + " eth0 n/a 255"},
+		{"smc_rnics", "rxe0"},
+		{"smcss -a", "SMCR"},
+		{"smcr linkgroup", "SINGLE"},
+		{"smcr-stats -d", "Client"},
+	} {
+		if err := d.show(ctx, "a", c.cmd, c.want); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -153,24 +167,20 @@ func (d *demo) background(cmd string) lab.Cmd {
 }
 
 // show runs a command as a person would and prints what it says. It must succeed and say want.
-func (d *demo) show(ctx context.Context, host, cmd, want string) (string, error) {
+func (d *demo) show(ctx context.Context, host, cmd, want string) error {
 	r, err := d.lab.Host(host).Run(ctx, lab.Cmd{Argv: strings.Fields(cmd)})
 	if err != nil {
-		return "", err
+		return err
 	}
 	fmt.Printf("\n%s# %s\n", host, cmd)
-	w := bufio.NewWriter(os.Stdout)
-	fmt.Fprint(w, r.Stdout, r.Stderr)
-	if err := w.Flush(); err != nil {
-		return "", err
-	}
+	fmt.Print(r.Stdout, r.Stderr)
 	if r.Code != 0 {
-		return "", fmt.Errorf("%q on host %s ended with status %d", cmd, host, r.Code)
+		return fmt.Errorf("%q on host %s ended with status %d", cmd, host, r.Code)
 	}
 	if !strings.Contains(r.Stdout, want) {
-		return "", fmt.Errorf("%q on host %s does not say %q", cmd, host, want)
+		return fmt.Errorf("%q on host %s does not say %q", cmd, host, want)
 	}
-	return r.Stdout, nil
+	return nil
 }
 
 func (d *demo) checkLogs(ctx context.Context) error {

@@ -95,7 +95,7 @@ func (a *archive) apt(args ...string) []string {
 func (a *archive) update(ctx context.Context) error {
 	i := slices.IndexFunc(keyrings, func(k string) bool { _, err := os.Stat(k); return err == nil })
 	if i < 0 {
-		return errors.New("Debian's signing keys are missing: run 'apt-get install debian-archive-keyring'")
+		return errors.New("the signing keys of Debian are missing: run 'apt-get install debian-archive-keyring'")
 	}
 	found, err := mirrors(ctx)
 	if err != nil {

@@ -58,14 +58,16 @@ func TestFindKernel(t *testing.T) {
 		want       *kernelPackages
 	}{
 		{
-			"one package", []string{
+			"one package",
+			[]string{
 				"Package: linux-image-amd64\nSource: linux\nVersion: 6.1.176-1\nDepends: linux-image-6.1.0-50-amd64 (= 6.1.176-1)\n",
 				"Package: linux-image-6.1.0-50-amd64\nVersion: 6.1.176-1\nDepends: kmod, linux-base (>= 4.3~), initramfs-tools (>= 0.120+deb8u2) | linux-initramfs-tool\n",
 			},
 			&kernelPackages{release: "6.1.0-50-amd64", version: "6.1.176-1", packages: []string{"linux-image-6.1.0-50-amd64"}},
 		},
 		{
-			"split into several", []string{
+			"split into several",
+			[]string{
 				"Package: linux-image-amd64\nVersion: 7.2.13-1\nDepends: linux-base-amd64 (= 7.2.13-1), linux-image-7.2.13+deb14-amd64 (= 7.2.13-1)\n",
 				"Package: linux-image-7.2.13+deb14-amd64\nVersion: 7.2.13-1\nDepends: dracut | linux-initramfs-tool, linux-base-7.2.13+deb14-amd64 (= 7.2.13-1), linux-binary-7.2.13+deb14-amd64 (= 7.2.13-1), linux-modules-7.2.13+deb14-amd64 (= 7.2.13-1)\n",
 				"Package: linux-binary-7.2.13+deb14-amd64\nVersion: 7.2.13-1\nDepends: linux-base-7.2.13+deb14-amd64 (= 7.2.13-1)\n",

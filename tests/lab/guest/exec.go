@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -131,7 +132,7 @@ func (a *agent) start(r proto.Request, std *stdio) (int, chan unix.WaitStatus, e
 	if len(r.Argv) == 0 {
 		return 0, nil, errors.New("no command given")
 	}
-	env := append(os.Environ(), r.Env...)
+	env := environment(os.Environ(), r.Env)
 	path, err := lookPath(r.Argv[0], env)
 	if err != nil {
 		return 0, nil, err
@@ -160,7 +161,18 @@ func (a *agent) start(r proto.Request, std *stdio) (int, chan unix.WaitStatus, e
 	return pid, ended, nil
 }
 
-// lookPath resolves a program's name along the PATH of its own environment, the last one given.
+// environment adds variables to an environment. One that is there already is replaced: programs differ in whether the
+// first or the last of two counts.
+func environment(env, added []string) []string {
+	for _, a := range added {
+		key, _, _ := strings.Cut(a, "=")
+		env = slices.DeleteFunc(env, func(e string) bool { return strings.HasPrefix(e, key+"=") })
+		env = append(env, a)
+	}
+	return env
+}
+
+// lookPath resolves a program's name along the PATH of its own environment.
 func lookPath(name string, env []string) (string, error) {
 	if strings.ContainsRune(name, '/') {
 		return name, nil
