@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,7 +33,7 @@ type Host struct {
 }
 
 // boot starts the guest and waits until its agent answers.
-func (h *Host) boot(ctx context.Context, o Options, initrd string) error {
+func (h *Host) boot(ctx context.Context, o Options, initrd *os.File) error {
 	s := new(machineSpec)
 	defer s.close()
 	port, err := h.describe(s, o, initrd)
@@ -66,16 +68,19 @@ func (h *Host) boot(ctx context.Context, o Options, initrd string) error {
 	return fmt.Errorf("guest %s did not start: %s%s", h.Name, why, h.lastWords())
 }
 
-// lastWords is the end of what the emulator and the console of a guest have said, for an error message.
+// lastWords is what explains the end of a guest, for an error message: what the emulator says, and of the console what
+// follows the first report of the kernel's, or else its end.
 func (h *Host) lastWords() string {
-	var b strings.Builder
-	for _, text := range []string{h.machine.stderr.String(), h.machine.console.String()} {
-		if text = strings.TrimSpace(text); text != "" {
-			lines := strings.Split(text, "\n")
-			b.WriteString("\n" + strings.Join(lines[max(0, len(lines)-15):], "\n"))
-		}
+	const most = 15
+	said := strings.Split(strings.TrimSpace(h.machine.stderr.String()), "\n")
+	said = said[max(0, len(said)-most):]
+	lines := strings.Split(strings.TrimSpace(h.machine.console.String()), "\n")
+	begin := max(0, len(lines)-most)
+	if found := Reports(strings.Join(lines, "\n")); found != nil {
+		begin = slices.IndexFunc(lines, func(l string) bool { return strings.TrimRight(l, "\r") == found[0] })
 	}
-	return b.String()
+	said = append(said, lines[max(0, begin):min(len(lines), begin+most)]...)
+	return "\n" + strings.TrimSpace(strings.ReplaceAll(strings.Join(said, "\n"), "\r", ""))
 }
 
 // lost explains an error on the control channel: if the guest has died, by how.

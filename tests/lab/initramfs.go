@@ -7,7 +7,6 @@ package lab
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/cavaliergopher/cpio"
+	"golang.org/x/sys/unix"
 )
 
 // bootModules are what a guest needs before it can read this machine's files. Those that a kernel has built in are
@@ -74,30 +74,22 @@ func loadOrder(deps []dependency, names []string) []string {
 	return order
 }
 
-// initramfs returns the path of an initramfs for k with the given agent program. It is made once for each pair.
-func initramfs(ctx context.Context, k *Kernel, agent string) (string, error) {
-	program, err := os.ReadFile(agent)
+// initramfs returns an initramfs for k with the given agent program: a file in memory, which an emulator that inherits
+// the descriptor can read. Making it takes less time than finding out whether it was made before.
+func initramfs(ctx context.Context, k *Kernel, agent []byte) (*os.File, error) {
+	image, err := buildInitramfs(ctx, k, agent)
 	if err != nil {
-		return "", err
+		return nil, fmt.Errorf("initramfs for %s: %w", k.Release, err)
 	}
-	digest := sha256.Sum256(append([]byte(strings.Join(bootModules, " ")+k.Release+"\x00"), program...))
-	cache, err := CacheDir()
+	fd, err := unix.MemfdCreate("initramfs", unix.MFD_CLOEXEC)
 	if err != nil {
-		return "", err
+		return nil, fmt.Errorf("initramfs: %w", err)
 	}
-	dir := filepath.Join(cache, "initramfs")
-	file := filepath.Join(dir, fmt.Sprintf("%s-%x.cpio", k.Release, digest[:8]))
-	if _, err := os.Stat(file); err == nil {
-		return file, nil
+	f := os.NewFile(uintptr(fd), "initramfs")
+	if _, err := f.Write(image); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	image, err := buildInitramfs(ctx, k, program)
-	if err != nil {
-		return "", fmt.Errorf("initramfs for %s: %w", k.Release, err)
-	}
-	return file, writeAtomically(file, image)
+	return f, nil
 }
 
 func buildInitramfs(ctx context.Context, k *Kernel, program []byte) ([]byte, error) {
@@ -140,18 +132,4 @@ func readModule(ctx context.Context, path string) ([]byte, error) {
 	default:
 		return os.ReadFile(path)
 	}
-}
-
-// writeAtomically makes file appear with all of data or not at all.
-func writeAtomically(file string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(file), ".new-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(data)
-	if err = errors.Join(err, tmp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), file)
 }

@@ -109,7 +109,7 @@ func New(ctx context.Context, o Options) (*Lab, error) {
 			kernels[series] = k
 		}
 	}
-	agent, err := agentBinary(ctx)
+	agent, err := agentProgram(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func New(ctx context.Context, o Options) (*Lab, error) {
 	return l, nil
 }
 
-func (l *Lab) boot(ctx context.Context, kernels map[string]*Kernel, agent string) error {
+func (l *Lab) boot(ctx context.Context, kernels map[string]*Kernel, agent []byte) error {
 	for range l.options.Wires {
 		w, err := newWire(l.options.Hosts)
 		if err != nil {
@@ -133,7 +133,7 @@ func (l *Lab) boot(ctx context.Context, kernels map[string]*Kernel, agent string
 	for i, series := range l.options.Kernels[:l.options.Hosts] {
 		h := &Host{Name: string(rune('a' + i)), Kernel: kernels[series], lab: l, index: i}
 		l.Hosts = append(l.Hosts, h)
-		var initrd string
+		var initrd *os.File
 		if initrd, err = initramfs(ctx, h.Kernel, agent); err != nil {
 			break
 		}

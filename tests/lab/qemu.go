@@ -5,13 +5,11 @@
 package lab
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -92,7 +90,7 @@ func accelerator() string {
 }
 
 // describe adds all that a host has to s and returns the lab's end of the control port.
-func (h *Host) describe(s *machineSpec, o Options, initrd string) (net.Conn, error) {
+func (h *Host) describe(s *machineSpec, o Options, initrd *os.File) (net.Conn, error) {
 	accel := accelerator()
 	cpu := "max"
 	if accel == "kvm" {
@@ -102,7 +100,7 @@ func (h *Host) describe(s *machineSpec, o Options, initrd string) (net.Conn, err
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-machine", "q35,accel="+accel+",usb=off,vmport=off,hpet=off,sata=off,smbus=off", "-cpu", cpu,
 		"-m", strconv.Itoa(o.Memory), "-smp", strconv.Itoa(o.CPUs),
-		"-kernel", h.Kernel.Image, "-initrd", initrd,
+		"-kernel", h.Kernel.Image, "-initrd", "/proc/self/fd/"+s.fd(initrd),
 		"-device", "virtio-rng-pci",
 		"-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console",
 	)
@@ -218,52 +216,8 @@ func (m *machine) kill() {
 	<-m.done
 }
 
-// agentBinary builds the program that runs in the guests, and returns where it is.
-func agentBinary(ctx context.Context) (string, error) {
-	root, err := repository()
-	if err != nil {
-		return "", err
-	}
-	cache, err := CacheDir()
-	if err != nil {
-		return "", err
-	}
-	dir, err := os.MkdirTemp(mkdir(filepath.Join(cache, "agent")), "build-*")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(dir)
-	file := filepath.Join(dir, "guest")
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o", file, "./tests/lab/guest")
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building the guest's agent: %w: %s", err, strings.TrimSpace(string(out)))
-	}
-	final := filepath.Join(cache, "agent", "guest")
-	return final, os.Rename(file, final)
-}
-
 // mkdir makes a directory if it can; whoever uses it next finds out if it could not.
 func mkdir(dir string) string {
 	_ = os.MkdirAll(dir, 0o755)
 	return dir
-}
-
-// repository returns the root of the repository that this package was built from.
-func repository() (string, error) {
-	_, file, _, ok := runtime.Caller(0)
-	for _, dir := range []string{filepath.Dir(file), "."} {
-		dir, err := filepath.Abs(dir)
-		for ok && err == nil {
-			if _, err := os.Stat(filepath.Join(dir, "tests/lab/guest/main.go")); err == nil {
-				return dir, nil
-			}
-			if dir == filepath.Dir(dir) {
-				break
-			}
-			dir = filepath.Dir(dir)
-		}
-	}
-	return "", errors.New("the lab runs from a checkout of smckit only: change into one")
 }

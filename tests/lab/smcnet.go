@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -37,26 +36,6 @@ func Addr4(wire, host int) string { return fmt.Sprintf("10.0.%d.%d", wire, host+
 
 // Addr6 returns the IPv6 address of a host (0 is a) on a wire.
 func Addr6(wire, host int) string { return fmt.Sprintf("fd00:0:0:%x::%x", wire, host+1) }
-
-// Commands builds the commands of this repository, and the traffic maker smcflow, and returns the directory they are in.
-func Commands(ctx context.Context) (string, error) {
-	root, err := repository()
-	if err != nil {
-		return "", err
-	}
-	cache, err := CacheDir()
-	if err != nil {
-		return "", err
-	}
-	dir := mkdir(filepath.Join(cache, "commands"))
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-o", dir, "./cmd/...", "./tests/smcflow")
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building the commands: %w: %s", err, strings.TrimSpace(string(out)))
-	}
-	return dir, nil
-}
 
 // SetUpAddresses gives every interface of every host its addresses and sets it up.
 func (l *Lab) SetUpAddresses(ctx context.Context) error {

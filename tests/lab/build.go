@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package lab
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// goBuild builds programs of this repository, static, into a directory of the cache that only this checkout uses, and
+// lets use have it before another process builds there.
+func goBuild(ctx context.Context, name string, use func(dir string) error, packages ...string) error {
+	root, err := repository()
+	if err != nil {
+		return err
+	}
+	cache, err := CacheDir()
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(cache, "build", fmt.Sprintf("%x", sha256.Sum256([]byte(root)))[:12], name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	unlock, err := lock(ctx, dir+".lock", func(string) {})
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	args := []string{"build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o", dir + string(filepath.Separator)}
+	cmd := exec.CommandContext(ctx, "go", append(args, packages...)...)
+	cmd.Dir = root
+	// Flags of the user's, -race for one, would need more than a guest's first program has.
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOOS=linux", "GOARCH=amd64")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("building the %s: %w: %s", name, err, strings.TrimSpace(string(out)))
+	}
+	return use(dir)
+}
+
+// agentProgram returns the program that is process 1 in the guests.
+func agentProgram(ctx context.Context) (program []byte, err error) {
+	err = goBuild(ctx, "agent", func(dir string) (err error) {
+		program, err = os.ReadFile(filepath.Join(dir, "guest"))
+		return err
+	}, "./tests/lab/guest")
+	return program, err
+}
+
+// Commands builds the commands of this repository, and the traffic maker smcflow, and returns the directory they are in.
+func Commands(ctx context.Context) (programs string, err error) {
+	err = goBuild(ctx, "commands", func(dir string) error { programs = dir; return nil }, "./cmd/...", "./tests/smcflow")
+	return programs, err
+}
+
+// repository returns the root of the repository that this package was built from.
+func repository() (string, error) {
+	_, file, _, ok := runtime.Caller(0)
+	for _, dir := range []string{filepath.Dir(file), "."} {
+		dir, err := filepath.Abs(dir)
+		for ok && err == nil {
+			if _, err := os.Stat(filepath.Join(dir, "tests/lab/guest/main.go")); err == nil {
+				return dir, nil
+			}
+			if dir == filepath.Dir(dir) {
+				break
+			}
+			dir = filepath.Dir(dir)
+		}
+	}
+	return "", errors.New("the lab runs from a checkout of smckit only: change into one")
+}
