@@ -131,8 +131,8 @@ func TestInterrupted(t *testing.T) {
 
 // TestJSON has the documents in full, so that no field comes or goes unnoticed.
 func TestJSON(t *testing.T) {
-	eth0 := `{"pnetid":"NET1","type":"eth","device":"eth0"}`
-	mlx := `{"pnetid":"NET1","type":"ib","device":"mlx4_0","port":2}`
+	eth0 := `{"pnet_id":"NET1","type":"eth","device":"eth0"}`
+	mlx := `{"pnet_id":"NET1","type":"ib","device":"mlx4_0","port":2}`
 	tests := []struct {
 		args string
 		rows []pnettest.Row
@@ -144,7 +144,7 @@ func TestJSON(t *testing.T) {
 		{args: "export --json", rows: someRows()[:1], want: `{"schema":1,"entries":[` + eth0 + `]}`},
 		{
 			args: "show --json", rows: []pnettest.Row{pnettest.Eth("N\xd6T", "\xff\x1b")},
-			want: `{"schema":1,"entries":[{"pnetid":"N\\xd6T","type":"eth","device":"\\xff\\x1b"}]}`,
+			want: `{"schema":1,"entries":[{"pnet_id":"N\\xd6T","type":"eth","device":"\\xff\\x1b"}]}`,
 		},
 		{args: "add NET1 eth eth0 --json", want: `{"schema":1,"changed":true,"check":false,"added":[` + eth0 + `],"removed":[]}`},
 		{args: "-a NET1 -I eth0 --json", want: `{"schema":1,"changed":true,"check":false,"added":[` + eth0 + `],"removed":[]}`},

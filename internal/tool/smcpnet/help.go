@@ -59,7 +59,7 @@ If the entry is there already, nothing is changed, and the exit status is 0. It
 is an error if the device is in another entry.
 
 --json prints {"schema": 1, "changed": true or false, "check": true or false,
-"added": [...], "removed": [...]}, where an entry is {"pnetid": "PNET0",
+"added": [...], "removed": [...]}, where an entry is {"pnet_id": "PNET0",
 "type": "eth" or "ib", "device": "eth4", "port": 1 or 2 (ib only)}. With --diff
 there is also {"diff": {"before": "...", "after": "..."}}, the whole table as a
 table file.`
@@ -100,7 +100,7 @@ fields: the PNET ID, the network interface, the RDMA or ISM device, and its
 port. What an entry does not have is n/a, or 255 for the port. It is no error
 if there is nothing to show.
 
---json prints {"schema": 1, "entries": [...]}, where an entry is {"pnetid":
+--json prints {"schema": 1, "entries": [...]}, where an entry is {"pnet_id":
 "PNET0", "type": "eth" or "ib", "device": "eth4", "port": 1 or 2 (ib only)}.
 Bytes of names that are not valid UTF-8, and control characters, are \xNN.`
 

@@ -20,7 +20,7 @@ type tableJSON struct {
 
 // entryJSON is an entry.
 type entryJSON struct {
-	PNETID string `json:"pnetid"`
+	PNETID string `json:"pnet_id"`
 	// Type is "eth" or "ib".
 	Type   string `json:"type"`
 	Device string `json:"device"`

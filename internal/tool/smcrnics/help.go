@@ -55,7 +55,7 @@ SWITCHING
 JSON
   {"schema": 1, "zpci": …, "devices": [{"kind", "name", "type", "driver",
   "firmware", "node_type", "node_guid", "software", "pnet_id", "pci", "zpci",
-  "slot", "ism", "ports", "net_devs"}]}
+  "slot", "ism", "ports", "netdevs"}]}
   What is not known is left out, a PNET ID that is not set is null. IDs that are
   hexadecimal by custom are strings without 0x. kind is roce, rdma (an RDMA
   device that SMC-R cannot use), ism, other or off; pnet_id is {"id",
@@ -81,4 +81,4 @@ const example = `  # what can SMC use here?
   smc_rnics -e 8ca --json
 
   # interfaces of ports that are up, and their PNET IDs
-  smc_rnics --json | jq -r '.devices[].ports[] | select(.state == "ACTIVE") | [.net_dev, .pnet_id.id] | @tsv'`
+  smc_rnics --json | jq -r '.devices[].ports[] | select(.state == "ACTIVE") | [.netdev, .pnet_id.id] | @tsv'`

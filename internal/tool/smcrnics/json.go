@@ -36,7 +36,7 @@ type device struct {
 	Slot    *slot     `json:"slot,omitzero"`
 	ISM     *ismOf    `json:"ism,omitzero"`
 	Ports   []port    `json:"ports"`
-	NetDevs []netDev  `json:"net_devs"`
+	NetDevs []netDev  `json:"netdevs"`
 }
 
 // pnetIDOf is a PNET ID and its source: hardware, or table.
@@ -85,7 +85,7 @@ type port struct {
 	PhysState string    `json:"phys_state,omitzero"`
 	LinkLayer string    `json:"link_layer,omitzero"`
 	Rate      string    `json:"rate,omitzero"`
-	NetDev    string    `json:"net_dev,omitzero"`
+	NetDev    string    `json:"netdev,omitzero"`
 	GIDs      int       `json:"gids"`
 	GIDsV2    int       `json:"gids_rocev2"`
 	PNETID    *pnetIDOf `json:"pnet_id"`

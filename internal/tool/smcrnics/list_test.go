@@ -154,13 +154,13 @@ func TestJSONFields(t *testing.T) {
 		fields string
 	}{
 		{document{}, "schema zpci devices"},
-		{device{}, "kind name type driver firmware node_type node_guid software pnet_id pci zpci slot ism ports net_devs"},
+		{device{}, "kind name type driver firmware node_type node_guid software pnet_id pci zpci slot ism ports netdevs"},
 		{pnetIDOf{}, "id source"},
 		{pci{}, "address vendor device subsystem_vendor subsystem_device class physical_function"},
 		{zpci{}, "fid uid uid_is_unique pchid pft vfn port feature"},
 		{slot{}, "name address power switch"},
 		{ismOf{}, "gid fabric_id"},
-		{port{}, "port state phys_state link_layer rate net_dev gids gids_rocev2 pnet_id"},
+		{port{}, "port state phys_state link_layer rate netdev gids gids_rocev2 pnet_id"},
 		{netDev{}, "name dev_port oper_state pnet_id"},
 		{powerResult{}, "schema fid slot power changed"},
 	}

@@ -69,8 +69,8 @@ type jsonConn struct {
 type jsonLink struct {
 	Role     string `json:"role"`
 	LinkID   uint8  `json:"link_id"`
-	IBDevice string `json:"ib_device"`
-	IBPort   uint8  `json:"ib_port"`
+	IBDevice string `json:"ibdev"`
+	IBPort   uint8  `json:"ibport"`
 	GID      string `json:"gid"`
 	PeerGID  string `json:"peer_gid"`
 }
