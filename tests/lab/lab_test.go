@@ -382,7 +382,7 @@ func TestWires(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A host that hears a connection to a port where nobody listens refuses it; one that hears nothing does not.
-	const knock = "timeout %d bash -c '</dev/tcp/%s/9'; test $? != 124"
+	const knock = "s=0; timeout %d bash -c '</dev/tcp/%s/9' || s=$?; test $s != 124"
 	reach := func(addr string) {
 		t.Helper()
 		if _, err := lt.Host("a").Shell(t.Context(), fmt.Sprintf(knock, 20, addr)); err != nil {

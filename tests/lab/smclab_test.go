@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package lab
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// outcome is what a command shows of itself.
+type outcome struct {
+	Code        int
+	Out, Errors string
+}
+
+// smclab runs the command to its end.
+func smclab(t *testing.T, stdin io.Reader, args ...string) outcome {
+	t.Helper()
+	dir, err := Commands(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "smclab"), args...)
+	var out, errs bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &out, &errs
+	err = cmd.Run()
+	var status *exec.ExitError
+	if err != nil && !errors.As(err, &status) {
+		t.Fatal(err)
+	}
+	return outcome{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+}
+
+func TestSmclabUsage(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	for _, tc := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"run"}, 2, "requires at least 1 arg"},
+		{[]string{"run", "--kernel", "5.4", "--", "true"}, 2, "6.1, 6.12, 7.2"},
+		{[]string{"run", "--module", "theirs", "--", "true"}, 2, "stock, ours or none"},
+		{[]string{"run", "--host", "c", "--hosts", "2", "--", "true"}, 2, `--host "c"`},
+		{[]string{"run", "--hosts", "0", "--", "true"}, 2, "--hosts 0"},
+		{[]string{"run", "--mem", "12", "--", "true"}, 2, "--mem 12"},
+		{[]string{"run", "--nics", "9", "--", "true"}, 2, "--nics 9"},
+		{[]string{"kernels", "5.4"}, 2, "5.4"},
+		{[]string{"shell"}, 2, "arg"},
+		{[]string{"shell", "b"}, 1, "no lab is up: start one with 'smclab up'"},
+		{[]string{"frobnicate"}, 2, "frobnicate"},
+	} {
+		got := smclab(t, nil, tc.args...)
+		if got.Code != tc.code || got.Out != "" || !strings.Contains(got.Errors, tc.says) || strings.Count(got.Errors, "\n") != 1 {
+			t.Errorf("%q: %+v, want status %d and one line with %q", tc.args, got, tc.code, tc.says)
+		}
+	}
+}
+
+func TestSmclabRun(t *testing.T) {
+	Need(t)
+	capture := filepath.Join(t.TempDir(), "wire.pcap")
+	script := "cat; echo errors >&2; pwd; smcss --version >/dev/null || exit 99; exit 7"
+	got := smclab(t, strings.NewReader("input\n"), "run", "-q", "--module", "none", "--nics", "2", "--capture", capture, "--", "sh", "-c", script)
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(outcome{7, "input\n" + dir + "\n", "errors\n"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if st, err := os.Stat(capture); err != nil || st.Size() < 24 {
+		t.Errorf("capture: %+v, %v", st, err)
+	}
+	got = smclab(t, nil, "run", "-q", "--kernel", "7.2", "--", "true")
+	if got.Code != 1 || !strings.Contains(got.Errors, "ships no AF_SMC module") {
+		t.Errorf("a kernel without the module: %+v", got)
+	}
+}
+
+// TestSmclabUp gives commands to the first shell of `smclab up`, which looks into the second host through a second
+// smclab, as a person with two terminals would.
+func TestSmclabUp(t *testing.T) {
+	Need(t)
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	in, feed, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer feed.Close()
+	dir, err := Commands(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	up := exec.CommandContext(t.Context(), filepath.Join(dir, "smclab"), "up", "-q", "--kernel", "6.12")
+	up.Stdin = in
+	var errs bytes.Buffer
+	up.Stderr = &errs
+	out, err := up.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := up.Start(); err != nil {
+		t.Fatal(err)
+	}
+	in.Close()
+	ended := false
+	defer func() {
+		if !ended {
+			_ = up.Process.Kill()
+			_ = up.Wait()
+		}
+	}()
+	say := func(line string) { _, _ = io.WriteString(feed, line+"\n") }
+	say("hostname; smcr ueid show; echo ready")
+	if got := readUntil(t, out, "ready\n"); !strings.HasPrefix(got, "a\n") || !strings.Contains(got, UEID) {
+		t.Errorf("the first shell says %q, %s", got, errs.String())
+	}
+	pids := emulators(children(up.Process.Pid))
+	if len(pids) != 2 {
+		t.Errorf("emulators %v, want two", pids)
+	}
+	script := "hostname; ip -br -4 addr show eth0 | grep -o 10.0.0.2; rdma link show rxe0/1 | grep -o ACTIVE; exit 5\n"
+	if diff := cmp.Diff(outcome{Code: 5, Out: "b\n10.0.0.2\nACTIVE\n"}, smclab(t, strings.NewReader(script), "shell", "b")); diff != "" {
+		t.Error(diff)
+	}
+	if got := smclab(t, nil, "shell", "c"); got.Code != 1 || !strings.Contains(got.Errors, `no host "c"`) {
+		t.Errorf("%+v", got)
+	}
+	if got := smclab(t, nil, "up"); got.Code != 1 || !strings.Contains(got.Errors, "a lab is up already") {
+		t.Errorf("a second lab: %+v", got)
+	}
+	say("exit 3")
+	err = up.Wait()
+	ended = true
+	if code := up.ProcessState.ExitCode(); code != 3 || errs.Len() != 0 {
+		t.Errorf("status %d, %v, %s", code, err, errs.String())
+	}
+	waitGone(t, pids)
+	if got := smclab(t, nil, "shell", "b"); got.Code != 1 || !strings.Contains(got.Errors, "no lab is up") {
+		t.Errorf("afterwards: %+v", got)
+	}
+}
+
+// readUntil reads up to and including what is waited for.
+func readUntil(t *testing.T, r io.Reader, mark string) string {
+	t.Helper()
+	var got []byte
+	one := make([]byte, 1)
+	for !strings.HasSuffix(string(got), mark) {
+		if _, err := io.ReadFull(r, one); err != nil {
+			t.Fatalf("after %q: %v", got, err)
+		}
+		got = append(got, one[0])
+	}
+	return string(got)
+}
