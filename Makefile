@@ -41,10 +41,9 @@ test: deps build unit ## unit tests, then the lab tests on kernels 6.1, 6.12 and
 	SMCKIT_LAB=1 go test -count=1 -p 1 -timeout 40m ./tests/...
 
 .PHONY: test-full
-test-full: test lint ## all of test, and what takes long: fuzzing, race detector, every kernel for every test
+test-full: test lint ## all of test, and what takes long: linters, the race detector, fuzzing
 	CGO_ENABLED=1 go test -race ./pkg/... ./internal/...
-	tests/fuzz.sh 60s
-	SMCKIT_LAB=full go test -count=1 -p 1 -timeout 120m ./tests/...
+	tests/fuzz.sh $(or $(FUZZTIME),60s)
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for a while (FUZZTIME=60s)
@@ -62,7 +61,8 @@ fmt: ## format the Go files
 
 .PHONY: bench
 bench: deps build ## start-up, memory and speed, as ratios within one run
-	SMCKIT_LAB=1 go test -p 1 -run '^$$' -bench . -benchmem -timeout 40m ./pkg/... ./internal/... ./tests/...
+	go test -run '^$$' -bench . -benchmem ./pkg/... ./internal/...
+	SMCKIT_LAB=1 go test -run '^$$' -bench . -benchtime 5x -timeout 20m ./tests/bench
 
 .PHONY: install
 install: build ## install the commands below $(DESTDIR)$(PREFIX)

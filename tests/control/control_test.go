@@ -165,7 +165,7 @@ func pnetTable(t *testing.T, lt *lab.Test) {
 // namespaces checks -N: each network namespace has a PNET table and sockets of its own.
 func namespaces(t *testing.T, lt *lab.Test) {
 	lt.Must("a", "ip netns add blue; ip -n blue link set lo up")
-	lt.Must("a", "ip netns exec blue smcflow hold --count 2 </dev/zero >/run/held 2>&1 & echo $! >/run/hold.pid")
+	lt.Must("a", "ip netns exec blue smcflow hold --count 2 >/run/held 2>&1 & echo $! >/run/hold.pid")
 	if err := lt.Host("a").WaitFor(t.Context(), "grep -q ready /run/held"); err != nil {
 		t.Fatal(err)
 	}

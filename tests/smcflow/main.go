@@ -13,7 +13,9 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"os/exec"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,7 +24,7 @@ import (
 
 func main() {
 	root := &cobra.Command{Use: "smcflow", SilenceUsage: true}
-	root.AddCommand(newSink(), newSource(), newHold())
+	root.AddCommand(newSink(), newSource(), newHold(), newMeasure())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
 	if root.ExecuteContext(ctx) != nil {
@@ -126,43 +128,82 @@ func send(ctx context.Context, fd int, d time.Duration) (float64, error) {
 
 func newHold() *cobra.Command {
 	var count int
+	var tcp bool
 	cmd := &cobra.Command{
 		Use:   "hold",
-		Short: "Open that many listening AF_SMC sockets, print 'ready', and hold them until standard input ends",
+		Short: "Open that many listening AF_SMC sockets, print 'ready', and hold them until a signal comes",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			for range count {
-				// Port 0: the kernel chooses.
-				if _, err := listen(netip.MustParseAddrPort("127.0.0.1:0")); err != nil {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			// Ports are given, 10,000 an address: a search for free ones takes longer the fewer there are.
+			const base, each = 20000, 10000
+			family, addr := unix.AF_SMC, netip.MustParseAddr("127.0.0.1")
+			if tcp {
+				family, addr = unix.AF_INET, netip.MustParseAddr("127.128.0.1")
+			}
+			for i := range count {
+				if i > 0 && i%each == 0 {
+					addr = addr.Next()
+				}
+				if _, err := listenOn(family, netip.AddrPortFrom(addr, uint16(base+i%each))); err != nil {
 					return err
 				}
 			}
 			fmt.Println("ready")
-			_, err := io.Copy(io.Discard, os.Stdin)
-			return err
+			<-cmd.Context().Done()
+			return nil
 		},
 	}
 	cmd.Flags().IntVar(&count, "count", 1, "number of sockets")
+	cmd.Flags().BoolVar(&tcp, "tcp", false, "TCP sockets instead")
 	return cmd
 }
 
-// socket opens an AF_SMC socket for the family of addr, and returns addr as the system calls want it.
-func socket(addr netip.AddrPort) (int, unix.Sockaddr, error) {
+func newMeasure() *cobra.Command {
+	return &cobra.Command{
+		Use:   "measure PROGRAM [ARG...]",
+		Short: "Run a program without its output; print its time in seconds and the most memory that it had in KiB",
+		Args:  cobra.MinimumNArgs(1),
+		// What follows the program's name is the program's.
+		DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c := exec.CommandContext(cmd.Context(), args[0], args[1:]...)
+			begin := time.Now()
+			if err := c.Run(); err != nil {
+				return err
+			}
+			elapsed := time.Since(begin)
+			usage, ok := c.ProcessState.SysUsage().(*syscall.Rusage)
+			if !ok {
+				return errors.New("no resource usage")
+			}
+			fmt.Println(elapsed.Seconds(), usage.Maxrss)
+			return nil
+		},
+	}
+}
+
+// socket opens a socket of the given family, AF_SMC or the address's own, and returns addr as the system calls want it.
+func socket(family int, addr netip.AddrPort) (int, unix.Sockaddr, error) {
 	proto, sa := 0, unix.Sockaddr(nil)
 	if addr.Addr().Is4() {
 		sa = &unix.SockaddrInet4{Port: int(addr.Port()), Addr: addr.Addr().As4()}
 	} else {
 		proto, sa = 1, &unix.SockaddrInet6{Port: int(addr.Port()), Addr: addr.Addr().As16()}
 	}
-	fd, err := unix.Socket(unix.AF_SMC, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, proto)
+	if family != unix.AF_SMC {
+		proto = 0
+	}
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, proto)
 	if err != nil {
-		return -1, nil, fmt.Errorf("AF_SMC socket: %w", err)
+		return -1, nil, fmt.Errorf("socket of family %d: %w", family, err)
 	}
 	return fd, sa, nil
 }
 
-func listen(addr netip.AddrPort) (int, error) {
-	fd, sa, err := socket(addr)
+func listen(addr netip.AddrPort) (int, error) { return listenOn(unix.AF_SMC, addr) }
+
+func listenOn(family int, addr netip.AddrPort) (int, error) {
+	fd, sa, err := socket(family, addr)
 	if err != nil {
 		return -1, err
 	}
@@ -179,7 +220,7 @@ func listen(addr netip.AddrPort) (int, error) {
 }
 
 func connect(addr netip.AddrPort) (int, error) {
-	fd, sa, err := socket(addr)
+	fd, sa, err := socket(unix.AF_SMC, addr)
 	if err != nil {
 		return -1, err
 	}

@@ -6,8 +6,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"fmt"
+	"slices"
 
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/pkg/netlinksmc"
