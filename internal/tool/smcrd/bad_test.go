@@ -127,6 +127,7 @@ func TestChanges(t *testing.T) {
 		{techR, "ueid add A", fake{}, 0, "", "", "add A"},
 		{techR, "u a A", fake{}, 0, "", "", "add A"},
 		{techR, "ueid add A --json", fake{}, 0, "{\n  \"schema\": 1,\n  \"changed\": true\n}\n", "", "add A"},
+		{techR, "ueid add A", fake{err: kind(netlinksmc.ErrUEIDTableFull), ueids: []string{"B", "A"}}, 0, "user EID A is already defined\n", "", "add A"},
 		{techR, "ueid add A", fake{err: kind(netlinksmc.ErrUEIDExists)}, 0, "user EID A is already defined\n", "", "add A"},
 		{techR, "ueid add A --json", fake{err: kind(netlinksmc.ErrUEIDExists)}, 0, "{\n  \"schema\": 1,\n  \"changed\": false\n}\n", "", "add A"},
 		{techR, "ueid add A", fake{err: kind(netlinksmc.ErrUEIDTableFull)}, 1, "", "maximum number", "add A"},

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"fmt"
 
 	"github.com/smckit/smckit/internal/cli"
@@ -136,6 +137,11 @@ func (o *options) runUEID(ctx context.Context, c client, command, eid string) er
 	case "add":
 		err := c.AddUEID(ctx, eid)
 		exists := errors.Is(err, netlinksmc.ErrUEIDExists)
+		if errors.Is(err, netlinksmc.ErrUEIDTableFull) {
+			// The kernel looks whether there is room before it looks whether there is need.
+			eids, lerr := c.UEIDs(ctx)
+			exists = lerr == nil && slices.Contains(eids, eid)
+		}
 		if err != nil && !exists {
 			return err
 		}
