@@ -11,9 +11,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // archive reads packages of one Debian suite with a private apt: its own sources and its own state below root, so that
@@ -249,6 +251,11 @@ func output(ctx context.Context, argv ...string) (string, error) {
 	}
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
+	// It ends with us, however we end: one that goes on would hold apt's locks against whoever tries next. The signal
+	// comes when the thread ends, so it is kept.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.Output()
 	if err != nil {
 		if ctx.Err() != nil {

@@ -66,8 +66,11 @@ func waitGone(t *testing.T, pids []int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ms := max(0, int(time.Until(deadline).Milliseconds()))
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, ms)
+		var n int
+		for err = unix.EINTR; errors.Is(err, unix.EINTR); {
+			ms := max(0, int(time.Until(deadline).Milliseconds()))
+			n, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, ms)
+		}
 		unix.Close(fd)
 		if err != nil || n != 1 {
 			t.Errorf("the emulator %d is still there: %v", pid, err)

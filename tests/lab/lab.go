@@ -6,6 +6,18 @@
 //
 // A guest sees this machine's files, with a layer of its own above them for what it writes: every program installed
 // here can be run there. Nothing is emulated of the network but the cable: each wire is a Go value that can be cut.
+// Guests live no longer than the process that has started them, however that ends, and leave nothing behind.
+//
+// Programs and their verdicts travel by a channel of their own, never by the console. A test whose guests' kernels
+// complain - an Oops, a warning, lockdep, KASAN and the like - fails, whatever the test itself thinks:
+//
+//	lt := lab.StartSMC(t, lab.Options{Kernel: "6.12", Hosts: 2})
+//	lt.Must("b", "smcflow sink 0.0.0.0:5001 >/dev/null 2>&1 &")
+//	res := lt.Run("a", "smcss", "-a")
+//
+// Environment: SMCKIT_LAB lets tests boot guests at all; SMCKIT_CACHE moves the cache; SMCKIT_MIRROR names a Debian
+// archive where apt's own sources name none; SMCKIT_ARTIFACTS is where a failed test leaves kernel logs and consoles;
+// SMCKIT_ACCEL chooses QEMU's accelerator (tcg); SMCKIT_SLOW multiplies all deadlines (4 under emulation).
 package lab
 
 import (
