@@ -70,8 +70,8 @@ func (l *Lab) LoadSMC(ctx context.Context, module Module) error {
 		case ModuleNone:
 			return nil
 		case ModuleStock:
-			if !h.Kernel.HasModule("smc") {
-				return fmt.Errorf("kernel %s ships no AF_SMC module: choose another kernel", h.Kernel.Release)
+			if err := h.Kernel.needStock(); err != nil {
+				return err
 			}
 			_, err := h.Shell(ctx, "modprobe smc\nmodprobe smc_diag\n")
 			return err
@@ -81,6 +81,26 @@ func (l *Lab) LoadSMC(ctx context.Context, module Module) error {
 			return fmt.Errorf("no module %q: choose stock or ours", module)
 		}
 	})
+}
+
+// needStock fails if the kernel's distribution ships no AF_SMC with it.
+func (k *Kernel) needStock() error {
+	if k.HasModule("smc") {
+		return nil
+	}
+	return fmt.Errorf("kernel %s ships no AF_SMC module: choose another kernel, or do without (--module none)", k.Release)
+}
+
+// CheckModule fails if a kernel of the given series cannot load that module. It provisions the kernel, and boots nothing.
+func CheckModule(ctx context.Context, series string, module Module, progress func(string)) error {
+	if module != ModuleStock {
+		return nil
+	}
+	k, err := Provision(ctx, series, false, progress)
+	if err != nil {
+		return err
+	}
+	return k.needStock()
 }
 
 // loadOurs loads the modules that `make modules` has built for the host's kernel.

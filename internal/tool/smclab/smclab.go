@@ -110,6 +110,11 @@ func (o *options) start(ctx context.Context, env *cli.Env) (*lab.Lab, error) {
 		Kernel: kernels[len(kernels)-1], Kernels: kernels, Hosts: o.hosts, Wires: o.wires,
 		Memory: o.memory, CPUs: o.cpus, Shares: o.shares, Progress: progress,
 	}
+	for _, series := range kernels {
+		if err := lab.CheckModule(ctx, series, lab.Module(o.module), progress); err != nil {
+			return nil, err
+		}
+	}
 	programs, err := lab.Commands(ctx)
 	if err != nil {
 		return nil, err
