@@ -8,6 +8,6 @@ time=${1:?usage: fuzz.sh TIME, for example 60s}
 for pkg in $(go list ./...); do
 	for target in $(go test -list '^Fuzz' "$pkg" | grep '^Fuzz' || true); do
 		echo "fuzz: $pkg $target"
-		go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" "$pkg"
+		go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" -fuzzminimizetime 2s "$pkg"
 	done
 done

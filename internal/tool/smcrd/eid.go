@@ -192,25 +192,30 @@ func (o *options) showUEIDs(ctx context.Context, c client) error {
 }
 
 func newSEID(o *options) *cobra.Command {
-	return &cobra.Command{
-		Use:     "seid [show | enable | disable]",
+	return o.newSwitch(&cobra.Command{
+		Use:     "seid",
 		Short:   "Show and switch the system EID",
 		Long:    seidLong,
 		Example: "  # is there a system EID, and is it in use?\n  smcd seid",
-		Args:    cobra.ArbitraryArgs,
+	}, o.runSEID)
+}
 
-		ValidArgsFunction: words("show", "enable", "disable", "help"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if wantsHelp(args) {
-				return cmd.Help()
-			}
-			command, err := subcommand(args, "show", "show", "enable", "disable")
-			if err != nil {
-				return err
-			}
-			return o.withClient(func(c client) error { return o.runSEID(cmd.Context(), c, command) })
-		},
+// newSwitch completes the command of something that can be shown, enabled and disabled.
+func (o *options) newSwitch(cmd *cobra.Command, run func(ctx context.Context, c client, command string) error) *cobra.Command {
+	cmd.Use += " [show | enable | disable]"
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.ValidArgsFunction = words("show", "enable", "disable", "help")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if wantsHelp(args) {
+			return cmd.Help()
+		}
+		command, err := subcommand(args, "show", "show", "enable", "disable")
+		if err != nil {
+			return err
+		}
+		return o.withClient(func(c client) error { return run(cmd.Context(), c, command) })
 	}
+	return cmd
 }
 
 func (o *options) runSEID(ctx context.Context, c client, command string) error {
@@ -248,25 +253,12 @@ func (o *options) runSEID(ctx context.Context, c client, command string) error {
 }
 
 func newLimit(o *options) *cobra.Command {
-	return &cobra.Command{
-		Use:     "handshake-limit [show | enable | disable]",
+	return o.newSwitch(&cobra.Command{
+		Use:     "handshake-limit",
 		Short:   "Show and switch the limit on SMC handshakes",
 		Long:    limitLong,
 		Example: fmt.Sprintf("  # prefer TCP to waiting while handshakes pile up\n  %s handshake-limit enable", o.tech.name()),
-		Args:    cobra.ArbitraryArgs,
-
-		ValidArgsFunction: words("show", "enable", "disable", "help"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if wantsHelp(args) {
-				return cmd.Help()
-			}
-			command, err := subcommand(args, "show", "show", "enable", "disable")
-			if err != nil {
-				return err
-			}
-			return o.withClient(func(c client) error { return o.runLimit(cmd.Context(), c, command) })
-		},
-	}
+	}, o.runLimit)
 }
 
 func (o *options) runLimit(ctx context.Context, c client, command string) error {
