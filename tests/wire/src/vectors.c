@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Vectors are lines "FRAME KIND HEX", where KIND is clc for a message, smc or plain for the
+ * options of a TCP header with and without ours.
+ */
+#include "check.h"
+#include "tcpopt.h"
+
+static int parse_hex(const char *hex, u8 *buf, size_t size)
+{
+	size_t n = 0;
+	unsigned int byte;
+
+	while (n < size && sscanf(hex + 2 * n, "%2x", &byte) == 1)
+		buf[n++] = (u8)byte;
+	return strlen(hex) == 2 * n ? (int)n : -1;
+}
+
+/* What we write for what we have read is what the stock host wrote, to the byte. */
+static void check_message(const u8 *buf, size_t len)
+{
+	u8 again[SMC_CLC_MAX];
+	union message m, cut;
+	size_t n;
+
+	CHECK_EQ(decode_as(buf[4], buf, len, &m), 0);
+	CHECK_EQ(encode_as(buf[4], &m, again, sizeof(again)), len);
+	CHECK(!memcmp(buf, again, len));
+	for (n = 0; n < len; n++)
+		CHECK_EQ(decode_as(buf[4], buf, n, &cut), -EPROTO);
+}
+
+static void check_options(const char *kind, const u8 *buf, size_t len)
+{
+	bool smc = !strcmp(kind, "smc");
+	u8 *copy = exact(buf, len);
+	int at = smc_tcpopt_find(copy, len);
+
+	CHECK_EQ(at, smc ? (int)len - SMC_TCPOPT_LEN : -ENOENT);
+	CHECK_EQ(smc_tcpopt_room(copy, len), !smc);
+	free(copy);
+}
+
+static bool is(const u8 *bytes, const char *text)
+{
+	return !memcmp(bytes, text, strlen(text));
+}
+
+/*
+ * The fields of one message of each kind, as another program reads them: a field that is read
+ * from the wrong place and written back there would pass the comparison of bytes.
+ */
+
+static void check_proposal_r(const struct smc_clc_proposal *p)
+{
+	static const u8 gid[16] = { [10] = 0xff, 0xff, 10, 0, 9, 2 };
+
+	CHECK(p->path_v1 == SMC_PATH_N && p->path_v2 == SMC_PATH_R && p->release == 1);
+	CHECK(p->n_eid == 1 && is(p->eid[0], "SMCLAB-EID                      "));
+	CHECK(!memcmp(p->rocev2_gid, gid, 16));
+	CHECK(p->max_conns == 255 && p->max_links == 2 && p->features == 1 && !p->seid_valid);
+}
+
+static void check_confirm_r(const struct smc_clc_accept *a)
+{
+	static const u8 gid[16] = { [10] = 0xff, 0xff, 10, 0, 9, 2 };
+
+	CHECK(is(a->peer_id, "\x2b\x0b\x52\x54") && !memcmp(a->gid, gid, 16));
+	CHECK(is(a->mac, "\x52\x54") && a->mac[5] == 2);
+	CHECK(a->qpn == 0x11 && a->rkey == 0x331 && a->rmbe_idx == 1 && a->token == 1);
+	CHECK(a->size_code == 2 && a->mtu_code == 3 && a->psn == 0x6773f2);
+	CHECK(a->rmb_addr == 0xff2824c2c5130000 && a->direct && a->os_type == 2);
+	CHECK(a->release == 1 && is(a->host, "vmb     ") && is(a->eid, "SMCLAB-EID "));
+	CHECK(a->max_conns == 255 && a->max_links == 2 && a->features == 1);
+	CHECK(a->n_gids == 1 && !memcmp(a->gids[0], gid, 16));
+}
+
+static void check_proposal_d(const struct smc_clc_proposal *p)
+{
+	CHECK(p->path_v1 == SMC_PATH_N && p->path_v2 == SMC_PATH_D && p->n_gid == 2);
+	CHECK(p->gids[0].gid == 0xbd73c0badada443e && p->gids[0].chid == 0xffff);
+	CHECK(p->gids[1].gid == 0xbdf32c6b61053fd7 && p->gids[1].chid == 0xffff);
+}
+
+static void check_accept_d(const struct smc_clc_accept *a)
+{
+	CHECK(a->smcd && a->first_contact && a->ism_gid == 0xbd73c0badada443e);
+	CHECK(a->dmb_token == 0x9ef5f031b8fb04ee && a->dmbe_idx == 0 && a->size_code == 2);
+	CHECK(smc_get_be32(a->link_id) == 0x00010000 && a->chid == 0xffff);
+	CHECK(a->ext_gid == 0xbdf32c6b61053fd7 && a->os_type == 2 && a->release == 1);
+	CHECK(is(a->host, "vma     ") && is(a->eid, "SMCLAB-EID "));
+}
+
+static void check_decline(const struct smc_clc_decline *d)
+{
+	CHECK(d->version == 2 && !d->sync && d->code == 0x03030008 && d->os_type == 2);
+}
+
+static void check_known(const char *path, int frame, const u8 *buf, size_t len)
+{
+	union message m;
+
+	decode_as(buf[4], buf, len, &m);
+	if (strstr(path, "smcr-v2-linux-6.12") && frame == 9)
+		check_proposal_r(&m.proposal);
+	if (strstr(path, "smcr-v2-linux-6.12") && frame == 13)
+		check_confirm_r(&m.accept);
+	if (strstr(path, "smcd-v2-linux-7.2") && frame == 4)
+		check_proposal_d(&m.proposal);
+	if (strstr(path, "smcd-v2-linux-7.2") && frame == 6)
+		check_accept_d(&m.accept);
+	if (strstr(path, "smcd-v2-linux-7.2") && frame == 52)
+		check_decline(&m.decline);
+}
+
+static void check_line(const char *path, const char *line)
+{
+	char kind[8], hex[2 * SMC_CLC_MAX + 2], name[64];
+	u8 buf[SMC_CLC_MAX];
+	int frame, len;
+
+	CHECK_EQ(sscanf(line, "%d %7s %1305s", &frame, kind, hex), 3);
+	snprintf(name, sizeof(name), "frame %d", frame);
+	check_case = name;
+	len = parse_hex(hex, buf, sizeof(buf));
+	CHECK(len > 0);
+	if (len > 0 && !strcmp(kind, "clc")) {
+		check_message(buf, (size_t)len);
+		check_known(path, frame, buf, (size_t)len);
+	} else if (len > 0) {
+		check_options(kind, buf, (size_t)len);
+	}
+	check_case = "";
+}
+
+int check_vectors(const char *path)
+{
+	char line[2 * SMC_CLC_MAX + 64];
+	FILE *f = fopen(path, "r");
+	int n = 0;
+
+	if (!f) {
+		perror(path);
+		return 0;
+	}
+	while (fgets(line, sizeof(line), f)) {
+		if (line[0] == '#')
+			continue;
+		check_line(path, line);
+		n++;
+	}
+	fclose(f);
+	return n;
+}
