@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The only file that knows kernel versions. The code is written against the newest kernel; here
+ * older ones are bent up to it. Included by the build before anything else. Each entry says since
+ * when the newest form is there.
+ */
+#ifndef SMC_COMPAT_H
+#define SMC_COMPAT_H
+
+#include <linux/build_bug.h>
+#include <linux/types.h>
+#include <linux/version.h>
+
+/* 6.19: bind and connect take an address type of its own, which has no fixed length. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 19, 0)
+typedef struct sockaddr_unsized smc_sockaddr_t;
+#else
+typedef struct sockaddr smc_sockaddr_t;
+#endif
+
+/* 6.10: arguments and results of accept travel in one structure. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
+#define smc_compat_accept(ops, sock, newsock, arg) ((ops)->accept((sock), (newsock), (arg)))
+#define smc_compat_ops_accept(ops, fn) ((ops)->accept = (fn))
+#else
+struct proto_accept_arg {
+	int flags;
+	int err;
+	bool kern;
+};
+#define smc_compat_accept(ops, sock, newsock, arg) \
+	((ops)->accept((sock), (newsock), (arg)->flags, (arg)->kern))
+#define SMC_COMPAT_ACCEPT_WRAP(fn)						\
+static int fn##_old(struct socket *sock, struct socket *newsock, int flags, bool kern)	\
+{										\
+	struct proto_accept_arg arg = { .flags = flags, .kern = kern };		\
+										\
+	return fn(sock, newsock, &arg);						\
+}
+#define smc_compat_ops_accept(ops, fn) ((ops)->accept = fn##_old)
+#endif
+#ifndef SMC_COMPAT_ACCEPT_WRAP
+#define SMC_COMPAT_ACCEPT_WRAP(fn)
+#endif
+
+/* 6.5: sendpage is gone, pages travel through sendmsg. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
+#define smc_compat_ops_sendpage(ops) ((ops)->sendpage = sock_no_sendpage)
+#else
+#define smc_compat_ops_sendpage(ops) do { } while (0)
+#endif
+
+/* 7.1: an operation beside getsockopt, which the core would prefer. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 1, 0)
+#define smc_compat_ops_getsockopt(ops, fn) \
+	do { (ops)->getsockopt = (fn); (ops)->getsockopt_iter = NULL; } while (0)
+#else
+#define smc_compat_ops_getsockopt(ops, fn) ((ops)->getsockopt = (fn))
+#endif
+
+/* 6.17: the table of established sockets is found through the namespace. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
+#define smc_compat_lookup4(net, saddr, sport, daddr, dport, dif, sdif) \
+	__inet_lookup_established((net), (saddr), (sport), (daddr), ntohs(dport), (dif), (sdif))
+#define smc_compat_lookup6(net, saddr, sport, daddr, dport, dif, sdif) \
+	__inet6_lookup_established((net), (saddr), (sport), (daddr), ntohs(dport), (dif), (sdif))
+#else
+#define smc_compat_lookup4(net, saddr, sport, daddr, dport, dif, sdif)			\
+	__inet_lookup_established((net), (net)->ipv4.tcp_death_row.hashinfo, (saddr), (sport),	\
+				  (daddr), ntohs(dport), (dif), (sdif))
+#define smc_compat_lookup6(net, saddr, sport, daddr, dport, dif, sdif)			\
+	__inet6_lookup_established((net), (net)->ipv4.tcp_death_row.hashinfo, (saddr), (sport),	\
+				   (daddr), ntohs(dport), (dif), (sdif))
+#endif
+
+/* 6.7: attributes that are as long as their value needs, 4 or 8 bytes. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+#include <net/netlink.h>
+
+static inline int compat_nla_put_uint(struct sk_buff *skb, int type, u64 value)
+{
+	u32 small = value;
+
+	if (small == value)
+		return nla_put_u32(skb, type, small);
+	return nla_put(skb, type, sizeof(value), &value);
+}
+#define nla_put_uint compat_nla_put_uint
+#endif
+
+/*
+ * 6.6: the length of a sysctl table is passed; before, an empty entry ends it. A table therefore
+ * has an entry more.
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
+#include <net/net_namespace.h>
+
+#define register_net_sysctl_sz(net, path, table, size) register_net_sysctl(net, path, table)
+#endif
+
+/* 6.12 is the first of the supported kernels whose <linux/smc.h> has all attributes. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+#define COMPAT_ASSERT_UAPI(name, number) static_assert((name) == (number))
+#else
+#define COMPAT_ASSERT_UAPI(name, number)
+#endif
+
+/* 6.16: the owner of a sock is read with sk_uid(). */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
+#define smc_compat_uid(sk) sk_uid(sk)
+#else
+#define smc_compat_uid(sk) sock_i_uid(sk)
+#endif
+
+/* 6.14: a check that a dump's position fits into what is there for it. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 14, 0)
+#define NL_ASSERT_CTX_FITS(type) BUILD_BUG_ON(sizeof(type) > sizeof_field(struct netlink_callback, ctx))
+#endif
+
+#endif

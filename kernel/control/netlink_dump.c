@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * SMC_GEN_NETLINK: what is asked for
+ *
+ * The first buffer of a dump has room for nearly 4 KiB. What is less than that is one step, and
+ * therefore of one moment; the list of fallbacks goes on where it has stopped. The order of
+ * attributes is that of the stock module.
+ */
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/utsname.h>
+#include <net/sock.h>
+
+#include "../net.h"
+#include "../uapi/smc_uapi.h"
+#include "eid.h"
+#include "netlink.h"
+
+#define SMC_VERSION 2
+#define SMC_RELEASE 1
+
+COMPAT_ASSERT_UAPI(SMC_NLA_STATS_T_RX_RMB_USAGE, SMC_UAPI_STATS_T_RX_RMB_USAGE);
+COMPAT_ASSERT_UAPI(SMC_NLA_STATS_T_TX_RMB_USAGE, SMC_UAPI_STATS_T_TX_RMB_USAGE);
+
+/* Name of this host when the module was loaded, filled up with blanks, terminated. */
+static char hostname[SMC_MAX_HOSTNAME_LEN + 1];
+
+/* Where a dump goes on. The kernel has it zero at first. */
+struct cursor {
+	unsigned int next;	/* of the items of this dump */
+};
+static_assert(sizeof(struct cursor) <= sizeof_field(struct netlink_callback, ctx));
+
+static struct cursor *cursor_of(struct netlink_callback *cb)
+{
+	return (struct cursor *)cb->ctx;
+}
+
+static struct smc_net *net_of(const struct sk_buff *skb)
+{
+	return smc_net(sock_net(skb->sk));
+}
+
+/* Begins an answer. */
+static void *begin(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
+{
+	return genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &smc_netlink_family,
+			   NLM_F_MULTI, cmd);
+}
+
+/* An EID as a string attribute. */
+static int put_eid(struct sk_buff *skb, int type, const u8 eid[SMC_MAX_EID_LEN])
+{
+	char text[SMC_MAX_EID_LEN + 1];
+
+	memcpy(text, eid, SMC_MAX_EID_LEN);
+	text[SMC_MAX_EID_LEN] = '\0';
+	return nla_put_string(skb, type, text);
+}
+
+static int put_u64(struct sk_buff *skb, int type, u64 value)
+{
+	/* All attributes for alignment have the number 0. */
+	return nla_put_u64_64bit(skb, type, value, 0);
+}
+
+static int put_info(struct sk_buff *skb)
+{
+	u8 seid[SMC_MAX_EID_LEN];
+	struct nlattr *nest;
+
+	nest = nla_nest_start(skb, SMC_GEN_SYS_INFO);
+	/* There is no ISM device of version 2 yet, but all that RDMA devices need for it. */
+	if (!nest || nla_put_u8(skb, SMC_NLA_SYS_VER, SMC_VERSION) ||
+	    nla_put_u8(skb, SMC_NLA_SYS_REL, SMC_RELEASE) ||
+	    nla_put_u8(skb, SMC_NLA_SYS_IS_ISM_V2, false) ||
+	    nla_put_u8(skb, SMC_NLA_SYS_IS_SMCR_V2, true) ||
+	    nla_put_string(skb, SMC_NLA_SYS_LOCAL_HOST, hostname))
+		return -EMSGSIZE;
+	smc_eid_seid(seid);
+	if (seid[0] && put_eid(skb, SMC_NLA_SYS_SEID, seid))
+		return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+/* Sends one message that @put fills, once. */
+static int dump_once(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd,
+		     int (*put)(struct sk_buff *skb))
+{
+	void *msg;
+	int rc;
+
+	if (cursor_of(cb)->next)
+		return skb->len;
+	msg = begin(skb, cb, cmd);
+	if (!msg)
+		return -EMSGSIZE;
+	rc = put(skb);
+	if (rc) {
+		genlmsg_cancel(skb, msg);
+		return rc;
+	}
+	genlmsg_end(skb, msg);
+	cursor_of(cb)->next++;
+	return skb->len;
+}
+
+/**
+ * smc_netlink_dump_info() - answer SMC_NETLINK_GET_SYS_INFO
+ * @skb: answer
+ * @cb: dump
+ *
+ * Context: process, called by generic netlink.
+ * Return: length of the answer, or -EMSGSIZE.
+ */
+int smc_netlink_dump_info(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return dump_once(skb, cb, SMC_NETLINK_GET_SYS_INFO, put_info);
+}
+
+/**
+ * smc_netlink_dump_nothing() - answer a request for what no transport offers: link groups, links,
+ * devices
+ * @skb: answer
+ * @cb: dump
+ *
+ * Context: process, called by generic netlink.
+ * Return: 0, the end.
+ */
+int smc_netlink_dump_nothing(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return 0;
+}
+
+/* Classes of sizes, which the protocol counts from 1. */
+static int put_sizes(struct sk_buff *skb, int type, const u64 *counters)
+{
+	struct nlattr *nest = nla_nest_start(skb, type);
+	unsigned int i;
+
+	static_assert(SMC_NLA_STATS_PLOAD_MAX == SMC_STATS_SIZES);
+	if (!nest)
+		return -EMSGSIZE;
+	for (i = 0; i < SMC_STATS_SIZES; i++)
+		if (put_u64(skb, SMC_NLA_STATS_PLOAD_8K + i, counters[i]))
+			return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+/* One counter and its attribute. */
+struct item {
+	int type;
+	unsigned int counter;
+};
+
+static int put_items(struct sk_buff *skb, const struct item *items, unsigned int n,
+		     const u64 *counters)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if (put_u64(skb, items[i].type, counters[items[i].counter]))
+			return -EMSGSIZE;
+	return 0;
+}
+
+static int put_bufs(struct sk_buff *skb, int type, const u64 *counters)
+{
+	static const struct item items[] = {
+		{ SMC_NLA_STATS_RMB_REUSE_CNT, SMC_STATS_BUF_REUSED },
+		{ SMC_NLA_STATS_RMB_SIZE_SM_PEER_CNT, SMC_STATS_BUF_SIZE_SMALL_PEER },
+		{ SMC_NLA_STATS_RMB_SIZE_SM_CNT, SMC_STATS_BUF_SIZE_SMALL },
+		{ SMC_NLA_STATS_RMB_FULL_PEER_CNT, SMC_STATS_BUF_FULL_PEER },
+		{ SMC_NLA_STATS_RMB_FULL_CNT, SMC_STATS_BUF_FULL },
+		{ SMC_NLA_STATS_RMB_ALLOC_CNT, SMC_STATS_BUF_ALLOCATED },
+		{ SMC_NLA_STATS_RMB_DGRADE_CNT, SMC_STATS_BUF_DOWNGRADED },
+	};
+	struct nlattr *nest = nla_nest_start(skb, type);
+
+	if (!nest || put_items(skb, items, ARRAY_SIZE(items), counters))
+		return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+static int put_tech(struct sk_buff *skb, int type, const struct smc_stats_sum *sum,
+		    enum smc_stats_tech tech)
+{
+	static const struct item first[] = {
+		{ SMC_NLA_STATS_T_CLNT_V1_SUCC, SMC_STATS_CLIENT_V1 },
+		{ SMC_NLA_STATS_T_CLNT_V2_SUCC, SMC_STATS_CLIENT_V2 },
+		{ SMC_NLA_STATS_T_SRV_V1_SUCC, SMC_STATS_SERVER_V1 },
+		{ SMC_NLA_STATS_T_SRV_V2_SUCC, SMC_STATS_SERVER_V2 },
+		{ SMC_NLA_STATS_T_RX_BYTES, SMC_STATS_RX_BYTES },
+		{ SMC_NLA_STATS_T_TX_BYTES, SMC_STATS_TX_BYTES },
+	};
+	static const struct item last[] = {
+		{ SMC_NLA_STATS_T_RX_CNT, SMC_STATS_RX_CALLS },
+		{ SMC_NLA_STATS_T_TX_CNT, SMC_STATS_TX_CALLS },
+		{ SMC_NLA_STATS_T_SENDPAGE_CNT, SMC_STATS_SENDPAGE },
+		{ SMC_NLA_STATS_T_CORK_CNT, SMC_STATS_CORK },
+		{ SMC_NLA_STATS_T_NDLY_CNT, SMC_STATS_NODELAY },
+		{ SMC_NLA_STATS_T_SPLICE_CNT, SMC_STATS_SPLICE },
+		{ SMC_NLA_STATS_T_URG_DATA_CNT, SMC_STATS_URGENT },
+	};
+	const u64 *counters = sum->tech[tech];
+	struct nlattr *nest = nla_nest_start(skb, type);
+
+	if (!nest ||
+	    put_bufs(skb, SMC_NLA_STATS_T_TX_RMB_STATS, &counters[SMC_STATS_TX_BUF]) ||
+	    put_bufs(skb, SMC_NLA_STATS_T_RX_RMB_STATS, &counters[SMC_STATS_RX_BUF]) ||
+	    put_sizes(skb, SMC_NLA_STATS_T_TXPLOAD_SIZE, &counters[SMC_STATS_TX_SIZE]) ||
+	    put_sizes(skb, SMC_NLA_STATS_T_RXPLOAD_SIZE, &counters[SMC_STATS_RX_SIZE]) ||
+	    put_sizes(skb, SMC_NLA_STATS_T_TX_RMB_SIZE, &counters[SMC_STATS_TX_BUF_SIZE]) ||
+	    put_sizes(skb, SMC_NLA_STATS_T_RX_RMB_SIZE, &counters[SMC_STATS_RX_BUF_SIZE]) ||
+	    put_items(skb, first, ARRAY_SIZE(first), counters) ||
+	    nla_put_uint(skb, SMC_UAPI_STATS_T_RX_RMB_USAGE, sum->buf_usage[tech][1]) ||
+	    nla_put_uint(skb, SMC_UAPI_STATS_T_TX_RMB_USAGE, sum->buf_usage[tech][0]) ||
+	    put_items(skb, last, ARRAY_SIZE(last), counters))
+		return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+static struct smc_stats_sum *alloc_sum(struct smc_net *snet)
+{
+	struct smc_stats_sum *sum = kmalloc_array(2, sizeof(*sum), GFP_KERNEL);
+
+	if (sum)
+		smc_stats_sum(snet, sum);
+	return sum;
+}
+
+static int put_stats(struct sk_buff *skb)
+{
+	struct smc_stats_sum *sum = alloc_sum(net_of(skb));
+	struct nlattr *nest;
+	int rc = -EMSGSIZE;
+
+	if (!sum)
+		return -ENOMEM;
+	nest = nla_nest_start(skb, SMC_GEN_STATS);
+	if (!nest || put_tech(skb, SMC_NLA_STATS_SMCD_TECH, sum, SMC_STATS_D) ||
+	    put_tech(skb, SMC_NLA_STATS_SMCR_TECH, sum, SMC_STATS_R) ||
+	    put_u64(skb, SMC_NLA_STATS_CLNT_HS_ERR_CNT, sum->handshake_errors[0]) ||
+	    put_u64(skb, SMC_NLA_STATS_SRV_HS_ERR_CNT, sum->handshake_errors[1]))
+		goto free;
+	nla_nest_end(skb, nest);
+	rc = 0;
+free:
+	kfree(sum);
+	return rc;
+}
+
+/**
+ * smc_netlink_dump_stats() - answer SMC_NETLINK_GET_STATS
+ * @skb: answer
+ * @cb: dump
+ *
+ * Context: process, called by generic netlink; may sleep.
+ * Return: length of the answer, -EMSGSIZE or -ENOMEM.
+ */
+int smc_netlink_dump_stats(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return dump_once(skb, cb, SMC_NETLINK_GET_STATS, put_stats);
+}
+
+/* One reason of one side; the first message has the totals of both sides. */
+static int put_fallback(struct sk_buff *skb, struct netlink_callback *cb,
+			const struct smc_stats_sum *sum, bool server, unsigned int reason,
+			bool totals)
+{
+	struct nlattr *nest;
+	void *msg;
+
+	msg = begin(skb, cb, SMC_NETLINK_GET_FBACK_STATS);
+	if (!msg)
+		return -EMSGSIZE;
+	nest = nla_nest_start(skb, SMC_GEN_FBACK_STATS);
+	if (!nest || nla_put_u8(skb, SMC_NLA_FBACK_STATS_TYPE, server))
+		goto cancel;
+	if (totals && (put_u64(skb, SMC_NLA_FBACK_STATS_SRV_CNT, sum->fallbacks[1]) ||
+		       put_u64(skb, SMC_NLA_FBACK_STATS_CLNT_CNT, sum->fallbacks[0])))
+		goto cancel;
+	if (nla_put_u32(skb, SMC_NLA_FBACK_STATS_RSN_CODE, smc_reason_at(reason)) ||
+	    nla_put_u16(skb, SMC_NLA_FBACK_STATS_RSN_CNT, sum->reasons[server][reason]))
+		goto cancel;
+	nla_nest_end(skb, nest);
+	genlmsg_end(skb, msg);
+	return 0;
+cancel:
+	genlmsg_cancel(skb, msg);
+	return -EMSGSIZE;
+}
+
+/* Items alternate between server and client, reason by reason. */
+static int put_fallbacks(struct sk_buff *skb, struct netlink_callback *cb,
+			 const struct smc_stats_sum *sum)
+{
+	unsigned int *next = &cursor_of(cb)->next;
+	bool totals = !*next;
+
+	for (; *next < 2 * SMC_REASON_COUNT; ++*next) {
+		unsigned int reason = *next / 2;
+		bool server = *next % 2 == 0;
+
+		if (!sum->reasons[server][reason])
+			continue;
+		if (put_fallback(skb, cb, sum, server, reason, totals))
+			return skb->len ?: -EMSGSIZE;
+		totals = false;
+	}
+	return skb->len;
+}
+
+/**
+ * smc_netlink_dump_fallbacks() - answer SMC_NETLINK_GET_FBACK_STATS
+ * @skb: answer
+ * @cb: dump
+ *
+ * Context: process, called by generic netlink; may sleep.
+ * Return: length of the answer, -EMSGSIZE or -ENOMEM.
+ */
+int smc_netlink_dump_fallbacks(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct smc_stats_sum *sum = alloc_sum(net_of(skb));
+	int rc;
+
+	if (!sum)
+		return -ENOMEM;
+	rc = put_fallbacks(skb, cb, sum);
+	kfree(sum);
+	return rc;
+}
+
+static int put_ueid(struct sk_buff *skb, struct netlink_callback *cb,
+		    const u8 eid[SMC_MAX_EID_LEN])
+{
+	void *msg = begin(skb, cb, SMC_NETLINK_DUMP_UEID);
+
+	if (!msg)
+		return -EMSGSIZE;
+	if (put_eid(skb, SMC_NLA_EID_TABLE_ENTRY, eid)) {
+		genlmsg_cancel(skb, msg);
+		return -EMSGSIZE;
+	}
+	genlmsg_end(skb, msg);
+	return 0;
+}
+
+/**
+ * smc_netlink_dump_ueids() - answer SMC_NETLINK_DUMP_UEID
+ * @skb: answer
+ * @cb: dump
+ *
+ * Context: process, called by generic netlink.
+ * Return: length of the answer, or -EMSGSIZE.
+ */
+int smc_netlink_dump_ueids(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	u8 eids[SMC_MAX_UEID][SMC_MAX_EID_LEN];
+	unsigned int i, n;
+
+	if (cursor_of(cb)->next)
+		return skb->len;
+	n = smc_eid_list(eids, SMC_MAX_UEID);
+	for (i = 0; i < n; i++)
+		if (put_ueid(skb, cb, eids[i]))
+			return -EMSGSIZE;
+	cursor_of(cb)->next++;
+	return skb->len;
+}
+
+/* Without a system EID the message is empty. */
+static int put_seid(struct sk_buff *skb)
+{
+	u8 seid[SMC_MAX_EID_LEN];
+	bool enabled;
+
+	enabled = smc_eid_seid(seid);
+	if (!seid[0])
+		return 0;
+	return put_eid(skb, SMC_NLA_SEID_ENTRY, seid) ?:
+		nla_put_u8(skb, SMC_NLA_SEID_ENABLED, enabled);
+}
+
+/**
+ * smc_netlink_dump_seid() - answer SMC_NETLINK_DUMP_SEID
+ * @skb: answer
+ * @cb: dump
+ *
+ * Context: process, called by generic netlink.
+ * Return: length of the answer, or -EMSGSIZE.
+ */
+int smc_netlink_dump_seid(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return dump_once(skb, cb, SMC_NETLINK_DUMP_SEID, put_seid);
+}
+
+static int put_limit(struct sk_buff *skb)
+{
+	return nla_put_u8(skb, SMC_NLA_HS_LIMITATION_ENABLED, READ_ONCE(net_of(skb)->limit_hs));
+}
+
+/**
+ * smc_netlink_dump_limit() - answer SMC_NETLINK_DUMP_HS_LIMITATION
+ * @skb: answer
+ * @cb: dump
+ *
+ * Context: process, called by generic netlink.
+ * Return: length of the answer, or -EMSGSIZE.
+ */
+int smc_netlink_dump_limit(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return dump_once(skb, cb, SMC_NETLINK_DUMP_HS_LIMITATION, put_limit);
+}
+
+/**
+ * smc_netlink_dump_init() - remember the name of this host
+ *
+ * Context: process, when the module is loaded.
+ */
+void __init smc_netlink_dump_init(void)
+{
+	/* A name that changes right now may be read half and half, which does no harm. */
+	size_t len = strnlen(init_utsname()->nodename, SMC_MAX_HOSTNAME_LEN);
+
+	memset(hostname, ' ', SMC_MAX_HOSTNAME_LEN);
+	memcpy(hostname, init_utsname()->nodename, len);
+}

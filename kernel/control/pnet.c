@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * PNET table
+ *
+ * An entry names its device, which need not exist. That of a network interface is bound to the
+ * device of that name as soon as there is one, and stays with it when it is renamed. It remembers
+ * the number of the device and holds no reference, so that nothing has to be given back when a
+ * device or its namespace goes.
+ *
+ * RDMA devices belong to the host: only the table of the initial namespace has them.
+ *
+ * Locks: RTNL (in the notifier) is taken before a table's lock.
+ */
+#include <linux/ctype.h>
+#include <linux/netdevice.h>
+#include <linux/netlink.h>
+#include <linux/rculist.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "../net.h"
+#include "pnet.h"
+
+/**
+ * smc_pnet_parse_id() - check a PNET ID and bring it into the form that the table has
+ * @text: PNET ID, may be in lower case and have blanks around it
+ * @id: the result, without blanks and in upper case
+ * @extack: gets the reason of a refusal; may be NULL
+ *
+ * Letters are those of the kernel's character set, Latin-1. Context: any.
+ * Return: 0 or -EINVAL.
+ */
+int smc_pnet_parse_id(const char *text, char id[SMC_PNET_ID_LEN + 1],
+		      struct netlink_ext_ack *extack)
+{
+	size_t len, i;
+
+	text = skip_spaces(text);
+	len = strlen(text);
+	while (len && isspace(text[len - 1]))
+		len--;
+	if (!len) {
+		NL_SET_ERR_MSG(extack, "PNET ID is empty");
+		return -EINVAL;
+	}
+	if (len > SMC_PNET_ID_LEN) {
+		NL_SET_ERR_MSG(extack, "PNET ID is longer than 16 characters");
+		return -EINVAL;
+	}
+	for (i = 0; i < len; i++) {
+		if (!isalnum(text[i])) {
+			NL_SET_ERR_MSG(extack, "PNET ID may have letters and digits only");
+			return -EINVAL;
+		}
+		id[i] = toupper(text[i]);
+	}
+	id[len] = '\0';
+	return 0;
+}
+
+/* Fills an entry from a request; the name of an RDMA device comes without the blanks around it. */
+static int fill_entry(struct smc_pnet_entry *entry, const char *id,
+		      const struct smc_pnet_device *device, struct netlink_ext_ack *extack)
+{
+	size_t max = device->kind == SMC_PNET_ETH ? IFNAMSIZ - 1 : SMC_PNET_IB_LEN;
+	const char *name = device->name;
+	size_t len;
+
+	if (device->kind == SMC_PNET_IB) {
+		if (device->port < 1 || device->port > SMC_PNET_PORT_MAX) {
+			NL_SET_ERR_MSG(extack, "an RDMA device has ports 1 and 2");
+			return -EINVAL;
+		}
+		entry->port = device->port;
+		name = skip_spaces(name);
+	}
+	len = strlen(name);
+	while (device->kind == SMC_PNET_IB && len && isspace(name[len - 1]))
+		len--;
+	if (len > max) {
+		NL_SET_ERR_MSG(extack, "device name is too long");
+		return -EINVAL;
+	}
+	entry->kind = device->kind;
+	memcpy(entry->name, name, len);
+	strscpy(entry->id, id, sizeof(entry->id));
+	return 0;
+}
+
+static struct smc_pnet_entry *find_device(struct smc_pnet_net *table, enum smc_pnet_kind kind,
+					  const char *name)
+{
+	struct smc_pnet_entry *entry;
+
+	lockdep_assert_held(&table->lock);
+	list_for_each_entry(entry, &table->entries, list)
+		if (entry->kind == kind && !strcmp(entry->name, name))
+			return entry;
+	return NULL;
+}
+
+/*
+ * Binds a new entry to the device that has its name. A device that is listed only after this is
+ * bound by its registration event, which waits for the lock; one that is being removed is unbound
+ * by its event likewise.
+ */
+static void bind_entry(struct smc_net *snet, struct smc_pnet_entry *entry)
+{
+	struct net_device *dev;
+
+	if (entry->kind != SMC_PNET_ETH || strlen(entry->name) >= IFNAMSIZ)
+		return;
+	rcu_read_lock();
+	dev = dev_get_by_name_rcu(snet->net, entry->name);
+	if (dev)
+		entry->ifindex = dev->ifindex;
+	rcu_read_unlock();
+}
+
+/*
+ * Moves the entries whose devices are not in the table yet from @added into it. Returns how many.
+ */
+static unsigned int insert_entries(struct smc_net *snet, struct list_head *added)
+{
+	struct smc_pnet_net *table = &snet->pnet;
+	struct smc_pnet_entry *entry, *next;
+	unsigned int n = 0;
+
+	lockdep_assert_held(&table->lock);
+	list_for_each_entry_safe(entry, next, added, list) {
+		if (find_device(table, entry->kind, entry->name))
+			continue;
+		list_del(&entry->list);
+		bind_entry(snet, entry);
+		list_add_tail_rcu(&entry->list, &table->entries);
+		n++;
+	}
+	if (n)
+		table->generation++;
+	return n;
+}
+
+static void free_entries(struct list_head *entries)
+{
+	struct smc_pnet_entry *entry, *next;
+
+	list_for_each_entry_safe(entry, next, entries, list)
+		kfree(entry);
+}
+
+/* Makes entries of what a request names. */
+static int make_entries(struct smc_net *snet, const char *id,
+			const struct smc_pnet_device *devices, unsigned int n,
+			struct list_head *entries, struct netlink_ext_ack *extack)
+{
+	struct smc_pnet_entry *entry;
+	unsigned int i;
+	int rc;
+
+	for (i = 0; i < n; i++) {
+		if (devices[i].kind == SMC_PNET_IB && !net_eq(snet->net, &init_net))
+			continue;
+		/* A namespace's owner may add any number of them. */
+		entry = kzalloc(sizeof(*entry), GFP_KERNEL_ACCOUNT);
+		if (!entry)
+			return -ENOMEM;
+		list_add_tail(&entry->list, entries);
+		rc = fill_entry(entry, id, &devices[i], extack);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/**
+ * smc_pnet_add() - attach devices to a physical network
+ * @snet: namespace
+ * @id: PNET ID, from smc_pnet_parse_id()
+ * @devices: what to attach
+ * @n: their number
+ * @extack: gets the reason of a refusal; may be NULL
+ *
+ * A device is in one entry only, whatever its port. Adding several succeeds if one of them was new.
+ * Outside the initial namespace RDMA devices are passed over. Context: process, may sleep.
+ * Return: 0, -EEXIST if nothing was added, -EINVAL or -ENOMEM; after an error the table is as
+ * before.
+ */
+int smc_pnet_add(struct smc_net *snet, const char *id, const struct smc_pnet_device *devices,
+		 unsigned int n, struct netlink_ext_ack *extack)
+{
+	struct smc_pnet_net *table = &snet->pnet;
+	LIST_HEAD(entries);
+	int rc;
+
+	rc = make_entries(snet, id, devices, n, &entries, extack);
+	if (rc)
+		goto free;
+	mutex_lock(&table->lock);
+	rc = insert_entries(snet, &entries) ? 0 : -EEXIST;
+	mutex_unlock(&table->lock);
+	if (!rc)
+		goto free;
+	if (!n)
+		NL_SET_ERR_MSG(extack, "neither a network interface nor an RDMA device is named");
+	else if (list_empty(&entries))
+		NL_SET_ERR_MSG(extack, "RDMA devices belong to the initial network namespace");
+	else
+		NL_SET_ERR_MSG(extack, "the device is in the PNET table already");
+free:
+	free_entries(&entries);
+	return rc;
+}
+
+static bool entry_matches(const struct smc_pnet_entry *entry, const char *id,
+			  const struct smc_pnet_device *device)
+{
+	if (strcmp(entry->id, id))
+		return false;
+	if (!device)
+		return true;
+	return entry->kind == device->kind && !strcmp(entry->name, device->name) &&
+	       (entry->kind == SMC_PNET_ETH || !device->port || entry->port == device->port);
+}
+
+/*
+ * Removes what has this ID and device; a NULL stands for any. Returns how many entries that were.
+ */
+static unsigned int remove_entries(struct smc_pnet_net *table, const char *id,
+				   const struct smc_pnet_device *device)
+{
+	struct smc_pnet_entry *entry, *next;
+	unsigned int n = 0;
+
+	mutex_lock(&table->lock);
+	list_for_each_entry_safe(entry, next, &table->entries, list) {
+		if (id && !entry_matches(entry, id, device))
+			continue;
+		list_del_rcu(&entry->list);
+		kfree_rcu(entry, rcu);
+		n++;
+	}
+	if (n)
+		table->generation++;
+	mutex_unlock(&table->lock);
+	return n;
+}
+
+/**
+ * smc_pnet_remove() - detach a device, or all devices, from a physical network
+ * @snet: namespace
+ * @id: PNET ID, compared as it is
+ * @device: what to detach, with port 0 whatever its port; NULL for all
+ *
+ * Context: process, may sleep.
+ * Return: 0, or -ENOENT if there is no such entry.
+ */
+int smc_pnet_remove(struct smc_net *snet, const char *id, const struct smc_pnet_device *device)
+{
+	return remove_entries(&snet->pnet, id, device) ? 0 : -ENOENT;
+}
+
+/**
+ * smc_pnet_flush() - empty the table of a namespace
+ * @snet: namespace
+ *
+ * Context: process, may sleep.
+ */
+void smc_pnet_flush(struct smc_net *snet)
+{
+	remove_entries(&snet->pnet, NULL, NULL);
+}
+
+/**
+ * smc_pnet_for_each() - visit the entries of a namespace in the order of their addition
+ * @snet: namespace
+ * @walk: the visitor; it may sleep, and must not change the table, which is locked
+ *
+ * Context: process, may sleep.
+ * Return: 0, or what the visitor has ended the walk with.
+ */
+int smc_pnet_for_each(struct smc_net *snet, struct smc_pnet_walk *walk)
+{
+	struct smc_pnet_net *table = &snet->pnet;
+	struct smc_pnet_entry *entry;
+	int rc = 0;
+
+	mutex_lock(&table->lock);
+	/* Netlink takes 0 for "not known". */
+	walk->generation = table->generation ?: 1;
+	list_for_each_entry(entry, &table->entries, list) {
+		rc = walk->visit(walk, entry);
+		if (rc)
+			break;
+	}
+	mutex_unlock(&table->lock);
+	return rc;
+}
+
+/* What is looked for below a stacked device. */
+struct lookup {
+	struct smc_net *snet;
+	u8 *id;
+};
+
+/* Context: RCU read lock. Returns whether the device itself has an entry. */
+static bool lookup_netdev(struct lookup *lookup, const struct net_device *dev)
+{
+	struct smc_pnet_entry *entry;
+
+	/* A lower device may be in another namespace, where numbers mean other devices. */
+	if (!net_eq(dev_net(dev), lookup->snet->net))
+		return false;
+	list_for_each_entry_rcu(entry, &lookup->snet->pnet.entries, list) {
+		if (entry->kind != SMC_PNET_ETH || READ_ONCE(entry->ifindex) != dev->ifindex)
+			continue;
+		memcpy(lookup->id, entry->id, SMC_PNET_ID_LEN);
+		return true;
+	}
+	return false;
+}
+
+static int lookup_lower(struct net_device *lower, struct netdev_nested_priv *priv)
+{
+	return lookup_netdev(priv->data, lower);
+}
+
+/**
+ * smc_pnet_of_netdev() - physical network of a network interface
+ * @snet: namespace of the device
+ * @dev: network interface; for one that is stacked (VLAN, bond), its lower devices count as well
+ * @id: the PNET ID, filled up with zeros
+ *
+ * Context: any.
+ * Return: 0 or -ENOENT.
+ */
+int smc_pnet_of_netdev(struct smc_net *snet, struct net_device *dev, u8 id[SMC_PNET_ID_LEN])
+{
+	struct lookup lookup = { .snet = snet, .id = id };
+	struct netdev_nested_priv priv = { .data = &lookup };
+	bool found;
+
+	rcu_read_lock();
+	found = lookup_netdev(&lookup, dev) ||
+		netdev_walk_all_lower_dev_rcu(dev, lookup_lower, &priv);
+	rcu_read_unlock();
+	return found ? 0 : -ENOENT;
+}
+
+/**
+ * smc_pnet_of_ib() - physical network of a port of an RDMA device, or of an ISM device
+ * @ibname: name of the device, or its PCI address
+ * @port: port, 1 for devices without ports
+ * @id: the PNET ID, filled up with zeros
+ *
+ * Context: any.
+ * Return: 0 or -ENOENT.
+ */
+int smc_pnet_of_ib(const char *ibname, u8 port, u8 id[SMC_PNET_ID_LEN])
+{
+	struct smc_pnet_net *table = &smc_net(&init_net)->pnet;
+	struct smc_pnet_entry *entry;
+	int rc = -ENOENT;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(entry, &table->entries, list) {
+		if (entry->kind != SMC_PNET_IB || entry->port != port ||
+		    strcmp(entry->name, ibname))
+			continue;
+		memcpy(id, entry->id, SMC_PNET_ID_LEN);
+		rc = 0;
+		break;
+	}
+	rcu_read_unlock();
+	return rc;
+}
+
+static void bind_netdev(struct smc_pnet_net *table, const struct net_device *dev)
+{
+	struct smc_pnet_entry *entry;
+
+	mutex_lock(&table->lock);
+	entry = find_device(table, SMC_PNET_ETH, dev->name);
+	/*
+	 * The entry of a device that was renamed stays with it, even if another gets the old name.
+	 */
+	if (entry && !entry->ifindex)
+		WRITE_ONCE(entry->ifindex, dev->ifindex);
+	mutex_unlock(&table->lock);
+}
+
+static void unbind_netdev(struct smc_pnet_net *table, const struct net_device *dev)
+{
+	struct smc_pnet_entry *entry;
+
+	mutex_lock(&table->lock);
+	list_for_each_entry(entry, &table->entries, list)
+		if (entry->kind == SMC_PNET_ETH && entry->ifindex == dev->ifindex)
+			WRITE_ONCE(entry->ifindex, 0);
+	mutex_unlock(&table->lock);
+}
+
+/*
+ * Called with RTNL. A device that moves to another namespace is unregistered here and registered
+ * there.
+ */
+static int netdev_event(struct notifier_block *nb, unsigned long event, void *info)
+{
+	struct net_device *dev = netdev_notifier_info_to_dev(info);
+	struct smc_pnet_net *table = &smc_net(dev_net(dev))->pnet;
+
+	switch (event) {
+	case NETDEV_REGISTER:
+	case NETDEV_CHANGENAME:
+		bind_netdev(table, dev);
+		break;
+	case NETDEV_UNREGISTER:
+		unbind_netdev(table, dev);
+		break;
+	}
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block netdev_notifier = {
+	.notifier_call = netdev_event,
+};
+
+/**
+ * smc_pnet_net_init() - make the empty table of a namespace
+ * @snet: namespace
+ *
+ * Context: process, before anything else can find the namespace's state.
+ * Return: 0.
+ */
+int smc_pnet_net_init(struct smc_net *snet)
+{
+	mutex_init(&snet->pnet.lock);
+	INIT_LIST_HEAD(&snet->pnet.entries);
+	snet->pnet.generation = 1;
+	return 0;
+}
+
+/**
+ * smc_pnet_net_exit() - free the table of a namespace
+ * @snet: namespace
+ *
+ * Context: process, may sleep.
+ */
+void smc_pnet_net_exit(struct smc_net *snet)
+{
+	smc_pnet_flush(snet);
+}
+
+/**
+ * smc_pnet_init() - follow the network interfaces of all namespaces
+ *
+ * Context: process, may sleep; after the per-namespace operations are registered, since it is
+ * called back at once.
+ * Return: 0 or a negative errno.
+ */
+int smc_pnet_init(void)
+{
+	return register_netdevice_notifier(&netdev_notifier);
+}
+
+/**
+ * smc_pnet_exit() - undo smc_pnet_init()
+ *
+ * Context: process, may sleep; before the per-namespace operations are unregistered.
+ */
+void smc_pnet_exit(void)
+{
+	unregister_netdevice_notifier(&netdev_notifier);
+}

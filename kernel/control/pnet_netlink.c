@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * SMC_PNETID: the PNET table over netlink
+ *
+ * The PNET ID is taken as it is where the table is asked, and brought into its form only when an
+ * entry is added: so does the stock module.
+ */
+#include <linux/module.h>
+#include <net/sock.h>
+
+#include "../net.h"
+#include "../uapi/smc_uapi.h"
+#include "netlink.h"
+#include "pnet.h"
+
+/* What stands for the half that an entry does not have. */
+#define ABSENT "n/a"
+#define NO_PORT 255
+
+static struct genl_family family;
+
+/* Adds one entry to an answer. */
+static int put_entry(struct sk_buff *skb, u32 portid, u32 seq, int flags,
+		     struct netlink_callback *cb, const struct smc_pnet_entry *entry)
+{
+	bool eth = entry->kind == SMC_PNET_ETH;
+	void *msg;
+
+	msg = genlmsg_put(skb, portid, seq, &family, flags, SMC_PNETID_GET);
+	if (!msg)
+		return -EMSGSIZE;
+	if (cb)
+		genl_dump_check_consistent(cb, msg);
+	if (nla_put_string(skb, SMC_PNETID_NAME, entry->id) ||
+	    nla_put_string(skb, SMC_PNETID_ETHNAME, eth ? entry->name : ABSENT) ||
+	    nla_put_string(skb, SMC_PNETID_IBNAME, eth ? ABSENT : entry->name) ||
+	    nla_put_u8(skb, SMC_PNETID_IBPORT, eth ? NO_PORT : entry->port)) {
+		genlmsg_cancel(skb, msg);
+		return -EMSGSIZE;
+	}
+	genlmsg_end(skb, msg);
+	return 0;
+}
+
+/* Where a dump goes on. The kernel has it zero at first. */
+struct cursor {
+	unsigned int next;	/* entries sent; wrong if the table changes, which is flagged */
+};
+static_assert(sizeof(struct cursor) <= sizeof_field(struct netlink_callback, ctx));
+
+struct dump_walk {
+	struct smc_pnet_walk walk;
+	struct sk_buff *skb;
+	struct netlink_callback *cb;
+	unsigned int at;
+};
+
+static int dump_entry(struct smc_pnet_walk *walk, const struct smc_pnet_entry *entry)
+{
+	struct dump_walk *dump = container_of(walk, struct dump_walk, walk);
+	struct netlink_callback *cb = dump->cb;
+	struct cursor *cursor = (struct cursor *)cb->ctx;
+
+	if (dump->at++ < cursor->next)
+		return 0;
+	cb->seq = walk->generation;
+	if (put_entry(dump->skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, NLM_F_MULTI, cb,
+		      entry))
+		return -EMSGSIZE;
+	cursor->next++;
+	return 0;
+}
+
+static int dump_table(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct dump_walk dump = { .walk.visit = dump_entry, .skb = skb, .cb = cb };
+
+	smc_pnet_for_each(smc_net(sock_net(skb->sk)), &dump.walk);
+	/* For the final message, too: entries may have gone after the last one was sent. */
+	cb->seq = dump.walk.generation;
+	return skb->len;
+}
+
+struct get_walk {
+	struct smc_pnet_walk walk;
+	struct sk_buff *skb;
+	struct genl_info *info;
+	const char *id;
+};
+
+static int get_entry(struct smc_pnet_walk *walk, const struct smc_pnet_entry *entry)
+{
+	struct get_walk *get = container_of(walk, struct get_walk, walk);
+
+	if (strcmp(entry->id, get->id))
+		return 0;
+	return put_entry(get->skb, get->info->snd_portid, get->info->snd_seq, 0, NULL, entry);
+}
+
+/*
+ * Answers with the entries of a PNET ID that fit into one datagram, which is empty if there are
+ * none: tools wait for it, and read no other. A dump has all.
+ */
+static int get_id(struct sk_buff *skb, struct genl_info *info)
+{
+	struct nlattr *id = info->attrs[SMC_PNETID_NAME];
+	struct get_walk get = { .walk.visit = get_entry, .info = info };
+
+	if (!id) {
+		GENL_SET_ERR_MSG(info, "the PNET ID is missing");
+		return -EINVAL;
+	}
+	get.id = nla_data(id);
+	get.skb = nlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
+	if (!get.skb)
+		return -ENOMEM;
+	smc_pnet_for_each(smc_net(genl_info_net(info)), &get.walk);
+	return genlmsg_reply(get.skb, info);
+}
+
+static int add(struct sk_buff *skb, struct genl_info *info)
+{
+	struct nlattr **attrs = info->attrs;
+	struct smc_pnet_device devices[2];
+	char id[SMC_PNET_ID_LEN + 1];
+	unsigned int n = 0;
+	int rc;
+
+	if (!attrs[SMC_PNETID_NAME]) {
+		GENL_SET_ERR_MSG(info, "the PNET ID is missing");
+		return -EINVAL;
+	}
+	rc = smc_pnet_parse_id(nla_data(attrs[SMC_PNETID_NAME]), id, info->extack);
+	if (rc)
+		return rc;
+	if (attrs[SMC_PNETID_ETHNAME])
+		devices[n++] = (struct smc_pnet_device) {
+			.kind = SMC_PNET_ETH,
+			.name = nla_data(attrs[SMC_PNETID_ETHNAME]),
+		};
+	if (attrs[SMC_PNETID_IBNAME])
+		devices[n++] = (struct smc_pnet_device) {
+			.kind = SMC_PNET_IB,
+			.name = nla_data(attrs[SMC_PNETID_IBNAME]),
+			.port = attrs[SMC_PNETID_IBPORT] ? nla_get_u8(attrs[SMC_PNETID_IBPORT]) :
+							   SMC_PNET_PORT_DEFAULT,
+		};
+	return smc_pnet_add(smc_net(genl_info_net(info)), id, devices, n, info->extack);
+}
+
+static int del(struct sk_buff *skb, struct genl_info *info)
+{
+	struct nlattr *id = info->attrs[SMC_PNETID_NAME];
+	int rc;
+
+	if (!id) {
+		GENL_SET_ERR_MSG(info, "the PNET ID is missing");
+		return -EINVAL;
+	}
+	rc = smc_pnet_remove(smc_net(genl_info_net(info)), nla_data(id), NULL);
+	if (rc)
+		GENL_SET_ERR_MSG(info, "the PNET table has no such PNET ID");
+	return rc;
+}
+
+static int flush(struct sk_buff *skb, struct genl_info *info)
+{
+	smc_pnet_flush(smc_net(genl_info_net(info)));
+	return 0;
+}
+
+static const struct nla_policy policy[] = {
+	[SMC_PNETID_NAME] = { .type = NLA_NUL_STRING, .len = SMC_PNET_ID_LEN },
+	[SMC_PNETID_ETHNAME] = { .type = NLA_NUL_STRING, .len = IFNAMSIZ - 1 },
+	[SMC_PNETID_IBNAME] = { .type = NLA_NUL_STRING, .len = SMC_PNET_IB_LEN },
+	[SMC_PNETID_IBPORT] = { .type = NLA_U8 },
+};
+
+/* The family is older than strict checking: what is not known is ignored. */
+#define LENIENT (GENL_DONT_VALIDATE_STRICT | GENL_DONT_VALIDATE_DUMP)
+
+static const struct genl_small_ops ops[] = {
+	{ .cmd = SMC_PNETID_GET, .validate = LENIENT, .doit = get_id, .dumpit = dump_table },
+	{ .cmd = SMC_PNETID_ADD, .validate = LENIENT, .flags = GENL_ADMIN_PERM, .doit = add },
+	{ .cmd = SMC_PNETID_DEL, .validate = LENIENT, .flags = GENL_ADMIN_PERM, .doit = del },
+	{ .cmd = SMC_PNETID_FLUSH, .validate = LENIENT, .flags = GENL_ADMIN_PERM, .doit = flush },
+};
+
+static struct genl_family family __ro_after_init = {
+	.name = SMCR_GENL_FAMILY_NAME,
+	.version = SMCR_GENL_FAMILY_VERSION,
+	.maxattr = ARRAY_SIZE(policy) - 1,
+	.policy = policy,
+	.netnsok = true,
+	.module = THIS_MODULE,
+	.small_ops = ops,
+	.n_small_ops = ARRAY_SIZE(ops),
+	.resv_start_op = SMC_PNETID_FLUSH + 1,
+};
+
+/**
+ * smc_pnet_netlink_init() - serve SMC_PNETID
+ *
+ * Context: process, may sleep; after the per-namespace operations are registered.
+ * Return: 0 or a negative errno.
+ */
+int __init smc_pnet_netlink_init(void)
+{
+	return genl_register_family(&family);
+}
+
+/**
+ * smc_pnet_netlink_exit() - undo smc_pnet_netlink_init()
+ *
+ * Context: process, may sleep; before the per-namespace operations are unregistered.
+ */
+void smc_pnet_netlink_exit(void)
+{
+	genl_unregister_family(&family);
+}

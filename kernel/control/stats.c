@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Counters, per namespace and processor
+ *
+ * Writers never wait. A sum is taken while others count: each number is right, but they need not be
+ * of one moment.
+ */
+#include <linux/percpu.h>
+#include <linux/string.h>
+
+#include "../net.h"
+#include "stats.h"
+
+/* Interrupts are off between the two only where a 64-bit number cannot be written at once. */
+static struct smc_stats_cpu *begin(struct smc_net *snet, unsigned long *flags)
+{
+	struct smc_stats_cpu *cpu = get_cpu_ptr(snet->stats.cpu);
+
+	*flags = u64_stats_update_begin_irqsave(&cpu->sync);
+	return cpu;
+}
+
+static void end(struct smc_net *snet, struct smc_stats_cpu *cpu, unsigned long flags)
+{
+	u64_stats_update_end_irqrestore(&cpu->sync, flags);
+	put_cpu_ptr(snet->stats.cpu);
+}
+
+/**
+ * smc_stats_fallback() - count a connection that has become one of TCP
+ * @snet: namespace
+ * @server: whether this is the side that accepted it
+ * @code: reason; one that is not known counts for the total only
+ *
+ * Context: any.
+ */
+void smc_stats_fallback(struct smc_net *snet, bool server, u32 code)
+{
+	int reason = smc_reason_index(code);
+	struct smc_stats_cpu *cpu;
+	unsigned long flags;
+
+	cpu = begin(snet, &flags);
+	u64_stats_inc(&cpu->fallbacks[server]);
+	if (reason >= 0)
+		u64_stats_inc(&cpu->reasons[server][reason]);
+	end(snet, cpu, flags);
+}
+
+/**
+ * smc_stats_handshake_error() - count a rendezvous that failed, with or without a connection of TCP
+ * as its end
+ * @snet: namespace
+ * @server: whether this is the side that accepted the connection
+ *
+ * Context: any.
+ */
+void smc_stats_handshake_error(struct smc_net *snet, bool server)
+{
+	struct smc_stats_cpu *cpu;
+	unsigned long flags;
+
+	cpu = begin(snet, &flags);
+	u64_stats_inc(&cpu->handshake_errors[server]);
+	end(snet, cpu, flags);
+}
+
+/**
+ * smc_stats_add() - count something of a technology
+ * @snet: namespace
+ * @tech: technology
+ * @counter: enum smc_stats_counter, plus the size class or the enum smc_stats_buf
+ * @n: how many, or bytes
+ *
+ * Context: any.
+ */
+void smc_stats_add(struct smc_net *snet, enum smc_stats_tech tech, unsigned int counter,
+		   unsigned long n)
+{
+	struct smc_stats_cpu *cpu;
+	unsigned long flags;
+
+	cpu = begin(snet, &flags);
+	u64_stats_add(&cpu->tech[tech][counter], n);
+	end(snet, cpu, flags);
+}
+
+/**
+ * smc_stats_buf_usage() - note that buffers are in use, or no longer
+ * @snet: namespace
+ * @tech: technology
+ * @rx: whether they are for receiving
+ * @bytes: more, or less than before if negative
+ *
+ * Context: any.
+ */
+void smc_stats_buf_usage(struct smc_net *snet, enum smc_stats_tech tech, bool rx, s64 bytes)
+{
+	atomic64_add(bytes, &snet->stats.buf_usage[tech][rx]);
+}
+
+/* Makes *copy what one processor has counted, all of it of one moment. */
+static void read_cpu(const struct smc_stats_cpu *cpu, struct smc_stats_sum *copy)
+{
+	unsigned int start, side, i;
+
+	do {
+		start = u64_stats_fetch_begin(&cpu->sync);
+		for (side = 0; side < 2; side++) {
+			copy->handshake_errors[side] = u64_stats_read(&cpu->handshake_errors[side]);
+			copy->fallbacks[side] = u64_stats_read(&cpu->fallbacks[side]);
+			for (i = 0; i < SMC_REASON_COUNT; i++)
+				copy->reasons[side][i] = u64_stats_read(&cpu->reasons[side][i]);
+		}
+		for (i = 0; i < SMC_STATS_COUNTERS; i++) {
+			copy->tech[SMC_STATS_D][i] = u64_stats_read(&cpu->tech[SMC_STATS_D][i]);
+			copy->tech[SMC_STATS_R][i] = u64_stats_read(&cpu->tech[SMC_STATS_R][i]);
+		}
+	} while (u64_stats_fetch_retry(&cpu->sync, start));
+}
+
+static void add_up(struct smc_stats_sum *sum, const struct smc_stats_sum *copy)
+{
+	unsigned int side, i;
+
+	for (side = 0; side < 2; side++) {
+		sum->handshake_errors[side] += copy->handshake_errors[side];
+		sum->fallbacks[side] += copy->fallbacks[side];
+		for (i = 0; i < SMC_REASON_COUNT; i++)
+			sum->reasons[side][i] += copy->reasons[side][i];
+	}
+	for (i = 0; i < SMC_STATS_COUNTERS; i++) {
+		sum->tech[SMC_STATS_D][i] += copy->tech[SMC_STATS_D][i];
+		sum->tech[SMC_STATS_R][i] += copy->tech[SMC_STATS_R][i];
+	}
+}
+
+/**
+ * smc_stats_sum() - add up the counters of all processors
+ * @snet: namespace
+ * @sum: two of them: the first is the result, the second is overwritten; together they are too
+ * large for the stack
+ *
+ * Context: any.
+ */
+void smc_stats_sum(struct smc_net *snet, struct smc_stats_sum *sum)
+{
+	unsigned int tech, rx;
+	int cpu;
+
+	memset(&sum[0], 0, sizeof(sum[0]));
+	for_each_possible_cpu(cpu) {
+		read_cpu(per_cpu_ptr(snet->stats.cpu, cpu), &sum[1]);
+		add_up(&sum[0], &sum[1]);
+	}
+	for (tech = 0; tech < SMC_STATS_TECHS; tech++)
+		for (rx = 0; rx < 2; rx++)
+			sum->buf_usage[tech][rx] = atomic64_read(&snet->stats.buf_usage[tech][rx]);
+}
+
+/**
+ * smc_stats_net_init() - make the counters of a namespace
+ * @snet: namespace
+ *
+ * Context: process, may sleep.
+ * Return: 0 or -ENOMEM.
+ */
+int smc_stats_net_init(struct smc_net *snet)
+{
+	int cpu;
+
+	memset(snet->stats.buf_usage, 0, sizeof(snet->stats.buf_usage));
+	snet->stats.cpu = alloc_percpu_gfp(struct smc_stats_cpu, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	if (!snet->stats.cpu)
+		return -ENOMEM;
+	for_each_possible_cpu(cpu)
+		u64_stats_init(&per_cpu_ptr(snet->stats.cpu, cpu)->sync);
+	return 0;
+}
+
+/**
+ * smc_stats_net_exit() - free the counters of a namespace
+ * @snet: namespace
+ *
+ * Context: process, when nobody counts any more.
+ */
+void smc_stats_net_exit(struct smc_net *snet)
+{
+	free_percpu(snet->stats.cpu);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Counters of a namespace. */
+#ifndef SMC_CONTROL_STATS_H
+#define SMC_CONTROL_STATS_H
+
+#include <linux/atomic.h>
+#include <linux/types.h>
+#include <linux/u64_stats_sync.h>
+
+#include "../wire/reason.h"
+
+struct smc_net;
+
+enum smc_stats_tech {
+	SMC_STATS_D,
+	SMC_STATS_R,
+	SMC_STATS_TECHS
+};
+
+/* Classes of sizes: up to 8 KiB, 16 KiB and so on up to 1 MiB, and more. */
+#define SMC_STATS_SIZES 9
+
+/* Counters of buffers, for each direction. */
+enum smc_stats_buf {
+	SMC_STATS_BUF_SIZE_SMALL_PEER,	/* the peer's buffer was too small for a send */
+	SMC_STATS_BUF_SIZE_SMALL,	/* the own buffer likewise */
+	SMC_STATS_BUF_FULL_PEER,
+	SMC_STATS_BUF_FULL,
+	SMC_STATS_BUF_REUSED,
+	SMC_STATS_BUF_ALLOCATED,
+	SMC_STATS_BUF_DOWNGRADED,	/* smaller than asked for */
+	SMC_STATS_BUFS
+};
+
+/*
+ * Counters of a technology. Those with a size class or an enum smc_stats_buf begin at their name.
+ */
+enum smc_stats_counter {
+	SMC_STATS_TX_BUF_SIZE,
+	SMC_STATS_RX_BUF_SIZE = SMC_STATS_TX_BUF_SIZE + SMC_STATS_SIZES,
+	SMC_STATS_TX_SIZE = SMC_STATS_RX_BUF_SIZE + SMC_STATS_SIZES,
+	SMC_STATS_RX_SIZE = SMC_STATS_TX_SIZE + SMC_STATS_SIZES,
+	SMC_STATS_TX_BUF = SMC_STATS_RX_SIZE + SMC_STATS_SIZES,
+	SMC_STATS_RX_BUF = SMC_STATS_TX_BUF + SMC_STATS_BUFS,
+	SMC_STATS_CLIENT_V1 = SMC_STATS_RX_BUF + SMC_STATS_BUFS,
+	SMC_STATS_CLIENT_V2,
+	SMC_STATS_SERVER_V1,
+	SMC_STATS_SERVER_V2,
+	SMC_STATS_SENDPAGE,
+	SMC_STATS_SPLICE,
+	SMC_STATS_CORK,
+	SMC_STATS_NODELAY,
+	SMC_STATS_URGENT,
+	SMC_STATS_RX_BYTES,
+	SMC_STATS_TX_BYTES,
+	SMC_STATS_RX_CALLS,
+	SMC_STATS_TX_CALLS,
+	SMC_STATS_COUNTERS
+};
+
+/* One processor's share. Index 0 of a pair is the client side, 1 the server side. */
+struct smc_stats_cpu {
+	struct u64_stats_sync sync;
+	u64_stats_t tech[SMC_STATS_TECHS][SMC_STATS_COUNTERS];
+	u64_stats_t handshake_errors[2];
+	u64_stats_t fallbacks[2];	/* also those whose reason is not known */
+	u64_stats_t reasons[2][SMC_REASON_COUNT];
+};
+
+/* Sums over all processors. */
+struct smc_stats_sum {
+	u64 tech[SMC_STATS_TECHS][SMC_STATS_COUNTERS];
+	u64 buf_usage[SMC_STATS_TECHS][2];	/* bytes; index 0 is sending, 1 receiving */
+	u64 handshake_errors[2];
+	u64 fallbacks[2];
+	u64 reasons[2][SMC_REASON_COUNT];
+};
+
+struct smc_stats_net {
+	struct smc_stats_cpu __percpu *cpu;
+	atomic64_t buf_usage[SMC_STATS_TECHS][2];	/* not per processor: it goes down, too */
+};
+
+void smc_stats_fallback(struct smc_net *snet, bool server, u32 code);
+void smc_stats_handshake_error(struct smc_net *snet, bool server);
+void smc_stats_add(struct smc_net *snet, enum smc_stats_tech tech, unsigned int counter,
+		   unsigned long n);
+void smc_stats_buf_usage(struct smc_net *snet, enum smc_stats_tech tech, bool rx, s64 bytes);
+void smc_stats_sum(struct smc_net *snet, struct smc_stats_sum *sum);
+
+int smc_stats_net_init(struct smc_net *snet);
+void smc_stats_net_exit(struct smc_net *snet);
+
+#endif /* SMC_CONTROL_STATS_H */

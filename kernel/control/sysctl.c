@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Settings: net.smc.*
+ *
+ * Names, ranges and defaults are those of Linux 7.2. What is missing is hs_ctrl, which names a BPF
+ * program that decides whether a connection tries SMC: a module can offer such a hook only with
+ * type information of its own, which is made from the kernel's at build time by tools that a
+ * machine that builds modules need not have, and not before Linux 6.9.
+ */
+#include <linux/jiffies.h>
+#include <linux/limits.h>
+#include <linux/slab.h>
+#include <linux/sysctl.h>
+#include <net/net_namespace.h>
+
+#include "../net.h"
+#include "sysctl.h"
+
+enum kind {
+	KIND_NUMBER,	/* unsigned int */
+	KIND_SECONDS,	/* int in jiffies, seconds outside */
+	KIND_SWITCH,	/* bool */
+};
+
+static const struct knob {
+	const char *name;
+	size_t offset;	/* in struct smc_net */
+	enum kind kind;
+	unsigned int min, max, init;
+} knobs[SMC_SYSCTL_KNOBS] = {
+#define KNOB(field) .name = #field, .offset = offsetof(struct smc_net, sysctl.field)
+	[SMC_SYSCTL_AUTOCORKING_SIZE] = {
+		KNOB(autocorking_size), .max = UINT_MAX, .init = 65536,
+	},
+	[SMC_SYSCTL_SMCR_BUF_TYPE] = {
+		KNOB(smcr_buf_type), .max = 2,
+	},
+	[SMC_SYSCTL_SMCR_TESTLINK_TIME] = {
+		KNOB(smcr_testlink_time), .kind = KIND_SECONDS, .max = INT_MAX / HZ, .init = 30,
+	},
+	[SMC_SYSCTL_WMEM] = {
+		KNOB(wmem), .min = 16384, .max = INT_MAX / 2, .init = 65536,
+	},
+	[SMC_SYSCTL_RMEM] = {
+		KNOB(rmem), .min = 16384, .max = INT_MAX / 2, .init = 65536,
+	},
+	[SMC_SYSCTL_SMCR_MAX_LINKS_PER_LGR] = {
+		KNOB(smcr_max_links_per_lgr), .min = 1, .max = 2, .init = 2,
+	},
+	[SMC_SYSCTL_SMCR_MAX_CONNS_PER_LGR] = {
+		KNOB(smcr_max_conns_per_lgr), .min = 16, .max = 255, .init = 255,
+	},
+	[SMC_SYSCTL_LIMIT_SMC_HS] = {
+		.name = "limit_smc_hs", .offset = offsetof(struct smc_net, limit_hs),
+		.kind = KIND_SWITCH, .max = 1,
+	},
+	[SMC_SYSCTL_SMCR_MAX_SEND_WR] = {
+		KNOB(smcr_max_send_wr), .min = 2, .max = 2048, .init = 16,
+	},
+	[SMC_SYSCTL_SMCR_MAX_RECV_WR] = {
+		KNOB(smcr_max_recv_wr), .min = 2, .max = 2048, .init = 48,
+	},
+	[SMC_SYSCTL_PORT_ADD_DELAY] = {
+		KNOB(port_add_delay), .max = INT_MAX / HZ,
+	},
+#undef KNOB
+};
+
+static void *data_of(const struct smc_net *snet, const struct knob *knob)
+{
+	return (char *)snet + knob->offset;
+}
+
+/**
+ * smc_sysctl_get() - read a setting
+ * @snet: namespace
+ * @knob: which
+ *
+ * Context: any.
+ * Return: the value in the unit of its file.
+ */
+unsigned int smc_sysctl_get(const struct smc_net *snet, enum smc_sysctl_knob knob)
+{
+	const void *data = data_of(snet, &knobs[knob]);
+
+	switch (knobs[knob].kind) {
+	case KIND_SECONDS:
+		return READ_ONCE(*(const int *)data) / HZ;
+	case KIND_SWITCH:
+		return READ_ONCE(*(const bool *)data);
+	default:
+		return READ_ONCE(*(const unsigned int *)data);
+	}
+}
+
+/**
+ * smc_sysctl_set() - change a setting
+ * @snet: namespace
+ * @knob: which
+ * @value: new value in the unit of its file
+ *
+ * Context: any.
+ * Return: 0, or -EINVAL if the value is out of range.
+ */
+int smc_sysctl_set(struct smc_net *snet, enum smc_sysctl_knob knob, unsigned int value)
+{
+	void *data = data_of(snet, &knobs[knob]);
+
+	if (value < knobs[knob].min || value > knobs[knob].max)
+		return -EINVAL;
+	switch (knobs[knob].kind) {
+	case KIND_SECONDS:
+		WRITE_ONCE(*(int *)data, value * HZ);
+		break;
+	case KIND_SWITCH:
+		WRITE_ONCE(*(bool *)data, value);
+		break;
+	default:
+		WRITE_ONCE(*(unsigned int *)data, value);
+	}
+	return 0;
+}
+
+/* Makes the line of the table that serves one setting of a namespace. */
+static void fill_line(struct ctl_table *line, struct smc_net *snet, const struct knob *knob)
+{
+	line->procname = knob->name;
+	line->data = data_of(snet, knob);
+	line->mode = 0644;
+	line->extra1 = (void *)&knob->min;
+	line->extra2 = (void *)&knob->max;
+	switch (knob->kind) {
+	case KIND_SECONDS:
+		line->maxlen = sizeof(int);
+		line->proc_handler = proc_dointvec_jiffies;
+		break;
+	case KIND_SWITCH:
+		/* A bool is a byte that is 0 or 1, and the range keeps it so. */
+		static_assert(sizeof(bool) == sizeof(u8));
+		line->maxlen = sizeof(u8);
+		line->proc_handler = proc_dou8vec_minmax;
+		break;
+	default:
+		line->maxlen = sizeof(unsigned int);
+		line->proc_handler = proc_douintvec_minmax;
+	}
+}
+
+/**
+ * smc_sysctl_net_init() - set the defaults of a namespace and show them
+ * @snet: namespace
+ *
+ * Context: process, may sleep.
+ * Return: 0 or -ENOMEM.
+ */
+int smc_sysctl_net_init(struct smc_net *snet)
+{
+	struct ctl_table *table;
+	unsigned int i;
+
+	for (i = 0; i < SMC_SYSCTL_KNOBS; i++)
+		smc_sysctl_set(snet, i, knobs[i].init);
+	/* Older kernels want an empty line at the end. */
+	table = kcalloc(SMC_SYSCTL_COUNT + 1, sizeof(*table), GFP_KERNEL_ACCOUNT);
+	if (!table)
+		return -ENOMEM;
+	for (i = 0; i < SMC_SYSCTL_COUNT; i++)
+		fill_line(&table[i], snet, &knobs[i]);
+	snet->sysctl.header = register_net_sysctl_sz(snet->net, "net/smc", table, SMC_SYSCTL_COUNT);
+	if (!snet->sysctl.header) {
+		kfree(table);
+		return -ENOMEM;
+	}
+	snet->sysctl.table = table;
+	return 0;
+}
+
+/**
+ * smc_sysctl_net_exit() - undo smc_sysctl_net_init()
+ * @snet: namespace
+ *
+ * Context: process, may sleep.
+ */
+void smc_sysctl_net_exit(struct smc_net *snet)
+{
+	unregister_net_sysctl_table(snet->sysctl.header);
+	kfree(snet->sysctl.table);
+}

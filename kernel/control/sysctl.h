@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Settings of a namespace: net.smc.* and what /proc/net/smc shows of them. */
+#ifndef SMC_CONTROL_SYSCTL_H
+#define SMC_CONTROL_SYSCTL_H
+
+#include <linux/types.h>
+
+struct ctl_table;
+struct ctl_table_header;
+struct smc_net;
+
+/* All are read with READ_ONCE(), since they change at any time. */
+struct smc_sysctl {
+	unsigned int autocorking_size;	/* bytes; 0 is off */
+	unsigned int smcr_buf_type;	/* contiguous: 0 physically, 1 virtually, 2 either */
+	int smcr_testlink_time;	/* jiffies of silence before a link is tested; 0 is never */
+	unsigned int wmem;	/* bytes of a send buffer */
+	unsigned int rmem;	/* bytes of a receive buffer */
+	unsigned int smcr_max_links_per_lgr;
+	unsigned int smcr_max_conns_per_lgr;
+	unsigned int smcr_max_send_wr;	/* work requests in flight on a link */
+	unsigned int smcr_max_recv_wr;
+	unsigned int port_add_delay;	/* seconds before a port that comes up is used */
+	struct ctl_table *table;
+	struct ctl_table_header *header;
+};
+
+enum smc_sysctl_knob {
+	SMC_SYSCTL_AUTOCORKING_SIZE,
+	SMC_SYSCTL_SMCR_BUF_TYPE,
+	SMC_SYSCTL_SMCR_TESTLINK_TIME,
+	SMC_SYSCTL_WMEM,
+	SMC_SYSCTL_RMEM,
+	SMC_SYSCTL_SMCR_MAX_LINKS_PER_LGR,
+	SMC_SYSCTL_SMCR_MAX_CONNS_PER_LGR,
+	SMC_SYSCTL_LIMIT_SMC_HS,
+	SMC_SYSCTL_SMCR_MAX_SEND_WR,
+	SMC_SYSCTL_SMCR_MAX_RECV_WR,
+	SMC_SYSCTL_COUNT,	/* so far net.smc.* */
+	SMC_SYSCTL_PORT_ADD_DELAY = SMC_SYSCTL_COUNT,
+	SMC_SYSCTL_KNOBS
+};
+
+unsigned int smc_sysctl_get(const struct smc_net *snet, enum smc_sysctl_knob knob);
+int smc_sysctl_set(struct smc_net *snet, enum smc_sysctl_knob knob, unsigned int value);
+
+int smc_sysctl_net_init(struct smc_net *snet);
+void smc_sysctl_net_exit(struct smc_net *snet);
+
+#endif /* SMC_CONTROL_SYSCTL_H */

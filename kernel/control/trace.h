@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM smckit
+
+#if !defined(SMC_CONTROL_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
+#define SMC_CONTROL_TRACE_H
+
+#include <linux/tracepoint.h>
+#include <net/sock.h>
+
+/* A socket passes from one enum smc_phase to another. */
+TRACE_EVENT(smc_phase,
+	TP_PROTO(const struct sock *sk, int from, int to),
+	TP_ARGS(sk, from, to),
+	TP_STRUCT__entry(
+		__field(const void *, sk)
+		__field(u8, from)
+		__field(u8, to)
+	),
+	TP_fast_assign(
+		__entry->sk = sk;
+		__entry->from = from;
+		__entry->to = to;
+	),
+	TP_printk("sk=%p %s -> %s", __entry->sk,
+		  __print_symbolic(__entry->from, { 0, "OPEN" }, { 1, "LISTEN" }, { 2, "CONNECT" },
+				   { 3, "RENDEZVOUS" }, { 4, "TCP" }),
+		  __print_symbolic(__entry->to, { 0, "OPEN" }, { 1, "LISTEN" }, { 2, "CONNECT" },
+				   { 3, "RENDEZVOUS" }, { 4, "TCP" }))
+);
+
+/*
+ * A rendezvous has ended: 0 if the socket can be used, else the errno for which the connection
+ * broke.
+ */
+TRACE_EVENT(smc_rendezvous,
+	TP_PROTO(const struct sock *sk, bool server, int rc),
+	TP_ARGS(sk, server, rc),
+	TP_STRUCT__entry(
+		__field(const void *, sk)
+		__field(bool, server)
+		__field(int, rc)
+	),
+	TP_fast_assign(
+		__entry->sk = sk;
+		__entry->server = server;
+		__entry->rc = rc;
+	),
+	TP_printk("sk=%p %s rc=%d", __entry->sk, __entry->server ? "server" : "client", __entry->rc)
+);
+
+/* A socket has become plain TCP: for which reason, and what the peer said. */
+TRACE_EVENT(smc_fallback,
+	TP_PROTO(const struct sock *sk, bool server, u32 reason, u32 peer),
+	TP_ARGS(sk, server, reason, peer),
+	TP_STRUCT__entry(
+		__field(const void *, sk)
+		__field(bool, server)
+		__field(u32, reason)
+		__field(u32, peer)
+	),
+	TP_fast_assign(
+		__entry->sk = sk;
+		__entry->server = server;
+		__entry->reason = reason;
+		__entry->peer = peer;
+	),
+	TP_printk("sk=%p %s reason=0x%08x peer=0x%08x", __entry->sk,
+		  __entry->server ? "server" : "client", __entry->reason, __entry->peer)
+);
+
+/* A CLC message, with its first bytes. */
+DECLARE_EVENT_CLASS(smc_clc,
+	TP_PROTO(const struct sock *sk, const u8 *buf, unsigned int len),
+	TP_ARGS(sk, buf, len),
+	TP_STRUCT__entry(
+		__field(const void *, sk)
+		__field(u8, type)
+		__field(u8, version)
+		__field(unsigned int, len)
+		__array(u8, head, 28)
+	),
+	TP_fast_assign(
+		__entry->sk = sk;
+		__entry->type = len > 7 ? buf[4] : 0;
+		__entry->version = len > 7 ? buf[7] >> 4 : 0;
+		__entry->len = len;
+		memset(__entry->head, 0, sizeof(__entry->head));
+		memcpy(__entry->head, buf, min_t(unsigned int, len, sizeof(__entry->head)));
+	),
+	TP_printk("sk=%p %s v%u len=%u %*phN", __entry->sk,
+		  __print_symbolic(__entry->type, { 1, "PROPOSAL" }, { 2, "ACCEPT" },
+				   { 3, "CONFIRM" }, { 4, "DECLINE" }),
+		  __entry->version, __entry->len, (int)sizeof(__entry->head), __entry->head)
+);
+
+DEFINE_EVENT(smc_clc, smc_clc_send,
+	TP_PROTO(const struct sock *sk, const u8 *buf, unsigned int len),
+	TP_ARGS(sk, buf, len)
+);
+
+DEFINE_EVENT(smc_clc, smc_clc_recv,
+	TP_PROTO(const struct sock *sk, const u8 *buf, unsigned int len),
+	TP_ARGS(sk, buf, len)
+);
+
+#endif
+
+#undef TRACE_INCLUDE_PATH
+#define TRACE_INCLUDE_PATH control
+#undef TRACE_INCLUDE_FILE
+#define TRACE_INCLUDE_FILE trace
+#include <trace/define_trace.h>

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The connecting side of a rendezvous (RFC 7609, 3.3), as one sequence that pauses where a message
+ * is due.
+ */
+
+#include "../control/eid.h"
+#include "../wire/reason.h"
+#include "handshake.h"
+
+/* The application may have given up meanwhile. */
+static int fall_back(struct smc_sock *smc, u32 reason, u32 peer)
+{
+	return smc_fallback_take(smc, smc->sock, SMC_PHASE_RENDEZVOUS, reason, peer) ? 0 : -ECANCELED;
+}
+
+/* The connection stays TCP, and the peer is told so. */
+static int decline(struct smc_sock *smc, u32 reason)
+{
+	int rc = smc_clc_io_decline(smc, reason);
+
+	return rc ?: fall_back(smc, reason, 0);
+}
+
+/* Without any device a DECLINE goes out where the PROPOSAL would. */
+static int propose(struct smc_sock *smc)
+{
+	struct smc_rendezvous *rv = smc->rv;
+	struct smc_clc_proposal *p = &rv->proposal;
+	struct smc_local local;
+	int rc;
+
+	smc_registry_local(&local);
+	rv->version = local.d2 ? SMC_V2 : SMC_V1;
+	if (smc_negotiate_ipsec(smc->sk))
+		return decline(smc, SMC_REASON_IPSEC);
+	p->version = SMC_V2;
+	p->path_v1 = SMC_PATH_N;
+	p->path_v2 = SMC_PATH_N;
+	p->n_eid = local.n_eid;
+	memcpy(p->eid, local.eid, sizeof(p->eid));
+	p->release = SMC_RELEASE;
+	rv->offer.sk = smc->sk;
+	rc = smc_registry_offer(&rv->offer, p);
+	if (rc > 0)
+		return decline(smc, rc);
+	if (rc < 0)
+		return rc;
+	/* Version 1 is between hosts of one subnet only, so they have to say which. */
+	if (p->path_v1 != SMC_PATH_N && smc_prefix_fill(smc->sk, p)) {
+		if (p->path_v2 == SMC_PATH_N)
+			return decline(smc, SMC_REASON_CONFIG);
+		p->path_v1 = SMC_PATH_N;
+		p->ism_gid = 0;
+		p->ism_chid = 0;
+	}
+	if (!p->has_v2)
+		p->n_eid = 0;
+	rc = smc_clc_io_send(smc, rv->buf,
+			     smc_clc_proposal_encode(p, rv->buf, sizeof(rv->buf)));
+	if (rc)
+		return rc;
+	rv->step = SMC_STEP_ACCEPT;
+	rv->deadline = jiffies + SMC_HANDSHAKE_TIMEOUT;
+	return -EINPROGRESS;
+}
+
+/* The peer's ACCEPT is there: join it, and say so. */
+static int confirm(struct smc_sock *smc)
+{
+	struct smc_rendezvous *rv = smc->rv;
+	const struct smc_transport_ops *ops;
+	int rc;
+
+	rc = smc_clc_accept_decode(rv->buf, rv->len, &rv->peer);
+	if (rc)
+		return rc;
+	rv->version = rv->peer.version;
+	rc = smc_negotiate_accept(&rv->proposal, &rv->peer);
+	if (rc)
+		return decline(smc, rc);
+	ops = rv->offer.ops[rv->peer.smcd ? SMC_ROLE_D : SMC_ROLE_R];
+	rc = ops->attach(&rv->offer, &rv->peer, &rv->local);
+	if (rc)
+		return rc > 0 ? decline(smc, rc) : rc;
+	rc = smc_clc_io_send(smc, rv->buf,
+			     smc_clc_accept_encode(&rv->local, rv->buf, sizeof(rv->buf)));
+	if (rc)
+		return rc;
+	rc = ops->attach(&rv->offer, NULL, NULL);
+	if (rc <= 0)
+		return rc ?: -EOPNOTSUPP; /* no connection can carry data yet */
+	/* The peer may have found out the same, and its DECLINE be under way. One is enough. */
+	rv->reason = rc;
+	rv->step = SMC_STEP_DECLINE;
+	rv->deadline = jiffies + SMC_HANDSHAKE_CROSSING;
+	return -EINPROGRESS;
+}
+
+/*
+ * smc_client_expired() - the peer's time is up. Return: 0 if that makes the connection TCP, else
+ * why it breaks.
+ */
+int smc_client_expired(struct smc_sock *smc)
+{
+	if (smc->rv->step == SMC_STEP_DECLINE)
+		return decline(smc, smc->rv->reason);
+	return -ETIMEDOUT;
+}
+
+/**
+ * smc_client_step() - goes on with the rendezvous of a client as far as the peer's messages allow
+ * @smc: the record
+ *
+ * The rendezvous' worker. Return: 0 if the socket has its outcome, -EINPROGRESS if a message is
+ * due, else why the connection breaks.
+ */
+int smc_client_step(struct smc_sock *smc)
+{
+	struct smc_rendezvous *rv = smc->rv;
+	u32 diagnosis;
+	int rc;
+
+	if (rv->step == SMC_STEP_START) {
+		rc = propose(smc);
+		if (rc != -EINPROGRESS)
+			return rc;
+	}
+	rc = smc_clc_io_recv(smc, rv->step == SMC_STEP_ACCEPT ? SMC_CLC_ACCEPT : SMC_CLC_DECLINE);
+	if (rc == SMC_CLC_ACCEPT) {
+		rc = confirm(smc);
+		if (rc != -EINPROGRESS)
+			return rc;
+		rc = smc_clc_io_recv(smc, SMC_CLC_DECLINE);
+	}
+	if (rc < 0)
+		return rc;
+	rc = smc_clc_io_declined(smc, &diagnosis);
+	return rc ?: fall_back(smc, SMC_REASON_PEER_DECLINED, diagnosis);
+}

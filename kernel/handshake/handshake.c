@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What drives a rendezvous. No thread waits for a peer: an entry on the socket's wait queue starts
+ * the worker when TCP wakes the sleepers there, a timer when the peer's time is up. So any number
+ * of silent peers cost their own connections and some memory, and nobody else a worker.
+ *
+ * No callback of the TCP sock is replaced, and nothing hangs on sk_user_data. The entry is on the
+ * wait queue or it is not; taking it off waits for whoever runs it. That is all there is to say
+ * about lifetimes in softirq.
+ */
+
+#include <linux/slab.h>
+#include <net/tcp_states.h>
+
+#include "../control/stats.h"
+#include "../control/trace.h"
+#include "../wire/reason.h"
+#include "handshake.h"
+
+/* A rendezvous lives for milliseconds, and is a few kilobytes with its message: apart from records. */
+static struct kmem_cache *cache;
+
+/* smc_handshake_phase() - sets the phase. The caller holds smc->lock. */
+void smc_handshake_phase(struct smc_sock *smc, enum smc_phase phase)
+{
+	lockdep_assert_held(&smc->lock);
+	trace_smc_phase(smc->sk, smc->phase, phase);
+	WRITE_ONCE(smc->phase, phase);
+}
+
+/**
+ * smc_handshake_arm() - makes the option travel with the socket's SYN or SYN-ACK
+ * @smc: the socket's record
+ *
+ * May sleep. Return: 0 or -ENOMEM.
+ */
+int smc_handshake_arm(struct smc_sock *smc)
+{
+	struct smc_net *sn = smc_net(sock_net(smc->sk));
+	bool twice;
+	int rc;
+
+	if (READ_ONCE(smc->armed))
+		return 0;
+	rc = smc_synopt_get(sn);
+	if (rc)
+		return rc;
+	spin_lock_bh(&smc->lock);
+	twice = smc->armed || smc->phase == SMC_PHASE_TCP;
+	if (!twice)
+		smc->armed = true;
+	spin_unlock_bh(&smc->lock);
+	if (twice)
+		smc_synopt_put(sn);
+	return 0;
+}
+
+/* smc_handshake_disarm() - undoes arm. Does not sleep. */
+void smc_handshake_disarm(struct smc_sock *smc)
+{
+	bool armed;
+
+	spin_lock_bh(&smc->lock);
+	armed = smc->armed;
+	smc->armed = false;
+	spin_unlock_bh(&smc->lock);
+	if (armed)
+		smc_synopt_put(smc_net(sock_net(smc->sk)));
+}
+
+/**
+ * smc_handshake_watch() - lets TCP's wakeups on a socket start something
+ * @smc: the record
+ * @sock: the socket; it may not be released before smc_handshake_unwatch()
+ * @fn: what to start; called with the wait queue locked, in any context
+ */
+void smc_handshake_watch(struct smc_sock *smc, struct socket *sock, wait_queue_func_t fn)
+{
+	bool watching;
+
+	spin_lock_bh(&smc->lock);
+	/* One that has fallen back meanwhile is left alone. */
+	watching = smc->watching || smc->phase == SMC_PHASE_TCP;
+	if (!watching) {
+		smc->watching = true;
+		smc->sock = sock;
+		init_waitqueue_func_entry(&smc->wait, fn);
+		add_wait_queue(&sock->wq.wait, &smc->wait);
+	}
+	spin_unlock_bh(&smc->lock);
+}
+
+/*
+ * smc_handshake_unwatch_locked() - undoes watch; fn does not run any more when it returns. Under
+ * smc->lock.
+ */
+void smc_handshake_unwatch_locked(struct smc_sock *smc)
+{
+	lockdep_assert_held(&smc->lock);
+	if (smc->watching)
+		remove_wait_queue(&smc->sock->wq.wait, &smc->wait);
+	smc->watching = false;
+}
+
+/* smc_handshake_unwatch() - the same for who does not hold the lock. Does not sleep. */
+void smc_handshake_unwatch(struct smc_sock *smc)
+{
+	spin_lock_bh(&smc->lock);
+	smc_handshake_unwatch_locked(smc);
+	spin_unlock_bh(&smc->lock);
+}
+
+/*
+ * smc_handshake_wake() - for the wait queue of a socket that connects or is in its handshake. While
+ * TCP connects, only a peer with SMC is of interest: the others are found out by whoever looks at
+ * the socket.
+ */
+int smc_handshake_wake(struct wait_queue_entry *wait, unsigned int mode, int flags, void *key)
+{
+	struct smc_sock *smc = container_of(wait, struct smc_sock, wait);
+
+	if (READ_ONCE(smc->peer_smc))
+		mod_delayed_work(smc_net_wq, &smc->work, 0);
+	return 0;
+}
+
+/*
+ * smc_handshake_kick() - TCP is connected to a peer with SMC: the worker's turn. Not if
+ * smc_handshake_stop() has come first, which waits for the worker once. Does not sleep.
+ */
+void smc_handshake_kick(struct smc_sock *smc)
+{
+	spin_lock_bh(&smc->lock);
+	if (smc->phase == SMC_PHASE_CONNECT)
+		mod_delayed_work(smc_net_wq, &smc->work, 0);
+	spin_unlock_bh(&smc->lock);
+}
+
+/*
+ * smc_handshake_serve() - begins the handshake of a listener's child. The caller holds the
+ * listener's lock and has put the child on its list.
+ */
+void smc_handshake_serve(struct smc_sock *child)
+{
+	spin_lock(&child->lock);
+	smc_handshake_phase(child, SMC_PHASE_RENDEZVOUS);
+	spin_unlock(&child->lock);
+	smc_handshake_watch(child, child->sock, smc_handshake_wake);
+	mod_delayed_work(smc_net_wq, &child->work, 0);
+}
+
+/*
+ * smc_handshake_free() - drops the state of a rendezvous. Only its worker, or who has stopped that.
+ * May sleep.
+ */
+void smc_handshake_free(struct smc_sock *smc)
+{
+	struct smc_rendezvous *rv = smc->rv;
+
+	if (!rv)
+		return;
+	smc_limit_end(smc);
+	smc->rv = NULL;
+	smc_registry_release(&rv->offer);
+	kmem_cache_free(cache, rv);
+}
+
+/*
+ * smc_handshake_stop() - the socket is closed, or disconnected. May sleep, until a running worker
+ * has noticed. Afterwards the phase is OPEN, or what it was if the outcome was known already.
+ */
+void smc_handshake_stop(struct smc_sock *smc)
+{
+	/* From here on nobody starts the worker, and what it has under way changes nothing. */
+	spin_lock_bh(&smc->lock);
+	if (smc->phase == SMC_PHASE_CONNECT || smc->phase == SMC_PHASE_RENDEZVOUS)
+		smc_handshake_phase(smc, SMC_PHASE_OPEN);
+	smc->peer_smc = false;
+	smc_handshake_unwatch_locked(smc);
+	spin_unlock_bh(&smc->lock);
+	cancel_delayed_work_sync(&smc->work);
+	smc_handshake_free(smc);
+	smc_handshake_disarm(smc);
+}
+
+static int begin(struct smc_sock *smc)
+{
+	struct smc_rendezvous *rv = kmem_cache_zalloc(cache, GFP_KERNEL);
+
+	if (!rv)
+		return -ENOMEM;
+	rv->step = smc->server ? SMC_STEP_PROPOSAL : SMC_STEP_START;
+	rv->version = SMC_V1;
+	rv->deadline = jiffies + SMC_HANDSHAKE_TIMEOUT;
+	smc->rv = rv;
+	if (smc->server)
+		smc_limit_begin(smc);
+	return 0;
+}
+
+/* Is it the worker's turn? Makes a client that TCP has connected one that is in its rendezvous. */
+static bool due(struct smc_sock *smc)
+{
+	int state = inet_sk_state_load(smc->sk);
+	bool mine;
+
+	spin_lock_bh(&smc->lock);
+	if (smc->phase == SMC_PHASE_CONNECT && smc->peer_smc && state != TCP_SYN_SENT &&
+	    state != TCP_SYN_RECV && state != TCP_CLOSE)
+		smc_handshake_phase(smc, SMC_PHASE_RENDEZVOUS);
+	/* A child that has fallen back may have to wait for data still. */
+	mine = smc->phase == SMC_PHASE_RENDEZVOUS || (smc->server && smc->rv);
+	spin_unlock_bh(&smc->lock);
+	return mine;
+}
+
+/*
+ * A client's connection is as broken as if TCP had failed to connect; connect() may be called anew.
+ */
+static void fail_client(struct smc_sock *smc, int rc)
+{
+	struct sock *sk = smc->sk;
+	bool mine;
+
+	/*
+	 * Shut down by the application while TCP was about to be connected: to it, no different
+	 * from the peer's doing.
+	 */
+	if (rc == -EPIPE)
+		rc = -ECONNRESET;
+	lock_sock(sk);
+	spin_lock_bh(&smc->lock);
+	mine = smc->phase == SMC_PHASE_RENDEZVOUS;
+	if (mine) {
+		smc->err = rc;
+		smc->peer_smc = false;
+		smc_handshake_phase(smc, SMC_PHASE_OPEN);
+	}
+	spin_unlock_bh(&smc->lock);
+	if (mine) {
+		sk->sk_prot->disconnect(sk, O_NONBLOCK);
+		smc->sock->state = SS_UNCONNECTED;
+		WRITE_ONCE(sk->sk_err, -rc);
+		sk_error_report(sk);
+	}
+	release_sock(sk);
+}
+
+/*
+ * The outcome is known. Everyone who waits for it looks again; so do pollers, edge-triggered ones
+ * included.
+ */
+static void settle_client(struct smc_sock *smc, int rc)
+{
+	struct sock *sk = smc->sk;
+
+	if (rc)
+		fail_client(smc, rc);
+	smc_handshake_unwatch(smc);
+	smc_handshake_disarm(smc);
+	READ_ONCE(sk->sk_state_change)(sk);
+	sk_wake_async(sk, SOCK_WAKE_IO, POLL_OUT);
+}
+
+/* A child is in accept()'s hands, or gone, when this returns. */
+static void settle_server(struct smc_sock *child, int rc)
+{
+	smc_handshake_unwatch(child);
+	/*
+	 * The peer may have made us run once more; there is nothing left to do, and perhaps no
+	 * record either.
+	 */
+	cancel_delayed_work(&child->work);
+	smc_listen_finish(child, !rc);
+}
+
+/*
+ * TCP wakes nobody for less than SO_RCVLOWAT, which the application has set with its own data in
+ * mind: so we look.
+ */
+static unsigned long patience(const struct smc_sock *smc)
+{
+	return READ_ONCE(smc->sk->sk_rcvlowat) > 1 ? HZ / 20 : MAX_JIFFY_OFFSET;
+}
+
+static void work(struct work_struct *w)
+{
+	struct smc_sock *smc = container_of(to_delayed_work(w), struct smc_sock, work);
+	struct smc_rendezvous *rv;
+	int rc = 0;
+
+	if (!due(smc))
+		return;
+	if (!smc->rv)
+		rc = begin(smc);
+	rv = smc->rv;
+	if (!rc)
+		rc = smc->server ? smc_server_step(smc) : smc_client_step(smc);
+	if (rc == -EINPROGRESS) {
+		if (time_before(jiffies, rv->deadline)) {
+			/* No change if the peer has just made us run again. */
+			queue_delayed_work(smc_net_wq, &smc->work, min(rv->deadline - jiffies, patience(smc)));
+			return;
+		}
+		rc = smc->server ? smc_server_expired(smc) : smc_client_expired(smc);
+	}
+	trace_smc_rendezvous(smc->sk, smc->server, rc);
+	if (rc)
+		smc_stats_handshake_error(smc_net(sock_net(smc->sk)), smc->server);
+	smc_handshake_free(smc);
+	if (smc->server)
+		settle_server(smc, rc);
+	else
+		settle_client(smc, rc);
+}
+
+/* smc_handshake_prepare() - of a fresh record. */
+void smc_handshake_prepare(struct smc_sock *smc)
+{
+	INIT_DELAYED_WORK(&smc->work, work);
+}
+
+/* smc_handshake_init() - at load. Return: 0 or -ENOMEM. */
+int __init smc_handshake_init(void)
+{
+	cache = KMEM_CACHE(smc_rendezvous, SLAB_ACCOUNT);
+	return cache ? 0 : -ENOMEM;
+}
+
+/* smc_handshake_exit() - at unload. */
+void smc_handshake_exit(void)
+{
+	kmem_cache_destroy(cache);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef SMC_HANDSHAKE_HANDSHAKE_H
+#define SMC_HANDSHAKE_HANDSHAKE_H
+
+#include "../sock/sock.h"
+#include "../transport/transport.h"
+#include "../wire/clc.h"
+
+/*
+ * How long each side waits for the message that is due (RFC 7609 leaves it open; the field agrees
+ * on this).
+ */
+#define SMC_HANDSHAKE_TIMEOUT (6 * HZ)
+/* How long a client waits for a DECLINE that crosses its own. */
+#define SMC_HANDSHAKE_CROSSING HZ
+
+#define SMC_V1 1
+#define SMC_V2 2
+#define SMC_RELEASE 1		/* v2.1, the newest */
+#define SMC_OS_LINUX 2
+#define SMC_CONNS_MIN 16	/* connections per link group, the least that may be negotiated */
+#define SMC_LINKS_MAX 2		/* links per link group, the most */
+
+/* What is due next. */
+enum smc_rendezvous_step {
+	SMC_STEP_START,		/* client: decide what to offer */
+	SMC_STEP_PROPOSAL,	/* server: the peer's proposal */
+	SMC_STEP_ACCEPT,	/* client: the peer's answer to ours */
+	SMC_STEP_CONFIRM,	/* server: the peer's confirmation */
+	SMC_STEP_DATA,		/* server: the first data, see TCP_DEFER_ACCEPT */
+	SMC_STEP_DECLINE,	/* client: a DECLINE that crosses ours, after CONFIRM */
+};
+
+/*
+ * The one structure that travels through a rendezvous, from the moment TCP is connected until the
+ * outcome is known. Its worker alone touches it.
+ */
+struct smc_rendezvous {
+	enum smc_rendezvous_step	step;
+	unsigned long			deadline;	/* jiffies: for the message that is due */
+	bool				limited;	/* counts for handshake limitation */
+	u8				version;	/* of the messages that we send */
+	u32				reason;		/* of our own DECLINE, while the peer's is waited for */
+	struct smc_offer		offer;		/* what the transports have to say */
+	struct smc_clc_proposal		proposal;	/* client: ours; server: the peer's */
+	struct smc_clc_accept		local;		/* our ACCEPT or CONFIRM */
+	struct smc_clc_accept		peer;		/* theirs */
+	const struct smc_transport_ops	*ops;		/* server: the transport that was chosen */
+	unsigned int			have;		/* bytes of the message that have been read */
+	unsigned int			len;		/* bytes of a complete message that are in buf */
+	u8				buf[SMC_CLC_MAX];
+};
+
+/* handshake.c: the worker and the ways to start and stop it */
+void smc_handshake_prepare(struct smc_sock *smc);
+void smc_handshake_phase(struct smc_sock *smc, enum smc_phase phase);
+int smc_handshake_arm(struct smc_sock *smc);
+void smc_handshake_disarm(struct smc_sock *smc);
+void smc_handshake_watch(struct smc_sock *smc, struct socket *sock, wait_queue_func_t fn);
+void smc_handshake_unwatch(struct smc_sock *smc);
+void smc_handshake_unwatch_locked(struct smc_sock *smc);
+int smc_handshake_wake(struct wait_queue_entry *wait, unsigned int mode, int flags, void *key);
+void smc_handshake_kick(struct smc_sock *smc);
+void smc_handshake_serve(struct smc_sock *child);
+void smc_handshake_stop(struct smc_sock *smc);
+void smc_handshake_free(struct smc_sock *smc);
+int smc_handshake_init(void);
+void smc_handshake_exit(void);
+
+/* clc_io.c: messages on the TCP socket */
+int smc_clc_io_recv(struct smc_sock *smc, u8 expected);
+int smc_clc_io_send(struct smc_sock *smc, const u8 *buf, int len);
+int smc_clc_io_decline(struct smc_sock *smc, u32 reason);
+int smc_clc_io_declined(struct smc_sock *smc, u32 *diagnosis);
+
+/*
+ * client.c, server.c: one step; 0 if the outcome is known, -EINPROGRESS if a message is due, else
+ * the error
+ */
+int smc_client_step(struct smc_sock *smc);
+int smc_client_expired(struct smc_sock *smc);
+int smc_server_step(struct smc_sock *smc);
+int smc_server_expired(struct smc_sock *smc);
+
+/* negotiate.c: decisions, of which each is 0 or the reason to fall back */
+bool smc_negotiate_ipsec(struct sock *sk);
+u32 smc_negotiate_server(struct sock *sk, struct smc_clc_proposal *p, const struct smc_local *local);
+u32 smc_negotiate_accept(const struct smc_clc_proposal *p, const struct smc_clc_accept *a);
+u32 smc_negotiate_confirm(const struct smc_clc_accept *ours, const struct smc_clc_accept *theirs);
+
+/* prefix.c: the subnets of a connection */
+int smc_prefix_fill(struct sock *sk, struct smc_clc_proposal *p);
+bool smc_prefix_match(struct sock *sk, const struct smc_clc_proposal *p);
+
+/* limit.c: handshake limitation */
+bool smc_limit_reached(struct smc_sock *listener);
+void smc_limit_begin(struct smc_sock *child);
+void smc_limit_end(struct smc_sock *child);
+
+#endif

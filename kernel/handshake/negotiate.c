@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What two hosts have in common: versions, paths, identifiers, limits. Decisions only; others send
+ * and receive.
+ */
+
+#include <net/sock.h>
+
+#include "../wire/reason.h"
+#include "handshake.h"
+
+/*
+ * smc_negotiate_ipsec() - does a policy of IPsec apply to the socket? RDMA would go around it. Any
+ * context.
+ */
+bool smc_negotiate_ipsec(struct sock *sk)
+{
+#ifdef CONFIG_XFRM
+	return rcu_access_pointer(sk->sk_policy[0]) || rcu_access_pointer(sk->sk_policy[1]);
+#else
+	return false;
+#endif
+}
+
+static bool has_r(u8 path)
+{
+	return path == SMC_PATH_R || path == SMC_PATH_B;
+}
+
+static u8 path_of(bool d, bool r)
+{
+	return d ? (r ? SMC_PATH_B : SMC_PATH_D) : (r ? SMC_PATH_R : SMC_PATH_N);
+}
+
+/* The first reason is the one that counts: the paths are tried in the order of preference. */
+static void because(u32 *reason, u32 code)
+{
+	if (!*reason)
+		*reason = code;
+}
+
+/* Takes SMC-Dv2 or SMC-Rv2 out of a proposal if it lacks what it takes here. */
+static void check_v2(struct smc_clc_proposal *p, const struct smc_local *local, u32 *reason)
+{
+	bool d = smc_clc_path_has_d(p->path_v2), r = has_r(p->path_v2);
+
+	if (d && !local->d2) {
+		because(reason, SMC_REASON_NO_ISM_V2);
+		d = false;
+	} else if (d && !p->has_d2) {
+		because(reason, SMC_REASON_NO_V2_D_EXT);
+		d = false;
+	} else if (d && !p->n_eid && !p->seid_valid) {
+		because(reason, SMC_REASON_NO_UEID);
+		d = false;
+	}
+	if (r && !p->n_eid) {
+		because(reason, SMC_REASON_NO_UEID);
+		r = false;
+	}
+	p->path_v2 = path_of(d, r && local->r2);
+}
+
+/* Version 1 is between hosts of one subnet only. */
+static void check_v1(struct sock *sk, struct smc_clc_proposal *p, const struct smc_local *local, u32 *reason)
+{
+	bool d = smc_clc_path_has_d(p->path_v1) && local->d1, r = has_r(p->path_v1) && local->r1;
+
+	if ((d || r) && !smc_prefix_match(sk, p)) {
+		because(reason, SMC_REASON_PREFIX);
+		d = false;
+		r = false;
+	}
+	p->path_v1 = path_of(d, r);
+}
+
+/**
+ * smc_negotiate_server() - what of a proposal is possible here
+ * @sk: the connection
+ * @p: the proposal; paths that are not possible are taken out of it
+ * @local: what this host can do
+ *
+ * May sleep. Return: 0, or the reason if no path is left, or if the limits for SMC-Rv2 are out of
+ * bounds, which rules out the others, too.
+ */
+u32 smc_negotiate_server(struct sock *sk, struct smc_clc_proposal *p, const struct smc_local *local)
+{
+	u32 reason = 0;
+
+	if (p->has_v2 && has_r(p->path_v2) && p->n_eid && p->release) {
+		if (p->max_conns < SMC_CONNS_MIN)
+			return SMC_REASON_MAX_CONNS;
+		if (!p->max_links)
+			return SMC_REASON_MAX_LINKS;
+	}
+	check_v2(p, local, &reason);
+	check_v1(sk, p, local, &reason);
+	if (p->path_v1 != SMC_PATH_N || p->path_v2 != SMC_PATH_N)
+		return 0;
+	return reason ?: SMC_REASON_NO_DEV;
+}
+
+/**
+ * smc_negotiate_accept() - may a client take this ACCEPT?
+ * @p: what it has proposed
+ * @a: the answer
+ *
+ * Any context. Return: 0 or the reason for which not.
+ */
+u32 smc_negotiate_accept(const struct smc_clc_proposal *p, const struct smc_clc_accept *a)
+{
+	u8 offered = a->version > SMC_V1 ? p->path_v2 : p->path_v1;
+
+	if (a->version > SMC_V2)
+		return SMC_REASON_VERSION;
+	if (a->smcd ? !smc_clc_path_has_d(offered) : !has_r(offered))
+		return SMC_REASON_MODE;
+	if (!a->has_fce)
+		return 0;
+	if (a->release > p->release)
+		return SMC_REASON_RELEASE;
+	if (a->smcd || !a->release)
+		return 0;
+	if (a->max_conns < SMC_CONNS_MIN || a->max_conns > p->max_conns)
+		return SMC_REASON_MAX_CONNS;
+	if (!a->max_links || a->max_links > SMC_LINKS_MAX)
+		return SMC_REASON_MAX_LINKS;
+	return 0;
+}
+
+/**
+ * smc_negotiate_confirm() - may a server take this CONFIRM?
+ * @ours: the ACCEPT that it answers
+ * @theirs: the CONFIRM
+ *
+ * Any context. Return: 0 or the reason for which not.
+ */
+u32 smc_negotiate_confirm(const struct smc_clc_accept *ours, const struct smc_clc_accept *theirs)
+{
+	if (theirs->version != ours->version)
+		return SMC_REASON_VERSION;
+	if (theirs->smcd != ours->smcd)
+		return SMC_REASON_MODE;
+	if (!ours->has_fce || !theirs->has_fce)
+		return ours->has_fce == theirs->has_fce ? 0 : SMC_REASON_RELEASE;
+	if (theirs->release != ours->release)
+		return SMC_REASON_RELEASE;
+	if (ours->smcd || !ours->release)
+		return 0;
+	if (theirs->max_conns != ours->max_conns)
+		return SMC_REASON_MAX_CONNS;
+	return theirs->max_links == ours->max_links ? 0 : SMC_REASON_MAX_LINKS;
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The listening side of a rendezvous (RFC 7609, 3.3), as one sequence that pauses where a message
+ * is due.
+ */
+
+#include <net/inet_connection_sock.h>
+#include <net/tcp_states.h>
+
+#include "../wire/reason.h"
+#include "handshake.h"
+
+static int decline(struct smc_sock *smc, u32 reason)
+{
+	int rc = smc_clc_io_decline(smc, reason);
+
+	if (!rc)
+		smc_fallback_child(smc, reason, 0);
+	return rc;
+}
+
+/* The peer's PROPOSAL is there. Which of what it offers can be had here? */
+static int answer(struct smc_sock *smc)
+{
+	struct smc_rendezvous *rv = smc->rv;
+	struct smc_local local;
+	int rc;
+
+	rc = smc_clc_proposal_decode(rv->buf, rv->len, &rv->proposal);
+	if (rc)
+		return rc;
+	rv->version = min_t(u8, rv->proposal.version, SMC_V2);
+	if (smc_negotiate_ipsec(smc->sk))
+		return decline(smc, SMC_REASON_IPSEC);
+	smc_registry_local(&local);
+	rc = smc_negotiate_server(smc->sk, &rv->proposal, &local);
+	if (rc)
+		return decline(smc, rc);
+	rv->offer.sk = smc->sk;
+	rv->offer.server = true;
+	rc = smc_registry_match(&rv->offer, &rv->proposal, &rv->local, &rv->ops);
+	if (rc)
+		return rc > 0 ? decline(smc, rc) : rc;
+	rc = smc_clc_io_send(smc, rv->buf, smc_clc_accept_encode(&rv->local, rv->buf, sizeof(rv->buf)));
+	if (rc)
+		return rc;
+	rv->step = SMC_STEP_CONFIRM;
+	rv->deadline = jiffies + SMC_HANDSHAKE_TIMEOUT;
+	return -EINPROGRESS;
+}
+
+static int confirmed(struct smc_sock *smc)
+{
+	struct smc_rendezvous *rv = smc->rv;
+	int rc;
+
+	rc = smc_clc_accept_decode(rv->buf, rv->len, &rv->peer);
+	if (rc)
+		return rc;
+	rc = smc_negotiate_confirm(&rv->local, &rv->peer);
+	if (rc)
+		return decline(smc, rc);
+	rc = rv->ops->attach(&rv->offer, &rv->peer, NULL);
+	if (rc > 0)
+		return decline(smc, rc);
+	return rc ?: -EOPNOTSUPP; /* no connection can carry data yet */
+}
+
+/*
+ * TCP_DEFER_ACCEPT is counted in repetitions of the SYN-ACK: 1, 2, 4 … seconds. Return: jiffies, 0
+ * if it is not set.
+ */
+static unsigned long deferral(const struct smc_sock *smc)
+{
+	unsigned int n = READ_ONCE(inet_csk(smc->parent->sk)->icsk_accept_queue.rskq_defer_accept);
+
+	return n ? ((1UL << min(n, 6U)) - 1) * HZ : 0;
+}
+
+static bool idle(const struct sock *sk)
+{
+	return inet_sk_state_load(sk) == TCP_ESTABLISHED && skb_queue_empty_lockless(&sk->sk_receive_queue);
+}
+
+/*
+ * The outcome is known. A listener that wants connections only once there is data did not mean the
+ * handshake's, for which TCP has let this one through.
+ */
+static int settled(struct smc_sock *smc)
+{
+	unsigned long delay = deferral(smc);
+
+	if (!delay || !idle(smc->sk))
+		return 0;
+	smc_limit_end(smc);
+	smc_listen_defer(smc);
+	smc->rv->step = SMC_STEP_DATA;
+	smc->rv->deadline = jiffies + delay;
+	return -EINPROGRESS;
+}
+
+/*
+ * smc_server_expired() - the peer's time is up. Return: 0 if the connection may be accepted, else
+ * why it breaks.
+ */
+int smc_server_expired(struct smc_sock *smc)
+{
+	return smc->rv->step == SMC_STEP_DATA ? 0 : -ETIMEDOUT;
+}
+
+/* The message that is due. Return: its type, or 0 if we have declined, or a negative errno. */
+static int exchange(struct smc_sock *smc)
+{
+	struct smc_rendezvous *rv = smc->rv;
+	int rc;
+
+	if (rv->step == SMC_STEP_PROPOSAL) {
+		rc = smc_clc_io_recv(smc, SMC_CLC_PROPOSAL);
+		if (rc == SMC_CLC_PROPOSAL)
+			rc = answer(smc);
+		if (rc != -EINPROGRESS || rv->step == SMC_STEP_PROPOSAL)
+			return rc;
+	}
+	rc = smc_clc_io_recv(smc, SMC_CLC_CONFIRM);
+	return rc == SMC_CLC_CONFIRM ? confirmed(smc) : rc;
+}
+
+/**
+ * smc_server_step() - goes on with the rendezvous of a listener's child as far as the peer's
+ * messages allow
+ * @smc: the child's record
+ *
+ * The rendezvous' worker. Return: 0 if the connection may be accepted, -EINPROGRESS if a message is
+ * due, else why it breaks.
+ */
+int smc_server_step(struct smc_sock *smc)
+{
+	u32 diagnosis;
+	int rc;
+
+	if (smc->rv->step == SMC_STEP_DATA)
+		return idle(smc->sk) ? -EINPROGRESS : 0;
+	rc = exchange(smc);
+	if (rc == SMC_CLC_DECLINE) {
+		rc = smc_clc_io_declined(smc, &diagnosis);
+		if (!rc)
+			smc_fallback_child(smc, SMC_REASON_PEER_DECLINED, diagnosis);
+	}
+	return rc ?: settled(smc);
+}

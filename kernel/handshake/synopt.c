@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The TCP option by which two hosts find out that both speak SMC (RFC 7609, 3.1 and appendix A),
+ * without help from TCP. Hooks on local output put it into the SYN of a socket that connects and
+ * into the answer to a SYN that had it; hooks on local input look for it. They are registered in a
+ * network namespace while a socket there listens or connects, and a little longer, as that costs
+ * more than it saves if the next socket is about to come.
+ *
+ * Input is looked at as TCP will see it, and output as TCP has made it: our hooks are the last and
+ * the first, so address translation is of no concern.
+ */
+
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter_ipv4.h>
+#include <linux/netfilter_ipv6.h>
+#include <linux/tcp.h>
+#include <net/inet6_hashtables.h>
+#include <net/inet_hashtables.h>
+#include <net/inet_sock.h>
+#include <net/ip6_checksum.h>
+#include <net/ipv6.h>
+#include <net/request_sock.h>
+#include <net/tcp.h>
+
+#include "../control/trace.h"
+#include "../wire/tcpopt.h"
+#include "handshake.h"
+#include "synpkt.h"
+
+#define UNHOOK_DELAY (5 * HZ)
+
+static struct smc_synopt_port *port_of(struct smc_net *sn, u16 port)
+{
+	struct smc_synopt_port *p;
+
+	hlist_for_each_entry_rcu(p, &sn->synopt.ports[port % SMC_SYNOPT_PORTS], node)
+		if (p->port == port)
+			return p;
+	return NULL;
+}
+
+/*
+ * smc_synopt_port_add() - lets the hooks know of a listener. Its port is bound. Does not sleep.
+ */
+void smc_synopt_port_add(struct smc_sock *smc, struct smc_synopt_port *port)
+{
+	struct smc_synopt_net *so = &smc_net(sock_net(smc->sk))->synopt;
+
+	port->smc = smc;
+	port->port = inet_sk(smc->sk)->inet_num;
+	spin_lock(&so->ports_lock);
+	hlist_add_head_rcu(&port->node, &so->ports[port->port % SMC_SYNOPT_PORTS]);
+	spin_unlock(&so->ports_lock);
+}
+
+/*
+ * smc_synopt_port_del() - undoes it; hooks may look at the port for a grace period. Does not sleep.
+ */
+void smc_synopt_port_del(struct smc_synopt_port *port)
+{
+	struct smc_synopt_net *so = &smc_net(sock_net(port->smc->sk))->synopt;
+
+	spin_lock(&so->ports_lock);
+	hlist_del_rcu(&port->node);
+	spin_unlock(&so->ports_lock);
+}
+
+static void key_of(const struct sock *child, struct smc_syn_key *key)
+{
+	memset(key, 0, sizeof(*key));
+#if IS_ENABLED(CONFIG_IPV6)
+	if (child->sk_family == AF_INET6) {
+		key->peer = child->sk_v6_daddr;
+		key->self = child->sk_v6_rcv_saddr;
+	} else
+#endif
+	{
+		ipv6_addr_set_v4mapped(child->sk_daddr, &key->peer);
+		ipv6_addr_set_v4mapped(child->sk_rcv_saddr, &key->self);
+	}
+	key->peer_port = child->sk_dport;
+	/* Not sk_num: a child that its peer has reset has given back its port. */
+	key->self_port = inet_sk(child)->inet_sport;
+	/* Nothing has been read of it. */
+	key->isn = READ_ONCE(tcp_sk(child)->copied_seq) - 1;
+}
+
+static bool child_said(const struct sock *child, bool take)
+{
+	struct smc_syntab *syns;
+	struct smc_syn_key key;
+	bool said;
+
+	key_of(child, &key);
+	rcu_read_lock();
+	syns = READ_ONCE(smc_net(sock_net(child))->synopt.syns);
+	said = syns && smc_syntab_answered(syns, &key, take);
+	rcu_read_unlock();
+	return said;
+}
+
+/*
+ * smc_synopt_seen() - have both sides of an inbound connection had the option? Its listener is
+ * armed. Does not sleep.
+ */
+bool smc_synopt_seen(const struct sock *child)
+{
+	return child_said(child, false);
+}
+
+/*
+ * smc_synopt_claim() - the same, for good: the next connection with these addresses has to say it
+ * anew.
+ */
+bool smc_synopt_claim(const struct sock *child)
+{
+	return child_said(child, true);
+}
+
+/* A SYN goes out. Is it from a socket that is to become an SMC connection? */
+static bool wants_syn(const struct sock *sk)
+{
+	struct smc_sock *smc;
+	bool wants;
+
+	if (!sk || !sk_fullsock(sk) || sk->sk_state != TCP_SYN_SENT)
+		return false;
+	smc = smc_table_find(sk);
+	if (!smc)
+		return false;
+	wants = READ_ONCE(smc->phase) == SMC_PHASE_CONNECT;
+	smc_table_put(smc);
+	return wants;
+}
+
+/*
+ * A SYN-ACK goes out. Did the SYN have the option, is the listener one of ours, and may it have one
+ * more handshake? A SYN-ACK with a cookie belongs to no request: TCP will have forgotten the SYN,
+ * and so do we.
+ */
+static bool wants_synack(struct smc_net *sn, const struct smc_synpkt *pkt, const struct sock *sk)
+{
+	struct smc_sock *smc = NULL;
+	bool wants;
+
+	if (!port_of(sn, ntohs(pkt->out.self_port)))
+		return false;
+	if (sk && sk->sk_state == TCP_NEW_SYN_RECV && inet_reqsk(sk)->rsk_listener)
+		smc = smc_table_find(inet_reqsk(sk)->rsk_listener);
+	if (!smc || READ_ONCE(smc->phase) != SMC_PHASE_LISTEN) {
+		smc_syntab_withdraw(sn->synopt.syns, &pkt->out);
+		wants = false;
+	} else {
+		wants = smc_syntab_answer(sn->synopt.syns, &pkt->out, !smc_limit_reached(smc));
+	}
+	smc_table_put(smc);
+	return wants;
+}
+
+static unsigned int out(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
+{
+	struct smc_net *sn = priv;
+	struct smc_synpkt pkt;
+
+	if (!smc_synpkt_look(skb, state->pf, &pkt))
+		return NF_ACCEPT;
+	if (!pkt.ack) {
+		if (wants_syn(skb->sk) && smc_synpkt_room(skb, &pkt))
+			smc_synpkt_insert(skb, &pkt);
+	} else if (wants_synack(sn, &pkt, skb->sk)) {
+		if (!smc_synpkt_room(skb, &pkt) || smc_synpkt_insert(skb, &pkt))
+			smc_syntab_withdraw(sn->synopt.syns, &pkt.out);
+	}
+	return NF_ACCEPT;
+}
+
+/*
+ * The socket that has sent the SYN which this SYN-ACK is for, with a reference; NULL if there is
+ * none.
+ */
+static struct sock *syn_sent(struct net *net, const struct smc_synpkt *pkt, struct sk_buff *skb)
+{
+#if IS_ENABLED(CONFIG_IPV6)
+	if (pkt->ipv6)
+		return smc_compat_lookup6(net, &pkt->in.peer, pkt->in.peer_port, &pkt->in.self,
+					  pkt->in.self_port, inet6_iif(skb), inet6_sdif(skb));
+#endif
+	return smc_compat_lookup4(net, pkt->in.peer.s6_addr32[3], pkt->in.peer_port,
+				  pkt->in.self.s6_addr32[3], pkt->in.self_port, inet_iif(skb), inet_sdif(skb));
+}
+
+/*
+ * Does it acknowledge what the socket has sent? snd_nxt does not say: TCP moves it when the SYN is
+ * on its way already.
+ */
+static bool acceptable(const struct sock *sk, u32 ack)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return after(ack, READ_ONCE(tp->snd_una)) && !after(ack, READ_ONCE(tp->write_seq));
+}
+
+/* A SYN-ACK that TCP will take for the socket's own says whether the peer speaks SMC. */
+static void in_synack(struct net *net, const struct smc_synpkt *pkt, struct sk_buff *skb, bool has)
+{
+	struct sock *sk = syn_sent(net, pkt, skb);
+	struct smc_sock *smc;
+
+	if (!sk)
+		return;
+	if (sk_fullsock(sk) && sk->sk_state == TCP_SYN_SENT && acceptable(sk, pkt->ack_seq)) {
+		smc = smc_table_find(sk);
+		if (smc && READ_ONCE(smc->phase) == SMC_PHASE_CONNECT)
+			WRITE_ONCE(smc->peer_smc, has);
+		smc_table_put(smc);
+	}
+	sock_gen_put(sk);
+}
+
+static unsigned int in(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
+{
+	struct smc_net *sn = priv;
+	struct smc_synpkt pkt;
+	bool has;
+
+	if (!smc_synpkt_look(skb, state->pf, &pkt))
+		return NF_ACCEPT;
+	has = smc_tcpopt_find(pkt.opts, pkt.opts_len) >= 0;
+	if (pkt.ack) {
+		in_synack(state->net, &pkt, skb, has);
+	} else if (has && port_of(sn, ntohs(pkt.in.self_port))) {
+		smc_syntab_add(sn->synopt.syns, &pkt.in);
+	}
+	return NF_ACCEPT;
+}
+
+static const struct nf_hook_ops hooks[] = {
+	{ .hook = out, .pf = NFPROTO_IPV4, .hooknum = NF_INET_LOCAL_OUT, .priority = NF_IP_PRI_FIRST },
+	{ .hook = in, .pf = NFPROTO_IPV4, .hooknum = NF_INET_LOCAL_IN, .priority = NF_IP_PRI_LAST },
+#if IS_ENABLED(CONFIG_IPV6)
+	{ .hook = out, .pf = NFPROTO_IPV6, .hooknum = NF_INET_LOCAL_OUT, .priority = NF_IP6_PRI_FIRST },
+	{ .hook = in, .pf = NFPROTO_IPV6, .hooknum = NF_INET_LOCAL_IN, .priority = NF_IP6_PRI_LAST },
+#endif
+};
+
+/* The hooks of one namespace; they find it by their argument. */
+static int hook(struct smc_net *sn)
+{
+	struct smc_synopt_net *so = &sn->synopt;
+	struct nf_hook_ops *ops = so->hooks;
+	unsigned int i;
+	int rc;
+
+	lockdep_assert_held(&so->lock);
+	if (so->hooked)
+		return 0;
+	so->syns = smc_syntab_new();
+	if (!so->syns)
+		return -ENOMEM;
+	for (i = 0; i < ARRAY_SIZE(hooks); i++) {
+		ops[i] = hooks[i];
+		ops[i].priv = sn;
+	}
+	rc = nf_register_net_hooks(sn->net, ops, ARRAY_SIZE(hooks));
+	if (rc) {
+		smc_syntab_free(so->syns);
+		WRITE_ONCE(so->syns, NULL);
+		return rc;
+	}
+	so->hooked = true;
+	return 0;
+}
+
+static void unhook(struct smc_net *sn)
+{
+	struct smc_synopt_net *so = &sn->synopt;
+	struct smc_syntab *syns = so->syns;
+
+	lockdep_assert_held(&so->lock);
+	if (!so->hooked)
+		return;
+	nf_unregister_net_hooks(sn->net, so->hooks, ARRAY_SIZE(hooks));
+	/*
+	 * First packets that are in a hook, which count on the table; then others, which see
+	 * whether it is there.
+	 */
+	synchronize_net();
+	WRITE_ONCE(so->syns, NULL);
+	synchronize_net();
+	smc_syntab_free(syns);
+	so->hooked = false;
+}
+
+static void unhook_work(struct work_struct *work)
+{
+	struct smc_synopt_net *so = container_of(to_delayed_work(work), struct smc_synopt_net, unhook);
+
+	mutex_lock(&so->lock);
+	if (!atomic_read(&so->users))
+		unhook(container_of(so, struct smc_net, synopt));
+	mutex_unlock(&so->lock);
+}
+
+/**
+ * smc_synopt_get() - one more socket of a namespace listens or connects
+ * @sn: the namespace
+ *
+ * May sleep. Return: 0 or -ENOMEM.
+ */
+int smc_synopt_get(struct smc_net *sn)
+{
+	struct smc_synopt_net *so = &sn->synopt;
+	int rc;
+
+	if (atomic_inc_not_zero(&so->users))
+		return 0;
+	mutex_lock(&so->lock);
+	rc = hook(sn);
+	if (!rc)
+		atomic_inc(&so->users);
+	mutex_unlock(&so->lock);
+	return rc;
+}
+
+/* smc_synopt_put() - one less. Does not sleep. */
+void smc_synopt_put(struct smc_net *sn)
+{
+	if (atomic_dec_and_test(&sn->synopt.users))
+		mod_delayed_work(smc_net_wq, &sn->synopt.unhook, UNHOOK_DELAY);
+}
+
+/* smc_synopt_net_init() - of a new namespace. Return: 0. */
+int smc_synopt_net_init(struct smc_net *sn)
+{
+	struct smc_synopt_net *so = &sn->synopt;
+	unsigned int i;
+
+	mutex_init(&so->lock);
+	spin_lock_init(&so->ports_lock);
+	INIT_DELAYED_WORK(&so->unhook, unhook_work);
+	for (i = 0; i < SMC_SYNOPT_PORTS; i++)
+		INIT_HLIST_HEAD(&so->ports[i]);
+	return 0;
+}
+
+/* smc_synopt_net_exit() - the namespace goes; no socket of ours is left in it. May sleep. */
+void smc_synopt_net_exit(struct smc_net *sn)
+{
+	cancel_delayed_work_sync(&sn->synopt.unhook);
+	mutex_lock(&sn->synopt.lock);
+	unhook(sn);
+	mutex_unlock(&sn->synopt.lock);
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The order in which the parts come up and go down. */
+
+#include <linux/init.h>
+#include <linux/module.h>
+#include <linux/net.h>
+#include <linux/socket.h>
+
+#include "control/eid.h"
+#include "control/netlink.h"
+#include "handshake/handshake.h"
+#include "sock/sock.h"
+
+#define CREATE_TRACE_POINTS
+#include "control/trace.h"
+
+static int __init smc_init(void)
+{
+	int rc;
+
+	smc_eid_init();
+	rc = smc_table_init();
+	if (rc)
+		return rc;
+	rc = smc_handshake_init();
+	if (rc)
+		goto err_table;
+	rc = smc_net_init();
+	if (rc)
+		goto err_handshake;
+	rc = smc_pnet_init();
+	if (rc)
+		goto err_net;
+	rc = smc_netlink_init();
+	if (rc)
+		goto err_pnet;
+	rc = smc_pnet_netlink_init();
+	if (rc)
+		goto err_netlink;
+	rc = smc_ops_init();
+	if (rc)
+		goto err_pnet_netlink;
+	rc = smc_create_init();
+	if (rc)
+		goto err_pnet_netlink;
+	return 0;
+
+err_pnet_netlink:
+	smc_pnet_netlink_exit();
+err_netlink:
+	smc_netlink_exit();
+err_pnet:
+	smc_pnet_exit();
+err_net:
+	smc_net_exit();
+err_handshake:
+	smc_handshake_exit();
+err_table:
+	smc_table_exit();
+	return rc;
+}
+
+/* The kernel does not call this while there is a socket of ours. */
+static void __exit smc_exit(void)
+{
+	smc_create_exit();
+	smc_fallback_exit();
+	smc_pnet_netlink_exit();
+	smc_netlink_exit();
+	smc_pnet_exit();
+	smc_net_exit();
+	smc_handshake_exit();
+	smc_table_exit();
+}
+
+module_init(smc_init);
+module_exit(smc_exit);
+MODULE_LICENSE("GPL");
+MODULE_AUTHOR("The smckit authors");
+MODULE_DESCRIPTION("Shared Memory Communications (AF_SMC): SMC-R, SMC-D and fallback to TCP");
+MODULE_VERSION(SMC_MODULE_VERSION);
+MODULE_ALIAS_NETPROTO(PF_SMC);
+/*
+ * socket(AF_INET or AF_INET6, SOCK_STREAM, IPPROTO_SMC); enum members would go into the text as
+ * they are
+ */
+MODULE_ALIAS_NET_PF_PROTO_TYPE(PF_INET, 256, 1);
+MODULE_ALIAS_NET_PF_PROTO_TYPE(PF_INET6, 256, 1);
+MODULE_ALIAS_GENL_FAMILY(SMC_GENL_FAMILY_NAME);
+MODULE_ALIAS_GENL_FAMILY(SMCR_GENL_FAMILY_NAME);

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What each network namespace has of SMC. */
+
+#include <net/netns/generic.h>
+
+#include "control/proc.h"
+#include "net.h"
+
+/*
+ * All deferred work. Unbound: none of it is so short, nor so frequent, that it should stay on its
+ * processor. Ahead of busy programs: with each step of a handshake, a peer waits.
+ */
+struct workqueue_struct *smc_net_wq;
+
+static unsigned int net_id __read_mostly;
+
+/*
+ * smc_net() - the part of a namespace that is ours. Any context; not NULL while the module is
+ * loaded.
+ */
+struct smc_net *smc_net(const struct net *net)
+{
+	return net_generic(net, net_id);
+}
+
+static int __net_init net_init(struct net *net)
+{
+	struct smc_net *sn = smc_net(net);
+	int rc;
+
+	sn->net = net;
+	atomic_set(&sn->handshakes, 0);
+	rc = smc_pnet_net_init(sn);
+	if (rc)
+		return rc;
+	rc = smc_stats_net_init(sn);
+	if (rc)
+		goto err_pnet;
+	rc = smc_sysctl_net_init(sn);
+	if (rc)
+		goto err_stats;
+	rc = smc_proc_net_init(sn);
+	if (rc)
+		goto err_sysctl;
+	rc = smc_synopt_net_init(sn);
+	if (rc)
+		goto err_proc;
+	return 0;
+
+err_proc:
+	smc_proc_net_exit(sn);
+err_sysctl:
+	smc_sysctl_net_exit(sn);
+err_stats:
+	smc_stats_net_exit(sn);
+err_pnet:
+	smc_pnet_net_exit(sn);
+	return rc;
+}
+
+static void __net_exit net_exit(struct net *net)
+{
+	struct smc_net *sn = smc_net(net);
+
+	smc_synopt_net_exit(sn);
+	smc_proc_net_exit(sn);
+	smc_sysctl_net_exit(sn);
+	smc_stats_net_exit(sn);
+	smc_pnet_net_exit(sn);
+}
+
+static struct pernet_operations ops = {
+	.init	= net_init,
+	.exit	= net_exit,
+	.id	= &net_id,
+	.size	= sizeof(struct smc_net),
+};
+
+/*
+ * smc_net_init() - at load, for all namespaces that there are and will be. May sleep. Return: 0 or
+ * a negative errno.
+ */
+int __init smc_net_init(void)
+{
+	int rc;
+
+	smc_net_wq = alloc_workqueue("smc", WQ_UNBOUND | WQ_HIGHPRI, 0);
+	if (!smc_net_wq)
+		return -ENOMEM;
+	rc = register_pernet_subsys(&ops);
+	if (rc)
+		destroy_workqueue(smc_net_wq);
+	return rc;
+}
+
+/* smc_net_exit() - undoes it, when no socket is left. May sleep. */
+void smc_net_exit(void)
+{
+	unregister_pernet_subsys(&ops);
+	destroy_workqueue(smc_net_wq);
+}

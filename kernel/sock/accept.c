@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * accept(): connections whose handshake is over, and those from TCP's own queue that never had one.
+ */
+
+#include <net/inet_connection_sock.h>
+#include <net/tcp_states.h>
+
+#include "../handshake/handshake.h"
+#include "../wire/reason.h"
+#include "sock.h"
+
+/*
+ * The application has a connection that is plain TCP. Without memory for a record it just is in no
+ * listing.
+ */
+static void adopt(struct socket *newsock, u32 reason)
+{
+	struct smc_sock *smc = smc_table_new(newsock->sk, GFP_KERNEL);
+
+	WRITE_ONCE(newsock->ops, smc_ops_after(newsock->sk));
+	if (!smc)
+		return;
+	smc->server = true;
+	smc_fallback_child(smc, reason, 0);
+	smc_table_add(smc);
+}
+
+/* Moves a child from its socket of no one's into that of the application. */
+static void hand_over(struct smc_sock *child, struct socket *newsock)
+{
+	struct socket *pot = child->sock;
+	struct smc_sock *parent = child->parent;
+	struct sock *sk;
+
+	child->sock = NULL;
+	child->parent = NULL;
+	if (test_bit(SOCK_SUPPORT_ZC, &pot->flags))
+		set_bit(SOCK_SUPPORT_ZC, &newsock->flags);
+	sk = smc_listen_uproot(pot);
+	lock_sock(sk);
+	sock_graft(sk, newsock);
+	newsock->state = SS_CONNECTED;
+	WRITE_ONCE(newsock->ops, smc_ops_after(sk));
+	release_sock(sk);
+	smc_table_add(child);
+	sock_release(pot);
+	smc_table_put(parent);
+}
+
+/* TCP had a connection whose peer has asked for SMC. The application's socket is empty again. */
+static void divert(struct smc_sock *lsmc, struct socket *newsock)
+{
+	struct sock *sk = smc_listen_uproot(newsock);
+	struct socket *pot = smc_listen_pot(sk);
+
+	if (pot) {
+		if (test_bit(SOCK_SUPPORT_ZC, &newsock->flags))
+			set_bit(SOCK_SUPPORT_ZC, &pot->flags);
+		smc_listen_begin(lsmc, pot, true);
+		return;
+	}
+	sock_set_flag(sk, SOCK_LINGER);
+	sk->sk_lingertime = 0;
+	sk->sk_prot->close(sk, 0);
+}
+
+/* One look. Return: 0 with a connection, -EAGAIN without, or what else TCP says. */
+static int try(struct smc_sock *lsmc, struct socket *sock, struct socket *newsock, bool kern)
+{
+	struct proto_accept_arg arg = { .flags = O_NONBLOCK, .kern = kern };
+	const struct proto_ops *tcp = smc_ops_of_tcp(sock->sk);
+	struct smc_sock *child;
+	int rc;
+
+	for (;;) {
+		child = smc_listen_take(lsmc);
+		if (child) {
+			hand_over(child, newsock);
+			return 0;
+		}
+		rc = smc_compat_accept(tcp, sock, newsock, &arg);
+		if (rc)
+			return rc;
+		if (!smc_synopt_claim(newsock->sk)) {
+			adopt(newsock, SMC_REASON_PEER_NO_SMC);
+			return 0;
+		}
+		divert(lsmc, newsock);
+	}
+}
+
+/*
+ * Sleeps until there is something to look at. Exclusively: a connection wakes one of the threads
+ * that accept. One that is only the beginning of a handshake wakes one in vain, and its end then
+ * another.
+ */
+static int wait_for_child(struct smc_sock *lsmc, struct socket *sock, long *timeo)
+{
+	struct sock *sk = sock->sk;
+	DEFINE_WAIT(wait);
+	int rc = 0;
+
+	prepare_to_wait_exclusive(&sock->wq.wait, &wait, TASK_INTERRUPTIBLE);
+	if (inet_sk_state_load(sk) != TCP_LISTEN)
+		rc = -EINVAL;
+	else if (smc_listen_ready(lsmc) || !reqsk_queue_empty(&inet_csk(sk)->icsk_accept_queue))
+		rc = 0;
+	else if (!*timeo)
+		rc = -EAGAIN;
+	else if (signal_pending(current))
+		rc = sock_intr_errno(*timeo);
+	else
+		*timeo = schedule_timeout(*timeo);
+	finish_wait(&sock->wq.wait, &wait);
+	return rc;
+}
+
+/**
+ * smc_accept() - accept(2)
+ * @sock: the listener
+ * @newsock: gets the connection
+ * @arg: O_NONBLOCK or not
+ *
+ * May sleep. Return: as TCP would.
+ */
+int smc_accept(struct socket *sock, struct socket *newsock, struct proto_accept_arg *arg)
+{
+	long timeo = sock_rcvtimeo(sock->sk, arg->flags & O_NONBLOCK);
+	struct smc_sock *lsmc = smc_table_of(sock);
+	int rc;
+
+	arg->err = -EINVAL;
+	if (!lsmc || !lsmc->listener)
+		return -EINVAL;
+	for (;;) {
+		rc = try(lsmc, sock, newsock, arg->kern);
+		if (rc != -EAGAIN)
+			return rc;
+		rc = wait_for_child(lsmc, sock, &timeo);
+		if (rc)
+			return rc;
+	}
+}
+
+/*
+ * smc_accept_fallback() - accept(2) on a listener that has fallen back. May sleep. Return: as TCP
+ * would.
+ */
+int smc_accept_fallback(struct socket *sock, struct socket *newsock, struct proto_accept_arg *arg)
+{
+	int rc = smc_compat_accept(smc_ops_of_tcp(sock->sk), sock, newsock, arg);
+
+	if (!rc)
+		adopt(newsock, SMC_REASON_OPTION);
+	return rc;
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * connect(): TCP connects, with the option in its SYN. If the peer answers with the option, CLC
+ * messages follow inside the connection before the application may have it; for the application,
+ * the connection is not there yet.
+ */
+
+#include <net/tcp_states.h>
+
+#include "../handshake/handshake.h"
+#include "../wire/reason.h"
+#include "sock.h"
+
+/**
+ * smc_connect_progress() - looks how far a connection is, and takes the step that is due
+ * @smc: the socket's record
+ * @sock: the socket
+ *
+ * A peer without SMC is found out here, by whichever operation looks first: no worker runs for it.
+ * Does not sleep.
+ *
+ * Return: the phase, where SMC_PHASE_OPEN also stands for a connection attempt that has failed.
+ */
+enum smc_phase smc_connect_progress(struct smc_sock *smc, struct socket *sock)
+{
+	enum smc_phase phase = READ_ONCE(smc->phase);
+	int state;
+
+	if (phase != SMC_PHASE_CONNECT)
+		return phase;
+	state = inet_sk_state_load(smc->sk);
+	if (state == TCP_SYN_SENT || state == TCP_SYN_RECV)
+		return SMC_PHASE_CONNECT;
+	if (state == TCP_CLOSE)
+		return SMC_PHASE_OPEN;
+	if (READ_ONCE(smc->peer_smc)) {
+		smc_handshake_kick(smc);
+		return SMC_PHASE_RENDEZVOUS;
+	}
+	smc_fallback_take(smc, sock, SMC_PHASE_CONNECT, SMC_REASON_PEER_NO_SMC, 0);
+	return READ_ONCE(smc->phase);
+}
+
+/**
+ * smc_connect_settled() - waits until it is known what becomes of a connection under way
+ * @sock: the socket
+ * @timeo: how long to wait at most, in jiffies
+ *
+ * May sleep. Return: 0 if there is nothing to wait for any more, -EAGAIN if time is up, or -EINTR
+ * and its like.
+ */
+int smc_connect_settled(struct socket *sock, long timeo)
+{
+	DEFINE_WAIT_FUNC(wait, woken_wake_function);
+	struct smc_sock *smc = smc_table_of(sock);
+	enum smc_phase phase;
+	int rc = 0;
+
+	if (!smc || READ_ONCE(smc->phase) == SMC_PHASE_TCP)
+		return 0;
+	add_wait_queue(&sock->wq.wait, &wait);
+	for (;;) {
+		phase = smc_connect_progress(smc, sock);
+		if (phase != SMC_PHASE_CONNECT && phase != SMC_PHASE_RENDEZVOUS)
+			break;
+		if (!timeo) {
+			rc = -EAGAIN;
+			break;
+		}
+		if (signal_pending(current)) {
+			rc = sock_intr_errno(timeo);
+			break;
+		}
+		timeo = wait_woken(&wait, TASK_INTERRUPTIBLE, timeo);
+	}
+	remove_wait_queue(&sock->wq.wait, &wait);
+	return rc;
+}
+
+/*
+ * Makes the socket one that connects: its SYN will carry the option, and TCP's wakeups will be
+ * noticed. Under the gate, so that another thread whose attempt has just failed does not undo half
+ * of it.
+ */
+static int arm(struct smc_sock *smc, struct socket *sock)
+{
+	int rc;
+
+	mutex_lock(&smc->gate);
+	rc = smc_handshake_arm(smc);
+	if (rc)
+		goto out;
+	spin_lock_bh(&smc->lock);
+	if (smc->phase == SMC_PHASE_OPEN || smc->phase == SMC_PHASE_CONNECT) {
+		if (inet_sk_state_load(smc->sk) == TCP_CLOSE)
+			smc->peer_smc = false;
+		smc_handshake_phase(smc, SMC_PHASE_CONNECT);
+	}
+	spin_unlock_bh(&smc->lock);
+	smc_handshake_watch(smc, sock, smc_handshake_wake);
+out:
+	mutex_unlock(&smc->gate);
+	return rc;
+}
+
+/*
+ * smc_connect_forget() - undoes what a connection attempt has prepared, if TCP has failed to
+ * connect. May sleep.
+ */
+void smc_connect_forget(struct smc_sock *smc)
+{
+	mutex_lock(&smc->gate);
+	if (READ_ONCE(smc->phase) == SMC_PHASE_CONNECT && inet_sk_state_load(smc->sk) == TCP_CLOSE)
+		smc_handshake_stop(smc);
+	mutex_unlock(&smc->gate);
+}
+
+/*
+ * The error of a rendezvous that nobody has been told of. Told now, so not once more by SO_ERROR.
+ */
+static int untold(struct smc_sock *smc)
+{
+	int rc;
+
+	spin_lock_bh(&smc->lock);
+	rc = smc->err;
+	smc->err = 0;
+	spin_unlock_bh(&smc->lock);
+	if (rc)
+		sock_error(smc->sk);
+	return rc;
+}
+
+/* TCP says that it is connected. What does connect() say, then? */
+static int established(struct smc_sock *smc, struct socket *sock, int flags)
+{
+	struct sock *sk = sock->sk;
+	long timeo = sock_sndtimeo(sk, flags & O_NONBLOCK);
+	int rc = smc_connect_settled(sock, timeo);
+
+	if (!rc) {
+		rc = untold(smc);
+		if (rc || READ_ONCE(smc->phase) == SMC_PHASE_TCP)
+			return rc;
+		/*
+		 * Reset by the peer already, which a plain TCP connection would show when it is
+		 * used.
+		 */
+		if (!READ_ONCE(smc->peer_smc) &&
+		    smc_fallback_take(smc, sock, SMC_PHASE_CONNECT, SMC_REASON_PEER_NO_SMC, 0))
+			return 0;
+		return sock_error(sk) ?: -ECONNABORTED;
+	}
+	/*
+	 * TCP believes that the application knows of the connection already. It will learn later.
+	 */
+	lock_sock(sk);
+	if (sock->state == SS_CONNECTED)
+		sock->state = SS_CONNECTING;
+	release_sock(sk);
+	return rc == -EAGAIN ? -EINPROGRESS : rc;
+}
+
+static int disconnect(struct smc_sock *smc, struct socket *sock, smc_sockaddr_t *addr, int len,
+		      int flags)
+{
+	int rc;
+
+	mutex_lock(&smc->gate);
+	smc_listen_stop(smc);
+	smc_handshake_stop(smc);
+	rc = smc_ops_of_tcp(sock->sk)->connect(sock, addr, len, flags);
+	mutex_unlock(&smc->gate);
+	return rc;
+}
+
+/**
+ * smc_connect() - connect(2)
+ * @sock: the socket
+ * @addr: where to, of the family AF_INET, AF_INET6 or AF_UNSPEC
+ * @len: bytes of it
+ * @flags: O_NONBLOCK
+ *
+ * May sleep. Return: as TCP would.
+ */
+int smc_connect(struct socket *sock, smc_sockaddr_t *addr, int len, int flags)
+{
+	const struct proto_ops *tcp = smc_ops_of_tcp(sock->sk);
+	struct smc_sock *smc = smc_table_make(sock);
+	int rc;
+
+	if (!smc)
+		return -ENOMEM;
+	rc = untold(smc);
+	if (len >= (int)sizeof(addr->sa_family) && addr->sa_family == AF_UNSPEC)
+		return disconnect(smc, sock, addr, len, flags);
+	if (rc)
+		return rc;
+	switch (smc_connect_progress(smc, sock)) {
+	case SMC_PHASE_RENDEZVOUS:
+		if (flags & O_NONBLOCK)
+			return -EALREADY;
+		return established(smc, sock, flags);
+	case SMC_PHASE_OPEN:
+		rc = arm(smc, sock);
+		if (rc)
+			return rc;
+		break;
+	default:
+		break;
+	}
+	rc = tcp->connect(sock, addr, len, flags);
+	if (!rc)
+		return established(smc, sock, flags);
+	if (sock->state != SS_CONNECTING) {
+		smc_connect_forget(smc);
+		untold(smc);
+	}
+	return rc;
+}

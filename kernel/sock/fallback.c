@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The hand-over to TCP. Since the sock behind an SMC socket is a TCP sock from the start, with the
+ * application's own wait queue, all there is to do is to give the socket operations that are TCP's
+ * own: sleepers, poll tables, options, buffered data and errors are where they belong already.
+ *
+ * What stays ours of such a socket is release, so that its record goes when it does, and the two
+ * options by which another protocol or address family takes over sock->ops.
+ */
+
+#include <net/tcp_states.h>
+
+#include "../control/stats.h"
+#include "../control/trace.h"
+#include "../handshake/handshake.h"
+#include "../wire/reason.h"
+#include "sock.h"
+
+static void tell(struct smc_sock *smc, u32 reason, u32 peer)
+{
+	smc_stats_fallback(smc_net(sock_net(smc->sk)), smc->server, reason);
+	trace_smc_fallback(smc->sk, smc->server, reason, peer);
+}
+
+/* The caller holds smc->lock. */
+static void settle(struct smc_sock *smc, u32 reason, u32 peer)
+{
+	smc->reason = reason;
+	smc->peer_diagnosis = peer;
+	smc_handshake_phase(smc, SMC_PHASE_TCP);
+}
+
+/**
+ * smc_fallback_take() - gives a socket back to TCP for good
+ * @smc: its record
+ * @sock: the socket; it may not be released meanwhile
+ * @from: the phase that the caller has found it in; in any other, someone else has been faster
+ * @reason: why, a code of wire/reason.h
+ * @peer: the reason that the peer gave, or 0
+ *
+ * Any number of threads may sleep in operations of the socket; they find out when they wake, and
+ * the caller has to wake them if no event of TCP does. The operations change before the phase does:
+ * whoever sees the phase may go on and let another protocol put its own. Does not sleep.
+ *
+ * Return: whether it was done.
+ */
+bool smc_fallback_take(struct smc_sock *smc, struct socket *sock, enum smc_phase from, u32 reason, u32 peer)
+{
+	bool mine;
+
+	spin_lock_bh(&smc->lock);
+	mine = smc->phase == from;
+	if (mine) {
+		smc_handshake_unwatch_locked(smc);
+		WRITE_ONCE(sock->ops, smc_ops_after(smc->sk));
+		settle(smc, reason, peer);
+	}
+	spin_unlock_bh(&smc->lock);
+	if (!mine)
+		return false;
+	smc_handshake_disarm(smc);
+	tell(smc, reason, peer);
+	return true;
+}
+
+/*
+ * smc_fallback_child() - the same for a child of a listener, whose operations accept() will set.
+ * Does not sleep.
+ */
+void smc_fallback_child(struct smc_sock *smc, u32 reason, u32 peer)
+{
+	spin_lock_bh(&smc->lock);
+	settle(smc, reason, peer);
+	spin_unlock_bh(&smc->lock);
+	tell(smc, reason, peer);
+}
+
+/*
+ * Sockets whose operations another protocol has replaced, for good. They never come to our release,
+ * and a thread may still be inside of an operation of ours. So the reference on this module that
+ * socket(2) took stays until the socket is closed, which a look at it every now and then tells.
+ */
+static LIST_HEAD(detached);
+static DEFINE_SPINLOCK(detached_lock);
+static void reap(struct work_struct *work);
+static DECLARE_DELAYED_WORK(reaper, reap);
+#define REAP_INTERVAL (2 * HZ)
+
+static void reap(struct work_struct *work)
+{
+	struct smc_sock *smc, *next;
+	LIST_HEAD(closed);
+
+	spin_lock(&detached_lock);
+	list_for_each_entry_safe(smc, next, &detached, child)
+		if (sock_flag(smc->sk, SOCK_DEAD))
+			list_move(&smc->child, &closed);
+	if (!list_empty(&detached))
+		queue_delayed_work(smc_net_wq, &reaper, REAP_INTERVAL);
+	spin_unlock(&detached_lock);
+	list_for_each_entry_safe(smc, next, &closed, child) {
+		list_del_init(&smc->child);
+		smc_table_remove(smc);
+		module_put(THIS_MODULE);
+	}
+}
+
+/* The socket is TCP's for good, and never ours again. Its handshake has been stopped. */
+static void detach(struct smc_sock *smc, struct socket *sock)
+{
+	bool mine, fresh;
+
+	spin_lock_bh(&smc->lock);
+	mine = !smc->detached;
+	fresh = smc->phase != SMC_PHASE_TCP;
+	if (mine) {
+		smc->detached = true;
+		WRITE_ONCE(sock->ops, smc_ops_of_tcp(smc->sk));
+	}
+	if (fresh)
+		settle(smc, SMC_REASON_OPTION, 0);
+	spin_unlock_bh(&smc->lock);
+	if (fresh)
+		tell(smc, SMC_REASON_OPTION, 0);
+	if (!mine)
+		return;
+	spin_lock(&detached_lock);
+	list_add(&smc->child, &detached);
+	queue_delayed_work(smc_net_wq, &reaper, REAP_INTERVAL);
+	spin_unlock(&detached_lock);
+}
+
+/**
+ * smc_fallback_detach() - sets an option by which another protocol may take over the socket
+ * @sock: the socket, without a handshake under way
+ * @level: of the option
+ * @name: of the option
+ * @val: its value
+ * @len: bytes of it
+ *
+ * TLS remembers the operations of the first socket that it sees as TCP's. So TCP's they are before
+ * it looks, and stay, whatever it says. A socket that listens is none that it would look at. May
+ * sleep.
+ *
+ * Return: what TCP says.
+ */
+int smc_fallback_detach(struct socket *sock, int level, int name, sockptr_t val, unsigned int len)
+{
+	const struct proto_ops *tcp = smc_ops_of_tcp(sock->sk);
+	struct smc_sock *smc = smc_table_make(sock);
+	bool listens;
+
+	if (!smc)
+		return -ENOMEM;
+	mutex_lock(&smc->gate);
+	listens = inet_sk_state_load(sock->sk) == TCP_LISTEN;
+	if (!listens) {
+		smc_handshake_stop(smc);
+		detach(smc, sock);
+	}
+	mutex_unlock(&smc->gate);
+	return tcp->setsockopt(sock, level, name, val, len);
+}
+
+/* smc_fallback_exit() - at unload, when no socket is left. May sleep. */
+void smc_fallback_exit(void)
+{
+	cancel_delayed_work_sync(&reaper);
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Operations on sockets whose outcome is open. Those that move data wait until it is known, or say
+ * that it is not yet, just as TCP does while it connects; then the data is TCP's to move.
+ */
+
+#include <asm/ioctls.h>
+#include <linux/poll.h>
+#include <linux/sockios.h>
+#include <linux/splice.h>
+#include <linux/uaccess.h>
+#include <net/tcp_states.h>
+
+#include "../wire/reason.h"
+#include "sock.h"
+
+/* A socket that sends data in its SYN cannot ask for SMC with it. */
+static int fast_open(struct socket *sock)
+{
+	struct smc_sock *smc = smc_table_make(sock);
+
+	if (!smc)
+		return -ENOMEM;
+	smc_connect_forget(smc);
+	smc_fallback_take(smc, sock, SMC_PHASE_OPEN, SMC_REASON_OPTION, 0);
+	return 0;
+}
+
+/* smc_io_sendmsg() - sendmsg(2). May sleep. Return: as TCP would. */
+int smc_io_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
+{
+	const struct proto_ops *tcp = smc_ops_of_tcp(sock->sk);
+	int rc;
+
+	rc = smc_connect_settled(sock, sock_sndtimeo(sock->sk, msg->msg_flags & MSG_DONTWAIT));
+	if (!rc && (msg->msg_flags & MSG_FASTOPEN))
+		rc = fast_open(sock);
+	return rc ?: tcp->sendmsg(sock, msg, len);
+}
+
+/* smc_io_recvmsg() - recvmsg(2). May sleep. Return: as TCP would. */
+int smc_io_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
+{
+	const struct proto_ops *tcp = smc_ops_of_tcp(sock->sk);
+	int rc = 0;
+
+	if (!(flags & MSG_ERRQUEUE))
+		rc = smc_connect_settled(sock, sock_rcvtimeo(sock->sk, flags & MSG_DONTWAIT));
+	return rc ?: tcp->recvmsg(sock, msg, len, flags);
+}
+
+/* smc_io_splice_read() - splice(2) from the socket to a pipe. May sleep. Return: as TCP would. */
+ssize_t smc_io_splice_read(struct socket *sock, loff_t *ppos, struct pipe_inode_info *pipe,
+			   size_t len, unsigned int flags)
+{
+	bool nonblock = (flags & SPLICE_F_NONBLOCK) || (sock->file->f_flags & O_NONBLOCK);
+	int rc = smc_connect_settled(sock, sock_rcvtimeo(sock->sk, nonblock));
+
+	return rc ?: smc_ops_of_tcp(sock->sk)->splice_read(sock, ppos, pipe, len, flags);
+}
+
+/*
+ * smc_io_poll() - poll(2), select(2), epoll and their like. Does not sleep. Return: the events that
+ * are there.
+ */
+__poll_t smc_io_poll(struct file *file, struct socket *sock, poll_table *wait)
+{
+	struct smc_sock *smc = smc_table_of(sock);
+	enum smc_phase phase;
+	__poll_t events;
+
+	if (!smc)
+		return smc_ops_of_tcp(sock->sk)->poll(file, sock, wait);
+	/* First onto the queue, then a look: what happens in between makes itself known. */
+	sock_poll_wait(file, sock, wait);
+	phase = smc_connect_progress(smc, sock);
+	if (phase == SMC_PHASE_LISTEN && inet_sk_state_load(sock->sk) == TCP_LISTEN)
+		return smc_listen_ready(smc) ? EPOLLIN | EPOLLRDNORM : 0;
+	if (phase == SMC_PHASE_RENDEZVOUS)
+		return READ_ONCE(sock->sk->sk_err) ? EPOLLERR : 0;
+	events = smc_ops_of_tcp(sock->sk)->poll(file, sock, NULL);
+	/* TCP may have become connected in between, which is not what the application asks for. */
+	if (smc_connect_progress(smc, sock) == SMC_PHASE_RENDEZVOUS)
+		events &= EPOLLERR;
+	return events;
+}
+
+/* A listener's door and TCP's close together. */
+static int shutdown_listener(struct smc_sock *smc, struct socket *sock, int how)
+{
+	int rc;
+
+	mutex_lock(&smc->gate);
+	if (how != SHUT_WR)
+		smc_listen_stop(smc);
+	rc = smc_ops_of_tcp(sock->sk)->shutdown(sock, how);
+	mutex_unlock(&smc->gate);
+	return rc;
+}
+
+/* smc_io_shutdown() - shutdown(2). May sleep. Return: as TCP would. */
+int smc_io_shutdown(struct socket *sock, int how)
+{
+	struct smc_sock *smc = smc_table_of(sock);
+	enum smc_phase phase = smc ? smc_connect_progress(smc, sock) : SMC_PHASE_OPEN;
+	int rc;
+
+	if (how < SHUT_RD || how > SHUT_RDWR)
+		return -EINVAL;
+	if (phase == SMC_PHASE_LISTEN || phase == SMC_PHASE_OPEN)
+		return smc ? shutdown_listener(smc, sock, how) : smc_ops_of_tcp(sock->sk)->shutdown(sock, how);
+	/* Half a handshake cannot be shut down; its end is a matter of seconds. */
+	if (phase == SMC_PHASE_RENDEZVOUS) {
+		rc = smc_connect_settled(sock, MAX_SCHEDULE_TIMEOUT);
+		if (rc)
+			return rc;
+	}
+	return smc_ops_of_tcp(sock->sk)->shutdown(sock, how);
+}
+
+/* smc_io_getname() - getsockname(2) and getpeername(2). May sleep. Return: as TCP would. */
+int smc_io_getname(struct socket *sock, struct sockaddr *addr, int peer)
+{
+	struct smc_sock *smc = smc_table_of(sock);
+
+	/* Programs ask for the peer to see whether they are connected. */
+	if (peer == 1 && smc && smc_connect_progress(smc, sock) == SMC_PHASE_RENDEZVOUS)
+		return -ENOTCONN;
+	return smc_ops_of_tcp(sock->sk)->getname(sock, addr, peer);
+}
+
+/* smc_io_ioctl() - ioctl(2). May sleep. Return: as TCP would. */
+int smc_io_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
+{
+	struct smc_sock *smc = smc_table_of(sock);
+
+	/* What the handshake has in the buffers is not the application's. */
+	if (smc && smc_connect_progress(smc, sock) == SMC_PHASE_RENDEZVOUS) {
+		switch (cmd) {
+		case SIOCINQ:
+		case SIOCOUTQ:
+		case SIOCOUTQNSD:
+		case SIOCATMARK:
+			return put_user(0, (int __user *)arg);
+		}
+	}
+	return smc_ops_of_tcp(sock->sk)->ioctl(sock, cmd, arg);
+}

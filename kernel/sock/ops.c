@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The tables of operations behind sock->ops. Each begins as a copy of what TCP itself has on this
+ * kernel, whatever members that has, and differs only in what SMC must see.
+ */
+
+#include <linux/fs.h>
+#include <linux/file.h>
+
+#include "sock.h"
+
+/* Of a socket whose outcome is open, and of a listener. */
+struct proto_ops smc_ops[SMC_IPVS] __ro_after_init;
+/* Of a socket that TCP has got back. All that moves data is TCP's own function. */
+static struct proto_ops after_ops[SMC_IPVS] __ro_after_init;
+
+static const struct proto_ops *tcp_ops[SMC_IPVS] __ro_after_init;
+
+SMC_COMPAT_ACCEPT_WRAP(smc_accept)
+SMC_COMPAT_ACCEPT_WRAP(smc_accept_fallback)
+
+static enum smc_ipv ipv_of(const struct sock *sk)
+{
+	return READ_ONCE(sk->sk_family) == AF_INET6 ? SMC_IPV6 : SMC_IPV4;
+}
+
+/* smc_ops_of_tcp() - TCP's own operations for a sock. Any context. */
+const struct proto_ops *smc_ops_of_tcp(const struct sock *sk)
+{
+	return tcp_ops[ipv_of(sk)];
+}
+
+/* smc_ops_after() - our operations for a sock that has fallen back. Any context. */
+struct proto_ops *smc_ops_after(const struct sock *sk)
+{
+	return &after_ops[ipv_of(sk)];
+}
+
+static void __init fill(enum smc_ipv ipv)
+{
+	struct proto_ops *ops = &smc_ops[ipv], *after = &after_ops[ipv];
+
+	*ops = *tcp_ops[ipv];
+	ops->owner = THIS_MODULE;
+	ops->release = smc_release;
+	ops->connect = smc_connect;
+	smc_compat_ops_accept(ops, smc_accept);
+	ops->listen = smc_listen;
+	ops->shutdown = smc_io_shutdown;
+	ops->poll = smc_io_poll;
+	ops->getname = smc_io_getname;
+	ops->ioctl = smc_io_ioctl;
+	ops->setsockopt = smc_sockopt_set;
+	smc_compat_ops_getsockopt(ops, smc_sockopt_get);
+	ops->sendmsg = smc_io_sendmsg;
+	ops->recvmsg = smc_io_recvmsg;
+	ops->splice_read = smc_io_splice_read;
+	smc_compat_ops_sendpage(ops);
+	/* These would reach around recvmsg to the bytes of the handshake. */
+	ops->read_sock = NULL;
+	ops->read_skb = NULL;
+
+	*after = *tcp_ops[ipv];
+	after->owner = THIS_MODULE;
+	after->release = smc_release;
+	after->setsockopt = smc_sockopt_set_tcp;
+	smc_compat_ops_accept(after, smc_accept_fallback);
+}
+
+/* TCP does not export its operations for IPv6 on all kernels: a socket of it tells. */
+static int __init learn(enum smc_ipv ipv, int family)
+{
+	struct socket *sock;
+	int rc;
+
+	rc = sock_create_kern(&init_net, family, SOCK_STREAM, IPPROTO_TCP, &sock);
+	if (rc)
+		return rc;
+	tcp_ops[ipv] = sock->ops;
+	sock_release(sock);
+	fill(ipv);
+	return 0;
+}
+
+/*
+ * smc_ops_init() - at load. May sleep. Return: 0 or why not even an IPv4 socket could be made. A
+ * kernel that runs without IPv6 never gets to use the second table.
+ */
+int __init smc_ops_init(void)
+{
+	int rc = learn(SMC_IPV4, AF_INET);
+
+	if (!rc && learn(SMC_IPV6, AF_INET6)) {
+		tcp_ops[SMC_IPV6] = tcp_ops[SMC_IPV4];
+		fill(SMC_IPV6);
+	}
+	return rc;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef SMC_SOCK_SOCK_H
+#define SMC_SOCK_SOCK_H
+
+#include <linux/mutex.h>
+#include <linux/net.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <net/inet_sock.h>
+#include <net/sock.h>
+
+#include "../net.h"
+
+struct smc_rendezvous;
+
+/*
+ * What an SMC socket is going through. An SMC socket is a TCP socket from the first moment on:
+ * sock->sk is a tcp_sock. Only sock->ops is ours, and what we know of the socket stands in its
+ * record, struct smc_sock.
+ */
+enum smc_phase {
+	SMC_PHASE_OPEN,		/* nothing has happened yet; bound perhaps */
+	SMC_PHASE_LISTEN,	/* children come out of smc_sock.listener */
+	SMC_PHASE_CONNECT,	/* TCP connects, its SYN carries the option */
+	SMC_PHASE_RENDEZVOUS,	/* TCP is there, CLC messages pass inside of it */
+	SMC_PHASE_TCP,		/* the application has the TCP socket: fallback; final */
+};
+
+/* The two address families a socket comes in; an index. */
+enum smc_ipv { SMC_IPV4, SMC_IPV6, SMC_IPVS };
+
+/*
+ * The record of an SMC socket. References: the table holds one from smc_table_add() to
+ * smc_table_remove(); whoever found it by smc_table_find() holds one; a child of a listener holds
+ * one on the listener's record. The last put drops the reference on the TCP sock and frees the
+ * record after a grace period.
+ *
+ * A child of a listener has a record of its own as soon as its handshake begins; it enters the
+ * table when accept() hands it to the application.
+ */
+struct smc_sock {
+	struct hlist_node	node;		/* table bucket; its lock */
+	struct sock		*sk;		/* the TCP sock, held; never changes */
+	refcount_t		ref;
+	struct mutex		gate;		/* listening begins or ends, together with TCP's */
+	spinlock_t		lock;		/* phase, sock->ops, reason, err */
+	enum smc_phase		phase;		/* lock; read without it by those who take a hint */
+	bool			server;		/* came out of a listener; never changes */
+	bool			peer_smc;	/* the peer's SYN or SYN-ACK had the option; hooks write it */
+	bool			armed;		/* counts for the hooks of the option; lock */
+	bool			watching;	/* `wait` is on a queue; lock */
+	bool			held;		/* parent's listener lock; this child counts for its backlog */
+	bool			limit_hs;	/* SMC_LIMIT_HS is set; single word, no lock */
+	bool			detached;	/* lock; another protocol may own sock->ops, see fallback.c */
+	int			err;		/* lock; why the rendezvous failed, negative, for connect() */
+	u32			reason;		/* lock; why the socket fell back, 0 if it did not */
+	u32			peer_diagnosis;	/* lock; what the peer gave as its reason, 0 if nothing */
+	struct socket		*sock;		/* whose wait queue `wait` is on; handshake's until settled */
+	struct wait_queue_entry	wait;		/* makes TCP's wakeups start `work` */
+	struct delayed_work	work;		/* the rendezvous: runs on a wakeup, or when its time is up */
+	struct smc_rendezvous	*rv;		/* state of the handshake; work's alone, NULL before and after */
+	struct smc_listener	*listener;	/* of one that has ever listened; set once, goes with us */
+	struct smc_sock		*parent;	/* of a child until it is accepted: the listener's record */
+	struct list_head	child;		/* parent's listener: running or ready; its lock */
+	struct rcu_head		rcu;
+};
+
+/* table.c: all records by their TCP sock */
+int smc_table_init(void);
+void smc_table_exit(void);
+struct smc_sock *smc_table_new(struct sock *sk, gfp_t gfp);
+void smc_table_add(struct smc_sock *smc);
+void smc_table_remove(struct smc_sock *smc);
+struct smc_sock *smc_table_find(const struct sock *sk);
+struct smc_sock *smc_table_of(const struct socket *sock);
+struct smc_sock *smc_table_make(struct socket *sock);
+void smc_table_put(struct smc_sock *smc);
+bool smc_table_get(struct smc_sock *smc);
+int smc_table_walk(unsigned int *bucket, unsigned int *skip,
+		   int (*fn)(struct smc_sock *smc, void *arg), void *arg);
+
+/* ops.c: the tables of socket operations */
+extern struct proto_ops smc_ops[SMC_IPVS];
+const struct proto_ops *smc_ops_of_tcp(const struct sock *sk);
+struct proto_ops *smc_ops_after(const struct sock *sk);
+int smc_ops_init(void);
+
+/* create.c */
+int smc_create_init(void);
+void smc_create_exit(void);
+
+/* connect.c */
+int smc_connect(struct socket *sock, smc_sockaddr_t *addr, int len, int flags);
+enum smc_phase smc_connect_progress(struct smc_sock *smc, struct socket *sock);
+void smc_connect_forget(struct smc_sock *smc);
+int smc_connect_settled(struct socket *sock, long timeo);
+
+/* listen.c */
+int smc_listen(struct socket *sock, int backlog);
+void smc_listen_stop(struct smc_sock *smc);		/* under gate */
+void smc_listen_free(struct smc_sock *smc);
+bool smc_listen_ready(struct smc_sock *smc);
+bool smc_listen_busy(const struct smc_sock *smc);
+void smc_listen_defer(struct smc_sock *child);
+void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc);
+void smc_listen_finish(struct smc_sock *child, bool keep);
+struct smc_sock *smc_listen_take(struct smc_sock *lsmc);
+struct sock *smc_listen_uproot(struct socket *sock);
+struct socket *smc_listen_pot(struct sock *sk);
+
+/* accept.c */
+int smc_accept(struct socket *sock, struct socket *newsock, struct proto_accept_arg *arg);
+int smc_accept_fallback(struct socket *sock, struct socket *newsock, struct proto_accept_arg *arg);
+
+/* io.c */
+int smc_io_sendmsg(struct socket *sock, struct msghdr *msg, size_t len);
+int smc_io_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags);
+ssize_t smc_io_splice_read(struct socket *sock, loff_t *ppos, struct pipe_inode_info *pipe,
+			   size_t len, unsigned int flags);
+__poll_t smc_io_poll(struct file *file, struct socket *sock, poll_table *wait);
+int smc_io_getname(struct socket *sock, struct sockaddr *addr, int peer);
+int smc_io_shutdown(struct socket *sock, int how);
+int smc_io_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg);
+
+/* sockopt.c */
+int smc_sockopt_set(struct socket *sock, int level, int name, sockptr_t val, unsigned int len);
+int smc_sockopt_set_tcp(struct socket *sock, int level, int name, sockptr_t val, unsigned int len);
+int smc_sockopt_get(struct socket *sock, int level, int name, char __user *val, int __user *len);
+
+/* fallback.c: the hand-over to TCP */
+bool smc_fallback_take(struct smc_sock *smc, struct socket *sock, enum smc_phase from, u32 reason, u32 peer);
+void smc_fallback_child(struct smc_sock *smc, u32 reason, u32 peer);
+int smc_fallback_detach(struct socket *sock, int level, int name, sockptr_t val, unsigned int len);
+void smc_fallback_exit(void);
+
+/* release.c */
+int smc_release(struct socket *sock);
+
+#endif

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Socket options. Nearly all are set on the TCP sock and stay there, whatever becomes of the
+ * socket. SMC has one of its own; a few mean that the connection cannot be SMC's, or that another
+ * protocol takes the socket over.
+ */
+
+#include <linux/in6.h>
+#include <linux/sockptr.h>
+#include <linux/tcp.h>
+
+#include "../uapi/smc_uapi.h"
+#include "../wire/reason.h"
+#include "sock.h"
+
+static int set_smc(struct socket *sock, int name, sockptr_t val, unsigned int len)
+{
+	struct smc_sock *smc;
+	int on;
+
+	if (name != SMC_LIMIT_HS)
+		return -ENOPROTOOPT;
+	if (len < sizeof(on))
+		return -EINVAL;
+	if (copy_from_sockptr(&on, val, sizeof(on)))
+		return -EFAULT;
+	smc = smc_table_make(sock);
+	if (!smc)
+		return -ENOMEM;
+	WRITE_ONCE(smc->limit_hs, on != 0);
+	return 0;
+}
+
+/* Does the option hand sock->ops to someone else? */
+static bool takes_over(int level, int name)
+{
+	return (level == SOL_TCP && name == TCP_ULP) || (level == SOL_IPV6 && name == IPV6_ADDRFORM);
+}
+
+/* Does the option, which TCP has accepted, rule SMC out for the connection to come? */
+static bool rules_out(int level, int name, sockptr_t val)
+{
+	int on;
+
+	if (level != SOL_TCP || (name != TCP_FASTOPEN_CONNECT && name != TCP_REPAIR))
+		return false;
+	return !copy_from_sockptr(&on, val, sizeof(on)) && on;
+}
+
+/*
+ * smc_sockopt_set_tcp() - setsockopt(2) on a socket that has fallen back. May sleep. Return: as TCP
+ * would.
+ */
+int smc_sockopt_set_tcp(struct socket *sock, int level, int name, sockptr_t val, unsigned int len)
+{
+	if (level == SOL_SMC)
+		return set_smc(sock, name, val, len);
+	if (takes_over(level, name))
+		return smc_fallback_detach(sock, level, name, val, len);
+	return smc_ops_of_tcp(sock->sk)->setsockopt(sock, level, name, val, len);
+}
+
+/*
+ * smc_sockopt_set() - setsockopt(2). May sleep. Return: as TCP would; for SOL_SMC 0 or a negative
+ * errno.
+ */
+int smc_sockopt_set(struct socket *sock, int level, int name, sockptr_t val, unsigned int len)
+{
+	struct smc_sock *smc;
+	int rc;
+
+	if (takes_over(level, name)) {
+		rc = smc_connect_settled(sock, MAX_SCHEDULE_TIMEOUT);
+		if (rc)
+			return rc;
+	}
+	rc = smc_sockopt_set_tcp(sock, level, name, val, len);
+	if (rc || !rules_out(level, name, val))
+		return rc;
+	smc = smc_table_make(sock);
+	if (!smc)
+		return -ENOMEM;
+	smc_fallback_take(smc, sock, SMC_PHASE_OPEN, SMC_REASON_OPTION, 0);
+	return 0;
+}
+
+/* smc_sockopt_get() - getsockopt(2) but for SOL_SOCKET. May sleep. Return: as TCP would. */
+int smc_sockopt_get(struct socket *sock, int level, int name, char __user *val, int __user *lenp)
+{
+	struct smc_sock *smc;
+	int len, on;
+
+	/* This one is a way to receive. */
+	if (level == SOL_TCP && name == TCP_ZEROCOPY_RECEIVE) {
+		len = smc_connect_settled(sock, 0);
+		if (len)
+			return len;
+	}
+	if (level != SOL_SMC)
+		return smc_ops_of_tcp(sock->sk)->getsockopt(sock, level, name, val, lenp);
+	if (name != SMC_LIMIT_HS)
+		return -ENOPROTOOPT;
+	if (get_user(len, lenp))
+		return -EFAULT;
+	if (len < 0)
+		return -EINVAL;
+	smc = smc_table_of(sock);
+	on = smc && READ_ONCE(smc->limit_hs);
+	len = min_t(int, len, sizeof(on));
+	if (put_user(len, lenp) || copy_to_user(val, &on, len))
+		return -EFAULT;
+	return 0;
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* All SMC sockets of this kernel, found by their TCP sock. */
+
+#include <linux/hash.h>
+#include <linux/slab.h>
+
+#include "../handshake/handshake.h"
+#include "sock.h"
+
+#define TABLE_BITS 12
+
+struct bucket {
+	spinlock_t lock;
+	struct hlist_head head;
+};
+
+static struct bucket *table;
+static struct kmem_cache *cache;
+
+static struct bucket *bucket_of(const struct sock *sk)
+{
+	return &table[hash_ptr(sk, TABLE_BITS)];
+}
+
+/**
+ * smc_table_new() - a record for a TCP sock, not in the table yet
+ * @sk: the sock; the record takes a reference on it
+ * @gfp: how to allocate
+ *
+ * Return: the record with one reference, the caller's; NULL without memory.
+ */
+struct smc_sock *smc_table_new(struct sock *sk, gfp_t gfp)
+{
+	struct smc_sock *smc = kmem_cache_zalloc(cache, gfp);
+
+	if (!smc)
+		return NULL;
+	sock_hold(sk);
+	smc->sk = sk;
+	refcount_set(&smc->ref, 1);
+	spin_lock_init(&smc->lock);
+	mutex_init(&smc->gate);
+	INIT_LIST_HEAD(&smc->child);
+	INIT_HLIST_NODE(&smc->node);
+	smc_handshake_prepare(smc);
+	return smc;
+}
+
+/*
+ * smc_table_add() - makes the record findable. The caller's reference becomes the table's. Any
+ * context but hardirq.
+ */
+void smc_table_add(struct smc_sock *smc)
+{
+	struct bucket *b = bucket_of(smc->sk);
+
+	spin_lock_bh(&b->lock);
+	hlist_add_head_rcu(&smc->node, &b->head);
+	spin_unlock_bh(&b->lock);
+}
+
+/*
+ * smc_table_remove() - makes the record unfindable and puts the table's reference. Any context but
+ * hardirq.
+ */
+void smc_table_remove(struct smc_sock *smc)
+{
+	struct bucket *b = bucket_of(smc->sk);
+
+	spin_lock_bh(&b->lock);
+	hlist_del_init_rcu(&smc->node);
+	spin_unlock_bh(&b->lock);
+	smc_table_put(smc);
+}
+
+/*
+ * smc_table_get() - takes a reference on a record found under RCU; false if it is on its way out.
+ */
+bool smc_table_get(struct smc_sock *smc)
+{
+	return refcount_inc_not_zero(&smc->ref);
+}
+
+static void free_rcu(struct rcu_head *head)
+{
+	struct smc_sock *smc = container_of(head, struct smc_sock, rcu);
+
+	/* Hooks find a listener by its port, too. */
+	smc_listen_free(smc);
+	kmem_cache_free(cache, smc);
+}
+
+/*
+ * smc_table_put() - drops a reference; the last one drops the TCP sock, too. May not be called with
+ * that sock's lock held. Does not sleep.
+ */
+void smc_table_put(struct smc_sock *smc)
+{
+	if (!smc || !refcount_dec_and_test(&smc->ref))
+		return;
+	if (smc->parent)
+		smc_table_put(smc->parent);
+	sock_put(smc->sk);
+	call_rcu(&smc->rcu, free_rcu);
+}
+
+static struct smc_sock *find_rcu(const struct sock *sk)
+{
+	struct smc_sock *smc;
+
+	hlist_for_each_entry_rcu(smc, &bucket_of(sk)->head, node)
+		if (smc->sk == sk)
+			return smc;
+	return NULL;
+}
+
+/* smc_table_find() - the record of a sock with a reference for the caller, or NULL. Any context. */
+struct smc_sock *smc_table_find(const struct sock *sk)
+{
+	struct smc_sock *smc;
+
+	rcu_read_lock();
+	smc = find_rcu(sk);
+	if (smc && !smc_table_get(smc))
+		smc = NULL;
+	rcu_read_unlock();
+	return smc;
+}
+
+/*
+ * smc_table_of() - the record of a socket that an operation was called for, or NULL if none has
+ * been made yet. Valid without a reference until release, which cannot run beside another
+ * operation.
+ */
+struct smc_sock *smc_table_of(const struct socket *sock)
+{
+	struct smc_sock *smc;
+
+	rcu_read_lock();
+	smc = find_rcu(sock->sk);
+	rcu_read_unlock();
+	return smc;
+}
+
+/*
+ * smc_table_make() - as smc_table_of(), but makes the record if there is none. IPPROTO_SMC sockets
+ * get theirs with the first operation that needs it: when the kernel creates them it may still
+ * change its mind and drop the sock behind our back. May sleep.
+ *
+ * Return: the record, or NULL without memory.
+ */
+struct smc_sock *smc_table_make(struct socket *sock)
+{
+	struct smc_sock *smc = smc_table_of(sock), *other;
+
+	if (smc)
+		return smc;
+	smc = smc_table_new(sock->sk, GFP_KERNEL);
+	if (!smc)
+		return NULL;
+	/* Two threads may come here at once; the socket's own lock lets one of them win. */
+	lock_sock(sock->sk);
+	other = smc_table_of(sock);
+	if (!other)
+		smc_table_add(smc);
+	release_sock(sock->sk);
+	if (!other)
+		return smc;
+	smc_table_put(smc);
+	return other;
+}
+
+/**
+ * smc_table_walk() - visits the records, from a position on
+ * @bucket: in and out, the bucket to go on with; 0 at first
+ * @skip: in and out, how many records of it to leave out; 0 at first
+ * @fn: called under RCU with a referenced record; nonzero ends the walk before that record counts
+ * as visited
+ * @arg: passed on
+ *
+ * A walk in several parts may miss or repeat a record of a bucket that changes meanwhile. Does not
+ * sleep.
+ *
+ * Return: 0 at the end of the table, else what @fn said.
+ */
+int smc_table_walk(unsigned int *bucket, unsigned int *skip,
+		   int (*fn)(struct smc_sock *smc, void *arg), void *arg)
+{
+	int rc = 0;
+
+	rcu_read_lock();
+	for (; *bucket < 1 << TABLE_BITS; (*bucket)++, *skip = 0) {
+		struct smc_sock *smc;
+		unsigned int n = 0;
+
+		hlist_for_each_entry_rcu(smc, &table[*bucket].head, node) {
+			if (n++ < *skip || !smc_table_get(smc))
+				continue;
+			rc = fn(smc, arg);
+			smc_table_put(smc);
+			if (rc)
+				goto out;
+			*skip = n;
+		}
+	}
+out:
+	rcu_read_unlock();
+	return rc;
+}
+EXPORT_SYMBOL_GPL(smc_table_walk);
+
+/* smc_table_init() - at load. Return: 0 or -ENOMEM. */
+int smc_table_init(void)
+{
+	unsigned int i;
+
+	cache = KMEM_CACHE(smc_sock, SLAB_ACCOUNT);
+	if (!cache)
+		return -ENOMEM;
+	table = kvmalloc_array(1 << TABLE_BITS, sizeof(*table), GFP_KERNEL);
+	if (!table) {
+		kmem_cache_destroy(cache);
+		return -ENOMEM;
+	}
+	for (i = 0; i < 1 << TABLE_BITS; i++) {
+		spin_lock_init(&table[i].lock);
+		INIT_HLIST_HEAD(&table[i].head);
+	}
+	return 0;
+}
+
+/* smc_table_exit() - at unload, when no socket is left. May sleep. */
+void smc_table_exit(void)
+{
+	rcu_barrier();
+	kvfree(table);
+	kmem_cache_destroy(cache);
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The transports that there are, one for each role, and the choice among them. */
+
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/rcupdate.h>
+
+#include "../control/eid.h"
+#include "../wire/reason.h"
+#include "transport.h"
+
+static DEFINE_MUTEX(lock);
+static const struct smc_transport_ops __rcu *transports[SMC_ROLES];
+
+/**
+ * smc_transport_register() - makes a transport available for new connections
+ * @ops: stays until smc_transport_unregister()
+ *
+ * May sleep. Return: 0, or -EBUSY if its role is taken, or -EINVAL if it lacks what every handshake
+ * needs.
+ */
+int smc_transport_register(const struct smc_transport_ops *ops)
+{
+	int rc = -EBUSY;
+
+	if (ops->role >= SMC_ROLES || !ops->local || !ops->offer || !ops->match || !ops->attach ||
+	    !ops->detach)
+		return -EINVAL;
+	mutex_lock(&lock);
+	if (!rcu_access_pointer(transports[ops->role])) {
+		rcu_assign_pointer(transports[ops->role], ops);
+		rc = 0;
+	}
+	mutex_unlock(&lock);
+	return rc;
+}
+EXPORT_SYMBOL_GPL(smc_transport_register);
+
+/**
+ * smc_transport_unregister() - undoes it
+ * @ops: what was registered
+ *
+ * May sleep. Rendezvous and connections pin the transport's module, so that it gets here only when
+ * none is left.
+ */
+void smc_transport_unregister(const struct smc_transport_ops *ops)
+{
+	mutex_lock(&lock);
+	if (rcu_access_pointer(transports[ops->role]) == ops)
+		RCU_INIT_POINTER(transports[ops->role], NULL);
+	mutex_unlock(&lock);
+	synchronize_rcu();
+}
+EXPORT_SYMBOL_GPL(smc_transport_unregister);
+
+static const struct smc_transport_ops *pin(enum smc_transport_role role)
+{
+	const struct smc_transport_ops *ops;
+
+	rcu_read_lock();
+	ops = rcu_dereference(transports[role]);
+	if (ops && !try_module_get(ops->owner))
+		ops = NULL;
+	rcu_read_unlock();
+	return ops;
+}
+
+/* smc_registry_local() - what this host can do. */
+void smc_registry_local(struct smc_local *local)
+{
+	const struct smc_transport_ops *ops;
+	enum smc_transport_role role;
+
+	memset(local, 0, sizeof(*local));
+	rcu_read_lock();
+	for (role = 0; role < SMC_ROLES; role++) {
+		ops = rcu_dereference(transports[role]);
+		if (ops)
+			ops->local(local);
+	}
+	rcu_read_unlock();
+	local->n_eid = smc_eid_list(local->eid, SMC_CLC_EIDS);
+	local->seid_on = smc_eid_seid(local->seid);
+}
+
+/*
+ * smc_registry_offer() - lets every transport add what it has to offer. Return: 0 if one had
+ * something, else the reason that the peer is to be told.
+ */
+int smc_registry_offer(struct smc_offer *offer, struct smc_clc_proposal *p)
+{
+	const struct smc_transport_ops *ops;
+	enum smc_transport_role role;
+	bool any = false;
+
+	for (role = 0; role < SMC_ROLES; role++) {
+		ops = pin(role);
+		if (!ops)
+			continue;
+		if (ops->offer(offer, p)) {
+			module_put(ops->owner);
+			continue;
+		}
+		offer->ops[role] = ops;
+		any = true;
+	}
+	return any ? 0 : SMC_REASON_NO_DEV;
+}
+
+/*
+ * smc_registry_match() - chooses the transport for what the peer offers, the preferred one that can
+ * do it. It is pinned in the offer. Return: 0, a negative errno, or the first of the reasons.
+ */
+int smc_registry_match(struct smc_offer *offer, const struct smc_clc_proposal *p,
+		       struct smc_clc_accept *accept, const struct smc_transport_ops **chosen)
+{
+	const struct smc_transport_ops *ops;
+	enum smc_transport_role role;
+	int rc, first = 0;
+
+	for (role = 0; role < SMC_ROLES; role++) {
+		ops = pin(role);
+		if (!ops)
+			continue;
+		rc = ops->match(offer, p, accept);
+		if (!rc) {
+			offer->ops[role] = ops;
+			*chosen = ops;
+			return 0;
+		}
+		module_put(ops->owner);
+		if (rc < 0)
+			return rc;
+		if (!first)
+			first = rc;
+	}
+	return first ?: SMC_REASON_NO_DEV;
+}
+
+/* smc_registry_release() - lets go of all transports of an offer. */
+void smc_registry_release(struct smc_offer *offer)
+{
+	enum smc_transport_role role;
+
+	for (role = 0; role < SMC_ROLES; role++) {
+		const struct smc_transport_ops *ops = offer->ops[role];
+
+		if (!ops)
+			continue;
+		offer->ops[role] = NULL;
+		ops->detach(offer);
+		module_put(ops->owner);
+	}
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * <linux/smc.h>, and the numbers that it lacks before Linux 6.12. An enum does not tell the
+ * preprocessor what it has, so these have names of their own.
+ */
+#ifndef SMC_UAPI_H
+#define SMC_UAPI_H
+
+#include <linux/in.h>
+#include <linux/smc.h>
+
+/* The protocols of AF_SMC sockets: which addresses they use. No header of the kernel has them. */
+#define SMCPROTO_SMC 0
+#define SMCPROTO_SMC6 1
+
+/* socket(AF_INET or AF_INET6, SOCK_STREAM, IPPROTO_SMC); in <linux/in.h> since Linux 6.11. */
+#ifndef IPPROTO_SMC
+#define IPPROTO_SMC 256
+#endif
+
+/*
+ * of SMC_NLA_STATS_SMCD_TECH and SMC_NLA_STATS_SMCR_TECH: bytes of buffers in use, 4 or 8 bytes as
+ * the value needs
+ */
+#define SMC_UAPI_STATS_T_RX_RMB_USAGE 20
+#define SMC_UAPI_STATS_T_TX_RMB_USAGE 21
+
+#endif /* SMC_UAPI_H */
