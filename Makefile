@@ -15,7 +15,7 @@ export CGO_ENABLED := 0
 
 .PHONY: help
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z_-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 .PHONY: deps
 deps: # install what the lab needs from Debian's packages, and say so
@@ -26,8 +26,13 @@ build: ## build the commands into bin/
 	@mkdir -p bin
 	go build -buildvcs=false -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(addprefix ./cmd/,$(COMMANDS))
 
+# The modules come from a directory of their own for each kernel; without root the lab says what it lacks.
+.PHONY: modules
+modules: deps ## build the AF_SMC modules for the lab's kernels (SERIES="6.1 7.2")
+	go run ./cmd/smclab modules $(addprefix --kernel ,$(SERIES))
+
 .PHONY: demo
-demo: deps build ## two guests with soft-RoCE talk SMC-R while our commands watch
+demo: deps build ## two guests with soft-RoCE talk SMC-R while our commands watch (MODULE=ours)
 	go run ./tests/demo
 
 .PHONY: unit
@@ -37,11 +42,22 @@ unit: ## the tests that need neither root nor QEMU
 
 # One package at a time: two labs on two cores starve the RDMA timers of each other.
 .PHONY: test
-test: deps build unit ## unit tests, then the lab tests on kernels 6.1, 6.12 and 7.2
+test: deps build modules unit ## unit tests, then the lab tests on kernels 6.1, 6.12 and 7.2
 	SMCKIT_LAB=1 go test -count=1 -p 1 -timeout 40m ./tests/...
 
+# The checkers cost an order of magnitude of speed. What runs on one kernel, whichever is chosen, is left out.
+.PHONY: test-debug
+test-debug: deps build ## the tests of our modules on a kernel with KASAN, lockdep and kmemleak, which is first built
+	go run ./cmd/smclab modules --kernel 7.2-debug
+	SMCKIT_LAB=1 SMCKIT_KERNELS=7.2-debug SMCKIT_SLOW=$(or $(SMCKIT_SLOW),12) go test -count=1 -p 1 -timeout 90m \
+		-run '$(or $(RUN),^Test(Kernels|OurModules|Leaks|Control|Ours)$$)' $(or $(PACKAGES),./tests/lab ./tests/control ./tests/conformance)
+
+.PHONY: check-kernel
+check-kernel: deps ## have sparse look at the modules' sources
+	go run ./cmd/smclab modules --check $(addprefix --kernel ,$(SERIES))
+
 .PHONY: test-full
-test-full: test lint ## all of test, and what takes long: linters, the race detector, fuzzing
+test-full: test lint check-kernel ## all of test, and what takes long: linters, the race detector, fuzzing
 	CGO_ENABLED=1 go test -race ./pkg/... ./internal/...
 	tests/fuzz.sh $(or $(FUZZTIME),60s)
 
@@ -60,7 +76,7 @@ fmt: ## format the Go files
 	$(GOTOOL) gofumpt -w .
 
 .PHONY: bench
-bench: deps build ## start-up, memory and speed, as ratios within one run
+bench: deps build modules ## start-up, memory and speed, as ratios within one run
 	go test -run '^$$' -bench . -benchmem ./pkg/... ./internal/...
 	SMCKIT_LAB=1 go test -run '^$$' -bench . -benchtime 5x -timeout 20m ./tests/bench
 
@@ -68,6 +84,21 @@ bench: deps build ## start-up, memory and speed, as ratios within one run
 install: build ## install the commands below $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin
 	for c in $(filter-out smclab,$(COMMANDS)); do install -m 755 bin/$$c $(DESTDIR)$(PREFIX)/bin/ || exit; done
+
+.PHONY: modules_install
+modules_install: ## build the AF_SMC modules for the running kernel (KDIR=...) and install them
+	$(MAKE) -C kernel install
+
+# As modules_install, and for every kernel to come.
+DKMS_VERSION = $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' kernel/dkms.conf)
+DKMS_SOURCE  = $(DESTDIR)/usr/src/smckit-$(DKMS_VERSION)
+
+.PHONY: dkms-install
+dkms-install: ## install the modules' sources and have DKMS build them for every kernel
+	rm -rf $(DKMS_SOURCE)
+	cd kernel && find . -type f \( -name '*.[ch]' -o -name Kbuild -o -name Makefile -o -name dkms.conf \) ! -name '*.mod.c' \
+		-exec install -D -m 644 '{}' '$(DKMS_SOURCE)/{}' ';'
+	$(if $(DESTDIR),,dkms install -m smckit -v $(DKMS_VERSION))
 
 .PHONY: uninstall
 uninstall: ## remove what install has put there

@@ -5,8 +5,10 @@
 # needs no privilege, where nothing is missing.
 set -eu
 
-# The emulator, what unpacks kernels, and what the guests run: they see this machine's programs.
-packages="qemu-system-x86 kmod xz-utils zstd iproute2 ca-certificates debian-archive-keyring"
+# The emulator, what unpacks kernels, what the guests run (they see this machine's programs), and what compiles that.
+packages="qemu-system-x86 kmod xz-utils zstd iproute2 ca-certificates debian-archive-keyring gcc libc6-dev"
+# What tests/programs runs over AF_SMC sockets.
+packages="$packages redis-server redis-tools nginx apache2-utils wrk iperf3 openssl curl postgresql python3 bsdextrautils"
 
 missing=
 for p in $packages; do
@@ -26,8 +28,20 @@ if [ "$(id -u)" != 0 ]; then
 	fi
 	sudo=sudo
 fi
+# The servers are for the guests: here, none may start, now or at the next boot.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e $policy ]; then
+	trap '$sudo rm -f $policy' EXIT
+	printf '#!/bin/sh\nexit 101\n' | $sudo tee $policy >/dev/null
+	$sudo chmod 755 $policy
+fi
 echo "deps: installing$missing"
 $sudo apt-get -q update >/dev/null
 # Word splitting is wanted: one argument a package.
 # shellcheck disable=SC2086
 $sudo env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install $missing >/dev/null
+for service in redis-server nginx postgresql; do
+	case "$missing " in
+	*" $service "*) $sudo systemctl -q disable $service || true ;; # a container has no systemctl, and starts nothing
+	esac
+done

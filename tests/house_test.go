@@ -139,3 +139,34 @@ func TestNoMachine(t *testing.T) {
 		}
 	}
 }
+
+// TestKernelVersions keeps knowledge of kernel versions in the one file that is there for it.
+func TestKernelVersions(t *testing.T) {
+	version := regexp.MustCompile(`LINUX_VERSION_CODE|KERNEL_VERSION\(`)
+	for _, file := range repoFiles(t) {
+		if strings.HasPrefix(file, "kernel/") && file != "kernel/compat.h" && version.Match(read(t, file)) {
+			t.Errorf("%s: asks for the kernel's version; bend older kernels up in kernel/compat.h", file)
+		}
+	}
+}
+
+// TestKernelLayers checks that a file of the module includes only what is below it.
+func TestKernelLayers(t *testing.T) {
+	include := regexp.MustCompile(`(?m)^#include "([^"]+)"`)
+	for _, rule := range []struct{ folder, allowed, why string }{
+		{"kernel/wire/", `^[a-z_]+\.h$`, "pure functions, which are built in user space, too"},
+		{"kernel/transport/", `^(transport\.h|\.\./(wire|control)/)`, "a transport knows its contract and the tables"},
+		{"kernel/handshake/", `^([a-z_]+\.h$|\.\./(sock/sock\.h|transport/transport\.h|wire/|control/|net\.h))`, "transports only by the contract"},
+	} {
+		for _, file := range repoFiles(t) {
+			if !strings.HasPrefix(file, rule.folder) {
+				continue
+			}
+			for _, m := range include.FindAllSubmatch(read(t, file), -1) {
+				if !regexp.MustCompile(rule.allowed).Match(m[1]) {
+					t.Errorf("%s includes %s: %s", file, m[1], rule.why)
+				}
+			}
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -165,6 +166,8 @@ type kernelPackages struct {
 	release  string // uname -r
 	version  string // of the packages
 	packages []string
+	// compressed says that the image is to be booted as it is, not by its ELF entry.
+	compressed bool
 }
 
 // findKernel follows the dependencies of the metapackage for the newest kernel. Some suites put a kernel into one
@@ -242,6 +245,24 @@ func run(ctx context.Context, argv ...string) error {
 
 // output runs a program and returns its standard output.
 func output(ctx context.Context, argv ...string) (string, error) {
+	var stdout, stderr strings.Builder
+	err := execute(ctx, &stdout, &stderr, argv...)
+	if err == nil {
+		return stdout.String(), nil
+	}
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	said := strings.TrimSpace(stderr.String())
+	if errors.Is(err, exec.ErrNotFound) {
+		said = "install the package that has it"
+	}
+	return "", fmt.Errorf("%s: %w: %s", argv[0], err, said)
+}
+
+// execute runs a program in the C locale; what a user's PATH may lack is looked for in /usr/sbin. It ends with us,
+// however we end: one that goes on would hold apt's locks against whoever tries next.
+func execute(ctx context.Context, stdout, stderr io.Writer, argv ...string) error {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin")
 	if path, err := exec.LookPath(argv[0]); err == nil {
@@ -249,23 +270,10 @@ func output(ctx context.Context, argv ...string) (string, error) {
 	} else if _, serr := os.Stat("/usr/sbin/" + argv[0]); serr == nil {
 		cmd.Path, cmd.Err = "/usr/sbin/"+argv[0], nil
 	}
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	// It ends with us, however we end: one that goes on would hold apt's locks against whoever tries next. The signal
-	// comes when the thread ends, so it is kept.
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	// The signal comes when the thread ends, so it is kept.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := cmd.Output()
-	if err != nil {
-		if ctx.Err() != nil {
-			return "", ctx.Err()
-		}
-		said := strings.TrimSpace(stderr.String())
-		if errors.Is(err, exec.ErrNotFound) {
-			said = "install the package that has it"
-		}
-		return "", fmt.Errorf("%s: %w: %s", argv[0], err, said)
-	}
-	return string(out), nil
+	return cmd.Run()
 }

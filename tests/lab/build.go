@@ -61,7 +61,7 @@ func agentProgram(ctx context.Context) (program []byte, err error) {
 
 // Commands builds the commands of this repository, and the traffic maker smcflow, and returns the directory they are in.
 func Commands(ctx context.Context) (programs string, err error) {
-	err = goBuild(ctx, "commands", func(dir string) error { programs = dir; return nil }, "./cmd/...", "./tests/smcflow", "./tests/nldump")
+	err = goBuild(ctx, "commands", func(dir string) error { programs = dir; return nil }, "./cmd/...", "./tests/smcflow", "./tests/nldump", "./tests/nlprobe")
 	return programs, err
 }
 

@@ -50,7 +50,9 @@ var reports = regexp.MustCompile(strings.Join([]string{
 	`\bWARNING: `, `Call Trace:`,
 	// The checkers of debug kernels.
 	`KASAN: `, `KCSAN: `, `KMSAN: `, `UBSAN: `, `kmemleak: [0-9]+ new suspected`,
-	`\*\*\* DEADLOCK \*\*\*`, `(possible|inconsistent) .*\b(lock|locking|dependency)\b`,
+	`\*\*\* DEADLOCK \*\*\*`, `trying to register non-static key`, `the locking correctness validator`, `lockdep is turned off`,
+	`ref_tracker: .* has \d+/\d+ users`, `leaked reference`, `Attempt to release `, `sysctl table check failed`, `huh, entered `,
+	`(possible|inconsistent) .*\b(lock|locking|dependency)\b`,
 	// What no longer moves.
 	`rcu: .*\bstalls?\b`, `soft lockup`, `hard LOCKUP`, `blocked for more than`, `unregister_netdevice: waiting for`,
 	// Memory that is gone.

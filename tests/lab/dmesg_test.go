@@ -26,6 +26,14 @@ func TestReports(t *testing.T) {
 		{"lock recursion", `[    5.0] WARNING: possible recursive locking detected`, "possible recursive"},
 		{"lock state", `[    5.0] inconsistent {SOFTIRQ-ON-W} -> {IN-SOFTIRQ-W} usage.
 [    5.0] WARNING: inconsistent lock state`, "inconsistent lock state"},
+		{"lock without a key", `[    5.0] INFO: trying to register non-static key.`, "non-static key"},
+		{"lockdep gives up", `[    5.0] turning off the locking correctness validator.`, "the locking correctness"},
+		{"lockdep is off", `[    5.0] INFO: lockdep is turned off.`, "lockdep is turned off"},
+		{"reference to a device", `[    5.0] ref_tracker: netdev@ffff888008150620 has 1/1 users at`, "has 1/1 users"},
+		{"leaked reference", `[    5.0] leaked reference.`, "leaked reference"},
+		{"socket released", `[    5.0] IPv4: Attempt to release TCP socket in state 1 00000000d1a9b4f4`, "Attempt to release"},
+		{"sysctl", `[    5.0] sysctl table check failed: net/smc/wmem Not a file`, "sysctl table check"},
+		{"preemption count", `[    5.0] huh, entered softirq 3 NET_RX with preempt_count 00000101, exited with 00000102?`, "huh, entered"},
 		{"irq deadlock", `[    5.0] *** possible irq lock inversion dependency detected ***`, "irq lock inversion"},
 		{"lockdep splat", `[    5.0] other info that might help us debug this:
 [    5.0]  *** DEADLOCK ***`, "*** DEADLOCK ***"},

@@ -46,6 +46,9 @@ func (h *Host) boot(ctx context.Context, o Options, initrd *os.File) error {
 		return err
 	}
 	limit := Scale(20 * time.Second)
+	if h.Kernel.Debug() {
+		limit *= 6
+	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	var why string

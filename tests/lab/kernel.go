@@ -39,8 +39,20 @@ var suites = map[string]string{
 	"7.2":  "sid",
 }
 
-// Series lists the kernel series that can be provisioned, oldest first.
+// Series lists the kernel series that distributions ship and the lab can provision, oldest first.
 func Series() []string { return []string{"6.1", "6.12", "7.2"} }
+
+// AllSeries lists all that can be provisioned: also the debug kernel, which takes a long time to build.
+func AllSeries() []string { return append(Series(), DebugSeries) }
+
+// TestSeries lists the kernel series that tests are to run on: those in $SMCKIT_KERNELS, with commas between them, or
+// else Series().
+func TestSeries() []string {
+	if chosen := os.Getenv("SMCKIT_KERNELS"); chosen != "" {
+		return strings.Split(chosen, ",")
+	}
+	return Series()
+}
 
 // CacheDir is where kernels are kept: $SMCKIT_CACHE, or smckit below the user's cache directory.
 func CacheDir() (string, error) {
@@ -56,18 +68,27 @@ func CacheDir() (string, error) {
 
 // Provision returns the kernel of the given series from the cache, and first brings it there if it is missing or update
 // is set. Several processes may do so at once: one works, the others wait for it. An interrupted download goes on where
-// it stopped. Each step is told to progress.
+// it stopped. Each step is told to progress, which may be nil.
 func Provision(ctx context.Context, series string, update bool, progress func(string)) (*Kernel, error) {
+	if progress == nil {
+		progress = func(string) {}
+	}
 	suite, ok := suites[series]
-	if !ok {
-		return nil, fmt.Errorf("no kernel series %q: choose one of %s", series, strings.Join(Series(), ", "))
+	if !ok && series != DebugSeries {
+		return nil, fmt.Errorf("no kernel series %q: choose one of %s", series, strings.Join(AllSeries(), ", "))
 	}
 	cache, err := CacheDir()
 	if err != nil {
 		return nil, err
 	}
-	open := func() (source, error) { return newArchive(filepath.Join(cache, "apt", suite), suite) }
-	k, err := obtain(ctx, series, filepath.Join(cache, "linux", series), open, update, progress)
+	dir := filepath.Join(cache, "linux", series)
+	var k *Kernel
+	if ok {
+		open := func() (source, error) { return newArchive(filepath.Join(cache, "apt", suite), suite) }
+		k, err = obtain(ctx, series, dir, open, update, progress)
+	} else {
+		k, err = obtainDebug(ctx, dir, update, progress)
+	}
 	if err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("kernel %s: %w", series, err)
 	}
@@ -78,8 +99,23 @@ func Provision(ctx context.Context, series string, update bool, progress func(st
 func obtain(
 	ctx context.Context, series, dir string, open func() (source, error), update bool, progress func(string),
 ) (*Kernel, error) {
+	have := func() (*Kernel, error) { return openKernel(series, dir) }
+	return obtainBy(ctx, dir, have, update, progress, func() error {
+		src, err := open()
+		if err != nil {
+			return err
+		}
+		return provision(ctx, src, dir, progress)
+	})
+}
+
+// obtainBy returns the kernel that have finds below dir. If there is none or update is set it first calls bring, in one
+// process at a time.
+func obtainBy(
+	ctx context.Context, dir string, have func() (*Kernel, error), update bool, progress func(string), bring func() error,
+) (*Kernel, error) {
 	if !update {
-		if k, err := openKernel(series, dir); err == nil {
+		if k, err := have(); err == nil {
 			return k, nil
 		}
 	}
@@ -93,18 +129,14 @@ func obtain(
 	defer unlock()
 	// Another process may have finished the work while this one waited.
 	if !update {
-		if k, err := openKernel(series, dir); err == nil {
+		if k, err := have(); err == nil {
 			return k, nil
 		}
 	}
-	src, err := open()
-	if err != nil {
+	if err := bring(); err != nil {
 		return nil, err
 	}
-	if err := provision(ctx, src, dir, progress); err != nil {
-		return nil, err
-	}
-	return openKernel(series, dir)
+	return have()
 }
 
 // lock takes an exclusive lock on a file, and says so if it has to wait for another process.
@@ -123,7 +155,7 @@ func lock(ctx context.Context, path string, progress func(string)) (unlock func(
 			return nil, fmt.Errorf("locking %s: %w", path, err)
 		}
 		if !told {
-			progress("waiting for another process that provisions this kernel")
+			progress("waiting for another process that works on this kernel")
 		}
 		// A flock that blocks could not be called off.
 		select {
@@ -264,6 +296,20 @@ func openKernel(series, dir string) (*Kernel, error) {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, description), err)
 	}
 	return k, nil
+}
+
+// Config returns what the kernel was configured with for an option, for example CONFIG_HZ: empty if it is not set.
+func (k *Kernel) Config(option string) (string, error) {
+	config, err := os.ReadFile(filepath.Join(filepath.Dir(k.Image), "config"))
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(config)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && name == option {
+			return value, nil
+		}
+	}
+	return "", nil
 }
 
 // HasModule says whether the kernel ships the named module.

@@ -131,6 +131,11 @@ func TestProvision(t *testing.T) {
 			t.Errorf("%s: %q, %v", file, got, err)
 		}
 	}
+	for option, want := range map[string]string{"CONFIG_X": "y", "CONFIG_Y": ""} {
+		if got, err := k.Config(option); got != want || err != nil {
+			t.Errorf("%s is %q, %v", option, got, err)
+		}
+	}
 	if !k.HasModule("smc") || k.HasModule("nothing") {
 		t.Error("HasModule is wrong")
 	}

@@ -17,6 +17,7 @@
 //
 // Environment: SMCKIT_LAB lets tests boot guests at all; SMCKIT_CACHE moves the cache; SMCKIT_MIRROR names a Debian
 // archive where apt's own sources name none; SMCKIT_ARTIFACTS is where a failed test leaves kernel logs and consoles;
+// SMCKIT_KERNELS names the kernel series that tests run on, with commas, where they run on several;
 // SMCKIT_ACCEL chooses QEMU's accelerator (tcg); SMCKIT_SLOW multiplies all deadlines (4 under emulation).
 package lab
 
@@ -26,6 +27,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -44,8 +46,11 @@ type Options struct {
 	Hosts int
 	// Wires is the number of network segments; each host has an interface (eth0, eth1, …) on every one. 1 if zero.
 	Wires int
-	// Memory in MiB and processors of each guest; 768 and 1 if zero.
+	// Memory in MiB and processors of each guest; 768, or 2048 with a debug kernel, and 1 if zero.
 	Memory, CPUs int
+	// CountedTime has the guests' clocks advance by instructions instead of seconds, as long as there is something to
+	// do. What is measured in them then does not depend on how busy this machine is. Emulation only, and slower.
+	CountedTime bool
 	// Shares are directories that guests may write to, at the same path.
 	Shares []string
 	// KernelArgs are added to the kernel's command line.
@@ -80,6 +85,9 @@ func (o *Options) complete() error {
 	}
 	if o.Memory == 0 {
 		o.Memory = 768
+		if slices.Contains(o.Kernels, DebugSeries) {
+			o.Memory = 2048
+		}
 	}
 	if o.CPUs == 0 {
 		o.CPUs = 1

@@ -26,7 +26,7 @@ import (
 
 // TestKernels boots every kernel once.
 func TestKernels(t *testing.T) {
-	for _, series := range Series() {
+	for _, series := range TestSeries() {
 		t.Run(series, func(t *testing.T) {
 			lt := Start(t, Options{Kernel: series})
 			if got := strings.TrimSpace(lt.Must("a", "uname -r")); got != lt.Host("a").Kernel.Release {

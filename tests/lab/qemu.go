@@ -104,6 +104,9 @@ func (h *Host) describe(s *machineSpec, o Options, initrd *os.File) (net.Conn, e
 		"-device", "virtio-rng-pci",
 		"-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console",
 	)
+	if o.CountedTime {
+		s.qemu = append(s.qemu, "-icount", "shift=1")
+	}
 	s.kernel = append(s.kernel, kernelOptions, "console=ttyS0", "smckit.host="+h.Name, "smckit.release="+h.Kernel.Release)
 	here, there, err := socketpair()
 	if err != nil {

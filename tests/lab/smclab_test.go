@@ -56,6 +56,8 @@ func TestSmclabUsage(t *testing.T) {
 		{[]string{"run", "--mem", "12", "--", "true"}, 2, "--mem 12"},
 		{[]string{"run", "--nics", "9", "--", "true"}, 2, "--nics 9"},
 		{[]string{"kernels", "5.4"}, 2, "5.4"},
+		{[]string{"modules", "--kernel", "6.12,5.4"}, 2, "6.1, 6.12, 7.2, 7.2-debug"},
+		{[]string{"modules", "6.12"}, 2, "6.12"},
 		{[]string{"shell"}, 2, "arg"},
 		{[]string{"shell", "b"}, 1, "no lab is up: start one with 'smclab up'"},
 		{[]string{"frobnicate"}, 2, "frobnicate"},

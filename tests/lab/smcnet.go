@@ -7,8 +7,6 @@ package lab
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -65,21 +63,25 @@ func (l *Lab) SetUpRDMA(ctx context.Context) error {
 
 // LoadSMC loads the AF_SMC module and its sock_diag companion on every host.
 func (l *Lab) LoadSMC(ctx context.Context, module Module) error {
-	return l.each(ctx, func(ctx context.Context, h *Host) error {
-		switch module {
-		case ModuleNone:
-			return nil
-		case ModuleStock:
+	switch module {
+	case ModuleNone:
+		return nil
+	case ModuleStock:
+		for _, h := range l.Hosts {
 			if err := h.Kernel.needStock(); err != nil {
 				return err
 			}
-			_, err := h.Shell(ctx, "modprobe smc\nmodprobe smc_diag\n")
-			return err
-		case ModuleOurs:
-			return loadOurs(ctx, h)
-		default:
-			return fmt.Errorf("no module %q: choose stock or ours", module)
 		}
+	case ModuleOurs:
+		if err := l.InstallSMC(ctx); err != nil {
+			return err
+		}
+	default:
+		return fmt.Errorf("no module %q: choose stock or ours", module)
+	}
+	return l.each(ctx, func(ctx context.Context, h *Host) error {
+		_, err := h.Shell(ctx, "modprobe smc\nmodprobe smc_diag\n")
+		return err
 	})
 }
 
@@ -88,33 +90,38 @@ func (k *Kernel) needStock() error {
 	if k.HasModule("smc") {
 		return nil
 	}
-	return fmt.Errorf("kernel %s ships no AF_SMC module: choose another kernel, or do without (--module none)", k.Release)
+	return fmt.Errorf("kernel %s ships no AF_SMC module: choose another kernel, the one built here (--module ours), or do without (--module none)", k.Release)
 }
 
 // CheckModule fails if a kernel of the given series cannot load that module. It provisions the kernel, and boots nothing.
 func CheckModule(ctx context.Context, series string, module Module, progress func(string)) error {
-	if module != ModuleStock {
+	if module == ModuleNone {
 		return nil
 	}
 	k, err := Provision(ctx, series, false, progress)
 	if err != nil {
 		return err
 	}
+	if module == ModuleOurs {
+		return k.checkOurs()
+	}
 	return k.needStock()
 }
 
-// loadOurs loads the modules that `make modules` has built for the host's kernel.
-func loadOurs(ctx context.Context, h *Host) error {
-	root, err := repository()
-	if err != nil {
+// InstallSMC puts the modules that `make modules` has built where modprobe, and a kernel that loads modules by itself,
+// find them before any others, on every host. It loads none.
+func (l *Lab) InstallSMC(ctx context.Context) error {
+	return l.each(ctx, func(ctx context.Context, h *Host) error {
+		if err := h.Kernel.checkOurs(); err != nil {
+			return err
+		}
+		dir, _, err := moduleDir(h.Kernel)
+		if err != nil {
+			return err
+		}
+		_, err = h.Shell(ctx, fmt.Sprintf("cp -r '%s/tree/.' /lib/modules/$(uname -r)/", dir))
 		return err
-	}
-	dir := filepath.Join(root, "build/kernel", h.Kernel.Release)
-	if _, err := os.Stat(filepath.Join(dir, "smc.ko")); err != nil {
-		return fmt.Errorf("no module of ours for kernel %s: %w", h.Kernel.Release, err)
-	}
-	_, err = h.Shell(ctx, fmt.Sprintf("modprobe ib_core\ninsmod '%[1]s/smc.ko'\ninsmod '%[1]s/smc_diag.ko'\n", dir))
-	return err
+	})
 }
 
 // SetUpSMC makes the lab a network in which any two hosts talk SMC-R: addresses, soft-RoCE, the module, one EID, and a

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Test is a lab that belongs to a test: whatever goes wrong in it fails the test.
@@ -32,7 +34,7 @@ func Need(t testing.TB) {
 }
 
 // Start boots a lab for a test. At the test's end the kernels' logs are searched for reports, which fail the test, and
-// the guests are ended. If the test has failed by then, console, log and emulator output of every guest are kept, in
+// the guests are ended; a debug kernel is first searched for leaked memory. If the test has failed by then, console, log and emulator output of every guest are kept, in
 // $SMCKIT_ARTIFACTS if that is set.
 func Start(t testing.TB, o Options) *Test {
 	t.Helper()
@@ -67,14 +69,29 @@ func StartSMC(t testing.TB, o Options) *Test {
 	return lt
 }
 
+// Kill ends a program that would go on for ever.
+func Kill(t testing.TB, p *Process) {
+	t.Helper()
+	if err := p.Signal(unix.SIGKILL); err != nil {
+		t.Error(err)
+	}
+	// Without the test's context: it is over for a test that has failed.
+	ctx, cancel := context.WithTimeout(context.Background(), Scale(10*time.Second))
+	defer cancel()
+	if _, err := p.Wait(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
 // Allow names reports that the test provokes.
 func (lt *Test) Allow(patterns ...*regexp.Regexp) { lt.allowed = append(lt.allowed, patterns...) }
 
 // finish is the cleanup of Start.
 func (lt *Test) finish() {
 	// The test's own context is over by now.
-	ctx, cancel := context.WithTimeout(context.Background(), Scale(20*time.Second))
+	ctx, cancel := context.WithTimeout(context.Background(), Scale(60*time.Second))
 	defer cancel()
+	lt.checkLeaks(ctx)
 	logs := map[string]string{}
 	for _, h := range lt.Hosts {
 		log, err := h.Dmesg(ctx)
@@ -92,6 +109,24 @@ func (lt *Test) finish() {
 	}
 	if err := lt.Close(); err != nil {
 		lt.t.Error(err)
+	}
+}
+
+// checkLeaks fails the test if a debug kernel has lost memory.
+func (lt *Test) checkLeaks(ctx context.Context) {
+	for _, h := range lt.Hosts {
+		if !h.Kernel.Debug() {
+			continue
+		}
+		leaks, err := h.Leaks(ctx)
+		if err != nil {
+			lt.t.Errorf("searching guest %s for leaks: %v", h.Name, err)
+		}
+		for _, leak := range leaks {
+			if !matchesAny(leak, lt.allowed) {
+				lt.t.Errorf("guest %s has leaked: %s", h.Name, leak)
+			}
+		}
 	}
 }
 

@@ -49,7 +49,11 @@ func arrange(ctx context.Context, dir string, kp *kernelPackages) error {
 	if err := os.Rename(filepath.Join(dir, tree), filepath.Join(dir, "modules")); err != nil {
 		return err
 	}
-	if err := extractImage(ctx, filepath.Join(dir, "vmlinuz"), filepath.Join(dir, "image")); err != nil {
+	image := extractImage
+	if kp.compressed {
+		image = func(_ context.Context, vmlinuz, image string) error { return os.Rename(vmlinuz, image) }
+	}
+	if err := image(ctx, filepath.Join(dir, "vmlinuz"), filepath.Join(dir, "image")); err != nil {
 		return err
 	}
 	for _, rest := range []string{"usr", "lib", "boot", "base"} {

@@ -54,41 +54,44 @@ the user's cache directory).`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(newUp(env), newShell(env), newRun(env), newKernels(env))
+	root.AddCommand(newUp(env), newShell(env), newRun(env), newKernels(env), newModules(env))
 	return root
 }
 
 // addFlags declares the options that say what to boot.
 func (o *options) addFlags(cmd *cobra.Command, hosts int) {
 	f := cmd.Flags()
-	f.StringVar(&o.kernel, "kernel", "6.12", "kernel series: `"+strings.Join(lab.Series(), ", ")+"`; one for each host with commas")
+	f.StringVar(&o.kernel, "kernel", "6.12", "kernel series: `"+strings.Join(lab.AllSeries(), ", ")+"`; one for each host with commas")
 	f.StringVar(&o.module, "module", "stock", "whose AF_SMC module: `stock` (the distribution's), ours (built here) or none")
 	f.IntVar(&o.hosts, "hosts", hosts, "number of guests")
 	f.IntVar(&o.wires, "nics", 1, "network interfaces of each guest, each on a wire of its own")
-	f.IntVar(&o.memory, "mem", 768, "memory of each guest in MiB")
+	f.IntVar(&o.memory, "mem", 0, "memory of each guest in `MIB` (default 768; 2048 with the debug kernel)")
 	f.IntVar(&o.cpus, "cpus", 1, "processors of each guest")
 	f.StringArrayVar(&o.shares, "share", nil, "`DIR` that guests may write to (may be repeated)")
 	f.StringVar(&o.capture, "capture", "", "write what passes on the first wire to `FILE` (pcap)")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "do not say what takes time")
-	_ = cmd.RegisterFlagCompletionFunc("kernel", cobra.FixedCompletions(lab.Series(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("kernel", cobra.FixedCompletions(lab.AllSeries(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("module", cobra.FixedCompletions([]string{"stock", "ours", "none"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // check refuses what makes no sense before anything is started.
 func (o *options) check() error {
 	for series := range strings.SplitSeq(o.kernel, ",") {
-		if !slices.Contains(lab.Series(), series) {
-			return cli.Usagef("--kernel %q: choose one of %s", series, strings.Join(lab.Series(), ", "))
+		if !slices.Contains(lab.AllSeries(), series) {
+			return cli.Usagef("--kernel %q: choose one of %s", series, strings.Join(lab.AllSeries(), ", "))
 		}
 	}
 	if !slices.Contains([]string{"stock", "ours", "none"}, o.module) {
 		return cli.Usagef("--module %q: choose stock, ours or none", o.module)
 	}
+	if o.memory != 0 && (o.memory < 128 || o.memory > 1<<20) {
+		return cli.Usagef("--mem %d: must be from 128 to %d", o.memory, 1<<20)
+	}
 	for _, n := range []struct {
 		name          string
 		value, lo, hi int
 	}{
-		{"--hosts", o.hosts, 1, 26}, {"--nics", o.wires, 1, 8}, {"--mem", o.memory, 128, 1 << 20}, {"--cpus", o.cpus, 1, 64},
+		{"--hosts", o.hosts, 1, 26}, {"--nics", o.wires, 1, 8}, {"--cpus", o.cpus, 1, 64},
 	} {
 		if n.value < n.lo || n.value > n.hi {
 			return cli.Usagef("%s %d: must be from %d to %d", n.name, n.value, n.lo, n.hi)
@@ -145,16 +148,17 @@ func newKernels(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kernels [SERIES...]",
 		Short: "Download the kernels that the lab boots",
-		Long:  "Download the kernels of the given series, or of all, unless they are in the cache; print what is there.",
+		Long: `Download the kernels of the given series, or of all that distributions ship, unless they are in the cache; print
+what is there. The series ` + lab.DebugSeries + ` is built here, which takes about half an hour: a kernel with KASAN, lockdep and kmemleak.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			for _, a := range args {
-				if !slices.Contains(lab.Series(), a) {
-					return fmt.Errorf("no kernel series %q: choose from %s", a, strings.Join(lab.Series(), ", "))
+				if !slices.Contains(lab.AllSeries(), a) {
+					return fmt.Errorf("no kernel series %q: choose from %s", a, strings.Join(lab.AllSeries(), ", "))
 				}
 			}
 			return nil
 		},
-		ValidArgs: lab.Series(),
+		ValidArgs: lab.AllSeries(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				args = lab.Series()

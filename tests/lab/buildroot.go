@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package lab
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+)
+
+// buildRoot is a directory tree with the headers of one of the lab's kernels and the compiler that kernel was built
+// with. Packages are unpacked there, not installed: none of their scripts runs, and no privilege is needed.
+type buildRoot struct {
+	dir     string
+	headers string // the directory to build modules against, inside
+	binds   []bind // what else is needed there
+}
+
+// buildPackages are what a build takes beside the headers, which depend on the compiler.
+var buildPackages = []string{
+	// What scripts expect of any system.
+	"base-files", "bash", "coreutils", "dash", "diffutils", "findutils", "grep", "gzip", "mawk", "sed", "tar", "xz-utils",
+	// Building modules and checking them.
+	"kmod", "make", "perl", "sparse",
+	// Building a kernel.
+	"bc", "bison", "flex", "gcc", "libc6-dev", "libelf-dev", "libssl-dev",
+}
+
+// packageSource is where the packages of a build root come from: apt in real life.
+type packageSource interface {
+	// closure names the packages that are needed to install wanted, as name=version, where installed are there already.
+	closure(ctx context.Context, installed []debian, wanted ...string) ([]string, error)
+	// fetchAll puts packages into dir, continuing what an earlier attempt left there, and returns their paths.
+	fetchAll(ctx context.Context, packages []string, dir string, progress func(string)) ([]string, error)
+}
+
+// errNoHeaders says that an archive no longer has the headers of a kernel that the cache has.
+var errNoHeaders = errors.New("the archive has no headers for this kernel any more")
+
+// provisionRoot returns the kernel of a series together with a build root for it, both from the cache if they are there.
+// If the archive has gone on to a newer kernel, whose headers alone it still has, that kernel replaces the one cached.
+func provisionRoot(ctx context.Context, series string, progress func(string)) (*Kernel, *buildRoot, error) {
+	suite, ok := suites[series]
+	if !ok {
+		return nil, nil, fmt.Errorf("no build root for kernel series %q", series)
+	}
+	cache, err := CacheDir()
+	if err != nil {
+		return nil, nil, err
+	}
+	open := func() (packageSource, error) {
+		a, err := newArchive(filepath.Join(cache, "apt", "build-"+suite), suite)
+		if err != nil {
+			return nil, err
+		}
+		progress("reading the package lists of Debian " + suite)
+		return a, a.update(ctx)
+	}
+	for _, update := range []bool{false, true} {
+		k, err := Provision(ctx, series, update, progress)
+		if err != nil {
+			return nil, nil, err
+		}
+		r, err := obtainRoot(ctx, k, filepath.Join(cache, "buildroot", series), open, progress)
+		if err == nil {
+			return k, r, nil
+		}
+		if update || !errors.Is(err, errNoHeaders) {
+			return nil, nil, fmt.Errorf("build root for kernel %s: %w", k.Release, err)
+		}
+	}
+	panic("not reached")
+}
+
+// rootName names the build root for k: another one if k or what belongs into a root is another.
+func rootName(k *Kernel) string {
+	recipe := sha256.Sum256([]byte(strings.Join(buildPackages, " ")))
+	return fmt.Sprintf("%s_%s_%.4x", k.Release, strings.ReplaceAll(k.Package, "/", "_"), recipe)
+}
+
+// obtainRoot opens the build root for k below dir, which it first makes if there is none. Whoever finds another process
+// at it waits. A directory with a root's name is complete.
+func obtainRoot(
+	ctx context.Context, k *Kernel, dir string, open func() (packageSource, error), progress func(string),
+) (*buildRoot, error) {
+	name := rootName(k)
+	r := &buildRoot{dir: filepath.Join(dir, name), headers: "/usr/src/linux-headers-" + k.Release}
+	if _, err := os.Stat(r.dir); err == nil {
+		return r, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	unlock, err := lock(ctx, filepath.Join(dir, "lock"), progress)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if _, err := os.Stat(r.dir); err == nil {
+		return r, nil
+	}
+	src, err := open()
+	if err != nil {
+		return nil, err
+	}
+	if err := makeRoot(ctx, src, k, r.dir, progress); err != nil {
+		return nil, err
+	}
+	return r, pruneRoots(dir, name)
+}
+
+// makeRoot makes the directory final in one of another name, so what an interrupted run leaves is never taken for it.
+func makeRoot(ctx context.Context, src packageSource, k *Kernel, final string, progress func(string)) error {
+	// The headers ask for the kernel they belong to, which nobody boots here.
+	image := debian{name: "linux-image-" + k.Release, version: k.Package}
+	wanted := append(slices.Clone(buildPackages), "linux-headers-"+k.Release+"="+k.Package)
+	packages, err := src.closure(ctx, []debian{image}, wanted...)
+	if err != nil {
+		return err
+	}
+	downloads := filepath.Join(filepath.Dir(final), "download")
+	if err := os.MkdirAll(downloads, 0o755); err != nil {
+		return err
+	}
+	debs, err := src.fetchAll(ctx, packages, downloads, progress)
+	if err != nil {
+		return err
+	}
+	unpacked := filepath.Join(filepath.Dir(final), "unpack")
+	if err := os.RemoveAll(unpacked); err != nil {
+		return err
+	}
+	progress(fmt.Sprintf("unpacking %d packages for the build root of kernel %s", len(debs), k.Release))
+	if err := unpackRoot(ctx, debs, unpacked); err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(unpacked, "usr/src/linux-headers-"+k.Release, "Makefile")); err != nil {
+		return fmt.Errorf("the packages hold no kernel headers: %w", err)
+	}
+	unix.Sync()
+	return errors.Join(os.Rename(unpacked, final), os.RemoveAll(downloads))
+}
+
+// unpackOver unpacks a package and leaves links to directories alone, which dpkg-deb -x would replace. A tar that gets only
+// a part fails, so that it is last in the pipe hides nothing.
+const unpackOver = `dpkg-deb --fsys-tarfile "$1" | tar -xpf - --keep-directory-symlink --warning=no-timestamp -C "$2"`
+
+// unpackRoot unpacks packages into root and makes the few links that their scripts would.
+func unpackRoot(ctx context.Context, debs []string, root string) error {
+	for _, dir := range []string{"proc", "dev", "tmp", "usr"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			return err
+		}
+	}
+	// /bin and its like are links into /usr. Packages that still have files there must find the links.
+	for _, dir := range []string{"bin", "sbin", "lib", "lib64"} {
+		if err := os.Mkdir(filepath.Join(root, "usr", dir), 0o755); err != nil {
+			return err
+		}
+		if err := os.Symlink("usr/"+dir, filepath.Join(root, dir)); err != nil {
+			return err
+		}
+	}
+	for _, deb := range debs {
+		if err := run(ctx, "sh", "-c", unpackOver, "sh", deb, root); err != nil {
+			return err
+		}
+	}
+	for link, target := range map[string]string{"usr/bin/awk": "mawk", "usr/bin/sh": "dash"} {
+		if err := os.Symlink(target, filepath.Join(root, link)); err != nil && !errors.Is(err, os.ErrExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// pruneRoots removes the build roots below dir other than the one named.
+func pruneRoots(dir, current string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() && e.Name() != current {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	return err
+}
+
+// closure asks apt what installing wanted would install.
+func (a *archive) closure(ctx context.Context, installed []debian, wanted ...string) ([]string, error) {
+	var status strings.Builder
+	for _, d := range installed {
+		fmt.Fprintf(&status, "Package: %s\nStatus: install ok installed\nVersion: %s\nArchitecture: amd64\n"+
+			"Maintainer: none\nDescription: none\n\n", d.name, d.version)
+	}
+	if err := os.WriteFile(filepath.Join(a.root, "var/lib/dpkg/status"), []byte(status.String()), 0o644); err != nil {
+		return nil, err
+	}
+	// Without its cache: that would be of another status, if only a moment old.
+	args := []string{"apt-get", "-s", "--no-install-recommends", "-o", "Dir::Cache::pkgcache=", "install"}
+	out, err := output(ctx, a.apt(append(args, wanted...)...)...)
+	if err != nil {
+		if strings.Contains(err.Error(), "linux-headers-") {
+			return nil, fmt.Errorf("%w: %w", errNoHeaders, err)
+		}
+		return nil, err
+	}
+	return parseClosure(out), nil
+}
+
+// parseClosure picks the packages from what `apt-get -s install` says it would do: Inst NAME (VERSION ARCHIVE [ARCH]).
+func parseClosure(out string) []string {
+	var packages []string
+	for line := range strings.Lines(out) {
+		f := strings.Fields(line)
+		if len(f) > 2 && f[0] == "Inst" && strings.HasPrefix(f[2], "(") {
+			packages = append(packages, f[1]+"="+f[2][1:])
+		}
+	}
+	return packages
+}
+
+// fetchAll downloads packages, several at a time, and checks them against the digests of the signed package list.
+func (a *archive) fetchAll(ctx context.Context, packages []string, dir string, progress func(string)) ([]string, error) {
+	out, err := output(ctx, a.apt(append([]string{"apt-get", "download", "--print-uris"}, packages...)...)...)
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	var items []*download
+	size := int64(0)
+	for line := range strings.Lines(out) {
+		item, err := parseURI(line)
+		if err != nil {
+			return nil, err
+		}
+		item.file = filepath.Join(dir, item.file)
+		if st, err := os.Stat(item.file); err != nil || st.Size() < item.size {
+			size += item.size
+		}
+		files, items = append(files, item.file), append(items, item)
+	}
+	if len(items) != len(packages) {
+		return nil, fmt.Errorf("apt gave the addresses of %d packages, not of %d", len(items), len(packages))
+	}
+	progress(fmt.Sprintf("downloading %d packages (%.0f MB)", len(items), float64(size)/1e6))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(max(4, runtime.NumCPU()))
+	for _, item := range items {
+		group.Go(func() error { return item.download(ctx) })
+	}
+	return files, group.Wait()
+}

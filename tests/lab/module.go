@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package lab
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// moduleFiles are the modules that a build leaves; the last is for tests.
+var moduleFiles = []string{"smc.ko", "smc_diag.ko", "smc_null.ko"}
+
+// moduleFlags are what a build here demands beyond what one by DKMS does: no warnings, and a transport for tests.
+var moduleFlags = []string{"W=1", "SMC_WERROR=y", "SMC_NULL=m"}
+
+// stampFile names, beside built modules, what they were built from. It is written last and removed first.
+const stampFile = "stamp"
+
+// sparseFlags leave out what is said of each put_unaligned_be16 of a constant.
+const sparseFlags = "-Wno-cast-truncate"
+
+// BuildError says that a build has failed, and what the compiler or a checker found.
+type BuildError struct {
+	Output string // lines
+	err    error
+}
+
+func (e *BuildError) Error() string { return e.err.Error() }
+
+func (e *BuildError) Unwrap() error { return e.err }
+
+// sources are the files of kernel/ by their names below it.
+type sources map[string][]byte
+
+// product matches what Kbuild leaves among the sources when people build there.
+var product = regexp.MustCompile(`(^|/)\.|\.(o|ko|a|mod|mod\.c|cmd)$|(^|/)(Module\.symvers|modules\.order)$`)
+
+// readSources reads the sources below dir.
+func readSources(dir string) (sources, error) {
+	src := sources{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil || d.IsDir() || !d.Type().IsRegular() || product.MatchString(name) {
+			return err
+		}
+		src[name], err = os.ReadFile(path)
+		return err
+	})
+	return src, err
+}
+
+// names returns the names of the files, sorted.
+func (s sources) names() []string {
+	names := make([]string, 0, len(s))
+	for name := range s {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// stamp tells these sources, built for k, from any others.
+func (s sources) stamp(k *Kernel) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\x00%q\x00", rootName(k), moduleFlags)
+	for _, name := range s.names() {
+		fmt.Fprintf(h, "%s\x00%d\x00%s", name, len(s[name]), s[name])
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// moduleDir is where the modules of ours for k are, and where their sources.
+func moduleDir(k *Kernel) (built, source string, err error) {
+	root, err := repository()
+	return filepath.Join(root, "build/kernel", k.Release), filepath.Join(root, "kernel"), err
+}
+
+// checkOurs fails if there are no modules built for k from the sources as they are now.
+func (k *Kernel) checkOurs() error {
+	dir, source, err := moduleDir(k)
+	if err != nil {
+		return err
+	}
+	return k.checkBuilt(dir, source)
+}
+
+// checkBuilt fails unless the modules in dir are for k and of the sources in source.
+func (k *Kernel) checkBuilt(dir, source string) error {
+	have, err := os.ReadFile(filepath.Join(dir, stampFile))
+	if err != nil {
+		return fmt.Errorf("no AF_SMC module built here for kernel %s: run 'make modules'", k.Release)
+	}
+	src, err := readSources(source)
+	if err != nil {
+		return err
+	}
+	if string(have) != src.stamp(k) {
+		return fmt.Errorf("the AF_SMC module built for kernel %s is not of these sources: run 'make modules'", k.Release)
+	}
+	return nil
+}
+
+// BuildModules builds the modules of kernel/ for the kernel of a series, with warnings as errors, unless that has been
+// done with these sources. They are then in the returned directory, build/kernel/<release> of the repository.
+func BuildModules(ctx context.Context, series string, progress func(string)) (string, error) {
+	k, r, err := provisionBuild(ctx, series, progress)
+	if err != nil {
+		return "", err
+	}
+	dir, source, err := moduleDir(k)
+	if err != nil {
+		return "", err
+	}
+	err = inWorkDir(ctx, k, source, progress, func(work string, src sources) error {
+		if have, err := os.ReadFile(filepath.Join(dir, stampFile)); err == nil && string(have) == src.stamp(k) {
+			progress(k.Release + ": the modules are up to date")
+			return nil
+		}
+		progress(k.Release + ": building the modules")
+		if err := r.makeModules(ctx, work); err != nil {
+			return err
+		}
+		return publish(ctx, k, r, work, dir, src.stamp(k))
+	})
+	if err != nil {
+		return "", fmt.Errorf("modules for kernel %s: %w", k.Release, err)
+	}
+	return dir, nil
+}
+
+// CheckModules has sparse look at the modules' sources as they are for the kernel of a series.
+func CheckModules(ctx context.Context, series string, progress func(string)) error {
+	k, r, err := provisionBuild(ctx, series, progress)
+	if err != nil {
+		return err
+	}
+	_, source, err := moduleDir(k)
+	if err != nil {
+		return err
+	}
+	return inWorkDir(ctx, k, source, progress, func(work string, _ sources) error {
+		progress(k.Release + ": checking the modules' sources with sparse")
+		out, err := r.make(ctx, work, append(slices.Clone(moduleFlags), "C=2", "CHECK=sparse", "CF="+sparseFlags)...)
+		if out == "" || err == nil && !findings(out) {
+			return err
+		}
+		return &BuildError{Output: complaints(out), err: fmt.Errorf("kernel %s: sparse complains", k.Release)}
+	})
+}
+
+// inWorkDir calls use with a copy of the sources that only this checkout and this kernel's builds use, one at a time.
+// It keeps what earlier builds have made, as far as that is of the same files and of the same headers.
+func inWorkDir(
+	ctx context.Context, k *Kernel, source string, progress func(string), use func(work string, src sources) error,
+) error {
+	cache, err := CacheDir()
+	if err != nil {
+		return err
+	}
+	work := filepath.Join(cache, "build", fmt.Sprintf("%x", sha256.Sum256([]byte(source)))[:12], "kernel-"+k.Release)
+	if err := os.MkdirAll(filepath.Dir(work), 0o755); err != nil {
+		return err
+	}
+	unlock, err := lock(ctx, work+".lock", progress)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	src, err := readSources(source)
+	if err != nil {
+		return fmt.Errorf("reading the modules' sources: %w", err)
+	}
+	if err := src.copyTo(work, rootName(k)); err != nil {
+		return err
+	}
+	return use(work, src)
+}
+
+// copyTo makes the files of dir, but for products of builds, these. Those that are right keep their time, by which make
+// tells what to build anew. If other files were there, or another root built them, it begins with nothing.
+func (s sources) copyTo(dir, root string) error {
+	layout := []byte(root + "\n" + strings.Join(s.names(), "\n"))
+	note := filepath.Join(dir, ".layout")
+	if have, err := os.ReadFile(note); err != nil || !bytes.Equal(have, layout) {
+		if err := os.RemoveAll(dir); err != nil {
+			return err
+		}
+	}
+	for name, data := range s {
+		path := filepath.Join(dir, name)
+		if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, data) {
+			continue
+		}
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, data, 0o644)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(note, layout, 0o644))
+}
+
+// make runs make on the sources in work.
+func (r *buildRoot) make(ctx context.Context, work string, args ...string) (string, error) {
+	argv := []string{"make", "-j", fmt.Sprint(runtime.NumCPU()), "-C", r.headers, "M=/build"}
+	return r.chroot(ctx, append(slices.Clone(r.binds), bind{work, "/build"}), append(argv, args...)...)
+}
+
+// makeModules builds the modules in work, and tolerates no warning of any tool.
+func (r *buildRoot) makeModules(ctx context.Context, work string) error {
+	out, err := r.make(ctx, work, append(slices.Clone(moduleFlags), "modules")...)
+	switch {
+	case err != nil && out == "":
+		return err
+	case err != nil:
+		return &BuildError{Output: complaints(out), err: err}
+	}
+	if findings(out) {
+		// A second run would say nothing of what is built.
+		return errors.Join(&BuildError{Output: complaints(out), err: errors.New("there are warnings")}, os.RemoveAll(work))
+	}
+	for _, m := range moduleFiles {
+		if _, err := os.Stat(filepath.Join(work, m)); err != nil {
+			return fmt.Errorf("the build has left no %s", m)
+		}
+	}
+	return nil
+}
+
+var (
+	// finding matches what compilers, sparse, objtool and modpost say of something wrong, or what linkers do.
+	finding = regexp.MustCompile(`(?i)\b(warning|error): |undefined!`)
+	// foreign matches what sparse finds in the kernel's own headers, and an assertion in a function that it cannot read.
+	foreign = regexp.MustCompile(`^(/usr/src/|/tree/|\./|(\.\./)*(include|arch)/)\S*: (warning|error): |` +
+		`: error: undefined identifier '_Static_assert'$`)
+	// step matches what Kbuild says of each file.
+	step = regexp.MustCompile(`^  [A-Z]|^make(\[\d+\])?: (Entering|Leaving) `)
+)
+
+// findings says whether the output of a build tells of something wrong in files of ours.
+func findings(out string) bool {
+	return slices.ContainsFunc(strings.Split(complaints(out), "\n"), finding.MatchString)
+}
+
+// complaints is the output of a build without the steps, and without what is not about files of ours.
+func complaints(out string) string {
+	var kept []string
+	for line := range strings.Lines(out) {
+		line = strings.TrimRight(line, "\n")
+		if !step.MatchString(line) && !foreign.MatchString(line) {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "\n")
+}
+
+// publish puts the modules built in work into dir: with debug information, for whoever reads backtraces, and below
+// tree without, as the files that the kernel's module directory gets in addition or instead.
+func publish(ctx context.Context, k *Kernel, r *buildRoot, work, dir, stamp string) error {
+	updates := "base/lib/modules/" + k.Release + "/updates"
+	base := filepath.Join(work, ".publish")
+	if err := errors.Join(os.RemoveAll(base), os.MkdirAll(filepath.Join(base, updates), 0o755)); err != nil {
+		return err
+	}
+	for _, m := range moduleFiles {
+		to := filepath.Join("/build/.publish", updates, m)
+		out, err := r.chroot(ctx, []bind{{work, "/build"}}, "strip", "--strip-debug", "-o", to, "/build/"+m)
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, strings.TrimSpace(out))
+		}
+	}
+	if err := index(ctx, k, filepath.Join(base, "base")); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(dir, stampFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, m := range moduleFiles {
+		data, err := os.ReadFile(filepath.Join(work, m))
+		if err != nil {
+			return err
+		}
+		if err := replace(filepath.Join(dir, m), data); err != nil {
+			return err
+		}
+	}
+	tree := filepath.Join(dir, "tree")
+	if err := errors.Join(os.RemoveAll(tree), os.CopyFS(tree, os.DirFS(filepath.Dir(filepath.Join(base, updates))))); err != nil {
+		return err
+	}
+	return errors.Join(replace(filepath.Join(dir, stampFile), []byte(stamp)), os.RemoveAll(base))
+}
+
+// index makes the files that modprobe reads for the modules of k and those in the updates directory below base.
+func index(ctx context.Context, k *Kernel, base string) error {
+	tree := filepath.Join(base, "lib/modules", k.Release)
+	for _, name := range []string{"modules.order", "modules.builtin", "modules.builtin.modinfo"} {
+		data, err := os.ReadFile(filepath.Join(k.Modules, name))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err := errors.Join(err, os.WriteFile(filepath.Join(tree, name), data, 0o644)); err != nil {
+			return err
+		}
+	}
+	kernel := filepath.Join(tree, "kernel")
+	if err := os.Symlink(filepath.Join(k.Modules, "kernel"), kernel); err != nil {
+		return err
+	}
+	if err := run(ctx, "depmod", "-b", base, k.Release); err != nil {
+		return err
+	}
+	return os.Remove(kernel)
+}
+
+// replace writes a file that others read at any time.
+func replace(file string, data []byte) error {
+	if err := os.WriteFile(file+".new", data, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(file+".new", file)
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package lab
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestOurModules checks that a guest gets the modules that were built here, by whatever way they are asked for.
+func TestOurModules(t *testing.T) {
+	for _, series := range TestSeries() {
+		t.Run(series, func(t *testing.T) {
+			Need(t)
+			if err := CheckModule(t.Context(), series, ModuleOurs, func(s string) { t.Log(s) }); err != nil {
+				t.Fatal(err)
+			}
+			lt := Start(t, Options{Kernel: series})
+			if err := lt.InstallSMC(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := lt.Must("a", "lsmod"); strings.Contains(got, "\nsmc") {
+				t.Errorf("installing has loaded: %s", got)
+			}
+			// As the kernel asks for them when somebody opens a socket, or dumps sockets, of family 43.
+			for alias, module := range map[string]string{"net-pf-43": "smc", "net-pf-16-proto-4-type-43": "smc_diag"} {
+				want := "/updates/" + module + ".ko"
+				if got := lt.Must("a", "modprobe --show-depends "+alias); !strings.Contains(got, want) {
+					t.Errorf("%s stands for %q, not for %s", alias, got, want)
+				}
+			}
+			if err := lt.LoadSMC(t.Context(), ModuleOurs); err != nil {
+				t.Fatal(err)
+			}
+			lt.Must("a", "grep -q '^smc ' /proc/modules && grep -q '^smc_diag ' /proc/modules")
+			// What else the kernel has can still be loaded.
+			lt.Must("a", "modprobe ib_core && modprobe dummy")
+			lt.Must("a", "modprobe -r smc_diag && modprobe -r smc")
+		})
+	}
+}
+
+// leaky is a module that loses what it allocates.
+var leaky = map[string]string{
+	"Kbuild": "obj-m := leaky.o\n",
+	"leaky.c": `#include <linux/module.h>
+#include <linux/slab.h>
+
+static int __init lose(void)
+{
+	int i;
+
+	for (i = 0; i < 8; i++)
+		if (!kmalloc(8192, GFP_KERNEL))
+			return -ENOMEM;
+	return 0;
+}
+module_init(lose);
+MODULE_DESCRIPTION("loses memory");
+MODULE_LICENSE("Dual BSD/GPL");
+`,
+}
+
+// TestLeaks has a debug kernel lose memory, which the search must find; other kernels must say that they cannot search.
+func TestLeaks(t *testing.T) {
+	for _, series := range TestSeries() {
+		t.Run(series, func(t *testing.T) {
+			lt := Start(t, Options{Kernel: series})
+			h := lt.Host("a")
+			if !h.Kernel.Debug() {
+				if _, err := h.Leaks(t.Context()); !errors.Is(err, errNoKmemleak) {
+					t.Errorf("a kernel without kmemleak: %v", err)
+				}
+				return
+			}
+			_, r, err := provisionBuild(t.Context(), series, func(s string) { t.Log(s) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			work := write(t, leaky)
+			if out, err := r.make(t.Context(), work, "modules"); err != nil {
+				t.Fatal(err, out)
+			}
+			data, err := os.ReadFile(filepath.Join(work, "leaky.ko"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := h.WriteFile(t.Context(), "/run/leaky.ko", data, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			lt.Must("a", "insmod /run/leaky.ko")
+			found, err := h.Leaks(t.Context())
+			if err != nil || !slices.ContainsFunc(found, func(l string) bool { return strings.Contains(l, "(size 8192)") }) {
+				t.Errorf("found %q, %v", found, err)
+			}
+			lt.Allow(regexp.MustCompile(`\(size 8192\)`), regexp.MustCompile(`kmemleak: \d+ new suspected`))
+		})
+	}
+}
