@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Package conformance asks AF_SMC and IPPROTO_SMC sockets whether they behave as TCP sockets do. The program in suite/
+// has the checks; this package runs it, on this machine for TCP and in guests for the rest.
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// mode says what the two ends of a connection are, and which of them is looked at.
+type mode struct {
+	name string
+	args []string
+}
+
+var (
+	asClient = mode{"client", nil}
+	asServer = mode{"server", []string{"--role", "server"}}
+	toTCP    = mode{"to-tcp", []string{"--peer", "tcp"}}
+	fromTCP  = mode{"from-tcp", []string{"--peer", "tcp", "--role", "server"}}
+	allModes = []mode{asClient, asServer, toTCP, fromTCP}
+	tcpModes = []mode{asClient, asServer}
+	tcpOnly  = []string{"inet", "inet6"}
+	domains  = []string{"smc", "smc6", "ipproto", "ipproto6"}
+)
+
+// run is the suite once over.
+type run struct {
+	domain string
+	mode   mode
+}
+
+func (r run) String() string { return r.domain + "/" + r.mode.name }
+
+func (r run) args(more ...string) []string {
+	return append(append([]string{"--domain", r.domain}, r.mode.args...), more...)
+}
+
+// runs are all modes of some domains.
+func runs(modes []mode, domains ...string) (all []run) {
+	for _, d := range domains {
+		for _, m := range modes {
+			all = append(all, run{d, m})
+		}
+	}
+	return all
+}
+
+// program compiles the suite.
+func program(t *testing.T) string {
+	t.Helper()
+	if _, err := exec.LookPath("cc"); err != nil && os.Getenv("SMCKIT_LAB") == "" {
+		t.Skip("no C compiler: install gcc and libc6-dev")
+	}
+	sources, err := filepath.Glob("suite/*.c")
+	if err != nil || len(sources) < 10 {
+		t.Fatalf("%d sources: %v", len(sources), err)
+	}
+	binary := filepath.Join(t.TempDir(), "conformance")
+	args := append([]string{"-static", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", binary}, sources...)
+	if out, err := exec.CommandContext(t.Context(), "cc", args...).CombinedOutput(); err != nil {
+		t.Fatalf("cc: %v\n%s", err, out)
+	}
+	return binary
+}
+
+// list returns the names of the checks of a run.
+func list(t *testing.T, binary string, r run) []string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), binary, r.args("--list")...).Output()
+	if err != nil {
+		t.Fatalf("%s: --list: %v", r, err)
+	}
+	return strings.Fields(string(out))
+}
+
+// verdict is what the program says of a check.
+type verdict struct {
+	failed, skipped bool
+	text            string
+}
+
+var line = regexp.MustCompile(`^(not ok|ok) (\w+)(?: (?:-|# (SKIP|EXPECTED)) (.*))?$`)
+
+// parse reads the program's output, which must have one verdict for each name.
+func parse(output string, names []string) (map[string]verdict, error) {
+	verdicts := map[string]verdict{}
+	for l := range strings.Lines(output) {
+		m := line.FindStringSubmatch(strings.TrimSuffix(l, "\n"))
+		if m == nil {
+			return verdicts, fmt.Errorf("not a verdict: %q", l)
+		}
+		if _, twice := verdicts[m[2]]; twice {
+			return verdicts, fmt.Errorf("two verdicts on %s", m[2])
+		}
+		verdicts[m[2]] = verdict{failed: m[1] == "not ok", skipped: m[3] == "SKIP", text: m[4]}
+	}
+	for _, name := range names {
+		if _, ok := verdicts[name]; !ok {
+			return verdicts, fmt.Errorf("no verdict on %s", name)
+		}
+	}
+	if len(verdicts) != len(names) {
+		return verdicts, fmt.Errorf("%d verdicts on %d checks", len(verdicts), len(names))
+	}
+	return verdicts, nil
+}
+
+// report makes a test of each check.
+func report(t *testing.T, names []string, verdicts map[string]verdict) {
+	t.Helper()
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			switch v := verdicts[name]; {
+			case v.failed:
+				t.Error(v.text)
+			case v.skipped:
+				t.Skip(v.text)
+			}
+		})
+	}
+}
+
+// TestReference runs the suite over TCP on this machine: what the checks assert of TCP must be so.
+func TestReference(t *testing.T) {
+	binary := program(t)
+	for _, r := range runs(tcpModes, tcpOnly...) {
+		t.Run(r.String(), func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			out, err := exec.CommandContext(ctx, binary, r.args("--jobs", "32")...).Output()
+			if _, failed := err.(*exec.ExitError); err != nil && !failed {
+				t.Fatal(err)
+			}
+			names := list(t, binary, r)
+			verdicts, perr := parse(string(out), names)
+			if perr != nil {
+				t.Fatalf("%v (program: %v)", perr, err)
+			}
+			report(t, names, verdicts)
+			if err != nil && !t.Failed() {
+				t.Errorf("all is well, but: %v", err)
+			}
+		})
+	}
+}
+
+// TestParse checks that no output passes for more than it is.
+func TestParse(t *testing.T) {
+	names := []string{"a", "b"}
+	for _, c := range []struct{ output, want string }{
+		{"ok a\nok b\n", ""},
+		{"ok a # SKIP no IPv6\nnot ok b - expected 1, got 2\n", ""},
+		{"ok a\n", "no verdict on b"},
+		{"ok a\nok b\nok c\n", "3 verdicts on 2 checks"},
+		{"ok a\nok a\nok b\n", "two verdicts on a"},
+		{"ok a\nSegmentation fault\n", `not a verdict: "Segmentation fault\n"`},
+		{"ok a\nok b - what?\nok", `not a verdict: "ok"`},
+	} {
+		_, err := parse(c.output, names)
+		if got := fmt.Sprint(err); got != c.want && (c.want != "" || err != nil) {
+			t.Errorf("%q: %s, want %q", c.output, got, c.want)
+		}
+	}
+	v, _ := parse("ok a # SKIP why\nnot ok b - this\n", names)
+	if !v["a"].skipped || v["a"].text != "why" || !v["b"].failed || v["b"].text != "this" {
+		t.Errorf("verdicts %+v", v)
+	}
+}
+
+// TestSize holds the suite to the number of checks that were asked for.
+func TestSize(t *testing.T) {
+	if n := len(list(t, program(t), run{"smc", asClient})); n < 150 {
+		t.Errorf("only %d checks", n)
+	}
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the runner and the harness share across the fork. */
+#ifndef RUNNER_H
+#define RUNNER_H
+
+enum { STATUS_FAIL = 1, STATUS_SKIP = 77 };
+
+/* Where a check is, in shared memory. The strings are literals, at the same address in both. */
+struct mark {
+	const char *volatile file;
+	const char *volatile what;
+	volatile int line;
+};
+
+struct settings {
+	const char *domain;
+	const char *only;	/* pattern, or NULL for all */
+	int timeout_ms;		/* of one check */
+	int scale_percent;	/* of times within checks */
+	int jobs;
+	bool tcp_peer;
+	bool server;
+};
+
+/** harness_attach() - tell the harness, in the check's process, where marks and reports go */
+void harness_attach(struct mark *shared, int fd, int percent);
+
+/**
+ * runner_run() - run all checks of the settings and print their verdicts
+ *
+ * Return: number of checks that failed.
+ */
+int runner_run(const struct settings *settings);
+
+/** runner_list() - print the names of the checks of the settings. Return: how many there are. */
+int runner_list(const struct settings *settings);
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Other threads and processes of a check, and how to know that they are blocked. */
+#ifndef TASK_H
+#define TASK_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "net.h"
+
+/* A system call for another thread to make. Unused members may be zero. */
+struct call {
+	int fd;
+	const struct addr *addr;
+	void *buf;
+	size_t len;
+	int flags;	/* of send and recv; the events of poll */
+};
+
+struct task {
+	pthread_t thread;
+	_Atomic pid_t tid;
+	long (*body)(struct call *call);
+	struct call call;
+	long result;	/* negative errno for a failure */
+};
+
+/**
+ * task_start() - make a call in a thread of its own
+ * @task: not moved or freed before task_join()
+ * @body: one of the task_do_…() below, or the check's own; returns a value or a negative errno
+ * @call: copied
+ */
+void task_start(struct task *task, long (*body)(struct call *call), struct call call);
+
+/** task_join() - wait for the thread. Return: what its body has returned. */
+long task_join(struct task *task);
+
+/** task_wait_blocked() - wait until the thread sleeps in system call @nr */
+void task_wait_blocked(struct task *task, long nr);
+
+/** task_wait_pid_blocked() - wait until the process sleeps in system call @nr */
+void task_wait_pid_blocked(pid_t pid, long nr);
+
+/** task_is_blocked() - whether the thread sleeps in system call @nr now */
+bool task_is_blocked(struct task *task, long nr);
+
+long task_do_connect(struct call *call);
+long task_do_accept(struct call *call);
+long task_do_recv(struct call *call);
+long task_do_send(struct call *call);
+/* Returns the events. */
+long task_do_poll(struct call *call);
+
+/**
+ * task_fork() - run a function in a process of its own, which ends with status 0 when it returns
+ * @body: function
+ * @call: its argument
+ *
+ * Return: the process, for task_reap().
+ */
+pid_t task_fork(void (*body)(struct call *call), struct call *call);
+
+/** task_reap() - wait for a process; if it has failed, so has the check */
+void task_reap(pid_t pid);
+
+/** task_on_signal() - count signal @nr with a handler; @flags as SA_RESTART. Clears the count. */
+void task_on_signal(int nr, int flags);
+
+/** task_signals() - how often the handler has run */
+int task_signals(void);
+
+/** task_wait_signal() - wait until the handler has run */
+void task_wait_signal(void);
+
+/** task_kill() - send a signal to the thread */
+void task_kill(struct task *task, int nr);
+
+#endif
