@@ -81,12 +81,12 @@ func connection(t *testing.T, lt *lab.Test) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stop(t, sink)
+	defer lab.Kill(t, sink)
 	source, err := lt.Host("a").Start(lab.Cmd{Argv: []string{"smcflow", "source", "--wait", "--seconds", "600", lab.Addr4(0, 1) + ":5001"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stop(t, source)
+	defer lab.Kill(t, source)
 	if err := lt.Host("a").WaitFor(ctx, "smcss --state active --port 5001 | grep -q :5001"); err != nil {
 		t.Fatal(err)
 	}
@@ -103,20 +103,6 @@ func connection(t *testing.T, lt *lab.Test) {
 		})
 	}
 	t.Run("json", func(t *testing.T) { allJSON(t, lt) })
-}
-
-// stop ends a program that would go on for ever.
-func stop(t *testing.T, p *lab.Process) {
-	t.Helper()
-	if err := p.Signal(unix.SIGKILL); err != nil {
-		t.Error(err)
-	}
-	// Without the test's context: it is over for a test that has failed.
-	ctx, cancel := context.WithTimeout(context.Background(), lab.Scale(10*time.Second))
-	defer cancel()
-	if _, err := p.Wait(ctx); err != nil {
-		t.Error(err)
-	}
 }
 
 // allJSON checks of every listing that it is one JSON document with a schema number.

@@ -24,7 +24,7 @@ import (
 
 func main() {
 	root := &cobra.Command{Use: "smcflow", SilenceUsage: true}
-	root.AddCommand(newSink(), newSource(), newHold(), newMeasure())
+	root.AddCommand(newSink(), newSource(), newHold(), newMeasure(), newCompare())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
 	if root.ExecuteContext(ctx) != nil {
@@ -219,8 +219,10 @@ func listenOn(family int, addr netip.AddrPort) (int, error) {
 	return fd, nil
 }
 
-func connect(addr netip.AddrPort) (int, error) {
-	fd, sa, err := socket(unix.AF_SMC, addr)
+func connect(addr netip.AddrPort) (int, error) { return connectOn(unix.AF_SMC, addr) }
+
+func connectOn(family int, addr netip.AddrPort) (int, error) {
+	fd, sa, err := socket(family, addr)
 	if err != nil {
 		return -1, err
 	}

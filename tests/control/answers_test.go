@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package control
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/tests/lab"
+)
+
+var update = flag.Bool("update", false, "write what the stock module answers to testdata")
+
+// answersFile is what nlprobe prints on the stock module of Linux 6.12.
+const answersFile = "testdata/answers-6.12.txt"
+
+// probes ask as root, as root of another network namespace, and as root of another user namespace.
+var probes = []string{"nlprobe", "unshare --net nlprobe", "unshare --map-root-user --net nlprobe"}
+
+// partial is what the stock module leaves of an addition that it refuses: the interface beside a bad port. Ours adds
+// all or nothing.
+const partial = "\t1 080001004e4554000700020065350000080003006e2f610005000400ff000000\n"
+
+// TestControl holds what user space sees of our module against the stock one, and against what its files promise.
+func TestControl(t *testing.T) {
+	lab.Need(t)
+	type run struct {
+		kernel string
+		module lab.Module
+	}
+	var runs []run
+	for _, kernel := range lab.TestSeries() {
+		if kernel == "6.12" {
+			runs = append(runs, run{kernel, lab.ModuleStock})
+		}
+		runs = append(runs, run{kernel, lab.ModuleOurs})
+	}
+	for _, c := range runs {
+		t.Run(fmt.Sprintf("%s %s", c.kernel, c.module), func(t *testing.T) {
+			if err := lab.CheckModule(t.Context(), c.kernel, c.module, nil); err != nil {
+				t.Skip(err)
+			}
+			dir, err := lab.Commands(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			lt := lab.Start(t, lab.Options{Kernel: c.kernel, Programs: []string{dir}})
+			if err := lt.LoadSMC(t.Context(), c.module); err != nil {
+				t.Fatal(err)
+			}
+			ours := c.module == lab.ModuleOurs
+			t.Run("answers", func(t *testing.T) { answers(t, lt, ours) })
+			t.Run("settings", func(t *testing.T) { sysctls(t, lt, ours) })
+			if ours {
+				t.Run("pnet_conf", func(t *testing.T) { pnetConf(t, lt) })
+				t.Run("proc settings", func(t *testing.T) { procSettings(t, lt) })
+				t.Run("owners", func(t *testing.T) { owners(t, lt) })
+			}
+		})
+	}
+}
+
+func answers(t *testing.T, lt *lab.Test, ours bool) {
+	var got strings.Builder
+	for _, p := range probes {
+		fmt.Fprintf(&got, "# %s\n%s", p, lt.Must("a", p))
+	}
+	if *update && !ours {
+		if err := os.WriteFile(answersFile, []byte(got.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := os.ReadFile(answersFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, have := string(b), got.String()
+	if ours {
+		explained(t, have)
+		want = withoutTexts(strings.Replace(want, partial, "", 1))
+		have = withoutTexts(have)
+	}
+	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(have, "\n")); diff != "" {
+		t.Errorf("want -, got +:\n%s", diff)
+	}
+}
+
+var (
+	texts = regexp.MustCompile(`(: errno \d+) \(.*\)`)
+	// unexplained is a refusal without a text. Those of generic netlink itself, EPERM and EOPNOTSUPP, have none.
+	unexplained = regexp.MustCompile(`(?m)^.*: errno (\d+)$`)
+)
+
+// withoutTexts removes the texts of refusals, most of which only our module gives.
+func withoutTexts(s string) string { return texts.ReplaceAllString(s, "$1") }
+
+// explained checks that each refusal says why.
+func explained(t *testing.T, answers string) {
+	t.Helper()
+	for _, m := range unexplained.FindAllStringSubmatch(answers, -1) {
+		if m[1] != "1" && m[1] != "95" {
+			t.Errorf("no text: %s", m[0])
+		}
+	}
+}
+
+// write is a write to a file in one piece, and what comes of it: nothing, or the text of an errno.
+type write struct{ file, text, err string }
+
+// do writes, and checks what comes of it.
+func (w write) do(t *testing.T, lt *lab.Test) {
+	t.Helper()
+	r := lt.Run("a", "/bin/sh", "-c", fmt.Sprintf("printf '%%b' '%s' | tee %s >/dev/null", w.text, w.file))
+	if w.err == "" && r.Code != 0 || w.err != "" && !strings.HasSuffix(strings.TrimSpace(r.Stderr), w.err) {
+		t.Errorf("%q to %s: status %d, %q; want %q", w.text, w.file, r.Code, r.Stderr, w.err)
+	}
+}
+
+const invalid = "Invalid argument"
+
+// sysctlCase is a setting: its default, and values that it takes and refuses.
+type sysctlCase struct {
+	name, init string
+	good, bad  []string
+}
+
+// stockSysctls are those of Linux 6.12.
+var stockSysctls = []sysctlCase{
+	{"autocorking_size", "65536", []string{"0", "4294967295"}, []string{"-1"}},
+	{"limit_smc_hs", "0", []string{"1", "0"}, []string{"2", "-1"}},
+	{"rmem", "65536", []string{"16384", "1073741823"}, []string{"16383", "1073741824"}},
+	{"smcr_buf_type", "0", []string{"1", "2"}, []string{"3"}},
+	{"smcr_max_conns_per_lgr", "255", []string{"16", "255"}, []string{"15", "256"}},
+	{"smcr_max_links_per_lgr", "2", []string{"1", "2"}, []string{"0", "3"}},
+	{"wmem", "65536", []string{"16384", "1073741823"}, []string{"16383", "1073741824"}},
+}
+
+// newSysctls are those that Linux 7.2 has besides.
+var newSysctls = []sysctlCase{
+	{"smcr_max_recv_wr", "48", []string{"2", "2048"}, []string{"1", "2049"}},
+	{"smcr_max_send_wr", "16", []string{"2", "2048"}, []string{"1", "2049"}},
+}
+
+// testlinkTime is the setting that is kept in jiffies, of which an int is to hold as many as it can.
+func testlinkTime(t *testing.T, k *lab.Kernel) sysctlCase {
+	t.Helper()
+	value, err := k.Config("CONFIG_HZ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hz, err := strconv.Atoi(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	most := math.MaxInt32 / hz
+	return sysctlCase{"smcr_testlink_time", "30", []string{"0", strconv.Itoa(most)}, []string{strconv.Itoa(most + 1)}}
+}
+
+func sysctls(t *testing.T, lt *lab.Test, ours bool) {
+	cases := append(slices.Clone(stockSysctls), testlinkTime(t, lt.Host("a").Kernel))
+	if ours {
+		cases = append(cases, newSysctls...)
+	}
+	names := strings.Fields(lt.Must("a", "ls /proc/sys/net/smc"))
+	if len(names) != len(cases) {
+		t.Errorf("settings are %q", names)
+	}
+	for _, c := range cases {
+		file := "/proc/sys/net/smc/" + c.name
+		expect(t, lt, file, c.init)
+		for _, v := range c.good {
+			write{file, v, ""}.do(t, lt)
+			expect(t, lt, file, v)
+		}
+		for _, v := range c.bad {
+			write{file, v, invalid}.do(t, lt)
+			expect(t, lt, file, c.good[len(c.good)-1])
+		}
+		if got := lt.Must("a", "unshare --net cat "+file); got != c.init+"\n" {
+			t.Errorf("%s in a new namespace: %q", c.name, got)
+		}
+		write{file, c.init, ""}.do(t, lt)
+	}
+}
+
+// expect checks the content of a file.
+func expect(t *testing.T, lt *lab.Test, file, want string) {
+	t.Helper()
+	if got := lt.Must("a", "cat "+file); strings.TrimSpace(got) != want {
+		t.Errorf("%s: %q, want %q", file, got, want)
+	}
+}

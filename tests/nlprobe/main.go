@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Command nlprobe makes a fixed series of requests, good and bad, of the SMC netlink families and prints what the
+// kernel answers to each: the errno, the text of the refusal, and the replies. Two kernels that print the same treat
+// user space alike. It changes the PNET table, the user EIDs and the handshake limitation: it is for guests of the
+// lab.
+package main
+
+import (
+	"bufio"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/mdlayher/genetlink"
+	"github.com/mdlayher/netlink"
+)
+
+func main() {
+	w := bufio.NewWriter(os.Stdout)
+	err := errors.Join(run(w, "SMC_PNETID", pnetProbes()), run(w, "SMC_GEN_NETLINK", genProbes()))
+	err = errors.Join(err, w.Flush())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "nlprobe:", err)
+		os.Exit(1)
+	}
+}
+
+// attr is one attribute of a request.
+type attr struct {
+	kind uint16
+	data []byte
+}
+
+// str is an attribute with a terminated string.
+func str(kind uint16, s string) attr { return attr{kind, []byte(s + "\x00")} }
+
+// raw is an attribute with exactly these bytes.
+func raw(kind uint16, s string) attr { return attr{kind, []byte(s)} }
+
+// num is an attribute with one byte.
+func num(kind uint16, n uint8) attr { return attr{kind, []byte{n}} }
+
+// probe is one request.
+type probe struct {
+	name  string
+	cmd   uint8
+	flags netlink.HeaderFlags
+	attrs []attr
+}
+
+// What a request may ask for beside itself. Replies to a request that is no dump end with the first datagram, so that
+// what is answered with data cannot ask for an acknowledgement.
+const (
+	dump = netlink.Request | netlink.Dump
+	ack  = netlink.Request | netlink.Acknowledge
+	bare = netlink.Request
+)
+
+func run(w *bufio.Writer, family string, probes []probe) error {
+	for i, p := range probes {
+		if err := p.run(w, family, i == 0); err != nil {
+			return fmt.Errorf("%s: %w", family, err)
+		}
+	}
+	return nil
+}
+
+// run makes one request on a socket of its own, so that what a request leaves unread meets no other.
+func (p probe) run(w *bufio.Writer, family string, first bool) error {
+	conn, err := genetlink.Dial(nil)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetOption(netlink.ExtendedAcknowledge, true); err != nil {
+		return err
+	}
+	f, err := conn.GetFamily(family)
+	if err != nil {
+		return err
+	}
+	if first {
+		fmt.Fprintf(w, "%s version %d groups %d\n", family, f.Version, len(f.Groups))
+	}
+	attrs := make([]netlink.Attribute, 0, len(p.attrs))
+	for _, a := range p.attrs {
+		attrs = append(attrs, netlink.Attribute{Type: a.kind, Data: a.data})
+	}
+	data, err := netlink.MarshalAttributes(attrs)
+	if err != nil {
+		return err
+	}
+	req := genetlink.Message{Header: genetlink.Header{Command: p.cmd, Version: f.Version}, Data: data}
+	msgs, err := conn.Execute(req, f.ID, p.flags)
+	fmt.Fprintf(w, "%s: %s\n", p.name, outcome(err))
+	for _, m := range msgs {
+		if p.flags == ack {
+			continue // it repeats the request
+		}
+		fmt.Fprintf(w, "\t%d %s\n", m.Header.Command, hex.EncodeToString(m.Data))
+	}
+	return nil
+}
+
+// outcome words the result of a request.
+func outcome(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	s := err.Error()
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		s = fmt.Sprintf("errno %d", int(errno))
+	}
+	if op, ok := errors.AsType[*netlink.OpError](err); ok && op.Message != "" {
+		s += " (" + strings.TrimSpace(op.Message) + ")"
+	}
+	return s
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"time"
+	"unsafe"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+)
+
+// contest is a job that is done with two kinds of sockets in turns. The job returns how much was done in a second.
+type contest struct {
+	challenger, peer side
+	job              func(family int, addr netip.AddrPort) (float64, error)
+}
+
+// side is the family of its sockets, and how many listening AF_SMC sockets are there besides.
+type side struct {
+	name               string
+	family, bystanders int
+}
+
+var (
+	overSMC = side{"smc", unix.AF_SMC, 0}
+	overTCP = side{"tcp", unix.AF_INET, 0}
+	again   = side{"tcp again", unix.AF_INET, 0}
+	crowded = side{"tcp among smc", unix.AF_INET, 100}
+)
+
+var contests = map[string]contest{
+	"throughput": {overSMC, overTCP, throughput},
+	"latency":    {overSMC, overTCP, pingPong},
+	"connect":    {overSMC, overTCP, connects},
+	"bystanders": {crowded, overTCP, connects},
+	// What chance alone makes of two equals.
+	"noise": {again, overTCP, connects},
+}
+
+func newCompare() *cobra.Command {
+	var rounds int
+	cmd := &cobra.Command{
+		Use:   "compare throughput|latency|connect|bystanders|noise",
+		Short: "Do a job with AF_SMC sockets and with TCP sockets in turns, and print rates and ratios",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, ok := contests[args[0]]
+			if !ok {
+				return fmt.Errorf("no job %q", args[0])
+			}
+			runtime.GOMAXPROCS(4) // a thread in a raw system call has one to itself
+			return c.run(rounds)
+		},
+	}
+	cmd.Flags().IntVar(&rounds, "rounds", 10, "number of turns of each side")
+	return cmd
+}
+
+// run prints the rates of both sides and their ratio, a line a round. Who begins alternates, so that what grows or
+// shrinks with time favours nobody. The first round warms up, and is not told.
+func (c contest) run(rounds int) error {
+	for round := range 1 + rounds {
+		order := []side{c.challenger, c.peer}
+		if round%2 == 1 {
+			slices.Reverse(order)
+		}
+		rates := map[side]float64{}
+		for _, s := range order {
+			rate, err := s.turn(c.job)
+			if err != nil {
+				return err
+			}
+			rates[s] = rate
+		}
+		if a, b := rates[c.challenger], rates[c.peer]; round > 0 {
+			fmt.Printf("%.1f %.1f %.4f\n", a, b, a/b)
+		}
+	}
+	return nil
+}
+
+// turn does a job once, among bystanders.
+func (s side) turn(job func(int, netip.AddrPort) (float64, error)) (float64, error) {
+	for i := range s.bystanders {
+		fd, err := listenOn(unix.AF_SMC, netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"), uint16(20000+i)))
+		if err != nil {
+			return 0, err
+		}
+		defer unix.Close(fd)
+	}
+	// Now, and not in somebody's turn: nobody could stop a thread that is in a system call without Go's knowledge.
+	runtime.GC()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	return job(s.family, netip.MustParseAddrPort("127.0.0.1:19999"))
+}
+
+// between has a conversation with itself: serve and dial run at the same time, each on a thread of its own.
+func between(family int, addr netip.AddrPort, serve func(listener int) error, dial func(family int) error) (time.Duration, error) {
+	l, err := listenOn(family, addr)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(l)
+	served := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		served <- serve(l)
+	}()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	begin := time.Now()
+	if err := dial(family); err != nil {
+		return 0, err
+	}
+	return time.Since(begin), <-served
+}
+
+// once makes a server of what is to be done with the one connection that is expected.
+func once(serve func(fd int) error) func(int) error {
+	return func(l int) error {
+		fd, _, err := unix.Accept4(l, unix.SOCK_CLOEXEC)
+		if err != nil {
+			return fmt.Errorf("accept: %w", err)
+		}
+		defer unix.Close(fd)
+		return serve(fd)
+	}
+}
+
+// dialled makes a client of what is to be done with a connection.
+func dialled(addr netip.AddrPort, talk func(fd int) error) func(int) error {
+	return func(family int) error {
+		fd, err := connectOn(family, addr)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		return talk(fd)
+	}
+}
+
+// throughput returns MiB/s.
+func throughput(family int, addr netip.AddrPort) (float64, error) {
+	const total, piece = 16 << 20, 128 << 10
+	receive := func(fd int) error { return repeatRead(fd, make([]byte, piece), total) }
+	send := func(fd int) error {
+		if err := repeatWrite(fd, make([]byte, piece), total); err != nil {
+			return err
+		}
+		return expectEnd(fd)
+	}
+	elapsed, err := between(family, addr, once(receive), dialled(addr, send))
+	return total / float64(1<<20) / elapsed.Seconds(), err
+}
+
+// pingPong returns round trips per second of one byte.
+func pingPong(family int, addr netip.AddrPort) (float64, error) {
+	const count = 1000
+	echo := func(fd int) error {
+		b := make([]byte, 1)
+		for range count {
+			if err := errors.Join(repeatRead(fd, b, 1), repeatWrite(fd, b, 1)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	ask := func(fd int) error {
+		b := make([]byte, 1)
+		for range count {
+			if err := errors.Join(repeatWrite(fd, b, 1), repeatRead(fd, b, 1)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	elapsed, err := between(family, addr, once(echo), dialled(addr, ask))
+	return count / elapsed.Seconds(), err
+}
+
+// connects returns connections per second that are made, move one byte, and are closed.
+func connects(family int, addr netip.AddrPort) (float64, error) {
+	const count = 200
+	accept := func(l int) error {
+		answer := once(func(fd int) error { return repeatWrite(fd, make([]byte, 1), 1) })
+		for range count {
+			if err := answer(l); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	call := func(family int) error {
+		one := dialled(addr, func(fd int) error { return errors.Join(repeatRead(fd, make([]byte, 1), 1), expectEnd(fd)) })
+		for range count {
+			if err := one(family); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	elapsed, err := between(family, addr, accept, call)
+	return count / elapsed.Seconds(), err
+}
+
+// raw is a system call that keeps its thread and all that belongs to it: what Go does about one that lasts would be
+// measured otherwise, for it comes and goes.
+func raw(call uintptr, fd int, buf []byte) (int, error) {
+	n, _, errno := unix.RawSyscall(call, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)))
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
+}
+
+// repeatRead reads total bytes, into buf again and again.
+func repeatRead(fd int, buf []byte, total int) error {
+	for total > 0 {
+		n, err := raw(unix.SYS_READ, fd, buf[:min(total, len(buf))])
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err == nil && n == 0 {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return fmt.Errorf("read: %w", err)
+		}
+		total -= n
+	}
+	return nil
+}
+
+// repeatWrite writes total bytes, from buf again and again.
+func repeatWrite(fd int, buf []byte, total int) error {
+	for total > 0 {
+		n, err := raw(unix.SYS_WRITE, fd, buf[:min(total, len(buf))])
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("write: %w", err)
+		}
+		total -= n
+	}
+	return nil
+}
+
+// expectEnd waits for the other side's close.
+func expectEnd(fd int) error {
+	n, err := raw(unix.SYS_READ, fd, make([]byte, 1))
+	for errors.Is(err, unix.EINTR) {
+		n, err = raw(unix.SYS_READ, fd, make([]byte, 1))
+	}
+	if err == nil && n != 0 {
+		err = errors.New("data instead")
+	}
+	if err != nil {
+		return fmt.Errorf("waiting for the other side's end: %w", err)
+	}
+	return nil
+}
