@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Package fault does to our module what nobody should: peers that break every rule of the handshake, namespaces and
+// devices that go away at the worst moment, memory that runs out, thousands of connections. In the end nothing of it may
+// be left.
+package fault
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/smckit/smckit/tests/lab"
+)
+
+const (
+	inside = "github.com/smckit/smckit/tests/fault/inside"
+	marker = "/run/smckit-fault"
+)
+
+// full says whether there is time for what takes long.
+func full() bool { return os.Getenv("SMCKIT_FULL") != "" }
+
+// TestFault boots one guest for each kernel, in which the tests of inside run. That the modules can be unloaded at the end
+// is their last word.
+func TestFault(t *testing.T) {
+	lab.Need(t)
+	kernels := lab.TestSeries()
+	if !full() && os.Getenv("SMCKIT_KERNELS") == "" {
+		kernels = []string{"7.2"}
+	}
+	for _, kernel := range kernels {
+		t.Run(kernel, func(t *testing.T) {
+			if err := lab.CheckModule(t.Context(), kernel, lab.ModuleOurs, nil); err != nil {
+				t.Skip(err)
+			}
+			in(t, kernel)
+		})
+	}
+}
+
+func in(t *testing.T, kernel string) {
+	programs, err := lab.Commands(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lt := lab.Start(t, lab.Options{
+		Kernel: kernel, CPUs: 2, Memory: 1024, Programs: []string{programs},
+		KernelArgs: "slab_nomerge", // so that /proc/slabinfo counts our objects
+	})
+	if err := lt.LoadSMC(t.Context(), lab.ModuleOurs); err != nil {
+		t.Fatal(err)
+	}
+	length := "short"
+	if full() {
+		length = "full"
+	}
+	lt.Must("a", fmt.Sprintf("printf %s >%s; ip link set lo up; modprobe -aq tun veth || :", length, marker))
+	// Each part has a deadline of its own.
+	for _, part := range []string{"Bare|Peers", "Module", "Namespaces|Race", "Scale", "Failing"} {
+		lt.GoTest(t, "a", inside, "^Test("+part+")")
+	}
+	if r := lt.Run("a", "rmmod", "smc_null", "smc_diag", "smc"); r.Code != 0 {
+		t.Errorf("the modules cannot be unloaded: %+v", r)
+	}
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package inside
+
+import (
+	"testing"
+
+	"github.com/smckit/smckit/tests/fault/peer"
+	"golang.org/x/sys/unix"
+)
+
+// bareServers and bareClients are what happens on a host without any transport.
+var (
+	bareServers = []behaviour{
+		{name: "PROPOSAL", want: works, steps: []step{smc, put(d1), declined(noDevice)}},
+		{name: "PROPOSAL of version 2", want: works, steps: []step{smc, put(d2), declined(noISM)}},
+		{name: "PROPOSAL and DECLINE", want: works, steps: []step{smc, putHello(0, d1), declined(noDevice)}},
+		{name: "DECLINE", want: works, steps: []step{smc, putHello(0, dec1)}},
+		{name: "silence", want: expired, steps: []step{smc}},
+		{name: "garbage", want: dropped, steps: []step{smc, put(make([]byte, 100))}},
+	}
+	bareClients = []behaviour{
+		{name: "takes the DECLINE", want: works, steps: []step{served, declined(noDevice)}},
+		{name: "takes the DECLINE over IPv6", ipv6: true, want: works, steps: []step{served, declined(noDevice)}},
+		{name: "no option", want: works, steps: []step{synAck(peer.MSS)}},
+		{name: "no window", want: works, steps: []step{served, window(0), window(1000), declined(noDevice)}},
+		{name: "RST for SYN", want: fails(unix.ECONNREFUSED), steps: []step{listen, refuse}},
+	}
+)
+
+// TestBare plays peers against a host that has nothing but TCP to offer.
+func TestBare(t *testing.T) {
+	modules(t, false)
+	n := openPeers(t)
+	servers(t, n, bareServers, 5)
+	t.Run("clients", func(t *testing.T) { play(t, n, bareClients, 6, (*behaviour).asClient) })
+}

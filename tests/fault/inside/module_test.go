@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package inside
+
+import (
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+const unload = "rmmod smc_null smc_diag smc"
+
+var local = netip.MustParseAddrPort("127.0.0.1:7100")
+
+// TestModuleLoads loads and unloads the module again and again, right after its sockets have been busy.
+func TestModuleLoads(t *testing.T) {
+	modules(t, true)
+	rounds := 12
+	if full() {
+		rounds = 100
+	}
+	for range rounds {
+		run(t, unload)
+		run(t, "modprobe smc_diag; modprobe smc_null; smcr ueid add SMCKIT.LAB")
+		e := newEcho(t, local, 64)
+		for range 3 {
+			if err := ask(local, "some text", prompt); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e.close(t)
+	}
+}
+
+// TestModuleInUse asks for the module to go while a socket of it is there, in each state.
+func TestModuleInUse(t *testing.T) {
+	modules(t, true)
+	e := newEcho(t, local, 64)
+	refuse := func(what string) {
+		t.Helper()
+		out, err := exec.CommandContext(t.Context(), "rmmod", "smc").CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "in use") {
+			t.Errorf("%s: rmmod: %v: %s", what, err, out)
+		}
+	}
+	run(t, "rmmod smc_null smc_diag")
+	refuse("listening")
+	fd, err := smcConnect(local, prompt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refuse("connected, and listening")
+	e.close2(t, fd, func() { refuse("connected") })
+	fresh, _, err := smcSocket(local)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refuse("fresh")
+	unix.Close(fresh)
+	run(t, "rmmod smc")
+	run(t, "modprobe smc_diag; modprobe smc_null")
+}
+
+// close2 ends the server between whose end and that of a client something is done.
+func (e *echo) close2(t *testing.T, client int, between func()) {
+	t.Helper()
+	if err := unix.Shutdown(e.fd, unix.SHUT_RDWR); err != nil {
+		t.Error(err)
+	}
+	<-e.done
+	unix.Close(e.fd)
+	between()
+	unix.Close(client)
+	e.wg.Wait()
+}
+
+// TestModuleAutoload lets the kernel load the module when someone wants a socket of it.
+func TestModuleAutoload(t *testing.T) {
+	modules(t, true)
+	for _, s := range []struct {
+		name                string
+		family, kind, proto int
+	}{
+		{"AF_SMC", unix.AF_SMC, unix.SOCK_STREAM, 0},
+		{"IPPROTO_SMC", unix.AF_INET, unix.SOCK_STREAM, 256},
+		{"IPPROTO_SMC over IPv6", unix.AF_INET6, unix.SOCK_STREAM, 256},
+	} {
+		run(t, "for m in smc_null smc_diag smc; do ! grep -q \"^$m \" /proc/modules || rmmod $m; done")
+		fd, err := unix.Socket(s.family, s.kind, s.proto)
+		if err != nil {
+			t.Errorf("%s: %v", s.name, err)
+			continue
+		}
+		unix.Close(fd)
+		if _, err := os.Stat("/sys/module/smc"); err != nil {
+			t.Errorf("%s: %v", s.name, err)
+		}
+	}
+	run(t, "modprobe smc_diag; modprobe smc_null")
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package inside
+
+import (
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// inNamespace does something in a network namespace of its own. The thread that is in it ends with it.
+func inNamespace(do func() error) error {
+	result := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked
+		result <- func() error {
+			if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+				return err
+			}
+			// Inherits the thread's namespace.
+			if out, err := exec.Command("ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
+				return fmt.Errorf("lo: %w: %s", err, out)
+			}
+			return do()
+		}()
+	}()
+	return <-result
+}
+
+// leftovers opens sockets in every state, of which some are in the middle of their handshake, and returns them.
+func leftovers(addr netip.AddrPort) (fds []int, err error) {
+	l, err := smcListen(addr, 16)
+	if err != nil {
+		return nil, err
+	}
+	fds = append(fds, l)
+	for range 4 {
+		fd, sa, err := smcSocket(addr)
+		if err != nil {
+			return fds, err
+		}
+		fds = append(fds, fd)
+		if err := unix.SetNonblock(fd, true); err != nil {
+			return fds, err
+		}
+		if err := unix.Connect(fd, sa); err != nil && err != unix.EINPROGRESS {
+			return fds, fmt.Errorf("connect: %w", err)
+		}
+	}
+	// One to where nobody answers.
+	fd, sa, err := smcSocket(netip.MustParseAddrPort("127.0.0.9:9"))
+	if err != nil {
+		return fds, err
+	}
+	_ = unix.SetNonblock(fd, true)
+	_ = unix.Connect(fd, sa)
+	return append(fds, fd), nil
+}
+
+// TestNamespaces makes and ends namespaces with traffic in them, and with what a careless program leaves.
+func TestNamespaces(t *testing.T) {
+	modules(t, true)
+	before, err := objects("net_namespace")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rounds := 12
+	if full() {
+		rounds = 100
+	}
+	for i := range rounds {
+		var fds []int
+		err := inNamespace(func() (err error) {
+			e := netip.MustParseAddrPort("127.0.0.1:7200")
+			fds, err = leftovers(netip.MustParseAddrPort("127.0.0.1:7201"))
+			if err != nil || i%2 == 0 {
+				return err
+			}
+			srv := newEcho(t, e, 16)
+			err = ask(e, "in a namespace", prompt)
+			srv.close(t)
+			return err
+		})
+		// In odd rounds the sockets outlive their thread.
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	// One may be the namespace of the program's first thread, which does not end; one the kernel frees with the next.
+	const spare = 2
+	await(t, 60*time.Second, func() string {
+		if n, err := objects("net_namespace"); err != nil || n > before+spare {
+			return fmt.Sprintf("%d namespaces, before there were %d, %v", n, before, err)
+		}
+		return ""
+	})
+}

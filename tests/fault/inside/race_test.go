@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package inside
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/smckit/smckit/tests/fault/peer"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+)
+
+var racing = netip.MustParseAddrPort("127.0.0.1:7400")
+
+// TestRaceListenerCloses closes a listener while connections to it are in every stage.
+func TestRaceListenerCloses(t *testing.T) {
+	modules(t, true)
+	for i := range 60 {
+		l, err := smcListen(racing, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for range 6 {
+			wg.Go(func() {
+				fd, err := smcConnect(racing, 15*time.Second)
+				if err == unix.EINPROGRESS {
+					t.Error("connect() does not return")
+				}
+				if fd >= 0 {
+					abort(fd)
+				}
+			})
+		}
+		// Not for any condition: to close at a moment that differs from round to round.
+		time.Sleep(time.Duration(i) * 300 * time.Microsecond)
+		unix.Close(l)
+		wg.Wait()
+	}
+}
+
+// TestRaceBacklog fills a small backlog with peers that say nothing. Later ones are served as soon as those are dropped, so
+// each has been counted once in, and once out.
+func TestRaceBacklog(t *testing.T) {
+	modules(t, true)
+	n := openPeers(t)
+	small := netip.AddrPortFrom(service.Addr(), 7401)
+	e := newEcho(t, small, 2)
+	defer e.close(t)
+	var group errgroup.Group
+	for i := range 12 {
+		group.Go(func() error { return silent(n.Peer(address(false, 10, i)), small) })
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		if err := ask(small, "after the silent ones", prompt); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// silent connects and says nothing until it is dropped, or as long as a handshake takes if it never gets in.
+func silent(p *peer.Peer, to netip.AddrPort) error {
+	ctx, cancel := context.WithTimeout(context.Background(), handshake+time.Second)
+	defer cancel()
+	err := p.Connect(ctx, to, append(append([]byte{}, peer.MSS...), peer.Option...))
+	if err == nil {
+		err = p.Ended(ctx)
+	}
+	if err != nil && ctx.Err() == nil {
+		return err
+	}
+	return p.Put(p.Segment(peer.RST | peer.ACK))
+}
+
+// churn is what happens to addresses and routes of a connection.
+const churn = `ip -n far -batch - <<end
+addr del 10.98.0.2/24 dev f0
+addr add 10.98.0.2/24 dev f0
+end
+ip -batch - <<end
+addr del 10.98.0.1/24 dev n0
+addr add 10.98.0.1/24 dev n0
+link set n0 down
+link set n0 up
+link del n0
+end
+` + lay
+
+const lay = `ip -batch - <<end
+link add n0 type veth peer name f0 netns far
+addr add 10.98.0.1/24 dev n0
+link set n0 up
+end
+ip -n far -batch - <<end
+addr add 10.98.0.2/24 dev f0
+link set f0 up
+end
+`
+
+// TestRaceAddresses takes addresses, links and devices away while version 1 compares the subnets of connections over them.
+func TestRaceAddresses(t *testing.T) {
+	modules(t, true)
+	begin := time.Now()
+	const version2 = "/sys/module/smc_null/parameters/version2"
+	if err := os.WriteFile(version2, []byte("0"), 0); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.WriteFile(version2, []byte("1"), 0) }()
+	run(t, "ip netns add far; "+lay)
+	defer run(t, "ip link del n0; ip netns del far")
+	l, err := farListener(netip.MustParseAddrPort("0.0.0.0:7402"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &echo{fd: l, done: make(chan struct{}), came: map[netip.Addr]int{}}
+	go e.serve(t)
+	target := netip.MustParseAddrPort("10.98.0.2:7402")
+	if err := ask(target, "before", prompt); err != nil {
+		t.Errorf("before: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				// The network is away half of the time: that it fails is no news.
+				fd, _ := smcConnect(target, 200*time.Millisecond)
+				if fd >= 0 {
+					abort(fd)
+				}
+			}
+		})
+	}
+	rounds := 4
+	if full() {
+		rounds = 100
+	}
+	for range rounds {
+		run(t, churn)
+	}
+	t.Logf("churned after %v", time.Since(begin))
+	cancel()
+	wg.Wait()
+	if err := ask(target, "when all is over", 20*time.Second); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+	// Those that were cut off in the middle would keep the namespace for minutes.
+	if out, err := exec.Command("ip", "netns", "exec", "far", "ss", "-K", "-t", "state", "connected").CombinedOutput(); err != nil {
+		t.Logf("ss -K: %v: %s", err, out)
+	}
+	e.close(t)
+	t.Logf("over after %v", time.Since(begin))
+}
+
+// farListener opens a listener in the namespace far.
+func farListener(addr netip.AddrPort) (fd int, err error) {
+	err = inNamespace(func() error {
+		ns, err := unix.Open("/run/netns/far", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(ns)
+		if err := unix.Setns(ns, unix.CLONE_NEWNET); err != nil {
+			return err
+		}
+		fd, err = smcListen(addr, 64)
+		return err
+	})
+	return fd, err
+}
+
+// operations are calls that do not block. What each says does not matter, as long as it comes back.
+var operations = []func(fd int){
+	func(fd int) { _, sa := sockaddr(racing); _ = unix.Connect(fd, sa) },
+	func(fd int) { _ = unix.Listen(fd, 4) },
+	func(fd int) {
+		if child, _, err := unix.Accept4(fd, unix.SOCK_CLOEXEC); err == nil {
+			abort(child)
+		}
+	},
+	func(fd int) { _, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN | unix.POLLOUT}}, 0) },
+	func(fd int) { _ = unix.Sendto(fd, []byte("x"), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, nil) },
+	func(fd int) { _, _, _ = unix.Recvfrom(fd, make([]byte, 9), unix.MSG_DONTWAIT) },
+	func(fd int) { _, _ = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR) },
+	func(fd int) { _, _ = unix.Getpeername(fd) },
+	func(fd int) { _ = unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}) },
+	disconnect,
+	func(fd int) { _ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) },
+	// By this another protocol may take over a socket; not one of IPv4.
+	func(fd int) { _ = unix.SetsockoptInt(fd, unix.SOL_IPV6, unix.IPV6_ADDRFORM, unix.AF_INET) },
+}
+
+// disconnect is connect() to AF_UNSPEC.
+func disconnect(fd int) {
+	var sa [16]byte
+	_, _, _ = unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&sa)), uintptr(len(sa)))
+}
+
+// TestRaceOperations lets three threads do anything to one socket, in any order.
+func TestRaceOperations(t *testing.T) {
+	modules(t, true)
+	e := newEcho(t, racing, 64)
+	defer e.close(t)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rounds := 150
+	if full() {
+		rounds = 5000
+	}
+	for i := range rounds {
+		fd, _, err := smcSocket(racing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.SetNonblock(fd, true); err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for thread := range 3 {
+			r := rand.New(rand.NewPCG(seed, uint64(i*3+thread)))
+			wg.Go(func() {
+				for range 12 {
+					operations[r.IntN(len(operations))](fd)
+				}
+			})
+		}
+		wg.Wait()
+		abort(fd)
+	}
+	if err := ask(racing, "after all that", prompt); err != nil {
+		t.Error(fmt.Errorf("an honest client: %w", err))
+	}
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package inside
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+)
+
+var crowd = netip.MustParseAddrPort("127.0.0.1:7300")
+
+// unreclaimable is how much memory the kernel has in slabs that it cannot do without, in KiB.
+func unreclaimable(t *testing.T) int {
+	t.Helper()
+	b, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); f[0] == "SUnreclaim:" {
+			n, err := strconv.Atoi(f[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	t.Fatalf("no SUnreclaim in %s", b)
+	return 0
+}
+
+// memory checks at the end of a test that the kernel has its memory back, but for what it keeps to be quicker.
+func memory(t *testing.T) {
+	t.Helper()
+	const spare = 24 << 10
+	before := unreclaimable(t)
+	t.Cleanup(func() {
+		await(t, 60*time.Second, func() string {
+			if now := unreclaimable(t); now > before+spare {
+				return fmt.Sprintf("%d KiB of slabs, before there were %d", now, before)
+			}
+			return ""
+		})
+	})
+}
+
+// acceptor takes so many connections, and hands them over.
+func acceptor(l, n int) (fds []int, err error) {
+	for len(fds) < n {
+		fd, _, err := unix.Accept4(l, unix.SOCK_CLOEXEC)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return fds, err
+		}
+		fds = append(fds, fd)
+	}
+	return fds, nil
+}
+
+// abort closes with a reset, so that nothing is left to wait for.
+func abort(fd int) {
+	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+	unix.Close(fd)
+}
+
+// meet opens so many connections from several threads. They are there even if not all could be opened.
+func meet(t *testing.T, n int) (clients, servers []int) {
+	t.Helper()
+	l, err := smcListen(crowd, 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(l)
+	const threads = 8
+	var group errgroup.Group
+	group.Go(func() (err error) {
+		servers, err = acceptor(l, n)
+		return err
+	})
+	parts := make([][]int, threads)
+	for i := range threads {
+		group.Go(func() error {
+			for range n / threads {
+				fd, err := smcConnect(crowd, 30*time.Second)
+				if fd >= 0 {
+					parts[i] = append(parts[i], fd)
+				}
+				if err != nil {
+					return errors.Join(err, unix.Shutdown(l, unix.SHUT_RDWR))
+				}
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Error(err)
+	}
+	for _, p := range parts {
+		clients = append(clients, p...)
+	}
+	return clients, servers
+}
+
+// manyFiles lets the process have that many.
+func manyFiles(t *testing.T, n uint64) {
+	t.Helper()
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: n}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestScaleOpen holds ten thousand connections that have fallen back.
+func TestScaleOpen(t *testing.T) {
+	modules(t, false)
+	const n = 10000
+	manyFiles(t, 2*n+1000)
+	memory(t)
+	begin := time.Now()
+	clients, servers := meet(t, n)
+	t.Logf("%d connections in %v", len(clients), time.Since(begin))
+	defer func() {
+		for _, fd := range append(clients, servers...) {
+			abort(fd)
+		}
+	}()
+	if used, err := objects(caches[0]); err != nil || used < 2*n {
+		t.Errorf("%d records of sockets, want at least %d, %v", used, 2*n, err)
+	}
+	if len(clients) != n || len(servers) != n {
+		t.Errorf("%d clients, %d servers, want %d", len(clients), len(servers), n)
+	}
+}
+
+// TestScaleCycles opens and closes connections, one after the other.
+func TestScaleCycles(t *testing.T) {
+	modules(t, true)
+	memory(t)
+	rounds := 3
+	if full() {
+		rounds = 50
+	}
+	const n = 1000
+	manyFiles(t, 4*n)
+	for range rounds {
+		clients, servers := meet(t, n)
+		for _, fd := range append(clients, servers...) {
+			abort(fd)
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}

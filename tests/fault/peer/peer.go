@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package peer
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// repeat is when a segment that was not answered is sent once more.
+const repeat = time.Second
+
+// ErrReset is what comes of waiting for something of a connection that the kernel has reset.
+var ErrReset = errors.New("connection reset")
+
+// Peer is one end of one connection. It acknowledges what it gets in order, and repeats what Send waits for; anything else
+// is up to its user. Not for use by several goroutines.
+type Peer struct {
+	Self, Kernel netip.AddrPort
+	Window       uint16   // that is offered
+	Mute         bool     // does not acknowledge
+	Answer       *Segment // the SYN or SYN-ACK of the kernel that the connection began with
+	Answers      int      // how many there were
+	Next         uint32   // what is sent next
+	Got          []byte   // not yet taken by Read
+	Fin, Reset   bool     // what the kernel has sent
+
+	net   *Net
+	in    chan *Segment
+	want  uint32 // what is expected next
+	acked uint32 // what the kernel has acknowledged
+}
+
+// Peer makes a peer with an address of the network.
+func (n *Net) Peer(self netip.AddrPort) *Peer {
+	p := &Peer{Self: self, Window: 0xffff, Next: 1e9, net: n, in: make(chan *Segment, 1024)}
+	p.acked = p.Next
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.peers[self.Addr()] = p
+	return p
+}
+
+// Segment returns an empty segment for where the connection is now.
+func (p *Peer) Segment(flags byte, payload ...byte) *Segment {
+	return &Segment{Src: p.Self, Dst: p.Kernel, Seq: p.Next, Ack: p.want, Flags: flags, Window: p.Window, Payload: payload}
+}
+
+// Put sends a segment as it is, and goes on as if nothing had been sent.
+func (p *Peer) Put(s *Segment) error { return p.net.write(s) }
+
+// Push sends a segment, and goes on behind it without an acknowledgement.
+func (p *Peer) Push(s *Segment) error {
+	p.Next += s.span()
+	return p.Put(s)
+}
+
+// Send sends a segment, and repeats it until it is acknowledged.
+func (p *Peer) Send(ctx context.Context, s *Segment) error {
+	if err := p.Push(s); err != nil {
+		return err
+	}
+	for {
+		err := p.upTo(ctx, repeat, func() bool { return int32(p.acked-p.Next) >= 0 })
+		if !errors.Is(err, errLater) {
+			return err
+		}
+		s.Ack, s.Window = p.want, p.Window
+		if err := p.Put(s); err != nil {
+			return err
+		}
+	}
+}
+
+// Write sends data in one segment, and waits until it is acknowledged.
+func (p *Peer) Write(ctx context.Context, data []byte) error {
+	return p.Send(ctx, p.Segment(ACK|PSH, data...))
+}
+
+// errLater says that the time for one try is up.
+var errLater = errors.New("not yet")
+
+// upTo takes segments until the condition holds.
+func (p *Peer) upTo(ctx context.Context, d time.Duration, done func() bool) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for !done() {
+		if p.Reset {
+			return ErrReset
+		}
+		select {
+		case s := <-p.in:
+			if err := p.take(s); err != nil {
+				return err
+			}
+		case <-timer.C:
+			return errLater
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// Until takes segments until the condition holds. It is ErrReset if the kernel resets the connection before.
+func (p *Peer) Until(ctx context.Context, done func() bool) error {
+	return p.upTo(ctx, time.Hour, done)
+}
+
+// Serve takes segments until done is closed.
+func (p *Peer) Serve(ctx context.Context, done <-chan struct{}) error {
+	for {
+		select {
+		case s := <-p.in:
+			if err := p.take(s); err != nil {
+				return err
+			}
+		case <-done:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// take does with a segment what a receiver does.
+func (p *Peer) take(s *Segment) error {
+	if s.Dst.Port() != p.Self.Port() || p.Kernel.IsValid() && s.Src != p.Kernel {
+		return nil
+	}
+	if s.Has(RST) {
+		p.Reset = true
+		return nil
+	}
+	if s.Has(SYN) {
+		return p.takeSYN(s)
+	}
+	if s.Has(ACK) && int32(s.Ack-p.acked) > 0 {
+		p.acked = s.Ack
+	}
+	if s.span() == 0 {
+		return nil
+	}
+	if s.Seq == p.want && !p.Mute {
+		p.want += s.span()
+		p.Got = append(p.Got, s.Payload...)
+		p.Fin = p.Fin || s.Has(FIN)
+	}
+	if p.Mute {
+		return nil
+	}
+	return p.Put(p.Segment(ACK))
+}
+
+// takeSYN begins the connection, or says once more that it has begun.
+func (p *Peer) takeSYN(s *Segment) error {
+	p.Answers++
+	if p.Answer != nil {
+		if p.Mute || !s.Has(ACK) {
+			return nil
+		}
+		return p.Put(p.Segment(ACK))
+	}
+	p.Answer, p.Kernel, p.want = s, s.Src, s.Seq+1
+	if s.Has(ACK) {
+		p.acked = s.Ack
+	}
+	return nil
+}
+
+// Read waits for so many bytes and takes them.
+func (p *Peer) Read(ctx context.Context, n int) ([]byte, error) {
+	err := p.Until(ctx, func() bool { return len(p.Got) >= n || p.Fin })
+	if err == nil && len(p.Got) < n {
+		err = errors.New("connection ended")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %d of %d bytes are there: %x", err, len(p.Got), n, p.Got)
+	}
+	b := p.Got[:n]
+	p.Got = p.Got[n:]
+	return b, nil
+}
+
+// Expect waits for exactly these bytes.
+func (p *Peer) Expect(ctx context.Context, want []byte) error {
+	got, err := p.Read(ctx, len(want))
+	if err == nil && !bytes.Equal(got, want) {
+		err = fmt.Errorf("got %q, want %q", got, want)
+	}
+	return err
+}
+
+// Message waits for a CLC message and takes it.
+func (p *Peer) Message(ctx context.Context, kind byte) ([]byte, error) {
+	const header = 8
+	h, err := p.Read(ctx, header)
+	if err != nil {
+		return nil, err
+	}
+	rest, err := p.Read(ctx, max(0, int(binary.BigEndian.Uint16(h[5:]))-header))
+	if err != nil {
+		return nil, err
+	}
+	m := append(bytes.Clone(h), rest...)
+	if m[4] != kind {
+		return m, fmt.Errorf("got a message of type %d, want %d: %x", m[4], kind, m)
+	}
+	return m, nil
+}
+
+// Ended waits until the kernel has ended the connection in either way.
+func (p *Peer) Ended(ctx context.Context) error {
+	err := p.Until(ctx, func() bool { return p.Fin || p.Reset })
+	if errors.Is(err, ErrReset) {
+		return nil
+	}
+	return err
+}
+
+// Listen waits for the SYN of the kernel's connection.
+func (p *Peer) Listen(ctx context.Context) error {
+	return p.Until(ctx, func() bool { return p.Answer != nil })
+}
+
+// Accept waits for the SYN of the kernel's connection and answers it with these options.
+func (p *Peer) Accept(ctx context.Context, options []byte) error {
+	if err := p.Listen(ctx); err != nil {
+		return err
+	}
+	s := p.Segment(SYN | ACK)
+	s.Options = Pad(options)
+	return p.Send(ctx, s)
+}
+
+// Connect opens a connection to the kernel with a SYN that has these options.
+func (p *Peer) Connect(ctx context.Context, to netip.AddrPort, options []byte) error {
+	if err := p.HalfOpen(ctx, to, options); err != nil {
+		return err
+	}
+	return p.Put(p.Segment(ACK))
+}
+
+// HalfOpen sends a SYN and waits for the answer, but does not acknowledge it.
+func (p *Peer) HalfOpen(ctx context.Context, to netip.AddrPort, options []byte) error {
+	p.Kernel = to
+	s := p.Segment(SYN)
+	s.Options = Pad(options)
+	return p.Send(ctx, s)
+}
