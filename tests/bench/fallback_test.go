@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package bench
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/smckit/smckit/tests/lab"
+)
+
+// BenchmarkFallback compares AF_SMC sockets of our module, whose connections all become TCP connections, with TCP
+// sockets in the same guest, both ends on loopback. The figure is the median of the rounds' ratios of the rates: 1 is as
+// fast as TCP. "bystanders" has TCP sockets on both sides, among 100 listening AF_SMC sockets and alone; "noise" is what
+// the machine makes of two equals. What counts is instructions of the guest's processor: a percent could not be told from
+// the moods of a busy machine otherwise.
+func BenchmarkFallback(b *testing.B) {
+	lab.Need(b)
+	dir, err := lab.Commands(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	lt := lab.Start(b, lab.Options{Kernel: "7.2", CountedTime: true, Programs: []string{dir}})
+	if err := lt.LoadSMC(b.Context(), lab.ModuleOurs); err != nil {
+		b.Fatal(err)
+	}
+	lt.Must("a", "ip link set lo up")
+	for _, job := range []string{"throughput", "latency", "connect", "bystanders", "noise"} {
+		b.Run(job, func(b *testing.B) {
+			var ratios []float64
+			for b.Loop() {
+				ratios = append(ratios, compare(b, lt, job)...)
+			}
+			slices.Sort(ratios)
+			n := len(ratios)
+			b.ReportMetric(ratios[n/2], "x-tcp")
+			// Half of the rounds are between these: how much the median can be trusted.
+			b.ReportMetric(ratios[n/4], "lower-quartile")
+			b.ReportMetric(ratios[n*3/4], "upper-quartile")
+		})
+	}
+}
+
+// compare returns the ratio of each round.
+func compare(b *testing.B, lt *lab.Test, job string) (ratios []float64) {
+	b.Helper()
+	for line := range strings.Lines(lt.Must("a", "smcflow compare --rounds 6 "+job)) {
+		var challenger, peer, ratio float64
+		if _, err := fmt.Sscan(line, &challenger, &peer, &ratio); err != nil {
+			b.Fatalf("%q: %v", line, err)
+		}
+		ratios = append(ratios, ratio)
+	}
+	if len(ratios) == 0 {
+		b.Fatal("no rounds")
+	}
+	return ratios
+}
