@@ -8,6 +8,10 @@
 #include <linux/tracepoint.h>
 #include <net/sock.h>
 
+#define SMC_TRACE_PHASE(phase)								\
+	__print_symbolic(phase, { 0, "OPEN" }, { 1, "LISTEN" }, { 2, "CONNECT" },		\
+			 { 3, "RENDEZVOUS" }, { 4, "TCP" })
+
 /* A socket passes from one enum smc_phase to another. */
 TRACE_EVENT(smc_phase,
 	TP_PROTO(const struct sock *sk, int from, int to),
@@ -23,10 +27,7 @@ TRACE_EVENT(smc_phase,
 		__entry->to = to;
 	),
 	TP_printk("sk=%p %s -> %s", __entry->sk,
-		  __print_symbolic(__entry->from, { 0, "OPEN" }, { 1, "LISTEN" }, { 2, "CONNECT" },
-				   { 3, "RENDEZVOUS" }, { 4, "TCP" }),
-		  __print_symbolic(__entry->to, { 0, "OPEN" }, { 1, "LISTEN" }, { 2, "CONNECT" },
-				   { 3, "RENDEZVOUS" }, { 4, "TCP" }))
+		  SMC_TRACE_PHASE(__entry->from), SMC_TRACE_PHASE(__entry->to))
 );
 
 /*

@@ -60,8 +60,7 @@ static void divert(struct smc_sock *lsmc, struct socket *newsock)
 		smc_listen_begin(lsmc, pot, true);
 		return;
 	}
-	sock_set_flag(sk, SOCK_LINGER);
-	sk->sk_lingertime = 0;
+	sock_no_linger(sk);
 	sk->sk_prot->close(sk, 0);
 }
 

@@ -85,7 +85,7 @@ __poll_t smc_io_poll(struct file *file, struct socket *sock, poll_table *wait)
 	return events;
 }
 
-/* A listener's door and TCP's close together. */
+/* A listener's door and TCP's close together; a socket that is open may be about to listen. */
 static int shutdown_listener(struct smc_sock *smc, struct socket *sock, int how)
 {
 	int rc;
@@ -102,20 +102,22 @@ static int shutdown_listener(struct smc_sock *smc, struct socket *sock, int how)
 int smc_io_shutdown(struct socket *sock, int how)
 {
 	struct smc_sock *smc = smc_table_of(sock);
-	enum smc_phase phase = smc ? smc_connect_progress(smc, sock) : SMC_PHASE_OPEN;
-	int rc;
+	int rc = 0;
 
 	if (how < SHUT_RD || how > SHUT_RDWR)
 		return -EINVAL;
-	if (phase == SMC_PHASE_LISTEN || phase == SMC_PHASE_OPEN)
-		return smc ? shutdown_listener(smc, sock, how) : smc_ops_of_tcp(sock->sk)->shutdown(sock, how);
-	/* Half a handshake cannot be shut down; its end is a matter of seconds. */
-	if (phase == SMC_PHASE_RENDEZVOUS) {
+	switch (smc ? smc_connect_progress(smc, sock) : SMC_PHASE_TCP) {
+	case SMC_PHASE_LISTEN:
+	case SMC_PHASE_OPEN:
+		return shutdown_listener(smc, sock, how);
+	case SMC_PHASE_RENDEZVOUS:
+		/* Half a handshake cannot be shut down; its end is a matter of seconds. */
 		rc = smc_connect_settled(sock, MAX_SCHEDULE_TIMEOUT);
-		if (rc)
-			return rc;
+		break;
+	default:
+		break;
 	}
-	return smc_ops_of_tcp(sock->sk)->shutdown(sock, how);
+	return rc ?: smc_ops_of_tcp(sock->sk)->shutdown(sock, how);
 }
 
 /* smc_io_getname() - getsockname(2) and getpeername(2). May sleep. Return: as TCP would. */

@@ -30,7 +30,7 @@ struct smc_listener {
 	bool			open;		/* listens; else children are refused */
 	bool			moving;		/* the worker has one in its hands; acquire and release */
 	bool			missed;		/* someone has looked meanwhile; xchg() */
-	unsigned int		running_n;	/* children on the first list */
+	unsigned int		running_n;	/* children on the first list that count for the backlog */
 	struct delayed_work	drain;
 	struct smc_sock		*smc;		/* the listener itself */
 	struct smc_synopt_port	port;		/* lets the hooks know of us */
@@ -123,11 +123,8 @@ bool smc_listen_busy(const struct smc_sock *smc)
 	return READ_ONCE(smc->listener->running_n) >= most;
 }
 
-/*
- * smc_listen_pot() - a socket of no one's for a sock that has none. May sleep. Return: NULL without
- * memory.
- */
-struct socket *smc_listen_pot(struct sock *sk)
+/* A socket of no one's, still empty, for a connection of the same family. NULL without memory. */
+static struct socket *empty_pot(const struct sock *sk)
 {
 	const struct proto_ops *tcp = smc_ops_of_tcp(sk);
 	struct socket *sock;
@@ -136,8 +133,21 @@ struct socket *smc_listen_pot(struct sock *sk)
 		return NULL;
 	__module_get(tcp->owner);
 	sock->ops = tcp;
-	sock->state = SS_CONNECTED;
-	sock_graft(sk, sock);
+	return sock;
+}
+
+/*
+ * smc_listen_pot() - a socket of no one's for a sock that has none. May sleep. Return: NULL without
+ * memory.
+ */
+struct socket *smc_listen_pot(struct sock *sk)
+{
+	struct socket *sock = empty_pot(sk);
+
+	if (sock) {
+		sock->state = SS_CONNECTED;
+		sock_graft(sk, sock);
+	}
 	return sock;
 }
 
@@ -164,8 +174,7 @@ struct sock *smc_listen_uproot(struct socket *sock)
 /* Ends a connection that the application never sees: the peer is told by a reset. */
 static void drop_sock(struct socket *sock)
 {
-	sock_set_flag(sock->sk, SOCK_LINGER);
-	sock->sk->sk_lingertime = 0;
+	sock_no_linger(sock->sk);
 	sock_release(sock);
 }
 
@@ -244,7 +253,8 @@ void smc_listen_finish(struct smc_sock *child, bool keep)
 		spin_unlock_bh(&l->lock);
 		return;
 	}
-	WRITE_ONCE(l->running_n, l->running_n - 1);
+	if (child->held)
+		WRITE_ONCE(l->running_n, l->running_n - 1);
 	if (keep) {
 		hold(lsmc, child);
 		list_move_tail(&child->child, &l->ready);
@@ -269,8 +279,10 @@ void smc_listen_defer(struct smc_sock *child)
 	struct smc_listener *l = child->parent->listener;
 
 	spin_lock_bh(&l->lock);
-	if (l->open)
+	if (l->open && child->held) {
 		unhold(child->parent, child);
+		WRITE_ONCE(l->running_n, l->running_n - 1);
+	}
 	spin_unlock_bh(&l->lock);
 }
 
@@ -313,19 +325,16 @@ static void moved(struct smc_listener *l)
 /* Moves the first connection of TCP's accept queue. Return: false if there is none, or no memory. */
 static bool move(struct smc_listener *l)
 {
-	struct socket *lsock = l->smc->sock, *sock;
-	const struct proto_ops *tcp = smc_ops_of_tcp(l->smc->sk);
+	struct socket *lsock = l->smc->sock, *sock = empty_pot(l->smc->sk);
 	struct proto_accept_arg arg = { .flags = O_NONBLOCK };
 
-	if (sock_create_lite(l->smc->sk->sk_family, SOCK_STREAM, IPPROTO_TCP, &sock)) {
+	if (!sock) {
 		queue_delayed_work(smc_net_wq, &l->drain, HZ / 10);
 		return false;
 	}
-	__module_get(tcp->owner);
-	sock->ops = tcp;
 	/* TCP's lock around its queue makes this visible to who finds the connection gone from it. */
 	WRITE_ONCE(l->moving, true);
-	if (smc_compat_accept(tcp, lsock, sock, &arg)) {
+	if (smc_compat_accept(sock->ops, lsock, sock, &arg)) {
 		moved(l);
 		sock_release(sock);
 		return false;

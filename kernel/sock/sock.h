@@ -44,7 +44,7 @@ struct smc_sock {
 	struct hlist_node	node;		/* table bucket; its lock */
 	struct sock		*sk;		/* the TCP sock, held; never changes */
 	refcount_t		ref;
-	struct mutex		gate;		/* listening begins or ends, together with TCP's */
+	struct mutex		gate;		/* listening or connecting begins or ends, with TCP's */
 	spinlock_t		lock;		/* phase, sock->ops, reason, err */
 	enum smc_phase		phase;		/* lock; read without it by those who take a hint */
 	bool			server;		/* came out of a listener; never changes */
@@ -61,7 +61,7 @@ struct smc_sock {
 	struct wait_queue_entry	wait;		/* makes TCP's wakeups start `work` */
 	struct delayed_work	work;		/* the rendezvous: runs on a wakeup, or when its time is up */
 	struct smc_rendezvous	*rv;		/* state of the handshake; work's alone, NULL before and after */
-	struct smc_listener	*listener;	/* of one that has ever listened; set once, goes with us */
+	struct smc_listener	*listener;	/* of one that has ever listened; set once, freed with us */
 	struct smc_sock		*parent;	/* of a child until it is accepted: the listener's record */
 	struct list_head	child;		/* parent's listener: running or ready; its lock */
 	struct rcu_head		rcu;
