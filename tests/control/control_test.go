@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/smckit/smckit/tests/lab"
-	"golang.org/x/sys/unix"
 )
 
 // kernels are those whose distribution ships AF_SMC.
