@@ -32,7 +32,7 @@ modules: deps ## build the AF_SMC modules for the lab's kernels (SERIES="6.1 7.2
 	go run ./cmd/smclab modules $(addprefix --kernel ,$(SERIES))
 
 .PHONY: demo
-demo: deps build ## two guests with soft-RoCE talk SMC-R while our commands watch (MODULE=ours)
+demo: deps build $(if $(filter ours,$(MODULE)),modules) ## two guests with soft-RoCE talk SMC-R while our commands watch (MODULE=ours)
 	go run ./tests/demo
 
 .PHONY: unit
@@ -43,7 +43,7 @@ unit: ## the tests that need neither root nor QEMU
 # One package at a time: two labs on two cores starve the RDMA timers of each other.
 .PHONY: test
 test: deps build modules unit ## unit tests, then the lab tests on kernels 6.1, 6.12 and 7.2
-	SMCKIT_LAB=1 go test -count=1 -p 1 -timeout 40m ./tests/...
+	SMCKIT_LAB=1 go test -count=1 -p 1 -timeout $(if $(SMCKIT_FULL),240m,40m) ./tests/...
 
 # The checkers cost an order of magnitude of speed. What runs on one kernel, whichever is chosen, is left out.
 .PHONY: test-debug
@@ -57,6 +57,7 @@ check-kernel: deps ## have sparse look at the modules' sources
 	go run ./cmd/smclab modules --check $(addprefix --kernel ,$(SERIES))
 
 .PHONY: test-full
+test-full: export SMCKIT_FULL := 1
 test-full: test lint check-kernel ## all of test, and what takes long: linters, the race detector, fuzzing
 	CGO_ENABLED=1 go test -race ./pkg/... ./internal/...
 	tests/fuzz.sh $(or $(FUZZTIME),60s)

@@ -291,6 +291,8 @@ static void work(struct work_struct *w)
 
 	if (!due(smc))
 		return;
+	if (smc->server)
+		smc_listen_step(smc, true);
 	if (!smc->rv)
 		rc = begin(smc);
 	rv = smc->rv;
@@ -298,6 +300,8 @@ static void work(struct work_struct *w)
 		rc = smc->server ? smc_server_step(smc) : smc_client_step(smc);
 	if (rc == -EINPROGRESS) {
 		if (time_before(jiffies, rv->deadline)) {
+			if (smc->server)
+				smc_listen_step(smc, false);
 			/* No change if the peer has just made us run again. */
 			queue_delayed_work(smc_net_wq, &smc->work, min(rv->deadline - jiffies, patience(smc)));
 			return;

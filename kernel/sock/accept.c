@@ -64,20 +64,26 @@ static void divert(struct smc_sock *lsmc, struct socket *newsock)
 	sk->sk_prot->close(sk, 0);
 }
 
-/* One look. Return: 0 with a connection, -EAGAIN without, or what else TCP says. */
+/*
+ * One look. Return: 0 with a connection, -EAGAIN without, or what else TCP says; -EINPROGRESS if
+ * one is about to be there.
+ */
 static int try(struct smc_sock *lsmc, struct socket *sock, struct socket *newsock, bool kern)
 {
 	struct proto_accept_arg arg = { .flags = O_NONBLOCK, .kern = kern };
 	const struct proto_ops *tcp = smc_ops_of_tcp(sock->sk);
 	struct smc_sock *child;
+	bool blocked;
 	int rc;
 
 	for (;;) {
-		child = smc_listen_take(lsmc);
+		child = smc_listen_take(lsmc, &blocked);
 		if (child) {
 			hand_over(child, newsock);
 			return 0;
 		}
+		if (blocked)
+			return -EINPROGRESS;
 		rc = smc_compat_accept(tcp, sock, newsock, &arg);
 		if (rc)
 			return rc;
@@ -94,7 +100,7 @@ static int try(struct smc_sock *lsmc, struct socket *sock, struct socket *newsoc
  * that accept. One that is only the beginning of a handshake wakes one in vain, and its end then
  * another.
  */
-static int wait_for_child(struct smc_sock *lsmc, struct socket *sock, long *timeo)
+static int wait_for_child(struct smc_sock *lsmc, struct socket *sock, bool blocked, long *timeo)
 {
 	struct sock *sk = sock->sk;
 	DEFINE_WAIT(wait);
@@ -103,7 +109,8 @@ static int wait_for_child(struct smc_sock *lsmc, struct socket *sock, long *time
 	prepare_to_wait_exclusive(&sock->wq.wait, &wait, TASK_INTERRUPTIBLE);
 	if (inet_sk_state_load(sk) != TCP_LISTEN)
 		rc = -EINVAL;
-	else if (smc_listen_ready(lsmc) || !reqsk_queue_empty(&inet_csk(sk)->icsk_accept_queue))
+	else if (smc_listen_ready(lsmc) ||
+		 (!blocked && !reqsk_queue_empty(&inet_csk(sk)->icsk_accept_queue)))
 		rc = 0;
 	else if (!*timeo)
 		rc = -EAGAIN;
@@ -134,9 +141,9 @@ int smc_accept(struct socket *sock, struct socket *newsock, struct proto_accept_
 		return -EINVAL;
 	for (;;) {
 		rc = try(lsmc, sock, newsock, arg->kern);
-		if (rc != -EAGAIN)
+		if (rc != -EAGAIN && rc != -EINPROGRESS)
 			return rc;
-		rc = wait_for_child(lsmc, sock, &timeo);
+		rc = wait_for_child(lsmc, sock, rc == -EINPROGRESS, &timeo);
 		if (rc)
 			return rc;
 	}

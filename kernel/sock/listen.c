@@ -23,13 +23,15 @@
 
 /* What a listener has beyond TCP. Belongs to its record and goes with it. */
 struct smc_listener {
-	spinlock_t		lock;		/* all but drain */
+	spinlock_t		lock;		/* what has no other rule */
 	struct list_head	running;	/* children in their handshake */
 	struct list_head	ready;		/* children for accept() */
 	unsigned int		held;		/* children that we count in sk_ack_backlog: both lists */
 	bool			open;		/* listens; else children are refused */
 	bool			moving;		/* the worker has one in its hands; acquire and release */
 	bool			missed;		/* someone has looked meanwhile; xchg() */
+	bool			blocked;	/* someone has been told to wait for an earlier child */
+	u64			last_seq;	/* of the children */
 	unsigned int		running_n;	/* children on the first list that count for the backlog */
 	struct delayed_work	drain;
 	struct smc_sock		*smc;		/* the listener itself */
@@ -85,6 +87,49 @@ static enum head look(struct sock *sk)
 	return head;
 }
 
+/* Is the outcome of a child's handshake about to be known? */
+static bool imminent(const struct smc_sock *child)
+{
+	if (!skb_queue_empty_lockless(&child->sk->sk_receive_queue))
+		return true;
+	smp_rmb(); /* pairs with the lock in smc_listen_step(): first it is set, then the queue is emptied */
+	return child->stepping;
+}
+
+/*
+ * The child that accept() may have, if any. They come in the order in which TCP had them, as far as
+ * their handshakes end in that order. A client whose connect() has returned may make others go on
+ * before our end has been through the last step: a child in that step, or about to take it, is
+ * waited for.
+ */
+static struct smc_sock *first(struct smc_listener *l, bool *blocked)
+{
+	struct smc_sock *child = list_first_entry_or_null(&l->ready, struct smc_sock, child), *earlier;
+
+	lockdep_assert_held(&l->lock);
+	*blocked = false;
+	list_for_each_entry(earlier, &l->running, child) {
+		if (child && earlier->seq > child->seq)
+			break;
+		if (!imminent(earlier))
+			continue;
+		*blocked = true;
+		l->blocked = true;
+		return NULL;
+	}
+	return child;
+}
+
+/* Whoever was told to wait looks again. The lock keeps the listener's sock from being closed. */
+static void unblock(struct smc_listener *l)
+{
+	lockdep_assert_held(&l->lock);
+	if (!l->blocked)
+		return;
+	l->blocked = false;
+	READ_ONCE(l->smc->sk->sk_data_ready)(l->smc->sk);
+}
+
 /*
  * smc_listen_ready() - is there a connection for accept()? Does not sleep.
  *
@@ -95,21 +140,20 @@ static enum head look(struct sock *sk)
 bool smc_listen_ready(struct smc_sock *smc)
 {
 	struct smc_listener *l = smc->listener;
+	enum head head = look(smc->sk);
+	struct smc_sock *child;
+	bool blocked;
 
-	switch (look(smc->sk)) {
-	case HEAD_TCP:
-		return true;
-	case HEAD_SMC:
+	if (head == HEAD_SMC)
 		mod_delayed_work(smc_net_wq, &l->drain, 0);
-		break;
-	case HEAD_NONE:
-		break;
-	}
 	if (smp_load_acquire(&l->moving)) {
 		WRITE_ONCE(l->missed, true);
 		smp_mb(); /* pairs with that in moved() */
 	}
-	return !list_empty_careful(&l->ready);
+	spin_lock_bh(&l->lock);
+	child = first(l, &blocked);
+	spin_unlock_bh(&l->lock);
+	return child || (head == HEAD_TCP && !blocked);
 }
 
 /*
@@ -222,6 +266,7 @@ void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc)
 	hold(lsmc, child);
 	if (peer_smc)
 		WRITE_ONCE(l->running_n, l->running_n + 1);
+	child->seq = ++l->last_seq;
 	list_add_tail(&child->child, peer_smc ? &l->running : &l->ready);
 	/*
 	 * Under the lock: once it is gone, smc_listen_stop() may end the handshake, but not before
@@ -230,6 +275,33 @@ void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc)
 	if (peer_smc)
 		smc_handshake_serve(child);
 	spin_unlock_bh(&l->lock);
+}
+
+/*
+ * smc_listen_step() - the worker of a child begins a step, or has ended one without an outcome.
+ * Does not sleep.
+ */
+void smc_listen_step(struct smc_sock *child, bool begins)
+{
+	struct smc_listener *l = child->parent->listener;
+
+	spin_lock_bh(&l->lock);
+	child->stepping = begins;
+	if (!begins && l->open)
+		unblock(l);
+	spin_unlock_bh(&l->lock);
+}
+
+/* Puts a child among those for accept(), where it belongs. */
+static void make_ready(struct smc_listener *l, struct smc_sock *child)
+{
+	struct smc_sock *before;
+
+	list_del(&child->child);
+	list_for_each_entry_reverse(before, &l->ready, child)
+		if (before->seq < child->seq)
+			break;
+	list_add(&child->child, &before->child);
 }
 
 /**
@@ -255,16 +327,16 @@ void smc_listen_finish(struct smc_sock *child, bool keep)
 	}
 	if (child->held)
 		WRITE_ONCE(l->running_n, l->running_n - 1);
+	child->stepping = false;
 	if (keep) {
 		hold(lsmc, child);
-		list_move_tail(&child->child, &l->ready);
+		make_ready(l, child);
+		l->blocked = true;
 	} else {
 		unhold(lsmc, child);
 		list_del_init(&child->child);
 	}
-	/* The lock keeps the listener's sock from being closed while it is told. */
-	if (keep)
-		READ_ONCE(lsmc->sk->sk_data_ready)(lsmc->sk);
+	unblock(l);
 	spin_unlock_bh(&l->lock);
 	if (!keep)
 		drop(child);
@@ -289,17 +361,18 @@ void smc_listen_defer(struct smc_sock *child)
 /**
  * smc_listen_take() - the first connection that is ready
  * @lsmc: the listener's record
+ * @blocked: set to whether an earlier one is about to be; there will be a wakeup
  *
  * Does not sleep. Return: its record, which is the caller's then, with its socket of no one's; NULL
  * if there is none.
  */
-struct smc_sock *smc_listen_take(struct smc_sock *lsmc)
+struct smc_sock *smc_listen_take(struct smc_sock *lsmc, bool *blocked)
 {
 	struct smc_listener *l = lsmc->listener;
 	struct smc_sock *child;
 
 	spin_lock_bh(&l->lock);
-	child = list_first_entry_or_null(&l->ready, struct smc_sock, child);
+	child = first(l, blocked);
 	if (child) {
 		list_del_init(&child->child);
 		unhold(lsmc, child);

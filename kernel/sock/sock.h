@@ -52,6 +52,8 @@ struct smc_sock {
 	bool			armed;		/* counts for the hooks of the option; lock */
 	bool			watching;	/* `wait` is on a queue; lock */
 	bool			held;		/* parent's listener lock; this child counts for its backlog */
+	bool			stepping;	/* parent's listener lock; this child's worker runs */
+	u64			seq;		/* of children, in the order in which TCP had them; never changes */
 	bool			limit_hs;	/* SMC_LIMIT_HS is set; single word, no lock */
 	bool			detached;	/* lock; another protocol may own sock->ops, see fallback.c */
 	int			err;		/* lock; why the rendezvous failed, negative, for connect() */
@@ -104,9 +106,10 @@ void smc_listen_free(struct smc_sock *smc);
 bool smc_listen_ready(struct smc_sock *smc);
 bool smc_listen_busy(const struct smc_sock *smc);
 void smc_listen_defer(struct smc_sock *child);
+void smc_listen_step(struct smc_sock *child, bool begins);
 void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc);
 void smc_listen_finish(struct smc_sock *child, bool keep);
-struct smc_sock *smc_listen_take(struct smc_sock *lsmc);
+struct smc_sock *smc_listen_take(struct smc_sock *lsmc, bool *blocked);
 struct sock *smc_listen_uproot(struct socket *sock);
 struct socket *smc_listen_pot(struct sock *sk);
 

@@ -101,9 +101,13 @@ func ours(t *testing.T, g *guest) {
 // stockKernel is the kernel whose own module is looked at.
 const stockKernel = "6.12"
 
-// TestStock compares what the distribution's module does differently from TCP with what is on record.
+// TestStock compares what the distribution's module does differently from TCP with what is on record. Much of it hangs,
+// which takes a quarter of an hour, and none of it is about our code: in full runs only.
 func TestStock(t *testing.T) {
 	lab.Need(t)
+	if os.Getenv("SMCKIT_FULL") == "" {
+		t.Skip("the stock module is looked at with SMCKIT_FULL=1, as make test-full does")
+	}
 	book := load(t)
 	g := boot(t, stockKernel)
 	if err := g.LoadSMC(t.Context(), lab.ModuleStock); err != nil {
