@@ -48,8 +48,12 @@ type Options struct {
 	Wires int
 	// Memory in MiB and processors of each guest; 768, or 2048 with a debug kernel, and 1 if zero.
 	Memory, CPUs int
+	// CPUFeatures is added to the processors' model, as QEMU has it: "erms=off,fsrm=off". Emulation is slow at some of
+	// what real processors are fast at, and kernels choose by what the processor claims.
+	CPUFeatures string
 	// CountedTime has the guests' clocks advance by instructions instead of seconds, as long as there is something to
-	// do. What is measured in them then does not depend on how busy this machine is. Emulation only, and slower.
+	// do. What is measured in them then does not depend on how busy this machine is. Emulation only, and slower; several
+	// processors take turns on one of this machine's.
 	CountedTime bool
 	// Shares are directories that guests may write to, at the same path.
 	Shares []string

@@ -46,18 +46,25 @@ func TestKernels(t *testing.T) {
 // TestHost is about one guest, which its parts share.
 func TestHost(t *testing.T) {
 	share := t.TempDir()
-	lt := Start(t, Options{Shares: []string{share}, KernelArgs: "smckit.test=1"})
+	lt := Start(t, Options{Shares: []string{share}, KernelArgs: "smckit.test=1", CPUFeatures: "erms=off"})
 	h := lt.Host("a")
 	for name, test := range map[string]func(*testing.T, *Host){
 		"Status": testStatus, "Streams": testStreams, "Stdin": testStdin, "Volume": testVolume, "Background": testBackground,
 		"Deadline": testDeadline, "Terminal": testTerminal, "Files": testFiles, "Orphans": testOrphans, "Pause": testPause,
-		"BrokenPipe": testBrokenPipe,
+		"BrokenPipe": testBrokenPipe, "Features": testFeatures,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, h) })
 	}
 	t.Run("Share", func(t *testing.T) { testShare(t, h, share) })
 	t.Run("Root", func(t *testing.T) { testRoot(t, h) })
 	t.Run("GoTest", func(t *testing.T) { lt.GoTest(t, "a", "./proto", "^Test(Streams|Events)$") })
+}
+
+func testFeatures(t *testing.T, h *Host) {
+	r, err := h.Run(t.Context(), Cmd{Argv: []string{"grep", "-ow", "-e", "erms", "-e", "rep_good", "/proc/cpuinfo"}})
+	if want := (Result{Stdout: "rep_good\n"}); r != want || err != nil {
+		t.Errorf("%+v, %v, want %+v", r, err, want)
+	}
 }
 
 func testStatus(t *testing.T, h *Host) {

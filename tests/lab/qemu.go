@@ -96,6 +96,9 @@ func (h *Host) describe(s *machineSpec, o Options, initrd *os.File) (net.Conn, e
 	if accel == "kvm" {
 		cpu = "host"
 	}
+	if o.CPUFeatures != "" {
+		cpu += "," + o.CPUFeatures
+	}
 	s.qemu = append(s.qemu,
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-machine", "q35,accel="+accel+",usb=off,vmport=off,hpet=off,sata=off,smbus=off", "-cpu", cpu,
