@@ -25,6 +25,7 @@ extern const struct test decline_tests[];
 extern const struct test sample_tests[];
 extern const struct test tcpopt_tests[];
 extern const struct test reason_tests[];
+extern const struct test cdc_tests[];
 
 /* What is being checked, for messages; set by loops over tables. */
 extern const char *check_case;

@@ -84,7 +84,7 @@ static int run(int n_vectors, char **vectors)
 		{ "header", header_tests }, { "proposal", proposal_tests },
 		{ "accept", accept_tests }, { "decline", decline_tests },
 		{ "samples", sample_tests }, { "tcpopt", tcpopt_tests },
-		{ "reason", reason_tests },
+		{ "reason", reason_tests }, { "cdc", cdc_tests },
 	};
 	size_t g;
 	int i;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Vectors are lines "FRAME KIND HEX", where KIND is clc for a message, smc or plain for the
+ * Vectors are lines "FRAME KIND HEX", where KIND is clc or cdc for a message, smc or plain for the
  * options of a TCP header with and without ours.
  */
+#include "cdc.h"
 #include "check.h"
 #include "tcpopt.h"
 
@@ -28,6 +29,18 @@ static void check_message(const u8 *buf, size_t len)
 	CHECK(!memcmp(buf, again, len));
 	for (n = 0; n < len; n++)
 		CHECK_EQ(decode_as(buf[4], buf, n, &cut), -EPROTO);
+}
+
+static void check_cdc(const u8 *buf, size_t len)
+{
+	u8 *copy = exact(buf, len), again[SMC_CDC_R_LEN];
+	struct smc_cdc c;
+
+	CHECK_EQ(len, SMC_CDC_R_LEN);
+	CHECK_EQ(smc_cdc_r_decode(copy, len, &c), 0);
+	smc_cdc_r_encode(&c, again);
+	CHECK(!memcmp(copy, again, SMC_CDC_R_LEN));
+	free(copy);
 }
 
 static void check_options(const char *kind, const u8 *buf, size_t len)
@@ -113,6 +126,24 @@ static void check_known(const char *path, int frame, const u8 *buf, size_t len)
 		check_decline(&m.decline);
 }
 
+/* Frame 571 is the urgent byte of the second connection, 557 an answer in the middle of much data. */
+static void check_known_cdc(const char *path, int frame, const u8 *buf)
+{
+	struct smc_cdc c;
+
+	if (!strstr(path, "smcr-v2-linux-6.12") || smc_cdc_r_decode(buf, SMC_CDC_R_LEN, &c))
+		return;
+	if (frame == 571) {
+		CHECK(c.token == 2 && c.seq == 3 && !c.prod.wrap && c.prod.count == 0x13ed);
+		CHECK(!c.cons.wrap && c.cons.count == 0x13ec && !c.state);
+		CHECK_EQ(c.flags, SMC_CDC_URGENT | SMC_CDC_URGENT_PENDING);
+	}
+	if (frame == 557) {
+		CHECK(c.token == 1 && c.prod.wrap == 3 && c.prod.count == 0x13ec);
+		CHECK(c.cons.wrap == 3 && c.cons.count == 0x212c && c.flags == SMC_CDC_BLOCKED);
+	}
+}
+
 static void check_line(const char *path, const char *line)
 {
 	char kind[8], hex[2 * SMC_CLC_MAX + 2], name[64];
@@ -127,6 +158,9 @@ static void check_line(const char *path, const char *line)
 	if (len > 0 && !strcmp(kind, "clc")) {
 		check_message(buf, (size_t)len);
 		check_known(path, frame, buf, (size_t)len);
+	} else if (len > 0 && !strcmp(kind, "cdc")) {
+		check_cdc(buf, (size_t)len);
+		check_known_cdc(path, frame, buf);
 	} else if (len > 0) {
 		check_options(kind, buf, (size_t)len);
 	}
