@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conn
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write docs/closing.md anew")
+
+const document = "../../docs/closing.md"
+
+// preface says what cannot be read from the table; what it promises is tested here.
+const preface = `<!-- SPDX-License-Identifier: Apache-2.0 -->
+# How connections end
+
+Drawn from ` + "`kernel/conn/close_table.h`" + ` by ` + "`go test ./tests/conn -update`" + `; the test checks that it is so.
+
+Each end runs this table. What an end says to the other is sticky and arrives in order: D (done writing), C (closed), A
+(abort). An end that has said C or A says nothing and writes nothing afterwards, but for one A after a C that nobody has
+answered in time.
+
+Tests go through all connections of two ends that run this table, and of one such end and one that behaves as Linux's own
+module, with every delay and failure. What they show:
+
+* A buffer is given back (END) once, and never while the peer may write to it: the peer has said C or A; or the timer has
+  run out and A is on its way; or the link group is gone.
+* Nothing is said twice, out of order, after END, or to a link group that is gone. After END nothing arrives from a peer
+  that has said C or A, but for the A after a C that was not answered in time.
+* When both applications have closed, both ends get to CLOSED. Between two ends of ours no timer is needed for that unless
+  something fails. With Linux's own module it is in one case: both have shut down, then ours aborts; the peer closes in
+  silence.
+* An end whose application has closed always has a timer that ends it. Linux's own module has none: it may wait for ever
+  for a peer that is gone.
+* Who reads is told of the end when the peer has announced it, and never again otherwise. A connection that breaks gives
+  its application an error, unless the peer had closed: then that looks as with TCP.
+
+## What moves bytes owes to this
+
+` + "`tests/model`" + ` has spin go through a ring, a writer, a reader, and this table at both ends, and shows that each of these
+rules is needed:
+
+* A step runs when no call of the application is copying: the lock of the socket keeps them apart. Who has said C or A must
+  not be in the middle of a write.
+* Data, then the producer cursor, then flags. A reader loads the flags, then the cursor; D or C is the end of the stream. A
+  is not: the step tells the error.
+* Copy out, then the consumer cursor. In a state that is over it stays here: the peer's place for it may be in use again.
+* Who goes to sleep announces it, and looks again after a full barrier. Who publishes a cursor looks for sleepers after a
+  full barrier.
+`
+
+// orderly are the events of a connection that nothing happens to.
+var orderly = []string{"SHUT", "CLOSE", "PEER_D", "PEER_C"}
+
+// describeDocument draws everything.
+func (tb *table) describeDocument() string {
+	var b strings.Builder
+	b.WriteString(preface)
+	b.WriteString("\n## Orderly\n\n")
+	tb.draw(&b, func(e string) bool { return slices.Contains(orderly, e) })
+	b.WriteString("\n## Broken\n\n")
+	tb.draw(&b, func(e string) bool { return !slices.Contains(orderly, e) })
+	b.WriteString("\n## States\n\nThe code is what user space sees.\n\n")
+	b.WriteString("| state | code | meaning | may write | reader's end | data sent is lost | over |\n|---|---|---|---|---|---|---|\n")
+	mark := map[bool]string{true: "yes"}
+	for i, s := range tb.states {
+		m := tb.meanings[i]
+		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s | %s |\n", s.name, m.code, s.comment,
+			mark[!m.shut], mark[m.eof], mark[m.deaf], mark[m.over])
+	}
+	b.WriteString("\n## Events\n\n| event | meaning |\n|---|---|\n")
+	for _, e := range tb.events {
+		fmt.Fprintf(&b, "| %s | %s |\n", e.name, e.explain())
+	}
+	b.WriteString("\n## Actions\n\nIn this order.\n\n| action | meaning |\n|---|---|\n")
+	for _, a := range tb.actions {
+		fmt.Fprintf(&b, "| %s | %s |\n", a.name, a.explain())
+	}
+	return b.String()
+}
+
+// explain returns the comment; where the header lets several names share one, it is told from the name.
+func (n named) explain() string {
+	shared := []struct{ prefix, text string }{
+		{"PEER_", "the peer has said "},
+		{"SEND_", "tell the peer "},
+		{"ERR_PIPE", "the application hears EPIPE"},
+		{"ERR_", "the application hears ECONN"},
+	}
+	for _, s := range shared {
+		if rest, ok := strings.CutPrefix(n.name, s.prefix); ok {
+			return s.text + rest
+		}
+	}
+	return n.comment
+}
+
+// draw makes a diagram of some events, one arrow for each pair of states.
+func (tb *table) draw(b *strings.Builder, wanted func(event string) bool) {
+	b.WriteString("```mermaid\nstateDiagram-v2\n")
+	for s, row := range tb.steps {
+		labels := make([][]string, len(tb.states))
+		for e, st := range row {
+			if !st.valid || !wanted(tb.events[e].name) {
+				continue
+			}
+			label := tb.events[e].name
+			if does := strings.Fields(tb.describe(st))[1:]; len(does) > 0 {
+				label += " / " + strings.Join(does, " ")
+			}
+			labels[st.next] = append(labels[st.next], label)
+		}
+		for next, l := range labels {
+			if len(l) > 0 {
+				fmt.Fprintf(b, "    %s --> %s: %s\n", tb.states[s].name, tb.states[next].name, strings.Join(l, "\\n"))
+			}
+		}
+	}
+	b.WriteString("```\n")
+}
+
+// TestDocument checks that the document is drawn from the table as it is.
+func TestDocument(t *testing.T) {
+	tb := load(t)
+	want := tb.describeDocument()
+	if *update {
+		if err := os.WriteFile(document, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(document)
+	if err != nil || string(got) != want {
+		t.Errorf("%s is not what 'go test ./tests/conn -update' writes (%v)", document, err)
+	}
+	for _, list := range [][]named{tb.states, tb.events, tb.actions} {
+		for _, n := range list {
+			if n.explain() == "" {
+				t.Errorf("%s has no comment to explain it", n.name)
+			}
+		}
+	}
+}
