@@ -46,8 +46,32 @@ static int fn##_old(struct socket *sock, struct socket *newsock, int flags, bool
 /* 6.5: sendpage is gone, pages travel through sendmsg. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
 #define smc_compat_ops_sendpage(ops) ((ops)->sendpage = sock_no_sendpage)
+#define smc_compat_ops_splice_eof(ops, fn) do { } while (0)
 #else
 #define smc_compat_ops_sendpage(ops) do { } while (0)
+#define smc_compat_ops_splice_eof(ops, fn) ((ops)->splice_eof = (fn))
+#endif
+
+/* 6.5: of the two operations for who holds the sock's lock, sendpage_locked is gone. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
+#define smc_compat_ops_locked(ops) \
+	do { (ops)->sendmsg_locked = NULL; (ops)->sendpage_locked = NULL; } while (0)
+#else
+#define smc_compat_ops_locked(ops) ((ops)->sendmsg_locked = NULL)
+#endif
+
+/* 6.16: notifications of zero-copy sends have an argument for device memory. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
+#define smc_compat_zerocopy(sk, len) msg_zerocopy_realloc((sk), (len), NULL, NULL)
+#else
+#define smc_compat_zerocopy(sk, len) msg_zerocopy_realloc((sk), (len), NULL)
+#endif
+
+/* 6.2: timers are deleted by timer_delete(), which some releases of 6.1 have, too. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+#include <linux/timer.h>
+
+#define timer_delete del_timer
 #endif
 
 /* 7.1: an operation beside getsockopt, which the core would prefer. */

@@ -8,8 +8,10 @@
 
 #include "control/eid.h"
 #include "control/netlink.h"
+#include "conn/conn.h"
 #include "handshake/handshake.h"
 #include "sock/sock.h"
+#include "transport/ism/ism.h"
 
 #define CREATE_TRACE_POINTS
 #include "control/trace.h"
@@ -25,9 +27,12 @@ static int __init smc_init(void)
 	rc = smc_handshake_init();
 	if (rc)
 		goto err_table;
-	rc = smc_net_init();
+	rc = smc_conn_init();
 	if (rc)
 		goto err_handshake;
+	rc = smc_net_init();
+	if (rc)
+		goto err_conn;
 	rc = smc_pnet_init();
 	if (rc)
 		goto err_net;
@@ -40,11 +45,16 @@ static int __init smc_init(void)
 	rc = smc_ops_init();
 	if (rc)
 		goto err_pnet_netlink;
-	rc = smc_create_init();
+	rc = smc_ism_init();
 	if (rc)
 		goto err_pnet_netlink;
+	rc = smc_create_init();
+	if (rc)
+		goto err_ism;
 	return 0;
 
+err_ism:
+	smc_ism_exit();
 err_pnet_netlink:
 	smc_pnet_netlink_exit();
 err_netlink:
@@ -53,6 +63,8 @@ err_pnet:
 	smc_pnet_exit();
 err_net:
 	smc_net_exit();
+err_conn:
+	smc_conn_exit();
 err_handshake:
 	smc_handshake_exit();
 err_table:
@@ -65,10 +77,12 @@ static void __exit smc_exit(void)
 {
 	smc_create_exit();
 	smc_fallback_exit();
+	smc_ism_exit();
 	smc_pnet_netlink_exit();
 	smc_netlink_exit();
 	smc_pnet_exit();
 	smc_net_exit();
+	smc_conn_exit();
 	smc_handshake_exit();
 	smc_table_exit();
 }

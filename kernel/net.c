@@ -4,6 +4,7 @@
 #include <net/netns/generic.h>
 
 #include "control/proc.h"
+#include "lgr/lgr.h"
 #include "net.h"
 
 /*
@@ -62,6 +63,7 @@ static void __net_exit net_exit(struct net *net)
 {
 	struct smc_net *sn = smc_net(net);
 
+	smc_lgr_net_exit(net);
 	smc_synopt_net_exit(sn);
 	smc_proc_net_exit(sn);
 	smc_sysctl_net_exit(sn);

@@ -9,19 +9,26 @@
 #include <net/netlink.h>
 #include <net/tcp_states.h>
 
+#include "../conn/conn.h"
 #include "../sock/sock.h"
+#include "diag.h"
 
-/* Where a dump goes on. */
+/*
+ * Where a dump goes on: first come the sockets, then the connections without one, which nobody has
+ * accepted yet or whose closing the peer has yet to answer.
+ */
 struct position {
 	unsigned int bucket, skip;
+	struct smc_lgr_position conn;
 };
 
 struct dump {
 	struct sk_buff *skb;
 	struct netlink_callback *cb;
+	u8 ext;		/* what is asked for, bits of SMC_DIAG_* less 1 */
 };
 
-/* The states of a connection that user space knows, as far as a socket gets without a transport. */
+/* The states of a socket without a connection that user space knows. */
 enum state { STATE_ACTIVE = 1, STATE_INIT = 2, STATE_CLOSED = 7, STATE_LISTEN = 10 };
 
 static enum state state_of(const struct smc_sock *smc, const struct sock *sk)
@@ -56,56 +63,121 @@ static void fill_id(struct inet_diag_sockid *id, struct sock *sk)
 	}
 }
 
-static int put_attrs(struct sk_buff *skb, struct smc_sock *smc)
+/* The head of a message. Return: NULL if there is no room. */
+static struct smc_diag_msg *begin(struct dump *d, struct sock *sk, struct nlmsghdr **nlh)
+{
+	struct user_namespace *user_ns = sk_user_ns(NETLINK_CB(d->cb->skb).sk);
+	struct smc_diag_msg *msg;
+
+	*nlh = nlmsg_put(d->skb, NETLINK_CB(d->cb->skb).portid, d->cb->nlh->nlmsg_seq,
+			 d->cb->nlh->nlmsg_type, sizeof(*msg), NLM_F_MULTI);
+	if (!*nlh)
+		return NULL;
+	msg = nlmsg_data(*nlh);
+	memset(msg, 0, sizeof(*msg));
+	msg->diag_family = PF_SMC;
+	msg->diag_uid = from_kuid_munged(user_ns, smc_compat_uid(sk));
+	fill_id(&msg->id, sk);
+	return msg;
+}
+
+/* The attributes that all sockets have, and the end of the message or of the attempt. */
+static int finish(struct dump *d, struct nlmsghdr *nlh, u8 shutdown, const struct smc_diag_fallback *fallback,
+		  const struct smc_diag_info *info)
+{
+	if (nla_put_u8(d->skb, SMC_DIAG_SHUTDOWN, shutdown) ||
+	    nla_put(d->skb, SMC_DIAG_FALLBACK, sizeof(*fallback), fallback))
+		goto cancel;
+	if (info && (d->ext & BIT(SMC_DIAG_CONNINFO - 1)) &&
+	    nla_put(d->skb, SMC_DIAG_CONNINFO, sizeof(info->conn), &info->conn))
+		goto cancel;
+	if (info && info->has_dmb && (d->ext & BIT(SMC_DIAG_DMBINFO - 1)) &&
+	    nla_put(d->skb, SMC_DIAG_DMBINFO, sizeof(info->dmb), &info->dmb))
+		goto cancel;
+	nlmsg_end(d->skb, nlh);
+	return 0;
+cancel:
+	nlmsg_cancel(d->skb, nlh);
+	return -EMSGSIZE;
+}
+
+/* Of a socket with a connection. */
+static int fill_conn(struct dump *d, struct smc_conn *conn, u64 inode)
+{
+	static const struct smc_diag_fallback none;
+	struct smc_diag_info info;
+	struct smc_diag_msg *msg;
+	struct nlmsghdr *nlh;
+
+	msg = begin(d, conn->sk, &nlh);
+	if (!msg)
+		return -EMSGSIZE;
+	smc_conn_describe(conn, &info);
+	msg->diag_state = info.state;
+	msg->diag_mode = info.mode;
+	msg->diag_shutdown = info.shutdown;
+	msg->diag_inode = inode;
+	/* TCP may be through with the port already. */
+	if (!msg->id.idiag_sport)
+		msg->id.idiag_sport = inet_sk(conn->sk)->inet_sport;
+	return finish(d, nlh, info.shutdown, &none, &info);
+}
+
+/* Of one without. */
+static int fill_plain(struct dump *d, struct smc_sock *smc)
 {
 	struct smc_diag_fallback fallback = {
 		.reason = READ_ONCE(smc->reason),
 		.peer_diagnosis = READ_ONCE(smc->peer_diagnosis),
 	};
+	bool tcp = READ_ONCE(smc->phase) == SMC_PHASE_TCP;
+	u8 shutdown = READ_ONCE(smc->sk->sk_shutdown);
+	struct smc_diag_msg *msg;
+	struct nlmsghdr *nlh;
 
-	return nla_put_u8(skb, SMC_DIAG_SHUTDOWN, READ_ONCE(smc->sk->sk_shutdown)) ?:
-	       nla_put(skb, SMC_DIAG_FALLBACK, sizeof(fallback), &fallback);
+	msg = begin(d, smc->sk, &nlh);
+	if (!msg)
+		return -EMSGSIZE;
+	msg->diag_state = state_of(smc, smc->sk);
+	msg->diag_mode = tcp ? SMC_DIAG_MODE_FALLBACK_TCP : SMC_DIAG_MODE_SMCR;
+	msg->diag_shutdown = shutdown;
+	msg->diag_inode = sock_i_ino(smc->sk);
+	return finish(d, nlh, shutdown, &fallback, NULL);
 }
 
 /* One socket. Under RCU. Return: nonzero if the message is full. */
 static int fill(struct smc_sock *smc, void *arg)
 {
 	struct dump *d = arg;
-	struct user_namespace *user_ns = sk_user_ns(NETLINK_CB(d->cb->skb).sk);
-	struct sock *sk = smc->sk;
-	struct smc_diag_msg *msg;
-	struct nlmsghdr *nlh;
+	struct smc_conn *conn;
 
-	if (!net_eq(sock_net(sk), sock_net(d->skb->sk)))
+	if (!net_eq(sock_net(smc->sk), sock_net(d->skb->sk)))
 		return 0;
-	nlh = nlmsg_put(d->skb, NETLINK_CB(d->cb->skb).portid, d->cb->nlh->nlmsg_seq,
-			d->cb->nlh->nlmsg_type, sizeof(*msg), NLM_F_MULTI);
-	if (!nlh)
-		return -EMSGSIZE;
-	msg = nlmsg_data(nlh);
-	memset(msg, 0, sizeof(*msg));
-	msg->diag_family = PF_SMC;
-	msg->diag_state = state_of(smc, sk);
-	msg->diag_mode = READ_ONCE(smc->phase) == SMC_PHASE_TCP ? SMC_DIAG_MODE_FALLBACK_TCP : SMC_DIAG_MODE_SMCR;
-	msg->diag_shutdown = READ_ONCE(sk->sk_shutdown);
-	msg->diag_uid = from_kuid_munged(user_ns, smc_compat_uid(sk));
-	msg->diag_inode = sock_i_ino(sk);
-	fill_id(&msg->id, sk);
-	if (put_attrs(d->skb, smc)) {
-		nlmsg_cancel(d->skb, nlh);
-		return -EMSGSIZE;
-	}
-	nlmsg_end(d->skb, nlh);
-	return 0;
+	conn = smc_active_of(smc);
+	if (conn)
+		return fill_conn(d, conn, sock_i_ino(smc->sk));
+	/* What it leaves behind comes later. */
+	if (READ_ONCE(smc->phase) == SMC_PHASE_ACTIVE)
+		return 0;
+	return fill_plain(d, smc);
+}
+
+/* One connection of a group, whose lock is held. */
+static int fill_alone(struct smc_conn *conn, void *arg)
+{
+	/* Pairs with smc_active_child(): before that, the transport is not through with it. */
+	return smp_load_acquire(&conn->holder) == SMC_CONN_ALONE ? fill_conn(arg, conn, 0) : 0;
 }
 
 static int dump(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct position *pos = (void *)cb->ctx;
-	struct dump d = { .skb = skb, .cb = cb };
+	const struct smc_diag_req *req = nlmsg_data(cb->nlh);
+	struct dump d = { .skb = skb, .cb = cb, .ext = req->diag_ext };
 
 	NL_ASSERT_CTX_FITS(struct position);
-	smc_table_walk(&pos->bucket, &pos->skip, fill, &d);
+	if (!smc_table_walk(&pos->bucket, &pos->skip, fill, &d))
+		smc_lgr_walk_conns(sock_net(skb->sk), &pos->conn, fill_alone, &d);
 	return skb->len;
 }
 

@@ -1,14 +1,45 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The two netlink families. netlink.c: requests of SMC_GEN_NETLINK; netlink_dump.c: its answers;
- * pnet_netlink.c: SMC_PNETID.
+ * The two netlink families. netlink.c: requests of SMC_GEN_NETLINK; netlink_dump.c: its answers,
+ * but for what is about SMC-D: netlink_smcd.c; pnet_netlink.c: SMC_PNETID.
  */
 #ifndef SMC_CONTROL_NETLINK_H
 #define SMC_CONTROL_NETLINK_H
 
+#include <linux/string.h>
 #include <net/genetlink.h>
 
+#include "../uapi/smc_uapi.h"
+
 extern struct genl_family smc_netlink_family;
+
+/* Where a dump goes on. The kernel has it zero at first. */
+struct smc_netlink_cursor {
+	unsigned int next;	/* of the items of this dump */
+};
+static_assert(sizeof(struct smc_netlink_cursor) <= sizeof_field(struct netlink_callback, ctx));
+
+static inline struct smc_netlink_cursor *smc_netlink_cursor_of(struct netlink_callback *cb)
+{
+	return (struct smc_netlink_cursor *)cb->ctx;
+}
+
+/* Begins an answer. */
+static inline void *smc_netlink_begin(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
+{
+	return genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &smc_netlink_family,
+			   NLM_F_MULTI, cmd);
+}
+
+/* A name of fixed length, an EID or a host's, as a string attribute. */
+static inline int smc_netlink_put_eid(struct sk_buff *skb, int type, const u8 eid[SMC_MAX_EID_LEN])
+{
+	char text[SMC_MAX_EID_LEN + 1];
+
+	memcpy(text, eid, SMC_MAX_EID_LEN);
+	text[SMC_MAX_EID_LEN] = '\0';
+	return nla_put_string(skb, type, text);
+}
 
 int smc_netlink_init(void);
 void smc_netlink_exit(void);
@@ -20,6 +51,8 @@ int smc_netlink_dump_fallbacks(struct sk_buff *skb, struct netlink_callback *cb)
 int smc_netlink_dump_ueids(struct sk_buff *skb, struct netlink_callback *cb);
 int smc_netlink_dump_seid(struct sk_buff *skb, struct netlink_callback *cb);
 int smc_netlink_dump_limit(struct sk_buff *skb, struct netlink_callback *cb);
+int smc_netlink_dump_smcd_groups(struct sk_buff *skb, struct netlink_callback *cb);
+int smc_netlink_dump_smcd_devices(struct sk_buff *skb, struct netlink_callback *cb);
 void smc_netlink_dump_init(void);
 
 int smc_pnet_netlink_init(void);

@@ -12,6 +12,7 @@
 #include <net/sock.h>
 
 #include "../net.h"
+#include "../transport/transport.h"
 #include "../uapi/smc_uapi.h"
 #include "eid.h"
 #include "netlink.h"
@@ -25,37 +26,9 @@ COMPAT_ASSERT_UAPI(SMC_NLA_STATS_T_TX_RMB_USAGE, SMC_UAPI_STATS_T_TX_RMB_USAGE);
 /* Name of this host when the module was loaded, filled up with blanks, terminated. */
 static char hostname[SMC_MAX_HOSTNAME_LEN + 1];
 
-/* Where a dump goes on. The kernel has it zero at first. */
-struct cursor {
-	unsigned int next;	/* of the items of this dump */
-};
-static_assert(sizeof(struct cursor) <= sizeof_field(struct netlink_callback, ctx));
-
-static struct cursor *cursor_of(struct netlink_callback *cb)
-{
-	return (struct cursor *)cb->ctx;
-}
-
 static struct smc_net *net_of(const struct sk_buff *skb)
 {
 	return smc_net(sock_net(skb->sk));
-}
-
-/* Begins an answer. */
-static void *begin(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
-{
-	return genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &smc_netlink_family,
-			   NLM_F_MULTI, cmd);
-}
-
-/* An EID as a string attribute. */
-static int put_eid(struct sk_buff *skb, int type, const u8 eid[SMC_MAX_EID_LEN])
-{
-	char text[SMC_MAX_EID_LEN + 1];
-
-	memcpy(text, eid, SMC_MAX_EID_LEN);
-	text[SMC_MAX_EID_LEN] = '\0';
-	return nla_put_string(skb, type, text);
 }
 
 static int put_u64(struct sk_buff *skb, int type, u64 value)
@@ -67,18 +40,20 @@ static int put_u64(struct sk_buff *skb, int type, u64 value)
 static int put_info(struct sk_buff *skb)
 {
 	u8 seid[SMC_MAX_EID_LEN];
+	struct smc_local local;
 	struct nlattr *nest;
 
+	smc_registry_local(&local);
 	nest = nla_nest_start(skb, SMC_GEN_SYS_INFO);
-	/* There is no ISM device of version 2 yet, but all that RDMA devices need for it. */
+	/* Version 2 over ISM takes a device that has it, over RDMA just this module: as stock. */
 	if (!nest || nla_put_u8(skb, SMC_NLA_SYS_VER, SMC_VERSION) ||
 	    nla_put_u8(skb, SMC_NLA_SYS_REL, SMC_RELEASE) ||
-	    nla_put_u8(skb, SMC_NLA_SYS_IS_ISM_V2, false) ||
+	    nla_put_u8(skb, SMC_NLA_SYS_IS_ISM_V2, local.d2) ||
 	    nla_put_u8(skb, SMC_NLA_SYS_IS_SMCR_V2, true) ||
 	    nla_put_string(skb, SMC_NLA_SYS_LOCAL_HOST, hostname))
 		return -EMSGSIZE;
 	smc_eid_seid(seid);
-	if (seid[0] && put_eid(skb, SMC_NLA_SYS_SEID, seid))
+	if (seid[0] && smc_netlink_put_eid(skb, SMC_NLA_SYS_SEID, seid))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;
@@ -91,9 +66,9 @@ static int dump_once(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd,
 	void *msg;
 	int rc;
 
-	if (cursor_of(cb)->next)
+	if (smc_netlink_cursor_of(cb)->next)
 		return skb->len;
-	msg = begin(skb, cb, cmd);
+	msg = smc_netlink_begin(skb, cb, cmd);
 	if (!msg)
 		return -EMSGSIZE;
 	rc = put(skb);
@@ -102,7 +77,7 @@ static int dump_once(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd,
 		return rc;
 	}
 	genlmsg_end(skb, msg);
-	cursor_of(cb)->next++;
+	smc_netlink_cursor_of(cb)->next++;
 	return skb->len;
 }
 
@@ -120,8 +95,8 @@ int smc_netlink_dump_info(struct sk_buff *skb, struct netlink_callback *cb)
 }
 
 /**
- * smc_netlink_dump_nothing() - answer a request for what no transport offers: link groups, links,
- * devices
+ * smc_netlink_dump_nothing() - answer a request for what no transport offers: link groups, links and
+ * devices of SMC-R
  * @skb: answer
  * @cb: dump
  *
@@ -275,7 +250,7 @@ static int put_fallback(struct sk_buff *skb, struct netlink_callback *cb,
 	struct nlattr *nest;
 	void *msg;
 
-	msg = begin(skb, cb, SMC_NETLINK_GET_FBACK_STATS);
+	msg = smc_netlink_begin(skb, cb, SMC_NETLINK_GET_FBACK_STATS);
 	if (!msg)
 		return -EMSGSIZE;
 	nest = nla_nest_start(skb, SMC_GEN_FBACK_STATS);
@@ -299,7 +274,7 @@ cancel:
 static int put_fallbacks(struct sk_buff *skb, struct netlink_callback *cb,
 			 const struct smc_stats_sum *sum)
 {
-	unsigned int *next = &cursor_of(cb)->next;
+	unsigned int *next = &smc_netlink_cursor_of(cb)->next;
 	bool totals = !*next;
 
 	for (; *next < 2 * SMC_REASON_COUNT; ++*next) {
@@ -338,11 +313,11 @@ int smc_netlink_dump_fallbacks(struct sk_buff *skb, struct netlink_callback *cb)
 static int put_ueid(struct sk_buff *skb, struct netlink_callback *cb,
 		    const u8 eid[SMC_MAX_EID_LEN])
 {
-	void *msg = begin(skb, cb, SMC_NETLINK_DUMP_UEID);
+	void *msg = smc_netlink_begin(skb, cb, SMC_NETLINK_DUMP_UEID);
 
 	if (!msg)
 		return -EMSGSIZE;
-	if (put_eid(skb, SMC_NLA_EID_TABLE_ENTRY, eid)) {
+	if (smc_netlink_put_eid(skb, SMC_NLA_EID_TABLE_ENTRY, eid)) {
 		genlmsg_cancel(skb, msg);
 		return -EMSGSIZE;
 	}
@@ -363,13 +338,13 @@ int smc_netlink_dump_ueids(struct sk_buff *skb, struct netlink_callback *cb)
 	u8 eids[SMC_MAX_UEID][SMC_MAX_EID_LEN];
 	unsigned int i, n;
 
-	if (cursor_of(cb)->next)
+	if (smc_netlink_cursor_of(cb)->next)
 		return skb->len;
 	n = smc_eid_list(eids, SMC_MAX_UEID);
 	for (i = 0; i < n; i++)
 		if (put_ueid(skb, cb, eids[i]))
 			return -EMSGSIZE;
-	cursor_of(cb)->next++;
+	smc_netlink_cursor_of(cb)->next++;
 	return skb->len;
 }
 
@@ -382,7 +357,7 @@ static int put_seid(struct sk_buff *skb)
 	enabled = smc_eid_seid(seid);
 	if (!seid[0])
 		return 0;
-	return put_eid(skb, SMC_NLA_SEID_ENTRY, seid) ?:
+	return smc_netlink_put_eid(skb, SMC_NLA_SEID_ENTRY, seid) ?:
 		nla_put_u8(skb, SMC_NLA_SEID_ENABLED, enabled);
 }
 

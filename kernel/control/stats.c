@@ -5,6 +5,7 @@
  * Writers never wait. A sum is taken while others count: each number is right, but they need not be
  * of one moment.
  */
+#include <linux/log2.h>
 #include <linux/percpu.h>
 #include <linux/string.h>
 
@@ -83,6 +84,67 @@ void smc_stats_add(struct smc_net *snet, enum smc_stats_tech tech, unsigned int 
 	cpu = begin(snet, &flags);
 	u64_stats_add(&cpu->tech[tech][counter], n);
 	end(snet, cpu, flags);
+}
+
+/* The class of a number of bytes. */
+static unsigned int class_of(size_t bytes)
+{
+	return bytes <= 8192 ? 0 : min_t(unsigned int, ilog2(bytes - 1) - 12, SMC_STATS_SIZES - 1);
+}
+
+static void count_call(struct smc_net *snet, enum smc_stats_tech tech, size_t bytes,
+		       unsigned int calls, unsigned int total, unsigned int sizes)
+{
+	struct smc_stats_cpu *cpu;
+	unsigned long flags;
+
+	cpu = begin(snet, &flags);
+	u64_stats_inc(&cpu->tech[tech][calls]);
+	u64_stats_add(&cpu->tech[tech][total], bytes);
+	u64_stats_inc(&cpu->tech[tech][sizes + class_of(bytes)]);
+	end(snet, cpu, flags);
+}
+
+/**
+ * smc_stats_tx() - count a call that has sent
+ * @snet: namespace
+ * @tech: technology
+ * @bytes: how many
+ *
+ * Context: any.
+ */
+void smc_stats_tx(struct smc_net *snet, enum smc_stats_tech tech, size_t bytes)
+{
+	count_call(snet, tech, bytes, SMC_STATS_TX_CALLS, SMC_STATS_TX_BYTES, SMC_STATS_TX_SIZE);
+}
+
+/**
+ * smc_stats_rx() - count a call that has received
+ * @snet: namespace
+ * @tech: technology
+ * @bytes: how many
+ *
+ * Context: any.
+ */
+void smc_stats_rx(struct smc_net *snet, enum smc_stats_tech tech, size_t bytes)
+{
+	count_call(snet, tech, bytes, SMC_STATS_RX_CALLS, SMC_STATS_RX_BYTES, SMC_STATS_RX_SIZE);
+}
+
+/**
+ * smc_stats_buf() - count a buffer that a connection has got
+ * @snet: namespace
+ * @tech: technology
+ * @rx: whether it is for receiving
+ * @size: bytes
+ *
+ * Context: any.
+ */
+void smc_stats_buf(struct smc_net *snet, enum smc_stats_tech tech, bool rx, u32 size)
+{
+	smc_stats_add(snet, tech, (rx ? SMC_STATS_RX_BUF : SMC_STATS_TX_BUF) + SMC_STATS_BUF_ALLOCATED, 1);
+	smc_stats_add(snet, tech, (rx ? SMC_STATS_RX_BUF_SIZE : SMC_STATS_TX_BUF_SIZE) + class_of(size), 1);
+	smc_stats_buf_usage(snet, tech, rx, size);
 }
 
 /**

@@ -85,6 +85,9 @@ void smc_stats_fallback(struct smc_net *snet, bool server, u32 code);
 void smc_stats_handshake_error(struct smc_net *snet, bool server);
 void smc_stats_add(struct smc_net *snet, enum smc_stats_tech tech, unsigned int counter,
 		   unsigned long n);
+void smc_stats_tx(struct smc_net *snet, enum smc_stats_tech tech, size_t bytes);
+void smc_stats_rx(struct smc_net *snet, enum smc_stats_tech tech, size_t bytes);
+void smc_stats_buf(struct smc_net *snet, enum smc_stats_tech tech, bool rx, u32 size);
 void smc_stats_buf_usage(struct smc_net *snet, enum smc_stats_tech tech, bool rx, s64 bytes);
 void smc_stats_sum(struct smc_net *snet, struct smc_stats_sum *sum);
 

@@ -20,9 +20,17 @@ struct smc_sysctl {
 	unsigned int smcr_max_conns_per_lgr;
 	unsigned int smcr_max_send_wr;	/* work requests in flight on a link */
 	unsigned int smcr_max_recv_wr;
+	unsigned int loopback;	/* enum smc_loopback */
 	unsigned int port_add_delay;	/* seconds before a port that comes up is used */
 	struct ctl_table *table;
 	struct ctl_table_header *header;
+};
+
+/* Which connections within this host may use the loopback device: net.smc.loopback. */
+enum smc_loopback {
+	SMC_LOOPBACK_OFF,
+	SMC_LOOPBACK_NAMESPACE,	/* those whose ends are in one network namespace */
+	SMC_LOOPBACK_HOST,	/* all that TCP can make, between namespaces too */
 };
 
 enum smc_sysctl_knob {
@@ -36,6 +44,7 @@ enum smc_sysctl_knob {
 	SMC_SYSCTL_LIMIT_SMC_HS,
 	SMC_SYSCTL_SMCR_MAX_SEND_WR,
 	SMC_SYSCTL_SMCR_MAX_RECV_WR,
+	SMC_SYSCTL_LOOPBACK,
 	SMC_SYSCTL_COUNT,	/* so far net.smc.* */
 	SMC_SYSCTL_PORT_ADD_DELAY = SMC_SYSCTL_COUNT,
 	SMC_SYSCTL_KNOBS

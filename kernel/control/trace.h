@@ -10,7 +10,7 @@
 
 #define SMC_TRACE_PHASE(phase)								\
 	__print_symbolic(phase, { 0, "OPEN" }, { 1, "LISTEN" }, { 2, "CONNECT" },		\
-			 { 3, "RENDEZVOUS" }, { 4, "TCP" })
+			 { 3, "RENDEZVOUS" }, { 4, "TCP" }, { 5, "ACTIVE" })
 
 /* A socket passes from one enum smc_phase to another. */
 TRACE_EVENT(smc_phase,
@@ -68,6 +68,58 @@ TRACE_EVENT(smc_fallback,
 	),
 	TP_printk("sk=%p %s reason=0x%08x peer=0x%08x", __entry->sk,
 		  __entry->server ? "server" : "client", __entry->reason, __entry->peer)
+);
+
+/* A call that sends or receives: how many bytes it asked for, and what it returned. */
+DECLARE_EVENT_CLASS(smc_move,
+	TP_PROTO(const struct sock *sk, u32 token, size_t asked, ssize_t done),
+	TP_ARGS(sk, token, asked, done),
+	TP_STRUCT__entry(
+		__field(const void *, sk)
+		__field(u32, token)
+		__field(size_t, asked)
+		__field(ssize_t, done)
+	),
+	TP_fast_assign(
+		__entry->sk = sk;
+		__entry->token = token;
+		__entry->asked = asked;
+		__entry->done = done;
+	),
+	TP_printk("sk=%p token=%u asked=%zu done=%zd", __entry->sk, __entry->token, __entry->asked,
+		  __entry->done)
+);
+
+DEFINE_EVENT(smc_move, smc_tx,
+	TP_PROTO(const struct sock *sk, u32 token, size_t asked, ssize_t done),
+	TP_ARGS(sk, token, asked, done)
+);
+
+DEFINE_EVENT(smc_move, smc_rx,
+	TP_PROTO(const struct sock *sk, u32 token, size_t asked, ssize_t done),
+	TP_ARGS(sk, token, asked, done)
+);
+
+/* A connection passes from one enum smc_close_state to another, for an enum smc_close_event. */
+TRACE_EVENT(smc_close,
+	TP_PROTO(const struct sock *sk, u32 token, u8 from, u8 event, u8 to),
+	TP_ARGS(sk, token, from, event, to),
+	TP_STRUCT__entry(
+		__field(const void *, sk)
+		__field(u32, token)
+		__field(u8, from)
+		__field(u8, event)
+		__field(u8, to)
+	),
+	TP_fast_assign(
+		__entry->sk = sk;
+		__entry->token = token;
+		__entry->from = from;
+		__entry->event = event;
+		__entry->to = to;
+	),
+	TP_printk("sk=%p token=%u %u -(%u)-> %u", __entry->sk, __entry->token, __entry->from,
+		  __entry->event, __entry->to)
 );
 
 /* A CLC message, with its first bytes. */

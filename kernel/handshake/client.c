@@ -30,6 +30,8 @@ static int propose(struct smc_sock *smc)
 	struct smc_local local;
 	int rc;
 
+	if (smc_local_connect(smc))
+		return 0;
 	smc_registry_local(&local);
 	rv->version = local.d2 ? SMC_V2 : SMC_V1;
 	if (smc_negotiate_ipsec(smc->sk))
@@ -65,6 +67,17 @@ static int propose(struct smc_sock *smc)
 	return -EINPROGRESS;
 }
 
+/* Both sides are ready: from here on data goes by the transport. */
+static int begin(struct smc_sock *smc)
+{
+	struct smc_offer *offer = &smc->rv->offer;
+
+	if (!smc_active_take(smc, smc->sock, offer->conn))
+		return -ECANCELED;
+	offer->conn = NULL;
+	return 0;
+}
+
 /* The peer's ACCEPT is there: join it, and say so. */
 static int confirm(struct smc_sock *smc)
 {
@@ -88,8 +101,10 @@ static int confirm(struct smc_sock *smc)
 	if (rc)
 		return rc;
 	rc = ops->attach(&rv->offer, NULL, NULL);
-	if (rc <= 0)
-		return rc ?: -EOPNOTSUPP; /* no connection can carry data yet */
+	if (!rc)
+		return begin(smc);
+	if (rc < 0)
+		return rc;
 	/* The peer may have found out the same, and its DECLINE be under way. One is enough. */
 	rv->reason = rc;
 	rv->step = SMC_STEP_DECLINE;

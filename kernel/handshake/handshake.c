@@ -46,7 +46,7 @@ int smc_handshake_arm(struct smc_sock *smc)
 	if (rc)
 		return rc;
 	spin_lock_bh(&smc->lock);
-	twice = smc->armed || smc->phase == SMC_PHASE_TCP;
+	twice = smc->armed || smc->phase >= SMC_PHASE_TCP;
 	if (!twice)
 		smc->armed = true;
 	spin_unlock_bh(&smc->lock);
@@ -80,7 +80,7 @@ void smc_handshake_watch(struct smc_sock *smc, struct socket *sock, wait_queue_f
 
 	spin_lock_bh(&smc->lock);
 	/* One that has fallen back meanwhile is left alone. */
-	watching = smc->watching || smc->phase == SMC_PHASE_TCP;
+	watching = smc->watching || smc->phase >= SMC_PHASE_TCP;
 	if (!watching) {
 		smc->watching = true;
 		smc->sock = sock;
@@ -119,6 +119,9 @@ int smc_handshake_wake(struct wait_queue_entry *wait, unsigned int mode, int fla
 {
 	struct smc_sock *smc = container_of(wait, struct smc_sock, wait);
 
+	/* A thread that waits for TCP comes by itself; once CLC messages pass, the worker is needed. */
+	if (READ_ONCE(smc->attended) && READ_ONCE(smc->phase) == SMC_PHASE_CONNECT)
+		return 0;
 	if (READ_ONCE(smc->peer_smc))
 		mod_delayed_work(smc_net_wq, &smc->work, 0);
 	return 0;
@@ -134,6 +137,34 @@ void smc_handshake_kick(struct smc_sock *smc)
 	if (smc->phase == SMC_PHASE_CONNECT)
 		mod_delayed_work(smc_net_wq, &smc->work, 0);
 	spin_unlock_bh(&smc->lock);
+}
+
+/*
+ * smc_handshake_inline() - TCP is connected, and the thread in connect() is to wait anyhow: if the
+ * peer is in this kernel, it does what the worker would, and nobody has to be woken. The caller
+ * holds the gate. May sleep. Return: whether the socket has its connection.
+ */
+bool smc_handshake_inline(struct smc_sock *smc)
+{
+	bool mine, done;
+
+	spin_lock_bh(&smc->lock);
+	mine = smc->phase == SMC_PHASE_CONNECT && smc->peer_smc &&
+	       inet_sk_state_load(smc->sk) == TCP_ESTABLISHED;
+	if (mine) {
+		smc_handshake_phase(smc, SMC_PHASE_RENDEZVOUS);
+		smc->inline_busy = true;
+	}
+	spin_unlock_bh(&smc->lock);
+	if (!mine)
+		return false;
+	done = smc_local_connect(smc);
+	spin_lock_bh(&smc->lock);
+	smc->inline_busy = false;
+	if (smc->phase == SMC_PHASE_RENDEZVOUS)
+		mod_delayed_work(smc_net_wq, &smc->work, 0);
+	spin_unlock_bh(&smc->lock);
+	return done;
 }
 
 /*
@@ -209,7 +240,7 @@ static bool due(struct smc_sock *smc)
 	    state != TCP_SYN_RECV && state != TCP_CLOSE)
 		smc_handshake_phase(smc, SMC_PHASE_RENDEZVOUS);
 	/* A child that has fallen back may have to wait for data still. */
-	mine = smc->phase == SMC_PHASE_RENDEZVOUS || (smc->server && smc->rv);
+	mine = (smc->phase == SMC_PHASE_RENDEZVOUS && !smc->inline_busy) || (smc->server && smc->rv);
 	spin_unlock_bh(&smc->lock);
 	return mine;
 }

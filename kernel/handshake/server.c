@@ -7,6 +7,7 @@
 #include <net/inet_connection_sock.h>
 #include <net/tcp_states.h>
 
+#include "../conn/conn.h"
 #include "../wire/reason.h"
 #include "handshake.h"
 
@@ -63,7 +64,12 @@ static int confirmed(struct smc_sock *smc)
 	rc = rv->ops->attach(&rv->offer, &rv->peer, NULL);
 	if (rc > 0)
 		return decline(smc, rc);
-	return rc ?: -EOPNOTSUPP; /* no connection can carry data yet */
+	if (!rc) {
+		smc_active_child(smc, rv->offer.conn);
+		smc_conn_count(rv->offer.conn);
+		rv->offer.conn = NULL;
+	}
+	return rc;
 }
 
 /*
@@ -77,8 +83,15 @@ static unsigned long deferral(const struct smc_sock *smc)
 	return n ? ((1UL << min(n, 6U)) - 1) * HZ : 0;
 }
 
-static bool idle(const struct sock *sk)
+static bool idle(const struct smc_sock *smc)
 {
+	const struct sock *sk = smc->sk;
+
+	const struct smc_conn *conn = rcu_access_pointer(smc->conn);
+
+	/* A child's is not taken from it before accept() has it. */
+	if (conn)
+		return !smc_conn_readable(conn);
 	return inet_sk_state_load(sk) == TCP_ESTABLISHED && skb_queue_empty_lockless(&sk->sk_receive_queue);
 }
 
@@ -90,7 +103,7 @@ static int settled(struct smc_sock *smc)
 {
 	unsigned long delay = deferral(smc);
 
-	if (!delay || !idle(smc->sk))
+	if (!delay || !idle(smc))
 		return 0;
 	smc_limit_end(smc);
 	smc_listen_defer(smc);
@@ -139,7 +152,7 @@ int smc_server_step(struct smc_sock *smc)
 	int rc;
 
 	if (smc->rv->step == SMC_STEP_DATA)
-		return idle(smc->sk) ? -EINPROGRESS : 0;
+		return idle(smc) ? -EINPROGRESS : 0;
 	rc = exchange(smc);
 	if (rc == SMC_CLC_DECLINE) {
 		rc = smc_clc_io_declined(smc, &diagnosis);

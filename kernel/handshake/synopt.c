@@ -87,36 +87,81 @@ static void key_of(const struct sock *child, struct smc_syn_key *key)
 	key->isn = READ_ONCE(tcp_sk(child)->copied_seq) - 1;
 }
 
-static bool child_said(const struct sock *child, bool take)
+/* The table of a child's namespace and its key there; NULL while there is none. Under RCU. */
+static struct smc_syntab *syns_of(const struct sock *child, struct smc_syn_key *key)
 {
-	struct smc_syntab *syns;
-	struct smc_syn_key key;
-	bool said;
-
-	key_of(child, &key);
-	rcu_read_lock();
-	syns = READ_ONCE(smc_net(sock_net(child))->synopt.syns);
-	said = syns && smc_syntab_answered(syns, &key, take);
-	rcu_read_unlock();
-	return said;
+	key_of(child, key);
+	return READ_ONCE(smc_net(sock_net(child))->synopt.syns);
 }
 
 /*
  * smc_synopt_seen() - have both sides of an inbound connection had the option? Its listener is
  * armed. Does not sleep.
  */
-bool smc_synopt_seen(const struct sock *child)
+enum smc_syn_said smc_synopt_seen(const struct sock *child)
 {
-	return child_said(child, false);
+	enum smc_syn_said said;
+	struct smc_syntab *syns;
+	struct smc_syn_key key;
+
+	rcu_read_lock();
+	syns = syns_of(child, &key);
+	said = syns ? smc_syntab_look(syns, &key) : SMC_SYN_NOTHING;
+	rcu_read_unlock();
+	return said;
 }
 
 /*
  * smc_synopt_claim() - the same, for good: the next connection with these addresses has to say it
- * anew.
+ * anew, and of those who ask, one gets it.
  */
 bool smc_synopt_claim(const struct sock *child)
 {
-	return child_said(child, true);
+	struct smc_syntab *syns;
+	struct smc_syn_key key;
+	bool said;
+
+	rcu_read_lock();
+	syns = syns_of(child, &key);
+	said = syns && smc_syntab_claim(syns, &key);
+	rcu_read_unlock();
+	return said;
+}
+
+/* smc_synopt_remote() - a client of this namespace is going to talk CLC. Does not sleep. */
+void smc_synopt_remote(const struct sock *child)
+{
+	struct smc_syntab *syns;
+	struct smc_syn_key key;
+
+	rcu_read_lock();
+	syns = syns_of(child, &key);
+	if (syns)
+		smc_syntab_remote(syns, &key);
+	rcu_read_unlock();
+}
+
+/*
+ * smc_synopt_listener() - the record of the only listener on a port, with a reference; NULL if
+ * there is none, or another one. Does not sleep.
+ */
+struct smc_sock *smc_synopt_listener(struct smc_net *sn, u16 port)
+{
+	struct smc_synopt_port *p;
+	struct smc_sock *smc = NULL;
+	unsigned int n = 0;
+
+	rcu_read_lock();
+	hlist_for_each_entry_rcu(p, &sn->synopt.ports[port % SMC_SYNOPT_PORTS], node) {
+		if (p->port != port)
+			continue;
+		smc = p->smc;
+		n++;
+	}
+	if (n != 1 || !smc_table_get(smc))
+		smc = NULL;
+	rcu_read_unlock();
+	return smc;
 }
 
 /* A SYN goes out. Is it from a socket that is to become an SMC connection? */
@@ -219,6 +264,13 @@ static void in_synack(struct net *net, const struct smc_synpkt *pkt, struct sk_b
 	sock_gen_put(sk);
 }
 
+/* Does a SYN come from a socket of this namespace, which may do without a handshake? */
+static bool from_here(struct smc_net *sn, const struct nf_hook_state *state)
+{
+	return state->in && (state->in->flags & IFF_LOOPBACK) &&
+	       READ_ONCE(sn->sysctl.loopback) != SMC_LOOPBACK_OFF && smc_registry_pairs();
+}
+
 static unsigned int in(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
 	struct smc_net *sn = priv;
@@ -231,7 +283,7 @@ static unsigned int in(void *priv, struct sk_buff *skb, const struct nf_hook_sta
 	if (pkt.ack) {
 		in_synack(state->net, &pkt, skb, has);
 	} else if (has && port_of(sn, ntohs(pkt.in.self_port))) {
-		smc_syntab_add(sn->synopt.syns, &pkt.in);
+		smc_syntab_add(sn->synopt.syns, &pkt.in, from_here(sn, state));
 	}
 	return NF_ACCEPT;
 }

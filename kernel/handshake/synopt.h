@@ -4,6 +4,7 @@
 
 #include <linux/atomic.h>
 #include <linux/in6.h>
+#include <linux/jiffies.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/netfilter.h>
@@ -37,6 +38,16 @@ struct smc_synopt_port {
 	u16			port;
 };
 
+/* How long a client of this namespace has to say whether it does without CLC messages. */
+#define SMC_SYN_LOCAL_TIME msecs_to_jiffies(10)
+
+/* What both sides of an inbound connection have said. */
+enum smc_syn_said {
+	SMC_SYN_NOTHING,	/* it is TCP */
+	SMC_SYN_SMC,		/* a handshake is to follow */
+	SMC_SYN_UNDECIDED,	/* the client is about to say whether one does */
+};
+
 /* synopt.c */
 int smc_synopt_net_init(struct smc_net *sn);
 void smc_synopt_net_exit(struct smc_net *sn);
@@ -44,7 +55,9 @@ int smc_synopt_get(struct smc_net *sn);
 void smc_synopt_put(struct smc_net *sn);
 void smc_synopt_port_add(struct smc_sock *smc, struct smc_synopt_port *port);
 void smc_synopt_port_del(struct smc_synopt_port *port);
-bool smc_synopt_seen(const struct sock *child);
+enum smc_syn_said smc_synopt_seen(const struct sock *child);
+void smc_synopt_remote(const struct sock *child);
+struct smc_sock *smc_synopt_listener(struct smc_net *sn, u16 port);
 bool smc_synopt_claim(const struct sock *child);
 
 /*
@@ -60,9 +73,11 @@ struct smc_syn_key {
 /* syntab.c: a bounded table of the SYNs that came with the option; entries expire */
 struct smc_syntab *smc_syntab_new(void);
 void smc_syntab_free(struct smc_syntab *t);
-bool smc_syntab_add(struct smc_syntab *t, const struct smc_syn_key *key);
+bool smc_syntab_add(struct smc_syntab *t, const struct smc_syn_key *key, bool local);
 bool smc_syntab_answer(struct smc_syntab *t, const struct smc_syn_key *key, bool may);
 void smc_syntab_withdraw(struct smc_syntab *t, const struct smc_syn_key *key);
-bool smc_syntab_answered(struct smc_syntab *t, const struct smc_syn_key *key, bool take);
+enum smc_syn_said smc_syntab_look(struct smc_syntab *t, const struct smc_syn_key *key);
+void smc_syntab_remote(struct smc_syntab *t, const struct smc_syn_key *key);
+bool smc_syntab_claim(struct smc_syntab *t, const struct smc_syn_key *key);
 
 #endif

@@ -21,9 +21,11 @@
 
 struct entry {
 	struct smc_syn_key	key;
+	unsigned long		since;		/* jiffies; when it came */
 	unsigned long		expires;	/* jiffies; meaningful if used */
 	bool			used;
 	bool			answered;	/* our SYN-ACK had the option, too */
+	bool			local;		/* the client is in this namespace, and may do without CLC */
 };
 
 struct bucket {
@@ -89,10 +91,10 @@ static struct entry *vacant(struct bucket *b)
 }
 
 /*
- * smc_syntab_add() - a SYN with the option has come, or has come again. Softirq. Return: false if
- * there is no room.
+ * smc_syntab_add() - a SYN with the option has come, or has come again; @local: from this
+ * namespace. Softirq. Return: false if there is no room.
  */
-bool smc_syntab_add(struct smc_syntab *t, const struct smc_syn_key *key)
+bool smc_syntab_add(struct smc_syntab *t, const struct smc_syn_key *key, bool local)
 {
 	struct bucket *b = bucket_of(t, key);
 	struct entry *e;
@@ -105,6 +107,8 @@ bool smc_syntab_add(struct smc_syntab *t, const struct smc_syn_key *key)
 			e->key = *key;
 			e->used = true;
 			e->answered = false;
+			e->local = local;
+			e->since = jiffies;
 		}
 	}
 	if (e)
@@ -151,10 +155,40 @@ void smc_syntab_withdraw(struct smc_syntab *t, const struct smc_syn_key *key)
 }
 
 /*
- * smc_syntab_answered() - have both sides of a connection said that they speak SMC? @take also
- * forgets it. Any context but hardirq.
+ * smc_syntab_look() - what both sides of a connection have said. Any context but hardirq.
  */
-bool smc_syntab_answered(struct smc_syntab *t, const struct smc_syn_key *key, bool take)
+enum smc_syn_said smc_syntab_look(struct smc_syntab *t, const struct smc_syn_key *key)
+{
+	struct bucket *b = bucket_of(t, key);
+	enum smc_syn_said said = SMC_SYN_NOTHING;
+	struct entry *e;
+
+	spin_lock_bh(&b->lock);
+	e = find(b, key);
+	if (e && e->answered)
+		said = e->local && time_before(jiffies, e->since + SMC_SYN_LOCAL_TIME) ? SMC_SYN_UNDECIDED : SMC_SYN_SMC;
+	spin_unlock_bh(&b->lock);
+	return said;
+}
+
+/* smc_syntab_remote() - a local client wants to talk CLC after all. Any context but hardirq. */
+void smc_syntab_remote(struct smc_syntab *t, const struct smc_syn_key *key)
+{
+	struct bucket *b = bucket_of(t, key);
+	struct entry *e;
+
+	spin_lock_bh(&b->lock);
+	e = find(b, key);
+	if (e)
+		e->local = false;
+	spin_unlock_bh(&b->lock);
+}
+
+/*
+ * smc_syntab_claim() - have both sides of a connection said that they speak SMC?
+ * Forgets it, so that one hears it. Any context but hardirq.
+ */
+bool smc_syntab_claim(struct smc_syntab *t, const struct smc_syn_key *key)
 {
 	struct bucket *b = bucket_of(t, key);
 	bool answered;
@@ -163,7 +197,7 @@ bool smc_syntab_answered(struct smc_syntab *t, const struct smc_syn_key *key, bo
 	spin_lock_bh(&b->lock);
 	e = find(b, key);
 	answered = e && e->answered;
-	if (e && take)
+	if (e)
 		e->used = false;
 	spin_unlock_bh(&b->lock);
 	return answered;

@@ -41,8 +41,9 @@ static void hand_over(struct smc_sock *child, struct socket *newsock)
 	lock_sock(sk);
 	sock_graft(sk, newsock);
 	newsock->state = SS_CONNECTED;
-	WRITE_ONCE(newsock->ops, smc_ops_after(sk));
+	WRITE_ONCE(newsock->ops, rcu_access_pointer(child->conn) ? smc_ops_active(sk) : smc_ops_after(sk));
 	release_sock(sk);
+	smc_active_adopt(child);
 	smc_table_add(child);
 	sock_release(pot);
 	smc_table_put(parent);
@@ -62,6 +63,28 @@ static void divert(struct smc_sock *lsmc, struct socket *newsock)
 	}
 	sock_no_linger(sk);
 	sk->sk_prot->close(sk, 0);
+}
+
+/* The application has a connection that its client, in this kernel, has made ready. */
+static void adopt_local(struct smc_sock *child, struct socket *newsock)
+{
+	struct smc_sock *parent = child->parent;
+
+	child->parent = NULL;
+	WRITE_ONCE(newsock->ops, smc_ops_active(newsock->sk));
+	smc_active_adopt(child);
+	smc_table_add(child);
+	smc_table_put(parent);
+}
+
+/* The listener has been closed meanwhile, and its children with it. */
+static int refuse(struct socket *newsock)
+{
+	struct sock *sk = smc_listen_uproot(newsock);
+
+	sock_no_linger(sk);
+	sk->sk_prot->close(sk, 0);
+	return -EINVAL;
 }
 
 /*
@@ -84,14 +107,23 @@ static int try(struct smc_sock *lsmc, struct socket *sock, struct socket *newsoc
 		}
 		if (blocked)
 			return -EINPROGRESS;
+		if (inet_sk_state_load(sock->sk) == TCP_LISTEN && !smc_listen_pending(lsmc))
+			return -EAGAIN;
 		rc = smc_compat_accept(tcp, sock, newsock, &arg);
 		if (rc)
 			return rc;
-		if (!smc_synopt_claim(newsock->sk)) {
-			adopt(newsock, SMC_REASON_PEER_NO_SMC);
-			return 0;
+		child = smc_listen_collect(lsmc, newsock->sk);
+		if (child == ERR_PTR(-EINPROGRESS)) {
+			divert(lsmc, newsock);
+			continue;
 		}
-		divert(lsmc, newsock);
+		if (IS_ERR(child))
+			return refuse(newsock);
+		if (child)
+			adopt_local(child, newsock);
+		else
+			adopt(newsock, SMC_REASON_PEER_NO_SMC);
+		return 0;
 	}
 }
 
@@ -110,7 +142,7 @@ static int wait_for_child(struct smc_sock *lsmc, struct socket *sock, bool block
 	if (inet_sk_state_load(sk) != TCP_LISTEN)
 		rc = -EINVAL;
 	else if (smc_listen_ready(lsmc) ||
-		 (!blocked && !reqsk_queue_empty(&inet_csk(sk)->icsk_accept_queue)))
+		 (!blocked && smc_listen_pending(lsmc)))
 		rc = 0;
 	else if (!*timeo)
 		rc = -EAGAIN;
@@ -140,7 +172,9 @@ int smc_accept(struct socket *sock, struct socket *newsock, struct proto_accept_
 	if (!lsmc || !lsmc->listener)
 		return -EINVAL;
 	for (;;) {
+		mutex_lock(smc_listen_door(lsmc));
 		rc = try(lsmc, sock, newsock, arg->kern);
+		mutex_unlock(smc_listen_door(lsmc));
 		if (rc != -EAGAIN && rc != -EINPROGRESS)
 			return rc;
 		rc = wait_for_child(lsmc, sock, rc == -EINPROGRESS, &timeo);

@@ -56,7 +56,7 @@ int smc_connect_settled(struct socket *sock, long timeo)
 	enum smc_phase phase;
 	int rc = 0;
 
-	if (!smc || READ_ONCE(smc->phase) == SMC_PHASE_TCP)
+	if (!smc || READ_ONCE(smc->phase) >= SMC_PHASE_TCP)
 		return 0;
 	add_wait_queue(&sock->wq.wait, &wait);
 	for (;;) {
@@ -140,7 +140,7 @@ static int established(struct smc_sock *smc, struct socket *sock, int flags)
 
 	if (!rc) {
 		rc = untold(smc);
-		if (rc || READ_ONCE(smc->phase) == SMC_PHASE_TCP)
+		if (rc || READ_ONCE(smc->phase) >= SMC_PHASE_TCP)
 			return rc;
 		/*
 		 * Reset by the peer already, which a plain TCP connection would show when it is
@@ -161,16 +161,24 @@ static int established(struct smc_sock *smc, struct socket *sock, int flags)
 	return rc == -EAGAIN ? -EINPROGRESS : rc;
 }
 
-static int disconnect(struct smc_sock *smc, struct socket *sock, smc_sockaddr_t *addr, int len,
-		      int flags)
+/*
+ * TCP's turn. A thread that waits for TCP goes on with the rendezvous itself if it can, so the
+ * worker need not hurry.
+ */
+static int attend(struct smc_sock *smc, struct socket *sock, smc_sockaddr_t *addr, int len, int flags)
 {
 	int rc;
 
-	mutex_lock(&smc->gate);
-	smc_listen_stop(smc);
-	smc_handshake_stop(smc);
+	WRITE_ONCE(smc->attended, !(flags & O_NONBLOCK));
 	rc = smc_ops_of_tcp(sock->sk)->connect(sock, addr, len, flags);
-	mutex_unlock(&smc->gate);
+	if (!rc && READ_ONCE(smc->peer_smc)) {
+		mutex_lock(&smc->gate);
+		smc_handshake_inline(smc);
+		mutex_unlock(&smc->gate);
+	}
+	WRITE_ONCE(smc->attended, false);
+	/* What TCP has said meanwhile was for us: of a wait that a signal has ended, too. */
+	smc_connect_progress(smc, sock);
 	return rc;
 }
 
@@ -185,7 +193,6 @@ static int disconnect(struct smc_sock *smc, struct socket *sock, smc_sockaddr_t 
  */
 int smc_connect(struct socket *sock, smc_sockaddr_t *addr, int len, int flags)
 {
-	const struct proto_ops *tcp = smc_ops_of_tcp(sock->sk);
 	struct smc_sock *smc = smc_table_make(sock);
 	int rc;
 
@@ -193,7 +200,7 @@ int smc_connect(struct socket *sock, smc_sockaddr_t *addr, int len, int flags)
 		return -ENOMEM;
 	rc = untold(smc);
 	if (len >= (int)sizeof(addr->sa_family) && addr->sa_family == AF_UNSPEC)
-		return disconnect(smc, sock, addr, len, flags);
+		return smc_active_disconnect(smc, sock, addr, len, flags);
 	if (rc)
 		return rc;
 	switch (smc_connect_progress(smc, sock)) {
@@ -209,7 +216,7 @@ int smc_connect(struct socket *sock, smc_sockaddr_t *addr, int len, int flags)
 	default:
 		break;
 	}
-	rc = tcp->connect(sock, addr, len, flags);
+	rc = attend(smc, sock, addr, len, flags);
 	if (!rc)
 		return established(smc, sock, flags);
 	if (sock->state != SS_CONNECTING) {

@@ -156,6 +156,10 @@ int smc_fallback_detach(struct socket *sock, int level, int name, sockptr_t val,
 	listens = inet_sk_state_load(sock->sk) == TCP_LISTEN;
 	if (!listens) {
 		smc_handshake_stop(smc);
+		if (READ_ONCE(smc->phase) == SMC_PHASE_ACTIVE) {
+			mutex_unlock(&smc->gate);
+			return -EOPNOTSUPP;
+		}
 		detach(smc, sock);
 	}
 	mutex_unlock(&smc->gate);

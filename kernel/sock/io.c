@@ -14,6 +14,14 @@
 #include "../wire/reason.h"
 #include "sock.h"
 
+/* The operations of a socket that is settled, for a thread that has come to ours before it was. */
+static const struct proto_ops *ops_of(const struct socket *sock)
+{
+	const struct smc_sock *smc = smc_table_of(sock);
+
+	return smc && READ_ONCE(smc->phase) == SMC_PHASE_ACTIVE ? smc_ops_active(sock->sk) : smc_ops_of_tcp(sock->sk);
+}
+
 /* A socket that sends data in its SYN cannot ask for SMC with it. */
 static int fast_open(struct socket *sock)
 {
@@ -29,24 +37,22 @@ static int fast_open(struct socket *sock)
 /* smc_io_sendmsg() - sendmsg(2). May sleep. Return: as TCP would. */
 int smc_io_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 {
-	const struct proto_ops *tcp = smc_ops_of_tcp(sock->sk);
 	int rc;
 
 	rc = smc_connect_settled(sock, sock_sndtimeo(sock->sk, msg->msg_flags & MSG_DONTWAIT));
 	if (!rc && (msg->msg_flags & MSG_FASTOPEN))
 		rc = fast_open(sock);
-	return rc ?: tcp->sendmsg(sock, msg, len);
+	return rc ?: ops_of(sock)->sendmsg(sock, msg, len);
 }
 
 /* smc_io_recvmsg() - recvmsg(2). May sleep. Return: as TCP would. */
 int smc_io_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
 {
-	const struct proto_ops *tcp = smc_ops_of_tcp(sock->sk);
 	int rc = 0;
 
 	if (!(flags & MSG_ERRQUEUE))
 		rc = smc_connect_settled(sock, sock_rcvtimeo(sock->sk, flags & MSG_DONTWAIT));
-	return rc ?: tcp->recvmsg(sock, msg, len, flags);
+	return rc ?: ops_of(sock)->recvmsg(sock, msg, len, flags);
 }
 
 /* smc_io_splice_read() - splice(2) from the socket to a pipe. May sleep. Return: as TCP would. */
@@ -56,7 +62,7 @@ ssize_t smc_io_splice_read(struct socket *sock, loff_t *ppos, struct pipe_inode_
 	bool nonblock = (flags & SPLICE_F_NONBLOCK) || (sock->file->f_flags & O_NONBLOCK);
 	int rc = smc_connect_settled(sock, sock_rcvtimeo(sock->sk, nonblock));
 
-	return rc ?: smc_ops_of_tcp(sock->sk)->splice_read(sock, ppos, pipe, len, flags);
+	return rc ?: ops_of(sock)->splice_read(sock, ppos, pipe, len, flags);
 }
 
 /*
@@ -78,7 +84,7 @@ __poll_t smc_io_poll(struct file *file, struct socket *sock, poll_table *wait)
 		return smc_listen_ready(smc) ? EPOLLIN | EPOLLRDNORM : 0;
 	if (phase == SMC_PHASE_RENDEZVOUS)
 		return READ_ONCE(sock->sk->sk_err) ? EPOLLERR : 0;
-	events = smc_ops_of_tcp(sock->sk)->poll(file, sock, NULL);
+	events = ops_of(sock)->poll(file, sock, NULL);
 	/* TCP may have become connected in between, which is not what the application asks for. */
 	if (smc_connect_progress(smc, sock) == SMC_PHASE_RENDEZVOUS)
 		events &= EPOLLERR;
@@ -117,7 +123,7 @@ int smc_io_shutdown(struct socket *sock, int how)
 	default:
 		break;
 	}
-	return rc ?: smc_ops_of_tcp(sock->sk)->shutdown(sock, how);
+	return rc ?: ops_of(sock)->shutdown(sock, how);
 }
 
 /* smc_io_getname() - getsockname(2) and getpeername(2). May sleep. Return: as TCP would. */

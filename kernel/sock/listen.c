@@ -11,161 +11,14 @@
 #include <net/inet_connection_sock.h>
 #include <net/tcp_states.h>
 
-#include "../handshake/handshake.h"
 #include "../wire/reason.h"
-#include "sock.h"
+#include "listener.h"
 
 /*
  * How long an application that waits for nothing has to come for a connection before the worker
  * looks at it.
  */
 #define DRAIN_DELAY msecs_to_jiffies(10)
-
-/* What a listener has beyond TCP. Belongs to its record and goes with it. */
-struct smc_listener {
-	spinlock_t		lock;		/* what has no other rule */
-	struct list_head	running;	/* children in their handshake */
-	struct list_head	ready;		/* children for accept() */
-	unsigned int		held;		/* children that we count in sk_ack_backlog: both lists */
-	bool			open;		/* listens; else children are refused */
-	bool			moving;		/* the worker has one in its hands; acquire and release */
-	bool			missed;		/* someone has looked meanwhile; xchg() */
-	bool			blocked;	/* someone has been told to wait for an earlier child */
-	u64			last_seq;	/* of the children */
-	unsigned int		running_n;	/* children on the first list that count for the backlog */
-	struct delayed_work	drain;
-	struct smc_sock		*smc;		/* the listener itself */
-	struct smc_synopt_port	port;		/* lets the hooks know of us */
-};
-
-/* TCP counts in sk_ack_backlog under this lock. */
-static void count(struct sock *sk, int n)
-{
-	struct request_sock_queue *queue = &inet_csk(sk)->icsk_accept_queue;
-
-	spin_lock_bh(&queue->rskq_lock);
-	/* TCP counts from 0 anew when it listens again after it has been aborted from outside. */
-	if (n < 0)
-		n = -(int)min_t(u32, -n, sk->sk_ack_backlog);
-	WRITE_ONCE(sk->sk_ack_backlog, sk->sk_ack_backlog + n);
-	spin_unlock_bh(&queue->rskq_lock);
-}
-
-/* Lets a child count for the backlog, or not. Under the listener's lock. */
-static void hold(struct smc_sock *lsmc, struct smc_sock *child)
-{
-	lockdep_assert_held(&lsmc->listener->lock);
-	if (child->held)
-		return;
-	child->held = true;
-	lsmc->listener->held++;
-	count(lsmc->sk, 1);
-}
-
-static void unhold(struct smc_sock *lsmc, struct smc_sock *child)
-{
-	lockdep_assert_held(&lsmc->listener->lock);
-	if (!child->held)
-		return;
-	child->held = false;
-	lsmc->listener->held--;
-	count(lsmc->sk, -1);
-}
-
-enum head { HEAD_NONE, HEAD_TCP, HEAD_SMC };
-
-/* What is first in TCP's accept queue? */
-static enum head look(struct sock *sk)
-{
-	struct request_sock_queue *queue = &inet_csk(sk)->icsk_accept_queue;
-	enum head head = HEAD_NONE;
-
-	spin_lock_bh(&queue->rskq_lock);
-	if (queue->rskq_accept_head)
-		head = smc_synopt_seen(queue->rskq_accept_head->sk) ? HEAD_SMC : HEAD_TCP;
-	spin_unlock_bh(&queue->rskq_lock);
-	return head;
-}
-
-/* Is the outcome of a child's handshake about to be known? */
-static bool imminent(const struct smc_sock *child)
-{
-	if (!skb_queue_empty_lockless(&child->sk->sk_receive_queue))
-		return true;
-	smp_rmb(); /* pairs with the lock in smc_listen_step(): first it is set, then the queue is emptied */
-	return child->stepping;
-}
-
-/*
- * The child that accept() may have, if any. They come in the order in which TCP had them, as far as
- * their handshakes end in that order. A client whose connect() has returned may make others go on
- * before our end has been through the last step: a child in that step, or about to take it, is
- * waited for.
- */
-static struct smc_sock *first(struct smc_listener *l, bool *blocked)
-{
-	struct smc_sock *child = list_first_entry_or_null(&l->ready, struct smc_sock, child), *earlier;
-
-	lockdep_assert_held(&l->lock);
-	*blocked = false;
-	list_for_each_entry(earlier, &l->running, child) {
-		if (child && earlier->seq > child->seq)
-			break;
-		if (!imminent(earlier))
-			continue;
-		*blocked = true;
-		l->blocked = true;
-		return NULL;
-	}
-	return child;
-}
-
-/* Whoever was told to wait looks again. The lock keeps the listener's sock from being closed. */
-static void unblock(struct smc_listener *l)
-{
-	lockdep_assert_held(&l->lock);
-	if (!l->blocked)
-		return;
-	l->blocked = false;
-	READ_ONCE(l->smc->sk->sk_data_ready)(l->smc->sk);
-}
-
-/*
- * smc_listen_ready() - is there a connection for accept()? Does not sleep.
- *
- * Connections go from TCP's queue to ours, so they are looked for in this order. One that the
- * worker holds in between is in neither: it is told that it has been missed, and the look at our
- * queue comes after that.
- */
-bool smc_listen_ready(struct smc_sock *smc)
-{
-	struct smc_listener *l = smc->listener;
-	enum head head = look(smc->sk);
-	struct smc_sock *child;
-	bool blocked;
-
-	if (head == HEAD_SMC)
-		mod_delayed_work(smc_net_wq, &l->drain, 0);
-	if (smp_load_acquire(&l->moving)) {
-		WRITE_ONCE(l->missed, true);
-		smp_mb(); /* pairs with that in moved() */
-	}
-	spin_lock_bh(&l->lock);
-	child = first(l, &blocked);
-	spin_unlock_bh(&l->lock);
-	return child || (head == HEAD_TCP && !blocked);
-}
-
-/*
- * smc_listen_busy() - do handshakes take up so much of the backlog that new connections had better
- * be TCP? Any context.
- */
-bool smc_listen_busy(const struct smc_sock *smc)
-{
-	unsigned int most = max(READ_ONCE(smc->sk->sk_max_ack_backlog) / 2, 1U);
-
-	return READ_ONCE(smc->listener->running_n) >= most;
-}
 
 /* A socket of no one's, still empty, for a connection of the same family. NULL without memory. */
 static struct socket *empty_pot(const struct sock *sk)
@@ -222,13 +75,16 @@ static void drop_sock(struct socket *sock)
 	sock_release(sock);
 }
 
-static void drop(struct smc_sock *child)
+/* smc_listen_drop() - the same of one with a record, which goes. May sleep. */
+void smc_listen_drop(struct smc_sock *child)
 {
 	struct socket *sock = child->sock;
 
 	smc_handshake_unwatch(child);
 	smc_handshake_free(child);
+	/* TCP first: the peer is to hear of it once. */
 	drop_sock(sock);
+	smc_active_end(child, true);
 	smc_table_put(child);
 }
 
@@ -260,10 +116,10 @@ void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc)
 	spin_lock_bh(&l->lock);
 	if (!l->open) {
 		spin_unlock_bh(&l->lock);
-		drop(child);
+		smc_listen_drop(child);
 		return;
 	}
-	hold(lsmc, child);
+	smc_children_hold(lsmc, child);
 	if (peer_smc)
 		WRITE_ONCE(l->running_n, l->running_n + 1);
 	child->seq = ++l->last_seq;
@@ -275,110 +131,6 @@ void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc)
 	if (peer_smc)
 		smc_handshake_serve(child);
 	spin_unlock_bh(&l->lock);
-}
-
-/*
- * smc_listen_step() - the worker of a child begins a step, or has ended one without an outcome.
- * Does not sleep.
- */
-void smc_listen_step(struct smc_sock *child, bool begins)
-{
-	struct smc_listener *l = child->parent->listener;
-
-	spin_lock_bh(&l->lock);
-	child->stepping = begins;
-	if (!begins && l->open)
-		unblock(l);
-	spin_unlock_bh(&l->lock);
-}
-
-/* Puts a child among those for accept(), where it belongs. */
-static void make_ready(struct smc_listener *l, struct smc_sock *child)
-{
-	struct smc_sock *before;
-
-	list_del(&child->child);
-	list_for_each_entry_reverse(before, &l->ready, child)
-		if (before->seq < child->seq)
-			break;
-	list_add(&child->child, &before->child);
-}
-
-/**
- * smc_listen_finish() - the handshake of a child is over
- * @child: its record; the caller is its handshake
- * @keep: accept() may have it; else it is reset, and @child is gone
- *
- * May sleep.
- */
-void smc_listen_finish(struct smc_sock *child, bool keep)
-{
-	struct smc_sock *lsmc = child->parent;
-	struct smc_listener *l = lsmc->listener;
-
-	spin_lock_bh(&l->lock);
-	if (!l->open) {
-		/*
-		 * smc_listen_stop() has the child on a list of its own, and waits for the caller to
-		 * return.
-		 */
-		spin_unlock_bh(&l->lock);
-		return;
-	}
-	if (child->held)
-		WRITE_ONCE(l->running_n, l->running_n - 1);
-	child->stepping = false;
-	if (keep) {
-		hold(lsmc, child);
-		make_ready(l, child);
-		l->blocked = true;
-	} else {
-		unhold(lsmc, child);
-		list_del_init(&child->child);
-	}
-	unblock(l);
-	spin_unlock_bh(&l->lock);
-	if (!keep)
-		drop(child);
-}
-
-/*
- * smc_listen_defer() - a child waits for data, for as long as the application wants. Such ones do
- * not count for the backlog, with TCP neither. Does not sleep.
- */
-void smc_listen_defer(struct smc_sock *child)
-{
-	struct smc_listener *l = child->parent->listener;
-
-	spin_lock_bh(&l->lock);
-	if (l->open && child->held) {
-		unhold(child->parent, child);
-		WRITE_ONCE(l->running_n, l->running_n - 1);
-	}
-	spin_unlock_bh(&l->lock);
-}
-
-/**
- * smc_listen_take() - the first connection that is ready
- * @lsmc: the listener's record
- * @blocked: set to whether an earlier one is about to be; there will be a wakeup
- *
- * Does not sleep. Return: its record, which is the caller's then, with its socket of no one's; NULL
- * if there is none.
- */
-struct smc_sock *smc_listen_take(struct smc_sock *lsmc, bool *blocked)
-{
-	struct smc_listener *l = lsmc->listener;
-	struct smc_sock *child;
-
-	spin_lock_bh(&l->lock);
-	child = first(l, blocked);
-	if (child) {
-		list_del_init(&child->child);
-		unhold(lsmc, child);
-	}
-	spin_unlock_bh(&l->lock);
-	return child;
 }
 
 /*
@@ -395,11 +147,36 @@ static void moved(struct smc_listener *l)
 		READ_ONCE(lsk->sk_data_ready)(lsk);
 }
 
+/* A child that its client has connected comes out of TCP's queue, with its socket of no one's. */
+static void take_local(struct smc_sock *lsmc, struct smc_sock *child, struct socket *sock)
+{
+	struct smc_listener *l = lsmc->listener;
+
+	child->sock = sock;
+	spin_lock_bh(&l->lock);
+	if (!l->open) {
+		spin_unlock_bh(&l->lock);
+		smc_listen_drop(child);
+		return;
+	}
+	smc_children_hold(lsmc, child);
+	child->seq = ++l->last_seq;
+	list_add_tail(&child->child, &l->ready);
+	spin_unlock_bh(&l->lock);
+}
+
+/* smc_listen_door() - see smc_listener.door. May sleep. */
+struct mutex *smc_listen_door(struct smc_sock *lsmc)
+{
+	return &lsmc->listener->door;
+}
+
 /* Moves the first connection of TCP's accept queue. Return: false if there is none, or no memory. */
 static bool move(struct smc_listener *l)
 {
 	struct socket *lsock = l->smc->sock, *sock = empty_pot(l->smc->sk);
 	struct proto_accept_arg arg = { .flags = O_NONBLOCK };
+	struct smc_sock *child;
 
 	if (!sock) {
 		queue_delayed_work(smc_net_wq, &l->drain, HZ / 10);
@@ -412,7 +189,13 @@ static bool move(struct smc_listener *l)
 		sock_release(sock);
 		return false;
 	}
-	smc_listen_begin(l->smc, sock, smc_synopt_claim(sock->sk));
+	child = smc_listen_collect(l->smc, sock->sk);
+	if (child == ERR_PTR(-EINVAL))
+		drop_sock(sock);
+	else if (!IS_ERR_OR_NULL(child))
+		take_local(l->smc, child, sock);
+	else
+		smc_listen_begin(l->smc, sock, child);
 	moved(l);
 	return true;
 }
@@ -421,9 +204,20 @@ static bool move(struct smc_listener *l)
 static void drain(struct work_struct *work)
 {
 	struct smc_listener *l = container_of(to_delayed_work(work), struct smc_listener, drain);
+	bool more;
 
-	while (!reqsk_queue_empty(&inet_csk(l->smc->sk)->icsk_accept_queue) && move(l))
+	while (!reqsk_queue_empty(&inet_csk(l->smc->sk)->icsk_accept_queue)) {
+		if (!smc_listen_pending(l->smc)) {
+			queue_delayed_work(smc_net_wq, &l->drain, DRAIN_DELAY);
+			return;
+		}
+		mutex_lock(&l->door);
+		more = move(l);
+		mutex_unlock(&l->door);
+		if (!more)
+			return;
 		cond_resched();
+	}
 }
 
 /* On the listener's wait queue: TCP has put something into its accept queue. Any context. */
@@ -445,9 +239,11 @@ static struct smc_listener *listener_of(struct smc_sock *smc)
 	l = kzalloc(sizeof(*l), GFP_KERNEL_ACCOUNT);
 	if (!l)
 		return NULL;
+	mutex_init(&l->door);
 	spin_lock_init(&l->lock);
 	INIT_LIST_HEAD(&l->running);
 	INIT_LIST_HEAD(&l->ready);
+	INIT_LIST_HEAD(&l->local);
 	INIT_DELAYED_WORK(&l->drain, drain);
 	l->smc = smc;
 	/* Two threads may call listen() at once. */
@@ -465,7 +261,7 @@ static bool start(struct smc_sock *smc)
 	lock_sock(smc->sk);
 	spin_lock_bh(&l->lock);
 	spin_lock(&smc->lock);
-	mine = !l->open && smc->sk->sk_state == TCP_LISTEN && smc->phase != SMC_PHASE_TCP;
+	mine = !l->open && smc->sk->sk_state == TCP_LISTEN && smc->phase < SMC_PHASE_TCP;
 	if (mine) {
 		l->open = true;
 		smc_handshake_phase(smc, SMC_PHASE_LISTEN);
@@ -520,7 +316,7 @@ int smc_listen(struct socket *sock, int backlog)
 	/* Someone may have ended TCP's listening from outside, as ss -K does. */
 	if (inet_sk_state_load(sock->sk) != TCP_LISTEN)
 		smc_listen_stop(smc);
-	if (READ_ONCE(smc->phase) == SMC_PHASE_TCP || READ_ONCE(smc->phase) == SMC_PHASE_LISTEN)
+	if (READ_ONCE(smc->phase) >= SMC_PHASE_TCP || READ_ONCE(smc->phase) == SMC_PHASE_LISTEN)
 		rc = tcp->listen(sock, backlog);
 	else
 		rc = begin(smc, sock, backlog);
@@ -542,7 +338,8 @@ static void close(struct smc_sock *smc, struct list_head *children)
 		spin_unlock(&smc->lock);
 		list_splice_init(&l->running, children);
 		list_splice_init(&l->ready, children);
-		count(smc->sk, -(int)l->held);
+		list_splice_init(&l->local, children);
+		smc_children_count(smc->sk, -(int)l->held);
 		l->held = 0;
 		l->running_n = 0;
 	}
@@ -574,8 +371,14 @@ void smc_listen_stop(struct smc_sock *smc)
 		smc_handshake_disarm(smc);
 	list_for_each_entry_safe(child, next, &children, child) {
 		list_del_init(&child->child);
+		if (!child->sock) {
+			/* TCP has it, and resets it. */
+			smc_active_end(child, true);
+			smc_table_remove(child);
+			continue;
+		}
 		smc_handshake_stop(child);
-		drop(child);
+		smc_listen_drop(child);
 	}
 }
 

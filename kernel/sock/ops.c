@@ -14,6 +14,9 @@ struct proto_ops smc_ops[SMC_IPVS] __ro_after_init;
 /* Of a socket that TCP has got back. All that moves data is TCP's own function. */
 static struct proto_ops after_ops[SMC_IPVS] __ro_after_init;
 
+/* Of one whose data a transport moves. */
+static struct proto_ops active_ops[SMC_IPVS] __ro_after_init;
+
 static const struct proto_ops *tcp_ops[SMC_IPVS] __ro_after_init;
 
 SMC_COMPAT_ACCEPT_WRAP(smc_accept)
@@ -34,6 +37,43 @@ const struct proto_ops *smc_ops_of_tcp(const struct sock *sk)
 struct proto_ops *smc_ops_after(const struct sock *sk)
 {
 	return &after_ops[ipv_of(sk)];
+}
+
+/* smc_ops_active() - our operations for a sock with a connection. Any context. */
+struct proto_ops *smc_ops_active(const struct sock *sk)
+{
+	return &active_ops[ipv_of(sk)];
+}
+
+/* smc_ops_open() - our operations for a sock whose outcome is open. Any context. */
+struct proto_ops *smc_ops_open(const struct sock *sk)
+{
+	return &smc_ops[ipv_of(sk)];
+}
+
+static void __init fill_active(struct proto_ops *ops, const struct proto_ops *tcp)
+{
+	*ops = *tcp;
+	ops->owner = THIS_MODULE;
+	ops->release = smc_release;
+	ops->connect = smc_active_connect;
+	ops->shutdown = smc_active_shutdown;
+	ops->getname = smc_active_getname;
+	ops->poll = smc_active_poll;
+	ops->ioctl = smc_active_ioctl;
+	ops->setsockopt = smc_active_setsockopt;
+	smc_compat_ops_getsockopt(ops, smc_active_getsockopt);
+	ops->sendmsg = smc_active_sendmsg;
+	ops->recvmsg = smc_active_recvmsg;
+	ops->splice_read = smc_active_splice_read;
+	smc_compat_ops_splice_eof(ops, smc_active_splice_eof);
+	smc_compat_ops_sendpage(ops);
+	/* What would reach around these to TCP. */
+	ops->mmap = sock_no_mmap;
+	ops->read_sock = NULL;
+	ops->read_skb = NULL;
+	ops->peek_len = NULL;
+	smc_compat_ops_locked(ops);
 }
 
 static void __init fill(enum smc_ipv ipv)
@@ -59,6 +99,8 @@ static void __init fill(enum smc_ipv ipv)
 	/* These would reach around recvmsg to the bytes of the handshake. */
 	ops->read_sock = NULL;
 	ops->read_skb = NULL;
+
+	fill_active(&active_ops[ipv], tcp_ops[ipv]);
 
 	*after = *tcp_ops[ipv];
 	after->owner = THIS_MODULE;

@@ -5,6 +5,25 @@
 #include "sock.h"
 
 /*
+ * The peer is told by SMC first, unless it is to see a reset: TCP's reset makes it an error once,
+ * which the abort after it does not repeat.
+ */
+static int finish(struct smc_sock *smc, struct socket *sock)
+{
+	const struct proto_ops *tcp = smc_ops_of_tcp(sock->sk);
+	bool hard = sock_flag(sock->sk, SOCK_LINGER) && !sock->sk->sk_lingertime;
+	int rc;
+
+	if (!hard)
+		smc_active_end(smc, false);
+	rc = tcp->release(sock);
+	if (hard)
+		smc_active_end(smc, true);
+	smc_table_remove(smc);
+	return rc;
+}
+
+/*
  * smc_release() - closes a socket in whatever phase it is. May sleep.
  *
  * No operation of the socket runs any more. Left are the rendezvous and, of a listener, its drain
@@ -29,7 +48,7 @@ int smc_release(struct socket *sock)
 		smc_listen_stop(smc);
 		mutex_unlock(&smc->gate);
 		smc_handshake_stop(smc);
-		smc_table_remove(smc);
+		return finish(smc, sock);
 	}
 	return tcp->release(sock);
 }

@@ -13,6 +13,7 @@
 
 #include "../net.h"
 
+struct smc_conn;
 struct smc_rendezvous;
 
 /*
@@ -26,6 +27,7 @@ enum smc_phase {
 	SMC_PHASE_CONNECT,	/* TCP connects, its SYN carries the option */
 	SMC_PHASE_RENDEZVOUS,	/* TCP is there, CLC messages pass inside of it */
 	SMC_PHASE_TCP,		/* the application has the TCP socket: fallback; final */
+	SMC_PHASE_ACTIVE,	/* a transport moves the data; final until disconnected */
 };
 
 /* The two address families a socket comes in; an index. */
@@ -54,6 +56,8 @@ struct smc_sock {
 	bool			held;		/* parent's listener lock; this child counts for its backlog */
 	bool			stepping;	/* parent's listener lock; this child's worker runs */
 	u64			seq;		/* of children, in the order in which TCP had them; never changes */
+	bool			attended;	/* a thread in connect() is going to begin the rendezvous; single word */
+	bool			inline_busy;	/* lock; and has: not the worker's turn */
 	bool			limit_hs;	/* SMC_LIMIT_HS is set; single word, no lock */
 	bool			detached;	/* lock; another protocol may own sock->ops, see fallback.c */
 	int			err;		/* lock; why the rendezvous failed, negative, for connect() */
@@ -62,6 +66,7 @@ struct smc_sock {
 	struct socket		*sock;		/* whose wait queue `wait` is on; handshake's until settled */
 	struct wait_queue_entry	wait;		/* makes TCP's wakeups start `work` */
 	struct delayed_work	work;		/* the rendezvous: runs on a wakeup, or when its time is up */
+	struct smc_conn __rcu	*conn;		/* while ACTIVE, with a reference; lock */
 	struct smc_rendezvous	*rv;		/* state of the handshake; work's alone, NULL before and after */
 	struct smc_listener	*listener;	/* of one that has ever listened; set once, freed with us */
 	struct smc_sock		*parent;	/* of a child until it is accepted: the listener's record */
@@ -85,8 +90,10 @@ int smc_table_walk(unsigned int *bucket, unsigned int *skip,
 
 /* ops.c: the tables of socket operations */
 extern struct proto_ops smc_ops[SMC_IPVS];
+struct proto_ops *smc_ops_open(const struct sock *sk);
 const struct proto_ops *smc_ops_of_tcp(const struct sock *sk);
 struct proto_ops *smc_ops_after(const struct sock *sk);
+struct proto_ops *smc_ops_active(const struct sock *sk);
 int smc_ops_init(void);
 
 /* create.c */
@@ -110,6 +117,11 @@ void smc_listen_step(struct smc_sock *child, bool begins);
 void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc);
 void smc_listen_finish(struct smc_sock *child, bool keep);
 struct smc_sock *smc_listen_take(struct smc_sock *lsmc, bool *blocked);
+bool smc_listen_publish(struct smc_sock *lsmc, struct smc_sock *child);
+struct smc_sock *smc_listen_collect(struct smc_sock *lsmc, struct sock *sk);
+struct mutex *smc_listen_door(struct smc_sock *lsmc);
+void smc_listen_poke(struct smc_sock *lsmc);
+bool smc_listen_pending(const struct smc_sock *lsmc);
 struct sock *smc_listen_uproot(struct socket *sock);
 struct socket *smc_listen_pot(struct sock *sk);
 
@@ -128,6 +140,7 @@ int smc_io_shutdown(struct socket *sock, int how);
 int smc_io_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg);
 
 /* sockopt.c */
+bool smc_sockopt_takes_over(int level, int name);
 int smc_sockopt_set(struct socket *sock, int level, int name, sockptr_t val, unsigned int len);
 int smc_sockopt_set_tcp(struct socket *sock, int level, int name, sockptr_t val, unsigned int len);
 int smc_sockopt_get(struct socket *sock, int level, int name, char __user *val, int __user *len);
@@ -137,6 +150,28 @@ bool smc_fallback_take(struct smc_sock *smc, struct socket *sock, enum smc_phase
 void smc_fallback_child(struct smc_sock *smc, u32 reason, u32 peer);
 int smc_fallback_detach(struct socket *sock, int level, int name, sockptr_t val, unsigned int len);
 void smc_fallback_exit(void);
+
+/* active.c: sockets whose data a transport moves */
+bool smc_active_take(struct smc_sock *smc, struct socket *sock, struct smc_conn *conn);
+void smc_active_child(struct smc_sock *smc, struct smc_conn *conn);
+void smc_active_adopt(struct smc_sock *smc);
+struct smc_conn *smc_active_of(const struct smc_sock *smc);
+void smc_active_end(struct smc_sock *smc, bool hard);
+void smc_active_free(struct smc_sock *smc);
+int smc_active_sendmsg(struct socket *sock, struct msghdr *msg, size_t len);
+int smc_active_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags);
+ssize_t smc_active_splice_read(struct socket *sock, loff_t *ppos, struct pipe_inode_info *pipe,
+			       size_t len, unsigned int flags);
+__poll_t smc_active_poll(struct file *file, struct socket *sock, poll_table *wait);
+int smc_active_shutdown(struct socket *sock, int how);
+int smc_active_getname(struct socket *sock, struct sockaddr *addr, int peer);
+int smc_active_disconnect(struct smc_sock *smc, struct socket *sock, smc_sockaddr_t *addr, int len,
+			  int flags);
+void smc_active_splice_eof(struct socket *sock);
+int smc_active_connect(struct socket *sock, smc_sockaddr_t *addr, int len, int flags);
+int smc_active_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg);
+int smc_active_setsockopt(struct socket *sock, int level, int name, sockptr_t val, unsigned int len);
+int smc_active_getsockopt(struct socket *sock, int level, int name, char __user *val, int __user *len);
 
 /* release.c */
 int smc_release(struct socket *sock);

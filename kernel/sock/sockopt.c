@@ -31,8 +31,8 @@ static int set_smc(struct socket *sock, int name, sockptr_t val, unsigned int le
 	return 0;
 }
 
-/* Does the option hand sock->ops to someone else? */
-static bool takes_over(int level, int name)
+/* smc_sockopt_takes_over() - does the option hand sock->ops to someone else? */
+bool smc_sockopt_takes_over(int level, int name)
 {
 	return (level == SOL_TCP && name == TCP_ULP) || (level == SOL_IPV6 && name == IPV6_ADDRFORM);
 }
@@ -55,7 +55,7 @@ int smc_sockopt_set_tcp(struct socket *sock, int level, int name, sockptr_t val,
 {
 	if (level == SOL_SMC)
 		return set_smc(sock, name, val, len);
-	if (takes_over(level, name))
+	if (smc_sockopt_takes_over(level, name))
 		return smc_fallback_detach(sock, level, name, val, len);
 	return smc_ops_of_tcp(sock->sk)->setsockopt(sock, level, name, val, len);
 }
@@ -69,10 +69,13 @@ int smc_sockopt_set(struct socket *sock, int level, int name, sockptr_t val, uns
 	struct smc_sock *smc;
 	int rc;
 
-	if (takes_over(level, name)) {
+	if (smc_sockopt_takes_over(level, name)) {
 		rc = smc_connect_settled(sock, MAX_SCHEDULE_TIMEOUT);
 		if (rc)
 			return rc;
+		smc = smc_table_of(sock);
+		if (smc && READ_ONCE(smc->phase) == SMC_PHASE_ACTIVE)
+			return smc_active_setsockopt(sock, level, name, val, len);
 	}
 	rc = smc_sockopt_set_tcp(sock, level, name, val, len);
 	if (rc || !rules_out(level, name, val))

@@ -87,6 +87,7 @@ static void free_rcu(struct rcu_head *head)
 
 	/* Hooks find a listener by its port, too. */
 	smc_listen_free(smc);
+	smc_active_free(smc);
 	kmem_cache_free(cache, smc);
 }
 

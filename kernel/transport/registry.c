@@ -72,13 +72,13 @@ void smc_registry_local(struct smc_local *local)
 	enum smc_transport_role role;
 
 	memset(local, 0, sizeof(*local));
-	rcu_read_lock();
 	for (role = 0; role < SMC_ROLES; role++) {
-		ops = rcu_dereference(transports[role]);
-		if (ops)
-			ops->local(local);
+		ops = pin(role);
+		if (!ops)
+			continue;
+		ops->local(local);
+		module_put(ops->owner);
 	}
-	rcu_read_unlock();
 	local->n_eid = smc_eid_list(local->eid, SMC_CLC_EIDS);
 	local->seid_on = smc_eid_seid(local->seid);
 }
@@ -137,7 +137,49 @@ int smc_registry_match(struct smc_offer *offer, const struct smc_clc_proposal *p
 	return first ?: SMC_REASON_NO_DEV;
 }
 
-/* smc_registry_release() - lets go of all transports of an offer. */
+/*
+ * smc_registry_pairs() - is there a transport that connects two ends in one namespace? Any context.
+ */
+bool smc_registry_pairs(void)
+{
+	const struct smc_transport_ops *ops;
+	enum smc_transport_role role;
+	bool pairs = false;
+
+	rcu_read_lock();
+	for (role = 0; role < SMC_ROLES; role++) {
+		ops = rcu_dereference(transports[role]);
+		pairs |= ops && ops->pair;
+	}
+	rcu_read_unlock();
+	return pairs;
+}
+
+/*
+ * smc_registry_pair() - connects both ends of a connection within this namespace, without a
+ * handshake. Return: 0, or -ENODEV and its like if no transport can.
+ */
+int smc_registry_pair(struct smc_offer *client, struct smc_offer *server)
+{
+	const struct smc_transport_ops *ops;
+	enum smc_transport_role role;
+	int rc = -ENODEV;
+
+	for (role = 0; role < SMC_ROLES && rc; role++) {
+		ops = pin(role);
+		if (!ops)
+			continue;
+		if (ops->pair)
+			rc = ops->pair(client, server);
+		module_put(ops->owner);
+	}
+	return rc;
+}
+
+/*
+ * smc_registry_release() - lets go of all transports of an offer, and of a connection that nobody
+ * has taken out of it.
+ */
 void smc_registry_release(struct smc_offer *offer)
 {
 	enum smc_transport_role role;
@@ -151,4 +193,9 @@ void smc_registry_release(struct smc_offer *offer)
 		ops->detach(offer);
 		module_put(ops->owner);
 	}
+	if (!offer->conn)
+		return;
+	smc_conn_kill(offer->conn, false);
+	smc_conn_put(offer->conn);
+	offer->conn = NULL;
 }

@@ -3,9 +3,10 @@
  * The contract between SMC and the transports that move its data: SMC-D through shared memory,
  * SMC-R by RDMA.
  *
- * The first part is what a transport provides, the second what it may call. Nothing else is shared.
- * Outside of transport/ nobody asks whether a connection is SMC-D or SMC-R to decide anything;
- * which transport carries a connection is chosen once, during the CLC handshake, and stays.
+ * The first part is what a transport provides, the second what it may call; beside that it may look
+ * at struct smc_conn and struct smc_lgr, where each member says whose it is. Outside of transport/
+ * nobody asks whether a connection is SMC-D or SMC-R to decide anything; which transport carries a
+ * connection is chosen once, during the CLC handshake, and stays.
  *
  * Results: 0, a negative errno if the connection is to break, or a positive reason of wire/reason.h
  * if it is to fall back to TCP. In wire structures, integers are in host order.
@@ -19,10 +20,10 @@
 #include "../wire/clc.h"
 
 struct module;
-struct sk_buff;
-struct smc_buf;
 struct smc_conn;
+struct smc_diag_info;
 struct smc_lgr;
+struct smc_lgr_key;
 struct sock;
 
 /* In the order of preference: on one machine, memory is faster than an adapter. */
@@ -43,6 +44,7 @@ struct smc_local {
  */
 struct smc_offer {
 	struct sock *sk;			/* the TCP connection, held, not locked */
+	struct smc_conn *conn;			/* what becomes of it: set by match or attach, with a reference */
 	bool server;
 	u8 id[16];				/* PNET ID of the device that carries it */
 	bool has_id;
@@ -53,34 +55,49 @@ struct smc_offer {
 /**
  * struct smc_transport_ops - what a transport provides
  *
- * All but signal, write and abort may sleep, and are called without any lock. For one connection at
- * most one of offer, match, attach and detach runs at a time.
+ * What says nothing else may sleep, and is called without any lock. For one connection at most one of
+ * offer, match, attach and detach runs at a time.
  *
  * @name:	for messages
  * @role:	each role is taken by one transport at most
  * @owner:	its module, pinned while a rendezvous, connection or group uses the transport
  *
- * @local:	adds what the transport can do at all. Does not sleep.
+ * @local:	adds what the transport can do at all
  * @offer:	client: adds what the transport has to offer for this connection to the proposal; -ENODEV if nothing
  * @match:	server: finds a device and a group, or forms one, for what the peer offers, gets buffers, and fills the
  *		ACCEPT; a positive reason if there is none, which leaves nothing to detach
  * @attach:	client, with the peer's ACCEPT: joins or forms the group that it names and fills our CONFIRM; once that is
  *		sent, again with NULL, for what first contact takes beyond CLC. Server, with the peer's CONFIRM: takes what
  *		it says, and does what first contact takes; there is nothing to fill. Afterwards the peer may write.
- * @detach:	undoes offer, match and attach, of a rendezvous that failed or a connection that is closed
+ * @pair:	both ends of a connection are in this namespace: does what match and attach would, for both at once.
+ *		Afterwards both may write. -ENODEV if nothing fits; what an offer has got is its connection. May be NULL.
+ * @detach:	undoes offer, match and attach, of a rendezvous that failed; what a connection in it has got goes with
+ *		the connection, by release
+ * @release:	the connection is over: the peer cannot write any more. Softirq.
+ * @free:	nobody looks at the connection any more, not even who read the rest of its data: gives back its buffers.
+ *		Softirq.
  *
- * @lgr_init:	makes the transport's part of a new link group
- * @lgr_free:	undoes it, when the last reference on the group is gone
- * @buf_get:	gets a buffer of at least so many bytes that the peer may write to (or, for sending, that we read from)
- * @buf_put:	returns it; the peer cannot write to it any more
+ * @write:	puts bytes of the stream into the peer's element, from the iterator; there is room for them. An ISM
+ *		provider copies straight into it. Under tx_lock; sleeps only as far as copying from user space and
+ *		memory do. Returns the number of bytes, or -ENOMEM or -EFAULT if not one could be put.
+ * @signal:	tells the peer what is new, of the enum smc_signal bits: bytes written (under tx_lock), bytes consumed
+ *		(under rx_lock), what close_flags says (any context). Does not sleep.
+ * @consumed:	bytes of our own element will not be read again; before the peer hears of it. Under rx_lock; does not
+ *		sleep. May be NULL.
+ * @trim:	gives memory back that the connection does not need while nothing moves. Sleeps. May be NULL.
  *
- * @write:	puts bytes at an offset of the peer's element. An ISM provider copies from the iterator straight into it.
- *		The socket is locked; sleeps only as far as copying from user space does. Returns the number of bytes.
- * @signal:	sends the CDC message with the connection's cursors and flags; -EAGAIN if there is no slot, in which case
- *		the transport calls smc_upcall_space() later. Softirq.
- * @abort:	the peer shall hear nothing more of this connection. Softirq.
- * @describe:	adds what the transport knows of a group to a netlink message. Takes no lock that the data path holds.
+ * @describe:	adds what sock_diag shows of the transport's part of a connection that has entered its group. Does not
+ *		sleep.
+ *
+ * @lgr_free:	the last reference on a group is gone. May be NULL.
  */
+enum smc_signal {
+	SMC_SIGNAL_DATA = 1,
+	SMC_SIGNAL_SPACE = 2,
+	SMC_SIGNAL_URGENT = 4,	/* with DATA: the byte before the cursor is urgent */
+	SMC_SIGNAL_CLOSE = 8,
+};
+
 struct smc_transport_ops {
 	const char *name;
 	enum smc_transport_role role;
@@ -90,28 +107,45 @@ struct smc_transport_ops {
 	int (*offer)(struct smc_offer *offer, struct smc_clc_proposal *p);
 	int (*match)(struct smc_offer *offer, const struct smc_clc_proposal *p, struct smc_clc_accept *accept);
 	int (*attach)(struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_clc_accept *local);
+	int (*pair)(struct smc_offer *client, struct smc_offer *server);
 	void (*detach)(struct smc_offer *offer);
+	void (*release)(struct smc_conn *conn);
+	void (*free)(struct smc_conn *conn);
 
-	int (*lgr_init)(struct smc_lgr *lgr, const struct smc_offer *offer);
+	ssize_t (*write)(struct smc_conn *conn, struct iov_iter *from, u32 len);
+	void (*signal)(struct smc_conn *conn, unsigned int what);
+	void (*consumed)(struct smc_conn *conn, u32 from, u32 len);
+	void (*trim)(struct smc_conn *conn);
+	void (*describe)(const struct smc_conn *conn, struct smc_diag_info *info);
+
 	void (*lgr_free)(struct smc_lgr *lgr);
-	struct smc_buf *(*buf_get)(struct smc_lgr *lgr, size_t size, bool rmb);
-	void (*buf_put)(struct smc_lgr *lgr, struct smc_buf *buf);
-
-	ssize_t (*write)(struct smc_conn *conn, u32 offset, struct iov_iter *from, size_t len);
-	int (*signal)(struct smc_conn *conn);
-	void (*abort)(struct smc_conn *conn);
-	int (*describe)(struct smc_lgr *lgr, struct sk_buff *msg);
 };
 
 /* What a transport may call. Registering and its opposite sleep. */
 int smc_transport_register(const struct smc_transport_ops *ops);
 void smc_transport_unregister(const struct smc_transport_ops *ops);
+struct smc_lgr *smc_lgr_join(const struct smc_lgr_key *key, bool form, bool *first);
+void smc_lgr_leave(struct smc_lgr *lgr);
+void smc_lgr_terminate_dev(const void *dev);
+struct smc_conn *smc_conn_new(struct smc_lgr *lgr, struct smc_offer *offer);
+void smc_conn_kill(struct smc_conn *conn, bool quiet);
+void smc_conn_put(struct smc_conn *conn);
+/*
+ * Upcalls: the peer has written, consumed, said something about closing. Does not sleep; the
+ * connection may be on its way out, but is not freed before the caller's RCU section ends.
+ */
+void smc_upcall_data(struct smc_conn *conn, u64 prod, bool urgent);
+void smc_upcall_space(struct smc_conn *conn, u64 cons);
+void smc_upcall_wants(struct smc_conn *conn, bool blocked, bool asks);
+void smc_upcall_close(struct smc_conn *conn, u8 flags);
 
 /* registry.c: for the handshake. All may sleep. */
 void smc_registry_local(struct smc_local *local);
 int smc_registry_offer(struct smc_offer *offer, struct smc_clc_proposal *p);
 int smc_registry_match(struct smc_offer *offer, const struct smc_clc_proposal *p,
 		       struct smc_clc_accept *accept, const struct smc_transport_ops **chosen);
+bool smc_registry_pairs(void);
+int smc_registry_pair(struct smc_offer *client, struct smc_offer *server);
 void smc_registry_release(struct smc_offer *offer);
 
 #endif

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Runs the closing table. An event changes the state under the lock; what is to be done about it
+ * happens without, so that two ends in one kernel may tell each other at the same time. What a side
+ * says is sticky, so it does not matter who of several threads says it. The last of them gives the
+ * connection's things back once it is over.
+ */
+
+#include <net/ip.h>
+#include <net/tcp.h>
+#include <net/tcp_states.h>
+
+#include "../control/trace.h"
+#include "../net.h"
+#include "conn.h"
+
+/* A namespace may set its patience, but not so that others' memory is held for it. */
+#define TIMER_MAX (60 * HZ)
+
+static int error_of(unsigned int actions)
+{
+	if (actions & SMC_CLOSE_ERR_RESET)
+		return ECONNRESET;
+	if (actions & SMC_CLOSE_ERR_ABORTED)
+		return ECONNABORTED;
+	return actions & SMC_CLOSE_ERR_PIPE ? EPIPE : 0;
+}
+
+static u8 words_of(unsigned int actions)
+{
+	return (actions & SMC_CLOSE_SEND_D ? SMC_CONN_SAID_D : 0) |
+	       (actions & SMC_CLOSE_SEND_C ? SMC_CONN_SAID_C : 0) |
+	       (actions & SMC_CLOSE_SEND_A ? SMC_CONN_SAID_A : 0);
+}
+
+/* What an event says that the peer has said. */
+static u8 heard_of(enum smc_close_event event)
+{
+	switch (event) {
+	case SMC_CLOSE_PEER_D:
+		return SMC_CONN_SAID_D;
+	case SMC_CLOSE_PEER_C:
+		return SMC_CONN_SAID_C;
+	case SMC_CLOSE_PEER_A:
+		return SMC_CONN_SAID_A;
+	default:
+		return 0;
+	}
+}
+
+/* The new state. Return: what is to be done, without the lock. */
+static unsigned int advance(struct smc_conn *conn, enum smc_close_event event)
+{
+	const struct smc_close_step *step = &smc_close_table[conn->state][event];
+	int err = error_of(step->actions);
+
+	lockdep_assert_held(&conn->lock);
+	WRITE_ONCE(conn->heard, conn->heard | heard_of(event));
+	if (event == SMC_CLOSE_PEER_D || event == SMC_CLOSE_PEER_C)
+		WRITE_ONCE(conn->rx_done, true);
+	if (!step->valid)
+		return 0;
+	trace_smc_close(conn->sk, conn->token, conn->state, event, step->next);
+	WRITE_ONCE(conn->said, conn->said | words_of(step->actions));
+	/* A TCP connection that has died has told its error already. */
+	if (err && !conn->sk->sk_err && inet_sk_state_load(conn->sk) != TCP_CLOSE)
+		WRITE_ONCE(conn->sk->sk_err, err);
+	smp_store_release(&conn->state, step->next); /* after sk_err and rx_done: see look() and may_send() */
+	if (step->actions & SMC_CLOSE_END)
+		conn->ending = true;
+	return step->actions;
+}
+
+static void start_timer(struct smc_conn *conn)
+{
+	int patience = READ_ONCE(sock_net(conn->sk)->ipv4.sysctl_tcp_fin_timeout);
+
+	smc_conn_get(conn);
+	if (mod_timer(&conn->timer, jiffies + min(patience, TIMER_MAX)))
+		smc_conn_put(conn);
+}
+
+/* Gives everything back. Nobody uses the connection any more but those with a reference. */
+static void end(struct smc_conn *conn)
+{
+	if (timer_delete(&conn->timer))
+		smc_conn_put(conn);
+	if (cancel_delayed_work(&conn->push))
+		smc_conn_put(conn);
+	conn->ops->release(conn);
+	smc_lgr_quit(conn);
+	smc_conn_put(conn); /* that of smc_conn_new() for who is alive */
+}
+
+static void act(struct smc_conn *conn, unsigned int actions)
+{
+	if (words_of(actions))
+		conn->ops->signal(conn, SMC_SIGNAL_CLOSE);
+	if (actions & SMC_CLOSE_WAKE)
+		smc_conn_wake(conn, EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP | EPOLLRDHUP | EPOLLPRI);
+	if (actions & SMC_CLOSE_TIMER)
+		start_timer(conn);
+}
+
+/* Carries actions out, and gives everything back if that was the last thing to do. */
+static void act_and_end(struct smc_conn *conn, unsigned int actions)
+{
+	bool last;
+
+	act(conn, actions);
+	spin_lock_bh(&conn->lock);
+	last = !--conn->busy && conn->ending;
+	if (last)
+		conn->ending = false;
+	spin_unlock_bh(&conn->lock);
+	if (last)
+		end(conn);
+}
+
+/**
+ * smc_close_event() - something happens that concerns the end of a connection
+ * @conn: the connection
+ * @event: what
+ *
+ * Softirq, or process; none of the connection's locks held but the mutexes. Does not sleep.
+ */
+void smc_close_event(struct smc_conn *conn, enum smc_close_event event)
+{
+	unsigned int actions;
+
+	spin_lock_bh(&conn->lock);
+	actions = advance(conn, event);
+	if (actions)
+		conn->busy++;
+	spin_unlock_bh(&conn->lock);
+	if (actions)
+		act_and_end(conn, actions);
+}
+
+/*
+ * smc_close_look() - has the TCP connection beneath died? Nobody watches it: who is about to wait
+ * looks, and TCP wakes who waits. Does not sleep.
+ */
+void smc_close_look(struct smc_conn *conn)
+{
+	if (unlikely(inet_sk_state_load(conn->sk) == TCP_CLOSE) && !smc_conn_meaning(conn)->over)
+		smc_close_event(conn, SMC_CLOSE_RESET);
+}
+
+/*
+ * smc_close_app() - the application closes its socket, or disconnects it
+ * @conn: the connection
+ * @hard: the peer is to see a reset, whatever has been read
+ *
+ * No other operation of the socket gets beyond its locks meanwhile. May sleep.
+ */
+void smc_close_app(struct smc_conn *conn, bool hard)
+{
+	WRITE_ONCE(conn->holder, SMC_CONN_ALONE);
+	if (!hard)
+		smc_tx_push(conn);
+	mutex_lock(&conn->tx_lock);
+	mutex_lock_nested(&conn->rx_lock, SINGLE_DEPTH_NESTING);
+	if (hard || READ_ONCE(conn->rx_prod) != conn->rx_cons)
+		smc_close_event(conn, SMC_CLOSE_ABORT);
+	else
+		smc_close_event(conn, SMC_CLOSE_CLOSE);
+	mutex_unlock(&conn->rx_lock);
+	mutex_unlock(&conn->tx_lock);
+}
+
+/*
+ * smc_close_kill() - a connection that never came to life, or whose module is about to go. The peer
+ * hears an abort, if it hears anything, or not even that if @quiet. Does not sleep.
+ */
+void smc_close_kill(struct smc_conn *conn, bool quiet)
+{
+	bool mine;
+
+	spin_lock_bh(&conn->lock);
+	mine = conn->state != SMC_CLOSE_CLOSED;
+	if (mine) {
+		WRITE_ONCE(conn->state, SMC_CLOSE_CLOSED);
+		WRITE_ONCE(conn->said, conn->said | SMC_CONN_SAID_A);
+		conn->ending = true;
+		conn->busy++;
+	}
+	spin_unlock_bh(&conn->lock);
+	if (mine)
+		act_and_end(conn, quiet ? 0 : SMC_CLOSE_SEND_A | SMC_CLOSE_WAKE);
+}
+
+/*
+ * smc_close_gone() - the group of a connection has ended: whoever uses the connection hears of it,
+ * and so does the peer, by TCP. May sleep.
+ */
+void smc_close_gone(struct smc_conn *conn)
+{
+	struct sock *sk = conn->sk;
+
+	smc_close_event(conn, SMC_CLOSE_GONE);
+	if (READ_ONCE(conn->state) != SMC_CLOSE_PABORT)
+		return;
+	lock_sock(sk);
+	if (sk->sk_state != TCP_CLOSE && !sock_flag(sk, SOCK_DEAD))
+		sk->sk_prot->disconnect(sk, O_NONBLOCK);
+	release_sock(sk);
+}
+
+static void expired(struct timer_list *timer)
+{
+	struct smc_conn *conn = container_of(timer, struct smc_conn, timer);
+
+	smc_close_event(conn, SMC_CLOSE_TIMEOUT);
+	smc_conn_put(conn);
+}
+
+/* smc_close_prepare() - of a fresh connection. */
+void smc_close_prepare(struct smc_conn *conn)
+{
+	spin_lock_init(&conn->lock);
+	conn->state = SMC_CLOSE_ACTIVE;
+	conn->urgent_gone = ~0ULL;
+	timer_setup(&conn->timer, expired, 0);
+}

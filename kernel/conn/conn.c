@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The connection as an object, what can be seen of it from outside, and what its transport tells it. */
+
+#include <linux/export.h>
+#include <linux/math64.h>
+#include <linux/slab.h>
+#include <net/tcp.h>
+
+#include "../control/diag.h"
+#include "../net.h"
+#include "conn.h"
+
+static struct kmem_cache *cache;
+
+/**
+ * smc_conn_new() - a connection for a rendezvous
+ * @lgr: its group; takes over the place that smc_lgr_join() has reserved, and the reference
+ * @offer: the rendezvous
+ *
+ * The transport fills in rx, and what it knows of the peer's element, and then lets the connection
+ * enter the group. May sleep.
+ *
+ * Return: the connection, with a reference for the caller; one more is held until it is over. NULL
+ * without memory; then the place in the group is given back.
+ */
+struct smc_conn *smc_conn_new(struct smc_lgr *lgr, struct smc_offer *offer)
+{
+	struct smc_conn *conn = kmem_cache_zalloc(cache, GFP_KERNEL);
+
+	if (!conn) {
+		smc_lgr_leave(lgr);
+		return NULL;
+	}
+	refcount_set(&conn->ref, 2);
+	conn->lgr = lgr;
+	conn->ops = lgr->key.ops;
+	conn->tech = conn->ops->role == SMC_ROLE_D ? SMC_STATS_D : SMC_STATS_R;
+	conn->server = offer->server;
+	conn->sk = offer->sk;
+	sock_hold(conn->sk);
+	conn->sn = smc_net(sock_net(conn->sk));
+	conn->tx_granule = 1;
+	mutex_init(&conn->rx_lock);
+	smc_tx_prepare(conn);
+	smc_close_prepare(conn);
+	return conn;
+}
+
+/* smc_conn_kill() - see smc_close_kill(). */
+void smc_conn_kill(struct smc_conn *conn, bool quiet)
+{
+	smc_close_kill(conn, quiet);
+}
+
+/* smc_conn_get() - a reference on a connection, by who has one. Any context. */
+void smc_conn_get(struct smc_conn *conn)
+{
+	refcount_inc(&conn->ref);
+}
+
+/* smc_conn_get_live() - the same for who has found it under RCU; false if it is on its way out. */
+bool smc_conn_get_live(struct smc_conn *conn)
+{
+	return refcount_inc_not_zero(&conn->ref);
+}
+
+static void free_rcu(struct rcu_head *head)
+{
+	struct smc_conn *conn = container_of(head, struct smc_conn, rcu);
+
+	struct smc_lgr *lgr = conn->lgr;
+
+	conn->ops->free(conn);
+	sock_put(conn->sk);
+	kmem_cache_free(cache, conn);
+	smc_lgr_put(lgr); /* last: unloading waits for it */
+}
+
+/*
+ * smc_conn_put() - drops a reference. After the last one and a grace period, the connection goes
+ * with its buffers and its references on the group and the sock. Softirq.
+ */
+void smc_conn_put(struct smc_conn *conn)
+{
+	if (refcount_dec_and_test(&conn->ref))
+		call_rcu(&conn->rcu, free_rcu);
+}
+
+/* smc_conn_count() - a socket has the connection, which counts as one from here on. Any context. */
+void smc_conn_count(struct smc_conn *conn)
+{
+	unsigned int counter = conn->server ? SMC_STATS_SERVER_V1 : SMC_STATS_CLIENT_V1;
+
+	smc_stats_add(conn->sn, conn->tech, counter + (conn->lgr->key.version > 1), 1);
+}
+
+/* smc_conn_wake() - wakes who sleeps on the socket or polls it, if anyone. Softirq. */
+void smc_conn_wake(struct smc_conn *conn, __poll_t events)
+{
+	struct sock *sk = conn->sk;
+	struct socket_wq *wq;
+
+	rcu_read_lock();
+	wq = rcu_dereference(sk->sk_wq);
+	/* Has a full barrier: what we have just changed, or the sleeper, is seen by the other. */
+	if (skwq_has_sleeper(wq))
+		wake_up_interruptible_sync_poll(&wq->wait, events);
+	rcu_read_unlock();
+	if (events & EPOLLHUP)
+		sk_wake_async(sk, SOCK_WAKE_WAITD, POLL_HUP);
+	else if (events & EPOLLIN)
+		sk_wake_async(sk, SOCK_WAKE_WAITD, POLL_IN);
+	else
+		sk_wake_async(sk, SOCK_WAKE_SPACE, POLL_OUT);
+}
+
+/*
+ * How many bytes make the socket readable. With more than fits the peer would wait for us, and we
+ * for the peer.
+ */
+static u32 lowat(const struct smc_conn *conn)
+{
+	return clamp_t(u32, READ_ONCE(conn->sk->sk_rcvlowat), 1, conn->rx.size / 2);
+}
+
+/* smc_conn_readable() - is there something to read, the end included? Any context. */
+bool smc_conn_readable(const struct smc_conn *conn)
+{
+	u64 cons = READ_ONCE(conn->rx_cons);
+	u32 want = lowat(conn);
+
+	if (smc_conn_meaning(conn)->eof || READ_ONCE(conn->sk->sk_err))
+		return true;
+	/* The urgent byte is not to be read with the others. */
+	if (smc_urgent_stops(conn, cons) && !sock_flag(conn->sk, SOCK_URGINLINE))
+		want++;
+	return smp_load_acquire(&conn->rx_prod) - cons >= want;
+}
+
+/* smc_conn_poll() - what poll(2) says of a connection. Does not sleep. */
+__poll_t smc_conn_poll(struct smc_conn *conn)
+{
+	const struct smc_close_meaning *m;
+	struct sock *sk = conn->sk;
+	__poll_t mask = 0;
+	bool eof;
+
+	smc_close_look(conn);
+	m = smc_conn_meaning(conn);
+	eof = m->eof || READ_ONCE(conn->rx_shut);
+	if ((eof && m->shut) || m->over)
+		mask |= EPOLLHUP;
+	if (eof)
+		mask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
+	if (smc_conn_readable(conn))
+		mask |= EPOLLIN | EPOLLRDNORM;
+	if (m->shut || m->deaf || smc_tx_writable(conn))
+		mask |= EPOLLOUT | EPOLLWRNORM;
+	if (READ_ONCE(conn->urgent) == SMC_URGENT_VALID)
+		mask |= EPOLLPRI;
+	if (READ_ONCE(sk->sk_err) || !skb_queue_empty_lockless(&sk->sk_error_queue))
+		mask |= EPOLLERR;
+	return mask;
+}
+
+/* A position in the stream as a cursor of RFC 7609: how often around the ring, and how far. */
+static struct smc_diag_cursor cursor_of(u64 pos, u32 size)
+{
+	struct smc_diag_cursor cursor = {};
+
+	if (size)
+		cursor.wrap = div_u64_rem(pos, size, &cursor.count);
+	return cursor;
+}
+
+/* Bits of a CDC message, whether or not this transport sends any. */
+#define CDC_WRITE_BLOCKED 0x80
+#define CDC_URGENT_PRESENT 0x20
+
+/*
+ * What the peer has told is "rx", what it was told "tx", so that each has a producer cursor of one
+ * ring and a consumer cursor of the other. There is no buffer for sending: positions in it are
+ * those in the peer's element.
+ */
+static void describe_rings(const struct smc_conn *conn, struct smc_diag_conninfo *c)
+{
+	u32 rx = conn->rx.size, tx = conn->tx_size;
+
+	c->token = conn->token;
+	c->sndbuf_size = tx;
+	c->rmbe_size = rx;
+	c->peer_rmbe_size = tx;
+	c->rx_prod = cursor_of(READ_ONCE(conn->rx_prod), rx);
+	c->rx_cons = cursor_of(READ_ONCE(conn->tx_cons), tx);
+	c->tx_prod = cursor_of(READ_ONCE(conn->tx_told), tx);
+	c->tx_cons = cursor_of(READ_ONCE(conn->rx_told), rx);
+	c->tx_prep = cursor_of(READ_ONCE(conn->tx_prod), tx);
+	c->tx_sent = c->tx_prod;
+	c->tx_fin = c->rx_cons;
+	c->rx_prod_flags = READ_ONCE(conn->urgent) == SMC_URGENT_VALID ? CDC_URGENT_PRESENT : 0;
+	c->tx_prod_flags = READ_ONCE(conn->tx_waiting) && !smc_tx_room(conn) ? CDC_WRITE_BLOCKED : 0;
+	c->rx_conn_state_flags = READ_ONCE(conn->heard);
+	c->tx_conn_state_flags = READ_ONCE(conn->said);
+}
+
+/**
+ * smc_conn_describe() - what sock_diag shows of a connection
+ * @conn: one that a record or a group shows
+ * @info: filled in
+ *
+ * Does not sleep, and waits for nobody: what moves meanwhile need not be of one moment.
+ */
+void smc_conn_describe(struct smc_conn *conn, struct smc_diag_info *info)
+{
+	const struct smc_close_meaning *m = smc_conn_meaning(conn);
+	bool closed = READ_ONCE(conn->holder) == SMC_CONN_ALONE && m->shut;
+
+	memset(info, 0, sizeof(*info));
+	info->state = m->code;
+	info->shutdown = (closed || m->eof || READ_ONCE(conn->rx_shut) ? RCV_SHUTDOWN : 0) |
+			 (m->shut ? SEND_SHUTDOWN : 0);
+	describe_rings(conn, &info->conn);
+	if (conn->ops->describe)
+		conn->ops->describe(conn, info);
+}
+EXPORT_SYMBOL_GPL(smc_conn_describe);
+
+/**
+ * smc_upcall_data() - the peer has written
+ * @conn: the connection
+ * @prod: up to where in the stream
+ * @urgent: the last byte is urgent
+ *
+ * A peer that says what cannot be is not heard. One caller at a time. Softirq, under RCU.
+ */
+void smc_upcall_data(struct smc_conn *conn, u64 prod, bool urgent)
+{
+	u64 cons = READ_ONCE(conn->rx_cons);
+
+	if (prod < conn->rx_prod || prod - cons > conn->rx.size)
+		return;
+	/* Told before, it may have been read, and its page be gone. */
+	urgent = urgent && prod > conn->rx_prod;
+	if (urgent)
+		smc_urgent_arrived(conn, prod);
+	smp_store_release(&conn->rx_prod, prod); /* pairs with the reader's acquire */
+	if (prod - cons >= lowat(conn) || urgent)
+		smc_conn_wake(conn, urgent ? EPOLLIN | EPOLLRDNORM | EPOLLRDBAND | EPOLLPRI :
+					     EPOLLIN | EPOLLRDNORM | EPOLLRDBAND);
+}
+
+/**
+ * smc_upcall_space() - the peer has read
+ * @conn: the connection
+ * @cons: up to where in the stream
+ *
+ * One caller at a time. Softirq, under RCU.
+ */
+void smc_upcall_space(struct smc_conn *conn, u64 cons)
+{
+	if (cons < conn->tx_cons || cons > READ_ONCE(conn->tx_prod))
+		return;
+	smp_store_release(&conn->tx_cons, cons); /* pairs with smc_tx_room() */
+	smp_mb(); /* pairs with that of the writer that says that it waits */
+	if (!READ_ONCE(conn->tx_waiting) || smc_tx_room(conn) < conn->tx_size / 2)
+		return;
+	WRITE_ONCE(conn->tx_waiting, false);
+	smc_conn_wake(conn, EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND);
+}
+
+/**
+ * smc_upcall_wants() - how much the peer cares what we have read
+ * @conn: the connection
+ * @blocked: it has more to write than there was space
+ * @asks: it wants to know after the next read
+ *
+ * One caller at a time. Softirq, under RCU.
+ */
+void smc_upcall_wants(struct smc_conn *conn, bool blocked, bool asks)
+{
+	if (READ_ONCE(conn->rx_blocked) != blocked)
+		WRITE_ONCE(conn->rx_blocked, blocked);
+	if (asks)
+		WRITE_ONCE(conn->rx_asked, true);
+}
+
+/**
+ * smc_upcall_close() - the peer has said something about closing
+ * @conn: the connection
+ * @flags: all that it has said, SMC_CONN_SAID_*
+ *
+ * Softirq, under RCU.
+ */
+void smc_upcall_close(struct smc_conn *conn, u8 flags)
+{
+	if (flags & SMC_CONN_SAID_D)
+		smc_close_event(conn, SMC_CLOSE_PEER_D);
+	if (flags & SMC_CONN_SAID_C)
+		smc_close_event(conn, SMC_CLOSE_PEER_C);
+	if (flags & SMC_CONN_SAID_A)
+		smc_close_event(conn, SMC_CLOSE_PEER_A);
+}
+
+/* smc_conn_init() - at load. Return: 0 or -ENOMEM. */
+int __init smc_conn_init(void)
+{
+	cache = KMEM_CACHE(smc_conn, SLAB_ACCOUNT | SLAB_HWCACHE_ALIGN);
+	return cache ? 0 : -ENOMEM;
+}
+
+/* smc_conn_exit() - at unload. May sleep. */
+void smc_conn_exit(void)
+{
+	/* The records of sockets go first, and each lets go of its connection, which goes then. */
+	rcu_barrier();
+	rcu_barrier();
+	kmem_cache_destroy(cache);
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A connection whose data a transport moves.
+ *
+ * Each direction is a ring in the receiver's memory, its element. Positions in the stream count
+ * bytes from 0 and never wrap; where a byte is in the ring is the transport's business, and cursors
+ * with wrap counts are what goes over a wire (wire/cursor.h). Each position has one writer: who
+ * holds the mutex of its direction, or the peer by an upcall. So the two sides never wait for each
+ * other's locks; what one has written before it moves its position, the other sees once it has read
+ * it.
+ */
+#ifndef SMC_CONN_CONN_H
+#define SMC_CONN_CONN_H
+
+#include <linux/cache.h>
+#include <linux/mutex.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+#include <linux/timer.h>
+#include <linux/workqueue.h>
+#include <net/sock.h>
+
+#include "../control/stats.h"
+#include "../lgr/lgr.h"
+#include "../transport/transport.h"
+#include "close_table.h"
+
+struct pipe_inode_info;
+
+/* What a side has said about closing: bits of the wire (wire-format of CDC). */
+#define SMC_CONN_SAID_D 0x80
+#define SMC_CONN_SAID_C 0x40
+#define SMC_CONN_SAID_A 0x20
+
+/* The receiver's element of one direction, as pages. */
+struct smc_element {
+	u32 size;		/* bytes of the ring */
+	u32 skip;		/* bytes before it: where the ring begins in the first page */
+	bool fixed;		/* the peer writes to the same pages again, whoever holds them meanwhile */
+	struct page **pages;	/* a transport may change an entry where no unread byte is */
+};
+
+/* Who shows a connection to those who list sockets. */
+enum smc_conn_holder {
+	SMC_CONN_RENDEZVOUS,	/* nobody, it is about to be */
+	SMC_CONN_SOCKET,	/* its record in the table of sockets */
+	SMC_CONN_ALONE,		/* its group: nobody has accepted it yet, or its socket is closed */
+};
+
+enum smc_urgent { SMC_URGENT_NONE, SMC_URGENT_VALID, SMC_URGENT_READ };
+
+struct smc_conn {
+	struct smc_lgr		*lgr;		/* a reference; never changes */
+	const struct smc_transport_ops *ops;	/* never changes */
+	void			*priv;		/* the transport's */
+	struct sock		*sk;		/* the TCP sock beneath, held; never changes */
+	struct smc_net		*sn;		/* its namespace's; never changes */
+	enum smc_stats_tech	tech;
+	refcount_t		ref;
+	u32			token;		/* names the connection in its group; never changes */
+	bool			server;
+	bool			prompt;		/* each read tells the peer of the space, which costs nothing */
+
+	/* sending: tx_lock, but for what the peer moves */
+	struct mutex		tx_lock ____cacheline_aligned_in_smp;
+	u64			tx_prod;	/* written into the peer's element */
+	u64			tx_told;	/* and the peer has been told */
+	u32			tx_size;	/* bytes of the peer's ring; never changes once connected */
+	u32			tx_skip;	/* of its element */
+	u32			tx_off;		/* where tx_prod is in it */
+	u32			tx_granule;	/* room grows in steps of so many bytes of the element; power of 2 */
+	bool			tx_lost;	/* has sent something to a peer that had closed */
+	u64			tx_cons;	/* what the peer has consumed; upcall */
+	bool			tx_waiting;	/* someone wants to know of room; both sides, see tx.c */
+
+	/* receiving: rx_lock, but for what the peer moves */
+	struct mutex		rx_lock ____cacheline_aligned_in_smp;
+	u64			rx_cons;	/* read by the application */
+	u64			rx_told;	/* and the peer has been told */
+	u32			rx_off;		/* where rx_cons is in the ring */
+	struct smc_element	rx;		/* never changes once connected */
+	u64			rx_prod;	/* what the peer has told; upcall */
+	bool			rx_asked;	/* it wants to know what we have read, or has to; both sides, see rx.c */
+	bool			rx_blocked;	/* it has more than there was space for; both sides */
+
+	spinlock_t		lock ____cacheline_aligned_in_smp; /* what follows; softirqs off */
+	u8			state;		/* enum smc_close_state; read without it by those who take a hint */
+	u8			busy;		/* threads that carry out actions of an event */
+	bool			ending;		/* over: the last of them gives everything back */
+	bool			rx_done;	/* the peer has said D or C; single word for readers */
+	u8			said;		/* SMC_CONN_SAID_*; read by signal without it */
+	u8			heard;		/* what the peer has said, likewise */
+	bool			rx_shut;	/* shutdown(SHUT_RD); single word, no lock */
+	u8			holder;		/* enum smc_conn_holder; single word, no lock */
+	u8			urgent;		/* enum smc_urgent */
+	u8			urgent_byte;
+	u64			urgent_pos;	/* where it is in the stream */
+	u64			urgent_gone;	/* an earlier one that no reader shall see; ~0 if none */
+	struct timer_list	timer;		/* ends a close that the peer does not answer; holds a reference */
+	struct delayed_work	push;		/* tells the peer of data held back too long; holds a reference */
+	struct list_head	member;		/* lgr->conns; lgr->lock */
+	u64			trimmed;	/* tx_prod at the last look; trim work alone */
+	struct rcu_head		rcu;
+};
+
+static inline const struct smc_close_meaning *smc_conn_meaning(const struct smc_conn *conn)
+{
+	return &smc_close_meanings[smp_load_acquire(&conn->state)]; /* pairs with that in close.c */
+}
+
+/* conn.c */
+int smc_conn_init(void);
+void smc_conn_exit(void);
+void smc_conn_get(struct smc_conn *conn);
+bool smc_conn_get_live(struct smc_conn *conn);
+void smc_conn_put(struct smc_conn *conn);
+void smc_conn_count(struct smc_conn *conn);
+void smc_conn_wake(struct smc_conn *conn, __poll_t events);
+__poll_t smc_conn_poll(struct smc_conn *conn);
+bool smc_conn_readable(const struct smc_conn *conn);
+void smc_conn_describe(struct smc_conn *conn, struct smc_diag_info *info);
+
+/* close.c */
+void smc_close_event(struct smc_conn *conn, enum smc_close_event event);
+void smc_close_look(struct smc_conn *conn);
+void smc_close_prepare(struct smc_conn *conn);
+void smc_close_kill(struct smc_conn *conn, bool quiet);
+void smc_close_gone(struct smc_conn *conn);
+void smc_close_app(struct smc_conn *conn, bool hard);
+
+/* tx.c */
+int smc_tx_send(struct smc_conn *conn, struct msghdr *msg, size_t len);
+bool smc_tx_writable(struct smc_conn *conn);
+u32 smc_tx_room(const struct smc_conn *conn);
+void smc_tx_shut(struct smc_conn *conn);
+void smc_tx_push(struct smc_conn *conn);
+void smc_tx_prepare(struct smc_conn *conn);
+
+/* rx.c */
+int smc_rx_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int flags);
+ssize_t smc_rx_splice(struct smc_conn *conn, struct pipe_inode_info *pipe, size_t len, bool nonblock);
+
+/* urgent.c */
+int smc_urgent_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int flags);
+void smc_urgent_arrived(struct smc_conn *conn, u64 prod);
+u32 smc_urgent_limit(struct smc_conn *conn, u64 pos, u32 avail, bool *skip);
+void smc_urgent_passed(struct smc_conn *conn);
+bool smc_urgent_stops(const struct smc_conn *conn, u64 pos);
+bool smc_urgent_at_mark(const struct smc_conn *conn);
+u32 smc_urgent_inq(const struct smc_conn *conn);
+
+#endif /* SMC_CONN_CONN_H */

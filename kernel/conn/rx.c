@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Receiving: from the ring in our own element to the application, or to a pipe. */
+
+#include <linux/highmem.h>
+#include <linux/pipe_fs_i.h>
+#include <linux/splice.h>
+#include <net/tcp.h>
+
+#include "../control/trace.h"
+#include "../net.h"
+#include "conn.h"
+
+/* One call, as it goes along. */
+struct call {
+	struct smc_conn *conn;
+	struct msghdr *msg;
+	int flags;
+	long timeo;
+	size_t len;		/* that the application wants */
+	size_t target;		/* that it is content with */
+	size_t done;		/* that it has */
+	u64 pos;		/* in the stream */
+	u32 off;		/* in the ring */
+};
+
+/* The part of the ring from an offset on that is in one page. */
+static struct page *page_at(const struct smc_conn *conn, u32 off, u32 *in, u32 *n)
+{
+	u32 at = off + conn->rx.skip;
+
+	*in = at & (PAGE_SIZE - 1);
+	*n = min_t(u32, *n, PAGE_SIZE - *in);
+	return READ_ONCE(conn->rx.pages[at >> PAGE_SHIFT]);
+}
+
+static void forward(struct call *c, u32 n)
+{
+	c->pos += n;
+	c->off += n;
+	if (c->off >= c->conn->rx.size)
+		c->off -= c->conn->rx.size;
+}
+
+/* The application has what comes before the call's position. */
+static void consume(struct call *c)
+{
+	struct smc_conn *conn = c->conn;
+	u32 n = c->pos - conn->rx_cons;
+	u32 first = min(n, conn->rx.size - conn->rx_off);
+
+	if (!n || (c->flags & MSG_PEEK))
+		return;
+	if (conn->ops->consumed) {
+		conn->ops->consumed(conn, conn->rx_off, first);
+		if (n > first)
+			conn->ops->consumed(conn, 0, n - first);
+	}
+	conn->rx_off = c->off;
+	WRITE_ONCE(conn->rx_cons, c->pos);
+	smc_urgent_passed(conn);
+}
+
+/*
+ * Is it worth a message to tell the peer of the space? Always if it has asked, or has to know that an
+ * urgent byte is gone. Else from a tenth of the ring on, if it is short of space: it has no more than
+ * half of the ring, or has said that it waits. What it has said of that is over once all is read.
+ */
+static bool worth(struct smc_conn *conn, u32 untold)
+{
+	u64 prod = READ_ONCE(conn->rx_prod);
+	u32 size = conn->rx.size;
+	bool blocked = READ_ONCE(conn->rx_blocked);
+
+	if (blocked && prod == conn->rx_cons)
+		WRITE_ONCE(conn->rx_blocked, false);
+	if (READ_ONCE(conn->rx_asked))
+		return true;
+	if (untold <= max_t(u32, size / 10, SOCK_MIN_SNDBUF / 2))
+		return false;
+	return blocked || size - (prod - conn->rx_told) <= size / 2;
+}
+
+/* Tells the peer of the space if it is time to. */
+static void tell(struct smc_conn *conn)
+{
+	u32 untold = conn->rx_cons - conn->rx_told;
+
+	if (!untold || smc_conn_meaning(conn)->over)
+		return;
+	if (!conn->prompt && !worth(conn, untold))
+		return;
+	WRITE_ONCE(conn->rx_asked, false);
+	conn->rx_told = conn->rx_cons;
+	conn->ops->signal(conn, SMC_SIGNAL_SPACE);
+}
+
+/*
+ * Copies to the application. Return: the number of bytes, or -EFAULT if not all could be, as if
+ * none had.
+ */
+static ssize_t copy(struct call *c, u32 most)
+{
+	struct smc_conn *conn = c->conn;
+	u32 done = 0, off = c->off;
+
+	while (done < most) {
+		u32 n = min(most - done, conn->rx.size - off), in;
+		struct page *page = page_at(conn, off, &in, &n);
+		size_t copied = copy_page_to_iter(page, in, n, &c->msg->msg_iter);
+
+		done += copied;
+		if (copied < n) {
+			iov_iter_revert(&c->msg->msg_iter, done);
+			return -EFAULT;
+		}
+		off = off + n < conn->rx.size ? off + n : 0;
+	}
+	return done;
+}
+
+/* Sleeps, without the lock, until something is new beyond a position. */
+static void doze(struct smc_conn *conn, long *timeo, u64 pos)
+{
+	DEFINE_WAIT_FUNC(wait, woken_wake_function);
+	u64 mark = READ_ONCE(conn->urgent_pos);
+
+	mutex_unlock(&conn->rx_lock);
+	add_wait_queue(sk_sleep(conn->sk), &wait);
+	smp_mb(); /* pairs with that of skwq_has_sleeper() in smc_conn_wake() */
+	while (smp_load_acquire(&conn->rx_prod) == pos && !smc_conn_meaning(conn)->eof &&
+	       !READ_ONCE(conn->rx_shut) && !READ_ONCE(conn->sk->sk_err) &&
+	       READ_ONCE(conn->urgent_pos) == mark && *timeo && !signal_pending(current)) {
+		smc_close_look(conn);
+		*timeo = wait_woken(&wait, TASK_INTERRUPTIBLE, *timeo);
+	}
+	remove_wait_queue(sk_sleep(conn->sk), &wait);
+	mutex_lock(&conn->rx_lock);
+}
+
+/* The end of the stream. */
+struct end {
+	bool eof;	/* nothing more will come */
+	bool done;	/* because the peer has said so, without an error */
+};
+
+/*
+ * There is nothing to read. Why does the call end? Return: 1 if it does not, else what it returns.
+ * What the peer has written before it closed comes first: the caller has looked at its state before
+ * it looked for data.
+ */
+static int idle(const struct smc_conn *conn, struct end end, bool some, long timeo)
+{
+	struct sock *sk = conn->sk;
+
+	if (some)
+		return end.eof || READ_ONCE(sk->sk_err) || !timeo || signal_pending(current) ? 0 : 1;
+	if (end.done)
+		return 0;
+	if (READ_ONCE(sk->sk_err))
+		return sock_error(sk);
+	if (end.eof)
+		return 0;
+	if (!timeo)
+		return -EAGAIN;
+	return signal_pending(current) ? sock_intr_errno(timeo) : 1;
+}
+
+/* How the stream stands; looked at before the data, as the peer writes first, then closes. */
+static struct end look(const struct smc_conn *conn)
+{
+	struct end end = { .eof = smc_conn_meaning(conn)->eof };
+
+	end.done = end.eof && READ_ONCE(conn->rx_done);
+	end.eof |= READ_ONCE(conn->rx_shut);
+	smp_rmb(); /* pairs with the order of smc_upcall_data() and smc_upcall_close() */
+	return end;
+}
+
+/* What can be read without passing the urgent mark. Skips the urgent byte if it is not in line. */
+static u32 available(struct call *c)
+{
+	bool skip;
+	u32 n;
+
+	do {
+		skip = false;
+		n = smp_load_acquire(&c->conn->rx_prod) - c->pos;
+		n = smc_urgent_limit(c->conn, c->pos, n, &skip);
+		if (skip)
+			forward(c, 1);
+	} while (skip);
+	return n;
+}
+
+/* One round: what is there, or why there is nothing more. Return: 1 to go on, else the result. */
+static int step(struct call *c)
+{
+	struct smc_conn *conn = c->conn;
+	struct end end = look(conn);
+	u32 n;
+	ssize_t rc;
+
+	if (c->done && smc_urgent_stops(conn, c->pos))
+		return 0;
+	n = available(c);
+	if (n) {
+		n = min_t(size_t, n, c->len - c->done);
+		if (!n)
+			return 0; /* asked for nothing: it was only to wait for data */
+		rc = c->flags & MSG_TRUNC ? n : copy(c, n);
+		if (rc < 0)
+			return c->done ? 0 : rc;
+		forward(c, rc);
+		c->done += rc;
+		return c->done < c->len;
+	}
+	if (c->done >= c->target)
+		return 0;
+	rc = idle(conn, end, c->done, c->timeo);
+	if (rc != 1)
+		return rc;
+	consume(c);
+	tell(conn);
+	doze(conn, &c->timeo, c->pos);
+	if (c->flags & MSG_PEEK ? c->pos < conn->rx_cons : c->pos != conn->rx_cons) {
+		/* Another thread has read meanwhile. */
+		c->pos = conn->rx_cons;
+		c->off = conn->rx_off;
+	}
+	return 1;
+}
+
+/* Where MSG_PEEK begins, if SO_PEEK_OFF says so. */
+static void seek(struct call *c)
+{
+	int peek = c->flags & MSG_PEEK ? READ_ONCE(c->conn->sk->sk_peek_off) : -1;
+	u64 prod = smp_load_acquire(&c->conn->rx_prod);
+
+	c->pos = c->conn->rx_cons;
+	c->off = c->conn->rx_off;
+	if (peek > 0)
+		forward(c, min_t(u64, peek, prod - c->pos));
+}
+
+/* What recvmsg() says beside the data. */
+static void annotate(struct call *c)
+{
+	struct sock *sk = c->conn->sk;
+	int inq;
+
+	c->msg->msg_namelen = 0;
+	if (c->flags & MSG_PEEK)
+		sk_peek_offset_fwd(sk, c->done);
+	else
+		sk_peek_offset_bwd(sk, c->done);
+	if (!tcp_sk(sk)->recvmsg_inq)
+		return;
+	inq = min_t(u64, READ_ONCE(c->conn->rx_prod) - c->pos, INT_MAX);
+	put_cmsg(c->msg, SOL_TCP, TCP_CM_INQ, sizeof(inq), &inq);
+}
+
+/**
+ * smc_rx_recv() - recvmsg(2) on a connection
+ * @conn: the connection
+ * @msg: where to
+ * @len: bytes that fit
+ * @flags: MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, MSG_WAITALL, MSG_OOB
+ *
+ * May sleep. Return: bytes, or as TCP would.
+ */
+int smc_rx_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int flags)
+{
+	struct call c = { .conn = conn, .msg = msg, .len = len, .flags = flags };
+	int rc;
+
+	if (flags & MSG_OOB)
+		return smc_urgent_recv(conn, msg, len, flags);
+	c.timeo = sock_rcvtimeo(conn->sk, flags & MSG_DONTWAIT);
+	c.target = sock_rcvlowat(conn->sk, flags & MSG_WAITALL, len);
+	mutex_lock(&conn->rx_lock);
+	smc_close_look(conn);
+	seek(&c);
+	do {
+		rc = step(&c);
+	} while (rc == 1);
+	consume(&c);
+	tell(conn);
+	mutex_unlock(&conn->rx_lock);
+	trace_smc_rx(conn->sk, conn->token, len, c.done ?: rc);
+	if (!c.done && rc < 0)
+		return rc;
+	annotate(&c);
+	if (!(flags & MSG_PEEK))
+		smc_stats_rx(conn->sn, conn->tech, c.done);
+	return c.done;
+}
+
+static void drop_page(struct splice_pipe_desc *spd, unsigned int i)
+{
+	put_page(spd->pages[i]);
+}
+
+/* For a pipe: the page itself, which is not written to again while the pipe holds it, or a copy. */
+static struct page *page_for_pipe(const struct smc_conn *conn, struct page *page, u32 in, u32 n)
+{
+	struct page *copy;
+
+	if (!conn->rx.fixed) {
+		get_page(page);
+		return page;
+	}
+	copy = alloc_page(GFP_KERNEL_ACCOUNT);
+	if (copy)
+		memcpy_page(copy, in, page, in, n);
+	return copy;
+}
+
+/* Puts what is in the ring into a pipe. Return: bytes. */
+static ssize_t fill_pipe(struct call *c, struct pipe_inode_info *pipe, u32 avail)
+{
+	struct partial_page partial[MAX_SKB_FRAGS];
+	struct page *pages[MAX_SKB_FRAGS];
+	struct splice_pipe_desc spd = {
+		.pages = pages,
+		.partial = partial,
+		.nr_pages_max = MAX_SKB_FRAGS,
+		.ops = &nosteal_pipe_buf_ops,
+		.spd_release = drop_page,
+	};
+	u32 off = c->off;
+
+	while (avail && spd.nr_pages < MAX_SKB_FRAGS) {
+		u32 n = min(avail, c->conn->rx.size - off), in;
+		struct page *page = page_at(c->conn, off, &in, &n);
+
+		page = page_for_pipe(c->conn, page, in, n);
+		if (!page)
+			break;
+		pages[spd.nr_pages] = page;
+		partial[spd.nr_pages++] = (struct partial_page){ .offset = in, .len = n };
+		avail -= n;
+		off = off + n < c->conn->rx.size ? off + n : 0;
+	}
+	return spd.nr_pages ? splice_to_pipe(pipe, &spd) : -ENOMEM;
+}
+
+/* As step(), for a pipe. */
+static int splice_round(struct call *c, struct pipe_inode_info *pipe)
+{
+	struct end end = look(c->conn);
+	u32 n;
+	ssize_t rc;
+
+	if (c->done && smc_urgent_stops(c->conn, c->pos))
+		return 0;
+	n = min_t(size_t, available(c), c->len - c->done);
+	if (n) {
+		rc = fill_pipe(c, pipe, n);
+		if (rc <= 0)
+			return rc;
+		forward(c, rc);
+		c->done += rc;
+		consume(c);
+		return c->done < c->len;
+	}
+	if (c->done)
+		return 0;
+	rc = idle(c->conn, end, false, c->timeo);
+	if (rc == 1)
+		doze(c->conn, &c->timeo, c->pos);
+	c->pos = c->conn->rx_cons;
+	c->off = c->conn->rx_off;
+	return rc;
+}
+
+/**
+ * smc_rx_splice() - splice(2) from a connection to a pipe
+ * @conn: the connection
+ * @pipe: the pipe
+ * @len: bytes at most
+ * @nonblock: do not wait
+ *
+ * May sleep. Return: bytes, or as TCP would.
+ */
+ssize_t smc_rx_splice(struct smc_conn *conn, struct pipe_inode_info *pipe, size_t len, bool nonblock)
+{
+	struct call c = { .conn = conn, .len = len };
+	int rc = 1;
+
+	c.timeo = sock_rcvtimeo(conn->sk, nonblock);
+	mutex_lock(&conn->rx_lock);
+	smc_close_look(conn);
+	seek(&c);
+	while (rc == 1 && len)
+		rc = splice_round(&c, pipe);
+	consume(&c);
+	tell(conn);
+	mutex_unlock(&conn->rx_lock);
+	if (c.done) {
+		smc_stats_rx(conn->sn, conn->tech, c.done);
+		smc_stats_add(conn->sn, conn->tech, SMC_STATS_SPLICE, 1);
+		return c.done;
+	}
+	return rc == 1 ? 0 : rc;
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sending. Data goes straight into the peer's element while there is room, and the peer is told
+ * when a call is over, or when the ring is half full of what it does not know of yet.
+ *
+ * Who finds no room says so in tx_waiting and looks once more; who makes room looks at it
+ * afterwards (smc_upcall_space()). Either sees the other. Sleepers are woken for half a ring, not
+ * for a byte: waking costs more than copying.
+ */
+
+#include <linux/tcp.h>
+#include <net/tcp.h>
+
+#include "../control/trace.h"
+#include "../net.h"
+#include "conn.h"
+
+/* How long TCP holds back what MSG_MORE and TCP_CORK have promised to complete. */
+#define PUSH_DELAY (HZ / 5)
+
+/*
+ * smc_tx_room() - bytes that fit into the peer's element. Exact under tx_lock, a hint elsewhere.
+ *
+ * Where room grows in steps, what has been consumed of a step does not count until all of it is.
+ */
+u32 smc_tx_room(const struct smc_conn *conn)
+{
+	u64 cons = smp_load_acquire(&conn->tx_cons); /* pairs with smc_upcall_space() */
+	u32 used = READ_ONCE(conn->tx_prod) - cons;
+	u32 off = READ_ONCE(conn->tx_off);
+
+	if (off < used)
+		off += conn->tx_size;
+	used += (off - used + conn->tx_skip) & (conn->tx_granule - 1);
+	return conn->tx_size > used ? conn->tx_size - used : 0;
+}
+
+static bool enough(const struct smc_conn *conn)
+{
+	return smc_tx_room(conn) >= conn->tx_size / 2;
+}
+
+static bool may_send(const struct smc_conn *conn)
+{
+	return !smc_conn_meaning(conn)->shut && !READ_ONCE(conn->sk->sk_err);
+}
+
+/* Says that someone waits for room. Return: whether there is enough by now. */
+static bool await(struct smc_conn *conn)
+{
+	WRITE_ONCE(conn->tx_waiting, true);
+	smp_mb(); /* pairs with that in smc_upcall_space() */
+	return enough(conn);
+}
+
+/* smc_tx_writable() - for poll: is there room, or shall there be a wakeup? Does not sleep. */
+bool smc_tx_writable(struct smc_conn *conn)
+{
+	return enough(conn) || await(conn);
+}
+
+/* Tells the peer of all that has been written. */
+static void tell(struct smc_conn *conn, bool urgent)
+{
+	lockdep_assert_held(&conn->tx_lock);
+	conn->tx_told = conn->tx_prod;
+	conn->ops->signal(conn, SMC_SIGNAL_DATA | (urgent ? SMC_SIGNAL_URGENT : 0));
+}
+
+static void tell_rest(struct smc_conn *conn)
+{
+	if (conn->tx_told != conn->tx_prod && !smc_conn_meaning(conn)->over)
+		tell(conn, false);
+}
+
+/* smc_tx_push() - tells the peer of what has been held back. May sleep. */
+void smc_tx_push(struct smc_conn *conn)
+{
+	mutex_lock(&conn->tx_lock);
+	tell_rest(conn);
+	mutex_unlock(&conn->tx_lock);
+}
+
+/* smc_tx_shut() - the application sends nothing more. May sleep. */
+void smc_tx_shut(struct smc_conn *conn)
+{
+	mutex_lock(&conn->tx_lock);
+	tell_rest(conn);
+	/* Under the lock, so that nobody writes in between what the peer will not look for. */
+	smc_close_event(conn, SMC_CLOSE_SHUT);
+	mutex_unlock(&conn->tx_lock);
+}
+
+/* Later, unless it is queued or over. end() of close.c cancels what was queued before that. */
+static bool push_again(struct smc_conn *conn)
+{
+	bool again;
+
+	spin_lock_bh(&conn->lock);
+	again = !smc_conn_meaning(conn)->over && queue_delayed_work(smc_net_wq, &conn->push, PUSH_DELAY);
+	spin_unlock_bh(&conn->lock);
+	return again;
+}
+
+/*
+ * Who sends may hold the lock for as long as the application's memory takes to answer. All of SMC
+ * shares the work queue, so that is not waited for here.
+ */
+static void push_work(struct work_struct *work)
+{
+	struct smc_conn *conn = container_of(to_delayed_work(work), struct smc_conn, push);
+
+	if (mutex_trylock(&conn->tx_lock)) {
+		tell_rest(conn);
+		mutex_unlock(&conn->tx_lock);
+	} else if (push_again(conn)) {
+		return;
+	}
+	smc_conn_put(conn);
+}
+
+/* smc_tx_prepare() - of a fresh connection. */
+void smc_tx_prepare(struct smc_conn *conn)
+{
+	mutex_init(&conn->tx_lock);
+	INIT_DELAYED_WORK(&conn->push, push_work);
+}
+
+/* Sleeps until there is enough room, without the lock. Return: 0, or why not. */
+static int wait_for_room(struct smc_conn *conn, long *timeo)
+{
+	DEFINE_WAIT_FUNC(wait, woken_wake_function);
+	int rc = 0;
+
+	if (!*timeo)
+		return await(conn) ? 0 : -EAGAIN;
+	tell_rest(conn);
+	mutex_unlock(&conn->tx_lock);
+	add_wait_queue(sk_sleep(conn->sk), &wait);
+	while (!await(conn)) {
+		smc_close_look(conn);
+		if (!may_send(conn) || smc_conn_meaning(conn)->deaf)
+			break;
+		rc = *timeo ? 0 : -EAGAIN;
+		if (signal_pending(current))
+			rc = sock_intr_errno(*timeo);
+		if (rc)
+			break;
+		*timeo = wait_woken(&wait, TASK_INTERRUPTIBLE, *timeo);
+	}
+	remove_wait_queue(sk_sleep(conn->sk), &wait);
+	mutex_lock(&conn->tx_lock);
+	return rc;
+}
+
+/* Writes what there is room for, and tells of it if the call goes on. Return: bytes, or the error. */
+static ssize_t put(struct smc_conn *conn, struct msghdr *msg, size_t left)
+{
+	u32 most = max(conn->tx_size / 2, 1U);
+	u32 n = min3(left, (size_t)smc_tx_room(conn), (size_t)most);
+	ssize_t rc = conn->ops->write(conn, &msg->msg_iter, n);
+
+	if (rc <= 0)
+		return rc ?: -EFAULT;
+	conn->tx_off = conn->tx_off + rc < conn->tx_size ? conn->tx_off + rc : conn->tx_off + rc - conn->tx_size;
+	WRITE_ONCE(conn->tx_prod, conn->tx_prod + rc);
+	if (rc < left)
+		tell(conn, false);
+	return rc;
+}
+
+/* The peer has closed. What is sent first is lost, as TCP finds out by the answer to it. */
+static ssize_t lose(struct smc_conn *conn, size_t len)
+{
+	conn->tx_lost = true;
+	smc_close_event(conn, SMC_CLOSE_LOST);
+	return len;
+}
+
+static ssize_t send(struct smc_conn *conn, struct msghdr *msg, size_t len)
+{
+	long timeo = sock_sndtimeo(conn->sk, msg->msg_flags & MSG_DONTWAIT);
+	size_t done = 0;
+	ssize_t rc = 0;
+
+	for (;;) {
+		if (!may_send(conn)) {
+			rc = -EPIPE;
+			break;
+		}
+		if (done == len)
+			break;
+		if (smc_conn_meaning(conn)->deaf)
+			return done + lose(conn, len - done);
+		if (!smc_tx_room(conn)) {
+			rc = wait_for_room(conn, &timeo);
+			if (rc)
+				break;
+			continue;
+		}
+		rc = put(conn, msg, len - done);
+		if (rc < 0)
+			break;
+		done += rc;
+	}
+	return done ?: rc;
+}
+
+/* Has the application announced more, for which the peer need not be woken twice? */
+static bool more(const struct smc_conn *conn, const struct msghdr *msg)
+{
+	return (msg->msg_flags & MSG_MORE) || (tcp_sk(conn->sk)->nonagle & TCP_NAGLE_CORK);
+}
+
+/* The end of a call: the peer learns of what was written, at once or a little later. */
+static void finish(struct smc_conn *conn, struct msghdr *msg, ssize_t done)
+{
+	bool urgent = (msg->msg_flags & MSG_OOB) && done > 0;
+
+	if (conn->tx_told == conn->tx_prod && !urgent)
+		return;
+	if (urgent || !more(conn, msg) || !smc_tx_room(conn)) {
+		tell(conn, urgent);
+		return;
+	}
+	smc_stats_add(conn->sn, conn->tech, SMC_STATS_CORK, 1);
+	smc_conn_get(conn);
+	if (!queue_delayed_work(smc_net_wq, &conn->push, PUSH_DELAY))
+		smc_conn_put(conn);
+}
+
+/*
+ * MSG_ZEROCOPY: nothing is left to wait for when the call returns, and the application hears that
+ * its data was copied; without memory it has to guess.
+ */
+static void announce(struct smc_conn *conn, struct msghdr *msg, size_t len)
+{
+	struct ubuf_info *uarg;
+
+	if (!(msg->msg_flags & MSG_ZEROCOPY) || !len || !sock_flag(conn->sk, SOCK_ZEROCOPY))
+		return;
+	lock_sock(conn->sk);
+	uarg = smc_compat_zerocopy(conn->sk, len);
+	release_sock(conn->sk);
+	if (!uarg)
+		return;
+	uarg_to_msgzc(uarg)->zerocopy = 0;
+	net_zcopy_put(uarg);
+}
+
+/**
+ * smc_tx_send() - sendmsg(2) on a connection
+ * @conn: the connection
+ * @msg: the data and MSG_DONTWAIT, MSG_MORE, MSG_NOSIGNAL, MSG_OOB, which makes its last byte urgent
+ * @len: bytes of it
+ *
+ * May sleep. Return: bytes, or as TCP would.
+ */
+int smc_tx_send(struct smc_conn *conn, struct msghdr *msg, size_t len)
+{
+	ssize_t done;
+
+	mutex_lock(&conn->tx_lock);
+	smc_close_look(conn);
+	done = send(conn, msg, len);
+	finish(conn, msg, done);
+	mutex_unlock(&conn->tx_lock);
+	trace_smc_tx(conn->sk, conn->token, len, done);
+	if (done < 0)
+		return done == -EPIPE ? sk_stream_error(conn->sk, msg->msg_flags, done) : done;
+	announce(conn, msg, done);
+	smc_stats_tx(conn->sn, conn->tech, done);
+	if (msg->msg_flags & MSG_OOB)
+		smc_stats_add(conn->sn, conn->tech, SMC_STATS_URGENT, 1);
+	return done;
+}

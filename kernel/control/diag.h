@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What sock_diag shows of a connection, filled in by those whose business it is. */
+#ifndef SMC_CONTROL_DIAG_H
+#define SMC_CONTROL_DIAG_H
+
+#include "../uapi/smc_uapi.h"
+
+struct smc_diag_info {
+	u8 state;	/* as in struct smc_diag_msg, which has no names for it */
+	u8 mode;	/* SMC_DIAG_MODE_*; transport */
+	u8 shutdown;	/* RCV_SHUTDOWN, SEND_SHUTDOWN */
+	bool has_dmb;	/* transport */
+	struct smc_diag_conninfo conn;
+	struct smc_uapi_dmbinfo dmb;	/* transport */
+};
+
+#endif /* SMC_CONTROL_DIAG_H */

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Link groups: what the connections between two hosts have in common. A connection holds a
+ * reference on its group; the list of groups holds one as long as new connections may join.
+ */
+#ifndef SMC_LGR_LGR_H
+#define SMC_LGR_LGR_H
+
+#include <linux/atomic.h>
+#include <linux/list.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+
+#include "../wire/clc.h"
+
+struct net;
+struct smc_conn;
+struct smc_transport_ops;
+
+/* What makes two connections belong together. */
+struct smc_lgr_key {
+	const struct smc_transport_ops *ops;
+	const void *dev;	/* the transport's, only compared here */
+	struct net *net;	/* of the sockets */
+	u64 gid[2];		/* the peer's */
+	u16 vlan;		/* 0 if none, or of no matter */
+	u8 version;
+};
+
+struct smc_lgr {
+	struct smc_lgr_key key;		/* never changes */
+	u32 id;				/* never changes; unique on this host */
+	refcount_t ref;
+	struct list_head list;		/* list_lock */
+	bool listed;			/* list_lock, read with lock, too; connections may join */
+	spinlock_t lock;		/* conns, n_conns, what is known of the peer */
+	struct list_head conns;
+	unsigned int n_conns;		/* on the list, or about to be */
+	struct delayed_work idle;	/* ends a group that nobody has used for long */
+	struct delayed_work trim;	/* lets connections give memory back that do not use it */
+	atomic64_t buf_bytes;		/* of the elements that its connections receive in */
+	bool server;			/* which side formed it here */
+
+	/* What the peer has said at first contact, for those who look. lock */
+	u8 eid[SMC_EID_LEN];
+	u8 host[SMC_HOSTNAME_LEN];
+	u8 release;
+	u8 os_type;
+};
+
+/* What may change of a group, of one moment. */
+struct smc_lgr_view {
+	unsigned int n_conns;
+	u64 buf_bytes;
+	u8 eid[SMC_EID_LEN];
+	u8 host[SMC_HOSTNAME_LEN];
+	u8 release;
+	u8 os_type;
+};
+
+/* Where a walk through connections goes on: after that token of that group. */
+struct smc_lgr_position {
+	u32 group, token;
+};
+
+void smc_lgr_enter(struct smc_lgr *lgr, struct smc_conn *conn);
+void smc_lgr_quit(struct smc_conn *conn);
+void smc_lgr_get(struct smc_lgr *lgr);
+void smc_lgr_put(struct smc_lgr *lgr);
+void smc_lgr_hostname(u8 host[SMC_HOSTNAME_LEN]);
+void smc_lgr_learn_self(struct smc_lgr *lgr, const u8 eid[SMC_EID_LEN]);
+void smc_lgr_learn(struct smc_lgr *lgr, const struct smc_clc_accept *peer);
+void smc_lgr_terminate(struct smc_lgr *lgr);
+void smc_lgr_terminate_peer(const void *dev, const u64 gid[2]);
+int smc_lgr_walk(const struct net *net, unsigned int *next, int (*fn)(struct smc_lgr *lgr, void *arg), void *arg);
+int smc_lgr_walk_conns(const struct net *net, struct smc_lgr_position *pos,
+		       int (*fn)(struct smc_conn *conn, void *arg), void *arg);
+void smc_lgr_describe(struct smc_lgr *lgr, struct smc_lgr_view *view);
+unsigned int smc_lgr_count_dev(const void *dev, unsigned int *conns);
+void smc_lgr_net_exit(const struct net *net);
+void smc_lgr_exit(void);
+
+#endif /* SMC_LGR_LGR_H */

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sockets whose data a transport moves. The TCP connection beneath stays as it is: it gives the
+ * socket its names, options, timeouts and wait queue, and its error; but for its death nobody looks
+ * at what becomes of it.
+ */
+
+#include <asm/ioctls.h>
+#include <linux/export.h>
+#include <linux/fs.h>
+#include <linux/poll.h>
+#include <linux/sockios.h>
+#include <linux/splice.h>
+#include <net/tcp.h>
+#include <linux/uaccess.h>
+#include <net/tcp_states.h>
+
+#include "../conn/conn.h"
+#include "../handshake/handshake.h"
+#include "../net.h"
+#include "../uapi/smc_uapi.h"
+#include "sock.h"
+
+/* The connection of a record, with a reference; NULL if it has none. */
+static struct smc_conn *get(struct smc_sock *smc)
+{
+	struct smc_conn *conn;
+
+	rcu_read_lock();
+	conn = rcu_dereference(smc->conn);
+	if (conn && !smc_conn_get_live(conn))
+		conn = NULL;
+	rcu_read_unlock();
+	return conn;
+}
+
+/*
+ * The connection of a socket, with a reference; NULL if another thread has just disconnected it.
+ */
+static struct smc_conn *conn_of(const struct socket *sock)
+{
+	struct smc_sock *smc = smc_table_of(sock);
+
+	return smc ? get(smc) : NULL;
+}
+
+static void put(struct smc_conn *conn)
+{
+	if (conn)
+		smc_conn_put(conn);
+}
+
+/* The caller holds smc->lock. First the connection, then what leads to it. */
+static void settle(struct smc_sock *smc, struct socket *sock, struct smc_conn *conn)
+{
+	lockdep_assert_held(&smc->lock);
+	rcu_assign_pointer(smc->conn, conn);
+	if (sock)
+		smp_store_release(&sock->ops, smc_ops_active(smc->sk));
+	smc_handshake_phase(smc, SMC_PHASE_ACTIVE);
+}
+
+/**
+ * smc_active_take() - gives a connection to a socket whose rendezvous has succeeded
+ * @smc: its record
+ * @sock: the socket; it may not be released meanwhile
+ * @conn: the connection; the reference is the record's then
+ *
+ * Does not sleep. Return: false if the application has given up meanwhile.
+ */
+bool smc_active_take(struct smc_sock *smc, struct socket *sock, struct smc_conn *conn)
+{
+	bool mine;
+
+	spin_lock_bh(&smc->lock);
+	mine = smc->phase == SMC_PHASE_RENDEZVOUS;
+	if (mine) {
+		smc_handshake_unwatch_locked(smc);
+		WRITE_ONCE(conn->holder, SMC_CONN_SOCKET);
+		settle(smc, sock, conn);
+	}
+	spin_unlock_bh(&smc->lock);
+	if (!mine)
+		return false;
+	smc_conn_count(conn);
+	smc_handshake_disarm(smc);
+	return true;
+}
+
+/*
+ * smc_active_child() - the same for a child of a listener, whose operations accept() will set. Does
+ * not sleep.
+ */
+void smc_active_child(struct smc_sock *smc, struct smc_conn *conn)
+{
+	spin_lock_bh(&smc->lock);
+	smp_store_release(&conn->holder, SMC_CONN_ALONE); /* pairs with fill_alone() of diag.c */
+	settle(smc, NULL, conn);
+	spin_unlock_bh(&smc->lock);
+}
+
+/* smc_active_adopt() - a child's record is about to enter the table, which shows it. Any context. */
+void smc_active_adopt(struct smc_sock *smc)
+{
+	struct smc_conn *conn = rcu_dereference_protected(smc->conn, true);
+
+	if (conn)
+		WRITE_ONCE(conn->holder, SMC_CONN_SOCKET);
+}
+
+/* smc_active_of() - the connection of a record that is shown by it, or NULL. Under RCU. */
+struct smc_conn *smc_active_of(const struct smc_sock *smc)
+{
+	struct smc_conn *conn = rcu_dereference(smc->conn);
+
+	return conn && READ_ONCE(conn->holder) == SMC_CONN_SOCKET ? conn : NULL;
+}
+EXPORT_SYMBOL_GPL(smc_active_of);
+
+/*
+ * smc_active_end() - the application closes the socket, or nobody will ever accept it. @hard: by a
+ * reset. May sleep.
+ */
+void smc_active_end(struct smc_sock *smc, bool hard)
+{
+	struct smc_conn *conn = get(smc);
+
+	if (!conn)
+		return;
+	smc_close_app(conn, hard);
+	smc_conn_put(conn);
+}
+
+/* smc_active_free() - the record goes, and its reference on the connection. Any context. */
+void smc_active_free(struct smc_sock *smc)
+{
+	put(rcu_dereference_protected(smc->conn, true));
+}
+
+/* smc_active_sendmsg() - sendmsg(2). May sleep. Return: as TCP would. */
+int smc_active_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
+{
+	struct smc_conn *conn = conn_of(sock);
+	int rc = conn ? smc_tx_send(conn, msg, len) : -ENOTCONN;
+
+	put(conn);
+	return rc;
+}
+
+/* smc_active_recvmsg() - recvmsg(2). May sleep. Return: as TCP would. */
+int smc_active_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flags)
+{
+	struct smc_conn *conn;
+	int rc;
+
+	if (flags & MSG_ERRQUEUE)
+		return smc_ops_of_tcp(sock->sk)->recvmsg(sock, msg, len, flags);
+	conn = conn_of(sock);
+	rc = conn ? smc_rx_recv(conn, msg, len, flags) : -ENOTCONN;
+	put(conn);
+	return rc;
+}
+
+/* smc_active_splice_read() - splice(2) from the socket to a pipe. May sleep. Return: as TCP would. */
+ssize_t smc_active_splice_read(struct socket *sock, loff_t *ppos, struct pipe_inode_info *pipe,
+			       size_t len, unsigned int flags)
+{
+	bool nonblock = (flags & SPLICE_F_NONBLOCK) || (sock->file->f_flags & O_NONBLOCK);
+	struct smc_conn *conn;
+	ssize_t rc;
+
+	if (*ppos)
+		return -ESPIPE;
+	conn = conn_of(sock);
+	rc = conn ? smc_rx_splice(conn, pipe, len, nonblock) : -ENOTCONN;
+	put(conn);
+	return rc;
+}
+
+/* smc_active_poll() - poll(2) and its like. Does not sleep. Return: the events that are there. */
+__poll_t smc_active_poll(struct file *file, struct socket *sock, poll_table *wait)
+{
+	struct smc_conn *conn;
+	__poll_t events;
+
+	sock_poll_wait(file, sock, wait);
+	conn = conn_of(sock);
+	events = conn ? smc_conn_poll(conn) : EPOLLHUP | EPOLLOUT;
+	put(conn);
+	return events;
+}
+
+/* Nothing moves any more, either way: to the application, the connection is over. */
+static bool finished(const struct smc_conn *conn)
+{
+	const struct smc_close_meaning *m = smc_conn_meaning(conn);
+
+	return m->over || (m->eof && m->shut);
+}
+
+static int shut(struct smc_conn *conn, int how)
+{
+	if (finished(conn))
+		return -ENOTCONN;
+	if (how != SHUT_WR)
+		WRITE_ONCE(conn->rx_shut, true);
+	if (how != SHUT_RD)
+		smc_tx_shut(conn);
+	smc_conn_wake(conn, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLHUP);
+	return 0;
+}
+
+/* smc_active_shutdown() - shutdown(2). May sleep. Return: as TCP would. */
+int smc_active_shutdown(struct socket *sock, int how)
+{
+	struct smc_conn *conn;
+	int rc;
+
+	if (how < SHUT_RD || how > SHUT_RDWR)
+		return -EINVAL;
+	conn = conn_of(sock);
+	rc = conn ? shut(conn, how) : -ENOTCONN;
+	put(conn);
+	return rc;
+}
+
+/* smc_active_getname() - getsockname(2) and getpeername(2). May sleep. Return: as TCP would. */
+int smc_active_getname(struct socket *sock, struct sockaddr *addr, int peer)
+{
+	struct smc_conn *conn = conn_of(sock);
+	bool gone = peer == 1 && conn && finished(conn);
+
+	put(conn);
+	return gone ? -ENOTCONN : smc_ops_of_tcp(sock->sk)->getname(sock, addr, peer);
+}
+
+/* The socket is one that has never been connected, again. Under the gate, after TCP. */
+static void forget(struct smc_sock *smc, struct socket *sock)
+{
+	struct smc_conn *conn = NULL;
+
+	spin_lock_bh(&smc->lock);
+	if (smc->phase == SMC_PHASE_ACTIVE) {
+		conn = rcu_dereference_protected(smc->conn, lockdep_is_held(&smc->lock));
+		RCU_INIT_POINTER(smc->conn, NULL);
+		WRITE_ONCE(sock->ops, smc_ops_open(smc->sk));
+		smc_handshake_phase(smc, SMC_PHASE_OPEN);
+	}
+	spin_unlock_bh(&smc->lock);
+	if (!conn)
+		return;
+	smc_close_app(conn, true);
+	smc_conn_put(conn);
+}
+
+/**
+ * smc_active_disconnect() - connect(2) with AF_UNSPEC, whatever the socket is going through
+ * @smc: its record
+ * @sock: the socket
+ * @addr: the address
+ * @len: bytes of it
+ * @flags: O_NONBLOCK
+ *
+ * May sleep. The peer hears of it by TCP first, so once. Return: as TCP would.
+ */
+int smc_active_disconnect(struct smc_sock *smc, struct socket *sock, smc_sockaddr_t *addr, int len, int flags)
+{
+	int rc;
+
+	mutex_lock(&smc->gate);
+	smc_listen_stop(smc);
+	smc_handshake_stop(smc);
+	rc = smc_ops_of_tcp(sock->sk)->connect(sock, addr, len, flags);
+	if (!rc)
+		forget(smc, sock);
+	mutex_unlock(&smc->gate);
+	return rc;
+}
+
+/* smc_active_connect() - connect(2). May sleep. Return: as TCP would. */
+int smc_active_connect(struct socket *sock, smc_sockaddr_t *addr, int len, int flags)
+{
+	struct smc_sock *smc = smc_table_of(sock);
+
+	if (smc && len >= (int)sizeof(addr->sa_family) && addr->sa_family == AF_UNSPEC)
+		return smc_active_disconnect(smc, sock, addr, len, flags);
+	return smc_ops_of_tcp(sock->sk)->connect(sock, addr, len, flags);
+}
+
+/* The answer to an ioctl that asks for a number, or -ENOIOCTLCMD. */
+static int count(struct smc_conn *conn, unsigned int cmd)
+{
+	u64 cons;
+
+	switch (cmd) {
+	case SIOCINQ:
+		return smc_urgent_inq(conn);
+	case SIOCATMARK:
+		return smc_urgent_at_mark(conn);
+	case SIOCOUTQ:
+		cons = smp_load_acquire(&conn->tx_cons); /* first, so that it is not ahead */
+		return READ_ONCE(conn->tx_prod) - cons;
+	case SIOCOUTQNSD:
+		cons = READ_ONCE(conn->tx_told);
+		return READ_ONCE(conn->tx_prod) - cons;
+	}
+	return -ENOIOCTLCMD;
+}
+
+/* smc_active_ioctl() - ioctl(2). May sleep. Return: as TCP would. */
+int smc_active_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
+{
+	struct smc_conn *conn = conn_of(sock);
+	int answer = conn ? count(conn, cmd) : -ENOIOCTLCMD;
+
+	put(conn);
+	if (answer == -ENOIOCTLCMD)
+		return smc_ops_of_tcp(sock->sk)->ioctl(sock, cmd, arg);
+	return put_user(answer, (int __user *)arg);
+}
+
+/* smc_active_splice_eof() - what was spliced into the socket with more to come ends here. May sleep. */
+void smc_active_splice_eof(struct socket *sock)
+{
+	struct smc_conn *conn = conn_of(sock);
+
+	if (conn)
+		smc_tx_push(conn);
+	put(conn);
+}
+
+/* What was held back goes out when the application says so. */
+static void released(struct smc_conn *conn, int name)
+{
+	if (name != TCP_NODELAY && name != TCP_CORK)
+		return;
+	if (name == TCP_NODELAY)
+		smc_stats_add(conn->sn, conn->tech, SMC_STATS_NODELAY, 1);
+	if (!(tcp_sk(conn->sk)->nonagle & TCP_NAGLE_CORK))
+		smc_tx_push(conn);
+}
+
+/*
+ * smc_active_setsockopt() - setsockopt(2). May sleep.
+ *
+ * Return: as TCP would, but that no other protocol or address family can take the socket over:
+ * -EOPNOTSUPP.
+ */
+int smc_active_setsockopt(struct socket *sock, int level, int name, sockptr_t val, unsigned int len)
+{
+	struct smc_conn *conn;
+	int rc;
+
+	if (smc_sockopt_takes_over(level, name))
+		return -EOPNOTSUPP;
+	rc = smc_sockopt_set_tcp(sock, level, name, val, len);
+	if (rc || level != SOL_TCP)
+		return rc;
+	conn = conn_of(sock);
+	if (conn)
+		released(conn, name);
+	put(conn);
+	return 0;
+}
+
+/* smc_active_getsockopt() - getsockopt(2). May sleep. Return: as TCP would. */
+int smc_active_getsockopt(struct socket *sock, int level, int name, char __user *val, int __user *len)
+{
+	/* Nothing of TCP's can be mapped. */
+	if (level == SOL_TCP && name == TCP_ZEROCOPY_RECEIVE)
+		return -EOPNOTSUPP;
+	return smc_sockopt_get(sock, level, name, val, len);
+}

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The children of a listener that nobody has accepted yet: those in TCP's queue, those in their
+ * handshake, those that are ready; which of them is next, and what counts for the backlog.
+ */
+
+#include <net/inet_connection_sock.h>
+
+#include "listener.h"
+
+/*
+ * smc_children_count() - adds to the backlog that TCP sees, or takes from it, under the lock under
+ * which TCP counts. Does not sleep.
+ */
+void smc_children_count(struct sock *sk, int n)
+{
+	struct request_sock_queue *queue = &inet_csk(sk)->icsk_accept_queue;
+
+	spin_lock_bh(&queue->rskq_lock);
+	/* TCP counts from 0 anew when it listens again after it has been aborted from outside. */
+	if (n < 0)
+		n = -(int)min_t(u32, -n, sk->sk_ack_backlog);
+	WRITE_ONCE(sk->sk_ack_backlog, sk->sk_ack_backlog + n);
+	spin_unlock_bh(&queue->rskq_lock);
+}
+
+/* smc_children_hold() - lets a child count for the backlog. Under the listener's lock. */
+void smc_children_hold(struct smc_sock *lsmc, struct smc_sock *child)
+{
+	lockdep_assert_held(&lsmc->listener->lock);
+	if (child->held)
+		return;
+	child->held = true;
+	lsmc->listener->held++;
+	smc_children_count(lsmc->sk, 1);
+}
+
+/* The opposite, likewise. */
+static void unhold(struct smc_sock *lsmc, struct smc_sock *child)
+{
+	lockdep_assert_held(&lsmc->listener->lock);
+	if (!child->held)
+		return;
+	child->held = false;
+	lsmc->listener->held--;
+	smc_children_count(lsmc->sk, -1);
+}
+
+enum head { HEAD_NONE, HEAD_TCP, HEAD_SMC };
+
+static const enum head heads[] = {
+	[SMC_SYN_NOTHING]	= HEAD_TCP,
+	[SMC_SYN_SMC]		= HEAD_SMC,
+	[SMC_SYN_UNDECIDED]	= HEAD_NONE,
+};
+
+/* What is first in TCP's accept queue? */
+static enum head look(struct sock *sk)
+{
+	struct request_sock_queue *queue = &inet_csk(sk)->icsk_accept_queue;
+	enum head head = HEAD_NONE;
+
+	spin_lock_bh(&queue->rskq_lock);
+	if (queue->rskq_accept_head)
+		head = heads[smc_synopt_seen(queue->rskq_accept_head->sk)];
+	spin_unlock_bh(&queue->rskq_lock);
+	return head;
+}
+
+/* Is the outcome of a child's handshake about to be known? */
+static bool imminent(const struct smc_sock *child)
+{
+	if (!skb_queue_empty_lockless(&child->sk->sk_receive_queue))
+		return true;
+	smp_rmb(); /* pairs with the lock in smc_listen_step(): first it is set, then the queue is emptied */
+	return child->stepping;
+}
+
+/*
+ * The child that accept() may have, if any. They come in the order in which TCP had them, as far as
+ * their handshakes end in that order. A client whose connect() has returned may make others go on
+ * before our end has been through the last step: a child in that step, or about to take it, is
+ * waited for.
+ */
+static struct smc_sock *first(struct smc_listener *l, bool *blocked)
+{
+	struct smc_sock *child = list_first_entry_or_null(&l->ready, struct smc_sock, child), *earlier;
+
+	lockdep_assert_held(&l->lock);
+	*blocked = false;
+	list_for_each_entry(earlier, &l->running, child) {
+		if (child && earlier->seq > child->seq)
+			break;
+		if (!imminent(earlier))
+			continue;
+		*blocked = true;
+		l->blocked = true;
+		return NULL;
+	}
+	return child;
+}
+
+/* Whoever was told to wait looks again. The lock keeps the listener's sock from being closed. */
+static void unblock(struct smc_listener *l)
+{
+	lockdep_assert_held(&l->lock);
+	if (!l->blocked)
+		return;
+	l->blocked = false;
+	READ_ONCE(l->smc->sk->sk_data_ready)(l->smc->sk);
+}
+
+/*
+ * smc_listen_ready() - is there a connection for accept()? Does not sleep.
+ *
+ * Connections go from TCP's queue to ours, so they are looked for in this order. One that the
+ * worker holds in between is in neither: it is told that it has been missed, and the look at our
+ * queue comes after that.
+ */
+bool smc_listen_ready(struct smc_sock *smc)
+{
+	struct smc_listener *l = smc->listener;
+	enum head head = look(smc->sk);
+	struct smc_sock *child;
+	bool blocked;
+
+	if (head == HEAD_SMC)
+		mod_delayed_work(smc_net_wq, &l->drain, 0);
+	if (smp_load_acquire(&l->moving)) {
+		WRITE_ONCE(l->missed, true);
+		smp_mb(); /* pairs with that in moved() */
+	}
+	spin_lock_bh(&l->lock);
+	child = first(l, &blocked);
+	spin_unlock_bh(&l->lock);
+	return child || (head == HEAD_TCP && !blocked);
+}
+
+/*
+ * smc_listen_busy() - do handshakes take up so much of the backlog that new connections had better
+ * be TCP? Any context.
+ */
+bool smc_listen_busy(const struct smc_sock *smc)
+{
+	unsigned int most = max(READ_ONCE(smc->sk->sk_max_ack_backlog) / 2, 1U);
+
+	return READ_ONCE(smc->listener->running_n) >= most;
+}
+
+/*
+ * smc_listen_step() - the worker of a child begins a step, or has ended one without an outcome.
+ * Does not sleep.
+ */
+void smc_listen_step(struct smc_sock *child, bool begins)
+{
+	struct smc_listener *l = child->parent->listener;
+
+	spin_lock_bh(&l->lock);
+	child->stepping = begins;
+	if (!begins && l->open)
+		unblock(l);
+	spin_unlock_bh(&l->lock);
+}
+
+/* Puts a child among those for accept(), where it belongs. */
+static void make_ready(struct smc_listener *l, struct smc_sock *child)
+{
+	struct smc_sock *before;
+
+	list_del(&child->child);
+	list_for_each_entry_reverse(before, &l->ready, child)
+		if (before->seq < child->seq)
+			break;
+	list_add(&child->child, &before->child);
+}
+
+/**
+ * smc_listen_finish() - the handshake of a child is over
+ * @child: its record; the caller is its handshake
+ * @keep: accept() may have it; else it is reset, and @child is gone
+ *
+ * May sleep.
+ */
+void smc_listen_finish(struct smc_sock *child, bool keep)
+{
+	struct smc_sock *lsmc = child->parent;
+	struct smc_listener *l = lsmc->listener;
+
+	spin_lock_bh(&l->lock);
+	if (!l->open) {
+		/*
+		 * smc_listen_stop() has the child on a list of its own, and waits for the caller to
+		 * return.
+		 */
+		spin_unlock_bh(&l->lock);
+		return;
+	}
+	if (child->held)
+		WRITE_ONCE(l->running_n, l->running_n - 1);
+	child->stepping = false;
+	if (keep) {
+		smc_children_hold(lsmc, child);
+		make_ready(l, child);
+		l->blocked = true;
+	} else {
+		unhold(lsmc, child);
+		list_del_init(&child->child);
+	}
+	unblock(l);
+	spin_unlock_bh(&l->lock);
+	if (!keep)
+		smc_listen_drop(child);
+}
+
+/*
+ * smc_listen_defer() - a child waits for data, for as long as the application wants. Such ones do
+ * not count for the backlog, with TCP neither. Does not sleep.
+ */
+void smc_listen_defer(struct smc_sock *child)
+{
+	struct smc_listener *l = child->parent->listener;
+
+	spin_lock_bh(&l->lock);
+	if (l->open && child->held) {
+		unhold(child->parent, child);
+		WRITE_ONCE(l->running_n, l->running_n - 1);
+	}
+	spin_unlock_bh(&l->lock);
+}
+
+/**
+ * smc_listen_take() - the first connection that is ready
+ * @lsmc: the listener's record
+ * @blocked: set to whether an earlier one is about to be; there will be a wakeup
+ *
+ * Does not sleep. Return: its record, which is the caller's then, with its socket of no one's; NULL
+ * if there is none.
+ */
+struct smc_sock *smc_listen_take(struct smc_sock *lsmc, bool *blocked)
+{
+	struct smc_listener *l = lsmc->listener;
+	struct smc_sock *child;
+
+	spin_lock_bh(&l->lock);
+	child = first(l, blocked);
+	if (child) {
+		list_del_init(&child->child);
+		unhold(lsmc, child);
+	}
+	spin_unlock_bh(&l->lock);
+	return child;
+}
+
+/**
+ * smc_listen_publish() - a client in this kernel has connected a child that TCP still has
+ * @lsmc: the listener's record
+ * @child: the child's record, with its connection; the listener's if this succeeds
+ *
+ * Does not sleep. Return: false if the listener has been closed, or has begun a handshake with the
+ * child.
+ */
+bool smc_listen_publish(struct smc_sock *lsmc, struct smc_sock *child)
+{
+	struct smc_listener *l = lsmc->listener;
+	bool mine;
+
+	/* Under the lock, so that who asks next, and hears nothing, finds the record. */
+	spin_lock_bh(&l->lock);
+	mine = l->open && smc_synopt_claim(child->sk);
+	if (mine) {
+		child->parent = lsmc;
+		smc_table_get(lsmc);
+		list_add_tail(&child->child, &l->local);
+		smc_table_add(child);
+	}
+	spin_unlock_bh(&l->lock);
+	return mine;
+}
+
+/**
+ * smc_listen_collect() - what is to become of a child that comes out of TCP's queue?
+ * @lsmc: the listener's record
+ * @sk: the child's sock
+ *
+ * Does not sleep.
+ *
+ * Return: NULL if it is TCP's; ERR_PTR(-EINPROGRESS) if a handshake is due; its record, the caller's
+ * then, if its client has connected it; of these, ERR_PTR(-EINVAL) if the listener has been closed,
+ * and the child with it.
+ */
+struct smc_sock *smc_listen_collect(struct smc_sock *lsmc, struct sock *sk)
+{
+	struct smc_listener *l = lsmc->listener;
+	struct smc_sock *child;
+	bool open;
+
+	spin_lock_bh(&l->lock);
+	if (smc_synopt_claim(sk)) {
+		spin_unlock_bh(&l->lock);
+		return ERR_PTR(-EINPROGRESS);
+	}
+	child = smc_table_find(sk);
+	open = l->open;
+	if (child && open)
+		list_del_init(&child->child);
+	spin_unlock_bh(&l->lock);
+	if (!child)
+		return NULL;
+	if (!open) {
+		smc_table_put(child);
+		return ERR_PTR(-EINVAL);
+	}
+	smc_table_remove(child);
+	return child;
+}
+
+/* smc_listen_poke() - whoever waits on a listener looks once more. Does not sleep. */
+void smc_listen_poke(struct smc_sock *lsmc)
+{
+	struct smc_listener *l = lsmc->listener;
+
+	spin_lock_bh(&l->lock);
+	if (l->open)
+		READ_ONCE(lsmc->sk->sk_data_ready)(lsmc->sk);
+	spin_unlock_bh(&l->lock);
+}
+
+/* smc_listen_pending() - is there something in TCP's queue that may be taken out? Does not sleep. */
+bool smc_listen_pending(const struct smc_sock *lsmc)
+{
+	return look(lsmc->sk) != HEAD_NONE;
+}

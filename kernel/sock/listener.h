@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What listen.c and children.c share. */
+#ifndef SMC_SOCK_LISTENER_H
+#define SMC_SOCK_LISTENER_H
+
+#include "../handshake/handshake.h"
+#include "sock.h"
+
+/* What a listener has beyond TCP. Belongs to its record and goes with it. */
+struct smc_listener {
+	struct mutex		door;		/* one at a time takes connections out of TCP's queue, so that they keep their order */
+	spinlock_t		lock;		/* what has no other rule */
+	struct list_head	running;	/* children in their handshake */
+	struct list_head	ready;		/* children for accept() */
+	struct list_head	local;		/* children that their clients have connected, in TCP's queue still */
+	unsigned int		held;		/* children that we count in sk_ack_backlog: both lists */
+	bool			open;		/* listens; else children are refused */
+	bool			moving;		/* the worker has one in its hands; acquire and release */
+	bool			missed;		/* someone has looked meanwhile; xchg() */
+	bool			blocked;	/* someone has been told to wait for an earlier child */
+	u64			last_seq;	/* of the children */
+	unsigned int		running_n;	/* children on the first list that count for the backlog */
+	struct delayed_work	drain;
+	struct smc_sock		*smc;		/* the listener itself */
+	struct smc_synopt_port	port;		/* lets the hooks know of us */
+};
+
+/* children.c: those that nobody has accepted yet */
+void smc_children_count(struct sock *lsk, int n);
+void smc_children_hold(struct smc_sock *lsmc, struct smc_sock *child);
+
+/* listen.c */
+void smc_listen_drop(struct smc_sock *child);
+
+#endif

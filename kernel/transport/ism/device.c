@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The ISM devices of this host, and which of them two ends of a connection have in common: by CHID
+ * and reachability with version 2, by GID with version 1.
+ */
+
+#include <linux/mutex.h>
+#include <linux/random.h>
+#include <net/inet6_hashtables.h>
+#include <net/inet_hashtables.h>
+
+#include "../../control/eid.h"
+#include "../../net.h"
+#include "../../wire/reason.h"
+#include "ism.h"
+
+static LIST_HEAD(devices);
+static DEFINE_MUTEX(lock); /* devices */
+
+/*
+ * Version 2 needs an EID that both ends have. Where both are this very kernel, nobody has to
+ * configure one: this takes the place of the system EID, and differs from boot to boot.
+ */
+static u8 host_eid[SMC_EID_LEN + 1];
+
+/* smc_ism_register() - a device that connections may use from now on. May sleep. Return: 0. */
+int smc_ism_register(struct smc_ism_dev *dev)
+{
+	mutex_lock(&lock);
+	if (!host_eid[0])
+		snprintf((char *)host_eid, sizeof(host_eid), "SMCKIT-LOOPBACK-%016llX", get_random_u64());
+	list_add_tail(&dev->list, &devices);
+	mutex_unlock(&lock);
+	return 0;
+}
+
+/* smc_ism_unregister() - undoes it; the groups of the device end. May sleep. */
+void smc_ism_unregister(struct smc_ism_dev *dev)
+{
+	mutex_lock(&lock);
+	list_del(&dev->list);
+	mutex_unlock(&lock);
+	smc_lgr_terminate_dev(dev);
+}
+
+/* Is the other end of a connection a socket of the same namespace? */
+static bool peer_is_here(struct sock *sk)
+{
+	struct net *net = sock_net(sk);
+	struct sock *peer = NULL;
+
+	switch (sk->sk_family) {
+	case AF_INET:
+		peer = smc_compat_lookup4(net, sk->sk_rcv_saddr, inet_sk(sk)->inet_sport, sk->sk_daddr,
+					  sk->sk_dport, sk->sk_bound_dev_if, 0);
+		break;
+#if IS_ENABLED(CONFIG_IPV6)
+	case AF_INET6:
+		peer = smc_compat_lookup6(net, &sk->sk_v6_rcv_saddr, inet_sk(sk)->inet_sport,
+					  &sk->sk_v6_daddr, sk->sk_dport, sk->sk_bound_dev_if, 0);
+		break;
+#endif
+	}
+	if (!peer)
+		return false;
+	sock_gen_put(peer);
+	return true;
+}
+
+/* May this connection use a device within this host? net.smc.loopback says. */
+static bool allowed(const struct smc_ism_dev *dev, struct sock *sk)
+{
+	if (!dev->host)
+		return true;
+	switch (READ_ONCE(smc_net(sock_net(sk))->sysctl.loopback)) {
+	case SMC_LOOPBACK_OFF:
+		return false;
+	case SMC_LOOPBACK_NAMESPACE:
+		return peer_is_here(sk);
+	default:
+		return true;
+	}
+}
+
+/* smc_ism_host_eid() - what takes the place of an EID between two ends in this kernel. Any context. */
+const u8 *smc_ism_host_eid(void)
+{
+	return host_eid;
+}
+
+/* smc_ism_for_pair() - a device for two ends in this namespace, or NULL. May sleep. */
+struct smc_ism_dev *smc_ism_for_pair(struct sock *sk)
+{
+	struct smc_ism_dev *dev, *found = NULL;
+
+	mutex_lock(&lock);
+	list_for_each_entry(dev, &devices, list)
+		if (!found && dev->host && dev->ops->map && READ_ONCE(smc_net(sock_net(sk))->sysctl.loopback) != SMC_LOOPBACK_OFF)
+			found = dev;
+	mutex_unlock(&lock);
+	return found;
+}
+
+/* smc_ism_local() - what this host can do. May sleep. */
+void smc_ism_local(struct smc_local *local)
+{
+	struct smc_ism_dev *dev;
+
+	mutex_lock(&lock);
+	list_for_each_entry(dev, &devices, list) {
+		local->d1 |= dev->v1;
+		local->d2 |= dev->v2;
+	}
+	mutex_unlock(&lock);
+}
+
+static void add_gid(struct smc_clc_proposal *p, const struct smc_ism_dev *dev)
+{
+	unsigned int need = smc_ism_emulated(dev->chid) ? 2 : 1;
+
+	if (p->n_gid + need > SMC_CLC_GIDS)
+		return;
+	p->gids[p->n_gid++] = (struct smc_clc_gid){ .gid = dev->gid[0], .chid = dev->chid };
+	if (need == 2)
+		p->gids[p->n_gid++] = (struct smc_clc_gid){ .gid = dev->gid[1], .chid = dev->chid };
+	p->has_v2 = true;
+	p->has_d2 = true;
+	p->path_v2 = SMC_PATH_D;
+}
+
+/* The EID that stands in for a missing one goes where the system EID would. */
+static void add_eid(struct smc_clc_proposal *p)
+{
+	p->seid_valid = smc_eid_seid(p->seid);
+	if (p->n_eid || p->seid_valid)
+		return;
+	memcpy(p->seid, host_eid, SMC_EID_LEN);
+	p->seid_valid = true;
+}
+
+/**
+ * smc_ism_offer() - adds the devices that a client can use to its proposal
+ * @offer: the rendezvous
+ * @p: the proposal
+ *
+ * May sleep. Return: 0, or -ENODEV.
+ */
+int smc_ism_offer(struct smc_offer *offer, struct smc_clc_proposal *p)
+{
+	struct smc_ism_dev *dev;
+
+	mutex_lock(&lock);
+	list_for_each_entry(dev, &devices, list) {
+		if (!allowed(dev, offer->sk))
+			continue;
+		if (dev->v2)
+			add_gid(p, dev);
+		if (dev->v1 && p->path_v1 == SMC_PATH_N) {
+			p->path_v1 = SMC_PATH_D;
+			p->ism_gid = dev->gid[0];
+			p->ism_chid = dev->chid;
+		}
+	}
+	mutex_unlock(&lock);
+	if (p->has_d2)
+		add_eid(p);
+	return p->has_d2 || p->path_v1 == SMC_PATH_D ? 0 : -ENODEV;
+}
+
+/* The EID that both ends have: the system EID before those of users, in the client's order. */
+static bool agree(const struct smc_ism_dev *dev, const struct smc_clc_proposal *p, u8 eid[SMC_EID_LEN])
+{
+	u8 seid[SMC_EID_LEN];
+	unsigned int i;
+
+	if (p->seid_valid && ((smc_eid_seid(seid) && !memcmp(seid, p->seid, SMC_EID_LEN)) ||
+			      (dev->host && !memcmp(host_eid, p->seid, SMC_EID_LEN)))) {
+		memcpy(eid, p->seid, SMC_EID_LEN);
+		return true;
+	}
+	for (i = 0; i < p->n_eid; i++) {
+		if (!smc_eid_match(p->eid[i]))
+			continue;
+		memcpy(eid, p->eid[i], SMC_EID_LEN);
+		return true;
+	}
+	return false;
+}
+
+/* Does the client offer a device that this one reaches? An emulated one takes two entries. */
+static bool reaches(struct smc_ism_dev *dev, const struct smc_clc_proposal *p, u64 peer[2])
+{
+	unsigned int i, need;
+
+	for (i = 0; i < p->n_gid; i += need) {
+		need = smc_ism_emulated(p->gids[i].chid) ? 2 : 1;
+		if (i + need > p->n_gid)
+			return false;
+		if (p->gids[i].chid != dev->chid)
+			continue;
+		peer[0] = p->gids[i].gid;
+		peer[1] = need == 2 ? p->gids[i + 1].gid : 0;
+		if (dev->ops->reach(dev, peer, 0))
+			return true;
+	}
+	return false;
+}
+
+static bool fits_v2(struct smc_ism_dev *dev, const struct smc_clc_proposal *p,
+		    struct smc_clc_accept *accept, u64 peer[2], u32 *reason)
+{
+	if (!dev->v2 || !reaches(dev, p, peer))
+		return false;
+	if (!agree(dev, p, accept->eid)) {
+		*reason = SMC_REASON_NO_UEID;
+		return false;
+	}
+	accept->version = 2;
+	accept->release = min_t(u8, p->release, 1);
+	return true;
+}
+
+static bool fits_v1(struct smc_ism_dev *dev, const struct smc_clc_proposal *p,
+		    struct smc_clc_accept *accept, u64 peer[2])
+{
+	peer[0] = p->ism_gid;
+	peer[1] = smc_ism_emulated(dev->chid) ? dev->gid[1] : 0;
+	accept->version = 1;
+	return dev->v1 && dev->ops->reach(dev, peer, 0);
+}
+
+/**
+ * smc_ism_choose() - a server's choice among the devices that a client offers
+ * @offer: the rendezvous
+ * @p: the client's proposal
+ * @accept: gets version, release and EID
+ * @peer: gets the client's GID
+ * @reason: gets why there is none
+ *
+ * May sleep. Return: the device, or NULL.
+ */
+struct smc_ism_dev *smc_ism_choose(struct smc_offer *offer, const struct smc_clc_proposal *p,
+				   struct smc_clc_accept *accept, u64 peer[2], u32 *reason)
+{
+	bool v2 = smc_clc_path_has_d(p->path_v2), v1 = smc_clc_path_has_d(p->path_v1);
+	struct smc_ism_dev *dev, *found = NULL;
+
+	*reason = v2 ? SMC_REASON_NO_D2_DEV : SMC_REASON_NO_D_DEV;
+	mutex_lock(&lock);
+	list_for_each_entry(dev, &devices, list)
+		if (v2 && !found && allowed(dev, offer->sk) && fits_v2(dev, p, accept, peer, reason))
+			found = dev;
+	list_for_each_entry(dev, &devices, list)
+		if (v1 && !found && allowed(dev, offer->sk) && fits_v1(dev, p, accept, peer))
+			found = dev;
+	mutex_unlock(&lock);
+	return found;
+}
+
+/* smc_ism_by_chid() - the device that a server has chosen, or NULL. May sleep. */
+struct smc_ism_dev *smc_ism_by_chid(u16 chid, u8 version)
+{
+	struct smc_ism_dev *dev, *found = NULL;
+
+	mutex_lock(&lock);
+	list_for_each_entry(dev, &devices, list)
+		if (!found && (version > 1 ? dev->v2 && dev->chid == chid : dev->v1))
+			found = dev;
+	mutex_unlock(&lock);
+	return found;
+}
+
+/**
+ * smc_ism_walk() - visits the devices
+ * @next: in and out, how many to leave out; 0 at first
+ * @fn: nonzero ends the walk before that device counts as visited
+ * @arg: passed on
+ *
+ * May sleep. Return: 0 at the end, else what @fn said.
+ */
+int smc_ism_walk(unsigned int *next, int (*fn)(struct smc_ism_dev *dev, void *arg), void *arg)
+{
+	struct smc_ism_dev *dev;
+	unsigned int n = 0;
+	int rc = 0;
+
+	mutex_lock(&lock);
+	list_for_each_entry(dev, &devices, list) {
+		if (n++ < *next)
+			continue;
+		rc = fn(dev, arg);
+		if (rc)
+			break;
+		*next = n;
+	}
+	mutex_unlock(&lock);
+	return rc;
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * ISM devices of hardware, as providers. Compiled and reviewed, but never run on a machine that has
+ * one; the path above it, move.c, is tested with loopback_move=1.
+ *
+ * Drivers interrupt; what follows from that happens in a tasklet, or in a worker if it sleeps.
+ */
+
+#include <linux/interrupt.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/wait.h>
+
+#include "../../net.h"
+#include "hw.h"
+#include "ism.h"
+
+/* The code in a software event's information: a request, and the answer to it. */
+#define CODE_REQUEST 1
+#define CODE_RESPONSE 2
+
+struct smc_hw_dev {
+	struct smc_ism_dev	dev;
+	const struct smc_hw_api	*api;
+	void			*drv;
+	u32			n_dmbs;
+	spinlock_t		lock;		/* dmbs; softirqs off */
+	struct smc_hw_dmb	**dmbs;		/* by index: who is told of signals */
+	unsigned long		*signalled;	/* indices that the tasklet has yet to see */
+	struct tasklet_struct	tasklet;
+	atomic_t		used;		/* DMBs and events; what smc_hw_del() waits for */
+	wait_queue_head_t	unused;
+};
+
+/* What a worker does about something that the driver has said. */
+struct event {
+	struct work_struct	work;
+	struct smc_hw_dev	*hw;
+	u64			gid[2];
+	bool			gone;	/* the peer; else it is to be answered */
+	u64			info;
+};
+
+static struct smc_hw_dev *hw_of(struct smc_ism_dev *dev)
+{
+	return container_of(dev, struct smc_hw_dev, dev);
+}
+
+static void unuse(struct smc_hw_dev *hw)
+{
+	if (atomic_dec_and_test(&hw->used))
+		wake_up_all(&hw->unused);
+}
+
+static bool reach(struct smc_ism_dev *dev, const u64 gid[2], u16 vlan)
+{
+	/* DMBs have no VLAN yet, so there is nothing to reach in one. */
+	return !vlan && hw_of(dev)->api->query(hw_of(dev)->drv, gid);
+}
+
+static void unregister_work(struct work_struct *work)
+{
+	struct smc_hw_dmb *d = container_of(work, struct smc_hw_dmb, work);
+	struct smc_hw_dev *hw = d->hw;
+
+	hw->api->put(hw->drv, d);
+	kvfree(d);
+	unuse(hw);
+}
+
+static void fill_element(struct smc_hw_dmb *d)
+{
+	u32 i;
+
+	for (i = 0; i < d->len >> PAGE_SHIFT; i++)
+		d->pages[i] = virt_to_page(d->addr + ((unsigned long)i << PAGE_SHIFT));
+	d->dmb.element.size = d->len - SMC_ISM_CDC_LEN;
+	d->dmb.element.skip = SMC_ISM_CDC_LEN;
+	d->dmb.element.fixed = true;
+	d->dmb.element.pages = d->pages;
+}
+
+static struct smc_ism_dmb *dmb_get(struct smc_ism_dev *dev, u32 len, const u64 gid[2])
+{
+	struct smc_hw_dev *hw = hw_of(dev);
+	struct smc_hw_dmb *d;
+	int rc;
+
+	d = kvzalloc(struct_size(d, pages, len >> PAGE_SHIFT), GFP_KERNEL_ACCOUNT);
+	if (!d)
+		return ERR_PTR(-ENOMEM);
+	d->hw = hw;
+	d->len = len;
+	d->dmb.gid[0] = gid[0];
+	d->dmb.gid[1] = gid[1];
+	INIT_WORK(&d->work, unregister_work);
+	rc = hw->api->get(hw->drv, d);
+	if (rc) {
+		kvfree(d);
+		return ERR_PTR(rc == -ENOMEM ? -ENOMEM : -ENOSPC);
+	}
+	fill_element(d);
+	atomic_inc(&hw->used);
+	spin_lock_bh(&hw->lock);
+	if (d->idx < hw->n_dmbs)
+		hw->dmbs[d->idx] = d;
+	spin_unlock_bh(&hw->lock);
+	return &d->dmb;
+}
+
+/* What the peer writes from here on is of no matter; the driver takes the DMB back in dmb_put(). */
+static void dmb_close(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
+{
+	struct smc_hw_dmb *d = container_of(dmb, struct smc_hw_dmb, dmb);
+	struct smc_hw_dev *hw = hw_of(dev);
+
+	spin_lock_bh(&hw->lock);
+	if (d->idx < hw->n_dmbs && hw->dmbs[d->idx] == d)
+		hw->dmbs[d->idx] = NULL;
+	spin_unlock_bh(&hw->lock);
+}
+
+static void dmb_put(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
+{
+	queue_work(smc_net_wq, &container_of(dmb, struct smc_hw_dmb, dmb)->work);
+}
+
+static int move(struct smc_ism_dev *dev, u64 token, u8 index, bool signal, u32 off, void *data, u32 len)
+{
+	struct smc_hw_dev *hw = hw_of(dev);
+
+	return hw->api->move(hw->drv, token, index, signal, off, data, len);
+}
+
+static const struct smc_ism_ops ops = {
+	.reach		= reach,
+	.dmb_get	= dmb_get,
+	.dmb_close	= dmb_close,
+	.dmb_put	= dmb_put,
+	.move		= move,
+};
+
+/*
+ * A DMB that is there under the lock may be on its way out, but is freed after a grace period only,
+ * by the connection that it belongs to.
+ */
+static void deliver(struct tasklet_struct *tasklet)
+{
+	struct smc_hw_dev *hw = container_of(tasklet, struct smc_hw_dev, tasklet);
+	struct smc_hw_dmb *d;
+	u32 i;
+
+	rcu_read_lock();
+	for_each_set_bit(i, hw->signalled, hw->n_dmbs) {
+		if (!test_and_clear_bit(i, hw->signalled))
+			continue;
+		spin_lock(&hw->lock);
+		d = hw->dmbs[i];
+		spin_unlock(&hw->lock);
+		if (d)
+			smc_ism_signalled(&d->dmb);
+	}
+	rcu_read_unlock();
+}
+
+/* smc_hw_signalled() - a peer has signalled a DMB, by its index. Any context. */
+void smc_hw_signalled(struct smc_hw_dev *hw, u32 idx)
+{
+	if (idx >= hw->n_dmbs)
+		return;
+	set_bit(idx, hw->signalled);
+	tasklet_schedule(&hw->tasklet);
+}
+
+static void event_work(struct work_struct *work)
+{
+	struct event *e = container_of(work, struct event, work);
+	struct smc_hw_dev *hw = e->hw;
+
+	if (e->gone)
+		smc_lgr_terminate_peer(&hw->dev, e->gid);
+	else if (hw->api->event)
+		hw->api->event(hw->drv, e->gid, SMC_HW_EVENT_TEST, e->info);
+	kfree(e);
+	unuse(hw);
+}
+
+static void queue_event(struct smc_hw_dev *hw, const u64 gid[2], bool gone, u64 info)
+{
+	struct event *e = kmalloc(sizeof(*e), GFP_ATOMIC);
+
+	if (!e)
+		return;
+	*e = (struct event){ .hw = hw, .gid = { gid[0], gid[1] }, .gone = gone, .info = info };
+	INIT_WORK(&e->work, event_work);
+	atomic_inc(&hw->used);
+	queue_work(smc_net_wq, &e->work);
+}
+
+/* smc_hw_gone() - a peer is gone, or says that it is done with us. Any context. */
+void smc_hw_gone(struct smc_hw_dev *hw, const u64 gid[2])
+{
+	queue_event(hw, gid, true, 0);
+}
+
+/**
+ * smc_hw_software() - a peer has sent a software event
+ * @hw: the device
+ * @gid: the peer
+ * @code: SMC_HW_EVENT_*; others are not for us
+ * @info: group (32 bits), VLAN (16 bits), code (16 bits), in this order in memory
+ *
+ * Any context.
+ */
+void smc_hw_software(struct smc_hw_dev *hw, const u64 gid[2], u32 code, u64 info)
+{
+	u16 part[4];
+
+	memcpy(part, &info, sizeof(part));
+	if (code == SMC_HW_EVENT_SHUTDOWN) {
+		smc_hw_gone(hw, gid);
+	} else if (code == SMC_HW_EVENT_TEST && part[3] == CODE_REQUEST) {
+		part[3] = CODE_RESPONSE;
+		memcpy(&info, part, sizeof(info));
+		queue_event(hw, gid, false, info);
+	}
+}
+
+/**
+ * smc_hw_add() - a driver has a device
+ * @api: how to speak to it
+ * @drv: the driver's
+ * @name: for those who look; must stay
+ * @chid: of the device
+ * @gid: of the device
+ * @n_dmbs: indices of DMBs are below
+ *
+ * May sleep. Return: the device, or NULL without memory.
+ */
+struct smc_hw_dev *smc_hw_add(const struct smc_hw_api *api, void *drv, const char *name, u16 chid,
+			      const u64 gid[2], u32 n_dmbs)
+{
+	struct smc_hw_dev *hw = kzalloc(sizeof(*hw), GFP_KERNEL);
+
+	if (!hw)
+		return NULL;
+	hw->dmbs = kvcalloc(n_dmbs, sizeof(*hw->dmbs), GFP_KERNEL);
+	hw->signalled = bitmap_zalloc(n_dmbs, GFP_KERNEL);
+	if (!hw->dmbs || !hw->signalled) {
+		kvfree(hw->dmbs);
+		bitmap_free(hw->signalled);
+		kfree(hw);
+		return NULL;
+	}
+	hw->api = api;
+	hw->drv = drv;
+	hw->n_dmbs = n_dmbs;
+	spin_lock_init(&hw->lock);
+	tasklet_setup(&hw->tasklet, deliver);
+	atomic_set(&hw->used, 1);
+	init_waitqueue_head(&hw->unused);
+	hw->dev = (struct smc_ism_dev){
+		.ops = &ops, .name = name, .chid = chid, .gid = { gid[0], gid[1] },
+		.v1 = true, .v2 = true,
+	};
+	smc_ism_register(&hw->dev);
+	return hw;
+}
+
+/*
+ * smc_hw_del() - the device goes. Its connections end at once, but their buffers are the driver's:
+ * so this waits until the applications have closed their sockets. May sleep.
+ */
+void smc_hw_del(struct smc_hw_dev *hw)
+{
+	smc_ism_unregister(&hw->dev);
+	unuse(hw);
+	wait_event(hw->unused, !atomic_read(&hw->used));
+	tasklet_kill(&hw->tasklet);
+	kvfree(hw->dmbs);
+	bitmap_free(hw->signalled);
+	kfree(hw);
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* ISM devices as dibs has them. Its own loopback is left out: ours does more. */
+
+#include <linux/dibs.h>
+
+#include "hw.h"
+
+static void gid_of(const uuid_t *id, u64 gid[2])
+{
+	gid[0] = smc_get_be64(id->b);
+	gid[1] = smc_get_be64(id->b + 8);
+}
+
+static uuid_t id_of(const u64 gid[2])
+{
+	uuid_t id;
+
+	smc_put_be64(id.b, gid[0]);
+	smc_put_be64(id.b + 8, gid[1]);
+	return id;
+}
+
+static struct dibs_client client;
+
+static bool query(void *drv, const u64 gid[2])
+{
+	struct dibs_dev *dev = drv;
+	uuid_t id = id_of(gid);
+
+	return !dev->ops->query_remote_gid(dev, &id, 0, 0);
+}
+
+static int get(void *drv, struct smc_hw_dmb *d)
+{
+	struct dibs_dmb dmb = { .rgid = id_of(d->dmb.gid), .dmb_len = d->len };
+	struct dibs_dev *dev = drv;
+	int rc = dev->ops->register_dmb(dev, &dmb, &client);
+
+	if (rc)
+		return rc;
+	d->dmb.token = dmb.dmb_tok;
+	d->idx = dmb.idx;
+	d->addr = dmb.cpu_addr;
+	d->dma = dmb.dma_addr;
+	return 0;
+}
+
+static void put(void *drv, struct smc_hw_dmb *d)
+{
+	struct dibs_dmb dmb = {
+		.rgid = id_of(d->dmb.gid), .dmb_len = d->len, .dmb_tok = d->dmb.token,
+		.idx = d->idx, .cpu_addr = d->addr, .dma_addr = d->dma,
+	};
+	struct dibs_dev *dev = drv;
+
+	dev->ops->unregister_dmb(dev, &dmb);
+}
+
+static int move(void *drv, u64 token, u8 index, bool signal, u32 off, void *data, u32 len)
+{
+	struct dibs_dev *dev = drv;
+
+	return dev->ops->move_data(dev, token, index, signal, off, data, len);
+}
+
+static void event(void *drv, const u64 gid[2], u32 code, u64 info)
+{
+	struct dibs_dev *dev = drv;
+	uuid_t id = id_of(gid);
+
+	if (dev->ops->signal_event)
+		dev->ops->signal_event(dev, &id, 0, code, info);
+}
+
+static const struct smc_hw_api api = { .query = query, .get = get, .put = put, .move = move, .event = event };
+
+static void add_dev(struct dibs_dev *dev)
+{
+	u16 chid = dev->ops->get_fabric_id(dev);
+	u64 gid[2];
+
+	if (chid == DIBS_LOOPBACK_FABRIC)
+		return;
+	gid_of(&dev->gid, gid);
+	dibs_set_priv(dev, &client, smc_hw_add(&api, dev, dev_name(&dev->dev), chid, gid, dev->ops->max_dmbs()));
+}
+
+static void del_dev(struct dibs_dev *dev)
+{
+	struct smc_hw_dev *hw = dibs_get_priv(dev, &client);
+
+	dibs_set_priv(dev, &client, NULL);
+	if (hw)
+		smc_hw_del(hw);
+}
+
+static void handle_irq(struct dibs_dev *dev, unsigned int idx, u16 mask)
+{
+	struct smc_hw_dev *hw = dibs_get_priv(dev, &client);
+
+	if (hw)
+		smc_hw_signalled(hw, idx);
+}
+
+static void handle_event(struct dibs_dev *dev, const struct dibs_event *e)
+{
+	struct smc_hw_dev *hw = dibs_get_priv(dev, &client);
+	u64 gid[2];
+
+	if (!hw)
+		return;
+	gid_of(&e->gid, gid);
+	if (e->type == DIBS_SW_EVENT)
+		smc_hw_software(hw, gid, e->subtype, e->data);
+	else if (e->type == DIBS_DEV_EVENT)
+		smc_hw_gone(hw, gid);
+}
+
+static const struct dibs_client_ops client_ops = {
+	.add_dev	= add_dev,
+	.del_dev	= del_dev,
+	.handle_irq	= handle_irq,
+	.handle_event	= handle_event,
+};
+
+static struct dibs_client client = { .name = "smckit", .ops = &client_ops };
+
+/* smc_hw_init() - takes part in what dibs knows. May sleep. Return: 0 or a negative errno. */
+int __init smc_hw_init(void)
+{
+	return dibs_register_client(&client);
+}
+
+/* smc_hw_exit() - undoes it. May sleep. */
+void smc_hw_exit(void)
+{
+	dibs_unregister_client(&client);
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * ISM devices as their driver has them where there is no dibs: partly by functions of its own, partly
+ * by operations that are made for a device of the stock module, of which they look at priv alone.
+ */
+
+#include <linux/device.h>
+#include <linux/ism.h>
+#include <net/smc.h>
+
+#include "hw.h"
+
+static struct ism_client client;
+
+static bool query(void *drv, const u64 gid[2])
+{
+	struct smcd_gid peer = { .gid = gid[0] };
+	struct smcd_dev dev = { .priv = drv };
+
+	return !ism_get_smcd_ops()->query_remote_gid(&dev, &peer, 0, 0);
+}
+
+static int get(void *drv, struct smc_hw_dmb *d)
+{
+	struct ism_dmb dmb = { .rgid = d->dmb.gid[0], .dmb_len = d->len };
+	int rc = ism_register_dmb(drv, &dmb, &client);
+
+	if (rc)
+		return rc;
+	d->dmb.token = dmb.dmb_tok;
+	d->idx = dmb.sba_idx;
+	d->addr = dmb.cpu_addr;
+	d->dma = dmb.dma_addr;
+	return 0;
+}
+
+static void put(void *drv, struct smc_hw_dmb *d)
+{
+	struct ism_dmb dmb = {
+		.rgid = d->dmb.gid[0], .dmb_len = d->len, .dmb_tok = d->dmb.token,
+		.sba_idx = d->idx, .cpu_addr = d->addr, .dma_addr = d->dma,
+	};
+
+	ism_unregister_dmb(drv, &dmb);
+}
+
+static int move(void *drv, u64 token, u8 index, bool signal, u32 off, void *data, u32 len)
+{
+	return ism_move(drv, token, index, signal, off, data, len);
+}
+
+static void event(void *drv, const u64 gid[2], u32 code, u64 info)
+{
+	struct smcd_gid peer = { .gid = gid[0] };
+	struct smcd_dev dev = { .priv = drv };
+
+	if (ism_get_smcd_ops()->signal_event)
+		ism_get_smcd_ops()->signal_event(&dev, &peer, 0, code, info);
+}
+
+static const struct smc_hw_api api = { .query = query, .get = get, .put = put, .move = move, .event = event };
+
+static void add(struct ism_dev *ism)
+{
+	struct smcd_dev dev = { .priv = ism };
+	u64 gid[2] = { ism->local_gid, 0 };
+
+	ism_set_priv(ism, &client, smc_hw_add(&api, ism, dev_name(&ism->dev), ism_get_smcd_ops()->get_chid(&dev),
+					      gid, ISM_NR_DMBS));
+}
+
+static void del(struct ism_dev *ism)
+{
+	struct smc_hw_dev *hw = ism_get_priv(ism, &client);
+
+	ism_set_priv(ism, &client, NULL);
+	if (hw)
+		smc_hw_del(hw);
+}
+
+static void handle_irq(struct ism_dev *ism, unsigned int bit, u16 mask)
+{
+	struct smc_hw_dev *hw = ism_get_priv(ism, &client);
+
+	if (hw)
+		smc_hw_signalled(hw, bit);
+}
+
+/* An event's token is the GID of whom it is about, but for those about a DMB. */
+static void handle_event(struct ism_dev *ism, struct ism_event *e)
+{
+	struct smc_hw_dev *hw = ism_get_priv(ism, &client);
+	u64 gid[2] = { e->tok, 0 };
+
+	if (!hw)
+		return;
+	if (e->type == ISM_EVENT_SWR)
+		smc_hw_software(hw, gid, e->code, e->info);
+	else if (e->type == ISM_EVENT_GID)
+		smc_hw_gone(hw, gid);
+}
+
+static struct ism_client client = {
+	.name		= "smckit",
+	.add		= add,
+	.remove		= del,
+	.handle_irq	= handle_irq,
+	.handle_event	= handle_event,
+};
+
+/* smc_hw_init() - takes part in what the driver knows. May sleep. Return: 0 or a negative errno. */
+int __init smc_hw_init(void)
+{
+	return ism_register_client(&client);
+}
+
+/* smc_hw_exit() - undoes it. May sleep. */
+void smc_hw_exit(void)
+{
+	ism_unregister_client(&client);
+}

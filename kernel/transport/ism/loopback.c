@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * An ISM device within this kernel, so that local connections need none: the writer copies into the
+ * reader's DMB, and the reader out of it.
+ *
+ * A DMB has a page only where there are bytes that nobody has read. The writer puts pages in as it
+ * goes, the reader takes each out once it is through with it, and hands it back to the writer in a
+ * ring of its own. So a connection that exchanges small messages keeps using the same warm page or
+ * two, however large its buffer, and one that is idle needs none. A page that a pipe still refers to
+ * is not handed back.
+ *
+ * With loopback_move=1 it acts like a device of hardware instead, so that what such devices need can
+ * be tested without one: nobody maps a DMB, which has all its pages from the beginning; bytes are
+ * moved there, and a signal is a call.
+ */
+
+#include <linux/hashtable.h>
+#include <linux/highmem.h>
+#include <linux/moduleparam.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/uuid.h>
+
+#include "provider.h"
+
+#define TABLE_BITS 12
+
+static bool loopback_move;
+module_param(loopback_move, bool, 0444);
+MODULE_PARM_DESC(loopback_move, "the loopback device acts like one of hardware, for tests");
+
+struct lo_dmb {
+	struct smc_ism_dmb	dmb;
+	struct hlist_node	node;		/* table; table_lock */
+	refcount_t		ref;		/* owner, and who has mapped it */
+	bool			mapped;		/* only once; table_lock */
+	u32			n_pages;
+	/*
+	 * Pages from the reader to the writer: free[tail..head[, both counted without end. The ring
+	 * has room for all that there are.
+	 */
+	unsigned int		head;		/* reader */
+	unsigned int		tail;		/* writer */
+	struct page		**free;
+	struct rcu_head		rcu;
+	struct page		*pages[];	/* of the element, then the ring */
+};
+
+static DEFINE_HASHTABLE(table, TABLE_BITS);
+static DEFINE_SPINLOCK(table_lock); /* softirqs off */
+
+static struct lo_dmb *lo_of(struct smc_ism_dmb *dmb)
+{
+	return container_of(dmb, struct lo_dmb, dmb);
+}
+
+static void put(struct lo_dmb *lo)
+{
+	u32 i;
+
+	if (!refcount_dec_and_test(&lo->ref))
+		return;
+	for (i = 0; i < 2 * lo->n_pages; i++)
+		if (lo->pages[i])
+			put_page(lo->pages[i]);
+	kvfree_rcu(lo, rcu);
+}
+
+static bool reach(struct smc_ism_dev *dev, const u64 gid[2], u16 vlan)
+{
+	return gid[0] == dev->gid[0] && gid[1] == dev->gid[1];
+}
+
+static struct lo_dmb *find(u64 token)
+{
+	struct lo_dmb *lo;
+
+	lockdep_assert_held(&table_lock);
+	hash_for_each_possible(table, lo, node, token)
+		if (lo->dmb.token == token)
+			return lo;
+	return NULL;
+}
+
+static struct smc_ism_dmb *dmb_get(struct smc_ism_dev *dev, u32 len, const u64 gid[2])
+{
+	u32 n = len >> PAGE_SHIFT;
+	struct lo_dmb *lo;
+
+	lo = kvzalloc(struct_size(lo, pages, 2 * n), GFP_KERNEL_ACCOUNT);
+	if (!lo)
+		return ERR_PTR(-ENOMEM);
+	lo->n_pages = n;
+	lo->free = lo->pages + n;
+	refcount_set(&lo->ref, 1);
+	lo->dmb.gid[0] = gid[0];
+	lo->dmb.gid[1] = gid[1];
+	lo->dmb.element.size = len - SMC_ISM_CDC_LEN;
+	lo->dmb.element.skip = SMC_ISM_CDC_LEN;
+	lo->dmb.element.pages = lo->pages;
+	spin_lock_bh(&table_lock);
+	do {
+		lo->dmb.token = get_random_u64();
+	} while (!lo->dmb.token || find(lo->dmb.token));
+	hash_add(table, &lo->node, lo->dmb.token);
+	spin_unlock_bh(&table_lock);
+	return &lo->dmb;
+}
+
+static void dmb_close(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
+{
+	spin_lock_bh(&table_lock);
+	hash_del(&lo_of(dmb)->node);
+	spin_unlock_bh(&table_lock);
+}
+
+static void dmb_put(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
+{
+	put(lo_of(dmb));
+}
+
+static struct smc_ism_dmb *map(struct smc_ism_dev *dev, u64 token, const u64 gid[2])
+{
+	struct lo_dmb *lo;
+
+	spin_lock_bh(&table_lock);
+	lo = find(token);
+	if (!lo || lo->mapped || lo->dmb.gid[0] != gid[0] || lo->dmb.gid[1] != gid[1]) {
+		spin_unlock_bh(&table_lock);
+		return ERR_PTR(-ENOENT);
+	}
+	lo->mapped = true;
+	refcount_inc(&lo->ref);
+	spin_unlock_bh(&table_lock);
+	return &lo->dmb;
+}
+
+static void unmap(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
+{
+	put(lo_of(dmb));
+}
+
+/* A page to write to: one that the reader is through with, or a fresh one. */
+static struct page *supply(struct lo_dmb *lo)
+{
+	struct page *page;
+
+	if (lo->tail == smp_load_acquire(&lo->head)) /* pairs with hand_back() */
+		return alloc_page(GFP_KERNEL_ACCOUNT | __GFP_HIGHMEM);
+	page = lo->free[lo->tail % lo->n_pages];
+	lo->free[lo->tail % lo->n_pages] = NULL;
+	smp_store_release(&lo->tail, lo->tail + 1); /* pairs with hand_back() */
+	return page;
+}
+
+static void hand_back(struct lo_dmb *lo, struct page *page)
+{
+	/* A pipe refers to it, or pages were given back meanwhile and there are enough. */
+	if (page_ref_count(page) > 1 || lo->head - smp_load_acquire(&lo->tail) == lo->n_pages) {
+		put_page(page);
+		return;
+	}
+	lo->free[lo->head % lo->n_pages] = page;
+	smp_store_release(&lo->head, lo->head + 1); /* pairs with supply() */
+}
+
+/* The writer; the connection's room is such that it never comes to a page that is being read. */
+static ssize_t write(struct smc_ism_dmb *dmb, u32 off, struct iov_iter *from, u32 len)
+{
+	struct lo_dmb *lo = lo_of(dmb);
+	u32 done = 0;
+
+	while (done < len) {
+		u32 at = off + SMC_ISM_CDC_LEN, in = at & (PAGE_SIZE - 1);
+		u32 n = min3(len - done, dmb->element.size - off, (u32)PAGE_SIZE - in);
+		struct page **page = &lo->pages[at >> PAGE_SHIFT];
+		size_t copied;
+
+		if (!*page)
+			WRITE_ONCE(*page, supply(lo));
+		if (!*page)
+			return done ? (ssize_t)done : -ENOMEM;
+		copied = copy_page_from_iter(*page, in, n, from);
+		done += copied;
+		off = off + copied < dmb->element.size ? off + copied : 0;
+		if (copied < n)
+			return done ? (ssize_t)done : -EFAULT;
+	}
+	return done;
+}
+
+/* The reader takes out the pages whose last byte it has read. */
+static void consumed(struct smc_ism_dmb *dmb, u32 off, u32 len)
+{
+	u32 first = (off + SMC_ISM_CDC_LEN) >> PAGE_SHIFT;
+	u32 end = (off + SMC_ISM_CDC_LEN + len) >> PAGE_SHIFT;
+	struct lo_dmb *lo = lo_of(dmb);
+
+	for (; first < end; first++) {
+		struct page *page = lo->pages[first];
+
+		WRITE_ONCE(lo->pages[first], NULL);
+		hand_back(lo, page);
+	}
+}
+
+/* The writer again: everything has been read, up to an offset. */
+static void trim(struct smc_ism_dmb *dmb, u32 off)
+{
+	struct lo_dmb *lo = lo_of(dmb);
+	struct page **last = &lo->pages[(off + SMC_ISM_CDC_LEN) >> PAGE_SHIFT];
+
+	while (lo->tail != smp_load_acquire(&lo->head))
+		put_page(supply(lo));
+	if (*last) {
+		put_page(*last);
+		WRITE_ONCE(*last, NULL);
+	}
+}
+
+static struct smc_ism_dmb *dmb_get_whole(struct smc_ism_dev *dev, u32 len, const u64 gid[2])
+{
+	struct smc_ism_dmb *dmb = dmb_get(dev, len, gid);
+	u32 i;
+
+	if (IS_ERR(dmb))
+		return dmb;
+	dmb->element.fixed = true;
+	for (i = 0; i < lo_of(dmb)->n_pages; i++) {
+		dmb->element.pages[i] = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+		if (dmb->element.pages[i])
+			continue;
+		dmb_close(dev, dmb);
+		dmb_put(dev, dmb);
+		return ERR_PTR(-ENOMEM);
+	}
+	return dmb;
+}
+
+static struct lo_dmb *find_and_get(const struct smc_ism_dev *dev, u64 token)
+{
+	struct lo_dmb *lo;
+
+	spin_lock_bh(&table_lock);
+	lo = find(token);
+	if (lo && (lo->dmb.gid[0] != dev->gid[0] || lo->dmb.gid[1] != dev->gid[1]))
+		lo = NULL;
+	if (lo)
+		refcount_inc(&lo->ref);
+	spin_unlock_bh(&table_lock);
+	return lo;
+}
+
+/* What may be a message goes there word by word, in order, as the contract demands. */
+static void put_bytes(u8 *to, const u8 *from, u32 len)
+{
+	if (len == SMC_ISM_CDC_LEN && IS_ALIGNED((unsigned long)to, sizeof(u64))) {
+		for (; len; len -= sizeof(u64), to += sizeof(u64), from += sizeof(u64))
+			smp_store_release((u64 *)to, *(const u64 *)from);
+		return;
+	}
+	memcpy(to, from, len);
+}
+
+static int move(struct smc_ism_dev *dev, u64 token, u8 index, bool signal, u32 off, void *data, u32 len)
+{
+	struct lo_dmb *lo = find_and_get(dev, token);
+	u32 done, n;
+
+	if (!lo)
+		return -ENOENT;
+	if (off > lo->n_pages << PAGE_SHIFT || len > (lo->n_pages << PAGE_SHIFT) - off) {
+		put(lo);
+		return -EINVAL;
+	}
+	for (done = 0; done < len; done += n, off += n) {
+		n = min_t(u32, len - done, PAGE_SIZE - (off & (PAGE_SIZE - 1)));
+		put_bytes(page_address(lo->pages[off >> PAGE_SHIFT]) + (off & (PAGE_SIZE - 1)), data + done, n);
+	}
+	if (signal) {
+		local_bh_disable();
+		smc_ism_signalled(&lo->dmb);
+		local_bh_enable();
+	}
+	put(lo);
+	return 0;
+}
+
+/* What a device of hardware has. */
+static const struct smc_ism_ops move_ops = {
+	.reach		= reach,
+	.dmb_get	= dmb_get_whole,
+	.dmb_close	= dmb_close,
+	.dmb_put	= dmb_put,
+	.move		= move,
+};
+
+static const struct smc_ism_ops ops = {
+	.reach		= reach,
+	.dmb_get	= dmb_get,
+	.dmb_close	= dmb_close,
+	.dmb_put	= dmb_put,
+	.map		= map,
+	.unmap		= unmap,
+	.write		= write,
+	.consumed	= consumed,
+	.trim		= trim,
+};
+
+static struct smc_ism_dev device = {
+	.ops	= &ops,
+	.name	= "loopback-ism",
+	.chid	= SMC_ISM_CHID_LOOPBACK,
+	.v2	= true,
+	.host	= true,
+};
+
+/* smc_loopback_init() - at load. May sleep. Return: 0 or a negative errno. */
+int __init smc_loopback_init(void)
+{
+	uuid_t id;
+
+	uuid_gen(&id);
+	memcpy(device.gid, &id, sizeof(device.gid));
+	if (loopback_move)
+		device.ops = &move_ops;
+	return smc_ism_register(&device);
+}
+
+/* smc_loopback_exit() - at unload, when no connection is left. May sleep. */
+void smc_loopback_exit(void)
+{
+	smc_ism_unregister(&device);
+}

@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* SMC-D as a transport: link groups, DMBs and signals, on top of any provider. */
+
+#include <linux/log2.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include "../../control/diag.h"
+#include "../../net.h"
+#include "../../wire/reason.h"
+#include "ism.h"
+
+#define CODE_MAX 6
+#define OS_LINUX 2
+#define RELEASE 1 /* of version 2 */
+
+static void local(struct smc_local *l)
+{
+	smc_ism_local(l);
+}
+
+/* How large a buffer the application wants, or the administrator. */
+static u8 size_code(const struct sock *sk)
+{
+	u32 want = READ_ONCE(smc_net(sock_net(sk))->sysctl.rmem);
+
+	if (sk->sk_userlocks & SOCK_RCVBUF_LOCK)
+		want = READ_ONCE(sk->sk_rcvbuf) / 2;
+	want = clamp_t(u32, want, SMC_ISM_SIZE_MIN, SMC_ISM_SIZE_MIN << CODE_MAX);
+	return order_base_2(want) - order_base_2(SMC_ISM_SIZE_MIN);
+}
+
+/*
+ * Where room grows by pages, a ring of few of them would never be half empty. With pages of 4 KiB
+ * the smallest buffer has four.
+ */
+static u8 least_code(const struct smc_ism_dev *dev)
+{
+	return dev->ops->map ? order_base_2(4 * PAGE_SIZE) - order_base_2(SMC_ISM_SIZE_MIN) : 0;
+}
+
+/* Our buffer, for the peer to write to; a smaller one if memory is short. */
+static struct smc_ism_dmb *get_dmb(struct smc_ism_dev *dev, u8 *code, const u64 peer[2])
+{
+	struct smc_ism_dmb *dmb;
+
+	do {
+		dmb = dev->ops->dmb_get(dev, SMC_ISM_SIZE_MIN << *code, peer);
+	} while (PTR_ERR(dmb) == -ENOMEM && (*code)-- > least_code(dev));
+	return dmb;
+}
+
+static int reason_of(long err)
+{
+	return err == -ENOSPC ? SMC_REASON_MAX_DMB : SMC_REASON_MEM;
+}
+
+static void put_ism(struct smc_ism_conn *ic)
+{
+	ic->dev->ops->dmb_close(ic->dev, ic->own);
+	ic->dev->ops->dmb_put(ic->dev, ic->own);
+	kfree(ic);
+}
+
+/* A connection with its own half, so that the peer can be told of it. */
+static int prepare(struct smc_offer *offer, struct smc_ism_dev *dev, struct smc_lgr *lgr,
+		   const u64 peer[2], u8 *code)
+{
+	struct smc_ism_conn *ic = kzalloc(sizeof(*ic), GFP_KERNEL_ACCOUNT);
+	struct smc_conn *conn;
+
+	if (!ic) {
+		smc_lgr_leave(lgr);
+		return SMC_REASON_MEM;
+	}
+	ic->dev = dev;
+	*code = max(size_code(offer->sk), least_code(dev));
+	ic->own = get_dmb(dev, code, peer);
+	if (IS_ERR(ic->own)) {
+		int rc = reason_of(PTR_ERR(ic->own));
+
+		kfree(ic);
+		smc_lgr_leave(lgr);
+		return rc;
+	}
+	conn = smc_conn_new(lgr, offer);
+	if (!conn) {
+		put_ism(ic);
+		return SMC_REASON_MEM;
+	}
+	conn->rx = ic->own->element;
+	conn->prompt = dev->ops->map;
+	conn->priv = ic;
+	rcu_assign_pointer(ic->own->conn, conn);
+	smc_lgr_enter(lgr, conn);
+	offer->conn = conn;
+	smc_stats_buf(conn->sn, SMC_STATS_D, true, SMC_ISM_SIZE_MIN << *code);
+	atomic64_add(SMC_ISM_SIZE_MIN << *code, &lgr->buf_bytes);
+	return 0;
+}
+
+/* Gets at the peer's buffer. Return: 0, or -ECONNRESET if the peer has gone already. */
+static int map_dmb(struct smc_conn *conn, u64 token)
+{
+	struct smc_ism_conn *ic = conn->priv;
+	struct smc_ism_dev *dev = ic->dev;
+	struct smc_ism_dmb *dmb;
+
+	ic->peer_token = token;
+	dmb = dev->ops->map(dev, token, dev->gid);
+	if (IS_ERR(dmb))
+		return -ECONNRESET;
+	conn->tx_size = dmb->element.size;
+	conn->tx_skip = dmb->element.skip;
+	conn->tx_granule = PAGE_SIZE;
+	smp_store_release(&ic->peer, dmb); /* pairs with other_end() */
+	return 0;
+}
+
+/* The same, or learns how to move bytes there. */
+static int connect_dmb(struct smc_conn *conn, const struct smc_clc_accept *peer)
+{
+	struct smc_ism_conn *ic = conn->priv;
+
+	if (ic->dev->ops->map)
+		return map_dmb(conn, peer->dmb_token);
+	ic->peer_token = peer->dmb_token;
+	return smc_ism_talk_begin(conn, peer);
+}
+
+/* Does the end that we write to write to us? The client has got at our buffer first. */
+static bool is_mutual(const struct smc_conn *conn)
+{
+	const struct smc_ism_conn *ic = conn->priv;
+	const struct smc_conn *peer;
+	bool mutual;
+
+	rcu_read_lock();
+	peer = rcu_dereference(ic->peer->conn);
+	mutual = peer && smp_load_acquire(&((const struct smc_ism_conn *)peer->priv)->peer) == ic->own;
+	rcu_read_unlock();
+	return mutual;
+}
+
+/* What is said at first contact only. */
+static void introduce_us(struct smc_clc_accept *a)
+{
+	a->has_fce = true;
+	a->os_type = OS_LINUX;
+	smc_lgr_hostname(a->host);
+}
+
+/* What we say of ourselves, in ACCEPT and CONFIRM alike. */
+static void describe_us(const struct smc_conn *conn, struct smc_clc_accept *a, u8 code)
+{
+	const struct smc_ism_conn *ic = conn->priv;
+
+	a->smcd = true;
+	a->size_code = code;
+	a->ism_gid = ic->dev->gid[0];
+	a->dmb_token = ic->own->token;
+	memcpy(a->link_id, &conn->lgr->id, sizeof(a->link_id));
+	if (a->version < 2)
+		return;
+	a->chid = ic->dev->chid;
+	a->ext_gid = smc_ism_emulated(a->chid) ? ic->dev->gid[1] : 0;
+	if (a->first_contact)
+		introduce_us(a);
+}
+
+/*
+ * What the server says of itself is known to who is on the same host, also if it does not say it:
+ * what is a further contact to it may be the first of our group.
+ */
+static void learn(struct smc_lgr *lgr, const struct smc_ism_dev *dev, const struct smc_clc_accept *peer)
+{
+	struct smc_clc_accept known = *peer;
+
+	if (dev->host && !known.has_fce) {
+		introduce_us(&known);
+		known.release = RELEASE;
+	}
+	smc_lgr_learn(lgr, &known);
+}
+
+static int match(struct smc_offer *offer, const struct smc_clc_proposal *p, struct smc_clc_accept *a)
+{
+	struct smc_lgr_key key = { .ops = &smc_ism_transport, .net = sock_net(offer->sk) };
+	struct smc_ism_dev *dev;
+	struct smc_lgr *lgr;
+	u32 reason;
+	u8 code;
+	int rc;
+
+	memset(a, 0, sizeof(*a));
+	dev = smc_ism_choose(offer, p, a, key.gid, &reason);
+	if (!dev)
+		return reason;
+	key.dev = dev;
+	key.version = a->version;
+	lgr = smc_lgr_join(&key, true, &a->first_contact);
+	if (IS_ERR(lgr))
+		return SMC_REASON_MEM;
+	rc = prepare(offer, dev, lgr, key.gid, &code);
+	if (rc)
+		return rc;
+	a->type = SMC_CLC_ACCEPT;
+	describe_us(offer->conn, a, code);
+	return 0;
+}
+
+/* Client: joins what the server has chosen. */
+static int join(struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_clc_accept *us)
+{
+	struct smc_lgr_key key = {
+		.ops = &smc_ism_transport,
+		.net = sock_net(offer->sk),
+		.gid = { peer->ism_gid, peer->ext_gid },
+		.version = peer->version,
+	};
+	struct smc_ism_dev *dev = smc_ism_by_chid(peer->chid, peer->version);
+	struct smc_lgr *lgr;
+	bool first;
+	u8 code;
+	int rc;
+
+	if (!dev)
+		return -EPROTO;
+	if (peer->version < 2 && smc_ism_emulated(dev->chid))
+		key.gid[1] = dev->gid[1];
+	if (!dev->ops->reach(dev, key.gid, 0))
+		return -EPROTO;
+	key.dev = dev;
+	/*
+	 * Within this host a group belongs to a namespace, of which the server's end knows nothing:
+	 * what is a further contact to it may be our first.
+	 */
+	lgr = smc_lgr_join(&key, peer->first_contact || dev->host, &first);
+	if (IS_ERR(lgr))
+		return PTR_ERR(lgr) == -ENOENT ? SMC_REASON_SYNC : SMC_REASON_MEM;
+	rc = prepare(offer, dev, lgr, key.gid, &code);
+	if (rc)
+		return rc;
+	rc = connect_dmb(offer->conn, peer);
+	if (rc)
+		return rc;
+	learn(lgr, dev, peer);
+	memset(us, 0, sizeof(*us));
+	us->type = SMC_CLC_CONFIRM;
+	us->version = peer->version;
+	us->first_contact = peer->first_contact;
+	us->release = peer->release;
+	memcpy(us->eid, peer->eid, sizeof(us->eid));
+	describe_us(offer->conn, us, code);
+	return 0;
+}
+
+static int attach(struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_clc_accept *us)
+{
+	int rc;
+
+	if (!offer->server)
+		return peer ? join(offer, peer, us) : 0;
+	rc = connect_dmb(offer->conn, peer);
+	if (rc)
+		return rc;
+	if (((const struct smc_ism_conn *)offer->conn->priv)->peer && !is_mutual(offer->conn))
+		return -ECONNRESET;
+	smc_lgr_learn(offer->conn->lgr, peer);
+	return 0;
+}
+
+/* One end of a pair: a place in the group, and its buffer. */
+static int half(struct smc_offer *offer, struct smc_ism_dev *dev)
+{
+	struct smc_lgr_key key = {
+		.ops = &smc_ism_transport,
+		.dev = dev,
+		.net = sock_net(offer->sk),
+		.gid = { dev->gid[0], dev->gid[1] },
+		.version = 2,
+	};
+	struct smc_lgr *lgr;
+	bool first;
+	u8 code;
+	int rc;
+
+	lgr = smc_lgr_join(&key, true, &first);
+	if (IS_ERR(lgr))
+		return PTR_ERR(lgr);
+	rc = prepare(offer, dev, lgr, key.gid, &code);
+	if (!rc && first)
+		smc_lgr_learn_self(lgr, smc_ism_host_eid());
+	return rc;
+}
+
+static u64 token_of(const struct smc_conn *conn)
+{
+	return ((const struct smc_ism_conn *)conn->priv)->own->token;
+}
+
+static int pair(struct smc_offer *client, struct smc_offer *server)
+{
+	struct smc_ism_dev *dev = smc_ism_for_pair(client->sk);
+
+	if (!dev)
+		return -ENODEV;
+	server->server = true;
+	if (half(client, dev) || half(server, dev))
+		return -ENOMEM;
+	if (map_dmb(client->conn, token_of(server->conn)) || map_dmb(server->conn, token_of(client->conn)))
+		return -ENOMEM;
+	return 0;
+}
+
+/* All that a rendezvous has got is its connection. */
+static void detach(struct smc_offer *offer)
+{
+}
+
+static void release(struct smc_conn *conn)
+{
+	struct smc_ism_conn *ic = conn->priv;
+	s64 bytes = conn->rx.size + conn->rx.skip;
+
+	RCU_INIT_POINTER(ic->own->conn, NULL);
+	ic->dev->ops->dmb_close(ic->dev, ic->own);
+	smc_stats_buf_usage(conn->sn, SMC_STATS_D, true, -bytes);
+	atomic64_sub(bytes, &conn->lgr->buf_bytes);
+}
+
+static void destroy(struct smc_conn *conn)
+{
+	struct smc_ism_conn *ic = conn->priv;
+
+	if (ic->peer)
+		ic->dev->ops->unmap(ic->dev, ic->peer);
+	ic->dev->ops->dmb_put(ic->dev, ic->own);
+	kfree(ic);
+}
+
+static ssize_t write(struct smc_conn *conn, struct iov_iter *from, u32 len)
+{
+	struct smc_ism_conn *ic = conn->priv;
+
+	if (!ic->dev->ops->map)
+		return smc_ism_move(conn, from, len);
+	return ic->dev->ops->write(ic->peer, conn->tx_off, from, len);
+}
+
+/* The peer's end of a connection whose other end is in this kernel, too. Under RCU. */
+static struct smc_conn *other_end(const struct smc_ism_conn *ic)
+{
+	const struct smc_ism_dmb *peer = smp_load_acquire(&ic->peer), *back;
+	struct smc_conn *conn = peer ? rcu_dereference(peer->conn) : NULL;
+
+	if (!conn)
+		return NULL;
+	/* Tokens come by TCP. Two ends that someone has crossed on the way have nothing to tell. */
+	back = smp_load_acquire(&((const struct smc_ism_conn *)conn->priv)->peer);
+	return back && back != ic->own ? NULL : conn;
+}
+
+static void signal(struct smc_conn *conn, unsigned int what)
+{
+	struct smc_ism_conn *ic = conn->priv;
+	struct smc_conn *peer;
+
+	if (!ic->dev->ops->map) {
+		smc_ism_talk(conn, what);
+		return;
+	}
+	rcu_read_lock();
+	peer = other_end(ic);
+	if (!peer)
+		goto out;
+	if (what & SMC_SIGNAL_DATA)
+		smc_upcall_data(peer, conn->tx_prod, what & SMC_SIGNAL_URGENT);
+	if (what & SMC_SIGNAL_SPACE)
+		smc_upcall_space(peer, conn->rx_cons);
+	if (what & SMC_SIGNAL_CLOSE)
+		smc_upcall_close(peer, READ_ONCE(conn->said));
+out:
+	rcu_read_unlock();
+}
+
+static void consumed(struct smc_conn *conn, u32 off, u32 len)
+{
+	struct smc_ism_conn *ic = conn->priv;
+
+	if (ic->dev->ops->consumed)
+		ic->dev->ops->consumed(ic->own, off, len);
+}
+
+static void describe(const struct smc_conn *conn, struct smc_diag_info *info)
+{
+	const struct smc_ism_conn *ic = conn->priv;
+	const struct smc_lgr *lgr = conn->lgr;
+
+	info->mode = SMC_DIAG_MODE_SMCD;
+	info->has_dmb = true;
+	info->dmb.linkid = lgr->id;
+	info->dmb.my_gid = ic->dev->gid[0];
+	info->dmb.my_gid_ext = ic->dev->gid[1];
+	info->dmb.peer_gid = lgr->key.gid[0];
+	info->dmb.peer_gid_ext = lgr->key.gid[1];
+	info->dmb.token = ic->own->token;
+	info->dmb.peer_token = ic->peer_token;
+}
+
+static void trim(struct smc_conn *conn)
+{
+	struct smc_ism_conn *ic = conn->priv;
+
+	if (!ic->dev->ops->trim || !mutex_trylock(&conn->tx_lock))
+		return;
+	if (ic->peer && conn->tx_prod == smp_load_acquire(&conn->tx_cons))
+		ic->dev->ops->trim(ic->peer, conn->tx_off);
+	mutex_unlock(&conn->tx_lock);
+}
+
+const struct smc_transport_ops smc_ism_transport = {
+	.name		= "SMC-D",
+	.role		= SMC_ROLE_D,
+	.owner		= THIS_MODULE,
+	.local		= local,
+	.offer		= smc_ism_offer,
+	.match		= match,
+	.attach		= attach,
+	.pair		= pair,
+	.detach		= detach,
+	.release	= release,
+	.free		= destroy,
+	.write		= write,
+	.signal		= signal,
+	.consumed	= consumed,
+	.trim		= trim,
+	.describe	= describe,
+};
+
+/*
+ * Read at load only: the other role of SMC-D, smc_null.ko, has its place while this one is off. Not
+ * on by default yet, as it has to prove itself still.
+ */
+static bool smcd;
+module_param(smcd, bool, 0444);
+MODULE_PARM_DESC(smcd, "SMC-D, between sockets of this host too");
+
+/* smc_ism_init() - at load. May sleep. Return: 0 or a negative errno. */
+int __init smc_ism_init(void)
+{
+	int rc;
+
+	if (!smcd)
+		return 0;
+	rc = smc_loopback_init();
+	if (rc)
+		return rc;
+	rc = smc_hw_init();
+	if (rc)
+		goto err_loopback;
+	rc = smc_transport_register(&smc_ism_transport);
+	if (rc)
+		goto err_hw;
+	return 0;
+
+err_hw:
+	smc_hw_exit();
+err_loopback:
+	smc_loopback_exit();
+	return rc;
+}
+
+/* smc_ism_exit() - at unload, when no socket is left. May sleep. */
+void smc_ism_exit(void)
+{
+	if (!smcd)
+		return;
+	smc_transport_unregister(&smc_ism_transport);
+	smc_lgr_exit();
+	smc_hw_exit();
+	smc_loopback_exit();
+}
