@@ -3,7 +3,7 @@
 //go:build linux
 
 // Command smcflow makes traffic on AF_SMC sockets, for the demo, tests and benchmarks: a sink, a source that measures,
-// and a holder of many sockets.
+// a holder of many sockets, and a scene of connections that are somewhere in their life.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 
 func main() {
 	root := &cobra.Command{Use: "smcflow", SilenceUsage: true}
-	root.AddCommand(newSink(), newSource(), newHold(), newMeasure(), newCompare())
+	root.AddCommand(newSink(), newSource(), newHold(), newMeasure(), newCompare(), newScene())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
 	if root.ExecuteContext(ctx) != nil {

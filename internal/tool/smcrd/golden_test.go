@@ -224,6 +224,29 @@ func TestInfoRoCE(t *testing.T) {
 	}
 }
 
+// TestInfoISM checks that a device that is memory does not count as one of version 1.
+func TestInfoISM(t *testing.T) {
+	hardware, memory := netlinksmc.Device{CHID: 0x7c2}, netlinksmc.Device{CHID: 0xffff}
+	for _, tc := range []struct {
+		devices []netlinksmc.Device
+		v2      bool
+		want    string
+	}{
+		{nil, false, "n/a"},
+		{[]netlinksmc.Device{hardware}, false, "v1"},
+		{[]netlinksmc.Device{hardware}, true, "v1 v2"},
+		{[]netlinksmc.Device{memory}, true, "v2"},
+		{[]netlinksmc.Device{memory, hardware}, true, "v1 v2"},
+	} {
+		f := populated()
+		f.devicesD, f.info.ISMv2 = tc.devices, tc.v2
+		got := (&bench{fake: f}).run(techD, "info")
+		if want := "\nISM:              " + tc.want + "\n"; !strings.Contains(got.stdout, want) {
+			t.Errorf("%v: no %q in %q", tc.devices, want, got.stdout)
+		}
+	}
+}
+
 // TestForeignNamespace checks that no wrong interface is shown where numbers mean other interfaces.
 func TestForeignNamespace(t *testing.T) {
 	got := (&bench{fake: parity(), foreign: true}).run(techR, "device")

@@ -140,6 +140,8 @@ type bench struct {
 	rounds  int
 	columns string
 	opened  int
+	// loopback is the file of the setting.
+	loopback string
 }
 
 type result struct {
@@ -176,6 +178,7 @@ func (b *bench) run(t tech, args ...string) result {
 		ifname:       func(i uint32) string { return map[uint32]string{2: "eth0", 3: "eth2"}[i] },
 		initialNetNS: func() bool { return !b.foreign },
 		baselines:    func() (baselines, error) { return b.memory, nil },
+		loopback:     b.loopback,
 		watch: cli.Watch{Wait: func(context.Context, time.Duration) error {
 			if b.rounds--; b.rounds <= 0 {
 				return context.Canceled

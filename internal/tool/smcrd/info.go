@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/pkg/netlinksmc"
@@ -17,7 +19,8 @@ const infoLong = `Info shows what the kernel and the hardware of this host can d
 for smcr and smcd.
 
 An ISM or RoCE device of any maker counts. "v1 v2" says which versions of SMC
-the devices can be used with; RoCE Express (Mellanox 1004) has only version 1.
+the devices can be used with; RoCE Express (Mellanox 1004) has only version 1,
+an ISM device that is memory of this host, loopback-ism, only version 2.
 
 JSON fields: schema; kernel {version, release, hostname, smcd_v2, smcr_v2};
 hardware {seid, ism {devices, v1, v2}, roce {devices, v1, v2}}. smcr_v2 is left
@@ -28,6 +31,9 @@ const (
 	vendorMellanox    = 0x15b3
 	deviceRoCEExpress = 0x1004
 )
+
+// chidEmulated is the first CHID of ISM devices that no hardware is behind. SMC version 1 has no room for their GIDs.
+const chidEmulated = 0xff00
 
 type infoJSON struct {
 	Schema   int              `json:"schema"`
@@ -109,7 +115,7 @@ func newInfoJSON(info *netlinksmc.SystemInfo, ism, roce []netlinksmc.Device) inf
 		},
 		Hardware: infoHardwareJSON{
 			SEID: info.SEID,
-			ISM:  deviceVersions{Devices: len(ism), V1: len(ism) > 0, V2: info.ISMv2},
+			ISM:  deviceVersions{Devices: len(ism), V1: slices.ContainsFunc(ism, isHardware), V2: info.ISMv2},
 			RoCE: deviceVersions{Devices: len(roce), V1: len(roce) > 0},
 		},
 	}
@@ -121,6 +127,8 @@ func newInfoJSON(info *netlinksmc.SystemInfo, ism, roce []netlinksmc.Device) inf
 	return doc
 }
 
+func isHardware(d netlinksmc.Device) bool { return d.CHID < chidEmulated }
+
 func writeInfo(w io.Writer, doc infoJSON) error {
 	features := func(v2 bool) string {
 		if v2 {
@@ -129,13 +137,14 @@ func writeInfo(w io.Writer, doc infoJSON) error {
 		return "v1"
 	}
 	// The trailing blank after a lone v1 of RoCE is smc-tools'.
-	ism, roce := "", ""
+	var ism []string
 	if doc.Hardware.ISM.V1 {
-		ism = "v1"
+		ism = append(ism, "v1")
 	}
 	if doc.Hardware.ISM.V2 {
-		ism += " v2"
+		ism = append(ism, "v2")
 	}
+	roce := ""
 	if doc.Hardware.RoCE.V1 {
 		roce = "v1 "
 	}
@@ -155,7 +164,7 @@ RoCE:             %s
 `,
 		doc.Kernel.Version, doc.Kernel.Release, orNA(cli.Printable(doc.Kernel.Hostname)),
 		features(doc.Kernel.SMCDV2), features(doc.Kernel.SMCRV2.Or(false)),
-		orNA(cli.Printable(doc.Hardware.SEID)), orNA(ism), orNA(roce))
+		orNA(cli.Printable(doc.Hardware.SEID)), orNA(strings.Join(ism, " ")), orNA(roce))
 	return err
 }
 

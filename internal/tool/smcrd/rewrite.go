@@ -26,6 +26,8 @@ func (g grammar) objects() []string {
 	names = append(names, "help")
 	if tech(g) == techR {
 		names = append(names, "link")
+	} else {
+		names = append(names, "loopback")
 	}
 	return append(names, "handshake-limit", "completion")
 }
@@ -92,8 +94,10 @@ func (g grammar) object(word string) (string, error) {
 	if name, ok := abbreviated(word, g.objects()...); ok {
 		return name, nil
 	}
-	if tech(g) == techR && strings.HasPrefix(word, "se") && strings.HasPrefix("seid", word) {
-		return "", cli.Usagef("object %q is for SMC-D only: use 'smcd seid'", word)
+	for _, only := range []string{"seid", "loopback"} {
+		if tech(g) == techR && len(word) > 1 && strings.HasPrefix(only, word) {
+			return "", cli.Usagef("object %q is for SMC-D only: use 'smcd %s'", word, only)
+		}
 	}
 	return "", cli.Usagef("object %q is unknown", word)
 }

@@ -26,6 +26,8 @@ func TestRewrite(t *testing.T) {
 		{techR, "lin", "linkgroup --"},
 		{techR, "link", "link --"},
 		{techD, "link", "linkgroup --"},
+		{techD, "l", "linkgroup --"},
+		{techD, "lo", "loopback --"},
 		{techR, "linkg", "linkgroup --"},
 		{techR, "i", "info --"},
 		{techR, "u", "ueid --"},

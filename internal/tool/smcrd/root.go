@@ -60,7 +60,7 @@ func newRoot(t tech, env *cli.Env, d deps) *cobra.Command {
 	cli.AddNetNSFlag(root, env)
 	root.AddCommand(newDevice(o), newLinkGroup(o), newInfo(o), newStats(o), newUEID(o), newLimit(o))
 	if t == techD {
-		root.AddCommand(newSEID(o))
+		root.AddCommand(newSEID(o), newLoopback(o))
 	} else {
 		root.AddCommand(newLink(o))
 	}

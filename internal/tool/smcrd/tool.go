@@ -89,7 +89,9 @@ type deps struct {
 	// initialNetNS says whether the own network namespace is the initial one.
 	initialNetNS func() bool
 	baselines    func() (baselines, error)
-	watch        cli.Watch
+	// loopback is the file of the setting net.smc.loopback.
+	loopback string
+	watch    cli.Watch
 }
 
 func systemDeps(t tech, env *cli.Env) deps {
@@ -98,6 +100,7 @@ func systemDeps(t tech, env *cli.Env) deps {
 		ifname:       interfaceName,
 		initialNetNS: smcstats.InInitialNetNS,
 		baselines:    func() (baselines, error) { return smcstats.NewStore(t.name(), env.Getenv) },
+		loopback:     loopbackFile,
 	}
 }
 

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcrd
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+const loopbackLong = `Loopback shows and sets which connections within this host use SMC-D through
+memory instead of TCP. It is a setting of each network namespace, of which both
+ends are asked; those that are there already stay as they are.
+
+  show        which it is
+  off         none
+  namespace   those whose ends are in the same network namespace
+  on          all that TCP can make, also between namespaces: the default
+
+It is the sysctl net.smc.loopback (0, 1, 2), which smckit's module has and the
+stock module has not. Changes need root in the user namespace that owns the
+network namespace.
+
+JSON fields: show: schema; loopback {connections}, which is off, namespace or on.
+The others: schema; changed.`
+
+// loopbackFile shows the network namespace of who opens it.
+const loopbackFile = "/proc/sys/net/smc/loopback"
+
+// loopbackModes are the words for the values of the setting, from 0 on.
+var loopbackModes = []string{"off", "namespace", "on"}
+
+// loopbackText says of each what it means.
+var loopbackText = []string{"off", "within the network namespace", "on"}
+
+type loopbackJSON struct {
+	Schema   int               `json:"schema"`
+	Loopback loopbackStateJSON `json:"loopback"`
+}
+
+type loopbackStateJSON struct {
+	Connections string `json:"connections"`
+}
+
+func newLoopback(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:               "loopback [show | off | namespace | on]",
+		Short:             "Show and set what uses SMC-D within this host",
+		Long:              loopbackLong,
+		Example:           "  # keep local connections on TCP, in this network namespace\n  smcd loopback off\n\n  # let containers use SMC-D inside, but not between each other\n  smcd -N blue loopback namespace",
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: words("show", "off", "namespace", "on", "help"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if wantsHelp(args) {
+				return cmd.Help()
+			}
+			command, err := subcommand(args, "show", "show", "off", "namespace", "on")
+			if err != nil {
+				return err
+			}
+			return o.runLoopback(command)
+		},
+	}
+}
+
+func (o *options) runLoopback(command string) error {
+	mode, err := readLoopback(o.loopback)
+	if err != nil {
+		return err
+	}
+	if command == "show" {
+		if o.json {
+			return o.writeJSON(loopbackJSON{Schema: 1, Loopback: loopbackStateJSON{Connections: loopbackModes[mode]}})
+		}
+		_, err := fmt.Fprintf(o.env.Out, "SMC-D loopback: %s\n", loopbackText[mode])
+		return err
+	}
+	want := slices.Index(loopbackModes, command)
+	if want == mode {
+		return o.changed(false, "SMC-D loopback is already %s", loopbackText[mode])
+	}
+	if err := writeLoopback(o.loopback, want); err != nil {
+		return err
+	}
+	return o.changed(true, "")
+}
+
+// readLoopback returns an index of loopbackModes.
+func readLoopback(file string) (int, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return 0, loopbackError("read", file, err)
+	}
+	text := strings.TrimSpace(string(b))
+	mode, err := strconv.Atoi(text)
+	if err != nil || mode < 0 || mode >= len(loopbackModes) {
+		return 0, fmt.Errorf("read net.smc.loopback: %q is not a value that this command knows: use one that belongs to the module", text)
+	}
+	return mode, nil
+}
+
+func writeLoopback(file string, mode int) error {
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
+	if err != nil {
+		return loopbackError("set", file, err)
+	}
+	_, err = f.WriteString(strconv.Itoa(mode) + "\n")
+	if err = errors.Join(err, f.Close()); err != nil {
+		return loopbackError("set", file, err)
+	}
+	return nil
+}
+
+// loopbackError says in one line what to do.
+func loopbackError(op, file string, err error) error {
+	// The path is the kernel's business.
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	op += " net.smc.loopback: "
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s%w: run as root, or with CAP_NET_ADMIN in the user namespace that owns the network namespace", op, err)
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s%w", op, err)
+	}
+	if _, serr := os.Stat(filepath.Dir(file)); serr != nil {
+		return fmt.Errorf("%sSMC module not available (%w): load it with 'modprobe smc'", op, err)
+	}
+	return fmt.Errorf("%sthe loaded SMC module has no such setting (%w): it takes smckit's own module, see kernel/README.md", op, err)
+}

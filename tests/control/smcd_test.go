@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package control
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/smckit/smckit/tests/lab"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	scenePort = 5009
+	// ring is what a receive buffer of 64 KiB holds beside the cursors.
+	ring = 65536 - 32
+)
+
+// act is a connection of 'smcflow scene'.
+type act struct {
+	name           string
+	port           int
+	sent, received uint64
+}
+
+// cursor, socket and so on are what of the JSON documents is looked at.
+type cursor struct {
+	Wrap, Count uint64
+}
+
+// position is where in the stream a cursor stands.
+func (c cursor) position() uint64 { return c.Wrap*ring + c.Count }
+
+type endpoint struct {
+	Address string
+	Port    int
+}
+
+type socket struct {
+	State, Mode string
+	Inode       uint64
+	Local, Peer endpoint
+	Shutdown    struct{ Receive, Send bool }
+	Connection  struct {
+		Token       string
+		SndbufBytes uint64 `json:"sndbuf_bytes"`
+		RcvbufBytes uint64 `json:"rcvbuf_bytes"`
+		PeerRcvbuf  uint64 `json:"peer_rcvbuf_bytes"`
+		RxProd      cursor `json:"rx_prod"`
+		RxCons      cursor `json:"rx_cons"`
+		TxProd      cursor `json:"tx_prod"`
+		TxCons      cursor `json:"tx_cons"`
+		TxPrep      cursor `json:"tx_prep"`
+		TxSent      cursor `json:"tx_sent"`
+		TxFin       cursor `json:"tx_fin"`
+		RxConnFlags int    `json:"rx_conn_flags"`
+		TxConnFlags int    `json:"tx_conn_flags"`
+		RxProdFlags int    `json:"rx_prod_flags"`
+		TxProdFlags int    `json:"tx_prod_flags"`
+	}
+	DMB struct {
+		LinkGroup  string `json:"linkgroup_id"`
+		GID        string
+		ExtGID     string `json:"ext_gid"`
+		Token      string
+		PeerGID    string `json:"peer_gid"`
+		PeerExtGID string `json:"peer_ext_gid"`
+		PeerToken  string `json:"peer_token"`
+	}
+}
+
+type linkGroup struct {
+	ID, GID     string
+	PeerGID     string `json:"peer_gid"`
+	ExtGID      string `json:"ext_gid"`
+	PeerExtGID  string `json:"peer_ext_gid"`
+	Connections int
+	CHID        string
+	DMBBytes    uint64 `json:"dmb_bytes"`
+	Peer        struct{ Host, OS, EID string }
+}
+
+type smcdStats struct {
+	Connections struct {
+		Client int `json:"client_v2"`
+		Server int `json:"server_v2"`
+	}
+	Fallback struct{ Client, Server struct{ Total int } }
+	Rx, Tx   struct {
+		Bytes uint64
+		Usage uint64 `json:"buffer_usage_bytes"`
+	}
+}
+
+// document runs a command with --json.
+func document[T any](t *testing.T, lt *lab.Test, args string) T {
+	t.Helper()
+	var doc T
+	if err := json.Unmarshal([]byte(lt.Must("a", args+" --json")), &doc); err != nil {
+		t.Fatalf("%s: %v", args, err)
+	}
+	return doc
+}
+
+// sockets returns the SMC-D sockets by their own address and their peer's, without the listener.
+func sockets(t *testing.T, lt *lab.Test) map[[2]int]socket {
+	t.Helper()
+	list := map[[2]int]socket{}
+	for _, s := range document[struct{ Sockets []socket }](t, lt, "smcss -D -d").Sockets {
+		list[[2]int{s.Local.Port, s.Peer.Port}] = s
+	}
+	return list
+}
+
+// smcdViews holds what the tools show of connections over SMC-D against what a program has done with them, and the two
+// ends of each against each other.
+func smcdViews(t *testing.T, lt *lab.Test) {
+	// What waits for its peer to close does not give up before all is seen, however slow the machine is.
+	lt.Must("a", "ip link set lo up; sysctl -qw net.ipv4.tcp_fin_timeout=600")
+	before := document[smcdStats](t, lt, "smcd -a stats")
+	lt.Must("a", fmt.Sprintf("smcflow scene 127.0.0.1:%d >/run/scene 2>&1 & echo $! >/run/scene.pid", scenePort))
+	if err := lt.Host("a").WaitFor(t.Context(), "grep -q ready /run/scene"); err != nil {
+		t.Fatalf("%v: %s", err, lt.Must("a", "cat /run/scene"))
+	}
+	acts := parseActs(t, lt.Must("a", "cat /run/scene"))
+	// The server's end of what nobody has accepted may be a moment later.
+	if err := lt.Host("a").WaitFor(t.Context(), fmt.Sprintf("test $(smcss -D | grep -c SMCD.*[0-9a-f]) = %d", 2*len(acts))); err != nil {
+		t.Fatalf("%v: %s", err, lt.Must("a", "smcss -aD"))
+	}
+	t.Run("sockets", func(t *testing.T) { sceneSockets(t, acts, sockets(t, lt)) })
+	t.Run("group", func(t *testing.T) { sceneGroup(t, lt, 2*len(acts)) })
+	t.Run("stats", func(t *testing.T) { sceneStats(t, before, document[smcdStats](t, lt, "smcd -a stats"), acts) })
+	t.Run("text", func(t *testing.T) { sceneText(t, lt) })
+
+	lt.Must("a", "kill $(cat /run/scene.pid)")
+	if err := lt.Host("a").WaitFor(t.Context(), "! smcss -D | grep -q SMCD.*[0-9a-f]"); err != nil {
+		t.Errorf("%v: %s", err, lt.Must("a", "smcss -aD"))
+	}
+	groups := document[struct{ LinkGroups []linkGroup }](t, lt, "smcd linkgroup").LinkGroups
+	if len(groups) != 1 || groups[0].Connections != 0 || groups[0].DMBBytes != 0 {
+		t.Errorf("after the end: %+v", groups)
+	}
+	if after := document[smcdStats](t, lt, "smcd -a stats"); after.Rx.Usage != 0 || after.Tx.Usage != 0 {
+		t.Errorf("buffers in use after the end: %+v", after)
+	}
+}
+
+func parseActs(t *testing.T, text string) []act {
+	t.Helper()
+	var acts []act
+	for line := range strings.Lines(text) {
+		var a act
+		if n, _ := fmt.Sscan(line, &a.name, &a.port, &a.sent, &a.received); n == 4 {
+			acts = append(acts, a)
+		}
+	}
+	if len(acts) < 6 {
+		t.Fatalf("the scene is:\n%s", text)
+	}
+	return acts
+}
+
+// ends is what each side of an act must look like: the client's, then the server's.
+var ends = map[string][2]struct {
+	state    string
+	shutdown string
+	orphan   bool
+	said     int // what it has told the other side about closing, as in a CDC message
+}{
+	"idle":    {{"ACTIVE", "", false, 0}, {"ACTIVE", "", false, 0}},
+	"busy":    {{"ACTIVE", "", false, 0}, {"ACTIVE", "", false, 0}},
+	"half":    {{"PEERCLOSEWAIT1", "send", false, 0x80}, {"APPCLOSEWAIT1", "receive", false, 0}},
+	"closing": {{"PEERCLOSEWAIT1", "both", true, 0x40}, {"APPCLOSEWAIT1", "receive", false, 0}},
+	"waiting": {{"ACTIVE", "", false, 0}, {"ACTIVE", "", true, 0}},
+}
+
+func sceneSockets(t *testing.T, acts []act, list map[[2]int]socket) {
+	tokens := map[string]bool{}
+	for _, a := range acts {
+		client, server := list[[2]int{a.port, scenePort}], list[[2]int{scenePort, a.port}]
+		for i, s := range []socket{client, server} {
+			want := ends[a.name][i]
+			shutdown := map[[2]bool]string{{true, false}: "receive", {false, true}: "send", {true, true}: "both"}[[2]bool{s.Shutdown.Receive, s.Shutdown.Send}]
+			if s.State != want.state || s.Mode != "SMCD" || (s.Inode == 0) != want.orphan || shutdown != want.shutdown ||
+				s.Connection.TxConnFlags != want.said || s.Connection.RxConnFlags != ends[a.name][1-i].said {
+				t.Errorf("%s, end %d: %+v", a.name, i, s)
+			}
+			if tokens[s.Connection.Token] || tokens[s.DMB.Token] {
+				t.Errorf("%s, end %d: a token of another connection: %+v", a.name, i, s)
+			}
+			tokens[s.Connection.Token], tokens[s.DMB.Token] = true, true
+		}
+		mirrored(t, a.name, client, server)
+		mirrored(t, a.name, server, client)
+		flowed(t, a, client, server)
+	}
+}
+
+// mirrored checks that what one end says of the other is what that says of itself.
+func mirrored(t *testing.T, name string, s, peer socket) {
+	c, p, d := s.Connection, peer.Connection, s.DMB
+	if d.PeerToken != peer.DMB.Token || d.PeerGID != peer.DMB.GID || d.PeerExtGID != peer.DMB.ExtGID || d.LinkGroup != peer.DMB.LinkGroup {
+		t.Errorf("%s: DMBs do not match: %+v and %+v", name, d, peer.DMB)
+	}
+	if c.RcvbufBytes != ring || c.PeerRcvbuf != p.RcvbufBytes || c.SndbufBytes != p.RcvbufBytes {
+		t.Errorf("%s: buffers do not match: %+v and %+v", name, c, p)
+	}
+	if c.RxProd != p.TxProd || c.RxCons != p.TxCons || c.TxFin != c.RxCons || c.TxSent != c.TxProd || c.TxPrep != c.TxProd {
+		t.Errorf("%s: cursors do not match: %+v and %+v", name, c, p)
+	}
+}
+
+// flowed checks that cursors stand where the application has left them.
+func flowed(t *testing.T, a act, client, server socket) {
+	for _, c := range []struct {
+		what      string
+		got, want uint64
+	}{
+		{"sent", client.Connection.TxProd.position(), a.sent},
+		{"arrived", server.Connection.RxProd.position(), a.sent},
+		{"read", server.Connection.TxCons.position(), a.received},
+		{"confirmed", client.Connection.TxFin.position(), a.received},
+		{"sent back", server.Connection.TxProd.position(), 0},
+		{"read back", client.Connection.TxCons.position(), 0},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %s up to %d, want %d", a.name, c.what, c.got, c.want)
+		}
+	}
+}
+
+// sceneGroup checks the group and the device that all is in, and what the sockets say of them.
+func sceneGroup(t *testing.T, lt *lab.Test, conns int) {
+	groups := document[struct{ LinkGroups []linkGroup }](t, lt, "smcd linkgroup").LinkGroups
+	if len(groups) != 1 {
+		t.Fatalf("link groups: %+v", groups)
+	}
+	g := groups[0]
+	host := strings.TrimSpace(lt.Must("a", "uname -n"))
+	if g.Connections != conns || g.DMBBytes != uint64(conns)*65536 || g.CHID != "ffff" || g.Peer.Host != host || g.Peer.OS != "LINUX" {
+		t.Errorf("link group of %d connections: %+v", conns, g)
+	}
+	if g.GID != g.PeerGID || g.ExtGID != g.PeerExtGID || g.GID == strings.Repeat("0", 16) {
+		t.Errorf("both ends are on one device: %+v", g)
+	}
+	for _, s := range sockets(t, lt) {
+		if s.DMB.LinkGroup != g.ID || s.DMB.GID != g.GID || s.DMB.ExtGID != g.ExtGID {
+			t.Errorf("%+v is not of %+v", s, g)
+		}
+	}
+	type device struct {
+		PCIID      string `json:"pci_id"`
+		PCHID      string
+		Critical   bool
+		LinkGroups int
+	}
+	devices := document[struct{ Devices []device }](t, lt, "smcd device").Devices
+	if want := (device{"loopback-ism", "ffff", true, 1}); len(devices) != 1 || devices[0] != want {
+		t.Errorf("devices: %+v", devices)
+	}
+}
+
+func sceneStats(t *testing.T, before, after smcdStats, acts []act) {
+	var sent, received uint64
+	for _, a := range acts {
+		sent += a.sent
+		received += a.received
+	}
+	if after.Tx.Bytes-before.Tx.Bytes != sent || after.Rx.Bytes-before.Rx.Bytes != received {
+		t.Errorf("sent %d, received %d; counted from %+v to %+v", sent, received, before, after)
+	}
+	if after.Connections.Client-before.Connections.Client != len(acts) || after.Connections.Server-before.Connections.Server != len(acts) {
+		t.Errorf("%d connections; counted from %+v to %+v", len(acts), before, after)
+	}
+	if after.Fallback != before.Fallback {
+		t.Errorf("fallbacks: %+v, then %+v", before, after)
+	}
+	if want := uint64(2*len(acts)) * 65536; after.Rx.Usage != want {
+		t.Errorf("%d bytes of buffers, want %d", after.Rx.Usage, want)
+	}
+}
+
+// sceneText checks the listings that people read.
+func sceneText(t *testing.T, lt *lab.Test) {
+	for _, v := range []view{
+		{"a", "smcss -a", `(?m)^LISTEN +00000 \d{7} 127\.0\.0\.1:5009 +$`},
+		{"a", "smcss -D", `(?m)^ACTIVE +00000 \d{7} 127\.0\.0\.1:\d+ +127\.0\.0\.1:5009 +0000 SMCD [0-9a-f]{16} [0-9a-f]{16} [0-9a-f]{16} [0-9a-f]{16} [0-9a-f]{8} $`},
+		{"a", "smcss -D", `(?m)^PEERCLOSEWAIT1 00000 0000000 127\.0\.0\.1:\d+ +127\.0\.0\.1:5009 `},
+		{"a", "smcss -d", `(?m) SMCD  <-W  [0-9a-f]{8} 0000ffe0 0000ffe0 0000ffe0 `},
+		{"a", "smcss -R", `^State .*\n$`},
+		{"a", "smcd linkgroup", `^LG-ID    VLAN  #Conns  PNET-ID \n[0-9a-f]{8}    0      12                   \n$`},
+		{"a", "smcd -d linkgroup", `(?m)^DMB      : 786432 B$`},
+		{"a", "smcd device", `^FID  Type  PCI-ID        PCHID  InUse  #LGs  PNET-ID  \n0000 0     loopback-ism  ffff   Yes       1                   \n$`},
+		{"a", "smcd info", `(?m)^ISM:              v2$`},
+		{"a", "smcd stats", `(?m)^  SMC connections +[1-9]`},
+	} {
+		r := lt.Run(v.host, strings.Fields(v.cmd)...)
+		if r.Code != 0 || r.Stderr != "" || !regexp.MustCompile(v.want).MatchString(r.Stdout) {
+			t.Errorf("%s: status %d, stderr %q, stdout:\n%s\nwant a match of %s", v.cmd, r.Code, r.Stderr, r.Stdout, v.want)
+		}
+	}
+}
+
+// loopback switches SMC-D within the host off and on, as root and as nobody.
+func loopback(t *testing.T, lt *lab.Test) {
+	lt.Must("a", "ip link set lo up")
+	modes := map[string]string{"off": "TCP", "namespace": "SMCD", "on": "SMCD"}
+	for _, word := range []string{"off", "namespace", "on"} {
+		lt.Must("a", "smcd loopback "+word)
+		if got := document[struct{ Loopback struct{ Connections string } }](t, lt, "smcd loopback").Loopback.Connections; got != word {
+			t.Errorf("%s: shown is %q", word, got)
+		}
+		sink, err := lt.Host("a").Start(lab.Cmd{Argv: []string{"smcflow", "sink", "127.0.0.1:5010"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		source, err := lt.Host("a").Start(lab.Cmd{Argv: []string{"smcflow", "source", "--wait", "--seconds", "600", "127.0.0.1:5010"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lt.Host("a").WaitFor(t.Context(), "smcss --peer 127.0.0.1:5010 | grep -q 'ACTIVE.* "+modes[word]+" '"); err != nil {
+			t.Errorf("%s: %v: %s", word, err, lt.Must("a", "smcss -a"))
+		}
+		_ = source.Signal(unix.SIGKILL)
+		lab.Kill(t, sink)
+	}
+	r := lt.Run("a", "setpriv", "--reuid=65534", "--clear-groups", "smcd", "loopback", "off")
+	if r.Code != 1 || r.Stdout != "" || !strings.HasPrefix(r.Stderr, "smcd: set net.smc.loopback: permission denied: run as root") {
+		t.Errorf("as nobody: %+v", r)
+	}
+	if got := lt.Must("a", "unshare --net smcd loopback"); got != "SMC-D loopback: on\n" {
+		t.Errorf("in a new namespace: %q", got)
+	}
+}
+
+// unload removes the module right behind its last connection, while what looks after its group would be due once more,
+// and waits until that time is over.
+func unload(t *testing.T, lt *lab.Test) {
+	lt.Must("a", "ip link set lo up")
+	lt.Must("a", fmt.Sprintf("smcflow scene 127.0.0.1:%d >/run/scene 2>&1 & echo $! >/run/scene.pid", scenePort))
+	if err := lt.Host("a").WaitFor(t.Context(), "grep -q ready /run/scene"); err != nil {
+		t.Fatalf("%v: %s", err, lt.Must("a", "cat /run/scene"))
+	}
+	lt.Must("a", "kill -9 $(cat /run/scene.pid); rmmod smc_diag 2>/dev/null; until rmmod smc 2>/dev/null; do sleep 0.1; done; sleep 3")
+	if got := lt.Must("a", "lsmod | grep -c ^smc || true"); got != "0\n" {
+		t.Errorf("%q modules are left", got)
+	}
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+)
+
+// scene is connections of a program with itself, of which each is somewhere else in its life. What is open stays in
+// here.
+type scene struct {
+	addr     netip.AddrPort
+	listener int
+	open     []*os.File
+}
+
+func newScene() *cobra.Command {
+	return &cobra.Command{
+		Use:   "scene ADDRESS",
+		Short: "Connect to oneself, some idle, some closing; print each client's port and what it has sent, then 'ready'; hold",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			addr, err := netip.ParseAddrPort(args[0])
+			if err != nil {
+				return err
+			}
+			l, err := listen(addr)
+			if err != nil {
+				return err
+			}
+			s := &scene{addr: addr, listener: l}
+			for _, act := range []func() error{s.idle, s.idle, s.busy, s.half, s.closing, s.waiting} {
+				if err := act(); err != nil {
+					return err
+				}
+			}
+			fmt.Println("ready")
+			<-cmd.Context().Done()
+			return nil
+		},
+	}
+}
+
+// client connects and says under which port.
+func (s *scene) client(name string, sent, received int) (*os.File, error) {
+	fd, err := connect(s.addr)
+	if err != nil {
+		return nil, err
+	}
+	sa, err := unix.Getsockname(fd)
+	if err != nil {
+		return nil, fmt.Errorf("getsockname: %w", err)
+	}
+	sa4, ok := sa.(*unix.SockaddrInet4)
+	if !ok {
+		return nil, fmt.Errorf("getsockname: %T", sa)
+	}
+	fmt.Println(name, sa4.Port, sent, received)
+	f := os.NewFile(uintptr(fd), name)
+	s.open = append(s.open, f)
+	return f, nil
+}
+
+// pair makes a connection with both its ends.
+func (s *scene) pair(name string, sent, received int) (client, server *os.File, err error) {
+	client, err = s.client(name, sent, received)
+	if err != nil {
+		return nil, nil, err
+	}
+	fd, _, err := unix.Accept4(s.listener, unix.SOCK_CLOEXEC)
+	if err != nil {
+		return nil, nil, fmt.Errorf("accept: %w", err)
+	}
+	server = os.NewFile(uintptr(fd), name)
+	s.open = append(s.open, server)
+	return client, server, nil
+}
+
+func (s *scene) idle() error {
+	_, _, err := s.pair("idle", 0, 0)
+	return err
+}
+
+// busy sends more than the ring holds, of which the last is left unread.
+func (s *scene) busy() error {
+	const all, read = 200000, 190000
+	client, server, err := s.pair("busy", all, read)
+	if err != nil {
+		return err
+	}
+	written := make(chan error, 1)
+	go func() {
+		_, err := client.Write(make([]byte, all))
+		written <- err
+	}()
+	if _, err := io.ReadFull(server, make([]byte, read)); err != nil {
+		return fmt.Errorf("read: %w", err)
+	}
+	return <-written
+}
+
+// half is closed by the client for writing.
+func (s *scene) half() error {
+	client, _, err := s.pair("half", 0, 0)
+	if err != nil {
+		return err
+	}
+	return unix.Shutdown(int(client.Fd()), unix.SHUT_WR)
+}
+
+// closing is closed by the client, whose side waits for the server's.
+func (s *scene) closing() error {
+	client, _, err := s.pair("closing", 0, 0)
+	if err != nil {
+		return err
+	}
+	return client.Close()
+}
+
+// waiting is not accepted.
+func (s *scene) waiting() error {
+	_, err := s.client("waiting", 0, 0)
+	return err
+}
