@@ -26,8 +26,12 @@ const inside = "/run/conformance"
 // boot starts a guest that has the loopback interface only.
 func boot(t *testing.T, kernel string) *guest {
 	t.Helper()
+	programs, err := lab.Commands(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	g := &guest{binary: program(t)}
-	g.Test = lab.Start(t, lab.Options{Kernel: kernel, CPUs: 2, Memory: 1024})
+	g.Test = lab.Start(t, lab.Options{Kernel: kernel, CPUs: 2, Memory: 1024, Programs: []string{programs}})
 	data, err := os.ReadFile(g.binary)
 	if err != nil {
 		t.Fatal(err)
@@ -71,17 +75,44 @@ func (g *guest) reference(t *testing.T, modes ...mode) {
 // TestOurs holds our module to what TCP does, on every kernel.
 func TestOurs(t *testing.T) {
 	lab.Need(t)
-	for _, kernel := range lab.TestSeries() {
+	kernels := lab.TestSeries()
+	for i, kernel := range kernels {
 		t.Run(kernel, func(t *testing.T) {
+			p := planFor(i == len(kernels)-1)
 			g := boot(t, kernel)
-			t.Run("without module", func(t *testing.T) { g.reference(t, tcpModes...) })
-			t.Run("ours", func(t *testing.T) { ours(t, g) })
+			t.Run("without module", func(t *testing.T) { g.reference(t, p.bare...) })
+			t.Run("ours", func(t *testing.T) { ours(t, g, p) })
 		})
 	}
 }
 
-// ours loads our module and runs the suite over all domains. TCP must not suffer from its presence.
-func ours(t *testing.T, g *guest) {
+// plan is how often the suite runs on a kernel.
+type plan struct {
+	bare     []mode // over TCP, before our module is there
+	fallback []run
+	smcd     []run
+}
+
+// planFor leaves out, but in full runs, what differs between no two kernels and between no two domains in our module. The
+// newest kernel has most. SMC-D, which is not on by default, has its turn in full runs only.
+func planFor(newest bool) plan {
+	if os.Getenv("SMCKIT_FULL") != "" {
+		return plan{tcpModes, runs(allModes, domains...), runs(tcpModes, domains...)}
+	}
+	p := plan{
+		bare:     []mode{asServer},
+		fallback: append(runs([]mode{asServer, toTCP}, "smc"), run{"ipproto6", fromTCP}),
+	}
+	if newest {
+		p.bare = tcpModes
+		p.fallback = append(runs(allModes, "smc"), runs([]mode{asServer, toTCP}, "ipproto6")...)
+	}
+	return p
+}
+
+// ours loads our module and runs the suite over AF_SMC and IPPROTO_SMC: with connections that fall back, and with
+// connections that are SMC-D. TCP must not suffer from its presence.
+func ours(t *testing.T, g *guest, p plan) {
 	release := g.Host("a").Kernel.Release
 	if _, err := os.Stat(filepath.Join("../../build/kernel", release, "smc.ko")); err != nil {
 		t.Skipf("no module of ours for kernel %s: run 'make modules'", release)
@@ -89,13 +120,11 @@ func ours(t *testing.T, g *guest) {
 	if err := g.LoadSMC(t.Context(), lab.ModuleOurs); err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range runs(allModes, domains...) {
-		t.Run(r.String(), func(t *testing.T) {
-			names, verdicts := g.run(t, r, lab.Scale(10*time.Second))
-			report(t, names, verdicts)
-		})
+	t.Run("fallback", func(t *testing.T) { overTCP(t, g, p.fallback) })
+	if len(p.smcd) > 0 {
+		t.Run("smcd", func(t *testing.T) { overSMCD(t, g, p.smcd) })
 	}
-	g.reference(t, asClient)
+	g.reference(t, asServer)
 }
 
 // stockKernel is the kernel whose own module is looked at.

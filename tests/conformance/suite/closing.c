@@ -243,6 +243,7 @@ CHECK_PAIR(close_linger_blocks_until_sent)
 	set_linger(a, 300);
 	task_start(&task, close_it, (struct call){ .fd = a });
 	task_wait_blocked(&task, SYS_close);
+	task_stays_blocked(&task, 100);
 	while (queued)
 		queued -= OK(recv(b, buf, sizeof(buf), 0));
 	net_recv_eof(b);

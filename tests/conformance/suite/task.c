@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,12 +24,14 @@ static void *begin(void *arg)
 
 	task->tid = gettid();
 	task->result = task->body(&task->call);
+	task->ended = true;
 	return NULL;
 }
 
 void task_start(struct task *task, long (*body)(struct call *call), struct call call)
 {
 	task->tid = 0;
+	task->ended = false;
 	task->body = body;
 	task->call = call;
 	int err = pthread_create(&task->thread, NULL, begin, task);
@@ -70,8 +73,16 @@ bool task_is_blocked(struct task *task, long nr)
 void task_wait_blocked(struct task *task, long nr)
 {
 	harness_mark(__FILE_NAME__, __LINE__, "waiting until a thread blocks");
-	while (!task_is_blocked(task, nr))
+	while (!task_is_blocked(task, nr)) {
+		EXPECT(!task->ended, "the call has returned %ld", task->result);
 		sched_yield();
+	}
+}
+
+void task_stays_blocked(struct task *task, int ms)
+{
+	for (long end = harness_now() + harness_ms(ms); harness_now() < end; poll(NULL, 0, 1))
+		EXPECT(!task->ended, "the call has returned %ld", task->result);
 }
 
 void task_wait_pid_blocked(pid_t pid, long nr)

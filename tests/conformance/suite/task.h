@@ -24,6 +24,7 @@ struct task {
 	long (*body)(struct call *call);
 	struct call call;
 	long result;	/* negative errno for a failure */
+	_Atomic bool ended;
 };
 
 /**
@@ -37,8 +38,15 @@ void task_start(struct task *task, long (*body)(struct call *call), struct call 
 /** task_join() - wait for the thread. Return: what its body has returned. */
 long task_join(struct task *task);
 
-/** task_wait_blocked() - wait until the thread sleeps in system call @nr */
+/** task_wait_blocked() - wait until the thread sleeps in system call @nr; a thread that ends fails the check */
 void task_wait_blocked(struct task *task, long nr);
+
+/**
+ * task_stays_blocked() - that the thread sleeps for a reason that does not pass by itself
+ * @task: one that task_wait_blocked() has seen asleep
+ * @ms: how long to look, on real hardware
+ */
+void task_stays_blocked(struct task *task, int ms);
 
 /** task_wait_pid_blocked() - wait until the process sleeps in system call @nr */
 void task_wait_pid_blocked(pid_t pid, long nr);

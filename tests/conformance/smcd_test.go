@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package conformance
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/smckit/smckit/tests/lab"
+)
+
+// differences are the checks that SMC-D does not pass, each with why TCP itself makes it so, or why it is right. They are
+// the same in docs/smcd.md.
+var differences = map[string]string{
+	"close_linger_blocks_until_sent": "what has been sent is in the peer's memory: a close has nothing to wait for",
+	"close_linger_times_out":         "what has been sent is in the peer's memory: a close has nothing to wait for",
+	"opt_meminfo":                    "what waits to be read is in the connection's buffer, and takes no memory of the sock's",
+	"tcp_info_states":                "TCP beneath knows nothing of a half close: its state is that of a connection that stands",
+	"tcp_ulp_tls":                    "what takes over a TCP socket takes over the data that TCP moves, and there is none",
+}
+
+// counters are what has become of connections, as `smcd stats --json` says.
+type counters struct {
+	Connections struct {
+		ClientV1 int `json:"client_v1"`
+		ClientV2 int `json:"client_v2"`
+		ServerV2 int `json:"server_v2"`
+	} `json:"connections"`
+	Fallback struct{ Client, Server fallbacks } `json:"fallback"`
+}
+
+type fallbacks struct {
+	Total   int `json:"total"`
+	Reasons []struct {
+		Name  string `json:"name"`
+		Count int    `json:"count"`
+	} `json:"reasons"`
+}
+
+// of is how often connections fell back for a reason.
+func (f fallbacks) of(reason string) int {
+	for _, r := range f.Reasons {
+		if r.Name == reason {
+			return r.Count
+		}
+	}
+	return 0
+}
+
+// counted reads the counters of the guest since the module was loaded.
+func (g *guest) counted(t *testing.T) (c counters) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(g.Must("a", "smcd -a stats --json")), &c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// overTCP runs the suite with the loopback device switched off: every connection falls back.
+func overTCP(t *testing.T, g *guest, all []run) {
+	g.Must("a", "sysctl -qw net.smc.loopback=0")
+	before := g.counted(t)
+	for _, r := range all {
+		t.Run(r.String(), func(t *testing.T) {
+			names, verdicts := g.run(t, r, lab.Scale(10*time.Second))
+			report(t, names, verdicts)
+		})
+	}
+	if now := g.counted(t); now.Connections != before.Connections || now.Fallback.Client.Total == before.Fallback.Client.Total {
+		t.Errorf("with the loopback device switched off, connections went from %+v to %+v", before, now)
+	}
+}
+
+// overSMCD runs the suite with connections that are SMC-D, and looks whether they were.
+func overSMCD(t *testing.T, g *guest, all []run) {
+	g.Must("a", "sysctl -qw net.smc.loopback=2")
+	for _, r := range all {
+		t.Run(r.String(), func(t *testing.T) {
+			before := g.counted(t)
+			names, verdicts := g.run(t, r, lab.Scale(10*time.Second))
+			differ(t, names, verdicts)
+			wereSMCD(t, r, len(names), before, g.counted(t))
+		})
+	}
+}
+
+// differ is report, for a run in which some checks have to fail.
+func differ(t *testing.T, names []string, verdicts map[string]verdict) {
+	t.Helper()
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			v := verdicts[name]
+			why, listed := differences[name]
+			switch {
+			case v.skipped:
+				t.Skip(v.text)
+			case v.failed && !listed:
+				t.Error(v.text)
+			case !v.failed && listed:
+				t.Errorf("passes, and is listed as a difference: %s", why)
+			}
+		})
+	}
+}
+
+// wereSMCD checks that a run has had SMC-D connections. Of those checks that only clients run, some connect to plain TCP on
+// purpose, or set an option that rules SMC out.
+func wereSMCD(t *testing.T, r run, checks int, before, now counters) {
+	t.Helper()
+	fell := now.Fallback.Client.Total - before.Fallback.Client.Total
+	asked := 0
+	for _, reason := range []string{"PEER_NO_SMC", "OPTUNSUPP"} {
+		asked += now.Fallback.Client.of(reason) - before.Fallback.Client.of(reason)
+	}
+	if fell != asked || asked > checks/10 || (asked > 0 && r.mode.name != asClient.name) {
+		t.Errorf("%d connections fell back, %d of them because a check asked for it: %+v", fell, asked, now.Fallback)
+	}
+	clients := now.Connections.ClientV2 - before.Connections.ClientV2
+	servers := now.Connections.ServerV2 - before.Connections.ServerV2
+	if clients < checks/2 || servers < checks/2 || now.Connections.ClientV1 != 0 {
+		t.Errorf("%d checks have had %d clients and %d servers of SMC-D", checks, clients, servers)
+	}
+}
+
+// TestDifferences checks that what is listed exists, and that it is documented.
+func TestDifferences(t *testing.T) {
+	names := list(t, program(t), run{"smc", asClient})
+	doc, err := os.ReadFile("../../docs/smcd.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range differences {
+		if !slices.Contains(names, name) {
+			t.Errorf("there is no check %s", name)
+		}
+		if !strings.Contains(string(doc), name) {
+			t.Errorf("docs/smcd.md does not name %s", name)
+		}
+	}
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package inside
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+)
+
+var here = netip.MustParseAddrPort("127.0.0.1:7000")
+
+// Bytes of a ring: the buffer is a power of two, less what goes before the ring.
+const (
+	head     = 32
+	smallest = 16<<10 - head
+	usual    = 64<<10 - head
+	largest  = 1<<20 - head
+)
+
+// rings are the receive buffers to ask for, by the ring that comes of it; 0 is not to ask.
+var rings = map[int]int{smallest: 8 << 10, usual: 0, largest: 1 << 20}
+
+// couples opens connections of which the test disposes.
+func couples(t *testing.T, n, rcvbuf int, blocking bool) []couple {
+	t.Helper()
+	file, err := tableFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	clients, servers := pairs(t, here, n, rcvbuf)
+	var all []couple
+	for i := range clients {
+		c, err := newCouple(clients[i], servers[i], blocking, int64(i), file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, c)
+		t.Cleanup(c.close)
+	}
+	return all
+}
+
+// around are numbers and their neighbours.
+func around(ns ...int) (all []int) {
+	for _, n := range ns {
+		all = append(all, n-1, n, n+1)
+	}
+	return all
+}
+
+// sizes are those where something might begin or end: all up to a page and a little, then what is around pages, rings and
+// powers of two.
+func sizes() (all []int) {
+	for n := 1; n <= 4200; n++ {
+		all = append(all, n)
+	}
+	for page := 2; page <= 20; page++ {
+		all = append(all, around(page*4096, page*4096-head)...)
+	}
+	all = append(all, around(smallest, usual, 2*usual, 3*usual, largest)...)
+	for n := 8192; n < 10<<20; n *= 2 {
+		all = append(all, around(n)...)
+	}
+	return append(all, 10<<20-1, 10<<20)
+}
+
+// always is a way that stays the same.
+func always[F any](f F, n int) func() (F, int) { return func() (F, int) { return f, n } }
+
+// TestSizes moves messages of every size both ways at once, each read to its last byte before the next.
+func TestSizes(t *testing.T) {
+	onlySMCD(t, 1)
+	c := couples(t, 1, 0, true)[0]
+	const once = 16 << 20
+	begin := time.Now()
+	for _, n := range sizes() {
+		if err := c.exchange(int64(n), always(writers["send"], once), always(readers["recv"], once)); err != nil {
+			t.Fatalf("%d bytes: %v", n, err)
+		}
+	}
+	if err := c.finish(); err != nil {
+		t.Error(err)
+	}
+	t.Logf("%d sizes in %v", len(sizes()), time.Since(begin))
+}
+
+// TestSizesToTheEnd moves one message, after which the writer closes: all of it arrives, and then the end.
+func TestSizesToTheEnd(t *testing.T) {
+	onlySMCD(t, 20)
+	all := slices.Concat([]int{1, 2, 31, 32, 33}, around(4096, smallest, usual, 65536, 2*usual, 1<<20), []int{10 << 20})
+	for _, n := range all {
+		c := couples(t, 1, 0, true)[0]
+		var group errgroup.Group
+		group.Go(func() error {
+			if err := c[0].write(int64(n), always(writers["send"], n)); err != nil {
+				return err
+			}
+			return c[0].f.Close()
+		})
+		group.Go(func() error {
+			if err := c[1].read(int64(n), always(readers["recv"], n+1)); err != nil {
+				return err
+			}
+			if m, err := readers["recv"](c[1], 10); m != 0 || err == nil {
+				return fmt.Errorf("%d bytes beyond the end, %w", m, err)
+			}
+			return nil
+		})
+		if err := group.Wait(); err != nil {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+}
+
+// TestRings checks how much is taken from a writer while nobody reads, then reads it.
+func TestRings(t *testing.T) {
+	onlySMCD(t, 3)
+	for ring, rcvbuf := range rings {
+		c := couples(t, 1, rcvbuf, false)[0]
+		for i, e := range c {
+			got, err := fill(e)
+			if err != nil || got != ring-head { // the page with the head counts as a whole
+				t.Errorf("a receive buffer of %d takes %d bytes, want %d, %v", rcvbuf, got, ring, err)
+			}
+			if err := c[1-i].read(int64(got), always(readers["recv"], got)); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := c.finish(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// fill writes until the socket would block, and returns how many bytes it took.
+func fill(e *end) (total int, err error) {
+	for {
+		n, err := unix.SendmsgN(int(rawFD(e)), noise(e.out.seed, e.out.pos, 1000), nil, nil, 0)
+		if err == unix.EAGAIN {
+			return total, nil
+		}
+		if err != nil {
+			return total, err
+		}
+		total += n
+		e.out.pos += int64(n)
+	}
+}
+
+// rawFD is the file descriptor as it is; that of os.File would block from then on.
+func rawFD(e *end) (fd uintptr) {
+	_, _ = call(e.raw.Write, func(n int) (int, error) { fd = uintptr(n); return 0, nil })
+	return fd
+}
+
+// chunks are lengths of single writes and reads, from one byte to more than any ring.
+var chunks = []int{1, 7, 31, 33, 1000, 4095, 4097, smallest, usual - 1, usual + 1, 200_001, 3 << 20}
+
+// TestChunks writes in chunks of one length and reads in chunks of another, for all pairs of lengths and each size of ring.
+func TestChunks(t *testing.T) {
+	onlySMCD(t, 3)
+	for ring, rcvbuf := range rings {
+		t.Run(fmt.Sprint(ring), func(t *testing.T) {
+			c := couples(t, 1, rcvbuf, true)[0]
+			for _, w := range chunks {
+				for _, r := range chunks {
+					// Enough to go around the ring, unless that were ages.
+					total := min(3*ring, length(1500, 50_000)*min(w, r), length(1, 4)<<20)
+					if err := c.exchange(int64(total), always(writers["send"], w), always(readers["recv"], r)); err != nil {
+						t.Fatalf("%d bytes, written by %d, read by %d: %v", total, w, r, err)
+					}
+				}
+			}
+			if err := c.finish(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// mixed chooses another way and another length each time, most often short ones.
+func mixed[F any](ways map[string]F, seed uint64) func() (F, int) {
+	names := slices.Sorted(maps.Keys(ways))
+	r := rand.New(rand.NewPCG(seed, uint64(len(names))))
+	var mu sync.Mutex
+	return func() (F, int) {
+		mu.Lock()
+		defer mu.Unlock()
+		return ways[names[r.IntN(len(names))]], 1 + r.IntN(1<<(1+r.IntN(18)))
+	}
+}
+
+// TestMixed mixes all ways to write with all ways to read.
+func TestMixed(t *testing.T) {
+	onlySMCD(t, 6)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	for ring, rcvbuf := range rings {
+		for _, blocking := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%d/blocking=%v", ring, blocking), func(t *testing.T) {
+				c := couples(t, 1, rcvbuf, blocking)[0]
+				if err := c.exchange(int64(length(8, 256))<<20, mixed(writers, seed), mixed(readers, seed)); err != nil {
+					t.Fatal(err)
+				}
+				if err := c.finish(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// TestMixedEach has each way to write meet each way to read.
+func TestMixedEach(t *testing.T) {
+	onlySMCD(t, 1)
+	for _, blocking := range []bool{true, false} {
+		c := couples(t, 1, 0, blocking)[0]
+		for wname, w := range writers {
+			for rname, r := range readers {
+				for _, n := range []int{5, 4096, 70_001} {
+					total := int64(min(4*usual, 1000*n))
+					if err := c.exchange(total, always(w, n), always(r, n)); err != nil {
+						t.Fatalf("%s and %s by %d, blocking=%v: %v", wname, rname, n, blocking, err)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestCrowd moves data over many connections at once.
+func TestCrowd(t *testing.T) {
+	needGuest(t)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	for _, n := range []int{10, 50, 250} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			onlySMCD(t, uint64(n))
+			var group errgroup.Group
+			for i, c := range couples(t, n, 0, false) {
+				total := int64(length(16, 512)) << 20 / int64(n)
+				group.Go(func() error {
+					if err := c.exchange(total, mixed(writers, seed+uint64(i)), mixed(readers, seed+uint64(i))); err != nil {
+						return fmt.Errorf("connection %d: %w", i, err)
+					}
+					return c.finish()
+				})
+			}
+			if err := group.Wait(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestMain is here because the tests that kill start this program again as what is killed.
+func TestMain(m *testing.M) {
+	if role := os.Getenv("SMCKIT_VICTIM"); role != "" {
+		os.Exit(victim(role))
+	}
+	os.Exit(m.Run())
+}

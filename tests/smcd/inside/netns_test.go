@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package inside
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// far is where the server is: another namespace of this host, at the other end of a wire.
+var far = netip.MustParseAddrPort("10.97.0.2:7000")
+
+// lay makes the namespace and the wire.
+const lay = `ip netns add far
+ip link add n0 type veth peer name f0 netns far
+ip addr add 10.97.0.1/24 dev n0
+ip link set n0 up
+ip -n far addr add 10.97.0.2/24 dev f0
+ip -n far link set f0 up
+ip -n far link set lo up`
+
+// build makes them once those of an earlier test, which the kernel takes down in its own time, are gone.
+func build(t *testing.T) {
+	t.Helper()
+	await(t, patience, func() string {
+		if _, err := os.Stat("/sys/class/net/n0"); err == nil {
+			return "the wire of an earlier test is still there"
+		}
+		return ""
+	})
+	run(t, lay)
+}
+
+// The first thread of a program does not end when its goroutine does: it must not be one that has been in a namespace.
+func init() { runtime.LockOSThread() }
+
+// inFar does something in the namespace. The thread that has been there ends with it.
+func inFar(do func() error) error {
+	result := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked
+		result <- func() error {
+			ns, err := unix.Open("/run/netns/far", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			if err != nil {
+				return err
+			}
+			defer unix.Close(ns)
+			if err := unix.Setns(ns, unix.CLONE_NEWNET); err != nil {
+				return err
+			}
+			return do()
+		}()
+	}()
+	return <-result
+}
+
+// farListener listens in the namespace.
+func farListener(t *testing.T) (l int) {
+	t.Helper()
+	err := inFar(func() (err error) {
+		l, err = listen(far, 0)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// span makes a connection from this namespace into the other.
+func span(t *testing.T, l int) couple {
+	t.Helper()
+	client, err := connect(far, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := accept(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := newCouple(client, server, true, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestPolicy goes through all that net.smc.loopback can be on either side. Whatever it is, the data passes.
+func TestPolicy(t *testing.T) {
+	settled(t)
+	build(t)
+	t.Cleanup(func() { run(t, "sysctl -qw net.smc.loopback=2; ip netns del far") })
+	l := farListener(t)
+	defer unix.Close(l)
+	for client := range 3 {
+		for server := range 3 {
+			run(t, fmt.Sprintf("sysctl -qw net.smc.loopback=%d; ip netns exec far sysctl -qw net.smc.loopback=%d", client, server))
+			before := count(t)
+			c := span(t, l)
+			if err := c.exchange(300_000, always(writers["send"], 10_000), always(readers["recv"], 10_000)); err != nil {
+				t.Errorf("%d and %d: %v", client, server, err)
+			}
+			c.close()
+			now := count(t)
+			smcd, fell := now.clients-before.clients, now.fallbacks-before.fallbacks
+			if (smcd == 1) != (client == 2 && server == 2) || smcd+fell != 1 {
+				t.Errorf("loopback=%d to loopback=%d: %d connections of SMC-D, %d that fell back", client, server, smcd, fell)
+			}
+		}
+	}
+}
+
+// TestPolicyHere goes through all that net.smc.loopback can be for connections within a namespace.
+func TestPolicyHere(t *testing.T) {
+	settled(t)
+	t.Cleanup(func() { run(t, "sysctl -qw net.smc.loopback=2") })
+	for _, addr := range []netip.AddrPort{here, netip.MustParseAddrPort("[::1]:7000")} {
+		for policy := range 3 {
+			run(t, fmt.Sprintf("sysctl -qw net.smc.loopback=%d", policy))
+			before := count(t)
+			clients, servers := pairs(t, addr, 1, 0)
+			if err := ping(clients[0], servers[0], 7); err != nil {
+				t.Error(err)
+			}
+			abort(clients[0])
+			abort(servers[0])
+			if smcd := count(t).clients - before.clients; (smcd == 1) != (policy != 0) {
+				t.Errorf("%s, loopback=%d: %d connections of SMC-D", addr, policy, smcd)
+			}
+		}
+	}
+}
+
+// TestNamespaces lets a namespace go while connections into it are open, or being closed. Everyone hears of it, and nothing
+// is left.
+func TestNamespaces(t *testing.T) {
+	settled(t)
+	before, err := objects("net_namespace")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range length(6, 60) {
+		build(t)
+		l := farListener(t)
+		var open []couple
+		for range 3 {
+			c := span(t, l)
+			if err := c.exchange(1000, always(writers["send"], 1000), always(readers["recv"], 1000)); err != nil {
+				t.Fatal(err)
+			}
+			open = append(open, c)
+		}
+		unix.Close(l)
+		// One has unread data, one is closed here, one there: those linger when the namespace goes.
+		if err := open[0].write(100); err != nil {
+			t.Fatal(err)
+		}
+		if i%2 == 0 {
+			open[1][0].close()
+			open[2][1].close()
+			run(t, "ip netns del far")
+			open[0].close()
+			open[1][1].close()
+			open[2][0].close()
+		} else {
+			run(t, "ip netns del far")
+			for _, c := range open {
+				c.close()
+			}
+		}
+	}
+	// One may be that of the thread that began, one the kernel frees with the next.
+	await(t, 100*time.Second, func() string {
+		if n, err := objects("net_namespace"); err != nil || n > before+2 {
+			return fmt.Sprintf("%d namespaces, before there were %d, %v", n, before, err)
+		}
+		return ""
+	})
+}
+
+// write writes at the second end.
+func (c couple) write(n int64) error { return c[1].write(n, always(writers["send"], int(n))) }
+
+// TestNamespacesKilled kills a server together with its namespace. The survivor hears of it.
+func TestNamespacesKilled(t *testing.T) {
+	settled(t)
+	for range length(4, 40) {
+		build(t)
+		cmd := exec.CommandContext(t.Context(), "ip", "netns", "exec", "far", os.Args[0])
+		cmd.Env = append(os.Environ(), "SMCKIT_VICTIM=accepts "+far.String())
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+			t.Fatalf("the victim says %q, %v", line, err)
+		}
+		m := murder{kind: "accepts", addr: far, after: 50_000}
+		reached, done := make(chan struct{}), make(chan error, 1)
+		go func() { done <- m.survive(-1, -1, reached) }()
+		select {
+		case <-reached:
+		case err := <-done:
+			t.Fatal(err)
+		}
+		run(t, fmt.Sprintf("kill -9 %d; ip netns del far", cmd.Process.Pid))
+		_ = cmd.Wait() // it says that it was killed
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-ctx.Done():
+			t.Error("the survivor has not heard of it")
+		}
+		cancel()
+	}
+}
+
+// ended reads until the connection ends, and says with what.
+func ended(e *end) error {
+	err := e.read(1<<40, always(readers["recv"], 1000))
+	if err == nil {
+		return errors.New("no end")
+	}
+	return err
+}
+
+// TestAbort ends the TCP connection beneath, as an administrator can: both ends hear of it, whether they wait or come later.
+func TestAbort(t *testing.T) {
+	settled(t)
+	if out, err := exec.Command("ss", "-K", "-t", "dst", "127.0.0.9").CombinedOutput(); err != nil {
+		t.Skipf("ss -K: %v: %s", err, out)
+	}
+	for _, waiting := range []bool{true, false} {
+		for _, side := range []string{"sport", "dport"} {
+			onlySMCD(t, 1)
+			c := couples(t, 1, 0, true)[0]
+			results := make(chan error, 2)
+			wait := func() {
+				for _, e := range c {
+					go func() { results <- ended(e) }()
+				}
+			}
+			if waiting {
+				wait()
+			}
+			run(t, fmt.Sprintf("ss -K -t state established '( %s = :%d )'", side, here.Port()))
+			if !waiting {
+				wait()
+			}
+			for range c {
+				select {
+				case err := <-results:
+					if !errors.Is(err, unix.ECONNRESET) && !errors.Is(err, unix.ECONNABORTED) {
+						t.Errorf("killed by %s, waiting=%v: %v", side, waiting, err)
+					}
+				case <-time.After(patience):
+					t.Fatalf("killed by %s, waiting=%v: an end has not heard of it", side, waiting)
+				}
+			}
+		}
+	}
+}

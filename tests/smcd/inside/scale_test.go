@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package inside
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+)
+
+// caches are the slabs of our module's.
+var caches = []string{"smc_sock", "smc_conn", "smc_rendezvous"}
+
+// objects is how many objects of a cache are in use.
+func objects(cache string) (int, error) {
+	// What a processor keeps for itself counts as used until then.
+	_ = os.WriteFile("/sys/kernel/slab/"+cache+"/shrink", []byte("1"), 0)
+	b, err := os.ReadFile("/proc/slabinfo")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) > 2 && f[0] == cache {
+			return strconv.Atoi(f[1])
+		}
+	}
+	return 0, fmt.Errorf("no cache %s", cache)
+}
+
+// meminfo is a line of /proc/meminfo, in KiB.
+func meminfo(t *testing.T, name string) int {
+	t.Helper()
+	b, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); f[0] == name+":" {
+			n, err := strconv.Atoi(f[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	t.Fatalf("no %s in %s", name, b)
+	return 0
+}
+
+// settled checks at the end of a test that nothing of our module's is left, and that the kernel has its memory back but for
+// what it keeps to be quicker.
+func settled(t *testing.T) {
+	t.Helper()
+	needGuest(t)
+	const spare = 32 << 10
+	memory := func() int { return meminfo(t, "SUnreclaim") + meminfo(t, "Unevictable") + meminfo(t, "VmallocUsed") }
+	before := memory()
+	t.Cleanup(func() {
+		await(t, 100*time.Second, func() string {
+			for _, c := range caches {
+				if n, err := objects(c); err != nil || n != 0 {
+					return fmt.Sprintf("%d objects of %s are left, %v", n, c, err)
+				}
+			}
+			if now := memory(); now > before+spare {
+				return fmt.Sprintf("the kernel has %d KiB, before it had %d", now, before)
+			}
+			return ""
+		})
+	})
+}
+
+// manyFiles lets the process have that many.
+func manyFiles(t *testing.T, n uint64) {
+	t.Helper()
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: n}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ping sends a byte to the other end of a connection, and wants it there.
+func ping(from, to int, b byte) error {
+	if n, err := unix.SendmsgN(from, []byte{b}, nil, nil, unix.MSG_NOSIGNAL); n != 1 {
+		return fmt.Errorf("send: %d, %w", n, err)
+	}
+	for {
+		var buf [2]byte
+		n, _, err := unix.Recvfrom(to, buf[:], 0)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if n != 1 || buf[0] != b {
+			return fmt.Errorf("receive: %d bytes, %d for %d, %w", n, buf[0], b, err)
+		}
+		return nil
+	}
+}
+
+// TestScaleOpen holds five thousand connections, each of which works, and looks what an idle one costs.
+func TestScaleOpen(t *testing.T) {
+	settled(t)
+	const n = 5000
+	onlySMCD(t, n)
+	manyFiles(t, 2*n+1000)
+	before := meminfo(t, "MemAvailable")
+	begin := time.Now()
+	clients, servers := pairs(t, here, n, 0)
+	defer func() {
+		for _, fd := range append(clients, servers...) {
+			abort(fd)
+		}
+	}()
+	t.Logf("%d connections in %v", n, time.Since(begin))
+	const most = 40
+	if each := float64(before-meminfo(t, "MemAvailable")) / n; each > most {
+		t.Errorf("an idle connection costs %.1f KiB, want at most %d", each, most)
+	} else {
+		t.Logf("an idle connection costs %.1f KiB", each)
+	}
+	for i := range clients {
+		if err := errors.Join(ping(clients[i], servers[i], byte(i)), ping(servers[i], clients[i], byte(i>>4))); err != nil {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+	}
+	if used, err := objects("smc_conn"); err != nil || used < 2*n {
+		t.Errorf("%d ends of connections, want at least %d, %v", used, 2*n, err)
+	}
+	// What was used for a moment is given back, too: a page for each direction.
+	await(t, 60*time.Second, func() string {
+		if each := float64(before-meminfo(t, "MemAvailable")) / n; each > most {
+			return fmt.Sprintf("an idle connection costs %.1f KiB after it has been used", each)
+		}
+		return ""
+	})
+}
+
+// cycle opens a connection, moves checked data both ways, and closes it in one of several ways.
+func cycle(l int, addr netip.AddrPort, i int, file *os.File) error {
+	client, err := connect(addr, 0)
+	if err != nil {
+		return err
+	}
+	server, err := accept(l)
+	if err != nil {
+		unix.Close(client)
+		return err
+	}
+	c, err := newCouple(client, server, true, int64(i), file)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	if err := c.exchange(int64(1+i*37%9000), always(writers["send"], 10_000), always(readers["recv"], 10_000)); err != nil {
+		return err
+	}
+	switch i % 4 {
+	case 0:
+		return c.finish()
+	case 1: // something is left to read
+		return c[i/4%2].write(10, always(writers["send"], 10))
+	case 2:
+		return unix.SetsockoptLinger(int(rawFD(c[i/4%2])), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+	default: // the client's close comes first
+		return nil
+	}
+}
+
+// TestScaleCycles opens, uses and closes connections from several threads.
+func TestScaleCycles(t *testing.T) {
+	settled(t)
+	n := length(3000, 20_000)
+	onlySMCD(t, uint64(n))
+	file, err := tableFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	// One round first, so that what the kernel keeps is there.
+	before := 0
+	for _, count := range []int{n / 10, n - n/10} {
+		var group errgroup.Group
+		const threads = 4
+		for thread := range threads {
+			addr := netip.AddrPortFrom(here.Addr(), uint16(7100+thread))
+			group.Go(func() error {
+				l, err := listen(addr, 0)
+				if err != nil {
+					return err
+				}
+				defer unix.Close(l)
+				for i := range (count + threads - 1) / threads {
+					if err := cycle(l, addr, i, file); err != nil {
+						return fmt.Errorf("cycle %d: %w", i, err)
+					}
+				}
+				return nil
+			})
+		}
+		if err := group.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if before == 0 {
+			before = meminfo(t, "MemAvailable")
+		}
+	}
+	// In full runs that is half a KiB for each.
+	const spare = 48 << 10
+	await(t, 100*time.Second, func() string {
+		if now := meminfo(t, "MemAvailable"); now < before-spare {
+			return fmt.Sprintf("%d KiB are available, %d were before", now, before)
+		}
+		return ""
+	})
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Package inside is what tests/smcd runs in a guest that has our module. Anywhere else its tests are skipped.
+package inside
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/smckit/smckit/pkg/netlinksmc"
+	"golang.org/x/sys/unix"
+)
+
+// marker is a file that only tests/smcd makes, in its guests. It says "short" or "full".
+const marker = "/run/smckit-smcd"
+
+func needGuest(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat(marker); err != nil {
+		t.Skip("runs in the guests of tests/smcd only")
+	}
+}
+
+// length is a number for short runs, or the one for runs that may take long.
+func length(short, full int) int {
+	if b, _ := os.ReadFile(marker); string(b) == "full" {
+		return full
+	}
+	return short
+}
+
+// run runs a shell script, and fails the test if that fails.
+func run(t *testing.T, script string) string {
+	t.Helper()
+	// Not with the test's context, which is over when it cleans up.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "/bin/sh", "-euc", script).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v: %s", script, err, out)
+	}
+	return string(out)
+}
+
+// await polls a condition until there is nothing against it any more.
+func await(t *testing.T, d time.Duration, against func() string) {
+	t.Helper()
+	// The end of a test must be seen even if its context is over.
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		text := against()
+		if text == "" {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("after %v: %s", d, text)
+		}
+	}
+}
+
+func sockaddr(addr netip.AddrPort) (proto int, sa unix.Sockaddr) {
+	if addr.Addr().Is4() {
+		return 0, &unix.SockaddrInet4{Port: int(addr.Port()), Addr: addr.Addr().As4()}
+	}
+	return 1, &unix.SockaddrInet6{Port: int(addr.Port()), Addr: addr.Addr().As16()}
+}
+
+// socket opens a socket; a receive buffer other than 0 is asked for, beyond the limit of who is not root, too.
+func socket(addr netip.AddrPort, rcvbuf int) (fd int, sa unix.Sockaddr, err error) {
+	proto, sa := sockaddr(addr)
+	fd, err = unix.Socket(unix.AF_SMC, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, proto)
+	if err != nil {
+		return -1, nil, err
+	}
+	err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+	if rcvbuf != 0 {
+		err = errors.Join(err, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, rcvbuf))
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, nil, err
+	}
+	return fd, sa, nil
+}
+
+// listen opens a listener whose children have such a receive buffer.
+func listen(addr netip.AddrPort, rcvbuf int) (int, error) {
+	fd, sa, err := socket(addr, rcvbuf)
+	if err != nil {
+		return -1, err
+	}
+	if err := errors.Join(unix.Bind(fd, sa), unix.Listen(fd, 4096)); err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("listen on %s: %w", addr, err)
+	}
+	return fd, nil
+}
+
+// connect opens a connection, blocking.
+func connect(addr netip.AddrPort, rcvbuf int) (int, error) {
+	fd, sa, err := socket(addr, rcvbuf)
+	if err != nil {
+		return -1, err
+	}
+	err = unix.Connect(fd, sa)
+	for errors.Is(err, unix.EINTR) || errors.Is(err, unix.EALREADY) { // the runtime's signals; the connection goes on
+		err = unix.Connect(fd, sa)
+	}
+	if err != nil && !errors.Is(err, unix.EISCONN) {
+		unix.Close(fd)
+		return -1, fmt.Errorf("connect to %s: %w", addr, err)
+	}
+	return fd, nil
+}
+
+func accept(l int) (int, error) {
+	for {
+		fd, _, err := unix.Accept4(l, unix.SOCK_CLOEXEC)
+		if !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.ECONNABORTED) {
+			return fd, err
+		}
+	}
+}
+
+// abort closes with a reset, so that nothing is left to wait for.
+func abort(fd int) {
+	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+	unix.Close(fd)
+}
+
+// pairs opens n connections through one listener. The pairs belong together: each is opened after the one before.
+func pairs(t *testing.T, addr netip.AddrPort, n, rcvbuf int) (clients, servers []int) {
+	t.Helper()
+	l, err := listen(addr, rcvbuf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(l)
+	for range n {
+		c, err := connect(addr, rcvbuf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients = append(clients, c)
+		s, err := accept(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		servers = append(servers, s)
+	}
+	return clients, servers
+}
+
+// counts are the connections of this thread's namespace.
+type counts struct{ clients, servers, fallbacks uint64 }
+
+func count(t *testing.T) counts {
+	t.Helper()
+	c, err := netlinksmc.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	s, err := c.Stats(context.Background())
+	f, ferr := c.FallbackStats(context.Background())
+	if err := errors.Join(err, ferr); err != nil {
+		t.Fatal(err)
+	}
+	return counts{s.SMCD.ClientV2, s.SMCD.ServerV2, f.ClientTotal + f.ServerTotal}
+}
+
+// onlySMCD checks at the end of a test that it has had connections, at least n, and that all were SMC-D.
+func onlySMCD(t *testing.T, n uint64) {
+	t.Helper()
+	needGuest(t)
+	before := count(t)
+	t.Cleanup(func() {
+		now := count(t)
+		if now.clients < before.clients+n || now.servers < before.servers+n || now.fallbacks != before.fallbacks {
+			t.Errorf("want %d connections of SMC-D and no fallback; %+v became %+v", n, before, now)
+		}
+	})
+}

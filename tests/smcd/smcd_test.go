@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Package smcd tests SMC-D over the loopback device: that no byte is lost, doubled or in the wrong place, that nothing one
+// connection does or suffers is felt by another, that thousands of them fit, and that nothing is left of them.
+package smcd
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/smckit/smckit/tests/lab"
+)
+
+const (
+	inside = "github.com/smckit/smckit/tests/smcd/inside"
+	marker = "/run/smckit-smcd"
+)
+
+// full says whether there is time for what takes long.
+func full() bool { return os.Getenv("SMCKIT_FULL") != "" }
+
+// TestSMCD boots one guest for each kernel, in which the tests of inside run. That the modules can be unloaded at the end
+// is their last word.
+func TestSMCD(t *testing.T) {
+	lab.Need(t)
+	kernels := lab.TestSeries()
+	if !full() && os.Getenv("SMCKIT_KERNELS") == "" {
+		kernels = []string{"7.2"}
+	}
+	for _, kernel := range kernels {
+		t.Run(kernel, func(t *testing.T) {
+			if err := lab.CheckModule(t.Context(), kernel, lab.ModuleOurs, nil); err != nil {
+				t.Fatal(err)
+			}
+			in(t, kernel)
+		})
+	}
+}
+
+func in(t *testing.T, kernel string) {
+	programs, err := lab.Commands(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lt := lab.Start(t, lab.Options{
+		Kernel: kernel, CPUs: 2, Memory: 2048, Programs: []string{programs},
+		KernelArgs: "slab_nomerge", // so that /proc/slabinfo counts our objects
+	})
+	if err := lt.LoadSMC(t.Context(), lab.ModuleOurs); err != nil {
+		t.Fatal(err)
+	}
+	length := "short"
+	if full() {
+		length = "full"
+	}
+	// Past the limit, sockets skip TIME-WAIT; before it, they fill the ports of a client that connects all the time.
+	lt.Must("a", fmt.Sprintf("printf %s >%s; ip link set lo up; modprobe -aq veth tcp_diag inet_diag || :; "+
+		"sysctl -qw net.ipv4.tcp_max_tw_buckets=100 net.ipv4.ip_local_port_range='15000 60999'", length, marker))
+	// Each part has a deadline of its own.
+	for _, part := range parts() {
+		lt.GoTest(t, "a", inside, "^Test("+part+")")
+	}
+	unloads(t, lt)
+}
+
+// unloads checks that a socket keeps the module, and that nothing else does.
+func unloads(t *testing.T, lt *lab.Test) {
+	t.Helper()
+	sink, err := lt.Host("a").Start(lab.Cmd{Argv: []string{"smcflow", "sink", "127.0.0.1:7999"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lt.Host("a").WaitFor(t.Context(), "smcss -l | grep -q :7999"); err != nil {
+		t.Fatal(err)
+	}
+	if r := lt.Run("a", "rmmod", "smc_diag", "smc"); r.Code == 0 || !strings.Contains(r.Stderr, "in use") {
+		t.Errorf("unloading while a socket is open: %+v", r)
+	}
+	lab.Kill(t, sink)
+	if r := lt.Run("a", "sh", "-c", "modprobe -rq smc_diag; rmmod smc"); r.Code != 0 {
+		t.Errorf("the modules cannot be unloaded: %+v", r)
+	}
+}
+
+// parts are patterns of tests, each of which runs with a deadline of its own. What full runs do a thousand times or a
+// hundred thousand times is divided by five, for that deadline. SMCKIT_PART is for who looks for a fault.
+func parts() []string {
+	if part := os.Getenv("SMCKIT_PART"); part != "" {
+		return []string{part}
+	}
+	all := []string{"Sizes|Chunks|Rings", "Mixed|Crowd", "Kill|Scale", "Policy|Namespaces|Abort"}
+	if full() {
+		for range 4 {
+			all = append(all, "Kill", "ScaleCycles")
+		}
+	}
+	return all
+}
