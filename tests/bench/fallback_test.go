@@ -6,7 +6,6 @@ package bench
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -35,12 +34,10 @@ func BenchmarkFallback(b *testing.B) {
 			for b.Loop() {
 				ratios = append(ratios, compare(b, lt, job)...)
 			}
-			slices.Sort(ratios)
-			n := len(ratios)
-			b.ReportMetric(ratios[n/2], "x-tcp")
-			// Half of the rounds are between these: how much the median can be trusted.
-			b.ReportMetric(ratios[n/4], "lower-quartile")
-			b.ReportMetric(ratios[n*3/4], "upper-quartile")
+			s := spreadOf(ratios)
+			b.ReportMetric(s.mid, "x-tcp")
+			b.ReportMetric(s.low, "lower-quartile")
+			b.ReportMetric(s.high, "upper-quartile")
 		})
 	}
 }

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The job connect: connections that are made, accepted and closed, one after the other.
+ *
+ * The server closes first, and the client waits for that. So there is never more than one on the
+ * way, and no queue to overflow; and what lingers in TIME-WAIT has the server's one port, while the
+ * client's are free again at once.
+ */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <unistd.h>
+
+#include "load.h"
+#include "meter.h"
+#include "sockets.h"
+
+static void serve(int listener)
+{
+	bool last;
+
+	do {
+		int fd = sockets_accept(listener);
+
+		/* Asked before the client can know that this one is done. */
+		last = shared->over;
+		close(fd);
+	} while (!last);
+}
+
+static void one(void)
+{
+	char byte;
+	int fd = sockets_connect();
+
+	if (read(fd, &byte, 1) < 0)
+		die("waiting for the server's close");
+	close(fd);
+}
+
+static double connect_for(double seconds)
+{
+	double until = meter_now() + seconds, n = 0;
+
+	do {
+		one();
+		n++;
+	} while (meter_now() < until);
+	return n;
+}
+
+static void drive(pid_t server)
+{
+	struct result r = { .unit = "connection" };
+
+	connect_for(settings.warmup);
+	struct meter begin = meter_read(server);
+	r.count = connect_for(settings.seconds);
+	struct meter end = meter_read(server);
+
+	r.seconds = end.when - begin.when;
+	r.cpu = end.cpu - begin.cpu;
+	r.busy = meter_busy(&begin, &end);
+	result_print(&r);
+	/* One more, for the server to see. */
+	shared->over = true;
+	one();
+}
+
+const struct job job_connect = { "connect", serve, drive };

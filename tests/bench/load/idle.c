@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The job idle: what memory connections take, both ends together, that are there and do nothing;
+ * before they have ever moved anything, and after.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "load.h"
+#include "meter.h"
+#include "sockets.h"
+
+static char *request, *response;
+
+/* The first one is not counted: it brings what all share. */
+static int total(void)
+{
+	return settings.connections + 1;
+}
+
+static int *make_fds(void)
+{
+	int *fds = calloc(total(), sizeof(*fds));
+
+	request = calloc(1, settings.request);
+	response = calloc(1, settings.response);
+	if (!fds || !request || !response)
+		die("calloc");
+	return fds;
+}
+
+static void answer(const int *fds, int from, int to)
+{
+	for (int i = from; i < to; i++) {
+		if (!sockets_read(fds[i], request, settings.request) ||
+		    !sockets_write(fds[i], response, settings.response))
+			die("answering");
+	}
+}
+
+/* All requests come first: connections may be accepted in another order than they were made. */
+static void ask(const int *fds, int from, int to)
+{
+	for (int i = from; i < to; i++)
+		if (!sockets_write(fds[i], request, settings.request))
+			die("asking");
+	for (int i = from; i < to; i++)
+		if (!sockets_read(fds[i], response, settings.response))
+			die("being answered");
+}
+
+static void serve(int listener)
+{
+	int *fds = make_fds();
+
+	for (int i = 0; i < total(); i++) {
+		fds[i] = sockets_accept(listener);
+		shared->accepted++;
+		if (!i)
+			answer(fds, 0, 1);
+	}
+	answer(fds, 1, total());
+	/* The connections stay until the client has looked: it closes first. */
+	char byte;
+	for (int i = 0; i < total(); i++)
+		(void)!read(fds[i], &byte, 1);
+}
+
+static void open_all(int *fds, int from, int to)
+{
+	for (int i = from; i < to; i++)
+		fds[i] = sockets_connect();
+	while (shared->accepted < to)
+		meter_sleep(0.001);
+}
+
+static void drive(pid_t server)
+{
+	int *fds = make_fds();
+
+	(void)server;
+	open_all(fds, 0, 1);
+	ask(fds, 0, 1);
+	long before = meter_memory();
+	open_all(fds, 1, total());
+	long connected = meter_memory();
+	ask(fds, 1, total());
+	long used = meter_memory();
+
+	printf("connected_kib=%.3f used_kib=%.3f\n",
+	       (double)(before - connected) / settings.connections,
+	       (double)(before - used) / settings.connections);
+	shared->over = true;
+	for (int i = 0; i < total(); i++)
+		close(fds[i]);
+}
+
+const struct job job_idle = { "idle", serve, drive };

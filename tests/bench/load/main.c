@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What is asked for, the two processes, and the line that comes out of it. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "load.h"
+#include "sockets.h"
+
+struct settings settings = {
+	.connections = 1,
+	.warmup = 0.5,
+	.seconds = 3,
+	.request = 200,
+	.response = 1000,
+	.read = 30720,
+};
+struct shared *shared;
+
+static const struct job *const jobs[] = { &job_rr, &job_stream, &job_connect, &job_idle };
+
+static const struct option options[] = {
+	{ "family", required_argument, NULL, 'f' },
+	{ "job", required_argument, NULL, 'j' },
+	{ "connections", required_argument, NULL, 'n' },
+	{ "seconds", required_argument, NULL, 's' },
+	{ "warmup", required_argument, NULL, 'w' },
+	{ "request", required_argument, NULL, 'q' },
+	{ "response", required_argument, NULL, 'a' },
+	{ "read", required_argument, NULL, 'r' },
+	{ "help", no_argument, NULL, 'h' },
+	{},
+};
+
+static void usage(FILE *to)
+{
+	fputs("usage: load --family unix|tcp|smc --job rr|stream|connect|idle [options]\n"
+	      "  rr       transactions: the client writes a request and reads the response\n"
+	      "  stream   the server writes, the client reads\n"
+	      "  connect  connections are made, accepted and closed, one after the other\n"
+	      "  idle     memory that connections take which are just there\n"
+	      "\n"
+	      "  --connections N   at once (1); connect has one\n"
+	      "  --seconds S       that are measured (3)\n"
+	      "  --warmup S        before (0.5)\n"
+	      "  --request BYTES   of a transaction (200)\n"
+	      "  --response BYTES  of a transaction (1000)\n"
+	      "  --read BYTES      of a read and a write of a stream (30720)\n"
+	      "\n"
+	      "Prints what was done, at what rate, and the microseconds that each took: cpu_us is\n"
+	      "time of the two processes, busy_us of the machine. starved is the number of connections\n"
+	      "that moved nothing. idle prints KiB of each connection, both ends together, before and\n"
+	      "after a transaction.\n",
+	      to);
+}
+
+void die(const char *what)
+{
+	fprintf(stderr, "load: %s: %s\n", what, strerror(errno));
+	_exit(1);
+}
+
+void result_print(const struct result *r)
+{
+	double per = r->count ? 1e6 / r->count : 0;
+
+	printf("unit=%s count=%.3f seconds=%.3f rate=%.3f cpu_us=%.3f busy_us=%.3f starved=%d\n",
+	       r->unit, r->count, r->seconds, r->count / r->seconds, r->cpu * per, r->busy * per,
+	       r->starved);
+	fflush(stdout);
+}
+
+static double number(const char *value, double least, double most)
+{
+	char *end;
+	double n = strtod(value, &end);
+
+	if (end == value || *end || !(n >= least && n <= most)) {
+		usage(stderr);
+		exit(2);
+	}
+	return n;
+}
+
+static const struct job *find_job(const char *name)
+{
+	for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++)
+		if (!strcmp(jobs[i]->name, name))
+			return jobs[i];
+	return NULL;
+}
+
+static const struct job *parse(int argc, char **argv)
+{
+	const struct job *job = NULL;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (c == 'f')
+			settings.family = family_find(optarg);
+		else if (c == 'j')
+			job = find_job(optarg);
+		else if (c == 'n')
+			settings.connections = (int)number(optarg, 1, 100000);
+		else if (c == 's')
+			settings.seconds = number(optarg, 0.001, 3600);
+		else if (c == 'w')
+			settings.warmup = number(optarg, 0, 3600);
+		else if (c == 'q')
+			settings.request = (size_t)number(optarg, 1, 1 << 20);
+		else if (c == 'a')
+			settings.response = (size_t)number(optarg, 1, 1 << 20);
+		else if (c == 'r')
+			settings.read = (size_t)number(optarg, 1, 1 << 20);
+		else
+			usage(c == 'h' ? stdout : stderr), exit(c == 'h' ? 0 : 2);
+	}
+	if (optind < argc || !settings.family || !job) {
+		usage(stderr);
+		exit(2);
+	}
+	return job;
+}
+
+static void out_of_time(int nr)
+{
+	static const char text[] = "load: connections hang: no end long after the time is up\n";
+
+	(void)nr;
+	(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+	_exit(1);
+}
+
+/* A lost wake-up should not hang whoever has started this. */
+static void prepare(void)
+{
+	rlim_t most = settings.connections + 64;
+	struct rlimit files = { .rlim_cur = most, .rlim_max = most };
+
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGALRM, out_of_time);
+	alarm((unsigned int)(settings.warmup + settings.seconds) + 60);
+	if (setrlimit(RLIMIT_NOFILE, &files))
+		die("setrlimit");
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	if (shared == MAP_FAILED)
+		die("mmap");
+}
+
+static pid_t start_server(const struct job *job, int listener)
+{
+	pid_t client = getpid(), pid = fork();
+
+	if (pid < 0)
+		die("fork");
+	if (pid)
+		return pid;
+	/* It ends with the client, however that ends. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != client)
+		_exit(1);
+	job->serve(listener);
+	_exit(0);
+}
+
+int main(int argc, char **argv)
+{
+	const struct job *job = parse(argc, argv);
+	int status;
+
+	prepare();
+	int listener = sockets_listen();
+	pid_t server = start_server(job, listener);
+
+	/* A server that is gone refuses connections. */
+	close(listener);
+	job->drive(server);
+	if (waitpid(server, &status, 0) < 0)
+		die("waitpid");
+	return status != 0;
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The jobs rr and stream: connections that stay, with a thread at either end of each. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "load.h"
+#include "meter.h"
+#include "sockets.h"
+
+/* An end of a connection. The count is its thread's own: no cache line is shared. */
+struct end {
+	_Alignas(64) atomic_ulong count;
+	unsigned long before;
+	int fd;
+	pthread_t thread;
+};
+
+static struct end *ends;
+
+/*
+ * Holds the client's threads back until all are there. One by one, each would have the processor
+ * taken away from whoever starts the others; with hundreds that takes a minute.
+ */
+static pthread_barrier_t gate;
+
+static void *must_alloc(size_t size)
+{
+	void *p = calloc(1, size);
+
+	if (!p)
+		die("calloc");
+	return p;
+}
+
+static void count(struct end *end, unsigned long n)
+{
+	unsigned long now = atomic_load_explicit(&end->count, memory_order_relaxed);
+
+	atomic_store_explicit(&end->count, now + n, memory_order_relaxed);
+}
+
+static void *rr_client(void *arg)
+{
+	struct end *end = arg;
+	char *request = must_alloc(settings.request), *response = must_alloc(settings.response);
+
+	pthread_barrier_wait(&gate);
+	while (!shared->over && sockets_write(end->fd, request, settings.request) &&
+	       sockets_read(end->fd, response, settings.response))
+		count(end, 1);
+	free(request);
+	free(response);
+	close(end->fd);
+	return NULL;
+}
+
+static void *rr_server(void *arg)
+{
+	struct end *end = arg;
+	char *request = must_alloc(settings.request), *response = must_alloc(settings.response);
+
+	while (sockets_read(end->fd, request, settings.request) &&
+	       sockets_write(end->fd, response, settings.response))
+		;
+	free(request);
+	free(response);
+	close(end->fd);
+	return NULL;
+}
+
+static void *stream_client(void *arg)
+{
+	struct end *end = arg;
+	char *buf = must_alloc(settings.read);
+
+	pthread_barrier_wait(&gate);
+	if (!sockets_write(end->fd, buf, 1))
+		die("asking for a stream");
+	while (!shared->over && sockets_read(end->fd, buf, settings.read))
+		count(end, settings.read);
+	free(buf);
+	close(end->fd);
+	return NULL;
+}
+
+/* Filling buffers that nobody empties yet would hold up who makes the other connections. */
+static void *stream_server(void *arg)
+{
+	struct end *end = arg;
+	char *buf = must_alloc(settings.read);
+
+	if (!sockets_read(end->fd, buf, 1))
+		die("being asked for a stream");
+	while (sockets_write(end->fd, buf, settings.read))
+		;
+	free(buf);
+	close(end->fd);
+	return NULL;
+}
+
+static void start(struct end *end, void *(*body)(void *))
+{
+	pthread_attr_t attr;
+
+	pthread_attr_init(&attr);
+	/* The buffers are elsewhere: 500 threads should not need memory to speak of. */
+	pthread_attr_setstacksize(&attr, PTHREAD_STACK_MIN + 16384);
+	errno = pthread_create(&end->thread, &attr, body, end);
+	if (errno)
+		die("pthread_create");
+	pthread_attr_destroy(&attr);
+}
+
+static void join_all(void)
+{
+	for (int i = 0; i < settings.connections; i++)
+		pthread_join(ends[i].thread, NULL);
+}
+
+static void make_ends(void)
+{
+	size_t size = sizeof(*ends) * settings.connections;
+
+	ends = aligned_alloc(_Alignof(struct end), size);
+	if (!ends)
+		die("aligned_alloc");
+	for (int i = 0; i < settings.connections; i++)
+		ends[i] = (struct end){ .fd = -1 };
+}
+
+static void serve(int listener, void *(*body)(void *))
+{
+	make_ends();
+	for (int i = 0; i < settings.connections; i++) {
+		ends[i].fd = sockets_accept(listener);
+		shared->accepted++;
+		start(&ends[i], body);
+	}
+	join_all();
+}
+
+/* Sums up what has been done since the last call, and on how many connections nothing. */
+static double progress(int *starved)
+{
+	double sum = 0;
+
+	*starved = 0;
+	for (int i = 0; i < settings.connections; i++) {
+		unsigned long now = atomic_load_explicit(&ends[i].count, memory_order_relaxed);
+
+		sum += (double)(now - ends[i].before);
+		*starved += now == ends[i].before;
+		ends[i].before = now;
+	}
+	return sum;
+}
+
+/* All connections are there before the first thread starts, and all threads before the clock. */
+static void drive(pid_t server, void *(*body)(void *), const char *unit, double per_unit)
+{
+	make_ends();
+	for (int i = 0; i < settings.connections; i++)
+		ends[i].fd = sockets_connect();
+	while (shared->accepted < settings.connections)
+		meter_sleep(0.001);
+	pthread_barrier_init(&gate, NULL, settings.connections + 1);
+	for (int i = 0; i < settings.connections; i++)
+		start(&ends[i], body);
+	meter_first();
+	pthread_barrier_wait(&gate);
+	meter_sleep(settings.warmup);
+
+	struct result r = { .unit = unit };
+	struct meter begin = meter_read(server);
+	progress(&r.starved);
+	meter_sleep(settings.seconds);
+	struct meter end = meter_read(server);
+	r.count = progress(&r.starved) / per_unit;
+	shared->over = true;
+
+	r.seconds = end.when - begin.when;
+	r.cpu = end.cpu - begin.cpu;
+	r.busy = meter_busy(&begin, &end);
+	result_print(&r);
+	join_all();
+}
+
+static void rr_serve(int listener)
+{
+	serve(listener, rr_server);
+}
+
+static void rr_drive(pid_t server)
+{
+	drive(server, rr_client, "transaction", 1);
+}
+
+static void stream_serve(int listener)
+{
+	serve(listener, stream_server);
+}
+
+static void stream_drive(pid_t server)
+{
+	drive(server, stream_client, "MB", 1e6);
+}
+
+const struct job job_rr = { "rr", rr_serve, rr_drive };
+const struct job job_stream = { "stream", stream_serve, stream_drive };

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package bench
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// compileLoad compiles the load generator in load/. It is in C because Go's runtime would take more time than the sockets.
+func compileLoad(t testing.TB) (binary string) {
+	t.Helper()
+	if _, err := exec.LookPath("cc"); err != nil && os.Getenv("SMCKIT_LAB") == "" {
+		t.Skip("no C compiler: install gcc and libc6-dev")
+	}
+	sources, err := filepath.Glob("load/*.c")
+	if err != nil || len(sources) < 6 {
+		t.Fatalf("%d sources: %v", len(sources), err)
+	}
+	binary = filepath.Join(t.TempDir(), "load")
+	args := append([]string{"-static", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", binary}, sources...)
+	if out, err := exec.CommandContext(t.Context(), "cc", args...).CombinedOutput(); err != nil {
+		t.Fatalf("cc: %v\n%s", err, out)
+	}
+	return binary
+}
+
+// outcome is what the load generator says of one run, by the names it has there.
+type outcome map[string]float64
+
+// Names that every outcome of a job has.
+var (
+	ofTraffic = []string{"rate", "cpu_us", "busy_us", "starved"}
+	ofIdle    = []string{"connected_kib", "used_kib"}
+)
+
+// parseOutcome reads the load generator's line, which must have some names.
+func parseOutcome(output string, names []string) (outcome, error) {
+	line, ok := strings.CutSuffix(output, "\n")
+	if !ok || strings.Contains(line, "\n") {
+		return nil, fmt.Errorf("not one line: %q", output)
+	}
+	o := outcome{}
+	for _, field := range strings.Fields(line) {
+		name, value, ok := strings.Cut(field, "=")
+		if name == "unit" {
+			continue
+		}
+		n, err := strconv.ParseFloat(value, 64)
+		if !ok || err != nil {
+			return nil, fmt.Errorf("no number in %q: %q", field, output)
+		}
+		o[name] = n
+	}
+	for _, name := range names {
+		if _, ok := o[name]; !ok {
+			return nil, fmt.Errorf("no %s: %q", name, output)
+		}
+	}
+	return o, nil
+}
+
+// TestParseOutcome checks that no output passes for more than it is.
+func TestParseOutcome(t *testing.T) {
+	o, err := parseOutcome("unit=MB rate=1200.5 cpu_us=3.25 busy_us=4 starved=0\n", ofTraffic)
+	if err != nil || o["rate"] != 1200.5 || o["cpu_us"] != 3.25 || o["busy_us"] != 4 || o["starved"] != 0 {
+		t.Errorf("%v, %v", o, err)
+	}
+	for output, want := range map[string]string{
+		"":                       "not one line",
+		"rate=1":                 "not one line",
+		"rate=1\nrate=2\n":       "not one line",
+		"rate=fast\n":            `no number in "rate=fast"`,
+		"rate\n":                 `no number in "rate"`,
+		"rate=1 cpu_us=1\n":      "no busy_us",
+		"connected_kib=6\n":      "no rate",
+		"Segmentation fault\n":   "no number",
+		"unit=connection\n":      "no rate",
+		"rate=nan=1 cpu_us=-1\n": "no number",
+	} {
+		if _, err := parseOutcome(output, ofTraffic); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", output, err, want)
+		}
+	}
+}
+
+// TestLoad has the load generator do each job once, over what every machine has. How much of it is not looked at: on a busy
+// machine that may be nothing. But every connection has to come to its end.
+func TestLoad(t *testing.T) {
+	binary := compileLoad(t)
+	for _, family := range []string{"unix", "tcp"} {
+		for _, job := range []string{"rr", "stream", "connect", "idle"} {
+			t.Run(family+"/"+job, func(t *testing.T) {
+				w := workload{job: job, connections: 20}
+				args := append(w.args(family), "--seconds", "0.2", "--warmup", "0.05")
+				out, err := exec.CommandContext(t.Context(), binary, args...).Output()
+				if err != nil {
+					t.Fatalf("%v: %s", err, out)
+				}
+				if _, err := parseOutcome(string(out), w.names()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// TestLoadUsage checks what the load generator refuses.
+func TestLoadUsage(t *testing.T) {
+	binary := compileLoad(t)
+	for _, c := range []struct {
+		code int
+		args string
+	}{
+		{2, ""},
+		{2, "--family tcp"},
+		{2, "--family ipx --job rr"},
+		{2, "--family tcp --job sing"},
+		{2, "--family tcp --job rr --connections 0"},
+		{2, "--family tcp --job rr --seconds soon"},
+		{2, "--family tcp --job rr more"},
+		{2, "--frobnicate"},
+		{0, "--help"},
+	} {
+		cmd := exec.CommandContext(t.Context(), binary, strings.Fields(c.args)...)
+		out, _ := cmd.CombinedOutput()
+		if cmd.ProcessState.ExitCode() != c.code || !strings.Contains(string(out), "usage: load") {
+			t.Errorf("%q: exit status %d\n%s", c.args, cmd.ProcessState.ExitCode(), out)
+		}
+	}
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package bench
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/smckit/smckit/tests/lab"
+)
+
+var (
+	allowFallback = flag.Bool("allow-fallback", false, "measure AF_SMC connections that have fallen back to TCP, too")
+	countedTime   = flag.Bool("counted-time", false, "count the guest's instructions instead of seconds")
+)
+
+// BenchmarkSMCD compares SMC-D over loopback with TCP over loopback and with AF_UNIX in the same guest, one iteration a
+// round in which each has its turn. Figures are medians of the rounds' ratios: rates, where more is better, and what the
+// machine's processors took for each transaction, megabyte or connection. smcd-share is how many ends of connections were
+// SMC-D's and not TCP's; anything but 1 is a failure, unless -allow-fallback says otherwise.
+//
+// The guest's clock is the wall's, which wants a machine that has nothing else to do. -counted-time does not, but then the
+// guest's two processors take turns: what they do at the same time, and what they make each other wait for, is not seen.
+// elsewhere is the share of this machine that others had.
+func BenchmarkSMCD(b *testing.B) {
+	a := newArena(b)
+	var results []result
+	for _, w := range workloads {
+		b.Run(w.String(), func(b *testing.B) {
+			r := result{workload: w}
+			var smc tally
+			report := watchHost(b)
+			for b.Loop() {
+				r.rounds = append(r.rounds, a.round(b, w, len(r.rounds), &smc))
+			}
+			report()
+			r.publish(b)
+			b.ReportMetric(smc.share(), "smcd-share")
+			results = append(results, r)
+		})
+	}
+	// A log of a benchmark that has parts is not shown.
+	fmt.Printf("\n%s\n", table(results))
+}
+
+// arena is the guest that all have their turns in.
+type arena struct{ *lab.Test }
+
+const loadInside = "/run/load"
+
+func newArena(b *testing.B) *arena {
+	b.Helper()
+	lab.Need(b)
+	dir, err := lab.Commands(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	program, err := os.ReadFile(compileLoad(b))
+	if err != nil {
+		b.Fatal(err)
+	}
+	a := &arena{lab.Start(b, lab.Options{
+		KernelArgs: "smc.smcd=1",
+		Kernel:     "7.2", CPUs: 2, Memory: 2048, Programs: []string{dir},
+		// Emulated, "rep movs" is so slow that copying would drown all else, and who copies least would win.
+		CPUFeatures: "erms=off,fsrm=off",
+		CountedTime: *countedTime,
+	})}
+	a.Must("a", "! grep -qwE 'erms|fsrm' /proc/cpuinfo")
+	if err := a.LoadSMC(b.Context(), lab.ModuleOurs); err != nil {
+		b.Fatal(err)
+	}
+	if err := a.Host("a").WriteFile(b.Context(), loadInside, program, 0o755); err != nil {
+		b.Fatal(err)
+	}
+	// Past the limit, connections skip TIME-WAIT, and are cheaper.
+	a.Must("a", "ip link set lo up; sysctl -qw net.ipv4.tcp_max_tw_buckets=1000000")
+	return a
+}
+
+// round gives each family its turn, and counts what became of AF_SMC's connections.
+func (a *arena) round(b *testing.B, w workload, n int, smc *tally) round {
+	b.Helper()
+	times := " --warmup 0.5 --seconds 2.5"
+	if *countedTime {
+		times = " --warmup 0.05 --seconds 0.2" // which take as long, and vary less
+	}
+	r := round{}
+	for _, family := range turns(n) {
+		before := a.tally(b)
+		o, err := parseOutcome(a.Must("a", loadInside+" "+strings.Join(w.args(family), " ")+times), w.names())
+		if err != nil {
+			b.Fatal(err)
+		}
+		if family == "smc" {
+			t := a.tally(b).since(before)
+			if t.share() != 1 && !*allowFallback {
+				b.Fatalf("%d ends of connections were SMC-D's, %d TCP's (-allow-fallback measures it anyway): %s", t.smcd, t.tcp,
+					a.Must("a", "smcd -ad stats"))
+			}
+			smc.smcd += t.smcd
+			smc.tcp += t.tcp
+		}
+		r[family] = o
+	}
+	return r
+}
+
+// tally is what ends of AF_SMC connections have become.
+type tally struct{ smcd, tcp uint64 }
+
+func (t tally) since(before tally) tally { return tally{t.smcd - before.smcd, t.tcp - before.tcp} }
+
+func (t tally) share() float64 { return float64(t.smcd) / float64(t.smcd+t.tcp) }
+
+func (a *arena) tally(b *testing.B) tally {
+	b.Helper()
+	t, err := parseTally(a.Must("a", "smcd -a --json stats"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return t
+}
+
+// parseTally reads what smcd prints.
+func parseTally(document string) (tally, error) {
+	var stats struct {
+		Connections struct {
+			Total uint64 `json:"total"`
+		} `json:"connections"`
+		Fallback struct {
+			Client, Server struct {
+				Total uint64 `json:"total"`
+			}
+		} `json:"fallback"`
+	}
+	err := json.Unmarshal([]byte(document), &stats)
+	return tally{stats.Connections.Total, stats.Fallback.Client.Total + stats.Fallback.Server.Total}, err
+}
+
+// publish reports the figures of a workload.
+func (r result) publish(b *testing.B) {
+	if r.job == "idle" {
+		for _, family := range families {
+			b.ReportMetric(figure(r.rounds, "connected_kib", family).mid, family+"-KiB")
+			b.ReportMetric(figure(r.rounds, "used_kib", family).mid, family+"-used-KiB")
+		}
+		return
+	}
+	for _, family := range families {
+		// The scheduler's doing, mostly of a busy machine's: the load generator would not have ended if one hung.
+		if n := figure(r.rounds, "starved", family).high; n > 0 {
+			b.Logf("of %d connections over %s, %.0f got no turn", r.connections, family, n)
+		}
+	}
+	b.ReportMetric(figure(r.rounds, "rate", "unix").mid, "unix/s")
+	rate := ratio(r.rounds, "rate", "smc", "unix")
+	b.ReportMetric(rate.mid, "smc/unix")
+	b.ReportMetric(rate.low, "smc/unix-lower-quartile")
+	b.ReportMetric(rate.high, "smc/unix-upper-quartile")
+	for _, pair := range [][2]string{{"smc", "unix"}, {"smc", "tcp"}, {"tcp", "unix"}} {
+		name := pair[0] + "/" + pair[1]
+		b.ReportMetric(ratio(r.rounds, "rate", pair[0], pair[1]).mid, name)
+		// Of the whole machine, and of the processes alone.
+		b.ReportMetric(ratio(r.rounds, "busy_us", pair[0], pair[1]).mid, name+"-cpu")
+		b.ReportMetric(ratio(r.rounds, "cpu_us", pair[0], pair[1]).mid, name+"-process-cpu")
+	}
+}
+
+// TestParseTally checks that the names are those that smcd has.
+func TestParseTally(t *testing.T) {
+	got, err := parseTally(`{"schema":1,"technology":"smcd","total_connections":9,"connections":{"total":4,"client_v2":2},
+		"fallback":{"client":{"total":2,"reasons":[]},"server":{"total":3}}}`)
+	if want := (tally{smcd: 4, tcp: 5}); err != nil || got != want {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
+	}
+	if _, err := parseTally("{"); err == nil {
+		t.Error("half a document was taken for a whole one")
+	}
+	if got := (tally{10, 4}).since(tally{7, 3}); got != (tally{3, 1}) || got.share() != 0.75 {
+		t.Errorf("%+v", got)
+	}
+}
