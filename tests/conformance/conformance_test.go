@@ -31,7 +31,7 @@ func boot(t *testing.T, kernel string) *guest {
 		t.Fatal(err)
 	}
 	g := &guest{binary: program(t)}
-	g.Test = lab.Start(t, lab.Options{Kernel: kernel, CPUs: 2, Memory: 1024, Programs: []string{programs}})
+	g.Test = lab.Start(t, lab.Options{Kernel: kernel, CPUs: 2, Memory: 1024, KernelArgs: "smc.smcd=1", Programs: []string{programs}})
 	data, err := os.ReadFile(g.binary)
 	if err != nil {
 		t.Fatal(err)
