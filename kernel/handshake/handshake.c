@@ -140,6 +140,16 @@ void smc_handshake_kick(struct smc_sock *smc)
 }
 
 /*
+ * The outcome is known. Everyone who waits for it looks again; so do pollers, edge-triggered ones
+ * included.
+ */
+static void tell(struct sock *sk)
+{
+	READ_ONCE(sk->sk_state_change)(sk);
+	sk_wake_async(sk, SOCK_WAKE_IO, POLL_OUT);
+}
+
+/*
  * smc_handshake_inline() - TCP is connected, and the thread in connect() is to wait anyhow: if the
  * peer is in this kernel, it does what the worker would, and nobody has to be woken. The caller
  * holds the gate. May sleep. Return: whether the socket has its connection.
@@ -164,6 +174,9 @@ bool smc_handshake_inline(struct smc_sock *smc)
 	if (smc->phase == SMC_PHASE_RENDEZVOUS)
 		mod_delayed_work(smc_net_wq, &smc->work, 0);
 	spin_unlock_bh(&smc->lock);
+	/* Another thread may be in shutdown() or poll(). */
+	if (done)
+		tell(smc->sk);
 	return done;
 }
 
@@ -277,20 +290,13 @@ static void fail_client(struct smc_sock *smc, int rc)
 	release_sock(sk);
 }
 
-/*
- * The outcome is known. Everyone who waits for it looks again; so do pollers, edge-triggered ones
- * included.
- */
 static void settle_client(struct smc_sock *smc, int rc)
 {
-	struct sock *sk = smc->sk;
-
 	if (rc)
 		fail_client(smc, rc);
 	smc_handshake_unwatch(smc);
 	smc_handshake_disarm(smc);
-	READ_ONCE(sk->sk_state_change)(sk);
-	sk_wake_async(sk, SOCK_WAKE_IO, POLL_OUT);
+	tell(smc->sk);
 }
 
 /* A child is in accept()'s hands, or gone, when this returns. */

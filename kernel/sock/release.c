@@ -11,7 +11,7 @@
 static int finish(struct smc_sock *smc, struct socket *sock)
 {
 	const struct proto_ops *tcp = smc_ops_of_tcp(sock->sk);
-	bool hard = sock_flag(sock->sk, SOCK_LINGER) && !sock->sk->sk_lingertime;
+	bool hard = smc_sock_aborts(sock->sk);
 	int rc;
 
 	if (!hard)

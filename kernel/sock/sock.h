@@ -30,6 +30,12 @@ enum smc_phase {
 	SMC_PHASE_ACTIVE,	/* a transport moves the data; final until disconnected */
 };
 
+/* Is close() to reset the connection? So says SO_LINGER with no time at all. */
+static inline bool smc_sock_aborts(const struct sock *sk)
+{
+	return sock_flag(sk, SOCK_LINGER) && !sk->sk_lingertime;
+}
+
 /* The two address families a socket comes in; an index. */
 enum smc_ipv { SMC_IPV4, SMC_IPV6, SMC_IPVS };
 
