@@ -363,11 +363,42 @@ int smc_active_setsockopt(struct socket *sock, int level, int name, sockptr_t va
 	return 0;
 }
 
+/* The state that a TCP connection would be in, had it come as far in closing; 0 for that of the one beneath. */
+static u8 tcp_state(const struct smc_conn *conn)
+{
+	const struct smc_close_meaning *m = smc_conn_meaning(conn);
+
+	if (finished(conn))
+		return TCP_CLOSE;
+	if (m->eof)
+		return TCP_CLOSE_WAIT;
+	return m->shut ? TCP_FIN_WAIT2 : 0;
+}
+
+/* TCP has answered TCP_INFO, but knows nothing of half a close. */
+static int correct_state(struct socket *sock, char __user *val, int __user *lenp)
+{
+	struct smc_conn *conn = conn_of(sock);
+	u8 state = conn ? tcp_state(conn) : 0;
+	int len;
+
+	BUILD_BUG_ON(offsetof(struct tcp_info, tcpi_state) || sizeof_field(struct tcp_info, tcpi_state) != 1);
+	put(conn);
+	if (get_user(len, lenp) || (len > 0 && state && put_user(state, (u8 __user *)val)))
+		return -EFAULT;
+	return 0;
+}
+
 /* smc_active_getsockopt() - getsockopt(2). May sleep. Return: as TCP would. */
 int smc_active_getsockopt(struct socket *sock, int level, int name, char __user *val, int __user *len)
 {
+	int rc;
+
 	/* Nothing of TCP's can be mapped. */
 	if (level == SOL_TCP && name == TCP_ZEROCOPY_RECEIVE)
 		return -EOPNOTSUPP;
-	return smc_sockopt_get(sock, level, name, val, len);
+	rc = smc_sockopt_get(sock, level, name, val, len);
+	if (rc || level != SOL_TCP || name != TCP_INFO)
+		return rc;
+	return correct_state(sock, val, len);
 }

@@ -31,7 +31,7 @@ func boot(t *testing.T, kernel string) *guest {
 		t.Fatal(err)
 	}
 	g := &guest{binary: program(t)}
-	g.Test = lab.Start(t, lab.Options{Kernel: kernel, CPUs: 2, Memory: 1024, KernelArgs: "smc.smcd=1", Programs: []string{programs}})
+	g.Test = lab.Start(t, lab.Options{Kernel: kernel, CPUs: 2, Memory: 1024, Programs: []string{programs}})
 	data, err := os.ReadFile(g.binary)
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ type plan struct {
 }
 
 // planFor leaves out, but in full runs, what differs between no two kernels and between no two domains in our module. The
-// newest kernel has most. SMC-D, which is not on by default, has its turn in full runs only.
+// newest kernel has most.
 func planFor(newest bool) plan {
 	if os.Getenv("SMCKIT_FULL") != "" {
 		return plan{tcpModes, runs(allModes, domains...), runs(tcpModes, domains...)}
@@ -102,10 +102,12 @@ func planFor(newest bool) plan {
 	p := plan{
 		bare:     []mode{asServer},
 		fallback: append(runs([]mode{asServer, toTCP}, "smc"), run{"ipproto6", fromTCP}),
+		smcd:     runs(tcpModes, "smc"),
 	}
 	if newest {
 		p.bare = tcpModes
 		p.fallback = append(runs(allModes, "smc"), runs([]mode{asServer, toTCP}, "ipproto6")...)
+		p.smcd = runs(tcpModes, "smc", "ipproto6")
 	}
 	return p
 }

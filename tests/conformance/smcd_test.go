@@ -21,7 +21,6 @@ var differences = map[string]string{
 	"close_linger_blocks_until_sent": "what has been sent is in the peer's memory: a close has nothing to wait for",
 	"close_linger_times_out":         "what has been sent is in the peer's memory: a close has nothing to wait for",
 	"opt_meminfo":                    "what waits to be read is in the connection's buffer, and takes no memory of the sock's",
-	"tcp_info_states":                "TCP beneath knows nothing of a half close: its state is that of a connection that stands",
 	"tcp_ulp_tls":                    "what takes over a TCP socket takes over the data that TCP moves, and there is none",
 }
 

@@ -69,7 +69,7 @@ func TestControl(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			lt := lab.Start(t, lab.Options{Kernel: c.kernel, KernelArgs: "smc.smcd=1", Programs: []string{dir}})
+			lt := lab.Start(t, lab.Options{Kernel: c.kernel, Programs: []string{dir}})
 			if err := lt.LoadSMC(t.Context(), c.module); err != nil {
 				t.Fatal(err)
 			}

@@ -24,7 +24,7 @@ func TestStock(t *testing.T) {
 	lab.Need(t)
 	for _, kernel := range kernels {
 		t.Run(kernel, func(t *testing.T) {
-			lt := lab.StartSMC(t, lab.Options{Kernel: kernel, Hosts: 2, KernelArgs: "smc.smcd=1"})
+			lt := lab.StartSMC(t, lab.Options{Kernel: kernel, Hosts: 2})
 			t.Run("packages", func(t *testing.T) { packages(t, lt) })
 			t.Run("connection", func(t *testing.T) { connection(t, lt) })
 			t.Run("pnet table", func(t *testing.T) { pnetTable(t, lt) })

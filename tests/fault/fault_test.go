@@ -48,7 +48,8 @@ func in(t *testing.T, kernel string) {
 	}
 	lt := lab.Start(t, lab.Options{
 		Kernel: kernel, CPUs: 2, Memory: 1024, Programs: []string{programs},
-		KernelArgs: "slab_nomerge", // so that /proc/slabinfo counts our objects
+		// smc_null.ko takes the place of our SMC-D, and /proc/slabinfo counts our objects.
+		KernelArgs: "smc.smcd=0 slab_nomerge",
 	})
 	if err := lt.LoadSMC(t.Context(), lab.ModuleOurs); err != nil {
 		t.Fatal(err)

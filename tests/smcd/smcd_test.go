@@ -48,7 +48,7 @@ func in(t *testing.T, kernel string) {
 	}
 	lt := lab.Start(t, lab.Options{
 		Kernel: kernel, CPUs: 2, Memory: 2048, Programs: []string{programs},
-		KernelArgs: "smc.smcd=1 slab_nomerge", // so that /proc/slabinfo counts our objects
+		KernelArgs: "slab_nomerge", // so that /proc/slabinfo counts our objects
 	})
 	if err := lt.LoadSMC(t.Context(), lab.ModuleOurs); err != nil {
 		t.Fatal(err)

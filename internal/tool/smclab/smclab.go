@@ -68,7 +68,7 @@ func (o *options) addFlags(cmd *cobra.Command, hosts int) {
 	f.IntVar(&o.wires, "nics", 1, "network interfaces of each guest, each on a wire of its own")
 	f.IntVar(&o.memory, "mem", 0, "memory of each guest in `MIB` (default 768; 2048 with the debug kernel)")
 	f.IntVar(&o.cpus, "cpus", 1, "processors of each guest")
-	f.StringVar(&o.args, "append", "", "add `ARGS` to the kernel's command line, such as parameters of modules (smc.smcd=1)")
+	f.StringVar(&o.args, "append", "", "add `ARGS` to the kernel's command line, such as parameters of modules (smc.smcd=0)")
 	f.StringArrayVar(&o.shares, "share", nil, "`DIR` that guests may write to (may be repeated)")
 	f.StringVar(&o.capture, "capture", "", "write what passes on the first wire to `FILE` (pcap)")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "do not say what takes time")

@@ -438,13 +438,10 @@ const struct smc_transport_ops smc_ism_transport = {
 	.describe	= describe,
 };
 
-/*
- * Read at load only: the other role of SMC-D, smc_null.ko, has its place while this one is off. Not
- * on by default yet, as it has to prove itself still.
- */
-static bool smcd;
+/* Read at load only: another module may be the transport of SMC-D then, as smc_null.ko is. */
+static bool smcd = true;
 module_param(smcd, bool, 0444);
-MODULE_PARM_DESC(smcd, "SMC-D, between sockets of this host too");
+MODULE_PARM_DESC(smcd, "SMC-D, over ISM devices and between sockets of this host");
 
 /* smc_ism_init() - at load. May sleep. Return: 0 or a negative errno. */
 int __init smc_ism_init(void)
