@@ -66,7 +66,7 @@ func newArena(b *testing.B) *arena {
 		b.Fatal(err)
 	}
 	a := &arena{lab.Start(b, lab.Options{
-		Kernel:     "7.2", CPUs: 2, Memory: 2048, Programs: []string{dir},
+		Kernel: "7.2", CPUs: 2, Memory: 2048, Programs: []string{dir},
 		// Emulated, "rep movs" is so slow that copying would drown all else, and who copies least would win.
 		CPUFeatures: "erms=off,fsrm=off",
 		CountedTime: *countedTime,
