@@ -6,38 +6,14 @@ package inside
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
-	"os"
 	"os/exec"
-	"runtime"
 	"testing"
 	"time"
 
+	"github.com/smckit/smckit/tests/guest"
 	"golang.org/x/sys/unix"
 )
-
-const failslab = "/sys/kernel/debug/failslab/"
-
-// failing does something on a thread whose nth allocation from here on fails, and says whether there was one.
-func failing(n int, do func() error) (failed bool, err error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	// Opened now: later it could be this allocation that fails.
-	file, err := unix.Open(fmt.Sprintf("/proc/self/task/%d/fail-nth", unix.Gettid()), unix.O_RDWR|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return false, fmt.Errorf("fail-nth: %w", err)
-	}
-	defer unix.Close(file)
-	if _, err := unix.Write(file, fmt.Append(nil, n)); err != nil {
-		return false, fmt.Errorf("fail-nth: %w", err)
-	}
-	err = do()
-	var left [1]byte
-	_, rerr := unix.Pread(file, left[:], 0)
-	_, werr := unix.Pwrite(file, []byte("0"), 0)
-	return left[0] == '0', errors.Join(err, rerr, werr)
-}
 
 // attempts are operations, each of which is to survive that any one of its allocations fails.
 var attempts = []struct {
@@ -100,27 +76,13 @@ var attempts = []struct {
 // TestFailingAllocations lets one allocation after the other fail that the calls of an application make, and then any,
 // in whatever thread of the kernel, and in programs that ask and set by netlink. The lab looks for leaks afterwards.
 func TestFailingAllocations(t *testing.T) {
-	if _, err := os.Stat(failslab + "probability"); err != nil {
-		t.Skip("this kernel cannot let allocations fail")
-	}
 	modules(t, true)
+	guest.NeedFailslab(t)
 	server := netip.MustParseAddrPort("127.0.0.1:7500")
 	e := newEcho(t, server, 64)
 	defer e.close(t)
-	run(t, "echo 0 >"+failslab+"ignore-gfp-wait; for f in "+failslab+"../fail*/verbose; do echo 0 >$f; done")
 	for _, a := range attempts {
-		t.Run(a.name, func(t *testing.T) {
-			for n := 1; ; n++ {
-				failed, err := failing(n, func() error { return a.do(server) })
-				if !failed && err != nil {
-					t.Fatalf("with memory: %v", err)
-				}
-				if !failed {
-					t.Logf("%d allocations", n-1)
-					break
-				}
-			}
-		})
+		t.Run(a.name, func(t *testing.T) { guest.FailEach(t, func() error { return a.do(server) }) })
 	}
 	t.Run("anywhere", func(t *testing.T) { anywhere(t, server) })
 	if err := ask(server, "with memory again", prompt); err != nil {
@@ -128,18 +90,14 @@ func TestFailingAllocations(t *testing.T) {
 	}
 }
 
-// anywhere lets one allocation of fifty fail for every thread, the kernel's own included.
 func anywhere(t *testing.T, server netip.AddrPort) {
-	run(t, "echo 2 >"+failslab+"probability; echo -1 >"+failslab+"times")
-	for range 10 {
-		// Any of it may fail, or be reset. It has to return.
-		_ = ask(server, "short of memory", 2*time.Second)
-		for _, args := range [][]string{{"smcss", "-a"}, {"smc_pnet", "add", "X", "eth", "lo"}, {"smc_pnet", "flush"}, {"smcr", "stats"}} {
-			_ = exec.CommandContext(t.Context(), args[0], args[1:]...).Run()
+	guest.FailAnywhere(t, func() {
+		for range 10 {
+			// Any of it may fail, or be reset. It has to return.
+			_ = ask(server, "short of memory", 2*time.Second)
+			for _, args := range [][]string{{"smcss", "-a"}, {"smc_pnet", "add", "X", "eth", "lo"}, {"smc_pnet", "flush"}, {"smcr", "stats"}} {
+				_ = exec.CommandContext(t.Context(), args[0], args[1:]...).Run()
+			}
 		}
-	}
-	// Not by a program, whose start could fail.
-	if err := os.WriteFile(failslab+"probability", []byte("0"), 0); err != nil {
-		t.Fatal(err)
-	}
+	})
 }

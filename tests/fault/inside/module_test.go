@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smckit/smckit/tests/guest"
 	"golang.org/x/sys/unix"
 )
 
@@ -22,12 +23,12 @@ var local = netip.MustParseAddrPort("127.0.0.1:7100")
 func TestModuleLoads(t *testing.T) {
 	modules(t, true)
 	rounds := 12
-	if full() {
+	if guests.Full() {
 		rounds = 100
 	}
 	for range rounds {
-		run(t, unload)
-		run(t, "modprobe smc_diag; modprobe smc_null; smcr ueid add SMCKIT.LAB")
+		guest.Run(t, unload)
+		guest.Run(t, "modprobe smc_diag; modprobe smc_null; smcr ueid add SMCKIT.LAB")
 		e := newEcho(t, local, 64)
 		for range 3 {
 			if err := ask(local, "some text", prompt); err != nil {
@@ -49,7 +50,7 @@ func TestModuleInUse(t *testing.T) {
 			t.Errorf("%s: rmmod: %v: %s", what, err, out)
 		}
 	}
-	run(t, "rmmod smc_null smc_diag")
+	guest.Run(t, "rmmod smc_null smc_diag")
 	refuse("listening")
 	fd, err := smcConnect(local, prompt)
 	if err != nil {
@@ -63,8 +64,8 @@ func TestModuleInUse(t *testing.T) {
 	}
 	refuse("fresh")
 	unix.Close(fresh)
-	run(t, "rmmod smc")
-	run(t, "modprobe smc_diag; modprobe smc_null")
+	guest.Run(t, "rmmod smc")
+	guest.Run(t, "modprobe smc_diag; modprobe smc_null")
 }
 
 // close2 ends the server between whose end and that of a client something is done.
@@ -91,7 +92,7 @@ func TestModuleAutoload(t *testing.T) {
 		{"IPPROTO_SMC", unix.AF_INET, unix.SOCK_STREAM, 256},
 		{"IPPROTO_SMC over IPv6", unix.AF_INET6, unix.SOCK_STREAM, 256},
 	} {
-		run(t, "for m in smc_null smc_diag smc; do ! grep -q \"^$m \" /proc/modules || rmmod $m; done")
+		guest.Run(t, "for m in smc_null smc_diag smc; do ! grep -q \"^$m \" /proc/modules || rmmod $m; done")
 		fd, err := unix.Socket(s.family, s.kind, s.proto)
 		if err != nil {
 			t.Errorf("%s: %v", s.name, err)
@@ -102,5 +103,5 @@ func TestModuleAutoload(t *testing.T) {
 			t.Errorf("%s: %v", s.name, err)
 		}
 	}
-	run(t, "modprobe smc_diag; modprobe smc_null")
+	guest.Run(t, "modprobe smc_diag; modprobe smc_null")
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smckit/smckit/tests/guest"
 	"golang.org/x/sys/unix"
 )
 
@@ -67,12 +68,12 @@ func leftovers(addr netip.AddrPort) (fds []int, err error) {
 // TestNamespaces makes and ends namespaces with traffic in them, and with what a careless program leaves.
 func TestNamespaces(t *testing.T) {
 	modules(t, true)
-	before, err := objects("net_namespace")
+	before, err := guest.Objects("net_namespace")
 	if err != nil {
 		t.Fatal(err)
 	}
 	rounds := 12
-	if full() {
+	if guests.Full() {
 		rounds = 100
 	}
 	for i := range rounds {
@@ -98,8 +99,8 @@ func TestNamespaces(t *testing.T) {
 	}
 	// One may be the namespace of the program's first thread, which does not end; one the kernel frees with the next.
 	const spare = 2
-	await(t, 60*time.Second, func() string {
-		if n, err := objects("net_namespace"); err != nil || n > before+spare {
+	guest.Await(t, 60*time.Second, func() string {
+		if n, err := guest.Objects("net_namespace"); err != nil || n > before+spare {
 			return fmt.Sprintf("%d namespaces, before there were %d, %v", n, before, err)
 		}
 		return ""

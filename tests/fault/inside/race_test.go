@@ -17,6 +17,7 @@ import (
 	"unsafe"
 
 	"github.com/smckit/smckit/tests/fault/peer"
+	"github.com/smckit/smckit/tests/guest"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
@@ -120,8 +121,8 @@ func TestRaceAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = os.WriteFile(version2, []byte("1"), 0) }()
-	run(t, "ip netns add far; "+lay)
-	defer run(t, "ip link del n0; ip netns del far")
+	guest.Run(t, "ip netns add far; "+lay)
+	defer guest.Run(t, "ip link del n0; ip netns del far")
 	l, err := farListener(netip.MustParseAddrPort("0.0.0.0:7402"))
 	if err != nil {
 		t.Fatal(err)
@@ -146,11 +147,11 @@ func TestRaceAddresses(t *testing.T) {
 		})
 	}
 	rounds := 4
-	if full() {
+	if guests.Full() {
 		rounds = 100
 	}
 	for range rounds {
-		run(t, churn)
+		guest.Run(t, churn)
 	}
 	t.Logf("churned after %v", time.Since(begin))
 	cancel()
@@ -185,7 +186,7 @@ func farListener(addr netip.AddrPort) (fd int, err error) {
 
 // operations are calls that do not block. What each says does not matter, as long as it comes back.
 var operations = []func(fd int){
-	func(fd int) { _, sa := sockaddr(racing); _ = unix.Connect(fd, sa) },
+	func(fd int) { _, sa := guest.Sockaddr(racing); _ = unix.Connect(fd, sa) },
 	func(fd int) { _ = unix.Listen(fd, 4) },
 	func(fd int) {
 		if child, _, err := unix.Accept4(fd, unix.SOCK_CLOEXEC); err == nil {
@@ -218,7 +219,7 @@ func TestRaceOperations(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rounds := 150
-	if full() {
+	if guests.Full() {
 		rounds = 5000
 	}
 	for i := range rounds {

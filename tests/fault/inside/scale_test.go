@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smckit/smckit/tests/guest"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
@@ -46,7 +47,7 @@ func memory(t *testing.T) {
 	const spare = 24 << 10
 	before := unreclaimable(t)
 	t.Cleanup(func() {
-		await(t, 60*time.Second, func() string {
+		guest.Await(t, 60*time.Second, func() string {
 			if now := unreclaimable(t); now > before+spare {
 				return fmt.Sprintf("%d KiB of slabs, before there were %d", now, before)
 			}
@@ -136,7 +137,7 @@ func TestScaleOpen(t *testing.T) {
 			abort(fd)
 		}
 	}()
-	if used, err := objects(caches[0]); err != nil || used < 2*n {
+	if used, err := guest.Objects(caches[0]); err != nil || used < 2*n {
 		t.Errorf("%d records of sockets, want at least %d, %v", used, 2*n, err)
 	}
 	if len(clients) != n || len(servers) != n {
@@ -149,7 +150,7 @@ func TestScaleCycles(t *testing.T) {
 	modules(t, true)
 	memory(t)
 	rounds := 3
-	if full() {
+	if guests.Full() {
 		rounds = 50
 	}
 	const n = 1000

@@ -15,34 +15,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smckit/smckit/tests/guest"
 	"golang.org/x/sys/unix"
 )
 
-// marker is a file that only tests/fault makes, in its guests. It says "short" or "full".
-const marker = "/run/smckit-fault"
-
-func needGuest(t *testing.T) {
-	t.Helper()
-	if _, err := os.Stat(marker); err != nil {
-		t.Skip("runs in the guests of tests/fault only")
-	}
-}
-
-// full says whether there is time for what takes long.
-func full() bool {
-	b, _ := os.ReadFile(marker)
-	return string(b) == "full"
-}
-
-func sockaddr(addr netip.AddrPort) (proto int, sa unix.Sockaddr) {
-	if addr.Addr().Is4() {
-		return 0, &unix.SockaddrInet4{Port: int(addr.Port()), Addr: addr.Addr().As4()}
-	}
-	return 1, &unix.SockaddrInet6{Port: int(addr.Port()), Addr: addr.Addr().As16()}
-}
+// guests is made by tests/fault only, in its guests.
+const guests guest.Marker = "/run/smckit-fault"
 
 func smcSocket(addr netip.AddrPort) (fd int, sa unix.Sockaddr, err error) {
-	proto, sa := sockaddr(addr)
+	proto, sa := guest.Sockaddr(addr)
 	fd, err = unix.Socket(unix.AF_SMC, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, proto)
 	return fd, sa, err
 }

@@ -243,7 +243,7 @@ func TestMixedEach(t *testing.T) {
 
 // TestCrowd moves data over many connections at once.
 func TestCrowd(t *testing.T) {
-	needGuest(t)
+	ours.Need(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	for _, n := range []int{10, 50, 250} {

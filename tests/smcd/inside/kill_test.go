@@ -269,7 +269,7 @@ func startBystanders(t *testing.T, n int) *bystanders {
 
 // TestKill kills processes in the middle of their transfers.
 func TestKill(t *testing.T) {
-	needGuest(t)
+	ours.Need(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -309,10 +309,6 @@ func oneGroup(t *testing.T) {
 	}
 	defer c.Close()
 	groups, err := c.LinkGroupsD(t.Context())
-	if err == nil && len(groups) == 0 {
-		t.Log("the module lists no link groups yet")
-		return
-	}
 	if err != nil || len(groups) != 1 || groups[0].Conns < 8 {
 		t.Errorf("want one link group, with the bystanders' connections: %+v, %v", groups, err)
 	}

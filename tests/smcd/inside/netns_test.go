@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smckit/smckit/tests/guest"
 	"golang.org/x/sys/unix"
 )
 
@@ -34,13 +35,13 @@ ip -n far link set lo up`
 // build makes them once those of an earlier test, which the kernel takes down in its own time, are gone.
 func build(t *testing.T) {
 	t.Helper()
-	await(t, patience, func() string {
+	guest.Await(t, patience, func() string {
 		if _, err := os.Stat("/sys/class/net/n0"); err == nil {
 			return "the wire of an earlier test is still there"
 		}
 		return ""
 	})
-	run(t, lay)
+	guest.Run(t, lay)
 }
 
 // The first thread of a program does not end when its goroutine does: it must not be one that has been in a namespace.
@@ -101,12 +102,12 @@ func span(t *testing.T, l int) couple {
 func TestPolicy(t *testing.T) {
 	settled(t)
 	build(t)
-	t.Cleanup(func() { run(t, "sysctl -qw net.smc.loopback=2; ip netns del far") })
+	t.Cleanup(func() { guest.Run(t, "sysctl -qw net.smc.loopback=2; ip netns del far") })
 	l := farListener(t)
 	defer unix.Close(l)
 	for client := range 3 {
 		for server := range 3 {
-			run(t, fmt.Sprintf("sysctl -qw net.smc.loopback=%d; ip netns exec far sysctl -qw net.smc.loopback=%d", client, server))
+			guest.Run(t, fmt.Sprintf("sysctl -qw net.smc.loopback=%d; ip netns exec far sysctl -qw net.smc.loopback=%d", client, server))
 			before := count(t)
 			c := span(t, l)
 			if err := c.exchange(300_000, always(writers["send"], 10_000), always(readers["recv"], 10_000)); err != nil {
@@ -125,10 +126,10 @@ func TestPolicy(t *testing.T) {
 // TestPolicyHere goes through all that net.smc.loopback can be for connections within a namespace.
 func TestPolicyHere(t *testing.T) {
 	settled(t)
-	t.Cleanup(func() { run(t, "sysctl -qw net.smc.loopback=2") })
+	t.Cleanup(func() { guest.Run(t, "sysctl -qw net.smc.loopback=2") })
 	for _, addr := range []netip.AddrPort{here, netip.MustParseAddrPort("[::1]:7000")} {
 		for policy := range 3 {
-			run(t, fmt.Sprintf("sysctl -qw net.smc.loopback=%d", policy))
+			guest.Run(t, fmt.Sprintf("sysctl -qw net.smc.loopback=%d", policy))
 			before := count(t)
 			clients, servers := pairs(t, addr, 1, 0)
 			if err := ping(clients[0], servers[0], 7); err != nil {
@@ -147,7 +148,7 @@ func TestPolicyHere(t *testing.T) {
 // is left.
 func TestNamespaces(t *testing.T) {
 	settled(t)
-	before, err := objects("net_namespace")
+	before, err := guest.Objects("net_namespace")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,20 +171,20 @@ func TestNamespaces(t *testing.T) {
 		if i%2 == 0 {
 			open[1][0].close()
 			open[2][1].close()
-			run(t, "ip netns del far")
+			guest.Run(t, "ip netns del far")
 			open[0].close()
 			open[1][1].close()
 			open[2][0].close()
 		} else {
-			run(t, "ip netns del far")
+			guest.Run(t, "ip netns del far")
 			for _, c := range open {
 				c.close()
 			}
 		}
 	}
 	// One may be that of the thread that began, one the kernel frees with the next.
-	await(t, 100*time.Second, func() string {
-		if n, err := objects("net_namespace"); err != nil || n > before+2 {
+	guest.Await(t, 100*time.Second, func() string {
+		if n, err := guest.Objects("net_namespace"); err != nil || n > before+2 {
 			return fmt.Sprintf("%d namespaces, before there were %d, %v", n, before, err)
 		}
 		return ""
@@ -218,7 +219,7 @@ func TestNamespacesKilled(t *testing.T) {
 		case err := <-done:
 			t.Fatal(err)
 		}
-		run(t, fmt.Sprintf("kill -9 %d; ip netns del far", cmd.Process.Pid))
+		guest.Run(t, fmt.Sprintf("kill -9 %d; ip netns del far", cmd.Process.Pid))
 		_ = cmd.Wait() // it says that it was killed
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		select {
@@ -261,7 +262,7 @@ func TestAbort(t *testing.T) {
 			if waiting {
 				wait()
 			}
-			run(t, fmt.Sprintf("ss -K -t state established '( %s = :%d )'", side, here.Port()))
+			guest.Run(t, fmt.Sprintf("ss -K -t state established '( %s = :%d )'", side, here.Port()))
 			if !waiting {
 				wait()
 			}

@@ -14,28 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smckit/smckit/tests/guest"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
 // caches are the slabs of our module's.
 var caches = []string{"smc_sock", "smc_conn", "smc_rendezvous"}
-
-// objects is how many objects of a cache are in use.
-func objects(cache string) (int, error) {
-	// What a processor keeps for itself counts as used until then.
-	_ = os.WriteFile("/sys/kernel/slab/"+cache+"/shrink", []byte("1"), 0)
-	b, err := os.ReadFile("/proc/slabinfo")
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(b)) {
-		if f := strings.Fields(line); len(f) > 2 && f[0] == cache {
-			return strconv.Atoi(f[1])
-		}
-	}
-	return 0, fmt.Errorf("no cache %s", cache)
-}
 
 // meminfo is a line of /proc/meminfo, in KiB.
 func meminfo(t *testing.T, name string) int {
@@ -61,16 +46,14 @@ func meminfo(t *testing.T, name string) int {
 // what it keeps to be quicker.
 func settled(t *testing.T) {
 	t.Helper()
-	needGuest(t)
+	ours.Need(t)
 	const spare = 32 << 10
 	memory := func() int { return meminfo(t, "SUnreclaim") + meminfo(t, "Unevictable") + meminfo(t, "VmallocUsed") }
 	before := memory()
 	t.Cleanup(func() {
-		await(t, 100*time.Second, func() string {
-			for _, c := range caches {
-				if n, err := objects(c); err != nil || n != 0 {
-					return fmt.Sprintf("%d objects of %s are left, %v", n, c, err)
-				}
+		guest.Await(t, 100*time.Second, func() string {
+			if left := guest.Left(caches...); left != "" {
+				return left
 			}
 			if now := memory(); now > before+spare {
 				return fmt.Sprintf("the kernel has %d KiB, before it had %d", now, before)
@@ -132,11 +115,11 @@ func TestScaleOpen(t *testing.T) {
 			t.Fatalf("connection %d: %v", i, err)
 		}
 	}
-	if used, err := objects("smc_conn"); err != nil || used < 2*n {
+	if used, err := guest.Objects("smc_conn"); err != nil || used < 2*n {
 		t.Errorf("%d ends of connections, want at least %d, %v", used, 2*n, err)
 	}
 	// What was used for a moment is given back, too: a page for each direction.
-	await(t, 60*time.Second, func() string {
+	guest.Await(t, 60*time.Second, func() string {
 		if each := float64(before-meminfo(t, "MemAvailable")) / n; each > most {
 			return fmt.Sprintf("an idle connection costs %.1f KiB after it has been used", each)
 		}
@@ -215,7 +198,7 @@ func TestScaleCycles(t *testing.T) {
 	}
 	// In full runs that is half a KiB for each.
 	const spare = 48 << 10
-	await(t, 100*time.Second, func() string {
+	guest.Await(t, 100*time.Second, func() string {
 		if now := meminfo(t, "MemAvailable"); now < before-spare {
 			return fmt.Sprintf("%d KiB are available, %d were before", now, before)
 		}

@@ -10,77 +10,27 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
-	"os/exec"
 	"testing"
-	"time"
 
 	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/smckit/smckit/tests/guest"
 	"golang.org/x/sys/unix"
 )
 
-// marker is a file that only tests/smcd makes, in its guests. It says "short" or "full".
-const marker = "/run/smckit-smcd"
-
-func needGuest(t *testing.T) {
-	t.Helper()
-	if _, err := os.Stat(marker); err != nil {
-		t.Skip("runs in the guests of tests/smcd only")
-	}
-}
+// ours is made by tests/smcd only, in its guests.
+const ours guest.Marker = "/run/smckit-smcd"
 
 // length is a number for short runs, or the one for runs that may take long.
 func length(short, full int) int {
-	if b, _ := os.ReadFile(marker); string(b) == "full" {
+	if ours.Full() {
 		return full
 	}
 	return short
 }
 
-// run runs a shell script, and fails the test if that fails.
-func run(t *testing.T, script string) string {
-	t.Helper()
-	// Not with the test's context, which is over when it cleans up.
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, "/bin/sh", "-euc", script).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v: %s", script, err, out)
-	}
-	return string(out)
-}
-
-// await polls a condition until there is nothing against it any more.
-func await(t *testing.T, d time.Duration, against func() string) {
-	t.Helper()
-	// The end of a test must be seen even if its context is over.
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		text := against()
-		if text == "" {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("after %v: %s", d, text)
-		}
-	}
-}
-
-func sockaddr(addr netip.AddrPort) (proto int, sa unix.Sockaddr) {
-	if addr.Addr().Is4() {
-		return 0, &unix.SockaddrInet4{Port: int(addr.Port()), Addr: addr.Addr().As4()}
-	}
-	return 1, &unix.SockaddrInet6{Port: int(addr.Port()), Addr: addr.Addr().As16()}
-}
-
 // socket opens a socket; a receive buffer other than 0 is asked for, beyond the limit of who is not root, too.
 func socket(addr netip.AddrPort, rcvbuf int) (fd int, sa unix.Sockaddr, err error) {
-	proto, sa := sockaddr(addr)
+	proto, sa := guest.Sockaddr(addr)
 	fd, err = unix.Socket(unix.AF_SMC, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, proto)
 	if err != nil {
 		return -1, nil, err
@@ -185,7 +135,7 @@ func count(t *testing.T) counts {
 // onlySMCD checks at the end of a test that it has had connections, at least n, and that all were SMC-D.
 func onlySMCD(t *testing.T, n uint64) {
 	t.Helper()
-	needGuest(t)
+	ours.Need(t)
 	before := count(t)
 	t.Cleanup(func() {
 		now := count(t)

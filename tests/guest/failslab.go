@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package guest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+const failslab = "/sys/kernel/debug/failslab/"
+
+// NeedFailslab skips the test if the kernel cannot let allocations fail, and prepares it for that otherwise: those that
+// could wait for memory may fail, too, and nobody talks about it.
+func NeedFailslab(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat(failslab + "probability"); err != nil {
+		t.Skip("this kernel cannot let allocations fail")
+	}
+	Run(t, "echo 0 >"+failslab+"ignore-gfp-wait; for f in "+failslab+"../fail*/verbose; do echo 0 >$f; done")
+}
+
+// Failing does something on a thread whose nth allocation from here on fails. Return: whether there was one.
+func Failing(n int, do func() error) (failed bool, err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	// Opened now: later it could be this allocation that fails.
+	file, err := unix.Open(fmt.Sprintf("/proc/self/task/%d/fail-nth", unix.Gettid()), unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false, fmt.Errorf("fail-nth: %w", err)
+	}
+	defer unix.Close(file)
+	if _, err := unix.Write(file, fmt.Append(nil, n)); err != nil {
+		return false, fmt.Errorf("fail-nth: %w", err)
+	}
+	err = do()
+	var left [1]byte
+	_, rerr := unix.Pread(file, left[:], 0)
+	_, werr := unix.Pwrite(file, []byte("0"), 0)
+	return left[0] == '0', errors.Join(err, rerr, werr)
+}
+
+// FailEach does something as often as it allocates memory, each time without another of its allocations; what it says then
+// does not matter. Without a failure it has to succeed.
+func FailEach(t *testing.T, do func() error) {
+	t.Helper()
+	for n := 1; ; n++ {
+		failed, err := Failing(n, do)
+		if failed {
+			continue
+		}
+		if err != nil {
+			t.Fatalf("with memory: %v", err)
+		}
+		t.Logf("%d allocations", n-1)
+		return
+	}
+}
+
+// FailAnywhere does something while one allocation of fifty fails for every thread, the kernel's own included.
+func FailAnywhere(t *testing.T, do func()) {
+	t.Helper()
+	Run(t, "echo 2 >"+failslab+"probability; echo -1 >"+failslab+"times")
+	do()
+	// Not by a program, whose start could fail.
+	if err := os.WriteFile(failslab+"probability", []byte("0"), 0); err != nil {
+		t.Fatal(err)
+	}
+}

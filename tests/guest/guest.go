@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Package guest has what tests need that run inside of a guest of the lab.
+package guest
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Marker is a file that a test of the lab makes in its guests. It says "short" or "full".
+type Marker string
+
+// Need skips the test anywhere else.
+func (m Marker) Need(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat(string(m)); err != nil {
+		t.Skip("runs in guests of the lab only, where there is " + string(m))
+	}
+}
+
+// Full says whether there is time for what takes long.
+func (m Marker) Full() bool {
+	b, _ := os.ReadFile(string(m))
+	return string(b) == "full"
+}
+
+// Run runs a shell script, for a minute at most, and fails the test if that fails. Return: what it prints.
+func Run(t *testing.T, script string) string {
+	t.Helper()
+	// Not with the test's context, which is over when it cleans up.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "/bin/sh", "-euc", script).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v: %s", script, err, out)
+	}
+	return string(out)
+}
+
+// Await polls a condition until there is nothing against it any more, and fails the test if that takes longer than d.
+func Await(t *testing.T, d time.Duration, against func() string) {
+	t.Helper()
+	// The end of a test must be seen even if its context is over.
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		text := against()
+		if text == "" {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("after %v: %s", d, text)
+		}
+	}
+}
+
+// Sockaddr is an address as system calls want it, and the protocol of AF_SMC for its family.
+func Sockaddr(addr netip.AddrPort) (proto int, sa unix.Sockaddr) {
+	if addr.Addr().Is4() {
+		return 0, &unix.SockaddrInet4{Port: int(addr.Port()), Addr: addr.Addr().As4()}
+	}
+	return 1, &unix.SockaddrInet6{Port: int(addr.Port()), Addr: addr.Addr().As16()}
+}
+
+// Objects is how many objects of a slab cache are in use; 0 if there is no such cache.
+func Objects(cache string) (int, error) {
+	// What a processor keeps for itself counts as used until then.
+	_ = os.WriteFile("/sys/kernel/slab/"+cache+"/shrink", []byte("1"), 0)
+	b, err := os.ReadFile("/proc/slabinfo")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) > 2 && f[0] == cache {
+			return strconv.Atoi(f[1])
+		}
+	}
+	return 0, nil
+}
+
+// Left says of which of these caches objects are in use; nothing if there are none.
+func Left(caches ...string) string {
+	for _, c := range caches {
+		if n, err := Objects(c); err != nil || n != 0 {
+			return fmt.Sprintf("%d objects of %s are left, %v", n, c, err)
+		}
+	}
+	return ""
+}
