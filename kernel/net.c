@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What each network namespace has of SMC. */
 
+#include <net/inet6_hashtables.h>
+#include <net/inet_hashtables.h>
 #include <net/netns/generic.h>
 
 #include "control/proc.h"
@@ -22,6 +24,29 @@ static unsigned int net_id __read_mostly;
 struct smc_net *smc_net(const struct net *net)
 {
 	return net_generic(net, net_id);
+}
+
+/*
+ * smc_net_peer() - the other end of a connection, if it is a sock of the same namespace, in whatever
+ * state, with a reference; see sock_gen_put(). Does not sleep.
+ */
+struct sock *smc_net_peer(const struct sock *sk)
+{
+	struct net *net = sock_net(sk);
+	struct sock *peer;
+
+	/* Those who look up have to keep the sock from being freed meanwhile. */
+	rcu_read_lock();
+#if IS_ENABLED(CONFIG_IPV6)
+	if (sk->sk_family == AF_INET6 && !ipv6_addr_v4mapped(&sk->sk_v6_daddr))
+		peer = smc_compat_lookup6(net, &sk->sk_v6_rcv_saddr, inet_sk(sk)->inet_sport,
+					  &sk->sk_v6_daddr, sk->sk_dport, LOOPBACK_IFINDEX, 0);
+	else
+#endif
+		peer = smc_compat_lookup4(net, sk->sk_rcv_saddr, inet_sk(sk)->inet_sport, sk->sk_daddr,
+					  sk->sk_dport, LOOPBACK_IFINDEX, 0);
+	rcu_read_unlock();
+	return peer;
 }
 
 static int __net_init net_init(struct net *net)

@@ -26,6 +26,7 @@ struct smc_net {
 };
 
 struct smc_net *smc_net(const struct net *net);
+struct sock *smc_net_peer(const struct sock *sk);
 int smc_net_init(void);
 void smc_net_exit(void);
 

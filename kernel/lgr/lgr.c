@@ -87,8 +87,15 @@ static bool unlist(struct smc_lgr *lgr, bool if_empty)
 static void idle_work(struct work_struct *work)
 {
 	struct smc_lgr *lgr = container_of(to_delayed_work(work), struct smc_lgr, idle);
+	unsigned long due;
 
-	if (unlist(lgr, true))
+	spin_lock_bh(&lgr->lock);
+	due = lgr->idle_since + IDLE_TIME;
+	spin_unlock_bh(&lgr->lock);
+	/* It has been used, and been empty again, since this was queued. */
+	if (!READ_ONCE(lgr->n_conns) && time_before(jiffies, due))
+		queue(lgr, &lgr->idle, due - jiffies);
+	else if (unlist(lgr, true))
 		smc_lgr_put(lgr);
 	smc_lgr_put(lgr);
 }
@@ -218,24 +225,26 @@ struct smc_lgr *smc_lgr_join(const struct smc_lgr_key *key, bool form, bool *fir
 
 /*
  * A place in the group is free again. One that no connection joins any more needs no end; who has
- * taken it off the list relies on that, and has had the lock since, see terminate(). Softirq.
+ * taken it off the list relies on that, and has had the lock since, see terminate(). Work that is
+ * queued already finds out for itself that it has come too early. The caller holds the lock.
  */
 static void release_place(struct smc_lgr *lgr)
 {
-	spin_lock_bh(&lgr->lock);
+	lockdep_assert_held(&lgr->lock);
 	WRITE_ONCE(lgr->n_conns, lgr->n_conns - 1);
-	if (!lgr->n_conns && READ_ONCE(lgr->listed)) {
-		smc_lgr_get(lgr);
-		if (mod_delayed_work(smc_net_wq, &lgr->idle, IDLE_TIME))
-			smc_lgr_put(lgr);
-	}
-	spin_unlock_bh(&lgr->lock);
+	if (lgr->n_conns || !READ_ONCE(lgr->listed))
+		return;
+	lgr->idle_since = jiffies;
+	if (!delayed_work_pending(&lgr->idle))
+		queue(lgr, &lgr->idle, IDLE_TIME);
 }
 
 /* smc_lgr_leave() - gives back what smc_lgr_join() has reserved, and the reference. Softirq. */
 void smc_lgr_leave(struct smc_lgr *lgr)
 {
+	spin_lock_bh(&lgr->lock);
 	release_place(lgr);
+	spin_unlock_bh(&lgr->lock);
 	smc_lgr_put(lgr);
 }
 
@@ -249,7 +258,7 @@ void smc_lgr_enter(struct smc_lgr *lgr, struct smc_conn *conn)
 	conn->token = atomic_inc_return(&token) ?: atomic_inc_return(&token);
 	list_add_tail(&conn->member, &lgr->conns);
 	spin_unlock_bh(&lgr->lock);
-	if (lgr->key.ops->trim && READ_ONCE(lgr->listed))
+	if (lgr->key.ops->trim && READ_ONCE(lgr->listed) && !delayed_work_pending(&lgr->trim))
 		queue(lgr, &lgr->trim, TRIM_TIME);
 }
 
@@ -260,8 +269,8 @@ void smc_lgr_quit(struct smc_conn *conn)
 
 	spin_lock_bh(&lgr->lock);
 	list_del_init(&conn->member);
-	spin_unlock_bh(&lgr->lock);
 	release_place(lgr);
+	spin_unlock_bh(&lgr->lock);
 }
 
 /* smc_lgr_learn() - what the peer says of itself at first contact. Does not sleep. */

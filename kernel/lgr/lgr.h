@@ -37,6 +37,7 @@ struct smc_lgr {
 	spinlock_t lock;		/* conns, n_conns, what is known of the peer */
 	struct list_head conns;
 	unsigned int n_conns;		/* on the list, or about to be */
+	unsigned long idle_since;	/* jiffies; when the last connection went. lock */
 	struct delayed_work idle;	/* ends a group that nobody has used for long */
 	struct delayed_work trim;	/* lets connections give memory back that do not use it */
 	atomic64_t buf_bytes;		/* of the elements that its connections receive in */

@@ -6,7 +6,6 @@
 
 #include <linux/mutex.h>
 #include <linux/random.h>
-#include <net/inet6_hashtables.h>
 #include <net/inet_hashtables.h>
 
 #include "../../control/eid.h"
@@ -44,23 +43,10 @@ void smc_ism_unregister(struct smc_ism_dev *dev)
 }
 
 /* Is the other end of a connection a socket of the same namespace? */
-static bool peer_is_here(struct sock *sk)
+static bool peer_is_here(const struct sock *sk)
 {
-	struct net *net = sock_net(sk);
-	struct sock *peer = NULL;
+	struct sock *peer = smc_net_peer(sk);
 
-	switch (sk->sk_family) {
-	case AF_INET:
-		peer = smc_compat_lookup4(net, sk->sk_rcv_saddr, inet_sk(sk)->inet_sport, sk->sk_daddr,
-					  sk->sk_dport, sk->sk_bound_dev_if, 0);
-		break;
-#if IS_ENABLED(CONFIG_IPV6)
-	case AF_INET6:
-		peer = smc_compat_lookup6(net, &sk->sk_v6_rcv_saddr, inet_sk(sk)->inet_sport,
-					  &sk->sk_v6_daddr, sk->sk_dport, sk->sk_bound_dev_if, 0);
-		break;
-#endif
-	}
 	if (!peer)
 		return false;
 	sock_gen_put(peer);
@@ -95,7 +81,7 @@ struct smc_ism_dev *smc_ism_for_pair(struct sock *sk)
 
 	mutex_lock(&lock);
 	list_for_each_entry(dev, &devices, list)
-		if (!found && dev->host && dev->ops->map && READ_ONCE(smc_net(sock_net(sk))->sysctl.loopback) != SMC_LOOPBACK_OFF)
+		if (!found && dev->host && dev->ops->share && READ_ONCE(smc_net(sock_net(sk))->sysctl.loopback) != SMC_LOOPBACK_OFF)
 			found = dev;
 	mutex_unlock(&lock);
 	return found;

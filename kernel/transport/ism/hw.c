@@ -6,10 +6,10 @@
  * Drivers interrupt; what follows from that happens in a tasklet, or in a worker if it sleeps.
  */
 
+#include <linux/completion.h>
 #include <linux/interrupt.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
-#include <linux/wait.h>
 
 #include "../../net.h"
 #include "hw.h"
@@ -29,7 +29,7 @@ struct smc_hw_dev {
 	unsigned long		*signalled;	/* indices that the tasklet has yet to see */
 	struct tasklet_struct	tasklet;
 	atomic_t		used;		/* DMBs and events; what smc_hw_del() waits for */
-	wait_queue_head_t	unused;
+	struct completion	unused;
 };
 
 /* What a worker does about something that the driver has said. */
@@ -49,7 +49,7 @@ static struct smc_hw_dev *hw_of(struct smc_ism_dev *dev)
 static void unuse(struct smc_hw_dev *hw)
 {
 	if (atomic_dec_and_test(&hw->used))
-		wake_up_all(&hw->unused);
+		complete(&hw->unused);
 }
 
 static bool reach(struct smc_ism_dev *dev, const u64 gid[2], u16 vlan)
@@ -258,7 +258,7 @@ struct smc_hw_dev *smc_hw_add(const struct smc_hw_api *api, void *drv, const cha
 	spin_lock_init(&hw->lock);
 	tasklet_setup(&hw->tasklet, deliver);
 	atomic_set(&hw->used, 1);
-	init_waitqueue_head(&hw->unused);
+	init_completion(&hw->unused);
 	hw->dev = (struct smc_ism_dev){
 		.ops = &ops, .name = name, .chid = chid, .gid = { gid[0], gid[1] },
 		.v1 = true, .v2 = true,
@@ -275,7 +275,7 @@ void smc_hw_del(struct smc_hw_dev *hw)
 {
 	smc_ism_unregister(&hw->dev);
 	unuse(hw);
-	wait_event(hw->unused, !atomic_read(&hw->used));
+	wait_for_completion(&hw->unused);
 	tasklet_kill(&hw->tasklet);
 	kvfree(hw->dmbs);
 	bitmap_free(hw->signalled);

@@ -35,6 +35,7 @@ struct lo_dmb {
 	struct hlist_node	node;		/* table; table_lock */
 	refcount_t		ref;		/* owner, and who has mapped it */
 	bool			mapped;		/* only once; table_lock */
+	bool			filled;		/* has ever had a page; writer */
 	u32			n_pages;
 	/*
 	 * Pages from the reader to the writer: free[tail..head[, both counted without end. The ring
@@ -61,7 +62,7 @@ static void put(struct lo_dmb *lo)
 
 	if (!refcount_dec_and_test(&lo->ref))
 		return;
-	for (i = 0; i < 2 * lo->n_pages; i++)
+	for (i = 0; lo->filled && i < 2 * lo->n_pages; i++)
 		if (lo->pages[i])
 			put_page(lo->pages[i]);
 	kvfree_rcu(lo, rcu);
@@ -83,6 +84,29 @@ static struct lo_dmb *find(u64 token)
 	return NULL;
 }
 
+/*
+ * Who knows the token may write, so nobody can guess it. Of a DMB that is not in the table it is a
+ * number to be shown.
+ */
+static void name(struct lo_dmb *lo, const u64 gid[2])
+{
+	static atomic64_t unnamed;
+
+	if (!gid) {
+		lo->dmb.token = atomic64_inc_return(&unnamed);
+		lo->dmb.spent = true;
+		return;
+	}
+	lo->dmb.gid[0] = gid[0];
+	lo->dmb.gid[1] = gid[1];
+	spin_lock_bh(&table_lock);
+	do {
+		lo->dmb.token = get_random_u64();
+	} while (!lo->dmb.token || find(lo->dmb.token));
+	hash_add(table, &lo->node, lo->dmb.token);
+	spin_unlock_bh(&table_lock);
+}
+
 static struct smc_ism_dmb *dmb_get(struct smc_ism_dev *dev, u32 len, const u64 gid[2])
 {
 	u32 n = len >> PAGE_SHIFT;
@@ -94,22 +118,17 @@ static struct smc_ism_dmb *dmb_get(struct smc_ism_dev *dev, u32 len, const u64 g
 	lo->n_pages = n;
 	lo->free = lo->pages + n;
 	refcount_set(&lo->ref, 1);
-	lo->dmb.gid[0] = gid[0];
-	lo->dmb.gid[1] = gid[1];
 	lo->dmb.element.size = len - SMC_ISM_CDC_LEN;
 	lo->dmb.element.skip = SMC_ISM_CDC_LEN;
 	lo->dmb.element.pages = lo->pages;
-	spin_lock_bh(&table_lock);
-	do {
-		lo->dmb.token = get_random_u64();
-	} while (!lo->dmb.token || find(lo->dmb.token));
-	hash_add(table, &lo->node, lo->dmb.token);
-	spin_unlock_bh(&table_lock);
+	name(lo, gid);
 	return &lo->dmb;
 }
 
 static void dmb_close(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
 {
+	if (hlist_unhashed_lockless(&lo_of(dmb)->node))
+		return;
 	spin_lock_bh(&table_lock);
 	hash_del(&lo_of(dmb)->node);
 	spin_unlock_bh(&table_lock);
@@ -131,9 +150,15 @@ static struct smc_ism_dmb *map(struct smc_ism_dev *dev, u64 token, const u64 gid
 		return ERR_PTR(-ENOENT);
 	}
 	lo->mapped = true;
+	WRITE_ONCE(lo->dmb.spent, true);
 	refcount_inc(&lo->ref);
 	spin_unlock_bh(&table_lock);
 	return &lo->dmb;
+}
+
+static void share(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
+{
+	refcount_inc(&lo_of(dmb)->ref);
 }
 
 static void unmap(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
@@ -146,6 +171,7 @@ static struct page *supply(struct lo_dmb *lo)
 {
 	struct page *page;
 
+	lo->filled = true;
 	if (lo->tail == smp_load_acquire(&lo->head)) /* pairs with hand_back() */
 		return alloc_page(GFP_KERNEL_ACCOUNT | __GFP_HIGHMEM);
 	page = lo->free[lo->tail % lo->n_pages];
@@ -205,15 +231,15 @@ static void consumed(struct smc_ism_dmb *dmb, u32 off, u32 len)
 	}
 }
 
-/* The writer again: everything has been read, up to an offset. */
-static void trim(struct smc_ism_dmb *dmb, u32 off)
+/* The writer again. What has been handed back is of no use to one that does not write. */
+static void trim(struct smc_ism_dmb *dmb, bool empty, u32 off)
 {
 	struct lo_dmb *lo = lo_of(dmb);
 	struct page **last = &lo->pages[(off + SMC_ISM_CDC_LEN) >> PAGE_SHIFT];
 
 	while (lo->tail != smp_load_acquire(&lo->head))
 		put_page(supply(lo));
-	if (*last) {
+	if (empty && *last) {
 		put_page(*last);
 		WRITE_ONCE(*last, NULL);
 	}
@@ -227,6 +253,7 @@ static struct smc_ism_dmb *dmb_get_whole(struct smc_ism_dev *dev, u32 len, const
 	if (IS_ERR(dmb))
 		return dmb;
 	dmb->element.fixed = true;
+	lo_of(dmb)->filled = true;
 	for (i = 0; i < lo_of(dmb)->n_pages; i++) {
 		dmb->element.pages[i] = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
 		if (dmb->element.pages[i])
@@ -302,6 +329,7 @@ static const struct smc_ism_ops ops = {
 	.dmb_close	= dmb_close,
 	.dmb_put	= dmb_put,
 	.map		= map,
+	.share		= share,
 	.unmap		= unmap,
 	.write		= write,
 	.consumed	= consumed,

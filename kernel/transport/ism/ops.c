@@ -99,21 +99,27 @@ static int prepare(struct smc_offer *offer, struct smc_ism_dev *dev, struct smc_
 	return 0;
 }
 
-/* Gets at the peer's buffer. Return: 0, or -ECONNRESET if the peer has gone already. */
-static int map_dmb(struct smc_conn *conn, u64 token)
+/* From here on the connection writes to a peer's buffer, which it has got at. */
+static void use_dmb(struct smc_conn *conn, struct smc_ism_dmb *dmb)
 {
 	struct smc_ism_conn *ic = conn->priv;
-	struct smc_ism_dev *dev = ic->dev;
-	struct smc_ism_dmb *dmb;
 
-	ic->peer_token = token;
-	dmb = dev->ops->map(dev, token, dev->gid);
-	if (IS_ERR(dmb))
-		return -ECONNRESET;
+	ic->peer_token = dmb->token;
 	conn->tx_size = dmb->element.size;
 	conn->tx_skip = dmb->element.skip;
 	conn->tx_granule = PAGE_SIZE;
 	smp_store_release(&ic->peer, dmb); /* pairs with other_end() */
+}
+
+/* Gets at the peer's buffer. Return: 0, or -ECONNRESET if the peer has gone already. */
+static int map_dmb(struct smc_conn *conn, u64 token)
+{
+	struct smc_ism_dev *dev = ((const struct smc_ism_conn *)conn->priv)->dev;
+	struct smc_ism_dmb *dmb = dev->ops->map(dev, token, dev->gid);
+
+	if (IS_ERR(dmb))
+		return -ECONNRESET;
+	use_dmb(conn, dmb);
 	return 0;
 }
 
@@ -128,7 +134,7 @@ static int connect_dmb(struct smc_conn *conn, const struct smc_clc_accept *peer)
 	return smc_ism_talk_begin(conn, peer);
 }
 
-/* Does the end that we write to write to us? The client has got at our buffer first. */
+/* Is the end that we write to a client that writes to us? It has got at our buffer first. */
 static bool is_mutual(const struct smc_conn *conn)
 {
 	const struct smc_ism_conn *ic = conn->priv;
@@ -137,7 +143,7 @@ static bool is_mutual(const struct smc_conn *conn)
 
 	rcu_read_lock();
 	peer = rcu_dereference(ic->peer->conn);
-	mutual = peer && smp_load_acquire(&((const struct smc_ism_conn *)peer->priv)->peer) == ic->own;
+	mutual = peer && !peer->server && smp_load_acquire(&((const struct smc_ism_conn *)peer->priv)->peer) == ic->own;
 	rcu_read_unlock();
 	return mutual;
 }
@@ -288,15 +294,19 @@ static int half(struct smc_offer *offer, struct smc_ism_dev *dev)
 	lgr = smc_lgr_join(&key, true, &first);
 	if (IS_ERR(lgr))
 		return PTR_ERR(lgr);
-	rc = prepare(offer, dev, lgr, key.gid, &code);
+	rc = prepare(offer, dev, lgr, NULL, &code);
 	if (!rc && first)
 		smc_lgr_learn_self(lgr, smc_ism_host_eid());
 	return rc;
 }
 
-static u64 token_of(const struct smc_conn *conn)
+static void share_dmb(struct smc_conn *conn, const struct smc_conn *peer)
 {
-	return ((const struct smc_ism_conn *)conn->priv)->own->token;
+	struct smc_ism_dmb *dmb = ((const struct smc_ism_conn *)peer->priv)->own;
+	struct smc_ism_dev *dev = ((const struct smc_ism_conn *)conn->priv)->dev;
+
+	dev->ops->share(dev, dmb);
+	use_dmb(conn, dmb);
 }
 
 static int pair(struct smc_offer *client, struct smc_offer *server)
@@ -308,8 +318,8 @@ static int pair(struct smc_offer *client, struct smc_offer *server)
 	server->server = true;
 	if (half(client, dev) || half(server, dev))
 		return -ENOMEM;
-	if (map_dmb(client->conn, token_of(server->conn)) || map_dmb(server->conn, token_of(client->conn)))
-		return -ENOMEM;
+	share_dmb(client->conn, server->conn);
+	share_dmb(server->conn, client->conn);
 	return 0;
 }
 
@@ -404,7 +414,9 @@ static void describe(const struct smc_conn *conn, struct smc_diag_info *info)
 	info->dmb.my_gid_ext = ic->dev->gid[1];
 	info->dmb.peer_gid = lgr->key.gid[0];
 	info->dmb.peer_gid_ext = lgr->key.gid[1];
-	info->dmb.token = ic->own->token;
+	/* Who shows a DMB of hardware to other users shows nothing that they could use. */
+	if (READ_ONCE(ic->own->spent) || !ic->dev->host)
+		info->dmb.token = ic->own->token;
 	info->dmb.peer_token = ic->peer_token;
 }
 
@@ -414,8 +426,8 @@ static void trim(struct smc_conn *conn)
 
 	if (!ic->dev->ops->trim || !mutex_trylock(&conn->tx_lock))
 		return;
-	if (ic->peer && conn->tx_prod == smp_load_acquire(&conn->tx_cons))
-		ic->dev->ops->trim(ic->peer, conn->tx_off);
+	if (ic->peer)
+		ic->dev->ops->trim(ic->peer, conn->tx_prod == smp_load_acquire(&conn->tx_cons), conn->tx_off);
 	mutex_unlock(&conn->tx_lock);
 }
 

@@ -28,6 +28,7 @@ static inline bool smc_ism_emulated(u16 chid)
 /* A buffer that a peer may write to. The provider allocates it as part of something larger. */
 struct smc_ism_dmb {
 	u64			token;
+	bool			spent;		/* nobody else can use the token any more: it may be shown; single word */
 	u64			gid[2];		/* who may write to it */
 	struct smc_element	element;
 	struct smc_conn __rcu	*conn;		/* whose it is; NULL when that is over */
@@ -39,16 +40,19 @@ struct smc_ism_dev;
  * struct smc_ism_ops - what a provider does
  *
  * @reach:	can a GID be talked to, through a VLAN?
- * @dmb_get:	registers a DMB of so many bytes that this GID may write to. Sleeps. ERR_PTR(-ENOMEM), ERR_PTR(-ENOSPC)
+ * @dmb_get:	registers a DMB of so many bytes that this GID may write to. Sleeps. ERR_PTR(-ENOMEM), ERR_PTR(-ENOSPC).
+ *		Without a GID, for a provider with @share, nobody but @share gets at it.
  * @dmb_close:	the peer cannot get at it any more, unless it has mapped it; then what it writes is of no matter. Softirq.
  * @dmb_put:	nobody reads it any more, either. Softirq.
  * @map:	gets at a peer's DMB, by its token, to write to it directly. Sleeps. ERR_PTR(-ENOENT) if there is none.
- *		NULL if the provider has only @move, and so are the four that follow.
- * @unmap:	undoes it. Softirq.
+ *		NULL if the provider has only @move, and so are the five that follow.
+ * @share:	the same, for who has the DMB itself. Does not sleep, and cannot fail. NULL if the provider has no such.
+ * @unmap:	undoes either. Softirq.
  * @write:	puts bytes from an iterator into a mapped DMB, at an offset of its ring; up to its end and on from its
  *		beginning. Sleeps. Bytes, -EFAULT or -ENOMEM.
  * @consumed:	that part of the ring will not be read again. Does not sleep. May be NULL.
- * @trim:	no byte of the mapped DMB is unread and nobody writes: give memory back. May be NULL.
+ * @trim:	nobody writes to the mapped DMB now: give memory back that holds no unread byte. @empty: none does, and
+ *		this is where the writer goes on. May be NULL.
  * @move:	puts bytes into a peer's DMB, at an offset of the whole of it. They are there when it returns; of aligned
  *		words of 8 bytes nobody sees a part, and nobody sees a later one before an earlier one. If asked to, tells
  *		the peer, which calls smc_ism_signalled(); several times may become one. The index tells parts of a DMB
@@ -62,10 +66,11 @@ struct smc_ism_ops {
 	void (*dmb_close)(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb);
 	void (*dmb_put)(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb);
 	struct smc_ism_dmb *(*map)(struct smc_ism_dev *dev, u64 token, const u64 gid[2]);
+	void (*share)(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb);
 	void (*unmap)(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb);
 	ssize_t (*write)(struct smc_ism_dmb *dmb, u32 off, struct iov_iter *from, u32 len);
 	void (*consumed)(struct smc_ism_dmb *dmb, u32 off, u32 len);
-	void (*trim)(struct smc_ism_dmb *dmb, u32 off);
+	void (*trim)(struct smc_ism_dmb *dmb, bool empty, u32 off);
 	int (*move)(struct smc_ism_dev *dev, u64 token, u8 index, bool signal, u32 off, void *data, u32 len);
 };
 
