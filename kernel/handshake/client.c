@@ -30,7 +30,7 @@ static int propose(struct smc_sock *smc)
 	struct smc_local local;
 	int rc;
 
-	if (smc_local_connect(smc))
+	if (smc_local_connect(smc, true))
 		return 0;
 	smc_registry_local(&local);
 	rv->version = local.d2 ? SMC_V2 : SMC_V1;

@@ -9,6 +9,7 @@
  * about lifetimes in softirq.
  */
 
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <net/tcp_states.h>
 
@@ -60,6 +61,8 @@ void smc_handshake_disarm(struct smc_sock *smc)
 {
 	bool armed;
 
+	if (!READ_ONCE(smc->armed))
+		return;
 	spin_lock_bh(&smc->lock);
 	armed = smc->armed;
 	smc->armed = false;
@@ -110,6 +113,13 @@ void smc_handshake_unwatch(struct smc_sock *smc)
 	spin_unlock_bh(&smc->lock);
 }
 
+/* Has the worker run, soon. Who never had it run need not wait for it in the end. */
+static void start(struct smc_sock *smc)
+{
+	WRITE_ONCE(smc->started, true);
+	mod_delayed_work(smc_net_wq, &smc->work, 0);
+}
+
 /*
  * smc_handshake_wake() - for the wait queue of a socket that connects or is in its handshake. While
  * TCP connects, only a peer with SMC is of interest: the others are found out by whoever looks at
@@ -123,7 +133,7 @@ int smc_handshake_wake(struct wait_queue_entry *wait, unsigned int mode, int fla
 	if (READ_ONCE(smc->attended) && READ_ONCE(smc->phase) == SMC_PHASE_CONNECT)
 		return 0;
 	if (READ_ONCE(smc->peer_smc))
-		mod_delayed_work(smc_net_wq, &smc->work, 0);
+		start(smc);
 	return 0;
 }
 
@@ -135,7 +145,7 @@ void smc_handshake_kick(struct smc_sock *smc)
 {
 	spin_lock_bh(&smc->lock);
 	if (smc->phase == SMC_PHASE_CONNECT)
-		mod_delayed_work(smc_net_wq, &smc->work, 0);
+		start(smc);
 	spin_unlock_bh(&smc->lock);
 }
 
@@ -152,11 +162,11 @@ static void tell(struct sock *sk)
 /*
  * smc_handshake_inline() - TCP is connected, and the thread in connect() is to wait anyhow: if the
  * peer is in this kernel, it does what the worker would, and nobody has to be woken. The caller
- * holds the gate. May sleep. Return: whether the socket has its connection.
+ * holds the gate. May sleep.
  */
-bool smc_handshake_inline(struct smc_sock *smc)
+void smc_handshake_inline(struct smc_sock *smc)
 {
-	bool mine, done;
+	bool mine;
 
 	spin_lock_bh(&smc->lock);
 	mine = smc->phase == SMC_PHASE_CONNECT && smc->peer_smc &&
@@ -167,17 +177,17 @@ bool smc_handshake_inline(struct smc_sock *smc)
 	}
 	spin_unlock_bh(&smc->lock);
 	if (!mine)
-		return false;
-	done = smc_local_connect(smc);
+		return;
+	if (smc_local_connect(smc, false)) {
+		/* Another thread may be in shutdown() or poll(). */
+		tell(smc->sk);
+		return;
+	}
 	spin_lock_bh(&smc->lock);
 	smc->inline_busy = false;
 	if (smc->phase == SMC_PHASE_RENDEZVOUS)
-		mod_delayed_work(smc_net_wq, &smc->work, 0);
+		start(smc);
 	spin_unlock_bh(&smc->lock);
-	/* Another thread may be in shutdown() or poll(). */
-	if (done)
-		tell(smc->sk);
-	return done;
 }
 
 /*
@@ -190,7 +200,7 @@ void smc_handshake_serve(struct smc_sock *child)
 	smc_handshake_phase(child, SMC_PHASE_RENDEZVOUS);
 	spin_unlock(&child->lock);
 	smc_handshake_watch(child, child->sock, smc_handshake_wake);
-	mod_delayed_work(smc_net_wq, &child->work, 0);
+	start(child);
 }
 
 /*
@@ -222,7 +232,8 @@ void smc_handshake_stop(struct smc_sock *smc)
 	smc->peer_smc = false;
 	smc_handshake_unwatch_locked(smc);
 	spin_unlock_bh(&smc->lock);
-	cancel_delayed_work_sync(&smc->work);
+	if (READ_ONCE(smc->started))
+		cancel_delayed_work_sync(&smc->work);
 	smc_handshake_free(smc);
 	smc_handshake_disarm(smc);
 }
@@ -320,30 +331,50 @@ static unsigned long patience(const struct smc_sock *smc)
 	return READ_ONCE(smc->sk->sk_rcvlowat) > 1 ? HZ / 20 : MAX_JIFFY_OFFSET;
 }
 
+/* One step. Return: what client.c or server.c says; what is due is not too late yet if it is -EINPROGRESS. */
+static int step(struct smc_sock *smc)
+{
+	int rc = smc->rv ? 0 : begin(smc);
+
+	if (!rc)
+		rc = smc->server ? smc_server_step(smc) : smc_client_step(smc);
+	if (rc != -EINPROGRESS || time_before(jiffies, smc->rv->deadline))
+		return rc;
+	return smc->server ? smc_server_expired(smc) : smc_client_expired(smc);
+}
+
+/* Who pays for what a rendezvous allocates: as with TCP, the control group that the socket is of. */
+static struct mem_cgroup *payer(const struct smc_sock *smc)
+{
+#ifdef CONFIG_MEMCG
+	/* A child that a worker has accepted is of none itself. */
+	return smc->server ? smc->parent->sk->sk_memcg : smc->sk->sk_memcg;
+#else
+	return NULL;
+#endif
+}
+
 static void work(struct work_struct *w)
 {
 	struct smc_sock *smc = container_of(to_delayed_work(w), struct smc_sock, work);
-	struct smc_rendezvous *rv;
-	int rc = 0;
+	struct mem_cgroup *old;
+	long left;
+	int rc;
 
 	if (!due(smc))
 		return;
 	if (smc->server)
 		smc_listen_step(smc, true);
-	if (!smc->rv)
-		rc = begin(smc);
-	rv = smc->rv;
-	if (!rc)
-		rc = smc->server ? smc_server_step(smc) : smc_client_step(smc);
+	old = set_active_memcg(payer(smc));
+	rc = step(smc);
+	set_active_memcg(old);
 	if (rc == -EINPROGRESS) {
-		if (time_before(jiffies, rv->deadline)) {
-			if (smc->server)
-				smc_listen_step(smc, false);
-			/* No change if the peer has just made us run again. */
-			queue_delayed_work(smc_net_wq, &smc->work, min(rv->deadline - jiffies, patience(smc)));
-			return;
-		}
-		rc = smc->server ? smc_server_expired(smc) : smc_client_expired(smc);
+		if (smc->server)
+			smc_listen_step(smc, false);
+		left = max((long)(smc->rv->deadline - jiffies), 0L);
+		/* No change if the peer has just made us run again. */
+		queue_delayed_work(smc_net_wq, &smc->work, min_t(unsigned long, left, patience(smc)));
+		return;
 	}
 	trace_smc_rendezvous(smc->sk, smc->server, rc);
 	if (rc)

@@ -67,10 +67,10 @@ void smc_handshake_free(struct smc_sock *smc);
 int smc_handshake_init(void);
 void smc_handshake_exit(void);
 
-bool smc_handshake_inline(struct smc_sock *smc);
+void smc_handshake_inline(struct smc_sock *smc);
 
 /* local.c: both ends in this kernel */
-bool smc_local_connect(struct smc_sock *smc);
+bool smc_local_connect(struct smc_sock *smc, bool last);
 
 /* clc_io.c: messages on the TCP socket */
 int smc_clc_io_recv(struct smc_sock *smc, u8 expected);

@@ -8,27 +8,17 @@
  * client here or to who takes the child out of TCP's queue, which then waits for a PROPOSAL.
  */
 
-#include <net/inet6_hashtables.h>
 #include <net/inet_hashtables.h>
 #include <net/tcp_states.h>
 
 #include "../conn/conn.h"
 #include "handshake.h"
 
-/* The other end of a connection, if it is a socket of the same namespace, with a reference. */
+/* The other end of a connection, if it is a socket of the same namespace and connected, with a reference. */
 static struct sock *other_end(struct sock *sk)
 {
-	struct net *net = sock_net(sk);
-	struct sock *peer;
+	struct sock *peer = smc_net_peer(sk);
 
-#if IS_ENABLED(CONFIG_IPV6)
-	if (sk->sk_family == AF_INET6)
-		peer = smc_compat_lookup6(net, &sk->sk_v6_rcv_saddr, inet_sk(sk)->inet_sport,
-					  &sk->sk_v6_daddr, sk->sk_dport, LOOPBACK_IFINDEX, 0);
-	else
-#endif
-		peer = smc_compat_lookup4(net, sk->sk_rcv_saddr, inet_sk(sk)->inet_sport, sk->sk_daddr,
-					  sk->sk_dport, LOOPBACK_IFINDEX, 0);
 	if (peer && (!sk_fullsock(peer) || inet_sk_state_load(peer) != TCP_ESTABLISHED || peer == sk)) {
 		sock_gen_put(peer);
 		return NULL;
@@ -87,31 +77,38 @@ static bool connect_to(struct smc_sock *smc, struct smc_sock *lsmc, struct sock 
 	return done;
 }
 
+static bool try(struct smc_sock *smc, struct smc_sock *lsmc)
+{
+	struct sock *peer = other_end(smc->sk);
+	bool done;
+
+	if (!peer)
+		return false;
+	done = !smc_negotiate_ipsec(smc->sk) && !smc_negotiate_ipsec(peer) && connect_to(smc, lsmc, peer);
+	sock_put(peer);
+	return done;
+}
+
 /**
  * smc_local_connect() - connects a client whose peer is in this namespace
  * @smc: its record, in its rendezvous, which has not begun
+ * @last: CLC messages follow if this does not succeed; else it will be tried once more, as TCP may
+ *        not have had the last packet of its own handshake yet
  *
- * May sleep. Return: whether the connection is made; else CLC messages may make it.
+ * May sleep. Return: whether the connection is made.
  */
-bool smc_local_connect(struct smc_sock *smc)
+bool smc_local_connect(struct smc_sock *smc, bool last)
 {
-	struct smc_sock *lsmc;
-	bool done = false;
-	struct sock *peer;
+	struct smc_sock *lsmc = smc_synopt_listener(smc->sk);
+	bool done;
 
-	if (!smc_registry_pairs())
+	if (!lsmc)
 		return false;
-	peer = other_end(smc->sk);
-	if (!peer)
-		return false;
-	lsmc = smc_synopt_listener(smc_net(sock_net(peer)), ntohs(inet_sk(peer)->inet_sport));
-	if (lsmc && !smc_negotiate_ipsec(smc->sk) && !smc_negotiate_ipsec(peer))
-		done = connect_to(smc, lsmc, peer);
-	if (!done)
-		smc_synopt_remote(peer);
-	if (lsmc)
+	done = try(smc, lsmc);
+	if (!done && last)
+		smc_synopt_remote(smc->sk);
+	if (done || last)
 		smc_listen_poke(lsmc);
 	smc_table_put(lsmc);
-	sock_put(peer);
 	return done;
 }

@@ -100,6 +100,19 @@ u32 smc_negotiate_server(struct sock *sk, struct smc_clc_proposal *p, const stru
 	return reason ?: SMC_REASON_NO_DEV;
 }
 
+/* Does an ACCEPT of SMC-D name a device that was offered? In version 1 there is only one. */
+static bool is_offered(const struct smc_clc_proposal *p, const struct smc_clc_accept *a)
+{
+	unsigned int i;
+
+	if (a->version < SMC_V2)
+		return true;
+	for (i = 0; i < p->n_gid; i++)
+		if (p->gids[i].chid == a->chid)
+			return true;
+	return false;
+}
+
 /**
  * smc_negotiate_accept() - may a client take this ACCEPT?
  * @p: what it has proposed
@@ -115,6 +128,8 @@ u32 smc_negotiate_accept(const struct smc_clc_proposal *p, const struct smc_clc_
 		return SMC_REASON_VERSION;
 	if (a->smcd ? !smc_clc_path_has_d(offered) : !has_r(offered))
 		return SMC_REASON_MODE;
+	if (a->smcd && !is_offered(p, a))
+		return SMC_REASON_NO_D2_DEV;
 	if (!a->has_fce)
 		return 0;
 	if (a->release > p->release)

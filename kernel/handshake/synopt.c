@@ -31,12 +31,13 @@
 
 #define UNHOOK_DELAY (5 * HZ)
 
-static struct smc_synopt_port *port_of(struct smc_net *sn, u16 port)
+/* A listener on a port, or there the one with a record, or the one with an id. Under RCU. */
+static struct smc_synopt_port *port_of(struct smc_net *sn, u16 port, const struct smc_sock *smc, u64 id)
 {
 	struct smc_synopt_port *p;
 
 	hlist_for_each_entry_rcu(p, &sn->synopt.ports[port % SMC_SYNOPT_PORTS], node)
-		if (p->port == port)
+		if (p->port == port && (!smc || p->smc == smc) && (!id || p->id == id))
 			return p;
 	return NULL;
 }
@@ -47,8 +48,10 @@ static struct smc_synopt_port *port_of(struct smc_net *sn, u16 port)
 void smc_synopt_port_add(struct smc_sock *smc, struct smc_synopt_port *port)
 {
 	struct smc_synopt_net *so = &smc_net(sock_net(smc->sk))->synopt;
+	static atomic64_t ids;
 
 	port->smc = smc;
+	port->id = atomic64_inc_return(&ids);
 	port->port = inet_sk(smc->sk)->inet_num;
 	spin_lock(&so->ports_lock);
 	hlist_add_head_rcu(&port->node, &so->ports[port->port % SMC_SYNOPT_PORTS]);
@@ -87,11 +90,23 @@ static void key_of(const struct sock *child, struct smc_syn_key *key)
 	key->isn = READ_ONCE(tcp_sk(child)->copied_seq) - 1;
 }
 
-/* The table of a child's namespace and its key there; NULL while there is none. Under RCU. */
-static struct smc_syntab *syns_of(const struct sock *child, struct smc_syn_key *key)
+/* The key of a connection whose client is in this namespace, from its end; nothing has been sent yet. */
+static void key_of_client(const struct sock *client, struct smc_syn_key *key)
 {
-	key_of(child, key);
-	return READ_ONCE(smc_net(sock_net(child))->synopt.syns);
+	struct smc_syn_key end;
+
+	key_of(client, &end);
+	*key = (struct smc_syn_key){
+		.peer = end.self, .self = end.peer,
+		.peer_port = end.self_port, .self_port = end.peer_port,
+		.isn = READ_ONCE(tcp_sk(client)->snd_una) - 1,
+	};
+}
+
+/* The table of a namespace; NULL while there is none. Under RCU. */
+static struct smc_syntab *syns_of(const struct sock *sk)
+{
+	return smp_load_acquire(&smc_net(sock_net(sk))->synopt.syns); /* pairs with hook() */
 }
 
 /*
@@ -104,8 +119,9 @@ enum smc_syn_said smc_synopt_seen(const struct sock *child)
 	struct smc_syntab *syns;
 	struct smc_syn_key key;
 
+	key_of(child, &key);
 	rcu_read_lock();
-	syns = syns_of(child, &key);
+	syns = syns_of(child);
 	said = syns ? smc_syntab_look(syns, &key) : SMC_SYN_NOTHING;
 	rcu_read_unlock();
 	return said;
@@ -113,53 +129,56 @@ enum smc_syn_said smc_synopt_seen(const struct sock *child)
 
 /*
  * smc_synopt_claim() - the same, for good: the next connection with these addresses has to say it
- * anew, and of those who ask, one gets it.
+ * anew, and of those who ask, one gets it. @listener: whose child it has to be, or 0.
  */
-bool smc_synopt_claim(const struct sock *child)
+bool smc_synopt_claim(const struct sock *child, u64 listener)
 {
 	struct smc_syntab *syns;
 	struct smc_syn_key key;
 	bool said;
 
+	key_of(child, &key);
 	rcu_read_lock();
-	syns = syns_of(child, &key);
-	said = syns && smc_syntab_claim(syns, &key);
+	syns = syns_of(child);
+	said = syns && smc_syntab_claim(syns, &key, listener);
 	rcu_read_unlock();
 	return said;
 }
 
 /* smc_synopt_remote() - a client of this namespace is going to talk CLC. Does not sleep. */
-void smc_synopt_remote(const struct sock *child)
+void smc_synopt_remote(const struct sock *client)
 {
 	struct smc_syntab *syns;
 	struct smc_syn_key key;
 
+	key_of_client(client, &key);
 	rcu_read_lock();
-	syns = syns_of(child, &key);
+	syns = syns_of(client);
 	if (syns)
 		smc_syntab_remote(syns, &key);
 	rcu_read_unlock();
 }
 
 /*
- * smc_synopt_listener() - the record of the only listener on a port, with a reference; NULL if
- * there is none, or another one. Does not sleep.
+ * smc_synopt_listener() - the record of the listener of this namespace that has answered a client,
+ * with a reference, if the two may do without CLC messages; else NULL. Does not sleep.
  */
-struct smc_sock *smc_synopt_listener(struct smc_net *sn, u16 port)
+struct smc_sock *smc_synopt_listener(const struct sock *client)
 {
-	struct smc_synopt_port *p;
+	struct smc_synopt_port *p = NULL;
 	struct smc_sock *smc = NULL;
-	unsigned int n = 0;
+	struct smc_syntab *syns;
+	struct smc_syn_key key;
+	u64 id;
 
+	key_of_client(client, &key);
 	rcu_read_lock();
-	hlist_for_each_entry_rcu(p, &sn->synopt.ports[port % SMC_SYNOPT_PORTS], node) {
-		if (p->port != port)
-			continue;
+	syns = syns_of(client);
+	id = syns ? smc_syntab_local(syns, &key) : 0;
+	if (id)
+		p = port_of(smc_net(sock_net(client)), ntohs(client->sk_dport), NULL, id);
+	if (p && smc_table_get(p->smc))
 		smc = p->smc;
-		n++;
-	}
-	if (n != 1 || !smc_table_get(smc))
-		smc = NULL;
 	rcu_read_unlock();
 	return smc;
 }
@@ -182,35 +201,36 @@ static bool wants_syn(const struct sock *sk)
 
 /*
  * A SYN-ACK goes out. Did the SYN have the option, is the listener one of ours, and may it have one
- * more handshake? A SYN-ACK with a cookie belongs to no request: TCP will have forgotten the SYN,
- * and so do we.
+ * more handshake? One that gets connections to a port which is not its own, as a transparent proxy
+ * does, is none of ours. A SYN-ACK with a cookie belongs to no request: TCP will have forgotten the
+ * SYN, and so do we.
  */
 static bool wants_synack(struct smc_net *sn, const struct smc_synpkt *pkt, const struct sock *sk)
 {
+	u16 port = ntohs(pkt->out.self_port);
+	const struct smc_synopt_port *p;
 	struct smc_sock *smc = NULL;
-	bool wants;
+	bool wants = false;
 
-	if (!port_of(sn, ntohs(pkt->out.self_port)))
+	if (!port_of(sn, port, NULL, 0))
 		return false;
 	if (sk && sk->sk_state == TCP_NEW_SYN_RECV && inet_reqsk(sk)->rsk_listener)
 		smc = smc_table_find(inet_reqsk(sk)->rsk_listener);
-	if (!smc || READ_ONCE(smc->phase) != SMC_PHASE_LISTEN) {
+	p = smc ? port_of(sn, port, smc, 0) : NULL;
+	if (p)
+		wants = smc_syntab_answer(sn->synopt.syns, &pkt->out, !smc_limit_reached(smc), p->id);
+	else
 		smc_syntab_withdraw(sn->synopt.syns, &pkt->out);
-		wants = false;
-	} else {
-		wants = smc_syntab_answer(sn->synopt.syns, &pkt->out, !smc_limit_reached(smc));
-	}
 	smc_table_put(smc);
 	return wants;
 }
 
-static unsigned int out(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
+static noinline void syn_out(struct smc_net *sn, struct sk_buff *skb, u8 pf)
 {
-	struct smc_net *sn = priv;
 	struct smc_synpkt pkt;
 
-	if (!smc_synpkt_look(skb, state->pf, &pkt))
-		return NF_ACCEPT;
+	if (!smc_synpkt_look(skb, pf, &pkt))
+		return;
 	if (!pkt.ack) {
 		if (wants_syn(skb->sk) && smc_synpkt_room(skb, &pkt))
 			smc_synpkt_insert(skb, &pkt);
@@ -218,6 +238,12 @@ static unsigned int out(void *priv, struct sk_buff *skb, const struct nf_hook_st
 		if (!smc_synpkt_room(skb, &pkt) || smc_synpkt_insert(skb, &pkt))
 			smc_syntab_withdraw(sn->synopt.syns, &pkt.out);
 	}
+}
+
+static unsigned int out(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
+{
+	if (unlikely(smc_synpkt_is_syn(skb, state->pf)))
+		syn_out(priv, skb, state->pf);
 	return NF_ACCEPT;
 }
 
@@ -271,20 +297,25 @@ static bool from_here(struct smc_net *sn, const struct nf_hook_state *state)
 	       READ_ONCE(sn->sysctl.loopback) != SMC_LOOPBACK_OFF && smc_registry_pairs();
 }
 
-static unsigned int in(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
+static noinline void syn_in(struct smc_net *sn, struct sk_buff *skb, const struct nf_hook_state *state)
 {
-	struct smc_net *sn = priv;
 	struct smc_synpkt pkt;
 	bool has;
 
 	if (!smc_synpkt_look(skb, state->pf, &pkt))
-		return NF_ACCEPT;
+		return;
 	has = smc_tcpopt_find(pkt.opts, pkt.opts_len) >= 0;
 	if (pkt.ack) {
 		in_synack(state->net, &pkt, skb, has);
-	} else if (has && port_of(sn, ntohs(pkt.in.self_port))) {
+	} else if (has && port_of(sn, ntohs(pkt.in.self_port), NULL, 0)) {
 		smc_syntab_add(sn->synopt.syns, &pkt.in, from_here(sn, state));
 	}
+}
+
+static unsigned int in(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
+{
+	if (unlikely(smc_synpkt_is_syn(skb, state->pf)))
+		syn_in(priv, skb, state);
 	return NF_ACCEPT;
 }
 
@@ -302,23 +333,26 @@ static int hook(struct smc_net *sn)
 {
 	struct smc_synopt_net *so = &sn->synopt;
 	struct nf_hook_ops *ops = so->hooks;
+	struct smc_syntab *syns;
 	unsigned int i;
 	int rc;
 
 	lockdep_assert_held(&so->lock);
 	if (so->hooked)
 		return 0;
-	so->syns = smc_syntab_new();
-	if (!so->syns)
+	syns = smc_syntab_new();
+	if (!syns)
 		return -ENOMEM;
+	smp_store_release(&so->syns, syns); /* pairs with syns_of(), and the hooks' registration with theirs */
 	for (i = 0; i < ARRAY_SIZE(hooks); i++) {
 		ops[i] = hooks[i];
 		ops[i].priv = sn;
 	}
 	rc = nf_register_net_hooks(sn->net, ops, ARRAY_SIZE(hooks));
 	if (rc) {
-		smc_syntab_free(so->syns);
 		WRITE_ONCE(so->syns, NULL);
+		synchronize_net();
+		smc_syntab_free(syns);
 		return rc;
 	}
 	so->hooked = true;

@@ -35,6 +35,7 @@ struct smc_synopt_net {
 struct smc_synopt_port {
 	struct hlist_node	node;
 	struct smc_sock		*smc;
+	u64			id;		/* of this time that it listens; never 0, never used again */
 	u16			port;
 };
 
@@ -56,9 +57,9 @@ void smc_synopt_put(struct smc_net *sn);
 void smc_synopt_port_add(struct smc_sock *smc, struct smc_synopt_port *port);
 void smc_synopt_port_del(struct smc_synopt_port *port);
 enum smc_syn_said smc_synopt_seen(const struct sock *child);
-void smc_synopt_remote(const struct sock *child);
-struct smc_sock *smc_synopt_listener(struct smc_net *sn, u16 port);
-bool smc_synopt_claim(const struct sock *child);
+void smc_synopt_remote(const struct sock *client);
+struct smc_sock *smc_synopt_listener(const struct sock *client);
+bool smc_synopt_claim(const struct sock *child, u64 listener);
 
 /*
  * A connection, as its server sees it. IPv4 addresses are mapped ones. With the sequence number of
@@ -74,10 +75,11 @@ struct smc_syn_key {
 struct smc_syntab *smc_syntab_new(void);
 void smc_syntab_free(struct smc_syntab *t);
 bool smc_syntab_add(struct smc_syntab *t, const struct smc_syn_key *key, bool local);
-bool smc_syntab_answer(struct smc_syntab *t, const struct smc_syn_key *key, bool may);
+bool smc_syntab_answer(struct smc_syntab *t, const struct smc_syn_key *key, bool may, u64 listener);
 void smc_syntab_withdraw(struct smc_syntab *t, const struct smc_syn_key *key);
 enum smc_syn_said smc_syntab_look(struct smc_syntab *t, const struct smc_syn_key *key);
 void smc_syntab_remote(struct smc_syntab *t, const struct smc_syn_key *key);
-bool smc_syntab_claim(struct smc_syntab *t, const struct smc_syn_key *key);
+u64 smc_syntab_local(struct smc_syntab *t, const struct smc_syn_key *key);
+bool smc_syntab_claim(struct smc_syntab *t, const struct smc_syn_key *key, u64 listener);
 
 #endif

@@ -13,6 +13,9 @@
 
 #include "synpkt.h"
 
+/* Where TCP has its flags, from the beginning of its header. */
+#define TCP_FLAGS_AT 13
+
 /* Where is the TCP header? Negative if there is none that can be said of. */
 static int find_tcp(const struct sk_buff *skb, u8 pf)
 {
@@ -57,12 +60,31 @@ static void fill_keys(const struct sk_buff *skb, const struct tcphdr *th, struct
 }
 
 /**
- * smc_synpkt_look() - is the packet a SYN or SYN-ACK?
+ * smc_synpkt_is_syn() - may the packet be a SYN or SYN-ACK?
+ * @skb: the packet, as a hook of the address family has it
+ * @pf: NFPROTO_IPV4 or NFPROTO_IPV6
+ *
+ * Every packet is asked for this, so it takes as little work as possible. Any context.
+ */
+bool smc_synpkt_is_syn(const struct sk_buff *skb, u8 pf)
+{
+	int off = find_tcp(skb, pf);
+	u8 copy;
+	const u8 *flags;
+
+	if (off < 0)
+		return false;
+	flags = skb_header_pointer(skb, off + TCP_FLAGS_AT, sizeof(copy), &copy);
+	return flags && (*flags & TCPHDR_SYN);
+}
+
+/**
+ * smc_synpkt_look() - is the packet a SYN or SYN-ACK, and which?
  * @skb: the packet, as a hook of the address family has it
  * @pf: NFPROTO_IPV4 or NFPROTO_IPV6
  * @pkt: gets what it says
  *
- * Any context. Return: false for any other packet, after as little work as possible.
+ * Any context. Return: false for any other packet.
  */
 bool smc_synpkt_look(struct sk_buff *skb, u8 pf, struct smc_synpkt *pkt)
 {

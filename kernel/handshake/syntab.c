@@ -12,6 +12,7 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
+#include <net/ipv6.h>
 
 #include "synopt.h"
 
@@ -26,6 +27,7 @@ struct entry {
 	bool			used;
 	bool			answered;	/* our SYN-ACK had the option, too */
 	bool			local;		/* the client is in this namespace, and may do without CLC */
+	u64			listener;	/* that has answered, see smc_synopt_port.id; 0 before */
 };
 
 struct bucket {
@@ -58,9 +60,12 @@ void smc_syntab_free(struct smc_syntab *t)
 	kvfree(t);
 }
 
+/* Who makes keys that fall together fills one bucket with them, and does not know which. */
 static struct bucket *bucket_of(struct smc_syntab *t, const struct smc_syn_key *key)
 {
-	return &t->bucket[jhash(key, sizeof(*key), t->seed) % BUCKETS];
+	u32 ports = (__force u32)key->peer_port << 16 | (__force u32)key->self_port;
+
+	return &t->bucket[jhash_3words(ipv6_addr_hash(&key->peer), ports, key->isn, t->seed) % BUCKETS];
 }
 
 static bool live(const struct entry *e)
@@ -108,6 +113,7 @@ bool smc_syntab_add(struct smc_syntab *t, const struct smc_syn_key *key, bool lo
 			e->used = true;
 			e->answered = false;
 			e->local = local;
+			e->listener = 0;
 			e->since = jiffies;
 		}
 	}
@@ -119,10 +125,10 @@ bool smc_syntab_add(struct smc_syntab *t, const struct smc_syn_key *key, bool lo
 
 /*
  * smc_syntab_answer() - a SYN-ACK goes out. What the first one to a SYN has said, those that repeat
- * it say, too: nobody knows which one arrives. @may: it may have the option. Softirq. Return: it
- * will have it.
+ * it say, too: nobody knows which one arrives. @may: it may have the option. @listener: whose it is.
+ * Softirq. Return: it will have it.
  */
-bool smc_syntab_answer(struct smc_syntab *t, const struct smc_syn_key *key, bool may)
+bool smc_syntab_answer(struct smc_syntab *t, const struct smc_syn_key *key, bool may, u64 listener)
 {
 	struct bucket *b = bucket_of(t, key);
 	struct entry *e;
@@ -135,6 +141,7 @@ bool smc_syntab_answer(struct smc_syntab *t, const struct smc_syn_key *key, bool
 	}
 	if (e) {
 		e->answered = true;
+		e->listener = listener;
 		e->expires = jiffies + LIFETIME;
 	}
 	spin_unlock_bh(&b->lock);
@@ -154,6 +161,12 @@ void smc_syntab_withdraw(struct smc_syntab *t, const struct smc_syn_key *key)
 	spin_unlock_bh(&b->lock);
 }
 
+/* Has a local client still to say whether it does without CLC? */
+static bool undecided(const struct entry *e)
+{
+	return e->answered && e->local && time_before(jiffies, e->since + SMC_SYN_LOCAL_TIME);
+}
+
 /*
  * smc_syntab_look() - what both sides of a connection have said. Any context but hardirq.
  */
@@ -166,9 +179,27 @@ enum smc_syn_said smc_syntab_look(struct smc_syntab *t, const struct smc_syn_key
 	spin_lock_bh(&b->lock);
 	e = find(b, key);
 	if (e && e->answered)
-		said = e->local && time_before(jiffies, e->since + SMC_SYN_LOCAL_TIME) ? SMC_SYN_UNDECIDED : SMC_SYN_SMC;
+		said = undecided(e) ? SMC_SYN_UNDECIDED : SMC_SYN_SMC;
 	spin_unlock_bh(&b->lock);
 	return said;
+}
+
+/*
+ * smc_syntab_local() - which listener has a connection, if its client may do without CLC? 0: none,
+ * or it may not. Any context but hardirq.
+ */
+u64 smc_syntab_local(struct smc_syntab *t, const struct smc_syn_key *key)
+{
+	struct bucket *b = bucket_of(t, key);
+	u64 listener = 0;
+	struct entry *e;
+
+	spin_lock_bh(&b->lock);
+	e = find(b, key);
+	if (e && undecided(e))
+		listener = e->listener;
+	spin_unlock_bh(&b->lock);
+	return listener;
 }
 
 /* smc_syntab_remote() - a local client wants to talk CLC after all. Any context but hardirq. */
@@ -185,10 +216,10 @@ void smc_syntab_remote(struct smc_syntab *t, const struct smc_syn_key *key)
 }
 
 /*
- * smc_syntab_claim() - have both sides of a connection said that they speak SMC?
- * Forgets it, so that one hears it. Any context but hardirq.
+ * smc_syntab_claim() - have both sides of a connection said that they speak SMC? If it is of this
+ * @listener, or if that is 0, forgets it, so that one hears it. Any context but hardirq.
  */
-bool smc_syntab_claim(struct smc_syntab *t, const struct smc_syn_key *key)
+bool smc_syntab_claim(struct smc_syntab *t, const struct smc_syn_key *key, u64 listener)
 {
 	struct bucket *b = bucket_of(t, key);
 	bool answered;
@@ -196,6 +227,8 @@ bool smc_syntab_claim(struct smc_syntab *t, const struct smc_syn_key *key)
 
 	spin_lock_bh(&b->lock);
 	e = find(b, key);
+	if (e && listener && e->listener != listener)
+		e = NULL;
 	answered = e && e->answered;
 	if (e)
 		e->used = false;

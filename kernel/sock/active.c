@@ -66,7 +66,7 @@ static void settle(struct smc_sock *smc, struct socket *sock, struct smc_conn *c
  * @sock: the socket; it may not be released meanwhile
  * @conn: the connection; the reference is the record's then
  *
- * Does not sleep. Return: false if the application has given up meanwhile.
+ * May sleep. Return: false if the application has given up meanwhile.
  */
 bool smc_active_take(struct smc_sock *smc, struct socket *sock, struct smc_conn *conn)
 {
@@ -84,6 +84,10 @@ bool smc_active_take(struct smc_sock *smc, struct socket *sock, struct smc_conn 
 		return false;
 	smc_conn_count(conn);
 	smc_handshake_disarm(smc);
+	/* A shutdown() that has come too early to be told to the connection, see smc_io_shutdown(). */
+	smp_mb();
+	if (READ_ONCE(smc->sk->sk_shutdown) & SEND_SHUTDOWN)
+		smc_tx_shut(conn);
 	return true;
 }
 

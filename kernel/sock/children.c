@@ -256,8 +256,8 @@ struct smc_sock *smc_listen_take(struct smc_sock *lsmc, bool *blocked)
  * @lsmc: the listener's record
  * @child: the child's record, with its connection; the listener's if this succeeds
  *
- * Does not sleep. Return: false if the listener has been closed, or has begun a handshake with the
- * child.
+ * Does not sleep. Return: false if the listener has been closed, even if it listens again, or has
+ * begun a handshake with the child.
  */
 bool smc_listen_publish(struct smc_sock *lsmc, struct smc_sock *child)
 {
@@ -266,7 +266,7 @@ bool smc_listen_publish(struct smc_sock *lsmc, struct smc_sock *child)
 
 	/* Under the lock, so that who asks next, and hears nothing, finds the record. */
 	spin_lock_bh(&l->lock);
-	mine = l->open && smc_synopt_claim(child->sk);
+	mine = l->open && smc_synopt_claim(child->sk, l->port.id);
 	if (mine) {
 		child->parent = lsmc;
 		smc_table_get(lsmc);
@@ -295,11 +295,11 @@ struct smc_sock *smc_listen_collect(struct smc_sock *lsmc, struct sock *sk)
 	bool open;
 
 	spin_lock_bh(&l->lock);
-	if (smc_synopt_claim(sk)) {
+	child = smc_table_find(sk);
+	if (!child && smc_synopt_claim(sk, 0)) {
 		spin_unlock_bh(&l->lock);
 		return ERR_PTR(-EINPROGRESS);
 	}
-	child = smc_table_find(sk);
 	open = l->open;
 	if (child && open)
 		list_del_init(&child->child);

@@ -94,6 +94,7 @@ static int arm(struct smc_sock *smc, struct socket *sock)
 	if (smc->phase == SMC_PHASE_OPEN || smc->phase == SMC_PHASE_CONNECT) {
 		if (inet_sk_state_load(smc->sk) == TCP_CLOSE)
 			smc->peer_smc = false;
+		smc->inline_busy = false;
 		smc_handshake_phase(smc, SMC_PHASE_CONNECT);
 	}
 	spin_unlock_bh(&smc->lock);
@@ -177,6 +178,7 @@ static int attend(struct smc_sock *smc, struct socket *sock, smc_sockaddr_t *add
 		mutex_unlock(&smc->gate);
 	}
 	WRITE_ONCE(smc->attended, false);
+	smp_mb(); /* TCP's wakeup sees that, or this thread sees what it was for */
 	/* What TCP has said meanwhile was for us: of a wait that a signal has ended, too. */
 	smc_connect_progress(smc, sock);
 	return rc;

@@ -123,7 +123,13 @@ int smc_io_shutdown(struct socket *sock, int how)
 	default:
 		break;
 	}
-	return rc ?: ops_of(sock)->shutdown(sock, how);
+	if (!rc)
+		rc = ops_of(sock)->shutdown(sock, how);
+	/* If TCP has been told when the rendezvous was about to end: one of the two sees the other. */
+	smp_mb();
+	if (!rc && smc && READ_ONCE(smc->phase) == SMC_PHASE_ACTIVE && READ_ONCE(sock->sk->sk_shutdown))
+		smc_active_shutdown(sock, how);
+	return rc;
 }
 
 /* smc_io_getname() - getsockname(2) and getpeername(2). May sleep. Return: as TCP would. */

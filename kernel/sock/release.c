@@ -44,9 +44,11 @@ int smc_release(struct socket *sock)
 	tcp = smc_ops_of_tcp(sk);
 	smc = smc_table_of(sock);
 	if (smc) {
-		mutex_lock(&smc->gate);
-		smc_listen_stop(smc);
-		mutex_unlock(&smc->gate);
+		if (smc->listener) {
+			mutex_lock(&smc->gate);
+			smc_listen_stop(smc);
+			mutex_unlock(&smc->gate);
+		}
 		smc_handshake_stop(smc);
 		return finish(smc, sock);
 	}

@@ -92,7 +92,7 @@ func parts() []string {
 	if part := os.Getenv("SMCKIT_PART"); part != "" {
 		return []string{part}
 	}
-	all := []string{"Sizes|Chunks|Rings", "Mixed|Crowd", "Kill|Scale", "Policy|Namespaces|Abort", "Failing"}
+	all := []string{"Sizes|Chunks|Rings", "Mixed|Crowd", "Kill|Scale", "Policy|Namespaces|Abort|Reuseport", "Failing"}
 	if full() {
 		for range 4 {
 			all = append(all, "Kill", "ScaleCycles")

@@ -43,7 +43,7 @@ static const struct option options[] = {
 
 static void usage(FILE *to)
 {
-	fputs("usage: load --family unix|tcp|smc --job rr|stream|connect|idle [options]\n"
+	fputs("usage: load --family unix|tcp|smc|ipproto --job rr|stream|connect|idle [options]\n"
 	      "  rr       transactions: the client writes a request and reads the response\n"
 	      "  stream   the server writes, the client reads\n"
 	      "  connect  connections are made, accepted and closed, one after the other\n"

@@ -18,16 +18,21 @@
 #define AF_SMC 43
 #endif
 
+#ifndef IPPROTO_SMC
+#define IPPROTO_SMC 256
+#endif
+
 struct family {
 	const char *name;
-	int domain;
+	int domain, protocol;
 	bool ip;
 };
 
 static const struct family families[] = {
-	{ "unix", AF_UNIX, false },
-	{ "tcp", AF_INET, true },
-	{ "smc", AF_SMC, true },
+	{ "unix", AF_UNIX, 0, false },
+	{ "tcp", AF_INET, 0, true },
+	{ "smc", AF_SMC, 0, true },
+	{ "ipproto", AF_INET, IPPROTO_SMC, true },
 };
 
 /* Where the listener is. The client inherits it. */
@@ -57,7 +62,7 @@ static void no_delay(int fd)
 
 static int new_socket(void)
 {
-	int fd = socket(settings.family->domain, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(settings.family->domain, SOCK_STREAM | SOCK_CLOEXEC, settings.family->protocol);
 
 	if (fd < 0)
 		die("socket");
