@@ -85,7 +85,7 @@ static void end(struct smc_conn *conn)
 {
 	if (timer_delete(&conn->timer))
 		smc_conn_put(conn);
-	if (cancel_delayed_work(&conn->push))
+	if (delayed_work_pending(&conn->push) && cancel_delayed_work(&conn->push))
 		smc_conn_put(conn);
 	conn->ops->release(conn);
 	smc_lgr_quit(conn);

@@ -17,7 +17,7 @@
 #define TCP_FLAGS_AT 13
 
 /* Where is the TCP header? Negative if there is none that can be said of. */
-static int find_tcp(const struct sk_buff *skb, u8 pf)
+static __always_inline int find_tcp(const struct sk_buff *skb, u8 pf)
 {
 	__be16 frag;
 	u8 proto;

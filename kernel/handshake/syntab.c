@@ -80,7 +80,7 @@ static struct entry *find(struct bucket *b, const struct smc_syn_key *key)
 
 	lockdep_assert_held(&b->lock);
 	for (i = 0; i < WAYS; i++)
-		if (live(&b->way[i]) && !memcmp(&b->way[i].key, key, sizeof(*key)))
+		if (b->way[i].key.isn == key->isn && live(&b->way[i]) && !memcmp(&b->way[i].key, key, sizeof(*key)))
 			return &b->way[i];
 	return NULL;
 }

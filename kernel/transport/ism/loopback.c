@@ -44,7 +44,6 @@ struct lo_dmb {
 	unsigned int		head;		/* reader */
 	unsigned int		tail;		/* writer */
 	struct page		**free;
-	struct rcu_head		rcu;
 	struct page		*pages[];	/* of the element, then the ring */
 };
 
@@ -65,7 +64,7 @@ static void put(struct lo_dmb *lo)
 	for (i = 0; lo->filled && i < 2 * lo->n_pages; i++)
 		if (lo->pages[i])
 			put_page(lo->pages[i]);
-	kvfree_rcu(lo, rcu);
+	kvfree(lo);
 }
 
 static bool reach(struct smc_ism_dev *dev, const u64 gid[2], u16 vlan)
