@@ -71,11 +71,10 @@ static int propose(struct smc_sock *smc)
 static int begin(struct smc_sock *smc)
 {
 	struct smc_offer *offer = &smc->rv->offer;
+	bool mine = smc_active_take(smc, smc->sock, offer->conn);
 
-	if (!smc_active_take(smc, smc->sock, offer->conn))
-		return -ECANCELED;
 	offer->conn = NULL;
-	return 0;
+	return mine ? 0 : -ECANCELED;
 }
 
 /* The peer's ACCEPT is there: join it, and say so. */

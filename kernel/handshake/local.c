@@ -26,16 +26,6 @@ static struct sock *other_end(struct sock *sk)
 	return peer;
 }
 
-/*
- * The application has closed the client meanwhile. Its peer, which accept() may have by now, hears
- * of that as it would have a moment later.
- */
-static void give_up(const struct sock *sk, struct smc_conn *conn)
-{
-	smc_close_app(conn, smc_sock_aborts(sk));
-	smc_conn_put(conn);
-}
-
 static bool connect_to(struct smc_sock *smc, struct smc_sock *lsmc, struct sock *peer)
 {
 	struct smc_offer client = { .sk = smc->sk }, server = { .sk = peer };
@@ -59,8 +49,7 @@ static bool connect_to(struct smc_sock *smc, struct smc_sock *lsmc, struct sock 
 		smc_conn_put(conn);
 	}
 	if (done) {
-		if (!smc_active_take(smc, smc->sock, client.conn))
-			give_up(smc->sk, client.conn);
+		smc_active_take(smc, smc->sock, client.conn);
 		client.conn = NULL;
 	} else {
 		/* Both ends go on without: nobody may hear of these. */

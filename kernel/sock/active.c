@@ -64,9 +64,12 @@ static void settle(struct smc_sock *smc, struct socket *sock, struct smc_conn *c
  * smc_active_take() - gives a connection to a socket whose rendezvous has succeeded
  * @smc: its record
  * @sock: the socket; it may not be released meanwhile
- * @conn: the connection; the reference is the record's then
+ * @conn: the connection; takes over the reference
  *
- * May sleep. Return: false if the application has given up meanwhile.
+ * If the application has closed the socket meanwhile, the peer, which may have accepted the
+ * connection by now, hears of that as it would have a moment later. May sleep.
+ *
+ * Return: whether the socket has the connection.
  */
 bool smc_active_take(struct smc_sock *smc, struct socket *sock, struct smc_conn *conn)
 {
@@ -80,8 +83,11 @@ bool smc_active_take(struct smc_sock *smc, struct socket *sock, struct smc_conn 
 		settle(smc, sock, conn);
 	}
 	spin_unlock_bh(&smc->lock);
-	if (!mine)
+	if (!mine) {
+		smc_close_app(conn, smc_sock_aborts(smc->sk));
+		smc_conn_put(conn);
 		return false;
+	}
 	smc_conn_count(conn);
 	smc_handshake_disarm(smc);
 	/* A shutdown() that has come too early to be told to the connection, see smc_io_shutdown(). */
