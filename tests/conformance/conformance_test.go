@@ -91,13 +91,14 @@ type plan struct {
 	bare     []mode // over TCP, before our module is there
 	fallback []run
 	smcd     []run
+	moved    []run // over SMC-D, by what devices of hardware have
 }
 
 // planFor leaves out, but in full runs, what differs between no two kernels and between no two domains in our module. The
 // newest kernel has most.
 func planFor(newest bool) plan {
 	if os.Getenv("SMCKIT_FULL") != "" {
-		return plan{tcpModes, runs(allModes, domains...), runs(tcpModes, domains...)}
+		return plan{tcpModes, runs(allModes, domains...), runs(tcpModes, domains...), runs(tcpModes, "smc", "ipproto6")}
 	}
 	p := plan{
 		bare:     []mode{asServer},
@@ -123,10 +124,12 @@ func ours(t *testing.T, g *guest, p plan) {
 		t.Fatal(err)
 	}
 	t.Run("fallback", func(t *testing.T) { overTCP(t, g, p.fallback) })
-	if len(p.smcd) > 0 {
-		t.Run("smcd", func(t *testing.T) { overSMCD(t, g, p.smcd) })
-	}
+	t.Run("smcd", func(t *testing.T) { overSMCD(t, g, p.smcd, differences) })
 	g.reference(t, asServer)
+	if len(p.moved) > 0 {
+		g.Must("a", "rmmod smc_diag smc && modprobe smc loopback_move=1 && modprobe smc_diag")
+		t.Run("moved", func(t *testing.T) { overSMCD(t, g, p.moved, movedDifferences()) })
+	}
 }
 
 // stockKernel is the kernel whose own module is looked at.
