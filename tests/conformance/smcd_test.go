@@ -5,7 +5,6 @@
 package conformance
 
 import (
-	"encoding/json"
 	"maps"
 	"os"
 	"slices"
@@ -32,54 +31,17 @@ func movedDifferences() map[string]string {
 	return all
 }
 
-// counters are what has become of connections, as `smcd stats --json` says.
-type counters struct {
-	Connections struct {
-		ClientV1 int `json:"client_v1"`
-		ClientV2 int `json:"client_v2"`
-		ServerV2 int `json:"server_v2"`
-	} `json:"connections"`
-	Fallback struct{ Client, Server fallbacks } `json:"fallback"`
-}
-
-type fallbacks struct {
-	Total   int `json:"total"`
-	Reasons []struct {
-		Name  string `json:"name"`
-		Count int    `json:"count"`
-	} `json:"reasons"`
-}
-
-// of is how often connections fell back for a reason.
-func (f fallbacks) of(reason string) int {
-	for _, r := range f.Reasons {
-		if r.Name == reason {
-			return r.Count
-		}
-	}
-	return 0
-}
-
-// counted reads the counters of the guest since the module was loaded.
-func (g *guest) counted(t *testing.T) (c counters) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(g.Must("a", "smcd -a stats --json")), &c); err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
 // overTCP runs the suite with the loopback device switched off: every connection falls back.
 func overTCP(t *testing.T, g *guest, all []run) {
 	g.Must("a", "sysctl -qw net.smc.loopback=0")
-	before := g.counted(t)
+	before := g.Counters("a")
 	for _, r := range all {
 		t.Run(r.String(), func(t *testing.T) {
 			names, verdicts := g.run(t, r, lab.Scale(10*time.Second))
 			report(t, names, verdicts)
 		})
 	}
-	if now := g.counted(t); now.Connections != before.Connections || now.Fallback.Client.Total == before.Fallback.Client.Total {
+	if now := g.Counters("a"); now.Connections != before.Connections || now.Fallback.Client.Total == before.Fallback.Client.Total {
 		t.Errorf("with the loopback device switched off, connections went from %+v to %+v", before, now)
 	}
 }
@@ -89,10 +51,10 @@ func overSMCD(t *testing.T, g *guest, all []run, expected map[string]string) {
 	g.Must("a", "sysctl -qw net.smc.loopback=2")
 	for _, r := range all {
 		t.Run(r.String(), func(t *testing.T) {
-			before := g.counted(t)
+			before := g.Counters("a")
 			names, verdicts := g.run(t, r, lab.Scale(10*time.Second))
 			differ(t, names, verdicts, expected)
-			wereSMCD(t, r, len(names), before, g.counted(t))
+			wereSMCD(t, r, len(names), before, g.Counters("a"))
 		})
 	}
 }
@@ -118,12 +80,12 @@ func differ(t *testing.T, names []string, verdicts map[string]verdict, expected 
 
 // wereSMCD checks that a run has had SMC-D connections. Of those checks that only clients run, some connect to plain TCP on
 // purpose, or set an option that rules SMC out.
-func wereSMCD(t *testing.T, r run, checks int, before, now counters) {
+func wereSMCD(t *testing.T, r run, checks int, before, now lab.Counters) {
 	t.Helper()
 	fell := now.Fallback.Client.Total - before.Fallback.Client.Total
 	asked := 0
 	for _, reason := range []string{"PEER_NO_SMC", "OPTUNSUPP"} {
-		asked += now.Fallback.Client.of(reason) - before.Fallback.Client.of(reason)
+		asked += now.Fallback.Client.Of(reason) - before.Fallback.Client.Of(reason)
 	}
 	if fell != asked || asked > checks/10 || (asked > 0 && r.mode.name != asClient.name) {
 		t.Errorf("%d connections fell back, %d of them because a check asked for it: %+v", fell, asked, now.Fallback)

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package lab
+
+import "encoding/json"
+
+// Counters are what has become of AF_SMC connections since the module was loaded, as `smcd stats --json` says.
+type Counters struct {
+	Connections struct {
+		ClientV1 int `json:"client_v1"`
+		ClientV2 int `json:"client_v2"`
+		ServerV1 int `json:"server_v1"`
+		ServerV2 int `json:"server_v2"`
+	} `json:"connections"` // that are SMC-D
+	Fallback struct{ Client, Server Fallbacks } `json:"fallback"`
+}
+
+// Fallbacks are those of one side.
+type Fallbacks struct {
+	Total   int `json:"total"`
+	Reasons []struct {
+		Name  string `json:"name"`
+		Count int    `json:"count"`
+	} `json:"reasons"`
+}
+
+// Of is how often connections fell back for a reason.
+func (f Fallbacks) Of(reason string) int {
+	for _, r := range f.Reasons {
+		if r.Name == reason {
+			return r.Count
+		}
+	}
+	return 0
+}
+
+// Counters reads the counters of a host that has our commands.
+func (lt *Test) Counters(host string) (c Counters) {
+	lt.t.Helper()
+	out := lt.Must(host, "smcd -a stats --json")
+	if err := json.Unmarshal([]byte(out), &c); err != nil {
+		lt.t.Fatalf("%v\n%s", err, out)
+	}
+	return c
+}
