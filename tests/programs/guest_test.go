@@ -8,7 +8,6 @@ package programs
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -89,12 +88,41 @@ func (g *guest) unload(t *testing.T) {
 	}
 }
 
-// ends says which side of a conversation has AF_SMC sockets; the other has TCP sockets.
-type ends struct{ server, client bool }
+// way is how a conversation goes.
+type way struct {
+	loopback int // net.smc.loopback
+	// Which side has AF_SMC sockets; the other has TCP sockets.
+	server, client bool
+}
 
-func (e ends) String() string {
+func (w way) String() string {
 	kind := map[bool]string{true: "smc", false: "tcp"}
-	return kind[e.server] + " server, " + kind[e.client] + " client"
+	return kind[w.server] + " server, " + kind[w.client] + " client"
+}
+
+// smcd says whether the connections are to be SMC-D. If not, those of AF_SMC sockets fall back.
+func (w way) smcd() bool { return w.loopback != 0 && w.server && w.client }
+
+// part is some ways that have net.smc.loopback in common.
+type part struct {
+	name string
+	ways []way
+}
+
+// partsFor leaves out, but in full runs, what hardly differs between kernels, and connections to TCP sockets where those
+// to AF_SMC sockets fall back, too. The newest kernel has most.
+func partsFor(newest bool) []part {
+	ways := func(loopback int) []way {
+		return []way{{loopback, true, true}, {loopback, true, false}, {loopback, false, true}}
+	}
+	smcd, fallback := ways(2), ways(0)
+	if os.Getenv("SMCKIT_FULL") == "" {
+		fallback = fallback[:1]
+		if !newest {
+			return []part{{"smcd", smcd[:1]}}
+		}
+	}
+	return []part{{"smcd", smcd}, {"fallback", fallback}}
 }
 
 // program is a server, and what its clients do.
@@ -114,6 +142,8 @@ type program struct {
 	client func(t *testing.T, s *session)
 	// atLeast is how many connections the client makes.
 	atLeast int
+	// hold is a client that stays connected.
+	hold []string
 	// mixed programs are run with TCP sockets on one side, too.
 	mixed bool
 }
@@ -121,7 +151,7 @@ type program struct {
 // session is one conversation of a program.
 type session struct {
 	*guest
-	ends ends
+	way
 }
 
 // env makes AF_SMC sockets of all TCP sockets, if asked to.
@@ -137,7 +167,7 @@ func (s *session) sh(t *testing.T, script string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), lab.Scale(60*time.Second))
 	defer cancel()
-	cmd := lab.Cmd{Argv: []string{"/bin/sh", "-euc", script}, Env: env(s.ends.client), Dir: workInside}
+	cmd := lab.Cmd{Argv: []string{"/bin/sh", "-euc", script}, Env: env(s.way.client), Dir: workInside}
 	r, err := s.Host("a").Run(ctx, cmd)
 	if err != nil {
 		t.Fatalf("%v\n%s\n%s%s", err, script, r.Stdout, r.Stderr)
@@ -148,23 +178,23 @@ func (s *session) sh(t *testing.T, script string) string {
 	return r.Stdout
 }
 
-// run runs the program with sockets of all kinds that it is to be run with.
-func (p program) run(t *testing.T, g *guest) {
-	if p.prepare != nil {
-		p.prepare(t, g)
-	}
-	all := []ends{{true, true}}
-	if p.mixed {
-		all = append(all, ends{true, false}, ends{false, true})
-	}
-	for _, e := range all {
-		t.Run(e.String(), func(t *testing.T) { p.converse(t, &session{g, e}) })
+// all runs the programs in all ways that they are to be run.
+func (g *guest) all(t *testing.T, programs []program, ways []way) {
+	g.Must("a", fmt.Sprintf("sysctl -qw net.smc.loopback=%d", ways[0].loopback))
+	for _, p := range programs {
+		t.Run(p.name, func(t *testing.T) {
+			for _, w := range ways {
+				if p.mixed || (w.server && w.client) {
+					t.Run(w.String(), func(t *testing.T) { p.converse(t, &session{g, w}) })
+				}
+			}
+		})
 	}
 }
 
 // converse starts the server, lets the client talk to it, and proves that their sockets were what they were meant to be.
 func (p program) converse(t *testing.T, s *session) {
-	server, err := s.Host("a").Start(lab.Cmd{Argv: p.server, Env: env(s.ends.server), Dir: workInside})
+	server, err := s.Host("a").Start(lab.Cmd{Argv: p.server, Env: env(s.way.server), Dir: workInside})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,19 +204,60 @@ func (p program) converse(t *testing.T, s *session) {
 		t.Fatal(err)
 	}
 	listeners := s.Must("a", fmt.Sprintf("smcss --state listen --port %d", p.port))
-	if got := strings.Contains(listeners, "LISTEN"); got != s.ends.server {
+	if got := strings.Contains(listeners, "LISTEN"); got != s.way.server {
 		t.Errorf("listens on an AF_SMC socket: %t\n%s", got, listeners)
 	}
-	before := s.fallbacks(t)
+	before := s.Counters("a")
 	p.client(t, s)
-	after := s.fallbacks(t)
-	check := func(side string, smc bool, count int) {
-		if smc && count < p.atLeast || !smc && count != 0 {
-			t.Errorf("%d connections of the %s fell back, of at least %d, AF_SMC sockets: %t", count, side, p.atLeast, smc)
+	p.look(t, s)
+	now := s.Counters("a")
+	p.count(t, s, "server", s.way.server, now.Connections.ServerV2-before.Connections.ServerV2, before.Fallback.Server, now.Fallback.Server)
+	p.count(t, s, "client", s.way.client, now.Connections.ClientV2-before.Connections.ClientV2, before.Fallback.Client, now.Fallback.Client)
+}
+
+// count checks what the connections of one side have become. With SMC-D switched on, only a TCP socket makes them fall back.
+func (p program) count(t *testing.T, s *session, side string, smc bool, smcd int, before, now lab.Fallbacks) {
+	t.Helper()
+	fell := now.Total - before.Total
+	noPeer := now.Of("PEER_NO_SMC") - before.Of("PEER_NO_SMC")
+	good := smcd == 0 && fell == 0
+	switch {
+	case s.smcd():
+		good = smcd >= p.atLeast && fell == 0
+	case smc:
+		good = smcd == 0 && fell >= p.atLeast && (s.loopback == 0 || fell == noPeer)
+	}
+	if !good {
+		t.Errorf("of at least %d connections of the %s, %d were SMC-D and %d fell back, %d because of their peer: %s",
+			p.atLeast, side, smcd, fell, noPeer, s.Must("a", "smcd -ad stats"))
+	}
+}
+
+// look checks what smcss says of a connection that lasts until it has been looked at.
+func (p program) look(t *testing.T, s *session) {
+	t.Helper()
+	client, err := s.Host("a").Start(lab.Cmd{Argv: p.hold, Env: env(s.way.client), Dir: workInside})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lab.Kill(t, client)
+	mode, ends := "tcp", 1
+	if s.smcd() {
+		mode = "smcd"
+	}
+	if s.way.server && s.way.client {
+		ends = 2
+	}
+	list := fmt.Sprintf("smcss --state active --port %d", p.port)
+	has := fmt.Sprintf(`test "$(%s --mode %s | wc -l)" -gt %d`, list, mode, ends) // below the heading
+	if err := s.Host("a").WaitFor(t.Context(), list+"; "+has); err != nil {
+		t.Errorf("no connection of mode %s: %v", mode, err)
+	}
+	for _, other := range []string{"smcr", "smcd", "tcp"} {
+		if out := s.Must("a", list+" --mode "+other); other != mode && strings.Contains(out, "ACTIVE") {
+			t.Errorf("not of mode %s:\n%s", mode, out)
 		}
 	}
-	check("server", s.ends.server, after.server-before.server)
-	check("client", s.ends.client, after.client-before.client)
 }
 
 // end stops the server and waits until its sockets are gone.
@@ -205,23 +276,4 @@ func (p program) end(t *testing.T, s *session, server *lab.Process) {
 		t.Errorf("the server's exit status is %d, %d expected:\n%s%s", r.Code, p.code, r.Stdout, r.Stderr)
 	}
 	s.empty(t)
-}
-
-// fallbacks counts the AF_SMC connections that have become TCP connections since the module was loaded.
-type fallbacks struct{ server, client int }
-
-func (g *guest) fallbacks(t *testing.T) fallbacks {
-	t.Helper()
-	var stats struct {
-		Fallback    struct{ Client, Server struct{ Total int } }
-		Connections struct{ Total int }
-	}
-	out := g.Must("a", "smcr stats --json -d")
-	if err := json.Unmarshal([]byte(out), &stats); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if stats.Connections.Total != 0 {
-		t.Errorf("%d connections do not use TCP: by what?", stats.Connections.Total)
-	}
-	return fallbacks{server: stats.Fallback.Server.Total, client: stats.Fallback.Client.Total}
 }

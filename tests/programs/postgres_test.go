@@ -82,6 +82,7 @@ func postgres(c cluster) program {
 		ready:   "pg_isready -q -h 127.0.0.1 -U postgres",
 		stop:    unix.SIGINT,
 		client:  usePostgres,
+		hold:    []string{"psql", "-h", "127.0.0.1", "-U", "postgres", "-c", "select pg_sleep(600)"},
 		atLeast: 10,
 	}
 }
@@ -103,7 +104,8 @@ func usePostgres(t *testing.T, s *session) {
 		t.Errorf("the history says %q, want %q", got, want)
 	}
 	// Megabytes in one answer, and back.
-	s.sh(t, psql+`-c 'copy (select * from pgbench_accounts limit 30000) to stdout' >accounts
+	s.sh(t, psql+`-c 'drop table if exists again'
+`+psql+`-c 'copy (select * from pgbench_accounts limit 30000) to stdout' >accounts
 `+psql+`-c 'create table again (like pgbench_accounts)'
 `+psql+`-c 'copy again from stdin' <accounts
 `+psql+`-c 'copy again to stdout' | cmp - accounts`)

@@ -16,15 +16,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPrograms runs all programs, one after the other, in one guest of each kernel.
+// TestPrograms runs all programs, one after the other, in one guest of each kernel: over SMC-D, and over connections that
+// fall back to TCP.
 func TestPrograms(t *testing.T) {
 	lab.Need(t)
-	cluster := makeCluster(t)
-	for _, kernel := range kernels() {
+	programs := []program{redis, nginx, iperf, openssl, openssl.overKTLS(), python, postgres(makeCluster(t))}
+	all := kernels()
+	for i, kernel := range all {
 		t.Run(kernel, func(t *testing.T) {
 			g := boot(t, kernel)
-			for _, p := range []program{redis, nginx, iperf, openssl, openssl.overKTLS(), python, postgres(cluster)} {
-				t.Run(p.name, func(t *testing.T) { p.run(t, g) })
+			for _, p := range programs {
+				if p.prepare != nil {
+					p.prepare(t, g)
+				}
+			}
+			for _, part := range partsFor(i == len(all)-1) {
+				t.Run(part.name, func(t *testing.T) { g.all(t, programs, part.ways) })
 			}
 			g.empty(t)
 			g.unload(t)
@@ -38,6 +45,7 @@ var redis = program{
 	port:    6379,
 	stop:    unix.SIGTERM,
 	client:  useRedis,
+	hold:    []string{"redis-cli", "subscribe", "news"},
 	atLeast: 20,
 	mixed:   true,
 }
@@ -102,6 +110,7 @@ head -c 2000 /dev/urandom >small; head -c 8388608 /dev/urandom >large`)
 	port:    8080,
 	stop:    unix.SIGTERM,
 	client:  useNginx,
+	hold:    []string{"curl", "-fsS", "--limit-rate", "1k", "-o", "/dev/null", "http://127.0.0.1:8080/large"},
 	atLeast: 300,
 }
 
@@ -134,6 +143,7 @@ var iperf = program{
 	stop:    unix.SIGKILL,
 	code:    128 + int(unix.SIGKILL), // it would answer SIGTERM with an error
 	client:  useIperf,
+	hold:    []string{"iperf3", "-c", "127.0.0.1", "-p", "5201", "-t", "600", "-b", "1M"},
 	atLeast: 2 * 5,
 }
 
@@ -177,6 +187,7 @@ var python = program{
 	stop:    unix.SIGTERM,
 	code:    128 + int(unix.SIGTERM),
 	client:  usePython,
+	hold:    []string{"curl", "-fsS", "--limit-rate", "1k", "-o", "/dev/null", "http://127.0.0.1:8000/large"},
 	atLeast: 5,
 	mixed:   true,
 }
