@@ -22,8 +22,9 @@ import (
 // archive reads packages of one Debian suite with a private apt: its own sources and its own state below root, so that
 // this machine's package system is neither consulted nor changed.
 type archive struct {
-	root  string
-	suite string
+	root    string
+	suite   string
+	foreign string // an architecture beside amd64, or none
 }
 
 // keyrings are where Debian's signing keys may be.
@@ -32,7 +33,7 @@ var keyrings = []string{
 	"/usr/share/keyrings/debian-archive-keyring.pgp",
 }
 
-func newArchive(root, suite string) (*archive, error) {
+func newArchive(root, suite, foreign string) (*archive, error) {
 	for _, dir := range []string{
 		"etc/apt/apt.conf.d", "etc/apt/preferences.d", "etc/apt/sources.list.d", "etc/apt/trusted.gpg.d",
 		"var/lib/apt/lists/partial", "var/lib/dpkg", "var/cache/apt/archives/partial",
@@ -44,7 +45,7 @@ func newArchive(root, suite string) (*archive, error) {
 	if err := os.WriteFile(filepath.Join(root, "var/lib/dpkg/status"), nil, 0o644); err != nil {
 		return nil, err
 	}
-	return &archive{root: root, suite: suite}, nil
+	return &archive{root: root, suite: suite, foreign: foreign}, nil
 }
 
 // mirrors returns where Debian's archive may be found: where $SMCKIT_MIRROR or this machine's apt says.
@@ -81,7 +82,7 @@ func parseMirrors(uris string) []string {
 
 // apt returns the command line of an apt tool that works on the private root.
 func (a *archive) apt(args ...string) []string {
-	return append([]string{
+	argv := []string{
 		args[0], "-q",
 		"-o", "Dir=" + a.root,
 		"-o", "Dir::State::status=" + filepath.Join(a.root, "var/lib/dpkg/status"),
@@ -93,7 +94,17 @@ func (a *archive) apt(args ...string) []string {
 		"-o", "Acquire::Retries=3",
 		// A mirror that lags behind, as snapshots do, is as good for a test as any. Its signature is checked all the same.
 		"-o", "Acquire::Check-Valid-Until=false",
-	}, args[1:]...)
+	}
+	if a.foreign != "" {
+		argv = append(argv, "-o", "APT::Architectures::=amd64", "-o", "APT::Architectures::="+a.foreign)
+	}
+	return append(argv, args[1:]...)
+}
+
+// sources says where apt finds the packages of the suite.
+func (a *archive) sources(uri, keyring string) string {
+	return fmt.Sprintf("Types: deb\nURIs: %s\nSuites: %s\nComponents: main\nArchitectures: %s\nSigned-By: %s\n",
+		uri, a.suite, strings.TrimSpace("amd64 "+a.foreign), keyring)
 }
 
 // update fetches the suite's package lists from the first mirror that has them.
@@ -107,9 +118,8 @@ func (a *archive) update(ctx context.Context) error {
 		return err
 	}
 	for _, uri := range found {
-		sources := fmt.Sprintf("Types: deb\nURIs: %s\nSuites: %s\nComponents: main\nArchitectures: amd64\nSigned-By: %s\n",
-			uri, a.suite, keyrings[i])
-		if err := os.WriteFile(filepath.Join(a.root, "etc/apt/sources.list.d/lab.sources"), []byte(sources), 0o644); err != nil {
+		file := filepath.Join(a.root, "etc/apt/sources.list.d/lab.sources")
+		if err := os.WriteFile(file, []byte(a.sources(uri, keyrings[i])), 0o644); err != nil {
 			return err
 		}
 		if err = run(ctx, a.apt("apt-get", "update", "--error-on=any")...); err == nil || ctx.Err() != nil {
@@ -131,13 +141,16 @@ func (a *archive) resolve(ctx context.Context, progress func(string)) (*kernelPa
 	if err := a.update(ctx); err != nil {
 		return nil, err
 	}
-	return findKernel(func(name string) (*debian, error) {
-		out, err := output(ctx, a.apt("apt-cache", "show", "--no-all-versions", name)...)
-		if err != nil {
-			return nil, fmt.Errorf("package %s of Debian %s: %w", name, a.suite, err)
-		}
-		return parsePackage(out), nil
-	})
+	return findKernel(func(name string) (*debian, error) { return a.show(ctx, name) })
+}
+
+// show looks a package up in the package lists.
+func (a *archive) show(ctx context.Context, name string) (*debian, error) {
+	out, err := output(ctx, a.apt("apt-cache", "show", "--no-all-versions", name)...)
+	if err != nil {
+		return nil, fmt.Errorf("package %s of Debian %s: %w", name, a.suite, err)
+	}
+	return parsePackage(out), nil
 }
 
 // parsePackage reads a paragraph of a package list.

@@ -39,6 +39,21 @@ func TestParseMirrors(t *testing.T) {
 	}
 }
 
+// TestForeign checks that apt knows of another architecture where one is wanted, and nowhere else.
+func TestForeign(t *testing.T) {
+	for foreign, list := range map[string]string{"": "amd64", "s390x": "amd64 s390x"} {
+		a := &archive{root: "/r", suite: "trixie", foreign: foreign}
+		want := "Types: deb\nURIs: http://mirror.example/debian\nSuites: trixie\nComponents: main\nArchitectures: " + list + "\nSigned-By: /key\n"
+		if diff := cmp.Diff(want, a.sources("http://mirror.example/debian", "/key")); diff != "" {
+			t.Error(diff)
+		}
+		argv := strings.Join(a.apt("apt-get", "update"), " ")
+		if strings.Contains(argv, "APT::Architectures::=s390x") != (foreign != "") || !strings.HasSuffix(argv, " update") {
+			t.Errorf("%q: %s", foreign, argv)
+		}
+	}
+}
+
 // suite is a package list in short: a paragraph a package.
 func suite(paragraphs ...string) func(string) (*debian, error) {
 	return func(name string) (*debian, error) {

@@ -27,15 +27,20 @@ type buildRoot struct {
 	binds   []bind // what else is needed there
 }
 
-// buildPackages are what a build takes beside the headers, which depend on the compiler.
-var buildPackages = []string{
+// modulePackages are what building modules takes beside headers and a compiler.
+var modulePackages = []string{
 	// What scripts expect of any system.
 	"base-files", "bash", "coreutils", "dash", "diffutils", "findutils", "grep", "gzip", "mawk", "sed", "tar", "xz-utils",
-	// Building modules and checking them.
-	"kmod", "make", "perl", "sparse",
+	"kmod", "make", "perl",
+}
+
+// buildPackages are what a build takes beside the headers, which depend on the compiler.
+var buildPackages = append(slices.Clone(modulePackages),
+	// Checking modules.
+	"sparse",
 	// Building a kernel.
 	"bc", "bison", "flex", "gcc", "libc6-dev", "libelf-dev", "libssl-dev",
-}
+)
 
 // packageSource is where the packages of a build root come from: apt in real life.
 type packageSource interface {
@@ -60,7 +65,7 @@ func provisionRoot(ctx context.Context, series string, progress func(string)) (*
 		return nil, nil, err
 	}
 	open := func() (packageSource, error) {
-		a, err := newArchive(filepath.Join(cache, "apt", "build-"+suite), suite)
+		a, err := newArchive(filepath.Join(cache, "apt", "build-"+suite), suite, "")
 		if err != nil {
 			return nil, err
 		}
@@ -85,8 +90,21 @@ func provisionRoot(ctx context.Context, series string, progress func(string)) (*
 
 // rootName names the build root for k: another one if k or what belongs into a root is another.
 func rootName(k *Kernel) string {
-	recipe := sha256.Sum256([]byte(strings.Join(buildPackages, " ")))
-	return fmt.Sprintf("%s_%s_%.4x", k.Release, strings.ReplaceAll(k.Package, "/", "_"), recipe)
+	packages := buildPackages
+	if k.cross() {
+		packages = modulePackages
+	}
+	return fmt.Sprintf("%s_%s_%s", k.Release, strings.ReplaceAll(k.Package, "/", "_"), recipe(packages))
+}
+
+// recipe is how the name of a build root ends that is made of these packages.
+func recipe(packages []string) string {
+	return fmt.Sprintf("%.4x", sha256.Sum256([]byte(strings.Join(packages, " "))))
+}
+
+// openRoot returns the build root for k below dir, which need not be there yet.
+func openRoot(k *Kernel, dir string) *buildRoot {
+	return &buildRoot{dir: filepath.Join(dir, rootName(k)), headers: "/usr/src/linux-headers-" + k.Release}
 }
 
 // obtainRoot opens the build root for k below dir, which it first makes if there is none. Whoever finds another process
@@ -94,8 +112,7 @@ func rootName(k *Kernel) string {
 func obtainRoot(
 	ctx context.Context, k *Kernel, dir string, open func() (packageSource, error), progress func(string),
 ) (*buildRoot, error) {
-	name := rootName(k)
-	r := &buildRoot{dir: filepath.Join(dir, name), headers: "/usr/src/linux-headers-" + k.Release}
+	r := openRoot(k, dir)
 	if _, err := os.Stat(r.dir); err == nil {
 		return r, nil
 	}
@@ -117,10 +134,10 @@ func obtainRoot(
 	if err := makeRoot(ctx, src, k, r.dir, progress); err != nil {
 		return nil, err
 	}
-	return r, pruneRoots(dir, name)
+	return r, pruneRoots(dir, filepath.Base(r.dir))
 }
 
-// makeRoot makes the directory final in one of another name, so what an interrupted run leaves is never taken for it.
+// makeRoot makes the build root for k, which is to be the directory final.
 func makeRoot(ctx context.Context, src packageSource, k *Kernel, final string, progress func(string)) error {
 	// The headers ask for the kernel they belong to, which nobody boots here.
 	image := debian{name: "linux-image-" + k.Release, version: k.Package}
@@ -129,6 +146,14 @@ func makeRoot(ctx context.Context, src packageSource, k *Kernel, final string, p
 	if err != nil {
 		return err
 	}
+	return fillRoot(ctx, src, k, packages, final, progress)
+}
+
+// fillRoot makes the directory final of packages, in one of another name, so what an interrupted run leaves is never
+// taken for it.
+func fillRoot(
+	ctx context.Context, src packageSource, k *Kernel, packages []string, final string, progress func(string),
+) error {
 	downloads := filepath.Join(filepath.Dir(final), "download")
 	if err := os.MkdirAll(downloads, 0o755); err != nil {
 		return err

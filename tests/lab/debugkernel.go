@@ -86,7 +86,7 @@ func provisionDebug(ctx context.Context, dir string, progress func(string)) erro
 		return err
 	}
 	suite := suites[debugBase]
-	src, err := newArchive(filepath.Join(cache, "apt", "build-"+suite), suite)
+	src, err := newArchive(filepath.Join(cache, "apt", "build-"+suite), suite, "")
 	if err != nil {
 		return err
 	}

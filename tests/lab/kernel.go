@@ -84,7 +84,7 @@ func Provision(ctx context.Context, series string, update bool, progress func(st
 	dir := filepath.Join(cache, "linux", series)
 	var k *Kernel
 	if ok {
-		open := func() (source, error) { return newArchive(filepath.Join(cache, "apt", suite), suite) }
+		open := func() (source, error) { return newArchive(filepath.Join(cache, "apt", suite), suite, "") }
 		k, err = obtain(ctx, series, dir, open, update, progress)
 	} else {
 		k, err = obtainDebug(ctx, dir, update, progress)

@@ -36,7 +36,7 @@ func (f *fakeSource) resolve(context.Context, func(string)) (*kernelPackages, er
 	return &kernelPackages{release: f.release, version: f.version, packages: []string{"empty", "binary", "modules"}}, nil
 }
 
-const elf = "\x7fELF the kernel itself"
+const elfImage = "\x7fELF the kernel itself"
 
 // fetch builds the package, unless an earlier attempt has left it.
 func (f *fakeSource) fetch(ctx context.Context, pkg, dir string, _ func(string)) (string, error) {
@@ -55,7 +55,7 @@ func (f *fakeSource) fetch(ctx context.Context, pkg, dir string, _ func(string))
 	case "binary":
 		var z bytes.Buffer
 		w := gzip.NewWriter(&z)
-		_, _ = w.Write([]byte(elf))
+		_, _ = w.Write([]byte(elfImage))
 		_ = w.Close()
 		files["boot/vmlinuz-"+f.release] = "setup code \x1f\x8b\x08 not it " + z.String() + "trailer"
 		files["boot/config-"+f.release] = "CONFIG_X=y\n"
@@ -120,7 +120,7 @@ func TestProvision(t *testing.T) {
 		t.Error(diff)
 	}
 	for file, content := range map[string]string{
-		k.Image:                                             elf,
+		k.Image:                                             elfImage,
 		filepath.Join(base, "config"):                       "CONFIG_X=y\n",
 		k.Modules + "/kernel/net/smc/smc.ko":                "smc module",
 		k.Modules + "/kernel/drivers/gpu/nouveau.ko.xz":     xz(t, "rarely used"),

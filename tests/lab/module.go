@@ -78,7 +78,7 @@ func (s sources) names() []string {
 // stamp tells these sources, built for k, from any others.
 func (s sources) stamp(k *Kernel) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\x00%q\x00", rootName(k), moduleFlags)
+	fmt.Fprintf(h, "%s\x00%q\x00", rootName(k), k.moduleFlags())
 	for _, name := range s.names() {
 		fmt.Fprintf(h, "%s\x00%d\x00%s", name, len(s[name]), s[name])
 	}
@@ -123,6 +123,12 @@ func BuildModules(ctx context.Context, series string, progress func(string)) (st
 	if err != nil {
 		return "", err
 	}
+	return buildFor(ctx, k, r, publish, progress)
+}
+
+// buildFor builds the modules for k, unless that has been done with these sources, and has put bring them to where they
+// belong.
+func buildFor(ctx context.Context, k *Kernel, r *buildRoot, put putter, progress func(string)) (string, error) {
 	dir, source, err := moduleDir(k)
 	if err != nil {
 		return "", err
@@ -133,10 +139,10 @@ func BuildModules(ctx context.Context, series string, progress func(string)) (st
 			return nil
 		}
 		progress(k.Release + ": building the modules")
-		if err := r.makeModules(ctx, work); err != nil {
+		if err := r.makeModules(ctx, work, k.moduleFlags()); err != nil {
 			return err
 		}
-		return publish(ctx, k, r, work, dir, src.stamp(k))
+		return put(ctx, k, r, work, dir, src.stamp(k))
 	})
 	if err != nil {
 		return "", fmt.Errorf("modules for kernel %s: %w", k.Release, err)
@@ -221,8 +227,8 @@ func (r *buildRoot) make(ctx context.Context, work string, args ...string) (stri
 }
 
 // makeModules builds the modules in work, and tolerates no warning of any tool.
-func (r *buildRoot) makeModules(ctx context.Context, work string) error {
-	out, err := r.make(ctx, work, append(slices.Clone(moduleFlags), "modules")...)
+func (r *buildRoot) makeModules(ctx context.Context, work string, flags []string) error {
+	out, err := r.make(ctx, work, append(slices.Clone(flags), "modules")...)
 	switch {
 	case err != nil && out == "":
 		return err
@@ -244,9 +250,11 @@ func (r *buildRoot) makeModules(ctx context.Context, work string) error {
 var (
 	// finding matches what compilers, sparse, objtool and modpost say of something wrong, or what linkers do.
 	finding = regexp.MustCompile(`(?i)\b(warning|error): |undefined!`)
-	// foreign matches what sparse finds in the kernel's own headers, and an assertion in a function that it cannot read.
+	// foreign matches what sparse finds in the kernel's own headers, and an assertion in a function that it cannot read;
+	// and that a kernel lacks the driver of ISM, which only modpost that is told to go on says as a warning.
 	foreign = regexp.MustCompile(`^(/usr/src/|/tree/|\./|(\.\./)*(include|arch)/)\S*: (warning|error): |` +
-		`: error: undefined identifier '_Static_assert'$`)
+		`: error: undefined identifier '_Static_assert'$|` +
+		`^WARNING: modpost: "(dibs|ism)_\w+" \[\S*\bsmc\.ko\] undefined!$`)
 	// step matches what Kbuild says of each file.
 	step = regexp.MustCompile(`^  [A-Z]|^make(\[\d+\])?: (Entering|Leaving) `)
 )
@@ -268,6 +276,9 @@ func complaints(out string) string {
 	return strings.Join(kept, "\n")
 }
 
+// putter brings the modules built in work to dir, and the stamp after them.
+type putter func(ctx context.Context, k *Kernel, r *buildRoot, work, dir, stamp string) error
+
 // publish puts the modules built in work into dir: with debug information, for whoever reads backtraces, and below
 // tree without, as the files that the kernel's module directory gets in addition or instead.
 func publish(ctx context.Context, k *Kernel, r *buildRoot, work, dir, stamp string) error {
@@ -286,6 +297,18 @@ func publish(ctx context.Context, k *Kernel, r *buildRoot, work, dir, stamp stri
 	if err := index(ctx, k, filepath.Join(base, "base")); err != nil {
 		return err
 	}
+	if err := copyModules(work, dir); err != nil {
+		return err
+	}
+	tree := filepath.Join(dir, "tree")
+	if err := errors.Join(os.RemoveAll(tree), os.CopyFS(tree, os.DirFS(filepath.Dir(filepath.Join(base, updates))))); err != nil {
+		return err
+	}
+	return errors.Join(replace(filepath.Join(dir, stampFile), []byte(stamp)), os.RemoveAll(base))
+}
+
+// copyModules puts the modules built in work into dir, which has no stamp from then on.
+func copyModules(work, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -301,11 +324,7 @@ func publish(ctx context.Context, k *Kernel, r *buildRoot, work, dir, stamp stri
 			return err
 		}
 	}
-	tree := filepath.Join(dir, "tree")
-	if err := errors.Join(os.RemoveAll(tree), os.CopyFS(tree, os.DirFS(filepath.Dir(filepath.Join(base, updates))))); err != nil {
-		return err
-	}
-	return errors.Join(replace(filepath.Join(dir, stampFile), []byte(stamp)), os.RemoveAll(base))
+	return nil
 }
 
 // index makes the files that modprobe reads for the modules of k and those in the updates directory below base.

@@ -155,6 +155,9 @@ func TestFindings(t *testing.T) {
 		},
 		{"modpost", "WARNING: modpost: missing MODULE_DESCRIPTION() in smc.o\n", "WARNING: modpost: missing MODULE_DESCRIPTION() in smc.o", true},
 		{"undefined", "ERROR: modpost: \"no_such\" [/build/smc.ko] undefined!\n", "ERROR: modpost: \"no_such\" [/build/smc.ko] undefined!", true},
+		{"a driver that no kernel has", "WARNING: modpost: \"ism_move\" [/build/smc.ko] undefined!\n" +
+			"WARNING: modpost: \"dibs_register_client\" [smc.ko] undefined!\n", "", false},
+		{"undefined, going on", "WARNING: modpost: \"no_such\" [smc.ko] undefined!\n", "WARNING: modpost: \"no_such\" [smc.ko] undefined!", true},
 		{"objtool", "smc.o: warning: objtool: f() falls through to next function g()\n", "smc.o: warning: objtool: f() falls through to next function g()", true},
 		{"sparse", "/build/main.c:19:28: warning: incorrect type\n", "/build/main.c:19:28: warning: incorrect type", true},
 		{"the kernel's headers", "/usr/src/linux-headers-7.2/include/linux/x.h:1:2: warning: dereference\n" +

@@ -18,6 +18,7 @@ import (
 
 func newModules(env *cli.Env) *cobra.Command {
 	var kernels []string
+	var arch string
 	var check bool
 	cmd := &cobra.Command{
 		Use:   "modules",
@@ -25,18 +26,26 @@ func newModules(env *cli.Env) *cobra.Command {
 		Long: `Build the modules of kernel/ for each kernel series, with warnings as errors, into build/kernel/<release>, where
 '--module ours' finds them. What has been built of the same sources is left alone. The compiler and the headers are those
 of the kernel: they are downloaded once, into $SMCKIT_CACHE, and used in a mount namespace, for which one must be root
-where unprivileged user namespaces are not allowed.`,
+where unprivileged user namespaces are not allowed.
+
+With --arch ` + lab.CrossArch + ` they are cross-compiled, together with the client of the ISM driver, which only that architecture has. This
+shows that they compile: they are not run anywhere.`,
 		Example: `  smclab modules --kernel 7.2
+  smclab modules --arch ` + lab.CrossArch + ` --kernel 6.12,7.2
   smclab run --kernel 7.2 --module ours -- smcr info`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			build, from, err := moduleBuilder(arch, check)
+			if err != nil {
+				return err
+			}
 			for _, series := range kernels {
-				if !slices.Contains(lab.AllSeries(), series) {
-					return cli.Usagef("--kernel %q: choose from %s", series, strings.Join(lab.AllSeries(), ", "))
+				if !slices.Contains(from, series) {
+					return cli.Usagef("--kernel %q: choose from %s", series, strings.Join(from, ", "))
 				}
 			}
 			for _, series := range kernels {
-				if err := buildModules(cmd.Context(), env, series, check); err != nil {
+				if err := buildModules(cmd.Context(), env, series, build); err != nil {
 					return err
 				}
 			}
@@ -45,26 +54,41 @@ where unprivileged user namespaces are not allowed.`,
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&kernels, "kernel", lab.Series(), "kernel `SERIES`, several with commas: "+strings.Join(lab.AllSeries(), ", "))
+	f.StringVar(&arch, "arch", "amd64", "build for `ARCH`: amd64 or "+lab.CrossArch)
 	f.BoolVar(&check, "check", false, "do not build them, but have sparse look for mistakes in the sources")
+	_ = cmd.RegisterFlagCompletionFunc("arch", cobra.FixedCompletions([]string{"amd64", lab.CrossArch}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("kernel", cobra.FixedCompletions(lab.AllSeries(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-// buildModules builds, or checks, the modules for one kernel series.
-func buildModules(ctx context.Context, env *cli.Env, series string, check bool) error {
-	progress := func(step string) { fmt.Fprintln(env.Err, "smclab:", step) }
-	var dir string
-	var err error
-	if check {
-		err = lab.CheckModules(ctx, series, progress)
-	} else {
-		dir, err = lab.BuildModules(ctx, series, progress)
+// builder builds, or checks, the modules for a kernel series, and returns the directory that they are in then.
+type builder func(ctx context.Context, series string, progress func(string)) (dir string, err error)
+
+// moduleBuilder returns what builds for an architecture, or only checks, and the series that it can do that for.
+func moduleBuilder(arch string, check bool) (builder, []string, error) {
+	switch {
+	case arch == "amd64" && check:
+		return func(ctx context.Context, series string, progress func(string)) (string, error) {
+			return "", lab.CheckModules(ctx, series, progress)
+		}, lab.AllSeries(), nil
+	case arch == "amd64":
+		return lab.BuildModules, lab.AllSeries(), nil
+	case arch != lab.CrossArch:
+		return nil, nil, cli.Usagef("--arch %q: choose amd64 or %s", arch, lab.CrossArch)
+	case check:
+		return nil, nil, cli.Usagef("--check looks at the sources as they are for amd64")
 	}
+	return lab.CrossModules, lab.Series(), nil
+}
+
+// buildModules has the modules for one kernel series built, and says where they are.
+func buildModules(ctx context.Context, env *cli.Env, series string, build builder) error {
+	dir, err := build(ctx, series, func(step string) { fmt.Fprintln(env.Err, "smclab:", step) })
 	var failed *lab.BuildError
 	if errors.As(err, &failed) {
 		fmt.Fprintln(env.Err, failed.Output)
 	}
-	if err == nil && !check {
+	if err == nil && dir != "" {
 		fmt.Fprintln(env.Out, dir)
 	}
 	return err

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package lab
+
+import (
+	"context"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// CrossArch is an architecture that modules are compiled for, and not run on: the one that has ISM devices.
+const CrossArch = "s390x"
+
+// crossTriplet names the compiler's packages.
+const crossTriplet = "s390x-linux-gnu"
+
+// crossFlags have Kbuild use the cross compiler. Debian's kernels have no driver of ISM, whose interface is compiled
+// against all the same: so modpost is to go on where a function of its is missing.
+var crossFlags = []string{
+	"ARCH=s390", "CROSS_COMPILE=" + crossTriplet + "-", "KBUILD_MODPOST_WARN=1",
+	// What the headers decide by whose compiler to take.
+	"DEB_HOST_ARCH=" + CrossArch, "DEB_HOST_GNU_TYPE=" + crossTriplet,
+}
+
+// ismDriver is how a kernel's driver of ISM is had.
+type ismDriver struct {
+	config   string // option that Kbuild is told of
+	register string // the function that we call first
+}
+
+// ismDrivers has those that others than the stock module can use, by series. 6.1 has none.
+var ismDrivers = map[string]ismDriver{
+	"6.12": {"CONFIG_ISM=m", "ism_register_client"},
+	"7.2":  {"CONFIG_DIBS=m", "dibs_register_client"},
+}
+
+// cross says whether modules for this kernel take a cross compiler. Of such a kernel there are headers only.
+func (k *Kernel) cross() bool { return strings.HasSuffix(k.Release, "-"+CrossArch) }
+
+// moduleFlags are what make is told when modules for this kernel are built.
+func (k *Kernel) moduleFlags() []string {
+	flags := slices.Clone(moduleFlags)
+	if !k.cross() {
+		return flags
+	}
+	flags = append(flags, crossFlags...)
+	if d, ok := ismDrivers[k.Series]; ok {
+		flags = append(flags, d.config)
+	}
+	return flags
+}
+
+// CrossModules compiles the modules of kernel/ for CrossArch as BuildModules does for amd64, together with what speaks
+// to the driver of ISM there. Nothing runs them.
+func CrossModules(ctx context.Context, series string, progress func(string)) (string, error) {
+	k, r, err := provisionCross(ctx, series, progress)
+	if err != nil {
+		return "", err
+	}
+	return buildFor(ctx, k, r, putCross, progress)
+}
+
+// provisionCross returns a build root for the modules, and the kernel that its headers are of. It stays what it is: what
+// other kernels are in the cache does not matter to it, nor what the archive has by now.
+func provisionCross(ctx context.Context, series string, progress func(string)) (*Kernel, *buildRoot, error) {
+	suite, ok := suites[series]
+	if !ok {
+		return nil, nil, fmt.Errorf("no %s headers for kernel series %q", CrossArch, series)
+	}
+	cache, err := CacheDir()
+	if err != nil {
+		return nil, nil, err
+	}
+	dir := filepath.Join(cache, "buildroot", series+"-"+CrossArch)
+	have := func() (*Kernel, error) { return openCross(series, dir) }
+	k, err := obtainBy(ctx, dir, have, false, progress, func() error {
+		a, err := newArchive(filepath.Join(cache, "apt", "build-"+suite+"-"+CrossArch), suite, CrossArch)
+		if err != nil {
+			return err
+		}
+		progress("reading the package lists of Debian " + suite + " for " + CrossArch)
+		if err := a.update(ctx); err != nil {
+			return err
+		}
+		return makeCross(ctx, a, series, dir, progress)
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("build root for kernel %s on %s: %w", series, CrossArch, err)
+	}
+	return k, openRoot(k, dir), nil
+}
+
+// openCross returns the kernel that the build root below dir is for. The root's name says which.
+func openCross(series, dir string) (*Kernel, error) {
+	roots, err := filepath.Glob(filepath.Join(dir, "*-"+CrossArch+"_*_"+recipe(modulePackages)))
+	if err != nil {
+		return nil, err
+	}
+	if len(roots) == 0 {
+		return nil, os.ErrNotExist
+	}
+	part := strings.Split(filepath.Base(roots[0]), "_")
+	return &Kernel{Series: series, Release: part[0], Package: part[1]}, nil
+}
+
+// crossSource is where packages of both architectures come from: apt in real life.
+type crossSource interface {
+	packageSource
+	// show looks a package up; one that is not amd64's by name:architecture.
+	show(ctx context.Context, name string) (*debian, error)
+}
+
+// makeCross makes a build root below dir with the headers of the suite's current kernel for CrossArch, and with tools
+// that run here.
+func makeCross(ctx context.Context, src crossSource, series, dir string, progress func(string)) error {
+	k, wanted, err := findHeaders(func(name string) (*debian, error) { return src.show(ctx, name) })
+	if err != nil {
+		return err
+	}
+	k.Series = series
+	packages, err := src.closure(ctx, nil, append(slices.Clone(modulePackages), wanted...)...)
+	if err != nil {
+		return err
+	}
+	// Without what they depend on, which for the most part is programs for that architecture.
+	packages = append(packages, "linux-headers-"+k.Release+":"+CrossArch+"="+k.Package)
+	r := openRoot(k, dir)
+	if err := fillRoot(ctx, src, k, packages, r.dir, progress); err != nil {
+		return err
+	}
+	return pruneRoots(dir, filepath.Base(r.dir))
+}
+
+// compiler finds a compiler's name in that of whatever package depends on it.
+var compiler = regexp.MustCompile(`\bgcc-\d+`)
+
+// findHeaders follows the metapackage for the headers of the newest kernel for CrossArch. It returns the kernel, and
+// what the headers need to be of use here.
+func findHeaders(show func(name string) (*debian, error)) (k *Kernel, wanted []string, err error) {
+	const prefix = "linux-headers-"
+	meta, err := show(prefix + CrossArch + ":" + CrossArch)
+	if err != nil {
+		return nil, nil, err
+	}
+	i := slices.IndexFunc(meta.depends, func(d string) bool { return strings.HasPrefix(d, prefix) })
+	if i < 0 {
+		return nil, nil, fmt.Errorf("package %s names no headers", meta.name)
+	}
+	headers, err := show(meta.depends[i] + ":" + CrossArch)
+	if err != nil {
+		return nil, nil, err
+	}
+	found := false
+	for _, dep := range headers.depends {
+		gcc := compiler.FindString(dep)
+		switch {
+		case strings.HasPrefix(dep, prefix):
+			wanted = append(wanted, dep+"="+headers.version)
+		case strings.HasPrefix(dep, "linux-kbuild-"):
+			wanted = append(wanted, dep)
+		case gcc != "" && !found:
+			found = true
+			wanted = append(wanted, gcc+"-"+crossTriplet)
+		}
+	}
+	if !found {
+		return nil, nil, fmt.Errorf("package %s names no compiler", headers.name)
+	}
+	return &Kernel{Release: strings.TrimPrefix(headers.name, prefix), Package: headers.version}, wanted, nil
+}
+
+// putCross puts the modules built in work into dir, as they are: there is no guest to load them.
+func putCross(_ context.Context, k *Kernel, _ *buildRoot, work, dir, stamp string) error {
+	if err := checkCross(filepath.Join(work, "smc.ko"), ismDrivers[k.Series].register); err != nil {
+		return err
+	}
+	return errors.Join(copyModules(work, dir), replace(filepath.Join(dir, stampFile), []byte(stamp)))
+}
+
+// checkCross fails unless a module is for CrossArch and calls the function register. That it does is what the build is
+// for, and a mistake in Kbuild would leave it out without a word.
+func checkCross(module, register string) error {
+	f, err := elf.Open(module)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if f.Machine != elf.EM_S390 {
+		return fmt.Errorf("%s is for %v", filepath.Base(module), f.Machine)
+	}
+	if register == "" {
+		return nil
+	}
+	symbols, err := f.Symbols()
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(symbols, func(s elf.Symbol) bool { return s.Name == register && s.Section == elf.SHN_UNDEF }) {
+		return fmt.Errorf("%s does not call %s: the client of the ISM driver was not compiled", filepath.Base(module), register)
+	}
+	return nil
+}
