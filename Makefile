@@ -15,7 +15,7 @@ export CGO_ENABLED := 0
 
 .PHONY: help
 help: ## list the targets
-	@sed -n 's/^\([a-z_-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z0-9_-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 .PHONY: deps
 deps: # install what the lab needs from Debian's packages, and say so
@@ -31,6 +31,11 @@ build: ## build the commands into bin/
 modules: deps ## build the AF_SMC modules for the lab's kernels (SERIES="6.1 7.2")
 	go run ./cmd/smclab modules $(addprefix --kernel ,$(SERIES))
 
+# ISM devices are found on s390x only. No test loads these: that they compile is all that is known of them.
+.PHONY: modules-s390x
+modules-s390x: deps ## cross-compile the modules, with the client of the ISM driver (SERIES="6.12 7.2")
+	go run ./cmd/smclab modules --arch s390x $(addprefix --kernel ,$(SERIES))
+
 .PHONY: demo
 demo: deps build $(if $(filter ours,$(MODULE)),modules) ## two guests with soft-RoCE talk SMC-R while our commands watch (MODULE=ours)
 	go run ./tests/demo
@@ -42,7 +47,7 @@ unit: ## the tests that need neither root nor QEMU
 
 # One package at a time: two labs on two cores starve the RDMA timers of each other.
 .PHONY: test
-test: deps build modules unit ## unit tests, then the lab tests on kernels 6.1, 6.12 and 7.2
+test: deps build modules modules-s390x unit ## unit tests, then the lab tests on kernels 6.1, 6.12 and 7.2
 	SMCKIT_LAB=1 go test -count=1 -p 1 -timeout $(if $(SMCKIT_FULL),240m,40m) ./tests/...
 
 # The checkers cost an order of magnitude of speed. What runs on one kernel, whichever is chosen, is left out.
