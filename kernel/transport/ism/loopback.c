@@ -155,7 +155,7 @@ static struct smc_ism_dmb *map(struct smc_ism_dev *dev, u64 token, const u64 gid
 	return &lo->dmb;
 }
 
-static void share(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
+static void share_locally(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
 {
 	refcount_inc(&lo_of(dmb)->ref);
 }
@@ -328,7 +328,7 @@ static const struct smc_ism_ops ops = {
 	.dmb_close	= dmb_close,
 	.dmb_put	= dmb_put,
 	.map		= map,
-	.share		= share,
+	.share		= share_locally,
 	.unmap		= unmap,
 	.write		= write,
 	.consumed	= consumed,
