@@ -5,7 +5,6 @@
 package bench
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -92,13 +91,13 @@ func (a *arena) round(b *testing.B, w workload, n int, smc *tally) round {
 	}
 	r := round{}
 	for _, family := range turns(n) {
-		before := a.tally(b)
+		before := a.tally()
 		o, err := parseOutcome(a.Must("a", loadInside+" "+strings.Join(w.args(family), " ")+times), w.names())
 		if err != nil {
 			b.Fatal(err)
 		}
 		if family == "smc" {
-			t := a.tally(b).since(before)
+			t := a.tally().since(before)
 			if t.share() != 1 && !*allowFallback {
 				b.Fatalf("%d ends of connections were SMC-D's, %d TCP's (-allow-fallback measures it anyway): %s", t.smcd, t.tcp,
 					a.Must("a", "smcd -ad stats"))
@@ -112,35 +111,18 @@ func (a *arena) round(b *testing.B, w workload, n int, smc *tally) round {
 }
 
 // tally is what ends of AF_SMC connections have become.
-type tally struct{ smcd, tcp uint64 }
+type tally struct{ smcd, tcp int }
 
 func (t tally) since(before tally) tally { return tally{t.smcd - before.smcd, t.tcp - before.tcp} }
 
 func (t tally) share() float64 { return float64(t.smcd) / float64(t.smcd+t.tcp) }
 
-func (a *arena) tally(b *testing.B) tally {
-	b.Helper()
-	t, err := parseTally(a.Must("a", "smcd -a --json stats"))
-	if err != nil {
-		b.Fatal(err)
+func (a *arena) tally() tally {
+	c := a.Counters("a")
+	return tally{
+		smcd: c.Connections.ClientV1 + c.Connections.ClientV2 + c.Connections.ServerV1 + c.Connections.ServerV2,
+		tcp:  c.Fallback.Client.Total + c.Fallback.Server.Total,
 	}
-	return t
-}
-
-// parseTally reads what smcd prints.
-func parseTally(document string) (tally, error) {
-	var stats struct {
-		Connections struct {
-			Total uint64 `json:"total"`
-		} `json:"connections"`
-		Fallback struct {
-			Client, Server struct {
-				Total uint64 `json:"total"`
-			}
-		} `json:"fallback"`
-	}
-	err := json.Unmarshal([]byte(document), &stats)
-	return tally{stats.Connections.Total, stats.Fallback.Client.Total + stats.Fallback.Server.Total}, err
 }
 
 // publish reports the figures of a workload.
@@ -172,16 +154,7 @@ func (r result) publish(b *testing.B) {
 	}
 }
 
-// TestParseTally checks that the names are those that smcd has.
-func TestParseTally(t *testing.T) {
-	got, err := parseTally(`{"schema":1,"technology":"smcd","total_connections":9,"connections":{"total":4,"client_v2":2},
-		"fallback":{"client":{"total":2,"reasons":[]},"server":{"total":3}}}`)
-	if want := (tally{smcd: 4, tcp: 5}); err != nil || got != want {
-		t.Errorf("%+v, %v, want %+v", got, err, want)
-	}
-	if _, err := parseTally("{"); err == nil {
-		t.Error("half a document was taken for a whole one")
-	}
+func TestTally(t *testing.T) {
 	if got := (tally{10, 4}).since(tally{7, 3}); got != (tally{3, 1}) || got.share() != 0.75 {
 		t.Errorf("%+v", got)
 	}

@@ -37,11 +37,17 @@ func (f Fallbacks) Of(reason string) int {
 }
 
 // Counters reads the counters of a host that has our commands.
-func (lt *Test) Counters(host string) (c Counters) {
+func (lt *Test) Counters(host string) Counters {
 	lt.t.Helper()
 	out := lt.Must(host, "smcd -a stats --json")
-	if err := json.Unmarshal([]byte(out), &c); err != nil {
+	c, err := parseCounters(out)
+	if err != nil {
 		lt.t.Fatalf("%v\n%s", err, out)
 	}
 	return c
+}
+
+func parseCounters(document string) (c Counters, err error) {
+	err = json.Unmarshal([]byte(document), &c)
+	return c, err
 }
