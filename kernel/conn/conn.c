@@ -40,6 +40,7 @@ struct smc_conn *smc_conn_new(struct smc_lgr *lgr, struct smc_offer *offer)
 	sock_hold(conn->sk);
 	conn->sn = smc_net(sock_net(conn->sk));
 	conn->tx_granule = 1;
+	INIT_LIST_HEAD(&conn->member);
 	mutex_init(&conn->rx_lock);
 	smc_tx_prepare(conn);
 	smc_close_prepare(conn);

@@ -248,18 +248,27 @@ void smc_lgr_leave(struct smc_lgr *lgr)
 	smc_lgr_put(lgr);
 }
 
-/* smc_lgr_enter() - a connection takes its reserved place. Does not sleep. */
-void smc_lgr_enter(struct smc_lgr *lgr, struct smc_conn *conn)
+/*
+ * smc_lgr_enter() - a connection takes its reserved place. Does not sleep. Return: false if the
+ * group has been ended meanwhile; who has ended it does not come for this connection.
+ */
+bool smc_lgr_enter(struct smc_lgr *lgr, struct smc_conn *conn)
 {
 	static atomic_t token;
 
 	spin_lock_bh(&lgr->lock);
+	/* A group with a reserved place is not ended for idling. See terminate(): this, or evict(). */
+	if (!READ_ONCE(lgr->listed)) {
+		spin_unlock_bh(&lgr->lock);
+		return false;
+	}
 	/* Under the lock, so that tokens rise along the list. */
 	conn->token = atomic_inc_return(&token) ?: atomic_inc_return(&token);
 	list_add_tail(&conn->member, &lgr->conns);
 	spin_unlock_bh(&lgr->lock);
 	if (lgr->key.ops->trim && READ_ONCE(lgr->listed) && !delayed_work_pending(&lgr->trim))
 		queue(lgr, &lgr->trim, TRIM_TIME);
+	return true;
 }
 
 /* smc_lgr_quit() - a connection is over. Its reference on the group stays. Softirq. */

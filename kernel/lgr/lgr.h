@@ -65,7 +65,7 @@ struct smc_lgr_position {
 	u32 group, token;
 };
 
-void smc_lgr_enter(struct smc_lgr *lgr, struct smc_conn *conn);
+bool smc_lgr_enter(struct smc_lgr *lgr, struct smc_conn *conn);
 void smc_lgr_quit(struct smc_conn *conn);
 void smc_lgr_get(struct smc_lgr *lgr);
 void smc_lgr_put(struct smc_lgr *lgr);

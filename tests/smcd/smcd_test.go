@@ -58,7 +58,7 @@ func in(t *testing.T, kernel string) {
 		length = "full"
 	}
 	// Past the limit, sockets skip TIME-WAIT; before it, they fill the ports of a client that connects all the time.
-	lt.Must("a", fmt.Sprintf("printf %s >%s; ip link set lo up; modprobe -aq veth tcp_diag inet_diag || :; "+
+	lt.Must("a", fmt.Sprintf("printf %s >%s; ip link set lo up; modprobe -aq veth tun tcp_diag inet_diag || :; "+
 		"sysctl -qw net.ipv4.tcp_max_tw_buckets=100 net.ipv4.ip_local_port_range='15000 60999'", length, marker))
 	// Each part has a deadline of its own.
 	for _, part := range parts() {
@@ -92,7 +92,7 @@ func parts() []string {
 	if part := os.Getenv("SMCKIT_PART"); part != "" {
 		return []string{part}
 	}
-	all := []string{"Sizes|Chunks|Rings", "Mixed|Crowd", "Kill|Scale", "Policy|Namespaces|Abort|Reuseport", "Failing"}
+	all := []string{"Sizes|Chunks|Rings", "Mixed|Crowd", "Kill|Scale", "Policy|Namespaces|Abort|Reuseport|Forged", "Failing"}
 	if full() {
 		for range 4 {
 			all = append(all, "Kill", "ScaleCycles")

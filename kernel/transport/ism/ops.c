@@ -92,11 +92,11 @@ static int prepare(struct smc_offer *offer, struct smc_ism_dev *dev, struct smc_
 	conn->prompt = dev->ops->map;
 	conn->priv = ic;
 	rcu_assign_pointer(ic->own->conn, conn);
-	smc_lgr_enter(lgr, conn);
 	offer->conn = conn;
 	smc_stats_buf(conn->sn, SMC_STATS_D, true, SMC_ISM_SIZE_MIN << *code);
 	atomic64_add(SMC_ISM_SIZE_MIN << *code, &lgr->buf_bytes);
-	return 0;
+	/* Who has not taken the connection out of the offer ends it. */
+	return smc_lgr_enter(lgr, conn) ? 0 : SMC_REASON_INTERNAL;
 }
 
 /* From here on the connection writes to a peer's buffer, which it has got at. */

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package inside
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/smckit/smckit/tests/fault/peer"
+	"github.com/smckit/smckit/tests/guest"
+	"golang.org/x/sys/unix"
+)
+
+// Where forgers are, and the listener that they talk to.
+const (
+	forgers = "forgers0"
+	fields  = "10.96.0.1/16"
+)
+
+var bank = netip.MustParseAddrPort("10.96.0.1:7700")
+
+// Offsets in an ACCEPT, or CONFIRM, of SMC-D.
+const (
+	atType  = 4
+	atToken = 16
+)
+
+// forger is a peer that knows what no other host should: how this kernel's loopback device is called.
+func forger(t *testing.T, n *peer.Net, last byte) *peer.Peer {
+	t.Helper()
+	return n.Peer(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 96, 1, last}), 6000))
+}
+
+// overhear has a socket of ours connect to a peer, and returns its PROPOSAL, in which it is.
+func overhear(ctx context.Context, t *testing.T, n *peer.Net) []byte {
+	t.Helper()
+	p := forger(t, n, 1)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if fd, err := connect(p.Self, 0); err == nil {
+			unix.Close(fd)
+		}
+	}()
+	err := p.Accept(ctx, bytes.Join([][]byte{peer.MSS, peer.Option}, nil))
+	var proposal []byte
+	if err == nil {
+		proposal, err = p.Message(ctx, peer.Proposal)
+	}
+	if rerr := p.Put(p.Segment(peer.RST | peer.ACK)); rerr != nil {
+		t.Error(rerr)
+	}
+	<-done
+	if err != nil {
+		t.Fatal(err)
+	}
+	return proposal
+}
+
+// accepted opens a connection to the listener and goes as far as its ACCEPT.
+func accepted(ctx context.Context, t *testing.T, p *peer.Peer, proposal []byte) []byte {
+	t.Helper()
+	if err := p.Connect(ctx, bank, bytes.Join([][]byte{peer.MSS, peer.Option}, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Write(ctx, proposal); err != nil {
+		t.Fatal(err)
+	}
+	accept, err := p.Message(ctx, peer.Accept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return accept
+}
+
+// confirm is what would make an ACCEPT a connection to the buffer that another one names.
+func confirm(accept, other []byte) []byte {
+	return peer.With(peer.With(accept, atType, peer.Confirm), atToken, other[atToken:atToken+8]...)
+}
+
+// TestForged has someone, who is not this kernel, say that he has a buffer of its loopback device. He has got the device's
+// names from a PROPOSAL, and servers' tokens from their ACCEPTs; and connects a server to itself, to another server, or to
+// nothing. No application gets such a connection, and none is left.
+func TestForged(t *testing.T) {
+	settled(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	n, err := peer.Open(forgers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	guest.Run(t, "ip addr add "+fields+" dev "+forgers+"; ip link set "+forgers+" up")
+	l, err := listen(bank, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(l)
+	proposal := overhear(ctx, t, n)
+
+	peers := make([]*peer.Peer, 4)
+	accepts := make([][]byte, len(peers))
+	for i := range peers {
+		peers[i] = forger(t, n, byte(10+i))
+		accepts[i] = accepted(ctx, t, peers[i], proposal)
+	}
+	confirms := [][]byte{
+		confirm(accepts[0], accepts[0]), // itself
+		confirm(accepts[1], accepts[2]), // each other
+		confirm(accepts[2], accepts[1]),
+		peer.With(confirm(accepts[3], accepts[3]), atToken, 1, 2, 3, 4, 5, 6, 7, 8),
+	}
+	for i, p := range peers {
+		// Not waited for: the two are to be handled at the same time.
+		if err := p.Push(p.Segment(peer.ACK|peer.PSH, confirms[i]...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, p := range peers {
+		if err := p.Ended(ctx); err != nil {
+			t.Errorf("forger %d: the connection does not end: %v", i, err)
+		}
+	}
+	// Who is honest gets a connection, and is the only one who does.
+	honest, err := connect(bank, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(honest)
+	if err := bounded(l, 20*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	server, sa, err := unix.Accept4(l, unix.SOCK_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(server)
+	if from, ok := sa.(*unix.SockaddrInet4); !ok || from.Addr != bank.Addr().As4() {
+		t.Errorf("the listener has got a connection from %+v", sa)
+	}
+	if err := unix.SetNonblock(l, true); err != nil {
+		t.Fatal(err)
+	}
+	if fd, _, err := unix.Accept4(l, unix.SOCK_CLOEXEC); !errors.Is(err, unix.EAGAIN) {
+		t.Errorf("the listener has one more: %d, %v", fd, err)
+	}
+}
