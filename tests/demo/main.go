@@ -53,8 +53,8 @@ func module() lab.Module {
 	return lab.ModuleStock
 }
 
-// transferSeconds is how long data moves: long enough for every command to see it.
-const transferSeconds = 12
+// transferSeconds is how long data moves at most. It ends when every command has seen it.
+const transferSeconds = 600
 
 func (d *demo) say(step string) {
 	d.step = step
@@ -118,7 +118,7 @@ func (d *demo) configure(ctx context.Context) error {
 }
 
 func (d *demo) transfer(ctx context.Context) error {
-	d.say("a sends to b for some seconds on an AF_SMC socket")
+	d.say("a sends to b on an AF_SMC socket")
 	sink, err := d.lab.Host("b").Start(d.background("smcflow sink 0.0.0.0:5001"))
 	if err != nil {
 		return err
@@ -143,6 +143,10 @@ func (d *demo) transfer(ctx context.Context) error {
 		if r, werr := source.Wait(ctx); werr == nil && r.Stderr != "" {
 			err = fmt.Errorf("%w (the transfer had failed: %s)", err, strings.TrimSpace(r.Stderr))
 		}
+		return err
+	}
+	// It says how fast it was when it is told to end.
+	if err := source.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
 	r, err := source.Wait(ctx)
