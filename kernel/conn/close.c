@@ -14,8 +14,8 @@
 #include "../net.h"
 #include "conn.h"
 
-/* A namespace may set its patience, but not so that others' memory is held for it. */
-#define TIMER_MAX (60 * HZ)
+/* A namespace may set its patience, but not so that others' memory is held for it; as TCP_LINGER2. */
+#define TIMER_MAX TCP_FIN_TIMEOUT_MAX
 
 static int error_of(unsigned int actions)
 {
