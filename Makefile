@@ -31,10 +31,11 @@ build: ## build the commands into bin/
 modules: deps ## build the AF_SMC modules for the lab's kernels (SERIES="6.1 7.2")
 	go run ./cmd/smclab modules $(addprefix --kernel ,$(SERIES))
 
-# ISM devices are found on s390x only. No test loads these: that they compile is all that is known of them.
+# ISM devices are found on s390x only, and 6.1's driver has nothing for us. No test loads these: that they compile is all
+# that is known of them.
 .PHONY: modules-s390x
-modules-s390x: deps ## cross-compile the modules, with the client of the ISM driver (SERIES="6.12 7.2")
-	go run ./cmd/smclab modules --arch s390x $(addprefix --kernel ,$(SERIES))
+modules-s390x: deps ## cross-compile the modules, with the client of the ISM driver (SERIES="6.1 6.12 7.2")
+	go run ./cmd/smclab modules --arch s390x $(addprefix --kernel ,$(or $(SERIES),6.12 7.2))
 
 .PHONY: demo
 demo: deps build $(if $(filter ours,$(MODULE)),modules) ## two guests with soft-RoCE talk SMC-R while our commands watch (MODULE=ours)
