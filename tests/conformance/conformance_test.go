@@ -97,7 +97,7 @@ type plan struct {
 // planFor leaves out, but in full runs, what differs between no two kernels and between no two domains in our module. The
 // newest kernel has most.
 func planFor(newest bool) plan {
-	if os.Getenv("SMCKIT_FULL") != "" {
+	if lab.Full() {
 		return plan{tcpModes, runs(allModes, domains...), runs(tcpModes, domains...), runs(tcpModes, "smc", "ipproto6")}
 	}
 	p := plan{
@@ -139,7 +139,7 @@ const stockKernel = "6.12"
 // which takes a quarter of an hour, and none of it is about our code: in full runs only.
 func TestStock(t *testing.T) {
 	lab.Need(t)
-	if os.Getenv("SMCKIT_FULL") == "" {
+	if !lab.Full() {
 		t.Skip("the stock module is looked at with SMCKIT_FULL=1, as make test-full does")
 	}
 	book := load(t)

@@ -9,7 +9,6 @@ package fault
 
 import (
 	"fmt"
-	"os"
 	"testing"
 
 	"github.com/smckit/smckit/tests/lab"
@@ -20,28 +19,13 @@ const (
 	marker = "/run/smckit-fault"
 )
 
-// full says whether there is time for what takes long.
-func full() bool { return os.Getenv("SMCKIT_FULL") != "" }
-
 // TestFault boots one guest for each kernel, in which the tests of inside run. That the modules can be unloaded at the end
 // is their last word.
 func TestFault(t *testing.T) {
-	lab.Need(t)
-	kernels := lab.TestSeries()
-	if !full() && os.Getenv("SMCKIT_KERNELS") == "" {
-		kernels = []string{"7.2"}
-	}
-	for _, kernel := range kernels {
-		t.Run(kernel, func(t *testing.T) {
-			if err := lab.CheckModule(t.Context(), kernel, lab.ModuleOurs, nil); err != nil {
-				t.Fatal(err)
-			}
-			in(t, kernel)
-		})
-	}
+	lab.EachKernel(t, in)
 }
 
-func in(t *testing.T, kernel string) {
+func in(t *testing.T, kernel string, length lab.Length) {
 	programs, err := lab.Commands(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -53,10 +37,6 @@ func in(t *testing.T, kernel string) {
 	})
 	if err := lt.LoadSMC(t.Context(), lab.ModuleOurs); err != nil {
 		t.Fatal(err)
-	}
-	length := "short"
-	if full() {
-		length = "full"
 	}
 	lt.Must("a", fmt.Sprintf("printf %s >%s; ip link set lo up; modprobe -aq tun veth || :", length, marker))
 	// Each part has a deadline of its own.

@@ -30,7 +30,7 @@ const (
 // kernels are those that take their turn; the oldest only in full runs, for its module is the one that changes least.
 func kernels() []string {
 	all := lab.TestSeries()
-	if os.Getenv("SMCKIT_FULL") != "" || len(all) == 1 {
+	if lab.Full() || len(all) == 1 {
 		return all
 	}
 	return slices.DeleteFunc(all, func(series string) bool { return series == "6.1" })
@@ -116,7 +116,7 @@ func partsFor(newest bool) []part {
 		return []way{{loopback, true, true}, {loopback, true, false}, {loopback, false, true}}
 	}
 	smcd, fallback := ways(2), ways(0)
-	if os.Getenv("SMCKIT_FULL") == "" {
+	if !lab.Full() {
 		fallback = fallback[:1]
 		if !newest {
 			return []part{{"smcd", smcd[:1]}}

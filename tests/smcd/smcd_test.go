@@ -20,28 +20,13 @@ const (
 	marker = "/run/smckit-smcd"
 )
 
-// full says whether there is time for what takes long.
-func full() bool { return os.Getenv("SMCKIT_FULL") != "" }
-
 // TestSMCD boots one guest for each kernel, in which the tests of inside run. That the modules can be unloaded at the end
 // is their last word.
 func TestSMCD(t *testing.T) {
-	lab.Need(t)
-	kernels := lab.TestSeries()
-	if !full() && os.Getenv("SMCKIT_KERNELS") == "" {
-		kernels = []string{"7.2"}
-	}
-	for _, kernel := range kernels {
-		t.Run(kernel, func(t *testing.T) {
-			if err := lab.CheckModule(t.Context(), kernel, lab.ModuleOurs, nil); err != nil {
-				t.Fatal(err)
-			}
-			in(t, kernel)
-		})
-	}
+	lab.EachKernel(t, in)
 }
 
-func in(t *testing.T, kernel string) {
+func in(t *testing.T, kernel string, length lab.Length) {
 	programs, err := lab.Commands(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -53,15 +38,11 @@ func in(t *testing.T, kernel string) {
 	if err := lt.LoadSMC(t.Context(), lab.ModuleOurs); err != nil {
 		t.Fatal(err)
 	}
-	length := "short"
-	if full() {
-		length = "full"
-	}
 	// Past the limit, sockets skip TIME-WAIT; before it, they fill the ports of a client that connects all the time.
 	lt.Must("a", fmt.Sprintf("printf %s >%s; ip link set lo up; modprobe -aq veth tun tcp_diag inet_diag || :; "+
 		"sysctl -qw net.ipv4.tcp_max_tw_buckets=100 net.ipv4.ip_local_port_range='15000 60999'", length, marker))
 	// Each part has a deadline of its own.
-	for _, part := range parts() {
+	for _, part := range parts(length) {
 		lt.GoTest(t, "a", inside, "^Test("+part+")")
 	}
 	unloads(t, lt)
@@ -88,12 +69,12 @@ func unloads(t *testing.T, lt *lab.Test) {
 
 // parts are patterns of tests, each of which runs with a deadline of its own. What full runs do a thousand times or a
 // hundred thousand times is divided by five, for that deadline. SMCKIT_PART is for who looks for a fault.
-func parts() []string {
+func parts(length lab.Length) []string {
 	if part := os.Getenv("SMCKIT_PART"); part != "" {
 		return []string{part}
 	}
 	all := []string{"Sizes|Chunks|Rings", "Mixed|Crowd", "Kill|Scale", "Policy|Namespaces|Abort|Reuseport|Forged", "Failing"}
-	if full() {
+	if length == lab.LengthFull {
 		for range 4 {
 			all = append(all, "Kill", "ScaleCycles")
 		}
