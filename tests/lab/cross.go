@@ -93,10 +93,17 @@ func provisionCross(ctx context.Context, series string, progress func(string)) (
 		return makeCross(ctx, a, series, dir, progress)
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("build root for kernel %s on %s: %w", series, CrossArch, err)
+		return nil, nil, &UnavailableError{fmt.Errorf("build root for kernel %s on %s: %w", series, CrossArch, err)}
 	}
 	return k, openRoot(k, dir), nil
 }
+
+// UnavailableError says that what the archive has does not do to compile for CrossArch, whose packages may be days behind
+// those of amd64 in sid.
+type UnavailableError struct{ err error }
+
+func (e *UnavailableError) Error() string { return fmt.Sprint(e.err) }
+func (e *UnavailableError) Unwrap() error { return e.err }
 
 // openCross returns the kernel that the build root below dir is for. The root's name says which.
 func openCross(series, dir string) (*Kernel, error) {

@@ -44,12 +44,7 @@ shows that they compile: they are not run anywhere.`,
 					return cli.Usagef("--kernel %q: choose from %s", series, strings.Join(from, ", "))
 				}
 			}
-			for _, series := range kernels {
-				if err := buildModules(cmd.Context(), env, series, build); err != nil {
-					return err
-				}
-			}
-			return nil
+			return buildAll(cmd.Context(), env, kernels, build)
 		},
 	}
 	f := cmd.Flags()
@@ -79,6 +74,29 @@ func moduleBuilder(arch string, check bool) (builder, []string, error) {
 		return nil, nil, cli.Usagef("--check looks at the sources as they are for amd64")
 	}
 	return lab.CrossModules, lab.Series(), nil
+}
+
+// buildAll has the modules for several kernels built. Those that the archive has nothing for are left out, unless they are
+// all.
+func buildAll(ctx context.Context, env *cli.Env, kernels []string, build builder) error {
+	var missing error
+	built := 0
+	for _, series := range kernels {
+		err := buildModules(ctx, env, series, build)
+		if unavailable := (*lab.UnavailableError)(nil); errors.As(err, &unavailable) && ctx.Err() == nil {
+			missing = err
+			fmt.Fprintf(env.Err, "smclab: kernel %s is left out: %v\n", series, err)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		built++
+	}
+	if built == 0 {
+		return missing
+	}
+	return nil
 }
 
 // buildModules has the modules for one kernel series built, and says where they are.
