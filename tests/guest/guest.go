@@ -36,11 +36,11 @@ func (m Marker) Full() bool {
 	return string(b) == "full"
 }
 
-// Run runs a shell script, for a minute at most, and fails the test if that fails. Return: what it prints.
+// Run runs a shell script and fails the test if that fails. Return: what it prints.
 func Run(t *testing.T, script string) string {
 	t.Helper()
-	// Not with the test's context, which is over when it cleans up.
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	// Not with the test's context, which is over when it cleans up. A kernel with checkers is slow.
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "/bin/sh", "-euc", script).CombinedOutput()
 	if err != nil {
