@@ -66,10 +66,15 @@ func FailEach(t *testing.T, do func() error) {
 // FailAnywhere does something while one allocation of fifty fails for every thread, the kernel's own included.
 func FailAnywhere(t *testing.T, do func()) {
 	t.Helper()
-	Run(t, "echo 2 >"+failslab+"probability; echo -1 >"+failslab+"times")
+	// Opened now, and not by a program in the end: then it could be this that there is no memory for.
+	probability, err := os.OpenFile(failslab+"probability", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer probability.Close()
+	Run(t, "echo -1 >"+failslab+"times; echo 2 >"+failslab+"probability")
 	do()
-	// Not by a program, whose start could fail.
-	if err := os.WriteFile(failslab+"probability", []byte("0"), 0); err != nil {
+	if _, err := probability.WriteString("0"); err != nil {
 		t.Fatal(err)
 	}
 }
