@@ -17,8 +17,9 @@ import (
 
 const (
 	scenePort = 5009
-	// ring is what a receive buffer of 64 KiB holds beside the cursors.
-	ring = 65536 - 32
+	// dmb is the size of a receive buffer, net.smc.rmem times four; ring is what it holds beside the cursors.
+	dmb  = 4 * 65536
+	ring = dmb - 32
 )
 
 // act is a connection of 'smcflow scene'.
@@ -242,7 +243,7 @@ func sceneGroup(t *testing.T, lt *lab.Test, conns int) {
 	}
 	g := groups[0]
 	host := strings.TrimSpace(lt.Must("a", "uname -n"))
-	if g.Connections != conns || g.DMBBytes != uint64(conns)*65536 || g.CHID != "ffff" || g.Peer.Host != host || g.Peer.OS != "LINUX" {
+	if g.Connections != conns || g.DMBBytes != uint64(conns)*dmb || g.CHID != "ffff" || g.Peer.Host != host || g.Peer.OS != "LINUX" {
 		t.Errorf("link group of %d connections: %+v", conns, g)
 	}
 	if g.GID != g.PeerGID || g.ExtGID != g.PeerExtGID || g.GID == strings.Repeat("0", 16) {
@@ -280,7 +281,7 @@ func sceneStats(t *testing.T, before, after smcdStats, acts []act) {
 	if after.Fallback != before.Fallback {
 		t.Errorf("fallbacks: %+v, then %+v", before, after)
 	}
-	if want := uint64(2*len(acts)) * 65536; after.Rx.Usage != want {
+	if want := uint64(2*len(acts)) * dmb; after.Rx.Usage != want {
 		t.Errorf("%d bytes of buffers, want %d", after.Rx.Usage, want)
 	}
 }
@@ -291,10 +292,10 @@ func sceneText(t *testing.T, lt *lab.Test) {
 		{"a", "smcss -a", `(?m)^LISTEN +00000 \d{7} 127\.0\.0\.1:5009 +$`},
 		{"a", "smcss -D", `(?m)^ACTIVE +00000 \d{7} 127\.0\.0\.1:\d+ +127\.0\.0\.1:5009 +0000 SMCD [0-9a-f]{16} [0-9a-f]{16} [0-9a-f]{16} [0-9a-f]{16} [0-9a-f]{8} $`},
 		{"a", "smcss -D", `(?m)^PEERCLOSEWAIT1 00000 0000000 127\.0\.0\.1:\d+ +127\.0\.0\.1:5009 `},
-		{"a", "smcss -d", `(?m) SMCD  <-W  [0-9a-f]{8} 0000ffe0 0000ffe0 0000ffe0 `},
+		{"a", "smcss -d", `(?m) SMCD  <-W  [0-9a-f]{8} 0003ffe0 0003ffe0 0003ffe0 `},
 		{"a", "smcss -R", `^State .*\n$`},
 		{"a", "smcd linkgroup", `^LG-ID    VLAN  #Conns  PNET-ID \n[0-9a-f]{8}    0      12                   \n$`},
-		{"a", "smcd -d linkgroup", `(?m)^DMB      : 786432 B$`},
+		{"a", "smcd -d linkgroup", `(?m)^DMB      : 3145728 B$`},
 		{"a", "smcd device", `^FID  Type  PCI-ID        PCHID  InUse  #LGs  PNET-ID  \n0000 0     loopback-ism  ffff   Yes       1                   \n$`},
 		{"a", "smcd info", `(?m)^ISM:              v2$`},
 		{"a", "smcd stats", `(?m)^  SMC connections +[1-9]`},

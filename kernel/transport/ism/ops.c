@@ -19,14 +19,22 @@ static void local(struct smc_local *l)
 	smc_ism_local(l);
 }
 
-/* How large a buffer the application wants, or the administrator. */
-static u8 size_code(const struct sock *sk)
-{
-	u32 want = READ_ONCE(smc_net(sock_net(sk))->sysctl.rmem);
+/*
+ * Where a buffer has memory only for what is unread, it may be larger than what the administrator
+ * has in mind for one that has it all the time: a stream of data then stops so much less often.
+ */
+#define PAGED_FACTOR 4
 
+/* How large a buffer the application wants, or the administrator. */
+static u8 size_code(const struct smc_ism_dev *dev, const struct sock *sk)
+{
+	u64 want = READ_ONCE(smc_net(sock_net(sk))->sysctl.rmem);
+
+	if (dev->ops->map)
+		want *= PAGED_FACTOR;
 	if (sk->sk_userlocks & SOCK_RCVBUF_LOCK)
 		want = READ_ONCE(sk->sk_rcvbuf) / 2;
-	want = clamp_t(u32, want, SMC_ISM_SIZE_MIN, SMC_ISM_SIZE_MIN << CODE_MAX);
+	want = clamp_t(u64, want, SMC_ISM_SIZE_MIN, SMC_ISM_SIZE_MIN << CODE_MAX);
 	return order_base_2(want) - order_base_2(SMC_ISM_SIZE_MIN);
 }
 
@@ -74,7 +82,7 @@ static int prepare(struct smc_offer *offer, struct smc_ism_dev *dev, struct smc_
 		return SMC_REASON_MEM;
 	}
 	ic->dev = dev;
-	*code = max(size_code(offer->sk), least_code(dev));
+	*code = max(size_code(dev, offer->sk), least_code(dev));
 	ic->own = get_dmb(dev, code, peer);
 	if (IS_ERR(ic->own)) {
 		int rc = reason_of(PTR_ERR(ic->own));

@@ -25,7 +25,7 @@ var here = netip.MustParseAddrPort("127.0.0.1:7000")
 const (
 	head     = 32
 	smallest = 16<<10 - head
-	usual    = 64<<10 - head
+	usual    = 256<<10 - head
 	largest  = 1<<20 - head
 )
 
