@@ -8,7 +8,6 @@
 package fault
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/smckit/smckit/tests/lab"
@@ -26,19 +25,12 @@ func TestFault(t *testing.T) {
 }
 
 func in(t *testing.T, kernel string, length lab.Length) {
-	programs, err := lab.Commands(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	lt := lab.Start(t, lab.Options{
-		Kernel: kernel, CPUs: 2, Memory: 1024, Programs: []string{programs},
+	lt := lab.StartInside(t, lab.Options{
+		Kernel: kernel, CPUs: 2, Memory: 1024,
 		// smc_null.ko takes the place of our SMC-D, and /proc/slabinfo counts our objects.
 		KernelArgs: "smc.smcd=0 slab_nomerge",
-	})
-	if err := lt.LoadSMC(t.Context(), lab.ModuleOurs); err != nil {
-		t.Fatal(err)
-	}
-	lt.Must("a", fmt.Sprintf("printf %s >%s; ip link set lo up; modprobe -aq tun veth || :", length, marker))
+	}, marker, length)
+	lt.Must("a", "modprobe -aq tun veth || :")
 	// Each part has a deadline of its own.
 	for _, part := range []string{"Bare|Peers", "Module", "Namespaces|Race", "Scale", "Failing"} {
 		lt.GoTest(t, "a", inside, "^Test("+part+")")

@@ -5,6 +5,7 @@
 package lab
 
 import (
+	"fmt"
 	"os"
 	"testing"
 )
@@ -42,4 +43,21 @@ func EachKernel(t *testing.T, run func(t *testing.T, kernel string, length Lengt
 			run(t, kernel, length)
 		})
 	}
+}
+
+// StartInside boots a guest for tests that run inside of it, with our commands and our module, and tells them how long they
+// may take: by the file marker, which makes them run at all.
+func StartInside(t *testing.T, o Options, marker string, length Length) *Test {
+	t.Helper()
+	programs, err := Commands(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Programs = []string{programs}
+	lt := Start(t, o)
+	if err := lt.LoadSMC(t.Context(), ModuleOurs); err != nil {
+		t.Fatal(err)
+	}
+	lt.Must("a", fmt.Sprintf("printf %s >%s; ip link set lo up", length, marker))
+	return lt
 }

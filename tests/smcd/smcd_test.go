@@ -7,7 +7,6 @@
 package smcd
 
 import (
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -27,20 +26,13 @@ func TestSMCD(t *testing.T) {
 }
 
 func in(t *testing.T, kernel string, length lab.Length) {
-	programs, err := lab.Commands(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	lt := lab.Start(t, lab.Options{
-		Kernel: kernel, CPUs: 2, Memory: 2048, Programs: []string{programs},
+	lt := lab.StartInside(t, lab.Options{
+		Kernel: kernel, CPUs: 2, Memory: 2048,
 		KernelArgs: "slab_nomerge", // so that /proc/slabinfo counts our objects
-	})
-	if err := lt.LoadSMC(t.Context(), lab.ModuleOurs); err != nil {
-		t.Fatal(err)
-	}
+	}, marker, length)
 	// Past the limit, sockets skip TIME-WAIT; before it, they fill the ports of a client that connects all the time.
-	lt.Must("a", fmt.Sprintf("printf %s >%s; ip link set lo up; modprobe -aq veth tun tcp_diag inet_diag || :; "+
-		"sysctl -qw net.ipv4.tcp_max_tw_buckets=100 net.ipv4.ip_local_port_range='15000 60999'", length, marker))
+	lt.Must("a", "modprobe -aq veth tun tcp_diag inet_diag || :; "+
+		"sysctl -qw net.ipv4.tcp_max_tw_buckets=100 net.ipv4.ip_local_port_range='15000 60999'")
 	// Each part has a deadline of its own.
 	for _, part := range parts(length) {
 		lt.GoTest(t, "a", inside, "^Test("+part+")")
