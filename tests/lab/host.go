@@ -42,7 +42,7 @@ func (h *Host) boot(ctx context.Context, o Options, initrd *os.File) error {
 	}
 	hello := make(chan proto.Hello, 1)
 	h.conn = proto.Client(port, func(p proto.Hello) { hello <- p })
-	if h.machine, err = startMachine(s); err != nil {
+	if h.machine, err = startMachine(h.lab.qemu, s); err != nil {
 		return err
 	}
 	limit := Scale(20 * time.Second)

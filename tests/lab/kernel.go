@@ -109,11 +109,11 @@ func obtain(
 	})
 }
 
-// obtainBy returns the kernel that have finds below dir. If there is none or update is set it first calls bring, in one
-// process at a time.
-func obtainBy(
-	ctx context.Context, dir string, have func() (*Kernel, error), update bool, progress func(string), bring func() error,
-) (*Kernel, error) {
+// obtainBy returns what have finds below dir. If there is nothing or update is set it first calls bring, in one process
+// at a time.
+func obtainBy[T any](
+	ctx context.Context, dir string, have func() (*T, error), update bool, progress func(string), bring func() error,
+) (*T, error) {
 	if !update {
 		if k, err := have(); err == nil {
 			return k, nil
@@ -155,7 +155,7 @@ func lock(ctx context.Context, path string, progress func(string)) (unlock func(
 			return nil, fmt.Errorf("locking %s: %w", path, err)
 		}
 		if !told {
-			progress("waiting for another process that works on this kernel")
+			progress("waiting for another process that works on the same")
 		}
 		// A flock that blocks could not be called off.
 		select {

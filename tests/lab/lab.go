@@ -71,6 +71,7 @@ type Lab struct {
 	Wires []*Wire
 
 	options Options
+	qemu    *qemu
 	closed  atomic.Bool
 }
 
@@ -137,7 +138,11 @@ func New(ctx context.Context, o Options) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Lab{options: o}
+	q, err := findEmulator(ctx, o.Progress)
+	if err != nil {
+		return nil, err
+	}
+	l := &Lab{options: o, qemu: q}
 	if err := l.boot(ctx, kernels, agent); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,8 +19,6 @@ import (
 
 	"golang.org/x/sys/unix"
 )
-
-const emulator = "qemu-system-x86_64"
 
 // portName is the name of the serial port between the lab and the agent.
 const portName = "smckit"
@@ -185,13 +184,9 @@ const kernelOptions = "panic=-1 oops=panic loglevel=5 no_timer_check tsc=reliabl
 	"cryptomgr.notests audit=0 selinux=0 apparmor=0 net.ifnames=0 log_buf_len=8M rcupdate.rcu_expedited=1 printk.devkmsg=on"
 
 // startMachine starts the emulator. The process ends with this one, however this one ends.
-func startMachine(s *machineSpec) (*machine, error) {
-	path, err := exec.LookPath(emulator)
-	if err != nil {
-		return nil, fmt.Errorf("%s is not installed: run 'apt-get install qemu-system-x86'", emulator)
-	}
+func startMachine(q *qemu, s *machineSpec) (*machine, error) {
 	m := &machine{done: make(chan struct{})}
-	cmd := exec.Command(path, append(s.qemu, "-append", strings.Join(s.kernel, " "))...)
+	cmd := exec.Command(q.path, slices.Concat(q.args, s.qemu, []string{"-append", strings.Join(s.kernel, " ")})...)
 	cmd.Stdout, cmd.Stderr = &m.console, &m.stderr
 	cmd.ExtraFiles = s.files
 	// A process group of its own: ctrl-C on the terminal is for us, and we end the guest in order.

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package lab
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// emulator is the program that runs guests.
+const emulator = "qemu-system-x86_64"
+
+// QEMU before 8.1 may go on executing what a processor translated while another one wrote to that page. Kernels patch
+// themselves all the time, by way of a breakpoint: guests with two processors die of an "Oops: int3", one in some hundred
+// boots, and within seconds where something toggles static keys.
+const goodMajor, goodMinor = 8, 1
+
+// The suite that has a better one, which runs with the libraries that the machine's own QEMU has brought, and the packages
+// to take from it.
+const emulatorSuite = "bookworm-backports"
+
+var emulatorPackages = []string{"qemu-system-x86", "qemu-system-data", "seabios"}
+
+// qemu is how to call the emulator.
+type qemu struct {
+	path string
+	args []string // before all others
+}
+
+// findEmulator returns this machine's emulator if it is good enough, and else one from the cache, where it first brings
+// it. If it cannot, the machine's has to do.
+func findEmulator(ctx context.Context, progress func(string)) (*qemu, error) {
+	path, err := exec.LookPath(emulator)
+	if err != nil {
+		return nil, fmt.Errorf("%s is not installed: run 'apt-get install qemu-system-x86'", emulator)
+	}
+	own := &qemu{path: path}
+	version, err := own.version(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// The processors of the machine itself are not translated.
+	if accelerator() != "tcg" || newEnough(version) {
+		return own, nil
+	}
+	cache, err := CacheDir()
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(cache, "qemu")
+	have := func() (*qemu, error) { return openEmulator(filepath.Join(dir, emulatorSuite)) }
+	better, err := obtainBy(ctx, dir, have, false, progress, func() error {
+		a, err := newArchive(filepath.Join(cache, "apt", emulatorSuite), emulatorSuite, "")
+		if err != nil {
+			return err
+		}
+		progress("reading the package lists of Debian " + emulatorSuite + ": QEMU " + version + " is older than 8.1")
+		if err := a.update(ctx); err != nil {
+			return err
+		}
+		return unpackEmulator(ctx, a.fetch, filepath.Join(dir, emulatorSuite), progress)
+	})
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		progress(fmt.Sprintf("QEMU %s has to do, with which guests die at times of an int3: %v", version, err))
+		return own, nil
+	}
+	return better, nil
+}
+
+// openEmulator returns the emulator that was unpacked into dir.
+func openEmulator(dir string) (*qemu, error) {
+	share := filepath.Join(dir, "usr/share")
+	q := &qemu{
+		path: filepath.Join(dir, "usr/bin", emulator),
+		args: []string{"-L", filepath.Join(share, "qemu"), "-L", filepath.Join(share, "seabios")},
+	}
+	_, err := os.Stat(q.path)
+	return q, err
+}
+
+// unpackEmulator makes the directory final from packages, if what is in them runs here.
+func unpackEmulator(
+	ctx context.Context, fetch func(ctx context.Context, pkg, dir string, progress func(string)) (string, error),
+	final string, progress func(string),
+) error {
+	downloads, unpacked := filepath.Join(filepath.Dir(final), "download"), filepath.Join(filepath.Dir(final), "unpack")
+	if err := os.MkdirAll(downloads, 0o755); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(unpacked); err != nil {
+		return err
+	}
+	for _, pkg := range emulatorPackages {
+		deb, err := fetch(ctx, pkg, downloads, progress)
+		if err != nil {
+			return err
+		}
+		if err := run(ctx, "dpkg-deb", "-x", deb, unpacked); err != nil {
+			return err
+		}
+	}
+	q, err := openEmulator(unpacked)
+	if err != nil {
+		return err
+	}
+	version, err := q.version(ctx)
+	if err != nil {
+		return err
+	}
+	progress("guests run under QEMU " + version)
+	if err := os.Rename(unpacked, final); err != nil {
+		return err
+	}
+	return os.RemoveAll(downloads)
+}
+
+// version asks the emulator for its own.
+func (q *qemu) version(ctx context.Context) (string, error) {
+	out, err := output(ctx, q.path, "--version")
+	if err != nil {
+		return "", err
+	}
+	version := regexp.MustCompile(`\d+\.\d+(\.\d+)?`).FindString(out)
+	if version == "" {
+		return "", fmt.Errorf("%s --version gave none: %q", q.path, strings.TrimSpace(out))
+	}
+	return version, nil
+}
+
+// newEnough says whether several emulated processors can be trusted.
+func newEnough(version string) bool {
+	part := strings.Split(version, ".")
+	major, _ := strconv.Atoi(part[0])
+	minor, _ := strconv.Atoi(part[1])
+	return major > goodMajor || major == goodMajor && minor >= goodMinor
+}
