@@ -21,6 +21,7 @@ struct call {
 	size_t done;		/* that it has */
 	u64 pos;		/* in the stream */
 	u32 off;		/* in the ring */
+	u32 ahead;		/* bytes yet to be passed over, for SO_PEEK_OFF */
 };
 
 /* The part of the ring from an offset on that is in one page. */
@@ -176,15 +177,29 @@ static struct end look(const struct smc_conn *conn)
 	return end;
 }
 
+/* Where to begin; with MSG_PEEK where SO_PEEK_OFF says, which may be in what is yet to come. */
+static void seek(struct call *c)
+{
+	int peek = c->flags & MSG_PEEK ? READ_ONCE(c->conn->sk->sk_peek_off) : -1;
+
+	c->pos = c->conn->rx_cons;
+	c->off = c->conn->rx_off;
+	c->ahead = max(peek, 0);
+}
+
 /* What can be read without passing the urgent mark. Skips the urgent byte if it is not in line. */
 static u32 available(struct call *c)
 {
 	bool skip;
-	u32 n;
+	u32 n, pass;
 
 	do {
 		skip = false;
 		n = smp_load_acquire(&c->conn->rx_prod) - c->pos;
+		pass = min(n, c->ahead);
+		forward(c, pass);
+		c->ahead -= pass;
+		n -= pass;
 		n = smc_urgent_limit(c->conn, c->pos, n, &skip);
 		if (skip)
 			forward(c, 1);
@@ -222,24 +237,10 @@ static int step(struct call *c)
 	consume(c);
 	tell(conn);
 	doze(conn, &c->timeo, c->pos);
-	if (c->flags & MSG_PEEK ? c->pos < conn->rx_cons : c->pos != conn->rx_cons) {
-		/* Another thread has read meanwhile. */
-		c->pos = conn->rx_cons;
-		c->off = conn->rx_off;
-	}
+	/* Has another thread read meanwhile? */
+	if (c->flags & MSG_PEEK ? c->pos < conn->rx_cons : c->pos != conn->rx_cons)
+		seek(c);
 	return 1;
-}
-
-/* Where MSG_PEEK begins, if SO_PEEK_OFF says so. */
-static void seek(struct call *c)
-{
-	int peek = c->flags & MSG_PEEK ? READ_ONCE(c->conn->sk->sk_peek_off) : -1;
-	u64 prod = smp_load_acquire(&c->conn->rx_prod);
-
-	c->pos = c->conn->rx_cons;
-	c->off = c->conn->rx_off;
-	if (peek > 0)
-		forward(c, min_t(u64, peek, prod - c->pos));
 }
 
 /* What recvmsg() says beside the data. */

@@ -208,6 +208,26 @@ CHECK_PAIR(peek_blocks)
 	net_recv(a, 0, 1);
 }
 
+CHECK_PAIR(peek_off_of_what_comes)
+{
+	int a, b;
+	struct task task;
+	char buf[4] = "";
+
+	net_pair(&a, &b);
+	/* Older kernels do not know this for TCP: opt_peek_off. */
+	if (net_set(a, SOL_SOCKET, SO_PEEK_OFF, 5))
+		return;
+	EQ(3, send(b, "012", 3, 0));
+	net_wait_rcvq(a, 3);
+	FAILS(EAGAIN, recv(a, buf, 1, MSG_PEEK | MSG_DONTWAIT));
+	task_start(&task, task_do_recv,
+		   (struct call){ .fd = a, .buf = buf, .len = 4, .flags = MSG_PEEK });
+	task_wait_blocked(&task, SYS_recvfrom);
+	EQ(5, send(b, "34567", 5, 0));
+	EXPECT(task_join(&task) >= 1 && buf[0] == '5', "peeked '%c'", buf[0]);
+}
+
 CHECK_PAIR(peek_eof)
 {
 	int a, b;
