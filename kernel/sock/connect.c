@@ -132,6 +132,17 @@ static int untold(struct smc_sock *smc)
 	return rc;
 }
 
+/* Someone may have ended TCP's listening from outside, as ss -K does: the socket may connect then. */
+static void close_door(struct smc_sock *smc)
+{
+	if (READ_ONCE(smc->phase) != SMC_PHASE_LISTEN)
+		return;
+	mutex_lock(&smc->gate);
+	if (inet_sk_state_load(smc->sk) != TCP_LISTEN)
+		smc_listen_stop(smc);
+	mutex_unlock(&smc->gate);
+}
+
 /* TCP says that it is connected. What does connect() say, then? */
 static int established(struct smc_sock *smc, struct socket *sock, int flags)
 {
@@ -205,6 +216,7 @@ int smc_connect(struct socket *sock, smc_sockaddr_t *addr, int len, int flags)
 		return smc_active_disconnect(smc, sock, addr, len, flags);
 	if (rc)
 		return rc;
+	close_door(smc);
 	switch (smc_connect_progress(smc, sock)) {
 	case SMC_PHASE_RENDEZVOUS:
 		if (flags & O_NONBLOCK)

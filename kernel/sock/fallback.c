@@ -155,6 +155,8 @@ int smc_fallback_detach(struct socket *sock, int level, int name, sockptr_t val,
 	mutex_lock(&smc->gate);
 	listens = inet_sk_state_load(sock->sk) == TCP_LISTEN;
 	if (!listens) {
+		/* Someone may have ended TCP's listening from outside, as ss -K does. */
+		smc_listen_stop(smc);
 		smc_handshake_stop(smc);
 		if (READ_ONCE(smc->phase) == SMC_PHASE_ACTIVE) {
 			mutex_unlock(&smc->gate);
