@@ -275,7 +275,7 @@ static bool due(struct smc_sock *smc)
 static void fail_client(struct smc_sock *smc, int rc)
 {
 	struct sock *sk = smc->sk;
-	bool mine;
+	bool mine, armed = false;
 
 	/*
 	 * Shut down by the application while TCP was about to be connected: to it, no different
@@ -284,29 +284,34 @@ static void fail_client(struct smc_sock *smc, int rc)
 	if (rc == -EPIPE)
 		rc = -ECONNRESET;
 	lock_sock(sk);
+	if (READ_ONCE(smc->phase) == SMC_PHASE_RENDEZVOUS) {
+		sk->sk_prot->disconnect(sk, O_NONBLOCK);
+		smc->sock->state = SS_UNCONNECTED;
+		WRITE_ONCE(sk->sk_err, -rc);
+	}
+	/* Who sees the phase change may connect again, or listen, at once: so this comes last. */
 	spin_lock_bh(&smc->lock);
 	mine = smc->phase == SMC_PHASE_RENDEZVOUS;
 	if (mine) {
+		smc_handshake_unwatch_locked(smc);
+		armed = smc->armed;
+		smc->armed = false;
 		smc->err = rc;
 		smc->peer_smc = false;
 		smc_handshake_phase(smc, SMC_PHASE_OPEN);
 	}
 	spin_unlock_bh(&smc->lock);
-	if (mine) {
-		sk->sk_prot->disconnect(sk, O_NONBLOCK);
-		smc->sock->state = SS_UNCONNECTED;
-		WRITE_ONCE(sk->sk_err, -rc);
+	if (mine)
 		sk_error_report(sk);
-	}
 	release_sock(sk);
+	if (armed)
+		smc_synopt_put(smc_net(sock_net(sk)));
 }
 
 static void settle_client(struct smc_sock *smc, int rc)
 {
 	if (rc)
 		fail_client(smc, rc);
-	smc_handshake_unwatch(smc);
-	smc_handshake_disarm(smc);
 	tell(smc->sk);
 }
 
