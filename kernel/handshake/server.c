@@ -103,10 +103,9 @@ static int settled(struct smc_sock *smc)
 {
 	unsigned long delay = deferral(smc);
 
-	if (!delay || !idle(smc))
+	if (!delay || !idle(smc) || !smc_listen_defer(smc))
 		return 0;
 	smc_limit_end(smc);
-	smc_listen_defer(smc);
 	smc->rv->step = SMC_STEP_DATA;
 	smc->rv->deadline = jiffies + delay;
 	return -EINPROGRESS;

@@ -197,6 +197,9 @@ void smc_listen_finish(struct smc_sock *child, bool keep)
 	}
 	if (child->held)
 		WRITE_ONCE(l->running_n, l->running_n - 1);
+	if (child->deferred)
+		l->deferred_n--;
+	child->deferred = false;
 	child->stepping = false;
 	if (keep) {
 		smc_children_hold(lsmc, child);
@@ -214,18 +217,25 @@ void smc_listen_finish(struct smc_sock *child, bool keep)
 
 /*
  * smc_listen_defer() - a child waits for data, for as long as the application wants. Such ones do
- * not count for the backlog, with TCP neither. Does not sleep.
+ * not count for the backlog, with TCP neither; but there may be no more of them than that. Does not
+ * sleep. Return: false if it is to wait no longer.
  */
-void smc_listen_defer(struct smc_sock *child)
+bool smc_listen_defer(struct smc_sock *child)
 {
-	struct smc_listener *l = child->parent->listener;
+	struct smc_sock *lsmc = child->parent;
+	struct smc_listener *l = lsmc->listener;
+	bool defer;
 
 	spin_lock_bh(&l->lock);
-	if (l->open && child->held) {
-		unhold(child->parent, child);
+	defer = l->open && child->held && l->deferred_n <= READ_ONCE(lsmc->sk->sk_max_ack_backlog);
+	if (defer) {
+		unhold(lsmc, child);
 		WRITE_ONCE(l->running_n, l->running_n - 1);
+		child->deferred = true;
+		l->deferred_n++;
 	}
 	spin_unlock_bh(&l->lock);
+	return defer;
 }
 
 /**
@@ -285,8 +295,8 @@ bool smc_listen_publish(struct smc_sock *lsmc, struct smc_sock *child)
  * Does not sleep.
  *
  * Return: NULL if it is TCP's; ERR_PTR(-EINPROGRESS) if a handshake is due; its record, the caller's
- * then, if its client has connected it; of these, ERR_PTR(-EINVAL) if the listener has been closed,
- * and the child with it.
+ * then, if its client has connected it; ERR_PTR(-EINVAL) if the listener has been closed, and the
+ * child with it.
  */
 struct smc_sock *smc_listen_collect(struct smc_sock *lsmc, struct sock *sk)
 {
@@ -304,13 +314,14 @@ struct smc_sock *smc_listen_collect(struct smc_sock *lsmc, struct sock *sk)
 	if (child && open)
 		list_del_init(&child->child);
 	spin_unlock_bh(&l->lock);
-	if (!child)
-		return NULL;
+	/* Its client may have connected it, and the listener have ended that and forgotten it. */
 	if (!open) {
-		smc_table_put(child);
+		if (child)
+			smc_table_put(child);
 		return ERR_PTR(-EINVAL);
 	}
-	smc_table_remove(child);
+	if (child)
+		smc_table_remove(child);
 	return child;
 }
 

@@ -342,6 +342,7 @@ static void close(struct smc_sock *smc, struct list_head *children)
 		smc_children_count(smc->sk, -(int)l->held);
 		l->held = 0;
 		l->running_n = 0;
+		l->deferred_n = 0;
 	}
 	spin_unlock_bh(&l->lock);
 }

@@ -20,6 +20,7 @@ struct smc_listener {
 	bool			blocked;	/* someone has been told to wait for an earlier child */
 	u64			last_seq;	/* of the children */
 	unsigned int		running_n;	/* children on the first list that count for the backlog */
+	unsigned int		deferred_n;	/* those on it that wait for data, see smc_listen_defer() */
 	struct delayed_work	drain;
 	struct smc_sock		*smc;		/* the listener itself */
 	struct smc_synopt_port	port;		/* lets the hooks know of us */

@@ -60,6 +60,7 @@ struct smc_sock {
 	bool			armed;		/* counts for the hooks of the option; lock */
 	bool			watching;	/* `wait` is on a queue; lock */
 	bool			held;		/* parent's listener lock; this child counts for its backlog */
+	bool			deferred;	/* likewise; this one does not, as it waits for data */
 	bool			stepping;	/* parent's listener lock; this child's worker runs */
 	u64			seq;		/* of children, in the order in which TCP had them; never changes */
 	bool			attended;	/* a thread in connect() is going to begin the rendezvous; single word */
@@ -119,7 +120,7 @@ void smc_listen_stop(struct smc_sock *smc);		/* under gate */
 void smc_listen_free(struct smc_sock *smc);
 bool smc_listen_ready(struct smc_sock *smc);
 bool smc_listen_busy(const struct smc_sock *smc);
-void smc_listen_defer(struct smc_sock *child);
+bool smc_listen_defer(struct smc_sock *child);
 void smc_listen_step(struct smc_sock *child, bool begins);
 void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc);
 void smc_listen_finish(struct smc_sock *child, bool keep);
