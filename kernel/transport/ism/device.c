@@ -15,6 +15,7 @@
 
 static LIST_HEAD(devices);
 static DEFINE_MUTEX(lock); /* devices */
+static DECLARE_WAIT_QUEUE_HEAD(unheld);
 
 /*
  * Version 2 needs an EID that both ends have. Where both are this very kernel, nobody has to
@@ -39,7 +40,23 @@ void smc_ism_unregister(struct smc_ism_dev *dev)
 	mutex_lock(&lock);
 	list_del(&dev->list);
 	mutex_unlock(&lock);
+	wait_event(unheld, !atomic_read(&dev->holds));
 	smc_lgr_terminate_dev(dev);
+}
+
+/* The device stays until smc_ism_drop(). */
+static void hold(struct smc_ism_dev *dev)
+{
+	lockdep_assert_held(&lock);
+	if (dev)
+		atomic_inc(&dev->holds);
+}
+
+/* smc_ism_drop() - who has got a device here is in a group of it by now, or done with it. Any context. */
+void smc_ism_drop(struct smc_ism_dev *dev)
+{
+	if (atomic_dec_and_test(&dev->holds))
+		wake_up_all(&unheld);
 }
 
 /* Is the other end of a connection a socket of the same namespace? */
@@ -223,7 +240,7 @@ static bool fits_v1(struct smc_ism_dev *dev, const struct smc_clc_proposal *p,
  * @peer: gets the client's GID
  * @reason: gets why there is none
  *
- * May sleep. Return: the device, or NULL.
+ * May sleep. Return: the device, for smc_ism_drop(), or NULL.
  */
 struct smc_ism_dev *smc_ism_choose(struct smc_offer *offer, const struct smc_clc_proposal *p,
 				   struct smc_clc_accept *accept, u64 peer[2], u32 *reason)
@@ -239,11 +256,12 @@ struct smc_ism_dev *smc_ism_choose(struct smc_offer *offer, const struct smc_clc
 	list_for_each_entry(dev, &devices, list)
 		if (v1 && !found && allowed(dev, offer->sk) && fits_v1(dev, p, accept, peer))
 			found = dev;
+	hold(found);
 	mutex_unlock(&lock);
 	return found;
 }
 
-/* smc_ism_by_chid() - the device that a server has chosen, or NULL. May sleep. */
+/* smc_ism_by_chid() - the device that a server has chosen, for smc_ism_drop(), or NULL. May sleep. */
 struct smc_ism_dev *smc_ism_by_chid(u16 chid, u8 version)
 {
 	struct smc_ism_dev *dev, *found = NULL;
@@ -252,6 +270,7 @@ struct smc_ism_dev *smc_ism_by_chid(u16 chid, u8 version)
 	list_for_each_entry(dev, &devices, list)
 		if (!found && (version > 1 ? dev->v2 && dev->chid == chid : dev->v1))
 			found = dev;
+	hold(found);
 	mutex_unlock(&lock);
 	return found;
 }

@@ -197,21 +197,20 @@ static void learn(struct smc_lgr *lgr, const struct smc_ism_dev *dev, const stru
 	smc_lgr_learn(lgr, &known);
 }
 
-static int match(struct smc_offer *offer, const struct smc_clc_proposal *p, struct smc_clc_accept *a)
+/* Server: a place on the device that was chosen. */
+static int match_on(struct smc_offer *offer, struct smc_ism_dev *dev, const u64 gid[2], struct smc_clc_accept *a)
 {
-	struct smc_lgr_key key = { .ops = &smc_ism_transport, .net = sock_net(offer->sk) };
-	struct smc_ism_dev *dev;
+	struct smc_lgr_key key = {
+		.ops = &smc_ism_transport,
+		.dev = dev,
+		.net = sock_net(offer->sk),
+		.gid = { gid[0], gid[1] },
+		.version = a->version,
+	};
 	struct smc_lgr *lgr;
-	u32 reason;
 	u8 code;
 	int rc;
 
-	memset(a, 0, sizeof(*a));
-	dev = smc_ism_choose(offer, p, a, key.gid, &reason);
-	if (!dev)
-		return reason;
-	key.dev = dev;
-	key.version = a->version;
 	lgr = smc_lgr_join(&key, true, &a->first_contact);
 	if (IS_ERR(lgr))
 		return SMC_REASON_MEM;
@@ -223,28 +222,54 @@ static int match(struct smc_offer *offer, const struct smc_clc_proposal *p, stru
 	return 0;
 }
 
-/* Client: joins what the server has chosen. */
-static int join(struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_clc_accept *us)
+static int match(struct smc_offer *offer, const struct smc_clc_proposal *p, struct smc_clc_accept *a)
+{
+	struct smc_ism_dev *dev;
+	u32 reason;
+	u64 gid[2];
+	int rc;
+
+	memset(a, 0, sizeof(*a));
+	dev = smc_ism_choose(offer, p, a, gid, &reason);
+	if (!dev)
+		return reason;
+	rc = match_on(offer, dev, gid, a);
+	smc_ism_drop(dev);
+	return rc;
+}
+
+/* What we answer to the server's ACCEPT. */
+static void fill_confirm(struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_clc_accept *us, u8 code)
+{
+	memset(us, 0, sizeof(*us));
+	us->type = SMC_CLC_CONFIRM;
+	us->version = peer->version;
+	us->first_contact = peer->first_contact;
+	us->release = peer->release;
+	memcpy(us->eid, peer->eid, sizeof(us->eid));
+	describe_us(offer->conn, us, code);
+}
+
+/* Client: joins the server on the device that it has chosen. */
+static int join_on(struct smc_offer *offer, struct smc_ism_dev *dev, const struct smc_clc_accept *peer,
+		   struct smc_clc_accept *us)
 {
 	struct smc_lgr_key key = {
 		.ops = &smc_ism_transport,
+		.dev = dev,
 		.net = sock_net(offer->sk),
 		.gid = { peer->ism_gid, peer->ext_gid },
 		.version = peer->version,
 	};
-	struct smc_ism_dev *dev = smc_ism_by_chid(peer->chid, peer->version);
 	struct smc_lgr *lgr;
 	bool first;
 	u8 code;
 	int rc;
 
-	if (!dev)
-		return -EPROTO;
 	if (peer->version < 2 && smc_ism_emulated(dev->chid))
 		key.gid[1] = dev->gid[1];
 	if (!dev->ops->reach(dev, key.gid, 0))
 		return -EPROTO;
-	key.dev = dev;
 	/*
 	 * Within this host a group belongs to a namespace, of which the server's end knows nothing:
 	 * what is a further contact to it may be our first.
@@ -259,14 +284,20 @@ static int join(struct smc_offer *offer, const struct smc_clc_accept *peer, stru
 	if (rc)
 		return rc;
 	learn(lgr, dev, peer);
-	memset(us, 0, sizeof(*us));
-	us->type = SMC_CLC_CONFIRM;
-	us->version = peer->version;
-	us->first_contact = peer->first_contact;
-	us->release = peer->release;
-	memcpy(us->eid, peer->eid, sizeof(us->eid));
-	describe_us(offer->conn, us, code);
+	fill_confirm(offer, peer, us, code);
 	return 0;
+}
+
+static int join(struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_clc_accept *us)
+{
+	struct smc_ism_dev *dev = smc_ism_by_chid(peer->chid, peer->version);
+	int rc;
+
+	if (!dev)
+		return -EPROTO;
+	rc = join_on(offer, dev, peer, us);
+	smc_ism_drop(dev);
+	return rc;
 }
 
 static int attach(struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_clc_accept *us)

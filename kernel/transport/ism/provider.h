@@ -81,7 +81,8 @@ struct smc_ism_dev {
 	u16		chid;
 	bool		v1, v2;		/* which versions of SMC-D it is good for */
 	bool		host;		/* within this kernel only: both ends are ours */
-	struct list_head list;		/* ops.c */
+	struct list_head list;		/* device.c, as what follows */
+	atomic_t	holds;		/* by those who are about to join a group of it */
 };
 
 int smc_ism_register(struct smc_ism_dev *dev);
