@@ -116,12 +116,15 @@ void smc_conn_wake(struct smc_conn *conn, __poll_t events)
 }
 
 /*
- * How many bytes make the socket readable. With more than fits the peer would wait for us, and we
- * for the peer.
+ * How many bytes make the socket readable. With more unread than this, the peer may not be woken to
+ * write more, as it waits for half of the ring: of that, it does not see what has been read of a
+ * page, or what it has not been told of.
  */
 static u32 lowat(const struct smc_conn *conn)
 {
-	return clamp_t(u32, READ_ONCE(conn->sk->sk_rcvlowat), 1, conn->rx.size / 2);
+	u32 most = conn->rx.fixed ? conn->rx.size / 4 : conn->rx.size / 2 - PAGE_SIZE;
+
+	return clamp_t(u32, READ_ONCE(conn->sk->sk_rcvlowat), 1, most);
 }
 
 /* smc_conn_readable() - is there something to read, the end included? Any context. */
@@ -245,9 +248,8 @@ void smc_upcall_data(struct smc_conn *conn, u64 prod, bool urgent)
 	if (urgent)
 		smc_urgent_arrived(conn, prod);
 	smp_store_release(&conn->rx_prod, prod); /* pairs with the reader's acquire */
-	if (prod - cons >= lowat(conn) || urgent)
-		smc_conn_wake(conn, urgent ? EPOLLIN | EPOLLRDNORM | EPOLLRDBAND | EPOLLPRI :
-					     EPOLLIN | EPOLLRDNORM | EPOLLRDBAND);
+	/* Even if it is too little for a poller, which looks itself: a reader takes it while it waits for more. */
+	smc_conn_wake(conn, EPOLLIN | EPOLLRDNORM | EPOLLRDBAND | (urgent ? EPOLLPRI : 0));
 }
 
 /**

@@ -49,6 +49,7 @@ static bool may_send(const struct smc_conn *conn)
 static bool await(struct smc_conn *conn)
 {
 	WRITE_ONCE(conn->tx_waiting, true);
+	sk_set_bit(SOCKWQ_ASYNC_NOSPACE, conn->sk); /* a signal may be wanted, too */
 	smp_mb(); /* pairs with that in smc_upcall_space() */
 	return enough(conn);
 }
@@ -231,21 +232,31 @@ static void finish(struct smc_conn *conn, struct msghdr *msg, ssize_t done)
 
 /*
  * MSG_ZEROCOPY: nothing is left to wait for when the call returns, and the application hears that
- * its data was copied; without memory it has to guess.
+ * its data was copied. Without memory for that the call fails, as with TCP: who counts notifications
+ * would wait for ever. Return: the notification, NULL if none is wanted, or ERR_PTR(-ENOBUFS).
  */
-static void announce(struct smc_conn *conn, struct msghdr *msg, size_t len)
+static struct ubuf_info *announcement(struct smc_conn *conn, struct msghdr *msg, size_t len)
 {
 	struct ubuf_info *uarg;
 
 	if (!(msg->msg_flags & MSG_ZEROCOPY) || !len || !sock_flag(conn->sk, SOCK_ZEROCOPY))
-		return;
+		return NULL;
 	lock_sock(conn->sk);
 	uarg = smc_compat_zerocopy(conn->sk, len);
 	release_sock(conn->sk);
 	if (!uarg)
-		return;
+		return ERR_PTR(-ENOBUFS);
 	uarg_to_msgzc(uarg)->zerocopy = 0;
-	net_zcopy_put(uarg);
+	return uarg;
+}
+
+/* Makes it known, if anything was sent. */
+static void announce(struct ubuf_info *uarg, ssize_t done)
+{
+	if (done > 0)
+		net_zcopy_put(uarg);
+	else
+		net_zcopy_put_abort(uarg, true);
 }
 
 /**
@@ -258,17 +269,20 @@ static void announce(struct smc_conn *conn, struct msghdr *msg, size_t len)
  */
 int smc_tx_send(struct smc_conn *conn, struct msghdr *msg, size_t len)
 {
+	struct ubuf_info *uarg = announcement(conn, msg, len);
 	ssize_t done;
 
+	if (IS_ERR(uarg))
+		return PTR_ERR(uarg);
 	mutex_lock(&conn->tx_lock);
 	smc_close_look(conn);
 	done = send(conn, msg, len);
 	finish(conn, msg, done);
 	mutex_unlock(&conn->tx_lock);
+	announce(uarg, done);
 	trace_smc_tx(conn->sk, conn->token, len, done);
 	if (done < 0)
 		return done == -EPIPE ? sk_stream_error(conn->sk, msg->msg_flags, done) : done;
-	announce(conn, msg, done);
 	smc_stats_tx(conn->sn, conn->tech, done);
 	if (msg->msg_flags & MSG_OOB)
 		smc_stats_add(conn->sn, conn->tech, SMC_STATS_URGENT, 1);

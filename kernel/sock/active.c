@@ -351,6 +351,24 @@ static void released(struct smc_conn *conn, int name)
 }
 
 /*
+ * smc_active_set_rcvlowat() - SO_RCVLOWAT, which may make the socket readable. Under the sock's lock.
+ * Return: as TCP.
+ */
+int smc_active_set_rcvlowat(struct sock *sk, int val)
+{
+	int rc = smc_ops_of_tcp(sk)->set_rcvlowat(sk, val);
+	struct smc_sock *smc = smc_table_find(sk);
+	struct smc_conn *conn = smc ? get(smc) : NULL;
+
+	if (conn && smc_conn_readable(conn))
+		smc_conn_wake(conn, EPOLLIN | EPOLLRDNORM | EPOLLRDBAND);
+	put(conn);
+	if (smc)
+		smc_table_put(smc);
+	return rc;
+}
+
+/*
  * smc_active_setsockopt() - setsockopt(2). May sleep.
  *
  * Return: as TCP would, but that no other protocol or address family can take the socket over:

@@ -66,6 +66,7 @@ static void __init fill_active(struct proto_ops *ops, const struct proto_ops *tc
 	ops->sendmsg = smc_active_sendmsg;
 	ops->recvmsg = smc_active_recvmsg;
 	ops->splice_read = smc_active_splice_read;
+	ops->set_rcvlowat = smc_active_set_rcvlowat;
 	smc_compat_ops_splice_eof(ops, smc_active_splice_eof);
 	smc_compat_ops_sendpage(ops);
 	/* What would reach around these to TCP. */

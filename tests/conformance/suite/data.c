@@ -239,6 +239,48 @@ CHECK_PAIR(peek_eof)
 	EQ(0, recv(a, &byte, 1, 0));
 }
 
+CHECK_PAIR(rcvlowat_blocks_for_all)
+{
+	enum { SIZE = 200000, FIRST = 131072 };
+	static char got[SIZE];
+	int a, b;
+	struct task task;
+
+	net_pair(&a, &b);
+	OK(net_set(a, SOL_SOCKET, SO_RCVBUF, SIZE));
+	OK(net_set(a, SOL_SOCKET, SO_RCVLOWAT, SIZE));
+	task_start(&task, task_do_recv, (struct call){ .fd = a, .buf = got, .len = SIZE });
+	task_wait_blocked(&task, SYS_recvfrom);
+	net_send(b, 0, FIRST);
+	EXPECT(!net_poll(b, POLLIN, harness_ms(20)) && task_is_blocked(&task, SYS_recvfrom), "too early");
+	net_send(b, FIRST, SIZE - FIRST);
+	EQ(SIZE, task_join(&task));
+}
+
+/* Who polls for half a buffer and reads less than that each time must not wait for who fills it. */
+CHECK_PAIR(rcvlowat_poll_stream)
+{
+	enum { SIZE = 1 << 22, LOWAT = 131072 };
+	static char sent[SIZE], got[LOWAT];
+	int a, b, lowat = LOWAT;
+	struct task task;
+	long all = 0, n;
+
+	net_pair(&a, &b);
+	OK(net_set(a, SOL_SOCKET, SO_RCVLOWAT, LOWAT));
+	task_start(&task, task_do_send, (struct call){ .fd = b, .buf = sent, .len = SIZE });
+	while (all < SIZE) {
+		/* The end of the stream is less than that. */
+		if (SIZE - all < lowat)
+			OK(net_set(a, SOL_SOCKET, SO_RCVLOWAT, lowat = 1));
+		EQ(POLLIN, net_poll(a, POLLIN, harness_ms(5000)));
+		n = recv(a, got, 65536, MSG_DONTWAIT);
+		EXPECT(n > 0, "recv: %ld", n);
+		all += n;
+	}
+	EQ(SIZE, task_join(&task));
+}
+
 CHECK_PAIR(waitall)
 {
 	int a, b;
