@@ -65,7 +65,7 @@ func parts(length lab.Length) []string {
 	if part := os.Getenv("SMCKIT_PART"); part != "" {
 		return []string{part}
 	}
-	all := []string{"Sizes|Chunks|Rings", "Mixed|Crowd", "Kill|Scale", "Policy|Namespaces|Abort|Reuseport|Forged", "Failing"}
+	all := []string{"Sizes|Chunks|Rings", "Mixed|Crowd", "Kill|Scale", "Policy|Namespaces|Abort|Reuseport|Forged|Killed|Deferred", "Failing"}
 	if length == lab.LengthFull {
 		for range 4 {
 			all = append(all, "Kill", "ScaleCycles")
