@@ -53,19 +53,35 @@ func (c *capture) send(from, to *endpoint, flags byte, options, payload []byte) 
 	tcp = binary.BigEndian.AppendUint32(tcp, from.seq)
 	tcp = binary.BigEndian.AppendUint32(tcp, to.seq)
 	tcp = append(tcp, byte((20+len(options))/4<<4), flags, 0xff, 0xff, 0, 0, 0, 0)
-	tcp = append(append(tcp, options...), payload...)
-	ip := binary.BigEndian.AppendUint16([]byte{0x45, 0}, uint16(20+len(tcp)))
-	ip = append(ip, 0, 0, 0x40, 0, 64, 6, 0, 0)
-	ip = append(append(ip, from.addr[:]...), to.addr[:]...)
-	packet := append(ip, tcp...)
-	for _, field := range []uint32{0, 0, uint32(len(packet)), uint32(len(packet))} {
-		_ = binary.Write(c, binary.BigEndian, field)
-	}
-	c.Write(packet)
+	c.packet(from, to, 6, append(append(tcp, options...), payload...))
 	from.seq += uint32(len(payload))
 	if flags&flagSYN != 0 {
 		from.seq++
 	}
+}
+
+// packet appends an IP packet.
+func (c *capture) packet(from, to *endpoint, protocol byte, payload []byte) {
+	ip := binary.BigEndian.AppendUint16([]byte{0x45, 0}, uint16(20+len(payload)))
+	ip = append(ip, 0, 0, 0x40, 0, 64, protocol, 0, 0)
+	ip = append(append(ip, from.addr[:]...), to.addr[:]...)
+	packet := append(ip, payload...)
+	for _, field := range []uint32{0, 0, uint32(len(packet)), uint32(len(packet))} {
+		_ = binary.Write(c, binary.BigEndian, field)
+	}
+	c.Write(packet)
+}
+
+// roce appends a message that a reliable connection of RoCEv2 sends whole.
+func (c *capture) roce(message []byte) {
+	const only, solicited, port = 4, 0x80, 4791
+	padding := -len(message) & 3
+	bth := []byte{only, solicited | byte(padding<<4), 0xff, 0xff, 0, 0, 0, 0x11, 0, 0, 0, 1}
+	payload := append(append(bth, message...), make([]byte, padding+4)...) // with its checksum
+	udp := binary.BigEndian.AppendUint16(nil, client.port)
+	udp = binary.BigEndian.AppendUint16(udp, port)
+	udp = binary.BigEndian.AppendUint16(udp, uint16(8+len(payload)))
+	c.packet(&client, &server, 17, append(append(udp, 0, 0), payload...))
 }
 
 // exchange appends a connection whose peers exchange the option and then one message; the client's port tells it.
@@ -82,17 +98,17 @@ func (c *capture) exchange(port uint16, option, message []byte, fromServer bool)
 	}
 }
 
-// dissected is what Wireshark makes of a segment with a CLC message.
+// dissected is what Wireshark makes of a packet with a message.
 type dissected struct{ protocol, info, malformed string }
 
-// dissect returns what tshark says of each connection's message, in the order of the connections.
+// dissect returns what tshark says of each message, in their order.
 func (c *capture) dissect(t *testing.T) []dissected {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "clc.pcap")
+	file := filepath.Join(t.TempDir(), "smc.pcap")
 	if err := os.WriteFile(file, c.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("tshark", "-n", "-r", file, "-Y", "tcp.len > 0", "-T", "fields",
+	cmd := exec.Command("tshark", "-n", "-r", file, "-Y", "tcp.len > 0 || udp", "-T", "fields",
 		"-e", "_ws.col.Protocol", "-e", "_ws.col.Info", "-e", "_ws.malformed")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -117,15 +133,16 @@ var dissectorGaps = map[string]string{
 	"ACCEPT D2.0 first":      "the dissector expects the long first contact extension, which SMC-D lacks in release 0",
 }
 
-// TestDissector has another implementation read each message that the encoders write.
-func TestDissector(t *testing.T) {
-	need(t, "tshark")
-	type sample struct {
-		name    string
-		message []byte
-	}
+type sample struct {
+	name    string
+	message []byte
+}
+
+// encoded returns the messages that the test program prints in one of its modes.
+func encoded(t *testing.T, mode string) []sample {
+	t.Helper()
 	var samples []sample
-	for line := range strings.Lines(wiretest(t, "encode")) {
+	for line := range strings.Lines(wiretest(t, mode)) {
 		name, text, _ := strings.Cut(strings.TrimSpace(line), "\t")
 		message, err := hex.DecodeString(text)
 		if err != nil || len(message) == 0 {
@@ -136,7 +153,13 @@ func TestDissector(t *testing.T) {
 	if len(samples) < 20 {
 		t.Fatalf("only %d messages", len(samples))
 	}
+	return samples
+}
 
+// TestDissector has another implementation read each message that the encoders write.
+func TestDissector(t *testing.T) {
+	need(t, "tshark")
+	samples := encoded(t, "encode")
 	option := []byte{1, 1, 254, 6, 0xe2, 0xd4, 0xc3, 0xd9}
 	c, port := newCapture(), client.port
 	for _, s := range samples {
@@ -169,6 +192,46 @@ func TestDissector(t *testing.T) {
 	}
 	if plain := all[len(samples)]; plain.protocol != "TCP" {
 		t.Errorf("a plain segment is read as %+v", plain)
+	}
+	if cut := all[len(samples)+1]; cut.malformed == "" {
+		t.Errorf("a broken message is read as %+v", cut)
+	}
+}
+
+// TestDissectorLLC does the same with LLC messages, which are named as Wireshark names them.
+func TestDissectorLLC(t *testing.T) {
+	need(t, "tshark")
+	samples := encoded(t, "encode-llc")
+	c := newCapture()
+	for _, s := range samples {
+		c.roce(s.message)
+	}
+	// Two that must not pass: a type that does not exist, and a count that leads beyond the end.
+	c.roce(append([]byte{0x0a, 44}, make([]byte, 42)...))
+	i := slices.IndexFunc(samples, func(s sample) bool { return s.name == "Add Link (v2), 1 pair" })
+	broken := slices.Clone(samples[i].message)
+	broken[71] = 2
+	c.roce(broken)
+
+	all := c.dissect(t)
+	if len(all) != len(samples)+2 {
+		t.Fatalf("tshark saw %d messages, want %d", len(all), len(samples)+2)
+	}
+	for i, s := range samples {
+		t.Run(s.name, func(t *testing.T) {
+			if strings.HasSuffix(s.name, "swapped") {
+				t.Skip("the dissector reads lengths in one order only")
+			}
+			kind, _, _ := strings.Cut(s.name, ",")
+			got := all[i]
+			known := strings.HasPrefix(got.protocol, "SMC-R") && strings.HasSuffix(strings.TrimSpace(got.info), "] "+kind)
+			if !known || got.malformed != "" {
+				t.Errorf("read as %+v", got)
+			}
+		})
+	}
+	if unknown := all[len(samples)]; strings.HasPrefix(unknown.protocol, "SMC") {
+		t.Errorf("a message of no type is read as %+v", unknown)
 	}
 	if cut := all[len(samples)+1]; cut.malformed == "" {
 		t.Errorf("a broken message is read as %+v", cut)

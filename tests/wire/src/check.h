@@ -26,6 +26,8 @@ extern const struct test sample_tests[];
 extern const struct test tcpopt_tests[];
 extern const struct test reason_tests[];
 extern const struct test cdc_tests[];
+extern const struct test llc_tests[];
+extern const struct test llc_sample_tests[];
 
 /* What is being checked, for messages; set by loops over tables. */
 extern const char *check_case;
@@ -49,6 +51,12 @@ union message {
 
 int decode_as(u8 type, const u8 *buf, size_t len, union message *m);
 int encode_as(u8 type, const union message *m, u8 *buf, size_t size);
+
+/*
+ * Decodes a copy of an LLC message, and reads each entry of its list, so that nothing that is said
+ * to be there is beyond its end.
+ */
+int decode_llc(const u8 *buf, size_t len, struct smc_llc *m);
 
 /* Reads the vectors of a capture and checks each; returns how many there were. */
 int check_vectors(const char *path);

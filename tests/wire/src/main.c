@@ -4,6 +4,7 @@
  *
  *   wiretest run [VECTORS...] runs everything; a line "ok NAME" or "not ok NAME" for each test
  *   wiretest encode           prints each sample message: name, tab, bytes in hex
+ *   wiretest encode-llc       the same of LLC
  *   wiretest seeds DIR        writes each sample message to a file, for the fuzzers
  *   wiretest reasons          prints the codes and names of the reasons
  */
@@ -67,6 +68,23 @@ int encode_as(u8 type, const union message *m, u8 *buf, size_t size)
 	return smc_clc_accept_encode(&m->accept, buf, size);
 }
 
+int decode_llc(const u8 *buf, size_t len, struct smc_llc *m)
+{
+	u8 *copy = exact(buf, len), gid[16];
+	struct smc_llc_pair pair;
+	unsigned int i = 0;
+	u32 rkey;
+	int rc;
+
+	memset(m, 0xa5, sizeof(*m));
+	rc = smc_llc_decode(copy, len, m);
+	while (!rc && (smc_llc_pair_at(m, copy, i, &pair) || smc_llc_gid_at(m, copy, i, gid) ||
+		       smc_llc_rkey_at(m, copy, i, &rkey)))
+		i++;
+	free(copy);
+	return rc;
+}
+
 static bool report(const char *group, const char *name, int before)
 {
 	bool ok = failures == before;
@@ -85,6 +103,7 @@ static int run(int n_vectors, char **vectors)
 		{ "accept", accept_tests }, { "decline", decline_tests },
 		{ "samples", sample_tests }, { "tcpopt", tcpopt_tests },
 		{ "reason", reason_tests }, { "cdc", cdc_tests },
+		{ "llc", llc_tests }, { "llc samples", llc_sample_tests },
 	};
 	size_t g;
 	int i;
@@ -110,39 +129,66 @@ static int run(int n_vectors, char **vectors)
 	return failures ? 1 : 0;
 }
 
+static void print(const char *name, const u8 *buf, int len)
+{
+	int i;
+
+	printf("%s\t", name);
+	for (i = 0; i < len; i++)
+		printf("%02x", buf[i]);
+	printf("\n");
+}
+
 static int encode(void)
 {
 	u8 buf[SMC_CLC_MAX];
 	unsigned int i;
-	int j;
 
-	for (i = 0; i < n_samples; i++) {
-		int len = sample_encode(&samples[i], buf, sizeof(buf));
-
-		printf("%s\t", samples[i].name);
-		for (j = 0; j < len; j++)
-			printf("%02x", buf[j]);
-		printf("\n");
-	}
+	for (i = 0; i < n_samples; i++)
+		print(samples[i].name, buf, sample_encode(&samples[i], buf, sizeof(buf)));
 	return 0;
+}
+
+static int encode_llc(void)
+{
+	u8 buf[SMC_LLC_MAX];
+	unsigned int i;
+
+	for (i = 0; i < n_llc_samples; i++)
+		print(llc_samples[i].name, buf,
+		      llc_sample_encode(&llc_samples[i], buf, sizeof(buf)));
+	return 0;
+}
+
+static bool write_seed(const char *dir, const char *kind, unsigned int i, const u8 *buf, int len)
+{
+	char path[4096];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s-%02u", dir, kind, i);
+	f = fopen(path, "w");
+	if (f && len >= 0 && fwrite(buf, (size_t)len, 1, f) == 1 && !fclose(f))
+		return true;
+	perror(path);
+	return false;
 }
 
 static int seeds(const char *dir)
 {
-	u8 buf[SMC_CLC_MAX];
+	u8 buf[SMC_LLC_MAX];
 	unsigned int i;
 
 	for (i = 0; i < n_samples; i++) {
 		int len = sample_encode(&samples[i], buf, sizeof(buf));
-		char path[4096];
-		FILE *f;
 
-		snprintf(path, sizeof(path), "%s/sample-%02u", dir, i);
-		f = fopen(path, "w");
-		if (!f || len < 0 || fwrite(buf, (size_t)len, 1, f) != 1 || fclose(f)) {
-			perror(path);
+		if (!write_seed(dir, "sample", i, buf, len))
 			return 1;
-		}
+	}
+	for (i = 0; i < n_llc_samples; i++) {
+		int len = llc_sample_encode(&llc_samples[i], buf, sizeof(buf));
+
+		if (!write_seed(dir, "llc", i, buf, len))
+			return 1;
 	}
 	return 0;
 }
@@ -166,10 +212,13 @@ int main(int argc, char **argv)
 		return run(argc - 2, argv + 2);
 	if (!strcmp(mode, "encode"))
 		return encode();
+	if (!strcmp(mode, "encode-llc"))
+		return encode_llc();
 	if (!strcmp(mode, "reasons"))
 		return print_reasons();
 	if (!strcmp(mode, "seeds") && argc == 3)
 		return seeds(argv[2]);
-	fprintf(stderr, "usage: %s run [VECTORS...] | encode | reasons | seeds DIR\n", argv[0]);
+	fprintf(stderr, "usage: %s run [VECTORS...] | encode | encode-llc | reasons | seeds DIR\n",
+		argv[0]);
 	return 2;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages of every shape, with the length and the byte 7 that the protocol gives them. */
+/* Messages of every shape, with the length and the bytes that the protocol gives them. */
 #ifndef TESTS_WIRE_SAMPLES_H
 #define TESTS_WIRE_SAMPLES_H
 
 #include "clc.h"
+#include "llc.h"
 
 struct sample {
 	const char *name;
@@ -21,5 +22,18 @@ extern const unsigned int n_samples;
 
 /* Encodes a sample; returns what the encoder does. */
 int sample_encode(const struct sample *s, u8 *buf, size_t size);
+
+struct llc_sample {
+	const char *name;	/* begins as Wireshark calls it */
+	int length;
+	u32 head;		/* its first four bytes */
+	struct smc_llc m;
+};
+
+extern const struct llc_sample llc_samples[];
+extern const unsigned int n_llc_samples;
+
+/* Encodes a sample and fills its list; returns what the encoder does. */
+int llc_sample_encode(const struct llc_sample *s, u8 *buf, size_t size);
 
 #endif /* TESTS_WIRE_SAMPLES_H */

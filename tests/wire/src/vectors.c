@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Vectors are lines "FRAME KIND HEX", where KIND is clc or cdc for a message, smc or plain for the
- * options of a TCP header with and without ours.
+ * Vectors are lines "FRAME KIND HEX", where KIND is clc, llc or cdc for a message, smc or plain for
+ * the options of a TCP header with and without ours.
  */
 #include "cdc.h"
 #include "check.h"
+#include "llc_lists.h"
 #include "tcpopt.h"
 
 static int parse_hex(const char *hex, u8 *buf, size_t size)
@@ -41,6 +42,22 @@ static void check_cdc(const u8 *buf, size_t len)
 	smc_cdc_r_encode(&c, again);
 	CHECK(!memcmp(copy, again, SMC_CDC_R_LEN));
 	free(copy);
+}
+
+/* As with CLC messages; each is of version 2, in the order of a little-endian machine. */
+static void check_llc(const u8 *buf, size_t len)
+{
+	u8 again[SMC_CLC_MAX];
+	struct smc_llc m, cut;
+	size_t n;
+
+	CHECK_EQ(decode_llc(buf, len, &m), 0);
+	CHECK(m.version == 2 && m.swapped && m.length == len);
+	CHECK_EQ(smc_llc_encode(&m, again, sizeof(again)), len);
+	llc_copy_lists(&m, buf, &m, again);
+	CHECK(!memcmp(buf, again, len));
+	for (n = 0; n < len; n++)
+		CHECK_EQ(decode_llc(buf, n, &cut), n < SMC_LLC_LEN ? -ENOMSG : -EPROTO);
 }
 
 static void check_options(const char *kind, const u8 *buf, size_t len)
@@ -144,6 +161,86 @@ static void check_known_cdc(const char *path, int frame, const u8 *buf)
 	}
 }
 
+static void check_confirm_link(const struct smc_llc *m)
+{
+	static const u8 gid[16] = { [10] = 0xff, 0xff, 10, 0, 9, 1 };
+	const struct smc_llc_confirm_link *c = &m->confirm_link;
+
+	CHECK(m->type == SMC_LLC_CONFIRM_LINK && !m->response && c->no_eyecatcher);
+	CHECK(is(c->mac, "\x52\x54") && c->mac[5] == 1 && !memcmp(c->gid, gid, 16));
+	CHECK(c->qpn == 0x11 && c->link == 1 && smc_get_be32(c->user_id) == 0x00000101);
+	CHECK(c->max_links == 2 && c->max_conns == 255);
+}
+
+static void check_add_link(const struct smc_llc *m, const u8 *buf)
+{
+	static const u8 gid[16] = { [10] = 0xff, 0xff, 10, 0, 9, 12 };
+	const struct smc_llc_add_link *a = &m->add_link;
+	struct smc_llc_pair pair;
+
+	CHECK(m->type == SMC_LLC_ADD_LINK && m->response && !a->reject && m->length == 88);
+	CHECK(is(a->mac, "\x52\x54") && a->mac[5] == 2 && !memcmp(a->gid, gid, 16));
+	CHECK(a->qpn == 0x11 && a->link == 2 && a->mtu_code == 3 && a->psn == 0x69741d);
+	CHECK(a->has_ext && a->direct && !memcmp(a->target_gid, gid, 16) && a->n_pairs == 1);
+	CHECK(smc_llc_pair_at(m, buf, 0, &pair) && pair.known == 0x3d7 && pair.rkey == 0x3b5);
+	CHECK(pair.addr == 0xff232efd42b60000 && !smc_llc_pair_at(m, buf, 1, &pair));
+}
+
+static void check_reject(const struct smc_llc *m)
+{
+	const struct smc_llc_add_link *a = &m->add_link;
+
+	CHECK(m->type == SMC_LLC_ADD_LINK && m->response && a->reject && !a->reason);
+	CHECK(!a->has_ext && a->link == 2 && a->psn == 0x85f6d6);
+}
+
+static void check_confirm_rkey(const struct smc_llc *m)
+{
+	const struct smc_llc_confirm_rkey *c = &m->confirm_rkey;
+
+	CHECK(m->type == SMC_LLC_CONFIRM_RKEY && !m->response && !c->negative && c->left == 1);
+	CHECK(c->rkey == 0x5a4 && c->addr == 0xff2245e082a00000);
+	CHECK(c->others[0].link == 2 && c->others[0].rkey == 0x5e3);
+	CHECK(c->others[0].addr == 0xff2245e082a00000 && !c->others[1].link);
+}
+
+static void check_delete_rkey(const struct smc_llc *m, const u8 *buf)
+{
+	u32 rkey;
+
+	CHECK(m->type == SMC_LLC_DELETE_RKEY && !m->response && m->delete_rkey.n_rkeys == 1);
+	CHECK(smc_llc_rkey_at(m, buf, 0, &rkey) && rkey == 0x5fb);
+}
+
+static void check_delete_link(const struct smc_llc *m)
+{
+	const struct smc_llc_delete_link *d = &m->delete_link;
+
+	CHECK(m->type == SMC_LLC_DELETE_LINK && !m->response && d->all && !d->orderly);
+	CHECK(!d->link && d->reason == SMC_LLC_BY_OPERATOR);
+}
+
+static void check_known_llc(const char *path, int frame, const u8 *buf, size_t len)
+{
+	bool two = strstr(path, "two-links"), one = strstr(path, "smcr-v2-linux-6.12");
+	struct smc_llc m;
+
+	if (smc_llc_decode(buf, len, &m))
+		return;
+	if (one && frame == 15)
+		check_confirm_link(&m);
+	if (one && frame == 21)
+		check_reject(&m);
+	if (one && frame == 590)
+		check_delete_rkey(&m, buf);
+	if (one && frame == 625)
+		check_delete_link(&m);
+	if (two && frame == 25)
+		check_add_link(&m, buf);
+	if (two && frame == 103)
+		check_confirm_rkey(&m);
+}
+
 static void check_line(const char *path, const char *line)
 {
 	char kind[8], hex[2 * SMC_CLC_MAX + 2], name[64];
@@ -161,6 +258,9 @@ static void check_line(const char *path, const char *line)
 	} else if (len > 0 && !strcmp(kind, "cdc")) {
 		check_cdc(buf, (size_t)len);
 		check_known_cdc(path, frame, buf);
+	} else if (len > 0 && !strcmp(kind, "llc")) {
+		check_llc(buf, (size_t)len);
+		check_known_llc(path, frame, buf, (size_t)len);
 	} else if (len > 0) {
 		check_options(kind, buf, (size_t)len);
 	}

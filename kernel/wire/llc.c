@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "llc_body.h"
+
+#define FORM_V1			0x00
+#define FORM_V2			0x20
+#define FORM_MASK		0xf0
+#define FLAG_RESPONSE		0x80
+
+static bool is_known(u8 type, u8 version)
+{
+	if (version != 1 && version != 2)
+		return false;
+	switch (type) {
+	case SMC_LLC_ADD_LINK_CONTINUATION:
+	case SMC_LLC_CONFIRM_RKEY_CONTINUATION:
+		return version == 1;
+	case SMC_LLC_REQUEST_ADD_LINK:
+		return version == 2;
+	default:
+		return type >= SMC_LLC_CONFIRM_LINK && type <= SMC_LLC_DELETE_RKEY;
+	}
+}
+
+static bool is_about_rkeys(u8 type)
+{
+	return type == SMC_LLC_CONFIRM_RKEY || type == SMC_LLC_CONFIRM_RKEY_CONTINUATION ||
+	       type == SMC_LLC_DELETE_RKEY;
+}
+
+static bool can_be(u16 length, size_t len)
+{
+	return length >= SMC_LLC_LEN && length <= len;
+}
+
+/*
+ * Version 2. Linux writes the length in the order of its machine, others big-endian. Messages come
+ * whole, so that the order in which it is all that has come is the right one. Failing that, one of
+ * them may be impossible.
+ */
+static int decode_length(const u8 *buf, size_t len, struct smc_llc *m)
+{
+	u16 be = smc_get_be16(buf + LLC_LENGTH), le = smc_llc_swab16(be);
+
+	if (be == len || le == len)
+		m->swapped = be != len;
+	else if (can_be(be, len) != can_be(le, len))
+		m->swapped = can_be(le, len);
+	else
+		return -EPROTO;
+	m->length = m->swapped ? le : be;
+	return 0;
+}
+
+static int decode_header(const u8 *buf, size_t len, struct smc_llc *m)
+{
+	u8 form = buf[LLC_TYPE] & FORM_MASK;
+
+	m->type = buf[LLC_TYPE] & LLC_TYPE_MASK;
+	m->version = form == FORM_V1 ? 1 : form == FORM_V2 ? 2 : 0;
+	m->response = buf[LLC_FLAGS] & FLAG_RESPONSE;
+	m->length = SMC_LLC_LEN;
+	if (!is_known(m->type, m->version))
+		return -ENOMSG;
+	if (m->version == 2)
+		return decode_length(buf, len, m);
+	return buf[LLC_LENGTH] == SMC_LLC_LEN ? 0 : -ENOMSG;
+}
+
+/**
+ * smc_llc_decode - reads a message
+ * @buf: what has come
+ * @len: its size in bytes
+ * @m: result; what it lists is read by smc_llc_pair_at() and the like
+ *
+ * By RFC 7609, an unknown type is to be ignored if its highest bits are 10, and is an error if they
+ * are 00. Stock Linux ignores both, and so is to be done here.
+ *
+ * Context: any.
+ * Return: 0; -ENOMSG for what is to be ignored, since it is shorter than SMC_LLC_LEN, of an unknown
+ * type, or of version 1 with another length; -EPROTO if its length cannot be, or if it has no room
+ * for what it lists.
+ */
+int smc_llc_decode(const u8 *buf, size_t len, struct smc_llc *m)
+{
+	int rc;
+
+	if (len < SMC_LLC_LEN)
+		return -ENOMSG;
+	memset(m, 0, sizeof(*m));
+	rc = decode_header(buf, len, m);
+	if (rc)
+		return rc;
+	return is_about_rkeys(m->type) ? smc_llc_rkey_decode(buf, m) : smc_llc_link_decode(buf, m);
+}
+
+/**
+ * smc_llc_encode - writes a message
+ * @m: what to write
+ * @buf: where to
+ * @size: space there in bytes
+ *
+ * The entries of a list are zero, and to be written by smc_llc_pair_set() and the like.
+ *
+ * Context: any.
+ * Return: the length of the message; -EINVAL if a field does not fit its bits, or the version has
+ * no such message or part; -ENOSPC.
+ */
+int smc_llc_encode(const struct smc_llc *m, u8 *buf, size_t size)
+{
+	bool about_rkeys = is_about_rkeys(m->type);
+	size_t length;
+
+	if (!is_known(m->type, m->version))
+		return -EINVAL;
+	length = about_rkeys ? smc_llc_rkey_length(m) : smc_llc_link_length(m);
+	if (!length)
+		return -EINVAL;
+	if (size < length)
+		return -ENOSPC;
+	memset(buf, 0, length);
+	buf[LLC_TYPE] = (u8)((m->version == 1 ? FORM_V1 : FORM_V2) | m->type);
+	if (m->version == 1)
+		buf[LLC_LENGTH] = SMC_LLC_LEN;
+	else
+		smc_llc_put16(m, buf + LLC_LENGTH, (u16)length);
+	buf[LLC_FLAGS] = m->response ? FLAG_RESPONSE : 0;
+	if (about_rkeys)
+		smc_llc_rkey_encode(m, buf);
+	else
+		smc_llc_link_encode(m, buf);
+	return (int)length;
+}
