@@ -265,7 +265,7 @@ void smc_upcall_space(struct smc_conn *conn, u64 cons)
 		return;
 	smp_store_release(&conn->tx_cons, cons); /* pairs with smc_tx_room() */
 	smp_mb(); /* pairs with that of the writer that says that it waits */
-	if (!READ_ONCE(conn->tx_waiting) || smc_tx_room(conn) < conn->tx_size / 2)
+	if (!READ_ONCE(conn->tx_waiting) || smc_tx_room(conn) < conn->tx_window / 2)
 		return;
 	WRITE_ONCE(conn->tx_waiting, false);
 	smc_conn_wake(conn, EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND);

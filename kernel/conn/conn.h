@@ -66,6 +66,7 @@ struct smc_conn {
 	u64			tx_prod;	/* written into the peer's element */
 	u64			tx_told;	/* and the peer has been told */
 	u32			tx_size;	/* bytes of the peer's ring; never changes once connected */
+	u32			tx_window;	/* of it, how many may be in use: all, or what we have memory for; likewise */
 	u32			tx_skip;	/* of its element */
 	u32			tx_off;		/* where tx_prod is in it */
 	u32			tx_granule;	/* room grows in steps of so many bytes of the element; power of 2 */

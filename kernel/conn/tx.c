@@ -32,12 +32,12 @@ u32 smc_tx_room(const struct smc_conn *conn)
 	if (off < used)
 		off += conn->tx_size;
 	used += (off - used + conn->tx_skip) & (conn->tx_granule - 1);
-	return conn->tx_size > used ? conn->tx_size - used : 0;
+	return conn->tx_window > used ? conn->tx_window - used : 0;
 }
 
 static bool enough(const struct smc_conn *conn)
 {
-	return smc_tx_room(conn) >= conn->tx_size / 2;
+	return smc_tx_room(conn) >= conn->tx_window / 2;
 }
 
 static bool may_send(const struct smc_conn *conn)
@@ -157,7 +157,7 @@ static int wait_for_room(struct smc_conn *conn, long *timeo)
 /* Writes what there is room for, and tells of it if the call goes on. Return: bytes, or the error. */
 static ssize_t put(struct smc_conn *conn, struct msghdr *msg, size_t left)
 {
-	u32 most = max(conn->tx_size / 2, 1U);
+	u32 most = max(conn->tx_window / 2, 1U);
 	u32 n = min3(left, (size_t)smc_tx_room(conn), (size_t)most);
 	ssize_t rc = conn->ops->write(conn, &msg->msg_iter, n);
 

@@ -77,11 +77,47 @@ static int begin(struct smc_sock *smc)
 	return mine ? 0 : -ECANCELED;
 }
 
-/* The peer's ACCEPT is there: join it, and say so. */
-static int confirm(struct smc_sock *smc)
+/* The peer may have found out the same, and its DECLINE be under way. One is enough. */
+static int decline_later(struct smc_rendezvous *rv, u32 reason)
+{
+	rv->reason = reason;
+	rv->step = SMC_STEP_DECLINE;
+	rv->deadline = jiffies + SMC_HANDSHAKE_CROSSING;
+	return -EINPROGRESS;
+}
+
+/* The peer knows that we have joined. What does the transport take beyond that? */
+static int link_up(struct smc_sock *smc)
 {
 	struct smc_rendezvous *rv = smc->rv;
-	const struct smc_transport_ops *ops;
+	int rc = rv->ops->attach(&rv->offer, NULL, NULL);
+
+	if (rc == -EINPROGRESS)
+		return smc_handshake_pause(smc, SMC_STEP_LINK);
+	if (rc > 0)
+		return decline_later(rv, rc);
+	return rc ?: begin(smc);
+}
+
+/* Joins what the peer has chosen, and says so. */
+static int join(struct smc_sock *smc)
+{
+	struct smc_rendezvous *rv = smc->rv;
+	int rc = rv->ops->attach(&rv->offer, &rv->peer, &rv->local);
+
+	if (rc == -EINPROGRESS)
+		return smc_handshake_pause(smc, SMC_STEP_JOIN);
+	if (rc)
+		return rc > 0 ? decline(smc, rc) : rc;
+	rc = smc_clc_io_send(smc, rv->buf,
+			     smc_clc_accept_encode(&rv->local, rv->buf, sizeof(rv->buf)));
+	return rc ?: link_up(smc);
+}
+
+/* The peer's ACCEPT is there. */
+static int accepted(struct smc_sock *smc)
+{
+	struct smc_rendezvous *rv = smc->rv;
 	int rc;
 
 	rc = smc_clc_accept_decode(rv->buf, rv->len, &rv->peer);
@@ -91,24 +127,8 @@ static int confirm(struct smc_sock *smc)
 	rc = smc_negotiate_accept(&rv->proposal, &rv->peer);
 	if (rc)
 		return decline(smc, rc);
-	ops = rv->offer.ops[rv->peer.smcd ? SMC_ROLE_D : SMC_ROLE_R];
-	rc = ops->attach(&rv->offer, &rv->peer, &rv->local);
-	if (rc)
-		return rc > 0 ? decline(smc, rc) : rc;
-	rc = smc_clc_io_send(smc, rv->buf,
-			     smc_clc_accept_encode(&rv->local, rv->buf, sizeof(rv->buf)));
-	if (rc)
-		return rc;
-	rc = ops->attach(&rv->offer, NULL, NULL);
-	if (!rc)
-		return begin(smc);
-	if (rc < 0)
-		return rc;
-	/* The peer may have found out the same, and its DECLINE be under way. One is enough. */
-	rv->reason = rc;
-	rv->step = SMC_STEP_DECLINE;
-	rv->deadline = jiffies + SMC_HANDSHAKE_CROSSING;
-	return -EINPROGRESS;
+	rv->ops = rv->offer.ops[rv->peer.smcd ? SMC_ROLE_D : SMC_ROLE_R];
+	return join(smc);
 }
 
 /*
@@ -120,6 +140,37 @@ int smc_client_expired(struct smc_sock *smc)
 	if (smc->rv->step == SMC_STEP_DECLINE)
 		return decline(smc, smc->rv->reason);
 	return -ETIMEDOUT;
+}
+
+/* Without a message, the transport may get on. */
+static int go_on(struct smc_sock *smc)
+{
+	switch (smc->rv->step) {
+	case SMC_STEP_JOIN:
+		return join(smc);
+	case SMC_STEP_LINK:
+		return link_up(smc);
+	default:
+		return -EINPROGRESS;
+	}
+}
+
+/* The message that is due. Return: its type, or 0 if that is all, or a negative errno. */
+static int exchange(struct smc_sock *smc)
+{
+	enum smc_rendezvous_step before;
+	int rc;
+
+	do {
+		before = smc->rv->step;
+		rc = smc_clc_io_recv(smc, before == SMC_STEP_ACCEPT ? SMC_CLC_ACCEPT : SMC_CLC_DECLINE);
+		if (rc == SMC_CLC_ACCEPT)
+			rc = accepted(smc);
+		else if (rc == -EINPROGRESS)
+			rc = go_on(smc);
+		/* What is due now may be there already. */
+	} while (rc == -EINPROGRESS && smc->rv->step != before);
+	return rc;
 }
 
 /**
@@ -140,14 +191,8 @@ int smc_client_step(struct smc_sock *smc)
 		if (rc != -EINPROGRESS)
 			return rc;
 	}
-	rc = smc_clc_io_recv(smc, rv->step == SMC_STEP_ACCEPT ? SMC_CLC_ACCEPT : SMC_CLC_DECLINE);
-	if (rc == SMC_CLC_ACCEPT) {
-		rc = confirm(smc);
-		if (rc != -EINPROGRESS)
-			return rc;
-		rc = smc_clc_io_recv(smc, SMC_CLC_DECLINE);
-	}
-	if (rc < 0)
+	rc = exchange(smc);
+	if (rc <= 0)
 		return rc;
 	rc = smc_clc_io_declined(smc, &diagnosis);
 	return rc ?: fall_back(smc, SMC_REASON_PEER_DECLINED, diagnosis);

@@ -238,12 +238,30 @@ void smc_handshake_stop(struct smc_sock *smc)
 	smc_handshake_disarm(smc);
 }
 
+/* A transport may get on with what it had to wait for. */
+static void again(struct smc_offer *offer)
+{
+	start(container_of(offer, struct smc_rendezvous, offer)->smc);
+}
+
+/*
+ * smc_handshake_pause() - the transport has to wait for its peer. Return: -EINPROGRESS.
+ */
+int smc_handshake_pause(struct smc_sock *smc, enum smc_rendezvous_step step)
+{
+	smc->rv->step = step;
+	smc->rv->deadline = smc->rv->offer.deadline;
+	return -EINPROGRESS;
+}
+
 static int begin(struct smc_sock *smc)
 {
 	struct smc_rendezvous *rv = kmem_cache_zalloc(cache, GFP_KERNEL);
 
 	if (!rv)
 		return -ENOMEM;
+	rv->smc = smc;
+	rv->offer.again = again;
 	rv->step = smc->server ? SMC_STEP_PROPOSAL : SMC_STEP_START;
 	rv->version = SMC_V1;
 	rv->deadline = jiffies + SMC_HANDSHAKE_TIMEOUT;
@@ -336,6 +354,12 @@ static unsigned long patience(const struct smc_sock *smc)
 	return READ_ONCE(smc->sk->sk_rcvlowat) > 1 ? HZ / 20 : MAX_JIFFY_OFFSET;
 }
 
+/* Does the transport decide how long to wait? */
+static bool at_transport(enum smc_rendezvous_step step)
+{
+	return step == SMC_STEP_MATCH || step == SMC_STEP_JOIN || step == SMC_STEP_LINK;
+}
+
 /* One step. Return: what client.c or server.c says; what is due is not too late yet if it is -EINPROGRESS. */
 static int step(struct smc_sock *smc)
 {
@@ -343,7 +367,7 @@ static int step(struct smc_sock *smc)
 
 	if (!rc)
 		rc = smc->server ? smc_server_step(smc) : smc_client_step(smc);
-	if (rc != -EINPROGRESS || time_before(jiffies, smc->rv->deadline))
+	if (rc != -EINPROGRESS || time_before(jiffies, smc->rv->deadline) || at_transport(smc->rv->step))
 		return rc;
 	return smc->server ? smc_server_expired(smc) : smc_client_expired(smc);
 }

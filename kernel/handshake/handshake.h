@@ -25,10 +25,13 @@
 enum smc_rendezvous_step {
 	SMC_STEP_START,		/* client: decide what to offer */
 	SMC_STEP_PROPOSAL,	/* server: the peer's proposal */
+	SMC_STEP_MATCH,		/* server: the transport, with the peer's proposal */
 	SMC_STEP_ACCEPT,	/* client: the peer's answer to ours */
+	SMC_STEP_JOIN,		/* client: the transport, with the peer's answer */
 	SMC_STEP_CONFIRM,	/* server: the peer's confirmation */
+	SMC_STEP_LINK,		/* the transport, after that */
 	SMC_STEP_DATA,		/* server: the first data, see TCP_DEFER_ACCEPT */
-	SMC_STEP_DECLINE,	/* client: a DECLINE that crosses ours, after CONFIRM */
+	SMC_STEP_DECLINE,	/* a DECLINE that crosses ours, after CONFIRM */
 };
 
 /*
@@ -36,6 +39,7 @@ enum smc_rendezvous_step {
  * outcome is known. Its worker alone touches it.
  */
 struct smc_rendezvous {
+	struct smc_sock			*smc;		/* whose it is */
 	enum smc_rendezvous_step	step;
 	unsigned long			deadline;	/* jiffies: for the message that is due */
 	bool				limited;	/* counts for handshake limitation */
@@ -45,7 +49,7 @@ struct smc_rendezvous {
 	struct smc_clc_proposal		proposal;	/* client: ours; server: the peer's */
 	struct smc_clc_accept		local;		/* our ACCEPT or CONFIRM */
 	struct smc_clc_accept		peer;		/* theirs */
-	const struct smc_transport_ops	*ops;		/* server: the transport that was chosen */
+	const struct smc_transport_ops	*ops;		/* the transport that was chosen */
 	unsigned int			have;		/* bytes of the message that have been read */
 	unsigned int			len;		/* bytes of a complete message that are in buf */
 	u8				buf[SMC_CLC_MAX];
@@ -68,6 +72,7 @@ int smc_handshake_init(void);
 void smc_handshake_exit(void);
 
 void smc_handshake_inline(struct smc_sock *smc);
+int smc_handshake_pause(struct smc_sock *smc, enum smc_rendezvous_step step);
 
 /* local.c: both ends in this kernel */
 bool smc_local_connect(struct smc_sock *smc, bool last);

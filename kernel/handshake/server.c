@@ -20,6 +20,24 @@ static int decline(struct smc_sock *smc, u32 reason)
 	return rc;
 }
 
+/* Chooses a transport for what is possible here, and says so. */
+static int match(struct smc_sock *smc)
+{
+	struct smc_rendezvous *rv = smc->rv;
+	int rc = smc_registry_match(&rv->offer, &rv->proposal, &rv->local, &rv->ops);
+
+	if (rc == -EINPROGRESS)
+		return smc_handshake_pause(smc, SMC_STEP_MATCH);
+	if (rc)
+		return rc > 0 ? decline(smc, rc) : rc;
+	rc = smc_clc_io_send(smc, rv->buf, smc_clc_accept_encode(&rv->local, rv->buf, sizeof(rv->buf)));
+	if (rc)
+		return rc;
+	rv->step = SMC_STEP_CONFIRM;
+	rv->deadline = jiffies + SMC_HANDSHAKE_TIMEOUT;
+	return -EINPROGRESS;
+}
+
 /* The peer's PROPOSAL is there. Which of what it offers can be had here? */
 static int answer(struct smc_sock *smc)
 {
@@ -39,15 +57,32 @@ static int answer(struct smc_sock *smc)
 		return decline(smc, rc);
 	rv->offer.sk = smc->sk;
 	rv->offer.server = true;
-	rc = smc_registry_match(&rv->offer, &rv->proposal, &rv->local, &rv->ops);
-	if (rc)
-		return rc > 0 ? decline(smc, rc) : rc;
-	rc = smc_clc_io_send(smc, rv->buf, smc_clc_accept_encode(&rv->local, rv->buf, sizeof(rv->buf)));
-	if (rc)
-		return rc;
-	rv->step = SMC_STEP_CONFIRM;
-	rv->deadline = jiffies + SMC_HANDSHAKE_TIMEOUT;
-	return -EINPROGRESS;
+	return match(smc);
+}
+
+/* The peer knows where to write. What does the transport take beyond that? */
+static int link_up(struct smc_sock *smc)
+{
+	struct smc_rendezvous *rv = smc->rv;
+	int rc = rv->ops->attach(&rv->offer, &rv->peer, NULL);
+
+	if (rc == -EINPROGRESS)
+		return smc_handshake_pause(smc, SMC_STEP_LINK);
+	if (rc > 0 && rv->step == SMC_STEP_LINK) {
+		/* The peer may have found out the same, and its DECLINE be under way. One is enough. */
+		rv->reason = rc;
+		rv->step = SMC_STEP_DECLINE;
+		rv->deadline = jiffies + SMC_HANDSHAKE_CROSSING;
+		return -EINPROGRESS;
+	}
+	if (rc > 0)
+		return decline(smc, rc);
+	if (!rc) {
+		smc_active_child(smc, rv->offer.conn);
+		smc_conn_count(rv->offer.conn);
+		rv->offer.conn = NULL;
+	}
+	return rc;
 }
 
 static int confirmed(struct smc_sock *smc)
@@ -59,17 +94,7 @@ static int confirmed(struct smc_sock *smc)
 	if (rc)
 		return rc;
 	rc = smc_negotiate_confirm(&rv->local, &rv->peer);
-	if (rc)
-		return decline(smc, rc);
-	rc = rv->ops->attach(&rv->offer, &rv->peer, NULL);
-	if (rc > 0)
-		return decline(smc, rc);
-	if (!rc) {
-		smc_active_child(smc, rv->offer.conn);
-		smc_conn_count(rv->offer.conn);
-		rv->offer.conn = NULL;
-	}
-	return rc;
+	return rc ? decline(smc, rc) : link_up(smc);
 }
 
 /*
@@ -117,24 +142,55 @@ static int settled(struct smc_sock *smc)
  */
 int smc_server_expired(struct smc_sock *smc)
 {
+	if (smc->rv->step == SMC_STEP_DECLINE)
+		return decline(smc, smc->rv->reason);
 	return smc->rv->step == SMC_STEP_DATA ? 0 : -ETIMEDOUT;
 }
 
-/* The message that is due. Return: its type, or 0 if we have declined, or a negative errno. */
+/* What the peer may say next; a DECLINE at any time. */
+static u8 due(enum smc_rendezvous_step step)
+{
+	switch (step) {
+	case SMC_STEP_PROPOSAL:
+		return SMC_CLC_PROPOSAL;
+	case SMC_STEP_CONFIRM:
+		return SMC_CLC_CONFIRM;
+	default:
+		return SMC_CLC_DECLINE;
+	}
+}
+
+/* Without a message, the transport may get on. */
+static int go_on(struct smc_sock *smc)
+{
+	switch (smc->rv->step) {
+	case SMC_STEP_MATCH:
+		return match(smc);
+	case SMC_STEP_LINK:
+		return link_up(smc);
+	default:
+		return -EINPROGRESS;
+	}
+}
+
+/* The message that is due. Return: its type, or 0 if that is all, or a negative errno. */
 static int exchange(struct smc_sock *smc)
 {
-	struct smc_rendezvous *rv = smc->rv;
+	enum smc_rendezvous_step before;
 	int rc;
 
-	if (rv->step == SMC_STEP_PROPOSAL) {
-		rc = smc_clc_io_recv(smc, SMC_CLC_PROPOSAL);
+	do {
+		before = smc->rv->step;
+		rc = smc_clc_io_recv(smc, due(before));
 		if (rc == SMC_CLC_PROPOSAL)
 			rc = answer(smc);
-		if (rc != -EINPROGRESS || rv->step == SMC_STEP_PROPOSAL)
-			return rc;
-	}
-	rc = smc_clc_io_recv(smc, SMC_CLC_CONFIRM);
-	return rc == SMC_CLC_CONFIRM ? confirmed(smc) : rc;
+		else if (rc == SMC_CLC_CONFIRM)
+			rc = confirmed(smc);
+		else if (rc == -EINPROGRESS)
+			rc = go_on(smc);
+		/* What is due now may be there already. */
+	} while (rc == -EINPROGRESS && smc->rv->step != before);
+	return rc;
 }
 
 /**

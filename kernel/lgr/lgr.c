@@ -24,8 +24,10 @@ static u32 last_id;
 static atomic_t live;
 static DECLARE_WAIT_QUEUE_HEAD(all_gone);
 
-static void destroy(struct smc_lgr *lgr)
+static void discard(struct smc_lgr *lgr)
 {
+	if (lgr->key.ops->lgr_free)
+		lgr->key.ops->lgr_free(lgr);
 	kfree(lgr);
 	if (atomic_dec_and_test(&live))
 		wake_up_all(&all_gone);
@@ -47,9 +49,7 @@ void smc_lgr_put(struct smc_lgr *lgr)
 	if (!refcount_dec_and_test(&lgr->ref))
 		return;
 	owner = lgr->key.ops->owner;
-	if (lgr->key.ops->lgr_free)
-		lgr->key.ops->lgr_free(lgr);
-	destroy(lgr);
+	discard(lgr);
 	if (owner != THIS_MODULE)
 		module_put(owner);
 }
@@ -84,6 +84,14 @@ static bool unlist(struct smc_lgr *lgr, bool if_empty)
 	return mine;
 }
 
+/* Who has taken a group off the list gives back what it has of its transport. May sleep. */
+static void end(struct smc_lgr *lgr)
+{
+	if (lgr->key.ops->lgr_end)
+		lgr->key.ops->lgr_end(lgr);
+	smc_lgr_put(lgr);
+}
+
 static void idle_work(struct work_struct *work)
 {
 	struct smc_lgr *lgr = container_of(to_delayed_work(work), struct smc_lgr, idle);
@@ -96,7 +104,7 @@ static void idle_work(struct work_struct *work)
 	if (!READ_ONCE(lgr->n_conns) && time_before(jiffies, due))
 		queue(lgr, &lgr->idle, due - jiffies);
 	else if (unlist(lgr, true))
-		smc_lgr_put(lgr);
+		end(lgr);
 	smc_lgr_put(lgr);
 }
 
@@ -143,8 +151,12 @@ static struct smc_lgr *alloc(const struct smc_lgr_key *key)
 
 	if (!lgr)
 		return NULL;
-	atomic_inc(&live);
 	lgr->key = *key;
+	if (key->ops->lgr_init && key->ops->lgr_init(lgr)) {
+		kfree(lgr);
+		return NULL;
+	}
+	atomic_inc(&live);
 	refcount_set(&lgr->ref, 1);
 	lgr->n_conns = 1;
 	INIT_LIST_HEAD(&lgr->list);
@@ -159,17 +171,27 @@ static struct smc_lgr *alloc(const struct smc_lgr_key *key)
 static bool same(const struct smc_lgr_key *a, const struct smc_lgr_key *b)
 {
 	return a->ops == b->ops && a->dev == b->dev && a->net == b->net && a->gid[0] == b->gid[0] &&
-	       a->gid[1] == b->gid[1] && a->vlan == b->vlan && a->version == b->version;
+	       a->gid[1] == b->gid[1] && a->vlan == b->vlan && a->version == b->version && a->server == b->server &&
+	       !memcmp(a->peer_id, b->peer_id, sizeof(a->peer_id)) && !memcmp(a->mac, b->mac, sizeof(a->mac));
+}
+
+/* May one more connection join it? */
+static bool fits(const struct smc_lgr *lgr, const void *hint)
+{
+	const struct smc_transport_ops *ops = lgr->key.ops;
+
+	return (!lgr->max_conns || READ_ONCE(lgr->n_conns) < lgr->max_conns) &&
+	       (!ops->lgr_fits || ops->lgr_fits(lgr, hint));
 }
 
 /* Reserves a place. Under list_lock, so that an idle group does not end meanwhile. */
-static struct smc_lgr *find(const struct smc_lgr_key *key)
+static struct smc_lgr *find(const struct smc_lgr_key *key, const void *hint)
 {
 	struct smc_lgr *lgr;
 
 	lockdep_assert_held(&list_lock);
 	list_for_each_entry(lgr, &groups, list) {
-		if (!same(&lgr->key, key))
+		if (!same(&lgr->key, key) || !fits(lgr, hint))
 			continue;
 		spin_lock(&lgr->lock);
 		WRITE_ONCE(lgr->n_conns, lgr->n_conns + 1);
@@ -183,28 +205,29 @@ static struct smc_lgr *find(const struct smc_lgr_key *key)
 /**
  * smc_lgr_join() - reserves a place for a connection in the group that fits
  * @key: what must fit
- * @form: form one if there is none
+ * @how: whether one may, or must, be formed
+ * @hint: for the transport's lgr_fits
  * @first: set to whether it was formed
  *
  * May sleep.
  *
  * Return: the group with a reference; ERR_PTR(-ENOENT) if there is none, ERR_PTR(-ENOMEM).
  */
-struct smc_lgr *smc_lgr_join(const struct smc_lgr_key *key, bool form, bool *first)
+struct smc_lgr *smc_lgr_join(const struct smc_lgr_key *key, enum smc_lgr_how how, const void *hint, bool *first)
 {
 	struct smc_lgr *lgr, *fresh = NULL;
 
 	*first = false;
 	spin_lock_bh(&list_lock);
-	lgr = find(key);
+	lgr = how == SMC_LGR_FORM ? NULL : find(key, hint);
 	spin_unlock_bh(&list_lock);
-	if (lgr || !form)
+	if (lgr || how == SMC_LGR_FIND)
 		return lgr ?: ERR_PTR(-ENOENT);
 	fresh = alloc(key);
 	if (!fresh)
 		return ERR_PTR(-ENOMEM);
 	spin_lock_bh(&list_lock);
-	lgr = find(key);
+	lgr = how == SMC_LGR_FORM ? NULL : find(key, hint);
 	if (!lgr) {
 		lgr = fresh;
 		fresh = NULL;
@@ -219,7 +242,7 @@ struct smc_lgr *smc_lgr_join(const struct smc_lgr_key *key, bool form, bool *fir
 	}
 	spin_unlock_bh(&list_lock);
 	if (fresh)
-		destroy(fresh);
+		discard(fresh);
 	return lgr;
 }
 
@@ -343,10 +366,9 @@ static struct smc_conn *evict(struct smc_lgr *lgr)
  */
 static void terminate(struct smc_lgr *lgr, bool hard)
 {
+	bool mine = unlist(lgr, false);
 	struct smc_conn *conn;
 
-	if (unlist(lgr, false))
-		smc_lgr_put(lgr);
 	while ((conn = evict(lgr))) {
 		if (hard)
 			smc_close_kill(conn, false);
@@ -360,6 +382,8 @@ static void terminate(struct smc_lgr *lgr, bool hard)
 	 */
 	cancel_sync(lgr, &lgr->idle);
 	cancel_sync(lgr, &lgr->trim);
+	if (mine)
+		end(lgr);
 }
 
 /* smc_lgr_terminate() - ends a group and all connections in it. May sleep. */

@@ -26,6 +26,9 @@ struct smc_lgr_key {
 	u64 gid[2];		/* the peer's */
 	u16 vlan;		/* 0 if none, or of no matter */
 	u8 version;
+	bool server;		/* SMC-R: the two ends of a group have roles */
+	u8 peer_id[8];		/* SMC-R, as what follows; zero otherwise */
+	u8 mac[6];		/* version 1 */
 };
 
 struct smc_lgr {
@@ -41,7 +44,8 @@ struct smc_lgr {
 	struct delayed_work idle;	/* ends a group that nobody has used for long */
 	struct delayed_work trim;	/* lets connections give memory back that do not use it */
 	atomic64_t buf_bytes;		/* of the elements that its connections receive in */
-	bool server;			/* which side formed it here */
+	unsigned int max_conns;		/* 0 if there is no limit; set when it is formed */
+	void *priv;			/* the transport's, from lgr_init to lgr_free */
 
 	/* What the peer has said at first contact, for those who look. lock */
 	u8 eid[SMC_EID_LEN];

@@ -107,9 +107,21 @@ int smc_registry_offer(struct smc_offer *offer, struct smc_clc_proposal *p)
 	return any ? 0 : SMC_REASON_NO_DEV;
 }
 
+/* Is the transport of a role the one that the offer waits for, if it waits for any? */
+static bool waits_for_other(const struct smc_offer *offer, enum smc_transport_role role)
+{
+	enum smc_transport_role r;
+
+	for (r = 0; r < SMC_ROLES; r++)
+		if (offer->ops[r] && r != role)
+			return true;
+	return false;
+}
+
 /*
  * smc_registry_match() - chooses the transport for what the peer offers, the preferred one that can
- * do it. It is pinned in the offer. Return: 0, a negative errno, or the first of the reasons.
+ * do it. It is pinned in the offer, and so is one that has to wait: the next call goes on with it.
+ * Return: 0, a negative errno, or the first of the reasons.
  */
 int smc_registry_match(struct smc_offer *offer, const struct smc_clc_proposal *p,
 		       struct smc_clc_accept *accept, const struct smc_transport_ops **chosen)
@@ -119,15 +131,17 @@ int smc_registry_match(struct smc_offer *offer, const struct smc_clc_proposal *p
 	int rc, first = 0;
 
 	for (role = 0; role < SMC_ROLES; role++) {
-		ops = pin(role);
+		if (waits_for_other(offer, role))
+			continue;
+		ops = offer->ops[role] ?: pin(role);
 		if (!ops)
 			continue;
 		rc = ops->match(offer, p, accept);
-		if (!rc) {
-			offer->ops[role] = ops;
+		offer->ops[role] = rc && rc != -EINPROGRESS ? NULL : ops;
+		if (!rc)
 			*chosen = ops;
-			return 0;
-		}
+		if (offer->ops[role])
+			return rc;
 		module_put(ops->owner);
 		if (rc < 0)
 			return rc;

@@ -50,6 +50,12 @@ struct smc_offer {
 	bool has_id;
 	const struct smc_transport_ops *ops[SMC_ROLES];	/* that have something to offer; pinned */
 	void *opaque[SMC_ROLES];
+	/*
+	 * After -EINPROGRESS: when the operation is called again at the latest, in jiffies, and what
+	 * to call if it may get on earlier. Any context; not once detach has returned.
+	 */
+	unsigned long deadline;
+	void (*again)(struct smc_offer *offer);
 };
 
 /**
@@ -69,6 +75,9 @@ struct smc_offer {
  * @attach:	client, with the peer's ACCEPT: joins or forms the group that it names and fills our CONFIRM; once that is
  *		sent, again with NULL, for what first contact takes beyond CLC. Server, with the peer's CONFIRM: takes what
  *		it says, and does what first contact takes; there is nothing to fill. Afterwards the peer may write.
+ *		match and attach wait for nobody: what takes an answer that does not come by TCP returns -EINPROGRESS, and
+ *		is called again with the same arguments when offer->again has been called or offer->deadline has come,
+ *		or without a reason. A DECLINE that comes meanwhile ends it.
  * @pair:	both ends of a connection are in this namespace: does what match and attach would, for both at once.
  *		Afterwards both may write. -ENODEV if nothing fits; what an offer has got is its connection. May be NULL.
  * @detach:	undoes offer, match and attach, of a rendezvous that failed; what a connection in it has got goes with
@@ -89,7 +98,11 @@ struct smc_offer {
  * @describe:	adds what sock_diag shows of the transport's part of a connection that has entered its group. Does not
  *		sleep.
  *
- * @lgr_free:	the last reference on a group is gone. May be NULL.
+ * @lgr_init:	a group is about to be formed; sets what it has of the transport. May be NULL, as what follows.
+ * @lgr_fits:	may a connection join this group, which has the right key? With the hint of smc_lgr_join(). Under locks;
+ *		does not sleep.
+ * @lgr_end:	no connection joins the group any more, and those that were in it have been ended or told
+ * @lgr_free:	the last reference on a group is gone. Softirq.
  */
 enum smc_signal {
 	SMC_SIGNAL_DATA = 1,
@@ -118,13 +131,23 @@ struct smc_transport_ops {
 	void (*trim)(struct smc_conn *conn);
 	void (*describe)(const struct smc_conn *conn, struct smc_diag_info *info);
 
+	int (*lgr_init)(struct smc_lgr *lgr);
+	bool (*lgr_fits)(const struct smc_lgr *lgr, const void *hint);
+	void (*lgr_end)(struct smc_lgr *lgr);
 	void (*lgr_free)(struct smc_lgr *lgr);
+};
+
+/* How a connection comes to a group. */
+enum smc_lgr_how {
+	SMC_LGR_FIND,		/* there must be one */
+	SMC_LGR_FIND_OR_FORM,
+	SMC_LGR_FORM,		/* the peer has formed one, so we do */
 };
 
 /* What a transport may call. Registering and its opposite sleep. */
 int smc_transport_register(const struct smc_transport_ops *ops);
 void smc_transport_unregister(const struct smc_transport_ops *ops);
-struct smc_lgr *smc_lgr_join(const struct smc_lgr_key *key, bool form, bool *first);
+struct smc_lgr *smc_lgr_join(const struct smc_lgr_key *key, enum smc_lgr_how how, const void *hint, bool *first);
 void smc_lgr_leave(struct smc_lgr *lgr);
 void smc_lgr_terminate_dev(const void *dev);
 struct smc_conn *smc_conn_new(struct smc_lgr *lgr, struct smc_offer *offer);

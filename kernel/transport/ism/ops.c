@@ -114,6 +114,7 @@ static void use_dmb(struct smc_conn *conn, struct smc_ism_dmb *dmb)
 
 	ic->peer_token = dmb->token;
 	conn->tx_size = dmb->element.size;
+	conn->tx_window = conn->tx_size;
 	conn->tx_skip = dmb->element.skip;
 	conn->tx_granule = PAGE_SIZE;
 	smp_store_release(&ic->peer, dmb); /* pairs with other_end() */
@@ -211,7 +212,7 @@ static int match_on(struct smc_offer *offer, struct smc_ism_dev *dev, const u64 
 	u8 code;
 	int rc;
 
-	lgr = smc_lgr_join(&key, true, &a->first_contact);
+	lgr = smc_lgr_join(&key, SMC_LGR_FIND_OR_FORM, NULL, &a->first_contact);
 	if (IS_ERR(lgr))
 		return SMC_REASON_MEM;
 	rc = prepare(offer, dev, lgr, key.gid, &code);
@@ -274,7 +275,7 @@ static int join_on(struct smc_offer *offer, struct smc_ism_dev *dev, const struc
 	 * Within this host a group belongs to a namespace, of which the server's end knows nothing:
 	 * what is a further contact to it may be our first.
 	 */
-	lgr = smc_lgr_join(&key, peer->first_contact || dev->host, &first);
+	lgr = smc_lgr_join(&key, peer->first_contact || dev->host ? SMC_LGR_FIND_OR_FORM : SMC_LGR_FIND, NULL, &first);
 	if (IS_ERR(lgr))
 		return PTR_ERR(lgr) == -ENOENT ? SMC_REASON_SYNC : SMC_REASON_MEM;
 	rc = prepare(offer, dev, lgr, key.gid, &code);
@@ -330,7 +331,7 @@ static int half(struct smc_offer *offer, struct smc_ism_dev *dev)
 	u8 code;
 	int rc;
 
-	lgr = smc_lgr_join(&key, true, &first);
+	lgr = smc_lgr_join(&key, SMC_LGR_FIND_OR_FORM, NULL, &first);
 	if (IS_ERR(lgr))
 		return PTR_ERR(lgr);
 	rc = prepare(offer, dev, lgr, NULL, &code);
