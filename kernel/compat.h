@@ -136,6 +136,11 @@ static inline int compat_nla_put_uint(struct sk_buff *skb, int type, u64 value)
 #define smc_compat_uid(sk) sock_i_uid(sk)
 #endif
 
+/* 6.8: the largest order of pages has its name; before 6.4, another was one beyond it. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
+#define MAX_PAGE_ORDER (MAX_ORDER - 1)
+#endif
+
 /* 6.14: a check that a dump's position fits into what is there for it. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 14, 0)
 #define NL_ASSERT_CTX_FITS(type) BUILD_BUG_ON(sizeof(type) > sizeof_field(struct netlink_callback, ctx))

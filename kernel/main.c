@@ -12,6 +12,7 @@
 #include "handshake/handshake.h"
 #include "sock/sock.h"
 #include "transport/ism/ism.h"
+#include "transport/rdma/init.h"
 
 #define CREATE_TRACE_POINTS
 #include "control/trace.h"
@@ -48,11 +49,16 @@ static int __init smc_init(void)
 	rc = smc_ism_init();
 	if (rc)
 		goto err_pnet_netlink;
-	rc = smc_create_init();
+	rc = smc_rdma_init();
 	if (rc)
 		goto err_ism;
+	rc = smc_create_init();
+	if (rc)
+		goto err_rdma;
 	return 0;
 
+err_rdma:
+	smc_rdma_exit();
 err_ism:
 	smc_ism_exit();
 err_pnet_netlink:
@@ -77,6 +83,7 @@ static void __exit smc_exit(void)
 {
 	smc_create_exit();
 	smc_fallback_exit();
+	smc_rdma_exit();
 	smc_ism_exit();
 	smc_pnet_netlink_exit();
 	smc_netlink_exit();

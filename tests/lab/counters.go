@@ -6,14 +6,14 @@ package lab
 
 import "encoding/json"
 
-// Counters are what has become of AF_SMC connections since the module was loaded, as `smcd stats --json` says.
+// Counters are what has become of AF_SMC connections since the module was loaded, as `smcd stats --json` says, or smcr.
 type Counters struct {
 	Connections struct {
 		ClientV1 int `json:"client_v1"`
 		ClientV2 int `json:"client_v2"`
 		ServerV1 int `json:"server_v1"`
 		ServerV2 int `json:"server_v2"`
-	} `json:"connections"` // that are SMC-D
+	} `json:"connections"` // that are SMC-D, or SMC-R
 	Fallback struct{ Client, Server Fallbacks } `json:"fallback"`
 }
 
@@ -36,10 +36,21 @@ func (f Fallbacks) Of(reason string) int {
 	return 0
 }
 
-// Counters reads the counters of a host that has our commands.
+// Counters reads the counters of a host that has our commands, of SMC-D connections.
 func (lt *Test) Counters(host string) Counters {
 	lt.t.Helper()
-	out := lt.Must(host, "smcd -a stats --json")
+	return lt.counters(host, "smcd")
+}
+
+// CountersR is the same of SMC-R connections.
+func (lt *Test) CountersR(host string) Counters {
+	lt.t.Helper()
+	return lt.counters(host, "smcr")
+}
+
+func (lt *Test) counters(host, command string) Counters {
+	lt.t.Helper()
+	out := lt.Must(host, command+" -a stats --json")
 	c, err := parseCounters(out)
 	if err != nil {
 		lt.t.Fatalf("%v\n%s", err, out)

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Buffers: their pages, and what makes an adapter find them (wire-formats 12.3). */
+
+#include <linux/highmem.h>
+#include <linux/slab.h>
+#include <rdma/ib_verbs.h>
+
+#include "buf.h"
+#include "link.h"
+
+/* net.smc.smcr_buf_type */
+enum { CONTIGUOUS, PAGES, EITHER };
+
+static void free_pages_of(struct smc_rdma_buf *buf)
+{
+	unsigned int i;
+
+	for (i = 0; i < buf->n_pages; i += 1U << buf->order)
+		if (buf->pages[i])
+			__free_pages(buf->pages[i], buf->order);
+	kvfree(buf->pages);
+}
+
+/* Gets pages, so many together. Who fails here may try with fewer. */
+static int alloc_pages_of(struct smc_rdma_buf *buf, unsigned int order)
+{
+	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN | (order ? __GFP_COMP | __GFP_NORETRY : 0);
+	unsigned int i, j;
+
+	buf->order = order;
+	buf->n_pages = buf->size >> PAGE_SHIFT;
+	buf->pages = kvcalloc(buf->n_pages, sizeof(*buf->pages), GFP_KERNEL_ACCOUNT);
+	if (!buf->pages)
+		return -ENOMEM;
+	for (i = 0; i < buf->n_pages; i += 1U << order) {
+		struct page *page = alloc_pages(gfp, order);
+
+		if (!page) {
+			free_pages_of(buf);
+			buf->pages = NULL;
+			return -ENOMEM;
+		}
+		for (j = 0; j < 1U << order; j++)
+			buf->pages[i + j] = page + j;
+	}
+	return 0;
+}
+
+static int get_pages(struct smc_rdma_buf *buf, unsigned int type)
+{
+	unsigned int whole = get_order(buf->size);
+	int rc = -ENOMEM;
+
+	if (type != PAGES && whole <= MAX_PAGE_ORDER)
+		rc = alloc_pages_of(buf, whole);
+	if (rc && type != CONTIGUOUS)
+		rc = alloc_pages_of(buf, 0);
+	return rc;
+}
+
+static enum dma_data_direction direction(const struct smc_rdma_buf *buf)
+{
+	return buf->rmb ? DMA_FROM_DEVICE : DMA_TO_DEVICE;
+}
+
+static int map(struct smc_rdma_buf *buf)
+{
+	int rc = sg_alloc_table_from_pages(&buf->sgt, buf->pages, buf->n_pages, 0, buf->size, GFP_KERNEL);
+
+	if (rc)
+		return rc;
+	rc = ib_dma_map_sgtable_attrs(buf->ib, &buf->sgt, direction(buf), 0);
+	if (rc)
+		sg_free_table(&buf->sgt);
+	return rc;
+}
+
+static void unmap(struct smc_rdma_buf *buf)
+{
+	ib_dma_unmap_sgtable_attrs(buf->ib, &buf->sgt, direction(buf), 0);
+	sg_free_table(&buf->sgt);
+}
+
+/* Key and address are known from here on; they are valid once the adapter has been told. */
+static int get_mr(struct smc_rdma_buf *buf, struct smc_link *link)
+{
+	struct ib_mr *mr = ib_alloc_mr(link->pd, IB_MR_TYPE_MEM_REG, buf->n_pages);
+	int n;
+
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	n = ib_map_mr_sg(mr, buf->sgt.sgl, buf->sgt.nents, NULL, PAGE_SIZE);
+	if (n != buf->sgt.nents) {
+		ib_dereg_mr(mr);
+		return n < 0 ? n : -EINVAL;
+	}
+	buf->mr = mr;
+	buf->addr = mr->iova;
+	buf->lkey = mr->lkey;
+	buf->rkey = mr->rkey;
+	return 0;
+}
+
+/* What is in one piece can be sent from without a registration. */
+static int attach(struct smc_rdma_buf *buf, struct smc_link *link)
+{
+	if (buf->rmb || buf->sgt.nents > 1)
+		return get_mr(buf, link);
+	buf->addr = sg_dma_address(buf->sgt.sgl);
+	buf->lkey = link->pd->local_dma_lkey;
+	return 0;
+}
+
+/**
+ * smc_rdma_buf_new() - a buffer for the device of a link
+ * @link: the link
+ * @rmb: for the peer to write to, else to send from
+ * @code: its size, as in CLC
+ * @type: net.smc.smcr_buf_type
+ *
+ * Its bytes are zero. May sleep. Return: the buffer, or ERR_PTR(-ENOMEM) and the like.
+ */
+struct smc_rdma_buf *smc_rdma_buf_new(struct smc_link *link, bool rmb, u8 code, unsigned int type)
+{
+	struct smc_rdma_buf *buf = kzalloc(sizeof(*buf), GFP_KERNEL_ACCOUNT);
+	int rc;
+
+	if (!buf)
+		return ERR_PTR(-ENOMEM);
+	INIT_LIST_HEAD(&buf->list);
+	INIT_LIST_HEAD(&buf->all);
+	buf->rmb = rmb;
+	buf->code = code;
+	buf->size = SMC_RDMA_SIZE_MIN << code;
+	buf->ib = link->path.dev->ib;
+	rc = get_pages(buf, type);
+	if (rc)
+		goto err_buf;
+	rc = map(buf);
+	if (rc)
+		goto err_pages;
+	rc = attach(buf, link);
+	if (rc)
+		goto err_map;
+	return buf;
+
+err_map:
+	unmap(buf);
+err_pages:
+	free_pages_of(buf);
+err_buf:
+	kfree(buf);
+	return ERR_PTR(rc);
+}
+
+/*
+ * smc_rdma_buf_detach() - no adapter uses it any more, as its link is gone; who has it may still
+ * read it. May sleep.
+ */
+void smc_rdma_buf_detach(struct smc_rdma_buf *buf)
+{
+	if (!buf->ib)
+		return;
+	if (buf->mr)
+		ib_dereg_mr(buf->mr);
+	unmap(buf);
+	buf->mr = NULL;
+	buf->ib = NULL;
+}
+
+/* smc_rdma_buf_free() - gives it back, once it is detached. Softirq. */
+void smc_rdma_buf_free(struct smc_rdma_buf *buf)
+{
+	free_pages_of(buf);
+	kfree(buf);
+}
+
+/* smc_rdma_buf_clear() - before another connection has it. May sleep. */
+void smc_rdma_buf_clear(struct smc_rdma_buf *buf)
+{
+	unsigned int i;
+
+	for (i = 0; i < buf->n_pages; i++)
+		clear_highpage(buf->pages[i]);
+}

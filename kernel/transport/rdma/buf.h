@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Memory that an adapter reads from or writes to: RMBs, which the peer writes to, and rings that
+ * data is sent from. Both are kept by their group for the next connection.
+ */
+#ifndef SMC_RDMA_BUF_H
+#define SMC_RDMA_BUF_H
+
+#include <linux/list.h>
+#include <linux/scatterlist.h>
+#include <linux/types.h>
+
+struct ib_device;
+struct ib_mr;
+struct page;
+struct smc_link;
+
+#define SMC_RDMA_SIZE_MIN 16384
+#define SMC_RDMA_CODE_MAX 15
+
+struct smc_rdma_buf {
+	struct list_head list;		/* of the group, if no connection has it; the group's lock */
+	struct list_head all;		/* group->bufs; likewise */
+	u8 code;
+	bool rmb;
+	bool registered;		/* RMB: the adapter knows it */
+	bool announced;			/* RMB: the peer knows it, too */
+	u32 token;			/* RMB: of the connection that had it; as what follows, the group's lock */
+	bool done;			/* RMB: the peer writes no more */
+	bool held;			/* RMB: someone here may still read */
+	u32 busy;			/* to send from: up to where in the link's queue */
+	u32 size;			/* bytes */
+	unsigned int n_pages;
+	unsigned int order;		/* pages are allocated by so many */
+	struct page **pages;
+	struct sg_table sgt;		/* mapped for the device */
+	struct ib_device *ib;
+	struct ib_mr *mr;		/* RMB, or several pieces */
+	u64 addr;			/* of the first byte, as the adapter knows it */
+	u32 lkey, rkey;			/* for us, for the peer */
+};
+
+struct smc_rdma_buf *smc_rdma_buf_new(struct smc_link *link, bool rmb, u8 code, unsigned int type);
+void smc_rdma_buf_detach(struct smc_rdma_buf *buf);
+void smc_rdma_buf_free(struct smc_rdma_buf *buf);
+void smc_rdma_buf_clear(struct smc_rdma_buf *buf);
+
+#endif /* SMC_RDMA_BUF_H */

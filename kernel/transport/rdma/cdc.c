@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the two ends of a connection tell each other over a link: CDC messages, and before each the
+ * data that it tells of (wire-formats, sections 15 and 17). Data waits in a ring of our own until
+ * the peer has read it, as the adapter may have to send it again.
+ */
+
+#include <linux/highmem.h>
+#include <linux/uio.h>
+
+#include "group.h"
+
+/* Does the peer read any more? */
+static bool listens(const struct smc_rdma_conn *rc)
+{
+	return !(READ_ONCE(rc->peer_state) & (SMC_CDC_CLOSED | SMC_CDC_ABORT));
+}
+
+/*
+ * How far the peer may know of what we have written. An urgent byte is the last before the cursor,
+ * and the cursor stays behind it until the peer has read it: peers expect that of each other.
+ */
+static u64 horizon(const struct smc_rdma_conn *rc)
+{
+	if (READ_ONCE(rc->conn->tx_cons) < rc->marked && listens(rc))
+		return rc->marked;
+	return rc->urgent > rc->prod.pos ? rc->urgent : rc->written;
+}
+
+/* The pieces of the data from one position to another: each ends where a ring does. */
+static unsigned int pieces(const struct smc_rdma_conn *rc, u64 to, struct smc_link_write *w)
+{
+	u32 left = to - rc->prod.pos, from = rc->snd_off, at = rc->prod.at.count;
+	unsigned int n = 0;
+
+	while (left) {
+		u32 len = min3(left, rc->snd->size - from, rc->conn->tx_size - at);
+
+		w[n++] = (struct smc_link_write){
+			.local = rc->snd->addr + from,
+			.lkey = rc->snd->lkey,
+			.remote = rc->peer_addr + at,
+			.rkey = rc->peer_rkey,
+			.len = len,
+		};
+		left -= len;
+		from = from + len < rc->snd->size ? from + len : 0;
+		at = at + len < rc->conn->tx_size ? at + len : 0;
+	}
+	return n;
+}
+
+/* What is to be said now. Return: where the peer then knows the data up to. */
+static u64 compose(const struct smc_rdma_conn *rc, struct smc_cdc *cdc, struct smc_track *prod, struct smc_track *cons)
+{
+	struct smc_conn *conn = rc->conn;
+	u64 to = horizon(rc);
+
+	*cdc = (struct smc_cdc){ .token = rc->peer_token, .seq = rc->seq + 1, .state = READ_ONCE(conn->said) };
+	/* Who says that he is done has told of all that he has written. */
+	if (to != rc->written && listens(rc))
+		cdc->state &= SMC_CDC_ABORT;
+	*prod = rc->prod;
+	*cons = rc->cons;
+	smc_track_to(prod, to, conn->tx_size);
+	smc_track_to(cons, READ_ONCE(conn->rx_cons), conn->rx.size);
+	cdc->prod = prod->at;
+	cdc->cons = cons->at;
+	if (to == rc->urgent && rc->marked != to)
+		cdc->flags |= SMC_CDC_URGENT | SMC_CDC_URGENT_PENDING;
+	if (!smc_tx_room(conn))
+		cdc->flags |= SMC_CDC_BLOCKED;
+	return to;
+}
+
+/**
+ * smc_rdma_talk() - tells the peer what is new
+ * @rc: the connection
+ *
+ * If the link has no room, it calls again. Softirq.
+ */
+void smc_rdma_talk(struct smc_rdma_conn *rc)
+{
+	struct smc_link_write w[SMC_LINK_WRITES];
+	struct smc_link *link = rc->group->link;
+	struct smc_track prod, cons;
+	u8 msg[SMC_CDC_R_LEN];
+	struct smc_cdc cdc;
+	int err;
+	u64 to;
+
+	spin_lock_bh(&rc->lock);
+	if (!rc->ready)
+		goto out;
+	to = compose(rc, &cdc, &prod, &cons);
+	smc_cdc_r_encode(&cdc, msg);
+	/* What the connection sends from is needed again once its last message has arrived. */
+	err = smc_link_send(link, w, pieces(rc, to, w), msg, cdc.state, &rc->waiter);
+	if (err == -EAGAIN && !rc->waits) {
+		/* Until it has been said: it may be the connection's last word. */
+		rc->waits = true;
+		smc_conn_get(rc->conn);
+	}
+	if (err)
+		goto out;
+	rc->snd_off = (rc->snd_off + (u32)(to - rc->prod.pos)) & (rc->snd->size - 1);
+	rc->prod = prod;
+	rc->cons = cons;
+	rc->seq = cdc.seq;
+	if (cdc.flags & SMC_CDC_URGENT)
+		rc->marked = to;
+out:
+	spin_unlock_bh(&rc->lock);
+}
+
+static void room_again(struct smc_link_waiter *waiter)
+{
+	struct smc_rdma_conn *rc = container_of(waiter, struct smc_rdma_conn, waiter);
+
+	spin_lock_bh(&rc->lock);
+	rc->waits = false;
+	spin_unlock_bh(&rc->lock);
+	smc_rdma_talk(rc);
+	smc_conn_put(rc->conn);
+}
+
+/* smc_rdma_signal() - signal of the transport. Softirq. */
+void smc_rdma_signal(struct smc_conn *conn, unsigned int what)
+{
+	struct smc_rdma_conn *rc = conn->priv;
+
+	if (what & SMC_SIGNAL_DATA) {
+		spin_lock_bh(&rc->lock);
+		rc->written = conn->tx_prod;
+		if (what & SMC_SIGNAL_URGENT)
+			rc->urgent = conn->tx_prod;
+		spin_unlock_bh(&rc->lock);
+	}
+	smc_rdma_talk(rc);
+}
+
+/**
+ * smc_rdma_write() - write of the transport: into the ring that is sent from
+ * @conn: the connection
+ * @from: the data
+ * @len: bytes of it, no more than there is room for
+ *
+ * May sleep. Return: bytes, or -EFAULT.
+ */
+ssize_t smc_rdma_write(struct smc_conn *conn, struct iov_iter *from, u32 len)
+{
+	const struct smc_rdma_buf *snd = ((struct smc_rdma_conn *)conn->priv)->snd;
+	u32 off = conn->tx_prod & (snd->size - 1), done = 0;
+
+	while (done < len) {
+		u32 n = min_t(u32, len - done, PAGE_SIZE - (off & (PAGE_SIZE - 1)));
+		u32 copied = copy_page_from_iter(snd->pages[off >> PAGE_SHIFT], off & (PAGE_SIZE - 1), n, from);
+
+		done += copied;
+		off = (off + copied) & (snd->size - 1);
+		if (copied < n)
+			break;
+	}
+	return done || !len ? (ssize_t)done : -EFAULT;
+}
+
+/* smc_rdma_talk_init() - of a fresh connection. */
+void smc_rdma_talk_init(struct smc_rdma_conn *rc)
+{
+	spin_lock_init(&rc->lock);
+	INIT_LIST_HEAD(&rc->waiter.list);
+	rc->waiter.fn = room_again;
+}
+
+/* One message, of a connection that knows its peer. The caller is in an RCU section. */
+static void hear(struct smc_rdma_conn *rc, const struct smc_cdc *cdc)
+{
+	struct smc_conn *conn = rc->conn;
+	s64 data, space;
+	bool urgent;
+	u8 news;
+
+	data = smc_track_from(&rc->peer_prod, cdc->prod, conn->rx.size);
+	space = smc_track_from(&rc->peer_cons, cdc->cons, conn->tx_size);
+	urgent = (cdc->flags & SMC_CDC_URGENT) && rc->peer_prod.pos > rc->peer_marked;
+	if (urgent)
+		rc->peer_marked = rc->peer_prod.pos;
+	smc_upcall_wants(conn, cdc->flags & SMC_CDC_BLOCKED, cdc->flags & SMC_CDC_UPDATE);
+	if (data > 0 || urgent)
+		smc_upcall_data(conn, rc->peer_prod.pos, urgent);
+	if (space > 0)
+		smc_upcall_space(conn, rc->peer_cons.pos);
+	news = cdc->state & ~rc->peer_state;
+	WRITE_ONCE(rc->peer_state, rc->peer_state | news);
+	/* An urgent byte may have been what held back others, or that we are done. */
+	if ((space > 0 || news) && READ_ONCE(rc->urgent) && READ_ONCE(rc->prod.pos) != READ_ONCE(rc->written))
+		smc_rdma_talk(rc);
+	if (news)
+		smc_upcall_close(conn, news);
+}
+
+/*
+ * A client may write as soon as it has sent CONFIRM, and its message be here before that. What it
+ * tells is kept: each says all that is to be said, but for where an urgent byte was.
+ */
+static bool too_early(struct smc_rdma_conn *rc, const struct smc_cdc *cdc)
+{
+	bool early;
+
+	spin_lock_bh(&rc->lock);
+	early = !rc->ready;
+	if (early) {
+		u8 flags = rc->early.flags & SMC_CDC_URGENT;
+
+		rc->early = *cdc;
+		rc->early.flags |= flags;
+		rc->is_early = true;
+	}
+	spin_unlock_bh(&rc->lock);
+	return early;
+}
+
+/* smc_rdma_hear() - a CDC message has come over a link of a group. One at a time; softirq. */
+void smc_rdma_hear(struct smc_rdma_group *group, const u8 *msg, u32 len)
+{
+	struct smc_rdma_conn *rc;
+	struct smc_conn *conn;
+	struct smc_cdc cdc;
+
+	if (smc_cdc_r_decode(msg, len, &cdc))
+		return;
+	rcu_read_lock();
+	conn = xa_load(&group->conns, cdc.token);
+	if (!conn) {
+		smc_group_stray(group, &cdc);
+		goto out;
+	}
+	rc = conn->priv;
+	/* One that has come before, over another link. */
+	if ((s16)(cdc.seq - rc->peer_seq) < 0 || (cdc.flags & SMC_CDC_FAILOVER))
+		goto out;
+	rc->peer_seq = cdc.seq;
+	if (!too_early(rc, &cdc))
+		hear(rc, &cdc);
+out:
+	rcu_read_unlock();
+}
+
+/**
+ * smc_rdma_talk_begin() - the peer's RMB is known
+ * @rc: the connection
+ * @peer: what the peer has said of it
+ *
+ * May sleep.
+ */
+void smc_rdma_talk_begin(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer)
+{
+	struct smc_conn *conn = rc->conn;
+	bool early;
+
+	rc->peer_token = peer->token;
+	rc->peer_rkey = peer->rkey;
+	conn->tx_size = SMC_RDMA_SIZE_MIN << peer->size_code;
+	conn->tx_window = min(conn->tx_size, rc->snd->size);
+	rc->peer_addr = peer->rmb_addr + (u64)(peer->rmbe_idx - 1) * conn->tx_size;
+	/* Against messages that come now: the first one that is heard is that which came early. */
+	local_bh_disable();
+	rcu_read_lock();
+	spin_lock(&rc->lock);
+	early = rc->is_early;
+	rc->ready = true;
+	spin_unlock(&rc->lock);
+	if (early)
+		hear(rc, &rc->early);
+	rcu_read_unlock();
+	local_bh_enable();
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Which device and GID carries a connection (wire-formats, section 9): a port of the same physical
+ * network as the interface that the connection leaves by, or the RDMA device of that interface, and
+ * on it a GID whose kind goes with the version.
+ */
+
+#include <linux/etherdevice.h>
+#include <linux/if_vlan.h>
+#include <linux/inetdevice.h>
+#include <net/dst.h>
+#include <net/ipv6.h>
+#include <net/route.h>
+#include <rdma/ib_cache.h>
+
+#include "../../control/pnet.h"
+#include "../../net.h"
+#include "device.h"
+
+/* What a connection asks of a device. */
+struct wish {
+	struct net *net;
+	struct net_device *base;	/* held; the interface it leaves by, below VLANs and the like */
+	u16 vlan;			/* 0 if none */
+	u8 version;
+	bool has_id;
+	u8 id[SMC_PNET_ID_LEN];
+	__be32 saddr;			/* version 2 */
+	__be32 peer;			/* likewise, of its GID; 0 if not known yet */
+	struct smc_rdma_path *path;
+};
+
+static bool is_ipv4(const struct sock *sk)
+{
+	return sk->sk_family == AF_INET || ipv6_addr_v4mapped(&sk->sk_v6_daddr);
+}
+
+/* The way down through interfaces that are stacked. */
+struct descent {
+	struct net_device *base;	/* the lowest up to now */
+	u16 vlan;			/* the first on the way */
+};
+
+/* A bond is what RDMA devices are bound to, not one of the interfaces below it. */
+static int step_down(struct net_device *dev, struct netdev_nested_priv *priv)
+{
+	struct descent *d = priv->data;
+
+	if (is_vlan_dev(dev) && !d->vlan)
+		d->vlan = vlan_dev_vlan_id(dev);
+	d->base = dev;
+	return netif_is_bond_master(dev);
+}
+
+/* The lowest interface below, and the first VLAN on the way. The caller is in an RCU section. */
+static struct net_device *lowest(struct net_device *dev, u16 *vlan)
+{
+	struct descent d = {};
+	struct netdev_nested_priv priv = { .data = &d };
+
+	if (!step_down(dev, &priv))
+		netdev_walk_all_lower_dev_rcu(dev, step_down, &priv);
+	*vlan = d.vlan;
+	return d.base;
+}
+
+static int make_wish(struct sock *sk, struct wish *w)
+{
+	struct net_device *dev;
+	struct dst_entry *dst;
+
+	w->net = sock_net(sk);
+	rcu_read_lock();
+	dst = rcu_dereference(sk->sk_dst_cache);
+	dev = dst ? dst_dev_rcu(dst) : NULL;
+	if (!dev || (dev->flags & IFF_LOOPBACK)) {
+		rcu_read_unlock();
+		return -ENODEV;
+	}
+	w->base = lowest(dev, &w->vlan);
+	dev_hold(w->base);
+	w->has_id = !smc_pnet_of_netdev(smc_net(w->net), dev, w->id);
+	rcu_read_unlock();
+	if (w->version > 1)
+		w->saddr = inet_sk(sk)->inet_rcv_saddr;
+	return 0;
+}
+
+/* Does the GID belong to the interface's VLAN, or to the interface itself? */
+static bool vlan_fits(const struct net_device *ndev, u16 vlan)
+{
+	return is_vlan_dev(ndev) ? vlan_dev_vlan_id(ndev) == vlan : !vlan;
+}
+
+static bool covers(const struct net_device *ndev, __be32 addr)
+{
+	struct in_device *in = __in_dev_get_rcu(ndev);
+	const struct in_ifaddr *ifa;
+
+	if (!in)
+		return false;
+	in_dev_for_each_ifa_rcu(ifa, in)
+		if (inet_ifa_match(addr, ifa))
+			return true;
+	return false;
+}
+
+static bool reachable(const struct wish *w)
+{
+	struct flowi4 fl4 = { .daddr = w->peer, .saddr = w->saddr };
+	struct rtable *rt;
+
+	if (!w->peer)
+		return true;
+	rt = ip_route_output_key(w->net, &fl4);
+	if (IS_ERR(rt))
+		return false;
+	ip_rt_put(rt);
+	return true;
+}
+
+static bool gid_fits(const struct ib_gid_attr *attr, const struct wish *w)
+{
+	struct net_device *ndev;
+	bool fits;
+
+	rcu_read_lock();
+	ndev = rcu_dereference(attr->ndev);
+	fits = ndev && vlan_fits(ndev, w->vlan);
+	/* A device without PNET ID is found by its interface. */
+	if (fits && !w->has_id) {
+		u16 vlan;
+
+		fits = lowest(ndev, &vlan) == w->base;
+	}
+	if (fits && w->version > 1)
+		fits = attr->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP &&
+		       ipv6_addr_v4mapped((const struct in6_addr *)attr->gid.raw) && covers(ndev, w->saddr);
+	else if (fits)
+		fits = attr->gid_type == IB_GID_TYPE_ROCE;
+	rcu_read_unlock();
+	return fits && (w->version < 2 || reachable(w));
+}
+
+/* Takes the first GID of a port that fits. */
+static int try_port(struct smc_rdma_dev *dev, u8 port, struct wish *w)
+{
+	const struct smc_rdma_port *p = &dev->ports[port - 1];
+	const struct ib_gid_attr *gid;
+	int i, rc = 0;
+
+	if (!READ_ONCE(p->active))
+		return 0;
+	for (i = 0; i < READ_ONCE(p->n_gids) && !rc; i++) {
+		gid = rdma_get_gid_attr(dev->ib, port, i);
+		if (IS_ERR(gid))
+			continue;
+		if (gid_fits(gid, w) && !rdma_read_gid_l2_fields(gid, NULL, w->path->mac)) {
+			memcpy(w->path->gid, gid->gid.raw, sizeof(w->path->gid));
+			w->path->gid_index = i;
+			w->path->mtu_code = READ_ONCE(p->mtu_code);
+			rc = 1;
+		}
+		rdma_put_gid_attr(gid);
+	}
+	return rc;
+}
+
+static int try_device(struct smc_rdma_dev *dev, void *arg)
+{
+	struct wish *w = arg;
+	u8 id[SMC_PNET_ID_LEN];
+	unsigned int port;
+
+	if (!rdma_dev_access_netns(dev->ib, w->net))
+		return 0;
+	for (port = 1; port <= dev->n_ports; port++) {
+		if (w->has_id && (smc_pnet_of_ib(dev_name(&dev->ib->dev), port, id) || memcmp(id, w->id, sizeof(id))))
+			continue;
+		if (!try_port(dev, port, w))
+			continue;
+		smc_rdma_dev_get(dev);
+		w->path->dev = dev;
+		w->path->port = port;
+		w->path->version = w->version;
+		w->path->vlan = w->vlan;
+		return 1;
+	}
+	return 0;
+}
+
+/**
+ * smc_rdma_choose() - a device for a connection
+ * @sk: the connection
+ * @version: of SMC-R, which decides about the kind of GID
+ * @peer_gid: the peer's, if it is known and version 2, for which there must be a route; or NULL
+ * @path: set to what was chosen, with a reference on the device
+ *
+ * May sleep.
+ *
+ * Return: 0, -ENODEV if there is none, -EAFNOSUPPORT if the version does not carry this connection.
+ */
+int smc_rdma_choose(struct sock *sk, u8 version, const u8 *peer_gid, struct smc_rdma_path *path)
+{
+	struct wish w = { .version = version, .path = path };
+	int rc;
+
+	memset(path, 0, sizeof(*path));
+	if (version > 1 && !is_ipv4(sk))
+		return -EAFNOSUPPORT;
+	rc = make_wish(sk, &w);
+	if (rc)
+		return rc;
+	/* ::ffff:a.b.c.d or ::a.b.c.d */
+	if (peer_gid && version > 1)
+		memcpy(&w.peer, peer_gid + 12, sizeof(w.peer));
+	rc = smc_rdma_dev_walk(try_device, &w) ? 0 : -ENODEV;
+	dev_put(w.base);
+	return rc;
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The connecting side of a rendezvous over RDMA (wire-formats 10.1 and 10.2). */
+
+#include <linux/etherdevice.h>
+
+#include "../../net.h"
+#include "../../wire/reason.h"
+#include "rdma.h"
+
+/* How long the server has for CONFIRM LINK. */
+#define CONFIRM_LINK_TIMEOUT (4 * HZ)
+
+static u8 with_r(u8 path)
+{
+	return path == SMC_PATH_D || path == SMC_PATH_B ? SMC_PATH_B : SMC_PATH_R;
+}
+
+static void offer_v1(const struct smc_rdma_path *path, struct smc_clc_proposal *p)
+{
+	p->path_v1 = with_r(p->path_v1);
+	memcpy(p->gid, path->gid, sizeof(p->gid));
+	memcpy(p->mac, path->mac, sizeof(p->mac));
+}
+
+static void offer_v2(const struct smc_rdma_path *path, const struct smc_sysctl *sysctl, struct smc_clc_proposal *p)
+{
+	p->path_v2 = with_r(p->path_v2);
+	p->has_v2 = true;
+	memcpy(p->rocev2_gid, path->gid, sizeof(p->rocev2_gid));
+	/* Of a port that serves no version 1, the server may need the address all the same. */
+	if (is_zero_ether_addr(p->mac))
+		memcpy(p->mac, path->mac, sizeof(p->mac));
+	p->max_conns = READ_ONCE(sysctl->smcr_max_conns_per_lgr);
+	p->max_links = 1;
+}
+
+/* smc_rdma_client_offer() - offer of the transport. May sleep. Return: 0 or -ENODEV. */
+int smc_rdma_client_offer(struct smc_offer *offer, struct smc_clc_proposal *p)
+{
+	struct smc_rdma_offer *ro = smc_rdma_offer_new(offer);
+	bool v1, v2;
+
+	if (!ro)
+		return -ENODEV;
+	v1 = !smc_rdma_choose(offer->sk, 1, NULL, &ro->path[0]);
+	v2 = p->n_eid && !smc_rdma_choose(offer->sk, 2, NULL, &ro->path[1]);
+	if ((!v1 && !v2) || !smc_rdma_peer_id(p->peer_id)) {
+		smc_rdma_transport.detach(offer);
+		return -ENODEV;
+	}
+	if (v1)
+		offer_v1(&ro->path[0], p);
+	if (v2)
+		offer_v2(&ro->path[1], &smc_net(sock_net(offer->sk))->sysctl, p);
+	return 0;
+}
+
+static void key_of(const struct smc_rdma_offer *ro, const struct smc_clc_accept *peer, struct smc_lgr_key *key)
+{
+	const struct smc_rdma_path *path = &ro->path[peer->version - 1];
+
+	*key = (struct smc_lgr_key){
+		.ops = &smc_rdma_transport,
+		.dev = path->dev,
+		.net = sock_net(ro->offer->sk),
+		.vlan = path->vlan,
+		.version = peer->version,
+	};
+	memcpy(key->gid, peer->gid, sizeof(key->gid));
+	memcpy(key->peer_id, peer->peer_id, sizeof(key->peer_id));
+	if (peer->version < 2)
+		memcpy(key->mac, peer->mac, sizeof(key->mac));
+}
+
+/* By which address the server is reached. Return: 0 or a reason. */
+static int find_way(const struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_link_peer *to)
+{
+	int rc;
+
+	memcpy(to->mac, peer->mac, sizeof(to->mac));
+	if (peer->version < 2 || peer->direct)
+		return 0;
+	rc = smc_rdma_route(offer, peer->gid, to->mac, &to->gateway);
+	if (rc)
+		return SMC_REASON_NO_ROUTE;
+	return to->gateway ? 0 : SMC_REASON_NOT_INDIRECT;
+}
+
+static void learn_group(struct smc_rdma_group *group, const struct smc_clc_accept *peer)
+{
+	group->direct = peer->direct;
+	group->release = peer->has_fce ? peer->release : 0;
+	group->max_conns = group->release ? peer->max_conns : 255;
+	group->max_links = group->release ? peer->max_links : 2;
+}
+
+/* First contact: a group and a link of our own. Return: 0 or a reason. */
+static int form(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
+{
+	struct smc_rdma_group *group = smc_group_of(ro->lgr);
+	struct smc_link_peer to = { .qpn = peer->qpn, .psn = peer->psn, .mtu_code = peer->mtu_code };
+	int rc;
+
+	memcpy(to.gid, peer->gid, sizeof(to.gid));
+	rc = find_way(ro->offer, peer, &to);
+	if (rc)
+		return rc;
+	learn_group(group, peer);
+	rc = smc_rdma_form(ro, &ro->path[peer->version - 1]);
+	if (rc)
+		return rc;
+	group->link->peer = to;
+	rc = smc_rdma_make_conn(ro);
+	if (rc)
+		return rc;
+	/* The server's first message may come as soon as it has our CONFIRM. */
+	return smc_link_to_rtr(group->link) ? SMC_REASON_READY_LINK : 0;
+}
+
+/* A place in the group that the server means. Return: 0 or a reason. */
+static int join(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
+{
+	struct smc_lgr_key key;
+	struct smc_lgr *lgr;
+
+	key_of(ro, peer, &key);
+	lgr = smc_lgr_join(&key, peer->first_contact ? SMC_LGR_FORM : SMC_LGR_FIND, peer, &ro->first);
+	if (IS_ERR(lgr))
+		return PTR_ERR(lgr) == -ENOENT ? SMC_REASON_SYNC : SMC_REASON_MEM;
+	ro->lgr = lgr;
+	ro->placed = true;
+	return ro->first ? form(ro, peer) : smc_rdma_make_conn(ro);
+}
+
+static void fill_confirm(const struct smc_rdma_offer *ro, const struct smc_clc_accept *peer, struct smc_clc_accept *us)
+{
+	memset(us, 0, sizeof(*us));
+	us->type = SMC_CLC_CONFIRM;
+	smc_rdma_describe_us(ro, us);
+	memcpy(us->eid, peer->eid, sizeof(us->eid));
+	if (!us->has_fce)
+		return;
+	us->n_gids = 1;
+	memcpy(us->gids[0], us->gid, sizeof(us->gids[0]));
+}
+
+/* The server has confirmed the link, or is still to. Return: 0, -EINPROGRESS or a reason. */
+static int confirm_link(struct smc_rdma_offer *ro)
+{
+	struct smc_rdma_group *group = smc_group_of(ro->lgr);
+	int rc;
+
+	if (!ro->started) {
+		ro->started = true;
+		smc_rdma_wait(ro, CONFIRM_LINK_TIMEOUT);
+	}
+	if (READ_ONCE(group->state) == SMC_GROUP_ENDED)
+		return SMC_REASON_NO_ACTIVE_LINK;
+	if (!READ_ONCE(group->llc.confirmed))
+		return smc_rdma_late(ro) ? SMC_REASON_TIMEOUT_CONFIRM_LINK : -EINPROGRESS;
+	if (!group->llc.confirm_plain)
+		return SMC_REASON_RMBE_EYECATCHER;
+	group->link->id = group->llc.confirm_link;
+	rc = smc_rdma_open_link(ro);
+	if (rc)
+		return rc;
+	smc_rdma_llc_confirm_link(group, true);
+	smc_group_ready(group);
+	return 0;
+}
+
+/*
+ * smc_rdma_client_attach() - attach of the transport, for a client. May sleep. Return: as attach
+ * does.
+ */
+int smc_rdma_client_attach(struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_clc_accept *us)
+{
+	struct smc_rdma_offer *ro = smc_rdma_offer_of(offer);
+	int rc;
+
+	if (!peer)
+		return ro->first ? confirm_link(ro) : 0;
+	if (peer->version > 2 || !ro->path[peer->version - 1].dev)
+		return -EPROTO;
+	if (!offer->conn) {
+		rc = join(ro, peer);
+		if (rc)
+			return rc;
+		smc_rdma_know_peer(ro, peer);
+		smc_lgr_learn(ro->lgr, peer);
+	}
+	rc = ro->first ? 0 : smc_rdma_announce(ro);
+	if (!rc)
+		fill_confirm(ro, peer, us);
+	return rc;
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* RDMA devices as they come and go, and the state of their ports. */
+
+#include <linux/etherdevice.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <rdma/ib_cache.h>
+
+#include "../../lgr/lgr.h"
+#include "../../net.h"
+#include "device.h"
+#include "../transport.h"
+
+static LIST_HEAD(devs);
+static DEFINE_MUTEX(devs_lock); /* devs, and the identity of this host */
+
+/*
+ * What names this host to its peers (wire-formats 7.1): a number that tells this load of the module
+ * from others, and the address of the first port that was seen active, which stays.
+ */
+static u8 peer_id[8];
+
+/* smc_rdma_dev_get() - a reference, by who has one. Any context. */
+void smc_rdma_dev_get(struct smc_rdma_dev *dev)
+{
+	refcount_inc(&dev->ref);
+}
+
+/* smc_rdma_dev_put() - drops it. Any context. */
+void smc_rdma_dev_put(struct smc_rdma_dev *dev)
+{
+	if (refcount_dec_and_test(&dev->ref))
+		kfree(dev);
+}
+
+/* smc_rdma_dev_use() - announces use of the device. Any context. Return: false if it is going. */
+bool smc_rdma_dev_use(struct smc_rdma_dev *dev)
+{
+	if (!refcount_inc_not_zero(&dev->users))
+		return false;
+	smp_mb__after_atomic(); /* pairs with remove(): it sees the group that this is for, or we see this */
+	if (!READ_ONCE(dev->gone))
+		return true;
+	smc_rdma_dev_unuse(dev);
+	return false;
+}
+
+/* smc_rdma_dev_unuse() - is over. Any context. */
+void smc_rdma_dev_unuse(struct smc_rdma_dev *dev)
+{
+	if (refcount_dec_and_test(&dev->users))
+		complete(&dev->unused);
+}
+
+/* The address of the first network interface that a port has a GID of. */
+static int port_mac(struct ib_device *ib, u8 port, u8 mac[ETH_ALEN])
+{
+	const struct ib_gid_attr *attr;
+	int i, rc;
+
+	for (i = 0; i < 16; i++) {
+		attr = rdma_get_gid_attr(ib, port, i);
+		if (IS_ERR(attr))
+			continue;
+		rc = rdma_read_gid_l2_fields(attr, NULL, mac);
+		rdma_put_gid_attr(attr);
+		if (!rc)
+			return 0;
+	}
+	return -ENODEV;
+}
+
+static void name_host(const u8 mac[ETH_ALEN])
+{
+	mutex_lock(&devs_lock);
+	if (is_zero_ether_addr(peer_id + 2)) {
+		get_random_bytes(peer_id, 2);
+		ether_addr_copy(peer_id + 2, mac);
+	}
+	mutex_unlock(&devs_lock);
+}
+
+static void look_at_port(struct smc_rdma_dev *dev, u8 port)
+{
+	struct smc_rdma_port *p = &dev->ports[port - 1];
+	struct ib_port_attr attr = {};
+	u8 mac[ETH_ALEN];
+	bool active;
+
+	active = !ib_query_port(dev->ib, port, &attr) && attr.state == IB_PORT_ACTIVE &&
+		 !port_mac(dev->ib, port, mac);
+	if (active)
+		name_host(mac);
+	WRITE_ONCE(p->mtu_code, attr.active_mtu);
+	WRITE_ONCE(p->n_gids, attr.gid_tbl_len);
+	WRITE_ONCE(p->active, active);
+}
+
+static void look(struct work_struct *work)
+{
+	struct smc_rdma_dev *dev = container_of(work, struct smc_rdma_dev, work);
+	unsigned int port;
+
+	for (port = 1; port <= dev->n_ports; port++)
+		look_at_port(dev, port);
+	smc_rdma_dev_unuse(dev);
+}
+
+/* Whatever has happened, the ports are looked at again. Any context. */
+static void on_event(struct ib_event_handler *handler, struct ib_event *event)
+{
+	struct smc_rdma_dev *dev = container_of(handler, struct smc_rdma_dev, events);
+
+	if (!smc_rdma_dev_use(dev))
+		return;
+	if (!queue_work(smc_net_wq, &dev->work))
+		smc_rdma_dev_unuse(dev);
+}
+
+/* Can it do what SMC-R takes, on Ethernet? */
+static bool fits(struct ib_device *ib)
+{
+	return ib->node_type == RDMA_NODE_IB_CA && rdma_protocol_roce(ib, 1) &&
+	       (ib->attrs.device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS);
+}
+
+static struct ib_client client;
+
+static int add(struct ib_device *ib)
+{
+	struct smc_rdma_dev *dev;
+	unsigned int port;
+
+	if (!fits(ib))
+		return -EOPNOTSUPP;
+	dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+	if (!dev)
+		return -ENOMEM;
+	dev->ib = ib;
+	refcount_set(&dev->ref, 1);
+	refcount_set(&dev->users, 1);
+	init_completion(&dev->unused);
+	INIT_WORK(&dev->work, look);
+	dev->n_ports = min_t(u32, ib->phys_port_cnt, SMC_RDMA_PORTS);
+	ib_set_client_data(ib, &client, dev);
+	for (port = 1; port <= dev->n_ports; port++)
+		look_at_port(dev, port);
+	mutex_lock(&devs_lock);
+	list_add_tail(&dev->list, &devs);
+	mutex_unlock(&devs_lock);
+	INIT_IB_EVENT_HANDLER(&dev->events, ib, on_event);
+	ib_register_event_handler(&dev->events);
+	return 0;
+}
+
+static void remove(struct ib_device *ib, void *data)
+{
+	struct smc_rdma_dev *dev = data;
+
+	ib_unregister_event_handler(&dev->events);
+	mutex_lock(&devs_lock);
+	list_del_init(&dev->list);
+	mutex_unlock(&devs_lock);
+	WRITE_ONCE(dev->gone, true);
+	smp_mb(); /* pairs with smc_rdma_dev_use() */
+	smc_lgr_terminate_dev(dev);
+	smc_rdma_dev_unuse(dev);
+	wait_for_completion(&dev->unused);
+	smc_rdma_dev_put(dev);
+}
+
+static struct ib_client client = {
+	.name	= "smc",
+	.add	= add,
+	.remove	= remove,
+};
+
+/*
+ * smc_rdma_peer_id() - what names this host to its peers. May sleep. Return: false if there has
+ * been no port yet that could name it.
+ */
+bool smc_rdma_peer_id(u8 id[8])
+{
+	bool named;
+
+	mutex_lock(&devs_lock);
+	named = !is_zero_ether_addr(peer_id + 2);
+	memcpy(id, peer_id, sizeof(peer_id));
+	mutex_unlock(&devs_lock);
+	return named;
+}
+
+/**
+ * smc_rdma_dev_walk() - visits the devices
+ * @fn: called for each, which can be used; nonzero ends the walk
+ * @arg: passed on
+ *
+ * May sleep; @fn may, too. Return: what @fn said last.
+ */
+int smc_rdma_dev_walk(int (*fn)(struct smc_rdma_dev *dev, void *arg), void *arg)
+{
+	struct smc_rdma_dev *dev;
+	int rc = 0;
+
+	mutex_lock(&devs_lock);
+	list_for_each_entry(dev, &devs, list) {
+		rc = fn(dev, arg);
+		if (rc)
+			break;
+	}
+	mutex_unlock(&devs_lock);
+	return rc;
+}
+
+/* smc_rdma_devices_init() - at load. May sleep. Return: 0 or a negative errno. */
+int __init smc_rdma_devices_init(void)
+{
+	return ib_register_client(&client);
+}
+
+/* smc_rdma_devices_exit() - at unload. May sleep. */
+void smc_rdma_devices_exit(void)
+{
+	ib_unregister_client(&client);
+}

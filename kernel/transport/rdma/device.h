@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * RDMA devices that can carry SMC-R, and the choice among them (wire-formats: device, GID and
+ * route selection).
+ */
+#ifndef SMC_RDMA_DEVICE_H
+#define SMC_RDMA_DEVICE_H
+
+#include <linux/completion.h>
+#include <linux/list.h>
+#include <linux/refcount.h>
+#include <linux/types.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_verbs.h>
+
+struct sock;
+
+/* SMC-R knows two ports of a device. */
+#define SMC_RDMA_PORTS 2
+
+struct smc_rdma_port {
+	bool active;			/* as what follows, of the last look: single words, no lock */
+	u8 mtu_code;			/* as in CLC */
+	int n_gids;			/* places in its table of GIDs */
+};
+
+/*
+ * A device. Who holds a reference may look at it; who uses what is in `ib` has to announce that, so
+ * that the device can go.
+ */
+struct smc_rdma_dev {
+	struct ib_device *ib;
+	struct list_head list;		/* devs_lock */
+	refcount_t ref;
+	refcount_t users;		/* its own, which it gives up when it goes, and others' */
+	bool gone;			/* it is going: single word, no lock */
+	struct completion unused;
+	struct ib_event_handler events;
+	struct work_struct work;	/* looks at the ports again; the users hold it off the end */
+	unsigned int n_ports;
+	struct smc_rdma_port ports[SMC_RDMA_PORTS];
+};
+
+/* A way out of this host: a GID of a port, and what belongs to it. */
+struct smc_rdma_path {
+	struct smc_rdma_dev *dev;	/* with a reference */
+	u8 port;			/* from 1 */
+	u8 version;			/* of SMC-R */
+	u8 mtu_code;			/* of the port, as in CLC */
+	u8 gid[16];
+	u8 mac[ETH_ALEN];
+	int gid_index;
+	u16 vlan;			/* 0 if none */
+};
+
+int smc_rdma_devices_init(void);
+void smc_rdma_devices_exit(void);
+void smc_rdma_dev_get(struct smc_rdma_dev *dev);
+void smc_rdma_dev_put(struct smc_rdma_dev *dev);
+bool smc_rdma_dev_use(struct smc_rdma_dev *dev);
+void smc_rdma_dev_unuse(struct smc_rdma_dev *dev);
+bool smc_rdma_peer_id(u8 id[8]);
+int smc_rdma_dev_walk(int (*fn)(struct smc_rdma_dev *dev, void *arg), void *arg);
+
+/* choose.c */
+int smc_rdma_choose(struct sock *sk, u8 version, const u8 *peer_gid, struct smc_rdma_path *path);
+
+#endif /* SMC_RDMA_DEVICE_H */

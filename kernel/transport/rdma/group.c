@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The part of a link group that is SMC-R's: how it comes to be, what it keeps, how it ends. */
+
+#include <linux/slab.h>
+
+#include "../../wire/reason.h"
+#include "group.h"
+
+/* smc_group_init() - lgr_init of the transport. May sleep. Return: 0 or -ENOMEM. */
+int smc_group_init(struct smc_lgr *lgr)
+{
+	struct smc_rdma_group *group = kzalloc(sizeof(*group), GFP_KERNEL);
+
+	if (!group)
+		return -ENOMEM;
+	group->lgr = lgr;
+	group->server = lgr->key.server;
+	group->version = lgr->key.version;
+	spin_lock_init(&group->lock);
+	xa_init_flags(&group->conns, XA_FLAGS_LOCK_BH);
+	INIT_LIST_HEAD(&group->waiting);
+	INIT_LIST_HEAD(&group->attached);
+	INIT_LIST_HEAD(&group->bufs);
+	INIT_LIST_HEAD(&group->rmbs);
+	INIT_LIST_HEAD(&group->sndbufs);
+	INIT_LIST_HEAD(&group->quarantine);
+	smc_rdma_llc_init(group);
+	lgr->priv = group;
+	return 0;
+}
+
+/* What a client knows of the link that it is to use, from the server's ACCEPT. */
+static bool is_link(const struct smc_link *link, const struct smc_clc_accept *peer)
+{
+	return smc_link_usable(link) && link->peer.qpn == peer->qpn && !memcmp(link->peer.gid, peer->gid, sizeof(peer->gid));
+}
+
+/* Is there an RMB for one more connection? A peer has places for so many, used or not. A hint. */
+static bool has_rmb(const struct smc_rdma_group *group)
+{
+	return READ_ONCE(group->n_rmbs) < SMC_RDMA_RTOKENS || !list_empty_careful(&group->rmbs);
+}
+
+/*
+ * smc_group_fits() - lgr_fits of the transport: the hint is the server's ACCEPT, or NULL for a
+ * server, whose connections also wait for a group that is being formed. Under locks.
+ */
+bool smc_group_fits(const struct smc_lgr *lgr, const void *hint)
+{
+	const struct smc_rdma_group *group = smc_group_of(lgr);
+
+	if (!hint)
+		return READ_ONCE(group->state) != SMC_GROUP_ENDED && has_rmb(group);
+	return READ_ONCE(group->state) == SMC_GROUP_READY && is_link(group->link, hint);
+}
+
+/*
+ * smc_group_wake_locked() - those who wait look again. Under the lock, so that none of them goes
+ * meanwhile.
+ */
+void smc_group_wake_locked(struct smc_rdma_group *group)
+{
+	struct smc_rdma_offer *ro;
+
+	lockdep_assert_held(&group->lock);
+	list_for_each_entry(ro, &group->waiting, list)
+		ro->offer->again(ro->offer);
+}
+
+/* smc_group_ready() - first contact is complete: connections may join. Softirq. */
+void smc_group_ready(struct smc_rdma_group *group)
+{
+	spin_lock_bh(&group->lock);
+	if (group->state == SMC_GROUP_FORMING)
+		WRITE_ONCE(group->state, SMC_GROUP_READY);
+	smc_group_wake_locked(group);
+	spin_unlock_bh(&group->lock);
+	smc_rdma_llc_watch(group);
+}
+
+/* smc_group_receive() - a message has come over a link. Softirq. */
+void smc_group_receive(struct smc_rdma_group *group, struct smc_link *link, const u8 *msg, u32 len)
+{
+	if (len && msg[0] == SMC_CDC_TYPE)
+		smc_rdma_hear(group, msg, len);
+	else
+		smc_rdma_llc_receive(group, link, msg, len);
+}
+
+static struct smc_rdma_buf *make_buf(struct smc_rdma_group *group, bool rmb, u8 code, unsigned int type)
+{
+	struct smc_rdma_buf *buf = ERR_PTR(-ENOTCONN);
+
+	/* The link does not go meanwhile; if it goes next, the buffer is on the list of what it has to do with. */
+	mutex_lock(&group->link->lock);
+	while (!group->link->gone) {
+		buf = smc_rdma_buf_new(group->link, rmb, code, type);
+		if (PTR_ERR(buf) != -ENOMEM || !code--)
+			break;
+	}
+	if (!IS_ERR(buf)) {
+		spin_lock_bh(&group->lock);
+		list_add(&buf->all, &group->attached);
+		WRITE_ONCE(group->n_rmbs, group->n_rmbs + rmb);
+		spin_unlock_bh(&group->lock);
+	}
+	mutex_unlock(&group->link->lock);
+	return buf;
+}
+
+/**
+ * smc_group_buf() - a buffer for a connection: one that another had, or a new one
+ * @group: the group, which has its link
+ * @rmb: for the peer to write to, else to send from
+ * @code: its size; smaller ones are tried if memory is short
+ * @type: net.smc.smcr_buf_type
+ *
+ * May sleep. Return: the buffer, its bytes zero, or ERR_PTR(-ENOMEM) and the like.
+ */
+struct smc_rdma_buf *smc_group_buf(struct smc_rdma_group *group, bool rmb, u8 code, unsigned int type)
+{
+	struct list_head *from = rmb ? &group->rmbs : &group->sndbufs;
+	struct smc_rdma_buf *buf, *found = NULL;
+
+	spin_lock_bh(&group->lock);
+	list_for_each_entry(buf, from, list) {
+		if (buf->code != code || (!rmb && !smc_link_passed(group->link, buf->busy)))
+			continue;
+		list_del_init(&buf->list);
+		found = buf;
+		break;
+	}
+	spin_unlock_bh(&group->lock);
+	if (found) {
+		smc_rdma_buf_clear(found);
+		return found;
+	}
+	return make_buf(group, rmb, code, type);
+}
+
+/* Nobody needs a buffer any more, neither here nor there. The caller holds the lock. */
+static void shelve(struct smc_rdma_group *group, struct smc_rdma_buf *buf)
+{
+	lockdep_assert_held(&group->lock);
+	list_move(&buf->list, buf->rmb ? &group->rmbs : &group->sndbufs);
+}
+
+/**
+ * smc_group_quarantine() - a connection is over
+ * @group: the group
+ * @rmb: its RMB, which may still be read here; see smc_group_put_rmb()
+ * @token: of the connection
+ * @done: the peer has said that it writes no more
+ *
+ * If it has not, it may still write (RFC 7609, 4.8.2): the RMB is of no use before it says so, or
+ * the link is gone. Softirq.
+ */
+void smc_group_quarantine(struct smc_rdma_group *group, struct smc_rdma_buf *rmb, u32 token, bool done)
+{
+	spin_lock_bh(&group->lock);
+	rmb->token = token;
+	rmb->done = done;
+	rmb->held = true;
+	list_add(&rmb->list, &group->quarantine);
+	spin_unlock_bh(&group->lock);
+}
+
+/* smc_group_put_rmb() - nobody reads it here any more, either. Softirq. */
+void smc_group_put_rmb(struct smc_rdma_group *group, struct smc_rdma_buf *rmb)
+{
+	spin_lock_bh(&group->lock);
+	rmb->held = false;
+	if (rmb->done)
+		shelve(group, rmb);
+	spin_unlock_bh(&group->lock);
+}
+
+/* smc_group_put_snd() - nothing more is put into a ring that is sent from. Softirq. */
+void smc_group_put_snd(struct smc_rdma_group *group, struct smc_rdma_buf *snd)
+{
+	snd->busy = smc_link_position(group->link);
+	spin_lock_bh(&group->lock);
+	shelve(group, snd);
+	spin_unlock_bh(&group->lock);
+}
+
+/* smc_group_stray() - a message for a connection that is no more. Softirq. */
+void smc_group_stray(struct smc_rdma_group *group, const struct smc_cdc *cdc)
+{
+	struct smc_rdma_buf *rmb;
+
+	if (!(cdc->state & (SMC_CDC_CLOSED | SMC_CDC_ABORT)))
+		return;
+	spin_lock_bh(&group->lock);
+	list_for_each_entry(rmb, &group->quarantine, list) {
+		if (rmb->token != cdc->token)
+			continue;
+		rmb->done = true;
+		if (!rmb->held)
+			shelve(group, rmb);
+		break;
+	}
+	spin_unlock_bh(&group->lock);
+}
+
+/*
+ * smc_group_learn_rmb() - the peer has an RMB. Does not sleep. Return: 0, -ENOSPC if it has too
+ * many.
+ */
+int smc_group_learn_rmb(struct smc_rdma_group *group, u32 rkey, u64 addr)
+{
+	struct smc_rtoken *free = NULL;
+	int i, rc = 0;
+
+	spin_lock_bh(&group->lock);
+	for (i = 0; i < SMC_RDMA_RTOKENS; i++) {
+		struct smc_rtoken *t = &group->rtokens[i];
+
+		if (t->rkey == rkey && t->addr == addr)
+			goto out;
+		if (!t->rkey && !free)
+			free = t;
+	}
+	if (free)
+		*free = (struct smc_rtoken){ rkey, addr };
+	else
+		rc = -ENOSPC;
+out:
+	spin_unlock_bh(&group->lock);
+	return rc;
+}
+
+/* smc_group_forget_rmb() - the peer withdraws one. Does not sleep. Return: 0 or -ENOENT. */
+int smc_group_forget_rmb(struct smc_rdma_group *group, u32 rkey)
+{
+	int i, rc = -ENOENT;
+
+	spin_lock_bh(&group->lock);
+	for (i = 0; i < SMC_RDMA_RTOKENS; i++) {
+		if (group->rtokens[i].rkey != rkey)
+			continue;
+		group->rtokens[i] = (struct smc_rtoken){};
+		rc = 0;
+		break;
+	}
+	spin_unlock_bh(&group->lock);
+	return rc;
+}
+
+/* The adapter lets go of all buffers, also of those that connections still have. May sleep. */
+static void detach_bufs(struct smc_rdma_group *group)
+{
+	struct smc_rdma_buf *buf;
+
+	for (;;) {
+		spin_lock_bh(&group->lock);
+		buf = list_first_entry_or_null(&group->attached, struct smc_rdma_buf, all);
+		if (buf)
+			list_move(&buf->all, &group->bufs);
+		spin_unlock_bh(&group->lock);
+		if (!buf)
+			break;
+		smc_rdma_buf_detach(buf);
+	}
+}
+
+/*
+ * smc_group_end() - lgr_end of the transport: nobody joins any more. The peer is told, then the
+ * link goes, and nobody writes to our memory any more. May sleep.
+ */
+void smc_group_end(struct smc_lgr *lgr)
+{
+	struct smc_rdma_group *group = smc_group_of(lgr);
+	struct smc_link *link;
+
+	spin_lock_bh(&group->lock);
+	WRITE_ONCE(group->state, SMC_GROUP_ENDED);
+	link = group->link;
+	smc_group_wake_locked(group);
+	spin_unlock_bh(&group->lock);
+	smc_rdma_llc_end(group);
+	if (link)
+		smc_link_end(link, detach_bufs);
+}
+
+/*
+ * smc_group_set_link() - gives a group that is being formed its link. Does not sleep. Return: false
+ * if it has ended meanwhile.
+ */
+bool smc_group_set_link(struct smc_rdma_group *group, struct smc_link *link)
+{
+	bool alive;
+
+	spin_lock_bh(&group->lock);
+	alive = group->state != SMC_GROUP_ENDED;
+	if (alive)
+		group->link = link;
+	spin_unlock_bh(&group->lock);
+	return alive;
+}
+
+/* smc_group_free() - lgr_free of the transport: it has ended, and no connection is left. Softirq. */
+void smc_group_free(struct smc_lgr *lgr)
+{
+	struct smc_rdma_group *group = smc_group_of(lgr);
+	struct smc_rdma_buf *buf, *next;
+
+	list_for_each_entry_safe(buf, next, &group->bufs, all)
+		smc_rdma_buf_free(buf);
+	xa_destroy(&group->conns);
+	kfree(group->link);
+	kfree(group);
+}

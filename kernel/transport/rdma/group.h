@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What a link group has of SMC-R: its link, its buffers, the peer's RMBs, and LLC. */
+#ifndef SMC_RDMA_GROUP_H
+#define SMC_RDMA_GROUP_H
+
+#include <linux/list.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+
+#include "../../conn/conn.h"
+#include "../../wire/cdc.h"
+#include "../../wire/cursor.h"
+#include "../transport.h"
+#include "buf.h"
+#include "link.h"
+
+/* A group has at most so many RMBs of its peer's (wire-formats 12.3). */
+#define SMC_RDMA_RTOKENS 255
+
+enum smc_rdma_group_state {
+	SMC_GROUP_FORMING,
+	SMC_GROUP_READY,
+	SMC_GROUP_ENDED,
+};
+
+struct smc_rtoken {
+	u32 rkey;	/* 0: free */
+	u64 addr;
+};
+
+/* An exchange that we begin; one at a time in a group. */
+struct smc_rdma_call {
+	struct list_head list;		/* group->lock; empty unless it waits or runs */
+	u8 type;			/* SMC_LLC_CONFIRM_RKEY */
+	u32 rkey;
+	u8 msg[SMC_LINK_MSG_LEN];
+	int result;			/* -EINPROGRESS, 0, -EREMOTEIO if the peer refuses, -ETIMEDOUT, -ENOTCONN */
+};
+
+/* Messages that wait for room in the send queue, oldest first. */
+#define SMC_RDMA_OUT 16
+
+/* group->lock, but for the timer */
+struct smc_rdma_llc {
+	struct smc_link_waiter waiter;
+	u8 out[SMC_RDMA_OUT][SMC_LINK_MSG_LEN];
+	unsigned int first, n;
+	struct list_head calls;		/* struct smc_rdma_call; the first one runs */
+	unsigned long asked;		/* jiffies; when it went out */
+	bool swapped;			/* the peer writes lengths low byte first */
+	bool confirmed;			/* CONFIRM LINK has come, request or response */
+	bool confirm_plain;		/* and the peer has no eye catchers in its RMBs */
+	u8 confirm_link;		/* the link's number in it */
+	bool testing;			/* TEST LINK is out */
+	unsigned long tested;		/* jiffies; since when */
+	struct delayed_work timer;	/* looks after calls and tests; holds a reference on the group */
+};
+
+struct smc_rdma_group {
+	struct smc_lgr *lgr;
+	struct smc_link *link;		/* from when the group is formed until it has ended */
+	bool server;
+	bool direct;			/* no gateway between the peers */
+	u8 version, release;
+	u8 max_conns, max_links;
+	struct xarray conns;		/* struct smc_conn by token; read under RCU */
+
+	spinlock_t lock;		/* what follows; softirqs off */
+	enum smc_rdma_group_state state;
+	u32 reason;			/* why it has ended */
+	struct list_head waiting;	/* struct smc_rdma_offer */
+	struct list_head attached;	/* all struct smc_rdma_buf that the adapter knows */
+	struct list_head bufs;		/* those that it does not know any more */
+	struct list_head rmbs, sndbufs;	/* those that no connection has */
+	struct list_head quarantine;	/* RMBs that the peer may still write to */
+	unsigned int n_rmbs;		/* all of them */
+	struct smc_rtoken rtokens[SMC_RDMA_RTOKENS];
+	struct smc_rdma_llc llc;
+};
+
+/* A rendezvous, as far as SMC-R is concerned. */
+struct smc_rdma_offer {
+	struct list_head list;		/* group->waiting; its lock */
+	struct smc_offer *offer;
+	struct smc_rdma_path path[2];	/* client: what was offered of version 1 and 2. Server: [0], what was chosen */
+	struct smc_lgr *lgr;		/* a reference */
+	bool placed;			/* with a place in it, until there is a connection */
+	bool first;			/* it forms the group */
+	bool started;			/* the call, or what follows CONFIRM */
+	u8 eid[SMC_EID_LEN];		/* server: that both sides have */
+	unsigned long deadline;
+	struct smc_rdma_call call;
+};
+
+/* What a connection has of SMC-R. */
+struct smc_rdma_conn {
+	struct smc_conn *conn;
+	struct smc_rdma_group *group;
+	struct smc_rdma_buf *rmb, *snd;
+	u32 peer_token;
+	u32 peer_rkey;
+	u64 peer_addr;
+
+	spinlock_t lock;		/* what follows, up to what the peer says; softirqs off */
+	struct smc_link_waiter waiter;
+	bool waits;			/* for room in the link's queue, with a reference on the connection */
+	bool ready;			/* the peer is known */
+	bool is_early;			/* a message has come before that */
+	struct smc_cdc early;		/* the last such */
+	u64 written;			/* to the ring that is sent from; of tx_prod */
+	u64 urgent;			/* where the last urgent byte ends, 0 if there was none */
+	u64 marked;			/* the same, of the last that the peer has been told */
+	struct smc_track prod, cons;	/* told */
+	u32 snd_off;			/* where prod is in the ring that is sent from */
+	u16 seq;			/* of the last message */
+
+	/* one at a time: completions of the link */
+	struct smc_track peer_prod, peer_cons;
+	u64 peer_marked;
+	u16 peer_seq;
+	u8 peer_state;			/* single word, no lock */
+};
+
+static inline struct smc_rdma_group *smc_group_of(const struct smc_lgr *lgr)
+{
+	return lgr->priv;
+}
+
+/* group.c */
+int smc_group_init(struct smc_lgr *lgr);
+bool smc_group_fits(const struct smc_lgr *lgr, const void *hint);
+void smc_group_end(struct smc_lgr *lgr);
+void smc_group_free(struct smc_lgr *lgr);
+bool smc_group_set_link(struct smc_rdma_group *group, struct smc_link *link);
+void smc_group_ready(struct smc_rdma_group *group);
+void smc_group_wake_locked(struct smc_rdma_group *group);
+void smc_group_receive(struct smc_rdma_group *group, struct smc_link *link, const u8 *msg, u32 len);
+struct smc_rdma_buf *smc_group_buf(struct smc_rdma_group *group, bool rmb, u8 code, unsigned int type);
+void smc_group_quarantine(struct smc_rdma_group *group, struct smc_rdma_buf *rmb, u32 token, bool done);
+void smc_group_put_rmb(struct smc_rdma_group *group, struct smc_rdma_buf *rmb);
+void smc_group_put_snd(struct smc_rdma_group *group, struct smc_rdma_buf *snd);
+void smc_group_stray(struct smc_rdma_group *group, const struct smc_cdc *cdc);
+int smc_group_learn_rmb(struct smc_rdma_group *group, u32 rkey, u64 addr);
+int smc_group_forget_rmb(struct smc_rdma_group *group, u32 rkey);
+
+/* llc.c */
+void smc_rdma_llc_init(struct smc_rdma_group *group);
+void smc_rdma_llc_receive(struct smc_rdma_group *group, struct smc_link *link, const u8 *msg, u32 len);
+void smc_rdma_llc_confirm_link(struct smc_rdma_group *group, bool response);
+void smc_rdma_llc_confirm_rkey(struct smc_rdma_group *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call);
+void smc_rdma_llc_cancel(struct smc_rdma_group *group, struct smc_rdma_call *call);
+void smc_rdma_llc_watch(struct smc_rdma_group *group);
+void smc_rdma_llc_end(struct smc_rdma_group *group);
+
+/* cdc.c */
+void smc_rdma_talk(struct smc_rdma_conn *rc);
+void smc_rdma_signal(struct smc_conn *conn, unsigned int what);
+ssize_t smc_rdma_write(struct smc_conn *conn, struct iov_iter *from, u32 len);
+void smc_rdma_talk_init(struct smc_rdma_conn *rc);
+void smc_rdma_talk_begin(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer);
+void smc_rdma_hear(struct smc_rdma_group *group, const u8 *msg, u32 len);
+
+#endif /* SMC_RDMA_GROUP_H */

@@ -1,0 +1,600 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Links: queue pairs and what goes through them (wire-formats, sections 12 and 13.1).
+ *
+ * The send queue is a ring. Most work requests say nothing when they are done; one in a quarter of
+ * the ring does, and stands for those before it, as they are done in order. What a connection has
+ * written need not be waited for: the peer's cursor tells that it has arrived.
+ */
+
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <rdma/ib_cache.h>
+
+#include "../../control/sysctl.h"
+#include "../../lgr/lgr.h"
+#include "../../net.h"
+#include "../../wire/cdc.h"
+#include "group.h"
+#include "link.h"
+
+/* Attributes that the field agrees on. */
+#define RNR_TIMER 5
+#define ACK_TIMEOUT 15
+#define RETRIES 7
+#define HOPS_DIRECT 1
+#define HOPS_ROUTED 64
+
+/* A work request for each of the data, one for the message; one more for ib_drain_qp(). */
+static u32 sq_size(const struct smc_sysctl *sysctl)
+{
+	return READ_ONCE(sysctl->smcr_max_send_wr) * 3;
+}
+
+static void down_work(struct work_struct *work)
+{
+	struct smc_link *link = container_of(work, struct smc_link, down);
+	struct smc_lgr *lgr = link->group->lgr;
+
+	smc_lgr_terminate(lgr);
+	smc_lgr_put(lgr);
+}
+
+/**
+ * smc_link_fail() - the link is broken, and so is its group, which has no other
+ * @link: the link
+ *
+ * Any context.
+ */
+void smc_link_fail(struct smc_link *link)
+{
+	if (xchg(&link->state, SMC_LINK_DOWN) == SMC_LINK_DOWN)
+		return;
+	smc_lgr_get(link->group->lgr);
+	queue_work(smc_net_wq, &link->down);
+}
+
+static void qp_event(struct ib_event *event, void *context)
+{
+	if (event->event != IB_EVENT_COMM_EST)
+		smc_link_fail(context);
+}
+
+/* The first of those who wait, if there is room for some, or will be none any more. */
+static struct smc_link_waiter *next_waiter(struct smc_link *link)
+{
+	struct smc_link_waiter *waiter = NULL;
+
+	spin_lock_bh(&link->sq_lock);
+	if (link->sq_posted - link->sq_done <= link->sq_size / 2 || !smc_link_usable(link))
+		waiter = list_first_entry_or_null(&link->waiting, struct smc_link_waiter, list);
+	if (waiter)
+		list_del_init(&waiter->list);
+	spin_unlock_bh(&link->sq_lock);
+	return waiter;
+}
+
+/* Lets those go on who have waited, while there is room. Softirq. */
+static void wake(struct smc_link *link)
+{
+	struct smc_link_waiter *waiter;
+
+	while ((waiter = next_waiter(link)))
+		waiter->fn(waiter);
+}
+
+static void sent(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct smc_link_mark *mark = container_of(wc->wr_cqe, struct smc_link_mark, cqe);
+	struct smc_link *link = mark->link;
+	bool waiting;
+
+	if (wc->status != IB_WC_SUCCESS) {
+		smc_link_fail(link);
+		return;
+	}
+	spin_lock_bh(&link->sq_lock);
+	link->sq_done = mark->at;
+	waiting = !list_empty(&link->waiting);
+	spin_unlock_bh(&link->sq_lock);
+	if (wq_has_sleeper(&link->flushed))
+		wake_up(&link->flushed);
+	if (waiting)
+		wake(link);
+}
+
+static int post_slot(struct smc_link *link, u32 i)
+{
+	struct ib_sge sge[2] = {
+		{ .addr = link->rx_dma + i * SMC_LINK_MSG_LEN, .length = SMC_LINK_MSG_LEN, .lkey = link->pd->local_dma_lkey },
+		{ .addr = link->spill_dma, .length = SMC_LINK_SPILL_LEN, .lkey = link->pd->local_dma_lkey },
+	};
+	struct ib_recv_wr wr = {
+		.wr_cqe = &link->slots[i].cqe,
+		.sg_list = sge,
+		.num_sge = link->spill ? 2 : 1,
+	};
+
+	return ib_post_recv(link->qp, &wr, NULL);
+}
+
+static void received(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct smc_link_slot *slot = container_of(wc->wr_cqe, struct smc_link_slot, cqe);
+	struct smc_link *link = slot->link;
+	u32 i = slot - link->slots;
+	u8 *msg = link->rx_msgs + i * SMC_LINK_MSG_LEN;
+
+	if (wc->status != IB_WC_SUCCESS) {
+		smc_link_fail(link);
+		return;
+	}
+	WRITE_ONCE(link->heard, jiffies);
+	ib_dma_sync_single_for_cpu(link->path.dev->ib, link->rx_dma + i * SMC_LINK_MSG_LEN, SMC_LINK_MSG_LEN,
+				   DMA_FROM_DEVICE);
+	smc_group_receive(link->group, link, msg, wc->byte_len);
+	ib_dma_sync_single_for_device(link->path.dev->ib, link->rx_dma + i * SMC_LINK_MSG_LEN, SMC_LINK_MSG_LEN,
+				      DMA_FROM_DEVICE);
+	if (READ_ONCE(link->state) != SMC_LINK_DOWN && post_slot(link, i))
+		smc_link_fail(link);
+}
+
+static int map(struct ib_device *ib, u8 **buf, u64 *dma, size_t len, enum dma_data_direction dir)
+{
+	*buf = kzalloc(len, GFP_KERNEL);
+	if (!*buf)
+		return -ENOMEM;
+	*dma = ib_dma_map_single(ib, *buf, len, dir);
+	if (!ib_dma_mapping_error(ib, *dma))
+		return 0;
+	kfree(*buf);
+	*buf = NULL;
+	return -ENOMEM;
+}
+
+static void unmap(struct ib_device *ib, u8 *buf, u64 dma, size_t len, enum dma_data_direction dir)
+{
+	if (!buf)
+		return;
+	ib_dma_unmap_single(ib, dma, len, dir);
+	kfree(buf);
+}
+
+static int alloc_queues(struct smc_link *link)
+{
+	struct ib_device *ib = link->path.dev->ib;
+	u32 i;
+
+	link->marks = kcalloc(link->sq_size, sizeof(*link->marks), GFP_KERNEL);
+	link->slots = kcalloc(link->rq_size, sizeof(*link->slots), GFP_KERNEL);
+	if (!link->marks || !link->slots)
+		return -ENOMEM;
+	for (i = 0; i < link->sq_size; i++) {
+		link->marks[i].cqe.done = sent;
+		link->marks[i].link = link;
+	}
+	for (i = 0; i < link->rq_size; i++) {
+		link->slots[i].cqe.done = received;
+		link->slots[i].link = link;
+	}
+	if (map(ib, &link->rx_msgs, &link->rx_dma, link->rq_size * SMC_LINK_MSG_LEN, DMA_FROM_DEVICE))
+		return -ENOMEM;
+	if (link->path.version < 2)
+		return 0;
+	return map(ib, &link->spill, &link->spill_dma, SMC_LINK_SPILL_LEN, DMA_FROM_DEVICE);
+}
+
+static int create_qp(struct smc_link *link)
+{
+	struct ib_qp_init_attr init = {
+		.event_handler = qp_event,
+		.qp_context = link,
+		.send_cq = link->cq,
+		.recv_cq = link->cq,
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
+		.qp_type = IB_QPT_RC,
+		.cap = {
+			.max_send_wr = link->sq_size + 1,
+			.max_recv_wr = link->rq_size + 1,
+			.max_send_sge = 1,
+			.max_recv_sge = link->spill ? 2 : 1,
+			.max_inline_data = SMC_LINK_MSG_LEN,
+		},
+	};
+
+	link->qp = ib_create_qp(link->pd, &init);
+	link->inline_ok = !IS_ERR(link->qp);
+	if (IS_ERR(link->qp)) {
+		init.cap.max_inline_data = 0;
+		link->qp = ib_create_qp(link->pd, &init);
+	}
+	if (IS_ERR(link->qp)) {
+		int rc = PTR_ERR(link->qp);
+
+		link->qp = NULL;
+		return rc;
+	}
+	link->qpn = link->qp->qp_num;
+	if (link->inline_ok)
+		return 0;
+	return map(link->path.dev->ib, &link->tx_msgs, &link->tx_dma, link->sq_size * SMC_LINK_MSG_LEN, DMA_TO_DEVICE);
+}
+
+static int create(struct smc_link *link)
+{
+	struct ib_device *ib = link->path.dev->ib;
+	int rc;
+
+	link->pd = ib_alloc_pd(ib, 0);
+	if (IS_ERR(link->pd)) {
+		rc = PTR_ERR(link->pd);
+		link->pd = NULL;
+		return rc;
+	}
+	rc = alloc_queues(link);
+	if (rc)
+		return rc;
+	link->cq = ib_alloc_cq_any(ib, link, link->sq_size + link->rq_size + 2, IB_POLL_SOFTIRQ);
+	if (IS_ERR(link->cq)) {
+		rc = PTR_ERR(link->cq);
+		link->cq = NULL;
+		return rc;
+	}
+	return create_qp(link);
+}
+
+/**
+ * smc_link_new() - a link that is about to be
+ * @group: its group
+ * @path: its way out of this host; the link gets a reference of its own on the device
+ * @sysctl: of the namespace, for the size of the queues
+ *
+ * May sleep. Return: the link, or ERR_PTR(-ENOMEM) and the like.
+ */
+struct smc_link *smc_link_new(struct smc_rdma_group *group, const struct smc_rdma_path *path,
+			      const struct smc_sysctl *sysctl)
+{
+	struct smc_link *link;
+	int rc;
+
+	if (!smc_rdma_dev_use(path->dev))
+		return ERR_PTR(-ENODEV);
+	link = kzalloc(sizeof(*link), GFP_KERNEL);
+	if (!link) {
+		smc_rdma_dev_unuse(path->dev);
+		return ERR_PTR(-ENOMEM);
+	}
+	link->group = group;
+	link->path = *path;
+	smc_rdma_dev_get(path->dev);
+	link->psn = get_random_u32() & 0xffffff;
+	link->sq_size = sq_size(sysctl);
+	link->rq_size = READ_ONCE(sysctl->smcr_max_recv_wr);
+	mutex_init(&link->lock);
+	spin_lock_init(&link->sq_lock);
+	INIT_LIST_HEAD(&link->waiting);
+	init_waitqueue_head(&link->flushed);
+	INIT_WORK(&link->down, down_work);
+	rc = create(link);
+	if (rc) {
+		smc_link_end(link, NULL);
+		kfree(link);
+		return ERR_PTR(rc);
+	}
+	return link;
+}
+
+/* Nothing is sent or received any more; the peer does not get at our memory. */
+static void stop(struct smc_link *link)
+{
+	WRITE_ONCE(link->state, SMC_LINK_DOWN);
+	/* Its lock lets those finish who have not seen that; nobody comes to wait after this. */
+	wake(link);
+	if (link->qp) {
+		ib_drain_qp(link->qp);
+		ib_destroy_qp(link->qp);
+	}
+	if (link->cq)
+		ib_free_cq(link->cq);
+}
+
+/* What a stopped link has, but for itself. No buffer is registered with it any more. */
+static void give_back(struct smc_link *link)
+{
+	struct ib_device *ib = link->path.dev->ib;
+
+	unmap(ib, link->spill, link->spill_dma, SMC_LINK_SPILL_LEN, DMA_FROM_DEVICE);
+	unmap(ib, link->rx_msgs, link->rx_dma, link->rq_size * SMC_LINK_MSG_LEN, DMA_FROM_DEVICE);
+	unmap(ib, link->tx_msgs, link->tx_dma, link->sq_size * SMC_LINK_MSG_LEN, DMA_TO_DEVICE);
+	kfree(link->marks);
+	kfree(link->slots);
+	if (link->pd)
+		ib_dealloc_pd(link->pd);
+	smc_rdma_dev_unuse(link->path.dev);
+	smc_rdma_dev_put(link->path.dev);
+}
+
+/**
+ * smc_link_end() - takes a link down for good; its memory stays
+ * @link: the link
+ * @detach: has the adapter let go of all buffers, once it does not use them any more; may be NULL
+ *
+ * May sleep, until what is under way has been flushed. Once.
+ */
+void smc_link_end(struct smc_link *link, void (*detach)(struct smc_rdma_group *group))
+{
+	mutex_lock(&link->lock);
+	link->gone = true;
+	stop(link);
+	if (detach)
+		detach(link->group);
+	give_back(link);
+	mutex_unlock(&link->lock);
+}
+
+static int to_init(struct smc_link *link)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_INIT,
+		.port_num = link->path.port,
+		.qp_access_flags = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE,
+	};
+
+	return ib_modify_qp(link->qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_ACCESS_FLAGS | IB_QP_PORT);
+}
+
+static void address(const struct smc_link *link, struct rdma_ah_attr *ah)
+{
+	ah->type = RDMA_AH_ATTR_TYPE_ROCE;
+	rdma_ah_set_port_num(ah, link->path.port);
+	rdma_ah_set_grh(ah, (union ib_gid *)link->peer.gid, 0, link->path.gid_index,
+			link->peer.gateway ? HOPS_ROUTED : HOPS_DIRECT, 0);
+	memcpy(ah->roce.dmac, link->peer.mac, ETH_ALEN);
+}
+
+static int to_rtr(struct smc_link *link)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_RTR,
+		.dest_qp_num = link->peer.qpn,
+		.rq_psn = link->peer.psn,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = RNR_TIMER,
+	};
+	u32 i;
+	int rc;
+
+	rc = to_init(link);
+	if (rc)
+		return rc;
+	link->mtu_code = min(link->path.mtu_code, link->peer.mtu_code);
+	attr.path_mtu = link->mtu_code;
+	address(link, &attr.ah_attr);
+	rc = ib_modify_qp(link->qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
+			  IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
+	for (i = 0; i < link->rq_size && !rc; i++)
+		rc = post_slot(link, i);
+	if (!rc)
+		cmpxchg(&link->state, SMC_LINK_FORMING, SMC_LINK_RTR);
+	return rc;
+}
+
+/**
+ * smc_link_to_rtr() - makes a link receive, whose peer is known
+ * @link: the link
+ *
+ * May sleep. Return: 0 or a negative errno.
+ */
+int smc_link_to_rtr(struct smc_link *link)
+{
+	int rc;
+
+	mutex_lock(&link->lock);
+	rc = link->gone ? -ENOTCONN : to_rtr(link);
+	mutex_unlock(&link->lock);
+	return rc;
+}
+
+static int to_rts(struct smc_link *link)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_RTS,
+		.sq_psn = link->psn,
+		.timeout = ACK_TIMEOUT,
+		.retry_cnt = RETRIES,
+		.rnr_retry = RETRIES,
+		.max_rd_atomic = 1,
+	};
+	int rc;
+
+	rc = ib_modify_qp(link->qp, &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY |
+			  IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC);
+	if (!rc)
+		cmpxchg(&link->state, SMC_LINK_RTR, SMC_LINK_RTS);
+	return rc;
+}
+
+/**
+ * smc_link_to_rts() - makes a link send, too
+ * @link: the link
+ *
+ * May sleep. Return: 0 or a negative errno.
+ */
+int smc_link_to_rts(struct smc_link *link)
+{
+	int rc;
+
+	mutex_lock(&link->lock);
+	rc = link->gone ? -ENOTCONN : to_rts(link);
+	mutex_unlock(&link->lock);
+	return rc;
+}
+
+/* Is a work request to tell when it is done? If none has for long, or if someone wants to know. */
+static bool marks_now(struct smc_link *link, u32 last, bool mark)
+{
+	if (last - link->sq_marked < link->sq_size / 4 && !mark)
+		return false;
+	link->sq_marked = last;
+	return true;
+}
+
+/* The data, before the message. One that fails says so, whether or not it was asked to. */
+static void prepare_writes(struct ib_rdma_wr *wr, struct ib_sge *sge, const struct smc_link_write *writes,
+			   unsigned int n, struct ib_send_wr *then)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		sge[i] = (struct ib_sge){ .addr = writes[i].local, .length = writes[i].len, .lkey = writes[i].lkey };
+		wr[i] = (struct ib_rdma_wr){
+			.wr = {
+				.next = i + 1 < n ? &wr[i + 1].wr : then,
+				.wr_cqe = then->wr_cqe,
+				.sg_list = &sge[i],
+				.num_sge = 1,
+				.opcode = IB_WR_RDMA_WRITE,
+			},
+			.remote_addr = writes[i].remote,
+			.rkey = writes[i].rkey,
+		};
+	}
+}
+
+/* Where a message goes from; by the adapter's own copy if it can have one. */
+static void prepare_message(struct smc_link *link, struct ib_sge *sge, const u8 *msg, u32 place)
+{
+	u32 at = place * SMC_LINK_MSG_LEN;
+
+	sge->length = SMC_LINK_MSG_LEN;
+	sge->lkey = link->pd->local_dma_lkey;
+	if (link->inline_ok) {
+		sge->addr = (uintptr_t)msg;
+		return;
+	}
+	ib_dma_sync_single_for_cpu(link->path.dev->ib, link->tx_dma + at, SMC_LINK_MSG_LEN, DMA_TO_DEVICE);
+	memcpy(link->tx_msgs + at, msg, SMC_LINK_MSG_LEN);
+	ib_dma_sync_single_for_device(link->path.dev->ib, link->tx_dma + at, SMC_LINK_MSG_LEN, DMA_TO_DEVICE);
+	sge->addr = link->tx_dma + at;
+}
+
+/**
+ * smc_link_send() - writes data, then sends a message that tells of it
+ * @link: the link
+ * @writes: the data
+ * @n: how many pieces of it, up to SMC_LINK_WRITES
+ * @msg: the message; copied
+ * @mark: someone may want to know when it has arrived
+ * @waiter: called once there is room again, if there is none now
+ *
+ * Any context. Softirqs may be off.
+ *
+ * Return: 0, -EAGAIN if there is no room in the queue, -ENOTCONN if the link is down.
+ */
+int smc_link_send(struct smc_link *link, const struct smc_link_write *writes, unsigned int n,
+		  const u8 msg[SMC_LINK_MSG_LEN], bool mark, struct smc_link_waiter *waiter)
+{
+	struct ib_rdma_wr wr[SMC_LINK_WRITES];
+	struct ib_sge sge[SMC_LINK_WRITES + 1];
+	struct ib_send_wr send = {
+		.sg_list = &sge[SMC_LINK_WRITES],
+		.num_sge = 1,
+		.opcode = IB_WR_SEND,
+		.send_flags = IB_SEND_SOLICITED | (link->inline_ok ? IB_SEND_INLINE : 0),
+	};
+	u32 last, place;
+	int rc = 0;
+
+	spin_lock_bh(&link->sq_lock);
+	if (!smc_link_usable(link)) {
+		rc = -ENOTCONN;
+		goto out;
+	}
+	if (link->sq_posted + n + 1 - link->sq_done > link->sq_size) {
+		if (list_empty(&waiter->list))
+			list_add_tail(&waiter->list, &link->waiting);
+		rc = -EAGAIN;
+		goto out;
+	}
+	last = link->sq_posted + n + 1;
+	place = last % link->sq_size;
+	if (marks_now(link, last, mark)) {
+		link->marks[place].at = last;
+		send.send_flags |= IB_SEND_SIGNALED;
+	}
+	send.wr_cqe = &link->marks[place].cqe;
+	prepare_message(link, &sge[SMC_LINK_WRITES], msg, place);
+	prepare_writes(wr, sge, writes, n, &send);
+	link->sq_posted = last;
+	if (ib_post_send(link->qp, n ? &wr[0].wr : &send, NULL)) {
+		smc_link_fail(link);
+		rc = -ENOTCONN;
+	}
+out:
+	spin_unlock_bh(&link->sq_lock);
+	return rc;
+}
+
+/**
+ * smc_link_register() - makes memory accessible to the peer
+ * @link: the link
+ * @mr: has been mapped
+ *
+ * What is sent afterwards is not sent before that is done. Any context.
+ *
+ * Return: 0, -EAGAIN if there is no room in the queue, -ENOTCONN if the link is down.
+ */
+int smc_link_register(struct smc_link *link, struct ib_mr *mr)
+{
+	struct ib_reg_wr wr = {
+		.wr = { .opcode = IB_WR_REG_MR, .send_flags = IB_SEND_SIGNALED },
+		.mr = mr,
+		.key = mr->rkey,
+		.access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE,
+	};
+	u32 last;
+	int rc = 0;
+
+	spin_lock_bh(&link->sq_lock);
+	last = link->sq_posted + 1;
+	if (!smc_link_usable(link)) {
+		rc = -ENOTCONN;
+	} else if (last - link->sq_done > link->sq_size) {
+		rc = -EAGAIN;
+	} else {
+		link->marks[last % link->sq_size].at = last;
+		wr.wr.wr_cqe = &link->marks[last % link->sq_size].cqe;
+		link->sq_posted = last;
+		link->sq_marked = last;
+		if (ib_post_send(link->qp, &wr.wr, NULL)) {
+			smc_link_fail(link);
+			rc = -ENOTCONN;
+		}
+	}
+	spin_unlock_bh(&link->sq_lock);
+	return rc;
+}
+
+/* smc_link_position() - all that was sent up to now is before this. Any context. */
+u32 smc_link_position(struct smc_link *link)
+{
+	u32 at;
+
+	spin_lock_bh(&link->sq_lock);
+	at = link->sq_posted;
+	spin_unlock_bh(&link->sq_lock);
+	return at;
+}
+
+/* smc_link_passed() - has what was sent before a position arrived? Any context. */
+bool smc_link_passed(const struct smc_link *link, u32 position)
+{
+	return (s32)(READ_ONCE(link->sq_done) - position) >= 0;
+}
+
+/* smc_link_flush() - waits until what was sent has arrived, or for so many jiffies. May sleep. */
+void smc_link_flush(struct smc_link *link, unsigned long timeout)
+{
+	wait_event_timeout(link->flushed, !smc_link_usable(link) || READ_ONCE(link->sq_done) == READ_ONCE(link->sq_marked),
+			   timeout);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A link: a reliable connection between a port here and one of the peer's, on which LLC and CDC
+ * messages are sent, and data is written into the peer's RMBs.
+ */
+#ifndef SMC_RDMA_LINK_H
+#define SMC_RDMA_LINK_H
+
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_verbs.h>
+
+#include "../../wire/clc.h"
+#include "device.h"
+
+struct smc_rdma_group;
+struct smc_sysctl;
+
+#define SMC_LINK_MSG_LEN 44	/* of every message but a few of LLC version 2 */
+#define SMC_LINK_WRITES 3	/* of data that go with one message */
+
+enum smc_link_state {
+	SMC_LINK_FORMING,
+	SMC_LINK_RTR,		/* can receive */
+	SMC_LINK_RTS,		/* and send */
+	SMC_LINK_DOWN,
+};
+
+/* What the peer has said of its side. */
+struct smc_link_peer {
+	u8 gid[16];
+	u8 mac[ETH_ALEN];
+	u32 qpn, psn;		/* 24 bits */
+	u8 mtu_code;
+	bool gateway;		/* mac is that of the next hop */
+};
+
+/* Who waits for room in the send queue. */
+struct smc_link_waiter {
+	struct list_head list;	/* sq_lock */
+	void (*fn)(struct smc_link_waiter *waiter);	/* softirq; it may wait again */
+};
+
+/* A place in the send queue whose work request tells of its completion. */
+struct smc_link_mark {
+	struct ib_cqe cqe;
+	struct smc_link *link;
+	u32 at;			/* work requests up to this one are done, of sq_posted */
+};
+
+/* A buffer that a message is received in. */
+struct smc_link_slot {
+	struct ib_cqe cqe;
+	struct smc_link *link;
+};
+
+/* Bytes to write to the peer. */
+struct smc_link_write {
+	u64 local;		/* DMA address */
+	u64 remote;
+	u32 lkey, rkey, len;
+};
+
+struct smc_link {
+	struct smc_rdma_group *group;
+	struct smc_rdma_path path;	/* its device is used until the link is destroyed */
+	struct smc_link_peer peer;
+	u8 id;				/* number in the group, by the server */
+	u32 psn;			/* 24 bits, of what we send */
+	u8 mtu_code;			/* of both sides */
+	enum smc_link_state state;	/* single word, no lock; DOWN stays */
+	unsigned long heard;		/* jiffies; single word, no lock */
+	struct work_struct down;	/* ends the group; holds a reference on it */
+
+	struct mutex lock;		/* sleepers that use what follows, against the end of the link */
+	bool gone;			/* lock; there is none of it any more */
+	struct ib_pd *pd;
+	struct ib_cq *cq;
+	struct ib_qp *qp;
+	u32 qpn;			/* of qp; never changes */
+
+	spinlock_t sq_lock;		/* what follows; softirqs off */
+	u32 sq_size, sq_posted, sq_done;
+	u32 sq_marked;			/* sq_posted of the last that tells of its completion */
+	struct smc_link_mark *marks;	/* sq_size */
+	struct list_head waiting;	/* struct smc_link_waiter */
+	wait_queue_head_t flushed;	/* woken when sq_done moves */
+	bool inline_ok;
+	u8 *tx_msgs;			/* sq_size messages, if they cannot go inline */
+	u64 tx_dma;
+
+	u32 rq_size;
+	struct smc_link_slot *slots;	/* rq_size */
+	u8 *rx_msgs;			/* rq_size messages */
+	u64 rx_dma;
+	u8 *spill;			/* what does not fit into one; the peer sends one such at a time. Version 2 */
+	u64 spill_dma;
+};
+
+#define SMC_LINK_SPILL_LEN (8192 - SMC_LINK_MSG_LEN)
+
+struct smc_link *smc_link_new(struct smc_rdma_group *group, const struct smc_rdma_path *path,
+			      const struct smc_sysctl *sysctl);
+void smc_link_end(struct smc_link *link, void (*detach)(struct smc_rdma_group *group));
+int smc_link_to_rtr(struct smc_link *link);
+int smc_link_to_rts(struct smc_link *link);
+void smc_link_fail(struct smc_link *link);
+int smc_link_send(struct smc_link *link, const struct smc_link_write *writes, unsigned int n,
+		  const u8 msg[SMC_LINK_MSG_LEN], bool mark, struct smc_link_waiter *waiter);
+u32 smc_link_position(struct smc_link *link);
+bool smc_link_passed(const struct smc_link *link, u32 position);
+int smc_link_register(struct smc_link *link, struct ib_mr *mr);
+void smc_link_flush(struct smc_link *link, unsigned long timeout);
+
+static inline bool smc_link_usable(const struct smc_link *link)
+{
+	return READ_ONCE(link->state) == SMC_LINK_RTS;
+}
+
+#endif /* SMC_RDMA_LINK_H */

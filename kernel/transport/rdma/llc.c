@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * LLC of a group with one link (wire-formats, sections 13 and 14; RFC 7609, 4.1 and appendix A.3).
+ * What the peer asks is answered at once, from where it came in. What we ask is asked one at a
+ * time; nobody sleeps for the answer: the rendezvous that wants it is called again.
+ */
+
+#include <linux/slab.h>
+
+#include "../../control/sysctl.h"
+#include "../../net.h"
+#include "../../wire/llc.h"
+#include "group.h"
+
+/* How long the peer has for an answer. */
+#define PATIENCE (2 * HZ)
+
+/* What does not fit into the queue will be sent by the waiter. The caller holds the lock. */
+static void send(struct smc_rdma_group *group, const u8 msg[SMC_LINK_MSG_LEN])
+{
+	struct smc_rdma_llc *llc = &group->llc;
+
+	lockdep_assert_held(&group->lock);
+	if (!llc->n && smc_link_send(group->link, NULL, 0, msg, true, &llc->waiter) != -EAGAIN)
+		return;
+	/* A peer that asks more than it lets us answer has itself to blame. */
+	if (llc->n == SMC_RDMA_OUT) {
+		smc_link_fail(group->link);
+		return;
+	}
+	memcpy(llc->out[(llc->first + llc->n++) % SMC_RDMA_OUT], msg, SMC_LINK_MSG_LEN);
+}
+
+static void room_again(struct smc_link_waiter *waiter)
+{
+	struct smc_rdma_llc *llc = container_of(waiter, struct smc_rdma_llc, waiter);
+	struct smc_rdma_group *group = container_of(llc, struct smc_rdma_group, llc);
+
+	spin_lock_bh(&group->lock);
+	while (llc->n && smc_link_send(group->link, NULL, 0, llc->out[llc->first], true, waiter) != -EAGAIN) {
+		llc->first = (llc->first + 1) % SMC_RDMA_OUT;
+		llc->n--;
+	}
+	spin_unlock_bh(&group->lock);
+}
+
+/* Sends what fits into 44 bytes; all that we say does. The caller holds the lock. */
+static void say(struct smc_rdma_group *group, struct smc_llc *m)
+{
+	u8 msg[SMC_LLC_LEN];
+
+	m->version = group->version;
+	m->swapped = group->llc.swapped;
+	if (!WARN_ON_ONCE(smc_llc_encode(m, msg, sizeof(msg)) != SMC_LLC_LEN))
+		send(group, msg);
+}
+
+static void answer(struct smc_rdma_group *group, struct smc_llc *m)
+{
+	m->response = true;
+	spin_lock_bh(&group->lock);
+	say(group, m);
+	spin_unlock_bh(&group->lock);
+}
+
+/* Has the timer look soon. */
+static void look_soon(struct smc_rdma_group *group, unsigned long delay)
+{
+	smc_lgr_get(group->lgr);
+	if (mod_delayed_work(smc_net_wq, &group->llc.timer, delay))
+		smc_lgr_put(group->lgr);
+}
+
+/* The first of the calls is next. The caller holds the lock. */
+static void next_call(struct smc_rdma_group *group)
+{
+	struct smc_rdma_call *call = list_first_entry_or_null(&group->llc.calls, struct smc_rdma_call, list);
+
+	if (!call)
+		return;
+	group->llc.asked = jiffies;
+	send(group, call->msg);
+	look_soon(group, PATIENCE);
+}
+
+/* The running call is over. The caller holds the lock. */
+static void finish(struct smc_rdma_group *group, struct smc_rdma_call *call, int result)
+{
+	list_del_init(&call->list);
+	WRITE_ONCE(call->result, result);
+	smc_group_wake_locked(group);
+	next_call(group);
+}
+
+/* An answer, to the running call if it names the same key. */
+static void answered(struct smc_rdma_group *group, u8 type, u32 rkey, bool negative)
+{
+	struct smc_rdma_call *call;
+
+	spin_lock_bh(&group->lock);
+	call = list_first_entry_or_null(&group->llc.calls, struct smc_rdma_call, list);
+	if (call && call->type == type && call->rkey == rkey)
+		finish(group, call, negative ? -EREMOTEIO : 0);
+	spin_unlock_bh(&group->lock);
+}
+
+static void on_confirm_link(struct smc_rdma_group *group, const struct smc_llc *m)
+{
+	/* The server asks, the client answers. */
+	if (m->response != group->server)
+		return;
+	spin_lock_bh(&group->lock);
+	if (!group->llc.confirmed) {
+		group->llc.confirmed = true;
+		group->llc.confirm_plain = m->confirm_link.no_eyecatcher;
+		group->llc.confirm_link = m->confirm_link.link;
+		smc_group_wake_locked(group);
+	}
+	spin_unlock_bh(&group->lock);
+}
+
+/* We have no second link to offer. */
+static void on_add_link(struct smc_rdma_group *group, struct smc_llc *m)
+{
+	if (m->response)
+		return;
+	m->add_link.reject = true;
+	m->add_link.reason = SMC_LLC_REJECT_PATH;
+	m->add_link.has_ext = false;
+	answer(group, m);
+}
+
+/* There is one link only: without it, the group ends. */
+static void on_delete_link(struct smc_rdma_group *group, struct smc_link *link, struct smc_llc *m)
+{
+	if (m->response)
+		return;
+	if (m->delete_link.all) {
+		smc_link_fail(link);
+		return;
+	}
+	m->delete_link.reason = m->delete_link.link == link->id ? 0 : SMC_LLC_NO_LINK;
+	answer(group, m);
+	if (!m->delete_link.reason)
+		smc_link_fail(link);
+}
+
+static void on_confirm_rkey(struct smc_rdma_group *group, struct smc_llc *m)
+{
+	struct smc_llc_confirm_rkey *c = &m->confirm_rkey;
+
+	if (m->response) {
+		answered(group, m->type, c->rkey, c->negative);
+		return;
+	}
+	if (c->left > 2 || smc_group_learn_rmb(group, c->rkey, c->addr)) {
+		c->negative = true;
+		c->retry = true;
+	}
+	answer(group, m);
+}
+
+/* Of the keys, the answer tells how many, or which, were unknown. */
+static void on_delete_rkey(struct smc_rdma_group *group, struct smc_llc *m, const u8 *msg)
+{
+	unsigned int i;
+	u8 unknown = 0, mask = 0;
+	u32 rkey;
+
+	if (m->response)
+		return;
+	for (i = 0; smc_llc_rkey_at(m, msg, i, &rkey); i++) {
+		if (!smc_group_forget_rmb(group, rkey))
+			continue;
+		unknown++;
+		mask |= i < 8 ? 0x80 >> i : 0;
+	}
+	m->delete_rkey.negative = unknown;
+	m->delete_rkey.failed = group->version > 1 ? unknown : mask;
+	answer(group, m);
+}
+
+static void on_test_link(struct smc_rdma_group *group, struct smc_llc *m)
+{
+	if (!m->response) {
+		answer(group, m);
+		return;
+	}
+	spin_lock_bh(&group->lock);
+	group->llc.testing = false;
+	spin_unlock_bh(&group->lock);
+}
+
+static void handle(struct smc_rdma_group *group, struct smc_link *link, const u8 *msg, u32 len)
+{
+	struct smc_llc m;
+
+	if (smc_llc_decode(msg, len, &m))
+		return;
+	if (m.version > 1 && len == SMC_LLC_LEN)
+		WRITE_ONCE(group->llc.swapped, m.swapped);
+	switch (m.type) {
+	case SMC_LLC_CONFIRM_LINK:
+		on_confirm_link(group, &m);
+		break;
+	case SMC_LLC_ADD_LINK:
+		on_add_link(group, &m);
+		break;
+	case SMC_LLC_DELETE_LINK:
+		on_delete_link(group, link, &m);
+		break;
+	case SMC_LLC_REQUEST_ADD_LINK:
+		if (!m.response) {
+			m.request_add_link.n_gids = 0;
+			answer(group, &m);
+		}
+		break;
+	case SMC_LLC_CONFIRM_RKEY:
+		on_confirm_rkey(group, &m);
+		break;
+	case SMC_LLC_DELETE_RKEY:
+		on_delete_rkey(group, &m, msg);
+		break;
+	case SMC_LLC_TEST_LINK:
+		on_test_link(group, &m);
+		break;
+	default:
+		break;
+	}
+}
+
+/* smc_rdma_llc_receive() - a message that is none of CDC has come over a link. Softirq. */
+void smc_rdma_llc_receive(struct smc_rdma_group *group, struct smc_link *link, const u8 *msg, u32 len)
+{
+	u8 *whole;
+
+	if (len <= SMC_LINK_MSG_LEN) {
+		handle(group, link, msg, len);
+		return;
+	}
+	if (!link->spill)
+		return;
+	/* The rest is in the spill, which the next long message overwrites. Lost without memory, as on the wire. */
+	whole = kmalloc(len, GFP_ATOMIC);
+	if (!whole)
+		return;
+	memcpy(whole, msg, SMC_LINK_MSG_LEN);
+	memcpy(whole + SMC_LINK_MSG_LEN, link->spill, len - SMC_LINK_MSG_LEN);
+	handle(group, link, whole, len);
+	kfree(whole);
+}
+
+/**
+ * smc_rdma_llc_confirm_link() - the last step of first contact
+ * @group: the group, whose link can send
+ * @response: of a client
+ *
+ * Does not sleep.
+ */
+void smc_rdma_llc_confirm_link(struct smc_rdma_group *group, bool response)
+{
+	struct smc_link *link = group->link;
+	struct smc_llc m = { .type = SMC_LLC_CONFIRM_LINK, .response = response };
+
+	memcpy(m.confirm_link.mac, link->path.mac, sizeof(m.confirm_link.mac));
+	memcpy(m.confirm_link.gid, link->path.gid, sizeof(m.confirm_link.gid));
+	m.confirm_link.qpn = link->qpn;
+	m.confirm_link.link = link->id;
+	smc_put_be32(m.confirm_link.user_id, group->lgr->id + link->id);
+	m.confirm_link.max_links = group->max_links;
+	m.confirm_link.max_conns = group->release ? group->max_conns : 0;
+	m.confirm_link.no_eyecatcher = true;
+	spin_lock_bh(&group->lock);
+	say(group, &m);
+	spin_unlock_bh(&group->lock);
+}
+
+/**
+ * smc_rdma_llc_confirm_rkey() - tells the peer of an RMB
+ * @group: the group
+ * @rmb: the RMB, registered
+ * @call: gets the result; the rendezvous that waits in the group is called again then. Stays until
+ *        then, or until smc_rdma_llc_cancel()
+ *
+ * Does not sleep.
+ */
+void smc_rdma_llc_confirm_rkey(struct smc_rdma_group *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call)
+{
+	struct smc_llc m = {
+		.type = SMC_LLC_CONFIRM_RKEY,
+		.version = group->version,
+		.confirm_rkey = { .rkey = rmb->rkey, .addr = rmb->addr },
+	};
+
+	call->type = m.type;
+	call->rkey = rmb->rkey;
+	call->result = -EINPROGRESS;
+	spin_lock_bh(&group->lock);
+	m.swapped = group->llc.swapped;
+	if (group->state == SMC_GROUP_ENDED || smc_llc_encode(&m, call->msg, sizeof(call->msg)) < 0) {
+		call->result = -ENOTCONN;
+	} else {
+		list_add_tail(&call->list, &group->llc.calls);
+		if (list_is_singular(&group->llc.calls))
+			next_call(group);
+	}
+	spin_unlock_bh(&group->lock);
+}
+
+/* smc_rdma_llc_cancel() - nobody waits for the result any more. Softirq. */
+void smc_rdma_llc_cancel(struct smc_rdma_group *group, struct smc_rdma_call *call)
+{
+	spin_lock_bh(&group->lock);
+	if (!list_empty(&call->list)) {
+		bool runs = list_is_first(&call->list, &group->llc.calls);
+
+		list_del_init(&call->list);
+		if (runs)
+			next_call(group);
+	}
+	spin_unlock_bh(&group->lock);
+}
+
+/* Calls that have got no answer. The caller holds the lock. Return: jiffies until the next look. */
+static unsigned long look_at_calls(struct smc_rdma_group *group)
+{
+	struct smc_rdma_call *call = list_first_entry_or_null(&group->llc.calls, struct smc_rdma_call, list);
+
+	if (!call)
+		return MAX_JIFFY_OFFSET;
+	if (time_before(jiffies, group->llc.asked + PATIENCE))
+		return group->llc.asked + PATIENCE - jiffies;
+	finish(group, call, -ETIMEDOUT);
+	return PATIENCE;
+}
+
+/* A link that has been silent for long. The caller holds the lock. Return: as before. */
+static unsigned long look_at_link(struct smc_rdma_group *group)
+{
+	int interval = READ_ONCE(smc_net(group->lgr->key.net)->sysctl.smcr_testlink_time);
+	unsigned long heard = READ_ONCE(group->link->heard);
+	struct smc_llc m = { .type = SMC_LLC_TEST_LINK };
+
+	if (interval <= 0 || group->state != SMC_GROUP_READY)
+		return MAX_JIFFY_OFFSET;
+	if (group->llc.testing) {
+		if (time_before(jiffies, group->llc.tested + PATIENCE))
+			return group->llc.tested + PATIENCE - jiffies;
+		smc_link_fail(group->link);
+		return MAX_JIFFY_OFFSET;
+	}
+	if (time_before(jiffies, heard + interval))
+		return heard + interval - jiffies;
+	group->llc.testing = true;
+	group->llc.tested = jiffies;
+	say(group, &m);
+	return PATIENCE;
+}
+
+static void timer_work(struct work_struct *work)
+{
+	struct smc_rdma_llc *llc = container_of(to_delayed_work(work), struct smc_rdma_llc, timer);
+	struct smc_rdma_group *group = container_of(llc, struct smc_rdma_group, llc);
+	unsigned long next;
+
+	spin_lock_bh(&group->lock);
+	if (group->state != SMC_GROUP_ENDED) {
+		next = look_at_calls(group);
+		next = min(next, look_at_link(group));
+		if (next != MAX_JIFFY_OFFSET)
+			look_soon(group, next);
+	}
+	spin_unlock_bh(&group->lock);
+	smc_lgr_put(group->lgr);
+}
+
+/* smc_rdma_llc_watch() - the link is to be tested from now on. Softirq. */
+void smc_rdma_llc_watch(struct smc_rdma_group *group)
+{
+	look_soon(group, 0);
+}
+
+/* smc_rdma_llc_init() - of a fresh group. */
+void smc_rdma_llc_init(struct smc_rdma_group *group)
+{
+	struct smc_rdma_llc *llc = &group->llc;
+
+	INIT_LIST_HEAD(&llc->waiter.list);
+	llc->waiter.fn = room_again;
+	INIT_LIST_HEAD(&llc->calls);
+	INIT_DELAYED_WORK(&llc->timer, timer_work);
+	llc->swapped = !IS_ENABLED(CONFIG_CPU_BIG_ENDIAN);
+}
+
+/* The peer is told that the group ends, if it can be. */
+static void goodbye(struct smc_rdma_group *group)
+{
+	struct smc_llc m = {
+		.type = SMC_LLC_DELETE_LINK,
+		.delete_link = { .all = true, .reason = SMC_LLC_BY_PROGRAM, .orderly = !READ_ONCE(group->lgr->n_conns) },
+	};
+
+	spin_lock_bh(&group->lock);
+	say(group, &m);
+	spin_unlock_bh(&group->lock);
+	smc_link_flush(group->link, PATIENCE);
+}
+
+/*
+ * smc_rdma_llc_end() - the group has ended: nobody waits for an answer any more, the timer does not
+ * run, the peer has been told. May sleep.
+ */
+void smc_rdma_llc_end(struct smc_rdma_group *group)
+{
+	struct smc_rdma_call *call;
+
+	spin_lock_bh(&group->lock);
+	while ((call = list_first_entry_or_null(&group->llc.calls, struct smc_rdma_call, list))) {
+		list_del_init(&call->list);
+		WRITE_ONCE(call->result, -ENOTCONN);
+	}
+	smc_group_wake_locked(group);
+	spin_unlock_bh(&group->lock);
+	if (cancel_delayed_work_sync(&group->llc.timer))
+		smc_lgr_put(group->lgr);
+	if (group->link && smc_link_usable(group->link))
+		goodbye(group);
+}

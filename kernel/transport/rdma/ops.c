@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * SMC-R as a transport. A rendezvous goes through match or attach as far as it gets, and is called
+ * again when the group has news: see smc_rdma_wait().
+ */
+
+#include <linux/etherdevice.h>
+#include <linux/log2.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include "../../control/diag.h"
+#include "../../net.h"
+#include "../../wire/reason.h"
+#include "rdma.h"
+
+#define OS_LINUX 2
+
+static int is_active(struct smc_rdma_dev *dev, void *arg)
+{
+	unsigned int i;
+
+	for (i = 0; i < dev->n_ports; i++)
+		if (READ_ONCE(dev->ports[i].active))
+			return 1;
+	return 0;
+}
+
+static void local(struct smc_local *l)
+{
+	l->r1 = smc_rdma_dev_walk(is_active, NULL);
+	l->r2 = l->r1;
+}
+
+/* smc_rdma_offer_new() - of a fresh rendezvous. May sleep. NULL without memory. */
+struct smc_rdma_offer *smc_rdma_offer_new(struct smc_offer *offer)
+{
+	struct smc_rdma_offer *ro = kzalloc(sizeof(*ro), GFP_KERNEL_ACCOUNT);
+
+	if (!ro)
+		return NULL;
+	INIT_LIST_HEAD(&ro->list);
+	INIT_LIST_HEAD(&ro->call.list);
+	ro->offer = offer;
+	offer->opaque[SMC_ROLE_R] = ro;
+	return ro;
+}
+
+/*
+ * smc_rdma_wait() - the rendezvous is called again when there is news of its group, and when so many
+ * jiffies have passed. Who calls looks for news after this.
+ */
+void smc_rdma_wait(struct smc_rdma_offer *ro, unsigned long timeout)
+{
+	struct smc_rdma_group *group = smc_group_of(ro->lgr);
+
+	ro->deadline = jiffies + timeout;
+	ro->offer->deadline = ro->deadline;
+	spin_lock_bh(&group->lock);
+	if (list_empty(&ro->list))
+		list_add_tail(&ro->list, &group->waiting);
+	spin_unlock_bh(&group->lock);
+}
+
+/* smc_rdma_late() - has it waited for too long? */
+bool smc_rdma_late(const struct smc_rdma_offer *ro)
+{
+	return !time_before(jiffies, ro->deadline);
+}
+
+/* The code of a size that the application, or the administrator, wants. */
+static u8 code_of(u64 want)
+{
+	want = clamp_t(u64, want, SMC_RDMA_SIZE_MIN, (u64)SMC_RDMA_SIZE_MIN << SMC_RDMA_CODE_MAX);
+	return order_base_2(want) - order_base_2(SMC_RDMA_SIZE_MIN);
+}
+
+static u8 rmb_code(const struct sock *sk)
+{
+	if (sk->sk_userlocks & SOCK_RCVBUF_LOCK)
+		return code_of(READ_ONCE(sk->sk_rcvbuf) / 2);
+	return code_of(READ_ONCE(smc_net(sock_net(sk))->sysctl.rmem));
+}
+
+static u8 snd_code(const struct sock *sk)
+{
+	if (sk->sk_userlocks & SOCK_SNDBUF_LOCK)
+		return code_of(READ_ONCE(sk->sk_sndbuf) / 2);
+	return code_of(READ_ONCE(smc_net(sock_net(sk))->sysctl.wmem));
+}
+
+/**
+ * smc_rdma_form() - makes the link of a group that the rendezvous forms
+ * @ro: the rendezvous, with the group
+ * @path: the way out of this host
+ *
+ * May sleep. Return: 0 or a reason.
+ */
+int smc_rdma_form(struct smc_rdma_offer *ro, const struct smc_rdma_path *path)
+{
+	struct smc_rdma_group *group = smc_group_of(ro->lgr);
+	struct smc_link *link = smc_link_new(group, path, &smc_net(ro->lgr->key.net)->sysctl);
+
+	if (IS_ERR(link))
+		return SMC_REASON_MEM;
+	if (smc_group_set_link(group, link))
+		return 0;
+	smc_link_end(link, NULL);
+	kfree(link);
+	return SMC_REASON_NO_ACTIVE_LINK;
+}
+
+static int get_bufs(struct smc_rdma_group *group, struct smc_rdma_conn *rc, const struct sock *sk)
+{
+	unsigned int type = READ_ONCE(smc_net(sock_net(sk))->sysctl.smcr_buf_type);
+
+	rc->rmb = smc_group_buf(group, true, rmb_code(sk), type);
+	if (IS_ERR(rc->rmb))
+		return PTR_ERR(rc->rmb);
+	rc->snd = smc_group_buf(group, false, snd_code(sk), type);
+	if (!IS_ERR(rc->snd))
+		return 0;
+	smc_group_quarantine(group, rc->rmb, 0, true);
+	smc_group_put_rmb(group, rc->rmb);
+	return PTR_ERR(rc->snd);
+}
+
+static void put_bufs(struct smc_rdma_conn *rc)
+{
+	smc_group_put_rmb(rc->group, rc->rmb);
+	smc_group_put_snd(rc->group, rc->snd);
+}
+
+/* A connection that is about to be, with its buffers, but not in its group yet. */
+static struct smc_rdma_conn *prepare(struct smc_rdma_offer *ro)
+{
+	struct smc_rdma_group *group = smc_group_of(ro->lgr);
+	struct smc_rdma_conn *rc = kzalloc(sizeof(*rc), GFP_KERNEL_ACCOUNT);
+
+	if (!rc)
+		return NULL;
+	rc->group = group;
+	smc_rdma_talk_init(rc);
+	if (get_bufs(group, rc, ro->offer->sk)) {
+		kfree(rc);
+		return NULL;
+	}
+	return rc;
+}
+
+/**
+ * smc_rdma_make_conn() - takes the place in the group for a connection
+ * @ro: the rendezvous, with the place
+ *
+ * May sleep. Return: 0 or a reason.
+ */
+int smc_rdma_make_conn(struct smc_rdma_offer *ro)
+{
+	struct smc_rdma_conn *rc = prepare(ro);
+	struct smc_conn *conn;
+
+	if (!rc)
+		return SMC_REASON_MEM;
+	smc_lgr_get(ro->lgr);
+	conn = smc_conn_new(ro->lgr, ro->offer);
+	ro->placed = false;
+	if (!conn) {
+		smc_group_quarantine(rc->group, rc->rmb, 0, true);
+		put_bufs(rc);
+		kfree(rc);
+		return SMC_REASON_MEM;
+	}
+	conn->rx = (struct smc_element){ .size = rc->rmb->size, .fixed = true, .pages = rc->rmb->pages };
+	conn->priv = rc;
+	rc->conn = conn;
+	ro->offer->conn = conn;
+	smc_stats_buf(conn->sn, SMC_STATS_R, true, rc->rmb->size);
+	atomic64_add(rc->rmb->size, &ro->lgr->buf_bytes);
+	if (!smc_lgr_enter(ro->lgr, conn))
+		return SMC_REASON_INTERNAL;
+	return xa_err(xa_store_bh(&rc->group->conns, conn->token, conn, GFP_KERNEL)) ? SMC_REASON_MEM : 0;
+}
+
+/* Has the adapter know the connection's RMB. Return: 0, -EINPROGRESS if its queue is full, or a reason. */
+static int make_known(struct smc_rdma_offer *ro, struct smc_link *link, struct smc_rdma_buf *rmb)
+{
+	int rc = rmb->registered ? 0 : smc_link_register(link, rmb->mr);
+
+	if (rc == -EAGAIN) {
+		ro->offer->deadline = jiffies + 1;
+		return -EINPROGRESS;
+	}
+	rmb->registered = !rc;
+	return rc ? SMC_REASON_REG_BUF : 0;
+}
+
+/**
+ * smc_rdma_announce() - makes sure that the peer knows of the connection's RMB
+ * @ro: the rendezvous, with its connection, in a group that is ready
+ *
+ * May sleep. Return: 0, -EINPROGRESS if it is to be called again, or a reason.
+ */
+int smc_rdma_announce(struct smc_rdma_offer *ro)
+{
+	struct smc_rdma_conn *rc = smc_rdma_conn_of(ro->offer->conn);
+	struct smc_rdma_buf *rmb = rc->rmb;
+	int result;
+
+	if (rmb->announced)
+		return 0;
+	if (!ro->started) {
+		result = make_known(ro, rc->group->link, rmb);
+		if (result)
+			return result;
+		ro->started = true;
+		/* The call itself is over after that, or when the group ends; more calls may be before it. */
+		smc_rdma_wait(ro, 20 * HZ);
+		smc_rdma_llc_confirm_rkey(rc->group, rmb, &ro->call);
+	}
+	result = READ_ONCE(ro->call.result);
+	if (result == -EINPROGRESS)
+		return smc_rdma_late(ro) ? SMC_REASON_REG_BUF : -EINPROGRESS;
+	if (result)
+		return SMC_REASON_REG_BUF;
+	rmb->announced = true;
+	return 0;
+}
+
+/**
+ * smc_rdma_open_link() - lets the link of first contact send, and the peer write to the first RMB
+ * @ro: the rendezvous
+ *
+ * May sleep. Return: 0 or a reason.
+ */
+int smc_rdma_open_link(struct smc_rdma_offer *ro)
+{
+	struct smc_rdma_conn *rc = smc_rdma_conn_of(ro->offer->conn);
+	struct smc_link *link = rc->group->link;
+
+	if (smc_link_to_rts(link))
+		return SMC_REASON_READY_LINK;
+	if (smc_link_register(link, rc->rmb->mr))
+		return SMC_REASON_REG_BUF;
+	rc->rmb->registered = true;
+	/* By the rest of first contact. */
+	rc->rmb->announced = true;
+	return 0;
+}
+
+static void introduce_us(const struct smc_rdma_group *group, struct smc_clc_accept *a)
+{
+	a->has_fce = true;
+	a->direct = group->direct;
+	a->os_type = OS_LINUX;
+	a->release = group->release;
+	smc_lgr_hostname(a->host);
+	if (!group->release)
+		return;
+	a->max_conns = group->max_conns;
+	a->max_links = group->max_links;
+}
+
+/* smc_rdma_describe_us() - what we say of ourselves, in ACCEPT and CONFIRM alike. May sleep. */
+void smc_rdma_describe_us(const struct smc_rdma_offer *ro, struct smc_clc_accept *a)
+{
+	const struct smc_conn *conn = ro->offer->conn;
+	const struct smc_rdma_conn *rc = smc_rdma_conn_of(conn);
+	const struct smc_link *link = rc->group->link;
+
+	a->version = rc->group->version;
+	a->smcd = false;
+	a->first_contact = ro->first;
+	a->size_code = rc->rmb->code;
+	smc_rdma_peer_id(a->peer_id);
+	memcpy(a->gid, link->path.gid, sizeof(a->gid));
+	memcpy(a->mac, link->path.mac, sizeof(a->mac));
+	a->qpn = link->qpn;
+	a->rkey = rc->rmb->rkey;
+	a->rmbe_idx = 1;
+	a->token = conn->token;
+	a->mtu_code = link->mtu_code ?: link->path.mtu_code;
+	a->rmb_addr = rc->rmb->addr;
+	a->psn = link->psn;
+	if (a->version > 1 && ro->first)
+		introduce_us(rc->group, a);
+}
+
+/* smc_rdma_know_peer() - what the peer has said of its end. May sleep. */
+void smc_rdma_know_peer(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
+{
+	struct smc_rdma_conn *rc = smc_rdma_conn_of(ro->offer->conn);
+
+	smc_group_learn_rmb(rc->group, peer->rkey, peer->rmb_addr);
+	smc_rdma_talk_begin(rc, peer);
+}
+
+static int attach(struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_clc_accept *us)
+{
+	return offer->server ? smc_rdma_server_attach(offer, peer) : smc_rdma_client_attach(offer, peer, us);
+}
+
+/* A group that nobody but this rendezvous has seen yet goes with it. */
+static void undo_first(struct smc_offer *offer, struct smc_rdma_offer *ro)
+{
+	/* The connection's socket is to stay as it is: it falls back. */
+	if (offer->conn) {
+		smc_conn_kill(offer->conn, true);
+		smc_conn_put(offer->conn);
+		offer->conn = NULL;
+	}
+	smc_lgr_terminate(ro->lgr);
+}
+
+static void detach(struct smc_offer *offer)
+{
+	struct smc_rdma_offer *ro = smc_rdma_offer_of(offer);
+	struct smc_rdma_group *group;
+	unsigned int i;
+
+	if (!ro)
+		return;
+	offer->opaque[SMC_ROLE_R] = NULL;
+	if (ro->lgr) {
+		group = smc_group_of(ro->lgr);
+		spin_lock_bh(&group->lock);
+		list_del_init(&ro->list);
+		spin_unlock_bh(&group->lock);
+		smc_rdma_llc_cancel(group, &ro->call);
+		if (ro->first && READ_ONCE(group->state) == SMC_GROUP_FORMING)
+			undo_first(offer, ro);
+		if (ro->placed)
+			smc_lgr_leave(ro->lgr);
+		else
+			smc_lgr_put(ro->lgr);
+	}
+	for (i = 0; i < ARRAY_SIZE(ro->path); i++)
+		if (ro->path[i].dev)
+			smc_rdma_dev_put(ro->path[i].dev);
+	kfree(ro);
+}
+
+/* The peer may not have heard of the end yet: until it says so, it may write. */
+static void release(struct smc_conn *conn)
+{
+	struct smc_rdma_conn *rc = smc_rdma_conn_of(conn);
+	bool done = !rc->ready || READ_ONCE(conn->heard) & (SMC_CONN_SAID_C | SMC_CONN_SAID_A);
+
+	xa_erase_bh(&rc->group->conns, conn->token);
+	smc_group_quarantine(rc->group, rc->rmb, conn->token, done);
+	smc_stats_buf_usage(conn->sn, SMC_STATS_R, true, -(s64)rc->rmb->size);
+	atomic64_sub(rc->rmb->size, &conn->lgr->buf_bytes);
+}
+
+static void destroy(struct smc_conn *conn)
+{
+	struct smc_rdma_conn *rc = smc_rdma_conn_of(conn);
+
+	put_bufs(rc);
+	kfree(rc);
+}
+
+static void describe(const struct smc_conn *conn, struct smc_diag_info *info)
+{
+	info->mode = SMC_DIAG_MODE_SMCR;
+}
+
+const struct smc_transport_ops smc_rdma_transport = {
+	.name		= "SMC-R",
+	.role		= SMC_ROLE_R,
+	.owner		= THIS_MODULE,
+	.local		= local,
+	.offer		= smc_rdma_client_offer,
+	.match		= smc_rdma_server_match,
+	.attach		= attach,
+	.detach		= detach,
+	.release	= release,
+	.free		= destroy,
+	.write		= smc_rdma_write,
+	.signal		= smc_rdma_signal,
+	.describe	= describe,
+	.lgr_init	= smc_group_init,
+	.lgr_fits	= smc_group_fits,
+	.lgr_end	= smc_group_end,
+	.lgr_free	= smc_group_free,
+};
+
+/* Off until SMC-R has seen what SMC-D has: devices that go, links that break, peers that lie. */
+static bool smcr;
+module_param(smcr, bool, 0444);
+MODULE_PARM_DESC(smcr, "SMC-R, over RDMA devices (incomplete)");
+
+/* smc_rdma_init() - at load. May sleep. Return: 0 or a negative errno. */
+int __init smc_rdma_init(void)
+{
+	int rc;
+
+	if (!smcr)
+		return 0;
+	rc = smc_rdma_devices_init();
+	if (rc)
+		return rc;
+	rc = smc_transport_register(&smc_rdma_transport);
+	if (rc)
+		smc_rdma_devices_exit();
+	return rc;
+}
+
+/* smc_rdma_exit() - at unload, when no socket is left. May sleep. */
+void smc_rdma_exit(void)
+{
+	if (!smcr)
+		return;
+	smc_transport_unregister(&smc_rdma_transport);
+	smc_lgr_exit();
+	smc_rdma_devices_exit();
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The listening side of a rendezvous over RDMA (wire-formats 10.1 and 10.2). */
+
+#include <linux/etherdevice.h>
+
+#include "../../control/eid.h"
+#include "../../net.h"
+#include "../../wire/reason.h"
+#include "rdma.h"
+
+/* How long the client has for its response to CONFIRM LINK. */
+#define CONFIRM_LINK_TIMEOUT (2 * HZ)
+/* How long others that want to join wait for first contact to be complete. */
+#define FORMING_TIMEOUT (10 * HZ)
+
+static bool has_r(u8 path)
+{
+	return path == SMC_PATH_R || path == SMC_PATH_B;
+}
+
+/* The first EID of the client's that is one of ours. */
+static bool agree(const struct smc_clc_proposal *p, u8 eid[SMC_EID_LEN])
+{
+	unsigned int i;
+
+	for (i = 0; i < p->n_eid; i++) {
+		if (!smc_eid_match(p->eid[i]))
+			continue;
+		memcpy(eid, p->eid[i], SMC_EID_LEN);
+		return true;
+	}
+	return false;
+}
+
+/* Return: 0 or a reason. */
+static int choose(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
+{
+	int reason = SMC_REASON_NO_R_DEV;
+
+	if (p->has_v2 && has_r(p->path_v2)) {
+		if (!agree(p, ro->eid))
+			reason = SMC_REASON_NO_UEID;
+		else if (!smc_rdma_choose(ro->offer->sk, 2, p->rocev2_gid, &ro->path[0]))
+			return 0;
+	}
+	if (has_r(p->path_v1) && !smc_rdma_choose(ro->offer->sk, 1, p->gid, &ro->path[0]))
+		return 0;
+	return reason;
+}
+
+static int join(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
+{
+	const struct smc_rdma_path *path = &ro->path[0];
+	struct smc_lgr_key key = {
+		.ops = &smc_rdma_transport,
+		.dev = path->dev,
+		.net = sock_net(ro->offer->sk),
+		.vlan = path->vlan,
+		.version = path->version,
+		.server = true,
+	};
+	struct smc_lgr *lgr;
+
+	memcpy(key.gid, path->version > 1 ? p->rocev2_gid : p->gid, sizeof(key.gid));
+	memcpy(key.peer_id, p->peer_id, sizeof(key.peer_id));
+	if (path->version < 2)
+		memcpy(key.mac, p->mac, sizeof(key.mac));
+	lgr = smc_lgr_join(&key, SMC_LGR_FIND_OR_FORM, NULL, &ro->first);
+	if (IS_ERR(lgr))
+		return SMC_REASON_MEM;
+	ro->lgr = lgr;
+	ro->placed = true;
+	return 0;
+}
+
+static void set_limits(struct smc_rdma_group *group, const struct smc_clc_proposal *p)
+{
+	const struct smc_sysctl *sysctl = &smc_net(group->lgr->key.net)->sysctl;
+
+	group->release = group->version > 1 ? min_t(u8, p->release, SMC_RDMA_RELEASE) : 0;
+	group->max_conns = min_t(unsigned int, READ_ONCE(sysctl->smcr_max_conns_per_lgr), 255);
+	group->max_links = 2;
+	if (group->release) {
+		group->max_conns = min(group->max_conns, p->max_conns);
+		group->max_links = 1;
+	}
+	group->lgr->max_conns = group->max_conns;
+}
+
+/* First contact: a group and a link of our own. Return: 0 or a reason. */
+static int form(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
+{
+	struct smc_rdma_group *group = smc_group_of(ro->lgr);
+	struct smc_link_peer to = {};
+	int rc;
+
+	set_limits(group, p);
+	memcpy(to.gid, group->version > 1 ? p->rocev2_gid : p->gid, sizeof(to.gid));
+	memcpy(to.mac, p->mac, sizeof(to.mac));
+	if (group->version > 1 && smc_rdma_route(ro->offer, to.gid, to.mac, &to.gateway))
+		return SMC_REASON_NO_ROUTE;
+	group->direct = !to.gateway;
+	rc = smc_rdma_form(ro, &ro->path[0]);
+	if (rc)
+		return rc;
+	group->link->peer = to;
+	group->link->id = 1;
+	return smc_rdma_make_conn(ro);
+}
+
+/* Someone else's first contact with the client is under way. Return: 0, -EINPROGRESS, -EAGAIN or a reason. */
+static int wait_for_group(struct smc_rdma_offer *ro)
+{
+	struct smc_rdma_group *group = smc_group_of(ro->lgr);
+
+	if (list_empty(&ro->list))
+		smc_rdma_wait(ro, FORMING_TIMEOUT);
+	switch (READ_ONCE(group->state)) {
+	case SMC_GROUP_READY:
+		return 0;
+	case SMC_GROUP_ENDED:
+		return -EAGAIN;
+	default:
+		return smc_rdma_late(ro) ? SMC_REASON_TIMEOUT_CONFIRM_LINK : -EINPROGRESS;
+	}
+}
+
+/* Gives the place in a group back that has come to nothing. */
+static void leave(struct smc_rdma_offer *ro)
+{
+	struct smc_rdma_group *group = smc_group_of(ro->lgr);
+
+	spin_lock_bh(&group->lock);
+	list_del_init(&ro->list);
+	spin_unlock_bh(&group->lock);
+	smc_lgr_leave(ro->lgr);
+	ro->lgr = NULL;
+	ro->placed = false;
+}
+
+/* A connection in a group, whoever forms that. Return: 0, -EINPROGRESS or a reason. */
+static int get_in(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
+{
+	int rc;
+
+	do {
+		rc = ro->lgr ? 0 : join(ro, p);
+		if (rc)
+			return rc;
+		if (ro->first)
+			return form(ro, p);
+		rc = wait_for_group(ro);
+		if (rc == -EAGAIN)
+			leave(ro);
+	} while (rc == -EAGAIN);
+	return rc ?: smc_rdma_make_conn(ro);
+}
+
+static int match(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
+{
+	int rc = ro->path[0].dev ? 0 : choose(ro, p);
+
+	if (rc)
+		return rc;
+	if (!ro->offer->conn)
+		rc = get_in(ro, p);
+	if (rc)
+		return rc;
+	return ro->first ? 0 : smc_rdma_announce(ro);
+}
+
+/* smc_rdma_server_match() - match of the transport. May sleep. Return: as match does. */
+int smc_rdma_server_match(struct smc_offer *offer, const struct smc_clc_proposal *p, struct smc_clc_accept *us)
+{
+	struct smc_rdma_offer *ro = smc_rdma_offer_of(offer);
+	int rc;
+
+	if (!has_r(p->path_v1) && !(p->has_v2 && has_r(p->path_v2)))
+		return SMC_REASON_NO_R_DEV;
+	if (!ro)
+		ro = smc_rdma_offer_new(offer);
+	if (!ro)
+		return SMC_REASON_MEM;
+	rc = match(ro, p);
+	if (rc > 0)
+		smc_rdma_transport.detach(offer);
+	if (rc)
+		return rc;
+	memset(us, 0, sizeof(*us));
+	us->type = SMC_CLC_ACCEPT;
+	smc_rdma_describe_us(ro, us);
+	memcpy(us->eid, ro->eid, sizeof(us->eid));
+	return 0;
+}
+
+/* The client can receive: our side of the link comes up, and says so. Return: 0 or a reason. */
+static int begin(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
+{
+	struct smc_rdma_group *group = smc_group_of(ro->lgr);
+	struct smc_link *link = group->link;
+	int rc;
+
+	link->peer.qpn = peer->qpn;
+	link->peer.psn = peer->psn;
+	link->peer.mtu_code = peer->mtu_code;
+	if (!link->peer.gateway && is_zero_ether_addr(link->peer.mac))
+		memcpy(link->peer.mac, peer->mac, sizeof(link->peer.mac));
+	if (smc_link_to_rtr(link))
+		return SMC_REASON_READY_LINK;
+	rc = smc_rdma_open_link(ro);
+	if (rc)
+		return rc;
+	smc_rdma_know_peer(ro, peer);
+	smc_lgr_learn(ro->lgr, peer);
+	smc_rdma_wait(ro, CONFIRM_LINK_TIMEOUT);
+	smc_rdma_llc_confirm_link(group, false);
+	return 0;
+}
+
+static int first_contact(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
+{
+	struct smc_rdma_group *group = smc_group_of(ro->lgr);
+	int rc;
+
+	if (!ro->started) {
+		ro->started = true;
+		rc = begin(ro, peer);
+		if (rc)
+			return rc;
+	}
+	if (READ_ONCE(group->state) == SMC_GROUP_ENDED)
+		return SMC_REASON_NO_ACTIVE_LINK;
+	if (!READ_ONCE(group->llc.confirmed))
+		return smc_rdma_late(ro) ? SMC_REASON_TIMEOUT_CONFIRM_LINK : -EINPROGRESS;
+	if (!group->llc.confirm_plain)
+		return SMC_REASON_RMBE_EYECATCHER;
+	smc_group_ready(group);
+	return 0;
+}
+
+/*
+ * smc_rdma_server_attach() - attach of the transport, for a server. May sleep. Return: as attach
+ * does.
+ */
+int smc_rdma_server_attach(struct smc_offer *offer, const struct smc_clc_accept *peer)
+{
+	struct smc_rdma_offer *ro = smc_rdma_offer_of(offer);
+
+	if (ro->first)
+		return first_contact(ro, peer);
+	smc_rdma_know_peer(ro, peer);
+	return 0;
+}

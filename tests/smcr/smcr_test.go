@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Package smcr tests SMC-R between two hosts over soft-RoCE: our module with itself on every kernel, and with the stock
+// module of another host in both roles.
+package smcr
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/smckit/smckit/tests/lab"
+)
+
+// side is a host: its kernel, and whose module it has.
+type side struct {
+	kernel string
+	module lab.Module
+}
+
+func (s side) String() string { return string(s.module) + " on " + s.kernel }
+
+var stock = side{"6.12", lab.ModuleStock}
+
+// pairs are clients and servers, each pair with one of ours at least. Full runs have all of them.
+func pairs() [][2]side {
+	ours := map[string]side{}
+	for _, k := range lab.Series() {
+		ours[k] = side{k, lab.ModuleOurs}
+	}
+	if !lab.Full() {
+		return [][2]side{{ours["7.2"], stock}, {stock, ours["7.2"]}, {ours["6.1"], ours["6.12"]}}
+	}
+	var all [][2]side
+	for _, k := range lab.Series() {
+		all = append(all, [2]side{ours[k], stock}, [2]side{stock, ours[k]})
+		for _, other := range lab.Series() {
+			all = append(all, [2]side{ours[k], ours[other]})
+		}
+	}
+	return all
+}
+
+func TestSMCR(t *testing.T) {
+	lab.Need(t)
+	for _, p := range pairs() {
+		t.Run(fmt.Sprintf("%s to %s", p[0], p[1]), func(t *testing.T) {
+			lt := start(t, p[0], p[1])
+			t.Run("data", func(t *testing.T) { data(t, lt) })
+			t.Run("killed clients", func(t *testing.T) { killedClients(t, lt) })
+			t.Run("killed server", func(t *testing.T) { killedServer(t, lt) })
+			for i, host := range []string{"a", "b"} {
+				// The stock module of 6.12 may hang for ever when its peer's device goes.
+				if p[i].module == lab.ModuleOurs && p[1-i].module == lab.ModuleOurs {
+					t.Run("device of "+host, func(t *testing.T) { removedDevice(t, lt, host) })
+				}
+			}
+			for i, host := range []string{"a", "b"} {
+				if p[i].module == lab.ModuleOurs {
+					unloads(t, lt, host)
+				}
+			}
+		})
+	}
+}
+
+// start boots a client, a, and a server, b, that could speak SMC-R.
+func start(t *testing.T, client, server side) *lab.Test {
+	t.Helper()
+	dir, err := lab.Commands(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lt := lab.Start(t, lab.Options{
+		Kernels: []string{client.kernel, server.kernel}, Hosts: 2, Programs: []string{dir}, KernelArgs: "smc.smcr=1",
+	})
+	load := func(whose lab.Module) func(context.Context) error {
+		return func(ctx context.Context) error {
+			for i, s := range []side{client, server} {
+				if s.module != whose {
+					continue
+				}
+				if _, err := lt.Hosts[i].Shell(ctx, "modprobe smc && modprobe smc_diag"); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	// Ours take the stock module's place, where that has not been loaded before.
+	for _, step := range []func(context.Context) error{
+		lt.SetUpAddresses, lt.SetUpRDMA, load(lab.ModuleStock), lt.InstallSMC, load(lab.ModuleOurs),
+	} {
+		if err := step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, host := range []string{"a", "b"} {
+		lt.Must(host, "smcr ueid add "+lab.UEID+" && smc_pnet add LAB0 eth eth0 && smc_pnet add LAB0 ib rxe0 1")
+	}
+	return lt
+}
+
+// serve starts an echo, or a sink, on b and returns its address once it can be reached.
+func serve(t *testing.T, lt *lab.Test, what string, port int) (address string, p *lab.Process) {
+	t.Helper()
+	address = fmt.Sprintf("%s:%d", lab.Addr4(0, 1), port)
+	p, err := lt.Host("b").Start(lab.Cmd{Argv: []string{"smcflow", what, address}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lt.Host("b").WaitFor(t.Context(), fmt.Sprintf("smcss -l | grep -q :%d", port)); err != nil {
+		t.Fatal(err)
+	}
+	return address, p
+}
+
+// onlySMCR checks that all connections of both hosts since before have been SMC-R, and how many they were.
+func onlySMCR(t *testing.T, lt *lab.Test, before [2]lab.Counters, n int) {
+	t.Helper()
+	for i, host := range []string{"a", "b"} {
+		now := lt.CountersR(host)
+		made := now.Connections.ClientV2 + now.Connections.ServerV2 - before[i].Connections.ClientV2 - before[i].Connections.ServerV2
+		fell := now.Fallback.Client.Total + now.Fallback.Server.Total - before[i].Fallback.Client.Total - before[i].Fallback.Server.Total
+		if made != n || fell != 0 {
+			t.Errorf("host %s: %d connections of SMC-R, %d that fell back (%+v); want %d and none", host, made, fell, now.Fallback, n)
+		}
+	}
+}
+
+func counters(lt *lab.Test) [2]lab.Counters {
+	return [2]lab.Counters{lt.CountersR("a"), lt.CountersR("b")}
+}
+
+// data moves bytes of all sizes both ways at once, on few and on many connections: more than one group has.
+func data(t *testing.T, lt *lab.Test) {
+	address, echo := serve(t, lt, "echo", 5001)
+	defer lab.Kill(t, echo)
+	before, made := counters(lt), 0
+	for _, c := range []struct {
+		conns, rounds, size, chunk int
+	}{
+		{1, 1, 1, 1},
+		{1, 20, 1000, 1000},
+		{1, 1, 10 << 20, 64 << 10},
+		{10, 1, 1_000_000, 64 << 10},
+		{50, 1, 100_000, 777},
+		{300, 1, 100, 100},
+	} {
+		lt.Must("a", fmt.Sprintf("smcflow check --conns %d --rounds %d --size %d --chunk %d %s", c.conns, c.rounds, c.size, c.chunk, address))
+		made += c.conns * c.rounds
+	}
+	onlySMCR(t, lt, before, made)
+}
+
+// streams starts programs on a that send without end.
+func streams(t *testing.T, lt *lab.Test, address string, n int) []*lab.Process {
+	t.Helper()
+	var all []*lab.Process
+	for range n {
+		p, err := lt.Host("a").Start(lab.Cmd{Argv: []string{"smcflow", "source", "--seconds", "600", address}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	_, port, _ := strings.Cut(address, ":")
+	running := fmt.Sprintf("test $(smcss --state active --port %s | grep -c SMCR) = %d", port, n)
+	if err := lt.Host("a").WaitFor(t.Context(), running); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// bystander is a program on a whose data must arrive, whatever happens to the other connections of the group.
+func bystander(t *testing.T, lt *lab.Test, address string) *lab.Process {
+	t.Helper()
+	p, err := lt.Host("a").Start(lab.Cmd{Argv: []string{
+		"smcflow", "check", "--conns", "2", "--rounds", "10", "--size", "500000", address,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func finish(t *testing.T, p *lab.Process) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), lab.Scale(60*time.Second))
+	defer cancel()
+	if r, err := p.Wait(ctx); err != nil || r.Code != 0 {
+		t.Errorf("the bystander: %v, %+v", err, r)
+	}
+}
+
+// killedClients kills programs that send at full speed: their connections end, and none but theirs.
+func killedClients(t *testing.T, lt *lab.Test) {
+	victims, sink := serve(t, lt, "sink", 5002)
+	defer lab.Kill(t, sink)
+	address, echo := serve(t, lt, "echo", 5003)
+	defer lab.Kill(t, echo)
+	before := counters(lt)
+	all := streams(t, lt, victims, 10)
+	other := bystander(t, lt, address)
+	for _, p := range all {
+		lab.Kill(t, p)
+	}
+	finish(t, other)
+	lt.Must("a", "smcflow check --size 100000 --conns 5 "+address)
+	onlySMCR(t, lt, before, 10+20+5)
+}
+
+// killedServer kills the one that they send to.
+func killedServer(t *testing.T, lt *lab.Test) {
+	victims, sink := serve(t, lt, "sink", 5004)
+	address, echo := serve(t, lt, "echo", 5005)
+	defer lab.Kill(t, echo)
+	before := counters(lt)
+	all := streams(t, lt, victims, 10)
+	other := bystander(t, lt, address)
+	lab.Kill(t, sink)
+	fail(t, all)
+	finish(t, other)
+	onlySMCR(t, lt, before, 10+20)
+}
+
+// fail waits until programs have noticed that their connections are broken.
+func fail(t *testing.T, all []*lab.Process) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), lab.Scale(60*time.Second))
+	defer cancel()
+	for _, p := range all {
+		if r, err := p.Wait(ctx); err != nil || r.Code == 0 {
+			t.Errorf("a program whose connection is broken: %v, %+v", err, r)
+		}
+	}
+}
+
+// removedDevice takes the RDMA device of a host away while data moves over it, and brings it back.
+func removedDevice(t *testing.T, lt *lab.Test, host string) {
+	victims, sink := serve(t, lt, "sink", 5006)
+	defer lab.Kill(t, sink)
+	all := streams(t, lt, victims, 5)
+	lt.Must(host, "rdma link delete rxe0")
+	fail(t, all)
+	lt.Must(host, "rdma link add rxe0 type rxe netdev eth0")
+	before := counters(lt)
+	address, echo := serve(t, lt, "echo", 5007)
+	defer lab.Kill(t, echo)
+	lt.Must("a", "smcflow check --size 100000 --conns 5 "+address)
+	onlySMCR(t, lt, before, 5)
+}
+
+// unloads checks that no connection or group keeps the module once the sockets are closed.
+func unloads(t *testing.T, lt *lab.Test, host string) {
+	t.Helper()
+	if r := lt.Run(host, "rmmod", "smc_diag", "smc"); r.Code != 0 {
+		t.Errorf("host %s: the modules cannot be unloaded: %+v", host, r)
+	}
+}
