@@ -136,11 +136,15 @@ func counters(lt *lab.Test) [2]lab.Counters {
 	return [2]lab.Counters{lt.CountersR("a"), lt.CountersR("b")}
 }
 
-// data moves bytes of all sizes both ways at once, on few and on many connections: more than one group has.
+// data moves bytes of all sizes both ways at once, on few and on many connections; in full runs, more than one group has.
 func data(t *testing.T, lt *lab.Test) {
 	address, echo := serve(t, lt, "echo", 5001)
 	defer lab.Kill(t, echo)
 	before, made := counters(lt), 0
+	crowd := 60
+	if lab.Full() {
+		crowd = 300
+	}
 	for _, c := range []struct {
 		conns, rounds, size, chunk int
 	}{
@@ -149,7 +153,7 @@ func data(t *testing.T, lt *lab.Test) {
 		{1, 1, 10 << 20, 64 << 10},
 		{10, 1, 1_000_000, 64 << 10},
 		{50, 1, 100_000, 777},
-		{300, 1, 100, 100},
+		{crowd, 1, 100, 100},
 	} {
 		lt.Must("a", fmt.Sprintf("smcflow check --conns %d --rounds %d --size %d --chunk %d %s", c.conns, c.rounds, c.size, c.chunk, address))
 		made += c.conns * c.rounds
