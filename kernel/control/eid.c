@@ -157,14 +157,8 @@ unsigned int smc_eid_list(u8 (*list)[SMC_MAX_EID_LEN], unsigned int max)
 	return n;
 }
 
-/**
- * smc_eid_match() - is this an EID of this host?
- * @eid: EID, from a peer
- *
- * Context: any but hard interrupts.
- * Return: whether it is a user EID or the system EID, if that is enabled.
- */
-bool smc_eid_match(const u8 eid[SMC_MAX_EID_LEN])
+/* Is this a user EID of this host, or the system EID, if that is enabled? */
+static bool is_ours(const u8 eid[SMC_MAX_EID_LEN])
 {
 	bool found;
 
@@ -173,6 +167,28 @@ bool smc_eid_match(const u8 eid[SMC_MAX_EID_LEN])
 		(eids.seid_enabled && !memcmp(eids.seid, eid, SMC_MAX_EID_LEN));
 	spin_unlock_bh(&eids.lock);
 	return found;
+}
+
+/**
+ * smc_eid_agree() - the first EID of a peer that is one of this host, too
+ * @list: EIDs, from the peer, in its order
+ * @n: how many
+ * @eid: set to it
+ *
+ * Context: any but hard interrupts.
+ * Return: whether there is one.
+ */
+bool smc_eid_agree(const u8 (*list)[SMC_MAX_EID_LEN], unsigned int n, u8 eid[SMC_MAX_EID_LEN])
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		if (!is_ours(list[i]))
+			continue;
+		memcpy(eid, list[i], SMC_MAX_EID_LEN);
+		return true;
+	}
+	return false;
 }
 
 /**

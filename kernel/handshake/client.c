@@ -77,15 +77,6 @@ static int begin(struct smc_sock *smc)
 	return mine ? 0 : -ECANCELED;
 }
 
-/* The peer may have found out the same, and its DECLINE be under way. One is enough. */
-static int decline_later(struct smc_rendezvous *rv, u32 reason)
-{
-	rv->reason = reason;
-	rv->step = SMC_STEP_DECLINE;
-	rv->deadline = jiffies + SMC_HANDSHAKE_CROSSING;
-	return -EINPROGRESS;
-}
-
 /* The peer knows that we have joined. What does the transport take beyond that? */
 static int link_up(struct smc_sock *smc)
 {
@@ -95,7 +86,7 @@ static int link_up(struct smc_sock *smc)
 	if (rc == -EINPROGRESS)
 		return smc_handshake_pause(smc, SMC_STEP_LINK);
 	if (rc > 0)
-		return decline_later(rv, rc);
+		return smc_handshake_decline_later(rv, rc);
 	return rc ?: begin(smc);
 }
 
@@ -155,23 +146,17 @@ static int go_on(struct smc_sock *smc)
 	}
 }
 
-/* The message that is due. Return: its type, or 0 if that is all, or a negative errno. */
-static int exchange(struct smc_sock *smc)
+static u8 due(enum smc_rendezvous_step step)
 {
-	enum smc_rendezvous_step before;
-	int rc;
-
-	do {
-		before = smc->rv->step;
-		rc = smc_clc_io_recv(smc, before == SMC_STEP_ACCEPT ? SMC_CLC_ACCEPT : SMC_CLC_DECLINE);
-		if (rc == SMC_CLC_ACCEPT)
-			rc = accepted(smc);
-		else if (rc == -EINPROGRESS)
-			rc = go_on(smc);
-		/* What is due now may be there already. */
-	} while (rc == -EINPROGRESS && smc->rv->step != before);
-	return rc;
+	return step == SMC_STEP_ACCEPT ? SMC_CLC_ACCEPT : SMC_CLC_DECLINE;
 }
+
+static int heard(struct smc_sock *smc, u8 type)
+{
+	return accepted(smc);
+}
+
+static const struct smc_handshake_side client = { .due = due, .heard = heard, .go_on = go_on };
 
 /**
  * smc_client_step() - goes on with the rendezvous of a client as far as the peer's messages allow
@@ -191,7 +176,7 @@ int smc_client_step(struct smc_sock *smc)
 		if (rc != -EINPROGRESS)
 			return rc;
 	}
-	rc = exchange(smc);
+	rc = smc_handshake_exchange(smc, &client);
 	if (rc <= 0)
 		return rc;
 	rc = smc_clc_io_declined(smc, &diagnosis);

@@ -254,6 +254,39 @@ int smc_handshake_pause(struct smc_sock *smc, enum smc_rendezvous_step step)
 	return -EINPROGRESS;
 }
 
+/*
+ * smc_handshake_decline_later() - the connection is to stay TCP. The peer may have found out the
+ * same, and its DECLINE be under way: one is enough. Return: -EINPROGRESS.
+ */
+int smc_handshake_decline_later(struct smc_rendezvous *rv, u32 reason)
+{
+	rv->reason = reason;
+	rv->step = SMC_STEP_DECLINE;
+	rv->deadline = jiffies + SMC_HANDSHAKE_CROSSING;
+	return -EINPROGRESS;
+}
+
+/*
+ * smc_handshake_exchange() - goes on as far as messages and the transport allow. Return:
+ * SMC_CLC_DECLINE if the peer has said that, 0 if the socket has its outcome, or a negative errno.
+ */
+int smc_handshake_exchange(struct smc_sock *smc, const struct smc_handshake_side *side)
+{
+	enum smc_rendezvous_step before;
+	int rc;
+
+	do {
+		before = smc->rv->step;
+		rc = smc_clc_io_recv(smc, side->due(before));
+		if (rc == -EINPROGRESS)
+			rc = side->go_on(smc);
+		else if (rc > 0 && rc != SMC_CLC_DECLINE)
+			rc = side->heard(smc, rc);
+		/* What is due now may be there already. */
+	} while (rc == -EINPROGRESS && smc->rv->step != before);
+	return rc;
+}
+
 static int begin(struct smc_sock *smc)
 {
 	struct smc_rendezvous *rv = kmem_cache_zalloc(cache, GFP_KERNEL);

@@ -55,6 +55,13 @@ struct smc_rendezvous {
 	u8				buf[SMC_CLC_MAX];
 };
 
+/* What differs between the two sides of a rendezvous when a message has come, or none. */
+struct smc_handshake_side {
+	u8 (*due)(enum smc_rendezvous_step step);	/* type of the next message; a DECLINE may come at any time */
+	int (*heard)(struct smc_sock *smc, u8 type);	/* it is there */
+	int (*go_on)(struct smc_sock *smc);		/* it is not, but the transport may get on */
+};
+
 /* handshake.c: the worker and the ways to start and stop it */
 void smc_handshake_prepare(struct smc_sock *smc);
 void smc_handshake_phase(struct smc_sock *smc, enum smc_phase phase);
@@ -73,6 +80,8 @@ void smc_handshake_exit(void);
 
 void smc_handshake_inline(struct smc_sock *smc);
 int smc_handshake_pause(struct smc_sock *smc, enum smc_rendezvous_step step);
+int smc_handshake_decline_later(struct smc_rendezvous *rv, u32 reason);
+int smc_handshake_exchange(struct smc_sock *smc, const struct smc_handshake_side *side);
 
 /* local.c: both ends in this kernel */
 bool smc_local_connect(struct smc_sock *smc, bool last);

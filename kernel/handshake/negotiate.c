@@ -22,11 +22,6 @@ bool smc_negotiate_ipsec(struct sock *sk)
 #endif
 }
 
-static bool has_r(u8 path)
-{
-	return path == SMC_PATH_R || path == SMC_PATH_B;
-}
-
 static u8 path_of(bool d, bool r)
 {
 	return d ? (r ? SMC_PATH_B : SMC_PATH_D) : (r ? SMC_PATH_R : SMC_PATH_N);
@@ -42,7 +37,7 @@ static void because(u32 *reason, u32 code)
 /* Takes SMC-Dv2 or SMC-Rv2 out of a proposal if it lacks what it takes here. */
 static void check_v2(struct smc_clc_proposal *p, const struct smc_local *local, u32 *reason)
 {
-	bool d = smc_clc_path_has_d(p->path_v2), r = has_r(p->path_v2);
+	bool d = smc_clc_path_has_d(p->path_v2), r = smc_clc_path_has_r(p->path_v2);
 
 	if (d && !local->d2) {
 		because(reason, SMC_REASON_NO_ISM_V2);
@@ -64,7 +59,7 @@ static void check_v2(struct smc_clc_proposal *p, const struct smc_local *local, 
 /* Version 1 is between hosts of one subnet only. */
 static void check_v1(struct sock *sk, struct smc_clc_proposal *p, const struct smc_local *local, u32 *reason)
 {
-	bool d = smc_clc_path_has_d(p->path_v1) && local->d1, r = has_r(p->path_v1) && local->r1;
+	bool d = smc_clc_path_has_d(p->path_v1) && local->d1, r = smc_clc_path_has_r(p->path_v1) && local->r1;
 
 	if ((d || r) && !smc_prefix_match(sk, p)) {
 		because(reason, SMC_REASON_PREFIX);
@@ -87,7 +82,7 @@ u32 smc_negotiate_server(struct sock *sk, struct smc_clc_proposal *p, const stru
 {
 	u32 reason = 0;
 
-	if (p->has_v2 && has_r(p->path_v2) && p->n_eid && p->release) {
+	if (p->has_v2 && smc_clc_path_has_r(p->path_v2) && p->n_eid && p->release) {
 		if (p->max_conns < SMC_CONNS_MIN)
 			return SMC_REASON_MAX_CONNS;
 		if (!p->max_links)
@@ -126,7 +121,7 @@ u32 smc_negotiate_accept(const struct smc_clc_proposal *p, const struct smc_clc_
 
 	if (a->version > SMC_V2)
 		return SMC_REASON_VERSION;
-	if (a->smcd ? !smc_clc_path_has_d(offered) : !has_r(offered))
+	if (a->smcd ? !smc_clc_path_has_d(offered) : !smc_clc_path_has_r(offered))
 		return SMC_REASON_MODE;
 	if (a->smcd && !is_offered(p, a))
 		return SMC_REASON_NO_D2_DEV;

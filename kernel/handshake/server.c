@@ -68,13 +68,8 @@ static int link_up(struct smc_sock *smc)
 
 	if (rc == -EINPROGRESS)
 		return smc_handshake_pause(smc, SMC_STEP_LINK);
-	if (rc > 0 && rv->step == SMC_STEP_LINK) {
-		/* The peer may have found out the same, and its DECLINE be under way. One is enough. */
-		rv->reason = rc;
-		rv->step = SMC_STEP_DECLINE;
-		rv->deadline = jiffies + SMC_HANDSHAKE_CROSSING;
-		return -EINPROGRESS;
-	}
+	if (rc > 0 && rv->step == SMC_STEP_LINK)
+		return smc_handshake_decline_later(rv, rc);
 	if (rc > 0)
 		return decline(smc, rc);
 	if (!rc) {
@@ -147,7 +142,6 @@ int smc_server_expired(struct smc_sock *smc)
 	return smc->rv->step == SMC_STEP_DATA ? 0 : -ETIMEDOUT;
 }
 
-/* What the peer may say next; a DECLINE at any time. */
 static u8 due(enum smc_rendezvous_step step)
 {
 	switch (step) {
@@ -173,25 +167,12 @@ static int go_on(struct smc_sock *smc)
 	}
 }
 
-/* The message that is due. Return: its type, or 0 if that is all, or a negative errno. */
-static int exchange(struct smc_sock *smc)
+static int heard(struct smc_sock *smc, u8 type)
 {
-	enum smc_rendezvous_step before;
-	int rc;
-
-	do {
-		before = smc->rv->step;
-		rc = smc_clc_io_recv(smc, due(before));
-		if (rc == SMC_CLC_PROPOSAL)
-			rc = answer(smc);
-		else if (rc == SMC_CLC_CONFIRM)
-			rc = confirmed(smc);
-		else if (rc == -EINPROGRESS)
-			rc = go_on(smc);
-		/* What is due now may be there already. */
-	} while (rc == -EINPROGRESS && smc->rv->step != before);
-	return rc;
+	return type == SMC_CLC_PROPOSAL ? answer(smc) : confirmed(smc);
 }
+
+static const struct smc_handshake_side server = { .due = due, .heard = heard, .go_on = go_on };
 
 /**
  * smc_server_step() - goes on with the rendezvous of a listener's child as far as the peer's
@@ -208,7 +189,7 @@ int smc_server_step(struct smc_sock *smc)
 
 	if (smc->rv->step == SMC_STEP_DATA)
 		return idle(smc) ? -EINPROGRESS : 0;
-	rc = exchange(smc);
+	rc = smc_handshake_exchange(smc, &server);
 	if (rc == SMC_CLC_DECLINE) {
 		rc = smc_clc_io_declined(smc, &diagnosis);
 		if (!rc)

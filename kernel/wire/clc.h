@@ -71,6 +71,12 @@ static inline bool smc_clc_path_has_d(u8 path)
 	return path == SMC_PATH_D || path == SMC_PATH_B;
 }
 
+/* true if the path includes SMC-R */
+static inline bool smc_clc_path_has_r(u8 path)
+{
+	return path == SMC_PATH_R || path == SMC_PATH_B;
+}
+
 struct smc_clc_prefix6 {
 	u8 prefix[16];
 	u8 len;		/* in bits */

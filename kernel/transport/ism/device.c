@@ -174,20 +174,13 @@ int smc_ism_offer(struct smc_offer *offer, struct smc_clc_proposal *p)
 static bool agree(const struct smc_ism_dev *dev, const struct smc_clc_proposal *p, u8 eid[SMC_EID_LEN])
 {
 	u8 seid[SMC_EID_LEN];
-	unsigned int i;
 
 	if (p->seid_valid && ((smc_eid_seid(seid) && !memcmp(seid, p->seid, SMC_EID_LEN)) ||
 			      (dev->host && !memcmp(host_eid, p->seid, SMC_EID_LEN)))) {
 		memcpy(eid, p->seid, SMC_EID_LEN);
 		return true;
 	}
-	for (i = 0; i < p->n_eid; i++) {
-		if (!smc_eid_match(p->eid[i]))
-			continue;
-		memcpy(eid, p->eid[i], SMC_EID_LEN);
-		return true;
-	}
-	return false;
+	return smc_eid_agree(p->eid, p->n_eid, eid);
 }
 
 /* Does the client offer a device that this one reaches? An emulated one takes two entries. */

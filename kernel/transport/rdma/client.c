@@ -154,12 +154,9 @@ static int confirm_link(struct smc_rdma_offer *ro)
 		ro->started = true;
 		smc_rdma_wait(ro, CONFIRM_LINK_TIMEOUT);
 	}
-	if (READ_ONCE(group->state) == SMC_GROUP_ENDED)
-		return SMC_REASON_NO_ACTIVE_LINK;
-	if (!READ_ONCE(group->llc.confirmed))
-		return smc_rdma_late(ro) ? SMC_REASON_TIMEOUT_CONFIRM_LINK : -EINPROGRESS;
-	if (!group->llc.confirm_plain)
-		return SMC_REASON_RMBE_EYECATCHER;
+	rc = smc_rdma_confirmed(ro);
+	if (rc)
+		return rc;
 	group->link->id = group->llc.confirm_link;
 	rc = smc_rdma_open_link(ro);
 	if (rc)

@@ -3,7 +3,6 @@
 
 #include <linux/slab.h>
 
-#include "../../wire/reason.h"
 #include "group.h"
 
 /* smc_group_init() - lgr_init of the transport. May sleep. Return: 0 or -ENOMEM. */

@@ -68,7 +68,6 @@ struct smc_rdma_group {
 
 	spinlock_t lock;		/* what follows; softirqs off */
 	enum smc_rdma_group_state state;
-	u32 reason;			/* why it has ended */
 	struct list_head waiting;	/* struct smc_rdma_offer */
 	struct list_head attached;	/* all struct smc_rdma_buf that the adapter knows */
 	struct list_head bufs;		/* those that it does not know any more */

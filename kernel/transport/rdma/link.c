@@ -14,7 +14,6 @@
 #include "../../control/sysctl.h"
 #include "../../lgr/lgr.h"
 #include "../../net.h"
-#include "../../wire/cdc.h"
 #include "group.h"
 #include "link.h"
 

@@ -247,6 +247,23 @@ int smc_rdma_open_link(struct smc_rdma_offer *ro)
 	return 0;
 }
 
+/**
+ * smc_rdma_confirmed() - has the peer sent its CONFIRM LINK?
+ * @ro: the rendezvous, which waits for it
+ *
+ * Return: 0, -EINPROGRESS if it has not yet, or a reason.
+ */
+int smc_rdma_confirmed(const struct smc_rdma_offer *ro)
+{
+	const struct smc_rdma_group *group = smc_group_of(ro->lgr);
+
+	if (READ_ONCE(group->state) == SMC_GROUP_ENDED)
+		return SMC_REASON_NO_ACTIVE_LINK;
+	if (!READ_ONCE(group->llc.confirmed))
+		return smc_rdma_late(ro) ? SMC_REASON_TIMEOUT_CONFIRM_LINK : -EINPROGRESS;
+	return group->llc.confirm_plain ? 0 : SMC_REASON_RMBE_EYECATCHER;
+}
+
 static void introduce_us(const struct smc_rdma_group *group, struct smc_clc_accept *a)
 {
 	a->has_fce = true;

@@ -13,37 +13,18 @@
 /* How long others that want to join wait for first contact to be complete. */
 #define FORMING_TIMEOUT (10 * HZ)
 
-static bool has_r(u8 path)
-{
-	return path == SMC_PATH_R || path == SMC_PATH_B;
-}
-
-/* The first EID of the client's that is one of ours. */
-static bool agree(const struct smc_clc_proposal *p, u8 eid[SMC_EID_LEN])
-{
-	unsigned int i;
-
-	for (i = 0; i < p->n_eid; i++) {
-		if (!smc_eid_match(p->eid[i]))
-			continue;
-		memcpy(eid, p->eid[i], SMC_EID_LEN);
-		return true;
-	}
-	return false;
-}
-
 /* Return: 0 or a reason. */
 static int choose(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
 {
 	int reason = SMC_REASON_NO_R_DEV;
 
-	if (p->has_v2 && has_r(p->path_v2)) {
-		if (!agree(p, ro->eid))
+	if (p->has_v2 && smc_clc_path_has_r(p->path_v2)) {
+		if (!smc_eid_agree(p->eid, p->n_eid, ro->eid))
 			reason = SMC_REASON_NO_UEID;
 		else if (!smc_rdma_choose(ro->offer->sk, 2, p->rocev2_gid, &ro->path[0]))
 			return 0;
 	}
-	if (has_r(p->path_v1) && !smc_rdma_choose(ro->offer->sk, 1, p->gid, &ro->path[0]))
+	if (smc_clc_path_has_r(p->path_v1) && !smc_rdma_choose(ro->offer->sk, 1, p->gid, &ro->path[0]))
 		return 0;
 	return reason;
 }
@@ -175,7 +156,7 @@ int smc_rdma_server_match(struct smc_offer *offer, const struct smc_clc_proposal
 	struct smc_rdma_offer *ro = smc_rdma_offer_of(offer);
 	int rc;
 
-	if (!has_r(p->path_v1) && !(p->has_v2 && has_r(p->path_v2)))
+	if (!smc_clc_path_has_r(p->path_v1) && !(p->has_v2 && smc_clc_path_has_r(p->path_v2)))
 		return SMC_REASON_NO_R_DEV;
 	if (!ro)
 		ro = smc_rdma_offer_new(offer);
@@ -219,7 +200,6 @@ static int begin(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 
 static int first_contact(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 {
-	struct smc_rdma_group *group = smc_group_of(ro->lgr);
 	int rc;
 
 	if (!ro->started) {
@@ -228,14 +208,10 @@ static int first_contact(struct smc_rdma_offer *ro, const struct smc_clc_accept 
 		if (rc)
 			return rc;
 	}
-	if (READ_ONCE(group->state) == SMC_GROUP_ENDED)
-		return SMC_REASON_NO_ACTIVE_LINK;
-	if (!READ_ONCE(group->llc.confirmed))
-		return smc_rdma_late(ro) ? SMC_REASON_TIMEOUT_CONFIRM_LINK : -EINPROGRESS;
-	if (!group->llc.confirm_plain)
-		return SMC_REASON_RMBE_EYECATCHER;
-	smc_group_ready(group);
-	return 0;
+	rc = smc_rdma_confirmed(ro);
+	if (!rc)
+		smc_group_ready(smc_group_of(ro->lgr));
+	return rc;
 }
 
 /*
