@@ -90,25 +90,10 @@ func openEmulator(dir string) (*qemu, error) {
 }
 
 // unpackEmulator makes the directory final from packages, if what is in them runs here.
-func unpackEmulator(
-	ctx context.Context, fetch func(ctx context.Context, pkg, dir string, progress func(string)) (string, error),
-	final string, progress func(string),
-) error {
+func unpackEmulator(ctx context.Context, fetch fetcher, final string, progress func(string)) error {
 	downloads, unpacked := filepath.Join(filepath.Dir(final), "download"), filepath.Join(filepath.Dir(final), "unpack")
-	if err := os.MkdirAll(downloads, 0o755); err != nil {
+	if err := extract(ctx, fetch, emulatorPackages, downloads, unpacked, progress); err != nil {
 		return err
-	}
-	if err := os.RemoveAll(unpacked); err != nil {
-		return err
-	}
-	for _, pkg := range emulatorPackages {
-		deb, err := fetch(ctx, pkg, downloads, progress)
-		if err != nil {
-			return err
-		}
-		if err := run(ctx, "dpkg-deb", "-x", deb, unpacked); err != nil {
-			return err
-		}
 	}
 	q, err := openEmulator(unpacked)
 	if err != nil {

@@ -201,22 +201,9 @@ func provision(ctx context.Context, src source, dir string, progress func(string
 // unpack makes the directory final from packages. It works in one of another name, so what an interrupted run leaves is
 // never taken for a kernel.
 func unpack(ctx context.Context, src source, kp *kernelPackages, downloads, final string, progress func(string)) error {
-	if err := os.MkdirAll(downloads, 0o755); err != nil {
-		return err
-	}
 	unpacked := filepath.Join(filepath.Dir(final), "unpack")
-	if err := os.RemoveAll(unpacked); err != nil {
+	if err := extract(ctx, src.fetch, kp.packages, downloads, unpacked, progress); err != nil {
 		return err
-	}
-	for _, pkg := range kp.packages {
-		deb, err := src.fetch(ctx, pkg, downloads, progress)
-		if err != nil {
-			return err
-		}
-		progress("unpacking " + filepath.Base(deb))
-		if err := run(ctx, "dpkg-deb", "-x", deb, unpacked); err != nil {
-			return err
-		}
 	}
 	if err := arrange(ctx, unpacked, kp); err != nil {
 		return err

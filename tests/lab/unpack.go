@@ -21,6 +21,30 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
+// fetcher puts a package into dir, continuing what an earlier attempt left there, and returns its path.
+type fetcher func(ctx context.Context, pkg, dir string, progress func(string)) (string, error)
+
+// extract makes the directory unpacked anew, of what is in packages.
+func extract(ctx context.Context, fetch fetcher, packages []string, downloads, unpacked string, progress func(string)) error {
+	if err := os.MkdirAll(downloads, 0o755); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(unpacked); err != nil {
+		return err
+	}
+	for _, pkg := range packages {
+		deb, err := fetch(ctx, pkg, downloads, progress)
+		if err != nil {
+			return err
+		}
+		progress("unpacking " + filepath.Base(deb))
+		if err := run(ctx, "dpkg-deb", "-x", deb, unpacked); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // arrange gives kernel packages unpacked in dir the layout that openKernel expects, whichever way the suite packs them:
 // image, config, System.map, modules with the index that modprobe reads, and the description.
 func arrange(ctx context.Context, dir string, kp *kernelPackages) error {
