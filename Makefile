@@ -58,6 +58,10 @@ test-debug: deps build ## the tests of our modules on a kernel with KASAN, lockd
 	SMCKIT_LAB=1 SMCKIT_KERNELS=7.2-debug SMCKIT_SLOW=$(or $(SMCKIT_SLOW),12) go test -count=1 -p 1 -timeout 90m \
 		-run '$(or $(RUN),^Test(Kernels|OurModules|Leaks|Control|Ours)$$)' $(or $(PACKAGES),./tests/lab ./tests/control ./tests/conformance)
 
+.PHONY: test-stock
+test-stock: deps build ## hold the distribution's module against docs/findings-stock.md
+	SMCKIT_LAB=1 SMCKIT_STOCK=1 go test -count=1 -v -timeout 60m -run '^TestStock$$' ./tests/conformance
+
 .PHONY: check-kernel
 check-kernel: deps ## have sparse look at the modules' sources
 	go run ./cmd/smclab modules --check $(addprefix --kernel ,$(SERIES))

@@ -42,7 +42,8 @@ any SMC device: every connection falls back to TCP. Each run is a domain (smc an
 ipproto6: IPPROTO_SMC) and a mode: both ends of that domain, seen from the client or the server, or the other end being
 plain TCP (to-tcp, from-tcp). Checks of one socket run as client only.
 
-Written by ` + "`SMCKIT_LAB=1 go test ./tests/conformance -run TestStock -update`" + `; the test checks that it is so.
+Written by ` + "`SMCKIT_LAB=1 SMCKIT_STOCK=1 go test ./tests/conformance -run TestStock -update`; `make test-stock`" + ` checks
+that it is so.
 What failed in some runs of the test only is in a column of its own, and is not checked; nor are checks named stress_.
 
 `
