@@ -13,6 +13,14 @@ import (
 // Full says whether there is time for what takes long: SMCKIT_FULL, which make test-full sets.
 func Full() bool { return os.Getenv("SMCKIT_FULL") != "" }
 
+// Parts is what a package runs in a guest, one after another: all, or SMCKIT_PART, for who looks for a fault.
+func Parts(all ...string) []string {
+	if part := os.Getenv("SMCKIT_PART"); part != "" {
+		return []string{part}
+	}
+	return all
+}
+
 // Length is how long tests inside of a guest may take, as they are told.
 type Length string
 

@@ -7,7 +7,6 @@
 package smcd
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -34,7 +33,7 @@ func in(t *testing.T, kernel string, length lab.Length) {
 	lt.Must("a", "modprobe -aq veth tun tcp_diag inet_diag || :; "+
 		"sysctl -qw net.ipv4.tcp_max_tw_buckets=100 net.ipv4.ip_local_port_range='15000 60999'")
 	// Each part has a deadline of its own.
-	for _, part := range parts(length) {
+	for _, part := range lab.Parts(parts(length)...) {
 		lt.GoTest(t, "a", inside, "^Test("+part+")")
 	}
 	unloads(t, lt)
@@ -60,11 +59,8 @@ func unloads(t *testing.T, lt *lab.Test) {
 }
 
 // parts are patterns of tests, each of which runs with a deadline of its own. What full runs do a thousand times or a
-// hundred thousand times is divided by five, for that deadline. SMCKIT_PART is for who looks for a fault.
+// hundred thousand times is divided by five, for that deadline.
 func parts(length lab.Length) []string {
-	if part := os.Getenv("SMCKIT_PART"); part != "" {
-		return []string{part}
-	}
 	all := []string{"Sizes|Chunks|Rings", "Mixed|Crowd", "Kill|Scale", "Policy|Namespaces|Abort|Reuseport|Forged|Killed|Deferred", "Failing"}
 	if length == lab.LengthFull {
 		for range 4 {
