@@ -91,6 +91,9 @@ static int finish(struct dump *d, struct nlmsghdr *nlh, u8 shutdown, const struc
 	if (info && (d->ext & BIT(SMC_DIAG_CONNINFO - 1)) &&
 	    nla_put(d->skb, SMC_DIAG_CONNINFO, sizeof(info->conn), &info->conn))
 		goto cancel;
+	if (info && info->has_lgr && (d->ext & BIT(SMC_DIAG_LGRINFO - 1)) &&
+	    nla_put(d->skb, SMC_DIAG_LGRINFO, sizeof(info->lgr), &info->lgr))
+		goto cancel;
 	if (info && info->has_dmb && (d->ext & BIT(SMC_DIAG_DMBINFO - 1)) &&
 	    nla_put(d->skb, SMC_DIAG_DMBINFO, sizeof(info->dmb), &info->dmb))
 		goto cancel;

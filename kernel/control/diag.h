@@ -12,6 +12,8 @@ struct smc_diag_info {
 	bool has_dmb;	/* transport */
 	struct smc_diag_conninfo conn;
 	struct smc_uapi_dmbinfo dmb;	/* transport */
+	bool has_lgr;	/* transport */
+	struct smc_diag_lgrinfo lgr;	/* transport */
 };
 
 #endif /* SMC_CONTROL_DIAG_H */

@@ -82,11 +82,11 @@ static const struct nla_policy ueid_policy[] = {
 
 static const struct genl_ops ops[] = {
 	{ .cmd = SMC_NETLINK_GET_SYS_INFO, .dumpit = smc_netlink_dump_info },
-	{ .cmd = SMC_NETLINK_GET_LGR_SMCR, .dumpit = smc_netlink_dump_nothing },
-	{ .cmd = SMC_NETLINK_GET_LINK_SMCR, .dumpit = smc_netlink_dump_nothing },
+	{ .cmd = SMC_NETLINK_GET_LGR_SMCR, .dumpit = smc_netlink_dump_smcr_groups },
+	{ .cmd = SMC_NETLINK_GET_LINK_SMCR, .dumpit = smc_netlink_dump_smcr_links },
 	{ .cmd = SMC_NETLINK_GET_LGR_SMCD, .dumpit = smc_netlink_dump_smcd_groups },
 	{ .cmd = SMC_NETLINK_GET_DEV_SMCD, .dumpit = smc_netlink_dump_smcd_devices },
-	{ .cmd = SMC_NETLINK_GET_DEV_SMCR, .dumpit = smc_netlink_dump_nothing },
+	{ .cmd = SMC_NETLINK_GET_DEV_SMCR, .dumpit = smc_netlink_dump_smcr_devices },
 	{ .cmd = SMC_NETLINK_GET_STATS, .dumpit = smc_netlink_dump_stats },
 	{ .cmd = SMC_NETLINK_GET_FBACK_STATS, .dumpit = smc_netlink_dump_fallbacks },
 	{ .cmd = SMC_NETLINK_DUMP_UEID, .dumpit = smc_netlink_dump_ueids },
@@ -102,7 +102,7 @@ static const struct genl_ops ops[] = {
 	  .doit = disable_limit },
 };
 
-/* Also the sender of what netlink_dump.c and netlink_smcd.c make. */
+/* Also the sender of what netlink_dump.c, netlink_smcd.c and netlink_smcr.c make. */
 struct genl_family smc_netlink_family __ro_after_init = {
 	.name = SMC_GENL_FAMILY_NAME,
 	.version = SMC_GENL_FAMILY_VERSION,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The two netlink families. netlink.c: requests of SMC_GEN_NETLINK; netlink_dump.c: its answers,
- * but for what is about SMC-D: netlink_smcd.c; pnet_netlink.c: SMC_PNETID.
+ * but for groups and devices: netlink_smcd.c, netlink_smcr.c; pnet_netlink.c: SMC_PNETID.
  */
 #ifndef SMC_CONTROL_NETLINK_H
 #define SMC_CONTROL_NETLINK_H
@@ -10,6 +10,9 @@
 #include <net/genetlink.h>
 
 #include "../uapi/smc_uapi.h"
+
+struct smc_lgr;
+struct smc_lgr_view;
 
 extern struct genl_family smc_netlink_family;
 
@@ -45,7 +48,6 @@ int smc_netlink_init(void);
 void smc_netlink_exit(void);
 
 int smc_netlink_dump_info(struct sk_buff *skb, struct netlink_callback *cb);
-int smc_netlink_dump_nothing(struct sk_buff *skb, struct netlink_callback *cb);
 int smc_netlink_dump_stats(struct sk_buff *skb, struct netlink_callback *cb);
 int smc_netlink_dump_fallbacks(struct sk_buff *skb, struct netlink_callback *cb);
 int smc_netlink_dump_ueids(struct sk_buff *skb, struct netlink_callback *cb);
@@ -53,6 +55,10 @@ int smc_netlink_dump_seid(struct sk_buff *skb, struct netlink_callback *cb);
 int smc_netlink_dump_limit(struct sk_buff *skb, struct netlink_callback *cb);
 int smc_netlink_dump_smcd_groups(struct sk_buff *skb, struct netlink_callback *cb);
 int smc_netlink_dump_smcd_devices(struct sk_buff *skb, struct netlink_callback *cb);
+int smc_netlink_dump_smcr_groups(struct sk_buff *skb, struct netlink_callback *cb);
+int smc_netlink_dump_smcr_links(struct sk_buff *skb, struct netlink_callback *cb);
+int smc_netlink_dump_smcr_devices(struct sk_buff *skb, struct netlink_callback *cb);
+int smc_netlink_put_lgr_v2(struct sk_buff *skb, int type, const struct smc_lgr *lgr, const struct smc_lgr_view *view);
 void smc_netlink_dump_init(void);
 
 int smc_pnet_netlink_init(void);

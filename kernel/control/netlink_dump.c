@@ -94,20 +94,6 @@ int smc_netlink_dump_info(struct sk_buff *skb, struct netlink_callback *cb)
 	return dump_once(skb, cb, SMC_NETLINK_GET_SYS_INFO, put_info);
 }
 
-/**
- * smc_netlink_dump_nothing() - answer a request for what no transport offers: link groups, links and
- * devices of SMC-R
- * @skb: answer
- * @cb: dump
- *
- * Context: process, called by generic netlink.
- * Return: 0, the end.
- */
-int smc_netlink_dump_nothing(struct sk_buff *skb, struct netlink_callback *cb)
-{
-	return 0;
-}
-
 /* Classes of sizes, which the protocol counts from 1. */
 static int put_sizes(struct sk_buff *skb, int type, const u64 *counters)
 {

@@ -21,10 +21,10 @@ struct dump {
 	struct netlink_callback *cb;
 };
 
-/* What version 2 tells of the peer. */
-static int put_v2(struct sk_buff *skb, const struct smc_lgr *lgr, const struct smc_lgr_view *view)
+/* smc_netlink_put_lgr_v2() - what version 2 tells of the peer, alike for both kinds of groups */
+int smc_netlink_put_lgr_v2(struct sk_buff *skb, int type, const struct smc_lgr *lgr, const struct smc_lgr_view *view)
 {
-	struct nlattr *nest = nla_nest_start(skb, SMC_NLA_LGR_D_V2_COMMON);
+	struct nlattr *nest = nla_nest_start(skb, type);
 
 	static_assert(SMC_HOSTNAME_LEN == SMC_MAX_EID_LEN && SMC_EID_LEN == SMC_MAX_EID_LEN);
 	if (!nest || nla_put_u8(skb, SMC_NLA_LGR_V2_VER, lgr->key.version) ||
@@ -63,7 +63,7 @@ static int put_group(struct sk_buff *skb, struct smc_lgr *lgr)
 	    nla_put_uint(skb, SMC_UAPI_LGR_D_DMB_ALLOC, view.buf_bytes) ||
 	    nla_put_string(skb, SMC_NLA_LGR_D_PNETID, ""))
 		return -EMSGSIZE;
-	if (lgr->key.version > 1 && put_v2(skb, lgr, &view))
+	if (lgr->key.version > 1 && smc_netlink_put_lgr_v2(skb, SMC_NLA_LGR_D_V2_COMMON, lgr, &view))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;

@@ -137,12 +137,14 @@ void smc_stats_rx(struct smc_net *snet, enum smc_stats_tech tech, size_t bytes)
  * @tech: technology
  * @rx: whether it is for receiving
  * @size: bytes
+ * @reused: whether another had it before
  *
  * Context: any.
  */
-void smc_stats_buf(struct smc_net *snet, enum smc_stats_tech tech, bool rx, u32 size)
+void smc_stats_buf(struct smc_net *snet, enum smc_stats_tech tech, bool rx, u32 size, bool reused)
 {
-	smc_stats_add(snet, tech, (rx ? SMC_STATS_RX_BUF : SMC_STATS_TX_BUF) + SMC_STATS_BUF_ALLOCATED, 1);
+	smc_stats_add(snet, tech, (rx ? SMC_STATS_RX_BUF : SMC_STATS_TX_BUF) +
+		      (reused ? SMC_STATS_BUF_REUSED : SMC_STATS_BUF_ALLOCATED), 1);
 	smc_stats_add(snet, tech, (rx ? SMC_STATS_RX_BUF_SIZE : SMC_STATS_TX_BUF_SIZE) + class_of(size), 1);
 	smc_stats_buf_usage(snet, tech, rx, size);
 }

@@ -87,7 +87,7 @@ void smc_stats_add(struct smc_net *snet, enum smc_stats_tech tech, unsigned int 
 		   unsigned long n);
 void smc_stats_tx(struct smc_net *snet, enum smc_stats_tech tech, size_t bytes);
 void smc_stats_rx(struct smc_net *snet, enum smc_stats_tech tech, size_t bytes);
-void smc_stats_buf(struct smc_net *snet, enum smc_stats_tech tech, bool rx, u32 size);
+void smc_stats_buf(struct smc_net *snet, enum smc_stats_tech tech, bool rx, u32 size, bool reused);
 void smc_stats_buf_usage(struct smc_net *snet, enum smc_stats_tech tech, bool rx, s64 bytes);
 void smc_stats_sum(struct smc_net *snet, struct smc_stats_sum *sum);
 

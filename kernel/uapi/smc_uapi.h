@@ -33,6 +33,12 @@
 #define SMC_UAPI_LGR_D_SNDBUF_ALLOC 12
 #define SMC_UAPI_LGR_D_DMB_ALLOC 13
 
+/* of SMC_NLA_LGR_R_V2: limits of the group; of SMC_GEN_LGR_SMCR: bytes of buffers */
+#define SMC_UAPI_LGR_R_V2_MAX_CONNS 2
+#define SMC_UAPI_LGR_R_V2_MAX_LINKS 3
+#define SMC_UAPI_LGR_R_SNDBUF_ALLOC 12
+#define SMC_UAPI_LGR_R_RMB_ALLOC 13
+
 /* struct smcd_diag_dmbinfo with what it has got since Linux 6.8. */
 struct smc_uapi_dmbinfo {
 	__u32		linkid;

@@ -22,8 +22,12 @@ type Origin struct {
 	Module string `json:"module,omitempty"`
 }
 
-// initialNetNS is the NetNS of the namespace that the kernel has booted with.
-const initialNetNS = "1"
+// What the namespace has that the kernel has booted with: this NetNS up to Linux 6.17, later this inode number, which lies
+// below all others (NET_NS_INIT_INO; namespaces of all kinds share their cookies since).
+const (
+	initialNetNS = "1"
+	initialInode = 0xeffffff9
+)
 
 // inodePrefix begins a NetNS that is an inode number.
 const inodePrefix = "inode-"
@@ -50,11 +54,19 @@ func netnsName() (string, error) {
 	if cookie, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE); err == nil {
 		return fmt.Sprint(cookie), nil
 	}
-	var st unix.Stat_t
-	if err := unix.Stat("/proc/self/ns/net", &st); err != nil {
+	inode, err := netnsInode()
+	if err != nil {
 		return "", err
 	}
-	return inodePrefix + fmt.Sprint(st.Ino), nil
+	return inodePrefix + fmt.Sprint(inode), nil
+}
+
+func netnsInode() (uint64, error) {
+	var st unix.Stat_t
+	if err := unix.Stat("/proc/self/ns/net", &st); err != nil {
+		return 0, err
+	}
+	return st.Ino, nil
 }
 
 // moduleName uses that sysfs numbers its directories anew each time it makes one.
@@ -79,6 +91,9 @@ func (o Origin) sameLife(base Origin) bool {
 // InInitialNetNS says whether the calling process is in the network namespace that the kernel has booted with, which is
 // also assumed where the kernel does not tell.
 func InInitialNetNS() bool {
+	if inode, err := netnsInode(); err == nil && inode == initialInode {
+		return true
+	}
 	name, err := netnsName()
 	return err != nil || name == initialNetNS || strings.HasPrefix(name, inodePrefix)
 }

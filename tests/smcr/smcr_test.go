@@ -51,6 +51,7 @@ func TestSMCR(t *testing.T) {
 		t.Run(fmt.Sprintf("%s to %s", p[0], p[1]), func(t *testing.T) {
 			lt := start(t, p[0], p[1])
 			t.Run("data", func(t *testing.T) { data(t, lt) })
+			t.Run("shown", func(t *testing.T) { shown(t, lt, [2]lab.Module{p[0].module, p[1].module}) })
 			t.Run("killed clients", func(t *testing.T) { killedClients(t, lt) })
 			t.Run("killed server", func(t *testing.T) { killedServer(t, lt) })
 			for i, host := range []string{"a", "b"} {

@@ -101,7 +101,7 @@ static int prepare(struct smc_offer *offer, struct smc_ism_dev *dev, struct smc_
 	conn->priv = ic;
 	rcu_assign_pointer(ic->own->conn, conn);
 	offer->conn = conn;
-	smc_stats_buf(conn->sn, SMC_STATS_D, true, SMC_ISM_SIZE_MIN << *code);
+	smc_stats_buf(conn->sn, SMC_STATS_D, true, SMC_ISM_SIZE_MIN << *code, false);
 	atomic64_add(SMC_ISM_SIZE_MIN << *code, &lgr->buf_bytes);
 	/* Who has not taken the connection out of the offer ends it. */
 	return smc_lgr_enter(lgr, conn) ? 0 : SMC_REASON_INTERNAL;

@@ -23,6 +23,7 @@ struct smc_rdma_buf {
 	struct list_head all;		/* group->bufs; likewise */
 	u8 code;
 	bool rmb;
+	bool reused;			/* not its first connection */
 	bool registered;		/* RMB: the adapter knows it */
 	bool announced;			/* RMB: the peer knows it, too */
 	u32 token;			/* RMB: of the connection that had it; as what follows, the group's lock */

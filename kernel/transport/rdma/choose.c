@@ -158,6 +158,7 @@ static int try_port(struct smc_rdma_dev *dev, u8 port, struct wish *w)
 		if (gid_fits(gid, w) && !rdma_read_gid_l2_fields(gid, NULL, w->path->mac)) {
 			memcpy(w->path->gid, gid->gid.raw, sizeof(w->path->gid));
 			w->path->gid_index = i;
+			w->path->ifindex = smc_rdma_gid_ifindex(gid);
 			w->path->mtu_code = READ_ONCE(p->mtu_code);
 			rc = 1;
 		}
@@ -175,7 +176,7 @@ static int try_device(struct smc_rdma_dev *dev, void *arg)
 	if (!rdma_dev_access_netns(dev->ib, w->net))
 		return 0;
 	for (port = 1; port <= dev->n_ports; port++) {
-		if (w->has_id && (smc_pnet_of_ib(dev_name(&dev->ib->dev), port, id) || memcmp(id, w->id, sizeof(id))))
+		if (w->has_id && (smc_pnet_of_ib(dev->ib->name, port, id) || memcmp(id, w->id, sizeof(id))))
 			continue;
 		if (!try_port(dev, port, w))
 			continue;

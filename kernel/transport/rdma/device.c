@@ -52,17 +52,33 @@ void smc_rdma_dev_unuse(struct smc_rdma_dev *dev)
 		complete(&dev->unused);
 }
 
-/* The address of the first network interface that a port has a GID of. */
-static int port_mac(struct ib_device *ib, u8 port, u8 mac[ETH_ALEN])
+/* smc_rdma_gid_ifindex() - which interface a GID belongs to. Any context. Return: 0 if none. */
+int smc_rdma_gid_ifindex(const struct ib_gid_attr *attr)
+{
+	const struct net_device *ndev;
+	int ifindex;
+
+	rcu_read_lock();
+	ndev = rcu_dereference(attr->ndev);
+	ifindex = ndev ? ndev->ifindex : 0;
+	rcu_read_unlock();
+	return ifindex;
+}
+
+/* The first network interface that a port has a GID of, and its address. */
+static int port_netdev(struct ib_device *ib, u8 port, int *ifindex, u8 mac[ETH_ALEN])
 {
 	const struct ib_gid_attr *attr;
 	int i, rc;
+
+	*ifindex = 0;
 
 	for (i = 0; i < 16; i++) {
 		attr = rdma_get_gid_attr(ib, port, i);
 		if (IS_ERR(attr))
 			continue;
 		rc = rdma_read_gid_l2_fields(attr, NULL, mac);
+		*ifindex = smc_rdma_gid_ifindex(attr);
 		rdma_put_gid_attr(attr);
 		if (!rc)
 			return 0;
@@ -85,14 +101,16 @@ static void look_at_port(struct smc_rdma_dev *dev, u8 port)
 	struct smc_rdma_port *p = &dev->ports[port - 1];
 	struct ib_port_attr attr = {};
 	u8 mac[ETH_ALEN];
+	int ifindex = 0;
 	bool active;
 
 	active = !ib_query_port(dev->ib, port, &attr) && attr.state == IB_PORT_ACTIVE &&
-		 !port_mac(dev->ib, port, mac);
+		 !port_netdev(dev->ib, port, &ifindex, mac);
 	if (active)
 		name_host(mac);
 	WRITE_ONCE(p->mtu_code, attr.active_mtu);
 	WRITE_ONCE(p->n_gids, attr.gid_tbl_len);
+	WRITE_ONCE(p->ifindex, ifindex);
 	WRITE_ONCE(p->active, active);
 }
 

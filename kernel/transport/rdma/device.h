@@ -22,6 +22,8 @@ struct smc_rdma_port {
 	bool active;			/* as what follows, of the last look: single words, no lock */
 	u8 mtu_code;			/* as in CLC */
 	int n_gids;			/* places in its table of GIDs */
+	int ifindex;			/* of its interface; 0 if none */
+	atomic_t links;			/* that use it */
 };
 
 /*
@@ -50,6 +52,7 @@ struct smc_rdma_path {
 	u8 gid[16];
 	u8 mac[ETH_ALEN];
 	int gid_index;
+	int ifindex;			/* of the GID's interface, for those who look */
 	u16 vlan;			/* 0 if none */
 };
 
@@ -60,6 +63,7 @@ void smc_rdma_dev_put(struct smc_rdma_dev *dev);
 bool smc_rdma_dev_use(struct smc_rdma_dev *dev);
 void smc_rdma_dev_unuse(struct smc_rdma_dev *dev);
 bool smc_rdma_peer_id(u8 id[8]);
+int smc_rdma_gid_ifindex(const struct ib_gid_attr *attr);
 int smc_rdma_dev_walk(int (*fn)(struct smc_rdma_dev *dev, void *arg), void *arg);
 
 /* choose.c */

@@ -3,6 +3,7 @@
 
 #include <linux/slab.h>
 
+#include "../../net.h"
 #include "group.h"
 
 /* smc_group_init() - lgr_init of the transport. May sleep. Return: 0 or -ENOMEM. */
@@ -15,6 +16,7 @@ int smc_group_init(struct smc_lgr *lgr)
 	group->lgr = lgr;
 	group->server = lgr->key.server;
 	group->version = lgr->key.version;
+	group->buf_type = READ_ONCE(smc_net(lgr->key.net)->sysctl.smcr_buf_type);
 	spin_lock_init(&group->lock);
 	xa_init_flags(&group->conns, XA_FLAGS_LOCK_BH);
 	INIT_LIST_HEAD(&group->waiting);
@@ -86,14 +88,14 @@ void smc_group_receive(struct smc_rdma_group *group, struct smc_link *link, cons
 		smc_rdma_llc_receive(group, link, msg, len);
 }
 
-static struct smc_rdma_buf *make_buf(struct smc_rdma_group *group, bool rmb, u8 code, unsigned int type)
+static struct smc_rdma_buf *make_buf(struct smc_rdma_group *group, bool rmb, u8 code)
 {
 	struct smc_rdma_buf *buf = ERR_PTR(-ENOTCONN);
 
 	/* The link does not go meanwhile; if it goes next, the buffer is on the list of what it has to do with. */
 	mutex_lock(&group->link->lock);
 	while (!group->link->gone) {
-		buf = smc_rdma_buf_new(group->link, rmb, code, type);
+		buf = smc_rdma_buf_new(group->link, rmb, code, group->buf_type);
 		if (PTR_ERR(buf) != -ENOMEM || !code--)
 			break;
 	}
@@ -101,6 +103,7 @@ static struct smc_rdma_buf *make_buf(struct smc_rdma_group *group, bool rmb, u8 
 		spin_lock_bh(&group->lock);
 		list_add(&buf->all, &group->attached);
 		WRITE_ONCE(group->n_rmbs, group->n_rmbs + rmb);
+		group->bytes[rmb] += buf->size;
 		spin_unlock_bh(&group->lock);
 	}
 	mutex_unlock(&group->link->lock);
@@ -112,11 +115,10 @@ static struct smc_rdma_buf *make_buf(struct smc_rdma_group *group, bool rmb, u8 
  * @group: the group, which has its link
  * @rmb: for the peer to write to, else to send from
  * @code: its size; smaller ones are tried if memory is short
- * @type: net.smc.smcr_buf_type
  *
  * May sleep. Return: the buffer, its bytes zero, or ERR_PTR(-ENOMEM) and the like.
  */
-struct smc_rdma_buf *smc_group_buf(struct smc_rdma_group *group, bool rmb, u8 code, unsigned int type)
+struct smc_rdma_buf *smc_group_buf(struct smc_rdma_group *group, bool rmb, u8 code)
 {
 	struct list_head *from = rmb ? &group->rmbs : &group->sndbufs;
 	struct smc_rdma_buf *buf, *found = NULL;
@@ -131,10 +133,11 @@ struct smc_rdma_buf *smc_group_buf(struct smc_rdma_group *group, bool rmb, u8 co
 	}
 	spin_unlock_bh(&group->lock);
 	if (found) {
+		found->reused = true;
 		smc_rdma_buf_clear(found);
 		return found;
 	}
-	return make_buf(group, rmb, code, type);
+	return make_buf(group, rmb, code);
 }
 
 /* Nobody needs a buffer any more, neither here nor there. The caller holds the lock. */

@@ -64,6 +64,7 @@ struct smc_rdma_group {
 	bool direct;			/* no gateway between the peers */
 	u8 version, release;
 	u8 max_conns, max_links;
+	u8 buf_type;			/* net.smc.smcr_buf_type */
 	struct xarray conns;		/* struct smc_conn by token; read under RCU */
 
 	spinlock_t lock;		/* what follows; softirqs off */
@@ -74,6 +75,7 @@ struct smc_rdma_group {
 	struct list_head rmbs, sndbufs;	/* those that no connection has */
 	struct list_head quarantine;	/* RMBs that the peer may still write to */
 	unsigned int n_rmbs;		/* all of them */
+	u64 bytes[2];			/* of buffers to send from, and of RMBs */
 	struct smc_rtoken rtokens[SMC_RDMA_RTOKENS];
 	struct smc_rdma_llc llc;
 };
@@ -135,7 +137,7 @@ bool smc_group_set_link(struct smc_rdma_group *group, struct smc_link *link);
 void smc_group_ready(struct smc_rdma_group *group);
 void smc_group_wake_locked(struct smc_rdma_group *group);
 void smc_group_receive(struct smc_rdma_group *group, struct smc_link *link, const u8 *msg, u32 len);
-struct smc_rdma_buf *smc_group_buf(struct smc_rdma_group *group, bool rmb, u8 code, unsigned int type);
+struct smc_rdma_buf *smc_group_buf(struct smc_rdma_group *group, bool rmb, u8 code);
 void smc_group_quarantine(struct smc_rdma_group *group, struct smc_rdma_buf *rmb, u32 token, bool done);
 void smc_group_put_rmb(struct smc_rdma_group *group, struct smc_rdma_buf *rmb);
 void smc_group_put_snd(struct smc_rdma_group *group, struct smc_rdma_buf *snd);
@@ -146,6 +148,7 @@ int smc_group_forget_rmb(struct smc_rdma_group *group, u32 rkey);
 /* llc.c */
 void smc_rdma_llc_init(struct smc_rdma_group *group);
 void smc_rdma_llc_receive(struct smc_rdma_group *group, struct smc_link *link, const u8 *msg, u32 len);
+void smc_rdma_user_id(const struct smc_rdma_group *group, u8 id[4]);
 void smc_rdma_llc_confirm_link(struct smc_rdma_group *group, bool response);
 void smc_rdma_llc_confirm_rkey(struct smc_rdma_group *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call);
 void smc_rdma_llc_cancel(struct smc_rdma_group *group, struct smc_rdma_call *call);

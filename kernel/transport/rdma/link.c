@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Links: queue pairs and what goes through them (wire-formats, sections 12 and 13.1).
- *
- * The send queue is a ring. Most work requests say nothing when they are done; one in a quarter of
- * the ring does, and stands for those before it, as they are done in order. What a connection has
- * written need not be waited for: the peer's cursor tells that it has arrived.
- */
+/* Links: queue pairs from their creation to their end, and what is received (wire-formats 12 and 13.1). */
 
 #include <linux/random.h>
 #include <linux/slab.h>
@@ -57,49 +51,6 @@ static void qp_event(struct ib_event *event, void *context)
 {
 	if (event->event != IB_EVENT_COMM_EST)
 		smc_link_fail(context);
-}
-
-/* The first of those who wait, if there is room for some, or will be none any more. */
-static struct smc_link_waiter *next_waiter(struct smc_link *link)
-{
-	struct smc_link_waiter *waiter = NULL;
-
-	spin_lock_bh(&link->sq_lock);
-	if (link->sq_posted - link->sq_done <= link->sq_size / 2 || !smc_link_usable(link))
-		waiter = list_first_entry_or_null(&link->waiting, struct smc_link_waiter, list);
-	if (waiter)
-		list_del_init(&waiter->list);
-	spin_unlock_bh(&link->sq_lock);
-	return waiter;
-}
-
-/* Lets those go on who have waited, while there is room. Softirq. */
-static void wake(struct smc_link *link)
-{
-	struct smc_link_waiter *waiter;
-
-	while ((waiter = next_waiter(link)))
-		waiter->fn(waiter);
-}
-
-static void sent(struct ib_cq *cq, struct ib_wc *wc)
-{
-	struct smc_link_mark *mark = container_of(wc->wr_cqe, struct smc_link_mark, cqe);
-	struct smc_link *link = mark->link;
-	bool waiting;
-
-	if (wc->status != IB_WC_SUCCESS) {
-		smc_link_fail(link);
-		return;
-	}
-	spin_lock_bh(&link->sq_lock);
-	link->sq_done = mark->at;
-	waiting = !list_empty(&link->waiting);
-	spin_unlock_bh(&link->sq_lock);
-	if (wq_has_sleeper(&link->flushed))
-		wake_up(&link->flushed);
-	if (waiting)
-		wake(link);
 }
 
 static int post_slot(struct smc_link *link, u32 i)
@@ -169,7 +120,7 @@ static int alloc_queues(struct smc_link *link)
 	if (!link->marks || !link->slots)
 		return -ENOMEM;
 	for (i = 0; i < link->sq_size; i++) {
-		link->marks[i].cqe.done = sent;
+		link->marks[i].cqe.done = smc_link_sent;
 		link->marks[i].link = link;
 	}
 	for (i = 0; i < link->rq_size; i++) {
@@ -266,6 +217,7 @@ struct smc_link *smc_link_new(struct smc_rdma_group *group, const struct smc_rdm
 	link->group = group;
 	link->path = *path;
 	smc_rdma_dev_get(path->dev);
+	atomic_inc(&path->dev->ports[path->port - 1].links);
 	link->psn = get_random_u32() & 0xffffff;
 	link->sq_size = sq_size(sysctl);
 	link->rq_size = READ_ONCE(sysctl->smcr_max_recv_wr);
@@ -288,7 +240,7 @@ static void stop(struct smc_link *link)
 {
 	WRITE_ONCE(link->state, SMC_LINK_DOWN);
 	/* Its lock lets those finish who have not seen that; nobody comes to wait after this. */
-	wake(link);
+	smc_link_wake(link);
 	if (link->qp) {
 		ib_drain_qp(link->qp);
 		ib_destroy_qp(link->qp);
@@ -309,6 +261,7 @@ static void give_back(struct smc_link *link)
 	kfree(link->slots);
 	if (link->pd)
 		ib_dealloc_pd(link->pd);
+	atomic_dec(&link->path.dev->ports[link->path.port - 1].links);
 	smc_rdma_dev_unuse(link->path.dev);
 	smc_rdma_dev_put(link->path.dev);
 }
@@ -427,173 +380,4 @@ int smc_link_to_rts(struct smc_link *link)
 	rc = link->gone ? -ENOTCONN : to_rts(link);
 	mutex_unlock(&link->lock);
 	return rc;
-}
-
-/* Is a work request to tell when it is done? If none has for long, or if someone wants to know. */
-static bool marks_now(struct smc_link *link, u32 last, bool mark)
-{
-	if (last - link->sq_marked < link->sq_size / 4 && !mark)
-		return false;
-	link->sq_marked = last;
-	return true;
-}
-
-/* The data, before the message. One that fails says so, whether or not it was asked to. */
-static void prepare_writes(struct ib_rdma_wr *wr, struct ib_sge *sge, const struct smc_link_write *writes,
-			   unsigned int n, struct ib_send_wr *then)
-{
-	unsigned int i;
-
-	for (i = 0; i < n; i++) {
-		sge[i] = (struct ib_sge){ .addr = writes[i].local, .length = writes[i].len, .lkey = writes[i].lkey };
-		wr[i] = (struct ib_rdma_wr){
-			.wr = {
-				.next = i + 1 < n ? &wr[i + 1].wr : then,
-				.wr_cqe = then->wr_cqe,
-				.sg_list = &sge[i],
-				.num_sge = 1,
-				.opcode = IB_WR_RDMA_WRITE,
-			},
-			.remote_addr = writes[i].remote,
-			.rkey = writes[i].rkey,
-		};
-	}
-}
-
-/* Where a message goes from; by the adapter's own copy if it can have one. */
-static void prepare_message(struct smc_link *link, struct ib_sge *sge, const u8 *msg, u32 place)
-{
-	u32 at = place * SMC_LINK_MSG_LEN;
-
-	sge->length = SMC_LINK_MSG_LEN;
-	sge->lkey = link->pd->local_dma_lkey;
-	if (link->inline_ok) {
-		sge->addr = (uintptr_t)msg;
-		return;
-	}
-	ib_dma_sync_single_for_cpu(link->path.dev->ib, link->tx_dma + at, SMC_LINK_MSG_LEN, DMA_TO_DEVICE);
-	memcpy(link->tx_msgs + at, msg, SMC_LINK_MSG_LEN);
-	ib_dma_sync_single_for_device(link->path.dev->ib, link->tx_dma + at, SMC_LINK_MSG_LEN, DMA_TO_DEVICE);
-	sge->addr = link->tx_dma + at;
-}
-
-/**
- * smc_link_send() - writes data, then sends a message that tells of it
- * @link: the link
- * @writes: the data
- * @n: how many pieces of it, up to SMC_LINK_WRITES
- * @msg: the message; copied
- * @mark: someone may want to know when it has arrived
- * @waiter: called once there is room again, if there is none now
- *
- * Any context. Softirqs may be off.
- *
- * Return: 0, -EAGAIN if there is no room in the queue, -ENOTCONN if the link is down.
- */
-int smc_link_send(struct smc_link *link, const struct smc_link_write *writes, unsigned int n,
-		  const u8 msg[SMC_LINK_MSG_LEN], bool mark, struct smc_link_waiter *waiter)
-{
-	struct ib_rdma_wr wr[SMC_LINK_WRITES];
-	struct ib_sge sge[SMC_LINK_WRITES + 1];
-	struct ib_send_wr send = {
-		.sg_list = &sge[SMC_LINK_WRITES],
-		.num_sge = 1,
-		.opcode = IB_WR_SEND,
-		.send_flags = IB_SEND_SOLICITED | (link->inline_ok ? IB_SEND_INLINE : 0),
-	};
-	u32 last, place;
-	int rc = 0;
-
-	spin_lock_bh(&link->sq_lock);
-	if (!smc_link_usable(link)) {
-		rc = -ENOTCONN;
-		goto out;
-	}
-	if (link->sq_posted + n + 1 - link->sq_done > link->sq_size) {
-		if (list_empty(&waiter->list))
-			list_add_tail(&waiter->list, &link->waiting);
-		rc = -EAGAIN;
-		goto out;
-	}
-	last = link->sq_posted + n + 1;
-	place = last % link->sq_size;
-	if (marks_now(link, last, mark)) {
-		link->marks[place].at = last;
-		send.send_flags |= IB_SEND_SIGNALED;
-	}
-	send.wr_cqe = &link->marks[place].cqe;
-	prepare_message(link, &sge[SMC_LINK_WRITES], msg, place);
-	prepare_writes(wr, sge, writes, n, &send);
-	link->sq_posted = last;
-	if (ib_post_send(link->qp, n ? &wr[0].wr : &send, NULL)) {
-		smc_link_fail(link);
-		rc = -ENOTCONN;
-	}
-out:
-	spin_unlock_bh(&link->sq_lock);
-	return rc;
-}
-
-/**
- * smc_link_register() - makes memory accessible to the peer
- * @link: the link
- * @mr: has been mapped
- *
- * What is sent afterwards is not sent before that is done. Any context.
- *
- * Return: 0, -EAGAIN if there is no room in the queue, -ENOTCONN if the link is down.
- */
-int smc_link_register(struct smc_link *link, struct ib_mr *mr)
-{
-	struct ib_reg_wr wr = {
-		.wr = { .opcode = IB_WR_REG_MR, .send_flags = IB_SEND_SIGNALED },
-		.mr = mr,
-		.key = mr->rkey,
-		.access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE,
-	};
-	u32 last;
-	int rc = 0;
-
-	spin_lock_bh(&link->sq_lock);
-	last = link->sq_posted + 1;
-	if (!smc_link_usable(link)) {
-		rc = -ENOTCONN;
-	} else if (last - link->sq_done > link->sq_size) {
-		rc = -EAGAIN;
-	} else {
-		link->marks[last % link->sq_size].at = last;
-		wr.wr.wr_cqe = &link->marks[last % link->sq_size].cqe;
-		link->sq_posted = last;
-		link->sq_marked = last;
-		if (ib_post_send(link->qp, &wr.wr, NULL)) {
-			smc_link_fail(link);
-			rc = -ENOTCONN;
-		}
-	}
-	spin_unlock_bh(&link->sq_lock);
-	return rc;
-}
-
-/* smc_link_position() - all that was sent up to now is before this. Any context. */
-u32 smc_link_position(struct smc_link *link)
-{
-	u32 at;
-
-	spin_lock_bh(&link->sq_lock);
-	at = link->sq_posted;
-	spin_unlock_bh(&link->sq_lock);
-	return at;
-}
-
-/* smc_link_passed() - has what was sent before a position arrived? Any context. */
-bool smc_link_passed(const struct smc_link *link, u32 position)
-{
-	return (s32)(READ_ONCE(link->sq_done) - position) >= 0;
-}
-
-/* smc_link_flush() - waits until what was sent has arrived, or for so many jiffies. May sleep. */
-void smc_link_flush(struct smc_link *link, unsigned long timeout)
-{
-	wait_event_timeout(link->flushed, !smc_link_usable(link) || READ_ONCE(link->sq_done) == READ_ONCE(link->sq_marked),
-			   timeout);
 }

@@ -35,6 +35,7 @@ struct smc_link_peer {
 	u32 qpn, psn;		/* 24 bits */
 	u8 mtu_code;
 	bool gateway;		/* mac is that of the next hop */
+	u8 user_id[4];		/* by which it shows the link */
 };
 
 /* Who waits for room in the send queue. */
@@ -107,6 +108,10 @@ void smc_link_end(struct smc_link *link, void (*detach)(struct smc_rdma_group *g
 int smc_link_to_rtr(struct smc_link *link);
 int smc_link_to_rts(struct smc_link *link);
 void smc_link_fail(struct smc_link *link);
+
+/* queue.c */
+void smc_link_wake(struct smc_link *link);
+void smc_link_sent(struct ib_cq *cq, struct ib_wc *wc);
 int smc_link_send(struct smc_link *link, const struct smc_link_write *writes, unsigned int n,
 		  const u8 msg[SMC_LINK_MSG_LEN], bool mark, struct smc_link_waiter *waiter);
 u32 smc_link_position(struct smc_link *link);

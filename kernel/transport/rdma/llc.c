@@ -114,6 +114,7 @@ static void on_confirm_link(struct smc_rdma_group *group, const struct smc_llc *
 		group->llc.confirmed = true;
 		group->llc.confirm_plain = m->confirm_link.no_eyecatcher;
 		group->llc.confirm_link = m->confirm_link.link;
+		memcpy(group->link->peer.user_id, m->confirm_link.user_id, sizeof(group->link->peer.user_id));
 		smc_group_wake_locked(group);
 	}
 	spin_unlock_bh(&group->lock);
@@ -250,6 +251,12 @@ void smc_rdma_llc_receive(struct smc_rdma_group *group, struct smc_link *link, c
 	kfree(whole);
 }
 
+/* smc_rdma_user_id() - the name that we show the link by; the peer shows it, too. Any context. */
+void smc_rdma_user_id(const struct smc_rdma_group *group, u8 id[4])
+{
+	smc_put_be32(id, group->lgr->id + group->link->id);
+}
+
 /**
  * smc_rdma_llc_confirm_link() - the last step of first contact
  * @group: the group, whose link can send
@@ -266,7 +273,7 @@ void smc_rdma_llc_confirm_link(struct smc_rdma_group *group, bool response)
 	memcpy(m.confirm_link.gid, link->path.gid, sizeof(m.confirm_link.gid));
 	m.confirm_link.qpn = link->qpn;
 	m.confirm_link.link = link->id;
-	smc_put_be32(m.confirm_link.user_id, group->lgr->id + link->id);
+	smc_rdma_user_id(group, m.confirm_link.user_id);
 	m.confirm_link.max_links = group->max_links;
 	m.confirm_link.max_conns = group->release ? group->max_conns : 0;
 	m.confirm_link.no_eyecatcher = true;

@@ -9,7 +9,6 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#include "../../control/diag.h"
 #include "../../net.h"
 #include "../../wire/reason.h"
 #include "rdma.h"
@@ -112,12 +111,10 @@ int smc_rdma_form(struct smc_rdma_offer *ro, const struct smc_rdma_path *path)
 
 static int get_bufs(struct smc_rdma_group *group, struct smc_rdma_conn *rc, const struct sock *sk)
 {
-	unsigned int type = READ_ONCE(smc_net(sock_net(sk))->sysctl.smcr_buf_type);
-
-	rc->rmb = smc_group_buf(group, true, rmb_code(sk), type);
+	rc->rmb = smc_group_buf(group, true, rmb_code(sk));
 	if (IS_ERR(rc->rmb))
 		return PTR_ERR(rc->rmb);
-	rc->snd = smc_group_buf(group, false, snd_code(sk), type);
+	rc->snd = smc_group_buf(group, false, snd_code(sk));
 	if (!IS_ERR(rc->snd))
 		return 0;
 	smc_group_quarantine(group, rc->rmb, 0, true);
@@ -174,8 +171,8 @@ int smc_rdma_make_conn(struct smc_rdma_offer *ro)
 	conn->priv = rc;
 	rc->conn = conn;
 	ro->offer->conn = conn;
-	smc_stats_buf(conn->sn, SMC_STATS_R, true, rc->rmb->size);
-	atomic64_add(rc->rmb->size, &ro->lgr->buf_bytes);
+	smc_stats_buf(conn->sn, SMC_STATS_R, true, rc->rmb->size, rc->rmb->reused);
+	smc_stats_buf(conn->sn, SMC_STATS_R, false, rc->snd->size, rc->snd->reused);
 	if (!smc_lgr_enter(ro->lgr, conn))
 		return SMC_REASON_INTERNAL;
 	return xa_err(xa_store_bh(&rc->group->conns, conn->token, conn, GFP_KERNEL)) ? SMC_REASON_MEM : 0;
@@ -365,7 +362,7 @@ static void release(struct smc_conn *conn)
 	xa_erase_bh(&rc->group->conns, conn->token);
 	smc_group_quarantine(rc->group, rc->rmb, conn->token, done);
 	smc_stats_buf_usage(conn->sn, SMC_STATS_R, true, -(s64)rc->rmb->size);
-	atomic64_sub(rc->rmb->size, &conn->lgr->buf_bytes);
+	smc_stats_buf_usage(conn->sn, SMC_STATS_R, false, -(s64)rc->snd->size);
 }
 
 static void destroy(struct smc_conn *conn)
@@ -374,11 +371,6 @@ static void destroy(struct smc_conn *conn)
 
 	put_bufs(rc);
 	kfree(rc);
-}
-
-static void describe(const struct smc_conn *conn, struct smc_diag_info *info)
-{
-	info->mode = SMC_DIAG_MODE_SMCR;
 }
 
 const struct smc_transport_ops smc_rdma_transport = {
@@ -394,7 +386,7 @@ const struct smc_transport_ops smc_rdma_transport = {
 	.free		= destroy,
 	.write		= smc_rdma_write,
 	.signal		= smc_rdma_signal,
-	.describe	= describe,
+	.describe	= smc_rdma_describe,
 	.lgr_init	= smc_group_init,
 	.lgr_fits	= smc_group_fits,
 	.lgr_end	= smc_group_end,

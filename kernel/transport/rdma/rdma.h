@@ -3,6 +3,7 @@
 #ifndef SMC_RDMA_RDMA_H
 #define SMC_RDMA_RDMA_H
 
+#include "../../control/diag.h"
 #include "group.h"
 #include "init.h"
 
@@ -32,6 +33,9 @@ int smc_rdma_open_link(struct smc_rdma_offer *ro);
 int smc_rdma_confirmed(const struct smc_rdma_offer *ro);
 void smc_rdma_describe_us(const struct smc_rdma_offer *ro, struct smc_clc_accept *a);
 void smc_rdma_know_peer(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer);
+
+/* show.c */
+void smc_rdma_describe(const struct smc_conn *conn, struct smc_diag_info *info);
 
 /* route.c */
 int smc_rdma_route(const struct smc_offer *offer, const u8 gid[16], u8 mac[ETH_ALEN], bool *gateway);

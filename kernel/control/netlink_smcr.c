@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * SMC_GEN_NETLINK: link groups, links and devices of SMC-R
+ *
+ * Groups are those of the namespace that asks, devices those that it may use. Attributes and their
+ * order are the stock module's.
+ */
+#include <net/sock.h>
+
+#include "../lgr/lgr.h"
+#include "../net.h"
+#include "../transport/rdma/show.h"
+#include "../transport/transport.h"
+#include "netlink.h"
+
+COMPAT_ASSERT_UAPI(SMC_NLA_LGR_R_V2_MAX_CONNS, SMC_UAPI_LGR_R_V2_MAX_CONNS);
+COMPAT_ASSERT_UAPI(SMC_NLA_LGR_R_V2_MAX_LINKS, SMC_UAPI_LGR_R_V2_MAX_LINKS);
+COMPAT_ASSERT_UAPI(SMC_NLA_LGR_R_SNDBUF_ALLOC, SMC_UAPI_LGR_R_SNDBUF_ALLOC);
+COMPAT_ASSERT_UAPI(SMC_NLA_LGR_R_RMB_ALLOC, SMC_UAPI_LGR_R_RMB_ALLOC);
+
+/* Numbers of the protocol that have no name in the kernel's headers. */
+#define TYPE_SINGLE 1		/* a group with one link */
+#define LINK_ACTIVATING 2
+#define LINK_ACTIVE 3
+
+struct dump {
+	struct sk_buff *skb;
+	struct netlink_callback *cb;
+	bool links;
+};
+
+static int put_v2(struct sk_buff *skb, const struct smc_rdma_group_view *r)
+{
+	struct nlattr *nest = nla_nest_start(skb, SMC_NLA_LGR_R_V2);
+
+	if (!nest || nla_put_u8(skb, SMC_NLA_LGR_R_V2_DIRECT, r->direct) ||
+	    nla_put_u8(skb, SMC_UAPI_LGR_R_V2_MAX_CONNS, r->max_conns) ||
+	    nla_put_u8(skb, SMC_UAPI_LGR_R_V2_MAX_LINKS, r->max_links))
+		return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+static int put_group(struct sk_buff *skb, struct smc_lgr *lgr, const struct smc_rdma_group_view *r)
+{
+	struct smc_lgr_view view;
+	struct nlattr *nest;
+
+	smc_lgr_describe(lgr, &view);
+	nest = nla_nest_start(skb, SMC_GEN_LGR_SMCR);
+	if (!nest || nla_put_u32(skb, SMC_NLA_LGR_R_ID, lgr->id) ||
+	    nla_put_u32(skb, SMC_NLA_LGR_R_CONNS_NUM, view.n_conns) ||
+	    nla_put_u8(skb, SMC_NLA_LGR_R_ROLE, r->server) ||
+	    nla_put_u8(skb, SMC_NLA_LGR_R_TYPE, TYPE_SINGLE) ||
+	    nla_put_u8(skb, SMC_NLA_LGR_R_BUF_TYPE, r->buf_type) ||
+	    nla_put_u8(skb, SMC_NLA_LGR_R_VLAN_ID, lgr->key.vlan) ||
+	    nla_put_u64_64bit(skb, SMC_NLA_LGR_R_NET_COOKIE, lgr->key.net->net_cookie, SMC_NLA_LGR_R_PAD) ||
+	    nla_put_string(skb, SMC_NLA_LGR_R_PNETID, r->pnet_id) ||
+	    nla_put_uint(skb, SMC_UAPI_LGR_R_SNDBUF_ALLOC, r->snd_bytes) ||
+	    nla_put_uint(skb, SMC_UAPI_LGR_R_RMB_ALLOC, r->rmb_bytes))
+		return -EMSGSIZE;
+	if (lgr->key.version > 1 &&
+	    (put_v2(skb, r) || smc_netlink_put_lgr_v2(skb, SMC_NLA_LGR_R_V2_COMMON, lgr, &view)))
+		return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+static int put_gid(struct sk_buff *skb, int type, const u8 gid[16])
+{
+	char text[40];
+
+	snprintf(text, sizeof(text), "%pI6", gid);
+	return nla_put_string(skb, type, text);
+}
+
+static int put_id(struct sk_buff *skb, int type, const u8 id[4])
+{
+	return nla_put(skb, type, 4, id);
+}
+
+static int put_link(struct sk_buff *skb, const struct smc_lgr *lgr, const struct smc_rdma_link_view *l)
+{
+	struct nlattr *nest = nla_nest_start(skb, SMC_GEN_LINK_SMCR);
+
+	if (!nest || nla_put_u8(skb, SMC_NLA_LINK_ID, l->id) ||
+	    nla_put_u32(skb, SMC_NLA_LINK_STATE, l->active ? LINK_ACTIVE : LINK_ACTIVATING) ||
+	    nla_put_u32(skb, SMC_NLA_LINK_CONN_CNT, READ_ONCE(lgr->n_conns)) ||
+	    nla_put_u8(skb, SMC_NLA_LINK_IB_PORT, l->port) || nla_put_u32(skb, SMC_NLA_LINK_NET_DEV, l->ifindex) ||
+	    nla_put_string(skb, SMC_NLA_LINK_IB_DEV, l->ibname) ||
+	    put_id(skb, SMC_NLA_LINK_UID, l->user_id) || put_id(skb, SMC_NLA_LINK_PEER_UID, l->peer_user_id) ||
+	    put_gid(skb, SMC_NLA_LINK_GID, l->gid) || put_gid(skb, SMC_NLA_LINK_PEER_GID, l->peer_gid))
+		return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+static int dump_link(struct dump *d, const struct smc_lgr *lgr, const struct smc_rdma_link_view *l)
+{
+	void *msg = smc_netlink_begin(d->skb, d->cb, SMC_NETLINK_GET_LINK_SMCR);
+
+	if (!msg || put_link(d->skb, lgr, l))
+		return -EMSGSIZE;
+	genlmsg_end(d->skb, msg);
+	return 0;
+}
+
+/* A group, with its link if that is asked for: both, or neither. Under the lock of the list of groups. */
+static int dump_group(struct smc_lgr *lgr, void *arg)
+{
+	struct smc_rdma_group_view r;
+	struct dump *d = arg;
+	void *msg;
+
+	if (lgr->key.ops->role != SMC_ROLE_R)
+		return 0;
+	smc_rdma_show_group(lgr, &r);
+	/* Nothing is left of one that has ended, and one that has no link yet is about to be. */
+	if (!r.has_link)
+		return 0;
+	msg = smc_netlink_begin(d->skb, d->cb, SMC_NETLINK_GET_LGR_SMCR);
+	if (!msg)
+		return -EMSGSIZE;
+	if (put_group(d->skb, lgr, &r))
+		goto cancel;
+	genlmsg_end(d->skb, msg);
+	if (!d->links || !dump_link(d, lgr, &r.link))
+		return 0;
+cancel:
+	genlmsg_cancel(d->skb, msg);
+	return -EMSGSIZE;
+}
+
+static int dump_groups(struct sk_buff *skb, struct netlink_callback *cb, bool links)
+{
+	struct dump d = { .skb = skb, .cb = cb, .links = links };
+
+	smc_lgr_walk(sock_net(skb->sk), &smc_netlink_cursor_of(cb)->next, dump_group, &d);
+	return skb->len;
+}
+
+/**
+ * smc_netlink_dump_smcr_groups() - answer SMC_NETLINK_GET_LGR_SMCR
+ * @skb: answer
+ * @cb: dump
+ *
+ * Context: process, called by generic netlink.
+ * Return: length of the answer.
+ */
+int smc_netlink_dump_smcr_groups(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return dump_groups(skb, cb, false);
+}
+
+/**
+ * smc_netlink_dump_smcr_links() - answer SMC_NETLINK_GET_LINK_SMCR: each group, then its link
+ * @skb: answer
+ * @cb: dump
+ *
+ * Context: process, called by generic netlink.
+ * Return: length of the answer.
+ */
+int smc_netlink_dump_smcr_links(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return dump_groups(skb, cb, true);
+}
+
+static int put_port(struct sk_buff *skb, int type, const struct smc_rdma_port_view *p)
+{
+	struct nlattr *nest = nla_nest_start(skb, type);
+
+	if (!nest || nla_put_u8(skb, SMC_NLA_DEV_PORT_PNET_USR, p->by_user) ||
+	    nla_put_string(skb, SMC_NLA_DEV_PORT_PNETID, p->pnet_id) ||
+	    nla_put_u32(skb, SMC_NLA_DEV_PORT_NETDEV, p->ifindex) ||
+	    nla_put_u8(skb, SMC_NLA_DEV_PORT_STATE, p->active) ||
+	    nla_put_u8(skb, SMC_NLA_DEV_PORT_VALID, p->valid) ||
+	    nla_put_u32(skb, SMC_NLA_DEV_PORT_LNK_CNT, p->links))
+		return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+static int put_pci(struct sk_buff *skb, const struct smc_rdma_dev_view *view)
+{
+	return nla_put_u32(skb, SMC_NLA_DEV_PCI_FID, view->fid) ||
+	       nla_put_u16(skb, SMC_NLA_DEV_PCI_CHID, view->chid) ||
+	       nla_put_u16(skb, SMC_NLA_DEV_PCI_VENDOR, view->vendor) ||
+	       nla_put_u16(skb, SMC_NLA_DEV_PCI_DEVICE, view->device) ||
+	       nla_put_string(skb, SMC_NLA_DEV_PCI_ID, view->pci);
+}
+
+/* With one link each, a group does without none of its devices. */
+static int put_dev(struct sk_buff *skb, const struct smc_rdma_dev_view *view)
+{
+	struct nlattr *nest = nla_nest_start(skb, SMC_GEN_DEV_SMCR);
+
+	static_assert(SMC_RDMA_SHOW_PORTS == 2);
+	if (!nest || nla_put_u8(skb, SMC_NLA_DEV_IS_CRIT, view->groups > 0) ||
+	    (view->is_pci && put_pci(skb, view)) ||
+	    nla_put_string(skb, SMC_NLA_DEV_IB_NAME, view->name) ||
+	    put_port(skb, SMC_NLA_DEV_PORT, &view->ports[0]) || put_port(skb, SMC_NLA_DEV_PORT2, &view->ports[1]) ||
+	    nla_put_u32(skb, SMC_NLA_DEV_USE_CNT, view->groups))
+		return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+/* Under the lock of the list of devices. */
+static int dump_device(const struct smc_rdma_dev_view *view, void *arg)
+{
+	struct dump *d = arg;
+	void *msg = smc_netlink_begin(d->skb, d->cb, SMC_NETLINK_GET_DEV_SMCR);
+
+	if (!msg)
+		return -EMSGSIZE;
+	if (put_dev(d->skb, view)) {
+		genlmsg_cancel(d->skb, msg);
+		return -EMSGSIZE;
+	}
+	genlmsg_end(d->skb, msg);
+	return 0;
+}
+
+/**
+ * smc_netlink_dump_smcr_devices() - answer SMC_NETLINK_GET_DEV_SMCR
+ * @skb: answer
+ * @cb: dump
+ *
+ * Context: process, called by generic netlink; may sleep.
+ * Return: length of the answer.
+ */
+int smc_netlink_dump_smcr_devices(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct dump d = { .skb = skb, .cb = cb };
+
+	smc_rdma_show_devices(sock_net(skb->sk), &smc_netlink_cursor_of(cb)->next, dump_device, &d);
+	return skb->len;
+}

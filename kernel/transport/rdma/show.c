@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What control interfaces show of SMC-R. */
+
+#include <linux/pci.h>
+
+#include "../../lgr/lgr.h"
+#include "../../net.h"
+#include "rdma.h"
+#include "show.h"
+
+static void show_pnet_id(const struct smc_rdma_dev *dev, u8 port, char text[SMC_PNET_ID_LEN + 1], bool *found)
+{
+	u8 id[SMC_PNET_ID_LEN];
+
+	*found = !smc_pnet_of_ib(dev->ib->name, port, id);
+	memset(text, 0, SMC_PNET_ID_LEN + 1);
+	if (*found)
+		memcpy(text, id, sizeof(id));
+}
+
+static void show_link(const struct smc_rdma_group *group, struct smc_rdma_link_view *view)
+{
+	const struct smc_link *link = group->link;
+
+	strscpy(view->ibname, link->path.dev->ib->name, sizeof(view->ibname));
+	view->port = link->path.port;
+	view->id = link->id;
+	view->active = smc_link_usable(link);
+	memcpy(view->gid, link->path.gid, sizeof(view->gid));
+	memcpy(view->peer_gid, link->peer.gid, sizeof(view->peer_gid));
+	smc_rdma_user_id(group, view->user_id);
+	memcpy(view->peer_user_id, link->peer.user_id, sizeof(view->peer_user_id));
+	view->ifindex = link->path.ifindex;
+}
+
+/* A group that has not ended keeps its link, and that keeps the device, as long as its lock is held. */
+static bool lock_link(struct smc_rdma_group *group)
+{
+	spin_lock_bh(&group->lock);
+	if (group->link && group->state != SMC_GROUP_ENDED)
+		return true;
+	spin_unlock_bh(&group->lock);
+	return false;
+}
+
+/**
+ * smc_rdma_show_group() - what a group of SMC-R is like
+ * @lgr: the group
+ * @view: filled in
+ *
+ * Any context; softirqs may be off.
+ */
+void smc_rdma_show_group(struct smc_lgr *lgr, struct smc_rdma_group_view *view)
+{
+	struct smc_rdma_group *group = smc_group_of(lgr);
+	bool by_user;
+
+	memset(view, 0, sizeof(*view));
+	view->server = group->server;
+	view->direct = group->direct;
+	view->max_conns = group->max_conns;
+	view->max_links = group->max_links;
+	view->buf_type = group->buf_type;
+	if (!lock_link(group))
+		return;
+	view->snd_bytes = group->bytes[false];
+	view->rmb_bytes = group->bytes[true];
+	view->has_link = true;
+	show_link(group, &view->link);
+	show_pnet_id(group->link->path.dev, group->link->path.port, view->pnet_id, &by_user);
+	spin_unlock_bh(&group->lock);
+}
+
+/**
+ * smc_rdma_describe() - describe of the transport
+ * @conn: the connection
+ * @info: gets its part
+ *
+ * Any context. What is shown of a link that has gone is nothing.
+ */
+void smc_rdma_describe(const struct smc_conn *conn, struct smc_diag_info *info)
+{
+	const struct smc_rdma_conn *rc = smc_rdma_conn_of(conn);
+	struct smc_diag_linkinfo *l = &info->lgr.lnk[0];
+	struct smc_rdma_link_view view = {};
+
+	info->mode = SMC_DIAG_MODE_SMCR;
+	info->conn.sndbuf_size = rc->snd->size;
+	if (!lock_link(rc->group))
+		return;
+	show_link(rc->group, &view);
+	spin_unlock_bh(&rc->group->lock);
+	info->has_lgr = true;
+	info->lgr.role = rc->group->server;
+	l->link_id = view.id;
+	strscpy((char *)l->ibname, view.ibname, sizeof(l->ibname));
+	l->ibport = view.port;
+	snprintf((char *)l->gid, sizeof(l->gid), "%pI6", view.gid);
+	snprintf((char *)l->peer_gid, sizeof(l->peer_gid), "%pI6", view.peer_gid);
+}
+
+static void show_pci(const struct smc_rdma_dev *dev, struct smc_rdma_dev_view *view)
+{
+	struct device *parent = dev->ib->dev.parent;
+	struct pci_dev *pci;
+
+	if (!parent || !dev_is_pci(parent))
+		return;
+	pci = to_pci_dev(parent);
+	view->is_pci = true;
+	view->vendor = pci->vendor;
+	view->device = pci->device;
+	strscpy(view->pci, pci_name(pci), sizeof(view->pci));
+#ifdef CONFIG_S390
+	view->fid = to_zpci(pci)->fid;
+	view->chid = to_zpci(pci)->pchid;
+#endif
+}
+
+static void show_port(struct smc_rdma_dev *dev, u8 number, struct smc_rdma_port_view *view)
+{
+	const struct smc_rdma_port *port = &dev->ports[number - 1];
+
+	view->valid = true;
+	view->active = READ_ONCE(port->active);
+	view->ifindex = READ_ONCE(port->ifindex);
+	view->links = atomic_read(&port->links);
+	show_pnet_id(dev, number, view->pnet_id, &view->by_user);
+}
+
+/* A walk for one who asks. */
+struct showing {
+	const struct net *net;
+	unsigned int at, *next;
+	int (*fn)(const struct smc_rdma_dev_view *view, void *arg);
+	void *arg;
+};
+
+static int show_device(struct smc_rdma_dev *dev, void *arg)
+{
+	struct smc_rdma_dev_view view = {};
+	struct showing *s = arg;
+	unsigned int i, conns;
+	int rc;
+
+	if (!rdma_dev_access_netns(dev->ib, s->net) || s->at++ < *s->next)
+		return 0;
+	strscpy(view.name, dev->ib->name, sizeof(view.name));
+	show_pci(dev, &view);
+	view.groups = smc_lgr_count_dev(dev, &conns);
+	static_assert(SMC_RDMA_SHOW_PORTS == SMC_RDMA_PORTS);
+	for (i = 0; i < dev->n_ports; i++)
+		show_port(dev, i + 1, &view.ports[i]);
+	rc = s->fn(&view, s->arg);
+	if (!rc)
+		*s->next = s->at;
+	return rc;
+}
+
+/**
+ * smc_rdma_show_devices() - visits the devices that a namespace may use
+ * @net: the namespace
+ * @next: in and out, how many were visited; 0 at first
+ * @fn: called for each; nonzero ends the walk before that device counts as visited
+ * @arg: passed on
+ *
+ * May sleep. Return: 0 at the end, else what @fn said.
+ */
+int smc_rdma_show_devices(const struct net *net, unsigned int *next,
+			  int (*fn)(const struct smc_rdma_dev_view *view, void *arg), void *arg)
+{
+	struct showing s = { .net = net, .next = next, .fn = fn, .arg = arg };
+
+	return smc_rdma_dev_walk(show_device, &s);
+}
