@@ -11,6 +11,7 @@
 #include <net/tcp_states.h>
 
 #include "../control/trace.h"
+#include "../lgr/lgr.h"
 #include "../net.h"
 #include "conn.h"
 
@@ -205,6 +206,17 @@ void smc_close_gone(struct smc_conn *conn)
 	if (sk->sk_state != TCP_CLOSE && !sock_flag(sk, SOCK_DEAD))
 		sk->sk_prot->disconnect(sk, O_NONBLOCK);
 	release_sock(sk);
+}
+
+/*
+ * smc_close_check() - a connection has come to life, and has its holder: its group may have ended
+ * while nobody could be told. May sleep.
+ */
+void smc_close_check(struct smc_conn *conn)
+{
+	smp_mb(); /* pairs with the end of a group: it sees the holder, or we see the end */
+	if (!READ_ONCE(conn->lgr->listed))
+		smc_close_gone(conn);
 }
 
 static void expired(struct timer_list *timer)

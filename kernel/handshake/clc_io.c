@@ -148,5 +148,9 @@ int smc_clc_io_declined(struct smc_sock *smc, u32 *diagnosis)
 	int rc = smc_clc_decline_decode(smc->rv->buf, smc->rv->len, &d);
 
 	*diagnosis = rc ? 0 : d.code;
-	return rc;
+	if (rc)
+		return rc;
+	smc->rv->offer.declined = true;
+	smc->rv->offer.out_of_sync = d.sync;
+	return 0;
 }

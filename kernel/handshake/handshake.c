@@ -230,11 +230,15 @@ void smc_handshake_stop(struct smc_sock *smc)
 	if (smc->phase == SMC_PHASE_CONNECT || smc->phase == SMC_PHASE_RENDEZVOUS)
 		smc_handshake_phase(smc, SMC_PHASE_OPEN);
 	smc->peer_smc = false;
+	smc->stopped = true;
 	smc_handshake_unwatch_locked(smc);
 	spin_unlock_bh(&smc->lock);
 	if (READ_ONCE(smc->started))
 		cancel_delayed_work_sync(&smc->work);
 	smc_handshake_free(smc);
+	/* A transport may have called again until that was over. */
+	if (READ_ONCE(smc->started))
+		cancel_delayed_work_sync(&smc->work);
 	smc_handshake_disarm(smc);
 }
 
@@ -315,7 +319,8 @@ static bool due(struct smc_sock *smc)
 	    state != TCP_SYN_RECV && state != TCP_CLOSE)
 		smc_handshake_phase(smc, SMC_PHASE_RENDEZVOUS);
 	/* A child that has fallen back may have to wait for data still. */
-	mine = (smc->phase == SMC_PHASE_RENDEZVOUS && !smc->inline_busy) || (smc->server && smc->rv);
+	mine = (smc->phase == SMC_PHASE_RENDEZVOUS && !smc->inline_busy) ||
+	       (smc->server && smc->rv && !smc->stopped);
 	spin_unlock_bh(&smc->lock);
 	return mine;
 }

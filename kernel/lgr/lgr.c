@@ -12,6 +12,8 @@
 
 /* How long a group outlives its last connection, and how often it looks for idle memory. */
 #define IDLE_TIME (600 * HZ)
+/* A client of SMC-R so much longer, as it is the server that chooses a group (RFC 7609, 4.1). */
+#define IDLE_GRACE (10 * HZ)
 #define TRIM_TIME (2 * HZ)
 /* Identifiers are shown with a link's number added. */
 #define ID_STEP 256
@@ -92,13 +94,18 @@ static void end(struct smc_lgr *lgr)
 	smc_lgr_put(lgr);
 }
 
+static unsigned long idle_time(const struct smc_lgr *lgr)
+{
+	return lgr->key.server ? IDLE_TIME : IDLE_TIME + IDLE_GRACE;
+}
+
 static void idle_work(struct work_struct *work)
 {
 	struct smc_lgr *lgr = container_of(to_delayed_work(work), struct smc_lgr, idle);
 	unsigned long due;
 
 	spin_lock_bh(&lgr->lock);
-	due = lgr->idle_since + IDLE_TIME;
+	due = lgr->idle_since + idle_time(lgr);
 	spin_unlock_bh(&lgr->lock);
 	/* It has been used, and been empty again, since this was queued. */
 	if (!READ_ONCE(lgr->n_conns) && time_before(jiffies, due))
@@ -259,7 +266,7 @@ static void release_place(struct smc_lgr *lgr)
 		return;
 	lgr->idle_since = jiffies;
 	if (!delayed_work_pending(&lgr->idle))
-		queue(lgr, &lgr->idle, IDLE_TIME);
+		queue(lgr, &lgr->idle, idle_time(lgr));
 }
 
 /* smc_lgr_leave() - gives back what smc_lgr_join() has reserved, and the reference. Softirq. */
@@ -369,10 +376,12 @@ static void terminate(struct smc_lgr *lgr, bool hard)
 	bool mine = unlist(lgr, false);
 	struct smc_conn *conn;
 
+	smp_mb(); /* pairs with smc_close_check() */
 	while ((conn = evict(lgr))) {
+		/* A rendezvous finds out by itself, and its connection may still be TCP. */
 		if (hard)
 			smc_close_kill(conn, false);
-		else
+		else if (READ_ONCE(conn->holder) != SMC_CONN_RENDEZVOUS)
 			smc_close_gone(conn);
 		smc_conn_put(conn);
 	}

@@ -89,6 +89,7 @@ bool smc_active_take(struct smc_sock *smc, struct socket *sock, struct smc_conn 
 		return false;
 	}
 	smc_conn_count(conn);
+	smc_close_check(conn);
 	smc_handshake_disarm(smc);
 	/* A shutdown() that has come too early to be told to the connection, see smc_io_shutdown(). */
 	smp_mb();
@@ -98,8 +99,8 @@ bool smc_active_take(struct smc_sock *smc, struct socket *sock, struct smc_conn 
 }
 
 /*
- * smc_active_child() - the same for a child of a listener, whose operations accept() will set. Does
- * not sleep.
+ * smc_active_child() - the same for a child of a listener, whose operations accept() will set. May
+ * sleep.
  */
 void smc_active_child(struct smc_sock *smc, struct smc_conn *conn)
 {
@@ -107,6 +108,7 @@ void smc_active_child(struct smc_sock *smc, struct smc_conn *conn)
 	smp_store_release(&conn->holder, SMC_CONN_ALONE); /* pairs with fill_alone() of diag.c */
 	settle(smc, NULL, conn);
 	spin_unlock_bh(&smc->lock);
+	smc_close_check(conn);
 }
 
 /* smc_active_adopt() - a child's record is about to enter the table, which shows it. Any context. */

@@ -64,6 +64,7 @@ struct smc_sock {
 	bool			stepping;	/* parent's listener lock; this child's worker runs */
 	u64			seq;		/* of children, in the order in which TCP had them; never changes */
 	bool			attended;	/* a thread in connect() is going to begin the rendezvous; single word */
+	bool			stopped;	/* lock; the worker has nothing to do with it any more, if it is a child */
 	bool			inline_busy;	/* lock; and has: not the worker's turn. Means something in RENDEZVOUS only */
 	bool			started;	/* `work` has run, or is about to; single word */
 	bool			limit_hs;	/* SMC_LIMIT_HS is set; single word, no lock */

@@ -46,6 +46,8 @@ struct smc_offer {
 	struct sock *sk;			/* the TCP connection, held, not locked */
 	struct smc_conn *conn;			/* what becomes of it: set by match or attach, with a reference */
 	bool server;
+	bool declined;				/* the peer has said that it stays with TCP */
+	bool out_of_sync;			/* and that it has no group like ours */
 	u8 id[16];				/* PNET ID of the device that carries it */
 	bool has_id;
 	const struct smc_transport_ops *ops[SMC_ROLES];	/* that have something to offer; pinned */
