@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Buffers: their pages, and what makes an adapter find them (wire-formats 12.3). */
 
+#include <linux/dma-mapping.h>
 #include <linux/highmem.h>
 #include <linux/slab.h>
 #include <rdma/ib_verbs.h>
@@ -28,7 +29,7 @@ static int alloc_pages_of(struct smc_rdma_buf *buf, unsigned int order)
 	unsigned int i, j;
 
 	buf->order = order;
-	buf->n_pages = buf->size >> PAGE_SHIFT;
+	buf->n_pages = DIV_ROUND_UP(buf->size, PAGE_SIZE);
 	buf->pages = kvcalloc(buf->n_pages, sizeof(*buf->pages), GFP_KERNEL_ACCOUNT);
 	if (!buf->pages)
 		return -ENOMEM;
@@ -63,6 +64,19 @@ static enum dma_data_direction direction(const struct smc_rdma_buf *buf)
 	return buf->rmb ? DMA_FROM_DEVICE : DMA_TO_DEVICE;
 }
 
+static bool bounces(const struct smc_rdma_buf *buf)
+{
+	struct scatterlist *sg;
+	unsigned int i;
+
+	if (ib_uses_virt_dma(buf->ib))
+		return false;
+	for_each_sgtable_dma_sg(&buf->sgt, sg, i)
+		if (dma_need_sync(buf->ib->dma_device, sg_dma_address(sg)))
+			return true;
+	return false;
+}
+
 static int map(struct smc_rdma_buf *buf)
 {
 	int rc = sg_alloc_table_from_pages(&buf->sgt, buf->pages, buf->n_pages, 0, buf->size, GFP_KERNEL);
@@ -72,7 +86,22 @@ static int map(struct smc_rdma_buf *buf)
 	rc = ib_dma_map_sgtable_attrs(buf->ib, &buf->sgt, direction(buf), 0);
 	if (rc)
 		sg_free_table(&buf->sgt);
+	else
+		buf->bounces = bounces(buf);
 	return rc;
+}
+
+/*
+ * smc_rdma_buf_sync() - after the processor has written what the adapter sends, or before it reads
+ * what that has received; for buffers that need it. Its link is usable, and softirqs are off: the
+ * buffer is not detached before they are on again. Any context.
+ */
+void smc_rdma_buf_sync(struct smc_rdma_buf *buf)
+{
+	if (buf->rmb)
+		dma_sync_sgtable_for_cpu(buf->ib->dma_device, &buf->sgt, DMA_FROM_DEVICE);
+	else
+		dma_sync_sgtable_for_device(buf->ib->dma_device, &buf->sgt, DMA_TO_DEVICE);
 }
 
 static void unmap(struct smc_rdma_buf *buf)

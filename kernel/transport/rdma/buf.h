@@ -24,7 +24,8 @@ struct smc_rdma_buf {
 	u8 code;
 	bool rmb;
 	bool reused;			/* not its first connection */
-	bool registered;		/* RMB: the adapter knows it */
+	bool registered;		/* the adapter knows it, as far as it has to; link->lock */
+	bool bounces;			/* the adapter may have another copy, or the processor's cache: see smc_rdma_buf_sync() */
 	bool announced;			/* RMB: the peer knows it, too */
 	u32 token;			/* RMB: of the connection that had it; as what follows, the group's lock */
 	bool done;			/* RMB: the peer writes no more */
@@ -45,5 +46,6 @@ struct smc_rdma_buf *smc_rdma_buf_new(struct smc_link *link, bool rmb, u8 code, 
 void smc_rdma_buf_detach(struct smc_rdma_buf *buf);
 void smc_rdma_buf_free(struct smc_rdma_buf *buf);
 void smc_rdma_buf_clear(struct smc_rdma_buf *buf);
+void smc_rdma_buf_sync(struct smc_rdma_buf *buf);
 
 #endif /* SMC_RDMA_BUF_H */

@@ -16,6 +16,17 @@ static bool listens(const struct smc_rdma_conn *rc)
 	return !(READ_ONCE(rc->peer_state) & (SMC_CDC_CLOSED | SMC_CDC_ABORT));
 }
 
+/* Of memory that the adapter and the processor see through different glasses. Return: false if it is too late for that. */
+static bool sync(struct smc_rdma_conn *rc, struct smc_rdma_buf *buf)
+{
+	if (likely(!buf->bounces))
+		return true;
+	if (!smc_link_usable(rc->group->link))
+		return false;
+	smc_rdma_buf_sync(buf);
+	return true;
+}
+
 /*
  * How far the peer may know of what we have written. An urgent byte is the last before the cursor,
  * and the cursor stays behind it until the peer has read it: peers expect that of each other.
@@ -33,7 +44,8 @@ static unsigned int pieces(const struct smc_rdma_conn *rc, u64 to, struct smc_li
 	u32 left = to - rc->prod.pos, from = rc->snd_off, at = rc->prod.at.count;
 	unsigned int n = 0;
 
-	while (left) {
+	/* There are no more while the peer's cursor is not ahead of what it was told, see hear(). */
+	while (left && !WARN_ON_ONCE(n == SMC_LINK_WRITES)) {
 		u32 len = min3(left, rc->snd->size - from, rc->conn->tx_size - at);
 
 		w[n++] = (struct smc_link_write){
@@ -70,6 +82,9 @@ static u64 compose(const struct smc_rdma_conn *rc, struct smc_cdc *cdc, struct s
 		cdc->flags |= SMC_CDC_URGENT | SMC_CDC_URGENT_PENDING;
 	if (!smc_tx_room(conn))
 		cdc->flags |= SMC_CDC_BLOCKED;
+	/* The peer tells of what it has read by the size of its RMB, which our ring may be a fraction of. */
+	if (conn->tx_window < conn->tx_size && smc_tx_room(conn) < conn->tx_window / 2)
+		cdc->flags |= SMC_CDC_UPDATE;
 	return to;
 }
 
@@ -94,6 +109,7 @@ void smc_rdma_talk(struct smc_rdma_conn *rc)
 		goto out;
 	to = compose(rc, &cdc, &prod, &cons);
 	smc_cdc_r_encode(&cdc, msg);
+	sync(rc, rc->snd);
 	/* What the connection sends from is needed again once its last message has arrived. */
 	err = smc_link_send(link, w, pieces(rc, to, w), msg, cdc.state, &rc->waiter);
 	if (err == -EAGAIN && !rc->waits) {
@@ -168,11 +184,26 @@ ssize_t smc_rdma_write(struct smc_conn *conn, struct iov_iter *from, u32 len)
 void smc_rdma_talk_init(struct smc_rdma_conn *rc)
 {
 	spin_lock_init(&rc->lock);
+	spin_lock_init(&rc->hear_lock);
 	INIT_LIST_HEAD(&rc->waiter.list);
 	rc->waiter.fn = room_again;
 }
 
-/* One message, of a connection that knows its peer. The caller is in an RCU section. */
+/* How far the peer can have read: what was posted. Taking the lock waits for who is posting more. */
+static u64 posted(struct smc_rdma_conn *rc)
+{
+	u64 pos;
+
+	spin_lock_bh(&rc->lock);
+	pos = rc->prod.pos;
+	spin_unlock_bh(&rc->lock);
+	return pos;
+}
+
+/*
+ * One message, of a connection that knows its peer. The caller is in an RCU section and holds
+ * hear_lock.
+ */
 static void hear(struct smc_rdma_conn *rc, const struct smc_cdc *cdc)
 {
 	struct smc_conn *conn = rc->conn;
@@ -182,10 +213,17 @@ static void hear(struct smc_rdma_conn *rc, const struct smc_cdc *cdc)
 
 	data = smc_track_from(&rc->peer_prod, cdc->prod, conn->rx.size);
 	space = smc_track_from(&rc->peer_cons, cdc->cons, conn->tx_size);
+	/* Who has read what was not sent yet would have us write over it, and beyond what fits in a message. */
+	if (rc->peer_cons.pos > posted(rc)) {
+		smc_link_fail(rc->group->link);
+		return;
+	}
 	urgent = (cdc->flags & SMC_CDC_URGENT) && rc->peer_prod.pos > rc->peer_marked;
 	if (urgent)
 		rc->peer_marked = rc->peer_prod.pos;
 	smc_upcall_wants(conn, cdc->flags & SMC_CDC_BLOCKED, cdc->flags & SMC_CDC_UPDATE);
+	if (data > 0 && !sync(rc, rc->rmb))
+		return;
 	if (data > 0 || urgent)
 		smc_upcall_data(conn, rc->peer_prod.pos, urgent);
 	if (space > 0)
@@ -220,10 +258,22 @@ static bool too_early(struct smc_rdma_conn *rc, const struct smc_cdc *cdc)
 	return early;
 }
 
-/* smc_rdma_hear() - a CDC message has come over a link of a group. One at a time; softirq. */
+/* One message, in its turn. The caller is in an RCU section. */
+static void hear_in_order(struct smc_rdma_conn *rc, const struct smc_cdc *cdc)
+{
+	spin_lock_bh(&rc->hear_lock);
+	/* Else it has come before, over another link. */
+	if ((s16)(cdc->seq - rc->peer_seq) >= 0) {
+		rc->peer_seq = cdc->seq;
+		if (!too_early(rc, cdc))
+			hear(rc, cdc);
+	}
+	spin_unlock_bh(&rc->hear_lock);
+}
+
+/* smc_rdma_hear() - a CDC message has come over a link of a group. Softirq. */
 void smc_rdma_hear(struct smc_rdma_group *group, const u8 *msg, u32 len)
 {
-	struct smc_rdma_conn *rc;
 	struct smc_conn *conn;
 	struct smc_cdc cdc;
 
@@ -231,18 +281,11 @@ void smc_rdma_hear(struct smc_rdma_group *group, const u8 *msg, u32 len)
 		return;
 	rcu_read_lock();
 	conn = xa_load(&group->conns, cdc.token);
-	if (!conn) {
-		smc_group_stray(group, &cdc);
-		goto out;
-	}
-	rc = conn->priv;
-	/* One that has come before, over another link. */
-	if ((s16)(cdc.seq - rc->peer_seq) < 0 || (cdc.flags & SMC_CDC_FAILOVER))
-		goto out;
-	rc->peer_seq = cdc.seq;
-	if (!too_early(rc, &cdc))
-		hear(rc, &cdc);
-out:
+	if (conn && !(cdc.flags & SMC_CDC_FAILOVER))
+		hear_in_order(conn->priv, &cdc);
+	/* Also for one that ends this very moment: see release(). */
+	if (cdc.state & (SMC_CDC_CLOSED | SMC_CDC_ABORT))
+		smc_group_heard(group, cdc.token);
 	rcu_read_unlock();
 }
 
@@ -263,15 +306,15 @@ void smc_rdma_talk_begin(struct smc_rdma_conn *rc, const struct smc_clc_accept *
 	conn->tx_size = SMC_RDMA_SIZE_MIN << peer->size_code;
 	conn->tx_window = min(conn->tx_size, rc->snd->size);
 	rc->peer_addr = peer->rmb_addr + (u64)(peer->rmbe_idx - 1) * conn->tx_size;
-	/* Against messages that come now: the first one that is heard is that which came early. */
-	local_bh_disable();
 	rcu_read_lock();
+	/* The first one that is heard is that which came early, whatever comes now. */
+	spin_lock_bh(&rc->hear_lock);
 	spin_lock(&rc->lock);
 	early = rc->is_early;
 	rc->ready = true;
 	spin_unlock(&rc->lock);
 	if (early)
 		hear(rc, &rc->early);
+	spin_unlock_bh(&rc->hear_lock);
 	rcu_read_unlock();
-	local_bh_enable();
 }

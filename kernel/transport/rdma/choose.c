@@ -23,6 +23,8 @@ struct wish {
 	struct net_device *base;	/* held; the interface it leaves by, below VLANs and the like */
 	u16 vlan;			/* 0 if none */
 	u8 version;
+	bool rocev2;			/* version 1 may use GIDs of RoCEv2, too: net.smc.smcr_v1_rocev2 */
+	bool ipv4;
 	bool has_id;
 	u8 id[SMC_PNET_ID_LEN];
 	__be32 saddr;			/* version 2 */
@@ -70,6 +72,8 @@ static int make_wish(struct sock *sk, struct wish *w)
 	struct dst_entry *dst;
 
 	w->net = sock_net(sk);
+	w->ipv4 = is_ipv4(sk);
+	w->rocev2 = READ_ONCE(smc_net(w->net)->sysctl.smcr_v1_rocev2);
 	rcu_read_lock();
 	dst = rcu_dereference(sk->sk_dst_cache);
 	dev = dst ? dst_dev_rcu(dst) : NULL;
@@ -119,6 +123,20 @@ static bool reachable(const struct wish *w)
 	return true;
 }
 
+/* Does the GID go with version 1? That needs no route: the peers share a subnet. */
+static bool fits_v1(const struct ib_gid_attr *attr, const struct wish *w)
+{
+	if (attr->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP)
+		return w->rocev2 && ipv6_addr_v4mapped((const struct in6_addr *)attr->gid.raw) == w->ipv4;
+	return attr->gid_type == IB_GID_TYPE_ROCE;
+}
+
+static bool fits_v2(const struct ib_gid_attr *attr, const struct net_device *ndev, const struct wish *w)
+{
+	return attr->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP &&
+	       ipv6_addr_v4mapped((const struct in6_addr *)attr->gid.raw) && covers(ndev, w->saddr);
+}
+
 static bool gid_fits(const struct ib_gid_attr *attr, const struct wish *w)
 {
 	struct net_device *ndev;
@@ -133,11 +151,7 @@ static bool gid_fits(const struct ib_gid_attr *attr, const struct wish *w)
 
 		fits = lowest(ndev, &vlan) == w->base;
 	}
-	if (fits && w->version > 1)
-		fits = attr->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP &&
-		       ipv6_addr_v4mapped((const struct in6_addr *)attr->gid.raw) && covers(ndev, w->saddr);
-	else if (fits)
-		fits = attr->gid_type == IB_GID_TYPE_ROCE;
+	fits = fits && (w->version > 1 ? fits_v2(attr, ndev, w) : fits_v1(attr, w));
 	rcu_read_unlock();
 	return fits && (w->version < 2 || reachable(w));
 }

@@ -152,6 +152,7 @@ static int confirm_link(struct smc_rdma_offer *ro)
 
 	if (!ro->started) {
 		ro->started = true;
+		ro->last = jiffies + CONFIRM_LINK_TIMEOUT;
 		smc_rdma_wait(ro, CONFIRM_LINK_TIMEOUT);
 	}
 	rc = smc_rdma_confirmed(ro);
@@ -161,8 +162,9 @@ static int confirm_link(struct smc_rdma_offer *ro)
 	rc = smc_rdma_open_link(ro);
 	if (rc)
 		return rc;
-	smc_rdma_llc_confirm_link(group, true);
+	/* With our answer, the server may name this group to others, who have to find it ready. */
 	smc_group_ready(group);
+	smc_rdma_llc_confirm_link(group, true);
 	return 0;
 }
 
@@ -180,6 +182,7 @@ int smc_rdma_client_attach(struct smc_offer *offer, const struct smc_clc_accept 
 	if (peer->version > 2 || !ro->path[peer->version - 1].dev)
 		return -EPROTO;
 	if (!offer->conn) {
+		ro->last = jiffies + SMC_RDMA_PATIENCE;
 		rc = join(ro, peer);
 		if (rc)
 			return rc;
@@ -187,7 +190,9 @@ int smc_rdma_client_attach(struct smc_offer *offer, const struct smc_clc_accept 
 		smc_lgr_learn(ro->lgr, peer);
 	}
 	rc = ro->first ? 0 : smc_rdma_announce(ro);
-	if (!rc)
-		fill_confirm(ro, peer, us);
-	return rc;
+	if (rc)
+		return rc;
+	fill_confirm(ro, peer, us);
+	smc_rdma_conn_of(offer->conn)->exposed = true;
+	return 0;
 }

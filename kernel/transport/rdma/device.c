@@ -96,43 +96,70 @@ static void name_host(const u8 mac[ETH_ALEN])
 	mutex_unlock(&devs_lock);
 }
 
-static void look_at_port(struct smc_rdma_dev *dev, u8 port)
+/* When a port may be used that comes up: switches take a while until they let anything pass. */
+static unsigned long usable_from(void)
+{
+	return jiffies + READ_ONCE(smc_net(&init_net)->sysctl.port_add_delay) * HZ;
+}
+
+/* Return: jiffies until the next look, MAX_JIFFY_OFFSET if only an event calls for one. */
+static unsigned long look_at_port(struct smc_rdma_dev *dev, u8 port)
 {
 	struct smc_rdma_port *p = &dev->ports[port - 1];
 	struct ib_port_attr attr = {};
 	u8 mac[ETH_ALEN];
 	int ifindex = 0;
-	bool active;
+	bool up, soon;
 
-	active = !ib_query_port(dev->ib, port, &attr) && attr.state == IB_PORT_ACTIVE &&
-		 !port_netdev(dev->ib, port, &ifindex, mac);
-	if (active)
+	up = !ib_query_port(dev->ib, port, &attr) && attr.state == IB_PORT_ACTIVE &&
+	     !port_netdev(dev->ib, port, &ifindex, mac);
+	if (up && !p->up)
+		p->usable = usable_from();
+	p->up = up;
+	soon = up && time_before(jiffies, p->usable);
+	if (up)
 		name_host(mac);
 	WRITE_ONCE(p->mtu_code, attr.active_mtu);
 	WRITE_ONCE(p->n_gids, attr.gid_tbl_len);
 	WRITE_ONCE(p->ifindex, ifindex);
-	WRITE_ONCE(p->active, active);
+	WRITE_ONCE(p->active, up && !soon);
+	return soon ? p->usable - jiffies : MAX_JIFFY_OFFSET;
+}
+
+/* Queues a look. Any context. */
+static void look_soon(struct smc_rdma_dev *dev, unsigned long delay)
+{
+	if (!smc_rdma_dev_use(dev))
+		return;
+	if (mod_delayed_work(smc_net_wq, &dev->work, delay))
+		smc_rdma_dev_unuse(dev);
+}
+
+/* At all ports; their links hear of it. By one at a time: add(), then work. May sleep. */
+static void look_at(struct smc_rdma_dev *dev)
+{
+	unsigned long next = MAX_JIFFY_OFFSET;
+	unsigned int port;
+
+	for (port = 1; port <= dev->n_ports; port++)
+		next = min(next, look_at_port(dev, port));
+	smc_link_check(dev);
+	if (next != MAX_JIFFY_OFFSET)
+		look_soon(dev, next);
 }
 
 static void look(struct work_struct *work)
 {
-	struct smc_rdma_dev *dev = container_of(work, struct smc_rdma_dev, work);
-	unsigned int port;
+	struct smc_rdma_dev *dev = container_of(to_delayed_work(work), struct smc_rdma_dev, work);
 
-	for (port = 1; port <= dev->n_ports; port++)
-		look_at_port(dev, port);
+	look_at(dev);
 	smc_rdma_dev_unuse(dev);
 }
 
 /* Whatever has happened, the ports are looked at again. Any context. */
 static void on_event(struct ib_event_handler *handler, struct ib_event *event)
 {
-	struct smc_rdma_dev *dev = container_of(handler, struct smc_rdma_dev, events);
-
-	if (!smc_rdma_dev_use(dev))
-		return;
-	if (!queue_work(smc_net_wq, &dev->work))
-		smc_rdma_dev_unuse(dev);
+	look_soon(container_of(handler, struct smc_rdma_dev, events), 0);
 }
 
 /* Can it do what SMC-R takes, on Ethernet? */
@@ -147,7 +174,6 @@ static struct ib_client client;
 static int add(struct ib_device *ib)
 {
 	struct smc_rdma_dev *dev;
-	unsigned int port;
 
 	if (!fits(ib))
 		return -EOPNOTSUPP;
@@ -158,16 +184,19 @@ static int add(struct ib_device *ib)
 	refcount_set(&dev->ref, 1);
 	refcount_set(&dev->users, 1);
 	init_completion(&dev->unused);
-	INIT_WORK(&dev->work, look);
+	INIT_DELAYED_WORK(&dev->work, look);
+	spin_lock_init(&dev->lock);
+	INIT_LIST_HEAD(&dev->links);
 	dev->n_ports = min_t(u32, ib->phys_port_cnt, SMC_RDMA_PORTS);
 	ib_set_client_data(ib, &client, dev);
-	for (port = 1; port <= dev->n_ports; port++)
-		look_at_port(dev, port);
+	look_at(dev);
 	mutex_lock(&devs_lock);
 	list_add_tail(&dev->list, &devs);
 	mutex_unlock(&devs_lock);
 	INIT_IB_EVENT_HANDLER(&dev->events, ib, on_event);
 	ib_register_event_handler(&dev->events);
+	/* What has changed meanwhile was no event yet. */
+	look_soon(dev, 0);
 	return 0;
 }
 
@@ -181,6 +210,8 @@ static void remove(struct ib_device *ib, void *data)
 	mutex_unlock(&devs_lock);
 	WRITE_ONCE(dev->gone, true);
 	smp_mb(); /* pairs with smc_rdma_dev_use() */
+	if (cancel_delayed_work_sync(&dev->work))
+		smc_rdma_dev_unuse(dev);
 	smc_lgr_terminate_dev(dev);
 	smc_rdma_dev_unuse(dev);
 	wait_for_completion(&dev->unused);

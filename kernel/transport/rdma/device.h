@@ -19,7 +19,9 @@ struct sock;
 #define SMC_RDMA_PORTS 2
 
 struct smc_rdma_port {
-	bool active;			/* as what follows, of the last look: single words, no lock */
+	bool active;			/* it may be used; as what follows, of the last look: single words, no lock */
+	bool up;			/* work, as what follows: it is active, but perhaps not for long enough */
+	unsigned long usable;		/* jiffies; since, or from, when it may be used */
 	u8 mtu_code;			/* as in CLC */
 	int n_gids;			/* places in its table of GIDs */
 	int ifindex;			/* of its interface; 0 if none */
@@ -38,9 +40,11 @@ struct smc_rdma_dev {
 	bool gone;			/* it is going: single word, no lock */
 	struct completion unused;
 	struct ib_event_handler events;
-	struct work_struct work;	/* looks at the ports again; the users hold it off the end */
+	struct delayed_work work;	/* looks at the ports again; announced as a user while it is queued or runs */
 	unsigned int n_ports;
 	struct smc_rdma_port ports[SMC_RDMA_PORTS];
+	spinlock_t lock;		/* links; softirqs off */
+	struct list_head links;		/* struct smc_link */
 };
 
 /* A way out of this host: a GID of a port, and what belongs to it. */
@@ -65,6 +69,9 @@ void smc_rdma_dev_unuse(struct smc_rdma_dev *dev);
 bool smc_rdma_peer_id(u8 id[8]);
 int smc_rdma_gid_ifindex(const struct ib_gid_attr *attr);
 int smc_rdma_dev_walk(int (*fn)(struct smc_rdma_dev *dev, void *arg), void *arg);
+
+/* link.c */
+void smc_link_check(struct smc_rdma_dev *dev);
 
 /* choose.c */
 int smc_rdma_choose(struct sock *sk, u8 version, const u8 *peer_gid, struct smc_rdma_path *path);

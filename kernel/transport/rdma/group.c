@@ -27,6 +27,8 @@ int smc_group_init(struct smc_lgr *lgr)
 	INIT_LIST_HEAD(&group->quarantine);
 	smc_rdma_llc_init(group);
 	lgr->priv = group;
+	/* At most, until the peers have agreed. */
+	lgr->max_conns = 255;
 	return 0;
 }
 
@@ -72,11 +74,12 @@ void smc_group_wake_locked(struct smc_rdma_group *group)
 void smc_group_ready(struct smc_rdma_group *group)
 {
 	spin_lock_bh(&group->lock);
-	if (group->state == SMC_GROUP_FORMING)
+	if (group->state == SMC_GROUP_FORMING) {
 		WRITE_ONCE(group->state, SMC_GROUP_READY);
+		smc_rdma_llc_watch(group);
+	}
 	smc_group_wake_locked(group);
 	spin_unlock_bh(&group->lock);
-	smc_rdma_llc_watch(group);
 }
 
 /* smc_group_receive() - a message has come over a link. Softirq. */
@@ -96,7 +99,8 @@ static struct smc_rdma_buf *make_buf(struct smc_rdma_group *group, bool rmb, u8 
 	mutex_lock(&group->link->lock);
 	while (!group->link->gone) {
 		buf = smc_rdma_buf_new(group->link, rmb, code, group->buf_type);
-		if (PTR_ERR(buf) != -ENOMEM || !code--)
+		/* There may be memory for less, or the adapter take it in fewer pieces. */
+		if (!IS_ERR(buf) || !code--)
 			break;
 	}
 	if (!IS_ERR(buf)) {
@@ -122,10 +126,13 @@ struct smc_rdma_buf *smc_group_buf(struct smc_rdma_group *group, bool rmb, u8 co
 {
 	struct list_head *from = rmb ? &group->rmbs : &group->sndbufs;
 	struct smc_rdma_buf *buf, *found = NULL;
+	bool full;
 
 	spin_lock_bh(&group->lock);
+	/* A peer does not take more RMBs: any is better than none then. */
+	full = rmb && group->n_rmbs >= SMC_RDMA_RTOKENS;
 	list_for_each_entry(buf, from, list) {
-		if (buf->code != code || (!rmb && !smc_link_passed(group->link, buf->busy)))
+		if ((buf->code != code && !full) || (!rmb && !smc_link_passed(group->link, buf->busy)))
 			continue;
 		list_del_init(&buf->list);
 		found = buf;
@@ -137,7 +144,7 @@ struct smc_rdma_buf *smc_group_buf(struct smc_rdma_group *group, bool rmb, u8 co
 		smc_rdma_buf_clear(found);
 		return found;
 	}
-	return make_buf(group, rmb, code);
+	return full ? ERR_PTR(-ENOSPC) : make_buf(group, rmb, code);
 }
 
 /* Nobody needs a buffer any more, neither here nor there. The caller holds the lock. */
@@ -186,16 +193,14 @@ void smc_group_put_snd(struct smc_rdma_group *group, struct smc_rdma_buf *snd)
 	spin_unlock_bh(&group->lock);
 }
 
-/* smc_group_stray() - a message for a connection that is no more. Softirq. */
-void smc_group_stray(struct smc_rdma_group *group, const struct smc_cdc *cdc)
+/* smc_group_heard() - the peer of a connection that may be no more has said that it is done. Softirq. */
+void smc_group_heard(struct smc_rdma_group *group, u32 token)
 {
 	struct smc_rdma_buf *rmb;
 
-	if (!(cdc->state & (SMC_CDC_CLOSED | SMC_CDC_ABORT)))
-		return;
 	spin_lock_bh(&group->lock);
 	list_for_each_entry(rmb, &group->quarantine, list) {
-		if (rmb->token != cdc->token)
+		if (rmb->token != token)
 			continue;
 		rmb->done = true;
 		if (!rmb->held)

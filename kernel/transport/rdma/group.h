@@ -49,11 +49,14 @@ struct smc_rdma_llc {
 	struct list_head calls;		/* struct smc_rdma_call; the first one runs */
 	unsigned long asked;		/* jiffies; when it went out */
 	bool swapped;			/* the peer writes lengths low byte first */
-	bool confirmed;			/* CONFIRM LINK has come, request or response */
-	bool confirm_plain;		/* and the peer has no eye catchers in its RMBs */
+	bool confirmed;			/* CONFIRM LINK has come, request or response; set last */
+	bool confirm_plain;		/* the peer has no eye catchers in its RMBs */
 	u8 confirm_link;		/* the link's number in it */
 	bool testing;			/* TEST LINK is out */
 	unsigned long tested;		/* jiffies; since when */
+	bool parting;			/* the peer has taken the link back */
+	u32 sq_done;			/* of the link, at the last look */
+	unsigned long moved;		/* jiffies; when it was another, or nobody waited */
 	struct delayed_work timer;	/* looks after calls and tests; holds a reference on the group */
 };
 
@@ -89,6 +92,7 @@ struct smc_rdma_offer {
 	bool placed;			/* with a place in it, until there is a connection */
 	bool first;			/* it forms the group */
 	bool started;			/* the call, or what follows CONFIRM */
+	unsigned long last;		/* jiffies; no wait goes beyond this, as the peer's patience does not */
 	u8 eid[SMC_EID_LEN];		/* server: that both sides have */
 	unsigned long deadline;
 	struct smc_rdma_call call;
@@ -103,6 +107,7 @@ struct smc_rdma_conn {
 	u32 peer_rkey;
 	u64 peer_addr;
 
+	bool exposed;			/* the peer may write to the RMB, from now on */
 	spinlock_t lock;		/* what follows, up to what the peer says; softirqs off */
 	struct smc_link_waiter waiter;
 	bool waits;			/* for room in the link's queue, with a reference on the connection */
@@ -112,11 +117,11 @@ struct smc_rdma_conn {
 	u64 written;			/* to the ring that is sent from; of tx_prod */
 	u64 urgent;			/* where the last urgent byte ends, 0 if there was none */
 	u64 marked;			/* the same, of the last that the peer has been told */
-	struct smc_track prod, cons;	/* told */
+	struct smc_track prod, cons;	/* told; the data before prod is posted */
 	u32 snd_off;			/* where prod is in the ring that is sent from */
 	u16 seq;			/* of the last message */
 
-	/* one at a time: completions of the link */
+	spinlock_t hear_lock;		/* what follows; softirqs off */
 	struct smc_track peer_prod, peer_cons;
 	u64 peer_marked;
 	u16 peer_seq;
@@ -137,11 +142,11 @@ bool smc_group_set_link(struct smc_rdma_group *group, struct smc_link *link);
 void smc_group_ready(struct smc_rdma_group *group);
 void smc_group_wake_locked(struct smc_rdma_group *group);
 void smc_group_receive(struct smc_rdma_group *group, struct smc_link *link, const u8 *msg, u32 len);
+void smc_group_heard(struct smc_rdma_group *group, u32 token);
 struct smc_rdma_buf *smc_group_buf(struct smc_rdma_group *group, bool rmb, u8 code);
 void smc_group_quarantine(struct smc_rdma_group *group, struct smc_rdma_buf *rmb, u32 token, bool done);
 void smc_group_put_rmb(struct smc_rdma_group *group, struct smc_rdma_buf *rmb);
 void smc_group_put_snd(struct smc_rdma_group *group, struct smc_rdma_buf *snd);
-void smc_group_stray(struct smc_rdma_group *group, const struct smc_cdc *cdc);
 int smc_group_learn_rmb(struct smc_rdma_group *group, u32 rkey, u64 addr);
 int smc_group_forget_rmb(struct smc_rdma_group *group, u32 rkey);
 
@@ -150,6 +155,7 @@ void smc_rdma_llc_init(struct smc_rdma_group *group);
 void smc_rdma_llc_receive(struct smc_rdma_group *group, struct smc_link *link, const u8 *msg, u32 len);
 void smc_rdma_user_id(const struct smc_rdma_group *group, u8 id[4]);
 void smc_rdma_llc_confirm_link(struct smc_rdma_group *group, bool response);
+void smc_rdma_llc_no_second(struct smc_rdma_group *group);
 void smc_rdma_llc_confirm_rkey(struct smc_rdma_group *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call);
 void smc_rdma_llc_cancel(struct smc_rdma_group *group, struct smc_rdma_call *call);
 void smc_rdma_llc_watch(struct smc_rdma_group *group);

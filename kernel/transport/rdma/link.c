@@ -18,10 +18,15 @@
 #define HOPS_DIRECT 1
 #define HOPS_ROUTED 64
 
-/* A work request for each of the data, one for the message; one more for ib_drain_qp(). */
-static u32 sq_size(const struct smc_sysctl *sysctl)
+/*
+ * Work requests for data and for the messages, and one more for ib_drain_qp(). A power of two, as
+ * places are taken from a count that wraps.
+ */
+static u32 sq_size(const struct smc_sysctl *sysctl, const struct ib_device *ib)
 {
-	return READ_ONCE(sysctl->smcr_max_send_wr) * 3;
+	u32 most = rounddown_pow_of_two(max(ib->attrs.max_qp_wr - 1, 2));
+
+	return min_t(u32, roundup_pow_of_two(READ_ONCE(sysctl->smcr_max_send_wr) * 3), most);
 }
 
 static void down_work(struct work_struct *work)
@@ -43,8 +48,45 @@ void smc_link_fail(struct smc_link *link)
 {
 	if (xchg(&link->state, SMC_LINK_DOWN) == SMC_LINK_DOWN)
 		return;
+	wake_up(&link->flushed);
+	smc_link_retire(link);
+}
+
+/* smc_link_retire() - the link is to be given up, once what was sent has arrived. Any context. */
+void smc_link_retire(struct smc_link *link)
+{
 	smc_lgr_get(link->group->lgr);
-	queue_work(smc_net_wq, &link->down);
+	if (!queue_work(smc_net_wq, &link->down))
+		smc_lgr_put(link->group->lgr);
+}
+
+/* Does its port work, and does the address still exist that it was made with? */
+static bool is_sound(const struct smc_link *link)
+{
+	const struct smc_rdma_path *path = &link->path;
+	const struct ib_gid_attr *attr;
+	bool same;
+
+	if (!READ_ONCE(path->dev->ports[path->port - 1].up))
+		return false;
+	attr = rdma_get_gid_attr(path->dev->ib, path->port, path->gid_index);
+	if (IS_ERR(attr))
+		return false;
+	same = !memcmp(attr->gid.raw, path->gid, sizeof(path->gid));
+	rdma_put_gid_attr(attr);
+	return same;
+}
+
+/* smc_link_check() - something has happened to ports of a device. Any context. */
+void smc_link_check(struct smc_rdma_dev *dev)
+{
+	struct smc_link *link;
+
+	spin_lock_bh(&dev->lock);
+	list_for_each_entry(link, &dev->links, on_dev)
+		if (!is_sound(link))
+			smc_link_fail(link);
+	spin_unlock_bh(&dev->lock);
 }
 
 static void qp_event(struct ib_event *event, void *context)
@@ -75,7 +117,9 @@ static void received(struct ib_cq *cq, struct ib_wc *wc)
 	u32 i = slot - link->slots;
 	u8 *msg = link->rx_msgs + i * SMC_LINK_MSG_LEN;
 
-	if (wc->status != IB_WC_SUCCESS) {
+	/* What else takes a place of these has a length of its own, and nothing in the place. */
+	if (wc->status != IB_WC_SUCCESS || wc->opcode != IB_WC_RECV ||
+	    wc->byte_len > SMC_LINK_MSG_LEN + (link->spill ? SMC_LINK_SPILL_LEN : 0)) {
 		smc_link_fail(link);
 		return;
 	}
@@ -219,10 +263,11 @@ struct smc_link *smc_link_new(struct smc_rdma_group *group, const struct smc_rdm
 	smc_rdma_dev_get(path->dev);
 	atomic_inc(&path->dev->ports[path->port - 1].links);
 	link->psn = get_random_u32() & 0xffffff;
-	link->sq_size = sq_size(sysctl);
-	link->rq_size = READ_ONCE(sysctl->smcr_max_recv_wr);
+	link->sq_size = sq_size(sysctl, path->dev->ib);
+	link->rq_size = min_t(u32, READ_ONCE(sysctl->smcr_max_recv_wr), max(path->dev->ib->attrs.max_qp_wr - 1, 2));
 	mutex_init(&link->lock);
 	spin_lock_init(&link->sq_lock);
+	INIT_LIST_HEAD(&link->on_dev);
 	INIT_LIST_HEAD(&link->waiting);
 	init_waitqueue_head(&link->flushed);
 	INIT_WORK(&link->down, down_work);
@@ -232,17 +277,25 @@ struct smc_link *smc_link_new(struct smc_rdma_group *group, const struct smc_rdm
 		kfree(link);
 		return ERR_PTR(rc);
 	}
+	spin_lock_bh(&path->dev->lock);
+	list_add(&link->on_dev, &path->dev->links);
+	spin_unlock_bh(&path->dev->lock);
 	return link;
 }
 
 /* Nothing is sent or received any more; the peer does not get at our memory. */
 static void stop(struct smc_link *link)
 {
+	spin_lock_bh(&link->path.dev->lock);
+	list_del_init(&link->on_dev);
+	spin_unlock_bh(&link->path.dev->lock);
 	WRITE_ONCE(link->state, SMC_LINK_DOWN);
 	/* Its lock lets those finish who have not seen that; nobody comes to wait after this. */
 	smc_link_wake(link);
 	if (link->qp) {
-		ib_drain_qp(link->qp);
+		/* Before that it has nothing, and cannot be drained. */
+		if (link->inited)
+			ib_drain_qp(link->qp);
 		ib_destroy_qp(link->qp);
 	}
 	if (link->cq)
@@ -278,6 +331,8 @@ void smc_link_end(struct smc_link *link, void (*detach)(struct smc_rdma_group *g
 	mutex_lock(&link->lock);
 	link->gone = true;
 	stop(link);
+	/* Those who have seen it usable are through with its buffers. */
+	synchronize_rcu();
 	if (detach)
 		detach(link->group);
 	give_back(link);
@@ -286,13 +341,16 @@ void smc_link_end(struct smc_link *link, void (*detach)(struct smc_rdma_group *g
 
 static int to_init(struct smc_link *link)
 {
+	int rc;
 	struct ib_qp_attr attr = {
 		.qp_state = IB_QPS_INIT,
 		.port_num = link->path.port,
 		.qp_access_flags = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE,
 	};
 
-	return ib_modify_qp(link->qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_ACCESS_FLAGS | IB_QP_PORT);
+	rc = ib_modify_qp(link->qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_ACCESS_FLAGS | IB_QP_PORT);
+	link->inited = !rc;
+	return rc;
 }
 
 static void address(const struct smc_link *link, struct rdma_ah_attr *ah)
@@ -316,6 +374,8 @@ static int to_rtr(struct smc_link *link)
 	u32 i;
 	int rc;
 
+	if (link->peer.mtu_code < IB_MTU_256 || link->peer.mtu_code > IB_MTU_4096)
+		return -EPROTO;
 	rc = to_init(link);
 	if (rc)
 		return rc;

@@ -15,6 +15,7 @@
 #include "../../wire/clc.h"
 #include "device.h"
 
+struct smc_rdma_buf;
 struct smc_rdma_group;
 struct smc_sysctl;
 
@@ -67,6 +68,7 @@ struct smc_link_write {
 struct smc_link {
 	struct smc_rdma_group *group;
 	struct smc_rdma_path path;	/* its device is used until the link is destroyed */
+	struct list_head on_dev;	/* dev->lock */
 	struct smc_link_peer peer;
 	u8 id;				/* number in the group, by the server */
 	u32 psn;			/* 24 bits, of what we send */
@@ -77,13 +79,14 @@ struct smc_link {
 
 	struct mutex lock;		/* sleepers that use what follows, against the end of the link */
 	bool gone;			/* lock; there is none of it any more */
+	bool inited;			/* lock; the queue pair is beyond RESET */
 	struct ib_pd *pd;
 	struct ib_cq *cq;
 	struct ib_qp *qp;
 	u32 qpn;			/* of qp; never changes */
 
 	spinlock_t sq_lock;		/* what follows; softirqs off */
-	u32 sq_size, sq_posted, sq_done;
+	u32 sq_size, sq_posted, sq_done;	/* sq_size is a power of two */
 	u32 sq_marked;			/* sq_posted of the last that tells of its completion */
 	struct smc_link_mark *marks;	/* sq_size */
 	struct list_head waiting;	/* struct smc_link_waiter */
@@ -108,6 +111,7 @@ void smc_link_end(struct smc_link *link, void (*detach)(struct smc_rdma_group *g
 int smc_link_to_rtr(struct smc_link *link);
 int smc_link_to_rts(struct smc_link *link);
 void smc_link_fail(struct smc_link *link);
+void smc_link_retire(struct smc_link *link);
 
 /* queue.c */
 void smc_link_wake(struct smc_link *link);
@@ -116,7 +120,8 @@ int smc_link_send(struct smc_link *link, const struct smc_link_write *writes, un
 		  const u8 msg[SMC_LINK_MSG_LEN], bool mark, struct smc_link_waiter *waiter);
 u32 smc_link_position(struct smc_link *link);
 bool smc_link_passed(const struct smc_link *link, u32 position);
-int smc_link_register(struct smc_link *link, struct ib_mr *mr);
+int smc_link_register(struct smc_link *link, struct smc_rdma_buf *buf);
+bool smc_link_blocks(struct smc_link *link, u32 *done);
 void smc_link_flush(struct smc_link *link, unsigned long timeout);
 
 static inline bool smc_link_usable(const struct smc_link *link)

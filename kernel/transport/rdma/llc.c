@@ -14,6 +14,8 @@
 
 /* How long the peer has for an answer. */
 #define PATIENCE (2 * HZ)
+/* How long the link may take nothing more, while someone wants to send. */
+#define STALL_TIME (10 * HZ)
 
 /* What does not fit into the queue will be sent by the waiter. The caller holds the lock. */
 static void send(struct smc_rdma_group *group, const u8 msg[SMC_LINK_MSG_LEN])
@@ -51,7 +53,7 @@ static void say(struct smc_rdma_group *group, struct smc_llc *m)
 
 	m->version = group->version;
 	m->swapped = group->llc.swapped;
-	if (!WARN_ON_ONCE(smc_llc_encode(m, msg, sizeof(msg)) != SMC_LLC_LEN))
+	if (smc_llc_encode(m, msg, sizeof(msg)) == SMC_LLC_LEN)
 		send(group, msg);
 }
 
@@ -63,7 +65,10 @@ static void answer(struct smc_rdma_group *group, struct smc_llc *m)
 	spin_unlock_bh(&group->lock);
 }
 
-/* Has the timer look soon. */
+/*
+ * Has the timer look soon. The caller holds the lock, and the group has not ended: else, the timer
+ * may be about to be stopped for good, and not be started, which nobody would hear of.
+ */
 static void look_soon(struct smc_rdma_group *group, unsigned long delay)
 {
 	smc_lgr_get(group->lgr);
@@ -111,10 +116,10 @@ static void on_confirm_link(struct smc_rdma_group *group, const struct smc_llc *
 		return;
 	spin_lock_bh(&group->lock);
 	if (!group->llc.confirmed) {
-		group->llc.confirmed = true;
 		group->llc.confirm_plain = m->confirm_link.no_eyecatcher;
 		group->llc.confirm_link = m->confirm_link.link;
 		memcpy(group->link->peer.user_id, m->confirm_link.user_id, sizeof(group->link->peer.user_id));
+		smp_store_release(&group->llc.confirmed, true); /* pairs with smc_rdma_confirmed() */
 		smc_group_wake_locked(group);
 	}
 	spin_unlock_bh(&group->lock);
@@ -128,6 +133,7 @@ static void on_add_link(struct smc_rdma_group *group, struct smc_llc *m)
 	m->add_link.reject = true;
 	m->add_link.reason = SMC_LLC_REJECT_PATH;
 	m->add_link.has_ext = false;
+	m->add_link.n_pairs = 0;
 	answer(group, m);
 }
 
@@ -142,8 +148,10 @@ static void on_delete_link(struct smc_rdma_group *group, struct smc_link *link, 
 	}
 	m->delete_link.reason = m->delete_link.link == link->id ? 0 : SMC_LLC_NO_LINK;
 	answer(group, m);
-	if (!m->delete_link.reason)
-		smc_link_fail(link);
+	if (m->delete_link.reason)
+		return;
+	WRITE_ONCE(group->llc.parting, true);
+	smc_link_retire(link);
 }
 
 static void on_confirm_rkey(struct smc_rdma_group *group, struct smc_llc *m)
@@ -196,7 +204,8 @@ static void handle(struct smc_rdma_group *group, struct smc_link *link, const u8
 {
 	struct smc_llc m;
 
-	if (smc_llc_decode(msg, len, &m))
+	/* Each version has forms of its own, and a group one version. */
+	if (smc_llc_decode(msg, len, &m) || m.version != group->version)
 		return;
 	if (m.version > 1 && len == SMC_LLC_LEN)
 		WRITE_ONCE(group->llc.swapped, m.swapped);
@@ -245,8 +254,10 @@ void smc_rdma_llc_receive(struct smc_rdma_group *group, struct smc_link *link, c
 	whole = kmalloc(len, GFP_ATOMIC);
 	if (!whole)
 		return;
+	ib_dma_sync_single_for_cpu(link->path.dev->ib, link->spill_dma, SMC_LINK_SPILL_LEN, DMA_FROM_DEVICE);
 	memcpy(whole, msg, SMC_LINK_MSG_LEN);
 	memcpy(whole + SMC_LINK_MSG_LEN, link->spill, len - SMC_LINK_MSG_LEN);
+	ib_dma_sync_single_for_device(link->path.dev->ib, link->spill_dma, SMC_LINK_SPILL_LEN, DMA_FROM_DEVICE);
 	handle(group, link, whole, len);
 	kfree(whole);
 }
@@ -277,6 +288,23 @@ void smc_rdma_llc_confirm_link(struct smc_rdma_group *group, bool response)
 	m.confirm_link.max_links = group->max_links;
 	m.confirm_link.max_conns = group->release ? group->max_conns : 0;
 	m.confirm_link.no_eyecatcher = true;
+	spin_lock_bh(&group->lock);
+	say(group, &m);
+	spin_unlock_bh(&group->lock);
+}
+
+/*
+ * smc_rdma_llc_no_second() - tells a client whose version has no word for it that there will be no
+ * second link, by an offer that it has to refuse; otherwise it waits for one (wire-formats, T18).
+ * Does not sleep.
+ */
+void smc_rdma_llc_no_second(struct smc_rdma_group *group)
+{
+	struct smc_link *link = group->link;
+	struct smc_llc m = { .type = SMC_LLC_ADD_LINK, .add_link.link = link->id + 1, .add_link.qpn = link->qpn };
+
+	memcpy(m.add_link.mac, link->path.mac, sizeof(m.add_link.mac));
+	memcpy(m.add_link.gid, link->path.gid, sizeof(m.add_link.gid));
 	spin_lock_bh(&group->lock);
 	say(group, &m);
 	spin_unlock_bh(&group->lock);
@@ -364,6 +392,27 @@ static unsigned long look_at_link(struct smc_rdma_group *group)
 	return PATIENCE;
 }
 
+/*
+ * A link that takes nothing more, as the peer has no place for what we send: it may go on talking
+ * itself. The caller holds the lock. Return: as before.
+ */
+static unsigned long look_at_queue(struct smc_rdma_group *group)
+{
+	struct smc_rdma_llc *llc = &group->llc;
+	u32 done;
+
+	if (group->state != SMC_GROUP_READY)
+		return MAX_JIFFY_OFFSET;
+	if (!smc_link_blocks(group->link, &done) || done != llc->sq_done) {
+		llc->sq_done = done;
+		llc->moved = jiffies;
+	} else if (time_after_eq(jiffies, llc->moved + STALL_TIME)) {
+		smc_link_fail(group->link);
+		return MAX_JIFFY_OFFSET;
+	}
+	return STALL_TIME / 2;
+}
+
 static void timer_work(struct work_struct *work)
 {
 	struct smc_rdma_llc *llc = container_of(to_delayed_work(work), struct smc_rdma_llc, timer);
@@ -374,6 +423,7 @@ static void timer_work(struct work_struct *work)
 	if (group->state != SMC_GROUP_ENDED) {
 		next = look_at_calls(group);
 		next = min(next, look_at_link(group));
+		next = min(next, look_at_queue(group));
 		if (next != MAX_JIFFY_OFFSET)
 			look_soon(group, next);
 	}
@@ -381,7 +431,7 @@ static void timer_work(struct work_struct *work)
 	smc_lgr_put(group->lgr);
 }
 
-/* smc_rdma_llc_watch() - the link is to be tested from now on. Softirq. */
+/* smc_rdma_llc_watch() - the link is to be tested from now on. The caller holds the lock. */
 void smc_rdma_llc_watch(struct smc_rdma_group *group)
 {
 	look_soon(group, 0);
@@ -430,6 +480,10 @@ void smc_rdma_llc_end(struct smc_rdma_group *group)
 	spin_unlock_bh(&group->lock);
 	if (cancel_delayed_work_sync(&group->llc.timer))
 		smc_lgr_put(group->lgr);
-	if (group->link && smc_link_usable(group->link))
+	if (!group->link || !smc_link_usable(group->link))
+		return;
+	if (READ_ONCE(group->llc.parting))
+		smc_link_flush(group->link, PATIENCE);
+	else
 		goodbye(group);
 }

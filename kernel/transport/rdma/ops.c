@@ -41,23 +41,39 @@ struct smc_rdma_offer *smc_rdma_offer_new(struct smc_offer *offer)
 	INIT_LIST_HEAD(&ro->list);
 	INIT_LIST_HEAD(&ro->call.list);
 	ro->offer = offer;
+	ro->last = jiffies + SMC_RDMA_PATIENCE;
 	offer->opaque[SMC_ROLE_R] = ro;
 	return ro;
 }
 
+static unsigned long min_time(unsigned long a, unsigned long b)
+{
+	return time_before(a, b) ? a : b;
+}
+
 /*
  * smc_rdma_wait() - the rendezvous is called again when there is news of its group, and when so many
- * jiffies have passed. Who calls looks for news after this.
+ * jiffies have passed, or the peer's patience is nearly over. Who calls looks for news after this.
  */
 void smc_rdma_wait(struct smc_rdma_offer *ro, unsigned long timeout)
 {
 	struct smc_rdma_group *group = smc_group_of(ro->lgr);
 
-	ro->deadline = jiffies + timeout;
+	ro->deadline = min_time(jiffies + timeout, ro->last);
 	ro->offer->deadline = ro->deadline;
 	spin_lock_bh(&group->lock);
 	if (list_empty(&ro->list))
 		list_add_tail(&ro->list, &group->waiting);
+	spin_unlock_bh(&group->lock);
+}
+
+/* smc_rdma_waited() - it has, and other news of the group is nothing to it. Softirq. */
+void smc_rdma_waited(struct smc_rdma_offer *ro)
+{
+	struct smc_rdma_group *group = smc_group_of(ro->lgr);
+
+	spin_lock_bh(&group->lock);
+	list_del_init(&ro->list);
 	spin_unlock_bh(&group->lock);
 }
 
@@ -178,17 +194,16 @@ int smc_rdma_make_conn(struct smc_rdma_offer *ro)
 	return xa_err(xa_store_bh(&rc->group->conns, conn->token, conn, GFP_KERNEL)) ? SMC_REASON_MEM : 0;
 }
 
-/* Has the adapter know the connection's RMB. Return: 0, -EINPROGRESS if its queue is full, or a reason. */
-static int make_known(struct smc_rdma_offer *ro, struct smc_link *link, struct smc_rdma_buf *rmb)
+/* Has the adapter know the connection's buffers. Return: 0, -EINPROGRESS if its queue is full, or a reason. */
+static int make_known(struct smc_rdma_offer *ro, struct smc_link *link, struct smc_rdma_conn *rc)
 {
-	int rc = rmb->registered ? 0 : smc_link_register(link, rmb->mr);
+	int err = smc_link_register(link, rc->rmb) ?: smc_link_register(link, rc->snd);
 
-	if (rc == -EAGAIN) {
+	if (err == -EAGAIN && time_before(jiffies, ro->last)) {
 		ro->offer->deadline = jiffies + 1;
 		return -EINPROGRESS;
 	}
-	rmb->registered = !rc;
-	return rc ? SMC_REASON_REG_BUF : 0;
+	return err ? SMC_REASON_REG_BUF : 0;
 }
 
 /**
@@ -203,20 +218,18 @@ int smc_rdma_announce(struct smc_rdma_offer *ro)
 	struct smc_rdma_buf *rmb = rc->rmb;
 	int result;
 
-	if (rmb->announced)
-		return 0;
 	if (!ro->started) {
-		result = make_known(ro, rc->group->link, rmb);
-		if (result)
+		result = make_known(ro, rc->group->link, rc);
+		if (result || rmb->announced)
 			return result;
 		ro->started = true;
-		/* The call itself is over after that, or when the group ends; more calls may be before it. */
-		smc_rdma_wait(ro, 20 * HZ);
+		smc_rdma_wait(ro, SMC_RDMA_PATIENCE);
 		smc_rdma_llc_confirm_rkey(rc->group, rmb, &ro->call);
 	}
 	result = READ_ONCE(ro->call.result);
 	if (result == -EINPROGRESS)
 		return smc_rdma_late(ro) ? SMC_REASON_REG_BUF : -EINPROGRESS;
+	smc_rdma_waited(ro);
 	if (result)
 		return SMC_REASON_REG_BUF;
 	rmb->announced = true;
@@ -236,9 +249,8 @@ int smc_rdma_open_link(struct smc_rdma_offer *ro)
 
 	if (smc_link_to_rts(link))
 		return SMC_REASON_READY_LINK;
-	if (smc_link_register(link, rc->rmb->mr))
+	if (smc_link_register(link, rc->rmb) || smc_link_register(link, rc->snd))
 		return SMC_REASON_REG_BUF;
-	rc->rmb->registered = true;
 	/* By the rest of first contact. */
 	rc->rmb->announced = true;
 	return 0;
@@ -256,7 +268,7 @@ int smc_rdma_confirmed(const struct smc_rdma_offer *ro)
 
 	if (READ_ONCE(group->state) == SMC_GROUP_ENDED)
 		return SMC_REASON_NO_ACTIVE_LINK;
-	if (!READ_ONCE(group->llc.confirmed))
+	if (!smp_load_acquire(&group->llc.confirmed)) /* what it says, too */
 		return smc_rdma_late(ro) ? SMC_REASON_TIMEOUT_CONFIRM_LINK : -EINPROGRESS;
 	return group->llc.confirm_plain ? 0 : SMC_REASON_RMBE_EYECATCHER;
 }
@@ -313,16 +325,35 @@ static int attach(struct smc_offer *offer, const struct smc_clc_accept *peer, st
 	return offer->server ? smc_rdma_server_attach(offer, peer) : smc_rdma_client_attach(offer, peer, us);
 }
 
-/* A group that nobody but this rendezvous has seen yet goes with it. */
-static void undo_first(struct smc_offer *offer, struct smc_rdma_offer *ro)
+/*
+ * The connection of a rendezvous that has failed. Its socket is to stay as it is, as it falls back;
+ * a peer that has not been told enough to write, or has declined, hears of it by CLC.
+ */
+static void undo_conn(struct smc_offer *offer)
 {
-	/* The connection's socket is to stay as it is: it falls back. */
+	struct smc_rdma_conn *rc = smc_rdma_conn_of(offer->conn);
+
+	if (offer->declined)
+		rc->exposed = false;
+	if (rc->exposed)
+		return;
+	smc_conn_kill(offer->conn, true);
+	smc_conn_put(offer->conn);
+	offer->conn = NULL;
+}
+
+/* A group that nobody but this rendezvous has seen yet goes with it, and one that the peer does not have. */
+static void undo(struct smc_offer *offer, struct smc_rdma_offer *ro)
+{
+	bool forming = ro->first && READ_ONCE(smc_group_of(ro->lgr)->state) == SMC_GROUP_FORMING;
+
 	if (offer->conn) {
-		smc_conn_kill(offer->conn, true);
-		smc_conn_put(offer->conn);
-		offer->conn = NULL;
+		if (forming)
+			smc_rdma_conn_of(offer->conn)->exposed = false;
+		undo_conn(offer);
 	}
-	smc_lgr_terminate(ro->lgr);
+	if (forming || offer->out_of_sync)
+		smc_lgr_terminate(ro->lgr);
 }
 
 static void detach(struct smc_offer *offer)
@@ -336,12 +367,9 @@ static void detach(struct smc_offer *offer)
 	offer->opaque[SMC_ROLE_R] = NULL;
 	if (ro->lgr) {
 		group = smc_group_of(ro->lgr);
-		spin_lock_bh(&group->lock);
-		list_del_init(&ro->list);
-		spin_unlock_bh(&group->lock);
+		smc_rdma_waited(ro);
 		smc_rdma_llc_cancel(group, &ro->call);
-		if (ro->first && READ_ONCE(group->state) == SMC_GROUP_FORMING)
-			undo_first(offer, ro);
+		undo(offer, ro);
 		if (ro->placed)
 			smc_lgr_leave(ro->lgr);
 		else
@@ -353,14 +381,18 @@ static void detach(struct smc_offer *offer)
 	kfree(ro);
 }
 
-/* The peer may not have heard of the end yet: until it says so, it may write. */
+/*
+ * The peer may not have heard of the end yet: until it says so, it may write. It may be saying so
+ * right now: who hears that looks into the quarantine afterwards.
+ */
 static void release(struct smc_conn *conn)
 {
 	struct smc_rdma_conn *rc = smc_rdma_conn_of(conn);
-	bool done = !rc->ready || READ_ONCE(conn->heard) & (SMC_CONN_SAID_C | SMC_CONN_SAID_A);
 
+	smc_group_quarantine(rc->group, rc->rmb, conn->token, !rc->exposed);
 	xa_erase_bh(&rc->group->conns, conn->token);
-	smc_group_quarantine(rc->group, rc->rmb, conn->token, done);
+	if (READ_ONCE(conn->heard) & (SMC_CONN_SAID_C | SMC_CONN_SAID_A))
+		smc_group_heard(rc->group, conn->token);
 	smc_stats_buf_usage(conn->sn, SMC_STATS_R, true, -(s64)rc->rmb->size);
 	smc_stats_buf_usage(conn->sn, SMC_STATS_R, false, -(s64)rc->snd->size);
 }

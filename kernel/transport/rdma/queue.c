@@ -7,6 +7,7 @@
  * written need not be waited for: the peer's cursor tells that it has arrived.
  */
 
+#include "buf.h"
 #include "link.h"
 
 /* The first of those who wait, if there is room for some, or will be none any more. */
@@ -140,7 +141,7 @@ int smc_link_send(struct smc_link *link, const struct smc_link_write *writes, un
 		goto out;
 	}
 	last = link->sq_posted + n + 1;
-	place = last % link->sq_size;
+	place = last & (link->sq_size - 1);
 	if (marks_now(link, last, mark)) {
 		link->marks[place].at = last;
 		send.send_flags |= IB_SEND_SIGNALED;
@@ -158,35 +159,28 @@ out:
 	return rc;
 }
 
-/**
- * smc_link_register() - makes memory accessible to the peer
- * @link: the link
- * @mr: has been mapped
- *
- * What is sent afterwards is not sent before that is done. Any context.
- *
- * Return: 0, -EAGAIN if there is no room in the queue, -ENOTCONN if the link is down.
- */
-int smc_link_register(struct smc_link *link, struct ib_mr *mr)
+/* The caller holds link->lock. */
+static int post_registration(struct smc_link *link, struct smc_rdma_buf *buf)
 {
 	struct ib_reg_wr wr = {
 		.wr = { .opcode = IB_WR_REG_MR, .send_flags = IB_SEND_SIGNALED },
-		.mr = mr,
-		.key = mr->rkey,
-		.access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE,
+		.mr = buf->mr,
+		.key = buf->mr->rkey,
+		.access = IB_ACCESS_LOCAL_WRITE | (buf->rmb ? IB_ACCESS_REMOTE_WRITE : 0),
 	};
-	u32 last;
+	u32 last, place;
 	int rc = 0;
 
 	spin_lock_bh(&link->sq_lock);
 	last = link->sq_posted + 1;
+	place = last & (link->sq_size - 1);
 	if (!smc_link_usable(link)) {
 		rc = -ENOTCONN;
 	} else if (last - link->sq_done > link->sq_size) {
 		rc = -EAGAIN;
 	} else {
-		link->marks[last % link->sq_size].at = last;
-		wr.wr.wr_cqe = &link->marks[last % link->sq_size].cqe;
+		link->marks[place].at = last;
+		wr.wr.wr_cqe = &link->marks[place].cqe;
 		link->sq_posted = last;
 		link->sq_marked = last;
 		if (ib_post_send(link->qp, &wr.wr, NULL)) {
@@ -196,6 +190,42 @@ int smc_link_register(struct smc_link *link, struct ib_mr *mr)
 	}
 	spin_unlock_bh(&link->sq_lock);
 	return rc;
+}
+
+/**
+ * smc_link_register() - has the adapter know a buffer, if it has to and does not yet
+ * @link: the link
+ * @buf: the buffer, of this link's group
+ *
+ * What is sent afterwards is not sent before that is done. May sleep.
+ *
+ * Return: 0, -EAGAIN if there is no room in the queue, -ENOTCONN if the link is down.
+ */
+int smc_link_register(struct smc_link *link, struct smc_rdma_buf *buf)
+{
+	int rc = 0;
+
+	/* With the link goes what there is to register. */
+	mutex_lock(&link->lock);
+	if (link->gone)
+		rc = -ENOTCONN;
+	else if (buf->mr && !buf->registered)
+		rc = post_registration(link, buf);
+	buf->registered = !rc;
+	mutex_unlock(&link->lock);
+	return rc;
+}
+
+/* smc_link_blocks() - does someone wait for room, and how far has the queue come? Any context. */
+bool smc_link_blocks(struct smc_link *link, u32 *done)
+{
+	bool waiting;
+
+	spin_lock_bh(&link->sq_lock);
+	waiting = !list_empty(&link->waiting);
+	*done = link->sq_done;
+	spin_unlock_bh(&link->sq_lock);
+	return waiting;
 }
 
 /* smc_link_position() - all that was sent up to now is before this. Any context. */

@@ -9,6 +9,12 @@
 
 #define SMC_RDMA_RELEASE 1	/* of version 2 */
 
+/*
+ * How long the steps of a rendezvous that wait for LLC may take together: the peer gives up after six
+ * seconds without a message.
+ */
+#define SMC_RDMA_PATIENCE (4 * HZ)
+
 extern const struct smc_transport_ops smc_rdma_transport;
 
 /* The state of a rendezvous that is ours; NULL if there is none yet. */
@@ -25,6 +31,7 @@ static inline struct smc_rdma_conn *smc_rdma_conn_of(const struct smc_conn *conn
 /* ops.c */
 struct smc_rdma_offer *smc_rdma_offer_new(struct smc_offer *offer);
 void smc_rdma_wait(struct smc_rdma_offer *ro, unsigned long timeout);
+void smc_rdma_waited(struct smc_rdma_offer *ro);
 bool smc_rdma_late(const struct smc_rdma_offer *ro);
 int smc_rdma_form(struct smc_rdma_offer *ro, const struct smc_rdma_path *path);
 int smc_rdma_make_conn(struct smc_rdma_offer *ro);

@@ -11,7 +11,7 @@
 /* How long the client has for its response to CONFIRM LINK. */
 #define CONFIRM_LINK_TIMEOUT (2 * HZ)
 /* How long others that want to join wait for first contact to be complete. */
-#define FORMING_TIMEOUT (10 * HZ)
+#define FORMING_TIMEOUT (2 * HZ)
 
 /* Return: 0 or a reason. */
 static int choose(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
@@ -98,6 +98,7 @@ static int wait_for_group(struct smc_rdma_offer *ro)
 		smc_rdma_wait(ro, FORMING_TIMEOUT);
 	switch (READ_ONCE(group->state)) {
 	case SMC_GROUP_READY:
+		smc_rdma_waited(ro);
 		return 0;
 	case SMC_GROUP_ENDED:
 		return -EAGAIN;
@@ -109,11 +110,7 @@ static int wait_for_group(struct smc_rdma_offer *ro)
 /* Gives the place in a group back that has come to nothing. */
 static void leave(struct smc_rdma_offer *ro)
 {
-	struct smc_rdma_group *group = smc_group_of(ro->lgr);
-
-	spin_lock_bh(&group->lock);
-	list_del_init(&ro->list);
-	spin_unlock_bh(&group->lock);
+	smc_rdma_waited(ro);
 	smc_lgr_leave(ro->lgr);
 	ro->lgr = NULL;
 	ro->placed = false;
@@ -171,6 +168,8 @@ int smc_rdma_server_match(struct smc_offer *offer, const struct smc_clc_proposal
 	us->type = SMC_CLC_ACCEPT;
 	smc_rdma_describe_us(ro, us);
 	memcpy(us->eid, ro->eid, sizeof(us->eid));
+	/* A client that joins writes as soon as it has answered. */
+	smc_rdma_conn_of(offer->conn)->exposed = true;
 	return 0;
 }
 
@@ -184,7 +183,8 @@ static int begin(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 	link->peer.qpn = peer->qpn;
 	link->peer.psn = peer->psn;
 	link->peer.mtu_code = peer->mtu_code;
-	if (!link->peer.gateway && is_zero_ether_addr(link->peer.mac))
+	/* Of version 2, PROPOSAL may have had the address of another port, which serves version 1. */
+	if (!link->peer.gateway && (ro->path[0].version > 1 || is_zero_ether_addr(link->peer.mac)))
 		memcpy(link->peer.mac, peer->mac, sizeof(link->peer.mac));
 	if (smc_link_to_rtr(link))
 		return SMC_REASON_READY_LINK;
@@ -193,6 +193,7 @@ static int begin(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 		return rc;
 	smc_rdma_know_peer(ro, peer);
 	smc_lgr_learn(ro->lgr, peer);
+	ro->last = jiffies + CONFIRM_LINK_TIMEOUT;
 	smc_rdma_wait(ro, CONFIRM_LINK_TIMEOUT);
 	smc_rdma_llc_confirm_link(group, false);
 	return 0;
@@ -200,6 +201,7 @@ static int begin(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 
 static int first_contact(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 {
+	struct smc_rdma_group *group = smc_group_of(ro->lgr);
 	int rc;
 
 	if (!ro->started) {
@@ -209,9 +211,12 @@ static int first_contact(struct smc_rdma_offer *ro, const struct smc_clc_accept 
 			return rc;
 	}
 	rc = smc_rdma_confirmed(ro);
-	if (!rc)
-		smc_group_ready(smc_group_of(ro->lgr));
-	return rc;
+	if (rc)
+		return rc;
+	smc_group_ready(group);
+	if (!group->release)
+		smc_rdma_llc_no_second(group);
+	return 0;
 }
 
 /*
