@@ -50,8 +50,10 @@ func TestSMCR(t *testing.T) {
 	for _, p := range pairs() {
 		t.Run(fmt.Sprintf("%s to %s", p[0], p[1]), func(t *testing.T) {
 			lt := start(t, p[0], p[1])
+			modules := [2]lab.Module{p[0].module, p[1].module}
 			t.Run("data", func(t *testing.T) { data(t, lt) })
-			t.Run("shown", func(t *testing.T) { shown(t, lt, [2]lab.Module{p[0].module, p[1].module}) })
+			t.Run("shown", func(t *testing.T) { shown(t, lt, modules) })
+			t.Run("unlike rings", func(t *testing.T) { unlikeRings(t, lt) })
 			t.Run("killed clients", func(t *testing.T) { killedClients(t, lt) })
 			t.Run("killed server", func(t *testing.T) { killedServer(t, lt) })
 			for i, host := range []string{"a", "b"} {
@@ -59,6 +61,11 @@ func TestSMCR(t *testing.T) {
 				if p[i].module == lab.ModuleOurs && p[1-i].module == lab.ModuleOurs {
 					t.Run("device of "+host, func(t *testing.T) { removedDevice(t, lt, host) })
 				}
+			}
+			t.Run("pieces", func(t *testing.T) { pieces(t, lt, modules) })
+			t.Run("barred", func(t *testing.T) { barred(t, lt, modules) })
+			if modules == [2]lab.Module{lab.ModuleOurs, lab.ModuleOurs} {
+				t.Run("version 1", func(t *testing.T) { version1(t, lt, modules) })
 			}
 			for i, host := range []string{"a", "b"} {
 				if p[i].module == lab.ModuleOurs {

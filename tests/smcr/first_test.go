@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package smcr
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/smckit/smckit/tests/lab"
+)
+
+// set changes settings on both hosts until the end of the test.
+func set(t *testing.T, lt *lab.Test, settings ...string) {
+	t.Helper()
+	for _, host := range []string{"a", "b"} {
+		for _, s := range settings {
+			name, _, _ := strings.Cut(s, "=")
+			old := lt.Must(host, "sysctl -n net.smc."+name)
+			lt.Must(host, "sysctl -qw net.smc."+s)
+			t.Cleanup(func() { lt.Must(host, fmt.Sprintf("sysctl -qw net.smc.%s=%s", name, old)) })
+		}
+	}
+}
+
+// unlikeRings has senders whose rings are a fraction of what the peer receives in: the peer tells of what it has read by
+// the size of that.
+func unlikeRings(t *testing.T, lt *lab.Test) {
+	set(t, lt, "wmem=16384", "rmem=1048576")
+	address, echo := serve(t, lt, "echo", 5010)
+	defer lab.Kill(t, echo)
+	before := counters(lt)
+	lt.Must("a", "smcflow check --conns 3 --size 3000000 "+address)
+	lt.Must("a", "smcflow check --conns 3 --size 300000 --chunk 5000 "+address)
+	onlySMCR(t, lt, before, 6)
+}
+
+// reload has our hosts forget all groups.
+func reload(t *testing.T, lt *lab.Test, modules [2]lab.Module, eid bool) {
+	t.Helper()
+	for i, host := range []string{"a", "b"} {
+		if modules[i] != lab.ModuleOurs {
+			continue
+		}
+		lt.Must(host, "rmmod smc_diag smc && modprobe smc && modprobe smc_diag")
+		lt.Must(host, "smc_pnet add LAB0 eth eth0 && smc_pnet add LAB0 ib rxe0 1")
+		if eid {
+			lt.Must(host, "smcr ueid add "+lab.UEID)
+		}
+	}
+}
+
+// pieces has rings and RMBs of single pages, which adapters must be told of.
+func pieces(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
+	reload(t, lt, modules, true)
+	set(t, lt, "smcr_buf_type=1")
+	address, echo := serve(t, lt, "echo", 5011)
+	defer lab.Kill(t, echo)
+	before := counters(lt)
+	lt.Must("a", "smcflow check --conns 10 --size 1000000 "+address)
+	onlySMCR(t, lt, before, 10)
+}
+
+// barred has a network that lets TCP pass, but no RoCE: connections are TCP on both sides.
+func barred(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
+	reload(t, lt, modules, true)
+	for _, host := range []string{"a", "b"} {
+		lt.Must(host, "tc qdisc add dev eth0 clsact && "+
+			"tc filter add dev eth0 ingress protocol ip u32 match ip protocol 17 0xff match ip dport 4791 0xffff action drop")
+		t.Cleanup(func() { lt.Must(host, "tc qdisc del dev eth0 clsact") })
+	}
+	address, echo := serve(t, lt, "echo", 5012)
+	defer lab.Kill(t, echo)
+	before := counters(lt)
+	lt.Must("a", "smcflow check --conns 3 --size 100000 "+address)
+	for i, host := range []string{"a", "b"} {
+		now := lt.CountersR(host)
+		fell := now.Fallback.Client.Total + now.Fallback.Server.Total - before[i].Fallback.Client.Total - before[i].Fallback.Server.Total
+		if fell != 3 {
+			t.Errorf("host %s: %d of 3 connections fell back: %+v", host, fell, now.Fallback)
+		}
+	}
+}
+
+// version1 has two hosts without a common EID, and leave to use RoCEv2.
+func version1(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
+	reload(t, lt, modules, false)
+	set(t, lt, "smcr_v1_rocev2=1")
+	for i, address := range []string{lab.Addr4(0, 1) + ":5013", "[" + lab.Addr6(0, 1) + "]:5014"} {
+		echo, err := lt.Host("b").Start(lab.Cmd{Argv: []string{"smcflow", "echo", address}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lab.Kill(t, echo)
+		if err := lt.Host("b").WaitFor(t.Context(), fmt.Sprintf("smcss -l | grep -q :%d", 5013+i)); err != nil {
+			t.Fatal(err)
+		}
+		before := counters(lt)
+		lt.Must("a", "smcflow check --conns 10 --size 1000000 "+address)
+		now := counters(lt)
+		client, server := now[0].Connections.ClientV1-before[0].Connections.ClientV1, now[1].Connections.ServerV1-before[1].Connections.ServerV1
+		if client != 10 || server != 10 {
+			t.Errorf("%s: %d and %d of 10 connections are SMC-R version 1: %+v", address, client, server, now)
+		}
+	}
+}
