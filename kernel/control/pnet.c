@@ -18,6 +18,10 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
+#if IS_ENABLED(CONFIG_HAVE_PNETID)
+#include <asm/pnet.h>
+#endif
+
 #include "../net.h"
 #include "pnet.h"
 
@@ -372,6 +376,30 @@ int smc_pnet_of_ib(const char *ibname, u8 port, u8 id[SMC_PNET_ID_LEN])
 	}
 	rcu_read_unlock();
 	return rc;
+}
+
+/**
+ * smc_pnet_of_hw() - physical network that the firmware of IBM Z gives for a port of an adapter
+ * @dev: the adapter: what its network interface or RDMA device has for a parent; may be NULL
+ * @port: from 0
+ * @id: the PNET ID, filled up with zeros
+ *
+ * It counts more than the table. Context: process, may sleep.
+ * Return: 0 or -ENOENT, always that elsewhere.
+ */
+int smc_pnet_of_hw(struct device *dev, u16 port, u8 id[SMC_PNET_ID_LEN])
+{
+#if IS_ENABLED(CONFIG_HAVE_PNETID)
+	size_t len = SMC_PNET_ID_LEN;
+
+	if (!dev || pnet_id_by_dev_port(dev, port, id))
+		return -ENOENT;
+	while (len && (id[len - 1] == ' ' || !id[len - 1]))
+		id[--len] = 0;
+	return len ? 0 : -ENOENT;
+#else
+	return -ENOENT;
+#endif
 }
 
 static void bind_netdev(struct smc_pnet_net *table, const struct net_device *dev)

@@ -8,6 +8,7 @@
 #include <linux/mutex.h>
 #include <linux/types.h>
 
+struct device;
 struct net_device;
 struct netlink_ext_ack;
 struct smc_net;
@@ -61,6 +62,7 @@ void smc_pnet_flush(struct smc_net *snet);
 int smc_pnet_for_each(struct smc_net *snet, struct smc_pnet_walk *walk);
 
 int smc_pnet_of_netdev(struct smc_net *snet, struct net_device *dev, u8 id[SMC_PNET_ID_LEN]);
+int smc_pnet_of_hw(struct device *dev, u16 port, u8 id[SMC_PNET_ID_LEN]);
 int smc_pnet_of_ib(const char *ibname, u8 port, u8 id[SMC_PNET_ID_LEN]);
 
 int smc_pnet_net_init(struct smc_net *snet);

@@ -85,6 +85,8 @@ static int make_wish(struct sock *sk, struct wish *w)
 	dev_hold(w->base);
 	w->has_id = !smc_pnet_of_netdev(smc_net(w->net), dev, w->id);
 	rcu_read_unlock();
+	if (!smc_pnet_of_hw(w->base->dev.parent, w->base->dev_port, w->id))
+		w->has_id = true;
 	if (w->version > 1)
 		w->saddr = inet_sk(sk)->inet_rcv_saddr;
 	return 0;
@@ -181,16 +183,37 @@ static int try_port(struct smc_rdma_dev *dev, u8 port, struct wish *w)
 	return rc;
 }
 
+/**
+ * smc_rdma_pnet_id() - physical network of a port, by the firmware or the table
+ * @dev: the device
+ * @port: from 1
+ * @id: the PNET ID, filled up with zeros
+ * @by_user: set to whether it is the table's
+ *
+ * Any context. Return: 0 or -ENOENT.
+ */
+int smc_rdma_pnet_id(const struct smc_rdma_dev *dev, u8 port, u8 id[SMC_PNET_ID_LEN], bool *by_user)
+{
+	const struct smc_rdma_port *p = &dev->ports[port - 1];
+
+	*by_user = !p->has_hw_id;
+	if (*by_user)
+		return smc_pnet_of_ib(dev->ib->name, port, id);
+	memcpy(id, p->hw_id, SMC_PNET_ID_LEN);
+	return 0;
+}
+
 static int try_device(struct smc_rdma_dev *dev, void *arg)
 {
 	struct wish *w = arg;
-	u8 id[SMC_PNET_ID_LEN];
 	unsigned int port;
+	bool by_user;
+	u8 id[SMC_PNET_ID_LEN];
 
 	if (!rdma_dev_access_netns(dev->ib, w->net))
 		return 0;
 	for (port = 1; port <= dev->n_ports; port++) {
-		if (w->has_id && (smc_pnet_of_ib(dev->ib->name, port, id) || memcmp(id, w->id, sizeof(id))))
+		if (w->has_id && (smc_rdma_pnet_id(dev, port, id, &by_user) || memcmp(id, w->id, sizeof(id))))
 			continue;
 		if (!try_port(dev, port, w))
 			continue;

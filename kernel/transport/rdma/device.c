@@ -174,6 +174,7 @@ static struct ib_client client;
 static int add(struct ib_device *ib)
 {
 	struct smc_rdma_dev *dev;
+	unsigned int port;
 
 	if (!fits(ib))
 		return -EOPNOTSUPP;
@@ -188,6 +189,8 @@ static int add(struct ib_device *ib)
 	spin_lock_init(&dev->lock);
 	INIT_LIST_HEAD(&dev->links);
 	dev->n_ports = min_t(u32, ib->phys_port_cnt, SMC_RDMA_PORTS);
+	for (port = 1; port <= dev->n_ports; port++)
+		dev->ports[port - 1].has_hw_id = !smc_pnet_of_hw(ib->dev.parent, port - 1, dev->ports[port - 1].hw_id);
 	ib_set_client_data(ib, &client, dev);
 	look_at(dev);
 	mutex_lock(&devs_lock);

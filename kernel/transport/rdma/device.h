@@ -13,6 +13,8 @@
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 
+#include "../../control/pnet.h"
+
 struct sock;
 
 /* SMC-R knows two ports of a device. */
@@ -26,6 +28,8 @@ struct smc_rdma_port {
 	int n_gids;			/* places in its table of GIDs */
 	int ifindex;			/* of its interface; 0 if none */
 	atomic_t links;			/* that use it */
+	bool has_hw_id;			/* never changes, as what follows: the firmware's PNET ID */
+	u8 hw_id[SMC_PNET_ID_LEN];
 };
 
 /*
@@ -74,6 +78,7 @@ int smc_rdma_dev_walk(int (*fn)(struct smc_rdma_dev *dev, void *arg), void *arg)
 void smc_link_check(struct smc_rdma_dev *dev);
 
 /* choose.c */
+int smc_rdma_pnet_id(const struct smc_rdma_dev *dev, u8 port, u8 id[SMC_PNET_ID_LEN], bool *by_user);
 int smc_rdma_choose(struct sock *sk, u8 version, const u8 *peer_gid, struct smc_rdma_path *path);
 
 #endif /* SMC_RDMA_DEVICE_H */

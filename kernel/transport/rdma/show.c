@@ -8,14 +8,15 @@
 #include "rdma.h"
 #include "show.h"
 
-static void show_pnet_id(const struct smc_rdma_dev *dev, u8 port, char text[SMC_PNET_ID_LEN + 1], bool *found)
+static void show_pnet_id(const struct smc_rdma_dev *dev, u8 port, char text[SMC_PNET_ID_LEN + 1], bool *by_user)
 {
 	u8 id[SMC_PNET_ID_LEN];
 
-	*found = !smc_pnet_of_ib(dev->ib->name, port, id);
 	memset(text, 0, SMC_PNET_ID_LEN + 1);
-	if (*found)
+	if (!smc_rdma_pnet_id(dev, port, id, by_user))
 		memcpy(text, id, sizeof(id));
+	else
+		*by_user = false;
 }
 
 static void show_link(const struct smc_rdma_group *group, struct smc_rdma_link_view *view)
