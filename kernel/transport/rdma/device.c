@@ -126,13 +126,16 @@ static unsigned long look_at_port(struct smc_rdma_dev *dev, u8 port)
 	return soon ? p->usable - jiffies : MAX_JIFFY_OFFSET;
 }
 
-/* Queues a look. Any context. */
+/*
+ * Queues a look. Under the lock, so that it is not queued, nor thought to be, once remove() has begun
+ * to take it off. Process, or softirq.
+ */
 static void look_soon(struct smc_rdma_dev *dev, unsigned long delay)
 {
-	if (!smc_rdma_dev_use(dev))
-		return;
-	if (mod_delayed_work(smc_net_wq, &dev->work, delay))
+	spin_lock_bh(&dev->lock);
+	if (smc_rdma_dev_use(dev) && mod_delayed_work(smc_net_wq, &dev->work, delay))
 		smc_rdma_dev_unuse(dev);
+	spin_unlock_bh(&dev->lock);
 }
 
 /* At all ports; their links hear of it. By one at a time: add(), then work. May sleep. */
@@ -156,7 +159,7 @@ static void look(struct work_struct *work)
 	smc_rdma_dev_unuse(dev);
 }
 
-/* Whatever has happened, the ports are looked at again. Any context. */
+/* Whatever has happened, the ports are looked at again. May sleep. */
 static void on_event(struct ib_event_handler *handler, struct ib_event *event)
 {
 	look_soon(container_of(handler, struct smc_rdma_dev, events), 0);
@@ -211,7 +214,9 @@ static void remove(struct ib_device *ib, void *data)
 	mutex_lock(&devs_lock);
 	list_del_init(&dev->list);
 	mutex_unlock(&devs_lock);
+	spin_lock_bh(&dev->lock);
 	WRITE_ONCE(dev->gone, true);
+	spin_unlock_bh(&dev->lock);
 	smp_mb(); /* pairs with smc_rdma_dev_use() */
 	if (cancel_delayed_work_sync(&dev->work))
 		smc_rdma_dev_unuse(dev);

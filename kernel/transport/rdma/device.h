@@ -47,7 +47,7 @@ struct smc_rdma_dev {
 	struct delayed_work work;	/* looks at the ports again; announced as a user while it is queued or runs */
 	unsigned int n_ports;
 	struct smc_rdma_port ports[SMC_RDMA_PORTS];
-	spinlock_t lock;		/* links; softirqs off */
+	spinlock_t lock;		/* links; that work is queued; softirqs off */
 	struct list_head links;		/* struct smc_link */
 };
 

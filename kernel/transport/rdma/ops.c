@@ -342,17 +342,20 @@ static void undo_conn(struct smc_offer *offer)
 	offer->conn = NULL;
 }
 
-/* A group that nobody but this rendezvous has seen yet goes with it, and one that the peer does not have. */
+/*
+ * A group that nobody but this rendezvous has seen yet goes with it, if it has not gone before, and
+ * so does one that the peer does not have.
+ */
 static void undo(struct smc_offer *offer, struct smc_rdma_offer *ro)
 {
-	bool forming = ro->first && READ_ONCE(smc_group_of(ro->lgr)->state) == SMC_GROUP_FORMING;
+	bool alone = ro->first && READ_ONCE(smc_group_of(ro->lgr)->state) != SMC_GROUP_READY;
 
 	if (offer->conn) {
-		if (forming)
+		if (alone)
 			smc_rdma_conn_of(offer->conn)->exposed = false;
 		undo_conn(offer);
 	}
-	if (forming || offer->out_of_sync)
+	if (alone || offer->out_of_sync)
 		smc_lgr_terminate(ro->lgr);
 }
 
