@@ -88,3 +88,9 @@ type Region struct {
 	Rkey  uint32
 	Bytes []byte
 }
+
+// has is whether some bytes are in the region, all of them.
+func (r *Region) has(addr uint64, length uint32) bool {
+	size, off := uint64(len(r.Bytes)), addr-r.Addr
+	return addr >= r.Addr && off <= size && uint64(length) <= size-off
+}

@@ -105,7 +105,7 @@ func (q *QP) serve(p *Packet) (msg []byte, ok bool) {
 		return append(q.partial, p.Payload...), true
 	case WriteFirst, WriteOnly, WriteOnlyImm:
 		r := q.regions[p.Rkey]
-		if r == nil || p.Addr < r.Addr || p.Addr+uint64(p.Length) > r.Addr+uint64(len(r.Bytes)) {
+		if r == nil || !r.has(p.Addr, p.Length) {
 			return nil, false
 		}
 		q.to = r.Bytes[p.Addr-r.Addr:][:p.Length]

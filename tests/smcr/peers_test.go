@@ -29,7 +29,7 @@ func peers(t *testing.T, kernel string, length lab.Length) {
 	}, marker, length)
 	lt.Must("a", "modprobe -aq tun rdma_rxe || :")
 	// Each part has a deadline of its own.
-	for _, part := range lab.Parts("PeersHonest", "PeersCDC", "PeersLLC", "PeersRDMA") {
+	for _, part := range lab.Parts("PeersHonest", "PeersCDC", "PeersLLC", "PeersRDMA", "PeersForming", "PeersCLC", "PeersSilent") {
 		lt.GoTest(t, "a", inside, "^Test("+part+")")
 	}
 	if r := lt.Run("a", "rmmod", "smc_diag", "smc"); r.Code != 0 {

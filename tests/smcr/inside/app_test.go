@@ -56,6 +56,11 @@ func (a *app) wait(ctx context.Context) error {
 	case <-a.done:
 		return nil
 	case <-ctx.Done():
+	}
+	select {
+	case <-a.done:
+		return nil
+	default:
 		return fmt.Errorf("the application goes on: %w", ctx.Err())
 	}
 }

@@ -98,22 +98,22 @@ func openStage(t *testing.T, third byte) *stage {
 }
 
 // unharmed checks that the honest peer's connection works, and that it gets another one at once.
-func (s *stage) unharmed(t *testing.T) {
-	t.Helper()
+func (s *stage) unharmed(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := s.honest.exchange(ctx, 2000); err != nil {
-		t.Fatalf("the honest peer: %v", err)
+		return fmt.Errorf("the honest peer: %w", err)
 	}
 	begin := time.Now()
 	if err := s.honest.g.fresh(ctx); err != nil {
-		t.Fatalf("the honest peer: %v", err)
+		return fmt.Errorf("the honest peer: %w", err)
 	}
 	if took := time.Since(begin); took > prompt {
-		t.Errorf("the honest peer had to wait for its connection: %v", took)
+		return fmt.Errorf("the honest peer had to wait %v for its connection", took)
 	}
+	return nil
 }
 
 // play has peers misbehave, one after the other, as clients and as servers.
@@ -143,7 +143,9 @@ func (s *stage) play(t *testing.T, third byte, cases []behaviour) {
 				} else if err := here.finish(ctx, b.want); err != nil {
 					t.Error(err)
 				}
-				s.unharmed(t)
+				if err := s.unharmed(t.Context()); err != nil {
+					t.Fatal(err)
+				}
 			})
 		}
 	}

@@ -33,9 +33,16 @@ func tolerable(err error) error {
 	return err
 }
 
-// raw sends messages as they are.
+// raw sends messages as they are. Those that break the link may be answered, or not any more.
 func raw(msgs ...[]byte) func(context.Context, *scene) error {
-	return func(ctx context.Context, s *scene) error { return tolerable(s.g.says(ctx, msgs...)) }
+	return func(_ context.Context, s *scene) error {
+		for _, m := range msgs {
+			if err := s.g.qp.Send(m); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 // heldUp has our module write more messages than its queue takes, none of which arrives, and tells that all was read.
@@ -71,6 +78,15 @@ var cdcs = []behaviour{
 	{name: "producer at the end of the ring", want: ignored, do: says(func(m *cdc) { m.prod.count = 65536 })},
 	{name: "producer far beyond the ring", want: ignored, do: says(func(m *cdc) { m.prod.count = 0xffffffff })},
 	{name: "producer has jumped", want: ignored, do: says(func(m *cdc) { m.prod.wrap += 2 }, func(m *cdc) { m.prod.wrap = 0x7fff })},
+	{name: "producer is rings ahead", want: ended, do: func(ctx context.Context, s *scene) error {
+		for range 5 {
+			s.prod += uint64(s.size)
+			if err := s.tell(ctx); err != nil {
+				return err
+			}
+		}
+		return s.tell(ctx, func(m *cdc) { m.state = stateAbort })
+	}},
 	{name: "producer goes back", want: ignored, do: says(func(m *cdc) { m.prod.count-- }, func(m *cdc) { m.prod = cursor{} }, func(m *cdc) { m.prod.wrap = 0xffff })},
 	{name: "wrong token", want: ignored, do: says(func(m *cdc) { m.token++ }, func(m *cdc) { m.token = 0 }, func(m *cdc) { m.token = 0xffffffff })},
 	{name: "wrong token, about the end", want: ignored, do: says(func(m *cdc) { m.token, m.state = m.token+1, 0xff })},
@@ -147,7 +163,9 @@ var cdcs = []behaviour{
 // cons has the peer tell that it has read more than it can have.
 func cons(more uint64) func(context.Context, *scene) error {
 	return func(ctx context.Context, s *scene) error {
-		return tolerable(s.tell(ctx, func(m *cdc) { m.cons = at(s.cons+more, len(s.rmb.Bytes)) }))
+		m := s.next()
+		m.cons = at(s.cons+more, len(s.rmb.Bytes))
+		return raw(m.marshal())(ctx, s)
 	}
 }
 

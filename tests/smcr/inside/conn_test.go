@@ -265,6 +265,11 @@ func (c *conn) declined(ctx context.Context, reasons ...uint32) error {
 	if !slices.Contains(reasons, peer.Reason(m)) {
 		return fmt.Errorf("declined for %#08x, want %#08x", peer.Reason(m), reasons)
 	}
+	return c.byTCP(ctx)
+}
+
+// byTCP checks that the connection is one of TCP, and ends it.
+func (c *conn) byTCP(ctx context.Context) error {
 	hello := []byte("by TCP, then")
 	if err := c.tcp.Write(ctx, hello); err != nil {
 		return err

@@ -54,6 +54,7 @@ type group struct {
 	host   *roce.Host
 	qp     *roce.QP
 	psn    uint32
+	first  *conn // of those that a test needs again
 
 	mu     sync.Mutex
 	conns  map[uint32]*conn // by their token
