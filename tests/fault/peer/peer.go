@@ -44,7 +44,7 @@ func (n *Net) Peer(self netip.AddrPort) *Peer {
 	p.acked = p.Next
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.peers[self.Addr()] = p
+	n.peers[self] = p
 	return p
 }
 

@@ -13,16 +13,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Net is a network behind a TUN device. Each peer has an address of its own in it.
+// Net is a network behind a TUN or TAP device. Each peer has an address, or a port of one, of its own in it.
 type Net struct {
 	file  *os.File
+	wire  *ethernet // of a TAP device
 	mu    sync.Mutex
-	peers map[netip.Addr]*Peer
+	peers map[netip.AddrPort]*Peer
+	takes map[netip.Addr]func(packet []byte)
 	done  chan struct{}
 }
 
-// Open makes the device. It has no addresses and is down.
+// Open makes a TUN device. It has no addresses and is down.
 func Open(name string) (*Net, error) {
+	n, err := open(name, unix.IFF_TUN)
+	if err != nil {
+		return nil, err
+	}
+	go n.read()
+	return n, nil
+}
+
+func open(name string, kind uint16) (*Net, error) {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("/dev/net/tun: %w", err)
@@ -32,17 +43,26 @@ func Open(name string) (*Net, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	req.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
+	req.SetUint16(kind | unix.IFF_NO_PI)
 	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, req); err != nil {
 		unix.Close(fd)
-		return nil, fmt.Errorf("TUN device %s: %w", name, err)
+		return nil, fmt.Errorf("TUN or TAP device %s: %w", name, err)
 	}
-	n := &Net{file: os.NewFile(uintptr(fd), name), peers: map[netip.Addr]*Peer{}, done: make(chan struct{})}
-	go n.read()
-	return n, nil
+	return &Net{
+		file: os.NewFile(uintptr(fd), name), done: make(chan struct{}),
+		peers: map[netip.AddrPort]*Peer{}, takes: map[netip.Addr]func([]byte){},
+	}, nil
 }
 
-// read hands each segment to the peer that it is for.
+// Take has all IPv4 packets of UDP for an address handed to a function, which runs on the goroutine that reads from the
+// device, and has the packet for as long as it runs.
+func (n *Net) Take(addr netip.Addr, packets func(packet []byte)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.takes[addr] = packets
+}
+
+// read hands each packet to the peer that it is for.
 func (n *Net) read() {
 	defer close(n.done)
 	for {
@@ -51,20 +71,47 @@ func (n *Net) read() {
 		if err != nil {
 			return
 		}
-		s, err := parse(buf[:size])
-		if err != nil {
-			continue
+		packet := buf[:size]
+		if n.wire != nil {
+			packet = n.unwrap(packet)
 		}
-		n.mu.Lock()
-		p := n.peers[s.Dst.Addr()]
-		n.mu.Unlock()
-		if p == nil {
-			continue
+		if !n.taken(packet) {
+			n.segment(packet)
 		}
-		select {
-		case p.in <- s:
-		default: // a peer that does not listen loses segments, as on any wire
-		}
+	}
+}
+
+// taken hands a packet of UDP to who takes such.
+func (n *Net) taken(packet []byte) bool {
+	const protoUDP = 17
+	if len(packet) < ipv4Header || packet[0]>>4 != 4 || packet[9] != protoUDP {
+		return false
+	}
+	n.mu.Lock()
+	take := n.takes[netip.AddrFrom4([4]byte(packet[16:]))]
+	n.mu.Unlock()
+	if take == nil {
+		return false
+	}
+	take(packet)
+	return true
+}
+
+// segment hands a segment of TCP to its peer.
+func (n *Net) segment(packet []byte) {
+	s, err := parse(packet)
+	if err != nil {
+		return
+	}
+	n.mu.Lock()
+	p := n.peers[s.Dst]
+	n.mu.Unlock()
+	if p == nil {
+		return
+	}
+	select {
+	case p.in <- s:
+	default: // a peer that does not listen loses segments, as on any wire
 	}
 }
 
@@ -75,7 +122,13 @@ func (n *Net) Close() error {
 	return err
 }
 
-func (n *Net) write(s *Segment) error {
-	_, err := n.file.Write(s.marshal())
+func (n *Net) write(s *Segment) error { return n.Write(s.marshal()) }
+
+// Write sends a packet.
+func (n *Net) Write(packet []byte) error {
+	if n.wire != nil {
+		packet = n.wire.wrap(packet)
+	}
+	_, err := n.file.Write(packet)
 	return err
 }

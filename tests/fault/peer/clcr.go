@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package peer
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"net/netip"
+)
+
+// Offsets in an ACCEPT, or CONFIRM, of SMC-R.
+const (
+	AtRQPN      = 38
+	AtRRkey     = 41
+	AtRElement  = 45
+	AtRToken    = 46
+	AtRSizeMTU  = 50
+	AtRAddr     = 52
+	AtRFCE      = 104
+	AtRRelease  = AtRFCE + 1
+	AtRMaxConns = AtRFCE + 36
+	AtRMaxLinks = AtRFCE + 37
+)
+
+// AtRoCEGID is where the GID is in a PROPOSAL of SMC-Rv2.
+const AtRoCEGID = AtV2 + 8
+
+// flagFirst is set in the header if the message is of the first connection of a link group.
+const flagFirst = 0x08
+
+// EndR is what an ACCEPT or a CONFIRM of SMC-Rv2 says of its sender.
+type EndR struct {
+	First    bool // of its link group
+	Addr     netip.Addr
+	QPN, PSN uint32
+	Rkey     uint32
+	RMB      uint64 // its address
+	Size     byte   // code of its size
+	MTU      byte   // code
+	Token    uint32
+	MaxConns byte
+	MaxLinks byte
+}
+
+// peerID names a host by its address.
+func peerID(addr netip.Addr) []byte {
+	a := addr.As4()
+	return append([]byte{a[2], a[3]}, MAC...)
+}
+
+func gid(addr netip.Addr) []byte {
+	a := addr.As16()
+	return a[:]
+}
+
+// ProposalOf is one that offers SMC-Rv2 only, by a host of that address.
+func ProposalOf(addr netip.Addr) []byte {
+	msg := With(ProposalR2(), 8, peerID(addr)...)
+	msg = With(msg, 32, MAC...)
+	return With(msg, AtRoCEGID, gid(addr)...)
+}
+
+func put24(b []byte, v uint32) { b[0], b[1], b[2] = byte(v>>16), byte(v>>8), byte(v) }
+func get24(b []byte) uint32    { return uint32(b[0])<<16 | uint32(b[1])<<8 | uint32(b[2]) }
+
+// Message is the ACCEPT, or CONFIRM.
+func (e *EndR) Message(kind byte) []byte {
+	be := binary.BigEndian
+	m := make([]byte, AtRFCE, 200)
+	copy(m[8:], peerID(e.Addr))
+	copy(m[16:], gid(e.Addr))
+	copy(m[32:], MAC)
+	put24(m[AtRQPN:], e.QPN)
+	be.PutUint32(m[AtRRkey:], e.Rkey)
+	m[AtRElement] = 1
+	be.PutUint32(m[AtRToken:], e.Token)
+	m[AtRSizeMTU] = e.Size<<4 | e.MTU
+	be.PutUint64(m[AtRAddr:], e.RMB)
+	put24(m[61:], e.PSN)
+	copy(m[64:], EID)
+	if !e.First {
+		return frame(false, kind, 0x20, m[8:])
+	}
+	fce := make([]byte, 52)
+	fce[0], fce[1] = 0x80, 2<<4|1
+	copy(fce[4:], EID)
+	fce[36], fce[37] = e.MaxConns, e.MaxLinks
+	m = append(m, fce...)
+	if kind == Confirm {
+		m = append(append(m, 1, 0, 0, 0), gid(e.Addr)...)
+	}
+	return frame(false, kind, 0x20|flagFirst, m[8:])
+}
+
+// ParseR reads the kernel's ACCEPT, or CONFIRM.
+func ParseR(m []byte) (*EndR, error) {
+	be := binary.BigEndian
+	if len(m) < AtRFCE+4 || m[7]&0xf3 != 0x20 || m[AtRElement] != 1 || !bytes.Equal(m[64:96], EID) {
+		return nil, errors.New("not of SMC-Rv2")
+	}
+	e := &EndR{
+		First: m[7]&flagFirst != 0, Addr: netip.AddrFrom16([16]byte(m[16:])).Unmap(), QPN: get24(m[AtRQPN:]), PSN: get24(m[61:]),
+		Rkey: be.Uint32(m[AtRRkey:]), RMB: be.Uint64(m[AtRAddr:]), Size: m[AtRSizeMTU] >> 4, MTU: m[AtRSizeMTU] & 15,
+		Token: be.Uint32(m[AtRToken:]),
+	}
+	if !e.First {
+		return e, nil
+	}
+	if len(m) < AtRFCE+52 {
+		return nil, errors.New("first contact, but no extension")
+	}
+	e.MaxConns, e.MaxLinks = m[AtRMaxConns], m[AtRMaxLinks]
+	return e, nil
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package roce is an RDMA adapter in user space, as far as SMC-R takes one: reliable connections over RoCEv2 in IPv4, with
+// SEND and RDMA WRITE. It does what its user says, whether or not that is allowed.
+package roce
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"net/netip"
+	"slices"
+)
+
+// Opcodes of packets of a reliable connection.
+const (
+	SendFirst = iota
+	SendMiddle
+	SendLast
+	SendLastImm
+	SendOnly
+	SendOnlyImm
+	WriteFirst
+	WriteMiddle
+	WriteLast
+	WriteLastImm
+	WriteOnly
+	WriteOnlyImm
+	Acknowledge = 0x11
+)
+
+// Syndromes of an acknowledgement.
+const (
+	SyndromeACK      = 0x1f // without a limit to what may be sent
+	SyndromeRNR      = 0x20 // nowhere to receive it; the lowest bits tell for how long to wait
+	SyndromeSequence = 0x60
+	SyndromeInvalid  = 0x61
+	SyndromeAccess   = 0x62
+)
+
+// syndromeKind masks what tells an ACK, a NAK for want of a receiver, and other NAKs apart.
+const syndromeKind = 0x60
+
+const (
+	port       = 4791
+	ipHeader   = 20
+	udpHeader  = 8
+	bthLength  = 12
+	rethLength = 16
+	aethLength = 4
+	immLength  = 4
+	icrcLength = 4
+	psnMask    = 0xffffff
+)
+
+// Packet is one of a reliable connection.
+type Packet struct {
+	Src, Dst    netip.Addr
+	Opcode      byte
+	Solicited   bool
+	AckReq      bool
+	QPN, PSN    uint32 // of 24 bits
+	Addr        uint64 // of a write's first packet, as what follows
+	Rkey        uint32
+	Length      uint32
+	Syndrome    byte   // of an acknowledgement, as what follows
+	MSN         uint32 // of 24 bits
+	Imm         uint32 // of the last packet of some
+	Payload     []byte
+	SourcePort  uint16
+	Fingerprint uint16 // identification in the IP header
+}
+
+func hasRETH(opcode byte) bool {
+	return opcode == WriteFirst || opcode == WriteOnly || opcode == WriteOnlyImm
+}
+
+func hasImm(opcode byte) bool {
+	return opcode == SendLastImm || opcode == SendOnlyImm || opcode == WriteLastImm || opcode == WriteOnlyImm
+}
+
+// Marshal returns the packet from its IPv4 header on.
+func (p *Packet) Marshal() []byte {
+	be := binary.BigEndian
+	pad := -len(p.Payload) & 3
+	b := make([]byte, ipHeader+udpHeader+bthLength, ipHeader+udpHeader+bthLength+rethLength+immLength+len(p.Payload)+pad+icrcLength)
+	bth := b[ipHeader+udpHeader:]
+	bth[0] = p.Opcode
+	bth[1] = byte(pad) << 4
+	if p.Solicited {
+		bth[1] |= 0x80
+	}
+	be.PutUint16(bth[2:], 0xffff)
+	be.PutUint32(bth[4:], p.QPN&psnMask)
+	be.PutUint32(bth[8:], p.PSN&psnMask)
+	if p.AckReq {
+		bth[8] = 0x80
+	}
+	if hasRETH(p.Opcode) {
+		b = be.AppendUint32(be.AppendUint32(be.AppendUint64(b, p.Addr), p.Rkey), p.Length)
+	}
+	if p.Opcode == Acknowledge {
+		b = be.AppendUint32(b, uint32(p.Syndrome)<<24|p.MSN&psnMask)
+	}
+	if hasImm(p.Opcode) {
+		b = be.AppendUint32(b, p.Imm)
+	}
+	b = append(append(b, p.Payload...), make([]byte, pad)...)
+	p.headers(b)
+	return binary.LittleEndian.AppendUint32(b, icrc(b))
+}
+
+// headers fills in IP and UDP.
+func (p *Packet) headers(b []byte) {
+	be := binary.BigEndian
+	n := len(b) + icrcLength
+	b[0] = 4<<4 | ipHeader/4
+	be.PutUint16(b[2:], uint16(n))
+	be.PutUint16(b[4:], p.Fingerprint)
+	b[6], b[8], b[9] = 0x40, 64, 17
+	copy(b[12:], p.Src.AsSlice())
+	copy(b[16:], p.Dst.AsSlice())
+	var sum uint32
+	for i := 0; i < ipHeader; i += 2 {
+		sum += uint32(be.Uint16(b[i:]))
+	}
+	sum = sum>>16 + sum&0xffff
+	be.PutUint16(b[10:], ^uint16(sum+sum>>16))
+	be.PutUint16(b[20:], p.SourcePort)
+	be.PutUint16(b[22:], port)
+	be.PutUint16(b[24:], uint16(n-ipHeader))
+}
+
+// icrc covers what no router changes of a packet.
+func icrc(packet []byte) uint32 {
+	b := append([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, packet...)
+	const at = 8
+	for _, i := range []int{1, 8, 10, 11, ipHeader + 6, ipHeader + 7, ipHeader + udpHeader + 4} {
+		b[at+i] = 0xff
+	}
+	return crc32.ChecksumIEEE(b)
+}
+
+var (
+	errNotRoCE = errors.New("not a packet of RoCEv2")
+	errICRC    = errors.New("the packet's checksum is wrong")
+)
+
+// Parse reads a packet from its IPv4 header on. The payload is a copy.
+func Parse(b []byte) (*Packet, error) {
+	be := binary.BigEndian
+	if len(b) < ipHeader+udpHeader+bthLength+icrcLength || b[0] != 4<<4|ipHeader/4 || b[9] != 17 || be.Uint16(b[22:]) != port {
+		return nil, errNotRoCE
+	}
+	n := int(be.Uint16(b[2:]))
+	if n > len(b) || n < ipHeader+udpHeader+bthLength+icrcLength {
+		return nil, errNotRoCE
+	}
+	end := n - icrcLength
+	if binary.LittleEndian.Uint32(b[end:]) != icrc(b[:end]) {
+		return nil, errICRC
+	}
+	bth := b[ipHeader+udpHeader:]
+	p := &Packet{
+		Src: netip.AddrFrom4([4]byte(b[12:])), Dst: netip.AddrFrom4([4]byte(b[16:])), Opcode: bth[0],
+		Solicited: bth[1]&0x80 != 0, AckReq: bth[8]&0x80 != 0, QPN: be.Uint32(bth[4:]) & psnMask, PSN: be.Uint32(bth[8:]) & psnMask,
+		Fingerprint: be.Uint16(b[4:]), SourcePort: be.Uint16(b[20:]),
+	}
+	return p, p.body(b[ipHeader+udpHeader+bthLength:end], int(bth[1]>>4&3))
+}
+
+// body reads what follows the base header.
+func (p *Packet) body(b []byte, pad int) error {
+	be := binary.BigEndian
+	need := pad
+	if hasRETH(p.Opcode) {
+		need += rethLength
+	}
+	if p.Opcode == Acknowledge {
+		need += aethLength
+	}
+	if hasImm(p.Opcode) {
+		need += immLength
+	}
+	if len(b) < need {
+		return errNotRoCE
+	}
+	if hasRETH(p.Opcode) {
+		p.Addr, p.Rkey, p.Length = be.Uint64(b), be.Uint32(b[8:]), be.Uint32(b[12:])
+		b = b[rethLength:]
+	}
+	if p.Opcode == Acknowledge {
+		p.Syndrome, p.MSN = b[0], be.Uint32(b)&psnMask
+		b = b[aethLength:]
+	}
+	if hasImm(p.Opcode) {
+		p.Imm = be.Uint32(b)
+		b = b[immLength:]
+	}
+	p.Payload = slices.Clone(b[:len(b)-pad])
+	return nil
+}

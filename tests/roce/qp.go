@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package roce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// again is when packets that were not acknowledged are sent once more, and rest is the same after a NAK.
+	again = 300 * time.Millisecond
+	rest  = 5 * time.Millisecond
+	tick  = 5 * time.Millisecond
+)
+
+// Manner is how a queue pair treats what comes.
+type Manner int
+
+// Manners.
+const (
+	Polite  Manner = iota
+	Deaf           // takes nothing, and acknowledges nothing
+	Busy           // has nowhere to receive messages: a NAK that asks to try again. Data is written
+	Hostile        // answers everything by a NAK that breaks the connection
+)
+
+// ErrRefused is what comes of sending what the other side has answered by a NAK that is final.
+var ErrRefused = errors.New("refused by the other side")
+
+// QP is an end of a reliable connection. It may be used by several goroutines.
+type QP struct {
+	Number uint32
+	// Message gets the messages, on the goroutine that reads from the network. Set before Connect.
+	Message func(msg []byte)
+
+	host    *Host
+	mu      sync.Mutex
+	remote  netip.Addr
+	peer    uint32 // its queue pair
+	mtu     int
+	manner  Manner
+	regions map[uint32]*Region
+
+	send    uint32 // next PSN
+	unacked []*Packet
+	due     time.Time // when those are sent again
+	refused byte      // syndrome of the NAK that was final
+
+	expect  uint32 // PSN
+	msn     uint32
+	partial []byte // of a message
+	to      []byte // of a region, where a write goes on
+	ident   uint16
+}
+
+// Region registers memory.
+func (q *QP) Region(r *Region) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.regions[r.Rkey] = r
+}
+
+// Connect makes the queue pair send and receive. code is that of the path MTU.
+func (q *QP) Connect(remote netip.Addr, qpn, psn uint32, code byte) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.remote, q.peer, q.expect, q.mtu = remote, qpn, psn, 128<<code
+}
+
+// Be changes how the queue pair treats what comes.
+func (q *QP) Be(m Manner) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.manner = m
+}
+
+// Send sends a message. It does not wait for the acknowledgement.
+func (q *QP) Send(msg []byte) error {
+	return q.post([4]byte{SendFirst, SendMiddle, SendLast, SendOnly}, &Packet{Solicited: true}, msg)
+}
+
+// SendImm sends a message with immediate data.
+func (q *QP) SendImm(msg []byte) error {
+	return q.post([4]byte{SendFirst, SendMiddle, SendLastImm, SendOnlyImm}, &Packet{}, msg)
+}
+
+// Write writes to the other side's memory.
+func (q *QP) Write(addr uint64, rkey uint32, data []byte) error {
+	p := &Packet{Addr: addr, Rkey: rkey, Length: uint32(len(data))}
+	return q.post([4]byte{WriteFirst, WriteMiddle, WriteLast, WriteOnly}, p, data)
+}
+
+// WriteImm writes with immediate data.
+func (q *QP) WriteImm(addr uint64, rkey uint32, data []byte) error {
+	p := &Packet{Addr: addr, Rkey: rkey, Length: uint32(len(data)), Imm: 0x12345678}
+	return q.post([4]byte{WriteFirst, WriteMiddle, WriteLastImm, WriteOnlyImm}, p, data)
+}
+
+// post sends what takes one packet or more: opcodes are those of the first, of those between, of the last, and of one that
+// is alone.
+func (q *QP) post(opcodes [4]byte, like *Packet, data []byte) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	parts := slices.Collect(slices.Chunk(data, q.mtu))
+	if len(parts) == 0 {
+		parts = [][]byte{nil}
+	}
+	for i, part := range parts {
+		p := *like
+		p.Payload = slices.Clone(part)
+		switch last := len(parts) - 1; {
+		case last == 0:
+			p.Opcode = opcodes[3]
+		case i == 0:
+			p.Opcode = opcodes[0]
+		case i == last:
+			p.Opcode = opcodes[2]
+		default:
+			p.Opcode = opcodes[1]
+		}
+		p.AckReq = i == len(parts)-1
+		p.Solicited = like.Solicited && p.AckReq
+		if err := q.next(&p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Raw sends a packet as the next of the connection.
+func (q *QP) Raw(p *Packet) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.next(p)
+}
+
+func (q *QP) next(p *Packet) error {
+	p.PSN = q.send
+	q.send = (q.send + 1) & psnMask
+	if len(q.unacked) == 0 {
+		q.due = time.Now().Add(again)
+	}
+	q.unacked = append(q.unacked, p)
+	return q.put(p)
+}
+
+func (q *QP) put(p *Packet) error {
+	p.Src, p.Dst, p.QPN, p.SourcePort, p.Fingerprint = q.host.Addr, q.remote, q.peer, 0xc000|uint16(q.Number&0xfff), q.ident
+	q.ident++
+	return q.host.net.Write(p.Marshal())
+}
+
+// Flush waits until all that was sent has been acknowledged.
+func (q *QP) Flush(ctx context.Context) error {
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		q.mu.Lock()
+		left, refused := len(q.unacked), q.refused
+		q.mu.Unlock()
+		if refused != 0 {
+			return fmt.Errorf("%w: syndrome %#x", ErrRefused, refused)
+		}
+		if left == 0 {
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%d packets are not acknowledged: %w", left, ctx.Err())
+		}
+	}
+}
+
+// repeat sends again what was not acknowledged for too long.
+func (q *QP) repeat() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.unacked) == 0 || q.refused != 0 || time.Now().Before(q.due) {
+		return
+	}
+	q.due = time.Now().Add(again)
+	for _, p := range q.unacked {
+		if q.put(p) != nil {
+			return
+		}
+	}
+}
+
+// Refused is whether the other side has answered by a NAK that is final.
+func (q *QP) Refused() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.refused != 0
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package roce
+
+import (
+	"slices"
+	"time"
+)
+
+// before compares PSNs.
+func before(a, b uint32) bool { return (a-b)&0x800000 != 0 }
+
+// receive does with a packet what the manner of the queue pair says.
+func (q *QP) receive(p *Packet) {
+	q.mu.Lock()
+	if p.Src != q.remote || q.manner == Deaf {
+		q.mu.Unlock()
+		return
+	}
+	if p.Opcode == Acknowledge {
+		q.acknowledged(p)
+		q.mu.Unlock()
+		return
+	}
+	msg := q.request(p)
+	q.mu.Unlock()
+	if msg != nil && q.Message != nil {
+		q.Message(msg)
+	}
+}
+
+// acknowledged takes what has arrived from what is yet to. The caller holds the lock.
+func (q *QP) acknowledged(p *Packet) {
+	arrived := p.PSN
+	if p.Syndrome&syndromeKind != 0 {
+		arrived = (p.PSN - 1) & psnMask
+	}
+	n := 0
+	for n < len(q.unacked) && !before(arrived, q.unacked[n].PSN) {
+		n++
+	}
+	q.unacked = slices.Delete(q.unacked, 0, n)
+	switch {
+	case p.Syndrome&syndromeKind == 0:
+		q.due = time.Now().Add(again)
+	case p.Syndrome&syndromeKind == SyndromeRNR || p.Syndrome == SyndromeSequence:
+		q.due = time.Now().Add(rest)
+	default:
+		q.refused = p.Syndrome
+	}
+}
+
+// answer sends an acknowledgement. Who gets none sends again.
+func (q *QP) answer(psn uint32, syndrome byte) {
+	_ = q.put(&Packet{Opcode: Acknowledge, PSN: psn, Syndrome: syndrome, MSN: q.msn})
+}
+
+// request serves a packet of the other side. The caller holds the lock. Return: the message that it completes.
+func (q *QP) request(p *Packet) []byte {
+	switch {
+	case q.manner == Hostile:
+		q.answer(p.PSN, SyndromeInvalid)
+		return nil
+	case before(p.PSN, q.expect): // it has come before, and the answer was lost
+		q.answer((q.expect-1)&psnMask, SyndromeACK)
+		return nil
+	case p.PSN != q.expect:
+		q.answer(q.expect, SyndromeSequence)
+		return nil
+	case q.manner == Busy && p.Opcode <= SendOnlyImm:
+		const ms = 14 // 1.28 of them
+		q.answer(p.PSN, SyndromeRNR|ms)
+		return nil
+	}
+	msg, ok := q.serve(p)
+	if !ok {
+		q.answer(p.PSN, SyndromeAccess)
+		return nil
+	}
+	q.expect = (q.expect + 1) & psnMask
+	last := p.Opcode != SendFirst && p.Opcode != SendMiddle && p.Opcode != WriteFirst && p.Opcode != WriteMiddle
+	if last {
+		q.msn++
+	}
+	if last || p.AckReq {
+		q.answer(p.PSN, SyndromeACK)
+	}
+	return msg
+}
+
+// serve puts the payload where it belongs. Return: false if there is no such place.
+func (q *QP) serve(p *Packet) (msg []byte, ok bool) {
+	switch p.Opcode {
+	case SendOnly, SendOnlyImm:
+		return p.Payload, true
+	case SendFirst:
+		q.partial = p.Payload
+		return nil, true
+	case SendMiddle:
+		q.partial = append(q.partial, p.Payload...)
+		return nil, true
+	case SendLast, SendLastImm:
+		return append(q.partial, p.Payload...), true
+	case WriteFirst, WriteOnly, WriteOnlyImm:
+		r := q.regions[p.Rkey]
+		if r == nil || !r.has(p.Addr, p.Length) {
+			return nil, false
+		}
+		q.to = r.Bytes[p.Addr-r.Addr:][:p.Length]
+	}
+	if p.Opcode > WriteOnlyImm || len(p.Payload) > len(q.to) {
+		return nil, false
+	}
+	q.to = q.to[copy(q.to, p.Payload):]
+	return nil, true
+}

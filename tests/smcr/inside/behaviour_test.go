@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package inside
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/smckit/smckit/tests/guest"
+)
+
+// outcome is what becomes of a connection whose peer misbehaves.
+type outcome int
+
+const (
+	ignored outcome = iota // it goes on as if nothing had been, and ends cleanly
+	lost                   // the link group ends, and the application hears of an error
+	dead                   // the connection ends by an error, and the group goes on
+	ended                  // the connection is over, as the peer has said so, and the group goes on
+)
+
+// behaviour is something that a peer does on a connection that works.
+type behaviour struct {
+	name string
+	want outcome
+	do   func(ctx context.Context, s *scene) error
+	skip string // the defect for which the case cannot be run
+}
+
+// scene is where it happens.
+type scene struct {
+	*conn
+	honest *conn // of another group
+}
+
+// finish checks that the outcome is as wanted.
+func (s *scene) finish(ctx context.Context, want outcome) error {
+	switch want {
+	case ignored:
+		if err := s.exchange(ctx, 3000); err != nil {
+			return fmt.Errorf("afterwards: %w", err)
+		}
+		return s.conn.close(ctx)
+	case lost, dead:
+		if err := s.app.wait(ctx); err != nil {
+			return err
+		}
+		if s.app.err == nil {
+			return errors.New("the application has heard of no error")
+		}
+	case ended:
+		if err := s.app.wait(ctx); err != nil {
+			return err
+		}
+	}
+	s.hangUp()
+	if want == lost {
+		return nil
+	}
+	return s.g.fresh(ctx)
+}
+
+// fresh makes a connection of the group, and sees whether it works.
+func (g *group) fresh(ctx context.Context) error {
+	c, err := g.open(ctx)
+	if err != nil {
+		return fmt.Errorf("another connection: %w", err)
+	}
+	if err := c.exchange(ctx, 500); err != nil {
+		return fmt.Errorf("another connection: %w", err)
+	}
+	return c.close(ctx)
+}
+
+// stage is a test of many cases, with a peer that has done no wrong all along.
+type stage struct {
+	*network
+	mu     sync.Mutex // for who deals with it
+	honest *conn
+}
+
+func openStage(t *testing.T, third byte) *stage {
+	n := openNetwork(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	c, err := newGroup(t, n, address(third, 250), false).open(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.hangUp() })
+	return &stage{network: n, honest: c}
+}
+
+// unharmed checks that the honest peer's connection works, and that it gets another one at once.
+func (s *stage) unharmed(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := s.honest.exchange(ctx, 2000); err != nil {
+		return fmt.Errorf("the honest peer: %w", err)
+	}
+	begin := time.Now()
+	if err := s.honest.g.fresh(ctx); err != nil {
+		return fmt.Errorf("the honest peer: %w", err)
+	}
+	if took := time.Since(begin); took > prompt {
+		return fmt.Errorf("the honest peer had to wait %v for its connection", took)
+	}
+	return nil
+}
+
+// play has peers misbehave, one after the other, as clients and as servers.
+func (s *stage) play(t *testing.T, third byte, cases []behaviour) {
+	roles := []bool{false, true}
+	for i, b := range cases {
+		for r, server := range roles {
+			if !guests.Full() && r != i%2 {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s, server %v", b.name, server), func(t *testing.T) {
+				if b.skip != "" {
+					t.Skip(b.skip)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				c, err := newGroup(t, s.network, address(third+byte(r), byte(i+1)), server).open(ctx)
+				if err == nil {
+					err = c.exchange(ctx, 1000)
+				}
+				if err != nil {
+					t.Fatalf("before: %v", err)
+				}
+				here := &scene{conn: c, honest: s.honest}
+				if err := b.do(ctx, here); err != nil {
+					t.Errorf("it cannot: %v", err)
+				} else if err := here.finish(ctx, b.want); err != nil {
+					t.Error(err)
+				}
+				if err := s.unharmed(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			})
+		}
+	}
+	guest.Run(t, "! dmesg | grep -E 'WARNING|BUG:|Oops'")
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package inside
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/smckit/smckit/tests/fault/peer"
+)
+
+// Reasons that our side gives.
+const (
+	reasonTimeout = 0x02010000
+	reasonDevice  = 0x03030002
+	reasonRelease = 0x03030009
+	reasonConns   = 0x0303000a
+	reasonLinks   = 0x0303000b
+	reasonLink    = 0x030a0000
+	reasonSync    = 0x04000000
+	reasonReady   = 0x09990002
+	reasonBuffer  = 0x09990003
+)
+
+// introduction is a handshake in which a peer says of itself what cannot be, or what is not so.
+type introduction struct {
+	name           string
+	server         bool // it does so in ACCEPT, and else in CONFIRM or PROPOSAL
+	further        bool // not as the first of its group
+	proposal, clc  func(msg []byte) []byte
+	lie            func(us *peer.EndR)
+	declined       []uint32 // for one of these reasons
+	lost           bool     // the connection is made, and breaks when it is used
+	skip           string
+	withoutConfirm bool // the DECLINE comes instead of our module's own message
+}
+
+// with changes bytes of a message.
+func with(at int, b ...byte) func(msg []byte) []byte {
+	return func(msg []byte) []byte { return peer.With(msg, at, b...) }
+}
+
+// proposedGID changes the address of the peer's adapter.
+func proposedGID(addr string) func(msg []byte) []byte {
+	a := netip.MustParseAddr(addr).As16()
+	return with(peer.AtRoCEGID, a[:]...)
+}
+
+func because(reasons ...uint32) []uint32 { return reasons }
+
+// fromClients is what a client may say.
+var fromClients = []introduction{
+	{name: "nobody's address", proposal: proposedGID("203.0.113.1"), declined: because(reasonDevice), withoutConfirm: true},
+	{name: "address of nothing", proposal: proposedGID("0.0.0.0"), declined: because(reasonTimeout, reasonLink, reasonReady)},
+	{name: "loopback's address", proposal: proposedGID("127.0.0.1"), declined: because(reasonDevice, reasonTimeout, reasonLink, reasonReady)},
+	{name: "our own address", proposal: proposedGID("10.97.0.1"), declined: because(reasonTimeout, reasonLink, reasonReady)},
+	{name: "address of all", proposal: proposedGID("10.97.255.255"), declined: because(reasonTimeout, reasonLink, reasonReady)},
+	{name: "address of many", proposal: proposedGID("224.0.0.1"), declined: because(reasonDevice, reasonTimeout, reasonLink, reasonReady)},
+	{name: "another peer's address", proposal: proposedGID("10.97.8.250"), declined: because(reasonTimeout, reasonLink, reasonReady)},
+	{name: "release 15", proposal: with(peer.AtRelease, 0xf0)},
+	{name: "no connections", proposal: with(peer.AtMaxConns, 0), declined: because(reasonConns), withoutConfirm: true},
+	{name: "15 connections", proposal: with(peer.AtMaxConns, 15), declined: because(reasonConns), withoutConfirm: true},
+	{name: "no links", proposal: with(peer.AtMaxLinks, 0), declined: because(reasonLinks), withoutConfirm: true},
+	{name: "255 links", proposal: with(peer.AtMaxLinks, 255)},
+	{name: "MTU 0", clc: with(peer.AtRSizeMTU, sizeCode<<4), declined: because(reasonReady)},
+	{name: "MTU 6", clc: with(peer.AtRSizeMTU, sizeCode<<4|6), declined: because(reasonReady)},
+	{name: "MTU 15", clc: with(peer.AtRSizeMTU, sizeCode<<4|15), declined: because(reasonReady)},
+	{name: "MTU 5", clc: with(peer.AtRSizeMTU, sizeCode<<4|5)},
+	{name: "size 15", lie: func(us *peer.EndR) { us.Size = 15 }},
+	{name: "queue pair 0", clc: with(peer.AtRQPN, 0, 0, 0), declined: because(reasonTimeout, reasonLink, reasonReady)},
+	{name: "highest queue pair", clc: with(peer.AtRQPN, 255, 255, 255), declined: because(reasonTimeout, reasonLink, reasonReady)},
+	{name: "another PSN", clc: with(61, 0, 0, 0), declined: because(reasonTimeout, reasonLink)},
+	{name: "element 0", clc: with(peer.AtRElement, 0), lost: true},
+	{name: "element 255", clc: with(peer.AtRElement, 255), lost: true},
+	{name: "RMB somewhere else", clc: with(peer.AtRAddr, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), lost: true},
+	{name: "key 0", clc: with(peer.AtRRkey, 0, 0, 0, 0), lost: true},
+	{name: "token 0", lie: func(us *peer.EndR) { us.Token = 0 }},
+	{name: "first contact without saying so", clc: with(7, 0x20), declined: because(reasonRelease)},
+	{name: "first contact again", further: true, lie: func(us *peer.EndR) { us.First = true }, declined: because(reasonRelease)},
+	{name: "release 15 in CONFIRM", clc: with(peer.AtRRelease, 0x2f), declined: because(reasonRelease)},
+	{name: "no connections in CONFIRM", clc: with(peer.AtRMaxConns, 0), declined: because(reasonConns)},
+	{name: "other links in CONFIRM", clc: with(peer.AtRMaxLinks, 2), declined: because(reasonLinks)},
+	{name: "key of a connection of before", further: true, clc: with(peer.AtRRkey, 0, 0, 0x10, 1), lost: true},
+}
+
+// fromServers is what a server may say.
+var fromServers = []introduction{
+	{name: "nobody's address", clc: gidIn("203.0.113.1"), declined: because(reasonTimeout, reasonLink)},
+	{name: "our own address", clc: gidIn("10.97.0.1"), declined: because(reasonTimeout, reasonLink, reasonReady)},
+	{name: "indirect", clc: with(peer.AtRFCE, 0), declined: because(0x030f0000), withoutConfirm: true},
+	{name: "MTU 0", clc: with(peer.AtRSizeMTU, sizeCode<<4), declined: because(reasonReady), withoutConfirm: true},
+	{name: "MTU 15", clc: with(peer.AtRSizeMTU, sizeCode<<4|15), declined: because(reasonReady), withoutConfirm: true},
+	{name: "size 15", lie: func(us *peer.EndR) { us.Size = 15 }},
+	{name: "another PSN", clc: with(61, 0, 0, 0), declined: because(reasonTimeout, reasonLink)},
+	{name: "element 0", clc: with(peer.AtRElement, 0), lost: true},
+	{name: "element 255", clc: with(peer.AtRElement, 255), lost: true},
+	{name: "key 0", clc: with(peer.AtRRkey, 0, 0, 0, 0), lost: true},
+	{name: "token 0", lie: func(us *peer.EndR) { us.Token = 0 }},
+	{name: "a group that is not", lie: func(us *peer.EndR) { us.First = false }, declined: because(reasonSync), withoutConfirm: true},
+	{name: "a queue pair that is not", further: true, clc: with(peer.AtRQPN, 7, 7, 7), declined: because(reasonSync), withoutConfirm: true},
+	{name: "first contact again", further: true, lie: func(us *peer.EndR) { us.First = true }, declined: because(reasonTimeout, reasonLink)},
+	{name: "release 15", clc: with(peer.AtRRelease, 0x2f), declined: because(reasonRelease), withoutConfirm: true},
+	{name: "release 0", clc: with(peer.AtRRelease, 0x20)},
+	{name: "no connections", clc: with(peer.AtRMaxConns, 0), declined: because(reasonConns), withoutConfirm: true},
+	{name: "no links", clc: with(peer.AtRMaxLinks, 0), declined: because(reasonLinks), withoutConfirm: true},
+	{name: "255 links", clc: with(peer.AtRMaxLinks, 255), declined: because(reasonLinks), withoutConfirm: true},
+}
+
+func gidIn(addr string) func(msg []byte) []byte {
+	a := netip.MustParseAddr(addr).As16()
+	return with(16, a[:]...)
+}
+
+// play runs the handshake, and what comes of it.
+func (b *introduction) play(ctx context.Context, g *group) error {
+	if b.further {
+		before, err := g.open(ctx)
+		if err != nil {
+			return fmt.Errorf("before: %w", err)
+		}
+		defer before.hangUp()
+	}
+	c := g.conn()
+	c.spoil, c.spoilProposal = b.clc, b.proposal
+	if b.lie != nil {
+		b.lie(&c.us)
+		g.mu.Lock()
+		g.conns[c.us.Token] = c
+		g.mu.Unlock()
+	}
+	if err := c.begin(ctx); err != nil {
+		return err
+	}
+	if err := b.introduce(ctx, c); err != nil {
+		return err
+	}
+	if b.declined != nil {
+		return c.declined(ctx, b.declined...)
+	}
+	if err := c.settle(ctx); err != nil {
+		return err
+	}
+	return b.use(ctx, c)
+}
+
+// introduce is the middle of the handshake.
+func (b *introduction) introduce(ctx context.Context, c *conn) error {
+	switch {
+	case b.withoutConfirm && !b.server:
+		return nil
+	case b.withoutConfirm:
+		return c.answer(ctx)
+	case b.further && c.us.First && b.server: // our module's CONFIRM is of a link that we have not
+		if err := c.answer(ctx); err != nil {
+			return err
+		}
+		_, err := c.tcp.Message(ctx, peer.Confirm)
+		return err
+	case b.further && c.us.First:
+		c.us.First = false
+		if err := c.accepted(ctx); err != nil {
+			return err
+		}
+		c.us.First = true
+		return c.answer(ctx)
+	}
+	return c.confirm(ctx)
+}
+
+// use sees whether a connection works, or breaks once our module has something to write.
+func (b *introduction) use(ctx context.Context, c *conn) error {
+	if !b.lost {
+		if err := c.exchange(ctx, 1000); err != nil {
+			return err
+		}
+		return c.close(ctx)
+	}
+	if err := tolerable(c.write(ctx, []byte("hello"))); err != nil {
+		return err
+	}
+	defer c.hangUp()
+	return c.brokenOff(ctx)
+}
+
+// introduce plays the cases of one role.
+func (s *stage) introduce(t *testing.T, third byte, server bool, cases []introduction) {
+	for i, b := range cases {
+		b.server = server
+		t.Run(b.name, func(t *testing.T) {
+			if b.skip != "" {
+				t.Skip(b.skip)
+			}
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			if err := b.play(ctx, newGroup(t, s.network, address(third, byte(i+1)), server)); err != nil {
+				t.Error(err)
+			}
+			if err := s.unharmed(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestPeersCLC plays what a peer may say of itself.
+func TestPeersCLC(t *testing.T) {
+	s := openStage(t, 8)
+	t.Run("client", func(t *testing.T) { s.introduce(t, 8, false, fromClients) })
+	t.Run("server", func(t *testing.T) { s.introduce(t, 9, true, fromServers) })
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package inside
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"github.com/smckit/smckit/tests/roce"
+)
+
+// Nobody waits for acknowledgements here: what breaks the link may be answered, or not any more.
+
+// writes has the peer write, so far from the beginning of our RMB, and with that key.
+func writes(off int64, key uint32, length int) func(context.Context, *scene) error {
+	return func(_ context.Context, s *scene) error {
+		return s.g.qp.Write(s.them.RMB+uint64(off), s.them.Rkey^key, make([]byte, length))
+	}
+}
+
+// writesImm does it at the beginning, with immediate data.
+func writesImm(length int) func(context.Context, *scene) error {
+	return func(_ context.Context, s *scene) error {
+		return s.g.qp.WriteImm(s.them.RMB, s.them.Rkey, make([]byte, length))
+	}
+}
+
+// packets sends packets as they are.
+func packets(all ...*roce.Packet) func(context.Context, *scene) error {
+	return func(_ context.Context, s *scene) error {
+		for _, p := range all {
+			one := *p
+			if err := s.g.qp.Raw(&one); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// rdmas are what a peer may do by its adapter.
+var rdmas = []behaviour{
+	{name: "write with immediate data", want: lost, do: writesImm(1)},
+	{name: "write of nothing with immediate data", want: lost, do: writesImm(0)},
+	{name: "write of a message's length with immediate data", want: lost, do: writesImm(msgLength)},
+	{name: "write of 64 KiB with immediate data", want: lost, do: writesImm(65536)},
+	{name: "message with immediate data", want: ignored, do: func(_ context.Context, s *scene) error {
+		return s.g.qp.SendImm(s.next().marshal())
+	}},
+	{name: "write behind the RMB", want: lost, do: writes(65536, 0, 1)},
+	{name: "write across the end of the RMB", want: lost, do: writes(65536-10, 0, 20)},
+	{name: "write before the RMB", want: lost, do: writes(-1, 0, 1)},
+	{name: "write of more than the RMB", want: lost, do: writes(0, 0, 65537)},
+	{name: "write with a wrong key", want: lost, do: writes(0, 0x5500, 100)},
+	{name: "write with a key that is almost right", want: lost, do: writes(0, 1, 100)},
+	{name: "write of all of the RMB", want: ignored, do: writes(0, 0, 65536)},
+	{name: "write of nothing", want: ignored, do: writes(0, 0, 0)},
+	{name: "read", want: lost, do: packets(&roce.Packet{Opcode: 0x0c, Payload: make([]byte, 16)})},
+	{name: "atomic", want: lost, do: packets(&roce.Packet{Opcode: 0x14, Payload: make([]byte, 28)})},
+	{name: "middle without a beginning", want: lost, do: packets(&roce.Packet{Opcode: roce.SendMiddle, Payload: make([]byte, 1024)})},
+	{name: "message of a packet longer than the path takes", want: lost, do: packets(&roce.Packet{Opcode: roce.SendOnly, Payload: make([]byte, 1028)})},
+	{name: "write longer than it said", want: lost, do: func(ctx context.Context, s *scene) error {
+		return packets(&roce.Packet{
+			Opcode: roce.WriteOnly, AckReq: true, Addr: s.them.RMB, Rkey: s.them.Rkey, Length: 10, Payload: make([]byte, 1000),
+		})(ctx, s)
+	}},
+	{name: "write after the end", want: ended, do: func(ctx context.Context, s *scene) error {
+		if err := s.tell(ctx, func(m *cdc) { m.state = stateClosed }); err != nil {
+			return err
+		}
+		if err := s.app.wait(ctx); err != nil {
+			return err
+		}
+		if err := s.put(bytes.Repeat([]byte{0xee}, 60000)); err != nil {
+			return err
+		}
+		return s.g.qp.Flush(ctx)
+	}},
+}
+
+// TestPeersRDMA plays what a peer's adapter may do.
+func TestPeersRDMA(t *testing.T) {
+	openStage(t, 6).play(t, 6, rdmas)
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package inside
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/smckit/smckit/tests/fault/peer"
+	"github.com/smckit/smckit/tests/guest"
+	"github.com/smckit/smckit/tests/roce"
+	"golang.org/x/sys/unix"
+)
+
+// slack is what an emulated and busy machine may add to any deadline.
+const slack = 9 * time.Second
+
+// silence is a peer that does as it should up to some point, and nothing more from there on.
+type silence struct {
+	name    string
+	server  bool // the peer's role
+	further bool // it has a connection already, and falls silent in the handshake of another
+	// until has it do as it should, the rest then waits for what our module does.
+	until, rest func(ctx context.Context, c *conn) error
+	takes       time.Duration // the least that our module waits; at most, slack more
+	skip        string
+}
+
+// deaf has the peer acknowledge nothing from now on; mute, that it answers no LLC.
+func deaf(_ context.Context, c *conn) error {
+	c.g.qp.Be(roce.Deaf)
+	return nil
+}
+
+func mute(_ context.Context, c *conn) error {
+	c.g.mu.Lock()
+	defer c.g.mu.Unlock()
+	c.g.mute = true
+	return nil
+}
+
+// sequence does one thing after the other.
+func sequence(steps ...func(context.Context, *conn) error) func(context.Context, *conn) error {
+	return func(ctx context.Context, c *conn) error {
+		for _, step := range steps {
+			if err := step(ctx, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func begin(ctx context.Context, c *conn) error   { return c.begin(ctx) }
+func confirm(ctx context.Context, c *conn) error { return c.confirm(ctx) }
+func settle(ctx context.Context, c *conn) error  { return c.settle(ctx) }
+func answer(ctx context.Context, c *conn) error  { return c.answer(ctx) }
+
+// accepted is the ACCEPT of our module.
+func accepted(ctx context.Context, c *conn) error { return c.accepted(ctx) }
+
+// askLink sends CONFIRM LINK, and waits for nothing.
+func askLink(_ context.Context, c *conn) error { return c.g.qp.Send(c.g.confirmLinkMessage(0, 1)) }
+
+// dropped waits for the end of the TCP connection.
+func dropped(ctx context.Context, c *conn) error { return c.tcp.Ended(ctx) }
+
+// timedOut waits for connect() to give up.
+func timedOut(ctx context.Context, c *conn) error {
+	stop := make(chan struct{})
+	var told error
+	go func() {
+		told = <-c.told
+		close(stop)
+	}()
+	if err := c.tcp.Serve(ctx, stop); err != nil {
+		return fmt.Errorf("connect(): %w", err)
+	}
+	if !errors.Is(told, unix.ETIMEDOUT) {
+		return fmt.Errorf("connect(): %w", told)
+	}
+	return nil
+}
+
+// falls waits for a DECLINE.
+func falls(reasons ...uint32) func(ctx context.Context, c *conn) error {
+	return func(ctx context.Context, c *conn) error { return c.declined(ctx, reasons...) }
+}
+
+// breaks waits for the application to hear of an error.
+func breaks(ctx context.Context, c *conn) error {
+	defer c.hangUp()
+	return c.brokenOff(ctx)
+}
+
+// settled waits for the application to have its connection.
+func settled(ctx context.Context, c *conn) error { return c.settled(ctx) }
+
+// busy has the application write what does not arrive.
+func busy(ctx context.Context, c *conn) error {
+	if err := c.put([]byte("hello")); err != nil {
+		return err
+	}
+	return c.tell(ctx)
+}
+
+var (
+	opened   = sequence(begin, confirm, settle)
+	unproven = falls(reasonTimeout, reasonLink)
+)
+
+var silences = []silence{
+	{name: "client, instead of PROPOSAL", until: func(ctx context.Context, c *conn) error {
+		return c.tcp.Connect(ctx, service, append(peer.MSS[:4:4], peer.Option...))
+	}, rest: dropped, takes: 6 * time.Second},
+	{name: "client, after PROPOSAL", until: sequence(begin, accepted), rest: dropped, takes: 6 * time.Second},
+	{name: "client, at CONFIRM LINK", until: sequence(begin, confirm), rest: falls(reasonTimeout), takes: 3 * time.Second},
+	{name: "client, deaf at CONFIRM LINK", until: sequence(begin, accepted, deaf, answer), rest: unproven, takes: time.Second},
+	{name: "client, at CONFIRM RKEY", further: true, until: sequence(mute, begin), rest: falls(reasonBuffer), takes: 2 * time.Second},
+	{name: "client, deaf at CONFIRM RKEY", further: true, until: sequence(deaf, begin), rest: falls(reasonBuffer, reasonLink), takes: time.Second / 2},
+	{name: "server, instead of ACCEPT", server: true, until: begin, rest: timedOut, takes: 6 * time.Second},
+	{name: "server, at CONFIRM LINK", server: true, until: sequence(begin, confirm), rest: falls(reasonTimeout), takes: 5 * time.Second},
+	{name: "server, deaf after CONFIRM LINK", server: true, until: sequence(begin, confirm, deafAfterLink, settled), rest: breaks},
+	{name: "server, at CONFIRM RKEY", server: true, further: true, until: sequence(begin, mute, answer), rest: falls(reasonBuffer), takes: 2 * time.Second},
+	{name: "server, deaf at CONFIRM RKEY", server: true, further: true, until: sequence(begin, deaf, answer), rest: falls(reasonBuffer, reasonLink), takes: time.Second / 2},
+	{name: "client, at TEST LINK", until: sequence(opened, mute), rest: breaks, takes: 2 * time.Second},
+	{name: "server, at TEST LINK", server: true, until: sequence(opened, mute), rest: breaks, takes: 2 * time.Second},
+	{name: "client, deaf", until: sequence(opened, deaf), rest: breaks, takes: time.Second},
+	{name: "server, deaf", server: true, until: sequence(opened, deaf), rest: breaks, takes: time.Second},
+	{name: "client, deaf for data", until: sequence(opened, deafTo), rest: breaks},
+	{name: "client, without room for data", until: sequence(opened, noRoom), rest: breaks, takes: time.Second},
+}
+
+// deafAfterLink asks for the link to be confirmed, and is deaf once that has arrived.
+func deafAfterLink(ctx context.Context, c *conn) error {
+	return inTurn(ctx, func(ctx context.Context) error { return askLink(ctx, c) }, c.g.qp.Flush,
+		func(ctx context.Context) error { return deaf(ctx, c) })
+}
+
+// deafTo is deaf once data has arrived that the application sends back.
+func deafTo(ctx context.Context, c *conn) error {
+	return inTurn(ctx, func(ctx context.Context) error { return busy(ctx, c) }, func(ctx context.Context) error { return deaf(ctx, c) })
+}
+
+// noRoom has no room for messages any more, but for data.
+func noRoom(ctx context.Context, c *conn) error {
+	c.g.qp.Be(roce.Busy)
+	return busy(ctx, c)
+}
+
+// fall plays a case: honest peers must not notice, neither while our module waits nor afterwards.
+func (s *stage) fall(t *testing.T, b silence, g *group) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if b.further {
+		before, err := g.open(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer before.hangUp()
+	}
+	c := g.conn()
+	if err := b.until(ctx, c); err != nil {
+		t.Fatalf("before: %v", err)
+	}
+	since := time.Now()
+	meanwhile := make(chan error, 1)
+	go func() { meanwhile <- s.unharmed(t.Context()) }()
+	err := b.rest(ctx, c)
+	took := time.Since(since)
+	if err := errors.Join(err, <-meanwhile); err != nil {
+		t.Error(err)
+	}
+	if took < b.takes-b.takes/4 || took > b.takes+slack {
+		t.Errorf("our module has waited for %v, not %v", took, b.takes)
+	}
+	if err := s.unharmed(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPeersSilent has peers fall silent.
+func TestPeersSilent(t *testing.T) {
+	s := openStage(t, 10)
+	guest.Run(t, "sysctl -qw net.smc.smcr_testlink_time=1")
+	t.Cleanup(func() { guest.Run(t, "sysctl -qw net.smc.smcr_testlink_time=30") })
+	t.Run("all", func(t *testing.T) {
+		for i, b := range silences {
+			t.Run(b.name, func(t *testing.T) {
+				if b.skip != "" {
+					t.Skip(b.skip)
+				}
+				t.Parallel()
+				s.fall(t, b, newGroup(t, s.network, address(11, byte(i+1)), b.server))
+			})
+		}
+	})
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package smcr
+
+import (
+	"testing"
+
+	"github.com/smckit/smckit/tests/lab"
+)
+
+const (
+	inside = "github.com/smckit/smckit/tests/smcr/inside"
+	marker = "/run/smckit-smcr"
+)
+
+// TestPeers boots one guest for each kernel, in which the tests of inside run, whose peers lie, break rules and fall silent
+// over soft-RoCE. That the modules can be unloaded at the end is their last word.
+func TestPeers(t *testing.T) {
+	lab.EachKernel(t, peers)
+}
+
+func peers(t *testing.T, kernel string, length lab.Length) {
+	lt := lab.StartInside(t, lab.Options{
+		Kernel: kernel, CPUs: 2, Memory: 1024,
+		// Nothing but SMC-R, and /proc/slabinfo counts our objects.
+		KernelArgs: "smc.smcr=1 smc.smcd=0 slab_nomerge",
+	}, marker, length)
+	lt.Must("a", "modprobe -aq tun rdma_rxe || :")
+	// Each part has a deadline of its own.
+	for _, part := range lab.Parts("PeersHonest", "PeersCDC", "PeersLLC", "PeersRDMA", "PeersForming", "PeersCLC", "PeersSilent") {
+		lt.GoTest(t, "a", inside, "^Test("+part+")")
+	}
+	if r := lt.Run("a", "rmmod", "smc_diag", "smc"); r.Code != 0 {
+		t.Errorf("the modules cannot be unloaded: %+v", r)
+	}
+}
