@@ -65,15 +65,10 @@ static bool blocked(pid_t pid, long nr)
 	return end != text && now == nr;
 }
 
-bool task_is_blocked(struct task *task, long nr)
-{
-	return task->tid && blocked(task->tid, nr);
-}
-
 void task_wait_blocked(struct task *task, long nr)
 {
 	harness_mark(__FILE_NAME__, __LINE__, "waiting until a thread blocks");
-	while (!task_is_blocked(task, nr)) {
+	while (!task->tid || !blocked(task->tid, nr)) {
 		EXPECT(!task->ended, "the call has returned %ld", task->result);
 		sched_yield();
 	}

@@ -51,9 +51,6 @@ void task_stays_blocked(struct task *task, int ms);
 /** task_wait_pid_blocked() - wait until the process sleeps in system call @nr */
 void task_wait_pid_blocked(pid_t pid, long nr);
 
-/** task_is_blocked() - whether the thread sleeps in system call @nr now */
-bool task_is_blocked(struct task *task, long nr);
-
 long task_do_connect(struct call *call);
 long task_do_accept(struct call *call);
 long task_do_recv(struct call *call);
