@@ -77,6 +77,14 @@ static int begin(struct smc_sock *smc)
 	return mine ? 0 : -ECANCELED;
 }
 
+/* When the server is not to be waited for any longer. */
+static unsigned long crossing(const struct smc_rendezvous *rv)
+{
+	bool early = time_before(jiffies, rv->confirmed + SMC_HANDSHAKE_EARLY);
+
+	return early ? jiffies : rv->confirmed + SMC_HANDSHAKE_LATE;
+}
+
 /* The peer knows that we have joined. What does the transport take beyond that? */
 static int link_up(struct smc_sock *smc)
 {
@@ -86,7 +94,7 @@ static int link_up(struct smc_sock *smc)
 	if (rc == -EINPROGRESS)
 		return smc_handshake_pause(smc, SMC_STEP_LINK);
 	if (rc > 0)
-		return smc_handshake_decline_later(rv, rc);
+		return smc_handshake_decline_later(rv, rc, crossing(rv));
 	return rc ?: begin(smc);
 }
 
@@ -102,6 +110,7 @@ static int join(struct smc_sock *smc)
 		return rc > 0 ? decline(smc, rc) : rc;
 	rc = smc_clc_io_send(smc, rv->buf,
 			     smc_clc_accept_encode(&rv->local, rv->buf, sizeof(rv->buf)));
+	rv->confirmed = jiffies;
 	return rc ?: link_up(smc);
 }
 

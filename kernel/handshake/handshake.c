@@ -260,13 +260,14 @@ int smc_handshake_pause(struct smc_sock *smc, enum smc_rendezvous_step step)
 
 /*
  * smc_handshake_decline_later() - the connection is to stay TCP. The peer may have found out the
- * same, and its DECLINE be under way: one is enough. Return: -EINPROGRESS.
+ * same, and its DECLINE comes first if it comes by the deadline, in jiffies: one is enough. Return:
+ * -EINPROGRESS.
  */
-int smc_handshake_decline_later(struct smc_rendezvous *rv, u32 reason)
+int smc_handshake_decline_later(struct smc_rendezvous *rv, u32 reason, unsigned long deadline)
 {
 	rv->reason = reason;
 	rv->step = SMC_STEP_DECLINE;
-	rv->deadline = jiffies + SMC_HANDSHAKE_CROSSING;
+	rv->deadline = deadline;
 	return -EINPROGRESS;
 }
 

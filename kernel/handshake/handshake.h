@@ -11,8 +11,15 @@
  * on this).
  */
 #define SMC_HANDSHAKE_TIMEOUT (6 * HZ)
-/* How long a client waits for a DECLINE that crosses its own. */
+/*
+ * Who of the two sides is the first to decline after CONFIRM? Each would take the other's DECLINE
+ * for data after its own. A server waits for the link for 2 s and then for a DECLINE as long as
+ * this. A client that fails early enough is heard by it; later, the client waits for the server's
+ * DECLINE instead, before which stock servers end their link group, in 2 s; the rest is for busy ones.
+ */
 #define SMC_HANDSHAKE_CROSSING HZ
+#define SMC_HANDSHAKE_EARLY (3 * HZ / 2)
+#define SMC_HANDSHAKE_LATE (8 * HZ)
 
 #define SMC_V1 1
 #define SMC_V2 2
@@ -42,6 +49,7 @@ struct smc_rendezvous {
 	struct smc_sock			*smc;		/* whose it is */
 	enum smc_rendezvous_step	step;
 	unsigned long			deadline;	/* jiffies: for the message that is due */
+	unsigned long			confirmed;	/* jiffies: client: when CONFIRM was sent */
 	bool				limited;	/* counts for handshake limitation */
 	u8				version;	/* of the messages that we send */
 	u32				reason;		/* of our own DECLINE, while the peer's is waited for */
@@ -80,7 +88,7 @@ void smc_handshake_exit(void);
 
 void smc_handshake_inline(struct smc_sock *smc);
 int smc_handshake_pause(struct smc_sock *smc, enum smc_rendezvous_step step);
-int smc_handshake_decline_later(struct smc_rendezvous *rv, u32 reason);
+int smc_handshake_decline_later(struct smc_rendezvous *rv, u32 reason, unsigned long deadline);
 int smc_handshake_exchange(struct smc_sock *smc, const struct smc_handshake_side *side);
 
 /* local.c: both ends in this kernel */

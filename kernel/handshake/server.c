@@ -69,7 +69,7 @@ static int link_up(struct smc_sock *smc)
 	if (rc == -EINPROGRESS)
 		return smc_handshake_pause(smc, SMC_STEP_LINK);
 	if (rc > 0 && rv->step == SMC_STEP_LINK)
-		return smc_handshake_decline_later(rv, rc);
+		return smc_handshake_decline_later(rv, rc, jiffies + SMC_HANDSHAKE_CROSSING);
 	if (rc > 0)
 		return decline(smc, rc);
 	if (!rc) {

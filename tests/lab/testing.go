@@ -146,14 +146,34 @@ func (lt *Test) keep(logs map[string]string) {
 	lt.t.Logf("kernel logs and consoles are in %s", dir)
 }
 
-// Must runs a shell script on a host and fails the test if the script does.
+// Must runs a shell script on a host and fails the test if the script does, or if it has not ended after five minutes:
+// then it tells what every program of all hosts waits in.
 func (lt *Test) Must(host, script string) string {
 	lt.t.Helper()
-	out, err := lt.Host(host).Shell(lt.t.Context(), script)
+	ctx, cancel := context.WithTimeout(lt.t.Context(), Scale(6*time.Minute))
+	defer cancel()
+	stuck := time.AfterFunc(Scale(5*time.Minute), lt.tellWaiters)
+	out, err := lt.Host(host).Shell(ctx, script)
+	stuck.Stop()
 	if err != nil {
 		lt.t.Fatal(err)
 	}
 	return out
+}
+
+// waiters shows the programs of a guest, each with the kernel functions that it waits in, and the sockets.
+const waiters = `for p in /proc/[0-9]*; do
+	[ -s $p/cmdline ] && echo "$p: $(tr '\\0' ' ' <$p/cmdline)" && cat $p/task/*/stack
+done 2>/dev/null; smcss -a; cat /proc/net/tcp`
+
+// tellWaiters logs what explains a program that does not end.
+func (lt *Test) tellWaiters() {
+	ctx, cancel := context.WithTimeout(context.Background(), Scale(30*time.Second))
+	defer cancel()
+	for _, h := range lt.Hosts {
+		out, err := h.Shell(ctx, waiters)
+		lt.t.Logf("what waits in guest %s: %v\n%s", h.Name, err, out)
+	}
 }
 
 // Run runs a program on a host. Only a program that cannot be run fails the test.

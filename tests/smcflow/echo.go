@@ -130,7 +130,7 @@ func exchange(addr netip.AddrPort, seed, size, chunk int) error {
 		}
 		pattern(want[:n], seed, pos)
 		if !bytes.Equal(got[:n], want[:n]) {
-			return fmt.Errorf("wrong data at %d", pos)
+			return fmt.Errorf("wrong data at %d: % x", pos, got[:min(n, 44)])
 		}
 		pos += n
 	}

@@ -74,12 +74,17 @@ func barred(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 	address, echo := serve(t, lt, "echo", 5012)
 	defer lab.Kill(t, echo)
 	before := counters(lt)
-	lt.Must("a", "smcflow check --conns 3 --size 100000 "+address)
+	conns := 3
+	if modules[1] == lab.ModuleStock {
+		// It has one handshake at a time, and the third in a row comes too late for its client.
+		conns = 1
+	}
+	lt.Must("a", fmt.Sprintf("smcflow check --conns %d --size 100000 %s", conns, address))
 	for i, host := range []string{"a", "b"} {
 		now := lt.CountersR(host)
 		fell := now.Fallback.Client.Total + now.Fallback.Server.Total - before[i].Fallback.Client.Total - before[i].Fallback.Server.Total
-		if fell != 3 {
-			t.Errorf("host %s: %d of 3 connections fell back: %+v", host, fell, now.Fallback)
+		if fell != conns {
+			t.Errorf("host %s: %d of %d connections fell back: %+v", host, fell, conns, now.Fallback)
 		}
 	}
 }
