@@ -253,9 +253,9 @@ void smc_upcall_data(struct smc_conn *conn, u64 prod, bool urgent)
 }
 
 /**
- * smc_upcall_space() - the peer has read
+ * smc_upcall_space() - there is more room for what is sent
  * @conn: the connection
- * @cons: up to where in the stream
+ * @cons: up to where in the stream it is done with: window bytes from there on may be written
  *
  * One caller at a time. Softirq, under RCU.
  */

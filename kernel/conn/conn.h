@@ -71,7 +71,7 @@ struct smc_conn {
 	u32			tx_off;		/* where tx_prod is in it */
 	u32			tx_granule;	/* room grows in steps of so many bytes of the element; power of 2 */
 	bool			tx_lost;	/* has sent something to a peer that had closed */
-	u64			tx_cons;	/* what the peer has consumed; upcall */
+	u64			tx_cons;	/* consumed by the peer, or with it, where our memory is less; upcall */
 	bool			tx_waiting;	/* someone wants to know of room; both sides, see tx.c */
 
 	/* receiving: rx_lock, but for what the peer moves */

@@ -82,7 +82,7 @@ static unsigned long crossing(const struct smc_rendezvous *rv)
 {
 	bool early = time_before(jiffies, rv->confirmed + SMC_HANDSHAKE_EARLY);
 
-	return early ? jiffies : rv->confirmed + SMC_HANDSHAKE_LATE;
+	return early ? jiffies + SMC_HANDSHAKE_CROSSING : rv->confirmed + SMC_HANDSHAKE_LATE;
 }
 
 /* The peer knows that we have joined. What does the transport take beyond that? */

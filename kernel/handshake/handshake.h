@@ -13,9 +13,10 @@
 #define SMC_HANDSHAKE_TIMEOUT (6 * HZ)
 /*
  * Who of the two sides is the first to decline after CONFIRM? Each would take the other's DECLINE
- * for data after its own. A server waits for the link for 2 s and then for a DECLINE as long as
- * this. A client that fails early enough is heard by it; later, the client waits for the server's
- * DECLINE instead, before which stock servers end their link group, in 2 s; the rest is for busy ones.
+ * for data after its own. What fails at once on both, the server declines at once: who fails early
+ * waits for that for a while. A server waits for the link for 2 s and for a DECLINE for 1 s, so it
+ * still hears such a client. One that fails later waits for the server's DECLINE instead, before
+ * which stock servers end their link group, in 2 s; the rest is for busy ones.
  */
 #define SMC_HANDSHAKE_CROSSING HZ
 #define SMC_HANDSHAKE_EARLY (3 * HZ / 2)

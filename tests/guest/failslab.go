@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -63,18 +65,47 @@ func FailEach(t *testing.T, do func() error) {
 	}
 }
 
-// FailAnywhere does something while one allocation of fifty fails for every thread, the kernel's own included.
-func FailAnywhere(t *testing.T, do func()) {
+// FailAnywhere does something while one allocation of twenty fails that a module makes, or that is made for it by what
+// it calls, for every thread, the kernel's own included. Elsewhere none does: the programs, which come from another
+// machine's files, and the kernel's reports are not what is tested.
+func FailAnywhere(t *testing.T, module string, do func()) {
 	t.Helper()
+	begin, end := textOf(t, module)
+	Run(t, fmt.Sprintf("cd %s && echo %#x >require-start && echo %#x >require-end", failslab, begin, end))
+	defer Run(t, "cd "+failslab+" && echo 0 >require-start && echo 0xffffffffffffffff >require-end")
 	// Opened now, and not by a program in the end: then it could be this that there is no memory for.
 	probability, err := os.OpenFile(failslab+"probability", os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer probability.Close()
-	Run(t, "echo -1 >"+failslab+"times; echo 2 >"+failslab+"probability")
+	Run(t, "echo -1 >"+failslab+"times; echo 5 >"+failslab+"probability")
 	do()
 	if _, err := probability.WriteString("0"); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// textOf returns where a module's code is, between two addresses.
+func textOf(t *testing.T, module string) (begin, end uint64) {
+	t.Helper()
+	all, err := os.ReadFile("/proc/modules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(all)) {
+		// Name, size, references, users, state, address, and perhaps taints.
+		f := strings.Fields(line)
+		if len(f) < 6 || f[0] != module {
+			continue
+		}
+		size, err1 := strconv.ParseUint(f[1], 10, 64)
+		begin, err2 := strconv.ParseUint(f[5], 0, 64)
+		if err := errors.Join(err1, err2); err != nil || begin == 0 {
+			t.Fatalf("/proc/modules says %q: %v", line, err)
+		}
+		return begin, begin + size
+	}
+	t.Fatalf("module %s is not loaded", module)
+	return 0, 0
 }

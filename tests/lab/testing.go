@@ -146,13 +146,13 @@ func (lt *Test) keep(logs map[string]string) {
 	lt.t.Logf("kernel logs and consoles are in %s", dir)
 }
 
-// Must runs a shell script on a host and fails the test if the script does, or if it has not ended after five minutes:
-// then it tells what every program of all hosts waits in.
+// Must runs a shell script on a host and fails the test if the script does, or if it has not ended after minutes: then it
+// tells what every program of all hosts waits in.
 func (lt *Test) Must(host, script string) string {
 	lt.t.Helper()
-	ctx, cancel := context.WithTimeout(lt.t.Context(), Scale(6*time.Minute))
+	ctx, cancel := context.WithTimeout(lt.t.Context(), Scale(90*time.Second))
 	defer cancel()
-	stuck := time.AfterFunc(Scale(5*time.Minute), lt.tellWaiters)
+	stuck := time.AfterFunc(Scale(75*time.Second), lt.tellWaiters)
 	out, err := lt.Host(host).Shell(ctx, script)
 	stuck.Stop()
 	if err != nil {
@@ -163,8 +163,9 @@ func (lt *Test) Must(host, script string) string {
 
 // waiters shows the programs of a guest, each with the kernel functions that it waits in, and the sockets.
 const waiters = `for p in /proc/[0-9]*; do
-	[ -s $p/cmdline ] && echo "$p: $(tr '\\0' ' ' <$p/cmdline)" && cat $p/task/*/stack
-done 2>/dev/null; smcss -a; cat /proc/net/tcp`
+	c=$(tr '\0' ' ' <$p/cmdline) && [ "$c" ] && echo "$p: $c" && cat $p/task/*/stack
+done 2>/dev/null || :
+smcss -a; cat /proc/net/tcp`
 
 // tellWaiters logs what explains a program that does not end.
 func (lt *Test) tellWaiters() {

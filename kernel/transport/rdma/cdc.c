@@ -2,7 +2,9 @@
 /*
  * What the two ends of a connection tell each other over a link: CDC messages, and before each the
  * data that it tells of (wire-formats, sections 15 and 17). Data waits in a ring of our own until
- * the peer has read it, as the adapter may have to send it again.
+ * the peer has it, as the adapter may have to send it again. The peer's cursor tells that. But a
+ * peer of a large RMB lets a tenth of it pass before it tells what it has read, whatever we ask of
+ * it; where our ring is smaller, the adapter has to say what has arrived.
  */
 
 #include <linux/highmem.h>
@@ -33,7 +35,7 @@ static bool sync(struct smc_rdma_conn *rc, struct smc_rdma_buf *buf)
  */
 static u64 horizon(const struct smc_rdma_conn *rc)
 {
-	if (READ_ONCE(rc->conn->tx_cons) < rc->marked && listens(rc))
+	if (READ_ONCE(rc->peer_read) < rc->marked && listens(rc))
 		return rc->marked;
 	return rc->urgent > rc->prod.pos ? rc->urgent : rc->written;
 }
@@ -80,12 +82,49 @@ static u64 compose(const struct smc_rdma_conn *rc, struct smc_cdc *cdc, struct s
 	cdc->cons = cons->at;
 	if (to == rc->urgent && rc->marked != to)
 		cdc->flags |= SMC_CDC_URGENT | SMC_CDC_URGENT_PENDING;
-	if (!smc_tx_room(conn))
+	if (READ_ONCE(conn->tx_prod) - READ_ONCE(rc->peer_read) >= conn->tx_size)
 		cdc->flags |= SMC_CDC_BLOCKED;
-	/* The peer tells of what it has read by the size of its RMB, which our ring may be a fraction of. */
-	if (conn->tx_window < conn->tx_size && smc_tx_room(conn) < conn->tx_window / 2)
-		cdc->flags |= SMC_CDC_UPDATE;
 	return to;
+}
+
+/*
+ * Who is to be told of the arrival, if that matters. Once one batch is on its way, the other has
+ * whatever comes after, up to the last: so there is news before the ring is empty, and none is missed.
+ */
+static struct smc_rdma_batch *next_batch(struct smc_rdma_conn *rc, u64 to)
+{
+	if (rc->conn->tx_window == rc->conn->tx_size || to == rc->prod.pos)
+		return NULL;
+	return &rc->batch[READ_ONCE(rc->batch[0].pending)];
+}
+
+/* Return: as smc_link_send() does. The caller holds the lock. */
+static int post(struct smc_rdma_conn *rc, u64 to, const u8 *msg, bool last)
+{
+	struct smc_rdma_batch *batch = next_batch(rc, to);
+	struct smc_link_write w[SMC_LINK_WRITES];
+	struct smc_link_job job = {
+		.writes = w,
+		.n = pieces(rc, to, w),
+		.msg = msg,
+		/* What the connection sends from is needed again once its last message has arrived. */
+		.mark = last,
+		.arrival = batch ? &batch->arrival : NULL,
+		.pos = to,
+		.waiter = &rc->waiter,
+	};
+	int err;
+
+	if (batch) {
+		smc_conn_get(rc->conn);
+		WRITE_ONCE(batch->pending, true);
+	}
+	err = smc_link_send(rc->group->link, &job);
+	if (batch && !job.fresh)
+		smc_conn_put(rc->conn);
+	if (batch && err)
+		WRITE_ONCE(batch->pending, false);
+	return err;
 }
 
 /**
@@ -96,8 +135,6 @@ static u64 compose(const struct smc_rdma_conn *rc, struct smc_cdc *cdc, struct s
  */
 void smc_rdma_talk(struct smc_rdma_conn *rc)
 {
-	struct smc_link_write w[SMC_LINK_WRITES];
-	struct smc_link *link = rc->group->link;
 	struct smc_track prod, cons;
 	u8 msg[SMC_CDC_R_LEN];
 	struct smc_cdc cdc;
@@ -110,8 +147,7 @@ void smc_rdma_talk(struct smc_rdma_conn *rc)
 	to = compose(rc, &cdc, &prod, &cons);
 	smc_cdc_r_encode(&cdc, msg);
 	sync(rc, rc->snd);
-	/* What the connection sends from is needed again once its last message has arrived. */
-	err = smc_link_send(link, w, pieces(rc, to, w), msg, cdc.state, &rc->waiter);
+	err = post(rc, to, msg, cdc.state);
 	if (err == -EAGAIN && !rc->waits) {
 		/* Until it has been said: it may be the connection's last word. */
 		rc->waits = true;
@@ -180,9 +216,43 @@ ssize_t smc_rdma_write(struct smc_conn *conn, struct iov_iter *from, u32 len)
 	return done || !len ? (ssize_t)done : -EFAULT;
 }
 
+/*
+ * What there is room for now: in the peer's RMB after what it has read, and in our ring after what
+ * has arrived, which it also has if it has been read. The caller holds hear_lock.
+ */
+static void make_room(struct smc_rdma_conn *rc)
+{
+	struct smc_conn *conn = rc->conn;
+	u64 read = rc->peer_cons.pos;
+
+	smc_upcall_space(conn, min(read + conn->tx_size - conn->tx_window, max(read, rc->arrived)));
+}
+
+static void batch_arrived(struct smc_link_arrival *arrival, u64 pos)
+{
+	struct smc_rdma_batch *batch = container_of(arrival, struct smc_rdma_batch, arrival);
+	struct smc_rdma_conn *rc = batch->rc;
+
+	WRITE_ONCE(batch->pending, false);
+	rcu_read_lock();
+	spin_lock_bh(&rc->hear_lock);
+	rc->arrived = max(rc->arrived, pos);
+	make_room(rc);
+	spin_unlock_bh(&rc->hear_lock);
+	rcu_read_unlock();
+	smc_conn_put(rc->conn);
+}
+
 /* smc_rdma_talk_init() - of a fresh connection. */
 void smc_rdma_talk_init(struct smc_rdma_conn *rc)
 {
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rc->batch); i++) {
+		INIT_LIST_HEAD(&rc->batch[i].arrival.list);
+		rc->batch[i].arrival.fn = batch_arrived;
+		rc->batch[i].rc = rc;
+	}
 	spin_lock_init(&rc->lock);
 	spin_lock_init(&rc->hear_lock);
 	INIT_LIST_HEAD(&rc->waiter.list);
@@ -226,13 +296,18 @@ static void hear(struct smc_rdma_conn *rc, const struct smc_cdc *cdc)
 		return;
 	if (data > 0 || urgent)
 		smc_upcall_data(conn, rc->peer_prod.pos, urgent);
-	if (space > 0)
-		smc_upcall_space(conn, rc->peer_cons.pos);
+	if (space > 0) {
+		WRITE_ONCE(rc->peer_read, rc->peer_cons.pos);
+		make_room(rc);
+	}
 	news = cdc->state & ~rc->peer_state;
 	WRITE_ONCE(rc->peer_state, rc->peer_state | news);
 	/* An urgent byte may have been what held back others, or that we are done. */
-	if ((space > 0 || news) && READ_ONCE(rc->urgent) && READ_ONCE(rc->prod.pos) != READ_ONCE(rc->written))
+	if ((space > 0 || news) && READ_ONCE(rc->urgent) && READ_ONCE(rc->prod.pos) != READ_ONCE(rc->written) &&
+	    smc_conn_get_live(conn)) {
 		smc_rdma_talk(rc);
+		smc_conn_put(conn);
+	}
 	if (news)
 		smc_upcall_close(conn, news);
 }

@@ -98,6 +98,13 @@ struct smc_rdma_offer {
 	struct smc_rdma_call call;
 };
 
+/* Data that is on its way from a ring that is a fraction of the peer's. */
+struct smc_rdma_batch {
+	struct smc_link_arrival arrival;
+	struct smc_rdma_conn *rc;
+	bool pending;			/* single word, no lock; whoever sees false may send it */
+};
+
 /* What a connection has of SMC-R. */
 struct smc_rdma_conn {
 	struct smc_conn *conn;
@@ -118,11 +125,14 @@ struct smc_rdma_conn {
 	u64 urgent;			/* where the last urgent byte ends, 0 if there was none */
 	u64 marked;			/* the same, of the last that the peer has been told */
 	struct smc_track prod, cons;	/* told; the data before prod is posted */
+	struct smc_rdma_batch batch[2];	/* each holds a reference on the connection while it is on its way */
 	u32 snd_off;			/* where prod is in the ring that is sent from */
 	u16 seq;			/* of the last message */
 
 	spinlock_t hear_lock;		/* what follows; softirqs off */
 	struct smc_track peer_prod, peer_cons;
+	u64 peer_read;			/* peer_cons.pos, for others: single word, no lock */
+	u64 arrived;			/* of tx_prod, by the adapter; see make_room() */
 	u64 peer_marked;
 	u16 peer_seq;
 	u8 peer_state;			/* single word, no lock */

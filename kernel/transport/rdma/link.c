@@ -269,6 +269,7 @@ struct smc_link *smc_link_new(struct smc_rdma_group *group, const struct smc_rdm
 	spin_lock_init(&link->sq_lock);
 	INIT_LIST_HEAD(&link->on_dev);
 	INIT_LIST_HEAD(&link->waiting);
+	INIT_LIST_HEAD(&link->arriving);
 	init_waitqueue_head(&link->flushed);
 	INIT_WORK(&link->down, down_work);
 	rc = create(link);

@@ -45,6 +45,15 @@ struct smc_link_waiter {
 	void (*fn)(struct smc_link_waiter *waiter);	/* softirq; it may wait again */
 };
 
+/* Who has sent something, and wants to know when that has arrived. */
+struct smc_link_arrival {
+	struct list_head list;	/* link->arriving; sq_lock */
+	u32 at;			/* of sq_posted; sq_lock */
+	u64 pos;		/* what the sender knows it by; sq_lock */
+	/* Softirq. Of what is sent anew before this is called, only the last is told. 0 for pos if the link has failed. */
+	void (*fn)(struct smc_link_arrival *arrival, u64 pos);
+};
+
 /* A place in the send queue whose work request tells of its completion. */
 struct smc_link_mark {
 	struct ib_cqe cqe;
@@ -63,6 +72,18 @@ struct smc_link_write {
 	u64 local;		/* DMA address */
 	u64 remote;
 	u32 lkey, rkey, len;
+};
+
+/* What is to be sent: data is written, then a message tells of it. */
+struct smc_link_job {
+	const struct smc_link_write *writes;
+	unsigned int n;			/* of them, up to SMC_LINK_WRITES */
+	const u8 *msg;			/* SMC_LINK_MSG_LEN bytes; copied */
+	bool mark;			/* someone may ask when it has arrived, by smc_link_passed() or smc_link_flush() */
+	struct smc_link_arrival *arrival;	/* to be told of it, or NULL */
+	u64 pos;			/* for that */
+	bool fresh;			/* out: nothing sent before was to be told to the same */
+	struct smc_link_waiter *waiter;	/* called once there is room again, if there is none now */
 };
 
 struct smc_link {
@@ -90,6 +111,7 @@ struct smc_link {
 	u32 sq_marked;			/* sq_posted of the last that tells of its completion */
 	struct smc_link_mark *marks;	/* sq_size */
 	struct list_head waiting;	/* struct smc_link_waiter */
+	struct list_head arriving;	/* struct smc_link_arrival, in the order that they were sent */
 	wait_queue_head_t flushed;	/* woken when sq_done moves */
 	bool inline_ok;
 	u8 *tx_msgs;			/* sq_size messages, if they cannot go inline */
@@ -116,8 +138,7 @@ void smc_link_retire(struct smc_link *link);
 /* queue.c */
 void smc_link_wake(struct smc_link *link);
 void smc_link_sent(struct ib_cq *cq, struct ib_wc *wc);
-int smc_link_send(struct smc_link *link, const struct smc_link_write *writes, unsigned int n,
-		  const u8 msg[SMC_LINK_MSG_LEN], bool mark, struct smc_link_waiter *waiter);
+int smc_link_send(struct smc_link *link, struct smc_link_job *job);
 u32 smc_link_position(struct smc_link *link);
 bool smc_link_passed(const struct smc_link *link, u32 position);
 int smc_link_register(struct smc_link *link, struct smc_rdma_buf *buf);

@@ -17,13 +17,21 @@
 /* How long the link may take nothing more, while someone wants to send. */
 #define STALL_TIME (10 * HZ)
 
+/* Return: false if it has to wait for room. */
+static bool post(struct smc_rdma_group *group, const u8 msg[SMC_LINK_MSG_LEN])
+{
+	struct smc_link_job job = { .msg = msg, .mark = true, .waiter = &group->llc.waiter };
+
+	return smc_link_send(group->link, &job) != -EAGAIN;
+}
+
 /* What does not fit into the queue will be sent by the waiter. The caller holds the lock. */
 static void send(struct smc_rdma_group *group, const u8 msg[SMC_LINK_MSG_LEN])
 {
 	struct smc_rdma_llc *llc = &group->llc;
 
 	lockdep_assert_held(&group->lock);
-	if (!llc->n && smc_link_send(group->link, NULL, 0, msg, true, &llc->waiter) != -EAGAIN)
+	if (!llc->n && post(group, msg))
 		return;
 	/* A peer that asks more than it lets us answer has itself to blame. */
 	if (llc->n == SMC_RDMA_OUT) {
@@ -39,7 +47,7 @@ static void room_again(struct smc_link_waiter *waiter)
 	struct smc_rdma_group *group = container_of(llc, struct smc_rdma_group, llc);
 
 	spin_lock_bh(&group->lock);
-	while (llc->n && smc_link_send(group->link, NULL, 0, llc->out[llc->first], true, waiter) != -EAGAIN) {
+	while (llc->n && post(group, llc->out[llc->first])) {
 		llc->first = (llc->first + 1) % SMC_RDMA_OUT;
 		llc->n--;
 	}

@@ -4,7 +4,8 @@
  *
  * The send queue is a ring. Most work requests say nothing when they are done; one in a quarter of
  * the ring does, and stands for those before it, as they are done in order. What a connection has
- * written need not be waited for: the peer's cursor tells that it has arrived.
+ * written need not be waited for, as the peer's cursor tells that it has arrived; but where the
+ * connection's own memory is less than the peer's, that cursor may come too late for it.
  */
 
 #include "buf.h"
@@ -24,11 +25,33 @@ static struct smc_link_waiter *next_waiter(struct smc_link *link)
 	return waiter;
 }
 
-/* smc_link_wake() - lets those go on who have waited, while there is room. Softirq. */
+/* The first of those who want to know, if what they have sent has arrived, or will not any more. */
+static struct smc_link_arrival *next_arrival(struct smc_link *link, u64 *pos)
+{
+	bool usable = smc_link_usable(link);
+	struct smc_link_arrival *arrival;
+
+	spin_lock_bh(&link->sq_lock);
+	arrival = list_first_entry_or_null(&link->arriving, struct smc_link_arrival, list);
+	if (arrival && usable && (s32)(link->sq_done - arrival->at) < 0)
+		arrival = NULL;
+	if (arrival) {
+		*pos = usable ? arrival->pos : 0;
+		list_del_init(&arrival->list);
+	}
+	spin_unlock_bh(&link->sq_lock);
+	return arrival;
+}
+
+/* smc_link_wake() - tells of what has arrived, and lets those go on who have waited, while there is room. Softirq. */
 void smc_link_wake(struct smc_link *link)
 {
+	struct smc_link_arrival *arrival;
 	struct smc_link_waiter *waiter;
+	u64 pos;
 
+	while ((arrival = next_arrival(link, &pos)))
+		arrival->fn(arrival, pos);
 	while ((waiter = next_waiter(link)))
 		waiter->fn(waiter);
 }
@@ -46,7 +69,7 @@ void smc_link_sent(struct ib_cq *cq, struct ib_wc *wc)
 	}
 	spin_lock_bh(&link->sq_lock);
 	link->sq_done = mark->at;
-	waiting = !list_empty(&link->waiting);
+	waiting = !list_empty(&link->waiting) || !list_empty(&link->arriving);
 	spin_unlock_bh(&link->sq_lock);
 	if (wq_has_sleeper(&link->flushed))
 		wake_up(&link->flushed);
@@ -102,21 +125,27 @@ static void prepare_message(struct smc_link *link, struct ib_sge *sge, const u8 
 	sge->addr = link->tx_dma + at;
 }
 
+/* It will be told when work requests up to the last have arrived. The caller holds sq_lock. */
+static void expect(struct smc_link *link, struct smc_link_job *job, u32 last)
+{
+	struct smc_link_arrival *arrival = job->arrival;
+
+	job->fresh = list_empty(&arrival->list);
+	arrival->at = last;
+	arrival->pos = job->pos;
+	list_move_tail(&arrival->list, &link->arriving);
+}
+
 /**
  * smc_link_send() - writes data, then sends a message that tells of it
  * @link: the link
- * @writes: the data
- * @n: how many pieces of it, up to SMC_LINK_WRITES
- * @msg: the message; copied
- * @mark: someone may want to know when it has arrived
- * @waiter: called once there is room again, if there is none now
+ * @job: what, and who is to know
  *
  * Any context. Softirqs may be off.
  *
  * Return: 0, -EAGAIN if there is no room in the queue, -ENOTCONN if the link is down.
  */
-int smc_link_send(struct smc_link *link, const struct smc_link_write *writes, unsigned int n,
-		  const u8 msg[SMC_LINK_MSG_LEN], bool mark, struct smc_link_waiter *waiter)
+int smc_link_send(struct smc_link *link, struct smc_link_job *job)
 {
 	struct ib_rdma_wr wr[SMC_LINK_WRITES];
 	struct ib_sge sge[SMC_LINK_WRITES + 1];
@@ -134,25 +163,27 @@ int smc_link_send(struct smc_link *link, const struct smc_link_write *writes, un
 		rc = -ENOTCONN;
 		goto out;
 	}
-	if (link->sq_posted + n + 1 - link->sq_done > link->sq_size) {
-		if (list_empty(&waiter->list))
-			list_add_tail(&waiter->list, &link->waiting);
+	last = link->sq_posted + job->n + 1;
+	if (last - link->sq_done > link->sq_size) {
+		if (list_empty(&job->waiter->list))
+			list_add_tail(&job->waiter->list, &link->waiting);
 		rc = -EAGAIN;
 		goto out;
 	}
-	last = link->sq_posted + n + 1;
 	place = last & (link->sq_size - 1);
-	if (marks_now(link, last, mark)) {
+	if (marks_now(link, last, job->mark || job->arrival)) {
 		link->marks[place].at = last;
 		send.send_flags |= IB_SEND_SIGNALED;
 	}
 	send.wr_cqe = &link->marks[place].cqe;
-	prepare_message(link, &sge[SMC_LINK_WRITES], msg, place);
-	prepare_writes(wr, sge, writes, n, &send);
+	prepare_message(link, &sge[SMC_LINK_WRITES], job->msg, place);
+	prepare_writes(wr, sge, job->writes, job->n, &send);
 	link->sq_posted = last;
-	if (ib_post_send(link->qp, n ? &wr[0].wr : &send, NULL)) {
+	if (ib_post_send(link->qp, job->n ? &wr[0].wr : &send, NULL)) {
 		smc_link_fail(link);
 		rc = -ENOTCONN;
+	} else if (job->arrival) {
+		expect(link, job, last);
 	}
 out:
 	spin_unlock_bh(&link->sq_lock);

@@ -91,7 +91,7 @@ func TestFailingAllocations(t *testing.T) {
 }
 
 func anywhere(t *testing.T, server netip.AddrPort) {
-	guest.FailAnywhere(t, func() {
+	guest.FailAnywhere(t, "smc", func() {
 		for range 10 {
 			// Any of it may fail, or be reset. It has to return.
 			_ = ask(server, "short of memory", 2*time.Second)

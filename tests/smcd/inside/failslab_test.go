@@ -111,7 +111,7 @@ func starve(t *testing.T, l int, addr netip.AddrPort) {
 	}
 	t.Run("each", func(t *testing.T) { guest.FailEach(t, attempt) })
 	t.Run("anywhere", func(t *testing.T) {
-		guest.FailAnywhere(t, func() {
+		guest.FailAnywhere(t, "smc", func() {
 			for range length(50, 1000) {
 				_ = attempt()
 			}
