@@ -20,7 +20,8 @@ static const struct option options[] = {
 	{ "domain", required_argument, NULL, 'd' }, { "peer", required_argument, NULL, 'p' },
 	{ "role", required_argument, NULL, 'r' },   { "only", required_argument, NULL, 'o' },
 	{ "list", no_argument, NULL, 'l' },	    { "timeout", required_argument, NULL, 't' },
-	{ "jobs", required_argument, NULL, 'j' },   { "help", no_argument, NULL, 'h' },
+	{ "jobs", required_argument, NULL, 'j' },   { "address", required_argument, NULL, 'a' },
+	{ "help", no_argument, NULL, 'h' },
 	{},
 };
 
@@ -32,7 +33,8 @@ static void usage(FILE *to)
 	      "  --only PATTERN        checks whose name matches\n"
 	      "  --list                print names only\n"
 	      "  --timeout SECONDS     of one check (10); other times scale with it\n"
-	      "  --jobs N              checks that run at once (8)\n",
+	      "  --jobs N              checks that run at once (8)\n"
+	      "  --address A           IPv4 address of this host to listen at (127.0.0.1)\n",
 	      to);
 }
 
@@ -77,11 +79,13 @@ int main(int argc, char **argv)
 			s.timeout_ms = 1000 * number(optarg, 600);
 		else if (c == 'j')
 			s.jobs = number(optarg, 64);
+		else if (c == 'a')
+			s.address = optarg;
 		else
 			usage(c == 'h' ? stdout : stderr), exit(c == 'h' ? 0 : 2);
 	}
 	s.scale_percent = s.timeout_ms / 100;
-	if (optind < argc || net_setup(s.domain, s.tcp_peer, s.server)) {
+	if (optind < argc || net_setup(s.domain, s.address, s.tcp_peer, s.server)) {
 		usage(stderr);
 		return 2;
 	}

@@ -26,10 +26,14 @@ static const struct domain domains[] = {
 };
 
 static const struct domain *domain;
+/* Where servers listen. It is as good as loopback, but for the interface that it is reached by. */
+static struct in_addr host;
 static bool client_is_tcp, server_is_tcp, server_is_subject;
 
-int net_setup(const char *name, bool tcp_peer, bool server)
+int net_setup(const char *name, const char *address, bool tcp_peer, bool server)
 {
+	if (inet_pton(AF_INET, address ? address : "127.0.0.1", &host) != 1)
+		return -1;
 	for (size_t i = 0; i < sizeof(domains) / sizeof(domains[0]); i++)
 		if (!strcmp(domains[i].name, name))
 			domain = &domains[i];
@@ -77,7 +81,7 @@ void net_loopback(struct addr *addr, uint16_t port)
 {
 	net_any(addr, port);
 	if (domain->af == AF_INET)
-		addr->in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+		addr->in.sin_addr = host;
 	else
 		addr->in6.sin6_addr = in6addr_loopback;
 }
@@ -230,6 +234,14 @@ void net_private(void)
 	if (unshare(CLONE_NEWNET))
 		harness_skip("no network namespace: %s", strerrorname_np(errno));
 	OK(ioctl(net_tcp(0), SIOCSIFFLAGS, &ifr));
+	/* There is no other address here. */
+	host.s_addr = htonl(INADDR_LOOPBACK);
+}
+
+void net_need_lo(void)
+{
+	if (domain->af == AF_INET && host.s_addr != htonl(INADDR_LOOPBACK))
+		harness_skip("connections are not by the loopback interface");
 }
 
 void net_sysctl(const char *name, const char *value)

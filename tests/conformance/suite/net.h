@@ -42,12 +42,13 @@ struct domain {
 /**
  * net_setup() - choose what all other functions make
  * @domain: name of the domain under test
+ * @address: IPv4 address to listen at, or NULL for the loopback's
  * @tcp_peer: the other end is plain TCP rather than of the same domain
  * @server: the server's end is the one under test
  *
- * Return: 0, or -1 if there is no such domain.
+ * Return: 0, or -1 if there is no such domain or address.
  */
-int net_setup(const char *domain, bool tcp_peer, bool server);
+int net_setup(const char *domain, const char *address, bool tcp_peer, bool server);
 
 /** net_domain() - the domain under test */
 const struct domain *net_domain(void);
@@ -141,6 +142,9 @@ int net_set(int fd, int level, int option, int value);
 
 /** net_private() - put this process into a network namespace of its own, or skip the check */
 void net_private(void);
+
+/** net_need_lo() - skip the check if connections are not by the loopback interface */
+void net_need_lo(void);
 
 /** net_sysctl() - write a file below /proc/sys/net, which must be this namespace's own */
 void net_sysctl(const char *name, const char *value);

@@ -15,6 +15,7 @@ struct mark {
 struct settings {
 	const char *domain;
 	const char *only;	/* pattern, or NULL for all */
+	const char *address;	/* as net_setup() takes it */
 	int timeout_ms;		/* of one check */
 	int scale_percent;	/* of times within checks */
 	int jobs;

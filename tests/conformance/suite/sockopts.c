@@ -236,6 +236,7 @@ CHECK_CONN(opt_bindtodevice)
 	char name[IFNAMSIZ] = "";
 	socklen_t len = sizeof(name);
 
+	net_need_lo();
 	OK(setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, "lo", 3));
 	OK(getsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name, &len));
 	EQ(0, strcmp(name, "lo"));

@@ -204,6 +204,7 @@ CHECK_PAIR(tcp_maxseg_of_loopback)
 {
 	int a, b;
 
+	net_need_lo();
 	net_pair(&a, &b);
 	int mss = net_int(a, IPPROTO_TCP, TCP_MAXSEG);
 	EXPECT(mss > 10000, "it is %d", mss);

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package conformance
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/smckit/smckit/tests/lab"
+)
+
+// TestOverSMCR runs the suite with connections that are SMC-R, from a guest to itself. What it does not pass is what SMC-D
+// by devices of hardware does not.
+func TestOverSMCR(t *testing.T) {
+	lab.Need(t)
+	for _, kernel := range lab.TestSeries() {
+		t.Run(kernel, func(t *testing.T) { overSMCR(t, kernel) })
+	}
+}
+
+func overSMCR(t *testing.T, kernel string) {
+	g := boot(t, kernel, "smc.smcr=1")
+	// Emulated RDMA takes its time, and so do some checks for what they move.
+	g.more = []string{"--address", lab.SelfAddr, "--jobs", "4"}
+	if err := g.LoadSMC(t.Context(), lab.ModuleOurs); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.SetUpSelf(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	all := runs([]mode{asServer}, "smc")
+	if lab.Full() {
+		all = runs(tcpModes, "smc", "ipproto")
+	}
+	for _, r := range all {
+		t.Run(r.String(), func(t *testing.T) {
+			before := g.CountersR("a")
+			names, verdicts := g.run(t, r, lab.Scale(15*time.Second))
+			differ(t, names, verdicts, movedDifferences())
+			were(t, r, len(names), before, g.CountersR("a"))
+		})
+	}
+}
+
+// TestDifferencesR checks that what is listed exists, and that it is documented.
+func TestDifferencesR(t *testing.T) { documented(t, movedDifferences(), "../../docs/smcr.md") }
+
+// documented checks that listed checks exist, and that a page names them.
+func documented(t *testing.T, listed map[string]string, page string) {
+	t.Helper()
+	names := list(t, program(t), run{"smc", asClient})
+	doc, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range listed {
+		if !slices.Contains(names, name) {
+			t.Errorf("there is no check %s", name)
+		}
+		if !strings.Contains(string(doc), name) {
+			t.Errorf("%s does not name %s", page, name)
+		}
+	}
+}
