@@ -308,6 +308,14 @@ func oneGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
+	if overR {
+		// Each end has one of its own: those of clients, and those of servers.
+		groups, err := c.LinkGroupsR(t.Context())
+		if err != nil || len(groups) != 2 || groups[0].Conns < 4 || groups[1].Conns < 4 {
+			t.Errorf("want two link groups, with the bystanders' connections: %+v, %v", groups, err)
+		}
+		return
+	}
 	groups, err := c.LinkGroupsD(t.Context())
 	if err != nil || len(groups) != 1 || groups[0].Conns < 8 {
 		t.Errorf("want one link group, with the bystanders' connections: %+v, %v", groups, err)

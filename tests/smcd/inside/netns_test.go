@@ -276,7 +276,7 @@ func TestAbort(t *testing.T) {
 	needKill(t)
 	for _, waiting := range []bool{true, false} {
 		for _, side := range []string{"sport", "dport"} {
-			onlySMCD(t, 1)
+			onlySMC(t, 1)
 			c := couples(t, 1, 0, true)[0]
 			results := make(chan error, 2)
 			wait := func() {

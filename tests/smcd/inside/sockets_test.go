@@ -2,7 +2,8 @@
 
 //go:build linux
 
-// Package inside is what tests/smcd runs in a guest that has our module. Anywhere else its tests are skipped.
+// Package inside is what tests/smcd runs in a guest that has our module. Anywhere else its tests are skipped. But for what is
+// SMC-D's alone, tests/smcr runs it, too, in a guest that reaches itself by SMC-R.
 package inside
 
 import (
@@ -10,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/smckit/smckit/pkg/netlinksmc"
@@ -19,6 +22,26 @@ import (
 
 // ours is made by tests/smcd only, in its guests.
 const ours guest.Marker = "/run/smckit-smcd"
+
+// here is where listeners are. overR says that what is here is reached by SMC-R: then this file of tests/smcr has the address.
+var here, overR = where("/run/smckit-here")
+
+func where(file string) (netip.AddrPort, bool) {
+	b, err := os.ReadFile(file)
+	addr, perr := netip.ParseAddr(strings.TrimSpace(string(b)))
+	if err != nil || perr != nil {
+		return netip.MustParseAddrPort("127.0.0.1:7000"), false
+	}
+	return netip.AddrPortFrom(addr, 7000), true
+}
+
+// needD skips what is about SMC-D.
+func needD(t *testing.T) {
+	t.Helper()
+	if overR {
+		t.Skip("connections are SMC-R")
+	}
+}
 
 // length is a number for short runs, or the one for runs that may take long.
 func length(short, full int) int {
@@ -129,18 +152,22 @@ func count(t *testing.T) counts {
 	if err := errors.Join(err, ferr); err != nil {
 		t.Fatal(err)
 	}
-	return counts{s.SMCD.ClientV2, s.SMCD.ServerV2, f.ClientTotal + f.ServerTotal}
+	kind := s.SMCD
+	if overR {
+		kind = s.SMCR
+	}
+	return counts{kind.ClientV2, kind.ServerV2, f.ClientTotal + f.ServerTotal}
 }
 
-// onlySMCD checks at the end of a test that it has had connections, at least n, and that all were SMC-D.
-func onlySMCD(t *testing.T, n uint64) {
+// onlySMC checks at the end of a test that it has had connections, at least n, and that all were SMC-D, or SMC-R.
+func onlySMC(t *testing.T, n uint64) {
 	t.Helper()
 	ours.Need(t)
 	before := count(t)
 	t.Cleanup(func() {
 		now := count(t)
 		if now.clients < before.clients+n || now.servers < before.servers+n || now.fallbacks != before.fallbacks {
-			t.Errorf("want %d connections of SMC-D and no fallback; %+v became %+v", n, before, now)
+			t.Errorf("want %d connections of SMC and no fallback; %+v became %+v", n, before, now)
 		}
 	})
 }
