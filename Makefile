@@ -38,7 +38,7 @@ modules-s390x: deps ## cross-compile the modules, with the client of the ISM dri
 	go run ./cmd/smclab modules --arch s390x $(addprefix --kernel ,$(or $(SERIES),6.12 7.2))
 
 .PHONY: demo
-demo: deps build $(if $(filter ours,$(MODULE)),modules) ## two guests with soft-RoCE talk SMC-R while our commands watch (MODULE=ours)
+demo: deps build $(if $(filter stock,$(MODULE)),,modules) ## two guests with soft-RoCE talk SMC-R while our commands watch (MODULE=stock)
 	go run ./tests/demo
 
 .PHONY: unit

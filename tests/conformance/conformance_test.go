@@ -24,15 +24,15 @@ type guest struct {
 
 const inside = "/run/conformance"
 
-// boot starts a guest that has the loopback interface only, with options for its modules.
-func boot(t *testing.T, kernel, options string) *guest {
+// boot starts a guest that has the loopback interface only.
+func boot(t *testing.T, kernel string) *guest {
 	t.Helper()
 	programs, err := lab.Commands(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	g := &guest{binary: program(t)}
-	g.Test = lab.Start(t, lab.Options{Kernel: kernel, CPUs: 2, Memory: 1024, Programs: []string{programs}, KernelArgs: options})
+	g.Test = lab.Start(t, lab.Options{Kernel: kernel, CPUs: 2, Memory: 1024, Programs: []string{programs}})
 	data, err := os.ReadFile(g.binary)
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestOurs(t *testing.T) {
 	for i, kernel := range kernels {
 		t.Run(kernel, func(t *testing.T) {
 			p := planFor(i == len(kernels)-1)
-			g := boot(t, kernel, "")
+			g := boot(t, kernel)
 			t.Run("without module", func(t *testing.T) { g.reference(t, p.bare...) })
 			t.Run("ours", func(t *testing.T) { ours(t, g, p) })
 		})
@@ -145,7 +145,7 @@ func TestStock(t *testing.T) {
 		t.Skip("the stock module is looked at by 'make test-stock'")
 	}
 	book := load(t)
-	g := boot(t, stockKernel, "")
+	g := boot(t, stockKernel)
 	if err := g.LoadSMC(t.Context(), lab.ModuleStock); err != nil {
 		t.Fatal(err)
 	}

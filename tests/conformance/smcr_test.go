@@ -24,7 +24,7 @@ func TestOverSMCR(t *testing.T) {
 }
 
 func overSMCR(t *testing.T, kernel string) {
-	g := boot(t, kernel, "smc.smcr=1")
+	g := boot(t, kernel)
 	// Emulated RDMA takes its time, and so do some checks for what they move.
 	g.more = []string{"--address", lab.SelfAddr, "--jobs", "4"}
 	if err := g.LoadSMC(t.Context(), lab.ModuleOurs); err != nil {

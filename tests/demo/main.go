@@ -2,8 +2,8 @@
 
 //go:build linux
 
-// Command demo is `make demo`: it boots two guests, makes them talk SMC-R, shows what our commands say while data moves,
-// and ends with a verdict.
+// Command demo is `make demo`: it boots two guests, makes them talk SMC-R and one of them talk SMC-D to itself, shows what
+// our commands say while data moves, and ends with a verdict.
 package main
 
 import (
@@ -45,12 +45,20 @@ type demo struct {
 	summary []string
 }
 
-// module says whose AF_SMC module talks: $MODULE, or the kernel's own.
+// module says whose AF_SMC module talks: $MODULE, or ours.
 func module() lab.Module {
 	if m := os.Getenv("MODULE"); m != "" {
 		return lab.Module(m)
 	}
-	return lab.ModuleStock
+	return lab.ModuleOurs
+}
+
+// kernel is the newest, or the newest with which the distribution ships the module.
+func kernel() string {
+	if module() == lab.ModuleStock {
+		return "6.12"
+	}
+	return "7.2"
 }
 
 // transferSeconds is how long data moves at most. It ends when every command has seen it.
@@ -64,8 +72,8 @@ func (d *demo) say(step string) {
 func (d *demo) run(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	d.say("boot two guests with Debian's kernel 6.12")
-	if err := lab.CheckModule(ctx, "6.12", module(), func(string) {}); err != nil {
+	d.say("boot two guests with Debian's kernel " + kernel())
+	if err := lab.CheckModule(ctx, kernel(), module(), func(string) {}); err != nil {
 		return err
 	}
 	programs, err := lab.Commands(ctx)
@@ -73,7 +81,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 		return err
 	}
 	d.lab, err = lab.New(ctx, lab.Options{
-		Kernel: "6.12", Hosts: 2, Programs: []string{programs},
+		Kernel: kernel(), Hosts: 2, Programs: []string{programs},
 		Progress: func(s string) { fmt.Printf("   %5.1f s  %s\n", time.Since(d.begin).Seconds(), s) },
 	})
 	if err != nil {
@@ -82,7 +90,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, d.lab.Close()) }()
 	d.summary = append(d.summary, "kernel      "+d.lab.Hosts[0].Kernel.Release+" in two guests, a and b")
 
-	for _, part := range []func(context.Context) error{d.network, d.configure, d.transfer, d.checkLogs} {
+	for _, part := range []func(context.Context) error{d.network, d.configure, d.transfer, d.local, d.checkLogs} {
 		if err := part(ctx); err != nil {
 			return err
 		}
@@ -117,33 +125,73 @@ func (d *demo) configure(ctx context.Context) error {
 	return nil
 }
 
+// flow is a transfer that goes on while our commands look at it.
+type flow struct {
+	title, from, to string
+	address         string
+	mode            string // as smcss -a shows it
+	by              string
+	look            []look
+}
+
+// look is a command, and a word of what it says meanwhile.
+type look struct{ cmd, want string }
+
 func (d *demo) transfer(ctx context.Context) error {
-	d.say("a sends to b on an AF_SMC socket")
-	sink, err := d.lab.Host("b").Start(d.background("smcflow sink 0.0.0.0:5001"))
+	return d.flow(ctx, flow{
+		title: "a sends to b on an AF_SMC socket", from: "a", to: "b", address: lab.Addr4(0, 1) + ":5001",
+		mode: "SMCR", by: "SMC-R version 2 over soft-RoCE",
+		look: []look{
+			{"smc_pnet show", lab.PNETID + " eth0 n/a 255"},
+			{"smc_rnics", "rxe0"},
+			{"smcss -a", "SMCR"},
+			{"smcr linkgroup", "SINGLE"},
+			{"smcr-stats -d", "Client"},
+		},
+	})
+}
+
+// local is what the stock module of 6.12 cannot do: it has no loopback device.
+func (d *demo) local(ctx context.Context) error {
+	if module() == lab.ModuleStock {
+		return nil
+	}
+	return d.flow(ctx, flow{
+		title: "a sends to itself on an AF_SMC socket", from: "a", to: "a", address: "127.0.0.1:5002",
+		mode: "SMCD", by: "SMC-D through shared memory",
+		look: []look{
+			{"smcss -D", "SMCD"},
+			{"smcd linkgroup", "00000"},
+			{"smcd device", "loopback"},
+		},
+	})
+}
+
+func (d *demo) flow(ctx context.Context, f flow) error {
+	d.say(f.title)
+	sink, err := d.lab.Host(f.to).Start(d.background("smcflow sink " + f.address))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = sink.Signal(syscall.SIGTERM) }()
-	source, err := d.lab.Host("a").Start(lab.Cmd{
-		Argv: []string{"smcflow", "source", "--seconds", fmt.Sprint(transferSeconds), "--wait", lab.Addr4(0, 1) + ":5001"},
+	source, err := d.lab.Host(f.from).Start(lab.Cmd{
+		Argv: []string{"smcflow", "source", "--seconds", fmt.Sprint(transferSeconds), "--wait", f.address},
 	})
 	if err != nil {
 		return err
 	}
-	mode := "SMC[RD]"
-	if module() == lab.ModuleOurs {
-		mode = "TCP" // it has no transport yet: all its connections fall back
-	}
-	if err := d.lab.Host("a").WaitFor(ctx, "smcss | grep -q '^ACTIVE .* "+mode+"'"); err != nil {
+	if err := d.lab.Host(f.from).WaitFor(ctx, "smcss -a | grep -q '^ACTIVE .* "+f.mode+"'"); err != nil {
 		return fmt.Errorf("no connection came up: %w", err)
 	}
-	if err := d.look(ctx); err != nil {
-		// What the commands miss may be the transfer's fault: then its own words say more.
-		_ = source.Signal(syscall.SIGKILL)
-		if r, werr := source.Wait(ctx); werr == nil && r.Stderr != "" {
-			err = fmt.Errorf("%w (the transfer had failed: %s)", err, strings.TrimSpace(r.Stderr))
+	for _, l := range f.look {
+		if err := d.show(ctx, f.from, l.cmd, l.want); err != nil {
+			// What the commands miss may be the transfer's fault: then its own words say more.
+			_ = source.Signal(syscall.SIGKILL)
+			if r, werr := source.Wait(ctx); werr == nil && r.Stderr != "" {
+				err = fmt.Errorf("%w (the transfer had failed: %s)", err, strings.TrimSpace(r.Stderr))
+			}
+			return err
 		}
-		return err
 	}
 	// It says how fast it was when it is told to end.
 	if err := source.Signal(syscall.SIGTERM); err != nil {
@@ -157,34 +205,10 @@ func (d *demo) transfer(ctx context.Context) error {
 		return fmt.Errorf("the transfer: %w", err)
 	}
 	rate := strings.TrimSpace(r.Stdout)
-	fmt.Printf("\na# smcflow source …\n%s\n", rate)
-	by := "SMC-R version 2 over soft-RoCE"
-	if module() == lab.ModuleOurs {
-		by = "TCP, to which AF_SMC fell back"
-	}
+	fmt.Printf("\n%s# smcflow source …\n%s\n", f.from, rate)
 	d.summary = append(d.summary,
-		"connection  a to b by "+by,
+		"connection  "+f.from+" to "+f.to+" by "+f.by,
 		"throughput  "+rate+" (the processors are emulated: only ratios mean anything)")
-	return nil
-}
-
-// look shows what our commands say while data moves.
-func (d *demo) look(ctx context.Context) error {
-	mode, linkgroup := "SMCR", "SINGLE"
-	if module() == lab.ModuleOurs {
-		mode, linkgroup = "TCP", ""
-	}
-	for _, c := range []struct{ cmd, want string }{
-		{"smc_pnet show", lab.PNETID + " eth0 n/a 255"},
-		{"smc_rnics", "rxe0"},
-		{"smcss -a", mode},
-		{"smcr linkgroup", linkgroup},
-		{"smcr-stats -d", "Client"},
-	} {
-		if err := d.show(ctx, "a", c.cmd, c.want); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 

@@ -28,7 +28,7 @@ func in(t *testing.T, kernel string, length lab.Length) {
 	lt := lab.StartInside(t, lab.Options{
 		Kernel: kernel, CPUs: 2, Memory: 1024,
 		// smc_null.ko takes the place of our SMC-D, and /proc/slabinfo counts our objects.
-		KernelArgs: "smc.smcd=0 slab_nomerge",
+		KernelArgs: "smc.smcd=0 smc.smcr=0 slab_nomerge",
 	}, marker, length)
 	lt.Must("a", "modprobe -aq tun veth || :")
 	// Each part has a deadline of its own.

@@ -24,7 +24,7 @@ func TestWithStock(t *testing.T) {
 	}
 	lt := lab.Start(t, lab.Options{
 		Kernels: []string{"7.2", "6.12"}, Hosts: 2, Programs: []string{dir},
-		KernelArgs: "smc.smcd=0", // smc_null.ko takes the place of our SMC-D
+		KernelArgs: "smc.smcd=0 smc.smcr=0", // smc_null.ko takes the place of our SMC-D
 	})
 	setUp(t, lt)
 	for _, c := range []struct {

@@ -39,7 +39,7 @@ sysctl -qw net.smc.loopback=0
 `
 
 // SetUpSelf has every host talk SMC-R to itself, at SelfAddr: both ends in one kernel, and in one program if need be. Our
-// module is loaded (with smcr=1), and our commands are in the PATH.
+// module is loaded, and our commands are in the PATH.
 func (l *Lab) SetUpSelf(ctx context.Context) error {
 	return l.each(ctx, func(ctx context.Context, h *Host) error {
 		_, err := h.Shell(ctx, selfScript)

@@ -25,7 +25,7 @@ func peers(t *testing.T, kernel string, length lab.Length) {
 	lt := lab.StartInside(t, lab.Options{
 		Kernel: kernel, CPUs: 2, Memory: 1024,
 		// Nothing but SMC-R, and /proc/slabinfo counts our objects.
-		KernelArgs: "smc.smcr=1 smc.smcd=0 slab_nomerge",
+		KernelArgs: "smc.smcd=0 slab_nomerge",
 	}, marker, length)
 	lt.Must("a", "modprobe -aq tun rdma_rxe || :")
 	// Each part has a deadline of its own. What waits for time-outs, or is about who comes first, is for full runs.

@@ -18,7 +18,7 @@ func TestSelf(t *testing.T) {
 func self(t *testing.T, kernel string, length lab.Length) {
 	lt := lab.StartInside(t, lab.Options{
 		Kernel: kernel, CPUs: 2, Memory: 2048,
-		KernelArgs: "smc.smcr=1 slab_nomerge",
+		KernelArgs: "slab_nomerge",
 	}, "/run/smckit-smcd", length)
 	if err := lt.SetUpSelf(t.Context()); err != nil {
 		t.Fatal(err)

@@ -114,7 +114,7 @@ func start(t *testing.T, client, server side) *lab.Test {
 		t.Fatal(err)
 	}
 	lt := lab.Start(t, lab.Options{
-		Kernels: []string{client.kernel, server.kernel}, Hosts: 2, Programs: []string{dir}, KernelArgs: "smc.smcr=1",
+		Kernels: []string{client.kernel, server.kernel}, Hosts: 2, Programs: []string{dir},
 	})
 	load := func(whose lab.Module) func(context.Context) error {
 		return func(ctx context.Context) error {

@@ -428,10 +428,9 @@ const struct smc_transport_ops smc_rdma_transport = {
 	.lgr_free	= smc_group_free,
 };
 
-/* Off until SMC-R has seen what SMC-D has: devices that go, links that break, peers that lie. */
-static bool smcr;
+static bool smcr = true;
 module_param(smcr, bool, 0444);
-MODULE_PARM_DESC(smcr, "SMC-R, over RDMA devices (incomplete)");
+MODULE_PARM_DESC(smcr, "SMC-R, over RDMA devices (default on)");
 
 /* smc_rdma_init() - at load. May sleep. Return: 0 or a negative errno. */
 int __init smc_rdma_init(void)
