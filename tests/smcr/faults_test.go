@@ -58,11 +58,11 @@ func works(t *testing.T, lt *lab.Test, address string) {
 	onlySMCR(t, lt, before, 5)
 }
 
-// cut does to a host what ends the connections that run over it, on both sides, and undoes that.
-func cut(t *testing.T, lt *lab.Test, host, away, back string) {
+// broken does what ends the connections between the hosts, and waits until both have noticed.
+func broken(t *testing.T, lt *lab.Test, away func()) {
 	victims, sink := serve(t, lt, "sink", 5022)
 	all := streams(t, lt, victims, 5)
-	lt.Must(host, away)
+	away()
 	fail(t, all)
 	none := "test $(smcss --state active --port 5022 | grep -c SMCR) = 0"
 	for _, h := range []string{"a", "b"} {
@@ -71,6 +71,21 @@ func cut(t *testing.T, lt *lab.Test, host, away, back string) {
 		}
 	}
 	lab.Kill(t, sink)
+}
+
+// silence has each host hear nothing of the other any more, as if that had lost its power.
+func silence(t *testing.T, lt *lab.Test) {
+	set(t, lt, "smcr_testlink_time=2")
+	broken(t, lt, lt.Wires[0].Cut)
+	lt.Wires[0].Restore()
+	address, echo := serve(t, lt, "echo", 5025)
+	defer lab.Kill(t, echo)
+	works(t, lt, address)
+}
+
+// cut does to a host what ends the connections that run over it, on both sides, and undoes that.
+func cut(t *testing.T, lt *lab.Test, host, away, back string) {
+	broken(t, lt, func() { lt.Must(host, away) })
 	lt.Must(host, back)
 	if err := lt.Host(host).WaitFor(t.Context(), "smcr device --json | grep -q '\"ACTIVE\"'"); err != nil {
 		t.Fatal(err)

@@ -78,6 +78,7 @@ var whats = []what{
 	{"killed server", plain(killedServer), stockClient},
 	{"cuts of a", on(cuts, "a"), bothOurs},
 	{"cuts of b", on(cuts, "b"), func(m [2]lab.Module) bool { return lab.Full() && bothOurs(m) }},
+	{"silence", plain(silence), bothOurs},
 	{"table", on(table, "b"), bothOurs},
 	{"weather", plain(weather), bothOurs},
 	{"storm", plain(storm), func(m [2]lab.Module) bool { return lab.Full() && bothOurs(m) }},

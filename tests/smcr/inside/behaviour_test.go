@@ -138,7 +138,9 @@ func (s *stage) play(t *testing.T, third byte, cases []behaviour) {
 					t.Fatalf("before: %v", err)
 				}
 				here := &scene{conn: c, honest: s.honest}
-				if err := b.do(ctx, here); err != nil {
+				if err := b.do(ctx, here); errors.Is(err, errTooSlow) {
+					t.Logf("not tested: %v", err)
+				} else if err != nil {
 					t.Errorf("it cannot: %v", err)
 				} else if err := here.finish(ctx, b.want); err != nil {
 					t.Error(err)
