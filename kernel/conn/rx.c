@@ -78,7 +78,8 @@ static bool worth(struct smc_conn *conn, u32 untold)
 		return true;
 	if (untold <= max_t(u32, size / 10, SOCK_MIN_SNDBUF / 2))
 		return false;
-	return blocked || size - (prod - conn->rx_told) <= size / 2;
+	/* More than a ring if the peer has heard since with something else, of which rx_told knows nothing. */
+	return blocked || prod - conn->rx_told >= size / 2;
 }
 
 /* Tells the peer of the space if it is time to. */
