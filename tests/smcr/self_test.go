@@ -25,9 +25,9 @@ func self(t *testing.T, kernel string, length lab.Length) {
 	}
 	lt.Must("a", "echo "+lab.SelfAddr+" >/run/smckit-here; "+
 		"sysctl -qw net.ipv4.tcp_max_tw_buckets=100 net.ipv4.ip_local_port_range='15000 60999'")
-	parts := []string{"Sizes", "Failing"}
+	parts := []string{"Sizes", "Kill$", "Failing"}
 	if length == lab.LengthFull {
-		parts = append(parts, "MixedEach", "Chunks", "Mixed$|Crowd", "Kill$", "ScaleCycles")
+		parts = append(parts, "MixedEach", "Chunks", "Mixed$|Crowd", "ScaleCycles")
 	}
 	for _, part := range lab.Parts(parts...) {
 		lt.GoTest(t, "a", "github.com/smckit/smckit/tests/smcd/inside", "^Test("+part+")")
