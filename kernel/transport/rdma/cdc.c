@@ -98,7 +98,11 @@ static struct smc_rdma_batch *next_batch(struct smc_rdma_conn *rc, u64 to)
 	return &rc->batch[READ_ONCE(rc->batch[0].pending)];
 }
 
-/* Return: as smc_link_send() does. The caller holds the lock. */
+/*
+ * Return: as smc_link_send() does. The caller holds the lock, and a reference on the connection. Each
+ * place on the link's lists has one, too: that of an arrival from before it is there, as it may be
+ * told at once; that of the waiter is not put before we give the lock back.
+ */
 static int post(struct smc_rdma_conn *rc, u64 to, const u8 *msg, bool last)
 {
 	struct smc_rdma_batch *batch = next_batch(rc, to);
@@ -120,10 +124,13 @@ static int post(struct smc_rdma_conn *rc, u64 to, const u8 *msg, bool last)
 		WRITE_ONCE(batch->pending, true);
 	}
 	err = smc_link_send(rc->group->link, &job);
-	if (batch && !job.fresh)
+	if (batch && (err || !job.fresh))
 		smc_conn_put(rc->conn);
 	if (batch && err)
 		WRITE_ONCE(batch->pending, false);
+	/* Until it has been said: it may be the connection's last word. */
+	if (err == -EAGAIN && job.fresh)
+		smc_conn_get(rc->conn);
 	return err;
 }
 
@@ -148,11 +155,6 @@ void smc_rdma_talk(struct smc_rdma_conn *rc)
 	smc_cdc_r_encode(&cdc, msg);
 	sync(rc, rc->snd);
 	err = post(rc, to, msg, cdc.state);
-	if (err == -EAGAIN && !rc->waits) {
-		/* Until it has been said: it may be the connection's last word. */
-		rc->waits = true;
-		smc_conn_get(rc->conn);
-	}
 	if (err)
 		goto out;
 	rc->snd_off = (rc->snd_off + (u32)(to - rc->prod.pos)) & (rc->snd->size - 1);
@@ -169,9 +171,6 @@ static void room_again(struct smc_link_waiter *waiter)
 {
 	struct smc_rdma_conn *rc = container_of(waiter, struct smc_rdma_conn, waiter);
 
-	spin_lock_bh(&rc->lock);
-	rc->waits = false;
-	spin_unlock_bh(&rc->lock);
 	smc_rdma_talk(rc);
 	smc_conn_put(rc->conn);
 }

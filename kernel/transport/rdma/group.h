@@ -117,7 +117,6 @@ struct smc_rdma_conn {
 	bool exposed;			/* the peer may write to the RMB, from now on */
 	spinlock_t lock;		/* what follows, up to what the peer says; softirqs off */
 	struct smc_link_waiter waiter;
-	bool waits;			/* for room in the link's queue, with a reference on the connection */
 	bool ready;			/* the peer is known */
 	bool is_early;			/* a message has come before that */
 	struct smc_cdc early;		/* the last such */

@@ -82,8 +82,8 @@ struct smc_link_job {
 	bool mark;			/* someone may ask when it has arrived, by smc_link_passed() or smc_link_flush() */
 	struct smc_link_arrival *arrival;	/* to be told of it, or NULL */
 	u64 pos;			/* for that */
-	bool fresh;			/* out: nothing sent before was to be told to the same */
 	struct smc_link_waiter *waiter;	/* called once there is room again, if there is none now */
+	bool fresh;			/* out: the arrival, or without room the waiter, was not on the link's list before */
 };
 
 struct smc_link {

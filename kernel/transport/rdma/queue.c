@@ -165,7 +165,8 @@ int smc_link_send(struct smc_link *link, struct smc_link_job *job)
 	}
 	last = link->sq_posted + job->n + 1;
 	if (last - link->sq_done > link->sq_size) {
-		if (list_empty(&job->waiter->list))
+		job->fresh = list_empty(&job->waiter->list);
+		if (job->fresh)
 			list_add_tail(&job->waiter->list, &link->waiting);
 		rc = -EAGAIN;
 		goto out;
