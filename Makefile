@@ -38,18 +38,20 @@ modules-s390x: deps ## cross-compile the modules, with the client of the ISM dri
 	go run ./cmd/smclab modules --arch s390x $(addprefix --kernel ,$(or $(SERIES),6.12 7.2))
 
 .PHONY: demo
+demo: SERIES := 7.2
 demo: deps build $(if $(filter stock,$(MODULE)),,modules) ## two guests with soft-RoCE talk SMC-R while our commands watch (MODULE=stock)
 	go run ./tests/demo
 
 .PHONY: unit
 unit: ## the tests that need neither root nor QEMU
 	go vet ./...
-	go test ./...
+	go test $(or $(UNIT),./...)
 
-# One package at a time: two labs on two cores starve the RDMA timers of each other.
+# Two packages at a time, each with half of the processors: guests on the same one would starve each other's RDMA timers.
 .PHONY: test
+test: UNIT := ./cmd/... ./internal/... ./pkg/...
 test: deps build modules modules-s390x unit ## unit tests, then the lab tests on kernels 6.1, 6.12 and 7.2
-	SMCKIT_LAB=1 go test -count=1 -p 1 -timeout $(if $(SMCKIT_FULL),240m,40m) ./tests/...
+	SMCKIT_LAB=1 SMCKIT_PLACES=2 go test -count=1 -p 2 -timeout $(if $(SMCKIT_FULL),240m,40m) ./tests/...
 
 # The checkers cost an order of magnitude of speed. What runs on one kernel, whichever is chosen, is left out.
 .PHONY: test-debug

@@ -34,7 +34,7 @@ type Host struct {
 
 // boot starts the guest and waits until its agent answers.
 func (h *Host) boot(ctx context.Context, o Options, initrd *os.File) error {
-	s := new(machineSpec)
+	s := &machineSpec{cpus: o.cpus}
 	defer s.close()
 	port, err := h.describe(s, o, initrd)
 	if err != nil {

@@ -18,6 +18,7 @@
 // Environment: SMCKIT_LAB lets tests boot guests at all; SMCKIT_CACHE moves the cache; SMCKIT_MIRROR names a Debian
 // archive where apt's own sources name none; SMCKIT_ARTIFACTS is where a failed test leaves kernel logs and consoles;
 // SMCKIT_KERNELS names the kernel series that tests run on, with commas, where they run on several;
+// SMCKIT_PLACES is how many packages test at a time, each on processors of its own;
 // SMCKIT_ACCEL chooses QEMU's accelerator (tcg); SMCKIT_SLOW multiplies all deadlines (4 under emulation).
 package lab
 
@@ -35,6 +36,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 )
 
 // Options say what to boot. The zero value is one host with one network interface and kernel 6.12.
@@ -63,6 +65,8 @@ type Options struct {
 	Programs []string
 	// Progress is told what takes time; may be nil.
 	Progress func(string)
+
+	cpus *unix.CPUSet // of this machine, that the emulators run on; nil for all
 }
 
 // Lab is a set of running guests.

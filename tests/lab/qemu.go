@@ -29,6 +29,7 @@ type machineSpec struct {
 	qemu   []string
 	kernel []string
 	files  []*os.File
+	cpus   *unix.CPUSet // this machine's, as in Options
 }
 
 // fd hands f to the emulator and returns the number it has there.
@@ -198,7 +199,7 @@ func startMachine(q *qemu, s *machineSpec) (*machine, error) {
 		// emulator is gone.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := cmd.Start()
+		err := onCPUs(s.cpus, cmd.Start)
 		m.process = cmd.Process
 		started <- err
 		if err == nil {

@@ -34,14 +34,18 @@ func Need(t testing.TB) {
 }
 
 // Start boots a lab for a test. At the test's end the kernels' logs are searched for reports, which fail the test, and
-// the guests are ended; a debug kernel is first searched for leaked memory. If the test has failed by then, console, log and emulator output of every guest are kept, in
-// $SMCKIT_ARTIFACTS if that is set.
+// the guests are ended; a debug kernel is first searched for leaked memory. If the test has failed by then, console, log and
+// emulator output of every guest are kept, in $SMCKIT_ARTIFACTS if that is set.
 func Start(t testing.TB, o Options) *Test {
 	t.Helper()
 	Need(t)
 	begin := time.Now()
 	if o.Progress == nil {
 		o.Progress = func(step string) { t.Logf("%5.1fs %s", time.Since(begin).Seconds(), step) }
+	}
+	var err error
+	if o.cpus, err = takePlace(t.Context(), o.Progress); err != nil {
+		t.Fatal(err)
 	}
 	l, err := New(t.Context(), o)
 	if err != nil {
