@@ -75,8 +75,8 @@ func differ(t *testing.T, names []string, verdicts map[string]verdict, expected 
 	}
 }
 
-// were checks that a run has had connections of the kind that the counters are of. Of those checks that only clients run, some connect to plain TCP on
-// purpose, or set an option that rules SMC out.
+// were checks that a run has had connections of the kind that the counters are of. Of those checks that only clients run,
+// some connect to plain TCP on purpose, or set an option that rules SMC out.
 func were(t *testing.T, r run, checks int, before, now lab.Counters) {
 	t.Helper()
 	fell := now.Fallback.Client.Total - before.Fallback.Client.Total

@@ -2,8 +2,9 @@
 
 //go:build linux
 
-// Package smcd tests SMC-D over the loopback device: that no byte is lost, doubled or in the wrong place, that nothing one
-// connection does or suffers is felt by another, that thousands of them fit, and that nothing is left of them.
+// Package smcd tests SMC-D over the loopback device, and SMC-R of a host with itself: that no byte is lost, doubled or in the
+// wrong place, that nothing one connection does or suffers is felt by another, that thousands of them fit, and that nothing
+// is left of them.
 package smcd
 
 import (
@@ -25,6 +26,14 @@ func TestSMCD(t *testing.T) {
 }
 
 func in(t *testing.T, kernel string, length lab.Length) {
+	lt := start(t, kernel, length)
+	run(t, lt, parts(length))
+	unloads(t, lt)
+}
+
+// start boots a guest for the tests of inside.
+func start(t *testing.T, kernel string, length lab.Length) *lab.Test {
+	t.Helper()
 	lt := lab.StartInside(t, lab.Options{
 		Kernel: kernel, CPUs: 2, Memory: 2048,
 		KernelArgs: "slab_nomerge", // so that /proc/slabinfo counts our objects
@@ -32,11 +41,15 @@ func in(t *testing.T, kernel string, length lab.Length) {
 	// Past the limit, sockets skip TIME-WAIT; before it, they fill the ports of a client that connects all the time.
 	lt.Must("a", "modprobe -aq veth tun tcp_diag inet_diag || :; "+
 		"sysctl -qw net.ipv4.tcp_max_tw_buckets=100 net.ipv4.ip_local_port_range='15000 60999'")
-	// Each part has a deadline of its own.
-	for _, part := range lab.Parts(parts(length)...) {
+	return lt
+}
+
+// run runs tests of inside by parts, each of which has a deadline of its own.
+func run(t *testing.T, lt *lab.Test, parts []string) {
+	t.Helper()
+	for _, part := range lab.Parts(parts...) {
 		lt.GoTest(t, "a", inside, "^Test("+part+")")
 	}
-	unloads(t, lt)
 }
 
 // unloads checks that a socket keeps the module, and that nothing else does.

@@ -45,58 +45,32 @@ func pairs() [][2]side {
 	return all
 }
 
-// what is a test of two hosts. Short runs leave out what another pair has.
-type what struct {
-	name string
-	run  func(t *testing.T, lt *lab.Test, modules [2]lab.Module)
-	in   func(modules [2]lab.Module) bool
-}
-
-func always([2]lab.Module) bool { return true }
-
-// stockServer is true of the pairs in which our client has a stock server, and so on; and of all in full runs.
-func stockServer(m [2]lab.Module) bool { return lab.Full() || m[1] == lab.ModuleStock }
-func stockClient(m [2]lab.Module) bool { return lab.Full() || m[0] == lab.ModuleStock }
-
-// bothOurs is for what the stock module of 6.12 may hang in for ever, or does not have.
-func bothOurs(m [2]lab.Module) bool { return m[0] == lab.ModuleOurs && m[1] == lab.ModuleOurs }
-
-func plain(f func(t *testing.T, lt *lab.Test)) func(*testing.T, *lab.Test, [2]lab.Module) {
-	return func(t *testing.T, lt *lab.Test, _ [2]lab.Module) { f(t, lt) }
-}
-
-func on(f func(t *testing.T, lt *lab.Test, host string), host string) func(*testing.T, *lab.Test, [2]lab.Module) {
-	return func(t *testing.T, lt *lab.Test, _ [2]lab.Module) { f(t, lt, host) }
-}
-
-// whats are in the order that they are run: those at the end have the modules forget what there was.
-var whats = []what{
-	{"data", plain(data), always},
-	{"shown", shown, always},
-	{"unlike rings", plain(unlikeRings), stockClient},
-	{"killed clients", plain(killedClients), stockServer},
-	{"killed server", plain(killedServer), stockClient},
-	{"cuts of a", on(cuts, "a"), bothOurs},
-	{"cuts of b", on(cuts, "b"), func(m [2]lab.Module) bool { return lab.Full() && bothOurs(m) }},
-	{"silence", plain(silence), bothOurs},
-	{"table", on(table, "b"), bothOurs},
-	{"weather", plain(weather), bothOurs},
-	{"storm", plain(storm), func(m [2]lab.Module) bool { return lab.Full() && bothOurs(m) }},
-	{"pieces", pieces, stockClient},
-	{"barred", barred, always},
-	{"version 1", version1, bothOurs},
-}
-
 func TestSMCR(t *testing.T) {
 	lab.Need(t)
 	for _, p := range pairs() {
 		t.Run(fmt.Sprintf("%s to %s", p[0], p[1]), func(t *testing.T) {
 			lt := start(t, p[0], p[1])
 			modules := [2]lab.Module{p[0].module, p[1].module}
-			for _, w := range whats {
-				if w.in(modules) {
-					t.Run(w.name, func(t *testing.T) { w.run(t, lt, modules) })
+			t.Run("data", func(t *testing.T) { data(t, lt) })
+			t.Run("shown", func(t *testing.T) { shown(t, lt, modules) })
+			t.Run("unlike rings", func(t *testing.T) { unlikeRings(t, lt) })
+			t.Run("killed clients", func(t *testing.T) { killedClients(t, lt) })
+			t.Run("killed server", func(t *testing.T) { killedServer(t, lt) })
+			// The stock module of 6.12 may hang for ever when its peer's device goes.
+			if onlyOurs := modules == [2]lab.Module{lab.ModuleOurs, lab.ModuleOurs}; onlyOurs {
+				t.Run("cuts of a", func(t *testing.T) { cuts(t, lt, "a") })
+				t.Run("cuts of b", func(t *testing.T) { cuts(t, lt, "b") })
+				t.Run("silence", func(t *testing.T) { silence(t, lt) })
+				t.Run("table", func(t *testing.T) { table(t, lt, "b") })
+				t.Run("weather", func(t *testing.T) { weather(t, lt) })
+				if lab.Full() {
+					t.Run("storm", func(t *testing.T) { storm(t, lt) })
 				}
+			}
+			t.Run("pieces", func(t *testing.T) { pieces(t, lt, modules) })
+			t.Run("barred", func(t *testing.T) { barred(t, lt, modules) })
+			if modules == [2]lab.Module{lab.ModuleOurs, lab.ModuleOurs} {
+				t.Run("version 1", func(t *testing.T) { version1(t, lt, modules) })
 			}
 			for i, host := range []string{"a", "b"} {
 				if p[i].module == lab.ModuleOurs {

@@ -3,7 +3,7 @@
 //go:build linux
 
 // Package inside is what tests/smcd runs in a guest that has our module. Anywhere else its tests are skipped. But for what is
-// SMC-D's alone, tests/smcr runs it, too, in a guest that reaches itself by SMC-R.
+// SMC-D's alone, that runs it also in a guest that reaches itself by SMC-R.
 package inside
 
 import (
@@ -23,7 +23,7 @@ import (
 // ours is made by tests/smcd only, in its guests.
 const ours guest.Marker = "/run/smckit-smcd"
 
-// here is where listeners are. overR says that what is here is reached by SMC-R: then this file of tests/smcr has the address.
+// here is where listeners are. overR says that what is here is reached by SMC-R: then this file has the address.
 var here, overR = where("/run/smckit-here")
 
 func where(file string) (netip.AddrPort, bool) {

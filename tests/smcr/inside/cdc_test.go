@@ -52,7 +52,7 @@ var errTooSlow = errors.New("the link will have been given up, as it takes nothi
 // heldUp has our module write more messages than its queue takes, none of which arrives, and tells that all was read.
 func heldUp(ctx context.Context, s *scene) error {
 	s.g.qp.Be(roce.Busy)
-	const n = 50
+	const n = 100
 	ctx, cancel := context.WithTimeoutCause(ctx, 8*time.Second, errTooSlow)
 	defer cancel()
 	for range n {

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package smcd
+
+import (
+	"testing"
+
+	"github.com/smckit/smckit/tests/lab"
+)
+
+// TestSelf has guests reach themselves by SMC-R, and does to these connections what TestSMCD does to those of SMC-D.
+func TestSelf(t *testing.T) {
+	lab.EachKernel(t, self)
+}
+
+func self(t *testing.T, kernel string, length lab.Length) {
+	lt := start(t, kernel, length)
+	if err := lt.SetUpSelf(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	lt.Must("a", "echo "+lab.SelfAddr+" >/run/smckit-here")
+	parts := []string{"Sizes", "Kill$", "Failing"}
+	if length == lab.LengthFull {
+		parts = append(parts, "MixedEach", "Chunks", "Mixed$|Crowd", "ScaleCycles")
+	}
+	run(t, lt, parts)
+	unloads(t, lt)
+}
