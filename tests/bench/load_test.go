@@ -37,7 +37,7 @@ type outcome map[string]float64
 
 // Names that every outcome of a job has.
 var (
-	ofTraffic = []string{"rate", "cpu_us", "busy_us", "starved"}
+	ofTraffic = []string{"rate", "cpu_us", "busy_us", "starved", "total"}
 	ofIdle    = []string{"connected_kib", "used_kib"}
 )
 
@@ -69,7 +69,7 @@ func parseOutcome(output string, names []string) (outcome, error) {
 
 // TestParseOutcome checks that no output passes for more than it is.
 func TestParseOutcome(t *testing.T) {
-	o, err := parseOutcome("unit=MB rate=1200.5 cpu_us=3.25 busy_us=4 starved=0\n", ofTraffic)
+	o, err := parseOutcome("unit=MB rate=1200.5 cpu_us=3.25 busy_us=4 starved=0 total=9\n", ofTraffic)
 	if err != nil || o["rate"] != 1200.5 || o["cpu_us"] != 3.25 || o["busy_us"] != 4 || o["starved"] != 0 {
 		t.Errorf("%v, %v", o, err)
 	}

@@ -7,7 +7,6 @@ package bench
 import (
 	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -60,10 +59,6 @@ func newArena(b *testing.B) *arena {
 	if err != nil {
 		b.Fatal(err)
 	}
-	program, err := os.ReadFile(compileLoad(b))
-	if err != nil {
-		b.Fatal(err)
-	}
 	a := &arena{lab.Start(b, lab.Options{
 		Kernel: "7.2", CPUs: 2, Memory: 2048, Programs: []string{dir},
 		// Emulated, "rep movs" is so slow that copying would drown all else, and who copies least would win.
@@ -74,9 +69,7 @@ func newArena(b *testing.B) *arena {
 	if err := a.LoadSMC(b.Context(), lab.ModuleOurs); err != nil {
 		b.Fatal(err)
 	}
-	if err := a.Host("a").WriteFile(b.Context(), loadInside, program, 0o755); err != nil {
-		b.Fatal(err)
-	}
+	install(b, a.Host("a"), compileLoad(b))
 	// Past the limit, connections skip TIME-WAIT, and are cheaper.
 	a.Must("a", "ip link set lo up; sysctl -qw net.ipv4.tcp_max_tw_buckets=1000000")
 	return a

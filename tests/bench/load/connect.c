@@ -12,6 +12,7 @@
 
 #include "load.h"
 #include "meter.h"
+#include "peer.h"
 #include "sockets.h"
 
 static void serve(int listener)
@@ -48,22 +49,23 @@ static double connect_for(double seconds)
 	return n;
 }
 
-static void drive(pid_t server)
+static void drive(void)
 {
 	struct result r = { .unit = "connection" };
 
-	connect_for(settings.warmup);
-	struct meter begin = meter_read(server);
+	r.total = connect_for(settings.warmup);
+	struct meter begin = peer_meter();
 	r.count = connect_for(settings.seconds);
-	struct meter end = meter_read(server);
+	struct meter end = peer_meter();
 
 	r.seconds = end.when - begin.when;
 	r.cpu = end.cpu - begin.cpu;
-	r.busy = meter_busy(&begin, &end);
-	result_print(&r);
+	r.busy = end.busy - begin.busy;
 	/* One more, for the server to see. */
-	shared->over = true;
+	peer_over();
 	one();
+	r.total += r.count + 1;
+	result_print(&r);
 }
 
 const struct job job_connect = { "connect", serve, drive };

@@ -9,6 +9,7 @@
 
 #include "load.h"
 #include "meter.h"
+#include "peer.h"
 #include "sockets.h"
 
 static char *request, *response;
@@ -71,15 +72,14 @@ static void open_all(int *fds, int from, int to)
 {
 	for (int i = from; i < to; i++)
 		fds[i] = sockets_connect();
-	while (shared->accepted < to)
+	while (peer_accepted() < to)
 		meter_sleep(0.001);
 }
 
-static void drive(pid_t server)
+static void drive(void)
 {
 	int *fds = make_fds();
 
-	(void)server;
 	open_all(fds, 0, 1);
 	ask(fds, 0, 1);
 	long before = meter_memory();
@@ -91,7 +91,7 @@ static void drive(pid_t server)
 	printf("connected_kib=%.3f used_kib=%.3f\n",
 	       (double)(before - connected) / settings.connections,
 	       (double)(before - used) / settings.connections);
-	shared->over = true;
+	peer_over();
 	for (int i = 0; i < total(); i++)
 		close(fds[i]);
 }

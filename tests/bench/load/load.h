@@ -12,7 +12,13 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/types.h>
+#include <netinet/in.h>
+
+/* A server's address. */
+struct place {
+	struct in_addr addr;
+	in_port_t port; /* of this machine's byte order */
+};
 
 struct settings {
 	const struct family *family;
@@ -22,7 +28,7 @@ struct settings {
 };
 
 /**
- * struct shared - what the two processes know of each other
+ * struct shared - what the two processes know of each other, if they are on one host
  * @accepted: connections that the server has
  * @over: the measurement is done; from now on the ends of connections are expected
  */
@@ -38,14 +44,15 @@ extern struct shared *shared;
  * struct result - what a job has found out
  * @unit: what is counted
  * @count: of these, in the time that was measured
+ * @total: of these, ever
  * @seconds: how long that was
  * @cpu: seconds of processor time of both processes
- * @busy: seconds in which a processor of the machine was not idle
+ * @busy: seconds in which a processor of the machine, or of either machine, was not idle
  * @starved: connections on which nothing has moved
  */
 struct result {
 	const char *unit;
-	double count, seconds, cpu, busy;
+	double count, total, seconds, cpu, busy;
 	int starved;
 };
 
@@ -58,7 +65,7 @@ struct result {
 struct job {
 	const char *name;
 	void (*serve)(int listener);
-	void (*drive)(pid_t server);
+	void (*drive)(void);
 };
 
 extern const struct job job_rr, job_stream, job_connect, job_idle;
@@ -68,6 +75,13 @@ extern const struct job job_rr, job_stream, job_connect, job_idle;
  * @r: result
  */
 void result_print(const struct result *r);
+
+/**
+ * end_in_time() - end this process long after it should be done
+ *
+ * A lost wake-up should not hang whoever has started it.
+ */
+void end_in_time(void);
 
 /**
  * die() - end the process, because of errno

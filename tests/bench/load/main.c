@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What is asked for, the two processes, and the line that comes out of it. */
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "load.h"
+#include "peer.h"
 #include "sockets.h"
 
 struct settings settings = {
@@ -24,7 +23,10 @@ struct settings settings = {
 	.response = 1000,
 	.read = 30720,
 };
-struct shared *shared;
+
+/* Where the server is, if it is not on the client's host; and whether that is what we are. */
+static struct place at;
+static enum { BOTH, SERVER, CLIENT } role;
 
 static const struct job *const jobs[] = { &job_rr, &job_stream, &job_connect, &job_idle };
 
@@ -37,6 +39,8 @@ static const struct option options[] = {
 	{ "request", required_argument, NULL, 'q' },
 	{ "response", required_argument, NULL, 'a' },
 	{ "read", required_argument, NULL, 'r' },
+	{ "listen", required_argument, NULL, 'l' },
+	{ "connect", required_argument, NULL, 'c' },
 	{ "help", no_argument, NULL, 'h' },
 	{},
 };
@@ -55,11 +59,14 @@ static void usage(FILE *to)
 	      "  --request BYTES   of a transaction (200)\n"
 	      "  --response BYTES  of a transaction (1000)\n"
 	      "  --read BYTES      of a read and a write of a stream (30720)\n"
+	      "  --listen IPV4:PORT   be the server of a client on another host that has the same\n"
+	      "                       options, in the background; the next port is taken, too\n"
+	      "  --connect IPV4:PORT  be that client\n"
 	      "\n"
 	      "Prints what was done, at what rate, and the microseconds that each took: cpu_us is\n"
-	      "time of the two processes, busy_us of the machine. starved is the number of connections\n"
-	      "that moved nothing. idle prints KiB of each connection, both ends together, before and\n"
-	      "after a transaction.\n",
+	      "time of the two processes, busy_us of the machine, or both. starved is the number of\n"
+	      "connections that moved nothing. idle prints KiB of each connection, both ends together,\n"
+	      "before and after a transaction; it wants them on one host.\n",
 	      to);
 }
 
@@ -73,9 +80,9 @@ void result_print(const struct result *r)
 {
 	double per = r->count ? 1e6 / r->count : 0;
 
-	printf("unit=%s count=%.3f seconds=%.3f rate=%.3f cpu_us=%.3f busy_us=%.3f starved=%d\n",
+	printf("unit=%s count=%.3f seconds=%.3f rate=%.3f cpu_us=%.3f busy_us=%.3f starved=%d total=%.3f\n",
 	       r->unit, r->count, r->seconds, r->count / r->seconds, r->cpu * per, r->busy * per,
-	       r->starved);
+	       r->starved, r->total);
 	fflush(stdout);
 }
 
@@ -97,6 +104,21 @@ static const struct job *find_job(const char *name)
 		if (!strcmp(jobs[i]->name, name))
 			return jobs[i];
 	return NULL;
+}
+
+static void find_place(const char *value, int as)
+{
+	const char *colon = strrchr(value, ':');
+	char addr[INET_ADDRSTRLEN] = "";
+
+	if (colon && (size_t)(colon - value) < sizeof(addr))
+		memcpy(addr, value, colon - value);
+	if (inet_pton(AF_INET, addr, &at.addr) != 1) {
+		usage(stderr);
+		exit(2);
+	}
+	at.port = (in_port_t)number(colon + 1, 1, 65534);
+	role = as;
 }
 
 static const struct job *parse(int argc, char **argv)
@@ -121,10 +143,13 @@ static const struct job *parse(int argc, char **argv)
 			settings.response = (size_t)number(optarg, 1, 1 << 20);
 		else if (c == 'r')
 			settings.read = (size_t)number(optarg, 1, 1 << 20);
+		else if (c == 'l' || c == 'c')
+			find_place(optarg, c == 'l' ? SERVER : CLIENT);
 		else
 			usage(c == 'h' ? stdout : stderr), exit(c == 'h' ? 0 : 2);
 	}
-	if (optind < argc || !settings.family || !job) {
+	if (optind < argc || !settings.family || !job ||
+	    (role != BOTH && (job == &job_idle || !family_is_ip(settings.family)))) {
 		usage(stderr);
 		exit(2);
 	}
@@ -140,7 +165,11 @@ static void out_of_time(int nr)
 	_exit(1);
 }
 
-/* A lost wake-up should not hang whoever has started this. */
+void end_in_time(void)
+{
+	alarm((unsigned int)(settings.warmup + settings.seconds) + 60);
+}
+
 static void prepare(void)
 {
 	rlim_t most = settings.connections + 64;
@@ -148,44 +177,26 @@ static void prepare(void)
 
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGALRM, out_of_time);
-	alarm((unsigned int)(settings.warmup + settings.seconds) + 60);
+	end_in_time();
 	if (setrlimit(RLIMIT_NOFILE, &files))
 		die("setrlimit");
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-		      0);
-	if (shared == MAP_FAILED)
-		die("mmap");
-}
-
-static pid_t start_server(const struct job *job, int listener)
-{
-	pid_t client = getpid(), pid = fork();
-
-	if (pid < 0)
-		die("fork");
-	if (pid)
-		return pid;
-	/* It ends with the client, however that ends. */
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != client)
-		_exit(1);
-	job->serve(listener);
-	_exit(0);
 }
 
 int main(int argc, char **argv)
 {
 	const struct job *job = parse(argc, argv);
-	int status;
 
 	prepare();
-	int listener = sockets_listen();
-	pid_t server = start_server(job, listener);
-
-	/* A server that is gone refuses connections. */
-	close(listener);
-	job->drive(server);
-	if (waitpid(server, &status, 0) < 0)
-		die("waitpid");
-	return status != 0;
+	if (role == SERVER) {
+		peer_serve(job, sockets_listen(&at), &at);
+		return 0;
+	}
+	if (role == CLIENT) {
+		sockets_listener(&at);
+		peer_reach(&at);
+	} else {
+		peer_fork(job, sockets_listen(NULL));
+	}
+	job->drive();
+	return peer_end() != 0;
 }

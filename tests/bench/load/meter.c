@@ -28,8 +28,7 @@ double meter_now(void)
 	return seconds_of(CLOCK_MONOTONIC);
 }
 
-/* User and system time, as getrusage() has it, of a process that has not ended. */
-static double process_time(pid_t pid)
+double meter_process(pid_t pid)
 {
 	clockid_t clock;
 
@@ -67,20 +66,15 @@ static double idle_time(void)
 	return (double)(idle + waiting) / (double)sysconf(_SC_CLK_TCK);
 }
 
-struct meter meter_read(pid_t server)
+struct meter meter_read(void)
 {
+	double now = meter_now();
+
 	return (struct meter){
-		.when = meter_now(),
-		.cpu = process_time(getpid()) + process_time(server),
-		.idle = idle_time(),
+		.when = now,
+		.cpu = meter_process(getpid()),
+		.busy = (double)sysconf(_SC_NPROCESSORS_ONLN) * now - idle_time(),
 	};
-}
-
-double meter_busy(const struct meter *a, const struct meter *b)
-{
-	double all = (double)sysconf(_SC_NPROCESSORS_ONLN) * (b->when - a->when);
-
-	return all - (b->idle - a->idle);
 }
 
 void meter_first(void)

@@ -8,11 +8,13 @@
 /**
  * struct meter - readings of all clocks, in seconds
  * @when: wall clock
- * @cpu: processor time of both processes
- * @idle: time in which processors of the machine had nothing to do, all processors together
+ * @cpu: processor time of processes
+ * @busy: time in which processors of the machine have had something to do since it was booted, all
+ *	processors together; that of interrupts, softirqs and kernel threads, too, which is in no
+ *	process's bill
  */
 struct meter {
-	double when, cpu, idle;
+	double when, cpu, busy;
 };
 
 /**
@@ -23,23 +25,19 @@ struct meter {
 double meter_now(void);
 
 /**
- * meter_read() - read the clocks
- * @server: the other process
+ * meter_read() - read the clocks of this process and this machine
  *
  * Return: readings.
  */
-struct meter meter_read(pid_t server);
+struct meter meter_read(void);
 
 /**
- * meter_busy() - time that processors of the machine were not idle between two readings
- * @a: earlier reading
- * @b: later reading
- *
- * This includes what is in no process's bill: interrupts, softirqs and kernel threads.
+ * meter_process() - user and system time, as getrusage() has it, of a process that has not ended
+ * @pid: the process
  *
  * Return: seconds.
  */
-double meter_busy(const struct meter *a, const struct meter *b);
+double meter_process(pid_t pid);
 
 /**
  * meter_first() - have this thread run as soon as it wants to, whatever else is runnable

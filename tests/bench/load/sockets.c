@@ -51,6 +51,11 @@ const struct family *family_find(const char *name)
 	return NULL;
 }
 
+bool family_is_ip(const struct family *family)
+{
+	return family->ip;
+}
+
 /* The study's profile has tcp_nodelay. */
 static void no_delay(int fd)
 {
@@ -70,14 +75,22 @@ static int new_socket(void)
 	return fd;
 }
 
-int sockets_listen(void)
+void sockets_listener(const struct place *at)
 {
-	int fd = new_socket();
+	address.in.sin_family = AF_INET;
+	address.in.sin_addr = at->addr;
+	address.in.sin_port = htons(at->port);
+	address_len = sizeof(address.in);
+}
 
+int sockets_listen(const struct place *at)
+{
+	struct place loopback = { .addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = new_socket(), on = 1;
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (settings.family->ip) {
-		address.in.sin_family = AF_INET;
-		address.in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-		address_len = sizeof(address.in);
+		sockets_listener(at ? at : &loopback);
 	} else {
 		/* A family and no more has the kernel choose an abstract name. */
 		address.un.sun_family = AF_UNIX;

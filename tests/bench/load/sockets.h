@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "load.h"
+
 /**
  * family_find() - look a family up
  * @name: unix, tcp or smc
@@ -15,11 +17,26 @@
 const struct family *family_find(const char *name);
 
 /**
- * sockets_listen() - listen on an address that nobody else has; sockets_connect() knows it
+ * family_is_ip() - can connections of a family go to another host?
+ * @family: the family
+ *
+ * Return: whether they can.
+ */
+bool family_is_ip(const struct family *family);
+
+/**
+ * sockets_listen() - listen; sockets_connect() knows where
+ * @at: where, or NULL for an address of this host that nobody else has
  *
  * Return: descriptor.
  */
-int sockets_listen(void);
+int sockets_listen(const struct place *at);
+
+/**
+ * sockets_listener() - have sockets_connect() connect to a listener on another host
+ * @at: where it is
+ */
+void sockets_listener(const struct place *at);
 
 /**
  * sockets_connect() - connect to the listener

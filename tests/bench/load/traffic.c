@@ -9,6 +9,7 @@
 
 #include "load.h"
 #include "meter.h"
+#include "peer.h"
 #include "sockets.h"
 
 /* An end of a connection. The count is its thread's own: no cache line is shared. */
@@ -143,6 +144,16 @@ static void serve(int listener, void *(*body)(void *))
 	join_all();
 }
 
+/* Sums up what has ever been done. */
+static double all(void)
+{
+	double sum = 0;
+
+	for (int i = 0; i < settings.connections; i++)
+		sum += (double)atomic_load_explicit(&ends[i].count, memory_order_relaxed);
+	return sum;
+}
+
 /* Sums up what has been done since the last call, and on how many connections nothing. */
 static double progress(int *starved)
 {
@@ -160,12 +171,12 @@ static double progress(int *starved)
 }
 
 /* All connections are there before the first thread starts, and all threads before the clock. */
-static void drive(pid_t server, void *(*body)(void *), const char *unit, double per_unit)
+static void drive(void *(*body)(void *), const char *unit, double per_unit)
 {
 	make_ends();
 	for (int i = 0; i < settings.connections; i++)
 		ends[i].fd = sockets_connect();
-	while (shared->accepted < settings.connections)
+	while (peer_accepted() < settings.connections)
 		meter_sleep(0.001);
 	pthread_barrier_init(&gate, NULL, settings.connections + 1);
 	for (int i = 0; i < settings.connections; i++)
@@ -175,18 +186,19 @@ static void drive(pid_t server, void *(*body)(void *), const char *unit, double 
 	meter_sleep(settings.warmup);
 
 	struct result r = { .unit = unit };
-	struct meter begin = meter_read(server);
+	struct meter begin = peer_meter();
 	progress(&r.starved);
 	meter_sleep(settings.seconds);
-	struct meter end = meter_read(server);
+	struct meter end = peer_meter();
 	r.count = progress(&r.starved) / per_unit;
-	shared->over = true;
+	peer_over();
 
 	r.seconds = end.when - begin.when;
 	r.cpu = end.cpu - begin.cpu;
-	r.busy = meter_busy(&begin, &end);
-	result_print(&r);
+	r.busy = end.busy - begin.busy;
 	join_all();
+	r.total = all() / per_unit;
+	result_print(&r);
 }
 
 static void rr_serve(int listener)
@@ -194,9 +206,9 @@ static void rr_serve(int listener)
 	serve(listener, rr_server);
 }
 
-static void rr_drive(pid_t server)
+static void rr_drive(void)
 {
-	drive(server, rr_client, "transaction", 1);
+	drive(rr_client, "transaction", 1);
 }
 
 static void stream_serve(int listener)
@@ -204,9 +216,9 @@ static void stream_serve(int listener)
 	serve(listener, stream_server);
 }
 
-static void stream_drive(pid_t server)
+static void stream_drive(void)
 {
-	drive(server, stream_client, "MB", 1e6);
+	drive(stream_client, "MB", 1e6);
 }
 
 const struct job job_rr = { "rr", rr_serve, rr_drive };

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package bench
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// counts are of a transaction, a megabyte or a connection, of both hosts together.
+type counts struct{ packets, acks, writes, sends, completions float64 }
+
+// traffic is what has passed on a wire: frames, and of those that are RoCE's, acknowledgments, and the writes and
+// messages that have ended with one. Each of these is a work request.
+type traffic struct{ packets, acks, writes, sends int }
+
+// Of InfiniBand's reliable connections (IBTA 9.2).
+const (
+	opSendLast, opSendLastImm, opSendOnly, opSendOnlyImm     = 0x02, 0x03, 0x04, 0x05
+	opWriteLast, opWriteLastImm, opWriteOnly, opWriteOnlyImm = 0x08, 0x09, 0x0a, 0x0b
+	opAck                                                    = 0x11
+)
+
+func (t *traffic) add(frame []byte) {
+	t.packets++
+	switch rocePacket(frame) {
+	case opAck:
+		t.acks++
+	case opSendLast, opSendLastImm, opSendOnly, opSendOnlyImm:
+		t.sends++
+	case opWriteLast, opWriteLastImm, opWriteOnly, opWriteOnlyImm:
+		t.writes++
+	}
+}
+
+// rocePacket returns the opcode of a RoCEv2 packet over IPv4, or -1.
+func rocePacket(frame []byte) int {
+	const ethernet, udp, bth, port = 14, 8, 12, 4791
+	if len(frame) < ethernet+20 || binary.BigEndian.Uint16(frame[12:]) != 0x0800 {
+		return -1
+	}
+	ip := frame[ethernet:]
+	header := int(ip[0]&15) * 4
+	if ip[9] != 17 || len(ip) < header+udp+bth || binary.BigEndian.Uint16(ip[header+2:]) != port {
+		return -1
+	}
+	return int(ip[header+udp])
+}
+
+func TestTraffic(t *testing.T) {
+	packet := func(proto, opcode byte, port uint16) []byte {
+		frame := make([]byte, 14+20+8+12)
+		binary.BigEndian.PutUint16(frame[12:], 0x0800)
+		frame[14], frame[14+9], frame[14+20+8] = 0x45, proto, opcode
+		binary.BigEndian.PutUint16(frame[14+20+2:], port)
+		return frame
+	}
+	var got traffic
+	for _, frame := range [][]byte{
+		packet(17, opAck, 4791), packet(17, opSendOnly, 4791), packet(17, 0x06, 4791), packet(17, opWriteLast, 4791),
+		packet(17, opWriteOnly, 4791), packet(6, opAck, 4791), packet(17, opAck, 53), packet(17, opAck, 4791)[:40],
+		{},
+		nil,
+	} {
+		got.add(frame)
+	}
+	if want := (traffic{packets: 10, acks: 1, writes: 2, sends: 1}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// netTable says in Markdown how fast SMC-R is, and what it takes.
+func netTable(results []netResult) string {
+	var speed, takes strings.Builder
+	for _, r := range results {
+		if len(r.rounds) == 0 {
+			continue
+		}
+		rate := ratio(r.rounds, "rate", "ours", "stock")
+		name := strings.Replace(r.String(), "/", " | ", 1)
+		fmt.Fprintf(&speed, "| %s | %.2f (%.2f to %.2f) | %s | %.2f | %.2f | %.2f |\n", name, rate.mid, rate.low, rate.high, r.target,
+			ratio(r.rounds, "rate", "ours", "tcp").mid, ratio(r.rounds, "rate", "stock", "tcp").mid,
+			ratio(r.rounds, "busy_us", "ours", "stock").mid)
+		ours, stock := r.counts["ours"], r.counts["stock"]
+		fmt.Fprintf(&takes, "| %s | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", name, ours.packets, stock.packets,
+			r.counts["tcp"].packets, ours.writes+ours.sends, stock.writes+stock.sends, ours.completions, stock.completions)
+	}
+	return "| workload | connections | ours to stock | at least | ours to TCP | stock to TCP | processor time, ours to stock |\n" +
+		"|---|---|---|---|---|---|---|\n" + speed.String() + "\n" +
+		"| workload | connections | packets, ours | stock | TCP | work requests, ours | stock | completions, ours | stock |\n" +
+		"|---|---|---|---|---|---|---|---|---|\n" + takes.String()
+}
+
+// TestNetTable has rounds in which the machine's speed differs and the ratios do not.
+func TestNetTable(t *testing.T) {
+	r := netResult{netWorkload: netWorkload{"rr", 200, 1000, 10, "1.25"}, counts: map[string]counts{
+		"ours":  {packets: 8, writes: 2, sends: 2, completions: 3},
+		"stock": {packets: 8.5, writes: 2, sends: 2.5, completions: 5},
+		"tcp":   {packets: 2},
+	}}
+	for _, speed := range []float64{1, 7, 3} {
+		r.rounds = append(r.rounds, round{
+			"ours":  {"rate": 30 * speed, "busy_us": 2 / speed},
+			"stock": {"rate": 20 * speed, "busy_us": 4 / speed},
+			"tcp":   {"rate": 60 * speed, "busy_us": 1 / speed},
+		})
+	}
+	got := netTable([]netResult{r, {}})
+	for _, line := range []string{
+		"\n| rr-200x1000 | 10 | 1.50 (1.50 to 1.50) | 1.25 | 0.50 | 0.33 | 0.50 |\n",
+		"\n| rr-200x1000 | 10 | 8.00 | 8.50 | 2.00 | 4.00 | 4.50 | 3.00 | 5.00 |\n",
+	} {
+		if !strings.Contains(got, line) {
+			t.Errorf("no %q in:\n%s", line, got)
+		}
+	}
+}
