@@ -80,6 +80,10 @@ func TestFreePlace(t *testing.T) {
 func TestTakePlace(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv("SMCKIT_CACHE", cache)
+	// Tests before this one may have taken one.
+	was := ours.cpus
+	ours.cpus = nil
+	defer func() { ours.cpus = was }()
 	for _, tc := range []struct{ value, want string }{
 		{"", ""},
 		{"1", ""},
