@@ -203,7 +203,8 @@ void smc_close_gone(struct smc_conn *conn)
 	if (READ_ONCE(conn->state) != SMC_CLOSE_PABORT)
 		return;
 	lock_sock(sk);
-	if (sk->sk_state != TCP_CLOSE && !sock_flag(sk, SOCK_DEAD))
+	/* It may be another connection's by now, which connect() has made since. */
+	if (READ_ONCE(conn->state) == SMC_CLOSE_PABORT && sk->sk_state != TCP_CLOSE && !sock_flag(sk, SOCK_DEAD))
 		sk->sk_prot->disconnect(sk, O_NONBLOCK);
 	release_sock(sk);
 }

@@ -77,10 +77,14 @@ static int begin(struct smc_sock *smc)
 	return mine ? 0 : -ECANCELED;
 }
 
-/* When the server is not to be waited for any longer. */
-static unsigned long crossing(const struct smc_rendezvous *rv)
+/*
+ * When the server is not to be waited for any longer. That the link is gone, it finds out by itself,
+ * perhaps this very moment.
+ */
+static unsigned long crossing(const struct smc_rendezvous *rv, u32 reason)
 {
-	bool early = time_before(jiffies, rv->confirmed + SMC_HANDSHAKE_EARLY);
+	bool early = reason != SMC_REASON_NO_ACTIVE_LINK &&
+		     time_before(jiffies, rv->confirmed + SMC_HANDSHAKE_EARLY);
 
 	return early ? jiffies + SMC_HANDSHAKE_CROSSING : rv->confirmed + SMC_HANDSHAKE_LATE;
 }
@@ -94,7 +98,7 @@ static int link_up(struct smc_sock *smc)
 	if (rc == -EINPROGRESS)
 		return smc_handshake_pause(smc, SMC_STEP_LINK);
 	if (rc > 0)
-		return smc_handshake_decline_later(rv, rc, crossing(rv));
+		return smc_handshake_decline_later(rv, rc, crossing(rv, rc));
 	return rc ?: begin(smc);
 }
 

@@ -126,6 +126,8 @@ static int settled(struct smc_sock *smc)
 	if (!delay || !idle(smc) || !smc_listen_defer(smc))
 		return 0;
 	smc_limit_end(smc);
+	/* Others wait for what comes of a link group that this has begun to form. */
+	smc_registry_release(&smc->rv->offer);
 	smc->rv->step = SMC_STEP_DATA;
 	smc->rv->deadline = jiffies + delay;
 	return -EINPROGRESS;

@@ -401,6 +401,11 @@ void smc_lgr_terminate(struct smc_lgr *lgr)
 	terminate(lgr, false);
 }
 
+static bool passes(const struct smc_lgr *lgr, const void *dev, const struct net *net)
+{
+	return (!dev || lgr->key.dev == dev) && (!net || lgr->key.net == net);
+}
+
 /* The first group that passes, with a reference. */
 static struct smc_lgr *pick(const void *dev, const struct net *net, const u64 *gid)
 {
@@ -408,7 +413,7 @@ static struct smc_lgr *pick(const void *dev, const struct net *net, const u64 *g
 
 	spin_lock_bh(&list_lock);
 	list_for_each_entry(lgr, &groups, list) {
-		if ((dev && lgr->key.dev != dev) || (net && lgr->key.net != net))
+		if (!passes(lgr, dev, net))
 			continue;
 		if (gid && (lgr->key.gid[0] != gid[0] || lgr->key.gid[1] != gid[1]))
 			continue;
@@ -424,6 +429,12 @@ static void terminate_all(const void *dev, const struct net *net, bool hard)
 {
 	struct smc_lgr *lgr;
 
+	/* All peers have the same time to hear of it. */
+	spin_lock_bh(&list_lock);
+	list_for_each_entry(lgr, &groups, list)
+		if (passes(lgr, dev, net) && lgr->key.ops->lgr_part)
+			lgr->key.ops->lgr_part(lgr);
+	spin_unlock_bh(&list_lock);
 	while ((lgr = pick(dev, net, NULL))) {
 		terminate(lgr, hard);
 		smc_lgr_put(lgr);

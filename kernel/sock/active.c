@@ -85,6 +85,7 @@ bool smc_active_take(struct smc_sock *smc, struct socket *sock, struct smc_conn 
 	spin_unlock_bh(&smc->lock);
 	if (!mine) {
 		smc_close_app(conn, smc_sock_aborts(smc->sk));
+		smc_close_check(conn);
 		smc_conn_put(conn);
 		return false;
 	}

@@ -103,6 +103,7 @@ struct smc_offer {
  * @lgr_init:	a group is about to be formed; sets what it has of the transport. May be NULL, as what follows.
  * @lgr_fits:	may a connection join this group, which has the right key? With the hint of smc_lgr_join(). Under locks;
  *		does not sleep.
+ * @lgr_part:	the group is going to end with others: tells its peer now, and waits in @lgr_end. Under locks
  * @lgr_end:	no connection joins the group any more, and those that were in it have been ended or told
  * @lgr_free:	the last reference on a group is gone. Softirq.
  */
@@ -135,6 +136,7 @@ struct smc_transport_ops {
 
 	int (*lgr_init)(struct smc_lgr *lgr);
 	bool (*lgr_fits)(const struct smc_lgr *lgr, const void *hint);
+	void (*lgr_part)(struct smc_lgr *lgr);
 	void (*lgr_end)(struct smc_lgr *lgr);
 	void (*lgr_free)(struct smc_lgr *lgr);
 };
