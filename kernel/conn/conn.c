@@ -239,9 +239,9 @@ EXPORT_SYMBOL_GPL(smc_conn_describe);
  */
 void smc_upcall_data(struct smc_conn *conn, u64 prod, bool urgent)
 {
-	u64 cons = READ_ONCE(conn->rx_cons);
+	u64 most = READ_ONCE(conn->rx_cons) + conn->rx.size;
 
-	if (prod < conn->rx_prod || prod - cons > conn->rx.size)
+	if (prod < conn->rx_prod || (prod > most && prod > most + smc_urgent_spare(conn)))
 		return;
 	/* Told before, it may have been read, and its page be gone. */
 	urgent = urgent && prod > conn->rx_prod;

@@ -96,6 +96,7 @@ struct smc_conn {
 	u8			urgent;		/* enum smc_urgent */
 	u8			urgent_byte;
 	u64			urgent_pos;	/* where it is in the stream */
+	bool			urgent_kept;	/* the peer has been told that its place in the ring is free */
 	u64			urgent_gone;	/* an earlier one that no reader shall see; ~0 if none */
 	struct timer_list	timer;		/* ends a close that the peer does not answer; holds a reference */
 	struct delayed_work	push;		/* tells the peer of data held back too long; holds a reference */
@@ -145,6 +146,9 @@ ssize_t smc_rx_splice(struct smc_conn *conn, struct pipe_inode_info *pipe, size_
 /* urgent.c */
 int smc_urgent_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int flags);
 void smc_urgent_arrived(struct smc_conn *conn, u64 prod);
+u64 smc_urgent_cons(struct smc_conn *conn);
+u32 smc_urgent_spare(struct smc_conn *conn);
+bool smc_urgent_kept(struct smc_conn *conn, u64 pos, u8 *byte);
 u32 smc_urgent_limit(struct smc_conn *conn, u64 pos, u32 avail, bool *skip);
 void smc_urgent_passed(struct smc_conn *conn);
 bool smc_urgent_stops(const struct smc_conn *conn, u64 pos);

@@ -57,7 +57,7 @@ static void consume(struct call *c)
 			conn->ops->consumed(conn, 0, n - first);
 	}
 	conn->rx_off = c->off;
-	WRITE_ONCE(conn->rx_cons, c->pos);
+	smp_store_mb(conn->rx_cons, c->pos); /* pairs with that of smc_urgent_arrived() */
 	smc_urgent_passed(conn);
 }
 
@@ -104,7 +104,10 @@ static ssize_t copy(struct call *c, u32 most)
 {
 	struct smc_conn *conn = c->conn;
 	u32 done = 0, off = c->off;
+	u8 byte;
 
+	if (smc_urgent_kept(conn, c->pos, &byte))
+		return copy_to_iter(&byte, 1, &c->msg->msg_iter) ? 1 : -EFAULT;
 	while (done < most) {
 		u32 n = min(most - done, conn->rx.size - off), in;
 		struct page *page = page_at(conn, off, &in, &n);
@@ -330,6 +333,7 @@ static ssize_t fill_pipe(struct call *c, struct pipe_inode_info *pipe, u32 avail
 		.spd_release = drop_page,
 	};
 	u32 off = c->off;
+	u8 byte;
 
 	while (avail && spd.nr_pages < MAX_SKB_FRAGS) {
 		u32 n = min(avail, c->conn->rx.size - off), in;
@@ -338,6 +342,8 @@ static ssize_t fill_pipe(struct call *c, struct pipe_inode_info *pipe, u32 avail
 		page = page_for_pipe(c->conn, page, in, n);
 		if (!page)
 			break;
+		if (smc_urgent_kept(c->conn, c->pos, &byte))
+			memcpy_to_page(page, in, &byte, 1); /* a copy of ours, as such rings are */
 		pages[spd.nr_pages] = page;
 		partial[spd.nr_pages++] = (struct partial_page){ .offset = in, .len = n };
 		avail -= n;
@@ -368,10 +374,12 @@ static int splice_round(struct call *c, struct pipe_inode_info *pipe)
 	if (c->done)
 		return 0;
 	rc = idle(c->conn, end, false, c->timeo);
-	if (rc == 1)
+	if (rc == 1) {
+		consume(c);
+		tell(c->conn);
 		doze(c->conn, &c->timeo, c->pos);
-	c->pos = c->conn->rx_cons;
-	c->off = c->conn->rx_off;
+		seek(c);
+	}
 	return rc;
 }
 

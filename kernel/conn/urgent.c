@@ -14,6 +14,12 @@ static bool in_line(const struct smc_conn *conn)
 	return sock_flag(conn->sk, SOCK_URGINLINE);
 }
 
+/* Whether the urgent byte is not to be read from the ring. The caller holds the lock. */
+static bool is_apart(const struct smc_conn *conn)
+{
+	return conn->urgent_kept || !in_line(conn);
+}
+
 /* A byte of the ring by its position in the stream. The caller knows that it is there. */
 static u8 byte_at(const struct smc_conn *conn, u64 pos)
 {
@@ -41,8 +47,9 @@ void smc_urgent_arrived(struct smc_conn *conn, u64 prod)
 
 	spin_lock_bh(&conn->lock);
 	if (prod > READ_ONCE(conn->rx_cons)) {
-		if (conn->urgent && !in_line(conn) && conn->urgent_pos == READ_ONCE(conn->rx_cons))
+		if (conn->urgent && is_apart(conn) && conn->urgent_pos == READ_ONCE(conn->rx_cons))
 			conn->urgent_gone = conn->urgent_pos;
+		conn->urgent_kept = false;
 		conn->urgent_byte = byte_at(conn, prod - 1);
 		WRITE_ONCE(conn->urgent_pos, prod - 1);
 		WRITE_ONCE(conn->urgent, SMC_URGENT_VALID);
@@ -51,10 +58,69 @@ void smc_urgent_arrived(struct smc_conn *conn, u64 prod)
 	spin_unlock_bh(&conn->lock);
 	if (!here)
 		return;
+	smp_mb(); /* pairs with that of consume(): the reader sees the byte, or who tells the peer, the reader */
 	/* Whoever closes the socket takes it from the sock under this lock. */
 	read_lock_bh(&conn->sk->sk_callback_lock);
 	sk_send_sigurg(conn->sk);
 	read_unlock_bh(&conn->sk->sk_callback_lock);
+}
+
+/*
+ * smc_urgent_cons() - up to where the peer is told that we have read
+ *
+ * Also an urgent byte right before the reader that is not in line, as it is kept apart: the peer
+ * sends nothing after it before it hears so, and an application that polls for more would never
+ * read it by the way. Never goes back. Softirq.
+ */
+u64 smc_urgent_cons(struct smc_conn *conn)
+{
+	u64 cons;
+
+	/* Before the position, which has been moved when the byte is forgotten. */
+	if (likely(!smp_load_acquire(&conn->urgent)))
+		return READ_ONCE(conn->rx_cons);
+	spin_lock_bh(&conn->lock);
+	cons = READ_ONCE(conn->rx_cons);
+	if (conn->urgent && conn->urgent_pos == cons && is_apart(conn)) {
+		conn->urgent_kept = true;
+		cons++;
+	} else if (conn->urgent && conn->urgent_gone == cons) {
+		cons++;
+	}
+	spin_unlock_bh(&conn->lock);
+	return cons;
+}
+
+/* smc_urgent_spare() - how many bytes the peer may have written beyond a full ring, by what it was told. Softirq. */
+u32 smc_urgent_spare(struct smc_conn *conn)
+{
+	bool spare;
+	u64 cons;
+
+	if (!READ_ONCE(conn->urgent))
+		return 0;
+	spin_lock_bh(&conn->lock);
+	cons = READ_ONCE(conn->rx_cons);
+	spare = conn->urgent && (conn->urgent_gone == cons || (conn->urgent_kept && conn->urgent_pos == cons));
+	spin_unlock_bh(&conn->lock);
+	return spare;
+}
+
+/*
+ * smc_urgent_kept() - the byte at a position, if it is not in the ring any more but in the stream,
+ * as it has been put in line since. Under rx_lock.
+ */
+bool smc_urgent_kept(struct smc_conn *conn, u64 pos, u8 *byte)
+{
+	bool kept;
+
+	if (likely(!READ_ONCE(conn->urgent)))
+		return false;
+	spin_lock_bh(&conn->lock);
+	kept = conn->urgent && conn->urgent_kept && conn->urgent_pos == pos;
+	*byte = conn->urgent_byte;
+	spin_unlock_bh(&conn->lock);
+	return kept;
 }
 
 /*
@@ -79,8 +145,10 @@ u32 smc_urgent_limit(struct smc_conn *conn, u64 pos, u32 avail, bool *skip)
 	} else if (conn->urgent && mark >= pos && mark - pos < avail) {
 		if (mark > pos)
 			avail = mark - pos;
-		else
-			*skip = !in_line(conn);
+		else if (!in_line(conn))
+			*skip = true;
+		else if (conn->urgent_kept)
+			avail = 1;
 	}
 	spin_unlock_bh(&conn->lock);
 	return avail;
@@ -92,14 +160,17 @@ bool smc_urgent_stops(const struct smc_conn *conn, u64 pos)
 	return READ_ONCE(conn->urgent) && READ_ONCE(conn->urgent_pos) == pos;
 }
 
-/* smc_urgent_passed() - forgets the mark if the reader is beyond it. Under rx_lock. */
+/* smc_urgent_passed() - forgets the mark if the reader is beyond it, tells if it has come there. Under rx_lock. */
 void smc_urgent_passed(struct smc_conn *conn)
 {
 	if (likely(!READ_ONCE(conn->urgent)))
 		return;
 	spin_lock_bh(&conn->lock);
 	if (conn->rx_cons > conn->urgent_pos) {
-		WRITE_ONCE(conn->urgent, SMC_URGENT_NONE);
+		conn->urgent_kept = false;
+		smp_store_release(&conn->urgent, SMC_URGENT_NONE); /* pairs with smc_urgent_cons() */
+		WRITE_ONCE(conn->rx_asked, true);
+	} else if (conn->rx_cons == conn->urgent_pos && !in_line(conn)) {
 		WRITE_ONCE(conn->rx_asked, true);
 	}
 	spin_unlock_bh(&conn->lock);

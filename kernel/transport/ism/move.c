@@ -59,15 +59,14 @@ static void say(struct smc_conn *conn, struct smc_ism_conn *ic)
 {
 	struct smc_ism_talk *t = &ic->talk;
 	u32 base = t->index * (conn->tx_size + SMC_ISM_CDC_LEN);
-	u64 before = t->prod.pos, cons;
+	u64 before = t->prod.pos;
 	u8 buf[SMC_CDC_D_LEN] __aligned(sizeof(u64));
 	struct smc_cdc cdc = { .state = READ_ONCE(conn->said) };
 
 	/* Who says that he is done has told of all that he has written. */
 	if (!advance(conn, t) && listens(t))
 		cdc.state &= SMC_CDC_ABORT;
-	cons = READ_ONCE(conn->rx_cons);
-	smc_track_to(&t->cons, cons, conn->rx.size);
+	smc_track_to(&t->cons, smc_urgent_cons(conn), conn->rx.size);
 	cdc.prod = t->prod.at;
 	cdc.cons = t->cons.at;
 	if (t->marked && t->marked == t->prod.pos)
@@ -145,8 +144,12 @@ static void hear(struct smc_conn *conn, struct smc_ism_talk *t)
 		smc_upcall_space(conn, t->peer_cons.pos);
 	news = cdc.state & ~t->peer_state;
 	WRITE_ONCE(t->peer_state, t->peer_state | news);
-	/* An urgent byte may have been what held back others, or that we are done. */
-	if ((space > 0 || news) && READ_ONCE(t->urgent) && READ_ONCE(t->prod.pos) != READ_ONCE(t->written))
+	/*
+	 * An urgent byte of ours may have been what held back others, or that we are done; the peer
+	 * waits with others until one of its own is read.
+	 */
+	if (((space > 0 || news) && READ_ONCE(t->urgent) && READ_ONCE(t->prod.pos) != READ_ONCE(t->written)) ||
+	    (urgent && READ_ONCE(t->cons.pos) != smc_urgent_cons(conn)))
 		smc_ism_talk(conn, 0);
 	if (news)
 		smc_upcall_close(conn, news);

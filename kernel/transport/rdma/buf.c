@@ -204,6 +204,16 @@ void smc_rdma_buf_free(struct smc_rdma_buf *buf)
 	kfree(buf);
 }
 
+/*
+ * smc_rdma_buf_hand_over() - the adapter has it from here on: what we have cleared does not come over
+ * what it writes. The caller holds link->lock, and the link is not gone. Does not sleep.
+ */
+void smc_rdma_buf_hand_over(struct smc_rdma_buf *buf)
+{
+	if (buf->bounces)
+		dma_sync_sgtable_for_device(buf->ib->dma_device, &buf->sgt, direction(buf));
+}
+
 /* smc_rdma_buf_clear() - before another connection has it. May sleep. */
 void smc_rdma_buf_clear(struct smc_rdma_buf *buf)
 {

@@ -30,7 +30,8 @@ struct smc_rdma_buf {
 	u32 token;			/* RMB: of the connection that had it; as what follows, the group's lock */
 	bool done;			/* RMB: the peer writes no more */
 	bool held;			/* RMB: someone here may still read */
-	u32 busy;			/* to send from: up to where in the link's queue */
+	u64 busy;			/* to send from: up to where in the link's queue */
+	unsigned long since;		/* RMB: jiffies, of quarantine */
 	u32 size;			/* bytes */
 	unsigned int n_pages;
 	unsigned int order;		/* pages are allocated by so many */
@@ -46,6 +47,7 @@ struct smc_rdma_buf *smc_rdma_buf_new(struct smc_link *link, bool rmb, u8 code, 
 void smc_rdma_buf_detach(struct smc_rdma_buf *buf);
 void smc_rdma_buf_free(struct smc_rdma_buf *buf);
 void smc_rdma_buf_clear(struct smc_rdma_buf *buf);
+void smc_rdma_buf_hand_over(struct smc_rdma_buf *buf);
 void smc_rdma_buf_sync(struct smc_rdma_buf *buf);
 
 #endif /* SMC_RDMA_BUF_H */

@@ -35,6 +35,9 @@ static bool sync(struct smc_rdma_conn *rc, struct smc_rdma_buf *buf)
  */
 static u64 horizon(const struct smc_rdma_conn *rc)
 {
+	/* What a writer has been at meanwhile goes nowhere (RFC 7609, 4.8.2). */
+	if (rc->parted)
+		return rc->prod.pos;
 	if (READ_ONCE(rc->peer_read) < rc->marked && listens(rc))
 		return rc->marked;
 	return rc->urgent > rc->prod.pos ? rc->urgent : rc->written;
@@ -72,12 +75,12 @@ static u64 compose(const struct smc_rdma_conn *rc, struct smc_cdc *cdc, struct s
 
 	*cdc = (struct smc_cdc){ .token = rc->peer_token, .seq = rc->seq + 1, .state = READ_ONCE(conn->said) };
 	/* Who says that he is done has told of all that he has written. */
-	if (to != rc->written && listens(rc))
+	if (to != rc->written && listens(rc) && !rc->parted)
 		cdc->state &= SMC_CDC_ABORT;
 	*prod = rc->prod;
 	*cons = rc->cons;
 	smc_track_to(prod, to, conn->tx_size);
-	smc_track_to(cons, READ_ONCE(conn->rx_cons), conn->rx.size);
+	smc_track_to(cons, smc_urgent_cons(conn), conn->rx.size);
 	cdc->prod = prod->at;
 	cdc->cons = cons->at;
 	if (to == rc->urgent && rc->marked != to)
@@ -161,6 +164,8 @@ void smc_rdma_talk(struct smc_rdma_conn *rc)
 	rc->prod = prod;
 	rc->cons = cons;
 	rc->seq = cdc.seq;
+	if (cdc.state & (SMC_CDC_CLOSED | SMC_CDC_ABORT))
+		rc->parted = true;
 	if (cdc.flags & SMC_CDC_URGENT)
 		rc->marked = to;
 out:
@@ -204,7 +209,9 @@ ssize_t smc_rdma_write(struct smc_conn *conn, struct iov_iter *from, u32 len)
 	u32 off = conn->tx_prod & (snd->size - 1), done = 0;
 
 	while (done < len) {
-		u32 n = min_t(u32, len - done, PAGE_SIZE - (off & (PAGE_SIZE - 1)));
+		u32 in_page = PAGE_SIZE - (off & (PAGE_SIZE - 1));
+		/* A page may be more than the ring. */
+		u32 n = min3(len - done, snd->size - off, in_page);
 		u32 copied = copy_page_from_iter(snd->pages[off >> PAGE_SHIFT], off & (PAGE_SIZE - 1), n, from);
 
 		done += copied;
@@ -222,7 +229,7 @@ ssize_t smc_rdma_write(struct smc_conn *conn, struct iov_iter *from, u32 len)
 static void make_room(struct smc_rdma_conn *rc)
 {
 	struct smc_conn *conn = rc->conn;
-	u64 read = rc->peer_cons.pos;
+	u64 read = READ_ONCE(rc->peer_read);
 
 	smc_upcall_space(conn, min(read + conn->tx_size - conn->tx_window, max(read, rc->arrived)));
 }
@@ -269,6 +276,21 @@ static u64 posted(struct smc_rdma_conn *rc)
 	return pos;
 }
 
+/* Has the peer's news set free what an urgent byte has held back: others, or that we are done? */
+static bool released(const struct smc_rdma_conn *rc, bool news)
+{
+	return news && READ_ONCE(rc->urgent) && READ_ONCE(rc->prod.pos) != READ_ONCE(rc->written);
+}
+
+/*
+ * Is the peer to hear what we have read, though nobody reads now? It has sent an urgent byte, and
+ * waits with more until that is read, or it asks (RFC 7609, 4.5.1).
+ */
+static bool is_due(const struct smc_rdma_conn *rc, bool wants)
+{
+	return wants && READ_ONCE(rc->cons.pos) != smc_urgent_cons(rc->conn);
+}
+
 /*
  * One message, of a connection that knows its peer. The caller is in an RCU section and holds
  * hear_lock.
@@ -301,8 +323,7 @@ static void hear(struct smc_rdma_conn *rc, const struct smc_cdc *cdc)
 	}
 	news = cdc->state & ~rc->peer_state;
 	WRITE_ONCE(rc->peer_state, rc->peer_state | news);
-	/* An urgent byte may have been what held back others, or that we are done. */
-	if ((space > 0 || news) && READ_ONCE(rc->urgent) && READ_ONCE(rc->prod.pos) != READ_ONCE(rc->written) &&
+	if ((released(rc, space > 0 || news) || is_due(rc, urgent || (cdc->flags & SMC_CDC_UPDATE))) &&
 	    smc_conn_get_live(conn)) {
 		smc_rdma_talk(rc);
 		smc_conn_put(conn);

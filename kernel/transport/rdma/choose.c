@@ -83,7 +83,8 @@ static int make_wish(struct sock *sk, struct wish *w)
 	}
 	w->base = lowest(dev, &w->vlan);
 	dev_hold(w->base);
-	w->has_id = !smc_pnet_of_netdev(smc_net(w->net), dev, w->id);
+	/* Both hosts have to ask in the same order. */
+	w->has_id = !smc_pnet_of_netdev(smc_net(w->net), w->base, w->id) || !smc_pnet_of_netdev(smc_net(w->net), dev, w->id);
 	rcu_read_unlock();
 	if (!smc_pnet_of_hw(w->base->dev.parent, w->base->dev_port, w->id))
 		w->has_id = true;

@@ -27,11 +27,15 @@ static void offer_v2(const struct smc_rdma_path *path, const struct smc_sysctl *
 	p->path_v2 = with_r(p->path_v2);
 	p->has_v2 = true;
 	memcpy(p->rocev2_gid, path->gid, sizeof(p->rocev2_gid));
-	/* Of a port that serves no version 1, the server may need the address all the same. */
-	if (is_zero_ether_addr(p->mac))
-		memcpy(p->mac, path->mac, sizeof(p->mac));
+	/* Also if there is no version 1 to be had. */
+	memcpy(p->mac, path->mac, sizeof(p->mac));
 	p->max_conns = READ_ONCE(sysctl->smcr_max_conns_per_lgr);
 	p->max_links = 1;
+}
+
+static bool same_port(const struct smc_rdma_path *a, const struct smc_rdma_path *b)
+{
+	return a->dev == b->dev && a->port == b->port;
 }
 
 /* smc_rdma_client_offer() - offer of the transport. May sleep. Return: 0 or -ENODEV. */
@@ -47,6 +51,12 @@ int smc_rdma_client_offer(struct smc_offer *offer, struct smc_clc_proposal *p)
 	if ((!v1 && !v2) || !smc_rdma_peer_id(p->peer_id)) {
 		smc_rdma_transport.detach(offer);
 		return -ENODEV;
+	}
+	/* One MAC stands for both, and a server may use it with the address of version 2. */
+	if (v1 && v2 && !same_port(&ro->path[0], &ro->path[1])) {
+		smc_rdma_dev_put(ro->path[0].dev);
+		ro->path[0] = (struct smc_rdma_path){};
+		v1 = false;
 	}
 	if (v1)
 		offer_v1(&ro->path[0], p);

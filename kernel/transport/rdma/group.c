@@ -38,8 +38,8 @@ static bool is_link(const struct smc_link *link, const struct smc_clc_accept *pe
 	return smc_link_usable(link) && link->peer.qpn == peer->qpn && !memcmp(link->peer.gid, peer->gid, sizeof(peer->gid));
 }
 
-/* Is there an RMB for one more connection? A peer has places for so many, used or not. A hint. */
-static bool has_rmb(const struct smc_rdma_group *group)
+/* smc_group_has_rmb() - is there one for one more connection? A peer has places for so many, used or not. A hint. */
+bool smc_group_has_rmb(const struct smc_rdma_group *group)
 {
 	return READ_ONCE(group->n_rmbs) < SMC_RDMA_RTOKENS || !list_empty_careful(&group->rmbs);
 }
@@ -53,7 +53,7 @@ bool smc_group_fits(const struct smc_lgr *lgr, const void *hint)
 	const struct smc_rdma_group *group = smc_group_of(lgr);
 
 	if (!hint)
-		return READ_ONCE(group->state) != SMC_GROUP_ENDED && has_rmb(group);
+		return READ_ONCE(group->state) != SMC_GROUP_ENDED && smc_group_has_rmb(group);
 	return READ_ONCE(group->state) == SMC_GROUP_READY && is_link(group->link, hint);
 }
 
@@ -91,6 +91,7 @@ void smc_group_receive(struct smc_rdma_group *group, struct smc_link *link, cons
 		smc_rdma_llc_receive(group, link, msg, len);
 }
 
+/* An RMB is counted already. */
 static struct smc_rdma_buf *make_buf(struct smc_rdma_group *group, bool rmb, u8 code)
 {
 	struct smc_rdma_buf *buf = ERR_PTR(-ENOTCONN);
@@ -103,13 +104,14 @@ static struct smc_rdma_buf *make_buf(struct smc_rdma_group *group, bool rmb, u8 
 		if (!IS_ERR(buf) || !code--)
 			break;
 	}
-	if (!IS_ERR(buf)) {
-		spin_lock_bh(&group->lock);
+	spin_lock_bh(&group->lock);
+	if (IS_ERR(buf)) {
+		WRITE_ONCE(group->n_rmbs, group->n_rmbs - rmb);
+	} else {
 		list_add(&buf->all, &group->attached);
-		WRITE_ONCE(group->n_rmbs, group->n_rmbs + rmb);
 		group->bytes[rmb] += buf->size;
-		spin_unlock_bh(&group->lock);
 	}
+	spin_unlock_bh(&group->lock);
 	mutex_unlock(&group->link->lock);
 	return buf;
 }
@@ -138,6 +140,8 @@ struct smc_rdma_buf *smc_group_buf(struct smc_rdma_group *group, bool rmb, u8 co
 		found = buf;
 		break;
 	}
+	if (!found && !full)
+		WRITE_ONCE(group->n_rmbs, group->n_rmbs + rmb);
 	spin_unlock_bh(&group->lock);
 	if (found) {
 		found->reused = true;
@@ -147,66 +151,12 @@ struct smc_rdma_buf *smc_group_buf(struct smc_rdma_group *group, bool rmb, u8 co
 	return full ? ERR_PTR(-ENOSPC) : make_buf(group, rmb, code);
 }
 
-/* Nobody needs a buffer any more, neither here nor there. The caller holds the lock. */
-static void shelve(struct smc_rdma_group *group, struct smc_rdma_buf *buf)
-{
-	lockdep_assert_held(&group->lock);
-	list_move(&buf->list, buf->rmb ? &group->rmbs : &group->sndbufs);
-}
-
-/**
- * smc_group_quarantine() - a connection is over
- * @group: the group
- * @rmb: its RMB, which may still be read here; see smc_group_put_rmb()
- * @token: of the connection
- * @done: the peer has said that it writes no more
- *
- * If it has not, it may still write (RFC 7609, 4.8.2): the RMB is of no use before it says so, or
- * the link is gone. Softirq.
- */
-void smc_group_quarantine(struct smc_rdma_group *group, struct smc_rdma_buf *rmb, u32 token, bool done)
-{
-	spin_lock_bh(&group->lock);
-	rmb->token = token;
-	rmb->done = done;
-	rmb->held = true;
-	list_add(&rmb->list, &group->quarantine);
-	spin_unlock_bh(&group->lock);
-}
-
-/* smc_group_put_rmb() - nobody reads it here any more, either. Softirq. */
-void smc_group_put_rmb(struct smc_rdma_group *group, struct smc_rdma_buf *rmb)
-{
-	spin_lock_bh(&group->lock);
-	rmb->held = false;
-	if (rmb->done)
-		shelve(group, rmb);
-	spin_unlock_bh(&group->lock);
-}
-
 /* smc_group_put_snd() - nothing more is put into a ring that is sent from. Softirq. */
 void smc_group_put_snd(struct smc_rdma_group *group, struct smc_rdma_buf *snd)
 {
 	snd->busy = smc_link_position(group->link);
 	spin_lock_bh(&group->lock);
-	shelve(group, snd);
-	spin_unlock_bh(&group->lock);
-}
-
-/* smc_group_heard() - the peer of a connection that may be no more has said that it is done. Softirq. */
-void smc_group_heard(struct smc_rdma_group *group, u32 token)
-{
-	struct smc_rdma_buf *rmb;
-
-	spin_lock_bh(&group->lock);
-	list_for_each_entry(rmb, &group->quarantine, list) {
-		if (rmb->token != token)
-			continue;
-		rmb->done = true;
-		if (!rmb->held)
-			shelve(group, rmb);
-		break;
-	}
+	list_move(&snd->list, &group->sndbufs);
 	spin_unlock_bh(&group->lock);
 }
 
@@ -269,6 +219,17 @@ static void detach_bufs(struct smc_rdma_group *group)
 			break;
 		smc_rdma_buf_detach(buf);
 	}
+}
+
+/* smc_group_part() - lgr_part of the transport. Under locks. */
+void smc_group_part(struct smc_lgr *lgr)
+{
+	struct smc_rdma_group *group = smc_group_of(lgr);
+
+	spin_lock_bh(&group->lock);
+	if (group->state == SMC_GROUP_READY)
+		smc_rdma_llc_part(group);
+	spin_unlock_bh(&group->lock);
 }
 
 /*

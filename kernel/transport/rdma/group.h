@@ -32,7 +32,7 @@ struct smc_rtoken {
 /* An exchange that we begin; one at a time in a group. */
 struct smc_rdma_call {
 	struct list_head list;		/* group->lock; empty unless it waits or runs */
-	u8 type;			/* SMC_LLC_CONFIRM_RKEY */
+	u8 type;			/* SMC_LLC_CONFIRM_RKEY or SMC_LLC_DELETE_RKEY */
 	u32 rkey;
 	u8 msg[SMC_LINK_MSG_LEN];
 	int result;			/* -EINPROGRESS, 0, -EREMOTEIO if the peer refuses, -ETIMEDOUT, -ENOTCONN */
@@ -54,9 +54,10 @@ struct smc_rdma_llc {
 	u8 confirm_link;		/* the link's number in it */
 	bool testing;			/* TEST LINK is out */
 	unsigned long tested;		/* jiffies; since when */
-	bool parting;			/* the peer has taken the link back */
-	u32 sq_done;			/* of the link, at the last look */
-	unsigned long moved;		/* jiffies; when it was another, or nobody waited */
+	bool parting;			/* one side has taken the link back */
+	unsigned long parted;		/* jiffies; since when */
+	u64 sq_done;			/* of the link, at the last look */
+	unsigned long moved;		/* jiffies; when it was another, or there was nothing to expect */
 	struct delayed_work timer;	/* looks after calls and tests; holds a reference on the group */
 };
 
@@ -77,6 +78,8 @@ struct smc_rdma_group {
 	struct list_head bufs;		/* those that it does not know any more */
 	struct list_head rmbs, sndbufs;	/* those that no connection has */
 	struct list_head quarantine;	/* RMBs that the peer may still write to */
+	struct smc_rdma_buf *leaving;	/* of these, the one that the peer is asked to forget, by leave */
+	struct smc_rdma_call leave;
 	unsigned int n_rmbs;		/* all of them */
 	u64 bytes[2];			/* of buffers to send from, and of RMBs */
 	struct smc_rtoken rtokens[SMC_RDMA_RTOKENS];
@@ -118,6 +121,7 @@ struct smc_rdma_conn {
 	spinlock_t lock;		/* what follows, up to what the peer says; softirqs off */
 	struct smc_link_waiter waiter;
 	bool ready;			/* the peer is known */
+	bool parted;			/* it was told that we write no more, and may have given its RMB to others */
 	bool is_early;			/* a message has come before that */
 	struct smc_cdc early;		/* the last such */
 	u64 written;			/* to the ring that is sent from; of tx_prod */
@@ -145,19 +149,25 @@ static inline struct smc_rdma_group *smc_group_of(const struct smc_lgr *lgr)
 /* group.c */
 int smc_group_init(struct smc_lgr *lgr);
 bool smc_group_fits(const struct smc_lgr *lgr, const void *hint);
+void smc_group_part(struct smc_lgr *lgr);
 void smc_group_end(struct smc_lgr *lgr);
 void smc_group_free(struct smc_lgr *lgr);
 bool smc_group_set_link(struct smc_rdma_group *group, struct smc_link *link);
 void smc_group_ready(struct smc_rdma_group *group);
 void smc_group_wake_locked(struct smc_rdma_group *group);
 void smc_group_receive(struct smc_rdma_group *group, struct smc_link *link, const u8 *msg, u32 len);
-void smc_group_heard(struct smc_rdma_group *group, u32 token);
+bool smc_group_has_rmb(const struct smc_rdma_group *group);
 struct smc_rdma_buf *smc_group_buf(struct smc_rdma_group *group, bool rmb, u8 code);
-void smc_group_quarantine(struct smc_rdma_group *group, struct smc_rdma_buf *rmb, u32 token, bool done);
-void smc_group_put_rmb(struct smc_rdma_group *group, struct smc_rdma_buf *rmb);
 void smc_group_put_snd(struct smc_rdma_group *group, struct smc_rdma_buf *snd);
 int smc_group_learn_rmb(struct smc_rdma_group *group, u32 rkey, u64 addr);
 int smc_group_forget_rmb(struct smc_rdma_group *group, u32 rkey);
+
+/* quarantine.c */
+void smc_group_quarantine(struct smc_rdma_group *group, struct smc_rdma_buf *rmb, u32 token, bool done);
+void smc_group_put_rmb(struct smc_rdma_group *group, struct smc_rdma_buf *rmb);
+void smc_group_heard(struct smc_rdma_group *group, u32 token);
+struct smc_rdma_buf *smc_group_withdraw(struct smc_rdma_group *group);
+void smc_group_drop_rmb(struct smc_rdma_buf *rmb);
 
 /* llc.c */
 void smc_rdma_llc_init(struct smc_rdma_group *group);
@@ -166,6 +176,8 @@ void smc_rdma_user_id(const struct smc_rdma_group *group, u8 id[4]);
 void smc_rdma_llc_confirm_link(struct smc_rdma_group *group, bool response);
 void smc_rdma_llc_no_second(struct smc_rdma_group *group);
 void smc_rdma_llc_confirm_rkey(struct smc_rdma_group *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call);
+void smc_rdma_llc_delete_rkey(struct smc_rdma_group *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call);
+void smc_rdma_llc_part(struct smc_rdma_group *group);
 void smc_rdma_llc_cancel(struct smc_rdma_group *group, struct smc_rdma_call *call);
 void smc_rdma_llc_watch(struct smc_rdma_group *group);
 void smc_rdma_llc_end(struct smc_rdma_group *group);

@@ -48,7 +48,7 @@ struct smc_link_waiter {
 /* Who has sent something, and wants to know when that has arrived. */
 struct smc_link_arrival {
 	struct list_head list;	/* link->arriving; sq_lock */
-	u32 at;			/* of sq_posted; sq_lock */
+	u64 at;			/* of sq_posted; sq_lock */
 	u64 pos;		/* what the sender knows it by; sq_lock */
 	/* Softirq. Of what is sent anew before this is called, only the last is told. 0 for pos if the link has failed. */
 	void (*fn)(struct smc_link_arrival *arrival, u64 pos);
@@ -58,7 +58,7 @@ struct smc_link_arrival {
 struct smc_link_mark {
 	struct ib_cqe cqe;
 	struct smc_link *link;
-	u32 at;			/* work requests up to this one are done, of sq_posted */
+	u64 at;			/* work requests up to this one are done, of sq_posted */
 };
 
 /* A buffer that a message is received in. */
@@ -107,8 +107,9 @@ struct smc_link {
 	u32 qpn;			/* of qp; never changes */
 
 	spinlock_t sq_lock;		/* what follows; softirqs off */
-	u32 sq_size, sq_posted, sq_done;	/* sq_size is a power of two */
-	u32 sq_marked;			/* sq_posted of the last that tells of its completion */
+	u32 sq_size;			/* a power of two */
+	u64 sq_posted, sq_done;		/* work requests, ever */
+	u64 sq_marked;			/* sq_posted of the last that tells of its completion */
 	struct smc_link_mark *marks;	/* sq_size */
 	struct list_head waiting;	/* struct smc_link_waiter */
 	struct list_head arriving;	/* struct smc_link_arrival, in the order that they were sent */
@@ -139,10 +140,10 @@ void smc_link_retire(struct smc_link *link);
 void smc_link_wake(struct smc_link *link);
 void smc_link_sent(struct ib_cq *cq, struct ib_wc *wc);
 int smc_link_send(struct smc_link *link, struct smc_link_job *job);
-u32 smc_link_position(struct smc_link *link);
-bool smc_link_passed(const struct smc_link *link, u32 position);
+u64 smc_link_position(struct smc_link *link);
+bool smc_link_passed(struct smc_link *link, u64 position);
 int smc_link_register(struct smc_link *link, struct smc_rdma_buf *buf);
-bool smc_link_blocks(struct smc_link *link, u32 *done);
+bool smc_link_expects(struct smc_link *link, u64 *done);
 void smc_link_flush(struct smc_link *link, unsigned long timeout);
 
 static inline bool smc_link_usable(const struct smc_link *link)

@@ -14,7 +14,7 @@
 
 /* How long the peer has for an answer. */
 #define PATIENCE (2 * HZ)
-/* How long the link may take nothing more, while someone wants to send. */
+/* How long nothing may arrive of what was sent. */
 #define STALL_TIME (10 * HZ)
 
 /* Return: false if it has to wait for room. */
@@ -61,7 +61,7 @@ static void say(struct smc_rdma_group *group, struct smc_llc *m)
 
 	m->version = group->version;
 	m->swapped = group->llc.swapped;
-	if (smc_llc_encode(m, msg, sizeof(msg)) == SMC_LLC_LEN)
+	if (!WARN_ON_ONCE(smc_llc_encode(m, msg, sizeof(msg)) != SMC_LLC_LEN))
 		send(group, msg);
 }
 
@@ -101,18 +101,21 @@ static void finish(struct smc_rdma_group *group, struct smc_rdma_call *call, int
 {
 	list_del_init(&call->list);
 	WRITE_ONCE(call->result, result);
-	smc_group_wake_locked(group);
+	if (call == &group->leave)
+		look_soon(group, 0);
+	else
+		smc_group_wake_locked(group);
 	next_call(group);
 }
 
-/* An answer, to the running call if it names the same key. */
+/* An answer, to the running call if it names the same key, or none, as Linux has it of DELETE RKEY in version 2. */
 static void answered(struct smc_rdma_group *group, u8 type, u32 rkey, bool negative)
 {
 	struct smc_rdma_call *call;
 
 	spin_lock_bh(&group->lock);
 	call = list_first_entry_or_null(&group->llc.calls, struct smc_rdma_call, list);
-	if (call && call->type == type && call->rkey == rkey)
+	if (call && call->type == type && (!rkey || call->rkey == rkey))
 		finish(group, call, negative ? -EREMOTEIO : 0);
 	spin_unlock_bh(&group->lock);
 }
@@ -145,6 +148,13 @@ static void on_add_link(struct smc_rdma_group *group, struct smc_llc *m)
 	answer(group, m);
 }
 
+/* What is said from here on has so long to arrive. The caller holds the lock. */
+static void part(struct smc_rdma_group *group)
+{
+	group->llc.parting = true;
+	group->llc.parted = jiffies;
+}
+
 /* There is one link only: without it, the group ends. */
 static void on_delete_link(struct smc_rdma_group *group, struct smc_link *link, struct smc_llc *m)
 {
@@ -158,7 +168,9 @@ static void on_delete_link(struct smc_rdma_group *group, struct smc_link *link, 
 	answer(group, m);
 	if (m->delete_link.reason)
 		return;
-	WRITE_ONCE(group->llc.parting, true);
+	spin_lock_bh(&group->lock);
+	part(group);
+	spin_unlock_bh(&group->lock);
 	smc_link_retire(link);
 }
 
@@ -184,8 +196,10 @@ static void on_delete_rkey(struct smc_rdma_group *group, struct smc_llc *m, cons
 	u8 unknown = 0, mask = 0;
 	u32 rkey;
 
-	if (m->response)
+	if (m->response) {
+		answered(group, m->type, smc_llc_rkey_at(m, msg, 0, &rkey) ? rkey : 0, m->delete_rkey.negative);
 		return;
+	}
 	for (i = 0; smc_llc_rkey_at(m, msg, i, &rkey); i++) {
 		if (!smc_group_forget_rmb(group, rkey))
 			continue;
@@ -311,11 +325,36 @@ void smc_rdma_llc_no_second(struct smc_rdma_group *group)
 	struct smc_link *link = group->link;
 	struct smc_llc m = { .type = SMC_LLC_ADD_LINK, .add_link.link = link->id + 1, .add_link.qpn = link->qpn };
 
+	/* In version 2 nothing else goes without a list of RMBs; without an MTU, it is refused anyway. */
+	m.add_link.reject = group->version > 1;
+
 	memcpy(m.add_link.mac, link->path.mac, sizeof(m.add_link.mac));
 	memcpy(m.add_link.gid, link->path.gid, sizeof(m.add_link.gid));
 	spin_lock_bh(&group->lock);
 	say(group, &m);
 	spin_unlock_bh(&group->lock);
+}
+
+/* A call that is about to be. The caller holds the lock. Return: false if there is nobody to call. */
+static bool prepare_call(struct smc_rdma_group *group, struct smc_llc *m, u32 rkey, struct smc_rdma_call *call)
+{
+	bool ready;
+
+	m->version = group->version;
+	m->swapped = group->llc.swapped;
+	ready = group->state != SMC_GROUP_ENDED && smc_llc_encode(m, call->msg, sizeof(call->msg)) == SMC_LLC_LEN;
+	call->type = m->type;
+	call->rkey = rkey;
+	call->result = ready ? -EINPROGRESS : -ENOTCONN;
+	return ready;
+}
+
+/* It has its turn when those before it are over. The caller holds the lock. */
+static void begin_call(struct smc_rdma_group *group, struct smc_rdma_call *call)
+{
+	list_add_tail(&call->list, &group->llc.calls);
+	if (list_is_singular(&group->llc.calls))
+		next_call(group);
 }
 
 /**
@@ -329,25 +368,30 @@ void smc_rdma_llc_no_second(struct smc_rdma_group *group)
  */
 void smc_rdma_llc_confirm_rkey(struct smc_rdma_group *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call)
 {
-	struct smc_llc m = {
-		.type = SMC_LLC_CONFIRM_RKEY,
-		.version = group->version,
-		.confirm_rkey = { .rkey = rmb->rkey, .addr = rmb->addr },
-	};
+	struct smc_llc m = { .type = SMC_LLC_CONFIRM_RKEY, .confirm_rkey = { .rkey = rmb->rkey, .addr = rmb->addr } };
 
-	call->type = m.type;
-	call->rkey = rmb->rkey;
-	call->result = -EINPROGRESS;
 	spin_lock_bh(&group->lock);
-	m.swapped = group->llc.swapped;
-	if (group->state == SMC_GROUP_ENDED || smc_llc_encode(&m, call->msg, sizeof(call->msg)) < 0) {
-		call->result = -ENOTCONN;
-	} else {
-		list_add_tail(&call->list, &group->llc.calls);
-		if (list_is_singular(&group->llc.calls))
-			next_call(group);
-	}
+	if (prepare_call(group, &m, rmb->rkey, call))
+		begin_call(group, call);
 	spin_unlock_bh(&group->lock);
+}
+
+/**
+ * smc_rdma_llc_delete_rkey() - asks the peer to forget an RMB
+ * @group: the group; the caller holds its lock
+ * @rmb: the RMB
+ * @call: gets the result; the timer looks after that
+ *
+ * Does not sleep.
+ */
+void smc_rdma_llc_delete_rkey(struct smc_rdma_group *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call)
+{
+	struct smc_llc m = { .type = SMC_LLC_DELETE_RKEY, .delete_rkey = { .n_rkeys = 1 } };
+
+	if (!prepare_call(group, &m, rmb->rkey, call))
+		return;
+	smc_llc_rkey_set(call->msg, 0, rmb->rkey);
+	begin_call(group, call);
 }
 
 /* smc_rdma_llc_cancel() - nobody waits for the result any more. Softirq. */
@@ -407,11 +451,11 @@ static unsigned long look_at_link(struct smc_rdma_group *group)
 static unsigned long look_at_queue(struct smc_rdma_group *group)
 {
 	struct smc_rdma_llc *llc = &group->llc;
-	u32 done;
+	u64 done;
 
 	if (group->state != SMC_GROUP_READY)
 		return MAX_JIFFY_OFFSET;
-	if (!smc_link_blocks(group->link, &done) || done != llc->sq_done) {
+	if (!smc_link_expects(group->link, &done) || done != llc->sq_done) {
 		llc->sq_done = done;
 		llc->moved = jiffies;
 	} else if (time_after_eq(jiffies, llc->moved + STALL_TIME)) {
@@ -425,6 +469,7 @@ static void timer_work(struct work_struct *work)
 {
 	struct smc_rdma_llc *llc = container_of(to_delayed_work(work), struct smc_rdma_llc, timer);
 	struct smc_rdma_group *group = container_of(llc, struct smc_rdma_group, llc);
+	struct smc_rdma_buf *rmb = NULL;
 	unsigned long next;
 
 	spin_lock_bh(&group->lock);
@@ -432,10 +477,16 @@ static void timer_work(struct work_struct *work)
 		next = look_at_calls(group);
 		next = min(next, look_at_link(group));
 		next = min(next, look_at_queue(group));
+		if (group->state == SMC_GROUP_READY)
+			rmb = smc_group_withdraw(group);
+		if (!list_empty(&group->llc.calls))
+			next = min_t(unsigned long, next, PATIENCE);
 		if (next != MAX_JIFFY_OFFSET)
 			look_soon(group, next);
 	}
 	spin_unlock_bh(&group->lock);
+	if (rmb)
+		smc_group_drop_rmb(rmb);
 	smc_lgr_put(group->lgr);
 }
 
@@ -457,18 +508,22 @@ void smc_rdma_llc_init(struct smc_rdma_group *group)
 	llc->swapped = !IS_ENABLED(CONFIG_CPU_BIG_ENDIAN);
 }
 
-/* The peer is told that the group ends, if it can be. */
-static void goodbye(struct smc_rdma_group *group)
+/*
+ * smc_rdma_llc_part() - tells the peer that the group is about to end, if it can be. Under the lock,
+ * does not sleep.
+ */
+void smc_rdma_llc_part(struct smc_rdma_group *group)
 {
 	struct smc_llc m = {
 		.type = SMC_LLC_DELETE_LINK,
 		.delete_link = { .all = true, .reason = SMC_LLC_BY_PROGRAM, .orderly = !READ_ONCE(group->lgr->n_conns) },
 	};
 
-	spin_lock_bh(&group->lock);
+	lockdep_assert_held(&group->lock);
+	if (group->llc.parting || !smc_link_usable(group->link))
+		return;
+	part(group);
 	say(group, &m);
-	spin_unlock_bh(&group->lock);
-	smc_link_flush(group->link, PATIENCE);
 }
 
 /*
@@ -478,6 +533,7 @@ static void goodbye(struct smc_rdma_group *group)
 void smc_rdma_llc_end(struct smc_rdma_group *group)
 {
 	struct smc_rdma_call *call;
+	unsigned long until;
 
 	spin_lock_bh(&group->lock);
 	while ((call = list_first_entry_or_null(&group->llc.calls, struct smc_rdma_call, list))) {
@@ -485,13 +541,12 @@ void smc_rdma_llc_end(struct smc_rdma_group *group)
 		WRITE_ONCE(call->result, -ENOTCONN);
 	}
 	smc_group_wake_locked(group);
+	if (group->link)
+		smc_rdma_llc_part(group);
+	until = group->llc.parted + PATIENCE;
 	spin_unlock_bh(&group->lock);
 	if (cancel_delayed_work_sync(&group->llc.timer))
 		smc_lgr_put(group->lgr);
-	if (!group->link || !smc_link_usable(group->link))
-		return;
-	if (READ_ONCE(group->llc.parting))
-		smc_link_flush(group->link, PATIENCE);
-	else
-		goodbye(group);
+	if (group->link && smc_link_usable(group->link) && time_before(jiffies, until))
+		smc_link_flush(group->link, until - jiffies);
 }

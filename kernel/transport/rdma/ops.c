@@ -121,6 +121,9 @@ int smc_rdma_form(struct smc_rdma_offer *ro, const struct smc_rdma_path *path)
 	if (smc_group_set_link(group, link))
 		return 0;
 	smc_link_end(link, NULL);
+	/* Its port may have gone, too. */
+	if (cancel_work_sync(&link->down))
+		smc_lgr_put(ro->lgr);
 	kfree(link);
 	return SMC_REASON_NO_ACTIVE_LINK;
 }
@@ -343,6 +346,18 @@ static void undo_conn(struct smc_offer *offer)
 }
 
 /*
+ * The end of a group takes as long as its link to be rid of what it was about to send, and others may
+ * be waiting for this rendezvous: who is next in accept(), and who closes the listener.
+ */
+static void give_up(struct smc_rdma_group *group)
+{
+	if (group->link)
+		smc_link_fail(group->link);
+	else
+		smc_lgr_terminate(group->lgr);
+}
+
+/*
  * A group that nobody but this rendezvous has seen yet goes with it, if it has not gone before, and
  * so does one that the peer does not have.
  */
@@ -356,7 +371,7 @@ static void undo(struct smc_offer *offer, struct smc_rdma_offer *ro)
 		undo_conn(offer);
 	}
 	if (alone || offer->out_of_sync)
-		smc_lgr_terminate(ro->lgr);
+		give_up(smc_group_of(ro->lgr));
 }
 
 static void detach(struct smc_offer *offer)
@@ -424,6 +439,7 @@ const struct smc_transport_ops smc_rdma_transport = {
 	.describe	= smc_rdma_describe,
 	.lgr_init	= smc_group_init,
 	.lgr_fits	= smc_group_fits,
+	.lgr_part	= smc_group_part,
 	.lgr_end	= smc_group_end,
 	.lgr_free	= smc_group_free,
 };

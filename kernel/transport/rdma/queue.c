@@ -33,7 +33,7 @@ static struct smc_link_arrival *next_arrival(struct smc_link *link, u64 *pos)
 
 	spin_lock_bh(&link->sq_lock);
 	arrival = list_first_entry_or_null(&link->arriving, struct smc_link_arrival, list);
-	if (arrival && usable && (s32)(link->sq_done - arrival->at) < 0)
+	if (arrival && usable && link->sq_done < arrival->at)
 		arrival = NULL;
 	if (arrival) {
 		*pos = usable ? arrival->pos : 0;
@@ -78,7 +78,7 @@ void smc_link_sent(struct ib_cq *cq, struct ib_wc *wc)
 }
 
 /* Is a work request to tell when it is done? If none has for long, or if someone wants to know. */
-static bool marks_now(struct smc_link *link, u32 last, bool mark)
+static bool marks_now(struct smc_link *link, u64 last, bool mark)
 {
 	if (last - link->sq_marked < link->sq_size / 4 && !mark)
 		return false;
@@ -126,7 +126,7 @@ static void prepare_message(struct smc_link *link, struct ib_sge *sge, const u8 
 }
 
 /* It will be told when work requests up to the last have arrived. The caller holds sq_lock. */
-static void expect(struct smc_link *link, struct smc_link_job *job, u32 last)
+static void expect(struct smc_link *link, struct smc_link_job *job, u64 last)
 {
 	struct smc_link_arrival *arrival = job->arrival;
 
@@ -155,7 +155,8 @@ int smc_link_send(struct smc_link *link, struct smc_link_job *job)
 		.opcode = IB_WR_SEND,
 		.send_flags = IB_SEND_SOLICITED | (link->inline_ok ? IB_SEND_INLINE : 0),
 	};
-	u32 last, place;
+	u64 last;
+	u32 place;
 	int rc = 0;
 
 	spin_lock_bh(&link->sq_lock);
@@ -200,7 +201,8 @@ static int post_registration(struct smc_link *link, struct smc_rdma_buf *buf)
 		.key = buf->mr->rkey,
 		.access = IB_ACCESS_LOCAL_WRITE | (buf->rmb ? IB_ACCESS_REMOTE_WRITE : 0),
 	};
-	u32 last, place;
+	u64 last;
+	u32 place;
 	int rc = 0;
 
 	spin_lock_bh(&link->sq_lock);
@@ -241,29 +243,31 @@ int smc_link_register(struct smc_link *link, struct smc_rdma_buf *buf)
 	mutex_lock(&link->lock);
 	if (link->gone)
 		rc = -ENOTCONN;
-	else if (buf->mr && !buf->registered)
+	else
+		smc_rdma_buf_hand_over(buf);
+	if (!rc && buf->mr && !buf->registered)
 		rc = post_registration(link, buf);
 	buf->registered = !rc;
 	mutex_unlock(&link->lock);
 	return rc;
 }
 
-/* smc_link_blocks() - does someone wait for room, and how far has the queue come? Any context. */
-bool smc_link_blocks(struct smc_link *link, u32 *done)
+/* smc_link_expects() - is something to arrive that was asked to say so, and how far has the queue come? Any context. */
+bool smc_link_expects(struct smc_link *link, u64 *done)
 {
-	bool waiting;
+	bool expects;
 
 	spin_lock_bh(&link->sq_lock);
-	waiting = !list_empty(&link->waiting);
+	expects = link->sq_marked != link->sq_done;
 	*done = link->sq_done;
 	spin_unlock_bh(&link->sq_lock);
-	return waiting;
+	return expects;
 }
 
 /* smc_link_position() - all that was sent up to now is before this. Any context. */
-u32 smc_link_position(struct smc_link *link)
+u64 smc_link_position(struct smc_link *link)
 {
-	u32 at;
+	u64 at;
 
 	spin_lock_bh(&link->sq_lock);
 	at = link->sq_posted;
@@ -272,9 +276,14 @@ u32 smc_link_position(struct smc_link *link)
 }
 
 /* smc_link_passed() - has what was sent before a position arrived? Any context. */
-bool smc_link_passed(const struct smc_link *link, u32 position)
+bool smc_link_passed(struct smc_link *link, u64 position)
 {
-	return (s32)(READ_ONCE(link->sq_done) - position) >= 0;
+	bool passed;
+
+	spin_lock_bh(&link->sq_lock);
+	passed = link->sq_done >= position;
+	spin_unlock_bh(&link->sq_lock);
+	return passed;
 }
 
 /* smc_link_flush() - waits until what was sent has arrived, or for so many jiffies. May sleep. */
