@@ -41,6 +41,7 @@ type EndR struct {
 	Token    uint32
 	MaxConns byte
 	MaxLinks byte
+	V20      bool // of release 0, which has no limits
 }
 
 // peerID names a host by its address.
@@ -86,6 +87,10 @@ func (e *EndR) Message(kind byte) []byte {
 	fce[0], fce[1] = 0x80, 2<<4|1
 	copy(fce[4:], EID)
 	fce[36], fce[37] = e.MaxConns, e.MaxLinks
+	if e.V20 {
+		fce[1] = 2 << 4
+		fce = fce[:36]
+	}
 	m = append(m, fce...)
 	if kind == Confirm {
 		m = append(append(m, 1, 0, 0, 0), gid(e.Addr)...)
@@ -107,8 +112,15 @@ func ParseR(m []byte) (*EndR, error) {
 	if !e.First {
 		return e, nil
 	}
-	if len(m) < AtRFCE+52 {
+	if len(m) < AtRFCE+36 {
 		return nil, errors.New("first contact, but no extension")
+	}
+	if m[AtRRelease]&15 == 0 {
+		e.V20 = true
+		return e, nil
+	}
+	if len(m) < AtRFCE+52 {
+		return nil, errors.New("first contact, but no limits")
 	}
 	e.MaxConns, e.MaxLinks = m[AtRMaxConns], m[AtRMaxLinks]
 	return e, nil

@@ -140,8 +140,12 @@ func (e *echo) close(t *testing.T) {
 	}
 }
 
-// connect has an application connect to a peer. What it is told by connect() is told here.
-func connect(to netip.AddrPort) (a *app, connected <-chan error) {
+// connect has an application connect to a peer, and then do something: if that is nil, as the service does. What it is told by
+// connect() is told here.
+func connect(to netip.AddrPort, use func(a *app, fd int)) (a *app, connected <-chan error) {
+	if use == nil {
+		use = (*app).run
+	}
 	a = &app{done: make(chan struct{})}
 	result := make(chan error, 1)
 	go func() {
@@ -152,7 +156,7 @@ func connect(to netip.AddrPort) (a *app, connected <-chan error) {
 			close(a.done)
 			return
 		}
-		a.run(fd)
+		use(a, fd)
 	}()
 	return a, result
 }

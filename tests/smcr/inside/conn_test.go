@@ -92,6 +92,7 @@ type conn struct {
 
 	theirProd, theirCons uint64
 	theirState           byte
+	use                  func(a *app, fd int) // what the application does that our module connects for; nil for echo
 	// They change our CLC messages before they are sent: ACCEPT or CONFIRM, and PROPOSAL.
 	spoil, spoilProposal func(msg []byte) []byte
 }
@@ -135,7 +136,7 @@ func (c *conn) propose(ctx context.Context) error {
 
 // proposed waits for a connection of our module's, which an application is told to make.
 func (c *conn) proposed(ctx context.Context) error {
-	c.app, c.told = connect(c.tcp.Self)
+	c.app, c.told = connect(c.tcp.Self, c.use)
 	if err := c.tcp.Accept(ctx, append(bytes.Clone(peer.MSS), peer.Option...)); err != nil {
 		return err
 	}

@@ -60,6 +60,7 @@ type group struct {
 	conns  map[uint32]*conn // by their token
 	llc    [][]byte         // messages that nobody has taken yet
 	mute   bool             // LLC is not answered
+	forgot []uint32         // keys that our module has withdrawn
 	gone   bool             // our module has ended the group
 	formed bool
 	made   int // connections
@@ -104,6 +105,10 @@ func (g *group) heard(msg []byte) {
 	case !g.mute && asks && (msg[0] == confirmRkey || msg[0] == testLink || msg[0] == deleteRkey):
 		answer := bytes.Clone(msg)
 		answer[3] |= response
+		if msg[0] == deleteRkey {
+			g.forgot = append(g.forgot, binary.BigEndian.Uint32(msg[8:]))
+			clear(answer[8:]) // as Linux has it
+		}
 		_ = g.qp.Send(answer)
 		return
 	}

@@ -8,8 +8,30 @@ import (
 	"context"
 	"testing"
 
+	"github.com/smckit/smckit/tests/fault/peer"
 	"github.com/smckit/smckit/tests/guest"
 )
+
+// TestPeersOlder has a client of version 2.0, which has to be told that there will be no second link.
+func TestPeersOlder(t *testing.T) {
+	n := openNetwork(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	g := newGroup(t, n, address(1, 9), false)
+	c := g.conn()
+	c.us.V20, c.spoilProposal = true, with(peer.AtRelease, 0)
+	err := inTurn(ctx, c.begin, c.confirm, c.settle)
+	if err == nil {
+		_, err = g.take(ctx, addLink, 0)
+	}
+	if err == nil {
+		err = inTurn(ctx, func(ctx context.Context) error { return g.says(ctx, llcMessage(addLink, response|all)) },
+			func(ctx context.Context) error { return c.exchange(ctx, 1000) }, c.close)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
 
 // TestPeersHonest has peers that do all as they should, in both roles: what the others do wrong is only what they mean to.
 func TestPeersHonest(t *testing.T) {

@@ -37,6 +37,12 @@ func deaf(_ context.Context, c *conn) error {
 	return nil
 }
 
+// full has the peer take no messages any more.
+func full(_ context.Context, c *conn) error {
+	c.g.qp.Be(roce.Busy)
+	return nil
+}
+
 func mute(_ context.Context, c *conn) error {
 	c.g.mu.Lock()
 	defer c.g.mu.Unlock()
@@ -121,6 +127,7 @@ var silences = []silence{
 	{name: "client, after PROPOSAL", until: sequence(begin, accepted), rest: dropped, takes: 6 * time.Second},
 	{name: "client, at CONFIRM LINK", until: sequence(begin, confirm), rest: falls(reasonTimeout), takes: 3 * time.Second},
 	{name: "client, deaf at CONFIRM LINK", until: sequence(begin, accepted, deaf, answer), rest: unproven, takes: time.Second},
+	{name: "client, without room at CONFIRM LINK", handshake: true, until: sequence(begin, accepted, full, answer), rest: unproven, takes: 3 * time.Second},
 	{name: "client, at CONFIRM RKEY", further: true, until: sequence(mute, begin), rest: falls(reasonBuffer), takes: 2 * time.Second},
 	{name: "client, deaf at CONFIRM RKEY", further: true, until: sequence(deaf, begin), rest: falls(reasonBuffer, reasonLink), takes: time.Second / 2},
 	{name: "server, instead of ACCEPT", server: true, until: begin, rest: timedOut, takes: 6 * time.Second},
