@@ -23,7 +23,7 @@ import (
 type Marker string
 
 // Need skips the test anywhere else.
-func (m Marker) Need(t *testing.T) {
+func (m Marker) Need(t testing.TB) {
 	t.Helper()
 	if _, err := os.Stat(string(m)); err != nil {
 		t.Skip("runs in guests of the lab only, where there is " + string(m))
@@ -37,7 +37,7 @@ func (m Marker) Full() bool {
 }
 
 // Run runs a shell script and fails the test if that fails. Return: what it prints.
-func Run(t *testing.T, script string) string {
+func Run(t testing.TB, script string) string {
 	t.Helper()
 	// Not with the test's context, which is over when it cleans up. A kernel with checkers is slow.
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
@@ -50,7 +50,7 @@ func Run(t *testing.T, script string) string {
 }
 
 // Await polls a condition until there is nothing against it any more, and fails the test if that takes longer than d.
-func Await(t *testing.T, d time.Duration, against func() string) {
+func Await(t testing.TB, d time.Duration, against func() string) {
 	t.Helper()
 	// The end of a test must be seen even if its context is over.
 	ctx, cancel := context.WithTimeout(context.Background(), d)

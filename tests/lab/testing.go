@@ -197,6 +197,23 @@ func (lt *Test) Run(host string, argv ...string) Result {
 // t. Tests that are skipped there are skipped here.
 func (lt *Test) GoTest(t *testing.T, host, pkg, pattern string) {
 	t.Helper()
+	r := lt.runGoTest(t, host, pkg, "-test.v", "-test.run", pattern, "-test.timeout", fmt.Sprint(Scale(2*time.Minute)))
+	reportGoTest(t, r)
+}
+
+// GoBench compiles the tests of a package and runs a benchmark of theirs on a host, a number of times. Return: what it prints.
+func (lt *Test) GoBench(b *testing.B, host, pkg, name string, times int) string {
+	b.Helper()
+	r := lt.runGoTest(b, host, pkg, "-test.run", "^$", "-test.bench", "^"+name+"$", "-test.benchtime", fmt.Sprintf("%dx", times))
+	if r.Code != 0 {
+		b.Fatalf("exit status %d:\n%s%s", r.Code, r.Stdout, r.Stderr)
+	}
+	return r.Stdout
+}
+
+// runGoTest compiles the tests of a package and runs them on a host.
+func (lt *Test) runGoTest(t testing.TB, host, pkg string, args ...string) Result {
+	t.Helper()
 	binary := filepath.Join(t.TempDir(), "guest.test")
 	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", binary, pkg)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -214,14 +231,14 @@ func (lt *Test) GoTest(t *testing.T, host, pkg, pattern string) {
 		t.Fatal(err)
 	}
 	r, err := h.Run(t.Context(), Cmd{
-		Argv: []string{inside, "-test.v", "-test.run", pattern, "-test.timeout", fmt.Sprint(Scale(2 * time.Minute))},
+		Argv: append([]string{inside}, args...),
 		Env:  []string{"SMCKIT_LAB=1"},
 		Dir:  "/run",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	reportGoTest(t, r)
+	return r
 }
 
 var verdict = regexp.MustCompile(`(?m)^--- (PASS|FAIL|SKIP): (\S+)`)

@@ -79,7 +79,7 @@ func socket(addr netip.AddrPort) (fd int, sa unix.Sockaddr, err error) {
 	return fd, sa, err
 }
 
-func newEcho(t *testing.T, addr netip.AddrPort) *echo {
+func newEcho(t testing.TB, addr netip.AddrPort) *echo {
 	t.Helper()
 	fd, sa, err := socket(addr)
 	if err == nil {
@@ -93,7 +93,7 @@ func newEcho(t *testing.T, addr netip.AddrPort) *echo {
 	return e
 }
 
-func (e *echo) serve(t *testing.T) {
+func (e *echo) serve(t testing.TB) {
 	defer close(e.done)
 	for {
 		fd, sa, err := unix.Accept4(e.fd, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
@@ -124,7 +124,7 @@ func (e *echo) app(of netip.AddrPort) *app {
 }
 
 // close ends the server, and waits for its applications to end.
-func (e *echo) close(t *testing.T) {
+func (e *echo) close(t testing.TB) {
 	t.Helper()
 	if err := unix.Shutdown(e.fd, unix.SHUT_RDWR); err != nil {
 		t.Error(err)

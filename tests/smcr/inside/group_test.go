@@ -66,7 +66,7 @@ type group struct {
 	made   int // connections
 }
 
-func newGroup(t *testing.T, n *network, addr netip.Addr, server bool) *group {
+func newGroup(t testing.TB, n *network, addr netip.Addr, server bool) *group {
 	g := &group{n: n, addr: addr, server: server, psn: 0xfffff0, conns: map[uint32]*conn{}}
 	g.host = roce.NewHost(n.Net, addr)
 	g.qp = g.host.QP(g.psn)

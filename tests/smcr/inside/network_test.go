@@ -45,7 +45,7 @@ type network struct {
 func address(third, fourth byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 97, third, fourth}) }
 
 // openNetwork makes the devices and the service. They go when the test ends, with whatever still goes on.
-func openNetwork(t *testing.T) *network {
+func openNetwork(t testing.TB) *network {
 	t.Helper()
 	guests.Need(t)
 	if _, err := os.Stat("/dev/net/tun"); err != nil {

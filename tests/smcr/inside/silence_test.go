@@ -22,9 +22,10 @@ const slack = 9 * time.Second
 
 // silence is a peer that does as it should up to some point, and nothing more from there on.
 type silence struct {
-	name    string
-	server  bool // the peer's role
-	further bool // it has a connection already, and falls silent in the handshake of another
+	name      string
+	server    bool // the peer's role
+	further   bool // it has a connection already, and falls silent in the handshake of another
+	handshake bool // that is when it falls silent
 	// until has it do as it should, the rest then waits for what our module does.
 	until, rest func(ctx context.Context, c *conn) error
 	takes       time.Duration // the least that our module waits; at most, slack more
@@ -121,20 +122,20 @@ var (
 )
 
 var silences = []silence{
-	{name: "client, instead of PROPOSAL", until: func(ctx context.Context, c *conn) error {
+	{name: "client, instead of PROPOSAL", handshake: true, until: func(ctx context.Context, c *conn) error {
 		return c.tcp.Connect(ctx, service, append(peer.MSS[:4:4], peer.Option...))
 	}, rest: dropped, takes: 6 * time.Second},
-	{name: "client, after PROPOSAL", until: sequence(begin, accepted), rest: dropped, takes: 6 * time.Second},
-	{name: "client, at CONFIRM LINK", until: sequence(begin, confirm), rest: falls(reasonTimeout), takes: 3 * time.Second},
-	{name: "client, deaf at CONFIRM LINK", until: sequence(begin, accepted, deaf, answer), rest: unproven, takes: time.Second},
+	{name: "client, after PROPOSAL", handshake: true, until: sequence(begin, accepted), rest: dropped, takes: 6 * time.Second},
+	{name: "client, at CONFIRM LINK", handshake: true, until: sequence(begin, confirm), rest: falls(reasonTimeout), takes: 3 * time.Second},
+	{name: "client, deaf at CONFIRM LINK", handshake: true, until: sequence(begin, accepted, deaf, answer), rest: unproven, takes: time.Second},
 	{name: "client, without room at CONFIRM LINK", handshake: true, until: sequence(begin, accepted, full, answer), rest: unproven, takes: 3 * time.Second},
-	{name: "client, at CONFIRM RKEY", further: true, until: sequence(mute, begin), rest: falls(reasonBuffer), takes: 2 * time.Second},
-	{name: "client, deaf at CONFIRM RKEY", further: true, until: sequence(deaf, begin), rest: falls(reasonBuffer, reasonLink), takes: time.Second / 2},
-	{name: "server, instead of ACCEPT", server: true, until: begin, rest: timedOut, takes: 6 * time.Second},
-	{name: "server, at CONFIRM LINK", server: true, until: sequence(begin, confirm), rest: falls(reasonTimeout), takes: 5 * time.Second},
+	{name: "client, at CONFIRM RKEY", handshake: true, further: true, until: sequence(mute, begin), rest: falls(reasonBuffer), takes: 2 * time.Second},
+	{name: "client, deaf at CONFIRM RKEY", handshake: true, further: true, until: sequence(deaf, begin), rest: falls(reasonBuffer, reasonLink), takes: time.Second / 2},
+	{name: "server, instead of ACCEPT", handshake: true, server: true, until: begin, rest: timedOut, takes: 6 * time.Second},
+	{name: "server, at CONFIRM LINK", handshake: true, server: true, until: sequence(begin, confirm), rest: falls(reasonTimeout), takes: 5 * time.Second},
 	{name: "server, deaf after CONFIRM LINK", server: true, until: sequence(begin, confirm, deafAfterLink, settled), rest: breaks},
-	{name: "server, at CONFIRM RKEY", server: true, further: true, until: sequence(begin, mute, answer), rest: falls(reasonBuffer), takes: 2 * time.Second},
-	{name: "server, deaf at CONFIRM RKEY", server: true, further: true, until: sequence(begin, deaf, answer), rest: falls(reasonBuffer, reasonLink), takes: time.Second / 2},
+	{name: "server, at CONFIRM RKEY", handshake: true, server: true, further: true, until: sequence(begin, mute, answer), rest: falls(reasonBuffer), takes: 2 * time.Second},
+	{name: "server, deaf at CONFIRM RKEY", handshake: true, server: true, further: true, until: sequence(begin, deaf, answer), rest: falls(reasonBuffer, reasonLink), takes: time.Second / 2},
 	{name: "client, at TEST LINK", until: sequence(opened, mute), rest: breaks, takes: 2 * time.Second},
 	{name: "server, at TEST LINK", server: true, until: sequence(opened, mute), rest: breaks, takes: 2 * time.Second},
 	{name: "client, deaf", until: sequence(opened, deaf), rest: breaks, takes: time.Second},

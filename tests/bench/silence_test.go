@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package bench
+
+import (
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/smckit/smckit/tests/lab"
+)
+
+// BenchmarkSilence has 100 hosts make their first SMC-R connections with our module while other hosts are silent at each step
+// of their handshakes, and while nobody is. The figure is the median of the ratios of the times: 1 is not slowed at all. The
+// hosts are programs of one guest, as in tests/smcr.
+func BenchmarkSilence(b *testing.B) {
+	lab.Need(b)
+	dir, err := lab.Commands(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	lt := lab.Start(b, lab.Options{Kernel: "7.2", CPUs: 2, Memory: 1024, KernelArgs: "smc.smcd=0 slab_nomerge", Programs: []string{dir}})
+	if err := lt.LoadSMC(b.Context(), lab.ModuleOurs); err != nil {
+		b.Fatal(err)
+	}
+	lt.Must("a", "modprobe -aq tun rdma_rxe; touch /run/smckit-smcr; ip link set lo up")
+	report := watchHost(b)
+	out := lt.GoBench(b, "a", "github.com/smckit/smckit/tests/smcr/inside", "BenchmarkSilence", max(5, b.N))
+	report()
+	slowed := regexp.MustCompile(`([0-9.]+) x-quiet`).FindStringSubmatch(out)
+	if slowed == nil {
+		b.Fatalf("no figure: %s", out)
+	}
+	ratio, err := strconv.ParseFloat(slowed[1], 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(ratio, "x-quiet")
+	b.ReportMetric(0, "ns/op")
+}

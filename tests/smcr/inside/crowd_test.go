@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package inside
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// newcomers has hosts that our module does not know yet make, or accept, their first connection, some at a time, and use it.
+// Return: how long the slowest had to wait.
+func (n *network) newcomers(ctx context.Context, t testing.TB, third byte, count int) (time.Duration, error) {
+	var longest atomic.Int64
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(8)
+	for i := range count {
+		group.Go(func() error {
+			begin := time.Now()
+			if err := newGroup(t, n, address(third, byte(i+1)), i%2 == 1).fresh(ctx); err != nil {
+				return fmt.Errorf("newcomer %d: %w", i, err)
+			}
+			took := int64(time.Since(begin))
+			for old := longest.Load(); took > old && !longest.CompareAndSwap(old, took); old = longest.Load() {
+			}
+			return nil
+		})
+	}
+	err := group.Wait()
+	return time.Duration(longest.Load()), err
+}
+
+// crowd is one peer for each way to fall silent in a handshake; and another one once our module has given that up.
+type crowd struct {
+	group  errgroup.Group
+	over   atomic.Bool
+	silent atomic.Int32 // now
+}
+
+// hush returns when all are silent.
+func (n *network) hush(ctx context.Context, t testing.TB, third byte) (*crowd, error) {
+	c := &crowd{}
+	var kinds int32
+	for i, b := range silences {
+		if !b.handshake {
+			continue
+		}
+		kinds++
+		c.group.Go(func() error {
+			for k := byte(1); !c.over.Load(); k++ {
+				if err := c.one(ctx, b, newGroup(t, n, address(third+byte(i), k), b.server)); err != nil {
+					return fmt.Errorf("%s: %w", b.name, err)
+				}
+			}
+			return nil
+		})
+	}
+	for c.silent.Load() < kinds {
+		if err := ctx.Err(); err != nil {
+			return nil, errors.Join(err, c.end())
+		}
+		time.Sleep(time.Millisecond) // the condition is looked at again
+	}
+	return c, nil
+}
+
+func (c *crowd) one(ctx context.Context, b silence, g *group) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if b.further {
+		before, err := g.open(ctx)
+		if err != nil {
+			return fmt.Errorf("before: %w", err)
+		}
+		defer before.hangUp()
+	}
+	conn := g.conn()
+	if err := b.until(ctx, conn); err != nil {
+		return fmt.Errorf("before: %w", err)
+	}
+	c.silent.Add(1)
+	defer c.silent.Add(-1)
+	return b.rest(ctx, conn)
+}
+
+// end waits until our module has given up the last of them.
+func (c *crowd) end() error {
+	c.over.Store(true)
+	return c.group.Wait()
+}
+
+// TestPeersCrowd has hosts come that nobody knows yet, while others are silent at each step of their handshakes: none waits
+// for these.
+func TestPeersCrowd(t *testing.T) {
+	n := openNetwork(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	silent, err := n.hush(ctx, t, 40)
+	if err != nil {
+		t.Fatal(err)
+	}
+	longest, err := n.newcomers(ctx, t, 30, 50)
+	if err := errors.Join(err, silent.end()); err != nil {
+		t.Error(err)
+	}
+	if longest > prompt {
+		t.Errorf("a newcomer had to wait %v for its connection", longest)
+	}
+}
+
+// BenchmarkSilence compares how long 100 hosts take for their first connections while others are silent with how long as many
+// take when nobody is. More than 1 is slower.
+func BenchmarkSilence(b *testing.B) {
+	n := openNetwork(b)
+	var ratios []float64
+	third := byte(60)
+	timed := func() float64 {
+		begin := time.Now()
+		third++
+		if _, err := n.newcomers(b.Context(), b, third, 100); err != nil {
+			b.Fatal(err)
+		}
+		return time.Since(begin).Seconds()
+	}
+	for b.Loop() {
+		quiet := timed()
+		silent, err := n.hush(b.Context(), b, third+1)
+		if err != nil {
+			b.Fatal(err)
+		}
+		third += byte(len(silences))
+		ratios = append(ratios, timed()/quiet)
+		if err := silent.end(); err != nil {
+			b.Error(err)
+		}
+	}
+	slices.Sort(ratios)
+	b.ReportMetric(ratios[len(ratios)/2], "x-quiet")
+}
