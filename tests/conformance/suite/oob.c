@@ -79,6 +79,55 @@ CHECK_PAIR(oob_splits_stream)
 	EQ(0, at_mark(a));
 }
 
+/* The mark does not keep what follows from who waits for it. */
+CHECK_PAIR(oob_then_poll)
+{
+	int a, b;
+	char buf[10];
+
+	net_pair(&a, &b);
+	EQ(3, send(b, "abc", 3, 0));
+	EQ(1, send(b, "!", 1, MSG_OOB));
+	EQ(3, send(b, "def", 3, 0));
+	net_wait(a, POLLPRI);
+	EQ(3, recv(a, buf, 3, MSG_WAITALL));
+	EQ(1, recv(a, buf, 1, MSG_OOB));
+	net_wait(a, POLLIN);
+	EQ(3, recv(a, buf, 3, MSG_WAITALL));
+	EQ(0, memcmp(buf, "def", 3));
+}
+
+CHECK_PAIR(oob_ignored_then_poll)
+{
+	int a, b;
+	char buf[10];
+
+	net_pair(&a, &b);
+	EQ(1, send(b, "!", 1, MSG_OOB));
+	net_wait(a, POLLPRI);
+	EQ(3, send(b, "def", 3, 0));
+	net_wait(a, POLLIN);
+	EQ(3, recv(a, buf, 3, MSG_WAITALL));
+	EQ(0, memcmp(buf, "def", 3));
+	FAILS(EINVAL, recv(a, buf, 1, MSG_OOB));
+}
+
+/* A byte that was apart when it came. */
+CHECK_PAIR(oob_put_in_line)
+{
+	int a, b;
+	char buf[10];
+
+	net_pair(&a, &b);
+	EQ(1, send(b, "!", 1, MSG_OOB));
+	net_wait(a, POLLPRI);
+	EQ(3, send(b, "def", 3, 0));
+	net_wait(a, POLLIN);
+	OK(net_set(a, SOL_SOCKET, SO_OOBINLINE, 1));
+	EQ(4, recv(a, buf, 4, MSG_WAITALL));
+	EQ(0, memcmp(buf, "!def", 4));
+}
+
 CHECK_PAIR(oob_last_of_many_bytes)
 {
 	int a, b;
