@@ -493,6 +493,7 @@ static void timer_work(struct work_struct *work)
 /* smc_rdma_llc_watch() - the link is to be tested from now on. The caller holds the lock. */
 void smc_rdma_llc_watch(struct smc_rdma_group *group)
 {
+	group->llc.moved = jiffies;
 	look_soon(group, 0);
 }
 
