@@ -45,8 +45,8 @@ func (e *BuildError) Unwrap() error { return e.err }
 // sources are the files of kernel/ by their names below it.
 type sources map[string][]byte
 
-// product matches what Kbuild leaves among the sources when people build there.
-var product = regexp.MustCompile(`(^|/)\.|\.(o|ko|a|mod|mod\.c|cmd)$|(^|/)(Module\.symvers|modules\.order)$`)
+// product matches what Kbuild leaves among the sources when people build there, and what it has no use for.
+var product = regexp.MustCompile(`(^|/)\.|\.(o|ko|a|mod|mod\.c|cmd|md)$|(^|/)(Module\.symvers|modules\.order)$`)
 
 // readSources reads the sources below dir.
 func readSources(dir string) (sources, error) {
