@@ -84,12 +84,11 @@ func (e *EndR) Message(kind byte) []byte {
 		return frame(false, kind, 0x20, m[8:])
 	}
 	fce := make([]byte, 52)
-	fce[0], fce[1] = 0x80, 2<<4|1
+	fce[0], fce[1] = 0x80, 2<<4
 	copy(fce[4:], EID)
-	fce[36], fce[37] = e.MaxConns, e.MaxLinks
-	if e.V20 {
-		fce[1] = 2 << 4
-		fce = fce[:36]
+	if !e.V20 {
+		fce[1] |= 1
+		fce[36], fce[37] = e.MaxConns, e.MaxLinks
 	}
 	m = append(m, fce...)
 	if kind == Confirm {
@@ -112,16 +111,10 @@ func ParseR(m []byte) (*EndR, error) {
 	if !e.First {
 		return e, nil
 	}
-	if len(m) < AtRFCE+36 {
+	if len(m) < AtRFCE+52 {
 		return nil, errors.New("first contact, but no extension")
 	}
-	if m[AtRRelease]&15 == 0 {
-		e.V20 = true
-		return e, nil
-	}
-	if len(m) < AtRFCE+52 {
-		return nil, errors.New("first contact, but no limits")
-	}
+	e.V20 = m[AtRRelease]&15 == 0
 	e.MaxConns, e.MaxLinks = m[AtRMaxConns], m[AtRMaxLinks]
 	return e, nil
 }
