@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -62,5 +63,37 @@ func TestPeersAbort(t *testing.T) {
 	}
 	if c.theirProd != 0 || !bytes.Equal(c.rmb.Bytes, make([]byte, len(c.rmb.Bytes))) {
 		t.Errorf("our module has written to the RMB: %q", bytes.TrimRight(c.rmb.Bytes, "\x00"))
+	}
+}
+
+// TestPeersAbandon has a client give up connections in the moment that our module expects it to write, and live on. It never
+// heard of them, so it never says that it is done.
+func TestPeersAbandon(t *testing.T) {
+	n := openNetwork(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	g := newGroup(t, n, address(12, 2), false)
+	first, err := g.open(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const some = 20
+	for range some {
+		c := g.conn()
+		err := inTurn(ctx, c.begin, c.accepted, func(ctx context.Context) error { return resets(ctx, c) })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Each has had an RMB of its own, as all of them might be written to.
+	err = g.until(ctx, "DELETE RKEY", func() bool {
+		slices.Sort(g.forgot)
+		return len(slices.Compact(g.forgot)) == some
+	})
+	if err == nil {
+		err = inTurn(ctx, g.fresh, func(ctx context.Context) error { return first.exchange(ctx, 1000) }, first.close)
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/smckit/smckit/tests/roce"
@@ -115,27 +114,6 @@ func manyKeys(ctx context.Context, s *scene) error {
 	return nil
 }
 
-// abandons gives up connections in the moment that our module expects it to write, and lives on.
-func abandons(n int) func(context.Context, *scene) error {
-	return func(ctx context.Context, s *scene) error {
-		for range n {
-			c := s.g.conn()
-			until := []func(context.Context) error{c.begin, c.accepted}
-			if s.g.server {
-				until = []func(context.Context) error{c.begin, c.confirm}
-			}
-			if err := inTurn(ctx, append(until, func(ctx context.Context) error { return resets(ctx, c) })...); err != nil {
-				return err
-			}
-		}
-		// Where they have been, others do not get: each has a key of its own.
-		return s.g.until(ctx, "DELETE RKEY", func() bool {
-			slices.Sort(s.g.forgot)
-			return len(slices.Compact(s.g.forgot)) == n
-		})
-	}
-}
-
 // answersNothing asks, and does not acknowledge the answers.
 func answersNothing(n int, m roce.Manner) func(context.Context, *scene) error {
 	return func(ctx context.Context, s *scene) error {
@@ -211,7 +189,6 @@ var llcs = []behaviour{
 		key := binary.BigEndian.AppendUint32([]byte{1, 0, 0, 0}, s.rmb.Rkey)
 		return answered(response, negative, llcMessage(deleteRkey, 0, key...))(ctx, s)
 	}},
-	{name: "connections that it gives up", want: ignored, do: abandons(20)},
 	{name: "TEST LINK 1000 times", want: lost, do: answersNothing(1000, roce.Deaf)},
 	{name: "TEST LINK 1000 times, and no room for the answers", want: lost, do: answersNothing(1000, roce.Busy)},
 	{name: "TEST LINK, and a NAK for each answer", want: lost, do: answersNothing(1, roce.Hostile)},
