@@ -48,6 +48,12 @@ func (lt *Test) CountersR(host string) Counters {
 	return lt.counters(host, "smcr")
 }
 
+// CountersRIn is CountersR of a network namespace.
+func (lt *Test) CountersRIn(host, namespace string) Counters {
+	lt.t.Helper()
+	return lt.counters(host, "smcr -N "+namespace)
+}
+
 func (lt *Test) counters(host, command string) Counters {
 	lt.t.Helper()
 	out := lt.Must(host, command+" -a stats --json")

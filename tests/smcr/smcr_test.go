@@ -84,13 +84,18 @@ func TestSMCR(t *testing.T) {
 // start boots a client, a, and a server, b, that could speak SMC-R.
 func start(t *testing.T, client, server side) *lab.Test {
 	t.Helper()
+	return startWith(t, lab.Options{}, client, server)
+}
+
+// startWith does so with guests that are special in some other way.
+func startWith(t *testing.T, o lab.Options, client, server side) *lab.Test {
+	t.Helper()
 	dir, err := lab.Commands(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	lt := lab.Start(t, lab.Options{
-		Kernels: []string{client.kernel, server.kernel}, Hosts: 2, Programs: []string{dir},
-	})
+	o.Kernels, o.Hosts, o.Programs = []string{client.kernel, server.kernel}, 2, []string{dir}
+	lt := lab.Start(t, o)
 	load := func(whose lab.Module) func(context.Context) error {
 		return func(ctx context.Context) error {
 			for i, s := range []side{client, server} {

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package smcr
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/smckit/smckit/tests/lab"
+)
+
+// TestInterfaces has connections leave by what is above or below an adapter's own interface, and from network namespaces.
+func TestInterfaces(t *testing.T) {
+	lab.Need(t)
+	ours := side{"7.2", lab.ModuleOurs}
+	for _, tc := range []struct {
+		name string
+		run  func(t *testing.T, lt *lab.Test)
+	}{
+		{"VLAN", vlan},
+		{"bond", bond},
+		{"namespaces that share adapters", shared},
+		{"namespaces with adapters of their own", exclusive},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			lt := startWith(t, lab.Options{Wires: 2}, ours, ours)
+			tc.run(t, lt)
+			for _, host := range []string{"a", "b"} {
+				unloads(t, lt, host)
+			}
+		})
+	}
+}
+
+// each runs a script on both hosts, in which %[1]d is 1 on the first and 2 on the second.
+func each(t *testing.T, lt *lab.Test, script string) {
+	t.Helper()
+	for i, host := range []string{"a", "b"} {
+		lt.Must(host, fmt.Sprintf(script, i+1))
+	}
+}
+
+// serveAt starts an echo on b at an address.
+func serveAt(t *testing.T, lt *lab.Test, address string) *lab.Process {
+	t.Helper()
+	return serveIn(t, lt, "", address)
+}
+
+// serveIn does so behind a command that puts it into a namespace.
+func serveIn(t *testing.T, lt *lab.Test, prefix, address string) *lab.Process {
+	t.Helper()
+	echo, err := lt.Host("b").Start(lab.Cmd{Argv: append(strings.Fields(prefix), "smcflow", "echo", address)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lt.Host("b").WaitFor(t.Context(), prefix+" smcss -l | grep -q "+address); err != nil {
+		t.Fatal(err)
+	}
+	return echo
+}
+
+// vlan has two networks on one wire: connections are of a group of theirs, and say which.
+func vlan(t *testing.T, lt *lab.Test) {
+	each(t, lt, `modprobe 8021q; ip link add link eth0 name eth0.5 type vlan id 5; ip addr add 10.5.0.%[1]d/24 dev eth0.5; ip link set eth0.5 up`)
+	address, echo := serve(t, lt, "echo", 5040)
+	defer lab.Kill(t, echo)
+	works(t, lt, address)
+	defer lab.Kill(t, serveAt(t, lt, "10.5.0.2:5041"))
+	works(t, lt, "10.5.0.2:5041")
+	for _, host := range []string{"a", "b"} {
+		var answer struct{ Linkgroups []group }
+		ask(t, lt, host, "smcr linkgroup link-show --json", &answer)
+		vlans := map[int]int{}
+		for _, g := range answer.Linkgroups {
+			vlans[g.VLAN]++
+		}
+		if len(answer.Linkgroups) != 2 || vlans[0] != 1 || vlans[5] != 1 {
+			t.Errorf("host %s: not one group for each network: %+v", host, answer)
+		}
+	}
+}
+
+// bond has the adapter of a bond outlive the interface that carries its packets.
+func bond(t *testing.T, lt *lab.Test) {
+	each(t, lt, `modprobe bonding max_bonds=0
+for i in 0 1; do rdma link delete rxe$i; ip link set eth$i down; ip addr flush dev eth$i; done
+ip link add bond0 type bond mode active-backup miimon 100
+ip link set eth0 master bond0; ip link set eth1 master bond0
+ip link set bond0 up; ip addr add 10.6.0.%[1]d/24 dev bond0
+rdma link add rxeb type rxe netdev bond0
+smc_pnet flush; smc_pnet add BOND eth bond0; smc_pnet add BOND ib rxeb 1`)
+	defer lab.Kill(t, serveAt(t, lt, "10.6.0.2:5042"))
+	works(t, lt, "10.6.0.2:5042")
+	other := bystander(t, lt, "10.6.0.2:5042")
+	for _, host := range []string{"a", "b"} {
+		lt.Must(host, "ip link set eth0 down")
+	}
+	finish(t, other)
+	works(t, lt, "10.6.0.2:5042")
+}
+
+// namespace makes one with a network interface in it, and our names there.
+const namespace = `ip netns add n; ip link set eth1 netns n
+ip -n n addr add 10.0.1.%[1]d/24 dev eth1; ip -n n link set eth1 up; ip -n n link set lo up
+ip netns exec n smcr ueid add ` + lab.UEID + `
+`
+
+// shared has adapters for all namespaces, as they are by default.
+func shared(t *testing.T, lt *lab.Test) {
+	each(t, lt, "rdma link delete rxe1\n"+namespace+`ip netns exec n rdma link add rxe1 type rxe netdev eth1
+ip netns exec n smc_pnet add LAB1 eth eth1; ip netns exec n smc_pnet add LAB1 ib rxe1 1`)
+	inNamespace(t, lt)
+}
+
+// exclusive has an adapter that another namespace must not use, although it goes by its interface's PNET ID.
+func exclusive(t *testing.T, lt *lab.Test) {
+	each(t, lt, "rdma link delete rxe1\n"+namespace+`rdma system set netns exclusive
+ip netns exec n rdma link add rxe1 type rxe netdev eth1
+ip netns exec n smc_pnet add LAB1 eth eth1; ip netns exec n smc_pnet add LAB1 ib rxe1 1`)
+	inNamespace(t, lt)
+}
+
+// inNamespace checks that connections of a namespace, and those of the first one, are SMC-R, each by its own network.
+func inNamespace(t *testing.T, lt *lab.Test) {
+	address, echo := serve(t, lt, "echo", 5043)
+	defer lab.Kill(t, echo)
+	works(t, lt, address)
+	defer lab.Kill(t, serveIn(t, lt, "ip netns exec n", "10.0.1.2:5044"))
+	lt.Must("a", "ip netns exec n smcflow check --size 100000 --conns 5 10.0.1.2:5044")
+	for _, host := range []string{"a", "b"} {
+		c := lt.CountersRIn(host, "n")
+		fell := c.Fallback.Client.Total + c.Fallback.Server.Total
+		if made := c.Connections.ClientV2 + c.Connections.ServerV2; made != 5 || fell != 0 {
+			t.Errorf("host %s: %d connections of the namespace were SMC-R, want 5; others: %+v", host, made, c.Fallback)
+		}
+	}
+}
