@@ -39,7 +39,7 @@ func kernels() []string {
 // guest is a booted kernel with our module, the shim, and a directory to work in.
 type guest struct{ *lab.Test }
 
-// boot starts a guest that has the loopback interface only.
+// boot starts a guest that can reach itself by SMC-R, too.
 func boot(t *testing.T, kernel string) *guest {
 	t.Helper()
 	dir, err := lab.Commands(t.Context())
@@ -54,7 +54,10 @@ func boot(t *testing.T, kernel string) *guest {
 	if err := g.LoadSMC(t.Context(), lab.ModuleOurs); err != nil {
 		t.Fatal(err)
 	}
-	g.Must("a", "ip link set lo up; mkdir "+workInside)
+	if err := g.SetUpSelf(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	g.Must("a", "mkdir "+workInside)
 	return g
 }
 
@@ -88,9 +91,18 @@ func (g *guest) unload(t *testing.T) {
 	}
 }
 
+// transport is what carries the data of connections whose ends are both of AF_SMC.
+type transport string
+
+const (
+	smcd transport = "smcd"
+	smcr transport = "smcr"
+	tcp  transport = "tcp" // all fall back
+)
+
 // way is how a conversation goes.
 type way struct {
-	loopback int // net.smc.loopback
+	transport
 	// Which side has AF_SMC sockets; the other has TCP sockets.
 	server, client bool
 }
@@ -100,29 +112,60 @@ func (w way) String() string {
 	return kind[w.server] + " server, " + kind[w.client] + " client"
 }
 
-// smcd says whether the connections are to be SMC-D. If not, those of AF_SMC sockets fall back.
-func (w way) smcd() bool { return w.loopback != 0 && w.server && w.client }
+// smc says whether the connections are to be SMC-D or SMC-R. If not, those of AF_SMC sockets fall back.
+func (w way) smc() bool { return w.transport != tcp && w.server && w.client }
 
-// part is some ways that have net.smc.loopback in common.
-type part struct {
-	name string
-	ways []way
+// at is what a client is told of the loopback addresses, of those that the transport is for: SMC-R version 2 is for IPv4 only,
+// which sockets of IPv6 speak, too.
+func (w way) at(text string) string {
+	if w.transport == smcr {
+		return strings.NewReplacer("127.0.0.1", lab.SelfAddr, "::1", "::ffff:"+lab.SelfAddr).Replace(text)
+	}
+	return text
 }
 
-// partsFor leaves out, but in full runs, what hardly differs between kernels, and connections to TCP sockets where those
-// to AF_SMC sockets fall back, too. The newest kernel has most.
-func partsFor(newest bool) []part {
-	ways := func(loopback int) []way {
-		return []way{{loopback, true, true}, {loopback, true, false}, {loopback, false, true}}
+// client is a command of the client's side, run in the directory for it.
+func (s *session) client(argv ...string) lab.Cmd {
+	there := slices.Clone(argv)
+	for i := range there {
+		there[i] = s.at(there[i])
 	}
-	smcd, fallback := ways(2), ways(0)
-	if !lab.Full() {
-		fallback = fallback[:1]
-		if !newest {
-			return []part{{"smcd", smcd[:1]}}
+	return lab.Cmd{Argv: there, Env: env(s.way.client), Dir: workInside}
+}
+
+// server is one of the server's side, which listens on all addresses where that of the loopback interface is not enough.
+func (s *session) server(argv ...string) lab.Cmd {
+	everywhere := slices.Clone(argv)
+	for i := range everywhere {
+		if s.transport == smcr {
+			everywhere[i] = strings.NewReplacer("127.0.0.1", "0.0.0.0", "::1", "::").Replace(argv[i])
 		}
 	}
-	return []part{{"smcd", smcd}, {"fallback", fallback}}
+	return lab.Cmd{Argv: everywhere, Env: env(s.way.server), Dir: workInside}
+}
+
+// counters are those of the transport.
+func (s *session) counters() lab.Counters {
+	if s.transport == smcr {
+		return s.CountersR("a")
+	}
+	return s.Counters("a")
+}
+
+// waysFor leaves out, but in full runs, what hardly differs between kernels, and connections to TCP sockets where those
+// to AF_SMC sockets fall back, too, or have been looked at. The newest kernel has most.
+func waysFor(newest bool) [][]way {
+	ways := func(tr transport) []way {
+		return []way{{tr, true, true}, {tr, true, false}, {tr, false, true}}
+	}
+	all := [][]way{ways(smcd), ways(smcr), ways(tcp)}
+	if !lab.Full() {
+		all[1], all[2] = all[1][:1], all[2][:1]
+		if !newest {
+			return [][]way{all[0][:1], all[1]}
+		}
+	}
+	return all
 }
 
 // program is a server, and what its clients do.
@@ -167,8 +210,7 @@ func (s *session) sh(t *testing.T, script string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), lab.Scale(60*time.Second))
 	defer cancel()
-	cmd := lab.Cmd{Argv: []string{"/bin/sh", "-euc", script}, Env: env(s.way.client), Dir: workInside}
-	r, err := s.Host("a").Run(ctx, cmd)
+	r, err := s.Host("a").Run(ctx, s.client("/bin/sh", "-euc", script))
 	if err != nil {
 		t.Fatalf("%v\n%s\n%s%s", err, script, r.Stdout, r.Stderr)
 	}
@@ -180,7 +222,8 @@ func (s *session) sh(t *testing.T, script string) string {
 
 // all runs the programs in all ways that they are to be run.
 func (g *guest) all(t *testing.T, programs []program, ways []way) {
-	g.Must("a", fmt.Sprintf("sysctl -qw net.smc.loopback=%d", ways[0].loopback))
+	loopback := map[transport]int{smcd: 2}
+	g.Must("a", fmt.Sprintf("sysctl -qw net.smc.loopback=%d", loopback[ways[0].transport]))
 	for _, p := range programs {
 		t.Run(p.name, func(t *testing.T) {
 			for _, w := range ways {
@@ -194,56 +237,56 @@ func (g *guest) all(t *testing.T, programs []program, ways []way) {
 
 // converse starts the server, lets the client talk to it, and proves that their sockets were what they were meant to be.
 func (p program) converse(t *testing.T, s *session) {
-	server, err := s.Host("a").Start(lab.Cmd{Argv: p.server, Env: env(s.way.server), Dir: workInside})
+	server, err := s.Host("a").Start(s.server(p.server...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.end(t, s, server)
 	listening := fmt.Sprintf("ss -Hltn 'sport = :%d' | grep -q .", p.port)
-	if err := s.Host("a").WaitFor(t.Context(), listening+"\n"+p.ready); err != nil {
+	if err := s.Host("a").WaitFor(t.Context(), listening+"\n"+s.at(p.ready)); err != nil {
 		t.Fatal(err)
 	}
 	listeners := s.Must("a", fmt.Sprintf("smcss --state listen --port %d", p.port))
 	if got := strings.Contains(listeners, "LISTEN"); got != s.way.server {
 		t.Errorf("listens on an AF_SMC socket: %t\n%s", got, listeners)
 	}
-	before := s.Counters("a")
+	before := s.counters()
 	p.client(t, s)
 	p.look(t, s)
-	now := s.Counters("a")
+	now := s.counters()
 	p.count(t, s, "server", s.way.server, now.Connections.ServerV2-before.Connections.ServerV2, before.Fallback.Server, now.Fallback.Server)
 	p.count(t, s, "client", s.way.client, now.Connections.ClientV2-before.Connections.ClientV2, before.Fallback.Client, now.Fallback.Client)
 }
 
-// count checks what the connections of one side have become. With SMC-D switched on, only a TCP socket makes them fall back.
-func (p program) count(t *testing.T, s *session, side string, smc bool, smcd int, before, now lab.Fallbacks) {
+// count checks what the connections of one side have become. Where there is a transport, only a TCP socket makes them fall back.
+func (p program) count(t *testing.T, s *session, side string, smc bool, carried int, before, now lab.Fallbacks) {
 	t.Helper()
 	fell := now.Total - before.Total
 	noPeer := now.Of("PEER_NO_SMC") - before.Of("PEER_NO_SMC")
-	good := smcd == 0 && fell == 0
+	good := carried == 0 && fell == 0
 	switch {
-	case s.smcd():
-		good = smcd >= p.atLeast && fell == 0
+	case s.smc():
+		good = carried >= p.atLeast && fell == 0
 	case smc:
-		good = smcd == 0 && fell >= p.atLeast && (s.loopback == 0 || fell == noPeer)
+		good = carried == 0 && fell >= p.atLeast && (s.transport == tcp || fell == noPeer)
 	}
 	if !good {
-		t.Errorf("of at least %d connections of the %s, %d were SMC-D and %d fell back, %d because of their peer: %s",
-			p.atLeast, side, smcd, fell, noPeer, s.Must("a", "smcd -ad stats"))
+		t.Errorf("of at least %d connections of the %s, %d went by SMC and %d fell back, %d because of their peer: %s",
+			p.atLeast, side, carried, fell, noPeer, s.Must("a", "smcd -ad stats; smcr -ad stats"))
 	}
 }
 
 // look checks what smcss says of a connection that lasts until it has been looked at.
 func (p program) look(t *testing.T, s *session) {
 	t.Helper()
-	client, err := s.Host("a").Start(lab.Cmd{Argv: p.hold, Env: env(s.way.client), Dir: workInside})
+	client, err := s.Host("a").Start(s.client(p.hold...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer lab.Kill(t, client)
-	mode, ends := "tcp", 1
-	if s.smcd() {
-		mode = "smcd"
+	mode, ends := tcp, 1
+	if s.smc() {
+		mode = s.transport
 	}
 	if s.way.server && s.way.client {
 		ends = 2
@@ -253,8 +296,8 @@ func (p program) look(t *testing.T, s *session) {
 	if err := s.Host("a").WaitFor(t.Context(), list+"; "+has); err != nil {
 		t.Errorf("no connection of mode %s: %v", mode, err)
 	}
-	for _, other := range []string{"smcr", "smcd", "tcp"} {
-		if out := s.Must("a", list+" --mode "+other); other != mode && strings.Contains(out, "ACTIVE") {
+	for _, other := range []transport{smcr, smcd, tcp} {
+		if out := s.Must("a", list+" --mode "+string(other)); other != mode && strings.Contains(out, "ACTIVE") {
 			t.Errorf("not of mode %s:\n%s", mode, out)
 		}
 	}

@@ -75,7 +75,7 @@ func postgres(c cluster) program {
 	return program{
 		name: "postgresql",
 		prepare: func(_ *testing.T, g *guest) {
-			g.Must("a", "cp -r '"+c.data+"' "+data+"; chown -R postgres "+data+"; chmod 700 "+data)
+			g.Must("a", "cp -r '"+c.data+"' "+data+"; echo host all all samenet trust >>"+data+"/pg_hba.conf; chown -R postgres "+data+"; chmod 700 "+data)
 		},
 		server:  server,
 		port:    5432,

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPrograms runs all programs, one after the other, in one guest of each kernel: over SMC-D, and over connections that
-// fall back to TCP.
+// TestPrograms runs all programs, one after the other, in one guest of each kernel: over SMC-D, over SMC-R, and over
+// connections that fall back to TCP.
 func TestPrograms(t *testing.T) {
 	lab.Need(t)
 	programs := []program{redis, nginx, iperf, openssl, openssl.overKTLS(), python, postgres(makeCluster(t))}
@@ -30,8 +30,8 @@ func TestPrograms(t *testing.T) {
 					p.prepare(t, g)
 				}
 			}
-			for _, part := range partsFor(i == len(all)-1) {
-				t.Run(part.name, func(t *testing.T) { g.all(t, programs, part.ways) })
+			for _, ways := range waysFor(i == len(all)-1) {
+				t.Run(string(ways[0].transport), func(t *testing.T) { g.all(t, programs, ways) })
 			}
 			g.empty(t)
 			g.unload(t)
@@ -41,11 +41,11 @@ func TestPrograms(t *testing.T) {
 
 var redis = program{
 	name:    "redis",
-	server:  []string{"redis-server", "--port", "6379", "--bind", "127.0.0.1", "::1", "--save", "", "--appendonly", "no"},
+	server:  []string{"redis-server", "--port", "6379", "--bind", "127.0.0.1", "::1", "--save", "", "--appendonly", "no", "--protected-mode", "no"},
 	port:    6379,
 	stop:    unix.SIGTERM,
 	client:  useRedis,
-	hold:    []string{"redis-cli", "subscribe", "news"},
+	hold:    []string{"redis-cli", "-h", "127.0.0.1", "subscribe", "news"},
 	atLeast: 20,
 	mixed:   true,
 }
@@ -65,9 +65,9 @@ func useRedis(t *testing.T, s *session) {
 		}
 	}
 	s.sh(t, `head -c 4194304 /dev/urandom >value
-redis-cli -x set big <value | grep -q '^OK'
-redis-cli --raw get big | head -c 4194304 | cmp - value`)
-	info := s.sh(t, "redis-cli info stats")
+redis-cli -h 127.0.0.1 -x set big <value | grep -q '^OK'
+redis-cli -h 127.0.0.1 --raw get big | head -c 4194304 | cmp - value`)
+	info := s.sh(t, "redis-cli -h 127.0.0.1 info stats")
 	for _, want := range []string{"rejected_connections:0\r\n", "total_error_replies:0\r\n"} {
 		if !strings.Contains(info, want) {
 			t.Errorf("not in the server's counters: %q\n%s", want, info)
@@ -92,8 +92,8 @@ http {
 	fastcgi_temp_path /run/work/nginx.fastcgi;
 	uwsgi_temp_path /run/work/nginx.uwsgi;
 	scgi_temp_path /run/work/nginx.scgi;
-	server { listen 127.0.0.1:8080; listen [::1]:8080; root /run/work/www; }
-	server { listen 127.0.0.1:8080; server_name proxy; location / { proxy_pass http://127.0.0.1:8080; } }
+	server { listen 8080; listen [::]:8080; root /run/work/www; }
+	server { listen 8080; server_name proxy; location / { proxy_pass http://$server_addr:8080; } }
 }
 `
 

@@ -40,7 +40,7 @@ cmp got reversed`)
 }
 
 // overKTLS is the same conversation, with the encryption done by the kernel on the socket if that can be had. On a
-// connection that is SMC-D it cannot, and OpenSSL has to find out.
+// connection that is SMC-D or SMC-R it cannot, and OpenSSL has to find out.
 func (p program) overKTLS() program {
 	talk := p.client
 	p.name += " over kTLS"
@@ -57,8 +57,8 @@ func (p program) overKTLS() program {
 		talk(t, s)
 		after := s.ktls(t)
 		for _, counter := range []string{"TlsTxSw", "TlsRxSw"} {
-			if grown := after[counter] > before[counter]; grown == s.smcd() {
-				t.Errorf("%s was %d, is %d, SMC-D: %t", counter, before[counter], after[counter], s.smcd())
+			if grown := after[counter] > before[counter]; grown == s.smc() {
+				t.Errorf("%s was %d, is %d, SMC: %t", counter, before[counter], after[counter], s.smc())
 			}
 		}
 		if after["TlsDecryptError"] != 0 {
