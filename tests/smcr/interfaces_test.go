@@ -102,25 +102,30 @@ smc_pnet flush; smc_pnet add BOND eth bond0; smc_pnet add BOND ib rxeb 1`)
 	works(t, lt, "10.6.0.2:5042")
 }
 
-// namespace makes one with a network interface in it, and our names there.
+// namespace makes one with a network interface in it that has an adapter.
 const namespace = `ip netns add n; ip link set eth1 netns n
 ip -n n addr add 10.0.1.%[1]d/24 dev eth1; ip -n n link set eth1 up; ip -n n link set lo up
-ip netns exec n smcr ueid add ` + lab.UEID + `
+ip netns exec n rdma link add rxe1 type rxe netdev eth1
 `
 
-// shared has adapters for all namespaces, as they are by default.
+// shared has adapters for all namespaces, as they are by default. That of eth1 is found by a PNET ID, of which interfaces have
+// those of their namespace, and adapters those of the first.
 func shared(t *testing.T, lt *lab.Test) {
-	each(t, lt, "rdma link delete rxe1\n"+namespace+`ip netns exec n rdma link add rxe1 type rxe netdev eth1
-ip netns exec n smc_pnet add LAB1 eth eth1; ip netns exec n smc_pnet add LAB1 ib rxe1 1`)
+	each(t, lt, "rdma link delete rxe1\n"+namespace+"ip netns exec n smc_pnet add LAB1 eth eth1; smc_pnet add LAB1 ib rxe1 1")
 	inNamespace(t, lt)
 }
 
-// exclusive has an adapter that another namespace must not use, although it goes by its interface's PNET ID.
+// exclusive has adapters that only their namespaces use: the first one's, which goes by the same PNET ID as the other's
+// interface, is not for that.
 func exclusive(t *testing.T, lt *lab.Test) {
-	each(t, lt, "rdma link delete rxe1\n"+namespace+`rdma system set netns exclusive
-ip netns exec n rdma link add rxe1 type rxe netdev eth1
-ip netns exec n smc_pnet add LAB1 eth eth1; ip netns exec n smc_pnet add LAB1 ib rxe1 1`)
+	each(t, lt, "rdma link delete rxe1; rdma system set netns exclusive\n"+namespace)
 	inNamespace(t, lt)
+	both(t, lt, "ip netns exec n smc_pnet add LAB0 eth eth1")
+	defer lab.Kill(t, serveIn(t, lt, "ip netns exec n", "10.0.1.2:5045"))
+	lt.Must("a", "ip netns exec n smcflow check --size 1000 10.0.1.2:5045")
+	if c := lt.CountersRIn("a", "n"); c.Fallback.Client.Total != 1 {
+		t.Errorf("%+v, want one connection more that fell back", c)
+	}
 }
 
 // inNamespace checks that connections of a namespace, and those of the first one, are SMC-R, each by its own network.
