@@ -175,7 +175,6 @@ static int try_port(struct smc_rdma_dev *dev, u8 port, struct wish *w)
 		if (gid_fits(gid, w) && !rdma_read_gid_l2_fields(gid, NULL, w->path->mac)) {
 			memcpy(w->path->gid, gid->gid.raw, sizeof(w->path->gid));
 			w->path->gid_index = i;
-			w->path->gid_type = gid->gid_type;
 			w->path->ifindex = smc_rdma_gid_ifindex(gid);
 			w->path->mtu_code = READ_ONCE(p->mtu_code);
 			rc = 1;

@@ -159,13 +159,10 @@ static void look(struct work_struct *work)
 	smc_rdma_dev_unuse(dev);
 }
 
-/*
- * Whatever has happened, the ports are looked at again. Addresses that go may come back at once: a
- * bond that fails over has its own do so. May sleep.
- */
+/* Whatever has happened, the ports are looked at again. May sleep. */
 static void on_event(struct ib_event_handler *handler, struct ib_event *event)
 {
-	look_soon(container_of(handler, struct smc_rdma_dev, events), event->event == IB_EVENT_GID_CHANGE ? HZ / 10 : 0);
+	look_soon(container_of(handler, struct smc_rdma_dev, events), 0);
 }
 
 /* Can it do what SMC-R takes, on Ethernet? */

@@ -60,7 +60,6 @@ struct smc_rdma_path {
 	u8 gid[16];
 	u8 mac[ETH_ALEN];
 	int gid_index;
-	u8 gid_type;			/* enum ib_gid_type */
 	int ifindex;			/* of the GID's interface, for those who look */
 	u16 vlan;			/* 0 if none */
 };

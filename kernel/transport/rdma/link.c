@@ -60,36 +60,21 @@ void smc_link_retire(struct smc_link *link)
 		smc_lgr_put(link->group->lgr);
 }
 
-static bool has_gid_at(const struct smc_rdma_path *path, int index)
-{
-	const struct ib_gid_attr *attr = rdma_get_gid_attr(path->dev->ib, path->port, index);
-	bool same;
-
-	if (IS_ERR(attr))
-		return false;
-	same = attr->gid_type == path->gid_type && !memcmp(attr->gid.raw, path->gid, sizeof(path->gid));
-	rdma_put_gid_attr(attr);
-	return same;
-}
-
-/*
- * Does its port work, and does the address still exist that it was made with? It may have got another
- * place, as when a bond fails over.
- */
+/* Does its port work, and does the address still exist that it was made with? */
 static bool is_sound(const struct smc_link *link)
 {
 	const struct smc_rdma_path *path = &link->path;
-	const struct smc_rdma_port *port = &path->dev->ports[path->port - 1];
-	int i;
+	const struct ib_gid_attr *attr;
+	bool same;
 
-	if (!READ_ONCE(port->up))
+	if (!READ_ONCE(path->dev->ports[path->port - 1].up))
 		return false;
-	if (has_gid_at(path, path->gid_index))
-		return true;
-	for (i = 0; i < READ_ONCE(port->n_gids); i++)
-		if (has_gid_at(path, i))
-			return true;
-	return false;
+	attr = rdma_get_gid_attr(path->dev->ib, path->port, path->gid_index);
+	if (IS_ERR(attr))
+		return false;
+	same = !memcmp(attr->gid.raw, path->gid, sizeof(path->gid));
+	rdma_put_gid_attr(attr);
+	return same;
 }
 
 /* smc_link_check() - something has happened to ports of a device. Any context. */
