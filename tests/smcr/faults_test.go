@@ -60,17 +60,25 @@ func works(t *testing.T, lt *lab.Test, address string) {
 
 // broken does what ends the connections between the hosts, and waits until both have noticed.
 func broken(t *testing.T, lt *lab.Test, away func()) {
+	t.Helper()
 	victims, sink := serve(t, lt, "sink", 5022)
-	all := streams(t, lt, victims, 5)
+	brokenAt(t, lt, victims, away)
+	lab.Kill(t, sink)
+}
+
+// brokenAt does so to connections to a sink.
+func brokenAt(t *testing.T, lt *lab.Test, address string, away func()) {
+	t.Helper()
+	all := streams(t, lt, address, 5)
 	away()
 	fail(t, all)
-	none := "test $(smcss --state active --port 5022 | grep -c SMCR) = 0"
+	_, port, _ := strings.Cut(address, ":")
+	none := "test $(smcss --state active --port " + port + " | grep -c SMCR) = 0"
 	for _, h := range []string{"a", "b"} {
 		if err := lt.Host(h).WaitFor(t.Context(), none); err != nil {
 			t.Errorf("host %s still has connections: %v", h, err)
 		}
 	}
-	lab.Kill(t, sink)
 }
 
 // silence has each host hear nothing of the other any more, as if that had lost its power.

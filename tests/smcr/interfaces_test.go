@@ -27,7 +27,7 @@ func TestInterfaces(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			lt := startWith(t, lab.Options{Wires: 2}, ours, ours)
-			tc.run(t, lt)
+			t.Run("connections", func(t *testing.T) { tc.run(t, lt) })
 			for _, host := range []string{"a", "b"} {
 				unloads(t, lt, host)
 			}
@@ -99,9 +99,13 @@ rdma link add rxeb type rxe netdev both
 smc_pnet flush; smc_pnet add BOTH eth both; smc_pnet add BOTH ib rxeb 1`)
 	defer lab.Kill(t, serveAt(t, lt, "10.6.0.2:5042"))
 	works(t, lt, "10.6.0.2:5042")
-	other := bystander(t, lt, "10.6.0.2:5042")
-	lt.Must("a", "ip link set eth0 down")
-	fail(t, []*lab.Process{other})
+	sink, err := lt.Host("b").Start(lab.Cmd{Argv: []string{"smcflow", "sink", "10.6.0.2:5043"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lab.Kill(t, sink)
+	set(t, lt, "smcr_testlink_time=2")
+	brokenAt(t, lt, "10.6.0.2:5043", func() { lt.Must("a", "ip link set eth0 down") })
 	works(t, lt, "10.6.0.2:5042")
 }
 
