@@ -162,7 +162,7 @@ func waysFor(newest bool) [][]way {
 	if !lab.Full() {
 		all[1], all[2] = all[1][:1], all[2][:1]
 		if !newest {
-			return [][]way{all[0][:1], all[1]}
+			return [][]way{all[0][:1]}
 		}
 	}
 	return all
