@@ -285,6 +285,7 @@ void smc_lgr_leave(struct smc_lgr *lgr)
 bool smc_lgr_enter(struct smc_lgr *lgr, struct smc_conn *conn)
 {
 	static atomic_t token;
+	u32 n;
 
 	spin_lock_bh(&lgr->lock);
 	/* A group with a reserved place is not ended for idling. See terminate(): this, or evict(). */
@@ -293,7 +294,8 @@ bool smc_lgr_enter(struct smc_lgr *lgr, struct smc_conn *conn)
 		return false;
 	}
 	/* Under the lock, so that tokens rise along the list. */
-	conn->token = atomic_inc_return(&token) ?: atomic_inc_return(&token);
+	n = atomic_inc_return(&token) ?: atomic_inc_return(&token);
+	conn->token = conn->tag ? n << 8 | conn->tag : n;
 	list_add_tail(&conn->member, &lgr->conns);
 	spin_unlock_bh(&lgr->lock);
 	if (lgr->key.ops->trim && READ_ONCE(lgr->listed) && !delayed_work_pending(&lgr->trim))
