@@ -9,6 +9,8 @@ import (
 	"context"
 	"fmt"
 	"testing"
+
+	"github.com/smckit/smckit/tests/guest"
 )
 
 // word has the peer write bytes, with immediate data of its own: what is to be changed of that which would be right.
@@ -94,6 +96,24 @@ func TestPeersImmediate(t *testing.T) {
 			}
 			if err := c.close(ctx); err != nil {
 				t.Error(err)
+			}
+		})
+		t.Run(fmt.Sprintf("switched off, server %v", server), func(t *testing.T) {
+			guest.Run(t, "sysctl -qw net.smc.smcr_immediate=0")
+			t.Cleanup(func() { guest.Run(t, "sysctl -qw net.smc.smcr_immediate=1") })
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			g := newGroup(t, s.network, address(17, byte(i+1)), server)
+			g.agrees = true
+			c, err := g.open(ctx)
+			if err == nil {
+				err = inTurn(ctx, func(ctx context.Context) error { return c.exchange(ctx, 1000) }, c.close)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.them.Vendor != 0 || g.brief != 0 {
+				t.Errorf("our module has said %#x, and used immediate data %d times", c.them.Vendor, g.brief)
 			}
 		})
 	}
