@@ -59,6 +59,7 @@ struct smc_conn {
 	refcount_t		ref;
 	u32			token;		/* names the connection in its group; never changes */
 	u8			tag;		/* its low byte, if the transport wants to choose that; else 0 */
+	u32			serial;		/* in the order of the group's list */
 	bool			server;
 	bool			prompt;		/* each read tells the peer of the space, which costs nothing */
 

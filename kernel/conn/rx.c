@@ -63,7 +63,7 @@ static void consume(struct call *c)
 
 /*
  * Is it worth a message to tell the peer of the space? Always if it has asked, or has to know that an
- * urgent byte is gone. Else from a tenth of the ring on, if it is short of space: it has no more than
+ * urgent byte is gone. Else from a tenth of the ring on, or what the transport says, if it is short of space: it has no more than
  * half of the ring, or has said that it waits. What it has said of that is over once all is read.
  */
 static bool worth(struct smc_conn *conn, u32 untold)
@@ -292,7 +292,7 @@ int smc_rx_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int flags
 		rc = step(&c);
 	} while (rc == 1);
 	consume(&c);
-	tell(conn, false);
+	tell(conn, flags & MSG_PEEK);
 	mutex_unlock(&conn->rx_lock);
 	trace_smc_rx(conn->sk, conn->token, len, c.done ?: rc);
 	if (!c.done && rc < 0)
