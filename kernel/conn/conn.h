@@ -58,6 +58,8 @@ struct smc_conn {
 	enum smc_stats_tech	tech;
 	refcount_t		ref;
 	u32			token;		/* names the connection in its group; never changes */
+	u8			tag;		/* its low byte, if the transport wants to choose that; else 0 */
+	u32			serial;		/* in the order of the group's list */
 	bool			server;
 	bool			prompt;		/* each read tells the peer of the space, which costs nothing */
 
@@ -69,6 +71,7 @@ struct smc_conn {
 	u32			tx_window;	/* of it, how many may be in use: all, or what we have memory for; likewise */
 	u32			tx_skip;	/* of its element */
 	u32			tx_off;		/* where tx_prod is in it */
+	u32			tx_least;	/* less room than this is not worth a message, if there is more to write */
 	u32			tx_granule;	/* room grows in steps of so many bytes of the element; power of 2 */
 	bool			tx_lost;	/* has sent something to a peer that had closed */
 	u64			tx_cons;	/* consumed by the peer, or with it, where our memory is less; upcall */
@@ -79,6 +82,7 @@ struct smc_conn {
 	u64			rx_cons;	/* read by the application */
 	u64			rx_told;	/* and the peer has been told */
 	u32			rx_off;		/* where rx_cons is in the ring */
+	u32			rx_step;	/* the least to tell of, as the peer waits for so much; 0: see rx.c */
 	struct smc_element	rx;		/* never changes once connected */
 	u64			rx_prod;	/* what the peer has told; upcall */
 	bool			rx_asked;	/* it wants to know what we have read, or has to; both sides, see rx.c */

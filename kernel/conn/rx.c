@@ -63,7 +63,7 @@ static void consume(struct call *c)
 
 /*
  * Is it worth a message to tell the peer of the space? Always if it has asked, or has to know that an
- * urgent byte is gone. Else from a tenth of the ring on, if it is short of space: it has no more than
+ * urgent byte is gone. Else from a tenth of the ring on, or what the transport says, if it is short of space: it has no more than
  * half of the ring, or has said that it waits. What it has said of that is over once all is read.
  */
 static bool worth(struct smc_conn *conn, u32 untold)
@@ -76,20 +76,23 @@ static bool worth(struct smc_conn *conn, u32 untold)
 		WRITE_ONCE(conn->rx_blocked, false);
 	if (READ_ONCE(conn->rx_asked))
 		return true;
-	if (untold <= max_t(u32, size / 10, SOCK_MIN_SNDBUF / 2))
+	if (untold <= (conn->rx_step ?: max_t(u32, size / 10, SOCK_MIN_SNDBUF / 2)))
 		return false;
 	/* More than a ring if the peer has heard since with something else, of which rx_told knows nothing. */
 	return blocked || prod - conn->rx_told >= size / 2;
 }
 
-/* Tells the peer of the space if it is time to. */
-static void tell(struct smc_conn *conn)
+/*
+ * Tells the peer of the space if it is time to: also if what is there is not enough for someone who
+ * is going to wait, and the peer may be waiting for space.
+ */
+static void tell(struct smc_conn *conn, bool waits)
 {
 	u32 untold = conn->rx_cons - conn->rx_told;
 
 	if (!untold || smc_conn_meaning(conn)->over)
 		return;
-	if (!conn->prompt && !worth(conn, untold))
+	if (!conn->prompt && !worth(conn, untold) && !(waits && READ_ONCE(conn->rx_prod) != conn->rx_cons))
 		return;
 	WRITE_ONCE(conn->rx_asked, false);
 	conn->rx_told = conn->rx_cons;
@@ -239,7 +242,7 @@ static int step(struct call *c)
 	if (rc != 1)
 		return rc;
 	consume(c);
-	tell(conn);
+	tell(conn, true);
 	doze(conn, &c->timeo, c->pos);
 	/* Has another thread read meanwhile? */
 	if (c->flags & MSG_PEEK ? c->pos < conn->rx_cons : c->pos != conn->rx_cons)
@@ -289,7 +292,7 @@ int smc_rx_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int flags
 		rc = step(&c);
 	} while (rc == 1);
 	consume(&c);
-	tell(conn);
+	tell(conn, flags & MSG_PEEK);
 	mutex_unlock(&conn->rx_lock);
 	trace_smc_rx(conn->sk, conn->token, len, c.done ?: rc);
 	if (!c.done && rc < 0)
@@ -376,7 +379,7 @@ static int splice_round(struct call *c, struct pipe_inode_info *pipe)
 	rc = idle(c->conn, end, false, c->timeo);
 	if (rc == 1) {
 		consume(c);
-		tell(c->conn);
+		tell(c->conn, true);
 		doze(c->conn, &c->timeo, c->pos);
 		seek(c);
 	}
@@ -404,7 +407,7 @@ ssize_t smc_rx_splice(struct smc_conn *conn, struct pipe_inode_info *pipe, size_
 	while (rc == 1 && len)
 		rc = splice_round(&c, pipe);
 	consume(&c);
-	tell(conn);
+	tell(conn, false);
 	mutex_unlock(&conn->rx_lock);
 	if (c.done) {
 		smc_stats_rx(conn->sn, conn->tech, c.done);

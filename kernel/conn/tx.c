@@ -178,6 +178,12 @@ static ssize_t lose(struct smc_conn *conn, size_t len)
 	return len;
 }
 
+/* The room that a piece of what is left takes. Who does not wait takes what there is. */
+static u32 least(const struct smc_conn *conn, size_t left, long timeo)
+{
+	return timeo ? max_t(u32, 1, min_t(size_t, left, conn->tx_least)) : 1;
+}
+
 static ssize_t send(struct smc_conn *conn, struct msghdr *msg, size_t len)
 {
 	long timeo = sock_sndtimeo(conn->sk, msg->msg_flags & MSG_DONTWAIT);
@@ -193,7 +199,7 @@ static ssize_t send(struct smc_conn *conn, struct msghdr *msg, size_t len)
 			break;
 		if (smc_conn_meaning(conn)->deaf)
 			return done + lose(conn, len - done);
-		if (!smc_tx_room(conn)) {
+		if (smc_tx_room(conn) < least(conn, len - done, timeo)) {
 			rc = wait_for_room(conn, &timeo);
 			if (rc)
 				break;

@@ -2,7 +2,7 @@
 /*
  * Settings: net.smc.*
  *
- * Names, ranges and defaults are those of Linux 7.2; loopback and smcr_v1_rocev2 are ours. What is missing is hs_ctrl, which names a BPF
+ * Names, ranges and defaults are those of Linux 7.2; loopback, smcr_v1_rocev2 and smcr_immediate are ours. What is missing is hs_ctrl, which names a BPF
  * program that decides whether a connection tries SMC: a module can offer such a hook only with
  * type information of its own, which is made from the kernel's at build time by tools that a
  * machine that builds modules need not have, and not before Linux 6.9.
@@ -65,6 +65,9 @@ static const struct knob {
 	},
 	[SMC_SYSCTL_SMCR_V1_ROCEV2] = {
 		KNOB(smcr_v1_rocev2), .max = 1,
+	},
+	[SMC_SYSCTL_SMCR_IMMEDIATE] = {
+		KNOB(smcr_immediate), .max = 1, .init = 1,
 	},
 	[SMC_SYSCTL_PORT_ADD_DELAY] = {
 		KNOB(port_add_delay), .max = INT_MAX / HZ,

@@ -284,16 +284,16 @@ void smc_lgr_leave(struct smc_lgr *lgr)
  */
 bool smc_lgr_enter(struct smc_lgr *lgr, struct smc_conn *conn)
 {
-	static atomic_t token;
-
+	static atomic_t serial;
 	spin_lock_bh(&lgr->lock);
 	/* A group with a reserved place is not ended for idling. See terminate(): this, or evict(). */
 	if (!READ_ONCE(lgr->listed)) {
 		spin_unlock_bh(&lgr->lock);
 		return false;
 	}
-	/* Under the lock, so that tokens rise along the list. */
-	conn->token = atomic_inc_return(&token) ?: atomic_inc_return(&token);
+	/* Under the lock, so that numbers rise along the list. */
+	conn->serial = atomic_inc_return(&serial) ?: atomic_inc_return(&serial);
+	conn->token = conn->tag ? conn->serial << 8 | conn->tag : conn->serial;
 	list_add_tail(&conn->member, &lgr->conns);
 	spin_unlock_bh(&lgr->lock);
 	if (lgr->key.ops->trim && READ_ONCE(lgr->listed) && !delayed_work_pending(&lgr->trim))
@@ -502,20 +502,20 @@ int smc_lgr_walk(const struct net *net, unsigned int *next, int (*fn)(struct smc
 	return rc;
 }
 
-/* The connections of a group that come after a token. Under list_lock. */
-static int walk_members(struct smc_lgr *lgr, u32 *token, int (*fn)(struct smc_conn *conn, void *arg), void *arg)
+/* The connections of a group that come after one. Under list_lock. */
+static int walk_members(struct smc_lgr *lgr, u32 *serial, int (*fn)(struct smc_conn *conn, void *arg), void *arg)
 {
 	struct smc_conn *conn;
 	int rc = 0;
 
 	spin_lock(&lgr->lock);
 	list_for_each_entry(conn, &lgr->conns, member) {
-		if (*token && (s32)(conn->token - *token) <= 0)
+		if (*serial && (s32)(conn->serial - *serial) <= 0)
 			continue;
 		rc = fn(conn, arg);
 		if (rc)
 			break;
-		*token = conn->token;
+		*serial = conn->serial;
 	}
 	spin_unlock(&lgr->lock);
 	return rc;
@@ -543,7 +543,7 @@ int smc_lgr_walk_conns(const struct net *net, struct smc_lgr_position *pos,
 			continue;
 		if (lgr->id != pos->group)
 			*pos = (struct smc_lgr_position){ .group = lgr->id };
-		rc = walk_members(lgr, &pos->token, fn, arg);
+		rc = walk_members(lgr, &pos->serial, fn, arg);
 		if (rc)
 			break;
 	}

@@ -66,7 +66,7 @@ struct smc_lgr_view {
 
 /* Where a walk through connections goes on: after that token of that group. */
 struct smc_lgr_position {
-	u32 group, token;
+	u32 group, serial;
 };
 
 bool smc_lgr_enter(struct smc_lgr *lgr, struct smc_conn *conn);

@@ -87,6 +87,12 @@ struct smc_clc_gid {
 	u16 chid;
 };
 
+/*
+ * A word of three bytes that name who has invented something, and one for what: here, SMC-R's
+ * CDC messages as immediate data. The name is a locally administered one, which is nobody's.
+ */
+#define SMC_CLC_VENDOR_IMMEDIATE 0x02534b01
+
 struct smc_clc_proposal {
 	u8 version;
 	u8 path_v1;		/* enum smc_clc_path */
@@ -96,6 +102,7 @@ struct smc_clc_proposal {
 	u8 mac[6];
 	u64 ism_gid;		/* of a native ISM device, 0 without path_v1 */
 	u16 ism_chid;
+	u32 vendor;		/* version 2; nobody's if 0 */
 
 	bool has_prefix;	/* iff path_v1 is not none */
 	u8 subnet[4];		/* IPv4, with the host bits zero */

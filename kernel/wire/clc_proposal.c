@@ -16,6 +16,7 @@ enum {
 	AREA_CHID = 48,
 	AREA_V2_OFFSET = 50,
 	AREA_V2_ORIGIN = 52,
+	AREA_VENDOR = 52,
 	AREA_LEN = 40,
 };
 
@@ -174,6 +175,8 @@ static int decode_parts(const u8 *buf, size_t end, struct smc_clc_proposal *p)
 		p->ism_gid = smc_get_be64(buf + AREA_GID);
 		p->ism_chid = smc_get_be16(buf + AREA_CHID);
 	}
+	if (p->version > 1)
+		p->vendor = smc_get_be32(buf + AREA_VENDOR);
 	if (p->path_v1 != SMC_PATH_N) {
 		part = decode_prefix(buf, end, p);
 		if (part < 0)
@@ -313,6 +316,8 @@ static void encode_parts(const struct smc_clc_proposal *p, const struct layout *
 		smc_put_be64(buf + AREA_GID, p->ism_gid);
 		smc_put_be16(buf + AREA_CHID, p->ism_chid);
 	}
+	if (p->version > 1)
+		smc_put_be32(buf + AREA_VENDOR, p->vendor);
 	if (l->prefix) {
 		smc_put_be16(buf + PREFIX_OFFSET, (u16)l->area);
 		encode_prefix(p, part);

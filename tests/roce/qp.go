@@ -40,6 +40,8 @@ type QP struct {
 	Number uint32
 	// Message gets the messages, on the goroutine that reads from the network. Set before Connect.
 	Message func(msg []byte)
+	// Written gets the immediate data of writes, and how many bytes were written; likewise. May be nil.
+	Written func(imm, length uint32)
 
 	host    *Host
 	mu      sync.Mutex
@@ -58,6 +60,7 @@ type QP struct {
 	msn     uint32
 	partial []byte // of a message
 	to      []byte // of a region, where a write goes on
+	length  uint32 // of all that it writes
 	ident   uint16
 }
 
@@ -99,8 +102,8 @@ func (q *QP) Write(addr uint64, rkey uint32, data []byte) error {
 }
 
 // WriteImm writes with immediate data.
-func (q *QP) WriteImm(addr uint64, rkey uint32, data []byte) error {
-	p := &Packet{Addr: addr, Rkey: rkey, Length: uint32(len(data)), Imm: 0x12345678}
+func (q *QP) WriteImm(addr uint64, rkey uint32, data []byte, imm uint32) error {
+	p := &Packet{Addr: addr, Rkey: rkey, Length: uint32(len(data)), Imm: imm, Solicited: true}
 	return q.post([4]byte{WriteFirst, WriteMiddle, WriteLastImm, WriteOnlyImm}, p, data)
 }
 

@@ -24,10 +24,14 @@ func (q *QP) receive(p *Packet) {
 		q.mu.Unlock()
 		return
 	}
-	msg := q.request(p)
+	msg, served := q.request(p)
+	length := q.length
 	q.mu.Unlock()
 	if msg != nil && q.Message != nil {
 		q.Message(msg)
+	}
+	if served && (p.Opcode == WriteLastImm || p.Opcode == WriteOnlyImm) && q.Written != nil {
+		q.Written(p.Imm, length)
 	}
 }
 
@@ -57,27 +61,28 @@ func (q *QP) answer(psn uint32, syndrome byte) {
 	_ = q.put(&Packet{Opcode: Acknowledge, PSN: psn, Syndrome: syndrome, MSN: q.msn})
 }
 
-// request serves a packet of the other side. The caller holds the lock. Return: the message that it completes.
-func (q *QP) request(p *Packet) []byte {
+// request serves a packet of the other side. The caller holds the lock. Return: the message that it completes, and whether it
+// has been served now.
+func (q *QP) request(p *Packet) (msg []byte, served bool) {
 	switch {
 	case q.manner == Hostile:
 		q.answer(p.PSN, SyndromeInvalid)
-		return nil
+		return nil, false
 	case before(p.PSN, q.expect): // it has come before, and the answer was lost
 		q.answer((q.expect-1)&psnMask, SyndromeACK)
-		return nil
+		return nil, false
 	case p.PSN != q.expect:
 		q.answer(q.expect, SyndromeSequence)
-		return nil
-	case q.manner == Busy && p.Opcode <= SendOnlyImm:
+		return nil, false
+	case q.manner == Busy && (p.Opcode <= SendOnlyImm || p.Opcode == WriteLastImm || p.Opcode == WriteOnlyImm):
 		const ms = 14 // 1.28 of them
 		q.answer(p.PSN, SyndromeRNR|ms)
-		return nil
+		return nil, false
 	}
 	msg, ok := q.serve(p)
 	if !ok {
 		q.answer(p.PSN, SyndromeAccess)
-		return nil
+		return nil, false
 	}
 	q.expect = (q.expect + 1) & psnMask
 	last := p.Opcode != SendFirst && p.Opcode != SendMiddle && p.Opcode != WriteFirst && p.Opcode != WriteMiddle
@@ -87,7 +92,7 @@ func (q *QP) request(p *Packet) []byte {
 	if last || p.AckReq {
 		q.answer(p.PSN, SyndromeACK)
 	}
-	return msg
+	return msg, true
 }
 
 // serve puts the payload where it belongs. Return: false if there is no such place.
@@ -108,7 +113,7 @@ func (q *QP) serve(p *Packet) (msg []byte, ok bool) {
 		if r == nil || !r.has(p.Addr, p.Length) {
 			return nil, false
 		}
-		q.to = r.Bytes[p.Addr-r.Addr:][:p.Length]
+		q.to, q.length = r.Bytes[p.Addr-r.Addr:][:p.Length], p.Length
 	}
 	if p.Opcode > WriteOnlyImm || len(p.Payload) > len(q.to) {
 		return nil, false

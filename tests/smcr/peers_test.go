@@ -29,7 +29,7 @@ func peers(t *testing.T, kernel string, length lab.Length) {
 	}, marker, length)
 	lt.Must("a", "modprobe -aq tun rdma_rxe || :")
 	// Each part has a deadline of its own. What waits for time-outs, or is about who comes first, is for full runs.
-	parts := []string{"PeersHonest|PeersOlder|PeersAb", "PeersCDC", "PeersLLC", "PeersRDMA", "PeersCrowd"}
+	parts := []string{"PeersHonest|PeersOlder|PeersAb", "PeersCDC", "PeersLLC", "PeersRDMA", "PeersImmediate", "PeersCrowd"}
 	if lab.Full() {
 		parts = append(parts, "PeersForming", "PeersCLC", "PeersSilent")
 	}

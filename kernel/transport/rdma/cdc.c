@@ -12,6 +12,16 @@
 
 #include "group.h"
 
+/*
+ * Between two of this implementation, what most messages say fits into the immediate data of the
+ * write that comes before them: which RMB that was, by the low byte of the connection's token, how
+ * much has been read since that was told last, and whether there is more than space for it. How much
+ * was written, the adapter tells. That takes half of the packets.
+ */
+#define IMM_RMB 24
+#define IMM_BLOCKED BIT(23)
+#define IMM_READ (BIT(23) - 1)
+
 /* Does the peer read any more? */
 static bool listens(const struct smc_rdma_conn *rc)
 {
@@ -101,27 +111,46 @@ static struct smc_rdma_batch *next_batch(struct smc_rdma_conn *rc, u64 to)
 	return &rc->batch[READ_ONCE(rc->batch[0].pending)];
 }
 
+/* Does it go without a message? The peer has to be ready for what depends on what came before. */
+static bool is_brief(const struct smc_rdma_conn *rc, const struct smc_cdc *cdc, const struct smc_track *cons)
+{
+	return rc->group->immediate && (rc->conn->server || READ_ONCE(rc->heard)) && !cdc->state &&
+	       !(cdc->flags & ~SMC_CDC_BLOCKED) && cons->pos - rc->cons.pos <= IMM_READ;
+}
+
+static u32 immediate(const struct smc_rdma_conn *rc, const struct smc_cdc *cdc, const struct smc_track *cons)
+{
+	return rc->peer_token << IMM_RMB | (cdc->flags & SMC_CDC_BLOCKED ? IMM_BLOCKED : 0) |
+	       (u32)(cons->pos - rc->cons.pos);
+}
+
 /*
  * Return: as smc_link_send() does. The caller holds the lock, and a reference on the connection. Each
  * place on the link's lists has one, too: that of an arrival from before it is there, as it may be
  * told at once; that of the waiter is not put before we give the lock back.
  */
-static int post(struct smc_rdma_conn *rc, u64 to, const u8 *msg, bool last)
+static int post(struct smc_rdma_conn *rc, u64 to, const struct smc_cdc *cdc, const struct smc_track *cons)
 {
 	struct smc_rdma_batch *batch = next_batch(rc, to);
 	struct smc_link_write w[SMC_LINK_WRITES];
+	u8 msg[SMC_CDC_R_LEN];
 	struct smc_link_job job = {
 		.writes = w,
 		.n = pieces(rc, to, w),
 		.msg = msg,
 		/* What the connection sends from is needed again once its last message has arrived. */
-		.mark = last,
+		.mark = cdc->state,
 		.arrival = batch ? &batch->arrival : NULL,
 		.pos = to,
 		.waiter = &rc->waiter,
 	};
 	int err;
 
+	job.immediate = job.n == 1 && is_brief(rc, cdc, cons);
+	if (job.immediate)
+		job.imm = immediate(rc, cdc, cons);
+	else
+		smc_cdc_r_encode(cdc, msg);
 	if (batch) {
 		smc_conn_get(rc->conn);
 		WRITE_ONCE(batch->pending, true);
@@ -146,7 +175,6 @@ static int post(struct smc_rdma_conn *rc, u64 to, const u8 *msg, bool last)
 void smc_rdma_talk(struct smc_rdma_conn *rc)
 {
 	struct smc_track prod, cons;
-	u8 msg[SMC_CDC_R_LEN];
 	struct smc_cdc cdc;
 	int err;
 	u64 to;
@@ -155,9 +183,8 @@ void smc_rdma_talk(struct smc_rdma_conn *rc)
 	if (!rc->ready)
 		goto out;
 	to = compose(rc, &cdc, &prod, &cons);
-	smc_cdc_r_encode(&cdc, msg);
 	sync(rc, rc->snd);
-	err = post(rc, to, msg, cdc.state);
+	err = post(rc, to, &cdc, &cons);
 	if (err)
 		goto out;
 	rc->snd_off = (rc->snd_off + (u32)(to - rc->prod.pos)) & (rc->snd->size - 1);
@@ -360,6 +387,7 @@ static void hear_in_order(struct smc_rdma_conn *rc, const struct smc_cdc *cdc)
 	/* Else it has come before, over another link. */
 	if ((s16)(cdc->seq - rc->peer_seq) >= 0) {
 		rc->peer_seq = cdc->seq;
+		WRITE_ONCE(rc->heard, true);
 		if (!too_early(rc, cdc))
 			hear(rc, cdc);
 	}
@@ -384,6 +412,49 @@ void smc_rdma_hear(struct smc_rdma_group *group, const u8 *msg, u32 len)
 	rcu_read_unlock();
 }
 
+/* What immediate data says, as a message. Return: false if it cannot be. The caller holds hear_lock. */
+static bool spell_out(struct smc_rdma_conn *rc, u32 imm, u32 len, struct smc_cdc *cdc)
+{
+	struct smc_track prod = rc->peer_prod, cons = rc->peer_cons;
+	u32 rx = rc->conn->rx.size, tx = rc->conn->tx_size, read = imm & IMM_READ;
+
+	if (!rc->ready || len > rx || read > tx)
+		return false;
+	smc_track_to(&prod, prod.pos + len, rx);
+	smc_track_to(&cons, cons.pos + read, tx);
+	*cdc = (struct smc_cdc){ .prod = prod.at, .cons = cons.at, .flags = imm & IMM_BLOCKED ? SMC_CDC_BLOCKED : 0 };
+	return true;
+}
+
+/**
+ * smc_rdma_hear_immediate() - the peer has written to an RMB of a group
+ * @group: the group, with a peer that has agreed to this
+ * @imm: what it has to say of it
+ * @len: bytes that it has written
+ *
+ * Softirq.
+ */
+void smc_rdma_hear_immediate(struct smc_rdma_group *group, u32 imm, u32 len)
+{
+	struct smc_rdma_conn *rc;
+	struct smc_cdc cdc;
+
+	rcu_read_lock();
+	rc = rcu_dereference(group->by_rmb[imm >> IMM_RMB]);
+	if (rc) {
+		spin_lock_bh(&rc->hear_lock);
+		if (spell_out(rc, imm, len, &cdc)) {
+			rc->peer_seq++;
+			WRITE_ONCE(rc->heard, true);
+			hear(rc, &cdc);
+		} else {
+			smc_link_fail(group->link);
+		}
+		spin_unlock_bh(&rc->hear_lock);
+	}
+	rcu_read_unlock();
+}
+
 /**
  * smc_rdma_talk_begin() - the peer's RMB is known
  * @rc: the connection
@@ -400,6 +471,13 @@ void smc_rdma_talk_begin(struct smc_rdma_conn *rc, const struct smc_clc_accept *
 	rc->peer_rkey = peer->rkey;
 	conn->tx_size = SMC_RDMA_SIZE_MIN << peer->size_code;
 	conn->tx_window = min(conn->tx_size, rc->snd->size);
+	conn->tx_least = conn->tx_window / 8;
+	/*
+	 * Our own writers wait for half of the window: with a quarter that is not told of, and as much
+	 * that is not enough for a poller, see lowat(), there is that much.
+	 */
+	if (rc->group->immediate)
+		conn->rx_step = conn->rx.size / 4 - 1;
 	rc->peer_addr = peer->rmb_addr + (u64)(peer->rmbe_idx - 1) * conn->tx_size;
 	rcu_read_lock();
 	/* The first one that is heard is that which came early, whatever comes now. */

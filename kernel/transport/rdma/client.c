@@ -31,6 +31,7 @@ static void offer_v2(const struct smc_rdma_path *path, const struct smc_sysctl *
 	memcpy(p->mac, path->mac, sizeof(p->mac));
 	p->max_conns = READ_ONCE(sysctl->smcr_max_conns_per_lgr);
 	p->max_links = 1;
+	p->vendor = READ_ONCE(sysctl->smcr_immediate) ? SMC_CLC_VENDOR_IMMEDIATE : 0;
 }
 
 static bool same_port(const struct smc_rdma_path *a, const struct smc_rdma_path *b)
@@ -102,6 +103,8 @@ static void learn_group(struct smc_rdma_group *group, const struct smc_clc_accep
 	group->release = peer->has_fce ? peer->release : 0;
 	group->max_conns = group->release ? peer->max_conns : 255;
 	group->max_links = group->release ? peer->max_links : 2;
+	group->immediate = group->release && peer->vendor == SMC_CLC_VENDOR_IMMEDIATE &&
+			   READ_ONCE(smc_net(group->lgr->key.net)->sysctl.smcr_immediate);
 }
 
 /* First contact: a group and a link of our own. Return: 0 or a reason. */

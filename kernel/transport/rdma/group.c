@@ -18,6 +18,7 @@ int smc_group_init(struct smc_lgr *lgr)
 	group->version = lgr->key.version;
 	group->buf_type = READ_ONCE(smc_net(lgr->key.net)->sysctl.smcr_buf_type);
 	spin_lock_init(&group->lock);
+	__set_bit(0, group->rmb_ids);
 	xa_init_flags(&group->conns, XA_FLAGS_LOCK_BH);
 	INIT_LIST_HEAD(&group->waiting);
 	INIT_LIST_HEAD(&group->attached);
@@ -91,10 +92,21 @@ void smc_group_receive(struct smc_rdma_group *group, struct smc_link *link, cons
 		smc_rdma_llc_receive(group, link, msg, len);
 }
 
-/* An RMB is counted already. */
-static struct smc_rdma_buf *make_buf(struct smc_rdma_group *group, bool rmb, u8 code)
+/* smc_group_uncount() - an RMB by that number is no more, if there was one. Under the lock. */
+void smc_group_uncount(struct smc_rdma_group *group, u8 id)
+{
+	lockdep_assert_held(&group->lock);
+	if (!id)
+		return;
+	__clear_bit(id, group->rmb_ids);
+	WRITE_ONCE(group->n_rmbs, group->n_rmbs - 1);
+}
+
+/* An RMB is counted already, and has its number; else that is 0. */
+static struct smc_rdma_buf *make_buf(struct smc_rdma_group *group, u8 id, u8 code)
 {
 	struct smc_rdma_buf *buf = ERR_PTR(-ENOTCONN);
+	bool rmb = id;
 
 	/* The link does not go meanwhile; if it goes next, the buffer is on the list of what it has to do with. */
 	mutex_lock(&group->link->lock);
@@ -106,8 +118,9 @@ static struct smc_rdma_buf *make_buf(struct smc_rdma_group *group, bool rmb, u8 
 	}
 	spin_lock_bh(&group->lock);
 	if (IS_ERR(buf)) {
-		WRITE_ONCE(group->n_rmbs, group->n_rmbs - rmb);
+		smc_group_uncount(group, id);
 	} else {
+		buf->id = id;
 		list_add(&buf->all, &group->attached);
 		group->bytes[rmb] += buf->size;
 	}
@@ -129,6 +142,7 @@ struct smc_rdma_buf *smc_group_buf(struct smc_rdma_group *group, bool rmb, u8 co
 	struct list_head *from = rmb ? &group->rmbs : &group->sndbufs;
 	struct smc_rdma_buf *buf, *found = NULL;
 	bool full;
+	u8 id = 0;
 
 	spin_lock_bh(&group->lock);
 	/* A peer does not take more RMBs: any is better than none then. */
@@ -140,15 +154,18 @@ struct smc_rdma_buf *smc_group_buf(struct smc_rdma_group *group, bool rmb, u8 co
 		found = buf;
 		break;
 	}
-	if (!found && !full)
-		WRITE_ONCE(group->n_rmbs, group->n_rmbs + rmb);
+	if (!found && !full && rmb) {
+		id = find_first_zero_bit(group->rmb_ids, SMC_RDMA_RTOKENS + 1);
+		__set_bit(id, group->rmb_ids);
+		WRITE_ONCE(group->n_rmbs, group->n_rmbs + 1);
+	}
 	spin_unlock_bh(&group->lock);
 	if (found) {
 		found->reused = true;
 		smc_rdma_buf_clear(found);
 		return found;
 	}
-	return full ? ERR_PTR(-ENOSPC) : make_buf(group, rmb, code);
+	return full ? ERR_PTR(-ENOSPC) : make_buf(group, id, code);
 }
 
 /* smc_group_put_snd() - nothing more is put into a ring that is sent from. Softirq. */

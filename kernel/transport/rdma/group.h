@@ -66,10 +66,12 @@ struct smc_rdma_group {
 	struct smc_link *link;		/* from when the group is formed until it has ended */
 	bool server;
 	bool direct;			/* no gateway between the peers */
+	bool immediate;			/* CDC messages may come and go as immediate data */
 	u8 version, release;
 	u8 max_conns, max_links;
 	u8 buf_type;			/* net.smc.smcr_buf_type */
 	struct xarray conns;		/* struct smc_conn by token; read under RCU */
+	struct smc_rdma_conn __rcu *by_rmb[SMC_RDMA_RTOKENS + 1];	/* by the id of their RMB */
 
 	spinlock_t lock;		/* what follows; softirqs off */
 	enum smc_rdma_group_state state;
@@ -81,6 +83,7 @@ struct smc_rdma_group {
 	struct smc_rdma_buf *leaving;	/* of these, the one that the peer is asked to forget, by leave */
 	struct smc_rdma_call leave;
 	unsigned int n_rmbs;		/* all of them */
+	DECLARE_BITMAP(rmb_ids, SMC_RDMA_RTOKENS + 1);	/* those that are taken; 0 is nobody's */
 	u64 bytes[2];			/* of buffers to send from, and of RMBs */
 	struct smc_rtoken rtokens[SMC_RDMA_RTOKENS];
 	struct smc_rdma_llc llc;
@@ -139,6 +142,7 @@ struct smc_rdma_conn {
 	u64 peer_marked;
 	u16 peer_seq;
 	u8 peer_state;			/* single word, no lock */
+	bool heard;			/* a message has come; likewise */
 };
 
 static inline struct smc_rdma_group *smc_group_of(const struct smc_lgr *lgr)
@@ -156,6 +160,7 @@ bool smc_group_set_link(struct smc_rdma_group *group, struct smc_link *link);
 void smc_group_ready(struct smc_rdma_group *group);
 void smc_group_wake_locked(struct smc_rdma_group *group);
 void smc_group_receive(struct smc_rdma_group *group, struct smc_link *link, const u8 *msg, u32 len);
+void smc_group_uncount(struct smc_rdma_group *group, u8 id);
 bool smc_group_has_rmb(const struct smc_rdma_group *group);
 struct smc_rdma_buf *smc_group_buf(struct smc_rdma_group *group, bool rmb, u8 code);
 void smc_group_put_snd(struct smc_rdma_group *group, struct smc_rdma_buf *snd);
@@ -189,5 +194,6 @@ ssize_t smc_rdma_write(struct smc_conn *conn, struct iov_iter *from, u32 len);
 void smc_rdma_talk_init(struct smc_rdma_conn *rc);
 void smc_rdma_talk_begin(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer);
 void smc_rdma_hear(struct smc_rdma_group *group, const u8 *msg, u32 len);
+void smc_rdma_hear_immediate(struct smc_rdma_group *group, u32 imm, u32 len);
 
 #endif /* SMC_RDMA_GROUP_H */

@@ -110,6 +110,14 @@ static int post_slot(struct smc_link *link, u32 i)
 	return ib_post_recv(link->qp, &wr, NULL);
 }
 
+/* What else takes a place of these has a length of its own, and nothing in the place. */
+static bool is_message(const struct smc_link *link, const struct ib_wc *wc)
+{
+	if (wc->opcode == IB_WC_RECV_RDMA_WITH_IMM)
+		return link->group->immediate;
+	return wc->opcode == IB_WC_RECV && wc->byte_len <= SMC_LINK_MSG_LEN + (link->spill ? SMC_LINK_SPILL_LEN : 0);
+}
+
 static void received(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct smc_link_slot *slot = container_of(wc->wr_cqe, struct smc_link_slot, cqe);
@@ -117,18 +125,21 @@ static void received(struct ib_cq *cq, struct ib_wc *wc)
 	u32 i = slot - link->slots;
 	u8 *msg = link->rx_msgs + i * SMC_LINK_MSG_LEN;
 
-	/* What else takes a place of these has a length of its own, and nothing in the place. */
-	if (wc->status != IB_WC_SUCCESS || wc->opcode != IB_WC_RECV ||
-	    wc->byte_len > SMC_LINK_MSG_LEN + (link->spill ? SMC_LINK_SPILL_LEN : 0)) {
+	if (wc->status != IB_WC_SUCCESS || !is_message(link, wc)) {
 		smc_link_fail(link);
 		return;
 	}
 	WRITE_ONCE(link->heard, jiffies);
+	if (wc->opcode != IB_WC_RECV) {
+		smc_rdma_hear_immediate(link->group, be32_to_cpu(wc->ex.imm_data), wc->byte_len);
+		goto again;
+	}
 	ib_dma_sync_single_for_cpu(link->path.dev->ib, link->rx_dma + i * SMC_LINK_MSG_LEN, SMC_LINK_MSG_LEN,
 				   DMA_FROM_DEVICE);
 	smc_group_receive(link->group, link, msg, wc->byte_len);
 	ib_dma_sync_single_for_device(link->path.dev->ib, link->rx_dma + i * SMC_LINK_MSG_LEN, SMC_LINK_MSG_LEN,
 				      DMA_FROM_DEVICE);
+again:
 	if (READ_ONCE(link->state) != SMC_LINK_DOWN && post_slot(link, i))
 		smc_link_fail(link);
 }

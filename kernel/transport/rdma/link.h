@@ -78,6 +78,8 @@ struct smc_link_write {
 struct smc_link_job {
 	const struct smc_link_write *writes;
 	unsigned int n;			/* of them, up to SMC_LINK_WRITES */
+	bool immediate;			/* a word goes with the write, of which there is one, instead of a message */
+	u32 imm;			/* that word */
 	const u8 *msg;			/* SMC_LINK_MSG_LEN bytes; copied */
 	bool mark;			/* someone may ask when it has arrived, by smc_link_passed() or smc_link_flush() */
 	struct smc_link_arrival *arrival;	/* to be told of it, or NULL */

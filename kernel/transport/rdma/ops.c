@@ -189,12 +189,16 @@ int smc_rdma_make_conn(struct smc_rdma_offer *ro)
 	conn->rx = (struct smc_element){ .size = rc->rmb->size, .fixed = true, .pages = rc->rmb->pages };
 	conn->priv = rc;
 	rc->conn = conn;
+	conn->tag = rc->rmb->id;
 	ro->offer->conn = conn;
 	smc_stats_buf(conn->sn, SMC_STATS_R, true, rc->rmb->size, rc->rmb->reused);
 	smc_stats_buf(conn->sn, SMC_STATS_R, false, rc->snd->size, rc->snd->reused);
 	if (!smc_lgr_enter(ro->lgr, conn))
 		return SMC_REASON_INTERNAL;
-	return xa_err(xa_store_bh(&rc->group->conns, conn->token, conn, GFP_KERNEL)) ? SMC_REASON_MEM : 0;
+	if (xa_err(xa_store_bh(&rc->group->conns, conn->token, conn, GFP_KERNEL)))
+		return SMC_REASON_MEM;
+	rcu_assign_pointer(rc->group->by_rmb[rc->rmb->id], rc);
+	return 0;
 }
 
 /* Has the adapter know the connection's buffers. Return: 0, -EINPROGRESS if its queue is full, or a reason. */
@@ -287,6 +291,7 @@ static void introduce_us(const struct smc_rdma_group *group, struct smc_clc_acce
 		return;
 	a->max_conns = group->max_conns;
 	a->max_links = group->max_links;
+	a->vendor = group->immediate ? SMC_CLC_VENDOR_IMMEDIATE : 0;
 }
 
 /* smc_rdma_describe_us() - what we say of ourselves, in ACCEPT and CONFIRM alike. May sleep. */
@@ -408,6 +413,7 @@ static void release(struct smc_conn *conn)
 	struct smc_rdma_conn *rc = smc_rdma_conn_of(conn);
 
 	smc_group_quarantine(rc->group, rc->rmb, conn->token, !rc->exposed);
+	RCU_INIT_POINTER(rc->group->by_rmb[rc->rmb->id], NULL);
 	xa_erase_bh(&rc->group->conns, conn->token);
 	if (READ_ONCE(conn->heard) & (SMC_CONN_SAID_C | SMC_CONN_SAID_A))
 		smc_group_heard(rc->group, conn->token);

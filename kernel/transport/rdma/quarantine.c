@@ -87,7 +87,7 @@ static struct smc_rdma_buf *forgotten(struct smc_rdma_group *group)
 	if (!group->leave.result || group->leave.result == -EREMOTEIO) {
 		list_del_init(&rmb->list);
 		list_del_init(&rmb->all);
-		WRITE_ONCE(group->n_rmbs, group->n_rmbs - 1);
+		smc_group_uncount(group, rmb->id);
 		group->bytes[true] -= rmb->size;
 		return rmb;
 	}

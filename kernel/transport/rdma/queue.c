@@ -88,7 +88,7 @@ static bool marks_now(struct smc_link *link, u64 last, bool mark)
 
 /* The data, before the message. One that fails says so, whether or not it was asked to. */
 static void prepare_writes(struct ib_rdma_wr *wr, struct ib_sge *sge, const struct smc_link_write *writes,
-			   unsigned int n, struct ib_send_wr *then)
+			   unsigned int n, struct ib_send_wr *then, struct ib_cqe *cqe)
 {
 	unsigned int i;
 
@@ -97,7 +97,7 @@ static void prepare_writes(struct ib_rdma_wr *wr, struct ib_sge *sge, const stru
 		wr[i] = (struct ib_rdma_wr){
 			.wr = {
 				.next = i + 1 < n ? &wr[i + 1].wr : then,
-				.wr_cqe = then->wr_cqe,
+				.wr_cqe = cqe,
 				.sg_list = &sge[i],
 				.num_sge = 1,
 				.opcode = IB_WR_RDMA_WRITE,
@@ -106,6 +106,14 @@ static void prepare_writes(struct ib_rdma_wr *wr, struct ib_sge *sge, const stru
 			.rkey = writes[i].rkey,
 		};
 	}
+}
+
+/* The one write tells of itself. */
+static void make_immediate(struct ib_send_wr *wr, u32 imm, int flags)
+{
+	wr->opcode = IB_WR_RDMA_WRITE_WITH_IMM;
+	wr->ex.imm_data = cpu_to_be32(imm);
+	wr->send_flags = flags & ~IB_SEND_INLINE;
 }
 
 /* Where a message goes from; by the adapter's own copy if it can have one. */
@@ -164,7 +172,7 @@ int smc_link_send(struct smc_link *link, struct smc_link_job *job)
 		rc = -ENOTCONN;
 		goto out;
 	}
-	last = link->sq_posted + job->n + 1;
+	last = link->sq_posted + job->n + !job->immediate;
 	if (last - link->sq_done > link->sq_size) {
 		job->fresh = list_empty(&job->waiter->list);
 		if (job->fresh)
@@ -178,8 +186,11 @@ int smc_link_send(struct smc_link *link, struct smc_link_job *job)
 		send.send_flags |= IB_SEND_SIGNALED;
 	}
 	send.wr_cqe = &link->marks[place].cqe;
-	prepare_message(link, &sge[SMC_LINK_WRITES], job->msg, place);
-	prepare_writes(wr, sge, job->writes, job->n, &send);
+	prepare_writes(wr, sge, job->writes, job->n, job->immediate ? NULL : &send, send.wr_cqe);
+	if (job->immediate)
+		make_immediate(&wr[0].wr, job->imm, send.send_flags);
+	else
+		prepare_message(link, &sge[SMC_LINK_WRITES], job->msg, place);
 	link->sq_posted = last;
 	if (ib_post_send(link->qp, job->n ? &wr[0].wr : &send, NULL)) {
 		smc_link_fail(link);

@@ -64,6 +64,8 @@ static void set_limits(struct smc_rdma_group *group, const struct smc_clc_propos
 	if (group->release) {
 		group->max_conns = min(group->max_conns, p->max_conns);
 		group->max_links = 1;
+		/* Until the client agrees; there is no link before that. */
+		group->immediate = p->vendor == SMC_CLC_VENDOR_IMMEDIATE && READ_ONCE(sysctl->smcr_immediate);
 	}
 	group->lgr->max_conns = group->max_conns;
 }
@@ -183,6 +185,7 @@ static int begin(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 	link->peer.qpn = peer->qpn;
 	link->peer.psn = peer->psn;
 	link->peer.mtu_code = peer->mtu_code;
+	group->immediate &= peer->vendor == SMC_CLC_VENDOR_IMMEDIATE;
 	/* Of version 2, PROPOSAL may have had the address of another port, which serves version 1. */
 	if (!link->peer.gateway && (ro->path[0].version > 1 || is_zero_ether_addr(link->peer.mac)))
 		memcpy(link->peer.mac, peer->mac, sizeof(link->peer.mac));

@@ -21,6 +21,7 @@ const (
 	AtRRelease  = AtRFCE + 1
 	AtRMaxConns = AtRFCE + 36
 	AtRMaxLinks = AtRFCE + 37
+	AtRVendor   = AtRFCE + 40
 )
 
 // AtRoCEGID is where the GID is in a PROPOSAL of SMC-Rv2.
@@ -42,6 +43,7 @@ type EndR struct {
 	MaxConns byte
 	MaxLinks byte
 	V20      bool // of release 0, which has no limits
+	Vendor   uint32
 }
 
 // peerID names a host by its address.
@@ -89,6 +91,7 @@ func (e *EndR) Message(kind byte) []byte {
 	if !e.V20 {
 		fce[1] |= 1
 		fce[36], fce[37] = e.MaxConns, e.MaxLinks
+		be.PutUint32(fce[40:], e.Vendor)
 	}
 	m = append(m, fce...)
 	if kind == Confirm {
@@ -115,6 +118,6 @@ func ParseR(m []byte) (*EndR, error) {
 		return nil, errors.New("first contact, but no extension")
 	}
 	e.V20 = m[AtRRelease]&15 == 0
-	e.MaxConns, e.MaxLinks = m[AtRMaxConns], m[AtRMaxLinks]
+	e.MaxConns, e.MaxLinks, e.Vendor = m[AtRMaxConns], m[AtRMaxLinks], be.Uint32(m[AtRVendor:])
 	return e, nil
 }

@@ -31,6 +31,8 @@ type behaviour struct {
 	want outcome
 	do   func(ctx context.Context, s *scene) error
 	skip string // the defect for which the case cannot be run
+
+	clientOnly bool // a server cannot do it
 }
 
 // scene is where it happens.
@@ -81,6 +83,7 @@ func (g *group) fresh(ctx context.Context) error {
 // stage is a test of many cases, with a peer that has done no wrong all along.
 type stage struct {
 	*network
+	agrees bool       // the peers that misbehave agree to messages as immediate data
 	mu     sync.Mutex // for who deals with it
 	honest *conn
 }
@@ -121,7 +124,7 @@ func (s *stage) play(t *testing.T, third byte, cases []behaviour) {
 	roles := []bool{false, true}
 	for i, b := range cases {
 		for r, server := range roles {
-			if !guests.Full() && r != i%2 {
+			if b.clientOnly && server || !b.clientOnly && !guests.Full() && r != i%2 {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s, server %v", b.name, server), func(t *testing.T) {
@@ -130,7 +133,9 @@ func (s *stage) play(t *testing.T, third byte, cases []behaviour) {
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				defer cancel()
-				c, err := newGroup(t, s.network, address(third+byte(r), byte(i+1)), server).open(ctx)
+				g := newGroup(t, s.network, address(third+byte(r), byte(i+1)), server)
+				g.agrees = s.agrees
+				c, err := g.open(ctx)
 				if err == nil {
 					err = c.exchange(ctx, 1000)
 				}

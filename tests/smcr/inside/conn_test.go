@@ -88,6 +88,7 @@ type conn struct {
 
 	seq        uint16
 	prod, cons uint64
+	toldCons   uint64 // of cons, what they know
 	state      byte
 
 	theirProd, theirCons uint64
@@ -108,6 +109,10 @@ func (g *group) conn() *conn {
 	c.us = peer.EndR{
 		First: !g.formed, Addr: g.addr, QPN: g.qp.Number, PSN: g.psn, Rkey: c.rmb.Rkey, RMB: c.rmb.Addr,
 		Size: sizeCode, MTU: mtuCode, Token: 0xabc000 + n, MaxConns: 255, MaxLinks: 1,
+	}
+	if g.agrees {
+		c.us.Vendor = vendorImmediate
+		c.spoilProposal = with(52, 0x02, 'S', 'K', 0x01)
 	}
 	g.qp.Region(c.rmb)
 	g.conns[c.us.Token] = c
@@ -132,6 +137,26 @@ func (c *conn) propose(ctx context.Context) error {
 		msg = c.spoilProposal(msg)
 	}
 	return c.tcp.Write(ctx, msg)
+}
+
+// Messages as immediate data, which two of our modules agree to: the low byte of a token, whether there is more than space
+// for it, and how much has been read since that was told last.
+const (
+	vendorImmediate  = 0x02534b01
+	immediateBlocked = 1 << 23
+	immediateRead    = immediateBlocked - 1
+)
+
+// brief writes data, which fits before the end of the ring, and tells of it and of what has been read by immediate data.
+func (c *conn) brief(ctx context.Context, data []byte) error {
+	err := c.g.qp.WriteImm(c.them.RMB+c.prod%uint64(c.size), c.them.Rkey, data, c.them.Token<<24|uint32(c.cons-c.toldCons))
+	c.prod += uint64(len(data))
+	c.toldCons = c.cons
+	c.seq++
+	if err == nil {
+		err = c.g.qp.Flush(ctx)
+	}
+	return err
 }
 
 // proposed waits for a connection of our module's, which an application is told to make.
@@ -293,6 +318,7 @@ func (c *conn) heard(m cdc) {
 // next is what is to be said now.
 func (c *conn) next() cdc {
 	c.seq++
+	c.toldCons = c.cons
 	return cdc{c.seq, c.them.Token, at(c.prod, c.size), at(c.cons, len(c.rmb.Bytes)), 0, c.state}
 }
 

@@ -51,6 +51,7 @@ type group struct {
 	n      *network
 	addr   netip.Addr
 	server bool // we are: our module connects
+	agrees bool // to messages as immediate data
 	host   *roce.Host
 	qp     *roce.QP
 	psn    uint32
@@ -60,6 +61,7 @@ type group struct {
 	conns  map[uint32]*conn // by their token
 	llc    [][]byte         // messages that nobody has taken yet
 	mute   bool             // LLC is not answered
+	brief  int              // what has come as immediate data
 	forgot []uint32         // keys that our module has withdrawn
 	gone   bool             // our module has ended the group
 	formed bool
@@ -70,7 +72,7 @@ func newGroup(t testing.TB, n *network, addr netip.Addr, server bool) *group {
 	g := &group{n: n, addr: addr, server: server, psn: 0xfffff0, conns: map[uint32]*conn{}}
 	g.host = roce.NewHost(n.Net, addr)
 	g.qp = g.host.QP(g.psn)
-	g.qp.Message = g.heard
+	g.qp.Message, g.qp.Written = g.heard, g.written
 	t.Cleanup(g.host.Close)
 	return g
 }
@@ -113,6 +115,19 @@ func (g *group) heard(msg []byte) {
 		return
 	}
 	g.llc = append(g.llc, msg)
+}
+
+// written takes immediate data.
+func (g *group) written(imm, length uint32) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for token, c := range g.conns {
+		if byte(token) == byte(imm>>24) {
+			c.theirProd += uint64(length)
+			c.theirCons += uint64(imm & immediateRead)
+			g.brief++
+		}
+	}
 }
 
 var errGone = errors.New("our module has ended the link group")

@@ -24,7 +24,7 @@ func writes(off int64, key uint32, length int) func(context.Context, *scene) err
 // writesImm does it at the beginning, with immediate data.
 func writesImm(length int) func(context.Context, *scene) error {
 	return func(_ context.Context, s *scene) error {
-		return s.g.qp.WriteImm(s.them.RMB, s.them.Rkey, make([]byte, length))
+		return s.g.qp.WriteImm(s.them.RMB, s.them.Rkey, make([]byte, length), 0x12345678)
 	}
 }
 

@@ -64,6 +64,7 @@ static const struct smc_clc_proposal everything = {
 	.has_v2 = true, .n_eid = 8, .eid = { EID, SEID, EID, SEID, EID, SEID, EID, HOST },
 	.release = 15, .seid_valid = true,
 	.rocev2_gid = GID_V2, .max_conns = 0xfe, .max_links = 0xfd, .features = 0xfcfb,
+	.vendor = SMC_CLC_VENDOR_IMMEDIATE,
 	.has_d2 = true, .seid = SEID, .n_gid = 8,
 	.gids = { { 1, 2 }, { 3, 4 }, { 5, 6 }, { 7, 8 }, { 9, 10 }, { 11, 12 }, { 13, 14 },
 		  { 0xfedcba9876543210, 0xff00 } },
