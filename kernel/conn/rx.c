@@ -63,8 +63,9 @@ static void consume(struct call *c)
 
 /*
  * Is it worth a message to tell the peer of the space? Always if it has asked, or has to know that an
- * urgent byte is gone. Else from a tenth of the ring on, or what the transport says, if it is short of space: it has no more than
- * half of the ring, or has said that it waits. What it has said of that is over once all is read.
+ * urgent byte is gone. Else from a tenth of the ring on, or from what the transport says, if it is
+ * short of space: it has no more than half of the ring, or has said that it waits. What it has said
+ * of that is over once all is read.
  */
 static bool worth(struct smc_conn *conn, u32 untold)
 {
