@@ -175,6 +175,8 @@ int smc_accept(struct socket *sock, struct socket *newsock, struct proto_accept_
 		mutex_lock(smc_listen_door(lsmc));
 		rc = try(lsmc, sock, newsock, arg->kern);
 		mutex_unlock(smc_listen_door(lsmc));
+		if (!rc)
+			smc_listen_pass_on(lsmc);
 		if (rc != -EAGAIN && rc != -EINPROGRESS)
 			return rc;
 		rc = wait_for_child(lsmc, sock, rc == -EINPROGRESS, &timeo);

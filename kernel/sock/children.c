@@ -46,12 +46,12 @@ static void unhold(struct smc_sock *lsmc, struct smc_sock *child)
 	smc_children_count(lsmc->sk, -1);
 }
 
-enum head { HEAD_NONE, HEAD_TCP, HEAD_SMC };
+enum head { HEAD_NONE, HEAD_TCP, HEAD_SMC, HEAD_UNDECIDED };
 
 static const enum head heads[] = {
 	[SMC_SYN_NOTHING]	= HEAD_TCP,
 	[SMC_SYN_SMC]		= HEAD_SMC,
-	[SMC_SYN_UNDECIDED]	= HEAD_NONE,
+	[SMC_SYN_UNDECIDED]	= HEAD_UNDECIDED,
 };
 
 /* What is first in TCP's accept queue? */
@@ -67,9 +67,14 @@ static enum head look(struct sock *sk)
 	return head;
 }
 
-/* Is the outcome of a child's handshake about to be known? */
+/*
+ * Is the outcome of a child's handshake about to be known? Of one that waits for the application's
+ * data nobody can tell by what comes over TCP.
+ */
 static bool imminent(const struct smc_sock *child)
 {
+	if (child->deferred)
+		return child->stepping;
 	if (!skb_queue_empty_lockless(&child->sk->sk_receive_queue))
 		return true;
 	smp_rmb(); /* pairs with the lock in smc_listen_step(): first it is set, then the queue is emptied */
@@ -95,45 +100,77 @@ static struct smc_sock *first(struct smc_listener *l, bool *blocked)
 			continue;
 		*blocked = true;
 		l->blocked = true;
+		l->denied = true;
 		return NULL;
 	}
 	return child;
 }
 
-/* Whoever was told to wait looks again. The lock keeps the listener's sock from being closed. */
+/* Has one thread that accepts look, and all pollers. The lock keeps the listener's sock from being closed. */
+static void tell(struct smc_listener *l)
+{
+	lockdep_assert_held(&l->lock);
+	l->blocked = false;
+	READ_ONCE(l->smc->sk->sk_data_ready)(l->smc->sk);
+}
+
+/* Whoever was told to wait looks again. */
 static void unblock(struct smc_listener *l)
 {
 	lockdep_assert_held(&l->lock);
-	if (!l->blocked)
-		return;
-	l->blocked = false;
-	READ_ONCE(l->smc->sk->sk_data_ready)(l->smc->sk);
+	if (l->blocked)
+		tell(l);
+}
+
+/*
+ * smc_children_moving() - the worker is about to take a connection out of TCP's queue, or has put it
+ * where it belongs. Who has looked for it meanwhile, in vain, has to look again. Nobody else: to a
+ * poller, one more wakeup would be one more edge. Does not sleep.
+ */
+void smc_children_moving(struct smc_listener *l, bool moving)
+{
+	spin_lock_bh(&l->lock);
+	l->moving = moving;
+	if (!moving)
+		unblock(l);
+	spin_unlock_bh(&l->lock);
+}
+
+/*
+ * smc_children_put() - the worker has a child for accept(). TCP has told of it, but who has looked
+ * then has seen another one before it, which is in its handshake now. Under the lock.
+ */
+void smc_children_put(struct smc_listener *l, struct smc_sock *child)
+{
+	lockdep_assert_held(&l->lock);
+	list_add_tail(&child->child, &l->ready);
+	l->blocked |= l->overlooked;
+	l->overlooked = false;
 }
 
 /*
  * smc_listen_ready() - is there a connection for accept()? Does not sleep.
  *
  * Connections go from TCP's queue to ours, so they are looked for in this order. One that the
- * worker holds in between is in neither: it is told that it has been missed, and the look at our
- * queue comes after that.
+ * worker holds in between is in neither.
  */
 bool smc_listen_ready(struct smc_sock *smc)
 {
 	struct smc_listener *l = smc->listener;
 	enum head head = look(smc->sk);
-	struct smc_sock *child;
-	bool blocked;
+	bool blocked, ready;
 
 	if (head == HEAD_SMC)
 		mod_delayed_work(smc_net_wq, &l->drain, 0);
-	if (smp_load_acquire(&l->moving)) {
-		WRITE_ONCE(l->missed, true);
-		smp_mb(); /* pairs with that in moved() */
-	}
 	spin_lock_bh(&l->lock);
-	child = first(l, &blocked);
+	ready = first(l, &blocked) || (head == HEAD_TCP && !blocked);
+	if (!ready) {
+		l->blocked |= l->moving;
+		l->overlooked |= head == HEAD_SMC;
+		l->denied |= l->moving || head != HEAD_NONE;
+	}
 	spin_unlock_bh(&l->lock);
-	return child || (head == HEAD_TCP && !blocked);
+	return ready;
 }
 
 /*
@@ -204,12 +241,12 @@ void smc_listen_finish(struct smc_sock *child, bool keep)
 	if (keep) {
 		smc_children_hold(lsmc, child);
 		make_ready(l, child);
-		l->blocked = true;
+		tell(l);
 	} else {
 		unhold(lsmc, child);
 		list_del_init(&child->child);
+		unblock(l);
 	}
-	unblock(l);
 	spin_unlock_bh(&l->lock);
 	if (!keep)
 		smc_listen_drop(child);
@@ -259,6 +296,29 @@ struct smc_sock *smc_listen_take(struct smc_sock *lsmc, bool *blocked)
 	}
 	spin_unlock_bh(&l->lock);
 	return child;
+}
+
+/*
+ * smc_listen_pass_on() - accept() has a connection. One wakeup is all that there was for those who
+ * have been denied one, however many are ready meanwhile, and the caller may have had it: if there
+ * is another connection, somebody else is to look. Does not sleep.
+ */
+void smc_listen_pass_on(struct smc_sock *lsmc)
+{
+	struct smc_listener *l = lsmc->listener;
+	bool denied;
+
+	spin_lock_bh(&l->lock);
+	denied = l->denied;
+	l->denied = false; /* unless it is said again by who looks now */
+	spin_unlock_bh(&l->lock);
+	if (!denied || !smc_listen_ready(lsmc))
+		return;
+	spin_lock_bh(&l->lock);
+	l->denied = true;
+	if (l->open)
+		tell(l);
+	spin_unlock_bh(&l->lock);
 }
 
 /**
@@ -339,5 +399,7 @@ void smc_listen_poke(struct smc_sock *lsmc)
 /* smc_listen_pending() - is there something in TCP's queue that may be taken out? Does not sleep. */
 bool smc_listen_pending(const struct smc_sock *lsmc)
 {
-	return look(lsmc->sk) != HEAD_NONE;
+	enum head head = look(lsmc->sk);
+
+	return head == HEAD_TCP || head == HEAD_SMC;
 }

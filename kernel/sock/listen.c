@@ -123,7 +123,10 @@ void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc)
 	if (peer_smc)
 		WRITE_ONCE(l->running_n, l->running_n + 1);
 	child->seq = ++l->last_seq;
-	list_add_tail(&child->child, peer_smc ? &l->running : &l->ready);
+	if (peer_smc)
+		list_add_tail(&child->child, &l->running);
+	else
+		smc_children_put(l, child);
 	/*
 	 * Under the lock: once it is gone, smc_listen_stop() may end the handshake, but not before
 	 * it has begun.
@@ -131,20 +134,6 @@ void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc)
 	if (peer_smc)
 		smc_handshake_serve(child);
 	spin_unlock_bh(&l->lock);
-}
-
-/*
- * The worker has moved a connection. Who has looked for it meanwhile has to look again. Nobody else:
- * to a poller, one more wakeup would be one more edge.
- */
-static void moved(struct smc_listener *l)
-{
-	struct sock *lsk = l->smc->sk;
-
-	smp_store_release(&l->moving, false);
-	smp_mb(); /* pairs with that in smc_listen_ready() */
-	if (xchg(&l->missed, false))
-		READ_ONCE(lsk->sk_data_ready)(lsk);
 }
 
 /* A child that its client has connected comes out of TCP's queue, with its socket of no one's. */
@@ -161,7 +150,7 @@ static void take_local(struct smc_sock *lsmc, struct smc_sock *child, struct soc
 	}
 	smc_children_hold(lsmc, child);
 	child->seq = ++l->last_seq;
-	list_add_tail(&child->child, &l->ready);
+	smc_children_put(l, child);
 	spin_unlock_bh(&l->lock);
 }
 
@@ -182,10 +171,9 @@ static bool move(struct smc_listener *l)
 		queue_delayed_work(smc_net_wq, &l->drain, HZ / 10);
 		return false;
 	}
-	/* TCP's lock around its queue makes this visible to who finds the connection gone from it. */
-	WRITE_ONCE(l->moving, true);
+	smc_children_moving(l, true);
 	if (smc_compat_accept(sock->ops, lsock, sock, &arg)) {
-		moved(l);
+		smc_children_moving(l, false);
 		sock_release(sock);
 		return false;
 	}
@@ -196,7 +184,7 @@ static bool move(struct smc_listener *l)
 		take_local(l->smc, child, sock);
 	else
 		smc_listen_begin(l->smc, sock, child);
-	moved(l);
+	smc_children_moving(l, false);
 	return true;
 }
 

@@ -15,9 +15,10 @@ struct smc_listener {
 	struct list_head	local;		/* children that their clients have connected, in TCP's queue still */
 	unsigned int		held;		/* children that we count in sk_ack_backlog: both lists */
 	bool			open;		/* listens; else children are refused */
-	bool			moving;		/* the worker has one in its hands; acquire and release */
-	bool			missed;		/* someone has looked meanwhile; xchg() */
-	bool			blocked;	/* someone has been told to wait for an earlier child */
+	bool			moving;		/* the worker has one in its hands */
+	bool			blocked;	/* someone has been told to wait for an earlier child, or for that one */
+	bool			overlooked;	/* someone has looked no further than at one that wants a handshake */
+	bool			denied;		/* someone has gone back to sleep, woken for one that was not the next */
 	u64			last_seq;	/* of the children */
 	unsigned int		running_n;	/* children on the first list that count for the backlog */
 	unsigned int		deferred_n;	/* those on it that wait for data, see smc_listen_defer() */
@@ -29,6 +30,8 @@ struct smc_listener {
 /* children.c: those that nobody has accepted yet */
 void smc_children_count(struct sock *lsk, int n);
 void smc_children_hold(struct smc_sock *lsmc, struct smc_sock *child);
+void smc_children_moving(struct smc_listener *l, bool moving);
+void smc_children_put(struct smc_listener *l, struct smc_sock *child);
 
 /* listen.c */
 void smc_listen_drop(struct smc_sock *child);

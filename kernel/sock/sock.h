@@ -126,6 +126,7 @@ void smc_listen_step(struct smc_sock *child, bool begins);
 void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc);
 void smc_listen_finish(struct smc_sock *child, bool keep);
 struct smc_sock *smc_listen_take(struct smc_sock *lsmc, bool *blocked);
+void smc_listen_pass_on(struct smc_sock *lsmc);
 bool smc_listen_publish(struct smc_sock *lsmc, struct smc_sock *child);
 struct smc_sock *smc_listen_collect(struct smc_sock *lsmc, struct sock *sk);
 struct mutex *smc_listen_door(struct smc_sock *lsmc);

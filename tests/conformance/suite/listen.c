@@ -390,6 +390,30 @@ CHECK_CONN(accept_one_of_many_waiters)
 	}
 }
 
+/* Who takes one goes away, so that each connection has to wake somebody, whatever comes before it. */
+CHECK_CONN(accept_many_at_once_by_as_many)
+{
+	enum { COUNT = 16 };
+	static struct task acceptors[COUNT], clients[COUNT];
+	struct addr addr;
+	int listener = net_listen(&addr, 2 * COUNT), fds[COUNT];
+
+	for (int i = 0; i < COUNT; i++) {
+		task_start(&acceptors[i], task_do_accept, (struct call){ .fd = listener });
+		task_wait_blocked(&acceptors[i], SYS_accept);
+	}
+	for (int i = 0; i < COUNT; i++) {
+		fds[i] = net_client(0);
+		task_start(&clients[i], task_do_connect, (struct call){ .fd = fds[i], .addr = &addr });
+	}
+	for (int i = 0; i < COUNT; i++)
+		EQ(0, task_join(&clients[i]));
+	for (int i = 0; i < COUNT; i++)
+		OK(close(OK(task_join(&acceptors[i]))));
+	for (int i = 0; i < COUNT; i++)
+		net_recv_eof(fds[i]);
+}
+
 CHECK_CONN(accept_200_at_once)
 {
 	enum { COUNT = 200 };

@@ -17,6 +17,7 @@ const (
 	AtRToken    = 46
 	AtRSizeMTU  = 50
 	AtRAddr     = 52
+	atRTrailer1 = 64 // of version 1
 	AtRFCE      = 104
 	AtRRelease  = AtRFCE + 1
 	AtRMaxConns = AtRFCE + 36
@@ -30,8 +31,9 @@ const AtRoCEGID = AtV2 + 8
 // flagFirst is set in the header if the message is of the first connection of a link group.
 const flagFirst = 0x08
 
-// EndR is what an ACCEPT or a CONFIRM of SMC-Rv2 says of its sender.
+// EndR is what an ACCEPT or a CONFIRM of SMC-R says of its sender.
 type EndR struct {
+	V1       bool // of version 1, which says nothing of what is last here
 	First    bool // of its link group
 	Addr     netip.Addr
 	QPN, PSN uint32
@@ -64,6 +66,13 @@ func ProposalOf(addr netip.Addr) []byte {
 	return With(msg, AtRoCEGID, gid(addr)...)
 }
 
+// ProposalOfV1 is one that offers SMC-R of version 1 only, by a host of that address in that network.
+func ProposalOfV1(addr netip.Addr, subnet netip.Prefix) []byte {
+	msg := With(ProposalR(subnet.Masked().Addr().As4(), byte(subnet.Bits())), 8, peerID(addr)...)
+	msg = With(msg, 16, gid(addr)...)
+	return With(msg, 32, MAC...)
+}
+
 func put24(b []byte, v uint32) { b[0], b[1], b[2] = byte(v>>16), byte(v>>8), byte(v) }
 func get24(b []byte) uint32    { return uint32(b[0])<<16 | uint32(b[1])<<8 | uint32(b[2]) }
 
@@ -81,6 +90,13 @@ func (e *EndR) Message(kind byte) []byte {
 	m[AtRSizeMTU] = e.Size<<4 | e.MTU
 	be.PutUint64(m[AtRAddr:], e.RMB)
 	put24(m[61:], e.PSN)
+	flags := byte(0)
+	if e.First {
+		flags = flagFirst
+	}
+	if e.V1 {
+		return frame(false, kind, 0x10|flags, m[8:atRTrailer1])
+	}
 	copy(m[64:], EID)
 	if !e.First {
 		return frame(false, kind, 0x20, m[8:])
@@ -97,21 +113,23 @@ func (e *EndR) Message(kind byte) []byte {
 	if kind == Confirm {
 		m = append(append(m, 1, 0, 0, 0), gid(e.Addr)...)
 	}
-	return frame(false, kind, 0x20|flagFirst, m[8:])
+	return frame(false, kind, 0x20|flags, m[8:])
 }
 
 // ParseR reads the kernel's ACCEPT, or CONFIRM.
 func ParseR(m []byte) (*EndR, error) {
 	be := binary.BigEndian
-	if len(m) < AtRFCE+4 || m[7]&0xf3 != 0x20 || m[AtRElement] != 1 || !bytes.Equal(m[64:96], EID) {
-		return nil, errors.New("not of SMC-Rv2")
+	v1 := len(m) == atRTrailer1+4 && m[7]&0xf3 == 0x10
+	v2 := len(m) >= AtRFCE+4 && m[7]&0xf3 == 0x20 && bytes.Equal(m[64:96], EID)
+	if !v1 && !v2 || m[AtRElement] != 1 {
+		return nil, errors.New("not of SMC-R")
 	}
 	e := &EndR{
-		First: m[7]&flagFirst != 0, Addr: netip.AddrFrom16([16]byte(m[16:])).Unmap(), QPN: get24(m[AtRQPN:]), PSN: get24(m[61:]),
+		V1: v1, First: m[7]&flagFirst != 0, Addr: netip.AddrFrom16([16]byte(m[16:])).Unmap(), QPN: get24(m[AtRQPN:]), PSN: get24(m[61:]),
 		Rkey: be.Uint32(m[AtRRkey:]), RMB: be.Uint64(m[AtRAddr:]), Size: m[AtRSizeMTU] >> 4, MTU: m[AtRSizeMTU] & 15,
 		Token: be.Uint32(m[AtRToken:]),
 	}
-	if !e.First {
+	if !e.First || v1 {
 		return e, nil
 	}
 	if len(m) < AtRFCE+52 {
