@@ -229,6 +229,20 @@ void smc_conn_describe(struct smc_conn *conn, struct smc_diag_info *info)
 }
 EXPORT_SYMBOL_GPL(smc_conn_describe);
 
+/*
+ * May the peer have written up to there? What it may have beyond a full ring is asked first: a reader
+ * that passes the urgent byte meanwhile has moved on then.
+ */
+static bool fits(struct smc_conn *conn, u64 prod)
+{
+	u32 spare;
+
+	if (prod <= READ_ONCE(conn->rx_cons) + conn->rx.size)
+		return true;
+	spare = smc_urgent_spare(conn);
+	return prod <= READ_ONCE(conn->rx_cons) + conn->rx.size + spare;
+}
+
 /**
  * smc_upcall_data() - the peer has written
  * @conn: the connection
@@ -239,9 +253,7 @@ EXPORT_SYMBOL_GPL(smc_conn_describe);
  */
 void smc_upcall_data(struct smc_conn *conn, u64 prod, bool urgent)
 {
-	u64 most = READ_ONCE(conn->rx_cons) + conn->rx.size;
-
-	if (prod < conn->rx_prod || (prod > most && prod > most + smc_urgent_spare(conn)))
+	if (prod < conn->rx_prod || !fits(conn, prod))
 		return;
 	/* Told before, it may have been read, and its page be gone. */
 	urgent = urgent && prod > conn->rx_prod;

@@ -49,6 +49,13 @@ enum smc_conn_holder {
 
 enum smc_urgent { SMC_URGENT_NONE, SMC_URGENT_VALID, SMC_URGENT_READ };
 
+/* What is special about the byte that a reader comes to next. */
+struct smc_urgent_next {
+	bool skip;	/* it is not to be read */
+	bool kept;	/* it is not in the ring any more, but in the stream, as it has been put in line since: @byte */
+	u8 byte;
+};
+
 struct smc_conn {
 	struct smc_lgr		*lgr;		/* a reference; never changes */
 	const struct smc_transport_ops *ops;	/* never changes */
@@ -152,8 +159,7 @@ int smc_urgent_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int f
 void smc_urgent_arrived(struct smc_conn *conn, u64 prod);
 u64 smc_urgent_cons(struct smc_conn *conn);
 u32 smc_urgent_spare(struct smc_conn *conn);
-bool smc_urgent_kept(struct smc_conn *conn, u64 pos, u8 *byte);
-u32 smc_urgent_limit(struct smc_conn *conn, u64 pos, u32 avail, bool *skip);
+u32 smc_urgent_limit(struct smc_conn *conn, u64 pos, u32 avail, struct smc_urgent_next *next);
 void smc_urgent_passed(struct smc_conn *conn);
 bool smc_urgent_stops(const struct smc_conn *conn, u64 pos);
 bool smc_urgent_at_mark(const struct smc_conn *conn);

@@ -22,6 +22,7 @@ struct call {
 	u64 pos;		/* in the stream */
 	u32 off;		/* in the ring */
 	u32 ahead;		/* bytes yet to be passed over, for SO_PEEK_OFF */
+	struct smc_urgent_next next;
 };
 
 /* The part of the ring from an offset on that is in one page. */
@@ -38,7 +39,8 @@ static void forward(struct call *c, u32 n)
 {
 	c->pos += n;
 	c->off += n;
-	if (c->off >= c->conn->rx.size)
+	/* More than a ring if an urgent byte apart is among them. */
+	while (c->off >= c->conn->rx.size)
 		c->off -= c->conn->rx.size;
 }
 
@@ -108,10 +110,9 @@ static ssize_t copy(struct call *c, u32 most)
 {
 	struct smc_conn *conn = c->conn;
 	u32 done = 0, off = c->off;
-	u8 byte;
 
-	if (smc_urgent_kept(conn, c->pos, &byte))
-		return copy_to_iter(&byte, 1, &c->msg->msg_iter) ? 1 : -EFAULT;
+	if (c->next.kept)
+		return copy_to_iter(&c->next.byte, 1, &c->msg->msg_iter) ? 1 : -EFAULT;
 	while (done < most) {
 		u32 n = min(most - done, conn->rx.size - off), in;
 		struct page *page = page_at(conn, off, &in, &n);
@@ -198,20 +199,18 @@ static void seek(struct call *c)
 /* What can be read without passing the urgent mark. Skips the urgent byte if it is not in line. */
 static u32 available(struct call *c)
 {
-	bool skip;
 	u32 n, pass;
 
 	do {
-		skip = false;
 		n = smp_load_acquire(&c->conn->rx_prod) - c->pos;
 		pass = min(n, c->ahead);
 		forward(c, pass);
 		c->ahead -= pass;
 		n -= pass;
-		n = smc_urgent_limit(c->conn, c->pos, n, &skip);
-		if (skip)
+		n = smc_urgent_limit(c->conn, c->pos, n, &c->next);
+		if (c->next.skip)
 			forward(c, 1);
-	} while (skip);
+	} while (c->next.skip);
 	return n;
 }
 
@@ -337,7 +336,6 @@ static ssize_t fill_pipe(struct call *c, struct pipe_inode_info *pipe, u32 avail
 		.spd_release = drop_page,
 	};
 	u32 off = c->off;
-	u8 byte;
 
 	while (avail && spd.nr_pages < MAX_SKB_FRAGS) {
 		u32 n = min(avail, c->conn->rx.size - off), in;
@@ -346,8 +344,8 @@ static ssize_t fill_pipe(struct call *c, struct pipe_inode_info *pipe, u32 avail
 		page = page_for_pipe(c->conn, page, in, n);
 		if (!page)
 			break;
-		if (smc_urgent_kept(c->conn, c->pos, &byte))
-			memcpy_to_page(page, in, &byte, 1); /* a copy of ours, as such rings are */
+		if (c->next.kept)
+			memcpy_to_page(page, in, &c->next.byte, 1); /* a copy of ours, as such rings are */
 		pages[spd.nr_pages] = page;
 		partial[spd.nr_pages++] = (struct partial_page){ .offset = in, .len = n };
 		avail -= n;

@@ -19,6 +19,12 @@
 #define PUSH_DELAY (HZ / 5)
 
 /*
+ * How long a writer holds back what there would be room for, as it is little. A peer that waits for
+ * more than it has, without reading, makes no more room.
+ */
+#define PATIENCE (HZ / 10)
+
+/*
  * smc_tx_room() - bytes that fit into the peer's element. Exact under tx_lock, a hint elsewhere.
  *
  * Where room grows in steps, what has been consumed of a step does not count until all of it is.
@@ -127,10 +133,14 @@ void smc_tx_prepare(struct smc_conn *conn)
 	INIT_DELAYED_WORK(&conn->push, push_work);
 }
 
-/* Sleeps until there is enough room, without the lock. Return: 0, or why not. */
+/*
+ * Sleeps until there is enough room, without the lock; for PATIENCE at most if there is some. Return:
+ * 0, or why not.
+ */
 static int wait_for_room(struct smc_conn *conn, long *timeo)
 {
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
+	long most = smc_tx_room(conn) ? PATIENCE : MAX_SCHEDULE_TIMEOUT, left = min(*timeo, most), before = left;
 	int rc = 0;
 
 	if (!*timeo)
@@ -142,13 +152,16 @@ static int wait_for_room(struct smc_conn *conn, long *timeo)
 		smc_close_look(conn);
 		if (!may_send(conn) || smc_conn_meaning(conn)->deaf)
 			break;
-		rc = *timeo ? 0 : -EAGAIN;
 		if (signal_pending(current))
 			rc = sock_intr_errno(*timeo);
-		if (rc)
+		else if (!left && most != PATIENCE)
+			rc = -EAGAIN;
+		if (rc || !left)
 			break;
-		*timeo = wait_woken(&wait, TASK_INTERRUPTIBLE, *timeo);
+		left = wait_woken(&wait, TASK_INTERRUPTIBLE, left);
 	}
+	if (*timeo != MAX_SCHEDULE_TIMEOUT)
+		*timeo -= before - left;
 	remove_wait_queue(sk_sleep(conn->sk), &wait);
 	mutex_lock(&conn->tx_lock);
 	return rc;
@@ -187,6 +200,7 @@ static u32 least(const struct smc_conn *conn, size_t left, long timeo)
 static ssize_t send(struct smc_conn *conn, struct msghdr *msg, size_t len)
 {
 	long timeo = sock_sndtimeo(conn->sk, msg->msg_flags & MSG_DONTWAIT);
+	bool waited = false;
 	size_t done = 0;
 	ssize_t rc = 0;
 
@@ -199,12 +213,14 @@ static ssize_t send(struct smc_conn *conn, struct msghdr *msg, size_t len)
 			break;
 		if (smc_conn_meaning(conn)->deaf)
 			return done + lose(conn, len - done);
-		if (smc_tx_room(conn) < least(conn, len - done, timeo)) {
+		if (smc_tx_room(conn) < (waited ? 1 : least(conn, len - done, timeo))) {
+			waited = smc_tx_room(conn);
 			rc = wait_for_room(conn, &timeo);
 			if (rc)
 				break;
 			continue;
 		}
+		waited = false;
 		rc = put(conn, msg, len - done);
 		if (rc < 0)
 			break;

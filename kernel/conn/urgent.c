@@ -65,6 +65,14 @@ void smc_urgent_arrived(struct smc_conn *conn, u64 prod)
 	read_unlock_bh(&conn->sk->sk_callback_lock);
 }
 
+/* Has the peer been told, or is it to be, that the byte right before the reader has been read? The caller holds the lock. */
+static bool is_freed(const struct smc_conn *conn)
+{
+	u64 cons = READ_ONCE(conn->rx_cons);
+
+	return conn->urgent && (conn->urgent_gone == cons || (conn->urgent_kept && conn->urgent_pos == cons));
+}
+
 /*
  * smc_urgent_cons() - up to where the peer is told that we have read
  *
@@ -81,12 +89,9 @@ u64 smc_urgent_cons(struct smc_conn *conn)
 		return READ_ONCE(conn->rx_cons);
 	spin_lock_bh(&conn->lock);
 	cons = READ_ONCE(conn->rx_cons);
-	if (conn->urgent && conn->urgent_pos == cons && is_apart(conn)) {
+	if (conn->urgent && conn->urgent_pos == cons && is_apart(conn))
 		conn->urgent_kept = true;
-		cons++;
-	} else if (conn->urgent && conn->urgent_gone == cons) {
-		cons++;
-	}
+	cons += is_freed(conn);
 	spin_unlock_bh(&conn->lock);
 	return cons;
 }
@@ -95,32 +100,14 @@ u64 smc_urgent_cons(struct smc_conn *conn)
 u32 smc_urgent_spare(struct smc_conn *conn)
 {
 	bool spare;
-	u64 cons;
 
-	if (!READ_ONCE(conn->urgent))
+	/* If it has been forgotten, the caller sees how far the reader is. */
+	if (!smp_load_acquire(&conn->urgent))
 		return 0;
 	spin_lock_bh(&conn->lock);
-	cons = READ_ONCE(conn->rx_cons);
-	spare = conn->urgent && (conn->urgent_gone == cons || (conn->urgent_kept && conn->urgent_pos == cons));
+	spare = is_freed(conn);
 	spin_unlock_bh(&conn->lock);
 	return spare;
-}
-
-/*
- * smc_urgent_kept() - the byte at a position, if it is not in the ring any more but in the stream,
- * as it has been put in line since. Under rx_lock.
- */
-bool smc_urgent_kept(struct smc_conn *conn, u64 pos, u8 *byte)
-{
-	bool kept;
-
-	if (likely(!READ_ONCE(conn->urgent)))
-		return false;
-	spin_lock_bh(&conn->lock);
-	kept = conn->urgent && conn->urgent_kept && conn->urgent_pos == pos;
-	*byte = conn->urgent_byte;
-	spin_unlock_bh(&conn->lock);
-	return kept;
 }
 
 /*
@@ -128,27 +115,32 @@ bool smc_urgent_kept(struct smc_conn *conn, u64 pos, u8 *byte)
  * @conn: the connection
  * @pos: where it stands
  * @avail: bytes that are there
- * @skip: set if the next byte is not to be read at all
+ * @next: result; what is special about the next byte
  *
  * Under rx_lock. Return: bytes up to the mark, or all of them.
  */
-u32 smc_urgent_limit(struct smc_conn *conn, u64 pos, u32 avail, bool *skip)
+u32 smc_urgent_limit(struct smc_conn *conn, u64 pos, u32 avail, struct smc_urgent_next *next)
 {
 	u64 mark;
 
+	next->skip = false;
+	next->kept = false;
 	if (likely(!READ_ONCE(conn->urgent)))
 		return avail;
 	spin_lock_bh(&conn->lock);
 	mark = conn->urgent_pos;
 	if (avail && conn->urgent_gone == pos) {
-		*skip = true;
+		next->skip = true;
 	} else if (conn->urgent && mark >= pos && mark - pos < avail) {
-		if (mark > pos)
+		if (mark > pos) {
 			avail = mark - pos;
-		else if (!in_line(conn))
-			*skip = true;
-		else if (conn->urgent_kept)
+		} else if (!in_line(conn)) {
+			next->skip = true;
+		} else if (conn->urgent_kept) {
+			next->kept = true;
+			next->byte = conn->urgent_byte;
 			avail = 1;
+		}
 	}
 	spin_unlock_bh(&conn->lock);
 	return avail;

@@ -16,6 +16,7 @@ import (
 // The model's ways to run, as its head explains them.
 var (
 	flow    = []string{"N=4", "TOTAL=9", "RESETS=0"}
+	paced   = []string{"N=8", "TOTAL=15", "RESETS=0", "LEAST=2", "STEP=1"}
 	anytime = []string{"N=3", "TOTAL=4", "RESETS=0", "ANYTIME"}
 	resets  = []string{"N=2", "TOTAL=3", "RESETS=1", "ANYTIME"}
 	timers  = []string{"N=2", "TOTAL=3", "RESETS=0", "ANYTIME", "TIMERS"}
@@ -107,6 +108,7 @@ func TestModel(t *testing.T) {
 		all     bool // each statement of the model must have been reached
 	}{
 		{"flow", flow, false},
+		{"paced", paced, false},
 		{"anytime", anytime, true},
 		{"resets", resets, true},
 		{"timers", timers, true},
@@ -125,7 +127,7 @@ func TestModel(t *testing.T) {
 
 // TestEnds: no connection goes on for ever, with neither bytes nor flags to move.
 func TestEnds(t *testing.T) {
-	for _, defines := range [][]string{flow, {"N=2", "TOTAL=3", "RESETS=0", "ANYTIME"}} {
+	for _, defines := range [][]string{flow, paced, {"N=2", "TOTAL=3", "RESETS=0", "ANYTIME"}} {
 		complete(t, run(t, verifier(t, defines, "-O1", "-DNP"), "./pan", "-m20000", "-l", "-n"))
 	}
 }
@@ -147,6 +149,7 @@ func TestMutants(t *testing.T) {
 		{"W_CONS_BEFORE_COPY", flow, "assertion violated (ring[((p+k)%4)]==0)"},
 		{"W_PROD_BEFORE_EOF", flow, "&&(read==wrote))"},
 		{"W_FLAGS_BEFORE_PROD", flow, "&&(read==wrote))"},
+		{"W_STEP_TOO_LONG", paced, deadlock},
 		{"W_ABORT_IS_EOF", anytime, "&&(read==wrote))"},
 		{"W_STEPS_WITHOUT_LOCK", anytime, "assertion violated ( !(ended[(1-0)])"},
 		{"W_CONS_AFTER_THE_END", timers, "assertion violated ( !(ended[(1-1)])"},

@@ -13,13 +13,27 @@
  *           writer closes after its last byte, and the reader after the end of the stream
  *   RESETS  how often TCP may be reset
  *   TIMERS  a timer may run out at any moment; otherwise none ever does, so that nothing may need one
+ *   LEAST   less room than this is not worth a message to a writer that has more and may wait
+ *   STEP    the reader does not tell of so much room, or less
  *
  * steps.pml, with step(), is made of the closing table of the module.
  */
 
 #define WRAP	(2 * N)			/* a cursor is an offset and (here) one bit of wrap */
 #define START	(WRAP - 2)		/* the wrap comes soon */
-#define ENOUGH	(N - 1)			/* room for which a writer is woken */
+
+#ifdef LEAST
+#define ENOUGH	(N / 2)			/* room for which a writer is woken */
+#else
+#define ENOUGH	(N - 1)
+#define LEAST	1
+#endif
+#ifdef W_STEP_TOO_LONG
+#undef STEP
+#define STEP	(N - LEAST + 1)		/* as much as is in use when a writer waits */
+#elif !defined(STEP)
+#define STEP	0
+#endif
 
 #define FLAG_D	1
 #define FLAG_C	2
@@ -149,6 +163,7 @@ inline send(n)
 }
 
 #define ROOM	(N - USED(prod, cons))
+#define WORTH	(TOTAL - wrote < LEAST -> TOTAL - wrote : LEAST)
 
 proctype Writer()
 {
@@ -168,7 +183,7 @@ proctype Writer()
 		fi;
 		n = ROOM;
 		if
-		:: atomic { n > 0 ->
+		:: atomic { n >= WORTH ->
 			if
 			:: n > TOTAL - wrote -> n = TOTAL - wrote
 			:: else
@@ -188,7 +203,7 @@ proctype Writer()
 #endif
 			give(0);
 			if
-			:: n == 0 -> awake[0]
+			:: n < ENOUGH -> awake[0]
 			:: else
 			fi;
 			unqueue(0);
@@ -217,7 +232,7 @@ inline publish_cons(to)
 inline wake_writer(waits)
 {
 	if
-	:: waits && N - USED(p, pos) >= ENOUGH -> tx_waiting = false; wake(0)
+	:: waits && ROOM >= ENOUGH -> tx_waiting = false; wake(0)
 	:: else
 	fi
 }
@@ -235,6 +250,9 @@ inline receive(n)
 #else
 	/* The peer may have given back its buffer by now, and with it the place of this cursor. */
 	:: IS_OVER(st[1]) -> skip
+#if STEP
+	:: !(IS_OVER(st[1])) && USED(pos, cons) <= STEP -> skip
+#endif
 	:: else ->
 #endif
 #ifdef W_WAITING_BEFORE_CONS

@@ -209,6 +209,27 @@ CHECK_PAIR(peek_blocks)
 	net_recv(a, 0, 1);
 }
 
+static long send_in_two(struct call *call)
+{
+	net_send(call->fd, 0, 60000);
+	net_send(call->fd, 60000, 30000);
+	return 0;
+}
+
+/* The peeker waits for more than the first call has brought, and makes no room for the second. */
+CHECK_PAIR(peek_all_of_two_sends)
+{
+	static char buf[62000];
+	int a, b;
+	struct task task;
+
+	net_pair(&a, &b);
+	task_start(&task, send_in_two, (struct call){ .fd = b });
+	EQ(sizeof(buf), recv(a, buf, sizeof(buf), MSG_PEEK | MSG_WAITALL));
+	net_recv(a, 0, 90000);
+	EQ(0, task_join(&task));
+}
+
 CHECK_PAIR(peek_off_of_what_comes)
 {
 	int a, b;
