@@ -49,6 +49,15 @@ func Run(t testing.TB, script string) string {
 	return string(out)
 }
 
+// Set sets a sysctl for as long as the test runs. Like Need, it skips the test anywhere else.
+func (m Marker) Set(t testing.TB, name, value string) {
+	t.Helper()
+	m.Need(t)
+	before := strings.TrimSpace(Run(t, "sysctl -n "+name))
+	Run(t, "sysctl -qw "+name+"="+value)
+	t.Cleanup(func() { Run(t, "sysctl -qw "+name+"="+before) })
+}
+
 // Await polls a condition until there is nothing against it any more, and fails the test if that takes longer than d.
 func Await(t testing.TB, d time.Duration, against func() string) {
 	t.Helper()

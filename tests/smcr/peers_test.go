@@ -29,9 +29,9 @@ func peers(t *testing.T, kernel string, length lab.Length) {
 	}, marker, length)
 	lt.Must("a", "modprobe -aq tun rdma_rxe || :")
 	// Each part has a deadline of its own. What waits for time-outs, or is about who comes first, is for full runs.
-	parts := []string{"PeersHonest|PeersOlder|PeersAb", "PeersCDC", "PeersLLC", "PeersRDMA", "PeersImmediate", "PeersCrowd"}
+	parts := []string{"PeersHonest|PeersOlder|PeersTested|PeersAb", "PeersCDC", "PeersLLC", "PeersRDMA", "PeersImmediate", "PeersCrowd"}
 	if lab.Full() {
-		parts = append(parts, "PeersForming", "PeersCLC", "PeersSilent")
+		parts = append(parts, "PeersVersion1", "PeersForming", "PeersCLC", "PeersSilent")
 	}
 	for _, part := range lab.Parts(parts...) {
 		lt.GoTest(t, "a", inside, "^Test("+part+")")

@@ -56,8 +56,10 @@ struct smc_rdma_llc {
 	unsigned long tested;		/* jiffies; since when */
 	bool parting;			/* one side has taken the link back */
 	unsigned long parted;		/* jiffies; since when */
-	u64 sq_done;			/* of the link, at the last look */
-	unsigned long moved;		/* jiffies; when it was another, or there was nothing to expect */
+	bool expected;			/* something was to be done by the link, at the last look */
+	u64 sq_done;			/* how much it had done then */
+	unsigned long moved;		/* jiffies; the first look with that */
+	unsigned int late;		/* DELETE RKEY that have not been answered in time, and may be yet */
 	struct delayed_work timer;	/* looks after calls and tests; holds a reference on the group */
 };
 
@@ -82,6 +84,7 @@ struct smc_rdma_group {
 	struct list_head quarantine;	/* RMBs that the peer may still write to */
 	struct smc_rdma_buf *leaving;	/* of these, the one that the peer is asked to forget, by leave */
 	struct smc_rdma_call leave;
+	unsigned int unanswered;	/* how often that has got no answer, since the last one */
 	unsigned int n_rmbs;		/* all of them */
 	DECLARE_BITMAP(rmb_ids, SMC_RDMA_RTOKENS + 1);	/* those that are taken; 0 is nobody's */
 	u64 bytes[2];			/* of buffers to send from, and of RMBs */

@@ -101,21 +101,26 @@ static void finish(struct smc_rdma_group *group, struct smc_rdma_call *call, int
 {
 	list_del_init(&call->list);
 	WRITE_ONCE(call->result, result);
-	if (call == &group->leave)
-		look_soon(group, 0);
-	else
+	if (call != &group->leave)
 		smc_group_wake_locked(group);
 	next_call(group);
+	if (call == &group->leave)
+		look_soon(group, 0);
 }
 
-/* An answer, to the running call if it names the same key, or none, as Linux has it of DELETE RKEY in version 2. */
+/*
+ * An answer, to the running call if it names the same key, or none, as Linux has it of DELETE RKEY in
+ * version 2; which then may be a late one to an earlier call.
+ */
 static void answered(struct smc_rdma_group *group, u8 type, u32 rkey, bool negative)
 {
 	struct smc_rdma_call *call;
 
 	spin_lock_bh(&group->lock);
 	call = list_first_entry_or_null(&group->llc.calls, struct smc_rdma_call, list);
-	if (call && call->type == type && (!rkey || call->rkey == rkey))
+	if (!rkey && group->llc.late)
+		group->llc.late--;
+	else if (call && call->type == type && (!rkey || call->rkey == rkey))
 		finish(group, call, negative ? -EREMOTEIO : 0);
 	spin_unlock_bh(&group->lock);
 }
@@ -417,6 +422,7 @@ static unsigned long look_at_calls(struct smc_rdma_group *group)
 		return MAX_JIFFY_OFFSET;
 	if (time_before(jiffies, group->llc.asked + PATIENCE))
 		return group->llc.asked + PATIENCE - jiffies;
+	group->llc.late += call->type == SMC_LLC_DELETE_RKEY;
 	finish(group, call, -ETIMEDOUT);
 	return PATIENCE;
 }
@@ -451,11 +457,13 @@ static unsigned long look_at_link(struct smc_rdma_group *group)
 static unsigned long look_at_queue(struct smc_rdma_group *group)
 {
 	struct smc_rdma_llc *llc = &group->llc;
+	bool expected = llc->expected;
 	u64 done;
 
 	if (group->state != SMC_GROUP_READY)
 		return MAX_JIFFY_OFFSET;
-	if (!smc_link_expects(group->link, &done) || done != llc->sq_done) {
+	llc->expected = smc_link_expects(group->link, &done);
+	if (!llc->expected || !expected || done != llc->sq_done) {
 		llc->sq_done = done;
 		llc->moved = jiffies;
 	} else if (time_after_eq(jiffies, llc->moved + STALL_TIME)) {

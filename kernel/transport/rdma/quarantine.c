@@ -85,6 +85,7 @@ static struct smc_rdma_buf *forgotten(struct smc_rdma_group *group)
 	group->leaving = NULL;
 	/* The peer may not know it, either. */
 	if (!group->leave.result || group->leave.result == -EREMOTEIO) {
+		group->unanswered = 0;
 		list_del_init(&rmb->list);
 		list_del_init(&rmb->all);
 		smc_group_uncount(group, rmb->id);
@@ -95,6 +96,9 @@ static struct smc_rdma_buf *forgotten(struct smc_rdma_group *group)
 	rmb->since = jiffies;
 	if (rmb->done)
 		shelve(group, rmb);
+	/* A peer that never answers could have us keep its RMBs for as long as it keeps one connection. */
+	if (group->unanswered++)
+		smc_link_fail(group->link);
 	return NULL;
 }
 

@@ -84,6 +84,7 @@ func (g *group) fresh(ctx context.Context) error {
 type stage struct {
 	*network
 	agrees bool       // the peers that misbehave agree to messages as immediate data
+	v1     bool       // they speak version 1
 	mu     sync.Mutex // for who deals with it
 	honest *conn
 }
@@ -134,7 +135,7 @@ func (s *stage) play(t *testing.T, third byte, cases []behaviour) {
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				defer cancel()
 				g := newGroup(t, s.network, address(third+byte(r), byte(i+1)), server)
-				g.agrees = s.agrees
+				g.agrees, g.v1 = s.agrees, s.v1
 				c, err := g.open(ctx)
 				if err == nil {
 					err = c.exchange(ctx, 1000)

@@ -107,7 +107,7 @@ func (g *group) conn() *conn {
 	c := &conn{g: g, stop: make(chan struct{}), over: make(chan struct{})}
 	c.rmb = &roce.Region{Addr: uint64(n) << 32, Rkey: 0x1000 + n, Bytes: make([]byte, 16384<<sizeCode)}
 	c.us = peer.EndR{
-		First: !g.formed, Addr: g.addr, QPN: g.qp.Number, PSN: g.psn, Rkey: c.rmb.Rkey, RMB: c.rmb.Addr,
+		V1: g.v1, First: !g.formed, Addr: g.addr, QPN: g.qp.Number, PSN: g.psn, Rkey: c.rmb.Rkey, RMB: c.rmb.Addr,
 		Size: sizeCode, MTU: mtuCode, Token: 0xabc000 + n, MaxConns: 255, MaxLinks: 1,
 	}
 	if g.agrees {
@@ -133,6 +133,9 @@ func (c *conn) propose(ctx context.Context) error {
 		return fmt.Errorf("no option in the answer: %s", c.tcp.Answer)
 	}
 	msg := peer.ProposalOf(c.g.addr)
+	if c.g.v1 {
+		msg = peer.ProposalOfV1(c.g.addr, netip.MustParsePrefix(subnet))
+	}
 	if c.spoilProposal != nil {
 		msg = c.spoilProposal(msg)
 	}
@@ -165,9 +168,13 @@ func (c *conn) proposed(ctx context.Context) error {
 	if err := c.tcp.Accept(ctx, append(bytes.Clone(peer.MSS), peer.Option...)); err != nil {
 		return err
 	}
+	want := byte(0x22) // SMC-Rv2 alone
+	if c.g.v1 {
+		want = 0x20 // both
+	}
 	m, err := c.tcp.Message(ctx, peer.Proposal)
-	if err == nil && m[7] != 0x22 {
-		err = fmt.Errorf("not a PROPOSAL of SMC-Rv2 alone: %x", m)
+	if err == nil && m[7] != want {
+		err = fmt.Errorf("not a PROPOSAL of these versions, %#x: %x", want, m)
 	}
 	return err
 }
@@ -182,7 +189,7 @@ func (c *conn) learn(ctx context.Context, kind byte) error {
 	if err != nil {
 		return err
 	}
-	if c.them.First != c.us.First || c.them.Addr != service.Addr() || c.them.MTU != mtuCode {
+	if c.them.V1 != c.us.V1 || c.them.First != c.us.First || c.them.Addr != service.Addr() || c.them.MTU != mtuCode {
 		return fmt.Errorf("our module says %+v", c.them)
 	}
 	c.size = 16384 << c.them.Size

@@ -19,7 +19,7 @@ import (
 	"github.com/smckit/smckit/tests/roce"
 )
 
-// Types of LLC messages of version 2.
+// Types of LLC messages, as version 2 has them.
 const (
 	confirmLink    = 0x21
 	addLink        = 0x22
@@ -51,6 +51,7 @@ type group struct {
 	n      *network
 	addr   netip.Addr
 	server bool // we are: our module connects
+	v1     bool // it is of version 1
 	agrees bool // to messages as immediate data
 	host   *roce.Host
 	qp     *roce.QP
@@ -63,6 +64,7 @@ type group struct {
 	mute   bool             // LLC is not answered
 	brief  int              // what has come as immediate data
 	forgot []uint32         // keys that our module has withdrawn
+	tests  int              // of the link, that our module has made
 	gone   bool             // our module has ended the group
 	formed bool
 	made   int // connections
@@ -86,6 +88,26 @@ func llcMessage(kind, flags byte, body ...byte) []byte {
 	return m
 }
 
+// Version 1 has other types, and one length. formOf is a message as the group's version has it, meaningOf one of version 1 as
+// version 2 has it.
+func (g *group) formOf(msg []byte) []byte {
+	if !g.v1 || len(msg) != msgLength || msg[0]&0xf0 != 0x20 {
+		return msg
+	}
+	msg = bytes.Clone(msg)
+	msg[0], msg[1], msg[2] = msg[0]&0xf, msgLength, 0
+	return msg
+}
+
+func (g *group) meaningOf(msg []byte) []byte {
+	if !g.v1 || len(msg) != msgLength || msg[0]&0xf0 != 0 {
+		return msg
+	}
+	msg = bytes.Clone(msg)
+	msg[0] |= 0x20
+	return msg
+}
+
 // heard takes a message.
 func (g *group) heard(msg []byte) {
 	g.mu.Lock()
@@ -100,6 +122,7 @@ func (g *group) heard(msg []byte) {
 		}
 		return
 	}
+	msg = g.meaningOf(msg)
 	asks := msg[3]&response == 0
 	switch {
 	case msg[0] == deleteLink && asks && msg[3]&all != 0:
@@ -107,11 +130,14 @@ func (g *group) heard(msg []byte) {
 	case !g.mute && asks && (msg[0] == confirmRkey || msg[0] == testLink || msg[0] == deleteRkey):
 		answer := bytes.Clone(msg)
 		answer[3] |= response
+		if msg[0] == testLink {
+			g.tests++
+		}
 		if msg[0] == deleteRkey {
 			g.forgot = append(g.forgot, binary.BigEndian.Uint32(msg[8:]))
 			clear(answer[8:]) // as Linux has it
 		}
-		_ = g.qp.Send(answer)
+		_ = g.qp.Send(g.formOf(answer))
 		return
 	}
 	g.llc = append(g.llc, msg)
@@ -174,7 +200,7 @@ func (g *group) take(ctx context.Context, kind, flags byte) (msg []byte, err err
 // says sends messages, and waits until they have arrived.
 func (g *group) says(ctx context.Context, msgs ...[]byte) error {
 	for _, m := range msgs {
-		if err := g.qp.Send(m); err != nil {
+		if err := g.qp.Send(g.formOf(m)); err != nil {
 			return err
 		}
 	}
@@ -217,5 +243,16 @@ func (g *group) linkUp(ctx context.Context) error {
 		return err
 	}
 	g.formed = true
-	return g.says(ctx, g.confirmLinkMessage(response, m[29]))
+	if err := g.says(ctx, g.confirmLinkMessage(response, m[29])); err != nil || !g.v1 {
+		return err
+	}
+	return g.noSecond(ctx)
+}
+
+// noSecond refuses the offer of a second link, by which a client of an older version is told that there will be none.
+func (g *group) noSecond(ctx context.Context) error {
+	if _, err := g.take(ctx, addLink, 0); err != nil {
+		return err
+	}
+	return g.says(ctx, llcMessage(addLink, response|all))
 }

@@ -20,14 +20,26 @@ func TestPeersOlder(t *testing.T) {
 	g := newGroup(t, n, address(1, 9), false)
 	c := g.conn()
 	c.us.V20, c.spoilProposal = true, with(peer.AtRelease, 0)
-	err := inTurn(ctx, c.begin, c.confirm, c.settle)
-	if err == nil {
-		_, err = g.take(ctx, addLink, 0)
+	err := inTurn(ctx, c.begin, c.confirm, c.settle, g.noSecond, func(ctx context.Context) error { return c.exchange(ctx, 1000) }, c.close)
+	if err != nil {
+		t.Error(err)
 	}
-	if err == nil {
-		err = inTurn(ctx, func(ctx context.Context) error { return g.says(ctx, llcMessage(addLink, response|all)) },
-			func(ctx context.Context) error { return c.exchange(ctx, 1000) }, c.close)
+}
+
+// TestPeersTested has a peer that says nothing of itself, but answers: its link is tested again and again, and lives.
+func TestPeersTested(t *testing.T) {
+	guests.Set(t, "net.smc.smcr_testlink_time", "1")
+	n := openNetwork(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	g := newGroup(t, n, address(1, 10), false)
+	c, err := g.open(ctx)
+	if err != nil {
+		t.Fatal(err)
 	}
+	err = inTurn(ctx, func(ctx context.Context) error {
+		return g.until(ctx, "TEST LINK", func() bool { return g.tests >= 3 })
+	}, func(ctx context.Context) error { return c.exchange(ctx, 1000) }, c.close)
 	if err != nil {
 		t.Error(err)
 	}

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/smckit/smckit/tests/guest"
 )
 
 // word has the peer write bytes, with immediate data of its own: what is to be changed of that which would be right.
@@ -99,8 +98,7 @@ func TestPeersImmediate(t *testing.T) {
 			}
 		})
 		t.Run(fmt.Sprintf("switched off, server %v", server), func(t *testing.T) {
-			guest.Run(t, "sysctl -qw net.smc.smcr_immediate=0")
-			t.Cleanup(func() { guest.Run(t, "sysctl -qw net.smc.smcr_immediate=1") })
+			guests.Set(t, "net.smc.smcr_immediate", "0")
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			g := newGroup(t, s.network, address(17, byte(i+1)), server)

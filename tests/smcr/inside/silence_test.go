@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/smckit/smckit/tests/fault/peer"
-	"github.com/smckit/smckit/tests/guest"
 	"github.com/smckit/smckit/tests/roce"
 	"golang.org/x/sys/unix"
 )
@@ -195,8 +194,7 @@ func (s *stage) fall(t *testing.T, b silence, g *group) {
 // TestPeersSilent has peers fall silent.
 func TestPeersSilent(t *testing.T) {
 	s := openStage(t, 10)
-	guest.Run(t, "sysctl -qw net.smc.smcr_testlink_time=1")
-	t.Cleanup(func() { guest.Run(t, "sysctl -qw net.smc.smcr_testlink_time=30") })
+	guests.Set(t, "net.smc.smcr_testlink_time", "1")
 	t.Run("all", func(t *testing.T) {
 		for i, b := range silences {
 			t.Run(b.name, func(t *testing.T) {
