@@ -112,6 +112,35 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// TestLoadOfTwoHosts has client and server be two programs, as on two hosts. The server's address is this process's own.
+func TestLoadOfTwoHosts(t *testing.T) {
+	binary := compileLoad(t)
+	place := fmt.Sprintf("127.%d.%d.1:3141", 1+os.Getpid()>>8%254, os.Getpid()&0xff)
+	for i, job := range []string{"rr", "stream", "connect"} {
+		t.Run(job, func(t *testing.T) {
+			// A server may outlive its client by a moment, and has two ports.
+			place := fmt.Sprint(place, 2*i)
+			w := workload{job: job, connections: 20}
+			args := append(w.args("tcp"), "--seconds", "0.2", "--warmup", "0.05")
+			// It returns when it listens, and ends when its client does.
+			if err := exec.CommandContext(t.Context(), binary, append(args, "--listen", place)...).Run(); err != nil {
+				t.Fatal(err)
+			}
+			out, err := exec.CommandContext(t.Context(), binary, append(args, "--connect", place)...).Output()
+			if err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			if _, err := parseOutcome(string(out), w.names()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	out, err := exec.CommandContext(t.Context(), binary, "--family", "tcp", "--job", "rr", "--connect", place+"9").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "Connection refused") {
+		t.Errorf("without a server: %v\n%s", err, out)
+	}
+}
+
 // TestLoadUsage checks what the load generator refuses.
 func TestLoadUsage(t *testing.T) {
 	binary := compileLoad(t)
@@ -126,6 +155,11 @@ func TestLoadUsage(t *testing.T) {
 		{2, "--family tcp --job rr --connections 0"},
 		{2, "--family tcp --job rr --seconds soon"},
 		{2, "--family tcp --job rr more"},
+		{2, "--family tcp --job rr --listen 127.0.0.1"},
+		{2, "--family tcp --job rr --listen localhost:7000"},
+		{2, "--family tcp --job rr --connect 127.0.0.1:65535"},
+		{2, "--family unix --job rr --listen 127.0.0.1:7000"},
+		{2, "--family tcp --job idle --connect 127.0.0.1:7000"},
 		{2, "--frobnicate"},
 		{0, "--help"},
 	} {

@@ -76,7 +76,7 @@ func differ(t *testing.T, names []string, verdicts map[string]verdict, expected 
 }
 
 // were checks that a run has had connections of the kind that the counters are of. Of those checks that only clients run,
-// some connect to plain TCP on purpose, or set an option that rules SMC out.
+// some connect to plain TCP on purpose, or set an option that rules SMC out; and a listener that is busy takes TCP.
 func were(t *testing.T, r run, checks int, before, now lab.Counters) {
 	t.Helper()
 	fell := now.Fallback.Client.Total - before.Fallback.Client.Total
@@ -84,8 +84,8 @@ func were(t *testing.T, r run, checks int, before, now lab.Counters) {
 	for _, reason := range []string{"PEER_NO_SMC", "OPTUNSUPP"} {
 		asked += now.Fallback.Client.Of(reason) - before.Fallback.Client.Of(reason)
 	}
-	if fell != asked || asked > checks/10 || (asked > 0 && r.mode.name != asClient.name) {
-		t.Errorf("%d connections fell back, %d of them because a check asked for it: %+v", fell, asked, now.Fallback)
+	if fell != asked || asked > checks/5 || (asked > 0 && r.mode.name != asClient.name) {
+		t.Errorf("%d connections fell back, %d of them because a check asked for it, or was too fast: %+v", fell, asked, now.Fallback)
 	}
 	clients := now.Connections.ClientV2 - before.Connections.ClientV2
 	servers := now.Connections.ServerV2 - before.Connections.ServerV2

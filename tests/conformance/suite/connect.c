@@ -388,6 +388,8 @@ CHECK_CONN(connect_from_bound_port)
 CHECK_CONN(connect_to_wildcard)
 {
 	struct addr addr;
+
+	net_need_lo();
 	int listener = net_listen(&addr, 1), fd = net_client(0);
 	uint16_t port = net_port(&addr);
 

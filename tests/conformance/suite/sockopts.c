@@ -248,6 +248,8 @@ CHECK_CONN(opt_bindtodevice)
 CHECK_CONN(opt_bindtodevice_on_listener)
 {
 	struct addr addr;
+
+	net_need_lo();
 	int listener = net_server(0);
 
 	OK(setsockopt(listener, SOL_SOCKET, SO_BINDTODEVICE, "lo", 3));

@@ -231,7 +231,7 @@ func TestRaceOperations(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rounds := 150
 	if guests.Full() {
-		rounds = 5000
+		rounds = 2000
 	}
 	for i := range rounds {
 		fd, _, err := smcSocket(racing)
