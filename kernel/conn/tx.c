@@ -133,14 +133,11 @@ void smc_tx_prepare(struct smc_conn *conn)
 	INIT_DELAYED_WORK(&conn->push, push_work);
 }
 
-/*
- * Sleeps until there is enough room, without the lock; for PATIENCE at most if there is some. Return:
- * 0, or why not.
- */
-static int wait_for_room(struct smc_conn *conn, long *timeo)
+/* Sleeps until there is enough room, without the lock; for @most jiffies, if not forever. Return: 0, or why not. */
+static int wait_for_room(struct smc_conn *conn, long *timeo, long most)
 {
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
-	long most = smc_tx_room(conn) ? PATIENCE : MAX_SCHEDULE_TIMEOUT, left = min(*timeo, most), before = left;
+	long left = min(*timeo, most), before = left;
 	int rc = 0;
 
 	if (!*timeo)
@@ -154,7 +151,7 @@ static int wait_for_room(struct smc_conn *conn, long *timeo)
 			break;
 		if (signal_pending(current))
 			rc = sock_intr_errno(*timeo);
-		else if (!left && most != PATIENCE)
+		else if (!left && most == MAX_SCHEDULE_TIMEOUT)
 			rc = -EAGAIN;
 		if (rc || !left)
 			break;
@@ -203,6 +200,7 @@ static ssize_t send(struct smc_conn *conn, struct msghdr *msg, size_t len)
 	bool waited = false;
 	size_t done = 0;
 	ssize_t rc = 0;
+	u32 room;
 
 	for (;;) {
 		if (!may_send(conn)) {
@@ -213,9 +211,10 @@ static ssize_t send(struct smc_conn *conn, struct msghdr *msg, size_t len)
 			break;
 		if (smc_conn_meaning(conn)->deaf)
 			return done + lose(conn, len - done);
-		if (smc_tx_room(conn) < (waited ? 1 : least(conn, len - done, timeo))) {
-			waited = smc_tx_room(conn);
-			rc = wait_for_room(conn, &timeo);
+		room = smc_tx_room(conn);
+		if (room < (waited ? 1 : least(conn, len - done, timeo))) {
+			waited = room;
+			rc = wait_for_room(conn, &timeo, room ? PATIENCE : MAX_SCHEDULE_TIMEOUT);
 			if (rc)
 				break;
 			continue;

@@ -150,11 +150,17 @@ void smc_handshake_kick(struct smc_sock *smc)
 }
 
 /*
- * The outcome is known. Everyone who waits for it looks again; so do pollers, edge-triggered ones
- * included.
+ * smc_handshake_tell() - a client's outcome is known
+ *
+ * Everyone who waits for it looks again; so do pollers, edge-triggered ones included. The caller
+ * holds smc->lock, under which the outcome has been set: who finds it in between would have one edge
+ * too many.
  */
-static void tell(struct sock *sk)
+void smc_handshake_tell(struct smc_sock *smc)
 {
+	struct sock *sk = smc->sk;
+
+	lockdep_assert_held(&smc->lock);
 	READ_ONCE(sk->sk_state_change)(sk);
 	sk_wake_async(sk, SOCK_WAKE_IO, POLL_OUT);
 }
@@ -178,11 +184,8 @@ void smc_handshake_inline(struct smc_sock *smc)
 	spin_unlock_bh(&smc->lock);
 	if (!mine)
 		return;
-	if (smc_local_connect(smc, false)) {
-		/* Another thread may be in shutdown() or poll(). */
-		tell(smc->sk);
+	if (smc_local_connect(smc, false))
 		return;
-	}
 	spin_lock_bh(&smc->lock);
 	smc->inline_busy = false;
 	if (smc->phase == SMC_PHASE_RENDEZVOUS)
@@ -356,6 +359,7 @@ static void fail_client(struct smc_sock *smc, int rc)
 		smc->err = rc;
 		smc->peer_smc = false;
 		smc_handshake_phase(smc, SMC_PHASE_OPEN);
+		smc_handshake_tell(smc);
 	}
 	spin_unlock_bh(&smc->lock);
 	if (mine)
@@ -363,13 +367,6 @@ static void fail_client(struct smc_sock *smc, int rc)
 	release_sock(sk);
 	if (armed)
 		smc_synopt_put(smc_net(sock_net(sk)));
-}
-
-static void settle_client(struct smc_sock *smc, int rc)
-{
-	if (rc)
-		fail_client(smc, rc);
-	tell(smc->sk);
 }
 
 /* A child is in accept()'s hands, or gone, when this returns. */
@@ -450,8 +447,8 @@ static void work(struct work_struct *w)
 	smc_handshake_free(smc);
 	if (smc->server)
 		settle_server(smc, rc);
-	else
-		settle_client(smc, rc);
+	else if (rc)
+		fail_client(smc, rc);
 }
 
 /* smc_handshake_prepare() - of a fresh record. */

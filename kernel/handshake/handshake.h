@@ -81,6 +81,7 @@ void smc_handshake_unwatch(struct smc_sock *smc);
 void smc_handshake_unwatch_locked(struct smc_sock *smc);
 int smc_handshake_wake(struct wait_queue_entry *wait, unsigned int mode, int flags, void *key);
 void smc_handshake_kick(struct smc_sock *smc);
+void smc_handshake_tell(struct smc_sock *smc);
 void smc_handshake_serve(struct smc_sock *child);
 void smc_handshake_stop(struct smc_sock *smc);
 void smc_handshake_free(struct smc_sock *smc);

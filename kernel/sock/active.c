@@ -80,7 +80,9 @@ bool smc_active_take(struct smc_sock *smc, struct socket *sock, struct smc_conn 
 	if (mine) {
 		smc_handshake_unwatch_locked(smc);
 		WRITE_ONCE(conn->holder, SMC_CONN_SOCKET);
+		smc_conn_count(conn);
 		settle(smc, sock, conn);
+		smc_handshake_tell(smc);
 	}
 	spin_unlock_bh(&smc->lock);
 	if (!mine) {
@@ -89,7 +91,6 @@ bool smc_active_take(struct smc_sock *smc, struct socket *sock, struct smc_conn 
 		smc_conn_put(conn);
 		return false;
 	}
-	smc_conn_count(conn);
 	smc_close_check(conn);
 	smc_handshake_disarm(smc);
 	/* A shutdown() that has come too early to be told to the connection, see smc_io_shutdown(). */

@@ -16,15 +16,11 @@
 #include "../wire/reason.h"
 #include "sock.h"
 
-static void tell(struct smc_sock *smc, u32 reason, u32 peer)
+/* The caller holds smc->lock. It is counted before anyone may know of it. */
+static void settle(struct smc_sock *smc, u32 reason, u32 peer)
 {
 	smc_stats_fallback(smc_net(sock_net(smc->sk)), smc->server, reason);
 	trace_smc_fallback(smc->sk, smc->server, reason, peer);
-}
-
-/* The caller holds smc->lock. */
-static void settle(struct smc_sock *smc, u32 reason, u32 peer)
-{
 	smc->reason = reason;
 	smc->peer_diagnosis = peer;
 	smc_handshake_phase(smc, SMC_PHASE_TCP);
@@ -38,9 +34,9 @@ static void settle(struct smc_sock *smc, u32 reason, u32 peer)
  * @reason: why, a code of wire/reason.h
  * @peer: the reason that the peer gave, or 0
  *
- * Any number of threads may sleep in operations of the socket; they find out when they wake, and
- * the caller has to wake them if no event of TCP does. The operations change before the phase does:
- * whoever sees the phase may go on and let another protocol put its own. Does not sleep.
+ * Any number of threads may sleep in operations of the socket; they find out when they wake. After a
+ * rendezvous no event of TCP would wake them. The operations change before the phase does: whoever
+ * sees the phase may go on and let another protocol put its own. Does not sleep.
  *
  * Return: whether it was done.
  */
@@ -54,13 +50,13 @@ bool smc_fallback_take(struct smc_sock *smc, struct socket *sock, enum smc_phase
 		smc_handshake_unwatch_locked(smc);
 		WRITE_ONCE(sock->ops, smc_ops_after(smc->sk));
 		settle(smc, reason, peer);
+		if (from == SMC_PHASE_RENDEZVOUS)
+			smc_handshake_tell(smc);
 	}
 	spin_unlock_bh(&smc->lock);
-	if (!mine)
-		return false;
-	smc_handshake_disarm(smc);
-	tell(smc, reason, peer);
-	return true;
+	if (mine)
+		smc_handshake_disarm(smc);
+	return mine;
 }
 
 /*
@@ -72,7 +68,6 @@ void smc_fallback_child(struct smc_sock *smc, u32 reason, u32 peer)
 	spin_lock_bh(&smc->lock);
 	settle(smc, reason, peer);
 	spin_unlock_bh(&smc->lock);
-	tell(smc, reason, peer);
 }
 
 /*
@@ -120,8 +115,6 @@ static void detach(struct smc_sock *smc, struct socket *sock)
 	if (fresh)
 		settle(smc, SMC_REASON_OPTION, 0);
 	spin_unlock_bh(&smc->lock);
-	if (fresh)
-		tell(smc, SMC_REASON_OPTION, 0);
 	if (!mine)
 		return;
 	spin_lock(&detached_lock);

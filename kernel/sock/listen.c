@@ -112,7 +112,6 @@ void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc)
 	smc_table_get(lsmc);
 	if (!peer_smc)
 		smc_fallback_child(child, SMC_REASON_PEER_NO_SMC, 0);
-
 	spin_lock_bh(&l->lock);
 	if (!l->open) {
 		spin_unlock_bh(&l->lock);
@@ -120,19 +119,18 @@ void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc)
 		return;
 	}
 	smc_children_hold(lsmc, child);
-	if (peer_smc)
-		WRITE_ONCE(l->running_n, l->running_n + 1);
 	child->seq = ++l->last_seq;
-	if (peer_smc)
+	if (peer_smc) {
+		WRITE_ONCE(l->running_n, l->running_n + 1);
 		list_add_tail(&child->child, &l->running);
-	else
-		smc_children_put(l, child);
-	/*
-	 * Under the lock: once it is gone, smc_listen_stop() may end the handshake, but not before
-	 * it has begun.
-	 */
-	if (peer_smc)
+		/*
+		 * Under the lock: once it is gone, smc_listen_stop() may end the handshake, but not
+		 * before it has begun.
+		 */
 		smc_handshake_serve(child);
+	} else {
+		smc_children_put(l, child);
+	}
 	spin_unlock_bh(&l->lock);
 }
 
