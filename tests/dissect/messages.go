@@ -32,7 +32,8 @@ type Message struct {
 	Frame int    // of the capture, from 1
 	Src   netip.Addr
 	Bytes []byte
-	at    int // in its packet
+	Again bool // for want of an acknowledgement
+	at    int  // in its packet
 }
 
 const (
@@ -64,8 +65,7 @@ type sent struct {
 	sequence uint32
 }
 
-// Messages returns what is said in a capture of Ethernet between hosts that say nothing else by TCP and RoCE over IPv4, each
-// message once.
+// Messages returns what is said in a capture of Ethernet between hosts that say nothing else by TCP and RoCE over IPv4.
 func (c *Capture) Messages() ([]Message, error) {
 	if c.Link != Ethernet {
 		return nil, fmt.Errorf("a capture of link %d, not of Ethernet", c.Link)
@@ -115,9 +115,10 @@ func segment(ip []byte, known map[sent]bool) (*Message, error) {
 	case flagSYN | flagACK:
 		m = &Message{Kind: Option, Name: "SYN, ACK", Bytes: tcp[20:head], at: ipHeader + 20}
 	}
-	if len(m.Bytes) == 0 || again(ip, known, uint64(be.Uint32(tcp)), be.Uint32(tcp[4:])) {
+	if len(m.Bytes) == 0 {
 		return nil, nil
 	}
+	m.Again = again(ip, known, uint64(be.Uint32(tcp)), be.Uint32(tcp[4:]))
 	if m.Kind == Option {
 		return m, nil
 	}
@@ -141,29 +142,25 @@ func datagram(ip []byte, known map[sent]bool) (*Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	const fromRoCE = 1 << 32
+	m := &Message{Kind: LLC, Bytes: p.Payload, at: ipHeader + udpHeader + bthLength}
 	switch p.Opcode {
 	case roce.SendOnly:
-	case roce.WriteOnlyImm, roce.WriteLastImm:
-		if again(ip, known, fromRoCE|uint64(p.QPN), p.PSN) {
-			return nil, nil
+		if len(m.Bytes) > 0 && m.Bytes[0] == typeCDC {
+			m.Kind = CDC
 		}
-		return &Message{Kind: Immediate, Name: "Immediate", Bytes: binary.BigEndian.AppendUint32(nil, p.Imm)}, nil
+		m.Name = Name(m.Kind, m.Bytes)
+	case roce.WriteOnlyImm, roce.WriteLastImm:
+		m = &Message{Kind: Immediate, Name: "Immediate", Bytes: binary.BigEndian.AppendUint32(nil, p.Imm)}
 	case roce.SendFirst, roce.SendMiddle, roce.SendLast, roce.SendLastImm, roce.SendOnlyImm:
 		return nil, fmt.Errorf("opcode %d, of which SMC-R has no use", p.Opcode)
 	default:
 		return nil, nil
 	}
-	if again(ip, known, fromRoCE|uint64(p.QPN), p.PSN) {
-		return nil, nil
-	}
-	m := &Message{Kind: LLC, Bytes: p.Payload, at: ipHeader + udpHeader + bthLength}
-	if len(m.Bytes) > 0 && m.Bytes[0] == typeCDC {
-		m.Kind = CDC
-	}
-	if m.Name = Name(m.Kind, m.Bytes); m.Name == "" {
+	if m.Name == "" {
 		return nil, fmt.Errorf("no message of LLC or CDC: % x", m.Bytes)
 	}
+	const byRoCE = 1 << 32
+	m.Again = again(ip, known, byRoCE|uint64(p.QPN), p.PSN)
 	return m, nil
 }
 

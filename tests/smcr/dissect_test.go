@@ -133,7 +133,7 @@ func (l *life) await(t *testing.T, file, name string, n int, limit time.Duration
 			t.Fatal(err)
 		}
 		found := 0
-		for _, m := range l.messages {
+		for _, m := range l.once() {
 			if m.Name == name {
 				found++
 			}
@@ -146,6 +146,11 @@ func (l *life) await(t *testing.T, file, name string, n int, limit time.Duration
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
+}
+
+// once returns the messages without what is sent again.
+func (l *life) once() []dissect.Message {
+	return slices.DeleteFunc(slices.Clone(l.messages), func(m dissect.Message) bool { return m.Again })
 }
 
 // gap says why Wireshark 4.0 does not read a message, though it is right.
@@ -239,7 +244,7 @@ const (
 // order checks which messages of CLC and LLC there were. How often a silent link was tested is left open.
 func (l *life) order(t *testing.T) {
 	var said strings.Builder
-	for _, m := range l.messages {
+	for _, m := range l.once() {
 		if (m.Kind == dissect.CLC || m.Kind == dissect.LLC) && !strings.HasPrefix(m.Name, "Test Link") {
 			fmt.Fprintf(&said, "%s %s, ", name(t, m.Src), m.Name)
 		}
@@ -273,7 +278,7 @@ func (l *life) control(t *testing.T) {
 		"smc.rmbe.ctrl.alert.token", "smc.rmbe.ctrl.seqno", "ip.src",
 	}, flags...)
 	first := map[int]bool{} // packets that are not sent again
-	for _, m := range l.messages {
+	for _, m := range l.once() {
 		first[m.Frame] = true
 	}
 	numbers := map[string]uint64{} // of the last message, by host and token

@@ -161,7 +161,7 @@ func (l *life) likeStock(t *testing.T) {
 	delete(want, "Add Link (v2)")
 	delete(want, "Add Link (v2)(Resp)")
 	seen := map[string]int{}
-	for _, m := range l.messages {
+	for _, m := range l.once() {
 		if m.Name == syn[0] && seen[syn[0]] == contacts {
 			break
 		}
