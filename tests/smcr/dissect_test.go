@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package smcr
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/smckit/smckit/tests/dissect"
+	"github.com/smckit/smckit/tests/lab"
+)
+
+// life is connections between two hosts from first contact to the end of the group, and what was on the wire meanwhile.
+type life struct {
+	hosts     [2]side // client and server
+	immediate bool    // what peers of ours say to each other with the data
+	smcd      bool    // whether ours offer SMC-D, too
+	idle      bool    // whether the group ends by itself, which takes ten minutes; else by the unloading of a module
+
+	capture  *dissect.Capture
+	messages []dissect.Message
+}
+
+// TestDissector has Wireshark read all that two hosts say to each other by SMC-R, and compares how ours begin with how the
+// stock module did once.
+func TestDissector(t *testing.T) {
+	lab.Need(t)
+	dissect.Need(t)
+	ours := side{"7.2", lab.ModuleOurs}
+	pairs := [][2]side{{ours, ours}}
+	if lab.Full() {
+		pairs = append(pairs, [2]side{ours, stock}, [2]side{stock, ours})
+	}
+	for _, p := range pairs {
+		t.Run(fmt.Sprintf("%s to %s", p[0], p[1]), func(t *testing.T) {
+			lt := start(t, p[0], p[1])
+			onlyOurs := p[1] == p[0]
+			t.Run("as it is", func(t *testing.T) {
+				(&life{hosts: p, immediate: true, smcd: true}).test(t, lt)
+			})
+			t.Run("as stock", func(t *testing.T) {
+				(&life{hosts: p, idle: onlyOurs && lab.Full()}).test(t, lt)
+			})
+		})
+	}
+}
+
+func (l *life) test(t *testing.T, lt *lab.Test) {
+	t.Helper()
+	l.live(t, lt)
+	t.Run("message by message", func(t *testing.T) { l.understood(t) })
+	t.Run("order", l.order)
+	t.Run("control messages", l.control)
+	t.Run("end", l.ended)
+	t.Run("as in the capture of stock", l.likeStock)
+}
+
+// load has ours begin anew, with settings.
+func (l *life) load(t *testing.T, lt *lab.Test) {
+	t.Helper()
+	number := map[bool]int{true: 1}
+	for i, h := range lt.Hosts {
+		if l.hosts[i].module == lab.ModuleOurs {
+			lt.Must(h.Name, fmt.Sprintf("rmmod smc_diag smc || :; modprobe smc smcd=%d && modprobe smc_diag", number[l.smcd]))
+			lt.Must(h.Name, "smc_pnet add LAB0 eth eth0 && smc_pnet add LAB0 ib rxe0 1 && smcr ueid add "+lab.UEID)
+			lt.Must(h.Name, fmt.Sprintf("sysctl -qw net.smc.smcr_immediate=%d", number[l.immediate]))
+		}
+		lt.Must(h.Name, "sysctl -qw net.smc.smcr_testlink_time=2")
+	}
+}
+
+// live fills in what was on the wire.
+func (l *life) live(t *testing.T, lt *lab.Test) {
+	t.Helper()
+	l.load(t, lt)
+	const port = 5600 // of which Wireshark knows no other protocol
+	address, echo := serve(t, lt, "echo", port)
+	file := filepath.Join(t.TempDir(), "life.pcap")
+	if err := lt.Wires[0].Capture(file); err != nil {
+		t.Fatal(err)
+	}
+	before := counters(lt)
+	lt.Must("a", "smcflow life "+address)
+	onlySMCR(t, lt, before, 3)
+	limit := lab.Scale(10 * time.Second)
+	if l.hosts[0] != l.hosts[1] {
+		l.await(t, file, "Delete Rkey (v2)(Resp)", 3, limit)
+	}
+	l.await(t, file, "Test Link (v2)(Resp)", 1, limit)
+	lab.Kill(t, echo)
+	if l.idle {
+		limit = 11 * time.Minute
+	} else {
+		unloads(t, lt, l.ender())
+	}
+	l.await(t, file, "Delete Link (v2)", 1, limit)
+	if err := lt.Wires[0].Capture(os.DevNull); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ender is the host that ends the group: the server, which does so first if both are idle, or else the one that is ours.
+func (l *life) ender() string {
+	if l.hosts[1].module == lab.ModuleOurs {
+		return "b"
+	}
+	return "a"
+}
+
+// await reads the capture until a number of messages of a name are in it.
+func (l *life) await(t *testing.T, file, name string, n int, limit time.Duration) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
+	for {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.capture, err = dissect.Parse(data); err != nil {
+			t.Fatal(err)
+		}
+		if l.messages, err = l.capture.Messages(); err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for _, m := range l.once() {
+			if m.Name == name {
+				found++
+			}
+		}
+		if found >= n {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d times %s among %d messages", found, n, name, len(l.messages))
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// once returns the messages without what is sent again.
+func (l *life) once() []dissect.Message {
+	return slices.DeleteFunc(slices.Clone(l.messages), func(m dissect.Message) bool { return m.Again })
+}
+
+// gap says why Wireshark 4.0 does not read a message, though it is right.
+func gap(m *dissect.Message) string {
+	switch {
+	case m.LittleLength():
+		return dissect.GapLength
+	case m.Kind == dissect.Immediate:
+		return "immediate data are an agreement between two of our modules"
+	default:
+		return ""
+	}
+}
+
+// read says whether Wireshark has read a message as what it is.
+func read(m *dissect.Message, d dissect.Dissected) bool {
+	known := false
+	switch m.Kind {
+	case dissect.Option:
+		known = d.Protocol == "TCP" && strings.Contains(d.Info, "["+m.Name+"]") && strings.HasSuffix(d.Info, "ExID=E2D4")
+	case dissect.CLC:
+		known = d.Protocol == "SMCv2" && strings.Contains(d.Info, "v2-"+m.Name+"]")
+	case dissect.LLC:
+		known = d.Protocol == "SMC-Rv2" && strings.HasSuffix(d.Info, "[SMC-Rv2] "+m.Name)
+	case dissect.CDC:
+		known = d.Protocol == "SMC-R" && strings.HasSuffix(d.Info, "[SMC-R] "+m.Name)
+	case dissect.Immediate:
+		known = strings.HasPrefix(d.Protocol, "SMC")
+	}
+	return known && d.Malformed == ""
+}
+
+// understood checks that Wireshark reads every message but those that it is known not to, and those, too, where that is for
+// the order of two bytes.
+func (l *life) understood(t *testing.T) {
+	plain, turned := l.capture.Dissect(t, ""), l.capture.BigLengths(l.messages).Dissect(t, "")
+	if len(plain) != len(l.capture.Packets) || len(turned) != len(plain) {
+		t.Fatalf("tshark saw %d and %d of %d packets", len(plain), len(turned), len(l.capture.Packets))
+	}
+	gaps := map[string]int{}
+	missed := map[int]bool{}
+	for i := range l.messages {
+		m := &l.messages[i]
+		if m.Kind == dissect.CLC && m.Again {
+			continue // Wireshark shows that as TCP's affair
+		}
+		why := gap(m)
+		switch got := plain[m.Frame-1]; {
+		case why == "" && !read(m, got):
+			t.Errorf("%s of %s, % x, is read as %+v", m.Name, m.Src, m.Bytes, got)
+		case why != "" && read(m, got):
+			t.Errorf("%s is read as %+v, so that this is no gap any more: %s", m.Name, got, why)
+		case why != "":
+			gaps[why]++
+			missed[m.Frame] = true
+		}
+		if got := turned[m.Frame-1]; m.Kind != dissect.Immediate && !read(m, got) {
+			t.Errorf("%s of %s, % x, is read as %+v", m.Name, m.Src, m.Bytes, got)
+		}
+	}
+	for i := range plain {
+		if plain[i].Malformed != "" && !missed[i+1] || turned[i].Malformed != "" {
+			t.Errorf("packet %d is read as %+v, and then as %+v", i+1, plain[i], turned[i])
+		}
+	}
+	t.Logf("%d messages; not read: %v", len(l.messages), gaps)
+	if some := gaps[gap(&dissect.Message{Kind: dissect.Immediate})] > 0; some != l.withImmediate() {
+		t.Errorf("immediate data: %t, want %t", some, l.withImmediate())
+	}
+}
+
+// withImmediate says whether there are immediate data.
+func (l *life) withImmediate() bool { return l.immediate && l.hosts[0] == l.hosts[1] }
+
+// name is a host's by its address.
+func name(t *testing.T, addr netip.Addr) string {
+	t.Helper()
+	for i, host := range []string{"a", "b"} {
+		if addr == netip.MustParseAddr(lab.Addr4(0, i)) {
+			return host
+		}
+	}
+	t.Fatalf("no host has the address %s", addr)
+	return ""
+}
+
+// What hosts say to each other, by CLC and LLC, to make a connection.
+const (
+	firstContact = "a Proposal, b Accept, a Confirm, b Confirm Link (v2), a Confirm Link (v2)(Resp), "
+	nextContact  = "a Proposal, b Confirm Rkey (v2), a Confirm Rkey (v2)(Resp), b Accept, " +
+		"a Confirm Rkey (v2), b Confirm Rkey (v2)(Resp), a Confirm, "
+)
+
+// order checks which messages of CLC and LLC there were. How often a silent link was tested is left open.
+func (l *life) order(t *testing.T) {
+	var said strings.Builder
+	for _, m := range l.once() {
+		if (m.Kind == dissect.CLC || m.Kind == dissect.LLC) && !strings.HasPrefix(m.Name, "Test Link") {
+			fmt.Fprintf(&said, "%s %s, ", name(t, m.Src), m.Name)
+		}
+	}
+	want := "^" + regexp.QuoteMeta(firstContact+nextContact+nextContact)
+	for i, h := range l.hosts {
+		// It has each RMB forgotten; ours use theirs again.
+		if h.module == lab.ModuleStock {
+			pair := fmt.Sprintf("%c Delete Rkey (v2), %c Delete Rkey (v2)(Resp), ", 'a'+i, 'b'-i)
+			want += "(" + regexp.QuoteMeta(pair) + "){3}"
+		}
+	}
+	// The stock module answers in kind.
+	want += regexp.QuoteMeta(l.ender()+" Delete Link (v2), ") + `([ab] Delete Link \(v2\), )*$`
+	if !regexp.MustCompile(want).MatchString(said.String()) {
+		t.Errorf("said:\n%s\nwant:\n%s", said.String(), want)
+	}
+}
+
+// flags are what a control message says besides how much was written and read, by the names of Wireshark.
+var flags = []string{
+	"smc.rmbe.ctrl.urgent.pending", "smc.rmbe.ctrl.urgent.present", "smc.rmbe.ctrl.peer.sending.done",
+	"smc.rmbe.ctrl.peer.closed.conn", "smc.rmbe.ctrl.peer.abnormal.close",
+}
+
+// control checks that Wireshark's idea of the control messages makes sense: they are for connections that it has seen begin,
+// are numbered without a gap, and tell of what the connections have gone through.
+func (l *life) control(t *testing.T) {
+	fields := append([]string{
+		"smc.accept.server.rmb.element.alert.token", "smc.client.rmb.element.alert.token",
+		"smc.rmbe.ctrl.alert.token", "smc.rmbe.ctrl.seqno", "ip.src",
+	}, flags...)
+	first := map[int]bool{} // packets that are not sent again
+	for _, m := range l.once() {
+		first[m.Frame] = true
+	}
+	numbers := map[string]uint64{} // of the last message, by host and token
+	said := map[string]bool{}
+	for _, d := range l.capture.Dissect(t, "smc", fields...) {
+		if !first[d.Frame] {
+			continue
+		}
+		host := name(t, netip.MustParseAddr(d.Fields[4]))
+		switch accept, confirm, token := d.Fields[0], d.Fields[1], d.Fields[2]; {
+		case accept != "":
+			numbers["a "+accept] = 0
+		case confirm != "":
+			numbers["b "+confirm] = 0
+		case token != "":
+			last, known := numbers[host+" "+token]
+			n, err := strconv.ParseUint(d.Fields[3], 0, 16)
+			// Immediate data take a number, too.
+			if err != nil || !known || n <= last || n != last+1 && !l.withImmediate() {
+				t.Errorf("packet %d: of %s for %s, message %s (%v) after %d", d.Frame, host, token, d.Fields[3], err, last)
+			}
+			numbers[host+" "+token] = n
+		}
+		for i, flag := range flags {
+			if value := d.Fields[len(fields)-len(flags)+i]; value == "1" {
+				said[host+" "+flag] = true
+			}
+		}
+	}
+	for _, flag := range flags {
+		if !said["a "+flag] {
+			t.Errorf("the client never said %s", flag)
+		}
+	}
+	if len(numbers) != 6 || !said["b "+flags[3]] || !said["b "+flags[4]] {
+		t.Errorf("tokens %v; said: %v", numbers, said)
+	}
+}
+
+// ended checks that who has ended the group has said so of all links, in order, and for want of a program that uses it.
+func (l *life) ended(t *testing.T) {
+	fields := []string{
+		"ip.src", "smc.delete.link.response", "smc.delete.link.all", "smc.delete.link.orderly", "smc.delete.link.reason.code",
+	}
+	all := l.capture.BigLengths(l.messages).Dissect(t, fields[len(fields)-1], fields...)
+	if len(all) == 0 {
+		t.Fatal("no end")
+	}
+	got := slices.Clone(all[0].Fields)
+	got[0] = name(t, netip.MustParseAddr(got[0]))
+	if want := []string{l.ender(), "0", "1", "1", "0x00030000"}; !slices.Equal(got, want) {
+		t.Errorf("%v are %v, want %v", fields, got, want)
+	}
+}
