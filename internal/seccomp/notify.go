@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package seccomp
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// notification is a system call that waits for an answer: struct seccomp_notif.
+type notification struct {
+	id    uint64
+	pid   uint32 // of the thread
+	flags uint32
+	nr    uint32
+	arch  uint32
+	ip    uint64
+	args  [6]uint64
+}
+
+// response is struct seccomp_notif_resp.
+type response struct {
+	id    uint64
+	value int64
+	error int32
+	flags uint32
+}
+
+// addition is struct seccomp_notif_addfd.
+type addition struct {
+	id            uint64
+	flags         uint32
+	source        uint32
+	place, fdFlag uint32
+}
+
+// listener is where the kernel asks about system calls.
+type listener int
+
+func (l listener) ioctl(request uintptr, arg unsafe.Pointer) (int, error) {
+	for {
+		n, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(l), request, uintptr(arg))
+		switch errno {
+		case 0:
+			return int(n), nil
+		case unix.EINTR:
+		default:
+			return 0, errno
+		}
+	}
+}
+
+// receive waits for a system call.
+func (l listener) receive() (notification, error) {
+	// The kernel's structure may be longer than ours. What it writes to has to be zero.
+	var n struct {
+		notification
+		_ [432]byte
+	}
+	_, err := l.ioctl(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n))
+	return n.notification, err
+}
+
+// valid says whether a call still waits. If it does, what has been found out by the number of its thread is about that thread.
+func (l listener) valid(id uint64) bool {
+	_, err := l.ioctl(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&id))
+	return err == nil
+}
+
+// proceed lets the kernel carry out a call as if there were no filter. Whoever has made it may have gone, here as in refuse.
+func (l listener) proceed(id uint64) {
+	r := response{id: id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
+	_, _ = l.ioctl(unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
+}
+
+// refuse has a call fail.
+func (l listener) refuse(id uint64, errno unix.Errno) {
+	r := response{id: id, error: -int32(errno)}
+	_, _ = l.ioctl(unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
+}
+
+// give puts a file of ours into the program and has the call return its number there, as one step. If the program can take no
+// more files, the call still waits.
+func (l listener) give(id uint64, file int, flags uint32) (int, error) {
+	a := addition{id: id, flags: unix.SECCOMP_ADDFD_FLAG_SEND, source: uint32(file), fdFlag: flags}
+	return l.ioctl(unix.SECCOMP_IOCTL_NOTIF_ADDFD, unsafe.Pointer(&a))
+}
+
+// hungUp waits until there is no process left with the filter, or says, if it is not to wait, whether that is so.
+func (l listener) hungUp(wait bool) bool {
+	timeout := 0
+	if wait {
+		timeout = -1
+	}
+	for {
+		fds := []unix.PollFd{{Fd: int32(l)}}
+		n, err := unix.Poll(fds, timeout)
+		if err == unix.EINTR {
+			continue
+		}
+		return err != nil || n > 0
+	}
+}
