@@ -30,7 +30,6 @@
 #define SOCK_STREAM 1
 /* What socket(2) means by its type besides the flags. */
 #define SOCK_TYPE_MASK 0xf
-#define AT_FDCWD -100
 #define AT_EMPTY_PATH 0x1000
 #define STDERR 2
 #define RTLD_NEXT ((void *)-1)
@@ -52,7 +51,6 @@ extern void *dlsym(void *handle, const char *name) WEAK;
 extern long syscall(long number, ...) WEAK;
 extern int getpid(void) WEAK;
 extern long write(int fd, const void *data, size_t size) WEAK;
-extern int statx(int dir, const char *path, int flags, unsigned int mask, struct statx *out) WEAK;
 extern int getsockopt(int fd, int level, int name, void *value, unsigned int *size) WEAK;
 extern int setsockopt(int fd, int level, int name, const void *value, unsigned int size) WEAK;
 extern int getsockname(int fd, void *addr, unsigned int *size) WEAK;

@@ -66,31 +66,30 @@ static void begin(struct line *l, int fd)
 	line_number(l, fd);
 }
 
-static void say_made(int fd, const char *what)
+static void say_made(int fd)
 {
 	struct line l;
 
 	begin(&l, fd);
-	line_text(&l, what);
+	line_text(&l, " is AF_SMC");
 	line_end(&l);
 }
 
-/* Says once in a program that it has TCP sockets, and each time if that was asked for. */
-static void say_unavailable(const struct settings *s, int fd, int error)
+/* Says once in a program that it has no AF_SMC sockets, and of each if that was asked for. */
+static void say_unavailable(const struct settings *s, int error)
 {
 	static bool said;
 	struct line l;
 
 	if (!s->debug && (s->quiet || __atomic_exchange_n(&said, true, __ATOMIC_RELAXED)))
 		return;
-	if (fd >= 0)
-		begin(&l, fd);
-	else
-		line_begin(&l);
-	line_text(&l, fd >= 0 ? ": TCP, because" : "no socket, because");
-	line_text(&l, " AF_SMC is not available (error ");
+	line_begin(&l);
+	line_text(&l, "AF_SMC is not available (errno ");
 	line_number(&l, error);
-	line_text(&l, "): is the module smc there, and allowed here?");
+	line_text(&l, "): ");
+	line_text(&l, s->debug ? "the socket is " : "sockets are ");
+	line_text(&l, s->require ? "refused" : "TCP");
+	line_text(&l, "; 'modprobe smc' as root tells more");
 	line_end(&l);
 }
 
@@ -119,19 +118,19 @@ EXPORT int socket(int domain, int type, int protocol)
 		set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, s->rcvbuf);
 		*__errno_location() = saved;
 		if (s->debug)
-			say_made(fd, ": SMC");
+			say_made(fd);
 		return fd;
 	}
 	error = *__errno_location();
 	if (s->require) {
-		say_unavailable(s, -1, error);
+		say_unavailable(s, error);
 		return -1;
 	}
 	/* Whatever was wrong: what the program has asked for decides what it gets. */
 	*__errno_location() = saved;
 	fd = next_socket(domain, type, protocol);
 	if (fd >= 0)
-		say_unavailable(s, fd, error);
+		say_unavailable(s, error);
 	return fd;
 }
 
@@ -188,7 +187,7 @@ static void apply_rules(const struct settings *s, int fd, const union address *a
 	begin(&l, fd);
 	line_text(&l, does);
 	line_address(&l, a);
-	line_text(&l, match ? ": as the rules allow" : ": TCP, as the rules demand");
+	line_text(&l, match ? " is within the rules" : " is outside of the rules: TCP");
 	line_end(&l);
 }
 
@@ -211,7 +210,7 @@ EXPORT int connect(int fd, const void *addr, unsigned int len)
 	if (s && addr) {
 		saved = *__errno_location();
 		if (is_internet(addr, len) && is_stream(fd))
-			apply_rules(s, fd, addr, " to ");
+			apply_rules(s, fd, addr, ": ");
 		*__errno_location() = saved;
 	}
 	return next_connect(fd, addr, len);
@@ -227,7 +226,7 @@ EXPORT int listen(int fd, int backlog)
 	if (s) {
 		saved = *__errno_location();
 		if (!getsockname(fd, &a, &len) && is_internet(&a, len) && is_stream(fd))
-			apply_rules(s, fd, &a, " listens at ");
+			apply_rules(s, fd, &a, ": listening at ");
 		*__errno_location() = saved;
 	}
 	return next_listen(fd, backlog);

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcrun
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/smckit/smckit/internal/seccomp"
+	"golang.org/x/sys/unix"
+)
+
+// system is what the command needs of the system.
+type system struct {
+	environ func() []string
+	// directory is that of this program.
+	directory func() (string, error)
+	// probe makes an AF_SMC socket, and closes it.
+	probe func() error
+	// limit reads a limit of net.core, in bytes; 0 if there is none for this user.
+	limit func(name string) int
+	// exec executes a program in the place of this one. It returns only if it fails.
+	exec func(p seccomp.Program) error
+	// execSupervised does it below a supervisor.
+	execSupervised func(p seccomp.Program, calls seccomp.Calls, supervisor []string) error
+	// supervise is such a supervisor, in a process of its own.
+	supervise func(o *options) error
+}
+
+func newSystem() *system {
+	return &system{
+		environ: os.Environ,
+		directory: func() (string, error) {
+			path, err := os.Executable()
+			return filepath.Dir(path), err
+		},
+		probe: probe,
+		limit: limit,
+		exec: func(p seccomp.Program) error {
+			restoreSignals()
+			return unix.Exec(p.Path, p.Argv, p.Env)
+		},
+		execSupervised: func(p seccomp.Program, calls seccomp.Calls, supervisor []string) error {
+			restoreSignals()
+			return seccomp.Exec(p, calls, supervisor)
+		},
+		supervise: supervise,
+	}
+}
+
+// probe says whether programs can have AF_SMC sockets. Where the module is not loaded, this loads it.
+func probe() error {
+	fd, err := unix.Socket(unix.AF_SMC, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	return unix.Close(fd)
+}
+
+func limit(name string) int {
+	if unix.Geteuid() == 0 {
+		return 0
+	}
+	text, err := os.ReadFile("/proc/sys/net/core/" + name)
+	if err != nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+	return n
+}
+
+// restoreSignals gives the program the signals as this one has got them. Those that are caught go back to their defaults as
+// it starts, and those that were ignored (nohup, background jobs of scripts) are again.
+func restoreSignals() {
+	signal.Reset(unix.SIGINT, unix.SIGTERM)
+	// Ignored by all commands, and to stay so if it is not caught.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
+}
+
+// conn is the file that the supervisor gets.
+const conn = 3
+
+func supervise(o *options) error {
+	so := seccomp.Options{Receive: o.receive, Send: o.send, Require: o.require}
+	say := func(pid int, text string) { seccomp.Say(pid, toolName+": "+text) }
+	if o.rules.Any() {
+		so.Match = o.rules.Match
+	}
+	if !o.quiet {
+		so.Warn = say
+	}
+	if o.debug {
+		so.Log = say
+	}
+	if err := seccomp.Supervise(os.NewFile(conn, "supervisor"), so); err != nil {
+		return fmt.Errorf("supervisor: %w", err)
+	}
+	return nil
+}
