@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcrun
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/smckit/smckit/internal/cli"
+)
+
+// asTool makes this test's program smc_run.
+const asTool = "SMCRUN_TEST"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asTool) != "" {
+		os.Unsetenv(asTool)
+		os.Exit(cli.Main(Tool))
+	}
+	os.Exit(m.Run())
+}
+
+// command is smc_run as a process, which has its library beside it.
+func command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "smc_run"), data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := exec.LookPath("cc"); err != nil {
+		t.Skip("no C compiler")
+	}
+	if out, err := exec.CommandContext(t.Context(), "../../../preload/build.sh", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "smc_run"), args...)
+	cmd.Env = append(os.Environ(), asTool+"=1")
+	return cmd
+}
+
+// TestIsReplacedByTheProgram has the program be the process that smc_run was, with its input, output and status.
+func TestIsReplacedByTheProgram(t *testing.T) {
+	cmd := command(t, "-q", "sh", "-c", `cat; echo "$$" "$0" "$@"; exit 7`, "zero", "-d", "two words")
+	cmd.Stdin = strings.NewReader("in\n")
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 7 || len(exit.Stderr) != 0 {
+		t.Errorf("%v", err)
+	}
+	if want := "in\n" + strconv.Itoa(cmd.Process.Pid) + " zero -d two words\n"; string(out) != want {
+		t.Errorf("%q, want %q", out, want)
+	}
+}
+
+// TestEnvironmentIsUntouched but for the variables of the library.
+func TestEnvironmentIsUntouched(t *testing.T) {
+	cmd := command(t, "-q", "env", "-0")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for v := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+		if !strings.HasPrefix(v, "SMC_DEBUG=0") && !strings.HasPrefix(v, "SMC_QUIET=1") && !strings.HasPrefix(v, envPreload+"=") {
+			got = append(got, v)
+		}
+	}
+	want := slices.DeleteFunc(cmd.Environ(), func(v string) bool { return strings.HasPrefix(v, asTool+"=") })
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+}
+
+// TestSignalsAreAsBefore looks at what the program ignores: what was ignored by smc_run's parent, and nothing else.
+func TestSignalsAreAsBefore(t *testing.T) {
+	for trap, want := range map[string]string{"": "0000000000000000", "trap '' INT;": "0000000000000002", "trap '' HUP;": "0000000000000001"} {
+		tool := command(t)
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", trap+` exec "$0" -q sed -n 's/^SigIgn:.//p' /proc/self/status`, tool.Path)
+		cmd.Env = tool.Env
+		if out, err := cmd.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != want {
+			t.Errorf("%s %q, %v; want %s", trap, out, err, want)
+		}
+	}
+}
+
+// TestStatusOfShells has a process say that there is no program, or none that can be executed.
+func TestStatusOfShells(t *testing.T) {
+	junk := filepath.Join(t.TempDir(), "junk")
+	if err := os.WriteFile(junk, []byte("\x00\x01\x02"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for program, want := range map[string]int{"/no/such": 127, t.TempDir(): 126, junk: 126} {
+		err := command(t, "-q", program).Run()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != want {
+			t.Errorf("%s: %v, want %d", program, err, want)
+		}
+	}
+}
