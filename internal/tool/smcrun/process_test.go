@@ -4,12 +4,14 @@ package smcrun
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/smckit/smckit/internal/cli"
@@ -18,36 +20,53 @@ import (
 // asTool makes this test's program smc_run.
 const asTool = "SMCRUN_TEST"
 
+// dir has smc_run, and its library beside it.
+var dir string
+
 func TestMain(m *testing.M) {
 	if os.Getenv(asTool) != "" {
 		os.Unsetenv(asTool)
 		os.Exit(cli.Main(Tool))
 	}
-	os.Exit(m.Run())
+	var err error
+	if dir, err = os.MkdirTemp("", "smcrun"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	status := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(status)
 }
 
-// command is smc_run as a process, which has its library beside it.
-func command(t *testing.T, args ...string) *exec.Cmd {
-	t.Helper()
+// install puts smc_run and its library into dir, once.
+var install = sync.OnceValue(func() error {
 	self, err := os.Executable()
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	data, err := os.ReadFile(self)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "smc_run"), data, 0o755); err != nil {
-		t.Fatal(err)
+	if err := os.WriteFile(filepath.Join(dir, toolName), data, 0o755); err != nil {
+		return err
 	}
+	if out, err := exec.Command("../../../preload/build.sh", dir).CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	return nil
+})
+
+// command is smc_run as a process.
+func command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
 	if _, err := exec.LookPath("cc"); err != nil {
 		t.Skip("no C compiler")
 	}
-	if out, err := exec.CommandContext(t.Context(), "../../../preload/build.sh", dir).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if err := install(); err != nil {
+		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "smc_run"), args...)
+	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, toolName), args...)
 	cmd.Env = append(os.Environ(), asTool+"=1")
 	return cmd
 }

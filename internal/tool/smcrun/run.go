@@ -37,16 +37,26 @@ func execute(env *cli.Env, sys *system, o *options) error {
 	if err != nil {
 		return err
 	}
+	library, err := o.library(sys, &choice)
+	if err != nil {
+		return err
+	}
+	if o.debug {
+		fmt.Fprintf(env.Err, "%s: method %s: %s\n", toolName, choice.Method, cli.OneLine(choice.Why))
+	}
 	warned, err := w.available(sys)
 	if err != nil {
 		return err
 	}
 	w.sizes(sys)
 	p := seccomp.Program{Path: path, Argv: o.command, Env: without(sys.environ(), "_SMCKIT_NETNS")}
-	if choice.Method == convert.Preload {
-		return o.preload(sys, p, choice, warned)
+	switch choice.Method {
+	case convert.Preload:
+		return o.preload(sys, p, library, warned)
+	case convert.Seccomp:
+		return o.supervised(sys, p, warned)
 	}
-	return o.other(sys, w, p, choice, warned)
+	return o.alone(sys, w, p, choice)
 }
 
 // choose returns the method that was asked for, or the one that fits the program.
@@ -65,25 +75,29 @@ func (o *options) choose(w warner, path string, look func(string) (string, error
 	if o.method != methodAuto {
 		choice.Method, choice.Why = convert.Method(o.method), "as --method says"
 	}
-	if o.debug {
-		fmt.Fprintf(w.env.Err, "%s: method %s: %s\n", toolName, choice.Method, cli.OneLine(choice.Why))
-	}
 	return choice, nil
 }
 
-// preload executes the program with the preload library, if that is where it should be.
-func (o *options) preload(sys *system, p seccomp.Program, choice convert.Choice, warned bool) error {
+// library finds the library for the method preload. Without one, a supervisor does for a program that nobody has chosen the
+// method for.
+func (o *options) library(sys *system, choice *convert.Choice) (string, error) {
+	if choice.Method != convert.Preload {
+		return "", nil
+	}
 	own, err := sys.directory()
 	if err != nil {
-		return err
+		return "", err
 	}
-	library, err := findLibrary(own, choice.Bits)
+	path, err := findLibrary(own, choice.Bits)
 	if err != nil && o.method == methodAuto {
-		return o.supervised(sys, p, warned)
+		choice.Method, choice.Why = convert.Seccomp, "the library for preloading is not there"
+		return "", nil
 	}
-	if err != nil {
-		return err
-	}
+	return path, err
+}
+
+// preload executes the program with the preload library.
+func (o *options) preload(sys *system, p seccomp.Program, library string, warned bool) error {
 	debug := "0"
 	if o.debug {
 		debug = "1"
@@ -112,11 +126,8 @@ func (o *options) preload(sys *system, p seccomp.Program, choice convert.Choice,
 	return execOrShell(p, sys.exec)
 }
 
-// other executes the program by a method that needs no library.
-func (o *options) other(sys *system, w warner, p seccomp.Program, choice convert.Choice, warned bool) error {
-	if choice.Method == convert.Seccomp {
-		return o.supervised(sys, p, warned)
-	}
+// alone executes a program that no method can give AF_SMC sockets.
+func (o *options) alone(sys *system, w warner, p seccomp.Program, choice convert.Choice) error {
 	if o.require {
 		return fmt.Errorf("%s: it cannot have AF_SMC sockets; start it as the user whose privileges it has", choice.Why)
 	}
