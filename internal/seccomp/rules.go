@@ -80,25 +80,42 @@ func (w *worker) borrow(r request) (int, error) {
 	return fd, nil
 }
 
-// keepTCP has an AF_SMC socket fall back to TCP before it is connected. Which ones those are is not asked: AF_SMC sockets
-// may say of themselves that they are TCP. They know the option that is set here, but not with SMC. For TCP sockets nothing
-// changes.
+// keepTCP has an AF_SMC socket fall back to TCP before it is connected.
 func (w *worker) keepTCP(r request, fd int, addr netip.AddrPort) {
 	if typ, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || typ != unix.SOCK_STREAM {
 		return
 	}
-	on, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_NO_COOKIE)
-	if err != nil {
-		return // neither
-	}
-	if on == 0 {
-		err = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_NO_COOKIE, 0)
-	}
-	if err != nil {
+	if err := fallBack(fd); err != nil {
 		w.log(r, "socket %d: %v is outside of the rules: %v", int32(r.args[0]), addr, err)
 		return
 	}
 	w.log(r, "socket %d: %v is outside of the rules: TCP", int32(r.args[0]), addr)
+}
+
+// fallBack makes a socket TCP. Which ones are AF_SMC sockets is not asked: they may say of themselves that they are TCP. The
+// distribution's module gives up a socket when any option of TCP Fast Open is set; that of smckit, when one is switched on
+// that rules SMC out, and then stays TCP. In the end all options are what they were.
+func fallBack(fd int) error {
+	if _, err := touch(fd, unix.TCP_FASTOPEN_NO_COOKIE); err != nil {
+		return err
+	}
+	on, err := touch(fd, unix.TCP_FASTOPEN_CONNECT)
+	if err != nil || on != 0 {
+		return err
+	}
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_CONNECT, 1); err != nil {
+		return err
+	}
+	return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_CONNECT, 0)
+}
+
+// touch sets an option to what it is.
+func touch(fd, option int) (int, error) {
+	value, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, option)
+	if err != nil {
+		return 0, err
+	}
+	return value, unix.SetsockoptInt(fd, unix.IPPROTO_TCP, option, value)
 }
 
 // parseSockaddr returns the address in a struct sockaddr of the internet's families; of others, an invalid one.
