@@ -38,15 +38,15 @@ type addition struct {
 // listener is where the kernel asks about system calls.
 type listener int
 
-func (l listener) ioctl(request uintptr, arg unsafe.Pointer) (int, error) {
+func (l listener) ioctl(request uintptr, arg unsafe.Pointer) error {
 	for {
-		n, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(l), request, uintptr(arg))
+		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(l), request, uintptr(arg))
 		switch errno {
 		case 0:
-			return int(n), nil
+			return nil
 		case unix.EINTR:
 		default:
-			return 0, errno
+			return errno
 		}
 	}
 }
@@ -58,31 +58,30 @@ func (l listener) receive() (notification, error) {
 		notification
 		_ [432]byte
 	}
-	_, err := l.ioctl(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n))
+	err := l.ioctl(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n))
 	return n.notification, err
 }
 
 // valid says whether a call still waits. If it does, what has been found out by the number of its thread is about that thread.
 func (l listener) valid(id uint64) bool {
-	_, err := l.ioctl(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&id))
-	return err == nil
+	return l.ioctl(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&id)) == nil
 }
 
 // proceed lets the kernel carry out a call as if there were no filter. Whoever has made it may have gone, here as in refuse.
 func (l listener) proceed(id uint64) {
 	r := response{id: id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
-	_, _ = l.ioctl(unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
+	_ = l.ioctl(unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
 }
 
 // refuse has a call fail.
 func (l listener) refuse(id uint64, errno unix.Errno) {
 	r := response{id: id, error: -int32(errno)}
-	_, _ = l.ioctl(unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
+	_ = l.ioctl(unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
 }
 
 // give puts a file of ours into the program and has the call return its number there, as one step. If the program can take no
 // more files, the call still waits.
-func (l listener) give(id uint64, file int, flags uint32) (int, error) {
+func (l listener) give(id uint64, file int, flags uint32) error {
 	a := addition{id: id, flags: unix.SECCOMP_ADDFD_FLAG_SEND, source: uint32(file), fdFlag: flags}
 	return l.ioctl(unix.SECCOMP_IOCTL_NOTIF_ADDFD, unsafe.Pointer(&a))
 }
