@@ -82,7 +82,7 @@ func TestFilterKnowsTCPFromOtherSockets(t *testing.T) {
 		{"datagrams of IPv6", unix.AF_INET6, unix.SOCK_DGRAM | unix.SOCK_CLOEXEC, 0, false},
 		{"raw", unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_TCP, false},
 		{"SCTP", unix.AF_INET, stream, unix.IPPROTO_SCTP, false},
-		{"MPTCP", unix.AF_INET6, stream, unix.IPPROTO_MPTCP, false},
+		{"MPTCP", unix.AF_INET6, stream, unix.IPPROTO_MPTCP, true},
 		{"Unix", unix.AF_UNIX, stream, 0, false},
 		{"SMC already", unix.AF_SMC, stream, 0, false},
 		{"netlink", unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE, false},

@@ -78,6 +78,7 @@ func kinds([]string) error {
 		{unix.AF_INET, stream | unix.SOCK_CLOEXEC, 0, true},
 		{unix.AF_INET6, stream | unix.SOCK_NONBLOCK, 0, true},
 		{unix.AF_INET6, stream | unix.SOCK_NONBLOCK | unix.SOCK_CLOEXEC, unix.IPPROTO_TCP, true},
+		{unix.AF_INET6, stream | unix.SOCK_CLOEXEC, unix.IPPROTO_MPTCP, true},
 		{unix.AF_INET, unix.SOCK_DGRAM, 0, false},
 		{unix.AF_UNIX, stream, 0, false},
 		{unix.AF_NETLINK, unix.SOCK_RAW, 0, false},
@@ -321,15 +322,16 @@ func sockaddr(a netip.AddrPort) (domain int, sa unix.Sockaddr) {
 	return unix.AF_INET6, &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}
 }
 
-// option has an option set that the supervisor must not clear, and listens with it.
+// option has options that the supervisor sets when it does not know which value they have, and listens with them.
 func option(string) error {
-	for _, want := range []int{0, 1} {
+	names := []int{unix.TCP_FASTOPEN_NO_COOKIE, unix.TCP_FASTOPEN_CONNECT}
+	for want := range 2 {
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 		if err != nil {
 			return err
 		}
-		if want == 1 {
-			if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_NO_COOKIE, want); err != nil {
+		for _, name := range names {
+			if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, name, want); err != nil {
 				return err
 			}
 		}
@@ -339,9 +341,11 @@ func option(string) error {
 		if err := unix.Listen(fd, 1); err != nil {
 			return err
 		}
-		got, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_NO_COOKIE)
-		if err != nil || got != want {
-			return fmt.Errorf("the option is %d, not %d: %w", got, want, err)
+		for _, name := range names {
+			got, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, name)
+			if err != nil || got != want {
+				return fmt.Errorf("option %d is %d, not %d: %w", name, got, want, err)
+			}
 		}
 	}
 	return nil

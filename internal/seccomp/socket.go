@@ -29,11 +29,12 @@ func smcSocket(domain, typ int) (int, error) {
 	return int(fd), nil
 }
 
-// isTCP says whether a program asks for a TCP socket, as the filter has done unless the arguments were in memory.
+// isTCP says whether a program asks for a TCP socket, as the filter has done unless the arguments were in memory. MPTCP is meant,
+// too: Go programs listen by that unless they are told not to, and can do without.
 func isTCP(r request) bool {
 	domain, typ, proto := uint32(r.args[0]), uint32(r.args[1]), uint32(r.args[2])
 	return (domain == unix.AF_INET || domain == unix.AF_INET6) && typ&^typeFlags == unix.SOCK_STREAM &&
-		(proto == 0 || proto == unix.IPPROTO_TCP)
+		(proto == 0 || proto == unix.IPPROTO_TCP || proto == unix.IPPROTO_MPTCP)
 }
 
 // makeSocket answers socket(). If it cannot give the program an AF_SMC socket, the program makes its TCP socket itself, so that
