@@ -63,7 +63,8 @@ func (a *assembler) abi(abi *abi, calls Calls, end label, n int) {
 	a.jump(unix.SOCK_STREAM, next, at("allow"))
 	a.loadArg(2)
 	a.jump(0, at("notify"), next)
-	a.jump(unix.IPPROTO_TCP, at("notify"), at("allow"))
+	a.jump(unix.IPPROTO_TCP, at("notify"), next)
+	a.jump(unix.IPPROTO_MPTCP, at("notify"), at("allow"))
 
 	if abi.socketcall != 0 {
 		a.places[at("socketcall")] = len(a.code)

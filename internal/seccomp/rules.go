@@ -5,6 +5,7 @@ package seccomp
 import (
 	"encoding/binary"
 	"net/netip"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -80,42 +81,38 @@ func (w *worker) borrow(r request) (int, error) {
 	return fd, nil
 }
 
-// keepTCP has an AF_SMC socket fall back to TCP before it is connected.
+// keepTCP has an AF_SMC socket fall back to TCP before it is connected. Which ones those are is not asked, for they may say of
+// themselves that they are TCP. For TCP sockets nothing changes.
 func (w *worker) keepTCP(r request, fd int, addr netip.AddrPort) {
 	if typ, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || typ != unix.SOCK_STREAM {
 		return
 	}
 	if err := fallBack(fd); err != nil {
-		w.log(r, "socket %d: %v is outside of the rules: %v", int32(r.args[0]), addr, err)
+		w.log(r, "socket %d: %v is outside of the rules, but %v", int32(r.args[0]), addr, err)
 		return
 	}
 	w.log(r, "socket %d: %v is outside of the rules: TCP", int32(r.args[0]), addr)
 }
 
-// fallBack makes a socket TCP. Which ones are AF_SMC sockets is not asked: they may say of themselves that they are TCP. The
-// distribution's module gives up a socket when any option of TCP Fast Open is set; that of smckit, when one is switched on
-// that rules SMC out, and then stays TCP. In the end all options are what they were.
+// fallBack sets options that rule SMC out, to the values that they have. The distribution's module gives way when any option of
+// TCP Fast Open is set, ours when one is switched on that has a connection begin with data.
 func fallBack(fd int) error {
-	if _, err := touch(fd, unix.TCP_FASTOPEN_NO_COOKIE); err != nil {
-		return err
+	on, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_NO_COOKIE)
+	if err == nil {
+		err = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_NO_COOKIE, on)
 	}
-	on, err := touch(fd, unix.TCP_FASTOPEN_CONNECT)
-	if err != nil || on != 0 {
-		return err
-	}
-	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_CONNECT, 1); err != nil {
-		return err
-	}
-	return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_CONNECT, 0)
-}
-
-// touch sets an option to what it is.
-func touch(fd, option int) (int, error) {
-	value, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, option)
 	if err != nil {
-		return 0, err
+		return os.NewSyscallError("TCP_FASTOPEN_NO_COOKIE", err)
 	}
-	return value, unix.SetsockoptInt(fd, unix.IPPROTO_TCP, option, value)
+	on, err = unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_CONNECT)
+	if err != nil || on != 0 {
+		return os.NewSyscallError("TCP_FASTOPEN_CONNECT", err)
+	}
+	err = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_CONNECT, 1)
+	if err == nil {
+		err = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_CONNECT, 0)
+	}
+	return os.NewSyscallError("TCP_FASTOPEN_CONNECT", err)
 }
 
 // parseSockaddr returns the address in a struct sockaddr of the internet's families; of others, an invalid one.

@@ -20,14 +20,21 @@ func smcSocket(domain, typ int) (int, error) {
 	if domain == unix.AF_INET6 {
 		proto = smcOverIPv6
 	}
-	return unix.Socket(unix.AF_SMC, typ, proto)
+	// Not unix.Socket: to Go, that is a call that does not block, and keeps a processor from other goroutines. This one may
+	// wait for the module to be loaded.
+	fd, _, errno := unix.Syscall(unix.SYS_SOCKET, unix.AF_SMC, uintptr(typ), uintptr(proto))
+	if errno != 0 {
+		return -1, errno
+	}
+	return int(fd), nil
 }
 
-// isTCP says whether a program asks for a TCP socket, as the filter has done unless the arguments were in memory.
+// isTCP says whether a program asks for a TCP socket, as the filter has done unless the arguments were in memory. MPTCP is meant,
+// too: Go programs listen by that unless they are told not to, and can do without.
 func isTCP(r request) bool {
 	domain, typ, proto := uint32(r.args[0]), uint32(r.args[1]), uint32(r.args[2])
 	return (domain == unix.AF_INET || domain == unix.AF_INET6) && typ&^typeFlags == unix.SOCK_STREAM &&
-		(proto == 0 || proto == unix.IPPROTO_TCP)
+		(proto == 0 || proto == unix.IPPROTO_TCP || proto == unix.IPPROTO_MPTCP)
 }
 
 // makeSocket answers socket(). If it cannot give the program an AF_SMC socket, the program makes its TCP socket itself, so that
@@ -53,11 +60,12 @@ func (w *worker) makeSocket(r request) {
 	if r.args[1]&unix.SOCK_CLOEXEC != 0 {
 		flags = unix.O_CLOEXEC
 	}
-	number, err := w.give(r.id, fd, flags)
+	// Before the program goes on, and may end: whoever asked for words about each socket wants them of short programs, too.
+	w.log(r, "a socket is AF_SMC")
+	err = w.give(r.id, fd, flags)
 	var errno unix.Errno
 	switch {
 	case err == nil:
-		w.log(r, "socket %d is AF_SMC", number)
 	case errors.Is(err, unix.ENOENT):
 		// The program has gone.
 	case errors.Is(err, unix.EINVAL):
@@ -65,6 +73,7 @@ func (w *worker) makeSocket(r request) {
 		w.instead(r, err)
 	case errors.As(err, &errno):
 		// As it would have been told of a socket of its own: too many files.
+		w.log(r, "and cannot be taken: %v", err)
 		w.refuse(r.id, errno)
 	}
 }

@@ -120,7 +120,7 @@ func say(conn *os.File) error {
 }
 
 // take waits for the listener. Nobody sends one if the filter could not be installed.
-func take(conn *os.File) (listener, error) {
+func take(conn *os.File) (int, error) {
 	buf, oob := make([]byte, 1), make([]byte, unix.CmsgSpace(4))
 	var noob int
 	n, err := retry(func() (int, error) {
@@ -142,7 +142,7 @@ func take(conn *os.File) (listener, error) {
 	if err != nil || len(fds) != 1 {
 		return -1, fmt.Errorf("file 3 brings no listener of seccomp(2): %d files, %v", len(fds), err)
 	}
-	return listener(fds[0]), nil
+	return fds[0], nil
 }
 
 // retry does something again for as long as a signal interrupts it.

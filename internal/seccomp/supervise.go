@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"runtime"
 	"sync"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,10 +20,13 @@ import (
 // limit for threads has been reached.
 const workers = 8
 
+// name is what ps(1) shows of the supervisor.
+var name = []byte("smc_supervisor\x00")
+
 // supervisor answers the system calls of programs.
 type supervisor struct {
 	Options
-	listener
+	*listener
 	abis []abi
 	home netns
 	root bool
@@ -39,6 +43,8 @@ func Supervise(conn *os.File, o Options) error {
 		return detach(conn)
 	}
 	endure()
+	// The path that it was started by names it otherwise, which is /proc/self/exe.
+	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0, 0, 0)
 	if o.socket == nil {
 		o.socket = smcSocket
 	}
@@ -50,16 +56,19 @@ func Supervise(conn *os.File, o Options) error {
 	if err := say(conn); err != nil {
 		return err
 	}
-	s.listener, err = take(conn)
+	fd, err := take(conn)
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	ready := make(chan error)
+	if s.listener, err = newListener(fd); err != nil {
+		return err
+	}
+	ready, end := make(chan error), make(chan error, workers)
 	for range workers {
-		go s.work(ready)
+		go func() { end <- s.work(ready) }()
 	}
 	for range workers {
 		if err := <-ready; err != nil {
@@ -72,7 +81,9 @@ func Supervise(conn *os.File, o Options) error {
 		return err
 	}
 	conn.Close()
-	s.hungUp(true)
+	if err := <-end; !errors.Is(err, io.EOF) {
+		return err
+	}
 	return nil
 }
 
@@ -100,7 +111,7 @@ type worker struct {
 }
 
 // work answers calls until there is no program left. It says when it is ready.
-func (s *supervisor) work(ready chan<- error) {
+func (s *supervisor) work(ready chan<- error) error {
 	runtime.LockOSThread()
 	// If a signal interrupts the kernel as it puts a file into a program, the call may return 0 without a file. The Go runtime
 	// sends signals to its threads.
@@ -112,12 +123,10 @@ func (s *supervisor) work(ready chan<- error) {
 	w := worker{s, s.home}
 	for {
 		n, err := s.receive()
-		switch {
-		case err == nil:
-			w.answer(n)
-		case s.hungUp(false):
-			return
+		if err != nil {
+			return err
 		}
+		w.answer(n)
 	}
 }
 
