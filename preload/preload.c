@@ -81,6 +81,8 @@ static void say_unavailable(const struct settings *s, int error)
 	static bool said;
 	struct line l;
 
+	if (error == EMFILE || error == ENFILE)
+		return; /* nor is TCP */
 	if (!s->debug && (s->quiet || __atomic_exchange_n(&said, true, __ATOMIC_RELAXED)))
 		return;
 	line_begin(&l);
@@ -167,9 +169,11 @@ static bool is_stream(int fd)
 	return !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) && type == SOCK_STREAM;
 }
 
+/* The kernel takes an address of IPv6 without a scope, too. */
 static bool is_internet(const union address *a, unsigned int len)
 {
-	return (len >= sizeof(a->v4) && a->family == AF_INET) || (len >= sizeof(a->v6) && a->family == AF_INET6);
+	return (len >= sizeof(a->v4) && a->family == AF_INET) ||
+	       (len >= offsetof(struct sockaddr_in6, sin6_scope_id) && a->family == AF_INET6);
 }
 
 /* Has a socket that is to go to, or listen at, an address obey the rules. */
