@@ -7,9 +7,9 @@ set -eu
 
 # The emulator, what unpacks kernels, what the guests run (they see this machine's programs), and what compiles that.
 packages="qemu-system-x86 kmod xz-utils zstd iproute2 ca-certificates debian-archive-keyring gcc libc6-dev"
-# What tests/programs runs over AF_SMC sockets.
+# What tests/programs and tests/run run over AF_SMC sockets.
 packages="$packages redis-server redis-tools nginx apache2-utils wrk iperf3 openssl curl postgresql python3 bsdextrautils"
-# Programs without a C library to preload before, and the other C library.
+# And programs that have no C library to preload before, or another one.
 packages="$packages busybox-static musl-tools"
 # What tests/model has go through the model of a connection.
 packages="$packages spin"
