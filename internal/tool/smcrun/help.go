@@ -2,9 +2,9 @@
 
 package smcrun
 
-const long = `Run COMMAND with AF_SMC sockets in the place of TCP sockets. The process is the
-same, and what COMMAND starts has AF_SMC sockets, too. Connections to peers that
-do not speak SMC are TCP, as 'smcss' shows, and so are all if AF_SMC is not
+const long = `Run COMMAND with AF_SMC sockets in the place of TCP sockets. The process is
+the same, and what COMMAND starts has AF_SMC sockets, too. Connections to peers
+that do not speak SMC are TCP, as 'smcss' shows, and so are all if AF_SMC is not
 available, with a warning.
 
 METHODS
@@ -13,26 +13,26 @@ METHODS
             their own. Needs ` + libraryName + `.
   seccomp   A supervisor answers the system call socket() of COMMAND and of all
             that it starts, whatever it is made with; 32-bit programs, too. A
-            socket takes some 50 microseconds longer to make, and no other call
-            does. Unless root does it, sudo and other programs with the
+            socket takes a fraction of a millisecond longer to make; no other
+            call does. Unless root does it, sudo and other programs with the
             set-user-ID bit have no privileges below COMMAND.
-  auto      Looks at the file of COMMAND, or of the interpreter that its first line
-            names (env's operand for env):
-              a Go program, or a statically linked one       seccomp
-              a dynamically linked program                   preload
-              the same, if the library is not installed      seccomp
-              set-user-ID and the like, unless it is yours   left alone: it has TCP
+  auto      Looks at the file of COMMAND, or of the interpreter that its first
+            line names (env's operand for env):
+              a Go program, or a statically linked one     seccomp
+              a dynamically linked program                 preload
+              the same, if the library is not installed    seccomp
+              set-user-ID and the like, of somebody else   left alone: TCP
 
-What a shell starts cannot be known beforehand: shells are dynamically linked, so
-auto uses preload, and static and Go programs in a script keep TCP. Use --method
-seccomp for those.
+What a shell starts cannot be known beforehand: shells are dynamically linked,
+so auto uses preload, and static and Go programs in a script keep TCP. Use
+--method seccomp for those.
 
 RULES
   LIST is separated by commas, and options may be repeated. --port and --to name
-  what may be SMC's, --not what must not. For a program that connects that is the
-  port and address that it connects to, for a server those that it listens at. A
-  server that listens at all addresses is decided upon by its port. All that is
-  outside of the rules is TCP.
+  what may be SMC's, --not what must not. For a program that connects that is
+  the port and address that it connects to, for a server those that it listens
+  at. A server that listens at all addresses is decided upon by its port. All
+  that is outside of the rules is TCP.
 
 BUFFERS
   -r and -t set the size of the socket buffers of each AF_SMC socket; SIZE is
@@ -40,10 +40,10 @@ BUFFERS
   for root, whose sockets get it without a change of these limits.
 
 ENVIRONMENT
-  The library can be used without smc_run, with LD_PRELOAD: SMC_DEBUG, SMC_QUIET,
-  SMC_REQUIRE (1 is on), SMC_RCVBUF, SMC_SNDBUF (sizes), SMC_PORT, SMC_TO and
-  SMC_NOT (lists) stand for the options. The last five are the defaults of
-  smc_run's options, too.
+  The library can be used without smc_run, with LD_PRELOAD: SMC_DEBUG,
+  SMC_QUIET, SMC_REQUIRE (1 is on), SMC_RCVBUF, SMC_SNDBUF (sizes), SMC_PORT,
+  SMC_TO and SMC_NOT (lists) stand for the options. The last five are the
+  defaults of smc_run's options, too.
 
 EXIT STATUS
   That of COMMAND; 126 if it cannot be executed, 127 if it is not found; 1 if
