@@ -146,6 +146,10 @@ func (o *options) supervised(sys *system, p seccomp.Program, warned bool) error 
 	if o.rules.Any() {
 		calls = seccomp.Addresses
 	}
+	// There is one attempt: what the kernel would refuse afterwards has to be known before.
+	if isText(p.Path) {
+		p = byShell(p)
+	}
 	err := sys.execSupervised(p, calls, o.supervisor(warned))
 	if errors.Is(err, seccomp.ErrSupervised) {
 		return fmt.Errorf("%w, by another smc_run or a container: use --method preload, for what is dynamically linked", err)
@@ -175,12 +179,22 @@ func (o *options) supervisor(warned bool) []string {
 // execOrShell executes a program, or has a shell interpret a file that the kernel does not know, as shells do.
 func execOrShell(p seccomp.Program, exec func(seccomp.Program) error) error {
 	err := exec(p)
-	if f, ierr := convert.Inspect(p.Path); errors.Is(err, unix.ENOEXEC) && ierr == nil && f.Kind == convert.KindText {
-		p.Argv = append([]string{convert.Shell, p.Path}, p.Argv[1:]...)
-		p.Path = convert.Shell
+	if errors.Is(err, unix.ENOEXEC) && isText(p.Path) {
+		p = byShell(p)
 		err = exec(p)
 	}
 	return execError(p.Path, err)
+}
+
+// isText says whether a file is a script that does not name its interpreter.
+func isText(path string) bool {
+	f, err := convert.Inspect(path)
+	return err == nil && f.Kind == convert.KindText
+}
+
+// byShell is the program that interprets another.
+func byShell(p seccomp.Program) seccomp.Program {
+	return seccomp.Program{Path: convert.Shell, Argv: append([]string{convert.Shell, p.Path}, p.Argv[1:]...), Env: p.Env}
 }
 
 // execError tells a program that cannot be executed from what else may go wrong before that.

@@ -56,12 +56,12 @@ const methodAuto = "auto"
 func (f *flags) define(fs *pflag.FlagSet) {
 	fs.SetInterspersed(false)
 	fs.SortFlags = false
-	fs.StringVar(&f.method, "method", methodAuto, "how the program gets AF_SMC sockets: auto, preload or seccomp (`METHOD`)")
-	fs.StringVarP(&f.receive, "rcvbuf", "r", "", "size of receive buffers: bytes, or with k or m behind it (`SIZE`)")
-	fs.StringVarP(&f.send, "sndbuf", "t", "", "size of send buffers (`SIZE`)")
-	fs.StringArrayVar(&f.ports, "port", nil, "SMC for these ports only, as 6379,8000-8100 (`LIST`)")
-	fs.StringArrayVar(&f.networks, "to", nil, "SMC for these networks only, as 10.0.0.0/8,fd00::1 (`LIST`)")
-	fs.StringArrayVar(&f.not, "not", nil, "no SMC for these ports and networks (`LIST`)")
+	fs.StringVar(&f.method, "method", methodAuto, "give the program AF_SMC sockets by `METHOD`: auto, preload or seccomp")
+	fs.StringVarP(&f.receive, "rcvbuf", "r", "", "receive buffers of `SIZE` bytes, or with k or m behind it")
+	fs.StringVarP(&f.send, "sndbuf", "t", "", "send buffers of `SIZE` bytes")
+	fs.StringArrayVar(&f.ports, "port", nil, "SMC for the ports in `LIST` only, as 6379,8000-8100")
+	fs.StringArrayVar(&f.networks, "to", nil, "SMC for the networks in `LIST` only, as 10.0.0.0/8,fd00::1")
+	fs.StringArrayVar(&f.not, "not", nil, "no SMC for the ports and networks in `LIST`")
 	fs.BoolVarP(&f.debug, "debug", "d", false, "say of each socket, on standard error, what was done")
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "no warning where sockets stay TCP")
 	fs.BoolVar(&f.require, "require", false, "fail where AF_SMC is not available, instead of using TCP")

@@ -436,6 +436,11 @@ func TestScriptWithoutInterpreter(t *testing.T) {
 	if got != (result{}) || len(m.executed) != 2 || !strings.HasPrefix(m.executed[1], `exec /bin/sh ["/bin/sh" "DIR/bin/text" "-x" "y"]`) {
 		t.Errorf("%+v %q", got, m.executed)
 	}
+	m = &machine{}
+	got = runTool(m, dir, dir+"/own", "--method", "seccomp", "text", "-x", "y")
+	if got != (result{}) || len(m.executed) != 1 || !strings.HasPrefix(m.executed[0], `supervised /bin/sh ["/bin/sh" "DIR/bin/text" "-x" "y"]`) {
+		t.Errorf("%+v %q", got, m.executed)
+	}
 }
 
 func TestLookupInEmptyDirectoryOfPath(t *testing.T) {
