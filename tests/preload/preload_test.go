@@ -36,7 +36,9 @@ func TestMain(m *testing.M) {
 
 // library builds the library that is tested, once.
 var library = sync.OnceValues(func() (string, error) {
-	out, err := exec.Command("../../preload/build.sh", dir).CombinedOutput()
+	build := exec.Command("../../preload/build.sh", dir)
+	build.Env = append(os.Environ(), "CFLAGS=-O2 -Werror")
+	out, err := build.CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("%w\n%s", err, out)
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/smckit/smckit/internal/cli"
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -71,13 +70,4 @@ func parseSize(option, text string) (int, error) {
 		return 0, cli.Usagef("%s %q: give a size from 0 to 2047m, as 262144, 256k or 4m", option, text)
 	}
 	return int(n << shift), nil
-}
-
-// complete offers methods, and programs after the options.
-func complete(cmd *cobra.Command) {
-	_ = cmd.RegisterFlagCompletionFunc("method",
-		cobra.FixedCompletions([]string{methodAuto, "preload", "seccomp"}, cobra.ShellCompDirectiveNoFileComp))
-	for _, name := range []string{"rcvbuf", "sndbuf", "port", "to", "not"} {
-		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
-	}
 }

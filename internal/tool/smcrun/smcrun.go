@@ -92,7 +92,7 @@ func newCommand(env *cli.Env, sys *system) *cobra.Command {
 		}
 		return run(env, sys, o)
 	}
-	complete(cmd)
+	complete(cmd, env)
 	return cmd
 }
 

@@ -468,6 +468,20 @@ func TestHelpAndVersion(t *testing.T) {
 	}
 }
 
+func TestCompletesPrograms(t *testing.T) {
+	dir := dirs(t)
+	for args, want := range map[string]string{
+		"__complete p":         "prog\n:0\n", // plain is not executable
+		"__complete -d -r 1 t": "text\n:0\n",
+		"__complete prog -d p": ":0\n",
+		"__complete ./p":       ":0\n",
+	} {
+		if got := runTool(&machine{}, dir, "/no/such", strings.Fields(args)...); got.status != 0 || got.out != want {
+			t.Errorf("%s: %+v, want %q", args, got, want)
+		}
+	}
+}
+
 // TestMethodsAreTheOnesToChoose keeps the package's methods and the option's in step.
 func TestMethodsAreTheOnesToChoose(t *testing.T) {
 	for _, method := range []convert.Method{convert.Preload, convert.Seccomp} {
