@@ -67,7 +67,7 @@ func needCompiler(t *testing.T, cc string) {
 func compile(t *testing.T, cc, name string, flags ...string) string {
 	t.Helper()
 	needCompiler(t, cc)
-	path := filepath.Join(dir, cc, name)
+	path := filepath.Join(dir, "build", strings.ReplaceAll(name, " ", "-"))
 	if _, err := os.Stat(path); err == nil {
 		return path
 	}
@@ -89,15 +89,34 @@ type bench struct {
 // eachLibc runs a test with the programs of each C library whose compiler is here.
 func eachLibc(t *testing.T, test func(*testing.T, *bench)) {
 	lib := needLibrary(t)
-	for name, cc := range map[string]string{"glibc": "cc", "musl": "musl-gcc"} {
-		t.Run(name, func(t *testing.T) {
+	lib32 := filepath.Join(dir, "lib32", filepath.Base(lib))
+	// Debian's compiler does not find the kernel's headers for 32 bits, unless all of multilib is installed.
+	headers, _ := exec.Command("cc", "-print-multiarch").Output()
+	for _, libc := range []struct{ name, cc, library, flags string }{
+		{"glibc", "cc", lib, "-pthread"},
+		{"musl", "musl-gcc", lib, "-pthread"},
+		{"glibc of 32 bits", "cc", lib32, "-pthread -m32 -idirafter /usr/include/" + string(headers)},
+	} {
+		t.Run(libc.name, func(t *testing.T) {
 			t.Parallel()
+			if libc.library == lib32 && !has32Bits(t) {
+				t.Skip("no C library of 32 bits: lib32gcc-12-dev, or the one of the compiler's version, brings it")
+			}
+			flags := strings.Fields(libc.flags)
 			test(t, &bench{
-				lib, compile(t, cc, "driver", "-pthread", "src/driver.c"),
-				compile(t, cc, "fake.so", "-shared", "-fPIC", "src/fake.c"),
+				libc.library, compile(t, libc.cc, libc.name+"/driver", append(flags, "src/driver.c")...),
+				compile(t, libc.cc, libc.name+"/fake.so", append(flags, "-shared", "-fPIC", "src/fake.c")...),
 			})
 		})
 	}
+}
+
+// has32Bits says whether the compiler makes programs of 32 bits that run here.
+func has32Bits(t *testing.T) bool {
+	program := filepath.Join(t.TempDir(), "program")
+	cmd := exec.CommandContext(t.Context(), "cc", "-m32", "-x", "c", "-", "-o", program)
+	cmd.Stdin = strings.NewReader("int main(void) { return 0; }\n")
+	return cmd.Run() == nil && exec.CommandContext(t.Context(), program).Run() == nil
 }
 
 // run runs the driver with the library, and behind it with the fake kernel, in an environment of nothing else. It returns
