@@ -49,13 +49,10 @@ http {
 `
 
 // guest is a booted kernel with programs to run.
-type guest struct {
-	*lab.Test
-	module bool // Is there AF_SMC?
-}
+type guest struct{ *lab.Test }
 
-// boot starts a guest, with our module where modprobe finds it, or with none.
-func boot(t *testing.T, module bool) *guest {
+// boot starts a guest without AF_SMC.
+func boot(t *testing.T) *guest {
 	t.Helper()
 	lab.Need(t)
 	commands, err := lab.Commands(t.Context())
@@ -66,12 +63,7 @@ func boot(t *testing.T, module bool) *guest {
 		web:  build(t, "go", "build", "-trimpath", "-o", "OUT", "./web"),
 		echo: build(t, "cc", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-o", "OUT", "src/echo.c"),
 	}
-	g := &guest{lab.Start(t, lab.Options{Kernel: kernel, CPUs: 2, Memory: 1024, Programs: []string{commands}}), module}
-	if module {
-		if err := g.InstallSMC(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
+	g := &guest{lab.Start(t, lab.Options{Kernel: kernel, CPUs: 2, Memory: 1024, Programs: []string{commands}})}
 	g.Must("a", `ip link set lo up; mkdir -p `+work+`/www; cd `+work+`/www
 echo "the page" >page; head -c 8388608 /dev/zero >large`)
 	programs[work+"/nginx.conf"] = []byte(nginxConf)
