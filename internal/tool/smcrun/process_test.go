@@ -118,6 +118,16 @@ func TestSignalsAreAsBefore(t *testing.T) {
 	}
 }
 
+// TestLimitsAreAsBefore has a limit for files that this language's programs raise for themselves.
+func TestLimitsAreAsBefore(t *testing.T) {
+	tool := command(t)
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", `ulimit -S -n 99; exec "$0" -q sh -c 'ulimit -S -n'`, tool.Path)
+	cmd.Env = tool.Env
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "99\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
 // TestStatusOfShells has a process say that there is no program, or none that can be executed.
 func TestStatusOfShells(t *testing.T) {
 	junk := filepath.Join(t.TempDir(), "junk")
