@@ -179,6 +179,27 @@ func TestFilterOfX86(t *testing.T) {
 	}
 }
 
+// TestNumbersAreDecodedAsTheFilterHasThem is about both ends of a notification.
+func TestNumbersAreDecodedAsTheFilterHasThem(t *testing.T) {
+	for goarch, all := range abis {
+		vm := newInterpreter(t, goarch, Addresses)
+		for _, abi := range all {
+			for nr := range uint32(1024) {
+				kind, inMemory := abi.which(nr)
+				asked := vm.asks(t, abi.arch, nr, unix.AF_INET, unix.SOCK_STREAM) || vm.asks(t, abi.arch, nr, socketcallListen)
+				if known := kind != callNone || inMemory; known != asked {
+					t.Errorf("%s, ABI %#x, number %d: known %t, asked about %t", goarch, abi.arch, nr, known, asked)
+				}
+			}
+		}
+	}
+	for nr, want := range map[uint64]call{0: callNone, 1: callSocket, 2: callNone, 3: callConnect, 4: callListen, 5: callNone} {
+		if got, _ := indirect(nr); got != want {
+			t.Errorf("socketcall %d is %d", nr, got)
+		}
+	}
+}
+
 // TestFilterIsDecidedByNumber follows what the kernel does when it gets the filter: it runs it for each number with arguments
 // that are not known, and if none is looked at, the call passes from then on without the filter.
 func TestFilterIsDecidedByNumber(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -49,9 +50,10 @@ func fileOf(tid, number int) (int, error) {
 	pidfd, err := unix.PidfdOpen(tid, unix.PIDFD_THREAD)
 	if errors.Is(err, unix.EINVAL) {
 		// Before Linux 6.9 only processes can be opened, whose first thread has the same files, with rare exceptions.
-		pid, perr := idOf(tid, "Tgid:", 0)
-		if perr != nil {
-			return -1, perr
+		s, serr := readStatus(tid)
+		pid, perr := s.number("Tgid:", 0)
+		if err := errors.Join(serr, perr); err != nil {
+			return -1, err
 		}
 		pidfd, err = unix.PidfdOpen(pid, 0)
 	}
@@ -74,21 +76,22 @@ func canLookInto(tid int) error {
 	return err
 }
 
-// idOf returns the nth number of a line in a thread's status.
-func idOf(tid int, line string, n int) (int, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
-	if err != nil {
-		return 0, err
-	}
-	for l := range strings.Lines(string(status)) {
-		fields := strings.Fields(l)
-		if len(fields) > n+1 && fields[0] == line {
-			var id int
-			_, err := fmt.Sscan(fields[n+1], &id)
-			return id, err
+// status is what the kernel says of a thread: lines that begin with a name.
+type status string
+
+func readStatus(tid int) (status, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
+	return status(text), err
+}
+
+// number returns the nth number of a line.
+func (s status) number(line string, n int) (int, error) {
+	for l := range strings.Lines(string(s)) {
+		if fields := strings.Fields(l); len(fields) > n+1 && fields[0] == line {
+			return strconv.Atoi(fields[n+1])
 		}
 	}
-	return 0, fmt.Errorf("/proc/%d/status has no %s", tid, line)
+	return 0, fmt.Errorf("the status of a thread has no %s", line)
 }
 
 // fsID is the place of the user and group that count for files, and for sockets, in their lines.
@@ -96,12 +99,13 @@ const fsID = 3
 
 // become makes the calling thread's sockets those of a program's user, until restore is called.
 func become(tid int) (restore func(), err error) {
-	uid, err := idOf(tid, "Uid:", fsID)
+	s, err := readStatus(tid)
 	if err != nil {
 		return nil, err
 	}
-	gid, err := idOf(tid, "Gid:", fsID)
-	if err != nil {
+	uid, err1 := s.number("Uid:", fsID)
+	gid, err2 := s.number("Gid:", fsID)
+	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
 	// Neither call has an error: an ID that cannot be had leaves everything as it is.

@@ -34,6 +34,7 @@ var programs = map[string]func(args []string) error{
 	"busy":    busy,
 	"owner":   owner,
 	"exec":    execute,
+	"calls":   calls,
 }
 
 // priority is that of a socket.

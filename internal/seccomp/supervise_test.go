@@ -412,10 +412,14 @@ func looksDetached(t *testing.T, supervisor, program int) {
 	if sid, err := unix.Getsid(supervisor); err != nil || sid != supervisor {
 		t.Errorf("process %d is in session %d, %v", supervisor, sid, err)
 	}
-	if parent, err := idOf(supervisor, "PPid:", 0); err != nil || parent == program {
+	status, err := readStatus(supervisor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if parent, err := status.number("PPid:", 0); err != nil || parent == program {
 		t.Errorf("its parent is %d, %v", parent, err)
 	}
-	if filters, err := idOf(supervisor, "Seccomp_filters:", 0); err != nil || filters != 0 {
+	if filters, err := status.number("Seccomp_filters:", 0); err != nil || filters != 0 {
 		t.Errorf("it has %d filters, %v", filters, err)
 	}
 	// The connection that has brought the listener is closed in a moment.
