@@ -13,9 +13,9 @@ METHODS
             their own. Needs ` + libraryName + `.
   seccomp   A supervisor answers the system call socket() of COMMAND and of all
             that it starts, whatever it is made with; 32-bit programs, too. A
-            socket takes a fraction of a millisecond longer to make; no other
-            call does. Unless root does it, sudo and other programs with the
-            set-user-ID bit have no privileges below COMMAND.
+            socket takes a fraction of a millisecond longer to make. Unless root
+            does it, sudo and other programs with the set-user-ID bit have no
+            privileges below COMMAND.
   auto      Looks at the file of COMMAND, or of the interpreter that its first
             line names (env's operand for env):
               a Go program, or a statically linked one     seccomp
