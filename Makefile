@@ -22,9 +22,10 @@ deps: # install what the lab needs from Debian's packages, and say so
 	@tests/deps.sh
 
 .PHONY: build
-build: ## build the commands into bin/
+build: ## build the commands, and smc_run's library, into bin/
 	@mkdir -p bin
 	go build -buildvcs=false -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(addprefix ./cmd/,$(COMMANDS))
+	@preload/build.sh bin
 
 # The modules come from a directory of their own for each kernel; without root the lab says what it lacks.
 .PHONY: modules
@@ -95,9 +96,10 @@ bench: deps build modules ## start-up, memory and speed, as ratios within one ru
 	SMCKIT_LAB=1 go test -run '^$$' -bench '$(or $(BENCH),.)' -benchtime 5x -timeout 40m ./tests/bench $(BENCHFLAGS)
 
 .PHONY: install
-install: build ## install the commands below $(DESTDIR)$(PREFIX)
+install: build ## install the commands, and smc_run's library, below $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin
 	for c in $(filter-out smclab,$(COMMANDS)); do install -m 755 bin/$$c $(DESTDIR)$(PREFIX)/bin/ || exit; done
+	preload/install.sh bin $(DESTDIR)$(PREFIX)
 
 .PHONY: modules_install
 modules_install: ## build the AF_SMC modules for the running kernel (KDIR=...) and install them
@@ -117,6 +119,7 @@ dkms-install: ## install the modules' sources and have DKMS build them for every
 .PHONY: uninstall
 uninstall: ## remove what install has put there
 	for c in $(filter-out smclab,$(COMMANDS)); do rm -f $(DESTDIR)$(PREFIX)/bin/$$c; done
+	for d in lib lib32; do rm -f $(DESTDIR)$(PREFIX)/$$d/libsmc-preload.so $(DESTDIR)$(PREFIX)/$$d/libsmc-preload.so.1; done
 
 .PHONY: clean
 clean: ## remove what was built here (the kernel cache stays)

@@ -7,8 +7,10 @@ set -eu
 
 # The emulator, what unpacks kernels, what the guests run (they see this machine's programs), and what compiles that.
 packages="qemu-system-x86 kmod xz-utils zstd iproute2 ca-certificates debian-archive-keyring gcc libc6-dev"
-# What tests/programs runs over AF_SMC sockets.
+# What tests/programs and tests/run run over AF_SMC sockets.
 packages="$packages redis-server redis-tools nginx apache2-utils wrk iperf3 openssl curl postgresql python3 bsdextrautils"
+# And programs that have no C library to preload before, or another one.
+packages="$packages busybox-static musl-tools"
 # What tests/model has go through the model of a connection, and what reads the messages that hosts send.
 packages="$packages spin tshark"
 

@@ -59,10 +59,23 @@ func agentProgram(ctx context.Context) (program []byte, err error) {
 	return program, err
 }
 
-// Commands builds the commands of this repository, and the traffic maker smcflow, and returns the directory they are in.
+// Commands builds the commands of this repository, the library of smc_run, and the traffic maker smcflow, and returns the
+// directory they are in.
 func Commands(ctx context.Context) (programs string, err error) {
-	err = goBuild(ctx, "commands", func(dir string) error { programs = dir; return nil }, "./cmd/...", "./tests/smcflow", "./tests/nldump", "./tests/nlprobe")
+	err = goBuild(ctx, "commands", func(dir string) error { programs = dir; return buildLibrary(ctx, dir) }, "./cmd/...", "./tests/smcflow", "./tests/nldump", "./tests/nlprobe")
 	return programs, err
+}
+
+// buildLibrary builds the library that smc_run has programs preload.
+func buildLibrary(ctx context.Context, dir string) error {
+	root, err := repository()
+	if err != nil {
+		return err
+	}
+	if out, err := exec.CommandContext(ctx, filepath.Join(root, "preload/build.sh"), dir).CombinedOutput(); err != nil {
+		return fmt.Errorf("building the library of smc_run: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	return nil
 }
 
 // repository returns the root of the repository that this package was built from.

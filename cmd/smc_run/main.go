@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command smc_run runs a program with AF_SMC sockets in the place of TCP sockets.
+package main
+
+import (
+	"os"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/tool/smcrun"
+)
+
+func main() { os.Exit(cli.Main(smcrun.Tool)) }

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+)
+
+// Method is a way to give a program AF_SMC sockets.
+type Method string
+
+// Methods.
+const (
+	// Preload puts a library before the C library, which makes AF_SMC sockets where the program asks for TCP's.
+	Preload Method = "preload"
+	// Seccomp has a supervisor answer the program's system calls.
+	Seccomp Method = "seccomp"
+	// None leaves the program alone, because either method would break it or have no effect.
+	None Method = "none"
+)
+
+// Choice is what was found out about a program.
+type Choice struct {
+	Method Method
+	// Bits is 64, or 32 for a program that needs the library for 32 bits.
+	Bits int
+	// Why says in words what the method was chosen for.
+	Why string
+}
+
+// mostInterpreters is how often an interpreter may be a script itself, as for the kernel.
+const mostInterpreters = 4
+
+// Choose looks at the program at path, or at the one that interprets it, and chooses the method. The one that look finds by
+// its name is what env(1) in the first line of a script would start. Only errors of the program itself are returned: what an
+// interpreter lacks, the kernel will tell.
+func Choose(path string, look func(name string) (string, error)) (Choice, error) {
+	f, err := Inspect(path)
+	if err != nil && !errors.Is(err, fs.ErrPermission) {
+		return Choice{}, err
+	}
+	for range mostInterpreters {
+		if err != nil || (f.Kind != KindScript && f.Kind != KindText) {
+			break
+		}
+		path = interpreter(f, look)
+		f, err = Inspect(path)
+	}
+	if gains, gerr := GainsPrivilege(path); gerr == nil && gains {
+		return Choice{None, 0, path + " gains privileges when it starts (set-user-ID, set-group-ID or file capabilities)"}, nil
+	}
+	if err != nil {
+		return Choice{Preload, 64, path + " cannot be read, and may be any program"}, nil
+	}
+	return choose(path, f), nil
+}
+
+func choose(path string, f *File) Choice {
+	switch {
+	case f.Kind == KindGo:
+		return Choice{Seccomp, f.Bits, path + " is a Go program"}
+	case f.Kind == KindStatic:
+		return Choice{Seccomp, f.Bits, path + " is statically linked"}
+	case f.Kind == KindDynamic && f.Bits == 0:
+		return Choice{Seccomp, f.Bits, path + " is for another architecture"}
+	case f.Kind == KindDynamic:
+		return Choice{Preload, f.Bits, path + " is dynamically linked"}
+	}
+	return Choice{Preload, 64, path + " is no ELF file"}
+}
+
+// interpreter returns the program that a script will be run by.
+func interpreter(f *File, look func(string) (string, error)) string {
+	if f.Kind == KindText {
+		return Shell
+	}
+	if filepath.Base(f.Interpreter) != "env" {
+		return f.Interpreter
+	}
+	for word := range strings.FieldsSeq(f.Argument) {
+		if strings.HasPrefix(word, "-") || strings.Contains(word, "=") {
+			continue // -S, and variables
+		}
+		if path, err := look(word); err == nil {
+			return path
+		}
+		break
+	}
+	return f.Interpreter
+}
+
+// Shell is what runs a script that does not name its interpreter.
+const Shell = "/bin/sh"

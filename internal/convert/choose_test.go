@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// files are programs of all kinds: scripts as text, and binaries as they are made by compilers.
+type files struct {
+	dir string
+	t   *testing.T
+}
+
+func newFiles(t *testing.T) *files { return &files{t.TempDir(), t} }
+
+func (f *files) write(name, text string, perm os.FileMode) string {
+	f.t.Helper()
+	path := filepath.Join(f.dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+	if err := os.Chmod(path, perm); err != nil {
+		f.t.Fatal(err)
+	}
+	return path
+}
+
+// compile makes a C program, or skips the test.
+func (f *files) compile(name string, flags ...string) string {
+	f.t.Helper()
+	if _, err := exec.LookPath("cc"); err != nil {
+		f.t.Skip("no C compiler")
+	}
+	path := filepath.Join(f.dir, name)
+	args := append([]string{"-x", "c", "-", "-o", path}, flags...)
+	cmd := exec.CommandContext(f.t.Context(), "cc", args...)
+	cmd.Stdin = strings.NewReader("int main(void) { return 0; }\nvoid _start(void) { main(); }\n")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		f.t.Fatalf("cc %q: %v\n%s", args, err, out)
+	}
+	return path
+}
+
+func none(string) (string, error) { return "", fs.ErrNotExist }
+
+func TestChoose(t *testing.T) {
+	f := newFiles(t)
+	dynamic := f.compile("dynamic", "-nostartfiles")
+	static := f.compile("static", "-nostdlib", "-static")
+	staticPIE := f.compile("static-pie", "-nostdlib", "-static-pie")
+	stripped := f.compile("stripped", "-nostdlib", "-static", "-s")
+	goProgram, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign, err := os.ReadFile(dynamic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign[18], foreign[19] = 0xba, 0xad // the machine
+	look := func(name string) (string, error) {
+		if path := map[string]string{"python3": dynamic, "go": goProgram}[name]; path != "" {
+			return path, nil
+		}
+		return none(name)
+	}
+	for _, test := range []struct {
+		path string
+		want Choice
+	}{
+		{dynamic, Choice{Preload, 64, dynamic + " is dynamically linked"}},
+		{static, Choice{Seccomp, 64, static + " is statically linked"}},
+		{staticPIE, Choice{Seccomp, 64, staticPIE + " is statically linked"}},
+		{stripped, Choice{Seccomp, 64, stripped + " is statically linked"}},
+		{goProgram, Choice{Seccomp, 64, goProgram + " is a Go program"}},
+		{f.write("foreign", string(foreign), 0o755), Choice{Seccomp, 0, f.dir + "/foreign is for another architecture"}},
+		{f.write("script", "#!"+dynamic+"\n", 0o755), Choice{Preload, 64, dynamic + " is dynamically linked"}},
+		{f.write("spaces", "#! \t"+static+" -x -y \nrest", 0o755), Choice{Seccomp, 64, static + " is statically linked"}},
+		{f.write("nested", "#!"+f.dir+"/spaces", 0o755), Choice{Seccomp, 64, static + " is statically linked"}},
+		{f.write("env", "#!/usr/bin/env python3\n", 0o755), Choice{Preload, 64, dynamic + " is dynamically linked"}},
+		{f.write("env-S", "#!/usr/bin/env -S A=b go run\n", 0o755), Choice{Seccomp, 64, goProgram + " is a Go program"}},
+		{f.write("text", "echo\n", 0o755), shell(t)},
+		{f.write("empty", "", 0o755), shell(t)},
+		{f.write("no-interpreter", "#! \n", 0o755), shell(t)},
+		{f.write("binary", "\x00\x01", 0o755), Choice{Preload, 64, f.dir + "/binary is no ELF file"}},
+		{f.write("broken", "\x7fELF\x02\x01\x01", 0o755), Choice{Preload, 64, f.dir + "/broken is no ELF file"}},
+		{f.write("gone", "#!/no/such\n", 0o755), Choice{Preload, 64, "/no/such cannot be read, and may be any program"}},
+		{f.write("loop", "#!"+f.dir+"/loop\n", 0o755), Choice{Preload, 64, f.dir + "/loop is no ELF file"}},
+	} {
+		got, err := Choose(test.path, look)
+		if err != nil || got != test.want {
+			t.Errorf("%s: %+v, %v; want %+v", filepath.Base(test.path), got, err, test.want)
+		}
+	}
+	if _, err := Choose(f.dir+"/none", none); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file that does not exist: %v", err)
+	}
+}
+
+// shell is what is chosen for this machine's shell.
+func shell(t *testing.T) Choice {
+	t.Helper()
+	c, err := Choose(Shell, none)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestChooseLeavesPrivilegedProgramsAlone needs root to make programs of others.
+func TestChooseLeavesPrivilegedProgramsAlone(t *testing.T) {
+	if unix.Getuid() != 0 {
+		t.Skip("needs root")
+	}
+	f := newFiles(t)
+	program := f.compile("program", "-nostartfiles")
+	for _, test := range []struct {
+		uid, gid int
+		mode     uint32
+		want     Method
+	}{
+		{1, 0, 0o4755, None},
+		{0, 0, 0o4755, Preload}, // root's own
+		{1, 1, 0o755, Preload},
+		{0, 1, 0o2755, None},
+		{0, 1, 0o2745, Preload}, // without x for the group it is for locking
+		{0, 0, 0o2755, Preload},
+	} {
+		if err := os.Chown(program, test.uid, test.gid); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Chmod(program, test.mode); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := Choose(program, none); err != nil || got.Method != test.want {
+			t.Errorf("%d:%d %o: %+v, %v", test.uid, test.gid, test.mode, got, err)
+		}
+	}
+}
+
+// FuzzInspect has files that nobody would execute: they are told apart, or not, but none does harm.
+func FuzzInspect(f *testing.F) {
+	f.Add([]byte("#!/bin/sh -e\n"))
+	f.Add([]byte("#!"))
+	f.Add([]byte("\x7fELF\x02\x01\x01"))
+	if own, err := os.Executable(); err == nil {
+		if data, err := os.ReadFile(own); err == nil {
+			f.Add(data[:min(len(data), 4096)])
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file, err := inspect(bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (file.Interpreter != "") != (file.Kind == KindScript) || strings.ContainsAny(file.Interpreter, " \t\n") {
+			t.Errorf("%+v", file)
+		}
+	})
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// Kind is what a program's file is, as far as it matters to how the program gets its sockets.
+type Kind int
+
+// Kinds of files.
+const (
+	// KindText has neither an ELF header nor names an interpreter: the kernel refuses it, and shells take it for theirs.
+	KindText Kind = iota
+	// KindBinary is of a format that this package does not know; the kernel may (binfmt_misc).
+	KindBinary
+	// KindScript names its interpreter in the first line.
+	KindScript
+	// KindDynamic is linked to the C library at run time, by which it makes its sockets.
+	KindDynamic
+	// KindStatic has its C library inside, or none.
+	KindStatic
+	// KindGo was made by the Go compiler: it makes system calls of its own, even if it has a C library, too.
+	KindGo
+)
+
+// File is what can be told from a program's file.
+type File struct {
+	Kind Kind
+	// Bits is 32 or 64, for ELF files of this machine's architecture; 0 for others.
+	Bits int
+	// Interpreter and Argument are of a script's first line.
+	Interpreter, Argument string
+}
+
+// Inspect looks at a program's file.
+func Inspect(path string) (*File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return inspect(f)
+}
+
+// firstLine is how much the kernel reads of a file to find out what it is.
+const firstLine = 256
+
+func inspect(r io.ReaderAt) (*File, error) {
+	head := make([]byte, firstLine)
+	n, err := r.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	head = head[:n]
+	switch {
+	case bytes.HasPrefix(head, []byte("#!")):
+		return script(head[2:]), nil
+	case bytes.HasPrefix(head, []byte(elf.ELFMAG)):
+		return inspectELF(r), nil
+	case bytes.IndexByte(head, 0) >= 0:
+		return &File{Kind: KindBinary}, nil
+	}
+	return &File{Kind: KindText}, nil
+}
+
+// script splits the first line of a script as the kernel does: all behind the interpreter is one argument.
+func script(line []byte) *File {
+	if i := bytes.IndexByte(line, '\n'); i >= 0 {
+		line = line[:i]
+	}
+	text := strings.Trim(string(line), " \t\r\x00")
+	f := &File{Kind: KindScript, Interpreter: text}
+	if i := strings.IndexAny(text, " \t"); i >= 0 {
+		f.Interpreter, f.Argument = text[:i], strings.TrimLeft(text[i:], " \t")
+	}
+	if f.Interpreter == "" {
+		f.Kind = KindText
+	}
+	return f
+}
+
+// machines are the ELF machines whose programs run on a machine like the one that this was compiled for.
+var machines = map[string][]elf.Machine{
+	"386":     {elf.EM_386, elf.EM_X86_64},
+	"amd64":   {elf.EM_X86_64, elf.EM_386},
+	"arm64":   {elf.EM_AARCH64, elf.EM_ARM},
+	"ppc64le": {elf.EM_PPC64},
+	"riscv64": {elf.EM_RISCV},
+	"s390x":   {elf.EM_S390},
+}
+
+func inspectELF(r io.ReaderAt) *File {
+	e, err := elf.NewFile(r)
+	if err != nil {
+		return &File{Kind: KindBinary}
+	}
+	f := &File{Kind: KindStatic}
+	if slices.Contains(machines[runtime.GOARCH], e.Machine) {
+		f.Bits = 32
+		if e.Class == elf.ELFCLASS64 {
+			f.Bits = 64
+		}
+	}
+	for _, p := range e.Progs {
+		if p.Type == elf.PT_INTERP {
+			f.Kind = KindDynamic
+		}
+	}
+	if isGo(e) {
+		f.Kind = KindGo
+	}
+	return f
+}
+
+// isGo looks for what the Go linker leaves in a program, stripped or not.
+func isGo(e *elf.File) bool {
+	for _, name := range []string{".go.buildinfo", ".note.go.buildid", ".gopclntab"} {
+		if e.Section(name) != nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package seccomp
+
+import (
+	"errors"
+	"net/netip"
+)
+
+// Program is what Exec executes.
+type Program struct {
+	Path      string
+	Argv, Env []string
+}
+
+// Calls says which system calls the supervisor is asked about.
+type Calls int
+
+const (
+	// Sockets is socket() alone.
+	Sockets Calls = iota
+	// Addresses is connect() and listen() as well, which rules need (Options.Match).
+	Addresses
+)
+
+// Options are how a supervisor answers.
+type Options struct {
+	// Match says whether a connection to this address, or a listener at it, is to be SMC. Nil is every one. A listener's
+	// address may be unspecified, its port 0.
+	Match func(netip.AddrPort) bool
+	// Receive and Send are sizes of buffers in bytes, 0 for the system's.
+	Receive, Send int
+	// Require refuses a socket where the program would get plain TCP for want of AF_SMC.
+	Require bool
+	// Warn is told what the user should know, each fact once; Log is told of each socket what was done. Both may be nil, and are
+	// called by several goroutines. Say(pid, text) prints to the standard error of the program that it is about.
+	Warn, Log func(pid int, text string)
+
+	// socket makes an AF_SMC socket for a program that has asked for this domain and type. Tests have another.
+	socket func(domain, typ int) (int, error)
+}
+
+// ErrSupervised is the error of Exec where a supervisor, of ours or of a container, answers this process already: the kernel
+// allows for one.
+var ErrSupervised = errors.New("system calls of this process are supervised already")

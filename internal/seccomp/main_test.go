@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package seccomp
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The binary of the tests is all three processes: what runs a program under a supervisor, the supervisor, and programs.
+const (
+	roleRun       = "test-run"
+	roleSupervise = "test-supervise"
+	roleProgram   = "test-program"
+)
+
+// tag is the priority of the sockets that a supervisor of these tests makes: TCP sockets, where AF_SMC is not to be had.
+const tag = 5
+
+// behaviour is what a supervisor of these tests does.
+type behaviour struct {
+	// Fail is the error of making a socket.
+	Fail unix.Errno
+	// Wait is a file that a socket of IPv6 is made only after.
+	Wait string
+	// Ports are the rules; none if empty.
+	Ports         []uint16
+	Send, Receive int
+	Require       bool
+	// Log has every message in standard error, not warnings only.
+	Log bool
+	// Crash is a bug.
+	Crash bool
+}
+
+func TestMain(m *testing.M) {
+	if len(os.Args) < 3 {
+		os.Exit(m.Run())
+	}
+	var err error
+	switch os.Args[1] {
+	case roleRun:
+		err = runRole(os.Args[2], os.Args[3:])
+	case roleSupervise:
+		err = superviseRole(os.Args[2])
+	case roleProgram:
+		err = programs[os.Args[2]](os.Args[3:])
+	default:
+		os.Exit(m.Run())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// runRole becomes a program under a supervisor.
+func runRole(b string, argv []string) error {
+	calls := Sockets
+	if strings.Contains(b, `"Ports":[`) {
+		calls = Addresses
+	}
+	path, err := exec.LookPath(argv[0])
+	if err != nil {
+		return err
+	}
+	return Exec(Program{Path: path, Argv: argv, Env: os.Environ()}, calls, []string{"/proc/self/exe", roleSupervise, b})
+}
+
+func superviseRole(arg string) error {
+	var b behaviour
+	if err := json.Unmarshal([]byte(arg), &b); err != nil {
+		return err
+	}
+	o := Options{Send: b.Send, Receive: b.Receive, Require: b.Require, Warn: Say, socket: b.socket}
+	if b.Log {
+		o.Log = Say
+	}
+	if len(b.Ports) > 0 {
+		o.Match = func(a netip.AddrPort) bool { return slices.Contains(b.Ports, a.Port()) }
+	}
+	return Supervise(os.NewFile(3, "listener"), o)
+}
+
+// socket makes a TCP socket that can be told from others.
+func (b behaviour) socket(domain, typ int) (int, error) {
+	if b.Crash {
+		panic("a bug")
+	}
+	if b.Fail != 0 {
+		return -1, b.Fail
+	}
+	for b.Wait != "" && domain == unix.AF_INET6 {
+		if _, err := os.Stat(b.Wait); err == nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	fd, err := unix.Socket(domain, typ, 0)
+	if err != nil {
+		return -1, err
+	}
+	return fd, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PRIORITY, tag)
+}
+
+// need skips tests where the kernel, or what this process runs in, has no supervised system calls.
+func need(t testing.TB) {
+	t.Helper()
+	actions, err := os.ReadFile("/proc/sys/kernel/seccomp/actions_avail")
+	if err != nil || !bytes.Contains(actions, []byte("user_notif")) {
+		t.Skip("this kernel has no supervision of system calls")
+	}
+	// A supervisor of somebody else's, as containers have, excludes ours. Then the error says so.
+	out, err := under(t, behaviour{}, "true").CombinedOutput()
+	if err != nil && bytes.Contains(out, []byte(ErrSupervised.Error())) {
+		t.Skip(string(out))
+	}
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// under is a command that runs under a supervisor.
+func under(t testing.TB, b behaviour, argv ...string) *exec.Cmd {
+	t.Helper()
+	arg, err := json.Marshal(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self(t), append([]string{roleRun, string(arg)}, argv...)...)
+	cmd.WaitDelay = 10 * time.Second
+	return cmd
+}
+
+// program is a command line that runs one of the programs below.
+func program(t testing.TB, name string, args ...string) []string {
+	return append([]string{self(t), roleProgram, name}, args...)
+}
+
+func self(t testing.TB) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// run runs a command to its end and returns what it prints.
+func run(t testing.TB, cmd *exec.Cmd) (stdout, stderr string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &o, &e
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %v\n%s%s", cmd.Args[3:], err, o.String(), e.String())
+	}
+	return o.String(), e.String()
+}

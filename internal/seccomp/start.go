@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package seccomp
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// stageEnv marks the process that only starts the supervisor, and ends: so the program has a child no more.
+const stageEnv = "_SMCKIT_SUPERVISOR"
+
+// started is a supervisor, as the process sees it that becomes the program.
+type started struct {
+	conn int // a socket to it
+	pid  int
+}
+
+// start has a supervisor started that waits for the listener.
+func start(argv []string) (started, error) {
+	if len(argv) == 0 {
+		return started{}, errors.New("no program given")
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return started{}, err
+	}
+	theirs := os.NewFile(uintptr(pair[1]), "supervisor")
+	s := started{conn: pair[0]}
+	between, err := launch(argv[0], argv, append(os.Environ(), stageEnv+"=1"), theirs)
+	// Only the supervisor has the other end now: if it goes, so does the connection.
+	theirs.Close()
+	if err == nil {
+		s.pid, err = s.await(between)
+	}
+	if err != nil {
+		s.close()
+		return started{}, err
+	}
+	return s, nil
+}
+
+// await waits for the end of the process in between and for the supervisor's first word. Return: the supervisor's process.
+func (s started) await(between *os.Process) (int, error) {
+	state, err := between.Wait()
+	if err != nil {
+		return 0, err
+	}
+	if !state.Success() {
+		return 0, errors.New(state.String())
+	}
+	return s.hear()
+}
+
+// launch starts a program with a session of its own and no file but its end of the connection, as file 3.
+func launch(path string, argv, env []string, conn *os.File) (*os.Process, error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	return os.StartProcess(path, argv, &os.ProcAttr{
+		Dir: "/", Env: env,
+		Files: []*os.File{null, null, null, conn},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+}
+
+// detach starts the supervisor from the process in between, whose end leaves it to whoever adopts orphans.
+func detach(conn *os.File) error {
+	// Files that this process was started with without knowing of them are not the supervisor's either: a pipe that does not
+	// end, a lock that is not given up.
+	if err := unix.CloseRange(4, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("closing inherited files: %w", err)
+	}
+	env := slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, stageEnv+"=") })
+	_, err := launch("/proc/self/exe", os.Args, env, conn)
+	return err
+}
+
+// hear waits for a word of the supervisor's, which is the number of its process.
+func (s started) hear() (int, error) {
+	var word [4]byte
+	n, err := retry(func() (int, error) { return unix.Read(s.conn, word[:]) })
+	if err == nil && n != len(word) {
+		err = io.ErrUnexpectedEOF
+	}
+	return int(binary.NativeEndian.Uint32(word[:])), err
+}
+
+// hand gives the listener to the supervisor and waits until it works there.
+func (s started) hand(listener int) error {
+	_, err := retry(func() (int, error) {
+		return 0, unix.Sendmsg(s.conn, []byte{0}, unix.UnixRights(listener), nil, unix.MSG_NOSIGNAL)
+	})
+	// If it were open here, too, the kernel would not notice that the supervisor has gone.
+	unix.Close(listener)
+	if err == nil {
+		_, err = s.hear()
+	}
+	return err
+}
+
+func (s started) close() { unix.Close(s.conn) }
+
+// say is the supervisor's word, at first that it waits for the listener, then that it has it.
+func say(conn *os.File) error {
+	word := binary.NativeEndian.AppendUint32(nil, uint32(os.Getpid()))
+	_, err := retry(func() (int, error) { return unix.Write(int(conn.Fd()), word) })
+	return err
+}
+
+// take waits for the listener. Nobody sends one if the filter could not be installed.
+func take(conn *os.File) (int, error) {
+	buf, oob := make([]byte, 1), make([]byte, unix.CmsgSpace(4))
+	var noob int
+	n, err := retry(func() (int, error) {
+		n, m, _, _, err := unix.Recvmsg(int(conn.Fd()), buf, oob, unix.MSG_CMSG_CLOEXEC)
+		noob = m
+		return n, err
+	})
+	if err != nil {
+		return -1, err
+	}
+	if n == 0 {
+		return -1, io.EOF
+	}
+	messages, err := unix.ParseSocketControlMessage(oob[:noob])
+	if err != nil || len(messages) != 1 {
+		return -1, fmt.Errorf("file 3 brings no listener of seccomp(2): %d messages, %v", len(messages), err)
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != 1 {
+		return -1, fmt.Errorf("file 3 brings no listener of seccomp(2): %d files, %v", len(fds), err)
+	}
+	return fds[0], nil
+}
+
+// retry does something again for as long as a signal interrupts it.
+func retry(do func() (int, error)) (int, error) {
+	for {
+		n, err := do()
+		if !errors.Is(err, unix.EINTR) {
+			return n, err
+		}
+	}
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package seccomp
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// workers is how many system calls are answered at once. One that is slow, because a module is being loaded or memory is
+// read in from a disk, holds up no other. Each has a thread from the beginning: a supervisor must not need one when the user's
+// limit for threads has been reached.
+const workers = 8
+
+// name is what ps(1) shows of the supervisor.
+var name = []byte("smc_supervisor\x00")
+
+// supervisor answers the system calls of programs.
+type supervisor struct {
+	Options
+	*listener
+	abis []abi
+	home netns
+	root bool
+
+	mu     sync.Mutex
+	warned map[string]bool
+}
+
+// Supervise answers until the last program under the filter has gone. It belongs into a process of its own, which Exec has
+// started, and gets the file that it was given: the listener arrives there. The process is to end when Supervise returns, which
+// at first it does at once, having started the one that stays.
+func Supervise(conn *os.File, o Options) error {
+	if os.Getenv(stageEnv) != "" {
+		return detach(conn)
+	}
+	endure()
+	// The path that it was started by names it otherwise, which is /proc/self/exe.
+	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0, 0, 0)
+	if o.socket == nil {
+		o.socket = smcSocket
+	}
+	s := &supervisor{Options: o, abis: abis[runtime.GOARCH], root: os.Geteuid() == 0, warned: map[string]bool{}}
+	var err error
+	if s.home, err = ownNetNS(); err != nil {
+		return err
+	}
+	if err := say(conn); err != nil {
+		return err
+	}
+	fd, err := take(conn)
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if s.listener, err = newListener(fd); err != nil {
+		return err
+	}
+	ready, end := make(chan error), make(chan error, workers)
+	for range workers {
+		go func() { end <- s.work(ready) }()
+	}
+	for range workers {
+		if err := <-ready; err != nil {
+			return err
+		}
+	}
+	// What the collector needs of threads, it has now.
+	runtime.GC()
+	if err := say(conn); err != nil {
+		return err
+	}
+	conn.Close()
+	if err := <-end; !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}
+
+// endure keeps the process from ending before its programs do.
+func endure() {
+	// Who ends a service, or a machine, signals all of its processes, and the programs may need sockets to end in order.
+	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGPIPE, unix.SIGALRM,
+		unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGXCPU, unix.SIGXFSZ, unix.SIGVTALRM, unix.SIGPROF, unix.SIGIO, unix.SIGPWR)
+	// The limits are the program's. What of them cannot be raised stays.
+	for _, resource := range []int{unix.RLIMIT_CPU, unix.RLIMIT_DATA, unix.RLIMIT_AS, unix.RLIMIT_NOFILE} {
+		var limit unix.Rlimit
+		if unix.Getrlimit(resource, &limit) == nil {
+			limit.Cur = limit.Max
+			_ = unix.Setrlimit(resource, &limit)
+		}
+	}
+	// Only root may. A dead supervisor would be worse than the few megabytes that it has.
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("-1000"), 0)
+}
+
+// worker answers one call at a time, on a thread of its own.
+type worker struct {
+	*supervisor
+	net netns // of the thread
+}
+
+// work answers calls until there is no program left. It says when it is ready.
+func (s *supervisor) work(ready chan<- error) error {
+	runtime.LockOSThread()
+	// If a signal interrupts the kernel as it puts a file into a program, the call may return 0 without a file. The Go runtime
+	// sends signals to its threads.
+	var all unix.Sigset_t
+	for i := range all.Val {
+		all.Val[i] = ^all.Val[i]
+	}
+	ready <- unix.PthreadSigmask(unix.SIG_SETMASK, &all, nil)
+	w := worker{s, s.home}
+	for {
+		n, err := s.receive()
+		if err != nil {
+			return err
+		}
+		w.answer(n)
+	}
+}
+
+// answer answers a call, whatever happens.
+func (w *worker) answer(n notification) {
+	defer func() {
+		if r := recover(); r != nil {
+			w.warn(request{pid: int(n.pid)}, "panic", "internal error, a socket stays as it is: %v", r)
+			w.proceed(n.id)
+		}
+	}()
+	c := w.decode(n)
+	switch {
+	case c.kind == callSocket && isTCP(c):
+		w.makeSocket(c)
+	case c.kind == callConnect && w.Match != nil:
+		w.connect(c)
+	case c.kind == callListen && w.Match != nil:
+		w.listen(c)
+	default:
+		w.proceed(n.id)
+	}
+}
+
+// request is a system call that is to be answered.
+type request struct {
+	id   uint64
+	pid  int
+	kind call
+	args [3]uint64
+}
+
+// decode finds out which call was made. Its arguments may be in the program's memory, which another thread can change: what
+// is decided by them is which of two kinds of socket a program gets, not what it is allowed to do.
+func (w *worker) decode(n notification) request {
+	r := request{id: n.id, pid: int(n.pid)}
+	for _, a := range w.abis {
+		if a.arch != n.arch {
+			continue
+		}
+		kind, inMemory := a.which(n.nr)
+		if !inMemory {
+			r.kind = kind
+			copy(r.args[:], n.args[:])
+			return r
+		}
+		kind, count := indirect(n.args[0])
+		args, err := readWords(r.pid, n.args[1], a.word, count)
+		if err != nil {
+			w.refused(r, "reading the arguments of socketcall()", err)
+			return r
+		}
+		if w.valid(n.id) {
+			r.kind = kind
+			copy(r.args[:], args)
+		}
+	}
+	return r
+}
+
+// warn tells the user something, once for each key.
+func (w *worker) warn(r request, key, format string, args ...any) {
+	w.mu.Lock()
+	again := w.warned[key]
+	w.warned[key] = true
+	w.mu.Unlock()
+	if !again && w.Warn != nil {
+		w.Warn(r.pid, about(r, format, args))
+	}
+}
+
+// log says what was done.
+func (w *worker) log(r request, format string, args ...any) {
+	if w.Log != nil {
+		w.Log(r.pid, about(r, format, args))
+	}
+}
+
+// about is a message with the program that it is about.
+func about(r request, format string, args []any) string {
+	return fmt.Sprintf("%s[%d]: ", command(r.pid), r.pid) + fmt.Sprintf(format, args...)
+}
+
+// refused says that the kernel does not let the supervisor look into a program. The reason is in the program, if it has other
+// privileges or nobody may read its file, or in the system's settings.
+func (w *worker) refused(r request, what string, err error) {
+	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENOENT) {
+		return // it has gone
+	}
+	hint := ""
+	if errors.Is(err, unix.EPERM) {
+		hint = "; where kernel.yama.ptrace_scope is not 0, only root can for the children of a program"
+	}
+	w.warn(r, what, "%s is not possible (%v): its socket stays as it is%s", what, err, hint)
+}

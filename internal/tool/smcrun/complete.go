@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcrun
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/spf13/cobra"
+)
+
+// complete offers methods, and the command: programs, or files if a path has been begun. What follows are files.
+func complete(cmd *cobra.Command, env *cli.Env) {
+	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 || strings.Contains(begun, "/") {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return programs(env.Getenv("PATH"), begun), cobra.ShellCompDirectiveDefault
+	}
+	// These fail only for flags that do not exist.
+	_ = cmd.RegisterFlagCompletionFunc("method",
+		cobra.FixedCompletions([]string{methodAuto, "preload", "seccomp"}, cobra.ShellCompDirectiveNoFileComp))
+	for _, name := range []string{"rcvbuf", "sndbuf", "port", "to", "not"} {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
+	}
+}
+
+// programs lists the programs in the directories of PATH whose names begin so.
+func programs(path, begun string) []cobra.Completion {
+	var names []string
+	for _, dir := range filepath.SplitList(path) {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			if strings.HasPrefix(e.Name(), begun) && executable(filepath.Join(dir, e.Name())) == nil {
+				names = append(names, e.Name())
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

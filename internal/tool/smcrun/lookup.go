@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcrun
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Exit statuses of shells.
+const (
+	exitCannotRun = 126 // the command is there and cannot be executed
+	exitNotFound  = 127
+)
+
+// commandError is why a command cannot be executed.
+type commandError struct {
+	status int
+	text   string
+}
+
+func (e *commandError) Error() string { return e.text }
+
+// lookup finds a command as a shell does: in the directories of PATH, unless its name has a slash.
+func lookup(name, path string) (string, error) {
+	if name == "" {
+		return "", &commandError{exitNotFound, `"": command not found: the name is empty`}
+	}
+	if strings.Contains(name, "/") {
+		if err := executable(name); err != nil {
+			return "", cannotRun(name, err)
+		}
+		return name, nil
+	}
+	var denied error
+	for _, dir := range strings.Split(cmp.Or(path, "/usr/local/bin:/usr/bin:/bin"), ":") {
+		file := filepath.Join(cmp.Or(dir, "."), name)
+		if !strings.Contains(file, "/") {
+			file = "./" + file
+		}
+		err := executable(file)
+		switch {
+		case err == nil:
+			return file, nil
+		case denied == nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, unix.EISDIR):
+			denied = cannotRun(file, err)
+		}
+	}
+	if denied != nil {
+		return "", denied
+	}
+	return "", &commandError{exitNotFound, fmt.Sprintf("%s: command not found: it is in no directory of PATH", name)}
+}
+
+// executable says what keeps a file from being executed by this user.
+func executable(file string) error {
+	var st unix.Stat_t
+	if err := unix.Stat(file, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return unix.EISDIR
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return unix.EACCES
+	}
+	return unix.Faccessat(unix.AT_FDCWD, file, unix.X_OK, unix.AT_EACCESS)
+}
+
+// cannotRun puts the kernel's refusal into words, with the exit status of shells.
+func cannotRun(file string, err error) error {
+	e := &commandError{status: exitCannotRun}
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
+		e.status, e.text = exitNotFound, "no such file: is the path right?"
+	case errors.Is(err, unix.EISDIR):
+		e.text = "is a directory: name a program in it"
+	case errors.Is(err, unix.EACCES):
+		e.text = "permission denied: it needs to be a file that you may execute ('ls -l' tells)"
+	case errors.Is(err, unix.ENOEXEC):
+		e.text = "is no program that this machine can execute ('file' tells what it is)"
+	default:
+		e.text = err.Error()
+	}
+	e.text = file + ": " + e.text
+	return e
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcrun
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/smckit/smckit/internal/cli"
+)
+
+// asTool makes this test's program smc_run.
+const asTool = "SMCRUN_TEST"
+
+// dir has smc_run, and its library beside it.
+var dir string
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asTool) != "" {
+		os.Unsetenv(asTool)
+		os.Exit(cli.Main(Tool))
+	}
+	var err error
+	if dir, err = os.MkdirTemp("", "smcrun"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	status := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(status)
+}
+
+// install puts smc_run and its library into dir, once.
+var install = sync.OnceValue(func() error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	data, err := os.ReadFile(self)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, toolName), data, 0o755); err != nil {
+		return err
+	}
+	if out, err := exec.Command("../../../preload/build.sh", dir).CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	return nil
+})
+
+// command is smc_run as a process.
+func command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	if _, err := exec.LookPath("cc"); err != nil {
+		t.Skip("no C compiler")
+	}
+	if err := install(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, toolName), args...)
+	cmd.Env = append(os.Environ(), asTool+"=1")
+	return cmd
+}
+
+// TestIsReplacedByTheProgram has the program be the process that smc_run was, with its input, output and status.
+func TestIsReplacedByTheProgram(t *testing.T) {
+	cmd := command(t, "-q", "sh", "-c", `cat; echo "$$" "$0" "$@"; exit 7`, "zero", "-d", "two words")
+	cmd.Stdin = strings.NewReader("in\n")
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 7 || len(exit.Stderr) != 0 {
+		t.Errorf("%v", err)
+	}
+	if want := "in\n" + strconv.Itoa(cmd.Process.Pid) + " zero -d two words\n"; string(out) != want {
+		t.Errorf("%q, want %q", out, want)
+	}
+}
+
+// TestEnvironmentIsUntouched but for the variables of the library.
+func TestEnvironmentIsUntouched(t *testing.T) {
+	cmd := command(t, "-q", "env", "-0")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for v := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+		if !strings.HasPrefix(v, "SMC_DEBUG=0") && !strings.HasPrefix(v, "SMC_QUIET=1") && !strings.HasPrefix(v, envPreload+"=") {
+			got = append(got, v)
+		}
+	}
+	want := slices.DeleteFunc(cmd.Environ(), func(v string) bool { return strings.HasPrefix(v, asTool+"=") })
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+}
+
+// TestSignalsAreAsBefore looks at what the program ignores: what was ignored by smc_run's parent, and nothing else.
+func TestSignalsAreAsBefore(t *testing.T) {
+	for trap, want := range map[string]string{"": "0000000000000000", "trap '' INT;": "0000000000000002", "trap '' HUP;": "0000000000000001"} {
+		tool := command(t)
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", trap+` exec "$0" -q sed -n 's/^SigIgn:.//p' /proc/self/status`, tool.Path)
+		cmd.Env = tool.Env
+		if out, err := cmd.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != want {
+			t.Errorf("%s %q, %v; want %s", trap, out, err, want)
+		}
+	}
+}
+
+// TestLimitsAreAsBefore has a limit for files that this language's programs raise for themselves.
+func TestLimitsAreAsBefore(t *testing.T) {
+	tool := command(t)
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", `ulimit -S -n 99; exec "$0" -q sh -c 'ulimit -S -n'`, tool.Path)
+	cmd.Env = tool.Env
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "99\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// TestStatusOfShells has a process say that there is no program, or none that can be executed.
+func TestStatusOfShells(t *testing.T) {
+	junk := filepath.Join(t.TempDir(), "junk")
+	if err := os.WriteFile(junk, []byte("\x00\x01\x02"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for program, want := range map[string]int{"/no/such": 127, t.TempDir(): 126, junk: 126} {
+		err := command(t, "-q", program).Run()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != want {
+			t.Errorf("%s: %v, want %d", program, err, want)
+		}
+	}
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcrun
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/convert"
+	"github.com/smckit/smckit/internal/seccomp"
+	"golang.org/x/sys/unix"
+)
+
+// run replaces this process by the command.
+func run(env *cli.Env, sys *system, o *options) error {
+	err := execute(env, sys, o)
+	var ce *commandError
+	if errors.As(err, &ce) {
+		fmt.Fprintf(env.Err, "%s: %s\n", toolName, cli.OneLine(ce.text))
+		return &cli.StatusError{Status: ce.status}
+	}
+	return err
+}
+
+func execute(env *cli.Env, sys *system, o *options) error {
+	look := func(name string) (string, error) { return lookup(name, env.Getenv("PATH")) }
+	path, err := look(o.command[0])
+	if err != nil {
+		return err
+	}
+	w := warner{env, o}
+	choice, err := o.choose(w, path, look)
+	if err != nil {
+		return err
+	}
+	library, err := o.library(sys, &choice)
+	if err != nil {
+		return err
+	}
+	if o.debug {
+		fmt.Fprintf(env.Err, "%s: method %s: %s\n", toolName, choice.Method, cli.OneLine(choice.Why))
+	}
+	warned, err := w.available(sys)
+	if err != nil {
+		return err
+	}
+	if !warned && o.rules.Any() {
+		if err := sys.rulesWork(); err != nil {
+			return err
+		}
+	}
+	w.sizes(sys)
+	p := seccomp.Program{Path: path, Argv: o.command, Env: without(sys.environ(), "_SMCKIT_NETNS")}
+	switch choice.Method {
+	case convert.Preload:
+		return o.preload(sys, p, library, warned)
+	case convert.Seccomp:
+		return o.supervised(sys, p, warned)
+	}
+	return o.alone(sys, w, p, choice)
+}
+
+// choose returns the method that was asked for, or the one that fits the program.
+func (o *options) choose(w warner, path string, look func(string) (string, error)) (convert.Choice, error) {
+	choice, err := convert.Choose(path, look)
+	if err != nil {
+		return choice, cannotRun(path, err)
+	}
+	if o.method == string(convert.Preload) && choice.Method != convert.Preload {
+		const remedy = "a preloaded library has no effect on it"
+		if o.require {
+			return choice, fmt.Errorf("%s: %s, so use --method auto or seccomp", choice.Why, remedy)
+		}
+		w.warn("%s: %s", choice.Why, remedy)
+	}
+	if o.method != methodAuto {
+		choice.Method, choice.Why = convert.Method(o.method), "as --method says"
+	}
+	return choice, nil
+}
+
+// library finds the library for the method preload. Without one, a supervisor does for a program that nobody has chosen the
+// method for.
+func (o *options) library(sys *system, choice *convert.Choice) (string, error) {
+	if choice.Method != convert.Preload {
+		return "", nil
+	}
+	own, err := sys.directory()
+	if err != nil {
+		return "", err
+	}
+	path, err := findLibrary(own, choice.Bits)
+	if err != nil && o.method == methodAuto {
+		choice.Method, choice.Why = convert.Seccomp, "the library for preloading is not there"
+		return "", nil
+	}
+	return path, err
+}
+
+// preload executes the program with the preload library.
+func (o *options) preload(sys *system, p seccomp.Program, library string, warned bool) error {
+	debug := "0"
+	if o.debug {
+		debug = "1"
+	}
+	old := ""
+	for _, e := range p.Env {
+		if value, ok := strings.CutPrefix(e, envPreload+"="); ok {
+			old = value
+		}
+	}
+	set := append(o.rules.Env(), envPreload+"="+preload(old, library), envDebug+"="+debug)
+	for _, v := range []struct {
+		name, value string
+		on          bool
+	}{
+		{envQuiet, "1", o.quiet || warned},
+		{envRequire, "1", o.require},
+		{envSend, strconv.Itoa(o.send), o.send > 0},
+		{envReceive, strconv.Itoa(o.receive), o.receive > 0},
+	} {
+		if v.on {
+			set = append(set, v.name+"="+v.value)
+		}
+	}
+	p.Env = with(p.Env, set)
+	return execOrShell(p, sys.exec)
+}
+
+// alone executes a program that no method can give AF_SMC sockets.
+func (o *options) alone(sys *system, w warner, p seccomp.Program, choice convert.Choice) error {
+	if o.require {
+		return fmt.Errorf("%s: it cannot have AF_SMC sockets; start it as the user whose privileges it has", choice.Why)
+	}
+	w.warn("%s: its sockets stay TCP; start it as the user whose privileges it has", choice.Why)
+	return execOrShell(p, sys.exec)
+}
+
+// supervised executes the program below a supervisor.
+func (o *options) supervised(sys *system, p seccomp.Program, warned bool) error {
+	calls := seccomp.Sockets
+	if o.rules.Any() {
+		calls = seccomp.Addresses
+	}
+	// There is one attempt: what the kernel would refuse afterwards has to be known before.
+	if isText(p.Path) {
+		p = byShell(p)
+	}
+	err := sys.execSupervised(p, calls, o.supervisor(warned))
+	if errors.Is(err, seccomp.ErrSupervised) {
+		return fmt.Errorf("%w, by another smc_run or a container: use --method preload, for what is dynamically linked", err)
+	}
+	return execError(p.Path, err)
+}
+
+// supervisor is the command line of the supervisor, which need not repeat a warning.
+func (o *options) supervisor(warned bool) []string {
+	argv := []string{"/proc/self/exe", "--supervise", "-r", strconv.Itoa(o.receive), "-t", strconv.Itoa(o.send)}
+	for _, v := range o.rules.Env() {
+		name, value, _ := strings.Cut(v, "=")
+		option := map[string]string{convert.EnvPort: "--port", convert.EnvTo: "--to", convert.EnvNot: "--not"}[name]
+		argv = append(argv, option, value)
+	}
+	for _, v := range []struct {
+		option string
+		on     bool
+	}{{"-d", o.debug}, {"-q", o.quiet || warned}, {"--require", o.require}} {
+		if v.on {
+			argv = append(argv, v.option)
+		}
+	}
+	return argv
+}
+
+// execOrShell executes a program, or has a shell interpret a file that the kernel does not know, as shells do.
+func execOrShell(p seccomp.Program, exec func(seccomp.Program) error) error {
+	err := exec(p)
+	if errors.Is(err, unix.ENOEXEC) && isText(p.Path) {
+		p = byShell(p)
+		err = exec(p)
+	}
+	return execError(p.Path, err)
+}
+
+// isText says whether a file is a script that does not name its interpreter.
+func isText(path string) bool {
+	f, err := convert.Inspect(path)
+	return err == nil && f.Kind == convert.KindText
+}
+
+// byShell is the program that interprets another.
+func byShell(p seccomp.Program) seccomp.Program {
+	return seccomp.Program{Path: convert.Shell, Argv: append([]string{convert.Shell, p.Path}, p.Argv[1:]...), Env: p.Env}
+}
+
+// execError tells a program that cannot be executed from what else may go wrong before that.
+func execError(path string, err error) error {
+	var errno unix.Errno
+	switch {
+	case err == nil || !errors.As(err, &errno):
+		return err
+	case errors.Is(err, unix.ENOENT):
+		// The file itself has been found.
+		return &commandError{exitCannotRun, path + ": its interpreter does not exist: is what its first line, or 'file', names installed?"}
+	}
+	return cannotRun(path, errno)
+}
+
+// with returns an environment with some variables set, and all others as they were.
+func with(env, set []string) []string {
+	out := slices.Clone(env)
+	for _, v := range set {
+		name, _, _ := strings.Cut(v, "=")
+		out = append(without(out, name), v)
+	}
+	return out
+}
+
+// without returns an environment without a variable.
+func without(env []string, name string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, name+"=") })
+}
+
+// warner tells the user that sockets will not be what was asked for.
+type warner struct {
+	env *cli.Env
+	o   *options
+}
+
+func (w warner) warn(format string, args ...any) {
+	if !w.o.quiet {
+		fmt.Fprintf(w.env.Err, "%s: warning: %s\n", toolName, cli.OneLine(fmt.Sprintf(format, args...)))
+	}
+}
+
+// available finds out whether there is AF_SMC at all, and says if not.
+func (w warner) available(sys *system) (warned bool, err error) {
+	err = sys.probe()
+	if err == nil {
+		return false, nil
+	}
+	const remedy = "'modprobe smc' as root says more, and kernels that lack the module can have that of smckit"
+	if w.o.require {
+		return false, fmt.Errorf("AF_SMC is not available (%w): %s", err, remedy)
+	}
+	w.warn("AF_SMC is not available (%v), so sockets are TCP: %s", err, remedy)
+	return true, nil
+}
+
+// sizes says if buffers will not get the size that was asked for.
+func (w warner) sizes(sys *system) {
+	for _, b := range []struct {
+		option, name string
+		size         int
+	}{{"-r", "rmem_max", w.o.receive}, {"-t", "wmem_max", w.o.send}} {
+		if most := sys.limit(b.name); most > 0 && b.size > most {
+			w.warn("%s %d is more than this user may have: buffers get %d, as 'sysctl net.core.%s' says", b.option, b.size, most, b.name)
+		}
+	}
+}

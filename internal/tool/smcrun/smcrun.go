@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package smcrun is the command smc_run, which runs a program with AF_SMC sockets in the place of TCP sockets.
+package smcrun
+
+import (
+	"cmp"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/convert"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+const toolName = "smc_run"
+
+// Tool is the command smc_run.
+var Tool = cli.Tool{
+	Name:    toolName,
+	New:     func(env *cli.Env) *cobra.Command { return newCommand(env, newSystem()) },
+	Rewrite: rewrite,
+	Long:    []string{"help", "version"},
+}
+
+// Names of the variables by which the preload library learns what was asked for. Those of rules are in package convert.
+const (
+	envPreload = "LD_PRELOAD"
+	envDebug   = "SMC_DEBUG"
+	envQuiet   = "SMC_QUIET"
+	envRequire = "SMC_REQUIRE"
+	envSend    = "SMC_SNDBUF"
+	envReceive = "SMC_RCVBUF"
+)
+
+// flags are the options as they are typed.
+type flags struct {
+	method, receive, send string
+	ports, networks, not  []string
+	debug, quiet, require bool
+	supervise             bool
+}
+
+// options is a command line that makes sense.
+type options struct {
+	method        string
+	receive, send int
+	rules         convert.Rules
+	debug         bool
+	quiet         bool
+	require       bool
+	command       []string
+}
+
+const methodAuto = "auto"
+
+func (f *flags) define(fs *pflag.FlagSet) {
+	fs.SetInterspersed(false)
+	fs.SortFlags = false
+	fs.StringVar(&f.method, "method", methodAuto, "give the program AF_SMC sockets by `METHOD`: auto, preload or seccomp")
+	fs.StringVarP(&f.receive, "rcvbuf", "r", "", "receive buffers of `SIZE` bytes, or with k or m behind it")
+	fs.StringVarP(&f.send, "sndbuf", "t", "", "send buffers of `SIZE` bytes")
+	fs.StringArrayVar(&f.ports, "port", nil, "SMC for the ports in `LIST` only, as 6379,8000-8100")
+	fs.StringArrayVar(&f.networks, "to", nil, "SMC for the networks in `LIST` only, as 10.0.0.0/8,fd00::1")
+	fs.StringArrayVar(&f.not, "not", nil, "no SMC for the ports and networks in `LIST`")
+	fs.BoolVarP(&f.debug, "debug", "d", false, "say of each socket, on standard error, what was done")
+	fs.BoolVarP(&f.quiet, "quiet", "q", false, "no warning where sockets stay TCP")
+	fs.BoolVar(&f.require, "require", false, "fail where AF_SMC is not available, instead of using TCP")
+	fs.BoolVar(&f.supervise, "supervise", false, "")
+	_ = fs.MarkHidden("supervise")
+}
+
+func newCommand(env *cli.Env, sys *system) *cobra.Command {
+	f := &flags{}
+	cmd := &cobra.Command{
+		Use:     toolName + " [-d] [-q] [-r SIZE] [-t SIZE] [--method METHOD] [--port LIST] [--to LIST] [--not LIST] [--require] COMMAND [ARG...]",
+		Short:   "Run a program with AF_SMC sockets in the place of TCP sockets",
+		Long:    long,
+		Example: example,
+		Args:    cobra.ArbitraryArgs,
+
+		DisableFlagsInUseLine: true,
+	}
+	f.define(cmd.Flags())
+	cli.AddNetNSFlag(cmd, env)
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		o, err := f.parse(env, args)
+		if err != nil {
+			return err
+		}
+		if f.supervise {
+			return sys.supervise(o)
+		}
+		return run(env, sys, o)
+	}
+	complete(cmd, env)
+	return cmd
+}
+
+// parse checks the options. Variables that the preload library knows are their defaults, so that one smc_run may start
+// another.
+func (f *flags) parse(env *cli.Env, args []string) (*options, error) {
+	o := &options{method: f.method, debug: f.debug, quiet: f.quiet, require: f.require, command: args}
+	switch o.method {
+	case methodAuto, string(convert.Preload), string(convert.Seccomp):
+	default:
+		return nil, cli.Usagef("--method %q: choose auto, preload or seccomp", o.method)
+	}
+	var err error
+	if o.receive, err = parseSize("-r", cmp.Or(f.receive, env.Getenv(envReceive))); err != nil {
+		return nil, err
+	}
+	if o.send, err = parseSize("-t", cmp.Or(f.send, env.Getenv(envSend))); err != nil {
+		return nil, err
+	}
+	for _, list := range []struct {
+		option, variable string
+		given            []string
+		add              func(string) error
+	}{
+		{"--port", convert.EnvPort, f.ports, o.rules.Only.AddPorts},
+		{"--to", convert.EnvTo, f.networks, o.rules.Only.AddNetworks},
+		{"--not", convert.EnvNot, f.not, o.rules.Not.AddEither},
+	} {
+		if inherited := env.Getenv(list.variable); len(list.given) == 0 && inherited != "" {
+			list.option, list.given = list.variable, []string{inherited}
+		}
+		for _, text := range list.given {
+			if err := list.add(text); err != nil {
+				return nil, cli.Usagef("%s: %w", list.option, err)
+			}
+		}
+	}
+	if len(args) == 0 && !f.supervise {
+		return nil, cli.Usagef("no command given")
+	}
+	return o, nil
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcrun
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/smckit/smckit/internal/seccomp"
+	"golang.org/x/sys/unix"
+)
+
+// system is what the command needs of the system.
+type system struct {
+	environ func() []string
+	// directory is that of this program.
+	directory func() (string, error)
+	// probe makes an AF_SMC socket, and closes it.
+	probe func() error
+	// limit reads a limit of net.core, in bytes; 0 if there is none for this user.
+	limit func(name string) int
+	// rulesWork says whether a socket outside of the rules can be kept from SMC.
+	rulesWork func() error
+	// exec executes a program in the place of this one. It returns only if it fails.
+	exec func(p seccomp.Program) error
+	// execSupervised does it below a supervisor.
+	execSupervised func(p seccomp.Program, calls seccomp.Calls, supervisor []string) error
+	// supervise is such a supervisor, in a process of its own.
+	supervise func(o *options) error
+}
+
+func newSystem() *system {
+	return &system{
+		environ: os.Environ,
+		directory: func() (string, error) {
+			path, err := os.Executable()
+			return filepath.Dir(path), err
+		},
+		probe: probe,
+		limit: limit,
+		rulesWork: func() error {
+			return rulesWork(setting("/proc/sys/net/ipv4/tcp_fastopen"), setting("/proc/sys/net/smc/loopback") >= 0)
+		},
+		exec: func(p seccomp.Program) error {
+			restoreSignals()
+			return unix.Exec(p.Path, p.Argv, p.Env)
+		},
+		execSupervised: func(p seccomp.Program, calls seccomp.Calls, supervisor []string) error {
+			restoreSignals()
+			return seccomp.Exec(p, calls, supervisor)
+		},
+		supervise: supervise,
+	}
+}
+
+// probe says whether programs can have AF_SMC sockets. Where the module is not loaded, this loads it.
+func probe() error {
+	fd, err := unix.Socket(unix.AF_SMC, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	return unix.Close(fd)
+}
+
+func limit(name string) int {
+	if unix.Geteuid() == 0 {
+		return 0
+	}
+	return max(0, setting("/proc/sys/net/core/"+name))
+}
+
+// setting reads a number from a file of sysctl's; -1 if there is none.
+func setting(path string) int {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return -1
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// fastOpenClient is the bit of net.ipv4.tcp_fastopen without which no socket may ask for it.
+const fastOpenClient = 1
+
+// rulesWork knows that a socket is kept from SMC by asking for TCP Fast Open for a moment. The distribution's module is content
+// with an option that nothing can switch off.
+func rulesWork(fastOpen int, ours bool) error {
+	if !ours || fastOpen < 0 || fastOpen&fastOpenClient != 0 {
+		return nil
+	}
+	return fmt.Errorf("--port, --to and --not have no effect while net.ipv4.tcp_fastopen is %d: 'sysctl -w net.ipv4.tcp_fastopen=%d' changes that",
+		fastOpen, fastOpen|fastOpenClient)
+}
+
+// restoreSignals gives the program the signals as this one has got them. Those that are caught go back to their defaults as
+// it starts, and those that were ignored (nohup, background jobs of scripts) are again.
+func restoreSignals() {
+	signal.Reset(unix.SIGINT, unix.SIGTERM)
+	// Ignored by all commands, and to stay so if it is not caught.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
+}
+
+// conn is the file that the supervisor gets.
+const conn = 3
+
+func supervise(o *options) error {
+	so := seccomp.Options{Receive: o.receive, Send: o.send, Require: o.require}
+	say := func(pid int, text string) { seccomp.Say(pid, toolName+": "+text) }
+	if o.rules.Any() {
+		so.Match = o.rules.Match
+	}
+	if !o.quiet {
+		so.Warn = say
+	}
+	if o.debug {
+		so.Log = say
+	}
+	if err := seccomp.Supervise(os.NewFile(conn, "supervisor"), so); err != nil {
+		return fmt.Errorf("supervisor: %w", err)
+	}
+	return nil
+}

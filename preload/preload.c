@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * libsmc-preload.so.1, for LD_PRELOAD: a program that asks for a TCP socket gets an AF_SMC one, which the kernel makes TCP
+ * again where its peer does not know SMC. Nothing else is touched, so that whatever the program does to its sockets
+ * afterwards reaches the kernel as it was meant.
+ *
+ * Any function here may be called by many threads at once and by signal handlers: there is no lock and no memory to
+ * allocate, errno changes as the function that was called for changes it, and calls go on to the next library that has
+ * the function, which may be another preloaded one.
+ */
+#include "line.h"
+#include "settings.h"
+
+typedef int (*socket_fn)(int domain, int type, int protocol);
+typedef int (*connect_fn)(int fd, const void *addr, unsigned int len);
+typedef int (*listen_fn)(int fd, int backlog);
+
+/* Each is found once, by whoever comes first: all find the same. */
+static struct {
+	void *socket, *connect, *listen;
+} next;
+
+static void *find(void **cache, const char *name)
+{
+	void *fn = __atomic_load_n(cache, __ATOMIC_RELAXED);
+
+	if (!fn && dlsym) {
+		fn = dlsym(RTLD_NEXT, name);
+		__atomic_store_n(cache, fn, __ATOMIC_RELAXED);
+	}
+	return fn;
+}
+
+/* Some C libraries have dlsym() in a library of its own, which the program need not have loaded: then the kernel is next. */
+static int next_socket(int domain, int type, int protocol)
+{
+	socket_fn fn = (socket_fn)find(&next.socket, "socket");
+
+	return fn ? fn(domain, type, protocol) : (int)syscall(__NR_socket, domain, type, protocol);
+}
+
+static int next_connect(int fd, const void *addr, unsigned int len)
+{
+	connect_fn fn = (connect_fn)find(&next.connect, "connect");
+
+	return fn ? fn(fd, addr, len) : (int)syscall(__NR_connect, fd, addr, len);
+}
+
+static int next_listen(int fd, int backlog)
+{
+	listen_fn fn = (listen_fn)find(&next.listen, "listen");
+
+	return fn ? fn(fd, backlog) : (int)syscall(__NR_listen, fd, backlog);
+}
+
+static bool is_tcp(int domain, int type, int protocol)
+{
+	return (domain == AF_INET || domain == AF_INET6) && (type & SOCK_TYPE_MASK) == SOCK_STREAM &&
+	       (protocol == 0 || protocol == IPPROTO_TCP);
+}
+
+static void begin(struct line *l, int fd)
+{
+	line_begin(l);
+	line_text(l, "socket ");
+	line_number(l, fd);
+}
+
+static void say_made(int fd)
+{
+	struct line l;
+
+	begin(&l, fd);
+	line_text(&l, " is AF_SMC");
+	line_end(&l);
+}
+
+/* Says once in a program that it has no AF_SMC sockets, and of each if that was asked for. */
+static void say_unavailable(const struct settings *s, int error)
+{
+	static bool said;
+	struct line l;
+
+	if (error == EMFILE || error == ENFILE)
+		return; /* nor is TCP */
+	if (!s->debug && (s->quiet || __atomic_exchange_n(&said, true, __ATOMIC_RELAXED)))
+		return;
+	line_begin(&l);
+	line_text(&l, "AF_SMC is not available (errno ");
+	line_number(&l, error);
+	line_text(&l, "): ");
+	line_text(&l, s->debug ? "the socket is " : "sockets are ");
+	line_text(&l, s->require ? "refused" : "TCP");
+	line_text(&l, "; 'modprobe smc' as root tells more");
+	line_end(&l);
+}
+
+/* A privileged program may have more than net.core.*mem_max; the others get what that allows. */
+static void set_buffer(int fd, int force, int name, int bytes)
+{
+	if (bytes && setsockopt(fd, SOL_SOCKET, force, &bytes, sizeof(bytes)))
+		setsockopt(fd, SOL_SOCKET, name, &bytes, sizeof(bytes));
+}
+
+EXPORT int socket(int domain, int type, int protocol)
+{
+	const struct settings *s;
+	int saved, error, fd;
+
+	if (!is_tcp(domain, type, protocol) || !__errno_location || !setsockopt)
+		return next_socket(domain, type, protocol);
+	s = settings_get();
+	if (!s || s->off)
+		return next_socket(domain, type, protocol);
+
+	saved = *__errno_location();
+	fd = next_socket(AF_SMC, type, domain == AF_INET6 ? SMCPROTO_SMC6 : SMCPROTO_SMC);
+	if (fd >= 0) {
+		set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, s->sndbuf);
+		set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, s->rcvbuf);
+		*__errno_location() = saved;
+		if (s->debug)
+			say_made(fd);
+		return fd;
+	}
+	error = *__errno_location();
+	if (s->require) {
+		say_unavailable(s, error);
+		return -1;
+	}
+	/* Whatever was wrong: what the program has asked for decides what it gets. */
+	*__errno_location() = saved;
+	fd = next_socket(domain, type, protocol);
+	if (fd >= 0)
+		say_unavailable(s, error);
+	return fd;
+}
+
+/* Sets an option to what it is. Return: whether the socket has it. */
+static bool touch(int fd, int name, int *value)
+{
+	unsigned int size = sizeof(*value);
+
+	return !getsockopt(fd, IPPROTO_TCP, name, value, &size) && !setsockopt(fd, IPPROTO_TCP, name, value, sizeof(*value));
+}
+
+/*
+ * Keeps a socket from SMC, before it connects or listens. There is no telling whether it is an AF_SMC socket, whose
+ * domain and protocol may be TCP's, but there is no need to: what makes it TCP does nothing to others. The distribution's
+ * module gives up a socket when any option of TCP Fast Open is set; that of smckit, when one is switched on that rules SMC
+ * out, and then stays TCP. A socket that connects or listens already refuses it.
+ */
+static void keep_tcp(int fd)
+{
+	int value, on = 1;
+
+	touch(fd, TCP_FASTOPEN_NO_COOKIE, &value);
+	if (!touch(fd, TCP_FASTOPEN_CONNECT, &value) || value)
+		return;
+	if (!setsockopt(fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, &on, sizeof(on)))
+		setsockopt(fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, &value, sizeof(value));
+}
+
+static bool is_stream(int fd)
+{
+	unsigned int size = sizeof(int);
+	int type;
+
+	return !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) && type == SOCK_STREAM;
+}
+
+/* The kernel takes an address of IPv6 without a scope, too. */
+static bool is_internet(const union address *a, unsigned int len)
+{
+	return (len >= sizeof(a->v4) && a->family == AF_INET) ||
+	       (len >= offsetof(struct sockaddr_in6, sin6_scope_id) && a->family == AF_INET6);
+}
+
+/* Has a socket that is to go to, or listen at, an address obey the rules. */
+static void apply_rules(const struct settings *s, int fd, const union address *a, const char *does)
+{
+	bool match = rules_match(&s->rules, a);
+	int saved = *__errno_location();
+	struct line l;
+
+	if (!match)
+		keep_tcp(fd);
+	*__errno_location() = saved;
+	if (!s->debug)
+		return;
+	begin(&l, fd);
+	line_text(&l, does);
+	line_address(&l, a);
+	line_text(&l, match ? " is within the rules" : " is outside of the rules: TCP");
+	line_end(&l);
+}
+
+/* The settings, if they have rules. */
+static const struct settings *ruled(void)
+{
+	const struct settings *s;
+
+	if (!__errno_location || !getsockopt || !setsockopt || !getsockname)
+		return NULL;
+	s = settings_get();
+	return s && !s->off && rules_any(&s->rules) ? s : NULL;
+}
+
+EXPORT int connect(int fd, const void *addr, unsigned int len)
+{
+	const struct settings *s = ruled();
+	int saved;
+
+	if (s && addr) {
+		saved = *__errno_location();
+		if (is_internet(addr, len) && is_stream(fd))
+			apply_rules(s, fd, addr, ": ");
+		*__errno_location() = saved;
+	}
+	return next_connect(fd, addr, len);
+}
+
+EXPORT int listen(int fd, int backlog)
+{
+	const struct settings *s = ruled();
+	union address a;
+	unsigned int len = sizeof(a);
+	int saved;
+
+	if (s) {
+		saved = *__errno_location();
+		if (!getsockname(fd, &a, &len) && is_internet(&a, len) && is_stream(fd))
+			apply_rules(s, fd, &a, ": listening at ");
+		*__errno_location() = saved;
+	}
+	return next_listen(fd, backlog);
+}
+
+/* Standard error is what it will be, and in most programs nobody has made a socket yet. */
+__attribute__((constructor)) static void begin_program(void)
+{
+	line_remember_stderr();
+	if (!environ || !__errno_location)
+		return;
+	settings_get();
+	find(&next.socket, "socket");
+	find(&next.connect, "connect");
+	find(&next.listen, "listen");
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the environment asks for.
+ */
+#ifndef SMCKIT_PRELOAD_SETTINGS_H
+#define SMCKIT_PRELOAD_SETTINGS_H
+
+#include "rules.h"
+
+struct settings {
+	bool debug;	     /* SMC_DEBUG: say of each socket what was done */
+	bool quiet;	     /* SMC_QUIET: no warnings */
+	bool require;	     /* SMC_REQUIRE: no TCP where AF_SMC is not available */
+	bool off;	     /* the rules make no sense, so that nothing is SMC's */
+	int sndbuf, rcvbuf;  /* SMC_SNDBUF, SMC_RCVBUF: bytes, or 0 */
+	struct rules rules;  /* SMC_PORT, SMC_TO, SMC_NOT */
+};
+
+const struct settings *settings_get(void);
+
+#endif

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Package run has smc_run run programs of other people, unchanged, in guests: with the preload library those that have a C
+// library to preload it before, and by seccomp those that make their system calls themselves.
+package run
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/smckit/smckit/tests/lab"
+	"golang.org/x/sys/unix"
+)
+
+// kernel is the one that runs; smc_run does not depend on it.
+const kernel = "7.2"
+
+// Places in the guest.
+const (
+	work = "/run/work"
+	web  = work + "/web"
+	echo = work + "/echo"
+)
+
+const nginxConf = `
+daemon off;
+user root;
+worker_processes 1;
+pid ` + work + `/nginx.pid;
+error_log stderr warn;
+events { worker_connections 64; }
+http {
+	access_log off;
+	client_body_temp_path ` + work + `/nginx.body;
+	proxy_temp_path ` + work + `/nginx.proxy;
+	fastcgi_temp_path ` + work + `/nginx.fastcgi;
+	uwsgi_temp_path ` + work + `/nginx.uwsgi;
+	scgi_temp_path ` + work + `/nginx.scgi;
+	server { listen 8080; listen 8081; listen [::1]:8080; root ` + work + `/www; }
+}
+`
+
+// guest is a booted kernel with programs to run.
+type guest struct{ *lab.Test }
+
+// boot starts a guest without AF_SMC.
+func boot(t *testing.T) *guest {
+	t.Helper()
+	lab.Need(t)
+	commands, err := lab.Commands(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs := map[string][]byte{
+		web:  build(t, "go", "build", "-trimpath", "-o", "OUT", "./web"),
+		echo: build(t, "cc", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-o", "OUT", "src/echo.c"),
+	}
+	g := &guest{lab.Start(t, lab.Options{Kernel: kernel, CPUs: 2, Memory: 1024, Programs: []string{commands}})}
+	g.Must("a", `ip link set lo up; mkdir -p `+work+`/www; cd `+work+`/www
+echo "the page" >page; head -c 8388608 /dev/zero >large`)
+	programs[work+"/nginx.conf"] = []byte(nginxConf)
+	for path, data := range programs {
+		if err := g.Host("a").WriteFile(t.Context(), path, data, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return g
+}
+
+// build runs a compiler, for which OUT is the program that it makes.
+func build(t *testing.T, argv ...string) []byte {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "program")
+	for i := range argv {
+		argv[i] = strings.Replace(argv[i], "OUT", out, 1)
+	}
+	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%q: %v\n%s", argv, err, text)
+	}
+	data, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// server is a program that serves until the test is over.
+type server struct {
+	argv []string
+	port int
+}
+
+// start starts a server with smc_run and waits until it listens.
+func (g *guest) start(t *testing.T, s server, options ...string) {
+	t.Helper()
+	argv := append(append([]string{"smc_run", "-d"}, options...), s.argv...)
+	p, err := g.Host("a").Start(lab.Cmd{Argv: argv, Dir: work})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.Signal(unix.SIGKILL)
+		// Without the test's context, which is over.
+		ctx, cancel := context.WithTimeout(context.Background(), lab.Scale(20*time.Second))
+		defer cancel()
+		r, err := p.Wait(ctx)
+		if err != nil || r.Code != 128+int(unix.SIGKILL) || t.Failed() {
+			t.Errorf("%q: exit status %d, %v\n%s%s", argv, r.Code, err, r.Stdout, r.Stderr)
+		}
+	})
+	if err := g.Host("a").WaitFor(t.Context(), fmt.Sprintf("ss -Hltn 'sport = :%d' | grep -q .", s.port)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run runs a program, which must succeed, and returns what it prints.
+func (g *guest) run(t *testing.T, argv ...string) lab.Result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), lab.Scale(60*time.Second))
+	defer cancel()
+	r, err := g.Host("a").Run(ctx, lab.Cmd{Argv: argv, Dir: work, Stdin: strings.NewReader("by cat\n")})
+	if err != nil || r.Code != 0 {
+		t.Fatalf("%q: exit status %d, %v\n%s%s", argv, r.Code, err, r.Stdout, r.Stderr)
+	}
+	return r
+}
+
+// became is what connections have become.
+type became struct {
+	smc      int // connections that are SMC-D, as their clients count them
+	served   int // and their servers
+	client   int // clients that fell back
+	server   int // servers
+	byOption int // clients, because an option rules SMC out
+}
+
+// since counts what connections have become since a first count.
+func (g *guest) since(before lab.Counters) became {
+	now := g.Counters("a")
+	return became{
+		smc:      now.Connections.ClientV2 - before.Connections.ClientV2,
+		served:   now.Connections.ServerV2 - before.Connections.ServerV2,
+		client:   now.Fallback.Client.Total - before.Fallback.Client.Total,
+		server:   now.Fallback.Server.Total - before.Fallback.Server.Total,
+		byOption: now.Fallback.Client.Of("OPTUNSUPP") - before.Fallback.Client.Of("OPTUNSUPP"),
+	}
+}
+
+// empty waits until no AF_SMC socket is left, nor any supervisor, and removes the module.
+func (g *guest) empty(t *testing.T) {
+	t.Helper()
+	script := `smcss -a; test "$(smcss -a | wc -l)" = 1; ! grep -l smc_run /proc/[0-9]*/comm`
+	if err := g.Host("a").WaitFor(t.Context(), script); err != nil {
+		t.Error(err)
+	}
+	if err := g.Host("a").WaitFor(t.Context(), "rmmod smc_diag 2>&1 || test ! -e /sys/module/smc_diag; rmmod smc"); err != nil {
+		t.Error(err)
+	}
+}
