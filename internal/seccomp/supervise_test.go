@@ -37,6 +37,7 @@ func TestProgramsGetTheSupervisorsSockets(t *testing.T) {
 		{"as the log says", behaviour{Log: true}, program(t, "one"), "]: a socket is AF_SMC\n"},
 		{"as many as it may have", behaviour{}, program(t, "limit"), ""},
 		{"while signals interrupt it", behaviour{}, program(t, "signals"), ""},
+		{"while signals come faster than sockets", behaviour{Slow: true}, program(t, "signals"), ""},
 		{"on many threads", behaviour{}, program(t, "busy"), ""},
 		{"in a child and its child", behaviour{}, shell(`"$0" $1 one & wait $!; sh -c "\"\$0\" \$1 six" "$0" $1`), ""},
 		{"after exec", behaviour{}, shell(`exec env "$0" $1 kinds`), ""},
