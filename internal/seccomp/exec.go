@@ -20,8 +20,8 @@ func init() { runtime.LockOSThread() }
 // if it fails; errors.Is tells what exec has said. Then no program is supervised, but the calling thread may have the filter
 // already: all that is left to do is to report the error.
 //
-// The supervisor is an argv, with the path of a program, normally this one, that calls Supervise with its file 3. It is no child of
-// the program's and has neither its terminal, its files nor its directory; in the one case of a program that adopts orphans
+// The supervisor is an argv, with the path of a program, normally this one, that calls Supervise with its file 3. It is no child
+// of the program's and has neither its terminal, its files nor its directory; in the one case of a program that adopts orphans
 // (process 1, or PR_SET_CHILD_SUBREAPER) it becomes its child.
 //
 // To be called by the main goroutine. Any other works, too, but not for rules where Yama restricts ptrace(2).

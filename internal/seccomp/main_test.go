@@ -39,6 +39,8 @@ type behaviour struct {
 	Require       bool
 	// Log has every message in standard error, not warnings only.
 	Log bool
+	// Slow is longer than a program's signals leave it alone.
+	Slow bool
 	// Crash is a bug.
 	Crash bool
 }
@@ -105,6 +107,9 @@ func (b behaviour) socket(domain, typ int) (int, error) {
 			break
 		}
 		time.Sleep(time.Millisecond)
+	}
+	if b.Slow {
+		time.Sleep(20 * signalPeriod)
 	}
 	fd, err := unix.Socket(domain, typ, 0)
 	if err != nil {

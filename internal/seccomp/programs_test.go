@@ -177,12 +177,15 @@ func owner(args []string) error {
 	return nil
 }
 
+// signalPeriod is the time between two signals that a program gets.
+const signalPeriod = 200 * time.Microsecond
+
 // signals is interrupted all the time: that neither costs it a socket nor brings it one that it does not know of.
 func signals([]string) error {
+	time.AfterFunc(30*time.Second, func() { panic("no socket between two signals") })
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, unix.SIGALRM)
-	const period = 200 * time.Microsecond
-	interval := unix.NsecToTimeval(period.Nanoseconds())
+	interval := unix.NsecToTimeval(signalPeriod.Nanoseconds())
 	before, err := openFiles()
 	if err != nil {
 		return err
@@ -191,7 +194,7 @@ func signals([]string) error {
 		return err
 	}
 	<-caught
-	for range 300 {
+	for range 100 {
 		if err := isTagged(unix.AF_INET); err != nil {
 			return err
 		}

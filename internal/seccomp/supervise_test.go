@@ -37,10 +37,12 @@ func TestProgramsGetTheSupervisorsSockets(t *testing.T) {
 		{"as the log says", behaviour{Log: true}, program(t, "one"), "]: a socket is AF_SMC\n"},
 		{"as many as it may have", behaviour{}, program(t, "limit"), ""},
 		{"while signals interrupt it", behaviour{}, program(t, "signals"), ""},
+		{"while signals come faster than sockets", behaviour{Slow: true}, program(t, "signals"), ""},
 		{"on many threads", behaviour{}, program(t, "busy"), ""},
 		{"in a child and its child", behaviour{}, shell(`"$0" $1 one & wait $!; sh -c "\"\$0\" \$1 six" "$0" $1`), ""},
 		{"after exec", behaviour{}, shell(`exec env "$0" $1 kinds`), ""},
-		{"in a pipeline", behaviour{}, shell(`{ "$0" $1 one || echo failed >&2; } | { "$0" $1 six || echo failed >&2; } | "$0" $1 busy`), ""},
+		{"in a pipeline", behaviour{}, shell(`{ "$0" $1 one || echo failed >&2; } |
+			{ "$0" $1 six || echo failed >&2; } | "$0" $1 busy`), ""},
 		{"or TCP sockets, for lack of AF_SMC", absent, program(t, "plain"), "AF_SMC is not available"},
 		{"or none, for lack of AF_SMC that it requires", required, program(t, "refused"), "sockets are refused"},
 		{"or TCP sockets, if the supervisor has a bug", behaviour{Crash: true}, program(t, "plain"), "internal error"},
@@ -57,7 +59,8 @@ func TestProgramsGetTheSupervisorsSockets(t *testing.T) {
 // TestWarningComesOnce is about programs that ask for many sockets.
 func TestWarningComesOnce(t *testing.T) {
 	need(t)
-	_, stderr := run(t, under(t, behaviour{Fail: unix.EAFNOSUPPORT}, "sh", "-euc", `for i in 1 2 3; do "$0" $1 plain; done`, self(t), roleProgram))
+	const script = `for i in 1 2 3; do "$0" $1 plain; done`
+	_, stderr := run(t, under(t, behaviour{Fail: unix.EAFNOSUPPORT}, "sh", "-euc", script, self(t), roleProgram))
 	if strings.Count(stderr, "\n") != 1 || !strings.HasSuffix(stderr, "]: AF_SMC is not available (address family not supported "+
 		"by protocol): sockets are TCP; 'modprobe smc' as root tells more\n") {
 		t.Errorf("%q", stderr)
@@ -196,7 +199,12 @@ func TestWithoutPrivileges(t *testing.T) {
 		says string
 	}{
 		{"sockets", behaviour{}, []string{roleProgram, "kinds"}, ""},
-		{"rules", behaviour{Ports: []uint16{1}, Log: true}, []string{roleProgram, "rules", at.String()}, at.String() + " is outside of the rules: TCP\n"},
+		{
+			"rules",
+			behaviour{Ports: []uint16{1}, Log: true},
+			[]string{roleProgram, "rules", at.String()},
+			at.String() + " is outside of the rules: TCP\n",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cmd := under(t, c.b, append([]string{binary}, c.args...)...)
@@ -274,13 +282,14 @@ func TestErrorsOfExec(t *testing.T) {
 	if err := os.WriteFile(text, nil, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	const starting = "starting the supervisor of system calls: "
 	for _, c := range []struct{ path, supervisor, want string }{
 		{dir + "/missing", "/proc/self/exe", "no such file or directory"},
 		{dir, "/proc/self/exe", "permission denied"},
 		{text, "/proc/self/exe", "exec format error"},
-		{"/bin/true", dir + "/missing", "starting the supervisor of system calls: fork/exec " + dir + "/missing: no such file or directory"},
-		{"/bin/true", "/bin/false", "starting the supervisor of system calls: exit status 1"},
-		{"/bin/true", "/bin/true", "starting the supervisor of system calls: unexpected EOF"},
+		{"/bin/true", dir + "/missing", starting + "fork/exec " + dir + "/missing: no such file or directory"},
+		{"/bin/true", "/bin/false", starting + "exit status 1"},
+		{"/bin/true", "/bin/true", starting + "unexpected EOF"},
 	} {
 		out, err := exec.CommandContext(t.Context(), self(t), roleProgram, "exec", c.path, c.supervisor).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), c.want) {
@@ -312,7 +321,9 @@ func TestSupervisor(t *testing.T) {
 	}
 	supervisor := findSupervisor(t, mark)
 	looksDetached(t, supervisor, cmd.Process.Pid)
-	for _, s := range []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGPIPE, unix.SIGALRM, unix.SIGTSTP} {
+	for _, s := range []unix.Signal{
+		unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGPIPE, unix.SIGALRM, unix.SIGTSTP,
+	} {
 		if err := unix.Kill(supervisor, s); err != nil {
 			t.Fatal(err)
 		}
@@ -331,7 +342,8 @@ func TestSupervisor(t *testing.T) {
 func TestSupervisorStaysForOrphans(t *testing.T) {
 	need(t)
 	mark := filepath.Join(t.TempDir(), "mark")
-	cmd := under(t, behaviour{Wait: mark}, "sh", "-euc", `exec 3<&0; { read go; "$0" $1 one; echo $?; } <&3 & echo left`, self(t), roleProgram)
+	const script = `exec 3<&0; { read go; "$0" $1 one; echo $?; } <&3 & echo left`
+	cmd := under(t, behaviour{Wait: mark}, "sh", "-euc", script, self(t), roleProgram)
 	in, out := pipes(t, cmd)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -388,7 +400,8 @@ func findSupervisor(t *testing.T, mark string) int {
 	var found []int
 	for _, file := range files {
 		cmdline, _ := os.ReadFile(file)
-		if args := strings.Split(string(cmdline), "\x00"); len(args) > 2 && args[1] == roleSupervise && strings.Contains(args[2], mark) {
+		args := strings.Split(string(cmdline), "\x00")
+		if len(args) > 2 && args[1] == roleSupervise && strings.Contains(args[2], mark) {
 			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
 			if err != nil {
 				t.Fatal(err)

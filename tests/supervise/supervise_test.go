@@ -104,14 +104,23 @@ var scenes = []scene{
 	{name: "a program for i386 by socketcall", script: "./under -require ./ask32 7000 s", smc: 1},
 	{name: "busy: 200 sockets of 8 threads", script: "./under -require ./ask 7000 200 8", smc: 200},
 	{name: "a busy Go program", script: "./under -require ./talk ask 127.0.0.1:7000 64 16", smc: 64},
-	{name: "children", script: `./under -require sh -euc './ask 7000 1 1 & ./talk ask 127.0.0.1:7000 1 1; wait $!; sh -c "./ask32 7000 s"'`, smc: 3},
+	{
+		name:   "children",
+		script: `./under -require sh -euc './ask 7000 1 1 & ./talk ask 127.0.0.1:7000 1 1; wait $!; sh -c "./ask32 7000 s"'`,
+		smc:    3,
+	},
 	{name: "exec", script: "./under -require sh -c 'exec env ./ask 7000 1 1'", smc: 1},
 	{name: "without privileges", script: nobody + "./under -require ./ask 7000 4 2", smc: 4},
 	{name: "privileges given up later", script: "./under -require " + nobody + "./talk ask 127.0.0.1:7000 2 2", smc: 2},
 	{name: "the log", script: "./under -verbose ./ask 7000 1 1 2>&1", smc: 1, says: "]: a socket is AF_SMC\n"},
 	{name: "inside of the rules", script: "./under -ports 6999,7000 ./ask 7000 2 1", smc: 2},
 	{name: "outside of the rules", script: "./under -ports 6999 ./ask 7000 2 1", fell: 2},
-	{name: "outside of the rules, a Go program", script: "./under -ports 6999 -verbose ./talk ask 127.0.0.1:7000 1 1 2>&1", fell: 1, says: ": 127.0.0.1:7000 is outside of the rules: TCP\n"},
+	{
+		name:   "outside of the rules, a Go program",
+		script: "./under -ports 6999 -verbose ./talk ask 127.0.0.1:7000 1 1 2>&1",
+		fell:   1,
+		says:   ": 127.0.0.1:7000 is outside of the rules: TCP\n",
+	},
 	{name: "outside of the rules, for i386", script: "./under -ports 6999 ./ask32 7000 d", fell: 1},
 	{name: "outside of the rules, for i386 by socketcall", script: "./under -ports 6999 ./ask32 7000 s", fell: 1},
 	{name: "rules without privileges", script: nobody + "./under -ports 6999 sh -c './ask 7000 1 1'", fell: 1},
@@ -149,8 +158,8 @@ func (g guest) play(t *testing.T, s scene) {
 	fell := now.Fallback.Client.Total - before.Fallback.Client.Total
 	rules := now.Fallback.Client.Of("OPTUNSUPP") - before.Fallback.Client.Of("OPTUNSUPP")
 	if client != s.smc || server != s.smc || fell != s.fell || rules != s.fell {
-		t.Errorf("of the client's connections %d went by SMC-D, of the server's %d, and %d sockets fell back, %d because of the rules; expected: %d and %d",
-			client, server, fell, rules, s.smc, s.fell)
+		t.Errorf("client: %d by SMC-D, server: %d, %d expected; %d sockets fell back, %d because of rules, %d expected",
+			client, server, s.smc, fell, rules, s.fell)
 	}
 }
 
@@ -170,7 +179,8 @@ func (g guest) servers(t *testing.T) {
 // namespace has a client and a server in a network namespace that they enter under the supervisor.
 func (g guest) namespace(t *testing.T) {
 	const inside = "ip netns exec other "
-	g.Must("a", "ip netns add other; "+inside+"ip link set lo up; cd "+place+"; ./under -require "+inside+"./talk serve :7003 >/run/serve.7003 2>&1 &")
+	g.Must("a", "ip netns add other; "+inside+"ip link set lo up")
+	g.Must("a", "cd "+place+"; ./under -require "+inside+"./talk serve :7003 >/run/serve.7003 2>&1 &")
 	g.await(t, inside+"ss -Hltn 'sport = :7003' | grep -q .; smcss -N other -l | grep -q :7003")
 	const count = "smcd -N other -a stats --json"
 	g.Must("a", "cd "+place+"; ./under -require "+inside+"./ask 7003 3 3")
@@ -189,14 +199,16 @@ func (g guest) yama(t *testing.T) {
 	g.play(t, scene{script: nobody + "./under -ports 7000 ./ask 7000 1 1", smc: 1})
 	g.play(t, scene{script: nobody + "./under -ports 6999 ./ask 7000 1 1", fell: 1})
 	// Their standard error cannot be had from them either. It is opened by its name, for who may.
-	g.play(t, scene{script: nobody + `sh -c './under -ports 7000 sh -c "./ask 7000 1 1; :" 2>/tmp/yama; cat /tmp/yama'`, says: "kernel.yama.ptrace_scope"})
+	const child = `sh -c './under -ports 7000 sh -c "./ask 7000 1 1; :" 2>/tmp/yama; cat /tmp/yama'`
+	g.play(t, scene{script: nobody + child, says: "kernel.yama.ptrace_scope"})
 	g.play(t, scene{script: nobody + "./under -require ./ask 7000 2 2", smc: 2})
 	g.play(t, scene{script: "./under -ports 7000 sh -c '" + nobody + "./ask 7000 1 1; :'", smc: 1})
 }
 
 // owners looks at the users of sockets that one supervisor makes.
 func (g guest) owners(t *testing.T) {
-	g.Must("a", "cd "+place+"; ./under -require sh -c './talk serve :7004 & exec "+nobody+"./talk serve :7005' >/run/serve.7004 2>&1 &")
+	const servers = "./talk serve :7004 & exec " + nobody + "./talk serve :7005"
+	g.Must("a", "cd "+place+"; ./under -require sh -c '"+servers+"' >/run/serve.7004 2>&1 &")
 	for port, uid := range map[string]string{"7004": "00000", "7005": "65534"} {
 		g.await(t, fmt.Sprintf("smcss -l; smcss -l | grep -q '^LISTEN *%s .*:%s '", uid, port))
 	}
@@ -215,12 +227,15 @@ func (g guest) without(t *testing.T) {
 	g.Must("a", "mkdir -p /run/modprobe.d; echo 'install smc /bin/false' >/run/modprobe.d/none.conf")
 	g.Must("a", "cd "+place+"; ./talk serve :7000 >/run/serve.7000 2>&1 &")
 	g.await(t, "ss -Hltn 'sport = :7000' | grep -q .")
-	for _, client := range []string{"./ask 7000 4 2", "./talk ask 127.0.0.1:7000 4 2", "./ask32 7000 s", "sh -c './ask 7000 1 1; ./ask 7000 1 1'"} {
+	for _, client := range []string{
+		"./ask 7000 4 2", "./talk ask 127.0.0.1:7000 4 2", "./ask32 7000 s", "sh -c './ask 7000 1 1; ./ask 7000 1 1'",
+	} {
 		out := g.Must("a", "cd "+place+"; ./under "+client+" 2>&1")
 		if strings.Count(out, "\n") != 1 || !strings.Contains(out, "AF_SMC is not available") {
 			t.Errorf("%s says %q", client, out)
 		}
-		if r := g.Run("a", "sh", "-c", "cd "+place+"; ./under -require "+client); r.Code == 0 || !strings.Contains(r.Stderr, "sockets are refused") {
+		r := g.Run("a", "sh", "-c", "cd "+place+"; ./under -require "+client)
+		if r.Code == 0 || !strings.Contains(r.Stderr, "sockets are refused") {
 			t.Errorf("%s, which requires AF_SMC: %+v", client, r)
 		}
 	}
