@@ -78,8 +78,10 @@ var attempts = []struct {
 func TestFailingAllocations(t *testing.T) {
 	load(t, true)
 	guest.NeedFailslab(t)
-	// TCP sends no FIN that it has no memory for when a socket is closed, not later either: that socket stays.
-	settled(t, 30)
+	// TCP sends no FIN that it has no memory for when a socket is closed, not later either: that socket stays, and its peer
+	// hears nothing.
+	const lost = 30
+	settled(t, lost)
 	server := netip.MustParseAddrPort("127.0.0.1:7500")
 	e := newEcho(t, server, 64)
 	defer e.close(t)
@@ -89,6 +91,9 @@ func TestFailingAllocations(t *testing.T) {
 	t.Run("anywhere", func(t *testing.T) { anywhere(t, server) })
 	if err := ask(server, "with memory again", prompt); err != nil {
 		t.Error(err)
+	}
+	if n := e.abandon(t); n > lost+1 {
+		t.Errorf("%d connections have not heard of their end", n)
 	}
 }
 

@@ -125,6 +125,7 @@ type echo struct {
 
 	mu   sync.Mutex
 	came map[netip.Addr]int
+	open map[*os.File]bool
 }
 
 func newEcho(t *testing.T, addr netip.AddrPort, backlog int) *echo {
@@ -133,7 +134,7 @@ func newEcho(t *testing.T, addr netip.AddrPort, backlog int) *echo {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &echo{fd: fd, done: make(chan struct{}), came: map[netip.Addr]int{}}
+	e := &echo{fd: fd, done: make(chan struct{}), came: map[netip.Addr]int{}, open: map[*os.File]bool{}}
 	go e.serve(t)
 	return e
 }
@@ -152,14 +153,18 @@ func (e *echo) serve(t *testing.T) {
 			t.Errorf("accept: %v", err)
 			return
 		}
+		conn := os.NewFile(uintptr(fd), "smc")
 		e.mu.Lock()
 		e.came[addrOf(sa)]++
+		e.open[conn] = true
 		e.mu.Unlock()
 		e.wg.Go(func() {
-			conn := os.NewFile(uintptr(fd), "smc")
-			defer conn.Close()
 			// Without the shortcuts of io.Copy, which need not be there for such sockets. Its error is the peer's.
 			_, _ = io.Copy(struct{ io.Writer }{conn}, struct{ io.Reader }{conn})
+			e.mu.Lock()
+			delete(e.open, conn)
+			e.mu.Unlock()
+			conn.Close()
 		})
 	}
 }
@@ -169,6 +174,19 @@ func (e *echo) accepted(addr netip.Addr) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.came[addr]
+}
+
+// abandon ends the connections that there are. Return: how many.
+func (e *echo) abandon(t *testing.T) int {
+	t.Helper()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for conn := range e.open {
+		if err := conn.SetDeadline(time.Now()); err != nil {
+			t.Error(err)
+		}
+	}
+	return len(e.open)
 }
 
 // close ends the server, and waits for its connections to end.
