@@ -9,7 +9,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-
 )
 
 // word has the peer write bytes, with immediate data of its own: what is to be changed of that which would be right.

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-
 )
 
 // lengths1 are messages of all types, shorter than they are, or saying so.
