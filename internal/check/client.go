@@ -165,7 +165,9 @@ func (a *attempt) greet(c conn) (Failure, error) {
 	case line+"\n" == clientLine:
 		return NotFailed, nil
 	case err == nil, errors.Is(err, errLine):
-	case line == "" && !errors.Is(err, io.EOF):
+	case line == "" && errors.Is(err, io.EOF):
+		return FailStranger, errors.New("it ends the connection")
+	case line == "":
 		return ioFailure(err), err
 	}
 	h, ok := parseHello(line)

@@ -229,7 +229,7 @@ var liveConditions = []Condition{
 	},
 	{
 		ID: "live-declined-there", Severity: Error,
-		Says:   "the peer keeps the connection on TCP: %[1]s",
+		Says:   "the peer keeps the connection on TCP, and says: %[1]s",
 		Remedy: "on the peer: %[2]s",
 		Find: onLive(func(_ *Snapshot, l *Live) Values {
 			if r := peerReason(l); r != 0 {

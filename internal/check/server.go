@@ -43,14 +43,20 @@ type Server struct {
 // Listen makes a server that listens on addr, or, with a port that is taken, on one of the next 100. Without AF_SMC it
 // listens on TCP, so that clients can be told.
 func Listen(addr netip.AddrPort) (*Server, error) {
-	s := &Server{AFSMC: true, Port: addr.Port()}
-	fd, err := newSocket(true, addr.Addr())
-	if err != nil {
-		s.AFSMC = false
-		fd, err = newSocket(false, addr.Addr())
+	s, err := listen(addr, true)
+	if errors.Is(err, errNoSocket) {
+		return listen(addr, false)
 	}
+	return s, err
+}
+
+var errNoSocket = errors.New("no socket to listen on")
+
+func listen(addr netip.AddrPort, smc bool) (*Server, error) {
+	s := &Server{AFSMC: smc, Port: addr.Port()}
+	fd, err := newSocket(smc, addr.Addr())
 	if err != nil {
-		return nil, fmt.Errorf("no socket to listen on: %w", err)
+		return nil, fmt.Errorf("%w: %w", errNoSocket, err)
 	}
 	s.fd = fd
 	if err := s.bind(addr); err != nil {

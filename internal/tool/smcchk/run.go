@@ -79,9 +79,11 @@ func (o *options) checkPath(ctx context.Context) error {
 		s.Live = &live
 	}
 	findings := s.Findings()
-	if s.Live != nil && s.Live.Carrier.SMC() && !o.static {
-		// The proof that it works is worth more than what might be in the way.
-		findings = slices.DeleteFunc(findings, func(f check.Finding) bool { return !f.Live() })
+	if s.Live != nil && !o.static {
+		findings = slices.DeleteFunc(findings, func(f check.Finding) bool {
+			// The proof that it works is worth more than what might be in the way.
+			return !f.Live() && (s.Live.Carrier.SMC() || f.Severity == check.Info)
+		})
 	}
 	return o.answer(s, findings)
 }
@@ -141,7 +143,7 @@ func (o *options) serve(ctx context.Context) error {
 	}
 	defer s.Close()
 	if !afSMC {
-		fmt.Fprintf(o.env.Err, "smc_chk: warning: this host has no AF_SMC, so that the server is one of TCP: 'smc_chk' says what is missing\n")
+		fmt.Fprintln(o.env.Err, "smc_chk: warning: this host has no AF_SMC, so that the server is one of TCP: 'smc_chk' says what is missing")
 	}
 	if err := o.started(port, afSMC); err != nil {
 		return err
@@ -161,6 +163,6 @@ func (o *options) serve(ctx context.Context) error {
 }
 
 // completeInterfaces completes the names of interfaces.
-func completeInterfaces(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+func completeInterfaces(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return check.InterfaceNames(), cobra.ShellCompDirectiveNoFileComp
 }

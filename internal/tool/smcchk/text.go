@@ -98,6 +98,8 @@ func writeLive(b *strings.Builder, l *check.Live) {
 	case c.Mode == "TCP":
 		b.WriteString("     Failed  (TCP fallback), reasons:\n")
 		fmt.Fprintf(b, "%sClient: %s\n%sServer: %s\n", indent, reasonWords(c.Fallback), indent, serverWords(l))
+	case l.CarrierErr != nil:
+		b.WriteString("     Connected, by an unknown transport\n")
 	default:
 		b.WriteString("     Failed, no connection\n")
 	}

@@ -171,25 +171,27 @@ func (o *options) setPort(text string) error {
 	return nil
 }
 
-// parseTarget splits HOST[:PORT]. An IPv6 address with a port is in brackets.
-func (o *options) parseTarget() error {
-	host, port := o.connect, ""
-	if rest, ok := strings.CutPrefix(host, "["); ok {
+// splitTarget splits HOST[:PORT]. An IPv6 address with a port is in brackets.
+func splitTarget(text string) (host, port string, ok bool) {
+	host, hasPort := text, false
+	if rest, found := strings.CutPrefix(text, "["); found {
 		inner, after, closed := strings.Cut(rest, "]")
-		if !closed || after != "" && after[0] != ':' {
-			return fmt.Errorf("%q is not a peer: use HOST, HOST:PORT or [ADDRESS]:PORT", o.connect)
-		}
-		host, port = inner, strings.TrimPrefix(after, ":")
-		if addr, err := netip.ParseAddr(host); err != nil || !addr.Is6() || after == ":" {
-			return fmt.Errorf("%q is not a peer: use HOST, HOST:PORT or [ADDRESS]:PORT", o.connect)
-		}
-	} else if strings.Count(host, ":") == 1 {
-		host, port, _ = strings.Cut(host, ":")
-		if port == "" {
-			return fmt.Errorf("%q is not a peer: use HOST, HOST:PORT or [ADDRESS]:PORT", o.connect)
+		addr, err := netip.ParseAddr(inner)
+		host, port, hasPort = inner, strings.TrimPrefix(after, ":"), after != ""
+		ok = closed && err == nil && addr.Is6() && (after == "" || after[0] == ':')
+	} else {
+		ok = true
+		if strings.Count(text, ":") == 1 {
+			host, port, hasPort = strings.Cut(text, ":")
 		}
 	}
-	if host == "" || strings.ContainsAny(host, " \t\n/") {
+	return host, port, ok && host != "" && !strings.ContainsAny(text, " \t\n/") && hasPort == (port != "")
+}
+
+// parseTarget understands the peer that was given.
+func (o *options) parseTarget() error {
+	host, port, ok := splitTarget(o.connect)
+	if !ok {
 		return fmt.Errorf("%q is not a peer: use HOST, HOST:PORT or [ADDRESS]:PORT", o.connect)
 	}
 	if port != "" {
