@@ -9,6 +9,8 @@ set -eu
 packages="qemu-system-x86 kmod xz-utils zstd iproute2 ca-certificates debian-archive-keyring gcc libc6-dev"
 # What tests/programs runs over AF_SMC sockets.
 packages="$packages redis-server redis-tools nginx apache2-utils wrk iperf3 openssl curl postgresql python3 bsdextrautils"
+# What tests/check puts into the way of SMC.
+packages="$packages nftables iptables"
 # What tests/model has go through the model of a connection.
 packages="$packages spin"
 

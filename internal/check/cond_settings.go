@@ -132,7 +132,7 @@ var ruleConditions = []Condition{
 	},
 	{
 		ID: "ipsec", Severity: Warning,
-		Says:   "there are %[1]d IPsec policies: what SMC moves is not encrypted by them",
+		Says:   "this host has IPsec policies (%[1]d): what SMC moves is not encrypted by them",
 		Remedy: "run programs whose data they protect over TCP, or encrypt in the program (TLS)",
 		Find:   func(s *Snapshot) []Values { return met1(s.Rules.IPsec > 0, s.Rules.IPsec) },
 	},

@@ -212,7 +212,7 @@ func TestConditions(t *testing.T) {
 		{id: "rule-legacy-strip", change: func(s *Snapshot) { s.Rules.LegacyStrip = true }, says: "TCPOPTSTRIP"},
 		{id: "rule-drops-roce", change: func(s *Snapshot) { s.Rules.Drops = []Rule{{"inet", "f", "in", 3}} }, says: "rule 3 in chain in of table inet f drops RoCEv2"},
 		{id: "rules-unreadable", change: func(s *Snapshot) { s.Rules.Readable = false }, says: "not looked at"},
-		{id: "ipsec", change: func(s *Snapshot) { s.Rules.IPsec = 2 }, says: "2 IPsec policies"},
+		{id: "ipsec", change: func(s *Snapshot) { s.Rules.IPsec = 2 }, says: "IPsec policies (2)"},
 
 		{id: "path-no-address", change: func(s *Snapshot) { s.Path = &Path{Host: "nowhere", ResolveErr: someErr} }, says: "nowhere is known: some error"},
 		{id: "path-no-route", change: func(s *Snapshot) { toPeer(s); s.Path.RouteErr = unix.ENETUNREACH }, says: "10.0.0.2: network is unreachable"},

@@ -4,7 +4,9 @@ package smcchk
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/smckit/smckit/internal/check"
@@ -164,7 +166,7 @@ func (o *options) tell(s *check.Snapshot) {
 	if s.Path != nil {
 		say("path: %+v", *s.Path)
 	}
-	for name, v := range s.Settings {
-		say("setting: %s = %d", name, v)
+	for _, name := range slices.Sorted(maps.Keys(s.Settings)) {
+		say("setting: %s = %d", name, s.Settings[name])
 	}
 }

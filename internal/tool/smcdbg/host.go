@@ -39,7 +39,7 @@ func (h host) line(elem ...string) string {
 }
 
 // about finds the words of a kernel's command line, and the modules, that are about SMC and RDMA.
-var about = regexp.MustCompile(`^(smc|dibs|ism|ib_|rdma|roce|mlx|bnxt|irdma|ice$|erdma|qed|hns|rxe|siw|ipv6|iw_|nf_tables|xt_TCPOPTSTRIP)`)
+var about = regexp.MustCompile(`^(smc$|smc[._]|smc_diag|dibs|ism|ib_|rdma|roce|mlx|bnxt|irdma|ice$|erdma|qed|hns|rxe|siw|ipv6|iw_|nf_tables|xt_TCPOPTSTRIP)`)
 
 func (h host) version(context.Context) (string, error) {
 	var b strings.Builder
@@ -158,8 +158,12 @@ func (h host) config(context.Context) (string, error) {
 	return "", fmt.Errorf("no configuration of kernel %s: neither /proc/config.gz nor /boot/config-%s", release, release)
 }
 
-// logLine finds the lines of the kernel's log that are about SMC and RDMA, and reports of the kernel, with what follows.
-var logLine = regexp.MustCompile(`(?i)\b(smc|smcr|smcd|smc_diag|dibs|ism|rdma|roce|rxe|infiniband|mlx[45]\w*|bnxt\w*|irdma|erdma|siw|ib_\w+)\b|BUG:|WARNING:|Oops|Call Trace|RIP:|\bsmc_\w+\+0x`)
+// logLine finds the lines of the kernel's log that are about SMC and RDMA, and reports of the kernel with what follows.
+var logLine = regexp.MustCompile(`(?i:\b(smc|smcr|smcd|smc_diag|dibs|ism|rdma|roce|rxe|infiniband|mlx[45]\w*|bnxt\w*|irdma|erdma|siw|ib_\w+)\b)|` +
+	`\b(BUG|WARNING|Oops|Call Trace|RIP|smc_\w+\+0x[0-9a-f]+)\b`)
+
+// commandLine is what the kernel was started with, which may hold secrets.
+var commandLine = regexp.MustCompile(`(?i)command line:`)
 
 // kernelLog returns what the kernel's log has of SMC and RDMA.
 func kernelLog(context.Context) (string, error) {
@@ -172,7 +176,18 @@ func kernelLog(context.Context) (string, error) {
 	if n, err = unix.Klogctl(readAll, b); err != nil {
 		return "", logError(err)
 	}
-	return grep(strings.NewReader(string(b[:n])), logLine)
+	return ofInterest(string(b[:n]))
+}
+
+// ofInterest returns the lines of a log that a report may have.
+func ofInterest(log string) (string, error) {
+	var b strings.Builder
+	for line := range strings.Lines(log) {
+		if !commandLine.MatchString(line) {
+			b.WriteString(line)
+		}
+	}
+	return grep(strings.NewReader(b.String()), logLine)
 }
 
 func logError(err error) error {
@@ -252,7 +267,7 @@ func routes(context.Context) (string, error) {
 	}
 	rules, err := netlink.RuleList(netlink.FAMILY_ALL)
 	for _, r := range rules {
-		fmt.Fprintf(&b, "%s table %d\n", r.String(), r.Table)
+		fmt.Fprintln(&b, r.String())
 	}
 	if errors.Is(err, netlink.ErrDumpInterrupted) {
 		err = nil

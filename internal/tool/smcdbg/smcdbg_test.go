@@ -286,3 +286,12 @@ func TestHostFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestLog keeps of the kernel's log what is about SMC, and not what the kernel was started with.
+func TestLog(t *testing.T) {
+	const keep = "<6>[ 1.0] smc: loaded\n<4>[ 2.0] WARNING: CPU: 0\n<6>[ 3.0] infiniband rxe0: added eth0\n<4>[ 4.0]  smc_init+0x1/0x2 [smc]\n"
+	const drop = "<6>[ 0.0] Command line: root=x smc.smcd=0 key=secret\n<5>[ 0.1] loops_per_jiffy\n<6>[ 5.0] usb 1-1: smcard\n"
+	if got, err := ofInterest(drop + keep); err != nil || got != keep {
+		t.Errorf("%q %v", got, err)
+	}
+}
