@@ -3,7 +3,6 @@
 package check
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -130,9 +129,10 @@ var peers = []struct {
 	want Failure
 }{
 	{"an echo", func(c net.Conn) { _, _ = io.Copy(c, c) }, NotFailed},
-	{"a banner", func(c net.Conn) { _, _ = io.WriteString(c, "SSH-2.0-x\r\n") }, FailStranger},
-	{"a long line", func(c net.Conn) { _, _ = io.WriteString(c, strings.Repeat("x", 1<<20)) }, FailStranger},
+	{"a banner", func(c net.Conn) { hear(c); _, _ = io.WriteString(c, "SSH-2.0-x\r\n") }, FailStranger},
+	{"a long line", func(c net.Conn) { hear(c); _, _ = io.WriteString(c, strings.Repeat("x", 1<<20)) }, FailStranger},
 	{"an answer without end", func(c net.Conn) {
+		hear(c)
 		for {
 			if _, err := io.WriteString(c, "\x1b[2J"); err != nil {
 				return
@@ -140,8 +140,8 @@ var peers = []struct {
 		}
 	}, FailStranger},
 	{"silence", func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }, FailSilent},
-	{"an end", func(net.Conn) {}, FailStranger},
-	{"a reset", func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0) }, FailBroken},
+	{"an end", func(c net.Conn) { hear(c) }, FailStranger},
+	{"a reset", func(c net.Conn) { hear(c); _ = c.(*net.TCPConn).SetLinger(0) }, FailBroken},
 	{"one byte now and then", func(c net.Conn) {
 		tick := time.NewTicker(200 * time.Millisecond)
 		defer tick.Stop()
@@ -152,7 +152,7 @@ var peers = []struct {
 		}
 	}, FailStranger},
 	{"silence after the greeting", func(c net.Conn) { greetAs(c); _, _ = io.Copy(io.Discard, c) }, FailSilent},
-	{"an end after the greeting", greetAs, FailBroken},
+	{"an end after the greeting", func(c net.Conn) { greetAs(c); _, _ = c.Read(make([]byte, 1)) }, FailBroken},
 	{"another byte", func(c net.Conn) { greetAs(c); _, _ = io.WriteString(c, "zzz"); _, _ = io.Copy(io.Discard, c) }, FailCorrupt},
 	{"wrong bytes in the stream", func(c net.Conn) {
 		greetAs(c)
@@ -182,11 +182,13 @@ var peers = []struct {
 	}, FailBroken},
 }
 
+// hear reads what a client says first: a connection that ends with something unread is reset.
+func hear(c net.Conn) { _, _ = io.ReadFull(c, make([]byte, len(clientLine))) }
+
 // greetAs answers as a server of ours does.
 func greetAs(c net.Conn) {
-	if _, err := bufio.NewReaderSize(io.LimitReader(c, int64(len(clientLine))), 16).ReadString('\n'); err == nil {
-		_, _ = io.WriteString(c, Hello{AFSMC: true}.String()+"\n")
-	}
+	hear(c)
+	_, _ = io.WriteString(c, Hello{AFSMC: true}.String()+"\n")
 }
 
 // TestOddPeers says that whatever is at the other end, the client comes to an end, and says what was wrong.
