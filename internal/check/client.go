@@ -233,7 +233,7 @@ func (a *attempt) stream(c conn) (Failure, error) {
 	sending := make(chan sent, 1)
 	go func() {
 		var s sent
-		for s.err == nil && time.Since(begin) < a.Stream {
+		for s.err == nil && (s.bytes == 0 || time.Since(begin) < a.Stream) {
 			var n int
 			n, s.err = c.Write(patternAt(s.bytes, chunk))
 			s.bytes += int64(n)

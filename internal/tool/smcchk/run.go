@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/smckit/smckit/internal/check"
 	"github.com/smckit/smckit/internal/cli"
@@ -72,7 +73,7 @@ func (o *options) checkPath(ctx context.Context) error {
 				return err
 			}
 		}
-		live := o.deps.try(ctx, target)
+		live := o.deps.try(ctx, target, time.Duration(o.timeout)*time.Second)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -91,7 +91,10 @@ func (h *harness) deps() deps {
 			}
 			return netip.MustParseAddr("10.0.0.2"), h.resolved
 		},
-		try: func(_ context.Context, target netip.AddrPort) check.Live {
+		try: func(_ context.Context, target netip.AddrPort, patience time.Duration) check.Live {
+			if patience < time.Second {
+				return check.Live{}
+			}
 			h.targets = append(h.targets, target)
 			live := h.live
 			live.Target = target
@@ -160,6 +163,9 @@ func TestUsage(t *testing.T) {
 		"-C http://b/":             `"http://b/" is not a peer`,
 		"-C fe80::1%eth0":          "is a link-local address, which SMC does not take",
 		"-C 10.0.0.1 -6":           `"10.0.0.1" is not an IPv6 address`,
+		"-C b --timeout 0":         "--timeout 0: use 1 to 600 seconds",
+		"-C b --timeout 601":       "--timeout 601: use 1 to 600 seconds",
+		"-C b --timeout -1":        `invalid argument "-1" for "--timeout"`,
 		"-x":                       "unknown shorthand flag: 'x' in -x",
 		"--nope":                   "unknown flag: --nope",
 		"-N blue -C b -S":          "--connect and --server cannot be combined",

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/smckit/smckit/internal/check"
 	"github.com/smckit/smckit/internal/cli"
@@ -34,8 +35,8 @@ type deps struct {
 	read func(ctx context.Context, host string, peer netip.Addr) (*check.Snapshot, error)
 	// resolve finds the address of a host.
 	resolve func(ctx context.Context, host string, ipv6 bool) (netip.Addr, error)
-	// try makes a connection.
-	try func(ctx context.Context, target netip.AddrPort) check.Live
+	// try makes a connection, and waits for one answer as long as patience, for all of it four times that.
+	try func(ctx context.Context, target netip.AddrPort, patience time.Duration) check.Live
 	// listen starts a server, which tells served of its clients.
 	listen func(addr netip.AddrPort, served func(netip.AddrPort, check.Carrier, error)) (s server, port uint16, afSMC bool, err error)
 }
@@ -50,8 +51,8 @@ func systemDeps() deps {
 			return s, err
 		},
 		resolve: check.Resolve,
-		try: func(ctx context.Context, target netip.AddrPort) check.Live {
-			return check.Client{Target: target}.Run(ctx)
+		try: func(ctx context.Context, target netip.AddrPort, patience time.Duration) check.Live {
+			return check.Client{Target: target, Patience: patience}.Run(ctx)
 		},
 		listen: func(addr netip.AddrPort, served func(netip.AddrPort, check.Carrier, error)) (server, uint16, bool, error) {
 			s, err := check.Listen(addr)
@@ -74,6 +75,7 @@ type options struct {
 	live, static, ipv6         bool
 	debug, json                bool
 	port                       uint16
+	timeout                    uint16
 	hasConnect, hasID, hasPort bool
 	// host is the peer, without port.
 	host string
@@ -100,11 +102,12 @@ func newCommand(env *cli.Env, d deps) *cobra.Command {
 	f.BoolVarP(&o.live, "live-test", "l", false, "with -C: make a connection, which is what -C does without -s")
 	f.BoolVarP(&o.static, "static-analysis", "s", false, "look at the configuration, of the path with -C; with -l both")
 	f.StringVarP(&port, "port", "p", "", "port of the server, "+strconv.Itoa(check.DefaultPort)+" if not given; a server takes the next one that is free")
+	f.Uint16Var(&o.timeout, "timeout", 10, "with -C: wait `SECONDS` for one answer, 1 to 600; a test takes at most four times that")
 	f.BoolVarP(&o.ipv6, "ipv6", "6", false, "use IPv6")
 	f.BoolVarP(&o.debug, "debug", "d", false, "print facts on standard error")
 	f.BoolVar(&o.json, "json", false, "print one JSON document; with -S one line for each client")
 	cli.AddNetNSFlag(cmd, env)
-	for _, name := range []string{"connect", "port"} {
+	for _, name := range []string{"connect", "port", "timeout"} {
 		// Registering fails only for an option that does not exist.
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
@@ -144,6 +147,8 @@ func (o *options) check(port string, args []string) error {
 		return fmt.Errorf("--live-test needs a peer: add --connect HOST")
 	case o.hasPort && !o.hasConnect && !o.server:
 		return fmt.Errorf("--port is for --connect and --server")
+	case o.timeout < 1 || o.timeout > 600:
+		return fmt.Errorf("--timeout %d: use 1 to 600 seconds", o.timeout)
 	case o.hasID && o.pnetID == "":
 		return fmt.Errorf("--pnetid needs the name of an interface")
 	}
