@@ -6,10 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/vishvananda/netlink"
@@ -85,35 +82,6 @@ func readAddresses(h *netlink.Handle, s *Snapshot, l netlink.Link) []netip.Prefi
 			out = append(out, netip.PrefixFrom(addr.Unmap(), bits))
 		}
 	}
-	return out
-}
-
-// readGIDs lists the addresses of an RDMA port that are in use.
-func (r Reader) readGIDs(device string, port uint8) []GID {
-	dir := r.path("sys/class/infiniband", device, "ports", strconv.Itoa(int(port)))
-	entries, err := os.ReadDir(dir + "/gids")
-	if err != nil {
-		return nil
-	}
-	var out []GID
-	for _, e := range entries {
-		index, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		text := func(name string) string {
-			b, _ := os.ReadFile(dir + "/" + name + "/" + e.Name())
-			return strings.TrimSpace(string(b))
-		}
-		addr, err := netip.ParseAddr(text("gids"))
-		if err != nil || addr.IsUnspecified() {
-			continue
-		}
-		out = append(out, GID{
-			Index: index, Addr: addr, RoCEv2: strings.Contains(text("gid_attrs/types"), "v2"), NetDev: text("gid_attrs/ndevs"),
-		})
-	}
-	slices.SortFunc(out, func(a, b GID) int { return a.Index - b.Index })
 	return out
 }
 

@@ -226,7 +226,7 @@ func (r Reader) readDevices(ctx context.Context, s *Snapshot) {
 		for _, p := range d.Ports {
 			s.Ports = append(s.Ports, Port{
 				Device: d.Name, Number: p.Number, RoCE: d.Kind == ism.KindRoCE && p.LinkLayer != "InfiniBand",
-				Software: d.Software, State: p.State, NetDev: p.NetDev, PNETID: p.PNETID, GIDs: r.readGIDs(d.Name, p.Number),
+				Software: d.Software, State: p.State, NetDev: p.NetDev, PNETID: p.PNETID, GIDs: p.Table,
 			})
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/mdlayher/netlink"
 	"github.com/smckit/smckit/pkg/ism"
 	"github.com/smckit/smckit/pkg/pnet"
@@ -123,27 +122,6 @@ func TestReadSettings(t *testing.T) {
 	want := map[string]int{"net.smc.rmem": 65536, "net.ipv4.tcp_syncookies": 2}
 	if diff := cmp.Diff(want, r.readSettings()); diff != "" {
 		t.Error(diff)
-	}
-}
-
-// TestReadGIDs reads the GIDs that are in use, in their order.
-func TestReadGIDs(t *testing.T) {
-	const dir = "sys/class/infiniband/mlx5_0/ports/1/"
-	r := tree(t, map[string]string{
-		dir + "gids/10": "0000:0000:0000:0000:0000:ffff:0a00:0001\n", dir + "gid_attrs/types/10": "RoCE v2\n", dir + "gid_attrs/ndevs/10": "eth0\n",
-		dir + "gids/2": "fe80:0000:0000:0000:0000:0000:0000:0001\n", dir + "gid_attrs/types/2": "IB/RoCE v1\n", dir + "gid_attrs/ndevs/2": "eth0\n",
-		dir + "gids/3": "0000:0000:0000:0000:0000:0000:0000:0000\n",
-		dir + "gids/4": "rubbish\n",
-	})
-	want := []GID{
-		{Index: 2, Addr: netip.MustParseAddr("fe80::1"), NetDev: "eth0"},
-		{Index: 10, Addr: netip.MustParseAddr("::ffff:10.0.0.1"), RoCEv2: true, NetDev: "eth0"},
-	}
-	if diff := cmp.Diff(want, r.readGIDs("mlx5_0", 1), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
-		t.Error(diff)
-	}
-	if got := r.readGIDs("mlx5_0", 2); got != nil {
-		t.Errorf("%v", got)
 	}
 }
 

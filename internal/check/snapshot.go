@@ -135,12 +135,7 @@ type Port struct {
 }
 
 // GID is an address of an RDMA port.
-type GID struct {
-	Index  int
-	Addr   netip.Addr
-	RoCEv2 bool
-	NetDev string
-}
+type GID = ism.GID
 
 // Rules are what filters packets, as far as it matters to SMC.
 type Rules struct {
