@@ -124,7 +124,8 @@ func (s *Snapshot) choicesISM(name, id string, sameSubnet bool) []Choice {
 			c.Version = 1
 			out = append(out, c)
 		}
-		if s.Control.Info != nil && s.Control.Info.ISMv2 && s.Identity.HasEID() && (id == "" || pnetOfISM(&d) == "" || pnetOfISM(&d) == id) {
+		v2 := s.Control.Info != nil && s.Control.Info.ISMv2 && s.Identity.HasEID()
+		if v2 && (id == "" || pnetOfISM(&d) == "" || pnetOfISM(&d) == id) {
 			c.Version = 2
 			out = append(out, c)
 		}

@@ -138,8 +138,8 @@ func connectFailure(err error) Failure {
 	switch {
 	case errors.Is(err, unix.ECONNREFUSED):
 		return FailRefused
-	case errors.Is(err, unix.EHOSTUNREACH), errors.Is(err, unix.ENETUNREACH), errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM),
-		errors.Is(err, unix.EADDRNOTAVAIL), errors.Is(err, unix.ENETDOWN), errors.Is(err, unix.EINVAL):
+	case errors.Is(err, unix.EHOSTUNREACH), errors.Is(err, unix.ENETUNREACH), errors.Is(err, unix.EADDRNOTAVAIL),
+		errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM), errors.Is(err, unix.ENETDOWN), errors.Is(err, unix.EINVAL):
 		return FailUnreachable
 	case errors.Is(err, unix.ETIMEDOUT), errors.Is(err, unix.EINPROGRESS), errors.Is(err, unix.EAGAIN):
 		return FailTimeout

@@ -108,7 +108,7 @@ func Words(r netlinksmc.Reason) string {
 var ruleConditions = []Condition{
 	{
 		ID: "rule-strips-option", Severity: Warning,
-		Says:   "rule %[4]d in chain %[3]s of table %[1]s %[2]s takes the option of SMC out of TCP's handshake: those connections are TCP",
+		Says:   "rule %[4]d in chain %[3]s of table %[1]s %[2]s takes SMC's option out of TCP's handshake: those connections are TCP",
 		Remedy: "take TCP option 254 out of the rule: 'nft -a list table %[1]s %[2]s' shows it",
 		Find:   func(s *Snapshot) []Values { return rules(s.Rules.Strips) },
 	},

@@ -115,7 +115,7 @@ ip link set d1 up
 // device are faults of devices and of the PNET table.
 var device = []fault{
 	{name: "down", make: "ip link set d0 down", undo: "ip link set d0 up", ids: "interface-down port-down", able: true},
-	{name: "carrier", make: "ip link set d0 carrier off", undo: "ip link set d0 carrier on", ids: "interface-no-carrier", able: true},
+	{name: "carrier", make: "ip link set d0 carrier off", undo: "ip link set d0 carrier on", ids: "interface-no-carrier port-down", able: true},
 	{
 		name: "address", make: "ip addr flush dev d0; until ! grep -q 0a08:0001 /sys/class/infiniband/side/ports/1/gids/*; do sleep 0.1; done",
 		undo: "ip addr add 10.8.0.1/24 dev d0; until grep -q 0a08:0001 /sys/class/infiniband/side/ports/1/gids/*; do sleep 0.1; done",
@@ -165,8 +165,9 @@ var path = []fault{
 	},
 	{
 		name: "unreachable", make: "ip link add v2 type veth peer name v3; ip addr add 10.5.0.1/24 dev v2; ip link set v2 up; ip link set v3 up",
-		args: "-C 10.5.0.2", ids: "live-unreachable path-neighbour",
+		args: "-C 10.5.0.2", ids: "live-unreachable",
 	},
+	{name: "silent neighbour", args: "-C 10.5.0.2 -s", ids: "path-neighbour"},
 }
 
 // peer starts a server of python that says something.
@@ -190,14 +191,14 @@ var live = []fault{
 	},
 	{
 		name: "option lost on the way back", make: table("input", "tcp sport 5000 reset tcp option 254"), undo: noTable,
-		args: "-C " + lab.SelfAddr + ":5000 --timeout 2", ids: "rule-strips-option",
+		args: "-C " + lab.SelfAddr + ":5000 --timeout 2", ids: "live-no-option rule-strips-option",
 	},
 	{
 		name: "silent packet filter", make: table("input", "tcp dport 5000 drop"), undo: noTable,
 		args: "-C " + lab.SelfAddr + ":5000 --timeout 2", ids: "live-timeout",
 	},
 	{
-		name: "handshake", make: table("input", "tcp dport 5000 tcp flags psh / psh drop"), undo: noTable,
+		name: "handshake", make: table("input", "'tcp dport 5000 tcp flags & psh == psh drop'"), undo: noTable,
 		args: "-C " + lab.SelfAddr + ":5000 --timeout 2", ids: "live-handshake",
 	},
 	{

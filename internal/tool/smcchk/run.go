@@ -144,7 +144,7 @@ func (o *options) serve(ctx context.Context) error {
 	}
 	defer s.Close()
 	if !afSMC {
-		fmt.Fprintln(o.env.Err, "smc_chk: warning: this host has no AF_SMC, so that the server is one of TCP: 'smc_chk' says what is missing")
+		fmt.Fprintln(o.env.Err, "smc_chk: warning: this host has no AF_SMC, so the server is one of TCP: 'smc_chk' says what is missing")
 	}
 	if err := o.started(port, afSMC); err != nil {
 		return err

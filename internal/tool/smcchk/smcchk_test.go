@@ -100,7 +100,7 @@ func (h *harness) deps() deps {
 			live.Target = target
 			return live
 		},
-		listen: func(addr netip.AddrPort, served func(netip.AddrPort, check.Carrier, error)) (server, uint16, bool, error) {
+		listen: func(addr netip.AddrPort, served servedFunc) (server, uint16, bool, error) {
 			h.listened = addr
 			return &fakeServer{h, served}, addr.Port() + 1, !h.noAFSMC, h.listen
 		},
@@ -110,7 +110,7 @@ func (h *harness) deps() deps {
 // fakeServer has served its clients before it ends as one that is interrupted.
 type fakeServer struct {
 	h      *harness
-	served func(netip.AddrPort, check.Carrier, error)
+	served servedFunc
 }
 
 func (s *fakeServer) Close() error { return nil }

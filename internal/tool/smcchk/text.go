@@ -16,7 +16,8 @@ import (
 
 // announce says what is about to be tried: the words are those of smc-tools.
 func (o *options) announce(target netip.AddrPort) error {
-	_, err := fmt.Fprintf(o.env.Out, "Test with target IP %s and port %d\n  Live test (SMC-D and SMC-R)\n", target.Addr(), target.Port())
+	const text = "Test with target IP %s and port %d\n  Live test (SMC-D and SMC-R)\n"
+	_, err := fmt.Fprintf(o.env.Out, text, target.Addr(), target.Port())
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,9 @@ type server interface {
 	Close() error
 }
 
+// servedFunc is told of a client, and what carries its connection.
+type servedFunc func(client netip.AddrPort, c check.Carrier, err error)
+
 // deps is what the command needs of the system.
 type deps struct {
 	// read collects the facts of the host, and of the path to a peer if that is valid.
@@ -38,7 +41,7 @@ type deps struct {
 	// try makes a connection, and waits for one answer as long as patience, for all of it four times that.
 	try func(ctx context.Context, target netip.AddrPort, patience time.Duration) check.Live
 	// listen starts a server, which tells served of its clients.
-	listen func(addr netip.AddrPort, served func(netip.AddrPort, check.Carrier, error)) (s server, port uint16, afSMC bool, err error)
+	listen func(addr netip.AddrPort, served servedFunc) (s server, port uint16, afSMC bool, err error)
 }
 
 func systemDeps() deps {
@@ -54,7 +57,7 @@ func systemDeps() deps {
 		try: func(ctx context.Context, target netip.AddrPort, patience time.Duration) check.Live {
 			return check.Client{Target: target, Patience: patience}.Run(ctx)
 		},
-		listen: func(addr netip.AddrPort, served func(netip.AddrPort, check.Carrier, error)) (server, uint16, bool, error) {
+		listen: func(addr netip.AddrPort, served servedFunc) (server, uint16, bool, error) {
 			s, err := check.Listen(addr)
 			if err != nil {
 				return nil, 0, false, err
@@ -101,7 +104,7 @@ func newCommand(env *cli.Env, d deps) *cobra.Command {
 	f.BoolVar(&o.conditions, "conditions", false, "list what is checked, and the remedies")
 	f.BoolVarP(&o.live, "live-test", "l", false, "with -C: make a connection, which is what -C does without -s")
 	f.BoolVarP(&o.static, "static-analysis", "s", false, "look at the configuration, of the path with -C; with -l both")
-	f.StringVarP(&port, "port", "p", "", "port of the server, "+strconv.Itoa(check.DefaultPort)+" if not given; a server takes the next one that is free")
+	f.StringVarP(&port, "port", "p", "", fmt.Sprintf("`port` of the server, %d if not given; a server takes the next one that is free", check.DefaultPort))
 	f.Uint16Var(&o.timeout, "timeout", 10, "with -C: wait `SECONDS` for one answer, 1 to 600; a test takes at most four times that")
 	f.BoolVarP(&o.ipv6, "ipv6", "6", false, "use IPv6")
 	f.BoolVarP(&o.debug, "debug", "d", false, "print facts on standard error")

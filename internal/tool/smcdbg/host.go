@@ -39,7 +39,8 @@ func (h host) line(elem ...string) string {
 }
 
 // about finds the words of a kernel's command line, and the modules, that are about SMC and RDMA.
-var about = regexp.MustCompile(`^(smc$|smc[._]|smc_diag|dibs|ism|ib_|rdma|roce|mlx|bnxt|irdma|ice$|erdma|qed|hns|rxe|siw|ipv6|iw_|nf_tables|xt_TCPOPTSTRIP)`)
+var about = regexp.MustCompile(`^(smc$|smc[._]|dibs|ism|ib_|iw_|rdma|roce|rxe|siw|mlx|bnxt|irdma|ice$|erdma|qed|hns|` +
+	`ipv6|nf_tables|xt_TCPOPTSTRIP)`)
 
 func (h host) version(context.Context) (string, error) {
 	var b strings.Builder
@@ -142,7 +143,8 @@ func (h host) modprobe(context.Context) (string, error) {
 
 // config returns how the kernel was built, as far as it matters.
 func (h host) config(context.Context) (string, error) {
-	pattern := regexp.MustCompile(`CONFIG_(SMC|DIBS|ISM|INFINIBAND|RDMA|MLX[45]|IPV6\b|XFRM\b|NF_TABLES\b|NETFILTER\b|MODULE_SIG|MODVERSIONS|SECURITY_LOCKDOWN_LSM|DEBUG_INFO_BTF|PREEMPT\b|NET_NS|INET_DIAG)`)
+	pattern := regexp.MustCompile(`CONFIG_(SMC|DIBS|ISM|INFINIBAND|RDMA|MLX[45]|IPV6\b|XFRM\b|NF_TABLES\b|NETFILTER\b|NET_NS|INET_DIAG|` +
+		`MODULE_SIG|MODVERSIONS|SECURITY_LOCKDOWN_LSM|DEBUG_INFO_BTF|PREEMPT\b)`)
 	if f, err := os.Open(h.path("proc/config.gz")); err == nil {
 		defer f.Close()
 		if zip, err := gzip.NewReader(f); err == nil {
@@ -150,7 +152,8 @@ func (h host) config(context.Context) (string, error) {
 		}
 	}
 	release := h.line("proc/sys/kernel/osrelease")
-	for _, name := range []string{"boot/config-" + release, "lib/modules/" + release + "/config", "lib/modules/" + release + "/build/.config"} {
+	modules := "lib/modules/" + release
+	for _, name := range []string{"boot/config-" + release, modules + "/config", modules + "/build/.config"} {
 		if text, err := h.matching(name, pattern); err == nil {
 			return text, nil
 		}
@@ -159,7 +162,8 @@ func (h host) config(context.Context) (string, error) {
 }
 
 // logLine finds the lines of the kernel's log that are about SMC and RDMA, and reports of the kernel with what follows.
-var logLine = regexp.MustCompile(`(?i:\b(smc|smcr|smcd|smc_diag|dibs|ism|rdma|roce|rxe|infiniband|mlx[45]\w*|bnxt\w*|irdma|erdma|siw|ib_\w+)\b)|` +
+var logLine = regexp.MustCompile(`(?i:\b(smc|smcr|smcd|smc_diag|dibs|ism|rdma|roce|infiniband|ib_\w+)\b)|` +
+	`(?i:\b(rxe|siw|mlx[45]\w*|bnxt\w*|irdma|erdma)\b)|` +
 	`\b(BUG|WARNING|Oops|Call Trace|RIP|smc_\w+\+0x[0-9a-f]+)\b`)
 
 // commandLine is what the kernel was started with, which may hold secrets.
@@ -201,9 +205,10 @@ func logError(err error) error {
 func (h host) sysctls(context.Context) (string, error) {
 	var names []string
 	for _, pattern := range []string{
-		"net/smc/*", "net/core/[rw]mem_*", "net/core/somaxconn", "net/ipv4/tcp_[rw]mem", "net/ipv4/tcp_syncookies", "net/ipv4/tcp_timestamps",
-		"net/ipv4/tcp_fastopen", "net/ipv4/tcp_fin_timeout", "net/ipv4/tcp_keepalive_*", "net/ipv4/tcp_mtu_probing", "net/ipv4/conf/*/rp_filter",
-		"net/mptcp/enabled", "vm/overcommit_memory", "kernel/modules_disabled",
+		"net/smc/*", "net/core/[rw]mem_*", "net/core/somaxconn", "net/ipv4/tcp_[rw]mem", "net/ipv4/tcp_syncookies",
+		"net/ipv4/tcp_timestamps", "net/ipv4/tcp_fastopen", "net/ipv4/tcp_fin_timeout", "net/ipv4/tcp_keepalive_*",
+		"net/ipv4/tcp_mtu_probing", "net/ipv4/conf/*/rp_filter", "net/mptcp/enabled", "vm/overcommit_memory",
+		"kernel/modules_disabled",
 	} {
 		found, _ := filepath.Glob(h.path("proc/sys", pattern))
 		names = append(names, found...)
