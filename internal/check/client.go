@@ -87,23 +87,35 @@ func (c Client) Run(ctx context.Context) Live {
 
 func (a *attempt) run(ctx context.Context) {
 	a.live.Failure, a.live.Err = a.test(ctx)
-	if f := a.live.Failure; f == FailTimeout || f == FailHandshake {
-		a.live.TCPWorks = !a.TCP && a.tryTCP()
-		if a.live.TCPWorks {
-			a.live.Failure = FailHandshake
-		}
+	if f := a.live.Failure; !a.TCP && (f == FailTimeout || f == FailHandshake) {
+		a.live.Failure, a.live.Err = blame(a.live.Err, a.tryTCP())
 	}
 	a.done <- a.live
 }
 
-// tryTCP says whether plain TCP gets there.
-func (a *attempt) tryTCP() bool {
+// blame says what is at fault when connecting has failed: the handshake of SMC, if TCP gets there, or else what keeps TCP from
+// it. Modules do not agree in what they call a failure of TCP.
+func blame(smc, tcp error) (Failure, error) {
+	if tcp == nil {
+		return FailHandshake, smc
+	}
+	if f := connectFailure(tcp); f != FailHandshake {
+		return f, tcp
+	}
+	return FailTimeout, tcp
+}
+
+// tryTCP says what keeps plain TCP from getting there; nil if it does.
+func (a *attempt) tryTCP() error {
 	fd, err := newSocket(false, a.Target.Addr())
 	if err != nil {
-		return false
+		return err
 	}
 	defer unix.Close(fd)
-	return setTimeout(fd, a.Patience/2) == nil && connect(fd, a.Target, a.Patience/2) == nil
+	if err := setTimeout(fd, a.Patience/2); err != nil {
+		return err
+	}
+	return connect(fd, a.Target, a.Patience/2)
 }
 
 func (a *attempt) test(ctx context.Context) (Failure, error) {

@@ -49,9 +49,7 @@ type Live struct {
 	Target  netip.AddrPort
 	Failure Failure
 	Err     error
-	// TCPWorks means that a connection of plain TCP to the same place could be made afterwards.
-	TCPWorks bool
-	Carrier  Carrier
+	Carrier Carrier
 	// CarrierErr says why the carrier could not be found out.
 	CarrierErr error
 	// Peer is what the server says of its end, nil if it is none of ours.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/smckit/smckit/pkg/netlinksmc"
+	"golang.org/x/sys/unix"
 )
 
 // overTCP is a client for tests: quick, and on a socket of TCP.
@@ -290,4 +291,24 @@ func FuzzHello(f *testing.F) {
 			t.Errorf("%q: %q", line, h)
 		}
 	})
+}
+
+// TestBlame tells a handshake of SMC that breaks off from TCP that does not get there.
+func TestBlame(t *testing.T) {
+	for _, tt := range []struct {
+		smc, tcp error
+		want     Failure
+	}{
+		{unix.ETIMEDOUT, nil, FailHandshake},
+		{unix.ECONNRESET, nil, FailHandshake},
+		{unix.EPROTO, unix.ETIMEDOUT, FailTimeout},
+		{unix.EPROTO, unix.EINPROGRESS, FailTimeout},
+		{unix.ECONNABORTED, unix.ECONNREFUSED, FailRefused},
+		{unix.ETIMEDOUT, unix.EHOSTUNREACH, FailUnreachable},
+		{unix.ECONNRESET, unix.ECONNRESET, FailTimeout},
+	} {
+		if f, err := blame(tt.smc, tt.tcp); f != tt.want || err == nil {
+			t.Errorf("%v, %v: %q, %v", tt.smc, tt.tcp, f, err)
+		}
+	}
 }
