@@ -68,7 +68,7 @@ const noTable = "nft delete table inet chk"
 
 // host are faults of the host as a whole.
 var host = []fault{
-	{name: "enterprise ID", make: "smcr ueid flush", undo: "smcr ueid add " + lab.UEID, ids: "eid-none", args: "-C " + lab.SelfAddr + " -s"},
+	{name: "enterprise ID", make: "smcr ueid flush", undo: "smcr ueid add " + lab.UEID, ids: "eid-none", args: "-C " + lab.SelfAddr + " -s", able: true},
 	{name: "loopback", make: "smcd loopback namespace", undo: "smcd loopback on", ids: "loopback-namespace", able: true},
 	{name: "buffers", make: "sysctl -qw net.smc.rmem=16384", undo: "sysctl -qw net.smc.rmem=65536", ids: "buffers-small", able: true},
 	{name: "queues", make: "sysctl -qw net.smc.smcr_max_recv_wr=3", undo: "sysctl -qw net.smc.smcr_max_recv_wr=48", ids: "queues-small", able: true},
@@ -236,7 +236,7 @@ smc_chk -N blue --server 5005 >/dev/null 2>&1 & until smcss -N blue -l | grep -q
 var forEver = []fault{
 	{
 		name: "unsigned", make: `ip netns del blue
-for p in $(pgrep -x 'smc_chk|smcflow'); do kill $p; done
+for p in $(pgrep -x 'smc_chk|smcflow'); do kill -9 $p; done
 until rmmod smc_diag smc || ! test -e /sys/module/smc; do sleep 0.1; done
 echo 1 >/sys/module/module/parameters/sig_enforce`, ids: "module-unsigned",
 	},

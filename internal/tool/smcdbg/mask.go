@@ -33,14 +33,7 @@ var (
 
 // mask returns text without what is to be left out.
 func (m *masker) mask(text string) string {
-	text = address.ReplaceAllStringFunc(text, func(s string) string {
-		// A colon that ends a clause is not part of the address, but two may be.
-		word := s
-		if strings.HasSuffix(word, ":") && !strings.HasSuffix(word, "::") {
-			word = word[:len(word)-1]
-		}
-		return m.word(word) + s[len(word):]
-	})
+	text = address.ReplaceAllStringFunc(text, m.run)
 	if !m.all {
 		return text
 	}
@@ -52,6 +45,34 @@ func (m *masker) mask(text string) string {
 	return text
 }
 
+// run replaces the address in s, which may have a colon behind it, and the end of a word and a colon before it.
+func (m *masker) run(s string) string {
+	// A colon that ends a clause is not part of the address, but two may be.
+	word := s
+	if strings.HasSuffix(word, ":") && !strings.HasSuffix(word, "::") {
+		word = word[:len(word)-1]
+	}
+	behind := s[len(word):]
+	for begin := 0; begin < len(word); {
+		if masked := m.word(word[begin:]); masked != word[begin:] {
+			return word[:begin] + masked + behind
+		}
+		colon := strings.IndexByte(word[begin:], ':')
+		if colon < 0 || isAddress(word[begin:]) {
+			break
+		}
+		begin += colon + 1
+	}
+	return s
+}
+
+// isAddress says whether s is one, be it one that may be shown.
+func isAddress(s string) bool {
+	_, err := netip.ParseAddr(s)
+	return err == nil || mac.MatchString(s) || guid.MatchString(s)
+}
+
+// word returns what stands for an address, or what is none as it is.
 func (m *masker) word(s string) string {
 	if mac.MatchString(s) || guid.MatchString(s) {
 		if strings.Trim(s, "0:") == "" {
