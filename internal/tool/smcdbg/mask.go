@@ -10,6 +10,9 @@ import (
 	"strings"
 )
 
+// minName is the length of the shortest name that is masked: a shorter one tells nobody anything, and is in many words.
+const minName = 3
+
 // masker replaces what is nobody's business by words, the same by the same, so that what belongs together can still be
 // seen.
 type masker struct {
@@ -38,7 +41,7 @@ func (m *masker) mask(text string) string {
 		return text
 	}
 	for i, name := range m.names {
-		if name != "" {
+		if len(name) >= minName {
 			text = regexp.MustCompile(`\b`+regexp.QuoteMeta(name)+`\b`).ReplaceAllString(text, fmt.Sprintf("HOST-%d", i+1))
 		}
 	}
