@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -180,7 +181,7 @@ var otherSettings = []string{"net.ipv4.tcp_syncookies"}
 
 func (r Reader) readSettings() map[string]int {
 	out := map[string]int{}
-	names := otherSettings
+	names := slices.Clone(otherSettings)
 	entries, _ := os.ReadDir(r.path("proc/sys/net/smc"))
 	for _, e := range entries {
 		names = append(names, "net.smc."+e.Name())
