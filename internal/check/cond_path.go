@@ -151,7 +151,7 @@ var liveConditions = []Condition{
 	failed("live-handshake", FailHandshake, "TCP reaches %[1]s, and the handshake of SMC breaks off: %[2]v",
 		"look at the peer's kernel log and 'smcr -d stats' on both hosts; a peer that crashed, or is no SMC host, does this"),
 	failed("live-broken", FailBroken, "the connection to %[1]s broke: %[2]v",
-		"look at 'dmesg' and 'smcr link' on both hosts: an RDMA link that breaks takes its connections along"),
+		"look at 'dmesg' and 'smcr link' on both hosts; TCP breaks if only the peer takes it for SMC: an option lost on the way back"),
 	failed("live-corrupt", FailCorrupt, "what came back from %[1]s is not what was sent: %[2]v",
 		"report it, with the archives of 'smc_dbg' of both hosts; a peer that is no smc_chk does this, too"),
 	{
@@ -196,7 +196,7 @@ var liveConditions = []Condition{
 	{
 		ID: "live-option-lost", Severity: Error,
 		Says:   "the peer listens on AF_SMC, and the TCP option by which both ends know of each other was lost on the way %[1]s",
-		Remedy: "find what removes TCP option 254: packet filters of both hosts ('smc_chk' there, too), firewalls and proxies between",
+		Remedy: "find what removes TCP option 254: packet filters, firewalls, proxies; or the peer's SYN cookies or limits ('smc_chk' there)",
 		Find: onLive(func(_ *Snapshot, l *Live) Values {
 			if !optionLost(l) {
 				return nil

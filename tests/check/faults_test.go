@@ -84,7 +84,11 @@ var host = []fault{
 	{name: "stripping", make: table("input", "reset tcp option 254"), undo: noTable, ids: "rule-strips-option", able: true},
 	{
 		name: "stripping by iptables", make: "iptables -t mangle -A OUTPUT -p tcp -j TCPOPTSTRIP --strip-options 30,254",
-		undo: "iptables -t mangle -F", ids: "rule-strips-option", able: true,
+		undo: "iptables -t mangle -F; iptables -t mangle -X", ids: "rule-strips-option", able: true,
+	},
+	{
+		name: "stripping by the old iptables", make: "iptables-legacy -t mangle -A OUTPUT -p tcp -j TCPOPTSTRIP --strip-options 254",
+		undo: "iptables-legacy -t mangle -F; rmmod iptable_mangle; rmmod xt_TCPOPTSTRIP", ids: "rule-legacy-strip", able: true,
 	},
 	{name: "dropping", make: table("output", "udp dport 4791 drop"), undo: noTable, ids: "rule-drops-roce", able: true},
 	{name: "rules for root", as: "setpriv --reuid 65534 --regid 65534 --clear-groups", ids: "rules-unreadable", able: true},
@@ -188,6 +192,10 @@ var live = []fault{
 	{
 		name: "option lost", make: table("input", "reset tcp option 254"), undo: noTable, args: "-C " + lab.SelfAddr + ":5000",
 		ids: "live-option-lost rule-strips-option",
+	},
+	{
+		name: "cookies", make: "sysctl -qw net.ipv4.tcp_syncookies=2", undo: "sysctl -qw net.ipv4.tcp_syncookies=1",
+		args: "-C " + lab.SelfAddr + ":5000", ids: "syncookies-always live-option-lost",
 	},
 	{
 		name: "option lost on the way back", make: table("input", "tcp sport 5000 reset tcp option 254"), undo: noTable,
