@@ -11,6 +11,8 @@ packages="qemu-system-x86 kmod xz-utils zstd iproute2 ca-certificates debian-arc
 packages="$packages redis-server redis-tools nginx apache2-utils wrk iperf3 openssl curl postgresql python3 bsdextrautils"
 # And programs that have no C library to preload before, or another one.
 packages="$packages busybox-static musl-tools"
+# What tests/check puts into the way of SMC.
+packages="$packages nftables iptables"
 # What tests/model has go through the model of a connection, and what reads the messages that hosts send.
 packages="$packages spin tshark"
 

@@ -166,7 +166,9 @@ type Port struct {
 	NetDev string
 	// GIDs is the number of GIDs in use, GIDsV2 how many of them are of RoCE version 2. SMC-Rv1 needs one that is not.
 	GIDs, GIDsV2 int
-	PNETID       PNETID
+	// Table holds them.
+	Table  []GID
+	PNETID PNETID
 }
 
 // NetDev is a network interface of a PCI function.

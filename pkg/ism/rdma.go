@@ -166,17 +166,15 @@ func (fs sysfs) port(dir string, number uint8) Port {
 		LinkLayer: text("link_layer"),
 		Rate:      text("rate"),
 	}
-	for _, index := range list(filepath.Join(dir, "gids")) {
-		if gid := text("gids/" + index); strings.Trim(gid, ":0") == "" {
-			continue
-		}
+	p.Table = gids(dir)
+	for _, g := range p.Table {
 		p.GIDs++
-		if strings.Contains(text("gid_attrs/types/"+index), "v2") {
+		if g.RoCEv2 {
 			p.GIDsV2++
 		}
 		// The first GID is that of the port's own interface; VLANs and bonds come after it.
 		if p.NetDev == "" {
-			p.NetDev = text("gid_attrs/ndevs/" + index)
+			p.NetDev = g.NetDev
 		}
 	}
 	return p

@@ -6,12 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/smckit/smckit/internal/sysfstest"
 	"github.com/smckit/smckit/pkg/ism"
 	"github.com/smckit/smckit/pkg/pnet"
@@ -153,6 +156,7 @@ func TestScanDetails(t *testing.T) {
 		Ports: []ism.Port{
 			{
 				Number: 1, State: "ACTIVE", PhysState: "LinkUp", LinkLayer: "Ethernet", NetDev: "ens1", GIDs: 1,
+				Table:  []ism.GID{{Addr: netip.MustParseAddr("fe80::14:5ff:feaa:1"), NetDev: "ens1"}},
 				PNETID: ism.PNETID{ID: "NET1", Source: ism.SourceHardware},
 			},
 			{
@@ -166,7 +170,7 @@ func TestScanDetails(t *testing.T) {
 		},
 		PNETID: ism.PNETID{ID: "NET1", Source: ism.SourceHardware},
 	}
-	if diff := cmp.Diff(want, find(t, inv, "mlx4_0")); diff != "" {
+	if diff := cmp.Diff(want, find(t, inv, "mlx4_0"), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 		t.Errorf("mlx4_0 (-want +got):\n%s", diff)
 	}
 	wantISM := &ism.ISM{GID: "00000000-0000-0000-0000-0000000000a1", Fabric: ptr(uint16(0x7c2))}
@@ -305,5 +309,37 @@ func TestScanGarbage(t *testing.T) {
 	bad := find(t, inv, "bad_0")
 	if len(bad.Ports) != 2 || len(bad.Ports[0].State) > 4096 {
 		t.Errorf("bad_0 has %d ports", len(bad.Ports))
+	}
+}
+
+// TestGIDs says that the GIDs that are in use are those of the table, in its order, and what else is there is no GID.
+func TestGIDs(t *testing.T) {
+	s := ism.Scanner{Root: sysfstest.Make(t, `
+[class/infiniband/mlx5_0]
+node_type = 1: CA
+ports/1/state = 4: ACTIVE
+ports/1/gids/10 = 0000:0000:0000:0000:0000:ffff:0a00:0001
+ports/1/gid_attrs/types/10 = RoCE v2
+ports/1/gid_attrs/ndevs/10 = eth0.7
+ports/1/gids/2 = fe80:0000:0000:0000:0000:0000:0000:0001
+ports/1/gid_attrs/types/2 = IB/RoCE v1
+ports/1/gid_attrs/ndevs/2 = eth0
+ports/1/gids/3 = 0000:0000:0000:0000:0000:0000:0000:0000
+ports/1/gids/4 = rubbish
+ports/1/gids/5 =
+[bus]
+pci/
+`)}
+	inv, err := s.Scan(t.Context())
+	if err != nil || len(inv.Devices) != 1 || len(inv.Devices[0].Ports) != 1 {
+		t.Fatalf("%v %+v", err, inv)
+	}
+	p := inv.Devices[0].Ports[0]
+	want := []ism.GID{
+		{Index: 2, Addr: netip.MustParseAddr("fe80::1"), NetDev: "eth0"},
+		{Index: 10, Addr: netip.MustParseAddr("::ffff:10.0.0.1"), RoCEv2: true, NetDev: "eth0.7"},
+	}
+	if !slices.Equal(p.Table, want) || p.GIDs != 2 || p.GIDsV2 != 1 || p.NetDev != "eth0" {
+		t.Errorf("%+v", p)
 	}
 }

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Smc_chk says whether this host, and the path to a peer, can speak SMC, and why not.
+package main
+
+import (
+	"os"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/tool/smcchk"
+)
+
+func main() { os.Exit(cli.Main(smcchk.Tool)) }

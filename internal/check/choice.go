@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/smckit/smckit/pkg/ism"
+	"github.com/smckit/smckit/pkg/netlinksmc"
+)
+
+// chidLoopback is the CHID of the device for SMC-D that is memory of this host.
+const chidLoopback = 0xffff
+
+// Choice is a way in which a connection can be SMC.
+type Choice struct {
+	// Transport is "SMC-R" or "SMC-D", Version the major version.
+	Transport string
+	Version   int
+	// Device and Port are what moves the data, Port 0 for SMC-D.
+	Device string
+	Port   uint8
+	// NetDev is the interface of the TCP connection, empty for connections within this host.
+	NetDev string
+	PNETID string
+}
+
+// Local says whether the choice is for connections within this host only.
+func (c Choice) Local() bool { return c.NetDev == "" }
+
+// Choices returns how connections of this host can be SMC: those to the peer, if there is a path to one, or else all. It
+// follows the rules by which the module chooses; whether a peer fits, only the peer knows.
+func (s *Snapshot) Choices() []Choice {
+	if !s.Sockets.Available() {
+		return nil
+	}
+	if s.Path != nil {
+		return s.choicesOnPath(s.Path)
+	}
+	out := s.choicesWithin()
+	for _, i := range s.Interfaces {
+		if i.Loopback || !i.Up {
+			continue
+		}
+		for _, a := range i.Addresses {
+			for _, c := range s.choicesBy(i.Name, a.Addr(), true) {
+				if !slices.Contains(out, c) {
+					out = append(out, c)
+				}
+			}
+		}
+	}
+	return out
+}
+
+func (s *Snapshot) choicesOnPath(p *Path) []Choice {
+	if p.ResolveErr != nil || p.RouteErr != nil {
+		return nil
+	}
+	var out []Choice
+	if p.Local {
+		out = s.choicesWithin()
+	}
+	return append(out, s.choicesBy(p.Interface, p.Source, !p.Gateway.IsValid())...)
+}
+
+// choicesWithin returns how connections within this host can be SMC-D.
+func (s *Snapshot) choicesWithin() []Choice {
+	if !on(s.Module.SMCD) || s.Setting("net.smc.loopback", 1) == 0 {
+		return nil
+	}
+	for _, d := range s.ISM {
+		// The stock module's device needs an EID as any other of version 2.
+		if d.CHID == chidLoopback && (s.Module.Ours || s.Identity.HasEID()) {
+			return []Choice{{Transport: "SMC-D", Version: 2, Device: d.PCIID}}
+		}
+	}
+	return nil
+}
+
+// choicesBy returns how connections that leave by an interface with that source address can be SMC. Version 1 takes a
+// peer in the same subnet.
+func (s *Snapshot) choicesBy(name string, source netip.Addr, sameSubnet bool) []Choice {
+	i := s.Interface(name)
+	if i == nil || i.Loopback {
+		return nil
+	}
+	id := s.pnetID(name)
+	var out []Choice
+	if on(s.Module.SMCD) {
+		out = s.choicesISM(name, id, sameSubnet)
+	}
+	if !on(s.Module.SMCR) {
+		return out
+	}
+	for version := 1; version <= 2; version++ {
+		switch {
+		case version == 1 && !sameSubnet:
+			continue
+		case version == 2 && (!s.Identity.HasEID() || !source.Unmap().Is4()):
+			continue
+		}
+		for _, p := range s.Ports {
+			if s.fits(&p, name, id, source, version) {
+				out = append(out, Choice{
+					Transport: "SMC-R", Version: version, Device: p.Device, Port: p.Number, NetDev: name, PNETID: id,
+				})
+				break
+			}
+		}
+	}
+	return out
+}
+
+func (s *Snapshot) choicesISM(name, id string, sameSubnet bool) []Choice {
+	var out []Choice
+	for _, d := range s.ISM {
+		if d.CHID == chidLoopback {
+			continue
+		}
+		c := Choice{Transport: "SMC-D", Device: d.PCIID, NetDev: name, PNETID: id}
+		if sameSubnet && id != "" && pnetOfISM(&d) == id {
+			c.Version = 1
+			out = append(out, c)
+		}
+		v2 := s.Control.Info != nil && s.Control.Info.ISMv2 && s.Identity.HasEID()
+		if v2 && (id == "" || pnetOfISM(&d) == "" || pnetOfISM(&d) == id) {
+			c.Version = 2
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func pnetOfISM(d *netlinksmc.Device) string {
+	if len(d.Ports) == 0 {
+		return ""
+	}
+	return d.Ports[0].PNETID
+}
+
+// fits says whether a port can carry a connection that leaves by an interface.
+func (s *Snapshot) fits(p *Port, name, id string, source netip.Addr, version int) bool {
+	if !p.RoCE || p.State != "ACTIVE" || id != "" && p.PNETID.ID != id {
+		return false
+	}
+	base, vlan := s.base(name)
+	return slices.ContainsFunc(p.GIDs, func(g GID) bool {
+		gbase, gvlan := s.base(g.NetDev)
+		if g.NetDev == "" || gvlan != vlan || id == "" && gbase != base {
+			return false
+		}
+		if version == 1 {
+			return !g.RoCEv2 || s.v1OverV2() && g.Addr.Is4In6() == source.Unmap().Is4()
+		}
+		return g.RoCEv2 && g.Addr.Is4In6() && s.covers(g.NetDev, source)
+	})
+}
+
+// v1OverV2 says whether version 1 may use GIDs of RoCEv2.
+func (s *Snapshot) v1OverV2() bool { return s.Setting("net.smc.smcr_v1_rocev2", 0) != 0 }
+
+// covers says whether an address is in a subnet of an interface.
+func (s *Snapshot) covers(name string, addr netip.Addr) bool {
+	i := s.Interface(name)
+	return i != nil && slices.ContainsFunc(i.Addresses, func(p netip.Prefix) bool { return p.Contains(addr.Unmap()) })
+}
+
+// remote says whether a choice is for peers elsewhere, too.
+func remote(choices []Choice) bool {
+	return slices.ContainsFunc(choices, func(c Choice) bool { return !c.Local() })
+}
+
+// adapters returns the devices of a kind.
+func (s *Snapshot) adapters(kind ism.Kind) []ism.Device {
+	var out []ism.Device
+	for _, d := range s.Adapters {
+		if d.Kind == kind {
+			out = append(out, d)
+		}
+	}
+	return out
+}

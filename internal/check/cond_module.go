@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"errors"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// moduleConditions are about the module, and how programs and administrators reach it.
+var moduleConditions = []Condition{
+	{
+		ID: "module-missing", Severity: Error,
+		Says:   "kernel %[1]s has no AF_SMC module",
+		Remedy: "install smckit's ('make modules_install' in its sources), or run a kernel that has one",
+		Find: func(s *Snapshot) []Values {
+			return met1(s.absent() && s.Module.File == "" && !s.Module.BuiltIn, s.Kernel.Release)
+		},
+	},
+	{
+		ID: "module-blocked", Severity: Error,
+		Says:   "modprobe is told not to load the module smc: %[1]s",
+		Remedy: "remove that line, then 'modprobe smc'",
+		Find: func(s *Snapshot) []Values {
+			return met1(s.absent() && s.Module.Blocked != "", s.Module.Blocked)
+		},
+	},
+	{
+		ID: "module-other-kernel", Severity: Error,
+		Says:   "%[1]s was built for kernel %[2]s, and this is %[3]s",
+		Remedy: "build it again for the running kernel: 'make modules_install', or 'dkms autoinstall'",
+		Find: func(s *Snapshot) []Values {
+			return met1(s.absent() && s.otherKernel(), s.Module.File, s.builtFor(), s.Kernel.Release)
+		},
+	},
+	{
+		ID: "module-unsigned", Severity: Error,
+		Says:   "the kernel takes signed modules only, and %[1]s has no signature",
+		Remedy: "sign the module with a key that the firmware knows (mokutil), or switch Secure Boot off",
+		Find: func(s *Snapshot) []Values {
+			return met1(s.absent() && s.unsigned(), s.Module.File)
+		},
+	},
+	{
+		ID: "modules-disabled", Severity: Error,
+		Says:   "the kernel loads no modules any more (kernel.modules_disabled)",
+		Remedy: "reboot, and have the module smc loaded before that is set: a line 'smc' in /etc/modules-load.d/smc.conf",
+		Find:   func(s *Snapshot) []Values { return met(s.absent() && s.Kernel.ModulesDisabled) },
+	},
+	{
+		ID: "module-not-loaded", Severity: Error,
+		Says:   "the module %[1]s is there, and the kernel has not loaded it",
+		Remedy: "run 'modprobe smc' as root; if that fails, 'dmesg' says why",
+		Find: func(s *Snapshot) []Values {
+			explained := s.Module.Blocked != "" || s.otherKernel() || s.unsigned() || s.Kernel.ModulesDisabled
+			return met1(s.absent() && s.Module.File != "" && !explained, s.Module.File)
+		},
+	},
+	{
+		ID: "module-stale", Severity: Warning,
+		Says:   "the module that is loaded is not the one that is installed, %[1]s",
+		Remedy: "reboot, or, when no program uses SMC, 'rmmod smc_diag smc' and 'modprobe smc'",
+		Find: func(s *Snapshot) []Values {
+			m := &s.Module
+			return met1(m.Loaded && m.SrcVersion != "" && m.FileSrcVersion != "" && m.SrcVersion != m.FileSrcVersion, m.File)
+		},
+	},
+	{
+		ID: "module-forced", Severity: Warning,
+		Says:   "the module was forced into a kernel that it was not built for",
+		Remedy: "build it for the running kernel, and load it without force",
+		Find:   func(s *Snapshot) []Values { return met(strings.Contains(s.Module.Taint, "F")) },
+	},
+	{
+		ID: "socket-refused", Severity: Error,
+		Says:   "this program may not make AF_SMC sockets: %[1]v",
+		Remedy: "let the container's seccomp profile, or the security module, allow socket family 43",
+		Find: func(s *Snapshot) []Values {
+			return met1(refused(s.Sockets.IPv4), s.Sockets.IPv4)
+		},
+	},
+	{
+		ID: "socket-failed", Severity: Error,
+		Says:   "AF_SMC sockets cannot be made: %[1]v",
+		Remedy: "look at 'dmesg'; load the module again",
+		Find: func(s *Snapshot) []Values {
+			err := s.Sockets.IPv4
+			return met1(err != nil && !refused(err) && (s.Module.Loaded || s.Module.BuiltIn), err)
+		},
+	},
+	{
+		ID: "socket-ipv6", Severity: Warning,
+		Says:   "AF_SMC sockets for IPv6 cannot be made: %[1]v",
+		Remedy: "switch IPv6 on in the kernel (no ipv6.disable=1 on its command line), or use IPv4 only",
+		Find: func(s *Snapshot) []Values {
+			return met1(s.Sockets.Available() && s.Sockets.IPv6 != nil, s.Sockets.IPv6)
+		},
+	},
+	{
+		ID: "ipproto-absent", Severity: Info,
+		Says:   "socket(AF_INET, SOCK_STREAM, IPPROTO_SMC) does not work: %[1]v",
+		Remedy: "use AF_SMC sockets; IPPROTO_SMC takes Linux 6.11 or smckit's module",
+		Find: func(s *Snapshot) []Values {
+			return met1(s.Sockets.Available() && s.Sockets.IPProto != nil, s.Sockets.IPProto)
+		},
+	},
+	{
+		ID: "netlink-absent", Severity: Warning,
+		Says:   "the module does not answer by netlink: %[1]v",
+		Remedy: "use Linux 5.11 or newer, or smckit's module: without, only part of this check is possible",
+		Find: func(s *Snapshot) []Values {
+			return met1(s.Sockets.Available() && s.Control.Netlink != nil, s.Control.Netlink)
+		},
+	},
+	{
+		ID: "pnet-absent", Severity: Warning,
+		Says:   "the PNET table cannot be read: %[1]v",
+		Remedy: "load the module that has it: 'modprobe smc_diag' before Linux 5.11, else 'modprobe smc'",
+		Find: func(s *Snapshot) []Values {
+			return met1(s.Sockets.Available() && s.Control.PNET != nil, s.Control.PNET)
+		},
+	},
+	{
+		ID: "diag-absent", Severity: Warning,
+		Says:   "AF_SMC sockets cannot be listed, so that smcss does not work: %[1]v",
+		Remedy: "load the module smc_diag: 'modprobe smc_diag'",
+		Find: func(s *Snapshot) []Values {
+			return met1(s.Sockets.Available() && s.Control.Diag != nil, s.Control.Diag)
+		},
+	},
+	{
+		ID: "smcr-off", Severity: Warning,
+		Says:   "SMC-R is switched off in the module (smcr=0)",
+		Remedy: "take 'options smc smcr=0' out of /etc/modprobe.d and smc.smcr=0 off the kernel's command line; load it again",
+		Find:   func(s *Snapshot) []Values { return met(!on(s.Module.SMCR)) },
+	},
+	{
+		ID: "smcd-off", Severity: Warning,
+		Says:   "SMC-D is switched off in the module (smcd=0)",
+		Remedy: "take 'options smc smcd=0' out of /etc/modprobe.d and smc.smcd=0 off the kernel's command line; load it again",
+		Find:   func(s *Snapshot) []Values { return met(!on(s.Module.SMCD)) },
+	},
+	{
+		ID: "version-1-only", Severity: Warning,
+		Says:   "the module knows version %[1]d of SMC only: peers must be in the same IP subnet",
+		Remedy: "use Linux 5.10 or newer, or smckit's module",
+		Find: func(s *Snapshot) []Values {
+			if s.Control.Info == nil {
+				return nil
+			}
+			return met1(s.Control.Info.Version < 2, s.Control.Info.Version)
+		},
+	},
+}
+
+// absent says whether there is no AF_SMC, for a reason that is not the program's rights.
+func (s *Snapshot) absent() bool {
+	return !s.Sockets.Available() && !refused(s.Sockets.IPv4) && !s.Module.Loaded && !s.Module.BuiltIn
+}
+
+func refused(err error) bool { return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) }
+
+// builtFor is the kernel that the module's file is for, "" if it does not tell.
+func (s *Snapshot) builtFor() string {
+	release, _, _ := strings.Cut(s.Module.FileVermagic, " ")
+	return release
+}
+
+func (s *Snapshot) otherKernel() bool { return s.builtFor() != "" && s.builtFor() != s.Kernel.Release }
+
+// unsigned says whether the kernel refuses the module's file for want of a signature. A file that could not be read may
+// have one.
+func (s *Snapshot) unsigned() bool {
+	return s.Kernel.SignaturesForced && s.Module.FileVermagic != "" && !s.Module.FileSigned
+}

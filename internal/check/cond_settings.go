@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+
+	"github.com/smckit/smckit/pkg/netlinksmc"
+)
+
+// identityConditions are about enterprise IDs, settings and what has become of connections.
+var identityConditions = []Condition{
+	{
+		ID: "eid-none", Severity: Warning,
+		Says:   "this host has no enterprise ID: SMC version 2 with other hosts is not possible",
+		Remedy: "add one that all hosts have: smcr ueid add MYNET.EID; a system EID is switched on by 'smcd seid enable'",
+		Find:   func(s *Snapshot) []Values { return met(s.Identity.Known && !s.Identity.HasEID()) },
+	},
+	{
+		ID: "seid-off", Severity: Info,
+		Says:   "the system EID is switched off: peers that have no other EID in common use TCP",
+		Remedy: "smcd seid enable",
+		Find: func(s *Snapshot) []Values {
+			return met(s.Identity.SEID != nil && !s.Identity.SEID.Enabled && len(s.Identity.UEIDs) > 0)
+		},
+	},
+	{
+		ID: "buffers-small", Severity: Warning,
+		Says:   "net.smc.%[1]s is %[2]d bytes: buffers that small slow connections down",
+		Remedy: "sysctl -w net.smc.%[1]s=65536, or more",
+		Find:   below("rmem", 65536, "wmem", 65536),
+	},
+	{
+		ID: "queues-small", Severity: Warning,
+		Says:   "net.smc.%[1]s is %[2]d: links with queues that short make connections wait",
+		Remedy: "sysctl -w net.smc.%[1]s=%[3]d, the default, or more",
+		Find:   below("smcr_max_send_wr", 16, "smcr_max_recv_wr", 48),
+	},
+	{
+		ID: "testlink-off", Severity: Warning,
+		Says:   "links of SMC-R are not tested (net.smc.smcr_testlink_time=0): a peer that is gone is noticed by who sends only",
+		Remedy: "sysctl -w net.smc.smcr_testlink_time=30",
+		Find:   func(s *Snapshot) []Values { return met(s.Setting("net.smc.smcr_testlink_time", 30) == 0) },
+	},
+	{
+		ID: "handshake-limit", Severity: Info,
+		Says:   "while many connections begin at once, some are TCP (net.smc.limit_smc_hs=1)",
+		Remedy: "'smcr handshake-limit disable' switches that off",
+		Find:   func(s *Snapshot) []Values { return met(s.Setting("net.smc.limit_smc_hs", 0) != 0) },
+	},
+	{
+		ID: "syncookies-always", Severity: Warning,
+		Says:   "every SYN is answered with a cookie (net.ipv4.tcp_syncookies=2): connections to this host are TCP",
+		Remedy: "sysctl -w net.ipv4.tcp_syncookies=1: cookies while a listener is flooded only",
+		Find:   func(s *Snapshot) []Values { return met(s.Setting("net.ipv4.tcp_syncookies", 1) == 2) },
+	},
+	{
+		ID: "fallbacks", Severity: Info,
+		Says:   "%[1]d connections have been TCP and %[2]d SMC so far; most often because %[3]s",
+		Remedy: "%[4]s; 'smcr -d stats' counts all reasons, 'smcss --explain' shows connections",
+		Find:   fallbacks,
+	},
+}
+
+// below makes a condition of settings of net.smc that are less than they should be.
+func below(name1 string, least1 int, name2 string, least2 int) func(*Snapshot) []Values {
+	return func(s *Snapshot) []Values {
+		var out []Values
+		for _, x := range []struct {
+			name  string
+			least int
+		}{{name1, least1}, {name2, least2}} {
+			if v := s.Setting("net.smc."+x.name, x.least); v < x.least {
+				out = append(out, Values{x.name, v, x.least})
+			}
+		}
+		return out
+	}
+}
+
+func fallbacks(s *Snapshot) []Values {
+	f := s.Fallbacks
+	if f == nil || f.ClientTotal+f.ServerTotal == 0 {
+		return nil
+	}
+	counts := map[netlinksmc.Reason]int{}
+	var most netlinksmc.Reason
+	for _, list := range [][]netlinksmc.FallbackCount{f.Client, f.Server} {
+		for _, c := range list {
+			counts[c.Reason] += int(c.Count)
+			if counts[c.Reason] > counts[most] {
+				most = c.Reason
+			}
+		}
+	}
+	return []Values{{f.ClientTotal + f.ServerTotal, s.Connections, Words(most), most.Remedy()}}
+}
+
+// Words says what a reason means, with its number.
+func Words(r netlinksmc.Reason) string {
+	if !r.Known() {
+		return fmt.Sprintf("of a reason that is not known (%s)", r)
+	}
+	return fmt.Sprintf("%s (%s %s)", r.Text(), r, r.Name())
+}
+
+// ruleConditions are about what filters packets.
+var ruleConditions = []Condition{
+	{
+		ID: "rule-strips-option", Severity: Warning,
+		Says:   "rule %[4]d in chain %[3]s of table %[1]s %[2]s takes SMC's option out of TCP's handshake: those connections are TCP",
+		Remedy: "take TCP option 254 out of the rule: 'nft -a list table %[1]s %[2]s' shows it",
+		Find:   func(s *Snapshot) []Values { return rules(s.Rules.Strips) },
+	},
+	{
+		ID: "rule-legacy-strip", Severity: Warning,
+		Says:   "the old iptables have loaded TCPOPTSTRIP, which may take the option of SMC out of TCP's handshake",
+		Remedy: "look at 'iptables-legacy -t mangle -S' for --strip-options with 254",
+		Find:   func(s *Snapshot) []Values { return met(s.Rules.LegacyStrip) },
+	},
+	{
+		ID: "rule-drops-roce", Severity: Warning,
+		Says:   "rule %[4]d in chain %[3]s of table %[1]s %[2]s drops RoCEv2, UDP port 4791",
+		Remedy: "let UDP port 4791 pass between the hosts: 'nft -a list table %[1]s %[2]s' shows the rule",
+		Find:   func(s *Snapshot) []Values { return rules(s.Rules.Drops) },
+	},
+	{
+		ID: "rules-unreadable", Severity: Info,
+		Says:   "packet filters and IPsec policies were not looked at: that is not permitted",
+		Remedy: "run as root",
+		Find:   func(s *Snapshot) []Values { return met(!s.Rules.Readable) },
+	},
+	{
+		ID: "ipsec", Severity: Warning,
+		Says:   "this host has IPsec policies (%[1]d): what SMC moves is not encrypted by them",
+		Remedy: "run programs whose data they protect over TCP, or encrypt in the program (TLS)",
+		Find:   func(s *Snapshot) []Values { return met1(s.Rules.IPsec > 0, s.Rules.IPsec) },
+	},
+}
+
+func rules(list []Rule) []Values {
+	var out []Values
+	for _, r := range list {
+		out = append(out, Values{r.Family, r.Table, r.Chain, r.Handle})
+	}
+	return out
+}

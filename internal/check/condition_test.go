@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/pkg/ism"
+	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/smckit/smckit/pkg/pnet"
+	"golang.org/x/sys/unix"
+)
+
+func ref[T any](v T) *T { return &v }
+
+// healthy is a host with nothing to say about: a RoCE adapter that has GIDs of both versions, on the network of its
+// interface.
+func healthy() *Snapshot {
+	return &Snapshot{
+		Kernel: Kernel{Release: "7.2.0"},
+		Module: Module{
+			Loaded: true, Ours: true, Version: "1.0", SrcVersion: "A", SMCR: ref(true), SMCD: ref(true),
+			File: "/lib/modules/7.2.0/updates/smc.ko", FileVermagic: "7.2.0 SMP", FileSrcVersion: "A",
+		},
+		Control:   Control{Info: &netlinksmc.SystemInfo{Version: 2, Release: 1}},
+		Identity:  Identity{Known: true, UEIDs: []string{"EID"}},
+		Namespace: Namespace{Initial: true},
+		Settings: map[string]int{
+			"net.smc.rmem": 65536, "net.smc.wmem": 65536, "net.smc.smcr_testlink_time": 30, "net.smc.loopback": 2,
+			"net.smc.limit_smc_hs": 0, "net.smc.smcr_max_send_wr": 16, "net.smc.smcr_max_recv_wr": 48, "net.smc.smcr_v1_rocev2": 0,
+			"net.ipv4.tcp_syncookies": 1,
+		},
+		Interfaces: []Interface{
+			{Name: "lo", Index: 1, Kind: "device", Up: true, Carrier: true, Loopback: true, MTU: 65536, Addresses: prefixes("127.0.0.1/8")},
+			{
+				Name: "eth0", Index: 2, Kind: "device", Up: true, Carrier: true, MTU: 1500, Addresses: prefixes("10.0.0.1/24", "fd00::1/64"),
+				PNETID: ism.PNETID{ID: "NET1", Source: ism.SourceTable},
+			},
+		},
+		Adapters: []ism.Device{{Kind: ism.KindRoCE, Name: "mlx5_0", Ports: []ism.Port{{Number: 1}}}},
+		Ports: []Port{{
+			Device: "mlx5_0", Number: 1, RoCE: true, State: "ACTIVE", NetDev: "eth0", PNETID: ism.PNETID{ID: "NET1", Source: ism.SourceTable},
+			GIDs: []GID{
+				{Index: 0, Addr: netip.MustParseAddr("fe80::1"), NetDev: "eth0"},
+				{Index: 1, Addr: netip.MustParseAddr("::ffff:10.0.0.1"), RoCEv2: true, NetDev: "eth0"},
+			},
+		}},
+		ISM:   []netlinksmc.Device{{CHID: chidLoopback, PCIID: "loopback-ism"}},
+		Table: pnet.Table{{ID: "NET1", Eth: "eth0"}, {ID: "NET1", IB: "mlx5_0", Port: 1}},
+		Rules: Rules{Readable: true},
+	}
+}
+
+func prefixes(texts ...string) []netip.Prefix {
+	var out []netip.Prefix
+	for _, t := range texts {
+		out = append(out, netip.MustParsePrefix(t))
+	}
+	return out
+}
+
+// gone makes AF_SMC absent.
+func gone(s *Snapshot) {
+	s.Module = Module{}
+	s.Sockets = Sockets{IPv4: unix.EAFNOSUPPORT, IPv6: unix.EAFNOSUPPORT, IPProto: unix.EPROTONOSUPPORT}
+	s.Control, s.Identity, s.ISM, s.Table = Control{Netlink: netlinksmc.ErrNoModule}, Identity{}, nil, nil
+	s.Settings = nil
+	for i := range s.Interfaces {
+		s.Interfaces[i].PNETID = ism.PNETID{}
+	}
+	s.Ports[0].PNETID = ism.PNETID{}
+}
+
+// installed adds the file of a module that is not loaded.
+func installed(s *Snapshot) {
+	gone(s)
+	s.Module.File, s.Module.FileVermagic = "/lib/smc.ko", "7.2.0 SMP"
+}
+
+// toPeer adds a path.
+func toPeer(s *Snapshot) {
+	s.Path = &Path{
+		Host: "b", Peer: netip.MustParseAddr("10.0.0.2"), Interface: "eth0", Source: netip.MustParseAddr("10.0.0.1"),
+		Neighbour: "reachable",
+	}
+}
+
+// tried adds a connection that was SMC-R, and what is different about it.
+func tried(change func(l *Live)) func(*Snapshot) {
+	return func(s *Snapshot) {
+		toPeer(s)
+		s.Live = &Live{
+			Target: netip.MustParseAddrPort("10.0.0.2:37373"), Carrier: Carrier{Mode: "SMC-R", Version: "2.1"},
+			Peer: &Hello{AFSMC: true, Carrier: Carrier{Mode: "SMC-R"}},
+		}
+		change(s.Live)
+	}
+}
+
+// fell makes a connection TCP, for this host's reason and one that the peer gives.
+func fell(own, peers netlinksmc.Reason) func(l *Live) {
+	return func(l *Live) {
+		l.Carrier = Carrier{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: own}}
+		l.Peer.Carrier = Carrier{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: peers}}
+	}
+}
+
+func failing(f Failure, err error) func(*Snapshot) {
+	return tried(func(l *Live) { l.Failure, l.Err, l.Carrier, l.Peer = f, err, Carrier{}, nil })
+}
+
+func port(change func(p *Port)) func(*Snapshot) {
+	return func(s *Snapshot) { change(&s.Ports[0]) }
+}
+
+func eth0(change func(i *Interface)) func(*Snapshot) {
+	return func(s *Snapshot) { change(s.Interface("eth0")) }
+}
+
+func setting(name string, v int) func(*Snapshot) { return func(s *Snapshot) { s.Settings[name] = v } }
+
+// TestConditions meets each condition by one change to a healthy host, and wants to hear of nothing but what follows from
+// it.
+func TestConditions(t *testing.T) {
+	someErr := errors.New("some error")
+	tests := []struct {
+		id     string
+		change func(*Snapshot)
+		says   string // part of it
+		also   string // further conditions that are met, by severity
+	}{
+		{id: "module-missing", change: gone, says: "kernel 7.2.0 has no AF_SMC module"},
+		{id: "module-blocked", change: func(s *Snapshot) { installed(s); s.Module.Blocked = "'blacklist smc' in /etc/x.conf" }, says: "'blacklist smc' in /etc/x.conf"},
+		{id: "module-other-kernel", change: func(s *Snapshot) { installed(s); s.Module.FileVermagic = "6.1.0 SMP" }, says: "built for kernel 6.1.0, and this is 7.2.0"},
+		{id: "module-unsigned", change: func(s *Snapshot) { installed(s); s.Kernel.SignaturesForced = true }, says: "/lib/smc.ko has no signature"},
+		{id: "modules-disabled", change: func(s *Snapshot) { installed(s); s.Kernel.ModulesDisabled = true }, says: "loads no modules"},
+		{id: "module-not-loaded", change: installed, says: "/lib/smc.ko is there"},
+		{id: "module-stale", change: func(s *Snapshot) { s.Module.SrcVersion = "B" }, says: "not the one that is installed, /lib/modules"},
+		{id: "module-forced", change: func(s *Snapshot) { s.Module.Taint = "OFE" }, says: "forced"},
+		{id: "socket-refused", change: func(s *Snapshot) { s.Sockets.IPv4 = unix.EPERM }, says: "operation not permitted"},
+		{id: "socket-failed", change: func(s *Snapshot) { s.Sockets.IPv4 = unix.ENOMEM }, says: "cannot allocate memory"},
+		{id: "socket-ipv6", change: func(s *Snapshot) { s.Sockets.IPv6 = unix.EPROTONOSUPPORT }, says: "protocol not supported"},
+		{id: "ipproto-absent", change: func(s *Snapshot) { s.Sockets.IPProto = unix.EPROTONOSUPPORT }, says: "IPPROTO_SMC"},
+		{id: "netlink-absent", change: func(s *Snapshot) { s.Control.Netlink = someErr }, says: "some error"},
+		{id: "pnet-absent", change: func(s *Snapshot) { s.Control.PNET = someErr }, says: "some error"},
+		{id: "diag-absent", change: func(s *Snapshot) { s.Control.Diag = someErr }, says: "smcss does not work: some error"},
+		{id: "smcr-off", change: func(s *Snapshot) { s.Module.SMCR = ref(false) }, says: "smcr=0", also: "host-only"},
+		{id: "smcd-off", change: func(s *Snapshot) { s.Module.SMCD = ref(false) }, says: "smcd=0"},
+		{id: "version-1-only", change: func(s *Snapshot) { s.Control.Info.Version = 1 }, says: "version 1 of SMC only"},
+
+		{id: "no-transport", change: func(s *Snapshot) { setting("net.smc.loopback", 0)(s); s.Ports[0].State = "DOWN" }, says: "no device", also: "port-down loopback-off"},
+		{id: "host-only", change: port(func(p *Port) { p.State = "INIT" }), says: "within this host only", also: "port-down"},
+		{id: "rdma-none", change: func(s *Snapshot) { s.Ports, s.Adapters, s.Table, s.Interfaces[1].PNETID = nil, nil, nil, ism.PNETID{} }, says: "no RDMA device", also: "host-only"},
+		{id: "rdma-namespace", change: func(s *Snapshot) {
+			s.Ports, s.Adapters, s.Table, s.Interfaces[1].PNETID = nil, nil, nil, ism.PNETID{}
+			s.Namespace = Namespace{RDMAExclusive: true}
+		}, says: "netns exclusive", also: "host-only pnet-namespace"},
+		{id: "rdma-not-roce", change: func(s *Snapshot) {
+			s.Adapters = append(s.Adapters, ism.Device{Kind: ism.KindRDMA, Name: "siw0", NodeType: "RNIC"}, ism.Device{Kind: ism.KindRDMA, Name: "ib0"})
+		}, says: "siw0 speaks iWARP"},
+		{id: "rdma-driver", change: func(s *Snapshot) {
+			s.Adapters = append(s.Adapters, ism.Device{Kind: ism.KindRoCE, Model: "E810-C", PCI: &ism.PCI{Address: "0000:01:00.0"}})
+		}, says: "0000:01:00.0 (E810-C)"},
+		{id: "device-off", change: func(s *Snapshot) {
+			s.Adapters = append(s.Adapters, ism.Device{Kind: ism.KindOff, ZPCI: &ism.ZPCI{FID: 0x8ca}})
+		}, says: "FID 8ca"},
+		{id: "rdma-software", change: port(func(p *Port) { p.Software = true }), says: "mlx5_0 is soft-RoCE"},
+		{id: "port-down", change: port(func(p *Port) { p.State = "DOWN" }), says: "port 1 of mlx5_0 is DOWN", also: "host-only"},
+		{id: "port-no-interface", change: port(func(p *Port) { p.NetDev = "" }), says: "port 1 of mlx5_0"},
+		{id: "interface-down", change: eth0(func(i *Interface) { i.Up = false }), says: "eth0 of RDMA device mlx5_0", also: "host-only"},
+		{id: "interface-no-carrier", change: eth0(func(i *Interface) { i.Carrier = false }), says: "eth0 of RDMA device mlx5_0"},
+		{id: "interface-no-address", change: eth0(func(i *Interface) { i.Addresses = nil }), says: "eth0", also: "host-only"},
+		{id: "port-no-gid", change: port(func(p *Port) { p.GIDs = nil }), says: "port 1 of mlx5_0", also: "host-only"},
+		{id: "port-no-ipv4-gid", change: port(func(p *Port) { p.GIDs = p.GIDs[:1] }), says: "port 1 of mlx5_0"},
+		{id: "port-v2-only", change: port(func(p *Port) { p.GIDs = p.GIDs[1:] }), says: "port 1 of mlx5_0"},
+		{id: "port-mtu", change: eth0(func(i *Interface) { i.MTU = 1000 }), says: "MTU of eth0 is 1000"},
+		{id: "pnet-differs", change: port(func(p *Port) { p.PNETID.ID = "NET2" }), says: "on network NET2, and its interface eth0 on NET1", also: "host-only"},
+		{id: "pnet-port-none", change: port(func(p *Port) { p.PNETID = ism.PNETID{} }), says: "eth0 has the PNET ID NET1", also: "host-only"},
+		{id: "pnet-interface-none", change: eth0(func(i *Interface) { i.PNETID = ism.PNETID{} }), says: "its interface eth0 has none"},
+		{id: "pnet-lonely", change: func(s *Snapshot) {
+			s.Interfaces = append(s.Interfaces, Interface{Name: "eth1", PNETID: ism.PNETID{ID: "NET7"}})
+		}, says: "eth1 is on network NET7"},
+		{id: "pnet-no-such-interface", change: func(s *Snapshot) { s.Table = append(s.Table, pnet.Entry{ID: "NET1", Eth: "eth7"}) }, says: "interface eth7 on network NET1"},
+		{id: "pnet-no-such-device", change: func(s *Snapshot) { s.Table = append(s.Table, pnet.Entry{ID: "NET1", IB: "mlx5_0", Port: 2}) }, says: "device mlx5_0 on network NET1"},
+		{id: "pnet-namespace", change: func(s *Snapshot) { s.Namespace.Initial = false }, says: "not the initial"},
+		{id: "ism-no-pnet", change: func(s *Snapshot) {
+			s.ISM = append(s.ISM, netlinksmc.Device{PCIID: "0000:00:00.0", CHID: 1})
+		}, says: "ISM device 0000:00:00.0"},
+		{id: "loopback-off", change: setting("net.smc.loopback", 0), says: "net.smc.loopback=0"},
+		{id: "loopback-namespace", change: setting("net.smc.loopback", 1), says: "net.smc.loopback=1"},
+
+		{id: "eid-none", change: func(s *Snapshot) { s.Identity.UEIDs = nil }, says: "no enterprise ID"},
+		{id: "seid-off", change: func(s *Snapshot) { s.Identity.SEID = &netlinksmc.SEID{} }, says: "switched off"},
+		{id: "buffers-small", change: setting("net.smc.wmem", 16384), says: "net.smc.wmem is 16384 bytes"},
+		{id: "queues-small", change: setting("net.smc.smcr_max_recv_wr", 3), says: "smcr_max_recv_wr is 3"},
+		{id: "testlink-off", change: setting("net.smc.smcr_testlink_time", 0), says: "not tested"},
+		{id: "handshake-limit", change: setting("net.smc.limit_smc_hs", 1), says: "limit_smc_hs=1"},
+		{id: "syncookies-always", change: setting("net.ipv4.tcp_syncookies", 2), says: "tcp_syncookies=2"},
+		{id: "fallbacks", change: func(s *Snapshot) {
+			s.Connections = 4
+			s.Fallbacks = &netlinksmc.FallbackStats{
+				ClientTotal: 2, ServerTotal: 1,
+				Client: []netlinksmc.FallbackCount{{Reason: noSMC, Count: 1}, {Reason: 0x03070000, Count: 2}},
+			}
+		}, says: "3 connections have been TCP and 4 SMC so far; most often because the hosts are not in the same IP subnet"},
+		{id: "rule-strips-option", change: func(s *Snapshot) { s.Rules.Strips = []Rule{{"ip", "filter", "output", 7}} }, says: "rule 7 in chain output of table ip filter"},
+		{id: "rule-legacy-strip", change: func(s *Snapshot) { s.Rules.LegacyStrip = true }, says: "TCPOPTSTRIP"},
+		{id: "rule-drops-roce", change: func(s *Snapshot) { s.Rules.Drops = []Rule{{"inet", "f", "in", 3}} }, says: "rule 3 in chain in of table inet f drops RoCEv2"},
+		{id: "rules-unreadable", change: func(s *Snapshot) { s.Rules.Readable = false }, says: "not looked at"},
+		{id: "ipsec", change: func(s *Snapshot) { s.Rules.IPsec = 2 }, says: "IPsec policies (2)"},
+
+		{id: "path-no-address", change: func(s *Snapshot) { s.Path = &Path{Host: "nowhere", ResolveErr: someErr} }, says: "nowhere is known: some error"},
+		{id: "path-no-route", change: func(s *Snapshot) { toPeer(s); s.Path.RouteErr = unix.ENETUNREACH }, says: "10.0.0.2: network is unreachable"},
+		{id: "path-no-device", change: func(s *Snapshot) { toPeer(s); s.Ports[0].State = "DOWN" }, says: "10.0.0.2 by eth0", also: "port-down"},
+		{id: "path-neighbour", change: func(s *Snapshot) { toPeer(s); s.Path.Neighbour = "failed" }, says: "neighbour failed"},
+		{id: "path-routed", change: func(s *Snapshot) { toPeer(s); s.Path.Gateway = netip.MustParseAddr("10.0.0.9") }, says: "behind router 10.0.0.9"},
+		{id: "path-ipv6", change: func(s *Snapshot) {
+			toPeer(s)
+			s.Path.Peer, s.Path.Source = netip.MustParseAddr("fd00::2"), netip.MustParseAddr("fd00::1")
+		}, says: "fd00::2 is an IPv6 address"},
+		{id: "path-mtu", change: func(s *Snapshot) { toPeer(s); s.Path.MTU = 1400 }, says: "MTU of 1400, and interface eth0 of 1500"},
+		{id: "path-vlan", change: func(s *Snapshot) {
+			toPeer(s)
+			s.Interfaces = append(s.Interfaces, Interface{Name: "eth0.7", Kind: "vlan", Below: "eth0", VLAN: 7, Up: true, Addresses: prefixes("10.0.0.1/24")})
+			s.Path.Interface = "eth0.7"
+		}, says: "eth0.7 is VLAN 7", also: "path-no-device"},
+		{id: "path-virtual", change: func(s *Snapshot) {
+			toPeer(s)
+			s.Interfaces = append(s.Interfaces, Interface{Name: "br0", Kind: "bridge", Up: true, Addresses: prefixes("10.0.0.1/24")})
+			s.Path.Interface = "br0"
+		}, says: "leave by br0, a bridge", also: "path-no-device"},
+
+		{id: "live-refused", change: failing(FailRefused, unix.ECONNREFUSED), says: "nothing listens at 10.0.0.2:37373"},
+		{id: "live-unreachable", change: failing(FailUnreachable, unix.EHOSTUNREACH), says: "no route to host"},
+		{id: "live-timeout", change: failing(FailTimeout, unix.ETIMEDOUT), says: "10.0.0.2:37373 does not answer"},
+		{id: "live-handshake", change: failing(FailHandshake, unix.ECONNRESET), says: "connection reset by peer"},
+		{id: "live-broken", change: tried(func(l *Live) { l.Failure, l.Err = FailBroken, unix.ECONNRESET }), says: "broke: connection reset"},
+		{id: "live-corrupt", change: tried(func(l *Live) { l.Failure, l.Err = FailCorrupt, someErr }), says: "some error"},
+		{id: "live-silent", change: tried(func(l *Live) { l.Failure, l.Peer = FailSilent, nil }), says: "(SMC-R), and nothing comes back"},
+		{id: "live-stranger", change: tried(func(l *Live) { l.Failure, l.Err, l.Peer = FailStranger, errors.New("it says \"SSH\""), nil }), says: `it says "SSH"`},
+		{id: "live-mode-unknown", change: tried(func(l *Live) { l.Carrier, l.CarrierErr = Carrier{}, someErr }), says: "some error"},
+		{id: "live-peer-without-smc", change: tried(func(l *Live) {
+			l.Carrier, l.Peer = Carrier{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: noSMC}}, &Hello{Carrier: Carrier{Mode: "TCP"}}
+		}), says: "has no AF_SMC"},
+		{id: "live-option-lost", change: tried(fell(noSMC, noSMC)), says: "on the way there"},
+		{id: "live-option-lost", change: tried(fell(noSMC, 0)), says: "on the way back"},
+		{id: "live-no-option", change: tried(func(l *Live) { fell(noSMC, 0)(l); l.Peer = nil }), says: "10.0.0.2:37373 did not say"},
+		{id: "live-declined-here", change: tried(fell(0x03030002, peerDeclined)), says: "no usable RDMA device (0x03030002 NOSMCRDEV)"},
+		{id: "live-declined-there", change: tried(fell(peerDeclined, 0x03070000)), says: "not in the same IP subnet"},
+		{id: "live-declined-there", change: tried(func(l *Live) {
+			fell(peerDeclined, 0)(l)
+			l.Peer, l.Carrier.Fallback.PeerDiagnosis = nil, 0x1234
+		}), says: "a reason that is not known (0x00001234)"},
+		{id: "live-tcp", change: tried(func(l *Live) { fell(peerDeclined, peerDeclined)(l) }), says: "neither end has given a reason"},
+	}
+	if f := healthy().Findings(); len(f) > 0 {
+		t.Errorf("a healthy host: %+v", f)
+	}
+	tested := map[string]bool{}
+	for _, tt := range tests {
+		tested[tt.id] = true
+		t.Run(tt.id, func(t *testing.T) {
+			s := healthy()
+			tt.change(s)
+			var ids []string
+			for _, f := range s.Findings() {
+				ids = append(ids, f.ID)
+				if f.ID == tt.id && len(ids) == slices.Index(ids, tt.id)+1 && !strings.Contains(f.Text, tt.says) {
+					t.Errorf("it says %q, not %q", f.Text, tt.says)
+				}
+				if text := f.Text + f.Remedy; strings.Contains(text, "%!") || strings.ContainsAny(text, "\n") {
+					t.Errorf("%q", text)
+				}
+			}
+			want := append(strings.Fields(tt.also), tt.id)
+			slices.Sort(want)
+			slices.Sort(ids)
+			if diff := cmp.Diff(want, slices.Compact(ids)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	for _, c := range Conditions() {
+		if !tested[c.ID] {
+			t.Errorf("condition %s is not tested", c.ID)
+		}
+	}
+}
+
+// TestTexts checks the form of what conditions say.
+func TestTexts(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range Conditions() {
+		if seen[c.ID] {
+			t.Errorf("two conditions %s", c.ID)
+		}
+		seen[c.ID] = true
+		for _, text := range []string{c.Says, c.Remedy} {
+			if text == "" || strings.HasSuffix(text, ".") || strings.ContainsAny(text, "\n\t") || len(text) > 140 {
+				t.Errorf("%s: %q", c.ID, text)
+			}
+		}
+	}
+	if len(seen) < 40 {
+		t.Errorf("%d conditions", len(seen))
+	}
+}
+
+// TestLiveOnly says that what was not tried is not judged.
+func TestLiveOnly(t *testing.T) {
+	for _, c := range liveConditions {
+		if !(Finding{ID: c.ID}).Live() || len(c.Find(healthy())) > 0 {
+			t.Errorf("%s without a connection", c.ID)
+		}
+	}
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/pkg/netlinksmc"
+	"golang.org/x/sys/unix"
+)
+
+// overTCP is a client for tests: quick, and on a socket of TCP.
+func overTCP(target netip.AddrPort) Client {
+	return Client{
+		Target: target, TCP: true, Patience: time.Second, Rounds: 5, Stream: 20 * time.Millisecond,
+		Inspect: func(context.Context, uint64) (Carrier, error) { return Carrier{Mode: "TCP"}, nil },
+	}
+}
+
+// startServer serves on a free port until the test ends.
+func startServer(t *testing.T, s *Server) netip.AddrPort {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), s.Port)
+}
+
+func listenTCP(t *testing.T) *Server {
+	t.Helper()
+	s, err := listen(netip.MustParseAddrPort("127.0.0.1:0"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestClientAndServer measures a connection, and each end hears what the other is.
+func TestClientAndServer(t *testing.T) {
+	s := listenTCP(t)
+	type client struct {
+		from netip.AddrPort
+		mode string
+	}
+	served := make(chan client, 1)
+	s.Served = func(from netip.AddrPort, c Carrier, _ error) { served <- client{from, c.Mode} }
+	live := overTCP(startServer(t, s)).Run(t.Context())
+	if live.Failure != NotFailed || live.Err != nil || live.Latency <= 0 || live.Throughput <= 0 || live.Carrier.Mode != "TCP" {
+		t.Errorf("%+v", live)
+	}
+	if diff := cmp.Diff(&Hello{Carrier: Carrier{Mode: "TCP"}}, live.Peer); diff != "" {
+		t.Error(diff)
+	}
+	if c := <-served; !c.from.Addr().IsLoopback() || c.mode != "TCP" {
+		t.Errorf("served %+v", c)
+	}
+}
+
+// TestServerTellsItsReason says that a server of AF_SMC tells its clients why their connections are TCP.
+func TestServerTellsItsReason(t *testing.T) {
+	s := listenTCP(t)
+	s.AFSMC = true
+	want := Carrier{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: noSMC, PeerDiagnosis: 7}}
+	s.Inspect = func(_ context.Context, inode uint64) (Carrier, error) {
+		if inode == 0 {
+			t.Error("the server's socket has no inode")
+		}
+		return want, nil
+	}
+	live := overTCP(startServer(t, s)).Run(t.Context())
+	if diff := cmp.Diff(&Hello{AFSMC: true, Carrier: want}, live.Peer); diff != "" || live.Failure != NotFailed {
+		t.Errorf("%q %v %s", live.Failure, live.Err, diff)
+	}
+}
+
+// TestServerTakesTheNextPort says so of one that is taken.
+func TestServerTakesTheNextPort(t *testing.T) {
+	first := listenTCP(t)
+	defer first.Close()
+	second, err := listen(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), first.Port), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	if second.Port <= first.Port || second.Port > first.Port+100 {
+		t.Errorf("ports %d and %d", first.Port, second.Port)
+	}
+}
+
+// TestServerEchoesToStrangers says that a client which is none of ours gets back what it sends.
+func TestServerEchoesToStrangers(t *testing.T) {
+	addr := startServer(t, listenTCP(t))
+	for _, text := range []string{"hello", "smc_chk 2 something\n", strings.Repeat("x", 5000)} {
+		c, err := net.Dial("tcp", addr.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(c, text); err != nil {
+			t.Fatal(err)
+		}
+		b := make([]byte, len(text))
+		if _, err := io.ReadFull(c, b); err != nil || string(b) != text {
+			t.Errorf("%.20q: %.20q, %v", text, b, err)
+		}
+		c.Close()
+	}
+}
+
+// peers are servers that do not do what ours do.
+var peers = []struct {
+	name string
+	do   func(c net.Conn)
+	want Failure
+}{
+	{"an echo", func(c net.Conn) { _, _ = io.Copy(c, c) }, NotFailed},
+	{"a banner", func(c net.Conn) { hear(c); _, _ = io.WriteString(c, "SSH-2.0-x\r\n") }, FailStranger},
+	{"a long line", func(c net.Conn) { hear(c); _, _ = io.WriteString(c, strings.Repeat("x", 1<<20)) }, FailStranger},
+	{"an answer without end", func(c net.Conn) {
+		hear(c)
+		for {
+			if _, err := io.WriteString(c, "\x1b[2J"); err != nil {
+				return
+			}
+		}
+	}, FailStranger},
+	{"silence", func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }, FailSilent},
+	{"an end", func(c net.Conn) { hear(c) }, FailStranger},
+	{"a reset", func(c net.Conn) { hear(c); _ = c.(*net.TCPConn).SetLinger(0) }, FailBroken},
+	{"one byte now and then", func(c net.Conn) {
+		tick := time.NewTicker(200 * time.Millisecond)
+		defer tick.Stop()
+		for range tick.C {
+			if _, err := c.Write([]byte("x")); err != nil {
+				return
+			}
+		}
+	}, FailStranger},
+	{"silence after the greeting", func(c net.Conn) { greetAs(c); _, _ = io.Copy(io.Discard, c) }, FailSilent},
+	{"an end after the greeting", func(c net.Conn) { greetAs(c); _, _ = c.Read(make([]byte, 1)) }, FailBroken},
+	{"another byte", func(c net.Conn) { greetAs(c); _, _ = io.WriteString(c, "zzz"); _, _ = io.Copy(io.Discard, c) }, FailCorrupt},
+	{"wrong bytes in the stream", func(c net.Conn) {
+		greetAs(c)
+		for b, n := make([]byte, 1<<16), 0; ; n++ {
+			k, err := c.Read(b)
+			if err != nil {
+				return
+			}
+			if n >= 5 { // the first ones are about the latency
+				b[0]++
+			}
+			if _, err := c.Write(b[:k]); err != nil {
+				return
+			}
+		}
+	}, FailCorrupt},
+	{"less than was sent", func(c net.Conn) {
+		greetAs(c)
+		b := make([]byte, 5)
+		for i := range b {
+			_, _ = io.ReadFull(c, b[i:i+1])
+			_, _ = c.Write(b[i : i+1])
+		}
+		_, _ = io.Copy(c, io.LimitReader(c, 1000))
+		_ = c.(*net.TCPConn).CloseWrite()
+		_, _ = io.Copy(io.Discard, c)
+	}, FailBroken},
+}
+
+// hear reads what a client says first: a connection that ends with something unread is reset.
+func hear(c net.Conn) { _, _ = io.ReadFull(c, make([]byte, len(clientLine))) }
+
+// greetAs answers as a server of ours does.
+func greetAs(c net.Conn) {
+	hear(c)
+	_, _ = io.WriteString(c, Hello{AFSMC: true}.String()+"\n")
+}
+
+// TestOddPeers says that whatever is at the other end, the client comes to an end, and says what was wrong.
+func TestOddPeers(t *testing.T) {
+	for _, p := range peers {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				if c, err := l.Accept(); err == nil {
+					p.do(c)
+					c.Close()
+				}
+			}()
+			live := overTCP(l.Addr().(*net.TCPAddr).AddrPort()).Run(t.Context())
+			if live.Failure != p.want || live.Carrier.Mode != "TCP" {
+				t.Errorf("%q, %v", live.Failure, live.Err)
+			}
+			l.Close()
+			<-done
+		})
+	}
+}
+
+// TestNobodyThere tells a port without a listener.
+func TestNobodyThere(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().(*net.TCPAddr).AddrPort()
+	l.Close()
+	if live := overTCP(addr).Run(t.Context()); live.Failure != FailRefused || live.Err == nil {
+		t.Errorf("%+v", live)
+	}
+}
+
+// TestCancelled says that a client ends when it is told to, whatever it waits for.
+func TestCancelled(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		if c, err := l.Accept(); err == nil {
+			defer c.Close()
+			cancel()
+			_, _ = io.Copy(io.Discard, c)
+		}
+	}()
+	c := overTCP(l.Addr().(*net.TCPAddr).AddrPort())
+	c.Patience = time.Minute
+	if live := c.Run(ctx); !errors.Is(live.Err, context.Canceled) || live.Failure == NotFailed {
+		t.Errorf("%+v", live)
+	}
+}
+
+// TestHello decodes what servers say, and keeps words of theirs from getting further.
+func TestHello(t *testing.T) {
+	for line, want := range map[string]*Hello{
+		"smc_chk 1 server af_smc=true mode=SMC-R version=2.1":           {AFSMC: true, Carrier: Carrier{Mode: "SMC-R", Version: "2.1"}},
+		"smc_chk 1 server af_smc=false mode=TCP version=-":              {Carrier: Carrier{Mode: "TCP"}},
+		"smc_chk 1 server mode=\x1b[2J version=evil af_smc=1 more=news": {},
+		"smc_chk 1 server mode=TCP reason=0x03010000 peer=zzz": {
+			Carrier: Carrier{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: noSMC}},
+		},
+		"smc_chk 1 server":  nil,
+		"smc_chk 2 server ": nil,
+		"220 mail ESMTP":    nil,
+	} {
+		got, _ := parseHello(line)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q: %s", line, diff)
+		}
+		if want == nil {
+			continue
+		}
+		if again, ok := parseHello(got.String()); !ok || !cmp.Equal(got, again) || len(got.String()) > helloMax {
+			t.Errorf("%q: written as %q", line, got)
+		}
+	}
+}
+
+func FuzzHello(f *testing.F) {
+	f.Add("smc_chk 1 server af_smc=true mode=SMC-R version=2.1 reason=0x03010000 peer=0x00000000")
+	f.Fuzz(func(t *testing.T, line string) {
+		h, ok := parseHello(line)
+		if !ok {
+			return
+		}
+		if strings.ContainsFunc(h.String(), func(r rune) bool { return r < ' ' || r > '~' }) {
+			t.Errorf("%q: %q", line, h)
+		}
+	})
+}
+
+// TestBlame tells a handshake of SMC that breaks off from TCP that does not get there.
+func TestBlame(t *testing.T) {
+	for _, tt := range []struct {
+		smc, tcp error
+		want     Failure
+	}{
+		{unix.ETIMEDOUT, nil, FailHandshake},
+		{unix.ECONNRESET, nil, FailHandshake},
+		{unix.EPROTO, unix.ETIMEDOUT, FailTimeout},
+		{unix.EPROTO, unix.EINPROGRESS, FailTimeout},
+		{unix.ECONNABORTED, unix.ECONNREFUSED, FailRefused},
+		{unix.ETIMEDOUT, unix.EHOSTUNREACH, FailUnreachable},
+		{unix.ECONNRESET, unix.ECONNRESET, FailTimeout},
+	} {
+		if f, err := blame(tt.smc, tt.tcp); f != tt.want || err == nil {
+			t.Errorf("%v, %v: %q, %v", tt.smc, tt.tcp, f, err)
+		}
+	}
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/mdlayher/netlink"
+	vnetlink "github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// From <linux/netfilter/nf_tables.h> and <linux/netfilter/nfnetlink.h>.
+const (
+	nftGetRule  = 10<<8 | 7 // NFNL_SUBSYS_NFTABLES, NFT_MSG_GETRULE
+	nfgenmsgLen = 4
+
+	ruleTable       = 1
+	ruleChain       = 2
+	ruleHandle      = 3
+	ruleExpressions = 4
+
+	listElem = 1
+	exprName = 1
+	exprData = 2
+
+	exthdrDreg = 1
+	exthdrType = 2
+	exthdrOp   = 6
+	exthdrSreg = 7
+
+	exthdrOpTCPOption = 1
+
+	targetName = 1
+	targetInfo = 3
+
+	payloadBase   = 2
+	payloadOffset = 3
+
+	payloadTransport = 2
+
+	cmpData         = 3
+	immediateData   = 2
+	dataValue       = 1
+	dataVerdict     = 2
+	verdictCode     = 1
+	verdictDrop     = 0
+	offsetOfDstPort = 2
+)
+
+// optionSMC is the kind of the TCP option by which two hosts tell each other that they speak SMC. It is one for
+// experiments, which others share.
+const optionSMC = 254
+
+// portRoCE is the UDP port of RoCEv2, as a packet has it.
+var portRoCE = []byte{4791 >> 8, 4791 & 0xff}
+
+// readRules looks for what filters the packets of SMC. Whoever has no nftables loaded has no rules of theirs, and is not
+// made to load it.
+func (r Reader) readRules(s *Snapshot) {
+	s.Rules.Readable = true
+	s.Rules.LegacyStrip = strings.Contains("\n"+r.text("proc/net/ip_tables_targets")+"\n", "\nTCPOPTSTRIP\n") &&
+		strings.Contains("\n"+r.text("proc/net/ip_tables_names")+"\n", "\nmangle\n")
+	if r.exists("sys/module/nf_tables") {
+		if err := readNFTables(&s.Rules); errors.Is(err, os.ErrPermission) {
+			s.Rules.Readable = false
+		} else if err != nil {
+			s.unknown("rules of nftables", err)
+		}
+	}
+	if !r.exists("sys/module/xfrm_user") {
+		return
+	}
+	policies, err := vnetlink.XfrmPolicyList(unix.AF_UNSPEC)
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		s.Rules.Readable = false
+	case err != nil && !errors.Is(err, vnetlink.ErrDumpInterrupted):
+		s.unknown("IPsec policies", err)
+	}
+	s.Rules.IPsec = len(policies)
+}
+
+func readNFTables(rules *Rules) error {
+	conn, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	replies, err := conn.Execute(netlink.Message{
+		Header: netlink.Header{Type: nftGetRule, Flags: netlink.Request | netlink.Dump},
+		Data:   make([]byte, nfgenmsgLen), // all families
+	})
+	if err != nil {
+		return err
+	}
+	for _, m := range replies {
+		if err := rules.add(m.Data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// families are the words of nft for the families of rules.
+var families = map[byte]string{1: "inet", 2: "ip", 3: "arp", 5: "netdev", 7: "bridge", 10: "ip6"}
+
+// add notes the rule in a message, if it matters.
+func (rules *Rules) add(b []byte) error {
+	if len(b) < nfgenmsgLen {
+		return errors.New("a rule without a header")
+	}
+	ad, err := netlink.NewAttributeDecoder(b[nfgenmsgLen:])
+	if err != nil {
+		return err
+	}
+	ad.ByteOrder = binary.BigEndian
+	rule := Rule{Family: families[b[0]]}
+	var found effect
+	for ad.Next() {
+		switch ad.Type() {
+		case ruleTable:
+			rule.Table = ad.String()
+		case ruleChain:
+			rule.Chain = ad.String()
+		case ruleHandle:
+			rule.Handle = ad.Uint64()
+		case ruleExpressions:
+			ad.Nested(func(list *netlink.AttributeDecoder) error {
+				for list.Next() {
+					if list.Type() == listElem {
+						list.Nested(found.expression)
+					}
+				}
+				return nil
+			})
+		}
+	}
+	if err := ad.Err(); err != nil {
+		return err
+	}
+	if found.strips {
+		rules.Strips = append(rules.Strips, rule)
+	}
+	if found.roce && found.drops {
+		rules.Drops = append(rules.Drops, rule)
+	}
+	return nil
+}
+
+// effect is what the expressions of a rule add up to.
+type effect struct {
+	strips, roce, drops bool
+	// port says that the last expression has loaded the port that a packet goes to.
+	port bool
+}
+
+func (e *effect) expression(ad *netlink.AttributeDecoder) error {
+	name := ""
+	for ad.Next() {
+		switch ad.Type() {
+		case exprName:
+			name = ad.String()
+			e.drops = e.drops || name == "reject"
+		case exprData:
+			ad.Nested(func(data *netlink.AttributeDecoder) error { return e.data(name, data) })
+		}
+	}
+	if name != "payload" && name != "cmp" {
+		e.port = false
+	}
+	return nil
+}
+
+func (e *effect) data(name string, ad *netlink.AttributeDecoder) error {
+	attrs := map[uint16][]byte{}
+	for ad.Next() {
+		attrs[ad.Type()] = ad.Bytes()
+	}
+	number := func(attr uint16) int {
+		if b := attrs[attr]; len(b) == 4 {
+			return int(binary.BigEndian.Uint32(b))
+		}
+		return -1
+	}
+	switch name {
+	case "exthdr":
+		// One that neither reads the option nor writes into it removes it.
+		_, reads := attrs[exthdrDreg]
+		_, writes := attrs[exthdrSreg]
+		e.strips = e.strips || number(exthdrOp) == exthdrOpTCPOption && !reads && !writes &&
+			bytes.Equal(attrs[exthdrType], []byte{optionSMC})
+	case "target":
+		e.strips = e.strips || strings.TrimRight(string(attrs[targetName]), "\x00") == "TCPOPTSTRIP" && strips(attrs[targetInfo])
+	case "payload":
+		e.port = number(payloadBase) == payloadTransport && number(payloadOffset) == offsetOfDstPort
+	case "cmp":
+		e.roce = e.roce || e.port && bytes.Equal(inner(attrs[cmpData], dataValue), portRoCE)
+	case "immediate":
+		code := inner(inner(attrs[immediateData], dataVerdict), verdictCode)
+		e.drops = e.drops || len(code) == 4 && binary.BigEndian.Uint32(code) == verdictDrop
+	}
+	return nil
+}
+
+// strips looks into the options that TCPOPTSTRIP removes: a bit for each, in words of the machine.
+func strips(info []byte) bool {
+	const word = optionSMC / 32 * 4
+	return len(info) >= word+4 && binary.NativeEndian.Uint32(info[word:])&(1<<(optionSMC%32)) != 0
+}
+
+// inner returns an attribute within the attributes in b.
+func inner(b []byte, want uint16) []byte {
+	ad, err := netlink.NewAttributeDecoder(b)
+	if err != nil {
+		return nil
+	}
+	for ad.Next() {
+		if ad.Type() == want {
+			return ad.Bytes()
+		}
+	}
+	return nil
+}

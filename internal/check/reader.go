@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/smckit/smckit/pkg/ism"
+	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/smckit/smckit/pkg/pnet"
+	"github.com/smckit/smckit/pkg/smcstats"
+	"golang.org/x/sys/unix"
+)
+
+// Reader collects the facts of a host. The zero Reader reads those of this one, in the network namespace of the process.
+type Reader struct {
+	// Root is where the file system begins, / if empty. Sockets are those of this host wherever it is.
+	Root string
+}
+
+// Read collects what can be found out. What cannot be is a line in Snapshot.Unknown; the error is the context's.
+//
+// Asking for sockets and for netlink families makes the kernel load the module, as any program does that wants to use it.
+// Nothing else of the host is changed.
+func (r Reader) Read(ctx context.Context) (*Snapshot, error) {
+	s := &Snapshot{}
+	s.Sockets = readSockets()
+	s.Kernel = r.readKernel()
+	r.readControl(ctx, s)
+	s.Module = r.readModule(s.Kernel.Release)
+	s.Settings = r.readSettings()
+	s.Namespace = readNamespace(s)
+	readInterfaces(s)
+	r.readDevices(ctx, s)
+	r.readRules(s)
+	return s, ctx.Err()
+}
+
+// path returns the path of a file below the root.
+func (r Reader) path(elem ...string) string {
+	return filepath.Join(append([]string{"/", r.Root}, elem...)...)
+}
+
+// text returns a file of one line, "" if it cannot be read.
+func (r Reader) text(elem ...string) string {
+	b, err := os.ReadFile(r.path(elem...))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+func (r Reader) exists(elem ...string) bool {
+	_, err := os.Stat(r.path(elem...))
+	return err == nil
+}
+
+// unknown notes what could not be found out.
+func (s *Snapshot) unknown(what string, err error) {
+	s.Unknown = append(s.Unknown, fmt.Sprintf("%s: %v", what, err))
+}
+
+// Protocols of AF_SMC, and that of INET sockets.
+const (
+	protoSMC     = 0
+	protoSMC6    = 1
+	protoInetSMC = 256
+)
+
+func readSockets() Sockets {
+	try := func(family, proto int) error {
+		fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, proto)
+		if err != nil {
+			return err
+		}
+		return unix.Close(fd)
+	}
+	return Sockets{
+		IPv4:    try(unix.AF_SMC, protoSMC),
+		IPv6:    try(unix.AF_SMC, protoSMC6),
+		IPProto: try(unix.AF_INET, protoInetSMC),
+	}
+}
+
+func (r Reader) readKernel() Kernel {
+	k := Kernel{Release: r.text("proc/sys/kernel/osrelease")}
+	k.ModulesDisabled = r.text("proc/sys/kernel/modules_disabled") == "1"
+	// The word in brackets is the one in force.
+	locked := r.text("sys/kernel/security/lockdown")
+	k.SignaturesForced = r.text("sys/module/module/parameters/sig_enforce") == "Y" ||
+		strings.Contains(locked, "[integrity]") || strings.Contains(locked, "[confidentiality]")
+	return k
+}
+
+// readControl asks the module by netlink for all that it tells.
+func (r Reader) readControl(ctx context.Context, s *Snapshot) {
+	s.Control.Diag = readDiag(ctx)
+	s.Table, s.Control.PNET = readTable(ctx)
+	c, err := netlinksmc.New()
+	if err != nil {
+		s.Control.Netlink = err
+		return
+	}
+	defer c.Close()
+	if s.Control.Info, err = c.SystemInfo(ctx); err != nil {
+		s.unknown("what the module can do", err)
+	}
+	if s.ISM, err = c.DevicesD(ctx); ignorable(err) != nil {
+		s.unknown("ISM devices of the module", err)
+	}
+	readIdentity(ctx, s, c)
+	if s.Fallbacks, err = c.FallbackStats(ctx); ignorable(err) != nil {
+		s.unknown("connections that fell back", err)
+	}
+	if stats, err := c.Stats(ctx); err == nil {
+		for _, t := range []netlinksmc.TechStats{stats.SMCD, stats.SMCR} {
+			s.Connections += t.ClientV1 + t.ClientV2 + t.ServerV1 + t.ServerV2
+		}
+	}
+}
+
+// ignorable returns what is wrong with a list, nil if it has only changed while it was read, or is not known to the kernel.
+func ignorable(err error) error {
+	if errors.Is(err, netlinksmc.ErrDumpInterrupted) || errors.Is(err, netlinksmc.ErrNotSupported) {
+		return nil
+	}
+	return err
+}
+
+func readIdentity(ctx context.Context, s *Snapshot, c *netlinksmc.Client) {
+	var err error
+	if s.Identity.UEIDs, err = c.UEIDs(ctx); err != nil {
+		if ignorable(err) != nil {
+			s.unknown("enterprise IDs", err)
+		}
+		return
+	}
+	s.Identity.Known = true
+	if s.Identity.SEID, err = c.SEID(ctx); ignorable(err) != nil {
+		s.unknown("system EID", err)
+	}
+}
+
+// readDiag says whether sockets can be listed, for which the module smc_diag is needed.
+func readDiag(ctx context.Context) error {
+	d, err := netlinksmc.NewDiag()
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	for _, err := range d.Sockets(ctx, 0) {
+		if err != nil {
+			return ignorable(err)
+		}
+	}
+	return nil
+}
+
+func readTable(ctx context.Context) (pnet.Table, error) {
+	c, err := pnet.New()
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	t, err := c.List(ctx)
+	if errors.Is(err, pnet.ErrDumpInterrupted) {
+		err = nil
+	}
+	return t, err
+}
+
+// otherSettings are sysctls outside of net.smc that conditions ask for.
+var otherSettings = []string{"net.ipv4.tcp_syncookies"}
+
+func (r Reader) readSettings() map[string]int {
+	out := map[string]int{}
+	names := slices.Clone(otherSettings)
+	entries, _ := os.ReadDir(r.path("proc/sys/net/smc"))
+	for _, e := range entries {
+		names = append(names, "net.smc."+e.Name())
+	}
+	for _, name := range names {
+		if n, err := strconv.Atoi(r.text("proc/sys", strings.ReplaceAll(name, ".", "/"))); err == nil {
+			out[name] = n
+		}
+	}
+	return out
+}
+
+func readNamespace(s *Snapshot) Namespace {
+	n := Namespace{Initial: smcstats.InInitialNetNS()}
+	exclusive, err := rdmaExclusive()
+	if err != nil {
+		s.unknown("whether RDMA devices are shared between network namespaces", err)
+	}
+	n.RDMAExclusive = exclusive
+	return n
+}
+
+// tableList is a table that was read before, for the scanner.
+type tableList pnet.Table
+
+func (t tableList) List(context.Context) (pnet.Table, error) { return pnet.Table(t), nil }
+
+func (r Reader) readDevices(ctx context.Context, s *Snapshot) {
+	scanner := &ism.Scanner{Root: r.path("sys"), PNET: tableList(s.Table)}
+	if r.Root == "" {
+		scanner.RDMA = ism.Netlink{}
+	}
+	inv, err := scanner.Scan(ctx)
+	if err != nil {
+		s.unknown("devices", err)
+		return
+	}
+	for _, p := range inv.Problems {
+		s.unknown("devices", p)
+	}
+	s.Adapters = inv.Devices
+	for _, d := range inv.Devices {
+		for _, p := range d.Ports {
+			s.Ports = append(s.Ports, Port{
+				Device: d.Name, Number: p.Number, RoCE: d.Kind == ism.KindRoCE && p.LinkLayer != "InfiniBand",
+				Software: d.Software, State: p.State, NetDev: p.NetDev, PNETID: p.PNETID, GIDs: p.Table,
+			})
+		}
+	}
+	hardware := pnet.Sysfs{Root: r.path("sys")}
+	for i := range s.Interfaces {
+		s.Interfaces[i].PNETID = pnetOfInterface(hardware, s.Table, s.Interfaces[i].Name)
+	}
+}
+
+func pnetOfInterface(hardware pnet.Sysfs, t pnet.Table, name string) ism.PNETID {
+	if id, err := hardware.Interface(name); err == nil && id != "" {
+		return ism.PNETID{ID: id, Source: ism.SourceHardware}
+	}
+	for _, e := range t {
+		if e.Eth == name && name != "" {
+			return ism.PNETID{ID: string(e.ID), Source: ism.SourceTable}
+		}
+	}
+	return ism.PNETID{}
+}

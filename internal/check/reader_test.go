@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/mdlayher/netlink"
+	"github.com/smckit/smckit/pkg/ism"
+	"github.com/smckit/smckit/pkg/pnet"
+)
+
+// tree makes files below a new root.
+func tree(t *testing.T, files map[string]string) Reader {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return Reader{Root: root}
+}
+
+// TestReadKernel reads what the kernel lets in.
+func TestReadKernel(t *testing.T) {
+	for _, tt := range []struct {
+		files map[string]string
+		want  Kernel
+	}{
+		{map[string]string{}, Kernel{}},
+		{map[string]string{"proc/sys/kernel/osrelease": "7.2\n", "proc/sys/kernel/modules_disabled": "0\n"}, Kernel{Release: "7.2"}},
+		{map[string]string{"proc/sys/kernel/modules_disabled": "1\n"}, Kernel{ModulesDisabled: true}},
+		{map[string]string{"sys/module/module/parameters/sig_enforce": "Y\n"}, Kernel{SignaturesForced: true}},
+		{map[string]string{"sys/kernel/security/lockdown": "none [integrity] confidentiality\n"}, Kernel{SignaturesForced: true}},
+		{map[string]string{"sys/kernel/security/lockdown": "[none] integrity confidentiality\n"}, Kernel{}},
+	} {
+		if diff := cmp.Diff(tt.want, tree(t, tt.files).readKernel()); diff != "" {
+			t.Errorf("%q: %s", tt.files, diff)
+		}
+	}
+}
+
+// TestReadModule reads which module runs, and which is installed.
+func TestReadModule(t *testing.T) {
+	const dir = "lib/modules/7.2/"
+	for _, tt := range []struct {
+		name  string
+		files map[string]string
+		want  Module
+	}{
+		{"nothing", map[string]string{}, Module{}},
+		{"built in", map[string]string{
+			dir + "modules.builtin": "kernel/net/ipv4/x.ko\nkernel/net/smc/smc.ko\n", "sys/module/smc/uevent": "",
+		}, Module{Loaded: true, BuiltIn: true}},
+		{"ours", map[string]string{
+			"sys/module/smc/version": "0.1\n", "sys/module/smc/srcversion": "AB\n", "sys/module/smc/taint": "OE\n",
+			"sys/module/smc/parameters/smcr": "Y\n", "sys/module/smc/parameters/smcd": "N\n",
+			dir + "modules.dep": "kernel/net/smc/smc_diag.ko: x\nupdates/smc.ko: kernel/ib_core.ko\n",
+		}, Module{Loaded: true, Ours: true, Version: "0.1", SrcVersion: "AB", Taint: "OE", SMCR: ref(true), SMCD: ref(false), File: "ROOT/" + dir + "updates/smc.ko"}},
+		{"installed, compressed, and blocked", map[string]string{
+			dir + "modules.dep":              "kernel/net/smc/smc.ko.xz:\n",
+			dir + "kernel/net/smc/smc.ko.xz": "not an ELF file",
+			"etc/modprobe.d/a.conf":          "# blacklist smc\nblacklist smc_diag\noptions smc smcr=0\nblacklist smc\n",
+		}, Module{File: "ROOT/" + dir + "kernel/net/smc/smc.ko.xz", Blocked: "'blacklist smc' in ROOT/etc/modprobe.d/a.conf"}},
+		{
+			"installed as false",
+			map[string]string{"usr/lib/modprobe.d/x.conf": "install smc /bin/false\n"},
+			Module{Blocked: "'install smc /bin/false' in ROOT/usr/lib/modprobe.d/x.conf"},
+		},
+		{"installed by a command", map[string]string{"etc/modprobe.d/x.conf": "install smc /sbin/modprobe -i smc\n"}, Module{}},
+		{
+			"the family has no module",
+			map[string]string{"etc/modprobe.d/x.conf": "alias net-pf-43 off\n"},
+			Module{Blocked: "'alias net-pf-43 off' in ROOT/etc/modprobe.d/x.conf"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := tree(t, tt.files)
+			for _, s := range []*string{&tt.want.File, &tt.want.Blocked} {
+				*s = replaceRoot(*s, r.Root)
+			}
+			if diff := cmp.Diff(tt.want, r.readModule("7.2")); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func replaceRoot(s, root string) string {
+	for i := range s {
+		if len(s) >= i+4 && s[i:i+4] == "ROOT" {
+			return s[:i] + root + s[i+4:]
+		}
+	}
+	return s
+}
+
+func TestModinfo(t *testing.T) {
+	section := []byte("license=GPL\x00srcversion=AB\x00\x00vermagic=7.2 SMP mod_unload \x00name=smc\x00")
+	for key, want := range map[string]string{"vermagic": "7.2 SMP mod_unload ", "srcversion": "AB", "license": "GPL", "alias": ""} {
+		if got := modinfo(section, key); got != want {
+			t.Errorf("%s: %q", key, got)
+		}
+	}
+}
+
+// TestReadSettings reads the sysctls that there are.
+func TestReadSettings(t *testing.T) {
+	r := tree(t, map[string]string{
+		"proc/sys/net/smc/rmem": "65536\n", "proc/sys/net/smc/odd": "a b\n", "proc/sys/net/ipv4/tcp_syncookies": "2\n",
+	})
+	want := map[string]int{"net.smc.rmem": 65536, "net.ipv4.tcp_syncookies": 2}
+	if diff := cmp.Diff(want, r.readSettings()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestPNETOfInterface says that what the firmware has set comes before the table.
+func TestPNETOfInterface(t *testing.T) {
+	table := pnet.Table{{ID: "NET1", Eth: "eth0"}, {ID: "NET2", IB: "eth1", Port: 1}}
+	for name, want := range map[string]ism.PNETID{"eth0": {ID: "NET1", Source: ism.SourceTable}, "eth1": {}, "": {}} {
+		if got := pnetOfInterface(pnet.Sysfs{Root: t.TempDir()}, table, name); got != want {
+			t.Errorf("%q: %v", name, got)
+		}
+	}
+}
+
+// expression encodes one of a rule; the attributes of its data are numbers as the kernel sends them, or bytes.
+func expression(t *testing.T, name string, attrs map[uint16]any) []byte {
+	t.Helper()
+	return encode(t, func(ae *netlink.AttributeEncoder) {
+		ae.String(exprName, name)
+		ae.Nested(exprData, func(data *netlink.AttributeEncoder) error {
+			for number, v := range attrs {
+				switch v := v.(type) {
+				case int:
+					data.Uint32(number, uint32(v))
+				case []byte:
+					data.Bytes(number, v)
+				}
+			}
+			return nil
+		})
+	})
+}
+
+func encode(t *testing.T, fill func(ae *netlink.AttributeEncoder)) []byte {
+	t.Helper()
+	ae := netlink.NewAttributeEncoder()
+	ae.ByteOrder = binary.BigEndian
+	fill(ae)
+	b, err := ae.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestRules tells rules that matter from others.
+func TestRules(t *testing.T) {
+	inData := func(inner uint16, b []byte) []byte {
+		return encode(t, func(ae *netlink.AttributeEncoder) { ae.Bytes(inner, b) })
+	}
+	drop := expression(t, "immediate", map[uint16]any{1: 0, immediateData: inData(dataVerdict, inData(verdictCode, []byte{0, 0, 0, 0}))})
+	accept := expression(t, "immediate", map[uint16]any{1: 0, immediateData: inData(dataVerdict, inData(verdictCode, []byte{0, 0, 0, 1}))})
+	port := func(offset int) []byte {
+		return expression(t, "payload", map[uint16]any{1: 1, payloadBase: payloadTransport, payloadOffset: offset, 4: 2})
+	}
+	is := func(b ...byte) []byte {
+		return expression(t, "cmp", map[uint16]any{1: 1, 2: 0, cmpData: inData(dataValue, b)})
+	}
+	reset := func(kind byte, more map[uint16]any) []byte {
+		attrs := map[uint16]any{exthdrType: []byte{kind}, exthdrOp: exthdrOpTCPOption}
+		for k, v := range more {
+			attrs[k] = v
+		}
+		return expression(t, "exthdr", attrs)
+	}
+	target := func(name string, option int) []byte {
+		bits := make([]byte, 32)
+		binary.NativeEndian.PutUint32(bits[option/32*4:], 1<<(option%32))
+		return expression(t, "target", map[uint16]any{targetName: append([]byte(name), 0), targetInfo: bits})
+	}
+	tests := []struct {
+		name         string
+		expressions  [][]byte
+		strips, drop bool
+	}{
+		{name: "an empty rule"},
+		{name: "reset tcp option 254", expressions: [][]byte{reset(254, nil)}, strips: true},
+		{name: "reset tcp option 253", expressions: [][]byte{reset(253, nil)}},
+		{name: "an option is read", expressions: [][]byte{reset(254, map[uint16]any{exthdrDreg: 1})}},
+		{name: "an option is set", expressions: [][]byte{reset(254, map[uint16]any{exthdrSreg: 1})}},
+		{name: "iptables strips 254", expressions: [][]byte{target("TCPOPTSTRIP", 254)}, strips: true},
+		{name: "iptables strips 30", expressions: [][]byte{target("TCPOPTSTRIP", 30)}},
+		{name: "another target", expressions: [][]byte{target("LOG", 254)}},
+		{name: "udp dport 4791 drop", expressions: [][]byte{port(2), is(0x12, 0xb7), drop}, drop: true},
+		{name: "udp dport 4791 reject", expressions: [][]byte{port(2), is(0x12, 0xb7), expression(t, "reject", map[uint16]any{1: 0})}, drop: true},
+		{name: "udp dport 4791 accept", expressions: [][]byte{port(2), is(0x12, 0xb7), accept}},
+		{name: "udp sport 4791 drop", expressions: [][]byte{port(0), is(0x12, 0xb7), drop}},
+		{name: "udp dport 53 drop", expressions: [][]byte{port(2), is(0, 53), drop}},
+		{name: "drop all", expressions: [][]byte{drop}},
+		{name: "a broken expression", expressions: [][]byte{{1, 2}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m := append([]byte{1, 0, 0, 0}, encode(t, func(ae *netlink.AttributeEncoder) {
+				ae.String(ruleTable, "filter")
+				ae.String(ruleChain, "in")
+				ae.Uint64(ruleHandle, 7)
+				ae.Nested(ruleExpressions, func(list *netlink.AttributeEncoder) error {
+					for _, e := range tt.expressions {
+						list.Bytes(listElem, e)
+					}
+					return nil
+				})
+			})...)
+			var got Rules
+			_ = got.add(m)
+			want := Rules{}
+			this := []Rule{{"inet", "filter", "in", 7}}
+			if tt.strips {
+				want.Strips = this
+			}
+			if tt.drop {
+				want.Drops = this
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func FuzzRule(f *testing.F) {
+	f.Add([]byte{1, 0, 0, 0, 8, 0, 1, 0, 'a', 0, 0, 0})
+	f.Fuzz(func(_ *testing.T, b []byte) {
+		var r Rules
+		_ = r.add(b)
+	})
+}
+
+// TestReadHere reads this host, whatever it is: nothing panics, and the facts do not contradict each other.
+func TestReadHere(t *testing.T) {
+	s, err := Reader{}.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Kernel.Release == "" || s.Interface("lo") == nil {
+		t.Errorf("%+v", s)
+	}
+	Reader{}.ReadPath(s, "localhost", netip.MustParseAddr("127.0.0.1"))
+	if !s.Path.Local || s.Path.RouteErr != nil || s.Path.Interface != "lo" {
+		t.Errorf("%+v", s.Path)
+	}
+	if able := Able(s.Findings()); able != (len(s.Choices()) > 0) {
+		t.Errorf("able: %t, choices: %v, %v", able, s.Choices(), s.Findings())
+	}
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcchk
+
+import (
+	"github.com/smckit/smckit/internal/check"
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/pkg/ism"
+	"github.com/smckit/smckit/pkg/netlinksmc"
+)
+
+// schema is the number of the JSON documents here.
+const schema = 1
+
+// document is the answer as JSON.
+type document struct {
+	Schema int `json:"schema"`
+	// Able is the answer: the exit status is 0.
+	Able       bool            `json:"able"`
+	Kernel     string          `json:"kernel"`
+	Module     moduleJSON      `json:"module"`
+	Transports []transportJSON `json:"transports"`
+	Path       *pathJSON       `json:"path,omitzero"`
+	Live       *liveJSON       `json:"live,omitzero"`
+	Findings   []findingJSON   `json:"findings"`
+	Unknown    []string        `json:"unknown"`
+}
+
+type moduleJSON struct {
+	Available bool   `json:"available"`
+	Loaded    bool   `json:"loaded"`
+	BuiltIn   bool   `json:"built_in"`
+	Smckit    bool   `json:"smckit"`
+	Version   string `json:"version,omitzero"`
+	File      string `json:"file,omitzero"`
+}
+
+type transportJSON struct {
+	Transport string `json:"transport"`
+	Version   int    `json:"version"`
+	Device    string `json:"device"`
+	Port      uint8  `json:"port,omitzero"`
+	NetDev    string `json:"netdev,omitzero"`
+	PNETID    string `json:"pnet_id,omitzero"`
+	Local     bool   `json:"local"`
+}
+
+type pathJSON struct {
+	Host      string `json:"host"`
+	Address   string `json:"address,omitzero"`
+	Local     bool   `json:"local"`
+	Interface string `json:"interface,omitzero"`
+	Source    string `json:"source,omitzero"`
+	Gateway   string `json:"gateway,omitzero"`
+	MTU       int    `json:"mtu,omitzero"`
+	Neighbour string `json:"neighbour,omitzero"`
+}
+
+type liveJSON struct {
+	Target  string `json:"target"`
+	Failure string `json:"failure,omitzero"`
+	Error   string `json:"error,omitzero"`
+	carrierJSON
+	Peer *peerJSON `json:"peer,omitzero"`
+	// Latency is in microseconds, there and back; Throughput in bytes a second.
+	Latency    float64 `json:"latency_us,omitzero"`
+	Throughput float64 `json:"throughput,omitzero"`
+}
+
+type peerJSON struct {
+	AFSMC bool `json:"af_smc"`
+	carrierJSON
+}
+
+type carrierJSON struct {
+	Mode     string        `json:"mode,omitzero"`
+	Version  string        `json:"smc_version,omitzero"`
+	Fallback *fallbackJSON `json:"fallback,omitzero"`
+	Unknown  string        `json:"unknown,omitzero"`
+}
+
+type fallbackJSON struct {
+	Local reasonJSON  `json:"local"`
+	Peer  *reasonJSON `json:"peer,omitzero"`
+}
+
+type reasonJSON struct {
+	Code   netlinksmc.Reason `json:"code"`
+	Name   string            `json:"name,omitzero"`
+	Text   string            `json:"text,omitzero"`
+	Remedy string            `json:"remedy,omitzero"`
+}
+
+type findingJSON struct {
+	ID       string `json:"id"`
+	Severity string `json:"severity"`
+	Text     string `json:"text"`
+	Remedy   string `json:"remedy"`
+}
+
+func newDocument(s *check.Snapshot, findings []check.Finding) document {
+	m := &s.Module
+	doc := document{
+		Schema: schema, Able: check.Able(findings), Kernel: s.Kernel.Release,
+		Module: moduleJSON{
+			Available: s.Sockets.Available(), Loaded: m.Loaded, BuiltIn: m.BuiltIn, Smckit: m.Ours, Version: m.Version, File: m.File,
+		},
+		Transports: []transportJSON{}, Findings: []findingJSON{}, Unknown: []string{},
+		Path: newPath(s.Path), Live: newLive(s.Live),
+	}
+	for _, c := range s.Choices() {
+		doc.Transports = append(doc.Transports, transportJSON{
+			Transport: c.Transport, Version: c.Version, Device: cli.Printable(c.Device), Port: c.Port, NetDev: cli.Printable(c.NetDev),
+			PNETID: cli.Printable(c.PNETID), Local: c.Local(),
+		})
+	}
+	for _, f := range findings {
+		doc.Findings = append(doc.Findings, findingJSON{f.ID, string(f.Severity), cli.OneLine(f.Text), cli.OneLine(f.Remedy)})
+	}
+	for _, u := range s.Unknown {
+		doc.Unknown = append(doc.Unknown, cli.OneLine(u))
+	}
+	return doc
+}
+
+func newPath(p *check.Path) *pathJSON {
+	if p == nil {
+		return nil
+	}
+	out := &pathJSON{
+		Host: cli.Printable(p.Host), Local: p.Local, Interface: cli.Printable(p.Interface), MTU: p.MTU, Neighbour: p.Neighbour,
+	}
+	if p.Peer.IsValid() {
+		out.Address = p.Peer.String()
+	}
+	if p.Source.IsValid() {
+		out.Source = p.Source.String()
+	}
+	if p.Gateway.IsValid() {
+		out.Gateway = p.Gateway.String()
+	}
+	return out
+}
+
+func newLive(l *check.Live) *liveJSON {
+	if l == nil {
+		return nil
+	}
+	out := &liveJSON{
+		Target: l.Target.String(), Failure: string(l.Failure), carrierJSON: newCarrier(l.Carrier, l.CarrierErr),
+		Latency: float64(l.Latency.Nanoseconds()) / 1000, Throughput: l.Throughput,
+	}
+	if l.Err != nil {
+		out.Error = cli.OneLine(l.Err.Error())
+	}
+	if l.Peer != nil {
+		out.Peer = &peerJSON{AFSMC: l.Peer.AFSMC, carrierJSON: newCarrier(l.Peer.Carrier, nil)}
+	}
+	return out
+}
+
+func newCarrier(c check.Carrier, err error) carrierJSON {
+	out := carrierJSON{Mode: c.Mode, Version: c.Version}
+	if err != nil {
+		out.Unknown = cli.OneLine(err.Error())
+	}
+	if f := c.Fallback; f != nil {
+		out.Fallback = &fallbackJSON{Local: newReason(f.Reason)}
+		if f.PeerDiagnosis != 0 {
+			peer := newReason(f.PeerDiagnosis)
+			out.Fallback.Peer = &peer
+		}
+	}
+	return out
+}
+
+func newReason(r netlinksmc.Reason) reasonJSON {
+	return reasonJSON{Code: r, Name: r.Name(), Text: r.Text(), Remedy: r.Remedy()}
+}
+
+// pnetDocument is the PNET ID of an interface.
+type pnetDocument struct {
+	Schema    int       `json:"schema"`
+	Interface string    `json:"interface"`
+	PNETID    *pnetIDOf `json:"pnet_id"`
+}
+
+type pnetIDOf struct {
+	ID     string `json:"id"`
+	Source string `json:"source"`
+}
+
+func newPNETDocument(i *check.Interface) pnetDocument {
+	doc := pnetDocument{Schema: schema, Interface: cli.Printable(i.Name)}
+	if i.PNETID.Source != ism.SourceNone {
+		doc.PNETID = &pnetIDOf{cli.Printable(i.PNETID.ID), i.PNETID.Source.String()}
+	}
+	return doc
+}
+
+// conditionsDocument is what is checked.
+type conditionsDocument struct {
+	Schema     int           `json:"schema"`
+	Conditions []findingJSON `json:"conditions"`
+}
+
+func newConditions() conditionsDocument {
+	doc := conditionsDocument{Schema: schema, Conditions: []findingJSON{}}
+	for _, c := range check.Conditions() {
+		doc.Conditions = append(doc.Conditions, findingJSON{c.ID, string(c.Severity), check.Plain(c.Says), check.Plain(c.Remedy)})
+	}
+	return doc
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcchk
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/smckit/smckit/internal/check"
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/pkg/ism"
+	"github.com/spf13/cobra"
+)
+
+func (o *options) run(ctx context.Context) error {
+	switch {
+	case o.conditions:
+		return o.listConditions()
+	case o.server:
+		return o.serve(ctx)
+	case o.hasID:
+		return o.showPNETID(ctx)
+	case o.hasConnect:
+		return o.checkPath(ctx)
+	}
+	s, err := o.deps.read(ctx, "", netip.Addr{})
+	if err != nil {
+		return err
+	}
+	o.tell(s)
+	return o.answer(s, s.Findings())
+}
+
+// errNo ends a command whose answer is no, which it has printed.
+var errNo = &cli.StatusError{Status: cli.ExitFailure}
+
+// answer prints what was found, and makes the exit status of it.
+func (o *options) answer(s *check.Snapshot, findings []check.Finding) error {
+	var err error
+	if o.json {
+		err = cli.WriteJSON(o.env.Out, newDocument(s, findings))
+	} else {
+		err = o.writeText(s, findings)
+	}
+	if err == nil && !check.Able(findings) {
+		return errNo
+	}
+	return err
+}
+
+// checkPath looks at the way to a peer, and tries it.
+func (o *options) checkPath(ctx context.Context) error {
+	peer, rerr := o.deps.resolve(ctx, o.host, o.ipv6)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	s, err := o.deps.read(ctx, o.host, peer)
+	if err != nil {
+		return err
+	}
+	if rerr != nil {
+		s.Path = &check.Path{Host: o.host, ResolveErr: rerr}
+	}
+	o.tell(s)
+	withLive := o.live || !o.static
+	if withLive && rerr == nil && s.Path != nil && s.Path.RouteErr == nil {
+		target := netip.AddrPortFrom(peer, o.port)
+		if !o.json {
+			if err := o.announce(target); err != nil {
+				return err
+			}
+		}
+		live := o.deps.try(ctx, target, time.Duration(o.timeout)*time.Second)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		s.Live = &live
+	}
+	findings := s.Findings()
+	if s.Live != nil && !o.static {
+		findings = slices.DeleteFunc(findings, func(f check.Finding) bool {
+			// The proof that it works is worth more than what might be in the way.
+			return !f.Live() && (s.Live.Carrier.SMC() || f.Severity == check.Info)
+		})
+	}
+	return o.answer(s, findings)
+}
+
+// showPNETID prints the PNET ID of an interface.
+func (o *options) showPNETID(ctx context.Context) error {
+	s, err := o.deps.read(ctx, "", netip.Addr{})
+	if err != nil {
+		return err
+	}
+	i := s.Interface(o.pnetID)
+	if i == nil {
+		return fmt.Errorf("interface %q does not exist: 'ip link' lists those that do", o.pnetID)
+	}
+	if o.json {
+		return cli.WriteJSON(o.env.Out, newPNETDocument(i))
+	}
+	if i.PNETID.ID == "" {
+		return nil
+	}
+	mark := ""
+	if i.PNETID.Source == ism.SourceTable {
+		mark = "*"
+	}
+	_, err = fmt.Fprintf(o.env.Out, "%s%s\n", cli.Printable(i.PNETID.ID), mark)
+	return err
+}
+
+// listConditions prints what is checked.
+func (o *options) listConditions() error {
+	if o.json {
+		return cli.WriteJSON(o.env.Out, newConditions())
+	}
+	var rows [][]string
+	for _, c := range check.Conditions() {
+		rows = append(rows, []string{c.ID, string(c.Severity), check.Plain(c.Says), check.Plain(c.Remedy)})
+	}
+	return cli.WriteTable(o.env.Out, []string{"Condition", "Severity", "Says", "Remedy"}, rows)
+}
+
+// serve answers tests until ctx ends.
+func (o *options) serve(ctx context.Context) error {
+	addr := netip.IPv4Unspecified()
+	if o.ipv6 {
+		addr = netip.IPv6Unspecified()
+	}
+	// Lines of several clients come at once.
+	lines := make(chan client)
+	s, port, afSMC, err := o.deps.listen(netip.AddrPortFrom(addr, o.port), func(from netip.AddrPort, c check.Carrier, err error) {
+		select {
+		case lines <- client{from, c, err}:
+		case <-ctx.Done():
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if !afSMC {
+		fmt.Fprintln(o.env.Err, "smc_chk: warning: this host has no AF_SMC, so the server is one of TCP: 'smc_chk' says what is missing")
+	}
+	if err := o.started(port, afSMC); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx) }()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case c := <-lines:
+			if err := o.served(c); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// completeInterfaces completes the names of interfaces.
+func completeInterfaces(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return check.InterfaceNames(), cobra.ShellCompDirectiveNoFileComp
+}

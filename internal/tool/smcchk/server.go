@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcchk
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/smckit/smckit/internal/check"
+	"github.com/smckit/smckit/internal/cli"
+)
+
+// client is one that a server has answered.
+type client struct {
+	from    netip.AddrPort
+	carrier check.Carrier
+	err     error
+}
+
+// startedJSON is the first line of a server.
+type startedJSON struct {
+	Schema int    `json:"schema"`
+	Port   uint16 `json:"port"`
+	AFSMC  bool   `json:"af_smc"`
+}
+
+// servedJSON is a line for each client of a server.
+type servedJSON struct {
+	Schema int    `json:"schema"`
+	Client string `json:"client"`
+	carrierJSON
+}
+
+// started says that clients may come: the words are those of smc-tools.
+func (o *options) started(port uint16, afSMC bool) error {
+	var err error
+	if o.json {
+		err = cli.WriteJSONLine(o.env.Out, startedJSON{schema, port, afSMC})
+	} else {
+		_, err = fmt.Fprintf(o.env.Out, "Server started on port %d\n", port)
+	}
+	if err != nil {
+		return err
+	}
+	return o.env.Flush()
+}
+
+// served says what carried the connection of a client.
+func (o *options) served(c client) error {
+	var err error
+	switch {
+	case o.json:
+		err = cli.WriteJSONLine(o.env.Out, servedJSON{schema, c.from.String(), newCarrier(c.carrier, c.err)})
+	case c.err != nil:
+		_, err = fmt.Fprintf(o.env.Out, "%s unknown: %s\n", c.from, cli.OneLine(c.err.Error()))
+	case c.carrier.Fallback != nil:
+		_, err = fmt.Fprintf(o.env.Out, "%s %s %s\n", c.from, c.carrier.Mode, codeWords(c.carrier.Fallback.Reason))
+	case c.carrier.Version != "":
+		_, err = fmt.Fprintf(o.env.Out, "%s %s %s\n", c.from, c.carrier.Mode, c.carrier.Version)
+	default:
+		_, err = fmt.Fprintf(o.env.Out, "%s %s\n", c.from, c.carrier.Mode)
+	}
+	if err != nil {
+		return err
+	}
+	return o.env.Flush()
+}

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcchk
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/internal/check"
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/pkg/ism"
+	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+)
+
+var update = flag.Bool("update", false, "write the golden files, and the table in docs/smc_chk.md, anew")
+
+// harness runs the command on a host in memory.
+type harness struct {
+	host     *check.Snapshot
+	live     check.Live
+	resolved error
+	listen   error
+	// clients is what a server serves before it is told to stop.
+	clients  []client
+	noAFSMC  bool
+	targets  []netip.AddrPort
+	listened netip.AddrPort
+
+	out, err bytes.Buffer
+}
+
+func newHarness() *harness {
+	on := true
+	return &harness{
+		host: &check.Snapshot{
+			Kernel:    check.Kernel{Release: "7.2.0"},
+			Module:    check.Module{Loaded: true, Ours: true, Version: "1.0", SMCR: &on, SMCD: &on, File: "/lib/modules/7.2.0/updates/smc.ko"},
+			Identity:  check.Identity{Known: true, UEIDs: []string{"EID"}},
+			Namespace: check.Namespace{Initial: true},
+			Interfaces: []check.Interface{
+				{
+					Name: "eth0", Index: 2, Kind: "device", Up: true, Carrier: true, MTU: 1500,
+					Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}, PNETID: ism.PNETID{ID: "NET1", Source: ism.SourceTable},
+				},
+				{Name: "eth1", Kind: "device", PNETID: ism.PNETID{ID: "NET2", Source: ism.SourceHardware}},
+				{Name: "lo", Kind: "device", Loopback: true, Up: true},
+			},
+			Adapters: []ism.Device{{Kind: ism.KindRoCE, Name: "mlx5_0"}},
+			Ports: []check.Port{
+				{
+					Device: "mlx5_0", Number: 1, RoCE: true, State: "ACTIVE", NetDev: "eth0", PNETID: ism.PNETID{ID: "NET1", Source: ism.SourceTable},
+					GIDs: []check.GID{{Addr: netip.MustParseAddr("::ffff:10.0.0.1"), RoCEv2: true, NetDev: "eth0"}},
+				},
+				{Device: "mlx5_1", Number: 1, PNETID: ism.PNETID{ID: "NET2", Source: ism.SourceHardware}},
+			},
+			ISM:   []netlinksmc.Device{{CHID: 0xffff, PCIID: "loopback-ism"}},
+			Rules: check.Rules{Readable: true},
+		},
+		live: check.Live{
+			Carrier: check.Carrier{Mode: "SMC-R", Version: "2.1"},
+			Peer:    &check.Hello{AFSMC: true, Carrier: check.Carrier{Mode: "SMC-R", Version: "2.1"}},
+			Latency: 12500 * time.Nanosecond, Throughput: 3 << 30,
+		},
+	}
+}
+
+func (h *harness) deps() deps {
+	return deps{
+		read: func(_ context.Context, host string, peer netip.Addr) (*check.Snapshot, error) {
+			s := *h.host
+			if peer.IsValid() && s.Path == nil {
+				s.Path = &check.Path{Host: host, Peer: peer, Interface: "eth0", Source: netip.MustParseAddr("10.0.0.1")}
+			}
+			return &s, nil
+		},
+		resolve: func(_ context.Context, host string, ipv6 bool) (netip.Addr, error) {
+			if ipv6 {
+				return netip.MustParseAddr("fd00::2"), h.resolved
+			}
+			return netip.MustParseAddr("10.0.0.2"), h.resolved
+		},
+		try: func(_ context.Context, target netip.AddrPort, patience time.Duration) check.Live {
+			if patience < time.Second {
+				return check.Live{}
+			}
+			h.targets = append(h.targets, target)
+			live := h.live
+			live.Target = target
+			return live
+		},
+		listen: func(addr netip.AddrPort, served servedFunc) (server, uint16, bool, error) {
+			h.listened = addr
+			return &fakeServer{h, served}, addr.Port() + 1, !h.noAFSMC, h.listen
+		},
+	}
+}
+
+// fakeServer has served its clients before it ends as one that is interrupted.
+type fakeServer struct {
+	h      *harness
+	served servedFunc
+}
+
+func (s *fakeServer) Close() error { return nil }
+
+func (s *fakeServer) Serve(context.Context) error {
+	for _, c := range s.h.clients {
+		s.served(c.from, c.carrier, c.err)
+	}
+	return context.Canceled
+}
+
+func (h *harness) run(args ...string) int {
+	env := &cli.Env{Out: &h.out, Err: &h.err, Getenv: func(string) string { return "" }, EnterNetNS: func(string) error { return errors.New("entered") }}
+	tool := Tool
+	tool.New = func(env *cli.Env) *cobra.Command { return newCommand(env, h.deps()) }
+	return cli.Run(context.Background(), tool, env, args)
+}
+
+// TestUsage has the command lines that make no sense: one line on standard error, nothing on standard output, status 2, and
+// nothing looked at.
+func TestUsage(t *testing.T) {
+	for args, want := range map[string]string{
+		"foo":                      `unexpected operand "foo"`,
+		"-C b 5001":                `unexpected operand "5001"`,
+		"-S 1 2":                   `unexpected operand "2"`,
+		"-S 1 -p 2":                `unexpected operand "1"`,
+		"-S x":                     `"x" is not a port: use a number from 1 to 65535`,
+		"-S 0":                     `"0" is not a port`,
+		"-S 65536":                 `"65536" is not a port`,
+		"-C b -p -1":               `"-1" is not a port`,
+		"-C b -p":                  "flag needs an argument: 'p'",
+		"-p 5":                     "--port is for --connect and --server",
+		"-C b -S":                  "--connect and --server cannot be combined",
+		"-S -i eth0":               "--server and --pnetid cannot be combined",
+		"-C b --conditions":        "--connect and --conditions cannot be combined",
+		"-S -s":                    "--live-test and --static-analysis are for --connect, not for --server",
+		"-i eth0 -l":               "are for --connect, not for --pnetid",
+		"-l":                       "--live-test needs a peer: add --connect HOST",
+		"--live --static":          "--live-test needs a peer",
+		"--pnetid=":                "--pnetid needs the name of an interface",
+		"--connect=":               `"" is not a peer: use HOST, HOST:PORT or [ADDRESS]:PORT`,
+		"-C b:":                    `"b:" is not a peer`,
+		"-C :5":                    `":5" is not a peer`,
+		"-C b:x":                   `"x" is not a port`,
+		"-C b:5 -p 6":              "two ports: 5 and 6",
+		"-C [::1":                  `"[::1" is not a peer`,
+		"-C [b]:5":                 `"[b]:5" is not a peer`,
+		"-C [::1]:":                `"[::1]:" is not a peer`,
+		"-C [::1]5":                `"[::1]5" is not a peer`,
+		"-C http://b/":             `"http://b/" is not a peer`,
+		"-C fe80::1%eth0":          "is a link-local address, which SMC does not take",
+		"-C 10.0.0.1 -6":           `"10.0.0.1" is not an IPv6 address`,
+		"-C b --timeout 0":         "--timeout 0: use 1 to 600 seconds",
+		"-C b --timeout 601":       "--timeout 601: use 1 to 600 seconds",
+		"-C b --timeout -1":        `invalid argument "-1" for "--timeout"`,
+		"-x":                       "unknown shorthand flag: 'x' in -x",
+		"--nope":                   "unknown flag: --nope",
+		"-N blue -C b -S":          "--connect and --server cannot be combined",
+		"-C \x1b[2J:99999":         `"99999" is not a port`,
+		"--connect b --server --s": "unknown flag: --s",
+	} {
+		t.Run(args, func(t *testing.T) {
+			h := newHarness()
+			if status := h.run(strings.Fields(args)...); status != cli.ExitUsage {
+				t.Errorf("exit status %d", status)
+			}
+			if h.out.Len() > 0 || len(h.targets) > 0 || h.listened.IsValid() {
+				t.Errorf("standard output: %q", &h.out)
+			}
+			text := h.err.String()
+			if !strings.HasPrefix(text, "smc_chk: ") || !strings.Contains(text, want) || strings.Count(text, "\n") != 1 {
+				t.Errorf("standard error: %q, not %q", text, want)
+			}
+		})
+	}
+}
+
+// TestTargets reads what may stand for a peer.
+func TestTargets(t *testing.T) {
+	for args, want := range map[string]string{
+		"-C b":                      "10.0.0.2:37373",
+		"-C b:80":                   "10.0.0.2:80",
+		"--connect=b --port=80":     "10.0.0.2:80",
+		"-C b:80 -p 80":             "10.0.0.2:80",
+		"-C b -6":                   "[fd00::2]:37373",
+		"-C fd00::2 -6":             "[fd00::2]:37373",
+		"-C [fd00::2]:80 -6":        "[fd00::2]:80",
+		"-C [fd00::2] -6":           "[fd00::2]:37373",
+		"-C b --live -p 80":         "10.0.0.2:80",
+		"--conn b --stat --live":    "10.0.0.2:37373",
+		"-C b --static-analysis":    "",
+		"-C b --static-analysis -d": "",
+	} {
+		h := newHarness()
+		if status := h.run(strings.Fields(args)...); status != cli.ExitOK && status != cli.ExitFailure {
+			t.Errorf("%s: exit status %d, %s", args, status, &h.err)
+		}
+		got := ""
+		if len(h.targets) > 0 {
+			got = h.targets[0].String()
+		}
+		if got != want {
+			t.Errorf("%s: %s, not %s", args, got, want)
+		}
+	}
+}
+
+// goldens are command lines on hosts, what they print being in testdata.
+var goldens = []struct {
+	name, args string
+	change     func(h *harness)
+	status     int
+}{
+	{"host", "", func(*harness) {}, 0},
+	{"host-json", "--json", func(*harness) {}, 0},
+	{"nothing", "-s", func(h *harness) {
+		h.host = &check.Snapshot{
+			Kernel: check.Kernel{Release: "7.2.0\x1b[2J"}, Rules: check.Rules{Readable: true},
+			Sockets: check.Sockets{IPv4: unix.EAFNOSUPPORT}, Unknown: []string{"devices: no sysfs"},
+		}
+	}, 1},
+	{"live", "-C b", func(*harness) {}, 0},
+	{"live-json", "-C b --json", func(*harness) {}, 0},
+	{"live-and-static", "-C b -l -s", func(*harness) {}, 0},
+	{"static", "-C b -s", func(*harness) {}, 0},
+	{"stranger", "-C b:22", func(h *harness) {
+		h.live = check.Live{Carrier: check.Carrier{Mode: "SMC-D"}, Failure: check.FailStranger, Err: errors.New(`it says "SSH-2.0"`)}
+	}, 0},
+	{"fallback", "-C b", func(h *harness) { h.live = fell(0x05000000, 0x03030008) }, 1},
+	{"fallback-json", "-C b --json", func(h *harness) { h.live = fell(0x05000000, 0x03030008) }, 1},
+	{"tcp-peer", "-C b", func(h *harness) {
+		h.live = fell(0x03010000, 0)
+		h.live.Peer = &check.Hello{Carrier: check.Carrier{Mode: "TCP"}}
+	}, 1},
+	{"unknown-transport", "-C b", func(h *harness) {
+		h.live.Carrier, h.live.CarrierErr = check.Carrier{}, errors.New("no smc_diag")
+	}, 1},
+	{"unreachable", "-C b", func(h *harness) {
+		h.live = check.Live{Failure: check.FailTimeout, Err: unix.ETIMEDOUT}
+	}, 1},
+	{"unknown-host", "-C b", func(h *harness) { h.resolved = errors.New("no such host") }, 1},
+	{"no-route", "-C b", func(h *harness) {
+		h.host.Path = &check.Path{Host: "b", Peer: netip.MustParseAddr("10.0.0.2"), RouteErr: unix.ENETUNREACH}
+	}, 1},
+	{"pnetid", "-i eth0", func(*harness) {}, 0},
+	{"pnetid-hardware", "-i eth1", func(*harness) {}, 0},
+	{"pnetid-none", "-i lo", func(*harness) {}, 0},
+	{"pnetid-json", "-i eth0 --json", func(*harness) {}, 0},
+	{"pnetid-none-json", "-i lo --json", func(*harness) {}, 0},
+	{"server", "-S 4000", func(h *harness) { h.clients = someClients() }, 130},
+	{"server-json", "--server --json", func(h *harness) { h.clients = someClients() }, 130},
+	{"help", "--help", func(*harness) {}, 0},
+}
+
+func fell(own, peers netlinksmc.Reason) check.Live {
+	carrier := func(r netlinksmc.Reason) check.Carrier {
+		return check.Carrier{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: r}}
+	}
+	return check.Live{Carrier: carrier(own), Peer: &check.Hello{AFSMC: true, Carrier: carrier(peers)}, Latency: time.Millisecond}
+}
+
+func someClients() []client {
+	from := netip.MustParseAddrPort("10.0.0.9:4242")
+	return []client{
+		{from: from, carrier: check.Carrier{Mode: "SMC-R", Version: "2.1"}},
+		{from: from, carrier: check.Carrier{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: 0x03010000}}},
+		{from: from, carrier: check.Carrier{Mode: "TCP"}},
+		{from: from, err: errors.New("no smc_diag")},
+	}
+}
+
+// TestOutput compares what is printed with golden files.
+func TestOutput(t *testing.T) {
+	for _, tt := range goldens {
+		t.Run(tt.name, func(t *testing.T) {
+			h := newHarness()
+			tt.change(h)
+			if status := h.run(strings.Fields(tt.args)...); status != tt.status || h.err.Len() > 0 {
+				t.Errorf("exit status %d, %s", status, &h.err)
+			}
+			compare(t, filepath.Join("testdata", tt.name+".txt"), h.out.String())
+			if strings.Contains(tt.args, "json") && !strings.Contains(tt.args, "server") && !json.Valid(h.out.Bytes()) {
+				t.Error("no JSON")
+			}
+		})
+	}
+}
+
+func compare(t *testing.T, path, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-update writes it anew): %s", path, diff)
+	}
+}
+
+// TestFailures are those of the command itself, not of what it looks at.
+func TestFailures(t *testing.T) {
+	for args, want := range map[string]string{
+		"-i nope":       `interface "nope" does not exist`,
+		"-i a\x1b[2Jb":  `interface "a\x1b[2Jb" does not exist`,
+		"-S":            "listening on 0.0.0.0:37373: permission denied",
+		"-N blue -i lo": "entered",
+	} {
+		h := newHarness()
+		h.listen = errors.New("listening on 0.0.0.0:37373: permission denied")
+		if status := h.run(strings.Fields(args)...); status != cli.ExitFailure || h.out.Len() > 0 {
+			t.Errorf("%s: exit status %d, %q", args, status, &h.out)
+		}
+		if text := h.err.String(); !strings.Contains(text, want) || strings.Count(text, "\n") != 1 {
+			t.Errorf("%s: %q", args, text)
+		}
+	}
+}
+
+// TestServerWithoutSMC warns, since its clients will be told the same.
+func TestServerWithoutSMC(t *testing.T) {
+	h := newHarness()
+	h.noAFSMC = true
+	if status := h.run("-6", "-S"); status != 130 || h.listened.String() != "[::]:37373" {
+		t.Errorf("exit status %d, listened on %s", status, h.listened)
+	}
+	if !strings.HasPrefix(h.err.String(), "smc_chk: warning: this host has no AF_SMC") || !strings.HasPrefix(h.out.String(), "Server started on port 37374\n") {
+		t.Errorf("%q %q", &h.err, &h.out)
+	}
+}
+
+// TestDebug prints facts where they disturb no reader of the answer.
+func TestDebug(t *testing.T) {
+	plain, debug := newHarness(), newHarness()
+	plain.run()
+	debug.run("-d")
+	if plain.out.String() != debug.out.String() || !strings.Contains(debug.err.String(), "[DEBUG] port: ") {
+		t.Errorf("%q", &debug.err)
+	}
+}
+
+// TestConditionsListed says that every condition is listed, for eyes and for programs.
+func TestConditionsListed(t *testing.T) {
+	text, doc := newHarness(), newHarness()
+	text.run("--conditions")
+	doc.run("--conditions", "--json")
+	var parsed struct {
+		Schema     int
+		Conditions []map[string]string
+	}
+	if err := json.Unmarshal(doc.out.Bytes(), &parsed); err != nil || parsed.Schema != 1 {
+		t.Fatalf("%v, %s", err, &doc.out)
+	}
+	for i, c := range check.Conditions() {
+		if !strings.Contains(text.out.String(), "\n"+c.ID+" ") || parsed.Conditions[i]["id"] != c.ID {
+			t.Errorf("%s is missing", c.ID)
+		}
+	}
+}
+
+// TestDocumented holds the table in docs/smc_chk.md against the conditions.
+func TestDocumented(t *testing.T) {
+	const file, begin, end = "../../../docs/smc_chk.md", "<!-- conditions -->\n", "<!-- end -->\n"
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(b), begin)
+	_, tail, found := strings.Cut(rest, end)
+	if !ok || !found {
+		t.Fatalf("%s has no place for the table", file)
+	}
+	table := "| condition | severity | what is said | remedy |\n|---|---|---|---|\n"
+	for _, c := range check.Conditions() {
+		table += "| " + strings.Join([]string{c.ID, string(c.Severity), check.Plain(c.Says), check.Plain(c.Remedy)}, " | ") + " |\n"
+	}
+	compare(t, file, head+begin+table+end+tail)
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcchk
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/smckit/smckit/internal/check"
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/pkg/netlinksmc"
+)
+
+// announce says what is about to be tried: the words are those of smc-tools.
+func (o *options) announce(target netip.AddrPort) error {
+	const text = "Test with target IP %s and port %d\n  Live test (SMC-D and SMC-R)\n"
+	_, err := fmt.Fprintf(o.env.Out, text, target.Addr(), target.Port())
+	if err != nil {
+		return err
+	}
+	return o.env.Flush()
+}
+
+// writeText prints the answer.
+func (o *options) writeText(s *check.Snapshot, findings []check.Finding) error {
+	var b strings.Builder
+	if s.Live != nil {
+		writeLive(&b, s.Live)
+	}
+	if s.Live == nil || o.static {
+		writeChoices(&b, s, check.Able(findings))
+	}
+	for i, f := range findings {
+		if i == 0 && b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "%s: %s [%s]\n  %s\n", f.Severity, cli.OneLine(f.Text), f.ID, cli.OneLine(f.Remedy))
+	}
+	for _, u := range s.Unknown {
+		fmt.Fprintf(&b, "unknown: %s\n", cli.OneLine(u))
+	}
+	_, err := o.env.Out.Write([]byte(b.String()))
+	return err
+}
+
+// writeChoices says what the configuration allows.
+func writeChoices(b *strings.Builder, s *check.Snapshot, able bool) {
+	fmt.Fprintf(b, "Kernel %s, %s\n", cli.Printable(s.Kernel.Release), moduleWords(s))
+	to := ""
+	if s.Path != nil && s.Path.ResolveErr == nil && s.Path.RouteErr == nil {
+		to = " to " + cli.Printable(s.Path.String())
+	}
+	choices := s.Choices()
+	if !able || len(choices) == 0 {
+		fmt.Fprintf(b, "SMC is not possible%s\n", to)
+	} else {
+		fmt.Fprintf(b, "SMC is possible%s\n", to)
+	}
+	for _, c := range choices {
+		fmt.Fprintf(b, "  %s\n", cli.Printable(choiceWords(c)))
+	}
+}
+
+func moduleWords(s *check.Snapshot) string {
+	switch m := &s.Module; {
+	case m.Ours:
+		return strings.TrimSpace("smckit's AF_SMC module " + cli.Printable(m.Version))
+	case m.Loaded && !m.BuiltIn, s.Sockets.Available() && !m.BuiltIn:
+		return "the kernel's own AF_SMC module"
+	case m.BuiltIn:
+		return "AF_SMC built in"
+	}
+	return "no AF_SMC"
+}
+
+func choiceWords(c check.Choice) string {
+	text := fmt.Sprintf("%s version %d over %s", c.Transport, c.Version, c.Device)
+	if c.Port > 0 {
+		text = fmt.Sprintf("%s version %d over port %d of %s", c.Transport, c.Version, c.Port, c.Device)
+	}
+	if c.Local() {
+		return text + ", within this host"
+	}
+	text += ", by " + c.NetDev
+	if c.PNETID != "" {
+		text += " (PNET ID " + c.PNETID + ")"
+	}
+	return text
+}
+
+// writeLive prints the result of a connection: first what smc-tools prints.
+func writeLive(b *strings.Builder, l *check.Live) {
+	const indent = "          "
+	c := l.Carrier
+	switch {
+	case c.SMC():
+		fmt.Fprintf(b, "     Success, using %s\n", c.Mode)
+	case c.Mode == "TCP":
+		b.WriteString("     Failed  (TCP fallback), reasons:\n")
+		fmt.Fprintf(b, "%sClient: %s\n%sServer: %s\n", indent, reasonWords(c.Fallback), indent, serverWords(l))
+	case l.CarrierErr != nil:
+		b.WriteString("     Connected, by an unknown transport\n")
+	default:
+		b.WriteString("     Failed, no connection\n")
+	}
+	if c.Version != "" {
+		fmt.Fprintf(b, "%sVersion:    %s\n", indent, c.Version)
+	}
+	if l.Latency > 0 {
+		fmt.Fprintf(b, "%sLatency:    %.1f us to the peer and back\n", indent, float64(l.Latency.Nanoseconds())/1000)
+	}
+	if l.Throughput > 0 {
+		fmt.Fprintf(b, "%sThroughput: %.1f MiB/s there, and back at once\n", indent, l.Throughput/(1<<20))
+	}
+}
+
+func reasonWords(f *netlinksmc.Fallback) string {
+	if f == nil {
+		return "no AF_SMC"
+	}
+	return codeWords(f.Reason)
+}
+
+// serverWords says what is known of the server's reason: what it says itself, or what it has declined with.
+func serverWords(l *check.Live) string {
+	switch {
+	case l.Peer != nil && !l.Peer.AFSMC:
+		return "no AF_SMC"
+	case l.Peer != nil && l.Peer.Carrier.Fallback != nil:
+		return codeWords(l.Peer.Carrier.Fallback.Reason)
+	case l.Carrier.Fallback != nil && l.Carrier.Fallback.PeerDiagnosis != 0:
+		return codeWords(l.Carrier.Fallback.PeerDiagnosis)
+	}
+	return "not known"
+}
+
+func codeWords(r netlinksmc.Reason) string {
+	if !r.Known() {
+		return r.String()
+	}
+	return fmt.Sprintf("%s  %s: %s", r, r.Name(), r.Text())
+}
+
+// tell prints facts for who wants to know what the answer is made of.
+func (o *options) tell(s *check.Snapshot) {
+	if !o.debug {
+		return
+	}
+	say := func(format string, args ...any) {
+		fmt.Fprintf(o.env.Err, "[DEBUG] %s\n", cli.OneLine(fmt.Sprintf(format, args...)))
+	}
+	say("kernel: %+v", s.Kernel)
+	say("module: %s %q, %d connections so far", moduleWords(s), s.Module.File, s.Connections)
+	say("enterprise IDs: %q", s.Identity.UEIDs)
+	for _, i := range s.Interfaces {
+		say("interface: %+v", i)
+	}
+	for _, p := range s.Ports {
+		say("port: %+v", p)
+	}
+	for _, e := range s.Table {
+		say("PNET table: %s", e)
+	}
+	if s.Path != nil {
+		say("path: %+v", *s.Path)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Settings)) {
+		say("setting: %s = %d", name, s.Settings[name])
+	}
+}

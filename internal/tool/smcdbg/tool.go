@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package smcdbg is the command smc_dbg.
+package smcdbg
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/spf13/cobra"
+)
+
+// Tool is smc_dbg.
+var Tool = cli.Tool{
+	Name: "smc_dbg",
+	New:  func(env *cli.Env) *cobra.Command { return newCommand(env, systemDeps()) },
+	Long: []string{"help", "tar", "version"},
+}
+
+const long = `Smc_dbg collects what a report of a bug in SMC needs: versions, kernel and
+module, the lines of the kernel's log that are about SMC and RDMA, what all
+commands of smckit say, settings, interfaces, routes, packet filters as far as
+they matter, and what smc_chk makes of it. It prints that, or writes it into an
+archive.
+
+MAC addresses, and what is made of them, are replaced by words such as MAC-1;
+with --mask IP addresses and host names, too. Environment, command lines, keys
+and what programs send are not collected. All of it is text: have a look before
+you send it.
+
+What cannot be collected is said, in the archive as on standard error. Root sees
+most: others no kernel log and no packet filters.
+
+EXIT STATUS
+  0 done, also if something could not be collected; 1 failed; 2 the command line
+  makes no sense.`
+
+const example = `  # write /tmp/smc_dbg-....tgz
+  smc_dbg -t
+
+  # without IP addresses and host names, to a file of one's choice
+  smc_dbg --mask -o report.tar.gz
+
+  # of a container's network namespace
+  smc_dbg -N blue -t`
+
+// section is a file of the archive.
+type section struct {
+	name string
+	// read returns the text, and why it is not all there is. Text without an error may be empty.
+	read func(ctx context.Context) (string, error)
+}
+
+// deps is what the command needs of the system.
+type deps struct {
+	sections []section
+	// names returns names of hosts, to be masked.
+	names func(ctx context.Context) []string
+	// create makes a new file that nobody else can read; in the directory for temporary files if it has no name.
+	create func(path string) (file io.WriteCloser, name string, err error)
+	now    func() time.Time
+	// patience is how long one section may take.
+	patience time.Duration
+}
+
+type options struct {
+	env  *cli.Env
+	deps deps
+
+	tar, mask bool
+	output    string
+}
+
+func newCommand(env *cli.Env, d deps) *cobra.Command {
+	o := &options{env: env, deps: d}
+	cmd := &cobra.Command{
+		Use:     "smc_dbg [-t | -o FILE] [--mask]",
+		Short:   "Collect what a report of a bug in SMC needs",
+		Long:    long,
+		Example: example,
+
+		DisableFlagsInUseLine: true,
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.BoolVarP(&o.tar, "tar", "t", false, "write a new archive smc_dbg-....tgz in the directory for temporary files")
+	f.StringVarP(&o.output, "output", "o", "", "write the archive to `FILE`, which must not exist")
+	f.BoolVar(&o.mask, "mask", false, "replace IP addresses and host names, too")
+	cli.AddNetNSFlag(cmd, env)
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) > 0:
+			return fmt.Errorf("unexpected operand %q: smc_dbg takes options only", args[0])
+		case cmd.Flags().Changed("output") && o.output == "":
+			return fmt.Errorf("--output needs the name of a file")
+		case cmd.Flags().Changed("output") && o.tar:
+			return fmt.Errorf("--tar and --output cannot be combined")
+		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) }
+	return cmd
+}
+
+// file is what a section has given.
+type file struct{ name, text string }
+
+func (o *options) run(ctx context.Context) error {
+	files, err := o.collect(ctx)
+	if err != nil {
+		return err
+	}
+	if !o.tar && o.output == "" {
+		for i, f := range files {
+			separator := "\n"
+			if i == 0 {
+				separator = ""
+			}
+			if _, err := fmt.Fprintf(o.env.Out, "%s==> %s <==\n%s", separator, f.name, f.text); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	w, name, err := o.deps.create(o.output)
+	if err != nil {
+		return err
+	}
+	if err := writeArchive(w, files, o.deps.now()); err != nil {
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	_, err = fmt.Fprintf(o.env.Out, "Debug output written to %s\n", name)
+	return err
+}
+
+// collect reads all sections. What is missing is the last file, and on standard error.
+func (o *options) collect(ctx context.Context) ([]file, error) {
+	m := &masker{all: o.mask}
+	if o.mask {
+		m.names = o.deps.names(ctx)
+	}
+	var files []file
+	missing := ""
+	for _, s := range o.deps.sections {
+		sctx, cancel := context.WithTimeout(ctx, o.deps.patience)
+		text, err := s.read(sctx)
+		cancel()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			line := m.mask(fmt.Sprintf("%s: %s", s.name, cli.OneLine(err.Error())))
+			missing += line + "\n"
+			fmt.Fprintf(o.env.Err, "smc_dbg: not collected: %s\n", line)
+		}
+		if text != "" {
+			files = append(files, file{s.name, m.mask(text)})
+		}
+	}
+	if missing != "" {
+		files = append(files, file{"missing.txt", missing})
+	}
+	return files, nil
+}
