@@ -126,8 +126,7 @@ func TestRaceAddresses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &echo{fd: l, done: make(chan struct{}), came: map[netip.Addr]int{}}
-	go e.serve(t)
+	e := serve(t, l)
 	target := netip.MustParseAddrPort("10.98.0.2:7402")
 	if err := ask(target, "before", prompt); err != nil {
 		t.Errorf("before: %v", err)

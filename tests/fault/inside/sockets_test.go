@@ -134,6 +134,11 @@ func newEcho(t *testing.T, addr netip.AddrPort, backlog int) *echo {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serve(t, fd)
+}
+
+// serve has a listener be an echo's, which closes it in the end.
+func serve(t *testing.T, fd int) *echo {
 	e := &echo{fd: fd, done: make(chan struct{}), came: map[netip.Addr]int{}, open: map[*os.File]bool{}}
 	go e.serve(t)
 	return e
