@@ -6,11 +6,7 @@ package inside
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
-	"os"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -20,41 +16,6 @@ import (
 )
 
 var crowd = netip.MustParseAddrPort("127.0.0.1:7300")
-
-// unreclaimable is how much memory the kernel has in slabs that it cannot do without, in KiB.
-func unreclaimable(t *testing.T) int {
-	t.Helper()
-	b, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(b)) {
-		if f := strings.Fields(line); f[0] == "SUnreclaim:" {
-			n, err := strconv.Atoi(f[1])
-			if err != nil {
-				t.Fatal(err)
-			}
-			return n
-		}
-	}
-	t.Fatalf("no SUnreclaim in %s", b)
-	return 0
-}
-
-// memory checks at the end of a test that the kernel has its memory back, but for what it keeps to be quicker.
-func memory(t *testing.T) {
-	t.Helper()
-	const spare = 24 << 10
-	before := unreclaimable(t)
-	t.Cleanup(func() {
-		guest.Await(t, 60*time.Second, func() string {
-			if now := unreclaimable(t); now > before+spare {
-				return fmt.Sprintf("%d KiB of slabs, before there were %d", now, before)
-			}
-			return ""
-		})
-	})
-}
 
 // acceptor takes so many connections, and hands them over.
 func acceptor(l, n int) (fds []int, err error) {
@@ -128,7 +89,7 @@ func TestScaleOpen(t *testing.T) {
 	modules(t, false)
 	const n = 10000
 	manyFiles(t, 2*n+1000)
-	memory(t)
+	guest.MemoryBack(t, 24<<10, 60*time.Second)
 	begin := time.Now()
 	clients, servers := meet(t, n)
 	t.Logf("%d connections in %v", len(clients), time.Since(begin))
@@ -148,7 +109,7 @@ func TestScaleOpen(t *testing.T) {
 // TestScaleCycles opens and closes connections, one after the other.
 func TestScaleCycles(t *testing.T) {
 	modules(t, true)
-	memory(t)
+	guest.MemoryBack(t, 24<<10, 60*time.Second)
 	rounds := 3
 	if guests.Full() {
 		rounds = 50

@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -22,45 +20,12 @@ import (
 // caches are the slabs of our module's.
 var caches = []string{"smc_sock", "smc_conn", "smc_rendezvous"}
 
-// meminfo is a line of /proc/meminfo, in KiB.
-func meminfo(t *testing.T, name string) int {
-	t.Helper()
-	b, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(b)) {
-		if f := strings.Fields(line); f[0] == name+":" {
-			n, err := strconv.Atoi(f[1])
-			if err != nil {
-				t.Fatal(err)
-			}
-			return n
-		}
-	}
-	t.Fatalf("no %s in %s", name, b)
-	return 0
-}
-
-// settled checks at the end of a test that nothing of our module's is left, and that the kernel has its memory back but for
-// what it keeps to be quicker.
+// settled checks at the end of a test that nothing of our module's is left, and that the kernel has its memory back.
 func settled(t *testing.T) {
 	t.Helper()
 	ours.Need(t)
-	const spare = 32 << 10
-	memory := func() int { return meminfo(t, "SUnreclaim") + meminfo(t, "Unevictable") + meminfo(t, "VmallocUsed") }
-	before := memory()
-	t.Cleanup(func() {
-		guest.Await(t, 100*time.Second, func() string {
-			if left := guest.Left(caches...); left != "" {
-				return left
-			}
-			if now := memory(); now > before+spare {
-				return fmt.Sprintf("the kernel has %d KiB, before it had %d", now, before)
-			}
-			return ""
-		})
-	})
+	guest.MemoryBack(t, 32<<10, 100*time.Second)
+	t.Cleanup(func() { guest.Await(t, 100*time.Second, func() string { return guest.Left(caches...) }) })
 }
 
 // manyFiles lets the process have that many.
@@ -95,7 +60,7 @@ func TestScaleOpen(t *testing.T) {
 	const n = 5000
 	onlySMC(t, n)
 	manyFiles(t, 2*n+1000)
-	before := meminfo(t, "MemAvailable")
+	before := guest.Meminfo(t, "MemAvailable")
 	begin := time.Now()
 	clients, servers := pairs(t, here, n, 0)
 	defer func() {
@@ -105,7 +70,7 @@ func TestScaleOpen(t *testing.T) {
 	}()
 	t.Logf("%d connections in %v", n, time.Since(begin))
 	const most = 40
-	if each := float64(before-meminfo(t, "MemAvailable")) / n; each > most {
+	if each := float64(before-guest.Meminfo(t, "MemAvailable")) / n; each > most {
 		t.Errorf("an idle connection costs %.1f KiB, want at most %d", each, most)
 	} else {
 		t.Logf("an idle connection costs %.1f KiB", each)
@@ -120,7 +85,7 @@ func TestScaleOpen(t *testing.T) {
 	}
 	// What was used for a moment is given back, too: a page for each direction.
 	guest.Await(t, 60*time.Second, func() string {
-		if each := float64(before-meminfo(t, "MemAvailable")) / n; each > most {
+		if each := float64(before-guest.Meminfo(t, "MemAvailable")) / n; each > most {
 			return fmt.Sprintf("an idle connection costs %.1f KiB after it has been used", each)
 		}
 		return ""
@@ -196,13 +161,13 @@ func TestScaleCycles(t *testing.T) {
 			t.Fatal(err)
 		}
 		if before == 0 {
-			before = meminfo(t, "MemAvailable")
+			before = guest.Meminfo(t, "MemAvailable")
 		}
 	}
 	// In full runs that is half a KiB for each.
 	const spare = 48 << 10
 	guest.Await(t, 100*time.Second, func() string {
-		if now := meminfo(t, "MemAvailable"); now < before-spare {
+		if now := guest.Meminfo(t, "MemAvailable"); now < before-spare {
 			return fmt.Sprintf("%d KiB are available, %d were before", now, before)
 		}
 		return ""
