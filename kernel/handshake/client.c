@@ -42,6 +42,7 @@ static int propose(struct smc_sock *smc)
 	p->n_eid = local.n_eid;
 	memcpy(p->eid, local.eid, sizeof(p->eid));
 	p->release = SMC_RELEASE;
+	p->features = SMC_CLC_FEATURES;
 	rv->offer.sk = smc->sk;
 	rc = smc_registry_offer(&rv->offer, p);
 	if (rc > 0)

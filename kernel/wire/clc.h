@@ -93,6 +93,10 @@ struct smc_clc_gid {
  */
 #define SMC_CLC_VENDOR_IMMEDIATE 0x02534b01
 
+/* Features, a bit each. They tell who one talks to; nothing depends on them. */
+#define SMC_CLC_FEATURE_EMULATED_ISM 0x0001	/* knows devices with GIDs of 128 bits */
+#define SMC_CLC_FEATURES SMC_CLC_FEATURE_EMULATED_ISM
+
 struct smc_clc_proposal {
 	u8 version;
 	u8 path_v1;		/* enum smc_clc_path */
@@ -118,7 +122,7 @@ struct smc_clc_proposal {
 	u8 rocev2_gid[16];
 	u8 max_conns;		/* per link group; SMC-R and release 1 on */
 	u8 max_links;		/* likewise */
-	u16 features;
+	u16 features;		/* SMC_CLC_FEATURE_* */
 
 	bool has_d2;		/* path_v2 includes SMC-D, and the part about it is there */
 	u8 seid[SMC_EID_LEN];
@@ -167,7 +171,7 @@ struct smc_clc_accept {
 	u8 host[SMC_HOSTNAME_LEN];
 	u8 max_conns;		/* this and what follows: release 1 on */
 	u8 max_links;
-	u16 features;
+	u16 features;		/* SMC_CLC_FEATURE_*; the CONFIRM's are those of both */
 	u32 vendor;
 
 	/* SMC-R CONFIRM with the extension */

@@ -51,8 +51,6 @@ func padded(text string) string { return text + strings.Repeat(" ", 32-len(text)
 
 func oneLink(speaker) string { return "\x01" }
 
-func noFeatures(speaker) string { return "\x00\x00" }
-
 func offer(s speaker) string { return option(s.offers) }
 
 func agreement(s speaker) string { return option(s.agrees) }
@@ -84,7 +82,6 @@ var differences = []difference{
 	{proposal, 52, 56, "our own option", offer},
 	{proposal, 88, 104, "address", gid},
 	{proposal, 105, 106, "our groups have one link", oneLink},
-	{proposal, 106, 108, "we claim no features; Linux looks at none", noFeatures},
 	{proposal, 120, 152, "the lab's EID", eid},
 	{proposal, 200, 208, "GID of the loopback ISM", nil},
 	{proposal, 210, 218, "GID of the loopback ISM", nil},
@@ -101,7 +98,6 @@ var differences = []difference{
 	{answer, 64, 96, "the lab's EID", eid},
 	{answer, 108, 140, "name of the host", host},
 	{answer, 141, 142, "our groups have one link", oneLink},
-	{answer, 142, 144, "we claim no features; Linux looks at none", noFeatures},
 	{answer, 144, 148, "our own option", agreement},
 	{answer[1:], 160, 176, "address", gid},
 

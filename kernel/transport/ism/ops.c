@@ -162,6 +162,7 @@ static void introduce_us(struct smc_clc_accept *a)
 {
 	a->has_fce = true;
 	a->os_type = OS_LINUX;
+	a->features = a->release ? SMC_CLC_FEATURES : 0;
 	smc_lgr_hostname(a->host);
 }
 
@@ -249,6 +250,7 @@ static void fill_confirm(struct smc_offer *offer, const struct smc_clc_accept *p
 	us->release = peer->release;
 	memcpy(us->eid, peer->eid, sizeof(us->eid));
 	describe_us(offer->conn, us, code);
+	us->features &= peer->features;
 }
 
 /* Client: joins the server on the device that it has chosen. */

@@ -101,6 +101,7 @@ static void learn_group(struct smc_rdma_group *group, const struct smc_clc_accep
 {
 	group->direct = peer->direct;
 	group->release = peer->has_fce ? peer->release : 0;
+	group->features = peer->features & SMC_CLC_FEATURES;
 	group->max_conns = group->release ? peer->max_conns : 255;
 	group->max_links = group->release ? peer->max_links : 2;
 	group->immediate = group->release && peer->vendor == SMC_CLC_VENDOR_IMMEDIATE &&

@@ -70,6 +70,7 @@ struct smc_rdma_group {
 	bool direct;			/* no gateway between the peers */
 	bool immediate;			/* CDC messages may come and go as immediate data */
 	u8 version, release;
+	u16 features;			/* SMC_CLC_FEATURE_* that we tell: a server ours, a client those of both */
 	u8 max_conns, max_links;
 	u8 buf_type;			/* net.smc.smcr_buf_type */
 	struct xarray conns;		/* struct smc_conn by token; read under RCU */

@@ -291,6 +291,7 @@ static void introduce_us(const struct smc_rdma_group *group, struct smc_clc_acce
 		return;
 	a->max_conns = group->max_conns;
 	a->max_links = group->max_links;
+	a->features = group->features;
 	a->vendor = group->immediate ? SMC_CLC_VENDOR_IMMEDIATE : 0;
 }
 

@@ -64,6 +64,7 @@ static void set_limits(struct smc_rdma_group *group, const struct smc_clc_propos
 	if (group->release) {
 		group->max_conns = min(group->max_conns, p->max_conns);
 		group->max_links = 1;
+		group->features = SMC_CLC_FEATURES;
 		/* Until the client agrees; there is no link before that. */
 		group->immediate = p->vendor == SMC_CLC_VENDOR_IMMEDIATE && READ_ONCE(sysctl->smcr_immediate);
 	}
