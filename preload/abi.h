@@ -14,6 +14,7 @@
 #include <linux/in6.h>
 #include <linux/stat.h>
 #include <linux/tcp.h>
+#include <linux/uio.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

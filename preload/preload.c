@@ -136,29 +136,18 @@ EXPORT int socket(int domain, int type, int protocol)
 	return fd;
 }
 
-/* Sets an option to what it is. Return: whether the socket has it. */
-static bool touch(int fd, int name, int *value)
-{
-	unsigned int size = sizeof(*value);
-
-	return !getsockopt(fd, IPPROTO_TCP, name, value, &size) && !setsockopt(fd, IPPROTO_TCP, name, value, sizeof(*value));
-}
-
 /*
  * Keeps a socket from SMC, before it connects or listens. There is no telling whether it is an AF_SMC socket, whose
- * domain and protocol may be TCP's, but there is no need to: what makes it TCP does nothing to others. The distribution's
- * module gives up a socket when any option of TCP Fast Open is set; that of smckit, when one is switched on that rules SMC
- * out, and then stays TCP. A socket that connects or listens already refuses it.
+ * domain and protocol may be TCP's, but there is no need to: an option that makes any module give the socket to TCP is
+ * set to what it is. A socket that connects already refuses it.
  */
 static void keep_tcp(int fd)
 {
-	int value, on = 1;
+	int value;
+	unsigned int size = sizeof(value);
 
-	touch(fd, TCP_FASTOPEN_NO_COOKIE, &value);
-	if (!touch(fd, TCP_FASTOPEN_CONNECT, &value) || value)
-		return;
-	if (!setsockopt(fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, &on, sizeof(on)))
-		setsockopt(fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, &value, sizeof(value));
+	if (!getsockopt(fd, IPPROTO_TCP, TCP_FASTOPEN_NO_COOKIE, &value, &size))
+		setsockopt(fd, IPPROTO_TCP, TCP_FASTOPEN_NO_COOKIE, &value, sizeof(value));
 }
 
 static bool is_stream(int fd)
@@ -174,6 +163,25 @@ static bool is_internet(const union address *a, unsigned int len)
 {
 	return (len >= sizeof(a->v4) && a->family == AF_INET) ||
 	       (len >= offsetof(struct sockaddr_in6, sin6_scope_id) && a->family == AF_INET6);
+}
+
+/*
+ * Reads the address that a program points to. The kernel does, so that a bad pointer is what it is without rules: EFAULT of
+ * the call that comes next, and not the end of the program. Where a sandbox forbids that, it is read as any memory is.
+ */
+static bool read_address(union address *a, const void *addr, unsigned int len)
+{
+	struct iovec to = {a, len < sizeof(*a) ? len : sizeof(*a)}, from = {(void *)addr, to.iov_len};
+	unsigned int i;
+	long n;
+
+	n = syscall(__NR_process_vm_readv, getpid(), &to, 1L, &from, 1L, 0L);
+	if (n < 0 && *__errno_location() != EFAULT) {
+		for (i = 0; i < to.iov_len; i++)
+			((volatile char *)a)[i] = ((const char *)addr)[i];
+		n = to.iov_len;
+	}
+	return n == (long)to.iov_len && is_internet(a, len);
 }
 
 /* Has a socket that is to go to, or listen at, an address obey the rules. */
@@ -200,7 +208,7 @@ static const struct settings *ruled(void)
 {
 	const struct settings *s;
 
-	if (!__errno_location || !getsockopt || !setsockopt || !getsockname)
+	if (!__errno_location || !getsockopt || !setsockopt || !getsockname || !getpid || !syscall)
 		return NULL;
 	s = settings_get();
 	return s && !s->off && rules_any(&s->rules) ? s : NULL;
@@ -209,12 +217,13 @@ static const struct settings *ruled(void)
 EXPORT int connect(int fd, const void *addr, unsigned int len)
 {
 	const struct settings *s = ruled();
+	union address a;
 	int saved;
 
-	if (s && addr) {
+	if (s) {
 		saved = *__errno_location();
-		if (is_internet(addr, len) && is_stream(fd))
-			apply_rules(s, fd, addr, ": ");
+		if (is_stream(fd) && read_address(&a, addr, len))
+			apply_rules(s, fd, &a, ": ");
 		*__errno_location() = saved;
 	}
 	return next_connect(fd, addr, len);

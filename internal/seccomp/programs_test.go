@@ -326,18 +326,16 @@ func sockaddr(a netip.AddrPort) (domain int, sa unix.Sockaddr) {
 	return unix.AF_INET6, &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}
 }
 
-// option has options that the supervisor sets when it does not know which value they have, and listens with them.
+// option has the option that the supervisor sets without knowing which value it has, and listens with that.
 func option(string) error {
-	names := []int{unix.TCP_FASTOPEN_NO_COOKIE, unix.TCP_FASTOPEN_CONNECT}
+	const name = unix.TCP_FASTOPEN_NO_COOKIE
 	for want := range 2 {
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 		if err != nil {
 			return err
 		}
-		for _, name := range names {
-			if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, name, want); err != nil {
-				return err
-			}
+		if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, name, want); err != nil {
+			return err
 		}
 		if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 			return err
@@ -345,11 +343,9 @@ func option(string) error {
 		if err := unix.Listen(fd, 1); err != nil {
 			return err
 		}
-		for _, name := range names {
-			got, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, name)
-			if err != nil || got != want {
-				return fmt.Errorf("option %d is %d, not %d: %w", name, got, want, err)
-			}
+		got, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, name)
+		if err != nil || got != want {
+			return fmt.Errorf("option %d is %d, not %d: %w", name, got, want, err)
 		}
 	}
 	return nil

@@ -94,25 +94,13 @@ func (w *worker) keepTCP(r request, fd int, addr netip.AddrPort) {
 	w.log(r, "socket %d: %v is outside of the rules: TCP", int32(r.args[0]), addr)
 }
 
-// fallBack sets options that rule SMC out, to the values that they have. The distribution's module gives way when any option of
-// TCP Fast Open is set, ours when one is switched on that has a connection begin with data.
+// fallBack sets an option that rules SMC out, for any module, to the value that it has.
 func fallBack(fd int) error {
-	on, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_NO_COOKIE)
+	value, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_NO_COOKIE)
 	if err == nil {
-		err = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_NO_COOKIE, on)
+		err = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_NO_COOKIE, value)
 	}
-	if err != nil {
-		return os.NewSyscallError("TCP_FASTOPEN_NO_COOKIE", err)
-	}
-	on, err = unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_CONNECT)
-	if err != nil || on != 0 {
-		return os.NewSyscallError("TCP_FASTOPEN_CONNECT", err)
-	}
-	err = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_CONNECT, 1)
-	if err == nil {
-		err = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_CONNECT, 0)
-	}
-	return os.NewSyscallError("TCP_FASTOPEN_CONNECT", err)
+	return os.NewSyscallError("TCP_FASTOPEN_NO_COOKIE", err)
 }
 
 // parseSockaddr returns the address in a struct sockaddr of the internet's families; of others, an invalid one.

@@ -42,7 +42,12 @@ static bool rules_out(int level, int name, sockptr_t val)
 {
 	int on;
 
-	if (level != SOL_TCP || (name != TCP_FASTOPEN_CONNECT && name != TCP_REPAIR))
+	if (level != SOL_TCP)
+		return false;
+	/* Whatever its value, as in stock kernels: it keeps a socket from SMC without doing anything else to it. */
+	if (name == TCP_FASTOPEN_NO_COOKIE)
+		return true;
+	if (name != TCP_FASTOPEN_CONNECT && name != TCP_REPAIR)
 		return false;
 	return !copy_from_sockptr(&on, val, sizeof(on)) && on;
 }

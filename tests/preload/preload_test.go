@@ -299,6 +299,8 @@ func TestRulesKeepTCP(t *testing.T) {
 		{"SMC_TO=10.0.0.1", []string{"socket=10,1,0", "listen"}, "smc"},
 		{"SMC_TO=10.0.0.1 SMC_PORT=80", []string{stream, "listen"}, "plain"},
 		{"SMC_PORT=2", []string{"socket=2,2,0", "connect=127.0.0.1,1"}, "plain"},
+		{"SMC_PORT=2", []string{stream, "badconnect=0"}, "-1 14"},
+		{"SMC_PORT=2", []string{stream, "badconnect=4096"}, "-1 14"},
 		{"", []string{stream, "connect=127.0.0.1,1"}, "smc"},
 		{"SMC_PORT= SMC_TO=", []string{stream, "connect=127.0.0.1,1"}, "smc"},
 	}

@@ -48,11 +48,6 @@ func execute(env *cli.Env, sys *system, o *options) error {
 	if err != nil {
 		return err
 	}
-	if !warned && o.rules.Any() {
-		if err := sys.rulesWork(); err != nil {
-			return err
-		}
-	}
 	w.sizes(sys)
 	p := seccomp.Program{Path: path, Argv: o.command, Env: without(sys.environ(), "_SMCKIT_NETNS")}
 	switch choice.Method {

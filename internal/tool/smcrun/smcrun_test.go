@@ -27,7 +27,6 @@ type machine struct {
 	probe    error
 	execErr  []error // of one exec after the other
 	limits   map[string]int
-	noRules  error
 	executed []string // what would have been
 }
 
@@ -106,7 +105,6 @@ func runTool(m *machine, dir, own string, args ...string) result {
 		directory: func() (string, error) { return own, nil },
 		probe:     func() error { return m.probe },
 		limit:     func(name string) int { return m.limits[name] },
-		rulesWork: func() error { return m.noRules },
 		exec:      func(p seccomp.Program) error { return m.exec("exec", p) },
 		execSupervised: func(p seccomp.Program, calls seccomp.Calls, supervisor []string) error {
 			return m.exec("supervised", p, fmt.Sprintf(" %d %q", calls, supervisor))
@@ -286,35 +284,6 @@ func TestBuffersBeyondTheLimit(t *testing.T) {
 	want := "smc_run: warning: -r 1048576 is more than this user may have: buffers get 212992, as 'sysctl net.core.rmem_max' says\n"
 	if got.status != 0 || got.err != want || len(m.executed) != 1 {
 		t.Errorf("%+v %q", got, m.executed)
-	}
-}
-
-// TestRulesThatWouldHaveNoEffect are an error: the socket would be SMC where it must not.
-func TestRulesThatWouldHaveNoEffect(t *testing.T) {
-	for _, test := range []struct {
-		fastOpen int
-		ours     bool
-		want     string
-	}{
-		{0, true, "--port, --to and --not have no effect while net.ipv4.tcp_fastopen is 0: 'sysctl -w net.ipv4.tcp_fastopen=1' changes that"},
-		{2, true, "--port, --to and --not have no effect while net.ipv4.tcp_fastopen is 2: 'sysctl -w net.ipv4.tcp_fastopen=3' changes that"},
-		{1, true, ""},
-		{1027, true, ""},
-		{0, false, ""},
-		{-1, true, ""},
-	} {
-		dir := dirs(t)
-		m := &machine{noRules: rulesWork(test.fastOpen, test.ours)}
-		want := result{}
-		if test.want != "" {
-			want = result{1, "", "smc_run: " + test.want + "\n"}
-		}
-		if got := runTool(m, dir, dir+"/own", "--port", "80", "prog"); got != want || (m.executed == nil) != (test.want != "") {
-			t.Errorf("%+v: %+v", test, got)
-		}
-		if got := runTool(m, dir, dir+"/own", "prog"); got != (result{}) {
-			t.Errorf("without rules: %+v", got)
-		}
 	}
 }
 

@@ -23,8 +23,6 @@ type system struct {
 	probe func() error
 	// limit reads a limit of net.core, in bytes; 0 if there is none for this user.
 	limit func(name string) int
-	// rulesWork says whether a socket outside of the rules can be kept from SMC.
-	rulesWork func() error
 	// exec executes a program in the place of this one. It returns only if it fails.
 	exec func(p seccomp.Program) error
 	// execSupervised does it below a supervisor.
@@ -42,9 +40,6 @@ func newSystem() *system {
 		},
 		probe: probe,
 		limit: limit,
-		rulesWork: func() error {
-			return rulesWork(setting("/proc/sys/net/ipv4/tcp_fastopen"), setting("/proc/sys/net/smc/loopback") >= 0)
-		},
 		exec: func(p seccomp.Program) error {
 			restoreSignals()
 			return unix.Exec(p.Path, p.Argv, p.Env)
@@ -70,33 +65,15 @@ func limit(name string) int {
 	if unix.Geteuid() == 0 {
 		return 0
 	}
-	return max(0, setting("/proc/sys/net/core/"+name))
-}
-
-// setting reads a number from a file of sysctl's; -1 if there is none.
-func setting(path string) int {
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile("/proc/sys/net/core/" + name)
 	if err != nil {
-		return -1
+		return 0
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil {
-		return -1
+		return 0
 	}
 	return n
-}
-
-// fastOpenClient is the bit of net.ipv4.tcp_fastopen without which no socket may ask for it.
-const fastOpenClient = 1
-
-// rulesWork knows that a socket is kept from SMC by asking for TCP Fast Open for a moment. The distribution's module is content
-// with an option that nothing can switch off.
-func rulesWork(fastOpen int, ours bool) error {
-	if !ours || fastOpen < 0 || fastOpen&fastOpenClient != 0 {
-		return nil
-	}
-	return fmt.Errorf("--port, --to and --not have no effect while net.ipv4.tcp_fastopen is %d: 'sysctl -w net.ipv4.tcp_fastopen=%d' changes that",
-		fastOpen, fastOpen|fastOpenClient)
 }
 
 // restoreSignals gives the program the signals as this one has got them. Those that are caught go back to their defaults as

@@ -9,6 +9,7 @@
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,8 +70,8 @@ static socklen_t parse(const char *text, struct sockaddr_storage *ss)
 static void tell(int rc)
 {
 	printf("%s%s", rc ? "failed " : "", option(last, SOL_SOCKET, SO_PRIORITY) == 6 ? "smc" : "plain");
-	if (option(last, IPPROTO_TCP, TCP_FASTOPEN_CONNECT) > 0)
-		printf(" fastopen");
+	if (option(last, IPPROTO_TCP, TCP_FASTOPEN_NO_COOKIE) > 0)
+		printf(" cookieless");
 	printf("\n");
 }
 
@@ -173,6 +174,10 @@ int main(int argc, char **argv)
 			errno = UNTOUCHED;
 			two = connect(last, (struct sockaddr *)&ss, len);
 			tell(two && errno != ECONNREFUSED && errno != ENETUNREACH);
+		} else if (!strcmp(argv[i], "badconnect")) {
+			/* Not by the compiler's knowledge of what may be read. */
+			printf("%d", connect(last, (struct sockaddr *)(uintptr_t)strtoul(value, NULL, 0), 16));
+			printf(" %d\n", errno);
 		} else if (!strcmp(argv[i], "bind")) {
 			len = parse(value, &ss);
 			if (bind(last, (struct sockaddr *)&ss, len))

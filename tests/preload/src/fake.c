@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A kernel with AF_SMC, as far as programs can tell one, to be preloaded behind the library that is tested: AF_SMC sockets
- * are TCP sockets with a mark that the program can read. A socket that is told to use TCP Fast Open loses the mark, as it
- * would fall back. FAKE_ERRNO makes AF_SMC sockets fail.
+ * are TCP sockets with a mark that the program can read. A socket whose TCP_FASTOPEN_NO_COOKIE is set, to whatever it be, loses
+ * the mark, as it would fall back. FAKE_ERRNO makes AF_SMC sockets fail.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -38,7 +38,7 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t size)
 {
 	int none = 0;
 
-	if (level == IPPROTO_TCP && name == TCP_FASTOPEN_CONNECT && *(const int *)value)
+	if (level == IPPROTO_TCP && name == TCP_FASTOPEN_NO_COOKIE)
 		syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_PRIORITY, &none, sizeof(none));
 	return syscall(SYS_setsockopt, fd, level, name, value, size);
 }
