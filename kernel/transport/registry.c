@@ -118,20 +118,45 @@ static bool waits_for_other(const struct smc_offer *offer, enum smc_transport_ro
 	return false;
 }
 
+static bool is_offered(const struct smc_clc_proposal *p, enum smc_transport_role role)
+{
+	if (role == SMC_ROLE_D)
+		return smc_clc_path_has_d(p->path_v1) || smc_clc_path_has_d(p->path_v2);
+	return smc_clc_path_has_r(p->path_v1) || smc_clc_path_has_r(p->path_v2);
+}
+
+static bool lacks_device(int reason)
+{
+	return reason == SMC_REASON_NO_D_DEV || reason == SMC_REASON_NO_D2_DEV || reason == SMC_REASON_NO_R_DEV;
+}
+
+/*
+ * Which of two transports' reasons the peer is to be told: the first, but that there is no device says
+ * least. Where that is all, it is so of both.
+ */
+static int weigh(int first, int second)
+{
+	if (!first || !second)
+		return first ?: second;
+	if (!lacks_device(first))
+		return first;
+	return lacks_device(second) ? SMC_REASON_NO_DEV : second;
+}
+
 /*
  * smc_registry_match() - chooses the transport for what the peer offers, the preferred one that can
  * do it. It is pinned in the offer, and so is one that has to wait: the next call goes on with it.
- * Return: 0, a negative errno, or the first of the reasons.
+ * Return: 0, a negative errno, or the reason that says most.
  */
 int smc_registry_match(struct smc_offer *offer, const struct smc_clc_proposal *p,
 		       struct smc_clc_accept *accept, const struct smc_transport_ops **chosen)
 {
 	const struct smc_transport_ops *ops;
 	enum smc_transport_role role;
-	int rc, first = 0;
+	int rc, reason = 0;
 
 	for (role = 0; role < SMC_ROLES; role++) {
-		if (waits_for_other(offer, role))
+		if (!is_offered(p, role) || waits_for_other(offer, role))
 			continue;
 		ops = offer->ops[role] ?: pin(role);
 		if (!ops)
@@ -145,10 +170,9 @@ int smc_registry_match(struct smc_offer *offer, const struct smc_clc_proposal *p
 		module_put(ops->owner);
 		if (rc < 0)
 			return rc;
-		if (!first)
-			first = rc;
+		reason = weigh(reason, rc);
 	}
-	return first ?: SMC_REASON_NO_DEV;
+	return reason ?: SMC_REASON_NO_DEV;
 }
 
 /*

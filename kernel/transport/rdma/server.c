@@ -156,8 +156,6 @@ int smc_rdma_server_match(struct smc_offer *offer, const struct smc_clc_proposal
 	struct smc_rdma_offer *ro = smc_rdma_offer_of(offer);
 	int rc;
 
-	if (!smc_clc_path_has_r(p->path_v1) && !(p->has_v2 && smc_clc_path_has_r(p->path_v2)))
-		return SMC_REASON_NO_R_DEV;
 	if (!ro)
 		ro = smc_rdma_offer_new(offer);
 	if (!ro)
