@@ -61,29 +61,29 @@ func (l *Lab) SetUpRDMA(ctx context.Context) error {
 	})
 }
 
-// LoadSMC loads the AF_SMC module and its sock_diag companion on every host.
-func (l *Lab) LoadSMC(ctx context.Context, module Module) error {
-	switch module {
-	case ModuleNone:
-		return nil
-	case ModuleStock:
-		for _, h := range l.Hosts {
+// LoadSMC loads the AF_SMC module and its sock_diag companion on every host: one module for all of them, or one for each.
+func (l *Lab) LoadSMC(ctx context.Context, modules ...Module) error {
+	return l.each(ctx, func(ctx context.Context, h *Host) error {
+		switch module := h.moduleOf(modules); module {
+		case ModuleNone:
+			return nil
+		case ModuleStock:
 			if err := h.Kernel.needStock(); err != nil {
 				return err
 			}
+		case ModuleOurs:
+			if err := h.installSMC(ctx); err != nil {
+				return err
+			}
+		default:
+			return fmt.Errorf("no module %q: choose stock or ours", module)
 		}
-	case ModuleOurs:
-		if err := l.InstallSMC(ctx); err != nil {
-			return err
-		}
-	default:
-		return fmt.Errorf("no module %q: choose stock or ours", module)
-	}
-	return l.each(ctx, func(ctx context.Context, h *Host) error {
 		_, err := h.Shell(ctx, "modprobe smc\nmodprobe smc_diag\n")
 		return err
 	})
 }
+
+func (h *Host) moduleOf(modules []Module) Module { return modules[min(h.index, len(modules)-1)] }
 
 // needStock fails if the kernel's distribution ships no AF_SMC with it.
 func (k *Kernel) needStock() error {
@@ -111,36 +111,39 @@ func CheckModule(ctx context.Context, series string, module Module, progress fun
 // InstallSMC puts the modules that `make modules` has built where modprobe, and a kernel that loads modules by itself,
 // find them before any others, on every host. It loads none.
 func (l *Lab) InstallSMC(ctx context.Context) error {
-	return l.each(ctx, func(ctx context.Context, h *Host) error {
-		if err := h.Kernel.checkOurs(); err != nil {
-			return err
-		}
-		dir, _, err := moduleDir(h.Kernel)
-		if err != nil {
-			return err
-		}
-		_, err = h.Shell(ctx, fmt.Sprintf("cp -r '%s/tree/.' /lib/modules/$(uname -r)/", dir))
-		return err
-	})
+	return l.each(ctx, func(ctx context.Context, h *Host) error { return h.installSMC(ctx) })
 }
 
-// SetUpSMC makes the lab a network in which any two hosts talk SMC-R: addresses, soft-RoCE, the module, one EID, and a
-// PNET ID for each wire. Our own commands, built from this repository, are in the hosts' PATH if Options.Programs has
-// them.
-func (l *Lab) SetUpSMC(ctx context.Context, module Module) error {
+func (h *Host) installSMC(ctx context.Context) error {
+	if err := h.Kernel.checkOurs(); err != nil {
+		return err
+	}
+	dir, _, err := moduleDir(h.Kernel)
+	if err != nil {
+		return err
+	}
+	_, err = h.Shell(ctx, fmt.Sprintf("cp -r '%s/tree/.' /lib/modules/$(uname -r)/", dir))
+	return err
+}
+
+// SetUpSMC makes the lab a network in which any two hosts talk SMC-R: addresses, soft-RoCE, the modules as LoadSMC has them,
+// one EID, and a PNET ID for each wire. Our own commands, built from this repository, are in the hosts' PATH if
+// Options.Programs has them.
+func (l *Lab) SetUpSMC(ctx context.Context, modules ...Module) error {
 	for _, step := range []func(context.Context) error{
 		l.SetUpAddresses,
 		l.SetUpRDMA,
-		func(ctx context.Context) error { return l.LoadSMC(ctx, module) },
+		func(ctx context.Context) error { return l.LoadSMC(ctx, modules...) },
 	} {
 		if err := step(ctx); err != nil {
 			return err
 		}
 	}
-	if module == ModuleNone {
-		return nil
-	}
 	return l.each(ctx, func(ctx context.Context, h *Host) error {
+		module := h.moduleOf(modules)
+		if module == ModuleNone {
+			return nil
+		}
 		script := "smcr ueid add " + UEID + "\n"
 		for i := range l.Wires {
 			script += fmt.Sprintf("smc_pnet add LAB%[1]d eth eth%[1]d\n", i)

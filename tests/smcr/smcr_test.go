@@ -96,29 +96,8 @@ func startWith(t *testing.T, o lab.Options, client, server side) *lab.Test {
 	}
 	o.Kernels, o.Hosts, o.Programs = []string{client.kernel, server.kernel}, 2, []string{dir}
 	lt := lab.Start(t, o)
-	load := func(whose lab.Module) func(context.Context) error {
-		return func(ctx context.Context) error {
-			for i, s := range []side{client, server} {
-				if s.module != whose {
-					continue
-				}
-				if _, err := lt.Hosts[i].Shell(ctx, "modprobe smc && modprobe smc_diag"); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
-	}
-	// Ours take the stock module's place, where that has not been loaded before.
-	for _, step := range []func(context.Context) error{
-		lt.SetUpAddresses, lt.SetUpRDMA, load(lab.ModuleStock), lt.InstallSMC, load(lab.ModuleOurs),
-	} {
-		if err := step(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, host := range []string{"a", "b"} {
-		lt.Must(host, "smcr ueid add "+lab.UEID+" && smc_pnet add LAB0 eth eth0 && smc_pnet add LAB0 ib rxe0 1")
+	if err := lt.SetUpSMC(t.Context(), client.module, server.module); err != nil {
+		t.Fatal(err)
 	}
 	return lt
 }
