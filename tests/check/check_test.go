@@ -60,13 +60,18 @@ type bench struct {
 func (b *bench) ask(t *testing.T, f fault) *answer {
 	t.Helper()
 	argv := append(strings.Fields(f.as), "smc_chk", "--json")
-	r := b.Run("a", append(argv, strings.Fields(f.args)...)...)
+	return b.askOn(t, "a", append(argv, strings.Fields(f.args)...))
+}
+
+func (b *bench) askOn(t *testing.T, host string, argv []string) *answer {
+	t.Helper()
+	r := b.Run(host, argv...)
 	var a answer
 	if err := json.Unmarshal([]byte(r.Stdout), &a); err != nil || r.Stderr != "" {
-		t.Fatalf("smc_chk %s: exit status %d, %v\n%s%s", f.args, r.Code, err, r.Stdout, r.Stderr)
+		t.Fatalf("%q: exit status %d, %v\n%s%s", argv, r.Code, err, r.Stdout, r.Stderr)
 	}
 	if a.Able != (r.Code == 0) || r.Code > 1 {
-		t.Errorf("smc_chk %s: exit status %d, able: %t", f.args, r.Code, a.Able)
+		t.Errorf("%q: exit status %d, able: %t", argv, r.Code, a.Able)
 	}
 	return &a
 }
@@ -105,11 +110,16 @@ func (b *bench) produce(t *testing.T, faults []fault) {
 // start starts a program that goes on, and waits until script succeeds.
 func (b *bench) start(t *testing.T, ready string, argv ...string) *lab.Process {
 	t.Helper()
-	p, err := b.Host("a").Start(lab.Cmd{Argv: argv})
+	return b.startOn(t, "a", ready, argv...)
+}
+
+func (b *bench) startOn(t *testing.T, host, ready string, argv ...string) *lab.Process {
+	t.Helper()
+	p, err := b.Host(host).Start(lab.Cmd{Argv: argv})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Host("a").WaitFor(t.Context(), ready); err != nil {
+	if err := b.Host(host).WaitFor(t.Context(), ready); err != nil {
 		t.Fatal(err)
 	}
 	return p

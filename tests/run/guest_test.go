@@ -48,11 +48,19 @@ http {
 }
 `
 
-// guest is a booted kernel with programs to run.
-type guest struct{ *lab.Test }
+// guest is a host with programs to run.
+type guest struct {
+	*lab.Test
+	name string
+}
 
 // boot starts a guest without AF_SMC.
 func boot(t *testing.T) *guest {
+	return bootHosts(t, kernel)[0]
+}
+
+// bootHosts starts guests with these kernels, in one network.
+func bootHosts(t *testing.T, kernels ...string) (guests []*guest) {
 	t.Helper()
 	lab.Need(t)
 	commands, err := lab.Commands(t.Context())
@@ -63,17 +71,23 @@ func boot(t *testing.T) *guest {
 		web:  build(t, "go", "build", "-trimpath", "-o", "OUT", "./web"),
 		echo: build(t, "cc", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-o", "OUT", "src/echo.c"),
 	}
-	g := &guest{lab.Start(t, lab.Options{Kernel: kernel, CPUs: 2, Memory: 1024, Programs: []string{commands}})}
-	g.Must("a", `ip link set lo up; mkdir -p `+work+`/www; cd `+work+`/www
-echo "the page" >page; head -c 8388608 /dev/zero >large`)
 	programs[work+"/nginx.conf"] = []byte(nginxConf)
-	for path, data := range programs {
-		if err := g.Host("a").WriteFile(t.Context(), path, data, 0o755); err != nil {
-			t.Fatal(err)
+	lt := lab.Start(t, lab.Options{Kernels: kernels, CPUs: 2, Memory: 1024, Programs: []string{commands}})
+	for i := range kernels {
+		g := &guest{lt, string(rune('a' + i))}
+		g.Must(g.name, `ip link set lo up; mkdir -p `+work+`/www; cd `+work+`/www
+echo "the page" >page; head -c 8388608 /dev/zero >large`)
+		for path, data := range programs {
+			if err := g.host().WriteFile(t.Context(), path, data, 0o755); err != nil {
+				t.Fatal(err)
+			}
 		}
+		guests = append(guests, g)
 	}
-	return g
+	return guests
 }
+
+func (g *guest) host() *lab.Host { return g.Host(g.name) }
 
 // build runs a compiler, for which OUT is the program that it makes.
 func build(t *testing.T, argv ...string) []byte {
@@ -104,7 +118,7 @@ type server struct {
 func (g *guest) start(t *testing.T, s server, options ...string) {
 	t.Helper()
 	argv := append(append([]string{"smc_run", "-d"}, options...), s.argv...)
-	p, err := g.Host("a").Start(lab.Cmd{Argv: argv, Dir: work})
+	p, err := g.host().Start(lab.Cmd{Argv: argv, Dir: work})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +132,7 @@ func (g *guest) start(t *testing.T, s server, options ...string) {
 			t.Errorf("%q: exit status %d, %v\n%s%s", argv, r.Code, err, r.Stdout, r.Stderr)
 		}
 	})
-	if err := g.Host("a").WaitFor(t.Context(), fmt.Sprintf("ss -Hltn 'sport = :%d' | grep -q .", s.port)); err != nil {
+	if err := g.host().WaitFor(t.Context(), fmt.Sprintf("ss -Hltn 'sport = :%d' | grep -q .", s.port)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -128,7 +142,7 @@ func (g *guest) run(t *testing.T, argv ...string) lab.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), lab.Scale(60*time.Second))
 	defer cancel()
-	r, err := g.Host("a").Run(ctx, lab.Cmd{Argv: argv, Dir: work, Stdin: strings.NewReader("by cat\n")})
+	r, err := g.host().Run(ctx, lab.Cmd{Argv: argv, Dir: work, Stdin: strings.NewReader("by cat\n")})
 	if err != nil || r.Code != 0 {
 		t.Fatalf("%q: exit status %d, %v\n%s%s", argv, r.Code, err, r.Stdout, r.Stderr)
 	}
@@ -137,16 +151,17 @@ func (g *guest) run(t *testing.T, argv ...string) lab.Result {
 
 // became is what connections have become.
 type became struct {
-	smc      int // connections that are SMC-D, as their clients count them
+	smc      int // connections that are SMC-D, or SMC-R, as their clients count them
 	served   int // and their servers
 	client   int // clients that fell back
 	server   int // servers
 	byOption int // clients, because an option rules SMC out
 }
 
-// since counts what connections have become since a first count.
-func (g *guest) since(before lab.Counters) became {
-	now := g.Counters("a")
+// since counts what connections, SMC-D's if they are SMC's, have become since a first count.
+func (g *guest) since(before lab.Counters) became { return between(before, g.Counters(g.name)) }
+
+func between(before, now lab.Counters) became {
 	return became{
 		smc:      now.Connections.ClientV2 - before.Connections.ClientV2,
 		served:   now.Connections.ServerV2 - before.Connections.ServerV2,
@@ -160,10 +175,10 @@ func (g *guest) since(before lab.Counters) became {
 func (g *guest) empty(t *testing.T) {
 	t.Helper()
 	script := `smcss -a; test "$(smcss -a | wc -l)" = 1; ! grep -l smc_run /proc/[0-9]*/comm`
-	if err := g.Host("a").WaitFor(t.Context(), script); err != nil {
+	if err := g.host().WaitFor(t.Context(), script); err != nil {
 		t.Error(err)
 	}
-	if err := g.Host("a").WaitFor(t.Context(), "rmmod smc_diag 2>&1 || test ! -e /sys/module/smc_diag; rmmod smc"); err != nil {
+	if err := g.host().WaitFor(t.Context(), "rmmod smc_diag 2>&1 || test ! -e /sys/module/smc_diag; rmmod smc"); err != nil {
 		t.Error(err)
 	}
 }

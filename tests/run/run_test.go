@@ -123,11 +123,11 @@ func TestPrograms(t *testing.T) {
 
 // converse checks a program's client.
 func (g *guest) converse(t *testing.T, p program) {
-	listeners := g.Must("a", fmt.Sprintf("smcss --state listen --port %d", p.port))
+	listeners := g.Must(g.name, fmt.Sprintf("smcss --state listen --port %d", p.port))
 	if !strings.Contains(listeners, "LISTEN") {
 		t.Errorf("no AF_SMC socket listens:\n%s", listeners)
 	}
-	before := g.Counters("a")
+	before := g.Counters(g.name)
 	r := g.run(t, append([]string{"smc_run", "-d"}, p.client...)...)
 	if !strings.Contains(r.Stdout, p.want) {
 		t.Errorf("the client prints %q, not %q", r.Stdout, p.want)
@@ -144,16 +144,16 @@ func (g *guest) converse(t *testing.T, p program) {
 // hold has smcss list both ends of a connection.
 func (g *guest) hold(t *testing.T, p program) {
 	script := strings.Replace(p.hold, "RUN", "smc_run -q", 1)
-	client, err := g.Host("a").Start(lab.Cmd{Argv: []string{"/bin/sh", "-c", script}, Dir: work})
+	client, err := g.host().Start(lab.Cmd{Argv: []string{"/bin/sh", "-c", script}, Dir: work})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer lab.Kill(t, client)
 	list := fmt.Sprintf("smcss --state active --port %d", p.port)
-	if err := g.Host("a").WaitFor(t.Context(), list+"; test $("+list+" --mode smcd | wc -l) -gt 2"); err != nil {
+	if err := g.host().WaitFor(t.Context(), list+"; test $("+list+" --mode smcd | wc -l) -gt 2"); err != nil {
 		t.Errorf("no SMC-D connection with two ends: %v", err)
 	}
-	if out := g.Must("a", list+" --mode tcp"); strings.Contains(out, "ACTIVE") {
+	if out := g.Must(g.name, list+" --mode tcp"); strings.Contains(out, "ACTIVE") {
 		t.Errorf("not SMC-D:\n%s", out)
 	}
 }
@@ -161,7 +161,7 @@ func (g *guest) hold(t *testing.T, p program) {
 // pipeline checks that by seccomp all programs that a shell starts are reached, and by the library those with a C library.
 func (g *guest) pipeline(t *testing.T) {
 	for method, static := range map[string]int{"seccomp": 0, "preload": pipelineStatic} {
-		before := g.Counters("a")
+		before := g.Counters(g.name)
 		r := g.run(t, "smc_run", "--method", method, "sh", "-euc", pipeline)
 		if r.Stdout != pipelineSays || r.Stderr != "" {
 			t.Errorf("%s: %q, %q", method, r.Stdout, r.Stderr)
@@ -191,7 +191,7 @@ func (g *guest) rules(t *testing.T) {
 			{"--not 8081,127.0.0.2", "http://127.0.0.1:8081/page", tcp},
 			{"--not 8081,127.0.0.2", "http://127.0.0.2:8080/page", tcp},
 		} {
-			before := g.Counters("a")
+			before := g.Counters(g.name)
 			argv := append([]string{"smc_run", "--method", method}, strings.Fields(test.rules)...)
 			if r := g.run(t, append(argv, "curl", "-fsS", test.url)...); r.Stdout != "the page\n" || r.Stderr != "" {
 				t.Errorf("%s: %q, %q", argv, r.Stdout, r.Stderr)
@@ -218,7 +218,7 @@ func (g *guest) serverRules(t *testing.T, method string) {
 			{7101, became{client: 1}},
 		} {
 			g.start(t, server{serve(fmt.Sprint(test.port)), test.port}, "--method", method, "--port", "7100")
-			before := g.Counters("a")
+			before := g.Counters(g.name)
 			if r := g.run(t, "smc_run", "curl", "-fsS", fmt.Sprintf("http://127.0.0.1:%d/page", test.port)); r.Stdout != "the page\n" {
 				t.Errorf("%q, %q", r.Stdout, r.Stderr)
 			}
@@ -235,9 +235,9 @@ func (g *guest) serverRules(t *testing.T, method string) {
 func (g *guest) buffers(t *testing.T) {
 	const show = `import socket; s = socket.socket()
 print(s.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF), s.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF))`
-	most := strings.Fields(g.Must("a", "sysctl -n net.core.rmem_max net.core.wmem_max"))
+	most := strings.Fields(g.Must(g.name, "sysctl -n net.core.rmem_max net.core.wmem_max"))
 	// Where everybody may read it.
-	g.Must("a", "mkdir -m 755 "+work+"/bin; cd $(dirname $(command -v smc_run)); install smc_run libsmc-preload.so.1 "+work+"/bin")
+	g.Must(g.name, "mkdir -m 755 "+work+"/bin; cd $(dirname $(command -v smc_run)); install smc_run libsmc-preload.so.1 "+work+"/bin")
 	for _, method := range []string{"preload", "seccomp"} {
 		argv := []string{work + "/bin/smc_run", "--method", method, "-r", "16m", "-t", "12m", "python3", "-c", show}
 		if r := g.run(t, argv...); r.Stdout != "33554432 25165824\n" || r.Stderr != "" {
@@ -275,7 +275,7 @@ func TestWithoutModule(t *testing.T) {
 			if !strings.Contains(r.Stdout, p.want) || !warning.MatchString(r.Stderr) {
 				t.Errorf("%q, %q", r.Stdout, r.Stderr)
 			}
-			refused := g.Run("a", append([]string{"smc_run", "--require"}, p.client...)...)
+			refused := g.Run(g.name, append([]string{"smc_run", "--require"}, p.client...)...)
 			if refused.Code != 1 || refused.Stdout != "" || !strings.HasPrefix(refused.Stderr, "smc_run: AF_SMC is not available (") {
 				t.Errorf("required: exit status %d, %q, %q", refused.Code, refused.Stdout, refused.Stderr)
 			}
