@@ -27,7 +27,7 @@ func BenchmarkSilence(b *testing.B) {
 	}
 	lt.Must("a", "modprobe -aq tun rdma_rxe; touch /run/smckit-smcr; ip link set lo up")
 	report := watchHost(b)
-	out := lt.GoBench(b, "a", "github.com/smckit/smckit/tests/smcr/inside", "BenchmarkSilence", max(5, b.N))
+	out := lt.GoBench(b, "a", "github.com/smckit/smckit/tests/smcr/inside", "BenchmarkSilence", max(3, b.N))
 	report()
 	slowed := regexp.MustCompile(`([0-9.]+) x-quiet`).FindStringSubmatch(out)
 	if slowed == nil {
