@@ -36,6 +36,13 @@ func TestKernels(t *testing.T) {
 			if lt.Host("a").Kernel.HasModule("smc") {
 				lt.Must("a", "modprobe smc && lsmod | grep -q ^smc")
 			}
+			// A kernel believes what it is told of its clock, unless another one contradicts.
+			if khz := tscKHz(); khz > 0 {
+				want := fmt.Sprintf("tsc: Detected %d.%03d MHz", khz/1000, khz%1000)
+				if log := lt.Must("a", "dmesg | grep 'tsc: '"); !strings.Contains(log, want) || strings.Contains(log, "deviates") {
+					t.Errorf("no %q in:\n%s", want, log)
+				}
+			}
 			if got := lt.Must("a", "hostname; findmnt -no FSTYPE /; ls -d /root"); got != "a\noverlay\n/root\n" {
 				t.Errorf("got %q", got)
 			}

@@ -110,6 +110,8 @@ func (h *Host) describe(s *machineSpec, o Options, initrd *os.File) (net.Conn, e
 	)
 	if o.CountedTime {
 		s.qemu = append(s.qemu, "-icount", "shift=1")
+	} else if khz := tscKHz(); accel == "tcg" && khz > 0 {
+		s.kernel = append(s.kernel, fmt.Sprintf("tsc_early_khz=%d", khz))
 	}
 	s.kernel = append(s.kernel, kernelOptions, "console=ttyS0", "smckit.host="+h.Name, "smckit.release="+h.Kernel.Release)
 	here, there, err := socketpair()
