@@ -80,10 +80,11 @@ fuzz: ## run every fuzz target for a while (FUZZTIME=60s)
 	tests/fuzz.sh $(or $(FUZZTIME),60s)
 
 .PHONY: lint
-lint: ## formatting, go vet, staticcheck
+lint: man ## formatting, go vet, staticcheck, mandoc
 	@out=$$($(GOTOOL) gofumpt -l .); test -z "$$out" || { echo "not formatted (make fmt):"; echo "$$out"; exit 1; }
 	go vet ./...
 	$(GOTOOL) staticcheck ./...
+	@tests/man.sh build/man/man*/*
 
 .PHONY: fmt
 fmt: ## format the Go files
@@ -95,11 +96,24 @@ bench: deps build modules ## start-up, memory and speed, as ratios within one ru
 	$(if $(BENCH),,go test -run '^$$' -bench . -benchmem ./pkg/... ./internal/...)
 	SMCKIT_LAB=1 go test -run '^$$' -bench '$(or $(BENCH),.)' -benchtime 5x -timeout 40m ./tests/bench $(BENCHFLAGS)
 
+# The pages have the date of the sources: those of two builds are the same.
+.PHONY: man
+man: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y Makefile)
+man: ## make the manual pages, in build/man
+	@rm -rf build/man
+	go run -buildvcs=false -ldflags '$(LDFLAGS)' ./internal/gendocs man man build/man
+
+.PHONY: completions
+completions: ## make completions for bash, zsh and fish, in build/completions
+	@rm -rf build/completions
+	go run -buildvcs=false -ldflags '$(LDFLAGS)' ./internal/gendocs completions build/completions
+
 .PHONY: install
-install: build ## install the commands, and smc_run's library, below $(DESTDIR)$(PREFIX)
+install: build man completions ## install the commands, smc_run's library, manuals and completions below $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin
 	for c in $(filter-out smclab,$(COMMANDS)); do install -m 755 bin/$$c $(DESTDIR)$(PREFIX)/bin/ || exit; done
 	preload/install.sh bin $(DESTDIR)$(PREFIX)
+	man/install.sh build $(DESTDIR)$(PREFIX)
 
 .PHONY: modules_install
 modules_install: ## build the AF_SMC modules for the running kernel (KDIR=...) and install them
@@ -117,9 +131,10 @@ dkms-install: ## install the modules' sources and have DKMS build them for every
 	$(if $(DESTDIR),,dkms install -m smckit -v $(DKMS_VERSION))
 
 .PHONY: uninstall
-uninstall: ## remove what install has put there
+uninstall: man completions ## remove what install has put there
 	for c in $(filter-out smclab,$(COMMANDS)); do rm -f $(DESTDIR)$(PREFIX)/bin/$$c; done
 	for d in lib lib32; do rm -f $(DESTDIR)$(PREFIX)/$$d/libsmc-preload.so $(DESTDIR)$(PREFIX)/$$d/libsmc-preload.so.1; done
+	man/install.sh --remove build $(DESTDIR)$(PREFIX)
 
 .PHONY: clean
 clean: ## remove what was built here (the kernel cache stays)

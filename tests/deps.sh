@@ -15,6 +15,8 @@ packages="$packages busybox-static musl-tools"
 packages="$packages nftables iptables"
 # What tests/model has go through the model of a connection, and what reads the messages that hosts send.
 packages="$packages spin tshark"
+# What 'make lint' reads the manual pages with, and the shells that completions are for.
+packages="$packages mandoc bash-completion zsh fish"
 
 missing=
 for p in $packages; do

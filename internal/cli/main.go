@@ -59,8 +59,7 @@ func Run(ctx context.Context, t Tool, env *Env, args []string) int {
 }
 
 func execute(ctx context.Context, t Tool, env *Env, args []string) error {
-	root := t.New(env)
-	prepare(root, t, env)
+	root := Tree(t, env)
 	if t.Rewrite != nil && !completing(args) {
 		var err error
 		if args, err = t.Rewrite(args); err != nil {
@@ -76,6 +75,13 @@ func execute(ctx context.Context, t Tool, env *Env, args []string) error {
 	// To cobra, nil is not an empty command line: it would read os.Args.
 	root.SetArgs(append([]string{}, args...))
 	return root.ExecuteContext(ctx)
+}
+
+// Tree returns t's commands as they are when it runs in env, for what describes them: manuals, completions.
+func Tree(t Tool, env *Env) *cobra.Command {
+	root := t.New(env)
+	prepare(root, t, env)
+	return root
 }
 
 // findCommand refuses a sub-command that does not exist. cobra does too, but with an error that cannot be told from
