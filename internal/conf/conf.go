@@ -65,9 +65,13 @@ type Texts map[string]string
 
 // Read reads the files of a directory, which must exist.
 func Read(dir string) (Texts, error) {
-	if info, err := os.Stat(dir); err != nil {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("cannot read the configuration: %w; 'smc_conf save' writes one", err)
+	case err != nil:
 		return nil, fmt.Errorf("cannot read the configuration: %w", err)
-	} else if !info.IsDir() {
+	case !info.IsDir():
 		return nil, fmt.Errorf("cannot read the configuration: %s is not a directory; give the one that has %s", dir, PNETFile)
 	}
 	texts := Texts{}

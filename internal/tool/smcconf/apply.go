@@ -71,6 +71,13 @@ type applyJSON struct {
 	Check    bool         `json:"check"`
 	Changes  []changeJSON `json:"changes"`
 	Warnings []string     `json:"warnings"`
+	Diff     *diffJSON    `json:"diff,omitempty"`
+}
+
+// diffJSON has the lines that go and those that come, from which Ansible makes its diff.
+type diffJSON struct {
+	Before string `json:"before"`
+	After  string `json:"after"`
 }
 
 type changeJSON struct {
@@ -92,6 +99,9 @@ func (c *command) report(p *plan, o applyOptions) error {
 		for _, ch := range p.changes {
 			doc.Changes = append(doc.Changes, changeJSON{ch.file, ch.action, cli.Printable(ch.name), ch.before, ch.after})
 		}
+		if o.diff {
+			doc.Diff = p.diff()
+		}
 		return cli.WriteJSON(c.env.Out, doc)
 	}
 	for _, ch := range p.changes {
@@ -107,7 +117,11 @@ func (c *command) report(p *plan, o applyOptions) error {
 // lines returns the text of a change.
 func (ch change) lines(o applyOptions) []string {
 	if o.diff {
-		return ch.diff()
+		var lines []string
+		for _, l := range ch.fileLines() {
+			lines = append(lines, ch.file+": "+l)
+		}
+		return lines
 	}
 	what := strings.TrimSuffix(ch.file, ".conf") + ": "
 	verbs := map[string]string{"add": "added", "delete": "deleted", "set": "set"}
@@ -121,9 +135,8 @@ func (ch change) lines(o applyOptions) []string {
 	return []string{line}
 }
 
-// diff returns the lines of the file that go and come.
-func (ch change) diff() []string {
-	line := func(sign, text string) string { return ch.file + ": " + sign + text }
+// fileLines returns the lines of the file that go (-) and come (+).
+func (ch change) fileLines() []string {
 	name := ch.name
 	if ch.file == conf.PNETFile {
 		name = "add " + name
@@ -134,9 +147,25 @@ func (ch change) diff() []string {
 	}
 	switch ch.action {
 	case "add":
-		return []string{line("+", name)}
+		return []string{"+" + name}
 	case "delete":
-		return []string{line("-", name)}
+		return []string{"-" + name}
 	}
-	return []string{line("-", name+join+ch.before), line("+", name+join+ch.after)}
+	return []string{"-" + name + join + ch.before, "+" + name + join + ch.after}
+}
+
+// diff returns the lines of all files that go and come.
+func (p *plan) diff() *diffJSON {
+	var d diffJSON
+	for _, ch := range p.changes {
+		for _, l := range ch.fileLines() {
+			text := ch.file + ": " + cli.Printable(l[1:]) + "\n"
+			if l[0] == '-' {
+				d.Before += text
+			} else {
+				d.After += text
+			}
+		}
+	}
+	return &d
 }

@@ -157,7 +157,7 @@ func TestApplyBad(t *testing.T) {
 	}
 	h := newHarness(t)
 	h.dir = filepath.Join(h.dir, "nosuch")
-	h.expect(1, "", "smc_conf: cannot read the configuration: stat DIR: no such file or directory\n", "apply", "@")
+	h.expect(1, "", "smc_conf: cannot read the configuration: stat DIR: no such file or directory; 'smc_conf save' writes one\n", "apply", "@")
 	h.expect(2, "", "smc_conf: the name of the directory is empty; see 'smc_conf --help'\n", "apply", "")
 	h.expect(2, "", "smc_conf: accepts at most 1 arg(s), received 2; see 'smc_conf --help'\n", "apply", "a", "b")
 }
@@ -362,6 +362,10 @@ func TestJSON(t *testing.T) {
 	tests := []struct{ args, want string }{
 		{"check @ --json", `{"schema":1,"table":["NET1 eth eth0","NET1 eth eth9"],"ueids":["A"],"settings":{"loopback":"off"}}`},
 		{"apply --check --json @", `{"schema":1,"changed":true,"check":true,` + changes + `,` + warnings + `}`},
+		{
+			"apply --check --diff --json @", `{"schema":1,"changed":true,"check":true,` + changes + `,` + warnings + `,` +
+				`"diff":{"before":"smc.conf: loopback = on\neid.conf: B\n","after":"smc.conf: loopback = off\neid.conf: A\npnet.conf: add NET1 eth eth0\n"}}`,
+		},
 		{"apply --json @", `{"schema":1,"changed":true,"check":false,` + changes + `,` + warnings + `}`},
 		{"apply --json @", `{"schema":1,"changed":false,"check":false,"changes":[],` + warnings + `}`},
 		{"save --json @", `{"schema":1,"changed":false,"check":false,"files":[]}`},

@@ -60,7 +60,8 @@ kernel would refuse it.
 --json prints {"schema": 1, "changed": true or false, "check": true or false,
 "changes": [...], "warnings": [...]}. A change is {"file": "pnet.conf",
 "action": "add" or "delete" or "set", "name": "LAB0 eth eth0"}; with "set" it
-also has "before" and "after".`
+also has "before" and "after". With --diff there is also {"diff": {"before":
+"...", "after": "..."}}, the lines that go and those that come.`
 
 const applyExample = `  # What would change?
   smc_conf apply --check --diff
