@@ -13,6 +13,8 @@ packages="$packages redis-server redis-tools nginx apache2-utils wrk iperf3 open
 packages="$packages busybox-static musl-tools"
 # What tests/check puts into the way of SMC.
 packages="$packages nftables iptables"
+# What looks for mistakes in our units.
+packages="$packages systemd"
 # What tests/model has go through the model of a connection, and what reads the messages that hosts send.
 packages="$packages spin tshark"
 # What 'make lint' reads the manual pages with, and the shells that completions are for.

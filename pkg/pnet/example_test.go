@@ -19,9 +19,9 @@ func ExampleParse() {
 add fabricA eth eth4
 add fabricA ib mlx4_0 3
 `
-	_, err := pnet.Parse(strings.NewReader(file), "smc_pnet.conf")
+	_, err := pnet.Parse(strings.NewReader(file), "pnet.conf")
 	fmt.Println(err)
-	// Output: smc_pnet.conf:3:23: port "3": an RDMA device has ports 1 to 2
+	// Output: pnet.conf:3:23: port "3": an RDMA device has ports 1 to 2
 }
 
 // A device can be taken out of a PNET ID only together with the others, which are added again.

@@ -73,6 +73,7 @@ var everyCommand = []string{
 	"smcss", "smcss -a", "smcss --json", "smcss -D", "smcr-stats", "smcr-stats -d", "smcr-stats --json", "smcr-stats -r",
 	"smcr info", "smcr linkgroup", "smcr link", "smcr device", "smcr stats", "smcr stats reset", "smcr ueid", "smcr ueid add X",
 	"smcr ueid flush", "smcr handshake-limit", "smcd info", "smcd linkgroup", "smcd device", "smcd stats", "smcd ueid", "smcd seid", "smcd seid enable",
+	"smc_conf save",
 }
 
 // TestNoModule checks on a kernel without AF_SMC that every command says so, in one line, with status 1.

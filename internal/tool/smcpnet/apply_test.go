@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/pnettest"
-	"github.com/smckit/smckit/pkg/pnet"
 )
 
 // wanted is a table file that keeps, adds, moves and removes entries of someRows.
@@ -237,28 +236,3 @@ func TestWrongDevices(t *testing.T) {
 type brokenDevices struct{ fakeDevices }
 
 func (brokenDevices) Interfaces() ([]string, error) { return nil, syscall.EIO }
-
-// TestSysfsDevices looks for devices in a tree of files.
-func TestSysfsDevices(t *testing.T) {
-	s := sysfsDevices{root: t.TempDir()}
-	if names, err := s.RDMA(); err != nil || len(names) > 0 {
-		t.Errorf("no RDMA: %q, %v", names, err)
-	}
-	for _, dir := range []string{"class/infiniband/mlx4_0", "bus/pci/devices/0000:00:1f.0", "devices/loopback-ism"} {
-		if err := os.MkdirAll(filepath.Join(s.root, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if names, err := s.RDMA(); err != nil || !cmp.Equal(names, []string{"mlx4_0"}) {
-		t.Errorf("RDMA: %q, %v", names, err)
-	}
-	for name, want := range map[string]bool{"0000:00:1f.0": true, "0000:00:1e.0": false, "loopback-ism": true, "mlx4_0": false} {
-		if got := s.Exists(name); got != want {
-			t.Errorf("Exists(%q) = %v", name, got)
-		}
-	}
-	if names, err := s.Interfaces(); err != nil || len(names) == 0 {
-		t.Errorf("interfaces: %q, %v", names, err)
-	}
-	var _ hardware = pnet.Sysfs{}
-}

@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/pnetdev"
 	"github.com/smckit/smckit/pkg/pnet"
 	"github.com/spf13/cobra"
 )
@@ -129,32 +130,7 @@ func (c *command) explain(err error) error {
 		// An interrupted command says nothing, except this.
 		return errors.New(err.Error())
 	}
-	if !errors.Is(aerr.Err, pnet.ErrRefused) || aerr.Step.Delete {
-		return err
-	}
-	if id := c.hardwareID(aerr.Step.Entry); id != "" {
-		explained := *aerr
-		explained.Err = fmt.Errorf("%s cannot be added to PNET ID %s: it has the PNET ID %q from its hardware",
-			aerr.Step.Entry.Device(), aerr.Step.Entry.ID, id)
-		return &explained
-	}
-	return err
-}
-
-// hardwareID returns the PNET ID that firmware has set for the device of e.
-func (c *command) hardwareID(e pnet.Entry) string {
-	if e.IsEth() {
-		id, _ := c.sys.hardware.Interface(e.Eth)
-		return id
-	}
-	if id, _ := c.sys.hardware.RDMA(e.IB, e.Port); id != "" {
-		return id
-	}
-	ids, _ := c.sys.hardware.PCI(e.IB)
-	if int(e.Port) <= len(ids) {
-		return ids[e.Port-1]
-	}
-	return ""
+	return pnetdev.Explain(c.sys.hardware, err)
 }
 
 // without returns the entries of t for which drop is false.

@@ -19,7 +19,8 @@ The table is read by anybody and changed by root (CAP_NET_ADMIN in the initial
 user namespace). Each network namespace has its own; RDMA and ISM devices can
 only be in that of the initial namespace. It is kept in memory: after a reboot,
 or after the module smc was loaded anew, it is empty. 'smc_pnet export' and
-'smc_pnet apply' save and restore it.
+'smc_pnet apply' save and restore it; smc_conf and the service smc do that at
+boot time, for /etc/smc/pnet.conf.
 
 Without a command the table is shown. The options -a, -d, -s and -f are those
 of smc-tools and do what they do there; the PNET ID is the operand, wherever it
@@ -49,7 +50,7 @@ const rootExample = `  # Connect through eth4 by RoCE over port 2 of mlx4_0
 
   # Keep the table over a reboot
   smc_pnet export > /etc/smc/pnet.conf
-  smc_pnet apply --force /etc/smc/pnet.conf`
+  systemctl enable smc`
 
 const addLong = `Attach a network interface (eth) or a port of an RDMA or ISM device (ib) to a
 PNET ID.
@@ -129,7 +130,8 @@ Existing connections are not affected; new ones may use TCP in the moments
 between.
 
 New entries for devices that do not exist are refused; with --force they are
-added, and take effect when the device appears. Use --force at boot time.
+added, and take effect when the device appears. At boot time the service smc
+applies /etc/smc/pnet.conf, see 'smc_conf apply'.
 
 --check only predicts what would be changed, with the same output; it does not
 find out whether the kernel would refuse it. --json prints the same document as

@@ -8,6 +8,7 @@ import (
 	"context"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/pnetdev"
 	"github.com/smckit/smckit/pkg/pnet"
 	"github.com/spf13/cobra"
 )
@@ -34,16 +35,9 @@ type system struct {
 	// dial opens the kernel's table.
 	dial func() (table, error)
 	// devices tells which devices exist.
-	devices devices
+	devices pnetdev.Devices
 	// hardware reads the PNET IDs that firmware has set.
-	hardware hardware
-}
-
-// hardware tells the PNET ID that firmware has set for a device, "" if none; pnet.Sysfs does.
-type hardware interface {
-	Interface(name string) (string, error)
-	RDMA(name string, port uint8) (string, error)
-	PCI(address string) ([]string, error)
+	hardware pnetdev.Hardware
 }
 
 func realSystem() system {
@@ -55,7 +49,7 @@ func realSystem() system {
 			}
 			return c, nil
 		},
-		devices:  sysfsDevices{},
+		devices:  pnetdev.Sysfs{},
 		hardware: pnet.Sysfs{},
 	}
 }

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package conf reads and writes the files that keep the configuration of AF_SMC over a reboot: the PNET table, the
+// enterprise IDs and the settings. It asks no kernel.
+package conf
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/smckit/smckit/pkg/pnet"
+)
+
+// Dir is where the files are.
+const Dir = "/etc/smc"
+
+// Names of the files in a directory. A file that is missing says nothing.
+const (
+	PNETFile     = "pnet.conf"
+	EIDFile      = "eid.conf"
+	SettingsFile = "smc.conf"
+)
+
+// maxSize only keeps a wrong file from being taken for one of ours.
+const maxSize = pnet.MaxFileSize
+
+// Config is what the files of a directory say.
+type Config struct {
+	// Table is the PNET table; nil if the file has no entry, or is missing.
+	Table pnet.Table
+	EIDs  EIDs
+	// Settings are in the order of the file.
+	Settings []Assignment
+}
+
+// Error is a mistake in a file.
+type Error struct {
+	File string
+	// Line counts from 1.
+	Line int
+	// Text says what is wrong, and what to do.
+	Text string
+}
+
+// Error returns file:line: and the text.
+func (e *Error) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Text) }
+
+// Load reads the files of a directory. The first mistake in any of them is the error, and then nothing is returned: it is
+// an *Error or a *pnet.ParseError, which say where it is, unless the file could not be read.
+func Load(dir string) (Config, error) {
+	var c Config
+	texts, err := Read(dir)
+	if err != nil {
+		return c, err
+	}
+	return texts.Parse(dir)
+}
+
+// Texts are the contents of the files of a directory, by their names. A file that is missing is not there.
+type Texts map[string]string
+
+// Read reads the files of a directory, which must exist.
+func Read(dir string) (Texts, error) {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("cannot read the configuration: %w; 'smc_conf save' writes one", err)
+	case err != nil:
+		return nil, fmt.Errorf("cannot read the configuration: %w", err)
+	case !info.IsDir():
+		return nil, fmt.Errorf("cannot read the configuration: %s is not a directory; give the one that has %s", dir, PNETFile)
+	}
+	texts := Texts{}
+	for _, name := range []string{PNETFile, EIDFile, SettingsFile} {
+		text, err := readFile(filepath.Join(dir, name))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the configuration: %w", err)
+		}
+		texts[name] = text
+	}
+	return texts, nil
+}
+
+// readFile reads a file, a bit more of it than one of ours can have.
+func readFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxSize+1))
+	return string(b), err
+}
+
+// Parse parses all files, which are in dir.
+func (t Texts) Parse(dir string) (Config, error) {
+	table, err := pnet.Parse(strings.NewReader(t[PNETFile]), filepath.Join(dir, PNETFile))
+	if err != nil {
+		return Config{}, err
+	}
+	eids, err := ParseEIDs(t[EIDFile], filepath.Join(dir, EIDFile))
+	if err != nil {
+		return Config{}, err
+	}
+	settings, err := ParseSettings(t[SettingsFile], filepath.Join(dir, SettingsFile))
+	if err != nil {
+		return Config{}, err
+	}
+	return Config{Table: table, EIDs: eids, Settings: settings}, nil
+}
+
+// parseLines calls f with each line that has something but blanks and a comment, which it does not see. name is that of
+// the file. A '#' begins a comment at the start of a word.
+func parseLines(text, name string, f func(line string) error) error {
+	if len(text) > maxSize {
+		return &Error{name, 1, fmt.Sprintf("the file is larger than %d bytes: this is something else", maxSize)}
+	}
+	n := 0
+	for raw := range strings.Lines(text) {
+		n++
+		line, comment := split(raw)
+		if i := strings.IndexFunc(line+comment, isControl); i >= 0 {
+			return &Error{name, n, fmt.Sprintf("control character %q: this is not a text file", (line + comment)[i])}
+		}
+		line = strings.Trim(line, " \t")
+		if line == "" {
+			continue
+		}
+		if err := f(line); err != nil {
+			return &Error{name, n, err.Error()}
+		}
+	}
+	return nil
+}
+
+// bom is the byte order mark that some editors put in front of a text.
+const bom = "\ufeff"
+
+// split takes a line, which may have its end, apart into what counts, and the blanks and the comment that follow it.
+func split(line string) (content, comment string) {
+	line = strings.TrimPrefix(strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"), bom)
+	end := len(line)
+	for i := range len(line) {
+		if line[i] == '#' && (i == 0 || isBlank(line[i-1])) {
+			end = i
+			break
+		}
+	}
+	for end > 0 && isBlank(line[end-1]) {
+		end--
+	}
+	return line[:end], line[end:]
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
+
+// fields returns the words of a line. Blanks are those of isBlank: strings.Fields knows more of them.
+func fields(line string) []string {
+	return strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' })
+}
+
+func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
+
+// maxQuoted is how much of a word the text of an error repeats.
+const maxQuoted = 64
+
+// quote returns s in quotation marks, printable and not too long.
+func quote(s string) string {
+	if len(s) > maxQuoted {
+		return fmt.Sprintf("%q...", s[:maxQuoted])
+	}
+	return fmt.Sprintf("%q", s)
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conf
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Setting is something that can be tuned, with a number for a value.
+type Setting struct {
+	// Name is that of the file below /proc/sys/net/smc, except for HandshakeLimit.
+	Name string
+	// Min and Max are the limits of the value, and Default is what smckit's module begins with.
+	Min, Max, Default uint64
+	// Words are other names of the values, from 0 on; empty for those that are plain numbers.
+	Words []string
+}
+
+// HandshakeLimit is the setting that is netlink's, which has it in more kernels than there are with net.smc.limit_smc_hs.
+const HandshakeLimit = "handshake_limit"
+
+var onOff = []string{"off", "on"}
+
+// Settings are all settings. Limits and defaults are those of kernel/control/sysctl.c.
+var Settings = []Setting{
+	{Name: "autocorking_size", Max: math.MaxUint32, Default: 65536},
+	{Name: HandshakeLimit, Max: 1, Words: onOff},
+	{Name: "loopback", Max: 2, Default: 2, Words: []string{"off", "namespace", "on"}},
+	{Name: "rmem", Min: 16384, Max: math.MaxInt32 / 2, Default: 65536},
+	{Name: "smcr_buf_type", Max: 2},
+	{Name: "smcr_immediate", Max: 1, Default: 1, Words: onOff},
+	{Name: "smcr_max_conns_per_lgr", Min: 16, Max: 255, Default: 255},
+	{Name: "smcr_max_links_per_lgr", Min: 1, Max: 2, Default: 2},
+	{Name: "smcr_max_recv_wr", Min: 2, Max: 2048, Default: 48},
+	{Name: "smcr_max_send_wr", Min: 2, Max: 2048, Default: 16},
+	// The kernel counts in jiffies, of which an int has to hold so many seconds even with 1000 of them in each.
+	{Name: "smcr_testlink_time", Max: math.MaxInt32 / 1000, Default: 30},
+	{Name: "smcr_v1_rocev2", Max: 1, Words: onOff},
+	{Name: "wmem", Min: 16384, Max: math.MaxInt32 / 2, Default: 65536},
+}
+
+// Find returns the setting of that name.
+func Find(name string) (Setting, bool) {
+	i := slices.IndexFunc(Settings, func(s Setting) bool { return s.Name == name })
+	if i < 0 {
+		return Setting{}, false
+	}
+	return Settings[i], true
+}
+
+// Format returns a value as it is written in the file.
+func (s Setting) Format(value uint64) string {
+	if value < uint64(len(s.Words)) {
+		return s.Words[value]
+	}
+	return strconv.FormatUint(value, 10)
+}
+
+// Parse parses a value: a number in the limits, or a word for one.
+func (s Setting) Parse(text string) (uint64, error) {
+	if i := slices.Index(s.Words, text); i >= 0 {
+		return uint64(i), nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	switch {
+	case err == nil && s.Min <= n && n <= s.Max:
+		return n, nil
+	case len(s.Words) > 0:
+		return 0, fmt.Errorf("%s = %s: the value is one of %s", s.Name, quote(text), strings.Join(s.Words, ", "))
+	}
+	return 0, fmt.Errorf("%s = %s: the value is a number from %d to %d", s.Name, quote(text), s.Min, s.Max)
+}
+
+// Assignment is a line of the file of settings.
+type Assignment struct {
+	Setting Setting
+	Value   uint64
+}
+
+// String returns the line.
+func (a Assignment) String() string { return a.Setting.Name + " = " + a.Setting.Format(a.Value) }
+
+// ParseSettings parses the text of a file of settings: 'NAME = VALUE' in each line. name is that of the file. The error
+// is an *Error.
+func ParseSettings(text, name string) ([]Assignment, error) {
+	var all []Assignment
+	err := parseLines(text, name, func(line string) error {
+		a, err := parseAssignment(line)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(all, func(o Assignment) bool { return o.Setting.Name == a.Setting.Name }) {
+			return fmt.Errorf("%s is there already: remove one of the lines", a.Setting.Name)
+		}
+		all = append(all, a)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+func parseAssignment(line string) (Assignment, error) {
+	name, value, ok := strings.Cut(line, "=")
+	name, value = strings.Trim(name, " \t"), strings.Trim(value, " \t")
+	if !ok || name == "" {
+		return Assignment{}, fmt.Errorf("%s: a line is 'NAME = VALUE'", quote(line))
+	}
+	s, ok := Find(name)
+	if !ok {
+		return Assignment{}, unknown(name)
+	}
+	n, err := s.Parse(value)
+	return Assignment{s, n}, err
+}
+
+// unknown reports a name that is not a setting's.
+func unknown(name string) error {
+	if short, ok := strings.CutPrefix(name, "net.smc."); ok {
+		return fmt.Errorf("unknown setting %s: write names without 'net.smc.' (%s)", quote(name), quote(short))
+	}
+	if name == "limit_smc_hs" {
+		return fmt.Errorf("unknown setting %s: here it is called %s", quote(name), HandshakeLimit)
+	}
+	var names []string
+	for _, s := range Settings {
+		names = append(names, s.Name)
+	}
+	return fmt.Errorf("unknown setting %s: it is one of %s", quote(name), strings.Join(names, ", "))
+}

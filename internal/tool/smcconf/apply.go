@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcconf
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/conf"
+	"github.com/spf13/cobra"
+)
+
+// applyOptions say how changes are made and reported.
+type applyOptions struct {
+	// check only predicts.
+	check bool
+	// diff prints the lines of the files that come and go.
+	diff bool
+}
+
+func newApply(c *command) *cobra.Command {
+	var o applyOptions
+	cmd := dirCommand(&cobra.Command{
+		Use:     "apply",
+		Short:   "Make the kernel what the files say",
+		Long:    applyLong,
+		Example: applyExample,
+	}, func(ctx context.Context, dir string) error { return c.apply(ctx, dir, o) })
+	cmd.Flags().BoolVar(&o.check, "check", false, "only say what would be changed")
+	cmd.Flags().BoolVar(&o.diff, "diff", false, "show changes as lines of the files that come (+) and go (-)")
+	return cmd
+}
+
+// apply makes the kernel what the files say. All files are read, and mistakes found, before the kernel is asked.
+func (c *command) apply(ctx context.Context, dir string, o applyOptions) error {
+	want, err := conf.Load(dir)
+	if err != nil {
+		return err
+	}
+	if o.check {
+		return c.applyConfig(ctx, dir, want, o)
+	}
+	return c.withLock(ctx, func() error { return c.applyConfig(ctx, dir, want, o) })
+}
+
+func (c *command) applyConfig(ctx context.Context, dir string, want conf.Config, o applyOptions) error {
+	needClient := len(want.Settings) > 0 || len(want.EIDs.Lines()) > 0
+	return c.withKernel(len(want.Table) > 0, needClient, func(k kernel) error {
+		p, err := c.makePlan(ctx, k, dir, want)
+		if err != nil {
+			return err
+		}
+		if !c.json {
+			c.printWarnings(p.warnings)
+		}
+		if !o.check {
+			if err := p.carryOut(ctx); err != nil {
+				return err
+			}
+		}
+		return c.report(p, o)
+	})
+}
+
+// applyJSON is what apply prints with --json. Fields are never removed nor changed under the same schema number.
+type applyJSON struct {
+	Schema   int          `json:"schema"`
+	Changed  bool         `json:"changed"`
+	Check    bool         `json:"check"`
+	Changes  []changeJSON `json:"changes"`
+	Warnings []string     `json:"warnings"`
+	Diff     *diffJSON    `json:"diff,omitempty"`
+}
+
+// diffJSON has the lines that go and those that come, from which Ansible makes its diff.
+type diffJSON struct {
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+type changeJSON struct {
+	File   string `json:"file"`
+	Action string `json:"action"`
+	Name   string `json:"name"`
+	// Before and After are there with "set".
+	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
+}
+
+// report prints what was changed, or would be.
+func (c *command) report(p *plan, o applyOptions) error {
+	if c.json {
+		doc := applyJSON{
+			Schema: 1, Changed: len(p.changes) > 0, Check: o.check,
+			Changes: []changeJSON{}, Warnings: append([]string{}, p.warnings...),
+		}
+		for _, ch := range p.changes {
+			doc.Changes = append(doc.Changes, changeJSON{ch.file, ch.action, cli.Printable(ch.name), ch.before, ch.after})
+		}
+		if o.diff {
+			doc.Diff = p.diff()
+		}
+		return cli.WriteJSON(c.env.Out, doc)
+	}
+	for _, ch := range p.changes {
+		for _, line := range ch.lines(o) {
+			if _, err := fmt.Fprintln(c.env.Out, cli.Printable(line)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// lines returns the text of a change.
+func (ch change) lines(o applyOptions) []string {
+	if o.diff {
+		var lines []string
+		for _, l := range ch.fileLines() {
+			lines = append(lines, ch.file+": "+l)
+		}
+		return lines
+	}
+	what := strings.TrimSuffix(ch.file, ".conf") + ": "
+	verbs := map[string]string{"add": "added", "delete": "deleted", "set": "set"}
+	if o.check {
+		verbs = map[string]string{"add": "would add", "delete": "would delete", "set": "would set"}
+	}
+	line := what + verbs[ch.action] + " " + ch.name
+	if ch.action == "set" {
+		line += fmt.Sprintf(" to %s (from %s)", ch.after, ch.before)
+	}
+	return []string{line}
+}
+
+// fileLines returns the lines of the file that go (-) and come (+).
+func (ch change) fileLines() []string {
+	name := ch.name
+	if ch.file == conf.PNETFile {
+		name = "add " + name
+	}
+	join := " = "
+	if ch.file == conf.EIDFile {
+		join = " "
+	}
+	switch ch.action {
+	case "add":
+		return []string{"+" + name}
+	case "delete":
+		return []string{"-" + name}
+	}
+	return []string{"-" + name + join + ch.before, "+" + name + join + ch.after}
+}
+
+// diff returns the lines of all files that go and come.
+func (p *plan) diff() *diffJSON {
+	var d diffJSON
+	for _, ch := range p.changes {
+		for _, l := range ch.fileLines() {
+			text := ch.file + ": " + cli.Printable(l[1:]) + "\n"
+			if l[0] == '-' {
+				d.Before += text
+			} else {
+				d.After += text
+			}
+		}
+	}
+	return &d
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcconf
+
+import (
+	"context"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/conf"
+	"github.com/spf13/cobra"
+)
+
+func newCheck(c *command) *cobra.Command {
+	return dirCommand(&cobra.Command{
+		Use:     "check",
+		Short:   "Look for mistakes in the files",
+		Long:    checkLong,
+		Example: checkExample,
+	}, func(_ context.Context, dir string) error { return c.check(dir) })
+}
+
+// checkJSON is what check prints with --json: what the files say.
+type checkJSON struct {
+	Schema int `json:"schema"`
+	// Table has the entries of the PNET table in the words of its file.
+	Table []string `json:"table"`
+	UEIDs []string `json:"ueids"`
+	// SEID is there if the file says something about it.
+	SEID     string            `json:"seid,omitempty"`
+	Settings map[string]string `json:"settings"`
+}
+
+func (c *command) check(dir string) error {
+	want, err := conf.Load(dir)
+	if err != nil || !c.json {
+		return err
+	}
+	doc := checkJSON{Schema: 1, Table: []string{}, UEIDs: append([]string{}, want.EIDs.User...), Settings: map[string]string{}}
+	for _, e := range want.Table {
+		doc.Table = append(doc.Table, cli.Printable(e.String()))
+	}
+	if want.EIDs.System != nil {
+		doc.SEID = conf.SystemWord(*want.EIDs.System)
+	}
+	for _, a := range want.Settings {
+		doc.Settings[a.Setting.Name] = a.Setting.Format(a.Value)
+	}
+	return cli.WriteJSON(c.env.Out, doc)
+}

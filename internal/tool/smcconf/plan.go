@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcconf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/conf"
+	"github.com/smckit/smckit/internal/pnetdev"
+	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/smckit/smckit/pkg/pnet"
+)
+
+// change is something that becomes different.
+type change struct {
+	// file is the one that says so.
+	file string
+	// action is "add", "delete" or "set".
+	action string
+	// name is what is added, deleted or set; before and after are the values of what is set.
+	name, before, after string
+}
+
+// step carries changes out, all of them or none.
+type step struct {
+	do, undo func(ctx context.Context) error
+}
+
+// plan is the way from what the kernel has to what the files say.
+type plan struct {
+	changes  []change
+	steps    []step
+	warnings []string
+}
+
+func (p *plan) warnf(format string, args ...any) {
+	p.warnings = append(p.warnings, cli.OneLine(fmt.Sprintf(format, args...)))
+}
+
+// kernel is what plans are made for and carried out on. Half of it may be missing if nothing is asked of it.
+type kernel struct {
+	table  table
+	client client
+}
+
+// withKernel calls f with what the configuration needs of the kernel.
+func (c *command) withKernel(needTable, needClient bool, f func(kernel) error) error {
+	var k kernel
+	var err error
+	if needTable {
+		if k.table, err = c.sys.dialTable(); err != nil {
+			return err
+		}
+		defer k.table.Close()
+	}
+	if needClient {
+		if k.client, err = c.sys.dialClient(); err != nil {
+			return err
+		}
+		defer k.client.Close()
+	}
+	return f(k)
+}
+
+// makePlan compares the kernel with the files. What the kernel refuses most is last: then there is little to undo.
+func (c *command) makePlan(ctx context.Context, k kernel, dir string, want conf.Config) (*plan, error) {
+	p := &plan{}
+	if err := c.planSettings(ctx, p, k.client, dir, want.Settings); err != nil {
+		return nil, err
+	}
+	if err := c.planEIDs(ctx, p, k.client, dir, want.EIDs); err != nil {
+		return nil, err
+	}
+	if err := c.planTable(ctx, p, k.table, dir, want.Table); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (c *command) planSettings(ctx context.Context, p *plan, k client, dir string, want []conf.Assignment) error {
+	for _, a := range want {
+		now, err := c.readSetting(ctx, k, a.Setting)
+		if errors.Is(err, errNoSetting) {
+			p.warnf("%s: %s is left out: %v", filepath.Join(dir, conf.SettingsFile), a, err)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if now == a.Value {
+			continue
+		}
+		p.changes = append(p.changes, change{
+			file: conf.SettingsFile, action: "set", name: a.Setting.Name,
+			before: a.Setting.Format(now), after: a.Setting.Format(a.Value),
+		})
+		p.steps = append(p.steps, step{
+			do:   func(ctx context.Context) error { return c.writeSetting(ctx, k, a.Setting, a.Value) },
+			undo: func(ctx context.Context) error { return c.writeSetting(ctx, k, a.Setting, now) },
+		})
+	}
+	return nil
+}
+
+// planEIDs adds as long as there is room before it deletes, so that the host is never without an EID, which would have the
+// kernel enable the system EID.
+func (c *command) planEIDs(ctx context.Context, p *plan, k client, dir string, want conf.EIDs) error {
+	if len(want.User) > 0 {
+		now, err := ueids(ctx, k)
+		if err != nil {
+			return err
+		}
+		missing := without(want.User, now)
+		surplus := without(now, want.User)
+		n := len(now)
+		for len(missing)+len(surplus) > 0 {
+			if len(missing) > 0 && n < conf.MaxUEIDs {
+				p.addEID(k, missing[0])
+				missing = missing[1:]
+				n++
+				continue
+			}
+			p.deleteEID(k, surplus[0])
+			surplus = surplus[1:]
+			n--
+		}
+	}
+	if want.System == nil {
+		return nil
+	}
+	seid, err := k.SEID(ctx)
+	if err != nil {
+		return err
+	}
+	on := *want.System
+	switch {
+	case seid == nil && on:
+		p.warnf("%s: the system EID cannot be enabled: this host has none", filepath.Join(dir, conf.EIDFile))
+	case seid != nil && seid.Enabled != on:
+		p.changes = append(p.changes, change{
+			file: conf.EIDFile, action: "set", name: "seid", before: conf.SystemWord(!on), after: conf.SystemWord(on),
+		})
+		p.steps = append(p.steps, step{
+			do:   func(ctx context.Context) error { return k.SetSEID(ctx, on) },
+			undo: func(ctx context.Context) error { return k.SetSEID(ctx, !on) },
+		})
+	}
+	return nil
+}
+
+func (p *plan) addEID(k client, eid string) {
+	p.changes = append(p.changes, change{file: conf.EIDFile, action: "add", name: eid})
+	p.steps = append(p.steps, step{
+		do:   func(ctx context.Context) error { return k.AddUEID(ctx, eid) },
+		undo: func(ctx context.Context) error { return removeUEID(ctx, k, eid) },
+	})
+}
+
+func (p *plan) deleteEID(k client, eid string) {
+	p.changes = append(p.changes, change{file: conf.EIDFile, action: "delete", name: eid})
+	p.steps = append(p.steps, step{
+		do:   func(ctx context.Context) error { return removeUEID(ctx, k, eid) },
+		undo: func(ctx context.Context) error { return k.AddUEID(ctx, eid) },
+	})
+}
+
+// removeUEID removes a user EID. That the kernel has enabled the system EID then is no failure.
+func removeUEID(ctx context.Context, k client, eid string) error {
+	err := k.RemoveUEID(ctx, eid)
+	if errors.Is(err, netlinksmc.ErrSEIDActivated) {
+		return nil
+	}
+	return err
+}
+
+// without returns what of a is not in b.
+func without(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
+}
+
+// planTable leaves out entries for devices that do not exist, though the kernel would take them: the stock module finds an
+// interface only when it is registered, not when it is renamed, as udev does a moment later. What is in the table
+// already stays there.
+func (c *command) planTable(ctx context.Context, p *plan, k table, dir string, want pnet.Table) error {
+	if len(want) == 0 {
+		return nil
+	}
+	now, err := k.List(ctx)
+	if err != nil {
+		return err
+	}
+	var wanted pnet.Table
+	for _, e := range want {
+		there := now.Has(e)
+		if !there {
+			if there, err = pnetdev.Present(c.sys.devices, e); err != nil {
+				return fmt.Errorf("cannot find out which devices exist: %w", err)
+			}
+		}
+		if !there {
+			p.warnf("%s: %s is left out until the next apply: %s", filepath.Join(dir, conf.PNETFile), e, pnetdev.Missing(e))
+			continue
+		}
+		wanted = append(wanted, e)
+	}
+	way := pnet.Diff(now, wanted)
+	if !way.Changed() {
+		return nil
+	}
+	for _, e := range way.Removed {
+		p.changes = append(p.changes, change{file: conf.PNETFile, action: "delete", name: e.String()})
+	}
+	for _, e := range way.Added {
+		p.changes = append(p.changes, change{file: conf.PNETFile, action: "add", name: e.String()})
+	}
+	p.steps = append(p.steps, step{
+		do:   func(ctx context.Context) error { return pnetdev.Explain(c.sys.hardware, pnet.Apply(ctx, k, way)) },
+		undo: func(ctx context.Context) error { return restoreTable(ctx, k, way.From) },
+	})
+	return nil
+}
+
+// restoreTable makes the table what it was; its order has no meaning.
+func restoreTable(ctx context.Context, k table, was pnet.Table) error {
+	now, err := k.List(ctx)
+	if err != nil {
+		return err
+	}
+	return pnet.Apply(ctx, k, pnet.Diff(now, was))
+}
+
+// carryOut takes all steps, or undoes those it has taken.
+func (p *plan) carryOut(ctx context.Context) error {
+	for i, s := range p.steps {
+		err := ctx.Err()
+		if err == nil {
+			err = s.do(ctx)
+		}
+		if err != nil {
+			return p.undo(ctx, i, err)
+		}
+	}
+	return nil
+}
+
+// undo takes the first n steps back, because of err.
+func (p *plan) undo(ctx context.Context, n int, err error) error {
+	var failed error
+	for _, s := range slices.Backward(p.steps[:n]) {
+		// The context may be why the step has failed.
+		failed = errors.Join(failed, s.undo(context.WithoutCancel(ctx)))
+	}
+	if aerr, ok := errors.AsType[*pnet.ApplyError](err); ok && aerr.Rollback != nil {
+		// Not wrapped, here and below: an interrupted command says nothing, except this.
+		err = errors.New(err.Error())
+	}
+	switch {
+	case failed != nil:
+		return fmt.Errorf("%v; and what had been changed before could not be undone: %v; '%s apply --check' shows what differs", err, failed, toolName)
+	case n > 0:
+		return fmt.Errorf("%w; what had been changed before has been undone", err)
+	}
+	return err
+}

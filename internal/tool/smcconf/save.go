@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcconf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/conf"
+	"github.com/smckit/smckit/internal/pnetdev"
+	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/smckit/smckit/pkg/pnet"
+	"github.com/spf13/cobra"
+)
+
+func newSave(c *command) *cobra.Command {
+	var check bool
+	cmd := dirCommand(&cobra.Command{
+		Use:     "save",
+		Short:   "Write what the kernel has to the files",
+		Long:    saveLong,
+		Example: saveExample,
+	}, func(ctx context.Context, dir string) error { return c.save(ctx, dir, check) })
+	cmd.Flags().BoolVar(&check, "check", false, "only say which files would be written")
+	return cmd
+}
+
+// saveJSON is what save prints with --json.
+type saveJSON struct {
+	Schema  int  `json:"schema"`
+	Changed bool `json:"changed"`
+	Check   bool `json:"check"`
+	// Files are the paths of those that were written, or would be.
+	Files []string `json:"files"`
+}
+
+// save writes the files that do not say what the kernel has.
+func (c *command) save(ctx context.Context, dir string, check bool) error {
+	do := func() error {
+		return c.withKernel(true, true, func(k kernel) error { return c.saveFrom(ctx, k, dir, check) })
+	}
+	if check {
+		return do()
+	}
+	return c.withLock(ctx, do)
+}
+
+func (c *command) saveFrom(ctx context.Context, k kernel, dir string, check bool) error {
+	before, err := conf.Read(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		before, err = conf.Texts{}, nil
+	}
+	if err != nil {
+		return err
+	}
+	config, err := before.Parse(dir)
+	if err != nil {
+		return fmt.Errorf("%w; correct that first, or move the file away", err)
+	}
+	after, err := c.present(ctx, k, before, config)
+	if err != nil {
+		return err
+	}
+	// Programs other than ours may have given the kernel what no file can express.
+	if _, err := after.Parse(dir); err != nil {
+		return fmt.Errorf("nothing was written, since it could not be read again: %w", err)
+	}
+	doc := saveJSON{Schema: 1, Check: check, Files: []string{}}
+	for _, name := range []string{conf.PNETFile, conf.EIDFile, conf.SettingsFile} {
+		if after[name] == before[name] {
+			continue
+		}
+		path := filepath.Join(dir, name)
+		if !check {
+			if err := c.write(dir, name, after[name]); err != nil {
+				return fmt.Errorf("cannot write %s: %w%s", path, err, written(doc.Files))
+			}
+		}
+		doc.Files = append(doc.Files, path)
+	}
+	doc.Changed = len(doc.Files) > 0
+	if c.json {
+		return cli.WriteJSON(c.env.Out, doc)
+	}
+	verb := "wrote"
+	if check {
+		verb = "would write"
+	}
+	for _, path := range doc.Files {
+		if _, err := fmt.Fprintln(c.env.Out, verb, cli.Printable(path)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// written is the end of the text of an error: which files are new although saving has failed.
+func written(files []string) string {
+	if len(files) == 0 {
+		return ""
+	}
+	return "; written before that: " + strings.Join(files, ", ")
+}
+
+func (c *command) write(dir, name, text string) error {
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return conf.WriteFile(filepath.Join(dir, name), text)
+}
+
+// present returns the texts with what the kernel has in them.
+func (c *command) present(ctx context.Context, k kernel, texts conf.Texts, config conf.Config) (conf.Texts, error) {
+	now, err := k.table.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	table, err := conf.MergeTable(texts[conf.PNETFile], now, func(e pnet.Entry) bool { return c.leftOut(now, e) })
+	if err != nil {
+		return nil, fmt.Errorf("the PNET table cannot be written to a file: %w", err)
+	}
+	eids, err := mergeEIDs(ctx, k.client, texts[conf.EIDFile], config.EIDs)
+	if err != nil {
+		return nil, err
+	}
+	values := map[string]uint64{}
+	for _, s := range conf.Settings {
+		value, err := c.readSetting(ctx, k.client, s)
+		if errors.Is(err, errNoSetting) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		values[s.Name] = value
+	}
+	return conf.Texts{
+		conf.PNETFile:     table,
+		conf.EIDFile:      eids,
+		conf.SettingsFile: conf.MergeSettings(texts[conf.SettingsFile], values),
+	}, nil
+}
+
+// leftOut says whether an entry is not in the table because apply has left it out: it waits for its device.
+func (c *command) leftOut(now pnet.Table, e pnet.Entry) bool {
+	if _, taken := now.Conflict(e); taken {
+		return false
+	}
+	there, err := pnetdev.Present(c.sys.devices, e)
+	return err != nil || !there
+}
+
+// mergeEIDs returns the text of the file of EIDs with those that the host has. About the system EID there is a line if there was
+// one, or if it is disabled: otherwise it is in use. Kernels without EIDs leave the text alone.
+func mergeEIDs(ctx context.Context, k client, text string, config conf.EIDs) (string, error) {
+	user, err := ueids(ctx, k)
+	if errors.Is(err, netlinksmc.ErrNotSupported) {
+		return text, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	seid, err := k.SEID(ctx)
+	if err != nil {
+		return "", err
+	}
+	e := conf.EIDs{User: user}
+	if seid != nil && (!seid.Enabled || config.System != nil) {
+		e.System = &seid.Enabled
+	}
+	return conf.MergeEIDs(text, e), nil
+}

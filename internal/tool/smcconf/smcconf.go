@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package smcconf is the command smc_conf: it makes the kernel what the files in /etc/smc say, and writes these files.
+package smcconf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/conf"
+	"github.com/smckit/smckit/internal/pnetdev"
+	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/smckit/smckit/pkg/pnet"
+	"github.com/spf13/cobra"
+)
+
+const toolName = "smc_conf"
+
+// Tool is the command.
+var Tool = cli.Tool{
+	Name: toolName,
+	New:  func(env *cli.Env) *cobra.Command { return newRoot(env, realSystem()) },
+}
+
+// table is the kernel's PNET table; *pnet.Client is one.
+type table interface {
+	pnet.Kernel
+	io.Closer
+}
+
+// client is what else the command asks of the kernel; *netlinksmc.Client is one.
+type client interface {
+	io.Closer
+	UEIDs(context.Context) ([]string, error)
+	AddUEID(ctx context.Context, eid string) error
+	RemoveUEID(ctx context.Context, eid string) error
+	SEID(context.Context) (*netlinksmc.SEID, error)
+	SetSEID(ctx context.Context, enabled bool) error
+	HandshakeLimitation(context.Context) (bool, error)
+	SetHandshakeLimitation(ctx context.Context, enabled bool) error
+}
+
+// system is what the command asks of the machine it runs on.
+type system struct {
+	dialTable  func() (table, error)
+	dialClient func() (client, error)
+	devices    pnetdev.Devices
+	hardware   pnetdev.Hardware
+	// sysctls is the directory of net.smc.*.
+	sysctls string
+	// lock is the file that keeps two of these commands apart.
+	lock string
+}
+
+func realSystem() system {
+	return system{
+		dialTable: func() (table, error) {
+			c, err := pnet.New()
+			if err != nil {
+				return nil, err
+			}
+			return c, nil
+		},
+		dialClient: func() (client, error) {
+			c, err := netlinksmc.New()
+			if err != nil {
+				return nil, err
+			}
+			return c, nil
+		},
+		devices:  pnetdev.Sysfs{},
+		hardware: pnet.Sysfs{},
+		sysctls:  "/proc/sys/net/smc",
+		lock:     "/run/smc_conf.lock",
+	}
+}
+
+// command is what all commands of the tree share.
+type command struct {
+	env *cli.Env
+	sys system
+	// json is the option --json.
+	json bool
+}
+
+func newRoot(env *cli.Env, sys system) *cobra.Command {
+	c := &command{env: env, sys: sys}
+	root := &cobra.Command{
+		Use:     toolName,
+		Short:   "Keep the configuration of AF_SMC in files",
+		Long:    rootLong,
+		Example: rootExample,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.PersistentFlags().BoolVar(&c.json, "json", false, "print one JSON document (schema 1) instead of text")
+	cli.AddNetNSFlag(root, env)
+	root.AddCommand(newApply(c), newCheck(c), newSave(c))
+	return root
+}
+
+// dirCommand returns cmd with the directory for its operand.
+func dirCommand(cmd *cobra.Command, run func(ctx context.Context, dir string) error) *cobra.Command {
+	cmd.Use += " [DIR]"
+	cmd.Args = cobra.MaximumNArgs(1)
+	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		dir := conf.Dir
+		if len(args) > 0 {
+			dir = args[0]
+		}
+		if dir == "" {
+			// A script's unset variable: the root directory is not meant.
+			return cli.Usagef("the name of the directory is empty")
+		}
+		return run(cmd.Context(), dir)
+	}
+	return cmd
+}
+
+// printWarnings prints what is left out and is no failure. JSON has it in its document.
+func (c *command) printWarnings(warnings []string) {
+	for _, w := range warnings {
+		fmt.Fprintf(c.env.Err, "%s: warning: %s\n", toolName, w)
+	}
+}
+
+// ueids reads the user EIDs.
+func ueids(ctx context.Context, k client) ([]string, error) {
+	eids, err := k.UEIDs(ctx)
+	if errors.Is(err, netlinksmc.ErrDumpInterrupted) {
+		return nil, fmt.Errorf("%w: try again", err)
+	}
+	return eids, err
+}
