@@ -143,9 +143,9 @@ func TestBlocksRunElsewhere(t *testing.T) {
 			}
 			text := read(t, b.By)
 			for _, l := range b.Lines {
-				program := l.Calls[0][0]
+				program := l.First()[0]
 				if program == "make" {
-					program = "make " + l.Calls[0][1]
+					program = strings.Join(l.First(), " ")
 				}
 				if !strings.Contains(text, program) {
 					t.Errorf("%s:%d: %s does not name %q", name, l.Number, b.By, program)
@@ -214,5 +214,42 @@ func TestIndentedCommands(t *testing.T) {
 				t.Errorf("%s:%d: %q: put it into a fenced block of sh", name, i+1, strings.TrimSpace(line))
 			}
 		}
+	}
+}
+
+// TestBenchmarksInDocuments checks that what `make bench` is told to measure exists: those lines are not run.
+func TestBenchmarksInDocuments(t *testing.T) {
+	sources, err := filepath.Glob(root + "/tests/bench/*_test.go")
+	if err != nil || len(sources) == 0 {
+		t.Fatalf("no benchmarks: %v", err)
+	}
+	var text strings.Builder
+	for _, s := range sources {
+		text.WriteString(read(t, strings.TrimPrefix(s, root+"/")))
+	}
+	n := 0
+	for _, name := range files(t) {
+		for _, b := range blocksOf(t, name) {
+			for _, l := range b.Lines {
+				for _, word := range l.First() {
+					var want []string
+					if which, ok := strings.CutPrefix(word, "BENCH="); ok {
+						function, sub, _ := strings.Cut(which, "/")
+						want = []string{"func Benchmark" + function + "(", sub}
+					} else if flag, ok := strings.CutPrefix(word, "BENCHFLAGS=-"); ok {
+						want = []string{`"` + flag + `"`}
+					}
+					for _, w := range want {
+						n++
+						if !strings.Contains(text.String(), w) {
+							t.Errorf("%s:%d: %s: tests/bench has no %s", name, l.Number, word, w)
+						}
+					}
+				}
+			}
+		}
+	}
+	if n < 6 {
+		t.Errorf("only %d things to look for: the search for them is wrong", n)
 	}
 }

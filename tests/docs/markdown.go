@@ -45,6 +45,14 @@ type Line struct {
 	How
 }
 
+// First returns the program that the line begins with, and its arguments; a line that only sets variables has none.
+func (l Line) First() Call {
+	if len(l.Calls) == 0 {
+		return Call{""}
+	}
+	return l.Calls[0]
+}
+
 // How says how a command line is run.
 type How struct {
 	// On are names of hosts.
