@@ -59,22 +59,31 @@ func Run(ctx context.Context, t Tool, env *Env, args []string) int {
 }
 
 func execute(ctx context.Context, t Tool, env *Env, args []string) error {
+	root, err := read(t, env, args)
+	if err != nil {
+		return err
+	}
+	return root.ExecuteContext(ctx)
+}
+
+// read builds the command tree, and gives it the command line in cobra's spelling.
+func read(t Tool, env *Env, args []string) (*cobra.Command, error) {
 	root := Tree(t, env)
 	if t.Rewrite != nil && !completing(args) {
 		var err error
 		if args, err = t.Rewrite(args); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if !completing(args) {
 		args = ExpandLong(root, t.Long, args)
 		if err := findCommand(root, args); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	// To cobra, nil is not an empty command line: it would read os.Args.
 	root.SetArgs(append([]string{}, args...))
-	return root.ExecuteContext(ctx)
+	return root, nil
 }
 
 // Tree returns t's commands as they are when it runs in env, for what describes them: manuals, completions.

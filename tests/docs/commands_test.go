@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/tool/smcchk"
+	"github.com/smckit/smckit/internal/tool/smcdbg"
+	"github.com/smckit/smckit/internal/tool/smclab"
+	"github.com/smckit/smckit/internal/tool/smcpnet"
+	"github.com/smckit/smckit/internal/tool/smcrd"
+	"github.com/smckit/smckit/internal/tool/smcrnics"
+	"github.com/smckit/smckit/internal/tool/smcrstats"
+	"github.com/smckit/smckit/internal/tool/smcrun"
+	"github.com/smckit/smckit/internal/tool/smcss"
+)
+
+// tools are our commands.
+var tools = map[string]cli.Tool{
+	"smc_chk": smcchk.Tool, "smc_dbg": smcdbg.Tool, "smc_pnet": smcpnet.Tool, "smc_rnics": smcrnics.Tool, "smc_run": smcrun.Tool,
+	"smcd": smcrd.ToolD, "smclab": smclab.Tool, "smcr": smcrd.ToolR, "smcr-stats": smcrstats.Tool, "smcss": smcss.Tool,
+}
+
+// others are the programs of other people that the documents may call.
+var others = strings.Fields(`
+	apt-get bash cat cd chmod cp curl dmesg dnf docker dpkg echo env exec export for grep install ip journalctl kill lsmod lspci ls
+	make man mkdir modinfo modprobe nft ping rdma rm rmmod rpm sed sh sleep sort ss sudo sysctl systemctl tail tcpdump tee test true
+	udevadm uname unshare virsh
+	git ansible-galaxy ansible-playbook
+	ab iperf3 nginx python3 redis-benchmark redis-cli redis-server
+	app ./app ./run.sh`) // stand for the reader's own; tests make them
+
+// root is where the repository begins.
+const root = "../.."
+
+// files lists the documents whose command lines are checked.
+func files(t *testing.T) []string {
+	t.Helper()
+	names := []string{"README.md", "CONTRIBUTING.md"}
+	docs, err := filepath.Glob(root + "/docs/*.md")
+	if err != nil || len(docs) == 0 {
+		t.Fatalf("no documents: %v", err)
+	}
+	for _, d := range docs {
+		names = append(names, "docs/"+filepath.Base(d))
+	}
+	return names
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func blocksOf(t *testing.T, name string) []Block {
+	t.Helper()
+	blocks, err := Blocks(name, read(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return blocks
+}
+
+// TestTools checks that no command of ours is left out.
+func TestTools(t *testing.T) {
+	dirs, err := os.ReadDir(root + "/cmd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range dirs {
+		if _, ok := tools[d.Name()]; !ok {
+			t.Errorf("%s is not among the tools of this test", d.Name())
+		}
+	}
+}
+
+// TestCommandLines has every command line of the documents read by the command that it calls, without running it.
+func TestCommandLines(t *testing.T) {
+	targets := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^([a-z0-9_-]+):`).FindAllStringSubmatch(read(t, "Makefile"), -1) {
+		targets[m[1]] = true
+	}
+	n := 0
+	for _, name := range files(t) {
+		for _, b := range blocksOf(t, name) {
+			if b.By != "" {
+				if _, err := os.Stat(filepath.Join(root, b.By)); err != nil {
+					t.Errorf("%s:%d: what runs the block is not there: %v", name, b.Line, err)
+				}
+			}
+			for _, l := range b.Lines {
+				n++
+				for _, c := range l.Calls {
+					checkCall(t, name, l.Number, c, targets)
+				}
+			}
+		}
+	}
+	if n < 50 {
+		t.Errorf("only %d command lines: the search for them is wrong", n)
+	}
+}
+
+func checkCall(t *testing.T, name string, line int, c Call, targets map[string]bool) {
+	t.Helper()
+	if tool, ok := tools[c[0]]; ok {
+		if err := cli.Check(tool, c[1:]); err != nil {
+			t.Errorf("%s:%d: %q: %v", name, line, c, err)
+		}
+		return
+	}
+	if !slices.Contains(others, c[0]) {
+		t.Errorf("%s:%d: %q: a program that this test does not know", name, line, c[0])
+	}
+	if c[0] == "make" && !slices.Contains(c, "-C") {
+		for _, target := range c[1:] {
+			if !strings.Contains(target, "=") && !targets[target] {
+				t.Errorf("%s:%d: the Makefile has no target %q", name, line, target)
+			}
+		}
+	}
+}
+
+// TestBlocksRunElsewhere checks that what is said to run a block names what the block calls.
+func TestBlocksRunElsewhere(t *testing.T) {
+	for _, name := range files(t) {
+		for _, b := range blocksOf(t, name) {
+			if b.By == "" {
+				continue
+			}
+			text := read(t, b.By)
+			for _, l := range b.Lines {
+				program := l.First()[0]
+				if program == "make" {
+					program = strings.Join(l.First(), " ")
+				}
+				if !strings.Contains(text, program) {
+					t.Errorf("%s:%d: %s does not name %q", name, l.Number, b.By, program)
+				}
+			}
+		}
+	}
+}
+
+// TestCommandsInText has the commands read that stand in code spans of the text, as `smcss -a`.
+func TestCommandsInText(t *testing.T) {
+	span := regexp.MustCompile("`([^`\n]+)`")
+	// What is not meant to be typed: patterns of a command line, and what compat.md quotes of smc-tools.
+	pattern := regexp.MustCompile(`…|\.\.\.|[][|<>*]|\b[A-Z]{2,}\b`)
+	n := 0
+	for _, name := range files(t) {
+		if name == "docs/compat.md" {
+			continue
+		}
+		for i, line := range strings.Split(read(t, name), "\n") {
+			for _, m := range span.FindAllStringSubmatch(line, -1) {
+				words := strings.Fields(m[1])
+				if _, ours := tools[words0(words)]; !ours || len(words) < 2 || pattern.MatchString(m[1]) {
+					continue
+				}
+				n++
+				stmts, err := statements(m[1], i)
+				if err != nil {
+					t.Errorf("%s:%d: %v", name, i+1, err)
+					continue
+				}
+				for _, c := range stmts[0].Calls {
+					if _, ours := tools[c[0]]; ours {
+						checkCall(t, name, i+1, c, nil)
+					}
+				}
+			}
+		}
+	}
+	if n < 20 {
+		t.Errorf("only %d commands: the search for them is wrong", n)
+	}
+}
+
+func words0(words []string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	return words[0]
+}
+
+// TestIndentedCommands sees to it that no command line escapes for not being in a fenced block.
+func TestIndentedCommands(t *testing.T) {
+	indented := regexp.MustCompile(`^(?: {4}|\t)(?:[$#] )?([a-z_-]+)(?: |$)`)
+	for _, name := range files(t) {
+		fenced := false
+		for i, line := range strings.Split(read(t, name), "\n") {
+			if fence.MatchString(line) {
+				fenced = !fenced
+			}
+			m := indented.FindStringSubmatch(line)
+			if fenced || m == nil {
+				continue
+			}
+			if _, ours := tools[m[1]]; ours || slices.Contains(others, m[1]) {
+				t.Errorf("%s:%d: %q: put it into a fenced block of sh", name, i+1, strings.TrimSpace(line))
+			}
+		}
+	}
+}
+
+// TestBenchmarksInDocuments checks that what `make bench` is told to measure exists: those lines are not run.
+func TestBenchmarksInDocuments(t *testing.T) {
+	sources, err := filepath.Glob(root + "/tests/bench/*_test.go")
+	if err != nil || len(sources) == 0 {
+		t.Fatalf("no benchmarks: %v", err)
+	}
+	var text strings.Builder
+	for _, s := range sources {
+		text.WriteString(read(t, strings.TrimPrefix(s, root+"/")))
+	}
+	n := 0
+	for _, name := range files(t) {
+		for _, b := range blocksOf(t, name) {
+			for _, l := range b.Lines {
+				for _, word := range l.First() {
+					var want []string
+					if which, ok := strings.CutPrefix(word, "BENCH="); ok {
+						function, sub, _ := strings.Cut(which, "/")
+						want = []string{"func Benchmark" + function + "(", sub}
+					} else if flag, ok := strings.CutPrefix(word, "BENCHFLAGS=-"); ok {
+						want = []string{`"` + flag + `"`}
+					}
+					for _, w := range want {
+						n++
+						if !strings.Contains(text.String(), w) {
+							t.Errorf("%s:%d: %s: tests/bench has no %s", name, l.Number, word, w)
+						}
+					}
+				}
+			}
+		}
+	}
+	if n < 6 {
+		t.Errorf("only %d things to look for: the search for them is wrong", n)
+	}
+}
