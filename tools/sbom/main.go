@@ -1,0 +1,7 @@
+package main
+
+import (
+	_ "github.com/CycloneDX/cyclonedx-go"
+)
+
+func main() {}
