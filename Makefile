@@ -86,6 +86,7 @@ lint: ## formatting, go vet, staticcheck
 	@out=$$($(GOTOOL) gofumpt -l .); test -z "$$out" || { echo "not formatted (make fmt):"; echo "$$out"; exit 1; }
 	go vet ./...
 	$(GOTOOL) staticcheck ./...
+	cd tools && go vet ./... && go tool staticcheck ./...
 
 .PHONY: fmt
 fmt: ## format the Go files
@@ -128,6 +129,7 @@ uninstall: ## remove what install has put there
 
 # What packages have instead of hyphens, which divide a version from a release: 0.2.0-rc1-3-g1234567 is 0.2.0~rc1+3.g1234567.
 PACKAGE_VERSION = $(shell echo '$(or $(VERSION),$(DKMS_VERSION))' | sed -E 's/-([0-9]+)-g/+\1.g/; s/-/~/g')
+DIST ?= dist
 # The date of whatever is packed is that of the sources, so that two builds are the same.
 export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y kernel/dkms.conf)
 # Manual pages and completions, where this Makefile knows how to make them.
@@ -135,7 +137,19 @@ DOCUMENTS := $(shell sed -n 's/^\(man\|completions\):.*/\1/p' $(MAKEFILE_LIST))
 
 .PHONY: packages
 packages: build $(DOCUMENTS) ## make packages, .deb and .rpm, in dist/
-	packaging/build.sh '$(PACKAGE_VERSION)' dist
+	packaging/build.sh '$(PACKAGE_VERSION)' '$(DIST)'
+
+.PHONY: package-version
+package-version: # say what version packages have
+	@echo '$(PACKAGE_VERSION)'
+
+.PHONY: release
+release: packages ## make a release in dist/: packages, sources, the commands, a bill of materials, checksums
+	packaging/release.sh '$(PACKAGE_VERSION)' '$(DIST)'
+
+.PHONY: reproducible
+reproducible: ## make the release of the last commit twice, and compare
+	packaging/reproducible.sh
 
 .PHONY: clean
 clean: ## remove what was built here (the kernel cache stays)

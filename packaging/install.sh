@@ -23,7 +23,7 @@ place() {
 	install -d "$2"
 	install -m 644 "$1" "$target"
 	case $1 in
-	*.service | *.rules) sed -i "s|/usr/bin/|$prefix/bin/|g" "$target" ;;
+	*.service | *.rules) sed -i "s|/usr/bin/smc|$prefix/bin/smc|g" "$target" ;;
 	esac
 }
 

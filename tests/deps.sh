@@ -15,6 +15,8 @@ packages="$packages busybox-static musl-tools"
 packages="$packages nftables iptables"
 # What tests/model has go through the model of a connection, and what reads the messages that hosts send.
 packages="$packages spin tshark"
+# What tests/packages looks at packages with, and where it installs them.
+packages="$packages lintian rpmlint rpm shellcheck debootstrap"
 
 missing=
 for p in $packages; do

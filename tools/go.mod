@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The linters have a module of their own, so that what they need never reaches the commands.
+// The linters, and what makes packages, have a module of their own, so that what they need never reaches the commands.
 module github.com/smckit/smckit/tools
 
 go 1.26.0
