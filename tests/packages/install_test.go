@@ -73,6 +73,7 @@ func TestInstall(t *testing.T) {
 		t.Run(suite, func(t *testing.T) {
 			d := lab.NewDebian(t, suite)
 			was, is := build(t, older), build(t, version.Version)
+			d.Must("/", "mkdir -p /etc/systemd/system/multi-user.target.wants")
 			before := snapshot(d)
 
 			d.Must(was, install)
@@ -83,7 +84,7 @@ func TestInstall(t *testing.T) {
 				if out, err := d.Try(is, "test -z \"$(find /etc/systemd -name 'smc*')\""); err != nil {
 					t.Errorf("installing has enabled the service: %s", out)
 				}
-				d.Must(is, "deb-systemd-helper enable smc.service; test -L /etc/systemd/system/multi-user.target.wants/smc.service")
+				d.Must(is, "ln -s /usr/lib/systemd/system/smc.service /etc/systemd/system/multi-user.target.wants/")
 			}
 			config := names(t, "packaging/etc/smc/*")
 			for _, name := range config {
@@ -228,8 +229,8 @@ func TestRPM(t *testing.T) {
 		output(t, append([]string{"rpm", "--root", d.Dir, "--nodeps", "--nosignature"}, args...)...)
 	}
 	output(t, "rpm", "--root", d.Dir, "--initdb")
-	// A directory that such systems have.
-	d.Must(is, "mkdir /usr/share/licenses")
+	// Directories that such systems have.
+	d.Must(is, "cd /usr/lib; mkdir -p ../share/licenses modprobe.d modules-load.d sysctl.d udev/rules.d systemd/system")
 	before := snapshot(d)
 	packages := func(dir string) []string {
 		return append(glob(t, dir, "smckit-[0-9]*.rpm"), glob(t, dir, "libsmc-preload-*.x86_64.rpm")...)
