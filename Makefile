@@ -103,7 +103,7 @@ install: build ## install the commands and what belongs to them below $(DESTDIR)
 	install -d $(DESTDIR)$(PREFIX)/bin
 	for c in $(filter-out smclab,$(COMMANDS)); do install -m 755 bin/$$c $(DESTDIR)$(PREFIX)/bin/ || exit; done
 	preload/install.sh bin $(DESTDIR)$(LIBDIR) $(DESTDIR)$(LIB32DIR)
-	packaging/install.sh '$(DESTDIR)' $(PREFIX)
+	packaging/install.sh '$(DESTDIR)' '$(PREFIX)'
 
 .PHONY: modules_install
 modules_install: ## build the AF_SMC modules for the running kernel (KDIR=...) and install them
@@ -125,18 +125,16 @@ dkms-install: ## install the modules' sources and have DKMS build them for every
 uninstall: ## remove what install has put there
 	for c in $(filter-out smclab,$(COMMANDS)); do rm -f $(DESTDIR)$(PREFIX)/bin/$$c; done
 	for d in $(LIBDIR) $(LIB32DIR); do rm -f $(DESTDIR)$$d/libsmc-preload.so $(DESTDIR)$$d/libsmc-preload.so.1; done
-	packaging/install.sh '$(DESTDIR)' $(PREFIX) remove
+	packaging/install.sh '$(DESTDIR)' '$(PREFIX)' remove
 
 # What packages have instead of hyphens, which divide a version from a release: 0.2.0-rc1-3-g1234567 is 0.2.0~rc1+3.g1234567.
 PACKAGE_VERSION = $(shell echo '$(or $(VERSION),$(DKMS_VERSION))' | sed -E 's/-([0-9]+)-g/+\1.g/; s/-/~/g')
 DIST ?= dist
 # The date of whatever is packed is that of the sources, so that two builds are the same.
 export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y kernel/dkms.conf)
-# Manual pages and completions, where this Makefile knows how to make them.
-DOCUMENTS := $(shell sed -n 's/^\(man\|completions\):.*/\1/p' $(MAKEFILE_LIST))
 
 .PHONY: packages
-packages: build $(DOCUMENTS) ## make packages, .deb and .rpm, in dist/
+packages: build ## make packages, .deb and .rpm, in dist/
 	packaging/build.sh '$(PACKAGE_VERSION)' '$(DIST)'
 
 .PHONY: package-version

@@ -1,20 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs what makes the commands part of a system: units, rules, the configuration's commented files, manual pages and
-# completions, as far as they are there: the latter two are built (make man completions). Configuration that is
-# there already is never overwritten. The last argument may be 'remove', which undoes all but the configuration.
+# Installs what makes the commands part of a system: units, rules, and the commented files of the configuration, which never
+# overwrite any that are there. The last argument may be 'remove', which undoes all but the configuration.
 set -eu
 
 destdir=$1
 prefix=$2
 verb=${3:-install}
 here=$(dirname "$0")
-build=$here/../build
 
-# place FILE DIR [NAME] installs or removes one file. A unit and a rule name commands by their path.
+# place FILE DIR installs or removes one file. A unit and a rule name commands by their path.
 place() {
-	target=$2/${3:-$(basename "$1")}
+	target=$2/$(basename "$1")
 	[ -e "$1" ] || return 0
 	if [ "$verb" = remove ]; then
 		rm -f "$target"
@@ -35,19 +33,11 @@ each() {
 }
 
 lib=$destdir$prefix/lib
-share=$destdir$prefix/share
 each "$here/systemd/*" "$lib/systemd/system"
 each "$here/udev/*" "$lib/udev/rules.d"
 for kind in modules-load modprobe sysctl; do
 	each "$here/$kind.d/*" "$lib/$kind.d"
 done
-for section in 1 5 7 8; do
-	each "$build/man/*.$section" "$share/man/man$section"
-	each "$build/man/man$section/*.$section" "$share/man/man$section"
-done
-each "$build/completions/bash/*" "$share/bash-completion/completions"
-each "$build/completions/zsh/*" "$share/zsh/site-functions"
-each "$build/completions/fish/*" "$share/fish/vendor_completions.d"
 
 [ "$verb" = install ] || exit 0
 for file in "$here"/etc/smc/*; do

@@ -110,10 +110,10 @@ func TestInstall(t *testing.T) {
 				t.Errorf("after removal: %s", out)
 			}
 			kept("after removal")
-			d.Must(is, "mkdir -p /run/smckit; dpkg --purge smckit libsmc-preload; rmdir /run/smckit")
+			d.Must(is, "dpkg --purge smckit libsmc-preload")
 			compare(t, before, snapshot(d))
 
-			d.Must(is, install+"; mkdir -p /run/smckit; dpkg --purge smckit libsmc-preload")
+			d.Must(is, install+"; mkdir /run/smckit; touch /run/smckit/baseline /run/smc_conf.lock; dpkg --purge smckit libsmc-preload")
 			compare(t, before, snapshot(d))
 		})
 	}
