@@ -127,6 +127,10 @@ uninstall: ## remove what install has put there
 	for d in $(LIBDIR) $(LIB32DIR); do rm -f $(DESTDIR)$$d/libsmc-preload.so $(DESTDIR)$$d/libsmc-preload.so.1; done
 	packaging/install.sh '$(DESTDIR)' '$(PREFIX)' remove
 
+.PHONY: clean
+clean: ## remove what was built here (the kernel cache stays)
+	rm -rf bin build dist
+
 # What packages have instead of hyphens, which divide a version from a release: 0.2.0-rc1-3-g1234567 is 0.2.0~rc1+3.g1234567.
 PACKAGE_VERSION = $(shell echo '$(or $(VERSION),$(DKMS_VERSION))' | sed -E 's/-([0-9]+)-g/+\1.g/; s/-/~/g')
 DIST ?= dist
@@ -148,7 +152,3 @@ release: packages ## make a release in dist/: packages, sources, the commands, a
 .PHONY: reproducible
 reproducible: ## make the release of the last commit twice, and compare
 	packaging/reproducible.sh
-
-.PHONY: clean
-clean: ## remove what was built here (the kernel cache stays)
-	rm -rf bin build dist
