@@ -122,10 +122,11 @@ func TestInstall(t *testing.T) {
 // checkCommands runs commands of a version.
 func checkCommands(t *testing.T, d *lab.Debian, v string) {
 	t.Helper()
-	out := d.Must("/", `for c in smc_pnet smc_rnics smcss smcr smcd smcr-stats smc_chk smc_dbg smc_run; do $c --version; done
+	all := commands(t)
+	out := d.Must("/", "for c in "+strings.Join(all, " ")+`; do $c --version; done
 LD_PRELOAD=libsmc-preload.so.1 cat /proc/self/maps`)
-	if got := strings.Count(out, v); got != 9 {
-		t.Errorf("%d commands say that they are of version %s:\n%s", got, v, out)
+	if got := strings.Count(out, v); got != len(all) {
+		t.Errorf("%d of the commands %q say that they are of version %s:\n%s", got, all, v, out)
 	}
 	if !regexp.MustCompile(`/usr/lib/\S+/libsmc-preload\.so\.1`).MatchString(out) || strings.Contains(out, "cannot be preloaded") {
 		t.Errorf("the loader does not find the library:\n%s", out)
@@ -230,7 +231,7 @@ func TestRPM(t *testing.T) {
 	}
 	output(t, "rpm", "--root", d.Dir, "--initdb")
 	// Directories that such systems have.
-	d.Must(is, "cd /usr/lib; mkdir -p ../share/licenses modprobe.d modules-load.d sysctl.d udev/rules.d systemd/system")
+	d.Must(is, "cd /usr/lib; mkdir -p ../share/licenses ../share/fish/vendor_completions.d ../share/zsh/site-functions modprobe.d modules-load.d sysctl.d udev/rules.d systemd/system")
 	before := snapshot(d)
 	packages := func(dir string) []string {
 		return append(glob(t, dir, "smckit-[0-9]*.rpm"), glob(t, dir, "libsmc-preload-*.x86_64.rpm")...)

@@ -170,6 +170,12 @@ func names(t *testing.T, pattern string) (found []string) {
 	return found
 }
 
+// commands are the programs of the package.
+func commands(t *testing.T) []string {
+	t.Helper()
+	return slices.DeleteFunc(names(t, "cmd/*"), func(c string) bool { return c == "smclab" })
+}
+
 // paths picks the paths that match.
 func paths(files []string, pattern string) (found []string) {
 	re := regexp.MustCompile(pattern)
@@ -207,7 +213,6 @@ func TestContents(t *testing.T) {
 		}
 	}
 
-	commands := slices.DeleteFunc(names(t, "cmd/*"), func(c string) bool { return c == "smclab" })
 	var config []string
 	for _, name := range names(t, "packaging/etc/smc/*") {
 		config = append(config, "/etc/smc/"+name)
@@ -220,7 +225,7 @@ func TestContents(t *testing.T) {
 		for _, path := range paths(p.files, `^/usr/bin/.`) {
 			got = append(got, filepath.Base(path))
 		}
-		if diff := cmp.Diff(commands, got); diff != "" {
+		if diff := cmp.Diff(commands(t), got); diff != "" {
 			t.Errorf("%s: commands (-want +got):\n%s", name, diff)
 		}
 		if got, want := strings.Join(p.config, " "), strings.Join(config, " "); got != want {

@@ -103,6 +103,9 @@ func (o *options) variable(name string) string {
 // ours matches the directories that belong to a package and not to the system: an rpm has to name them.
 var ours = regexp.MustCompile(`^/(etc/smc|usr/src/[^/]+|usr/share/(doc|licenses)/[^/]+)(/|$)`)
 
+// documents matches what rpm installs only where documentation is wanted.
+var documents = regexp.MustCompile(`^/usr/share/(doc|man)/`)
+
 // contents lists what is in the staging directory.
 func (o *options) contents() (list files.Contents, err error) {
 	err = filepath.WalkDir(o.stage, func(path string, entry fs.DirEntry, err error) error {
@@ -133,7 +136,7 @@ func (o *options) contents() (list files.Contents, err error) {
 			c.Type = files.TypeConfigNoReplace
 		case o.format == "rpm" && strings.HasPrefix(c.Destination, "/usr/share/licenses/"):
 			c.Type = files.TypeRPMLicense
-		case o.format == "rpm" && strings.HasPrefix(c.Destination, "/usr/share/doc/"):
+		case o.format == "rpm" && documents.MatchString(c.Destination):
 			c.Type = files.TypeRPMDoc
 		}
 		list = append(list, c)
