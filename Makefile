@@ -4,6 +4,8 @@
 VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v//')
 PREFIX  ?= /usr/local
 DESTDIR ?=
+LIBDIR   ?= $(PREFIX)/lib
+LIB32DIR ?= $(PREFIX)/lib32
 
 COMMANDS := $(notdir $(wildcard cmd/*))
 LDFLAGS  := -s -w $(if $(VERSION),-X github.com/smckit/smckit/internal/version.Version=$(VERSION))
@@ -85,6 +87,7 @@ lint: man ## formatting, go vet, staticcheck, mandoc
 	go vet ./...
 	$(GOTOOL) staticcheck ./...
 	@tests/man.sh build/man/man*/*
+	cd tools && go vet ./... && go tool staticcheck ./...
 
 .PHONY: fmt
 fmt: ## format the Go files
@@ -109,18 +112,19 @@ completions: ## make completions for bash, zsh and fish, in build/completions
 	go run -buildvcs=false -ldflags '$(LDFLAGS)' ./internal/gendocs completions build/completions
 
 .PHONY: install
-install: build man completions ## install the commands, smc_run's library, manuals and completions below $(DESTDIR)$(PREFIX)
+install: build man completions ## install the commands and what belongs to them below $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin
 	for c in $(filter-out smclab,$(COMMANDS)); do install -m 755 bin/$$c $(DESTDIR)$(PREFIX)/bin/ || exit; done
-	preload/install.sh bin $(DESTDIR)$(PREFIX)
+	preload/install.sh bin $(DESTDIR)$(LIBDIR) $(DESTDIR)$(LIB32DIR)
 	man/install.sh build $(DESTDIR)$(PREFIX)
+	packaging/install.sh '$(DESTDIR)' '$(PREFIX)'
 
 .PHONY: modules_install
 modules_install: ## build the AF_SMC modules for the running kernel (KDIR=...) and install them
 	$(MAKE) -C kernel install
 
 # As modules_install, and for every kernel to come.
-DKMS_VERSION = $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' kernel/dkms.conf)
+DKMS_VERSION ?= $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' kernel/dkms.conf)
 DKMS_SOURCE  = $(DESTDIR)/usr/src/smckit-$(DKMS_VERSION)
 
 .PHONY: dkms-install
@@ -128,14 +132,38 @@ dkms-install: ## install the modules' sources and have DKMS build them for every
 	rm -rf $(DKMS_SOURCE)
 	cd kernel && find . -type f \( -name '*.[ch]' -o -name Kbuild -o -name Makefile -o -name dkms.conf \) ! -name '*.mod.c' \
 		-exec install -D -m 644 '{}' '$(DKMS_SOURCE)/{}' ';'
+	sed -i 's/^PACKAGE_VERSION=.*/PACKAGE_VERSION="$(DKMS_VERSION)"/' '$(DKMS_SOURCE)/dkms.conf'
 	$(if $(DESTDIR),,dkms install -m smckit -v $(DKMS_VERSION))
 
 .PHONY: uninstall
 uninstall: man completions ## remove what install has put there
 	for c in $(filter-out smclab,$(COMMANDS)); do rm -f $(DESTDIR)$(PREFIX)/bin/$$c; done
-	for d in lib lib32; do rm -f $(DESTDIR)$(PREFIX)/$$d/libsmc-preload.so $(DESTDIR)$(PREFIX)/$$d/libsmc-preload.so.1; done
+	for d in $(LIBDIR) $(LIB32DIR); do rm -f $(DESTDIR)$$d/libsmc-preload.so $(DESTDIR)$$d/libsmc-preload.so.1; done
 	man/install.sh --remove build $(DESTDIR)$(PREFIX)
+	packaging/install.sh '$(DESTDIR)' '$(PREFIX)' remove
 
 .PHONY: clean
 clean: ## remove what was built here (the kernel cache stays)
 	rm -rf bin build dist
+
+# What packages have instead of hyphens, which divide a version from a release: 0.2.0-rc1-3-g1234567 is 0.2.0~rc1+3.g1234567.
+PACKAGE_VERSION = $(shell echo '$(or $(VERSION),$(DKMS_VERSION))' | sed -E 's/-([0-9]+)-g/+\1.g/; s/-/~/g')
+DIST ?= dist
+# The date of whatever is packed is that of the sources, so that two builds are the same.
+export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y kernel/dkms.conf)
+
+.PHONY: packages
+packages: build ## make packages, .deb and .rpm, in dist/
+	packaging/build.sh '$(PACKAGE_VERSION)' '$(DIST)'
+
+.PHONY: package-version
+package-version: # say what version packages have
+	@echo '$(PACKAGE_VERSION)'
+
+.PHONY: release
+release: packages ## make a release in dist/: packages, sources, the commands, a bill of materials, checksums
+	packaging/release.sh '$(PACKAGE_VERSION)' '$(DIST)'
+
+.PHONY: reproducible
+reproducible: ## make the release of the last commit twice, and compare
+	packaging/reproducible.sh

@@ -19,6 +19,8 @@ packages="$packages systemd"
 packages="$packages spin tshark"
 # What 'make lint' reads the manual pages with, and the shells that completions are for.
 packages="$packages mandoc bash-completion zsh fish"
+# What tests/packages looks at packages with, and where it installs them.
+packages="$packages lintian rpmlint rpm shellcheck debootstrap"
 
 missing=
 for p in $packages; do

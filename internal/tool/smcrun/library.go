@@ -3,9 +3,11 @@
 package smcrun
 
 import (
+	"debug/elf"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -13,16 +15,28 @@ import (
 // libraryName is the preload library's soname.
 const libraryName = "libsmc-preload.so.1"
 
+// multiarch is the directory below lib that Debian has for the libraries of an architecture.
+var multiarch = map[string]string{
+	"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu", "ppc64le": "powerpc64le-linux-gnu", "riscv64": "riscv64-linux-gnu",
+	"s390x": "s390x-linux-gnu",
+}[runtime.GOARCH]
+
 // libraryDirs are where the preload library may be, with own the directory of this program: beside it, where it has been
 // built; in the lib directory that belongs to its bin directory; and where packages put libraries.
 func libraryDirs(own string, bits int) []string {
+	dirs, inLib := []string{own}, []string{"lib", filepath.Join("lib", multiarch), "lib64"}
 	if bits == 32 {
-		return []string{
-			filepath.Join(own, "lib32"), filepath.Join(own, "../lib32"), filepath.Join(own, "../lib/i386-linux-gnu"),
-			"/usr/local/lib32", "/usr/lib32", "/usr/lib/i386-linux-gnu",
+		// Where lib64 has the libraries of 64 bits, lib has these.
+		dirs, inLib = []string{filepath.Join(own, "lib32")}, []string{"lib32", "lib/i386-linux-gnu", "lib"}
+	}
+	for _, prefix := range []string{filepath.Dir(own), "/usr/local", "/usr"} {
+		for _, dir := range inLib {
+			if dir = filepath.Join(prefix, dir); !slices.Contains(dirs, dir) {
+				dirs = append(dirs, dir)
+			}
 		}
 	}
-	return []string{own, filepath.Join(own, "../lib"), filepath.Join(own, "../lib64"), "/usr/local/lib", "/usr/lib", "/usr/lib64"}
+	return dirs
 }
 
 // findLibrary returns the path of the preload library.
@@ -30,7 +44,7 @@ func findLibrary(own string, bits int) (string, error) {
 	dirs := libraryDirs(own, bits)
 	for _, dir := range dirs {
 		path := filepath.Join(dir, libraryName)
-		if _, err := os.Stat(path); err != nil {
+		if _, err := os.Stat(path); err != nil || otherBits(path, bits) {
 			continue
 		}
 		if strings.ContainsAny(path, ": \t\n") {
@@ -38,8 +52,19 @@ func findLibrary(own string, bits int) (string, error) {
 		}
 		return path, nil
 	}
-	return "", fmt.Errorf("%s for %d bits is not in %s or %s: 'make install' puts it there; or use --method seccomp", libraryName, bits,
-		strings.Join(dirs[:len(dirs)-1], ", "), dirs[len(dirs)-1])
+	return "", fmt.Errorf("%s for %d bits is not in %s or %s: the package libsmc-preload or 'make install' puts it there; "+
+		"or use --method seccomp", libraryName, bits, strings.Join(dirs[:len(dirs)-1], ", "), dirs[len(dirs)-1])
+}
+
+// otherBits says that a library is for programs of other than these bits: /usr/lib has those of 64 on some systems, on
+// others those of 32.
+func otherBits(path string, bits int) bool {
+	file, err := elf.Open(path)
+	if err != nil {
+		return false // the loader will say what is wrong with it
+	}
+	defer file.Close()
+	return (file.Class == elf.ELFCLASS32) != (bits == 32)
 }
 
 // preload appends a library to the list of those to preload, as smc-tools does: others come first.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -218,8 +219,10 @@ func TestWithoutLibrary(t *testing.T) {
 	}
 	m = &machine{}
 	got := runTool(m, dir, dir+"/bin", "--method", "preload", "prog")
-	want := "smc_run: libsmc-preload.so.1 for 64 bits is not in DIR/bin, DIR/lib, DIR/lib64, /usr/local/lib, /usr/lib or /usr/lib64: " +
+	want := "smc_run: libsmc-preload.so.1 for 64 bits is not in DIR/bin, DIR/lib, DIR/lib/TRIPLET, DIR/lib64, /usr/local/lib, " +
+		"/usr/local/lib/TRIPLET, /usr/local/lib64, /usr/lib, /usr/lib/TRIPLET or /usr/lib64: the package libsmc-preload or " +
 		"'make install' puts it there; or use --method seccomp\n"
+	want = strings.ReplaceAll(want, "TRIPLET", multiarch)
 	if got.status != 1 || got.err != want || m.executed != nil {
 		t.Errorf("preload: %+v %q", got, m.executed)
 	}
@@ -232,6 +235,14 @@ func TestFindLibrary(t *testing.T) {
 		if want == "" && err == nil || want != "" && path != filepath.Join(dir, want, libraryName) {
 			t.Errorf("for 32 bits, %s: %q, %v", own, path, err)
 		}
+	}
+	// This test is a program of the bits that this machine has.
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if otherBits(self, strconv.IntSize) || !otherBits(self, 96-strconv.IntSize) {
+		t.Errorf("%s is not one of %d bits", self, strconv.IntSize)
 	}
 	blank := filepath.Join(dir, "a b")
 	if err := os.Rename(filepath.Join(dir, "own"), blank); err != nil {

@@ -1,0 +1,90 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Makes the packages of a version, .deb and .rpm, in a directory, of what 'make install' and 'make dkms-install' install:
+# each format gets a tree of its own, as libraries have other places, and of that each package its part.
+set -eu
+
+version=$1
+dist=$2
+work=$PWD/build/packages
+make=${MAKE:-make}
+arch=$(go env GOARCH)
+
+rm -rf "$work"
+mkdir -p "$work/scripts" "$dist"
+rm -f "$dist"/*.deb "$dist"/*.rpm
+for script in packaging/scripts/*; do
+	sed "s/@VERSION@/$version/" "$script" >"$work/scripts/${script##*/}"
+done
+(cd tools && go build -trimpath -buildvcs=false -o "$work/pack" ./pack)
+
+# library WHERE DIR: the tree of a library's package.
+library() {
+	install -d "$2"
+	mv "$1"/libsmc-preload.so* "$2/"
+	case $2 in # Debian has libraries as files that nobody executes.
+	"$work"/deb/*) chmod 644 "$2"/*.so.1 ;;
+	esac
+}
+
+# documents TREE PACKAGE FORMAT: what each package has to tell of itself.
+documents() {
+	doc=$1/usr/share/doc/$2
+	install -d "$doc"
+	[ ! -e CHANGELOG.md ] || gzip -9nc CHANGELOG.md >"$doc/changelog.gz"
+	case $3 in
+	deb)
+		install -m 644 packaging/copyright "$doc/copyright"
+		if [ -e "packaging/lintian-overrides/$2" ]; then
+			install -D -m 644 "packaging/lintian-overrides/$2" "$1/usr/share/lintian/overrides/$2"
+		fi
+		;;
+	rpm)
+		rm -f "$doc/changelog.gz"
+		install -m 644 README.md "$doc/README.md"
+		install -d "$1/usr/share/licenses/$2"
+		case $2 in
+		*-dkms) install -m 644 LICENSES/GPL-2.0-only.txt "$1/usr/share/licenses/$2/" ;;
+		*) install -m 644 LICENSES/Apache-2.0.txt "$1/usr/share/licenses/$2/" ;;
+		esac
+		;;
+	esac
+}
+
+# pack FORMAT PACKAGE ARCHITECTURE makes one package.
+pack() {
+	documents "$work/$1/$2.$3" "$2" "$1"
+	"$work/pack" -config "packaging/nfpm/$2.yaml" -stage "$work/$1/$2.$3" -format "$1" -arch "$3" -version "$version" -target "$dist"
+}
+
+for format in deb rpm; do
+	root=$work/$format
+	tree=$root/smckit.$arch
+	case $format-$arch in
+	deb-amd64) lib=/usr/lib/x86_64-linux-gnu lib32=/usr/lib/i386-linux-gnu ;;
+	deb-*) lib=/usr/lib/$(${CC:-cc} -print-multiarch) lib32=/usr/lib32 ;;
+	rpm-*) lib=/usr/lib64 lib32=/usr/lib ;;
+	esac
+	$make -s install DESTDIR="$tree" PREFIX=/usr LIBDIR="$lib" LIB32DIR="$lib32"
+	$make -s dkms-install DESTDIR="$root/smckit-dkms.all" DKMS_VERSION="$version"
+	if [ -e "$tree$lib/libsmc-preload.so.1" ]; then
+		library "$tree$lib" "$root/libsmc-preload.$arch$lib"
+		pack $format libsmc-preload "$arch"
+	else
+		echo "packages: no C compiler, so no $format package libsmc-preload" >&2
+	fi
+	if [ -e "$tree$lib32/libsmc-preload.so.1" ]; then
+		library "$tree$lib32" "$root/libsmc-preload.386$lib32"
+		pack $format libsmc-preload 386
+	fi
+	if [ -d "$tree/usr/share/man" ]; then
+		find "$tree/usr/share/man" -type f -exec gzip -9n '{}' +
+	fi
+	if [ $format = deb ] && [ -d "$tree/usr/share/zsh/site-functions" ]; then
+		mv "$tree/usr/share/zsh/site-functions" "$tree/usr/share/zsh/vendor-completions"
+	fi
+	find "$tree/usr/lib" -type d -empty -delete
+	pack $format smckit "$arch"
+	pack $format smckit-dkms all
+done

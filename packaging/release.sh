@@ -1,0 +1,44 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Completes a release in the directory where the packages are: the sources, the commands as they are, what it all consists
+# of, and checksums. Tar and gzip are told to leave out whatever depends on when and where this is done.
+set -eu
+
+version=$1
+dist=$(cd "$2" && pwd)
+work=$PWD/build/packages
+name=smckit-$version
+arch=$(go env GOARCH)
+
+rm -f "$dist"/smckit-*.tar.gz "$dist"/*.json "$dist/SHA256SUMS"
+if [ -n "$(git status --porcelain)" ]; then
+	echo "release: the sources are those of the last commit: there are changes that are not committed" >&2
+fi
+git archive --format=tar --prefix="$name/" HEAD | gzip -9n >"$dist/$name.tar.gz"
+
+# The commands with all that belongs to them, to be unpacked below any prefix.
+tree=$work/static/$name-linux-$arch
+rm -rf "$work/static"
+${MAKE:-make} -s install DESTDIR="$tree" PREFIX=
+install -m 644 README.md LICENSES/Apache-2.0.txt "$tree/"
+# Units, rules and configuration are of packages: they name paths.
+rm -rf "${tree:?}/etc" "$tree/lib/systemd" "$tree/lib/udev" "$tree/lib/modules-load.d" "$tree/lib/modprobe.d" "$tree/lib/sysctl.d"
+tar -C "$work/static" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
+	--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime -cf - "$name-linux-$arch" |
+	gzip -9n >"$dist/$name-linux-$arch.tar.gz"
+
+(cd tools && go build -trimpath -buildvcs=false -o "$work/sbom" ./sbom)
+set -- "$tree"/bin/* "$tree"/lib/libsmc-preload.so.1 "$tree"/lib32/libsmc-preload.so.1
+for file; do
+	shift
+	[ ! -e "$file" ] || set -- "$@" "$file"
+done
+"$work/sbom" -version "$version" -output "$dist/$name.cdx.json" "$@"
+
+cd "$dist"
+files=$(find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%f\n' | LC_ALL=C sort)
+# None has a blank in its name.
+# shellcheck disable=SC2086
+sha256sum $files >SHA256SUMS
+ls -l

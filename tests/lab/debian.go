@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Debian is a copy of a Debian system as it is installed: with the essential packages and what was asked for, and with
+// nothing that a test before has done to it.
+type Debian struct {
+	Dir  string
+	root *buildRoot
+	t    testing.TB
+}
+
+// NewDebian returns a system of a suite for a test, which must be root's. The system it is a copy of is in the cache, and
+// is made if it is not there yet.
+func NewDebian(t testing.TB, suite string, packages ...string) *Debian {
+	t.Helper()
+	Need(t)
+	if os.Geteuid() != 0 {
+		t.Skip("installs a Debian system: must be root")
+	}
+	model, err := debianModel(t.Context(), suite, packages, func(step string) { t.Log(step) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), suite)
+	if err := run(t.Context(), "cp", "-a", "--reflink=auto", model, dir); err != nil {
+		t.Fatal(err)
+	}
+	return &Debian{Dir: dir, root: &buildRoot{dir: dir}, t: t}
+}
+
+// debianModel returns a directory with a system that is never changed.
+func debianModel(ctx context.Context, suite string, packages []string, progress func(string)) (string, error) {
+	cache, err := CacheDir()
+	if err != nil {
+		return "", err
+	}
+	parent := filepath.Join(cache, "debian")
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return "", err
+	}
+	model := filepath.Join(parent, suite+"-"+recipe(packages))
+	unlock, err := lock(ctx, model+".lock", progress)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if _, err := os.Stat(model); err == nil {
+		return model, nil
+	}
+	found, err := mirrors(ctx)
+	if err != nil {
+		return "", err
+	}
+	args := []string{"debootstrap", "--variant=minbase"}
+	if len(packages) > 0 {
+		args = append(args, "--include="+strings.Join(packages, ","))
+	}
+	unfinished := model + ".new"
+	for _, uri := range found {
+		if err = os.RemoveAll(unfinished); err != nil {
+			return "", err
+		}
+		progress(fmt.Sprintf("installing Debian %s from %s", suite, uri))
+		if err = run(ctx, append(args, suite, unfinished, uri)...); err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("installing Debian %s: %w", suite, err)
+	}
+	// Only what takes room.
+	debs, err := filepath.Glob(filepath.Join(unfinished, "var/cache/apt/archives/*.deb"))
+	if err != nil {
+		return "", err
+	}
+	for _, deb := range debs {
+		err = errors.Join(err, os.Remove(deb))
+	}
+	unix.Sync()
+	return model, errors.Join(err, os.Rename(unfinished, model))
+}
+
+// Try runs a shell script in the system, where the directory from is /mnt, and returns what it printed.
+func (d *Debian) Try(from, script string) (string, error) {
+	d.t.Helper()
+	return d.root.chroot(d.t.Context(), []bind{{dir: from, inside: "/mnt"}}, "DEBIAN_FRONTEND=noninteractive", "sh", "-ec", script)
+}
+
+// Must is Try for a script that must not fail.
+func (d *Debian) Must(from, script string) string {
+	d.t.Helper()
+	out, err := d.Try(from, script)
+	if err != nil {
+		d.t.Fatalf("%s\n%v:\n%s", script, err, out)
+	}
+	return out
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package packages
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/internal/version"
+	"github.com/smckit/smckit/tests/lab"
+)
+
+// suites are the Debian systems that packages are installed in.
+func suites() []string {
+	if lab.Full() {
+		return []string{"bookworm", "trixie", "sid"}
+	}
+	return []string{"bookworm"}
+}
+
+// snapshot lists all files of a system, each with mode and owner, and of configuration with its contents. What the package
+// system itself writes with every change is left out, but not what it notes of each package.
+func snapshot(d *lab.Debian) []string {
+	out := d.Must("/", `cd /
+find . -xdev \( -path ./dev -o -path ./proc -o -path ./sys -o -path ./tmp -o -path ./mnt -o -path ./var/log -o -path ./var/cache \
+	-o -path './var/lib/dpkg/*' -prune ! -path './var/lib/dpkg/info*' \) -prune -o -printf '%M %u:%g %p %l\n'
+find etc -xdev -type f ! -name ld.so.cache -exec sha256sum {} +`)
+	var lines []string
+	for line := range strings.Lines(out) {
+		lines = append(lines, strings.TrimSpace(line))
+	}
+	return lines
+}
+
+// compare fails a test if a system differs from what it was.
+func compare(t *testing.T, before, after []string) {
+	t.Helper()
+	if len(before) < 1000 {
+		t.Fatalf("a system of only %d files", len(before))
+	}
+	if diff := cmp.Diff(lines(before), lines(after)); diff != "" {
+		t.Errorf("left behind (+) or lost (-):\n%s", diff)
+	}
+}
+
+func lines(list []string) map[string]bool {
+	set := map[string]bool{}
+	for _, line := range list {
+		set[line] = true
+	}
+	return set
+}
+
+// install is a script that installs packages of a directory that is /mnt.
+const install = `dpkg --install /mnt/smckit_*.deb /mnt/libsmc-preload_*_$(dpkg --print-architecture).deb`
+
+// haveService says whether the packages come with smc.service.
+func haveService() bool {
+	_, err := os.Stat("../../packaging/systemd/smc.service")
+	return err == nil
+}
+
+// TestInstall installs, upgrades, removes and purges the packages of the commands in fresh Debian systems.
+func TestInstall(t *testing.T) {
+	need(t, "debootstrap")
+	for _, suite := range suites() {
+		t.Run(suite, func(t *testing.T) {
+			d := lab.NewDebian(t, suite)
+			was, is := build(t, older), build(t, version.Version)
+			d.Must("/", "mkdir -p /etc/systemd/system/multi-user.target.wants")
+			before := snapshot(d)
+
+			d.Must(was, install)
+			checkCommands(t, d, older)
+			// Once more: what runs as root has to be able to.
+			d.Must(was, `DPKG_MAINTSCRIPT_NAME=postinst DPKG_MAINTSCRIPT_PACKAGE=smckit /var/lib/dpkg/info/smckit.postinst configure`)
+			if haveService() {
+				if out, err := d.Try(is, "test -z \"$(find /etc/systemd -name 'smc*')\""); err != nil {
+					t.Errorf("installing has enabled the service: %s", out)
+				}
+				d.Must(is, "ln -s /usr/lib/systemd/system/smc.service /etc/systemd/system/multi-user.target.wants/")
+			}
+			config := names(t, "packaging/etc/smc/*")
+			for _, name := range config {
+				d.Must(is, "echo '# of the administrator' >>/etc/smc/"+name)
+			}
+
+			d.Must(is, install)
+			checkCommands(t, d, version.Version)
+			kept := func(when string) {
+				for _, name := range config {
+					if out := d.Must(is, "tail -n 1 /etc/smc/"+name); out != "# of the administrator\n" {
+						t.Errorf("%s: /etc/smc/%s: %q", when, name, out)
+					}
+				}
+				if haveService() {
+					d.Must(is, "test -L /etc/systemd/system/multi-user.target.wants/smc.service")
+				}
+			}
+			kept("after the upgrade")
+
+			d.Must(is, "dpkg --remove smckit libsmc-preload")
+			if out, err := d.Try(is, "! command -v smcss smc_run; test ! -e /usr/lib/systemd/system/smc.service"); err != nil {
+				t.Errorf("after removal: %s", out)
+			}
+			kept("after removal")
+			d.Must(is, "dpkg --purge smckit libsmc-preload")
+			compare(t, before, snapshot(d))
+
+			d.Must(is, install+"; mkdir /run/smckit; touch /run/smckit/baseline /run/smc_conf.lock; dpkg --purge smckit libsmc-preload")
+			compare(t, before, snapshot(d))
+		})
+	}
+}
+
+// checkCommands runs commands of a version.
+func checkCommands(t *testing.T, d *lab.Debian, v string) {
+	t.Helper()
+	all := commands(t)
+	out := d.Must("/", "for c in "+strings.Join(all, " ")+`; do $c --version; done
+LD_PRELOAD=libsmc-preload.so.1 cat /proc/self/maps`)
+	if got := strings.Count(out, v); got != len(all) {
+		t.Errorf("%d of the commands %q say that they are of version %s:\n%s", got, all, v, out)
+	}
+	if !regexp.MustCompile(`/usr/lib/\S+/libsmc-preload\.so\.1`).MatchString(out) || strings.Contains(out, "cannot be preloaded") {
+		t.Errorf("the loader does not find the library:\n%s", out)
+	}
+}
+
+// TestReplace installs the packages where smc-tools is.
+func TestReplace(t *testing.T) {
+	need(t, "debootstrap", "dpkg-deb")
+	d := lab.NewDebian(t, "bookworm")
+	tree := t.TempDir()
+	lib := "/usr/lib/x86_64-linux-gnu/"
+	for file, text := range map[string]string{
+		"DEBIAN/control": "Package: smc-tools\nVersion: 1.8.3-1\nArchitecture: amd64\nMaintainer: nobody <nobody@example.org>\n" +
+			"Description: what is to be replaced\n",
+		"/usr/bin/smcss":            "#!/bin/sh\n",
+		lib + "libsmc-preload.so.1": "",
+	} {
+		if err := os.MkdirAll(filepath.Join(tree, filepath.Dir(file)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(tree, file), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	output(t, "chmod", "755", tree)
+	output(t, "dpkg-deb", "--root-owner-group", "--build", tree, tree+"/smc-tools.deb")
+	d.Must(tree, "dpkg --install /mnt/smc-tools.deb")
+
+	d.Must(build(t, version.Version), install)
+	checkCommands(t, d, version.Version)
+	if out := d.Must("/", "dpkg-query --show --showformat '${db:Status-Status} ' smc-tools smckit libsmc-preload || :"); strings.Contains(out, "smc-tools") ||
+		strings.Count(out, "installed") != strings.Count(out, "not-installed")+2 {
+		t.Errorf("status: %s", out)
+	}
+	// What depends on smc-tools is content.
+	if out := d.Must("/", "dpkg --audit; apt-get check 2>&1"); strings.Contains(out, "unmet") {
+		t.Error(out)
+	}
+}
+
+// TestDKMS installs, upgrades and purges the package of the modules where a kernel's headers are, and where none are.
+func TestDKMS(t *testing.T) {
+	if !lab.Full() {
+		t.Skip("compiles the modules twice: set SMCKIT_FULL=1, or run 'make test-full'")
+	}
+	need(t, "debootstrap")
+	d := lab.NewDebian(t, "bookworm", "dkms", "linux-headers-amd64", "openssl")
+	was, is := build(t, older), build(t, version.Version)
+	kernel := strings.TrimSpace(d.Must("/", `cd /lib/modules; ls -d *-amd64; depmod -a *-amd64
+# DKMS makes a key for all its modules with the first.
+mkdir -p /var/lib/dkms; dkms generate_mok || openssl req -new -x509 -nodes -days 1 -subj /CN=test/ -newkey rsa:2048 \
+	-keyout /var/lib/dkms/mok.key -outform DER -out /var/lib/dkms/mok.pub 2>/dev/null`)[:len("6.1.0-00-amd64")])
+	before := snapshot(d)
+
+	d.Must(was, "dpkg --install /mnt/smckit-dkms_*.deb")
+	checkModules(t, d, kernel, older)
+	d.Must(is, "dpkg --install /mnt/smckit-dkms_*.deb")
+	checkModules(t, d, kernel, version.Version)
+	// Installed again, nothing changes.
+	again := snapshot(d)
+	d.Must(is, "dpkg --install /mnt/smckit-dkms_*.deb")
+	compare(t, again, snapshot(d))
+	d.Must(is, "dpkg --purge smckit-dkms")
+	compare(t, before, snapshot(d))
+
+	// Without headers the package is installed all the same.
+	d.Must(is, "mv /lib/modules /lib/modules.away")
+	out := d.Must(is, "mkdir /lib/modules; dpkg --install /mnt/smckit-dkms_*.deb")
+	if !strings.Contains(out, "no kernel has its headers here") {
+		t.Errorf("without headers: %s", out)
+	}
+	d.Must(is, "dpkg --purge smckit-dkms; rmdir /lib/modules; mv /lib/modules.away /lib/modules")
+	compare(t, before, snapshot(d))
+}
+
+// checkModules looks at the modules that DKMS has built.
+func checkModules(t *testing.T, d *lab.Debian, kernel, v string) {
+	t.Helper()
+	for _, module := range []string{"smc", "smc_diag"} {
+		file := "/lib/modules/" + kernel + "/updates/dkms/" + module + ".ko"
+		got := d.Must("/", "modinfo -F version "+file+"; modinfo -F signer "+file+"; modinfo -k "+kernel+" -n "+module)
+		lines := strings.Split(strings.TrimSpace(got), "\n")
+		if len(lines) != 3 || lines[0] != v || lines[1] == "" || !strings.HasSuffix(lines[2], file) {
+			t.Errorf("%s: version, signer and path are %q", file, lines)
+		}
+	}
+	if got := d.Must("/", "dkms status smckit"); strings.Count(got, "\n") != 1 || !strings.Contains(got, v) || !strings.Contains(got, "installed") {
+		t.Errorf("dkms status: %s", got)
+	}
+}
+
+// TestRPM installs, upgrades and removes the packages of the other format, with their scripts, in the files of a Debian
+// system: no tool makes one of another distribution here.
+func TestRPM(t *testing.T) {
+	need(t, "debootstrap", "rpm")
+	d := lab.NewDebian(t, "bookworm")
+	was, is := build(t, older), build(t, version.Version)
+	rpm := func(args ...string) {
+		t.Helper()
+		output(t, append([]string{"rpm", "--root", d.Dir, "--nodeps", "--nosignature"}, args...)...)
+	}
+	output(t, "rpm", "--root", d.Dir, "--initdb")
+	// Directories that such systems have.
+	d.Must(is, "cd /usr/lib; mkdir -p ../share/licenses ../share/fish/vendor_completions.d ../share/zsh/site-functions modprobe.d modules-load.d sysctl.d udev/rules.d systemd/system")
+	before := snapshot(d)
+	packages := func(dir string) []string {
+		return append(glob(t, dir, "smckit-[0-9]*.rpm"), glob(t, dir, "libsmc-preload-*.x86_64.rpm")...)
+	}
+	rpm(append([]string{"--install"}, packages(was)...)...)
+	config := names(t, "packaging/etc/smc/*")
+	for _, name := range config {
+		d.Must(is, "echo '# of the administrator' >>/etc/smc/"+name)
+	}
+	rpm(append([]string{"--upgrade"}, packages(is)...)...)
+	out := d.Must(is, "smcss --version; LD_PRELOAD=/usr/lib64/libsmc-preload.so.1 true")
+	if !strings.Contains(out, version.Version) || strings.Contains(out, "preloaded") {
+		t.Error(out)
+	}
+	for _, name := range config {
+		if out := d.Must(is, "tail -n 1 /etc/smc/"+name); out != "# of the administrator\n" {
+			t.Errorf("after the upgrade: /etc/smc/%s: %q", name, out)
+		}
+	}
+	rpm("--erase", "smckit", "libsmc-preload")
+	d.Must(is, "rm -f /etc/smc/*.rpmsave; rmdir /etc/smc 2>/dev/null || :")
+	compare(t, before, snapshot(d))
+}

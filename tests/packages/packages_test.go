@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Package packages tests the packages: what they hold and say, and what installing, upgrading and removing them does to
+// Debian systems.
+package packages
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/internal/version"
+	"github.com/smckit/smckit/tests/lab"
+)
+
+// older is a version before any that there is.
+const older = "0.0.1~test"
+
+// built are directories with packages, by version. They are built once.
+var built struct {
+	sync.Mutex
+	root     string
+	versions map[string]string
+}
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	if built.root != "" {
+		os.RemoveAll(built.root)
+	}
+	os.Exit(status)
+}
+
+// build returns a directory with the packages of a version.
+func build(t *testing.T, v string) string {
+	t.Helper()
+	lab.Need(t)
+	built.Lock()
+	defer built.Unlock()
+	if built.root == "" {
+		root, err := os.MkdirTemp("", "packages-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		built.root, built.versions = root, map[string]string{}
+	}
+	if dir := built.versions[v]; dir != "" {
+		return dir
+	}
+	dir := filepath.Join(built.root, v)
+	output(t, "make", "-C", "../..", "packages", "VERSION="+v, "DIST="+dir)
+	built.versions[v] = dir
+	return dir
+}
+
+// output runs a program of this machine.
+func output(t *testing.T, argv ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+	// What started this may be make, too.
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "MAKEFLAGS=")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%q: %v\n%s%s", argv, err, out, stderr.String())
+	}
+	return string(out)
+}
+
+// need skips a test for which a program is missing.
+func need(t *testing.T, programs ...string) {
+	t.Helper()
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skipf("needs %s: run tests/deps.sh", p)
+		}
+	}
+}
+
+// pkg is a package as the tool that installs it reads it.
+type pkg struct {
+	files  []string // MODE OWNER/GROUP PATH, with links as PATH -> TARGET
+	config []string
+	fields map[string]string
+	script []string // names
+}
+
+// readDeb reads a .deb.
+func readDeb(t *testing.T, file string) pkg {
+	t.Helper()
+	p := pkg{fields: map[string]string{}}
+	for line := range strings.Lines(output(t, "dpkg-deb", "--contents", file)) {
+		// MODE OWNER SIZE DATE TIME PATH
+		f := strings.Fields(line)
+		owner := strings.Replace(f[1], "0/0", "root/root", 1)
+		p.files = append(p.files, strings.Join(append([]string{f[0], owner, strings.TrimPrefix(f[5], ".")}, f[6:]...), " "))
+	}
+	for line := range strings.Lines(output(t, "dpkg-deb", "--field", file)) {
+		if key, value, ok := strings.Cut(strings.TrimSpace(line), ": "); ok {
+			p.fields[key] = value
+		}
+	}
+	dir := t.TempDir()
+	output(t, "dpkg-deb", "--control", file, dir)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		switch e.Name() {
+		case "postinst", "preinst", "postrm", "prerm", "triggers":
+			p.script = append(p.script, e.Name())
+		case "conffiles":
+			data, err := os.ReadFile(filepath.Join(dir, "conffiles"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.config = strings.Fields(string(data))
+		}
+	}
+	return p
+}
+
+// readRPM reads an .rpm.
+func readRPM(t *testing.T, file string) pkg {
+	t.Helper()
+	p := pkg{fields: map[string]string{}}
+	const list = `[%{FILEMODES:perms} %{FILEUSERNAME}/%{FILEGROUPNAME} %{FILENAMES} -> %{FILELINKTOS}\n]`
+	for line := range strings.Lines(output(t, "rpm", "-qp", "--nosignature", "--qf", list, file)) {
+		p.files = append(p.files, strings.TrimSuffix(strings.TrimSpace(line), " ->"))
+	}
+	for _, what := range []string{"requires", "provides", "recommends", "suggests", "conflicts", "obsoletes"} {
+		var values []string
+		for line := range strings.Lines(output(t, "rpm", "-qp", "--nosignature", "--"+what, file)) {
+			if !strings.HasPrefix(line, "rpmlib(") {
+				values = append(values, strings.TrimSpace(line))
+			}
+		}
+		slices.Sort(values)
+		p.fields[what] = strings.Join(slices.Compact(values), ", ")
+	}
+	p.config = strings.Fields(output(t, "rpm", "-qp", "--nosignature", "--configfiles", file))
+	for _, m := range regexp.MustCompile(`(?m)^(\w+) scriptlet `).FindAllStringSubmatch(output(t, "rpm", "-qp", "--nosignature", "--scripts", file), -1) {
+		p.script = append(p.script, m[1])
+	}
+	return p
+}
+
+// names gives the base names of what matches below the root of the repository.
+func names(t *testing.T, pattern string) (found []string) {
+	t.Helper()
+	paths, err := filepath.Glob("../../" + pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range paths {
+		found = append(found, filepath.Base(p))
+	}
+	return found
+}
+
+// commands are the programs of the package.
+func commands(t *testing.T) []string {
+	t.Helper()
+	return slices.DeleteFunc(names(t, "cmd/*"), func(c string) bool { return c == "smclab" })
+}
+
+// paths picks the paths that match.
+func paths(files []string, pattern string) (found []string) {
+	re := regexp.MustCompile(pattern)
+	for _, line := range files {
+		if path := strings.Fields(line)[2]; re.MatchString(path) {
+			found = append(found, path)
+		}
+	}
+	return found
+}
+
+// TestContents looks at what is in the packages of the version that this is.
+func TestContents(t *testing.T) {
+	need(t, "dpkg-deb", "rpm")
+	if runtime.GOARCH != "amd64" {
+		t.Skip("names are those of amd64")
+	}
+	dir := build(t, version.Version)
+	v := version.Version + "-1"
+	deb := func(name string) pkg { return readDeb(t, filepath.Join(dir, name+".deb")) }
+	rpm := func(name string) pkg { return readRPM(t, filepath.Join(dir, name+".rpm")) }
+	all := map[string]pkg{
+		"smckit deb": deb("smckit_" + v + "_amd64"), "smckit rpm": rpm("smckit-" + v + ".x86_64"),
+		"preload deb": deb("libsmc-preload_" + v + "_amd64"), "preload rpm": rpm("libsmc-preload-" + v + ".x86_64"),
+		"dkms deb": deb("smckit-dkms_" + v + "_all"), "dkms rpm": rpm("smckit-dkms-" + v + ".noarch"),
+	}
+	// Links have no mode of their own, whatever an .rpm says.
+	mode := regexp.MustCompile(`^(-rw-r--r-- root/root|-rwxr-xr-x root/root (/usr/bin/|/usr/lib64/libsmc-preload\.so\.1$)|` +
+		`drwxr-xr-x root/root|l\S+ root/root .* -> )`)
+	for name, p := range all {
+		for _, line := range p.files {
+			if !mode.MatchString(line) {
+				t.Errorf("%s: mode or owner: %s", name, line)
+			}
+		}
+	}
+
+	var config []string
+	for _, name := range names(t, "packaging/etc/smc/*") {
+		config = append(config, "/etc/smc/"+name)
+	}
+	units := append(append(names(t, "packaging/systemd/*"), names(t, "packaging/udev/*")...), names(t, "packaging/*.d/*")...)
+	slices.Sort(units)
+	for _, name := range []string{"smckit deb", "smckit rpm"} {
+		p := all[name]
+		var got []string
+		for _, path := range paths(p.files, `^/usr/bin/.`) {
+			got = append(got, filepath.Base(path))
+		}
+		if diff := cmp.Diff(commands(t), got); diff != "" {
+			t.Errorf("%s: commands (-want +got):\n%s", name, diff)
+		}
+		if got, want := strings.Join(p.config, " "), strings.Join(config, " "); got != want {
+			t.Errorf("%s: configuration %s, not %s", name, got, want)
+		}
+		got = nil
+		for _, path := range paths(p.files, `^/usr/lib/(systemd/system|udev/rules\.d|[a-z-]+\.d)/.`) {
+			got = append(got, filepath.Base(path))
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(units, got); diff != "" {
+			t.Errorf("%s: units and rules (-want +got):\n%s", name, diff)
+		}
+	}
+
+	sources := func(p pkg) []string {
+		return paths(p.files, `^/usr/src/smckit-`+regexp.QuoteMeta(version.Version)+`/.*[^/]$`)
+	}
+	if list := sources(all["dkms deb"]); len(list) < 80 || !slices.Contains(list, "/usr/src/smckit-"+version.Version+"/dkms.conf") {
+		t.Errorf("sources of the modules: %q", list)
+	}
+	for name, want := range map[string][]string{
+		"preload deb": {"/usr/lib/x86_64-linux-gnu/libsmc-preload.so", "/usr/lib/x86_64-linux-gnu/libsmc-preload.so.1"},
+		"preload rpm": {"/usr/lib64/libsmc-preload.so", "/usr/lib64/libsmc-preload.so.1"},
+	} {
+		if diff := cmp.Diff(want, paths(all[name].files, `libsmc-preload\.so`)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+
+	for name, want := range map[string]string{
+		"smckit deb":  "postinst postrm prerm",
+		"smckit rpm":  "postinstall preuninstall postuninstall",
+		"preload deb": "triggers",
+		"preload rpm": "postinstall postuninstall",
+		"dkms deb":    "postinst prerm",
+		"dkms rpm":    "postinstall preuninstall",
+	} {
+		if got := strings.Join(all[name].script, " "); got != want {
+			t.Errorf("%s: scripts %s, not %s", name, got, want)
+		}
+	}
+	checkFields(t, all, v)
+}
+
+// checkFields compares what packages say of others.
+func checkFields(t *testing.T, all map[string]pkg, v string) {
+	for name, want := range map[string]map[string]string{
+		"smckit deb": {
+			"Version": v, "Depends": "", "Recommends": "libsmc-preload", "Suggests": "smckit-dkms", "Conflicts": "smc-tools",
+			"Replaces": "smc-tools", "Provides": "smc-tools", "Breaks": "",
+		},
+		"smckit rpm": {
+			"requires": "/bin/sh", "recommends": "libsmc-preload", "suggests": "smckit-dkms", "conflicts": "smc-tools",
+			"obsoletes": "smc-tools < 1.9", "provides": "smc-tools = 1.9, smckit = " + v,
+		},
+		"preload deb": {
+			"Version": v, "Depends": "", "Multi-Arch": "same", "Breaks": "smc-tools (<< 2~)", "Replaces": "smc-tools (<< 2~)",
+			"Conflicts": "", "Provides": "",
+		},
+		"preload rpm": {"requires": "/bin/sh, /sbin/ldconfig", "obsoletes": "smc-tools < 1.9", "conflicts": "", "provides": "libsmc-preload = " + v},
+		"dkms deb": {
+			"Version": v, "Depends": "dkms", "Recommends": "linux-headers-amd64 | linux-headers-generic | linux-headers",
+			"Conflicts": "",
+		},
+		"dkms rpm": {"requires": "/bin/sh, dkms", "recommends": "kernel-devel", "provides": "smckit-dkms = " + v},
+	} {
+		for field, value := range want {
+			if got := all[name].fields[field]; got != value {
+				t.Errorf("%s: %s: %q, not %q", name, field, got, value)
+			}
+		}
+	}
+}
+
+// TestLint has the distributions' checkers look at the packages.
+func TestLint(t *testing.T) {
+	need(t, "lintian", "rpmlint")
+	dir := build(t, version.Version)
+	debs, rpms := glob(t, dir, "*.deb"), glob(t, dir, "*.rpm")
+	// They complain of what this Makefile does not make.
+	pending := "^$"
+	if makefile, err := os.ReadFile("../../Makefile"); err != nil || !regexp.MustCompile(`(?m)^man:`).Match(makefile) {
+		pending = `no-manual-page`
+	}
+	report := lint(t, append([]string{"lintian", "--tag-display-limit", "0"}, debs...)...)
+	report += lint(t, append([]string{"rpmlint", "--config", "../../packaging/rpmlint.toml"}, rpms...)...)
+	said := 0
+	for _, m := range regexp.MustCompile(`(?m)^([EW]: .*|\S+: [EW]: .*)$`).FindAllString(report, -1) {
+		if !regexp.MustCompile(pending).MatchString(m) {
+			t.Error(m)
+		}
+		said++
+	}
+	if !strings.Contains(report, "packages and 0 specfiles checked") {
+		t.Errorf("rpmlint did not finish:\n%s", report)
+	}
+	t.Logf("%d packages, %d complaints", len(debs)+len(rpms), said)
+}
+
+// lint runs a checker, whose status tells what it has found, and returns what it says.
+func lint(t *testing.T, argv ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	out, err := cmd.CombinedOutput()
+	if err != nil && cmd.ProcessState.ExitCode() < 0 {
+		t.Fatalf("%s: %v\n%s", argv[0], err, out)
+	}
+	return string(out)
+}
+
+func glob(t *testing.T, dir, pattern string) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil || len(found) == 0 {
+		t.Fatalf("no %s in %s: %v", pattern, dir, err)
+	}
+	return found
+}
+
+// TestScripts has shellcheck read what runs as root on other people's machines, and what makes the packages.
+func TestScripts(t *testing.T) {
+	need(t, "shellcheck")
+	argv := []string{"shellcheck"}
+	for _, pattern := range []string{"packaging/scripts/*", "packaging/*.sh", "preload/*.sh"} {
+		for _, name := range names(t, pattern) {
+			argv = append(argv, filepath.Join("../..", filepath.Dir(pattern), name))
+		}
+	}
+	if len(argv) < 8 {
+		t.Fatalf("only %q", argv)
+	}
+	output(t, argv...)
+}
+
+// TestVersions checks what packages make of the versions that git describes.
+func TestVersions(t *testing.T) {
+	need(t, "make")
+	for describe, want := range map[string]string{
+		"":                           version.Version,
+		"0.2.0":                      "0.2.0",
+		"0.2.0-rc1":                  "0.2.0~rc1",
+		"0.2.0-3-g1234567":           "0.2.0+3.g1234567",
+		"0.2.0-rc1-12-g1234567":      "0.2.0~rc1+12.g1234567",
+		"0.2.0-rc1-12-g1234567-dirt": "0.2.0~rc1+12.g1234567~dirt",
+	} {
+		got := output(t, "make", "-s", "-C", "../..", "--no-print-directory", "package-version", "VERSION="+describe)
+		if strings.TrimSpace(got) != want {
+			t.Errorf("%q: %q, not %q", describe, got, want)
+		}
+	}
+}
+
+// TestReproducible makes a release twice.
+func TestReproducible(t *testing.T) {
+	lab.Need(t)
+	if !lab.Full() {
+		t.Skip("compiles everything twice: set SMCKIT_FULL=1, or run 'make test-full'")
+	}
+	out := output(t, "make", "-s", "-C", "../..", "reproducible")
+	if want := "two builds are the same"; !strings.Contains(out, want) {
+		t.Errorf("%s", out)
+	}
+	fmt.Fprint(t.Output(), out)
+}
