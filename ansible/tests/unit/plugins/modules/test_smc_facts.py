@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.smckit.smc.plugins.module_utils import smckit
 from ansible_collections.smckit.smc.plugins.modules import smc_facts
 
-from .conftest import document
+from conftest import document
 
 ENTRY = {'pnet_id': 'NET1', 'type': 'eth', 'device': 'eth0'}
 

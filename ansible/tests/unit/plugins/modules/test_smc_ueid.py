@@ -8,7 +8,7 @@ import pytest
 
 from ansible_collections.smckit.smc.plugins.modules import smc_ueid
 
-from .conftest import document
+from conftest import document
 
 NONE = {'schema': 1}
 CHANGED = {'schema': 1, 'changed': True}
