@@ -15,6 +15,8 @@ packages="$packages busybox-static musl-tools"
 packages="$packages nftables iptables"
 # What tests/model has go through the model of a connection, and what reads the messages that hosts send.
 packages="$packages spin tshark"
+# What tests/ansible sets guests up with, and what checks the collection.
+packages="$packages ansible-core ansible-lint yamllint python3-pytest python3-voluptuous python3-pycodestyle openssh-client openssh-server"
 
 missing=
 for p in $packages; do
@@ -46,8 +48,9 @@ $sudo apt-get -q update >/dev/null
 # Word splitting is wanted: one argument a package.
 # shellcheck disable=SC2086
 $sudo env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install $missing >/dev/null
-for service in redis-server nginx postgresql; do
+for service in redis-server nginx postgresql ssh; do
 	case "$missing " in
-	*" $service "*) $sudo systemctl -q disable $service || true ;; # a container has no systemctl, and starts nothing
+	# A container has no systemctl, and starts nothing.
+	*" $service "* | *" open$service-server "*) $sudo systemctl -q disable $service || true ;;
 	esac
 done
