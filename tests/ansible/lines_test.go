@@ -21,6 +21,7 @@ func understood(t *testing.T, record string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	need(t, "golang-go", "go")
 	programs := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", programs, "./cmd/smc_pnet", "./cmd/smc_rnics", "./cmd/smcr", "./cmd/smcd")
 	build.Dir = "../.."
