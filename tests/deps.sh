@@ -21,6 +21,8 @@ packages="$packages spin tshark"
 packages="$packages mandoc bash-completion zsh fish"
 # What tests/packages looks at packages with, and where it installs them.
 packages="$packages lintian rpmlint rpm shellcheck debootstrap"
+# What tests/ansible sets guests up with, and what checks the collection.
+packages="$packages ansible-core ansible-lint yamllint python3-pytest python3-voluptuous python3-pycodestyle openssh-client openssh-server"
 
 missing=
 for p in $packages; do
@@ -52,8 +54,9 @@ $sudo apt-get -q update >/dev/null
 # Word splitting is wanted: one argument a package.
 # shellcheck disable=SC2086
 $sudo env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install $missing >/dev/null
-for service in redis-server nginx postgresql; do
+for service in redis-server nginx postgresql ssh; do
 	case "$missing " in
-	*" $service "*) $sudo systemctl -q disable $service || true ;; # a container has no systemctl, and starts nothing
+	# A container has no systemctl, and starts nothing.
+	*" $service "* | *" open$service-server "*) $sudo systemctl -q disable $service || true ;;
 	esac
 done

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the modules share: calling the commands of smckit and telling their errors."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import json
+import os
+
+# Where commands are that neither a package nor a narrow PATH, such as that of sudo, knows of.
+EXTRA_DIRS = ['/usr/local/bin']
+
+# The documents that these modules read. Fields may be added to them, none is removed or changes its meaning.
+SCHEMA = 1
+
+
+def tool_path(module, tool):
+    """Returns the path of a command; the module fails if there is none."""
+    path = module.get_bin_path(tool, opt_dirs=EXTRA_DIRS)
+    if path is None:
+        module.fail_json(
+            msg='%s is not installed on this host: install the package smckit, which the role smckit.smc.smc does' % tool)
+    return path
+
+
+def call(module, tool, args, data=None):
+    """Runs a command that must succeed. Returns the document that it prints and the lines of its remarks."""
+    rc, out, err = run(module, tool, args, data)
+    if rc != 0:
+        fail(module, tool, rc, err)
+    try:
+        document = json.loads(out)
+    except ValueError:
+        document = None
+    if not isinstance(document, dict) or document.get('schema') != SCHEMA:
+        module.fail_json(
+            msg='%s did not print a document of schema %d: its version does not fit that of the collection' % (tool, SCHEMA),
+            rc=rc, stdout=out, stderr=err)
+    return document, err.splitlines()
+
+
+def run(module, tool, args, data=None):
+    """Runs a command, with data for it to read if that is not None."""
+    argv = [tool_path(module, tool)] + list(args) + ['--json']
+    return module.run_command(argv, data=data or '', binary_data=True, environ_update={'LC_ALL': 'C', 'LANGUAGE': 'C'})
+
+
+def fail(module, tool, rc, err, **more):
+    """Ends the module with what a command says of its failure."""
+    module.fail_json(msg=reason(tool, rc, err), rc=rc, stderr=err, **more)
+
+
+def reason(tool, rc, err):
+    """Makes one line of what a command says of its failure."""
+    lines = [line for line in err.splitlines() if line.strip()]
+    if any('--json' in line and 'option' in line for line in lines):
+        return '%s is not that of smckit: install the package smckit, which takes the place of smc-tools' % tool
+    # Remarks come before the error.
+    msg = lines[-1].strip() if lines else '%s ended with status %d and did not say why' % (tool, rc)
+    if 'run as root' in msg and os.geteuid() != 0:
+        msg += '; in a playbook: become: true'
+    return msg
+
+
+def warn(module, lines):
+    """Passes the remarks of commands on."""
+    for line in lines:
+        if line.strip():
+            module.warn(line.strip())
+
+
+def smc_loaded():
+    """Tells whether the kernel has AF_SMC. Asking AF_SMC itself would have the kernel load it."""
+    if os.path.isdir('/sys/module/smc'):
+        return True
+    # Code of the kernel itself may have no entry there.
+    try:
+        with open('/proc/net/protocols') as protocols:
+            return any(line.split()[:1] == ['SMC'] for line in protocols)
+    except (IOError, OSError):
+        return False

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package ansible
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/smckit/smckit/tests/lab"
+)
+
+// connectTime is how long ssh may take to connect.
+const connectTime = 20 * time.Second
+
+// cluster describes the hosts, of which b has that RDMA device.
+func cluster(device string) string {
+	return fmt.Sprintf(`---
+all:
+  vars:
+    ansible_user: root
+    ansible_python_interpreter: /usr/bin/python3
+    smc_rdma_device: rxe0
+  hosts:
+    a:
+    b:
+      smc_rdma_device: %s
+`, device)
+}
+
+// TestCluster has Ansible set up two bare hosts, which have RDMA devices and our module on their disks and nothing else, for
+// SMC-R. One that is described wrongly does not hold the other up, and is set up when its description is right.
+func TestCluster(t *testing.T) {
+	lab.Need(t)
+	need(t, "ansible-core", "ansible-playbook")
+	need(t, "openssh-server", "/usr/sbin/sshd")
+	need(t, "openssh-client", "ssh", "ssh-keygen")
+	const kernel = "7.2"
+	if err := lab.CheckModule(t.Context(), kernel, lab.ModuleOurs, nil); err != nil {
+		t.Fatal(err)
+	}
+	programs, err := lab.Commands(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lt := lab.Start(t, lab.Options{Kernel: kernel, Hosts: 2, Programs: []string{programs}})
+	for _, step := range []error{lt.SetUpAddresses(t.Context()), lt.SetUpRDMA(t.Context()), lt.InstallSMC(t.Context())} {
+		if step != nil {
+			t.Fatal(step)
+		}
+	}
+	c := newControl(t, lt, programs)
+	const playbook = "testdata/cluster.yml"
+
+	// What would be done, on hosts that cannot yet be asked.
+	hosts, _ := c.play(cluster("rxe0"), playbook, "--check", "--diff")
+	for name, h := range hosts {
+		if h.changed == 0 || h.failed+h.unreachable > 0 {
+			t.Errorf("--check, host %s: %+v", name, h)
+		}
+		lt.Must(name, "test ! -e /sys/module/smc; test ! -e /etc/smc")
+	}
+
+	hosts, out := c.play(cluster("rxe7"), playbook)
+	if h := hosts["a"]; h.changed == 0 || h.failed+h.unreachable > 0 {
+		t.Errorf("the host that is described well: %+v", h)
+	}
+	if h := hosts["b"]; h.failed != 1 || h.unreachable > 0 {
+		t.Errorf("the host with a device that it does not have: %+v", h)
+	}
+	if !strings.Contains(out, `"msg": "smc_pnet: `) || !strings.Contains(out, "rxe7") {
+		t.Error("the message does not tell of the device")
+	}
+	lt.Must("b", `test "$(smc_pnet show)" = ""; test "$(smcr ueid)" = ""; test ! -e /etc/smc`)
+
+	hosts, _ = c.play(cluster("rxe0"), playbook)
+	if h := hosts["a"]; h.changed+h.failed+h.unreachable > 0 {
+		t.Errorf("the host that was set up: %+v", h)
+	}
+	if h := hosts["b"]; h.changed == 0 || h.failed+h.unreachable > 0 {
+		t.Errorf("the host whose description was corrected: %+v", h)
+	}
+
+	hosts, _ = c.play(cluster("rxe0"), playbook)
+	for _, name := range []string{"a", "b"} {
+		if h, ok := hosts[name]; !ok || h.changed+h.failed+h.unreachable > 0 {
+			t.Errorf("the second run, host %s: %+v", name, h)
+		}
+	}
+	connect(t, lt)
+}
+
+// connect has a talk to b by SMC-R.
+func connect(t *testing.T, lt *lab.Test) {
+	address := lab.Addr4(0, 1) + ":5001"
+	echo, err := lt.Host("b").Start(lab.Cmd{Argv: []string{"smcflow", "echo", address}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lab.Kill(t, echo)
+	if err := lt.Host("b").WaitFor(t.Context(), "smcss --state listen --port 5001 | grep -q LISTEN"); err != nil {
+		t.Fatal(err)
+	}
+	lt.Must("a", "smcflow check --conns 3 --size 100000 "+address)
+	for name, count := range map[string]func(lab.Counters) int{
+		"a": func(n lab.Counters) int { return n.Connections.ClientV2 },
+		"b": func(n lab.Counters) int { return n.Connections.ServerV2 },
+	} {
+		now := lt.CountersR(name)
+		if count(now) != 3 || now.Fallback.Client.Total+now.Fallback.Server.Total > 0 {
+			t.Errorf("host %s: %d of 3 connections went by SMC-R: %+v", name, count(now), now)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package ansible
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// recap is what a run of a playbook says of a host at its end.
+type recap struct{ ok, changed, unreachable, failed int }
+
+var recapLine = regexp.MustCompile(`(?m)^(\S+)\s+: ok=(\d+)\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)`)
+
+// recaps reads what Ansible prints at the end of a run.
+func recaps(out string) map[string]recap {
+	all := map[string]recap{}
+	for _, m := range recapLine.FindAllStringSubmatch(out, -1) {
+		var n [4]int
+		for i := range n {
+			n[i], _ = strconv.Atoi(m[i+2])
+		}
+		all[m[1]] = recap{n[0], n[1], n[2], n[3]}
+	}
+	return all
+}
+
+// machine is this one, with commands that only pretend, as the role sees it.
+type machine struct {
+	*tree
+	t    *testing.T
+	fake string // their directory
+	etc  string // the role's
+}
+
+func newMachine(t *testing.T) *machine {
+	need(t, "ansible-core", "ansible-playbook")
+	dir := t.TempDir()
+	m := &machine{tree: install(t), t: t, fake: filepath.Join(dir, "bin"), etc: filepath.Join(dir, "etc")}
+	if err := os.CopyFS(m.fake, os.DirFS("testdata/bin")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"smc_pnet", "smc_conf"} {
+		if err := os.Chmod(filepath.Join(m.fake, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m
+}
+
+// play runs the role with variables besides, and returns its recap and what Ansible printed.
+func (m *machine) play(device string, args ...string) (recap, string) {
+	m.t.Helper()
+	playbook, err := filepath.Abs("testdata/role.yml")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	argv := append([]string{
+		"ansible-playbook", "-i", "localhost,", "-e", "test_device=" + device, "-e", "smc_directory=" + m.etc, playbook,
+	}, args...)
+	path := "PATH=" + m.fake + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	_, out := m.run(m.t, m.home, []string{path}, argv...)
+	r, ok := recaps(out)["localhost"]
+	if !ok {
+		m.t.Fatalf("no recap:\n%s", out)
+	}
+	return r, out
+}
+
+// log returns what smc_conf was asked to do since the last call, without checks, which have directories of their own.
+func (m *machine) log() string {
+	m.t.Helper()
+	file := filepath.Join(m.fake, "log")
+	data, err := os.ReadFile(file)
+	if err != nil && !os.IsNotExist(err) {
+		m.t.Fatal(err)
+	}
+	if err := os.RemoveAll(file); err != nil {
+		m.t.Fatal(err)
+	}
+	var kept []string
+	for line := range strings.Lines(string(data)) {
+		if !strings.HasPrefix(line, "check ") {
+			kept = append(kept, strings.TrimSpace(strings.ReplaceAll(line, m.etc, "DIR")))
+		}
+	}
+	return strings.Join(kept, "; ")
+}
+
+// expect compares the end of a run.
+func (m *machine) expect(r recap, out string, changed bool, failed int, log string) {
+	m.t.Helper()
+	if (r.changed > 0) != changed || r.failed != failed || r.unreachable != 0 {
+		m.t.Errorf("changed %d, failed %d; expected: changed %t, failed %d\n%s", r.changed, r.failed, changed, failed, out)
+	}
+	if got := m.log(); got != log {
+		m.t.Errorf("smc_conf: %s\nexpected: %s\n%s", got, log, out)
+	}
+}
+
+// TestRole has the role keep and apply a configuration: it predicts it, does it once, and notices what is not as it should be.
+func TestRole(t *testing.T) {
+	m := newMachine(t)
+	const apply, look = "apply DIR", "apply --json DIR"
+
+	r, out := m.play("eth0", "--check")
+	m.expect(r, out, true, 0, "")
+	if _, err := os.Stat(m.etc); !os.IsNotExist(err) {
+		t.Errorf("check mode has made %s", m.etc)
+	}
+
+	r, out = m.play("eth0")
+	m.expect(r, out, true, 0, apply+"; "+look)
+	for file, want := range map[string]string{
+		"pnet.conf": "add FABRICA eth eth0\nadd FABRICA ib mlx5_0 2\n",
+		"eid.conf":  "MYCLUSTER\nSECOND.EID\nseid disable\n",
+		"smc.conf":  "handshake_limit = on\nloopback = namespace\nwmem = 1048576\n",
+	} {
+		data, err := os.ReadFile(filepath.Join(m.etc, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := regexp.MustCompile(`(?m)^#.*\n`).ReplaceAllString(string(data), ""); got != want {
+			t.Errorf("%s:\n%s\nexpected:\n%s", file, got, want)
+		}
+	}
+
+	r, out = m.play("eth0")
+	m.expect(r, out, false, 0, look)
+
+	// A device that is not there is found before the file is written; what smc_conf takes for a mistake, before it is in
+	// its place.
+	for _, device := range []string{"missing0", "wrong0"} {
+		r, out = m.play(device)
+		m.expect(r, out, false, 1, "")
+		if !strings.Contains(out, device+": FAKE") {
+			t.Errorf("the failure does not tell the command's reason:\n%s", out)
+		}
+		data, err := os.ReadFile(filepath.Join(m.etc, "pnet.conf"))
+		if err != nil || !strings.Contains(string(data), "eth eth0") {
+			t.Errorf("pnet.conf was touched: %v\n%s", err, data)
+		}
+	}
+
+	// The kernel forgets.
+	if err := os.RemoveAll(filepath.Join(m.fake, "kernel")); err != nil {
+		t.Fatal(err)
+	}
+	r, out = m.play("eth0", "--check")
+	m.expect(r, out, true, 0, "apply --json --check DIR")
+	r, out = m.play("eth0")
+	m.expect(r, out, true, 0, look)
+}
