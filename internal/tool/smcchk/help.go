@@ -2,7 +2,7 @@
 
 package smcchk
 
-const long = `Smc_chk says whether this host can speak SMC, and if not, why and what to do. It
+const long = `smc_chk says whether this host can speak SMC, and if not, why and what to do. It
 looks at the module, sockets, devices, ports, GIDs, PNET and enterprise IDs,
 settings and packet filters. With -C it does so for the way to a peer, and makes
 a connection: what carried it, with which version, how fast; if it was TCP, for
@@ -21,11 +21,14 @@ The kernel loads the module, if it can, as for any program that wants AF_SMC.
 
 JSON
   {"schema": 1, "able", "kernel", "module", "transports", "path", "live",
-  "findings", "unknown"}; docs/json.md describes the fields.
+  "findings", "unknown"}
+
+  docs/json.md describes the fields.
 
 EXIT STATUS
-  0 yes, SMC is possible, or was used; 1 no, or the command failed; 2 the
-  command line makes no sense.`
+  0  yes: SMC is possible, or was used
+  1  no, or the command failed
+  2  the command line makes no sense`
 
 const example = `  # can this host speak SMC?
   smc_chk

@@ -20,7 +20,7 @@ var Tool = cli.Tool{
 	Long: []string{"help", "tar", "version"},
 }
 
-const long = `Smc_dbg collects what a report of a bug in SMC needs: versions, kernel and
+const long = `smc_dbg collects what a report of a bug in SMC needs: versions, kernel and
 module, the lines of the kernel's log that are about SMC and RDMA, what all
 commands of smckit say, settings, interfaces, routes, packet filters as far as
 they matter, and what smc_chk makes of it. It prints that, or writes it into an
@@ -35,8 +35,9 @@ What cannot be collected is said, in the archive as on standard error. Root sees
 most: others no kernel log and no packet filters.
 
 EXIT STATUS
-  0 done, also if something could not be collected; 1 failed; 2 the command line
-  makes no sense.`
+  0  done, also if something could not be collected
+  1  failed
+  2  the command line makes no sense`
 
 const example = `  # write /tmp/smc_dbg-....tgz
   smc_dbg -t

@@ -45,7 +45,14 @@ have an interface eth<N>, a soft-RoCE device rxe<N>, an AF_SMC module, a common 
 that any two of them talk SMC-R. Addresses are 10.0.<wire>.<host> and fd00:0:0:<wire>::<host>; host a is 1, b is 2.
 
 Kernels are downloaded once, from the Debian mirror that this machine uses, into $SMCKIT_CACHE (by default smckit below
-the user's cache directory).`,
+the user's cache directory).
+
+Exit status:
+  0  done
+  1  failed
+  2  the command line makes no sense
+
+  'smclab run' has the exit status of the command that it runs.`,
 		Example: `  # two guests, a shell in the first
   smclab up
   # a shell in the second, from another terminal
@@ -62,12 +69,12 @@ the user's cache directory).`,
 // addFlags declares the options that say what to boot.
 func (o *options) addFlags(cmd *cobra.Command, hosts int) {
 	f := cmd.Flags()
-	f.StringVar(&o.kernel, "kernel", "6.12", "kernel series: `"+strings.Join(lab.AllSeries(), ", ")+"`; one for each host with commas")
-	f.StringVar(&o.module, "module", "stock", "whose AF_SMC module: `stock` (the distribution's), ours (built here) or none")
-	f.IntVar(&o.hosts, "hosts", hosts, "number of guests")
-	f.IntVar(&o.wires, "nics", 1, "network interfaces of each guest, each on a wire of its own")
+	f.StringVar(&o.kernel, "kernel", "6.12", "boot the kernel `SERIES`, one for each host with commas: "+strings.Join(lab.AllSeries(), ", "))
+	f.StringVar(&o.module, "module", "stock", "load the AF_SMC `MODULE`: stock (the distribution's), ours (built here) or none")
+	f.IntVar(&o.hosts, "hosts", hosts, "`NUMBER` of guests")
+	f.IntVar(&o.wires, "nics", 1, "`NUMBER` of network interfaces of each guest, each on a wire of its own")
 	f.IntVar(&o.memory, "mem", 0, "memory of each guest in `MIB` (default 768; 2048 with the debug kernel)")
-	f.IntVar(&o.cpus, "cpus", 1, "processors of each guest")
+	f.IntVar(&o.cpus, "cpus", 1, "`NUMBER` of processors of each guest")
 	f.StringVar(&o.args, "append", "", "add `ARGS` to the kernel's command line, such as parameters of modules (smc.smcd=0)")
 	f.StringArrayVar(&o.shares, "share", nil, "`DIR` that guests may write to (may be repeated)")
 	f.StringVar(&o.capture, "capture", "", "write what passes on the first wire to `FILE` (pcap)")

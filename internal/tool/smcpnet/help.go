@@ -30,7 +30,11 @@ Exit status:
   0  done, also if there was nothing to do or to show
   1  the command failed; the table is what it was before, unless the message
      says otherwise
-  2  the command line makes no sense`
+  2  the command line makes no sense
+
+Files:
+  /etc/smc/pnet.conf  the table that smc.service makes at boot; 'smc_pnet
+                      export' writes such files, smc_pnet.conf(5) describes them`
 
 const rootExample = `  # Connect through eth4 by RoCE over port 2 of mlx4_0
   smc_pnet add pnet0 eth eth4
@@ -44,8 +48,8 @@ const rootExample = `  # Connect through eth4 by RoCE over port 2 of mlx4_0
   smc_pnet show pnet0
 
   # Keep the table over a reboot
-  smc_pnet export > /etc/smc_pnet.conf
-  smc_pnet apply --force /etc/smc_pnet.conf`
+  smc_pnet export > /etc/smc/pnet.conf
+  systemctl enable smc`
 
 const addLong = `Attach a network interface (eth) or a port of an RDMA or ISM device (ib) to a
 PNET ID.
@@ -117,8 +121,8 @@ the kernel has to delete their PNET ID to remove another entry of it.
 
 The file has one entry per line, in the words of 'smc_pnet add' (add PNETID
 {eth NAME | ib NAME [PORT]}). A '#' at the start of a word begins a comment;
-blank lines are ignored. If there is a mistake in it, the message has the file,
-the line and the column, and nothing is changed.
+blank lines are ignored: see smc_pnet.conf(5). If there is a mistake in it, the
+message has the file, the line and the column, and nothing is changed.
 
 All changes are made, or none: if one fails, the table is made what it was.
 Existing connections are not affected; new ones may use TCP in the moments
@@ -132,10 +136,10 @@ find out whether the kernel would refuse it. --json prints the same document as
 'smc_pnet add'.`
 
 const applyExample = `  # What would change?
-  smc_pnet apply --check --diff /etc/smc_pnet.conf
+  smc_pnet apply --check --diff /etc/smc/pnet.conf
 
   # Change it
-  smc_pnet apply /etc/smc_pnet.conf
+  smc_pnet apply /etc/smc/pnet.conf
 
   # A file as it may look
   #   # fabric A
@@ -147,4 +151,4 @@ their hardware are not part of it.
 
 --json prints the same document as 'smc_pnet show'.`
 
-const exportExample = `  smc_pnet export > /etc/smc_pnet.conf`
+const exportExample = `  smc_pnet export > /etc/smc/pnet.conf`

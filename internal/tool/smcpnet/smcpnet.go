@@ -72,13 +72,15 @@ func newRoot(env *cli.Env, sys system) *cobra.Command {
 	c := &command{env: env, sys: sys}
 	old := &incumbent{command: c}
 	root := &cobra.Command{
-		Use:               toolName,
+		Use:               toolName + " [OPTION]... [PNETID]",
 		Short:             "Show and change the PNET table of AF_SMC",
 		Long:              rootLong,
 		Example:           rootExample,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: old.completeOperand,
 		RunE:              func(cmd *cobra.Command, args []string) error { return old.run(cmd.Context(), args) },
+
+		DisableFlagsInUseLine: true,
 	}
 	old.addFlags(root)
 	root.PersistentFlags().BoolVar(&c.json, "json", false, "print one JSON document (schema 1) instead of text")

@@ -11,24 +11,26 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const deviceLongD = `Device lists the ISM devices of the host. A '*' before a PNET ID means that it
-was set with smc_pnet and not by the firmware.
+const deviceLongD = `List the ISM devices of the host. A '*' before a PNET ID means that it was set
+with smc_pnet and not by the firmware.
 
-JSON fields: schema; technology; devices [{pci_id, type, vendor, device, fid,
-pchid, critical, linkgroups, ports [{number, state, pnet_id, pnet_id_by_user}]}].
-Numbers in strings are hexadecimal.`
+JSON fields:
+  schema; technology; devices [{pci_id, type, vendor, device, fid, pchid,
+  critical, linkgroups, ports [{number, state, pnet_id, pnet_id_by_user}]}].
+  Numbers in strings are hexadecimal.`
 
-const deviceLongR = `Device lists the RoCE devices of the host, a row per port. 'ibdev DEV' and
-'netdev DEV' choose those of an RDMA device or a network interface. With -d there
-are also FID, PCI ID and PCHID. A '*' before a PNET ID means that it was set with
-smc_pnet and not by the firmware.
+const deviceLongR = `List the RoCE devices of the host, a row per port. 'ibdev DEV' and 'netdev DEV'
+choose those of an RDMA device or a network interface. With -d there are also
+FID, PCI ID and PCHID. A '*' before a PNET ID means that it was set with smc_pnet
+and not by the firmware.
 
 Interfaces belong to the initial network namespace: in any other their names are
 left blank.
 
-JSON fields: schema; technology; devices [{ibdev, pci_id, type, vendor, device,
-fid, pchid, critical, ports [{number, state, netdev, ifindex, links, pnet_id,
-pnet_id_by_user}]}]. Numbers in strings are hexadecimal.`
+JSON fields:
+  schema; technology; devices [{ibdev, pci_id, type, vendor, device, fid, pchid,
+  critical, ports [{number, state, netdev, ifindex, links, pnet_id,
+  pnet_id_by_user}]}]. Numbers in strings are hexadecimal.`
 
 // devQuery is what the words after "device" ask for; "" is any.
 type devQuery struct{ ibdev, netdev string }

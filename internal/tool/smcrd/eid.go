@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const ueidLong = `Ueid lists and changes the user EIDs of this host. Two hosts that have an EID in
-common can use SMC version 2 with each other. The kernel keeps up to four, for
-all network namespaces, until the module is unloaded.
+const ueidLong = `List and change the user EIDs of this host. Two hosts that have an EID in common
+can use SMC version 2 with each other. The kernel keeps up to four, for all
+network namespaces, until the module is unloaded.
 
   show        one EID a line, padded with blanks to 32 characters
   add EID     1 to 32 characters out of A-Z 0-9 . -, the first a letter or digit,
@@ -27,21 +27,28 @@ all network namespaces, until the module is unloaded.
 
 Changes need CAP_NET_ADMIN in the initial user namespace.
 
-JSON fields: show: schema; ueids [string]. The others: schema; changed.`
+JSON fields:
+  show        schema; ueids [string]
+  the others  schema; changed`
 
-const seidLong = `Seid shows the system EID, which hosts on IBM Z with an ISM device of version 2
-have, and enables or disables its use. To disable it, a user EID must be defined.
+const seidLong = `Show the system EID, which hosts on IBM Z with an ISM device of version 2 have,
+and enable or disable its use. To disable it, a user EID must be defined.
 
-JSON fields: show: schema; seid {eid, enabled}, which is left out if the host has
-none. The others: schema; changed.`
+Changes need CAP_NET_ADMIN in the initial user namespace.
 
-const limitLong = `Handshake-limit controls what a network namespace does while more SMC handshakes
-are under way than it can keep up with: with the limit enabled, new connections
-then use TCP at once instead of waiting. It is disabled by default.
+JSON fields:
+  show        schema; seid {eid, enabled}, which is left out if the host has none
+  the others  schema; changed`
+
+const limitLong = `Show and set what a network namespace does while more SMC handshakes are under
+way than it can keep up with: with the limit enabled, new connections then use
+TCP at once instead of waiting. It is disabled by default.
 
 Changes need CAP_NET_ADMIN. Linux 5.18 and newer.
 
-JSON fields: show: schema; handshake_limit {enabled}. The others: schema; changed.`
+JSON fields:
+  show        schema; handshake_limit {enabled}
+  the others  schema; changed`
 
 type ueidsJSON struct {
 	Schema int      `json:"schema"`

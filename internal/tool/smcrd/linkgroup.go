@@ -15,29 +15,39 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const linkGroupLongD = `Linkgroup lists the SMC-D link groups: all, or the one with the given LG-ID, a
-hexadecimal number. With -d each is shown as a block of lines.
+const linkGroupLongD = `List the SMC-D link groups: all, or the one with the given LG-ID, a hexadecimal
+number. With -d each is shown as a block of lines.
 
-JSON fields: schema; technology; linkgroups [{id, gid, peer_gid, ext_gid,
-peer_ext_gid, vlan, pnet_id, connections, version, chid, peer {release, host,
-os, eid}, sndbuf_bytes, dmb_bytes}]. GIDs are hexadecimal. What the kernel does
-not tell is left out; peer exists for SMC version 2.`
+JSON fields:
+  schema; technology; linkgroups [{id, gid, peer_gid, ext_gid, peer_ext_gid,
+  vlan, pnet_id, connections, version, chid, peer {release, host, os, eid},
+  sndbuf_bytes, dmb_bytes}]. GIDs are hexadecimal. What the kernel does not tell
+  is left out; peer exists for SMC version 2.`
 
-const linkGroupLongR = `Linkgroup lists the SMC-R link groups: all, or the one with the given LG-ID, a
-hexadecimal number whose last two digits do not matter. 'ibdev DEV' and 'netdev
-DEV' choose those that use an RDMA device or a network interface; they can be
-combined with each other and with an LG-ID.
+const linkGroupLongR = `List the SMC-R link groups: all, or the one with the given LG-ID, a hexadecimal
+number whose last two digits do not matter. 'ibdev DEV' and 'netdev DEV' choose
+those that use an RDMA device or a network interface; they can be combined with
+each other and with an LG-ID.
 
   show        link groups; with -d each as a block of lines
   link-show   their links; with -d also link UIDs and RDMA devices, with -dd
               also GIDs
 
-JSON fields, for both: schema; technology; linkgroups [{id, role, type, vlan,
-pnet_id, connections, version, peer {release, host, os, eid}, direct,
-max_connections, max_links, netns_cookie, buffer_type, sndbuf_bytes, rmb_bytes,
-links [{id, state, netdev, ifindex, ibdev, ibport, gid, peer_gid, uid, peer_uid,
-connections}]}]. What the kernel does not tell is left out; peer exists for SMC
-version 2.`
+JSON fields:
+  schema; technology; linkgroups [{id, role, type, vlan, pnet_id, connections,
+  version, peer {release, host, os, eid}, direct, max_connections, max_links,
+  netns_cookie, buffer_type, sndbuf_bytes, rmb_bytes, links [{id, state, netdev,
+  ifindex, ibdev, ibport, gid, peer_gid, uid, peer_uid, connections}]}], for
+  link-show, too. What the kernel does not tell is left out; peer exists for SMC
+  version 2.`
+
+const linkLong = `List the links of all link groups, or of the one with the given LG-ID, a
+hexadecimal number whose last two digits do not matter. 'ibdev DEV' and 'netdev
+DEV' choose those that use an RDMA device or a network interface; they can be
+combined with each other and with an LG-ID. With -d there are also link UIDs and
+RDMA devices, with -dd also GIDs.
+
+'smcr link' is short for 'smcr linkgroup link-show', with the same JSON document.`
 
 // lgQuery is what the words after "linkgroup" ask for.
 type lgQuery struct {
@@ -65,7 +75,7 @@ func newLink(o *options) *cobra.Command {
 	return linkGroupCommand(o, lgQuery{links: true}, &cobra.Command{
 		Use:     "link [show] [all | LG-ID] [ibdev DEV] [netdev DEV]",
 		Short:   "List the links of link groups",
-		Long:    "Link is short for 'linkgroup link-show'; see 'smcr linkgroup --help'.",
+		Long:    linkLong,
 		Example: "  # all links with their GIDs\n  smcr -dd link\n\n  # those on one RDMA device\n  smcr link ibdev mlx5_0",
 	})
 }

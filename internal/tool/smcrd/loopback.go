@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const loopbackLong = `Loopback shows and sets which connections within this host use SMC-D through
-memory instead of TCP. It is a setting of each network namespace, of which both
-ends are asked; those that are there already stay as they are.
+const loopbackLong = `Show and set which connections within this host use SMC-D through memory instead
+of TCP. It is a setting of each network namespace, of which both ends are asked;
+connections that are there already stay as they are.
 
   show        which it is
   off         none
@@ -28,8 +28,12 @@ It is the sysctl net.smc.loopback (0, 1, 2), which smckit's module has and the
 stock module has not. Changes need root in the user namespace that owns the
 network namespace.
 
-JSON fields: show: schema; loopback {connections}, which is off, namespace or on.
-The others: schema; changed.`
+JSON fields:
+  show        schema; loopback {connections}, which is off, namespace or on
+  the others  schema; changed
+
+Files:
+  /proc/sys/net/smc/loopback  the setting`
 
 // loopbackFile shows the network namespace of who opens it.
 const loopbackFile = "/proc/sys/net/smc/loopback"

@@ -27,7 +27,10 @@ the command runs; see -N.
 With --json the output is one JSON document whose first field is "schema": 1.
 Fields may be added under that number; none is removed or changes its meaning.
 
-Exit status: 0 done, 1 failed, 2 the command line makes no sense.`
+Exit status:
+  0  done, also if there is nothing to list
+  1  failed
+  2  the command line makes no sense`
 
 const rootExample = `  # what this host can do
   %[1]s info
@@ -47,14 +50,14 @@ func newRoot(t tech, env *cli.Env, d deps) *cobra.Command {
 	root := &cobra.Command{
 		Use:   name + " [OPTIONS] OBJECT [COMMAND]",
 		Short: "Show and control " + t.label(),
-		Long: fmt.Sprintf(rootLong, t.label(), strings.ToUpper(name[:1])+name[1:],
+		Long: fmt.Sprintf(rootLong, t.label(), name,
 			strings.Join(grammar(t).objects(), " ")),
 		Example: fmt.Sprintf(rootExample, name),
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	flags := root.PersistentFlags()
-	flags.BoolVarP(&o.absolute, "absolute", "a", false, "stats: count from module load, not from the last reset")
+	flags.BoolVarP(&o.absolute, "absolute", "a", false, "with stats: count from module load, not from the last reset")
 	flags.CountVarP(&o.details, "details", "d", "show details; twice for more of them")
 	flags.BoolVar(&o.json, "json", false, "print a JSON document")
 	cli.AddNetNSFlag(root, env)

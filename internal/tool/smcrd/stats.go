@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const statsLong = `Stats shows what the network namespace has sent and received with %[1]s.
+const statsLong = `Show what the network namespace has sent and received with %[1]s.
 
   show    figures since the last reset
   reset   show them, then start counting anew
@@ -28,14 +28,20 @@ so is the total of handled connections; smcr and smcd show the same. Of a single
 fallback reason the kernel counts no further than 65535 and then begins anew.
 
 The kernel cannot reset a counter. A reset stores a baseline, private to the user,
-the network namespace and this command: in $XDG_STATE_HOME/smckit or
-~/.local/state/smckit, for root in /run/smckit. When the module has been loaded
-anew the baseline is dropped, and stderr says so. Until the first reset a baseline
-that smc-tools has left in /tmp is used. Buffer usage is what it is now, never a
+the network namespace and this command. When the module has been loaded anew the
+baseline is dropped, and stderr says so. Until the first reset a baseline that
+smc-tools has left in /tmp is used. Buffer usage is what it is now, never a
 difference.
 
-JSON fields (--json): schema; technology; %[2]s;
-total_connections; %[3]s.`
+JSON fields (of --json):
+  schema; technology; %[2]s;
+  total_connections; %[3]s.
+
+Files:
+  $XDG_STATE_HOME/smckit, ~/.local/state/smckit
+            baselines of users; the second if the variable is not set
+  /run/smckit
+            baselines of root`
 
 // statsJSON is the document of --json. Its fields are those that statdoc documents.
 type statsJSON struct {

@@ -56,15 +56,18 @@ JSON
   {"schema": 1, "zpci": …, "devices": [{"kind", "name", "type", "driver",
   "firmware", "node_type", "node_guid", "software", "pnet_id", "pci", "zpci",
   "slot", "ism", "ports", "netdevs"}]}
+
   What is not known is left out, a PNET ID that is not set is null. IDs that are
   hexadecimal by custom are strings without 0x. kind is roce, rdma (an RDMA
   device that SMC-R cannot use), ism, other or off; pnet_id is {"id",
   "source"}, source being hardware or table.
-  With -e and -d: {"schema": 1, "fid", "slot", "power", "changed"}
+
+  With -e and -d it is {"schema": 1, "fid", "slot", "power", "changed"}.
 
 EXIT STATUS
-  0 done, also if nothing had to be done or there is nothing to list; 1 failed;
-  2 the command line makes no sense.`
+  0  done, also if nothing had to be done or there is nothing to list
+  1  failed
+  2  the command line makes no sense`
 
 const example = `  # what can SMC use here?
   smc_rnics

@@ -28,7 +28,7 @@ var Tool = cli.Tool{
 	Long: []string{"details", "reset", "smcd", "smcr", "json", "watch"},
 }
 
-const long = `Smcr-stats shows how much this network namespace moves over SMC, in the manner of
+const long = `smcr-stats shows how much this network namespace moves over SMC, in the manner of
 AIX's entstat: for SMC-R and for SMC-D how much was sent and received, in how many
 requests, over how many connections, and how often a buffer was full or too small.
 Failed handshakes and fallbacks to TCP, which the kernel counts for both together,
@@ -40,20 +40,30 @@ links.
 
 Figures count from the loading of the module or from the last reset. -r shows them
 and then resets: the kernel cannot do that, so the command stores a baseline,
-private to the user and the network namespace, in $XDG_STATE_HOME/smckit or
-~/.local/state/smckit, for root in /run/smckit. It is not the one of 'smcr stats
+private to the user and the network namespace. It is not the one of 'smcr stats
 reset'. When the module has been loaded anew the baseline is dropped, and stderr
 says so. With -D or -R a reset leaves the other technology alone.
 
 With --watch there are also rates, from the second round on.
 
-JSON fields: schema; hostname; smc_version; %[1]s;
-smcr and smcd, each left out if not asked for: {%[2]s;
-rates, only with --watch: {rx_bytes, tx_bytes, rx_requests, tx_requests} per second;
-linkgroups, only with -d: [{id, role, type, pnet_id, connections, sndbuf_bytes,
-rmb_bytes or dmb_bytes, links [{id, state, netdev, ibdev, ibport, connections}]}]}.
+JSON fields:
+  schema; hostname; smc_version; %[1]s;
+  smcr and smcd, each left out if not asked for: {%[2]s;
+  rates, only with --watch: {rx_bytes, tx_bytes, rx_requests, tx_requests} per
+  second; linkgroups, only with -d: [{id, role, type, pnet_id, connections,
+  sndbuf_bytes, rmb_bytes or dmb_bytes, links [{id, state, netdev, ibdev, ibport,
+  connections}]}]}.
 
-Exit status: 0 done, 1 failed, 2 the command line makes no sense.`
+Exit status:
+  0  done
+  1  failed
+  2  the command line makes no sense
+
+Files:
+  $XDG_STATE_HOME/smckit, ~/.local/state/smckit
+            baselines of users; the second if the variable is not set
+  /run/smckit
+            baselines of root`
 
 const example = `  # the figures of SMC-R and SMC-D
   smcr-stats

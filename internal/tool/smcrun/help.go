@@ -46,9 +46,17 @@ ENVIRONMENT
   defaults of smc_run's options, too.
 
 EXIT STATUS
-  That of COMMAND; 126 if it cannot be executed, 127 if it is not found; 1 if
-  AF_SMC or the library is missing and required; 2 if the command line makes no
-  sense.`
+  That of COMMAND, or
+  1    AF_SMC or the library is missing, and required
+  2    the command line makes no sense
+  126  COMMAND cannot be executed
+  127  COMMAND is not found
+
+FILES
+  ` + libraryName + `
+       the library, looked for beside smc_run, in ../lib and ../lib64 from there
+       (of 32 bits: lib32, ../lib32, ../lib/i386-linux-gnu), then in the lib
+       directories of /usr/local and /usr`
 
 const example = `  # a server and its client
   smc_run redis-server

@@ -18,7 +18,7 @@ const examples = `  smcss -a                          # every socket
   smcss --watch 1 --mode tcp        # again every second
   smcss --json | jq -r '.sockets[] | select(.fallback) | .fallback.local.name'`
 
-const helpHead = `Lists the AF_SMC sockets of a network namespace. Without options these are the
+const helpHead = `List the AF_SMC sockets of a network namespace. Without options these are the
 connections: sockets in state INIT and LISTEN are left out.
 
 Columns
@@ -126,8 +126,9 @@ JSON
   document is left unfinished, lest it be taken for the whole.
 
 Exit status
-  0 listed, also if there was nothing to list or the list was interrupted;
-  1 failure, for instance SMC not available; 2 wrong usage.
+  0  listed, also if there was nothing to list or the list was interrupted
+  1  failed, for instance as SMC is not available
+  2  the command line makes no sense
 
 Fallback reasons
 `

@@ -12,15 +12,15 @@ import (
 
 // Fields documents the part of a document that Tech and Host make, for the help of a command.
 const Fields = `connections {total, client_v1, client_v2, server_v1, server_v2}; rx and tx
-{bytes, requests, buffer_usage_bytes, buffers {full, full_peer, too_small,
-too_small_peer, reused, allocated, downgraded}, buffers_by_size and
-requests_by_size {8k, 16k, 32k, 64k, 128k, 256k, 512k, 1024k, larger}};
-special_calls {cork, nodelay, sendpage, splice, urgent}`
+  {bytes, requests, buffer_usage_bytes, buffers {full, full_peer, too_small,
+  too_small_peer, reused, allocated, downgraded}, buffers_by_size and
+  requests_by_size {8k, 16k, 32k, 64k, 128k, 256k, 512k, 1024k, larger}};
+  special_calls {cork, nodelay, sendpage, splice, urgent}`
 
 // HostFields documents what Host makes.
 const HostFields = `since (when the baseline was taken; left out when counting from module load);
-baseline_note (why a baseline was not used); handshake_errors {client, server};
-fallback {client and server {total, reasons [{code, name, text, remedy, count}]}}`
+  baseline_note (why a baseline was not used); handshake_errors {client, server};
+  fallback {client and server {total, reasons [{code, name, text, remedy, count}]}}`
 
 // Host is what the kernel counts for both technologies together, and where the counting began.
 type Host struct {
