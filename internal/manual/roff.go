@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manual
+
+import (
+	"regexp"
+	"strings"
+)
+
+// page is text in the macros of man(7), as it grows.
+type page struct{ strings.Builder }
+
+// macro writes a request. Its arguments are escaped; empty ones at the end are left out.
+func (p *page) macro(name string, args ...string) {
+	p.WriteString("." + name)
+	for _, a := range args {
+		a = escape(a)
+		if a == "" || strings.ContainsAny(a, ` "`) {
+			a = `"` + strings.ReplaceAll(a, `"`, `\(dq`) + `"`
+		}
+		p.WriteString(" " + a)
+	}
+	p.WriteByte('\n')
+}
+
+// line writes text that is in roff already.
+func (p *page) line(roff string) {
+	if strings.HasPrefix(roff, ".") || strings.HasPrefix(roff, "'") {
+		p.WriteString(`\&`)
+	}
+	p.WriteString(roff + "\n")
+}
+
+// text writes running text, a line a sentence.
+func (p *page) text(text string) {
+	for _, s := range sentences(text) {
+		p.line(inline(s))
+	}
+}
+
+// verbatim writes lines as they are.
+func (p *page) verbatim(lines []string) {
+	p.macro("EX")
+	for _, l := range lines {
+		p.line(escape(l))
+	}
+	p.macro("EE")
+}
+
+// blocks writes the body of a section. The macro before its first paragraph has begun one already if fresh.
+func (p *page) blocks(blocks []block, fresh bool) {
+	for _, b := range blocks {
+		if !fresh && b.items == nil {
+			p.macro("PP")
+		}
+		fresh = false
+		switch {
+		case b.verbatim != nil:
+			p.verbatim(b.verbatim)
+		case b.items != nil:
+			p.list(b.items)
+		default:
+			p.text(b.text)
+		}
+	}
+}
+
+func (p *page) list(items []item) {
+	for _, it := range items {
+		p.macro("TP")
+		p.line(term(it.term))
+		if len(it.body) == 0 {
+			continue
+		}
+		if it.body[0].items != nil || it.body[0].verbatim != nil {
+			// Without text in between the term would be the first entry's.
+			p.line(`\&`)
+		}
+		p.blocks(it.body[:1], true)
+		if rest := it.body[1:]; len(rest) > 0 {
+			p.macro("RS")
+			p.blocks(rest, false)
+			p.macro("RE")
+		}
+	}
+}
+
+// sentences splits text behind the ends of its sentences, where formatters put the space that belongs there.
+func sentences(text string) []string {
+	var out []string
+	for {
+		at := sentenceEnd.FindStringSubmatchIndex(text)
+		if at == nil {
+			return append(out, text)
+		}
+		out = append(out, text[:at[2]])
+		text = text[at[3]:]
+	}
+}
+
+var sentenceEnd = regexp.MustCompile(`[^\s.][.?!][)"]?( )(?:[A-Z(]|['"-]-?[A-Za-z])`)
+
+// What stands out in running text: options, and what is between single quotes, which is to be typed.
+var (
+	quoted = regexp.MustCompile(`(^|[\s(])'([^'\s](?:[^']*[^'\s])?)'`)
+	option = regexp.MustCompile(`(^|[\s(/])(--?[A-Za-z][\w-]*)`)
+)
+
+// inline turns a line of text into roff.
+func inline(text string) string {
+	var b strings.Builder
+	last := 0
+	for _, at := range quoted.FindAllStringSubmatchIndex(text, -1) {
+		b.WriteString(boldOptions(text[last:at[3]]))
+		b.WriteString(bold(text[at[4]:at[5]]))
+		last = at[1]
+	}
+	b.WriteString(boldOptions(text[last:]))
+	return b.String()
+}
+
+func boldOptions(text string) string {
+	var b strings.Builder
+	last := 0
+	for _, at := range option.FindAllStringSubmatchIndex(text, -1) {
+		b.WriteString(escape(text[last:at[4]]))
+		b.WriteString(bold(text[at[4]:at[5]]))
+		last = at[5]
+	}
+	b.WriteString(escape(text[last:]))
+	return b.String()
+}
+
+// term turns the term of an entry into roff: a name, something to type, or a few words of text.
+func term(text string) string {
+	switch words := strings.Fields(text); {
+	case len(words) > 3:
+		return inline(text)
+	case text[0] >= 'a' && text[0] <= 'z':
+		return usage(text)
+	}
+	return bold(text)
+}
+
+// usage turns a synopsis into roff: words in capitals stand for something, others are to be typed.
+func usage(text string) string {
+	var b strings.Builder
+	last := 0
+	for _, at := range word.FindAllStringIndex(text, -1) {
+		b.WriteString(escape(text[last:at[0]]))
+		if w := text[at[0]:at[1]]; placeholder.MatchString(w) {
+			b.WriteString(italic(w))
+		} else {
+			b.WriteString(bold(w))
+		}
+		last = at[1]
+	}
+	b.WriteString(escape(text[last:]))
+	return b.String()
+}
+
+var (
+	word        = regexp.MustCompile(`[^][{}|(),.:/\s]+`)
+	placeholder = regexp.MustCompile(`^[A-Z][A-Z0-9_-]*$`)
+)
+
+func bold(text string) string { return font("B", text) }
+
+func italic(text string) string { return font("I", text) }
+
+func font(name, text string) string {
+	if text == "" {
+		return ""
+	}
+	return `\f` + name + escape(text) + `\fR`
+}
+
+// escape protects what means something to roff, and keeps ASCII characters what they are.
+func escape(text string) string { return escaper.Replace(text) }
+
+var escaper = strings.NewReplacer(
+	`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, `"`, `\(dq`, "…", "...",
+)
