@@ -42,7 +42,7 @@ func ExampleDiff() {
 
 // The table of the kernel is made what a file says.
 func ExampleApply() {
-	f, err := os.Open("/etc/smc_pnet.conf")
+	f, err := os.Open("/etc/smc/pnet.conf")
 	if err != nil {
 		log.Fatal(err)
 	}
