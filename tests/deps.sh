@@ -7,6 +7,8 @@ set -eu
 
 # The emulator, what unpacks kernels, what the guests run (they see this machine's programs), and what compiles that.
 packages="qemu-system-x86 kmod xz-utils zstd iproute2 ca-certificates debian-archive-keyring gcc libc6-dev"
+# What 'make lint' reads manual pages with, and the shells that completions are for.
+packages="$packages mandoc bash-completion zsh fish"
 # What tests/programs and tests/run run over AF_SMC sockets.
 packages="$packages redis-server redis-tools nginx apache2-utils wrk iperf3 openssl curl postgresql python3 bsdextrautils"
 # And programs that have no C library to preload before, or another one.
