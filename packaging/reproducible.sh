@@ -10,6 +10,8 @@ trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
 unset SOURCE_DATE_EPOCH
 for dir in one another/place; do
 	git clone -q --no-local . "$work/$dir"
+done
+for dir in one another/place; do
 	(
 		cd "$work/$dir"
 		# Each compiles all of it, in a place of its own.
