@@ -23,6 +23,7 @@ all:
   vars:
     ansible_user: root
     ansible_python_interpreter: /usr/bin/python3
+    ansible_remote_tmp: /run/ansible
     smc_rdma_device: rxe0
   hosts:
     a:

@@ -62,7 +62,9 @@ func (m *machine) play(device string, args ...string) (recap, string) {
 		m.t.Fatal(err)
 	}
 	argv := append([]string{
-		"ansible-playbook", "-i", "localhost,", "-e", "test_device=" + device, "-e", "smc_directory=" + m.etc, playbook,
+		"ansible-playbook", "-i", "localhost,", "-e", "test_device=" + device, "-e", "smc_directory=" + m.etc,
+		// Whoever runs this may have a home that is not there.
+		"-e", "ansible_remote_tmp=" + filepath.Join(m.home, "remote"), playbook,
 	}, args...)
 	path := "PATH=" + m.fake + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	_, out := m.run(m.t, m.home, []string{path}, argv...)

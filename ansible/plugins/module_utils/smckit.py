@@ -28,7 +28,12 @@ def call(module, tool, args, data=None):
     """Runs a command that must succeed. Returns the document that it prints and the lines of its remarks."""
     rc, out, err = run(module, tool, args, data)
     if rc != 0:
-        fail(module, tool, rc, err)
+        module.fail_json(msg=reason(tool, rc, err), rc=rc, stderr=err)
+    return parse(module, tool, out, err), err.splitlines()
+
+
+def parse(module, tool, out, err):
+    """Returns the document that a command has printed; the module fails if it is none that it could read."""
     try:
         document = json.loads(out)
     except ValueError:
@@ -36,19 +41,14 @@ def call(module, tool, args, data=None):
     if not isinstance(document, dict) or document.get('schema') != SCHEMA:
         module.fail_json(
             msg='%s did not print a document of schema %d: its version does not fit that of the collection' % (tool, SCHEMA),
-            rc=rc, stdout=out, stderr=err)
-    return document, err.splitlines()
+            rc=0, stdout=out, stderr=err)
+    return document
 
 
 def run(module, tool, args, data=None):
     """Runs a command, with data for it to read if that is not None."""
     argv = [tool_path(module, tool)] + list(args) + ['--json']
     return module.run_command(argv, data=data or '', binary_data=True, environ_update={'LC_ALL': 'C', 'LANGUAGE': 'C'})
-
-
-def fail(module, tool, rc, err, **more):
-    """Ends the module with what a command says of its failure."""
-    module.fail_json(msg=reason(tool, rc, err), rc=rc, stderr=err, **more)
 
 
 def reason(tool, rc, err):

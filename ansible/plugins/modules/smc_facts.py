@@ -144,7 +144,7 @@ class Facts(object):
             self.module.warn(smckit.reason(tool, rc, err))
             return {}
         smckit.warn(self.module, err.splitlines())
-        return self.module.from_json(out)
+        return smckit.parse(self.module, tool, out, err)
 
     def info(self):
         document = self.ask('smcr', 'info')

@@ -183,7 +183,7 @@ def problem(entry, state):
 
 def check_entries(module, entries, state):
     """Ends the module if the entries make no sense, or contradict each other."""
-    seen = {}
+    seen = set()
     for entry in entries:
         wrong = problem(entry, state)
         if wrong:
@@ -193,7 +193,7 @@ def check_entries(module, entries, state):
         device = (entry['type'], entry['device'])
         if device in seen:
             module.fail_json(msg='%s %s is there twice: a device can be in one entry only' % device)
-        seen[device] = entry
+        seen.add(device)
 
 
 def options(module, check, devices):
@@ -267,7 +267,7 @@ def change_each(module, entries, state):
         if rc != 0:
             undo(module, made, rc, err)
         smckit.warn(module, err.splitlines())
-        made.add(module.from_json(out))
+        made.add(smckit.parse(module, TOOL, out, err))
     return made
 
 
