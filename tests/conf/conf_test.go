@@ -146,6 +146,7 @@ func badFile(g *guest) {
 				g.expect("smc_conf "+command+" /run/bad", 1, "", bad.message)
 			}
 		})
+		g.Must("a", "rm /run/bad/"+bad.name)
 	}
 }
 
@@ -168,7 +169,7 @@ func save(g *guest) {
 func crossing(g *guest) {
 	want := len(strings.Split(changes+later, "\n")) - 1
 	for range 5 {
-		got := g.Must("a", reset+`
+		got := g.Must("a", reset+`pids=
 for i in 1 2 3 4; do smc_conf apply >/run/crossing.$i & pids="$pids $!"; done
 for p in $pids; do wait $p || exit; done
 cat /run/crossing.*`)
