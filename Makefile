@@ -105,38 +105,11 @@ completions: ## make completions for bash, zsh and fish, in build/completions
 	@rm -rf build/completions
 	go run -buildvcs=false -ldflags '$(LDFLAGS)' ./internal/gendocs completions build/completions
 
-# What these commands do, they do for manuals and completions, too.
-.PHONY: lint-man install-man uninstall-man
-lint: lint-man
-install: install-man
-uninstall: uninstall-man
-
-lint-man: man
-	@tests/man.sh build/man/man*/*
-
-install-man: man completions
-	man/install.sh build $(DESTDIR)$(PREFIX)
-
-uninstall-man: man completions
-	man/install.sh --remove build $(DESTDIR)$(PREFIX)
-
 # BENCH chooses, BENCHFLAGS go to the benchmarks in guests: make bench BENCH=SMCD BENCHFLAGS=-allow-fallback
 .PHONY: bench
 bench: deps build modules ## start-up, memory and speed, as ratios within one run (BENCH=SMCD)
 	$(if $(BENCH),,go test -run '^$$' -bench . -benchmem ./pkg/... ./internal/...)
 	SMCKIT_LAB=1 go test -run '^$$' -bench '$(or $(BENCH),.)' -benchtime 5x -timeout 40m ./tests/bench $(BENCHFLAGS)
-
-# The pages have the date of the sources: those of two builds are the same.
-.PHONY: man
-man: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y Makefile)
-man: ## make the manual pages, in build/man
-	@rm -rf build/man
-	go run -buildvcs=false -ldflags '$(LDFLAGS)' ./internal/gendocs man man build/man
-
-.PHONY: completions
-completions: ## make completions for bash, zsh and fish, in build/completions
-	@rm -rf build/completions
-	go run -buildvcs=false -ldflags '$(LDFLAGS)' ./internal/gendocs completions build/completions
 
 .PHONY: install
 install: build man completions ## install the commands and what belongs to them below $(DESTDIR)$(PREFIX)

@@ -8,6 +8,7 @@ package tool
 import (
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/tool/smcchk"
+	"github.com/smckit/smckit/internal/tool/smcconf"
 	"github.com/smckit/smckit/internal/tool/smcdbg"
 	"github.com/smckit/smckit/internal/tool/smclab"
 	"github.com/smckit/smckit/internal/tool/smcpnet"
@@ -22,6 +23,7 @@ import (
 func All() []cli.Tool {
 	return []cli.Tool{
 		smcchk.Tool,
+		smcconf.Tool,
 		smcdbg.Tool,
 		smcpnet.Tool,
 		smcrnics.Tool,

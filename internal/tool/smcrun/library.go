@@ -22,14 +22,14 @@ var multiarch = map[string]string{
 }[runtime.GOARCH]
 
 // libraryDirs are where the preload library may be, with own the directory of this program: beside it, where it has been
-// built; in the lib directory that belongs to its bin directory; and where packages put libraries.
-func libraryDirs(own string, bits int) []string {
+// built; in the lib directory that belongs to its bin directory; and where packages put libraries, below prefixes.
+func libraryDirs(own string, prefixes []string, bits int) []string {
 	dirs, inLib := []string{own}, []string{"lib", filepath.Join("lib", multiarch), "lib64"}
 	if bits == 32 {
 		// Where lib64 has the libraries of 64 bits, lib has these.
 		dirs, inLib = []string{filepath.Join(own, "lib32")}, []string{"lib32", "lib/i386-linux-gnu", "lib"}
 	}
-	for _, prefix := range []string{filepath.Dir(own), "/usr/local", "/usr"} {
+	for _, prefix := range append([]string{filepath.Dir(own)}, prefixes...) {
 		for _, dir := range inLib {
 			if dir = filepath.Join(prefix, dir); !slices.Contains(dirs, dir) {
 				dirs = append(dirs, dir)
@@ -40,8 +40,8 @@ func libraryDirs(own string, bits int) []string {
 }
 
 // findLibrary returns the path of the preload library.
-func findLibrary(own string, bits int) (string, error) {
-	dirs := libraryDirs(own, bits)
+func findLibrary(own string, prefixes []string, bits int) (string, error) {
+	dirs := libraryDirs(own, prefixes, bits)
 	for _, dir := range dirs {
 		path := filepath.Join(dir, libraryName)
 		if _, err := os.Stat(path); err != nil || otherBits(path, bits) {

@@ -88,7 +88,7 @@ func (o *options) library(sys *system, choice *convert.Choice) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path, err := findLibrary(own, choice.Bits)
+	path, err := findLibrary(own, sys.prefixes, choice.Bits)
 	if err != nil && o.method == methodAuto {
 		choice.Method, choice.Why = convert.Seccomp, "the library for preloading is not there"
 		return "", nil

@@ -104,6 +104,7 @@ func runTool(m *machine, dir, own string, args ...string) result {
 	sys := &system{
 		environ:   func() []string { return environ },
 		directory: func() (string, error) { return own, nil },
+		prefixes:  []string{dir + "/local", dir + "/usr"},
 		probe:     func() error { return m.probe },
 		limit:     func(name string) int { return m.limits[name] },
 		exec:      func(p seccomp.Program) error { return m.exec("exec", p) },
@@ -219,8 +220,8 @@ func TestWithoutLibrary(t *testing.T) {
 	}
 	m = &machine{}
 	got := runTool(m, dir, dir+"/bin", "--method", "preload", "prog")
-	want := "smc_run: libsmc-preload.so.1 for 64 bits is not in DIR/bin, DIR/lib, DIR/lib/TRIPLET, DIR/lib64, /usr/local/lib, " +
-		"/usr/local/lib/TRIPLET, /usr/local/lib64, /usr/lib, /usr/lib/TRIPLET or /usr/lib64: the package libsmc-preload or " +
+	want := "smc_run: libsmc-preload.so.1 for 64 bits is not in DIR/bin, DIR/lib, DIR/lib/TRIPLET, DIR/lib64, DIR/local/lib, " +
+		"DIR/local/lib/TRIPLET, DIR/local/lib64, DIR/usr/lib, DIR/usr/lib/TRIPLET or DIR/usr/lib64: the package libsmc-preload or " +
 		"'make install' puts it there; or use --method seccomp\n"
 	want = strings.ReplaceAll(want, "TRIPLET", multiarch)
 	if got.status != 1 || got.err != want || m.executed != nil {
@@ -231,7 +232,7 @@ func TestWithoutLibrary(t *testing.T) {
 func TestFindLibrary(t *testing.T) {
 	dir := dirs(t)
 	for own, want := range map[string]string{"own32": "own32/lib32", "own": ""} {
-		path, err := findLibrary(filepath.Join(dir, own), 32)
+		path, err := findLibrary(filepath.Join(dir, own), nil, 32)
 		if want == "" && err == nil || want != "" && path != filepath.Join(dir, want, libraryName) {
 			t.Errorf("for 32 bits, %s: %q, %v", own, path, err)
 		}
@@ -248,7 +249,7 @@ func TestFindLibrary(t *testing.T) {
 	if err := os.Rename(filepath.Join(dir, "own"), blank); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := findLibrary(blank, 64); err == nil || !strings.Contains(err.Error(), "may not have blanks or colons") {
+	if _, err := findLibrary(blank, nil, 64); err == nil || !strings.Contains(err.Error(), "may not have blanks or colons") {
 		t.Errorf("a blank: %v", err)
 	}
 	if err := os.Mkdir(dir+"/lib", 0o755); err != nil {
@@ -257,7 +258,7 @@ func TestFindLibrary(t *testing.T) {
 	if err := os.Rename(filepath.Join(blank, libraryName), filepath.Join(dir, "lib", libraryName)); err != nil {
 		t.Fatal(err)
 	}
-	if path, err := findLibrary(dir+"/bin", 64); err != nil || path != filepath.Join(dir, "lib", libraryName) {
+	if path, err := findLibrary(dir+"/bin", nil, 64); err != nil || path != filepath.Join(dir, "lib", libraryName) {
 		t.Errorf("bin and lib: %q, %v", path, err)
 	}
 }

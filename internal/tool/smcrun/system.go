@@ -19,6 +19,8 @@ type system struct {
 	environ func() []string
 	// directory is that of this program.
 	directory func() (string, error)
+	// prefixes are the directories below which packages put libraries.
+	prefixes []string
 	// probe makes an AF_SMC socket, and closes it.
 	probe func() error
 	// limit reads a limit of net.core, in bytes; 0 if there is none for this user.
@@ -38,8 +40,9 @@ func newSystem() *system {
 			path, err := os.Executable()
 			return filepath.Dir(path), err
 		},
-		probe: probe,
-		limit: limit,
+		prefixes: []string{"/usr/local", "/usr"},
+		probe:    probe,
+		limit:    limit,
 		exec: func(p seccomp.Program) error {
 			restoreSignals()
 			return unix.Exec(p.Path, p.Argv, p.Env)
