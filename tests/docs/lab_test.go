@@ -46,7 +46,8 @@ for link in $(ip -o link show type veth | sed 's/^[0-9]*: \([^:@]*\).*/\1/'); do
 smc_pnet flush
 smcr ueid flush
 smcd loopback on
-rm -f /etc/modprobe.d/smc.conf
+rm -rf /etc/modprobe.d/smc.conf /etc/smc
+mkdir /etc/smc # as the package has it
 find /run/docs -type f ! -name app ! -name run.sh -delete
 `
 
