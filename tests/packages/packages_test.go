@@ -301,29 +301,16 @@ func checkFields(t *testing.T, all map[string]pkg, v string) {
 	}
 }
 
-// TestLint has the distributions' checkers look at the packages.
+// TestLint has Debian's checker look at the packages. That of RPM, rpmlint, is not run: it unpacks the absolute names that nfpm
+// gives to files below the root of the machine itself.
 func TestLint(t *testing.T) {
-	need(t, "lintian", "rpmlint")
+	need(t, "lintian")
 	dir := build(t, version.Version)
-	debs, rpms := glob(t, dir, "*.deb"), glob(t, dir, "*.rpm")
-	// They complain of what this Makefile does not make.
-	pending := "^$"
-	if makefile, err := os.ReadFile("../../Makefile"); err != nil || !regexp.MustCompile(`(?m)^man:`).Match(makefile) {
-		pending = `no-manual-page`
-	}
+	debs := glob(t, dir, "*.deb")
 	report := lint(t, append([]string{"lintian", "--tag-display-limit", "0"}, debs...)...)
-	report += lint(t, append([]string{"rpmlint", "--config", "../../packaging/rpmlint.toml"}, rpms...)...)
-	said := 0
-	for _, m := range regexp.MustCompile(`(?m)^([EW]: .*|\S+: [EW]: .*)$`).FindAllString(report, -1) {
-		if !regexp.MustCompile(pending).MatchString(m) {
-			t.Error(m)
-		}
-		said++
+	for _, m := range regexp.MustCompile(`(?m)^[EW]: .*$`).FindAllString(report, -1) {
+		t.Error(m)
 	}
-	if !strings.Contains(report, "packages and 0 specfiles checked") {
-		t.Errorf("rpmlint did not finish:\n%s", report)
-	}
-	t.Logf("%d packages, %d complaints", len(debs)+len(rpms), said)
 }
 
 // lint runs a checker, whose status tells what it has found, and returns what it says.
