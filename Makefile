@@ -12,6 +12,10 @@ LDFLAGS  := -s -w $(if $(VERSION),-X github.com/smckit/smckit/internal/version.V
 GOTOOL   := go tool -modfile=tools/go.mod
 # Static binaries, so that they run in any container.
 export CGO_ENABLED := 0
+# The date of manual pages and of whatever is packed is that of the sources, so that two builds are the same.
+ifndef SOURCE_DATE_EPOCH
+export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y Makefile)
+endif
 
 .DEFAULT_GOAL := help
 
@@ -93,9 +97,7 @@ lint: man ## formatting, go vet, staticcheck, mandoc
 fmt: ## format the Go files
 	$(GOTOOL) gofumpt -w .
 
-# The pages have the date of the sources: those of two builds are the same.
 .PHONY: man
-man: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y Makefile)
 man: ## make the manual pages, in build/man
 	@rm -rf build/man
 	go run -buildvcs=false -ldflags '$(LDFLAGS)' ./internal/gendocs man man build/man
@@ -149,11 +151,9 @@ clean: ## remove what was built here (the kernel cache stays)
 # What packages have instead of hyphens, which divide a version from a release: 0.2.0-rc1-3-g1234567 is 0.2.0~rc1+3.g1234567.
 PACKAGE_VERSION = $(shell echo '$(or $(VERSION),$(DKMS_VERSION))' | sed -E 's/-([0-9]+)-g/+\1.g/; s/-/~/g')
 DIST ?= dist
-# The date of whatever is packed is that of the sources, so that two builds are the same.
-export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y kernel/dkms.conf)
 
 .PHONY: packages
-packages: build ## make packages, .deb and .rpm, in dist/
+packages: build man completions ## make packages, .deb and .rpm, in dist/
 	packaging/build.sh '$(PACKAGE_VERSION)' '$(DIST)'
 
 .PHONY: package-version

@@ -32,16 +32,15 @@ library() {
 documents() {
 	doc=$1/usr/share/doc/$2
 	install -d "$doc"
-	[ ! -e CHANGELOG.md ] || gzip -9nc CHANGELOG.md >"$doc/changelog.gz"
 	case $3 in
 	deb)
+		gzip -9nc CHANGELOG.md >"$doc/changelog.gz"
 		install -m 644 packaging/copyright "$doc/copyright"
 		if [ -e "packaging/lintian-overrides/$2" ]; then
 			install -D -m 644 "packaging/lintian-overrides/$2" "$1/usr/share/lintian/overrides/$2"
 		fi
 		;;
 	rpm)
-		rm -f "$doc/changelog.gz"
 		install -m 644 README.md "$doc/README.md"
 		install -d "$1/usr/share/licenses/$2"
 		case $2 in
@@ -66,7 +65,8 @@ for format in deb rpm; do
 	deb-*) lib=/usr/lib/$(${CC:-cc} -print-multiarch) lib32=/usr/lib32 ;;
 	rpm-*) lib=/usr/lib64 lib32=/usr/lib ;;
 	esac
-	$make -s install DESTDIR="$tree" PREFIX=/usr LIBDIR="$lib" LIB32DIR="$lib32"
+	# 'make packages' has built what is installed.
+	$make -s -o build -o man -o completions install DESTDIR="$tree" PREFIX=/usr LIBDIR="$lib" LIB32DIR="$lib32"
 	$make -s dkms-install DESTDIR="$root/smckit-dkms.all" DKMS_VERSION="$version"
 	if [ -e "$tree$lib/libsmc-preload.so.1" ]; then
 		library "$tree$lib" "$root/libsmc-preload.$arch$lib"

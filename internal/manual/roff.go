@@ -106,29 +106,40 @@ var (
 	option = regexp.MustCompile(`(^|[\s(/])(--?[A-Za-z][\w-]*)`)
 )
 
-// inline turns a line of text into roff.
-func inline(text string) string {
+// span is a part of a text that stands out: from begin to end, of which content is shown.
+type span struct {
+	begin, end int
+	content    string
+}
+
+// render turns a text into roff: spans by inside, and what is between them by between.
+func render(text string, spans []span, between, inside func(string) string) string {
 	var b strings.Builder
 	last := 0
-	for _, at := range quoted.FindAllStringSubmatchIndex(text, -1) {
-		b.WriteString(boldOptions(text[last:at[3]]))
-		b.WriteString(bold(text[at[4]:at[5]]))
-		last = at[1]
+	for _, s := range spans {
+		b.WriteString(between(text[last:s.begin]))
+		b.WriteString(inside(s.content))
+		last = s.end
 	}
-	b.WriteString(boldOptions(text[last:]))
+	b.WriteString(between(text[last:]))
 	return b.String()
 }
 
-func boldOptions(text string) string {
-	var b strings.Builder
-	last := 0
-	for _, at := range option.FindAllStringSubmatchIndex(text, -1) {
-		b.WriteString(escape(text[last:at[4]]))
-		b.WriteString(bold(text[at[4]:at[5]]))
-		last = at[5]
+// inline turns a line of text into roff.
+func inline(text string) string {
+	var spans []span
+	for _, at := range quoted.FindAllStringSubmatchIndex(text, -1) {
+		spans = append(spans, span{at[3], at[1], text[at[4]:at[5]]}) // the quotes go
 	}
-	b.WriteString(escape(text[last:]))
-	return b.String()
+	return render(text, spans, boldOptions, bold)
+}
+
+func boldOptions(text string) string {
+	var spans []span
+	for _, at := range option.FindAllStringSubmatchIndex(text, -1) {
+		spans = append(spans, span{at[4], at[5], text[at[4]:at[5]]})
+	}
+	return render(text, spans, escape, bold)
 }
 
 // term turns the term of an entry into roff: a name, something to type, or a few words of text.
@@ -144,19 +155,16 @@ func term(text string) string {
 
 // usage turns a synopsis into roff: words in capitals stand for something, others are to be typed.
 func usage(text string) string {
-	var b strings.Builder
-	last := 0
+	var spans []span
 	for _, at := range word.FindAllStringIndex(text, -1) {
-		b.WriteString(escape(text[last:at[0]]))
-		if w := text[at[0]:at[1]]; placeholder.MatchString(w) {
-			b.WriteString(italic(w))
-		} else {
-			b.WriteString(bold(w))
-		}
-		last = at[1]
+		spans = append(spans, span{at[0], at[1], text[at[0]:at[1]]})
 	}
-	b.WriteString(escape(text[last:]))
-	return b.String()
+	return render(text, spans, escape, func(w string) string {
+		if placeholder.MatchString(w) {
+			return italic(w)
+		}
+		return bold(w)
+	})
 }
 
 var (
