@@ -15,10 +15,14 @@ import (
 )
 
 const (
-	// again is when packets that were not acknowledged are sent once more, and rest is the same after a NAK.
-	again = 300 * time.Millisecond
-	rest  = 5 * time.Millisecond
-	tick  = 5 * time.Millisecond
+	// again is when packets that were not acknowledged are sent once more, and rest is the same after a NAK. Each time that
+	// nothing has come of it, the wait is twice as long, up to longest, and no more than burst packets are sent: the other
+	// side may be one that is slow.
+	again   = 300 * time.Millisecond
+	longest = 5 * time.Second
+	rest    = 5 * time.Millisecond
+	tick    = 5 * time.Millisecond
+	burst   = 64
 )
 
 // Manner is how a queue pair treats what comes.
@@ -54,7 +58,8 @@ type QP struct {
 	send    uint32 // next PSN
 	unacked []*Packet
 	due     time.Time // when those are sent again
-	refused byte      // syndrome of the NAK that was final
+	wait    time.Duration
+	refused byte // syndrome of the NAK that was final
 
 	expect  uint32 // PSN
 	msn     uint32
@@ -149,7 +154,7 @@ func (q *QP) next(p *Packet) error {
 	p.PSN = q.send
 	q.send = (q.send + 1) & psnMask
 	if len(q.unacked) == 0 {
-		q.due = time.Now().Add(again)
+		q.later()
 	}
 	q.unacked = append(q.unacked, p)
 	return q.put(p)
@@ -190,12 +195,19 @@ func (q *QP) repeat() {
 	if len(q.unacked) == 0 || q.refused != 0 || time.Now().Before(q.due) {
 		return
 	}
-	q.due = time.Now().Add(again)
-	for _, p := range q.unacked {
+	q.due = time.Now().Add(q.wait)
+	q.wait = min(2*q.wait, longest)
+	for _, p := range q.unacked[:min(len(q.unacked), burst)] {
 		if q.put(p) != nil {
 			return
 		}
 	}
+}
+
+// later begins the wait for an acknowledgement. The caller holds the lock.
+func (q *QP) later() {
+	q.wait = again
+	q.due = time.Now().Add(q.wait)
 }
 
 // Refused is whether the other side has answered by a NAK that is final.

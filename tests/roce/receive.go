@@ -47,8 +47,9 @@ func (q *QP) acknowledged(p *Packet) {
 	}
 	q.unacked = slices.Delete(q.unacked, 0, n)
 	switch {
+	case p.Syndrome&syndromeKind == 0 && n > 0:
+		q.later()
 	case p.Syndrome&syndromeKind == 0:
-		q.due = time.Now().Add(again)
 	case p.Syndrome&syndromeKind == SyndromeRNR || p.Syndrome == SyndromeSequence:
 		q.due = time.Now().Add(rest)
 	default:

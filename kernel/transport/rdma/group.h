@@ -85,7 +85,7 @@ struct smc_rdma_group {
 	struct list_head quarantine;	/* RMBs that the peer may still write to */
 	struct smc_rdma_buf *leaving;	/* of these, the one that the peer is asked to forget, by leave */
 	struct smc_rdma_call leave;
-	unsigned int unanswered;	/* how often that has got no answer, since the last one */
+	unsigned int unanswered;	/* how often that has got no answer in time, since the last answer to any */
 	unsigned int n_rmbs;		/* all of them */
 	DECLARE_BITMAP(rmb_ids, SMC_RDMA_RTOKENS + 1);	/* those that are taken; 0 is nobody's */
 	u64 bytes[2];			/* of buffers to send from, and of RMBs */

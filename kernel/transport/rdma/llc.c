@@ -12,8 +12,10 @@
 #include "../../wire/llc.h"
 #include "group.h"
 
-/* How long the peer has for an answer. */
+/* How long the peer has for an answer that someone waits for. It comes after all that the two have sent before. */
 #define PATIENCE (2 * HZ)
+/* And for one that nobody waits for. */
+#define LONG_PATIENCE (10 * HZ)
 /* How long nothing may arrive of what was sent. */
 #define STALL_TIME (10 * HZ)
 
@@ -118,6 +120,8 @@ static void answered(struct smc_rdma_group *group, u8 type, u32 rkey, bool negat
 
 	spin_lock_bh(&group->lock);
 	call = list_first_entry_or_null(&group->llc.calls, struct smc_rdma_call, list);
+	if (type == SMC_LLC_DELETE_RKEY)
+		group->unanswered = 0;
 	if (!rkey && group->llc.late)
 		group->llc.late--;
 	else if (call && call->type == type && (!rkey || call->rkey == rkey))
@@ -360,6 +364,8 @@ static void begin_call(struct smc_rdma_group *group, struct smc_rdma_call *call)
 	list_add_tail(&call->list, &group->llc.calls);
 	if (list_is_singular(&group->llc.calls))
 		next_call(group);
+	else
+		look_soon(group, 0); /* the one that runs has less time now */
 }
 
 /**
@@ -413,6 +419,14 @@ void smc_rdma_llc_cancel(struct smc_rdma_group *group, struct smc_rdma_call *cal
 	spin_unlock_bh(&group->lock);
 }
 
+/* When the call that runs has had its time. The caller holds the lock. */
+static unsigned long due(const struct smc_rdma_group *group, const struct smc_rdma_call *call)
+{
+	bool awaited = call != &group->leave || !list_is_singular(&group->llc.calls);
+
+	return group->llc.asked + (awaited ? PATIENCE : LONG_PATIENCE);
+}
+
 /* Calls that have got no answer. The caller holds the lock. Return: jiffies until the next look. */
 static unsigned long look_at_calls(struct smc_rdma_group *group)
 {
@@ -420,8 +434,8 @@ static unsigned long look_at_calls(struct smc_rdma_group *group)
 
 	if (!call)
 		return MAX_JIFFY_OFFSET;
-	if (time_before(jiffies, group->llc.asked + PATIENCE))
-		return group->llc.asked + PATIENCE - jiffies;
+	if (time_before(jiffies, due(group, call)))
+		return due(group, call) - jiffies;
 	group->llc.late += call->type == SMC_LLC_DELETE_RKEY;
 	finish(group, call, -ETIMEDOUT);
 	return PATIENCE;
@@ -436,12 +450,14 @@ static unsigned long look_at_link(struct smc_rdma_group *group)
 
 	if (interval <= 0 || group->state != SMC_GROUP_READY)
 		return MAX_JIFFY_OFFSET;
-	if (group->llc.testing) {
+	/* Whatever comes shows that the link works; the answer may be behind much else. */
+	if (group->llc.testing && !time_after(heard, group->llc.tested)) {
 		if (time_before(jiffies, group->llc.tested + PATIENCE))
 			return group->llc.tested + PATIENCE - jiffies;
 		smc_link_fail(group->link);
 		return MAX_JIFFY_OFFSET;
 	}
+	group->llc.testing = false;
 	if (time_before(jiffies, heard + interval))
 		return heard + interval - jiffies;
 	group->llc.testing = true;

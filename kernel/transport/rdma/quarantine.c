@@ -14,6 +14,8 @@
 
 /* How long an RMB waits for its peer's word. */
 #define TERM (10 * HZ)
+/* So many requests without an answer in between: the peer is not slow, it will never answer. */
+#define UNANSWERED 8
 
 /* Nobody needs an RMB any more, neither here nor there. The caller holds the lock. */
 static void shelve(struct smc_rdma_group *group, struct smc_rdma_buf *rmb)
@@ -85,7 +87,6 @@ static struct smc_rdma_buf *forgotten(struct smc_rdma_group *group)
 	group->leaving = NULL;
 	/* The peer may not know it, either. */
 	if (!group->leave.result || group->leave.result == -EREMOTEIO) {
-		group->unanswered = 0;
 		list_del_init(&rmb->list);
 		list_del_init(&rmb->all);
 		smc_group_uncount(group, rmb->id);
@@ -96,8 +97,8 @@ static struct smc_rdma_buf *forgotten(struct smc_rdma_group *group)
 	rmb->since = jiffies;
 	if (rmb->done)
 		shelve(group, rmb);
-	/* A peer that never answers could have us keep its RMBs for as long as it keeps one connection. */
-	if (group->unanswered++)
+	/* Such a peer could have us keep its RMBs for as long as it keeps one connection. */
+	if (++group->unanswered == UNANSWERED)
 		smc_link_fail(group->link);
 	return NULL;
 }

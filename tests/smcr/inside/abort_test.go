@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -78,22 +79,90 @@ func TestPeersAbandon(t *testing.T) {
 		t.Fatal(err)
 	}
 	const some = 20
+	if err := g.abandon(ctx, some); err != nil {
+		t.Fatal(err)
+	}
+	err = inTurn(ctx, g.allForgotten(some), g.fresh, func(ctx context.Context) error { return first.exchange(ctx, 1000) }, first.close)
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// abandon has the peer give up connections, each with an RMB of its own, as all of them might be written to.
+func (g *group) abandon(ctx context.Context, some int) error {
 	for range some {
 		c := g.conn()
 		err := inTurn(ctx, c.begin, c.accepted, func(ctx context.Context) error { return resets(ctx, c) })
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 	}
-	// Each has had an RMB of its own, as all of them might be written to.
-	err = g.until(ctx, "DELETE RKEY", func() bool {
-		slices.Sort(g.forgot)
-		return len(slices.Compact(g.forgot)) == some
-	})
+	return nil
+}
+
+// unforgetting makes a group with a connection, whose peer has given up others, and keeps its answers to so many DELETE RKEY.
+func unforgetting(ctx context.Context, t *testing.T, n *network, addr netip.Addr, abandoned, requests int) (*group, *conn) {
+	t.Helper()
+	g := newGroup(t, n, addr, false)
+	g.slow = true
+	first, err := g.open(ctx)
 	if err == nil {
-		err = inTurn(ctx, g.fresh, func(ctx context.Context) error { return first.exchange(ctx, 1000) }, first.close)
+		err = g.abandon(ctx, abandoned)
+	}
+	if err == nil {
+		err = g.until(ctx, "DELETE RKEY", func() bool { return len(g.kept) == requests })
+	}
+	if err == nil {
+		err = first.exchange(ctx, 1000)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g, first
+}
+
+// TestPeersForgetLate has a peer answer no DELETE RKEY in time, as a slow one may. It keeps its link.
+func TestPeersForgetLate(t *testing.T) {
+	n := openNetwork(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
+	defer cancel()
+	const some = 5
+	g, first := unforgetting(ctx, t, n, address(12, 3), some, 3)
+	g.mu.Lock()
+	g.slow = false
+	kept := g.kept
+	g.mu.Unlock()
+	err := g.says(ctx, kept...)
+	if err == nil {
+		err = inTurn(ctx, g.allForgotten(some), g.fresh, func(ctx context.Context) error { return first.exchange(ctx, 1000) }, first.close)
 	}
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// TestPeersForgetNever has a peer answer no DELETE RKEY at all. It loses its link, as we would have to keep all of its RMBs.
+func TestPeersForgetNever(t *testing.T) {
+	n := openNetwork(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*patience)
+	defer cancel()
+	const most = 8
+	g, first := unforgetting(ctx, t, n, address(12, 4), most+1, most)
+	defer first.hangUp()
+	if err := g.until(ctx, "the end of the group", func() bool { return false }); !errors.Is(err, errGone) {
+		t.Error(err)
+	}
+	if len(g.kept) != most {
+		t.Errorf("the group has ended after %d requests, not %d", len(g.kept), most)
+	}
+}
+
+// allForgotten waits until our module has withdrawn so many keys.
+func (g *group) allForgotten(some int) func(context.Context) error {
+	return func(ctx context.Context) error {
+		return g.until(ctx, "DELETE RKEY", func() bool {
+			slices.Sort(g.forgot)
+			return len(slices.Compact(g.forgot)) == some
+		})
 	}
 }

@@ -63,6 +63,8 @@ type group struct {
 	llc    [][]byte         // messages that nobody has taken yet
 	mute   bool             // LLC is not answered
 	brief  int              // what has come as immediate data
+	slow   bool             // answers to DELETE RKEY are kept
+	kept   [][]byte         // those
 	forgot []uint32         // keys that our module has withdrawn
 	tests  int              // of the link, that our module has made
 	gone   bool             // our module has ended the group
@@ -136,6 +138,10 @@ func (g *group) heard(msg []byte) {
 		if msg[0] == deleteRkey {
 			g.forgot = append(g.forgot, binary.BigEndian.Uint32(msg[8:]))
 			clear(answer[8:]) // as Linux has it
+			if g.slow {
+				g.kept = append(g.kept, answer)
+				return
+			}
 		}
 		_ = g.qp.Send(g.formOf(answer))
 		return
