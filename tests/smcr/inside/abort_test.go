@@ -149,9 +149,14 @@ func TestPeersForgetNever(t *testing.T) {
 	const most = 8
 	g, first := unforgetting(ctx, t, n, address(12, 4), most+1, most)
 	defer first.hangUp()
-	if err := g.until(ctx, "the end of the group", func() bool { return false }); !errors.Is(err, errGone) {
-		t.Error(err)
+	if err := first.app.wait(ctx); err != nil {
+		t.Fatal(err)
 	}
+	if first.app.err == nil {
+		t.Error("the application has heard of no error")
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if len(g.kept) != most {
 		t.Errorf("the group has ended after %d requests, not %d", len(g.kept), most)
 	}
