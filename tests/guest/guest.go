@@ -49,6 +49,17 @@ func Run(t testing.TB, script string) string {
 	return string(out)
 }
 
+// Checked says whether the kernel has the checkers that take an order of magnitude of its speed. Emulated RDMA then takes
+// seconds for what a few busy connections have under way, and its retries run out where there are more.
+func Checked(t testing.TB) bool {
+	t.Helper()
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		t.Fatal(err)
+	}
+	return strings.HasSuffix(unix.ByteSliceToString(u.Release[:]), "-debug")
+}
+
 // Set sets a sysctl for as long as the test runs. Like Need, it skips the test anywhere else.
 func (m Marker) Set(t testing.TB, name, value string) {
 	t.Helper()
