@@ -18,7 +18,7 @@ import (
 // by devices of hardware does not.
 func TestOverSMCR(t *testing.T) {
 	lab.Need(t)
-	for _, kernel := range lab.TestSeries() {
+	for _, kernel := range lab.FewSeries() {
 		t.Run(kernel, func(t *testing.T) { overSMCR(t, kernel) })
 	}
 }

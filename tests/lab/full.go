@@ -29,16 +29,23 @@ const (
 	LengthFull  Length = "full"
 )
 
-// EachKernel runs a test of our module that has two lengths: on the newest kernel alone, or, in full runs and if
-// $SMCKIT_KERNELS says so, on all. At full length it takes long enough on the newest.
+// FewSeries lists the kernel series for tests of what hardly differs between kernels: the newest alone, or, in full runs
+// and if $SMCKIT_KERNELS says so, those of TestSeries().
+func FewSeries() []string {
+	kernels := TestSeries()
+	if !Full() && os.Getenv("SMCKIT_KERNELS") == "" {
+		return kernels[len(kernels)-1:]
+	}
+	return kernels
+}
+
+// EachKernel runs a test of our module that has two lengths on the kernels of FewSeries(). At full length it takes long
+// enough on the newest.
 func EachKernel(t *testing.T, run func(t *testing.T, kernel string, length Length)) {
 	t.Helper()
 	Need(t)
-	kernels := TestSeries()
+	kernels := FewSeries()
 	newest := kernels[len(kernels)-1]
-	if !Full() && os.Getenv("SMCKIT_KERNELS") == "" {
-		kernels = []string{newest}
-	}
 	for _, kernel := range kernels {
 		t.Run(kernel, func(t *testing.T) {
 			if err := CheckModule(t.Context(), kernel, ModuleOurs, nil); err != nil {

@@ -27,15 +27,6 @@ const (
 	workInside = "/run/work"
 )
 
-// kernels are those that take their turn; the oldest only in full runs, for its module is the one that changes least.
-func kernels() []string {
-	all := lab.TestSeries()
-	if lab.Full() || len(all) == 1 {
-		return all
-	}
-	return slices.DeleteFunc(all, func(series string) bool { return series == "6.1" })
-}
-
 // guest is a booted kernel with our module, the shim, and a directory to work in.
 type guest struct{ *lab.Test }
 
@@ -152,18 +143,15 @@ func (s *session) counters() lab.Counters {
 	return s.Counters("a")
 }
 
-// waysFor leaves out, but in full runs, what hardly differs between kernels, and connections to TCP sockets where those
-// to AF_SMC sockets fall back, too, or have been looked at. The newest kernel has most.
-func waysFor(newest bool) [][]way {
+// allWays leaves out, but in full runs, connections to TCP sockets where those to AF_SMC sockets fall back, too, or have
+// been looked at.
+func allWays() [][]way {
 	ways := func(tr transport) []way {
 		return []way{{tr, true, true}, {tr, true, false}, {tr, false, true}}
 	}
 	all := [][]way{ways(smcd), ways(smcr), ways(tcp)}
 	if !lab.Full() {
 		all[1], all[2] = all[1][:1], all[2][:1]
-		if !newest {
-			return [][]way{all[0][:1]}
-		}
 	}
 	return all
 }
