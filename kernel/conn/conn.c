@@ -197,7 +197,7 @@ static void describe_rings(const struct smc_conn *conn, struct smc_diag_conninfo
 	c->rx_prod = cursor_of(READ_ONCE(conn->rx_prod), rx);
 	c->rx_cons = cursor_of(READ_ONCE(conn->tx_cons), tx);
 	c->tx_prod = cursor_of(READ_ONCE(conn->tx_told), tx);
-	c->tx_cons = cursor_of(READ_ONCE(conn->rx_told), rx);
+	c->tx_cons = cursor_of(max(READ_ONCE(conn->rx_told), READ_ONCE(conn->rx_posted)), rx);
 	c->tx_prep = cursor_of(READ_ONCE(conn->tx_prod), tx);
 	c->tx_sent = c->tx_prod;
 	c->tx_fin = c->rx_cons;

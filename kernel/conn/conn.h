@@ -87,7 +87,8 @@ struct smc_conn {
 	/* receiving: rx_lock, but for what the peer moves */
 	struct mutex		rx_lock ____cacheline_aligned_in_smp;
 	u64			rx_cons;	/* read by the application */
-	u64			rx_told;	/* and the peer has been told */
+	u64			rx_told;	/* and the peer has been told, or is about to be */
+	u64			rx_posted;	/* the same, by whatever was sent: the transport's, a hint for others */
 	u32			rx_off;		/* where rx_cons is in the ring */
 	u32			rx_step;	/* the least to tell of, as the peer waits for so much; 0: see rx.c */
 	struct smc_element	rx;		/* never changes once connected */

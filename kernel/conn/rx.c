@@ -64,14 +64,24 @@ static void consume(struct call *c)
 }
 
 /*
+ * Up to where the peer knows what was read. Messages with data tell it by the way: where one side asks
+ * and the other answers, no other is needed. An urgent byte before the reader may be among it.
+ */
+static u64 known(const struct smc_conn *conn)
+{
+	return min(max(conn->rx_told, READ_ONCE(conn->rx_posted)), conn->rx_cons);
+}
+
+/*
  * Is it worth a message to tell the peer of the space? Always if it has asked, or has to know that an
  * urgent byte is gone. Else from a tenth of the ring on, or from what the transport says, if it is
  * short of space: it has no more than half of the ring, or has said that it waits. What it has said
  * of that is over once all is read.
  */
-static bool worth(struct smc_conn *conn, u32 untold)
+static bool worth(struct smc_conn *conn, u64 told)
 {
 	u64 prod = READ_ONCE(conn->rx_prod);
+	u32 untold = conn->rx_cons - told;
 	u32 size = conn->rx.size;
 	bool blocked = READ_ONCE(conn->rx_blocked);
 
@@ -81,8 +91,7 @@ static bool worth(struct smc_conn *conn, u32 untold)
 		return true;
 	if (untold <= (conn->rx_step ?: max_t(u32, size / 10, SOCK_MIN_SNDBUF / 2)))
 		return false;
-	/* More than a ring if the peer has heard since with something else, of which rx_told knows nothing. */
-	return blocked || prod - conn->rx_told >= size / 2;
+	return blocked || prod - told >= size / 2;
 }
 
 /*
@@ -91,11 +100,11 @@ static bool worth(struct smc_conn *conn, u32 untold)
  */
 static void tell(struct smc_conn *conn, bool waits)
 {
-	u32 untold = conn->rx_cons - conn->rx_told;
+	u64 told = known(conn);
 
-	if (!untold || smc_conn_meaning(conn)->over)
+	if (told == conn->rx_cons || smc_conn_meaning(conn)->over)
 		return;
-	if (!conn->prompt && !worth(conn, untold) && !(waits && READ_ONCE(conn->rx_prod) != conn->rx_cons))
+	if (!conn->prompt && !worth(conn, told) && !(waits && READ_ONCE(conn->rx_prod) != conn->rx_cons))
 		return;
 	WRITE_ONCE(conn->rx_asked, false);
 	conn->rx_told = conn->rx_cons;

@@ -76,6 +76,7 @@ static void say(struct smc_conn *conn, struct smc_ism_conn *ic)
 	smc_cdc_d_encode(&cdc, buf);
 	/* If there is nobody to hear it, TCP is going to tell. */
 	ic->dev->ops->move(ic->dev, ic->peer_token, t->index, true, base, buf, sizeof(buf));
+	WRITE_ONCE(conn->rx_posted, t->cons.pos);
 }
 
 /**

@@ -190,6 +190,7 @@ void smc_rdma_talk(struct smc_rdma_conn *rc)
 	rc->snd_off = (rc->snd_off + (u32)(to - rc->prod.pos)) & (rc->snd->size - 1);
 	rc->prod = prod;
 	rc->cons = cons;
+	WRITE_ONCE(rc->conn->rx_posted, cons.pos);
 	rc->seq = cdc.seq;
 	if (cdc.state & (SMC_CDC_CLOSED | SMC_CDC_ABORT))
 		rc->parted = true;

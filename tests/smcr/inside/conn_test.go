@@ -93,6 +93,7 @@ type conn struct {
 
 	theirProd, theirCons uint64
 	theirState           byte
+	messages             int                  // that have come
 	use                  func(a *app, fd int) // what the application does that our module connects for; nil for echo
 	// They change our CLC messages before they are sent: ACCEPT or CONFIRM, and PROPOSAL.
 	spoil, spoilProposal func(msg []byte) []byte
@@ -320,6 +321,7 @@ func (c *conn) byTCP(ctx context.Context) error {
 func (c *conn) heard(m cdc) {
 	c.theirProd, c.theirCons = m.prod.pos(len(c.rmb.Bytes)), m.cons.pos(c.size)
 	c.theirState |= m.state
+	c.messages++
 }
 
 // next is what is to be said now.

@@ -92,6 +92,7 @@ func TestPeersImmediate(t *testing.T) {
 			if c.them.Vendor != vendorImmediate || g.brief == 0 {
 				t.Errorf("our module has said %#x, and used immediate data %d times", c.them.Vendor, g.brief)
 			}
+			dialogue(ctx, t, c)
 			if err := c.close(ctx); err != nil {
 				t.Error(err)
 			}
@@ -113,5 +114,26 @@ func TestPeersImmediate(t *testing.T) {
 				t.Errorf("our module has said %#x, and used immediate data %d times", c.them.Vendor, g.brief)
 			}
 		})
+	}
+}
+
+// dialogue has as much asked as answered, more than the RMB holds in all. The answers tell what has been read: no message does.
+// But one that goes around the end of the RMB is two writes, and a message.
+func dialogue(ctx context.Context, t *testing.T, c *conn) {
+	t.Helper()
+	state := func() (messages, rounds int) {
+		c.g.mu.Lock()
+		defer c.g.mu.Unlock()
+		return c.messages, int(c.theirProd) / len(c.rmb.Bytes)
+	}
+	messages, rounds := state()
+	for range 20 {
+		if err := c.exchange(ctx, 16000); err != nil {
+			t.Fatal(err)
+		}
+	}
+	moreMessages, moreRounds := state()
+	if got, most := moreMessages-messages, moreRounds-rounds; got > most {
+		t.Errorf("%d messages go with 20 answers, %d of which are two writes", got, most)
 	}
 }
