@@ -90,7 +90,7 @@ struct smc_conn {
 	u64			rx_told;	/* and the peer has been told, or is about to be */
 	u64			rx_posted;	/* the same, by whatever was sent: the transport's, a hint for others */
 	u32			rx_off;		/* where rx_cons is in the ring */
-	u32			rx_step;	/* the least to tell of, as the peer waits for so much; 0: see rx.c */
+	bool			rx_halves;	/* the peer's writers wait for half of the ring, as ours do; never changes */
 	struct smc_element	rx;		/* never changes once connected */
 	u64			rx_prod;	/* what the peer has told; upcall */
 	bool			rx_asked;	/* it wants to know what we have read, or has to; both sides, see rx.c */

@@ -17,6 +17,7 @@ import (
 var (
 	flow    = []string{"N=4", "TOTAL=9", "RESETS=0"}
 	paced   = []string{"N=8", "TOTAL=15", "RESETS=0", "LEAST=2", "STEP=1"}
+	halves  = []string{"N=8", "TOTAL=15", "RESETS=0", "LEAST=2", "HALVES"}
 	anytime = []string{"N=3", "TOTAL=4", "RESETS=0", "ANYTIME"}
 	resets  = []string{"N=2", "TOTAL=3", "RESETS=1", "ANYTIME"}
 	timers  = []string{"N=2", "TOTAL=3", "RESETS=0", "ANYTIME", "TIMERS"}
@@ -109,6 +110,7 @@ func TestModel(t *testing.T) {
 	}{
 		{"flow", flow, false},
 		{"paced", paced, false},
+		{"halves", halves, false},
 		{"anytime", anytime, true},
 		{"resets", resets, true},
 		{"timers", timers, true},
@@ -127,7 +129,7 @@ func TestModel(t *testing.T) {
 
 // TestEnds: no connection goes on for ever, with neither bytes nor flags to move.
 func TestEnds(t *testing.T) {
-	for _, defines := range [][]string{flow, paced, {"N=2", "TOTAL=3", "RESETS=0", "ANYTIME"}} {
+	for _, defines := range [][]string{flow, paced, halves, {"N=2", "TOTAL=3", "RESETS=0", "ANYTIME"}} {
 		complete(t, run(t, verifier(t, defines, "-O1", "-DNP"), "./pan", "-m20000", "-l", "-n"))
 	}
 }
@@ -150,6 +152,7 @@ func TestMutants(t *testing.T) {
 		{"W_PROD_BEFORE_EOF", flow, "&&(read==wrote))"},
 		{"W_FLAGS_BEFORE_PROD", flow, "&&(read==wrote))"},
 		{"W_STEP_TOO_LONG", paced, deadlock},
+		{"W_TOLD_WHEN_FULL", halves, deadlock},
 		{"W_ABORT_IS_EOF", anytime, "&&(read==wrote))"},
 		{"W_STEPS_WITHOUT_LOCK", anytime, "assertion violated ( !(ended[(1-0)])"},
 		{"W_CONS_AFTER_THE_END", timers, "assertion violated ( !(ended[(1-1)])"},

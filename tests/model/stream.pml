@@ -15,6 +15,7 @@
  *   TIMERS  a timer may run out at any moment; otherwise none ever does, so that nothing may need one
  *   LEAST   less room than this is not worth a message to a writer that has more and may wait
  *   STEP    the reader does not tell of so much room, or less
+ *   HALVES  the reader tells of room once there is as much as a writer is woken for, if it does not know of as much
  *
  * steps.pml, with step(), is made of the closing table of the module.
  */
@@ -229,6 +230,12 @@ inline publish_cons(to)
 	d_step { touch(1); cons = to }
 }
 
+#ifdef W_TOLD_WHEN_FULL
+#define SHORT	(USED(prod, cons) == N)
+#else
+#define SHORT	(USED(prod, cons) > N - ENOUGH)
+#endif
+
 inline wake_writer(waits)
 {
 	if
@@ -252,6 +259,9 @@ inline receive(n)
 	:: IS_OVER(st[1]) -> skip
 #if STEP
 	:: !(IS_OVER(st[1])) && USED(pos, cons) <= STEP -> skip
+#endif
+#ifdef HALVES
+	:: !(IS_OVER(st[1])) && !(SHORT && USED(prod, pos) <= N - ENOUGH) -> skip
 #endif
 	:: else ->
 #endif

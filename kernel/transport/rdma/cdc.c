@@ -473,12 +473,7 @@ void smc_rdma_talk_begin(struct smc_rdma_conn *rc, const struct smc_clc_accept *
 	conn->tx_size = SMC_RDMA_SIZE_MIN << peer->size_code;
 	conn->tx_window = min(conn->tx_size, rc->snd->size);
 	conn->tx_least = conn->tx_window / 8;
-	/*
-	 * Our own writers wait for half of the window: with a quarter that is not told of, and as much
-	 * that is not enough for a poller, see lowat(), there is that much.
-	 */
-	if (rc->group->immediate)
-		conn->rx_step = conn->rx.size / 4 - 1;
+	conn->rx_halves = rc->group->immediate;
 	rc->peer_addr = peer->rmb_addr + (u64)(peer->rmbe_idx - 1) * conn->tx_size;
 	rcu_read_lock();
 	/* The first one that is heard is that which came early, whatever comes now. */
