@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os/exec"
+	"runtime"
 	"testing"
 	"time"
 
@@ -22,6 +23,19 @@ func bounded(fd int, d time.Duration) error {
 	tv := unix.NsecToTimeval(int64(d))
 	return errors.Join(unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv),
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &tv))
+}
+
+// undisturbed keeps the runtime's signals from this thread: calls that end after a while are not begun anew after one.
+func undisturbed(do func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var urgent, old unix.Sigset_t
+	urgent.Val[0] = 1 << (unix.SIGURG - 1)
+	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &urgent, &old); err != nil {
+		return err
+	}
+	err := do()
+	return errors.Join(err, unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil))
 }
 
 // once opens a connection through a listener, on this thread both ends, and moves some pages each way.
@@ -108,7 +122,7 @@ func starve(t *testing.T, l int, addr netip.AddrPort) {
 		t.Fatal(err)
 	}
 	attempt := func() error {
-		err := once(l, addr)
+		err := undisturbed(func() error { return once(l, addr) })
 		drain(l)
 		return err
 	}
