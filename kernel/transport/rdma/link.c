@@ -310,8 +310,6 @@ static void stop(struct smc_link *link)
 			ib_drain_qp(link->qp);
 		ib_destroy_qp(link->qp);
 	}
-	if (link->cq)
-		ib_free_cq(link->cq);
 }
 
 /* What a stopped link has, but for itself. No buffer is registered with it any more. */
@@ -343,8 +341,13 @@ void smc_link_end(struct smc_link *link, void (*detach)(struct smc_rdma_group *g
 	mutex_lock(&link->lock);
 	link->gone = true;
 	stop(link);
-	/* Those who have seen it usable are through with its buffers. */
+	/*
+	 * Those who have seen it usable are through with its buffers. And so is the softirq of the last
+	 * completion with the queue: it asks for the next one after it has let ib_free_cq() go on.
+	 */
 	synchronize_rcu();
+	if (link->cq)
+		ib_free_cq(link->cq);
 	if (detach)
 		detach(link->group);
 	give_back(link);
