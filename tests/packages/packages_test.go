@@ -7,7 +7,6 @@
 package packages
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -365,17 +364,4 @@ func TestVersions(t *testing.T) {
 			t.Errorf("%q: %q, not %q", describe, got, want)
 		}
 	}
-}
-
-// TestReproducible makes a release twice.
-func TestReproducible(t *testing.T) {
-	lab.Need(t)
-	if !lab.Full() {
-		t.Skip("compiles everything twice: set SMCKIT_FULL=1, or run 'make test-full'")
-	}
-	out := output(t, "make", "-s", "-C", "../..", "reproducible")
-	if want := "two builds are the same"; !strings.Contains(out, want) {
-		t.Errorf("%s", out)
-	}
-	fmt.Fprint(t.Output(), out)
 }
