@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -57,8 +58,8 @@ func TestRelease(t *testing.T) {
 
 	// The commands run from where they are unpacked.
 	dir := t.TempDir()
-	output(t, "tar", "-C", dir, "-xzf", filepath.Join(dist, name+"-linux-amd64.tar.gz"))
-	tree := filepath.Join(dir, name+"-linux-amd64")
+	output(t, "tar", "-C", dir, "-xzf", filepath.Join(dist, name+"-linux-"+runtime.GOARCH+".tar.gz"))
+	tree := filepath.Join(dir, name+"-linux-"+runtime.GOARCH)
 	for _, c := range commands(t) {
 		if out := output(t, filepath.Join(tree, "bin", c), "--version"); !strings.Contains(out, version.Version) {
 			t.Errorf("%s --version: %s", c, out)
