@@ -100,12 +100,12 @@ fmt: ## format the Go files
 .PHONY: man
 man: ## make the manual pages, in build/man
 	@rm -rf build/man
-	go run -buildvcs=false -ldflags '$(LDFLAGS)' ./internal/gendocs man man build/man
+	go run -buildvcs=false -trimpath -ldflags '$(LDFLAGS)' ./internal/gendocs man man build/man
 
 .PHONY: completions
 completions: ## make completions for bash, zsh and fish, in build/completions
 	@rm -rf build/completions
-	go run -buildvcs=false -ldflags '$(LDFLAGS)' ./internal/gendocs completions build/completions
+	go run -buildvcs=false -trimpath -ldflags '$(LDFLAGS)' ./internal/gendocs completions build/completions
 
 # BENCH chooses, BENCHFLAGS go to the benchmarks in guests: make bench BENCH=SMCD BENCHFLAGS=-allow-fallback
 .PHONY: bench

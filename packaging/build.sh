@@ -4,6 +4,8 @@
 # Makes the packages of a version, .deb and .rpm, in a directory, of what 'make install' and 'make dkms-install' install:
 # each format gets a tree of its own, as libraries have other places, and of that each package its part.
 set -eu
+# Modes of files are those that packages have.
+umask 022
 
 version=$1
 dist=$2

@@ -4,6 +4,7 @@
 # Completes a release in the directory where the packages are: the sources, the commands as they are, what it all consists
 # of, and checksums. Tar and gzip are told to leave out whatever depends on when and where this is done.
 set -eu
+umask 022
 
 version=$1
 dist=$(cd "$2" && pwd)
@@ -15,7 +16,7 @@ rm -f "$dist"/smckit-*.tar.gz "$dist"/*.json "$dist/SHA256SUMS"
 if [ -n "$(git status --porcelain)" ]; then
 	echo "release: the sources are those of the last commit: there are changes that are not committed" >&2
 fi
-git archive --format=tar --prefix="$name/" HEAD | gzip -9n >"$dist/$name.tar.gz"
+git -c tar.umask=0022 archive --format=tar --prefix="$name/" HEAD | gzip -9n >"$dist/$name.tar.gz"
 
 # The commands with all that belongs to them, to be unpacked below any prefix.
 tree=$work/static/$name-linux-$arch

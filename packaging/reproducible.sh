@@ -1,25 +1,58 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Makes a release twice of the last commit, in directories of different names and without what the Go compiler has kept, and
-# compares the checksums of all that comes of it.
+# Makes the release of the last commit twice and compares all that comes of it. The second time all else is different: the
+# path and the file system with its order of files, day, time zone, locale, umask, home and user, and what is built at once.
+# The two share nothing but the Go modules that were downloaded.
 set -eu
 
 work=$(mktemp -d)
-trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
-unset SOURCE_DATE_EPOCH
-for dir in one another/place; do
-	git clone -q --no-local . "$work/$dir"
-done
-for dir in one another/place; do
-	(
-		cd "$work/$dir"
-		# Each compiles all of it, in a place of its own.
-		GOCACHE=$work/$dir.cache TZ=UTC${#dir} ${MAKE:-make} -s release >/dev/null
-	)
-done
-if ! diff "$work/one/dist/SHA256SUMS" "$work/another/place/dist/SHA256SUMS"; then
+# A file system in memory lists the newest files first, others those whose names have the lowest hash.
+case $(df --output=fstype,avail /dev/shm 2>/dev/null | tail -n 1) in
+tmpfs\ *[0-9][0-9][0-9][0-9][0-9][0-9][0-9]) other=$(mktemp -d -p /dev/shm) ;;
+*)
+	echo "reproducible: /dev/shm has no GB of room: both builds are in one file system" >&2
+	other=$work
+	;;
+esac
+trap 'chmod -R u+w "$work" "$other"; rm -rf "$work" "$other"' EXIT
+
+# Sorts like no other, and has letters of its own.
+locale=C.UTF-8
+mkdir "$work/locale"
+if localedef -i tr_TR -f UTF-8 "$work/locale/tr_TR.UTF-8" 2>/dev/null; then
+	locale=tr_TR.UTF-8
+fi
+if go version >/dev/null 2>&1; then
+	GOMODCACHE=$(go env GOMODCACHE) GOENV=$(go env GOENV)
+	export GOMODCACHE GOENV
+fi
+
+# Both are of one commit, also where another follows meanwhile.
+one=$work/one another=$other/another/place
+git clone -q --no-local . "$one"
+(umask 077 && git clone -q --no-local . "$another")
+
+# release DIRECTORY HOME VARIABLE=VALUE... makes one.
+release() {
+	cd "$1"
+	home=$2
+	shift 2
+	mkdir -p "$home"
+	env -u SOURCE_DATE_EPOCH -u XDG_CACHE_HOME -u LANG -u LANGUAGE GOCACHE="$home/cache" HOME="$home" "$@" \
+		"${MAKE:-make}" -s release >/dev/null
+}
+# The zones are never on the same day.
+(umask 022 && release "$one" "$work/home" USER=one LOGNAME=one LC_ALL=C TZ=ONE-14)
+(umask 077 && release "$another" "$work/other/home" USER=other LOGNAME=other LOCPATH="$work/locale" LC_ALL=$locale TZ=TWO+12 GOMAXPROCS=4)
+
+files=$(find "$one/dist" -type f 2>/dev/null | wc -l)
+if [ "$files" = 0 ]; then
+	echo "reproducible: 'make release' has made nothing" >&2
+	exit 1
+fi
+if ! diff -r "$one/dist" "$another/dist" >&2; then
 	echo "reproducible: two builds differ" >&2
 	exit 1
 fi
-echo "reproducible: two builds are the same: $(wc -l <"$work/one/dist/SHA256SUMS") files"
+echo "reproducible: two builds are the same: $files files"

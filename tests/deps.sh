@@ -19,8 +19,6 @@ packages="$packages nftables iptables"
 packages="$packages systemd"
 # What tests/model has go through the model of a connection, and what reads the messages that hosts send.
 packages="$packages spin tshark"
-# What 'make lint' reads the manual pages with, and the shells that completions are for.
-packages="$packages mandoc bash-completion zsh fish"
 # What tests/packages looks at packages with, and where it installs them.
 packages="$packages lintian rpm shellcheck debootstrap"
 # What tests/ansible sets guests up with, and what checks the collection.

@@ -12,6 +12,7 @@ tool (
 
 require (
 	github.com/CycloneDX/cyclonedx-go v0.12.0
+	// From v2.46.0 on it needs modules for MSIX, from v2.48.0 on one for RPM, that the public module proxy refuses to hand out.
 	github.com/goreleaser/nfpm/v2 v2.45.2
 )
 

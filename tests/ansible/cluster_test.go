@@ -16,7 +16,7 @@ import (
 // connectTime is how long ssh may take to connect.
 const connectTime = 20 * time.Second
 
-// cluster describes the hosts, of which b has that RDMA device.
+// cluster describes the hosts, of which b has that RDMA device. One is set up by the modules, the other by smc_conf.
 func cluster(device string) string {
 	return fmt.Sprintf(`---
 all:
@@ -27,7 +27,10 @@ all:
     smc_rdma_device: rxe0
   hosts:
     a:
+      smc_apply: modules
     b:
+      smc_apply: command
+      smc_settings: {wmem: 131072}
       smc_rdma_device: %s
 `, device)
 }
@@ -94,6 +97,7 @@ func TestCluster(t *testing.T) {
 			t.Errorf("the second run, host %s: %+v", name, h)
 		}
 	}
+	lt.Must("b", "test $(cat /proc/sys/net/smc/wmem) = 131072")
 	connect(t, lt)
 }
 

@@ -262,7 +262,7 @@ func TestLint(t *testing.T) {
 	c.must(t, dir, nil, "ansible-lint", "--offline", "--nocolor", "--strict")
 }
 
-// TestBuild packs the collection as it is published.
+// TestBuild packs the collection as it is published, and installs what was packed.
 func TestBuild(t *testing.T) {
 	need(t, "ansible-core", "ansible-galaxy")
 	c := install(t)
@@ -279,5 +279,10 @@ func TestBuild(t *testing.T) {
 		if !slices.Contains(strings.Split(string(out), "\n"), file) {
 			t.Errorf("%s is not in the package", file)
 		}
+	}
+	c.must(t, c.home, nil, "ansible-galaxy", "collection", "install", "--offline", "--collections-path", filepath.Join(c.home, "installed"), packed[0])
+	doc := []string{"ANSIBLE_COLLECTIONS_PATH=" + filepath.Join(c.home, "installed")}
+	if out := c.must(t, c.home, doc, "ansible-doc", "-t", "module", "smckit.smc.smc_pnet"); !strings.Contains(out, "EXAMPLES:") {
+		t.Errorf("installed: %s", out)
 	}
 }

@@ -14,6 +14,21 @@ import (
 	"testing"
 )
 
+// build builds commands into a directory.
+func build(t *testing.T, dir string, commands ...string) {
+	t.Helper()
+	need(t, "golang-go", "go")
+	argv := []string{"build", "-o", dir + "/"}
+	for _, c := range commands {
+		argv = append(argv, "./cmd/"+c)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", argv...)
+	cmd.Dir = "../.."
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+}
+
 // understood checks that the commands know the options of every command line in a record. In a network namespace that does not
 // exist they fail before they do anything.
 func understood(t *testing.T, record string) {
@@ -21,13 +36,8 @@ func understood(t *testing.T, record string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	need(t, "golang-go", "go")
 	programs := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", programs, "./cmd/smc_pnet", "./cmd/smc_rnics", "./cmd/smcr", "./cmd/smcd")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	build(t, programs, "smc_pnet", "smc_rnics", "smcr", "smcd")
 	seen := map[string]bool{}
 	for line := range bytes.Lines(data) {
 		var argv []string

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // recap is what a run of a playbook says of a host at its end.
@@ -51,6 +53,8 @@ func newMachine(t *testing.T) *machine {
 			t.Fatal(err)
 		}
 	}
+	// What is in the files is not for a command that pretends.
+	build(t, filepath.Join(m.fake, "real"), "smc_conf")
 	return m
 }
 
@@ -106,6 +110,24 @@ func (m *machine) expect(r recap, out string, changed bool, failed int, log stri
 	}
 }
 
+// files returns the configuration that the role has written, without comments.
+func (m *machine) files() map[string]string {
+	m.t.Helper()
+	entries, err := os.ReadDir(m.etc)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	files := map[string]string{}
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(m.etc, e.Name()))
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		files[e.Name()] = regexp.MustCompile(`(?m)^#.*\n`).ReplaceAllString(string(data), "")
+	}
+	return files
+}
+
 // TestRole has the role keep and apply a configuration: it predicts it, does it once, and notices what is not as it should be.
 func TestRole(t *testing.T) {
 	m := newMachine(t)
@@ -119,34 +141,35 @@ func TestRole(t *testing.T) {
 
 	r, out = m.play("eth0")
 	m.expect(r, out, true, 0, apply+"; "+look)
-	for file, want := range map[string]string{
+	want := map[string]string{
 		"pnet.conf": "add FABRICA eth eth0\nadd FABRICA ib mlx5_0 2\n",
 		"eid.conf":  "MYCLUSTER\nSECOND.EID\nseid disable\n",
 		"smc.conf":  "handshake_limit = on\nloopback = namespace\nwmem = 1048576\n",
-	} {
-		data, err := os.ReadFile(filepath.Join(m.etc, file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := regexp.MustCompile(`(?m)^#.*\n`).ReplaceAllString(string(data), ""); got != want {
-			t.Errorf("%s:\n%s\nexpected:\n%s", file, got, want)
-		}
+	}
+	if diff := cmp.Diff(want, m.files()); diff != "" {
+		t.Errorf("files (-want +got): %s", diff)
 	}
 
 	r, out = m.play("eth0")
 	m.expect(r, out, false, 0, look)
 
-	// A device that is not there is found before the file is written; what smc_conf takes for a mistake, before it is in
-	// its place.
-	for _, device := range []string{"missing0", "wrong0"} {
-		r, out = m.play(device)
-		m.expect(r, out, false, 1, "")
-		if !strings.Contains(out, device+": FAKE") {
-			t.Errorf("the failure does not tell the command's reason:\n%s", out)
-		}
-		data, err := os.ReadFile(filepath.Join(m.etc, "pnet.conf"))
-		if err != nil || !strings.Contains(string(data), "eth eth0") {
-			t.Errorf("pnet.conf was touched: %v\n%s", err, data)
+	// A device that is not there, and a mistake in one file, are found before any file is touched.
+	was := m.files()
+	for _, bad := range []struct{ device, vars, message string }{
+		{"missing0", "{}", "missing0: FAKE"},
+		{"wrong/0", "{}", "smc_conf: pnet.conf:2:17: "},
+		{"eth1", `{"smc_ueids": ["A", "B", "C", "D", "E"]}`, "smc_conf: eid.conf:6: "},
+		{"eth1", `{"smc_settings": {"wmem": 1}}`, "smc_conf: smc.conf:2: "},
+	} {
+		for _, args := range [][]string{{"--check"}, nil} {
+			r, out = m.play(bad.device, append(args, "-e", bad.vars)...)
+			m.expect(r, out, false, 1, "")
+			if !strings.Contains(out, bad.message) {
+				t.Errorf("the failure does not tell the command's reason, %q:\n%s", bad.message, out)
+			}
+			if diff := cmp.Diff(was, m.files()); diff != "" {
+				t.Errorf("%s, %s: files have changed: %s", bad.device, bad.vars, diff)
+			}
 		}
 	}
 

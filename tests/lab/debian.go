@@ -25,7 +25,7 @@ type Debian struct {
 }
 
 // NewDebian returns a system of a suite for a test, which must be root's. The system it is a copy of is in the cache, and
-// is made if it is not there yet.
+// is made if it is not there yet. Packages that others need by a name that is none's own have to be asked for, too.
 func NewDebian(t testing.TB, suite string, packages ...string) *Debian {
 	t.Helper()
 	Need(t)
@@ -81,7 +81,8 @@ func debianModel(ctx context.Context, suite string, packages []string, progress 
 		}
 	}
 	if err != nil {
-		return "", fmt.Errorf("installing Debian %s: %w", suite, err)
+		// What dpkg has to say is nowhere else.
+		return "", fmt.Errorf("installing Debian %s: %w; %s tells more", suite, err, filepath.Join(unfinished, "debootstrap/debootstrap.log"))
 	}
 	// Only what takes room.
 	debs, err := filepath.Glob(filepath.Join(unfinished, "var/cache/apt/archives/*.deb"))

@@ -73,7 +73,10 @@ func TestInstall(t *testing.T) {
 		t.Run(suite, func(t *testing.T) {
 			d := lab.NewDebian(t, suite)
 			was, is := build(t, older), build(t, version.Version)
-			d.Must("/", "mkdir -p /etc/systemd/system/multi-user.target.wants")
+			// Another service is enabled, as on any system: an empty directory would go with the last one.
+			d.Must("/", `cd /etc/systemd/system
+mkdir -p multi-user.target.wants
+ln -s /usr/lib/systemd/system/other.service multi-user.target.wants/`)
 			before := snapshot(d)
 
 			d.Must(was, install)
