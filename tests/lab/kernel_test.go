@@ -357,7 +357,7 @@ func TestLoadOrder(t *testing.T) {
 }
 
 func TestInitramfs(t *testing.T) {
-	file, err := initramfs(t.Context(), fakeKernel(t), []byte("the agent"))
+	file, err := initramfs(t.Context(), fakeKernel(t), bootModules, []byte("the agent"))
 	if err != nil {
 		t.Fatal(err)
 	}
