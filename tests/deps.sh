@@ -21,8 +21,8 @@ packages="$packages systemd"
 packages="$packages spin tshark"
 # What 'make lint' reads the manual pages with, and the shells that completions are for.
 packages="$packages mandoc bash-completion zsh fish"
-# What tests/packages looks at packages with, and where it installs them.
-packages="$packages lintian rpm shellcheck debootstrap"
+# What tests/packages looks at packages with, where it installs them, and what makes disks of that.
+packages="$packages lintian rpm shellcheck debootstrap e2fsprogs"
 # What tests/ansible sets guests up with, and what checks the collection.
 packages="$packages ansible-core ansible-lint yamllint python3-pytest python3-voluptuous python3-pycodestyle openssh-client openssh-server"
 
