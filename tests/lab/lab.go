@@ -113,6 +113,9 @@ func (o *Options) complete() error {
 	if o.Hosts > 26 {
 		return fmt.Errorf("%d hosts: at most 26 have a name", o.Hosts)
 	}
+	if o.Disk != nil && len(o.Shares) > 0 {
+		return errors.New("hosts that boot from a disk see nothing of this machine: no directory can be shared with them")
+	}
 	for i, dir := range o.Shares {
 		abs, err := filepath.Abs(dir)
 		if err != nil {
