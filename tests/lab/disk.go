@@ -74,6 +74,9 @@ func (d *Debian) Disk() *Disk {
 // roomOnDisk is how many MiB more a guest can write at least.
 const roomOnDisk = 1024
 
+// patience is after how many seconds a kernel is to report that a processor makes no progress: by default 20, at most 120.
+func patience() int { return min(int(Scale(20*time.Second).Seconds()), 120) }
+
 // systemKernel gets the kernel of the system below root ready to be booted, in dir.
 func systemKernel(ctx context.Context, root, dir string) (*Kernel, error) {
 	const prefix = "vmlinuz-"
@@ -142,7 +145,10 @@ func (h *Host) attach(s *machineSpec) error {
 		"-blockdev", "driver=file,node-name=file,locking=off,cache.no-flush=on,filename=/proc/self/fd/"+file,
 		"-blockdev", "driver=raw,node-name=disk,file=file", "-device", "virtio-blk-pci,drive=disk",
 	)
-	s.kernel = append(s.kernel, "smckit.root=/dev/vda", "systemd.hostname="+h.Name)
+	s.kernel = append(s.kernel, "smckit.root=/dev/vda", "systemd.hostname="+h.Name,
+		// Whoever else writes to this machine's disk may hold up the emulator for longer than a kernel takes for a stall.
+		fmt.Sprintf("rcupdate.rcu_cpu_stall_timeout=%d", patience()), fmt.Sprintf("watchdog_thresh=%d", patience()/2),
+	)
 	return nil
 }
 

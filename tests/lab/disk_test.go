@@ -5,6 +5,7 @@
 package lab
 
 import (
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
@@ -39,6 +40,10 @@ func TestDisk(t *testing.T) {
 	}
 	disk := NewMachine(t, "bookworm").Disk()
 	lt := Start(t, Options{Disk: disk, Hosts: 2})
+	const stalls = "cat /sys/module/rcupdate/parameters/rcu_cpu_stall_timeout /proc/sys/kernel/watchdog_thresh"
+	if got, want := lt.Must("a", stalls), fmt.Sprintf("%d\n%d\n", patience(), patience()/2); got != want {
+		t.Errorf("stalls are reported after %q seconds, not %q", got, want)
+	}
 	identity := map[string]string{}
 	for _, host := range []string{"a", "b"} {
 		identity[host] = lt.Must(host, "hostname; cat /etc/machine-id; cat /proc/1/comm")
