@@ -19,8 +19,8 @@ packages="$packages nftables iptables"
 packages="$packages systemd"
 # What tests/model has go through the model of a connection, and what reads the messages that hosts send.
 packages="$packages spin tshark"
-# What tests/packages looks at packages with, and where it installs them.
-packages="$packages lintian rpm shellcheck debootstrap"
+# What tests/packages looks at packages with, where it installs them, and what makes disks of that.
+packages="$packages lintian rpm shellcheck debootstrap e2fsprogs"
 # What tests/ansible sets guests up with, and what checks the collection.
 packages="$packages ansible-core ansible-lint yamllint python3-pytest python3-voluptuous python3-pycodestyle openssh-client openssh-server"
 

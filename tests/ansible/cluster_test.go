@@ -98,28 +98,5 @@ func TestCluster(t *testing.T) {
 		}
 	}
 	lt.Must("b", "test $(cat /proc/sys/net/smc/wmem) = 131072")
-	connect(t, lt)
-}
-
-// connect has a talk to b by SMC-R.
-func connect(t *testing.T, lt *lab.Test) {
-	address := lab.Addr4(0, 1) + ":5001"
-	echo, err := lt.Host("b").Start(lab.Cmd{Argv: []string{"smcflow", "echo", address}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lab.Kill(t, echo)
-	if err := lt.Host("b").WaitFor(t.Context(), "smcss --state listen --port 5001 | grep -q LISTEN"); err != nil {
-		t.Fatal(err)
-	}
-	lt.Must("a", "smcflow check --conns 3 --size 100000 "+address)
-	for name, count := range map[string]func(lab.Counters) int{
-		"a": func(n lab.Counters) int { return n.Connections.ClientV2 },
-		"b": func(n lab.Counters) int { return n.Connections.ServerV2 },
-	} {
-		now := lt.CountersR(name)
-		if count(now) != 3 || now.Fallback.Client.Total+now.Fallback.Server.Total > 0 {
-			t.Errorf("host %s: %d of 3 connections went by SMC-R: %+v", name, count(now), now)
-		}
-	}
+	lt.TalkSMCR("a", "b")
 }

@@ -81,14 +81,15 @@ func newControl(t *testing.T, lt *lab.Test, programs string) *control {
 		}
 	}
 	for _, h := range lt.Hosts {
-		c.serve(h, programs)
+		c.prepare(h, programs)
+		c.serve(h)
 	}
 	c.configure()
 	return c
 }
 
-// serve has a guest answer ssh: each connection to its socket is one of its sshd's.
-func (c *control) serve(h *lab.Host, programs string) {
+// prepare gives a guest what its sshd needs, until it reboots.
+func (c *control) prepare(h *lab.Host, programs string) {
 	c.t.Helper()
 	c.lt.Must(h.Name, "mkdir -p -m 755 /run/sshd "+sshDir)
 	for name, perm := range map[string]os.FileMode{"host": 0o600, "user.pub": 0o644} {
@@ -110,7 +111,11 @@ func (c *control) serve(h *lab.Host, programs string) {
 	}
 	// Of its own, because that of this machine may be out of the guest's reach, or have root locked.
 	c.lt.Must(h.Name, "rm -f /etc/shadow; umask 077; echo 'root:*:19000:0:99999:7:::' >/etc/shadow")
+}
 
+// serve has a guest answer ssh: each connection to its socket is one of its sshd's.
+func (c *control) serve(h *lab.Host) {
+	c.t.Helper()
 	l, err := net.Listen("unix", c.socket(h.Name))
 	if err != nil {
 		c.t.Fatal(err)

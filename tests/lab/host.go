@@ -28,15 +28,38 @@ type Host struct {
 
 	lab     *Lab
 	index   int
+	disk    *os.File // its own, if it has one
 	machine *machine
 	conn    *proto.Conn
 }
 
-// boot starts the guest and waits until its agent answers.
-func (h *Host) boot(ctx context.Context, o Options, initrd *os.File) error {
-	s := &machineSpec{cpus: o.cpus}
+// boot starts the guest and waits until its agent answers and, with a disk, all has started.
+func (h *Host) boot(ctx context.Context) error {
+	modules := bootModules
+	if disk := h.lab.options.Disk; disk != nil {
+		modules = diskModules
+		if h.disk == nil {
+			var err error
+			if h.disk, err = disk.copy(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	initrd, err := initramfs(ctx, h.Kernel, modules, h.lab.agent)
+	if err != nil {
+		return err
+	}
+	if err := h.start(ctx, initrd); err != nil || h.disk == nil {
+		return err
+	}
+	return h.ready(ctx)
+}
+
+// start starts the guest's machine and waits until its agent answers.
+func (h *Host) start(ctx context.Context, initrd *os.File) error {
+	s := &machineSpec{cpus: h.lab.options.cpus}
 	defer s.close()
-	port, err := h.describe(s, o, initrd)
+	port, err := h.describe(s, h.lab.options, initrd)
 	if err != nil {
 		return err
 	}
@@ -213,6 +236,9 @@ func (h *Host) stop() {
 	}
 	if h.conn != nil {
 		h.conn.Close()
+	}
+	if h.disk != nil {
+		h.disk.Close()
 	}
 }
 

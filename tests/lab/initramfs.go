@@ -23,6 +23,9 @@ import (
 // skipped.
 var bootModules = []string{"virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay", "virtio_net", "virtio_rng"}
 
+// diskModules are what a guest needs before it can read a disk of its own, and hear the lab.
+var diskModules = []string{"virtio_pci", "virtio_console", "virtio_blk", "crc32c_generic", "ext4"}
+
 // dependency is a line of modules.dep.
 type dependency struct {
 	name  string   // as modprobe spells it
@@ -74,10 +77,10 @@ func loadOrder(deps []dependency, names []string) []string {
 	return order
 }
 
-// initramfs returns an initramfs for k with the given agent program: a file in memory, which an emulator that inherits
+// initramfs returns an initramfs for k with the given modules and agent program: a file in memory, which an emulator that inherits
 // the descriptor can read. Making it takes less time than finding out whether it was made before.
-func initramfs(ctx context.Context, k *Kernel, agent []byte) (*os.File, error) {
-	image, err := buildInitramfs(ctx, k, agent)
+func initramfs(ctx context.Context, k *Kernel, modules []string, agent []byte) (*os.File, error) {
+	image, err := buildInitramfs(ctx, k, modules, agent)
 	if err != nil {
 		return nil, fmt.Errorf("initramfs for %s: %w", k.Release, err)
 	}
@@ -92,7 +95,7 @@ func initramfs(ctx context.Context, k *Kernel, agent []byte) (*os.File, error) {
 	return f, nil
 }
 
-func buildInitramfs(ctx context.Context, k *Kernel, program []byte) ([]byte, error) {
+func buildInitramfs(ctx context.Context, k *Kernel, modules []string, program []byte) ([]byte, error) {
 	deps, err := k.dependencies()
 	if err != nil {
 		return nil, err
@@ -109,7 +112,7 @@ func buildInitramfs(ctx context.Context, k *Kernel, program []byte) ([]byte, err
 	}
 	add("init", cpio.TypeReg|0o755, program)
 	var order strings.Builder
-	for _, file := range loadOrder(deps, bootModules) {
+	for _, file := range loadOrder(deps, modules) {
 		data, rerr := readModule(ctx, filepath.Join(k.Modules, file))
 		if rerr != nil {
 			return nil, rerr

@@ -357,7 +357,7 @@ func TestLoadOrder(t *testing.T) {
 }
 
 func TestInitramfs(t *testing.T) {
-	file, err := initramfs(t.Context(), fakeKernel(t), []byte("the agent"))
+	file, err := initramfs(t.Context(), fakeKernel(t), bootModules, []byte("the agent"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -414,7 +414,7 @@ func TestOptions(t *testing.T) {
 	if err := os.Mkdir(comma, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, bad := range []Options{{Hosts: 27}, {Shares: []string{comma}}, {Shares: []string{"/nonexistent"}}} {
+	for _, bad := range []Options{{Hosts: 27}, {Shares: []string{comma}}, {Shares: []string{"/nonexistent"}}, {Disk: &Disk{}, Shares: []string{"/"}}} {
 		if err := bad.complete(); err == nil {
 			t.Errorf("%+v: no error", bad)
 		}

@@ -44,11 +44,13 @@ type Options struct {
 	// Kernel is the series, for example "6.12"; Kernels gives each host its own.
 	Kernel  string
 	Kernels []string
+	// Disk is what the hosts boot, instead of this machine's files with one of those kernels.
+	Disk *Disk
 	// Hosts is the number of guests, named a, b, …; 1 if zero.
 	Hosts int
 	// Wires is the number of network segments; each host has an interface (eth0, eth1, …) on every one. 1 if zero.
 	Wires int
-	// Memory in MiB and processors of each guest; 768, or 2048 with a debug kernel, and 1 if zero.
+	// Memory in MiB and processors of each guest; 768, 1024 with a disk, or 2048 with a debug kernel, and 1 if zero.
 	Memory, CPUs int
 	// CPUFeatures is added to the processors' model, as QEMU has it: "erms=off,fsrm=off". Emulation is slow at some of
 	// what real processors are fast at, and kernels choose by what the processor claims.
@@ -76,6 +78,7 @@ type Lab struct {
 
 	options Options
 	qemu    *qemu
+	agent   []byte
 	closed  atomic.Bool
 }
 
@@ -94,6 +97,9 @@ func (o *Options) complete() error {
 	}
 	if o.Memory == 0 {
 		o.Memory = 768
+		if o.Disk != nil {
+			o.Memory = 1024
+		}
 		if slices.Contains(o.Kernels, DebugSeries) {
 			o.Memory = 2048
 		}
@@ -106,6 +112,9 @@ func (o *Options) complete() error {
 	}
 	if o.Hosts > 26 {
 		return fmt.Errorf("%d hosts: at most 26 have a name", o.Hosts)
+	}
+	if o.Disk != nil && len(o.Shares) > 0 {
+		return errors.New("hosts that boot from a disk see nothing of this machine: no directory can be shared with them")
 	}
 	for i, dir := range o.Shares {
 		abs, err := filepath.Abs(dir)
@@ -130,6 +139,9 @@ func New(ctx context.Context, o Options) (*Lab, error) {
 	}
 	kernels := map[string]*Kernel{}
 	for _, series := range o.Kernels {
+		if o.Disk != nil {
+			kernels[series] = o.Disk.kernel
+		}
 		if kernels[series] == nil {
 			k, err := Provision(ctx, series, false, o.Progress)
 			if err != nil {
@@ -146,14 +158,14 @@ func New(ctx context.Context, o Options) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Lab{options: o, qemu: q}
-	if err := l.boot(ctx, kernels, agent); err != nil {
+	l := &Lab{options: o, qemu: q, agent: agent}
+	if err := l.boot(ctx, kernels); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }
 
-func (l *Lab) boot(ctx context.Context, kernels map[string]*Kernel, agent []byte) error {
+func (l *Lab) boot(ctx context.Context, kernels map[string]*Kernel) error {
 	for range l.options.Wires {
 		w, err := newWire(l.options.Hosts)
 		if err != nil {
@@ -162,17 +174,12 @@ func (l *Lab) boot(ctx context.Context, kernels map[string]*Kernel, agent []byte
 		l.Wires = append(l.Wires, w)
 	}
 	group, gctx := errgroup.WithContext(ctx)
-	var err error
 	for i, series := range l.options.Kernels[:l.options.Hosts] {
 		h := &Host{Name: string(rune('a' + i)), Kernel: kernels[series], lab: l, index: i}
 		l.Hosts = append(l.Hosts, h)
-		var initrd *os.File
-		if initrd, err = initramfs(ctx, h.Kernel, agent); err != nil {
-			break
-		}
-		group.Go(func() error { return h.boot(gctx, l.options, initrd) })
+		group.Go(func() error { return h.boot(gctx) })
 	}
-	return errors.Join(err, group.Wait())
+	return group.Wait()
 }
 
 // Host returns the host with the given name, or nil.

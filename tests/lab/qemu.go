@@ -122,16 +122,13 @@ func (h *Host) describe(s *machineSpec, o Options, initrd *os.File) (net.Conn, e
 		"-chardev", "socket,id=agent,fd="+s.fd(there),
 		"-device", "virtio-serial-pci", "-device", "virtserialport,chardev=agent,name="+portName,
 	)
-	s.share("root", "/", true)
-	s.share("modules", h.Kernel.Modules, true)
-	var shares []string
-	for i, dir := range o.Shares {
-		tag := "share" + strconv.Itoa(i)
-		s.share(tag, dir, false)
-		shares = append(shares, tag+":"+dir)
+	if h.disk != nil {
+		err = h.attach(s)
+	} else {
+		h.shareFiles(s, o)
 	}
-	if shares != nil {
-		s.kernel = append(s.kernel, "smckit.shares="+strings.Join(shares, ","))
+	if err != nil {
+		return nil, errors.Join(err, here.Close())
 	}
 	for i, w := range h.lab.Wires {
 		id := "wire" + strconv.Itoa(i)
@@ -157,6 +154,21 @@ func (h *Host) describe(s *machineSpec, o Options, initrd *os.File) (net.Conn, e
 
 // maxCmdline is the most that an x86 kernel takes.
 const maxCmdline = 2047
+
+// shareFiles has the guest see this machine's files.
+func (h *Host) shareFiles(s *machineSpec, o Options) {
+	s.share("root", "/", true)
+	s.share("modules", h.Kernel.Modules, true)
+	var shares []string
+	for i, dir := range o.Shares {
+		tag := "share" + strconv.Itoa(i)
+		s.share(tag, dir, false)
+		shares = append(shares, tag+":"+dir)
+	}
+	if shares != nil {
+		s.kernel = append(s.kernel, "smckit.shares="+strings.Join(shares, ","))
+	}
+}
 
 // share is a directory that a guest can mount by its tag.
 func (s *machineSpec) share(tag, dir string, readOnly bool) {

@@ -96,6 +96,21 @@ func (lt *Test) finish() {
 	ctx, cancel := context.WithTimeout(context.Background(), Scale(60*time.Second))
 	defer cancel()
 	lt.checkLeaks(ctx)
+	logs := lt.logs(ctx)
+	for _, h := range lt.Hosts {
+		lt.search(h, logs[h.Name])
+	}
+	if lt.t.Failed() {
+		lt.keep(logs)
+	}
+	if err := lt.Close(); err != nil {
+		lt.t.Error(err)
+	}
+}
+
+// logs returns the hosts' kernel logs.
+func (lt *Test) logs(ctx context.Context) map[string]string {
+	lt.t.Helper()
 	logs := map[string]string{}
 	for _, h := range lt.Hosts {
 		log, err := h.Dmesg(ctx)
@@ -104,15 +119,15 @@ func (lt *Test) finish() {
 			log = h.machine.console.String()
 		}
 		logs[h.Name] = log
-		for _, line := range Reports(log, lt.allowed...) {
-			lt.t.Errorf("kernel %s of guest %s reports: %s", h.Kernel.Release, h.Name, line)
-		}
 	}
-	if lt.t.Failed() {
-		lt.keep(logs)
-	}
-	if err := lt.Close(); err != nil {
-		lt.t.Error(err)
+	return logs
+}
+
+// search fails the test if a host's kernel log has reports.
+func (lt *Test) search(h *Host, log string) {
+	lt.t.Helper()
+	for _, line := range Reports(log, lt.allowed...) {
+		lt.t.Errorf("kernel %s of guest %s reports: %s", h.Kernel.Release, h.Name, line)
 	}
 }
 

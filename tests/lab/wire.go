@@ -42,16 +42,24 @@ type wirePort struct {
 func newWire(hosts int) (*Wire, error) {
 	w := &Wire{}
 	for host := range hosts {
-		here, there, err := socketpair()
-		if err != nil {
+		p := &wirePort{index: host}
+		if err := p.connect(); err != nil {
 			return nil, errors.Join(err, w.close())
 		}
-		w.ports = append(w.ports, &wirePort{index: host, conn: here, there: there, w: bufio.NewWriterSize(here, maxFrame)})
+		w.ports = append(w.ports, p)
 	}
 	for _, p := range w.ports {
-		go w.forward(p)
+		go w.forward(p, p.conn)
 	}
 	return w, nil
+}
+
+// connect gives a port a connection.
+func (p *wirePort) connect() (err error) {
+	if p.conn, p.there, err = socketpair(); err == nil {
+		p.w = bufio.NewWriterSize(p.conn, maxFrame)
+	}
+	return err
 }
 
 // plug returns what a host's emulator connects to; it is then the caller's to close.
@@ -61,9 +69,23 @@ func (w *Wire) plug(host int) *os.File {
 	return there
 }
 
+// unplug readies the port of a host whose emulator has ended for the next one.
+func (w *Wire) unplug(host int) error {
+	p := w.ports[host]
+	// First, so that who writes to what nobody reads gives up and lets go of the lock.
+	_ = p.conn.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.connect(); err != nil {
+		return err
+	}
+	go w.forward(p, p.conn)
+	return nil
+}
+
 // forward passes on what comes from one guest until it is gone.
-func (w *Wire) forward(from *wirePort) {
-	r := bufio.NewReaderSize(from.conn, maxFrame)
+func (w *Wire) forward(from *wirePort, conn net.Conn) {
+	r := bufio.NewReaderSize(conn, maxFrame)
 	frame := make([]byte, 4+maxFrame)
 	for {
 		if _, err := io.ReadFull(r, frame[:4]); err != nil {
@@ -71,7 +93,7 @@ func (w *Wire) forward(from *wirePort) {
 		}
 		n := binary.BigEndian.Uint32(frame)
 		if n > maxFrame {
-			from.conn.Close()
+			conn.Close()
 			return
 		}
 		if _, err := io.ReadFull(r, frame[4:4+n]); err != nil {

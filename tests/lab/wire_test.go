@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -228,6 +229,36 @@ func checkPcap(t *testing.T, file string, begin time.Time, want ...string) {
 	if diff := cmp.Diff(want, got); diff != "" || len(data) != 0 {
 		t.Errorf("%d bytes too many; %s", len(data), diff)
 	}
+}
+
+// TestUnplug replaces an emulator, while frames go to the one that has ended, unread.
+func TestUnplug(t *testing.T) {
+	w, c := plugs(t, 2)
+	send(t, c[0], "first")
+	expect(t, c[1], "first")
+	many := make([]string, 4000)
+	for i := range many {
+		many[i] = strings.Repeat("lost", 250)
+	}
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		send(t, c[0], many...)
+	}()
+	if err := w.unplug(1); err != nil {
+		t.Fatal(err)
+	}
+	f := w.plug(1)
+	next, err := net.FileConn(f)
+	f.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	go func() { _, _ = io.Copy(io.Discard, next) }()
+	<-sent
+	send(t, next, "from the next")
+	expect(t, c[0], "from the next")
 }
 
 // BenchmarkWire is the speed of the wire itself, one write and one read a frame.

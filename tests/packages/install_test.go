@@ -24,14 +24,17 @@ func suites() []string {
 	return []string{"bookworm"}
 }
 
-// snapshot lists all files of a system, each with mode and owner, and of configuration with its contents. What the package
+// listing lists all files of a system, each with mode and owner, and of configuration with its contents. What the package
 // system itself writes with every change is left out, but not what it notes of each package.
-func snapshot(d *lab.Debian) []string {
-	out := d.Must("/", `cd /
+const listing = `cd /
 find . -xdev \( -path ./dev -o -path ./proc -o -path ./sys -o -path ./tmp -o -path ./mnt -o -path ./var/log -o -path ./var/cache \
 	-o -path './var/lib/dpkg/*' -prune ! -path './var/lib/dpkg/info*' \) -prune -o -printf '%M %u:%g %p %l\n'
-find etc -xdev -type f ! -name ld.so.cache -exec sha256sum {} +`)
-	var lines []string
+find etc -xdev -type f ! -name ld.so.cache -exec sha256sum {} +`
+
+// snapshot is what is in a system.
+func snapshot(d *lab.Debian) []string { return listed(d.Must("/", listing)) }
+
+func listed(out string) (lines []string) {
 	for line := range strings.Lines(out) {
 		lines = append(lines, strings.TrimSpace(line))
 	}
@@ -44,7 +47,12 @@ func compare(t *testing.T, before, after []string) {
 	if len(before) < 1000 {
 		t.Fatalf("a system of only %d files", len(before))
 	}
-	if diff := cmp.Diff(lines(before), lines(after)); diff != "" {
+	compareSets(t, lines(before), lines(after))
+}
+
+func compareSets(t *testing.T, before, after map[string]bool) {
+	t.Helper()
+	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("left behind (+) or lost (-):\n%s", diff)
 	}
 }

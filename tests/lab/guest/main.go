@@ -3,7 +3,8 @@
 //go:build linux
 
 // Command guest is what runs as process 1 in a lab guest: it mounts this machine's files, then runs the programs that
-// the lab asks for. It is built statically and is all that the initramfs holds beside kernel modules.
+// the lab asks for. Where a guest boots from a disk, process 1 is that system's, which starts this as a service. It is built
+// statically and is all that the initramfs holds beside kernel modules.
 package main
 
 import (
@@ -19,8 +20,15 @@ import (
 
 func main() {
 	if os.Getpid() != 1 {
-		fmt.Fprintln(os.Stderr, "guest: only the lab starts this")
-		os.Exit(2)
+		if len(os.Args) != 2 || os.Args[1] != serveAs {
+			fmt.Fprintln(os.Stderr, "guest: only the lab starts this")
+			os.Exit(2)
+		}
+		if err := serve(); err != nil {
+			fmt.Fprintln(os.Stderr, "guest:", err)
+			os.Exit(1)
+		}
+		return
 	}
 	if err := run(); err != nil {
 		// Nobody but the console listens here: the lab shows its end when a guest goes unasked.
@@ -30,9 +38,21 @@ func main() {
 }
 
 func run() error {
-	if err := mountAll(); err != nil {
+	args, err := prepare()
+	if err != nil {
 		return err
 	}
+	if disk := args["smckit.root"]; disk != "" {
+		return bootDisk(disk)
+	}
+	if err := mountAll(args); err != nil {
+		return err
+	}
+	return serve()
+}
+
+// serve runs what the lab asks for.
+func serve() error {
 	if err := setEnvironment(); err != nil {
 		return err
 	}

@@ -24,25 +24,25 @@ type mount struct {
 // Options of every 9p mount. The big message size is what makes reading large programs bearable under emulation.
 const options9p = "trans=virtio,version=9p2000.L,msize=512000"
 
-// mountAll loads the modules of the initramfs and makes the machine's files, with a writable layer above them, the root
-// of this guest.
-func mountAll() error {
+// prepare loads the modules of the initramfs and returns the kernel's arguments.
+func prepare() (map[string]string, error) {
 	for _, m := range []mount{
 		{"proc", "/proc", "proc", 0, ""},
 		{"sysfs", "/sys", "sysfs", 0, ""},
 		{"devtmpfs", "/dev", "devtmpfs", 0, ""},
 	} {
 		if err := m.do(); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := loadModules("/modules"); err != nil {
-		return err
+		return nil, err
 	}
-	args, err := kernelArgs()
-	if err != nil {
-		return err
-	}
+	return kernelArgs()
+}
+
+// mountAll makes the machine's files, with a writable layer above them, the root of this guest.
+func mountAll(args map[string]string) error {
 	if err := mountRoot(args["smckit.release"], args["smckit.shares"]); err != nil {
 		return err
 	}

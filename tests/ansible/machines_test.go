@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package ansible
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/smckit/smckit/tests/lab"
+)
+
+// machines describes the hosts: a's configuration is applied in a certain way, b's as the role chooses.
+func machines(files []string, apply string) string {
+	return fmt.Sprintf(`---
+all:
+  vars:
+    ansible_user: root
+    ansible_python_interpreter: /usr/bin/python3
+    smc_package_files: [%s]
+  hosts:
+    a:
+      smc_apply: %s
+    b:
+`, strings.Join(files, ", "), apply)
+}
+
+// TestMachines has Ansible set up two Debian machines, whose process 1 is systemd, with our packages: by the command on one, by
+// the service on the other. When the first has the service, too, all of it is there after a reboot.
+func TestMachines(t *testing.T) {
+	lab.Need(t)
+	if !lab.Full() {
+		t.Skip("boots Debian machines four times: in full runs only (SMCKIT_FULL=1)")
+	}
+	need(t, "ansible-core", "ansible-playbook")
+	need(t, "openssh-client", "ssh", "ssh-keygen")
+	need(t, "debootstrap", "debootstrap")
+	need(t, "e2fsprogs", "mke2fs")
+	dir := packages(t)
+	d := lab.NewRoCEHost(t, "bookworm", "openssh-server", "python3", "python3-apt")
+	// A guest would take a quarter of an hour to compile the modules.
+	d.Must(dir, "dpkg --install /mnt/smckit-dkms_*.deb")
+	var files []string
+	for _, pattern := range []string{"smckit-dkms_*.deb", "libsmc-preload_*_amd64.deb", "smckit_*.deb"} {
+		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil || len(found) != 1 {
+			t.Fatalf("%s: %q, error %v", pattern, found, err)
+		}
+		files = append(files, found[0])
+	}
+	lt := lab.Start(t, lab.Options{Disk: d.Disk(), Hosts: 2})
+	c := newControl(t, lt, "/usr/bin")
+	const playbook = "testdata/machines.yml"
+	expect := func(when string, hosts map[string]recap, changed map[string]func(int) bool) {
+		t.Helper()
+		for name, as := range changed {
+			if h, ok := hosts[name]; !ok || h.failed+h.unreachable > 0 || !as(h.changed) {
+				t.Errorf("%s, host %s: %+v", when, name, h)
+			}
+		}
+	}
+	nothing, one, several := is(0), is(1), func(n int) bool { return n > 1 }
+
+	hosts, _ := c.play(machines(files, "command"), playbook)
+	expect("the first run", hosts, map[string]func(int) bool{"a": several, "b": several})
+	for name, want := range map[string]string{"a": "disabled\ninactive\n", "b": "enabled\nactive\n"} {
+		if got := lt.Must(name, "systemctl is-enabled smc || :; systemctl is-active smc || :"); got != want {
+			t.Errorf("the service of host %s is %q", name, got)
+		}
+		configured(t, lt, name)
+	}
+	hosts, _ = c.play(machines(files, "command"), playbook)
+	expect("the second run", hosts, map[string]func(int) bool{"a": nothing, "b": nothing})
+	hosts, _ = c.play(machines(files, "auto"), playbook)
+	expect("with the service", hosts, map[string]func(int) bool{"a": one, "b": nothing})
+
+	lt.Reboot("a", "b")
+	for _, name := range []string{"a", "b"} {
+		configured(t, lt, name)
+		c.prepare(lt.Host(name), "/usr/bin")
+	}
+	lt.TalkSMCR("a", "b")
+	hosts, _ = c.play(machines(files, "auto"), playbook)
+	expect("after the reboot", hosts, map[string]func(int) bool{"a": nothing, "b": nothing})
+}
+
+// is returns a function that says whether a number is this one.
+func is(want int) func(int) bool { return func(n int) bool { return n == want } }
+
+// packages makes the packages and returns the directory that they are in.
+func packages(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "make", "-C", "../..", "packages", "DIST="+dir)
+	// What started this may be make, too.
+	cmd.Env = append(os.Environ(), "MAKEFLAGS=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("make packages: %v\n%s", err, out)
+	}
+	return dir
+}
+
+// configured checks that the kernel of a host has what the playbook says.
+func configured(t *testing.T, lt *lab.Test, host string) {
+	t.Helper()
+	const want = "LAB0 eth0 n/a 255\nLAB0 n/a rxe0 1\nSMCKIT.LAB\n131072\n"
+	if got := lt.Must(host, "smc_pnet show; smcr ueid | tr -d ' '; cat /proc/sys/net/smc/rmem"); got != want {
+		t.Errorf("host %s has %q, not %q", host, got, want)
+	}
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// serveAs is the argument by which a guest's own process 1 starts the agent.
+const serveAs = "serve"
+
+// Where the agent and its unit are in a guest that boots from a disk: in memory, so that the disk has nothing of the lab's.
+const (
+	agentFile = "/run/smckit-lab/agent"
+	unitFile  = "/run/systemd/system/smckit-lab.service"
+	wanted    = "/run/systemd/system/sysinit.target.wants"
+)
+
+// The agent is there from the start to the end, to tell what goes wrong between.
+const unit = `[Unit]
+Description=Agent of the lab
+DefaultDependencies=no
+Conflicts=shutdown.target
+Before=shutdown.target
+
+[Service]
+ExecStart=` + agentFile + ` ` + serveAs + `
+TimeoutStopSec=5
+`
+
+// bootDisk makes a disk the root of this guest, puts the agent where its process 1 will start it, and becomes that.
+func bootDisk(disk string) error {
+	const root = "/newroot"
+	if err := awaitFile(disk); err != nil {
+		return err
+	}
+	for _, m := range []mount{
+		{disk, root, "ext4", 0, ""},
+		{"tmpfs", root + "/run", "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, "mode=755"},
+	} {
+		if err := m.do(); err != nil {
+			return err
+		}
+	}
+	agent, err := os.ReadFile("/init")
+	if err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		path string
+		data []byte
+		mode os.FileMode
+	}{{agentFile, agent, 0o755}, {unitFile, []byte(unit), 0o644}} {
+		if err := os.MkdirAll(filepath.Dir(root+f.path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(root+f.path, f.data, f.mode); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(root+wanted, 0o755); err != nil {
+		return err
+	}
+	if err := os.Symlink(unitFile, filepath.Join(root+wanted, filepath.Base(unitFile))); err != nil {
+		return err
+	}
+	if err := switchRoot(root); err != nil {
+		return err
+	}
+	return fmt.Errorf("/sbin/init: %w", unix.Exec("/sbin/init", []string{"/sbin/init"}, []string{"TERM=linux"}))
+}
+
+// awaitFile waits for a device, whose driver finds it in its own time.
+func awaitFile(path string) error {
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) || time.Now().After(deadline) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package lab
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// rocePackages are what a host of a RoCE cluster has, and what builds modules for it.
+var rocePackages = []string{"rdma-core", "dkms", "linux-headers-amd64"}
+
+// rxeRule finds the rule in what we tell administrators.
+var rxeRule = regexp.MustCompile("(?s)`/etc/udev/rules.d/(\\S+)`.*?```udev\n(.*?)```")
+
+// softRoCE returns the file that makes rxe0 on eth0 for good, and its name, as our guide has it for eth4.
+func softRoCE(repository string) (name, rule string, err error) {
+	const guide = "docs/getting-started-cluster.md"
+	text, err := os.ReadFile(filepath.Join(repository, guide))
+	if err != nil {
+		return "", "", err
+	}
+	found := rxeRule.FindStringSubmatch(string(text))
+	if found == nil {
+		return "", "", fmt.Errorf("%s has no rule for soft-RoCE", guide)
+	}
+	return found[1], strings.ReplaceAll(found[2], "eth4", "eth0"), nil
+}
+
+// NewRoCEHost returns a Debian system, which is to become a Disk, of a host of a RoCE cluster: on its first wire it has the
+// addresses of SetUpAddresses, and there the device rxe0, as our guide makes it for good. It has smcflow, and no AF_SMC but
+// the distribution's.
+func NewRoCEHost(t testing.TB, suite string, packages ...string) *Debian {
+	t.Helper()
+	d := NewMachine(t, suite, append(packages, rocePackages...)...)
+	root, err := repository()
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs, err := Commands(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	smcflow, err := os.ReadFile(filepath.Join(programs, "smcflow"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, rule, err := softRoCE(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.write("/etc/udev/rules.d/"+name, []byte(rule), 0o644)
+	for host, name := range []string{"a", "b"} {
+		d.write("/etc/systemd/network/"+name+".network", []byte(strings.Join([]string{
+			"[Match]", "Name=eth0", "Host=" + name,
+			"[Network]", "Address=" + Addr4(0, host) + "/24", "Address=" + Addr6(0, host) + "/64", "",
+		}, "\n")), 0o644)
+	}
+	d.write("/usr/local/bin/smcflow", smcflow, 0o755)
+	d.Must("/", "systemctl enable systemd-networkd")
+	return d
+}
+
+// write writes a file of the system.
+func (d *Debian) write(path string, data []byte, perm os.FileMode) {
+	d.t.Helper()
+	path = filepath.Join(d.Dir, path)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, perm); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// TalkSMCR has a host make connections to another, and fails the test if one is not SMC-R of version 2. Both have smcflow and our
+// commands.
+func (lt *Test) TalkSMCR(from, to string) {
+	lt.t.Helper()
+	address := Addr4(0, lt.Host(to).index) + ":5001"
+	echo, err := lt.Host(to).Start(Cmd{Argv: []string{"smcflow", "echo", address}})
+	if err != nil {
+		lt.t.Fatal(err)
+	}
+	defer Kill(lt.t, echo)
+	if err := lt.Host(to).WaitFor(lt.t.Context(), "smcss --state listen --port 5001 | grep -q LISTEN"); err != nil {
+		lt.t.Fatal(err)
+	}
+	client, server := lt.CountersR(from), lt.CountersR(to)
+	const conns = 3
+	lt.Must(from, "smcflow check --conns 3 --size 100000 "+address)
+	for _, side := range []struct {
+		host        string
+		before, now Counters
+		count       func(Counters) int
+	}{
+		{from, client, lt.CountersR(from), func(n Counters) int { return n.Connections.ClientV2 }},
+		{to, server, lt.CountersR(to), func(n Counters) int { return n.Connections.ServerV2 }},
+	} {
+		if n := side.count(side.now) - side.count(side.before); n != conns || side.now.fallbacks() != side.before.fallbacks() {
+			lt.t.Errorf("host %s: %d of %d connections went by SMC-R: before %+v, then %+v", side.host, n, conns, side.before, side.now)
+		}
+	}
+}
+
+// fallbacks is how many connections have fallen back, of both sides.
+func (c Counters) fallbacks() int { return c.Fallback.Client.Total + c.Fallback.Server.Total }

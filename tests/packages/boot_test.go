@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package packages
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/smckit/smckit/internal/version"
+	"github.com/smckit/smckit/tests/lab"
+)
+
+// edit is what an administrator writes into the files of the package.
+const edit = `echo 'add LAB0 eth eth0
+add LAB0 ib rxe0 1' >>/etc/smc/pnet.conf
+echo SMCKIT.LAB >>/etc/smc/eid.conf
+sed -i 's/^# rmem = .*/rmem = 131072/' /etc/smc/smc.conf`
+
+// TestBoot sets up two machines with Debian 12 for SMC-R with nothing but the packages: they are installed and the service is
+// enabled. That has to be there after a reboot, and after an upgrade; when the packages are purged nothing may be.
+func TestBoot(t *testing.T) {
+	if !lab.Full() {
+		t.Skip("boots Debian machines five times: set SMCKIT_FULL=1, or run 'make test-full'")
+	}
+	need(t, "debootstrap", "mke2fs")
+	was, is := build(t, older), build(t, version.Version)
+	d := lab.NewRoCEHost(t, "bookworm")
+	// The modules are compiled here: a guest would take a quarter of an hour.
+	without := lines(snapshot(d))
+	d.Must(is, "dpkg --install /mnt/smckit-dkms_*.deb")
+	with := lines(snapshot(d))
+	lt := lab.Start(t, lab.Options{Disk: d.Disk(), Hosts: 2})
+	hosts := []string{"a", "b"}
+	// What this machine would have without that package.
+	before := lines(machine(lt, "a"))
+	maps.DeleteFunc(before, func(line string, _ bool) bool { return with[line] && !without[line] })
+	for line := range without {
+		if !with[line] {
+			before[line] = true
+		}
+	}
+
+	for _, host := range hosts {
+		bring(t, lt, host, was)
+		lt.Must(host, install)
+		lt.Must(host, edit+"\nsystemctl enable --now smc")
+		checkService(t, lt, host)
+	}
+	lt.Reboot(hosts...)
+	for _, host := range hosts {
+		checkService(t, lt, host)
+	}
+	lt.TalkSMCR("a", "b")
+
+	for _, host := range hosts {
+		bring(t, lt, host, is)
+		lt.Must(host, install)
+		if out := lt.Must(host, "smcss --version"); !strings.Contains(out, version.Version) {
+			t.Errorf("host %s: after the upgrade: %s", host, out)
+		}
+		checkService(t, lt, host)
+	}
+	lt.TalkSMCR("b", "a")
+	t.Run("device", func(t *testing.T) { checkDevice(t, lt, "b") })
+
+	lt.Must("a", "dpkg --purge smckit libsmc-preload smckit-dkms")
+	checkGone(t, lt, "a")
+	lt.Reboot("a")
+	checkGone(t, lt, "a")
+	compareSets(t, before, lines(machine(lt, "a")))
+	if out := lt.Must("a", "lsmod"); strings.Contains(out, "smc") {
+		t.Errorf("something loads a module at boot still:\n%s", out)
+	}
+}
+
+// restless is what a system that runs writes by itself, but not what Debian's helper notes of units there.
+var restless = regexp.MustCompile(` \./var/(tmp/|lib/systemd/(random-seed|timers|catalog|timesync|linger|coredump|rfkill|backlight))`)
+
+// machine is what is in a system that runs.
+func machine(lt *lab.Test, host string) []string {
+	return slices.DeleteFunc(listed(lt.Must(host, listing)), restless.MatchString)
+}
+
+// bring copies packages to where install finds them.
+func bring(t *testing.T, lt *lab.Test, host, dir string) {
+	t.Helper()
+	lt.Must(host, "rm -f /mnt/*")
+	for _, pattern := range []string{"smckit_*.deb", "libsmc-preload_*_amd64.deb"} {
+		for _, file := range glob(t, dir, pattern) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := lt.Host(host).WriteFile(t.Context(), "/mnt/"+filepath.Base(file), data, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// checkService checks that the service is in use, with our module, and that the kernel has what the files say.
+func checkService(t *testing.T, lt *lab.Test, host string) {
+	t.Helper()
+	for command, want := range map[string]string{
+		"systemctl is-enabled smc; systemctl is-active smc": "enabled\nactive\n",
+		"cat /sys/module/smc/version":                       version.Version + "\n",
+		"smc_pnet show":                                     "LAB0 eth0 n/a 255\nLAB0 n/a rxe0 1\n",
+		"smcr ueid | tr -d ' '":                             "SMCKIT.LAB\n",
+		"cat /proc/sys/net/smc/rmem":                        "131072\n",
+		"smc_conf apply --check":                            "",
+	} {
+		if got := lt.Must(host, command); got != want {
+			t.Errorf("host %s: %s: %q, not %q", host, command, got, want)
+		}
+	}
+}
+
+// checkDevice takes a host's device away, and all that the kernel has been told, and has the device come again.
+func checkDevice(t *testing.T, lt *lab.Test, host string) {
+	lt.Must(host, "rdma link delete rxe0; smc_pnet flush; udevadm trigger --action=add /sys/class/net/eth0")
+	if err := lt.Host(host).WaitFor(t.Context(), "smc_pnet show | grep -q rxe0 && systemctl is-active smc"); err != nil {
+		t.Fatal(err)
+	}
+	checkService(t, lt, host)
+}
+
+// checkGone checks that a host has nothing left of the packages.
+func checkGone(t *testing.T, lt *lab.Test, host string) {
+	t.Helper()
+	for command, want := range map[string]string{
+		"dpkg-query --list | grep -c smc || :":                                    "0\n",
+		"find /etc /run/smckit /run/smc_conf.lock -name '*smc*' 2>/dev/null || :": "",
+		"systemctl list-unit-files --no-legend 'smc*' | grep -v smckit-lab || :":  "",
+		"modinfo -n smc | sed 's,/lib/modules/[^/]*/,,'":                          "kernel/net/smc/smc.ko\n",
+	} {
+		if got := lt.Must(host, command); got != want {
+			t.Errorf("host %s: %s: %q, not %q", host, command, got, want)
+		}
+	}
+}
