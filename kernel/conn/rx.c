@@ -74,9 +74,10 @@ static u64 known(const struct smc_conn *conn)
 
 /*
  * Is it worth a message to tell the peer of the space? Always if it has asked, or has to know that an
- * urgent byte is gone. Else one of ours goes on when half of the ring is free, and no sooner. Others
- * are told from a tenth of it on, if they are short of space: they have no more than half of the ring,
- * or have said that they wait. What they have said of that is over once all is read.
+ * urgent byte is gone. Else one of ours goes on when half of the ring is free, and no sooner; it may
+ * have written more than has come here. Others are told from a tenth of it on, if they are short of
+ * space: they have no more than half of the ring, or have said that they wait. What they have said of
+ * that is over once all is read.
  */
 static bool worth(struct smc_conn *conn, u64 told)
 {
@@ -90,7 +91,7 @@ static bool worth(struct smc_conn *conn, u64 told)
 	if (READ_ONCE(conn->rx_asked))
 		return true;
 	if (conn->rx_halves)
-		return prod - told > size / 2 && prod - conn->rx_cons <= size / 2;
+		return prod - told >= size / 2 && prod - conn->rx_cons <= size / 2;
 	if (untold <= max_t(u32, size / 10, SOCK_MIN_SNDBUF / 2))
 		return false;
 	return blocked || prod - told >= size / 2;

@@ -233,7 +233,7 @@ inline publish_cons(to)
 #ifdef W_TOLD_WHEN_FULL
 #define SHORT	(USED(prod, cons) == N)
 #else
-#define SHORT	(USED(prod, cons) > N - ENOUGH)
+#define SHORT	(USED(prod, cons) >= N - ENOUGH)
 #endif
 
 inline wake_writer(waits)
