@@ -125,7 +125,9 @@ func checkService(t *testing.T, lt *lab.Test, host string) {
 // checkDevice takes a host's device away, and all that the kernel has been told, and has the device come again.
 func checkDevice(t *testing.T, lt *lab.Test, host string) {
 	lt.Must(host, "rdma link delete rxe0; smc_pnet flush; udevadm trigger --action=add /sys/class/net/eth0")
-	if err := lt.Host(host).WaitFor(t.Context(), "smc_pnet show | grep -q rxe0 && systemctl is-active smc"); err != nil {
+	// Both devices have the service look again, one after the other.
+	done := "udevadm settle && smc_pnet show | grep -q rxe0 && ! systemctl list-jobs | grep -q smc.service && systemctl is-active smc | grep -qx active"
+	if err := lt.Host(host).WaitFor(t.Context(), done); err != nil {
 		t.Fatal(err)
 	}
 	checkService(t, lt, host)
