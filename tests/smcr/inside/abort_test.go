@@ -82,8 +82,7 @@ func TestPeersAbandon(t *testing.T) {
 	if err := g.abandon(ctx, some); err != nil {
 		t.Fatal(err)
 	}
-	err = inTurn(ctx, g.allForgotten(some), g.fresh, func(ctx context.Context) error { return first.exchange(ctx, 1000) }, first.close)
-	if err != nil {
+	if err := g.goesOn(ctx, first, some); err != nil {
 		t.Error(err)
 	}
 }
@@ -134,7 +133,7 @@ func TestPeersForgetLate(t *testing.T) {
 	g.mu.Unlock()
 	err := g.says(ctx, kept...)
 	if err == nil {
-		err = inTurn(ctx, g.allForgotten(some), g.fresh, func(ctx context.Context) error { return first.exchange(ctx, 1000) }, first.close)
+		err = g.goesOn(ctx, first, some)
 	}
 	if err != nil {
 		t.Error(err)
@@ -162,12 +161,13 @@ func TestPeersForgetNever(t *testing.T) {
 	}
 }
 
-// allForgotten waits until our module has withdrawn so many keys.
-func (g *group) allForgotten(some int) func(context.Context) error {
-	return func(ctx context.Context) error {
+// goesOn waits until our module has withdrawn so many keys, and checks that the group's connection works, and another one.
+func (g *group) goesOn(ctx context.Context, first *conn, some int) error {
+	forgotten := func(ctx context.Context) error {
 		return g.until(ctx, "DELETE RKEY", func() bool {
 			slices.Sort(g.forgot)
 			return len(slices.Compact(g.forgot)) == some
 		})
 	}
+	return inTurn(ctx, forgotten, g.fresh, func(ctx context.Context) error { return first.exchange(ctx, 1000) }, first.close)
 }
