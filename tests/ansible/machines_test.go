@@ -6,8 +6,6 @@ package ansible
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -41,7 +39,8 @@ func TestMachines(t *testing.T) {
 	need(t, "openssh-client", "ssh", "ssh-keygen")
 	need(t, "debootstrap", "debootstrap")
 	need(t, "e2fsprogs", "mke2fs")
-	dir := packages(t)
+	dir := t.TempDir()
+	lab.MakePackages(t, "DIST="+dir)
 	d := lab.NewRoCEHost(t, "bookworm", "openssh-server", "python3", "python3-apt")
 	// A guest would take a quarter of an hour to compile the modules.
 	d.Must(dir, "dpkg --install /mnt/smckit-dkms_*.deb")
@@ -72,7 +71,7 @@ func TestMachines(t *testing.T) {
 		if got := lt.Must(name, "systemctl is-enabled smc || :; systemctl is-active smc || :"); got != want {
 			t.Errorf("the service of host %s is %q", name, got)
 		}
-		configured(t, lt, name)
+		lt.CheckConfigured(name)
 	}
 	hosts, _ = c.play(machines(files, "command"), playbook)
 	expect("the second run", hosts, map[string]func(int) bool{"a": nothing, "b": nothing})
@@ -81,7 +80,7 @@ func TestMachines(t *testing.T) {
 
 	lt.Reboot("a", "b")
 	for _, name := range []string{"a", "b"} {
-		configured(t, lt, name)
+		lt.CheckConfigured(name)
 		c.prepare(lt.Host(name), "/usr/bin")
 	}
 	lt.TalkSMCR("a", "b")
@@ -91,25 +90,3 @@ func TestMachines(t *testing.T) {
 
 // is returns a function that says whether a number is this one.
 func is(want int) func(int) bool { return func(n int) bool { return n == want } }
-
-// packages makes the packages and returns the directory that they are in.
-func packages(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "make", "-C", "../..", "packages", "DIST="+dir)
-	// What started this may be make, too.
-	cmd.Env = append(os.Environ(), "MAKEFLAGS=")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("make packages: %v\n%s", err, out)
-	}
-	return dir
-}
-
-// configured checks that the kernel of a host has what the playbook says.
-func configured(t *testing.T, lt *lab.Test, host string) {
-	t.Helper()
-	const want = "LAB0 eth0 n/a 255\nLAB0 n/a rxe0 1\nSMCKIT.LAB\n131072\n"
-	if got := lt.Must(host, "smc_pnet show; smcr ueid | tr -d ' '; cat /proc/sys/net/smc/rmem"); got != want {
-		t.Errorf("host %s has %q, not %q", host, got, want)
-	}
-}

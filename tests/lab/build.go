@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"testing"
 )
 
 // goBuild builds programs of this repository, static, into a directory of the cache that only this checkout uses, and
@@ -76,6 +77,21 @@ func buildLibrary(ctx context.Context, dir string) error {
 		return fmt.Errorf("building the library of smc_run: %w: %s", err, strings.TrimSpace(string(out)))
 	}
 	return nil
+}
+
+// MakePackages runs `make packages` in this repository, with variables of it as NAME=VALUE: DIST is where the packages go.
+func MakePackages(t testing.TB, variables ...string) {
+	t.Helper()
+	root, err := repository()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "make", append([]string{"-C", root, "packages"}, variables...)...)
+	// What started this may be make, too.
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "MAKEFLAGS=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("make packages: %v\n%s", err, out)
+	}
 }
 
 // repository returns the root of the repository that this package was built from.

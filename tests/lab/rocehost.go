@@ -79,6 +79,16 @@ func (d *Debian) write(path string, data []byte, perm os.FileMode) {
 	}
 }
 
+// CheckConfigured checks that the kernel of a host has what tests of configuration give to a NewRoCEHost: the PNET ID LAB0 for
+// eth0 and port 1 of rxe0, the EID SMCKIT.LAB, and 131072 for net.smc.rmem.
+func (lt *Test) CheckConfigured(host string) {
+	lt.t.Helper()
+	const want = "LAB0 eth0 n/a 255\nLAB0 n/a rxe0 1\nSMCKIT.LAB\n131072\n"
+	if got := lt.Must(host, "smc_pnet show; smcr ueid | tr -d ' '; cat /proc/sys/net/smc/rmem"); got != want {
+		lt.t.Errorf("host %s has %q, not %q", host, got, want)
+	}
+}
+
 // TalkSMCR has a host make connections to another, and fails the test if one is not SMC-R of version 2. Both have smcflow and our
 // commands.
 func (lt *Test) TalkSMCR(from, to string) {

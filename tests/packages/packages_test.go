@@ -59,7 +59,7 @@ func build(t *testing.T, v string) string {
 		return dir
 	}
 	dir := filepath.Join(built.root, v)
-	output(t, "make", "-C", "../..", "packages", "VERSION="+v, "DIST="+dir)
+	lab.MakePackages(t, "VERSION="+v, "DIST="+dir)
 	built.versions[v] = dir
 	return dir
 }
