@@ -7,6 +7,9 @@ __metaclass__ = type
 
 import json
 import os
+import subprocess
+
+from ansible.module_utils.common.text.converters import to_bytes, to_native
 
 # Where commands are that neither a package nor a narrow PATH, such as that of sudo, knows of.
 EXTRA_DIRS = ['/usr/local/bin']
@@ -46,9 +49,20 @@ def parse(module, tool, out, err):
 
 
 def run(module, tool, args, data=None):
-    """Runs a command, with data for it to read if that is not None."""
+    """Runs a command, with data for it to read if that is not None. Returns its exit status, and what it said.
+
+    run_command() of ansible-core loses what a command says as its last, if that comes when it has just stopped waiting for
+    it, as it does once a second; and what a command says of its failure is its last.
+    """
     argv = [tool_path(module, tool)] + list(args) + ['--json']
-    return module.run_command(argv, data=data or '', binary_data=True, environ_update={'LC_ALL': 'C', 'LANGUAGE': 'C'})
+    pipe = subprocess.PIPE
+    try:
+        process = subprocess.Popen(
+            argv, stdin=pipe, stdout=pipe, stderr=pipe, close_fds=True, env=dict(os.environ, LC_ALL='C', LANGUAGE='C'))
+        out, err = process.communicate(to_bytes(data or ''))
+    except OSError as e:
+        module.fail_json(msg='%s cannot be run: %s' % (argv[0], to_native(e)))
+    return process.returncode, to_native(out), to_native(err)
 
 
 def reason(tool, rc, err):
