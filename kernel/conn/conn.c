@@ -115,12 +115,15 @@ void smc_conn_wake(struct smc_conn *conn, __poll_t events)
 		sk_wake_async(sk, SOCK_WAKE_SPACE, POLL_OUT);
 }
 
-/*
- * How many bytes make the socket readable. With more unread than this, the peer may not be woken to
- * write more, as it waits for half of the ring: of that, it does not see what has been read of a
- * page, or what it has not been told of.
+/**
+ * smc_conn_lowat() - how many bytes make a socket readable
+ * @conn: its connection
+ *
+ * With more unread than this, the peer may not be woken to write more, as it waits for half of the
+ * ring: of that, it does not see what has been read of a page, or what it has not been told of, for
+ * which see rx.c. Any context. Return: 1 at least, a quarter of the ring, or nearly half, at most.
  */
-static u32 lowat(const struct smc_conn *conn)
+u32 smc_conn_lowat(const struct smc_conn *conn)
 {
 	u32 most = conn->rx.fixed ? conn->rx.size / 4 : conn->rx.size / 2 - PAGE_SIZE;
 
@@ -131,7 +134,7 @@ static u32 lowat(const struct smc_conn *conn)
 bool smc_conn_readable(const struct smc_conn *conn)
 {
 	u64 cons = READ_ONCE(conn->rx_cons);
-	u32 want = lowat(conn);
+	u32 want = smc_conn_lowat(conn);
 
 	if (smc_conn_meaning(conn)->eof || READ_ONCE(conn->sk->sk_err))
 		return true;
@@ -197,7 +200,7 @@ static void describe_rings(const struct smc_conn *conn, struct smc_diag_conninfo
 	c->rx_prod = cursor_of(READ_ONCE(conn->rx_prod), rx);
 	c->rx_cons = cursor_of(READ_ONCE(conn->tx_cons), tx);
 	c->tx_prod = cursor_of(READ_ONCE(conn->tx_told), tx);
-	c->tx_cons = cursor_of(max(READ_ONCE(conn->rx_told), READ_ONCE(conn->rx_posted)), rx);
+	c->tx_cons = cursor_of(smc_rx_known(conn), rx);
 	c->tx_prep = cursor_of(READ_ONCE(conn->tx_prod), tx);
 	c->tx_sent = c->tx_prod;
 	c->tx_fin = c->rx_cons;

@@ -5,7 +5,7 @@
  * Each direction is a ring in the receiver's memory, its element. Positions in the stream count
  * bytes from 0 and never wrap; where a byte is in the ring is the transport's business, and cursors
  * with wrap counts are what goes over a wire (wire/cursor.h). Each position has one writer: who
- * holds the mutex of its direction, or the peer by an upcall. So the two sides never wait for each
+ * holds the mutex of its direction, or the peer by an upcall, or who tells the peer. So the two sides never wait for each
  * other's locks; what one has written before it moves its position, the other sees once it has read
  * it.
  */
@@ -88,9 +88,9 @@ struct smc_conn {
 	struct mutex		rx_lock ____cacheline_aligned_in_smp;
 	u64			rx_cons;	/* read by the application */
 	u64			rx_told;	/* and the peer has been told, or is about to be */
-	u64			rx_posted;	/* the same, by whatever was sent: the transport's, a hint for others */
+	u64			rx_posted;	/* the same, by whatever was sent: the transport's; without the mutex, a hint for others */
 	u32			rx_off;		/* where rx_cons is in the ring */
-	bool			rx_halves;	/* the peer's writers wait for half of the ring, as ours do; never changes */
+	bool			rx_halves;	/* the peer's writers, if they wait, do so for half of the ring, as ours; never changes */
 	struct smc_element	rx;		/* never changes once connected */
 	u64			rx_prod;	/* what the peer has told; upcall */
 	bool			rx_asked;	/* it wants to know what we have read, or has to; both sides, see rx.c */
@@ -131,6 +131,7 @@ void smc_conn_put(struct smc_conn *conn);
 void smc_conn_count(struct smc_conn *conn);
 void smc_conn_wake(struct smc_conn *conn, __poll_t events);
 __poll_t smc_conn_poll(struct smc_conn *conn);
+u32 smc_conn_lowat(const struct smc_conn *conn);
 bool smc_conn_readable(const struct smc_conn *conn);
 void smc_conn_describe(struct smc_conn *conn, struct smc_diag_info *info);
 
@@ -152,6 +153,8 @@ void smc_tx_push(struct smc_conn *conn);
 void smc_tx_prepare(struct smc_conn *conn);
 
 /* rx.c */
+u64 smc_rx_known(const struct smc_conn *conn);
+void smc_rx_lowat(struct smc_conn *conn);
 int smc_rx_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int flags);
 ssize_t smc_rx_splice(struct smc_conn *conn, struct pipe_inode_info *pipe, size_t len, bool nonblock);
 

@@ -59,42 +59,59 @@ static void consume(struct call *c)
 			conn->ops->consumed(conn, 0, n - first);
 	}
 	conn->rx_off = c->off;
-	smp_store_mb(conn->rx_cons, c->pos); /* pairs with that of smc_urgent_arrived() */
+	smp_store_mb(conn->rx_cons, c->pos); /* pairs with that of smc_urgent_arrived(), and of smc_rx_lowat() */
 	smc_urgent_passed(conn);
 }
 
-/*
- * Up to where the peer knows what was read. Messages with data tell it by the way: where one side asks
- * and the other answers, no other is needed. An urgent byte before the reader may be among it.
+/**
+ * smc_rx_known() - up to where the peer knows what was read
+ * @conn: the connection
+ *
+ * Messages with data tell it by the way: where one side asks and the other answers, no other is
+ * needed. What they have told of an urgent byte before the reader is left out. Does not sleep; a hint
+ * for who does not have rx_lock. Return: a position in the stream.
  */
-static u64 known(const struct smc_conn *conn)
+u64 smc_rx_known(const struct smc_conn *conn)
 {
-	return min(max(conn->rx_told, READ_ONCE(conn->rx_posted)), conn->rx_cons);
+	u64 told = max(READ_ONCE(conn->rx_told), READ_ONCE(conn->rx_posted));
+
+	return min(told, READ_ONCE(conn->rx_cons));
+}
+
+/*
+ * What is not read, or what may come without that a reader hears of it: who polls is not woken for
+ * less than SO_RCVLOWAT.
+ */
+static u64 unread(const struct smc_conn *conn)
+{
+	u64 cons = smp_load_acquire(&conn->rx_cons); /* so that the other is no older */
+
+	return max_t(u64, READ_ONCE(conn->rx_prod) - cons, smc_conn_lowat(conn) - 1);
 }
 
 /*
  * Is it worth a message to tell the peer of the space? Always if it has asked, or has to know that an
- * urgent byte is gone. Else one of ours goes on when half of the ring is free, and no sooner; it may
+ * urgent byte is gone. Else one of ours that has no room, or polls, waits for half of the ring; it may
  * have written more than has come here. Others are told from a tenth of it on, if they are short of
  * space: they have no more than half of the ring, or have said that they wait. What they have said of
  * that is over once all is read.
  */
 static bool worth(struct smc_conn *conn, u64 told)
 {
-	u64 prod = READ_ONCE(conn->rx_prod);
-	u32 untold = conn->rx_cons - told;
+	u64 ahead = unread(conn);
+	u32 untold = READ_ONCE(conn->rx_cons) - told;
 	u32 size = conn->rx.size;
 	bool blocked = READ_ONCE(conn->rx_blocked);
 
-	if (blocked && prod == conn->rx_cons)
+	if (blocked && READ_ONCE(conn->rx_prod) == READ_ONCE(conn->rx_cons))
 		WRITE_ONCE(conn->rx_blocked, false);
 	if (READ_ONCE(conn->rx_asked))
 		return true;
 	if (conn->rx_halves)
-		return prod - told >= size / 2 && prod - conn->rx_cons <= size / 2;
+		return untold + ahead >= size / 2 && ahead <= size / 2;
 	if (untold <= max_t(u32, size / 10, SOCK_MIN_SNDBUF / 2))
 		return false;
-	return blocked || prod - told >= size / 2;
+	return blocked || untold + ahead >= size / 2;
 }
 
 /*
@@ -103,15 +120,32 @@ static bool worth(struct smc_conn *conn, u64 told)
  */
 static void tell(struct smc_conn *conn, bool waits)
 {
-	u64 told = known(conn);
+	u64 told = smc_rx_known(conn);
 
 	if (told == conn->rx_cons || smc_conn_meaning(conn)->over)
 		return;
 	if (!conn->prompt && !worth(conn, told) && !(waits && READ_ONCE(conn->rx_prod) != conn->rx_cons))
 		return;
 	WRITE_ONCE(conn->rx_asked, false);
-	conn->rx_told = conn->rx_cons;
+	WRITE_ONCE(conn->rx_told, conn->rx_cons);
 	conn->ops->signal(conn, SMC_SIGNAL_SPACE);
+}
+
+/**
+ * smc_rx_lowat() - SO_RCVLOWAT is another
+ * @conn: the connection
+ *
+ * If more may come now without that a reader hears of it, it may be worth a message to tell of the
+ * space. A reader that has not seen the new value has read before this looks. Any context.
+ */
+void smc_rx_lowat(struct smc_conn *conn)
+{
+	u64 told;
+
+	smp_mb(); /* pairs with that of consume() */
+	told = smc_rx_known(conn);
+	if (told != READ_ONCE(conn->rx_cons) && !conn->prompt && !smc_conn_meaning(conn)->over && worth(conn, told))
+		conn->ops->signal(conn, SMC_SIGNAL_SPACE);
 }
 
 /*

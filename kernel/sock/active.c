@@ -366,6 +366,8 @@ int smc_active_set_rcvlowat(struct sock *sk, int val)
 
 	if (conn && smc_conn_readable(conn))
 		smc_conn_wake(conn, EPOLLIN | EPOLLRDNORM | EPOLLRDBAND);
+	else if (conn)
+		smc_rx_lowat(conn);
 	put(conn);
 	if (smc)
 		smc_table_put(smc);

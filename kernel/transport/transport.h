@@ -91,8 +91,8 @@ struct smc_offer {
  * @write:	puts bytes of the stream into the peer's element, from the iterator; there is room for them. An ISM
  *		provider copies straight into it. Under tx_lock; sleeps only as far as copying from user space and
  *		memory do. Returns the number of bytes, or -ENOMEM or -EFAULT if not one could be put.
- * @signal:	tells the peer what is new, of the enum smc_signal bits: bytes written (under tx_lock), bytes consumed
- *		(under rx_lock), what close_flags says (any context). Does not sleep.
+ * @signal:	tells the peer what is new, of the enum smc_signal bits: bytes written (under tx_lock), bytes consumed and
+ *		what close_flags says (any context). Does not sleep.
  * @consumed:	bytes of our own element will not be read again; before the peer hears of it. Under rx_lock; does not
  *		sleep. May be NULL.
  * @trim:	gives memory back that the connection does not need while nothing moves. Sleeps. May be NULL.

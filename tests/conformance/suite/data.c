@@ -311,6 +311,32 @@ CHECK_PAIR(rcvlowat_poll_stream)
 	EQ(SIZE, task_join(&task));
 }
 
+/*
+ * Who polls for more than is there and has read the rest must not keep the writer waiting, who polls for room, whether it
+ * has set the mark before or after it has read: in neither case does more come without room.
+ */
+CHECK_PAIR(rcvlowat_poll_room)
+{
+	enum { FIRST = 30000, SECOND = 10000, LOWAT = 16384 };
+
+	for (int after = 0; after < 2; after++) {
+		int a, b;
+
+		net_pair(&a, &b);
+		if (!after)
+			OK(net_set(a, SOL_SOCKET, SO_RCVLOWAT, LOWAT));
+		net_send(b, 0, FIRST);
+		net_recv(a, 0, FIRST);
+		if (after)
+			OK(net_set(a, SOL_SOCKET, SO_RCVLOWAT, LOWAT));
+		net_send(b, FIRST, SECOND);
+		net_wait_rcvq(a, SECOND);
+		EQ(POLLOUT, net_poll(b, POLLOUT, harness_ms(5000)));
+		OK(close(a));
+		OK(close(b));
+	}
+}
+
 CHECK_PAIR(waitall)
 {
 	int a, b;
