@@ -3,7 +3,6 @@
 
 #include <linux/module.h>
 #include <linux/slab.h>
-#include <linux/utsname.h>
 #include <net/net_namespace.h>
 
 #include "../conn/conn.h"
@@ -19,12 +18,14 @@
 #define ID_STEP 256
 
 static LIST_HEAD(groups);
-static DEFINE_SPINLOCK(list_lock); /* groups; softirqs off */
+static LIST_HEAD(ending); /* groups that are not listed any more, and have not given everything back */
+static DEFINE_SPINLOCK(list_lock); /* both; softirqs off */
 static u32 last_id;
 
 /* Groups that are not freed yet. Each connection, timer and work holds one, in the end. */
 static atomic_t live;
 static DECLARE_WAIT_QUEUE_HEAD(all_gone);
+static DECLARE_WAIT_QUEUE_HEAD(ended);
 
 static void discard(struct smc_lgr *lgr)
 {
@@ -80,7 +81,7 @@ static bool unlist(struct smc_lgr *lgr, bool if_empty)
 	mine = lgr->listed && !(if_empty && READ_ONCE(lgr->n_conns));
 	if (mine) {
 		WRITE_ONCE(lgr->listed, false);
-		list_del_init(&lgr->list);
+		list_move(&lgr->list, &ending);
 	}
 	spin_unlock_bh(&list_lock);
 	return mine;
@@ -91,7 +92,24 @@ static void end(struct smc_lgr *lgr)
 {
 	if (lgr->key.ops->lgr_end)
 		lgr->key.ops->lgr_end(lgr);
+	spin_lock_bh(&list_lock);
+	list_del_init(&lgr->list);
+	spin_unlock_bh(&list_lock);
+	wake_up_all(&ended);
 	smc_lgr_put(lgr);
+}
+
+/* Is any group of a namespace about to end? */
+static bool any_ending(const struct net *net)
+{
+	struct smc_lgr *lgr;
+	bool any = false;
+
+	spin_lock_bh(&list_lock);
+	list_for_each_entry(lgr, &ending, list)
+		any |= lgr->key.net == net;
+	spin_unlock_bh(&list_lock);
+	return any;
 }
 
 static unsigned long idle_time(const struct smc_lgr *lgr)
@@ -312,46 +330,6 @@ void smc_lgr_quit(struct smc_conn *conn)
 	spin_unlock_bh(&lgr->lock);
 }
 
-/* smc_lgr_learn() - what the peer says of itself at first contact. Does not sleep. */
-void smc_lgr_learn(struct smc_lgr *lgr, const struct smc_clc_accept *peer)
-{
-	spin_lock_bh(&lgr->lock);
-	if (peer->version > 1)
-		memcpy(lgr->eid, peer->eid, sizeof(lgr->eid));
-	if (peer->has_fce) {
-		memcpy(lgr->host, peer->host, sizeof(lgr->host));
-		lgr->release = peer->release;
-		lgr->os_type = peer->os_type;
-	}
-	spin_unlock_bh(&lgr->lock);
-}
-
-/* smc_lgr_hostname() - the name of this host as it goes into messages. Any context. */
-void smc_lgr_hostname(u8 host[SMC_HOSTNAME_LEN])
-{
-	const char *name = init_utsname()->nodename;
-
-	memset(host, ' ', SMC_HOSTNAME_LEN);
-	memcpy(host, name, strnlen(name, SMC_HOSTNAME_LEN));
-}
-
-/* smc_lgr_learn_self() - the peer is this kernel itself. Does not sleep. */
-void smc_lgr_learn_self(struct smc_lgr *lgr, const u8 eid[SMC_EID_LEN])
-{
-	struct smc_clc_accept *us = kzalloc(sizeof(*us), GFP_ATOMIC);
-
-	if (!us)
-		return;
-	us->version = 2;
-	us->has_fce = true;
-	us->release = 1;
-	us->os_type = 2;
-	memcpy(us->eid, eid, sizeof(us->eid));
-	smc_lgr_hostname(us->host);
-	smc_lgr_learn(lgr, us);
-	kfree(us);
-}
-
 /* The first connection of a group that is ending, off the list, with a reference. */
 static struct smc_conn *evict(struct smc_lgr *lgr)
 {
@@ -458,10 +436,14 @@ void smc_lgr_terminate_dev(const void *dev)
 	terminate_all(dev, NULL, false);
 }
 
-/* smc_lgr_net_exit() - a namespace goes; no socket is left in it. May sleep. */
+/*
+ * smc_lgr_net_exit() - a namespace goes; no socket is left in it. May sleep, until those of its groups
+ * have ended, too, that others are ending: they look at its settings.
+ */
 void smc_lgr_net_exit(const struct net *net)
 {
 	terminate_all(NULL, net, true);
+	wait_event(ended, !any_ending(net));
 }
 
 /*

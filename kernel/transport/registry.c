@@ -143,6 +143,16 @@ static int weigh(int first, int second)
 	return lacks_device(second) ? SMC_REASON_NO_DEV : second;
 }
 
+/* A connection that nobody has taken out of an offer is over. */
+static void drop_conn(struct smc_offer *offer)
+{
+	if (!offer->conn)
+		return;
+	smc_conn_kill(offer->conn, false);
+	smc_conn_put(offer->conn);
+	offer->conn = NULL;
+}
+
 /*
  * smc_registry_match() - chooses the transport for what the peer offers, the preferred one that can
  * do it. It is pinned in the offer, and so is one that has to wait: the next call goes on with it.
@@ -170,6 +180,8 @@ int smc_registry_match(struct smc_offer *offer, const struct smc_clc_proposal *p
 		module_put(ops->owner);
 		if (rc < 0)
 			return rc;
+		/* The next one begins anew. */
+		drop_conn(offer);
 		reason = weigh(reason, rc);
 	}
 	return reason ?: SMC_REASON_NO_DEV;
@@ -231,9 +243,5 @@ void smc_registry_release(struct smc_offer *offer)
 		ops->detach(offer);
 		module_put(ops->owner);
 	}
-	if (!offer->conn)
-		return;
-	smc_conn_kill(offer->conn, false);
-	smc_conn_put(offer->conn);
-	offer->conn = NULL;
+	drop_conn(offer);
 }

@@ -73,7 +73,7 @@ struct smc_offer {
  * @local:	adds what the transport can do at all
  * @offer:	client: adds what the transport has to offer for this connection to the proposal; -ENODEV if nothing
  * @match:	server: finds a device and a group, or forms one, for what the peer offers, gets buffers, and fills the
- *		ACCEPT; a positive reason if there is none, which leaves nothing to detach
+ *		ACCEPT; a positive reason if there is none, which leaves nothing to detach but a connection in the offer
  * @attach:	client, with the peer's ACCEPT: joins or forms the group that it names and fills our CONFIRM; once that is
  *		sent, again with NULL, for what first contact takes beyond CLC. Server, with the peer's CONFIRM: takes what
  *		it says, and does what first contact takes; there is nothing to fill. Afterwards the peer may write.
