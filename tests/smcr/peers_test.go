@@ -31,7 +31,7 @@ func peers(t *testing.T, kernel string, length lab.Length) {
 	// Each part has a deadline of its own. What waits for time-outs, or is about who comes first, is for full runs.
 	parts := []string{"PeersHonest|PeersOlder|PeersTested|PeersAb", "PeersCDC", "PeersLLC", "PeersRDMA", "PeersImmediate", "PeersCrowd"}
 	if lab.Full() {
-		parts = append(parts, "PeersVersion1", "PeersForming", "PeersCLC", "PeersSilent", "PeersForget")
+		parts = append(parts, "PeersVersion1", "PeersForming", "PeersCLC", "PeersSilent", "PeersForget", "PeersLose")
 	}
 	for _, part := range lab.Parts(parts...) {
 		lt.GoTest(t, "a", inside, "^Test("+part+")")

@@ -41,15 +41,15 @@ struct smc_rdma_call {
 /* Messages that wait for room in the send queue, oldest first. */
 #define SMC_RDMA_OUT 16
 
-/* group->lock, but for the timer */
+/* group->lock, but for the timer, and what says otherwise */
 struct smc_rdma_llc {
 	struct smc_link_waiter waiter;
 	u8 out[SMC_RDMA_OUT][SMC_LINK_MSG_LEN];
 	unsigned int first, n;
 	struct list_head calls;		/* struct smc_rdma_call; the first one runs */
 	unsigned long asked;		/* jiffies; when it went out */
-	bool swapped;			/* the peer writes lengths low byte first */
-	bool confirmed;			/* CONFIRM LINK has come, request or response; set last */
+	bool swapped;			/* the peer writes lengths low byte first; set by who receives, without the lock */
+	bool confirmed;			/* CONFIRM LINK has come, request or response; set last, read by acquire, too */
 	bool confirm_plain;		/* the peer has no eye catchers in its RMBs */
 	u8 confirm_link;		/* the link's number in it */
 	bool testing;			/* TEST LINK is out */
@@ -60,6 +60,8 @@ struct smc_rdma_llc {
 	u64 sq_done;			/* how much it had done then */
 	unsigned long moved;		/* jiffies; the first look with that */
 	unsigned int late;		/* DELETE RKEY that have not been answered in time, and may be yet */
+	bool overtaken;			/* soon after the call went out an answer has come, which counts as a late one */
+	unsigned int overtakes;		/* DELETE RKEY that have timed out after that, since one has not */
 	struct delayed_work timer;	/* looks after calls and tests; holds a reference on the group */
 };
 
@@ -184,12 +186,18 @@ void smc_rdma_llc_receive(struct smc_rdma_group *group, struct smc_link *link, c
 void smc_rdma_user_id(const struct smc_rdma_group *group, u8 id[4]);
 void smc_rdma_llc_confirm_link(struct smc_rdma_group *group, bool response);
 void smc_rdma_llc_no_second(struct smc_rdma_group *group);
-void smc_rdma_llc_confirm_rkey(struct smc_rdma_group *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call);
-void smc_rdma_llc_delete_rkey(struct smc_rdma_group *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call);
+void smc_rdma_llc_send(struct smc_rdma_group *group, const u8 msg[SMC_LINK_MSG_LEN]);
+void smc_rdma_llc_look_soon(struct smc_rdma_group *group, unsigned long delay);
 void smc_rdma_llc_part(struct smc_rdma_group *group);
-void smc_rdma_llc_cancel(struct smc_rdma_group *group, struct smc_rdma_call *call);
 void smc_rdma_llc_watch(struct smc_rdma_group *group);
 void smc_rdma_llc_end(struct smc_rdma_group *group);
+
+/* llc_call.c */
+void smc_rdma_llc_confirm_rkey(struct smc_rdma_group *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call);
+void smc_rdma_llc_delete_rkey(struct smc_rdma_group *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call);
+void smc_rdma_llc_cancel(struct smc_rdma_group *group, struct smc_rdma_call *call);
+void smc_rdma_llc_answered(struct smc_rdma_group *group, u8 type, u32 rkey, bool negative);
+unsigned long smc_rdma_llc_look_at_calls(struct smc_rdma_group *group);
 
 /* cdc.c */
 void smc_rdma_talk(struct smc_rdma_conn *rc);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * LLC of a group with one link (wire-formats, sections 13 and 14; RFC 7609, 4.1 and appendix A.3).
- * What the peer asks is answered at once, from where it came in. What we ask is asked one at a
- * time; nobody sleeps for the answer: the rendezvous that wants it is called again.
+ * LLC of a group with one link (wire-formats, sections 13 and 14; RFC 7609, 4.1 and appendix A.3): what
+ * the peer asks is answered at once, from where it came in; whether the link still works. What we ask
+ * of RMBs is in llc_call.c.
  */
 
 #include <linux/slab.h>
@@ -12,10 +12,8 @@
 #include "../../wire/llc.h"
 #include "group.h"
 
-/* How long the peer has for an answer that someone waits for. It comes after all that the two have sent before. */
+/* How long the peer has for an answer. It comes after all that the two have sent before. */
 #define PATIENCE (2 * HZ)
-/* And for one that nobody waits for. */
-#define LONG_PATIENCE (10 * HZ)
 /* How long nothing may arrive of what was sent. */
 #define STALL_TIME (10 * HZ)
 
@@ -27,8 +25,11 @@ static bool post(struct smc_rdma_group *group, const u8 msg[SMC_LINK_MSG_LEN])
 	return smc_link_send(group->link, &job) != -EAGAIN;
 }
 
-/* What does not fit into the queue will be sent by the waiter. The caller holds the lock. */
-static void send(struct smc_rdma_group *group, const u8 msg[SMC_LINK_MSG_LEN])
+/*
+ * smc_rdma_llc_send() - sends a message; what does not fit into the queue will be sent by the waiter.
+ * Under the group's lock, does not sleep.
+ */
+void smc_rdma_llc_send(struct smc_rdma_group *group, const u8 msg[SMC_LINK_MSG_LEN])
 {
 	struct smc_rdma_llc *llc = &group->llc;
 
@@ -56,15 +57,21 @@ static void room_again(struct smc_link_waiter *waiter)
 	spin_unlock_bh(&group->lock);
 }
 
-/* Sends what fits into 44 bytes; all that we say does. The caller holds the lock. */
+/* What fits into 44 bytes; all that we say does. The caller holds the lock. */
+static bool spell(struct smc_rdma_group *group, struct smc_llc *m, u8 msg[SMC_LLC_LEN])
+{
+	m->version = group->version;
+	m->swapped = group->llc.swapped;
+	return !WARN_ON_ONCE(smc_llc_encode(m, msg, SMC_LLC_LEN) != SMC_LLC_LEN);
+}
+
+/* The caller holds the lock. */
 static void say(struct smc_rdma_group *group, struct smc_llc *m)
 {
 	u8 msg[SMC_LLC_LEN];
 
-	m->version = group->version;
-	m->swapped = group->llc.swapped;
-	if (!WARN_ON_ONCE(smc_llc_encode(m, msg, sizeof(msg)) != SMC_LLC_LEN))
-		send(group, msg);
+	if (spell(group, m, msg))
+		smc_rdma_llc_send(group, msg);
 }
 
 static void answer(struct smc_rdma_group *group, struct smc_llc *m)
@@ -76,57 +83,15 @@ static void answer(struct smc_rdma_group *group, struct smc_llc *m)
 }
 
 /*
- * Has the timer look soon. The caller holds the lock, and the group has not ended: else, the timer
- * may be about to be stopped for good, and not be started, which nobody would hear of.
+ * smc_rdma_llc_look_soon() - has the timer look after so many jiffies. The caller holds the lock, and the
+ * group has not ended: else, the timer may be about to be stopped for good, and not be started, which
+ * nobody would hear of.
  */
-static void look_soon(struct smc_rdma_group *group, unsigned long delay)
+void smc_rdma_llc_look_soon(struct smc_rdma_group *group, unsigned long delay)
 {
 	smc_lgr_get(group->lgr);
 	if (mod_delayed_work(smc_net_wq, &group->llc.timer, delay))
 		smc_lgr_put(group->lgr);
-}
-
-/* The first of the calls is next. The caller holds the lock. */
-static void next_call(struct smc_rdma_group *group)
-{
-	struct smc_rdma_call *call = list_first_entry_or_null(&group->llc.calls, struct smc_rdma_call, list);
-
-	if (!call)
-		return;
-	group->llc.asked = jiffies;
-	send(group, call->msg);
-	look_soon(group, PATIENCE);
-}
-
-/* The running call is over. The caller holds the lock. */
-static void finish(struct smc_rdma_group *group, struct smc_rdma_call *call, int result)
-{
-	list_del_init(&call->list);
-	WRITE_ONCE(call->result, result);
-	if (call != &group->leave)
-		smc_group_wake_locked(group);
-	next_call(group);
-	if (call == &group->leave)
-		look_soon(group, 0);
-}
-
-/*
- * An answer, to the running call if it names the same key, or none, as Linux has it of DELETE RKEY in
- * version 2; which then may be a late one to an earlier call.
- */
-static void answered(struct smc_rdma_group *group, u8 type, u32 rkey, bool negative)
-{
-	struct smc_rdma_call *call;
-
-	spin_lock_bh(&group->lock);
-	call = list_first_entry_or_null(&group->llc.calls, struct smc_rdma_call, list);
-	if (type == SMC_LLC_DELETE_RKEY)
-		group->unanswered = 0;
-	if (!rkey && group->llc.late)
-		group->llc.late--;
-	else if (call && call->type == type && (!rkey || call->rkey == rkey))
-		finish(group, call, negative ? -EREMOTEIO : 0);
-	spin_unlock_bh(&group->lock);
 }
 
 static void on_confirm_link(struct smc_rdma_group *group, const struct smc_llc *m)
@@ -188,7 +153,7 @@ static void on_confirm_rkey(struct smc_rdma_group *group, struct smc_llc *m)
 	struct smc_llc_confirm_rkey *c = &m->confirm_rkey;
 
 	if (m->response) {
-		answered(group, m->type, c->rkey, c->negative);
+		smc_rdma_llc_answered(group, m->type, c->rkey, c->negative);
 		return;
 	}
 	if (c->left > 2 || smc_group_learn_rmb(group, c->rkey, c->addr)) {
@@ -196,6 +161,23 @@ static void on_confirm_rkey(struct smc_rdma_group *group, struct smc_llc *m)
 		c->retry = true;
 	}
 	answer(group, m);
+}
+
+/* The answer repeats the keys (RFC 7609, A.3.7), as many as have place. */
+static void repeat_keys(struct smc_rdma_group *group, struct smc_llc *m, const u8 *asked)
+{
+	u8 msg[SMC_LLC_LEN];
+	unsigned int i;
+	u32 rkey;
+
+	m->response = true;
+	spin_lock_bh(&group->lock);
+	if (spell(group, m, msg)) {
+		for (i = 0; i < SMC_LLC_RKEYS_V1 && smc_llc_rkey_at(m, asked, i, &rkey); i++)
+			smc_llc_rkey_set(msg, i, rkey);
+		smc_rdma_llc_send(group, msg);
+	}
+	spin_unlock_bh(&group->lock);
 }
 
 /* Of the keys, the answer tells how many, or which, were unknown. */
@@ -206,7 +188,7 @@ static void on_delete_rkey(struct smc_rdma_group *group, struct smc_llc *m, cons
 	u32 rkey;
 
 	if (m->response) {
-		answered(group, m->type, smc_llc_rkey_at(m, msg, 0, &rkey) ? rkey : 0, m->delete_rkey.negative);
+		smc_rdma_llc_answered(group, m->type, smc_llc_rkey_at(m, msg, 0, &rkey) ? rkey : 0, m->delete_rkey.negative);
 		return;
 	}
 	for (i = 0; smc_llc_rkey_at(m, msg, i, &rkey); i++) {
@@ -217,7 +199,7 @@ static void on_delete_rkey(struct smc_rdma_group *group, struct smc_llc *m, cons
 	}
 	m->delete_rkey.negative = unknown;
 	m->delete_rkey.failed = group->version > 1 ? unknown : mask;
-	answer(group, m);
+	repeat_keys(group, m, msg);
 }
 
 static void on_test_link(struct smc_rdma_group *group, struct smc_llc *m)
@@ -344,103 +326,6 @@ void smc_rdma_llc_no_second(struct smc_rdma_group *group)
 	spin_unlock_bh(&group->lock);
 }
 
-/* A call that is about to be. The caller holds the lock. Return: false if there is nobody to call. */
-static bool prepare_call(struct smc_rdma_group *group, struct smc_llc *m, u32 rkey, struct smc_rdma_call *call)
-{
-	bool ready;
-
-	m->version = group->version;
-	m->swapped = group->llc.swapped;
-	ready = group->state != SMC_GROUP_ENDED && smc_llc_encode(m, call->msg, sizeof(call->msg)) == SMC_LLC_LEN;
-	call->type = m->type;
-	call->rkey = rkey;
-	call->result = ready ? -EINPROGRESS : -ENOTCONN;
-	return ready;
-}
-
-/* It has its turn when those before it are over. The caller holds the lock. */
-static void begin_call(struct smc_rdma_group *group, struct smc_rdma_call *call)
-{
-	list_add_tail(&call->list, &group->llc.calls);
-	if (list_is_singular(&group->llc.calls))
-		next_call(group);
-	else
-		look_soon(group, 0); /* the one that runs has less time now */
-}
-
-/**
- * smc_rdma_llc_confirm_rkey() - tells the peer of an RMB
- * @group: the group
- * @rmb: the RMB, registered
- * @call: gets the result; the rendezvous that waits in the group is called again then. Stays until
- *        then, or until smc_rdma_llc_cancel()
- *
- * Does not sleep.
- */
-void smc_rdma_llc_confirm_rkey(struct smc_rdma_group *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call)
-{
-	struct smc_llc m = { .type = SMC_LLC_CONFIRM_RKEY, .confirm_rkey = { .rkey = rmb->rkey, .addr = rmb->addr } };
-
-	spin_lock_bh(&group->lock);
-	if (prepare_call(group, &m, rmb->rkey, call))
-		begin_call(group, call);
-	spin_unlock_bh(&group->lock);
-}
-
-/**
- * smc_rdma_llc_delete_rkey() - asks the peer to forget an RMB
- * @group: the group; the caller holds its lock
- * @rmb: the RMB
- * @call: gets the result; the timer looks after that
- *
- * Does not sleep.
- */
-void smc_rdma_llc_delete_rkey(struct smc_rdma_group *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call)
-{
-	struct smc_llc m = { .type = SMC_LLC_DELETE_RKEY, .delete_rkey = { .n_rkeys = 1 } };
-
-	if (!prepare_call(group, &m, rmb->rkey, call))
-		return;
-	smc_llc_rkey_set(call->msg, 0, rmb->rkey);
-	begin_call(group, call);
-}
-
-/* smc_rdma_llc_cancel() - nobody waits for the result any more. Softirq. */
-void smc_rdma_llc_cancel(struct smc_rdma_group *group, struct smc_rdma_call *call)
-{
-	spin_lock_bh(&group->lock);
-	if (!list_empty(&call->list)) {
-		bool runs = list_is_first(&call->list, &group->llc.calls);
-
-		list_del_init(&call->list);
-		if (runs)
-			next_call(group);
-	}
-	spin_unlock_bh(&group->lock);
-}
-
-/* When the call that runs has had its time. The caller holds the lock. */
-static unsigned long due(const struct smc_rdma_group *group, const struct smc_rdma_call *call)
-{
-	bool awaited = call != &group->leave || !list_is_singular(&group->llc.calls);
-
-	return group->llc.asked + (awaited ? PATIENCE : LONG_PATIENCE);
-}
-
-/* Calls that have got no answer. The caller holds the lock. Return: jiffies until the next look. */
-static unsigned long look_at_calls(struct smc_rdma_group *group)
-{
-	struct smc_rdma_call *call = list_first_entry_or_null(&group->llc.calls, struct smc_rdma_call, list);
-
-	if (!call)
-		return MAX_JIFFY_OFFSET;
-	if (time_before(jiffies, due(group, call)))
-		return due(group, call) - jiffies;
-	group->llc.late += call->type == SMC_LLC_DELETE_RKEY;
-	finish(group, call, -ETIMEDOUT);
-	return PATIENCE;
-}
-
 /* A link that has been silent for long. The caller holds the lock. Return: as before. */
 static unsigned long look_at_link(struct smc_rdma_group *group)
 {
@@ -498,7 +383,7 @@ static void timer_work(struct work_struct *work)
 
 	spin_lock_bh(&group->lock);
 	if (group->state != SMC_GROUP_ENDED) {
-		next = look_at_calls(group);
+		next = smc_rdma_llc_look_at_calls(group);
 		next = min(next, look_at_link(group));
 		next = min(next, look_at_queue(group));
 		if (group->state == SMC_GROUP_READY)
@@ -506,7 +391,7 @@ static void timer_work(struct work_struct *work)
 		if (!list_empty(&group->llc.calls))
 			next = min_t(unsigned long, next, PATIENCE);
 		if (next != MAX_JIFFY_OFFSET)
-			look_soon(group, next);
+			smc_rdma_llc_look_soon(group, next);
 	}
 	spin_unlock_bh(&group->lock);
 	if (rmb)
@@ -518,7 +403,7 @@ static void timer_work(struct work_struct *work)
 void smc_rdma_llc_watch(struct smc_rdma_group *group)
 {
 	group->llc.moved = jiffies;
-	look_soon(group, 0);
+	smc_rdma_llc_look_soon(group, 0);
 }
 
 /* smc_rdma_llc_init() - of a fresh group. */

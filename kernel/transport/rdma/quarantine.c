@@ -97,7 +97,7 @@ static struct smc_rdma_buf *forgotten(struct smc_rdma_group *group)
 	rmb->since = jiffies;
 	if (rmb->done)
 		shelve(group, rmb);
-	/* Such a peer could have us keep its RMBs for as long as it keeps one connection. */
+	/* It would have us keep RMBs for as long as it keeps one connection. */
 	if (++group->unanswered == UNANSWERED)
 		smc_link_fail(group->link);
 	return NULL;

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -158,6 +159,40 @@ func TestPeersForgetNever(t *testing.T) {
 	defer g.mu.Unlock()
 	if len(g.kept) != most {
 		t.Errorf("the group has ended after %d requests, not %d", len(g.kept), most)
+	}
+}
+
+// TestPeersLoseRequest has a peer answer all DELETE RKEY at once but the first, which it has lost. As its answers name no keys, each
+// may be to the request before. Our module finds out: the requests that it repeats then follow each other.
+func TestPeersLoseRequest(t *testing.T) {
+	n := openNetwork(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
+	defer cancel()
+	const some, mistaken = 5, 3
+	g := newGroup(t, n, address(12, 5), false)
+	g.lost = 1
+	first, err := g.open(ctx)
+	if err == nil {
+		err = g.abandon(ctx, some)
+	}
+	requests := func(n int) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return g.until(ctx, "DELETE RKEY", func() bool { return len(g.forgot) >= n })
+		}
+	}
+	if err == nil {
+		err = inTurn(ctx, requests(1+mistaken), requests(some))
+	}
+	began := time.Now()
+	if err == nil {
+		err = inTurn(ctx, requests(some+mistaken), g.fresh, func(ctx context.Context) error { return first.exchange(ctx, 1000) }, first.close)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A request that times out takes 10 s.
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("the next requests took %v: the answers are still taken for others", took)
 	}
 }
 

@@ -63,6 +63,7 @@ type group struct {
 	llc    [][]byte         // messages that nobody has taken yet
 	mute   bool             // LLC is not answered
 	brief  int              // what has come as immediate data
+	lost   int              // so many DELETE RKEY to come are not answered
 	slow   bool             // answers to DELETE RKEY are kept
 	kept   [][]byte         // those
 	forgot []uint32         // keys that our module has withdrawn
@@ -138,6 +139,10 @@ func (g *group) heard(msg []byte) {
 		if msg[0] == deleteRkey {
 			g.forgot = append(g.forgot, binary.BigEndian.Uint32(msg[8:]))
 			clear(answer[8:]) // as Linux has it
+			if g.lost > 0 {
+				g.lost--
+				return
+			}
 			if g.slow {
 				g.kept = append(g.kept, answer)
 				return

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Exchanges that we begin, about RMBs (wire-formats 13.7 and 13.9; RFC 7609, A.3.5 and A.3.7). They run
+ * one at a time; nobody sleeps for the answer: the rendezvous that wants it is called again.
+ */
+
+#include "../../wire/llc.h"
+#include "group.h"
+
+/* How long the peer has for an answer that someone waits for. It comes after all that the two have sent before. */
+#define PATIENCE (2 * HZ)
+/* And for one that nobody waits for. */
+#define LONG_PATIENCE (10 * HZ)
+/* So many requests in a row time out although an answer has come so soon: one before them is not late, but lost. */
+#define LOST 3
+#define PROMPT (HZ / 2)
+
+/* The first of the calls is next. The caller holds the lock. */
+static void next_call(struct smc_rdma_group *group)
+{
+	struct smc_rdma_call *call = list_first_entry_or_null(&group->llc.calls, struct smc_rdma_call, list);
+
+	if (!call)
+		return;
+	group->llc.asked = jiffies;
+	group->llc.overtaken = false;
+	smc_rdma_llc_send(group, call->msg);
+	smc_rdma_llc_look_soon(group, PATIENCE);
+}
+
+/* The running call is over. The caller holds the lock. */
+static void finish(struct smc_rdma_group *group, struct smc_rdma_call *call, int result)
+{
+	list_del_init(&call->list);
+	WRITE_ONCE(call->result, result);
+	if (call != &group->leave)
+		smc_group_wake_locked(group);
+	next_call(group);
+	if (call == &group->leave)
+		smc_rdma_llc_look_soon(group, 0);
+}
+
+/* Is an answer that to the running call, which names the same key, or none where no late one can be meant? */
+static bool is_to(const struct smc_rdma_llc *llc, const struct smc_rdma_call *call, u8 type, u32 rkey)
+{
+	if (!call || call->type != type)
+		return false;
+	return rkey ? call->rkey == rkey : type != SMC_LLC_DELETE_RKEY || !llc->late;
+}
+
+/**
+ * smc_rdma_llc_answered() - the peer has answered a call
+ * @group: the group
+ * @type: of the call
+ * @rkey: that the answer names; 0 if it names none, as Linux has it of DELETE RKEY in version 2, which
+ *        then is taken for one to the oldest call that has got none
+ * @negative: that the peer could not do it
+ *
+ * Softirq.
+ */
+void smc_rdma_llc_answered(struct smc_rdma_group *group, u8 type, u32 rkey, bool negative)
+{
+	struct smc_rdma_llc *llc = &group->llc;
+	struct smc_rdma_call *call;
+
+	spin_lock_bh(&group->lock);
+	call = list_first_entry_or_null(&llc->calls, struct smc_rdma_call, list);
+	if (is_to(llc, call, type, rkey)) {
+		if (call == &group->leave) {
+			llc->overtakes = 0;
+			group->unanswered = 0;
+		}
+		finish(group, call, negative ? -EREMOTEIO : 0);
+	} else if (type == SMC_LLC_DELETE_RKEY && llc->late) {
+		llc->late--;
+		llc->overtaken = !rkey && time_before(jiffies, llc->asked + PROMPT);
+		group->unanswered = 0;
+	}
+	spin_unlock_bh(&group->lock);
+}
+
+/* A call that is about to be. The caller holds the lock. Return: false if there is nobody to call. */
+static bool prepare_call(struct smc_rdma_group *group, struct smc_llc *m, u32 rkey, struct smc_rdma_call *call)
+{
+	bool ready;
+
+	m->version = group->version;
+	m->swapped = group->llc.swapped;
+	ready = group->state != SMC_GROUP_ENDED && smc_llc_encode(m, call->msg, sizeof(call->msg)) == SMC_LLC_LEN;
+	call->type = m->type;
+	call->rkey = rkey;
+	call->result = ready ? -EINPROGRESS : -ENOTCONN;
+	return ready;
+}
+
+/* It has its turn when those before it are over. The caller holds the lock. */
+static void begin_call(struct smc_rdma_group *group, struct smc_rdma_call *call)
+{
+	list_add_tail(&call->list, &group->llc.calls);
+	if (list_is_singular(&group->llc.calls))
+		next_call(group);
+	else
+		smc_rdma_llc_look_soon(group, 0); /* the one that runs has less time now */
+}
+
+/**
+ * smc_rdma_llc_confirm_rkey() - tells the peer of an RMB
+ * @group: the group
+ * @rmb: the RMB, registered
+ * @call: gets the result; the rendezvous that waits in the group is called again then. Stays until
+ *        then, or until smc_rdma_llc_cancel()
+ *
+ * Does not sleep.
+ */
+void smc_rdma_llc_confirm_rkey(struct smc_rdma_group *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call)
+{
+	struct smc_llc m = { .type = SMC_LLC_CONFIRM_RKEY, .confirm_rkey = { .rkey = rmb->rkey, .addr = rmb->addr } };
+
+	spin_lock_bh(&group->lock);
+	if (prepare_call(group, &m, rmb->rkey, call))
+		begin_call(group, call);
+	spin_unlock_bh(&group->lock);
+}
+
+/**
+ * smc_rdma_llc_delete_rkey() - asks the peer to forget an RMB
+ * @group: the group; the caller holds its lock
+ * @rmb: the RMB
+ * @call: gets the result; the timer looks after that
+ *
+ * Does not sleep.
+ */
+void smc_rdma_llc_delete_rkey(struct smc_rdma_group *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call)
+{
+	struct smc_llc m = { .type = SMC_LLC_DELETE_RKEY, .delete_rkey = { .n_rkeys = 1 } };
+
+	if (!prepare_call(group, &m, rmb->rkey, call))
+		return;
+	smc_llc_rkey_set(call->msg, 0, rmb->rkey);
+	begin_call(group, call);
+}
+
+/* smc_rdma_llc_cancel() - nobody waits for the result any more. Softirq. */
+void smc_rdma_llc_cancel(struct smc_rdma_group *group, struct smc_rdma_call *call)
+{
+	spin_lock_bh(&group->lock);
+	if (!list_empty(&call->list)) {
+		bool runs = list_is_first(&call->list, &group->llc.calls);
+
+		list_del_init(&call->list);
+		if (runs)
+			next_call(group);
+	}
+	spin_unlock_bh(&group->lock);
+}
+
+/* When the call that runs has had its time. The caller holds the lock. */
+static unsigned long due(const struct smc_rdma_group *group, const struct smc_rdma_call *call)
+{
+	bool awaited = call != &group->leave || !list_is_singular(&group->llc.calls);
+
+	return group->llc.asked + (awaited ? PATIENCE : LONG_PATIENCE);
+}
+
+/*
+ * A DELETE RKEY has timed out, and may be answered yet. If the peer has lost an earlier one, its answer
+ * was taken for that one's, and so would be all that follow. The caller holds the lock.
+ */
+static void expect_late(struct smc_rdma_llc *llc)
+{
+	if (llc->overtaken && ++llc->overtakes == LOST)
+		llc->overtakes = 0;
+	else
+		llc->late++;
+}
+
+/*
+ * smc_rdma_llc_look_at_calls() - ends one that has got no answer in time. Under the group's lock, does not
+ * sleep. Return: jiffies until the next look, MAX_JIFFY_OFFSET if there is none.
+ */
+unsigned long smc_rdma_llc_look_at_calls(struct smc_rdma_group *group)
+{
+	struct smc_rdma_call *call = list_first_entry_or_null(&group->llc.calls, struct smc_rdma_call, list);
+
+	if (!call)
+		return MAX_JIFFY_OFFSET;
+	if (time_before(jiffies, due(group, call)))
+		return due(group, call) - jiffies;
+	if (call->type == SMC_LLC_DELETE_RKEY)
+		expect_late(&group->llc);
+	finish(group, call, -ETIMEDOUT);
+	return PATIENCE;
+}
