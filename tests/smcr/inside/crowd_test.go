@@ -108,15 +108,16 @@ func TestPeersCrowd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	count, atOnce := 50, 8
+	count, atOnce, most := 50, 8, prompt
 	if guest.Checked(t) {
-		count, atOnce = 10, 1
+		// A handshake takes such a kernel as long as a wait, which other kernels show.
+		count, atOnce, most = 10, 1, patience
 	}
 	longest, err := n.newcomers(ctx, t, 30, count, atOnce)
 	if err := errors.Join(err, silent.end()); err != nil {
 		t.Error(err)
 	}
-	if longest > prompt {
+	if longest > most {
 		t.Errorf("a newcomer had to wait %v for its connection", longest)
 	}
 }
