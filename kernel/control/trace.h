@@ -122,6 +122,30 @@ TRACE_EVENT(smc_close,
 		  __entry->event, __entry->to)
 );
 
+#define SMC_TRACE_WHY(why)								\
+	__print_symbolic(why, { 0, "NOT_SENT" }, { 1, "NOT_RECEIVED" }, { 2, "NOT_POSTED" },	\
+			 { 3, "NOT_REGISTERED" }, { 4, "NO_MESSAGE" }, { 5, "EVENT" },		\
+			 { 6, "NO_PORT" }, { 7, "DELETED" }, { 8, "SILENT" }, { 9, "STUCK" },	\
+			 { 10, "FLOODED" }, { 11, "FORGETFUL" }, { 12, "AHEAD" },		\
+			 { 13, "BAD_IMMEDIATE" }, { 14, "UNUSED" })
+
+/* A link of SMC-R is given up, for an enum smc_link_why; and so is its group. */
+TRACE_EVENT(smc_link_fail,
+	TP_PROTO(u32 link, int why, int detail),
+	TP_ARGS(link, why, detail),
+	TP_STRUCT__entry(
+		__field(u32, link)
+		__field(u8, why)
+		__field(int, detail)
+	),
+	TP_fast_assign(
+		__entry->link = link;
+		__entry->why = why;
+		__entry->detail = detail;
+	),
+	TP_printk("link=%08x %s detail=%d", __entry->link, SMC_TRACE_WHY(__entry->why), __entry->detail)
+);
+
 /* A CLC message, with its first bytes. */
 DECLARE_EVENT_CLASS(smc_clc,
 	TP_PROTO(const struct sock *sk, const u8 *buf, unsigned int len),

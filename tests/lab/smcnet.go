@@ -145,6 +145,10 @@ func (l *Lab) SetUpSMC(ctx context.Context, modules ...Module) error {
 			return nil
 		}
 		script := "smcr ueid add " + UEID + "\n"
+		if module == ModuleOurs {
+			// For who looks into a failure.
+			script += "echo 1 >/sys/kernel/tracing/events/smckit/smc_link_fail/enable\n"
+		}
 		for i := range l.Wires {
 			script += fmt.Sprintf("smc_pnet add LAB%[1]d eth eth%[1]d\n", i)
 			if module == ModuleStock && !h.Kernel.StockSMCRWorks() {

@@ -101,7 +101,7 @@ func (lt *Test) finish() {
 		lt.search(h, logs[h.Name])
 	}
 	if lt.t.Failed() {
-		lt.keep(logs)
+		lt.keep(ctx, logs)
 	}
 	if err := lt.Close(); err != nil {
 		lt.t.Error(err)
@@ -149,8 +149,11 @@ func (lt *Test) checkLeaks(ctx context.Context) {
 	}
 }
 
+// events shows which links of ours have failed, and why, and what the RDMA devices have counted.
+const events = `cat /sys/kernel/tracing/trace; grep -H . /sys/class/infiniband/*/ports/*/hw_counters/* || :`
+
 // keep saves what explains a failure.
-func (lt *Test) keep(logs map[string]string) {
+func (lt *Test) keep(ctx context.Context, logs map[string]string) {
 	dir := os.Getenv("SMCKIT_ARTIFACTS")
 	if dir == "" {
 		dir = filepath.Join(os.TempDir(), "smckit-artifacts")
@@ -161,6 +164,9 @@ func (lt *Test) keep(logs map[string]string) {
 		_ = os.WriteFile(filepath.Join(sub, "dmesg"), []byte(logs[h.Name]), 0o644)
 		_ = os.WriteFile(filepath.Join(sub, "console"), []byte(h.machine.console.String()), 0o644)
 		_ = os.WriteFile(filepath.Join(sub, "emulator"), []byte(h.machine.stderr.String()), 0o644)
+		if out, err := h.Shell(ctx, events); err == nil {
+			_ = os.WriteFile(filepath.Join(sub, "events"), []byte(out), 0o644)
+		}
 	}
 	lt.t.Logf("kernel logs and consoles are in %s", dir)
 }

@@ -190,7 +190,9 @@ void smc_rdma_talk(struct smc_rdma_conn *rc)
 	rc->snd_off = (rc->snd_off + (u32)(to - rc->prod.pos)) & (rc->snd->size - 1);
 	rc->prod = prod;
 	rc->cons = cons;
-	WRITE_ONCE(rc->conn->rx_posted, cons.pos);
+	/* Beside what readers write all the time: left alone where it says that already. */
+	if (rc->conn->rx_posted != cons.pos)
+		WRITE_ONCE(rc->conn->rx_posted, cons.pos);
 	rc->seq = cdc.seq;
 	if (cdc.state & (SMC_CDC_CLOSED | SMC_CDC_ABORT))
 		rc->parted = true;
@@ -334,7 +336,7 @@ static void hear(struct smc_rdma_conn *rc, const struct smc_cdc *cdc)
 	space = smc_track_from(&rc->peer_cons, cdc->cons, conn->tx_size);
 	/* Who has read what was not sent yet would have us write over it, and beyond what fits in a message. */
 	if (rc->peer_cons.pos > posted(rc)) {
-		smc_link_fail(rc->group->link);
+		smc_link_fail(rc->group->link, SMC_LINK_AHEAD, 0);
 		return;
 	}
 	urgent = (cdc->flags & SMC_CDC_URGENT) && rc->peer_prod.pos > rc->peer_marked;
@@ -347,6 +349,7 @@ static void hear(struct smc_rdma_conn *rc, const struct smc_cdc *cdc)
 		smc_upcall_data(conn, rc->peer_prod.pos, urgent);
 	if (space > 0) {
 		WRITE_ONCE(rc->peer_read, rc->peer_cons.pos);
+		WRITE_ONCE(rc->group->link->taken, jiffies);
 		make_room(rc);
 	}
 	news = cdc->state & ~rc->peer_state;
@@ -449,7 +452,7 @@ void smc_rdma_hear_immediate(struct smc_rdma_group *group, u32 imm, u32 len)
 			WRITE_ONCE(rc->heard, true);
 			hear(rc, &cdc);
 		} else {
-			smc_link_fail(group->link);
+			smc_link_fail(group->link, SMC_LINK_BAD_IMMEDIATE, len);
 		}
 		spin_unlock_bh(&rc->hear_lock);
 	}

@@ -6,6 +6,7 @@
 #include <rdma/ib_cache.h>
 
 #include "../../control/sysctl.h"
+#include "../../control/trace.h"
 #include "../../lgr/lgr.h"
 #include "../../net.h"
 #include "group.h"
@@ -41,13 +42,16 @@ static void down_work(struct work_struct *work)
 /**
  * smc_link_fail() - the link is broken, and so is its group, which has no other
  * @link: the link
+ * @why: for who looks for the reason
+ * @detail: a number that belongs to that, else 0
  *
  * Any context.
  */
-void smc_link_fail(struct smc_link *link)
+void smc_link_fail(struct smc_link *link, enum smc_link_why why, int detail)
 {
 	if (xchg(&link->state, SMC_LINK_DOWN) == SMC_LINK_DOWN)
 		return;
+	trace_smc_link_fail(link->group->lgr->id + link->id, why, detail);
 	wake_up(&link->flushed);
 	smc_link_retire(link);
 }
@@ -85,14 +89,14 @@ void smc_link_check(struct smc_rdma_dev *dev)
 	spin_lock_bh(&dev->lock);
 	list_for_each_entry(link, &dev->links, on_dev)
 		if (!is_sound(link))
-			smc_link_fail(link);
+			smc_link_fail(link, SMC_LINK_NO_PORT, 0);
 	spin_unlock_bh(&dev->lock);
 }
 
 static void qp_event(struct ib_event *event, void *context)
 {
 	if (event->event != IB_EVENT_COMM_EST)
-		smc_link_fail(context);
+		smc_link_fail(context, SMC_LINK_EVENT, event->event);
 }
 
 static int post_slot(struct smc_link *link, u32 i)
@@ -125,8 +129,12 @@ static void received(struct ib_cq *cq, struct ib_wc *wc)
 	u32 i = slot - link->slots;
 	u8 *msg = link->rx_msgs + i * SMC_LINK_MSG_LEN;
 
-	if (wc->status != IB_WC_SUCCESS || !is_message(link, wc)) {
-		smc_link_fail(link);
+	if (wc->status != IB_WC_SUCCESS) {
+		smc_link_fail(link, SMC_LINK_NOT_RECEIVED, wc->status);
+		return;
+	}
+	if (!is_message(link, wc)) {
+		smc_link_fail(link, SMC_LINK_NO_MESSAGE, wc->byte_len);
 		return;
 	}
 	WRITE_ONCE(link->heard, jiffies);
@@ -141,7 +149,7 @@ static void received(struct ib_cq *cq, struct ib_wc *wc)
 				      DMA_FROM_DEVICE);
 again:
 	if (READ_ONCE(link->state) != SMC_LINK_DOWN && post_slot(link, i))
-		smc_link_fail(link);
+		smc_link_fail(link, SMC_LINK_NOT_POSTED, 0);
 }
 
 static int map(struct ib_device *ib, u8 **buf, u64 *dma, size_t len, enum dma_data_direction dir)
@@ -239,13 +247,13 @@ static int create(struct smc_link *link)
 	rc = alloc_queues(link);
 	if (rc)
 		return rc;
-	link->cq = ib_alloc_cq_any(ib, link, link->sq_size + link->rq_size + 2, IB_POLL_SOFTIRQ);
+	link->cq = ib_alloc_cq_any(ib, link, link->sq_size + link->rq_size + 3, IB_POLL_SOFTIRQ);
 	if (IS_ERR(link->cq)) {
 		rc = PTR_ERR(link->cq);
 		link->cq = NULL;
 		return rc;
 	}
-	return create_qp(link);
+	return create_qp(link) ?: smc_link_side_new(link);
 }
 
 /**
@@ -274,6 +282,7 @@ struct smc_link *smc_link_new(struct smc_rdma_group *group, const struct smc_rdm
 	smc_rdma_dev_get(path->dev);
 	atomic_inc(&path->dev->ports[path->port - 1].links);
 	link->psn = get_random_u32() & 0xffffff;
+	link->taken = jiffies;
 	link->sq_size = sq_size(sysctl, path->dev->ib);
 	link->rq_size = min_t(u32, READ_ONCE(sysctl->smcr_max_recv_wr), max(path->dev->ib->attrs.max_qp_wr - 1, 2));
 	mutex_init(&link->lock);
@@ -304,6 +313,8 @@ static void stop(struct smc_link *link)
 	WRITE_ONCE(link->state, SMC_LINK_DOWN);
 	/* Its lock lets those finish who have not seen that; nobody comes to wait after this. */
 	smc_link_wake(link);
+	if (link->side.qp)
+		ib_destroy_qp(link->side.qp);
 	if (link->qp) {
 		/* Before that it has nothing, and cannot be drained. */
 		if (link->inited)
@@ -342,12 +353,17 @@ void smc_link_end(struct smc_link *link, void (*detach)(struct smc_rdma_group *g
 	link->gone = true;
 	stop(link);
 	/*
-	 * Those who have seen it usable are through with its buffers. And so is the softirq of the last
-	 * completion with the queue: it asks for the next one after it has let ib_free_cq() go on.
+	 * Those who have seen it usable are through with its buffers afterwards. And so is the last
+	 * softirq with the queue: it asks for another completion after it has let ib_free_cq() go on, as
+	 * it has let us, who keep another from coming before that is waited for.
 	 */
-	synchronize_rcu();
 	if (link->cq)
+		irq_poll_disable(&link->cq->iop);
+	synchronize_rcu();
+	if (link->cq) {
+		irq_poll_enable(&link->cq->iop);
 		ib_free_cq(link->cq);
+	}
 	if (detach)
 		detach(link->group);
 	give_back(link);
@@ -368,13 +384,14 @@ static int to_init(struct smc_link *link)
 	return rc;
 }
 
-static void address(const struct smc_link *link, struct rdma_ah_attr *ah)
+/* smc_link_address() - where a queue pair of a link's is to send: to a GID, by a gateway or not. Any context. */
+void smc_link_address(const struct smc_link *link, struct rdma_ah_attr *ah, const u8 gid[16], const u8 mac[ETH_ALEN],
+		      bool gateway)
 {
 	ah->type = RDMA_AH_ATTR_TYPE_ROCE;
 	rdma_ah_set_port_num(ah, link->path.port);
-	rdma_ah_set_grh(ah, (union ib_gid *)link->peer.gid, 0, link->path.gid_index,
-			link->peer.gateway ? HOPS_ROUTED : HOPS_DIRECT, 0);
-	memcpy(ah->roce.dmac, link->peer.mac, ETH_ALEN);
+	rdma_ah_set_grh(ah, (union ib_gid *)gid, 0, link->path.gid_index, gateway ? HOPS_ROUTED : HOPS_DIRECT, 0);
+	memcpy(ah->roce.dmac, mac, ETH_ALEN);
 }
 
 static int to_rtr(struct smc_link *link)
@@ -396,7 +413,7 @@ static int to_rtr(struct smc_link *link)
 		return rc;
 	link->mtu_code = min(link->path.mtu_code, link->peer.mtu_code);
 	attr.path_mtu = link->mtu_code;
-	address(link, &attr.ah_attr);
+	smc_link_address(link, &attr.ah_attr, link->peer.gid, link->peer.mac, link->peer.gateway);
 	rc = ib_modify_qp(link->qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
 			  IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
 	for (i = 0; i < link->rq_size && !rc; i++)

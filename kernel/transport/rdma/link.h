@@ -6,6 +6,7 @@
 #ifndef SMC_RDMA_LINK_H
 #define SMC_RDMA_LINK_H
 
+#include <linux/completion.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/spinlock.h>
@@ -27,6 +28,25 @@ enum smc_link_state {
 	SMC_LINK_RTR,		/* can receive */
 	SMC_LINK_RTS,		/* and send */
 	SMC_LINK_DOWN,
+};
+
+/* Why a link is given up. trace.h has their names, and docs/smcr.md what they mean. */
+enum smc_link_why {
+	SMC_LINK_NOT_SENT,	/* by the status of a completion: the peer's adapter has not taken what was sent */
+	SMC_LINK_NOT_RECEIVED,	/* likewise, of a receive */
+	SMC_LINK_NOT_POSTED,	/* the adapter refuses a work request */
+	SMC_LINK_NOT_REGISTERED, /* the adapter does not get to know a buffer; with the completion's status */
+	SMC_LINK_NO_MESSAGE,	/* the peer has sent what is none; with its length */
+	SMC_LINK_EVENT,		/* of the queue pair; with its number */
+	SMC_LINK_NO_PORT,	/* its port is down, or its address gone */
+	SMC_LINK_DELETED,	/* the peer has ended the group */
+	SMC_LINK_SILENT,	/* TEST LINK has got no answer */
+	SMC_LINK_STUCK,		/* the peer's adapter takes nothing more */
+	SMC_LINK_FLOODED,	/* the peer asks more than it lets us answer */
+	SMC_LINK_FORGETFUL,	/* the peer does not answer DELETE RKEY */
+	SMC_LINK_AHEAD,		/* the peer says that it has read what was not sent */
+	SMC_LINK_BAD_IMMEDIATE,	/* immediate data that means nothing */
+	SMC_LINK_UNUSED,	/* the rendezvous that was to form the group has failed */
 };
 
 /* What the peer has said of its side. */
@@ -67,6 +87,14 @@ struct smc_link_slot {
 	struct smc_link *link;
 };
 
+/* Where buffers are registered, if not in between what is sent. See register.c. */
+struct smc_link_side {
+	struct ib_qp *qp;	/* or NULL; like the link's */
+	struct ib_cqe cqe;
+	struct completion done;
+	enum ib_wc_status status;
+};
+
 /* Bytes to write to the peer. */
 struct smc_link_write {
 	u64 local;		/* DMA address */
@@ -98,6 +126,7 @@ struct smc_link {
 	u8 mtu_code;			/* of both sides */
 	enum smc_link_state state;	/* single word, no lock; DOWN stays */
 	unsigned long heard;		/* jiffies; single word, no lock */
+	unsigned long taken;		/* jiffies; the peer has told that it has read something; likewise */
 	struct work_struct down;	/* ends the group; holds a reference on it */
 
 	struct mutex lock;		/* sleepers that use what follows, against the end of the link */
@@ -107,11 +136,13 @@ struct smc_link {
 	struct ib_cq *cq;
 	struct ib_qp *qp;
 	u32 qpn;			/* of qp; never changes */
+	struct smc_link_side side;
 
 	spinlock_t sq_lock;		/* what follows; softirqs off */
 	u32 sq_size;			/* a power of two */
 	u64 sq_posted, sq_done;		/* work requests, ever */
 	u64 sq_marked;			/* sq_posted of the last that tells of its completion */
+	u32 sq_unmarked;		/* bytes of data since then */
 	struct smc_link_mark *marks;	/* sq_size */
 	struct list_head waiting;	/* struct smc_link_waiter */
 	struct list_head arriving;	/* struct smc_link_arrival, in the order that they were sent */
@@ -135,8 +166,14 @@ struct smc_link *smc_link_new(struct smc_rdma_group *group, const struct smc_rdm
 void smc_link_end(struct smc_link *link, void (*detach)(struct smc_rdma_group *group));
 int smc_link_to_rtr(struct smc_link *link);
 int smc_link_to_rts(struct smc_link *link);
-void smc_link_fail(struct smc_link *link);
+void smc_link_fail(struct smc_link *link, enum smc_link_why why, int detail);
 void smc_link_retire(struct smc_link *link);
+void smc_link_address(const struct smc_link *link, struct rdma_ah_attr *ah, const u8 gid[16], const u8 mac[ETH_ALEN],
+		      bool gateway);
+
+/* register.c */
+int smc_link_side_new(struct smc_link *link);
+int smc_link_register(struct smc_link *link, struct smc_rdma_buf *buf);
 
 /* queue.c */
 void smc_link_wake(struct smc_link *link);
@@ -144,7 +181,6 @@ void smc_link_sent(struct ib_cq *cq, struct ib_wc *wc);
 int smc_link_send(struct smc_link *link, struct smc_link_job *job);
 u64 smc_link_position(struct smc_link *link);
 bool smc_link_passed(struct smc_link *link, u64 position);
-int smc_link_register(struct smc_link *link, struct smc_rdma_buf *buf);
 bool smc_link_expects(struct smc_link *link, u64 *done);
 void smc_link_flush(struct smc_link *link, unsigned long timeout);
 

@@ -38,7 +38,7 @@ void smc_rdma_llc_send(struct smc_rdma_group *group, const u8 msg[SMC_LINK_MSG_L
 		return;
 	/* A peer that asks more than it lets us answer has itself to blame. */
 	if (llc->n == SMC_RDMA_OUT) {
-		smc_link_fail(group->link);
+		smc_link_fail(group->link, SMC_LINK_FLOODED, 0);
 		return;
 	}
 	memcpy(llc->out[(llc->first + llc->n++) % SMC_RDMA_OUT], msg, SMC_LINK_MSG_LEN);
@@ -135,7 +135,7 @@ static void on_delete_link(struct smc_rdma_group *group, struct smc_link *link, 
 	if (m->response)
 		return;
 	if (m->delete_link.all) {
-		smc_link_fail(link);
+		smc_link_fail(link, SMC_LINK_DELETED, m->delete_link.reason);
 		return;
 	}
 	m->delete_link.reason = m->delete_link.link == link->id ? 0 : SMC_LLC_NO_LINK;
@@ -339,7 +339,7 @@ static unsigned long look_at_link(struct smc_rdma_group *group)
 	if (group->llc.testing && !time_after(heard, group->llc.tested)) {
 		if (time_before(jiffies, group->llc.tested + PATIENCE))
 			return group->llc.tested + PATIENCE - jiffies;
-		smc_link_fail(group->link);
+		smc_link_fail(group->link, SMC_LINK_SILENT, 0);
 		return MAX_JIFFY_OFFSET;
 	}
 	group->llc.testing = false;
@@ -353,22 +353,24 @@ static unsigned long look_at_link(struct smc_rdma_group *group)
 
 /*
  * A link that takes nothing more, as the peer has no place for what we send: it may go on talking
- * itself. The caller holds the lock. Return: as before.
+ * itself. On a bad path it may be long until the queue moves, but the peer reads what arrives. The
+ * caller holds the lock. Return: as before.
  */
 static unsigned long look_at_queue(struct smc_rdma_group *group)
 {
 	struct smc_rdma_llc *llc = &group->llc;
+	unsigned long taken = READ_ONCE(group->link->taken);
 	bool expected = llc->expected;
 	u64 done;
 
 	if (group->state != SMC_GROUP_READY)
 		return MAX_JIFFY_OFFSET;
 	llc->expected = smc_link_expects(group->link, &done);
-	if (!llc->expected || !expected || done != llc->sq_done) {
+	if (!llc->expected || !expected || done != llc->sq_done || time_after(taken, llc->moved)) {
 		llc->sq_done = done;
 		llc->moved = jiffies;
 	} else if (time_after_eq(jiffies, llc->moved + STALL_TIME)) {
-		smc_link_fail(group->link);
+		smc_link_fail(group->link, SMC_LINK_STUCK, 0);
 		return MAX_JIFFY_OFFSET;
 	}
 	return STALL_TIME / 2;

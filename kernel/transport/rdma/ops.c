@@ -358,7 +358,7 @@ static void undo_conn(struct smc_offer *offer)
 static void give_up(struct smc_rdma_group *group)
 {
 	if (group->link)
-		smc_link_fail(group->link);
+		smc_link_fail(group->link, SMC_LINK_UNUSED, 0);
 	else
 		smc_lgr_terminate(group->lgr);
 }

@@ -99,7 +99,7 @@ static struct smc_rdma_buf *forgotten(struct smc_rdma_group *group)
 		shelve(group, rmb);
 	/* It would have us keep RMBs for as long as it keeps one connection. */
 	if (++group->unanswered == UNANSWERED)
-		smc_link_fail(group->link);
+		smc_link_fail(group->link, SMC_LINK_FORGETFUL, 0);
 	return NULL;
 }
 

@@ -3,13 +3,18 @@
  * What a link sends.
  *
  * The send queue is a ring. Most work requests say nothing when they are done; one in a quarter of
- * the ring does, and stands for those before it, as they are done in order. What a connection has
+ * the ring does, or after so much data, and stands for those before it, as they are done in order. What a connection has
  * written need not be waited for, as the peer's cursor tells that it has arrived; but where the
  * connection's own memory is less than the peer's, that cursor may come too late for it.
  */
 
-#include "buf.h"
 #include "link.h"
+
+/*
+ * Bytes after which a work request tells of its completion. A link whose queue does not move for long
+ * is given up, so it has to be seen to move: on a bad path, a quarter of the ring may take that long.
+ */
+#define MARK_BYTES (128 << 10)
 
 /* The first of those who wait, if there is room for some, or will be none any more. */
 static struct smc_link_waiter *next_waiter(struct smc_link *link)
@@ -64,7 +69,7 @@ void smc_link_sent(struct ib_cq *cq, struct ib_wc *wc)
 	bool waiting;
 
 	if (wc->status != IB_WC_SUCCESS) {
-		smc_link_fail(link);
+		smc_link_fail(link, SMC_LINK_NOT_SENT, wc->status);
 		return;
 	}
 	spin_lock_bh(&link->sq_lock);
@@ -78,11 +83,16 @@ void smc_link_sent(struct ib_cq *cq, struct ib_wc *wc)
 }
 
 /* Is a work request to tell when it is done? If none has for long, or if someone wants to know. */
-static bool marks_now(struct smc_link *link, u64 last, bool mark)
+static bool marks_now(struct smc_link *link, const struct smc_link_job *job, u64 last)
 {
-	if (last - link->sq_marked < link->sq_size / 4 && !mark)
+	unsigned int i;
+
+	for (i = 0; i < job->n; i++)
+		link->sq_unmarked += job->writes[i].len;
+	if (last - link->sq_marked < link->sq_size / 4 && link->sq_unmarked < MARK_BYTES && !job->mark && !job->arrival)
 		return false;
 	link->sq_marked = last;
+	link->sq_unmarked = 0;
 	return true;
 }
 
@@ -181,7 +191,7 @@ int smc_link_send(struct smc_link *link, struct smc_link_job *job)
 		goto out;
 	}
 	place = last & (link->sq_size - 1);
-	if (marks_now(link, last, job->mark || job->arrival)) {
+	if (marks_now(link, job, last)) {
 		link->marks[place].at = last;
 		send.send_flags |= IB_SEND_SIGNALED;
 	}
@@ -193,73 +203,13 @@ int smc_link_send(struct smc_link *link, struct smc_link_job *job)
 		prepare_message(link, &sge[SMC_LINK_WRITES], job->msg, place);
 	link->sq_posted = last;
 	if (ib_post_send(link->qp, job->n ? &wr[0].wr : &send, NULL)) {
-		smc_link_fail(link);
+		smc_link_fail(link, SMC_LINK_NOT_POSTED, 0);
 		rc = -ENOTCONN;
 	} else if (job->arrival) {
 		expect(link, job, last);
 	}
 out:
 	spin_unlock_bh(&link->sq_lock);
-	return rc;
-}
-
-/* The caller holds link->lock. */
-static int post_registration(struct smc_link *link, struct smc_rdma_buf *buf)
-{
-	struct ib_reg_wr wr = {
-		.wr = { .opcode = IB_WR_REG_MR, .send_flags = IB_SEND_SIGNALED },
-		.mr = buf->mr,
-		.key = buf->mr->rkey,
-		.access = IB_ACCESS_LOCAL_WRITE | (buf->rmb ? IB_ACCESS_REMOTE_WRITE : 0),
-	};
-	u64 last;
-	u32 place;
-	int rc = 0;
-
-	spin_lock_bh(&link->sq_lock);
-	last = link->sq_posted + 1;
-	place = last & (link->sq_size - 1);
-	if (!smc_link_usable(link)) {
-		rc = -ENOTCONN;
-	} else if (last - link->sq_done > link->sq_size) {
-		rc = -EAGAIN;
-	} else {
-		link->marks[place].at = last;
-		wr.wr.wr_cqe = &link->marks[place].cqe;
-		link->sq_posted = last;
-		link->sq_marked = last;
-		if (ib_post_send(link->qp, &wr.wr, NULL)) {
-			smc_link_fail(link);
-			rc = -ENOTCONN;
-		}
-	}
-	spin_unlock_bh(&link->sq_lock);
-	return rc;
-}
-
-/**
- * smc_link_register() - has the adapter know a buffer, if it has to and does not yet
- * @link: the link
- * @buf: the buffer, of this link's group
- *
- * What is sent afterwards is not sent before that is done. May sleep.
- *
- * Return: 0, -EAGAIN if there is no room in the queue, -ENOTCONN if the link is down.
- */
-int smc_link_register(struct smc_link *link, struct smc_rdma_buf *buf)
-{
-	int rc = 0;
-
-	/* With the link goes what there is to register. */
-	mutex_lock(&link->lock);
-	if (link->gone)
-		rc = -ENOTCONN;
-	else
-		smc_rdma_buf_hand_over(buf);
-	if (!rc && buf->mr && !buf->registered)
-		rc = post_registration(link, buf);
-	buf->registered = !rc;
-	mutex_unlock(&link->lock);
 	return rc;
 }
 

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Adapters get to know buffers (wire-formats 12.3).
+ *
+ * By a work request in the queue of what is sent, where it takes its turn. Not so with soft-RoCE: when
+ * a packet is lost it carries out all again that comes after that, registrations too, finds that the
+ * buffer is registered, and gives up the queue pair. With it, these have a queue pair of their own,
+ * which is connected to itself and never sends anything.
+ */
+
+#include <rdma/ib_verbs.h>
+#include <rdma/ib_user_ioctl_verbs.h>
+
+#include "buf.h"
+#include "link.h"
+
+/* How long soft-RoCE may take. */
+#define PATIENCE (5 * HZ)
+
+static void registered(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct smc_link_side *side = container_of(wc->wr_cqe, struct smc_link_side, cqe);
+
+	side->status = wc->status;
+	complete(&side->done);
+}
+
+static int connect_side(struct smc_link *link)
+{
+	struct ib_qp *qp = link->side.qp;
+	struct ib_qp_attr attr = {
+		.port_num = link->path.port,
+		.path_mtu = link->path.mtu_code,
+		.dest_qp_num = qp->qp_num,
+	};
+	int rc;
+
+	smc_link_address(link, &attr.ah_attr, link->path.gid, link->path.mac, false);
+	attr.qp_state = IB_QPS_INIT;
+	rc = ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_ACCESS_FLAGS | IB_QP_PORT);
+	if (rc)
+		return rc;
+	attr.qp_state = IB_QPS_RTR;
+	rc = ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
+			  IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
+	if (rc)
+		return rc;
+	attr.qp_state = IB_QPS_RTS;
+	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | IB_QP_SQ_PSN |
+			    IB_QP_MAX_QP_RD_ATOMIC);
+}
+
+/*
+ * smc_link_side_new() - makes the queue pair for registrations, if the adapter needs one. The link has
+ * its completion queue. May sleep. Return: 0 or a negative errno.
+ */
+int smc_link_side_new(struct smc_link *link)
+{
+	struct ib_qp_init_attr init = {
+		.send_cq = link->cq,
+		.recv_cq = link->cq,
+		.sq_sig_type = IB_SIGNAL_ALL_WR,
+		.qp_type = IB_QPT_RC,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	struct ib_qp *qp;
+
+	if (link->path.dev->ib->ops.driver_id != RDMA_DRIVER_RXE)
+		return 0;
+	link->side.cqe.done = registered;
+	init_completion(&link->side.done);
+	qp = ib_create_qp(link->pd, &init);
+	if (IS_ERR(qp))
+		return PTR_ERR(qp);
+	link->side.qp = qp;
+	return connect_side(link);
+}
+
+/* The caller holds link->lock. */
+static int post_aside(struct smc_link *link, struct ib_reg_wr *wr)
+{
+	struct smc_link_side *side = &link->side;
+
+	wr->wr.wr_cqe = &side->cqe;
+	side->status = IB_WC_GENERAL_ERR;
+	reinit_completion(&side->done);
+	if (!smc_link_usable(link))
+		return -ENOTCONN;
+	if (ib_post_send(side->qp, &wr->wr, NULL) || !wait_for_completion_timeout(&side->done, PATIENCE) ||
+	    side->status != IB_WC_SUCCESS) {
+		smc_link_fail(link, SMC_LINK_NOT_REGISTERED, side->status);
+		return -ENOTCONN;
+	}
+	return 0;
+}
+
+/* Takes its turn in the queue. The caller holds link->lock. */
+static int post(struct smc_link *link, struct ib_reg_wr *wr)
+{
+	u64 last;
+	u32 place;
+	int rc = 0;
+
+	spin_lock_bh(&link->sq_lock);
+	last = link->sq_posted + 1;
+	place = last & (link->sq_size - 1);
+	if (!smc_link_usable(link)) {
+		rc = -ENOTCONN;
+	} else if (last - link->sq_done > link->sq_size) {
+		rc = -EAGAIN;
+	} else {
+		link->marks[place].at = last;
+		wr->wr.wr_cqe = &link->marks[place].cqe;
+		link->sq_posted = last;
+		link->sq_marked = last;
+		link->sq_unmarked = 0;
+		if (ib_post_send(link->qp, &wr->wr, NULL)) {
+			smc_link_fail(link, SMC_LINK_NOT_POSTED, 0);
+			rc = -ENOTCONN;
+		}
+	}
+	spin_unlock_bh(&link->sq_lock);
+	return rc;
+}
+
+/* The caller holds link->lock. */
+static int post_registration(struct smc_link *link, struct smc_rdma_buf *buf)
+{
+	struct ib_reg_wr wr = {
+		.wr = { .opcode = IB_WR_REG_MR, .send_flags = IB_SEND_SIGNALED },
+		.mr = buf->mr,
+		.key = buf->mr->rkey,
+		.access = IB_ACCESS_LOCAL_WRITE | (buf->rmb ? IB_ACCESS_REMOTE_WRITE : 0),
+	};
+
+	return link->side.qp ? post_aside(link, &wr) : post(link, &wr);
+}
+
+/**
+ * smc_link_register() - has the adapter know a buffer, if it has to and does not yet
+ * @link: the link
+ * @buf: the buffer, of this link's group
+ *
+ * What is sent afterwards is not sent before that is done. May sleep.
+ *
+ * Return: 0, -EAGAIN if there is no room in the queue, -ENOTCONN if the link is down.
+ */
+int smc_link_register(struct smc_link *link, struct smc_rdma_buf *buf)
+{
+	int rc = 0;
+
+	/* With the link goes what there is to register. */
+	mutex_lock(&link->lock);
+	if (link->gone)
+		rc = -ENOTCONN;
+	else
+		smc_rdma_buf_hand_over(buf);
+	if (!rc && buf->mr && !buf->registered)
+		rc = post_registration(link, buf);
+	buf->registered = !rc;
+	mutex_unlock(&link->lock);
+	return rc;
+}
