@@ -35,13 +35,10 @@ static void show_link(const struct smc_rdma_group *group, struct smc_rdma_link_v
 }
 
 /* A group that has not ended keeps its link, and that keeps the device, as long as its lock is held. */
-static bool lock_link(struct smc_rdma_group *group)
+static bool has_link(const struct smc_rdma_group *group)
 {
-	spin_lock_bh(&group->lock);
-	if (group->link && group->state != SMC_GROUP_ENDED)
-		return true;
-	spin_unlock_bh(&group->lock);
-	return false;
+	lockdep_assert_held(&group->lock);
+	return group->link && group->state != SMC_GROUP_ENDED;
 }
 
 /**
@@ -62,13 +59,14 @@ void smc_rdma_show_group(struct smc_lgr *lgr, struct smc_rdma_group_view *view)
 	view->max_conns = group->max_conns;
 	view->max_links = group->max_links;
 	view->buf_type = group->buf_type;
-	if (!lock_link(group))
-		return;
-	view->snd_bytes = group->bytes[false];
-	view->rmb_bytes = group->bytes[true];
-	view->has_link = true;
-	show_link(group, &view->link);
-	show_pnet_id(group->link->path.dev, group->link->path.port, view->pnet_id, &by_user);
+	spin_lock_bh(&group->lock);
+	view->has_link = has_link(group);
+	if (view->has_link) {
+		view->snd_bytes = group->bytes[false];
+		view->rmb_bytes = group->bytes[true];
+		show_link(group, &view->link);
+		show_pnet_id(group->link->path.dev, group->link->path.port, view->pnet_id, &by_user);
+	}
 	spin_unlock_bh(&group->lock);
 }
 
@@ -87,11 +85,13 @@ void smc_rdma_describe(const struct smc_conn *conn, struct smc_diag_info *info)
 
 	info->mode = SMC_DIAG_MODE_SMCR;
 	info->conn.sndbuf_size = rc->snd->size;
-	if (!lock_link(rc->group))
-		return;
-	show_link(rc->group, &view);
+	spin_lock_bh(&rc->group->lock);
+	info->has_lgr = has_link(rc->group);
+	if (info->has_lgr)
+		show_link(rc->group, &view);
 	spin_unlock_bh(&rc->group->lock);
-	info->has_lgr = true;
+	if (!info->has_lgr)
+		return;
 	info->lgr.role = rc->group->server;
 	l->link_id = view.id;
 	strscpy((char *)l->ibname, view.ibname, sizeof(l->ibname));
