@@ -58,12 +58,18 @@ func works(t *testing.T, lt *lab.Test, address string) {
 	onlySMCR(t, lt, before, 5)
 }
 
-// broken does what ends the connections between the hosts, and waits until both have noticed.
+// broken does what ends the connections between the hosts, and waits until both have noticed, and have no group any more. A host
+// that has one still would have the other join it.
 func broken(t *testing.T, lt *lab.Test, away func()) {
 	t.Helper()
 	victims, sink := serve(t, lt, "sink", 5022)
 	brokenAt(t, lt, victims, away)
 	lab.Kill(t, sink)
+	for _, h := range []string{"a", "b"} {
+		if err := lt.Host(h).WaitFor(t.Context(), `smcr linkgroup --json | tr -d '[:space:]' | grep -q '"linkgroups":\[\]'`); err != nil {
+			t.Errorf("host %s still has a group: %v", h, err)
+		}
+	}
 }
 
 // brokenAt does so to connections to a sink.
