@@ -8,6 +8,7 @@
  * which is connected to itself and never sends anything.
  */
 
+#include <linux/moduleparam.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 
@@ -16,6 +17,10 @@
 
 /* How long soft-RoCE may take. */
 #define PATIENCE (5 * HZ)
+
+static bool rxe_in_turn;
+module_param(rxe_in_turn, bool, 0444);
+MODULE_PARM_DESC(rxe_in_turn, "soft-RoCE registers buffers as adapters of hardware do, for tests");
 
 static void registered(struct ib_cq *cq, struct ib_wc *wc)
 {
@@ -65,7 +70,7 @@ int smc_link_side_new(struct smc_link *link)
 	};
 	struct ib_qp *qp;
 
-	if (link->path.dev->ib->ops.driver_id != RDMA_DRIVER_RXE)
+	if (link->path.dev->ib->ops.driver_id != RDMA_DRIVER_RXE || rxe_in_turn)
 		return 0;
 	link->side.cqe.done = registered;
 	init_completion(&link->side.done);
