@@ -147,7 +147,7 @@ func (l *Lab) SetUpSMC(ctx context.Context, modules ...Module) error {
 		script := "smcr ueid add " + UEID + "\n"
 		if module == ModuleOurs {
 			// For who looks into a failure.
-			script += "echo 1 >/sys/kernel/tracing/events/smckit/smc_link_fail/enable\n"
+			script += "for e in smc_link_fail smc_fallback smc_rendezvous; do echo 1 >/sys/kernel/tracing/events/smckit/$e/enable; done\n"
 		}
 		for i := range l.Wires {
 			script += fmt.Sprintf("smc_pnet add LAB%[1]d eth eth%[1]d\n", i)

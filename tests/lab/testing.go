@@ -149,7 +149,7 @@ func (lt *Test) checkLeaks(ctx context.Context) {
 	}
 }
 
-// events shows which links of ours have failed, and why, and what the RDMA devices have counted.
+// events shows how handshakes of ours have ended, which links have failed and why, and what the RDMA devices have counted.
 const events = `cat /sys/kernel/tracing/trace; grep -H . /sys/class/infiniband/*/ports/*/hw_counters/* || :`
 
 // keep saves what explains a failure.
