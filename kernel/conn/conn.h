@@ -5,9 +5,9 @@
  * Each direction is a ring in the receiver's memory, its element. Positions in the stream count
  * bytes from 0 and never wrap; where a byte is in the ring is the transport's business, and cursors
  * with wrap counts are what goes over a wire (wire/cursor.h). Each position has one writer: who
- * holds the mutex of its direction, or the peer by an upcall, or who tells the peer. So the two sides never wait for each
- * other's locks; what one has written before it moves its position, the other sees once it has read
- * it.
+ * holds the mutex of its direction, or the peer by an upcall, or who tells the peer. So the two
+ * sides never wait for each other's locks; what one has written before it moves its position, the
+ * other sees once it has read it.
  */
 #ifndef SMC_CONN_CONN_H
 #define SMC_CONN_CONN_H

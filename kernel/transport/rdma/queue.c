@@ -3,9 +3,10 @@
  * What a link sends.
  *
  * The send queue is a ring. Most work requests say nothing when they are done; one in a quarter of
- * the ring does, or after so much data, and stands for those before it, as they are done in order. What a connection has
- * written need not be waited for, as the peer's cursor tells that it has arrived; but where the
- * connection's own memory is less than the peer's, that cursor may come too late for it.
+ * the ring does, or after so much data, and stands for those before it, as they are done in order.
+ * What a connection has written need not be waited for, as the peer's cursor tells that it has
+ * arrived; but where the connection's own memory is less than the peer's, that cursor may come too
+ * late for it.
  */
 
 #include "link.h"
