@@ -32,6 +32,15 @@ static int read_some(struct smc_sock *smc, unsigned int want)
 }
 
 /*
+ * May the peer have nothing more to say by CLC? Once CONFIRM is through, its own end of the link may be
+ * up, and its application have closed its direction, of which TCP can tell before the link does.
+ */
+static bool said_all(const struct smc_rendezvous *rv)
+{
+	return rv->step == SMC_STEP_LINK && !rv->have;
+}
+
+/*
  * Reads until there have been so many bytes. Return: 0, -EINPROGRESS if they are not there yet, or
  * the error.
  */
@@ -46,7 +55,7 @@ static int fill(struct smc_sock *smc, unsigned int want)
 		if (rc < 0)
 			return rc;
 		if (rc == 0)
-			return -ECONNRESET; /* the peer has closed in the middle */
+			return said_all(smc->rv) ? -EINPROGRESS : -ECONNRESET;
 		smc->rv->have += rc;
 	}
 	return 0;

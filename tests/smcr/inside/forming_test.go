@@ -189,6 +189,11 @@ func resets(ctx context.Context, c *conn) error {
 	return c.brokenOff(ctx)
 }
 
+// fins ends our direction of TCP's connection, as the stock module does when its application says that it writes no more.
+func fins(ctx context.Context, c *conn) error {
+	return c.tcp.Send(ctx, c.tcp.Segment(peer.ACK|peer.FIN))
+}
+
 // broken waits for the end of TCP's connection, which the application hears of, if there is one.
 func broken(ctx context.Context, c *conn) error {
 	if err := c.tcp.Ended(ctx); err != nil {
@@ -251,6 +256,9 @@ var formings = []forming{
 	{name: "RST instead of CONFIRM", further: true, do: sequence(begin, accepted, resets)},
 	{name: "RST instead of a key", further: true, do: sequence(mute, begin, keyAsked, resets)},
 	{name: "RST instead of a key, by a server", server: true, further: true, do: sequence(begin, mute, answer, keyAsked, resets)},
+	{name: "FIN before the answer", do: sequence(asked, fins, answersLink, works)},
+	{name: "FIN before CONFIRM LINK", server: true, do: sequence(begin, confirm, fins, confirmsLink, works)},
+	{name: "FIN instead of the answer", do: sequence(asked, fins, broken)},
 	{name: "CONFIRM LINK of the server", do: sequence(begin, confirm, linkAsked, sends(linkMessage(plain, 1)), falls(reasonTimeout))},
 	{name: "CONFIRM LINK of the client", server: true, do: sequence(begin, confirm, sends(linkMessage(response|plain, 1)), falls(reasonTimeout))},
 	{name: "eye catchers", do: sequence(begin, confirm, linkAsked, sends(linkMessage(response, 1)), falls(reasonEyecatcher))},

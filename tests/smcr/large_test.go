@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package smcr
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/smckit/smckit/tests/lab"
+)
+
+// largeBuffers has as many connections of a group with four times the buffers as are to have them: the first ones, and who comes
+// when one of those has gone.
+func largeBuffers(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
+	const usual, large = 65536, 4 * 65536
+	address, sink := serve(t, lt, "sink", 5009)
+	defer lab.Kill(t, sink)
+	most := func(n int) {
+		for i, host := range []string{"a", "b"} {
+			if modules[i] == lab.ModuleOurs {
+				setOn(t, lt, host, fmt.Sprintf("smcr_large_conns_per_lgr=%d", n))
+			}
+		}
+	}
+	check := func(when string, want ...int) {
+		t.Helper()
+		slices.Sort(want)
+		for i, host := range []string{"a", "b"} {
+			await(t, lt, host, address, len(want))
+			if modules[i] != lab.ModuleOurs {
+				continue
+			}
+			snd, rcv := bufferSizes(t, lt, host)
+			if !slices.Equal(snd, want) || !slices.Equal(rcv, want) {
+				t.Errorf("%s: host %s sends from rings of %d and has RMBs of %d, want %d", when, host, snd, rcv, want)
+			}
+		}
+	}
+	most(2)
+	first := streams(t, lt, address, 1)[0]
+	defer lab.Kill(t, first)
+	check("the first", large)
+	second := stream(t, lt, address)
+	check("the second", large, large)
+	defer lab.Kill(t, stream(t, lt, address))
+	check("the third", large, large, usual)
+	lab.Kill(t, second)
+	check("the second has gone", large, usual)
+	defer lab.Kill(t, stream(t, lt, address))
+	check("one in the place of the second", large, large, usual)
+	most(0)
+	defer lab.Kill(t, stream(t, lt, address))
+	check("switched off", large, large, usual, usual)
+}
+
+// bufferSizes are those of the connections of a host, in bytes and ascending.
+func bufferSizes(t *testing.T, lt *lab.Test, host string) (snd, rcv []int) {
+	t.Helper()
+	var answer struct{ Sockets []socket }
+	ask(t, lt, host, "smcss -d --state active --json", &answer)
+	for _, s := range answer.Sockets {
+		snd, rcv = append(snd, s.Connection.Sndbuf), append(rcv, s.Connection.Rcvbuf)
+	}
+	slices.Sort(snd)
+	slices.Sort(rcv)
+	return snd, rcv
+}
