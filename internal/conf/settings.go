@@ -33,6 +33,7 @@ var Settings = []Setting{
 	{Name: "rmem", Min: 16384, Max: math.MaxInt32 / 2, Default: 65536},
 	{Name: "smcr_buf_type", Max: 2},
 	{Name: "smcr_immediate", Max: 1, Default: 1, Words: onOff},
+	{Name: "smcr_large_conns_per_lgr", Max: 255, Default: 16},
 	{Name: "smcr_max_conns_per_lgr", Min: 16, Max: 255, Default: 255},
 	{Name: "smcr_max_links_per_lgr", Min: 1, Max: 2, Default: 2},
 	{Name: "smcr_max_recv_wr", Min: 2, Max: 2048, Default: 48},

@@ -18,6 +18,7 @@ struct smc_sysctl {
 	unsigned int rmem;	/* bytes of a receive buffer */
 	unsigned int smcr_max_links_per_lgr;
 	unsigned int smcr_max_conns_per_lgr;
+	unsigned int smcr_large_conns_per_lgr;	/* so many have four times wmem and rmem */
 	unsigned int smcr_max_send_wr;	/* work requests in flight on a link */
 	unsigned int smcr_max_recv_wr;
 	unsigned int smcr_v1_rocev2;	/* version 1 may use GIDs of RoCEv2; 0 or 1 */
@@ -49,6 +50,7 @@ enum smc_sysctl_knob {
 	SMC_SYSCTL_LOOPBACK,
 	SMC_SYSCTL_SMCR_V1_ROCEV2,
 	SMC_SYSCTL_SMCR_IMMEDIATE,
+	SMC_SYSCTL_SMCR_LARGE_CONNS_PER_LGR,
 	SMC_SYSCTL_COUNT,	/* so far net.smc.* */
 	SMC_SYSCTL_PORT_ADD_DELAY = SMC_SYSCTL_COUNT,
 	SMC_SYSCTL_KNOBS

@@ -16,12 +16,18 @@ import (
 func set(t *testing.T, lt *lab.Test, settings ...string) {
 	t.Helper()
 	for _, host := range []string{"a", "b"} {
-		for _, s := range settings {
-			name, _, _ := strings.Cut(s, "=")
-			old := lt.Must(host, "sysctl -n net.smc."+name)
-			lt.Must(host, "sysctl -qw net.smc."+s)
-			t.Cleanup(func() { lt.Must(host, fmt.Sprintf("sysctl -qw net.smc.%s=%s", name, old)) })
-		}
+		setOn(t, lt, host, settings...)
+	}
+}
+
+// setOn does so on one of them.
+func setOn(t *testing.T, lt *lab.Test, host string, settings ...string) {
+	t.Helper()
+	for _, s := range settings {
+		name, _, _ := strings.Cut(s, "=")
+		old := lt.Must(host, "sysctl -n net.smc."+name)
+		lt.Must(host, "sysctl -qw net.smc."+s)
+		t.Cleanup(func() { lt.Must(host, fmt.Sprintf("sysctl -qw net.smc.%s=%s", name, old)) })
 	}
 }
 

@@ -6,7 +6,6 @@ package smcr
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -107,9 +106,7 @@ func shown(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 	for _, p := range streams(t, lt, address, n) {
 		defer lab.Kill(t, p)
 	}
-	if err := lt.Host("b").WaitFor(t.Context(), fmt.Sprintf("test $(smcss --state active | grep -c SMCR) = %d", n)); err != nil {
-		t.Fatal(err)
-	}
+	await(t, lt, "b", address, n)
 	a, b := theGroup(t, lt, "a"), theGroup(t, lt, "b")
 	if a.Role != "CLNT" || b.Role != "SERV" || a.Connections != n || b.Connections != n || a.Links[0].Connections != n {
 		t.Errorf("client %+v, server %+v", a, b)

@@ -54,6 +54,7 @@ func TestSMCR(t *testing.T) {
 			t.Run("data", func(t *testing.T) { data(t, lt) })
 			t.Run("shown", func(t *testing.T) { shown(t, lt, modules) })
 			t.Run("unlike rings", func(t *testing.T) { unlikeRings(t, lt) })
+			t.Run("large buffers", func(t *testing.T) { largeBuffers(t, lt, modules) })
 			t.Run("killed clients", func(t *testing.T) { killedClients(t, lt) })
 			t.Run("killed server", func(t *testing.T) { killedServer(t, lt) })
 			// The stock module of 6.12 may hang for ever when its peer's device goes.
@@ -158,23 +159,35 @@ func data(t *testing.T, lt *lab.Test) {
 	onlySMCR(t, lt, before, made)
 }
 
-// streams starts programs on a that send without end.
+// streams starts programs on a that send without end, and waits until all of them do.
 func streams(t *testing.T, lt *lab.Test, address string, n int) []*lab.Process {
 	t.Helper()
 	var all []*lab.Process
 	for range n {
-		p, err := lt.Host("a").Start(lab.Cmd{Argv: []string{"smcflow", "source", "--seconds", "600", address}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, p)
+		all = append(all, stream(t, lt, address))
 	}
-	_, port, _ := strings.Cut(address, ":")
-	running := fmt.Sprintf("test $(smcss --state active --port %s | grep -c SMCR) = %d", port, n)
-	if err := lt.Host("a").WaitFor(t.Context(), running); err != nil {
+	await(t, lt, "a", address, n)
+	return all
+}
+
+// stream starts one such program.
+func stream(t *testing.T, lt *lab.Test, address string) *lab.Process {
+	t.Helper()
+	p, err := lt.Host("a").Start(lab.Cmd{Argv: []string{"smcflow", "source", "--seconds", "600", address}})
+	if err != nil {
 		t.Fatal(err)
 	}
-	return all
+	return p
+}
+
+// await waits until so many connections with a server are SMC-R on a host.
+func await(t *testing.T, lt *lab.Test, host, address string, n int) {
+	t.Helper()
+	_, port, _ := strings.Cut(address, ":")
+	there := fmt.Sprintf("test $(smcss --state active --port %s | grep -c SMCR) = %d", port, n)
+	if err := lt.Host(host).WaitFor(t.Context(), there); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // bystander is a program on a whose data must arrive, whatever happens to the other connections of the group.

@@ -214,11 +214,15 @@ void smc_rdma_buf_hand_over(struct smc_rdma_buf *buf)
 		dma_sync_sgtable_for_device(buf->ib->dma_device, &buf->sgt, direction(buf));
 }
 
-/* smc_rdma_buf_clear() - before another connection has it. May sleep. */
+/*
+ * smc_rdma_buf_clear() - before another connection has it: what is known to have been used. A peer can
+ * write elsewhere in an RMB, but that is its own data, and it alone can have it read. May sleep.
+ */
 void smc_rdma_buf_clear(struct smc_rdma_buf *buf)
 {
-	unsigned int i;
+	unsigned int i, n = DIV_ROUND_UP(buf->used, PAGE_SIZE);
 
-	for (i = 0; i < buf->n_pages; i++)
+	for (i = 0; i < n; i++)
 		clear_highpage(buf->pages[i]);
+	buf->used = 0;
 }

@@ -34,6 +34,7 @@ struct smc_rdma_buf {
 	u64 busy;			/* to send from: up to where in the link's queue */
 	unsigned long since;		/* RMB: jiffies, of quarantine */
 	u32 size;			/* bytes */
+	u32 used;			/* of these, from the first on, may have been written to */
 	unsigned int n_pages;
 	unsigned int order;		/* pages are allocated by so many */
 	struct page **pages;

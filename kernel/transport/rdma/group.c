@@ -135,7 +135,7 @@ static struct smc_rdma_buf *make_buf(struct smc_rdma_group *group, u8 id, u8 cod
  * @rmb: for the peer to write to, else to send from
  * @code: its size; smaller ones are tried if memory is short
  *
- * May sleep. Return: the buffer, its bytes zero, or ERR_PTR(-ENOMEM) and the like.
+ * May sleep. Return: the buffer, or ERR_PTR(-ENOMEM) and the like.
  */
 struct smc_rdma_buf *smc_group_buf(struct smc_rdma_group *group, bool rmb, u8 code)
 {
@@ -166,6 +166,29 @@ struct smc_rdma_buf *smc_group_buf(struct smc_rdma_group *group, bool rmb, u8 co
 		return found;
 	}
 	return full ? ERR_PTR(-ENOSPC) : make_buf(group, id, code);
+}
+
+/*
+ * smc_group_take_large() - may one more connection have large buffers, if so many may? To be given
+ * back by smc_group_put_large(). Does not sleep.
+ */
+bool smc_group_take_large(struct smc_rdma_group *group, unsigned int most)
+{
+	bool large;
+
+	spin_lock_bh(&group->lock);
+	large = group->n_large < most;
+	group->n_large += large;
+	spin_unlock_bh(&group->lock);
+	return large;
+}
+
+/* smc_group_put_large() - a connection is over that had them, or had not. Softirq. */
+void smc_group_put_large(struct smc_rdma_group *group, bool large)
+{
+	spin_lock_bh(&group->lock);
+	group->n_large -= large;
+	spin_unlock_bh(&group->lock);
 }
 
 /* smc_group_put_snd() - nothing more is put into a ring that is sent from. Softirq. */

@@ -14,6 +14,7 @@
 #include "rdma.h"
 
 #define OS_LINUX 2
+#define LARGE_CODE_MAX 6	/* 1 MiB */
 
 static int is_active(struct smc_rdma_dev *dev, void *arg)
 {
@@ -90,18 +91,26 @@ static u8 code_of(u64 want)
 	return order_base_2(want) - order_base_2(SMC_RDMA_SIZE_MIN);
 }
 
-static u8 rmb_code(const struct sock *sk)
+/* Large ones are four times what is set; that alone makes none larger than 1 MiB. */
+static u8 usual_code(unsigned int set, bool large)
+{
+	u8 code = code_of(set);
+
+	return large ? max_t(u8, code, min_t(u8, code + 2, LARGE_CODE_MAX)) : code;
+}
+
+static u8 rmb_code(const struct sock *sk, bool large)
 {
 	if (sk->sk_userlocks & SOCK_RCVBUF_LOCK)
 		return code_of(READ_ONCE(sk->sk_rcvbuf) / 2);
-	return code_of(READ_ONCE(smc_net(sock_net(sk))->sysctl.rmem));
+	return usual_code(READ_ONCE(smc_net(sock_net(sk))->sysctl.rmem), large);
 }
 
-static u8 snd_code(const struct sock *sk)
+static u8 snd_code(const struct sock *sk, bool large)
 {
 	if (sk->sk_userlocks & SOCK_SNDBUF_LOCK)
 		return code_of(READ_ONCE(sk->sk_sndbuf) / 2);
-	return code_of(READ_ONCE(smc_net(sock_net(sk))->sysctl.wmem));
+	return usual_code(READ_ONCE(smc_net(sock_net(sk))->sysctl.wmem), large);
 }
 
 /**
@@ -130,21 +139,28 @@ int smc_rdma_form(struct smc_rdma_offer *ro, const struct smc_rdma_path *path)
 
 static int get_bufs(struct smc_rdma_group *group, struct smc_rdma_conn *rc, const struct sock *sk)
 {
-	rc->rmb = smc_group_buf(group, true, rmb_code(sk));
+	rc->large = smc_group_take_large(group, READ_ONCE(smc_net(sock_net(sk))->sysctl.smcr_large_conns_per_lgr));
+	rc->rmb = smc_group_buf(group, true, rmb_code(sk, rc->large));
 	if (IS_ERR(rc->rmb))
-		return PTR_ERR(rc->rmb);
-	rc->snd = smc_group_buf(group, false, snd_code(sk));
+		goto err_large;
+	rc->snd = smc_group_buf(group, false, snd_code(sk, rc->large));
 	if (!IS_ERR(rc->snd))
 		return 0;
 	smc_group_quarantine(group, rc->rmb, 0, true);
 	smc_group_put_rmb(group, rc->rmb);
-	return PTR_ERR(rc->snd);
+err_large:
+	smc_group_put_large(group, rc->large);
+	return -ENOMEM;
 }
 
+/* Nobody uses the connection any more: what it has left behind is known. */
 static void put_bufs(struct smc_rdma_conn *rc)
 {
+	rc->rmb->used = min_t(u64, rc->peer_prod.pos, rc->rmb->size);
+	rc->snd->used = min_t(u64, rc->written, rc->snd->size);
 	smc_group_put_rmb(rc->group, rc->rmb);
 	smc_group_put_snd(rc->group, rc->snd);
+	smc_group_put_large(rc->group, rc->large);
 }
 
 /* A connection that is about to be, with its buffers, but not in its group yet. */

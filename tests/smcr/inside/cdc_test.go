@@ -85,7 +85,9 @@ var cdcs = []behaviour{
 	{name: "consumer has jumped", want: ignored, do: says(func(m *cdc) { m.cons.wrap += 2 })},
 	{name: "consumer has jumped far", want: ignored, do: says(func(m *cdc) { m.cons.wrap = 0x7fff })},
 	{name: "consumer goes back", want: ignored, do: says(func(m *cdc) { m.cons.count-- }, func(m *cdc) { m.cons.wrap = 0xffff })},
-	{name: "producer at the end of the ring", want: ignored, do: says(func(m *cdc) { m.prod.count = 65536 })},
+	{name: "producer at the end of the ring", want: ignored, do: func(ctx context.Context, s *scene) error {
+		return says(func(m *cdc) { m.prod.count = uint32(s.size) })(ctx, s)
+	}},
 	{name: "producer far beyond the ring", want: ignored, do: says(func(m *cdc) { m.prod.count = 0xffffffff })},
 	{name: "producer has jumped", want: ignored, do: says(func(m *cdc) { m.prod.wrap += 2 }, func(m *cdc) { m.prod.wrap = 0x7fff })},
 	{name: "producer is rings ahead", want: ended, do: func(ctx context.Context, s *scene) error {

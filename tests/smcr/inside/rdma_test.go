@@ -7,6 +7,7 @@ package inside
 import (
 	"bytes"
 	"context"
+	"math"
 	"testing"
 
 	"github.com/smckit/smckit/tests/roce"
@@ -18,6 +19,14 @@ import (
 func writes(off int64, key uint32, length int) func(context.Context, *scene) error {
 	return func(_ context.Context, s *scene) error {
 		return s.g.qp.Write(s.them.RMB+uint64(off), s.them.Rkey^key, make([]byte, length))
+	}
+}
+
+// writesToEnd has it write from so far before the end of our RMB to so far behind it.
+func writesToEnd(before, behind int) func(context.Context, *scene) error {
+	return func(ctx context.Context, s *scene) error {
+		before := min(before, s.size)
+		return writes(int64(s.size-before), 0, before+behind)(ctx, s)
 	}
 }
 
@@ -50,13 +59,13 @@ var rdmas = []behaviour{
 	{name: "message with immediate data", want: ignored, do: func(_ context.Context, s *scene) error {
 		return s.g.qp.SendImm(s.next().marshal())
 	}},
-	{name: "write behind the RMB", want: lost, do: writes(65536, 0, 1)},
-	{name: "write across the end of the RMB", want: lost, do: writes(65536-10, 0, 20)},
+	{name: "write behind the RMB", want: lost, do: writesToEnd(0, 1)},
+	{name: "write across the end of the RMB", want: lost, do: writesToEnd(10, 10)},
 	{name: "write before the RMB", want: lost, do: writes(-1, 0, 1)},
-	{name: "write of more than the RMB", want: lost, do: writes(0, 0, 65537)},
+	{name: "write of more than the RMB", want: lost, do: writesToEnd(math.MaxInt, 1)},
 	{name: "write with a wrong key", want: lost, do: writes(0, 0x5500, 100)},
 	{name: "write with a key that is almost right", want: lost, do: writes(0, 1, 100)},
-	{name: "write of all of the RMB", want: ignored, do: writes(0, 0, 65536)},
+	{name: "write of all of the RMB", want: ignored, do: writesToEnd(math.MaxInt, 0)},
 	{name: "write of nothing", want: ignored, do: writes(0, 0, 0)},
 	{name: "read", want: lost, do: packets(&roce.Packet{Opcode: 0x0c, Payload: make([]byte, 16)})},
 	{name: "atomic", want: lost, do: packets(&roce.Packet{Opcode: 0x14, Payload: make([]byte, 28)})},
