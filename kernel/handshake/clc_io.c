@@ -5,6 +5,8 @@
  */
 
 #include <linux/uio.h>
+#include <net/inet_sock.h>
+#include <net/tcp_states.h>
 
 #include "../control/trace.h"
 #include "../wire/clc.h"
@@ -32,12 +34,13 @@ static int read_some(struct smc_sock *smc, unsigned int want)
 }
 
 /*
- * May the peer have nothing more to say by CLC? Once CONFIRM is through, its own end of the link may be
- * up, and its application have closed its direction, of which TCP can tell before the link does.
+ * May the peer have nothing more to say by CLC? Once CONFIRM is through, a client's end of the link may
+ * be up, and its application have closed its direction, of which TCP can tell before the link does.
  */
-static bool said_all(const struct smc_rendezvous *rv)
+static bool said_all(const struct smc_sock *smc)
 {
-	return rv->step == SMC_STEP_LINK && !rv->have;
+	return smc->server && smc->rv->step == SMC_STEP_LINK && !smc->rv->have &&
+	       inet_sk_state_load(smc->sk) != TCP_CLOSE;
 }
 
 /*
@@ -55,7 +58,7 @@ static int fill(struct smc_sock *smc, unsigned int want)
 		if (rc < 0)
 			return rc;
 		if (rc == 0)
-			return said_all(smc->rv) ? -EINPROGRESS : -ECONNRESET;
+			return said_all(smc) ? -EINPROGRESS : -ECONNRESET;
 		smc->rv->have += rc;
 	}
 	return 0;

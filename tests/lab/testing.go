@@ -285,7 +285,11 @@ func reportGoTest(t *testing.T, r Result) {
 			}
 		})
 	}
-	if len(marks) == 0 || (r.Code != 0 && !t.Failed()) {
+	switch {
+	case len(marks) == 0 || (r.Code != 0 && !t.Failed()):
 		t.Errorf("exit status %d:\n%s%s", r.Code, r.Stdout, r.Stderr)
+	case t.Failed() && r.Stderr != "":
+		// Where a panic says what it is about.
+		t.Logf("exit status %d, and on stderr:\n%s", r.Code, r.Stderr)
 	}
 }

@@ -107,6 +107,7 @@ static struct smc_rdma_buf *make_buf(struct smc_rdma_group *group, u8 id, u8 cod
 {
 	struct smc_rdma_buf *buf = ERR_PTR(-ENOTCONN);
 	bool rmb = id;
+	u8 asked = code;
 
 	/* The link does not go meanwhile; if it goes next, the buffer is on the list of what it has to do with. */
 	mutex_lock(&group->link->lock);
@@ -121,12 +122,38 @@ static struct smc_rdma_buf *make_buf(struct smc_rdma_group *group, u8 id, u8 cod
 		smc_group_uncount(group, id);
 	} else {
 		buf->id = id;
+		buf->asked = asked;
 		list_add(&buf->all, &group->attached);
 		group->bytes[rmb] += buf->size;
 	}
 	spin_unlock_bh(&group->lock);
 	mutex_unlock(&group->link->lock);
 	return buf;
+}
+
+/*
+ * An RMB that another connection had, for which as much was asked. A peer does not take more than so
+ * many: if there are these, any is better than none. The caller holds the lock.
+ */
+static struct smc_rdma_buf *idle_rmb(struct smc_rdma_group *group, u8 code, bool full)
+{
+	struct smc_rdma_buf *buf;
+
+	list_for_each_entry(buf, &group->rmbs, list)
+		if (buf->asked == code)
+			return buf;
+	return full ? list_first_entry_or_null(&group->rmbs, struct smc_rdma_buf, list) : NULL;
+}
+
+/* A ring of which the adapter sends nothing any more; likewise. */
+static struct smc_rdma_buf *idle_ring(struct smc_rdma_group *group, u8 code)
+{
+	struct smc_rdma_buf *buf;
+
+	list_for_each_entry(buf, &group->sndbufs, list)
+		if (buf->asked == code && smc_link_passed(group->link, buf->busy))
+			return buf;
+	return NULL;
 }
 
 /**
@@ -139,21 +166,15 @@ static struct smc_rdma_buf *make_buf(struct smc_rdma_group *group, u8 id, u8 cod
  */
 struct smc_rdma_buf *smc_group_buf(struct smc_rdma_group *group, bool rmb, u8 code)
 {
-	struct list_head *from = rmb ? &group->rmbs : &group->sndbufs;
-	struct smc_rdma_buf *buf, *found = NULL;
+	struct smc_rdma_buf *found;
 	bool full;
 	u8 id = 0;
 
 	spin_lock_bh(&group->lock);
-	/* A peer does not take more RMBs: any is better than none then. */
 	full = rmb && group->n_rmbs >= SMC_RDMA_RTOKENS;
-	list_for_each_entry(buf, from, list) {
-		if ((buf->code != code && !full) || (!rmb && !smc_link_passed(group->link, buf->busy)))
-			continue;
-		list_del_init(&buf->list);
-		found = buf;
-		break;
-	}
+	found = rmb ? idle_rmb(group, code, full) : idle_ring(group, code);
+	if (found)
+		list_del_init(&found->list);
 	if (!found && !full && rmb) {
 		id = find_first_zero_bit(group->rmb_ids, SMC_RDMA_RTOKENS + 1);
 		__set_bit(id, group->rmb_ids);

@@ -137,9 +137,18 @@ int smc_rdma_form(struct smc_rdma_offer *ro, const struct smc_rdma_path *path)
 	return SMC_REASON_NO_ACTIVE_LINK;
 }
 
+/* Of how many connections may this be one with large buffers? */
+static unsigned int large_conns(const struct sock *sk)
+{
+	/* Both are as the application has them. */
+	if (!(~sk->sk_userlocks & (SOCK_RCVBUF_LOCK | SOCK_SNDBUF_LOCK)))
+		return 0;
+	return READ_ONCE(smc_net(sock_net(sk))->sysctl.smcr_large_conns_per_lgr);
+}
+
 static int get_bufs(struct smc_rdma_group *group, struct smc_rdma_conn *rc, const struct sock *sk)
 {
-	rc->large = smc_group_take_large(group, READ_ONCE(smc_net(sock_net(sk))->sysctl.smcr_large_conns_per_lgr));
+	rc->large = smc_group_take_large(group, large_conns(sk));
 	rc->rmb = smc_group_buf(group, true, rmb_code(sk, rc->large));
 	if (IS_ERR(rc->rmb))
 		goto err_large;
@@ -157,7 +166,7 @@ err_large:
 static void put_bufs(struct smc_rdma_conn *rc)
 {
 	rc->rmb->used = min_t(u64, rc->peer_prod.pos, rc->rmb->size);
-	rc->snd->used = min_t(u64, rc->written, rc->snd->size);
+	rc->snd->used = rc->conn ? min_t(u64, rc->conn->tx_prod, rc->snd->size) : 0;
 	smc_group_put_rmb(rc->group, rc->rmb);
 	smc_group_put_snd(rc->group, rc->snd);
 	smc_group_put_large(rc->group, rc->large);
