@@ -253,5 +253,11 @@ func (p *Peer) HalfOpen(ctx context.Context, to netip.AddrPort, options []byte) 
 	p.Kernel = to
 	s := p.Segment(SYN)
 	s.Options = Pad(options)
-	return p.Send(ctx, s)
+	if err := p.Send(ctx, s); err != nil {
+		return err
+	}
+	if p.Answer == nil {
+		return fmt.Errorf("%s is still that of an earlier connection to the kernel", p.Self)
+	}
+	return nil
 }

@@ -101,8 +101,8 @@ var llcs1 = []behaviour{
 // that version is what would be too long.
 func TestPeersVersion1(t *testing.T) {
 	guests.Set(t, "net.smc.smcr_v1_rocev2", "1")
-	s := openStage(t, 16)
+	s := openStage(t, 20)
 	s.v1 = true
-	s.play(t, 16, llcs1)
-	s.play(t, 18, slices.DeleteFunc(slices.Clone(cdcs), func(b behaviour) bool { return b.name == "too long" }))
+	s.play(t, 20, llcs1)
+	s.play(t, 22, slices.DeleteFunc(slices.Clone(cdcs), func(b behaviour) bool { return b.name == "too long" }))
 }
