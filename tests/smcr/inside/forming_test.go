@@ -259,7 +259,7 @@ var formings = []forming{
 	{name: "FIN before the answer", do: sequence(asked, fins, answersLink, works)},
 	{name: "FIN instead of the answer", do: sequence(asked, fins, broken)},
 	{name: "FIN and RST instead of the answer", do: sequence(asked, fins, resets)},
-	{name: "FIN instead of CONFIRM LINK", server: true, do: sequence(begin, confirm, fins, broken)},
+	{name: "FIN instead of CONFIRM LINK", server: true, do: sequence(begin, confirm, mayBreak(fins), broken)},
 	{name: "CONFIRM LINK of the server", do: sequence(begin, confirm, linkAsked, sends(linkMessage(plain, 1)), falls(reasonTimeout))},
 	{name: "CONFIRM LINK of the client", server: true, do: sequence(begin, confirm, sends(linkMessage(response|plain, 1)), falls(reasonTimeout))},
 	{name: "eye catchers", do: sequence(begin, confirm, linkAsked, sends(linkMessage(response, 1)), falls(reasonEyecatcher))},
