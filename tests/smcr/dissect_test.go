@@ -23,7 +23,7 @@ import (
 // life is connections between two hosts from first contact to the end of the group, and what was on the wire meanwhile.
 type life struct {
 	hosts     [2]side // client and server
-	immediate bool    // what peers of ours say to each other with the data
+	immediate bool    // what peers of ours say to each other with the data, and large buffers
 	smcd      bool    // whether ours offer SMC-D, too
 	idle      bool    // whether the group ends by itself, which takes ten minutes; else by the unloading of a module
 
@@ -73,7 +73,8 @@ func (l *life) load(t *testing.T, lt *lab.Test) {
 		if l.hosts[i].module == lab.ModuleOurs {
 			lt.Must(h.Name, fmt.Sprintf("rmmod smc_diag smc || :; modprobe smc smcd=%d && modprobe smc_diag", number[l.smcd]))
 			lt.Must(h.Name, "smc_pnet add LAB0 eth eth0 && smc_pnet add LAB0 ib rxe0 1 && smcr ueid add "+lab.UEID)
-			lt.Must(h.Name, fmt.Sprintf("sysctl -qw net.smc.smcr_immediate=%d", number[l.immediate]))
+			lt.Must(h.Name, fmt.Sprintf("sysctl -qw net.smc.smcr_immediate=%d net.smc.smcr_large_conns_per_lgr=%d",
+				number[l.immediate], 16*number[l.immediate]))
 		}
 		lt.Must(h.Name, "sysctl -qw net.smc.smcr_testlink_time=2")
 	}

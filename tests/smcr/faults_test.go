@@ -65,6 +65,12 @@ func broken(t *testing.T, lt *lab.Test, away func()) {
 	victims, sink := serve(t, lt, "sink", 5022)
 	brokenAt(t, lt, victims, away)
 	lab.Kill(t, sink)
+	awaitNoGroups(t, lt)
+}
+
+// awaitNoGroups waits until no host has a group: new connections would join one whose end has not been heard of.
+func awaitNoGroups(t *testing.T, lt *lab.Test) {
+	t.Helper()
 	for _, h := range []string{"a", "b"} {
 		if err := lt.Host(h).WaitFor(t.Context(), `smcr linkgroup --json | tr -d '[:space:]' | grep -q '"linkgroups":\[\]'`); err != nil {
 			t.Errorf("host %s still has a group: %v", h, err)

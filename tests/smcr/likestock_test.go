@@ -28,7 +28,7 @@ const (
 // speaker is one of our hosts, as its packets show it, and what it has been told to say.
 type speaker struct {
 	name, mac, gid string // the last two as they are in messages
-	offers, agrees bool   // to tell of writes by immediate data
+	offers, agrees bool   // to tell of writes by immediate data; who offers has large buffers, too
 }
 
 // difference is a part of a message that need not be what the stock module once said.
@@ -54,6 +54,13 @@ func oneLink(speaker) string { return "\x01" }
 func offer(s speaker) string { return option(s.offers) }
 
 func agreement(s speaker) string { return option(s.agrees) }
+
+func size(s speaker) string {
+	if s.offers {
+		return "\x43"
+	}
+	return "\x23"
+}
 
 func option(said bool) string {
 	if said {
@@ -93,6 +100,7 @@ var differences = []difference{
 	{answer, 38, 41, "number of the queue pair", nil},
 	{answer, 41, 45, "key of the RMB", nil},
 	{answer, 46, 50, "token of the connection", nil},
+	{answer, 50, 51, "size of the RMB, four times that of stock, and the MTU", size},
 	{answer, 52, 60, "address of the RMB", nil},
 	{answer, 61, 64, "number of the first packet", nil},
 	{answer, 64, 96, "the lab's EID", eid},
