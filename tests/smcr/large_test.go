@@ -40,8 +40,7 @@ func largeBuffers(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 		}
 	}
 	most(2)
-	first := streams(t, lt, address, 1)[0]
-	defer lab.Kill(t, first)
+	defer lab.Kill(t, stream(t, lt, address))
 	check("the first", large)
 	second := stream(t, lt, address)
 	check("the second", large, large)

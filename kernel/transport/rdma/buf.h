@@ -22,7 +22,7 @@ struct smc_rdma_buf {
 	struct list_head list;		/* of the group, if no connection has it; the group's lock */
 	struct list_head all;		/* group->bufs; likewise */
 	u8 code;
-	u8 asked;			/* the code that was asked for, if there was memory for less only */
+	u8 asked;			/* the code that was asked for; there may have been memory for less */
 	u8 id;				/* RMB: from 1; no other of the group has it */
 	bool rmb;
 	bool reused;			/* not its first connection */
