@@ -54,11 +54,12 @@ unit: ## the tests that need neither root nor QEMU
 	go vet ./...
 	go test $(or $(UNIT),./...)
 
-# Two packages at a time, each with half of the processors: guests on the same one would starve each other's RDMA timers.
+# Two packages at a time, each with half of the processors: guests on the same one would starve each other's RDMA timers. The
+# longest one first, or it would run alone at the end.
 .PHONY: test
 test: UNIT := ./cmd/... ./internal/... ./pkg/...
 test: deps build modules modules-s390x unit ## unit tests, then the lab tests on kernels 6.1, 6.12 and 7.2
-	SMCKIT_LAB=1 SMCKIT_PLACES=2 go test -count=1 -p 2 -timeout $(if $(SMCKIT_FULL),240m,40m) ./tests/...
+	SMCKIT_LAB=1 SMCKIT_PLACES=2 go test -count=1 -p 2 -timeout $(if $(SMCKIT_FULL),240m,40m) ./tests/smcr ./tests/...
 
 # The checkers cost an order of magnitude of speed. What runs on one kernel, whichever is chosen, is left out.
 .PHONY: test-debug
