@@ -126,17 +126,26 @@ install: build man completions ## install the commands and what belongs to them 
 modules_install: ## build the AF_SMC modules for the running kernel (KDIR=...) and install them
 	$(MAKE) -C kernel install
 
+.PHONY: modules_uninstall
+modules_uninstall: ## remove what modules_install has put there: modprobe finds the distribution's module again
+	$(MAKE) -C kernel uninstall
+
 # As modules_install, and for every kernel to come.
 DKMS_VERSION ?= $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' kernel/dkms.conf)
 DKMS_SOURCE  = $(DESTDIR)/usr/src/smckit-$(DKMS_VERSION)
 
 .PHONY: dkms-install
-dkms-install: ## install the modules' sources and have DKMS build them for every kernel
+dkms-install: ## install the modules' sources and have DKMS build them for this kernel (KERNEL=release) and those to come
 	rm -rf $(DKMS_SOURCE)
 	cd kernel && find . -type f \( -name '*.[ch]' -o -name Kbuild -o -name Makefile -o -name dkms.conf \) ! -name '*.mod.c' \
 		-exec install -D -m 644 '{}' '$(DKMS_SOURCE)/{}' ';'
 	sed -i 's/^PACKAGE_VERSION=.*/PACKAGE_VERSION="$(DKMS_VERSION)"/' '$(DKMS_SOURCE)/dkms.conf'
-	$(if $(DESTDIR),,dkms install -m smckit -v $(DKMS_VERSION))
+	$(if $(DESTDIR),,dkms install -m smckit -v $(DKMS_VERSION) $(addprefix -k ,$(KERNEL)))
+
+.PHONY: dkms-uninstall
+dkms-uninstall: ## remove what dkms-install, and DKMS for kernels since, have put there
+	$(if $(DESTDIR),,dkms remove -m smckit -v $(DKMS_VERSION) --all)
+	rm -rf $(DKMS_SOURCE)
 
 .PHONY: uninstall
 uninstall: man completions ## remove what install has put there

@@ -187,10 +187,7 @@ func TestDKMS(t *testing.T) {
 	need(t, "debootstrap")
 	d := lab.NewDebian(t, "bookworm", "dkms", "linux-headers-amd64", "openssl")
 	was, is := build(t, older), build(t, version.Version)
-	kernel := strings.Fields(d.Must("/", `cd /lib/modules; ls -d *-amd64; depmod -a *-amd64
-# The machine's key.
-openssl req -new -x509 -nodes -days 1 -subj /CN=machine/ -newkey rsa:2048 \
-	-keyout /var/lib/dkms/mok.key -outform DER -out /var/lib/dkms/mok.pub 2>/dev/null`))[0]
+	kernel := prepareForDKMS(d)
 	before := snapshot(d)
 
 	d.Must(was, "dpkg --install /mnt/smckit-dkms_*.deb")
@@ -212,6 +209,48 @@ openssl req -new -x509 -nodes -days 1 -subj /CN=machine/ -newkey rsa:2048 \
 	}
 	d.Must(is, "dpkg --purge smckit-dkms; rmdir /lib/modules; mv /lib/modules.away /lib/modules")
 	compare(t, before, snapshot(d))
+}
+
+// prepareForDKMS leaves what any module's installation does, such as the machine's key, and returns the kernel's release.
+func prepareForDKMS(d *lab.Debian) string {
+	return strings.Fields(d.Must("/", `cd /lib/modules; ls -d *-amd64; depmod -a *-amd64
+openssl req -new -x509 -nodes -days 1 -subj /CN=machine/ -newkey rsa:2048 \
+	-keyout /var/lib/dkms/mok.key -outform DER -out /var/lib/dkms/mok.pub 2>/dev/null`))[0]
+}
+
+// TestSources installs the modules from the sources, in both ways there are, and removes them again.
+func TestSources(t *testing.T) {
+	if !lab.Full() {
+		t.Skip("compiles the modules twice: set SMCKIT_FULL=1, or run 'make test-full'")
+	}
+	need(t, "debootstrap")
+	d := lab.NewDebian(t, "bookworm", "dkms", "linux-headers-amd64", "openssl")
+	sources := t.TempDir()
+	if err := os.CopyFS(filepath.Join(sources, "kernel"), os.DirFS("../../kernel")); err != nil {
+		t.Fatal(err)
+	}
+	output(t, "cp", "../../Makefile", sources)
+	kernel := prepareForDKMS(d)
+	before := snapshot(d)
+	inside := func(script string) string {
+		t.Helper()
+		return d.Must(sources, "rm -rf /tmp/sources; cp -r /mnt /tmp/sources; cd /tmp/sources; "+script)
+	}
+	for _, way := range []struct{ install, uninstall, dir string }{
+		{"modules_install", "modules_uninstall", "updates"},
+		{"dkms-install", "dkms-uninstall", "updates/dkms"},
+	} {
+		which := "KERNEL=" + kernel + " KDIR=/lib/modules/" + kernel + "/build"
+		inside("make " + way.install + " " + which)
+		for _, module := range []string{"smc", "smc_diag"} {
+			want := "/lib/modules/" + kernel + "/" + way.dir + "/" + module + ".ko"
+			if got := strings.TrimSpace(d.Must("/", "modinfo -k "+kernel+" -n "+module)); !strings.HasSuffix(got, want) {
+				t.Errorf("after %s modprobe loads %s, not %s", way.install, got, want)
+			}
+		}
+		inside("make " + way.uninstall + " " + which)
+		compare(t, before, snapshot(d))
+	}
 }
 
 // checkModules looks at the modules that DKMS has built.
