@@ -6,7 +6,10 @@
 
 #include "rdma.h"
 
-/* The address of the next hop, as far as it is known: nobody waits for it here. */
+/*
+ * The address of the next hop, as far as it is known: nobody waits for it here. The way may be one of
+ * those that have addresses of other lengths, such as a tunnel, as the peer says where it is.
+ */
 static int next_hop(struct rtable *rt, __be32 daddr, u8 mac[ETH_ALEN])
 {
 	struct neighbour *neigh = dst_neigh_lookup(&rt->dst, &daddr);
@@ -14,12 +17,15 @@ static int next_hop(struct rtable *rt, __be32 daddr, u8 mac[ETH_ALEN])
 
 	if (!neigh)
 		return rc;
+	if (neigh->dev->addr_len != ETH_ALEN)
+		goto out;
 	if (READ_ONCE(neigh->nud_state) & NUD_VALID) {
 		neigh_ha_snapshot((char *)mac, neigh, neigh->dev);
 		rc = 0;
 	} else {
 		neigh_event_send(neigh, NULL);
 	}
+out:
 	neigh_release(neigh);
 	return rc;
 }
@@ -32,7 +38,7 @@ static int next_hop(struct rtable *rt, __be32 daddr, u8 mac[ETH_ALEN])
  * @gateway: set to whether there is
  *
  * May sleep. Return: 0, -ENETUNREACH without a route, -EHOSTUNREACH if the next hop's address is not
- * known.
+ * known, or is none of Ethernet.
  */
 int smc_rdma_route(const struct smc_offer *offer, const u8 gid[16], u8 mac[ETH_ALEN], bool *gateway)
 {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/smckit/smckit/tests/fault/peer"
+	"github.com/smckit/smckit/tests/guest"
 )
 
 // Reasons that our side gives.
@@ -21,6 +22,7 @@ const (
 	reasonConns   = 0x0303000a
 	reasonLinks   = 0x0303000b
 	reasonLink    = 0x030a0000
+	reasonRoute   = 0x030e0000
 	reasonSync    = 0x04000000
 	reasonReady   = 0x09990002
 	reasonBuffer  = 0x09990003
@@ -84,7 +86,10 @@ var fromClients = []introduction{
 	{name: "release 15 in CONFIRM", clc: with(peer.AtRRelease, 0x2f), declined: because(reasonRelease)},
 	{name: "no connections in CONFIRM", clc: with(peer.AtRMaxConns, 0), declined: because(reasonConns)},
 	{name: "other links in CONFIRM", clc: with(peer.AtRMaxLinks, 2), declined: because(reasonLinks)},
-	{name: "key of a connection of before", further: true, clc: with(peer.AtRRkey, 0, 0, 0x10, 1), lost: true},
+	{name: "address behind a tunnel", proposal: proposedGID(tunnelled), declined: because(reasonRoute), withoutConfirm: true},
+	{name: "key of a connection of before", further: true, clc: with(peer.AtRRkey, 0, 0, 0x10, 1), declined: because(reasonToken)},
+	{name: "key that it has not told of", further: true, clc: with(peer.AtRRkey, 0, 0, 0x20, 1), declined: because(reasonToken)},
+	{name: "RMB that it has not told of", further: true, clc: with(peer.AtRAddr, 0, 0, 0, 77), declined: because(reasonToken)},
 }
 
 // fromServers is what a server may say.
@@ -112,6 +117,9 @@ var fromServers = []introduction{
 
 func gidIn(addr string) func(msg []byte) []byte {
 	a := netip.MustParseAddr(addr).As16()
+// tunnelled is reached by an interface whose addresses are shorter than those of an Ethernet.
+const tunnelled = "198.51.100.1"
+
 	return with(16, a[:]...)
 }
 
@@ -212,4 +220,7 @@ func TestPeersCLC(t *testing.T) {
 	s := openStage(t, 8)
 	t.Run("client", func(t *testing.T) { s.introduce(t, 8, false, fromClients) })
 	t.Run("server", func(t *testing.T) { s.introduce(t, 9, true, fromServers) })
+	guest.Run(t, "ip link add tunnel type gre local 10.97.0.1 remote 10.97.8.249; ip addr add 192.0.2.1/30 dev tunnel; "+
+		"ip link set tunnel up; ip route add 198.51.100.0/24 via 192.0.2.2")
+	t.Cleanup(func() { guest.Run(t, "ip link delete tunnel") })
 }
