@@ -53,9 +53,15 @@ bool smc_group_fits(const struct smc_lgr *lgr, const void *hint)
 {
 	const struct smc_rdma_group *group = smc_group_of(lgr);
 
-	if (!hint)
-		return READ_ONCE(group->state) != SMC_GROUP_ENDED && smc_group_has_rmb(group);
-	return READ_ONCE(group->state) == SMC_GROUP_READY && is_link(group->link, hint);
+	switch (READ_ONCE(group->state)) {
+	case SMC_GROUP_FORMING:
+		return !hint && smc_group_has_rmb(group);
+	case SMC_GROUP_READY:
+		/* The group may not have heard yet that its link is down. */
+		return hint ? is_link(group->link, hint) : smc_link_usable(group->link) && smc_group_has_rmb(group);
+	default:
+		return false;
+	}
 }
 
 /*

@@ -154,9 +154,9 @@ int smc_link_register(struct smc_link *link, struct smc_rdma_buf *buf)
 {
 	int rc = 0;
 
-	/* With the link goes what there is to register. */
+	/* With the link goes what there is to register; one that is down is about to go. */
 	mutex_lock(&link->lock);
-	if (link->gone)
+	if (link->gone || !smc_link_usable(link))
 		rc = -ENOTCONN;
 	else
 		smc_rdma_buf_hand_over(buf);
