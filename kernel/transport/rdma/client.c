@@ -200,7 +200,9 @@ int smc_rdma_client_attach(struct smc_offer *offer, const struct smc_clc_accept 
 		rc = join(ro, peer);
 		if (rc)
 			return rc;
-		smc_rdma_know_peer(ro, peer);
+		rc = smc_rdma_know_peer(ro, peer);
+		if (rc)
+			return rc;
 		smc_lgr_learn(ro->lgr, peer);
 	}
 	rc = ro->first ? 0 : smc_rdma_announce(ro);

@@ -218,13 +218,46 @@ void smc_group_put_large(struct smc_rdma_group *group, bool large)
 	spin_unlock_bh(&group->lock);
 }
 
-/* smc_group_put_snd() - nothing more is put into a ring that is sent from. Softirq. */
-void smc_group_put_snd(struct smc_rdma_group *group, struct smc_rdma_buf *snd)
+/*
+ * smc_group_keep() - puts a buffer that no connection has any more on a list of the group. Under the lock.
+ * Return: false if the group has ended, and the caller is to free it.
+ */
+bool smc_group_keep(struct smc_rdma_group *group, struct smc_rdma_buf *buf, struct list_head *list)
 {
-	snd->busy = smc_link_position(group->link);
+	lockdep_assert_held(&group->lock);
+	if (!group->detached) {
+		list_move(&buf->list, list);
+		return true;
+	}
+	list_del_init(&buf->list);
+	list_del_init(&buf->all);
+	return false;
+}
+
+/*
+ * smc_group_put_snd() - nothing more is put into a ring that is sent from; was anything sent? Softirq.
+ */
+void smc_group_put_snd(struct smc_rdma_group *group, struct smc_rdma_buf *snd, bool sent)
+{
+	bool kept;
+
+	snd->busy = sent ? smc_link_position(group->link) : 0;
 	spin_lock_bh(&group->lock);
-	list_move(&snd->list, &group->sndbufs);
+	kept = smc_group_keep(group, snd, &group->sndbufs);
 	spin_unlock_bh(&group->lock);
+	if (!kept)
+		smc_rdma_buf_free(snd);
+}
+
+/* What is known of an RMB of the peer's, or, with 0, a place for one. The caller holds the lock. */
+static struct smc_rtoken *find_rtoken(struct smc_rdma_group *group, u32 rkey, u64 addr)
+{
+	int i;
+
+	for (i = 0; i < SMC_RDMA_RTOKENS; i++)
+		if (group->rtokens[i].rkey == rkey && group->rtokens[i].addr == addr)
+			return &group->rtokens[i];
+	return NULL;
 }
 
 /*
@@ -233,25 +266,25 @@ void smc_group_put_snd(struct smc_rdma_group *group, struct smc_rdma_buf *snd)
  */
 int smc_group_learn_rmb(struct smc_rdma_group *group, u32 rkey, u64 addr)
 {
-	struct smc_rtoken *free = NULL;
-	int i, rc = 0;
+	struct smc_rtoken *t;
 
 	spin_lock_bh(&group->lock);
-	for (i = 0; i < SMC_RDMA_RTOKENS; i++) {
-		struct smc_rtoken *t = &group->rtokens[i];
-
-		if (t->rkey == rkey && t->addr == addr)
-			goto out;
-		if (!t->rkey && !free)
-			free = t;
-	}
-	if (free)
-		*free = (struct smc_rtoken){ rkey, addr };
-	else
-		rc = -ENOSPC;
-out:
+	t = find_rtoken(group, rkey, addr) ?: find_rtoken(group, 0, 0);
+	if (t)
+		*t = (struct smc_rtoken){ rkey, addr };
 	spin_unlock_bh(&group->lock);
-	return rc;
+	return t ? 0 : -ENOSPC;
+}
+
+/* smc_group_knows_rmb() - has the peer told of an RMB? Does not sleep. */
+bool smc_group_knows_rmb(struct smc_rdma_group *group, u32 rkey, u64 addr)
+{
+	bool known;
+
+	spin_lock_bh(&group->lock);
+	known = rkey && find_rtoken(group, rkey, addr);
+	spin_unlock_bh(&group->lock);
+	return known;
 }
 
 /* smc_group_forget_rmb() - the peer withdraws one. Does not sleep. Return: 0 or -ENOENT. */
@@ -271,6 +304,30 @@ int smc_group_forget_rmb(struct smc_rdma_group *group, u32 rkey)
 	return rc;
 }
 
+/*
+ * Frees what no connection has. The others are freed as they are given back, as it may be long until the
+ * group goes: with the last program that has a dead socket.
+ */
+static void free_spare(struct smc_rdma_group *group)
+{
+	struct smc_rdma_buf *buf, *next;
+	LIST_HEAD(spare);
+
+	spin_lock_bh(&group->lock);
+	group->detached = true;
+	group->leaving = NULL;
+	list_splice_init(&group->rmbs, &spare);
+	list_splice_init(&group->sndbufs, &spare);
+	list_for_each_entry_safe(buf, next, &group->quarantine, list)
+		if (!buf->held)
+			list_move(&buf->list, &spare);
+	list_for_each_entry(buf, &spare, list)
+		list_del(&buf->all);
+	spin_unlock_bh(&group->lock);
+	list_for_each_entry_safe(buf, next, &spare, list)
+		smc_rdma_buf_free(buf);
+}
+
 /* The adapter lets go of all buffers, also of those that connections still have. May sleep. */
 static void detach_bufs(struct smc_rdma_group *group)
 {
@@ -286,6 +343,7 @@ static void detach_bufs(struct smc_rdma_group *group)
 			break;
 		smc_rdma_buf_detach(buf);
 	}
+	free_spare(group);
 }
 
 /* smc_group_part() - lgr_part of the transport. Under locks. */

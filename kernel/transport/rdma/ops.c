@@ -168,7 +168,7 @@ static void put_bufs(struct smc_rdma_conn *rc)
 	rc->rmb->used = min_t(u64, rc->peer_prod.pos, rc->rmb->size);
 	rc->snd->used = rc->conn ? min_t(u64, rc->conn->tx_prod, rc->snd->size) : 0;
 	smc_group_put_rmb(rc->group, rc->rmb);
-	smc_group_put_snd(rc->group, rc->snd);
+	smc_group_put_snd(rc->group, rc->snd, rc->prod.pos);
 	smc_group_put_large(rc->group, rc->large);
 }
 
@@ -345,13 +345,27 @@ void smc_rdma_describe_us(const struct smc_rdma_offer *ro, struct smc_clc_accept
 		introduce_us(rc->group, a);
 }
 
-/* smc_rdma_know_peer() - what the peer has said of its end. May sleep. */
-void smc_rdma_know_peer(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
+/**
+ * smc_rdma_know_peer() - what the peer has said of its end
+ * @ro: the rendezvous, with its connection
+ * @peer: the peer's message
+ *
+ * By that it tells of the RMB of first contact; of another one it has told by the link before (RFC 7609,
+ * 3.5.5.2.1). So who takes the name of another host gets nothing written into that one's memory. May
+ * sleep.
+ *
+ * Return: 0 or a reason.
+ */
+int smc_rdma_know_peer(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 {
 	struct smc_rdma_conn *rc = smc_rdma_conn_of(ro->offer->conn);
 
-	smc_group_learn_rmb(rc->group, peer->rkey, peer->rmb_addr);
+	if (ro->first)
+		smc_group_learn_rmb(rc->group, peer->rkey, peer->rmb_addr);
+	else if (!smc_group_knows_rmb(rc->group, peer->rkey, peer->rmb_addr))
+		return SMC_REASON_RTOKEN;
 	smc_rdma_talk_begin(rc, peer);
+	return 0;
 }
 
 static int attach(struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_clc_accept *us)

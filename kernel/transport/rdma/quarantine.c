@@ -50,11 +50,14 @@ void smc_group_quarantine(struct smc_rdma_group *group, struct smc_rdma_buf *rmb
 /* smc_group_put_rmb() - nobody reads it here any more, either. Softirq. */
 void smc_group_put_rmb(struct smc_rdma_group *group, struct smc_rdma_buf *rmb)
 {
+	bool kept;
+
 	spin_lock_bh(&group->lock);
 	rmb->held = false;
-	if (rmb->done)
-		shelve(group, rmb);
+	kept = smc_group_keep(group, rmb, rmb->done ? &group->rmbs : &group->quarantine);
 	spin_unlock_bh(&group->lock);
+	if (!kept)
+		smc_rdma_buf_free(rmb);
 }
 
 /* smc_group_heard() - the peer of a connection that may be no more has said that it is done. Softirq. */

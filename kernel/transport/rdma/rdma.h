@@ -39,7 +39,7 @@ int smc_rdma_announce(struct smc_rdma_offer *ro);
 int smc_rdma_open_link(struct smc_rdma_offer *ro);
 int smc_rdma_confirmed(const struct smc_rdma_offer *ro);
 void smc_rdma_describe_us(const struct smc_rdma_offer *ro, struct smc_clc_accept *a);
-void smc_rdma_know_peer(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer);
+int smc_rdma_know_peer(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer);
 
 /* show.c */
 void smc_rdma_describe(const struct smc_conn *conn, struct smc_diag_info *info);

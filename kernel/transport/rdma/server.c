@@ -193,7 +193,9 @@ static int begin(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 	rc = smc_rdma_open_link(ro);
 	if (rc)
 		return rc;
-	smc_rdma_know_peer(ro, peer);
+	rc = smc_rdma_know_peer(ro, peer);
+	if (rc)
+		return rc;
 	smc_lgr_learn(ro->lgr, peer);
 	ro->last = jiffies + CONFIRM_LINK_TIMEOUT;
 	smc_rdma_wait(ro, CONFIRM_LINK_TIMEOUT);
@@ -231,6 +233,5 @@ int smc_rdma_server_attach(struct smc_offer *offer, const struct smc_clc_accept 
 
 	if (ro->first)
 		return first_contact(ro, peer);
-	smc_rdma_know_peer(ro, peer);
-	return 0;
+	return smc_rdma_know_peer(ro, peer);
 }

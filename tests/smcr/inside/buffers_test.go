@@ -7,9 +7,11 @@ package inside
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/smckit/smckit/tests/guest"
+	"golang.org/x/sys/unix"
 )
 
 // TestPeersHonestScarce has connections, one after the other, ask for more than can be had in one piece: what the first ones got,
@@ -47,6 +49,90 @@ func TestPeersHonestScarce(t *testing.T) {
 	if bytes := ringBytes(t); bytes == 0 || bytes > together*4<<20 {
 		t.Errorf("%d connections after each other have left rings of %d bytes", conns, bytes)
 	}
+}
+
+// TestPeersHonestDeclines has a client decline one connection after the other, while another one, which has just been answered, is
+// quiet: each takes the buffers that the one before had.
+func TestPeersHonestDeclines(t *testing.T) {
+	const rounds, conns, together = 4, 10, 4
+	n := openNetwork(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	g := newGroup(t, n, address(1, 12), false)
+	quiet, err := g.open(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Some of the answers are the last that the adapter has said it has sent, and some are not.
+	for range rounds {
+		if err := quiet.exchange(ctx, 10); err != nil {
+			t.Fatal(err)
+		}
+		for range conns {
+			c := g.conn()
+			if err := inTurn(ctx, c.begin, c.accepted, func(ctx context.Context) error { return declines(0)(ctx, c) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	// The first connections of a group have large ones.
+	if bytes := ringBytes(t); bytes == 0 || bytes > together*256<<10 {
+		t.Errorf("%d connections that were declined have left rings of %d bytes", rounds*conns, bytes)
+	}
+	if err := quiet.close(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPeersHonestHeld has a group end while one program keeps its socket: the buffers of the others are free at once.
+func TestPeersHonestHeld(t *testing.T) {
+	const conns, most = 30, 2 << 10 // KiB of each: 1 MiB each way
+	guests.Set(t, "net.smc.rmem", "1048576")
+	guests.Set(t, "net.smc.wmem", "1048576")
+	n := openNetwork(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	g := newGroup(t, n, address(1, 13), true)
+	had := guest.Meminfo(t, "MemAvailable")
+	held := make(chan struct{})
+	defer close(held)
+	var all []*conn
+	for i := range conns {
+		c := g.conn()
+		if i == 0 {
+			c.use = func(a *app, fd int) {
+				defer close(a.done)
+				<-held
+				unix.Close(fd)
+			}
+		}
+		if err := inTurn(ctx, c.begin, c.confirm, c.settle); err != nil {
+			t.Fatal(err)
+		}
+		defer c.hangUp()
+		all = append(all, c)
+	}
+	taken := had - guest.Meminfo(t, "MemAvailable")
+	if taken < conns*most/2 {
+		t.Fatalf("%d connections have taken %d KiB: no buffers", conns, taken)
+	}
+	// It has read what was not sent yet.
+	m := all[1].next()
+	m.cons = at(all[1].cons+1, len(all[1].rmb.Bytes))
+	if err := g.qp.Send(m.marshal()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range all[1:] {
+		if err := c.app.wait(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	guest.Await(t, patience, func() string {
+		if now := guest.Meminfo(t, "MemAvailable"); now < had-taken/2 {
+			return fmt.Sprintf("%d KiB of %d are still taken, though one of %d sockets is left", had-now, taken, conns)
+		}
+		return ""
+	})
 }
 
 // ringBytes is how much all groups have to send from.

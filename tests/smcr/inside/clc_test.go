@@ -24,6 +24,7 @@ const (
 	reasonLink    = 0x030a0000
 	reasonRoute   = 0x030e0000
 	reasonSync    = 0x04000000
+	reasonToken   = 0x09990001
 	reasonReady   = 0x09990002
 	reasonBuffer  = 0x09990003
 )
@@ -108,6 +109,7 @@ var fromServers = []introduction{
 	{name: "a group that is not", lie: func(us *peer.EndR) { us.First = false }, declined: because(reasonSync), withoutConfirm: true},
 	{name: "a queue pair that is not", further: true, clc: with(peer.AtRQPN, 7, 7, 7), declined: because(reasonSync), withoutConfirm: true},
 	{name: "first contact again", further: true, lie: func(us *peer.EndR) { us.First = true }, declined: because(reasonTimeout, reasonLink)},
+	{name: "key that it has not told of", further: true, clc: with(peer.AtRRkey, 0, 0, 0x20, 1), declined: because(reasonToken), withoutConfirm: true},
 	{name: "release 15", clc: with(peer.AtRRelease, 0x2f), declined: because(reasonRelease), withoutConfirm: true},
 	{name: "release 0", clc: with(peer.AtRRelease, 0x20)},
 	{name: "no connections", clc: with(peer.AtRMaxConns, 0), declined: because(reasonConns), withoutConfirm: true},
@@ -115,11 +117,11 @@ var fromServers = []introduction{
 	{name: "255 links", clc: with(peer.AtRMaxLinks, 255), declined: because(reasonLinks), withoutConfirm: true},
 }
 
-func gidIn(addr string) func(msg []byte) []byte {
-	a := netip.MustParseAddr(addr).As16()
 // tunnelled is reached by an interface whose addresses are shorter than those of an Ethernet.
 const tunnelled = "198.51.100.1"
 
+func gidIn(addr string) func(msg []byte) []byte {
+	a := netip.MustParseAddr(addr).As16()
 	return with(16, a[:]...)
 }
 
@@ -218,9 +220,9 @@ func (s *stage) introduce(t *testing.T, third byte, server bool, cases []introdu
 // TestPeersCLC plays what a peer may say of itself.
 func TestPeersCLC(t *testing.T) {
 	s := openStage(t, 8)
-	t.Run("client", func(t *testing.T) { s.introduce(t, 8, false, fromClients) })
-	t.Run("server", func(t *testing.T) { s.introduce(t, 9, true, fromServers) })
 	guest.Run(t, "ip link add tunnel type gre local 10.97.0.1 remote 10.97.8.249; ip addr add 192.0.2.1/30 dev tunnel; "+
 		"ip link set tunnel up; ip route add 198.51.100.0/24 via 192.0.2.2")
 	t.Cleanup(func() { guest.Run(t, "ip link delete tunnel") })
+	t.Run("client", func(t *testing.T) { s.introduce(t, 8, false, fromClients) })
+	t.Run("server", func(t *testing.T) { s.introduce(t, 9, true, fromServers) })
 }
