@@ -61,6 +61,7 @@ struct smc_rdma_llc {
 	unsigned long moved;		/* jiffies; the first look with that */
 	unsigned int late;		/* DELETE RKEY that have not been answered in time, and may be yet */
 	bool overtaken;			/* soon after the call went out an answer has come, which counts as a late one */
+	unsigned long next;		/* jiffies; when the timer is due, while it is pending */
 	unsigned int overtakes;		/* DELETE RKEY that have timed out after that, since one has not */
 	struct delayed_work timer;	/* looks after calls and tests; holds a reference on the group */
 };
@@ -83,8 +84,8 @@ struct smc_rdma_group {
 	struct list_head waiting;	/* struct smc_rdma_offer */
 	struct list_head attached;	/* all struct smc_rdma_buf that the adapter knows */
 	struct list_head bufs;		/* those that it does not know any more */
-	struct list_head rmbs, sndbufs;	/* those that no connection has */
 	bool detached;			/* it knows none any more: what is given back is freed */
+	struct list_head rmbs, sndbufs;	/* those that no connection has */
 	struct list_head quarantine;	/* RMBs that the peer may still write to */
 	struct smc_rdma_buf *leaving;	/* of these, the one that the peer is asked to forget, by leave */
 	struct smc_rdma_call leave;
@@ -169,16 +170,16 @@ bool smc_group_set_link(struct smc_rdma_group *group, struct smc_link *link);
 void smc_group_ready(struct smc_rdma_group *group);
 void smc_group_wake_locked(struct smc_rdma_group *group);
 void smc_group_receive(struct smc_rdma_group *group, struct smc_link *link, const u8 *msg, u32 len);
-void smc_group_uncount(struct smc_rdma_group *group, u8 id);
 bool smc_group_keep(struct smc_rdma_group *group, struct smc_rdma_buf *buf, struct list_head *list);
+void smc_group_uncount(struct smc_rdma_group *group, u8 id);
 bool smc_group_has_rmb(const struct smc_rdma_group *group);
 struct smc_rdma_buf *smc_group_buf(struct smc_rdma_group *group, bool rmb, u8 code);
 bool smc_group_take_large(struct smc_rdma_group *group, unsigned int most);
 void smc_group_put_large(struct smc_rdma_group *group, bool large);
 void smc_group_put_snd(struct smc_rdma_group *group, struct smc_rdma_buf *snd, bool sent);
 int smc_group_learn_rmb(struct smc_rdma_group *group, u32 rkey, u64 addr);
-int smc_group_forget_rmb(struct smc_rdma_group *group, u32 rkey);
 bool smc_group_knows_rmb(struct smc_rdma_group *group, u32 rkey, u64 addr);
+int smc_group_forget_rmb(struct smc_rdma_group *group, u32 rkey);
 
 /* quarantine.c */
 void smc_group_quarantine(struct smc_rdma_group *group, struct smc_rdma_buf *rmb, u32 token, bool done);

@@ -83,12 +83,17 @@ static void answer(struct smc_rdma_group *group, struct smc_llc *m)
 }
 
 /*
- * smc_rdma_llc_look_soon() - has the timer look after so many jiffies. The caller holds the lock, and the
- * group has not ended: else, the timer may be about to be stopped for good, and not be started, which
- * nobody would hear of.
+ * smc_rdma_llc_look_soon() - has the timer look after so many jiffies, or earlier if it would anyway. The
+ * caller holds the lock, and the group has not ended: else, the timer may be about to be stopped for
+ * good, and not be started, which nobody would hear of.
  */
 void smc_rdma_llc_look_soon(struct smc_rdma_group *group, unsigned long delay)
 {
+	unsigned long next = jiffies + delay;
+
+	if (delayed_work_pending(&group->llc.timer) && !time_before(next, group->llc.next))
+		return;
+	group->llc.next = next;
 	smc_lgr_get(group->lgr);
 	if (mod_delayed_work(smc_net_wq, &group->llc.timer, delay))
 		smc_lgr_put(group->lgr);
