@@ -180,6 +180,7 @@ void smc_rdma_talk(struct smc_rdma_conn *rc)
 	u64 to;
 
 	spin_lock_bh(&rc->lock);
+	smp_mb__after_spinlock(); /* pairs with that of released() */
 	if (!rc->ready)
 		goto out;
 	to = compose(rc, &cdc, &prod, &cons);
@@ -309,7 +310,10 @@ static u64 posted(struct smc_rdma_conn *rc)
 /* Has the peer's news set free what an urgent byte has held back: others, or that we are done? */
 static bool released(const struct smc_rdma_conn *rc, bool news)
 {
-	return news && READ_ONCE(rc->urgent) && READ_ONCE(rc->prod.pos) != READ_ONCE(rc->written);
+	if (!news || !READ_ONCE(rc->urgent))
+		return false;
+	smp_mb(); /* pairs with that of smc_rdma_talk(): who writes sees the news, or we see what was written */
+	return READ_ONCE(rc->prod.pos) != READ_ONCE(rc->written);
 }
 
 /*
