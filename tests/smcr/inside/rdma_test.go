@@ -8,6 +8,8 @@ import (
 	"bytes"
 	"context"
 	"math"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/smckit/smckit/tests/roce"
@@ -70,7 +72,7 @@ var rdmas = []behaviour{
 	{name: "read", want: lost, do: packets(&roce.Packet{Opcode: 0x0c, Payload: make([]byte, 16)})},
 	{name: "atomic", want: lost, do: packets(&roce.Packet{Opcode: 0x14, Payload: make([]byte, 28)})},
 	{name: "middle without a beginning", want: lost, do: packets(&roce.Packet{Opcode: roce.SendMiddle, Payload: make([]byte, 1024)})},
-	{name: "message of a packet longer than the path takes", want: lost, do: packets(&roce.Packet{Opcode: roce.SendOnly, Payload: make([]byte, 1028)})},
+	{name: "message of a packet longer than the path takes", want: tooLong(), do: packets(&roce.Packet{Opcode: roce.SendOnly, Payload: make([]byte, 1028)})},
 	{name: "write longer than it said", want: lost, do: func(ctx context.Context, s *scene) error {
 		return packets(&roce.Packet{
 			Opcode: roce.WriteOnly, AckReq: true, Addr: s.them.RMB, Rkey: s.them.Rkey, Length: 10, Payload: make([]byte, 1000),
@@ -88,6 +90,14 @@ var rdmas = []behaviour{
 		}
 		return s.g.qp.Flush(ctx)
 	}},
+}
+
+// tooLong is what becomes of a packet that is longer than the path takes: soft-RoCE of 6.1 takes it, and what it says means nothing.
+func tooLong() outcome {
+	if b, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil && strings.HasPrefix(string(b), "6.1.") {
+		return ignored
+	}
+	return lost
 }
 
 // TestPeersRDMA plays what a peer's adapter may do.
