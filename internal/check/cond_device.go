@@ -35,7 +35,7 @@ var deviceConditions = []Condition{
 	{
 		ID: "rdma-none", Severity: Warning,
 		Says:   "there is no RDMA device",
-		Remedy: "install a RoCE adapter and its driver; to try without: rdma link add rxe0 type rxe netdev INTERFACE",
+		Remedy: "install a RoCE adapter and its driver; to try without, unless the module is that of Linux 6.1: rdma link add rxe0 type rxe netdev INTERFACE",
 		Find: func(s *Snapshot) []Values {
 			return met(len(s.Ports) == 0 && len(s.adapters(ism.KindRoCE)) == 0 && len(s.ISM) < 2 && !s.exclusive())
 		},
@@ -90,7 +90,7 @@ var deviceConditions = []Condition{
 	},
 	{
 		ID: "rdma-software", Severity: Info,
-		Says:   "%[1]s is soft-RoCE: SMC-R works over it, and is no faster than TCP",
+		Says:   "%[1]s is soft-RoCE: SMC-R works over it, and is slower than TCP",
 		Remedy: "use it to try things out",
 		Find: func(s *Snapshot) []Values {
 			var out []Values

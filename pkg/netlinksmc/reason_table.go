@@ -25,8 +25,8 @@ var reasons = []reasonInfo{
 		"run the peer's program over SMC too, and make sure that nothing on the way removes TCP option 254",
 	},
 	{
-		0x03020000, "IPSEC", "the connection is protected by IPsec",
-		"take the addresses out of the IPsec policy, or accept TCP: SMC data would bypass IPsec",
+		0x03020000, "IPSEC", "the program's socket has an IPsec policy",
+		"have the program set no such policy (socket option IP_XFRM_POLICY), or accept TCP: SMC's data would bypass IPsec",
 	},
 	{
 		0x03030000, "NOSMCDEV", "neither an RDMA nor an ISM device is usable",

@@ -8,7 +8,8 @@ on the same physical network.
 An entry attaches a network interface (eth), or a port of an RDMA device (ib),
 to a PNET ID. SMC-R is used for a connection if the interface it leaves by and
 a RoCE port have the same PNET ID; SMC-D likewise with an ISM device, which is
-an entry of the kind ib, by its PCI address.
+an entry of the kind ib, by its PCI address. An interface without a PNET ID
+uses the RDMA device that belongs to it, if there is one.
 
 A PNET ID has 1 to 16 letters and digits. The kernel keeps it in upper case,
 and smc_pnet takes it in any. A device can be in one entry only, an RDMA device
