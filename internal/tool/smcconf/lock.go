@@ -21,15 +21,20 @@ func (c *command) withLock(ctx context.Context, f func() error) error {
 	if err != nil {
 		return fmt.Errorf("cannot lock the configuration: %w", err)
 	}
-	// The lock goes with the file, also if this process is killed.
-	defer file.Close()
 	locked := make(chan error, 1)
 	go func() { locked <- unix.Flock(int(file.Fd()), unix.LOCK_EX) }()
 	select {
 	case err = <-locked:
 	case <-ctx.Done():
-		err = ctx.Err()
+		// Who waits for the lock cannot be called back, and needs the file until then: the number may be another's afterwards.
+		go func() {
+			<-locked
+			file.Close()
+		}()
+		return fmt.Errorf("cannot lock %s: %w", c.sys.lock, ctx.Err())
 	}
+	// The lock goes with the file, also if this process is killed.
+	defer file.Close()
 	if err != nil {
 		return fmt.Errorf("cannot lock %s: %w", c.sys.lock, err)
 	}
