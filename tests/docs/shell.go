@@ -77,6 +77,9 @@ func (c Call) inner() Call {
 	rest := c[1:]
 	switch c[0] {
 	case "sudo", "env", "exec":
+		for len(rest) > 0 && strings.Contains(rest[0], "=") {
+			rest = rest[1:]
+		}
 	case "ip":
 		if len(rest) < 3 || !slices.Equal(rest[:2], []string{"netns", "exec"}) {
 			return nil
