@@ -67,6 +67,9 @@ func confirm(ctx context.Context, c *conn) error { return c.confirm(ctx) }
 func settle(ctx context.Context, c *conn) error  { return c.settle(ctx) }
 func answer(ctx context.Context, c *conn) error  { return c.answer(ctx) }
 
+// announce tells of our RMB, as has to be before our module hears of it by ACCEPT or CONFIRM.
+func announce(ctx context.Context, c *conn) error { return c.announce(ctx) }
+
 // accepted is the ACCEPT of our module.
 func accepted(ctx context.Context, c *conn) error { return c.accepted(ctx) }
 
@@ -133,8 +136,8 @@ var silences = []silence{
 	{name: "server, instead of ACCEPT", handshake: true, server: true, until: begin, rest: timedOut, takes: 6 * time.Second},
 	{name: "server, at CONFIRM LINK", handshake: true, server: true, until: sequence(begin, confirm), rest: falls(reasonTimeout), takes: 5 * time.Second},
 	{name: "server, deaf after CONFIRM LINK", server: true, until: sequence(begin, confirm, deafAfterLink, settled), rest: breaks},
-	{name: "server, at CONFIRM RKEY", handshake: true, server: true, further: true, until: sequence(begin, mute, answer), rest: falls(reasonBuffer), takes: 2 * time.Second},
-	{name: "server, deaf at CONFIRM RKEY", handshake: true, server: true, further: true, until: sequence(begin, deaf, answer), rest: falls(reasonBuffer, reasonLink), takes: time.Second / 2},
+	{name: "server, at CONFIRM RKEY", handshake: true, server: true, further: true, until: sequence(begin, announce, mute, answer), rest: falls(reasonBuffer), takes: 2 * time.Second},
+	{name: "server, deaf at CONFIRM RKEY", handshake: true, server: true, further: true, until: sequence(begin, announce, deaf, answer), rest: falls(reasonBuffer, reasonLink), takes: time.Second / 2},
 	{name: "client, at TEST LINK", until: sequence(opened, mute), rest: breaks, takes: 2 * time.Second},
 	{name: "server, at TEST LINK", server: true, until: sequence(opened, mute), rest: breaks, takes: 2 * time.Second},
 	{name: "client, deaf", until: sequence(opened, deaf), rest: breaks, takes: time.Second},
