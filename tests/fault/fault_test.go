@@ -32,7 +32,7 @@ func in(t *testing.T, kernel string, length lab.Length) {
 	}, marker, length)
 	lt.Must("a", "modprobe -aq tun veth || :")
 	// Each part has a deadline of its own.
-	for _, part := range lab.Parts("Bare|Peers", "Module", "Namespaces|Race", "Scale", "Failing") {
+	for _, part := range lab.Parts("Bare|Peers", "Module", "Namespaces|Race[ABL]", "RaceOperations", "Scale", "Failing") {
 		lt.GoTest(t, "a", inside, "^Test("+part+")")
 	}
 	if r := lt.Run("a", "rmmod", "smc_null", "smc_diag", "smc"); r.Code != 0 {

@@ -230,7 +230,7 @@ func TestRaceOperations(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rounds := 150
 	if guests.Full() {
-		rounds = 2000
+		rounds = 1000
 	}
 	for i := range rounds {
 		fd, _, err := smcSocket(racing)
