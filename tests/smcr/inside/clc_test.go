@@ -117,7 +117,7 @@ var fromServers = []introduction{
 	{name: "255 links", clc: with(peer.AtRMaxLinks, 255), declined: because(reasonLinks), withoutConfirm: true},
 }
 
-// tunnelled is reached by an interface whose addresses are shorter than those of an Ethernet.
+// tunnelled is reached by an interface whose addresses are not as long as those of an Ethernet.
 const tunnelled = "198.51.100.1"
 
 func gidIn(addr string) func(msg []byte) []byte {
@@ -220,7 +220,7 @@ func (s *stage) introduce(t *testing.T, third byte, server bool, cases []introdu
 // TestPeersCLC plays what a peer may say of itself.
 func TestPeersCLC(t *testing.T) {
 	s := openStage(t, 8)
-	guest.Run(t, "ip link add tunnel type gre local 10.97.0.1 remote 10.97.8.249; ip addr add 192.0.2.1/30 dev tunnel; "+
+	guest.Run(t, "ip tuntap add mode tun name tunnel; ip addr add 192.0.2.1/30 dev tunnel; "+
 		"ip link set tunnel up; ip route add 198.51.100.0/24 via 192.0.2.2")
 	t.Cleanup(func() { guest.Run(t, "ip link delete tunnel") })
 	t.Run("client", func(t *testing.T) { s.introduce(t, 8, false, fromClients) })
