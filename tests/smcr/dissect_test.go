@@ -65,7 +65,7 @@ func (l *life) test(t *testing.T, lt *lab.Test) {
 	t.Run("as in the capture of stock", l.likeStock)
 }
 
-// load has ours begin anew, with settings.
+// load has ours begin anew, with settings. A queue pair of before would still have its last words repeated.
 func (l *life) load(t *testing.T, lt *lab.Test) {
 	t.Helper()
 	number := map[bool]int{true: 1}
@@ -77,6 +77,11 @@ func (l *life) load(t *testing.T, lt *lab.Test) {
 				number[l.immediate], 16*number[l.immediate]))
 		}
 		lt.Must(h.Name, "sysctl -qw net.smc.smcr_testlink_time=2")
+	}
+	for _, h := range lt.Hosts {
+		if err := h.WaitFor(t.Context(), "! rdma resource show qp | grep -q 'type RC'"); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
