@@ -32,7 +32,11 @@ func in(t *testing.T, kernel string, length lab.Length) {
 	}, marker, length)
 	lt.Must("a", "modprobe -aq tun veth || :")
 	// Each part has a deadline of its own.
-	for _, part := range lab.Parts("Bare|Peers", "Module", "Namespaces|Race[ABL]", "RaceOperations", "Scale", "Failing") {
+	parts := []string{"Bare|Peers", "Module", "Namespaces|Race[ABL]", "RaceOperations", "Scale", "Failing"}
+	if length == lab.LengthFull {
+		parts = append(parts, "RaceOperations") // as many rounds as there are to be do not fit into one deadline
+	}
+	for _, part := range lab.Parts(parts...) {
 		lt.GoTest(t, "a", inside, "^Test("+part+")")
 	}
 	if r := lt.Run("a", "rmmod", "smc_null", "smc_diag", "smc"); r.Code != 0 {
