@@ -53,11 +53,20 @@ func Run(t testing.TB, script string) string {
 // seconds for what a few busy connections have under way, and its retries run out where there are more.
 func Checked(t testing.TB) bool {
 	t.Helper()
-	var u unix.Utsname
-	if err := unix.Uname(&u); err != nil {
+	release, err := Release()
+	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.HasSuffix(unix.ByteSliceToString(u.Release[:]), "-debug")
+	return strings.HasSuffix(release, "-debug")
+}
+
+// Release is that of the kernel, as uname -r has it.
+func Release() (string, error) {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return "", err
+	}
+	return unix.ByteSliceToString(u.Release[:]), nil
 }
 
 // Set sets a sysctl for as long as the test runs. Like Need, it skips the test anywhere else.

@@ -19,8 +19,7 @@ import (
 func TestPeersHonestScarce(t *testing.T) {
 	const conns, together = 12, 4
 	// Pieces of 4 MiB are the largest that the kernel has.
-	guests.Set(t, "net.smc.rmem", "16777216")
-	guests.Set(t, "net.smc.wmem", "16777216")
+	setBuffers(t, "16777216")
 	n := openNetwork(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
@@ -87,8 +86,7 @@ func TestPeersHonestDeclines(t *testing.T) {
 // TestPeersHonestHeld has a group end while one program keeps its socket: the buffers of the others are free at once.
 func TestPeersHonestHeld(t *testing.T) {
 	const conns, most = 30, 2 << 10 // KiB of each: 1 MiB each way
-	guests.Set(t, "net.smc.rmem", "1048576")
-	guests.Set(t, "net.smc.wmem", "1048576")
+	setBuffers(t, "1048576")
 	n := openNetwork(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
@@ -133,6 +131,13 @@ func TestPeersHonestHeld(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+// setBuffers has connections have RMBs and rings of so many bytes.
+func setBuffers(t *testing.T, size string) {
+	t.Helper()
+	guests.Set(t, "net.smc.rmem", size)
+	guests.Set(t, "net.smc.wmem", size)
 }
 
 // ringBytes is how much all groups have to send from.
