@@ -32,9 +32,12 @@ type Options struct {
 	Receive, Send int
 	// Require refuses a socket where the program would get plain TCP for want of AF_SMC.
 	Require bool
-	// Warn is told what the user should know, each fact once; Log is told of each socket what was done. Both may be nil, and are
-	// called by several goroutines. Say(pid, text) prints to the standard error of the program that it is about.
-	Warn, Log func(pid int, text string)
+	// Prefix begins each line that is printed: to the standard error of the program that the line is about, as long as that
+	// is the file that the first program was started with.
+	Prefix string
+	// Quiet suppresses the lines about what the user should know, each of which is printed once. Debug adds a line for each
+	// socket.
+	Quiet, Debug bool
 
 	// socket makes an AF_SMC socket for a program that has asked for this domain and type. Tests have another.
 	socket func(domain, typ int) (int, error)

@@ -18,6 +18,12 @@
 // own, ignores the signals that end processes, starts all of its threads before the program runs, and keeps nothing per
 // socket. Only SIGKILL, or the kernel when memory is short, can end it before its programs.
 //
+// # Messages
+//
+// A program decides what its descriptors and its memory are, and may have fewer privileges than the supervisor. So the supervisor
+// opens no file for a program: it writes messages by the program's own descriptor of standard error, if that is still the file
+// that the first program was started with, and does so on a thread that answers no calls, because writing may block.
+//
 // # What it does not reach
 //
 // A program that the supervisor may not look into, because nobody may read its file, or by rules where Yama restricts ptrace(2)

@@ -84,10 +84,7 @@ func superviseRole(arg string) error {
 	if err := json.Unmarshal([]byte(arg), &b); err != nil {
 		return err
 	}
-	o := Options{Send: b.Send, Receive: b.Receive, Require: b.Require, Warn: Say, socket: b.socket}
-	if b.Log {
-		o.Log = Say
-	}
+	o := Options{Send: b.Send, Receive: b.Receive, Require: b.Require, Debug: b.Log, socket: b.socket}
 	if len(b.Ports) > 0 {
 		o.Match = func(a netip.AddrPort) bool { return slices.Contains(b.Ports, a.Port()) }
 	}

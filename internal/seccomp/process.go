@@ -116,12 +116,3 @@ func become(tid int) (restore func(), err error) {
 		_ = unix.Setfsgid(oldGID)
 	}, nil
 }
-
-// command is the name of a program, for messages.
-func command(tid int) string {
-	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", tid))
-	if err != nil {
-		return "?"
-	}
-	return strings.TrimSpace(string(name))
-}

@@ -35,6 +35,10 @@ var programs = map[string]func(args []string) error{
 	"owner":   owner,
 	"exec":    execute,
 	"calls":   calls,
+
+	"forge":      forge,
+	"redirected": redirected,
+	"named":      named,
 }
 
 // priority is that of a socket.

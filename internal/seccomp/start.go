@@ -97,10 +97,14 @@ func (s started) hear() (int, error) {
 	return int(binary.NativeEndian.Uint32(word[:])), err
 }
 
-// hand gives the listener to the supervisor and waits until it works there.
+// hand gives the listener to the supervisor, tells it what standard error is, and waits until it works there.
 func (s started) hand(listener int) error {
-	_, err := retry(func() (int, error) {
-		return 0, unix.Sendmsg(s.conn, []byte{0}, unix.UnixRights(listener), nil, unix.MSG_NOSIGNAL)
+	stderr, err := binary.Append(nil, binary.NativeEndian, identify(unix.Stderr))
+	if err != nil {
+		return err
+	}
+	_, err = retry(func() (int, error) {
+		return 0, unix.Sendmsg(s.conn, stderr, unix.UnixRights(listener), nil, unix.MSG_NOSIGNAL)
 	})
 	// If it were open here, too, the kernel would not notice that the supervisor has gone.
 	unix.Close(listener)
@@ -112,6 +116,19 @@ func (s started) hand(listener int) error {
 
 func (s started) close() { unix.Close(s.conn) }
 
+// peer returns the process that has made the connection, and will be the first program, as a pidfd.
+func peer(conn *os.File) (int, error) {
+	cred, err := unix.GetsockoptUcred(int(conn.Fd()), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
+		return -1, fmt.Errorf("the process that has started the supervisor: %w", err)
+	}
+	fd, err := unix.PidfdOpen(int(cred.Pid), 0)
+	if err != nil {
+		return -1, fmt.Errorf("the process that has started the supervisor: %w", err)
+	}
+	return fd, nil
+}
+
 // say is the supervisor's word, at first that it waits for the listener, then that it has it.
 func say(conn *os.File) error {
 	word := binary.NativeEndian.AppendUint32(nil, uint32(os.Getpid()))
@@ -119,9 +136,10 @@ func say(conn *os.File) error {
 	return err
 }
 
-// take waits for the listener. Nobody sends one if the filter could not be installed.
-func take(conn *os.File) (int, error) {
-	buf, oob := make([]byte, 1), make([]byte, unix.CmsgSpace(4))
+// take waits for the listener, which comes with the identity of standard error. Nobody sends one if the filter could not be
+// installed.
+func take(conn *os.File) (listener int, stderr fileID, err error) {
+	buf, oob := make([]byte, binary.Size(stderr)), make([]byte, unix.CmsgSpace(4))
 	var noob int
 	n, err := retry(func() (int, error) {
 		n, m, _, _, err := unix.Recvmsg(int(conn.Fd()), buf, oob, unix.MSG_CMSG_CLOEXEC)
@@ -129,20 +147,23 @@ func take(conn *os.File) (int, error) {
 		return n, err
 	})
 	if err != nil {
-		return -1, err
+		return -1, stderr, err
 	}
 	if n == 0 {
-		return -1, io.EOF
+		return -1, stderr, io.EOF
+	}
+	if _, err := binary.Decode(buf[:n], binary.NativeEndian, &stderr); err != nil {
+		return -1, stderr, fmt.Errorf("file 3 brings no identity of standard error: %w", err)
 	}
 	messages, err := unix.ParseSocketControlMessage(oob[:noob])
 	if err != nil || len(messages) != 1 {
-		return -1, fmt.Errorf("file 3 brings no listener of seccomp(2): %d messages, %v", len(messages), err)
+		return -1, stderr, fmt.Errorf("file 3 brings no listener of seccomp(2): %d messages, %v", len(messages), err)
 	}
 	fds, err := unix.ParseUnixRights(&messages[0])
 	if err != nil || len(fds) != 1 {
-		return -1, fmt.Errorf("file 3 brings no listener of seccomp(2): %d files, %v", len(fds), err)
+		return -1, stderr, fmt.Errorf("file 3 brings no listener of seccomp(2): %d files, %v", len(fds), err)
 	}
-	return fds[0], nil
+	return fds[0], stderr, nil
 }
 
 // retry does something again for as long as a signal interrupts it.

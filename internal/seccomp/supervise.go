@@ -3,12 +3,13 @@
 package seccomp
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"runtime"
+	"strings"
 	"sync"
 	"unsafe"
 
@@ -27,9 +28,11 @@ var name = []byte("smc_supervisor\x00")
 type supervisor struct {
 	Options
 	*listener
-	abis []abi
-	home netns
-	root bool
+	printer *printer
+	syslog  systemLog
+	abis    []abi
+	home    netns
+	root    bool
 
 	mu     sync.Mutex
 	warned map[string]bool
@@ -48,15 +51,22 @@ func Supervise(conn *os.File, o Options) error {
 	if o.socket == nil {
 		o.socket = smcSocket
 	}
-	s := &supervisor{Options: o, abis: abis[runtime.GOARCH], root: os.Geteuid() == 0, warned: map[string]bool{}}
+	s := &supervisor{
+		Options: o, abis: abis[runtime.GOARCH], root: os.Geteuid() == 0, warned: map[string]bool{},
+		syslog: systemLog{tag: cmp.Or(strings.TrimSuffix(o.Prefix, ": "), "smc_supervisor")},
+	}
 	var err error
 	if s.home, err = ownNetNS(); err != nil {
+		return err
+	}
+	first, err := peer(conn)
+	if err != nil {
 		return err
 	}
 	if err := say(conn); err != nil {
 		return err
 	}
-	fd, err := take(conn)
+	fd, stderr, err := take(conn)
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
@@ -66,11 +76,13 @@ func Supervise(conn *os.File, o Options) error {
 	if s.listener, err = newListener(fd); err != nil {
 		return err
 	}
+	s.printer = newPrinter(stderr, first, o.Prefix)
 	ready, end := make(chan error), make(chan error, workers)
+	go s.printer.run(ready)
 	for range workers {
 		go func() { end <- s.work(ready) }()
 	}
-	for range workers {
+	for range workers + 1 {
 		if err := <-ready; err != nil {
 			return err
 		}
@@ -134,7 +146,7 @@ func (s *supervisor) work(ready chan<- error) error {
 func (w *worker) answer(n notification) {
 	defer func() {
 		if r := recover(); r != nil {
-			w.warn(request{pid: int(n.pid)}, "panic", "internal error, a socket stays as it is: %v", r)
+			w.warn(request{id: n.id, pid: int(n.pid)}, "panic", "internal error, a socket stays as it is: %v", r)
 			w.proceed(n.id)
 		}
 	}()
@@ -185,29 +197,6 @@ func (w *worker) decode(n notification) request {
 		}
 	}
 	return r
-}
-
-// warn tells the user something, once for each key.
-func (w *worker) warn(r request, key, format string, args ...any) {
-	w.mu.Lock()
-	again := w.warned[key]
-	w.warned[key] = true
-	w.mu.Unlock()
-	if !again && w.Warn != nil {
-		w.Warn(r.pid, about(r, format, args))
-	}
-}
-
-// log says what was done.
-func (w *worker) log(r request, format string, args ...any) {
-	if w.Log != nil {
-		w.Log(r.pid, about(r, format, args))
-	}
-}
-
-// about is a message with the program that it is about.
-func about(r request, format string, args []any) string {
-	return fmt.Sprintf("%s[%d]: ", command(r.pid), r.pid) + fmt.Sprintf(format, args...)
 }
 
 // refused says that the kernel does not let the supervisor look into a program. The reason is in the program, if it has other

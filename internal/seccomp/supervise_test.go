@@ -442,7 +442,7 @@ func looksDetached(t *testing.T, supervisor, program int) {
 			break
 		}
 	}
-	want := []string{os.DevNull, os.DevNull, os.DevNull, "anon_inode:seccomp notify"}
+	want := []string{os.DevNull, os.DevNull, os.DevNull, "anon_inode:[pidfd]", "anon_inode:seccomp notify"}
 	if !slices.Equal(files, want) {
 		t.Errorf("its files are %q, not %q", files, want)
 	}

@@ -198,7 +198,7 @@ func (g guest) yama(t *testing.T) {
 	defer g.Must("a", "sysctl -qw kernel.yama.ptrace_scope=0")
 	g.play(t, scene{script: nobody + "./under -ports 7000 ./ask 7000 1 1", smc: 1})
 	g.play(t, scene{script: nobody + "./under -ports 6999 ./ask 7000 1 1", fell: 1})
-	// Their standard error cannot be had from them either. It is opened by its name, for who may.
+	// Their standard error cannot be had from them either: the first program's serves.
 	const child = `sh -c './under -ports 7000 sh -c "./ask 7000 1 1; :" 2>/tmp/yama; cat /tmp/yama'`
 	g.play(t, scene{script: nobody + child, says: "kernel.yama.ptrace_scope"})
 	g.play(t, scene{script: nobody + "./under -require ./ask 7000 2 2", smc: 2})

@@ -91,16 +91,11 @@ func restoreSignals() {
 const conn = 3
 
 func supervise(o *options) error {
-	so := seccomp.Options{Receive: o.receive, Send: o.send, Require: o.require}
-	say := func(pid int, text string) { seccomp.Say(pid, toolName+": "+text) }
+	so := seccomp.Options{
+		Receive: o.receive, Send: o.send, Require: o.require, Prefix: toolName + ": ", Quiet: o.quiet, Debug: o.debug,
+	}
 	if o.rules.Any() {
 		so.Match = o.rules.Match
-	}
-	if !o.quiet {
-		so.Warn = say
-	}
-	if o.debug {
-		so.Log = say
 	}
 	if err := seccomp.Supervise(os.NewFile(conn, "supervisor"), so); err != nil {
 		return fmt.Errorf("supervisor: %w", err)

@@ -27,10 +27,7 @@ func main() {
 	flag.Parse()
 	var err error
 	if *supervise {
-		o := seccomp.Options{Require: *require, Warn: seccomp.Say}
-		if *verbose {
-			o.Log = seccomp.Say
-		}
+		o := seccomp.Options{Require: *require, Debug: *verbose}
 		if *ports != "" {
 			all := strings.Split(*ports, ",")
 			o.Match = func(a netip.AddrPort) bool { return slices.Contains(all, fmt.Sprint(a.Port())) }
