@@ -39,7 +39,7 @@ static int read_some(struct smc_sock *smc, unsigned int want)
  */
 static bool said_all(const struct smc_sock *smc)
 {
-	return smc->server && smc->rv->step == SMC_STEP_LINK && !smc->rv->have &&
+	return smc_handshake_is_child(smc) && smc->rv->step == SMC_STEP_LINK && !smc->rv->have &&
 	       inet_sk_state_load(smc->sk) != TCP_CLOSE;
 }
 

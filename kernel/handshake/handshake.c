@@ -303,11 +303,11 @@ static int begin(struct smc_sock *smc)
 		return -ENOMEM;
 	rv->smc = smc;
 	rv->offer.again = again;
-	rv->step = smc->server ? SMC_STEP_PROPOSAL : SMC_STEP_START;
+	rv->step = smc_handshake_is_child(smc) ? SMC_STEP_PROPOSAL : SMC_STEP_START;
 	rv->version = SMC_V1;
 	rv->deadline = jiffies + SMC_HANDSHAKE_TIMEOUT;
 	smc->rv = rv;
-	if (smc->server)
+	if (smc_handshake_is_child(smc))
 		smc_limit_begin(smc);
 	return 0;
 }
@@ -324,7 +324,7 @@ static bool due(struct smc_sock *smc)
 		smc_handshake_phase(smc, SMC_PHASE_RENDEZVOUS);
 	/* A child that has fallen back may have to wait for data still. */
 	mine = (smc->phase == SMC_PHASE_RENDEZVOUS && !smc->inline_busy) ||
-	       (smc->server && smc->rv && !smc->stopped);
+	       (smc->rv && smc_handshake_is_child(smc) && !smc->stopped);
 	spin_unlock_bh(&smc->lock);
 	return mine;
 }
@@ -399,13 +399,14 @@ static bool at_transport(enum smc_rendezvous_step step)
 /* One step. Return: what client.c or server.c says; what is due is not too late yet if it is -EINPROGRESS. */
 static int step(struct smc_sock *smc)
 {
+	bool server = smc_handshake_is_child(smc);
 	int rc = smc->rv ? 0 : begin(smc);
 
 	if (!rc)
-		rc = smc->server ? smc_server_step(smc) : smc_client_step(smc);
+		rc = server ? smc_server_step(smc) : smc_client_step(smc);
 	if (rc != -EINPROGRESS || time_before(jiffies, smc->rv->deadline) || at_transport(smc->rv->step))
 		return rc;
-	return smc->server ? smc_server_expired(smc) : smc_client_expired(smc);
+	return server ? smc_server_expired(smc) : smc_client_expired(smc);
 }
 
 /* Who pays for what a rendezvous allocates: as with TCP, the control group that the socket is of. */
@@ -413,7 +414,7 @@ static struct mem_cgroup *payer(const struct smc_sock *smc)
 {
 #ifdef CONFIG_MEMCG
 	/* A child that a worker has accepted is of none itself. */
-	return smc->server ? smc->parent->sk->sk_memcg : smc->sk->sk_memcg;
+	return smc_handshake_is_child(smc) ? smc->parent->sk->sk_memcg : smc->sk->sk_memcg;
 #else
 	return NULL;
 #endif
@@ -423,29 +424,31 @@ static void work(struct work_struct *w)
 {
 	struct smc_sock *smc = container_of(to_delayed_work(w), struct smc_sock, work);
 	struct mem_cgroup *old;
+	bool server;
 	long left;
 	int rc;
 
 	if (!due(smc))
 		return;
-	if (smc->server)
+	server = smc_handshake_is_child(smc); /* accept() may have it when settle_server() returns */
+	if (server)
 		smc_listen_step(smc, true);
 	old = set_active_memcg(payer(smc));
 	rc = step(smc);
 	set_active_memcg(old);
 	if (rc == -EINPROGRESS) {
-		if (smc->server)
+		if (server)
 			smc_listen_step(smc, false);
 		left = max((long)(smc->rv->deadline - jiffies), 0L);
 		/* No change if the peer has just made us run again. */
 		queue_delayed_work(smc_net_wq, &smc->work, min_t(unsigned long, left, patience(smc)));
 		return;
 	}
-	trace_smc_rendezvous(smc->sk, smc->server, rc);
+	trace_smc_rendezvous(smc->sk, server, rc);
 	if (rc)
-		smc_stats_handshake_error(smc_net(sock_net(smc->sk)), smc->server);
+		smc_stats_handshake_error(smc_net(sock_net(smc->sk)), server);
 	smc_handshake_free(smc);
-	if (smc->server)
+	if (server)
 		settle_server(smc, rc);
 	else if (rc)
 		fail_client(smc, rc);

@@ -71,6 +71,16 @@ struct smc_handshake_side {
 	int (*go_on)(struct smc_sock *smc);		/* it is not, but the transport may get on */
 };
 
+/*
+ * Is the socket a child that its listener still has, so that its rendezvous is a server's? What
+ * accept() has handed out is a socket like any other: it may be disconnected, and connect as a
+ * client. Only while the rendezvous cannot end concurrently, or under the record's lock.
+ */
+static inline bool smc_handshake_is_child(const struct smc_sock *smc)
+{
+	return smc->parent;
+}
+
 /* handshake.c: the worker and the ways to start and stop it */
 void smc_handshake_prepare(struct smc_sock *smc);
 void smc_handshake_phase(struct smc_sock *smc, enum smc_phase phase);

@@ -257,6 +257,7 @@ static void forget(struct smc_sock *smc, struct socket *sock)
 	if (smc->phase == SMC_PHASE_ACTIVE) {
 		conn = rcu_dereference_protected(smc->conn, lockdep_is_held(&smc->lock));
 		RCU_INIT_POINTER(smc->conn, NULL);
+		smc->server = false;
 		WRITE_ONCE(sock->ops, smc_ops_open(smc->sk));
 		smc_handshake_phase(smc, SMC_PHASE_OPEN);
 	}

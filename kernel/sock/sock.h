@@ -55,7 +55,7 @@ struct smc_sock {
 	struct mutex		gate;		/* listening or connecting begins or ends, with TCP's */
 	spinlock_t		lock;		/* phase, sock->ops, reason, err */
 	enum smc_phase		phase;		/* lock; read without it by those who take a hint */
-	bool			server;		/* came out of a listener; never changes */
+	bool			server;		/* the connection is an accepted one, for statistics; lock */
 	bool			peer_smc;	/* the peer's SYN or SYN-ACK had the option; hooks write it */
 	bool			armed;		/* counts for the hooks of the option; lock */
 	bool			watching;	/* `wait` is on a queue; lock */

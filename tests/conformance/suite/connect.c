@@ -271,6 +271,60 @@ CHECK_CONN(connect_unspec_ends_attempt)
 	net_talk(fd, net_accept(listener));
 }
 
+/* The server's end of a connection, disconnected: from here on a socket like any other. */
+static int net_accept_and_disconnect(int listener, const struct addr *addr)
+{
+	net_connect(addr);
+	int fd = net_accept(listener);
+
+	EQ(0, connect(fd, &unspec, sizeof(unspec)));
+	return fd;
+}
+
+CHECK_CONN(connect_accepted_turned_client)
+{
+	struct addr addr, other;
+	int listener = net_listen(&addr, 1), second = net_listen(&other, 1);
+	int fd = net_accept_and_disconnect(listener, &addr);
+
+	EQ(0, to(fd, &other));
+	net_talk(fd, net_accept(second));
+}
+
+CHECK_CONN(connect_accepted_turned_client_nonblocking)
+{
+	struct addr addr, other;
+	int listener = net_listen(&addr, 1), second = net_listen(&other, 1);
+	int fd = net_accept_and_disconnect(listener, &addr);
+
+	OK(close(listener));
+	net_nonblock(fd, true);
+	FAILS(EINPROGRESS, to(fd, &other));
+	net_wait(fd, POLLOUT);
+	EQ(0, net_error(fd));
+	net_nonblock(fd, false);
+	net_talk(fd, net_accept(second));
+	/* And once more. */
+	EQ(0, connect(fd, &unspec, sizeof(unspec)));
+	net_nonblock(fd, true);
+	FAILS(EINPROGRESS, to(fd, &other));
+	net_wait(fd, POLLOUT);
+	OK(close(fd));
+}
+
+CHECK_CONN(connect_accepted_turned_listener)
+{
+	struct addr addr, own;
+	int listener = net_listen(&addr, 1);
+	int fd = net_accept_and_disconnect(listener, &addr);
+
+	OK(close(listener));
+	OK(listen(fd, 1));
+	net_name(fd, &own);
+	int client = net_connect(&own);
+	net_talk(client, net_accept(fd));
+}
+
 CHECK_CONN(connect_unspec_on_listener)
 {
 	struct addr addr;

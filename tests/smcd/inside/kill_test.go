@@ -35,6 +35,13 @@ const patience = 60 * time.Second
 
 // victim is what a process does that is to be killed: it moves data both ways as fast as it can.
 func victim(role string) int {
+	if where, ok := strings.CutPrefix(role, "reconnects "); ok {
+		if err := reconnectAsNobody(netip.MustParseAddrPort(where)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return 0
+	}
 	fd, err := victimSocket(role)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "victim:", err)

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package inside
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/smckit/smckit/tests/guest"
+	"golang.org/x/sys/unix"
+)
+
+// reconnects is how often each socket in TestAcceptedTurnedClient connects again.
+const reconnects = 10
+
+// TestAcceptedTurnedClient has a user without any privilege disconnect sockets that accept() has returned, and connect
+// them to a listener: each is a client then, whatever it was before.
+func TestAcceptedTurnedClient(t *testing.T) {
+	settled(t)
+	onlySMC(t, reconnects)
+	addr := netip.AddrPortFrom(here.Addr(), 7030)
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
+	cmd.Env = append(os.Environ(), "SMCKIT_VICTIM=reconnects "+addr.String())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// reconnectAsNobody is what that user does. Both ends of each connection are in turn accepted and connected ones.
+func reconnectAsNobody(addr netip.AddrPort) error {
+	if err := dropPrivileges(); err != nil {
+		return err
+	}
+	l, err := listen(addr, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(l)
+	c, err := connect(addr, 0)
+	if err != nil {
+		return err
+	}
+	s, err := accept(l)
+	if err != nil {
+		return err
+	}
+	for i := range reconnects {
+		if err := disconnect(s); err != nil {
+			return fmt.Errorf("round %d: disconnect: %w", i, err)
+		}
+		if err := connectNonblocking(s, addr); err != nil {
+			return fmt.Errorf("round %d: connect: %w", i, err)
+		}
+		unix.Close(c)
+		c = s
+		if s, err = accept(l); err != nil {
+			return fmt.Errorf("round %d: accept: %w", i, err)
+		}
+		if err := exchange(c, s); err != nil {
+			return fmt.Errorf("round %d: %w", i, err)
+		}
+	}
+	unix.Close(c)
+	unix.Close(s)
+	return nil
+}
+
+// dropPrivileges makes this process one of the user nobody.
+func dropPrivileges() error {
+	const nobody = 65534
+	return errors.Join(syscall.Setgroups(nil), syscall.Setgid(nobody), syscall.Setuid(nobody))
+}
+
+// disconnect ends the connection of a socket, which may connect again.
+func disconnect(fd int) error {
+	sa := unix.RawSockaddr{Family: unix.AF_UNSPEC}
+	_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&sa)), unsafe.Sizeof(sa))
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// connectNonblocking connects as programs with an event loop do, so that a worker of the kernel runs the handshake.
+func connectNonblocking(fd int, addr netip.AddrPort) error {
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return err
+	}
+	_, sa := guest.Sockaddr(addr)
+	if err := unix.Connect(fd, sa); !errors.Is(err, unix.EINPROGRESS) {
+		return err
+	}
+	for {
+		_, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, -1)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if soerr, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR); err != nil || soerr != 0 {
+		return errors.Join(err, unix.Errno(soerr))
+	}
+	return unix.SetNonblock(fd, false)
+}
+
+// exchange sends a byte each way.
+func exchange(a, b int) error {
+	for _, way := range [][2]int{{a, b}, {b, a}} {
+		var buf [1]byte
+		if _, err := unix.SendmsgN(way[0], []byte{42}, nil, nil, unix.MSG_NOSIGNAL); err != nil {
+			return fmt.Errorf("send: %w", err)
+		}
+		if n, _, err := unix.Recvfrom(way[1], buf[:], 0); err != nil || n != 1 || buf[0] != 42 {
+			return fmt.Errorf("received %d bytes: %w", n, err)
+		}
+	}
+	return nil
+}
