@@ -11,6 +11,8 @@ import (
 type Program struct {
 	Path      string
 	Argv, Env []string
+	// Prepare, if it is not nil, is called right before.
+	Prepare func()
 }
 
 // Calls says which system calls the supervisor is asked about.

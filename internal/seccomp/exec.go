@@ -52,6 +52,9 @@ func Exec(p Program, calls Calls, supervisor []string) error {
 	if err := s.hand(listener); err != nil {
 		return fmt.Errorf("the supervisor of system calls has gone: %w", err)
 	}
+	if p.Prepare != nil {
+		p.Prepare()
+	}
 	if err := syscall.Exec(p.Path, p.Argv, p.Env); err != nil {
 		return &os.PathError{Op: "exec", Path: p.Path, Err: err}
 	}

@@ -14,20 +14,13 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/seccomp"
 )
-
-// asTool makes this test's program smc_run.
-const asTool = "SMCRUN_TEST"
 
 // dir has smc_run, and its library beside it.
 var dir string
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asTool) != "" {
-		os.Unsetenv(asTool)
-		os.Exit(cli.Main(Tool))
-	}
 	var err error
 	if dir, err = os.MkdirTemp("", "smcrun"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -38,20 +31,9 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// install puts smc_run and its library into dir, once.
+// install builds smc_run and its library into dir, once, as 'make build' does for users.
 var install = sync.OnceValue(func() error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	data, err := os.ReadFile(self)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, toolName), data, 0o755); err != nil {
-		return err
-	}
-	if out, err := exec.Command("../../../preload/build.sh", dir).CombinedOutput(); err != nil {
+	if out, err := exec.Command("make", "-s", "-C", "../../..", "build", "COMMANDS="+toolName, "BIN="+dir).CombinedOutput(); err != nil {
 		return fmt.Errorf("%w\n%s", err, out)
 	}
 	return nil
@@ -60,15 +42,15 @@ var install = sync.OnceValue(func() error {
 // command is smc_run as a process.
 func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	if _, err := exec.LookPath("cc"); err != nil {
-		t.Skip("no C compiler")
+	for _, program := range []string{"make", "cc", "go"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip(err)
+		}
 	}
 	if err := install(); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, toolName), args...)
-	cmd.Env = append(os.Environ(), asTool+"=1")
-	return cmd
+	return exec.CommandContext(t.Context(), filepath.Join(dir, toolName), args...)
 }
 
 // TestIsReplacedByTheProgram has the program be the process that smc_run was, with its input, output and status.
@@ -98,7 +80,7 @@ func TestEnvironmentIsUntouched(t *testing.T) {
 			got = append(got, v)
 		}
 	}
-	want := slices.DeleteFunc(cmd.Environ(), func(v string) bool { return strings.HasPrefix(v, asTool+"=") })
+	want := cmd.Environ()
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
@@ -107,17 +89,25 @@ func TestEnvironmentIsUntouched(t *testing.T) {
 }
 
 // TestSignalsAreAsBefore has the program ignore what smc_run's parent ignored, be it inherited by that one too, and
-// nothing else.
+// nothing else; by each method.
 func TestSignalsAreAsBefore(t *testing.T) {
 	const ignored = `sed -n 's/^SigIgn:.//p' /proc/self/status`
-	for _, trap := range []string{"", "trap '' INT;", "trap '' HUP;", "trap '' 32;"} {
-		tool := command(t)
-		cmd := exec.CommandContext(t.Context(), "sh", "-c", trap+ignored+`; exec "$0" -q `+ignored, tool.Path)
-		cmd.Env = tool.Env
-		out, err := cmd.CombinedOutput()
-		lines := strings.Split(string(out), "\n")
-		if err != nil || len(lines) != 3 || len(lines[0]) != 16 || lines[0] != lines[1] {
-			t.Errorf("%s %q, %v; want the same twice", trap, out, err)
+	for _, method := range []string{"preload", "seccomp"} {
+		for _, trap := range []string{"", "INT", "HUP", "32", "PIPE", "CHLD", "TERM USR1 SEGV 64", "PROF URG TSTP"} {
+			if trap != "" {
+				trap = "trap '' " + trap + ";"
+			}
+			tool := command(t)
+			script := trap + ignored + `; exec "$0" -q --method ` + method + " " + ignored
+			cmd := exec.CommandContext(t.Context(), "bash", "-c", script, tool.Path)
+			out, err := cmd.CombinedOutput()
+			if strings.Contains(string(out), seccomp.ErrSupervised.Error()) {
+				t.Skip(string(out))
+			}
+			lines := strings.Split(string(out), "\n")
+			if err != nil || len(lines) != 3 || len(lines[0]) != 16 || lines[0] != lines[1] {
+				t.Errorf("%s %s %q, %v; want the same twice", method, trap, out, err)
+			}
 		}
 	}
 }
@@ -126,7 +116,6 @@ func TestSignalsAreAsBefore(t *testing.T) {
 func TestLimitsAreAsBefore(t *testing.T) {
 	tool := command(t)
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", `ulimit -S -n 99; exec "$0" -q sh -c 'ulimit -S -n'`, tool.Path)
-	cmd.Env = tool.Env
 	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "99\n" {
 		t.Errorf("%q, %v", out, err)
 	}

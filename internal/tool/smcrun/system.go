@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/smckit/smckit/internal/seccomp"
+	"github.com/smckit/smckit/internal/sigstart"
 	"golang.org/x/sys/unix"
 )
 
@@ -48,7 +49,8 @@ func newSystem() *system {
 			return unix.Exec(p.Path, p.Argv, p.Env)
 		},
 		execSupervised: func(p seccomp.Program, calls seccomp.Calls, supervisor []string) error {
-			restoreSignals()
+			// Not before the supervisor has been started: that waits for a child.
+			p.Prepare = restoreSignals
 			return seccomp.Exec(p, calls, supervisor)
 		},
 		supervise: supervise,
@@ -79,12 +81,13 @@ func limit(name string) int {
 	return n
 }
 
-// restoreSignals gives the program the signals as this one has got them. Those that are caught go back to their defaults as
-// it starts, and those that were ignored (nohup, background jobs of scripts) are again.
+// restoreSignals gives the program the signals as this one has got them: exec sets those that are caught to their defaults, and
+// those that were ignored (systemd ignores SIGPIPE, nohup SIGHUP, scripts SIGINT for background jobs) stay so.
 func restoreSignals() {
 	signal.Reset(unix.SIGINT, unix.SIGTERM)
-	// Ignored by all commands, and to stay so if it is not caught.
+	// Ignored by all of our commands, and so by the program, if it is not caught.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
+	sigstart.Restore()
 }
 
 // conn is the file that the supervisor gets.
