@@ -43,6 +43,9 @@ type Options struct {
 
 	// socket makes an AF_SMC socket for a program that has asked for this domain and type. Tests have another.
 	socket func(domain, typ int) (int, error)
+	// add puts a file into the program that waits for the answer to a call, and answers the call with its number. Tests have
+	// another.
+	add func(id uint64, file int, flags uint32) error
 }
 
 // ErrSupervised is the error of Exec where a supervisor, of ours or of a container, answers this process already: the kernel

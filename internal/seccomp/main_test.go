@@ -31,6 +31,8 @@ const tag = 5
 type behaviour struct {
 	// Fail is the error of making a socket.
 	Fail unix.Errno
+	// Deny is the error of putting a socket into the program.
+	Deny unix.Errno
 	// Wait is a file that a socket of IPv6 is made only after.
 	Wait string
 	// Ports are the rules; none if empty.
@@ -85,6 +87,9 @@ func superviseRole(arg string) error {
 		return err
 	}
 	o := Options{Send: b.Send, Receive: b.Receive, Require: b.Require, Debug: b.Log, socket: b.socket}
+	if b.Deny != 0 {
+		o.add = func(uint64, int, uint32) error { return b.Deny }
+	}
 	if len(b.Ports) > 0 {
 		o.Match = func(a netip.AddrPort) bool { return slices.Contains(b.Ports, a.Port()) }
 	}

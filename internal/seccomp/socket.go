@@ -62,20 +62,27 @@ func (w *worker) makeSocket(r request) {
 	}
 	// Before the program goes on, and may end: whoever asked for words about each socket wants them of short programs, too.
 	w.log(r, "a socket is AF_SMC")
-	err = w.give(r.id, fd, flags)
-	var errno unix.Errno
-	switch {
-	case err == nil:
-	case errors.Is(err, unix.ENOENT):
-		// The program has gone.
-	case errors.Is(err, unix.EINVAL):
-		w.warn(r, "addfd", "this kernel cannot put sockets into programs, Linux 5.14 can: sockets are TCP")
+	switch err = w.add(r.id, fd, flags); {
+	case err == nil, errors.Is(err, unix.ENOENT): // or the program has gone
+	case errors.Is(err, unix.EMFILE):
+		// Nothing to warn about: the kernel tells the program the same.
 		w.instead(r, err)
-	case errors.As(err, &errno):
-		// As it would have been told of a socket of its own: too many files.
-		w.log(r, "and cannot be taken: %v", err)
-		w.refuse(r.id, errno)
+	case errors.Is(err, unix.EINVAL):
+		w.warn(r, "addfd", "this kernel cannot put sockets into programs, Linux 5.14 can: %s", w.result())
+		w.instead(r, err)
+	default:
+		// A security module refuses this socket, for example. It may well let the program have one of its own.
+		w.warn(r, "addfd", "the kernel does not put a socket into the program (%v): %s", err, w.result())
+		w.instead(r, err)
 	}
+}
+
+// result says what becomes of sockets where AF_SMC is not to be had.
+func (w *worker) result() string {
+	if w.Require {
+		return "sockets are refused"
+	}
+	return "sockets are TCP"
 }
 
 // socketFor makes a socket as if the program had: in its network namespace, and of its user.
@@ -99,10 +106,7 @@ func (w *worker) socketFor(r request) (int, error) {
 
 // unavailable says why there is no AF_SMC socket for a program.
 func (w *worker) unavailable(r request, err error) {
-	result := "sockets are TCP"
-	if w.Require {
-		result = "sockets are refused"
-	}
+	result := w.result()
 	var ns *netnsError
 	switch {
 	case errors.Is(err, unix.ESRCH), errors.Is(err, unix.ENOENT):

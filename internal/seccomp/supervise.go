@@ -76,6 +76,9 @@ func Supervise(conn *os.File, o Options) error {
 	if s.listener, err = newListener(fd); err != nil {
 		return err
 	}
+	if s.add == nil {
+		s.add = s.give
+	}
 	s.printer = newPrinter(stderr, first, o.Prefix)
 	ready, end := make(chan error), make(chan error, workers)
 	go s.printer.run(ready)

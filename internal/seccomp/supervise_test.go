@@ -45,6 +45,9 @@ func TestProgramsGetTheSupervisorsSockets(t *testing.T) {
 			{ "$0" $1 six || echo failed >&2; } | "$0" $1 busy`), ""},
 		{"or TCP sockets, for lack of AF_SMC", absent, program(t, "plain"), "AF_SMC is not available"},
 		{"or none, for lack of AF_SMC that it requires", required, program(t, "refused"), "sockets are refused"},
+		{"or TCP sockets, if the kernel refuses ours", behaviour{Deny: unix.EACCES}, program(t, "plain"), "permission denied): sockets are TCP"},
+		{"or none, if it refuses those that are required", behaviour{Deny: unix.EAFNOSUPPORT, Require: true}, program(t, "refused"), "sockets are refused"},
+		{"or TCP sockets, if the program has too many files for ours", behaviour{Deny: unix.EMFILE}, program(t, "plain"), ""},
 		{"or TCP sockets, if the supervisor has a bug", behaviour{Crash: true}, program(t, "plain"), "internal error"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
