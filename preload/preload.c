@@ -110,6 +110,10 @@ EXPORT int socket(int domain, int type, int protocol)
 	if (!is_tcp(domain, type, protocol) || !__errno_location || !setsockopt)
 		return next_socket(domain, type, protocol);
 	s = settings_get();
+	if (s && s->off && s->require) {
+		*__errno_location() = EINVAL;
+		return -1;
+	}
 	if (!s || s->off)
 		return next_socket(domain, type, protocol);
 

@@ -71,7 +71,7 @@ static void read_list(const char *name, struct list *l, bool (*add)(struct list 
 	if (!value || !*value || add(l, value))
 		return;
 	settings.off = true;
-	complain(name, value, "all sockets stay TCP");
+	complain(name, value, settings.require ? "all sockets are refused" : "all sockets stay TCP");
 }
 
 static void read_settings(void)

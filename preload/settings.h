@@ -11,7 +11,7 @@ struct settings {
 	bool debug;	     /* SMC_DEBUG: say of each socket what was done */
 	bool quiet;	     /* SMC_QUIET: no warnings */
 	bool require;	     /* SMC_REQUIRE: no TCP where AF_SMC is not available */
-	bool off;	     /* the rules make no sense, so that nothing is SMC's */
+	bool off;	     /* the rules make no sense: all sockets are TCP or, with require, refused */
 	int sndbuf, rcvbuf;  /* SMC_SNDBUF, SMC_RCVBUF: bytes, or 0 */
 	struct rules rules;  /* SMC_PORT, SMC_TO, SMC_NOT */
 };

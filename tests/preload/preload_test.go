@@ -323,6 +323,12 @@ func TestBadRulesKeepAllTCP(t *testing.T) {
 			if out != "plain 77\n" || !strings.Contains(errOut, env+" makes no sense: all sockets stay TCP\n") {
 				t.Errorf("%s: %q, %q", env, out, errOut)
 			}
+			// Whoever requires AF_SMC does not get TCP by a slip of the pen.
+			out, errOut = b.run(t, "SMC_REQUIRE=1 "+env, stream, "socket=2,2,0")
+			if want := fmt.Sprintf("failed %d\nplain 77\n", int(unix.EINVAL)); out != want ||
+				!strings.Contains(errOut, env+" makes no sense: all sockets are refused\n") {
+				t.Errorf("%s, required: %q, %q", env, out, errOut)
+			}
 		}
 	})
 }
