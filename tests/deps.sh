@@ -13,6 +13,8 @@ packages="$packages mandoc bash-completion zsh fish"
 packages="$packages redis-server redis-tools nginx apache2-utils wrk iperf3 openssl curl postgresql python3 bsdextrautils"
 # And programs that have no C library to preload before, or another one.
 packages="$packages busybox-static musl-tools"
+# A compiler and a C library for 32-bit programs, where Debian has them for this architecture.
+[ "$(dpkg --print-architecture)" != amd64 ] || packages="$packages gcc-multilib"
 # What tests/check puts into the way of SMC.
 packages="$packages nftables iptables"
 # What looks for mistakes in our units.

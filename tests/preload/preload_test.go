@@ -100,7 +100,7 @@ func eachLibc(t *testing.T, test func(*testing.T, *bench)) {
 		t.Run(libc.name, func(t *testing.T) {
 			t.Parallel()
 			if libc.library == lib32 && !has32Bits(t) {
-				t.Skip("no C library of 32 bits: lib32gcc-12-dev, or the one of the compiler's version, brings it")
+				t.Skip("no compiler and C library for 32-bit programs, which gcc-multilib brings")
 			}
 			flags := strings.Fields(libc.flags)
 			test(t, &bench{

@@ -28,6 +28,9 @@ const (
 	work = "/run/work"
 	web  = work + "/web"
 	echo = work + "/echo"
+
+	echo32       = work + "/echo32"
+	echo32static = work + "/echo32static"
 )
 
 const nginxConf = `
@@ -70,6 +73,9 @@ func bootHosts(t *testing.T, kernels ...string) (guests []*guest) {
 	programs := map[string][]byte{
 		web:  build(t, "go", "build", "-trimpath", "-o", "OUT", "./web"),
 		echo: build(t, "cc", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-o", "OUT", "src/echo.c"),
+
+		echo32:       build(t, "cc", "-m32", "-O2", "-Wall", "-Wextra", "-Werror", "-o", "OUT", "src/echo.c"),
+		echo32static: build(t, "cc", "-m32", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-o", "OUT", "src/echo.c"),
 	}
 	programs[work+"/nginx.conf"] = []byte(nginxConf)
 	// Two guests have one processor each: more than this machine's would let RDMA's timers run out.

@@ -69,6 +69,18 @@ var programs = []program{
 		"by C\n", 1, "exec RUN " + echo + " hold 7000",
 	},
 	{
+		"32-bit C", "preload",
+		server{[]string{echo32, "serve", "7032"}, 7032},
+		[]string{echo32, "call", "7032", "by 32 bits"},
+		"by 32 bits\n", 1, "exec RUN " + echo32 + " hold 7032",
+	},
+	{
+		"static 32-bit C", "seccomp",
+		server{[]string{echo32static, "serve", "7033"}, 7033},
+		[]string{echo32static, "call", "7033", "by 32 bits"},
+		"by 32 bits\n", 1, "exec RUN " + echo32static + " hold 7033",
+	},
+	{
 		"busybox httpd and wget", "seccomp",
 		server{[]string{"busybox", "httpd", "-f", "-p", "127.0.0.1:8070", "-h", work + "/www"}, 8070},
 		[]string{"busybox", "wget", "-q", "-O", "-", "http://127.0.0.1:8070/page"},
