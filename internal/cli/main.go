@@ -6,6 +6,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/smckit/smckit/internal/version"
 	"github.com/spf13/cobra"
@@ -32,16 +34,49 @@ type Tool struct {
 	Long []string
 }
 
-// Main runs t in this process and returns its exit status.
+// Main runs t in this process and returns its exit status. A command that a signal has ended dies of that signal: then a shell
+// reports 128 and its number, and systemd takes a stopped service for that, not for a failed one.
 func Main(t Tool) int {
 	// A write to a closed pipe is an error like any other: the signal would end a command between two of its changes.
 	signal.Ignore(syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	// A second signal ends the process at once, should a command not heed the first.
-	go func() { <-ctx.Done(); stop() }()
-	return Run(ctx, t, System(), os.Args[1:])
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		s := <-caught
+		// A second signal ends the process at once, should a command not heed the first.
+		signal.Stop(caught)
+		cancel(&Interrupted{s.(syscall.Signal)})
+	}()
+	status := Run(ctx, t, System(), os.Args[1:])
+	if by := interruptedBy(ctx); by != 0 && status == signalStatus(by) {
+		signal.Reset(by)
+		_ = syscall.Kill(os.Getpid(), by)
+		// Another thread may get the signal, a moment later. The init process of a container does not get it at all.
+		if os.Getpid() != 1 {
+			time.Sleep(time.Second)
+		}
+	}
+	return status
 }
+
+// Interrupted is the cause of a context that a signal has ended.
+type Interrupted struct{ Signal syscall.Signal }
+
+func (i *Interrupted) Error() string { return i.Signal.String() }
+
+// interruptedBy returns the signal that has ended ctx; 0 if none has.
+func interruptedBy(ctx context.Context) syscall.Signal {
+	var i *Interrupted
+	if errors.As(context.Cause(ctx), &i) {
+		return i.Signal
+	}
+	return 0
+}
+
+// signalStatus is the exit status of shells for a command that a signal has ended.
+func signalStatus(s syscall.Signal) int { return 128 + int(s) }
 
 // Run runs t with args (without the program name) in env and returns its exit status. Everything a failing command says
 // is one line on env.Err, prefixed with the tool's name.
@@ -55,7 +90,7 @@ func Run(ctx context.Context, t Tool, env *Env, args []string) int {
 	if ferr := env.Flush(); ferr != nil && (err == nil || errors.Is(err, ferr)) {
 		err = fmt.Errorf("cannot write the output: %w", ferr)
 	}
-	return report(t, env, err)
+	return report(ctx, t, env, err)
 }
 
 func execute(ctx context.Context, t Tool, env *Env, args []string) error {
@@ -139,7 +174,7 @@ func usageArgs(cmd *cobra.Command) {
 }
 
 // report prints err, if it needs printing, and returns the exit status for it.
-func report(t Tool, env *Env, err error) int {
+func report(ctx context.Context, t Tool, env *Env, err error) int {
 	status := exitStatus(err)
 	var silent *StatusError
 	switch {
@@ -148,7 +183,7 @@ func report(t Tool, env *Env, err error) int {
 		// The reader has seen enough (| head): nobody is left to tell.
 		return ExitFailure
 	case errors.Is(err, context.Canceled):
-		return 128 + int(syscall.SIGINT)
+		return signalStatus(cmp.Or(interruptedBy(ctx), syscall.SIGINT))
 	case status == ExitUsage:
 		fmt.Fprintf(env.Err, "%s: %s; see '%s --help'\n", t.Name, OneLine(err.Error()), t.Name)
 	default:

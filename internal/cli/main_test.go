@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -117,6 +119,50 @@ func TestRun(t *testing.T) {
 				t.Error("Run has left its buffer behind")
 			}
 		})
+	}
+}
+
+// TestSignals has a signal end a command: the command dies of it, and its status in this process is that of shells.
+func TestSignals(t *testing.T) {
+	const asTool = "SMCKIT_CLI_TEST"
+	wait := Tool{Name: "tool", New: func(env *Env) *cobra.Command {
+		return &cobra.Command{Use: "tool", RunE: func(cmd *cobra.Command, _ []string) error {
+			fmt.Fprintln(env.Out, "ready")
+			_ = env.Flush()
+			<-cmd.Context().Done()
+			return fmt.Errorf("waiting: %w", cmd.Context().Err())
+		}}
+	}}
+	if os.Getenv(asTool) != "" {
+		os.Args = os.Args[:1]
+		os.Exit(Main(wait))
+	}
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSignals$")
+		cmd.Env = append(os.Environ(), asTool+"=1")
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+			t.Fatalf("%q, %v", line, err)
+		}
+		if err := cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() || status.Signal() != sig {
+			t.Errorf("%v: %v", sig, cmd.ProcessState)
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(&Interrupted{sig})
+		env, _, _ := testEnv()
+		if got := Run(ctx, wait, env, nil); got != 128+int(sig) {
+			t.Errorf("%v: exit status %d", sig, got)
+		}
 	}
 }
 

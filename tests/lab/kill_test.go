@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -126,8 +127,7 @@ func TestNothingLeft(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := cmd.Wait()
-			var status *exec.ExitError
-			if sig != unix.SIGKILL && (!errors.As(err, &status) || status.ExitCode() != 128+int(unix.SIGINT)) {
+			if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != sig {
 				t.Errorf("ended with %v", err)
 			}
 			waitGone(t, pids)
