@@ -123,6 +123,114 @@ func TestServerEchoesToStrangers(t *testing.T) {
 	}
 }
 
+// TestServerSurvivesItsClients has accept(2) fail as a client, a packet filter or a lack of memory make it fail.
+func TestServerSurvivesItsClients(t *testing.T) {
+	s := listenTCP(t)
+	failures := []error{
+		unix.ECONNRESET, unix.ECONNABORTED, unix.EPIPE, unix.EPROTO, unix.EPERM, unix.ETIMEDOUT, unix.ENETDOWN, unix.EHOSTUNREACH,
+		unix.EMFILE, unix.ENOBUFS, unix.EAGAIN, unix.EINTR,
+	}
+	s.accept = func() (int, error) {
+		if len(failures) > 0 {
+			err := failures[0]
+			failures = failures[1:]
+			return -1, err
+		}
+		fd, _, err := unix.Accept4(s.fd, unix.SOCK_CLOEXEC)
+		return fd, err
+	}
+	c := overTCP(startServer(t, s))
+	c.Patience = 20 * time.Second
+	if live := c.Run(t.Context()); live.Failure != NotFailed {
+		t.Errorf("%q, %v", live.Failure, live.Err)
+	}
+}
+
+// TestStrangersDoNotKeepClientsOut has all places taken by connections that say nothing, or not what a client says.
+func TestStrangersDoNotKeepClientsOut(t *testing.T) {
+	s := listenTCP(t)
+	s.Patience = time.Hour
+	addr := startServer(t, s)
+	var strangers []net.Conn
+	for i := range 2 * maxClients {
+		c, err := net.Dial("tcp", addr.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if i%2 == 0 {
+			// The echo says that the server has a place for it.
+			if _, err := io.WriteString(c, "x"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		strangers = append(strangers, c)
+	}
+	if live := overTCP(addr).Run(t.Context()); live.Failure != NotFailed {
+		t.Errorf("%q, %v", live.Failure, live.Err)
+	}
+	// The oldest have made room.
+	for _, c := range strangers[:maxClients] {
+		if n, err := c.Read(make([]byte, 1)); err == nil {
+			t.Errorf("%d bytes instead of the end", n)
+		}
+	}
+}
+
+// TestClientsKeepTheirPlaces has all places taken by clients: the next one is refused.
+func TestClientsKeepTheirPlaces(t *testing.T) {
+	s := listenTCP(t)
+	addr := startServer(t, s)
+	for range maxClients {
+		c, err := net.Dial("tcp", addr.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, clientLine); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readLine(c, time.Now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if live := overTCP(addr).Run(t.Context()); live.Failure == NotFailed {
+		t.Error("one more was served")
+	}
+}
+
+// TestSlowGreeting sends it byte by byte, each of them in time.
+func TestSlowGreeting(t *testing.T) {
+	s := listenTCP(t)
+	s.Patience = 300 * time.Millisecond
+	c, err := net.Dial("tcp", startServer(t, s).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = c.Read(make([]byte, 1))
+	}()
+	tick := time.NewTicker(s.Patience / 3)
+	defer tick.Stop()
+	for _, b := range []byte(clientLine) {
+		if _, err := c.Write([]byte{b}); err != nil {
+			break
+		}
+		select {
+		case <-ended:
+			return
+		case <-tick.C:
+		}
+	}
+	t.Error("the server has waited for all of it")
+}
+
 // peers are servers that do not do what ours do.
 var peers = []struct {
 	name string

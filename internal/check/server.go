@@ -34,10 +34,13 @@ type Server struct {
 	Inspect Inspector
 	// Served is told of each client that has said who it is, and what carried its connection; it may be nil.
 	Served func(client netip.AddrPort, c Carrier, err error)
-	// Patience is how long a client may be silent; 10 s if zero.
+	// Patience is how long a client may be silent, and how long its greeting may take altogether; 10 s if zero.
 	Patience time.Duration
 
 	fd int
+	// accept returns the next connection. Tests have another.
+	accept func() (int, error)
+	places places
 }
 
 // Listen makes a server that listens on addr, or, with a port that is taken, on one of the next 100. Without AF_SMC it
@@ -59,6 +62,10 @@ func listen(addr netip.AddrPort, smc bool) (*Server, error) {
 		return nil, fmt.Errorf("%w: %w", errNoSocket, err)
 	}
 	s.fd = fd
+	// A connection that was there when poll(2) looked may have gone when accept(2) does.
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return nil, errors.Join(err, unix.Close(fd))
+	}
 	if err := s.bind(addr); err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
 	}
@@ -107,9 +114,15 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	defer r.Close()
 	defer context.AfterFunc(ctx, func() { _ = w.Close() })()
-	places := make(chan struct{}, maxClients)
+	if s.accept == nil {
+		s.accept = func() (int, error) {
+			fd, _, err := unix.Accept4(s.fd, unix.SOCK_CLOEXEC)
+			return fd, err
+		}
+	}
+	defer s.places.end()
 	fds := []unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}, {Fd: int32(r.Fd()), Events: unix.POLLIN}}
-	for {
+	for pause := time.Duration(0); ; {
 		if _, err := unix.Poll(fds, -1); err != nil && !errors.Is(err, unix.EINTR) {
 			return err
 		}
@@ -119,33 +132,53 @@ func (s *Server) Serve(ctx context.Context) error {
 		if fds[0].Revents == 0 {
 			continue
 		}
-		fd, _, err := unix.Accept4(s.fd, unix.SOCK_CLOEXEC)
+		fd, err := s.accept()
 		switch {
-		case errors.Is(err, unix.EINTR), errors.Is(err, unix.ECONNABORTED), errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EPROTO):
-			continue
-		case err != nil:
+		case err == nil:
+			pause = 0
+			s.admit(ctx, conn{fd})
+		case errors.Is(err, unix.EBADF), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOTSOCK), errors.Is(err, unix.EFAULT):
 			return fmt.Errorf("accepting: %w", err)
-		}
-		select {
-		case places <- struct{}{}:
-			go func() {
-				defer func() { <-places }()
-				s.serve(ctx, conn{fd})
-			}()
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
 		default:
-			conn{fd}.close()
+			// It is the connection that has failed (a peer that has reset it, a filter, the network), or there is too little of
+			// something: neither is a reason for the server to end. Should it go on, pauses become longer.
+			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+			select {
+			case <-ctx.Done():
+			case <-time.After(pause):
+			}
 		}
 	}
 }
 
+// admit serves a connection if there is a place for it.
+func (s *Server) admit(ctx context.Context, c conn) {
+	p := s.places.take(c)
+	if p == nil {
+		c.close()
+		return
+	}
+	go func() {
+		defer s.places.leave(p)
+		s.serve(ctx, p)
+	}()
+}
+
 // serve answers a client: a line for its line, and then an echo.
-func (s *Server) serve(ctx context.Context, c conn) {
-	defer c.close()
+func (s *Server) serve(ctx context.Context, p *place) {
+	c := p.conn
 	if setTimeout(c.fd, s.Patience) != nil {
 		return
 	}
-	until := time.Now().Add(clientSeconds * time.Second)
+	// The timeout of the socket is for each byte, this one for all of the greeting.
+	slow := time.AfterFunc(s.Patience, p.wake)
 	said, err := greeting(c)
+	if !slow.Stop() {
+		return
+	}
+	defer time.AfterFunc(clientSeconds*time.Second, p.wake).Stop()
+	until := time.Now().Add(clientSeconds * time.Second)
 	if string(said) != clientLine {
 		// Somebody else's client, which may want an echo.
 		if _, werr := c.Write(said); werr == nil && err == nil {
@@ -153,6 +186,7 @@ func (s *Server) serve(ctx context.Context, c conn) {
 		}
 		return
 	}
+	s.places.keep(p)
 	h := Hello{AFSMC: s.AFSMC, Carrier: Carrier{Mode: "TCP"}}
 	if s.AFSMC {
 		h.Carrier, err = s.Inspect(ctx, c.inode())
