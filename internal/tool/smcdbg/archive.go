@@ -24,22 +24,32 @@ func createFile(path string) (io.WriteCloser, string, error) {
 	return f, f.Name(), nil
 }
 
-// writeArchive writes and closes w.
-func writeArchive(w io.WriteCloser, files []file, now time.Time) error {
+// archive is a compressed archive that is being written. What was added is in the file, so that it can be unpacked even if
+// this process does not come to its end.
+type archive struct {
+	w   io.WriteCloser
+	zip *gzip.Writer
+	tar *tar.Writer
+	now time.Time
+}
+
+func newArchive(w io.WriteCloser, now time.Time) *archive {
 	zip := gzip.NewWriter(w)
-	archive := tar.NewWriter(zip)
-	var err error
-	for _, f := range files {
-		h := &tar.Header{Name: "smc_dbg/" + f.name, Mode: 0o600, Size: int64(len(f.text)), ModTime: now.Truncate(time.Second)}
-		if err = archive.WriteHeader(h); err != nil {
-			break
-		}
-		if _, err = io.WriteString(archive, f.text); err != nil {
-			break
-		}
+	return &archive{w, zip, tar.NewWriter(zip), now.Truncate(time.Second)}
+}
+
+func (a *archive) add(name, text string) error {
+	h := &tar.Header{Name: "smc_dbg/" + name, Mode: 0o600, Size: int64(len(text)), ModTime: a.now}
+	if err := a.tar.WriteHeader(h); err != nil {
+		return err
 	}
-	if err == nil {
-		err = archive.Close()
+	if _, err := io.WriteString(a.tar, text); err != nil {
+		return err
 	}
-	return errors.Join(err, zip.Close(), w.Close())
+	return errors.Join(a.tar.Flush(), a.zip.Flush())
+}
+
+// close ends the archive and closes the file.
+func (a *archive) close() error {
+	return errors.Join(a.tar.Close(), a.zip.Close(), a.w.Close())
 }

@@ -57,6 +57,7 @@ func systemDeps() deps {
 		names:    hostNames,
 		create:   createFile,
 		now:      time.Now,
+		read:     readByProcess,
 		patience: 20 * time.Second,
 	}
 }

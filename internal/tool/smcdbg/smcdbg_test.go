@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -39,6 +40,7 @@ func someDeps() deps {
 		names:    func(context.Context) []string { return []string{"hosta", ""} },
 		create:   createFile,
 		now:      func() time.Time { return time.Unix(1e9, 5) },
+		read:     func(ctx context.Context, s section) (string, error) { return s.read(ctx) },
 		patience: 10 * time.Millisecond,
 	}
 }
@@ -110,30 +112,135 @@ func TestArchive(t *testing.T) {
 
 func unpack(t *testing.T, path string) map[string]string {
 	t.Helper()
-	f, err := os.Open(path)
+	out, err := unpackAll(path)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return out
+}
+
+// unpackAll returns the files of an archive, also of one that is not complete.
+func unpackAll(path string) (map[string]string, error) {
+	out := map[string]string{}
+	f, err := os.Open(path)
+	if err != nil {
+		return out, err
 	}
 	defer f.Close()
 	zip, err := gzip.NewReader(f)
 	if err != nil {
-		t.Fatal(err)
+		return out, err
 	}
-	out := map[string]string{}
 	for r := tar.NewReader(zip); ; {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			return out
+			return out, nil
 		}
 		if err != nil {
-			t.Fatal(err)
+			return out, err
 		}
 		b, err := io.ReadAll(r)
-		if err != nil || h.Mode != 0o600 || h.ModTime.Unix() != 1e9 {
-			t.Errorf("%+v %v", h, err)
+		if err != nil {
+			return out, err
+		}
+		if h.Mode != 0o600 || h.ModTime.Unix() != 1e9 {
+			return out, fmt.Errorf("%+v", h)
 		}
 		out[h.Name] = string(b)
 	}
+}
+
+// hang is a section that the kernel does not answer, and that does not care for deadlines.
+func hang(release <-chan struct{}) section {
+	return section{"hang.txt", func(context.Context) (string, error) { <-release; return "", nil }}
+}
+
+// TestSectionsThatHang are given up, and all others collected.
+func TestSectionsThatHang(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	d := someDeps()
+	for range 2 * atOnce {
+		d.sections = append([]section{hang(release)}, d.sections...)
+	}
+	path := filepath.Join(t.TempDir(), "x.tgz")
+	status, _, errs := runTool(t, d, "-o", path)
+	if n := strings.Count(errs, "not collected: hang.txt: no answer: context deadline exceeded\n"); status != cli.ExitOK || n != 2*atOnce {
+		t.Errorf("exit status %d, %s", status, errs)
+	}
+	files := unpack(t, path)
+	if files["smc_dbg/a.txt"] == "" || !strings.Contains(files["smc_dbg/missing.txt"], "hang.txt") {
+		t.Errorf("%q", files)
+	}
+}
+
+// TestNamesThatHang are not masked, and that is said.
+func TestNamesThatHang(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	d := someDeps()
+	d.names = func(context.Context) []string { <-release; return nil }
+	status, out, errs := runTool(t, d, "--mask")
+	if status != cli.ExitOK || !strings.Contains(out, "on hosta") || !strings.Contains(errs, "names of hosts are not masked: no answer") {
+		t.Errorf("exit status %d, %q %q", status, out, errs)
+	}
+}
+
+// TestArchiveIsWrittenAsItGoes looks into the archive while a section hangs, as after a crash, and once the command was
+// interrupted.
+func TestArchiveIsWrittenAsItGoes(t *testing.T) {
+	release, entered := make(chan struct{}), make(chan struct{})
+	defer close(release)
+	d := someDeps()
+	d.patience = time.Hour
+	d.sections = []section{
+		d.sections[0],
+		{"hang.txt", func(context.Context) (string, error) { close(entered); <-release; return "", nil }},
+	}
+	added := make(chan struct{}, 1)
+	path := filepath.Join(t.TempDir(), "x.tgz")
+	d.create = func(string) (io.WriteCloser, string, error) {
+		f, name, err := createFile(path)
+		return &noted{f, added}, name, err
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	env := &cli.Env{Out: io.Discard, Err: io.Discard, Getenv: func(string) string { return "" }}
+	tool := Tool
+	tool.New = func(env *cli.Env) *cobra.Command { return newCommand(env, d) }
+	status := make(chan int)
+	go func() { status <- cli.Run(ctx, tool, env, []string{"-t"}) }()
+	<-entered
+	for {
+		<-added
+		if files, err := unpackAll(path); files["smc_dbg/a.txt"] != "" {
+			if !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("the archive is complete: %v", err)
+			}
+			break
+		}
+	}
+	cancel()
+	if got := <-status; got != 130 {
+		t.Errorf("exit status %d", got)
+	}
+	if files := unpack(t, path); !strings.Contains(files["smc_dbg/missing.txt"], "hang.txt: no answer: context canceled") {
+		t.Errorf("%q", files)
+	}
+}
+
+// noted is a file that tells of each write.
+type noted struct {
+	io.WriteCloser
+	written chan<- struct{}
+}
+
+func (n *noted) Write(b []byte) (int, error) {
+	k, err := n.WriteCloser.Write(b)
+	select {
+	case n.written <- struct{}{}:
+	default:
+	}
+	return k, err
 }
 
 // TestUsage has the command lines that make no sense: nothing is collected.

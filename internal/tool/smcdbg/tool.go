@@ -5,6 +5,7 @@ package smcdbg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -63,6 +64,8 @@ type deps struct {
 	// create makes a new file that nobody else can read; in the directory for temporary files if it has no name.
 	create func(path string) (file io.WriteCloser, name string, err error)
 	now    func() time.Time
+	// read reads a section, in a process of its own where that can be done.
+	read func(ctx context.Context, s section) (string, error)
 	// patience is how long one section may take.
 	patience time.Duration
 }
@@ -73,6 +76,7 @@ type options struct {
 
 	tar, mask bool
 	output    string
+	section   string
 }
 
 func newCommand(env *cli.Env, d deps) *cobra.Command {
@@ -90,6 +94,8 @@ func newCommand(env *cli.Env, d deps) *cobra.Command {
 	f.BoolVarP(&o.tar, "tar", "t", false, "write a new archive smc_dbg-....tgz in the directory for temporary files")
 	f.StringVarP(&o.output, "output", "o", "", "write the archive to `FILE`, which must not exist")
 	f.BoolVar(&o.mask, "mask", false, "replace IP addresses and host names, too")
+	f.StringVar(&o.section, "section", "", "")
+	_ = f.MarkHidden("section")
 	cli.AddNetNSFlag(cmd, env)
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -102,67 +108,58 @@ func newCommand(env *cli.Env, d deps) *cobra.Command {
 		}
 		return nil
 	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if o.section != "" {
+			return o.printSection(cmd.Context())
+		}
+		return o.run(cmd.Context())
+	}
 	return cmd
 }
 
-// file is what a section has given.
-type file struct{ name, text string }
-
+// run collects, and prints or writes into the archive what there is as soon as it is there: nobody knows what a system that
+// needs this command will do next.
 func (o *options) run(ctx context.Context) error {
-	files, err := o.collect(ctx)
-	if err != nil {
-		return err
-	}
 	if !o.tar && o.output == "" {
-		for i, f := range files {
-			separator := "\n"
-			if i == 0 {
-				separator = ""
-			}
-			if _, err := fmt.Fprintf(o.env.Out, "%s==> %s <==\n%s", separator, f.name, f.text); err != nil {
-				return err
-			}
-		}
-		return nil
+		return o.collect(ctx, &printed{env: o.env})
 	}
 	w, name, err := o.deps.create(o.output)
 	if err != nil {
 		return err
 	}
-	if err := writeArchive(w, files, o.deps.now()); err != nil {
+	a := newArchive(w, o.deps.now())
+	cerr := o.collect(ctx, a)
+	if err := a.close(); err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
-	_, err = fmt.Fprintf(o.env.Out, "Debug output written to %s\n", name)
-	return err
+	if cerr != nil && !errors.Is(cerr, ctx.Err()) {
+		return fmt.Errorf("writing %s: %w", name, cerr)
+	}
+	if _, err := fmt.Fprintf(o.env.Out, "Debug output written to %s\n", name); err != nil {
+		return err
+	}
+	return cerr
 }
 
-// collect reads all sections. What is missing is the last file, and on standard error.
-func (o *options) collect(ctx context.Context) ([]file, error) {
-	m := &masker{all: o.mask}
-	if o.mask {
-		m.names = o.deps.names(ctx)
+// sink takes the files of a report, one after the other.
+type sink interface {
+	add(name, text string) error
+}
+
+// printed prints them.
+type printed struct {
+	env   *cli.Env
+	later bool
+}
+
+func (p *printed) add(name, text string) error {
+	separator := ""
+	if p.later {
+		separator = "\n"
 	}
-	var files []file
-	missing := ""
-	for _, s := range o.deps.sections {
-		sctx, cancel := context.WithTimeout(ctx, o.deps.patience)
-		text, err := s.read(sctx)
-		cancel()
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if err != nil {
-			line := m.mask(fmt.Sprintf("%s: %s", s.name, cli.OneLine(err.Error())))
-			missing += line + "\n"
-			fmt.Fprintf(o.env.Err, "smc_dbg: not collected: %s\n", line)
-		}
-		if text != "" {
-			files = append(files, file{s.name, m.mask(text)})
-		}
+	p.later = true
+	if _, err := fmt.Fprintf(p.env.Out, "%s==> %s <==\n%s", separator, name, text); err != nil {
+		return err
 	}
-	if missing != "" {
-		files = append(files, file{"missing.txt", missing})
-	}
-	return files, nil
+	return p.env.Flush()
 }
