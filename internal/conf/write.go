@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/google/renameio/v2"
 )
 
 // WriteFile puts text in the place of a file at once: who reads it meanwhile, or after a crash, sees the old or the new one. An
@@ -15,19 +17,18 @@ func WriteFile(path, text string) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new-")
+	tmp, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)))
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name()) // fails once it has its name
 	_, err = tmp.WriteString(text)
-	if err = errors.Join(err, likeOld(tmp, path)); err == nil {
-		err = tmp.Sync()
+	if err = errors.Join(err, likeOld(tmp.File, path)); err != nil {
+		return errors.Join(err, tmp.Cleanup())
 	}
-	if err = errors.Join(err, tmp.Close()); err != nil {
-		return err
+	if err := tmp.CloseAtomicallyReplace(); err != nil {
+		return errors.Join(err, tmp.Cleanup())
 	}
-	return os.Rename(tmp.Name(), path)
+	return nil
 }
 
 // likeOld gives f the mode and the owner of the file at path, or those of a new one.

@@ -3,6 +3,7 @@
 package smcstats
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gofrs/flock"
+	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
 )
 
@@ -20,8 +23,8 @@ const maxFile = 256 << 10
 
 // Store keeps the baseline of one name (the command it belongs to) for one user and one Origin.
 //
-// The file lies in a directory that only the user can enter, and is replaced as a whole: readers never see half of it,
-// nobody waits for a lock, and no other user can put a file or a link in its place.
+// The file lies in a directory that only the user can enter, and is replaced as a whole: readers never see half of it and never
+// wait for a lock, and no other user can put a file or a link in its place. Resets lock the directory against each other.
 type Store struct {
 	// Dir is the directory; Reset creates it.
 	Dir string
@@ -182,22 +185,28 @@ func (s *Store) save(data []byte) error {
 	if err := s.checkDir(); err != nil {
 		return err
 	}
-	s.prune()
-	tmp, err := os.CreateTemp(s.Dir, ".new-")
+	unlock, err := s.lock()
 	if err != nil {
 		return err
 	}
-	_, err = tmp.Write(data)
-	if cerr := tmp.Close(); err == nil {
-		err = cerr
+	defer unlock()
+	s.prune()
+	return renameio.WriteFile(s.path(), data, 0o600, renameio.WithTempDir(s.Dir), renameio.WithStaticPermissions(0o600))
+}
+
+// lockPatience is how long a reset waits for others, each of which takes milliseconds.
+const lockPatience = 10 * time.Second
+
+// lock keeps other resets from the directory, until unlock is called or this process ends.
+func (s *Store) lock() (unlock func(), err error) {
+	// The directory itself, so that no file is left behind.
+	dir := flock.New(s.Dir, flock.SetFlag(os.O_RDONLY))
+	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
+	defer cancel()
+	if _, err := dir.TryLockContext(ctx, 10*time.Millisecond); err != nil {
+		return nil, fmt.Errorf("waiting for another reset, which has locked %s: %w", s.Dir, err)
 	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), s.path())
-	}
-	if err != nil {
-		_ = os.Remove(tmp.Name())
-	}
-	return err
+	return func() { _ = dir.Close() }, nil
 }
 
 // path is the baseline's file. The boot and the namespace are part of the name, so that those of other namespaces stay
@@ -208,7 +217,8 @@ func (s *Store) path() string {
 
 func (s *Store) boot() string { return strings.ReplaceAll(s.Origin.Boot, "/", "_") }
 
-// prune removes what former boots have left. Failing to is no reason not to store a baseline.
+// prune removes what former boots, and resets that were killed, have left. The directory must be locked: the temporary file of
+// a reset looks like that. Failing to prune is no reason not to store a baseline.
 func (s *Store) prune() {
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil {

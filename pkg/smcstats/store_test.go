@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
@@ -29,6 +30,31 @@ func reset(t *testing.T, s *Store, cur *Snapshot) {
 	t.Helper()
 	if err := s.Reset(cur); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestResetsAtOnce has many resets, each of which would remove what others have written and not yet renamed.
+func TestResetsAtOnce(t *testing.T) {
+	s := testStore(t)
+	var resets errgroup.Group
+	for range 8 {
+		resets.Go(func() error {
+			for i := range 50 {
+				if err := s.Reset(numbered(uint64(i))); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := resets.Wait(); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Baseline(); err != nil {
+		t.Error(err)
+	}
+	if entries, err := os.ReadDir(s.Dir); err != nil || len(entries) != 1 {
+		t.Errorf("left behind: %v, %v", entries, err)
 	}
 }
 

@@ -88,6 +88,9 @@ func TestApply(t *testing.T) {
 		t.Error("--check has written the lock")
 	}
 	h.expect(0, someChanges, "", "apply", "@")
+	if _, err := os.Stat(h.sys.lock); err == nil {
+		t.Error("the lock was left behind")
+	}
 	rows := []pnettest.Row{
 		pnettest.IB("NET2", "mlx5_0", 2), pnettest.IB("NET2", "0000:00:1f.0", 1), pnettest.Eth("NET1", "eth0"),
 	}

@@ -8,35 +8,47 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/gofrs/flock"
 )
 
-// withLock calls f while no other smc_conf changes anything: at boot time a device may come while the service starts.
+// lockPoll is how often a command that waits for another one looks whether that has ended.
+const lockPoll = 50 * time.Millisecond
+
+// withLock calls f while no other smc_conf changes anything: at boot time a device may come while the service starts. The lock
+// file is gone afterwards.
 func (c *command) withLock(ctx context.Context, f func() error) error {
-	file, err := os.OpenFile(c.sys.lock, os.O_RDWR|os.O_CREATE, 0o600)
-	if errors.Is(err, fs.ErrPermission) {
+	lock, err := takeLock(ctx, c.sys.lock)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("changing the configuration is not permitted (%w): run as root", err)
-	}
-	if err != nil {
+	case err != nil:
 		return fmt.Errorf("cannot lock the configuration: %w", err)
 	}
-	locked := make(chan error, 1)
-	go func() { locked <- unix.Flock(int(file.Fd()), unix.LOCK_EX) }()
-	select {
-	case err = <-locked:
-	case <-ctx.Done():
-		// Who waits for the lock cannot be called back, and needs the file until then: the number may be another's afterwards.
-		go func() {
-			<-locked
-			file.Close()
-		}()
-		return fmt.Errorf("cannot lock %s: %w", c.sys.lock, ctx.Err())
-	}
-	// The lock goes with the file, also if this process is killed.
-	defer file.Close()
-	if err != nil {
-		return fmt.Errorf("cannot lock %s: %w", c.sys.lock, err)
-	}
+	// In this order: a file that could be locked and has its name still is the lock.
+	defer lock.Close()
+	defer os.Remove(c.sys.lock)
 	return f()
+}
+
+// takeLock locks the file at path. The lock goes with this process, also if it is killed.
+func takeLock(ctx context.Context, path string) (*flock.Flock, error) {
+	for {
+		lock := flock.New(path, flock.SetPermissions(0o600))
+		if _, err := lock.TryLockContext(ctx, lockPoll); err != nil {
+			return nil, errors.Join(err, lock.Close())
+		}
+		// Whoever had it before may have removed the file meanwhile: then others lock a new one.
+		ours, err := lock.Stat()
+		if err != nil {
+			return nil, errors.Join(err, lock.Close())
+		}
+		if current, err := os.Stat(path); err == nil && os.SameFile(ours, current) {
+			return lock, nil
+		}
+		if err := lock.Close(); err != nil {
+			return nil, err
+		}
+	}
 }
