@@ -48,6 +48,22 @@ type Options struct {
 	add func(id uint64, file int, flags uint32) error
 }
 
-// ErrSupervised is the error of Exec where a supervisor, of ours or of a container, answers this process already: the kernel
-// allows for one.
+// ErrSupervised is within the error of Exec where a supervisor, of ours or of a container, answers this process already: the
+// kernel allows for one.
 var ErrSupervised = errors.New("system calls of this process are supervised already")
+
+// UnavailableError is the error of Exec where programs cannot be supervised. There is no filter then: the program can be executed
+// without a supervisor.
+type UnavailableError struct{ Err error }
+
+func (e *UnavailableError) Error() string { return e.Err.Error() }
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// ExecError is the error of Exec where the program itself cannot be executed.
+type ExecError struct {
+	Path string
+	Err  error // of execve(2)
+}
+
+func (e *ExecError) Error() string { return "exec " + e.Path + ": " + e.Err.Error() }
+func (e *ExecError) Unwrap() error { return e.Err }

@@ -3,8 +3,8 @@
 package seccomp
 
 import (
+	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"syscall"
 	"unsafe"
@@ -17,8 +17,9 @@ import (
 func init() { runtime.LockOSThread() }
 
 // Exec starts the supervisor, installs the filter and executes the program, as the process that this one is. It returns only
-// if it fails; errors.Is tells what exec has said. Then no program is supervised, but the calling thread may have the filter
-// already: all that is left to do is to report the error.
+// if it fails: with an UnavailableError as long as this thread has no filter, with an ExecError if the kernel refuses the program.
+// After anything but an UnavailableError the calling thread may have the filter, without a supervisor: all that is left to do is
+// to report the error.
 //
 // The supervisor is an argv, with the path of a program, normally this one, that calls Supervise with its file 3. It is no child
 // of the program's and has neither its terminal, its files nor its directory; in the one case of a program that adopts orphans
@@ -27,27 +28,23 @@ func init() { runtime.LockOSThread() }
 // To be called by the main goroutine. Any other works, too, but not for rules where Yama restricts ptrace(2).
 func Exec(p Program, calls Calls, supervisor []string) error {
 	runtime.LockOSThread()
-	if len(abis[runtime.GOARCH]) == 0 {
-		return fmt.Errorf("system calls of programs for %s are not known", runtime.GOARCH)
-	}
-	code, err := filter(calls, abis[runtime.GOARCH], runtime.GOARCH == "s390x")
+	raw, err := compile(calls)
 	if err != nil {
-		return err
+		return &UnavailableError{err}
+	}
+	if err := probe(); err != nil {
+		return &UnavailableError{err}
 	}
 	s, err := start(supervisor)
 	if err != nil {
-		return fmt.Errorf("starting the supervisor of system calls: %w", err)
+		return &UnavailableError{fmt.Errorf("starting the supervisor of system calls: %w", err)}
 	}
 	defer s.close()
 	// Without Yama there is nobody to tell.
 	_ = unix.Prctl(unix.PR_SET_PTRACER, uintptr(s.pid), 0, 0, 0)
-	raw := make([]unix.SockFilter, len(code))
-	for i, c := range code {
-		raw[i] = unix.SockFilter{Code: c.Op, Jt: c.Jt, Jf: c.Jf, K: c.K}
-	}
 	listener, err := install(raw)
 	if err != nil {
-		return err
+		return &UnavailableError{err}
 	}
 	if err := s.hand(listener); err != nil {
 		return fmt.Errorf("the supervisor of system calls has gone: %w", err)
@@ -56,9 +53,52 @@ func Exec(p Program, calls Calls, supervisor []string) error {
 		p.Prepare()
 	}
 	if err := syscall.Exec(p.Path, p.Argv, p.Env); err != nil {
-		return &os.PathError{Op: "exec", Path: p.Path, Err: err}
+		return &ExecError{p.Path, err}
 	}
 	return nil
+}
+
+// compile returns the filter as the kernel takes it.
+func compile(calls Calls) ([]unix.SockFilter, error) {
+	if len(abis[runtime.GOARCH]) == 0 {
+		return nil, fmt.Errorf("system calls of programs for %s are not known", runtime.GOARCH)
+	}
+	code, err := filter(calls, abis[runtime.GOARCH], runtime.GOARCH == "s390x")
+	if err != nil {
+		return nil, err
+	}
+	raw := make([]unix.SockFilter, len(code))
+	for i, c := range code {
+		raw[i] = unix.SockFilter{Code: c.Op, Jt: c.Jt, Jf: c.Jf, K: c.K}
+	}
+	return raw, nil
+}
+
+// errTooOld is the error of kernels whose supervisors could not answer: before Linux 5.5 they cannot even let a call proceed.
+var errTooOld = errors.New("this kernel cannot put sockets into programs, Linux 5.14 can")
+
+// probe finds out whether the kernel has what a supervisor needs. A filter cannot be removed again, so it is tried on a thread that
+// ends afterwards.
+func probe() error {
+	result := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		result <- func() error {
+			fd, err := install([]unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}})
+			if err != nil {
+				return err
+			}
+			defer unix.Close(fd)
+			// No file has this number: a kernel that knows the flag looks for it first.
+			a := addition{flags: unix.SECCOMP_ADDFD_FLAG_SEND, source: ^uint32(0)}
+			_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_ADDFD, uintptr(unsafe.Pointer(&a)))
+			if errno != unix.EBADF {
+				return fmt.Errorf("%w (%w)", errTooOld, errno)
+			}
+			return nil
+		}()
+	}()
+	return <-result
 }
 
 // install gives the calling thread the filter and returns where the kernel asks, a file that exec closes.
@@ -86,6 +126,8 @@ func install(code []unix.SockFilter) (int, error) {
 			continue
 		case errno == unix.EBUSY:
 			return -1, ErrSupervised
+		case errno == unix.EINVAL, errno == unix.ENOSYS:
+			return -1, fmt.Errorf("%w (%w)", errTooOld, errno)
 		}
 		return -1, fmt.Errorf("installing a filter of system calls: %w", errno)
 	}

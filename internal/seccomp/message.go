@@ -76,19 +76,25 @@ func (p *printer) run(ready chan<- error) {
 	runtime.LockOSThread()
 	ready <- nil
 	for l := range p.lines {
-		switch {
-		case l.text == "":
-		case p.writeTo(l.fd, l.text):
-		case p.writeToFirst(l.text):
-		case l.fallback != nil:
-			l.fallback(l.text)
-		}
+		p.handle(l)
 		if l.fd >= 0 {
 			unix.Close(l.fd)
 		}
 		p.stalled.Store(false)
 		<-p.places
 		close(l.done)
+	}
+}
+
+// handle writes a message to the first place that takes it. Whatever happens here, the supervisor goes on.
+func (p *printer) handle(l line) {
+	defer func() { _ = recover() }()
+	switch {
+	case l.text == "":
+	case p.writeTo(l.fd, l.text):
+	case p.writeToFirst(l.text):
+	case l.fallback != nil:
+		l.fallback(l.text)
 	}
 }
 

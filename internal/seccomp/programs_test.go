@@ -34,7 +34,11 @@ var programs = map[string]func(args []string) error{
 	"busy":    busy,
 	"owner":   owner,
 	"exec":    execute,
-	"calls":   calls,
+	"exec-type": func(args []string) error {
+		fmt.Printf("%T", execute(args))
+		return nil
+	},
+	"calls": calls,
 
 	"forge":      forge,
 	"redirected": redirected,

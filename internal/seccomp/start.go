@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -55,10 +56,12 @@ func (s started) await(between *os.Process) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if !state.Success() {
+	pid, err := s.hear()
+	// A process that is no supervisor says nothing: then its status is all there is.
+	if errors.Is(err, io.ErrUnexpectedEOF) && !state.Success() {
 		return 0, errors.New(state.String())
 	}
-	return s.hear()
+	return pid, err
 }
 
 // launch starts a program with a session of its own and no file but its end of the connection, as file 3.
@@ -79,7 +82,7 @@ func launch(path string, argv, env []string, conn *os.File) (*os.Process, error)
 func detach(conn *os.File) error {
 	// Files that this process was started with without knowing of them are not the supervisor's either: a pipe that does not
 	// end, a lock that is not given up.
-	if err := unix.CloseRange(4, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+	if err := closeOnExec(4); err != nil {
 		return fmt.Errorf("closing inherited files: %w", err)
 	}
 	env := slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, stageEnv+"=") })
@@ -87,15 +90,40 @@ func detach(conn *os.File) error {
 	return err
 }
 
-// hear waits for a word of the supervisor's, which is the number of its process.
-func (s started) hear() (int, error) {
-	var word [4]byte
-	n, err := retry(func() (int, error) { return unix.Read(s.conn, word[:]) })
-	if err == nil && n != len(word) {
-		err = io.ErrUnexpectedEOF
+// closeOnExec has exec close all files from a number on.
+func closeOnExec(first int) error {
+	if unix.CloseRange(uint(first), math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
+		return nil
 	}
-	return int(binary.NativeEndian.Uint32(word[:])), err
+	// Some containers know this call as little as old kernels do.
+	entries, err := os.ReadDir("/proc/self/fd")
+	for _, e := range entries {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd >= first {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return err
 }
+
+// hear waits for a word of the supervisor's, which is the number of its process, or 0 and what is wrong.
+func (s started) hear() (int, error) {
+	word := make([]byte, maxWord)
+	n, err := retry(func() (int, error) { return unix.Read(s.conn, word) })
+	if err != nil {
+		return 0, err
+	}
+	if n < 4 {
+		return 0, io.ErrUnexpectedEOF
+	}
+	pid := int(binary.NativeEndian.Uint32(word))
+	if pid == 0 {
+		return 0, errors.New(string(word[4:n]))
+	}
+	return pid, nil
+}
+
+// maxWord is how long a word may be.
+const maxWord = 512
 
 // hand gives the listener to the supervisor, tells it what standard error is, and waits until it works there.
 func (s started) hand(listener int) error {
@@ -130,9 +158,14 @@ func peer(conn *os.File) (int, error) {
 }
 
 // say is the supervisor's word, at first that it waits for the listener, then that it has it.
-func say(conn *os.File) error {
-	word := binary.NativeEndian.AppendUint32(nil, uint32(os.Getpid()))
-	_, err := retry(func() (int, error) { return unix.Write(int(conn.Fd()), word) })
+func say(conn *os.File) error { return send(conn, os.Getpid(), "") }
+
+// complain is the supervisor's word that it cannot work. Its standard error is nobody's.
+func complain(conn *os.File, err error) { _ = send(conn, 0, err.Error()) }
+
+func send(conn *os.File, pid int, text string) error {
+	word := append(binary.NativeEndian.AppendUint32(nil, uint32(pid)), text...)
+	_, err := retry(func() (int, error) { return unix.Write(int(conn.Fd()), word[:min(len(word), maxWord)]) })
 	return err
 }
 

@@ -43,63 +43,84 @@ type supervisor struct {
 // at first it does at once, having started the one that stays.
 func Supervise(conn *os.File, o Options) error {
 	if os.Getenv(stageEnv) != "" {
-		return detach(conn)
+		err := detach(conn)
+		if err != nil {
+			complain(conn, err)
+		}
+		return err
 	}
 	endure()
 	// The path that it was started by names it otherwise, which is /proc/self/exe.
 	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0, 0, 0)
-	if o.socket == nil {
-		o.socket = smcSocket
-	}
-	s := &supervisor{
-		Options: o, abis: abis[runtime.GOARCH], root: os.Geteuid() == 0, warned: map[string]bool{},
-		syslog: systemLog{tag: cmp.Or(strings.TrimSuffix(o.Prefix, ": "), "smc_supervisor")},
-	}
-	var err error
-	if s.home, err = ownNetNS(); err != nil {
-		return err
-	}
-	first, err := peer(conn)
-	if err != nil {
-		return err
-	}
-	if err := say(conn); err != nil {
-		return err
-	}
-	fd, stderr, err := take(conn)
-	if errors.Is(err, io.EOF) {
+	s, end, err := prepare(conn, o)
+	if errors.Is(err, errNotWanted) {
 		return nil
 	}
 	if err != nil {
+		complain(conn, err)
 		return err
 	}
+	conn.Close()
+	// As long as one worker answers, programs get sockets.
+	for range workers {
+		if err = <-end; !errors.Is(err, io.EOF) {
+			s.syslog.write("a worker of the supervisor has ended: " + printable(err.Error()))
+			continue
+		}
+		return nil
+	}
+	return err
+}
+
+// errNotWanted ends a supervisor whose program will not be.
+var errNotWanted = errors.New("the filter has not been installed")
+
+// prepare starts to answer. Whatever ends a worker is sent to end.
+func prepare(conn *os.File, o Options) (s *supervisor, end <-chan error, err error) {
+	if o.socket == nil {
+		o.socket = smcSocket
+	}
+	s = &supervisor{
+		Options: o, abis: abis[runtime.GOARCH], root: os.Geteuid() == 0, warned: map[string]bool{},
+		syslog: systemLog{tag: cmp.Or(strings.TrimSuffix(o.Prefix, ": "), "smc_supervisor")},
+	}
+	if s.home, err = ownNetNS(); err != nil {
+		return s, nil, err
+	}
+	first, err := peer(conn)
+	if err != nil {
+		return s, nil, err
+	}
+	if err := say(conn); err != nil {
+		return s, nil, err
+	}
+	fd, stderr, err := take(conn)
+	if errors.Is(err, io.EOF) {
+		return s, nil, errNotWanted
+	}
+	if err != nil {
+		return s, nil, err
+	}
 	if s.listener, err = newListener(fd); err != nil {
-		return err
+		return s, nil, err
 	}
 	if s.add == nil {
 		s.add = s.give
 	}
 	s.printer = newPrinter(stderr, first, o.Prefix)
-	ready, end := make(chan error), make(chan error, workers)
+	ready, ended := make(chan error), make(chan error, workers)
 	go s.printer.run(ready)
 	for range workers {
-		go func() { end <- s.work(ready) }()
+		go func() { ended <- s.work(ready) }()
 	}
 	for range workers + 1 {
 		if err := <-ready; err != nil {
-			return err
+			return s, nil, err
 		}
 	}
 	// What the collector needs of threads, it has now.
 	runtime.GC()
-	if err := say(conn); err != nil {
-		return err
-	}
-	conn.Close()
-	if err := <-end; !errors.Is(err, io.EOF) {
-		return err
-	}
-	return nil
+	return s, ended, say(conn)
 }
 
 // endure keeps the process from ending before its programs do.
@@ -134,7 +155,11 @@ func (s *supervisor) work(ready chan<- error) error {
 	for i := range all.Val {
 		all.Val[i] = ^all.Val[i]
 	}
-	ready <- unix.PthreadSigmask(unix.SIG_SETMASK, &all, nil)
+	err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, nil)
+	ready <- err
+	if err != nil {
+		return err
+	}
 	w := worker{s, s.home}
 	for {
 		n, err := s.receive()

@@ -301,6 +301,35 @@ func TestErrorsOfExec(t *testing.T) {
 	}
 }
 
+// TestSupervisorSaysWhatIsWrong has one that cannot start itself anew, and no standard error to say so.
+func TestSupervisorSaysWhatIsWrong(t *testing.T) {
+	need(t)
+	if os.Geteuid() != 0 {
+		t.Skip("only root can unmount /proc, in a namespace of its own")
+	}
+	const script = `mount -t tmpfs none /proc && exec "$0" $1 exec /bin/true "$0"`
+	cmd := exec.CommandContext(t.Context(), "unshare", "--mount", "sh", "-c", script, self(t), roleProgram)
+	out, err := cmd.CombinedOutput()
+	const want = "starting the supervisor of system calls: fork/exec /proc/self/exe: no such file or directory\n"
+	if err == nil || string(out) != want {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestErrorsBeforeTheFilter tell a caller that the program can be executed as it is, errors of the program that it cannot.
+func TestErrorsBeforeTheFilter(t *testing.T) {
+	need(t)
+	for _, c := range []struct{ path, supervisor, want string }{
+		{"/bin/true", "/bin/false", "*seccomp.UnavailableError"},
+		{"/no/such", "/proc/self/exe", "*seccomp.ExecError"},
+	} {
+		out, err := exec.CommandContext(t.Context(), self(t), roleProgram, "exec-type", c.path, c.supervisor).Output()
+		if err != nil || string(out) != c.want {
+			t.Errorf("%+v: %q, %v", c, out, err)
+		}
+	}
+}
+
 // TestSupervisor looks at the process that a program's sockets come from, from its beginning to its end.
 func TestSupervisor(t *testing.T) {
 	need(t)

@@ -5,6 +5,7 @@ package smcrun
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,7 +55,7 @@ func execute(env *cli.Env, sys *system, o *options) error {
 	case convert.Preload:
 		return o.preload(sys, p, library, warned)
 	case convert.Seccomp:
-		return o.supervised(sys, p, warned)
+		return o.supervised(sys, w, p, warned)
 	}
 	return o.alone(sys, w, p, choice)
 }
@@ -86,7 +87,8 @@ func (o *options) library(sys *system, choice *convert.Choice) (string, error) {
 	}
 	own, err := sys.directory()
 	if err != nil {
-		return "", err
+		// Without /proc, nobody knows.
+		own = filepath.Join(sys.prefixes[0], "bin")
 	}
 	path, err := findLibrary(own, sys.prefixes, choice.Bits)
 	if err != nil && o.method == methodAuto {
@@ -135,8 +137,8 @@ func (o *options) alone(sys *system, w warner, p seccomp.Program, choice convert
 	return execOrShell(p, sys.exec)
 }
 
-// supervised executes the program below a supervisor.
-func (o *options) supervised(sys *system, p seccomp.Program, warned bool) error {
+// supervised executes the program below a supervisor or, where there can be none, without.
+func (o *options) supervised(sys *system, w warner, p seccomp.Program, warned bool) error {
 	calls := seccomp.Sockets
 	if o.rules.Any() {
 		calls = seccomp.Addresses
@@ -146,10 +148,20 @@ func (o *options) supervised(sys *system, p seccomp.Program, warned bool) error 
 		p = byShell(p)
 	}
 	err := sys.execSupervised(p, calls, o.supervisor(warned))
-	if errors.Is(err, seccomp.ErrSupervised) {
-		return fmt.Errorf("%w, by another smc_run or a container: use --method preload, for what is dynamically linked", err)
+	var unavailable *seccomp.UnavailableError
+	if !errors.As(err, &unavailable) {
+		return execError(p.Path, err)
 	}
-	return execError(p.Path, err)
+	hint, result := "", "sockets stay TCP"
+	if errors.Is(err, seccomp.ErrSupervised) {
+		hint = ", by another smc_run or a container; --method preload works for what is dynamically linked"
+		result = "that supervisor decides what sockets are"
+	}
+	if o.require {
+		return fmt.Errorf("the method seccomp is not available: %w%s", err, hint)
+	}
+	w.warn("the method seccomp is not available: %v%s: %s", err, hint, result)
+	return execOrShell(p, sys.exec)
 }
 
 // supervisor is the command line of the supervisor, which need not repeat a warning.
@@ -192,17 +204,18 @@ func byShell(p seccomp.Program) seccomp.Program {
 	return seccomp.Program{Path: convert.Shell, Argv: append([]string{convert.Shell, p.Path}, p.Argv[1:]...), Env: p.Env}
 }
 
-// execError tells a program that cannot be executed from what else may go wrong before that.
+// execError puts into words that a program cannot be executed. Other errors say themselves what is wrong: they are not the
+// program's.
 func execError(path string, err error) error {
-	var errno unix.Errno
+	var ee *seccomp.ExecError
 	switch {
-	case err == nil || !errors.As(err, &errno):
+	case !errors.As(err, &ee):
 		return err
-	case errors.Is(err, unix.ENOENT):
+	case errors.Is(ee.Err, unix.ENOENT):
 		// The file itself has been found.
 		return &commandError{exitCannotRun, path + ": its interpreter does not exist: is what its first line, or 'file', names installed?"}
 	}
-	return cannotRun(path, errno)
+	return cannotRun(path, ee.Err)
 }
 
 // with returns an environment with some variables set, and all others as they were.

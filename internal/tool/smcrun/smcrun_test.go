@@ -384,22 +384,22 @@ func TestVariablesThatMakeNoSense(t *testing.T) {
 // TestKernelRefuses checks what is said when the command cannot be executed after all.
 func TestKernelRefuses(t *testing.T) {
 	dir := dirs(t)
+	refused := func(err error) error { return &seccomp.ExecError{Path: "x", Err: err} }
+	noProc := &os.PathError{Op: "fork/exec", Path: "/proc/self/exe", Err: unix.ENOENT}
 	for _, test := range []struct {
 		args   string
 		err    error
 		status int
 		want   string
 	}{
-		{"prog", unix.EACCES, 126, "DIR/bin/prog: permission denied: it needs to be a file that you may execute ('ls -l' tells)"},
-		{"prog", unix.ENOEXEC, 126, "DIR/bin/prog: is no program that this machine can execute ('file' tells what it is)"},
-		{"lost", unix.ENOENT, 126, "DIR/bin/lost: its interpreter does not exist: is what its first line, or 'file', names installed?"},
-		{"prog", unix.E2BIG, 126, "DIR/bin/prog: argument list too long"},
-		{"goprog", &os.PathError{Op: "exec", Path: "x", Err: unix.ETXTBSY}, 126, "DIR/bin/goprog: text file busy"},
-		{"goprog", errors.New("starting the supervisor: no"), 1, "starting the supervisor: no"},
-		{
-			"goprog", seccomp.ErrSupervised, 1, "system calls of this process are supervised already, by another smc_run or a container: " +
-				"use --method preload, for what is dynamically linked",
-		},
+		{"prog", refused(unix.EACCES), 126, "DIR/bin/prog: permission denied: it needs to be a file that you may execute ('ls -l' tells)"},
+		{"prog", refused(unix.ENOEXEC), 126, "DIR/bin/prog: is no program that this machine can execute ('file' tells what it is)"},
+		{"lost", refused(unix.ENOENT), 126, "DIR/bin/lost: its interpreter does not exist: is what its first line, or 'file', names installed?"},
+		{"prog", refused(unix.E2BIG), 126, "DIR/bin/prog: argument list too long"},
+		{"goprog", refused(unix.ETXTBSY), 126, "DIR/bin/goprog: text file busy"},
+		// What goes wrong before is not the program's fault.
+		{"goprog", fmt.Errorf("the supervisor has gone: %w", unix.ENOENT), 1, "the supervisor has gone: no such file or directory"},
+		{"goprog", fmt.Errorf("the supervisor has gone: %w", noProc), 1, "the supervisor has gone: fork/exec /proc/self/exe: no such file or directory"},
 	} {
 		m := &machine{execErr: []error{test.err}}
 		want := result{test.status, "", "smc_run: " + test.want + "\n"}
@@ -409,10 +409,70 @@ func TestKernelRefuses(t *testing.T) {
 	}
 }
 
+// TestWithoutSupervisor has a system on which programs cannot be supervised: they run over TCP, and a line says so.
+func TestWithoutSupervisor(t *testing.T) {
+	dir := dirs(t)
+	noProc := &os.PathError{Op: "fork/exec", Path: "/proc/self/exe", Err: unix.ENOENT}
+	for _, test := range []struct {
+		args string
+		err  error
+		want string // is said
+		runs bool
+	}{
+		{
+			"goprog", fmt.Errorf("starting the supervisor: %w", noProc),
+			"warning: the method seccomp is not available: starting the supervisor: fork/exec /proc/self/exe: no such file or directory: " +
+				"sockets stay TCP", true,
+		},
+		{"-q goprog", noProc, "", true},
+		{
+			"--require goprog", errors.New("too old"),
+			"the method seccomp is not available: too old", false,
+		},
+		{
+			"goprog", fmt.Errorf("no: %w", seccomp.ErrSupervised),
+			"warning: the method seccomp is not available: no: system calls of this process are supervised already, by another smc_run " +
+				"or a container; --method preload works for what is dynamically linked: that supervisor decides what sockets are", true,
+		},
+	} {
+		m := &machine{execErr: []error{&seccomp.UnavailableError{Err: test.err}}}
+		want := result{}
+		if test.want != "" {
+			want.err = "smc_run: " + test.want + "\n"
+		}
+		if !test.runs {
+			want.status = 1
+		}
+		if got := runTool(m, dir, dir+"/own", strings.Fields(test.args)...); got != want {
+			t.Errorf("%s: %+v, want %+v", test.args, got, want)
+		}
+		if runs := len(m.executed) == 2 && strings.HasPrefix(m.executed[1], "exec DIR/bin/goprog "); runs != test.runs {
+			t.Errorf("%s: %q", test.args, m.executed)
+		}
+	}
+}
+
+// TestLibraryWithoutProc finds the library where it does not know where it is itself.
+func TestLibraryWithoutProc(t *testing.T) {
+	dir := dirs(t)
+	if err := os.Mkdir(dir+"/lib", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(dir, "own", libraryName), filepath.Join(dir, "lib", libraryName)); err != nil {
+		t.Fatal(err)
+	}
+	sys := &system{directory: func() (string, error) { return "", unix.ENOENT }, prefixes: []string{dir}}
+	o := &options{method: methodAuto}
+	choice := convert.Choice{Method: convert.Preload, Bits: 64}
+	if path, err := o.library(sys, &choice); err != nil || path != filepath.Join(dir, "lib", libraryName) {
+		t.Errorf("%q, %v", path, err)
+	}
+}
+
 // TestScriptWithoutInterpreter is run by a shell, as shells do it.
 func TestScriptWithoutInterpreter(t *testing.T) {
 	dir := dirs(t)
-	m := &machine{execErr: []error{unix.ENOEXEC}}
+	m := &machine{execErr: []error{&seccomp.ExecError{Path: "x", Err: unix.ENOEXEC}}}
 	got := runTool(m, dir, dir+"/own", "text", "-x", "y")
 	if got != (result{}) || len(m.executed) != 2 || !strings.HasPrefix(m.executed[1], `exec /bin/sh ["/bin/sh" "DIR/bin/text" "-x" "y"]`) {
 		t.Errorf("%+v %q", got, m.executed)

@@ -46,7 +46,7 @@ func newSystem() *system {
 		limit:    limit,
 		exec: func(p seccomp.Program) error {
 			restoreSignals()
-			return unix.Exec(p.Path, p.Argv, p.Env)
+			return &seccomp.ExecError{Path: p.Path, Err: unix.Exec(p.Path, p.Argv, p.Env)}
 		},
 		execSupervised: func(p seccomp.Program, calls seccomp.Calls, supervisor []string) error {
 			// Not before the supervisor has been started: that waits for a child.
