@@ -127,7 +127,7 @@ TRACE_EVENT(smc_close,
 			 { 3, "NOT_REGISTERED" }, { 4, "NO_MESSAGE" }, { 5, "EVENT" },		\
 			 { 6, "NO_PORT" }, { 7, "DELETED" }, { 8, "SILENT" }, { 9, "STUCK" },	\
 			 { 10, "FLOODED" }, { 11, "FORGETFUL" }, { 12, "AHEAD" },		\
-			 { 13, "BAD_IMMEDIATE" }, { 14, "UNUSED" })
+			 { 13, "BAD_IMMEDIATE" }, { 14, "UNUSED" }, { 15, "BAD_LLC" })
 
 /* A link of SMC-R is given up, for an enum smc_link_why; and so is its group. */
 TRACE_EVENT(smc_link_fail,

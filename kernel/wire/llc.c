@@ -5,6 +5,9 @@
 #define FORM_V2			0x20
 #define FORM_MASK		0xf0
 #define FLAG_RESPONSE		0x80
+/* What becomes of a type that the receiver does not know is in its two highest bits. */
+#define OPTIONAL_MASK		0xc0
+#define OPTIONAL		0x80
 
 static bool is_known(u8 type, u8 version)
 {
@@ -60,10 +63,10 @@ static int decode_header(const u8 *buf, size_t len, struct smc_llc *m)
 	m->response = buf[LLC_FLAGS] & FLAG_RESPONSE;
 	m->length = SMC_LLC_LEN;
 	if (!is_known(m->type, m->version))
-		return -ENOMSG;
+		return -EPROTO;
 	if (m->version == 2)
 		return decode_length(buf, len, m);
-	return buf[LLC_LENGTH] == SMC_LLC_LEN ? 0 : -ENOMSG;
+	return buf[LLC_LENGTH] == SMC_LLC_LEN ? 0 : -EPROTO;
 }
 
 /**
@@ -72,20 +75,22 @@ static int decode_header(const u8 *buf, size_t len, struct smc_llc *m)
  * @len: its size in bytes
  * @m: result; what it lists is read by smc_llc_pair_at() and the like
  *
- * By RFC 7609, an unknown type is to be ignored if its highest bits are 10, and is an error if they
- * are 00. Stock Linux ignores both, and so is to be done here.
+ * The two highest bits of the type say what a receiver does that does not know it (RFC 7609, A.3 and
+ * C.7.1): it discards an optional message, 10, and takes any other for a protocol error.
  *
  * Context: any.
- * Return: 0; -ENOMSG for what is to be ignored, since it is shorter than SMC_LLC_LEN, of an unknown
- * type, or of version 1 with another length; -EPROTO if its length cannot be, or if it has no room
- * for what it lists.
+ * Return: 0; -ENOMSG for an optional message, which is to be discarded; -EPROTO if the type is
+ * unknown, the message is shorter than SMC_LLC_LEN, its length field cannot be right, or it has no
+ * room for what it lists. The link is out of sync then.
  */
 int smc_llc_decode(const u8 *buf, size_t len, struct smc_llc *m)
 {
 	int rc;
 
-	if (len < SMC_LLC_LEN)
+	if (len && (buf[LLC_TYPE] & OPTIONAL_MASK) == OPTIONAL)
 		return -ENOMSG;
+	if (len < SMC_LLC_LEN)
+		return -EPROTO;
 	memset(m, 0, sizeof(*m));
 	rc = decode_header(buf, len, m);
 	if (rc)

@@ -116,6 +116,8 @@ static int form(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 	int rc;
 
 	memcpy(to.gid, peer->gid, sizeof(to.gid));
+	memcpy(to.clc_gid, peer->gid, sizeof(to.clc_gid));
+	memcpy(to.clc_mac, peer->mac, sizeof(to.clc_mac));
 	rc = find_way(ro->offer, peer, &to);
 	if (rc)
 		return rc;

@@ -53,6 +53,8 @@ struct smc_rdma_llc {
 	bool confirm_plain;		/* the peer has no eye catchers in its RMBs */
 	u8 confirm_link;		/* the link's number in it */
 	bool testing;			/* TEST LINK is out */
+	u32 tests;			/* sent so far; the user data has the number after test_id */
+	u8 test_id[12];			/* random; never changes */
 	unsigned long tested;		/* jiffies; since when */
 	bool parting;			/* one side has taken the link back */
 	unsigned long parted;		/* jiffies; since when */

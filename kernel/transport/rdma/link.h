@@ -47,6 +47,7 @@ enum smc_link_why {
 	SMC_LINK_AHEAD,		/* the peer says that it has read what was not sent */
 	SMC_LINK_BAD_IMMEDIATE,	/* immediate data that means nothing */
 	SMC_LINK_UNUSED,	/* the rendezvous that was to form the group has failed */
+	SMC_LINK_BAD_LLC,	/* an LLC message is malformed, unknown or wrong; with its type */
 };
 
 /* What the peer has said of its side. */
@@ -56,6 +57,7 @@ struct smc_link_peer {
 	u32 qpn, psn;		/* 24 bits */
 	u8 mtu_code;
 	bool gateway;		/* mac is that of the next hop */
+	u8 clc_gid[16], clc_mac[ETH_ALEN];	/* of its ACCEPT or CONFIRM of first contact */
 	u8 user_id[4];		/* by which it shows the link */
 };
 
@@ -187,6 +189,18 @@ void smc_link_flush(struct smc_link *link, unsigned long timeout);
 static inline bool smc_link_usable(const struct smc_link *link)
 {
 	return READ_ONCE(link->state) == SMC_LINK_RTS;
+}
+
+/*
+ * smc_link_is_peer() - are these the address and the queue pair that the peer has stated at first contact?
+ * That MAC need not be where we send to: there may be a gateway. Any context.
+ */
+static inline bool smc_link_is_peer(const struct smc_link *link, const u8 gid[16], const u8 mac[ETH_ALEN], u32 qpn)
+{
+	const struct smc_link_peer *peer = &link->peer;
+
+	return peer->qpn == qpn && !memcmp(peer->clc_gid, gid, sizeof(peer->clc_gid)) &&
+	       !memcmp(peer->clc_mac, mac, sizeof(peer->clc_mac));
 }
 
 #endif /* SMC_RDMA_LINK_H */

@@ -5,6 +5,7 @@
  * of RMBs is in llc_call.c.
  */
 
+#include <linux/random.h>
 #include <linux/slab.h>
 
 #include "../../control/sysctl.h"
@@ -99,13 +100,32 @@ void smc_rdma_llc_look_soon(struct smc_rdma_group *group, unsigned long delay)
 		smc_lgr_put(group->lgr);
 }
 
-static void on_confirm_link(struct smc_rdma_group *group, const struct smc_llc *m)
+/* What we receive cannot be right: the two ends of the link are out of step (RFC 7609, C.7.1). */
+static void bad_message(struct smc_link *link, u8 type)
 {
-	/* The server asks, the client answers. */
-	if (m->response != group->server)
-		return;
+	smc_link_fail(link, SMC_LINK_BAD_LLC, type);
+}
+
+/*
+ * Does CONFIRM LINK come from the peer that has made the link, and for this link? The server asks and gives the
+ * number, the client answers and repeats it; so does whoever says it again.
+ */
+static bool confirms_link(const struct smc_rdma_group *group, const struct smc_link *link, const struct smc_llc *m)
+{
+	const struct smc_llc_confirm_link *c = &m->confirm_link;
+
+	lockdep_assert_held(&group->lock);
+	if (m->response != group->server || !smc_link_is_peer(link, c->gid, c->mac, c->qpn))
+		return false;
+	return group->server ? c->link == link->id : !group->llc.confirmed || c->link == group->llc.confirm_link;
+}
+
+static void on_confirm_link(struct smc_rdma_group *group, struct smc_link *link, const struct smc_llc *m)
+{
 	spin_lock_bh(&group->lock);
-	if (!group->llc.confirmed) {
+	if (!confirms_link(group, link, m)) {
+		bad_message(link, m->type);
+	} else if (!group->llc.confirmed) {
 		group->llc.confirm_plain = m->confirm_link.no_eyecatcher;
 		group->llc.confirm_link = m->confirm_link.link;
 		memcpy(group->link->peer.user_id, m->confirm_link.user_id, sizeof(group->link->peer.user_id));
@@ -207,29 +227,56 @@ static void on_delete_rkey(struct smc_rdma_group *group, struct smc_llc *m, cons
 	repeat_keys(group, m, msg);
 }
 
-static void on_test_link(struct smc_rdma_group *group, struct smc_llc *m)
+/*
+ * The user data of TEST LINK: what no other group has, then the number of the test, which nobody but us reads. So
+ * the answer to an earlier test, which may be late, is told from one to a test that was never sent.
+ */
+static void fill_test(const struct smc_rdma_llc *llc, u8 data[16])
+{
+	static_assert(sizeof(llc->test_id) + sizeof(llc->tests) == 16);
+	memcpy(data, llc->test_id, sizeof(llc->test_id));
+	memcpy(data + sizeof(llc->test_id), &llc->tests, sizeof(llc->tests));
+}
+
+static bool echoes_test(const struct smc_rdma_llc *llc, const u8 data[16])
+{
+	u32 number;
+
+	memcpy(&number, data + sizeof(llc->test_id), sizeof(number));
+	return !memcmp(data, llc->test_id, sizeof(llc->test_id)) && number && number <= llc->tests;
+}
+
+static void on_test_link(struct smc_rdma_group *group, struct smc_link *link, struct smc_llc *m)
 {
 	if (!m->response) {
 		answer(group, m);
 		return;
 	}
 	spin_lock_bh(&group->lock);
-	group->llc.testing = false;
+	if (echoes_test(&group->llc, m->test_link.data))
+		group->llc.testing = false;
+	else
+		bad_message(link, m->type);
 	spin_unlock_bh(&group->lock);
 }
 
 static void handle(struct smc_rdma_group *group, struct smc_link *link, const u8 *msg, u32 len)
 {
 	struct smc_llc m;
+	int rc = smc_llc_decode(msg, len, &m);
 
-	/* Each version has forms of its own, and a group one version. */
-	if (smc_llc_decode(msg, len, &m) || m.version != group->version)
+	if (rc == -ENOMSG)
 		return;
+	/* Each version has forms of its own, and a group one version. */
+	if (rc || m.version != group->version) {
+		bad_message(link, len ? msg[0] : 0);
+		return;
+	}
 	if (m.version > 1 && len == SMC_LLC_LEN)
 		WRITE_ONCE(group->llc.swapped, m.swapped);
 	switch (m.type) {
 	case SMC_LLC_CONFIRM_LINK:
-		on_confirm_link(group, &m);
+		on_confirm_link(group, link, &m);
 		break;
 	case SMC_LLC_ADD_LINK:
 		on_add_link(group, &m);
@@ -250,9 +297,11 @@ static void handle(struct smc_rdma_group *group, struct smc_link *link, const u8
 		on_delete_rkey(group, &m, msg);
 		break;
 	case SMC_LLC_TEST_LINK:
-		on_test_link(group, &m);
+		on_test_link(group, link, &m);
 		break;
 	default:
+		/* A continuation of what nobody has begun: we accept no ADD LINK, and a group has one link. */
+		bad_message(link, m.type);
 		break;
 	}
 }
@@ -266,8 +315,10 @@ void smc_rdma_llc_receive(struct smc_rdma_group *group, struct smc_link *link, c
 		handle(group, link, msg, len);
 		return;
 	}
-	if (!link->spill)
+	if (!link->spill) {
+		bad_message(link, msg[0]);
 		return;
+	}
 	/* The rest is in the spill, which the next long message overwrites. Lost without memory, as on the wire. */
 	whole = kmalloc(len, GFP_ATOMIC);
 	if (!whole)
@@ -352,6 +403,8 @@ static unsigned long look_at_link(struct smc_rdma_group *group)
 		return heard + interval - jiffies;
 	group->llc.testing = true;
 	group->llc.tested = jiffies;
+	group->llc.tests++;
+	fill_test(&group->llc, m.test_link.data);
 	say(group, &m);
 	return PATIENCE;
 }
@@ -423,6 +476,7 @@ void smc_rdma_llc_init(struct smc_rdma_group *group)
 	INIT_LIST_HEAD(&llc->calls);
 	INIT_DELAYED_WORK(&llc->timer, timer_work);
 	llc->swapped = !IS_ENABLED(CONFIG_CPU_BIG_ENDIAN);
+	get_random_bytes(llc->test_id, sizeof(llc->test_id));
 }
 
 /*

@@ -184,6 +184,8 @@ static int begin(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 	link->peer.qpn = peer->qpn;
 	link->peer.psn = peer->psn;
 	link->peer.mtu_code = peer->mtu_code;
+	memcpy(link->peer.clc_gid, peer->gid, sizeof(link->peer.clc_gid));
+	memcpy(link->peer.clc_mac, peer->mac, sizeof(link->peer.clc_mac));
 	group->immediate &= peer->vendor == SMC_CLC_VENDOR_IMMEDIATE;
 	/* Of version 2, PROPOSAL may have had the address of another port, which serves version 1. */
 	if (!link->peer.gateway && (ro->path[0].version > 1 || is_zero_ether_addr(link->peer.mac)))
@@ -224,6 +226,20 @@ static int first_contact(struct smc_rdma_offer *ro, const struct smc_clc_accept 
 }
 
 /*
+ * The client's CONFIRM of a subsequent contact (RFC 7609, 3.5.2.3): it names an active link of the group, and
+ * an RMB that it has told of. If it does not, the TCP connection breaks: a DECLINE cannot follow an ACCEPT (C.1),
+ * as the client has its connection already. Return: 0 or -EPROTO.
+ */
+static int subsequent_contact(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
+{
+	struct smc_link *link = smc_group_of(ro->lgr)->link;
+
+	if (!smc_link_is_peer(link, peer->gid, peer->mac, peer->qpn) || !smc_link_usable(link))
+		return -EPROTO;
+	return smc_rdma_know_peer(ro, peer) ? -EPROTO : 0;
+}
+
+/*
  * smc_rdma_server_attach() - attach of the transport, for a server. May sleep. Return: as attach
  * does.
  */
@@ -231,7 +247,5 @@ int smc_rdma_server_attach(struct smc_offer *offer, const struct smc_clc_accept 
 {
 	struct smc_rdma_offer *ro = smc_rdma_offer_of(offer);
 
-	if (ro->first)
-		return first_contact(ro, peer);
-	return smc_rdma_know_peer(ro, peer);
+	return ro->first ? first_contact(ro, peer) : subsequent_contact(ro, peer);
 }

@@ -6,6 +6,7 @@ package inside
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"testing"
@@ -38,6 +39,7 @@ type introduction struct {
 	lie            func(us *peer.EndR)
 	declined       []uint32 // for one of these reasons
 	lost           bool     // the connection is made, and breaks when it is used
+	broken         bool     // its TCP connection breaks, as it is too late for a DECLINE
 	skip           string
 	withoutConfirm bool // the DECLINE comes instead of our module's own message
 }
@@ -88,9 +90,12 @@ var fromClients = []introduction{
 	{name: "no connections in CONFIRM", clc: with(peer.AtRMaxConns, 0), declined: because(reasonConns)},
 	{name: "other links in CONFIRM", clc: with(peer.AtRMaxLinks, 2), declined: because(reasonLinks)},
 	{name: "address behind a tunnel", proposal: proposedGID(tunnelled), declined: because(reasonRoute), withoutConfirm: true},
-	{name: "key of a connection of before", further: true, clc: with(peer.AtRRkey, 0, 0, 0x10, 1), declined: because(reasonToken)},
-	{name: "key that it has not told of", further: true, clc: with(peer.AtRRkey, 0, 0, 0x20, 1), declined: because(reasonToken)},
-	{name: "RMB that it has not told of", further: true, clc: with(peer.AtRAddr, 0, 0, 0, 77), declined: because(reasonToken)},
+	{name: "key of a connection of before", further: true, clc: with(peer.AtRRkey, 0, 0, 0x10, 1), broken: true},
+	{name: "key that it has not told of", further: true, clc: with(peer.AtRRkey, 0, 0, 0x20, 1), broken: true},
+	{name: "RMB that it has not told of", further: true, clc: with(peer.AtRAddr, 0, 0, 0, 77), broken: true},
+	{name: "another queue pair than before", further: true, clc: with(peer.AtRQPN, 7, 7, 7), broken: true},
+	{name: "another GID than before", further: true, clc: gidIn("10.97.8.250"), broken: true},
+	{name: "another MAC than before", further: true, clc: with(atRMAC, 2, 7, 7, 7, 7, 7), broken: true},
 }
 
 // fromServers is what a server may say.
@@ -120,6 +125,9 @@ var fromServers = []introduction{
 // tunnelled is reached by an interface whose addresses are not as long as those of an Ethernet.
 const tunnelled = "198.51.100.1"
 
+// atRMAC is where the MAC is in ACCEPT and CONFIRM.
+const atRMAC = 32
+
 func gidIn(addr string) func(msg []byte) []byte {
 	a := netip.MustParseAddr(addr).As16()
 	return with(16, a[:]...)
@@ -146,10 +154,16 @@ func (b *introduction) play(ctx context.Context, g *group) error {
 		return err
 	}
 	if err := b.introduce(ctx, c); err != nil {
+		if b.broken && errors.Is(err, peer.ErrReset) {
+			return nil
+		}
 		return err
 	}
-	if b.declined != nil {
+	switch {
+	case b.declined != nil:
 		return c.declined(ctx, b.declined...)
+	case b.broken:
+		return c.tcp.Ended(ctx)
 	}
 	if err := c.settle(ctx); err != nil {
 		return err

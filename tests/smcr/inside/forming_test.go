@@ -46,6 +46,15 @@ func linkMessage(flags, link byte) func(c *conn) []byte {
 	}
 }
 
+// otherLink is a CONFIRM LINK with these flags, in which a byte is not what it was in ACCEPT or CONFIRM.
+func otherLink(at int, flags byte) func(c *conn) []byte {
+	return func(c *conn) []byte {
+		m := linkMessage(flags, 1)(c)
+		m[at] ^= 0x40
+		return m
+	}
+}
+
 // keyAsked waits for our module's CONFIRM RKEY.
 func keyAsked(ctx context.Context, c *conn) error {
 	_, err := c.g.take(ctx, confirmRkey, 0)
@@ -260,14 +269,21 @@ var formings = []forming{
 	{name: "FIN instead of the answer", do: sequence(asked, fins, broken)},
 	{name: "FIN and RST instead of the answer", do: sequence(asked, fins, resets)},
 	{name: "FIN instead of CONFIRM LINK", server: true, do: sequence(begin, confirm, mayBreak(fins), broken)},
-	{name: "CONFIRM LINK of the server", do: sequence(begin, confirm, linkAsked, sends(linkMessage(plain, 1)), falls(reasonTimeout))},
-	{name: "CONFIRM LINK of the client", server: true, do: sequence(begin, confirm, sends(linkMessage(response|plain, 1)), falls(reasonTimeout))},
+	{name: "CONFIRM LINK of the server", do: sequence(begin, confirm, linkAsked, sends(linkMessage(plain, 1)), falls(reasonLink))},
+	{name: "CONFIRM LINK of the client", server: true, do: sequence(begin, confirm, sends(linkMessage(response|plain, 1)), falls(reasonLink))},
 	{name: "eye catchers", do: sequence(begin, confirm, linkAsked, sends(linkMessage(response, 1)), falls(reasonEyecatcher))},
 	{name: "eye catchers of a server", server: true, do: sequence(begin, confirm, sends(linkMessage(0, 1)), falls(reasonEyecatcher))},
-	{name: "answer with another number", do: sequence(begin, confirm, linkAsked, sends(linkMessage(response|plain, 99)), works)},
+	{name: "answer with another number", do: sequence(begin, confirm, linkAsked, sends(linkMessage(response|plain, 99)), falls(reasonLink, reasonTimeout))},
 	{name: "link 0", server: true, do: sequence(begin, confirm, sends(linkMessage(plain, 0)), linkAsked, works)},
-	{name: "CONFIRM LINK three times", server: true, do: sequence(begin, confirm, sends(linkMessage(plain, 1), linkMessage(plain, 2), linkMessage(0, 3)), linkAsked, works)},
-	{name: "answer three times", do: sequence(begin, confirm, linkAsked, sends(linkMessage(response|plain, 1), linkMessage(response, 1), linkMessage(response|plain, 2)), works)},
+	{name: "CONFIRM LINK three times", server: true, do: sequence(begin, confirm, sends(linkMessage(plain, 1), linkMessage(plain, 1), linkMessage(0, 1)), linkAsked, works)},
+	{name: "CONFIRM LINK with another number", server: true, do: sequence(begin, confirm, sends(linkMessage(plain, 1), linkMessage(plain, 2)), breaksOrFalls)},
+	{name: "CONFIRM LINK of another queue pair", server: true, do: sequence(begin, confirm, sends(otherLink(26, plain)), falls(reasonLink))},
+	{name: "CONFIRM LINK of another GID", server: true, do: sequence(begin, confirm, sends(otherLink(10, plain)), falls(reasonLink))},
+	{name: "CONFIRM LINK of another MAC", server: true, do: sequence(begin, confirm, sends(otherLink(4, plain)), falls(reasonLink))},
+	{name: "answer of another queue pair", do: sequence(asked, sends(otherLink(26, response|plain)), falls(reasonLink))},
+	{name: "answer of another GID", do: sequence(asked, sends(otherLink(10, response|plain)), falls(reasonLink))},
+	{name: "answer of another MAC", do: sequence(asked, sends(otherLink(4, response|plain)), falls(reasonLink))},
+	{name: "answer three times", do: sequence(begin, confirm, linkAsked, sends(linkMessage(response|plain, 1), linkMessage(response, 1), linkMessage(response|plain, 1)), works)},
 	{name: "end of all", do: sequence(begin, confirm, linkAsked, sends(message(llcMessage(deleteLink, all))), falls(reasonLink, reasonTimeout))},
 	{name: "end of all, by a server", server: true, do: sequence(begin, confirm, sends(message(llcMessage(deleteLink, all))), falls(reasonLink, reasonTimeout))},
 	{name: "end of the link", do: sequence(begin, confirm, linkAsked, sends(message(llcMessage(deleteLink, 0, theLink...))), falls(reasonLink, reasonTimeout))},

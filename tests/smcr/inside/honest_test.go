@@ -45,6 +45,24 @@ func TestPeersTested(t *testing.T) {
 	}
 }
 
+// TestPeersTestedWrong has a peer that answers the test of its link with other data than it was sent. It loses the link.
+func TestPeersTestedWrong(t *testing.T) {
+	guests.Set(t, "net.smc.smcr_testlink_time", "1")
+	n := openNetwork(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	g := newGroup(t, n, address(1, 11), false)
+	g.echo = func(m []byte) { m[19] ^= 1 }
+	c, err := g.open(ctx)
+	if err == nil {
+		err = c.brokenOff(ctx)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.hangUp()
+}
+
 // TestPeersHonest has peers that do all as they should, in both roles: what the others do wrong is only what they mean to.
 func TestPeersHonest(t *testing.T) {
 	n := openNetwork(t)

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/smckit/smckit/tests/fault/peer"
 	"github.com/smckit/smckit/tests/roce"
 )
 
@@ -21,52 +22,23 @@ func sized(kind byte, length, says int) []byte {
 	return m
 }
 
-// lengths are messages of all types, in lengths that they do not have.
-func lengths(ctx context.Context, s *scene) error {
-	for kind := byte(confirmLink); kind <= deleteRkey; kind++ {
-		if kind == deleteLink {
-			continue // it may say what it seems to
-		}
-		for _, n := range []int{0, 1, 3, 4, 43, 45, 88, 1024, 8192} {
-			for _, says := range []int{0, n, 44, 8192, 0xffff} {
-				if err := s.g.says(ctx, sized(kind, n, says)); err != nil {
-					return fmt.Errorf("type %#x, %d bytes that say %d: %w", kind, n, says, err)
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// types are messages of all types that there are not.
-func types(ctx context.Context, s *scene) error {
-	for kind := range 256 {
-		if kind&0xf0 == 0x20 && kind&0xf <= 9 {
-			continue
-		}
+// optionalTypes are messages of all types that a receiver need not know: the two highest bits are 10.
+func optionalTypes(ctx context.Context, s *scene) error {
+	for kind := 0x80; kind < 0xc0; kind++ {
 		m := llcMessage(byte(kind), 0, 1, 2, 3, 4)
-		if err := s.g.says(ctx, m, append(bytes.Clone(m[:3]), bytes.Repeat([]byte{0xff}, 41)...)); err != nil {
+		if err := s.g.says(ctx, m, append(bytes.Clone(m[:3]), bytes.Repeat([]byte{0xff}, 41)...), m[:1]); err != nil {
 			return fmt.Errorf("type %#x: %w", kind, err)
 		}
 	}
 	return nil
 }
 
-// version1 are messages that would do harm in a group of version 1.
-func version1(ctx context.Context, s *scene) error {
-	for kind := byte(1); kind <= 9; kind++ {
-		m := make([]byte, msgLength)
-		m[0], m[1], m[3] = kind, msgLength, all
-		if err := s.g.says(ctx, m); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// responses are answers to what nobody has asked.
+// responses are answers to what nobody has asked. They may be late.
 func responses(ctx context.Context, s *scene) error {
-	for kind := byte(confirmLink); kind <= deleteRkey; kind++ {
+	if err := s.g.says(ctx, llcMessage(requestAddLink, response)); err != nil {
+		return err
+	}
+	for _, kind := range []byte{addLink, deleteLink, confirmRkey, deleteRkey} {
 		for _, flags := range []byte{response, 0xff} {
 			if err := s.g.says(ctx, llcMessage(kind, flags, bytes.Repeat([]byte{0xff}, 40)...)); err != nil {
 				return err
@@ -74,6 +46,17 @@ func responses(ctx context.Context, s *scene) error {
 		}
 	}
 	return nil
+}
+
+// confirmsAgain sends CONFIRM LINK, which came at first contact, once more with some bytes changed.
+func confirmsAgain(at int, b ...byte) func(context.Context, *scene) error {
+	return func(_ context.Context, s *scene) error {
+		flags := byte(response)
+		if s.g.server {
+			flags = 0
+		}
+		return s.g.qp.Send(peer.With(s.g.confirmLinkMessage(flags, 1), at, b...))
+	}
 }
 
 // rejected checks that an ADD LINK of so many pairs is answered by a refusal, whatever there is of them.
@@ -145,18 +128,29 @@ var (
 
 // llcs are messages that a peer may, or may not, send about the link group.
 var llcs = []behaviour{
-	{name: "unknown types", want: ignored, do: types},
-	{name: "other lengths", want: ignored, do: lengths},
+	{name: "unknown types that are optional", want: ignored, do: optionalTypes},
+	{name: "unknown type 2a", want: lost, do: raw(llcMessage(0x2a, 0))},
+	{name: "unknown type 0", want: lost, do: raw(llcMessage(0, 0))},
+	{name: "unknown type 7f", want: lost, do: raw(llcMessage(0x7f, 0))},
+	{name: "unknown type c1", want: lost, do: raw(llcMessage(0xc1, 0))},
+	{name: "nothing", want: lost, do: raw([]byte{})},
+	{name: "1 byte", want: lost, do: raw(sized(testLink, 1, 1))},
+	{name: "43 bytes", want: lost, do: raw(sized(testLink, 43, 43))},
+	{name: "44 bytes that say 43", want: lost, do: raw(sized(testLink, 44, 43))},
+	{name: "44 bytes that say 8192", want: lost, do: raw(sized(confirmRkey, 44, 8192))},
+	{name: "1024 bytes that say 65535", want: lost, do: raw(sized(deleteRkey, 1024, 0xffff))},
+	{name: "1024 bytes that say 44", want: ignored, do: answered(response, 0, sized(testLink, 1024, 44))},
+	{name: "ADD LINK with half an extension", want: lost, do: raw(sized(addLink, 60, 60))},
 	{name: "longer than any", want: lost, do: raw(make([]byte, 8193))},
 	{name: "much longer than any", want: lost, do: raw(make([]byte, 100_000))},
-	{name: "version 1", want: ignored, do: version1},
+	{name: "TEST LINK of version 1", want: lost, do: raw(peer.With(make([]byte, msgLength), 0, 7, msgLength))},
 	{name: "answers without questions", want: ignored, do: responses},
-	{name: "CONFIRM LINK again", want: ignored, do: func(ctx context.Context, s *scene) error {
-		m := s.g.confirmLinkMessage(0, 99)
-		other := bytes.Clone(m)
-		other[3] = response // and without what says that there are no eye catchers
-		return s.g.says(ctx, m, other, m)
-	}},
+	{name: "answer to a TEST LINK that was not sent", want: lost, do: raw(llcMessage(testLink, response))},
+	{name: "CONFIRM LINK again", want: ignored, do: confirmsAgain(0)},
+	{name: "CONFIRM LINK of another link", want: lost, do: confirmsAgain(29, 99)},
+	{name: "CONFIRM LINK of another queue pair", want: lost, do: confirmsAgain(26, 9)},
+	{name: "CONFIRM LINK of another GID", want: lost, do: confirmsAgain(10, 9)},
+	{name: "CONFIRM LINK of another MAC", want: lost, do: confirmsAgain(4, 9)},
 	{name: "the other order of bytes", want: ignored, do: func(ctx context.Context, s *scene) error {
 		m := llcMessage(testLink, 0)
 		m[1], m[2] = m[2], m[1]
@@ -168,9 +162,9 @@ var llcs = []behaviour{
 	{name: "ADD LINK with 255 pairs that are not there", want: ignored, do: rejected(255, 0)},
 	{name: "ADD LINK with 65535 pairs that are not there", want: ignored, do: rejected(65535, 1)},
 	{name: "ADD LINK, short", want: ignored, do: answered(response|all, 0, llcMessage(addLink, 0))},
-	{name: "ADD LINK CONT", want: ignored, do: raw(llcMessage(addLinkCont, 0, 1, 255), llcMessage(addLinkCont, response, 1, 255))},
+	{name: "ADD LINK CONT", want: lost, do: raw(llcMessage(addLinkCont, 0, 1, 255), llcMessage(addLinkCont, response, 1, 255))},
 	{name: "REQUEST ADD LINK", want: ignored, do: answered(response, 0, llcMessage(requestAddLink, 0, make([]byte, 56)...))},
-	{name: "REQUEST ADD LINK of 255 addresses that are not there", want: ignored, do: raw(llcMessage(requestAddLink, 0, append(make([]byte, 20), 255)...))},
+	{name: "REQUEST ADD LINK of 255 addresses that are not there", want: lost, do: raw(llcMessage(requestAddLink, 0, append(make([]byte, 20), 255)...))},
 	{name: "DELETE LINK of another link", want: ignored, do: answered(response, 0, llcMessage(deleteLink, 0, unknownLink...))},
 	{name: "DELETE LINK of this link", want: lost, do: answered(response, 0, llcMessage(deleteLink, 0, theLink...))},
 	{name: "DELETE LINK of this link twice", want: lost, do: raw(llcMessage(deleteLink, 0, theLink...), llcMessage(deleteLink, 0, theLink...))},
@@ -183,7 +177,7 @@ var llcs = []behaviour{
 	{name: "CONFIRM RKEY of 256 keys", want: ignored, do: manyKeys},
 	{name: "DELETE RKEY of none", want: ignored, do: answered(response, negative, llcMessage(deleteRkey, 0))},
 	{name: "DELETE RKEY of an unknown key", want: ignored, do: answered(response|negative, 0, llcMessage(deleteRkey, 0, 1, 0, 0, 0, 9, 9, 9, 9))},
-	{name: "DELETE RKEY of keys that are not there", want: ignored, do: raw(llcMessage(deleteRkey, 0, 10), llcMessage(deleteRkey, 0, 255))},
+	{name: "DELETE RKEY of keys that are not there", want: lost, do: raw(llcMessage(deleteRkey, 0, 10))},
 	{name: "DELETE RKEY of 255 keys", want: ignored, do: answered(response|negative, 0, llcMessage(deleteRkey, 0, append([]byte{255}, bytes.Repeat([]byte{9}, 3+4*255)...)...))},
 	{name: "DELETE RKEY of the key in use", want: ignored, do: func(ctx context.Context, s *scene) error {
 		key := binary.BigEndian.AppendUint32([]byte{1, 0, 0, 0}, s.rmb.Rkey)

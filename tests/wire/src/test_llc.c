@@ -194,16 +194,17 @@ static void types(void)
 	for (t = 0; t < 256; t++) {
 		bool v1 = t >= 1 && t <= 9 && t != 5;
 		bool v2 = t >= 0x21 && t <= 0x29 && t != 0x23 && t != 0x28;
+		int unknown = t >= 0x80 && t < 0xc0 ? -ENOMSG : -EPROTO;
 
 		buf[0] = (u8)t;
 		buf[1] = 44;
 		buf[2] = 0;
-		CHECK_EQ(decode_llc(buf, sizeof(buf), &m), v1 || v2 ? 0 : -ENOMSG);
+		CHECK_EQ(decode_llc(buf, sizeof(buf), &m), v1 || v2 ? 0 : unknown);
 		if (v1 || v2)
 			CHECK(m.type == (t & 0xf) && m.version == (v1 ? 1 : 2) && m.swapped == v2);
 		buf[1] = 0;
 		buf[2] = 44;
-		CHECK_EQ(decode_llc(buf, sizeof(buf), &m), v2 ? 0 : -ENOMSG);
+		CHECK_EQ(decode_llc(buf, sizeof(buf), &m), v2 ? 0 : unknown);
 		if (v2)
 			CHECK(m.type == (t & 0xf) && m.version == 2 && !m.swapped);
 	}
@@ -217,14 +218,14 @@ static void length_v1(void)
 	int l;
 
 	for (l = 0; l < 44; l++)
-		CHECK_EQ(decode_llc(buf, (size_t)l, &m), -ENOMSG);
+		CHECK_EQ(decode_llc(buf, (size_t)l, &m), -EPROTO);
 	for (l = 44; l <= 100; l++) {
 		CHECK_EQ(decode_llc(buf, (size_t)l, &m), 0);
 		CHECK_EQ(m.length, 44);
 	}
 	for (l = 0; l < 256; l++) {
 		buf[1] = (u8)l;
-		CHECK_EQ(decode_llc(buf, sizeof(buf), &m), l == 44 ? 0 : -ENOMSG);
+		CHECK_EQ(decode_llc(buf, sizeof(buf), &m), l == 44 ? 0 : -EPROTO);
 	}
 }
 
