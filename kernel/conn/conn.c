@@ -319,6 +319,15 @@ void smc_upcall_close(struct smc_conn *conn, u8 flags)
 		smc_close_event(conn, SMC_CLOSE_PEER_A);
 }
 
+/*
+ * smc_upcall_reset() - the connection is aborted: the application gets ECONNRESET, the peer an abort, and our
+ * element stays as it is until the peer says that it writes no more. Softirq, under RCU.
+ */
+void smc_upcall_reset(struct smc_conn *conn)
+{
+	smc_close_event(conn, SMC_CLOSE_RESET);
+}
+
 /* smc_conn_init() - at load. Return: 0 or -ENOMEM. */
 int __init smc_conn_init(void)
 {

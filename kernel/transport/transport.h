@@ -158,13 +158,15 @@ struct smc_conn *smc_conn_new(struct smc_lgr *lgr, struct smc_offer *offer);
 void smc_conn_kill(struct smc_conn *conn, bool quiet);
 void smc_conn_put(struct smc_conn *conn);
 /*
- * Upcalls: the peer has written, consumed, said something about closing. Does not sleep; the
+ * Upcalls: the peer has written, consumed, said something about closing, or has ended the connection without
+ * saying so, or broken a rule in a way that concerns it alone. Does not sleep; the
  * connection may be on its way out, but is not freed before the caller's RCU section ends.
  */
 void smc_upcall_data(struct smc_conn *conn, u64 prod, bool urgent);
 void smc_upcall_space(struct smc_conn *conn, u64 cons);
 void smc_upcall_wants(struct smc_conn *conn, bool blocked, bool asks);
 void smc_upcall_close(struct smc_conn *conn, u8 flags);
+void smc_upcall_reset(struct smc_conn *conn);
 
 /* registry.c: for the handshake. All may sleep. */
 void smc_registry_local(struct smc_local *local);

@@ -76,6 +76,13 @@ func (q *QP) Region(r *Region) {
 	q.regions[r.Rkey] = r
 }
 
+// Forget takes the registration of memory back.
+func (q *QP) Forget(r *Region) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.regions, r.Rkey)
+}
+
 // Connect makes the queue pair send and receive. code is that of the path MTU.
 func (q *QP) Connect(remote netip.Addr, qpn, psn uint32, code byte) {
 	q.mu.Lock()

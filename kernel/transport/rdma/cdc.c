@@ -45,8 +45,8 @@ static bool sync(struct smc_rdma_conn *rc, struct smc_rdma_buf *buf)
  */
 static u64 horizon(const struct smc_rdma_conn *rc)
 {
-	/* What a writer has been at meanwhile goes nowhere (RFC 7609, 4.8.2). */
-	if (rc->parted)
+	/* Data written since then is discarded (RFC 7609, 4.8.2), as it is once the peer has aborted the connection. */
+	if (rc->parted || (READ_ONCE(rc->peer_state) & SMC_CDC_ABORT))
 		return rc->prod.pos;
 	if (READ_ONCE(rc->peer_read) < rc->marked && listens(rc))
 		return rc->marked;
@@ -196,7 +196,7 @@ void smc_rdma_talk(struct smc_rdma_conn *rc)
 		WRITE_ONCE(rc->conn->rx_posted, cons.pos);
 	rc->seq = cdc.seq;
 	if (cdc.state & (SMC_CDC_CLOSED | SMC_CDC_ABORT))
-		rc->parted = true;
+		WRITE_ONCE(rc->parted, true);
 	if (cdc.flags & SMC_CDC_URGENT)
 		rc->marked = to;
 out:
@@ -278,6 +278,33 @@ static void batch_arrived(struct smc_link_arrival *arrival, u64 pos)
 	spin_unlock_bh(&rc->hear_lock);
 	rcu_read_unlock();
 	smc_conn_put(rc->conn);
+}
+
+/* smc_rdma_stop_writing() - messages may still be sent, but no data is written to the peer's RMB any more. Softirq. */
+void smc_rdma_stop_writing(struct smc_rdma_conn *rc)
+{
+	spin_lock_bh(&rc->lock);
+	WRITE_ONCE(rc->parted, true);
+	spin_unlock_bh(&rc->lock);
+}
+
+/*
+ * smc_rdma_revoke() - the peer has taken its RMB away from a connection that has not ended: nothing is written
+ * any more, and the connection is aborted, at once or when its rendezvous is complete. Softirq.
+ */
+void smc_rdma_revoke(struct smc_rdma_conn *rc)
+{
+	bool ready;
+
+	spin_lock_bh(&rc->lock);
+	WRITE_ONCE(rc->parted, true);
+	ready = rc->ready;
+	spin_unlock_bh(&rc->lock);
+	if (!ready)
+		return;
+	rcu_read_lock();
+	smc_upcall_reset(rc->conn);
+	rcu_read_unlock();
 }
 
 /* smc_rdma_talk_init() - of a fresh connection. */
@@ -473,24 +500,25 @@ void smc_rdma_hear_immediate(struct smc_rdma_group *group, u32 imm, u32 len)
 void smc_rdma_talk_begin(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer)
 {
 	struct smc_conn *conn = rc->conn;
-	bool early;
+	bool early, revoked;
 
 	rc->peer_token = peer->token;
-	rc->peer_rkey = peer->rkey;
 	conn->tx_size = SMC_RDMA_SIZE_MIN << peer->size_code;
 	conn->tx_window = min(conn->tx_size, rc->snd->size);
 	conn->tx_least = conn->tx_window / 8;
 	conn->rx_halves = rc->group->immediate;
-	rc->peer_addr = peer->rmb_addr + (u64)(peer->rmbe_idx - 1) * conn->tx_size;
 	rcu_read_lock();
 	/* The first one that is heard is that which came early, whatever comes now. */
 	spin_lock_bh(&rc->hear_lock);
 	spin_lock(&rc->lock);
 	early = rc->is_early;
+	revoked = rc->parted;
 	rc->ready = true;
 	spin_unlock(&rc->lock);
 	if (early)
 		hear(rc, &rc->early);
 	spin_unlock_bh(&rc->hear_lock);
+	if (revoked)
+		smc_upcall_reset(conn);
 	rcu_read_unlock();
 }

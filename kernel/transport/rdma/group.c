@@ -249,61 +249,6 @@ void smc_group_put_snd(struct smc_rdma_group *group, struct smc_rdma_buf *snd, b
 		smc_rdma_buf_free(snd);
 }
 
-/* What is known of an RMB of the peer's, or, with 0, a place for one. The caller holds the lock. */
-static struct smc_rtoken *find_rtoken(struct smc_rdma_group *group, u32 rkey, u64 addr)
-{
-	int i;
-
-	for (i = 0; i < SMC_RDMA_RTOKENS; i++)
-		if (group->rtokens[i].rkey == rkey && group->rtokens[i].addr == addr)
-			return &group->rtokens[i];
-	return NULL;
-}
-
-/*
- * smc_group_learn_rmb() - the peer has an RMB. Does not sleep. Return: 0, -ENOSPC if it has too
- * many.
- */
-int smc_group_learn_rmb(struct smc_rdma_group *group, u32 rkey, u64 addr)
-{
-	struct smc_rtoken *t;
-
-	spin_lock_bh(&group->lock);
-	t = find_rtoken(group, rkey, addr) ?: find_rtoken(group, 0, 0);
-	if (t)
-		*t = (struct smc_rtoken){ rkey, addr };
-	spin_unlock_bh(&group->lock);
-	return t ? 0 : -ENOSPC;
-}
-
-/* smc_group_knows_rmb() - has the peer told of an RMB? Does not sleep. */
-bool smc_group_knows_rmb(struct smc_rdma_group *group, u32 rkey, u64 addr)
-{
-	bool known;
-
-	spin_lock_bh(&group->lock);
-	known = rkey && find_rtoken(group, rkey, addr);
-	spin_unlock_bh(&group->lock);
-	return known;
-}
-
-/* smc_group_forget_rmb() - the peer withdraws one. Does not sleep. Return: 0 or -ENOENT. */
-int smc_group_forget_rmb(struct smc_rdma_group *group, u32 rkey)
-{
-	int i, rc = -ENOENT;
-
-	spin_lock_bh(&group->lock);
-	for (i = 0; i < SMC_RDMA_RTOKENS; i++) {
-		if (group->rtokens[i].rkey != rkey)
-			continue;
-		group->rtokens[i] = (struct smc_rtoken){};
-		rc = 0;
-		break;
-	}
-	spin_unlock_bh(&group->lock);
-	return rc;
-}
-
 /*
  * Frees what no connection has. The others are freed as they are given back, as it may be long until the
  * group goes: with the last program that has a dead socket.

@@ -129,14 +129,15 @@ struct smc_rdma_conn {
 	struct smc_rdma_buf *rmb, *snd;
 	bool large;			/* counts in group->n_large */
 	u32 peer_token;
-	u32 peer_rkey;
-	u64 peer_addr;
+	u32 peer_rkey;			/* never changes once the peer is known, as peer_addr */
+	u64 peer_addr;			/* of the element */
+	bool bound;			/* it may write there; group->lock */
 
 	bool exposed;			/* the peer may write to the RMB, from now on */
 	spinlock_t lock;		/* what follows, up to what the peer says; softirqs off */
 	struct smc_link_waiter waiter;
 	bool ready;			/* the peer is known */
-	bool parted;			/* it was told that we write no more, and may have given its RMB to others */
+	bool parted;			/* nothing more is written to the peer's RMB, which may be others' by now */
 	bool is_early;			/* a message has come before that */
 	struct smc_cdc early;		/* the last such */
 	u64 written;			/* to the ring that is sent from; of tx_prod */
@@ -179,9 +180,11 @@ struct smc_rdma_buf *smc_group_buf(struct smc_rdma_group *group, bool rmb, u8 co
 bool smc_group_take_large(struct smc_rdma_group *group, unsigned int most);
 void smc_group_put_large(struct smc_rdma_group *group, bool large);
 void smc_group_put_snd(struct smc_rdma_group *group, struct smc_rdma_buf *snd, bool sent);
-int smc_group_learn_rmb(struct smc_rdma_group *group, u32 rkey, u64 addr);
-bool smc_group_knows_rmb(struct smc_rdma_group *group, u32 rkey, u64 addr);
-int smc_group_forget_rmb(struct smc_rdma_group *group, u32 rkey);
+
+/* rtoken.c */
+int smc_rtoken_add(struct smc_rdma_group *group, u32 rkey, u64 addr);
+bool smc_rtoken_bind(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer, bool first);
+int smc_rtoken_del(struct smc_rdma_group *group, u32 rkey);
 
 /* quarantine.c */
 void smc_group_quarantine(struct smc_rdma_group *group, struct smc_rdma_buf *rmb, u32 token, bool done);
@@ -213,6 +216,8 @@ unsigned long smc_rdma_llc_look_at_calls(struct smc_rdma_group *group);
 void smc_rdma_talk(struct smc_rdma_conn *rc);
 void smc_rdma_signal(struct smc_conn *conn, unsigned int what);
 ssize_t smc_rdma_write(struct smc_conn *conn, struct iov_iter *from, u32 len);
+void smc_rdma_stop_writing(struct smc_rdma_conn *rc);
+void smc_rdma_revoke(struct smc_rdma_conn *rc);
 void smc_rdma_talk_init(struct smc_rdma_conn *rc);
 void smc_rdma_talk_begin(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer);
 void smc_rdma_hear(struct smc_rdma_group *group, const u8 *msg, u32 len);

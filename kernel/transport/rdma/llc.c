@@ -181,7 +181,7 @@ static void on_confirm_rkey(struct smc_rdma_group *group, struct smc_llc *m)
 		smc_rdma_llc_answered(group, m->type, c->rkey, c->negative);
 		return;
 	}
-	if (c->left > 2 || smc_group_learn_rmb(group, c->rkey, c->addr)) {
+	if (c->left > 2 || smc_rtoken_add(group, c->rkey, c->addr)) {
 		c->negative = true;
 		c->retry = true;
 	}
@@ -217,7 +217,7 @@ static void on_delete_rkey(struct smc_rdma_group *group, struct smc_llc *m, cons
 		return;
 	}
 	for (i = 0; smc_llc_rkey_at(m, msg, i, &rkey); i++) {
-		if (!smc_group_forget_rmb(group, rkey))
+		if (!smc_rtoken_del(group, rkey))
 			continue;
 		unknown++;
 		mask |= i < 8 ? 0x80 >> i : 0;

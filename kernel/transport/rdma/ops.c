@@ -361,8 +361,8 @@ int smc_rdma_know_peer(struct smc_rdma_offer *ro, const struct smc_clc_accept *p
 	struct smc_rdma_conn *rc = smc_rdma_conn_of(ro->offer->conn);
 
 	if (ro->first)
-		smc_group_learn_rmb(rc->group, peer->rkey, peer->rmb_addr);
-	else if (!smc_group_knows_rmb(rc->group, peer->rkey, peer->rmb_addr))
+		smc_rtoken_add(rc->group, peer->rkey, peer->rmb_addr);
+	if (!smc_rtoken_bind(rc, peer, ro->first))
 		return SMC_REASON_RTOKEN;
 	smc_rdma_talk_begin(rc, peer);
 	return 0;
@@ -452,6 +452,8 @@ static void release(struct smc_conn *conn)
 {
 	struct smc_rdma_conn *rc = smc_rdma_conn_of(conn);
 
+	/* Its last message may still wait for room, and the peer take its RMB back meanwhile. */
+	smc_rdma_stop_writing(rc);
 	smc_group_quarantine(rc->group, rc->rmb, conn->token, !rc->exposed);
 	RCU_INIT_POINTER(rc->group->by_rmb[rc->rmb->id], NULL);
 	xa_erase_bh(&rc->group->conns, conn->token);

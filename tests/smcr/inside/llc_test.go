@@ -121,6 +121,29 @@ func answered(flags, not byte, msg []byte) func(context.Context, *scene) error {
 	}
 }
 
+// deletesInUse deletes the RMB of a connection that lives, and sends something that the application would send back. A write
+// to the RMB would break the link.
+func deletesInUse(ctx context.Context, s *scene) error {
+	key := binary.BigEndian.AppendUint32([]byte{1, 0, 0, 0}, s.rmb.Rkey)
+	if err := answered(response, negative, llcMessage(deleteRkey, 0, key...))(ctx, s); err != nil {
+		return err
+	}
+	s.g.qp.Forget(s.rmb)
+	if err := s.put([]byte("hello")); err != nil {
+		return err
+	}
+	return s.tell(ctx)
+}
+
+// reassigns gives the RMB of a connection that lives to another one, which works.
+func reassigns(ctx context.Context, s *scene) error {
+	c := s.g.conn()
+	c.rmb = s.rmb
+	c.us.Rkey, c.us.RMB = s.us.Rkey, s.us.RMB
+	return inTurn(ctx, c.begin, c.confirm, c.settle, s.app.wait,
+		func(ctx context.Context) error { return c.exchange(ctx, 100_000) }, c.close)
+}
+
 var (
 	unknownLink = []byte{77, 0, 1, 0, 0}
 	theLink     = []byte{1, 0, 1, 0, 0}
@@ -179,10 +202,8 @@ var llcs = []behaviour{
 	{name: "DELETE RKEY of an unknown key", want: ignored, do: answered(response|negative, 0, llcMessage(deleteRkey, 0, 1, 0, 0, 0, 9, 9, 9, 9))},
 	{name: "DELETE RKEY of keys that are not there", want: lost, do: raw(llcMessage(deleteRkey, 0, 10))},
 	{name: "DELETE RKEY of 255 keys", want: ignored, do: answered(response|negative, 0, llcMessage(deleteRkey, 0, append([]byte{255}, bytes.Repeat([]byte{9}, 3+4*255)...)...))},
-	{name: "DELETE RKEY of the key in use", want: ignored, do: func(ctx context.Context, s *scene) error {
-		key := binary.BigEndian.AppendUint32([]byte{1, 0, 0, 0}, s.rmb.Rkey)
-		return answered(response, negative, llcMessage(deleteRkey, 0, key...))(ctx, s)
-	}},
+	{name: "DELETE RKEY of the key in use", want: dead, do: deletesInUse},
+	{name: "RMB of a connection that lives for another one", want: dead, do: reassigns},
 	{name: "TEST LINK 1000 times", want: lost, do: answersNothing(1000, roce.Deaf)},
 	{name: "TEST LINK 1000 times, and no room for the answers", want: lost, do: answersNothing(1000, roce.Busy)},
 	{name: "TEST LINK, and a NAK for each answer", want: lost, do: answersNothing(1, roce.Hostile)},

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * RMBs of the peer: those that it has told of (RFC 7609, 3.5.5.2), and which connection writes to which
+ * element. A connection whose element the peer has deleted, or has given to another connection, is
+ * aborted and writes nothing more (4.4.2): one write with a key that the peer's adapter does not know
+ * any more breaks the link, for all its connections.
+ */
+
+#include "rdma.h"
+
+/* Returns the entry of an RMB, or a free one for key and address 0. */
+static struct smc_rtoken *find(struct smc_rdma_group *group, u32 rkey, u64 addr)
+{
+	int i;
+
+	lockdep_assert_held(&group->lock);
+	for (i = 0; i < SMC_RDMA_RTOKENS; i++)
+		if (group->rtokens[i].rkey == rkey && group->rtokens[i].addr == addr)
+			return &group->rtokens[i];
+	return NULL;
+}
+
+/* smc_rtoken_add() - the peer has an RMB. Softirq. Return: 0, -ENOSPC if it has too many. */
+int smc_rtoken_add(struct smc_rdma_group *group, u32 rkey, u64 addr)
+{
+	struct smc_rtoken *t;
+
+	spin_lock_bh(&group->lock);
+	t = find(group, rkey, addr) ?: find(group, 0, 0);
+	if (t)
+		*t = (struct smc_rtoken){ rkey, addr };
+	spin_unlock_bh(&group->lock);
+	return t ? 0 : -ENOSPC;
+}
+
+/* Which connections are to be aborted: all that write with a key, or with it to one element. */
+struct victims {
+	u32 rkey;
+	u64 addr;			/* of the element */
+	bool any_addr;
+	const struct smc_rdma_conn *but;	/* this one is not */
+};
+
+static bool is_victim(const struct smc_rdma_conn *rc, const struct victims *v)
+{
+	return rc != v->but && rc->bound && !READ_ONCE(rc->parted) && rc->peer_rkey == v->rkey &&
+	       (v->any_addr || rc->peer_addr == v->addr);
+}
+
+/* Takes the element from the next of these connections. Return: it, with a reference, or NULL. */
+static struct smc_rdma_conn *next_victim(struct smc_rdma_group *group, const struct victims *v)
+{
+	struct smc_rdma_conn *rc, *found = NULL;
+	struct smc_conn *conn;
+	unsigned long token;
+
+	rcu_read_lock();
+	spin_lock_bh(&group->lock);
+	xa_for_each(&group->conns, token, conn) {
+		rc = smc_rdma_conn_of(conn);
+		if (!is_victim(rc, v))
+			continue;
+		rc->bound = false;
+		if (!smc_conn_get_live(conn))
+			continue;
+		found = rc;
+		break;
+	}
+	spin_unlock_bh(&group->lock);
+	rcu_read_unlock();
+	return found;
+}
+
+static void abort_victims(struct smc_rdma_group *group, const struct victims *v)
+{
+	struct smc_rdma_conn *rc;
+
+	while ((rc = next_victim(group, v))) {
+		smc_rdma_revoke(rc);
+		smc_conn_put(rc->conn);
+	}
+}
+
+/**
+ * smc_rtoken_bind() - a connection is about to write to an element of the peer's
+ * @rc: the connection; gets key and address
+ * @peer: ACCEPT or CONFIRM of the peer
+ * @first: first contact, which tells of the RMB itself
+ *
+ * Another connection that writes to the same element is aborted: the peer has ended it, and we have not
+ * been told. One that has said C or A does not write any more, so the element may be in use again.
+ * Softirq. Return: false if the peer has not told of the RMB.
+ */
+bool smc_rtoken_bind(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer, bool first)
+{
+	u64 size = (u64)SMC_RDMA_SIZE_MIN << peer->size_code;
+	struct victims others = {
+		.rkey = peer->rkey,
+		.addr = peer->rmb_addr + (peer->rmbe_idx - 1) * size,
+		.but = rc,
+	};
+	struct smc_rdma_group *group = rc->group;
+
+	spin_lock_bh(&group->lock);
+	rc->bound = first || (peer->rkey && find(group, peer->rkey, peer->rmb_addr));
+	rc->peer_rkey = others.rkey;
+	rc->peer_addr = others.addr;
+	spin_unlock_bh(&group->lock);
+	if (!rc->bound)
+		return false;
+	abort_victims(group, &others);
+	return true;
+}
+
+/**
+ * smc_rtoken_del() - the peer deletes an RMB
+ * @group: the group
+ * @rkey: key of the RMB
+ *
+ * Connections that write to it are aborted. What they have posted arrives before the answer to the peer,
+ * and nothing is posted afterwards. Softirq. Return: 0, -ENOENT if it is not known.
+ */
+int smc_rtoken_del(struct smc_rdma_group *group, u32 rkey)
+{
+	struct victims writers = { .rkey = rkey, .any_addr = true };
+	int i, rc = -ENOENT;
+
+	spin_lock_bh(&group->lock);
+	for (i = 0; i < SMC_RDMA_RTOKENS && rc; i++) {
+		if (group->rtokens[i].rkey != rkey)
+			continue;
+		group->rtokens[i] = (struct smc_rtoken){};
+		rc = 0;
+	}
+	spin_unlock_bh(&group->lock);
+	if (!rc)
+		abort_victims(group, &writers);
+	return rc;
+}
