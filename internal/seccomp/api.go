@@ -5,6 +5,7 @@ package seccomp
 import (
 	"errors"
 	"net/netip"
+	"time"
 )
 
 // Program is what Exec executes.
@@ -46,6 +47,8 @@ type Options struct {
 	// add puts a file into the program that waits for the answer to a call, and answers the call with its number. Tests have
 	// another.
 	add func(id uint64, file int, flags uint32) error
+	// patience is how long a call waits for an inspector, inspectPatience if it is 0.
+	patience time.Duration
 }
 
 // ErrSupervised is within the error of Exec where a supervisor, of ours or of a container, answers this process already: the

@@ -43,6 +43,8 @@ type behaviour struct {
 	Log bool
 	// Slow is longer than a program's signals leave it alone.
 	Slow bool
+	// Patience is how long a call waits for an inspector.
+	Patience time.Duration
 	// Crash is a bug.
 	Crash bool
 }
@@ -86,7 +88,7 @@ func superviseRole(arg string) error {
 	if err := json.Unmarshal([]byte(arg), &b); err != nil {
 		return err
 	}
-	o := Options{Send: b.Send, Receive: b.Receive, Require: b.Require, Debug: b.Log, socket: b.socket}
+	o := Options{Send: b.Send, Receive: b.Receive, Require: b.Require, Debug: b.Log, socket: b.socket, patience: b.Patience}
 	if b.Deny != 0 {
 		o.add = func(uint64, int, uint32) error { return b.Deny }
 	}

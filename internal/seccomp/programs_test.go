@@ -41,6 +41,7 @@ var programs = map[string]func(args []string) error{
 	"calls": calls,
 
 	"forge":      forge,
+	"stuck":      stuck,
 	"redirected": redirected,
 	"named":      named,
 }

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// workers is how many system calls are answered at once. One that is slow, because a module is being loaded or memory is
-// read in from a disk, holds up no other. Each has a thread from the beginning: a supervisor must not need one when the user's
+// workers is how many system calls are answered at once. One that is slow, because a module is being loaded, holds up no other.
+// What a program can hold up is not theirs to do: see inspection and printer. Each has a thread from the beginning: a supervisor must not need one when the user's
 // limit for threads has been reached.
 const workers = 8
 
@@ -28,11 +28,12 @@ var name = []byte("smc_supervisor\x00")
 type supervisor struct {
 	Options
 	*listener
-	printer *printer
-	syslog  systemLog
-	abis    []abi
-	home    netns
-	root    bool
+	printer    *printer
+	inspection *inspection
+	syslog     systemLog
+	abis       []abi
+	home       netns
+	root       bool
 
 	mu     sync.Mutex
 	warned map[string]bool
@@ -108,12 +109,16 @@ func prepare(conn *os.File, o Options) (s *supervisor, end <-chan error, err err
 		s.add = s.give
 	}
 	s.printer = newPrinter(stderr, first, o.Prefix)
+	s.inspection = newInspection(cmp.Or(o.patience, inspectPatience), s.uninspected)
 	ready, ended := make(chan error), make(chan error, workers)
 	go s.printer.run(ready)
 	for range workers {
 		go func() { ended <- s.work(ready) }()
 	}
-	for range workers + 1 {
+	for range inspectors {
+		go s.inspect(ready)
+	}
+	for range workers + inspectors + 1 {
 		if err := <-ready; err != nil {
 			return s, nil, err
 		}
@@ -149,13 +154,7 @@ type worker struct {
 // work answers calls until there is no program left. It says when it is ready.
 func (s *supervisor) work(ready chan<- error) error {
 	runtime.LockOSThread()
-	// If a signal interrupts the kernel as it puts a file into a program, the call may return 0 without a file. The Go runtime
-	// sends signals to its threads.
-	var all unix.Sigset_t
-	for i := range all.Val {
-		all.Val[i] = ^all.Val[i]
-	}
-	err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, nil)
+	err := blockSignals()
 	ready <- err
 	if err != nil {
 		return err
@@ -166,8 +165,22 @@ func (s *supervisor) work(ready chan<- error) error {
 		if err != nil {
 			return err
 		}
+		if s.needsInspection(n) {
+			s.inspection.submit(n, processOf(int(n.pid)))
+			continue
+		}
 		w.answer(n)
 	}
+}
+
+// blockSignals keeps signals from the calling thread. If one interrupts the kernel as it puts a file into a program, the call may
+// return 0 without a file, and the Go runtime sends signals to its threads.
+func blockSignals() error {
+	var all unix.Sigset_t
+	for i := range all.Val {
+		all.Val[i] = ^all.Val[i]
+	}
+	return unix.PthreadSigmask(unix.SIG_SETMASK, &all, nil)
 }
 
 // answer answers a call, whatever happens.
