@@ -272,16 +272,26 @@ def change_each(module, entries, state):
 
 
 def undo(module, made, rc, err):
-    """Ends the module after a failure between changes, with the table as it was."""
+    """Ends the module after a failure between changes, with what it has changed undone: others may have changed the table, too."""
     msg = smckit.reason(TOOL, rc, err)
-    if made.any():
-        # What has vanished meanwhile was in the table, and is to be in it again.
-        back, dummy, why = smckit.run(module, TOOL, ['apply', '-', '--force'] + netns(module), text(made.before))
+    # A device can be in one entry only, so the new one goes before the old one comes back. What has vanished meanwhile was in the
+    # table, and is to be in it again.
+    steps = [['del'] + words(entry) + ['--ignore-missing'] for entry in map(whole, made.added)]
+    steps += [['add'] + words(entry) + ['--force'] for entry in map(whole, made.removed)]
+    failures = []
+    for step in steps:
+        back, dummy, why = smckit.run(module, TOOL, step + netns(module))
         if back != 0:
-            module.fail_json(
-                msg='%s; and the table could not be made what it was: %s' % (msg, smckit.reason(TOOL, back, why)),
-                rc=rc, stderr=err, changed=True)
+            failures.append(smckit.reason(TOOL, back, why))
+    if failures:
+        module.fail_json(
+            msg='%s; and not all changes could be undone: %s' % (msg, '; '.join(failures)), rc=rc, stderr=err, changed=True)
     module.fail_json(msg=msg, rc=rc, stderr=err)
+
+
+def whole(entry):
+    """Returns an entry that the command has printed, with the keys that it may lack."""
+    return dict(dict.fromkeys(('pnet_id', 'type', 'device', 'port')), **entry)
 
 
 def make_exact(module, table):

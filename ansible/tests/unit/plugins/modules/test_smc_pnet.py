@@ -85,7 +85,7 @@ def test_takes_back_what_it_has_done(host):
     host.expect('smc_pnet add NET1 ib mlx5_0 2 --diff --check', changes(added=[IB], before='add A eth a\n', after='add A eth a\n' + IB_LINE))
     host.expect('smc_pnet add NET1 eth eth0 --diff', changes(added=[ETH], before='add A eth a\n', after='add A eth a\n' + ETH_LINE))
     host.expect('smc_pnet add NET1 ib mlx5_0 2 --diff', rc=1, err='smc_pnet: the kernel says no\n')
-    host.expect('smc_pnet apply - --force', changes(), stdin='add A eth a\n')
+    host.expect('smc_pnet del NET1 eth eth0 --ignore-missing', changes())
     result = host.fail(smc_pnet, entries=[ETH, IB])
     assert result['msg'] == 'smc_pnet: the kernel says no' and not result.get('changed')
 
@@ -95,9 +95,24 @@ def test_says_so_if_it_cannot_take_back(host):
     host.expect('smc_pnet add NET1 ib mlx5_0 2 --diff --check', changes(added=[IB], after=IB_LINE))
     host.expect('smc_pnet add NET1 eth eth0 --diff', changes(added=[ETH], after=ETH_LINE))
     host.expect('smc_pnet add NET1 ib mlx5_0 2 --diff', rc=1, err='smc_pnet: no\n')
-    host.expect('smc_pnet apply - --force', rc=1, err='smc_pnet: no again\n')
+    host.expect('smc_pnet del NET1 eth eth0 --ignore-missing', rc=1, err='smc_pnet: no again\n')
     result = host.fail(smc_pnet, entries=[ETH, IB])
-    assert result['msg'] == 'smc_pnet: no; and the table could not be made what it was: smc_pnet: no again'
+    assert result['msg'] == 'smc_pnet: no; and not all changes could be undone: smc_pnet: no again'
+    assert result['changed']
+
+
+def test_takes_back_what_it_has_removed(host):
+    """Others have added an entry meanwhile, which stays: only the module's own changes are undone."""
+    third = {'pnet_id': 'OLD', 'type': 'eth', 'device': 'eth9'}
+    for entry, line in ((ETH, 'NET1 eth eth0'), (IB, 'NET1 ib mlx5_0 2'), (third, 'OLD eth eth9')):
+        host.expect('smc_pnet del %s --ignore-missing --diff --check -N blue' % line, changes(removed=[entry]))
+    host.expect('smc_pnet del NET1 eth eth0 --ignore-missing --diff -N blue', changes(removed=[ETH]))
+    host.expect('smc_pnet del NET1 ib mlx5_0 2 --ignore-missing --diff -N blue', changes(removed=[IB]))
+    host.expect('smc_pnet del OLD eth eth9 --ignore-missing --diff -N blue', rc=1, err='smc_pnet: no\n')
+    host.expect('smc_pnet add NET1 eth eth0 --force -N blue', rc=1, err='smc_pnet: eth0 is in NET7\n')
+    host.expect('smc_pnet add NET1 ib mlx5_0 2 --force -N blue', changes(added=[IB]))
+    result = host.fail(smc_pnet, state='absent', entries=[ETH, IB, third], netns='blue')
+    assert result['msg'] == 'smc_pnet: no; and not all changes could be undone: smc_pnet: eth0 is in NET7'
     assert result['changed']
 
 
