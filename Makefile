@@ -141,7 +141,7 @@ DKMS_SOURCE  = $(DESTDIR)/usr/src/smckit-$(DKMS_VERSION)
 
 .PHONY: dkms-install
 dkms-install: ## install the modules' sources and have DKMS build them for this kernel (KERNEL=release) and those to come
-	rm -rf $(DKMS_SOURCE)
+	rm -rf '$(DKMS_SOURCE)'
 	cd kernel && find . -type f \( -name '*.[ch]' -o -name Kbuild -o -name Makefile -o -name dkms.conf \) ! -name '*.mod.c' \
 		-exec install -D -m 644 '{}' '$(DKMS_SOURCE)/{}' ';'
 	sed -i 's/^PACKAGE_VERSION=.*/PACKAGE_VERSION="$(DKMS_VERSION)"/' '$(DKMS_SOURCE)/dkms.conf'
@@ -150,7 +150,7 @@ dkms-install: ## install the modules' sources and have DKMS build them for this 
 .PHONY: dkms-uninstall
 dkms-uninstall: ## remove what dkms-install, and DKMS for kernels since, have put there
 	$(if $(DESTDIR),,dkms remove -m smckit -v $(DKMS_VERSION) --all)
-	rm -rf $(DKMS_SOURCE)
+	rm -rf '$(DKMS_SOURCE)'
 
 .PHONY: uninstall
 uninstall: man completions ## remove what install has put there

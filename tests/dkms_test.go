@@ -3,6 +3,9 @@
 package tests
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -44,6 +47,33 @@ func TestModuleVersions(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"SMC_MODULE_VERSION", "SMC_MODULE_VERSION"}, found); diff != "" {
 		t.Errorf("versions of the modules: %s", diff)
+	}
+}
+
+// TestDKMSSourcesWhereTheNameHasABlank installs the sources, and removes them: not what has the name up to the blank.
+func TestDKMSSourcesWhereTheNameHasABlank(t *testing.T) {
+	if _, err := exec.LookPath("make"); err != nil {
+		t.Skip("make is not installed")
+	}
+	dir := t.TempDir()
+	bystander := filepath.Join(dir, "a", "file")
+	put(t, dir, "a/file", nil, 0o644)
+	destination := filepath.Join(dir, "a b")
+	for _, c := range []struct {
+		target string
+		there  bool
+	}{{"dkms-install", true}, {"dkms-install", true}, {"dkms-uninstall", false}} {
+		out, err := exec.CommandContext(t.Context(), "make", "-s", "-C", "..", c.target, "DESTDIR="+destination).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		found, err := filepath.Glob(destination + "/usr/src/smckit-*/dkms.conf")
+		if err != nil || (len(found) == 1) != c.there {
+			t.Errorf("%s: %v, %v", c.target, found, err)
+		}
+		if _, err := os.Stat(bystander); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
