@@ -56,6 +56,7 @@ static int __net_init net_init(struct net *net)
 
 	sn->net = net;
 	atomic_set(&sn->handshakes, 0);
+	atomic_set(&sn->conns, 0);
 	rc = smc_pnet_net_init(sn);
 	if (rc)
 		return rc;
@@ -88,7 +89,7 @@ static void __net_exit net_exit(struct net *net)
 {
 	struct smc_net *sn = smc_net(net);
 
-	smc_lgr_net_exit(net);
+	smc_lgr_net_exit(sn);
 	smc_synopt_net_exit(sn);
 	smc_proc_net_exit(sn);
 	smc_sysctl_net_exit(sn);

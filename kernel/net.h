@@ -22,6 +22,7 @@ struct smc_net {
 	struct smc_sysctl	sysctl;
 	struct smc_synopt_net	synopt;
 	atomic_t		handshakes;	/* that are running as a server, see limit.c */
+	atomic_t		conns;		/* that transports carry and that have not given everything back */
 	bool			limit_hs;	/* handshake limitation is on; single word, no lock */
 };
 

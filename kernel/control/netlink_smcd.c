@@ -2,8 +2,8 @@
 /*
  * SMC_GEN_NETLINK: link groups and devices of SMC-D
  *
- * Groups are those of the namespace that asks, devices those of the host. Attributes and their
- * order are the stock module's. What it does not do is to list its loopback device; without it a
+ * Groups are those that the namespace sees which asks, with its own connections (see smc_lgr_walk()), devices those of
+ * the host. Attributes and their order are the stock module's. What it does not do is to list its loopback device; without it a
  * host that uses SMC-D would look like one that cannot.
  */
 #include "../lgr/lgr.h"
@@ -48,7 +48,7 @@ static int put_group(struct sk_buff *skb, struct smc_lgr *lgr)
 	struct smc_lgr_view view;
 	struct nlattr *nest;
 
-	smc_lgr_describe(lgr, &view);
+	smc_lgr_describe(lgr, sock_net(skb->sk), &view);
 	nest = nla_nest_start(skb, SMC_GEN_LGR_SMCD);
 	/* The writer copies into the peer's buffer: there are none for sending. */
 	if (!nest || nla_put_u32(skb, SMC_NLA_LGR_D_ID, lgr->id) ||

@@ -2,8 +2,8 @@
 /*
  * SMC_GEN_NETLINK: link groups, links and devices of SMC-R
  *
- * Groups are those of the namespace that asks, devices those that it may use. Attributes and their
- * order are the stock module's.
+ * Groups are those that the namespace sees which asks, with its own connections (see smc_lgr_walk()), devices those that
+ * it may use. Attributes and their order are the stock module's.
  */
 #include <net/sock.h>
 
@@ -41,15 +41,13 @@ static int put_v2(struct sk_buff *skb, const struct smc_rdma_group_view *r)
 	return 0;
 }
 
-static int put_group(struct sk_buff *skb, struct smc_lgr *lgr, const struct smc_rdma_group_view *r)
+static int put_group(struct sk_buff *skb, const struct smc_lgr *lgr, const struct smc_lgr_view *view,
+		     const struct smc_rdma_group_view *r)
 {
-	struct smc_lgr_view view;
-	struct nlattr *nest;
+	struct nlattr *nest = nla_nest_start(skb, SMC_GEN_LGR_SMCR);
 
-	smc_lgr_describe(lgr, &view);
-	nest = nla_nest_start(skb, SMC_GEN_LGR_SMCR);
 	if (!nest || nla_put_u32(skb, SMC_NLA_LGR_R_ID, lgr->id) ||
-	    nla_put_u32(skb, SMC_NLA_LGR_R_CONNS_NUM, view.n_conns) ||
+	    nla_put_u32(skb, SMC_NLA_LGR_R_CONNS_NUM, view->n_conns) ||
 	    nla_put_u8(skb, SMC_NLA_LGR_R_ROLE, r->server) ||
 	    nla_put_u8(skb, SMC_NLA_LGR_R_TYPE, TYPE_SINGLE) ||
 	    nla_put_u8(skb, SMC_NLA_LGR_R_BUF_TYPE, r->buf_type) ||
@@ -60,7 +58,7 @@ static int put_group(struct sk_buff *skb, struct smc_lgr *lgr, const struct smc_
 	    nla_put_uint(skb, SMC_UAPI_LGR_R_RMB_ALLOC, r->rmb_bytes))
 		return -EMSGSIZE;
 	if (lgr->key.version > 1 &&
-	    (put_v2(skb, r) || smc_netlink_put_lgr_v2(skb, SMC_NLA_LGR_R_V2_COMMON, lgr, &view)))
+	    (put_v2(skb, r) || smc_netlink_put_lgr_v2(skb, SMC_NLA_LGR_R_V2_COMMON, lgr, view)))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;
@@ -79,13 +77,13 @@ static int put_id(struct sk_buff *skb, int type, const u8 id[4])
 	return nla_put(skb, type, 4, id);
 }
 
-static int put_link(struct sk_buff *skb, const struct smc_lgr *lgr, const struct smc_rdma_link_view *l)
+static int put_link(struct sk_buff *skb, const struct smc_lgr_view *view, const struct smc_rdma_link_view *l)
 {
 	struct nlattr *nest = nla_nest_start(skb, SMC_GEN_LINK_SMCR);
 
 	if (!nest || nla_put_u8(skb, SMC_NLA_LINK_ID, l->id) ||
 	    nla_put_u32(skb, SMC_NLA_LINK_STATE, l->active ? LINK_ACTIVE : LINK_ACTIVATING) ||
-	    nla_put_u32(skb, SMC_NLA_LINK_CONN_CNT, READ_ONCE(lgr->n_conns)) ||
+	    nla_put_u32(skb, SMC_NLA_LINK_CONN_CNT, view->n_conns) ||
 	    nla_put_u8(skb, SMC_NLA_LINK_IB_PORT, l->port) || nla_put_u32(skb, SMC_NLA_LINK_NET_DEV, l->ifindex) ||
 	    nla_put_string(skb, SMC_NLA_LINK_IB_DEV, l->ibname) ||
 	    put_id(skb, SMC_NLA_LINK_UID, l->user_id) || put_id(skb, SMC_NLA_LINK_PEER_UID, l->peer_user_id) ||
@@ -95,11 +93,11 @@ static int put_link(struct sk_buff *skb, const struct smc_lgr *lgr, const struct
 	return 0;
 }
 
-static int dump_link(struct dump *d, const struct smc_lgr *lgr, const struct smc_rdma_link_view *l)
+static int dump_link(struct dump *d, const struct smc_lgr_view *view, const struct smc_rdma_link_view *l)
 {
 	void *msg = smc_netlink_begin(d->skb, d->cb, SMC_NETLINK_GET_LINK_SMCR);
 
-	if (!msg || put_link(d->skb, lgr, l))
+	if (!msg || put_link(d->skb, view, l))
 		return -EMSGSIZE;
 	genlmsg_end(d->skb, msg);
 	return 0;
@@ -108,23 +106,26 @@ static int dump_link(struct dump *d, const struct smc_lgr *lgr, const struct smc
 /* A group, with its link if that is asked for: both, or neither. Under the lock of the list of groups. */
 static int dump_group(struct smc_lgr *lgr, void *arg)
 {
+	const struct net *net = sock_net(((struct dump *)arg)->skb->sk);
 	struct smc_rdma_group_view r;
+	struct smc_lgr_view view;
 	struct dump *d = arg;
 	void *msg;
 
 	if (lgr->key.ops->role != SMC_ROLE_R)
 		return 0;
-	smc_rdma_show_group(lgr, &r);
+	smc_lgr_describe(lgr, net, &view);
+	smc_rdma_show_group(lgr, view.whole ? NULL : net, &r);
 	/* Nothing is left of one that has ended, and one that has no link yet is about to be. */
 	if (!r.has_link)
 		return 0;
 	msg = smc_netlink_begin(d->skb, d->cb, SMC_NETLINK_GET_LGR_SMCR);
 	if (!msg)
 		return -EMSGSIZE;
-	if (put_group(d->skb, lgr, &r))
+	if (put_group(d->skb, lgr, &view, &r))
 		goto cancel;
 	genlmsg_end(d->skb, msg);
-	if (!d->links || !dump_link(d, lgr, &r.link))
+	if (!d->links || !dump_link(d, &view, &r.link))
 		return 0;
 cancel:
 	genlmsg_cancel(d->skb, msg);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Link groups: what the connections between two hosts have in common. A connection holds a
- * reference on its group; the list of groups holds one as long as new connections may join.
+ * Link groups: what the connections between two hosts have in common. A group belongs to the host, not to a
+ * namespace: connections of several namespaces share it when they leave by the same device. A connection holds a
+ * reference on its group; the table of groups holds one as long as new connections may join.
  */
 #ifndef SMC_LGR_LGR_H
 #define SMC_LGR_LGR_H
@@ -16,28 +17,34 @@
 
 struct net;
 struct smc_conn;
+struct smc_net;
 struct smc_transport_ops;
 
 /* What makes two connections belong together. */
 struct smc_lgr_key {
 	const struct smc_transport_ops *ops;
 	const void *dev;	/* the transport's, only compared here */
-	struct net *net;	/* of the sockets */
+	/*
+	 * Whom the group belongs to: the namespace that owns the device, or the sockets' where each namespace has a
+	 * device to itself. Its settings count for the group, and it goes after the group.
+	 */
+	struct net *net;
 	u64 gid[2];		/* the peer's */
 	u16 vlan;		/* 0 if none, or of no matter */
 	u8 version;
 	bool server;		/* SMC-R: the two ends of a group have roles */
 	u8 peer_id[8];		/* SMC-R, as what follows; zero otherwise */
 	u8 mac[6];		/* version 1 */
+	u8 own_gid[16];		/* of a server: the address here that the link is made with */
 };
 
 struct smc_lgr {
 	struct smc_lgr_key key;		/* never changes */
 	u32 id;				/* never changes; unique on this host */
 	refcount_t ref;
-	struct list_head list;		/* list_lock */
-	bool listed;			/* list_lock, read with lock, too; connections may join */
-	spinlock_t lock;		/* conns, n_conns, what is known of the peer */
+	struct list_head list;		/* smc_lgr_table_lock */
+	bool listed;			/* connections may join; changes under smc_lgr_table_lock and lock */
+	spinlock_t lock;		/* conns, n_conns, what is known of the peer; softirqs off */
 	struct list_head conns;
 	unsigned int n_conns;		/* on the list, or about to be */
 	unsigned long idle_since;	/* jiffies; when the last connection went. lock */
@@ -54,8 +61,9 @@ struct smc_lgr {
 	u8 os_type;
 };
 
-/* What may change of a group, of one moment. */
+/* What may change of a group, of one moment, as a namespace sees it. */
 struct smc_lgr_view {
+	bool whole;		/* the namespace sees all of the group, else its own connections */
 	unsigned int n_conns;
 	u64 buf_bytes;
 	u8 eid[SMC_EID_LEN];
@@ -81,9 +89,9 @@ void smc_lgr_terminate_peer(const void *dev, const u64 gid[2]);
 int smc_lgr_walk(const struct net *net, unsigned int *next, int (*fn)(struct smc_lgr *lgr, void *arg), void *arg);
 int smc_lgr_walk_conns(const struct net *net, struct smc_lgr_position *pos,
 		       int (*fn)(struct smc_conn *conn, void *arg), void *arg);
-void smc_lgr_describe(struct smc_lgr *lgr, struct smc_lgr_view *view);
+void smc_lgr_describe(struct smc_lgr *lgr, const struct net *net, struct smc_lgr_view *view);
 unsigned int smc_lgr_count_dev(const void *dev, unsigned int *conns);
-void smc_lgr_net_exit(const struct net *net);
+void smc_lgr_net_exit(struct smc_net *sn);
 void smc_lgr_exit(void);
 
 #endif /* SMC_LGR_LGR_H */

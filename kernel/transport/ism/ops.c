@@ -199,13 +199,23 @@ static void learn(struct smc_lgr *lgr, const struct smc_ism_dev *dev, const stru
 	smc_lgr_learn(lgr, &known);
 }
 
+/*
+ * The namespace that a group belongs to. Devices of hardware are the host's: the peer takes all namespaces for one, and
+ * so they share its groups. A device within this kernel stands for one in each namespace, whose net.smc.loopback says what
+ * may use it: its groups share nothing that another namespace could miss, and go with their namespace.
+ */
+static struct net *group_net(const struct smc_ism_dev *dev, const struct sock *sk)
+{
+	return dev->host ? sock_net(sk) : &init_net;
+}
+
 /* Server: a place on the device that was chosen. */
 static int match_on(struct smc_offer *offer, struct smc_ism_dev *dev, const u64 gid[2], struct smc_clc_accept *a)
 {
 	struct smc_lgr_key key = {
 		.ops = &smc_ism_transport,
 		.dev = dev,
-		.net = sock_net(offer->sk),
+		.net = group_net(dev, offer->sk),
 		.gid = { gid[0], gid[1] },
 		.version = a->version,
 	};
@@ -260,7 +270,7 @@ static int join_on(struct smc_offer *offer, struct smc_ism_dev *dev, const struc
 	struct smc_lgr_key key = {
 		.ops = &smc_ism_transport,
 		.dev = dev,
-		.net = sock_net(offer->sk),
+		.net = group_net(dev, offer->sk),
 		.gid = { peer->ism_gid, peer->ext_gid },
 		.version = peer->version,
 	};
@@ -273,10 +283,7 @@ static int join_on(struct smc_offer *offer, struct smc_ism_dev *dev, const struc
 		key.gid[1] = dev->gid[1];
 	if (!dev->ops->reach(dev, key.gid, 0))
 		return -EPROTO;
-	/*
-	 * Within this host a group belongs to a namespace, of which the server's end knows nothing:
-	 * what is a further contact to it may be our first.
-	 */
+	/* Within this kernel each end has a group of its own: a further contact of the server's may be our first. */
 	lgr = smc_lgr_join(&key, peer->first_contact || dev->host ? SMC_LGR_FIND_OR_FORM : SMC_LGR_FIND, NULL, &first);
 	if (IS_ERR(lgr))
 		return PTR_ERR(lgr) == -ENOENT ? SMC_REASON_SYNC : SMC_REASON_MEM;
@@ -324,7 +331,7 @@ static int half(struct smc_offer *offer, struct smc_ism_dev *dev)
 	struct smc_lgr_key key = {
 		.ops = &smc_ism_transport,
 		.dev = dev,
-		.net = sock_net(offer->sk),
+		.net = group_net(dev, offer->sk),
 		.gid = { dev->gid[0], dev->gid[1] },
 		.version = 2,
 	};

@@ -20,6 +20,7 @@
 /* What a connection asks of a device. */
 struct wish {
 	struct net *net;
+	const struct net *owner;	/* of the device that is looked at */
 	struct net_device *base;	/* held; the interface it leaves by, below VLANs and the like */
 	u16 vlan;			/* 0 if none */
 	u8 version;
@@ -140,14 +141,25 @@ static bool fits_v2(const struct ib_gid_attr *attr, const struct net_device *nde
 	       ipv6_addr_v4mapped((const struct in6_addr *)attr->gid.raw) && covers(ndev, w->saddr);
 }
 
-static bool gid_fits(const struct ib_gid_attr *attr, const struct wish *w)
+/*
+ * Is the GID the host's, or if @own the connection's own namespace's? A device that namespaces share has GIDs of the
+ * interfaces of all of them. One of a third namespace is never used, since links go with the interface of their GID.
+ */
+static bool is_of_host(const struct net_device *ndev, const struct wish *w, bool own)
+{
+	const struct net *net = dev_net(ndev);
+
+	return own ? net_eq(net, w->net) : net_eq(net, w->owner) || net_eq(net, dev_net(w->base));
+}
+
+static bool gid_fits(const struct ib_gid_attr *attr, const struct wish *w, bool own)
 {
 	struct net_device *ndev;
 	bool fits;
 
 	rcu_read_lock();
 	ndev = rcu_dereference(attr->ndev);
-	fits = ndev && vlan_fits(ndev, w->vlan);
+	fits = ndev && is_of_host(ndev, w, own) && vlan_fits(ndev, w->vlan);
 	/* A device without PNET ID is found by its interface. */
 	if (fits && !w->has_id) {
 		u16 vlan;
@@ -159,20 +171,18 @@ static bool gid_fits(const struct ib_gid_attr *attr, const struct wish *w)
 	return fits && (w->version < 2 || reachable(w));
 }
 
-/* Takes the first GID of a port that fits. */
-static int try_port(struct smc_rdma_dev *dev, u8 port, struct wish *w)
+/* Takes the first GID of a port that fits, see is_of_host(). */
+static int try_gids(struct smc_rdma_dev *dev, u8 port, struct wish *w, bool own)
 {
 	const struct smc_rdma_port *p = &dev->ports[port - 1];
 	const struct ib_gid_attr *gid;
 	int i, rc = 0;
 
-	if (!READ_ONCE(p->active))
-		return 0;
 	for (i = 0; i < READ_ONCE(p->n_gids) && !rc; i++) {
 		gid = rdma_get_gid_attr(dev->ib, port, i);
 		if (IS_ERR(gid))
 			continue;
-		if (gid_fits(gid, w) && !rdma_read_gid_l2_fields(gid, NULL, w->path->mac)) {
+		if (gid_fits(gid, w, own) && !rdma_read_gid_l2_fields(gid, NULL, w->path->mac)) {
 			memcpy(w->path->gid, gid->gid.raw, sizeof(w->path->gid));
 			w->path->gid_index = i;
 			w->path->ifindex = smc_rdma_gid_ifindex(gid);
@@ -182,6 +192,30 @@ static int try_port(struct smc_rdma_dev *dev, u8 port, struct wish *w)
 		rdma_put_gid_attr(gid);
 	}
 	return rc;
+}
+
+/*
+ * The host's GIDs come first: a link with one of these serves all namespaces that share the device, and goes with none
+ * of them.
+ */
+static int try_port(struct smc_rdma_dev *dev, u8 port, struct wish *w)
+{
+	if (!READ_ONCE(dev->ports[port - 1].active))
+		return 0;
+	return try_gids(dev, port, w, false) ?: try_gids(dev, port, w, true);
+}
+
+/**
+ * smc_rdma_owner() - the namespace that a device, and with it the link groups over it, belongs to
+ * @dev: the device
+ *
+ * That is the initial one while namespaces share devices ("rdma system set netns shared"), or the one that has the device.
+ * Any context.
+ */
+struct net *smc_rdma_owner(const struct smc_rdma_dev *dev)
+{
+	/* A device that every namespace may use, may also be used by none in particular. */
+	return rdma_dev_access_netns(dev->ib, NULL) ? &init_net : read_pnet(&dev->ib->coredev.rdma_net);
 }
 
 /**
@@ -213,6 +247,7 @@ static int try_device(struct smc_rdma_dev *dev, void *arg)
 
 	if (!rdma_dev_access_netns(dev->ib, w->net))
 		return 0;
+	w->owner = smc_rdma_owner(dev);
 	for (port = 1; port <= dev->n_ports; port++) {
 		if (w->has_id && (smc_rdma_pnet_id(dev, port, id, &by_user) || memcmp(id, w->id, sizeof(id))))
 			continue;

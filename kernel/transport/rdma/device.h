@@ -78,6 +78,7 @@ int smc_rdma_dev_walk(int (*fn)(struct smc_rdma_dev *dev, void *arg), void *arg)
 void smc_link_check(struct smc_rdma_dev *dev);
 
 /* choose.c */
+struct net *smc_rdma_owner(const struct smc_rdma_dev *dev);
 int smc_rdma_pnet_id(const struct smc_rdma_dev *dev, u8 port, u8 id[SMC_PNET_ID_LEN], bool *by_user);
 int smc_rdma_choose(struct sock *sk, u8 version, const u8 *peer_gid, struct smc_rdma_path *path);
 

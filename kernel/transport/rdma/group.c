@@ -21,6 +21,7 @@ int smc_group_init(struct smc_lgr *lgr)
 	__set_bit(0, group->rmb_ids);
 	xa_init_flags(&group->conns, XA_FLAGS_LOCK_BH);
 	INIT_LIST_HEAD(&group->waiting);
+	INIT_LIST_HEAD(&group->large);
 	INIT_LIST_HEAD(&group->attached);
 	INIT_LIST_HEAD(&group->bufs);
 	INIT_LIST_HEAD(&group->rmbs);
@@ -195,26 +196,33 @@ struct smc_rdma_buf *smc_group_buf(struct smc_rdma_group *group, bool rmb, u8 co
 	return full ? ERR_PTR(-ENOSPC) : make_buf(group, id, code);
 }
 
-/*
- * smc_group_take_large() - may one more connection have large buffers, if so many may? To be given
- * back by smc_group_put_large(). Does not sleep.
+/**
+ * smc_group_take_large() - may one more connection have large buffers?
+ * @group: the group
+ * @rc: the connection, whose namespace is known
+ * @most: so many connections of that namespace may have them
+ *
+ * Sets @rc->large. To be undone by smc_group_put_large(). Does not sleep.
  */
-bool smc_group_take_large(struct smc_rdma_group *group, unsigned int most)
+void smc_group_take_large(struct smc_rdma_group *group, struct smc_rdma_conn *rc, unsigned int most)
 {
-	bool large;
+	struct smc_rdma_conn *other;
+	unsigned int n = 0;
 
 	spin_lock_bh(&group->lock);
-	large = group->n_large < most;
-	group->n_large += large;
+	list_for_each_entry(other, &group->large, on_large)
+		n += other->net == rc->net;
+	rc->large = n < most;
+	if (rc->large)
+		list_add(&rc->on_large, &group->large);
 	spin_unlock_bh(&group->lock);
-	return large;
 }
 
-/* smc_group_put_large() - a connection is over that had them, or had not. Softirq. */
-void smc_group_put_large(struct smc_rdma_group *group, bool large)
+/* smc_group_put_large() - a connection is over that had large buffers, or had none. Softirq. */
+void smc_group_put_large(struct smc_rdma_group *group, struct smc_rdma_conn *rc)
 {
 	spin_lock_bh(&group->lock);
-	group->n_large -= large;
+	list_del_init(&rc->on_large);
 	spin_unlock_bh(&group->lock);
 }
 

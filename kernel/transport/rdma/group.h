@@ -93,7 +93,7 @@ struct smc_rdma_group {
 	struct smc_rdma_call leave;
 	unsigned int unanswered;	/* how often that has got no answer in time, since the last answer to any */
 	unsigned int n_rmbs;		/* all of them */
-	unsigned int n_large;		/* connections with large buffers */
+	struct list_head large;		/* struct smc_rdma_conn with large buffers */
 	DECLARE_BITMAP(rmb_ids, SMC_RDMA_RTOKENS + 1);	/* those that are taken; 0 is nobody's */
 	u64 bytes[2];			/* of buffers to send from, and of RMBs */
 	struct smc_rtoken rtokens[SMC_RDMA_RTOKENS];
@@ -127,7 +127,9 @@ struct smc_rdma_conn {
 	struct smc_conn *conn;
 	struct smc_rdma_group *group;
 	struct smc_rdma_buf *rmb, *snd;
-	bool large;			/* counts in group->n_large */
+	const struct net *net;		/* of its socket, only compared here */
+	bool large;			/* it has large buffers; never changes once it has its buffers */
+	struct list_head on_large;	/* group->large; group->lock */
 	u32 peer_token;
 	u32 peer_rkey;			/* never changes once the peer is known, as peer_addr */
 	u64 peer_addr;			/* of the element */
@@ -177,8 +179,8 @@ bool smc_group_keep(struct smc_rdma_group *group, struct smc_rdma_buf *buf, stru
 void smc_group_uncount(struct smc_rdma_group *group, u8 id);
 bool smc_group_has_rmb(const struct smc_rdma_group *group);
 struct smc_rdma_buf *smc_group_buf(struct smc_rdma_group *group, bool rmb, u8 code);
-bool smc_group_take_large(struct smc_rdma_group *group, unsigned int most);
-void smc_group_put_large(struct smc_rdma_group *group, bool large);
+void smc_group_take_large(struct smc_rdma_group *group, struct smc_rdma_conn *rc, unsigned int most);
+void smc_group_put_large(struct smc_rdma_group *group, struct smc_rdma_conn *rc);
 void smc_group_put_snd(struct smc_rdma_group *group, struct smc_rdma_buf *snd, bool sent);
 
 /* rtoken.c */

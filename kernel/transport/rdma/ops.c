@@ -137,7 +137,7 @@ int smc_rdma_form(struct smc_rdma_offer *ro, const struct smc_rdma_path *path)
 	return SMC_REASON_NO_ACTIVE_LINK;
 }
 
-/* Of how many connections may this be one with large buffers? */
+/* How many connections of its namespace in a group may have large buffers, if this is to be one of them? */
 static unsigned int large_conns(const struct sock *sk)
 {
 	/* Both are as the application has them. */
@@ -148,7 +148,7 @@ static unsigned int large_conns(const struct sock *sk)
 
 static int get_bufs(struct smc_rdma_group *group, struct smc_rdma_conn *rc, const struct sock *sk)
 {
-	rc->large = smc_group_take_large(group, large_conns(sk));
+	smc_group_take_large(group, rc, large_conns(sk));
 	rc->rmb = smc_group_buf(group, true, rmb_code(sk, rc->large));
 	if (IS_ERR(rc->rmb))
 		goto err_large;
@@ -158,7 +158,7 @@ static int get_bufs(struct smc_rdma_group *group, struct smc_rdma_conn *rc, cons
 	smc_group_quarantine(group, rc->rmb, 0, true);
 	smc_group_put_rmb(group, rc->rmb);
 err_large:
-	smc_group_put_large(group, rc->large);
+	smc_group_put_large(group, rc);
 	return -ENOMEM;
 }
 
@@ -169,7 +169,7 @@ static void put_bufs(struct smc_rdma_conn *rc)
 	rc->snd->used = rc->conn ? min_t(u64, rc->conn->tx_prod, rc->snd->size) : 0;
 	smc_group_put_rmb(rc->group, rc->rmb);
 	smc_group_put_snd(rc->group, rc->snd, rc->prod.pos);
-	smc_group_put_large(rc->group, rc->large);
+	smc_group_put_large(rc->group, rc);
 }
 
 /* A connection that is about to be, with its buffers, but not in its group yet. */
@@ -181,6 +181,8 @@ static struct smc_rdma_conn *prepare(struct smc_rdma_offer *ro)
 	if (!rc)
 		return NULL;
 	rc->group = group;
+	rc->net = sock_net(ro->offer->sk);
+	INIT_LIST_HEAD(&rc->on_large);
 	smc_rdma_talk_init(rc);
 	if (get_bufs(group, rc, ro->offer->sk)) {
 		kfree(rc);

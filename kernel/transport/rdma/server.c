@@ -35,7 +35,7 @@ static int join(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
 	struct smc_lgr_key key = {
 		.ops = &smc_rdma_transport,
 		.dev = path->dev,
-		.net = sock_net(ro->offer->sk),
+		.net = smc_rdma_owner(path->dev),
 		.vlan = path->vlan,
 		.version = path->version,
 		.server = true,
@@ -46,6 +46,11 @@ static int join(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
 	memcpy(key.peer_id, p->peer_id, sizeof(key.peer_id));
 	if (path->version < 2)
 		memcpy(key.mac, p->mac, sizeof(key.mac));
+	/*
+	 * A server in another namespace may be reached by an address that goes with that namespace: a link there is not
+	 * for others.
+	 */
+	memcpy(key.own_gid, path->gid, sizeof(key.own_gid));
 	lgr = smc_lgr_join(&key, SMC_LGR_FIND_OR_FORM, NULL, &ro->first);
 	if (IS_ERR(lgr))
 		return SMC_REASON_MEM;

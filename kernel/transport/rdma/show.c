@@ -41,14 +41,34 @@ static bool has_link(const struct smc_rdma_group *group)
 	return group->link && group->state != SMC_GROUP_ENDED;
 }
 
+/* The buffers of a namespace's connections, instead of all that the group has. */
+static void count_own_bufs(struct smc_lgr *lgr, const struct net *net, struct smc_rdma_group_view *view)
+{
+	const struct smc_conn *conn;
+
+	view->snd_bytes = 0;
+	view->rmb_bytes = 0;
+	spin_lock_bh(&lgr->lock);
+	list_for_each_entry(conn, &lgr->conns, member) {
+		const struct smc_rdma_conn *rc = smc_rdma_conn_of(conn);
+
+		if (!net_eq(conn->sn->net, net))
+			continue;
+		view->snd_bytes += rc->snd->size;
+		view->rmb_bytes += rc->rmb->size;
+	}
+	spin_unlock_bh(&lgr->lock);
+}
+
 /**
  * smc_rdma_show_group() - what a group of SMC-R is like
  * @lgr: the group
+ * @net: NULL, or the namespace that is shown the buffers of its own connections only
  * @view: filled in
  *
  * Any context; softirqs may be off.
  */
-void smc_rdma_show_group(struct smc_lgr *lgr, struct smc_rdma_group_view *view)
+void smc_rdma_show_group(struct smc_lgr *lgr, const struct net *net, struct smc_rdma_group_view *view)
 {
 	struct smc_rdma_group *group = smc_group_of(lgr);
 	bool by_user;
@@ -68,6 +88,8 @@ void smc_rdma_show_group(struct smc_lgr *lgr, struct smc_rdma_group_view *view)
 		show_pnet_id(group->link->path.dev, group->link->path.port, view->pnet_id, &by_user);
 	}
 	spin_unlock_bh(&group->lock);
+	if (net)
+		count_own_bufs(lgr, net, view);
 }
 
 /**

@@ -25,7 +25,7 @@ struct smc_rdma_group_view {
 	bool server, direct;
 	u8 max_conns, max_links;
 	u8 buf_type;			/* net.smc.smcr_buf_type when it was formed */
-	u64 snd_bytes, rmb_bytes;	/* of all its buffers */
+	u64 snd_bytes, rmb_bytes;	/* of all its buffers, or of those of a namespace's connections */
 	char pnet_id[SMC_PNET_ID_LEN + 1];
 	bool has_link;
 	struct smc_rdma_link_view link;
@@ -50,11 +50,12 @@ struct smc_rdma_dev_view {
 };
 
 #ifdef SMC_RDMA
-void smc_rdma_show_group(struct smc_lgr *lgr, struct smc_rdma_group_view *view);
+void smc_rdma_show_group(struct smc_lgr *lgr, const struct net *net, struct smc_rdma_group_view *view);
 int smc_rdma_show_devices(const struct net *net, unsigned int *next,
 			  int (*fn)(const struct smc_rdma_dev_view *view, void *arg), void *arg);
 #else
-static inline void smc_rdma_show_group(struct smc_lgr *lgr, struct smc_rdma_group_view *view) { }
+static inline void smc_rdma_show_group(struct smc_lgr *lgr, const struct net *net,
+				       struct smc_rdma_group_view *view) { }
 
 static inline int smc_rdma_show_devices(const struct net *net, unsigned int *next,
 					int (*fn)(const struct smc_rdma_dev_view *view, void *arg), void *arg)

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Link groups: how they end, and how a namespace takes its connections out of them. */
+
+#include <linux/wait_bit.h>
+#include <net/net_namespace.h>
+
+#include "../conn/conn.h"
+#include "../net.h"
+#include "table.h"
+
+static DECLARE_WAIT_QUEUE_HEAD(ended);
+
+/*
+ * smc_lgr_finish() - gives back what a group has of its transport. Called once, by the one who has taken the group off
+ * the table, and with that has the table's reference. May sleep.
+ */
+void smc_lgr_finish(struct smc_lgr *lgr)
+{
+	might_sleep();
+	if (lgr->key.ops->lgr_end)
+		lgr->key.ops->lgr_end(lgr);
+	smc_lgr_table_del(lgr);
+	wake_up_all(&ended);
+	smc_lgr_put(lgr);
+}
+
+static bool unlist(struct smc_lgr *lgr)
+{
+	bool mine;
+
+	spin_lock_bh(&smc_lgr_table_lock);
+	spin_lock(&lgr->lock);
+	mine = smc_lgr_table_unlist(lgr);
+	spin_unlock(&lgr->lock);
+	spin_unlock_bh(&smc_lgr_table_lock);
+	return mine;
+}
+
+/* Takes a connection off the group's list: the first, or the first of a namespace. With a reference; NULL if none is left. */
+static struct smc_conn *take_conn(struct smc_lgr *lgr, const struct smc_net *sn)
+{
+	struct smc_conn *conn, *found = NULL;
+
+	spin_lock_bh(&lgr->lock);
+	list_for_each_entry(conn, &lgr->conns, member) {
+		if (sn && conn->sn != sn)
+			continue;
+		list_del_init(&conn->member);
+		smc_conn_get(conn);
+		found = conn;
+		break;
+	}
+	spin_unlock_bh(&lgr->lock);
+	return found;
+}
+
+/*
+ * Ends a group. Connections whose socket is open hear of it; @hard also gives back what those have, when no socket is
+ * open any more.
+ */
+static void terminate(struct smc_lgr *lgr, bool hard)
+{
+	bool mine = unlist(lgr);
+	struct smc_conn *conn;
+
+	smp_mb(); /* pairs with smc_close_check() */
+	while ((conn = take_conn(lgr, NULL))) {
+		/* A rendezvous finds out by itself, and its connection may still be TCP. */
+		if (hard)
+			smc_close_kill(conn, false);
+		else if (READ_ONCE(conn->holder) != SMC_CONN_RENDEZVOUS)
+			smc_close_gone(conn);
+		smc_conn_put(conn);
+	}
+	smc_lgr_stop_work(lgr);
+	if (mine)
+		smc_lgr_finish(lgr);
+}
+
+/* smc_lgr_terminate() - ends a group and all connections in it. May sleep. */
+void smc_lgr_terminate(struct smc_lgr *lgr)
+{
+	terminate(lgr, false);
+}
+
+static bool passes(const struct smc_lgr *lgr, const void *dev, const struct net *net)
+{
+	return (!dev || lgr->key.dev == dev) && (!net || net_eq(lgr->key.net, net));
+}
+
+/* The first group that passes, with a reference. */
+static struct smc_lgr *pick(const void *dev, const struct net *net, const u64 *gid)
+{
+	struct smc_lgr *lgr;
+
+	spin_lock_bh(&smc_lgr_table_lock);
+	list_for_each_entry(lgr, &smc_lgr_listed, list) {
+		if (!passes(lgr, dev, net))
+			continue;
+		if (gid && (lgr->key.gid[0] != gid[0] || lgr->key.gid[1] != gid[1]))
+			continue;
+		smc_lgr_get(lgr);
+		spin_unlock_bh(&smc_lgr_table_lock);
+		return lgr;
+	}
+	spin_unlock_bh(&smc_lgr_table_lock);
+	return NULL;
+}
+
+static void terminate_all(const void *dev, const struct net *net, bool hard)
+{
+	struct smc_lgr *lgr;
+
+	/* All peers have the same time to hear of it. */
+	spin_lock_bh(&smc_lgr_table_lock);
+	list_for_each_entry(lgr, &smc_lgr_listed, list)
+		if (passes(lgr, dev, net) && lgr->key.ops->lgr_part)
+			lgr->key.ops->lgr_part(lgr);
+	spin_unlock_bh(&smc_lgr_table_lock);
+	while ((lgr = pick(dev, net, NULL))) {
+		terminate(lgr, hard);
+		smc_lgr_put(lgr);
+	}
+}
+
+/* smc_lgr_terminate_peer() - a peer that a device reached is gone. May sleep. */
+void smc_lgr_terminate_peer(const void *dev, const u64 gid[2])
+{
+	struct smc_lgr *lgr;
+
+	while ((lgr = pick(dev, NULL, gid))) {
+		terminate(lgr, false);
+		smc_lgr_put(lgr);
+	}
+}
+
+/* smc_lgr_terminate_dev() - a device is gone. May sleep. */
+void smc_lgr_terminate_dev(const void *dev)
+{
+	terminate_all(dev, NULL, false);
+}
+
+/* Is any group that belongs to a namespace about to end? */
+static bool any_ending(const struct net *net)
+{
+	struct smc_lgr *lgr;
+	bool any = false;
+
+	spin_lock_bh(&smc_lgr_table_lock);
+	list_for_each_entry(lgr, &smc_lgr_ending, list)
+		any |= net_eq(lgr->key.net, net);
+	spin_unlock_bh(&smc_lgr_table_lock);
+	return any;
+}
+
+/* The first connection of a namespace in any group, off that group's list, with a reference. */
+static struct smc_conn *take_conn_of(const struct smc_net *sn)
+{
+	struct smc_conn *conn = NULL;
+	struct smc_lgr *lgr;
+
+	spin_lock_bh(&smc_lgr_table_lock);
+	list_for_each_entry(lgr, &smc_lgr_listed, list) {
+		conn = take_conn(lgr, sn);
+		if (conn)
+			break;
+	}
+	spin_unlock_bh(&smc_lgr_table_lock);
+	return conn;
+}
+
+/**
+ * smc_lgr_net_exit() - a namespace goes; no socket is left in it
+ * @sn: the namespace
+ *
+ * Its groups end, and so do its connections in groups that it shares with others, which stay. The connections of sockets
+ * that the kernel itself had opened are the only ones that can be there: all others keep the namespace from going.
+ *
+ * May sleep, until the groups and connections have ended that others are ending: they look at the namespace's settings
+ * and count in its statistics.
+ */
+void smc_lgr_net_exit(struct smc_net *sn)
+{
+	struct smc_conn *conn;
+
+	terminate_all(NULL, sn->net, true);
+	while ((conn = take_conn_of(sn))) {
+		smc_close_kill(conn, false);
+		smc_conn_put(conn);
+	}
+	wait_event(ended, !any_ending(sn->net));
+	wait_var_event(&sn->conns, !atomic_read(&sn->conns));
+}
+
+/*
+ * smc_lgr_exit() - at unload, when no socket is left. May sleep, until the last group is freed: work
+ * that has been queued meanwhile holds one.
+ */
+void smc_lgr_exit(void)
+{
+	terminate_all(NULL, NULL, true);
+	smc_lgr_wait_freed();
+	rcu_barrier();
+}

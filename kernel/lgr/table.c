@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The table of link groups: adding, finding and listing them. */
+
+#include <linux/export.h>
+#include <net/net_namespace.h>
+
+#include "../conn/conn.h"
+#include "../net.h"
+#include "table.h"
+
+/* Identifiers are shown with a link's number added. */
+#define ID_STEP 256
+
+DEFINE_SPINLOCK(smc_lgr_table_lock);
+LIST_HEAD(smc_lgr_listed);
+LIST_HEAD(smc_lgr_ending);
+
+static u32 last_id;
+
+static bool same_key(const struct smc_lgr_key *a, const struct smc_lgr_key *b)
+{
+	return a->ops == b->ops && a->dev == b->dev && net_eq(a->net, b->net) && a->gid[0] == b->gid[0] &&
+	       a->gid[1] == b->gid[1] && a->vlan == b->vlan && a->version == b->version && a->server == b->server &&
+	       !memcmp(a->peer_id, b->peer_id, sizeof(a->peer_id)) && !memcmp(a->mac, b->mac, sizeof(a->mac)) &&
+	       !memcmp(a->own_gid, b->own_gid, sizeof(a->own_gid));
+}
+
+/* May one more connection join the group? */
+static bool has_place(const struct smc_lgr *lgr, const void *hint)
+{
+	const struct smc_transport_ops *ops = lgr->key.ops;
+
+	return (!lgr->max_conns || READ_ONCE(lgr->n_conns) < lgr->max_conns) &&
+	       (!ops->lgr_fits || ops->lgr_fits(lgr, hint));
+}
+
+/*
+ * smc_lgr_table_find() - the group that a connection may join, see smc_lgr_join(). Under the table's lock,
+ * does not sleep. Return: NULL if there is none.
+ */
+struct smc_lgr *smc_lgr_table_find(const struct smc_lgr_key *key, const void *hint)
+{
+	struct smc_lgr *lgr;
+
+	lockdep_assert_held(&smc_lgr_table_lock);
+	list_for_each_entry(lgr, &smc_lgr_listed, list)
+		if (same_key(&lgr->key, key) && has_place(lgr, hint))
+			return lgr;
+	return NULL;
+}
+
+/* smc_lgr_table_add() - lists a fresh group, which gets its identifier. Under the table's lock. */
+void smc_lgr_table_add(struct smc_lgr *lgr)
+{
+	lockdep_assert_held(&smc_lgr_table_lock);
+	last_id += ID_STEP;
+	lgr->id = last_id;
+	WRITE_ONCE(lgr->listed, true);
+	list_add_tail(&lgr->list, &smc_lgr_listed);
+}
+
+/*
+ * smc_lgr_table_unlist() - no connection joins a group any more, and it counts as ending. Under the table's
+ * lock and the group's. Return: whether it was listed: then the caller has the table's reference, and is to end
+ * the group.
+ */
+bool smc_lgr_table_unlist(struct smc_lgr *lgr)
+{
+	lockdep_assert_held(&smc_lgr_table_lock);
+	lockdep_assert_held(&lgr->lock);
+	if (!lgr->listed)
+		return false;
+	WRITE_ONCE(lgr->listed, false);
+	list_move(&lgr->list, &smc_lgr_ending);
+	return true;
+}
+
+/* smc_lgr_table_del() - an ending group has given everything back. Takes the lock, does not sleep. */
+void smc_lgr_table_del(struct smc_lgr *lgr)
+{
+	spin_lock_bh(&smc_lgr_table_lock);
+	list_del_init(&lgr->list);
+	spin_unlock_bh(&smc_lgr_table_lock);
+}
+
+/* The host sees groups whole, and so does the namespace that a group belongs to. Others see their own connections. */
+static bool sees_all(const struct net *net, const struct smc_lgr *lgr)
+{
+	return net_eq(net, &init_net) || net_eq(net, lgr->key.net);
+}
+
+static bool is_visible(struct smc_lgr *lgr, const struct net *net)
+{
+	struct smc_conn *conn;
+	bool any = false;
+
+	if (sees_all(net, lgr))
+		return true;
+	spin_lock_bh(&lgr->lock);
+	list_for_each_entry(conn, &lgr->conns, member) {
+		any = net_eq(conn->sn->net, net);
+		if (any)
+			break;
+	}
+	spin_unlock_bh(&lgr->lock);
+	return any;
+}
+
+/**
+ * smc_lgr_walk() - visits the groups that a namespace sees
+ * @net: the namespace: the initial one sees all groups, another one its own and those in which it has connections
+ * @next: in and out, the identifier after which to go on; 0 at first
+ * @fn: called with the table's lock held; nonzero ends the walk before that group counts as visited
+ * @arg: passed on
+ *
+ * Does not sleep. Return: 0 at the end, else what @fn said.
+ */
+int smc_lgr_walk(const struct net *net, unsigned int *next, int (*fn)(struct smc_lgr *lgr, void *arg), void *arg)
+{
+	struct smc_lgr *lgr;
+	int rc = 0;
+
+	spin_lock_bh(&smc_lgr_table_lock);
+	list_for_each_entry(lgr, &smc_lgr_listed, list) {
+		if (lgr->id <= *next || !is_visible(lgr, net))
+			continue;
+		rc = fn(lgr, arg);
+		if (rc)
+			break;
+		*next = lgr->id;
+	}
+	spin_unlock_bh(&smc_lgr_table_lock);
+	return rc;
+}
+
+/* The connections of a group that come after one, of a namespace. Under the table's lock. */
+static int walk_members(struct smc_lgr *lgr, const struct net *net, u32 *serial,
+			int (*fn)(struct smc_conn *conn, void *arg), void *arg)
+{
+	struct smc_conn *conn;
+	int rc = 0;
+
+	spin_lock(&lgr->lock);
+	list_for_each_entry(conn, &lgr->conns, member) {
+		if (!net_eq(conn->sn->net, net) || (*serial && (s32)(conn->serial - *serial) <= 0))
+			continue;
+		rc = fn(conn, arg);
+		if (rc)
+			break;
+		*serial = conn->serial;
+	}
+	spin_unlock(&lgr->lock);
+	return rc;
+}
+
+/**
+ * smc_lgr_walk_conns() - visits the connections of a namespace, group by group
+ * @net: the namespace
+ * @pos: in and out, where to go on; zero at first
+ * @fn: called with the table's lock and the group's held; nonzero ends the walk before that connection counts as
+ * visited
+ * @arg: passed on
+ *
+ * Does not sleep. Return: 0 at the end, else what @fn said.
+ */
+int smc_lgr_walk_conns(const struct net *net, struct smc_lgr_position *pos,
+		       int (*fn)(struct smc_conn *conn, void *arg), void *arg)
+{
+	struct smc_lgr *lgr;
+	int rc = 0;
+
+	spin_lock_bh(&smc_lgr_table_lock);
+	list_for_each_entry(lgr, &smc_lgr_listed, list) {
+		if (lgr->id < pos->group)
+			continue;
+		if (lgr->id != pos->group)
+			*pos = (struct smc_lgr_position){ .group = lgr->id };
+		rc = walk_members(lgr, net, &pos->serial, fn, arg);
+		if (rc)
+			break;
+	}
+	spin_unlock_bh(&smc_lgr_table_lock);
+	return rc;
+}
+EXPORT_SYMBOL_GPL(smc_lgr_walk_conns);
+
+/* What the connections of a namespace are of a group. Under the group's lock. */
+static void count_own(const struct smc_lgr *lgr, const struct net *net, struct smc_lgr_view *view)
+{
+	const struct smc_conn *conn;
+
+	view->n_conns = 0;
+	view->buf_bytes = 0;
+	list_for_each_entry(conn, &lgr->conns, member) {
+		if (!net_eq(conn->sn->net, net))
+			continue;
+		view->n_conns++;
+		view->buf_bytes += conn->rx.size + conn->rx.skip;
+	}
+}
+
+/**
+ * smc_lgr_describe() - what a group is like right now
+ * @lgr: the group
+ * @net: the namespace that asks; what it does not see whole, it sees as far as its own connections go
+ * @view: filled in
+ *
+ * Does not sleep.
+ */
+void smc_lgr_describe(struct smc_lgr *lgr, const struct net *net, struct smc_lgr_view *view)
+{
+	spin_lock_bh(&lgr->lock);
+	view->whole = sees_all(net, lgr);
+	view->n_conns = lgr->n_conns;
+	view->buf_bytes = atomic64_read(&lgr->buf_bytes);
+	if (!view->whole)
+		count_own(lgr, net, view);
+	memcpy(view->eid, lgr->eid, sizeof(view->eid));
+	memcpy(view->host, lgr->host, sizeof(view->host));
+	view->release = lgr->release;
+	view->os_type = lgr->os_type;
+	spin_unlock_bh(&lgr->lock);
+}
+
+/* smc_lgr_count_dev() - groups on a device, of all namespaces, and their connections. Does not sleep. */
+unsigned int smc_lgr_count_dev(const void *dev, unsigned int *conns)
+{
+	struct smc_lgr *lgr;
+	unsigned int n = 0;
+
+	*conns = 0;
+	spin_lock_bh(&smc_lgr_table_lock);
+	list_for_each_entry(lgr, &smc_lgr_listed, list) {
+		if (lgr->key.dev != dev)
+			continue;
+		n++;
+		*conns += READ_ONCE(lgr->n_conns);
+	}
+	spin_unlock_bh(&smc_lgr_table_lock);
+	return n;
+}

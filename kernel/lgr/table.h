@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The table of link groups, for the files of this folder. */
+#ifndef SMC_LGR_TABLE_H
+#define SMC_LGR_TABLE_H
+
+#include "lgr.h"
+
+/* The lists and the hash table below, and together with the group's lock its `listed`. Softirqs are off. */
+extern spinlock_t smc_lgr_table_lock;
+/* Groups that connections may join, in ascending order of their identifiers. */
+extern struct list_head smc_lgr_listed;
+/* Groups that have left that list and have not given everything back. */
+extern struct list_head smc_lgr_ending;
+
+struct smc_lgr *smc_lgr_table_find(const struct smc_lgr_key *key, const void *hint);
+void smc_lgr_table_add(struct smc_lgr *lgr);
+bool smc_lgr_table_unlist(struct smc_lgr *lgr);
+void smc_lgr_table_del(struct smc_lgr *lgr);
+
+/* lgr.c */
+void smc_lgr_stop_work(struct smc_lgr *lgr);
+void smc_lgr_wait_freed(void);
+
+/* end.c */
+void smc_lgr_finish(struct smc_lgr *lgr);
+
+#endif /* SMC_LGR_TABLE_H */

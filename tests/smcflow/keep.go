@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+)
+
+func newKeep() *cobra.Command {
+	var conns, size int
+	var pause time.Duration
+	cmd := &cobra.Command{
+		Use:   "keep ADDRESS",
+		Short: "Have an echo send back data over connections that stay open until a signal comes, and compare it",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			addr, err := netip.ParseAddrPort(args[0])
+			if err != nil {
+				return err
+			}
+			g, ctx := errgroup.WithContext(cmd.Context())
+			for i := range conns {
+				g.Go(func() error {
+					rounds, err := keep(ctx, addr, size, pause)
+					if err != nil {
+						return fmt.Errorf("connection %d after %d rounds: %w", i, rounds, err)
+					}
+					return nil
+				})
+			}
+			return g.Wait()
+		},
+	}
+	cmd.Flags().IntVar(&conns, "conns", 1, "connections")
+	cmd.Flags().IntVar(&size, "size", 1000, "bytes each way in a round")
+	cmd.Flags().DurationVar(&pause, "pause", 10*time.Millisecond, "time between rounds")
+	return cmd
+}
+
+// keep converses on one connection until the context ends, and returns how often.
+func keep(ctx context.Context, addr netip.AddrPort, size int, pause time.Duration) (rounds int, err error) {
+	fd, err := connect(addr)
+	if err != nil {
+		return 0, err
+	}
+	conn := os.NewFile(uintptr(fd), "smc")
+	defer conn.Close()
+	for ; ctx.Err() == nil; rounds++ {
+		if err := converse(conn, size); err != nil {
+			return rounds, err
+		}
+		time.Sleep(pause) // the rate of the traffic
+	}
+	return rounds, nil
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package smcr
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/smckit/smckit/tests/lab"
+	"golang.org/x/sys/unix"
+)
+
+// containers are the namespaces that connections come from: the host's own, and two more. The number is the last byte of the
+// address, less that of the host.
+var containers = []struct {
+	name   string
+	number int
+}{{"", 0}, {"m", 10}, {"n", 20}}
+
+// kinds are what the two have for an interface: on top of eth0 and in its subnet, so that a peer takes them all for one host. An
+// interface can have one kind on top.
+var kinds = []string{"macvlan mode bridge", "ipvlan mode l2"}
+
+// addressIn is that of a host, 0 or 1, in a namespace.
+func addressIn(host, number int) string { return fmt.Sprintf("10.0.0.%d", host+1+number) }
+
+// addContainers makes the namespaces on a host, or makes them again.
+func addContainers(t *testing.T, lt *lab.Test, host, kind string) {
+	t.Helper()
+	index := map[string]int{"a": 0, "b": 1}[host]
+	lt.Must(host, "modprobe -a macvlan ipvlan")
+	for _, c := range containers[1:] {
+		lt.Must(host, fmt.Sprintf("ip netns del %[1]s 2>/dev/null || :; ip netns add %[1]s", c.name))
+		// eth0 is busy until the kernel has taken down those of another kind.
+		if err := lt.Host(host).WaitFor(t.Context(), fmt.Sprintf("ip link add link eth0 name %s0 type %s", c.name, kind)); err != nil {
+			t.Fatal(err)
+		}
+		lt.Must(host, fmt.Sprintf("ip link set %[1]s0 netns %[1]s; ip -n %[1]s addr add %[2]s/24 dev %[1]s0; "+
+			"ip -n %[1]s link set lo up; ip -n %[1]s link set %[1]s0 up", c.name, addressIn(index, c.number)))
+	}
+}
+
+// in is a command line, in a namespace.
+func in(namespace string, argv ...string) []string {
+	if namespace == "" {
+		return argv
+	}
+	return append([]string{"ip", "netns", "exec", namespace}, argv...)
+}
+
+// startIn starts a program on a host, in a namespace.
+func startIn(t *testing.T, lt *lab.Test, host, namespace string, argv ...string) *lab.Process {
+	t.Helper()
+	p, err := lt.Host(host).Start(lab.Cmd{Argv: in(namespace, argv...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// echoIn starts an echo on a host, in a namespace, and waits until it listens.
+func echoIn(t *testing.T, lt *lab.Test, host, namespace, address string) *lab.Process {
+	t.Helper()
+	p := startIn(t, lt, host, namespace, "smcflow", "echo", address)
+	if err := lt.Host(host).WaitFor(t.Context(), strings.Join(in(namespace, "smcss", "-l"), " ")+" | grep -q "+address); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// keepIn starts a program on a that keeps connections, and waits until they are SMC-R.
+func keepIn(t *testing.T, lt *lab.Test, namespace, address string, n int) *lab.Process {
+	t.Helper()
+	p := startIn(t, lt, "a", namespace, "smcflow", "keep", "--conns", fmt.Sprint(n), address)
+	_, port, _ := strings.Cut(address, ":")
+	there := fmt.Sprintf("test $(%s --state active --port %s | grep -c SMCR) = %d", strings.Join(in(namespace, "smcss"), " "), port, n)
+	if err := lt.Host("a").WaitFor(t.Context(), there); err != nil {
+		t.Fatalf("connections of namespace %q to %s: %v", namespace, address, err)
+	}
+	return p
+}
+
+// undisturbed ends programs that keep connections, none of which may have broken.
+func undisturbed(t *testing.T, all ...*lab.Process) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), lab.Scale(30*time.Second))
+	defer cancel()
+	for _, p := range all {
+		// It may have ended already, and then has failed.
+		_ = p.Signal(unix.SIGTERM)
+		if r, err := p.Wait(ctx); err != nil || r.Code != 0 {
+			t.Errorf("a program that keeps connections: %v, %+v", err, r)
+		}
+	}
+}
+
+// groupsIn checks how many connections a namespace sees in the one group that it sees in use.
+func groupsIn(t *testing.T, lt *lab.Test, host, namespace string, want int) {
+	t.Helper()
+	var answer struct{ Linkgroups []group }
+	ask(t, lt, host, strings.Join(in(namespace, "smcr", "linkgroup", "link-show", "--json"), " "), &answer)
+	var used []group
+	for _, g := range answer.Linkgroups {
+		if g.Connections > 0 {
+			used = append(used, g)
+		}
+	}
+	if len(used) != 1 || used[0].Connections != want || len(used[0].Links) != 1 || used[0].Links[0].Connections != want ||
+		used[0].RMB < want*16384 {
+		t.Errorf("host %s, namespace %q sees %+v, want one group with %d connections", host, namespace, answer.Linkgroups, want)
+	}
+}
+
+// noGroupsIn checks that a namespace without connections sees no group.
+func noGroupsIn(t *testing.T, lt *lab.Test, host, namespace string) {
+	t.Helper()
+	var answer struct{ Linkgroups []group }
+	ask(t, lt, host, "smcr -N "+namespace+" linkgroup --json", &answer)
+	if len(answer.Linkgroups) != 0 {
+		t.Errorf("host %s, namespace %q: sees groups of others: %+v", host, namespace, answer.Linkgroups)
+	}
+}
+
+// fellIn is how many connections of a namespace have fallen back.
+func fellIn(lt *lab.Test, host, namespace string) int {
+	c := lt.CountersR(host)
+	if namespace != "" {
+		c = lt.CountersRIn(host, namespace)
+	}
+	return c.Fallback.Client.Total + c.Fallback.Server.Total
+}
+
+// TestNamespacesShareGroups has connections of several namespaces leave by one device, as clients and as servers. They are all
+// SMC-R and share a group, none disturbs the others, and a namespace that goes takes its own with it and no others.
+func TestNamespacesShareGroups(t *testing.T) {
+	lab.Need(t)
+	ours := side{"7.2", lab.ModuleOurs}
+	lt := start(t, ours, ours)
+	for _, kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			for _, host := range []string{"a", "b"} {
+				addContainers(t, lt, host, kind)
+			}
+			t.Run("clients", func(t *testing.T) { namespacesOfClients(t, lt) })
+			t.Run("servers", func(t *testing.T) { namespacesOfServers(t, lt) })
+		})
+	}
+	for _, host := range []string{"a", "b"} {
+		unloads(t, lt, host)
+	}
+}
+
+func namespacesOfClients(t *testing.T, lt *lab.Test) {
+	address := addressIn(1, 0) + ":5060"
+	defer lab.Kill(t, echoIn(t, lt, "b", "", address))
+	counts := map[string]int{"": 4, "m": 3, "n": 2}
+	kept := map[string]*lab.Process{}
+	noGroupsIn(t, lt, "a", "m")
+	for _, c := range containers {
+		kept[c.name] = keepIn(t, lt, c.name, address, counts[c.name])
+		lt.Must("a", strings.Join(in(c.name, "smcflow", "check", "--conns", "2", "--rounds", "3", "--size", "50000", address), " "))
+	}
+	groupsIn(t, lt, "a", "", 9)
+	groupsIn(t, lt, "a", "m", 3)
+	groupsIn(t, lt, "a", "n", 2)
+	groupsIn(t, lt, "b", "", 9)
+	for _, c := range containers {
+		if fell := fellIn(lt, "a", c.name); fell != 0 {
+			t.Errorf("namespace %q: %d connections fell back", c.name, fell)
+		}
+	}
+	lab.Kill(t, kept["m"])
+	remove(t, lt, "a", "m", addressIn(0, 10))
+	lt.Must("a", "smcflow check --conns 2 --rounds 3 --size 50000 "+address)
+	undisturbed(t, kept[""], kept["n"])
+}
+
+// remove deletes a namespace, and waits until the kernel has taken it down: then its address, which was rxe0's too, is gone.
+func remove(t *testing.T, lt *lab.Test, host, namespace, address string) {
+	t.Helper()
+	b := netip.MustParseAddr(address).As4()
+	gid := fmt.Sprintf("ffff:%02x%02x:%02x%02x", b[0], b[1], b[2], b[3])
+	const gids = "/sys/class/infiniband/rxe0/ports/1/gids/*"
+	lt.Must(host, fmt.Sprintf("grep -q %s %s", gid, gids))
+	lt.Must(host, "ip netns del "+namespace)
+	if err := lt.Host(host).WaitFor(t.Context(), fmt.Sprintf("! grep -qs %s %s", gid, gids)); err != nil {
+		t.Errorf("host %s: namespace %s has not gone: %v", host, namespace, err)
+	}
+}
+
+func namespacesOfServers(t *testing.T, lt *lab.Test) {
+	var kept []*lab.Process
+	echoes := map[string]*lab.Process{}
+	for i, c := range containers {
+		address := fmt.Sprintf("%s:%d", addressIn(1, c.number), 5061+i)
+		echoes[c.name] = echoIn(t, lt, "b", c.name, address)
+		kept = append(kept, keepIn(t, lt, "", address, i+1))
+	}
+	groupsIn(t, lt, "a", "", 6)
+	groupsIn(t, lt, "b", "", 6)
+	groupsIn(t, lt, "b", "m", 2)
+	groupsIn(t, lt, "b", "n", 3)
+	for _, c := range containers {
+		if fell := fellIn(lt, "b", c.name); fell != 0 {
+			t.Errorf("namespace %q: %d connections fell back", c.name, fell)
+		}
+	}
+	lab.Kill(t, echoes["m"])
+	remove(t, lt, "b", "m", addressIn(1, 10))
+	undisturbed(t, kept[0], kept[2])
+	lab.Kill(t, kept[1])
+	lab.Kill(t, echoes[""])
+	lab.Kill(t, echoes["n"])
+}
+
+// TestNamespacesAlternate has a thousand connections of each namespace, one after another, while others stream: with our module
+// and with the stock one as the peer, and ours in both roles.
+func TestNamespacesAlternate(t *testing.T) {
+	lab.Need(t)
+	if !lab.Full() {
+		t.Skip("takes minutes: SMCKIT_FULL=1")
+	}
+	ours := side{"7.2", lab.ModuleOurs}
+	for _, p := range [][2]side{{ours, ours}, {ours, stock}, {stock, ours}} {
+		t.Run(fmt.Sprintf("%s to %s", p[0], p[1]), func(t *testing.T) {
+			lt := start(t, p[0], p[1])
+			// Ours has the namespaces; the stock module has a group for each of its own.
+			host := "a"
+			if p[0].module != lab.ModuleOurs {
+				host = "b"
+			}
+			for _, kind := range kinds {
+				t.Run(kind, func(t *testing.T) {
+					addContainers(t, lt, host, kind)
+					alternate(t, lt, host)
+				})
+			}
+		})
+	}
+}
+
+func alternate(t *testing.T, lt *lab.Test, host string) {
+	const rounds = 250 // of four connections
+	streaming := addressIn(1, 0) + ":5070"
+	defer lab.Kill(t, echoIn(t, lt, "b", "", streaming))
+	streams := startIn(t, lt, "a", "", "smcflow", "keep", "--conns", "4", "--size", "60000", "--pause", "1ms", streaming)
+	var group sync.WaitGroup
+	for i, c := range containers {
+		client, address := c.name, addressIn(1, 0)
+		server := ""
+		if host == "b" {
+			client, server, address = "", c.name, addressIn(1, c.number)
+		}
+		address = fmt.Sprintf("%s:%d", address, 5071+i)
+		defer lab.Kill(t, echoIn(t, lt, "b", server, address))
+		group.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), lab.Scale(10*time.Minute))
+			defer cancel()
+			p, err := lt.Host("a").Start(lab.Cmd{Argv: in(client, "smcflow", "check", "--conns", "4", "--rounds", fmt.Sprint(rounds),
+				"--size", "3000", address)})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if r, err := p.Wait(ctx); err != nil || r.Code != 0 {
+				t.Errorf("namespace %q: %v, %+v", c.name, err, r)
+			}
+		})
+	}
+	group.Wait()
+	undisturbed(t, streams)
+	for _, c := range containers {
+		if fell := fellIn(lt, host, c.name); fell != 0 {
+			t.Errorf("namespace %q: %d connections fell back", c.name, fell)
+		}
+	}
+}
