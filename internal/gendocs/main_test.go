@@ -201,3 +201,16 @@ func TestCompletions(t *testing.T) {
 		}
 	}
 }
+
+// TestManualsReferToWhatIsInstalled has no page name a file of the repository, which the packages do not have.
+func TestManualsReferToWhatIsInstalled(t *testing.T) {
+	pages := generate(t, "man", "../../man")
+	if len(pages) < 20 {
+		t.Fatalf("%d pages", len(pages))
+	}
+	for name, text := range pages {
+		if m := regexp.MustCompile(`\b[a-zA-Z_/-]+\.md\b`).FindString(strings.ReplaceAll(text, `\-`, "-")); m != "" {
+			t.Errorf("%s refers to %s", name, m)
+		}
+	}
+}

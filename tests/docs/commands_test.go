@@ -27,7 +27,7 @@ var tools = func() map[string]cli.Tool {
 
 // others are the programs of other people that the documents may call.
 var others = strings.Fields(`
-	apt apt-get bash cat cd chmod cp curl dmesg dnf docker dpkg echo env exec export for grep install ip journalctl kill lsmod lspci ls
+	apt apt-get bash cat cd chmod cp curl dmesg dnf docker dpkg echo env exec export for grep install ip journalctl kill ln lsmod lspci ls
 	make man mkdir modinfo modprobe mokutil nft ping rdma rm rmmod rpm sed sh sleep sort ss sudo sysctl systemctl tail tcpdump tee test true
 	udevadm uname unshare virsh
 	git ansible-galaxy ansible-playbook

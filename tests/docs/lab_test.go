@@ -29,7 +29,7 @@ ip addr add 10.0.0.%[1]d/24 dev eth4
 ip addr add fd00::%[1]d/64 dev eth4 nodad
 modprobe rdma_rxe
 rdma link add mlx5_0 type rxe netdev eth4
-mkdir -p /run/docs /run/www /etc/modprobe.d
+mkdir -p /run/docs /run/www /etc/modprobe.d /etc/modules-load.d
 cd /run/docs
 for program in app run.sh; do
 	printf '#!/bin/sh\nexec curl -s -o /dev/null http://10.0.0.%[1]d/\n' >$program
@@ -46,7 +46,7 @@ for link in $(ip -o link show type veth | sed 's/^[0-9]*: \([^:@]*\).*/\1/'); do
 smc_pnet flush
 smcr ueid flush
 smcd loopback on
-rm -rf /etc/modprobe.d/smc.conf /etc/smc
+rm -rf /etc/modprobe.d/smc.conf /etc/modules-load.d/smckit.conf /etc/smc
 mkdir /etc/smc # as the package has it
 find /run/docs -type f ! -name app ! -name run.sh -delete
 `

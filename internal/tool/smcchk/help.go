@@ -10,7 +10,7 @@ which reason, and what to do about that.
 
 What was found is an error, if what was asked for does not work, or else a
 warning or information, each with a remedy in the line below. --conditions lists
-all; docs/smc_chk.md has them, too. What could not be found out is said.
+all. What could not be found out is said.
 
 A peer needs 'smc_chk --server' for the measurements. Anything that listens will
 do to see what carries a connection to it. A server without AF_SMC listens on
@@ -22,8 +22,6 @@ The kernel loads the module, if it can, as for any program that wants AF_SMC.
 JSON
   {"schema": 1, "able", "kernel", "module", "transports", "path", "live",
   "findings", "unknown"}
-
-  docs/json.md describes the fields.
 
 EXIT STATUS
   0  yes: SMC is possible, or was used

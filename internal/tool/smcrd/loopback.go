@@ -139,5 +139,5 @@ func loopbackError(op, file string, err error) error {
 	if _, serr := os.Stat(filepath.Dir(file)); serr != nil {
 		return fmt.Errorf("%sSMC module not available (%w): load it with 'modprobe smc'", op, err)
 	}
-	return fmt.Errorf("%sthe loaded SMC module has no such setting (%w): it takes smckit's own module, see kernel/README.md", op, err)
+	return fmt.Errorf("%sthe loaded SMC module has no such setting (%w): it takes smckit's own module, as the package smckit-dkms has it", op, err)
 }

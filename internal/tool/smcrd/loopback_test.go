@@ -59,7 +59,7 @@ func TestLoopbackErrors(t *testing.T) {
 		},
 		{
 			filepath.Join(dir, "loopback"), "loopback off",
-			"smcd: read net.smc.loopback: the loaded SMC module has no such setting (no such file or directory): it takes smckit's own module, see kernel/README.md\n", 1,
+			"smcd: read net.smc.loopback: the loaded SMC module has no such setting (no such file or directory): it takes smckit's own module, as the package smckit-dkms has it\n", 1,
 		},
 		{
 			strange, "loopback",
