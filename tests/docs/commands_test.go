@@ -30,7 +30,7 @@ var others = strings.Fields(`
 	apt apt-get bash cat cd chmod cp curl dmesg dnf docker dpkg echo env exec export for grep install ip journalctl kill ln lsmod lspci ls
 	make man mkdir modinfo modprobe mokutil nft ping rdma rm rmmod rpm sed sh sleep sort ss sudo sysctl systemctl tail tcpdump tee test true
 	udevadm uname unshare virsh
-	git ansible-galaxy ansible-playbook
+	gcc git go ansible-galaxy ansible-playbook
 	ab iperf3 nginx python3 redis-benchmark redis-cli redis-server
 	app ./app ./run.sh`) // stand for the reader's own; tests make them
 

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Package sysfuzz makes random system calls on AF_SMC sockets in guests. The fuzzer itself is in src/; to run a program of
+// it again, see docs/lab.md.
+package sysfuzz
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/smckit/smckit/tests/lab"
+)
+
+// build compiles the fuzzer.
+func build(t *testing.T) []byte {
+	t.Helper()
+	if _, err := exec.LookPath("cc"); err != nil && os.Getenv("SMCKIT_LAB") == "" {
+		t.Skip("no C compiler: install gcc and libc6-dev")
+	}
+	sources, err := filepath.Glob("src/*.c")
+	if err != nil || len(sources) < 10 {
+		t.Fatalf("%d sources: %v", len(sources), err)
+	}
+	binary := filepath.Join(t.TempDir(), "sysfuzz")
+	args := append([]string{"-static", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", binary}, sources...)
+	if out, err := exec.CommandContext(t.Context(), "cc", args...).CombinedOutput(); err != nil {
+		t.Fatalf("cc: %v\n%s", err, out)
+	}
+	data, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// TestBuild compiles the fuzzer without a warning.
+func TestBuild(t *testing.T) { build(t) }
+
+// TestSystemCalls runs random programs for a minute on the newest kernel, and for an hour on each in full runs: a third of
+// the time without SMC-D by loopback, so that connections are SMC-R, the rest with it. $SMCKIT_SEED is the seed of a run,
+// which the log has, and $SMCKIT_FUZZTIME its duration.
+func TestSystemCalls(t *testing.T) {
+	lab.EachKernel(t, func(t *testing.T, kernel string, _ lab.Length) { fuzz(t, kernel) })
+}
+
+// duration is how long the fuzzer runs.
+func duration(t *testing.T) time.Duration {
+	if s := os.Getenv("SMCKIT_FUZZTIME"); s != "" {
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	if lab.Full() {
+		return time.Hour
+	}
+	return time.Minute
+}
+
+const (
+	inside = "/run/sysfuzz"
+	// spare is what the kernel may keep for later: lists of free objects for each processor, tables that grew.
+	spare = 16 << 10
+)
+
+func fuzz(t *testing.T, kernel string) {
+	programs, err := lab.Commands(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lt := lab.Start(t, lab.Options{
+		Kernel: kernel, CPUs: 2, Memory: 1536, Programs: []string{programs}, KernelArgs: "slab_nomerge",
+	})
+	if err := lt.Host("a").WriteFile(t.Context(), inside, build(t), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := lt.LoadSMC(t.Context(), lab.ModuleOurs); err != nil {
+		t.Fatal(err)
+	}
+	if err := lt.SetUpSelf(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	lt.Must("a", "modprobe -aq tun tls; sysctl -qw kernel.unprivileged_userns_clone=1 || :")
+	d := duration(t)
+	seed := os.Getenv("SMCKIT_SEED")
+	if seed == "" {
+		seed = strconv.FormatInt(time.Now().UnixNano()%1e9, 10)
+	}
+	t.Logf("kernel %s: SMCKIT_SEED=%s SMCKIT_FUZZTIME=%v", kernel, seed, d)
+	// The first part also allocates what the kernel keeps for good.
+	lt.Must("a", "sysctl -qw net.smc.loopback=0")
+	run(t, lt, seed, d/3)
+	before := kernelMemory(t, lt)
+	lt.Must("a", "sysctl -qw net.smc.loopback=2")
+	run(t, lt, seed, d-d/3)
+	reached(t, lt)
+	unload(t, lt)
+	if after := kernelMemory(t, lt); after > before+spare {
+		t.Errorf("the kernel has %d KiB, with the module and before the programs it had %d", after, before)
+	}
+}
+
+// run runs the fuzzer.
+func run(t *testing.T, lt *lab.Test, seed string, d time.Duration) {
+	t.Helper()
+	hang := int(lab.Scale(30 * time.Second).Seconds())
+	// The last program has that long to end, and so has an honest client.
+	ctx, cancel := context.WithTimeout(t.Context(), d+lab.Scale(90*time.Second))
+	defer cancel()
+	r, err := lt.Host("a").Run(ctx, lab.Cmd{Argv: []string{
+		inside, "--seed", seed, "--seconds", strconv.Itoa(int(d.Seconds())), "--hang", strconv.Itoa(hang),
+	}})
+	text := abridge(r.Stdout)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	t.Log(text)
+	if r.Code != 0 {
+		t.Fatalf("sysfuzz has found something: exit status %d\n%s%s", r.Code, text, r.Stderr)
+	}
+}
+
+// abridge leaves out all but the last of the lines that name programs as they start.
+func abridge(output string) string {
+	const last = 12 // twice as many as there are workers
+	lines := strings.Split(strings.TrimSpace(output), "\n")
+	var kept []string
+	started := 0
+	for _, l := range slices.Backward(lines) {
+		if strings.HasPrefix(l, "run ") {
+			if started++; started > last {
+				continue
+			}
+		}
+		kept = append(kept, l)
+	}
+	slices.Reverse(kept)
+	return strings.Join(kept, "\n")
+}
+
+// TestAbridge keeps what explains a failure.
+func TestAbridge(t *testing.T) {
+	var long strings.Builder
+	long.WriteString("seed 1\n")
+	for i := range 100 {
+		fmt.Fprintf(&long, "run 0.%d\n", i)
+	}
+	long.WriteString("cannot be killed\n")
+	got := abridge(long.String())
+	if !strings.HasPrefix(got, "seed 1\nrun 0.88\n") || !strings.HasSuffix(got, "run 0.99\ncannot be killed") {
+		t.Errorf("%s", got)
+	}
+}
+
+// reached fails the test if the programs have not come as far as connections of each kind.
+func reached(t *testing.T, lt *lab.Test) {
+	t.Helper()
+	d, r := lt.Counters("a"), lt.CountersR("a")
+	t.Logf("SMC-D %+v, SMC-R %+v", d, r)
+	if d.Connections.ServerV2 == 0 || r.Connections.ServerV2 == 0 || d.Fallback.Server.Total == 0 {
+		t.Error("connections of some kind are missing")
+	}
+}
+
+// unload removes the modules: no socket, connection or namespace that needs them may be left.
+func unload(t *testing.T, lt *lab.Test) {
+	t.Helper()
+	// Sockets in namespaces end with those, which the kernel does in the background.
+	lt.Must("a", "rmmod smc_diag; for i in $(seq 200); do rmmod smc 2>/run/why && exit; sleep 0.2; done; cat /run/why; exit 1")
+}
+
+// kernelMemory is what the kernel has allocated and cannot take back, in KiB.
+func kernelMemory(t *testing.T, lt *lab.Test) int {
+	t.Helper()
+	out := lt.Must("a", `for f in /sys/kernel/slab/*/shrink; do echo 1 >$f; done 2>/dev/null || :
+awk '/^(SUnreclaim|Unevictable|VmallocUsed):/ { n += $2 } END { print n }' /proc/meminfo`)
+	n, err := strconv.Atoi(strings.TrimSpace(out))
+	if err != nil {
+		t.Fatalf("/proc/meminfo: %v", err)
+	}
+	return n
+}
