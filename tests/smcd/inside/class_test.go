@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package inside
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"sync"
+	"testing"
+	"unsafe"
+
+	"github.com/smckit/smckit/tests/guest"
+	"golang.org/x/sys/unix"
+)
+
+// The tests here are for classes of faults that AF_SMC has had in Linux, and that other tests do not cover:
+// docs/security.md lists all classes.
+
+// sockmap is a BPF map of sockets. It puts a pointer of its own into sk_user_data, and replaces the functions of the
+// socket's protocol.
+type sockmap int
+
+func bpf(cmd int, attr []byte) (int, error) {
+	fd, _, errno := unix.Syscall(unix.SYS_BPF, uintptr(cmd), uintptr(unsafe.Pointer(&attr[0])), uintptr(len(attr)))
+	if errno != 0 {
+		return -1, errno
+	}
+	return int(fd), nil
+}
+
+func newSockmap(t *testing.T) sockmap {
+	t.Helper()
+	attr := make([]byte, 72)
+	for i, v := range []uint32{unix.BPF_MAP_TYPE_SOCKMAP, 4, 4, 8} { // type, sizes of key and value, entries
+		binary.NativeEndian.PutUint32(attr[4*i:], v)
+	}
+	fd, err := bpf(unix.BPF_MAP_CREATE, attr)
+	if err != nil {
+		t.Skipf("this kernel has no maps of sockets: %v", err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	return sockmap(fd)
+}
+
+// put adds a socket. It is an error if the kernel does not take the socket.
+func (m sockmap) put(key uint32, fd int) error {
+	value := uint32(fd)
+	attr := make([]byte, 32)
+	binary.NativeEndian.PutUint32(attr, uint32(m))
+	binary.NativeEndian.PutUint64(attr[8:], uint64(uintptr(unsafe.Pointer(&key))))
+	binary.NativeEndian.PutUint64(attr[16:], uint64(uintptr(unsafe.Pointer(&value))))
+	_, err := bpf(unix.BPF_MAP_UPDATE_ELEM, attr)
+	return err
+}
+
+// TestClassUserData has BPF use the sk_user_data of sockets in each state, and of listeners while connections come. Data
+// must arrive, and closing the sockets must leave the map and its owner unharmed.
+func TestClassUserData(t *testing.T) {
+	needD(t)
+	m := newSockmap(t)
+	for _, c := range []struct {
+		name                         string
+		listening, client, accepting bool // what is put into the map
+	}{
+		{"client", false, true, false},
+		{"accepted", false, false, true},
+		{"both ends", false, true, true},
+		{"listener", true, false, false},
+		{"all", true, true, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l, err := listen(here, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unix.Close(l)
+			put := func(wanted bool, key uint32, fd int) {
+				if !wanted {
+					return
+				}
+				// The kernel may refuse; what it may not do is to break the connection.
+				if err := m.put(key, fd); err != nil {
+					t.Logf("entry %d: %v", key, err)
+				}
+			}
+			put(c.listening, 0, l)
+			for range length(3, 100) {
+				client, err := connect(here, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				server, err := accept(l)
+				if err != nil {
+					t.Fatal(err)
+				}
+				put(c.client, 1, client)
+				put(c.accepting, 2, server)
+				if err := errors.Join(ping(client, server, 1), ping(server, client, 2)); err != nil {
+					t.Error(err)
+				}
+				unix.Close(client)
+				unix.Close(server)
+			}
+		})
+	}
+}
+
+// TestClassIPv6 has accepted IPv6 sockets change the options that TCP keeps in memory beside the socket. A child whose
+// pointer to that memory is its listener's, or is wrong, would change the listener's, or anything.
+func TestClassIPv6(t *testing.T) {
+	needD(t)
+	addr := netip.MustParseAddrPort("[::1]:7080")
+	l, err := listen(addr, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(l)
+	const before, after = 0x20, 0x40
+	if err := unix.SetsockoptInt(l, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, before); err != nil {
+		t.Fatal(err)
+	}
+	for range length(20, 1000) {
+		client, err := connect(addr, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server, err := accept(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.SetsockoptInt(server, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, after); err != nil {
+			t.Error(err)
+		}
+		for fd, want := range map[int]int{l: before, server: after, client: 0} {
+			if got, err := unix.GetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_TCLASS); got != want || err != nil {
+				t.Errorf("traffic class %#x, want %#x, %v", got, want, err)
+			}
+		}
+		if err := errors.Join(ping(client, server, 1), ping(server, client, 2)); err != nil {
+			t.Error(err)
+		}
+		unix.Close(client)
+		unix.Close(server)
+	}
+}
+
+// TestClassDump lists sockets, connections and link groups, with all that is to be told of them, while they come and go.
+func TestClassDump(t *testing.T) {
+	l, err := listen(here, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for _, args := range [][]string{{"smcss", "-aDR"}, {"smcss", "-ad"}, {"smcd", "-d", "linkgroup"}, {"smcr", "-d", "linkgroup"}} {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				if out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput(); err != nil && ctx.Err() == nil {
+					t.Errorf("%v: %v: %s", args, err, out)
+					return
+				}
+			}
+		})
+	}
+	for range length(60, 3000) {
+		client, err := connect(here, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server, err := accept(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := ping(client, server, 1); err != nil {
+			t.Error(err)
+		}
+		abort(client)
+		unix.Close(server)
+	}
+	unix.Close(l)
+	cancel()
+	wg.Wait()
+}
+
+// pnetChurn adds devices to the PNET table, removes the devices, and removes the entries, so that both ways in which an
+// entry goes meet.
+const pnetChurn = `for i in $(seq %d); do
+	ip link add churn0 type dummy
+	smc_pnet add CHURN eth churn0 2>/dev/null &
+	ip link del churn0 &
+	smc_pnet show >/dev/null &
+	wait
+	smc_pnet del CHURN eth churn0 2>/dev/null || :
+done`
+
+// TestClassPNET changes the PNET table and removes the devices that it names at once, while connections look them up. A table
+// whose lock is taken within and outside of RTNL would end in a deadlock.
+func TestClassPNET(t *testing.T) {
+	needD(t)
+	l, err := listen(here, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() { done <- reflect(l) }()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			if err := knock(here, 7); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	guest.Run(t, "modprobe -q dummy || :\n"+fmt.Sprintf(pnetChurn, length(10, 300)))
+	cancel()
+	wg.Wait()
+	if err := unix.Shutdown(l, unix.SHUT_RDWR); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	unix.Close(l)
+}
