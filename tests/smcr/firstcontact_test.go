@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package smcr
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/smckit/smckit/tests/lab"
+)
+
+// firstContacts is how often TestFirstContact has two hosts meet for the first time.
+const firstContacts = 200
+
+// TestFirstContact has a client with the stock module and a server with ours form a link group, again and again. Each first contact
+// must end as SMC-R on both sides. Once, long ago, the server gave one up while its client took it for complete: if that
+// happens again, the test stops there, with the tracepoints of both hosts and all packets kept.
+func TestFirstContact(t *testing.T) {
+	lab.Need(t)
+	if !lab.Full() {
+		t.Skip("takes a quarter of an hour: set SMCKIT_FULL=1, or run 'make test-full'")
+	}
+	client, server := stock, side{"7.2", lab.ModuleOurs}
+	lt := start(t, client, server)
+	modules := [2]lab.Module{client.module, server.module}
+	packets := filepath.Join(artifacts(t), "packets.pcap")
+	if err := lt.Wires[0].Capture(packets); err != nil {
+		t.Fatal(err)
+	}
+	for i := range firstContacts {
+		reload(t, lt, modules, true)
+		awaitNoGroups(t, lt)
+		traceFromNow(lt)
+		if !meetFirst(t, lt) {
+			t.Fatalf("first contact %d failed; its packets are the last in %s", i+1, packets)
+		}
+	}
+	if err := os.Remove(packets); err != nil {
+		t.Error(err)
+	}
+}
+
+// traceFromNow has both hosts record what their modules and soft-RoCE do, and forget what they did before.
+func traceFromNow(lt *lab.Test) {
+	for _, host := range []string{"a", "b"} {
+		lt.Must(host, `cd /sys/kernel/tracing
+for e in smc smckit; do ! test -e events/$e || echo 1 >events/$e/enable; done
+echo >trace`)
+	}
+}
+
+// meetFirst makes one connection, and says whether it was SMC-R on both sides, and carried its data.
+func meetFirst(t *testing.T, lt *lab.Test) bool {
+	t.Helper()
+	address, echo := serve(t, lt, "echo", 5030)
+	defer lab.Kill(t, echo)
+	before := counters(lt)
+	r := lt.Run("a", "smcflow", "check", "--size", "1000", address)
+	if r.Code != 0 {
+		t.Errorf("exit status %d: %s", r.Code, r.Stderr)
+	}
+	onlySMCR(t, lt, before, 1)
+	if t.Failed() {
+		for _, host := range []string{"a", "b"} {
+			t.Logf("host %s: %s", host, lt.Must(host, "smcss -a; smcr -d linkgroup; smcr -dd linkgroup link-show; rdma resource show qp"))
+		}
+	}
+	return !t.Failed()
+}
+
+// artifacts is a directory that outlives the test.
+func artifacts(t *testing.T) string {
+	t.Helper()
+	dir := cmp.Or(os.Getenv("SMCKIT_ARTIFACTS"), filepath.Join(os.TempDir(), "smckit-artifacts"))
+	dir = filepath.Join(dir, fmt.Sprintf("%s-%d", t.Name(), os.Getpid()))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
