@@ -179,14 +179,22 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestDKMS installs, upgrades and purges the package of the modules where a kernel's headers are, and where none are.
+// TestDKMS installs, upgrades and purges the package of the modules where a kernel's headers are, and where none are: with
+// the DKMS, the compiler and the kernel of each Debian release that has a kernel we support.
 func TestDKMS(t *testing.T) {
 	if !lab.Full() {
 		t.Skip("compiles the modules twice: set SMCKIT_FULL=1, or run 'make test-full'")
 	}
 	need(t, "debootstrap")
-	d := lab.NewDebian(t, "bookworm", "dkms", "linux-headers-amd64", "openssl")
 	was, is := build(t, older), build(t, version.Version)
+	for _, suite := range []string{"bookworm", "trixie", "sid"} {
+		t.Run(suite, func(t *testing.T) { dkms(t, suite, was, is) })
+	}
+}
+
+// dkms does so on one release, from directories with packages of two versions.
+func dkms(t *testing.T, suite, was, is string) {
+	d := lab.NewDebian(t, suite, "dkms", "linux-headers-amd64", "openssl")
 	kernel := prepareForDKMS(d)
 	before := snapshot(d)
 

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"bytes"
+	"cmp"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var updateKernels = flag.Bool("update-kernels", false, "write the table of suites and kernels into docs/kernels.md")
+
+// allSeries are the kernels of the lab, the newest last.
+var allSeries = []string{"6.1", "6.12", "7.2"}
+
+// coverage is on which kernels a test runs.
+type coverage struct {
+	modules     string // whose
+	short, full string // in make test, and in make test-full
+}
+
+// special are tests whose kernels the sources do not tell in a way that coverageOf understands. Everything else is derived.
+var special = map[string]coverage{
+	"smcr.TestSMCR": {
+		"ours, stock", "ours 7.2 with stock 6.12, both ways; ours 6.1 to ours 6.12",
+		"ours on each with ours on each, and with stock 6.12, both ways",
+	},
+	"smcr.TestDissector":      {"ours, stock", "ours 7.2 to ours 7.2", "and with stock 6.12, both ways"},
+	"interop.TestWithStock":   {"ours, stock", "ours 7.2 with stock 6.12, both ways", "ours 7.2 with stock 6.12, both ways"},
+	"packages.TestDKMS":       {"ours", "", "those of Debian 12, 13 and sid"},
+	"sysfuzz.TestSystemCalls": {"ours", "7.2, for a minute", "6.1, 6.12, 7.2, for an hour each"},
+	"conformance.TestStock":   {"stock", "", "(`make test-stock`: 6.12)"},
+}
+
+// testPackage is the functions and variables of a package's tests, by name, and what each refers to.
+type testPackage struct {
+	name  string
+	decls map[string]ast.Node
+	tests []string
+}
+
+// parseTests reads the tests of a folder.
+func parseTests(t *testing.T, dir string) *testPackage {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &testPackage{name: filepath.Base(dir), decls: map[string]ast.Node{}}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			p.add(d, strings.HasSuffix(name, "_test.go"))
+		}
+	}
+	return p
+}
+
+func (p *testPackage) add(d ast.Decl, isTest bool) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		p.decls[d.Name.Name] = d
+		if isTest && d.Recv == nil && strings.HasPrefix(d.Name.Name, "Test") {
+			p.tests = append(p.tests, d.Name.Name)
+		}
+	case *ast.GenDecl:
+		for _, s := range d.Specs {
+			if v, ok := s.(*ast.ValueSpec); ok {
+				for _, name := range v.Names {
+					p.decls[name.Name] = v
+				}
+			}
+		}
+	}
+}
+
+// reached is what a test refers to, directly or by functions and variables of its package.
+type reached struct {
+	lab      map[string]bool // names of package lab
+	literals map[string]bool // kernel series
+	machine  bool            // runs a Debian system of its own
+}
+
+func (p *testPackage) reach(test string) reached {
+	r := reached{lab: map[string]bool{}, literals: map[string]bool{}}
+	seen := map[string]bool{}
+	var visit func(name string)
+	visit = func(name string) {
+		if seen[name] || p.decls[name] == nil {
+			return
+		}
+		seen[name] = true
+		ast.Inspect(p.decls[name], func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.SelectorExpr:
+				if x, ok := n.X.(*ast.Ident); ok && x.Name == "lab" {
+					r.lab[n.Sel.Name] = true
+					return false
+				}
+				visit(n.Sel.Name) // a method, perhaps
+			case *ast.Ident:
+				visit(n.Name)
+			case *ast.BasicLit:
+				if s, err := strconv.Unquote(n.Value); err == nil && n.Kind == token.STRING && slices.Contains(allSeries, s) {
+					r.literals[s] = true
+				}
+			}
+			return true
+		})
+	}
+	visit(test)
+	r.machine = r.lab["NewDebian"] || r.lab["NewMachine"] || r.lab["NewRoCEHost"]
+	return r
+}
+
+// onlyFull says whether a test begins by leaving, unless the run is a full one.
+func (p *testPackage) onlyFull(test string) bool {
+	for _, s := range p.decls[test].(*ast.FuncDecl).Body.List {
+		i, ok := s.(*ast.IfStmt)
+		if !ok {
+			continue
+		}
+		var full, skips bool
+		ast.Inspect(i.Cond, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			full = full || ok && sel.Sel.Name == "Full"
+			return true
+		})
+		ast.Inspect(i.Body, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			skips = skips || ok && strings.HasPrefix(sel.Sel.Name, "Skip")
+			return true
+		})
+		if full && skips {
+			return true
+		}
+	}
+	return false
+}
+
+// coverageOf tells on which kernels a test runs. Return: false if it boots no guest.
+func (p *testPackage) coverageOf(test string) (coverage, bool) {
+	if c, ok := special[p.name+"."+test]; ok {
+		return c, true
+	}
+	r := p.reach(test)
+	if !r.machine && !r.lab["Start"] && !r.lab["StartSMC"] && !r.lab["StartInside"] {
+		return coverage{}, false
+	}
+	all, newest := strings.Join(allSeries, ", "), allSeries[len(allSeries)-1]
+	var c coverage
+	switch {
+	case r.machine:
+		c.short, c.full = "a Debian system's", "a Debian system's"
+	case r.lab["EachKernel"] || r.lab["FewSeries"]:
+		c.short, c.full = newest, all
+	case r.lab["TestSeries"]:
+		c.short, c.full = all, all
+	case len(r.literals) > 0:
+		c.short = strings.Join(sortSeries(r.literals), ", ")
+		c.full = c.short
+	default:
+		c.short, c.full = "6.12", "6.12" // what the lab boots unless it is told otherwise
+	}
+	if p.onlyFull(test) {
+		c.short = ""
+	}
+	var modules []string
+	if r.lab["ModuleOurs"] || r.lab["StartInside"] || r.lab["InstallSMC"] || r.machine {
+		modules = append(modules, "ours")
+	}
+	if r.lab["ModuleStock"] || r.lab["StartSMC"] {
+		modules = append(modules, "stock")
+	}
+	c.modules = strings.Join(modules, ", ")
+	return c, true
+}
+
+func sortSeries(set map[string]bool) []string {
+	return slices.SortedFunc(maps.Keys(set), func(a, b string) int {
+		return cmp.Compare(slices.Index(allSeries, a), slices.Index(allSeries, b))
+	})
+}
+
+// suites is the table for docs/kernels.md.
+func suites(t *testing.T) string {
+	t.Helper()
+	dirs, err := filepath.Glob("../*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.WriteString("| tests | module | `make test` | `make test-full` |\n|---|---|---|---|\n")
+	known := map[string]bool{}
+	for _, dir := range dirs {
+		if st, err := os.Stat(dir); err != nil || !st.IsDir() || filepath.Base(dir) == "lab" {
+			continue
+		}
+		p := parseTests(t, dir)
+		slices.Sort(p.tests)
+		byCoverage := map[coverage][]string{}
+		var order []coverage
+		for _, test := range p.tests {
+			c, boots := p.coverageOf(test)
+			if !boots {
+				continue
+			}
+			known[p.name+"."+test] = true
+			if byCoverage[c] == nil {
+				order = append(order, c)
+			}
+			byCoverage[c] = append(byCoverage[c], test)
+		}
+		for _, c := range order {
+			fmt.Fprintf(&b, "| `tests/%s`: %s | %s | %s | %s |\n", p.name, strings.Join(byCoverage[c], ", "),
+				cmp.Or(c.modules, "none"), cmp.Or(c.short, "-"), c.full)
+		}
+	}
+	for name := range special {
+		if !known[name] {
+			t.Errorf("there is no test %s that boots a guest", name)
+		}
+	}
+	return b.String()
+}
+
+// TestKernels checks that docs/kernels.md says which tests run on which kernels. With -update-kernels it writes that table.
+func TestKernels(t *testing.T) {
+	const page, begin, end = "../../docs/kernels.md", "<!-- suites: made by go test ./tests/docs -run TestKernels -update-kernels -->\n", "<!-- end of suites -->\n"
+	doc, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok1 := bytes.Cut(doc, []byte(begin))
+	have, tail, ok2 := bytes.Cut(rest, []byte(end))
+	if !ok1 || !ok2 {
+		t.Fatalf("%s: no table between %q and %q", page, begin, end)
+	}
+	want := suites(t)
+	if string(have) == want {
+		return
+	}
+	if !*updateKernels {
+		t.Fatalf("%s should say\n%s\nrun 'go test ./tests/docs -run TestKernels -update-kernels'", page, want)
+	}
+	if err := os.WriteFile(page, slices.Concat(head, []byte(begin), []byte(want), []byte(end), tail), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMatrix checks that full runs have every test of our module that chooses its kernels on all of them.
+func TestMatrix(t *testing.T) {
+	for name, test := range map[string]string{
+		"conformance": "TestOurs", "fault": "TestFault", "smcd": "TestSMCD", "programs": "TestPrograms", "conf": "TestConf",
+		"smcr": "TestPeers",
+	} {
+		p := parseTests(t, filepath.Join("..", name))
+		c, _ := p.coverageOf(test)
+		for _, series := range allSeries {
+			if !strings.Contains(c.full, series) {
+				t.Errorf("tests/%s: %s does not run on %s in full runs", name, test, series)
+			}
+		}
+	}
+}
