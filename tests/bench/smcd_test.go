@@ -78,29 +78,35 @@ func newArena(b *testing.B) *arena {
 // round gives each family its turn, and counts what became of AF_SMC's connections.
 func (a *arena) round(b *testing.B, w workload, n int, smc *tally) round {
 	b.Helper()
+	r := round{}
+	for _, family := range turns(n) {
+		r[family] = a.turn(b, w, family, smc)
+	}
+	return r
+}
+
+// turn is that of one family.
+func (a *arena) turn(b *testing.B, w workload, family string, smc *tally) outcome {
+	b.Helper()
 	times := " --warmup 0.5 --seconds 2.5"
 	if *countedTime {
 		times = " --warmup 0.05 --seconds 0.2" // which take as long, and vary less
 	}
-	r := round{}
-	for _, family := range turns(n) {
-		before := a.tally()
-		o, err := parseOutcome(a.Must("a", loadInside+" "+strings.Join(w.args(family), " ")+times), w.names())
-		if err != nil {
-			b.Fatal(err)
-		}
-		if family == "smc" {
-			t := a.tally().since(before)
-			if t.share() != 1 && !*allowFallback {
-				b.Fatalf("%d ends of connections were SMC-D's, %d TCP's (-allow-fallback measures it anyway): %s", t.smcd, t.tcp,
-					a.Must("a", "smcd -ad stats"))
-			}
-			smc.smcd += t.smcd
-			smc.tcp += t.tcp
-		}
-		r[family] = o
+	before := a.tally()
+	o, err := parseOutcome(a.Must("a", loadInside+" "+strings.Join(w.args(family), " ")+times), w.names())
+	if err != nil {
+		b.Fatal(err)
 	}
-	return r
+	if family == "smc" {
+		t := a.tally().since(before)
+		if t.share() != 1 && !*allowFallback {
+			b.Fatalf("%d ends of connections were SMC-D's, %d TCP's (-allow-fallback measures it anyway): %s", t.smcd, t.tcp,
+				a.Must("a", "smcd -ad stats"))
+		}
+		smc.smcd += t.smcd
+		smc.tcp += t.tcp
+	}
+	return o
 }
 
 // tally is what ends of AF_SMC connections have become.

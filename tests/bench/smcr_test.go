@@ -57,8 +57,11 @@ func netMix() (all []netWorkload) {
 		}
 	}
 	return append(all,
+		netWorkload{"rr", 200, 1000, 250, "-"},
 		netWorkload{job: "stream", connections: 1, target: "1.3"},
 		netWorkload{job: "stream", connections: 10, target: "1.3"},
+		netWorkload{job: "stream", connections: 50, target: "-"},
+		netWorkload{job: "stream", connections: 250, target: "-"},
 		netWorkload{job: "connect", connections: 1, target: "2"})
 }
 
