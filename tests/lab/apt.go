@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -19,8 +20,9 @@ import (
 	"syscall"
 )
 
-// archive reads packages of one Debian suite with a private apt: its own sources and its own state below root, so that
-// this machine's package system is neither consulted nor changed.
+// archive reads packages of one Debian suite with a private apt: its own sources, configuration and state below root, so that
+// this machine's package system is neither consulted nor changed. Of its configuration only the way to the network counts: other
+// settings could run commands, or have packages accepted that nobody has signed.
 type archive struct {
 	root    string
 	suite   string
@@ -45,7 +47,21 @@ func newArchive(root, suite, foreign string) (*archive, error) {
 	if err := os.WriteFile(filepath.Join(root, "var/lib/dpkg/status"), nil, 0o644); err != nil {
 		return nil, err
 	}
-	return &archive{root: root, suite: suite, foreign: foreign}, nil
+	a := &archive{root: root, suite: suite, foreign: foreign}
+	// Without apt there are no proxies to know, and whatever comes next will say that it is missing.
+	host, _ := output(context.Background(), "apt-config", "dump", "--format", "%F \"%v\";%n")
+	return a, os.WriteFile(a.config(), []byte(privateConfig(root, host)), 0o644)
+}
+
+// config is the file that apt reads before all others. It says where those are.
+func (a *archive) config() string { return filepath.Join(a.root, "apt.conf") }
+
+// network finds the settings by which this machine's apt reaches the network.
+var network = regexp.MustCompile(`(?im)^Acquire::[\w:.-]*(Proxy|CaInfo|CaPath)[\w:.-]* ".+";$`)
+
+// privateConfig is a configuration that has of the host's, as apt-config dumps it, the way to the network.
+func privateConfig(root, host string) string {
+	return strings.Join(append([]string{fmt.Sprintf("Dir %q;", root)}, network.FindAllString(host, -1)...), "\n") + "\n"
 }
 
 // mirrors returns where Debian's archive may be found: where $SMCKIT_MIRROR or this machine's apt says.
@@ -83,7 +99,7 @@ func parseMirrors(uris string) []string {
 // apt returns the command line of an apt tool that works on the private root.
 func (a *archive) apt(args ...string) []string {
 	argv := []string{
-		args[0], "-q",
+		"env", "APT_CONFIG=" + a.config(), args[0], "-q",
 		"-o", "Dir=" + a.root,
 		"-o", "Dir::State::status=" + filepath.Join(a.root, "var/lib/dpkg/status"),
 		"-o", "APT::Architecture=amd64",
@@ -92,8 +108,9 @@ func (a *archive) apt(args ...string) []string {
 		// Files here belong to whoever runs the lab; apt's own user could not write them.
 		"-o", "APT::Sandbox::User=",
 		"-o", "Acquire::Retries=3",
-		// A mirror that lags behind, as snapshots do, is as good for a test as any. Its signature is checked all the same.
-		"-o", "Acquire::Check-Valid-Until=false",
+		// A mirror that lags behind, as snapshots do, is as good for a test as any, and so is a clock that does. The signature is
+		// checked all the same.
+		"-o", "Acquire::Check-Valid-Until=false", "-o", "Acquire::Check-Date=false",
 	}
 	if a.foreign != "" {
 		argv = append(argv, "-o", "APT::Architectures::=amd64", "-o", "APT::Architectures::="+a.foreign)

@@ -6,6 +6,10 @@ package lab
 
 import (
 	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,6 +55,53 @@ func TestForeign(t *testing.T) {
 		if strings.Contains(argv, "APT::Architectures::=s390x") != (foreign != "") || !strings.HasSuffix(argv, " update") {
 			t.Errorf("%q: %s", foreign, argv)
 		}
+	}
+}
+
+// TestPrivateConfiguration has apt with the configuration of a private root: nothing of this machine's is in it but proxies.
+func TestPrivateConfiguration(t *testing.T) {
+	const host = `APT::Get::AllowUnauthenticated "true";
+APT::Update::Pre-Invoke:: "touch /tmp/owned";
+Acquire::AllowInsecureRepositories "true";
+Acquire::http::Proxy "http://proxy.example:3128";
+Acquire::https::proxy::deb.example "DIRECT";
+Acquire::http::Proxy-Auto-Detect "/usr/bin/find-proxy";
+Acquire::ftp::Proxy "";
+Acquire::https::CaInfo "/etc/ssl/ours.pem";
+Dir::Etc::Proxy "x";
+`
+	const want = `Dir "/r";
+Acquire::http::Proxy "http://proxy.example:3128";
+Acquire::https::proxy::deb.example "DIRECT";
+Acquire::http::Proxy-Auto-Detect "/usr/bin/find-proxy";
+Acquire::https::CaInfo "/etc/ssl/ours.pem";
+`
+	if diff := cmp.Diff(want, privateConfig("/r", host)); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := exec.LookPath("apt-config"); err != nil {
+		t.Skip(err)
+	}
+	if files, _ := filepath.Glob("/etc/apt/apt.conf.d/*"); len(files) == 0 {
+		t.Skip("this machine has no configuration of apt that could be seen")
+	}
+	a, err := newArchive(t.TempDir(), "trixie", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := output(t.Context(), a.apt("apt-config", "dump")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range regexp.MustCompile(`(?m)^.*(Invoke|Pre-Install|NeverAutoRemove).*$`).FindAllString(got, -1) {
+		t.Errorf("of this machine: %s", line)
+	}
+}
+
+// TestDebootstrapChecksSignatures is about systems that tests install and run as root.
+func TestDebootstrapChecksSignatures(t *testing.T) {
+	if argv := debootstrap([]string{"python3", "kmod"}); !slices.Contains(argv, "--force-check-gpg") || !slices.Contains(argv, "--include=python3,kmod") {
+		t.Errorf("%q", argv)
 	}
 }
 

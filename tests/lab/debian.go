@@ -66,10 +66,7 @@ func debianModel(ctx context.Context, suite string, packages []string, progress 
 	if err != nil {
 		return "", err
 	}
-	args := []string{"debootstrap", "--variant=minbase"}
-	if len(packages) > 0 {
-		args = append(args, "--include="+strings.Join(packages, ","))
-	}
+	args := debootstrap(packages)
 	unfinished := model + ".new"
 	for _, uri := range found {
 		if err = os.RemoveAll(unfinished); err != nil {
@@ -94,6 +91,16 @@ func debianModel(ctx context.Context, suite string, packages []string, progress 
 	}
 	unix.Sync()
 	return model, errors.Join(err, os.Rename(unfinished, model))
+}
+
+// debootstrap is the command line that installs a system with more packages, but for the suite, the directory and the mirror.
+// Without the keys of Debian it would only warn.
+func debootstrap(packages []string) []string {
+	args := []string{"debootstrap", "--variant=minbase", "--force-check-gpg"}
+	if len(packages) > 0 {
+		args = append(args, "--include="+strings.Join(packages, ","))
+	}
+	return args
 }
 
 // Try runs a shell script in the system, where the directory from is /mnt, and returns what it printed.
