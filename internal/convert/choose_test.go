@@ -168,3 +168,22 @@ func FuzzInspect(f *testing.F) {
 		}
 	})
 }
+
+// TestGoWithoutSections has a Go program whose table of sections somebody has stripped, too.
+func TestGoWithoutSections(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Where the table is, and how many sections there are, in the header of an ELF file of 64 bits.
+	clear(program[0x28:0x30])
+	clear(program[0x3c:0x40])
+	f, err := inspect(bytes.NewReader(program))
+	if err != nil || f.Kind != KindGo {
+		t.Errorf("%+v, %v", f, err)
+	}
+}

@@ -4,6 +4,7 @@ package convert
 
 import (
 	"bytes"
+	"debug/buildinfo"
 	"debug/elf"
 	"errors"
 	"io"
@@ -115,15 +116,19 @@ func inspectELF(r io.ReaderAt) *File {
 			f.Kind = KindDynamic
 		}
 	}
-	if isGo(e) {
+	if isGo(r, e) {
 		f.Kind = KindGo
 	}
 	return f
 }
 
-// isGo looks for what the Go linker leaves in a program, stripped or not.
-func isGo(e *elf.File) bool {
-	for _, name := range []string{".go.buildinfo", ".note.go.buildid", ".gopclntab"} {
+// isGo says whether the Go linker has made a program, stripped or not. Those older than Go 1.13, and those whose build information
+// somebody has removed, have other sections of it.
+func isGo(r io.ReaderAt, e *elf.File) bool {
+	if _, err := buildinfo.Read(r); err == nil {
+		return true
+	}
+	for _, name := range []string{".note.go.buildid", ".gopclntab"} {
 		if e.Section(name) != nil {
 			return true
 		}
