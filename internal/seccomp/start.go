@@ -144,17 +144,17 @@ func (s started) hand(listener int) error {
 
 func (s started) close() { unix.Close(s.conn) }
 
-// peer returns the process that has made the connection, and will be the first program, as a pidfd.
-func peer(conn *os.File) (int, error) {
+// peer returns the process that has made the connection, and will be the first program, as a pidfd; -1 where that cannot be had.
+func peer(conn *os.File) int {
 	cred, err := unix.GetsockoptUcred(int(conn.Fd()), unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
-		return -1, fmt.Errorf("the process that has started the supervisor: %w", err)
+		return -1
 	}
 	fd, err := unix.PidfdOpen(int(cred.Pid), 0)
 	if err != nil {
-		return -1, fmt.Errorf("the process that has started the supervisor: %w", err)
+		return -1
 	}
-	return fd, nil
+	return fd
 }
 
 // say is the supervisor's word, at first that it waits for the listener, then that it has it.

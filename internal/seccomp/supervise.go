@@ -88,10 +88,7 @@ func prepare(conn *os.File, o Options) (s *supervisor, end <-chan error, err err
 	if s.home, err = ownNetNS(); err != nil {
 		return s, nil, err
 	}
-	first, err := peer(conn)
-	if err != nil {
-		return s, nil, err
-	}
+	first := peer(conn)
 	if err := say(conn); err != nil {
 		return s, nil, err
 	}
