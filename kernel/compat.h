@@ -136,6 +136,13 @@ static inline int compat_nla_put_uint(struct sk_buff *skb, int type, u64 value)
 #define smc_compat_uid(sk) sock_i_uid(sk)
 #endif
 
+/* 6.8, and releases of older series: accept() initializes the locks that the connection needs to listen itself. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 1, 76)
+#define smc_compat_init_csk_locks(sk) inet_init_csk_locks(sk)
+#else
+#define smc_compat_init_csk_locks(sk) do { } while (0)
+#endif
+
 /* 6.8: the largest order of pages has its name; before 6.4, another was one beyond it. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
 #define MAX_PAGE_ORDER (MAX_ORDER - 1)

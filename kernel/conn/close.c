@@ -13,6 +13,7 @@
 #include "../control/trace.h"
 #include "../lgr/lgr.h"
 #include "../net.h"
+#include "../trylock.h"
 #include "conn.h"
 
 /* A namespace may set its patience, but not so that others' memory is held for it; as TCP_LINGER2. */
@@ -191,27 +192,53 @@ void smc_close_kill(struct smc_conn *conn, bool quiet)
 		act_and_end(conn, quiet ? 0 : SMC_CLOSE_SEND_A | SMC_CLOSE_WAKE);
 }
 
+/* Resets the TCP connection beneath. The application has its error, and hears no other. */
+static void reset_tcp(struct sock *sk)
+{
+	int err = sk->sk_err;
+
+	sock_owned_by_me(sk);
+	sk->sk_prot->disconnect(sk, O_NONBLOCK);
+	WRITE_ONCE(sk->sk_err, err);
+}
+
+/*
+ * The application may hold the sock's lock for as long as it likes. Its peer hears of the end later
+ * then, and nobody else waits.
+ */
+static void disconnect_work(struct work_struct *work)
+{
+	struct smc_conn *conn = container_of(to_delayed_work(work), struct smc_conn, disconnect);
+	struct sock *sk = conn->sk;
+
+	if (!smc_sock_trylock(sk)) {
+		queue_delayed_work(smc_net_wq, &conn->disconnect, SMC_TRYLOCK_RETRY);
+		return;
+	}
+	/* It may be another connection's by now, which connect() has made since. */
+	if (READ_ONCE(conn->state) == SMC_CLOSE_PABORT && sk->sk_state != TCP_CLOSE && !sock_flag(sk, SOCK_DEAD))
+		reset_tcp(sk);
+	release_sock(sk);
+	smc_conn_put(conn);
+}
+
 /*
  * smc_close_gone() - the group of a connection has ended: whoever uses the connection hears of it,
- * and so does the peer, by TCP. May sleep.
+ * and so does the peer, by TCP, a moment later. Process context or softirq; does not sleep.
  */
 void smc_close_gone(struct smc_conn *conn)
 {
-	struct sock *sk = conn->sk;
-
 	smc_close_event(conn, SMC_CLOSE_GONE);
 	if (READ_ONCE(conn->state) != SMC_CLOSE_PABORT)
 		return;
-	lock_sock(sk);
-	/* It may be another connection's by now, which connect() has made since. */
-	if (READ_ONCE(conn->state) == SMC_CLOSE_PABORT && sk->sk_state != TCP_CLOSE && !sock_flag(sk, SOCK_DEAD))
-		sk->sk_prot->disconnect(sk, O_NONBLOCK);
-	release_sock(sk);
+	smc_conn_get(conn);
+	if (!queue_delayed_work(smc_net_wq, &conn->disconnect, 0))
+		smc_conn_put(conn);
 }
 
 /*
  * smc_close_check() - a connection has come to life, and has its holder: its group may have ended
- * while nobody could be told. May sleep.
+ * while nobody could be told. Does not sleep.
  */
 void smc_close_check(struct smc_conn *conn)
 {
@@ -235,4 +262,5 @@ void smc_close_prepare(struct smc_conn *conn)
 	conn->state = SMC_CLOSE_ACTIVE;
 	conn->urgent_gone = ~0ULL;
 	timer_setup(&conn->timer, expired, 0);
+	INIT_DELAYED_WORK(&conn->disconnect, disconnect_work);
 }

@@ -80,7 +80,7 @@ struct smc_conn {
 	u32			tx_off;		/* where tx_prod is in it */
 	u32			tx_least;	/* less room than this is not worth a message, if there is more to write */
 	u32			tx_granule;	/* room grows in steps of so many bytes of the element; power of 2 */
-	bool			tx_lost;	/* has sent something to a peer that had closed */
+	bool			tx_shut_due;	/* the push work is to end the direction; single word */
 	u64			tx_cons;	/* consumed by the peer, or with it, where our memory is less; upcall */
 	bool			tx_waiting;	/* someone wants to know of room; both sides, see tx.c */
 
@@ -112,6 +112,7 @@ struct smc_conn {
 	u64			urgent_gone;	/* an earlier one that no reader shall see; ~0 if none */
 	struct timer_list	timer;		/* ends a close that the peer does not answer; holds a reference */
 	struct delayed_work	push;		/* tells the peer of data held back too long; holds a reference */
+	struct delayed_work	disconnect;	/* resets the TCP connection beneath; holds a reference */
 	struct list_head	member;		/* lgr->conns; lgr->lock */
 	u64			trimmed;	/* tx_prod at the last look; trim work alone */
 	struct rcu_head		rcu;
@@ -149,6 +150,7 @@ int smc_tx_send(struct smc_conn *conn, struct msghdr *msg, size_t len);
 bool smc_tx_writable(struct smc_conn *conn);
 u32 smc_tx_room(const struct smc_conn *conn);
 void smc_tx_shut(struct smc_conn *conn);
+void smc_tx_shut_soon(struct smc_conn *conn);
 void smc_tx_push(struct smc_conn *conn);
 void smc_tx_prepare(struct smc_conn *conn);
 

@@ -110,8 +110,8 @@ static bool push_again(struct smc_conn *conn)
 }
 
 /*
- * Who sends may hold the lock for as long as the application's memory takes to answer. All of SMC
- * shares the work queue, so that is not waited for here.
+ * A sender may hold tx_lock for as long as the application's memory takes to answer. All sockets
+ * share the work queue, so this does not wait for it.
  */
 static void push_work(struct work_struct *work)
 {
@@ -119,11 +119,25 @@ static void push_work(struct work_struct *work)
 
 	if (mutex_trylock(&conn->tx_lock)) {
 		tell_rest(conn);
+		if (READ_ONCE(conn->tx_shut_due))
+			smc_close_event(conn, SMC_CLOSE_SHUT);
 		mutex_unlock(&conn->tx_lock);
 	} else if (push_again(conn)) {
 		return;
 	}
 	smc_conn_put(conn);
+}
+
+/*
+ * smc_tx_shut_soon() - as smc_tx_shut(), in a worker: a sender may hold tx_lock for long. Does not
+ * sleep.
+ */
+void smc_tx_shut_soon(struct smc_conn *conn)
+{
+	WRITE_ONCE(conn->tx_shut_due, true);
+	smc_conn_get(conn);
+	if (mod_delayed_work(smc_net_wq, &conn->push, 0))
+		smc_conn_put(conn); /* the work was queued, with a reference of its own */
 }
 
 /* smc_tx_prepare() - of a fresh connection. */
@@ -183,7 +197,6 @@ static ssize_t put(struct smc_conn *conn, struct msghdr *msg, size_t left)
 /* The peer has closed. What is sent first is lost, as TCP finds out by the answer to it. */
 static ssize_t lose(struct smc_conn *conn, size_t len)
 {
-	conn->tx_lost = true;
 	smc_close_event(conn, SMC_CLOSE_LOST);
 	return len;
 }

@@ -13,24 +13,56 @@
 #include "../wire/reason.h"
 #include "handshake.h"
 
-/* One read, into the buffer or, what is beyond it, to nowhere. Return: bytes, or the error. */
-static int read_some(struct smc_sock *smc, unsigned int want)
+/*
+ * Copies from TCP's queue what is wanted. What does not fit into the buffer is skipped: it is the end
+ * of a message that is longer than any we know. Return: bytes.
+ */
+static int copy(read_descriptor_t *desc, struct sk_buff *skb, unsigned int offset, size_t len)
 {
-	const struct proto_ops *tcp = smc_ops_of_tcp(smc->sk);
-	struct msghdr msg = { .msg_flags = MSG_DONTWAIT };
-	struct smc_rendezvous *rv = smc->rv;
-	struct kvec vec;
-	u8 waste[64];
+	struct smc_rendezvous *rv = desc->arg.data;
+	size_t n = min(len, desc->count);
 
 	if (rv->have < sizeof(rv->buf)) {
-		vec.iov_base = rv->buf + rv->have;
-		vec.iov_len = min_t(size_t, want, sizeof(rv->buf)) - rv->have;
-	} else {
-		vec.iov_base = waste;
-		vec.iov_len = min_t(size_t, want - rv->have, sizeof(waste));
+		n = min(n, sizeof(rv->buf) - rv->have);
+		if (skb_copy_bits(skb, offset, rv->buf + rv->have, n))
+			return -EFAULT;
 	}
-	iov_iter_kvec(&msg.msg_iter, ITER_DEST, &vec, 1, vec.iov_len);
-	return tcp->recvmsg(smc->sock, &msg, vec.iov_len, MSG_DONTWAIT);
+	rv->have += n;
+	desc->count -= n;
+	return n;
+}
+
+/* Nothing was read. Why? Return: 0 for the end of the stream, -EAGAIN if more may come, or the error. */
+static int no_data(struct sock *sk)
+{
+	sock_owned_by_me(sk);
+	if (sock_flag(sk, SOCK_DONE))
+		return 0;
+	if (sk->sk_err)
+		return sock_error(sk);
+	if (sk->sk_shutdown & RCV_SHUTDOWN)
+		return 0;
+	return sk->sk_state == TCP_CLOSE ? -ENOTCONN : -EAGAIN;
+}
+
+/*
+ * Reads until there have been so many bytes, or as many as there are. Return: bytes, 0 for the end of
+ * the stream, -EAGAIN, or the error.
+ */
+static int read_some(struct smc_sock *smc, unsigned int want)
+{
+	struct smc_rendezvous *rv = smc->rv;
+	read_descriptor_t desc = { .count = want - rv->have, .arg.data = rv };
+	struct sock *sk = smc->sk;
+	int rc;
+
+	if (!smc_handshake_trylock(smc))
+		return -EAGAIN;
+	rc = smc_ops_of_tcp(sk)->read_sock(sk, &desc, copy);
+	if (!rc)
+		rc = no_data(sk);
+	release_sock(sk);
+	return rc;
 }
 
 /*
@@ -59,7 +91,6 @@ static int fill(struct smc_sock *smc, unsigned int want)
 			return rc;
 		if (rc == 0)
 			return said_all(smc) ? -EINPROGRESS : -ECONNRESET;
-		smc->rv->have += rc;
 	}
 	return 0;
 }
@@ -100,31 +131,65 @@ int smc_clc_io_recv(struct smc_sock *smc, u8 expected)
 	return h.type;
 }
 
-/**
- * smc_clc_io_send() - sends a message
- * @smc: the record
- * @buf: the message
- * @len: bytes of it, or the negative errno of the encoder
- *
- * There is always room: at most two messages go each way, and the send buffer is empty. May sleep
- * for memory.
- *
- * Return: 0 or a negative errno.
+/*
+ * Hands a message to TCP. There is always room: at most two messages go each way, and the send buffer
+ * is empty. The caller holds the sock's lock. May sleep for memory.
  */
-int smc_clc_io_send(struct smc_sock *smc, const u8 *buf, int len)
+static int transmit(struct sock *sk, const u8 *buf, unsigned int len)
 {
 	struct kvec vec = { .iov_base = (void *)buf, .iov_len = len };
 	struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
 	int rc;
 
-	if (len < 0)
-		return len;
+	sock_owned_by_me(sk);
 	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &vec, 1, len);
-	rc = smc_ops_of_tcp(smc->sk)->sendmsg(smc->sock, &msg, len);
-	trace_smc_clc_send(smc->sk, buf, len);
+	rc = smc_ops_of_tcp(sk)->sendmsg_locked(sk, &msg, len);
 	if (rc < 0)
 		return rc;
 	return rc == len ? 0 : -ENOBUFS;
+}
+
+/**
+ * smc_clc_io_flush() - sends a message that had to wait for the sock's lock, if there is one
+ * @smc: the record
+ *
+ * May sleep for memory. Return: 0; -EINPROGRESS if it still has to wait, and the worker will run
+ * again; or a negative errno.
+ */
+int smc_clc_io_flush(struct smc_sock *smc)
+{
+	struct smc_rendezvous *rv = smc->rv;
+	struct sock *sk = smc->sk;
+	int rc;
+
+	if (!rv->unsent)
+		return 0;
+	if (!smc_handshake_trylock(smc))
+		return time_before(jiffies, rv->unsent_since + SMC_HANDSHAKE_UNSENT) ? -EINPROGRESS : -ETIMEDOUT;
+	rc = transmit(sk, rv->buf, rv->unsent);
+	release_sock(sk);
+	trace_smc_clc_send(sk, rv->buf, rv->unsent);
+	rv->unsent = 0;
+	return rc;
+}
+
+/**
+ * smc_clc_io_send() - sends the message that has been encoded into the rendezvous' buffer
+ * @smc: the record
+ * @len: bytes of it, or the negative errno of the encoder
+ *
+ * May sleep for memory.
+ *
+ * Return: 0; -EINPROGRESS if a thread holds the sock's lock, so that smc_clc_io_flush() is to send the
+ * message before anything else happens; or a negative errno.
+ */
+int smc_clc_io_send(struct smc_sock *smc, int len)
+{
+	if (len < 0)
+		return len;
+	smc->rv->unsent = len;
+	smc->rv->unsent_since = jiffies;
+	return smc_clc_io_flush(smc);
 }
 
 /**
@@ -132,19 +197,25 @@ int smc_clc_io_send(struct smc_sock *smc, const u8 *buf, int len)
  * @smc: the record
  * @reason: a positive code of wire/reason.h
  *
- * Return: 0 or a negative errno; then the connection is broken.
+ * Return: 0, or a negative errno; then the connection is broken, unless it is -EINPROGRESS: once the
+ * message is sent, the side goes on with SMC_STEP_DECLINED.
  */
 int smc_clc_io_decline(struct smc_sock *smc, u32 reason)
 {
+	struct smc_rendezvous *rv = smc->rv;
 	struct smc_clc_decline d = {
-		.version = smc->rv->version,
+		.version = rv->version,
 		.code = reason,
 		.sync = reason == SMC_REASON_SYNC,
-		.os_type = smc->rv->version > 1 ? SMC_OS_LINUX : 0,
+		.os_type = rv->version > 1 ? SMC_OS_LINUX : 0,
 	};
-	u8 buf[SMC_CLC_DECLINE_V2_LEN];
+	int rc = smc_clc_io_send(smc, smc_clc_decline_encode(&d, rv->buf, sizeof(rv->buf)));
 
-	return smc_clc_io_send(smc, buf, smc_clc_decline_encode(&d, buf, sizeof(buf)));
+	if (rc == -EINPROGRESS) {
+		rv->reason = reason;
+		rv->step = SMC_STEP_DECLINED;
+	}
+	return rc;
 }
 
 /**

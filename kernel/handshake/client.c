@@ -59,9 +59,8 @@ static int propose(struct smc_sock *smc)
 	}
 	if (!p->has_v2)
 		p->n_eid = 0;
-	rc = smc_clc_io_send(smc, rv->buf,
-			     smc_clc_proposal_encode(p, rv->buf, sizeof(rv->buf)));
-	if (rc)
+	rc = smc_clc_io_send(smc, smc_clc_proposal_encode(p, rv->buf, sizeof(rv->buf)));
+	if (rc && rc != -EINPROGRESS)
 		return rc;
 	rv->step = SMC_STEP_ACCEPT;
 	rv->deadline = jiffies + SMC_HANDSHAKE_TIMEOUT;
@@ -113,9 +112,10 @@ static int join(struct smc_sock *smc)
 		return smc_handshake_pause(smc, SMC_STEP_JOIN);
 	if (rc)
 		return rc > 0 ? decline(smc, rc) : rc;
-	rc = smc_clc_io_send(smc, rv->buf,
-			     smc_clc_accept_encode(&rv->local, rv->buf, sizeof(rv->buf)));
+	rc = smc_clc_io_send(smc, smc_clc_accept_encode(&rv->local, rv->buf, sizeof(rv->buf)));
 	rv->confirmed = jiffies;
+	if (rc == -EINPROGRESS)
+		return smc_handshake_pause(smc, SMC_STEP_LINK);
 	return rc ?: link_up(smc);
 }
 
@@ -187,9 +187,11 @@ int smc_client_step(struct smc_sock *smc)
 
 	if (rv->step == SMC_STEP_START) {
 		rc = propose(smc);
-		if (rc != -EINPROGRESS)
+		if (rc != -EINPROGRESS || rv->unsent)
 			return rc;
 	}
+	if (rv->step == SMC_STEP_DECLINED)
+		return fall_back(smc, rv->reason, 0);
 	rc = smc_handshake_exchange(smc, &client);
 	if (rc <= 0)
 		return rc;

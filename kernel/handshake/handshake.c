@@ -15,6 +15,7 @@
 
 #include "../control/stats.h"
 #include "../control/trace.h"
+#include "../trylock.h"
 #include "../wire/reason.h"
 #include "handshake.h"
 
@@ -27,6 +28,20 @@ void smc_handshake_phase(struct smc_sock *smc, enum smc_phase phase)
 	lockdep_assert_held(&smc->lock);
 	trace_smc_phase(smc->sk, smc->phase, phase);
 	WRITE_ONCE(smc->phase, phase);
+}
+
+/*
+ * smc_handshake_trylock() - takes the sock's lock, or has the worker run again soon if a thread holds
+ * it. Only the worker. Does not sleep. Return: whether the worker has the lock.
+ */
+bool smc_handshake_trylock(struct smc_sock *smc)
+{
+	if (smc_sock_trylock(smc->sk)) {
+		smc->retry = 0;
+		return true;
+	}
+	smc->retry = clamp_t(unsigned long, 2 * smc->retry, 1, SMC_TRYLOCK_RETRY_MAX);
+	return false;
 }
 
 /**
@@ -242,6 +257,8 @@ void smc_handshake_stop(struct smc_sock *smc)
 	/* A transport may have called again until that was over. */
 	if (READ_ONCE(smc->started))
 		cancel_delayed_work_sync(&smc->work);
+	smc->failed = 0;
+	smc->retry = 0;
 	smc_handshake_disarm(smc);
 }
 
@@ -290,8 +307,8 @@ int smc_handshake_exchange(struct smc_sock *smc, const struct smc_handshake_side
 			rc = side->go_on(smc);
 		else if (rc > 0 && rc != SMC_CLC_DECLINE)
 			rc = side->heard(smc, rc);
-		/* What is due now may be there already. */
-	} while (rc == -EINPROGRESS && smc->rv->step != before);
+		/* What is due now may be there already. First comes what we have to say. */
+	} while (rc == -EINPROGRESS && smc->rv->step != before && !smc->rv->unsent);
 	return rc;
 }
 
@@ -329,21 +346,12 @@ static bool due(struct smc_sock *smc)
 	return mine;
 }
 
-/*
- * A client's connection is as broken as if TCP had failed to connect; connect() may be called anew.
- */
-static void fail_client(struct smc_sock *smc, int rc)
+/* The client's outcome is a failure; connect() may be called again. The caller holds the sock's lock. */
+static void settle_client(struct smc_sock *smc, int rc)
 {
 	struct sock *sk = smc->sk;
 	bool mine, armed = false;
 
-	/*
-	 * Shut down by the application while TCP was about to be connected: to it, no different
-	 * from the peer's doing.
-	 */
-	if (rc == -EPIPE)
-		rc = -ECONNRESET;
-	lock_sock(sk);
 	if (READ_ONCE(smc->phase) == SMC_PHASE_RENDEZVOUS) {
 		sk->sk_prot->disconnect(sk, O_NONBLOCK);
 		smc->sock->state = SS_UNCONNECTED;
@@ -364,9 +372,30 @@ static void fail_client(struct smc_sock *smc, int rc)
 	spin_unlock_bh(&smc->lock);
 	if (mine)
 		sk_error_report(sk);
-	release_sock(sk);
 	if (armed)
 		smc_synopt_put(smc_net(sock_net(sk)));
+}
+
+/*
+ * A client's connection is as broken as if TCP had failed to connect. It is reset once the sock's lock
+ * is free.
+ */
+static void fail_client(struct smc_sock *smc)
+{
+	struct sock *sk = smc->sk;
+	int rc = smc->failed;
+
+	if (!smc_handshake_trylock(smc)) {
+		queue_delayed_work(smc_net_wq, &smc->work, smc->retry);
+		return;
+	}
+	smc->failed = 0;
+	/*
+	 * Shut down by the application while TCP was about to be connected: to it, no different
+	 * from the peer's doing.
+	 */
+	settle_client(smc, rc == -EPIPE ? -ECONNRESET : rc);
+	release_sock(sk);
 }
 
 /* A child is in accept()'s hands, or gone, when this returns. */
@@ -403,8 +432,12 @@ static int step(struct smc_sock *smc)
 	int rc = smc->rv ? 0 : begin(smc);
 
 	if (!rc)
+		rc = smc_clc_io_flush(smc);
+	if (!rc)
 		rc = server ? smc_server_step(smc) : smc_client_step(smc);
-	if (rc != -EINPROGRESS || time_before(jiffies, smc->rv->deadline) || at_transport(smc->rv->step))
+	if (rc != -EINPROGRESS || smc->rv->unsent)
+		return rc;
+	if (time_before(jiffies, smc->rv->deadline) || at_transport(smc->rv->step))
 		return rc;
 	return server ? smc_server_expired(smc) : smc_client_expired(smc);
 }
@@ -420,38 +453,57 @@ static struct mem_cgroup *payer(const struct smc_sock *smc)
 #endif
 }
 
+/* When the worker runs again, if nothing happens before; in jiffies. */
+static unsigned long delay_of(const struct smc_sock *smc)
+{
+	long left = max((long)(smc->rv->deadline - jiffies), 0L);
+
+	return smc->retry ?: min_t(unsigned long, left, patience(smc));
+}
+
+/* The outcome is known: 0, or why the connection breaks. */
+static void settle(struct smc_sock *smc, bool server, int rc)
+{
+	trace_smc_rendezvous(smc->sk, server, rc);
+	if (rc)
+		smc_stats_handshake_error(smc_net(sock_net(smc->sk)), server);
+	/* Before the sock's lock is free: others may wait for what the transport holds for this one. */
+	smc_handshake_free(smc);
+	if (server) {
+		settle_server(smc, rc);
+	} else if (rc) {
+		smc->failed = rc;
+		fail_client(smc);
+	}
+}
+
 static void work(struct work_struct *w)
 {
 	struct smc_sock *smc = container_of(to_delayed_work(w), struct smc_sock, work);
 	struct mem_cgroup *old;
 	bool server;
-	long left;
 	int rc;
 
 	if (!due(smc))
 		return;
+	if (smc->failed) {
+		fail_client(smc);
+		return;
+	}
 	server = smc_handshake_is_child(smc); /* accept() may have it when settle_server() returns */
 	if (server)
 		smc_listen_step(smc, true);
 	old = set_active_memcg(payer(smc));
 	rc = step(smc);
 	set_active_memcg(old);
-	if (rc == -EINPROGRESS) {
-		if (server)
-			smc_listen_step(smc, false);
-		left = max((long)(smc->rv->deadline - jiffies), 0L);
-		/* No change if the peer has just made us run again. */
-		queue_delayed_work(smc_net_wq, &smc->work, min_t(unsigned long, left, patience(smc)));
+	if (rc != -EINPROGRESS) {
+		settle(smc, server, rc);
 		return;
 	}
-	trace_smc_rendezvous(smc->sk, server, rc);
-	if (rc)
-		smc_stats_handshake_error(smc_net(sock_net(smc->sk)), server);
-	smc_handshake_free(smc);
 	if (server)
-		settle_server(smc, rc);
-	else if (rc)
-		fail_client(smc, rc);
+		smc_listen_step(smc, false);
+	/* No change if the peer has just made us run again. */
+	queue_delayed_work(smc_net_wq, &smc->work, delay_of(smc));
 }
 
 /* smc_handshake_prepare() - of a fresh record. */

@@ -21,6 +21,11 @@
 #define SMC_HANDSHAKE_CROSSING HZ
 #define SMC_HANDSHAKE_EARLY (3 * HZ / 2)
 #define SMC_HANDSHAKE_LATE (8 * HZ)
+/*
+ * How long a message waits for a thread to let go of the sock's lock. Other connections may wait for
+ * this rendezvous: it may be the first of a link group.
+ */
+#define SMC_HANDSHAKE_UNSENT HZ
 
 #define SMC_V1 1
 #define SMC_V2 2
@@ -40,6 +45,7 @@ enum smc_rendezvous_step {
 	SMC_STEP_LINK,		/* the transport, after that */
 	SMC_STEP_DATA,		/* server: the first data, see TCP_DEFER_ACCEPT */
 	SMC_STEP_DECLINE,	/* a DECLINE that crosses ours, after CONFIRM */
+	SMC_STEP_DECLINED,	/* our own DECLINE is sent as soon as the sock's lock is free */
 };
 
 /*
@@ -53,7 +59,9 @@ struct smc_rendezvous {
 	unsigned long			confirmed;	/* jiffies: client: when CONFIRM was sent */
 	bool				limited;	/* counts for handshake limitation */
 	u8				version;	/* of the messages that we send */
-	u32				reason;		/* of our own DECLINE, while the peer's is waited for */
+	u32				reason;		/* of our own DECLINE, while the peer's or the sock's lock is waited for */
+	unsigned int			unsent;		/* bytes of a message in buf that waits for the sock's lock */
+	unsigned long			unsent_since;	/* jiffies */
 	struct smc_offer		offer;		/* what the transports have to say */
 	struct smc_clc_proposal		proposal;	/* client: ours; server: the peer's */
 	struct smc_clc_accept		local;		/* our ACCEPT or CONFIRM */
@@ -84,6 +92,7 @@ static inline bool smc_handshake_is_child(const struct smc_sock *smc)
 /* handshake.c: the worker and the ways to start and stop it */
 void smc_handshake_prepare(struct smc_sock *smc);
 void smc_handshake_phase(struct smc_sock *smc, enum smc_phase phase);
+bool smc_handshake_trylock(struct smc_sock *smc);
 int smc_handshake_arm(struct smc_sock *smc);
 void smc_handshake_disarm(struct smc_sock *smc);
 void smc_handshake_watch(struct smc_sock *smc, struct socket *sock, wait_queue_func_t fn);
@@ -108,7 +117,8 @@ bool smc_local_connect(struct smc_sock *smc, bool last);
 
 /* clc_io.c: messages on the TCP socket */
 int smc_clc_io_recv(struct smc_sock *smc, u8 expected);
-int smc_clc_io_send(struct smc_sock *smc, const u8 *buf, int len);
+int smc_clc_io_send(struct smc_sock *smc, int len);
+int smc_clc_io_flush(struct smc_sock *smc);
 int smc_clc_io_decline(struct smc_sock *smc, u32 reason);
 int smc_clc_io_declined(struct smc_sock *smc, u32 *diagnosis);
 

@@ -30,8 +30,8 @@ static int match(struct smc_sock *smc)
 		return smc_handshake_pause(smc, SMC_STEP_MATCH);
 	if (rc)
 		return rc > 0 ? decline(smc, rc) : rc;
-	rc = smc_clc_io_send(smc, rv->buf, smc_clc_accept_encode(&rv->local, rv->buf, sizeof(rv->buf)));
-	if (rc)
+	rc = smc_clc_io_send(smc, smc_clc_accept_encode(&rv->local, rv->buf, sizeof(rv->buf)));
+	if (rc && rc != -EINPROGRESS)
 		return rc;
 	rv->step = SMC_STEP_CONFIRM;
 	rv->deadline = jiffies + SMC_HANDSHAKE_TIMEOUT;
@@ -191,6 +191,10 @@ int smc_server_step(struct smc_sock *smc)
 
 	if (smc->rv->step == SMC_STEP_DATA)
 		return idle(smc) ? -EINPROGRESS : 0;
+	if (smc->rv->step == SMC_STEP_DECLINED) {
+		smc_fallback_child(smc, smc->rv->reason, 0);
+		return settled(smc);
+	}
 	rc = smc_handshake_exchange(smc, &server);
 	if (rc == SMC_CLC_DECLINE) {
 		rc = smc_clc_io_declined(smc, &diagnosis);

@@ -96,7 +96,7 @@ bool smc_active_take(struct smc_sock *smc, struct socket *sock, struct smc_conn 
 	/* A shutdown() that has come too early to be told to the connection, see smc_io_shutdown(). */
 	smp_mb();
 	if (READ_ONCE(smc->sk->sk_shutdown) & SEND_SHUTDOWN)
-		smc_tx_shut(conn);
+		smc_tx_shut_soon(conn);
 	return true;
 }
 

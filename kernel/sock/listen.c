@@ -11,6 +11,7 @@
 #include <net/inet_connection_sock.h>
 #include <net/tcp_states.h>
 
+#include "../trylock.h"
 #include "../wire/reason.h"
 #include "listener.h"
 
@@ -162,17 +163,20 @@ struct mutex *smc_listen_door(struct smc_sock *lsmc)
 static bool move(struct smc_listener *l)
 {
 	struct socket *lsock = l->smc->sock, *sock = empty_pot(l->smc->sk);
-	struct proto_accept_arg arg = { .flags = O_NONBLOCK };
 	struct smc_sock *child;
+	int rc;
 
 	if (!sock) {
 		queue_delayed_work(smc_net_wq, &l->drain, HZ / 10);
 		return false;
 	}
 	smc_children_moving(l, true);
-	if (smc_compat_accept(sock->ops, lsock, sock, &arg)) {
+	rc = smc_listen_dequeue(lsock, sock);
+	if (rc) {
 		smc_children_moving(l, false);
 		sock_release(sock);
+		if (rc == -EBUSY)
+			queue_delayed_work(smc_net_wq, &l->drain, SMC_TRYLOCK_RETRY);
 		return false;
 	}
 	child = smc_listen_collect(l->smc, sock->sk);
@@ -197,7 +201,11 @@ static void drain(struct work_struct *work)
 			queue_delayed_work(smc_net_wq, &l->drain, DRAIN_DELAY);
 			return;
 		}
-		mutex_lock(&l->door);
+		/* accept() has it, and may wait for the lock of the listener's sock. */
+		if (!mutex_trylock(&l->door)) {
+			queue_delayed_work(smc_net_wq, &l->drain, DRAIN_DELAY);
+			return;
+		}
 		more = move(l);
 		mutex_unlock(&l->door);
 		if (!more)

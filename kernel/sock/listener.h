@@ -33,6 +33,9 @@ void smc_children_hold(struct smc_sock *lsmc, struct smc_sock *child);
 void smc_children_moving(struct smc_listener *l, bool moving);
 void smc_children_put(struct smc_listener *l, struct smc_sock *child);
 
+/* dequeue.c */
+int smc_listen_dequeue(struct socket *lsock, struct socket *sock);
+
 /* listen.c */
 void smc_listen_drop(struct smc_sock *child);
 

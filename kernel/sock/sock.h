@@ -76,6 +76,8 @@ struct smc_sock {
 	struct wait_queue_entry	wait;		/* makes TCP's wakeups start `work` */
 	struct delayed_work	work;		/* the rendezvous: runs on a wakeup, or when its time is up */
 	struct smc_conn __rcu	*conn;		/* while ACTIVE, with a reference; lock */
+	int			failed;		/* work's alone: the client's rendezvous is over, and its connection is to be reset */
+	unsigned long		retry;		/* work's alone: jiffies until it tries the sock's lock again, 0 if it was free */
 	struct smc_rendezvous	*rv;		/* state of the handshake; work's alone, NULL before and after */
 	struct smc_listener	*listener;	/* of one that has ever listened; set once, freed with us */
 	struct smc_sock		*parent;	/* of a child until it is accepted: the listener's record */

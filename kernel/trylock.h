@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The lock of a sock, for workers. */
+#ifndef SMC_TRYLOCK_H
+#define SMC_TRYLOCK_H
+
+#include <linux/lockdep.h>
+#include <net/sock.h>
+
+/* When a worker tries again to get the lock of a sock, in jiffies: then, or sooner at first and later in the end. */
+#define SMC_TRYLOCK_RETRY (HZ / 10)
+#define SMC_TRYLOCK_RETRY_MAX HZ
+
+/**
+ * smc_sock_trylock() - as lock_sock(), but fails if a thread holds the lock
+ * @sk: the sock
+ *
+ * setsockopt(2) copies from the application's memory with the lock held, and FUSE or userfaultfd may
+ * delay that for as long as they like. All sockets share our workers, so no worker calls lock_sock()
+ * on a socket that an application has. Process context; does not sleep.
+ *
+ * Return: whether the caller has the lock, and gives it back with release_sock().
+ */
+static inline bool smc_sock_trylock(struct sock *sk)
+{
+	bool mine;
+
+	spin_lock_bh(&sk->sk_lock.slock);
+	mine = !sk->sk_lock.owned;
+	if (mine)
+		sk->sk_lock.owned = 1;
+	spin_unlock_bh(&sk->sk_lock.slock);
+	if (mine)
+		mutex_acquire(&sk->sk_lock.dep_map, 0, 1, _RET_IP_); /* release_sock() tells lockdep of the release */
+	return mine;
+}
+
+#endif

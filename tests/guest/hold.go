@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package guest
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// What <linux/userfaultfd.h> defines for an interface of version 0xAA.
+const (
+	uffdAPI            = 0xaa
+	uffdioAPI          = 0xc018aa3f
+	uffdioRegister     = 0xc020aa00
+	uffdRegisterMiss   = 1
+	uffdMessageSize    = 32
+	uffdEventPagefault = 0x12 // in the first byte
+)
+
+// Holder keeps the locks of socks held, as any user can: IP_OPTIONS copies from a page that userfaultfd(2) does not provide.
+type Holder struct {
+	uffd    int
+	page    []byte
+	threads sync.WaitGroup
+	once    sync.Once
+}
+
+// NewHolder returns a holder of no locks. The end of the test releases those that it gets.
+func NewHolder(t *testing.T) *Holder {
+	t.Helper()
+	page, err := unix.Mmap(-1, 0, unix.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	uffd, err := missing(page)
+	if err != nil {
+		t.Fatalf("userfaultfd: %v", err)
+	}
+	h := &Holder{uffd: uffd, page: page}
+	t.Cleanup(h.Release)
+	return h
+}
+
+// Hold has a thread for each IPv4 socket sleep in setsockopt(2), with the lock of the sock held when this returns.
+func (h *Holder) Hold(fds ...int) error {
+	for _, fd := range fds {
+		h.threads.Go(func() {
+			// It fails once the page is there: zeros are no options.
+			_, _, _ = unix.Syscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.IPPROTO_IP, unix.IP_OPTIONS,
+				uintptr(unsafe.Pointer(&h.page[0])), 40, 0)
+		})
+	}
+	return awaitFaults(h.uffd, len(fds))
+}
+
+// Release provides the page, and waits for the threads.
+func (h *Holder) Release() {
+	h.once.Do(func() {
+		unix.Close(h.uffd) // whoever waits for the page gets an empty one
+		h.threads.Wait()
+		_ = unix.Munmap(h.page)
+	})
+}
+
+// missing opens a descriptor that tells who waits for a page, and provides none.
+func missing(page []byte) (int, error) {
+	fd, _, errno := unix.Syscall(unix.SYS_USERFAULTFD, unix.O_CLOEXEC, 0, 0)
+	if errno != 0 {
+		return -1, errno
+	}
+	api := [3]uint64{uffdAPI}
+	_, _, errno = unix.Syscall(unix.SYS_IOCTL, fd, uffdioAPI, uintptr(unsafe.Pointer(&api)))
+	if errno == 0 {
+		register := [4]uint64{uint64(uintptr(unsafe.Pointer(&page[0]))), uint64(len(page)), uffdRegisterMiss}
+		_, _, errno = unix.Syscall(unix.SYS_IOCTL, fd, uffdioRegister, uintptr(unsafe.Pointer(&register)))
+	}
+	if errno != 0 {
+		unix.Close(int(fd))
+		return -1, errno
+	}
+	return int(fd), nil
+}
+
+// awaitFaults waits until so many threads wait for the page.
+func awaitFaults(uffd, n int) error {
+	for seen := 0; seen < n; {
+		var message [uffdMessageSize]byte
+		got, err := unix.Read(uffd, message[:])
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		seen++
+		if err != nil {
+			return err
+		}
+		if got != len(message) || message[0] != uffdEventPagefault {
+			return errors.New("userfaultfd tells of something else than a fault")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package inside
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+
+	"github.com/smckit/smckit/tests/guest"
+	"golang.org/x/sys/unix"
+)
+
+// TestHeldGroup ends a link group while a thread of one connection's program holds the lock of its sock: the others hear
+// of it at once, and that one too.
+func TestHeldGroup(t *testing.T) {
+	if !overR {
+		t.Skip("no link group of SMC-D ends while connections are there")
+	}
+	const n = 4
+	clients, servers := pairs(t, netip.AddrPortFrom(here.Addr(), 7050), n, 0)
+	t.Cleanup(func() {
+		for _, fd := range append(clients, servers...) {
+			unix.Close(fd)
+		}
+	})
+	holder := guest.NewHolder(t)
+	if err := holder.Hold(clients[0], servers[0]); err != nil {
+		t.Fatal(err)
+	}
+	guest.Run(t, "rdma link delete self0; rdma link delete self1")
+	for i, fd := range append(clients[1:n:n], servers[1:]...) {
+		wait := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		if ready, err := unix.Poll(wait, int(patience.Milliseconds())); ready != 1 || err != nil {
+			t.Fatalf("end %d has not heard of the end of its link group: %v", i, err)
+		}
+	}
+	holder.Release()
+	var b [1]byte
+	for i, fd := range append(clients[:n:n], servers...) {
+		if _, _, err := unix.Recvfrom(fd, b[:], 0); !errors.Is(err, unix.ECONNABORTED) && !errors.Is(err, unix.ECONNRESET) {
+			t.Errorf("end %d: %v", i, err)
+		}
+	}
+	guest.Run(t, "for i in 0 1; do rdma link add self$i type rxe netdev v$i; done")
+}
