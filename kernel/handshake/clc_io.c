@@ -6,6 +6,7 @@
 
 #include <linux/uio.h>
 #include <net/inet_sock.h>
+#include <net/tcp.h>
 #include <net/tcp_states.h>
 
 #include "../control/trace.h"
@@ -132,18 +133,23 @@ int smc_clc_io_recv(struct smc_sock *smc, u8 expected)
 }
 
 /*
- * Hands a message to TCP. There is always room: at most two messages go each way, and the send buffer
- * is empty. The caller holds the sock's lock. May sleep for memory.
+ * Hands a message to TCP, which sends it at once: the peer waits for it, whatever TCP_CORK and Nagle's
+ * algorithm are to do with the application's data. There is always room: at most two messages go each
+ * way, and the send buffer is empty. The caller holds the sock's lock. May sleep for memory.
  */
 static int transmit(struct sock *sk, const u8 *buf, unsigned int len)
 {
 	struct kvec vec = { .iov_base = (void *)buf, .iov_len = len };
 	struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
+	struct tcp_sock *tp = tcp_sk(sk);
+	u8 nonagle = tp->nonagle;
 	int rc;
 
 	sock_owned_by_me(sk);
 	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &vec, 1, len);
+	tp->nonagle = TCP_NAGLE_OFF | TCP_NAGLE_PUSH;
 	rc = smc_ops_of_tcp(sk)->sendmsg_locked(sk, &msg, len);
+	tp->nonagle = nonagle;
 	if (rc < 0)
 		return rc;
 	return rc == len ? 0 : -ENOBUFS;
