@@ -194,11 +194,17 @@ static ssize_t put(struct smc_conn *conn, struct msghdr *msg, size_t left)
 	return rc;
 }
 
-/* The peer has closed. What is sent first is lost, as TCP finds out by the answer to it. */
-static ssize_t lose(struct smc_conn *conn, size_t len)
+/*
+ * The peer has closed. What is sent first is lost, as TCP finds out by the answer to it: until that
+ * comes, TCP takes what fits into the send buffer.
+ */
+static ssize_t lose(struct smc_conn *conn, struct msghdr *msg, size_t len)
 {
+	size_t taken = min_t(size_t, len, READ_ONCE(conn->sk->sk_sndbuf));
+
+	iov_iter_advance(&msg->msg_iter, taken);
 	smc_close_event(conn, SMC_CLOSE_LOST);
-	return len;
+	return taken;
 }
 
 /* The room that a piece of what is left takes. Who does not wait takes what there is. */
@@ -223,7 +229,7 @@ static ssize_t send(struct smc_conn *conn, struct msghdr *msg, size_t len)
 		if (done == len)
 			break;
 		if (smc_conn_meaning(conn)->deaf)
-			return done + lose(conn, len - done);
+			return done + lose(conn, msg, len - done);
 		room = smc_tx_room(conn);
 		if (room < (waited ? 1 : least(conn, len - done, timeo))) {
 			waited = room;

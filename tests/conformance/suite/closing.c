@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "harness.h"
@@ -311,6 +312,61 @@ CHECK_PAIR(close_by_peer_then_send)
 	EQ(1, send(a, "x", 1, 0));
 	net_wait(a, POLLERR | POLLHUP);
 	FAILS(EPIPE, send(a, "x", 1, 0));
+}
+
+/* Sends far more than any buffer holds to a peer that has closed. Return: bytes that were taken. */
+static long net_send_too_much(int fd)
+{
+	enum { SIZE = 1 << 20, TIMES = 64 };
+	static char buf[SIZE];
+	struct iovec iov[TIMES];
+
+	for (int i = 0; i < TIMES; i++)
+		iov[i] = (struct iovec){ .iov_base = buf, .iov_len = sizeof(buf) };
+	return OK(writev(fd, iov, TIMES));
+}
+
+CHECK_PAIR(close_by_peer_then_send_too_much)
+{
+	int a, b;
+
+	net_pair(&a, &b);
+	OK(close(b));
+	net_recv_eof(a);
+	long taken = net_send_too_much(a), buffer = net_int(a, SOL_SOCKET, SO_SNDBUF);
+	EXPECT(taken > 0 && taken <= buffer, "%ld bytes taken, with a buffer of %ld", taken, buffer);
+	net_wait(a, POLLERR | POLLHUP);
+	FAILS(EPIPE, send(a, "x", 1, MSG_NOSIGNAL));
+	FAILS(EPIPE, send(a, "x", 1, MSG_NOSIGNAL));
+}
+
+CHECK_PAIR(close_by_peer_then_send_too_much_nonblocking)
+{
+	int a, b;
+
+	net_pair(&a, &b);
+	OK(close(b));
+	net_recv_eof(a);
+	net_nonblock(a, true);
+	long taken = net_send_too_much(a), buffer = net_int(a, SOL_SOCKET, SO_SNDBUF);
+	EXPECT(taken > 0 && taken <= buffer, "%ld bytes taken, with a buffer of %ld", taken, buffer);
+	net_wait(a, POLLERR | POLLHUP);
+	FAILS(EPIPE, send(a, "x", 1, MSG_NOSIGNAL));
+}
+
+CHECK_PAIR(close_by_peer_with_unread_data_then_send_too_much)
+{
+	enum { SIZE = 1 << 20 };
+	static char buf[SIZE];
+	int a, b;
+
+	net_pair(&a, &b);
+	net_send(a, 0, 100);
+	net_wait(b, POLLIN);
+	OK(close(b));
+	net_wait(a, POLLERR);
+	FAILS(ECONNRESET, send(a, buf, sizeof(buf), MSG_NOSIGNAL));
+	FAILS(EPIPE, send(a, buf, sizeof(buf), MSG_NOSIGNAL));
 }
 
 CHECK_PAIR(close_half_closed)
