@@ -192,8 +192,11 @@ void smc_close_kill(struct smc_conn *conn, bool quiet)
 		act_and_end(conn, quiet ? 0 : SMC_CLOSE_SEND_A | SMC_CLOSE_WAKE);
 }
 
-/* Resets the TCP connection beneath. The application has its error, and hears no other. */
-static void reset_tcp(struct sock *sk)
+/*
+ * smc_close_reset_tcp() - resets the TCP connection beneath one that is over. The error that the
+ * application is to hear stays. The caller holds the sock's lock. Does not sleep.
+ */
+void smc_close_reset_tcp(struct sock *sk)
 {
 	int err = sk->sk_err;
 
@@ -217,7 +220,7 @@ static void disconnect_work(struct work_struct *work)
 	}
 	/* It may be another connection's by now, which connect() has made since. */
 	if (READ_ONCE(conn->state) == SMC_CLOSE_PABORT && sk->sk_state != TCP_CLOSE && !sock_flag(sk, SOCK_DEAD))
-		reset_tcp(sk);
+		smc_close_reset_tcp(sk);
 	release_sock(sk);
 	smc_conn_put(conn);
 }

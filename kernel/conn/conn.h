@@ -142,6 +142,7 @@ void smc_close_look(struct smc_conn *conn);
 void smc_close_prepare(struct smc_conn *conn);
 void smc_close_kill(struct smc_conn *conn, bool quiet);
 void smc_close_gone(struct smc_conn *conn);
+void smc_close_reset_tcp(struct sock *sk);
 void smc_close_check(struct smc_conn *conn);
 void smc_close_app(struct smc_conn *conn, bool hard);
 

@@ -292,14 +292,47 @@ int smc_active_disconnect(struct smc_sock *smc, struct socket *sock, smc_sockadd
 	return rc;
 }
 
+/*
+ * An application that has connected without blocking may call connect() again to hear the outcome. If
+ * the connection is over by then, TCP tells the error, and the socket may connect once more: the TCP
+ * connection beneath has to be over, too.
+ */
+static void end_tcp(struct smc_sock *smc, struct socket *sock)
+{
+	struct smc_conn *conn = get(smc);
+	struct sock *sk = sock->sk;
+
+	lock_sock(sk);
+	if (conn && finished(conn) && sock->state == SS_CONNECTING && sk->sk_state != TCP_CLOSE)
+		smc_close_reset_tcp(sk);
+	release_sock(sk);
+	put(conn);
+}
+
 /* smc_active_connect() - connect(2). May sleep. Return: as TCP would. */
 int smc_active_connect(struct socket *sock, smc_sockaddr_t *addr, int len, int flags)
 {
 	struct smc_sock *smc = smc_table_of(sock);
+	int rc;
 
-	if (smc && len >= (int)sizeof(addr->sa_family) && addr->sa_family == AF_UNSPEC)
+	if (!smc)
+		return smc_ops_of_tcp(sock->sk)->connect(sock, addr, len, flags);
+	if (len >= (int)sizeof(addr->sa_family) && addr->sa_family == AF_UNSPEC)
 		return smc_active_disconnect(smc, sock, addr, len, flags);
-	return smc_ops_of_tcp(sock->sk)->connect(sock, addr, len, flags);
+	mutex_lock(&smc->gate);
+	if (READ_ONCE(smc->phase) != SMC_PHASE_ACTIVE) {
+		/* Another thread has just disconnected it. */
+		mutex_unlock(&smc->gate);
+		return smc_connect(sock, addr, len, flags);
+	}
+	end_tcp(smc, sock);
+	rc = smc_ops_of_tcp(sock->sk)->connect(sock, addr, len, flags);
+	if (rc && sock->state == SS_UNCONNECTED) {
+		smc_handshake_stop(smc);
+		forget(smc, sock);
+	}
+	mutex_unlock(&smc->gate);
+	return rc;
 }
 
 /* The answer to an ioctl that asks for a number, or -ENOIOCTLCMD. */

@@ -325,6 +325,56 @@ CHECK_CONN(connect_accepted_turned_listener)
 	net_talk(client, net_accept(fd));
 }
 
+/* A client that has connected without blocking, and has not asked for the outcome. */
+static int net_connect_unasked(int listener, const struct addr *addr, int *peer)
+{
+	int fd = net_client(SOCK_NONBLOCK);
+
+	FAILS(EINPROGRESS, to(fd, addr));
+	net_wait(fd, POLLOUT);
+	*peer = net_accept(listener);
+	return fd;
+}
+
+/* The socket, whose connection is over, connects once more. */
+static void net_connect_anew(int fd, int listener, const struct addr *addr)
+{
+	FAILS(EINPROGRESS, to(fd, addr));
+	net_wait(fd, POLLOUT);
+	EQ(0, net_error(fd));
+	net_nonblock(fd, false);
+	net_talk(fd, net_accept(listener));
+}
+
+CHECK_CONN(connect_again_after_reset)
+{
+	struct linger linger = { .l_onoff = 1 };
+	struct addr addr;
+	int peer, listener = net_listen(&addr, 1);
+	int fd = net_connect_unasked(listener, &addr, &peer);
+
+	OK(setsockopt(peer, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)));
+	OK(close(peer));
+	net_wait(fd, POLLERR);
+	FAILS(ECONNRESET, to(fd, &addr));
+	net_connect_anew(fd, listener, &addr);
+}
+
+CHECK_CONN(connect_again_after_lost_data)
+{
+	struct addr addr;
+	int peer, listener = net_listen(&addr, 1);
+	int fd = net_connect_unasked(listener, &addr, &peer);
+
+	OK(close(peer));
+	net_wait(fd, POLLIN);
+	EQ(1, send(fd, "x", 1, 0));
+	net_wait(fd, POLLERR | POLLHUP);
+	FAILS(EPIPE, send(fd, "x", 1, MSG_NOSIGNAL));
+	FAILS(ECONNABORTED, to(fd, &addr));
+	net_connect_anew(fd, listener, &addr);
+}
+
 CHECK_CONN(connect_unspec_on_listener)
 {
 	struct addr addr;
