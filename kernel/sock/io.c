@@ -11,6 +11,7 @@
 #include <linux/uaccess.h>
 #include <net/tcp_states.h>
 
+#include "../handshake/handshake.h"
 #include "../wire/reason.h"
 #include "sock.h"
 
@@ -104,6 +105,30 @@ static int shutdown_listener(struct smc_sock *smc, struct socket *sock, int how)
 	return rc;
 }
 
+/*
+ * Ends an attempt to connect whose rendezvous is under way. To the application the connection is not
+ * there yet, and TCP's shutdown() resets one that is not. Return: as TCP would, or -EAGAIN if the
+ * rendezvous has just succeeded.
+ */
+static int shutdown_attempt(struct smc_sock *smc, struct socket *sock)
+{
+	struct sock *sk = sock->sk;
+	int rc = -EAGAIN;
+
+	mutex_lock(&smc->gate);
+	smc_handshake_stop(smc);
+	if (READ_ONCE(smc->phase) != SMC_PHASE_OPEN)
+		goto out;
+	lock_sock(sk);
+	rc = sk->sk_state != TCP_CLOSE ? sk->sk_prot->disconnect(sk, O_NONBLOCK) : -ENOTCONN;
+	if (!rc)
+		sock->state = SS_UNCONNECTED;
+	release_sock(sk);
+out:
+	mutex_unlock(&smc->gate);
+	return rc;
+}
+
 /* smc_io_shutdown() - shutdown(2). May sleep. Return: as TCP would. */
 int smc_io_shutdown(struct socket *sock, int how)
 {
@@ -117,8 +142,10 @@ int smc_io_shutdown(struct socket *sock, int how)
 	case SMC_PHASE_OPEN:
 		return shutdown_listener(smc, sock, how);
 	case SMC_PHASE_RENDEZVOUS:
-		/* Half a handshake cannot be shut down; its end is a matter of seconds. */
-		rc = smc_connect_settled(sock, MAX_SCHEDULE_TIMEOUT);
+		rc = shutdown_attempt(smc, sock);
+		if (rc != -EAGAIN)
+			return rc;
+		rc = 0;
 		break;
 	default:
 		break;

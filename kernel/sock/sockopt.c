@@ -74,13 +74,17 @@ int smc_sockopt_set(struct socket *sock, int level, int name, sockptr_t val, uns
 	struct smc_sock *smc;
 	int rc;
 
-	if (smc_sockopt_takes_over(level, name)) {
-		rc = smc_connect_settled(sock, MAX_SCHEDULE_TIMEOUT);
-		if (rc)
-			return rc;
-		smc = smc_table_of(sock);
-		if (smc && READ_ONCE(smc->phase) == SMC_PHASE_ACTIVE)
+	smc = smc_table_of(sock);
+	if (smc && smc_sockopt_takes_over(level, name)) {
+		switch (smc_connect_progress(smc, sock)) {
+		case SMC_PHASE_CONNECT:
+		case SMC_PHASE_RENDEZVOUS:
+			return -ENOTCONN;
+		case SMC_PHASE_ACTIVE:
 			return smc_active_setsockopt(sock, level, name, val, len);
+		default:
+			break;
+		}
 	}
 	rc = smc_sockopt_set_tcp(sock, level, name, val, len);
 	if (rc || !rules_out(level, name, val))
