@@ -123,6 +123,23 @@ static void detach(struct smc_sock *smc, struct socket *sock)
 	spin_unlock(&detached_lock);
 }
 
+/*
+ * Would TCP take the option on a socket that has never been connected? A socket of TCP's tells, so that
+ * ours need not become TCP's for an option that fails. May sleep. Return: as TCP.
+ */
+static int try_option(struct sock *sk, int level, int name, sockptr_t val, unsigned int len)
+{
+	struct socket *tmp;
+	int rc;
+
+	rc = __sock_create(sock_net(sk), sk->sk_family, SOCK_STREAM, IPPROTO_TCP, &tmp, sk->sk_kern_sock);
+	if (rc)
+		return rc;
+	rc = tmp->ops->setsockopt(tmp, level, name, val, len);
+	sock_release(tmp);
+	return rc;
+}
+
 /**
  * smc_fallback_detach() - sets an option by which another protocol may take over the socket
  * @sock: the socket, without a handshake under way
@@ -132,8 +149,9 @@ static void detach(struct smc_sock *smc, struct socket *sock)
  * @len: bytes of it
  *
  * TLS remembers the operations of the first socket that it sees as TCP's. So TCP's they are before
- * it looks, and stay, whatever it says. A socket that listens is none that it would look at. May
- * sleep.
+ * it looks, and stay, whatever it says: another thread may be on its way to TLS by then. A socket that
+ * listens is none that it would look at. On one that is open the option is tried elsewhere first:
+ * one that fails is no reason for the connection to come to be TCP. May sleep.
  *
  * Return: what TCP says.
  */
@@ -142,6 +160,7 @@ int smc_fallback_detach(struct socket *sock, int level, int name, sockptr_t val,
 	const struct proto_ops *tcp = smc_ops_of_tcp(sock->sk);
 	struct smc_sock *smc = smc_table_make(sock);
 	bool listens;
+	int rc = 0;
 
 	if (!smc)
 		return -ENOMEM;
@@ -155,10 +174,13 @@ int smc_fallback_detach(struct socket *sock, int level, int name, sockptr_t val,
 			mutex_unlock(&smc->gate);
 			return -EOPNOTSUPP;
 		}
-		detach(smc, sock);
+		if (READ_ONCE(smc->phase) == SMC_PHASE_OPEN)
+			rc = try_option(sock->sk, level, name, val, len);
+		if (!rc)
+			detach(smc, sock);
 	}
 	mutex_unlock(&smc->gate);
-	return tcp->setsockopt(sock, level, name, val, len);
+	return rc ?: tcp->setsockopt(sock, level, name, val, len);
 }
 
 /* smc_fallback_exit() - at unload, when no socket is left. May sleep. */

@@ -21,7 +21,7 @@ func self(t *testing.T, kernel string, length lab.Length) {
 		t.Fatal(err)
 	}
 	lt.Must("a", "echo "+lab.SelfAddr+" >/run/smckit-here")
-	parts := []string{"Sizes", "Kill$", "AcceptedTurnedClient", "HeldGroup", "Failing"}
+	parts := []string{"Sizes", "Kill$", "AcceptedTurnedClient|OptionsRefused", "HeldGroup", "Failing"}
 	if length == lab.LengthFull {
 		parts = append(parts, "MixedEach", "Chunks", "Mixed$|Crowd", "ScaleCycles")
 	}
