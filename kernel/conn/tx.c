@@ -273,13 +273,14 @@ static void finish(struct smc_conn *conn, struct msghdr *msg, ssize_t done)
 /*
  * MSG_ZEROCOPY: nothing is left to wait for when the call returns, and the application hears that
  * its data was copied. Without memory for that the call fails, as with TCP: who counts notifications
- * would wait for ever. Return: the notification, NULL if none is wanted, or ERR_PTR(-ENOBUFS).
+ * would wait for ever. io_uring brings a notification of its own, which says the same if nobody
+ * touches it. Return: the notification, NULL if none is wanted, or ERR_PTR(-ENOBUFS).
  */
 static struct ubuf_info *announcement(struct smc_conn *conn, struct msghdr *msg, size_t len)
 {
 	struct ubuf_info *uarg;
 
-	if (!(msg->msg_flags & MSG_ZEROCOPY) || !len || !sock_flag(conn->sk, SOCK_ZEROCOPY))
+	if (!(msg->msg_flags & MSG_ZEROCOPY) || msg->msg_ubuf || !len || !sock_flag(conn->sk, SOCK_ZEROCOPY))
 		return NULL;
 	lock_sock(conn->sk);
 	uarg = smc_compat_zerocopy(conn->sk, len);
