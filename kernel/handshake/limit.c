@@ -2,8 +2,7 @@
 /*
  * Handshake limitation: where an administrator or a program has asked for it, connections beyond
  * what the handshakes can keep up with are TCP from the start, instead of waiting for their turn.
- * And everywhere, peers that ask for SMC and then say nothing get at most half of a listener's
- * backlog.
+ * What counts everywhere is the half of a listener's backlog: see synport.c.
  */
 
 #include <linux/cpumask.h>
@@ -20,8 +19,6 @@ bool smc_limit_reached(struct smc_sock *listener)
 {
 	struct smc_net *sn = smc_net(sock_net(listener->sk));
 
-	if (smc_listen_busy(listener))
-		return true;
 	if (!READ_ONCE(sn->limit_hs) && !READ_ONCE(listener->limit_hs))
 		return false;
 	return atomic_read(&sn->handshakes) >= PER_CPU * (int)num_online_cpus();

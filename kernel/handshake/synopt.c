@@ -22,6 +22,7 @@
 #include <net/ip6_checksum.h>
 #include <net/ipv6.h>
 #include <net/request_sock.h>
+#include <net/sock_reuseport.h>
 #include <net/tcp.h>
 
 #include "../control/trace.h"
@@ -30,45 +31,21 @@
 #include "synpkt.h"
 
 #define UNHOOK_DELAY (5 * HZ)
-
-/* A listener on a port, or there the one with a record, or the one with an id. Under RCU. */
-static struct smc_synopt_port *port_of(struct smc_net *sn, u16 port, const struct smc_sock *smc, u64 id)
-{
-	struct smc_synopt_port *p;
-
-	hlist_for_each_entry_rcu(p, &sn->synopt.ports[port % SMC_SYNOPT_PORTS], node)
-		if (p->port == port && (!smc || p->smc == smc) && (!id || p->id == id))
-			return p;
-	return NULL;
-}
+#define REAP_INTERVAL HZ
 
 /*
- * smc_synopt_port_add() - lets the hooks know of a listener. Its port is bound. Does not sleep.
+ * The last SYN with the option that came in on a processor. TCP answers it, or not, before that
+ * processor handles another one, so nothing has to be kept of SYNs that TCP does not answer.
  */
-void smc_synopt_port_add(struct smc_sock *smc, struct smc_synopt_port *port)
-{
-	struct smc_synopt_net *so = &smc_net(sock_net(smc->sk))->synopt;
-	static atomic64_t ids;
+struct pending_syn {
+	spinlock_t		lock;
+	struct smc_net		*sn;	/* its namespace's; NULL if there is none */
+	struct smc_syn		syn;
+};
 
-	port->smc = smc;
-	port->id = atomic64_inc_return(&ids);
-	port->port = inet_sk(smc->sk)->inet_num;
-	spin_lock(&so->ports_lock);
-	hlist_add_head_rcu(&port->node, &so->ports[port->port % SMC_SYNOPT_PORTS]);
-	spin_unlock(&so->ports_lock);
-}
-
-/*
- * smc_synopt_port_del() - undoes it; hooks may look at the port for a grace period. Does not sleep.
- */
-void smc_synopt_port_del(struct smc_synopt_port *port)
-{
-	struct smc_synopt_net *so = &smc_net(sock_net(port->smc->sk))->synopt;
-
-	spin_lock(&so->ports_lock);
-	hlist_del_rcu(&port->node);
-	spin_unlock(&so->ports_lock);
-}
+static DEFINE_PER_CPU(struct pending_syn, pending_syn) = {
+	.lock = __SPIN_LOCK_UNLOCKED(pending_syn.lock),
+};
 
 static void key_of(const struct sock *child, struct smc_syn_key *key)
 {
@@ -103,6 +80,15 @@ static void key_of_client(const struct sock *client, struct smc_syn_key *key)
 	};
 }
 
+/*
+ * The sequence number of the SYN-ACK that a child goes back to; nothing has been sent by it. It tells
+ * children apart of which TCP has answered the SYN more than once, having forgotten it in between.
+ */
+static u32 synack_of(const struct sock *child)
+{
+	return READ_ONCE(tcp_sk(child)->snd_una) - 1;
+}
+
 /* The table of a namespace; NULL while there is none. Under RCU. */
 static struct smc_syntab *syns_of(const struct sock *sk)
 {
@@ -122,27 +108,29 @@ enum smc_syn_said smc_synopt_seen(const struct sock *child)
 	key_of(child, &key);
 	rcu_read_lock();
 	syns = syns_of(child);
-	said = syns ? smc_syntab_look(syns, &key) : SMC_SYN_NOTHING;
+	said = syns ? smc_syntab_look(syns, &key, synack_of(child)) : SMC_SYN_NOTHING;
 	rcu_read_unlock();
 	return said;
 }
 
 /*
- * smc_synopt_claim() - the same, for good: the next connection with these addresses has to say it
- * anew, and of those who ask, one gets it. @listener: whose child it has to be, or 0.
+ * smc_synopt_claim() - the same, for good: of those who ask, one gets the connection. @port: of the
+ * listener that asks; @any: for a child that another listener has promised it to, too. Does not sleep.
  */
-bool smc_synopt_claim(const struct sock *child, u64 listener)
+enum smc_syn_claim smc_synopt_claim(const struct sock *child, struct smc_synopt_port *port, bool any)
 {
+	struct smc_net *sn = smc_net(sock_net(child));
+	enum smc_syn_claim claim = SMC_CLAIM_NONE;
 	struct smc_syntab *syns;
 	struct smc_syn_key key;
-	bool said;
 
 	key_of(child, &key);
 	rcu_read_lock();
 	syns = syns_of(child);
-	said = syns && smc_syntab_claim(syns, &key, listener);
+	if (syns)
+		claim = smc_syntab_claim(syns, &sn->synopt, &key, synack_of(child), port->id, any);
 	rcu_read_unlock();
-	return said;
+	return claim;
 }
 
 /* smc_synopt_remote() - a client of this namespace is going to talk CLC. Does not sleep. */
@@ -176,7 +164,8 @@ struct smc_sock *smc_synopt_listener(const struct sock *client)
 	syns = syns_of(client);
 	id = syns ? smc_syntab_local(syns, &key) : 0;
 	if (id)
-		p = port_of(smc_net(sock_net(client)), ntohs(client->sk_dport), NULL, id);
+		p = smc_synopt_port_find(&smc_net(sock_net(client))->synopt, ntohs(client->sk_dport),
+					 NULL, id);
 	if (p && smc_table_get(p->smc))
 		smc = p->smc;
 	rcu_read_unlock();
@@ -200,58 +189,135 @@ static bool wants_syn(const struct sock *sk)
 }
 
 /*
- * A SYN-ACK goes out. Did the SYN have the option, is the listener one of ours, and may it have one
- * more handshake? One that gets connections to a port which is not its own, as a transparent proxy
- * does, is none of ours. A SYN-ACK with a cookie belongs to no request: TCP will have forgotten the
- * SYN, and so do we.
+ * May TCP hand a child of a listener, or a request, to another one when the listener is closed? That
+ * may be one of plain TCP, whose application would read CLC messages. Under RCU.
  */
-static bool wants_synack(struct smc_net *sn, const struct smc_synpkt *pkt, const struct sock *sk)
+static bool may_migrate(const struct sock *lsk)
 {
-	u16 port = ntohs(pkt->out.self_port);
-	const struct smc_synopt_port *p;
-	struct smc_sock *smc = NULL;
-	bool wants = false;
+	const struct sock_reuseport *group = rcu_dereference(lsk->sk_reuseport_cb);
+	const struct bpf_prog *prog;
 
-	if (!port_of(sn, port, NULL, 0))
+	if (!group)
 		return false;
-	if (sk && sk->sk_state == TCP_NEW_SYN_RECV && inet_reqsk(sk)->rsk_listener)
-		smc = smc_table_find(inet_reqsk(sk)->rsk_listener);
-	p = smc ? port_of(sn, port, smc, 0) : NULL;
-	if (p)
-		wants = smc_syntab_answer(sn->synopt.syns, &pkt->out, !smc_limit_reached(smc), p->id);
-	else
-		smc_syntab_withdraw(sn->synopt.syns, &pkt->out);
-	smc_table_put(smc);
-	return wants;
+	if (READ_ONCE(sock_net(lsk)->ipv4.sysctl_tcp_migrate_req))
+		return true;
+	prog = rcu_dereference(group->prog);
+	return prog && prog->expected_attach_type == BPF_SK_REUSEPORT_SELECT_OR_MIGRATE;
 }
 
-static noinline void syn_out(struct smc_net *sn, struct sk_buff *skb, u8 pf)
+/*
+ * Does a listener answer a SYN with the option? Not if it is none of ours. One that gets connections
+ * to a port which is not its own, as a transparent proxy does, is none of ours.
+ */
+static bool promise(struct smc_net *sn, const struct smc_syn *syn, u32 synack, const struct sock *lsk)
+{
+	struct smc_synopt_net *so = &sn->synopt;
+	struct smc_sock *smc = smc_table_find(lsk);
+	u16 port = ntohs(syn->key.self_port);
+	struct smc_synopt_port *p;
+	bool done = false;
+	u64 id;
+
+	p = smc ? smc_synopt_port_find(so, port, smc, 0) : NULL;
+	if (p && !may_migrate(lsk) && !smc_limit_reached(smc)) {
+		id = smc_synopt_promise(so, p);
+		done = id && smc_syntab_add(so->syns, syn, synack, id);
+		if (id && !done)
+			smc_synopt_promise_end(so, port, id, true, true);
+	}
+	smc_table_put(smc);
+	if (done && !delayed_work_pending(&so->reap))
+		queue_delayed_work(smc_net_wq, &so->reap, REAP_INTERVAL);
+	return done;
+}
+
+/* The SYN with this key that this processor has seen last, if that had the option and is new to TCP. */
+static bool take_pending(struct smc_net *sn, const struct smc_syn_key *key, struct smc_syn *syn)
+{
+	struct pending_syn *pending = this_cpu_ptr(&pending_syn);
+	bool found;
+
+	spin_lock(&pending->lock);
+	found = pending->sn == sn && !memcmp(&pending->syn.key, key, sizeof(*key));
+	if (found) {
+		*syn = pending->syn;
+		pending->sn = NULL;
+	}
+	spin_unlock(&pending->lock);
+	return found;
+}
+
+/* What a SYN-ACK says. */
+enum answer {
+	ANSWER_TCP,	/* nothing */
+	ANSWER_SMC,	/* the first answer to the SYN has the option */
+	ANSWER_AGAIN,	/* it had the option before */
+};
+
+/*
+ * A SYN-ACK goes out. All answers to one SYN say the same. One without a request is a copy that
+ * netfilter has made, which changes nothing, or has a cookie: TCP will have forgotten the SYN.
+ */
+static enum answer answer_of(struct smc_net *sn, const struct smc_synpkt *pkt, const struct sock *sk)
+{
+	struct smc_syn syn;
+
+	if (!sk || sk->sk_state != TCP_NEW_SYN_RECV || !inet_reqsk(sk)->rsk_listener)
+		return ANSWER_TCP;
+	if (smc_syntab_again(sn->synopt.syns, &pkt->out, pkt->seq))
+		return ANSWER_AGAIN;
+	if (take_pending(sn, &pkt->out, &syn) && promise(sn, &syn, pkt->seq, inet_reqsk(sk)->rsk_listener))
+		return ANSWER_SMC;
+	return ANSWER_TCP;
+}
+
+/*
+ * Puts the option into a SYN-ACK. A repeated one that cannot have it is dropped: TCP will repeat it
+ * once more, but a client that got it without the option would differ from its server.
+ */
+static unsigned int synack_out(struct smc_net *sn, struct sk_buff *skb, const struct smc_synpkt *pkt)
+{
+	struct smc_synopt_net *so = &sn->synopt;
+	enum answer answer = answer_of(sn, pkt, skb->sk);
+
+	if (answer == ANSWER_TCP)
+		return NF_ACCEPT;
+	if (smc_synpkt_room(skb, pkt) && !smc_synpkt_insert(skb, pkt))
+		return NF_ACCEPT;
+	if (answer == ANSWER_AGAIN)
+		return NF_DROP;
+	smc_syntab_claim(so->syns, so, &pkt->out, pkt->seq, 0, true);
+	return NF_ACCEPT;
+}
+
+static noinline unsigned int syn_out(struct smc_net *sn, struct sk_buff *skb, u8 pf)
 {
 	struct smc_synpkt pkt;
 
 	if (!smc_synpkt_look(skb, pf, &pkt))
-		return;
-	if (!pkt.ack) {
-		if (wants_syn(skb->sk) && smc_synpkt_room(skb, &pkt))
-			smc_synpkt_insert(skb, &pkt);
-	} else if (wants_synack(sn, &pkt, skb->sk)) {
-		if (!smc_synpkt_room(skb, &pkt) || smc_synpkt_insert(skb, &pkt))
-			smc_syntab_withdraw(sn->synopt.syns, &pkt.out);
-	}
+		return NF_ACCEPT;
+	/* It has been here before, as with a VRF, where packets pass twice, or is a copy of such a one. */
+	if (smc_tcpopt_find(pkt.opts, pkt.opts_len) >= 0)
+		return NF_ACCEPT;
+	if (pkt.ack)
+		return synack_out(sn, skb, &pkt);
+	if (wants_syn(skb->sk) && smc_synpkt_room(skb, &pkt))
+		smc_synpkt_insert(skb, &pkt);
+	return NF_ACCEPT;
 }
 
 static unsigned int out(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
 	if (unlikely(smc_synpkt_is_syn(skb, state->pf)))
-		syn_out(priv, skb, state->pf);
+		return syn_out(priv, skb, state->pf);
 	return NF_ACCEPT;
 }
 
 /*
- * The socket that has sent the SYN which this SYN-ACK is for, with a reference; NULL if there is
- * none.
+ * What TCP has for a packet that comes in, other than a listener, with a reference; NULL if there is
+ * nothing.
  */
-static struct sock *syn_sent(struct net *net, const struct smc_synpkt *pkt, struct sk_buff *skb)
+static struct sock *sock_of(struct net *net, const struct smc_synpkt *pkt, struct sk_buff *skb)
 {
 #if IS_ENABLED(CONFIG_IPV6)
 	if (pkt->ipv6)
@@ -276,7 +342,7 @@ static bool acceptable(const struct sock *sk, u32 ack)
 /* A SYN-ACK that TCP will take for the socket's own says whether the peer speaks SMC. */
 static void in_synack(struct net *net, const struct smc_synpkt *pkt, struct sk_buff *skb, bool has)
 {
-	struct sock *sk = syn_sent(net, pkt, skb);
+	struct sock *sk = sock_of(net, pkt, skb);
 	struct smc_sock *smc;
 
 	if (!sk)
@@ -297,6 +363,27 @@ static bool from_here(struct smc_net *sn, const struct nf_hook_state *state)
 	       READ_ONCE(sn->sysctl.loopback) != SMC_LOOPBACK_OFF && smc_registry_pairs();
 }
 
+/*
+ * A SYN with the option is about to reach TCP. If TCP has a request for it, it has been answered
+ * already: if not with the option, then it never will be.
+ */
+static void note_syn(struct smc_net *sn, const struct smc_synpkt *pkt, struct sk_buff *skb, bool local)
+{
+	struct pending_syn *pending = this_cpu_ptr(&pending_syn);
+	struct sock *sk = sock_of(sn->net, pkt, skb);
+	bool repeated = sk && sk->sk_state == TCP_NEW_SYN_RECV;
+
+	if (sk)
+		sock_gen_put(sk);
+	spin_lock(&pending->lock);
+	pending->sn = repeated ? NULL : sn;
+	pending->syn.key = pkt->in;
+	pending->syn.local = local;
+	pending->syn.dif = pkt->ipv6 ? inet6_iif(skb) : inet_iif(skb);
+	pending->syn.sdif = pkt->ipv6 ? inet6_sdif(skb) : inet_sdif(skb);
+	spin_unlock(&pending->lock);
+}
+
 static noinline void syn_in(struct smc_net *sn, struct sk_buff *skb, const struct nf_hook_state *state)
 {
 	struct smc_synpkt pkt;
@@ -307,8 +394,8 @@ static noinline void syn_in(struct smc_net *sn, struct sk_buff *skb, const struc
 	has = smc_tcpopt_find(pkt.opts, pkt.opts_len) >= 0;
 	if (pkt.ack) {
 		in_synack(state->net, &pkt, skb, has);
-	} else if (has && port_of(sn, ntohs(pkt.in.self_port), NULL, 0)) {
-		smc_syntab_add(sn->synopt.syns, &pkt.in, from_here(sn, state));
+	} else if (has && smc_synopt_port_find(&sn->synopt, ntohs(pkt.in.self_port), NULL, 0)) {
+		note_syn(sn, &pkt, skb, from_here(sn, state));
 	}
 }
 
@@ -373,10 +460,21 @@ static void unhook(struct smc_net *sn)
 	 * whether it is there.
 	 */
 	synchronize_net();
+	cancel_delayed_work_sync(&so->reap);
 	WRITE_ONCE(so->syns, NULL);
 	synchronize_net();
 	smc_syntab_free(syns);
 	so->hooked = false;
+}
+
+/* There is work while there are entries. */
+static void reap_work(struct work_struct *work)
+{
+	struct smc_synopt_net *so = container_of(to_delayed_work(work), struct smc_synopt_net, reap);
+	struct smc_net *sn = container_of(so, struct smc_net, synopt);
+
+	if (smc_syntab_reap(so->syns, so, sn->net))
+		queue_delayed_work(smc_net_wq, &so->reap, REAP_INTERVAL);
 }
 
 static void unhook_work(struct work_struct *work)
@@ -426,6 +524,7 @@ int smc_synopt_net_init(struct smc_net *sn)
 	mutex_init(&so->lock);
 	spin_lock_init(&so->ports_lock);
 	INIT_DELAYED_WORK(&so->unhook, unhook_work);
+	INIT_DELAYED_WORK(&so->reap, reap_work);
 	for (i = 0; i < SMC_SYNOPT_PORTS; i++)
 		INIT_HLIST_HEAD(&so->ports[i]);
 	return 0;

@@ -26,8 +26,9 @@ struct smc_synopt_net {
 	bool			hooked;		/* lock */
 	struct delayed_work	unhook;
 	struct nf_hook_ops	hooks[4];	/* lock */
-	struct smc_syntab	*syns;		/* inbound SYNs with the option; there while hooked */
-	spinlock_t		ports_lock;	/* changes of ports */
+	struct smc_syntab	*syns;		/* the promises of listeners; there while hooked */
+	struct delayed_work	reap;		/* removes promises that no client will claim */
+	spinlock_t		ports_lock;	/* changes of ports; what listeners have reserved */
 	struct hlist_head	ports[SMC_SYNOPT_PORTS];
 };
 
@@ -37,6 +38,8 @@ struct smc_synopt_port {
 	struct smc_sock		*smc;
 	u64			id;		/* of this time that it listens; never 0, never used again */
 	u16			port;
+	unsigned int		reserved;	/* ports_lock; promises and handshakes, at most half of the backlog */
+	unsigned int		promises;	/* ports_lock; its entries in the table of promises */
 };
 
 /* How long a client of this namespace has to say whether it does without CLC messages. */
@@ -49,17 +52,32 @@ enum smc_syn_said {
 	SMC_SYN_UNDECIDED,	/* the client is about to say whether one does */
 };
 
+/* What a child of a listener may have of it. */
+enum smc_syn_claim {
+	SMC_CLAIM_NONE,		/* it is TCP */
+	SMC_CLAIM_RESERVED,	/* a handshake, for which the listener has reserved a place: the caller's now */
+	SMC_CLAIM_LATE,		/* a handshake, for which nothing is reserved any more */
+};
+
 /* synopt.c */
 int smc_synopt_net_init(struct smc_net *sn);
 void smc_synopt_net_exit(struct smc_net *sn);
 int smc_synopt_get(struct smc_net *sn);
 void smc_synopt_put(struct smc_net *sn);
-void smc_synopt_port_add(struct smc_sock *smc, struct smc_synopt_port *port);
-void smc_synopt_port_del(struct smc_synopt_port *port);
 enum smc_syn_said smc_synopt_seen(const struct sock *child);
 void smc_synopt_remote(const struct sock *client);
 struct smc_sock *smc_synopt_listener(const struct sock *client);
-bool smc_synopt_claim(const struct sock *child, u64 listener);
+enum smc_syn_claim smc_synopt_claim(const struct sock *child, struct smc_synopt_port *port, bool any);
+
+/* synport.c: listeners by their port, and how many handshakes each may have */
+void smc_synopt_port_add(struct smc_sock *smc, struct smc_synopt_port *port);
+void smc_synopt_port_del(struct smc_synopt_port *port);
+struct smc_synopt_port *smc_synopt_port_find(struct smc_synopt_net *so, u16 port,
+					     const struct smc_sock *smc, u64 id);
+u64 smc_synopt_promise(struct smc_synopt_net *so, struct smc_synopt_port *port);
+void smc_synopt_promise_end(struct smc_synopt_net *so, u16 port, u64 listener, bool promise, bool reserved);
+bool smc_synopt_reserve(struct smc_synopt_port *port);
+void smc_synopt_unreserve(struct smc_synopt_port *port);
 
 /*
  * A connection, as its server sees it. IPv4 addresses are mapped ones. With the sequence number of
@@ -71,15 +89,23 @@ struct smc_syn_key {
 	u32			isn;
 };
 
-/* syntab.c: a bounded table of the SYNs that came with the option; entries expire */
+/* A SYN that has come with the option, and that a listener is about to answer with it. */
+struct smc_syn {
+	struct smc_syn_key	key;
+	int			dif, sdif;	/* where it came in, as TCP looks sockets up */
+	bool			local;		/* its client is in this namespace, and may do without CLC */
+};
+
+/* syntab.c: a bounded table of the SYNs that were answered with the option; entries expire */
 struct smc_syntab *smc_syntab_new(void);
 void smc_syntab_free(struct smc_syntab *t);
-bool smc_syntab_add(struct smc_syntab *t, const struct smc_syn_key *key, bool local);
-bool smc_syntab_answer(struct smc_syntab *t, const struct smc_syn_key *key, bool may, u64 listener);
-void smc_syntab_withdraw(struct smc_syntab *t, const struct smc_syn_key *key);
-enum smc_syn_said smc_syntab_look(struct smc_syntab *t, const struct smc_syn_key *key);
+bool smc_syntab_add(struct smc_syntab *t, const struct smc_syn *syn, u32 synack, u64 listener);
+bool smc_syntab_again(struct smc_syntab *t, const struct smc_syn_key *key, u32 synack);
+enum smc_syn_claim smc_syntab_claim(struct smc_syntab *t, struct smc_synopt_net *so,
+				    const struct smc_syn_key *key, u32 synack, u64 listener, bool any);
+enum smc_syn_said smc_syntab_look(struct smc_syntab *t, const struct smc_syn_key *key, u32 synack);
 void smc_syntab_remote(struct smc_syntab *t, const struct smc_syn_key *key);
 u64 smc_syntab_local(struct smc_syntab *t, const struct smc_syn_key *key);
-bool smc_syntab_claim(struct smc_syntab *t, const struct smc_syn_key *key, u64 listener);
+bool smc_syntab_reap(struct smc_syntab *t, struct smc_synopt_net *so, struct net *net);
 
 #endif

@@ -101,6 +101,7 @@ bool smc_synpkt_look(struct sk_buff *skb, u8 pf, struct smc_synpkt *pkt)
 		return false;
 	pkt->ipv6 = pf == NFPROTO_IPV6;
 	pkt->ack = th->ack;
+	pkt->seq = ntohl(th->seq);
 	pkt->ack_seq = ntohl(th->ack_seq);
 	pkt->tcp = off;
 	pkt->tcp_len = th->doff * 4;

@@ -13,7 +13,7 @@ struct smc_synpkt {
 	bool			ack;		/* a SYN-ACK */
 	unsigned int		tcp;		/* offset of the TCP header */
 	unsigned int		tcp_len;	/* bytes of it */
-	u32			ack_seq;	/* host order */
+	u32			seq, ack_seq;	/* host order */
 	struct smc_syn_key	in, out;	/* whose server is its receiver, or its sender */
 	unsigned int		opts_len;
 	u8			opts[SMC_TCPOPT_MAX];

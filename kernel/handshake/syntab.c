@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Inbound SYNs that had the option, from their arrival until the connection is accepted. The table
- * has a fixed size: who floods it with SYNs makes others' connections plain TCP, no more. An entry
- * lives as long as TCP repeats a SYN-ACK.
+ * The promises of listeners: SYNs with the option that were answered with the option, from the
+ * SYN-ACK until someone takes the connection out of TCP's accept queue.
+ *
+ * Nobody can fill the table from outside beyond what TCP itself holds: an entry is removed when TCP
+ * has neither a request nor a connection for it any more, and no port gets more than its share. When
+ * there is no room, a connection is plain TCP.
  */
 
 #include <linux/jhash.h>
@@ -12,31 +15,41 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
+#include <net/inet6_hashtables.h>
+#include <net/inet_hashtables.h>
 #include <net/ipv6.h>
 
 #include "synopt.h"
 
-#define BUCKETS 512
-#define WAYS 4
+#define BUCKETS 1024
+#define ENTRIES_MAX 16384
+/* TCP repeats a SYN-ACK for as long as that. */
 #define LIFETIME (64 * HZ)
+/*
+ * A client that is real acknowledges the SYN-ACK within this time. After it the entry no longer
+ * counts for the listener's backlog, or a few SYNs with forged addresses could use up all of that.
+ */
+#define RESERVED_TIME HZ
 
 struct entry {
-	struct smc_syn_key	key;
-	unsigned long		since;		/* jiffies; when it came */
-	unsigned long		expires;	/* jiffies; meaningful if used */
-	bool			used;
-	bool			answered;	/* our SYN-ACK had the option, too */
-	bool			local;		/* the client is in this namespace, and may do without CLC */
-	u64			listener;	/* that has answered, see smc_synopt_port.id; 0 before */
+	struct hlist_node	node;
+	struct smc_syn		syn;
+	u32			synack;		/* sequence number of the SYN-ACK */
+	u64			listener;	/* that has answered, see smc_synopt_port.id */
+	unsigned long		since;		/* jiffies; when the SYN came */
+	unsigned long		expires;	/* jiffies */
+	bool			reserved;	/* the listener has a place for it */
+	bool			missed;		/* TCP did not have it at the last look */
 };
 
 struct bucket {
 	spinlock_t		lock;
-	struct entry		way[WAYS];
+	struct hlist_head	entries;
 };
 
 struct smc_syntab {
 	u32			seed;
+	atomic_t		n;		/* entries */
 	struct bucket		bucket[BUCKETS];
 };
 
@@ -54,13 +67,19 @@ struct smc_syntab *smc_syntab_new(void)
 	return t;
 }
 
-/* smc_syntab_free() - when no hook can use it any more. May sleep. */
+/* smc_syntab_free() - when nobody can use it any more. May sleep. */
 void smc_syntab_free(struct smc_syntab *t)
 {
+	struct hlist_node *next;
+	struct entry *e;
+	unsigned int i;
+
+	for (i = 0; i < BUCKETS; i++)
+		hlist_for_each_entry_safe(e, next, &t->bucket[i].entries, node)
+			kfree(e);
 	kvfree(t);
 }
 
-/* Who makes keys that fall together fills one bucket with them, and does not know which. */
 static struct bucket *bucket_of(struct smc_syntab *t, const struct smc_syn_key *key)
 {
 	u32 ports = (__force u32)key->peer_port << 16 | (__force u32)key->self_port;
@@ -68,109 +87,91 @@ static struct bucket *bucket_of(struct smc_syntab *t, const struct smc_syn_key *
 	return &t->bucket[jhash_3words(ipv6_addr_hash(&key->peer), ports, key->isn, t->seed) % BUCKETS];
 }
 
-static bool live(const struct entry *e)
+static bool expired(const struct entry *e)
 {
-	return e->used && time_before(jiffies, e->expires);
+	return !time_before(jiffies, e->expires);
 }
 
-/* The entry of a connection, or NULL. The bucket is locked. */
+/* The entry of a connection, or NULL. */
 static struct entry *find(struct bucket *b, const struct smc_syn_key *key)
 {
-	unsigned int i;
+	struct entry *e;
 
 	lockdep_assert_held(&b->lock);
-	for (i = 0; i < WAYS; i++)
-		if (b->way[i].key.isn == key->isn && live(&b->way[i]) && !memcmp(&b->way[i].key, key, sizeof(*key)))
-			return &b->way[i];
+	hlist_for_each_entry(e, &b->entries, node)
+		if (e->syn.key.isn == key->isn && !expired(e) && !memcmp(&e->syn.key, key, sizeof(*key)))
+			return e;
 	return NULL;
 }
 
-static struct entry *vacant(struct bucket *b)
+static void unlink(struct smc_syntab *t, struct bucket *b, struct entry *e)
 {
-	unsigned int i;
-
-	for (i = 0; i < WAYS; i++)
-		if (!live(&b->way[i]))
-			return &b->way[i];
-	return NULL;
+	lockdep_assert_held(&b->lock);
+	hlist_del(&e->node);
+	atomic_dec(&t->n);
 }
 
 /*
- * smc_syntab_add() - a SYN with the option has come, or has come again; @local: from this
- * namespace. Softirq. Return: false if there is no room.
+ * smc_syntab_add() - a SYN is answered with the option. @synack: sequence number of the answer;
+ * @listener: who answers, and has reserved a place. Softirq. Return: false if there is no room.
  */
-bool smc_syntab_add(struct smc_syntab *t, const struct smc_syn_key *key, bool local)
+bool smc_syntab_add(struct smc_syntab *t, const struct smc_syn *syn, u32 synack, u64 listener)
 {
-	struct bucket *b = bucket_of(t, key);
+	struct bucket *b = bucket_of(t, &syn->key);
 	struct entry *e;
 
+	if (atomic_inc_return(&t->n) > ENTRIES_MAX)
+		goto full;
+	e = kzalloc(sizeof(*e), GFP_ATOMIC | __GFP_NOWARN);
+	if (!e)
+		goto full;
+	e->syn = *syn;
+	e->synack = synack;
+	e->listener = listener;
+	e->since = jiffies;
+	e->expires = jiffies + LIFETIME;
+	e->reserved = true;
 	spin_lock_bh(&b->lock);
-	e = find(b, key);
-	if (!e) {
-		e = vacant(b);
-		if (e) {
-			e->key = *key;
-			e->used = true;
-			e->answered = false;
-			e->local = local;
-			e->listener = 0;
-			e->since = jiffies;
-		}
-	}
-	if (e)
-		e->expires = jiffies + LIFETIME;
+	hlist_add_head(&e->node, &b->entries);
 	spin_unlock_bh(&b->lock);
-	return e;
+	return true;
+full:
+	atomic_dec(&t->n);
+	return false;
 }
 
 /*
- * smc_syntab_answer() - a SYN-ACK goes out. What the first one to a SYN has said, those that repeat
- * it say, too: nobody knows which one arrives. @may: it may have the option. @listener: whose it is.
- * Softirq. Return: it will have it.
+ * smc_syntab_again() - was the SYN that a SYN-ACK is for answered with the option before? Then all
+ * further answers have it, because nobody knows which one arrives. @synack: sequence number of this
+ * one. Softirq.
  */
-bool smc_syntab_answer(struct smc_syntab *t, const struct smc_syn_key *key, bool may, u64 listener)
+bool smc_syntab_again(struct smc_syntab *t, const struct smc_syn_key *key, u32 synack)
 {
 	struct bucket *b = bucket_of(t, key);
 	struct entry *e;
 
 	spin_lock_bh(&b->lock);
 	e = find(b, key);
-	if (e && !e->answered && !may) {
-		e->used = false;
-		e = NULL;
-	}
 	if (e) {
-		e->answered = true;
-		e->listener = listener;
+		e->synack = synack;
 		e->expires = jiffies + LIFETIME;
 	}
 	spin_unlock_bh(&b->lock);
 	return e;
-}
-
-/* smc_syntab_withdraw() - a SYN-ACK went without the option after all. Softirq. */
-void smc_syntab_withdraw(struct smc_syntab *t, const struct smc_syn_key *key)
-{
-	struct bucket *b = bucket_of(t, key);
-	struct entry *e;
-
-	spin_lock_bh(&b->lock);
-	e = find(b, key);
-	if (e)
-		e->used = false;
-	spin_unlock_bh(&b->lock);
 }
 
 /* Has a local client still to say whether it does without CLC? */
 static bool undecided(const struct entry *e)
 {
-	return e->answered && e->local && time_before(jiffies, e->since + SMC_SYN_LOCAL_TIME);
+	return e->syn.local && time_before(jiffies, e->since + SMC_SYN_LOCAL_TIME);
 }
 
 /*
- * smc_syntab_look() - what both sides of a connection have said. Any context but hardirq.
+ * smc_syntab_look() - what both sides of a connection have said. @synack: sequence number of the
+ * SYN-ACK that the child goes back to. If that is another one than we know of, TCP has forgotten the
+ * SYN meanwhile, and has answered a later one, perhaps with a cookie. Any context but hardirq.
  */
-enum smc_syn_said smc_syntab_look(struct smc_syntab *t, const struct smc_syn_key *key)
+enum smc_syn_said smc_syntab_look(struct smc_syntab *t, const struct smc_syn_key *key, u32 synack)
 {
 	struct bucket *b = bucket_of(t, key);
 	enum smc_syn_said said = SMC_SYN_NOTHING;
@@ -178,7 +179,7 @@ enum smc_syn_said smc_syntab_look(struct smc_syntab *t, const struct smc_syn_key
 
 	spin_lock_bh(&b->lock);
 	e = find(b, key);
-	if (e && e->answered)
+	if (e && e->synack == synack)
 		said = undecided(e) ? SMC_SYN_UNDECIDED : SMC_SYN_SMC;
 	spin_unlock_bh(&b->lock);
 	return said;
@@ -211,27 +212,111 @@ void smc_syntab_remote(struct smc_syntab *t, const struct smc_syn_key *key)
 	spin_lock_bh(&b->lock);
 	e = find(b, key);
 	if (e)
-		e->local = false;
+		e->syn.local = false;
 	spin_unlock_bh(&b->lock);
 }
 
+/* Gives back what the listener has for an entry that is off its list. @keep: but the place reserved. */
+static void discard(struct smc_synopt_net *so, struct entry *e, bool keep)
+{
+	smc_synopt_promise_end(so, ntohs(e->syn.key.self_port), e->listener, true, e->reserved && !keep);
+	kfree(e);
+}
+
 /*
- * smc_syntab_claim() - have both sides of a connection said that they speak SMC? If it is of this
- * @listener, or if that is 0, forgets it, so that one hears it. Any context but hardirq.
+ * smc_syntab_claim() - have both sides of a connection said that they speak SMC? Forgets it then, so
+ * that one caller hears it. @synack: see smc_syntab_look(); @listener: whose child it has to be,
+ * unless @any. Any context but hardirq.
  */
-bool smc_syntab_claim(struct smc_syntab *t, const struct smc_syn_key *key, u64 listener)
+enum smc_syn_claim smc_syntab_claim(struct smc_syntab *t, struct smc_synopt_net *so,
+				    const struct smc_syn_key *key, u32 synack, u64 listener, bool any)
 {
 	struct bucket *b = bucket_of(t, key);
-	bool answered;
+	bool mine, promised;
 	struct entry *e;
 
 	spin_lock_bh(&b->lock);
 	e = find(b, key);
-	if (e && listener && e->listener != listener)
+	if (e && (e->listener == listener || any))
+		unlink(t, b, e);
+	else
 		e = NULL;
-	answered = e && e->answered;
-	if (e)
-		e->used = false;
 	spin_unlock_bh(&b->lock);
-	return answered;
+	if (!e)
+		return SMC_CLAIM_NONE;
+	promised = e->synack == synack;
+	mine = promised && e->listener == listener && e->reserved;
+	discard(so, e, mine);
+	if (!promised)
+		return SMC_CLAIM_NONE;
+	return mine ? SMC_CLAIM_RESERVED : SMC_CLAIM_LATE;
+}
+
+/* Has TCP a request or a connection for an entry? */
+static bool known(const struct entry *e, struct net *net)
+{
+	const struct smc_syn *syn = &e->syn;
+	const struct smc_syn_key *key = &syn->key;
+	struct sock *sk;
+
+	rcu_read_lock();
+#if IS_ENABLED(CONFIG_IPV6)
+	if (!ipv6_addr_v4mapped(&key->peer))
+		sk = smc_compat_lookup6(net, &key->peer, key->peer_port, &key->self, key->self_port,
+					syn->dif, syn->sdif);
+	else
+#endif
+		sk = smc_compat_lookup4(net, key->peer.s6_addr32[3], key->peer_port,
+					key->self.s6_addr32[3], key->self_port, syn->dif, syn->sdif);
+	rcu_read_unlock();
+	if (sk)
+		sock_gen_put(sk);
+	return sk;
+}
+
+/*
+ * Is an entry of no use any more? A look-up may find nothing at the moment at which a request becomes
+ * a connection, so only two in a row count.
+ */
+static bool is_dead(struct entry *e, struct net *net)
+{
+	bool before = e->missed;
+
+	if (expired(e))
+		return true;
+	e->missed = !known(e, net);
+	return before && e->missed;
+}
+
+/*
+ * smc_syntab_reap() - removes entries that no client will claim, and lets those that are late count no
+ * longer. Once a second. May sleep. Return: whether entries are left.
+ */
+bool smc_syntab_reap(struct smc_syntab *t, struct smc_synopt_net *so, struct net *net)
+{
+	struct hlist_node *next;
+	struct entry *e;
+	unsigned int i;
+
+	might_sleep();
+	for (i = 0; i < BUCKETS; i++) {
+		struct bucket *b = &t->bucket[i];
+
+		spin_lock_bh(&b->lock);
+		hlist_for_each_entry_safe(e, next, &b->entries, node) {
+			if (time_before(jiffies, e->since + RESERVED_TIME))
+				continue;
+			if (is_dead(e, net)) {
+				unlink(t, b, e);
+				discard(so, e, false);
+				continue;
+			}
+			if (e->reserved)
+				smc_synopt_promise_end(so, ntohs(e->syn.key.self_port), e->listener, false, true);
+			e->reserved = false;
+		}
+		spin_unlock_bh(&b->lock);
+		cond_resched();
+	}
+	return atomic_read(&t->n);
 }

@@ -61,6 +61,7 @@ static void divert(struct smc_sock *lsmc, struct socket *newsock)
 		smc_listen_begin(lsmc, pot, true);
 		return;
 	}
+	smc_listen_unreserve(lsmc);
 	sock_no_linger(sk);
 	sk->sk_prot->close(sk, 0);
 }
@@ -77,14 +78,13 @@ static void adopt_local(struct smc_sock *child, struct socket *newsock)
 	smc_table_put(parent);
 }
 
-/* The listener has been closed meanwhile, and its children with it. */
-static int refuse(struct socket *newsock)
+/* Resets a connection that the application does not get. The application's socket is empty again. */
+static void refuse(struct socket *newsock)
 {
 	struct sock *sk = smc_listen_uproot(newsock);
 
 	sock_no_linger(sk);
 	sk->sk_prot->close(sk, 0);
-	return -EINVAL;
 }
 
 /*
@@ -117,8 +117,13 @@ static int try(struct smc_sock *lsmc, struct socket *sock, struct socket *newsoc
 			divert(lsmc, newsock);
 			continue;
 		}
-		if (IS_ERR(child))
-			return refuse(newsock);
+		if (IS_ERR(child)) {
+			refuse(newsock);
+			if (child == ERR_PTR(-EBUSY))
+				continue;
+			/* The listener has been closed meanwhile, and its children with it. */
+			return -EINVAL;
+		}
 		if (child)
 			adopt_local(child, newsock);
 		else

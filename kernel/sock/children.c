@@ -173,15 +173,19 @@ bool smc_listen_ready(struct smc_sock *smc)
 	return ready;
 }
 
-/*
- * smc_listen_busy() - do handshakes take up so much of the backlog that new connections had better
- * be TCP? Any context.
- */
-bool smc_listen_busy(const struct smc_sock *smc)
+/* The handshake of a child is over, or needs no place any more that is reserved for handshakes. */
+static void unreserve(struct smc_listener *l, struct smc_sock *child)
 {
-	unsigned int most = max(READ_ONCE(smc->sk->sk_max_ack_backlog) / 2, 1U);
+	lockdep_assert_held(&l->lock);
+	if (child->reserved)
+		smc_synopt_unreserve(&l->port);
+	child->reserved = false;
+}
 
-	return READ_ONCE(smc->listener->running_n) >= most;
+/* smc_listen_unreserve() - nothing comes of a handshake that a place was reserved for. Does not sleep. */
+void smc_listen_unreserve(struct smc_sock *lsmc)
+{
+	smc_synopt_unreserve(&lsmc->listener->port);
 }
 
 /*
@@ -232,8 +236,7 @@ void smc_listen_finish(struct smc_sock *child, bool keep)
 		spin_unlock_bh(&l->lock);
 		return;
 	}
-	if (child->held)
-		WRITE_ONCE(l->running_n, l->running_n - 1);
+	unreserve(l, child);
 	if (child->deferred)
 		l->deferred_n--;
 	child->deferred = false;
@@ -264,10 +267,10 @@ bool smc_listen_defer(struct smc_sock *child)
 	bool defer;
 
 	spin_lock_bh(&l->lock);
-	defer = l->open && child->held && l->deferred_n <= READ_ONCE(lsmc->sk->sk_max_ack_backlog);
+	defer = l->open && child->reserved && l->deferred_n <= READ_ONCE(lsmc->sk->sk_max_ack_backlog);
 	if (defer) {
 		unhold(lsmc, child);
-		WRITE_ONCE(l->running_n, l->running_n - 1);
+		unreserve(l, child);
 		child->deferred = true;
 		l->deferred_n++;
 	}
@@ -332,19 +335,22 @@ void smc_listen_pass_on(struct smc_sock *lsmc)
 bool smc_listen_publish(struct smc_sock *lsmc, struct smc_sock *child)
 {
 	struct smc_listener *l = lsmc->listener;
-	bool mine;
+	enum smc_syn_claim claim = SMC_CLAIM_NONE;
 
 	/* Under the lock, so that who asks next, and hears nothing, finds the record. */
 	spin_lock_bh(&l->lock);
-	mine = l->open && smc_synopt_claim(child->sk, l->port.id);
-	if (mine) {
+	if (l->open)
+		claim = smc_synopt_claim(child->sk, &l->port, false);
+	if (claim == SMC_CLAIM_RESERVED)
+		smc_synopt_unreserve(&l->port);
+	if (claim != SMC_CLAIM_NONE) {
 		child->parent = lsmc;
 		smc_table_get(lsmc);
 		list_add_tail(&child->child, &l->local);
 		smc_table_add(child);
 	}
 	spin_unlock_bh(&l->lock);
-	return mine;
+	return claim != SMC_CLAIM_NONE;
 }
 
 /**
@@ -354,21 +360,27 @@ bool smc_listen_publish(struct smc_sock *lsmc, struct smc_sock *child)
  *
  * Does not sleep.
  *
- * Return: NULL if it is TCP's; ERR_PTR(-EINPROGRESS) if a handshake is due; its record, the caller's
- * then, if its client has connected it; ERR_PTR(-EINVAL) if the listener has been closed, and the
- * child with it.
+ * Return: NULL if it is TCP's; ERR_PTR(-EINPROGRESS) if a handshake is due, for which a place is
+ * reserved, see smc_listen_begin(); its record, the caller's then, if its client has connected it;
+ * ERR_PTR(-EBUSY) if a handshake is due, but its client was late and there is no room for it any more;
+ * ERR_PTR(-EINVAL) if the listener has been closed, and the child with it.
  */
 struct smc_sock *smc_listen_collect(struct smc_sock *lsmc, struct sock *sk)
 {
 	struct smc_listener *l = lsmc->listener;
+	enum smc_syn_claim claim = SMC_CLAIM_NONE;
 	struct smc_sock *child;
 	bool open;
 
 	spin_lock_bh(&l->lock);
 	child = smc_table_find(sk);
-	if (!child && smc_synopt_claim(sk, 0)) {
+	if (!child)
+		claim = smc_synopt_claim(sk, &l->port, true);
+	if (claim == SMC_CLAIM_LATE && smc_synopt_reserve(&l->port))
+		claim = SMC_CLAIM_RESERVED;
+	if (claim != SMC_CLAIM_NONE) {
 		spin_unlock_bh(&l->lock);
-		return ERR_PTR(-EINPROGRESS);
+		return ERR_PTR(claim == SMC_CLAIM_RESERVED ? -EINPROGRESS : -EBUSY);
 	}
 	open = l->open;
 	if (child && open)

@@ -93,7 +93,7 @@ void smc_listen_drop(struct smc_sock *child)
  * smc_listen_begin() - takes in a connection out of TCP's accept queue
  * @lsmc: the listener's record
  * @sock: a socket of no one's with the connection; belongs to the listener from now on
- * @peer_smc: the peer has asked for SMC: begin a handshake
+ * @peer_smc: the peer has asked for SMC: begin a handshake, for which the listener has a place reserved
  *
  * May sleep. A connection that there is no memory for, or no listener any more, is reset.
  */
@@ -103,11 +103,14 @@ void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc)
 	struct smc_sock *child = smc_table_new(sock->sk, GFP_KERNEL);
 
 	if (!child) {
+		if (peer_smc)
+			smc_synopt_unreserve(&l->port);
 		drop_sock(sock);
 		return;
 	}
 	child->server = true;
 	child->peer_smc = peer_smc;
+	child->reserved = peer_smc;
 	child->sock = sock;
 	child->parent = lsmc;
 	smc_table_get(lsmc);
@@ -119,10 +122,11 @@ void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc)
 		smc_listen_drop(child);
 		return;
 	}
-	smc_children_hold(lsmc, child);
+	/* A backlog of 0 takes one connection: that is not to be the silent peer's. */
+	if (!peer_smc || READ_ONCE(lsmc->sk->sk_max_ack_backlog))
+		smc_children_hold(lsmc, child);
 	child->seq = ++l->last_seq;
 	if (peer_smc) {
-		WRITE_ONCE(l->running_n, l->running_n + 1);
 		list_add_tail(&child->child, &l->running);
 		/*
 		 * Under the lock: once it is gone, smc_listen_stop() may end the handshake, but not
@@ -180,7 +184,7 @@ static bool move(struct smc_listener *l)
 		return false;
 	}
 	child = smc_listen_collect(l->smc, sock->sk);
-	if (child == ERR_PTR(-EINVAL))
+	if (child == ERR_PTR(-EINVAL) || child == ERR_PTR(-EBUSY))
 		drop_sock(sock);
 	else if (!IS_ERR_OR_NULL(child))
 		take_local(l->smc, child, sock);
@@ -335,7 +339,6 @@ static void close(struct smc_sock *smc, struct list_head *children)
 		list_splice_init(&l->local, children);
 		smc_children_count(smc->sk, -(int)l->held);
 		l->held = 0;
-		l->running_n = 0;
 		l->deferred_n = 0;
 	}
 	spin_unlock_bh(&l->lock);

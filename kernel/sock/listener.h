@@ -20,7 +20,6 @@ struct smc_listener {
 	bool			overlooked;	/* someone has looked no further than at one that wants a handshake */
 	bool			denied;		/* someone has gone back to sleep, woken for one that was not the next */
 	u64			last_seq;	/* of the children */
-	unsigned int		running_n;	/* children on the first list that count for the backlog */
 	unsigned int		deferred_n;	/* those on it that wait for data, see smc_listen_defer() */
 	struct delayed_work	drain;
 	struct smc_sock		*smc;		/* the listener itself */

@@ -60,6 +60,7 @@ struct smc_sock {
 	bool			armed;		/* counts for the hooks of the option; lock */
 	bool			watching;	/* `wait` is on a queue; lock */
 	bool			held;		/* parent's listener lock; this child counts for its backlog */
+	bool			reserved;	/* likewise; this one has one of the places for handshakes */
 	bool			deferred;	/* likewise; this one does not, as it waits for data */
 	bool			stepping;	/* parent's listener lock; this child's worker runs */
 	u64			seq;		/* of children, in the order in which TCP had them; never changes */
@@ -122,7 +123,7 @@ int smc_listen(struct socket *sock, int backlog);
 void smc_listen_stop(struct smc_sock *smc);		/* under gate */
 void smc_listen_free(struct smc_sock *smc);
 bool smc_listen_ready(struct smc_sock *smc);
-bool smc_listen_busy(const struct smc_sock *smc);
+void smc_listen_unreserve(struct smc_sock *lsmc);
 bool smc_listen_defer(struct smc_sock *child);
 void smc_listen_step(struct smc_sock *child, bool begins);
 void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc);

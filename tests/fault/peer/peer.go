@@ -28,6 +28,7 @@ type Peer struct {
 	Mute         bool     // does not acknowledge
 	Answer       *Segment // the SYN or SYN-ACK of the kernel that the connection began with
 	Answers      int      // how many there were
+	Last         *Segment // the latest of them
 	Next         uint32   // what is sent next
 	Got          []byte   // not yet taken by Read
 	Fin, Reset   bool     // what the kernel has sent
@@ -162,6 +163,7 @@ func (p *Peer) take(s *Segment) error {
 // takeSYN begins the connection, or says once more that it has begun.
 func (p *Peer) takeSYN(s *Segment) error {
 	p.Answers++
+	p.Last = s
 	if p.Answer != nil {
 		if p.Mute || !s.Has(ACK) {
 			return nil
