@@ -88,25 +88,22 @@ static void refuse(struct socket *newsock)
 }
 
 /*
- * One look. Return: 0 with a connection, -EAGAIN without, or what else TCP says; -EINPROGRESS if
- * one is about to be there.
+ * One look. A connection that waits for an earlier one to be ready holds back nothing that TCP has.
+ * Return: 0 with a connection, -EAGAIN without, or what else TCP says.
  */
 static int try(struct smc_sock *lsmc, struct socket *sock, struct socket *newsock, bool kern)
 {
 	struct proto_accept_arg arg = { .flags = O_NONBLOCK, .kern = kern };
 	const struct proto_ops *tcp = smc_ops_of_tcp(sock->sk);
 	struct smc_sock *child;
-	bool blocked;
 	int rc;
 
 	for (;;) {
-		child = smc_listen_take(lsmc, &blocked);
+		child = smc_listen_take(lsmc);
 		if (child) {
 			hand_over(child, newsock);
 			return 0;
 		}
-		if (blocked)
-			return -EINPROGRESS;
 		if (inet_sk_state_load(sock->sk) == TCP_LISTEN && !smc_listen_pending(lsmc))
 			return -EAGAIN;
 		rc = smc_compat_accept(tcp, sock, newsock, &arg);
@@ -137,7 +134,7 @@ static int try(struct smc_sock *lsmc, struct socket *sock, struct socket *newsoc
  * that accept. One that is only the beginning of a handshake wakes one in vain, and its end then
  * another.
  */
-static int wait_for_child(struct smc_sock *lsmc, struct socket *sock, bool blocked, long *timeo)
+static int wait_for_child(struct smc_sock *lsmc, struct socket *sock, long *timeo)
 {
 	struct sock *sk = sock->sk;
 	DEFINE_WAIT(wait);
@@ -146,8 +143,7 @@ static int wait_for_child(struct smc_sock *lsmc, struct socket *sock, bool block
 	prepare_to_wait_exclusive(&sock->wq.wait, &wait, TASK_INTERRUPTIBLE);
 	if (inet_sk_state_load(sk) != TCP_LISTEN)
 		rc = -EINVAL;
-	else if (smc_listen_ready(lsmc) ||
-		 (!blocked && smc_listen_pending(lsmc)))
+	else if (smc_listen_ready(lsmc) || smc_listen_pending(lsmc))
 		rc = 0;
 	else if (!*timeo)
 		rc = -EAGAIN;
@@ -182,9 +178,9 @@ int smc_accept(struct socket *sock, struct socket *newsock, struct proto_accept_
 		mutex_unlock(smc_listen_door(lsmc));
 		if (!rc)
 			smc_listen_pass_on(lsmc);
-		if (rc != -EAGAIN && rc != -EINPROGRESS)
+		if (rc != -EAGAIN)
 			return rc;
-		rc = wait_for_child(lsmc, sock, rc == -EINPROGRESS, &timeo);
+		rc = wait_for_child(lsmc, sock, &timeo);
 		if (rc)
 			return rc;
 	}

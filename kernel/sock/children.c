@@ -68,11 +68,22 @@ static enum head look(struct sock *sk)
 }
 
 /*
+ * How many steps of its handshake a child may hold others back for; no well-behaved peer makes it take
+ * more. And how many of the last children accept() looks at.
+ */
+#define STEPS_MAX 8
+#define LOOK_MAX 64
+/* How long a child that is ready waits for earlier ones. */
+#define HOLD_TIME msecs_to_jiffies(50)
+
+/*
  * Is the outcome of a child's handshake about to be known? Of one that waits for the application's
  * data nobody can tell by what comes over TCP.
  */
 static bool imminent(const struct smc_sock *child)
 {
+	if (child->steps > STEPS_MAX)
+		return false;
 	if (child->deferred)
 		return child->stepping;
 	if (!skb_queue_empty_lockless(&child->sk->sk_receive_queue))
@@ -82,28 +93,49 @@ static bool imminent(const struct smc_sock *child)
 }
 
 /*
- * The child that accept() may have, if any. They come in the order in which TCP had them, as far as
- * their handshakes end in that order. A client whose connect() has returned may make others go on
- * before our end has been through the last step: a child in that step, or about to take it, is
- * waited for.
+ * Is a child that is ready to wait for one that came before it? A client whose connect() has returned
+ * may make others go on before our end has been through the last step: a child in that step, or about
+ * to take it, is waited for. But not for long, and no more than LOOK_MAX are looked at, or peers whose
+ * handshakes make no progress could keep accept() from everybody else.
  */
-static struct smc_sock *first(struct smc_listener *l, bool *blocked)
+static bool held_back(struct smc_listener *l, const struct smc_sock *child)
 {
-	struct smc_sock *child = list_first_entry_or_null(&l->ready, struct smc_sock, child), *earlier;
+	unsigned int looks = 0;
+	struct smc_sock *earlier;
 
 	lockdep_assert_held(&l->lock);
-	*blocked = false;
-	list_for_each_entry(earlier, &l->running, child) {
-		if (child && earlier->seq > child->seq)
-			break;
-		if (!imminent(earlier))
-			continue;
-		*blocked = true;
-		l->blocked = true;
-		l->denied = true;
-		return NULL;
+	if (!time_before(jiffies, child->ready_at + HOLD_TIME))
+		return false;
+	list_for_each_entry_reverse(earlier, &l->running, child) {
+		if (++looks > LOOK_MAX)
+			return false;
+		if (earlier->seq < child->seq && imminent(earlier))
+			return true;
 	}
-	return child;
+	return false;
+}
+
+/*
+ * The child that accept() may have, if any. They come in the order in which TCP had them, as far as
+ * their handshakes end in that order. Those that are plain TCP never wait for others' handshakes.
+ */
+static struct smc_sock *first(struct smc_listener *l)
+{
+	struct smc_sock *child = list_first_entry_or_null(&l->ready, struct smc_sock, child);
+	struct smc_sock *plain = list_first_entry_or_null(&l->plain, struct smc_sock, child);
+
+	lockdep_assert_held(&l->lock);
+	if (!child || (plain && plain->seq < child->seq))
+		return plain;
+	if (!held_back(l, child))
+		return child;
+	if (plain)
+		return plain;
+	l->blocked = true;
+	l->denied = true;
+	if (!delayed_work_pending(&l->release))
+		queue_delayed_work(smc_net_wq, &l->release, HOLD_TIME);
+	return NULL;
 }
 
 /* Has one thread that accepts look, and all pollers. The lock keeps the listener's sock from being closed. */
@@ -120,6 +152,28 @@ static void unblock(struct smc_listener *l)
 	lockdep_assert_held(&l->lock);
 	if (l->blocked)
 		tell(l);
+}
+
+/* Those that wait for an earlier child have waited for long enough. */
+static void release(struct work_struct *work)
+{
+	struct smc_listener *l = container_of(to_delayed_work(work), struct smc_listener, release);
+
+	spin_lock_bh(&l->lock);
+	if (l->open)
+		unblock(l);
+	spin_unlock_bh(&l->lock);
+}
+
+/* smc_children_init() - of a fresh listener. */
+void smc_children_init(struct smc_listener *l)
+{
+	spin_lock_init(&l->lock);
+	INIT_LIST_HEAD(&l->running);
+	INIT_LIST_HEAD(&l->ready);
+	INIT_LIST_HEAD(&l->plain);
+	INIT_LIST_HEAD(&l->local);
+	INIT_DELAYED_WORK(&l->release, release);
 }
 
 /*
@@ -143,7 +197,8 @@ void smc_children_moving(struct smc_listener *l, bool moving)
 void smc_children_put(struct smc_listener *l, struct smc_sock *child)
 {
 	lockdep_assert_held(&l->lock);
-	list_add_tail(&child->child, &l->ready);
+	child->ready_at = jiffies;
+	list_add_tail(&child->child, child->peer_smc ? &l->ready : &l->plain);
 	l->blocked |= l->overlooked;
 	l->overlooked = false;
 }
@@ -158,12 +213,12 @@ bool smc_listen_ready(struct smc_sock *smc)
 {
 	struct smc_listener *l = smc->listener;
 	enum head head = look(smc->sk);
-	bool blocked, ready;
+	bool ready;
 
 	if (head == HEAD_SMC)
 		mod_delayed_work(smc_net_wq, &l->drain, 0);
 	spin_lock_bh(&l->lock);
-	ready = first(l, &blocked) || (head == HEAD_TCP && !blocked);
+	ready = first(l) || head == HEAD_TCP;
 	if (!ready) {
 		l->blocked |= l->moving;
 		l->overlooked |= head == HEAD_SMC;
@@ -198,6 +253,8 @@ void smc_listen_step(struct smc_sock *child, bool begins)
 
 	spin_lock_bh(&l->lock);
 	child->stepping = begins;
+	if (begins && child->steps <= STEPS_MAX)
+		child->steps++;
 	if (!begins && l->open)
 		unblock(l);
 	spin_unlock_bh(&l->lock);
@@ -208,6 +265,7 @@ static void make_ready(struct smc_listener *l, struct smc_sock *child)
 {
 	struct smc_sock *before;
 
+	child->ready_at = jiffies;
 	list_del(&child->child);
 	list_for_each_entry_reverse(before, &l->ready, child)
 		if (before->seq < child->seq)
@@ -281,18 +339,17 @@ bool smc_listen_defer(struct smc_sock *child)
 /**
  * smc_listen_take() - the first connection that is ready
  * @lsmc: the listener's record
- * @blocked: set to whether an earlier one is about to be; there will be a wakeup
  *
  * Does not sleep. Return: its record, which is the caller's then, with its socket of no one's; NULL
- * if there is none.
+ * if there is none, or if it waits for an earlier one: then there will be a wakeup.
  */
-struct smc_sock *smc_listen_take(struct smc_sock *lsmc, bool *blocked)
+struct smc_sock *smc_listen_take(struct smc_sock *lsmc)
 {
 	struct smc_listener *l = lsmc->listener;
 	struct smc_sock *child;
 
 	spin_lock_bh(&l->lock);
-	child = first(l, blocked);
+	child = first(l);
 	if (child) {
 		list_del_init(&child->child);
 		unhold(lsmc, child);

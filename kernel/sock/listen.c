@@ -238,10 +238,7 @@ static struct smc_listener *listener_of(struct smc_sock *smc)
 	if (!l)
 		return NULL;
 	mutex_init(&l->door);
-	spin_lock_init(&l->lock);
-	INIT_LIST_HEAD(&l->running);
-	INIT_LIST_HEAD(&l->ready);
-	INIT_LIST_HEAD(&l->local);
+	smc_children_init(l);
 	INIT_DELAYED_WORK(&l->drain, drain);
 	l->smc = smc;
 	/* Two threads may call listen() at once. */
@@ -336,6 +333,7 @@ static void close(struct smc_sock *smc, struct list_head *children)
 		spin_unlock(&smc->lock);
 		list_splice_init(&l->running, children);
 		list_splice_init(&l->ready, children);
+		list_splice_init(&l->plain, children);
 		list_splice_init(&l->local, children);
 		smc_children_count(smc->sk, -(int)l->held);
 		l->held = 0;
@@ -365,6 +363,7 @@ void smc_listen_stop(struct smc_sock *smc)
 	close(smc, &children);
 	smc_handshake_unwatch(smc);
 	cancel_delayed_work_sync(&smc->listener->drain);
+	cancel_delayed_work_sync(&smc->listener->release);
 	if (READ_ONCE(smc->phase) == SMC_PHASE_OPEN)
 		smc_handshake_disarm(smc);
 	list_for_each_entry_safe(child, next, &children, child) {

@@ -11,7 +11,8 @@ struct smc_listener {
 	struct mutex		door;		/* one at a time takes connections out of TCP's queue, so that they keep their order */
 	spinlock_t		lock;		/* what has no other rule */
 	struct list_head	running;	/* children in their handshake */
-	struct list_head	ready;		/* children for accept() */
+	struct list_head	ready;		/* children for accept(), after their handshake */
+	struct list_head	plain;		/* children for accept() that never had one */
 	struct list_head	local;		/* children that their clients have connected, in TCP's queue still */
 	unsigned int		held;		/* children that we count in sk_ack_backlog: both lists */
 	bool			open;		/* listens; else children are refused */
@@ -22,11 +23,13 @@ struct smc_listener {
 	u64			last_seq;	/* of the children */
 	unsigned int		deferred_n;	/* those on it that wait for data, see smc_listen_defer() */
 	struct delayed_work	drain;
+	struct delayed_work	release;	/* a child that is ready has waited for earlier ones for long enough */
 	struct smc_sock		*smc;		/* the listener itself */
 	struct smc_synopt_port	port;		/* lets the hooks know of us */
 };
 
 /* children.c: those that nobody has accepted yet */
+void smc_children_init(struct smc_listener *l);
 void smc_children_count(struct sock *lsk, int n);
 void smc_children_hold(struct smc_sock *lsmc, struct smc_sock *child);
 void smc_children_moving(struct smc_listener *l, bool moving);

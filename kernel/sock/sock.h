@@ -63,6 +63,8 @@ struct smc_sock {
 	bool			reserved;	/* likewise; this one has one of the places for handshakes */
 	bool			deferred;	/* likewise; this one does not, as it waits for data */
 	bool			stepping;	/* parent's listener lock; this child's worker runs */
+	u8			steps;		/* likewise; how often it has, up to a limit */
+	unsigned long		ready_at;	/* likewise; jiffies, when it was put on the list of those for accept() */
 	u64			seq;		/* of children, in the order in which TCP had them; never changes */
 	bool			attended;	/* a thread in connect() is going to begin the rendezvous; single word */
 	bool			stopped;	/* lock; the worker has nothing to do with it any more, if it is a child */
@@ -128,7 +130,7 @@ bool smc_listen_defer(struct smc_sock *child);
 void smc_listen_step(struct smc_sock *child, bool begins);
 void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc);
 void smc_listen_finish(struct smc_sock *child, bool keep);
-struct smc_sock *smc_listen_take(struct smc_sock *lsmc, bool *blocked);
+struct smc_sock *smc_listen_take(struct smc_sock *lsmc);
 void smc_listen_pass_on(struct smc_sock *lsmc);
 bool smc_listen_publish(struct smc_sock *lsmc, struct smc_sock *child);
 struct smc_sock *smc_listen_collect(struct smc_sock *lsmc, struct sock *sk);

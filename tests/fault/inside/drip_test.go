@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package inside
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/smckit/smckit/tests/fault/peer"
+	"golang.org/x/sys/unix"
+)
+
+// TestPeersDrip has clients send their PROPOSAL byte by byte. Plain TCP connections do not wait for them.
+func TestPeersDrip(t *testing.T) {
+	modules(t, true)
+	n := openPeers(t)
+	addr := netip.AddrPortFrom(service.Addr(), 7040)
+	l, err := smcListen(addr, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What TCP then does not tell us of is looked for now and then, and is there nearly all the time.
+	if err := unix.SetsockoptInt(l, unix.SOL_SOCKET, unix.SO_RCVLOWAT, 50); err != nil {
+		t.Fatal(err)
+	}
+	e := serve(t, l)
+	t.Cleanup(func() { e.close(t) })
+	ctx := patiently(t)
+	// A byte every ten milliseconds is enough for as long as a handshake may take.
+	const connections = 5
+	slow := append(peer.Resize(d1, 640), make([]byte, 640-len(d1))...)
+	over := make(chan error, 16)
+	for i := range cap(over) {
+		s := newSession(ctx, t, n, 32, i, addr)
+		if err := steps(smc, put(slow[:1]))(s); err != nil {
+			t.Fatal(err)
+		}
+		go func() { over <- s.drip(slow[1:]) }()
+	}
+	for i := range connections {
+		if err := askTCP(addr, "plain TCP that is longer than the low-water mark of the server's sockets", prompt); err != nil {
+			t.Fatalf("plain TCP connection %d: %v", i, err)
+		}
+	}
+	select {
+	case err := <-over:
+		t.Errorf("a handshake ended before %d connections were accepted: %v", connections, err)
+	default:
+	}
+	for range cap(over) {
+		<-over
+	}
+}
+
+// drip sends a byte every ten milliseconds, the last one not at all, until the kernel ends the connection.
+func (s *session) drip(data []byte) error {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for _, b := range data[:len(data)-1] {
+		if err := s.Push(s.Segment(peer.ACK|peer.PSH, b)); err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-s.ctx.Done():
+			return s.ctx.Err()
+		}
+	}
+	return s.Ended(s.ctx)
+}
