@@ -34,9 +34,10 @@ static int __init smc_init(void)
 	rc = smc_net_init();
 	if (rc)
 		goto err_conn;
+	smc_ipsec_init();
 	rc = smc_pnet_init();
 	if (rc)
-		goto err_net;
+		goto err_ipsec;
 	rc = smc_netlink_init();
 	if (rc)
 		goto err_pnet;
@@ -67,7 +68,8 @@ err_netlink:
 	smc_netlink_exit();
 err_pnet:
 	smc_pnet_exit();
-err_net:
+err_ipsec:
+	smc_ipsec_exit();
 	smc_net_exit();
 err_conn:
 	smc_conn_exit();
@@ -88,6 +90,7 @@ static void __exit smc_exit(void)
 	smc_pnet_netlink_exit();
 	smc_netlink_exit();
 	smc_pnet_exit();
+	smc_ipsec_exit();
 	smc_net_exit();
 	smc_conn_exit();
 	smc_handshake_exit();

@@ -5,6 +5,7 @@
 #include <net/inet_hashtables.h>
 #include <net/netns/generic.h>
 
+#include "conn/conn.h"
 #include "control/proc.h"
 #include "lgr/lgr.h"
 #include "net.h"
@@ -55,6 +56,7 @@ static int __net_init net_init(struct net *net)
 	int rc;
 
 	sn->net = net;
+	smc_ipsec_net_init(sn);
 	atomic_set(&sn->handshakes, 0);
 	atomic_set(&sn->conns, 0);
 	rc = smc_pnet_net_init(sn);
@@ -89,6 +91,7 @@ static void __net_exit net_exit(struct net *net)
 {
 	struct smc_net *sn = smc_net(net);
 
+	smc_ipsec_net_exit(sn);
 	smc_lgr_net_exit(sn);
 	smc_synopt_net_exit(sn);
 	smc_proc_net_exit(sn);

@@ -21,6 +21,7 @@ struct smc_net {
 	struct smc_stats_net	stats;
 	struct smc_sysctl	sysctl;
 	struct smc_synopt_net	synopt;
+	struct work_struct	ipsec;		/* connections are compared with policies, see conn/ipsec.c */
 	atomic_t		handshakes;	/* that are running as a server, see limit.c */
 	atomic_t		conns;		/* that transports carry and that have not given everything back */
 	bool			limit_hs;	/* handshake limitation is on; single word, no lock */

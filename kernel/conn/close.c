@@ -248,6 +248,8 @@ void smc_close_check(struct smc_conn *conn)
 	smp_mb(); /* pairs with the end of a group: it sees the holder, or we see the end */
 	if (!READ_ONCE(conn->lgr->listed))
 		smc_close_gone(conn);
+	/* The same for IPsec, see recheck() of ipsec.c. */
+	smc_ipsec_check(conn);
 }
 
 static void expired(struct timer_list *timer)

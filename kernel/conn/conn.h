@@ -146,6 +146,14 @@ void smc_close_reset_tcp(struct sock *sk);
 void smc_close_check(struct smc_conn *conn);
 void smc_close_app(struct smc_conn *conn, bool hard);
 
+/* ipsec.c */
+bool smc_ipsec_applies(struct sock *sk);
+void smc_ipsec_check(struct smc_conn *conn);
+void smc_ipsec_net_init(struct smc_net *sn);
+void smc_ipsec_net_exit(struct smc_net *sn);
+void smc_ipsec_init(void);
+void smc_ipsec_exit(void);
+
 /* tx.c */
 int smc_tx_send(struct smc_conn *conn, struct msghdr *msg, size_t len);
 bool smc_tx_writable(struct smc_conn *conn);

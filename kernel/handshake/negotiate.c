@@ -6,20 +6,17 @@
 
 #include <net/sock.h>
 
+#include "../conn/conn.h"
 #include "../wire/reason.h"
 #include "handshake.h"
 
 /*
- * smc_negotiate_ipsec() - does a policy of IPsec apply to the socket? RDMA would go around it. Any
- * context.
+ * smc_negotiate_ipsec() - does a policy of IPsec, of the socket or of the host, apply to the
+ * connection? A transport would go around it. May sleep.
  */
 bool smc_negotiate_ipsec(struct sock *sk)
 {
-#ifdef CONFIG_XFRM
-	return rcu_access_pointer(sk->sk_policy[0]) || rcu_access_pointer(sk->sk_policy[1]);
-#else
-	return false;
-#endif
+	return smc_ipsec_applies(sk);
 }
 
 static u8 path_of(bool d, bool r)

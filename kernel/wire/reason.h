@@ -14,7 +14,7 @@ enum smc_reason {
 	SMC_REASON_TIMEOUT_ADD_LINK = 0x02020000,     /* no answer to ADD LINK */
 	SMC_REASON_CONFIG = 0x03000000,               /* configuration */
 	SMC_REASON_PEER_NO_SMC = 0x03010000,          /* no SMC option in the TCP handshake */
-	SMC_REASON_IPSEC = 0x03020000,                /* IPsec policy on the socket */
+	SMC_REASON_IPSEC = 0x03020000,                /* IPsec policy of the host or the socket */
 	SMC_REASON_NO_DEV = 0x03030000,               /* neither an RDMA nor an ISM device */
 	SMC_REASON_NO_D_DEV = 0x03030001,             /* no ISM device */
 	SMC_REASON_NO_R_DEV = 0x03030002,             /* no RDMA device */

@@ -25,8 +25,8 @@ var reasons = []reasonInfo{
 		"run the peer's program over SMC too, and make sure that nothing on the way removes TCP option 254",
 	},
 	{
-		0x03020000, "IPSEC", "the program's socket has an IPsec policy",
-		"have the program set no such policy (socket option IP_XFRM_POLICY), or accept TCP: SMC's data would bypass IPsec",
+		0x03020000, "IPSEC", "an IPsec policy applies to the connection",
+		"accept TCP: SMC's data would bypass IPsec; or take the connection out of the policy (ip xfrm policy, or socket option IP_XFRM_POLICY)",
 	},
 	{
 		0x03030000, "NOSMCDEV", "neither an RDMA nor an ISM device is usable",

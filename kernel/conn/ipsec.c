@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * IPsec. Data that a transport moves never passes the host's policies. So a connection whose packets
+ * such a policy applies to stays TCP, and one that a policy comes to apply to ends: its data must not
+ * go on in clear.
+ *
+ * The rule is the one that TCP itself follows, wherever the peer is: on the loopback device, which the
+ * kernel exempts from IPsec for IPv4, policies mean nothing to TCP, and nothing to us.
+ */
+
+#include <linux/security.h>
+#include <net/ip6_route.h>
+#include <net/ipv6.h>
+#include <net/route.h>
+#include <net/xfrm.h>
+
+#include "../net.h"
+#include "conn.h"
+
+#ifdef CONFIG_XFRM
+
+/* Does a namespace have any policy that might apply to what goes out? */
+static bool any_policy(const struct net *net)
+{
+	return READ_ONCE(net->xfrm.policy_count[XFRM_POLICY_OUT]) ||
+	       READ_ONCE(net->xfrm.policy_default[XFRM_POLICY_OUT]) != XFRM_USERPOLICY_ACCEPT;
+}
+
+/* Does a policy change what happens to packets on a route? Puts the route. */
+static bool changes_route(struct net *net, struct sock *sk, struct dst_entry *route, struct flowi *fl)
+{
+	struct dst_entry *dst = xfrm_lookup(net, route, fl, sk, 0);
+	bool changed;
+
+	/* A policy that blocks them, or that has no key yet, applies as well. */
+	if (IS_ERR(dst))
+		return true;
+	changed = dst != route;
+	dst_release(dst);
+	return changed;
+}
+
+static bool applies4(struct net *net, struct sock *sk)
+{
+	const struct inet_sock *inet = inet_sk(sk);
+	struct flowi4 fl4 = {
+		.flowi4_oif = READ_ONCE(sk->sk_bound_dev_if),
+		.flowi4_mark = READ_ONCE(sk->sk_mark),
+		.flowi4_proto = IPPROTO_TCP,
+		.flowi4_uid = sock_net_uid(net, sk),
+		.daddr = sk->sk_daddr,
+		.saddr = sk->sk_rcv_saddr,
+		.fl4_dport = sk->sk_dport,
+		.fl4_sport = inet->inet_sport,
+	};
+	struct rtable *rt;
+
+	security_sk_classify_flow(sk, flowi4_to_flowi_common(&fl4));
+	rt = __ip_route_output_key(net, &fl4);
+	/* Without a route TCP is stuck, and there is nothing to compare it with. */
+	return !IS_ERR(rt) && changes_route(net, sk, &rt->dst, flowi4_to_flowi(&fl4));
+}
+
+#if IS_ENABLED(CONFIG_IPV6)
+static bool applies6(struct net *net, struct sock *sk)
+{
+	struct flowi6 fl6 = {
+		.flowi6_oif = READ_ONCE(sk->sk_bound_dev_if),
+		.flowi6_mark = READ_ONCE(sk->sk_mark),
+		.flowi6_proto = IPPROTO_TCP,
+		.flowi6_uid = sock_net_uid(net, sk),
+		.daddr = sk->sk_v6_daddr,
+		.saddr = sk->sk_v6_rcv_saddr,
+		.fl6_dport = sk->sk_dport,
+		.fl6_sport = inet_sk(sk)->inet_sport,
+	};
+	struct dst_entry *dst;
+
+	security_sk_classify_flow(sk, flowi6_to_flowi_common(&fl6));
+	dst = ip6_route_output(net, sk, &fl6);
+	if (dst->error) {
+		dst_release(dst);
+		return false;
+	}
+	return changes_route(net, sk, dst, flowi6_to_flowi(&fl6));
+}
+#endif
+
+/* Has TCP found that its packets are transformed, when it looked for a route? */
+static bool route_transforms(struct sock *sk)
+{
+	struct dst_entry *dst = sk_dst_get(sk);
+	bool transforms = dst && dst_xfrm(dst);
+
+	dst_release(dst);
+	return transforms;
+}
+
+/**
+ * smc_ipsec_applies() - does a policy of the socket or of the host apply to a connection?
+ * @sk: its TCP sock
+ *
+ * Context: process; may sleep.
+ * Return: true if its data may not be moved past IPsec.
+ */
+bool smc_ipsec_applies(struct sock *sk)
+{
+	struct net *net = sock_net(sk);
+
+	might_sleep();
+	if (rcu_access_pointer(sk->sk_policy[0]) || rcu_access_pointer(sk->sk_policy[1]))
+		return true;
+	if (!any_policy(net))
+		return false;
+	if (route_transforms(sk))
+		return true;
+#if IS_ENABLED(CONFIG_IPV6)
+	if (sk->sk_family == AF_INET6 && !ipv6_addr_v4mapped(&sk->sk_v6_daddr))
+		return applies6(net, sk);
+#endif
+	return applies4(net, sk);
+}
+
+/**
+ * smc_ipsec_check() - ends a connection that a policy applies to
+ * @conn: the connection, which has come to life before the call, so that either the caller sees a
+ *        policy that comes at the same time, or who looks for connections sees this one
+ *
+ * The application hears ECONNRESET, and so does the peer, by CDC: over TCP it may hear nothing any
+ * more. Context: process; may sleep.
+ */
+void smc_ipsec_check(struct smc_conn *conn)
+{
+	if (smc_conn_meaning(conn)->over || !smc_ipsec_applies(conn->sk))
+		return;
+	smc_close_event(conn, SMC_CLOSE_RESET);
+	/* Its socket is closed already, and it would wait for the peer. */
+	if (!smc_conn_meaning(conn)->over)
+		smc_close_event(conn, SMC_CLOSE_ABORT);
+}
+
+/* Connections whose turn it is, with a reference each. */
+struct batch {
+	struct smc_conn *conns[32];
+	unsigned int n;
+};
+
+/* A rendezvous looks for itself when its connection comes to life. */
+static int collect(struct smc_conn *conn, void *arg)
+{
+	struct batch *batch = arg;
+
+	if (batch->n == ARRAY_SIZE(batch->conns))
+		return 1;
+	if (READ_ONCE(conn->holder) != SMC_CONN_RENDEZVOUS && smc_conn_get_live(conn))
+		batch->conns[batch->n++] = conn;
+	return 0;
+}
+
+/* The policies of a namespace have changed. */
+static void recheck(struct work_struct *work)
+{
+	struct smc_net *sn = container_of(work, struct smc_net, ipsec);
+	struct smc_lgr_position pos = {};
+	struct batch batch;
+	unsigned int i;
+	int more;
+
+	do {
+		batch.n = 0;
+		more = smc_lgr_walk_conns(sn->net, &pos, collect, &batch);
+		for (i = 0; i < batch.n; i++) {
+			smc_ipsec_check(batch.conns[i]);
+			smc_conn_put(batch.conns[i]);
+		}
+		cond_resched();
+	} while (more);
+}
+
+/* Under RCU, after the change. The event has a namespace only if it is about no single policy. */
+static int policy_changed(struct xfrm_policy *policy, int dir, const struct km_event *event)
+{
+	const struct net *net = policy ? xp_net(policy) : event->net;
+
+	queue_work(smc_net_wq, &smc_net(net)->ipsec);
+	return 0;
+}
+
+/* We negotiate no keys ... */
+static int acquire(struct xfrm_state *x, struct xfrm_tmpl *tmpl, struct xfrm_policy *policy)
+{
+	return -EINVAL;
+}
+
+/* ... and know no policies of sockets. *dir keeps the error that it has. */
+static struct xfrm_policy *compile_policy(struct sock *sk, int opt, u8 *data, int len, int *dir)
+{
+	return NULL;
+}
+
+/* The kernel tells all key managers of policies that come or go. */
+static struct xfrm_mgr manager = {
+	.acquire	= acquire,
+	.compile_policy	= compile_policy,
+	.notify_policy	= policy_changed,
+};
+
+/* smc_ipsec_net_init() - of a new namespace. */
+void smc_ipsec_net_init(struct smc_net *sn)
+{
+	INIT_WORK(&sn->ipsec, recheck);
+}
+
+/* smc_ipsec_net_exit() - the namespace goes. May sleep. */
+void smc_ipsec_net_exit(struct smc_net *sn)
+{
+	cancel_work_sync(&sn->ipsec);
+}
+
+/* smc_ipsec_init() - at load, when namespaces are there. May sleep. */
+void __init smc_ipsec_init(void)
+{
+	xfrm_register_km(&manager);
+}
+
+/* smc_ipsec_exit() - at unload, before namespaces go. May sleep. */
+void smc_ipsec_exit(void)
+{
+	xfrm_unregister_km(&manager);
+}
+
+#else /* !CONFIG_XFRM */
+
+bool smc_ipsec_applies(struct sock *sk) { return false; }
+void smc_ipsec_check(struct smc_conn *conn) { }
+void smc_ipsec_net_init(struct smc_net *sn) { }
+void smc_ipsec_net_exit(struct smc_net *sn) { }
+void __init smc_ipsec_init(void) { }
+void smc_ipsec_exit(void) { }
+
+#endif

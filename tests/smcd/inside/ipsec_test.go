@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package inside
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/smckit/smckit/tests/guest"
+	"golang.org/x/sys/unix"
+)
+
+const reasonIPsec = 0x03020000
+
+// protect has IPsec encrypt what goes from one address of the wire to another, and demand that of what comes.
+func protect(t *testing.T, from, to, fromNS, toNS, selector string) {
+	t.Helper()
+	state := fmt.Sprintf("xfrm state add src %s dst %s proto esp spi 0x7 reqid 7 mode transport "+
+		"auth 'hmac(sha256)' 0x%064d enc 'cbc(aes)' 0x%032d", from, to, 1, 2)
+	policy := fmt.Sprintf("xfrm policy add src %s dst %s proto tcp %s dir %%s tmpl src %[1]s dst %[2]s proto esp reqid 7 mode transport",
+		from, to, selector)
+	for _, ns := range []string{fromNS, toNS} {
+		guest.Run(t, "ip "+ns+" "+state)
+	}
+	// First who demands it, so that nothing that is protected is thrown away.
+	guest.Run(t, "ip "+fromNS+" "+fmt.Sprintf(policy, "out"))
+	guest.Run(t, "ip "+toNS+" "+fmt.Sprintf(policy, "in"))
+}
+
+const unprotect = `for ns in "" "-n far"; do ip $ns xfrm policy flush; ip $ns xfrm state flush; done`
+
+// ipsecFallbacks are the fallbacks for IPsec, as a client and as a server, of this namespace and the other.
+func ipsecFallbacks(t *testing.T) (client, server int) {
+	t.Helper()
+	ask := func() error {
+		c, err := netlinksmc.New()
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		f, err := c.FallbackStats(context.Background())
+		if err != nil {
+			return err
+		}
+		for _, n := range f.Client {
+			if n.Reason == reasonIPsec {
+				client += int(n.Count)
+			}
+		}
+		for _, n := range f.Server {
+			if n.Reason == reasonIPsec {
+				server += int(n.Count)
+			}
+		}
+		return nil
+	}
+	if err := errors.Join(ask(), inFar(ask)); err != nil {
+		t.Fatal(err)
+	}
+	return client, server
+}
+
+// TestIPsec has policies of the host protect packets of one direction: whoever sends them finds that out.
+func TestIPsec(t *testing.T) {
+	needD(t)
+	settled(t)
+	build(t)
+	t.Cleanup(func() { guest.Run(t, unprotect+"; ip netns del far") })
+	l := farListener(t)
+	defer unix.Close(l)
+	for _, c := range []struct {
+		name           string
+		protect        func()
+		client, server int
+	}{
+		{"no policy", func() {}, 0, 0},
+		{"of another port", func() { protect(t, "10.97.0.1", "10.97.0.2", "", "-n far", "dport 7777") }, 0, 0},
+		{"of what the client sends", func() { protect(t, "10.97.0.1", "10.97.0.2", "", "-n far", "dport 7000") }, 1, 0},
+		{"of what the server sends", func() { protect(t, "10.97.0.2", "10.97.0.1", "-n far", "", "sport 7000") }, 0, 1},
+		{"no policy any more", func() {}, 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.protect()
+			defer guest.Run(t, unprotect)
+			before := count(t)
+			client, server := ipsecFallbacks(t)
+			pair := span(t, l)
+			defer pair.close()
+			if err := pair.exchange(100_000, always(writers["send"], 10_000), always(readers["recv"], 10_000)); err != nil {
+				t.Error(err)
+			}
+			nowClient, nowServer := ipsecFallbacks(t)
+			if nowClient-client != c.client || nowServer-server != c.server {
+				t.Errorf("%d clients and %d servers fell back for IPsec, want %d and %d",
+					nowClient-client, nowServer-server, c.client, c.server)
+			}
+			if smcd := int(count(t).clients - before.clients); smcd != 1-c.client-c.server {
+				t.Errorf("%d connections of SMC-D", smcd)
+			}
+		})
+	}
+}
+
+// TestIPsecLive has a policy come while connections live that it applies to, and others that it does not.
+func TestIPsecLive(t *testing.T) {
+	needD(t)
+	settled(t)
+	build(t)
+	before := count(t)
+	t.Cleanup(func() { guest.Run(t, unprotect+"; ip netns del far") })
+	l := farListener(t)
+	defer unix.Close(l)
+	pair := func() [2]int {
+		client, err := connect(far, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server, err := accept(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(bounded(client, patience), bounded(server, patience)); err != nil {
+			t.Fatal(err)
+		}
+		return [2]int{client, server}
+	}
+	hers, clients, servers := pair(), pair(), pair()
+	here1, here2 := pairs(t, here, 1, 0)
+	defer func() {
+		for _, fd := range []int{hers[0], hers[1], clients[0], clients[1], servers[0], servers[1], here1[0], here2[0]} {
+			abort(fd)
+		}
+	}()
+	if now := count(t); now.clients != before.clients+4 || now.fallbacks != before.fallbacks {
+		t.Fatalf("want 4 connections of SMC and no fallback; %+v became %+v", before, now)
+	}
+	name, err := unix.Getsockname(hers[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := fmt.Sprint("sport ", name.(*unix.SockaddrInet4).Port, " dport 7000")
+	ended := func(fd int) error {
+		if n, _, err := unix.Recvfrom(fd, make([]byte, 1), 0); !errors.Is(err, unix.ECONNRESET) {
+			return fmt.Errorf("recv() of a connection that a policy has come to apply to: %d, %w", n, err)
+		}
+		return nil
+	}
+	protect(t, "10.97.0.1", "10.97.0.2", "", "-n far", first)
+	if err := errors.Join(ended(hers[0]), ended(hers[1])); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(ping(clients[0], clients[1], 1), ping(servers[0], servers[1], 2), ping(here1[0], here2[0], 3)); err != nil {
+		t.Errorf("connections that no policy applies to: %v", err)
+	}
+	guest.Run(t, unprotect)
+	protect(t, "10.97.0.2", "10.97.0.1", "-n far", "", "sport 7000")
+	if err := errors.Join(ended(clients[0]), ended(clients[1]), ended(servers[0]), ended(servers[1])); err != nil {
+		t.Error(err)
+	}
+	if err := ping(here1[0], here2[0], 4); err != nil {
+		t.Errorf("a connection over the loopback device, which IPsec does not apply to: %v", err)
+	}
+}
