@@ -172,9 +172,13 @@ struct smc_sock *smc_synopt_listener(const struct sock *client)
 	return smc;
 }
 
-/* A SYN goes out. Is it from a socket that is to become an SMC connection? */
-static bool wants_syn(const struct sock *sk)
+/*
+ * A SYN goes out. Is it from a socket that is to become an SMC connection, and would the answer be
+ * seen?
+ */
+static bool wants_syn(const struct sk_buff *skb)
 {
+	const struct sock *sk = skb->sk;
 	struct smc_sock *smc;
 	bool wants;
 
@@ -184,6 +188,11 @@ static bool wants_syn(const struct sock *sk)
 	if (!smc)
 		return false;
 	wants = READ_ONCE(smc->phase) == SMC_PHASE_CONNECT;
+	/* Such a device may send the SYN through here once more, by a route that does not show it. */
+	if (wants && (READ_ONCE(smc->answer_hidden) || smc_synopt_hidden(skb, sock_net(sk)))) {
+		WRITE_ONCE(smc->answer_hidden, true);
+		wants = false;
+	}
 	smc_table_put(smc);
 	return wants;
 }
@@ -301,7 +310,7 @@ static noinline unsigned int syn_out(struct smc_net *sn, struct sk_buff *skb, u8
 		return NF_ACCEPT;
 	if (pkt.ack)
 		return synack_out(sn, skb, &pkt);
-	if (wants_syn(skb->sk) && smc_synpkt_room(skb, &pkt))
+	if (wants_syn(skb) && smc_synpkt_room(skb, &pkt))
 		smc_synpkt_insert(skb, &pkt);
 	return NF_ACCEPT;
 }

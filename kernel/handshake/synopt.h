@@ -12,6 +12,7 @@
 #include <linux/workqueue.h>
 
 struct net;
+struct sk_buff;
 struct smc_net;
 struct smc_sock;
 struct smc_syntab;
@@ -68,6 +69,9 @@ enum smc_syn_said smc_synopt_seen(const struct sock *child);
 void smc_synopt_remote(const struct sock *client);
 struct smc_sock *smc_synopt_listener(const struct sock *client);
 enum smc_syn_claim smc_synopt_claim(const struct sock *child, struct smc_synopt_port *port, bool any);
+
+/* synseen.c: whether an answer can be seen */
+bool smc_synopt_hidden(const struct sk_buff *skb, const struct net *net);
 
 /* synport.c: listeners by their port, and how many handshakes each may have */
 void smc_synopt_port_add(struct smc_sock *smc, struct smc_synopt_port *port);

@@ -11,6 +11,12 @@
 #include "../wire/reason.h"
 #include "sock.h"
 
+/* Why a connection is TCP whose SYN-ACK had no option, as far as we have seen. */
+static u32 no_option(const struct smc_sock *smc)
+{
+	return READ_ONCE(smc->answer_hidden) ? SMC_REASON_CONFIG : SMC_REASON_PEER_NO_SMC;
+}
+
 /**
  * smc_connect_progress() - looks how far a connection is, and takes the step that is due
  * @smc: the socket's record
@@ -37,7 +43,7 @@ enum smc_phase smc_connect_progress(struct smc_sock *smc, struct socket *sock)
 		smc_handshake_kick(smc);
 		return SMC_PHASE_RENDEZVOUS;
 	}
-	smc_fallback_take(smc, sock, SMC_PHASE_CONNECT, SMC_REASON_PEER_NO_SMC, 0);
+	smc_fallback_take(smc, sock, SMC_PHASE_CONNECT, no_option(smc), 0);
 	return READ_ONCE(smc->phase);
 }
 
@@ -94,6 +100,7 @@ static int arm(struct smc_sock *smc, struct socket *sock)
 	if (smc->phase == SMC_PHASE_OPEN || smc->phase == SMC_PHASE_CONNECT) {
 		if (inet_sk_state_load(smc->sk) == TCP_CLOSE)
 			smc->peer_smc = false;
+		smc->answer_hidden = false;
 		smc->inline_busy = false;
 		smc_handshake_phase(smc, SMC_PHASE_CONNECT);
 	}
@@ -159,7 +166,7 @@ static int established(struct smc_sock *smc, struct socket *sock, int flags)
 		 * used.
 		 */
 		if (!READ_ONCE(smc->peer_smc) &&
-		    smc_fallback_take(smc, sock, SMC_PHASE_CONNECT, SMC_REASON_PEER_NO_SMC, 0))
+		    smc_fallback_take(smc, sock, SMC_PHASE_CONNECT, no_option(smc), 0))
 			return 0;
 		return sock_error(sk) ?: -ECONNABORTED;
 	}

@@ -56,6 +56,7 @@ struct smc_sock {
 	spinlock_t		lock;		/* phase, sock->ops, reason, err */
 	enum smc_phase		phase;		/* lock; read without it by those who take a hint */
 	bool			server;		/* the connection is an accepted one, for statistics; lock */
+	bool			answer_hidden;	/* our hooks cannot see the SYN-ACK; single word, written by them */
 	bool			peer_smc;	/* the peer's SYN or SYN-ACK had the option; hooks write it */
 	bool			armed;		/* counts for the hooks of the option; lock */
 	bool			watching;	/* `wait` is on a queue; lock */
