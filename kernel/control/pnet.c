@@ -17,6 +17,7 @@
 #include <linux/rculist.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <linux/user_namespace.h>
 
 #if IS_ENABLED(CONFIG_HAVE_PNETID)
 #include <asm/pnet.h>
@@ -139,6 +140,7 @@ static unsigned int insert_entries(struct smc_net *snet, struct list_head *added
 		list_add_tail_rcu(&entry->list, &table->entries);
 		n++;
 	}
+	table->n += n;
 	if (n)
 		table->generation++;
 	return n;
@@ -164,7 +166,6 @@ static int make_entries(struct smc_net *snet, const char *id,
 	for (i = 0; i < n; i++) {
 		if (devices[i].kind == SMC_PNET_IB && !net_eq(snet->net, &init_net))
 			continue;
-		/* A namespace's owner may add any number of them. */
 		entry = kzalloc(sizeof(*entry), GFP_KERNEL_ACCOUNT);
 		if (!entry)
 			return -ENOMEM;
@@ -174,6 +175,17 @@ static int make_entries(struct smc_net *snet, const char *id,
 			return rc;
 	}
 	return 0;
+}
+
+/*
+ * Has the table no room for so many more? Whoever made a user namespace owns the network namespaces in
+ * it, and can add entries. Each event of a device goes through them, with RTNL, for which all of the
+ * host waits.
+ */
+static bool is_full(const struct smc_net *snet, unsigned int n)
+{
+	lockdep_assert_held(&snet->pnet.lock);
+	return snet->net->user_ns != &init_user_ns && n > SMC_PNET_USER_MAX - min_t(unsigned int, snet->pnet.n, SMC_PNET_USER_MAX);
 }
 
 /**
@@ -186,7 +198,7 @@ static int make_entries(struct smc_net *snet, const char *id,
  *
  * A device is in one entry only, whatever its port. Adding several succeeds if one of them was new.
  * Outside the initial namespace RDMA devices are passed over. Context: process, may sleep.
- * Return: 0, -EEXIST if nothing was added, -EINVAL or -ENOMEM; after an error the table is as
+ * Return: 0, -EEXIST if nothing was added, -ENOSPC, -EINVAL or -ENOMEM; after an error the table is as
  * before.
  */
 int smc_pnet_add(struct smc_net *snet, const char *id, const struct smc_pnet_device *devices,
@@ -200,9 +212,14 @@ int smc_pnet_add(struct smc_net *snet, const char *id, const struct smc_pnet_dev
 	if (rc)
 		goto free;
 	mutex_lock(&table->lock);
-	rc = insert_entries(snet, &entries) ? 0 : -EEXIST;
+	if (is_full(snet, n))
+		rc = -ENOSPC;
+	else
+		rc = insert_entries(snet, &entries) ? 0 : -EEXIST;
 	mutex_unlock(&table->lock);
-	if (!rc)
+	if (rc == -ENOSPC)
+		NL_SET_ERR_MSG(extack, "the PNET table of a container is limited to 256 entries");
+	if (rc != -EEXIST)
 		goto free;
 	if (!n)
 		NL_SET_ERR_MSG(extack, "neither a network interface nor an RDMA device is named");
@@ -243,6 +260,7 @@ static unsigned int remove_entries(struct smc_pnet_net *table, const char *id,
 		kfree_rcu(entry, rcu);
 		n++;
 	}
+	table->n -= n;
 	if (n)
 		table->generation++;
 	mutex_unlock(&table->lock);

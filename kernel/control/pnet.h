@@ -18,10 +18,14 @@ struct smc_net;
 #define SMC_PNET_PORT_MAX 2	/* ports of an RDMA device count from 1 */
 #define SMC_PNET_PORT_DEFAULT 1
 
+/* Entries that a namespace may have which is not the host's own: events of devices go through them all. */
+#define SMC_PNET_USER_MAX 256
+
 struct smc_pnet_net {
 	struct mutex lock;	/* writers of the list and of its entries; readers use RCU */
 	struct list_head entries;	/* struct smc_pnet_entry, in the order of their addition */
 	unsigned int generation;	/* under lock; counts the changes */
+	unsigned int n;			/* under lock; entries */
 };
 
 enum smc_pnet_kind {

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package inside
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// tableLimit is the helper of TestNamespacesTable: it runs as root of a user namespace of its own.
+func tableLimit() error {
+	for i := range 300 {
+		err := os.WriteFile("/proc/net/smc/pnet_conf", fmt.Appendf(nil, "add NET%d eth eth%d", i, i), 0)
+		switch {
+		case errors.Is(err, unix.ENOSPC) && i == 256:
+			return nil
+		case err != nil:
+			return fmt.Errorf("entry %d: %w", i, err)
+		}
+	}
+	return errors.New("300 entries were taken")
+}
+
+const limitChild = "SMCKIT_TABLE_LIMIT"
+
+// TestNamespacesTable has a user who owns a namespace fill its PNET table. All of the host would wait for those who go
+// through it, so there is a limit.
+func TestNamespacesTable(t *testing.T) {
+	if os.Getenv(limitChild) != "" {
+		if err := tableLimit(); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	modules(t, true)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := os.StartProcess(self, []string{self, "-test.run=^TestNamespacesTable$"}, &os.ProcAttr{
+		Env: append(os.Environ(), limitChild+"="+strconv.Itoa(os.Getpid())), Files: []*os.File{nil, nil, os.Stderr},
+		Sys: &syscall.SysProcAttr{
+			Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,
+			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state, err := p.Wait(); err != nil || !state.Success() {
+		t.Errorf("in the namespace: %v, %v", state, err)
+	}
+}
