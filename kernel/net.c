@@ -11,8 +11,9 @@
 #include "net.h"
 
 /*
- * All deferred work. Unbound: none of it is so short, nor so frequent, that it should stay on its
- * processor. Ahead of busy programs: with each step of a handshake, a peer waits.
+ * Deferred work. Unbound: none of it is so short, nor so frequent, that it should stay on its
+ * processor. With the priority of programs: peers decide how much of it there is, and must not take
+ * the processors from those.
  */
 struct workqueue_struct *smc_net_wq;
 
@@ -115,7 +116,7 @@ int __init smc_net_init(void)
 {
 	int rc;
 
-	smc_net_wq = alloc_workqueue("smc", WQ_UNBOUND | WQ_HIGHPRI, 0);
+	smc_net_wq = alloc_workqueue("smc", WQ_UNBOUND, 0);
 	if (!smc_net_wq)
 		return -ENOMEM;
 	rc = register_pernet_subsys(&ops);
