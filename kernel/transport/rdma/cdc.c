@@ -453,7 +453,8 @@ static bool spell_out(struct smc_rdma_conn *rc, u32 imm, u32 len, struct smc_cdc
 	struct smc_track prod = rc->peer_prod, cons = rc->peer_cons;
 	u32 rx = rc->conn->rx.size, tx = rc->conn->tx_size, read = imm & IMM_READ;
 
-	if (!rc->ready || len > rx || read > tx)
+	/* We write nothing without data like this, so an adapter that reports no length has lost it. */
+	if (!rc->ready || !len || len > rx || read > tx)
 		return false;
 	smc_track_to(&prod, prod.pos + len, rx);
 	smc_track_to(&cons, cons.pos + read, tx);

@@ -21,11 +21,12 @@ func word(length int, change uint32) func(context.Context, *scene) error {
 // words are what a peer may say that has agreed to immediate data.
 var words = []behaviour{
 	{name: "of an RMB that is not", want: ignored, do: word(100, 0x80<<24)},
-	{name: "of nothing", want: ignored, do: word(0, 0)},
-	{name: "blocked", want: ignored, do: word(0, immediateBlocked)},
-	{name: "read what was not sent", want: lost, do: word(0, 100)},
-	{name: "read more than its RMB has", want: lost, do: word(0, 65537)},
-	{name: "read as much as it can say", want: lost, do: word(0, immediateRead)},
+	{name: "of nothing", want: lost, do: word(0, 0)},
+	{name: "of nothing, blocked", want: lost, do: word(0, immediateBlocked)},
+	{name: "blocked", want: ignored, do: blocked},
+	{name: "read what was not sent", want: lost, do: word(1, 100)},
+	{name: "read more than its RMB has", want: lost, do: word(1, 65537)},
+	{name: "read as much as it can say", want: lost, do: word(1, immediateRead)},
 	{name: "both", want: lost, do: word(65536, immediateRead|immediateBlocked)},
 	{name: "before it may", want: lost, do: func(ctx context.Context, s *scene) error {
 		c := s.g.conn()
@@ -38,6 +39,23 @@ var words = []behaviour{
 		return inTurn(ctx, c.begin, c.accepted, early)
 	}, clientOnly: true},
 	{name: "messages as well", want: ignored, do: mixes},
+}
+
+// blocked writes data that is not the last, and is echoed.
+func blocked(ctx context.Context, s *scene) error {
+	data := bytes.Repeat([]byte{7}, 100)
+	imm := s.them.Token<<24 | immediateBlocked | uint32(s.cons-s.toldCons)
+	if err := s.g.qp.WriteImm(s.them.RMB+s.prod%uint64(s.size), s.them.Rkey, data, imm); err != nil {
+		return err
+	}
+	s.prod += uint64(len(data))
+	s.toldCons = s.cons
+	s.seq++
+	got, err := s.read(ctx, len(data))
+	if err == nil && !bytes.Equal(got, data) {
+		err = errWrong
+	}
+	return err
 }
 
 // mixes has data go by immediate data and by messages, and tells with the next what it has read, or at once.
