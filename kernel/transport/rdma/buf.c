@@ -8,6 +8,7 @@
 
 #include "buf.h"
 #include "link.h"
+#include "range.h"
 
 /* net.smc.smcr_buf_type */
 enum { CONTIGUOUS, PAGES, EITHER };
@@ -59,9 +60,14 @@ static int get_pages(struct smc_rdma_buf *buf, unsigned int type)
 	return rc;
 }
 
+/*
+ * The processor clears an RMB before it is used again, so an RMB is for both directions: with DMA_FROM_DEVICE
+ * the zeros would not get to where the adapter writes, and what the previous connection has received there
+ * would come back.
+ */
 static enum dma_data_direction direction(const struct smc_rdma_buf *buf)
 {
-	return buf->rmb ? DMA_FROM_DEVICE : DMA_TO_DEVICE;
+	return buf->rmb ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
 }
 
 static bool bounces(const struct smc_rdma_buf *buf)
@@ -91,17 +97,51 @@ static int map(struct smc_rdma_buf *buf)
 	return rc;
 }
 
-/*
- * smc_rdma_buf_sync() - after the processor has written what the adapter sends, or before it reads
- * what that has received; for buffers that need it. Its link is usable, and softirqs are off: the
- * buffer is not detached before they are on again. Any context.
- */
-void smc_rdma_buf_sync(struct smc_rdma_buf *buf)
+/* Page by page, as behind an IOMMU pages that follow each other may be anywhere in memory. */
+static void sync_pages(struct smc_rdma_buf *buf, dma_addr_t addr, u32 len, bool for_cpu)
 {
-	if (buf->rmb)
-		dma_sync_sgtable_for_cpu(buf->ib->dma_device, &buf->sgt, DMA_FROM_DEVICE);
-	else
-		dma_sync_sgtable_for_device(buf->ib->dma_device, &buf->sgt, DMA_TO_DEVICE);
+	u32 n;
+
+	for (; len; addr += n, len -= n) {
+		n = min_t(u32, len, PAGE_SIZE - (addr & (PAGE_SIZE - 1)));
+		if (for_cpu)
+			dma_sync_single_for_cpu(buf->ib->dma_device, addr, n, direction(buf));
+		else
+			dma_sync_single_for_device(buf->ib->dma_device, addr, n, direction(buf));
+	}
+}
+
+/* Of a large buffer that is copied whole, a message of one byte would cost as much as all of the buffer. */
+static void sync_range(struct smc_rdma_buf *buf, struct smc_range range, bool for_cpu)
+{
+	struct smc_range part;
+	struct scatterlist *sg;
+	unsigned int i;
+	u32 start = 0;
+
+	for_each_sgtable_dma_sg(&buf->sgt, sg, i) {
+		if (smc_range_in_part(range, start, sg_dma_len(sg), &part))
+			sync_pages(buf, sg_dma_address(sg) + part.off, part.len, for_cpu);
+		start += sg_dma_len(sg);
+	}
+}
+
+/**
+ * smc_rdma_buf_sync() - after the processor has written what the adapter sends, or before it reads what that
+ *                       has received
+ * @buf: a buffer that bounces, of a link that is usable
+ * @off: where the first byte is
+ * @n: bytes, which may wrap around
+ *
+ * Context: any; softirqs are off, so that the buffer is not detached meanwhile.
+ */
+void smc_rdma_buf_sync(struct smc_rdma_buf *buf, u32 off, u64 n)
+{
+	struct smc_range ranges[2];
+	unsigned int i, n_ranges = smc_ring_ranges(buf->size, off, n, ranges);
+
+	for (i = 0; i < n_ranges; i++)
+		sync_range(buf, ranges[i], buf->rmb);
 }
 
 static void unmap(struct smc_rdma_buf *buf)
@@ -205,13 +245,15 @@ void smc_rdma_buf_free(struct smc_rdma_buf *buf)
 }
 
 /*
- * smc_rdma_buf_hand_over() - the adapter has it from here on: what we have cleared does not come over
- * what it writes. The caller holds link->lock, and the link is not gone. Does not sleep.
+ * smc_rdma_buf_hand_over() - the adapter has it from here on. What we have cleared does not come over what
+ * it writes, and is cleared for the adapter, too. The caller holds link->lock, and the link is not gone. Does
+ * not sleep.
  */
 void smc_rdma_buf_hand_over(struct smc_rdma_buf *buf)
 {
-	if (buf->bounces)
-		dma_sync_sgtable_for_device(buf->ib->dma_device, &buf->sgt, direction(buf));
+	if (buf->bounces && buf->cleared)
+		sync_range(buf, (struct smc_range){ .off = 0, .len = buf->cleared }, false);
+	buf->cleared = 0;
 }
 
 /*
@@ -224,5 +266,6 @@ void smc_rdma_buf_clear(struct smc_rdma_buf *buf)
 
 	for (i = 0; i < n; i++)
 		clear_highpage(buf->pages[i]);
+	buf->cleared = min_t(u32, n * PAGE_SIZE, buf->size);
 	buf->used = 0;
 }

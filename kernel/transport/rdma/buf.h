@@ -36,6 +36,7 @@ struct smc_rdma_buf {
 	unsigned long since;		/* RMB: jiffies, of quarantine */
 	u32 size;			/* bytes */
 	u32 used;			/* of these, from the first on, may have been written to */
+	u32 cleared;		/* of these, from the first on, were cleared since the adapter had it last */
 	unsigned int n_pages;
 	unsigned int order;		/* pages are allocated by so many */
 	struct page **pages;
@@ -51,6 +52,6 @@ void smc_rdma_buf_detach(struct smc_rdma_buf *buf);
 void smc_rdma_buf_free(struct smc_rdma_buf *buf);
 void smc_rdma_buf_clear(struct smc_rdma_buf *buf);
 void smc_rdma_buf_hand_over(struct smc_rdma_buf *buf);
-void smc_rdma_buf_sync(struct smc_rdma_buf *buf);
+void smc_rdma_buf_sync(struct smc_rdma_buf *buf, u32 off, u64 n);
 
 #endif /* SMC_RDMA_BUF_H */

@@ -28,14 +28,17 @@ static bool listens(const struct smc_rdma_conn *rc)
 	return !(READ_ONCE(rc->peer_state) & (SMC_CDC_CLOSED | SMC_CDC_ABORT));
 }
 
-/* Of memory that the adapter and the processor see through different glasses. Return: false if it is too late for that. */
-static bool sync(struct smc_rdma_conn *rc, struct smc_rdma_buf *buf)
+/*
+ * Synchronises bytes of a stream that are in a buffer from @off on, if adapter and processor do not see the
+ * same memory. Return: false if the link is down, and the buffer may have been unmapped.
+ */
+static bool sync_bytes(struct smc_rdma_conn *rc, struct smc_rdma_buf *buf, u32 off, u64 n)
 {
 	if (likely(!buf->bounces))
 		return true;
 	if (!smc_link_usable(rc->group->link))
 		return false;
-	smc_rdma_buf_sync(buf);
+	smc_rdma_buf_sync(buf, off, n);
 	return true;
 }
 
@@ -184,7 +187,7 @@ void smc_rdma_talk(struct smc_rdma_conn *rc)
 	if (!rc->ready)
 		goto out;
 	to = compose(rc, &cdc, &prod, &cons);
-	sync(rc, rc->snd);
+	sync_bytes(rc, rc->snd, rc->snd_off, to - rc->prod.pos);
 	err = post(rc, to, &cdc, &cons);
 	if (err)
 		goto out;
@@ -359,6 +362,7 @@ static bool is_due(const struct smc_rdma_conn *rc, bool wants)
 static void hear(struct smc_rdma_conn *rc, const struct smc_cdc *cdc)
 {
 	struct smc_conn *conn = rc->conn;
+	u32 at = rc->peer_prod.at.count;
 	s64 data, space;
 	bool urgent;
 	u8 news;
@@ -374,7 +378,7 @@ static void hear(struct smc_rdma_conn *rc, const struct smc_cdc *cdc)
 	if (urgent)
 		rc->peer_marked = rc->peer_prod.pos;
 	smc_upcall_wants(conn, cdc->flags & SMC_CDC_BLOCKED, cdc->flags & SMC_CDC_UPDATE);
-	if (data > 0 && !sync(rc, rc->rmb))
+	if (data > 0 && !sync_bytes(rc, rc->rmb, at, data))
 		return;
 	if (data > 0 || urgent)
 		smc_upcall_data(conn, rc->peer_prod.pos, urgent);

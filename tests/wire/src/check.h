@@ -28,6 +28,7 @@ extern const struct test reason_tests[];
 extern const struct test cdc_tests[];
 extern const struct test llc_tests[];
 extern const struct test llc_sample_tests[];
+extern const struct test range_tests[];
 
 /* What is being checked, for messages; set by loops over tables. */
 extern const char *check_case;
