@@ -72,9 +72,7 @@ func broken(t *testing.T, lt *lab.Test, away func()) {
 func awaitNoGroups(t *testing.T, lt *lab.Test) {
 	t.Helper()
 	for _, h := range []string{"a", "b"} {
-		if err := lt.Host(h).WaitFor(t.Context(), `smcr linkgroup --json | tr -d '[:space:]' | grep -q '"linkgroups":\[\]'`); err != nil {
-			t.Errorf("host %s still has a group: %v", h, err)
-		}
+		awaitNoGroupsOn(t, lt, h)
 	}
 }
 

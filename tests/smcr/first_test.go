@@ -55,6 +55,15 @@ func reload(t *testing.T, lt *lab.Test, modules [2]lab.Module, eid bool) {
 		if eid {
 			lt.Must(host, "smcr ueid add "+lab.UEID)
 		}
+		awaitAdapter(t, lt, host)
+	}
+}
+
+// awaitAdapter waits until a host's adapter can be used, which is not at once with all limits.
+func awaitAdapter(t *testing.T, lt *lab.Test, host string) {
+	t.Helper()
+	if err := lt.Host(host).WaitFor(t.Context(), "smcr device --json | grep -q '\"ACTIVE\"'"); err != nil {
+		t.Fatal(err)
 	}
 }
 

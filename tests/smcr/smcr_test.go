@@ -49,36 +49,40 @@ func TestSMCR(t *testing.T) {
 	lab.Need(t)
 	for _, p := range pairs() {
 		t.Run(fmt.Sprintf("%s to %s", p[0], p[1]), func(t *testing.T) {
-			lt := start(t, p[0], p[1])
-			modules := [2]lab.Module{p[0].module, p[1].module}
-			t.Run("data", func(t *testing.T) { data(t, lt) })
-			t.Run("shown", func(t *testing.T) { shown(t, lt, modules) })
-			t.Run("unlike rings", func(t *testing.T) { unlikeRings(t, lt) })
-			t.Run("large buffers", func(t *testing.T) { largeBuffers(t, lt, modules) })
-			t.Run("killed clients", func(t *testing.T) { killedClients(t, lt) })
-			t.Run("killed server", func(t *testing.T) { killedServer(t, lt) })
-			// The stock module of 6.12 may hang for ever when its peer's device goes.
-			if onlyOurs := modules == [2]lab.Module{lab.ModuleOurs, lab.ModuleOurs}; onlyOurs {
-				t.Run("cuts of a", func(t *testing.T) { cuts(t, lt, "a") })
-				t.Run("cuts of b", func(t *testing.T) { cuts(t, lt, "b") })
-				t.Run("silence", func(t *testing.T) { silence(t, lt) })
-				t.Run("table", func(t *testing.T) { table(t, lt, "b") })
-				t.Run("weather", func(t *testing.T) { weather(t, lt) })
-				if lab.Full() {
-					t.Run("storm", func(t *testing.T) { storm(t, lt) })
-				}
-			}
-			t.Run("pieces", func(t *testing.T) { pieces(t, lt, modules) })
-			t.Run("barred", func(t *testing.T) { barred(t, lt, modules) })
-			if modules == [2]lab.Module{lab.ModuleOurs, lab.ModuleOurs} {
-				t.Run("version 1", func(t *testing.T) { version1(t, lt, modules) })
-			}
-			for i, host := range []string{"a", "b"} {
-				if p[i].module == lab.ModuleOurs {
-					unloads(t, lt, host)
-				}
-			}
+			suite(t, start(t, p[0], p[1]), p)
 		})
+	}
+}
+
+// suite is all that two hosts go through. It ends with the unloading of our modules.
+func suite(t *testing.T, lt *lab.Test, p [2]side) {
+	modules := [2]lab.Module{p[0].module, p[1].module}
+	t.Run("data", func(t *testing.T) { data(t, lt) })
+	t.Run("shown", func(t *testing.T) { shown(t, lt, modules) })
+	t.Run("unlike rings", func(t *testing.T) { unlikeRings(t, lt) })
+	t.Run("large buffers", func(t *testing.T) { largeBuffers(t, lt, modules) })
+	t.Run("killed clients", func(t *testing.T) { killedClients(t, lt) })
+	t.Run("killed server", func(t *testing.T) { killedServer(t, lt) })
+	// The stock module of 6.12 may hang for ever when its peer's device goes.
+	if onlyOurs := modules == [2]lab.Module{lab.ModuleOurs, lab.ModuleOurs}; onlyOurs {
+		t.Run("cuts of a", func(t *testing.T) { cuts(t, lt, "a") })
+		t.Run("cuts of b", func(t *testing.T) { cuts(t, lt, "b") })
+		t.Run("silence", func(t *testing.T) { silence(t, lt) })
+		t.Run("table", func(t *testing.T) { table(t, lt, "b") })
+		t.Run("weather", func(t *testing.T) { weather(t, lt) })
+		if lab.Full() {
+			t.Run("storm", func(t *testing.T) { storm(t, lt) })
+		}
+	}
+	t.Run("pieces", func(t *testing.T) { pieces(t, lt, modules) })
+	t.Run("barred", func(t *testing.T) { barred(t, lt, modules) })
+	if modules == [2]lab.Module{lab.ModuleOurs, lab.ModuleOurs} {
+		t.Run("version 1", func(t *testing.T) { version1(t, lt, modules) })
+	}
+	for i, host := range []string{"a", "b"} {
+		if p[i].module == lab.ModuleOurs {
+			unloads(t, lt, host)
+		}
 	}
 }
 

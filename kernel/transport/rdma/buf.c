@@ -153,7 +153,7 @@ static void unmap(struct smc_rdma_buf *buf)
 /* Key and address are known from here on; they are valid once the adapter has been told. */
 static int get_mr(struct smc_rdma_buf *buf, struct smc_link *link)
 {
-	struct ib_mr *mr = ib_alloc_mr(link->pd, IB_MR_TYPE_MEM_REG, buf->n_pages);
+	struct ib_mr *mr = smc_rdma_alloc_mr(link->pd, &link->limits, buf->n_pages);
 	int n;
 
 	if (IS_ERR(mr))

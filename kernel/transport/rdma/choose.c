@@ -16,6 +16,7 @@
 #include "../../control/pnet.h"
 #include "../../net.h"
 #include "device.h"
+#include "limits.h"
 
 /* What a connection asks of a device. */
 struct wish {
@@ -179,12 +180,12 @@ static int try_gids(struct smc_rdma_dev *dev, u8 port, struct wish *w, bool own)
 	int i, rc = 0;
 
 	for (i = 0; i < READ_ONCE(p->n_gids) && !rc; i++) {
-		gid = rdma_get_gid_attr(dev->ib, port, i);
+		gid = smc_rdma_get_gid(dev->ib, port, i);
 		if (IS_ERR(gid))
 			continue;
 		if (gid_fits(gid, w, own) && !rdma_read_gid_l2_fields(gid, NULL, w->path->mac)) {
 			memcpy(w->path->gid, gid->gid.raw, sizeof(w->path->gid));
-			w->path->gid_index = i;
+			w->path->gid_index = gid->index;
 			w->path->ifindex = smc_rdma_gid_ifindex(gid);
 			w->path->mtu_code = READ_ONCE(p->mtu_code);
 			rc = 1;

@@ -9,6 +9,7 @@
 #include "../../lgr/lgr.h"
 #include "../../net.h"
 #include "device.h"
+#include "limits.h"
 #include "../transport.h"
 
 static LIST_HEAD(devs);
@@ -29,8 +30,10 @@ void smc_rdma_dev_get(struct smc_rdma_dev *dev)
 /* smc_rdma_dev_put() - drops it. Any context. */
 void smc_rdma_dev_put(struct smc_rdma_dev *dev)
 {
-	if (refcount_dec_and_test(&dev->ref))
-		kfree(dev);
+	if (!refcount_dec_and_test(&dev->ref))
+		return;
+	kfree(dev->on_vector);
+	kfree(dev);
 }
 
 /* smc_rdma_dev_use() - announces use of the device. Any context. Return: false if it is going. */
@@ -52,6 +55,37 @@ void smc_rdma_dev_unuse(struct smc_rdma_dev *dev)
 		complete(&dev->unused);
 }
 
+/**
+ * smc_rdma_vector_get() - chooses a completion vector for a link, the one that has the fewest
+ * @dev: the device
+ * @vectors: how many it offers
+ *
+ * Not more than there are processors, as those beyond interrupt the same ones.
+ *
+ * Context: any.
+ * Return: the vector, for smc_rdma_vector_put().
+ */
+unsigned int smc_rdma_vector_get(struct smc_rdma_dev *dev, u32 vectors)
+{
+	unsigned int i, best = 0, n = min3(vectors, (u32)dev->ib->num_comp_vectors, num_online_cpus());
+
+	spin_lock_bh(&dev->lock);
+	for (i = 1; i < n; i++)
+		if (dev->on_vector[i] < dev->on_vector[best])
+			best = i;
+	dev->on_vector[best]++;
+	spin_unlock_bh(&dev->lock);
+	return best;
+}
+
+/* smc_rdma_vector_put() - a link does not use its vector any more. Any context. */
+void smc_rdma_vector_put(struct smc_rdma_dev *dev, unsigned int vector)
+{
+	spin_lock_bh(&dev->lock);
+	dev->on_vector[vector]--;
+	spin_unlock_bh(&dev->lock);
+}
+
 /* smc_rdma_gid_ifindex() - which interface a GID belongs to. Any context. Return: 0 if none. */
 int smc_rdma_gid_ifindex(const struct ib_gid_attr *attr)
 {
@@ -65,16 +99,16 @@ int smc_rdma_gid_ifindex(const struct ib_gid_attr *attr)
 	return ifindex;
 }
 
-/* The first network interface that a port has a GID of, and its address. */
-static int port_netdev(struct ib_device *ib, u8 port, int *ifindex, u8 mac[ETH_ALEN])
+/* The first network interface that a port has a GID of, and its address. Any place of the table may be empty. */
+static int port_netdev(struct ib_device *ib, u8 port, int n_gids, int *ifindex, u8 mac[ETH_ALEN])
 {
 	const struct ib_gid_attr *attr;
 	int i, rc;
 
 	*ifindex = 0;
 
-	for (i = 0; i < 16; i++) {
-		attr = rdma_get_gid_attr(ib, port, i);
+	for (i = 0; i < n_gids; i++) {
+		attr = smc_rdma_get_gid(ib, port, i);
 		if (IS_ERR(attr))
 			continue;
 		rc = rdma_read_gid_l2_fields(attr, NULL, mac);
@@ -106,13 +140,19 @@ static unsigned long usable_from(void)
 static unsigned long look_at_port(struct smc_rdma_dev *dev, u8 port)
 {
 	struct smc_rdma_port *p = &dev->ports[port - 1];
+	unsigned long soonest = MAX_JIFFY_OFFSET;
 	struct ib_port_attr attr = {};
 	u8 mac[ETH_ALEN];
 	int ifindex = 0;
-	bool up, soon;
+	bool link_up, up, soon;
 
-	up = !ib_query_port(dev->ib, port, &attr) && attr.state == IB_PORT_ACTIVE &&
-	     !port_netdev(dev->ib, port, &ifindex, mac);
+	link_up = !ib_query_port(dev->ib, port, &attr) && attr.state == IB_PORT_ACTIVE;
+	if (link_up && !p->link_up)
+		p->gids = jiffies + smc_rdma_gid_delay();
+	WRITE_ONCE(p->link_up, link_up);
+	if (link_up && time_before(jiffies, p->gids))
+		soonest = p->gids - jiffies;
+	up = link_up && soonest == MAX_JIFFY_OFFSET && !port_netdev(dev->ib, port, attr.gid_tbl_len, &ifindex, mac);
 	if (up && !p->up)
 		p->usable = usable_from();
 	p->up = up;
@@ -123,7 +163,7 @@ static unsigned long look_at_port(struct smc_rdma_dev *dev, u8 port)
 	WRITE_ONCE(p->n_gids, attr.gid_tbl_len);
 	WRITE_ONCE(p->ifindex, ifindex);
 	WRITE_ONCE(p->active, up && !soon);
-	return soon ? p->usable - jiffies : MAX_JIFFY_OFFSET;
+	return soon ? p->usable - jiffies : soonest;
 }
 
 /*
@@ -184,6 +224,11 @@ static int add(struct ib_device *ib)
 	dev = kzalloc(sizeof(*dev), GFP_KERNEL);
 	if (!dev)
 		return -ENOMEM;
+	dev->on_vector = kcalloc(max(ib->num_comp_vectors, 1), sizeof(*dev->on_vector), GFP_KERNEL);
+	if (!dev->on_vector) {
+		kfree(dev);
+		return -ENOMEM;
+	}
 	dev->ib = ib;
 	refcount_set(&dev->ref, 1);
 	refcount_set(&dev->users, 1);

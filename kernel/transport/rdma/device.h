@@ -24,6 +24,8 @@ struct smc_rdma_port {
 	bool active;			/* it may be used; as what follows, of the last look: single words, no lock */
 	bool up;			/* work, as what follows: it is active, but perhaps not for long enough */
 	unsigned long usable;		/* jiffies; since, or from, when it may be used */
+	bool link_up;			/* as its adapter says: single word, no lock */
+	unsigned long gids;		/* work; jiffies; since, or from, when it has GIDs: see smc_rdma_gid_delay() */
 	u8 mtu_code;			/* as in CLC */
 	int n_gids;			/* places in its table of GIDs */
 	int ifindex;			/* of its interface; 0 if none */
@@ -49,6 +51,7 @@ struct smc_rdma_dev {
 	struct smc_rdma_port ports[SMC_RDMA_PORTS];
 	spinlock_t lock;		/* links; that work is queued; softirqs off */
 	struct list_head links;		/* struct smc_link */
+	unsigned int *on_vector;	/* lock: links by completion vector, as many as the device has of those */
 };
 
 /* A way out of this host: a GID of a port, and what belongs to it. */
@@ -71,6 +74,8 @@ void smc_rdma_dev_put(struct smc_rdma_dev *dev);
 bool smc_rdma_dev_use(struct smc_rdma_dev *dev);
 void smc_rdma_dev_unuse(struct smc_rdma_dev *dev);
 bool smc_rdma_peer_id(u8 id[8]);
+unsigned int smc_rdma_vector_get(struct smc_rdma_dev *dev, u32 vectors);
+void smc_rdma_vector_put(struct smc_rdma_dev *dev, unsigned int vector);
 int smc_rdma_gid_ifindex(const struct ib_gid_attr *attr);
 int smc_rdma_dev_walk(int (*fn)(struct smc_rdma_dev *dev, void *arg), void *arg);
 

@@ -19,17 +19,6 @@
 #define HOPS_DIRECT 1
 #define HOPS_ROUTED 64
 
-/*
- * Work requests for data and for the messages, and one more for ib_drain_qp(). A power of two, as
- * places are taken from a count that wraps.
- */
-static u32 sq_size(const struct smc_sysctl *sysctl, const struct ib_device *ib)
-{
-	u32 most = rounddown_pow_of_two(max(ib->attrs.max_qp_wr - 1, 2));
-
-	return min_t(u32, roundup_pow_of_two(READ_ONCE(sysctl->smcr_max_send_wr) * 3), most);
-}
-
 static void down_work(struct work_struct *work)
 {
 	struct smc_link *link = container_of(work, struct smc_link, down);
@@ -93,7 +82,8 @@ void smc_link_check(struct smc_rdma_dev *dev)
 	spin_unlock_bh(&dev->lock);
 }
 
-static void qp_event(struct ib_event *event, void *context)
+/* smc_link_qp_event() - something has happened to a link's queue pair. Any context. */
+void smc_link_qp_event(struct ib_event *event, void *context)
 {
 	if (event->event != IB_EVENT_COMM_EST)
 		smc_link_fail(context, SMC_LINK_EVENT, event->event);
@@ -102,7 +92,7 @@ static void qp_event(struct ib_event *event, void *context)
 static int post_slot(struct smc_link *link, u32 i)
 {
 	struct ib_sge sge[2] = {
-		{ .addr = link->rx_dma + i * SMC_LINK_MSG_LEN, .length = SMC_LINK_MSG_LEN, .lkey = link->pd->local_dma_lkey },
+		{ .addr = link->slots[i].dma, .length = link->rx_len, .lkey = link->pd->local_dma_lkey },
 		{ .addr = link->spill_dma, .length = SMC_LINK_SPILL_LEN, .lkey = link->pd->local_dma_lkey },
 	};
 	struct ib_recv_wr wr = {
@@ -119,15 +109,16 @@ static bool is_message(const struct smc_link *link, const struct ib_wc *wc)
 {
 	if (wc->opcode == IB_WC_RECV_RDMA_WITH_IMM)
 		return link->group->immediate;
-	return wc->opcode == IB_WC_RECV && wc->byte_len <= SMC_LINK_MSG_LEN + (link->spill ? SMC_LINK_SPILL_LEN : 0);
+	return wc->opcode == IB_WC_RECV && wc->byte_len <= link->rx_len + (link->spill ? SMC_LINK_SPILL_LEN : 0);
 }
 
-static void received(struct ib_cq *cq, struct ib_wc *wc)
+/* smc_link_received() - the peer's adapter has used a receive. Softirq, by the completion queue. */
+void smc_link_received(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct smc_link_slot *slot = container_of(wc->wr_cqe, struct smc_link_slot, cqe);
 	struct smc_link *link = slot->link;
-	u32 i = slot - link->slots;
-	u8 *msg = link->rx_msgs + i * SMC_LINK_MSG_LEN;
+	struct ib_device *ib = link->path.dev->ib;
+	u32 len;
 
 	if (wc->status != IB_WC_SUCCESS) {
 		smc_link_fail(link, SMC_LINK_NOT_RECEIVED, wc->status);
@@ -142,118 +133,13 @@ static void received(struct ib_cq *cq, struct ib_wc *wc)
 		smc_rdma_hear_immediate(link->group, be32_to_cpu(wc->ex.imm_data), wc->byte_len);
 		goto again;
 	}
-	ib_dma_sync_single_for_cpu(link->path.dev->ib, link->rx_dma + i * SMC_LINK_MSG_LEN, SMC_LINK_MSG_LEN,
-				   DMA_FROM_DEVICE);
-	smc_group_receive(link->group, link, msg, wc->byte_len);
-	ib_dma_sync_single_for_device(link->path.dev->ib, link->rx_dma + i * SMC_LINK_MSG_LEN, SMC_LINK_MSG_LEN,
-				      DMA_FROM_DEVICE);
+	len = min(wc->byte_len, link->rx_len);
+	ib_dma_sync_single_for_cpu(ib, slot->dma, len, DMA_FROM_DEVICE);
+	smc_group_receive(link->group, link, slot->msg, wc->byte_len);
+	ib_dma_sync_single_for_device(ib, slot->dma, len, DMA_FROM_DEVICE);
 again:
-	if (READ_ONCE(link->state) != SMC_LINK_DOWN && post_slot(link, i))
+	if (READ_ONCE(link->state) != SMC_LINK_DOWN && post_slot(link, slot - link->slots))
 		smc_link_fail(link, SMC_LINK_NOT_POSTED, 0);
-}
-
-static int map(struct ib_device *ib, u8 **buf, u64 *dma, size_t len, enum dma_data_direction dir)
-{
-	*buf = kzalloc(len, GFP_KERNEL);
-	if (!*buf)
-		return -ENOMEM;
-	*dma = ib_dma_map_single(ib, *buf, len, dir);
-	if (!ib_dma_mapping_error(ib, *dma))
-		return 0;
-	kfree(*buf);
-	*buf = NULL;
-	return -ENOMEM;
-}
-
-static void unmap(struct ib_device *ib, u8 *buf, u64 dma, size_t len, enum dma_data_direction dir)
-{
-	if (!buf)
-		return;
-	ib_dma_unmap_single(ib, dma, len, dir);
-	kfree(buf);
-}
-
-static int alloc_queues(struct smc_link *link)
-{
-	struct ib_device *ib = link->path.dev->ib;
-	u32 i;
-
-	link->marks = kcalloc(link->sq_size, sizeof(*link->marks), GFP_KERNEL);
-	link->slots = kcalloc(link->rq_size, sizeof(*link->slots), GFP_KERNEL);
-	if (!link->marks || !link->slots)
-		return -ENOMEM;
-	for (i = 0; i < link->sq_size; i++) {
-		link->marks[i].cqe.done = smc_link_sent;
-		link->marks[i].link = link;
-	}
-	for (i = 0; i < link->rq_size; i++) {
-		link->slots[i].cqe.done = received;
-		link->slots[i].link = link;
-	}
-	if (map(ib, &link->rx_msgs, &link->rx_dma, link->rq_size * SMC_LINK_MSG_LEN, DMA_FROM_DEVICE))
-		return -ENOMEM;
-	if (link->path.version < 2)
-		return 0;
-	return map(ib, &link->spill, &link->spill_dma, SMC_LINK_SPILL_LEN, DMA_FROM_DEVICE);
-}
-
-static int create_qp(struct smc_link *link)
-{
-	struct ib_qp_init_attr init = {
-		.event_handler = qp_event,
-		.qp_context = link,
-		.send_cq = link->cq,
-		.recv_cq = link->cq,
-		.sq_sig_type = IB_SIGNAL_REQ_WR,
-		.qp_type = IB_QPT_RC,
-		.cap = {
-			.max_send_wr = link->sq_size + 1,
-			.max_recv_wr = link->rq_size + 1,
-			.max_send_sge = 1,
-			.max_recv_sge = link->spill ? 2 : 1,
-			.max_inline_data = SMC_LINK_MSG_LEN,
-		},
-	};
-
-	link->qp = ib_create_qp(link->pd, &init);
-	link->inline_ok = !IS_ERR(link->qp);
-	if (IS_ERR(link->qp)) {
-		init.cap.max_inline_data = 0;
-		link->qp = ib_create_qp(link->pd, &init);
-	}
-	if (IS_ERR(link->qp)) {
-		int rc = PTR_ERR(link->qp);
-
-		link->qp = NULL;
-		return rc;
-	}
-	link->qpn = link->qp->qp_num;
-	if (link->inline_ok)
-		return 0;
-	return map(link->path.dev->ib, &link->tx_msgs, &link->tx_dma, link->sq_size * SMC_LINK_MSG_LEN, DMA_TO_DEVICE);
-}
-
-static int create(struct smc_link *link)
-{
-	struct ib_device *ib = link->path.dev->ib;
-	int rc;
-
-	link->pd = ib_alloc_pd(ib, 0);
-	if (IS_ERR(link->pd)) {
-		rc = PTR_ERR(link->pd);
-		link->pd = NULL;
-		return rc;
-	}
-	rc = alloc_queues(link);
-	if (rc)
-		return rc;
-	link->cq = ib_alloc_cq_any(ib, link, link->sq_size + link->rq_size + 3, IB_POLL_SOFTIRQ);
-	if (IS_ERR(link->cq)) {
-		rc = PTR_ERR(link->cq);
-		link->cq = NULL;
-		return rc;
-	}
-	return create_qp(link) ?: smc_link_side_new(link);
 }
 
 /**
@@ -292,7 +178,7 @@ struct smc_link *smc_link_new(struct smc_rdma_group *group, const struct smc_rdm
 	INIT_LIST_HEAD(&link->arriving);
 	init_waitqueue_head(&link->flushed);
 	INIT_WORK(&link->down, down_work);
-	rc = create(link);
+	rc = smc_link_create_queues(link, sysctl) ?: smc_link_side_new(link);
 	if (rc) {
 		smc_link_end(link, NULL);
 		kfree(link);
@@ -326,13 +212,7 @@ static void stop(struct smc_link *link)
 /* What a stopped link has, but for itself. No buffer is registered with it any more. */
 static void give_back(struct smc_link *link)
 {
-	struct ib_device *ib = link->path.dev->ib;
-
-	unmap(ib, link->spill, link->spill_dma, SMC_LINK_SPILL_LEN, DMA_FROM_DEVICE);
-	unmap(ib, link->rx_msgs, link->rx_dma, link->rq_size * SMC_LINK_MSG_LEN, DMA_FROM_DEVICE);
-	unmap(ib, link->tx_msgs, link->tx_dma, link->sq_size * SMC_LINK_MSG_LEN, DMA_TO_DEVICE);
-	kfree(link->marks);
-	kfree(link->slots);
+	smc_link_free_queues(link);
 	if (link->pd)
 		ib_dealloc_pd(link->pd);
 	atomic_dec(&link->path.dev->ports[link->path.port - 1].links);

@@ -15,6 +15,7 @@
 
 #include "../../wire/clc.h"
 #include "device.h"
+#include "limits.h"
 
 struct smc_rdma_buf;
 struct smc_rdma_group;
@@ -87,6 +88,8 @@ struct smc_link_mark {
 struct smc_link_slot {
 	struct ib_cqe cqe;
 	struct smc_link *link;
+	u8 *msg;		/* link->rx_len bytes */
+	u64 dma;
 };
 
 /* Where buffers are registered, if not in between what is sent. See register.c. */
@@ -139,6 +142,8 @@ struct smc_link {
 	struct ib_qp *qp;
 	u32 qpn;			/* of qp; never changes */
 	struct smc_link_side side;
+	struct smc_rdma_limits limits;
+	unsigned int vector;		/* completion vector of cq */
 
 	spinlock_t sq_lock;		/* what follows; softirqs off */
 	u32 sq_size;			/* a power of two */
@@ -155,13 +160,21 @@ struct smc_link {
 
 	u32 rq_size;
 	struct smc_link_slot *slots;	/* rq_size */
-	u8 *rx_msgs;			/* rq_size messages */
+	/*
+	 * Bytes in each slot. Messages of version 2 have up to 8 KiB. Where a receive may have two elements,
+	 * what does not fit into the slot is in the spill, as the peer sends one such message at a time;
+	 * else each slot has all of it.
+	 */
+	u32 rx_len;
+	u8 *rx_msgs;			/* the memory of all slots, if rx_len is SMC_LINK_MSG_LEN */
 	u64 rx_dma;
-	u8 *spill;			/* what does not fit into one; the peer sends one such at a time. Version 2 */
+	u8 *spill;
 	u64 spill_dma;
 };
 
-#define SMC_LINK_SPILL_LEN (8192 - SMC_LINK_MSG_LEN)
+#define SMC_LINK_LONG_LEN 8192
+#define SMC_LINK_SPILL_LEN (SMC_LINK_LONG_LEN - SMC_LINK_MSG_LEN)
+
 
 struct smc_link *smc_link_new(struct smc_rdma_group *group, const struct smc_rdma_path *path,
 			      const struct smc_sysctl *sysctl);
@@ -172,6 +185,13 @@ void smc_link_fail(struct smc_link *link, enum smc_link_why why, int detail);
 void smc_link_retire(struct smc_link *link);
 void smc_link_address(const struct smc_link *link, struct rdma_ah_attr *ah, const u8 gid[16], const u8 mac[ETH_ALEN],
 		      bool gateway);
+
+void smc_link_received(struct ib_cq *cq, struct ib_wc *wc);
+void smc_link_qp_event(struct ib_event *event, void *context);
+
+/* qp.c */
+int smc_link_create_queues(struct smc_link *link, const struct smc_sysctl *sysctl);
+void smc_link_free_queues(struct smc_link *link);
 
 /* register.c */
 int smc_link_side_new(struct smc_link *link);

@@ -311,7 +311,7 @@ void smc_rdma_llc_receive(struct smc_rdma_group *group, struct smc_link *link, c
 {
 	u8 *whole;
 
-	if (len <= SMC_LINK_MSG_LEN) {
+	if (len <= link->rx_len) {
 		handle(group, link, msg, len);
 		return;
 	}

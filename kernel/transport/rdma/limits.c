@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What a device offers, and the test parameter that lowers it. */
+
+#include <linux/delay.h>
+#include <linux/moduleparam.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <rdma/ib_cache.h>
+
+#include "limits.h"
+
+/*
+ * Entries of rdma_test. A limit lowers what the device reports, and is enforced when an object is created,
+ * as the device would. 0 means that the entry is not set; inline_data may be 0, so 1 is added to its value.
+ */
+enum entry {
+	QP_WR,
+	CQE,
+	RECV_SGE,
+	INLINE_DATA,
+	REG_PAGES,
+	VECTORS,
+	REFUSE_CQ,	/* so many requests of each link, the first ones, fail with ENOMEM */
+	REFUSE_QP,
+	REFUSE_MR,
+	DELAY_MR,	/* milliseconds that the creation of a memory region takes */
+	FIRST_GID,	/* the places of a port's GID table below this are empty */
+	DELAY_GID,	/* milliseconds from when a port is active until it has GIDs */
+	N_ENTRIES
+};
+
+static const char *const names[N_ENTRIES] = {
+	[QP_WR] = "qp_wr",
+	[CQE] = "cqe",
+	[RECV_SGE] = "recv_sge",
+	[INLINE_DATA] = "inline_data",
+	[REG_PAGES] = "reg_pages",
+	[VECTORS] = "vectors",
+	[REFUSE_CQ] = "refuse_cq",
+	[REFUSE_QP] = "refuse_qp",
+	[REFUSE_MR] = "refuse_mr",
+	[DELAY_MR] = "delay_mr",
+	[FIRST_GID] = "first_gid",
+	[DELAY_GID] = "delay_gid",
+};
+
+/* Each is read alone with READ_ONCE(); writers hold the module's parameter lock. */
+static u32 entries[N_ENTRIES];
+
+static int parse_entry(char *text, u32 values[N_ENTRIES])
+{
+	char *name = strsep(&text, "=");
+	int i = match_string(names, N_ENTRIES, name), rc;
+
+	if (i < 0 || !text)
+		return -EINVAL;
+	rc = kstrtou32(text, 10, &values[i]);
+	if (rc)
+		return rc;
+	if (values[i] > 1000000)
+		return -ERANGE;
+	if (i == INLINE_DATA)
+		values[i]++;
+	return 0;
+}
+
+static int set_test(const char *text, const struct kernel_param *kp)
+{
+	char *copy = kstrdup(text ?: "", GFP_KERNEL), *rest, *one;
+	u32 values[N_ENTRIES] = {};
+	int i, rc = 0;
+
+	if (!copy)
+		return -ENOMEM;
+	rest = strim(copy);
+	while (!rc && (one = strsep(&rest, ",")))
+		if (*one)
+			rc = parse_entry(one, values);
+	for (i = 0; i < N_ENTRIES && !rc; i++)
+		WRITE_ONCE(entries[i], values[i]);
+	kfree(copy);
+	return rc;
+}
+
+static int get_test(char *text, const struct kernel_param *kp)
+{
+	int i, n = 0;
+
+	for (i = 0; i < N_ENTRIES; i++)
+		if (entries[i])
+			n += scnprintf(text + n, PAGE_SIZE - n, "%s%s=%u", n ? "," : "", names[i],
+				       entries[i] - (i == INLINE_DATA));
+	return n + scnprintf(text + n, PAGE_SIZE - n, "\n");
+}
+
+static const struct kernel_param_ops test_ops = { .set = set_test, .get = get_test };
+
+module_param_cb(rdma_test, &test_ops, NULL, 0644);
+MODULE_PARM_DESC(rdma_test, "for tests only: lowers what RDMA devices offer, as kernel/README.md describes");
+
+static u32 lowered(u32 reported, enum entry e)
+{
+	u32 value = READ_ONCE(entries[e]);
+
+	return value ? min(reported, value) : reported;
+}
+
+/**
+ * smc_rdma_limits_read() - reads what a device offers
+ * @ib: the device
+ * @limits: filled in
+ *
+ * Context: any.
+ */
+void smc_rdma_limits_read(const struct ib_device *ib, struct smc_rdma_limits *limits)
+{
+	u32 inline_data = READ_ONCE(entries[INLINE_DATA]);
+
+	*limits = (struct smc_rdma_limits){
+		.qp_wr = lowered(ib->attrs.max_qp_wr, QP_WR),
+		.cqe = lowered(ib->attrs.max_cqe, CQE),
+		.recv_sge = lowered(ib->attrs.max_recv_sge, RECV_SGE),
+		.inline_data = inline_data ? inline_data - 1 : U32_MAX,
+		.reg_pages = lowered(ib->attrs.max_fast_reg_page_list_len, REG_PAGES),
+		.vectors = lowered(ib->num_comp_vectors, VECTORS),
+		.refuse = {
+			[SMC_RDMA_REFUSE_CQ] = ATOMIC_INIT(READ_ONCE(entries[REFUSE_CQ])),
+			[SMC_RDMA_REFUSE_QP] = ATOMIC_INIT(READ_ONCE(entries[REFUSE_QP])),
+			[SMC_RDMA_REFUSE_MR] = ATOMIC_INIT(READ_ONCE(entries[REFUSE_MR])),
+		},
+	};
+}
+
+static bool refuses(struct smc_rdma_limits *limits, enum smc_rdma_refusal what)
+{
+	return atomic_dec_if_positive(&limits->refuse[what]) >= 0;
+}
+
+/**
+ * smc_rdma_alloc_cq() - creates a completion queue that softirqs poll
+ * @ib: the device
+ * @limits: of the device
+ * @context: for the queue
+ * @cqe: entries
+ * @vector: completion vector, less than what the device has
+ *
+ * Context: process, may sleep.
+ * Return: the queue or an ERR_PTR().
+ */
+struct ib_cq *smc_rdma_alloc_cq(struct ib_device *ib, struct smc_rdma_limits *limits, void *context, u32 cqe,
+				unsigned int vector)
+{
+	might_sleep();
+	if (cqe > limits->cqe)
+		return ERR_PTR(-EINVAL);
+	if (refuses(limits, SMC_RDMA_REFUSE_CQ))
+		return ERR_PTR(-ENOMEM);
+	return ib_alloc_cq(ib, context, cqe, vector, IB_POLL_SOFTIRQ);
+}
+
+/**
+ * smc_rdma_create_qp() - creates a queue pair
+ * @pd: its protection domain
+ * @limits: of the device
+ * @init: what is asked for; afterwards its cap says what there is
+ *
+ * Context: process, may sleep.
+ * Return: the queue pair or an ERR_PTR().
+ */
+struct ib_qp *smc_rdma_create_qp(struct ib_pd *pd, struct smc_rdma_limits *limits, struct ib_qp_init_attr *init)
+{
+	struct ib_qp *qp;
+
+	might_sleep();
+	if (max(init->cap.max_send_wr, init->cap.max_recv_wr) > limits->qp_wr || init->cap.max_recv_sge > limits->recv_sge)
+		return ERR_PTR(-EINVAL);
+	if (refuses(limits, SMC_RDMA_REFUSE_QP))
+		return ERR_PTR(-ENOMEM);
+	init->cap.max_inline_data = min(init->cap.max_inline_data, limits->inline_data);
+	qp = ib_create_qp(pd, init);
+	init->cap.max_inline_data = min(init->cap.max_inline_data, limits->inline_data);
+	return qp;
+}
+
+/**
+ * smc_rdma_alloc_mr() - creates a memory region, which with adapters is a command to the firmware
+ * @pd: its protection domain
+ * @limits: of the device
+ * @pages: the most that it can have
+ *
+ * Context: process, may sleep for long: no lock that a handshake needs is held.
+ * Return: the region or an ERR_PTR().
+ */
+struct ib_mr *smc_rdma_alloc_mr(struct ib_pd *pd, struct smc_rdma_limits *limits, u32 pages)
+{
+	u32 delay = READ_ONCE(entries[DELAY_MR]);
+
+	might_sleep();
+	if (delay)
+		msleep(delay);
+	if (pages > limits->reg_pages)
+		return ERR_PTR(-EINVAL);
+	if (refuses(limits, SMC_RDMA_REFUSE_MR))
+		return ERR_PTR(-ENOMEM);
+	return ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, pages);
+}
+
+/**
+ * smc_rdma_get_gid() - reads an entry of a port's GID table
+ * @ib: the device
+ * @port: from 1
+ * @index: in the table
+ *
+ * Context: any.
+ * Return: the entry, for rdma_put_gid_attr(), or an ERR_PTR() if that place is empty.
+ */
+const struct ib_gid_attr *smc_rdma_get_gid(struct ib_device *ib, u32 port, int index)
+{
+	u32 first = READ_ONCE(entries[FIRST_GID]);
+
+	/* The table is moved, as there are seldom as many addresses as it has places. */
+	if (index < (int)first)
+		return ERR_PTR(-ENODATA);
+	return rdma_get_gid_attr(ib, port, index - (int)first);
+}
+
+/* smc_rdma_gid_delay() - jiffies from when a port is active until it has GIDs; 0 without rdma_test. Context: any. */
+unsigned long smc_rdma_gid_delay(void)
+{
+	return msecs_to_jiffies(READ_ONCE(entries[DELAY_GID]));
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The queues of a link: completion queue, queue pair, and the memory for messages. What a device reports
+ * is the most that it has for anybody; it may refuse it to us, as work requests that are larger or many
+ * queues use up the same memory. So smaller queues are tried then, down to what a link can work with.
+ */
+
+#include <linux/log2.h>
+#include <linux/slab.h>
+#include <rdma/ib_verbs.h>
+
+#include "../../control/sysctl.h"
+#include "link.h"
+
+/* Data in as many writes as it can take, and its message. */
+#define SQ_LEAST (SMC_LINK_WRITES + 1)
+#define RQ_LEAST 2
+/* In a queue of a queue pair, one for ib_drain_qp(). In the completion queue, those, and one for a registration. */
+#define WR_EXTRA 1
+#define CQE_EXTRA 3
+
+static int map(struct ib_device *ib, u8 **buf, u64 *dma, size_t len, enum dma_data_direction dir)
+{
+	*buf = kzalloc(len, GFP_KERNEL);
+	if (!*buf)
+		return -ENOMEM;
+	*dma = ib_dma_map_single(ib, *buf, len, dir);
+	if (!ib_dma_mapping_error(ib, *dma))
+		return 0;
+	kfree(*buf);
+	*buf = NULL;
+	return -ENOMEM;
+}
+
+static void unmap(struct ib_device *ib, u8 *buf, u64 dma, size_t len, enum dma_data_direction dir)
+{
+	if (!buf)
+		return;
+	ib_dma_unmap_single(ib, dma, len, dir);
+	kfree(buf);
+}
+
+/* Have receives a second element, for long messages? */
+static bool has_spill(const struct smc_link *link)
+{
+	return link->path.version > 1 && link->rx_len == SMC_LINK_MSG_LEN;
+}
+
+/* What the settings ask for, as far as the device has it. */
+static int choose_sizes(struct smc_link *link, const struct smc_sysctl *sysctl)
+{
+	u32 qp_wr = link->limits.qp_wr, cqe = link->limits.cqe;
+
+	if (qp_wr < SQ_LEAST + WR_EXTRA || cqe < SQ_LEAST + RQ_LEAST + CQE_EXTRA)
+		return -EOPNOTSUPP;
+	/* Places are taken from a count that wraps, so the size is a power of two. */
+	link->sq_size = min_t(u32, roundup_pow_of_two(READ_ONCE(sysctl->smcr_max_send_wr) * 3),
+			      rounddown_pow_of_two(qp_wr - WR_EXTRA));
+	link->rq_size = min_t(u32, READ_ONCE(sysctl->smcr_max_recv_wr), qp_wr - WR_EXTRA);
+	while (link->sq_size + link->rq_size + CQE_EXTRA > cqe) {
+		if (link->sq_size > SQ_LEAST && link->sq_size >= link->rq_size)
+			link->sq_size /= 2;
+		else
+			link->rq_size = max_t(u32, link->rq_size / 2, RQ_LEAST);
+	}
+	return 0;
+}
+
+/* Return: false if the queues are as small as a link can have them. */
+static bool shrink(struct smc_link *link)
+{
+	if (link->sq_size == SQ_LEAST && link->rq_size == RQ_LEAST)
+		return false;
+	link->sq_size = max_t(u32, link->sq_size / 2, SQ_LEAST);
+	link->rq_size = max_t(u32, link->rq_size / 2, RQ_LEAST);
+	return true;
+}
+
+/* What the queue pair has may be other than what was asked for. Return: 0, or -ENOMEM if that is too little. */
+static int read_caps(struct smc_link *link, const struct ib_qp_cap *cap)
+{
+	link->inline_ok = cap->max_inline_data >= SMC_LINK_MSG_LEN;
+	if (cap->max_send_wr < SQ_LEAST + WR_EXTRA || cap->max_recv_wr < RQ_LEAST + WR_EXTRA)
+		return -ENOMEM;
+	link->sq_size = min_t(u32, link->sq_size, rounddown_pow_of_two(cap->max_send_wr - WR_EXTRA));
+	link->rq_size = min_t(u32, link->rq_size, cap->max_recv_wr - WR_EXTRA);
+	return 0;
+}
+
+static int create_qp(struct smc_link *link, u32 inline_data)
+{
+	struct ib_qp_init_attr init = {
+		.event_handler = smc_link_qp_event,
+		.qp_context = link,
+		.send_cq = link->cq,
+		.recv_cq = link->cq,
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
+		.qp_type = IB_QPT_RC,
+		.cap = {
+			.max_send_wr = link->sq_size + WR_EXTRA,
+			.max_recv_wr = link->rq_size + WR_EXTRA,
+			.max_send_sge = 1,
+			.max_recv_sge = has_spill(link) ? 2 : 1,
+			.max_inline_data = inline_data,
+		},
+	};
+	struct ib_qp *qp = smc_rdma_create_qp(link->pd, &link->limits, &init);
+	int rc;
+
+	if (IS_ERR(qp))
+		return PTR_ERR(qp);
+	rc = read_caps(link, &init.cap);
+	if (rc) {
+		ib_destroy_qp(qp);
+		return rc;
+	}
+	link->qp = qp;
+	link->qpn = qp->qp_num;
+	return 0;
+}
+
+/* A completion queue and a queue pair of the sizes that the link has now. */
+static int create_pair(struct smc_link *link)
+{
+	struct ib_cq *cq = smc_rdma_alloc_cq(link->path.dev->ib, &link->limits, link,
+					     link->sq_size + link->rq_size + CQE_EXTRA, link->vector);
+	int rc;
+
+	if (IS_ERR(cq))
+		return PTR_ERR(cq);
+	link->cq = cq;
+	rc = create_qp(link, SMC_LINK_MSG_LEN);
+	if (rc)
+		rc = create_qp(link, 0);
+	if (rc) {
+		ib_free_cq(cq);
+		link->cq = NULL;
+	}
+	return rc;
+}
+
+/* Memory for messages that are received: of all slots together, or of each if those are long. */
+static int alloc_slots(struct smc_link *link)
+{
+	struct ib_device *ib = link->path.dev->ib;
+	struct smc_link_slot *slot;
+	int rc = 0;
+	u32 i;
+
+	link->slots = kcalloc(link->rq_size, sizeof(*link->slots), GFP_KERNEL);
+	if (!link->slots)
+		return -ENOMEM;
+	if (link->rx_len == SMC_LINK_MSG_LEN)
+		rc = map(ib, &link->rx_msgs, &link->rx_dma, link->rq_size * SMC_LINK_MSG_LEN, DMA_FROM_DEVICE);
+	for (i = 0; i < link->rq_size && !rc; i++) {
+		slot = &link->slots[i];
+		slot->cqe.done = smc_link_received;
+		slot->link = link;
+		if (link->rx_len > SMC_LINK_MSG_LEN) {
+			rc = map(ib, &slot->msg, &slot->dma, link->rx_len, DMA_FROM_DEVICE);
+		} else {
+			slot->msg = link->rx_msgs + i * SMC_LINK_MSG_LEN;
+			slot->dma = link->rx_dma + i * SMC_LINK_MSG_LEN;
+		}
+	}
+	if (!rc && has_spill(link))
+		rc = map(ib, &link->spill, &link->spill_dma, SMC_LINK_SPILL_LEN, DMA_FROM_DEVICE);
+	return rc;
+}
+
+static int alloc_marks(struct smc_link *link)
+{
+	u32 i;
+
+	link->marks = kcalloc(link->sq_size, sizeof(*link->marks), GFP_KERNEL);
+	if (!link->marks)
+		return -ENOMEM;
+	for (i = 0; i < link->sq_size; i++) {
+		link->marks[i].cqe.done = smc_link_sent;
+		link->marks[i].link = link;
+	}
+	if (link->inline_ok)
+		return 0;
+	return map(link->path.dev->ib, &link->tx_msgs, &link->tx_dma, link->sq_size * SMC_LINK_MSG_LEN, DMA_TO_DEVICE);
+}
+
+/**
+ * smc_link_create_queues() - makes what a link has of its device
+ * @link: the link, which has its path
+ * @sysctl: of the namespace, for the sizes of the queues
+ *
+ * Context: process, may sleep.
+ * Return: 0 or a negative errno. What there is then goes with smc_link_end().
+ */
+int smc_link_create_queues(struct smc_link *link, const struct smc_sysctl *sysctl)
+{
+	int rc;
+
+	might_sleep();
+	smc_rdma_limits_read(link->path.dev->ib, &link->limits);
+	link->rx_len = link->path.version > 1 && link->limits.recv_sge < 2 ? SMC_LINK_LONG_LEN : SMC_LINK_MSG_LEN;
+	link->vector = smc_rdma_vector_get(link->path.dev, link->limits.vectors);
+	rc = choose_sizes(link, sysctl);
+	if (rc)
+		return rc;
+	link->pd = ib_alloc_pd(link->path.dev->ib, 0);
+	if (IS_ERR(link->pd)) {
+		rc = PTR_ERR(link->pd);
+		link->pd = NULL;
+		return rc;
+	}
+	do
+		rc = create_pair(link);
+	while (rc && shrink(link));
+	return rc ?: alloc_slots(link) ?: alloc_marks(link);
+}
+
+/* smc_link_free_queues() - frees the memory of a link whose queue pair is no more. Context: process, may sleep. */
+void smc_link_free_queues(struct smc_link *link)
+{
+	struct ib_device *ib = link->path.dev->ib;
+	u32 i;
+
+	for (i = 0; link->slots && link->rx_len > SMC_LINK_MSG_LEN && i < link->rq_size; i++)
+		unmap(ib, link->slots[i].msg, link->slots[i].dma, link->rx_len, DMA_FROM_DEVICE);
+	unmap(ib, link->spill, link->spill_dma, SMC_LINK_SPILL_LEN, DMA_FROM_DEVICE);
+	unmap(ib, link->rx_msgs, link->rx_dma, link->rq_size * SMC_LINK_MSG_LEN, DMA_FROM_DEVICE);
+	unmap(ib, link->tx_msgs, link->tx_dma, link->sq_size * SMC_LINK_MSG_LEN, DMA_TO_DEVICE);
+	kfree(link->marks);
+	kfree(link->slots);
+	smc_rdma_vector_put(link->path.dev, link->vector);
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package smcr
+
+import (
+	"testing"
+
+	"github.com/smckit/smckit/tests/lab"
+)
+
+// limits are what adapters may offer, or refuse, by the module's parameter rdma_test. Queues are as short as a link can have
+// them. 64 pages are as much as the largest buffers here need.
+var limits = []string{
+	"recv_sge=1",
+	"inline_data=0",
+	"inline_data=20",
+	"qp_wr=5",
+	"qp_wr=20,cqe=24",
+	"reg_pages=64",
+	"vectors=1",
+	"refuse_cq=2",
+	"refuse_qp=5",
+	"delay_mr=20",
+	"first_gid=40",
+	"delay_gid=1000",
+}
+
+// TestAdapters has adapters that offer less than soft-RoCE does, on both hosts. Full runs do all that there is for each limit.
+func TestAdapters(t *testing.T) {
+	lab.Need(t)
+	ours := side{"7.2", lab.ModuleOurs}
+	for _, tc := range []struct {
+		limits string
+		pair   [2]side
+	}{
+		{"recv_sge=1,inline_data=20,qp_wr=5,first_gid=40,delay_mr=20", [2]side{ours, ours}},
+		{"reg_pages=4,inline_data=0,cqe=24,refuse_cq=1,refuse_qp=3,vectors=1,delay_gid=1000", [2]side{ours, ours}},
+		{"recv_sge=1,qp_wr=5", [2]side{ours, stock}},
+	} {
+		t.Run(tc.limits+" with "+tc.pair[1].String(), func(t *testing.T) {
+			lt := startWith(t, lab.Options{KernelArgs: "smc.rdma_test=" + tc.limits}, tc.pair[0], tc.pair[1])
+			awaitAdapter(t, lt, "a")
+			awaitAdapter(t, lt, "b")
+			data(t, lt)
+			killedClients(t, lt)
+			unloads(t, lt, "a")
+		})
+	}
+	if !lab.Full() {
+		return
+	}
+	for _, l := range limits {
+		t.Run(l, func(t *testing.T) {
+			lt := startWith(t, lab.Options{KernelArgs: "smc.rdma_test=" + l}, ours, ours)
+			awaitAdapter(t, lt, "a")
+			awaitAdapter(t, lt, "b")
+			suite(t, lt, [2]side{ours, ours})
+		})
+	}
+}
+
+// TestRegistrations has adapters that are slow to register buffers, or refuse to.
+func TestRegistrations(t *testing.T) {
+	lab.Need(t)
+	ours := side{"7.2", lab.ModuleOurs}
+	lt := start(t, ours, ours)
+	t.Run("slow", func(t *testing.T) { slowRegistration(t, lt) })
+	t.Run("refused", func(t *testing.T) { refusedRegistration(t, lt) })
+	for _, host := range []string{"a", "b"} {
+		unloads(t, lt, host)
+	}
+}
+
+// limitAdapter lowers what b's adapter offers to links that are yet to be, and the time that it takes for all.
+func limitAdapter(lt *lab.Test, limits string) {
+	lt.Must("b", "echo '"+limits+"' >/sys/module/smc/parameters/rdma_test")
+}
+
+// slowRegistration has a connection wait for its buffer for longer than a handshake may take. Others, for which there are
+// buffers, are not held up.
+func slowRegistration(t *testing.T, lt *lab.Test) {
+	address, echo := serve(t, lt, "echo", 5060)
+	defer lab.Kill(t, echo)
+	setOn(t, lt, "b", "smcr_large_conns_per_lgr=0")
+	works(t, lt, address)
+	limitAdapter(lt, "delay_mr=12000")
+	setOn(t, lt, "b", "rmem=131072")
+	slow, err := lt.Host("a").Start(lab.Cmd{Argv: []string{"smcflow", "check", "--size", "1000", address}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lt.Host("b").WaitFor(t.Context(), "cat /proc/[0-9]*/stack | grep -q smc_rdma_alloc_mr"); err != nil {
+		t.Fatal(err)
+	}
+	limitAdapter(lt, "")
+	setOn(t, lt, "b", "rmem=65536")
+	before := counters(lt)
+	lt.Must("a", "smcflow check --size 1000 "+address)
+	if now := lt.CountersR("a"); now.Connections.ClientV2 != before[0].Connections.ClientV2+1 {
+		t.Errorf("the connection that came in between is none of SMC-R: %+v", now)
+	}
+	lab.Kill(t, slow)
+	if err := lt.Host("b").WaitFor(t.Context(), "! cat /proc/[0-9]*/stack | grep -q smc_rdma_alloc_mr"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// refusedRegistration has an adapter that has no more memory regions: connections that need one are TCP, and work.
+func refusedRegistration(t *testing.T, lt *lab.Test) {
+	lt.Must("a", "rmmod smc_diag smc")
+	awaitNoGroupsOn(t, lt, "b")
+	lt.Must("a", "modprobe smc && modprobe smc_diag && smc_pnet add LAB0 eth eth0 && smc_pnet add LAB0 ib rxe0 1 && smcr ueid add "+lab.UEID)
+	limitAdapter(lt, "refuse_mr=1000000")
+	address, echo := serve(t, lt, "echo", 5061)
+	defer lab.Kill(t, echo)
+	before := lt.CountersR("a")
+	lt.Must("a", "smcflow check --size 100000 --conns 3 "+address)
+	now := lt.CountersR("a")
+	if fell := now.Fallback.Client.Total - before.Fallback.Client.Total; fell != 3 {
+		t.Errorf("%d of 3 connections fell back: %+v", fell, now.Fallback)
+	}
+	limitAdapter(lt, "")
+	works(t, lt, address)
+}
+
+// awaitNoGroupsOn waits until a host has no group.
+func awaitNoGroupsOn(t *testing.T, lt *lab.Test, host string) {
+	t.Helper()
+	none := `smcr linkgroup --json | tr -d '[:space:]' | grep -q '"linkgroups":\[\]'`
+	if err := lt.Host(host).WaitFor(t.Context(), none); err != nil {
+		t.Errorf("host %s still has a group: %v", host, err)
+	}
+}
