@@ -88,10 +88,39 @@ struct smc_clc_gid {
 };
 
 /*
- * A word of three bytes that name who has invented something, and one for what: here, SMC-R's
- * CDC messages as immediate data. The name is a locally administered one, which is nobody's.
+ * The vendor word: three bytes name who has invented something, and one says what. The name is a locally
+ * administered one, which no company has. The lowest bit: SMC-R's CDC messages may be immediate data. The
+ * upper four, in ACCEPT and CONFIRM: the link has that many receives posted, as a power of two; 0 does not
+ * tell. Other bits are reserved, and ignored.
  */
 #define SMC_CLC_VENDOR_IMMEDIATE 0x02534b01
+#define SMC_CLC_VENDOR_NAME 0xffffff00
+
+/* smc_clc_vendor_immediate() - does a vendor word say that CDC messages may be immediate data? Any context. */
+static inline bool smc_clc_vendor_immediate(u32 vendor)
+{
+	u32 mask = SMC_CLC_VENDOR_NAME | 1;
+
+	return (vendor & mask) == (SMC_CLC_VENDOR_IMMEDIATE & mask);
+}
+
+/* smc_clc_vendor_recvs() - how many receives a vendor word says that there are, 0 if it does not. Any context. */
+static inline u32 smc_clc_vendor_recvs(u32 vendor)
+{
+	u32 code = vendor >> 4 & 0xf;
+
+	return smc_clc_vendor_immediate(vendor) && code ? 1U << code : 0;
+}
+
+/* smc_clc_vendor_with_recvs() - the vendor word that says so, of @recvs or fewer. Any context. */
+static inline u32 smc_clc_vendor_with_recvs(u32 recvs)
+{
+	u32 code = 0;
+
+	while (code < 15 && recvs >> (code + 1))
+		code++;
+	return SMC_CLC_VENDOR_IMMEDIATE | code << 4;
+}
 
 /* Features, a bit each. They tell who one talks to; nothing depends on them. */
 #define SMC_CLC_FEATURE_EMULATED_ISM 0x0001	/* knows devices with GIDs of 128 bits */

@@ -69,6 +69,7 @@ type Packet struct {
 	Payload     []byte
 	SourcePort  uint16
 	Fingerprint uint16 // identification in the IP header
+	TOS         byte   // of a packet that was received
 }
 
 func hasRETH(opcode byte) bool {
@@ -164,7 +165,7 @@ func Parse(b []byte) (*Packet, error) {
 	p := &Packet{
 		Src: netip.AddrFrom4([4]byte(b[12:])), Dst: netip.AddrFrom4([4]byte(b[16:])), Opcode: bth[0],
 		Solicited: bth[1]&0x80 != 0, AckReq: bth[8]&0x80 != 0, QPN: be.Uint32(bth[4:]) & psnMask, PSN: be.Uint32(bth[8:]) & psnMask,
-		Fingerprint: be.Uint16(b[4:]), SourcePort: be.Uint16(b[20:]),
+		Fingerprint: be.Uint16(b[4:]), SourcePort: be.Uint16(b[20:]), TOS: b[1],
 	}
 	return p, p.body(b[ipHeader+udpHeader+bthLength:end], int(bth[1]>>4&3))
 }

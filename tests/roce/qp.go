@@ -34,6 +34,7 @@ const (
 	Deaf           // takes nothing, and acknowledges nothing
 	Busy           // has nowhere to receive messages: a NAK that asks to try again. Data is written
 	Hostile        // answers everything by a NAK that breaks the connection
+	Silent         // takes everything, and acknowledges nothing
 )
 
 // ErrRefused is what comes of sending what the other side has answered by a NAK that is final.
@@ -67,6 +68,7 @@ type QP struct {
 	to      []byte // of a region, where a write goes on
 	length  uint32 // of all that it writes
 	ident   uint16
+	tos     byte // of the last packet that has come
 }
 
 // Region registers memory.
@@ -215,6 +217,13 @@ func (q *QP) repeat() {
 func (q *QP) later() {
 	q.wait = again
 	q.due = time.Now().Add(q.wait)
+}
+
+// TOS is the type of service in the IP header of the last packet that has come.
+func (q *QP) TOS() byte {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.tos
 }
 
 // Refused is whether the other side has answered by a NAK that is final.

@@ -19,6 +19,7 @@ func (q *QP) receive(p *Packet) {
 		q.mu.Unlock()
 		return
 	}
+	q.tos = p.TOS
 	if p.Opcode == Acknowledge {
 		q.acknowledged(p)
 		q.mu.Unlock()
@@ -59,6 +60,9 @@ func (q *QP) acknowledged(p *Packet) {
 
 // answer sends an acknowledgement. Who gets none sends again.
 func (q *QP) answer(psn uint32, syndrome byte) {
+	if q.manner == Silent {
+		return
+	}
 	_ = q.put(&Packet{Opcode: Acknowledge, PSN: psn, Syndrome: syndrome, MSN: q.msn})
 }
 

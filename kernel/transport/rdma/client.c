@@ -104,7 +104,7 @@ static void learn_group(struct smc_rdma_group *group, const struct smc_clc_accep
 	group->features = peer->features & SMC_CLC_FEATURES;
 	group->max_conns = group->release ? peer->max_conns : 255;
 	group->max_links = group->release ? peer->max_links : 2;
-	group->immediate = group->release && peer->vendor == SMC_CLC_VENDOR_IMMEDIATE &&
+	group->immediate = group->release && smc_clc_vendor_immediate(peer->vendor) &&
 			   READ_ONCE(smc_net(group->lgr->key.net)->sysctl.smcr_immediate);
 }
 
@@ -126,6 +126,7 @@ static int form(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 	if (rc)
 		return rc;
 	group->link->peer = to;
+	smc_link_peer_recvs(group->link, peer->vendor);
 	rc = smc_rdma_make_conn(ro);
 	if (rc)
 		return rc;

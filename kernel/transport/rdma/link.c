@@ -170,6 +170,7 @@ struct smc_link *smc_link_new(struct smc_rdma_group *group, const struct smc_rdm
 	link->psn = get_random_u32() & 0xffffff;
 	link->taken = jiffies;
 	link->sq_size = sq_size(sysctl, path->dev->ib);
+	link->peer_recvs = SMC_LINK_PEER_RECVS;
 	link->rq_size = min_t(u32, READ_ONCE(sysctl->smcr_max_recv_wr), max(path->dev->ib->attrs.max_qp_wr - 1, 2));
 	mutex_init(&link->lock);
 	spin_lock_init(&link->sq_lock);

@@ -82,6 +82,7 @@ struct smc_link_mark {
 	struct ib_cqe cqe;
 	struct smc_link *link;
 	u64 at;			/* work requests up to this one are done, of sq_posted */
+	u64 consumed;		/* and receives of the peer's up to this one, of sq_consuming */
 };
 
 /* A buffer that a message is received in. */
@@ -150,6 +151,9 @@ struct smc_link {
 	u64 sq_posted, sq_done;		/* work requests, ever */
 	u64 sq_marked;			/* sq_posted of the last that tells of its completion */
 	u32 sq_unmarked;		/* bytes of data since then */
+	u32 peer_recvs;			/* of these work requests, so many may be under way: the peer has receives for them */
+	u64 sq_consuming, sq_consumed;	/* those that take a receive of the peer's, ever: posted, done */
+	u64 sq_consuming_marked;	/* sq_consuming at sq_marked */
 	struct smc_link_mark *marks;	/* sq_size */
 	struct list_head waiting;	/* struct smc_link_waiter */
 	struct list_head arriving;	/* struct smc_link_arrival, in the order that they were sent */
@@ -175,6 +179,8 @@ struct smc_link {
 #define SMC_LINK_LONG_LEN 8192
 #define SMC_LINK_SPILL_LEN (SMC_LINK_LONG_LEN - SMC_LINK_MSG_LEN)
 
+/* Receives that any peer has posted: Linux has 48 at least, three for each of its own send requests. */
+#define SMC_LINK_PEER_RECVS 16
 
 struct smc_link *smc_link_new(struct smc_rdma_group *group, const struct smc_rdma_path *path,
 			      const struct smc_sysctl *sysctl);
@@ -200,7 +206,9 @@ int smc_link_register(struct smc_link *link, struct smc_rdma_buf *buf);
 /* queue.c */
 void smc_link_wake(struct smc_link *link);
 void smc_link_sent(struct ib_cq *cq, struct ib_wc *wc);
+struct ib_cqe *smc_link_mark(struct smc_link *link, u64 last);
 int smc_link_send(struct smc_link *link, struct smc_link_job *job);
+void smc_link_peer_recvs(struct smc_link *link, u32 vendor);
 u64 smc_link_position(struct smc_link *link);
 bool smc_link_passed(struct smc_link *link, u64 position);
 bool smc_link_expects(struct smc_link *link, u64 *done);

@@ -319,7 +319,7 @@ static void introduce_us(const struct smc_rdma_group *group, struct smc_clc_acce
 	a->max_conns = group->max_conns;
 	a->max_links = group->max_links;
 	a->features = group->features;
-	a->vendor = group->immediate ? SMC_CLC_VENDOR_IMMEDIATE : 0;
+	a->vendor = group->immediate ? smc_clc_vendor_with_recvs(group->link->rq_size) : 0;
 }
 
 /* smc_rdma_describe_us() - what we say of ourselves, in ACCEPT and CONFIRM alike. May sleep. */

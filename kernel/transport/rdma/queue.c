@@ -7,8 +7,14 @@
  * What a connection has written need not be waited for, as the peer's cursor tells that it has
  * arrived; but where the connection's own memory is less than the peer's, that cursor may come too
  * late for it.
+ *
+ * Nothing on the wire tells how many receives the peer has posted (RFC 7609 has no credits), and one
+ * message too many stops the link for all its connections: the peer's adapter asks to repeat it later. So
+ * no more are under way than the peer has at least: SMC_LINK_PEER_RECVS, or what it has said in first
+ * contact.
  */
 
+#include "group.h"
 #include "link.h"
 
 /*
@@ -17,13 +23,20 @@
  */
 #define MARK_BYTES (128 << 10)
 
+/* Is there room for those who wait? For several, so that they are not woken one by one. The caller holds sq_lock. */
+static bool has_room(const struct smc_link *link)
+{
+	return link->sq_posted - link->sq_done <= link->sq_size / 2 &&
+	       link->sq_consuming - link->sq_consumed <= link->peer_recvs / 2;
+}
+
 /* The first of those who wait, if there is room for some, or will be none any more. */
 static struct smc_link_waiter *next_waiter(struct smc_link *link)
 {
 	struct smc_link_waiter *waiter = NULL;
 
 	spin_lock_bh(&link->sq_lock);
-	if (link->sq_posted - link->sq_done <= link->sq_size / 2 || !smc_link_usable(link))
+	if (has_room(link) || !smc_link_usable(link))
 		waiter = list_first_entry_or_null(&link->waiting, struct smc_link_waiter, list);
 	if (waiter)
 		list_del_init(&waiter->list);
@@ -75,6 +88,7 @@ void smc_link_sent(struct ib_cq *cq, struct ib_wc *wc)
 	}
 	spin_lock_bh(&link->sq_lock);
 	link->sq_done = mark->at;
+	link->sq_consumed = mark->consumed;
 	waiting = !list_empty(&link->waiting) || !list_empty(&link->arriving);
 	spin_unlock_bh(&link->sq_lock);
 	if (wq_has_sleeper(&link->flushed))
@@ -90,11 +104,29 @@ static bool marks_now(struct smc_link *link, const struct smc_link_job *job, u64
 
 	for (i = 0; i < job->n; i++)
 		link->sq_unmarked += job->writes[i].len;
-	if (last - link->sq_marked < link->sq_size / 4 && link->sq_unmarked < MARK_BYTES && !job->mark && !job->arrival)
-		return false;
+	return last - link->sq_marked >= link->sq_size / 4 || link->sq_unmarked >= MARK_BYTES || job->mark || job->arrival ||
+	       link->sq_consuming - link->sq_consuming_marked >= link->peer_recvs / 4;
+}
+
+/**
+ * smc_link_mark() - a work request tells when it is done
+ * @link: the link
+ * @last: the work request, of sq_posted
+ *
+ * Context: any. The caller holds sq_lock, and has counted the receives that it takes at the peer.
+ * Return: what completes it.
+ */
+struct ib_cqe *smc_link_mark(struct smc_link *link, u64 last)
+{
+	struct smc_link_mark *mark = &link->marks[last & (link->sq_size - 1)];
+
+	lockdep_assert_held(&link->sq_lock);
 	link->sq_marked = last;
 	link->sq_unmarked = 0;
-	return true;
+	link->sq_consuming_marked = link->sq_consuming;
+	mark->at = last;
+	mark->consumed = link->sq_consuming;
+	return &mark->cqe;
 }
 
 /* The data, before the message. One that fails says so, whether or not it was asked to. */
@@ -184,7 +216,7 @@ int smc_link_send(struct smc_link *link, struct smc_link_job *job)
 		goto out;
 	}
 	last = link->sq_posted + job->n + !job->immediate;
-	if (last - link->sq_done > link->sq_size) {
+	if (last - link->sq_done > link->sq_size || link->sq_consuming - link->sq_consumed >= link->peer_recvs) {
 		job->fresh = list_empty(&job->waiter->list);
 		if (job->fresh)
 			list_add_tail(&job->waiter->list, &link->waiting);
@@ -192,11 +224,13 @@ int smc_link_send(struct smc_link *link, struct smc_link_job *job)
 		goto out;
 	}
 	place = last & (link->sq_size - 1);
+	/* The message takes a receive of the peer's, and so does immediate data; a write does not. */
+	link->sq_consuming++;
+	send.wr_cqe = &link->marks[place].cqe;
 	if (marks_now(link, job, last)) {
-		link->marks[place].at = last;
+		smc_link_mark(link, last);
 		send.send_flags |= IB_SEND_SIGNALED;
 	}
-	send.wr_cqe = &link->marks[place].cqe;
 	prepare_writes(wr, sge, job->writes, job->n, job->immediate ? NULL : &send, send.wr_cqe);
 	if (job->immediate)
 		make_immediate(&wr[0].wr, job->imm, send.send_flags);
@@ -212,6 +246,21 @@ int smc_link_send(struct smc_link *link, struct smc_link_job *job)
 out:
 	spin_unlock_bh(&link->sq_lock);
 	return rc;
+}
+
+/**
+ * smc_link_peer_recvs() - learns how many receives the peer has posted
+ * @link: the link, on which nothing has been sent yet
+ * @vendor: of the peer's ACCEPT or CONFIRM; if it does not tell, the bound is as it was
+ *
+ * Context: any.
+ */
+void smc_link_peer_recvs(struct smc_link *link, u32 vendor)
+{
+	u32 recvs = smc_clc_vendor_recvs(vendor);
+
+	if (recvs && link->group->immediate)
+		link->peer_recvs = recvs;
 }
 
 /* smc_link_expects() - is something to arrive that was asked to say so, and how far has the queue come? Any context. */

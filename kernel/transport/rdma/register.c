@@ -103,22 +103,17 @@ static int post_aside(struct smc_link *link, struct ib_reg_wr *wr)
 static int post(struct smc_link *link, struct ib_reg_wr *wr)
 {
 	u64 last;
-	u32 place;
 	int rc = 0;
 
 	spin_lock_bh(&link->sq_lock);
 	last = link->sq_posted + 1;
-	place = last & (link->sq_size - 1);
 	if (!smc_link_usable(link)) {
 		rc = -ENOTCONN;
 	} else if (last - link->sq_done > link->sq_size) {
 		rc = -EAGAIN;
 	} else {
-		link->marks[place].at = last;
-		wr->wr.wr_cqe = &link->marks[place].cqe;
+		wr->wr.wr_cqe = smc_link_mark(link, last);
 		link->sq_posted = last;
-		link->sq_marked = last;
-		link->sq_unmarked = 0;
 		if (ib_post_send(link->qp, &wr->wr, NULL)) {
 			smc_link_fail(link, SMC_LINK_NOT_POSTED, 0);
 			rc = -ENOTCONN;

@@ -71,7 +71,7 @@ static void set_limits(struct smc_rdma_group *group, const struct smc_clc_propos
 		group->max_links = 1;
 		group->features = SMC_CLC_FEATURES;
 		/* Until the client agrees; there is no link before that. */
-		group->immediate = p->vendor == SMC_CLC_VENDOR_IMMEDIATE && READ_ONCE(sysctl->smcr_immediate);
+		group->immediate = smc_clc_vendor_immediate(p->vendor) && READ_ONCE(sysctl->smcr_immediate);
 	}
 	group->lgr->max_conns = group->max_conns;
 }
@@ -191,7 +191,8 @@ static int begin(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 	link->peer.mtu_code = peer->mtu_code;
 	memcpy(link->peer.clc_gid, peer->gid, sizeof(link->peer.clc_gid));
 	memcpy(link->peer.clc_mac, peer->mac, sizeof(link->peer.clc_mac));
-	group->immediate &= peer->vendor == SMC_CLC_VENDOR_IMMEDIATE;
+	group->immediate &= smc_clc_vendor_immediate(peer->vendor);
+	smc_link_peer_recvs(link, peer->vendor);
 	/* Of version 2, PROPOSAL may have had the address of another port, which serves version 1. */
 	if (!link->peer.gateway && (ro->path[0].version > 1 || is_zero_ether_addr(link->peer.mac)))
 		memcpy(link->peer.mac, peer->mac, sizeof(link->peer.mac));

@@ -112,7 +112,7 @@ func (g *group) conn() *conn {
 		Size: sizeCode, MTU: mtuCode, Token: 0xabc000 + n, MaxConns: 255, MaxLinks: 1,
 	}
 	if g.agrees {
-		c.us.Vendor = vendorImmediate
+		c.us.Vendor = vendorImmediate | g.recvs<<4
 		c.spoilProposal = with(52, 0x02, 'S', 'K', 0x01)
 	}
 	g.qp.Region(c.rmb)

@@ -53,6 +53,7 @@ type group struct {
 	server bool // we are: our module connects
 	v1     bool // it is of version 1
 	agrees bool // to messages as immediate data
+	recvs  uint32 // and says that it has two to the power of that many receives, if that is not 0
 	host   *roce.Host
 	qp     *roce.QP
 	psn    uint32

@@ -252,6 +252,29 @@ CHANGE(nine_gids, a->n_gids = 9)
 CHANGE(as_accept, a->type = SMC_CLC_ACCEPT)
 CHANGE(as_d, a->smcd = true)
 
+/* What the vendor word says of receives: as many as there are, or the next smaller power of two. */
+static void vendor_word(void)
+{
+	static const struct {
+		u32 recvs, said;
+	} cases[] = { { 0, 0 }, { 1, 0 }, { 2, 2 }, { 3, 2 }, { 16, 16 }, { 48, 32 }, { 2048, 2048 }, { 0xffffffff, 32768 } };
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		u32 vendor = smc_clc_vendor_with_recvs(cases[i].recvs);
+
+		CHECK(smc_clc_vendor_immediate(vendor));
+		CHECK_EQ(smc_clc_vendor_recvs(vendor), cases[i].said);
+	}
+	CHECK(smc_clc_vendor_immediate(SMC_CLC_VENDOR_IMMEDIATE));
+	CHECK(smc_clc_vendor_immediate(SMC_CLC_VENDOR_IMMEDIATE | 0x0e));
+	CHECK(!smc_clc_vendor_immediate(0));
+	CHECK(!smc_clc_vendor_immediate(SMC_CLC_VENDOR_IMMEDIATE & SMC_CLC_VENDOR_NAME));
+	CHECK(!smc_clc_vendor_immediate(SMC_CLC_VENDOR_IMMEDIATE ^ 0x100));
+	CHECK_EQ(smc_clc_vendor_recvs(0xf0), 0);
+	CHECK_EQ(smc_clc_vendor_recvs(SMC_CLC_VENDOR_IMMEDIATE ^ 0xf1), 0);
+}
+
 static void encode_refuses(void)
 {
 	static void (*const changes[])(struct smc_clc_accept *) = {
@@ -279,5 +302,6 @@ const struct test accept_tests[] = {
 	{ "extension bytes", extension_bytes },
 	{ "extension of release 0", extension_of_release_0 }, { "oversized", oversized },
 	{ "GID list", gid_list }, { "later version", later_version },
+	{ "vendor word", vendor_word },
 	{ "encode refuses", encode_refuses }, { NULL, NULL },
 };
