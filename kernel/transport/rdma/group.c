@@ -109,15 +109,18 @@ void smc_group_uncount(struct smc_rdma_group *group, u8 id)
 	WRITE_ONCE(group->n_rmbs, group->n_rmbs - 1);
 }
 
-/* An RMB is counted already, and has its number; else that is 0. */
+/*
+ * An RMB is counted already, and has its number; else that is 0. The adapter may take long for it, so others
+ * go on with the link meanwhile; only its end has to wait. If the link ends next, the buffer is already on
+ * `attached`, and will be detached.
+ */
 static struct smc_rdma_buf *make_buf(struct smc_rdma_group *group, u8 id, u8 code)
 {
 	struct smc_rdma_buf *buf = ERR_PTR(-ENOTCONN);
 	bool rmb = id;
 	u8 asked = code;
 
-	/* The link does not go meanwhile; if it goes next, the buffer is on the list of what it has to do with. */
-	mutex_lock(&group->link->lock);
+	down_read(&group->link->making);
 	while (!group->link->gone) {
 		buf = smc_rdma_buf_new(group->link, rmb, code, group->buf_type);
 		/* There may be memory for less, or the adapter take it in fewer pieces. */
@@ -134,7 +137,7 @@ static struct smc_rdma_buf *make_buf(struct smc_rdma_group *group, u8 id, u8 cod
 		group->bytes[rmb] += buf->size;
 	}
 	spin_unlock_bh(&group->lock);
-	mutex_unlock(&group->link->lock);
+	up_read(&group->link->making);
 	return buf;
 }
 

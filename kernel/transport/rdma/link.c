@@ -172,6 +172,7 @@ struct smc_link *smc_link_new(struct smc_rdma_group *group, const struct smc_rdm
 	link->sq_size = sq_size(sysctl, path->dev->ib);
 	link->peer_recvs = SMC_LINK_PEER_RECVS;
 	link->rq_size = min_t(u32, READ_ONCE(sysctl->smcr_max_recv_wr), max(path->dev->ib->attrs.max_qp_wr - 1, 2));
+	init_rwsem(&link->making);
 	mutex_init(&link->lock);
 	spin_lock_init(&link->sq_lock);
 	INIT_LIST_HEAD(&link->on_dev);
@@ -230,8 +231,12 @@ static void give_back(struct smc_link *link)
  */
 void smc_link_end(struct smc_link *link, void (*detach)(struct smc_rdma_group *group))
 {
+	/* Nobody begins to use it after this, and nobody is at it. So its end, which may take long, holds up nobody. */
+	down_write(&link->making);
 	mutex_lock(&link->lock);
 	link->gone = true;
+	mutex_unlock(&link->lock);
+	up_write(&link->making);
 	stop(link);
 	/*
 	 * Those who have seen it usable are through with its buffers afterwards. And so is the last
@@ -248,7 +253,6 @@ void smc_link_end(struct smc_link *link, void (*detach)(struct smc_rdma_group *g
 	if (detach)
 		detach(link->group);
 	give_back(link);
-	mutex_unlock(&link->lock);
 }
 
 static int to_init(struct smc_link *link)

@@ -9,6 +9,7 @@
 #include <linux/completion.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/rwsem.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
@@ -135,8 +136,13 @@ struct smc_link {
 	unsigned long taken;		/* jiffies; the peer has told that it has read something; likewise */
 	struct work_struct down;	/* ends the group; holds a reference on it */
 
+	/*
+	 * Held for reading while buffers are made for the link, which may take long, and for writing when
+	 * it ends. The mutex is for what takes no longer than a work request. Outer to it.
+	 */
+	struct rw_semaphore making;
 	struct mutex lock;		/* sleepers that use what follows, against the end of the link */
-	bool gone;			/* lock; there is none of it any more */
+	bool gone;			/* set with both locks held: nobody begins to use what follows */
 	bool inited;			/* lock; the queue pair is beyond RESET */
 	struct ib_pd *pd;
 	struct ib_cq *cq;
