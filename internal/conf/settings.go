@@ -40,6 +40,7 @@ var Settings = []Setting{
 	{Name: "smcr_max_send_wr", Min: 2, Max: 2048, Default: 16},
 	// The kernel counts in jiffies, of which an int has to hold so many seconds even with 1000 of them in each.
 	{Name: "smcr_testlink_time", Max: math.MaxInt32 / 1000, Default: 30},
+	{Name: "smcr_traffic_class", Max: 255},
 	{Name: "smcr_v1_rocev2", Max: 1, Words: onOff},
 	{Name: "wmem", Min: 16384, Max: math.MaxInt32 / 2, Default: 65536},
 }

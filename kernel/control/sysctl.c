@@ -2,8 +2,8 @@
 /*
  * Settings: net.smc.*
  *
- * Names, ranges and defaults are those of Linux 7.2; loopback, smcr_v1_rocev2, smcr_immediate and
- * smcr_large_conns_per_lgr are ours. What is missing is hs_ctrl, which names a BPF program that
+ * Names, ranges and defaults are those of Linux 7.2; loopback, smcr_v1_rocev2, smcr_immediate,
+ * smcr_large_conns_per_lgr and smcr_traffic_class are ours. What is missing is hs_ctrl, which names a BPF program that
  * decides whether a connection tries SMC: a module can offer such a hook only with type information
  * of its own, which is made from the kernel's at build time by tools that a machine that builds
  * modules need not have, and not before Linux 6.9.
@@ -72,6 +72,9 @@ static const struct knob {
 	},
 	[SMC_SYSCTL_SMCR_LARGE_CONNS_PER_LGR] = {
 		KNOB(smcr_large_conns_per_lgr), .max = 255, .init = 16,
+	},
+	[SMC_SYSCTL_SMCR_TRAFFIC_CLASS] = {
+		KNOB(smcr_traffic_class), .max = 255,
 	},
 	[SMC_SYSCTL_PORT_ADD_DELAY] = {
 		KNOB(port_add_delay), .max = INT_MAX / HZ,

@@ -22,6 +22,7 @@ struct smc_sysctl {
 	unsigned int smcr_max_send_wr;	/* work requests in flight on a link */
 	unsigned int smcr_max_recv_wr;
 	unsigned int smcr_v1_rocev2;	/* version 1 may use GIDs of RoCEv2; 0 or 1 */
+	unsigned int smcr_traffic_class;	/* of a link's packets */
 	unsigned int smcr_immediate;	/* peers that can may put CDC messages into immediate data; 0 or 1 */
 	unsigned int loopback;	/* enum smc_loopback */
 	unsigned int port_add_delay;	/* seconds before a port that comes up is used */
@@ -51,6 +52,7 @@ enum smc_sysctl_knob {
 	SMC_SYSCTL_SMCR_V1_ROCEV2,
 	SMC_SYSCTL_SMCR_IMMEDIATE,
 	SMC_SYSCTL_SMCR_LARGE_CONNS_PER_LGR,
+	SMC_SYSCTL_SMCR_TRAFFIC_CLASS,
 	SMC_SYSCTL_COUNT,	/* so far net.smc.* */
 	SMC_SYSCTL_PORT_ADD_DELAY = SMC_SYSCTL_COUNT,
 	SMC_SYSCTL_KNOBS

@@ -170,6 +170,7 @@ var newSysctls = []sysctlCase{
 	{"smcr_max_send_wr", "16", []string{"2", "2048"}, []string{"1", "2049"}},
 	{"smcr_v1_rocev2", "0", []string{"0", "1"}, []string{"2", "-1"}},
 	{"smcr_large_conns_per_lgr", "16", []string{"0", "255"}, []string{"256", "-1"}},
+	{"smcr_traffic_class", "0", []string{"0", "255"}, []string{"256", "-1"}},
 	{"smcr_immediate", "1", []string{"0", "1"}, []string{"2", "-1"}},
 }
 

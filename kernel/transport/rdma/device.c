@@ -186,7 +186,7 @@ static void look_at(struct smc_rdma_dev *dev)
 
 	for (port = 1; port <= dev->n_ports; port++)
 		next = min(next, look_at_port(dev, port));
-	smc_link_check(dev);
+	next = min(next, smc_link_check(dev));
 	if (next != MAX_JIFFY_OFFSET)
 		look_soon(dev, next);
 }

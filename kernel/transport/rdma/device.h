@@ -80,7 +80,7 @@ int smc_rdma_gid_ifindex(const struct ib_gid_attr *attr);
 int smc_rdma_dev_walk(int (*fn)(struct smc_rdma_dev *dev, void *arg), void *arg);
 
 /* link.c */
-void smc_link_check(struct smc_rdma_dev *dev);
+unsigned long smc_link_check(struct smc_rdma_dev *dev);
 
 /* choose.c */
 struct net *smc_rdma_owner(const struct smc_rdma_dev *dev);

@@ -53,15 +53,23 @@ void smc_link_retire(struct smc_link *link)
 		smc_lgr_put(link->group->lgr);
 }
 
-/* Does its port work, and does the address still exist that it was made with? */
-static bool is_sound(const struct smc_link *link)
+/*
+ * How long a link outlives a port that is down: as long as its queue pair repeats what is not acknowledged,
+ * which is 7 times 134 ms at least, and up to four times that with some adapters. So a port that flaps ends
+ * nothing that the adapter would have kept.
+ */
+#define FLAP_TIME (2 * HZ)
+
+/*
+ * Is the address still in its place of the table? One that was taken away and comes back gets another place,
+ * of which the queue pair does not know, so there is nothing to wait for.
+ */
+static bool has_gid(const struct smc_link *link)
 {
 	const struct smc_rdma_path *path = &link->path;
 	const struct ib_gid_attr *attr;
 	bool same;
 
-	if (!READ_ONCE(path->dev->ports[path->port - 1].up))
-		return false;
 	attr = rdma_get_gid_attr(path->dev->ib, path->port, path->gid_index);
 	if (IS_ERR(attr))
 		return false;
@@ -70,16 +78,38 @@ static bool is_sound(const struct smc_link *link)
 	return same;
 }
 
-/* smc_link_check() - something has happened to ports of a device. Any context. */
-void smc_link_check(struct smc_rdma_dev *dev)
+/* Under dev->lock. Return: as smc_link_check() does. */
+static unsigned long check_link(struct smc_link *link)
 {
+	bool up = READ_ONCE(link->path.dev->ports[link->path.port - 1].link_up);
+
+	if (up)
+		link->port_down = 0;
+	else if (!link->port_down)
+		link->port_down = jiffies ?: 1;
+	if (has_gid(link) && (up || time_before(jiffies, link->port_down + FLAP_TIME)))
+		return up ? MAX_JIFFY_OFFSET : link->port_down + FLAP_TIME - jiffies;
+	smc_link_fail(link, SMC_LINK_NO_PORT, 0);
+	return MAX_JIFFY_OFFSET;
+}
+
+/**
+ * smc_link_check() - something has happened to ports of a device
+ * @dev: the device
+ *
+ * Context: any.
+ * Return: jiffies after which it is to be called again, MAX_JIFFY_OFFSET if only an event calls for it.
+ */
+unsigned long smc_link_check(struct smc_rdma_dev *dev)
+{
+	unsigned long next = MAX_JIFFY_OFFSET;
 	struct smc_link *link;
 
 	spin_lock_bh(&dev->lock);
 	list_for_each_entry(link, &dev->links, on_dev)
-		if (!is_sound(link))
-			smc_link_fail(link, SMC_LINK_NO_PORT, 0);
+		next = min(next, check_link(link));
 	spin_unlock_bh(&dev->lock);
+	return next;
 }
 
 /* smc_link_qp_event() - something has happened to a link's queue pair. Any context. */
@@ -169,9 +199,8 @@ struct smc_link *smc_link_new(struct smc_rdma_group *group, const struct smc_rdm
 	atomic_inc(&path->dev->ports[path->port - 1].links);
 	link->psn = get_random_u32() & 0xffffff;
 	link->taken = jiffies;
-	link->sq_size = sq_size(sysctl, path->dev->ib);
 	link->peer_recvs = SMC_LINK_PEER_RECVS;
-	link->rq_size = min_t(u32, READ_ONCE(sysctl->smcr_max_recv_wr), max(path->dev->ib->attrs.max_qp_wr - 1, 2));
+	link->traffic_class = READ_ONCE(sysctl->smcr_traffic_class);
 	init_rwsem(&link->making);
 	mutex_init(&link->lock);
 	spin_lock_init(&link->sq_lock);
@@ -269,13 +298,18 @@ static int to_init(struct smc_link *link)
 	return rc;
 }
 
-/* smc_link_address() - where a queue pair of a link's is to send: to a GID, by a gateway or not. Any context. */
+/*
+ * smc_link_address() - where a queue pair of a link's is to send: to a GID, by a gateway or not. The flow label
+ * is made of both queue pairs' numbers, as RoCEv2 has it of UDP ports, so that switches spread links over
+ * their paths. Any context.
+ */
 void smc_link_address(const struct smc_link *link, struct rdma_ah_attr *ah, const u8 gid[16], const u8 mac[ETH_ALEN],
 		      bool gateway)
 {
 	ah->type = RDMA_AH_ATTR_TYPE_ROCE;
 	rdma_ah_set_port_num(ah, link->path.port);
-	rdma_ah_set_grh(ah, (union ib_gid *)gid, 0, link->path.gid_index, gateway ? HOPS_ROUTED : HOPS_DIRECT, 0);
+	rdma_ah_set_grh(ah, (union ib_gid *)gid, rdma_calc_flow_label(link->qpn, link->peer.qpn), link->path.gid_index,
+			gateway ? HOPS_ROUTED : HOPS_DIRECT, link->traffic_class);
 	memcpy(ah->roce.dmac, mac, ETH_ALEN);
 }
 

@@ -131,6 +131,7 @@ struct smc_link {
 	u8 id;				/* number in the group, by the server */
 	u32 psn;			/* 24 bits, of what we send */
 	u8 mtu_code;			/* of both sides */
+	u8 traffic_class;		/* net.smc.smcr_traffic_class */
 	enum smc_link_state state;	/* single word, no lock; DOWN stays */
 	unsigned long heard;		/* jiffies; single word, no lock */
 	unsigned long taken;		/* jiffies; the peer has told that it has read something; likewise */
@@ -151,6 +152,7 @@ struct smc_link {
 	struct smc_link_side side;
 	struct smc_rdma_limits limits;
 	unsigned int vector;		/* completion vector of cq */
+	unsigned long port_down;	/* jiffies; since when its port is down, 0 if it is up; dev->lock */
 
 	spinlock_t sq_lock;		/* what follows; softirqs off */
 	u32 sq_size;			/* a power of two */

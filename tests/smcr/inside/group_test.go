@@ -50,9 +50,9 @@ const (
 type group struct {
 	n      *network
 	addr   netip.Addr
-	server bool // we are: our module connects
-	v1     bool // it is of version 1
-	agrees bool // to messages as immediate data
+	server bool   // we are: our module connects
+	v1     bool   // it is of version 1
+	agrees bool   // to messages as immediate data
 	recvs  uint32 // and says that it has two to the power of that many receives, if that is not 0
 	host   *roce.Host
 	qp     *roce.QP

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package inside
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/smckit/smckit/tests/guest"
+	"github.com/smckit/smckit/tests/roce"
+	"golang.org/x/sys/unix"
+)
+
+// offer lowers what adapters offer to new links, until the test ends.
+func offer(t *testing.T, limits string) {
+	t.Helper()
+	const parameter = "/sys/module/smc/parameters/rdma_test"
+	if err := os.WriteFile(parameter, []byte(limits), 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.WriteFile(parameter, []byte("\n"), 0); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestPeersReceives has peers that acknowledge nothing: our module sends no more messages than they have receives for.
+func TestPeersReceives(t *testing.T) {
+	n := openNetwork(t)
+	guests.Set(t, "net.smc.autocorking_size", "0")
+	guests.Set(t, "net.smc.smcr_max_send_wr", "128")
+	for i, tc := range []struct {
+		name   string
+		agrees bool
+		recvs  uint32
+		most   int
+	}{
+		{"as stock", false, 0, 16},
+		{"of ours, that does not tell", true, 0, 16},
+		{"of ours, with 8", true, 3, 8},
+		{"of ours, with 64", true, 6, 64},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			g := newGroup(t, n, address(21, byte(i+1)), true)
+			g.agrees, g.recvs = tc.agrees, tc.recvs
+			c := g.conn()
+			begin := make(chan struct{})
+			c.use = func(a *app, fd int) { a.writeBytes(fd, begin, 200) }
+			if err := inTurn(ctx, c.begin, c.confirm, c.settle); err != nil {
+				t.Fatal(err)
+			}
+			sent := func() int {
+				g.mu.Lock()
+				defer g.mu.Unlock()
+				return c.messages + g.brief
+			}
+			before := sent()
+			g.qp.Be(roce.Silent)
+			close(begin)
+			// The adapter gives up in the end.
+			if err := c.app.wait(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if got := sent() - before; got != tc.most {
+				t.Errorf("%d messages are under way, want %d", got, tc.most)
+			}
+			c.hangUp()
+		})
+	}
+}
+
+// writeBytes writes one byte at a time, and waits for the end of the connection.
+func (a *app) writeBytes(fd int, begin <-chan struct{}, n int) {
+	defer close(a.done)
+	defer unix.Close(fd)
+	<-begin
+	for range n {
+		if _, err := unix.Write(fd, []byte{1}); err != nil {
+			a.err = err
+			return
+		}
+	}
+	if err := unix.SetNonblock(fd, false); err == nil {
+		_, a.err = unix.Read(fd, make([]byte, 1))
+	}
+}
+
+// TestPeersFlap takes the port of our adapter down for a moment: connections go on.
+func TestPeersFlap(t *testing.T) {
+	n := openNetwork(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	c, err := newGroup(t, n, address(22, 1), false).open(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.exchange(ctx, 1000); err != nil {
+		t.Fatal(err)
+	}
+	guest.Run(t, "printf 'link set "+device+" down\nlink set "+device+" up\n' | ip -batch -")
+	guest.Await(t, patience, func() string {
+		if out := guest.Run(t, "smcr device | grep "+adapter); !contains(out, " ACTIVE ") {
+			return "the adapter does not come back: " + out
+		}
+		return ""
+	})
+	if err := c.exchange(ctx, 1000); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+	if err := c.close(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPeersTrafficClass checks the setting on the wire.
+func TestPeersTrafficClass(t *testing.T) {
+	n := openNetwork(t)
+	for i, class := range []byte{0, 0x68} {
+		t.Run(fmt.Sprint(class), func(t *testing.T) {
+			guests.Set(t, "net.smc.smcr_traffic_class", fmt.Sprint(class))
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			g := newGroup(t, n, address(23, byte(i+1)), false)
+			if err := g.fresh(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if got := g.qp.TOS(); got != class {
+				t.Errorf("packets have the type of service %#x, want %#x", got, class)
+			}
+		})
+	}
+}
+
+// TestPeersLimits has adapters that offer less, and peers that send what is unusual.
+func TestPeersLimits(t *testing.T) {
+	offer(t, "recv_sge=1")
+	var long []behaviour
+	for _, b := range llcs {
+		if b.name == "ADD LINK with 255 pairs" || b.name == "longer than any" || b.name == "DELETE RKEY of 255 keys" {
+			long = append(long, b)
+		}
+	}
+	if len(long) != 3 {
+		t.Fatal("the messages that are longer than 44 bytes have other names")
+	}
+	s := openStage(t, 24)
+	s.play(t, 24, long)
+}
