@@ -69,6 +69,7 @@ type QP struct {
 	length  uint32 // of all that it writes
 	ident   uint16
 	tos     byte // of the last packet that has come
+	again   int  // packets that have come again
 }
 
 // Region registers memory.
@@ -217,6 +218,13 @@ func (q *QP) repeat() {
 func (q *QP) later() {
 	q.wait = again
 	q.due = time.Now().Add(q.wait)
+}
+
+// Again is how many packets have come again, as the other side has not seen an acknowledgement.
+func (q *QP) Again() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.again
 }
 
 // TOS is the type of service in the IP header of the last packet that has come.

@@ -74,6 +74,7 @@ func (q *QP) request(p *Packet) (msg []byte, served bool) {
 		q.answer(p.PSN, SyndromeInvalid)
 		return nil, false
 	case before(p.PSN, q.expect): // it has come before, and the answer was lost
+		q.again++
 		q.answer((q.expect-1)&psnMask, SyndromeACK)
 		return nil, false
 	case p.PSN != q.expect:

@@ -37,12 +37,13 @@ func TestAdapters(t *testing.T) {
 	}{
 		{"recv_sge=1,inline_data=20,qp_wr=5,first_gid=40,delay_mr=20", [2]side{ours, ours}},
 		{"reg_pages=4,inline_data=0,cqe=24,refuse_cq=1,refuse_qp=3,vectors=1,delay_gid=1000", [2]side{ours, ours}},
-		{"recv_sge=1,qp_wr=5", [2]side{ours, stock}},
+		{"recv_sge=1,qp_wr=20", [2]side{ours, stock}},
 	} {
 		t.Run(tc.limits+" with "+tc.pair[1].String(), func(t *testing.T) {
 			lt := startWith(t, lab.Options{KernelArgs: "smc.rdma_test=" + tc.limits}, tc.pair[0], tc.pair[1])
 			awaitAdapter(t, lt, "a")
 			awaitAdapter(t, lt, "b")
+			tellFailures(t, lt, tc.pair)
 			data(t, lt)
 			killedClients(t, lt)
 			unloads(t, lt, "a")
@@ -57,6 +58,21 @@ func TestAdapters(t *testing.T) {
 			awaitAdapter(t, lt, "a")
 			awaitAdapter(t, lt, "b")
 			suite(t, lt, [2]side{ours, ours})
+		})
+	}
+}
+
+// tellFailures has our modules tell why links are given up, for who looks for why the test has failed.
+func tellFailures(t *testing.T, lt *lab.Test, pair [2]side) {
+	for i, host := range []string{"a", "b"} {
+		if pair[i].module != lab.ModuleOurs {
+			continue
+		}
+		lt.Must(host, "echo 1 >/sys/kernel/tracing/events/smckit/smc_link_fail/enable")
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("host %s: %s", host, lt.Run(host, "grep", "-v", "^#", "/sys/kernel/tracing/trace").Stdout)
+			}
 		})
 	}
 }

@@ -23,10 +23,15 @@
  */
 #define MARK_BYTES (128 << 10)
 
-/* Is there room for those who wait? For several, so that they are not woken one by one. The caller holds sq_lock. */
+/*
+ * Is there room for those who wait? For several, so that they are not woken one by one, and for as much as any
+ * may need: one that finds no room waits again, and would be woken again at once. The caller holds sq_lock.
+ */
 static bool has_room(const struct smc_link *link)
 {
-	return link->sq_posted - link->sq_done <= link->sq_size / 2 &&
+	u64 used = link->sq_posted - link->sq_done;
+
+	return used <= link->sq_size / 2 && used + SMC_LINK_WRITES + 1 <= link->sq_size &&
 	       link->sq_consuming - link->sq_consumed <= link->peer_recvs / 2;
 }
 
