@@ -10,6 +10,7 @@
 #include "control/netlink.h"
 #include "conn/conn.h"
 #include "handshake/handshake.h"
+#include "lgr/lgr.h"
 #include "sock/sock.h"
 #include "transport/ism/ism.h"
 #include "transport/rdma/init.h"
@@ -53,11 +54,21 @@ static int __init smc_init(void)
 	rc = smc_rdma_init();
 	if (rc)
 		goto err_ism;
-	rc = smc_create_init();
+	rc = smc_reboot_init();
 	if (rc)
 		goto err_rdma;
+	rc = smc_netlink_own_init();
+	if (rc)
+		goto err_reboot;
+	rc = smc_create_init();
+	if (rc)
+		goto err_netlink_own;
 	return 0;
 
+err_netlink_own:
+	smc_netlink_own_exit();
+err_reboot:
+	smc_reboot_exit();
 err_rdma:
 	smc_rdma_exit();
 err_ism:
@@ -85,6 +96,8 @@ static void __exit smc_exit(void)
 {
 	smc_create_exit();
 	smc_fallback_exit();
+	smc_netlink_own_exit();
+	smc_reboot_exit();
 	smc_rdma_exit();
 	smc_ism_exit();
 	smc_pnet_netlink_exit();
@@ -112,3 +125,4 @@ MODULE_ALIAS_NET_PF_PROTO_TYPE(PF_INET, 256, 1);
 MODULE_ALIAS_NET_PF_PROTO_TYPE(PF_INET6, 256, 1);
 MODULE_ALIAS_GENL_FAMILY(SMC_GENL_FAMILY_NAME);
 MODULE_ALIAS_GENL_FAMILY(SMCR_GENL_FAMILY_NAME);
+MODULE_ALIAS_GENL_FAMILY(SMCKIT_GENL_FAMILY_NAME);

@@ -240,6 +240,16 @@ void smc_close_gone(struct smc_conn *conn)
 }
 
 /*
+ * smc_close_abort() - the group of a connection is about to be ended by an operator: the application and the peer
+ * hear an abort while the group still has a way to tell. May sleep.
+ */
+void smc_close_abort(struct smc_conn *conn)
+{
+	smc_close_event(conn, SMC_CLOSE_RESET);
+	smc_close_gone(conn);
+}
+
+/*
  * smc_close_check() - a connection has come to life, and has its holder: its group may have ended
  * while nobody could be told. Does not sleep.
  */

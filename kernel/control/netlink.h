@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The two netlink families. netlink.c: requests of SMC_GEN_NETLINK; netlink_dump.c: its answers,
+ * The netlink families. netlink_own.c: smckit, for what stock modules lack. netlink.c: requests of SMC_GEN_NETLINK; netlink_dump.c: its answers,
  * but for groups and devices: netlink_smcd.c, netlink_smcr.c; pnet_netlink.c: SMC_PNETID.
  */
 #ifndef SMC_CONTROL_NETLINK_H
@@ -10,6 +10,7 @@
 #include <net/genetlink.h>
 
 #include "../uapi/smc_uapi.h"
+#include "../uapi/smckit.h"
 
 struct smc_lgr;
 struct smc_lgr_view;
@@ -60,6 +61,9 @@ int smc_netlink_dump_smcr_links(struct sk_buff *skb, struct netlink_callback *cb
 int smc_netlink_dump_smcr_devices(struct sk_buff *skb, struct netlink_callback *cb);
 int smc_netlink_put_lgr_v2(struct sk_buff *skb, int type, const struct smc_lgr *lgr, const struct smc_lgr_view *view);
 void smc_netlink_dump_init(void);
+
+int smc_netlink_own_init(void);
+void smc_netlink_own_exit(void);
 
 int smc_pnet_netlink_init(void);
 void smc_pnet_netlink_exit(void);

@@ -68,6 +68,8 @@ static void terminate(struct smc_lgr *lgr, bool hard)
 		/* A rendezvous finds out by itself, and its connection may still be TCP. */
 		if (hard)
 			smc_close_kill(conn, false);
+		else if (READ_ONCE(lgr->deleted) && READ_ONCE(conn->holder) != SMC_CONN_RENDEZVOUS)
+			smc_close_abort(conn);
 		else if (READ_ONCE(conn->holder) != SMC_CONN_RENDEZVOUS)
 			smc_close_gone(conn);
 		smc_conn_put(conn);

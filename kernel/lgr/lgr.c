@@ -58,6 +58,14 @@ static void queue(struct smc_lgr *lgr, struct delayed_work *work, unsigned long 
 		smc_lgr_put(lgr);
 }
 
+/* Whether or not it is queued already, it runs now. */
+static void queue_now(struct smc_lgr *lgr, struct delayed_work *work)
+{
+	smc_lgr_get(lgr);
+	if (mod_delayed_work(smc_net_wq, work, 0))
+		smc_lgr_put(lgr);
+}
+
 /* Afterwards it is not queued, unless someone has queued it meanwhile, and does not run. */
 static void cancel_sync(struct smc_lgr *lgr, struct delayed_work *work)
 {
@@ -67,6 +75,8 @@ static void cancel_sync(struct smc_lgr *lgr, struct delayed_work *work)
 
 static unsigned long idle_time(const struct smc_lgr *lgr)
 {
+	if (READ_ONCE(lgr->draining))
+		return 0;
 	return lgr->key.server ? IDLE_TIME : IDLE_TIME + IDLE_GRACE;
 }
 
@@ -222,8 +232,23 @@ static void release_place(struct smc_lgr *lgr)
 	if (lgr->n_conns || !lgr->listed)
 		return;
 	lgr->idle_since = jiffies;
-	if (!delayed_work_pending(&lgr->idle))
+	if (READ_ONCE(lgr->draining))
+		queue_now(lgr, &lgr->idle);
+	else if (!delayed_work_pending(&lgr->idle))
 		queue(lgr, &lgr->idle, idle_time(lgr));
+}
+
+/*
+ * smc_lgr_drain() - the group ends when its last connection has left it. That no other joins meanwhile is the
+ * transport's business. Softirq.
+ */
+void smc_lgr_drain(struct smc_lgr *lgr)
+{
+	spin_lock_bh(&lgr->lock);
+	WRITE_ONCE(lgr->draining, true);
+	if (!lgr->n_conns && lgr->listed)
+		queue_now(lgr, &lgr->idle);
+	spin_unlock_bh(&lgr->lock);
 }
 
 /* smc_lgr_leave() - gives back what smc_lgr_join() has reserved, and the reference. Softirq. */

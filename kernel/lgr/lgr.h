@@ -48,6 +48,8 @@ struct smc_lgr {
 	struct list_head conns;
 	unsigned int n_conns;		/* on the list, or about to be */
 	unsigned long idle_since;	/* jiffies; when the last connection went. lock */
+	bool draining;			/* it ends with its last connection; set under lock, read without */
+	bool deleted;			/* an operator ends it; single word, no lock */
 	struct delayed_work idle;	/* ends a group that nobody has used for long */
 	struct delayed_work trim;	/* lets connections give memory back that do not use it */
 	atomic64_t buf_bytes;		/* of the elements that its connections receive in */
@@ -85,6 +87,8 @@ void smc_lgr_hostname(u8 host[SMC_HOSTNAME_LEN]);
 void smc_lgr_learn_self(struct smc_lgr *lgr, const u8 eid[SMC_EID_LEN]);
 void smc_lgr_learn(struct smc_lgr *lgr, const struct smc_clc_accept *peer);
 void smc_lgr_terminate(struct smc_lgr *lgr);
+void smc_lgr_drain(struct smc_lgr *lgr);
+struct smc_lgr *smc_lgr_next(u32 id);
 void smc_lgr_terminate_peer(const void *dev, const u64 gid[2]);
 int smc_lgr_walk(const struct net *net, unsigned int *next, int (*fn)(struct smc_lgr *lgr, void *arg), void *arg);
 int smc_lgr_walk_conns(const struct net *net, struct smc_lgr_position *pos,
@@ -93,5 +97,10 @@ void smc_lgr_describe(struct smc_lgr *lgr, const struct net *net, struct smc_lgr
 unsigned int smc_lgr_count_dev(const void *dev, unsigned int *conns);
 void smc_lgr_net_exit(struct smc_net *sn);
 void smc_lgr_exit(void);
+
+/* shutdown.c */
+int smc_lgr_delete(const struct net *net, unsigned int role, u32 id);
+int smc_reboot_init(void);
+void smc_reboot_exit(void);
 
 #endif /* SMC_LGR_LGR_H */

@@ -83,6 +83,26 @@ void smc_lgr_table_del(struct smc_lgr *lgr)
 	spin_unlock_bh(&smc_lgr_table_lock);
 }
 
+/*
+ * smc_lgr_next() - the group with the lowest identifier above one, whatever its namespace, with a reference; NULL if
+ * there is none. Does not sleep.
+ */
+struct smc_lgr *smc_lgr_next(u32 id)
+{
+	struct smc_lgr *lgr, *next = NULL;
+
+	spin_lock_bh(&smc_lgr_table_lock);
+	list_for_each_entry(lgr, &smc_lgr_listed, list) {
+		if (lgr->id <= id)
+			continue;
+		smc_lgr_get(lgr);
+		next = lgr;
+		break;
+	}
+	spin_unlock_bh(&smc_lgr_table_lock);
+	return next;
+}
+
 /* The host sees groups whole, and so does the namespace that a group belongs to. Others see their own connections. */
 static bool sees_all(const struct net *net, const struct smc_lgr *lgr)
 {

@@ -104,6 +104,7 @@ struct smc_offer {
  * @lgr_fits:	may a connection join this group, which has the right key? With the hint of smc_lgr_join(). Under locks;
  *		does not sleep.
  * @lgr_part:	the group is going to end with others: tells its peer now, and waits in @lgr_end. Under locks
+ * @lgr_flush:	after @lgr_part: waits until the peer has been told, or for a time in jiffies. May be NULL with that
  * @lgr_end:	no connection joins the group any more, and those that were in it have been ended or told
  * @lgr_free:	the last reference on a group is gone. Softirq.
  */
@@ -137,6 +138,7 @@ struct smc_transport_ops {
 	int (*lgr_init)(struct smc_lgr *lgr);
 	bool (*lgr_fits)(const struct smc_lgr *lgr, const void *hint);
 	void (*lgr_part)(struct smc_lgr *lgr);
+	void (*lgr_flush)(struct smc_lgr *lgr, unsigned long until);
 	void (*lgr_end)(struct smc_lgr *lgr);
 	void (*lgr_free)(struct smc_lgr *lgr);
 };
@@ -153,6 +155,7 @@ int smc_transport_register(const struct smc_transport_ops *ops);
 void smc_transport_unregister(const struct smc_transport_ops *ops);
 struct smc_lgr *smc_lgr_join(const struct smc_lgr_key *key, enum smc_lgr_how how, const void *hint, bool *first);
 void smc_lgr_leave(struct smc_lgr *lgr);
+void smc_lgr_drain(struct smc_lgr *lgr);
 void smc_lgr_terminate_dev(const void *dev);
 struct smc_conn *smc_conn_new(struct smc_lgr *lgr, struct smc_offer *offer);
 void smc_conn_kill(struct smc_conn *conn, bool quiet);

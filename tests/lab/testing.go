@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ type Test struct {
 	*Lab
 	t       testing.TB
 	allowed []*regexp.Regexp
+	off     []string // hosts that were switched off
 }
 
 // Need skips a test unless the environment asks for tests that boot guests (SMCKIT_LAB=1, as make test does).
@@ -90,6 +92,19 @@ func Kill(t testing.TB, p *Process) {
 // Allow names reports that the test provokes.
 func (lt *Test) Allow(patterns ...*regexp.Regexp) { lt.allowed = append(lt.allowed, patterns...) }
 
+// PowerOff switches a host off by its kernel, as a machine's button would: programs are not asked. Nothing more can be run on it.
+func (lt *Test) PowerOff(host string) {
+	lt.t.Helper()
+	h := lt.Host(host)
+	lt.search(h, lt.logs(lt.t.Context())[host])
+	lt.off = append(lt.off, host)
+	// The guest may be quicker to go than to tell of it.
+	_, _ = h.Shell(lt.t.Context(), "echo 1 >/proc/sys/kernel/sysrq; echo o >/proc/sysrq-trigger")
+	if err := h.down(lt.t.Context()); err != nil {
+		lt.t.Fatal(err)
+	}
+}
+
 // finish is the cleanup of Start.
 func (lt *Test) finish() {
 	// The test's own context is over by now.
@@ -113,6 +128,10 @@ func (lt *Test) logs(ctx context.Context) map[string]string {
 	lt.t.Helper()
 	logs := map[string]string{}
 	for _, h := range lt.Hosts {
+		if slices.Contains(lt.off, h.Name) {
+			logs[h.Name] = h.machine.console.String()
+			continue
+		}
 		log, err := h.Dmesg(ctx)
 		if err != nil {
 			lt.t.Errorf("no kernel log: %v", err)
@@ -134,7 +153,7 @@ func (lt *Test) search(h *Host, log string) {
 // checkLeaks fails the test if a debug kernel has lost memory.
 func (lt *Test) checkLeaks(ctx context.Context) {
 	for _, h := range lt.Hosts {
-		if !h.Kernel.Debug() {
+		if !h.Kernel.Debug() || slices.Contains(lt.off, h.Name) {
 			continue
 		}
 		leaks, err := h.Leaks(ctx)

@@ -58,6 +58,8 @@ bool smc_group_fits(const struct smc_lgr *lgr, const void *hint)
 	case SMC_GROUP_FORMING:
 		return !hint && smc_group_has_rmb(group);
 	case SMC_GROUP_READY:
+		if (smc_rdma_llc_closing(group))
+			return false;
 		/* The group may not have heard yet that its link is down. */
 		return hint ? is_link(group->link, hint) : smc_link_usable(group->link) && smc_group_has_rmb(group);
 	default:
@@ -311,6 +313,14 @@ void smc_group_part(struct smc_lgr *lgr)
 	if (group->state == SMC_GROUP_READY)
 		smc_rdma_llc_part(group);
 	spin_unlock_bh(&group->lock);
+}
+
+/* smc_group_flush() - lgr_flush of the transport. May sleep. */
+void smc_group_flush(struct smc_lgr *lgr, unsigned long until)
+{
+	struct smc_rdma_group *group = smc_group_of(lgr);
+
+	smc_rdma_llc_flush(group, until);
 }
 
 /*

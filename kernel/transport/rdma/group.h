@@ -11,6 +11,7 @@
 #include "../../conn/conn.h"
 #include "../../wire/cdc.h"
 #include "../../wire/cursor.h"
+#include "../../wire/llc.h"
 #include "../transport.h"
 #include "buf.h"
 #include "link.h"
@@ -56,8 +57,12 @@ struct smc_rdma_llc {
 	u32 tests;			/* sent so far; the user data has the number after test_id */
 	u8 test_id[12];			/* random; never changes */
 	unsigned long tested;		/* jiffies; since when */
-	bool parting;			/* one side has taken the link back */
+	bool parting;			/* DELETE LINK, or our response to it, has been sent; set under the lock */
 	unsigned long parted;		/* jiffies; since when */
+	bool awaits;			/* the peer is to answer it */
+	bool left;			/* it has, by a response: single word, no lock */
+	bool draining;			/* a client has asked for an orderly end: nobody joins; set under the lock */
+	struct smc_llc_delete_link request;	/* by which */
 	bool expected;			/* something was to be done by the link, at the last look */
 	u64 sq_done;			/* how much it had done then */
 	unsigned long moved;		/* jiffies; the first look with that */
@@ -169,6 +174,7 @@ static inline struct smc_rdma_group *smc_group_of(const struct smc_lgr *lgr)
 int smc_group_init(struct smc_lgr *lgr);
 bool smc_group_fits(const struct smc_lgr *lgr, const void *hint);
 void smc_group_part(struct smc_lgr *lgr);
+void smc_group_flush(struct smc_lgr *lgr, unsigned long until);
 void smc_group_end(struct smc_lgr *lgr);
 void smc_group_free(struct smc_lgr *lgr);
 bool smc_group_set_link(struct smc_rdma_group *group, struct smc_link *link);
@@ -203,9 +209,17 @@ void smc_rdma_llc_confirm_link(struct smc_rdma_group *group, bool response);
 void smc_rdma_llc_no_second(struct smc_rdma_group *group);
 void smc_rdma_llc_send(struct smc_rdma_group *group, const u8 msg[SMC_LINK_MSG_LEN]);
 void smc_rdma_llc_look_soon(struct smc_rdma_group *group, unsigned long delay);
-void smc_rdma_llc_part(struct smc_rdma_group *group);
+void smc_rdma_llc_send_msg(struct smc_rdma_group *group, struct smc_llc *m);
+void smc_rdma_llc_respond(struct smc_rdma_group *group, struct smc_llc *m);
 void smc_rdma_llc_watch(struct smc_rdma_group *group);
 void smc_rdma_llc_end(struct smc_rdma_group *group);
+
+/* llc_end.c */
+void smc_rdma_llc_on_delete_link(struct smc_rdma_group *group, struct smc_link *link, struct smc_llc *m);
+bool smc_rdma_llc_closing(const struct smc_rdma_group *group);
+void smc_rdma_llc_part(struct smc_rdma_group *group);
+void smc_rdma_llc_flush(struct smc_rdma_group *group, unsigned long until);
+void smc_rdma_llc_leave(struct smc_rdma_group *group);
 
 /* llc_call.c */
 void smc_rdma_llc_confirm_rkey(struct smc_rdma_group *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call);

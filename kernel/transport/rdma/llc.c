@@ -66,8 +66,8 @@ static bool spell(struct smc_rdma_group *group, struct smc_llc *m, u8 msg[SMC_LL
 	return !WARN_ON_ONCE(smc_llc_encode(m, msg, SMC_LLC_LEN) != SMC_LLC_LEN);
 }
 
-/* The caller holds the lock. */
-static void say(struct smc_rdma_group *group, struct smc_llc *m)
+/* smc_rdma_llc_send_msg() - encodes a message, and sends it as smc_rdma_llc_send() does. */
+void smc_rdma_llc_send_msg(struct smc_rdma_group *group, struct smc_llc *m)
 {
 	u8 msg[SMC_LLC_LEN];
 
@@ -75,11 +75,12 @@ static void say(struct smc_rdma_group *group, struct smc_llc *m)
 		smc_rdma_llc_send(group, msg);
 }
 
-static void answer(struct smc_rdma_group *group, struct smc_llc *m)
+/* smc_rdma_llc_respond() - sends a message back as a response. Softirq. */
+void smc_rdma_llc_respond(struct smc_rdma_group *group, struct smc_llc *m)
 {
 	m->response = true;
 	spin_lock_bh(&group->lock);
-	say(group, m);
+	smc_rdma_llc_send_msg(group, m);
 	spin_unlock_bh(&group->lock);
 }
 
@@ -144,33 +145,7 @@ static void on_add_link(struct smc_rdma_group *group, struct smc_llc *m)
 	m->add_link.reason = SMC_LLC_REJECT_PATH;
 	m->add_link.has_ext = false;
 	m->add_link.n_pairs = 0;
-	answer(group, m);
-}
-
-/* What is said from here on has so long to arrive. The caller holds the lock. */
-static void part(struct smc_rdma_group *group)
-{
-	group->llc.parting = true;
-	group->llc.parted = jiffies;
-}
-
-/* There is one link only: without it, the group ends. */
-static void on_delete_link(struct smc_rdma_group *group, struct smc_link *link, struct smc_llc *m)
-{
-	if (m->response)
-		return;
-	if (m->delete_link.all) {
-		smc_link_fail(link, SMC_LINK_DELETED, m->delete_link.reason);
-		return;
-	}
-	m->delete_link.reason = m->delete_link.link == link->id ? 0 : SMC_LLC_NO_LINK;
-	answer(group, m);
-	if (m->delete_link.reason)
-		return;
-	spin_lock_bh(&group->lock);
-	part(group);
-	spin_unlock_bh(&group->lock);
-	smc_link_retire(link);
+	smc_rdma_llc_respond(group, m);
 }
 
 static void on_confirm_rkey(struct smc_rdma_group *group, struct smc_llc *m)
@@ -185,7 +160,7 @@ static void on_confirm_rkey(struct smc_rdma_group *group, struct smc_llc *m)
 		c->negative = true;
 		c->retry = true;
 	}
-	answer(group, m);
+	smc_rdma_llc_respond(group, m);
 }
 
 /* The answer repeats the keys (RFC 7609, A.3.7), as many as have place. */
@@ -249,7 +224,7 @@ static bool echoes_test(const struct smc_rdma_llc *llc, const u8 data[16])
 static void on_test_link(struct smc_rdma_group *group, struct smc_link *link, struct smc_llc *m)
 {
 	if (!m->response) {
-		answer(group, m);
+		smc_rdma_llc_respond(group, m);
 		return;
 	}
 	spin_lock_bh(&group->lock);
@@ -282,12 +257,12 @@ static void handle(struct smc_rdma_group *group, struct smc_link *link, const u8
 		on_add_link(group, &m);
 		break;
 	case SMC_LLC_DELETE_LINK:
-		on_delete_link(group, link, &m);
+		smc_rdma_llc_on_delete_link(group, link, &m);
 		break;
 	case SMC_LLC_REQUEST_ADD_LINK:
 		if (!m.response) {
 			m.request_add_link.n_gids = 0;
-			answer(group, &m);
+			smc_rdma_llc_respond(group, &m);
 		}
 		break;
 	case SMC_LLC_CONFIRM_RKEY:
@@ -358,7 +333,7 @@ void smc_rdma_llc_confirm_link(struct smc_rdma_group *group, bool response)
 	m.confirm_link.max_conns = group->release ? group->max_conns : 0;
 	m.confirm_link.no_eyecatcher = true;
 	spin_lock_bh(&group->lock);
-	say(group, &m);
+	smc_rdma_llc_send_msg(group, &m);
 	spin_unlock_bh(&group->lock);
 }
 
@@ -378,7 +353,7 @@ void smc_rdma_llc_no_second(struct smc_rdma_group *group)
 	memcpy(m.add_link.mac, link->path.mac, sizeof(m.add_link.mac));
 	memcpy(m.add_link.gid, link->path.gid, sizeof(m.add_link.gid));
 	spin_lock_bh(&group->lock);
-	say(group, &m);
+	smc_rdma_llc_send_msg(group, &m);
 	spin_unlock_bh(&group->lock);
 }
 
@@ -405,7 +380,7 @@ static unsigned long look_at_link(struct smc_rdma_group *group)
 	group->llc.tested = jiffies;
 	group->llc.tests++;
 	fill_test(&group->llc, m.test_link.data);
-	say(group, &m);
+	smc_rdma_llc_send_msg(group, &m);
 	return PATIENCE;
 }
 
@@ -480,31 +455,12 @@ void smc_rdma_llc_init(struct smc_rdma_group *group)
 }
 
 /*
- * smc_rdma_llc_part() - tells the peer that the group is about to end, if it can be. Under the lock,
- * does not sleep.
- */
-void smc_rdma_llc_part(struct smc_rdma_group *group)
-{
-	struct smc_llc m = {
-		.type = SMC_LLC_DELETE_LINK,
-		.delete_link = { .all = true, .reason = SMC_LLC_BY_PROGRAM, .orderly = !READ_ONCE(group->lgr->n_conns) },
-	};
-
-	lockdep_assert_held(&group->lock);
-	if (group->llc.parting || !smc_link_usable(group->link))
-		return;
-	part(group);
-	say(group, &m);
-}
-
-/*
  * smc_rdma_llc_end() - the group has ended: nobody waits for an answer any more, the timer does not
  * run, the peer has been told. May sleep.
  */
 void smc_rdma_llc_end(struct smc_rdma_group *group)
 {
 	struct smc_rdma_call *call;
-	unsigned long until;
 
 	spin_lock_bh(&group->lock);
 	while ((call = list_first_entry_or_null(&group->llc.calls, struct smc_rdma_call, list))) {
@@ -512,12 +468,9 @@ void smc_rdma_llc_end(struct smc_rdma_group *group)
 		WRITE_ONCE(call->result, -ENOTCONN);
 	}
 	smc_group_wake_locked(group);
-	if (group->link)
-		smc_rdma_llc_part(group);
-	until = group->llc.parted + PATIENCE;
 	spin_unlock_bh(&group->lock);
 	if (cancel_delayed_work_sync(&group->llc.timer))
 		smc_lgr_put(group->lgr);
-	if (group->link && smc_link_usable(group->link) && time_before(jiffies, until))
-		smc_link_flush(group->link, until - jiffies);
+	if (group->link)
+		smc_rdma_llc_leave(group);
 }

@@ -490,6 +490,7 @@ const struct smc_transport_ops smc_rdma_transport = {
 	.lgr_init	= smc_group_init,
 	.lgr_fits	= smc_group_fits,
 	.lgr_part	= smc_group_part,
+	.lgr_flush	= smc_group_flush,
 	.lgr_end	= smc_group_end,
 	.lgr_free	= smc_group_free,
 };

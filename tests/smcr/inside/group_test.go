@@ -36,6 +36,7 @@ const (
 const (
 	response = 0x80
 	all      = 0x40 // DELETE LINK
+	orderly  = 0x20 // DELETE LINK
 	negative = 0x20 // of an answer about keys
 	plain    = 0x03 // CONFIRM LINK: no eye catchers
 )

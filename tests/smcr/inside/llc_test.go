@@ -121,6 +121,86 @@ func answered(flags, not byte, msg []byte) func(context.Context, *scene) error {
 	}
 }
 
+// deletesLink deletes the only link. A client answers; a server deletes it by an exchange of its own.
+func deletesLink(ctx context.Context, s *scene) error {
+	flags := byte(0)
+	if s.g.server {
+		flags = response
+	}
+	if err := s.g.says(ctx, llcMessage(deleteLink, 0, theLink...)); err != nil {
+		return err
+	}
+	m, err := s.g.take(ctx, deleteLink, flags)
+	if err != nil {
+		return err
+	}
+	reason := binary.BigEndian.Uint32(m[5:])
+	switch {
+	case m[3]&all != 0 || m[4] != 1:
+		return fmt.Errorf("it is about another link: %x", m)
+	case s.g.server && reason != 0, !s.g.server && reason != pathLost:
+		return fmt.Errorf("its reason is %#x", reason)
+	case s.g.server:
+		return nil
+	}
+	return tolerable(s.g.says(ctx, llcMessage(deleteLink, response, 1)))
+}
+
+// deletesAll ends the group. A server tells a client that it complies.
+func deletesAll(ctx context.Context, s *scene) error {
+	if err := s.g.qp.Send(llcMessage(deleteLink, all)); err != nil || s.g.server {
+		return err
+	}
+	return s.g.until(ctx, "DELETE LINK of the server", func() bool { return s.g.gone })
+}
+
+// TestPeersDeleteOrderly has a client ask for an orderly end of a group with a connection: that goes on, nobody joins the group
+// meanwhile, and the server deletes it when the connection is over.
+func TestPeersDeleteOrderly(t *testing.T) {
+	for i, msg := range [][]byte{
+		llcMessage(deleteLink, all|orderly, 0, 0, 2, 0, 0),
+		llcMessage(deleteLink, orderly, 1, 0, 2, 0, 0),
+	} {
+		name := []string{"all", "link"}[i]
+		t.Run(name, func(t *testing.T) {
+			n := openNetwork(t)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			g := newGroup(t, n, address(1, byte(14+i)), false)
+			c, err := g.open(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			other := g.conn()
+			err = inTurn(ctx, func(ctx context.Context) error { return g.says(ctx, msg) },
+				func(ctx context.Context) error { return c.exchange(ctx, 100_000) },
+				other.begin, other.firstAgain,
+				func(ctx context.Context) error { return resets(ctx, other) },
+				func(ctx context.Context) error { return c.exchange(ctx, 1000) }, c.close)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if name == "all" {
+				err = g.until(ctx, "DELETE LINK of the server", func() bool { return g.gone })
+			} else {
+				_, err = g.take(ctx, deleteLink, 0)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// firstAgain waits for the ACCEPT of a first contact, whatever group there is.
+func (c *conn) firstAgain(ctx context.Context) error {
+	m, err := c.tcp.Message(ctx, peer.Accept)
+	if err == nil && m[7]&8 == 0 {
+		err = fmt.Errorf("the connection joins the group that is to end: %x", m)
+	}
+	return err
+}
+
 // deletesInUse deletes the RMB of a connection that lives, and sends something that the application would send back. A write
 // to the RMB would break the link.
 func deletesInUse(ctx context.Context, s *scene) error {
@@ -143,6 +223,8 @@ func reassigns(ctx context.Context, s *scene) error {
 	return inTurn(ctx, c.begin, c.confirm, c.settle, s.app.wait,
 		func(ctx context.Context) error { return c.exchange(ctx, 100_000) }, c.close)
 }
+
+const pathLost = 0x10000
 
 var (
 	unknownLink = []byte{77, 0, 1, 0, 0}
@@ -189,9 +271,9 @@ var llcs = []behaviour{
 	{name: "REQUEST ADD LINK", want: ignored, do: answered(response, 0, llcMessage(requestAddLink, 0, make([]byte, 56)...))},
 	{name: "REQUEST ADD LINK of 255 addresses that are not there", want: lost, do: raw(llcMessage(requestAddLink, 0, append(make([]byte, 20), 255)...))},
 	{name: "DELETE LINK of another link", want: ignored, do: answered(response, 0, llcMessage(deleteLink, 0, unknownLink...))},
-	{name: "DELETE LINK of this link", want: lost, do: answered(response, 0, llcMessage(deleteLink, 0, theLink...))},
+	{name: "DELETE LINK of this link", want: lost, do: deletesLink},
 	{name: "DELETE LINK of this link twice", want: lost, do: raw(llcMessage(deleteLink, 0, theLink...), llcMessage(deleteLink, 0, theLink...))},
-	{name: "DELETE LINK of all", want: lost, do: raw(llcMessage(deleteLink, all))},
+	{name: "DELETE LINK of all", want: lost, do: deletesAll},
 	{name: "DELETE LINK of all twice", want: lost, do: raw(llcMessage(deleteLink, all), llcMessage(deleteLink, all))},
 	{name: "DELETE LINK, answered", want: ignored, do: raw(llcMessage(deleteLink, response, theLink...), llcMessage(deleteLink, response|all))},
 	{name: "CONFIRM RKEY of 255 links", want: ignored, do: answered(response|negative, 0, llcMessage(confirmRkey, 0, 255, 1, 2, 3, 4))},

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Generic netlink family "smckit": requests that stock modules do not have. They are in a family of their own,
+ * as a number that is free in SMC_GEN_NETLINK today may have another meaning in a later kernel.
+ */
+#include <linux/module.h>
+
+#include "../lgr/lgr.h"
+#include "../net.h"
+#include "../transport/transport.h"
+#include "netlink.h"
+
+static int delete_lgr(struct sk_buff *skb, struct genl_info *info)
+{
+	struct nlattr *id = info->attrs[SMCKIT_A_LGR_ID], *tech = info->attrs[SMCKIT_A_LGR_TECH];
+	int rc;
+
+	static_assert((int)SMC_ROLE_D == (int)SMCKIT_TECH_SMCD && (int)SMC_ROLE_R == (int)SMCKIT_TECH_SMCR);
+	if (!id || !tech) {
+		GENL_SET_ERR_MSG(info, "the link group's number or technology is missing");
+		return -EINVAL;
+	}
+	rc = smc_lgr_delete(genl_info_net(info), nla_get_u8(tech), nla_get_u32(id));
+	if (rc)
+		GENL_SET_ERR_MSG(info, "there is no such link group in this network namespace");
+	return rc;
+}
+
+static const struct nla_policy lgr_policy[SMCKIT_A_LGR_MAX + 1] = {
+	[SMCKIT_A_LGR_ID] = { .type = NLA_U32 },
+	[SMCKIT_A_LGR_TECH] = NLA_POLICY_MAX(NLA_U8, SMCKIT_TECH_SMCR),
+};
+
+static const struct genl_ops ops[] = {
+	{ .cmd = SMCKIT_CMD_LGR_DELETE, .flags = GENL_UNS_ADMIN_PERM, .doit = delete_lgr },
+};
+
+/* Requests may wait for a peer, and do not hold up those of other families. */
+static struct genl_family family __ro_after_init = {
+	.name = SMCKIT_GENL_FAMILY_NAME,
+	.version = SMCKIT_GENL_FAMILY_VERSION,
+	.maxattr = SMCKIT_A_LGR_MAX,
+	.policy = lgr_policy,
+	.netnsok = true,
+	.parallel_ops = true,
+	.module = THIS_MODULE,
+	.ops = ops,
+	.n_ops = ARRAY_SIZE(ops),
+	.resv_start_op = SMCKIT_CMD_LGR_DELETE,
+};
+
+/* smc_netlink_own_init() - serves the family. May sleep. Return: 0 or a negative errno. */
+int __init smc_netlink_own_init(void)
+{
+	return genl_register_family(&family);
+}
+
+/* smc_netlink_own_exit() - after this no request runs any more. May sleep. */
+void smc_netlink_own_exit(void)
+{
+	genl_unregister_family(&family);
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * How a group ends: DELETE LINK (RFC 7609, 3.5.4, 3.5.5.1.3 and 3.5.5.1.4). The server deletes links. A client
+ * asks it to, and the server then deletes the link by an exchange of its own: at once, or, if the client asks for
+ * an orderly end, when the last connection has left the group. There is one link only: without it, the group ends.
+ */
+
+#include "../../control/trace.h"
+#include "../../lgr/lgr.h"
+#include "../../wire/llc.h"
+#include "group.h"
+
+/* How long DELETE LINK may take to arrive, and the peer to answer it. */
+#define TIMEOUT (2 * HZ)
+
+/* Sends DELETE LINK, or its response: from here on nobody joins the group. The caller holds the lock. */
+static void send_delete(struct smc_rdma_group *group, const struct smc_llc_delete_link *d, bool response)
+{
+	struct smc_llc m = { .type = SMC_LLC_DELETE_LINK, .response = response, .delete_link = *d };
+	struct smc_rdma_llc *llc = &group->llc;
+
+	lockdep_assert_held(&group->lock);
+	WRITE_ONCE(llc->parting, true);
+	llc->parted = jiffies;
+	/* A client's request is answered by a request of the server's, that of a server for one link by a response. */
+	llc->awaits = !response && group->server != d->all;
+	smc_rdma_llc_send_msg(group, &m);
+}
+
+/* The peer has ended the link, and we comply. */
+static void leave(struct smc_rdma_group *group, const struct smc_llc_delete_link *d, bool response)
+{
+	spin_lock_bh(&group->lock);
+	send_delete(group, d, response);
+	spin_unlock_bh(&group->lock);
+	trace_smc_link_fail(group->lgr->id + group->link->id, SMC_LINK_DELETED, d->reason);
+	smc_link_retire(group->link);
+}
+
+/* To the server. One that has begun its own exchange has nothing else to do for a client that asks for the same. */
+static void on_client_request(struct smc_rdma_group *group, const struct smc_llc_delete_link *d)
+{
+	bool drain;
+
+	spin_lock_bh(&group->lock);
+	if (group->llc.parting) {
+		spin_unlock_bh(&group->lock);
+		return;
+	}
+	/* A rendezvous counts as a connection, so that a group that is being formed is not ended as an empty one. */
+	drain = d->orderly && READ_ONCE(group->lgr->n_conns);
+	if (drain) {
+		group->llc.request = *d;
+		WRITE_ONCE(group->llc.draining, true);
+	}
+	spin_unlock_bh(&group->lock);
+	if (drain)
+		smc_lgr_drain(group->lgr);
+	else
+		leave(group, d, false);
+}
+
+/* To the client, which must comply at once. The server's request also answers one of ours. */
+static void on_server_request(struct smc_rdma_group *group, struct smc_link *link, const struct smc_llc_delete_link *d)
+{
+	struct smc_llc_delete_link answer = *d;
+
+	if (d->all) {
+		smc_link_fail(link, SMC_LINK_DELETED, d->reason);
+		return;
+	}
+	answer.reason = 0;
+	leave(group, &answer, true);
+}
+
+/**
+ * smc_rdma_llc_on_delete_link() - DELETE LINK has come, or a response to it
+ * @group: the group
+ * @link: the link that it came by
+ * @m: the message; changed
+ *
+ * Softirq.
+ */
+void smc_rdma_llc_on_delete_link(struct smc_rdma_group *group, struct smc_link *link, struct smc_llc *m)
+{
+	struct smc_llc_delete_link *d = &m->delete_link;
+
+	if (m->response) {
+		WRITE_ONCE(group->llc.left, true);
+		wake_up(&link->flushed);
+	} else if (!d->all && d->link != link->id) {
+		d->reason = SMC_LLC_NO_LINK;
+		smc_rdma_llc_respond(group, m);
+	} else if (group->server) {
+		on_client_request(group, d);
+	} else {
+		on_server_request(group, link, d);
+	}
+}
+
+/* smc_rdma_llc_closing() - is the group about to end, so that nobody joins it? Any context. */
+bool smc_rdma_llc_closing(const struct smc_rdma_group *group)
+{
+	return READ_ONCE(group->llc.parting) || READ_ONCE(group->llc.draining);
+}
+
+/*
+ * smc_rdma_llc_part() - tells the peer that the group is about to end, if it can be: by what a client has asked for,
+ * or else by the reason of the group. Under the lock, does not sleep.
+ */
+void smc_rdma_llc_part(struct smc_rdma_group *group)
+{
+	struct smc_llc_delete_link d = {
+		.all = true,
+		.reason = READ_ONCE(group->lgr->deleted) ? SMC_LLC_BY_OPERATOR : SMC_LLC_BY_PROGRAM,
+		.orderly = READ_ONCE(group->lgr->deleted) || !READ_ONCE(group->lgr->n_conns),
+	};
+
+	lockdep_assert_held(&group->lock);
+	if (group->llc.parting || !smc_link_usable(group->link))
+		return;
+	send_delete(group, group->llc.draining ? &group->llc.request : &d, false);
+}
+
+/* Has the peer complied with our DELETE LINK, or cannot any more? A server's word takes the link down. */
+static bool complied(const struct smc_rdma_group *group)
+{
+	return !smc_link_usable(group->link) || READ_ONCE(group->llc.left);
+}
+
+/*
+ * smc_rdma_llc_flush() - waits until the peer has what it was told of the end, or for a time in jiffies; not for its
+ * answer. May sleep.
+ */
+void smc_rdma_llc_flush(struct smc_rdma_group *group, unsigned long until)
+{
+	if (group->link && READ_ONCE(group->llc.parting) && time_before(jiffies, until))
+		smc_link_flush(group->link, until - jiffies);
+}
+
+/* smc_rdma_llc_leave() - the group has ended: waits until the peer knows, and has answered if it has to. May sleep. */
+void smc_rdma_llc_leave(struct smc_rdma_group *group)
+{
+	unsigned long until;
+	bool awaits;
+
+	spin_lock_bh(&group->lock);
+	smc_rdma_llc_part(group);
+	until = group->llc.parted + TIMEOUT;
+	awaits = group->llc.awaits;
+	spin_unlock_bh(&group->lock);
+	smc_rdma_llc_flush(group, until);
+	if (awaits && time_before(jiffies, until))
+		wait_event_timeout(group->link->flushed, complied(group), until - jiffies);
+}
