@@ -16,11 +16,15 @@ func encodeEID(eid string) []byte {
 	return appendString(nil, attrEID, eid+strings.Repeat(" ", eidLen-len(eid)))
 }
 
+// appendHeader appends the header of an attribute with n bytes, which follow it.
+func appendHeader(b []byte, typ uint16, n int) []byte {
+	b = binary.NativeEndian.AppendUint16(b, uint16(attrHeaderLen+n))
+	return binary.NativeEndian.AppendUint16(b, typ)
+}
+
 // appendString appends an attribute that holds a string with a terminating NUL to b.
 func appendString(b []byte, typ uint16, s string) []byte {
 	n := attrHeaderLen + len(s) + 1
-	b = binary.NativeEndian.AppendUint16(b, uint16(n))
-	b = binary.NativeEndian.AppendUint16(b, typ)
-	b = append(b, s...)
+	b = append(appendHeader(b, typ, len(s)+1), s...)
 	return append(b, make([]byte, 1+(4-n%4)%4)...)
 }

@@ -26,7 +26,7 @@ const (
 // client carries requests out, one at a time.
 type client struct {
 	conn   *genetlink.Conn
-	family uint16
+	family uint16 // SMC_GEN_NETLINK
 	busy   lock
 	// interrupted, if not nil, says whether the last message of the dump that was just received was marked as
 	// interrupted, which the netlink library does not pass on.
@@ -36,7 +36,8 @@ type client struct {
 // newClient looks the family up on conn. It closes conn if that fails.
 func newClient(ctx context.Context, conn *genetlink.Conn) (*client, error) {
 	c := &client{conn: conn, busy: newLock()}
-	if err := c.lookUp(ctx); err != nil {
+	var err error
+	if c.family, err = c.lookUp(ctx, familyName); err != nil {
 		_ = conn.Close()
 		return nil, err
 	}
@@ -45,22 +46,22 @@ func newClient(ctx context.Context, conn *genetlink.Conn) (*client, error) {
 
 func (c *client) close() error { return c.conn.Close() }
 
-// lookUp finds the number of the SMC family. The library's function for this panics on answers it does not expect.
-func (c *client) lookUp(ctx context.Context) error {
-	cmd := command{getFamily, "CTRL_CMD_GETFAMILY", "look up the netlink family " + familyName, "2.6.15"}
+// lookUp finds the number of a family. The library's function for this panics on answers it does not expect.
+func (c *client) lookUp(ctx context.Context, name string) (family uint16, err error) {
+	cmd := command{getFamily, "CTRL_CMD_GETFAMILY", "look up the netlink family " + name, "2.6.15"}
 	replies, _, err := c.execute(ctx, controllerID, controllerVersion, cmd, netlink.Request,
-		appendString(nil, familyAttrName, familyName))
+		appendString(nil, familyAttrName, name))
 	if err != nil {
-		return requestError(cmd, "", err)
+		return 0, requestError(cmd, "", err)
 	}
 	err = errNoReply
 	if len(replies) > 0 {
-		err = fields{familyAttrID: required(to("CTRL_ATTR_FAMILY_ID", getU16, &c.family))}.parse(replies[0].Data)
+		err = fields{familyAttrID: required(to("CTRL_ATTR_FAMILY_ID", getU16, &family))}.parse(replies[0].Data)
 	}
 	if err != nil {
-		return &Error{Op: cmd.op, Kind: ErrMalformed, Err: err}
+		return 0, &Error{Op: cmd.op, Kind: ErrMalformed, Err: err}
 	}
-	return nil
+	return family, nil
 }
 
 // dump asks for a list. Its error is ErrDumpInterrupted, beside the replies, if the list changed during every try.
@@ -80,9 +81,12 @@ func (c *client) dump(ctx context.Context, cmd command) ([]genetlink.Message, er
 	return replies, &Error{Op: cmd.op, Kind: ErrDumpInterrupted, Remedy: "try again"}
 }
 
+// flagsChange are those of a request for a change.
+const flagsChange = netlink.Request | netlink.Acknowledge
+
 // set asks for a change. subject is what is to be changed, for the text of an error.
 func (c *client) set(ctx context.Context, cmd command, subject string, data []byte) error {
-	_, _, err := c.execute(ctx, c.family, familyVersion, cmd, netlink.Request|netlink.Acknowledge, data)
+	_, _, err := c.execute(ctx, c.family, familyVersion, cmd, flagsChange, data)
 	return requestError(cmd, subject, err)
 }
 

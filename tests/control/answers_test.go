@@ -82,6 +82,7 @@ func TestControl(t *testing.T) {
 				t.Run("owners", func(t *testing.T) { owners(t, lt) })
 				t.Run("smcd", func(t *testing.T) { smcdViews(t, lt) })
 				t.Run("loopback", func(t *testing.T) { loopback(t, lt) })
+				t.Run("delete group", func(t *testing.T) { deleteGroup(t, lt) })
 				t.Run("unload", func(t *testing.T) { unload(t, lt) })
 			}
 		})

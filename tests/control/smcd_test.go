@@ -5,11 +5,13 @@
 package control
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/smckit/smckit/tests/lab"
 	"golang.org/x/sys/unix"
@@ -337,6 +339,49 @@ func loopback(t *testing.T, lt *lab.Test) {
 	if got := lt.Must("a", "unshare --net smcd loopback"); got != "SMC-D loopback: on\n" {
 		t.Errorf("in a new namespace: %q", got)
 	}
+}
+
+// deleteGroup ends the link group of a connection that sends: both of its ends hear of it, and the next connection forms another.
+// Who may not do so is told.
+func deleteGroup(t *testing.T, lt *lab.Test) {
+	lt.Must("a", "ip link set lo up")
+	sink, err := lt.Host("a").Start(lab.Cmd{Argv: []string{"smcflow", "sink", "127.0.0.1:5011"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lab.Kill(t, sink)
+	source := []string{"smcflow", "source", "--wait", "--seconds", "600", "127.0.0.1:5011"}
+	sending, err := lt.Host("a").Start(lab.Cmd{Argv: source})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const active = "smcss --peer 127.0.0.1:5011 | grep -q 'ACTIVE.* SMCD '"
+	if err := lt.Host("a").WaitFor(t.Context(), active); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range document[struct{ LinkGroups []linkGroup }](t, lt, "smcd linkgroup").LinkGroups {
+		r := lt.Run("a", "setpriv", "--reuid=65534", "--clear-groups", "smcd", "linkgroup", "delete", g.ID)
+		if r.Code != 1 || !strings.Contains(r.Stderr, "permission denied: run as root") {
+			t.Errorf("as nobody: %+v", r)
+		}
+		lt.Must("a", "smcd linkgroup delete "+g.ID)
+		if r := lt.Run("a", "smcd", "linkgroup", "delete", g.ID); r.Code != 1 || !strings.Contains(r.Stderr, "link group not found") {
+			t.Errorf("a group that is gone: %+v", r)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), lab.Scale(30*time.Second))
+	defer cancel()
+	if r, err := sending.Wait(ctx); err != nil || r.Code == 0 {
+		t.Errorf("a program whose connection has ended: %v, %+v", err, r)
+	}
+	again, err := lt.Host("a").Start(lab.Cmd{Argv: source})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lt.Host("a").WaitFor(t.Context(), active); err != nil {
+		t.Errorf("another connection: %v", err)
+	}
+	_ = again.Signal(unix.SIGKILL)
 }
 
 // unload removes the module right behind its last connection, while what looks after its group would be due once more,

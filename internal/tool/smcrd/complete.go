@@ -35,9 +35,18 @@ func (o *options) completeLinkGroup(cmd *cobra.Command, args []string, _ string)
 			return o.offer(func(c client) []string { return o.linkDevices(ctx, c, word == "netdev") })
 		}
 	}
+	if len(args) > 1 && args[0] == "delete" {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	if len(args) > 0 && args[0] == "delete" {
+		return o.offer(func(c client) []string { return o.linkGroupIDs(ctx, c) })
+	}
 	var fixed []string
 	if len(args) == 0 {
 		fixed = []string{"show", "all", "help"}
+		if cmd.Name() == "linkgroup" {
+			fixed = append(fixed, "delete")
+		}
 		if o.tech == techR && cmd.Name() == "linkgroup" {
 			fixed = append(fixed, "link-show")
 		}

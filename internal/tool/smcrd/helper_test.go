@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -61,6 +62,16 @@ func (f *fake) LinkGroupsRWithLinks(context.Context) ([]netlinksmc.LinkGroupR, e
 
 func (f *fake) LinkGroupsD(context.Context) ([]netlinksmc.LinkGroupD, error) {
 	return f.groupsD, f.listErr
+}
+
+func (f *fake) DeleteLinkGroupR(_ context.Context, id uint32) error {
+	f.calls = append(f.calls, fmt.Sprintf("delete R %08x", id))
+	return f.err
+}
+
+func (f *fake) DeleteLinkGroupD(_ context.Context, id uint32) error {
+	f.calls = append(f.calls, fmt.Sprintf("delete D %08x", id))
+	return f.err
 }
 
 func (f *fake) DevicesR(context.Context) ([]netlinksmc.Device, error) { return f.devicesR, f.listErr }

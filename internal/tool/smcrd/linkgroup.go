@@ -18,20 +18,32 @@ import (
 const linkGroupLongD = `List the SMC-D link groups: all, or the one with the given LG-ID, a hexadecimal
 number. With -d each is shown as a block of lines.
 
+  show          link groups
+  delete LG-ID  end a link group: its connections end with an error, and new
+                ones form another group. Needs smckit's own module, and
+                CAP_NET_ADMIN in the user namespace that owns the network
+                namespace
+
 JSON fields:
   schema; technology; linkgroups [{id, gid, peer_gid, ext_gid, peer_ext_gid,
   vlan, pnet_id, connections, version, chid, peer {release, host, os, eid},
   sndbuf_bytes, dmb_bytes}]. GIDs are hexadecimal. What the kernel does not tell
-  is left out; peer exists for SMC version 2.`
+  is left out; peer exists for SMC version 2.
+  delete: schema; changed`
 
 const linkGroupLongR = `List the SMC-R link groups: all, or the one with the given LG-ID, a hexadecimal
 number whose last two digits do not matter. 'ibdev DEV' and 'netdev DEV' choose
 those that use an RDMA device or a network interface; they can be combined with
 each other and with an LG-ID.
 
-  show        link groups; with -d each as a block of lines
-  link-show   their links; with -d also link UIDs and RDMA devices, with -dd
-              also GIDs
+  show          link groups; with -d each as a block of lines
+  link-show     their links; with -d also link UIDs and RDMA devices, with -dd
+                also GIDs
+  delete LG-ID  end a link group: its connections end with an error on both
+                hosts, the peer is asked to end its side, and new connections
+                form another group. Needs smckit's own module, and
+                CAP_NET_ADMIN in the user namespace that owns the network
+                namespace
 
 JSON fields:
   schema; technology; linkgroups [{id, role, type, vlan, pnet_id, connections,
@@ -39,7 +51,8 @@ JSON fields:
   netns_cookie, buffer_type, sndbuf_bytes, rmb_bytes, links [{id, state, netdev,
   ifindex, ibdev, ibport, gid, peer_gid, uid, peer_uid, connections}]}], for
   link-show, too. What the kernel does not tell is left out; peer exists for SMC
-  version 2.`
+  version 2.
+  delete: schema; changed`
 
 const linkLong = `List the links of all link groups, or of the one with the given LG-ID, a
 hexadecimal number whose last two digits do not matter. 'ibdev DEV' and 'netdev
@@ -57,16 +70,16 @@ type lgQuery struct {
 }
 
 func newLinkGroup(o *options) *cobra.Command {
-	use, long := "linkgroup [show] [all | LG-ID]", linkGroupLongD
+	use, long := "linkgroup [show] [all | LG-ID] | linkgroup delete LG-ID", linkGroupLongD
 	if o.tech == techR {
-		use, long = "linkgroup [show | link-show] [all | LG-ID] [ibdev DEV] [netdev DEV]", linkGroupLongR
+		use, long = "linkgroup [show | link-show] [all | LG-ID] [ibdev DEV] [netdev DEV] | linkgroup delete LG-ID", linkGroupLongR
 	}
 	name := o.tech.name()
 	return linkGroupCommand(o, lgQuery{}, &cobra.Command{
 		Use:     use,
-		Short:   "List link groups",
+		Short:   "List link groups, and end them",
 		Long:    long,
-		Example: fmt.Sprintf("  # all link groups\n  %[1]s linkgroup\n\n  # everything about one\n  %[1]s -d linkgroup show 00000100", name),
+		Example: fmt.Sprintf("  # all link groups\n  %[1]s linkgroup\n\n  # everything about one\n  %[1]s -d linkgroup show 00000100\n\n  # end it\n  %[1]s linkgroup delete 00000100", name),
 	})
 }
 
@@ -87,6 +100,9 @@ func linkGroupCommand(o *options, def lgQuery, cmd *cobra.Command) *cobra.Comman
 		if wantsHelp(args) {
 			return cmd.Help()
 		}
+		if !def.links && len(args) > 0 && args[0] == "delete" {
+			return o.deleteLinkGroup(cmd.Context(), args[1:])
+		}
 		q, err := parseLinkGroup(o.tech, def, args)
 		if err != nil {
 			return err
@@ -100,6 +116,34 @@ func linkGroupCommand(o *options, def lgQuery, cmd *cobra.Command) *cobra.Comman
 	}
 	o.watch.AddFlag(cmd.Flags())
 	return cmd
+}
+
+// deleteLinkGroup ends the link group that the words after "delete" name. The word is not abbreviated, so that nobody
+// ends a group by mistake.
+func (o *options) deleteLinkGroup(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return cli.Usagef("linkgroup delete: the LG-ID is missing")
+	}
+	id, err := parseLGID(args[0])
+	if err != nil {
+		return err
+	}
+	if len(args) > 1 {
+		return cli.Usagef("%q is one word too many", args[1])
+	}
+	if o.watch.On() {
+		return cli.Usagef("linkgroup delete: --watch is for listings")
+	}
+	err = o.withClient(func(c client) error {
+		if o.tech == techD {
+			return c.DeleteLinkGroupD(ctx, id)
+		}
+		return c.DeleteLinkGroupR(ctx, id&^0xff) // the last two digits are a link's
+	})
+	if err != nil {
+		return err
+	}
+	return o.changed(true, "")
 }
 
 // parseLinkGroup reads the words after the object, which come in this order: sub-command, "all" or LG-ID, filters.

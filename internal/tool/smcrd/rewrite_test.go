@@ -145,10 +145,13 @@ func TestComplete(t *testing.T) {
 		args []string
 		want string
 	}{
-		{techR, []string{"linkgroup", ""}, "show all help link-show ibdev netdev 00000100 00000200"},
+		{techR, []string{"linkgroup", ""}, "show all help delete link-show ibdev netdev 00000100 00000200"},
 		{techR, []string{"linkgroup", "show", "ibdev", ""}, "mlx5_1 rocep0s31f6 rxe0"},
 		{techR, []string{"link", "netdev", ""}, "eth2 eth0"},
-		{techD, []string{"linkgroup", ""}, "show all help 00000100 00000201"},
+		{techD, []string{"linkgroup", ""}, "show all help delete 00000100 00000201"},
+		{techD, []string{"linkgroup", "delete", ""}, "00000100 00000201"},
+		{techR, []string{"linkgroup", "delete", ""}, "00000100 00000200"},
+		{techR, []string{"linkgroup", "delete", "00000100", ""}, ""},
 		{techR, []string{"device", ""}, "show all ibdev netdev help"},
 		{techR, []string{"device", "ibdev", ""}, "mlx5_1 rxe_wlp0s20f3"},
 		{techR, []string{"device", "all", "netdev", ""}, "eth2 eth0"},

@@ -63,6 +63,8 @@ type client interface {
 	LinkGroupsR(context.Context) ([]netlinksmc.LinkGroupR, error)
 	LinkGroupsRWithLinks(context.Context) ([]netlinksmc.LinkGroupR, error)
 	LinkGroupsD(context.Context) ([]netlinksmc.LinkGroupD, error)
+	DeleteLinkGroupR(ctx context.Context, id uint32) error
+	DeleteLinkGroupD(ctx context.Context, id uint32) error
 	DevicesR(context.Context) ([]netlinksmc.Device, error)
 	DevicesD(context.Context) ([]netlinksmc.Device, error)
 	UEIDs(context.Context) ([]string, error)

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package netlinksmc
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+// ownFamily is the generic netlink family of smckit's module, for what stock modules lack. kernel/uapi/smckit.yaml
+// describes it.
+const ownFamily = "smckit"
+
+const ownVersion = 1
+
+// Attributes of a request to delete a link group, and what it says about the technology.
+const (
+	attrLgrID   = 1
+	attrLgrTech = 2
+	techSMCD    = 0
+	techSMCR    = 1
+)
+
+var cmdDeleteLinkGroup = command{1, "SMCKIT_CMD_LGR_DELETE", "delete link group", ""}
+
+// DeleteLinkGroupR ends an SMC-R link group of the network namespace by its number: its connections are aborted, which
+// the applications of both hosts hear of, and the peer is asked to end its side. It needs CAP_NET_ADMIN in the user
+// namespace that owns the network namespace, and takes up to two seconds. The error may be ErrLinkGroupNotFound, or
+// ErrNotSupported from a module that is not smckit's.
+func (c *Client) DeleteLinkGroupR(ctx context.Context, id uint32) error {
+	return c.deleteLinkGroup(ctx, id, techSMCR)
+}
+
+// DeleteLinkGroupD does the same to an SMC-D link group.
+func (c *Client) DeleteLinkGroupD(ctx context.Context, id uint32) error {
+	return c.deleteLinkGroup(ctx, id, techSMCD)
+}
+
+func (c *Client) deleteLinkGroup(ctx context.Context, id uint32, tech uint8) error {
+	op := fmt.Sprintf("%s %08x", cmdDeleteLinkGroup.op, id)
+	family, err := c.c.lookUp(ctx, ownFamily)
+	if errors.Is(err, ErrNoModule) {
+		return &Error{
+			Op: op, Kind: ErrNotSupported, Err: err,
+			Remedy: "the loaded SMC module cannot do that: it takes smckit's own module, see kernel/README.md",
+		}
+	}
+	if err != nil {
+		return err
+	}
+	data := binary.NativeEndian.AppendUint32(appendHeader(nil, attrLgrID, 4), id)
+	data = append(appendHeader(data, attrLgrTech, 1), tech, 0, 0, 0)
+	_, _, err = c.c.execute(ctx, family, ownVersion, cmdDeleteLinkGroup, flagsChange, data)
+	if err == nil {
+		return nil
+	}
+	e := &Error{Op: op, Err: err, Kind: errnoKind(kernelErrno(err), err)}
+	if kernelErrno(err) == syscall.ENOENT {
+		e.Kind = ErrLinkGroupNotFound
+	}
+	switch e.Kind {
+	case ErrLinkGroupNotFound:
+		e.Remedy = "list those that are"
+	case errPermission:
+		e.Remedy = "run as root, that is with CAP_NET_ADMIN in the user namespace that owns the network namespace"
+	}
+	return e
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package netlinksmc
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/mdlayher/genetlink"
+	"github.com/mdlayher/genetlink/genltest"
+	"github.com/mdlayher/netlink"
+)
+
+const ownID = 0x77
+
+// ownClient returns a Client of a module that has the family smckit, where fn answers requests of it, or does not if fn
+// is nil.
+func ownClient(t *testing.T, fn genltest.Func) *Client {
+	t.Helper()
+	conn := genltest.Dial(func(greq genetlink.Message, nreq netlink.Message) ([]genetlink.Message, error) {
+		if nreq.Header.Type == ownID {
+			return fn(greq, nreq)
+		}
+		id := uint16(testFamily)
+		if strings.Contains(string(greq.Data), "smckit\x00") {
+			if fn == nil {
+				return nil, genltest.Error(int(syscall.ENOENT))
+			}
+			id = ownID
+		}
+		attr := append(appendHeader(nil, familyAttrID, 2), 0, 0, 0, 0)
+		binary.NativeEndian.PutUint16(attr[attrHeaderLen:], id)
+		return []genetlink.Message{{Data: attr}}, nil
+	})
+	c, err := NewFromConn(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func TestDeleteLinkGroup(t *testing.T) {
+	for tech, call := range map[byte]func(c *Client) error{
+		techSMCR: func(c *Client) error { return c.DeleteLinkGroupR(t.Context(), 0x1200) },
+		techSMCD: func(c *Client) error { return c.DeleteLinkGroupD(t.Context(), 0x1200) },
+	} {
+		requests := 0
+		c := ownClient(t, func(greq genetlink.Message, nreq netlink.Message) ([]genetlink.Message, error) {
+			requests++
+			want := binary.NativeEndian.AppendUint32([]byte("\x08\x00\x01\x00"), 0x1200)
+			want = append(want, 5, 0, 2, 0, tech, 0, 0, 0)
+			diff(t, genetlink.Header{Command: 1, Version: 1}, greq.Header)
+			diff(t, string(want), string(greq.Data))
+			diff(t, netlink.Request|netlink.Acknowledge, nreq.Header.Flags)
+			return nil, io.EOF
+		})
+		if err := call(c); err != nil || requests != 1 {
+			t.Errorf("technology %d: %d requests, %v", tech, requests, err)
+		}
+	}
+}
+
+func TestDeleteLinkGroupErrors(t *testing.T) {
+	for errno, want := range map[syscall.Errno]struct {
+		is   error
+		text string
+	}{
+		syscall.ENOENT: {ErrLinkGroupNotFound, "delete link group 00001200: link group not found: list those that are"},
+		syscall.EPERM: {
+			os.ErrPermission, "delete link group 00001200: permission denied: run as root, that is with CAP_NET_ADMIN in the user " +
+				"namespace that owns the network namespace",
+		},
+	} {
+		c := ownClient(t, func(genetlink.Message, netlink.Message) ([]genetlink.Message, error) {
+			return nil, genltest.Error(int(errno))
+		})
+		err := c.DeleteLinkGroupR(t.Context(), 0x1200)
+		if !errors.Is(err, want.is) || err.Error() != want.text || errors.Is(err, ErrNoModule) {
+			t.Errorf("%v: %v", errno, err)
+		}
+	}
+	err := ownClient(t, nil).DeleteLinkGroupD(t.Context(), 0x1200)
+	if !errors.Is(err, ErrNotSupported) || !strings.Contains(err.Error(), "smckit's own module") {
+		t.Errorf("a stock module: %v", err)
+	}
+}
