@@ -74,6 +74,7 @@ func suite(t *testing.T, lt *lab.Test, p [2]side) {
 			t.Run("storm", func(t *testing.T) { storm(t, lt) })
 		}
 	}
+	t.Run("IPv6", func(t *testing.T) { byIPv6(t, lt, modules == [2]lab.Module{lab.ModuleOurs, lab.ModuleOurs}) })
 	t.Run("deleted groups", func(t *testing.T) { deletes(t, lt, modules) })
 	t.Run("pieces", func(t *testing.T) { pieces(t, lt, modules) })
 	t.Run("barred", func(t *testing.T) { barred(t, lt, modules) })

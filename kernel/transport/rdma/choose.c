@@ -8,9 +8,9 @@
 #include <linux/etherdevice.h>
 #include <linux/if_vlan.h>
 #include <linux/inetdevice.h>
+#include <net/addrconf.h>
 #include <net/dst.h>
 #include <net/ipv6.h>
-#include <net/route.h>
 #include <rdma/ib_cache.h>
 
 #include "../../control/pnet.h"
@@ -29,8 +29,9 @@ struct wish {
 	bool ipv4;
 	bool has_id;
 	u8 id[SMC_PNET_ID_LEN];
-	__be32 saddr;			/* version 2 */
-	__be32 peer;			/* likewise, of its GID; 0 if not known yet */
+	struct in6_addr saddr;		/* version 2, as what follows; an IPv4 address is mapped */
+	const u8 *peer_gid;		/* NULL if not known yet */
+	const struct sock *sk;
 	struct smc_rdma_path *path;
 };
 
@@ -90,8 +91,11 @@ static int make_wish(struct sock *sk, struct wish *w)
 	rcu_read_unlock();
 	if (!smc_pnet_of_hw(w->base->dev.parent, w->base->dev_port, w->id))
 		w->has_id = true;
-	if (w->version > 1)
-		w->saddr = inet_sk(sk)->inet_rcv_saddr;
+	w->sk = sk;
+	if (w->ipv4)
+		ipv6_addr_set_v4mapped(inet_sk(sk)->inet_rcv_saddr, &w->saddr);
+	else
+		w->saddr = sk->sk_v6_rcv_saddr;
 	return 0;
 }
 
@@ -101,7 +105,7 @@ static bool vlan_fits(const struct net_device *ndev, u16 vlan)
 	return is_vlan_dev(ndev) ? vlan_dev_vlan_id(ndev) == vlan : !vlan;
 }
 
-static bool covers(const struct net_device *ndev, __be32 addr)
+static bool covers4(const struct net_device *ndev, __be32 addr)
 {
 	struct in_device *in = __in_dev_get_rcu(ndev);
 	const struct in_ifaddr *ifa;
@@ -114,17 +118,35 @@ static bool covers(const struct net_device *ndev, __be32 addr)
 	return false;
 }
 
+static bool covers6(const struct net_device *ndev, const struct in6_addr *addr)
+{
+	struct inet6_dev *in = __in6_dev_get(ndev);
+	const struct inet6_ifaddr *ifa;
+
+	if (!in)
+		return false;
+	list_for_each_entry_rcu(ifa, &in->addr_list, if_list)
+		if (ipv6_prefix_equal(&ifa->addr, addr, ifa->prefix_len))
+			return true;
+	return false;
+}
+
+/* Has the interface an address in the subnet that the connection has its own from? The caller is in an RCU section. */
+static bool covers(const struct net_device *ndev, const struct wish *w)
+{
+	return w->ipv4 ? covers4(ndev, w->saddr.s6_addr32[3]) : covers6(ndev, &w->saddr);
+}
+
 static bool reachable(const struct wish *w)
 {
-	struct flowi4 fl4 = { .daddr = w->peer, .saddr = w->saddr };
-	struct rtable *rt;
+	struct dst_entry *dst;
 
-	if (!w->peer)
+	if (!w->peer_gid)
 		return true;
-	rt = ip_route_output_key(w->net, &fl4);
-	if (IS_ERR(rt))
+	dst = smc_rdma_dst(w->sk, w->peer_gid);
+	if (IS_ERR(dst))
 		return false;
-	ip_rt_put(rt);
+	dst_release(dst);
 	return true;
 }
 
@@ -136,10 +158,20 @@ static bool fits_v1(const struct ib_gid_attr *attr, const struct wish *w)
 	return attr->gid_type == IB_GID_TYPE_ROCE;
 }
 
+/*
+ * Does the GID go with version 2? It is an address of the connection's family: a link-local one only where the
+ * connection has such addresses, too, as it is of no use beyond the link.
+ */
 static bool fits_v2(const struct ib_gid_attr *attr, const struct net_device *ndev, const struct wish *w)
 {
-	return attr->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP &&
-	       ipv6_addr_v4mapped((const struct in6_addr *)attr->gid.raw) && covers(ndev, w->saddr);
+	const struct in6_addr *gid = (const struct in6_addr *)attr->gid.raw;
+
+	if (attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP || ipv6_addr_v4mapped(gid) != w->ipv4)
+		return false;
+	if (!w->ipv4 && __ipv6_addr_needs_scope_id(__ipv6_addr_type(gid)) !=
+			__ipv6_addr_needs_scope_id(__ipv6_addr_type(&w->saddr)))
+		return false;
+	return covers(ndev, w);
 }
 
 /*
@@ -273,7 +305,7 @@ static int try_device(struct smc_rdma_dev *dev, void *arg)
  *
  * May sleep.
  *
- * Return: 0, -ENODEV if there is none, -EAFNOSUPPORT if the version does not carry this connection.
+ * Return: 0, -ENODEV if there is none, -EAFNOSUPPORT if the peer's GID is of another family than the connection.
  */
 int smc_rdma_choose(struct sock *sk, u8 version, const u8 *peer_gid, struct smc_rdma_path *path)
 {
@@ -281,14 +313,13 @@ int smc_rdma_choose(struct sock *sk, u8 version, const u8 *peer_gid, struct smc_
 	int rc;
 
 	memset(path, 0, sizeof(*path));
-	if (version > 1 && !is_ipv4(sk))
+	if (version > 1)
+		w.peer_gid = peer_gid;
+	if (w.peer_gid && smc_rdma_gid_is_ipv4(w.peer_gid) != is_ipv4(sk))
 		return -EAFNOSUPPORT;
 	rc = make_wish(sk, &w);
 	if (rc)
 		return rc;
-	/* ::ffff:a.b.c.d or ::a.b.c.d */
-	if (peer_gid && version > 1)
-		memcpy(&w.peer, peer_gid + 12, sizeof(w.peer));
 	rc = smc_rdma_dev_walk(try_device, &w) ? 0 : -ENODEV;
 	dev_put(w.base);
 	return rc;

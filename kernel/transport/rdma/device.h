@@ -15,6 +15,7 @@
 
 #include "../../control/pnet.h"
 
+struct dst_entry;
 struct sock;
 
 /* SMC-R knows two ports of a device. */
@@ -85,6 +86,8 @@ unsigned long smc_link_check(struct smc_rdma_dev *dev);
 /* choose.c */
 struct net *smc_rdma_owner(const struct smc_rdma_dev *dev);
 int smc_rdma_pnet_id(const struct smc_rdma_dev *dev, u8 port, u8 id[SMC_PNET_ID_LEN], bool *by_user);
+struct dst_entry *smc_rdma_dst(const struct sock *sk, const u8 gid[16]);
+bool smc_rdma_gid_is_ipv4(const u8 gid[16]);
 int smc_rdma_choose(struct sock *sk, u8 version, const u8 *peer_gid, struct smc_rdma_path *path);
 
 #endif /* SMC_RDMA_DEVICE_H */

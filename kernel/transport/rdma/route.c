@@ -1,18 +1,69 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The way to a peer of version 2, which may be behind a gateway (wire-formats 9.3). */
 
+#include <net/ip6_route.h>
 #include <net/neighbour.h>
 #include <net/route.h>
 
 #include "rdma.h"
 
+/* smc_rdma_gid_is_ipv4() - is a GID of version 2 an IPv4 address? Peers write ::ffff:a.b.c.d or ::a.b.c.d. Any context. */
+bool smc_rdma_gid_is_ipv4(const u8 gid[16])
+{
+	static const u8 zeros[10];
+	bool mapped = gid[10] == 0xff && gid[11] == 0xff, compatible = !gid[10] && !gid[11];
+
+	return !memcmp(gid, zeros, sizeof(zeros)) && (mapped || compatible);
+}
+
+static struct dst_entry *dst_of_ipv4(const struct sock *sk, __be32 daddr)
+{
+	struct flowi4 fl4 = { .saddr = inet_sk(sk)->inet_rcv_saddr, .daddr = daddr };
+	struct rtable *rt = ip_route_output_key(sock_net(sk), &fl4);
+
+	return IS_ERR(rt) ? ERR_CAST(rt) : &rt->dst;
+}
+
+static struct dst_entry *dst_of_ipv6(const struct sock *sk, const u8 gid[16])
+{
+	struct flowi6 fl6 = { .saddr = sk->sk_v6_rcv_saddr, .flowi6_oif = READ_ONCE(sk->sk_bound_dev_if) };
+	struct dst_entry *dst;
+	int rc;
+
+	if (!IS_ENABLED(CONFIG_IPV6))
+		return ERR_PTR(-EAFNOSUPPORT);
+	memcpy(&fl6.daddr, gid, sizeof(fl6.daddr));
+	/* Link-local addresses need the interface, to which such a connection is bound. */
+	dst = ip6_route_output(sock_net(sk), sk, &fl6);
+	rc = dst->error;
+	if (!rc)
+		return dst;
+	dst_release(dst);
+	return ERR_PTR(rc);
+}
+
+/**
+ * smc_rdma_dst() - the route from a connection's address to a GID of version 2
+ * @sk: the connection
+ * @gid: the peer's
+ *
+ * May sleep. Return: the route with a reference, or ERR_PTR(-ENETUNREACH) and the like.
+ */
+struct dst_entry *smc_rdma_dst(const struct sock *sk, const u8 gid[16])
+{
+	__be32 daddr;
+
+	memcpy(&daddr, gid + 12, sizeof(daddr));
+	return smc_rdma_gid_is_ipv4(gid) ? dst_of_ipv4(sk, daddr) : dst_of_ipv6(sk, gid);
+}
+
 /*
  * The address of the next hop, as far as it is known: nobody waits for it here. The way may be one of
  * those that have addresses of other lengths, such as a tunnel, as the peer says where it is.
  */
-static int next_hop(struct rtable *rt, __be32 daddr, u8 mac[ETH_ALEN])
+static int next_hop(struct dst_entry *dst, const u8 gid[16], u8 mac[ETH_ALEN])
 {
-	struct neighbour *neigh = dst_neigh_lookup(&rt->dst, &daddr);
+	struct neighbour *neigh = dst_neigh_lookup(dst, smc_rdma_gid_is_ipv4(gid) ? gid + 12 : gid);
 	int rc = -EHOSTUNREACH;
 
 	if (!neigh)
@@ -30,10 +81,17 @@ out:
 	return rc;
 }
 
+static bool has_gateway(const struct dst_entry *dst, const u8 gid[16])
+{
+	if (smc_rdma_gid_is_ipv4(gid))
+		return container_of(dst, struct rtable, dst)->rt_uses_gateway;
+	return container_of(dst, struct rt6_info, dst)->rt6i_flags & RTF_GATEWAY;
+}
+
 /**
  * smc_rdma_route() - how a peer's GID is reached
  * @offer: the rendezvous
- * @gid: the peer's, with an IPv4 address in it
+ * @gid: the peer's, of version 2
  * @mac: set to that of the next hop, if there is a gateway
  * @gateway: set to whether there is
  *
@@ -42,17 +100,14 @@ out:
  */
 int smc_rdma_route(const struct smc_offer *offer, const u8 gid[16], u8 mac[ETH_ALEN], bool *gateway)
 {
-	struct flowi4 fl4 = { .saddr = inet_sk(offer->sk)->inet_rcv_saddr };
-	struct rtable *rt;
+	struct dst_entry *dst = smc_rdma_dst(offer->sk, gid);
 	int rc = 0;
 
-	memcpy(&fl4.daddr, gid + 12, sizeof(fl4.daddr));
-	rt = ip_route_output_key(sock_net(offer->sk), &fl4);
-	if (IS_ERR(rt))
+	if (IS_ERR(dst))
 		return -ENETUNREACH;
-	*gateway = rt->rt_uses_gateway;
+	*gateway = has_gateway(dst, gid);
 	if (*gateway)
-		rc = next_hop(rt, fl4.daddr, mac);
-	ip_rt_put(rt);
+		rc = next_hop(dst, gid, mac);
+	dst_release(dst);
 	return rc;
 }

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package smcr
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/smckit/smckit/tests/lab"
+)
+
+// serveOn starts an echo on a host at an address of IPv4 or IPv6.
+func serveOn(t *testing.T, lt *lab.Test, host, address string) *lab.Process {
+	t.Helper()
+	echo, err := lt.Host(host).Start(lab.Cmd{Argv: []string{"smcflow", "echo", address}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := address[strings.LastIndex(address, ":"):]
+	if err := lt.Host(host).WaitFor(t.Context(), "smcss -l | grep -q "+port); err != nil {
+		t.Fatal(err)
+	}
+	return echo
+}
+
+// byIPv6 has connections over IPv6 from each host to the other. Between two of ours they are SMC-R version 2, whose GIDs are the
+// IPv6 addresses; the stock module does not take them, and they are TCP, with whom it may be.
+func byIPv6(t *testing.T, lt *lab.Test, onlyOurs bool) {
+	for i, from := range []string{"a", "b"} {
+		to := []string{"b", "a"}[i]
+		address := fmt.Sprintf("[%s]:%d", lab.Addr6(0, 1-i), 5051+i)
+		echo := serveOn(t, lt, to, address)
+		defer lab.Kill(t, echo)
+		client, server := lt.CountersR(from).Connections.ClientV2, lt.CountersR(to).Connections.ServerV2
+		lt.Must(from, "smcflow check --conns 5 --size 1000000 "+address)
+		client, server = lt.CountersR(from).Connections.ClientV2-client, lt.CountersR(to).Connections.ServerV2-server
+		want := 0
+		if onlyOurs {
+			want = 5
+		}
+		if client != want || server != want {
+			t.Errorf("from %s to %s: %d and %d of 5 connections are SMC-R version 2, want %d", from, address, client, server, want)
+		}
+	}
+	if out := lt.Must("a", "smcr -dd link"); onlyOurs != strings.Contains(out, "fd00") {
+		t.Errorf("links: %s", out)
+	}
+}
+
+// TestIPv6 is byIPv6 between two of ours on the newest kernel.
+func TestIPv6(t *testing.T) {
+	lab.Need(t)
+	ours := side{"7.2", lab.ModuleOurs}
+	byIPv6(t, start(t, ours, ours), true)
+}
+
+// TestRouted has two hosts on different networks, and a third one that routes between them: SMC-R version 2 works over a
+// gateway, for IPv4 and IPv6, and says so.
+func TestRouted(t *testing.T) {
+	lab.Need(t)
+	dir, err := lab.Commands(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lt := lab.Start(t, lab.Options{Kernel: "7.2", Hosts: 3, Wires: 2, Programs: []string{dir}})
+	if err := lt.SetUpSMC(t.Context(), lab.ModuleOurs, lab.ModuleNone, lab.ModuleOurs); err != nil {
+		t.Fatal(err)
+	}
+	lt.Must("b", "sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1")
+	for _, host := range []struct {
+		name, away string
+		wire, net  int // its own, and the other's
+	}{{"a", "eth1", 0, 1}, {"c", "eth0", 1, 0}} {
+		lt.Must(host.name, fmt.Sprintf("ip link set %s down; ip route add 10.0.%d.0/24 via %s; ip route add fd00:0:0:%x::/64 via %s",
+			host.away, host.net, lab.Addr4(host.wire, 1), host.net, lab.Addr6(host.wire, 1)))
+	}
+	for i, address := range []string{lab.Addr4(1, 2) + ":5061", "[" + lab.Addr6(1, 2) + "]:5062"} {
+		echo := serveOn(t, lt, "c", address)
+		defer lab.Kill(t, echo)
+		lt.Must("a", "smcflow check --conns 10 --rounds 2 --size 1000000 "+address)
+		for j, n := range []int{lt.CountersR("a").Connections.ClientV2, lt.CountersR("c").Connections.ServerV2} {
+			if n != 20*(i+1) {
+				t.Errorf("%s: %d connections are SMC-R version 2 on %s, want %d", address, n, []string{"a", "c"}[j], 20*(i+1))
+			}
+		}
+	}
+	for _, host := range []string{"a", "c"} {
+		if out := lt.Must(host, "smcr linkgroup --json"); strings.Count(out, `"direct": false`) != 2 {
+			t.Errorf("host %s does not have two link groups over a gateway: %s", host, out)
+		}
+	}
+}
