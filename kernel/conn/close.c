@@ -57,6 +57,8 @@ static unsigned int advance(struct smc_conn *conn, enum smc_close_event event)
 	int err = error_of(step->actions);
 
 	lockdep_assert_held(&conn->lock);
+	if (err && READ_ONCE(conn->timed_out))
+		err = ETIMEDOUT;
 	WRITE_ONCE(conn->heard, conn->heard | heard_of(event));
 	if (event == SMC_CLOSE_PEER_D || event == SMC_CLOSE_PEER_C)
 		WRITE_ONCE(conn->rx_done, true);

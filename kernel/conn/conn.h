@@ -103,6 +103,7 @@ struct smc_conn {
 	bool			rx_done;	/* the peer has said D or C; single word for readers */
 	u8			said;		/* SMC_CONN_SAID_*; read by signal without it */
 	u8			heard;		/* what the peer has said, likewise */
+	bool			timed_out;	/* keepalive has got no answer; single word, no lock */
 	bool			rx_shut;	/* shutdown(SHUT_RD); single word, no lock */
 	u8			holder;		/* enum smc_conn_holder; single word, no lock */
 	u8			urgent;		/* enum smc_urgent */
@@ -143,6 +144,7 @@ void smc_close_prepare(struct smc_conn *conn);
 void smc_close_kill(struct smc_conn *conn, bool quiet);
 void smc_close_gone(struct smc_conn *conn);
 void smc_close_reset_tcp(struct sock *sk);
+void smc_close_abort(struct smc_conn *conn);
 void smc_close_check(struct smc_conn *conn);
 void smc_close_app(struct smc_conn *conn, bool hard);
 

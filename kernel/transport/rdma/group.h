@@ -228,6 +228,15 @@ void smc_rdma_llc_cancel(struct smc_rdma_group *group, struct smc_rdma_call *cal
 void smc_rdma_llc_answered(struct smc_rdma_group *group, u8 type, u32 rkey, bool negative);
 unsigned long smc_rdma_llc_look_at_calls(struct smc_rdma_group *group);
 
+/* keepalive.c */
+struct smc_keepalive {
+	unsigned long idle;	/* jiffies; MAX_JIFFY_OFFSET if no connection has keepalive */
+	unsigned long limit;	/* jiffies from the test on, after which the peer is dead */
+};
+
+void smc_keepalive_find(struct smc_rdma_group *group, struct smc_keepalive *k);
+void smc_keepalive_expire(struct smc_rdma_group *group);
+
 /* cdc.c */
 void smc_rdma_talk(struct smc_rdma_conn *rc);
 void smc_rdma_signal(struct smc_conn *conn, unsigned int what);

@@ -357,31 +357,67 @@ void smc_rdma_llc_no_second(struct smc_rdma_group *group)
 	spin_unlock_bh(&group->lock);
 }
 
-/* A link that has been silent for long. The caller holds the lock. Return: as before. */
+/* Jiffies until a point in time, 0 if it has passed. */
+static unsigned long until(unsigned long when)
+{
+	return time_before(jiffies, when) ? when - jiffies : 0;
+}
+
+/*
+ * When a TEST LINK that is out will have failed: as the namespace has it, some time after the link has been silent for
+ * its interval, and as the keepalive of a connection has it. Return: jiffies until then.
+ */
+static unsigned long test_fails(const struct smc_rdma_group *group, unsigned long interval, const struct smc_keepalive *k)
+{
+	unsigned long left = MAX_JIFFY_OFFSET, since = group->llc.tested;
+	unsigned long silent = READ_ONCE(group->link->heard) + interval;
+
+	if (interval)
+		left = until((time_after(silent, since) ? silent : since) + PATIENCE);
+	return k->idle == MAX_JIFFY_OFFSET ? left : min(left, until(since + k->limit));
+}
+
+/* Whatever comes shows that the link works; the answer to a test may be behind much else. */
+static bool test_is_out(const struct smc_rdma_group *group)
+{
+	return group->llc.testing && !time_after(READ_ONCE(group->link->heard), group->llc.tested);
+}
+
+/*
+ * A link that has been silent for as long as the namespace, or the keepalive of a connection, lets it. The caller
+ * holds the lock. Return: as before.
+ */
 static unsigned long look_at_link(struct smc_rdma_group *group)
 {
-	int interval = READ_ONCE(smc_net(group->lgr->key.net)->sysctl.smcr_testlink_time);
-	unsigned long heard = READ_ONCE(group->link->heard);
+	unsigned long interval = max(READ_ONCE(smc_net(group->lgr->key.net)->sysctl.smcr_testlink_time), 0);
 	struct smc_llc m = { .type = SMC_LLC_TEST_LINK };
+	struct smc_keepalive k;
+	unsigned long idle;
 
-	if (interval <= 0 || group->state != SMC_GROUP_READY)
+	if (group->state != SMC_GROUP_READY)
 		return MAX_JIFFY_OFFSET;
-	/* Whatever comes shows that the link works; the answer may be behind much else. */
-	if (group->llc.testing && !time_after(heard, group->llc.tested)) {
-		if (time_before(jiffies, group->llc.tested + PATIENCE))
-			return group->llc.tested + PATIENCE - jiffies;
+	smc_keepalive_find(group, &k);
+	if (test_is_out(group)) {
+		unsigned long left = test_fails(group, interval, &k);
+
+		if (left)
+			return left;
+		smc_keepalive_expire(group);
 		smc_link_fail(group->link, SMC_LINK_SILENT, 0);
 		return MAX_JIFFY_OFFSET;
 	}
 	group->llc.testing = false;
-	if (time_before(jiffies, heard + interval))
-		return heard + interval - jiffies;
+	idle = min(interval ?: MAX_JIFFY_OFFSET, k.idle);
+	if (idle == MAX_JIFFY_OFFSET)
+		return idle;
+	if (until(READ_ONCE(group->link->heard) + idle))
+		return until(READ_ONCE(group->link->heard) + idle);
 	group->llc.testing = true;
 	group->llc.tested = jiffies;
 	group->llc.tests++;
 	fill_test(&group->llc, m.test_link.data);
 	smc_rdma_llc_send_msg(group, &m);
-	return PATIENCE;
+	return test_fails(group, interval, &k);
 }
 
 /*

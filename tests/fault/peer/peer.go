@@ -147,6 +147,10 @@ func (p *Peer) take(s *Segment) error {
 		p.acked = s.Ack
 	}
 	if s.span() == 0 {
+		// One byte below what has been acknowledged: a keepalive probe.
+		if s.Seq == p.want-1 && p.Answer != nil && !p.Mute {
+			return p.Put(p.Segment(ACK))
+		}
 		return nil
 	}
 	if s.Seq == p.want && !p.Mute {

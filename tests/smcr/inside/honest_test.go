@@ -6,10 +6,12 @@ package inside
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/smckit/smckit/tests/fault/peer"
 	"github.com/smckit/smckit/tests/guest"
+	"golang.org/x/sys/unix"
 )
 
 // TestPeersOlder has a client of version 2.0, which has to be told that there will be no second link.
@@ -105,4 +107,37 @@ func TestPeersHonest(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPeersKeepalive has a peer whose TCP answers, but not its link, and an application that wants to know: its connection ends by
+// ETIMEDOUT although the links of the namespace are not tested.
+func TestPeersKeepalive(t *testing.T) {
+	guests.Set(t, "net.smc.smcr_testlink_time", "0")
+	n := openNetwork(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	g := newGroup(t, n, address(1, 13), true)
+	c := g.conn()
+	c.use = func(a *app, fd int) {
+		for option, value := range map[int]int{unix.TCP_KEEPIDLE: 1, unix.TCP_KEEPINTVL: 1, unix.TCP_KEEPCNT: 3} {
+			a.err = errors.Join(a.err, unix.SetsockoptInt(fd, unix.IPPROTO_TCP, option, value))
+		}
+		if err := errors.Join(a.err, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)); err != nil {
+			a.err = err
+			close(a.done)
+			return
+		}
+		a.run(fd)
+	}
+	err := inTurn(ctx, c.begin, c.confirm, c.settle, func(ctx context.Context) error { return c.exchange(ctx, 1000) },
+		func(ctx context.Context) error { return mute(ctx, c) },
+		func(ctx context.Context) error { _, err := g.take(ctx, testLink, 0); return err },
+		func(ctx context.Context) error { return c.app.wait(ctx) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !errors.Is(c.app.err, unix.ETIMEDOUT) {
+		t.Errorf("the application hears of %v", c.app.err)
+	}
+	c.hangUp()
 }
