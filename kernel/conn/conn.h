@@ -101,7 +101,7 @@ struct smc_conn {
 	u8			busy;		/* threads that carry out actions of an event */
 	bool			ending;		/* over: the last of them gives everything back */
 	bool			rx_done;	/* the peer has said D or C; single word for readers */
-	u8			said;		/* SMC_CONN_SAID_*; read by signal without it */
+	u8			said;		/* SMC_CONN_SAID_*; read by signal without it, stored after what was written before */
 	u8			heard;		/* what the peer has said, likewise */
 	bool			timed_out;	/* keepalive has got no answer; single word, no lock */
 	bool			rx_shut;	/* shutdown(SHUT_RD); single word, no lock */

@@ -61,9 +61,15 @@ static void say(struct smc_conn *conn, struct smc_ism_conn *ic)
 	u32 base = t->index * (conn->tx_size + SMC_ISM_CDC_LEN);
 	u64 before = t->prod.pos;
 	u8 buf[SMC_CDC_D_LEN] __aligned(sizeof(u64));
-	struct smc_cdc cdc = { .state = READ_ONCE(conn->said) };
+	struct smc_cdc cdc = {};
 
-	/* Who says that he is done has told of all that he has written. */
+	/*
+	 * Before advance() loads t->written: a message that closes has to tell of all data that was written before. The
+	 * closing thread stores written, then said, while this thread may be sending an earlier message. Pairs with
+	 * advance() of close.c.
+	 */
+	cdc.state = smp_load_acquire(&conn->said);
+	/* While an urgent byte holds back data, closing waits, too. */
 	if (!advance(conn, t) && listens(t))
 		cdc.state &= SMC_CDC_ABORT;
 	smc_track_to(&t->cons, smc_urgent_cons(conn), conn->rx.size);
