@@ -63,9 +63,11 @@ static int reason_of(long err)
 	return err == -ENOSPC ? SMC_REASON_MAX_DMB : SMC_REASON_MEM;
 }
 
+/* Gives up a DMB that no connection has got. A device that signals it at this moment may still look at it. */
 static void put_ism(struct smc_ism_conn *ic)
 {
 	ic->dev->ops->dmb_close(ic->dev, ic->own);
+	synchronize_rcu(); /* pairs with the RCU section of smc_ism_signalled() and of providers that call it */
 	ic->dev->ops->dmb_put(ic->dev, ic->own);
 	kfree(ic);
 }
