@@ -153,4 +153,18 @@ static inline int compat_nla_put_uint(struct sk_buff *skb, int type, u64 value)
 #define NL_ASSERT_CTX_FITS(type) BUILD_BUG_ON(sizeof(type) > sizeof_field(struct netlink_callback, ctx))
 #endif
 
+/* 6.10: a string of a trace event is assigned by its name; its source is that of __string(). */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
+#define smc_compat_assign_str(field, source) __assign_str(field)
+#else
+#define smc_compat_assign_str(field, source) __assign_str(field, source)
+#endif
+
+/* 6.11: handlers of sysctls do not change the table. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
+#define smc_compat_ctl_table const struct ctl_table
+#else
+#define smc_compat_ctl_table struct ctl_table
+#endif
+
 #endif

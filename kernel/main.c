@@ -17,6 +17,7 @@
 
 #define CREATE_TRACE_POINTS
 #include "control/trace.h"
+#include "control/trace_stock.h"
 
 static int __init smc_init(void)
 {

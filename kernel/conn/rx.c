@@ -7,6 +7,7 @@
 #include <net/tcp.h>
 
 #include "../control/trace.h"
+#include "../control/trace_stock.h"
 #include "../net.h"
 #include "conn.h"
 
@@ -278,6 +279,7 @@ static int step(struct call *c)
 		rc = c->flags & MSG_TRUNC ? n : copy(c, n);
 		if (rc < 0)
 			return c->done ? 0 : rc;
+		trace_smc_rx_recvmsg(conn->sk, conn->lgr->device, rc);
 		forward(c, rc);
 		c->done += rc;
 		return c->done < c->len;
@@ -414,6 +416,7 @@ static int splice_round(struct call *c, struct pipe_inode_info *pipe)
 		rc = fill_pipe(c, pipe, n);
 		if (rc <= 0)
 			return rc;
+		trace_smc_rx_recvmsg(c->conn->sk, c->conn->lgr->device, rc);
 		forward(c, rc);
 		c->done += rc;
 		consume(c);

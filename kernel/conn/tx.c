@@ -12,6 +12,7 @@
 #include <net/tcp.h>
 
 #include "../control/trace.h"
+#include "../control/trace_stock.h"
 #include "../net.h"
 #include "conn.h"
 
@@ -187,6 +188,7 @@ static ssize_t put(struct smc_conn *conn, struct msghdr *msg, size_t left)
 
 	if (rc <= 0)
 		return rc ?: -EFAULT;
+	trace_smc_tx_sendmsg(conn->sk, conn->lgr->device, rc);
 	conn->tx_off = conn->tx_off + rc < conn->tx_size ? conn->tx_off + rc : conn->tx_off + rc - conn->tx_size;
 	WRITE_ONCE(conn->tx_prod, conn->tx_prod + rc);
 	if (rc < left)

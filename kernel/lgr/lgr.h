@@ -38,6 +38,9 @@ struct smc_lgr_key {
 	u8 own_gid[16];		/* of a server: the address here that the link is made with */
 };
 
+/* With the terminating zero; as that of an RDMA device. */
+#define SMC_LGR_DEVICE_LEN 64
+
 struct smc_lgr {
 	struct smc_lgr_key key;		/* never changes */
 	u32 id;				/* never changes; unique on this host */
@@ -55,6 +58,7 @@ struct smc_lgr {
 	atomic64_t buf_bytes;		/* of the elements that its connections receive in */
 	unsigned int max_conns;		/* 0 if there is no limit; set when it is formed */
 	void *priv;			/* the transport's, from lgr_init to lgr_free */
+	char device[SMC_LGR_DEVICE_LEN];	/* its name, by the transport, before connections enter; for tracepoints */
 
 	/* What the peer has said at first contact, for those who look. lock */
 	u8 eid[SMC_EID_LEN];

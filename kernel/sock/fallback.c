@@ -12,6 +12,7 @@
 
 #include "../control/stats.h"
 #include "../control/trace.h"
+#include "../control/trace_stock.h"
 #include "../handshake/handshake.h"
 #include "../wire/reason.h"
 #include "sock.h"
@@ -21,6 +22,7 @@ static void settle(struct smc_sock *smc, u32 reason, u32 peer)
 {
 	smc_stats_fallback(smc_net(sock_net(smc->sk)), smc->server, reason);
 	trace_smc_fallback(smc->sk, smc->server, reason, peer);
+	trace_smc_switch_to_fallback(smc->sk, reason);
 	smc->reason = reason;
 	smc->peer_diagnosis = peer;
 	smc_handshake_phase(smc, SMC_PHASE_TCP);

@@ -482,6 +482,14 @@ static void trim(struct smc_conn *conn)
 	mutex_unlock(&conn->tx_lock);
 }
 
+static int init_lgr(struct smc_lgr *lgr)
+{
+	const struct smc_ism_dev *dev = lgr->key.dev;
+
+	strscpy(lgr->device, dev->name, sizeof(lgr->device));
+	return 0;
+}
+
 const struct smc_transport_ops smc_ism_transport = {
 	.name		= "SMC-D",
 	.role		= SMC_ROLE_D,
@@ -499,6 +507,7 @@ const struct smc_transport_ops smc_ism_transport = {
 	.consumed	= consumed,
 	.trim		= trim,
 	.describe	= describe,
+	.lgr_init	= init_lgr,
 };
 
 /* Read at load only: another module may be the transport of SMC-D then, as smc_null.ko is. */

@@ -7,6 +7,7 @@
 
 #include "../../control/sysctl.h"
 #include "../../control/trace.h"
+#include "../../control/trace_stock.h"
 #include "../../lgr/lgr.h"
 #include "../../net.h"
 #include "group.h"
@@ -38,9 +39,12 @@ static void down_work(struct work_struct *work)
  */
 void smc_link_fail(struct smc_link *link, enum smc_link_why why, int detail)
 {
+	const struct smc_lgr *lgr = link->group->lgr;
+
 	if (xchg(&link->state, SMC_LINK_DOWN) == SMC_LINK_DOWN)
 		return;
-	trace_smc_link_fail(link->group->lgr->id + link->id, why, detail);
+	trace_smc_link_fail(lgr->id + link->id, why, detail);
+	trace_smcr_link_down(link, lgr, lgr->key.net, lgr->device, (void *)_RET_IP_);
 	wake_up(&link->flushed);
 	smc_link_retire(link);
 }

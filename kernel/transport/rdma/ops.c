@@ -127,6 +127,7 @@ int smc_rdma_form(struct smc_rdma_offer *ro, const struct smc_rdma_path *path)
 
 	if (IS_ERR(link))
 		return SMC_REASON_MEM;
+	strscpy(ro->lgr->device, path->dev->ib->name, sizeof(ro->lgr->device));
 	if (smc_group_set_link(group, link))
 		return 0;
 	smc_link_end(link, NULL);
