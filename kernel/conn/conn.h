@@ -76,6 +76,8 @@ struct smc_conn {
 	u64			tx_told;	/* and the peer has been told */
 	u32			tx_size;	/* bytes of the peer's ring; never changes once connected */
 	u32			tx_window;	/* of it, how many may be in use: all, or what we have memory for; likewise */
+	u32			tx_buf;		/* bytes of our own ring that is sent from, or tx_size if there is none; likewise */
+	unsigned int		tx_full;	/* a sender or poller found no room at all, and nothing was written since */
 	u32			tx_skip;	/* of its element */
 	u32			tx_off;		/* where tx_prod is in it */
 	u32			tx_least;	/* less room than this is not worth a message, if there is more to write */

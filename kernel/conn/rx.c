@@ -315,6 +315,27 @@ static void annotate(struct call *c)
 	put_cmsg(c->msg, SOL_TCP, TCP_CM_INQ, sizeof(inq), &inq);
 }
 
+/* Counts what a call finds: a buffer that the peer cannot write to before it is read, or more than is asked for. */
+static void count_unread(struct smc_conn *conn, size_t len)
+{
+	u64 unread = smp_load_acquire(&conn->rx_prod) - conn->rx_cons; /* pairs with smc_upcall_data() */
+
+	if (unread >= conn->rx.size)
+		smc_stats_add(conn->sn, conn->tech, SMC_STATS_RX_BUF + SMC_STATS_BUF_FULL, 1);
+	if (len < unread)
+		smc_stats_add(conn->sn, conn->tech, SMC_STATS_RX_BUF + SMC_STATS_BUF_SIZE_SMALL, 1);
+}
+
+/*
+ * Counts a call, as the stock module does: also one with MSG_PEEK or that fails, but none on a connection that is over
+ * unless it still found something.
+ */
+static void count_call(struct smc_conn *conn, int rc)
+{
+	if (rc > 0 || !smc_conn_meaning(conn)->over)
+		smc_stats_rx(conn->sn, conn->tech, rc);
+}
+
 /**
  * smc_rx_recv() - recvmsg(2) on a connection
  * @conn: the connection
@@ -329,12 +350,16 @@ int smc_rx_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int flags
 	struct call c = { .conn = conn, .msg = msg, .len = len, .flags = flags };
 	int rc;
 
-	if (flags & MSG_OOB)
-		return smc_urgent_recv(conn, msg, len, flags);
+	if (flags & MSG_OOB) {
+		rc = smc_urgent_recv(conn, msg, len, flags);
+		count_call(conn, rc);
+		return rc;
+	}
 	c.timeo = sock_rcvtimeo(conn->sk, flags & MSG_DONTWAIT);
 	c.target = sock_rcvlowat(conn->sk, flags & MSG_WAITALL, len);
 	mutex_lock(&conn->rx_lock);
 	smc_close_look(conn);
+	count_unread(conn, len);
 	seek(&c);
 	do {
 		rc = step(&c);
@@ -342,13 +367,12 @@ int smc_rx_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int flags
 	consume(&c);
 	tell(conn, flags & MSG_PEEK);
 	mutex_unlock(&conn->rx_lock);
-	trace_smc_rx(conn->sk, conn->token, len, c.done ?: rc);
-	if (!c.done && rc < 0)
-		return rc;
-	annotate(&c);
-	if (!(flags & MSG_PEEK))
-		smc_stats_rx(conn->sn, conn->tech, c.done);
-	return c.done;
+	rc = c.done ?: rc;
+	trace_smc_rx(conn->sk, conn->token, len, rc);
+	count_call(conn, rc);
+	if (rc >= 0)
+		annotate(&c);
+	return rc;
 }
 
 static void drop_page(struct splice_pipe_desc *spd, unsigned int i)
@@ -449,18 +473,17 @@ ssize_t smc_rx_splice(struct smc_conn *conn, struct pipe_inode_info *pipe, size_
 	int rc = 1;
 
 	c.timeo = sock_rcvtimeo(conn->sk, nonblock);
+	smc_stats_add(conn->sn, conn->tech, SMC_STATS_SPLICE, 1);
 	mutex_lock(&conn->rx_lock);
 	smc_close_look(conn);
+	count_unread(conn, len);
 	seek(&c);
 	while (rc == 1 && len)
 		rc = splice_round(&c, pipe);
 	consume(&c);
 	tell(conn, false);
 	mutex_unlock(&conn->rx_lock);
-	if (c.done) {
-		smc_stats_rx(conn->sn, conn->tech, c.done);
-		smc_stats_add(conn->sn, conn->tech, SMC_STATS_SPLICE, 1);
+	if (c.done)
 		return c.done;
-	}
 	return rc == 1 ? 0 : rc;
 }

@@ -61,10 +61,40 @@ static bool await(struct smc_conn *conn)
 	return enough(conn);
 }
 
+/*
+ * Counts that a full buffer holds up a sender or a poller: once until something has been written again, as the
+ * stock module counts how often it had to wake a sender that found no space.
+ */
+static void count_full(struct smc_conn *conn)
+{
+	if (!READ_ONCE(conn->tx_full) && !smc_tx_room(conn) && !xchg(&conn->tx_full, 1))
+		smc_stats_add(conn->sn, conn->tech, SMC_STATS_TX_BUF + SMC_STATS_BUF_FULL, 1);
+}
+
+/* Counts that send() has found no room, and whether that is because the peer does not read. */
+static void count_no_room(struct smc_conn *conn)
+{
+	count_full(conn);
+	if (!conn->ops->peer_full || conn->ops->peer_full(conn))
+		smc_stats_add(conn->sn, conn->tech, SMC_STATS_TX_BUF + SMC_STATS_BUF_FULL_PEER, 1);
+}
+
+/* Counts that a call sends more than a buffer can hold, ours or the peer's. */
+static void count_too_small(struct smc_conn *conn, size_t len)
+{
+	if (len > conn->tx_buf)
+		smc_stats_add(conn->sn, conn->tech, SMC_STATS_TX_BUF + SMC_STATS_BUF_SIZE_SMALL, 1);
+	if (len > conn->tx_size)
+		smc_stats_add(conn->sn, conn->tech, SMC_STATS_TX_BUF + SMC_STATS_BUF_SIZE_SMALL_PEER, 1);
+}
+
 /* smc_tx_writable() - for poll: is there room, or shall there be a wakeup? Does not sleep. */
 bool smc_tx_writable(struct smc_conn *conn)
 {
-	return enough(conn) || await(conn);
+	if (enough(conn) || await(conn))
+		return true;
+	count_full(conn);
+	return false;
 }
 
 /* Tells the peer of all that has been written. */
@@ -81,7 +111,7 @@ static void tell_rest(struct smc_conn *conn)
 		tell(conn, false);
 }
 
-/* smc_tx_push() - tells the peer of what has been held back. May sleep. */
+/* smc_tx_push() - tells the peer of what has been held back, also by the transport. May sleep. */
 void smc_tx_push(struct smc_conn *conn)
 {
 	mutex_lock(&conn->tx_lock);
@@ -191,6 +221,7 @@ static ssize_t put(struct smc_conn *conn, struct msghdr *msg, size_t left)
 	trace_smc_tx_sendmsg(conn->sk, conn->lgr->device, rc);
 	conn->tx_off = conn->tx_off + rc < conn->tx_size ? conn->tx_off + rc : conn->tx_off + rc - conn->tx_size;
 	WRITE_ONCE(conn->tx_prod, conn->tx_prod + rc);
+	WRITE_ONCE(conn->tx_full, 0);
 	if (rc < left)
 		tell(conn, false);
 	return rc;
@@ -235,6 +266,8 @@ static ssize_t send(struct smc_conn *conn, struct msghdr *msg, size_t len)
 		room = smc_tx_room(conn);
 		if (room < (waited ? 1 : least(conn, len - done, timeo))) {
 			waited = room;
+			if (!room)
+				count_no_room(conn);
 			rc = wait_for_room(conn, &timeo, room ? PATIENCE : MAX_SCHEDULE_TIMEOUT);
 			if (rc)
 				break;
@@ -266,7 +299,6 @@ static void finish(struct smc_conn *conn, struct msghdr *msg, ssize_t done)
 		tell(conn, urgent);
 		return;
 	}
-	smc_stats_add(conn->sn, conn->tech, SMC_STATS_CORK, 1);
 	smc_conn_get(conn);
 	if (!queue_delayed_work(smc_net_wq, &conn->push, PUSH_DELAY))
 		smc_conn_put(conn);
@@ -314,20 +346,23 @@ int smc_tx_send(struct smc_conn *conn, struct msghdr *msg, size_t len)
 {
 	struct ubuf_info *uarg = announcement(conn, msg, len);
 	ssize_t done;
+	bool counts;
 
 	if (IS_ERR(uarg))
 		return PTR_ERR(uarg);
 	mutex_lock(&conn->tx_lock);
 	smc_close_look(conn);
+	counts = may_send(conn);
+	if (counts)
+		count_too_small(conn, len);
 	done = send(conn, msg, len);
 	finish(conn, msg, done);
 	mutex_unlock(&conn->tx_lock);
 	announce(uarg, done);
 	trace_smc_tx(conn->sk, conn->token, len, done);
-	if (done < 0)
-		return done == -EPIPE ? sk_stream_error(conn->sk, msg->msg_flags, done) : done;
-	smc_stats_tx(conn->sn, conn->tech, done);
-	if (msg->msg_flags & MSG_OOB)
+	if (counts)
+		smc_stats_tx(conn->sn, conn->tech, len, done);
+	if (counts && (msg->msg_flags & MSG_OOB))
 		smc_stats_add(conn->sn, conn->tech, SMC_STATS_URGENT, 1);
-	return done;
+	return done == -EPIPE ? sk_stream_error(conn->sk, msg->msg_flags, done) : done;
 }

@@ -146,6 +146,12 @@ static int put_bufs(struct sk_buff *skb, int type, const u64 *counters)
 	return 0;
 }
 
+/* Since Linux 6.5 the kernel has no sendpage operation: as in the stock module, its counter is there and stays 0. */
+static int put_sendpage(struct sk_buff *skb)
+{
+	return put_u64(skb, SMC_NLA_STATS_T_SENDPAGE_CNT, 0);
+}
+
 static int put_tech(struct sk_buff *skb, int type, const struct smc_stats_sum *sum,
 		    enum smc_stats_tech tech)
 {
@@ -157,10 +163,11 @@ static int put_tech(struct sk_buff *skb, int type, const struct smc_stats_sum *s
 		{ SMC_NLA_STATS_T_RX_BYTES, SMC_STATS_RX_BYTES },
 		{ SMC_NLA_STATS_T_TX_BYTES, SMC_STATS_TX_BYTES },
 	};
-	static const struct item last[] = {
+	static const struct item calls[] = {
 		{ SMC_NLA_STATS_T_RX_CNT, SMC_STATS_RX_CALLS },
 		{ SMC_NLA_STATS_T_TX_CNT, SMC_STATS_TX_CALLS },
-		{ SMC_NLA_STATS_T_SENDPAGE_CNT, SMC_STATS_SENDPAGE },
+	};
+	static const struct item last[] = {
 		{ SMC_NLA_STATS_T_CORK_CNT, SMC_STATS_CORK },
 		{ SMC_NLA_STATS_T_NDLY_CNT, SMC_STATS_NODELAY },
 		{ SMC_NLA_STATS_T_SPLICE_CNT, SMC_STATS_SPLICE },
@@ -179,6 +186,7 @@ static int put_tech(struct sk_buff *skb, int type, const struct smc_stats_sum *s
 	    put_items(skb, first, ARRAY_SIZE(first), counters) ||
 	    nla_put_uint(skb, SMC_UAPI_STATS_T_RX_RMB_USAGE, sum->buf_usage[tech][1]) ||
 	    nla_put_uint(skb, SMC_UAPI_STATS_T_TX_RMB_USAGE, sum->buf_usage[tech][0]) ||
+	    put_items(skb, calls, ARRAY_SIZE(calls), counters) || put_sendpage(skb) ||
 	    put_items(skb, last, ARRAY_SIZE(last), counters))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);

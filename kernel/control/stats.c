@@ -92,7 +92,8 @@ static unsigned int class_of(size_t bytes)
 	return bytes <= 8192 ? 0 : min_t(unsigned int, ilog2(bytes - 1) - 12, SMC_STATS_SIZES - 1);
 }
 
-static void count_call(struct smc_net *snet, enum smc_stats_tech tech, size_t bytes,
+/* Counts a call, and the bytes that it moved in the class of @size. */
+static void count_call(struct smc_net *snet, enum smc_stats_tech tech, size_t size, ssize_t moved,
 		       unsigned int calls, unsigned int total, unsigned int sizes)
 {
 	struct smc_stats_cpu *cpu;
@@ -100,35 +101,38 @@ static void count_call(struct smc_net *snet, enum smc_stats_tech tech, size_t by
 
 	cpu = begin(snet, &flags);
 	u64_stats_inc(&cpu->tech[tech][calls]);
-	u64_stats_add(&cpu->tech[tech][total], bytes);
-	u64_stats_inc(&cpu->tech[tech][sizes + class_of(bytes)]);
+	if (moved > 0) {
+		u64_stats_add(&cpu->tech[tech][total], moved);
+		u64_stats_inc(&cpu->tech[tech][sizes + class_of(size)]);
+	}
 	end(snet, cpu, flags);
 }
 
 /**
- * smc_stats_tx() - count a call that has sent
+ * smc_stats_tx() - count a call that sends
  * @snet: namespace
  * @tech: technology
- * @bytes: how many
+ * @asked: bytes that the application wanted to send; they choose the class of sizes, as in Linux 6.12
+ * @sent: bytes that were sent, or a negative errno; a call that fails counts as a call only
  *
  * Context: any.
  */
-void smc_stats_tx(struct smc_net *snet, enum smc_stats_tech tech, size_t bytes)
+void smc_stats_tx(struct smc_net *snet, enum smc_stats_tech tech, size_t asked, ssize_t sent)
 {
-	count_call(snet, tech, bytes, SMC_STATS_TX_CALLS, SMC_STATS_TX_BYTES, SMC_STATS_TX_SIZE);
+	count_call(snet, tech, asked, sent, SMC_STATS_TX_CALLS, SMC_STATS_TX_BYTES, SMC_STATS_TX_SIZE);
 }
 
 /**
- * smc_stats_rx() - count a call that has received
+ * smc_stats_rx() - count a call that receives
  * @snet: namespace
  * @tech: technology
- * @bytes: how many
+ * @received: bytes that the application got, also by MSG_PEEK, or a negative errno
  *
  * Context: any.
  */
-void smc_stats_rx(struct smc_net *snet, enum smc_stats_tech tech, size_t bytes)
+void smc_stats_rx(struct smc_net *snet, enum smc_stats_tech tech, ssize_t received)
 {
-	count_call(snet, tech, bytes, SMC_STATS_RX_CALLS, SMC_STATS_RX_BYTES, SMC_STATS_RX_SIZE);
+	count_call(snet, tech, received, received, SMC_STATS_RX_CALLS, SMC_STATS_RX_BYTES, SMC_STATS_RX_SIZE);
 }
 
 /**
@@ -136,15 +140,19 @@ void smc_stats_rx(struct smc_net *snet, enum smc_stats_tech tech, size_t bytes)
  * @snet: namespace
  * @tech: technology
  * @rx: whether it is for receiving
- * @size: bytes
+ * @asked: bytes that the connection asked for
+ * @size: bytes of the buffer
  * @reused: whether another had it before
  *
  * Context: any.
  */
-void smc_stats_buf(struct smc_net *snet, enum smc_stats_tech tech, bool rx, u32 size, bool reused)
+void smc_stats_buf(struct smc_net *snet, enum smc_stats_tech tech, bool rx, u32 asked, u32 size, bool reused)
 {
-	smc_stats_add(snet, tech, (rx ? SMC_STATS_RX_BUF : SMC_STATS_TX_BUF) +
-		      (reused ? SMC_STATS_BUF_REUSED : SMC_STATS_BUF_ALLOCATED), 1);
+	unsigned int buf = rx ? SMC_STATS_RX_BUF : SMC_STATS_TX_BUF;
+
+	smc_stats_add(snet, tech, buf + (reused ? SMC_STATS_BUF_REUSED : SMC_STATS_BUF_ALLOCATED), 1);
+	if (size < asked)
+		smc_stats_add(snet, tech, buf + SMC_STATS_BUF_DOWNGRADED, 1);
 	smc_stats_add(snet, tech, (rx ? SMC_STATS_RX_BUF_SIZE : SMC_STATS_TX_BUF_SIZE) + class_of(size), 1);
 	smc_stats_buf_usage(snet, tech, rx, size);
 }

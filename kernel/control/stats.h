@@ -20,15 +20,18 @@ enum smc_stats_tech {
 /* Classes of sizes: up to 8 KiB, 16 KiB and so on up to 1 MiB, and more. */
 #define SMC_STATS_SIZES 9
 
-/* Counters of buffers, for each direction. */
+/*
+ * Counters of buffers, for each direction. They mean what they mean in the module of Linux 6.12,
+ * which never counts the first and the third for receiving.
+ */
 enum smc_stats_buf {
-	SMC_STATS_BUF_SIZE_SMALL_PEER,	/* the peer's buffer was too small for a send */
-	SMC_STATS_BUF_SIZE_SMALL,	/* the own buffer likewise */
-	SMC_STATS_BUF_FULL_PEER,
-	SMC_STATS_BUF_FULL,
+	SMC_STATS_BUF_SIZE_SMALL_PEER,	/* a send() was longer than the peer's whole buffer */
+	SMC_STATS_BUF_SIZE_SMALL,	/* a send() was longer than our whole buffer; more was unread than a recv() asked for */
+	SMC_STATS_BUF_FULL_PEER,	/* a send() found the peer's buffer full */
+	SMC_STATS_BUF_FULL,		/* a full buffer held up senders; a recv() found its buffer full */
 	SMC_STATS_BUF_REUSED,
 	SMC_STATS_BUF_ALLOCATED,
-	SMC_STATS_BUF_DOWNGRADED,	/* smaller than asked for */
+	SMC_STATS_BUF_DOWNGRADED,	/* a connection got a smaller buffer than it asked for */
 	SMC_STATS_BUFS
 };
 
@@ -46,11 +49,10 @@ enum smc_stats_counter {
 	SMC_STATS_CLIENT_V2,
 	SMC_STATS_SERVER_V1,
 	SMC_STATS_SERVER_V2,
-	SMC_STATS_SENDPAGE,
-	SMC_STATS_SPLICE,
-	SMC_STATS_CORK,
-	SMC_STATS_NODELAY,
-	SMC_STATS_URGENT,
+	SMC_STATS_SPLICE,	/* calls of splice() from a socket */
+	SMC_STATS_CORK,		/* TCP_CORK was cleared */
+	SMC_STATS_NODELAY,	/* TCP_NODELAY was set */
+	SMC_STATS_URGENT,	/* calls that sent or received with MSG_OOB */
 	SMC_STATS_RX_BYTES,
 	SMC_STATS_TX_BYTES,
 	SMC_STATS_RX_CALLS,
@@ -85,9 +87,9 @@ void smc_stats_fallback(struct smc_net *snet, bool server, u32 code);
 void smc_stats_handshake_error(struct smc_net *snet, bool server);
 void smc_stats_add(struct smc_net *snet, enum smc_stats_tech tech, unsigned int counter,
 		   unsigned long n);
-void smc_stats_tx(struct smc_net *snet, enum smc_stats_tech tech, size_t bytes);
-void smc_stats_rx(struct smc_net *snet, enum smc_stats_tech tech, size_t bytes);
-void smc_stats_buf(struct smc_net *snet, enum smc_stats_tech tech, bool rx, u32 size, bool reused);
+void smc_stats_tx(struct smc_net *snet, enum smc_stats_tech tech, size_t asked, ssize_t sent);
+void smc_stats_rx(struct smc_net *snet, enum smc_stats_tech tech, ssize_t received);
+void smc_stats_buf(struct smc_net *snet, enum smc_stats_tech tech, bool rx, u32 asked, u32 size, bool reused);
 void smc_stats_buf_usage(struct smc_net *snet, enum smc_stats_tech tech, bool rx, s64 bytes);
 void smc_stats_sum(struct smc_net *snet, struct smc_stats_sum *sum);
 

@@ -380,11 +380,16 @@ void smc_active_splice_eof(struct socket *sock)
 /* What was held back goes out when the application says so. */
 static void released(struct smc_conn *conn, int name)
 {
+	u8 nonagle;
+
 	if (name != TCP_NODELAY && name != TCP_CORK)
 		return;
-	if (name == TCP_NODELAY)
+	nonagle = tcp_sk(conn->sk)->nonagle;
+	if (name == TCP_NODELAY && (nonagle & TCP_NAGLE_OFF))
 		smc_stats_add(conn->sn, conn->tech, SMC_STATS_NODELAY, 1);
-	if (!(tcp_sk(conn->sk)->nonagle & TCP_NAGLE_CORK))
+	if (name == TCP_CORK && !(nonagle & TCP_NAGLE_CORK))
+		smc_stats_add(conn->sn, conn->tech, SMC_STATS_CORK, 1);
+	if (!(nonagle & TCP_NAGLE_CORK))
 		smc_tx_push(conn);
 }
 

@@ -93,6 +93,8 @@ struct smc_offer {
  *		memory do. Returns the number of bytes, or -ENOMEM or -EFAULT if not one could be put.
  * @signal:	tells the peer what is new, of the enum smc_signal bits: bytes written (under tx_lock), bytes consumed and
  *		what close_flags says (any context). Does not sleep.
+ * @peer_full:	is all of the peer's element in use, so that no room in our own buffer would help? Any context. NULL if there
+ *		is no buffer but the peer's element.
  * @consumed:	bytes of our own element will not be read again; before the peer hears of it. Under rx_lock; does not
  *		sleep. May be NULL.
  * @trim:	gives memory back that the connection does not need while nothing moves. Sleeps. May be NULL.
@@ -131,6 +133,7 @@ struct smc_transport_ops {
 
 	ssize_t (*write)(struct smc_conn *conn, struct iov_iter *from, u32 len);
 	void (*signal)(struct smc_conn *conn, unsigned int what);
+	bool (*peer_full)(const struct smc_conn *conn);
 	void (*consumed)(struct smc_conn *conn, u32 from, u32 len);
 	void (*trim)(struct smc_conn *conn);
 	void (*describe)(const struct smc_conn *conn, struct smc_diag_info *info);

@@ -206,6 +206,7 @@ int smc_ism_talk_begin(struct smc_conn *conn, const struct smc_clc_accept *peer)
 
 	conn->tx_size = (SMC_ISM_SIZE_MIN << peer->size_code) - SMC_ISM_CDC_LEN;
 	conn->tx_window = conn->tx_size;
+	conn->tx_buf = conn->tx_size;
 	conn->tx_skip = SMC_ISM_CDC_LEN;
 	ic->talk.index = peer->dmbe_idx;
 	smp_store_release(&ic->talk.ready, true); /* pairs with the talkers */

@@ -78,13 +78,15 @@ static int prepare(struct smc_offer *offer, struct smc_ism_dev *dev, struct smc_
 {
 	struct smc_ism_conn *ic = kzalloc(sizeof(*ic), GFP_KERNEL_ACCOUNT);
 	struct smc_conn *conn;
+	u8 asked;
 
 	if (!ic) {
 		smc_lgr_leave(lgr);
 		return SMC_REASON_MEM;
 	}
 	ic->dev = dev;
-	*code = max(size_code(dev, offer->sk), least_code(dev));
+	asked = max(size_code(dev, offer->sk), least_code(dev));
+	*code = asked;
 	ic->own = get_dmb(dev, code, peer);
 	if (IS_ERR(ic->own)) {
 		int rc = reason_of(PTR_ERR(ic->own));
@@ -103,7 +105,7 @@ static int prepare(struct smc_offer *offer, struct smc_ism_dev *dev, struct smc_
 	conn->priv = ic;
 	rcu_assign_pointer(ic->own->conn, conn);
 	offer->conn = conn;
-	smc_stats_buf(conn->sn, SMC_STATS_D, true, SMC_ISM_SIZE_MIN << *code, false);
+	smc_stats_buf(conn->sn, SMC_STATS_D, true, SMC_ISM_SIZE_MIN << asked, SMC_ISM_SIZE_MIN << *code, false);
 	atomic64_add(SMC_ISM_SIZE_MIN << *code, &lgr->buf_bytes);
 	/* Who has not taken the connection out of the offer ends it. */
 	return smc_lgr_enter(lgr, conn) ? 0 : SMC_REASON_INTERNAL;
@@ -117,6 +119,7 @@ static void use_dmb(struct smc_conn *conn, struct smc_ism_dmb *dmb)
 	ic->peer_token = dmb->token;
 	conn->tx_size = dmb->element.size;
 	conn->tx_window = conn->tx_size;
+	conn->tx_buf = conn->tx_size;
 	conn->tx_skip = dmb->element.skip;
 	conn->tx_granule = PAGE_SIZE;
 	smp_store_release(&ic->peer, dmb); /* pairs with other_end() */

@@ -98,7 +98,7 @@ static u64 compose(const struct smc_rdma_conn *rc, struct smc_cdc *cdc, struct s
 	cdc->cons = cons->at;
 	if (to == rc->urgent && rc->marked != to)
 		cdc->flags |= SMC_CDC_URGENT | SMC_CDC_URGENT_PENDING;
-	if (READ_ONCE(conn->tx_prod) - READ_ONCE(rc->peer_read) >= conn->tx_size)
+	if (smc_rdma_peer_full(conn))
 		cdc->flags |= SMC_CDC_BLOCKED;
 	return to;
 }
@@ -226,6 +226,8 @@ void smc_rdma_signal(struct smc_conn *conn, unsigned int what)
 			rc->urgent = conn->tx_prod;
 		spin_unlock_bh(&rc->lock);
 	}
+	if ((what & SMC_SIGNAL_DATA) && take_written(rc, what))
+		return;
 	smc_rdma_talk(rc);
 }
 
@@ -254,6 +256,14 @@ ssize_t smc_rdma_write(struct smc_conn *conn, struct iov_iter *from, u32 len)
 			break;
 	}
 	return done || !len ? (ssize_t)done : -EFAULT;
+}
+
+/* smc_rdma_peer_full() - peer_full of the transport: has the peer read nothing of a whole RMB? Any context. */
+bool smc_rdma_peer_full(const struct smc_conn *conn)
+{
+	const struct smc_rdma_conn *rc = conn->priv;
+
+	return READ_ONCE(conn->tx_prod) - READ_ONCE(rc->peer_read) >= conn->tx_size;
 }
 
 /*
@@ -510,6 +520,7 @@ void smc_rdma_talk_begin(struct smc_rdma_conn *rc, const struct smc_clc_accept *
 	rc->peer_token = peer->token;
 	conn->tx_size = SMC_RDMA_SIZE_MIN << peer->size_code;
 	conn->tx_window = min(conn->tx_size, rc->snd->size);
+	conn->tx_buf = rc->snd->size;
 	conn->tx_least = conn->tx_window / 8;
 	conn->rx_halves = rc->group->immediate;
 	rcu_read_lock();

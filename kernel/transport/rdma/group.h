@@ -135,6 +135,7 @@ struct smc_rdma_conn {
 	const struct net *net;		/* of its socket, only compared here */
 	bool large;			/* it has large buffers; never changes once it has its buffers */
 	struct list_head on_large;	/* group->large; group->lock */
+	u8 rmb_code, snd_code;		/* sizes that were asked for */
 	u32 peer_token;
 	u32 peer_rkey;			/* never changes once the peer is known, as peer_addr */
 	u64 peer_addr;			/* of the element */
@@ -243,6 +244,7 @@ void smc_rdma_signal(struct smc_conn *conn, unsigned int what);
 ssize_t smc_rdma_write(struct smc_conn *conn, struct iov_iter *from, u32 len);
 void smc_rdma_stop_writing(struct smc_rdma_conn *rc);
 void smc_rdma_revoke(struct smc_rdma_conn *rc);
+bool smc_rdma_peer_full(const struct smc_conn *conn);
 void smc_rdma_talk_init(struct smc_rdma_conn *rc);
 void smc_rdma_talk_begin(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer);
 void smc_rdma_hear(struct smc_rdma_group *group, const u8 *msg, u32 len);

@@ -150,10 +150,12 @@ static unsigned int large_conns(const struct sock *sk)
 static int get_bufs(struct smc_rdma_group *group, struct smc_rdma_conn *rc, const struct sock *sk)
 {
 	smc_group_take_large(group, rc, large_conns(sk));
-	rc->rmb = smc_group_buf(group, true, rmb_code(sk, rc->large));
+	rc->rmb_code = rmb_code(sk, rc->large);
+	rc->snd_code = snd_code(sk, rc->large);
+	rc->rmb = smc_group_buf(group, true, rc->rmb_code);
 	if (IS_ERR(rc->rmb))
 		goto err_large;
-	rc->snd = smc_group_buf(group, false, snd_code(sk, rc->large));
+	rc->snd = smc_group_buf(group, false, rc->snd_code);
 	if (!IS_ERR(rc->snd))
 		return 0;
 	smc_group_quarantine(group, rc->rmb, 0, true);
@@ -219,8 +221,8 @@ int smc_rdma_make_conn(struct smc_rdma_offer *ro)
 	rc->conn = conn;
 	conn->tag = rc->rmb->id;
 	ro->offer->conn = conn;
-	smc_stats_buf(conn->sn, SMC_STATS_R, true, rc->rmb->size, rc->rmb->reused);
-	smc_stats_buf(conn->sn, SMC_STATS_R, false, rc->snd->size, rc->snd->reused);
+	smc_stats_buf(conn->sn, SMC_STATS_R, true, SMC_RDMA_SIZE_MIN << rc->rmb_code, rc->rmb->size, rc->rmb->reused);
+	smc_stats_buf(conn->sn, SMC_STATS_R, false, SMC_RDMA_SIZE_MIN << rc->snd_code, rc->snd->size, rc->snd->reused);
 	if (!smc_lgr_enter(ro->lgr, conn))
 		return SMC_REASON_INTERNAL;
 	if (xa_err(xa_store_bh(&rc->group->conns, conn->token, conn, GFP_KERNEL)))
@@ -487,6 +489,7 @@ const struct smc_transport_ops smc_rdma_transport = {
 	.free		= destroy,
 	.write		= smc_rdma_write,
 	.signal		= smc_rdma_signal,
+	.peer_full	= smc_rdma_peer_full,
 	.describe	= smc_rdma_describe,
 	.lgr_init	= smc_group_init,
 	.lgr_fits	= smc_group_fits,
