@@ -116,6 +116,8 @@ void smc_tx_push(struct smc_conn *conn)
 {
 	mutex_lock(&conn->tx_lock);
 	tell_rest(conn);
+	if (!smc_conn_meaning(conn)->over)
+		conn->ops->signal(conn, SMC_SIGNAL_PUSH);
 	mutex_unlock(&conn->tx_lock);
 }
 

@@ -115,6 +115,7 @@ enum smc_signal {
 	SMC_SIGNAL_SPACE = 2,
 	SMC_SIGNAL_URGENT = 4,	/* with DATA: the byte before the cursor is urgent */
 	SMC_SIGNAL_CLOSE = 8,
+	SMC_SIGNAL_PUSH = 16,	/* what autocorking holds back goes out; alone, or with DATA */
 };
 
 struct smc_transport_ops {

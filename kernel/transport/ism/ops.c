@@ -430,6 +430,9 @@ static void signal(struct smc_conn *conn, unsigned int what)
 	struct smc_ism_conn *ic = conn->priv;
 	struct smc_conn *peer;
 
+	/* Nothing is held back here. */
+	if (what == SMC_SIGNAL_PUSH)
+		return;
 	if (!ic->dev->ops->map) {
 		smc_ism_talk(conn, what);
 		return;

@@ -10,6 +10,7 @@
 #include <linux/highmem.h>
 #include <linux/uio.h>
 
+#include "../../net.h"
 #include "group.h"
 
 /*
@@ -103,15 +104,39 @@ static u64 compose(const struct smc_rdma_conn *rc, struct smc_cdc *cdc, struct s
 	return to;
 }
 
+/* Will the adapter report the arrival of something that was sent? */
+static bool arrival_pending(const struct smc_rdma_conn *rc)
+{
+	return READ_ONCE(rc->batch[0].pending) || READ_ONCE(rc->batch[1].pending);
+}
+
 /*
- * Who is to be told of the arrival, if that matters. Once one batch is on its way, the other has
- * whatever comes after, up to the last: so there is news before the ring is empty, and none is missed.
+ * Selects the batch whose arrival the adapter reports, or NULL. If our ring is smaller than the peer's, two batches
+ * alternate, so that a completion always arrives before the ring is empty. Otherwise completions serve autocorking
+ * alone: one at a time, and none while the peer has read everything that was sent before, as in a dialogue.
  */
 static struct smc_rdma_batch *next_batch(struct smc_rdma_conn *rc, u64 to)
 {
-	if (rc->conn->tx_window == rc->conn->tx_size || to == rc->prod.pos)
+	if (to == rc->prod.pos)
 		return NULL;
-	return &rc->batch[READ_ONCE(rc->batch[0].pending)];
+	if (rc->conn->tx_window != rc->conn->tx_size)
+		return &rc->batch[READ_ONCE(rc->batch[0].pending)];
+	if (!READ_ONCE(rc->conn->sn->sysctl.autocorking_size) || arrival_pending(rc) ||
+	    READ_ONCE(rc->peer_read) == rc->prod.pos)
+		return NULL;
+	return &rc->batch[0];
+}
+
+/*
+ * Autocorking, as TCP and the stock module have it: while something is on its way, small writes are collected and go
+ * out together when that has arrived, but no more than net.smc.autocorking_size or half of the ring.
+ */
+static bool should_autocork(const struct smc_rdma_conn *rc)
+{
+	u32 most = min(rc->snd->size / 2, READ_ONCE(rc->conn->sn->sysctl.autocorking_size));
+
+	lockdep_assert_held(&rc->lock);
+	return arrival_pending(rc) && rc->written - rc->prod.pos <= most;
 }
 
 /* Does it go without a message? The peer has to be ready for what depends on what came before. */
@@ -198,6 +223,7 @@ void smc_rdma_talk(struct smc_rdma_conn *rc)
 	if (rc->conn->rx_posted != cons.pos)
 		WRITE_ONCE(rc->conn->rx_posted, cons.pos);
 	rc->seq = cdc.seq;
+	rc->corked = false;
 	if (cdc.state & (SMC_CDC_CLOSED | SMC_CDC_ABORT))
 		WRITE_ONCE(rc->parted, true);
 	if (cdc.flags & SMC_CDC_URGENT)
@@ -214,17 +240,43 @@ static void room_again(struct smc_link_waiter *waiter)
 	smc_conn_put(rc->conn);
 }
 
+/* Sends what autocorking holds back, if anything. Softirq. */
+static void uncork(struct smc_rdma_conn *rc)
+{
+	bool corked;
+
+	spin_lock_bh(&rc->lock);
+	corked = rc->corked;
+	spin_unlock_bh(&rc->lock);
+	if (corked)
+		smc_rdma_talk(rc);
+}
+
+/* Takes note of what was written. Returns whether autocorking holds it back, until uncork(). */
+static bool take_written(struct smc_rdma_conn *rc, unsigned int what)
+{
+	bool corked;
+
+	spin_lock_bh(&rc->lock);
+	rc->written = rc->conn->tx_prod;
+	if (what & SMC_SIGNAL_URGENT)
+		rc->urgent = rc->written;
+	/* If the arrival has been reported by now, it was before we looked, or uncork() waits for the lock. */
+	corked = what == SMC_SIGNAL_DATA && should_autocork(rc);
+	if (corked)
+		rc->corked = true;
+	spin_unlock_bh(&rc->lock);
+	return corked;
+}
+
 /* smc_rdma_signal() - signal of the transport. Softirq. */
 void smc_rdma_signal(struct smc_conn *conn, unsigned int what)
 {
 	struct smc_rdma_conn *rc = conn->priv;
 
-	if (what & SMC_SIGNAL_DATA) {
-		spin_lock_bh(&rc->lock);
-		rc->written = conn->tx_prod;
-		if (what & SMC_SIGNAL_URGENT)
-			rc->urgent = conn->tx_prod;
-		spin_unlock_bh(&rc->lock);
+	if (what == SMC_SIGNAL_PUSH) {
+		uncork(rc);
+		return;
 	}
 	if ((what & SMC_SIGNAL_DATA) && take_written(rc, what))
 		return;
@@ -290,6 +342,7 @@ static void batch_arrived(struct smc_link_arrival *arrival, u64 pos)
 	make_room(rc);
 	spin_unlock_bh(&rc->hear_lock);
 	rcu_read_unlock();
+	uncork(rc);
 	smc_conn_put(rc->conn);
 }
 

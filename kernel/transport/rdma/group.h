@@ -146,6 +146,7 @@ struct smc_rdma_conn {
 	struct smc_link_waiter waiter;
 	bool ready;			/* the peer is known */
 	bool parted;			/* nothing more is written to the peer's RMB, which may be others' by now */
+	bool corked;			/* autocorking holds back what was written */
 	bool is_early;			/* a message has come before that */
 	struct smc_cdc early;		/* the last such */
 	u64 written;			/* to the ring that is sent from; of tx_prod */
