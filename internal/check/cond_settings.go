@@ -62,7 +62,7 @@ var identityConditions = []Condition{
 	},
 }
 
-// below makes a condition of settings of net.smc that are less than they should be.
+// below makes a condition of settings of net.smc that are less than they should be. 0 has a meaning of its own.
 func below(name1 string, least1 int, name2 string, least2 int) func(*Snapshot) []Values {
 	return func(s *Snapshot) []Values {
 		var out []Values
@@ -70,7 +70,7 @@ func below(name1 string, least1 int, name2 string, least2 int) func(*Snapshot) [
 			name  string
 			least int
 		}{{name1, least1}, {name2, least2}} {
-			if v := s.Setting("net.smc."+x.name, x.least); v < x.least {
+			if v := s.Setting("net.smc."+x.name, x.least); v != 0 && v < x.least {
 				out = append(out, Values{x.name, v, x.least})
 			}
 		}

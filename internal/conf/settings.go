@@ -16,6 +16,10 @@ type Setting struct {
 	Name string
 	// Min and Max are the limits of the value, and Default is what smckit's module begins with.
 	Min, Max, Default uint64
+	// Zero says that 0 is a value, too, though it is below Min.
+	Zero bool
+	// Stock says that only the kernel's own module has the setting.
+	Stock bool
 	// Words are other names of the values, from 0 on; empty for those that are plain numbers.
 	Words []string
 }
@@ -25,24 +29,24 @@ const HandshakeLimit = "handshake_limit"
 
 var onOff = []string{"off", "on"}
 
-// Settings are all settings. Limits and defaults are those of kernel/control/sysctl.c.
+// Settings are all settings. Limits and defaults are those of kernel/control/sysctl.c, or of the kernel's own module.
 var Settings = []Setting{
 	{Name: "autocorking_size", Max: math.MaxUint32, Default: 65536},
 	{Name: HandshakeLimit, Max: 1, Words: onOff},
 	{Name: "loopback", Max: 2, Default: 2, Words: []string{"off", "namespace", "on"}},
-	{Name: "rmem", Min: 16384, Max: math.MaxInt32 / 2, Default: 65536},
+	{Name: "rmem", Min: 16384, Max: math.MaxInt32 / 2, Default: 65536, Zero: true},
 	{Name: "smcr_buf_type", Max: 2},
 	{Name: "smcr_immediate", Max: 1, Default: 1, Words: onOff},
 	{Name: "smcr_large_conns_per_lgr", Max: 255, Default: 16},
 	{Name: "smcr_max_conns_per_lgr", Min: 16, Max: 255, Default: 255},
-	{Name: "smcr_max_links_per_lgr", Min: 1, Max: 2, Default: 2},
+	{Name: "smcr_max_links_per_lgr", Min: 1, Max: 2, Default: 2, Stock: true},
 	{Name: "smcr_max_recv_wr", Min: 2, Max: 2048, Default: 48},
 	{Name: "smcr_max_send_wr", Min: 2, Max: 2048, Default: 16},
 	// The kernel counts in jiffies, of which an int has to hold so many seconds even with 1000 of them in each.
 	{Name: "smcr_testlink_time", Max: math.MaxInt32 / 1000, Default: 30},
 	{Name: "smcr_traffic_class", Max: 255},
 	{Name: "smcr_v1_rocev2", Max: 1, Words: onOff},
-	{Name: "wmem", Min: 16384, Max: math.MaxInt32 / 2, Default: 65536},
+	{Name: "wmem", Min: 16384, Max: math.MaxInt32 / 2, Default: 65536, Zero: true},
 }
 
 // Find returns the setting of that name.
@@ -69,12 +73,16 @@ func (s Setting) Parse(text string) (uint64, error) {
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	switch {
-	case err == nil && s.Min <= n && n <= s.Max:
+	case err == nil && (s.Min <= n && n <= s.Max || n == 0 && s.Zero):
 		return n, nil
 	case len(s.Words) > 0:
 		return 0, fmt.Errorf("%s = %s: the value is one of %s", s.Name, quote(text), strings.Join(s.Words, ", "))
 	}
-	return 0, fmt.Errorf("%s = %s: the value is a number from %d to %d", s.Name, quote(text), s.Min, s.Max)
+	zero := ""
+	if s.Zero {
+		zero = ", or 0"
+	}
+	return 0, fmt.Errorf("%s = %s: the value is a number from %d to %d%s", s.Name, quote(text), s.Min, s.Max, zero)
 }
 
 // Assignment is a line of the file of settings.

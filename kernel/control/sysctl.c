@@ -2,8 +2,9 @@
 /*
  * Settings: net.smc.*
  *
- * Names, ranges and defaults are those of Linux 7.2; loopback, smcr_v1_rocev2, smcr_immediate,
- * smcr_large_conns_per_lgr and smcr_traffic_class are ours. What is missing is hs_ctrl, which names a BPF program that
+ * Names, ranges and defaults are those of Linux 7.2, but wmem and rmem may be 0 as well; loopback,
+ * smcr_v1_rocev2, smcr_immediate, smcr_large_conns_per_lgr and smcr_traffic_class are ours.
+ * smcr_max_links_per_lgr is missing, as link groups have one link. So is hs_ctrl, which names a BPF program that
  * decides whether a connection tries SMC: a module can offer such a hook only with type information
  * of its own, which is made from the kernel's at build time by tools that a machine that builds
  * modules need not have, and not before Linux 6.9.
@@ -21,6 +22,7 @@ enum kind {
 	KIND_NUMBER,	/* unsigned int */
 	KIND_SECONDS,	/* int in jiffies, seconds outside */
 	KIND_SWITCH,	/* bool */
+	KIND_BUFFER,	/* unsigned int; 0 is valid, whatever the least value is */
 };
 
 static const struct knob {
@@ -40,13 +42,10 @@ static const struct knob {
 		KNOB(smcr_testlink_time), .kind = KIND_SECONDS, .max = INT_MAX / HZ, .init = 30,
 	},
 	[SMC_SYSCTL_WMEM] = {
-		KNOB(wmem), .min = 16384, .max = INT_MAX / 2, .init = 65536,
+		KNOB(wmem), .kind = KIND_BUFFER, .min = 16384, .max = INT_MAX / 2, .init = 65536,
 	},
 	[SMC_SYSCTL_RMEM] = {
-		KNOB(rmem), .min = 16384, .max = INT_MAX / 2, .init = 65536,
-	},
-	[SMC_SYSCTL_SMCR_MAX_LINKS_PER_LGR] = {
-		KNOB(smcr_max_links_per_lgr), .min = 1, .max = 2, .init = 2,
+		KNOB(rmem), .kind = KIND_BUFFER, .min = 16384, .max = INT_MAX / 2, .init = 65536,
 	},
 	[SMC_SYSCTL_SMCR_MAX_CONNS_PER_LGR] = {
 		KNOB(smcr_max_conns_per_lgr), .min = 16, .max = 255, .init = 255,
@@ -87,6 +86,13 @@ static void *data_of(const struct smc_net *snet, const struct knob *knob)
 	return (char *)snet + knob->offset;
 }
 
+static bool is_valid(const struct knob *knob, unsigned int value)
+{
+	if (!value && knob->kind == KIND_BUFFER)
+		return true;
+	return value >= knob->min && value <= knob->max;
+}
+
 /**
  * smc_sysctl_get() - read a setting
  * @snet: namespace
@@ -122,7 +128,7 @@ int smc_sysctl_set(struct smc_net *snet, enum smc_sysctl_knob knob, unsigned int
 {
 	void *data = data_of(snet, &knobs[knob]);
 
-	if (value < knobs[knob].min || value > knobs[knob].max)
+	if (!is_valid(&knobs[knob], value))
 		return -EINVAL;
 	switch (knobs[knob].kind) {
 	case KIND_SECONDS:
@@ -134,6 +140,49 @@ int smc_sysctl_set(struct smc_net *snet, enum smc_sysctl_knob knob, unsigned int
 	default:
 		WRITE_ONCE(*(unsigned int *)data, value);
 	}
+	return 0;
+}
+
+/**
+ * smc_sysctl_wmem() - how large send buffers are
+ * @snet: namespace
+ *
+ * Context: any.
+ * Return: bytes; TCP's default (tcp_wmem[1]) if net.smc.wmem is 0.
+ */
+unsigned int smc_sysctl_wmem(const struct smc_net *snet)
+{
+	return READ_ONCE(snet->sysctl.wmem) ?: READ_ONCE(snet->net->ipv4.sysctl_tcp_wmem[1]);
+}
+
+/**
+ * smc_sysctl_rmem() - how large receive buffers are
+ * @snet: namespace
+ *
+ * Context: any.
+ * Return: bytes; TCP's default (tcp_rmem[1]) if net.smc.rmem is 0.
+ */
+unsigned int smc_sysctl_rmem(const struct smc_net *snet)
+{
+	return READ_ONCE(snet->sysctl.rmem) ?: READ_ONCE(snet->net->ipv4.sysctl_tcp_rmem[1]);
+}
+
+/* Reads or writes a setting of KIND_BUFFER. The table's extra1 is the least value other than 0. */
+static int handle_buffer(smc_compat_ctl_table *table, int write, void *buffer, size_t *len, loff_t *pos)
+{
+	static const unsigned int zero;
+	unsigned int value = READ_ONCE(*(unsigned int *)table->data);
+	struct ctl_table line = *table;
+	int rc;
+
+	line.data = &value;
+	line.extra1 = (void *)&zero;
+	rc = proc_douintvec_minmax(&line, write, buffer, len, pos);
+	if (rc || !write)
+		return rc;
+	if (value && value < *(const unsigned int *)table->extra1)
+		return -EINVAL;
+	WRITE_ONCE(*(unsigned int *)table->data, value);
 	return 0;
 }
 
@@ -155,6 +204,10 @@ static void fill_line(struct ctl_table *line, struct smc_net *snet, const struct
 		static_assert(sizeof(bool) == sizeof(u8));
 		line->maxlen = sizeof(u8);
 		line->proc_handler = proc_dou8vec_minmax;
+		break;
+	case KIND_BUFFER:
+		line->maxlen = sizeof(unsigned int);
+		line->proc_handler = handle_buffer;
 		break;
 	default:
 		line->maxlen = sizeof(unsigned int);

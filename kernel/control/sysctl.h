@@ -14,9 +14,8 @@ struct smc_sysctl {
 	unsigned int autocorking_size;	/* bytes; 0 is off */
 	unsigned int smcr_buf_type;	/* contiguous: 0 physically, 1 virtually, 2 either */
 	int smcr_testlink_time;	/* jiffies of silence before a link is tested; 0 is never */
-	unsigned int wmem;	/* bytes of a send buffer */
-	unsigned int rmem;	/* bytes of a receive buffer */
-	unsigned int smcr_max_links_per_lgr;
+	unsigned int wmem;	/* bytes of a send buffer, or 0: see smc_sysctl_wmem() */
+	unsigned int rmem;	/* bytes of a receive buffer, likewise */
 	unsigned int smcr_max_conns_per_lgr;
 	unsigned int smcr_large_conns_per_lgr;	/* so many have four times wmem and rmem */
 	unsigned int smcr_max_send_wr;	/* work requests in flight on a link */
@@ -43,7 +42,6 @@ enum smc_sysctl_knob {
 	SMC_SYSCTL_SMCR_TESTLINK_TIME,
 	SMC_SYSCTL_WMEM,
 	SMC_SYSCTL_RMEM,
-	SMC_SYSCTL_SMCR_MAX_LINKS_PER_LGR,
 	SMC_SYSCTL_SMCR_MAX_CONNS_PER_LGR,
 	SMC_SYSCTL_LIMIT_SMC_HS,
 	SMC_SYSCTL_SMCR_MAX_SEND_WR,
@@ -60,6 +58,8 @@ enum smc_sysctl_knob {
 
 unsigned int smc_sysctl_get(const struct smc_net *snet, enum smc_sysctl_knob knob);
 int smc_sysctl_set(struct smc_net *snet, enum smc_sysctl_knob knob, unsigned int value);
+unsigned int smc_sysctl_wmem(const struct smc_net *snet);
+unsigned int smc_sysctl_rmem(const struct smc_net *snet);
 
 int smc_sysctl_net_init(struct smc_net *snet);
 void smc_sysctl_net_exit(struct smc_net *snet);

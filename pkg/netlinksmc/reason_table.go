@@ -74,7 +74,7 @@ var reasons = []reasonInfo{
 	},
 	{
 		0x0303000b, "MAXLINKERR", "the hosts do not agree on the number of links per link group",
-		"check net.smc.smcr_max_links_per_lgr on both hosts: 1 or 2",
+		"set net.smc.smcr_max_links_per_lgr to 1 or 2 on the host that has it, which runs the kernel's own module",
 	},
 	{
 		0x03040000, "MODEUNSUPP", "one side wants SMC-R, the other SMC-D",

@@ -157,12 +157,15 @@ type sysctlCase struct {
 var stockSysctls = []sysctlCase{
 	{"autocorking_size", "65536", []string{"0", "4294967295"}, []string{"-1"}},
 	{"limit_smc_hs", "0", []string{"1", "0"}, []string{"2", "-1"}},
-	{"rmem", "65536", []string{"16384", "1073741823"}, []string{"16383", "1073741824"}},
+	{"rmem", "65536", []string{"16384", "1073741823"}, []string{"1", "16383", "1073741824"}},
 	{"smcr_buf_type", "0", []string{"1", "2"}, []string{"3"}},
 	{"smcr_max_conns_per_lgr", "255", []string{"16", "255"}, []string{"15", "256"}},
-	{"smcr_max_links_per_lgr", "2", []string{"1", "2"}, []string{"0", "3"}},
-	{"wmem", "65536", []string{"16384", "1073741823"}, []string{"16383", "1073741824"}},
+	{maxLinks, "2", []string{"1", "2"}, []string{"0", "3"}},
+	{"wmem", "65536", []string{"16384", "1073741823"}, []string{"1", "16383", "1073741824"}},
 }
+
+// maxLinks is the one that our module does not have: its groups have one link.
+const maxLinks = "smcr_max_links_per_lgr"
 
 // newSysctls are those that Linux 7.2 has besides, and ours.
 var newSysctls = []sysctlCase{
@@ -193,7 +196,13 @@ func testlinkTime(t *testing.T, k *lab.Kernel) sysctlCase {
 func sysctls(t *testing.T, lt *lab.Test, ours bool) {
 	cases := append(slices.Clone(stockSysctls), testlinkTime(t, lt.Host("a").Kernel))
 	if ours {
-		cases = append(cases, newSysctls...)
+		cases = append(slices.DeleteFunc(cases, func(c sysctlCase) bool { return c.name == maxLinks }), newSysctls...)
+		for i, c := range cases {
+			if c.name == "rmem" || c.name == "wmem" {
+				// TCP's default.
+				cases[i].good = append([]string{"0"}, c.good...)
+			}
+		}
 	}
 	names := strings.Fields(lt.Must("a", "ls /proc/sys/net/smc"))
 	if len(names) != len(cases) {

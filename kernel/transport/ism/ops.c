@@ -28,7 +28,7 @@ static void local(struct smc_local *l)
 /* How large a buffer the application wants, or the administrator. */
 static u8 size_code(const struct smc_ism_dev *dev, const struct sock *sk)
 {
-	u64 want = READ_ONCE(smc_net(sock_net(sk))->sysctl.rmem);
+	u64 want = smc_sysctl_rmem(smc_net(sock_net(sk)));
 
 	if (dev->ops->map)
 		want *= PAGED_FACTOR;

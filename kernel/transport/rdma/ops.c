@@ -103,14 +103,14 @@ static u8 rmb_code(const struct sock *sk, bool large)
 {
 	if (sk->sk_userlocks & SOCK_RCVBUF_LOCK)
 		return code_of(READ_ONCE(sk->sk_rcvbuf) / 2);
-	return usual_code(READ_ONCE(smc_net(sock_net(sk))->sysctl.rmem), large);
+	return usual_code(smc_sysctl_rmem(smc_net(sock_net(sk))), large);
 }
 
 static u8 snd_code(const struct sock *sk, bool large)
 {
 	if (sk->sk_userlocks & SOCK_SNDBUF_LOCK)
 		return code_of(READ_ONCE(sk->sk_sndbuf) / 2);
-	return usual_code(READ_ONCE(smc_net(sock_net(sk))->sysctl.wmem), large);
+	return usual_code(smc_sysctl_wmem(smc_net(sock_net(sk))), large);
 }
 
 /**
