@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Package counters holds the statistics of our module against those of the stock module of Linux 6.12, on the same loads.
+package counters
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/smckit/smckit/tests/lab"
+)
+
+const inside = "github.com/smckit/smckit/tests/counters/inside"
+
+// byLoad is what was counted during each load.
+type byLoad map[string]netlinksmc.TechStats
+
+// TestCounters has each load count the same with our module as with the stock one.
+func TestCounters(t *testing.T) {
+	lab.Need(t)
+	want := run(t, "6.12", lab.ModuleStock, "SMC-R")
+	for _, kernel := range lab.TestSeries() {
+		for _, technology := range []string{"SMC-R", "SMC-D"} {
+			t.Run(kernel+" "+technology, func(t *testing.T) {
+				compare(t, technology, want, run(t, kernel, lab.ModuleOurs, technology))
+			})
+		}
+	}
+}
+
+// run boots guests with a module and runs the loads there.
+func run(t *testing.T, kernel string, module lab.Module, technology string) byLoad {
+	t.Helper()
+	o := lab.Options{Kernel: kernel, Hosts: 2}
+	server, address := "b", lab.Addr4(0, 1)
+	if technology == "SMC-D" {
+		o.Hosts = 1
+		server, address = "a", "127.0.0.1"
+	}
+	dir, err := lab.Commands(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Programs = []string{dir}
+	lt := lab.Start(t, o)
+	setUp(t, lt, module, technology)
+	for _, h := range lt.Hosts {
+		lt.Must(h.Name, fmt.Sprintf("echo %s %s >/run/smckit-counters", technology, address))
+	}
+	defer lab.Kill(t, serve(t, lt, server))
+	if technology == "SMC-R" {
+		traceOn(t, lt)
+	}
+	lt.GoTest(t, "a", inside, "^TestLoads$")
+	if technology == "SMC-R" {
+		traced(t, lt, module)
+	}
+	if technology == "SMC-R" && module == lab.ModuleOurs {
+		procEntries(t, lt)
+	}
+	var counted byLoad
+	if err := json.Unmarshal([]byte(lt.Must("a", "cat /run/counters.json")), &counted); err != nil {
+		t.Fatal(err)
+	}
+	return counted
+}
+
+// serve starts the server's end, which outlives the test that starts it.
+func serve(t *testing.T, lt *lab.Test, host string) *lab.Process {
+	t.Helper()
+	// Brings the program.
+	lt.GoTest(t, host, inside, "^TestParameters$")
+	p, err := lt.Host(host).Start(lab.Cmd{
+		Argv: []string{"/run/inside.test", "-test.run", "^TestServer$"}, Env: []string{"SMCKIT_COUNTERS=server"}, Dir: "/run",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lt.Host(host).WaitFor(t.Context(), "test -e /run/counters-serving"); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// setUp has connections be of the technology, with buffers of 64 KiB.
+func setUp(t *testing.T, lt *lab.Test, module lab.Module, technology string) {
+	t.Helper()
+	if technology == "SMC-D" {
+		if err := lt.LoadSMC(t.Context(), module); err != nil {
+			t.Fatal(err)
+		}
+		// Buffers of SMC-D are four times as large as the setting.
+		lt.Must("a", "ip link set lo up; sysctl -qw net.smc.rmem=16384")
+		return
+	}
+	if err := lt.SetUpSMC(t.Context(), module, module); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range lt.Hosts {
+		if module == lab.ModuleOurs {
+			lt.Must(h.Name, "sysctl -qw net.smc.smcr_large_conns_per_lgr=0")
+		}
+	}
+}
+
+func compare(t *testing.T, technology string, want, got byLoad) {
+	for name := range want {
+		w, g := comparable(name, want[name]), comparable(name, got[name])
+		if technology == "SMC-D" {
+			// There is no buffer to send from, and pages need not be in one piece.
+			w.TxBufSizes, g.TxBufSizes = netlinksmc.SizeHistogram{}, netlinksmc.SizeHistogram{}
+			w.TxBuf.Allocated, g.TxBuf.Allocated = 0, 0
+			w.RxBuf.Downgraded, g.RxBuf.Downgraded = 0, 0
+		}
+		if diff := cmp.Diff(w, g); diff != "" {
+			t.Errorf("%s: stock is -, ours is +:\n%s", name, diff)
+		}
+	}
+}
+
+// comparable is the part of the counters that does not depend on chance.
+func comparable(load string, s netlinksmc.TechStats) netlinksmc.TechStats {
+	// Whether a buffer is used again depends on how soon the one before was given back.
+	for _, b := range []*netlinksmc.BufferStats{&s.TxBuf, &s.RxBuf} {
+		b.Allocated, b.Reused = b.Allocated+b.Reused, 0
+	}
+	switch load {
+	case "longer than the buffers":
+		// How much of it can be sent at once depends on how fast it leaves the buffer.
+		s.TxBytes, s.RxBytes, s.RxCount, s.RxSizes = 0, 0, 0, netlinksmc.SizeHistogram{}
+		s.TxBuf.Full, s.TxBuf.FullPeer, s.RxBuf.Full = 0, 0, 0
+	case "full buffers":
+		// How often depends on how often data leaves the buffer between two calls.
+		for _, n := range []*uint64{&s.TxBuf.Full, &s.TxBuf.FullPeer, &s.RxBuf.Full} {
+			*n = min(*n, 1)
+		}
+		s.TxBytes, s.RxBytes, s.TxCount, s.RxCount = 0, 0, 0, 0
+		s.TxSizes, s.RxSizes = netlinksmc.SizeHistogram{}, netlinksmc.SizeHistogram{}
+		s.RxBuf.TooSmall = 0
+	case "scarce memory":
+		// How large the largest piece is depends on the kernel's configuration and on what is free.
+		s.RxBufSizes = netlinksmc.SizeHistogram{}
+	}
+	return s
+}

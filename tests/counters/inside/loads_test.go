@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Package inside is what tests/counters runs in guests: loads on AF_SMC connections, and what the kernels of both ends have
+// counted of each. Anywhere else its tests are skipped.
+package inside
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/rpc"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/smckit/smckit/tests/guest"
+	"golang.org/x/sys/unix"
+)
+
+// guests holds the technology to count, SMC-D or SMC-R, and the server's address.
+const guests guest.Marker = "/run/smckit-counters"
+
+// report is where the counters go, by load.
+const report = "/run/counters.json"
+
+// controlPort is where the server's end is told what to do; connections of loads have the ports after it.
+const controlPort = 5999
+
+// ring is the size of both buffers of a connection.
+const ring = 64 << 10
+
+const patience = 60 * time.Second
+
+// pair is a connection, of which this program has the client's end.
+type pair struct {
+	t       *testing.T
+	client  int
+	server  *rpc.Client
+	atOnce  bool               // what is sent can be read when send() returns
+	prepare func(fd int) error // does something with the client's socket before it connects; may be nil
+}
+
+// load is traffic on one new connection.
+type load struct {
+	name string
+	run  func(p *pair)
+}
+
+var loads = []load{
+	{"nothing", func(*pair) {}},
+	{"sizes", sizes},
+	{"no data", noData},
+	{"peek", peek},
+	{"part of the data", part},
+	{"longer than the buffers", long},
+	{"full buffers", full},
+	{"options", options},
+	{"urgent data", urgent},
+	{"splice", splice},
+	{"half closed", halfClosed},
+	{scarceMemory, func(*pair) {}},
+}
+
+// scarceMemory has connections ask for buffers that no kernel has in one piece.
+const scarceMemory = "scarce memory"
+
+// TestLoads runs the loads one after the other and writes what each has changed.
+func TestLoads(t *testing.T) {
+	guests.Need(t)
+	p := parameters(t)
+	server, err := rpc.Dial("tcp4", netip.AddrPortFrom(p.to, controlPort).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	counted := map[string]netlinksmc.TechStats{}
+	for i, l := range loads {
+		t.Run(l.name, func(t *testing.T) {
+			before := p.count(t, server)
+			l.do(&pair{t: t, server: server, atOnce: p.technology == "SMC-D"}, netip.AddrPortFrom(p.to, uint16(controlPort+1+i)))
+			counted[l.name] = difference(p.count(t, server), before)
+		})
+	}
+	p.settings(t, server)
+	b, err := json.Marshal(counted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(report, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// setting is where the loads run.
+type setting struct {
+	technology string
+	to         netip.Addr
+}
+
+func parameters(t *testing.T) (s setting) {
+	t.Helper()
+	b, err := os.ReadFile(string(guests))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var addr string
+	if _, err := fmt.Sscan(string(b), &s.technology, &addr); err != nil {
+		t.Fatal(err)
+	}
+	s.to = netip.MustParseAddr(addr)
+	return s
+}
+
+// count is the sum of the counters of both ends, which with SMC-D are in one kernel.
+func (s setting) count(t *testing.T, server *rpc.Client) netlinksmc.TechStats {
+	t.Helper()
+	sum, err := stats(s.technology)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.technology == "SMC-D" {
+		return sum
+	}
+	var text []byte
+	var other netlinksmc.TechStats
+	if err := server.Call("End.Stats", Call{}, &text); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &other); err != nil {
+		t.Fatal(err)
+	}
+	combine(&sum, &other, func(a *uint64, b uint64) { *a += b })
+	return sum
+}
+
+func difference(a, b netlinksmc.TechStats) netlinksmc.TechStats {
+	combine(&a, &b, func(a *uint64, b uint64) { *a -= b })
+	return a
+}
+
+// combine does something with each pair of counters.
+func combine(a, b *netlinksmc.TechStats, f func(a *uint64, b uint64)) {
+	for _, h := range []struct{ a, b *netlinksmc.SizeHistogram }{
+		{&a.TxBufSizes, &b.TxBufSizes}, {&a.RxBufSizes, &b.RxBufSizes}, {&a.TxSizes, &b.TxSizes}, {&a.RxSizes, &b.RxSizes},
+	} {
+		for i := range h.a {
+			f(&h.a[i], h.b[i])
+		}
+	}
+	for _, n := range []struct{ a, b *netlinksmc.BufferStats }{{&a.TxBuf, &b.TxBuf}, {&a.RxBuf, &b.RxBuf}} {
+		f(&n.a.TooSmall, n.b.TooSmall)
+		f(&n.a.TooSmallPeer, n.b.TooSmallPeer)
+		f(&n.a.Full, n.b.Full)
+		f(&n.a.FullPeer, n.b.FullPeer)
+		f(&n.a.Reused, n.b.Reused)
+		f(&n.a.Allocated, n.b.Allocated)
+		f(&n.a.Downgraded, n.b.Downgraded)
+	}
+	for _, n := range []struct {
+		a *uint64
+		b uint64
+	}{
+		{&a.ClientV1, b.ClientV1}, {&a.ClientV2, b.ClientV2}, {&a.ServerV1, b.ServerV1}, {&a.ServerV2, b.ServerV2},
+		{&a.Sendpage, b.Sendpage}, {&a.Splice, b.Splice}, {&a.Cork, b.Cork}, {&a.NoDelay, b.NoDelay}, {&a.Urgent, b.Urgent},
+		{&a.RxBytes, b.RxBytes}, {&a.TxBytes, b.TxBytes}, {&a.RxCount, b.RxCount}, {&a.TxCount, b.TxCount},
+	} {
+		f(n.a, n.b)
+	}
+}
+
+// do makes a connection and runs the load on it.
+func (l load) do(p *pair, to netip.AddrPort) {
+	if l.name == scarceMemory {
+		p.everywhere("sysctl -n net.smc.rmem >/run/rmem; sysctl -qw net.smc.rmem=16777216")
+		defer p.everywhere("sysctl -qw net.smc.rmem=$(cat /run/rmem)")
+	}
+	p.connect(to)
+	l.run(p)
+	p.close()
+}
+
+func (p *pair) close() {
+	p.must(0, unix.Close(p.client))
+	p.must(p.ask("Close", 0, 0))
+}
+
+// everywhere runs a script on both hosts.
+func (p *pair) everywhere(script string) {
+	if err := errors.Join(run(script), p.server.Call("End.Shell", script, &Answer{})); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func run(script string) error { return exec.Command("/bin/sh", "-euc", script).Run() }
+
+func (p *pair) connect(to netip.AddrPort) {
+	p.t.Helper()
+	var a Answer
+	if err := p.server.Call("End.Listen", to, &a); err != nil || a.Err != 0 {
+		p.t.Fatal(err, a.Err)
+	}
+	proto, sa := guest.Sockaddr(to)
+	fd, err := unix.Socket(unix.AF_SMC, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, proto)
+	p.client = p.must(fd, err)
+	if p.prepare != nil {
+		p.must(0, p.prepare(fd))
+	}
+	accepted := p.server.Go("End.Accept", Call{}, &a, make(chan *rpc.Call, 1))
+	p.must(0, unix.Connect(p.client, sa))
+	if call := <-accepted.Done; call.Error != nil || a.Err != 0 {
+		p.t.Fatal(call.Error, a.Err)
+	}
+}
+
+// ask has the server's end do something.
+func (p *pair) ask(what string, n, flags int) (int, error) {
+	p.t.Helper()
+	var a Answer
+	if err := p.server.Call("End."+what, Call{n, flags}, &a); err != nil {
+		p.t.Fatal(err)
+	}
+	if a.Err != 0 {
+		return 0, a.Err
+	}
+	return a.N, nil
+}
+
+// must fails the test if a call that the load consists of fails.
+func (p *pair) must(n int, err error) int {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return n
+}
+
+func (p *pair) send(n, flags int) (int, error) {
+	return unix.SendmsgN(p.client, make([]byte, n), nil, nil, flags)
+}
+
+func (p *pair) recv(n, flags int) (int, error) { return p.ask("Recv", n, flags) }
+
+// arrived waits until so many bytes can be read.
+func (p *pair) arrived(n int) {
+	p.t.Helper()
+	guest.Await(p.t, patience, func() string {
+		if have := p.unread(); have != n {
+			return fmt.Sprintf("%d bytes have arrived, not %d", have, n)
+		}
+		return ""
+	})
+}
+
+func (p *pair) unread() int {
+	p.t.Helper()
+	return p.must(p.ask("Unread", 0, 0))
+}
+
+// readable waits for events at the server's end.
+func (p *pair) readable(events int) {
+	p.t.Helper()
+	p.must(p.ask("Ready", 0, events))
+}
+
+// sizes has one call for each of some sizes, up to that of the buffers.
+func sizes(p *pair) {
+	for _, n := range []int{1, 8192, 8193, 16384, 16385, 60000} {
+		if got := p.must(p.send(n, 0)); got != n {
+			p.t.Fatalf("%d of %d bytes were sent", got, n)
+		}
+		p.arrived(n)
+		if got := p.must(p.recv(n, unix.MSG_WAITALL)); got != n {
+			p.t.Fatalf("%d of %d bytes were received", got, n)
+		}
+	}
+}
+
+// noData receives where there is nothing.
+func noData(p *pair) {
+	for range 3 {
+		if _, err := p.recv(10, unix.MSG_DONTWAIT); !errors.Is(err, unix.EAGAIN) {
+			p.t.Fatalf("recv() without data: %v", err)
+		}
+	}
+}
+
+// peek looks at data before it reads it.
+func peek(p *pair) {
+	p.must(p.send(100, 0))
+	p.arrived(100)
+	p.must(p.recv(100, unix.MSG_PEEK))
+	p.must(p.recv(100, 0))
+}
+
+// part reads less than there is, and then the rest.
+func part(p *pair) {
+	p.must(p.send(100, 0))
+	p.arrived(100)
+	p.must(p.recv(10, 0))
+	p.must(p.recv(20, 0))
+	p.must(p.recv(70, 0))
+}
+
+// long sends more in one call than the buffers hold.
+func long(p *pair) {
+	sent := p.must(p.send(200_000, unix.MSG_DONTWAIT))
+	for sent > 0 {
+		p.readable(unix.POLLIN)
+		sent -= p.must(p.recv(200_000, 0))
+	}
+}
+
+// full fills the buffers, empties them and sends again, several times.
+func full(p *pair) {
+	for range 3 {
+		sent := p.fill()
+		for sent > 0 {
+			p.readable(unix.POLLIN)
+			sent -= p.must(p.recv(2*ring, 0))
+		}
+		p.must(0, ready(p.client, unix.POLLOUT))
+		p.must(p.send(1, 0))
+		p.arrived(1)
+		p.must(p.recv(1, 0))
+	}
+}
+
+// fill sends until the receiver's buffer is full and no more can be sent. Return: bytes.
+func (p *pair) fill() int {
+	p.t.Helper()
+	sent := 0
+	for last := false; ; {
+		n, err := p.send(16384, unix.MSG_DONTWAIT)
+		if err == nil {
+			sent += n
+			continue
+		}
+		if !errors.Is(err, unix.EAGAIN) {
+			p.t.Fatal(err)
+		}
+		if last || p.atOnce {
+			return sent
+		}
+		// What is on its way may make room yet; once the receiver has all that it can hold, nothing does.
+		guest.Await(p.t, patience, func() string {
+			last = p.unread() == ring
+			if !last && !p.writable() {
+				return fmt.Sprintf("%d bytes have arrived, and no more can be sent", p.unread())
+			}
+			return ""
+		})
+	}
+}
+
+func (p *pair) writable() bool {
+	fds := []unix.PollFd{{Fd: int32(p.client), Events: unix.POLLOUT}}
+	n, err := unix.Poll(fds, 0)
+	return err == nil && n == 1
+}
+
+// options sets and clears the two options that tell when to send.
+func options(p *pair) {
+	for _, o := range []struct{ name, value int }{
+		{unix.TCP_NODELAY, 1}, {unix.TCP_NODELAY, 0}, {unix.TCP_NODELAY, 1}, {unix.TCP_CORK, 1}, {unix.TCP_CORK, 0},
+	} {
+		if err := unix.SetsockoptInt(p.client, unix.SOL_TCP, o.name, o.value); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	p.must(p.send(10, unix.MSG_MORE))
+	p.must(p.send(10, 0))
+	p.arrived(20)
+	p.must(p.recv(20, 0))
+}
+
+// urgent sends and receives an urgent byte.
+func urgent(p *pair) {
+	p.must(p.send(1, unix.MSG_OOB))
+	p.readable(unix.POLLPRI)
+	p.must(p.recv(1, unix.MSG_OOB))
+	if _, err := p.recv(1, unix.MSG_OOB); !errors.Is(err, unix.EINVAL) {
+		p.t.Fatalf("the urgent byte again: %v", err)
+	}
+}
+
+// splice moves data to a pipe.
+func splice(p *pair) {
+	p.must(p.send(1000, 0))
+	p.arrived(1000)
+	p.must(p.ask("Splice", 1000, 0))
+}
+
+// halfClosed reads the end of the stream.
+func halfClosed(p *pair) {
+	p.must(p.send(10, 0))
+	if err := unix.Shutdown(p.client, unix.SHUT_WR); err != nil {
+		p.t.Fatal(err)
+	}
+	p.readable(unix.POLLRDHUP)
+	p.must(p.recv(10, 0))
+	if n := p.must(p.recv(10, 0)); n != 0 {
+		p.t.Fatalf("%d bytes after the end", n)
+	}
+	if _, err := p.send(10, unix.MSG_NOSIGNAL); !errors.Is(err, unix.EPIPE) {
+		p.t.Fatalf("send() after shutdown(): %v", err)
+	}
+}
