@@ -28,7 +28,7 @@ deps: # install what the lab needs from Debian's packages, and say so
 	@tests/deps.sh
 
 # smc_run has an entry point that sees which signals are ignored, where there is one: internal/sigstart.
-RUNFLAGS := $(if $(filter linux-amd64,$(shell go env GOOS)-$(shell go env GOARCH)),-E _smckit_rt0)
+RUNFLAGS  = $(if $(filter linux-amd64,$(shell go env GOOS)-$(shell go env GOARCH)),-E _smckit_rt0)
 BIN      ?= bin
 
 .PHONY: build

@@ -15,7 +15,8 @@ METHODS
             that it starts, whatever it is made with; 32-bit programs, too. A
             socket takes a fraction of a millisecond longer to make. Unless root
             does it, sudo and other programs with the set-user-ID bit have no
-            privileges below COMMAND.
+            privileges below COMMAND. Needs Linux 5.14 and /proc: without,
+            COMMAND runs over TCP, with a warning.
   auto      Looks at the file of COMMAND, or of the interpreter that its first
             line names (env's operand for env):
               a Go program, or a statically linked one     seccomp
