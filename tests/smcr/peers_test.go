@@ -31,11 +31,11 @@ func peers(t *testing.T, kernel string, length lab.Length) {
 	lt.Must("a", "modprobe -aq tun rdma_rxe || :")
 	// Each part has a deadline of its own. What waits for time-outs, or is about who comes first, is for full runs.
 	parts := []string{
-		"PeersHonest|PeersOlder|PeersTested|PeersKeepalive|PeersAb", "PeersCDC", "PeersLLC", "PeersDelete", "PeersRDMA", "PeersImmediate", "PeersCrowd",
+		"PeersHonest|PeersOutOfSync|PeersOlder|PeersTested|PeersKeepalive|PeersAb", "PeersCDC", "PeersLLC", "PeersDelete", "PeersRDMA", "PeersImmediate", "PeersCrowd",
 		"PeersReceives|PeersFlap|PeersTrafficClass|PeersLimits",
 	}
 	if lab.Full() {
-		parts = append(parts, "PeersVersion1", "PeersForming", "PeersCLC", "PeersSilent", "PeersForget", "PeersLose")
+		parts = append(parts, "PeersLimit", "PeersVersion1", "PeersForming", "PeersCLC", "PeersSilent", "PeersForget", "PeersLose")
 	}
 	for _, part := range lab.Parts(parts...) {
 		lt.GoTest(t, "a", inside, "^Test("+part+")")

@@ -29,8 +29,11 @@ int smc_group_init(struct smc_lgr *lgr)
 	INIT_LIST_HEAD(&group->quarantine);
 	smc_rdma_llc_init(group);
 	lgr->priv = group;
-	/* At most, until the peers have agreed. */
-	lgr->max_conns = 255;
+	/*
+	 * A server's limit, until the peers have agreed. A client joins as long as it has an RMB for one more connection: only
+	 * the server knows which of the connections are over.
+	 */
+	lgr->max_conns = lgr->key.server ? 255 : 0;
 	return 0;
 }
 
