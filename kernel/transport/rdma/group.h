@@ -53,6 +53,9 @@ struct smc_rdma_llc {
 	bool confirmed;			/* CONFIRM LINK has come, request or response; set last, read by acquire, too */
 	bool confirm_plain;		/* the peer has no eye catchers in its RMBs */
 	u8 confirm_link;		/* the link's number in it */
+	bool doubted;			/* a peer has said that it does not know the group: nobody joins while the link is tested */
+	unsigned long doubted_since;	/* jiffies */
+	unsigned long proven;		/* jiffies; when the link was last known to work */
 	bool testing;			/* TEST LINK is out */
 	u32 tests;			/* sent so far; the user data has the number after test_id */
 	u8 test_id[12];			/* random; never changes */
@@ -213,6 +216,7 @@ void smc_rdma_llc_send(struct smc_rdma_group *group, const u8 msg[SMC_LINK_MSG_L
 void smc_rdma_llc_look_soon(struct smc_rdma_group *group, unsigned long delay);
 void smc_rdma_llc_send_msg(struct smc_rdma_group *group, struct smc_llc *m);
 void smc_rdma_llc_respond(struct smc_rdma_group *group, struct smc_llc *m);
+void smc_rdma_llc_doubt(struct smc_rdma_group *group);
 void smc_rdma_llc_watch(struct smc_rdma_group *group);
 void smc_rdma_llc_end(struct smc_rdma_group *group);
 

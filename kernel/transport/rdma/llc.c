@@ -15,6 +15,8 @@
 
 /* How long the peer has for an answer. It comes after all that the two have sent before. */
 #define PATIENCE (2 * HZ)
+/* A link that has passed a test is not tested again for so long, whoever says that it does not know the group. */
+#define TRUST HZ
 /* How long nothing may arrive of what was sent. */
 #define STALL_TIME (10 * HZ)
 
@@ -97,7 +99,7 @@ void smc_rdma_llc_look_soon(struct smc_rdma_group *group, unsigned long delay)
 		return;
 	group->llc.next = next;
 	smc_lgr_get(group->lgr);
-	if (mod_delayed_work(smc_net_wq, &group->llc.timer, delay))
+	if (mod_delayed_work(smc_lgr_wq, &group->llc.timer, delay))
 		smc_lgr_put(group->lgr);
 }
 
@@ -221,6 +223,55 @@ static bool echoes_test(const struct smc_rdma_llc *llc, const u8 data[16])
 	return !memcmp(data, llc->test_id, sizeof(llc->test_id)) && number && number <= llc->tests;
 }
 
+/* The caller holds the lock. */
+static void begin_test(struct smc_rdma_group *group)
+{
+	struct smc_llc m = { .type = SMC_LLC_TEST_LINK };
+
+	group->llc.testing = true;
+	group->llc.tested = jiffies;
+	group->llc.tests++;
+	fill_test(&group->llc, m.test_link.data);
+	smc_rdma_llc_send_msg(group, &m);
+}
+
+/* The link works, and connections may join. The caller holds the lock. */
+static void pass_test(struct smc_rdma_group *group)
+{
+	struct smc_rdma_llc *llc = &group->llc;
+
+	llc->testing = false;
+	llc->proven = jiffies;
+	if (!llc->doubted)
+		return;
+	WRITE_ONCE(llc->doubted, false);
+	smc_group_wake_locked(group);
+}
+
+/**
+ * smc_rdma_llc_doubt() - somebody has declined a connection as out of sync: it does not know the group
+ * @group: the group
+ *
+ * CLC messages do not prove who sends them: that may be the peer, which has lost the group, or anybody else who gives the
+ * peer's identity. The link tells, since only the peer can answer on it: no connection joins until TEST LINK has been answered.
+ * If it is not, the group ends. Softirq.
+ */
+void smc_rdma_llc_doubt(struct smc_rdma_group *group)
+{
+	struct smc_rdma_llc *llc = &group->llc;
+
+	spin_lock_bh(&group->lock);
+	if (group->state != SMC_GROUP_READY || llc->doubted || time_before(jiffies, llc->proven + TRUST))
+		goto unlock;
+	WRITE_ONCE(llc->doubted, true);
+	llc->doubted_since = jiffies;
+	if (!llc->testing)
+		begin_test(group);
+	smc_rdma_llc_look_soon(group, PATIENCE);
+unlock:
+	spin_unlock_bh(&group->lock);
+}
+
 static void on_test_link(struct smc_rdma_group *group, struct smc_link *link, struct smc_llc *m)
 {
 	if (!m->response) {
@@ -228,10 +279,10 @@ static void on_test_link(struct smc_rdma_group *group, struct smc_link *link, st
 		return;
 	}
 	spin_lock_bh(&group->lock);
-	if (echoes_test(&group->llc, m->test_link.data))
-		group->llc.testing = false;
-	else
+	if (!echoes_test(&group->llc, m->test_link.data))
 		bad_message(link, m->type);
+	else if (group->llc.testing)
+		pass_test(group);
 	spin_unlock_bh(&group->lock);
 }
 
@@ -365,7 +416,8 @@ static unsigned long until(unsigned long when)
 
 /*
  * When a TEST LINK that is out will have failed: as the namespace has it, some time after the link has been silent for
- * its interval, and as the keepalive of a connection has it. Return: jiffies until then.
+ * its interval; as the keepalive of a connection has it; and soon where connections wait because the link is doubted.
+ * Return: jiffies until then.
  */
 static unsigned long test_fails(const struct smc_rdma_group *group, unsigned long interval, const struct smc_keepalive *k)
 {
@@ -374,13 +426,9 @@ static unsigned long test_fails(const struct smc_rdma_group *group, unsigned lon
 
 	if (interval)
 		left = until((time_after(silent, since) ? silent : since) + PATIENCE);
+	if (group->llc.doubted)
+		left = until(group->llc.doubted_since + PATIENCE);
 	return k->idle == MAX_JIFFY_OFFSET ? left : min(left, until(since + k->limit));
-}
-
-/* Whatever comes shows that the link works; the answer to a test may be behind much else. */
-static bool test_is_out(const struct smc_rdma_group *group)
-{
-	return group->llc.testing && !time_after(READ_ONCE(group->link->heard), group->llc.tested);
 }
 
 /*
@@ -390,33 +438,30 @@ static bool test_is_out(const struct smc_rdma_group *group)
 static unsigned long look_at_link(struct smc_rdma_group *group)
 {
 	unsigned long interval = max(READ_ONCE(smc_net(group->lgr->key.net)->sysctl.smcr_testlink_time), 0);
-	struct smc_llc m = { .type = SMC_LLC_TEST_LINK };
 	struct smc_keepalive k;
-	unsigned long idle;
+	unsigned long idle, left;
 
 	if (group->state != SMC_GROUP_READY)
 		return MAX_JIFFY_OFFSET;
+	/* Whatever comes shows that the link works; the answer to a test may be behind much else. */
+	if (group->llc.testing && time_after(READ_ONCE(group->link->heard), group->llc.tested))
+		pass_test(group);
 	smc_keepalive_find(group, &k);
-	if (test_is_out(group)) {
-		unsigned long left = test_fails(group, interval, &k);
-
+	if (group->llc.testing) {
+		left = test_fails(group, interval, &k);
 		if (left)
 			return left;
 		smc_keepalive_expire(group);
 		smc_link_fail(group->link, SMC_LINK_SILENT, 0);
 		return MAX_JIFFY_OFFSET;
 	}
-	group->llc.testing = false;
 	idle = min(interval ?: MAX_JIFFY_OFFSET, k.idle);
 	if (idle == MAX_JIFFY_OFFSET)
 		return idle;
-	if (until(READ_ONCE(group->link->heard) + idle))
-		return until(READ_ONCE(group->link->heard) + idle);
-	group->llc.testing = true;
-	group->llc.tested = jiffies;
-	group->llc.tests++;
-	fill_test(&group->llc, m.test_link.data);
-	smc_rdma_llc_send_msg(group, &m);
+	left = until(READ_ONCE(group->link->heard) + idle);
+	if (left)
+		return left;
+	begin_test(group);
 	return test_fails(group, interval, &k);
 }
 
@@ -474,6 +519,7 @@ static void timer_work(struct work_struct *work)
 void smc_rdma_llc_watch(struct smc_rdma_group *group)
 {
 	group->llc.moved = jiffies;
+	group->llc.proven = jiffies;
 	smc_rdma_llc_look_soon(group, 0);
 }
 

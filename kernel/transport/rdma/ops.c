@@ -420,8 +420,10 @@ static void undo(struct smc_offer *offer, struct smc_rdma_offer *ro)
 			smc_rdma_conn_of(offer->conn)->exposed = false;
 		undo_conn(offer);
 	}
-	if (alone || offer->out_of_sync)
+	if (alone)
 		give_up(smc_group_of(ro->lgr));
+	else if (offer->out_of_sync)
+		smc_rdma_llc_doubt(smc_group_of(ro->lgr));
 }
 
 static void detach(struct smc_offer *offer)

@@ -10,8 +10,8 @@
 
 /* How long the client has for its response to CONFIRM LINK. */
 #define CONFIRM_LINK_TIMEOUT (2 * HZ)
-/* How long others that want to join wait for first contact to be complete. */
-#define FORMING_TIMEOUT (2 * HZ)
+/* How long others that want to join wait for first contact to be complete, or for a test of the link. */
+#define FORMING_TIMEOUT (5 * HZ / 2)
 
 /* Return: 0 or a reason. */
 static int choose(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
@@ -97,7 +97,10 @@ static int form(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
 	return smc_rdma_make_conn(ro);
 }
 
-/* Someone else's first contact with the client is under way. Return: 0, -EINPROGRESS, -EAGAIN or a reason. */
+/*
+ * Another connection's first contact with the client is under way, or a test of the link. Return: 0, -EINPROGRESS, -EAGAIN or
+ * a reason.
+ */
 static int wait_for_group(struct smc_rdma_offer *ro)
 {
 	struct smc_rdma_group *group = smc_group_of(ro->lgr);
@@ -106,13 +109,16 @@ static int wait_for_group(struct smc_rdma_offer *ro)
 		smc_rdma_wait(ro, FORMING_TIMEOUT);
 	switch (READ_ONCE(group->state)) {
 	case SMC_GROUP_READY:
+		if (READ_ONCE(group->llc.doubted))
+			break;
 		smc_rdma_waited(ro);
 		return 0;
 	case SMC_GROUP_ENDED:
 		return -EAGAIN;
 	default:
-		return smc_rdma_late(ro) ? SMC_REASON_TIMEOUT_CONFIRM_LINK : -EINPROGRESS;
+		break;
 	}
+	return smc_rdma_late(ro) ? SMC_REASON_TIMEOUT_CONFIRM_LINK : -EINPROGRESS;
 }
 
 /* Gives the place in a group back that has come to nothing. */

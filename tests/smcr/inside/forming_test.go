@@ -224,8 +224,8 @@ func (c *conn) brokenOff(ctx context.Context) error {
 	return nil
 }
 
-// gone waits for the end of the group's first connection.
-func gone(ctx context.Context, c *conn) error { return c.g.first.app.wait(ctx) }
+// unharmed checks that the group's first connection works.
+func unharmed(ctx context.Context, c *conn) error { return c.g.first.exchange(ctx, 1000) }
 
 // over waits for the application's end, in whatever way.
 func over(ctx context.Context, c *conn) error {
@@ -259,7 +259,7 @@ var formings = []forming{
 	{name: "DECLINE instead of CONFIRM LINK", server: true, do: sequence(begin, confirm, declines(0))},
 	{name: "out of sync instead of the answer", do: sequence(asked, declines(8))},
 	{name: "DECLINE instead of CONFIRM", further: true, do: sequence(begin, accepted, declines(0))},
-	{name: "out of sync instead of CONFIRM", further: true, do: sequence(begin, accepted, declines(8), gone)},
+	{name: "out of sync instead of CONFIRM", further: true, do: sequence(begin, accepted, declines(8), unharmed)},
 	{name: "RST instead of the answer", do: sequence(asked, resets)},
 	{name: "RST instead of CONFIRM LINK", server: true, do: sequence(begin, confirm, resets)},
 	{name: "RST instead of CONFIRM", further: true, do: sequence(begin, accepted, resets)},

@@ -60,20 +60,22 @@ type group struct {
 	psn    uint32
 	first  *conn // of those that a test needs again
 
-	mu     sync.Mutex
-	conns  map[uint32]*conn // by their token
-	llc    [][]byte         // messages that nobody has taken yet
-	mute   bool             // LLC is not answered
-	brief  int              // what has come as immediate data
-	lost   int              // so many DELETE RKEY to come are not answered
-	slow   bool             // answers to DELETE RKEY are kept
-	kept   [][]byte         // those
-	forgot []uint32         // keys that our module has withdrawn
-	tests  int              // of the link, that our module has made
-	echo   func(m []byte)   // changes answers to those; may be nil
-	gone   bool             // our module has ended the group
-	formed bool
-	made   int // connections
+	mu    sync.Mutex
+	conns map[uint32]*conn // by their token
+	llc   [][]byte         // messages that nobody has taken yet
+	mute  bool             // LLC is not answered
+	// Of LLC, CONFIRM RKEY is not.
+	holdKeys bool
+	brief    int            // what has come as immediate data
+	lost     int            // so many DELETE RKEY to come are not answered
+	slow     bool           // answers to DELETE RKEY are kept
+	kept     [][]byte       // those
+	forgot   []uint32       // keys that our module has withdrawn
+	tests    int            // of the link, that our module has made
+	echo     func(m []byte) // changes answers to those; may be nil
+	gone     bool           // our module has ended the group
+	formed   bool
+	made     int // connections
 }
 
 func newGroup(t testing.TB, n *network, addr netip.Addr, server bool) *group {
@@ -133,7 +135,7 @@ func (g *group) heard(msg []byte) {
 	switch {
 	case msg[0] == deleteLink && asks && msg[3]&all != 0:
 		g.gone = true
-	case !g.mute && asks && (msg[0] == confirmRkey || msg[0] == testLink || msg[0] == deleteRkey):
+	case !g.mute && asks && (msg[0] == confirmRkey && !g.holdKeys || msg[0] == testLink || msg[0] == deleteRkey):
 		answer := bytes.Clone(msg)
 		answer[3] |= response
 		if msg[0] == testLink {
