@@ -46,6 +46,7 @@ struct smc_lgr {
 	u32 id;				/* never changes; unique on this host */
 	refcount_t ref;
 	struct list_head list;		/* smc_lgr_table_lock */
+	struct hlist_node hash;		/* the same */
 	bool listed;			/* connections may join; changes under smc_lgr_table_lock and lock */
 	spinlock_t lock;		/* conns, n_conns, what is known of the peer; softirqs off */
 	struct list_head conns;

@@ -2,6 +2,8 @@
 /* The table of link groups: adding, finding and listing them. */
 
 #include <linux/export.h>
+#include <linux/hashtable.h>
+#include <linux/jhash.h>
 #include <net/net_namespace.h>
 
 #include "../conn/conn.h"
@@ -15,7 +17,17 @@ DEFINE_SPINLOCK(smc_lgr_table_lock);
 LIST_HEAD(smc_lgr_listed);
 LIST_HEAD(smc_lgr_ending);
 
+/* The listed groups by their key, since a host may have a group with each of thousands of peers. */
+static DEFINE_HASHTABLE(by_key, 10);
 static u32 last_id;
+
+/* Of what differs between peers, and between the addresses of one. */
+static u32 hash_key(const struct smc_lgr_key *key)
+{
+	u32 hash = jhash(key->gid, sizeof(key->gid), key->version << 1 | key->server);
+
+	return jhash(key->peer_id, sizeof(key->peer_id), hash);
+}
 
 static bool same_key(const struct smc_lgr_key *a, const struct smc_lgr_key *b)
 {
@@ -43,7 +55,7 @@ struct smc_lgr *smc_lgr_table_find(const struct smc_lgr_key *key, const void *hi
 	struct smc_lgr *lgr;
 
 	lockdep_assert_held(&smc_lgr_table_lock);
-	list_for_each_entry(lgr, &smc_lgr_listed, list)
+	hash_for_each_possible(by_key, lgr, hash, hash_key(key))
 		if (same_key(&lgr->key, key) && has_place(lgr, hint))
 			return lgr;
 	return NULL;
@@ -57,6 +69,7 @@ void smc_lgr_table_add(struct smc_lgr *lgr)
 	lgr->id = last_id;
 	WRITE_ONCE(lgr->listed, true);
 	list_add_tail(&lgr->list, &smc_lgr_listed);
+	hash_add(by_key, &lgr->hash, hash_key(&lgr->key));
 }
 
 /*
@@ -71,6 +84,7 @@ bool smc_lgr_table_unlist(struct smc_lgr *lgr)
 	if (!lgr->listed)
 		return false;
 	WRITE_ONCE(lgr->listed, false);
+	hash_del(&lgr->hash);
 	list_move(&lgr->list, &smc_lgr_ending);
 	return true;
 }
