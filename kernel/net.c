@@ -11,11 +11,19 @@
 #include "net.h"
 
 /*
- * Deferred work. Unbound: none of it is so short, nor so frequent, that it should stay on its
- * processor. With the priority of programs: peers decide how much of it there is, and must not take
- * the processors from those.
+ * Deferred work, except that of link groups. Unbound: none of it is so short, nor so frequent, that it should stay on
+ * its processor. With the priority of programs: peers decide how much of it there is, and must not take the processors
+ * from those.
  */
 struct workqueue_struct *smc_net_wq;
+
+/*
+ * The work of link groups and of the devices beneath: timers of LLC, links that go down, idle groups. It must not wait until
+ * handshakes have workers to spare, of which users and remote peers can have as many as they like. Its priority is the usual
+ * one: its deadlines are seconds, and a peer could otherwise take processor time from the programs of this host by letting links
+ * fail. Nothing here waits for a lock that a user can hold.
+ */
+struct workqueue_struct *smc_lgr_wq;
 
 static unsigned int net_id __read_mostly;
 
@@ -119,9 +127,13 @@ int __init smc_net_init(void)
 	smc_net_wq = alloc_workqueue("smc", WQ_UNBOUND, 0);
 	if (!smc_net_wq)
 		return -ENOMEM;
-	rc = register_pernet_subsys(&ops);
-	if (rc)
-		destroy_workqueue(smc_net_wq);
+	smc_lgr_wq = alloc_workqueue("smc_lgr", WQ_UNBOUND, 0);
+	rc = smc_lgr_wq ? register_pernet_subsys(&ops) : -ENOMEM;
+	if (!rc)
+		return 0;
+	if (smc_lgr_wq)
+		destroy_workqueue(smc_lgr_wq);
+	destroy_workqueue(smc_net_wq);
 	return rc;
 }
 
@@ -129,5 +141,6 @@ int __init smc_net_init(void)
 void smc_net_exit(void)
 {
 	unregister_pernet_subsys(&ops);
+	destroy_workqueue(smc_lgr_wq);
 	destroy_workqueue(smc_net_wq);
 }

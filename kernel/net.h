@@ -33,5 +33,6 @@ int smc_net_init(void);
 void smc_net_exit(void);
 
 extern struct workqueue_struct *smc_net_wq;
+extern struct workqueue_struct *smc_lgr_wq;
 
 #endif

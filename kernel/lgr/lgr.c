@@ -54,7 +54,7 @@ void smc_lgr_put(struct smc_lgr *lgr)
 static void queue(struct smc_lgr *lgr, struct delayed_work *work, unsigned long delay)
 {
 	smc_lgr_get(lgr);
-	if (!queue_delayed_work(smc_net_wq, work, delay))
+	if (!queue_delayed_work(smc_lgr_wq, work, delay))
 		smc_lgr_put(lgr);
 }
 

@@ -122,7 +122,7 @@ static void dmb_close(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
 
 static void dmb_put(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
 {
-	queue_work(smc_net_wq, &container_of(dmb, struct smc_hw_dmb, dmb)->work);
+	queue_work(smc_lgr_wq, &container_of(dmb, struct smc_hw_dmb, dmb)->work);
 }
 
 static int move(struct smc_ism_dev *dev, u64 token, u8 index, bool signal, u32 off, void *data, u32 len)
@@ -194,7 +194,7 @@ static void queue_event(struct smc_hw_dev *hw, const u64 gid[2], bool gone, u64 
 	*e = (struct event){ .hw = hw, .gid = { gid[0], gid[1] }, .gone = gone, .info = info };
 	INIT_WORK(&e->work, event_work);
 	atomic_inc(&hw->used);
-	queue_work(smc_net_wq, &e->work);
+	queue_work(smc_lgr_wq, &e->work);
 }
 
 /* smc_hw_gone() - a peer is gone, or says that it is done with us. Any context. */

@@ -173,7 +173,7 @@ static unsigned long look_at_port(struct smc_rdma_dev *dev, u8 port)
 static void look_soon(struct smc_rdma_dev *dev, unsigned long delay)
 {
 	spin_lock_bh(&dev->lock);
-	if (smc_rdma_dev_use(dev) && mod_delayed_work(smc_net_wq, &dev->work, delay))
+	if (smc_rdma_dev_use(dev) && mod_delayed_work(smc_lgr_wq, &dev->work, delay))
 		smc_rdma_dev_unuse(dev);
 	spin_unlock_bh(&dev->lock);
 }

@@ -53,7 +53,7 @@ void smc_link_fail(struct smc_link *link, enum smc_link_why why, int detail)
 void smc_link_retire(struct smc_link *link)
 {
 	smc_lgr_get(link->group->lgr);
-	if (!queue_work(smc_net_wq, &link->down))
+	if (!queue_work(smc_lgr_wq, &link->down))
 		smc_lgr_put(link->group->lgr);
 }
 
