@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
@@ -73,34 +74,52 @@ func drain(fd int) {
 func newSource() *cobra.Command {
 	var seconds float64
 	var wait bool
+	var conns int
 	cmd := &cobra.Command{
 		Use:   "source ADDRESS",
-		Short: "Send for a while, wait until all has arrived, and print MiB/s",
+		Short: "Send for a while, on one connection or several, wait until all has arrived, and print MiB/s",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			addr, err := netip.ParseAddrPort(args[0])
 			if err != nil {
 				return err
 			}
-			fd, err := connect(addr)
-			for wait && errors.Is(err, unix.ECONNREFUSED) && cmd.Context().Err() == nil {
-				time.Sleep(50 * time.Millisecond) // the other side's listen is the condition
-				fd, err = connect(addr)
+			g, ctx := errgroup.WithContext(cmd.Context())
+			rates := make([]float64, conns)
+			for i := range conns {
+				g.Go(func() (err error) {
+					rates[i], err = stream(ctx, addr, wait, time.Duration(seconds*float64(time.Second)))
+					return err
+				})
 			}
-			if err != nil {
+			if err := g.Wait(); err != nil {
 				return err
 			}
-			rate, err := send(cmd.Context(), fd, time.Duration(seconds*float64(time.Second)))
-			if err != nil {
-				return err
+			var sum float64
+			for _, rate := range rates {
+				sum += rate
 			}
-			fmt.Printf("%.1f MiB/s\n", rate)
+			fmt.Printf("%.1f MiB/s\n", sum)
 			return nil
 		},
 	}
 	cmd.Flags().Float64Var(&seconds, "seconds", 5, "how long to send")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the other side listens")
+	cmd.Flags().IntVar(&conns, "conns", 1, "connections at once")
 	return cmd
+}
+
+// stream connects, if need be once the other side listens, and sends for d. It returns the rate in MiB/s.
+func stream(ctx context.Context, addr netip.AddrPort, wait bool, d time.Duration) (float64, error) {
+	fd, err := connect(addr)
+	for wait && errors.Is(err, unix.ECONNREFUSED) && ctx.Err() == nil {
+		time.Sleep(50 * time.Millisecond) // the other side's listen is the condition
+		fd, err = connect(addr)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return send(ctx, fd, d)
 }
 
 // send writes to fd for d and returns the rate in MiB/s, counted until the other side has confirmed the end.
