@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package smcd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/smckit/smckit/tests/lab"
+	"golang.org/x/sys/unix"
+)
+
+// addresses are those of the host and of two containers on a bridge.
+var addresses = map[string]string{"": "10.98.0.1", "m": "10.98.0.2", "n": "10.98.0.3"}
+
+const bridge = `modprobe -a bridge veth
+ip link add br0 type bridge; ip addr add 10.98.0.1/24 dev br0; ip link set br0 up
+for c in m.2 n.3; do
+	n=${c%.*}
+	ip netns add $n
+	ip link add $n-out type veth peer name in netns $n
+	ip link set $n-out master br0; ip link set $n-out up
+	ip -n $n addr add 10.98.0.${c#*.}/24 dev in; ip -n $n link set lo up; ip -n $n link set in up
+done`
+
+// pair is who connects to whom, and how often.
+type pair struct {
+	client, server string
+	port, conns    int
+}
+
+func within(namespace, command string) string {
+	if namespace == "" {
+		return command
+	}
+	return "ip netns exec " + namespace + " " + command
+}
+
+// startIn starts smcflow in a namespace.
+func startIn(t *testing.T, lt *lab.Test, namespace string, argv ...string) *lab.Process {
+	t.Helper()
+	argv = append([]string{"smcflow"}, argv...)
+	if namespace != "" {
+		argv = append([]string{"ip", "netns", "exec", namespace}, argv...)
+	}
+	p, err := lt.Host("a").Start(lab.Cmd{Argv: argv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// open starts an echo and a program that keeps connections to it, and waits until these are SMC-D.
+func (p pair) open(t *testing.T, lt *lab.Test) (echo, kept *lab.Process) {
+	t.Helper()
+	address := fmt.Sprintf("%s:%d", addresses[p.server], p.port)
+	echo = startIn(t, lt, p.server, "echo", address)
+	if err := lt.Host("a").WaitFor(t.Context(), within(p.server, "smcss -l")+" | grep -q "+address); err != nil {
+		t.Fatal(err)
+	}
+	kept = startIn(t, lt, p.client, "keep", "--conns", fmt.Sprint(p.conns), address)
+	there := fmt.Sprintf("test $(%s --state active | grep %s | grep -c SMCD) -ge %d", within(p.client, "smcss"), address, p.conns)
+	if err := lt.Host("a").WaitFor(t.Context(), there); err != nil {
+		t.Fatal(err)
+	}
+	return echo, kept
+}
+
+// undisturbed ends a program that keeps connections, none of which may have broken.
+func undisturbed(t *testing.T, p *lab.Process) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), lab.Scale(30*time.Second))
+	defer cancel()
+	// It may have ended already, and then has failed.
+	_ = p.Signal(unix.SIGTERM)
+	if r, err := p.Wait(ctx); err != nil || r.Code != 0 {
+		t.Errorf("a program that keeps connections: %v, %+v", err, r)
+	}
+}
+
+// connsIn returns how many connections the groups in use have that a namespace sees, in ascending order.
+func connsIn(t *testing.T, lt *lab.Test, namespace string) (conns []int) {
+	t.Helper()
+	var answer struct {
+		Linkgroups []struct{ Connections int }
+	}
+	if err := json.Unmarshal([]byte(lt.Must("a", within(namespace, "smcd linkgroup --json"))), &answer); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range answer.Linkgroups {
+		if g.Connections > 0 {
+			conns = append(conns, g.Connections)
+		}
+	}
+	slices.Sort(conns)
+	return conns
+}
+
+// TestNamespaces has containers and their host connect to each other. A namespace sees its own group, the host sees all, and a
+// namespace that goes takes its connections with it and no others.
+func TestNamespaces(t *testing.T) {
+	lab.EachKernel(t, namespaces)
+}
+
+func namespaces(t *testing.T, kernel string, length lab.Length) {
+	lt := start(t, kernel, length)
+	lt.Must("a", bridge)
+	pairs := []pair{{"", "m", 7101, 2}, {"m", "", 7102, 3}, {"n", "", 7103, 1}, {"n", "m", 7104, 2}, {"", "n", 7105, 4}}
+	ends := map[string]int{}
+	var echoes, kept []*lab.Process
+	for _, p := range pairs {
+		echo, keep := p.open(t, lt)
+		echoes, kept = append(echoes, echo), append(kept, keep)
+		ends[p.client] += p.conns
+		ends[p.server] += p.conns
+	}
+	for _, namespace := range []string{"m", "n"} {
+		if got := connsIn(t, lt, namespace); !slices.Equal(got, []int{ends[namespace]}) {
+			t.Errorf("namespace %s sees groups with %d connections, want one with %d", namespace, got, ends[namespace])
+		}
+	}
+	all := []int{ends[""], ends["m"], ends["n"]}
+	slices.Sort(all)
+	if got := connsIn(t, lt, ""); !slices.Equal(got, all) {
+		t.Errorf("the host sees groups with %d connections, want %d", got, all)
+	}
+	if length == lab.LengthFull {
+		alternate(t, lt)
+	}
+	for i, p := range pairs {
+		if p.client == "m" || p.server == "m" {
+			lab.Kill(t, kept[i])
+			lab.Kill(t, echoes[i])
+		}
+	}
+	lt.Must("a", "ip netns del m")
+	if err := lt.Host("a").WaitFor(t.Context(), "! ip link show dev m-out 2>/dev/null"); err != nil {
+		t.Errorf("namespace m has not gone: %v", err)
+	}
+	if got, want := connsIn(t, lt, ""), []int{1 + 4, 1 + 4}; !slices.Equal(got, want) {
+		t.Errorf("without namespace m the host sees groups with %d connections, want %d", got, want)
+	}
+	for i, p := range pairs {
+		if p.client != "m" && p.server != "m" {
+			undisturbed(t, kept[i])
+			lab.Kill(t, echoes[i])
+		}
+	}
+	unloads(t, lt)
+}
+
+// alternate has each namespace make a thousand connections to the host while the others do.
+func alternate(t *testing.T, lt *lab.Test) {
+	address := addresses[""] + ":7110"
+	echo := startIn(t, lt, "", "echo", address)
+	defer lab.Kill(t, echo)
+	if err := lt.Host("a").WaitFor(t.Context(), "smcss -l | grep -q "+address); err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for namespace := range addresses {
+		p := startIn(t, lt, namespace, "check", "--conns", "4", "--rounds", "250", "--size", "3000", address)
+		group.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), lab.Scale(10*time.Minute))
+			defer cancel()
+			if r, err := p.Wait(ctx); err != nil || r.Code != 0 {
+				t.Errorf("namespace %q: %v, %+v", namespace, err, r)
+			}
+		})
+	}
+	group.Wait()
+}
