@@ -37,7 +37,10 @@ func addContainers(t *testing.T, lt *lab.Test, host, kind string) {
 	index := map[string]int{"a": 0, "b": 1}[host]
 	lt.Must(host, "modprobe -a macvlan ipvlan")
 	for _, c := range containers[1:] {
-		lt.Must(host, fmt.Sprintf("ip netns del %[1]s 2>/dev/null || :; ip netns add %[1]s", c.name))
+		lt.Must(host, fmt.Sprintf("ip netns del %s 2>/dev/null || :", c.name))
+	}
+	for _, c := range containers[1:] {
+		lt.Must(host, "ip netns add "+c.name)
 		// eth0 is busy until the kernel has taken down those of another kind.
 		if err := lt.Host(host).WaitFor(t.Context(), fmt.Sprintf("ip link add link eth0 name %s0 type %s", c.name, kind)); err != nil {
 			t.Fatal(err)
