@@ -114,10 +114,11 @@ var cdcs = []behaviour{
 		s.seq += 0x7ff0
 		return s.tell(ctx)
 	}},
+	{name: "empty", want: lost, do: raw([]byte{})},
 	{name: "too short", want: ignored, do: func(ctx context.Context, s *scene) error {
 		m := s.next()
 		m.state = stateAbort
-		for _, n := range []int{0, 1, 2, 20, 25} {
+		for _, n := range []int{1, 2, 20, 25} {
 			if err := s.g.says(ctx, m.marshal()[:n]); err != nil {
 				return err
 			}

@@ -53,7 +53,7 @@ func TestPeersTestedWrong(t *testing.T) {
 	n := openNetwork(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	g := newGroup(t, n, address(1, 11), false)
+	g := newGroup(t, n, address(1, 24), false)
 	g.echo = func(m []byte) { m[19] ^= 1 }
 	c, err := g.open(ctx)
 	if err == nil {
