@@ -6,6 +6,8 @@
  * any more breaks the link, for all its connections.
  */
 
+#include <net/ipv6.h>
+
 #include "rdma.h"
 
 /* Returns the entry of an RMB, or a free one for key and address 0. */
@@ -45,6 +47,41 @@ static bool is_victim(const struct smc_rdma_conn *rc, const struct victims *v)
 {
 	return rc != v->but && rc->bound && !READ_ONCE(rc->parted) && rc->peer_rkey == v->rkey &&
 	       (v->any_addr || rc->peer_addr == v->addr);
+}
+
+static struct in6_addr peer_address(const struct sock *sk)
+{
+	struct in6_addr addr;
+
+#if IS_ENABLED(CONFIG_IPV6)
+	if (sk->sk_family == AF_INET6)
+		return sk->sk_v6_daddr;
+#endif
+	ipv6_addr_set_v4mapped(sk->sk_daddr, &addr);
+	return addr;
+}
+
+/*
+ * Does a connection with another address of the peer's write to the element? CLC messages do not prove who sends them,
+ * and keys are sent in clear; TCP's address is one that answers come back from.
+ */
+static bool is_of_another_address(struct smc_rdma_group *group, const struct victims *v)
+{
+	struct in6_addr ours = peer_address(v->but->conn->sk), theirs;
+	struct smc_conn *conn;
+	unsigned long token;
+	bool any = false;
+
+	lockdep_assert_held(&group->lock);
+	rcu_read_lock();
+	xa_for_each(&group->conns, token, conn) {
+		if (!is_victim(smc_rdma_conn_of(conn), v))
+			continue;
+		theirs = peer_address(conn->sk);
+		any |= !ipv6_addr_equal(&ours, &theirs);
+	}
+	rcu_read_unlock();
+	return any;
 }
 
 /* Takes the element from the next of these connections. Return: it, with a reference, or NULL. */
@@ -88,8 +125,9 @@ static void abort_victims(struct smc_rdma_group *group, const struct victims *v)
  * @first: first contact, which tells of the RMB itself
  *
  * Another connection that writes to the same element is aborted: the peer has ended it, and we have not
- * been told. One that has said C or A does not write any more, so the element may be in use again.
- * Softirq. Return: false if the peer has not told of the RMB.
+ * been told (RFC 7609, 4.4.2). That takes a TCP connection from the same address: whoever else names the
+ * element is refused. A connection that has said C or A does not write any more, so the element may be in
+ * use again. Softirq. Return: false if the peer has not told of the RMB, or may not have this element.
  */
 bool smc_rtoken_bind(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer, bool first)
 {
@@ -102,7 +140,8 @@ bool smc_rtoken_bind(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer
 	struct smc_rdma_group *group = rc->group;
 
 	spin_lock_bh(&group->lock);
-	rc->bound = first || (peer->rkey && find(group, peer->rkey, peer->rmb_addr));
+	rc->bound = (first || (peer->rkey && find(group, peer->rkey, peer->rmb_addr))) &&
+		    !is_of_another_address(group, &others);
 	rc->peer_rkey = others.rkey;
 	rc->peer_addr = others.addr;
 	spin_unlock_bh(&group->lock);

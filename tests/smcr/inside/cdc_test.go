@@ -114,7 +114,6 @@ var cdcs = []behaviour{
 		s.seq += 0x7ff0
 		return s.tell(ctx)
 	}},
-	{name: "empty", want: lost, do: raw([]byte{})},
 	{name: "too short", want: ignored, do: func(ctx context.Context, s *scene) error {
 		m := s.next()
 		m.state = stateAbort

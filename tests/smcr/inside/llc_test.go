@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"net/netip"
 	"testing"
 
 	"github.com/smckit/smckit/tests/fault/peer"
@@ -224,6 +225,17 @@ func reassigns(ctx context.Context, s *scene) error {
 		func(ctx context.Context) error { return c.exchange(ctx, 100_000) }, c.close)
 }
 
+// claims has somebody else, who gives the peer's identity, name the RMB of a connection that lives. That needs no RDMA.
+func claims(ctx context.Context, s *scene) error {
+	c := s.g.conn()
+	c.us.Rkey, c.us.RMB = s.us.Rkey, s.us.RMB
+	c.tcp = s.g.n.Peer(netip.AddrPortFrom(address(1, 240), c.tcp.Self.Port()))
+	if s.g.server {
+		return inTurn(ctx, c.begin, c.answer, func(ctx context.Context) error { return c.declined(ctx, reasonToken) })
+	}
+	return inTurn(ctx, c.begin, c.accepted, c.answer, func(ctx context.Context) error { return broken(ctx, c) })
+}
+
 const pathLost = 0x10000
 
 var (
@@ -286,6 +298,8 @@ var llcs = []behaviour{
 	{name: "DELETE RKEY of 255 keys", want: ignored, do: answered(response|negative, 0, llcMessage(deleteRkey, 0, append([]byte{255}, bytes.Repeat([]byte{9}, 3+4*255)...)...))},
 	{name: "DELETE RKEY of the key in use", want: dead, do: deletesInUse},
 	{name: "RMB of a connection that lives for another one", want: dead, do: reassigns},
+	{name: "RMB of a connection that lives, by somebody else's client", want: ignored, do: claims},
+	{name: "RMB of a connection that lives, by somebody else's server", want: ignored, do: claims},
 	{name: "TEST LINK 1000 times", want: lost, do: answersNothing(1000, roce.Deaf)},
 	{name: "TEST LINK 1000 times, and no room for the answers", want: lost, do: answersNothing(1000, roce.Busy)},
 	{name: "TEST LINK, and a NAK for each answer", want: lost, do: answersNothing(1, roce.Hostile)},
