@@ -142,7 +142,7 @@ func TestApplyBad(t *testing.T) {
 	tests := []struct{ pnet, eid, settings, err string }{
 		{"add NET1 eth eth0\nadd NET1 eth eth0\n", someEIDs, someSettings, "DIR/pnet.conf:2:1: NET1 eth eth0 is there already, at DIR/pnet.conf:1:1"},
 		{somePNET, "A\nA\n", someSettings, "DIR/eid.conf:2: user EID A is there already: remove one of the lines"},
-		{somePNET, someEIDs, "rmem = 1\n", `DIR/smc.conf:1: rmem = "1": the value is a number from 16384 to 1073741823`},
+		{somePNET, someEIDs, "rmem = 1\n", `DIR/smc.conf:1: rmem = "1": the value is a number from 16384 to 1073741823, or 0`},
 	}
 	for _, tt := range tests {
 		h := someState(t)

@@ -62,6 +62,7 @@ func (m sockmap) put(key uint32, fd int) error {
 // TestClassUserData has BPF use the sk_user_data of sockets in each state, and of listeners while connections come. Data
 // must arrive, and closing the sockets must leave the map and its owner unharmed.
 func TestClassUserData(t *testing.T) {
+	ours.Need(t)
 	needD(t)
 	m := newSockmap(t)
 	for _, c := range []struct {
@@ -114,6 +115,7 @@ func TestClassUserData(t *testing.T) {
 // TestClassIPv6 has accepted IPv6 sockets change the options that TCP keeps in memory beside the socket. A child whose
 // pointer to that memory is its listener's, or is wrong, would change the listener's, or anything.
 func TestClassIPv6(t *testing.T) {
+	ours.Need(t)
 	needD(t)
 	addr := netip.MustParseAddrPort("[::1]:7080")
 	l, err := listen(addr, 0)
@@ -152,6 +154,7 @@ func TestClassIPv6(t *testing.T) {
 
 // TestClassDump lists sockets, connections and link groups, with all that is to be told of them, while they come and go.
 func TestClassDump(t *testing.T) {
+	ours.Need(t)
 	l, err := listen(here, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -202,6 +205,7 @@ done`
 // TestClassPNET changes the PNET table and removes the devices that it names at once, while connections look them up. A table
 // whose lock is taken within and outside of RTNL would end in a deadlock.
 func TestClassPNET(t *testing.T) {
+	ours.Need(t)
 	needD(t)
 	l, err := listen(here, 0)
 	if err != nil {

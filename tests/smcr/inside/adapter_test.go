@@ -18,6 +18,7 @@ import (
 // offer lowers what adapters offer to new links, until the test ends.
 func offer(t *testing.T, limits string) {
 	t.Helper()
+	guests.Need(t)
 	const parameter = "/sys/module/smc/parameters/rdma_test"
 	if err := os.WriteFile(parameter, []byte(limits), 0); err != nil {
 		t.Fatal(err)
