@@ -83,12 +83,13 @@ __poll_t smc_io_poll(struct file *file, struct socket *sock, poll_table *wait)
 	phase = smc_connect_progress(smc, sock);
 	if (phase == SMC_PHASE_LISTEN && inet_sk_state_load(sock->sk) == TCP_LISTEN)
 		return smc_listen_ready(smc) ? EPOLLIN | EPOLLRDNORM : 0;
+	/* An error of TCP's becomes the outcome; while that is being settled, sk_err may be another one for a moment. */
 	if (phase == SMC_PHASE_RENDEZVOUS)
-		return READ_ONCE(sock->sk->sk_err) ? EPOLLERR : 0;
+		return 0;
 	events = ops_of(sock)->poll(file, sock, NULL);
 	/* TCP may have become connected in between, which is not what the application asks for. */
 	if (smc_connect_progress(smc, sock) == SMC_PHASE_RENDEZVOUS)
-		events &= EPOLLERR;
+		events = 0;
 	return events;
 }
 
@@ -116,6 +117,9 @@ static int shutdown_attempt(struct smc_sock *smc, struct socket *sock)
 	int rc = -EAGAIN;
 
 	mutex_lock(&smc->gate);
+	/* Meanwhile the attempt may have failed, and another thread have the socket listen. */
+	if (READ_ONCE(smc->phase) != SMC_PHASE_CONNECT && READ_ONCE(smc->phase) != SMC_PHASE_RENDEZVOUS)
+		goto out;
 	smc_handshake_stop(smc);
 	if (READ_ONCE(smc->phase) != SMC_PHASE_OPEN)
 		goto out;
