@@ -413,6 +413,13 @@ int smc_active_set_rcvlowat(struct sock *sk, int val)
 	return rc;
 }
 
+/* Does the option give the socket an IPsec policy of its own? */
+static bool sets_policy(int level, int name)
+{
+	return (level == SOL_IP && (name == IP_XFRM_POLICY || name == IP_IPSEC_POLICY)) ||
+	       (level == SOL_IPV6 && (name == IPV6_XFRM_POLICY || name == IPV6_IPSEC_POLICY));
+}
+
 /*
  * smc_active_setsockopt() - setsockopt(2). May sleep.
  *
@@ -427,11 +434,13 @@ int smc_active_setsockopt(struct socket *sock, int level, int name, sockptr_t va
 	if (smc_sockopt_takes_over(level, name))
 		return -EOPNOTSUPP;
 	rc = smc_sockopt_set_tcp(sock, level, name, val, len);
-	if (rc || level != SOL_TCP)
+	if (rc || (level != SOL_TCP && !sets_policy(level, name)))
 		return rc;
 	conn = conn_of(sock);
-	if (conn)
+	if (conn && level == SOL_TCP)
 		released(conn, name);
+	else if (conn)
+		smc_ipsec_check(conn);
 	put(conn);
 	return 0;
 }

@@ -161,12 +161,19 @@ int smc_fallback_detach(struct socket *sock, int level, int name, sockptr_t val,
 {
 	const struct proto_ops *tcp = smc_ops_of_tcp(sock->sk);
 	struct smc_sock *smc = smc_table_make(sock);
+	enum smc_phase phase;
 	bool listens;
 	int rc = 0;
 
 	if (!smc)
 		return -ENOMEM;
 	mutex_lock(&smc->gate);
+	/* Another thread may have begun to connect since the caller looked. */
+	phase = READ_ONCE(smc->phase);
+	if (phase == SMC_PHASE_CONNECT || phase == SMC_PHASE_RENDEZVOUS) {
+		mutex_unlock(&smc->gate);
+		return -ENOTCONN;
+	}
 	listens = inet_sk_state_load(sock->sk) == TCP_LISTEN;
 	if (!listens) {
 		/* Someone may have ended TCP's listening from outside, as ss -K does. */
