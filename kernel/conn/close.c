@@ -216,8 +216,15 @@ static void disconnect_work(struct work_struct *work)
 	struct smc_conn *conn = container_of(to_delayed_work(work), struct smc_conn, disconnect);
 	struct sock *sk = conn->sk;
 
-	if (!smc_sock_trylock(sk)) {
-		queue_delayed_work(smc_net_wq, &conn->disconnect, SMC_TRYLOCK_RETRY);
+	if (READ_ONCE(conn->state) != SMC_CLOSE_PABORT || sock_flag(sk, SOCK_DEAD)) {
+		smc_conn_put(conn);
+		return;
+	}
+	/* While TCP has it in a listener's queue, TCP alone locks it. */
+	if (!READ_ONCE(sk->sk_socket) || !smc_sock_trylock(sk)) {
+		/* Queued meanwhile by another thread, with a reference of its own? */
+		if (!queue_delayed_work(smc_net_wq, &conn->disconnect, SMC_TRYLOCK_RETRY))
+			smc_conn_put(conn);
 		return;
 	}
 	/* It may be another connection's by now, which connect() has made since. */
@@ -253,7 +260,7 @@ void smc_close_abort(struct smc_conn *conn)
 
 /*
  * smc_close_check() - a connection has come to life, and has its holder: its group may have ended
- * while nobody could be told. Does not sleep.
+ * while nobody could be told. May sleep.
  */
 void smc_close_check(struct smc_conn *conn)
 {
