@@ -182,7 +182,9 @@ static int policy_changed(struct xfrm_policy *policy, int dir, const struct km_e
 {
 	const struct net *net = policy ? xp_net(policy) : event->net;
 
-	queue_work(smc_net_wq, &smc_net(net)->ipsec);
+	/* One that goes has no sockets, and its work has been cancelled: policies end later than we do. */
+	if (check_net(net))
+		queue_work(smc_net_wq, &smc_net(net)->ipsec);
 	return 0;
 }
 
