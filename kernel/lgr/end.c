@@ -186,7 +186,7 @@ void smc_lgr_net_exit(struct smc_net *sn)
 	struct smc_conn *conn;
 
 	terminate_all(NULL, sn->net, true);
-	while ((conn = take_conn_of(sn))) {
+	while (atomic_read(&sn->conns) && (conn = take_conn_of(sn))) {
 		smc_close_kill(conn, false);
 		smc_conn_put(conn);
 	}

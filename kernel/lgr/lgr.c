@@ -62,7 +62,7 @@ static void queue(struct smc_lgr *lgr, struct delayed_work *work, unsigned long 
 static void queue_now(struct smc_lgr *lgr, struct delayed_work *work)
 {
 	smc_lgr_get(lgr);
-	if (mod_delayed_work(smc_net_wq, work, 0))
+	if (mod_delayed_work(smc_lgr_wq, work, 0))
 		smc_lgr_put(lgr);
 }
 
