@@ -19,7 +19,8 @@ static bool has_keepalive(const struct smc_conn *conn)
  * @group: the group; the caller holds its lock
  * @k: the shortest of them, as TCP_KEEPIDLE, TCP_KEEPINTVL and TCP_KEEPCNT or the namespace have them
  *
- * Does not sleep.
+ * The settings of a namespace may be anything, while the link is the host's: a second is the least of each. Does not
+ * sleep.
  */
 void smc_keepalive_find(struct smc_rdma_group *group, struct smc_keepalive *k)
 {
@@ -34,8 +35,9 @@ void smc_keepalive_find(struct smc_rdma_group *group, struct smc_keepalive *k)
 
 		if (!has_keepalive(conn))
 			continue;
-		k->idle = min_t(unsigned long, k->idle, keepalive_time_when(tp));
-		k->limit = min_t(unsigned long, k->limit, (unsigned long)keepalive_intvl_when(tp) * keepalive_probes(tp));
+		k->idle = min_t(unsigned long, k->idle, max_t(int, keepalive_time_when(tp), HZ));
+		k->limit = min_t(unsigned long, k->limit,
+				 (unsigned long)max_t(int, keepalive_intvl_when(tp), HZ) * max_t(int, keepalive_probes(tp), 1));
 	}
 	rcu_read_unlock();
 }

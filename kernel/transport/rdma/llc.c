@@ -17,6 +17,8 @@
 #define PATIENCE (2 * HZ)
 /* A link that has passed a test is not tested again for so long, whoever says that it does not know the group. */
 #define TRUST HZ
+/* The least that keepalive of a connection leaves for it. The link has other connections, and survives a port that flaps. */
+#define KEEPALIVE_LIMIT (4 * HZ)
 /* How long nothing may arrive of what was sent. */
 #define STALL_TIME (10 * HZ)
 
@@ -411,7 +413,9 @@ void smc_rdma_llc_no_second(struct smc_rdma_group *group)
 /* Jiffies until a point in time, 0 if it has passed. */
 static unsigned long until(unsigned long when)
 {
-	return time_before(jiffies, when) ? when - jiffies : 0;
+	long left = when - jiffies;
+
+	return max(left, 0L);
 }
 
 /*
@@ -428,7 +432,7 @@ static unsigned long test_fails(const struct smc_rdma_group *group, unsigned lon
 		left = until((time_after(silent, since) ? silent : since) + PATIENCE);
 	if (group->llc.doubted)
 		left = until(group->llc.doubted_since + PATIENCE);
-	return k->idle == MAX_JIFFY_OFFSET ? left : min(left, until(since + k->limit));
+	return k->idle == MAX_JIFFY_OFFSET ? left : min(left, until(since + max_t(unsigned long, k->limit, KEEPALIVE_LIMIT)));
 }
 
 /*

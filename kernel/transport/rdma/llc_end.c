@@ -113,7 +113,8 @@ void smc_rdma_llc_part(struct smc_rdma_group *group)
 	struct smc_llc_delete_link d = {
 		.all = true,
 		.reason = READ_ONCE(group->lgr->deleted) ? SMC_LLC_BY_OPERATOR : SMC_LLC_BY_PROGRAM,
-		.orderly = READ_ONCE(group->lgr->deleted) || !READ_ONCE(group->lgr->n_conns),
+		/* A server would wait for the connections that it has, of which a client's operator wants to be rid. */
+		.orderly = (group->server && READ_ONCE(group->lgr->deleted)) || !READ_ONCE(group->lgr->n_conns),
 	};
 
 	lockdep_assert_held(&group->lock);
@@ -134,8 +135,10 @@ static bool complied(const struct smc_rdma_group *group)
  */
 void smc_rdma_llc_flush(struct smc_rdma_group *group, unsigned long until)
 {
-	if (group->link && READ_ONCE(group->llc.parting) && time_before(jiffies, until))
-		smc_link_flush(group->link, until - jiffies);
+	long left = until - jiffies;
+
+	if (group->link && READ_ONCE(group->llc.parting) && left > 0)
+		smc_link_flush(group->link, left);
 }
 
 /* smc_rdma_llc_leave() - the group has ended: waits until the peer knows, and has answered if it has to. May sleep. */
@@ -143,6 +146,7 @@ void smc_rdma_llc_leave(struct smc_rdma_group *group)
 {
 	unsigned long until;
 	bool awaits;
+	long left;
 
 	spin_lock_bh(&group->lock);
 	smc_rdma_llc_part(group);
@@ -150,6 +154,7 @@ void smc_rdma_llc_leave(struct smc_rdma_group *group)
 	awaits = group->llc.awaits;
 	spin_unlock_bh(&group->lock);
 	smc_rdma_llc_flush(group, until);
-	if (awaits && time_before(jiffies, until))
-		wait_event_timeout(group->link->flushed, complied(group), until - jiffies);
+	left = until - jiffies;
+	if (awaits && left > 0)
+		wait_event_timeout(group->link->flushed, complied(group), left);
 }
