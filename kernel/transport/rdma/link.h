@@ -164,6 +164,7 @@ struct smc_link {
 	u64 sq_consuming_marked;	/* sq_consuming at sq_marked */
 	struct smc_link_mark *marks;	/* sq_size */
 	struct list_head waiting;	/* struct smc_link_waiter */
+	const struct smc_link_waiter *turn;	/* taken off `waiting` last; only compared */
 	struct list_head arriving;	/* struct smc_link_arrival, in the order that they were sent */
 	wait_queue_head_t flushed;	/* woken when sq_done moves */
 	bool inline_ok;

@@ -45,6 +45,7 @@ static struct smc_link_waiter *next_waiter(struct smc_link *link)
 		waiter = list_first_entry_or_null(&link->waiting, struct smc_link_waiter, list);
 	if (waiter)
 		list_del_init(&waiter->list);
+	link->turn = waiter;
 	spin_unlock_bh(&link->sq_lock);
 	return waiter;
 }
@@ -100,6 +101,17 @@ void smc_link_sent(struct ib_cq *cq, struct ib_wc *wc)
 		wake_up(&link->flushed);
 	if (waiting)
 		smc_link_wake(link);
+}
+
+/*
+ * May a message be posted? Not while others wait for room, except by the one whose turn it is: or those who send all the
+ * time would take each free place before there is room for those who wait. The caller holds sq_lock.
+ */
+static bool may_post(const struct smc_link *link, const struct smc_link_job *job, u64 last)
+{
+	lockdep_assert_held(&link->sq_lock);
+	return (list_empty(&link->waiting) || job->waiter == link->turn) && last - link->sq_done <= link->sq_size &&
+	       link->sq_consuming - link->sq_consumed < link->peer_recvs;
 }
 
 /* Is a work request to tell when it is done? If none has for long, or if someone wants to know. */
@@ -221,7 +233,7 @@ int smc_link_send(struct smc_link *link, struct smc_link_job *job)
 		goto out;
 	}
 	last = link->sq_posted + job->n + !job->immediate;
-	if (last - link->sq_done > link->sq_size || link->sq_consuming - link->sq_consumed >= link->peer_recvs) {
+	if (!may_post(link, job, last)) {
 		job->fresh = list_empty(&job->waiter->list);
 		if (job->fresh)
 			list_add_tail(&job->waiter->list, &link->waiting);
