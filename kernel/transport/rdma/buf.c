@@ -266,6 +266,7 @@ void smc_rdma_buf_clear(struct smc_rdma_buf *buf)
 
 	for (i = 0; i < n; i++)
 		clear_highpage(buf->pages[i]);
-	buf->cleared = min_t(u32, n * PAGE_SIZE, buf->size);
+	/* What an earlier clearing has left to be synchronised is still to be, if no link has had the buffer since. */
+	buf->cleared = max_t(u32, buf->cleared, min_t(u32, n * PAGE_SIZE, buf->size));
 	buf->used = 0;
 }

@@ -21,7 +21,7 @@
 /* What a connection asks of a device. */
 struct wish {
 	struct net *net;
-	const struct net *owner;	/* of the device that is looked at */
+	struct net *owner;	/* of the device that is looked at */
 	struct net_device *base;	/* held; the interface it leaves by, below VLANs and the like */
 	u16 vlan;			/* 0 if none */
 	u8 version;
@@ -243,7 +243,7 @@ static int try_port(struct smc_rdma_dev *dev, u8 port, struct wish *w)
  * @dev: the device
  *
  * That is the initial one while namespaces share devices ("rdma system set netns shared"), or the one that has the device.
- * Any context.
+ * The caller keeps the device from being removed: see smc_rdma_dev_walk() and smc_rdma_dev_use(). Any context.
  */
 struct net *smc_rdma_owner(const struct smc_rdma_dev *dev)
 {
@@ -288,6 +288,7 @@ static int try_device(struct smc_rdma_dev *dev, void *arg)
 			continue;
 		smc_rdma_dev_get(dev);
 		w->path->dev = dev;
+		w->path->net = w->owner;
 		w->path->port = port;
 		w->path->version = w->version;
 		w->path->vlan = w->vlan;

@@ -62,7 +62,7 @@ int smc_rdma_client_offer(struct smc_offer *offer, struct smc_clc_proposal *p)
 	if (v1)
 		offer_v1(&ro->path[0], p);
 	if (v2)
-		offer_v2(&ro->path[1], &smc_net(smc_rdma_owner(ro->path[1].dev))->sysctl, p);
+		offer_v2(&ro->path[1], &smc_net(ro->path[1].net)->sysctl, p);
 	return 0;
 }
 
@@ -73,7 +73,7 @@ static void key_of(const struct smc_rdma_offer *ro, const struct smc_clc_accept 
 	*key = (struct smc_lgr_key){
 		.ops = &smc_rdma_transport,
 		.dev = path->dev,
-		.net = smc_rdma_owner(path->dev),
+		.net = path->net,
 		.vlan = path->vlan,
 		.version = peer->version,
 	};

@@ -178,6 +178,15 @@ static void look_soon(struct smc_rdma_dev *dev, unsigned long delay)
 	spin_unlock_bh(&dev->lock);
 }
 
+/* Queues a look that a port's time calls for. One that an event has queued meanwhile comes first. By look_at(). */
+static void look_later(struct smc_rdma_dev *dev, unsigned long delay)
+{
+	spin_lock_bh(&dev->lock);
+	if (smc_rdma_dev_use(dev) && !queue_delayed_work(smc_lgr_wq, &dev->work, delay))
+		smc_rdma_dev_unuse(dev);
+	spin_unlock_bh(&dev->lock);
+}
+
 /* At all ports; their links hear of it. By one at a time: add(), then work. May sleep. */
 static void look_at(struct smc_rdma_dev *dev)
 {
@@ -188,7 +197,7 @@ static void look_at(struct smc_rdma_dev *dev)
 		next = min(next, look_at_port(dev, port));
 	next = min(next, smc_link_check(dev));
 	if (next != MAX_JIFFY_OFFSET)
-		look_soon(dev, next);
+		look_later(dev, next);
 }
 
 static void look(struct work_struct *work)

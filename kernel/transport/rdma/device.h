@@ -58,6 +58,7 @@ struct smc_rdma_dev {
 /* A way out of this host: a GID of a port, and what belongs to it. */
 struct smc_rdma_path {
 	struct smc_rdma_dev *dev;	/* with a reference */
+	struct net *net;		/* the device's owner when it was chosen: the initial one, or the connection's */
 	u8 port;			/* from 1 */
 	u8 version;			/* of SMC-R */
 	u8 mtu_code;			/* of the port, as in CLC */

@@ -92,7 +92,7 @@ static unsigned long check_link(struct smc_link *link)
 	else if (!link->port_down)
 		link->port_down = jiffies ?: 1;
 	if (has_gid(link) && (up || time_before(jiffies, link->port_down + FLAP_TIME)))
-		return up ? MAX_JIFFY_OFFSET : link->port_down + FLAP_TIME - jiffies;
+		return up ? MAX_JIFFY_OFFSET : max_t(long, link->port_down + FLAP_TIME - jiffies, 0);
 	smc_link_fail(link, SMC_LINK_NO_PORT, 0);
 	return MAX_JIFFY_OFFSET;
 }
@@ -216,6 +216,9 @@ struct smc_link *smc_link_new(struct smc_rdma_group *group, const struct smc_rdm
 	rc = smc_link_create_queues(link, sysctl) ?: smc_link_side_new(link);
 	if (rc) {
 		smc_link_end(link, NULL);
+		/* An event of the adapter may have failed the link already. */
+		if (cancel_work_sync(&link->down))
+			smc_lgr_put(group->lgr);
 		kfree(link);
 		return ERR_PTR(rc);
 	}

@@ -35,7 +35,7 @@ static int join(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
 	struct smc_lgr_key key = {
 		.ops = &smc_rdma_transport,
 		.dev = path->dev,
-		.net = smc_rdma_owner(path->dev),
+		.net = path->net,
 		.vlan = path->vlan,
 		.version = path->version,
 		.server = true,
