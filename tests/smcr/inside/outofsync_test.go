@@ -78,7 +78,9 @@ func TestPeersOutOfSync(t *testing.T) {
 					t.Fatalf("round %d: %v", round, err)
 				}
 			}
-			if now, after := rmbsOf(t); now != groups || after != before {
+			// An RMB of a declined connection waits until the peer has forgotten it: at most two do so at a time.
+			const waiting = 2 * 256 << 10
+			if now, after := rmbsOf(t); now != groups || after > before+waiting {
 				t.Errorf("%d groups with RMBs of %d bytes became %d with %d", groups, before, now, after)
 			}
 			g.set(func() { g.holdKeys = false })
