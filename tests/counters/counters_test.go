@@ -23,6 +23,9 @@ type byLoad map[string]netlinksmc.TechStats
 // TestCounters has each load count the same with our module as with the stock one.
 func TestCounters(t *testing.T) {
 	lab.Need(t)
+	if !lab.Full() {
+		t.Skip("takes minutes: SMCKIT_FULL=1")
+	}
 	want := run(t, "6.12", lab.ModuleStock, "SMC-R")
 	for _, kernel := range lab.TestSeries() {
 		for _, technology := range []string{"SMC-R", "SMC-D"} {
