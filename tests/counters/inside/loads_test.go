@@ -165,9 +165,19 @@ func combine(a, b *netlinksmc.TechStats, f func(a *uint64, b uint64)) {
 		a *uint64
 		b uint64
 	}{
-		{&a.ClientV1, b.ClientV1}, {&a.ClientV2, b.ClientV2}, {&a.ServerV1, b.ServerV1}, {&a.ServerV2, b.ServerV2},
-		{&a.Sendpage, b.Sendpage}, {&a.Splice, b.Splice}, {&a.Cork, b.Cork}, {&a.NoDelay, b.NoDelay}, {&a.Urgent, b.Urgent},
-		{&a.RxBytes, b.RxBytes}, {&a.TxBytes, b.TxBytes}, {&a.RxCount, b.RxCount}, {&a.TxCount, b.TxCount},
+		{&a.ClientV1, b.ClientV1},
+		{&a.ClientV2, b.ClientV2},
+		{&a.ServerV1, b.ServerV1},
+		{&a.ServerV2, b.ServerV2},
+		{&a.Sendpage, b.Sendpage},
+		{&a.Splice, b.Splice},
+		{&a.Cork, b.Cork},
+		{&a.NoDelay, b.NoDelay},
+		{&a.Urgent, b.Urgent},
+		{&a.RxBytes, b.RxBytes},
+		{&a.TxBytes, b.TxBytes},
+		{&a.RxCount, b.RxCount},
+		{&a.TxCount, b.TxCount},
 	} {
 		f(n.a, n.b)
 	}
