@@ -24,7 +24,7 @@ type byLoad map[string]netlinksmc.TechStats
 func TestCounters(t *testing.T) {
 	lab.Need(t)
 	if !lab.Full() {
-		t.Skip("takes minutes: SMCKIT_FULL=1")
+		t.Skip("has not passed yet: its loads do not end on the stock module of 6.12; SMCKIT_FULL=1 runs it")
 	}
 	want := run(t, "6.12", lab.ModuleStock, "SMC-R")
 	for _, kernel := range lab.TestSeries() {
