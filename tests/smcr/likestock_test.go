@@ -53,7 +53,13 @@ func oneLink(speaker) string { return "\x01" }
 
 func offer(s speaker) string { return option(s.offers) }
 
-func agreement(s speaker) string { return option(s.agrees) }
+// agreement also says, in the upper half of its last byte, that there are 2^5 receives.
+func agreement(s speaker) string {
+	if s.agrees {
+		return "\x02SK\x51"
+	}
+	return option(false)
+}
 
 func size(s speaker) string {
 	if s.offers {
