@@ -121,6 +121,8 @@ static int try(struct smc_sock *lsmc, struct socket *sock, struct socket *newsoc
 			/* The listener has been closed meanwhile, and its children with it. */
 			return -EINVAL;
 		}
+		if (child && smc_listen_postpone(lsmc, child, newsock))
+			continue;
 		if (child)
 			adopt_local(child, newsock);
 		else

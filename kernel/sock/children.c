@@ -46,7 +46,7 @@ static void unhold(struct smc_sock *lsmc, struct smc_sock *child)
 	smc_children_count(lsmc->sk, -1);
 }
 
-enum head { HEAD_NONE, HEAD_TCP, HEAD_SMC, HEAD_UNDECIDED };
+enum head { HEAD_NONE, HEAD_TCP, HEAD_LOCAL, HEAD_SMC, HEAD_UNDECIDED };
 
 static const enum head heads[] = {
 	[SMC_SYN_NOTHING]	= HEAD_TCP,
@@ -54,15 +54,29 @@ static const enum head heads[] = {
 	[SMC_SYN_UNDECIDED]	= HEAD_UNDECIDED,
 };
 
-/* What is first in TCP's accept queue? */
-static enum head look(struct sock *sk)
+/* Has the client of a child, in this kernel, connected it? */
+static bool is_local(const struct sock *sk)
 {
-	struct request_sock_queue *queue = &inet_csk(sk)->icsk_accept_queue;
+	struct smc_sock *child = smc_table_find(sk);
+
+	smc_table_put(child);
+	return child != NULL;
+}
+
+/* What is first in TCP's accept queue? */
+static enum head look(struct sock *lsk)
+{
+	struct request_sock_queue *queue = &inet_csk(lsk)->icsk_accept_queue;
 	enum head head = HEAD_NONE;
+	struct sock *sk;
 
 	spin_lock_bh(&queue->rskq_lock);
-	if (queue->rskq_accept_head)
-		head = heads[smc_synopt_seen(queue->rskq_accept_head->sk)];
+	if (queue->rskq_accept_head) {
+		sk = queue->rskq_accept_head->sk;
+		head = heads[smc_synopt_seen(sk)];
+		if (head == HEAD_TCP && is_local(sk))
+			head = HEAD_LOCAL;
+	}
 	spin_unlock_bh(&queue->rskq_lock);
 	return head;
 }
@@ -93,26 +107,44 @@ static bool imminent(const struct smc_sock *child)
 }
 
 /*
- * Is a child that is ready to wait for one that came before it? A client whose connect() has returned
- * may make others go on before our end has been through the last step: a child in that step, or about
- * to take it, is waited for. But not for long, and no more than LOOK_MAX are looked at, or peers whose
- * handshakes make no progress could keep accept() from everybody else.
+ * Is there a child before @seq that others are to wait for? A client whose connect() has returned may
+ * make others go on before our end has been through the last step: a child in that step, or about to
+ * take it, is waited for. No more than LOOK_MAX are looked at, or peers whose handshakes make no
+ * progress could keep accept() from everybody else.
  */
-static bool held_back(struct smc_listener *l, const struct smc_sock *child)
+static bool is_awaited(struct smc_listener *l, u64 seq)
 {
 	unsigned int looks = 0;
 	struct smc_sock *earlier;
 
 	lockdep_assert_held(&l->lock);
-	if (!time_before(jiffies, child->ready_at + HOLD_TIME))
-		return false;
 	list_for_each_entry_reverse(earlier, &l->running, child) {
 		if (++looks > LOOK_MAX)
 			return false;
-		if (earlier->seq < child->seq && imminent(earlier))
+		if (earlier->seq < seq && imminent(earlier))
 			return true;
 	}
 	return false;
+}
+
+/* Is a child that is ready to wait for one that came before it? Not for long. */
+static bool held_back(struct smc_listener *l, const struct smc_sock *child)
+{
+	return time_before(jiffies, child->ready_at + HOLD_TIME) && is_awaited(l, child->seq);
+}
+
+/*
+ * smc_children_await() - is a child that accept() has found in TCP's queue, connected by its client in
+ * this kernel, to wait for an earlier one? Does not sleep.
+ */
+bool smc_children_await(struct smc_listener *l)
+{
+	bool awaited;
+
+	spin_lock_bh(&l->lock);
+	awaited = is_awaited(l, U64_MAX);
+	spin_unlock_bh(&l->lock);
+	return awaited;
 }
 
 /*
@@ -207,7 +239,8 @@ void smc_children_put(struct smc_listener *l, struct smc_sock *child)
  * smc_listen_ready() - is there a connection for accept()? Does not sleep.
  *
  * Connections go from TCP's queue to ours, so they are looked for in this order. One that the
- * worker holds in between is in neither.
+ * worker holds in between is in neither. The worker also takes out of TCP's queue a child that is ready
+ * but has to wait for an earlier one, so that plain TCP behind it does not wait, too.
  */
 bool smc_listen_ready(struct smc_sock *smc)
 {
@@ -215,9 +248,9 @@ bool smc_listen_ready(struct smc_sock *smc)
 	enum head head = look(smc->sk);
 	bool ready;
 
-	if (head == HEAD_SMC)
-		mod_delayed_work(smc_net_wq, &l->drain, 0);
 	spin_lock_bh(&l->lock);
+	if (head == HEAD_LOCAL)
+		head = is_awaited(l, U64_MAX) ? HEAD_SMC : HEAD_TCP;
 	ready = first(l) || head == HEAD_TCP;
 	if (!ready) {
 		l->blocked |= l->moving;
@@ -225,6 +258,8 @@ bool smc_listen_ready(struct smc_sock *smc)
 		l->denied |= l->moving || head != HEAD_NONE;
 	}
 	spin_unlock_bh(&l->lock);
+	if (head == HEAD_SMC)
+		mod_delayed_work(smc_net_wq, &l->drain, 0);
 	return ready;
 }
 
@@ -470,5 +505,5 @@ bool smc_listen_pending(const struct smc_sock *lsmc)
 {
 	enum head head = look(lsmc->sk);
 
-	return head == HEAD_TCP || head == HEAD_SMC;
+	return head == HEAD_TCP || head == HEAD_LOCAL || head == HEAD_SMC;
 }

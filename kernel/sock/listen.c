@@ -157,6 +157,31 @@ static void take_local(struct smc_sock *lsmc, struct smc_sock *child, struct soc
 	spin_unlock_bh(&l->lock);
 }
 
+/**
+ * smc_listen_postpone() - has a connection that accept() has found come after an earlier one
+ * @lsmc: the listener's record
+ * @child: the connection's record; its client, in this kernel, has made it ready
+ * @newsock: the application's socket with the connection; empty again if this succeeds
+ *
+ * May sleep. Return: false if no earlier one is about to be ready, or without memory.
+ */
+bool smc_listen_postpone(struct smc_sock *lsmc, struct smc_sock *child, struct socket *newsock)
+{
+	struct socket *pot;
+
+	if (!smc_children_await(lsmc->listener))
+		return false;
+	pot = empty_pot(newsock->sk);
+	if (!pot)
+		return false;
+	if (test_bit(SOCK_SUPPORT_ZC, &newsock->flags))
+		set_bit(SOCK_SUPPORT_ZC, &pot->flags);
+	pot->state = SS_CONNECTED;
+	sock_graft(smc_listen_uproot(newsock), pot);
+	take_local(lsmc, child, pot);
+	return true;
+}
+
 /* smc_listen_door() - see smc_listener.door. May sleep. */
 struct mutex *smc_listen_door(struct smc_sock *lsmc)
 {

@@ -32,6 +32,7 @@ struct smc_listener {
 void smc_children_init(struct smc_listener *l);
 void smc_children_count(struct sock *lsk, int n);
 void smc_children_hold(struct smc_sock *lsmc, struct smc_sock *child);
+bool smc_children_await(struct smc_listener *l);
 void smc_children_moving(struct smc_listener *l, bool moving);
 void smc_children_put(struct smc_listener *l, struct smc_sock *child);
 

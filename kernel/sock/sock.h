@@ -140,6 +140,7 @@ void smc_listen_poke(struct smc_sock *lsmc);
 bool smc_listen_pending(const struct smc_sock *lsmc);
 struct sock *smc_listen_uproot(struct socket *sock);
 struct socket *smc_listen_pot(struct sock *sk);
+bool smc_listen_postpone(struct smc_sock *lsmc, struct smc_sock *child, struct socket *newsock);
 
 /* accept.c */
 int smc_accept(struct socket *sock, struct socket *newsock, struct proto_accept_arg *arg);
