@@ -82,12 +82,16 @@ static int fn##_old(struct socket *sock, struct socket *newsock, int flags, bool
 #define smc_compat_ops_getsockopt(ops, fn) ((ops)->getsockopt = (fn))
 #endif
 
-/* 6.17: the table of established sockets is found through the namespace. */
+/* 6.17: TCP's tables of sockets are found through the namespace. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
 #define smc_compat_lookup4(net, saddr, sport, daddr, dport, dif, sdif) \
 	__inet_lookup_established((net), (saddr), (sport), (daddr), ntohs(dport), (dif), (sdif))
 #define smc_compat_lookup6(net, saddr, sport, daddr, dport, dif, sdif) \
 	__inet6_lookup_established((net), (saddr), (sport), (daddr), ntohs(dport), (dif), (sdif))
+#define smc_compat_listener4(net, skb, doff, saddr, sport, daddr, dport, dif, sdif) \
+	__inet_lookup_listener((net), (skb), (doff), (saddr), (sport), (daddr), ntohs(dport), (dif), (sdif))
+#define smc_compat_listener6(net, skb, doff, saddr, sport, daddr, dport, dif, sdif) \
+	inet6_lookup_listener((net), (skb), (doff), (saddr), (sport), (daddr), ntohs(dport), (dif), (sdif))
 #else
 #define smc_compat_lookup4(net, saddr, sport, daddr, dport, dif, sdif)			\
 	__inet_lookup_established((net), (net)->ipv4.tcp_death_row.hashinfo, (saddr), (sport),	\
@@ -95,6 +99,12 @@ static int fn##_old(struct socket *sock, struct socket *newsock, int flags, bool
 #define smc_compat_lookup6(net, saddr, sport, daddr, dport, dif, sdif)			\
 	__inet6_lookup_established((net), (net)->ipv4.tcp_death_row.hashinfo, (saddr), (sport),	\
 				   (daddr), ntohs(dport), (dif), (sdif))
+#define smc_compat_listener4(net, skb, doff, saddr, sport, daddr, dport, dif, sdif)		\
+	__inet_lookup_listener((net), (net)->ipv4.tcp_death_row.hashinfo, (skb), (doff),	\
+			       (saddr), (sport), (daddr), ntohs(dport), (dif), (sdif))
+#define smc_compat_listener6(net, skb, doff, saddr, sport, daddr, dport, dif, sdif)		\
+	inet6_lookup_listener((net), (net)->ipv4.tcp_death_row.hashinfo, (skb), (doff),		\
+			      (saddr), (sport), (daddr), ntohs(dport), (dif), (sdif))
 #endif
 
 /* 6.7: attributes that are as long as their value needs, 4 or 8 bytes. */

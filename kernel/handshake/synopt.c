@@ -16,8 +16,6 @@
 #include <linux/netfilter_ipv4.h>
 #include <linux/netfilter_ipv6.h>
 #include <linux/tcp.h>
-#include <net/inet6_hashtables.h>
-#include <net/inet_hashtables.h>
 #include <net/inet_sock.h>
 #include <net/ip6_checksum.h>
 #include <net/ipv6.h>
@@ -323,21 +321,6 @@ static unsigned int out(void *priv, struct sk_buff *skb, const struct nf_hook_st
 }
 
 /*
- * What TCP has for a packet that comes in, other than a listener, with a reference; NULL if there is
- * nothing.
- */
-static struct sock *sock_of(struct net *net, const struct smc_synpkt *pkt, struct sk_buff *skb)
-{
-#if IS_ENABLED(CONFIG_IPV6)
-	if (pkt->ipv6)
-		return smc_compat_lookup6(net, &pkt->in.peer, pkt->in.peer_port, &pkt->in.self,
-					  pkt->in.self_port, inet6_iif(skb), inet6_sdif(skb));
-#endif
-	return smc_compat_lookup4(net, pkt->in.peer.s6_addr32[3], pkt->in.peer_port,
-				  pkt->in.self.s6_addr32[3], pkt->in.self_port, inet_iif(skb), inet_sdif(skb));
-}
-
-/*
  * Does it acknowledge what the socket has sent? snd_nxt does not say: TCP moves it when the SYN is
  * on its way already.
  */
@@ -351,7 +334,7 @@ static bool acceptable(const struct sock *sk, u32 ack)
 /* A SYN-ACK that TCP will take for the socket's own says whether the peer speaks SMC. */
 static void in_synack(struct net *net, const struct smc_synpkt *pkt, struct sk_buff *skb, bool has)
 {
-	struct sock *sk = sock_of(net, pkt, skb);
+	struct sock *sk = smc_synsock_find(net, pkt, skb);
 	struct smc_sock *smc;
 
 	if (!sk)
@@ -379,7 +362,7 @@ static bool from_here(struct smc_net *sn, const struct nf_hook_state *state)
 static void note_syn(struct smc_net *sn, const struct smc_synpkt *pkt, struct sk_buff *skb, bool local)
 {
 	struct pending_syn *pending = this_cpu_ptr(&pending_syn);
-	struct sock *sk = sock_of(sn->net, pkt, skb);
+	struct sock *sk = smc_synsock_find(sn->net, pkt, skb);
 	bool repeated = sk && sk->sk_state == TCP_NEW_SYN_RECV;
 
 	if (sk)
@@ -393,25 +376,29 @@ static void note_syn(struct smc_net *sn, const struct smc_synpkt *pkt, struct sk
 	spin_unlock(&pending->lock);
 }
 
-static noinline void syn_in(struct smc_net *sn, struct sk_buff *skb, const struct nf_hook_state *state)
+static noinline unsigned int syn_in(struct smc_net *sn, struct sk_buff *skb, const struct nf_hook_state *state)
 {
 	struct smc_synpkt pkt;
 	bool has;
 
 	if (!smc_synpkt_look(skb, state->pf, &pkt))
-		return;
+		return NF_ACCEPT;
 	has = smc_tcpopt_find(pkt.opts, pkt.opts_len) >= 0;
 	if (pkt.ack) {
 		in_synack(state->net, &pkt, skb, has);
-	} else if (has && smc_synopt_port_find(&sn->synopt, ntohs(pkt.in.self_port), NULL, 0)) {
-		note_syn(sn, &pkt, skb, from_here(sn, state));
+		return NF_ACCEPT;
 	}
+	if (smc_synsock_overflows(sn, &pkt, skb))
+		return NF_DROP;
+	if (has && smc_synopt_port_find(&sn->synopt, ntohs(pkt.in.self_port), NULL, 0))
+		note_syn(sn, &pkt, skb, from_here(sn, state));
+	return NF_ACCEPT;
 }
 
 static unsigned int in(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
 	if (unlikely(smc_synpkt_is_syn(skb, state->pf)))
-		syn_in(priv, skb, state);
+		return syn_in(priv, skb, state);
 	return NF_ACCEPT;
 }
 

@@ -41,6 +41,7 @@ struct smc_synopt_port {
 	u16			port;
 	unsigned int		reserved;	/* ports_lock; promises and handshakes, at most half of the backlog */
 	unsigned int		promises;	/* ports_lock; its entries in the table of promises */
+	unsigned int		held;		/* listener's lock; children out of TCP's queue that count for the backlog */
 };
 
 /* How long a client of this namespace has to say whether it does without CLC messages. */
@@ -78,6 +79,8 @@ void smc_synopt_port_add(struct smc_sock *smc, struct smc_synopt_port *port);
 void smc_synopt_port_del(struct smc_synopt_port *port);
 struct smc_synopt_port *smc_synopt_port_find(struct smc_synopt_net *so, u16 port,
 					     const struct smc_sock *smc, u64 id);
+bool smc_synopt_port_full(const struct smc_synopt_port *port);
+bool smc_synopt_port_any_full(struct smc_synopt_net *so, u16 port);
 u64 smc_synopt_promise(struct smc_synopt_net *so, struct smc_synopt_port *port);
 void smc_synopt_promise_end(struct smc_synopt_net *so, u16 port, u64 listener, bool promise, bool reserved);
 bool smc_synopt_reserve(struct smc_synopt_port *port);

@@ -24,4 +24,8 @@ bool smc_synpkt_look(struct sk_buff *skb, u8 pf, struct smc_synpkt *pkt);
 bool smc_synpkt_room(const struct sk_buff *skb, const struct smc_synpkt *pkt);
 int smc_synpkt_insert(struct sk_buff *skb, const struct smc_synpkt *pkt);
 
+/* synsock.c: what TCP has for one */
+struct sock *smc_synsock_find(struct net *net, const struct smc_synpkt *pkt, struct sk_buff *skb);
+bool smc_synsock_overflows(struct smc_net *sn, const struct smc_synpkt *pkt, struct sk_buff *skb);
+
 #endif

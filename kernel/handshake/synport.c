@@ -67,6 +67,29 @@ void smc_synopt_port_del(struct smc_synopt_port *port)
 	spin_unlock_bh(&so->ports_lock);
 }
 
+/*
+ * smc_synopt_port_full() - are there more connections that nobody has accepted than the backlog
+ * allows? TCP asks this of its own queue, and with it we do of the connections that have left that
+ * queue. Under RCU.
+ */
+bool smc_synopt_port_full(const struct smc_synopt_port *port)
+{
+	const struct sock *sk = port->smc->sk;
+
+	return (u64)READ_ONCE(sk->sk_ack_backlog) + READ_ONCE(port->held) > READ_ONCE(sk->sk_max_ack_backlog);
+}
+
+/* smc_synopt_port_any_full() - is that so for any listener on a port? Under RCU. */
+bool smc_synopt_port_any_full(struct smc_synopt_net *so, u16 port)
+{
+	struct smc_synopt_port *p;
+
+	hlist_for_each_entry_rcu(p, &so->ports[port % SMC_SYNOPT_PORTS], node)
+		if (p->port == port && smc_synopt_port_full(p))
+			return true;
+	return false;
+}
+
 /* Is there room for one more handshake? A backlog of 0 takes one connection, and so one handshake. */
 static bool has_room(const struct smc_synopt_port *port)
 {

@@ -8,42 +8,24 @@
 
 #include "listener.h"
 
-/*
- * smc_children_count() - adds to the backlog that TCP sees, or takes from it, under the lock under
- * which TCP counts. Does not sleep.
- */
-void smc_children_count(struct sock *sk, int n)
-{
-	struct request_sock_queue *queue = &inet_csk(sk)->icsk_accept_queue;
-
-	spin_lock_bh(&queue->rskq_lock);
-	/* TCP counts from 0 anew when it listens again after it has been aborted from outside. */
-	if (n < 0)
-		n = -(int)min_t(u32, -n, sk->sk_ack_backlog);
-	WRITE_ONCE(sk->sk_ack_backlog, sk->sk_ack_backlog + n);
-	spin_unlock_bh(&queue->rskq_lock);
-}
-
 /* smc_children_hold() - lets a child count for the backlog. Under the listener's lock. */
-void smc_children_hold(struct smc_sock *lsmc, struct smc_sock *child)
+void smc_children_hold(struct smc_listener *l, struct smc_sock *child)
 {
-	lockdep_assert_held(&lsmc->listener->lock);
+	lockdep_assert_held(&l->lock);
 	if (child->held)
 		return;
 	child->held = true;
-	lsmc->listener->held++;
-	smc_children_count(lsmc->sk, 1);
+	WRITE_ONCE(l->port.held, l->port.held + 1);
 }
 
 /* The opposite, likewise. */
-static void unhold(struct smc_sock *lsmc, struct smc_sock *child)
+static void unhold(struct smc_listener *l, struct smc_sock *child)
 {
-	lockdep_assert_held(&lsmc->listener->lock);
+	lockdep_assert_held(&l->lock);
 	if (!child->held)
 		return;
 	child->held = false;
-	lsmc->listener->held--;
-	smc_children_count(lsmc->sk, -1);
+	WRITE_ONCE(l->port.held, l->port.held - 1);
 }
 
 enum head { HEAD_NONE, HEAD_TCP, HEAD_LOCAL, HEAD_SMC, HEAD_UNDECIDED };
@@ -317,8 +299,7 @@ static void make_ready(struct smc_listener *l, struct smc_sock *child)
  */
 void smc_listen_finish(struct smc_sock *child, bool keep)
 {
-	struct smc_sock *lsmc = child->parent;
-	struct smc_listener *l = lsmc->listener;
+	struct smc_listener *l = child->parent->listener;
 
 	spin_lock_bh(&l->lock);
 	if (!l->open) {
@@ -335,11 +316,11 @@ void smc_listen_finish(struct smc_sock *child, bool keep)
 	child->deferred = false;
 	child->stepping = false;
 	if (keep) {
-		smc_children_hold(lsmc, child);
+		smc_children_hold(l, child);
 		make_ready(l, child);
 		tell(l);
 	} else {
-		unhold(lsmc, child);
+		unhold(l, child);
 		list_del_init(&child->child);
 		unblock(l);
 	}
@@ -362,7 +343,7 @@ bool smc_listen_defer(struct smc_sock *child)
 	spin_lock_bh(&l->lock);
 	defer = l->open && child->reserved && l->deferred_n <= READ_ONCE(lsmc->sk->sk_max_ack_backlog);
 	if (defer) {
-		unhold(lsmc, child);
+		unhold(l, child);
 		unreserve(l, child);
 		child->deferred = true;
 		l->deferred_n++;
@@ -387,7 +368,7 @@ struct smc_sock *smc_listen_take(struct smc_sock *lsmc)
 	child = first(l);
 	if (child) {
 		list_del_init(&child->child);
-		unhold(lsmc, child);
+		unhold(l, child);
 	}
 	spin_unlock_bh(&l->lock);
 	return child;

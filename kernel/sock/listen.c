@@ -4,7 +4,9 @@
  * in it until accept() fetches them, just as in TCP. A connection from a peer with SMC is taken out
  * of it by whoever sees it first, so that its handshake can begin: an accept() that waits, a worker
  * that poll() starts, or, if the application does neither, the same worker a moment later. It
- * counts for the backlog until the application has accepted it.
+ * counts for the backlog until the application has accepted it, but in our own count, see
+ * smc_synopt_port_full(): sk_ack_backlog has to be what is in TCP's queue, as TCP warns of anything
+ * else when an administrator ends the listener.
  */
 
 #include <linux/slab.h>
@@ -124,7 +126,7 @@ void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc)
 	}
 	/* A backlog of 0 takes one connection: that is not to be the silent peer's. */
 	if (!peer_smc || READ_ONCE(lsmc->sk->sk_max_ack_backlog))
-		smc_children_hold(lsmc, child);
+		smc_children_hold(l, child);
 	child->seq = ++l->last_seq;
 	if (peer_smc) {
 		list_add_tail(&child->child, &l->running);
@@ -151,7 +153,7 @@ static void take_local(struct smc_sock *lsmc, struct smc_sock *child, struct soc
 		smc_listen_drop(child);
 		return;
 	}
-	smc_children_hold(lsmc, child);
+	smc_children_hold(l, child);
 	child->seq = ++l->last_seq;
 	smc_children_put(l, child);
 	spin_unlock_bh(&l->lock);
@@ -360,8 +362,7 @@ static void close(struct smc_sock *smc, struct list_head *children)
 		list_splice_init(&l->ready, children);
 		list_splice_init(&l->plain, children);
 		list_splice_init(&l->local, children);
-		smc_children_count(smc->sk, -(int)l->held);
-		l->held = 0;
+		WRITE_ONCE(l->port.held, 0);
 		l->deferred_n = 0;
 	}
 	spin_unlock_bh(&l->lock);

@@ -14,7 +14,6 @@ struct smc_listener {
 	struct list_head	ready;		/* children for accept(), after their handshake */
 	struct list_head	plain;		/* children for accept() that never had one */
 	struct list_head	local;		/* children that their clients have connected, in TCP's queue still */
-	unsigned int		held;		/* children that we count in sk_ack_backlog: both lists */
 	bool			open;		/* listens; else children are refused */
 	bool			moving;		/* the worker has one in its hands */
 	bool			blocked;	/* someone has been told to wait for an earlier child, or for that one */
@@ -30,8 +29,7 @@ struct smc_listener {
 
 /* children.c: those that nobody has accepted yet */
 void smc_children_init(struct smc_listener *l);
-void smc_children_count(struct sock *lsk, int n);
-void smc_children_hold(struct smc_sock *lsmc, struct smc_sock *child);
+void smc_children_hold(struct smc_listener *l, struct smc_sock *child);
 bool smc_children_await(struct smc_listener *l);
 void smc_children_moving(struct smc_listener *l, bool moving);
 void smc_children_put(struct smc_listener *l, struct smc_sock *child);

@@ -15,8 +15,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestKilledListener has an administrator end a listener, of which TCP tells us nothing, and leaves the socket in a state
-// where little works with TCP either. Whatever the application tries, nothing is left of the listener.
+// queued says what is in the accept queue of TCP, whose connections a worker takes over when nobody accepts them.
+func queued(listener int) string {
+	info, err := unix.GetsockoptTCPInfo(listener, unix.SOL_TCP, unix.TCP_INFO)
+	if err != nil {
+		return err.Error()
+	}
+	if info.Unacked > 0 {
+		return fmt.Sprintf("%d connections are in TCP's accept queue", info.Unacked)
+	}
+	return ""
+}
+
+// TestKilledListener has an administrator end a listener with a connection that nobody has accepted. TCP tells us nothing of
+// that, and leaves the socket in a state where little works with TCP either. Whatever the application tries, nothing is left of
+// the listener, and the kernel reports nothing.
 func TestKilledListener(t *testing.T) {
 	settled(t)
 	needKill(t)
@@ -46,6 +59,12 @@ func TestKilledListener(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			waiting, err := connect(dead, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unix.Close(waiting)
+			guest.Await(t, 10*time.Second, func() string { return queued(fd) })
 			guest.Run(t, fmt.Sprintf("ss -K -t state listening '( sport = :%d )'", dead.Port()))
 			try(fd)
 			unix.Close(fd)

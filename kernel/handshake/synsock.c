@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What TCP has for a SYN or SYN-ACK that comes in: a sock, or a listener and whether that has room. */
+
+#include <net/inet6_hashtables.h>
+#include <net/inet_hashtables.h>
+#include <net/inet_sock.h>
+#include <net/tcp.h>
+
+#include "handshake.h"
+#include "synpkt.h"
+
+/*
+ * smc_synsock_find() - what TCP has for a packet that comes in, other than a listener. From a hook on
+ * input. Return: a full sock, a request or one in TIME-WAIT, with a reference that sock_gen_put()
+ * gives back; NULL if there is nothing.
+ */
+struct sock *smc_synsock_find(struct net *net, const struct smc_synpkt *pkt, struct sk_buff *skb)
+{
+#if IS_ENABLED(CONFIG_IPV6)
+	if (pkt->ipv6)
+		return smc_compat_lookup6(net, &pkt->in.peer, pkt->in.peer_port, &pkt->in.self,
+					  pkt->in.self_port, inet6_iif(skb), inet6_sdif(skb));
+#endif
+	return smc_compat_lookup4(net, pkt->in.peer.s6_addr32[3], pkt->in.peer_port,
+				  pkt->in.self.s6_addr32[3], pkt->in.self_port, inet_iif(skb), inet_sdif(skb));
+}
+
+/* The listener that TCP will choose for a SYN. Under RCU, which keeps it. */
+static struct sock *listener_of(struct net *net, const struct smc_synpkt *pkt, struct sk_buff *skb)
+{
+	int headers = pkt->tcp + pkt->tcp_len;
+
+#if IS_ENABLED(CONFIG_IPV6)
+	if (pkt->ipv6)
+		return smc_compat_listener6(net, skb, headers, &pkt->in.peer, pkt->in.peer_port, &pkt->in.self,
+					    pkt->in.self_port, inet6_iif(skb), inet6_sdif(skb));
+#endif
+	return smc_compat_listener4(net, skb, headers, pkt->in.peer.s6_addr32[3], pkt->in.peer_port,
+				    pkt->in.self.s6_addr32[3], pkt->in.self_port, inet_iif(skb), inet_sdif(skb));
+}
+
+/* Does TCP know a SYN already, of which it has a request or a connection? */
+static bool is_known(struct net *net, const struct smc_synpkt *pkt, struct sk_buff *skb)
+{
+	struct sock *sk = smc_synsock_find(net, pkt, skb);
+	bool known = sk && sk->sk_state != TCP_TIME_WAIT;
+
+	if (sk)
+		sock_gen_put(sk);
+	return known;
+}
+
+/**
+ * smc_synsock_overflows() - is a SYN for a listener of ours whose backlog is full?
+ * @sn: the namespace
+ * @pkt: what the SYN says
+ * @skb: the SYN, as a hook on input has it
+ *
+ * TCP would drop it, but sees only those connections that are in its own queue, see
+ * smc_synopt_port_full(). The caller is to drop it; it is counted, as TCP counts. Any context but
+ * hardirq, under RCU.
+ */
+bool smc_synsock_overflows(struct smc_net *sn, const struct smc_synpkt *pkt, struct sk_buff *skb)
+{
+	struct smc_synopt_net *so = &sn->synopt;
+	u16 port = ntohs(pkt->in.self_port);
+	struct smc_synopt_port *p;
+	struct smc_sock *smc;
+	struct sock *lsk;
+	bool full;
+
+	if (likely(!smc_synopt_port_any_full(so, port)) || is_known(sn->net, pkt, skb))
+		return false;
+	lsk = listener_of(sn->net, pkt, skb);
+	smc = lsk ? smc_table_find(lsk) : NULL;
+	p = smc ? smc_synopt_port_find(so, port, smc, 0) : NULL;
+	full = p && smc_synopt_port_full(p);
+	smc_table_put(smc);
+	if (full) {
+		local_bh_disable(); /* after NFQUEUE, the hook runs in process context */
+		__NET_INC_STATS(sn->net, LINUX_MIB_LISTENOVERFLOWS);
+		tcp_listendrop(lsk);
+		local_bh_enable();
+	}
+	return full;
+}
