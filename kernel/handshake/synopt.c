@@ -33,7 +33,9 @@
 
 /*
  * The last SYN with the option that came in on a processor. TCP answers it, or not, before that
- * processor handles another one, so nothing has to be kept of SYNs that TCP does not answer.
+ * processor handles another one, so nothing has to be kept of SYNs that TCP does not answer. A SYN that
+ * NFQUEUE has held up comes in process context, as do SYN-ACKs that TCP repeats when a socket is
+ * unlocked: the thread may be on another processor for the answer, which then does without the option.
  */
 struct pending_syn {
 	spinlock_t		lock;
@@ -44,6 +46,17 @@ struct pending_syn {
 static DEFINE_PER_CPU(struct pending_syn, pending_syn) = {
 	.lock = __SPIN_LOCK_UNLOCKED(pending_syn.lock),
 };
+
+/* Locks that of this processor. Any context but hardirq. */
+static struct pending_syn *lock_pending(void)
+{
+	struct pending_syn *pending;
+
+	local_bh_disable();
+	pending = this_cpu_ptr(&pending_syn);
+	spin_lock(&pending->lock);
+	return pending;
+}
 
 static void key_of(const struct sock *child, struct smc_syn_key *key)
 {
@@ -241,16 +254,15 @@ static bool promise(struct smc_net *sn, const struct smc_syn *syn, u32 synack, c
 /* The SYN with this key that this processor has seen last, if that had the option and is new to TCP. */
 static bool take_pending(struct smc_net *sn, const struct smc_syn_key *key, struct smc_syn *syn)
 {
-	struct pending_syn *pending = this_cpu_ptr(&pending_syn);
+	struct pending_syn *pending = lock_pending();
 	bool found;
 
-	spin_lock(&pending->lock);
 	found = pending->sn == sn && !memcmp(&pending->syn.key, key, sizeof(*key));
 	if (found) {
 		*syn = pending->syn;
 		pending->sn = NULL;
 	}
-	spin_unlock(&pending->lock);
+	spin_unlock_bh(&pending->lock);
 	return found;
 }
 
@@ -361,19 +373,19 @@ static bool from_here(struct smc_net *sn, const struct nf_hook_state *state)
  */
 static void note_syn(struct smc_net *sn, const struct smc_synpkt *pkt, struct sk_buff *skb, bool local)
 {
-	struct pending_syn *pending = this_cpu_ptr(&pending_syn);
 	struct sock *sk = smc_synsock_find(sn->net, pkt, skb);
 	bool repeated = sk && sk->sk_state == TCP_NEW_SYN_RECV;
+	struct pending_syn *pending;
 
 	if (sk)
 		sock_gen_put(sk);
-	spin_lock(&pending->lock);
+	pending = lock_pending();
 	pending->sn = repeated ? NULL : sn;
 	pending->syn.key = pkt->in;
 	pending->syn.local = local;
 	pending->syn.dif = pkt->ipv6 ? inet6_iif(skb) : inet_iif(skb);
 	pending->syn.sdif = pkt->ipv6 ? inet6_sdif(skb) : inet_sdif(skb);
-	spin_unlock(&pending->lock);
+	spin_unlock_bh(&pending->lock);
 }
 
 static noinline unsigned int syn_in(struct smc_net *sn, struct sk_buff *skb, const struct nf_hook_state *state)
