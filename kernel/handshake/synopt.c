@@ -274,13 +274,16 @@ enum answer {
 };
 
 /*
- * A SYN-ACK goes out. All answers to one SYN say the same. One without a request is a copy that
- * netfilter has made, which changes nothing, or has a cookie: TCP will have forgotten the SYN.
+ * A SYN-ACK goes out. All answers to one SYN say the same. One without a sock is a copy that netfilter
+ * has made, which changes nothing, or has a cookie: TCP will have forgotten the SYN. The first one of
+ * TCP Fast Open is of a connection that has its data already: no answer to that SYN has the option.
  */
 static enum answer answer_of(struct smc_net *sn, const struct smc_synpkt *pkt, const struct sock *sk)
 {
 	struct smc_syn syn;
 
+	if (sk && sk->sk_state == TCP_SYN_RECV)
+		take_pending(sn, &pkt->out, &syn);
 	if (!sk || sk->sk_state != TCP_NEW_SYN_RECV || !inet_reqsk(sk)->rsk_listener)
 		return ANSWER_TCP;
 	if (smc_syntab_again(sn->synopt.syns, &pkt->out, pkt->seq))
@@ -374,7 +377,7 @@ static bool from_here(struct smc_net *sn, const struct nf_hook_state *state)
 static void note_syn(struct smc_net *sn, const struct smc_synpkt *pkt, struct sk_buff *skb, bool local)
 {
 	struct sock *sk = smc_synsock_find(sn->net, pkt, skb);
-	bool repeated = sk && sk->sk_state == TCP_NEW_SYN_RECV;
+	bool repeated = sk && (sk->sk_state == TCP_NEW_SYN_RECV || sk->sk_state == TCP_SYN_RECV);
 	struct pending_syn *pending;
 
 	if (sk)
