@@ -200,11 +200,12 @@ void smc_close_kill(struct smc_conn *conn, bool quiet)
  */
 void smc_close_reset_tcp(struct sock *sk)
 {
-	int err = sk->sk_err;
+	int err = READ_ONCE(sk->sk_err);
 
 	sock_owned_by_me(sk);
 	sk->sk_prot->disconnect(sk, O_NONBLOCK);
-	WRITE_ONCE(sk->sk_err, err);
+	/* TCP has put its own there, unless the application has just been told that: once is enough. */
+	cmpxchg(&sk->sk_err, ECONNRESET, err);
 }
 
 /*
