@@ -63,7 +63,11 @@ func echoes(t *testing.T, addr netip.AddrPort, backlog int) {
 // patiently is a context that outlives a handshake.
 func patiently(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), handshake+2*slack)
+	patience := handshake + 2*slack
+	if guest.Checked(t) {
+		patience *= 10
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }
