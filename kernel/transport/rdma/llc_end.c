@@ -107,11 +107,18 @@ bool smc_rdma_llc_closing(const struct smc_rdma_group *group)
 /*
  * smc_rdma_llc_part() - tells the peer that the group is about to end, if it can be: by what a client has asked for,
  * or else by the reason of the group. Under the lock, does not sleep.
+ *
+ * A server names the link, although it is the last one, instead of all links. A client answers that, and the server
+ * keeps the queue pair until then (3.5.5.1.3). It does not answer a DELETE LINK for all, after which the server may
+ * destroy the queue pair at once (3.5.4): what the client has posted is then repeated until its adapter gives up.
+ * Soft-RoCE does not give up after the seven retries that Linux asks for, and Linux waits for each of its connections
+ * until what it has posted is complete. Its programs would block for ever.
  */
 void smc_rdma_llc_part(struct smc_rdma_group *group)
 {
 	struct smc_llc_delete_link d = {
-		.all = true,
+		.all = !group->server,
+		.link = group->server ? group->link->id : 0,
 		.reason = READ_ONCE(group->lgr->deleted) ? SMC_LLC_BY_OPERATOR : SMC_LLC_BY_PROGRAM,
 		/* A server would wait for the connections that it has, of which a client's operator wants to be rid. */
 		.orderly = (group->server && READ_ONCE(group->lgr->deleted)) || !READ_ONCE(group->lgr->n_conns),

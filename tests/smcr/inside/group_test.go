@@ -75,7 +75,14 @@ type group struct {
 	echo     func(m []byte) // changes answers to those; may be nil
 	gone     bool           // our module has ended the group
 	formed   bool
-	made     int // connections
+	made     int  // connections
+	keepLink bool // a DELETE LINK for the link is not answered
+}
+
+// complies answers a DELETE LINK of the server, which names the only link, so the group ends. The caller holds the lock.
+func (g *group) complies() {
+	g.gone = true
+	_ = g.qp.Send(g.formOf(llcMessage(deleteLink, response, 1)))
 }
 
 func newGroup(t testing.TB, n *network, addr netip.Addr, server bool) *group {
@@ -135,6 +142,12 @@ func (g *group) heard(msg []byte) {
 	switch {
 	case msg[0] == deleteLink && asks && msg[3]&all != 0:
 		g.gone = true
+	case msg[0] == deleteLink && asks && !g.server:
+		g.llc = append(g.llc, msg)
+		if !g.keepLink {
+			g.complies()
+		}
+		return
 	case !g.mute && asks && (msg[0] == confirmRkey && !g.holdKeys || msg[0] == testLink || msg[0] == deleteRkey):
 		answer := bytes.Clone(msg)
 		answer[3] |= response

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os/exec"
 	"testing"
 
 	"github.com/smckit/smckit/tests/fault/peer"
@@ -142,10 +143,8 @@ func deletesLink(ctx context.Context, s *scene) error {
 		return fmt.Errorf("it is about another link: %x", m)
 	case s.g.server && reason != 0, !s.g.server && reason != pathLost:
 		return fmt.Errorf("its reason is %#x", reason)
-	case s.g.server:
-		return nil
 	}
-	return tolerable(s.g.says(ctx, llcMessage(deleteLink, response, 1)))
+	return nil
 }
 
 // deletesAll ends the group. A server tells a client that it complies.
@@ -191,6 +190,50 @@ func TestPeersDeleteOrderly(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// operatorsWish is the reason of a DELETE LINK that an operator has asked for.
+const operatorsWish = 0x00020000
+
+// TestPeersDeleteByOperator has an operator end a group whose server is our module. The server names the link, and keeps its queue
+// pair until the client has answered: what the client writes before that arrives.
+func TestPeersDeleteByOperator(t *testing.T) {
+	n := openNetwork(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	g := newGroup(t, n, address(1, 16), false)
+	g.keepLink = true
+	c, err := g.open(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.hangUp()
+	deleted := make(chan error, 1)
+	go func() {
+		out, err := exec.CommandContext(ctx, "/bin/sh", "-c", "smcr linkgroup delete $(smcr linkgroup | awk '/SERV/ { print $1 }')").CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("smcr: %w: %s", err, out)
+		}
+		deleted <- err
+	}()
+	m, err := g.take(ctx, deleteLink, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m[3]&all != 0 || m[3]&orderly == 0 || m[4] != 1 || binary.BigEndian.Uint32(m[5:]) != operatorsWish {
+		t.Errorf("not a DELETE LINK for the link, by an operator: %x", m)
+	}
+	err = inTurn(ctx, func(context.Context) error { return c.put([]byte("too late")) }, g.qp.Flush)
+	if err != nil {
+		t.Errorf("before the client has answered: %v", err)
+	}
+	g.set(g.complies)
+	if err := <-deleted; err != nil {
+		t.Error(err)
+	}
+	if err := c.app.wait(ctx); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -83,7 +83,7 @@ var llcs1 = []behaviour{
 	{name: "ADD LINK of all bits", want: ignored, do: refused(bytes.Repeat([]byte{0xff}, 40)...)},
 	{name: "ADD LINK CONT", want: ignored, do: raw(sized(3, msgLength, msgLength), append([]byte{3, msgLength, 0, response, 1, 255}, make([]byte, 38)...))},
 	{name: "DELETE LINK of another link", want: ignored, do: answered(response, 0, llcMessage(deleteLink, 0, unknownLink...))},
-	{name: "DELETE LINK of this link", want: lost, do: answered(response, 0, llcMessage(deleteLink, 0, theLink...))},
+	{name: "DELETE LINK of this link", want: lost, do: deletesLink},
 	{name: "DELETE LINK of all", want: lost, do: raw(append([]byte{4, msgLength, 0, all}, make([]byte, 40)...))},
 	{name: "TEST LINK", want: ignored, do: answered(response, 0, llcMessage(testLink, 0, bytes.Repeat([]byte{7}, 40)...))},
 	{name: "CONFIRM RKEY of 255 links", want: ignored, do: answered(response|negative, 0, llcMessage(confirmRkey, 0, 255, 1, 2, 3, 4))},
