@@ -47,6 +47,7 @@ struct smc_rdma_llc {
 	struct smc_link_waiter waiter;
 	u8 out[SMC_RDMA_OUT][SMC_LINK_MSG_LEN];
 	unsigned int first, n;
+	u64 posted;			/* the last message that did not have to wait: for smc_link_passed() */
 	struct list_head calls;		/* struct smc_rdma_call; the first one runs */
 	unsigned long asked;		/* jiffies; when it went out */
 	bool swapped;			/* the peer writes lengths low byte first; set by who receives, without the lock */

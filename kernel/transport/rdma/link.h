@@ -116,7 +116,8 @@ struct smc_link_job {
 	bool immediate;			/* a word goes with the write, of which there is one, instead of a message */
 	u32 imm;			/* that word */
 	const u8 *msg;			/* SMC_LINK_MSG_LEN bytes; copied */
-	bool mark;			/* someone may ask when it has arrived, by smc_link_passed() or smc_link_flush() */
+	bool mark;			/* someone may ask when it has arrived, by smc_link_passed() */
+	u64 at;				/* out: its position, for that */
 	struct smc_link_arrival *arrival;	/* to be told of it, or NULL */
 	u64 pos;			/* for that */
 	struct smc_link_waiter *waiter;	/* called once there is room again, if there is none now */
@@ -221,7 +222,6 @@ void smc_link_peer_recvs(struct smc_link *link, u32 vendor);
 u64 smc_link_position(struct smc_link *link);
 bool smc_link_passed(struct smc_link *link, u64 position);
 bool smc_link_expects(struct smc_link *link, u64 *done);
-void smc_link_flush(struct smc_link *link, unsigned long timeout);
 
 static inline bool smc_link_usable(const struct smc_link *link)
 {

@@ -26,8 +26,12 @@
 static bool post(struct smc_rdma_group *group, const u8 msg[SMC_LINK_MSG_LEN])
 {
 	struct smc_link_job job = { .msg = msg, .mark = true, .waiter = &group->llc.waiter };
+	int rc = smc_link_send(group->link, &job);
 
-	return smc_link_send(group->link, &job) != -EAGAIN;
+	lockdep_assert_held(&group->lock);
+	if (!rc)
+		group->llc.posted = job.at;
+	return rc != -EAGAIN;
 }
 
 /*

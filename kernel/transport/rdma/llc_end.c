@@ -136,16 +136,30 @@ static bool complied(const struct smc_rdma_group *group)
 	return !smc_link_usable(group->link) || READ_ONCE(group->llc.left);
 }
 
+/* Has the peer's adapter acknowledged all LLC messages, those included that had to wait for room, or cannot any more? */
+static bool delivered(struct smc_rdma_group *group)
+{
+	bool done;
+
+	if (!smc_link_usable(group->link))
+		return true;
+	spin_lock_bh(&group->lock);
+	done = !group->llc.n && smc_link_passed(group->link, group->llc.posted);
+	spin_unlock_bh(&group->lock);
+	return done;
+}
+
 /*
- * smc_rdma_llc_flush() - waits until the peer has what it was told of the end, or for a time in jiffies; not for its
+ * smc_rdma_llc_flush() - waits until the peer has what it was told of the end, or until a time in jiffies; not for its
  * answer. May sleep.
  */
 void smc_rdma_llc_flush(struct smc_rdma_group *group, unsigned long until)
 {
 	long left = until - jiffies;
 
+	might_sleep();
 	if (group->link && READ_ONCE(group->llc.parting) && left > 0)
-		smc_link_flush(group->link, left);
+		wait_event_timeout(group->link->flushed, delivered(group), left);
 }
 
 /* smc_rdma_llc_leave() - the group has ended: waits until the peer knows, and has answered if it has to. May sleep. */

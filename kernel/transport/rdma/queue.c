@@ -254,6 +254,7 @@ int smc_link_send(struct smc_link *link, struct smc_link_job *job)
 	else
 		prepare_message(link, &sge[SMC_LINK_WRITES], job->msg, place);
 	link->sq_posted = last;
+	job->at = last;
 	if (ib_post_send(link->qp, job->n ? &wr[0].wr : &send, NULL)) {
 		smc_link_fail(link, SMC_LINK_NOT_POSTED, 0);
 		rc = -ENOTCONN;
@@ -312,11 +313,4 @@ bool smc_link_passed(struct smc_link *link, u64 position)
 	passed = link->sq_done >= position;
 	spin_unlock_bh(&link->sq_lock);
 	return passed;
-}
-
-/* smc_link_flush() - waits until what was sent has arrived, or for so many jiffies. May sleep. */
-void smc_link_flush(struct smc_link *link, unsigned long timeout)
-{
-	wait_event_timeout(link->flushed, !smc_link_usable(link) || READ_ONCE(link->sq_done) == READ_ONCE(link->sq_marked),
-			   timeout);
 }

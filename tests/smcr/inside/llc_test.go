@@ -237,6 +237,38 @@ func TestPeersDeleteByOperator(t *testing.T) {
 	}
 }
 
+// TestPeersDeleteBehind has a server end a group while a send queue of four work requests is full, and more answers wait for room
+// than the queue has. DELETE LINK comes last, and arrives all the same.
+func TestPeersDeleteBehind(t *testing.T) {
+	const queue, waiting = 4, 12
+	offer(t, fmt.Sprintf("qp_wr=%d", queue+1))
+	n := openNetwork(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	g := newGroup(t, n, address(1, 17), false)
+	c, err := g.open(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.hangUp()
+	g.qp.Be(roce.Silent)
+	var msgs [][]byte
+	for range queue + waiting {
+		msgs = append(msgs, llcMessage(testLink, 0))
+	}
+	if err := g.says(ctx, append(msgs, llcMessage(deleteLink, all))...); err != nil {
+		t.Fatal(err)
+	}
+	// Our module has destroyed nothing yet, as it waits for the queue.
+	if err := c.app.wait(ctx); err != nil {
+		t.Fatal(err)
+	}
+	g.qp.Be(roce.Polite)
+	if err := g.until(ctx, "DELETE LINK of the server", func() bool { return g.gone }); err != nil {
+		t.Error(err)
+	}
+}
+
 // firstAgain waits for the ACCEPT of a first contact, whatever group there is.
 func (c *conn) firstAgain(ctx context.Context) error {
 	m, err := c.tcp.Message(ctx, peer.Accept)
