@@ -178,6 +178,12 @@ static void look_soon(struct smc_rdma_dev *dev, unsigned long delay)
 	spin_unlock_bh(&dev->lock);
 }
 
+/* smc_rdma_dev_look() - has the ports and the links of a device checked soon. Context: process or softirq. */
+void smc_rdma_dev_look(struct smc_rdma_dev *dev)
+{
+	look_soon(dev, 0);
+}
+
 /* Queues a look that a port's time calls for. One that an event has queued meanwhile comes first. By look_at(). */
 static void look_later(struct smc_rdma_dev *dev, unsigned long delay)
 {

@@ -87,6 +87,7 @@ static unsigned long check_link(struct smc_link *link)
 {
 	bool up = READ_ONCE(link->path.dev->ports[link->path.port - 1].link_up);
 
+	lockdep_assert_held(&link->path.dev->lock);
 	if (up)
 		link->port_down = 0;
 	else if (!link->port_down)
@@ -188,6 +189,7 @@ struct smc_link *smc_link_new(struct smc_rdma_group *group, const struct smc_rdm
 			      const struct smc_sysctl *sysctl)
 {
 	struct smc_link *link;
+	unsigned long next;
 	int rc;
 
 	if (!smc_rdma_dev_use(path->dev))
@@ -224,7 +226,11 @@ struct smc_link *smc_link_new(struct smc_rdma_group *group, const struct smc_rdm
 	}
 	spin_lock_bh(&path->dev->lock);
 	list_add(&link->on_dev, &path->dev->links);
+	/* Events since the path was chosen went to links that were on the list. */
+	next = check_link(link);
 	spin_unlock_bh(&path->dev->lock);
+	if (next != MAX_JIFFY_OFFSET)
+		smc_rdma_dev_look(path->dev);
 	return link;
 }
 
