@@ -176,6 +176,7 @@ int smc_clc_io_flush(struct smc_sock *smc)
 	release_sock(sk);
 	trace_smc_clc_send(sk, rv->buf, rv->unsent);
 	rv->unsent = 0;
+	rv->sent = jiffies;
 	return rc;
 }
 

@@ -78,15 +78,15 @@ static int begin(struct smc_sock *smc)
 }
 
 /*
- * When the server is not to be waited for any longer. That the link is gone, it finds out by itself,
+ * When the server is not to be waited for any longer. CONFIRM is the last message that was sent. That the link is gone, it finds out by itself,
  * perhaps this very moment.
  */
 static unsigned long crossing(const struct smc_rendezvous *rv, u32 reason)
 {
 	bool early = reason != SMC_REASON_NO_ACTIVE_LINK &&
-		     time_before(jiffies, rv->confirmed + SMC_HANDSHAKE_EARLY);
+		     time_before(jiffies, rv->sent + SMC_HANDSHAKE_EARLY);
 
-	return early ? jiffies + SMC_HANDSHAKE_CROSSING : rv->confirmed + SMC_HANDSHAKE_LATE;
+	return early ? jiffies + SMC_HANDSHAKE_CROSSING : rv->sent + SMC_HANDSHAKE_LATE;
 }
 
 /* The peer knows that we have joined. What does the transport take beyond that? */
@@ -113,7 +113,6 @@ static int join(struct smc_sock *smc)
 	if (rc)
 		return rc > 0 ? decline(smc, rc) : rc;
 	rc = smc_clc_io_send(smc, smc_clc_accept_encode(&rv->local, rv->buf, sizeof(rv->buf)));
-	rv->confirmed = jiffies;
 	if (rc == -EINPROGRESS)
 		return smc_handshake_pause(smc, SMC_STEP_LINK);
 	return rc ?: link_up(smc);

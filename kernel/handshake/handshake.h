@@ -56,7 +56,7 @@ struct smc_rendezvous {
 	struct smc_sock			*smc;		/* whose it is */
 	enum smc_rendezvous_step	step;
 	unsigned long			deadline;	/* jiffies: for the message that is due */
-	unsigned long			confirmed;	/* jiffies: client: when CONFIRM was sent */
+	unsigned long			sent;		/* jiffies: when the last message went to TCP */
 	bool				limited;	/* counts for handshake limitation */
 	u8				version;	/* of the messages that we send */
 	u32				reason;		/* of our own DECLINE, while the peer's or the sock's lock is waited for */
