@@ -310,6 +310,16 @@ int smc_rdma_confirmed(const struct smc_rdma_offer *ro)
 	return group->llc.confirm_plain ? 0 : SMC_REASON_RMBE_EYECATCHER;
 }
 
+/*
+ * How many messages our peer may have under way. It counts one as over when our adapter has acknowledged it, which is
+ * before the softirq posts the receive again. So a third of the receives is kept for messages that arrive in between.
+ * The least number that can be stated is two.
+ */
+static u32 stated_recvs(const struct smc_link *link)
+{
+	return max_t(u32, link->rq_size * 2 / 3, 2);
+}
+
 static void introduce_us(const struct smc_rdma_group *group, struct smc_clc_accept *a)
 {
 	a->has_fce = true;
@@ -322,7 +332,7 @@ static void introduce_us(const struct smc_rdma_group *group, struct smc_clc_acce
 	a->max_conns = group->max_conns;
 	a->max_links = group->max_links;
 	a->features = group->features;
-	a->vendor = group->immediate ? smc_clc_vendor_with_recvs(group->link->rq_size) : 0;
+	a->vendor = group->immediate ? smc_clc_vendor_with_recvs(stated_recvs(group->link)) : 0;
 }
 
 /* smc_rdma_describe_us() - what we say of ourselves, in ACCEPT and CONFIRM alike. May sleep. */

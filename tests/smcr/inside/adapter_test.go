@@ -87,6 +87,34 @@ func TestPeersReceives(t *testing.T) {
 	}
 }
 
+// TestPeersReceivesStated checks how many receives our module says that a link has: a power of two, and a third less than are
+// posted, since those that are used are posted again a moment after the peer knows.
+func TestPeersReceivesStated(t *testing.T) {
+	n := openNetwork(t)
+	for i, tc := range []struct {
+		posted string
+		want   uint32
+	}{{"48", 32}, {"64", 32}, {"128", 64}, {"2", 2}} {
+		t.Run(tc.posted, func(t *testing.T) {
+			guests.Set(t, "net.smc.smcr_max_recv_wr", tc.posted)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			g := newGroup(t, n, address(26, byte(i+1)), false)
+			g.agrees = true
+			c, err := g.open(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := uint32(1) << (c.them.Vendor >> 4 & 0xf); got != tc.want {
+				t.Errorf("%s are posted, %d are stated, want %d", tc.posted, got, tc.want)
+			}
+			if err := c.close(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // writeBytes writes one byte at a time, and waits for the end of the connection.
 func (a *app) writeBytes(fd int, begin <-chan struct{}, n int) {
 	defer close(a.done)
