@@ -4,6 +4,7 @@
 #include <linux/export.h>
 #include <linux/hashtable.h>
 #include <linux/jhash.h>
+#include <linux/moduleparam.h>
 #include <net/net_namespace.h>
 
 #include "../conn/conn.h"
@@ -19,7 +20,9 @@ LIST_HEAD(smc_lgr_ending);
 
 /* The listed groups by their key, since a host may have a group with each of thousands of peers. */
 static DEFINE_HASHTABLE(by_key, 10);
-static u32 last_id;
+static unsigned int last_id;
+module_param_named(lgr_id, last_id, uint, 0644);
+MODULE_PARM_DESC(lgr_id, "for tests only: the identifier that the last link group was given");
 
 /* Of what differs between peers, and between the addresses of one. */
 static u32 hash_key(const struct smc_lgr_key *key)
@@ -61,14 +64,55 @@ struct smc_lgr *smc_lgr_table_find(const struct smc_lgr_key *key, const void *hi
 	return NULL;
 }
 
+static bool is_ending(u32 id)
+{
+	const struct smc_lgr *lgr;
+
+	list_for_each_entry(lgr, &smc_lgr_ending, list)
+		if (lgr->id == id)
+			return true;
+	return false;
+}
+
+/* Identifiers are used again after 2^24 groups, but 0 never, as walks begin there. */
+static u32 next_id(u32 id)
+{
+	id = ALIGN_DOWN(id, ID_STEP) + ID_STEP;
+	return id ?: ID_STEP;
+}
+
+/* Where a group with an identifier belongs in the list: behind this entry. That has the same identifier if it is in use. */
+static struct list_head *place_of(u32 id)
+{
+	struct smc_lgr *lgr;
+
+	/* Almost always it belongs at the end. */
+	list_for_each_entry_reverse(lgr, &smc_lgr_listed, list)
+		if (lgr->id <= id)
+			return &lgr->list;
+	return &smc_lgr_listed;
+}
+
+static bool is_listed(u32 id, const struct list_head *place)
+{
+	return place != &smc_lgr_listed && list_entry(place, struct smc_lgr, list)->id == id;
+}
+
 /* smc_lgr_table_add() - lists a fresh group, which gets its identifier. Under the table's lock. */
 void smc_lgr_table_add(struct smc_lgr *lgr)
 {
+	u32 id = READ_ONCE(last_id);
+	struct list_head *place;
+
 	lockdep_assert_held(&smc_lgr_table_lock);
-	last_id += ID_STEP;
-	lgr->id = last_id;
+	do {
+		id = next_id(id);
+		place = place_of(id);
+	} while (is_listed(id, place) || is_ending(id));
+	WRITE_ONCE(last_id, id);
+	lgr->id = id;
 	WRITE_ONCE(lgr->listed, true);
-	list_add_tail(&lgr->list, &smc_lgr_listed);
+	list_add(&lgr->list, place);
 	hash_add(by_key, &lgr->hash, hash_key(&lgr->key));
 }
 

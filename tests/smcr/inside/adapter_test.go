@@ -8,6 +8,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/smckit/smckit/tests/guest"
@@ -112,6 +114,35 @@ func TestPeersReceivesStated(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestPeersNumbers has the identifiers of link groups start again from the beginning: neither 0 nor one that a group has is given
+// to another group, and groups are listed by their identifiers.
+func TestPeersNumbers(t *testing.T) {
+	guests.Need(t)
+	n := openNetwork(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	last := func(id string) {
+		t.Helper()
+		if err := os.WriteFile("/sys/module/smc/parameters/lgr_id", []byte(id), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The next number after the highest is 0.
+	for i, id := range []string{"0x7fffff00", "0xfffffe00", "0xffffff00", "0x7fffff00"} {
+		last(id)
+		c, err := newGroup(t, n, address(27, byte(i+1)), false).open(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.hangUp()
+	}
+	out := strings.Fields(guest.Run(t, "smcr linkgroup | awk '/SERV/ { print $1 }'"))
+	want := []string{"00000100", "80000000", "80000100", "ffffff00"}
+	if !slices.Equal(out, want) {
+		t.Errorf("the groups are %v, want %v", out, want)
 	}
 }
 
