@@ -146,6 +146,34 @@ func TestPeersNumbers(t *testing.T) {
 	}
 }
 
+// TestPeersVectors has two link groups on an adapter with two completion vectors, in a guest with two processors: each group uses
+// another one. Only a probe of the function that creates completion queues can see that.
+func TestPeersVectors(t *testing.T) {
+	n := openNetwork(t)
+	const tracing = "/sys/kernel/tracing/"
+	if _, err := os.Stat(tracing + "kprobe_events"); err != nil {
+		t.Skipf("this kernel has no probes: %v", err)
+	}
+	// The vector is the fourth argument.
+	guest.Run(t, "echo 'p:alloc_cq __ib_alloc_cq vector=%cx:u32' >>"+tracing+"kprobe_events; echo >"+tracing+"trace; echo 1 >"+tracing+"events/kprobes/alloc_cq/enable")
+	t.Cleanup(func() {
+		guest.Run(t, "echo 0 >"+tracing+"events/kprobes/alloc_cq/enable; echo '-:alloc_cq' >>"+tracing+"kprobe_events")
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for i := range 2 {
+		c, err := newGroup(t, n, address(28, byte(i+1)), false).open(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.hangUp()
+	}
+	out := strings.Fields(guest.Run(t, "grep -o 'vector=[0-9]*' "+tracing+"trace | sort"))
+	if want := []string{"vector=0", "vector=1"}; !slices.Equal(out, want) {
+		t.Errorf("the completion queues have %v, want %v", out, want)
+	}
+}
+
 // writeBytes writes one byte at a time, and waits for the end of the connection.
 func (a *app) writeBytes(fd int, begin <-chan struct{}, n int) {
 	defer close(a.done)
