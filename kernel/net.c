@@ -66,6 +66,7 @@ static int __net_init net_init(struct net *net)
 
 	sn->net = net;
 	smc_ipsec_net_init(sn);
+	smc_lgr_net_init(sn);
 	atomic_set(&sn->handshakes, 0);
 	atomic_set(&sn->conns, 0);
 	rc = smc_pnet_net_init(sn);

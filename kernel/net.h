@@ -10,6 +10,7 @@
 #include "control/stats.h"
 #include "control/sysctl.h"
 #include "handshake/synopt.h"
+#include "lgr/lgr.h"
 
 /*
  * What one network namespace owns. Each part is initialised and torn down by the file that its type
@@ -21,6 +22,7 @@ struct smc_net {
 	struct smc_stats_net	stats;
 	struct smc_sysctl	sysctl;
 	struct smc_synopt_net	synopt;
+	struct smc_lgr_net	lgr;
 	struct work_struct	ipsec;		/* connections are compared with policies, see conn/ipsec.c */
 	atomic_t		handshakes;	/* that are running as a server, see limit.c */
 	atomic_t		conns;		/* that transports carry and that have not given everything back */

@@ -42,6 +42,7 @@ struct smc_conn *smc_conn_new(struct smc_lgr *lgr, struct smc_offer *offer)
 	atomic_inc(&conn->sn->conns);
 	conn->tx_granule = 1;
 	INIT_LIST_HEAD(&conn->member);
+	INIT_LIST_HEAD(&conn->net_member);
 	mutex_init(&conn->rx_lock);
 	smc_tx_prepare(conn);
 	smc_close_prepare(conn);

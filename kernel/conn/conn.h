@@ -66,7 +66,7 @@ struct smc_conn {
 	refcount_t		ref;
 	u32			token;		/* names the connection in its group; never changes */
 	u8			tag;		/* its low byte, if the transport wants to choose that; else 0 */
-	u32			serial;		/* in the order of the group's list */
+	u32			serial;		/* rises along both lists that it is on */
 	bool			server;
 	bool			prompt;		/* each read tells the peer of the space, which costs nothing */
 
@@ -117,6 +117,7 @@ struct smc_conn {
 	struct delayed_work	push;		/* tells the peer of data held back too long; holds a reference */
 	struct delayed_work	disconnect;	/* resets the TCP connection beneath; holds a reference */
 	struct list_head	member;		/* lgr->conns; lgr->lock */
+	struct list_head	net_member;	/* sn->lgr.conns; sn->lgr.lock */
 	u64			trimmed;	/* tx_prod at the last look; trim work alone */
 	struct rcu_head		rcu;
 };

@@ -139,42 +139,30 @@ void smc_ipsec_check(struct smc_conn *conn)
 		smc_close_event(conn, SMC_CLOSE_ABORT);
 }
 
-/* Connections whose turn it is, with a reference each. */
-struct batch {
-	struct smc_conn *conns[32];
-	unsigned int n;
-};
-
-/* A rendezvous looks for itself when its connection comes to life. */
-static int collect(struct smc_conn *conn, void *arg)
-{
-	struct batch *batch = arg;
-
-	if (batch->n == ARRAY_SIZE(batch->conns))
-		return 1;
-	if (READ_ONCE(conn->holder) != SMC_CONN_RENDEZVOUS && smc_conn_get_live(conn))
-		batch->conns[batch->n++] = conn;
-	return 0;
-}
-
-/* The policies of a namespace have changed. */
+/* What a namespace does with packets has changed. */
 static void recheck(struct work_struct *work)
 {
 	struct smc_net *sn = container_of(work, struct smc_net, ipsec);
-	struct smc_lgr_position pos = {};
-	struct batch batch;
-	unsigned int i;
-	int more;
+	struct smc_conn *conn, *before = NULL;
+	u32 serial = 0;
 
-	do {
-		batch.n = 0;
-		more = smc_lgr_walk_conns(sn->net, &pos, collect, &batch);
-		for (i = 0; i < batch.n; i++) {
-			smc_ipsec_check(batch.conns[i]);
-			smc_conn_put(batch.conns[i]);
-		}
+	if (!any_policy(sn->net))
+		return;
+	smp_mb(); /* pairs with smc_close_check(): we see its holder, or it sees the change */
+	while ((conn = smc_lgr_net_next(sn, before, serial))) {
+		serial = conn->serial;
+		/* A rendezvous looks for itself when its connection comes to life. */
+		if (READ_ONCE(conn->holder) != SMC_CONN_RENDEZVOUS)
+			smc_ipsec_check(conn);
+		/* One that has ended is on no list any more, and cannot tell where to go on. */
+		if (!list_empty_careful(&conn->net_member))
+			swap(conn, before);
+		if (conn)
+			smc_conn_put(conn);
 		cond_resched();
-	} while (more);
+	}
+	if (before)
+		smc_conn_put(before);
 }
 
 /* Under RCU, after the change. The event has a namespace only if it is about no single policy. */

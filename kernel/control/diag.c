@@ -19,7 +19,7 @@
  */
 struct position {
 	unsigned int bucket, skip;
-	struct smc_lgr_position conn;
+	u32 conn;	/* serial number of the last one without a socket */
 };
 
 struct dump {
@@ -165,7 +165,7 @@ static int fill(struct smc_sock *smc, void *arg)
 	return fill_plain(d, smc);
 }
 
-/* One connection of a group, whose lock is held. */
+/* A connection of the namespace, under the lock of their list. */
 static int fill_alone(struct smc_conn *conn, void *arg)
 {
 	/* Pairs with smc_active_child(): before that, the transport is not through with it. */

@@ -36,22 +36,19 @@ static bool unlist(struct smc_lgr *lgr)
 	return mine;
 }
 
-/* Takes a connection off the group's list: the first, or the first of a namespace. With a reference; NULL if none is left. */
-static struct smc_conn *take_conn(struct smc_lgr *lgr, const struct smc_net *sn)
+/* Takes the first connection off the group's list, with a reference. Returns NULL if none is left. */
+static struct smc_conn *take_conn(struct smc_lgr *lgr)
 {
-	struct smc_conn *conn, *found = NULL;
+	struct smc_conn *conn;
 
 	spin_lock_bh(&lgr->lock);
-	list_for_each_entry(conn, &lgr->conns, member) {
-		if (sn && conn->sn != sn)
-			continue;
+	conn = list_first_entry_or_null(&lgr->conns, struct smc_conn, member);
+	if (conn) {
 		list_del_init(&conn->member);
 		smc_conn_get(conn);
-		found = conn;
-		break;
 	}
 	spin_unlock_bh(&lgr->lock);
-	return found;
+	return conn;
 }
 
 /*
@@ -64,7 +61,7 @@ static void terminate(struct smc_lgr *lgr, bool hard)
 	struct smc_conn *conn;
 
 	smp_mb(); /* pairs with smc_close_check() */
-	while ((conn = take_conn(lgr, NULL))) {
+	while ((conn = take_conn(lgr))) {
 		/* A rendezvous finds out by itself, and its connection may still be TCP. */
 		if (hard)
 			smc_close_kill(conn, false);
@@ -155,22 +152,6 @@ static bool any_ending(const struct net *net)
 	return any;
 }
 
-/* The first connection of a namespace in any group, off that group's list, with a reference. */
-static struct smc_conn *take_conn_of(const struct smc_net *sn)
-{
-	struct smc_conn *conn = NULL;
-	struct smc_lgr *lgr;
-
-	spin_lock_bh(&smc_lgr_table_lock);
-	list_for_each_entry(lgr, &smc_lgr_listed, list) {
-		conn = take_conn(lgr, sn);
-		if (conn)
-			break;
-	}
-	spin_unlock_bh(&smc_lgr_table_lock);
-	return conn;
-}
-
 /**
  * smc_lgr_net_exit() - a namespace goes; no socket is left in it
  * @sn: the namespace
@@ -186,7 +167,7 @@ void smc_lgr_net_exit(struct smc_net *sn)
 	struct smc_conn *conn;
 
 	terminate_all(NULL, sn->net, true);
-	while (atomic_read(&sn->conns) && (conn = take_conn_of(sn))) {
+	while ((conn = smc_lgr_net_take(sn))) {
 		smc_close_kill(conn, false);
 		smc_conn_put(conn);
 	}

@@ -266,15 +266,13 @@ void smc_lgr_leave(struct smc_lgr *lgr)
  */
 bool smc_lgr_enter(struct smc_lgr *lgr, struct smc_conn *conn)
 {
-	static atomic_t serial;
 	bool listed;
 
 	spin_lock_bh(&lgr->lock);
 	listed = lgr->listed;
 	if (!listed)
 		goto unlock;
-	/* Under the lock, so that numbers rise along the list. */
-	conn->serial = atomic_inc_return(&serial) ?: atomic_inc_return(&serial);
+	smc_lgr_net_add(conn);
 	conn->token = conn->tag ? conn->serial << 8 | conn->tag : conn->serial;
 	list_add_tail(&conn->member, &lgr->conns);
 	if (lgr->key.ops->trim && !delayed_work_pending(&lgr->trim))
@@ -295,6 +293,7 @@ void smc_lgr_quit(struct smc_conn *conn)
 
 	spin_lock_bh(&lgr->lock);
 	list_del_init(&conn->member);
+	smc_lgr_net_del(conn);
 	release_place(lgr);
 	spin_unlock_bh(&lgr->lock);
 	if (atomic_dec_and_test(&sn->conns))

@@ -46,6 +46,7 @@ struct smc_lgr {
 	u32 id;				/* never changes; unique on this host */
 	refcount_t ref;
 	struct list_head list;		/* smc_lgr_table_lock */
+	u64 mark;			/* the walk that found a connection of its namespace here; smc_lgr_table_lock */
 	struct hlist_node hash;		/* the same */
 	bool listed;			/* connections may join; changes under smc_lgr_table_lock and lock */
 	spinlock_t lock;		/* conns, n_conns, what is known of the peer; softirqs off */
@@ -79,9 +80,10 @@ struct smc_lgr_view {
 	u8 os_type;
 };
 
-/* Where a walk through connections goes on: after that token of that group. */
-struct smc_lgr_position {
-	u32 group, serial;
+/* The connections of a namespace that are in groups. A walk through them costs nothing for those of others. */
+struct smc_lgr_net {
+	spinlock_t lock;	/* conns; taken within smc_lgr_table_lock and a group's lock; softirqs off */
+	struct list_head conns;	/* in the order of their serial numbers */
 };
 
 bool smc_lgr_enter(struct smc_lgr *lgr, struct smc_conn *conn);
@@ -96,12 +98,15 @@ void smc_lgr_drain(struct smc_lgr *lgr);
 struct smc_lgr *smc_lgr_next(u32 id);
 void smc_lgr_terminate_peer(const void *dev, const u64 gid[2]);
 int smc_lgr_walk(const struct net *net, unsigned int *next, int (*fn)(struct smc_lgr *lgr, void *arg), void *arg);
-int smc_lgr_walk_conns(const struct net *net, struct smc_lgr_position *pos,
-		       int (*fn)(struct smc_conn *conn, void *arg), void *arg);
 void smc_lgr_describe(struct smc_lgr *lgr, const struct net *net, struct smc_lgr_view *view);
 unsigned int smc_lgr_count_dev(const void *dev, unsigned int *conns);
 void smc_lgr_net_exit(struct smc_net *sn);
 void smc_lgr_exit(void);
+
+/* netns.c */
+void smc_lgr_net_init(struct smc_net *sn);
+struct smc_conn *smc_lgr_net_next(struct smc_net *sn, const struct smc_conn *before, u32 serial);
+int smc_lgr_walk_conns(const struct net *net, u32 *serial, int (*fn)(struct smc_conn *conn, void *arg), void *arg);
 
 /* shutdown.c */
 int smc_lgr_delete(const struct net *net, unsigned int role, u32 id);

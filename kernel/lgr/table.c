@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The table of link groups: adding, finding and listing them. */
 
-#include <linux/export.h>
 #include <linux/hashtable.h>
 #include <linux/jhash.h>
 #include <linux/moduleparam.h>
@@ -167,23 +166,6 @@ static bool sees_all(const struct net *net, const struct smc_lgr *lgr)
 	return net_eq(net, &init_net) || net_eq(net, lgr->key.net);
 }
 
-static bool is_visible(struct smc_lgr *lgr, const struct net *net)
-{
-	struct smc_conn *conn;
-	bool any = false;
-
-	if (sees_all(net, lgr))
-		return true;
-	spin_lock_bh(&lgr->lock);
-	list_for_each_entry(conn, &lgr->conns, member) {
-		any = net_eq(conn->sn->net, net);
-		if (any)
-			break;
-	}
-	spin_unlock_bh(&lgr->lock);
-	return any;
-}
-
 /**
  * smc_lgr_walk() - visits the groups that a namespace sees
  * @net: the namespace: the initial one sees all groups, another one its own and those in which it has connections
@@ -195,12 +177,17 @@ static bool is_visible(struct smc_lgr *lgr, const struct net *net)
  */
 int smc_lgr_walk(const struct net *net, unsigned int *next, int (*fn)(struct smc_lgr *lgr, void *arg), void *arg)
 {
+	static u64 last_mark;
 	struct smc_lgr *lgr;
 	int rc = 0;
 
 	spin_lock_bh(&smc_lgr_table_lock);
+	/* Looking for its connections in each group would have a namespace go through those of all others. */
+	last_mark++;
+	if (!net_eq(net, &init_net))
+		smc_lgr_net_mark(smc_net(net), last_mark);
 	list_for_each_entry(lgr, &smc_lgr_listed, list) {
-		if (lgr->id <= *next || !is_visible(lgr, net))
+		if (lgr->id <= *next || (lgr->mark != last_mark && !sees_all(net, lgr)))
 			continue;
 		rc = fn(lgr, arg);
 		if (rc)
@@ -210,57 +197,6 @@ int smc_lgr_walk(const struct net *net, unsigned int *next, int (*fn)(struct smc
 	spin_unlock_bh(&smc_lgr_table_lock);
 	return rc;
 }
-
-/* The connections of a group that come after one, of a namespace. Under the table's lock. */
-static int walk_members(struct smc_lgr *lgr, const struct net *net, u32 *serial,
-			int (*fn)(struct smc_conn *conn, void *arg), void *arg)
-{
-	struct smc_conn *conn;
-	int rc = 0;
-
-	spin_lock(&lgr->lock);
-	list_for_each_entry(conn, &lgr->conns, member) {
-		if (!net_eq(conn->sn->net, net) || (*serial && (s32)(conn->serial - *serial) <= 0))
-			continue;
-		rc = fn(conn, arg);
-		if (rc)
-			break;
-		*serial = conn->serial;
-	}
-	spin_unlock(&lgr->lock);
-	return rc;
-}
-
-/**
- * smc_lgr_walk_conns() - visits the connections of a namespace, group by group
- * @net: the namespace
- * @pos: in and out, where to go on; zero at first
- * @fn: called with the table's lock and the group's held; nonzero ends the walk before that connection counts as
- * visited
- * @arg: passed on
- *
- * Does not sleep. Return: 0 at the end, else what @fn said.
- */
-int smc_lgr_walk_conns(const struct net *net, struct smc_lgr_position *pos,
-		       int (*fn)(struct smc_conn *conn, void *arg), void *arg)
-{
-	struct smc_lgr *lgr;
-	int rc = 0;
-
-	spin_lock_bh(&smc_lgr_table_lock);
-	list_for_each_entry(lgr, &smc_lgr_listed, list) {
-		if (lgr->id < pos->group)
-			continue;
-		if (lgr->id != pos->group)
-			*pos = (struct smc_lgr_position){ .group = lgr->id };
-		rc = walk_members(lgr, net, &pos->serial, fn, arg);
-		if (rc)
-			break;
-	}
-	spin_unlock_bh(&smc_lgr_table_lock);
-	return rc;
-}
-EXPORT_SYMBOL_GPL(smc_lgr_walk_conns);
 
 /* What the connections of a namespace are of a group. Under the group's lock. */
 static void count_own(const struct smc_lgr *lgr, const struct net *net, struct smc_lgr_view *view)

@@ -21,6 +21,12 @@ void smc_lgr_table_del(struct smc_lgr *lgr);
 void smc_lgr_stop_work(struct smc_lgr *lgr);
 void smc_lgr_wait_freed(void);
 
+/* netns.c */
+void smc_lgr_net_add(struct smc_conn *conn);
+void smc_lgr_net_del(struct smc_conn *conn);
+struct smc_conn *smc_lgr_net_take(struct smc_net *sn);
+void smc_lgr_net_mark(struct smc_net *sn, u64 mark);
+
 /* end.c */
 void smc_lgr_finish(struct smc_lgr *lgr);
 
