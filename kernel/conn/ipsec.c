@@ -165,14 +165,55 @@ static void recheck(struct work_struct *work)
 		smc_conn_put(before);
 }
 
-/* Under RCU, after the change. The event has a namespace only if it is about no single policy. */
-static int policy_changed(struct xfrm_policy *policy, int dir, const struct km_event *event)
+/* Under RCU. One that goes has no sockets, and its work has been cancelled: policies and SAs end later than we do. */
+static void queue_recheck(const struct net *net)
 {
-	const struct net *net = policy ? xp_net(policy) : event->net;
-
-	/* One that goes has no sockets, and its work has been cancelled: policies end later than we do. */
 	if (check_net(net))
 		queue_work(smc_net_wq, &smc_net(net)->ipsec);
+}
+
+/* Does a policy let packets pass unchanged, or may it, as all its templates are of level "use"? */
+static bool lets_pass(const struct xfrm_policy *policy)
+{
+	unsigned int i;
+
+	for (i = 0; i < policy->xfrm_nr; i++)
+		if (!policy->xfrm_vec[i].optional)
+			return false;
+	return policy->action == XFRM_POLICY_ALLOW;
+}
+
+/*
+ * May the end of a policy, or a new one, make another policy, or the default, apply to a connection that none has applied to?
+ * A policy that has blocked or transformed packets cannot have been what decided about such a connection.
+ */
+static bool may_matter(const struct xfrm_policy *policy, const struct km_event *event)
+{
+	switch (event->event) {
+	case XFRM_MSG_DELPOLICY:
+		return lets_pass(policy);
+	case XFRM_MSG_POLEXPIRE:
+		return event->data.hard && lets_pass(policy);
+	default:
+		return true;
+	}
+}
+
+/* Under RCU, after the change. Without a policy, all of the namespace have gone. */
+static int policy_changed(struct xfrm_policy *policy, int dir, const struct km_event *event)
+{
+	if (!policy)
+		queue_recheck(event->net);
+	else if (dir == XFRM_POLICY_OUT && may_matter(policy, event))
+		queue_recheck(xp_net(policy));
+	return 0;
+}
+
+/* Under RCU, after the change: a template of level "use" transforms packets as soon as there is an SA for it. */
+static int state_changed(struct xfrm_state *x, const struct km_event *event)
+{
+	if (event->event == XFRM_MSG_NEWSA || event->event == XFRM_MSG_UPDSA)
+		queue_recheck(xs_net(x));
 	return 0;
 }
 
@@ -188,8 +229,12 @@ static struct xfrm_policy *compile_policy(struct sock *sk, int opt, u8 *data, in
 	return NULL;
 }
 
-/* The kernel tells all key managers of policies that come or go. */
+/*
+ * The kernel tells all key managers of policies and SAs that come or go, but not of a new default policy, which
+ * only a netlink multicast announces: such a default counts for connections that are made afterwards.
+ */
 static struct xfrm_mgr manager = {
+	.notify		= state_changed,
 	.acquire	= acquire,
 	.compile_policy	= compile_policy,
 	.notify_policy	= policy_changed,

@@ -106,6 +106,108 @@ func TestIPsec(t *testing.T) {
 	}
 }
 
+// resetByPolicy fails unless a connection has been reset, and waits for that.
+func resetByPolicy(fd int) error {
+	if n, _, err := unix.Recvfrom(fd, make([]byte, 1), 0); !errors.Is(err, unix.ECONNRESET) {
+		return fmt.Errorf("recv() of a connection that a policy has come to apply to: %d, %w", n, err)
+	}
+	return nil
+}
+
+// farPair makes a connection to the other namespace. Reads from either end give up after a while.
+func farPair(t *testing.T, l int) (client, server int) {
+	t.Helper()
+	client, err := connect(far, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { abort(client) })
+	if server, err = accept(l); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { abort(server) })
+	if err := errors.Join(bounded(client, patience), bounded(server, patience)); err != nil {
+		t.Fatal(err)
+	}
+	return client, server
+}
+
+// sender is an end of connections to port 7000: its namespace, and the selector of what it sends.
+type sender struct{ name, ns, from, to, selector string }
+
+var senders = []sender{
+	{"client", "", "10.97.0.1", "10.97.0.2", "dport 7000"},
+	{"server", "-n far", "10.97.0.2", "10.97.0.1", "sport 7000"},
+}
+
+// policy is the first part of a command that adds or deletes a policy for what the sender sends.
+func (s sender) policy(verb string) string {
+	return fmt.Sprintf("ip %s xfrm policy %s src %s dst %s proto tcp %s dir out", s.ns, verb, s.from, s.to, s.selector)
+}
+
+// template has such a policy encrypt.
+func (s sender) template(level string) string {
+	return fmt.Sprintf(" tmpl src %s dst %s proto esp reqid 7 mode transport level %s", s.from, s.to, level)
+}
+
+// association adds the SA that the template asks for.
+func (s sender) association() string {
+	return fmt.Sprintf("ip %s xfrm state add src %s dst %s proto esp spi 0x7 reqid 7 mode transport "+
+		"auth 'hmac(sha256)' 0x%064d enc 'cbc(aes)' 0x%032d", s.ns, s.from, s.to, 1, 2)
+}
+
+// TestIPsecLiveChanges has policies that transform nothing yet apply to a connection of SMC, and then changes that have
+// them, or others, encrypt what one of the two ends sends.
+func TestIPsecLiveChanges(t *testing.T) {
+	needD(t)
+	settled(t)
+	build(t)
+	t.Cleanup(func() { guest.Run(t, unprotect+"; ip netns del far") })
+	l := farListener(t)
+	defer unix.Close(l)
+	for _, s := range senders {
+		for _, c := range []struct{ name, harmless, harmful string }{
+			{
+				"an SA comes for a template of level use",
+				s.policy("add") + s.template("use"),
+				s.association(),
+			},
+			{
+				"a policy goes that has exempted the connection from another one",
+				s.policy("add") + " priority 10\n" +
+					fmt.Sprintf("ip %s xfrm policy add src %s dst %s proto tcp dir out priority 20", s.ns, s.from, s.to) +
+					s.template("required"),
+				s.policy("del"),
+			},
+			{
+				"a policy that exempts the connection becomes one that does not",
+				s.policy("add"),
+				s.policy("update") + s.template("required"),
+			},
+		} {
+			t.Run(s.name+"/"+c.name, func(t *testing.T) {
+				before := count(t)
+				defer guest.Run(t, unprotect)
+				guest.Run(t, c.harmless)
+				client, server := farPair(t, l)
+				if now := count(t); now.clients != before.clients+1 || now.fallbacks != before.fallbacks {
+					t.Fatalf("want a connection of SMC and no fallback; %+v became %+v", before, now)
+				}
+				// These end policies that mean nothing to the connection.
+				other := fmt.Sprintf("ip %s xfrm policy %%s src %s dst %s proto udp dir out", s.ns, s.from, s.to)
+				guest.Run(t, fmt.Sprintf(other, "add")+"\n"+fmt.Sprintf(other, "del"))
+				if err := ping(client, server, 1); err != nil {
+					t.Fatalf("a connection that no policy protects: %v", err)
+				}
+				guest.Run(t, c.harmful)
+				if err := errors.Join(resetByPolicy(client), resetByPolicy(server)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
 // TestIPsecLive has a policy come while connections live that it applies to, and others that it does not.
 func TestIPsecLive(t *testing.T) {
 	needD(t)
@@ -116,25 +218,14 @@ func TestIPsecLive(t *testing.T) {
 	l := farListener(t)
 	defer unix.Close(l)
 	pair := func() [2]int {
-		client, err := connect(far, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		server, err := accept(l)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(bounded(client, patience), bounded(server, patience)); err != nil {
-			t.Fatal(err)
-		}
+		client, server := farPair(t, l)
 		return [2]int{client, server}
 	}
 	hers, clients, servers := pair(), pair(), pair()
 	here1, here2 := pairs(t, here, 1, 0)
 	defer func() {
-		for _, fd := range []int{hers[0], hers[1], clients[0], clients[1], servers[0], servers[1], here1[0], here2[0]} {
-			abort(fd)
-		}
+		abort(here1[0])
+		abort(here2[0])
 	}()
 	if now := count(t); now.clients != before.clients+4 || now.fallbacks != before.fallbacks {
 		t.Fatalf("want 4 connections of SMC and no fallback; %+v became %+v", before, now)
@@ -144,14 +235,8 @@ func TestIPsecLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := fmt.Sprint("sport ", name.(*unix.SockaddrInet4).Port, " dport 7000")
-	ended := func(fd int) error {
-		if n, _, err := unix.Recvfrom(fd, make([]byte, 1), 0); !errors.Is(err, unix.ECONNRESET) {
-			return fmt.Errorf("recv() of a connection that a policy has come to apply to: %d, %w", n, err)
-		}
-		return nil
-	}
 	protect(t, "10.97.0.1", "10.97.0.2", "", "-n far", first)
-	if err := errors.Join(ended(hers[0]), ended(hers[1])); err != nil {
+	if err := errors.Join(resetByPolicy(hers[0]), resetByPolicy(hers[1])); err != nil {
 		t.Error(err)
 	}
 	if err := errors.Join(ping(clients[0], clients[1], 1), ping(servers[0], servers[1], 2), ping(here1[0], here2[0], 3)); err != nil {
@@ -159,7 +244,7 @@ func TestIPsecLive(t *testing.T) {
 	}
 	guest.Run(t, unprotect)
 	protect(t, "10.97.0.2", "10.97.0.1", "-n far", "", "sport 7000")
-	if err := errors.Join(ended(clients[0]), ended(clients[1]), ended(servers[0]), ended(servers[1])); err != nil {
+	if err := errors.Join(resetByPolicy(clients[0]), resetByPolicy(clients[1]), resetByPolicy(servers[0]), resetByPolicy(servers[1])); err != nil {
 		t.Error(err)
 	}
 	if err := ping(here1[0], here2[0], 4); err != nil {
