@@ -33,10 +33,23 @@ static int copy(read_descriptor_t *desc, struct sk_buff *skb, unsigned int offse
 	return n;
 }
 
+/*
+ * Is the byte that a message goes on with urgent? No message has urgent data, and reading stops before that for ever. Data
+ * that follows a DECLINE may be urgent: that is the application's, and not read here.
+ */
+static bool urgent_is_next(const struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return tp->urg_data && tp->urg_seq == tp->copied_seq;
+}
+
 /* Nothing was read. Why? Return: 0 for the end of the stream, -EAGAIN if more may come, or the error. */
 static int no_data(struct sock *sk)
 {
 	sock_owned_by_me(sk);
+	if (urgent_is_next(sk))
+		return -EPROTO;
 	if (sock_flag(sk, SOCK_DONE))
 		return 0;
 	if (sk->sk_err)

@@ -6,6 +6,7 @@ package inside
 
 import (
 	"bytes"
+	"context"
 	"slices"
 	"testing"
 
@@ -112,7 +113,9 @@ var proposals = []behaviour{
 	{name: "part of version 2 far away", want: dropped, steps: []step{smc, put(peer.With(d2, peer.AtV2Offset, 255, 255))}},
 	{name: "SMC-Dv2 beyond the end", want: dropped, steps: []step{smc, put(peer.With(d2, peer.AtD2Offset, 1, 32))}},
 	{name: "twice in a segment", want: dropped, steps: []step{smc, put(d1, d1)}},
-	{name: "urgent", want: dropped, steps: []step{smc, urgent(d1), fin}},
+	{name: "urgent", want: dropped, steps: []step{smc, urgent(d1), endsAtOnce}},
+	{name: "urgent at once", want: dropped, steps: []step{smc, urgent(d1[:1]), endsAtOnce}},
+	{name: "urgent, FIN", want: dropped, steps: []step{smc, urgent(d1), fin}},
 	{name: "no window for the answer", want: expired, steps: []step{smc, window(0), put(d1)}},
 	{name: "no window for the DECLINE for a while", want: works, steps: []step{smc, window(0), put(peer.ProposalNone()), window(1000), declined(noDevice)}},
 }
@@ -139,6 +142,8 @@ var answers = []behaviour{
 	{name: "CONFIRM of SMC-R", want: works, steps: []step{smc, put(d1), get(peer.Accept), put(peer.AcceptR1(peer.Confirm)), declined(wrongPath)}},
 	{name: "CONFIRM of another release", want: works, steps: []step{smc, put(d2), get(peer.Accept), put(peer.With(confirm2, peer.AtFCERelease, 0x22)), declined(badRelease)}},
 	{name: "CONFIRM longer than known", want: works, steps: []step{smc, put(d2), get(peer.Accept), putHello(0, long(confirm2, 900)), declined(internal)}},
+	{name: "DECLINE and urgent data", want: works, steps: []step{smc, put(d1), get(peer.Accept), urgentHello(dec1)}},
+	{name: "CONFIRM, urgent", want: dropped, steps: []step{smc, put(d1), get(peer.Accept), urgent(confirm1), endsAtOnce}},
 	{name: "silence after ACCEPT", want: expired, steps: []step{smc, put(d1), get(peer.Accept)}},
 	{name: "FIN after ACCEPT", want: dropped, steps: []step{smc, put(d1), get(peer.Accept), fin}},
 	{name: "RST after ACCEPT", want: never, steps: []step{smc, put(d1), get(peer.Accept), rst}},
@@ -155,11 +160,28 @@ var answers = []behaviour{
 	{name: "CONFIRM of length 65535", want: dropped, steps: []step{smc, put(d2), get(peer.Accept), put(peer.Resize(confirm2, 65535))}},
 }
 
+// endsAtOnce waits for the end that the kernel makes, for less time than it waits for a message.
+func endsAtOnce(s *session) error {
+	ctx, cancel := context.WithTimeout(s.ctx, prompt)
+	defer cancel()
+	return s.Ended(ctx)
+}
+
 // urgent sends data whose last byte is urgent.
 func urgent(data []byte) step {
 	return func(s *session) error {
 		seg := s.Segment(peer.ACK|peer.PSH|peer.URG, data...)
 		seg.Urgent = uint16(len(data))
+		return s.Send(s.ctx, seg)
+	}
+}
+
+// urgentHello sends data, what the application is to get, and an urgent byte, which it is not to get among the rest.
+func urgentHello(data []byte) step {
+	return func(s *session) error {
+		s.said = true
+		seg := s.Segment(peer.ACK|peer.PSH|peer.URG, slices.Concat(data, s.hello, []byte{0})...)
+		seg.Urgent = uint16(len(seg.Payload))
 		return s.Send(s.ctx, seg)
 	}
 }
