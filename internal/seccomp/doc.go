@@ -18,6 +18,12 @@
 // own, ignores the signals that end processes, starts all of its threads before the program runs, and keeps nothing per
 // socket. Only SIGKILL, or the kernel when memory is short, can end it before its programs.
 //
+// A second process with a copy of the listener could take over then, but it would not make that robust. The kernel hands each call to
+// one receiver only: a call that the supervisor had received and not answered would wait for ever, unless the second process knew
+// its id, so both would have to share a record of all calls in progress, including those that wait for an inspector. The program
+// declares one tracer to Yama, and the declaration ends with that process: rules would no longer be applied to programs of other
+// users than root. And what kills the supervisor mostly kills every process of its control group, or all of its name.
+//
 // # Messages
 //
 // A program decides what its descriptors and its memory are, and may have fewer privileges than the supervisor. So the supervisor
