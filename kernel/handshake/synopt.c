@@ -209,10 +209,10 @@ static bool wants_syn(const struct sk_buff *skb)
 }
 
 /*
- * May TCP hand a child of a listener, or a request, to another one when the listener is closed? That
- * may be one of plain TCP, whose application would read CLC messages. Under RCU.
+ * smc_synopt_may_migrate() - may TCP hand a child of a listener, or a request, to another one when the
+ * listener is closed? That may be one of plain TCP, whose application would read CLC messages. Under RCU.
  */
-static bool may_migrate(const struct sock *lsk)
+bool smc_synopt_may_migrate(const struct sock *lsk)
 {
 	const struct sock_reuseport *group = rcu_dereference(lsk->sk_reuseport_cb);
 	const struct bpf_prog *prog;
@@ -239,7 +239,7 @@ static bool promise(struct smc_net *sn, const struct smc_syn *syn, u32 synack, c
 	u64 id;
 
 	p = smc ? smc_synopt_port_find(so, port, smc, 0) : NULL;
-	if (p && !may_migrate(lsk) && !smc_limit_reached(smc)) {
+	if (p && !smc_synopt_may_migrate(lsk) && !smc_limit_reached(smc)) {
 		id = smc_synopt_promise(so, p);
 		done = id && smc_syntab_add(so->syns, syn, synack, id);
 		if (id && !done)

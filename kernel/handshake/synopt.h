@@ -69,6 +69,7 @@ void smc_synopt_put(struct smc_net *sn);
 enum smc_syn_said smc_synopt_seen(const struct sock *child);
 void smc_synopt_remote(const struct sock *client);
 struct smc_sock *smc_synopt_listener(const struct sock *client);
+bool smc_synopt_may_migrate(const struct sock *lsk);
 enum smc_syn_claim smc_synopt_claim(const struct sock *child, struct smc_synopt_port *port, bool any);
 
 /* synseen.c: whether an answer can be seen */

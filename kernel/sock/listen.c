@@ -221,13 +221,25 @@ static bool move(struct smc_listener *l)
 	return true;
 }
 
+/* Is TCP to keep what it has queued, so that it can hand that to another listener when this one is closed? */
+static bool leave_queued(const struct smc_listener *l)
+{
+	bool leave;
+
+	rcu_read_lock();
+	/* Before it could migrate, a connection may have been promised SMC. */
+	leave = smc_synopt_may_migrate(l->smc->sk) && !READ_ONCE(l->port.promises);
+	rcu_read_unlock();
+	return leave;
+}
+
 /* Takes everything out of TCP's accept queue, for an application that does not come for it. */
 static void drain(struct work_struct *work)
 {
 	struct smc_listener *l = container_of(to_delayed_work(work), struct smc_listener, drain);
 	bool more;
 
-	while (!reqsk_queue_empty(&inet_csk(l->smc->sk)->icsk_accept_queue)) {
+	while (!reqsk_queue_empty(&inet_csk(l->smc->sk)->icsk_accept_queue) && !leave_queued(l)) {
 		if (!smc_listen_pending(l->smc)) {
 			queue_delayed_work(smc_net_wq, &l->drain, DRAIN_DELAY);
 			return;

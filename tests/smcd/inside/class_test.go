@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 	"unsafe"
@@ -189,6 +190,42 @@ func TestClassDump(t *testing.T) {
 	unix.Close(l)
 	cancel()
 	wg.Wait()
+}
+
+// TestClassPriority looks at the kernel's threads that have run the work of handshakes. Peers decide how much of that there
+// is, so it must not come before the programs of this host.
+func TestClassPriority(t *testing.T) {
+	ours.Need(t)
+	needD(t)
+	build(t)
+	t.Cleanup(func() { guest.Run(t, "ip netns del far") })
+	l := farListener(t)
+	defer unix.Close(l)
+	guest.Await(t, patience, func() string {
+		client, err := connect(far, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server, err := accept(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		abort(client)
+		unix.Close(server)
+		// A worker shows the queue that it has worked for last.
+		out := guest.Run(t, "for p in /proc/[0-9]*; do read -r c <$p/comm || continue; case $c in kworker/*[+-]smc) "+
+			"ps -o ni= -p ${p#/proc/} || :;; esac; done 2>/dev/null")
+		niceness := strings.Fields(out)
+		for _, n := range niceness {
+			if n != "0" {
+				t.Errorf("a worker has a niceness of %s", n)
+			}
+		}
+		if len(niceness) == 0 {
+			return "no worker has worked for handshakes"
+		}
+		return ""
+	})
 }
 
 // pnetChurn adds devices to the PNET table, removes the devices, and removes the entries, so that both ways in which an

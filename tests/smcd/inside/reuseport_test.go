@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/smckit/smckit/tests/guest"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
@@ -120,5 +122,70 @@ func TestReuseport(t *testing.T) {
 	// A listener that is about to close says no more that it speaks SMC: some may be TCP.
 	if now := count(t); now.clients < before.clients+uint64(16*rounds) {
 		t.Errorf("%+v became %+v", before, now)
+	}
+}
+
+// farShared opens, in the other namespace, one of several listeners of the port there. Of AF_INET, it is plain TCP.
+func farShared(t *testing.T, family int) (l int) {
+	t.Helper()
+	proto, sa := guest.Sockaddr(far)
+	if family == unix.AF_INET {
+		proto = 0
+	}
+	err := inFar(func() (err error) {
+		l, err = unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, proto)
+		if err != nil {
+			return err
+		}
+		return errors.Join(unix.SetsockoptInt(l, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1), unix.Bind(l, sa), unix.Listen(l, 64),
+			bounded(l, patience))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// TestReuseportMigrates closes a listener while TCP has a connection for it that nobody has accepted. TCP gives that to
+// another listener of the port, of plain TCP, whose application must get what the client's sends, and no CLC message.
+func TestReuseportMigrates(t *testing.T) {
+	needD(t)
+	settled(t)
+	build(t)
+	t.Cleanup(func() { guest.Run(t, "ip netns del far") })
+	guest.Run(t, "ip netns exec far sysctl -qw net.ipv4.tcp_migrate_req=1")
+	before := count(t)
+	closes := farShared(t, unix.AF_SMC)
+	var client errgroup.Group
+	client.Go(func() error { return knock(far, 'm') })
+	guest.Await(t, patience, func() string {
+		if queue := guest.Run(t, "ip netns exec far ss -Hltn 'sport = :7000' | awk '{print $2}'"); strings.TrimSpace(queue) != "1" {
+			return "no connection is in the queue of the listener"
+		}
+		return ""
+	})
+	stays := farShared(t, unix.AF_INET)
+	defer unix.Close(stays)
+	if err := unix.Close(closes); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := accept(stays)
+	if err != nil {
+		t.Fatalf("the listener that stays has not got the connection: %v", err)
+	}
+	defer abort(fd)
+	b := make([]byte, 100)
+	n, err := unix.Read(fd, b)
+	if err != nil || string(b[:n]) != "m" {
+		t.Fatalf("the server has got %q, want \"m\", %v", b[:max(n, 0)], err)
+	}
+	if _, err := unix.Write(fd, b[:n]); err != nil {
+		t.Error(err)
+	}
+	if err := client.Wait(); err != nil {
+		t.Error(err)
+	}
+	if now := count(t); now.clients != before.clients || now.fallbacks != before.fallbacks+1 {
+		t.Errorf("want one more connection that is TCP; %+v became %+v", before, now)
 	}
 }
