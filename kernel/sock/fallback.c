@@ -151,9 +151,11 @@ static int try_option(struct sock *sk, int level, int name, sockptr_t val, unsig
  * @len: bytes of it
  *
  * TLS remembers the operations of the first socket that it sees as TCP's. So TCP's they are before
- * it looks, and stay, whatever it says: another thread may be on its way to TLS by then. A socket that
- * listens is none that it would look at. On one that is open the option is tried elsewhere first:
- * one that fails is no reason for the connection to come to be TCP. May sleep.
+ * it looks, and stay, whatever it says: another thread may be on its way to TLS by then. On one that is
+ * open the option is tried elsewhere first: one that fails is no reason for the connection to come to
+ * be TCP. TCP refuses both options on a listener. It is not asked about ours: while it copies the value
+ * from the application's memory, which may take for ever, another thread may end the listening and
+ * connect, and TLS would see a socket that is ACTIVE. May sleep.
  *
  * Return: what TCP says.
  */
@@ -162,7 +164,6 @@ int smc_fallback_detach(struct socket *sock, int level, int name, sockptr_t val,
 	const struct proto_ops *tcp = smc_ops_of_tcp(sock->sk);
 	struct smc_sock *smc = smc_table_make(sock);
 	enum smc_phase phase;
-	bool listens;
 	int rc = 0;
 
 	if (!smc)
@@ -174,20 +175,22 @@ int smc_fallback_detach(struct socket *sock, int level, int name, sockptr_t val,
 		mutex_unlock(&smc->gate);
 		return -ENOTCONN;
 	}
-	listens = inet_sk_state_load(sock->sk) == TCP_LISTEN;
-	if (!listens) {
-		/* Someone may have ended TCP's listening from outside, as ss -K does. */
-		smc_listen_stop(smc);
-		smc_handshake_stop(smc);
-		if (READ_ONCE(smc->phase) == SMC_PHASE_ACTIVE) {
-			mutex_unlock(&smc->gate);
-			return -EOPNOTSUPP;
-		}
-		if (READ_ONCE(smc->phase) == SMC_PHASE_OPEN)
-			rc = try_option(sock->sk, level, name, val, len);
-		if (!rc)
-			detach(smc, sock);
+	if (inet_sk_state_load(sock->sk) == TCP_LISTEN) {
+		rc = try_option(sock->sk, level, name, val, len);
+		mutex_unlock(&smc->gate);
+		return rc ?: -ENOTCONN;
 	}
+	/* Someone may have ended TCP's listening from outside, as ss -K does. */
+	smc_listen_stop(smc);
+	smc_handshake_stop(smc);
+	if (READ_ONCE(smc->phase) == SMC_PHASE_ACTIVE) {
+		mutex_unlock(&smc->gate);
+		return -EOPNOTSUPP;
+	}
+	if (READ_ONCE(smc->phase) == SMC_PHASE_OPEN)
+		rc = try_option(sock->sk, level, name, val, len);
+	if (!rc)
+		detach(smc, sock);
 	mutex_unlock(&smc->gate);
 	return rc ?: tcp->setsockopt(sock, level, name, val, len);
 }
