@@ -331,6 +331,28 @@ static int begin(struct smc_sock *smc, struct socket *sock, int backlog)
 	return 0;
 }
 
+/*
+ * listen() after connect(). Fails while the socket connects or is connected, as TCP's does. An attempt
+ * that has failed is cleaned up before TCP listens: a thread that calls connect() at the same time
+ * must not make a socket ACTIVE that listens. Return: 0 or -EINVAL.
+ */
+static int stop_failed_connect(struct smc_sock *smc)
+{
+	lockdep_assert_held(&smc->gate);
+	switch (READ_ONCE(smc->phase)) {
+	case SMC_PHASE_CONNECT:
+		if (inet_sk_state_load(smc->sk) != TCP_CLOSE)
+			return -EINVAL;
+		smc_handshake_stop(smc);
+		return READ_ONCE(smc->phase) == SMC_PHASE_ACTIVE ? -EINVAL : 0;
+	case SMC_PHASE_RENDEZVOUS:
+	case SMC_PHASE_ACTIVE:
+		return -EINVAL;
+	default:
+		return 0;
+	}
+}
+
 /**
  * smc_listen() - listen(2)
  * @sock: the socket
@@ -350,10 +372,14 @@ int smc_listen(struct socket *sock, int backlog)
 	/* Someone may have ended TCP's listening from outside, as ss -K does. */
 	if (inet_sk_state_load(sock->sk) != TCP_LISTEN)
 		smc_listen_stop(smc);
-	if (READ_ONCE(smc->phase) >= SMC_PHASE_TCP || READ_ONCE(smc->phase) == SMC_PHASE_LISTEN)
+	rc = stop_failed_connect(smc);
+	if (rc)
+		goto out;
+	if (READ_ONCE(smc->phase) == SMC_PHASE_TCP || READ_ONCE(smc->phase) == SMC_PHASE_LISTEN)
 		rc = tcp->listen(sock, backlog);
 	else
 		rc = begin(smc, sock, backlog);
+out:
 	mutex_unlock(&smc->gate);
 	return rc;
 }

@@ -57,6 +57,7 @@ static void __init fill_active(struct proto_ops *ops, const struct proto_ops *tc
 	ops->owner = THIS_MODULE;
 	ops->release = smc_release;
 	ops->connect = smc_active_connect;
+	ops->listen = smc_listen;
 	ops->shutdown = smc_active_shutdown;
 	ops->getname = smc_active_getname;
 	ops->poll = smc_active_poll;
