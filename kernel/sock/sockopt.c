@@ -107,6 +107,9 @@ int smc_sockopt_get(struct socket *sock, int level, int name, char __user *val, 
 		len = smc_connect_settled(sock, 0);
 		if (len)
 			return len;
+		smc = smc_table_of(sock);
+		if (smc && READ_ONCE(smc->phase) == SMC_PHASE_ACTIVE)
+			return -EOPNOTSUPP;
 	}
 	if (level != SOL_SMC)
 		return smc_ops_of_tcp(sock->sk)->getsockopt(sock, level, name, val, lenp);
