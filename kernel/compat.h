@@ -67,6 +67,21 @@ static int fn##_old(struct socket *sock, struct socket *newsock, int flags, bool
 #define smc_compat_zerocopy(sk, len) msg_zerocopy_realloc((sk), (len), NULL)
 #endif
 
+/* 6.5: the ioctl of a struct proto takes a pointer to kernel memory. Before 6.7 only TCP's operations call it. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
+#define SMC_COMPAT_PROTO_IOCTL
+#endif
+
+/* 7.1: recvmsg of a struct proto has no argument for the length of the address. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 1, 0)
+#define SMC_COMPAT_PROTO_RECVMSG_PARAMS struct sock *sk, struct msghdr *msg, size_t len, int flags
+#define SMC_COMPAT_PROTO_RECVMSG_ARGS sk, msg, len, flags
+#else
+#define SMC_COMPAT_PROTO_RECVMSG_PARAMS \
+	struct sock *sk, struct msghdr *msg, size_t len, int flags, int *addr_len
+#define SMC_COMPAT_PROTO_RECVMSG_ARGS sk, msg, len, flags, addr_len
+#endif
+
 /* 6.2: timers are deleted by timer_delete(), which some releases of 6.1 have, too. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
 #include <linux/timer.h>

@@ -49,6 +49,7 @@ static int __init smc_init(void)
 	rc = smc_ops_init();
 	if (rc)
 		goto err_pnet_netlink;
+	smc_proto_init();
 	rc = smc_ism_init();
 	if (rc)
 		goto err_pnet_netlink;
@@ -97,6 +98,7 @@ static void __exit smc_exit(void)
 {
 	smc_create_exit();
 	smc_fallback_exit();
+	smc_proto_exit();
 	smc_netlink_own_exit();
 	smc_reboot_exit();
 	smc_rdma_exit();

@@ -55,8 +55,10 @@ static void settle(struct smc_sock *smc, struct socket *sock, struct smc_conn *c
 {
 	lockdep_assert_held(&smc->lock);
 	rcu_assign_pointer(smc->conn, conn);
-	if (sock)
+	if (sock) {
+		smc_proto_install(smc->sk);
 		smp_store_release(&sock->ops, smc_ops_active(smc->sk));
+	}
 	smc_handshake_phase(smc, SMC_PHASE_ACTIVE);
 }
 
@@ -118,8 +120,10 @@ void smc_active_adopt(struct smc_sock *smc)
 {
 	struct smc_conn *conn = rcu_dereference_protected(smc->conn, true);
 
-	if (conn)
-		WRITE_ONCE(conn->holder, SMC_CONN_SOCKET);
+	if (!conn)
+		return;
+	WRITE_ONCE(conn->holder, SMC_CONN_SOCKET);
+	smc_proto_install(smc->sk);
 }
 
 /* smc_active_of() - the connection of a record that is shown by it, or NULL. Under RCU. */
@@ -253,6 +257,9 @@ static void forget(struct smc_sock *smc, struct socket *sock)
 {
 	struct smc_conn *conn = NULL;
 
+	lockdep_assert_held(&smc->gate);
+	/* First: once the socket is OPEN, it may listen and TLS may take it over. */
+	smc_proto_restore(smc->sk);
 	spin_lock_bh(&smc->lock);
 	if (smc->phase == SMC_PHASE_ACTIVE) {
 		conn = rcu_dereference_protected(smc->conn, lockdep_is_held(&smc->lock));
@@ -353,6 +360,24 @@ static int count(struct smc_conn *conn, unsigned int cmd)
 		return READ_ONCE(conn->tx_prod) - cons;
 	}
 	return -ENOIOCTLCMD;
+}
+
+/**
+ * smc_active_count() - answers an ioctl that asks for a number, for a caller that has only the sock
+ * @sk: the sock of an open socket
+ * @cmd: SIOCINQ, SIOCOUTQ, SIOCOUTQNSD or SIOCATMARK
+ *
+ * Any context but hardirq. Return: the number, or -ENOIOCTLCMD if it is for TCP to answer.
+ */
+int smc_active_count(struct sock *sk, unsigned int cmd)
+{
+	struct smc_sock *smc = smc_table_find(sk);
+	struct smc_conn *conn = smc ? get(smc) : NULL;
+	int rc = conn ? count(conn, cmd) : -ENOIOCTLCMD;
+
+	put(conn);
+	smc_table_put(smc);
+	return rc;
 }
 
 /* smc_active_ioctl() - ioctl(2). May sleep. Return: as TCP would. */

@@ -14,6 +14,7 @@ static int finish(struct smc_sock *smc, struct socket *sock)
 	bool hard = smc_sock_aborts(sock->sk);
 	int rc;
 
+	smc_proto_restore(sock->sk);
 	if (!hard)
 		smc_active_end(smc, false);
 	rc = tcp->release(sock);

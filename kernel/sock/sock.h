@@ -187,9 +187,16 @@ int smc_active_disconnect(struct smc_sock *smc, struct socket *sock, smc_sockadd
 void smc_active_splice_eof(struct socket *sock);
 int smc_active_connect(struct socket *sock, smc_sockaddr_t *addr, int len, int flags);
 int smc_active_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg);
+int smc_active_count(struct sock *sk, unsigned int cmd);
 int smc_active_set_rcvlowat(struct sock *sk, int val);
 int smc_active_setsockopt(struct socket *sock, int level, int name, sockptr_t val, unsigned int len);
 int smc_active_getsockopt(struct socket *sock, int level, int name, char __user *val, int __user *len);
+
+/* proto.c: the struct proto of ACTIVE sockets */
+void smc_proto_init(void);
+void smc_proto_exit(void);
+void smc_proto_install(struct sock *sk);
+void smc_proto_restore(struct sock *sk);
 
 /* release.c */
 int smc_release(struct socket *sock);
