@@ -18,6 +18,8 @@ var differences = map[string]string{
 	"close_linger_blocks_until_sent": "what has been sent is in the peer's memory: a close has nothing to wait for",
 	"close_linger_times_out":         "what has been sent is in the peer's memory: a close has nothing to wait for",
 	"opt_meminfo":                    "what waits to be read is in the connection's buffer, and takes no memory of the sock's",
+	"uring_recv_zc":                  "io_uring receives without copies from TCP's queue only",
+	"zerocopy_receive":               "there is no page of TCP's that could be mapped",
 	"tcp_ulp_tls":                    "what takes over a TCP socket takes over the data that TCP moves, and there is none",
 }
 

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/errqueue.h>
+#include <netinet/tcp.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
@@ -288,6 +289,49 @@ CHECK(mmap_of_socket_read_only)
 	void *p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, net_sock(0), 0);
 
 	EXPECT(p != MAP_FAILED, "mmap: %s", strerrorname_np(errno));
+}
+
+/* Asks for data without copies, which may also fail. Return: as getsockopt(). */
+static int receive_zerocopy(int fd, struct tcp_zerocopy_receive *zc)
+{
+	socklen_t len = sizeof(*zc);
+
+	return getsockopt(fd, IPPROTO_TCP, TCP_ZEROCOPY_RECEIVE, zc, &len);
+}
+
+/* Less than a page cannot be mapped: TCP says how much there is to copy. */
+CHECK_PAIR(zerocopy_receive)
+{
+	struct tcp_zerocopy_receive zc = {};
+	int a, b;
+
+	net_pair(&a, &b);
+	net_send(b, 0, 100);
+	net_wait_rcvq(a, 100);
+	void *p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, a, 0);
+	EXPECT(p != MAP_FAILED, "mmap: %s", strerrorname_np(errno));
+	zc.address = (unsigned long)p;
+	zc.length = 4096;
+	OK(receive_zerocopy(a, &zc));
+	EQ(0, zc.length);
+	EQ(100, zc.recv_skip_hint);
+	net_recv(a, 0, 100);
+}
+
+/* A socket that does not support it says so, and recv() gets the data. */
+CHECK_PAIR(zerocopy_receive_loses_nothing)
+{
+	struct tcp_zerocopy_receive zc = {};
+	int a, b;
+
+	net_pair(&a, &b);
+	net_send(b, 0, 100);
+	net_wait_rcvq(a, 100);
+	if (receive_zerocopy(a, &zc) < 0)
+		EXPECT(errno == EOPNOTSUPP, "getsockopt: %s", strerrorname_np(errno));
+	else
+		EQ(100, zc.recv_skip_hint);
+	net_recv(a, 0, 100);
 }
 
 CHECK(lseek_and_pread)

@@ -3,9 +3,12 @@
 #define _GNU_SOURCE
 #include "uring.h"
 
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include <linux/sockios.h>
 
 #include "harness.h"
 #include "net.h"
@@ -18,15 +21,16 @@ static void *map(struct uring *ring, size_t size, off_t at)
 	return p;
 }
 
-void uring_open(struct uring *ring)
+void uring_open_flags(struct uring *ring, unsigned int flags)
 {
-	struct io_uring_params p = {};
+	struct io_uring_params p = { .flags = flags };
 
+	ring->cqe_shift = flags & IORING_SETUP_CQE32 ? 1 : 0;
 	ring->fd = syscall(SYS_io_uring_setup, 16, &p);
 	if (ring->fd < 0)
 		harness_skip("no io_uring: %s", strerrorname_np(errno));
 	char *sq = map(ring, p.sq_off.array + p.sq_entries * sizeof(int), IORING_OFF_SQ_RING);
-	char *cq = map(ring, p.cq_off.cqes + p.cq_entries * sizeof(*ring->cqes),
+	char *cq = map(ring, p.cq_off.cqes + (p.cq_entries * sizeof(*ring->cqes) << ring->cqe_shift),
 		       IORING_OFF_CQ_RING);
 
 	ring->sqes = map(ring, p.sq_entries * sizeof(*ring->sqes), IORING_OFF_SQES);
@@ -37,6 +41,11 @@ void uring_open(struct uring *ring)
 	ring->cq_head = (void *)(cq + p.cq_off.head);
 	ring->cq_tail = (void *)(cq + p.cq_off.tail);
 	ring->cq_mask = *(unsigned int *)(cq + p.cq_off.ring_mask);
+}
+
+void uring_open(struct uring *ring)
+{
+	uring_open_flags(ring, 0);
 }
 
 void uring_submit(struct uring *ring, const struct io_uring_sqe *sqe)
@@ -59,7 +68,7 @@ int uring_wait(struct uring *ring, unsigned long long *tag)
 	while (uring_is_idle(ring))
 		OK(syscall(SYS_io_uring_enter, ring->fd, 0, 1, IORING_ENTER_GETEVENTS, NULL, 0));
 	unsigned int head = *ring->cq_head;
-	struct io_uring_cqe cqe = ring->cqes[head & ring->cq_mask];
+	struct io_uring_cqe cqe = ring->cqes[(head & ring->cq_mask) << ring->cqe_shift];
 
 	__atomic_store_n(ring->cq_head, head + 1, __ATOMIC_RELEASE);
 	if (tag)
@@ -291,4 +300,69 @@ CHECK(uring_socket)
 	sqe.off = SOCK_STREAM;
 	int fd = run(&ring, sqe);
 	EQ(SOCK_STREAM, net_int(fd, SOL_SOCKET, SO_TYPE));
+}
+
+/* Asks a socket for a number, as ioctl() does. These commands are there since Linux 6.7. */
+enum { URING_SIOCINQ, URING_SIOCOUTQ };
+
+static int uring_count(struct uring *ring, int fd, int cmd)
+{
+	struct io_uring_sqe sqe = { .opcode = IORING_OP_URING_CMD, .fd = fd, .cmd_op = cmd };
+
+	uring_submit(ring, &sqe);
+	return uring_wait(ring, NULL);
+}
+
+CHECK_PAIR(uring_inq_and_outq)
+{
+	struct uring ring;
+	int a, b, before, after, queued;
+
+	uring_open(&ring);
+	if (uring_count(&ring, net_tcp(0), URING_SIOCOUTQ) == -EOPNOTSUPP)
+		harness_skip("io_uring has no commands for sockets");
+	net_pair(&a, &b);
+	EQ(0, uring_count(&ring, a, URING_SIOCINQ));
+	net_send(b, 0, 3000);
+	net_wait_rcvq(a, 3000);
+	EQ(3000, uring_count(&ring, a, URING_SIOCINQ));
+	net_recv(a, 0, 1000);
+	EQ(2000, uring_count(&ring, a, URING_SIOCINQ));
+	net_send(a, 0, 5000);
+	/* The number shrinks while the other end acknowledges. */
+	do {
+		OK(ioctl(a, SIOCOUTQ, &before));
+		queued = uring_count(&ring, a, URING_SIOCOUTQ);
+		OK(ioctl(a, SIOCOUTQ, &after));
+	} while (before != after);
+	EQ(before, queued);
+}
+
+/* Waits for a result, which must have this flag. Return: it. */
+static int uring_wait_flagged(struct uring *ring, unsigned int flag)
+{
+	while (uring_is_idle(ring))
+		OK(syscall(SYS_io_uring_enter, ring->fd, 0, 1, IORING_ENTER_GETEVENTS, NULL, 0));
+	EXPECT(ring->cqes[*ring->cq_head & ring->cq_mask].flags & flag, "no flag %#x", flag);
+	return uring_wait(ring, NULL);
+}
+
+CHECK_PAIR(uring_send_zc_notifies_once)
+{
+	struct uring ring;
+	struct msghdr msg = {};
+	int a, b;
+	char buf[5];
+
+	uring_open(&ring);
+	net_pair(&a, &b);
+	/* This option makes send() with MSG_ZEROCOPY notify by the error queue; io_uring has its own way. */
+	OK(net_set(a, SOL_SOCKET, SO_ZEROCOPY, 1));
+	struct io_uring_sqe sqe = request(IORING_OP_SEND_ZC, a, "hello", 5);
+	uring_submit(&ring, &sqe);
+	EQ(5, uring_wait_flagged(&ring, IORING_CQE_F_MORE));
+	EQ(5, recv(b, buf, sizeof(buf), MSG_WAITALL));
+	EQ(0, uring_wait_flagged(&ring, IORING_CQE_F_NOTIF));
+	EXPECT(uring_is_idle(&ring), "one more result");
+	FAILS(EAGAIN, recvmsg(a, &msg, MSG_ERRQUEUE | MSG_DONTWAIT));
 }

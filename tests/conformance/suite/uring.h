@@ -11,10 +11,14 @@ struct uring {
 	struct io_uring_cqe *cqes;
 	unsigned int *sq_tail, *sq_array, *cq_head, *cq_tail;
 	unsigned int sq_mask, cq_mask;
+	unsigned int cqe_shift;	/* 1 if results have 32 bytes */
 };
 
 /** uring_open() - set a ring up, or skip the check where the kernel allows none */
 void uring_open(struct uring *ring);
+
+/** uring_open_flags() - the same with IORING_SETUP_ flags */
+void uring_open_flags(struct uring *ring, unsigned int flags);
 
 /**
  * uring_submit() - submit one request
