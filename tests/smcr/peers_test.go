@@ -32,7 +32,7 @@ func peers(t *testing.T, kernel string, length lab.Length) {
 	// Each part has a deadline of its own. What waits for time-outs, or is about who comes first, is for full runs.
 	parts := []string{
 		"PeersHonest|PeersOutOfSync|PeersOlder|PeersTested|PeersKeepalive|PeersAb", "PeersCDC", "PeersLLC", "PeersDelete", "PeersRDMA", "PeersImmediate", "PeersCrowd",
-		"PeersReceives|PeersNumbers|PeersVectors|PeersFlap|PeersTrafficClass|PeersLimits",
+		"PeersReceives|PeersQueues|PeersNumbers|PeersVectors|PeersFlap|PeersTrafficClass|PeersLimits",
 	}
 	if lab.Full() {
 		parts = append(parts, "PeersLimit", "PeersVersion1", "PeersForming", "PeersCLC", "PeersSilent", "PeersForget", "PeersLose")

@@ -37,7 +37,6 @@ func TestPeersReceives(t *testing.T) {
 	n := openNetwork(t)
 	guests.Set(t, "net.smc.autocorking_size", "0")
 	guests.Set(t, "net.smc.smcr_max_send_wr", "128")
-	const writes = 200
 	for i, tc := range []struct {
 		name   string
 		agrees bool
@@ -50,42 +49,67 @@ func TestPeersReceives(t *testing.T) {
 		{"of ours, with 64", true, 6, 64},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
 			g := newGroup(t, n, address(21, byte(i+1)), true)
 			g.agrees, g.recvs = tc.agrees, tc.recvs
-			c := g.conn()
-			begin := make(chan struct{})
-			c.use = func(a *app, fd int) { a.writeBytes(fd, begin, writes) }
-			if err := inTurn(ctx, c.begin, c.confirm, c.settle); err != nil {
-				t.Fatal(err)
-			}
-			sent := func() int {
-				g.mu.Lock()
-				defer g.mu.Unlock()
-				return c.messages + g.brief
-			}
-			before := sent()
-			g.qp.Be(roce.Silent)
-			close(begin)
-			err := g.until(ctx, "the application's writes", func() bool { return c.app.wrote.Load() == writes })
-			// What is under way is sent again in order, so all of it has come when it has come twice more.
-			again := g.qp.Again()
-			if err == nil {
-				err = g.until(ctx, "what is sent again", func() bool { return g.qp.Again()-again > 2*2*tc.most })
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			// What was acknowledged before, but not signaled, counts.
-			if got := sent() - before; got > tc.most || got < tc.most*3/4 {
-				t.Errorf("%d messages are under way, want %d", got, tc.most)
-			}
-			g.qp.Be(roce.Polite)
-			if err := c.close(ctx); err != nil {
-				t.Error(err)
-			}
+			unacknowledged(t, g, 1, tc.most)
 		})
+	}
+}
+
+// TestPeersQueues has peers that acknowledge nothing and have receives for everything: the send queue limits how many messages
+// our module sends. It has three times as many entries as /proc/net/smc/ctrl_buffer_count, rounded up to a power of two. Data
+// takes one entry, and so does the message about it.
+func TestPeersQueues(t *testing.T) {
+	n := openNetwork(t)
+	guests.Set(t, "net.smc.autocorking_size", "0")
+	guests.Set(t, "net.smc.smcr_max_send_wr", "16") // restores it in the end
+	for i, tc := range []struct{ buffers, most int }{{2, 8}, {16, 64}, {32, 128}} {
+		t.Run(fmt.Sprint(tc.buffers), func(t *testing.T) {
+			guest.Run(t, fmt.Sprintf("echo %d >/proc/net/smc/ctrl_buffer_count", tc.buffers))
+			g := newGroup(t, n, address(25, byte(i+1)), true)
+			g.agrees, g.recvs = true, 10
+			unacknowledged(t, g, 2, tc.most)
+		})
+	}
+}
+
+// unacknowledged has an application write to a peer that acknowledges nothing, and fails the test unless as much is sent
+// meanwhile as most says. A write with immediate data counts 1, a message weight.
+func unacknowledged(t *testing.T, g *group, weight, most int) {
+	t.Helper()
+	const writes = 200
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	c := g.conn()
+	begin := make(chan struct{})
+	c.use = func(a *app, fd int) { a.writeBytes(fd, begin, writes) }
+	if err := inTurn(ctx, c.begin, c.confirm, c.settle); err != nil {
+		t.Fatal(err)
+	}
+	sent := func() int {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return c.messages*weight + g.brief
+	}
+	before := sent()
+	g.qp.Be(roce.Silent)
+	close(begin)
+	err := g.until(ctx, "the application's writes", func() bool { return c.app.wrote.Load() == writes })
+	// What is under way is sent again in order, so all of it has come when it has come twice more.
+	again := g.qp.Again()
+	if err == nil {
+		err = g.until(ctx, "what is sent again", func() bool { return g.qp.Again()-again > 2*2*most })
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What was acknowledged before, but not signaled, counts.
+	if got := sent() - before; got > most || got < most*3/4 {
+		t.Errorf("%d messages or entries are under way, want %d", got, most)
+	}
+	g.qp.Be(roce.Polite)
+	if err := c.close(ctx); err != nil {
+		t.Error(err)
 	}
 }
 
