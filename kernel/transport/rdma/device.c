@@ -280,6 +280,7 @@ static void remove(struct ib_device *ib, void *data)
 	smp_mb(); /* pairs with smc_rdma_dev_use() */
 	if (cancel_delayed_work_sync(&dev->work))
 		smc_rdma_dev_unuse(dev);
+	smc_link_trace_removal(dev);
 	smc_lgr_terminate_dev(dev);
 	smc_rdma_dev_unuse(dev);
 	wait_for_completion(&dev->unused);

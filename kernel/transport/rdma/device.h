@@ -84,6 +84,7 @@ int smc_rdma_dev_walk(int (*fn)(struct smc_rdma_dev *dev, void *arg), void *arg)
 
 /* link.c */
 unsigned long smc_link_check(struct smc_rdma_dev *dev);
+void smc_link_trace_removal(struct smc_rdma_dev *dev);
 
 /* choose.c */
 struct net *smc_rdma_owner(const struct smc_rdma_dev *dev);

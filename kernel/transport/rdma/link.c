@@ -117,6 +117,27 @@ unsigned long smc_link_check(struct smc_rdma_dev *dev)
 	return next;
 }
 
+/**
+ * smc_link_trace_removal() - report by smcr_link_down that a device goes, and its links with it
+ * @dev: the device, which gets no new links any more
+ *
+ * Peers are still told that the link groups end, so the links do not fail.
+ * Context: any but hardirq.
+ */
+void smc_link_trace_removal(struct smc_rdma_dev *dev)
+{
+	const struct smc_lgr *lgr;
+	struct smc_link *link;
+
+	spin_lock_bh(&dev->lock);
+	list_for_each_entry(link, &dev->links, on_dev) {
+		lgr = link->group->lgr;
+		if (READ_ONCE(link->state) != SMC_LINK_DOWN)
+			trace_smcr_link_down(link, lgr, lgr->key.net, lgr->device, (void *)_RET_IP_);
+	}
+	spin_unlock_bh(&dev->lock);
+}
+
 /* smc_link_qp_event() - something has happened to a link's queue pair. Any context. */
 void smc_link_qp_event(struct ib_event *event, void *context)
 {
