@@ -268,7 +268,8 @@ static ssize_t send(struct smc_conn *conn, struct msghdr *msg, size_t len)
 		room = smc_tx_room(conn);
 		if (room < (waited ? 1 : least(conn, len - done, timeo))) {
 			waited = room;
-			if (!room)
+			/* A call that has sent something and does not wait was not held up. */
+			if (!room && (timeo || !done))
 				count_no_room(conn);
 			rc = wait_for_room(conn, &timeo, room ? PATIENCE : MAX_SCHEDULE_TIMEOUT);
 			if (rc)
