@@ -14,7 +14,7 @@ import (
 )
 
 // TestPeersDrip has clients send their PROPOSAL byte by byte. Plain TCP connections do not wait for them. In an emulated guest there
-// are pauses in which all bytes have been read, so this may pass where connections do wait; TestPeersUrgentFirst may not.
+// are pauses in which all bytes have been read, so this may pass where connections do wait.
 func TestPeersDrip(t *testing.T) {
 	modules(t, true)
 	n := openPeers(t)
