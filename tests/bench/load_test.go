@@ -8,28 +8,17 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/smckit/smckit/tests/lab"
 )
 
 // compileLoad compiles the load generator in load/. It is in C because Go's runtime would take more time than the sockets.
-func compileLoad(t testing.TB) (binary string) {
+func compileLoad(t testing.TB) (program string) {
 	t.Helper()
-	if _, err := exec.LookPath("cc"); err != nil && os.Getenv("SMCKIT_LAB") == "" {
-		t.Skip("no C compiler: install gcc and libc6-dev")
-	}
-	sources, err := filepath.Glob("load/*.c")
-	if err != nil || len(sources) < 6 {
-		t.Fatalf("%d sources: %v", len(sources), err)
-	}
-	binary = filepath.Join(t.TempDir(), "load")
-	args := append([]string{"-static", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", binary}, sources...)
-	if out, err := exec.CommandContext(t.Context(), "cc", args...).CombinedOutput(); err != nil {
-		t.Fatalf("cc: %v\n%s", err, out)
-	}
-	return binary
+	return lab.CompileC(t, "load", "-O2")
 }
 
 // outcome is what the load generator says of one run, by the names it has there.

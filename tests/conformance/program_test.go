@@ -9,13 +9,13 @@ package conformance
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/smckit/smckit/tests/lab"
 )
 
 // mode says what the two ends of a connection are, and which of them is looked at.
@@ -60,19 +60,7 @@ func runs(modes []mode, domains ...string) (all []run) {
 // program compiles the suite.
 func program(t *testing.T) string {
 	t.Helper()
-	if _, err := exec.LookPath("cc"); err != nil && os.Getenv("SMCKIT_LAB") == "" {
-		t.Skip("no C compiler: install gcc and libc6-dev")
-	}
-	sources, err := filepath.Glob("suite/*.c")
-	if err != nil || len(sources) < 10 {
-		t.Fatalf("%d sources: %v", len(sources), err)
-	}
-	binary := filepath.Join(t.TempDir(), "conformance")
-	args := append([]string{"-static", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", binary}, sources...)
-	if out, err := exec.CommandContext(t.Context(), "cc", args...).CombinedOutput(); err != nil {
-		t.Fatalf("cc: %v\n%s", err, out)
-	}
-	return binary
+	return lab.CompileC(t, "suite", "-O1")
 }
 
 // list returns the names of the checks of a run.

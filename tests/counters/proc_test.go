@@ -17,14 +17,7 @@ const addRXE = "rdma link delete rxe0 2>/dev/null || :; rdma link add rxe0 type 
 // group has. Each begins with a new RDMA device, and so with new link groups.
 func procEntries(t *testing.T, lt *lab.Test) {
 	t.Helper()
-	echo, err := lt.Host("b").Start(lab.Cmd{Argv: []string{"smcflow", "echo", "0.0.0.0:5002"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lab.Kill(t, echo)
-	if err := lt.Host("b").WaitFor(t.Context(), "smcss -l | grep -q :5002"); err != nil {
-		t.Fatal(err)
-	}
+	defer lab.Kill(t, lt.Serve("b", "", "echo", "0.0.0.0:5002"))
 	connections := func(n string) (made, fell int) {
 		before := lt.CountersR("a")
 		lt.Must("a", "smcflow check --size 100 --conns "+n+" "+lab.Addr4(0, 1)+":5002")

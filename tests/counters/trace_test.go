@@ -59,14 +59,7 @@ func traceOn(t *testing.T, lt *lab.Test) {
 // traced checks what the tracepoints have told of the loads, of a connection that falls back, and of a link that goes.
 func traced(t *testing.T, lt *lab.Test, module lab.Module) {
 	t.Helper()
-	echo, err := lt.Host("a").Start(lab.Cmd{Argv: []string{"smcflow", "echo", "127.0.0.1:5001"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lab.Kill(t, echo)
-	if err := lt.Host("a").WaitFor(t.Context(), "smcss -l | grep -q :5001"); err != nil {
-		t.Fatal(err)
-	}
+	defer lab.Kill(t, lt.Serve("a", "", "echo", "127.0.0.1:5001"))
 	want := stockLines
 	if module == lab.ModuleOurs {
 		want = append(append([]string{}, stockLines...), ourLines...)

@@ -17,6 +17,9 @@ type Counters struct {
 	Fallback struct{ Client, Server Fallbacks } `json:"fallback"`
 }
 
+// FellBack is the number of connections that fell back, as clients and as servers.
+func (c Counters) FellBack() int { return c.Fallback.Client.Total + c.Fallback.Server.Total }
+
 // Fallbacks are those of one side.
 type Fallbacks struct {
 	Total   int `json:"total"`

@@ -94,14 +94,7 @@ func (lt *Test) CheckConfigured(host string) {
 func (lt *Test) TalkSMCR(from, to string) {
 	lt.t.Helper()
 	address := Addr4(0, lt.Host(to).index) + ":5001"
-	echo, err := lt.Host(to).Start(Cmd{Argv: []string{"smcflow", "echo", address}})
-	if err != nil {
-		lt.t.Fatal(err)
-	}
-	defer Kill(lt.t, echo)
-	if err := lt.Host(to).WaitFor(lt.t.Context(), "smcss --state listen --port 5001 | grep -q LISTEN"); err != nil {
-		lt.t.Fatal(err)
-	}
+	defer Kill(lt.t, lt.Serve(to, "", "echo", address))
 	client, server := lt.CountersR(from), lt.CountersR(to)
 	const conns = 3
 	lt.Must(from, "smcflow check --conns 3 --size 100000 "+address)
@@ -113,11 +106,8 @@ func (lt *Test) TalkSMCR(from, to string) {
 		{from, client, lt.CountersR(from), func(n Counters) int { return n.Connections.ClientV2 }},
 		{to, server, lt.CountersR(to), func(n Counters) int { return n.Connections.ServerV2 }},
 	} {
-		if n := side.count(side.now) - side.count(side.before); n != conns || side.now.fallbacks() != side.before.fallbacks() {
+		if n := side.count(side.now) - side.count(side.before); n != conns || side.now.FellBack() != side.before.FellBack() {
 			lt.t.Errorf("host %s: %d of %d connections went by SMC-R: before %+v, then %+v", side.host, n, conns, side.before, side.now)
 		}
 	}
 }
-
-// fallbacks is how many connections have fallen back, of both sides.
-func (c Counters) fallbacks() int { return c.Fallback.Client.Total + c.Fallback.Server.Total }

@@ -9,12 +9,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/smckit/smckit/tests/lab"
-	"golang.org/x/sys/unix"
 )
 
 // addresses are those of the host and of two containers on a bridge.
@@ -36,53 +36,17 @@ type pair struct {
 	port, conns    int
 }
 
-func within(namespace, command string) string {
-	if namespace == "" {
-		return command
-	}
-	return "ip netns exec " + namespace + " " + command
-}
-
-// startIn starts smcflow in a namespace.
-func startIn(t *testing.T, lt *lab.Test, namespace string, argv ...string) *lab.Process {
-	t.Helper()
-	argv = append([]string{"smcflow"}, argv...)
-	if namespace != "" {
-		argv = append([]string{"ip", "netns", "exec", namespace}, argv...)
-	}
-	p, err := lt.Host("a").Start(lab.Cmd{Argv: argv})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
 // open starts an echo and a program that keeps connections to it, and waits until these are SMC-D.
 func (p pair) open(t *testing.T, lt *lab.Test) (echo, kept *lab.Process) {
 	t.Helper()
 	address := fmt.Sprintf("%s:%d", addresses[p.server], p.port)
-	echo = startIn(t, lt, p.server, "echo", address)
-	if err := lt.Host("a").WaitFor(t.Context(), within(p.server, "smcss -l")+" | grep -q "+address); err != nil {
-		t.Fatal(err)
-	}
-	kept = startIn(t, lt, p.client, "keep", "--conns", fmt.Sprint(p.conns), address)
-	there := fmt.Sprintf("test $(%s --state active | grep %s | grep -c SMCD) -ge %d", within(p.client, "smcss"), address, p.conns)
+	echo = lt.Serve("a", p.server, "echo", address)
+	kept = lt.StartIn("a", p.client, "smcflow", "keep", "--conns", fmt.Sprint(p.conns), address)
+	there := fmt.Sprintf("test $(%s --state active | grep %s | grep -c SMCD) -ge %d", strings.Join(lab.InNamespace(p.client, "smcss"), " "), address, p.conns)
 	if err := lt.Host("a").WaitFor(t.Context(), there); err != nil {
 		t.Fatal(err)
 	}
 	return echo, kept
-}
-
-// undisturbed ends a program that keeps connections, none of which may have broken.
-func undisturbed(t *testing.T, p *lab.Process) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), lab.Scale(30*time.Second))
-	defer cancel()
-	// It may have ended already, and then has failed.
-	_ = p.Signal(unix.SIGTERM)
-	if r, err := p.Wait(ctx); err != nil || r.Code != 0 {
-		t.Errorf("a program that keeps connections: %v, %+v", err, r)
-	}
 }
 
 // connsIn returns how many connections the groups in use have that a namespace sees, in ascending order.
@@ -91,7 +55,7 @@ func connsIn(t *testing.T, lt *lab.Test, namespace string) (conns []int) {
 	var answer struct {
 		Linkgroups []struct{ Connections int }
 	}
-	if err := json.Unmarshal([]byte(lt.Must("a", within(namespace, "smcd linkgroup --json"))), &answer); err != nil {
+	if err := json.Unmarshal([]byte(lt.Must("a", strings.Join(lab.InNamespace(namespace, "smcd", "linkgroup", "--json"), " "))), &answer); err != nil {
 		t.Fatal(err)
 	}
 	for _, g := range answer.Linkgroups {
@@ -149,7 +113,7 @@ func namespaces(t *testing.T, kernel string, length lab.Length) {
 	}
 	for i, p := range pairs {
 		if p.client != "m" && p.server != "m" {
-			undisturbed(t, kept[i])
+			lab.Stop(t, kept[i])
 			lab.Kill(t, echoes[i])
 		}
 	}
@@ -159,14 +123,10 @@ func namespaces(t *testing.T, kernel string, length lab.Length) {
 // alternate has each namespace make a thousand connections to the host while the others do.
 func alternate(t *testing.T, lt *lab.Test) {
 	address := addresses[""] + ":7110"
-	echo := startIn(t, lt, "", "echo", address)
-	defer lab.Kill(t, echo)
-	if err := lt.Host("a").WaitFor(t.Context(), "smcss -l | grep -q "+address); err != nil {
-		t.Fatal(err)
-	}
+	defer lab.Kill(t, lt.Serve("a", "", "echo", address))
 	var group sync.WaitGroup
 	for namespace := range addresses {
-		p := startIn(t, lt, namespace, "check", "--conns", "4", "--rounds", "250", "--size", "3000", address)
+		p := lt.StartIn("a", namespace, "smcflow", "check", "--conns", "4", "--rounds", "250", "--size", "3000", address)
 		group.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), lab.Scale(10*time.Minute))
 			defer cancel()

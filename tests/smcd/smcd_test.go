@@ -55,13 +55,7 @@ func run(t *testing.T, lt *lab.Test, parts []string) {
 // unloads checks that a socket keeps the module, and that nothing else does.
 func unloads(t *testing.T, lt *lab.Test) {
 	t.Helper()
-	sink, err := lt.Host("a").Start(lab.Cmd{Argv: []string{"smcflow", "sink", "127.0.0.1:7999"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := lt.Host("a").WaitFor(t.Context(), "smcss -l | grep -q :7999"); err != nil {
-		t.Fatal(err)
-	}
+	sink := lt.Serve("a", "", "sink", "127.0.0.1:7999")
 	if r := lt.Run("a", "rmmod", "smc_diag", "smc"); r.Code == 0 || !strings.Contains(r.Stderr, "in use") {
 		t.Errorf("unloading while a socket is open: %+v", r)
 	}

@@ -6,6 +6,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,72 +14,36 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
 func newEcho() *cobra.Command {
-	return &cobra.Command{
-		Use:   "echo ADDRESS",
-		Short: "Accept connections, print 'ready' once they can come, and send back all they bring",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			addr, err := netip.ParseAddrPort(args[0])
-			if err != nil {
-				return err
-			}
-			l, err := listenOn(unix.AF_SMC, addr)
-			if err != nil {
-				return err
-			}
-			fmt.Println("ready")
-			for {
-				fd, _, err := unix.Accept4(l, unix.SOCK_CLOEXEC)
-				if errors.Is(err, unix.EINTR) || errors.Is(err, unix.ECONNABORTED) {
-					continue
-				}
-				if err != nil {
-					return fmt.Errorf("accept: %w", err)
-				}
-				go func() {
-					conn := os.NewFile(uintptr(fd), "smc")
-					defer conn.Close()
-					_, _ = io.CopyBuffer(struct{ io.Writer }{conn}, struct{ io.Reader }{conn}, make([]byte, 64<<10))
-				}()
-			}
-		},
-	}
+	return addressCommand("echo", "Accept connections, print 'ready' once they can come, and send back all they bring",
+		func(_ context.Context, addr netip.AddrPort) error { return serve(addr, sendBack) })
+}
+
+func sendBack(conn *os.File) {
+	_, _ = io.CopyBuffer(struct{ io.Writer }{conn}, struct{ io.Reader }{conn}, make([]byte, 64<<10))
 }
 
 func newCheck() *cobra.Command {
 	var conns, rounds, size, chunk int
-	cmd := &cobra.Command{
-		Use:   "check ADDRESS",
-		Short: "Have an echo send back data over several connections at once, and compare it",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			addr, err := netip.ParseAddrPort(args[0])
-			if err != nil {
-				return err
-			}
-			var g errgroup.Group
-			for i := range conns {
-				g.Go(func() error {
-					for range rounds {
-						if err := exchange(addr, i, size, chunk); err != nil {
-							return fmt.Errorf("connection %d: %w", i, err)
-						}
+	cmd := addressCommand("check", "Have an echo send back data over several connections at once, and compare it",
+		func(ctx context.Context, addr netip.AddrPort) error {
+			err := eachConnection(ctx, conns, func(ctx context.Context, i int) error {
+				for round := 0; round < rounds && ctx.Err() == nil; round++ {
+					if err := exchange(addr, i, size, chunk); err != nil {
+						return err
 					}
-					return nil
-				})
-			}
-			if err := g.Wait(); err != nil {
+				}
+				return ctx.Err()
+			})
+			if err != nil {
 				return err
 			}
 			fmt.Println("ok")
 			return nil
-		},
-	}
+		})
 	cmd.Flags().IntVar(&conns, "conns", 1, "connections at once")
 	cmd.Flags().IntVar(&rounds, "rounds", 1, "connections after each other")
 	cmd.Flags().IntVar(&size, "size", 1<<20, "bytes each way")

@@ -12,34 +12,21 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 )
 
 func newKeep() *cobra.Command {
 	var conns, size int
 	var pause time.Duration
-	cmd := &cobra.Command{
-		Use:   "keep ADDRESS",
-		Short: "Have an echo send back data over connections that stay open until a signal comes, and compare it",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			addr, err := netip.ParseAddrPort(args[0])
-			if err != nil {
-				return err
-			}
-			g, ctx := errgroup.WithContext(cmd.Context())
-			for i := range conns {
-				g.Go(func() error {
-					rounds, err := keep(ctx, addr, size, pause)
-					if err != nil {
-						return fmt.Errorf("connection %d after %d rounds: %w", i, rounds, err)
-					}
-					return nil
-				})
-			}
-			return g.Wait()
-		},
-	}
+	cmd := addressCommand("keep", "Have an echo send back data over connections that stay open until a signal comes, and compare it",
+		func(ctx context.Context, addr netip.AddrPort) error {
+			return eachConnection(ctx, conns, func(ctx context.Context, _ int) error {
+				rounds, err := keep(ctx, addr, size, pause)
+				if err != nil {
+					return fmt.Errorf("after %d rounds: %w", rounds, err)
+				}
+				return nil
+			})
+		})
 	cmd.Flags().IntVar(&conns, "conns", 1, "connections")
 	cmd.Flags().IntVar(&size, "size", 1000, "bytes each way in a round")
 	cmd.Flags().DurationVar(&pause, "pause", 10*time.Millisecond, "time between rounds")

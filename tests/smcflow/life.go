@@ -6,6 +6,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,22 +18,14 @@ import (
 )
 
 func newLife() *cobra.Command {
-	return &cobra.Command{
-		Use:   "life ADDRESS",
-		Short: "Go with an echo, one step after another, through what can happen to connections, and print 'ok'",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			addr, err := netip.ParseAddrPort(args[0])
-			if err != nil {
-				return err
-			}
+	return addressCommand("life", "Go with an echo, one step after another, through what can happen to connections, and print 'ok'",
+		func(_ context.Context, addr netip.AddrPort) error {
 			if err := live(addr); err != nil {
 				return err
 			}
 			fmt.Println("ok")
 			return nil
-		},
-	}
+		})
 }
 
 // live has three connections at once, each of which ends in another way.

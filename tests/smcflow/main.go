@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
@@ -34,38 +33,12 @@ func main() {
 }
 
 func newSink() *cobra.Command {
-	return &cobra.Command{
-		Use:   "sink ADDRESS",
-		Short: "Accept connections, read all they bring, and answer each with one byte at its end",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			addr, err := netip.ParseAddrPort(args[0])
-			if err != nil {
-				return err
-			}
-			l, err := listen(addr)
-			if err != nil {
-				return err
-			}
-			fmt.Println("ready")
-			for {
-				fd, _, err := unix.Accept4(l, unix.SOCK_CLOEXEC)
-				if errors.Is(err, unix.EINTR) {
-					continue
-				}
-				if err != nil {
-					return fmt.Errorf("accept: %w", err)
-				}
-				go drain(fd)
-			}
-		},
-	}
+	return addressCommand("sink", "Accept connections, read all they bring, and answer each with one byte at its end",
+		func(_ context.Context, addr netip.AddrPort) error { return serve(addr, drain) })
 }
 
 // drain reads a connection to its end.
-func drain(fd int) {
-	conn := os.NewFile(uintptr(fd), "smc")
-	defer conn.Close()
+func drain(conn *os.File) {
 	if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{conn}, make([]byte, 128<<10)); err == nil {
 		_, _ = conn.Write([]byte{1})
 	}
@@ -75,24 +48,14 @@ func newSource() *cobra.Command {
 	var seconds float64
 	var wait bool
 	var conns int
-	cmd := &cobra.Command{
-		Use:   "source ADDRESS",
-		Short: "Send for a while, on one connection or several, wait until all has arrived, and print MiB/s",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			addr, err := netip.ParseAddrPort(args[0])
-			if err != nil {
-				return err
-			}
-			g, ctx := errgroup.WithContext(cmd.Context())
+	cmd := addressCommand("source", "Send for a while, on one connection or several, wait until all has arrived, and print MiB/s",
+		func(ctx context.Context, addr netip.AddrPort) error {
 			rates := make([]float64, conns)
-			for i := range conns {
-				g.Go(func() (err error) {
-					rates[i], err = stream(ctx, addr, wait, time.Duration(seconds*float64(time.Second)))
-					return err
-				})
-			}
-			if err := g.Wait(); err != nil {
+			err := eachConnection(ctx, conns, func(ctx context.Context, i int) (err error) {
+				rates[i], err = stream(ctx, addr, wait, time.Duration(seconds*float64(time.Second)))
+				return err
+			})
+			if err != nil {
 				return err
 			}
 			var sum float64
@@ -101,8 +64,7 @@ func newSource() *cobra.Command {
 			}
 			fmt.Printf("%.1f MiB/s\n", sum)
 			return nil
-		},
-	}
+		})
 	cmd.Flags().Float64Var(&seconds, "seconds", 5, "how long to send")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the other side listens")
 	cmd.Flags().IntVar(&conns, "conns", 1, "connections at once")

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/netip"
@@ -23,15 +24,9 @@ type scene struct {
 }
 
 func newScene() *cobra.Command {
-	return &cobra.Command{
-		Use:   "scene ADDRESS",
-		Short: "Connect to oneself, some idle, some closing; print each client's port and what it has sent, then 'ready'; hold",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			addr, err := netip.ParseAddrPort(args[0])
-			if err != nil {
-				return err
-			}
+	return addressCommand("scene",
+		"Connect to oneself, some idle, some closing; print each client's port and what it has sent, then 'ready'; hold",
+		func(ctx context.Context, addr netip.AddrPort) error {
 			l, err := listen(addr)
 			if err != nil {
 				return err
@@ -43,10 +38,9 @@ func newScene() *cobra.Command {
 				}
 			}
 			fmt.Println("ready")
-			<-cmd.Context().Done()
+			<-ctx.Done()
 			return nil
-		},
-	}
+		})
 }
 
 // client connects and says under which port.

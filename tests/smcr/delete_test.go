@@ -100,12 +100,7 @@ func powerOff(t *testing.T, lt *lab.Test) {
 	address, echo := serve(t, lt, "echo", 5043)
 	defer lab.Kill(t, echo)
 	back := lab.Addr4(0, 0) + ":5044"
-	if _, err := lt.Host("a").Start(lab.Cmd{Argv: []string{"smcflow", "echo", back}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := lt.Host("a").WaitFor(t.Context(), "smcss -l | grep -q :5044"); err != nil {
-		t.Fatal(err)
-	}
+	lt.Serve("a", "", "echo", back)
 	for from, to := range map[string]string{"a": address, "b": back} {
 		// It connects, by IPPROTO_SMC, and sends nothing.
 		addr, port, _ := strings.Cut(to, ":")

@@ -97,8 +97,7 @@ func barred(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 	lt.Must("a", fmt.Sprintf("smcflow check --conns %d --size 100000 %s", conns, address))
 	for i, host := range []string{"a", "b"} {
 		now := lt.CountersR(host)
-		fell := now.Fallback.Client.Total + now.Fallback.Server.Total - before[i].Fallback.Client.Total - before[i].Fallback.Server.Total
-		if fell != conns {
+		if fell := now.FellBack() - before[i].FellBack(); fell != conns {
 			t.Errorf("host %s: %d of %d connections fell back: %+v", host, fell, conns, now.Fallback)
 		}
 	}
@@ -108,15 +107,8 @@ func barred(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 func version1(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 	reload(t, lt, modules, false)
 	set(t, lt, "smcr_v1_rocev2=1")
-	for i, address := range []string{lab.Addr4(0, 1) + ":5013", "[" + lab.Addr6(0, 1) + "]:5014"} {
-		echo, err := lt.Host("b").Start(lab.Cmd{Argv: []string{"smcflow", "echo", address}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer lab.Kill(t, echo)
-		if err := lt.Host("b").WaitFor(t.Context(), fmt.Sprintf("smcss -l | grep -q :%d", 5013+i)); err != nil {
-			t.Fatal(err)
-		}
+	for _, address := range []string{lab.Addr4(0, 1) + ":5013", "[" + lab.Addr6(0, 1) + "]:5014"} {
+		defer lab.Kill(t, lt.Serve("b", "", "echo", address))
 		before := counters(lt)
 		lt.Must("a", "smcflow check --conns 10 --size 1000000 "+address)
 		now := counters(lt)

@@ -6,7 +6,6 @@ package smcr
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/smckit/smckit/tests/lab"
@@ -43,32 +42,13 @@ func each(t *testing.T, lt *lab.Test, script string) {
 	}
 }
 
-// serveAt starts an echo on b at an address.
-func serveAt(t *testing.T, lt *lab.Test, address string) *lab.Process {
-	t.Helper()
-	return serveIn(t, lt, "", address)
-}
-
-// serveIn does so behind a command that puts it into a namespace.
-func serveIn(t *testing.T, lt *lab.Test, prefix, address string) *lab.Process {
-	t.Helper()
-	echo, err := lt.Host("b").Start(lab.Cmd{Argv: append(strings.Fields(prefix), "smcflow", "echo", address)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := lt.Host("b").WaitFor(t.Context(), prefix+" smcss -l | grep -q "+address); err != nil {
-		t.Fatal(err)
-	}
-	return echo
-}
-
 // vlan has two networks on one wire: connections are of a group of theirs, and say which.
 func vlan(t *testing.T, lt *lab.Test) {
 	each(t, lt, `modprobe 8021q; ip link add link eth0 name eth0.5 type vlan id 5; ip addr add 10.5.0.%[1]d/24 dev eth0.5; ip link set eth0.5 up`)
 	address, echo := serve(t, lt, "echo", 5040)
 	defer lab.Kill(t, echo)
 	works(t, lt, address)
-	defer lab.Kill(t, serveAt(t, lt, "10.5.0.2:5041"))
+	defer lab.Kill(t, lt.Serve("b", "", "echo", "10.5.0.2:5041"))
 	works(t, lt, "10.5.0.2:5041")
 	for _, host := range []string{"a", "b"} {
 		var answer struct{ Linkgroups []group }
@@ -97,13 +77,9 @@ for i in 0 1; do ip link set eth$i master both; ip link set eth$i up; done
 ip link set both up; ip addr add 10.6.0.%[1]d/24 dev both
 rdma link add rxeb type rxe netdev both
 smc_pnet flush; smc_pnet add BOTH eth both; smc_pnet add BOTH ib rxeb 1`)
-	defer lab.Kill(t, serveAt(t, lt, "10.6.0.2:5042"))
+	defer lab.Kill(t, lt.Serve("b", "", "echo", "10.6.0.2:5042"))
 	works(t, lt, "10.6.0.2:5042")
-	sink, err := lt.Host("b").Start(lab.Cmd{Argv: []string{"smcflow", "sink", "10.6.0.2:5043"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lab.Kill(t, sink)
+	defer lab.Kill(t, lt.Serve("b", "", "sink", "10.6.0.2:5043"))
 	set(t, lt, "smcr_testlink_time=2")
 	// Not by eth0 going down: what it has not yet given back then it keeps, and soft-RoCE's queue pairs wait for that in vain.
 	brokenAt(t, lt, "10.6.0.2:5043", func() { lt.Must("a", "ip link set both type bond active_slave eth1") })
@@ -136,12 +112,11 @@ func inNamespace(t *testing.T, lt *lab.Test, want int) {
 	address, echo := serve(t, lt, "echo", 5043)
 	defer lab.Kill(t, echo)
 	works(t, lt, address)
-	defer lab.Kill(t, serveIn(t, lt, "ip netns exec n", "10.0.1.2:5044"))
+	defer lab.Kill(t, lt.Serve("b", "n", "echo", "10.0.1.2:5044"))
 	lt.Must("a", "ip netns exec n smcflow check --size 100000 --conns 5 10.0.1.2:5044")
 	for _, host := range []string{"a", "b"} {
 		c := lt.CountersRIn(host, "n")
-		fell := c.Fallback.Client.Total + c.Fallback.Server.Total
-		if made := c.Connections.ClientV2 + c.Connections.ServerV2; made != want || fell != 5-want {
+		if made := c.Connections.ClientV2 + c.Connections.ServerV2; made != want || c.FellBack() != 5-want {
 			t.Errorf("host %s: %d connections of the namespace were SMC-R, want %d; others: %+v", host, made, want, c.Fallback)
 		}
 	}

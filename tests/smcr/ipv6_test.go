@@ -12,28 +12,13 @@ import (
 	"github.com/smckit/smckit/tests/lab"
 )
 
-// serveOn starts an echo on a host at an address of IPv4 or IPv6.
-func serveOn(t *testing.T, lt *lab.Test, host, address string) *lab.Process {
-	t.Helper()
-	echo, err := lt.Host(host).Start(lab.Cmd{Argv: []string{"smcflow", "echo", address}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := address[strings.LastIndex(address, ":"):]
-	if err := lt.Host(host).WaitFor(t.Context(), "smcss -l | grep -q "+port); err != nil {
-		t.Fatal(err)
-	}
-	return echo
-}
-
 // byIPv6 has connections over IPv6 from each host to the other. Between two of ours they are SMC-R version 2, whose GIDs are the
 // IPv6 addresses; the stock module does not take them, and they are TCP, with whom it may be.
 func byIPv6(t *testing.T, lt *lab.Test, onlyOurs bool) {
 	for i, from := range []string{"a", "b"} {
 		to := []string{"b", "a"}[i]
 		address := fmt.Sprintf("[%s]:%d", lab.Addr6(0, 1-i), 5051+i)
-		echo := serveOn(t, lt, to, address)
-		defer lab.Kill(t, echo)
+		defer lab.Kill(t, lt.Serve(to, "", "echo", address))
 		client, server := lt.CountersR(from).Connections.ClientV2, lt.CountersR(to).Connections.ServerV2
 		lt.Must(from, "smcflow check --conns 5 --size 1000000 "+address)
 		client, server = lt.CountersR(from).Connections.ClientV2-client, lt.CountersR(to).Connections.ServerV2-server
@@ -78,8 +63,7 @@ func TestRouted(t *testing.T) {
 			host.away, host.net, lab.Addr4(host.wire, 1), host.net, lab.Addr6(host.wire, 1)))
 	}
 	for i, address := range []string{lab.Addr4(1, 2) + ":5061", "[" + lab.Addr6(1, 2) + "]:5062"} {
-		echo := serveOn(t, lt, "c", address)
-		defer lab.Kill(t, echo)
+		defer lab.Kill(t, lt.Serve("c", "", "echo", address))
 		lt.Must("a", "smcflow check --conns 10 --rounds 2 --size 1000000 "+address)
 		for j, n := range []int{lt.CountersR("a").Connections.ClientV2, lt.CountersR("c").Connections.ServerV2} {
 			if n != 20*(i+1) {

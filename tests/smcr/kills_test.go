@@ -36,10 +36,10 @@ func killedOften(t *testing.T, lt *lab.Test, rounds int) {
 			break
 		}
 	}
-	undisturbed(t, bystander)
+	lab.Stop(t, bystander)
 	for i, host := range []string{"a", "b"} {
 		now := lt.CountersR(host)
-		if fell := now.Fallback.Client.Total + now.Fallback.Server.Total - before[i].Fallback.Client.Total - before[i].Fallback.Server.Total; fell != 0 {
+		if fell := now.FellBack() - before[i].FellBack(); fell != 0 {
 			t.Errorf("host %s: %d connections fell back: %+v", host, fell, now.Fallback)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/smckit/smckit/tests/lab"
-	"golang.org/x/sys/unix"
 )
 
 // containers are the namespaces that connections come from: the host's own, and two more. The number is the last byte of the
@@ -50,65 +49,23 @@ func addContainers(t *testing.T, lt *lab.Test, host, kind string) {
 	}
 }
 
-// in is a command line, in a namespace.
-func in(namespace string, argv ...string) []string {
-	if namespace == "" {
-		return argv
-	}
-	return append([]string{"ip", "netns", "exec", namespace}, argv...)
-}
-
-// startIn starts a program on a host, in a namespace.
-func startIn(t *testing.T, lt *lab.Test, host, namespace string, argv ...string) *lab.Process {
-	t.Helper()
-	p, err := lt.Host(host).Start(lab.Cmd{Argv: in(namespace, argv...)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
-// echoIn starts an echo on a host, in a namespace, and waits until it listens.
-func echoIn(t *testing.T, lt *lab.Test, host, namespace, address string) *lab.Process {
-	t.Helper()
-	p := startIn(t, lt, host, namespace, "smcflow", "echo", address)
-	if err := lt.Host(host).WaitFor(t.Context(), strings.Join(in(namespace, "smcss", "-l"), " ")+" | grep -q "+address); err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
 // keepIn starts a program on a that keeps connections, and waits until they are SMC-R.
 func keepIn(t *testing.T, lt *lab.Test, namespace, address string, n int) *lab.Process {
 	t.Helper()
-	p := startIn(t, lt, "a", namespace, "smcflow", "keep", "--conns", fmt.Sprint(n), address)
+	p := lt.StartIn("a", namespace, "smcflow", "keep", "--conns", fmt.Sprint(n), address)
 	_, port, _ := strings.Cut(address, ":")
-	there := fmt.Sprintf("test $(%s --state active --port %s | grep -c SMCR) = %d", strings.Join(in(namespace, "smcss"), " "), port, n)
+	there := fmt.Sprintf("test $(%s --state active --port %s | grep -c SMCR) = %d", strings.Join(lab.InNamespace(namespace, "smcss"), " "), port, n)
 	if err := lt.Host("a").WaitFor(t.Context(), there); err != nil {
 		t.Fatalf("connections of namespace %q to %s: %v", namespace, address, err)
 	}
 	return p
 }
 
-// undisturbed ends programs that keep connections, none of which may have broken.
-func undisturbed(t *testing.T, all ...*lab.Process) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), lab.Scale(30*time.Second))
-	defer cancel()
-	for _, p := range all {
-		// It may have ended already, and then has failed.
-		_ = p.Signal(unix.SIGTERM)
-		if r, err := p.Wait(ctx); err != nil || r.Code != 0 {
-			t.Errorf("a program that keeps connections: %v, %+v", err, r)
-		}
-	}
-}
-
 // groupsIn checks how many connections a namespace sees in the one group that it sees in use.
 func groupsIn(t *testing.T, lt *lab.Test, host, namespace string, want int) {
 	t.Helper()
 	var answer struct{ Linkgroups []group }
-	ask(t, lt, host, strings.Join(in(namespace, "smcr", "linkgroup", "link-show", "--json"), " "), &answer)
+	ask(t, lt, host, strings.Join(lab.InNamespace(namespace, "smcr", "linkgroup", "link-show", "--json"), " "), &answer)
 	var used []group
 	for _, g := range answer.Linkgroups {
 		if g.Connections > 0 {
@@ -131,13 +88,18 @@ func noGroupsIn(t *testing.T, lt *lab.Test, host, namespace string) {
 	}
 }
 
-// fellIn is how many connections of a namespace have fallen back.
-func fellIn(lt *lab.Test, host, namespace string) int {
-	c := lt.CountersR(host)
-	if namespace != "" {
-		c = lt.CountersRIn(host, namespace)
+// noneFell checks that no connection of the host or of the containers on it fell back.
+func noneFell(t *testing.T, lt *lab.Test, host string) {
+	t.Helper()
+	for _, c := range containers {
+		counted := lt.CountersR(host)
+		if c.name != "" {
+			counted = lt.CountersRIn(host, c.name)
+		}
+		if fell := counted.FellBack(); fell != 0 {
+			t.Errorf("host %s, namespace %q: %d connections fell back: %+v", host, c.name, fell, counted.Fallback)
+		}
 	}
-	return c.Fallback.Client.Total + c.Fallback.Server.Total
 }
 
 // TestNamespacesShareGroups has connections of several namespaces leave by one device, as clients and as servers. They are all
@@ -162,27 +124,23 @@ func TestNamespacesShareGroups(t *testing.T) {
 
 func namespacesOfClients(t *testing.T, lt *lab.Test) {
 	address := addressIn(1, 0) + ":5060"
-	defer lab.Kill(t, echoIn(t, lt, "b", "", address))
+	defer lab.Kill(t, lt.Serve("b", "", "echo", address))
 	counts := map[string]int{"": 4, "m": 3, "n": 2}
 	kept := map[string]*lab.Process{}
 	noGroupsIn(t, lt, "a", "m")
 	for _, c := range containers {
 		kept[c.name] = keepIn(t, lt, c.name, address, counts[c.name])
-		lt.Must("a", strings.Join(in(c.name, "smcflow", "check", "--conns", "2", "--rounds", "3", "--size", "50000", address), " "))
+		lt.Must("a", strings.Join(lab.InNamespace(c.name, "smcflow", "check", "--conns", "2", "--rounds", "3", "--size", "50000", address), " "))
 	}
 	groupsIn(t, lt, "a", "", 9)
 	groupsIn(t, lt, "a", "m", 3)
 	groupsIn(t, lt, "a", "n", 2)
 	groupsIn(t, lt, "b", "", 9)
-	for _, c := range containers {
-		if fell := fellIn(lt, "a", c.name); fell != 0 {
-			t.Errorf("namespace %q: %d connections fell back", c.name, fell)
-		}
-	}
+	noneFell(t, lt, "a")
 	lab.Kill(t, kept["m"])
 	remove(t, lt, "a", "m", addressIn(0, 10))
 	lt.Must("a", "smcflow check --conns 2 --rounds 3 --size 50000 "+address)
-	undisturbed(t, kept[""], kept["n"])
+	lab.Stop(t, kept[""], kept["n"])
 }
 
 // remove deletes a namespace, and waits until the kernel has taken it down: then its address, which was rxe0's too, is gone.
@@ -203,21 +161,17 @@ func namespacesOfServers(t *testing.T, lt *lab.Test) {
 	echoes := map[string]*lab.Process{}
 	for i, c := range containers {
 		address := fmt.Sprintf("%s:%d", addressIn(1, c.number), 5061+i)
-		echoes[c.name] = echoIn(t, lt, "b", c.name, address)
+		echoes[c.name] = lt.Serve("b", c.name, "echo", address)
 		kept = append(kept, keepIn(t, lt, "", address, i+1))
 	}
 	groupsIn(t, lt, "a", "", 6)
 	groupsIn(t, lt, "b", "", 6)
 	groupsIn(t, lt, "b", "m", 2)
 	groupsIn(t, lt, "b", "n", 3)
-	for _, c := range containers {
-		if fell := fellIn(lt, "b", c.name); fell != 0 {
-			t.Errorf("namespace %q: %d connections fell back", c.name, fell)
-		}
-	}
+	noneFell(t, lt, "b")
 	lab.Kill(t, echoes["m"])
 	remove(t, lt, "b", "m", addressIn(1, 10))
-	undisturbed(t, kept[0], kept[2])
+	lab.Stop(t, kept[0], kept[2])
 	lab.Kill(t, kept[1])
 	lab.Kill(t, echoes[""])
 	lab.Kill(t, echoes["n"])
@@ -252,8 +206,8 @@ func TestNamespacesAlternate(t *testing.T) {
 func alternate(t *testing.T, lt *lab.Test, host string) {
 	const rounds = 250 // of four connections
 	streaming := addressIn(1, 0) + ":5070"
-	defer lab.Kill(t, echoIn(t, lt, "b", "", streaming))
-	streams := startIn(t, lt, "a", "", "smcflow", "keep", "--conns", "4", "--size", "60000", "--pause", "1ms", streaming)
+	defer lab.Kill(t, lt.Serve("b", "", "echo", streaming))
+	streams := lt.StartIn("a", "", "smcflow", "keep", "--conns", "4", "--size", "60000", "--pause", "1ms", streaming)
 	var group sync.WaitGroup
 	for i, c := range containers {
 		client, address := c.name, addressIn(1, 0)
@@ -262,26 +216,17 @@ func alternate(t *testing.T, lt *lab.Test, host string) {
 			client, server, address = "", c.name, addressIn(1, c.number)
 		}
 		address = fmt.Sprintf("%s:%d", address, 5071+i)
-		defer lab.Kill(t, echoIn(t, lt, "b", server, address))
+		defer lab.Kill(t, lt.Serve("b", server, "echo", address))
+		p := lt.StartIn("a", client, "smcflow", "check", "--conns", "4", "--rounds", fmt.Sprint(rounds), "--size", "3000", address)
 		group.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), lab.Scale(10*time.Minute))
 			defer cancel()
-			p, err := lt.Host("a").Start(lab.Cmd{Argv: in(client, "smcflow", "check", "--conns", "4", "--rounds", fmt.Sprint(rounds),
-				"--size", "3000", address)})
-			if err != nil {
-				t.Error(err)
-				return
-			}
 			if r, err := p.Wait(ctx); err != nil || r.Code != 0 {
 				t.Errorf("namespace %q: %v, %+v", c.name, err, r)
 			}
 		})
 	}
 	group.Wait()
-	undisturbed(t, streams)
-	for _, c := range containers {
-		if fell := fellIn(lt, host, c.name); fell != 0 {
-			t.Errorf("namespace %q: %d connections fell back", c.name, fell)
-		}
-	}
+	lab.Stop(t, streams)
+	noneFell(t, lt, host)
 }

@@ -114,14 +114,7 @@ func startWith(t *testing.T, o lab.Options, client, server side) *lab.Test {
 func serve(t *testing.T, lt *lab.Test, what string, port int) (address string, p *lab.Process) {
 	t.Helper()
 	address = fmt.Sprintf("%s:%d", lab.Addr4(0, 1), port)
-	p, err := lt.Host("b").Start(lab.Cmd{Argv: []string{"smcflow", what, address}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := lt.Host("b").WaitFor(t.Context(), fmt.Sprintf("smcss -l | grep -q :%d", port)); err != nil {
-		t.Fatal(err)
-	}
-	return address, p
+	return address, lt.Serve("b", "", what, address)
 }
 
 // onlySMCR checks that all connections of both hosts since before have been SMC-R, and how many they were.
@@ -130,7 +123,7 @@ func onlySMCR(t *testing.T, lt *lab.Test, before [2]lab.Counters, n int) {
 	for i, host := range []string{"a", "b"} {
 		now := lt.CountersR(host)
 		made := now.Connections.ClientV2 + now.Connections.ServerV2 - before[i].Connections.ClientV2 - before[i].Connections.ServerV2
-		fell := now.Fallback.Client.Total + now.Fallback.Server.Total - before[i].Fallback.Client.Total - before[i].Fallback.Server.Total
+		fell := now.FellBack() - before[i].FellBack()
 		if made != n || fell != 0 {
 			t.Errorf("host %s: %d connections of SMC-R, %d that fell back (%+v); want %d and none", host, made, fell, now.Fallback, n)
 		}

@@ -10,8 +10,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,30 +19,10 @@ import (
 	"github.com/smckit/smckit/tests/lab"
 )
 
-// build compiles the fuzzer.
-func build(t *testing.T) []byte {
-	t.Helper()
-	if _, err := exec.LookPath("cc"); err != nil && os.Getenv("SMCKIT_LAB") == "" {
-		t.Skip("no C compiler: install gcc and libc6-dev")
-	}
-	sources, err := filepath.Glob("src/*.c")
-	if err != nil || len(sources) < 10 {
-		t.Fatalf("%d sources: %v", len(sources), err)
-	}
-	binary := filepath.Join(t.TempDir(), "sysfuzz")
-	args := append([]string{"-static", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", binary}, sources...)
-	if out, err := exec.CommandContext(t.Context(), "cc", args...).CombinedOutput(); err != nil {
-		t.Fatalf("cc: %v\n%s", err, out)
-	}
-	data, err := os.ReadFile(binary)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
-}
-
 // TestBuild compiles the fuzzer without a warning.
-func TestBuild(t *testing.T) { build(t) }
+func TestBuild(t *testing.T) { compile(t) }
+
+func compile(t *testing.T) (program string) { return lab.CompileC(t, "src", "-O1") }
 
 // TestSystemCalls runs random programs for a minute on the newest kernel, and for an hour on each in full runs: a third of
 // the time without SMC-D by loopback, so that connections are SMC-R, the rest with it. $SMCKIT_SEED is the seed of a run,
@@ -82,7 +60,11 @@ func fuzz(t *testing.T, kernel string) {
 	lt := lab.Start(t, lab.Options{
 		Kernel: kernel, CPUs: 2, Memory: 1536, Programs: []string{programs}, KernelArgs: "slab_nomerge",
 	})
-	if err := lt.Host("a").WriteFile(t.Context(), inside, build(t), 0o755); err != nil {
+	fuzzer, err := os.ReadFile(compile(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lt.Host("a").WriteFile(t.Context(), inside, fuzzer, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if err := lt.LoadSMC(t.Context(), lab.ModuleOurs); err != nil {

@@ -7,33 +7,11 @@ package inside
 import (
 	"context"
 	"net/netip"
-	"runtime"
 	"testing"
 
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/tests/guest"
-	"golang.org/x/sys/unix"
 )
-
-// inNamed does something in a network namespace that has a name. The thread that has been there ends with it.
-func inNamed(name string, do func() error) error {
-	result := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and never unlocked
-		result <- func() error {
-			ns, err := unix.Open("/run/netns/"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-			if err != nil {
-				return err
-			}
-			defer unix.Close(ns)
-			if err := unix.Setns(ns, unix.CLONE_NEWNET); err != nil {
-				return err
-			}
-			return do()
-		}()
-	}()
-	return <-result
-}
 
 // TestNamespacesHidden has a client's packets come in by an ipvlan device of mode L3S, whose master's namespace is the one
 // where netfilter sees them. The server is in a third namespace. What the client gets is TCP, and it is told why.
@@ -61,7 +39,7 @@ func TestNamespacesHidden(t *testing.T) {
 	for i, mode := range []string{"l3s", "l2", "l3s"} {
 		guest.Run(t, "ip -n behind link set v0 type ipvlan mode "+mode)
 		var before, now map[netlinksmc.Reason]int
-		err := inNamed("behind", func() (err error) {
+		err := guest.InNamespace("behind", func() (err error) {
 			if before, err = clientFallbacks(); err != nil {
 				return err
 			}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os/exec"
-	"runtime"
 	"testing"
 	"time"
 
@@ -16,23 +15,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inNamespace does something in a network namespace of its own. The thread that is in it ends with it.
-func inNamespace(do func() error) error {
-	result := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and never unlocked
-		result <- func() error {
-			if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-				return err
-			}
-			// Inherits the thread's namespace.
-			if out, err := exec.Command("ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
-				return fmt.Errorf("lo: %w: %s", err, out)
-			}
-			return do()
-		}()
-	}()
-	return <-result
+// inNewNamespace does something in a network namespace of its own, where the loopback device is up.
+func inNewNamespace(do func() error) error {
+	return guest.InNewNamespace(func() error {
+		// A child inherits the namespace of the thread.
+		if out, err := exec.Command("ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
+			return fmt.Errorf("lo: %w: %s", err, out)
+		}
+		return do()
+	})
 }
 
 // leftovers opens sockets in every state, of which some are in the middle of their handshake, and returns them.
@@ -78,7 +69,7 @@ func TestNamespaces(t *testing.T) {
 	}
 	for i := range rounds {
 		var fds []int
-		err := inNamespace(func() (err error) {
+		err := inNewNamespace(func() (err error) {
 			e := netip.MustParseAddrPort("127.0.0.1:7200")
 			fds, err = leftovers(netip.MustParseAddrPort("127.0.0.1:7201"))
 			if err != nil || i%2 == 0 {
@@ -97,7 +88,7 @@ func TestNamespaces(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// One may be the namespace of the program's first thread, which does not end; one the kernel frees with the next.
+	// The kernel may free the last one with the next only. One more is spare.
 	const spare = 2
 	guest.Await(t, 60*time.Second, func() string {
 		if n, err := guest.Objects("net_namespace"); err != nil || n > before+spare {

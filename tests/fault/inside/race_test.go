@@ -163,15 +163,7 @@ func TestRaceAddresses(t *testing.T) {
 
 // farListener opens a listener in the namespace far.
 func farListener(addr netip.AddrPort) (fd int, err error) {
-	err = inNamespace(func() error {
-		ns, err := unix.Open("/run/netns/far", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return err
-		}
-		defer unix.Close(ns)
-		if err := unix.Setns(ns, unix.CLONE_NEWNET); err != nil {
-			return err
-		}
+	err = guest.InNamespace("far", func() error {
 		fd, err = smcListen(addr, 64)
 		if err != nil {
 			return err

@@ -93,14 +93,7 @@ func TestClassUserData(t *testing.T) {
 			}
 			put(c.listening, 0, l)
 			for range length(3, 100) {
-				client, err := connect(here, 0)
-				if err != nil {
-					t.Fatal(err)
-				}
-				server, err := accept(l)
-				if err != nil {
-					t.Fatal(err)
-				}
+				client, server := pairAt(t, l, here, 0)
 				put(c.client, 1, client)
 				put(c.accepting, 2, server)
 				if err := errors.Join(ping(client, server, 1), ping(server, client, 2)); err != nil {
@@ -129,14 +122,7 @@ func TestClassIPv6(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range length(20, 1000) {
-		client, err := connect(addr, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		server, err := accept(l)
-		if err != nil {
-			t.Fatal(err)
-		}
+		client, server := pairAt(t, l, addr, 0)
 		if err := unix.SetsockoptInt(server, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, after); err != nil {
 			t.Error(err)
 		}
@@ -173,14 +159,7 @@ func TestClassDump(t *testing.T) {
 		})
 	}
 	for range length(60, 3000) {
-		client, err := connect(here, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		server, err := accept(l)
-		if err != nil {
-			t.Fatal(err)
-		}
+		client, server := pairAt(t, l, here, 0)
 		if err := ping(client, server, 1); err != nil {
 			t.Error(err)
 		}

@@ -117,15 +117,11 @@ func resetByPolicy(fd int) error {
 // farPair makes a connection to the other namespace. Reads from either end give up after a while.
 func farPair(t *testing.T, l int) (client, server int) {
 	t.Helper()
-	client, err := connect(far, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { abort(client) })
-	if server, err = accept(l); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { abort(server) })
+	client, server = pairAt(t, l, far, 0)
+	t.Cleanup(func() {
+		abort(client)
+		abort(server)
+	})
 	if err := errors.Join(bounded(client, patience), bounded(server, patience)); err != nil {
 		t.Fatal(err)
 	}

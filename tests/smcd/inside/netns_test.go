@@ -13,7 +13,6 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"runtime"
 	"testing"
 	"time"
 
@@ -45,28 +44,8 @@ func build(t *testing.T) {
 	guest.Run(t, lay)
 }
 
-// The first thread of a program does not end when its goroutine does: it must not be one that has been in a namespace.
-func init() { runtime.LockOSThread() }
-
-// inFar does something in the namespace. The thread that has been there ends with it.
-func inFar(do func() error) error {
-	result := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and never unlocked
-		result <- func() error {
-			ns, err := unix.Open("/run/netns/far", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-			if err != nil {
-				return err
-			}
-			defer unix.Close(ns)
-			if err := unix.Setns(ns, unix.CLONE_NEWNET); err != nil {
-				return err
-			}
-			return do()
-		}()
-	}()
-	return <-result
-}
+// inFar does something in the namespace.
+func inFar(do func() error) error { return guest.InNamespace("far", do) }
 
 // farListener listens in the namespace.
 func farListener(t *testing.T) (l int) {
@@ -84,14 +63,7 @@ func farListener(t *testing.T) (l int) {
 // span makes a connection from this namespace into the other.
 func span(t *testing.T, l int) couple {
 	t.Helper()
-	client, err := connect(far, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := accept(l)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client, server := pairAt(t, l, far, 0)
 	c, err := newCouple(client, server, true, 0, nil)
 	if err != nil {
 		t.Fatal(err)

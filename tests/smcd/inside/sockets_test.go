@@ -123,18 +123,25 @@ func pairs(t *testing.T, addr netip.AddrPort, n, rcvbuf int) (clients, servers [
 	}
 	defer unix.Close(l)
 	for range n {
-		c, err := connect(addr, rcvbuf)
-		if err != nil {
-			t.Fatal(err)
-		}
-		clients = append(clients, c)
-		s, err := accept(l)
-		if err != nil {
-			t.Fatal(err)
-		}
-		servers = append(servers, s)
+		c, s := pairAt(t, l, addr, rcvbuf)
+		clients, servers = append(clients, c), append(servers, s)
 	}
 	return clients, servers
+}
+
+// pairAt opens a connection to addr, where l listens, and accepts it.
+func pairAt(t *testing.T, l int, addr netip.AddrPort, rcvbuf int) (client, server int) {
+	t.Helper()
+	client, err := connect(addr, rcvbuf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err = accept(l)
+	if err != nil {
+		unix.Close(client)
+		t.Fatal(err)
+	}
+	return client, server
 }
 
 // counts are the connections of this thread's namespace.

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package lab
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// CompileC compiles the C sources of a folder into a static program, and returns its path. A warning fails the test. Without a C
+// compiler the test is skipped, except where tests run guests.
+func CompileC(t testing.TB, folder string, flags ...string) (program string) {
+	t.Helper()
+	if _, err := exec.LookPath("cc"); err != nil && os.Getenv("SMCKIT_LAB") == "" {
+		t.Skip("no C compiler: install gcc and libc6-dev")
+	}
+	sources, err := filepath.Glob(filepath.Join(folder, "*.c"))
+	if err != nil || len(sources) == 0 {
+		t.Fatalf("no C sources in %s: %v", folder, err)
+	}
+	program = filepath.Join(t.TempDir(), "program")
+	args := append([]string{"-static", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", program}, flags...)
+	if out, err := exec.CommandContext(t.Context(), "cc", append(args, sources...)...).CombinedOutput(); err != nil {
+		t.Fatalf("cc: %v\n%s", err, out)
+	}
+	return program
+}

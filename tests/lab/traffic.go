@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package lab
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// InNamespace returns the command line that runs argv in a network namespace of a host. It is argv itself if the name is empty.
+func InNamespace(namespace string, argv ...string) []string {
+	if namespace == "" {
+		return argv
+	}
+	return append([]string{"ip", "netns", "exec", namespace}, argv...)
+}
+
+// StartIn starts a program in a network namespace of a host, or in the host's own if the name is empty.
+func (lt *Test) StartIn(host, namespace string, argv ...string) *Process {
+	lt.t.Helper()
+	p, err := lt.Host(host).Start(Cmd{Argv: InNamespace(namespace, argv...)})
+	if err != nil {
+		lt.t.Fatal(err)
+	}
+	return p
+}
+
+// Serve starts smcflow's server, "echo" or "sink", at an address and port in a network namespace of a host, and returns when it
+// listens.
+func (lt *Test) Serve(host, namespace, server, address string) *Process {
+	lt.t.Helper()
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		lt.t.Fatal(err)
+	}
+	p := lt.StartIn(host, namespace, "smcflow", server, address)
+	show := InNamespace(namespace, "smcss", "--state", "listen", "--port", fmt.Sprint(at.Port()))
+	if err := lt.Host(host).WaitFor(lt.t.Context(), strings.Join(show, " ")+" | grep -q LISTEN"); err != nil {
+		lt.t.Fatal(err)
+	}
+	return p
+}
+
+// Stop sends SIGTERM to programs, such as smcflow's "keep", and checks that they exit with status 0.
+func Stop(t testing.TB, programs ...*Process) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Scale(30*time.Second))
+	defer cancel()
+	for _, p := range programs {
+		// The signal has nobody to go to if the program has failed. Wait returns its status then.
+		_ = p.Signal(unix.SIGTERM)
+		if r, err := p.Wait(ctx); err != nil || r.Code != 0 {
+			t.Errorf("a program that was to run until now: %v, %+v", err, r)
+		}
+	}
+}
