@@ -148,7 +148,7 @@ func TestClassDump(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
-	for _, args := range [][]string{{"smcss", "-aDR"}, {"smcss", "-ad"}, {"smcd", "-d", "linkgroup"}, {"smcr", "-d", "linkgroup"}} {
+	for _, args := range [][]string{{"smcss", "-aD"}, {"smcss", "-aR"}, {"smcss", "-ad"}, {"smcd", "-d", "linkgroup"}, {"smcr", "-d", "linkgroup"}} {
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				if out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput(); err != nil && ctx.Err() == nil {
