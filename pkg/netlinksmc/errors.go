@@ -47,7 +47,8 @@ var (
 	// ErrNoSEID means that this host has no system EID to enable or disable.
 	ErrNoSEID = errors.New("system EID not available")
 
-	// ErrLinkGroupNotFound means that the network namespace has no such link group. It is not ErrNoModule.
+	// ErrLinkGroupNotFound means that there is no such link group, or that it does not belong to the network namespace. It is
+	// not ErrNoModule.
 	ErrLinkGroupNotFound = errors.New("link group not found")
 
 	// ErrNoUEID means that the system EID cannot be disabled while no user EID is defined.

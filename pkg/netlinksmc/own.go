@@ -26,15 +26,17 @@ const (
 
 var cmdDeleteLinkGroup = command{1, "SMCKIT_CMD_LGR_DELETE", "delete link group", ""}
 
-// DeleteLinkGroupR ends an SMC-R link group of the network namespace by its number: its connections are aborted, which
-// the applications of both hosts hear of, and the peer is asked to end its side. It needs CAP_NET_ADMIN in the user
-// namespace that owns the network namespace, and takes up to two seconds. The error may be ErrLinkGroupNotFound, or
-// ErrNotSupported from a module that is not smckit's.
+// DeleteLinkGroupR ends an SMC-R link group by its number: its connections are aborted, which the applications of both hosts
+// hear of, and the peer is asked to end its side. The initial network namespace may end any group; another one those that
+// belong to it, which are those over RDMA devices that it owns. It needs CAP_NET_ADMIN in the user namespace that owns the
+// network namespace, and takes up to two seconds. The error may be ErrLinkGroupNotFound, or ErrNotSupported from a module
+// that is not smckit's.
 func (c *Client) DeleteLinkGroupR(ctx context.Context, id uint32) error {
 	return c.deleteLinkGroup(ctx, id, techSMCR)
 }
 
-// DeleteLinkGroupD does the same to an SMC-D link group.
+// DeleteLinkGroupD does the same to an SMC-D link group. Those of the loopback device belong to the network namespace that
+// their connections are in.
 func (c *Client) DeleteLinkGroupD(ctx context.Context, id uint32) error {
 	return c.deleteLinkGroup(ctx, id, techSMCD)
 }
@@ -45,7 +47,7 @@ func (c *Client) deleteLinkGroup(ctx context.Context, id uint32, tech uint8) err
 	if errors.Is(err, ErrNoModule) {
 		return &Error{
 			Op: op, Kind: ErrNotSupported, Err: err,
-			Remedy: "the loaded SMC module cannot do that: it takes smckit's own module, see kernel/README.md",
+			Remedy: "the loaded SMC module cannot do that: it takes smckit's own module, as the package smckit-dkms has it",
 		}
 	}
 	if err != nil {
@@ -63,7 +65,11 @@ func (c *Client) deleteLinkGroup(ctx context.Context, id uint32, tech uint8) err
 	}
 	switch e.Kind {
 	case ErrLinkGroupNotFound:
-		e.Remedy = "list those that are"
+		e.Remedy = "'smcd linkgroup' lists those of this network namespace"
+		if tech == techSMCR {
+			// A namespace lists the groups that its connections share, and may not end them.
+			e.Remedy = "'smcr linkgroup' lists them; one that network namespaces share is deleted in that of the RDMA device"
+		}
 	case errPermission:
 		e.Remedy = "run as root, that is with CAP_NET_ADMIN in the user namespace that owns the network namespace"
 	}

@@ -71,7 +71,10 @@ func TestDeleteLinkGroupErrors(t *testing.T) {
 		is   error
 		text string
 	}{
-		syscall.ENOENT: {ErrLinkGroupNotFound, "delete link group 00001200: link group not found: list those that are"},
+		syscall.ENOENT: {
+			ErrLinkGroupNotFound, "delete link group 00001200: link group not found: 'smcr linkgroup' lists them; one that network " +
+				"namespaces share is deleted in that of the RDMA device",
+		},
 		syscall.EPERM: {
 			os.ErrPermission, "delete link group 00001200: permission denied: run as root, that is with CAP_NET_ADMIN in the user " +
 				"namespace that owns the network namespace",
@@ -85,8 +88,17 @@ func TestDeleteLinkGroupErrors(t *testing.T) {
 			t.Errorf("%v: %v", errno, err)
 		}
 	}
+	c := ownClient(t, func(genetlink.Message, netlink.Message) ([]genetlink.Message, error) {
+		return nil, genltest.Error(int(syscall.ENOENT))
+	})
+	const notFound = "delete link group 00001200: link group not found: 'smcd linkgroup' lists those of this network namespace"
+	if err := c.DeleteLinkGroupD(t.Context(), 0x1200); err == nil || err.Error() != notFound {
+		t.Errorf("SMC-D: %v", err)
+	}
 	err := ownClient(t, nil).DeleteLinkGroupD(t.Context(), 0x1200)
-	if !errors.Is(err, ErrNotSupported) || !strings.Contains(err.Error(), "smckit's own module") {
+	const stock = "delete link group 00001200: not supported: the loaded SMC module cannot do that: it takes smckit's own module, " +
+		"as the package smckit-dkms has it"
+	if !errors.Is(err, ErrNotSupported) || err.Error() != stock {
 		t.Errorf("a stock module: %v", err)
 	}
 }
