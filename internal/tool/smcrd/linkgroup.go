@@ -43,7 +43,9 @@ each other and with an LG-ID.
                 hosts, the peer is asked to end its side, and new connections
                 form another group. Needs smckit's own module, and
                 CAP_NET_ADMIN in the user namespace that owns the network
-                namespace
+                namespace. A network namespace can end its own groups only:
+                those over an RDMA device that namespaces share are the initial
+                one's
 
 JSON fields:
   schema; technology; linkgroups [{id, role, type, vlan, pnet_id, connections,
