@@ -30,20 +30,27 @@ func procEntries(t *testing.T, lt *lab.Test) {
 		t.Errorf("port_add_delay=1000: %d connections by SMC-R, %d by TCP", made, fell)
 	}
 	lt.Must("a", "echo 0 >/proc/net/smc/port_add_delay; "+addRXE)
-	for host, script := range map[string]string{"a": "echo 16 >/proc/net/smc/max_conn_per_lgr", "b": "true"} {
-		lt.Must(host, script)
-	}
-	if made, fell := connections("20"); made != 20 || fell != 0 {
+	if made, fell := connections("1"); made != 1 || fell != 0 {
 		t.Errorf("port_add_delay=0: %d connections by SMC-R, %d by TCP", made, fell)
 	}
-	if groups := strings.Count(lt.Must("a", "smcr linkgroup"), "CLNT"); groups != 2 {
-		t.Errorf("max_conn_per_lgr=16: 20 connections have %d link groups", groups)
+	for most, want := range map[string]int{"16": 2, "255": 1} {
+		lt.Must("a", "echo "+most+" >/proc/net/smc/max_conn_per_lgr; "+addRXE)
+		if groups := groupsOf20(t, lt); groups != want {
+			t.Errorf("max_conn_per_lgr=%s: 20 connections have %d link groups, want %d", most, groups, want)
+		}
 	}
-	lt.Must("a", "echo 255 >/proc/net/smc/max_conn_per_lgr; "+addRXE)
-	if made, fell := connections("20"); made != 20 || fell != 0 {
-		t.Errorf("max_conn_per_lgr=255: %d connections by SMC-R, %d by TCP", made, fell)
+}
+
+// groupsOf20 counts the link groups that 20 connections at once have.
+func groupsOf20(t *testing.T, lt *lab.Test) int {
+	t.Helper()
+	keep, err := lt.Host("a").Start(lab.Cmd{Argv: []string{"smcflow", "keep", "--conns", "20", "--pause", "100ms", lab.Addr4(0, 1) + ":5002"}})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if groups := strings.Count(lt.Must("a", "smcr linkgroup"), "CLNT"); groups != 1 {
-		t.Errorf("max_conn_per_lgr=255: 20 connections have %d link groups", groups)
+	defer lab.Kill(t, keep)
+	if err := lt.Host("a").WaitFor(t.Context(), "test $(smcss -R | grep -c ':5002 ') = 20"); err != nil {
+		t.Fatal(err)
 	}
+	return strings.Count(lt.Must("a", "smcr linkgroup"), "CLNT")
 }

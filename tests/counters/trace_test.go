@@ -33,17 +33,17 @@ var (
 		`smc_tx: sk=\w+ token=\d+ asked=8193 done=8193`, `smc_fallback: sk=\w+ client reason=0x\w+ peer=0x\w+`,
 		`smc_phase: `, `smc_rendezvous: `, `smc_clc_send: `, `smc_clc_recv: `, `smc_close: `,
 	}
-	linkLines = []string{`smcr_link_down: lnk=\w+ lgr=\w+ net=\d+ state=1 dev=rxe0 location=\w+`, `smc_link_fail: link=`}
+	linkLines = []string{`smcr_link_down: lnk=\w+ lgr=\w+ net=\d+ state=1 dev=rxe0 location=\w+`}
 )
 
-// traceOn checks the fields of the tracepoints and enables all.
-func traceOn(t *testing.T, lt *lab.Test) {
+// traceOn checks the fields of the tracepoints of a host and enables all.
+func traceOn(t *testing.T, lt *lab.Test, host string) {
 	t.Helper()
-	lt.Must("a", "mountpoint -q "+tracing+" || mount -t tracefs tracefs "+tracing)
+	lt.Must(host, "mountpoint -q "+tracing+" || mount -t tracefs tracefs "+tracing)
 	field := regexp.MustCompile(`field:(.*?);\t`)
 	for event, want := range stockEvents {
 		var got []string
-		for _, m := range field.FindAllStringSubmatch(lt.Must("a", "cat "+tracing+"events/smc/"+event+"/format"), -1) {
+		for _, m := range field.FindAllStringSubmatch(lt.Must(host, "cat "+tracing+"events/smc/"+event+"/format"), -1) {
 			if !strings.Contains(m[1], "common_") {
 				got = append(got, m[1])
 			}
@@ -52,8 +52,7 @@ func traceOn(t *testing.T, lt *lab.Test) {
 			t.Errorf("%s has %q, want %q", event, fields, want)
 		}
 	}
-	lt.Must("a", "echo 16384 >"+tracing+"buffer_size_kb; cd "+tracing+"events; for e in smc smckit; do test ! -e $e || echo 1 >$e/enable; done")
-	t.Cleanup(func() { lt.Run("a", "/bin/sh", "-c", "echo 0 >"+tracing+"events/enable") })
+	lt.Must(host, "echo 16384 >"+tracing+"buffer_size_kb; cd "+tracing+"events; for e in smc smckit; do test ! -e $e || echo 1 >$e/enable; done")
 }
 
 // traced checks what the tracepoints have told of the loads, of a connection that falls back, and of a link that goes.
@@ -70,7 +69,10 @@ func traced(t *testing.T, lt *lab.Test, module lab.Module) {
 		lt.Must("a", "sysctl -qw net.smc.loopback=2; rdma link delete rxe0")
 		want = append(want, linkLines...)
 	}
-	trace := lt.Must("a", "cat "+tracing+"trace")
+	var trace string
+	for _, h := range lt.Hosts {
+		trace += lt.Must(h.Name, "cat "+tracing+"trace")
+	}
 	for _, line := range want {
 		if !regexp.MustCompile(line).MatchString(trace) {
 			t.Errorf("the trace has no line like %q", line)

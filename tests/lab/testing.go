@@ -235,24 +235,34 @@ func (lt *Test) Run(host string, argv ...string) Result {
 
 // GoTest compiles the tests of a package and runs those that match pattern on a host, each as a test of its own below
 // t. Tests that are skipped there are skipped here.
+//
+// The test binary ends itself after two minutes. It cannot if one of its threads waits in the kernel uninterruptibly: then GoTest
+// logs what every program waits in, and fails t.
 func (lt *Test) GoTest(t *testing.T, host, pkg, pattern string) {
 	t.Helper()
-	r := lt.runGoTest(t, host, pkg, "-test.v", "-test.run", pattern, "-test.timeout", fmt.Sprint(Scale(2*time.Minute)))
+	binary := lt.installGoTest(t, host, pkg)
+	limit := Scale(2 * time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), limit+Scale(time.Minute))
+	defer cancel()
+	stuck := time.AfterFunc(limit+Scale(15*time.Second), lt.tellWaiters)
+	defer stuck.Stop()
+	r := lt.runGoTest(ctx, t, host, binary, "-test.v", "-test.run", pattern, "-test.timeout", fmt.Sprint(limit))
 	reportGoTest(t, r)
 }
 
 // GoBench compiles the tests of a package and runs a benchmark of theirs on a host, a number of times. Return: what it prints.
 func (lt *Test) GoBench(b *testing.B, host, pkg, name string, times int) string {
 	b.Helper()
-	r := lt.runGoTest(b, host, pkg, "-test.run", "^$", "-test.bench", "^"+name+"$", "-test.benchtime", fmt.Sprintf("%dx", times))
+	binary := lt.installGoTest(b, host, pkg)
+	r := lt.runGoTest(b.Context(), b, host, binary, "-test.run", "^$", "-test.bench", "^"+name+"$", "-test.benchtime", fmt.Sprintf("%dx", times))
 	if r.Code != 0 {
 		b.Fatalf("exit status %d:\n%s%s", r.Code, r.Stdout, r.Stderr)
 	}
 	return r.Stdout
 }
 
-// runGoTest compiles the tests of a package and runs them on a host.
-func (lt *Test) runGoTest(t testing.TB, host, pkg string, args ...string) Result {
+// installGoTest compiles the tests of a package and copies them to a host. Return: their path there.
+func (lt *Test) installGoTest(t testing.TB, host, pkg string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "guest.test")
 	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", binary, pkg)
@@ -265,16 +275,17 @@ func (lt *Test) runGoTest(t testing.TB, host, pkg string, args ...string) Result
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := lt.Host(host)
 	inside := "/run/" + filepath.Base(pkg) + ".test"
-	if err := h.WriteFile(t.Context(), inside, data, 0o755); err != nil {
+	if err := lt.Host(host).WriteFile(t.Context(), inside, data, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	r, err := h.Run(t.Context(), Cmd{
-		Argv: append([]string{inside}, args...),
-		Env:  []string{"SMCKIT_LAB=1"},
-		Dir:  "/run",
-	})
+	return inside
+}
+
+// runGoTest runs tests that installGoTest has copied to a host, until ctx ends.
+func (lt *Test) runGoTest(ctx context.Context, t testing.TB, host, binary string, args ...string) Result {
+	t.Helper()
+	r, err := lt.Host(host).Run(ctx, Cmd{Argv: append([]string{binary}, args...), Env: []string{"SMCKIT_LAB=1"}, Dir: "/run"})
 	if err != nil {
 		t.Fatal(err)
 	}

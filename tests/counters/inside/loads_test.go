@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"net/rpc"
 	"os"
@@ -31,17 +32,34 @@ const report = "/run/counters.json"
 // controlPort is where the server's end is told what to do; connections of loads have the ports after it.
 const controlPort = 5999
 
-// ring is the size of both buffers of a connection.
-const ring = 64 << 10
+// buffer is the size of both buffers of a connection.
+const buffer = 64 << 10
 
-const patience = 60 * time.Second
+// patience bounds each wait for the other host or for data. Kernels with checkers take an order of magnitude longer.
+var patience = 20 * time.Second
+
+// host is the server's end, as the client's end sees it.
+type host struct{ *rpc.Client }
+
+// Call has the server's end do something. Sockets give up after patience, so an answer that takes longer will not come.
+func (h host) Call(method string, args, reply any) error {
+	call := h.Go(method, args, reply, make(chan *rpc.Call, 1))
+	limit := time.NewTimer(patience + patience/2)
+	defer limit.Stop()
+	select {
+	case <-call.Done:
+		return call.Error
+	case <-limit.C:
+		return fmt.Errorf("after %v: the server's host has not answered %s %v", patience+patience/2, method, args)
+	}
+}
 
 // pair is a connection, of which this program has the client's end.
 type pair struct {
 	t       *testing.T
 	client  int
-	server  *rpc.Client
-	atOnce  bool               // what is sent can be read when send() returns
+	server  host
+	ring    int                // bytes of data that the receiver's buffer holds
 	prepare func(fd int) error // does something with the client's socket before it connects; may be nil
 }
 
@@ -54,10 +72,12 @@ type load struct {
 var loads = []load{
 	{"nothing", func(*pair) {}},
 	{"sizes", sizes},
+	{"most of a buffer", most},
 	{"no data", noData},
 	{"peek", peek},
 	{"part of the data", part},
 	{"longer than the buffers", long},
+	{"calls while the receiver's buffer is full", whileFull},
 	{"full buffers", full},
 	{"options", options},
 	{"urgent data", urgent},
@@ -73,16 +93,17 @@ const scarceMemory = "scarce memory"
 func TestLoads(t *testing.T) {
 	guests.Need(t)
 	p := parameters(t)
-	server, err := rpc.Dial("tcp4", netip.AddrPortFrom(p.to, controlPort).String())
+	c, err := net.DialTimeout("tcp4", netip.AddrPortFrom(p.to, controlPort).String(), patience)
 	if err != nil {
 		t.Fatal(err)
 	}
+	server := host{rpc.NewClient(c)}
 	defer server.Close()
 	counted := map[string]netlinksmc.TechStats{}
 	for i, l := range loads {
 		t.Run(l.name, func(t *testing.T) {
 			before := p.count(t, server)
-			l.do(&pair{t: t, server: server, atOnce: p.technology == "SMC-D"}, netip.AddrPortFrom(p.to, uint16(controlPort+1+i)))
+			l.do(&pair{t: t, server: server, ring: p.ring()}, netip.AddrPortFrom(p.to, uint16(controlPort+1+i)))
 			counted[l.name] = difference(p.count(t, server), before)
 		})
 	}
@@ -102,6 +123,14 @@ type setting struct {
 	to         netip.Addr
 }
 
+// ring is how many bytes of data a buffer holds. With SMC-D it holds the cursors, too.
+func (s setting) ring() int {
+	if s.technology == "SMC-D" {
+		return buffer - 64
+	}
+	return buffer
+}
+
 func parameters(t *testing.T) (s setting) {
 	t.Helper()
 	b, err := os.ReadFile(string(guests))
@@ -113,11 +142,14 @@ func parameters(t *testing.T) (s setting) {
 		t.Fatal(err)
 	}
 	s.to = netip.MustParseAddr(addr)
+	if guest.Checked(t) {
+		patience = 2 * time.Minute
+	}
 	return s
 }
 
 // count is the sum of the counters of both ends, which with SMC-D are in one kernel.
-func (s setting) count(t *testing.T, server *rpc.Client) netlinksmc.TechStats {
+func (s setting) count(t *testing.T, server host) netlinksmc.TechStats {
 	t.Helper()
 	sum, err := stats(s.technology)
 	if err != nil {
@@ -195,8 +227,18 @@ func (l load) do(p *pair, to netip.AddrPort) {
 }
 
 func (p *pair) close() {
-	p.must(0, unix.Close(p.client))
+	fd := p.client
+	p.client = -1
+	p.must(0, unix.Close(fd))
 	p.must(p.ask("Close", 0, 0))
+}
+
+// abandon closes both ends of a connection on which a load has failed.
+func (p *pair) abandon() {
+	if p.client >= 0 {
+		unix.Close(p.client)
+		_ = p.server.Call("End.Close", Call{}, &Answer{})
+	}
 }
 
 // everywhere runs a script on both hosts.
@@ -210,21 +252,33 @@ func run(script string) error { return exec.Command("/bin/sh", "-euc", script).R
 
 func (p *pair) connect(to netip.AddrPort) {
 	p.t.Helper()
-	var a Answer
-	if err := p.server.Call("End.Listen", to, &a); err != nil || a.Err != 0 {
-		p.t.Fatal(err, a.Err)
+	var listening, accepted Answer
+	if err := p.server.Call("End.Listen", to, &listening); err != nil || listening.Err != 0 {
+		p.t.Fatalf("the server listens at %v: %v, %v", to, err, listening.Err)
 	}
 	proto, sa := guest.Sockaddr(to)
 	fd, err := unix.Socket(unix.AF_SMC, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, proto)
 	p.client = p.must(fd, err)
+	p.t.Cleanup(p.abandon)
+	p.must(0, limit(fd))
 	if p.prepare != nil {
 		p.must(0, p.prepare(fd))
 	}
-	accepted := p.server.Go("End.Accept", Call{}, &a, make(chan *rpc.Call, 1))
-	p.must(0, unix.Connect(p.client, sa))
-	if call := <-accepted.Done; call.Error != nil || a.Err != 0 {
-		p.t.Fatal(call.Error, a.Err)
+	done := make(chan error, 1)
+	go func() { done <- p.server.Call("End.Accept", Call{}, &accepted) }()
+	if err := unix.Connect(p.client, sa); err != nil {
+		p.t.Fatalf("the client connects to %v: %v", to, err)
 	}
+	if err := <-done; err != nil || accepted.Err != 0 {
+		p.t.Fatalf("the server accepts the client's connection: %v, %v", err, accepted.Err)
+	}
+}
+
+// limit has calls on a socket fail with EAGAIN after patience.
+func limit(fd int) error {
+	tv := unix.NsecToTimeval(patience.Nanoseconds())
+	return errors.Join(unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &tv),
+		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv))
 }
 
 // ask has the server's end do something.
@@ -235,7 +289,7 @@ func (p *pair) ask(what string, n, flags int) (int, error) {
 		p.t.Fatal(err)
 	}
 	if a.Err != 0 {
-		return 0, a.Err
+		return 0, fmt.Errorf("the server's end, %s(%d, %#x): %w", what, n, flags, a.Err)
 	}
 	return a.N, nil
 }
@@ -250,7 +304,11 @@ func (p *pair) must(n int, err error) int {
 }
 
 func (p *pair) send(n, flags int) (int, error) {
-	return unix.SendmsgN(p.client, make([]byte, n), nil, nil, flags)
+	done, err := unix.SendmsgN(p.client, make([]byte, n), nil, nil, flags)
+	if err != nil {
+		err = fmt.Errorf("the client's end, send(%d, %#x): %w", n, flags, err)
+	}
+	return done, err
 }
 
 func (p *pair) recv(n, flags int) (int, error) { return p.ask("Recv", n, flags) }
@@ -260,7 +318,7 @@ func (p *pair) arrived(n int) {
 	p.t.Helper()
 	guest.Await(p.t, patience, func() string {
 		if have := p.unread(); have != n {
-			return fmt.Sprintf("%d bytes have arrived, not %d", have, n)
+			return fmt.Sprintf("the server's end has %d bytes to read, and the client has sent %d", have, n)
 		}
 		return ""
 	})
@@ -277,16 +335,26 @@ func (p *pair) readable(events int) {
 	p.must(p.ask("Ready", 0, events))
 }
 
-// sizes has one call for each of some sizes, up to that of the buffers.
+// sizes has one call for each of some sizes. Together they fit into the receiver's buffer: the stock module may keep the
+// rest of a message back until the receiver reads.
 func sizes(p *pair) {
-	for _, n := range []int{1, 8192, 8193, 16384, 16385, 60000} {
-		if got := p.must(p.send(n, 0)); got != n {
-			p.t.Fatalf("%d of %d bytes were sent", got, n)
-		}
-		p.arrived(n)
-		if got := p.must(p.recv(n, unix.MSG_WAITALL)); got != n {
-			p.t.Fatalf("%d of %d bytes were received", got, n)
-		}
+	for _, n := range []int{1, 8192, 8193, 16384, 16385} {
+		p.exchange(n)
+	}
+}
+
+// most sends nearly as much as a buffer holds in one call.
+func most(p *pair) { p.exchange(60000) }
+
+// exchange sends n bytes in one call and receives them in one call.
+func (p *pair) exchange(n int) {
+	p.t.Helper()
+	if got := p.must(p.send(n, 0)); got != n {
+		p.t.Fatalf("%d of %d bytes were sent", got, n)
+	}
+	p.arrived(n)
+	if got := p.must(p.recv(n, unix.MSG_WAITALL)); got != n {
+		p.t.Fatalf("%d of %d bytes were received", got, n)
 	}
 }
 
@@ -325,46 +393,51 @@ func long(p *pair) {
 	}
 }
 
-// full fills the buffers, empties them and sends again, several times.
-func full(p *pair) {
+// whileFull receives while the receiver's buffer is full.
+func whileFull(p *pair) {
+	p.fill()
 	for range 3 {
-		sent := p.fill()
-		for sent > 0 {
-			p.readable(unix.POLLIN)
-			sent -= p.must(p.recv(2*ring, 0))
-		}
-		p.must(0, ready(p.client, unix.POLLOUT))
-		p.must(p.send(1, 0))
-		p.arrived(1)
-		p.must(p.recv(1, 0))
+		p.must(p.recv(10, unix.MSG_PEEK))
 	}
+	p.must(p.recv(10, 0))
+	p.must(p.recv(2*p.ring, 0))
 }
 
-// fill sends until the receiver's buffer is full and no more can be sent. Return: bytes.
-func (p *pair) fill() int {
-	p.t.Helper()
-	sent := 0
-	for last := false; ; {
-		n, err := p.send(16384, unix.MSG_DONTWAIT)
-		if err == nil {
-			sent += n
-			continue
-		}
-		if !errors.Is(err, unix.EAGAIN) {
-			p.t.Fatal(err)
-		}
-		if last || p.atOnce {
-			return sent
-		}
-		// What is on its way may make room yet; once the receiver has all that it can hold, nothing does.
-		guest.Await(p.t, patience, func() string {
-			last = p.unread() == ring
-			if !last && !p.writable() {
-				return fmt.Sprintf("%d bytes have arrived, and no more can be sent", p.unread())
-			}
-			return ""
-		})
+// full fills the buffers, empties them and sends again.
+func full(p *pair) {
+	p.fill()
+	// The stock module has a second buffer, to send from, and takes as much as that holds.
+	sent, err := p.send(p.ring, unix.MSG_DONTWAIT)
+	if err != nil && !errors.Is(err, unix.EAGAIN) {
+		p.t.Fatal(err)
 	}
+	if p.writable() {
+		p.t.Fatalf("more can be sent after %d bytes", p.ring+max(sent, 0))
+	}
+	for left := p.ring + max(sent, 0); left > 0; {
+		p.readable(unix.POLLIN)
+		left -= p.must(p.recv(2*p.ring, 0))
+	}
+	p.must(0, ready(p.client, unix.POLLOUT))
+	p.exchange(1)
+}
+
+// fill fills the receiver's buffer and waits until the sender has nothing left to send.
+func (p *pair) fill() {
+	p.t.Helper()
+	if n := p.must(p.send(p.ring, 0)); n != p.ring {
+		p.t.Fatalf("%d of %d bytes were sent", n, p.ring)
+	}
+	p.arrived(p.ring)
+	if ours() {
+		return
+	}
+	guest.Await(p.t, patience, func() string {
+		if n, err := unix.IoctlGetInt(p.client, unix.SIOCOUTQ); n != 0 || err != nil {
+			return fmt.Sprintf("the client's adapter has yet to acknowledge %d bytes, %v", n, err)
+		}
+		return ""
+	})
 }
 
 func (p *pair) writable() bool {

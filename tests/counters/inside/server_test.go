@@ -83,7 +83,7 @@ func (e *End) Listen(to netip.AddrPort, a *Answer) error {
 	proto, sa := guest.Sockaddr(to)
 	fd, err := unix.Socket(unix.AF_SMC, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, proto)
 	if err == nil {
-		err = errors.Join(unix.Bind(fd, sa), unix.Listen(fd, 1))
+		err = errors.Join(limit(fd), unix.Bind(fd, sa), unix.Listen(fd, 1))
 	}
 	e.listener = fd
 	*a = answer(0, err)
@@ -94,6 +94,9 @@ func (e *End) Listen(to netip.AddrPort, a *Answer) error {
 func (e *End) Accept(_ Call, a *Answer) error {
 	fd, _, err := unix.Accept4(e.listener, unix.SOCK_CLOEXEC)
 	e.conn = fd
+	if err == nil {
+		err = limit(fd)
+	}
 	*a = answer(0, errors.Join(err, unix.Close(e.listener)))
 	return nil
 }
