@@ -213,7 +213,7 @@ int smc_clc_accept_encode(const struct smc_clc_accept *a, u8 *buf, size_t size);
 
 struct smc_clc_decline {
 	u8 version;
-	bool sync;		/* the peers are out of step: the link group ends */
+	bool sync;		/* the peers are out of step: no new connection joins the group until its link has been tested */
 	u8 peer_id[8];
 	u32 code;		/* reason.h */
 	u8 os_type;
