@@ -66,7 +66,8 @@ struct smc_conn {
 	refcount_t		ref;
 	u32			token;		/* names the connection in its group; never changes */
 	u8			tag;		/* its low byte, if the transport wants to choose that; else 0 */
-	u32			serial;		/* rises along both lists that it is on */
+	u64			order;		/* rises along both lists that it is on; never used again */
+	u32			serial;		/* of it, for the token; not 0 */
 	bool			server;
 	bool			prompt;		/* each read tells the peer of the space, which costs nothing */
 

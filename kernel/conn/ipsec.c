@@ -144,13 +144,13 @@ static void recheck(struct work_struct *work)
 {
 	struct smc_net *sn = container_of(work, struct smc_net, ipsec);
 	struct smc_conn *conn, *before = NULL;
-	u32 serial = 0;
+	u64 order = 0;
 
 	if (!any_policy(sn->net))
 		return;
 	smp_mb(); /* pairs with smc_close_check(): we see its holder, or it sees the change */
-	while ((conn = smc_lgr_net_next(sn, before, serial))) {
-		serial = conn->serial;
+	while ((conn = smc_lgr_net_next(sn, before, order))) {
+		order = conn->order;
 		/* A rendezvous looks for itself when its connection comes to life. */
 		if (READ_ONCE(conn->holder) != SMC_CONN_RENDEZVOUS)
 			smc_ipsec_check(conn);

@@ -19,7 +19,7 @@
  */
 struct position {
 	unsigned int bucket, skip;
-	u32 conn;	/* serial number of the last one without a socket */
+	u64 conn;	/* order of the last one without a socket */
 };
 
 struct dump {

@@ -83,7 +83,7 @@ struct smc_lgr_view {
 /* The connections of a namespace that are in groups. A walk through them costs nothing for those of others. */
 struct smc_lgr_net {
 	spinlock_t lock;	/* conns; taken within smc_lgr_table_lock and a group's lock; softirqs off */
-	struct list_head conns;	/* in the order of their serial numbers */
+	struct list_head conns;	/* by their order */
 };
 
 bool smc_lgr_enter(struct smc_lgr *lgr, struct smc_conn *conn);
@@ -105,8 +105,8 @@ void smc_lgr_exit(void);
 
 /* netns.c */
 void smc_lgr_net_init(struct smc_net *sn);
-struct smc_conn *smc_lgr_net_next(struct smc_net *sn, const struct smc_conn *before, u32 serial);
-int smc_lgr_walk_conns(const struct net *net, u32 *serial, int (*fn)(struct smc_conn *conn, void *arg), void *arg);
+struct smc_conn *smc_lgr_net_next(struct smc_net *sn, const struct smc_conn *before, u64 order);
+int smc_lgr_walk_conns(const struct net *net, u64 *order, int (*fn)(struct smc_conn *conn, void *arg), void *arg);
 
 /* shutdown.c */
 int smc_lgr_delete(const struct net *net, unsigned int role, u32 id);

@@ -20,11 +20,14 @@ void smc_lgr_net_init(struct smc_net *sn)
  */
 void smc_lgr_net_add(struct smc_conn *conn)
 {
-	static atomic_t serial;
+	static atomic64_t orders;
 
 	lockdep_assert_held(&conn->lgr->lock);
 	spin_lock(&conn->sn->lgr.lock);
-	conn->serial = atomic_inc_return(&serial) ?: atomic_inc_return(&serial);
+	do
+		conn->order = atomic64_inc_return(&orders);
+	while (!lower_32_bits(conn->order));
+	conn->serial = lower_32_bits(conn->order);
 	list_add_tail(&conn->net_member, &conn->sn->lgr.conns);
 	spin_unlock(&conn->sn->lgr.lock);
 }
@@ -73,21 +76,15 @@ void smc_lgr_net_mark(struct smc_net *sn, u64 mark)
 	spin_unlock(&sn->lgr.lock);
 }
 
-/* Does a connection come after the one with a serial number? They wrap, and skip 0. */
-static bool comes_after(const struct smc_conn *conn, u32 serial)
-{
-	return !serial || (s32)(conn->serial - serial) > 0;
-}
-
 /**
  * smc_lgr_net_next() - the next connection of a namespace
  * @sn: the namespace
  * @before: a connection that comes before it, which saves going through the list if it is still there; or NULL
- * @serial: the number of the last connection visited; 0 at first
+ * @order: that of the last connection visited; 0 at first
  *
- * Does not sleep. Return: the first connection with a higher number, with a reference; NULL if there is none.
+ * Does not sleep. Return: the first connection with a higher order, with a reference; NULL if there is none.
  */
-struct smc_conn *smc_lgr_net_next(struct smc_net *sn, const struct smc_conn *before, u32 serial)
+struct smc_conn *smc_lgr_net_next(struct smc_net *sn, const struct smc_conn *before, u64 order)
 {
 	struct smc_conn *conn, *next = NULL;
 	const struct list_head *pos;
@@ -96,7 +93,7 @@ struct smc_conn *smc_lgr_net_next(struct smc_net *sn, const struct smc_conn *bef
 	pos = before && !list_empty(&before->net_member) ? &before->net_member : &sn->lgr.conns;
 	list_for_each_continue(pos, &sn->lgr.conns) {
 		conn = list_entry(pos, struct smc_conn, net_member);
-		if (!comes_after(conn, serial))
+		if (conn->order <= order)
 			continue;
 		smc_conn_get(conn);
 		next = conn;
@@ -107,15 +104,15 @@ struct smc_conn *smc_lgr_net_next(struct smc_net *sn, const struct smc_conn *bef
 }
 
 /**
- * smc_lgr_walk_conns() - visits the connections of a namespace, in the order of their serial numbers
+ * smc_lgr_walk_conns() - visits the connections of a namespace, in their order
  * @net: the namespace
- * @serial: in and out, the number of the last connection visited; 0 at first
+ * @order: in and out, that of the last connection visited; 0 at first
  * @fn: called with the lock of the namespace's list held; nonzero ends the walk before that connection counts as visited
  * @arg: passed on
  *
  * Does not sleep. Return: 0 at the end, else what @fn said.
  */
-int smc_lgr_walk_conns(const struct net *net, u32 *serial, int (*fn)(struct smc_conn *conn, void *arg), void *arg)
+int smc_lgr_walk_conns(const struct net *net, u64 *order, int (*fn)(struct smc_conn *conn, void *arg), void *arg)
 {
 	struct smc_net *sn = smc_net(net);
 	struct smc_conn *conn;
@@ -123,12 +120,12 @@ int smc_lgr_walk_conns(const struct net *net, u32 *serial, int (*fn)(struct smc_
 
 	spin_lock_bh(&sn->lgr.lock);
 	list_for_each_entry(conn, &sn->lgr.conns, net_member) {
-		if (!comes_after(conn, *serial))
+		if (conn->order <= *order)
 			continue;
 		rc = fn(conn, arg);
 		if (rc)
 			break;
-		*serial = conn->serial;
+		*order = conn->order;
 	}
 	spin_unlock_bh(&sn->lgr.lock);
 	return rc;
