@@ -23,7 +23,7 @@ static void send_delete(struct smc_rdma_group *group, const struct smc_llc_delet
 	WRITE_ONCE(llc->parting, true);
 	llc->parted = jiffies;
 	/* A client's request is answered by a request of the server's, that of a server for one link by a response. */
-	llc->awaits = !response && group->server != d->all;
+	WRITE_ONCE(llc->awaits, !response && group->server != d->all);
 	smc_rdma_llc_send_msg(group, &m);
 }
 
@@ -35,6 +35,7 @@ static void leave(struct smc_rdma_group *group, const struct smc_llc_delete_link
 	spin_unlock_bh(&group->lock);
 	trace_smc_link_fail(group->lgr->id + group->link->id, SMC_LINK_DELETED, d->reason);
 	smc_link_retire(group->link);
+	wake_up(&group->link->flushed);
 }
 
 /* To the server. One that has begun its own exchange has nothing else to do for a client that asks for the same. */
@@ -130,10 +131,13 @@ void smc_rdma_llc_part(struct smc_rdma_group *group)
 	send_delete(group, group->llc.draining ? &group->llc.request : &d, false);
 }
 
-/* Has the peer complied with our DELETE LINK, or cannot any more? A server's word takes the link down. */
+/*
+ * Has the peer complied with our DELETE LINK, or cannot any more? A server's DELETE LINK that crosses a client's is
+ * what the client waits for.
+ */
 static bool complied(const struct smc_rdma_group *group)
 {
-	return !smc_link_usable(group->link) || READ_ONCE(group->llc.left);
+	return !smc_link_usable(group->link) || READ_ONCE(group->llc.left) || !READ_ONCE(group->llc.awaits);
 }
 
 /* Has the peer's adapter acknowledged all LLC messages, those included that had to wait for room, or cannot any more? */
@@ -178,4 +182,7 @@ void smc_rdma_llc_leave(struct smc_rdma_group *group)
 	left = until - jiffies;
 	if (awaits && left > 0)
 		wait_event_timeout(group->link->flushed, complied(group), left);
+	/* The answer to a DELETE LINK of the server's, for which it keeps its queue pair. */
+	if (awaits)
+		smc_rdma_llc_flush(group, until);
 }
