@@ -175,8 +175,7 @@ struct smc_sock *smc_synopt_listener(const struct sock *client)
 	syns = syns_of(client);
 	id = syns ? smc_syntab_local(syns, &key) : 0;
 	if (id)
-		p = smc_synopt_port_find(&smc_net(sock_net(client))->synopt, ntohs(client->sk_dport),
-					 NULL, id);
+		p = smc_synopt_port_find(&smc_net(sock_net(client))->synopt, ntohs(client->sk_dport), id);
 	if (p && smc_table_get(p->smc))
 		smc = p->smc;
 	rcu_read_unlock();
@@ -238,8 +237,8 @@ static bool promise(struct smc_net *sn, const struct smc_syn *syn, u32 synack, c
 	bool done = false;
 	u64 id;
 
-	p = smc ? smc_synopt_port_find(so, port, smc, 0) : NULL;
-	if (p && !smc_synopt_may_migrate(lsk) && !smc_limit_reached(smc)) {
+	p = smc ? smc_synopt_port_of(smc) : NULL;
+	if (p && p->port == port && !smc_synopt_may_migrate(lsk) && !smc_limit_reached(smc)) {
 		id = smc_synopt_promise(so, p);
 		done = id && smc_syntab_add(so->syns, syn, synack, id);
 		if (id && !done)
@@ -405,7 +404,7 @@ static noinline unsigned int syn_in(struct smc_net *sn, struct sk_buff *skb, con
 	}
 	if (smc_synsock_overflows(sn, &pkt, skb))
 		return NF_DROP;
-	if (has && smc_synopt_port_find(&sn->synopt, ntohs(pkt.in.self_port), NULL, 0))
+	if (has && smc_synopt_port_find(&sn->synopt, ntohs(pkt.in.self_port), 0))
 		note_syn(sn, &pkt, skb, from_here(sn, state));
 	return NF_ACCEPT;
 }

@@ -31,6 +31,7 @@ struct smc_synopt_net {
 	struct delayed_work	reap;		/* removes promises that no client will claim */
 	spinlock_t		ports_lock;	/* changes of ports; what listeners have reserved */
 	struct hlist_head	ports[SMC_SYNOPT_PORTS];
+	atomic_t		held;		/* of all listeners, see struct smc_synopt_port */
 };
 
 /* A listener, as the hooks know it. Part of the listener; freed after a grace period with it. */
@@ -78,10 +79,10 @@ bool smc_synopt_hidden(const struct sk_buff *skb, const struct net *net);
 /* synport.c: listeners by their port, and how many handshakes each may have */
 void smc_synopt_port_add(struct smc_sock *smc, struct smc_synopt_port *port);
 void smc_synopt_port_del(struct smc_synopt_port *port);
-struct smc_synopt_port *smc_synopt_port_find(struct smc_synopt_net *so, u16 port,
-					     const struct smc_sock *smc, u64 id);
+struct smc_synopt_port *smc_synopt_port_of(const struct smc_sock *smc);
+struct smc_synopt_port *smc_synopt_port_find(struct smc_synopt_net *so, u16 port, u64 id);
 bool smc_synopt_port_full(const struct smc_synopt_port *port);
-bool smc_synopt_port_any_full(struct smc_synopt_net *so, u16 port);
+void smc_synopt_port_hold(struct smc_synopt_port *port, int n);
 u64 smc_synopt_promise(struct smc_synopt_net *so, struct smc_synopt_port *port);
 void smc_synopt_promise_end(struct smc_synopt_net *so, u16 port, u64 listener, bool promise, bool reserved);
 bool smc_synopt_reserve(struct smc_synopt_port *port);

@@ -20,18 +20,25 @@ static struct smc_synopt_net *net_of(const struct smc_synopt_port *port)
 	return &smc_net(sock_net(port->smc->sk))->synopt;
 }
 
+/* smc_synopt_port_of() - the port that a socket listens on. Under RCU. Return: NULL if it does not listen. */
+struct smc_synopt_port *smc_synopt_port_of(const struct smc_sock *smc)
+{
+	struct smc_synopt_port *port = READ_ONCE(smc->port);
+
+	return port && !hlist_unhashed_lockless(&port->node) ? port : NULL;
+}
+
 /*
- * smc_synopt_port_find() - a listener on a port; with @smc the one of that record, with @id the one
- * of that identifier. Under RCU. Return: NULL if there is none.
+ * smc_synopt_port_find() - a listener on a port; with @id the one of that identifier. Under RCU.
+ * Return: NULL if there is none.
  */
-struct smc_synopt_port *smc_synopt_port_find(struct smc_synopt_net *so, u16 port,
-					     const struct smc_sock *smc, u64 id)
+struct smc_synopt_port *smc_synopt_port_find(struct smc_synopt_net *so, u16 port, u64 id)
 {
 	struct smc_synopt_port *p;
 
 	hlist_for_each_entry_rcu(p, &so->ports[port % SMC_SYNOPT_PORTS], node,
 				 lockdep_is_held(&so->ports_lock))
-		if (p->port == port && (!smc || p->smc == smc) && (!id || p->id == id))
+		if (p->port == port && (!id || p->id == id))
 			return p;
 	return NULL;
 }
@@ -51,6 +58,7 @@ void smc_synopt_port_add(struct smc_sock *smc, struct smc_synopt_port *port)
 	port->reserved = 0;
 	port->promises = 0;
 	hlist_add_head_rcu(&port->node, &so->ports[port->port % SMC_SYNOPT_PORTS]);
+	WRITE_ONCE(smc->port, port);
 	spin_unlock_bh(&so->ports_lock);
 }
 
@@ -79,15 +87,14 @@ bool smc_synopt_port_full(const struct smc_synopt_port *port)
 	return (u64)READ_ONCE(sk->sk_ack_backlog) + READ_ONCE(port->held) > READ_ONCE(sk->sk_max_ack_backlog);
 }
 
-/* smc_synopt_port_any_full() - is that so for any listener on a port? Under RCU. */
-bool smc_synopt_port_any_full(struct smc_synopt_net *so, u16 port)
+/*
+ * smc_synopt_port_hold() - @n more connections, or fewer, that have left TCP's queue count for the
+ * backlog. Under the listener's lock.
+ */
+void smc_synopt_port_hold(struct smc_synopt_port *port, int n)
 {
-	struct smc_synopt_port *p;
-
-	hlist_for_each_entry_rcu(p, &so->ports[port % SMC_SYNOPT_PORTS], node)
-		if (p->port == port && smc_synopt_port_full(p))
-			return true;
-	return false;
+	WRITE_ONCE(port->held, port->held + n);
+	atomic_add(n, &net_of(port)->held);
 }
 
 /* Is there room for one more handshake? A backlog of 0 takes one connection, and so one handshake. */
@@ -127,7 +134,7 @@ void smc_synopt_promise_end(struct smc_synopt_net *so, u16 port, u64 listener, b
 	struct smc_synopt_port *p;
 
 	spin_lock_bh(&so->ports_lock);
-	p = smc_synopt_port_find(so, port, NULL, listener);
+	p = smc_synopt_port_find(so, port, listener);
 	if (p && promise && !WARN_ON_ONCE(!p->promises))
 		p->promises--;
 	if (p && reserved && p->reserved)

@@ -25,18 +25,32 @@ struct sock *smc_synsock_find(struct net *net, const struct smc_synpkt *pkt, str
 				  pkt->in.self.s6_addr32[3], pkt->in.self_port, inet_iif(skb), inet_sdif(skb));
 }
 
-/* The listener that TCP will choose for a SYN. Under RCU, which keeps it. */
+/*
+ * The listener that TCP will choose for a SYN; NULL if it has none, or without memory. A program that
+ * chooses one (SO_ATTACH_REUSEPORT_EBPF) has to find the TCP header first, as when TCP asks it. With
+ * softirqs disabled, as such programs have it, and under RCU, which keeps the listener.
+ */
 static struct sock *listener_of(struct net *net, const struct smc_synpkt *pkt, struct sk_buff *skb)
 {
-	int headers = pkt->tcp + pkt->tcp_len;
+	struct sock *lsk = skb->sk;
 
+	/* As a transparent proxy has it. */
+	if (lsk && sk_fullsock(lsk))
+		return lsk->sk_state == TCP_LISTEN ? lsk : NULL;
+	if (!pskb_may_pull(skb, pkt->tcp + pkt->tcp_len))
+		return NULL;
+	__skb_pull(skb, pkt->tcp);
 #if IS_ENABLED(CONFIG_IPV6)
 	if (pkt->ipv6)
-		return smc_compat_listener6(net, skb, headers, &pkt->in.peer, pkt->in.peer_port, &pkt->in.self,
-					    pkt->in.self_port, inet6_iif(skb), inet6_sdif(skb));
+		lsk = smc_compat_listener6(net, skb, pkt->tcp_len, &pkt->in.peer, pkt->in.peer_port, &pkt->in.self,
+					   pkt->in.self_port, inet6_iif(skb), inet6_sdif(skb));
+	else
 #endif
-	return smc_compat_listener4(net, skb, headers, pkt->in.peer.s6_addr32[3], pkt->in.peer_port,
-				    pkt->in.self.s6_addr32[3], pkt->in.self_port, inet_iif(skb), inet_sdif(skb));
+		lsk = smc_compat_listener4(net, skb, pkt->tcp_len, pkt->in.peer.s6_addr32[3], pkt->in.peer_port,
+					   pkt->in.self.s6_addr32[3], pkt->in.self_port, inet_iif(skb),
+					   inet_sdif(skb));
+	__skb_push(skb, pkt->tcp);
+	return lsk;
 }
 
 /* Does TCP know a SYN already, of which it has a request or a connection? */
@@ -62,25 +76,23 @@ static bool is_known(struct net *net, const struct smc_synpkt *pkt, struct sk_bu
  */
 bool smc_synsock_overflows(struct smc_net *sn, const struct smc_synpkt *pkt, struct sk_buff *skb)
 {
-	struct smc_synopt_net *so = &sn->synopt;
-	u16 port = ntohs(pkt->in.self_port);
-	struct smc_synopt_port *p;
+	const struct smc_synopt_port *port;
 	struct smc_sock *smc;
 	struct sock *lsk;
 	bool full;
 
-	if (likely(!smc_synopt_port_any_full(so, port)) || is_known(sn->net, pkt, skb))
+	if (likely(!atomic_read(&sn->synopt.held)) || is_known(sn->net, pkt, skb))
 		return false;
+	local_bh_disable(); /* after NFQUEUE, the hook runs in process context */
 	lsk = listener_of(sn->net, pkt, skb);
 	smc = lsk ? smc_table_find(lsk) : NULL;
-	p = smc ? smc_synopt_port_find(so, port, smc, 0) : NULL;
-	full = p && smc_synopt_port_full(p);
+	port = smc ? smc_synopt_port_of(smc) : NULL;
+	full = port && smc_synopt_port_full(port);
 	smc_table_put(smc);
 	if (full) {
-		local_bh_disable(); /* after NFQUEUE, the hook runs in process context */
 		__NET_INC_STATS(sn->net, LINUX_MIB_LISTENOVERFLOWS);
 		tcp_listendrop(lsk);
-		local_bh_enable();
 	}
+	local_bh_enable();
 	return full;
 }

@@ -15,7 +15,7 @@ void smc_children_hold(struct smc_listener *l, struct smc_sock *child)
 	if (child->held)
 		return;
 	child->held = true;
-	WRITE_ONCE(l->port.held, l->port.held + 1);
+	smc_synopt_port_hold(&l->port, 1);
 }
 
 /* The opposite, likewise. */
@@ -25,7 +25,7 @@ static void unhold(struct smc_listener *l, struct smc_sock *child)
 	if (!child->held)
 		return;
 	child->held = false;
-	WRITE_ONCE(l->port.held, l->port.held - 1);
+	smc_synopt_port_hold(&l->port, -1);
 }
 
 enum head { HEAD_NONE, HEAD_TCP, HEAD_LOCAL, HEAD_SMC, HEAD_UNDECIDED };
@@ -479,6 +479,12 @@ void smc_listen_poke(struct smc_sock *lsmc)
 	if (l->open)
 		READ_ONCE(lsmc->sk->sk_data_ready)(lsmc->sk);
 	spin_unlock_bh(&l->lock);
+}
+
+/* smc_children_plain_next() - is what is first in TCP's queue plain TCP? Does not sleep. */
+bool smc_children_plain_next(const struct smc_listener *l)
+{
+	return look(l->smc->sk) == HEAD_TCP;
 }
 
 /* smc_listen_pending() - is there something in TCP's queue that may be taken out? Does not sleep. */

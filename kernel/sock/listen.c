@@ -227,10 +227,23 @@ static bool leave_queued(const struct smc_listener *l)
 	bool leave;
 
 	rcu_read_lock();
-	/* Before it could migrate, a connection may have been promised SMC. */
-	leave = smc_synopt_may_migrate(l->smc->sk) && !READ_ONCE(l->port.promises);
+	/*
+	 * Before it could migrate, a connection may have been promised SMC, by this listener or by the
+	 * one that it comes from.
+	 */
+	leave = smc_synopt_may_migrate(l->smc->sk) && !READ_ONCE(l->port.promises) && smc_children_plain_next(l);
 	rcu_read_unlock();
 	return leave;
+}
+
+/*
+ * Are there so many connections that have left TCP's queue that the next ones are to fill that? TCP
+ * asks for room in its queue when a connection is made, for which there need not have been a SYN that
+ * was counted: SYN cookies. Of handshakes there are fewer, so there is something for accept().
+ */
+static bool is_full(const struct smc_listener *l)
+{
+	return READ_ONCE(l->port.held) > READ_ONCE(l->smc->sk->sk_max_ack_backlog);
 }
 
 /* Takes everything out of TCP's accept queue, for an application that does not come for it. */
@@ -242,6 +255,10 @@ static void drain(struct work_struct *work)
 	while (!reqsk_queue_empty(&inet_csk(l->smc->sk)->icsk_accept_queue) && !leave_queued(l)) {
 		if (!smc_listen_pending(l->smc)) {
 			queue_delayed_work(smc_net_wq, &l->drain, DRAIN_DELAY);
+			return;
+		}
+		if (is_full(l)) {
+			queue_delayed_work(smc_net_wq, &l->drain, HZ / 10);
 			return;
 		}
 		/* accept() has it, and may wait for the lock of the listener's sock. */
@@ -400,7 +417,7 @@ static void close(struct smc_sock *smc, struct list_head *children)
 		list_splice_init(&l->ready, children);
 		list_splice_init(&l->plain, children);
 		list_splice_init(&l->local, children);
-		WRITE_ONCE(l->port.held, 0);
+		smc_synopt_port_hold(&l->port, -(int)l->port.held);
 		l->deferred_n = 0;
 	}
 	spin_unlock_bh(&l->lock);

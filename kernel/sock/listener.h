@@ -31,6 +31,7 @@ struct smc_listener {
 void smc_children_init(struct smc_listener *l);
 void smc_children_hold(struct smc_listener *l, struct smc_sock *child);
 bool smc_children_await(struct smc_listener *l);
+bool smc_children_plain_next(const struct smc_listener *l);
 void smc_children_moving(struct smc_listener *l, bool moving);
 void smc_children_put(struct smc_listener *l, struct smc_sock *child);
 

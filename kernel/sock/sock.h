@@ -84,6 +84,7 @@ struct smc_sock {
 	unsigned long		retry;		/* work's alone: jiffies until it tries the sock's lock again, 0 if it was free */
 	struct smc_rendezvous	*rv;		/* state of the handshake; work's alone, NULL before and after */
 	struct smc_listener	*listener;	/* of one that has ever listened; set once, freed with us */
+	struct smc_synopt_port	*port;		/* as the hooks know it; part of the listener, set when it first listens */
 	struct smc_sock		*parent;	/* of a child until it is accepted: the listener's record */
 	struct list_head	child;		/* parent's listener: running or ready; its lock */
 	struct rcu_head		rcu;
