@@ -187,14 +187,15 @@ var python = program{
 	code:    128 + int(unix.SIGTERM),
 	client:  usePython,
 	hold:    []string{"curl", "-fsS", "--limit-rate", "1k", "-o", "/dev/null", "http://127.0.0.1:8000/large"},
-	atLeast: 5,
+	atLeast: 4,
 	mixed:   true,
 }
 
-// usePython fetches a large file alone, and then some at once.
+// usePython fetches a large file alone, and then some at once: three, as the server has a backlog of 5, half of which may be in
+// their handshakes.
 func usePython(t *testing.T, s *session) {
 	s.sh(t, `want=$(sha256sum <www/large)
 test "$(curl -fsS http://127.0.0.1:8000/large | sha256sum)" = "$want"
-curl -fsS --parallel --parallel-immediate -o 'got#1' 'http://127.0.0.1:8000/large?[1-4]'
-for i in 1 2 3 4; do cmp got$i www/large; rm got$i; done`)
+curl -fsS --parallel --parallel-immediate -o 'got#1' 'http://127.0.0.1:8000/large?[1-3]'
+for i in 1 2 3; do cmp got$i www/large; rm got$i; done`)
 }
