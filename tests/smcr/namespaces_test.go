@@ -113,6 +113,10 @@ func TestNamespacesShareGroups(t *testing.T) {
 			for _, host := range []string{"a", "b"} {
 				addContainers(t, lt, host, kind)
 			}
+			for _, host := range []string{"a", "b"} {
+				// The containers have the addresses of those before them, and other MAC addresses.
+				lt.Must(host, "ip neigh flush dev eth0")
+			}
 			t.Run("clients", func(t *testing.T) { namespacesOfClients(t, lt) })
 			t.Run("servers", func(t *testing.T) { namespacesOfServers(t, lt) })
 		})
