@@ -18,7 +18,7 @@ import (
 
 // What Linux's <linux/netfilter/nfnetlink_queue.h> calls by these names, as message types of the subsystem.
 const (
-	nfqPacket  = unix.NFNL_SUBSYS_QUEUE<<8 | 0
+	nfqPacket  = unix.NFNL_SUBSYS_QUEUE << 8
 	nfqVerdict = unix.NFNL_SUBSYS_QUEUE<<8 | 1
 	nfqConfig  = unix.NFNL_SUBSYS_QUEUE<<8 | 2
 
