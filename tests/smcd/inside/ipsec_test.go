@@ -65,14 +65,21 @@ func ipsecFallbacks(t *testing.T) (client, server int) {
 	return client, server
 }
 
-// TestIPsec has policies of the host protect packets of one direction: whoever sends them finds that out.
-func TestIPsec(t *testing.T) {
+// protectable returns a listener in the other namespace, to which connections are SMC-D as long as no policy applies to them.
+func protectable(t *testing.T) int {
+	t.Helper()
 	needD(t)
 	settled(t)
 	build(t)
 	t.Cleanup(func() { guest.Run(t, unprotect+"; ip netns del far") })
 	l := farListener(t)
-	defer unix.Close(l)
+	t.Cleanup(func() { unix.Close(l) })
+	return l
+}
+
+// TestIPsec has policies of the host protect packets of one direction: whoever sends them finds that out.
+func TestIPsec(t *testing.T) {
+	l := protectable(t)
 	for _, c := range []struct {
 		name           string
 		protect        func()
@@ -155,12 +162,7 @@ func (s sender) association() string {
 // TestIPsecLiveChanges has policies that transform nothing yet apply to a connection of SMC, and then changes that have
 // them, or others, encrypt what one of the two ends sends.
 func TestIPsecLiveChanges(t *testing.T) {
-	needD(t)
-	settled(t)
-	build(t)
-	t.Cleanup(func() { guest.Run(t, unprotect+"; ip netns del far") })
-	l := farListener(t)
-	defer unix.Close(l)
+	l := protectable(t)
 	for _, s := range senders {
 		for _, c := range []struct{ name, harmless, harmful string }{
 			{
