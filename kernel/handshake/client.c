@@ -78,8 +78,8 @@ static int begin(struct smc_sock *smc)
 }
 
 /*
- * When the server is not to be waited for any longer. CONFIRM is the last message that was sent. That the link is gone, it finds out by itself,
- * perhaps this very moment.
+ * When the server is not to be waited for any longer. CONFIRM is the last message that was sent. That
+ * the link is gone, it finds out by itself, perhaps this very moment.
  */
 static unsigned long crossing(const struct smc_rendezvous *rv, u32 reason)
 {
