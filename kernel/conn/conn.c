@@ -40,7 +40,7 @@ struct smc_conn *smc_conn_new(struct smc_lgr *lgr, struct smc_offer *offer)
 	sock_hold(conn->sk);
 	conn->sn = smc_net(sock_net(conn->sk));
 	atomic_inc(&conn->sn->conns);
-	conn->tx_granule = 1;
+	conn->granule = 1;
 	INIT_LIST_HEAD(&conn->member);
 	INIT_LIST_HEAD(&conn->net_member);
 	mutex_init(&conn->rx_lock);

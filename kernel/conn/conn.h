@@ -70,6 +70,7 @@ struct smc_conn {
 	u32			serial;		/* of it, for the token; not 0 */
 	bool			server;
 	bool			prompt;		/* each read tells the peer of the space, which costs nothing */
+	u32			granule;	/* room in either element grows in steps of so many bytes of it; power of 2 */
 
 	/* sending: tx_lock, but for what the peer moves */
 	struct mutex		tx_lock ____cacheline_aligned_in_smp;
@@ -82,7 +83,6 @@ struct smc_conn {
 	u32			tx_skip;	/* of its element */
 	u32			tx_off;		/* where tx_prod is in it */
 	u32			tx_least;	/* less room than this is not worth a message, if there is more to write */
-	u32			tx_granule;	/* room grows in steps of so many bytes of the element; power of 2 */
 	bool			tx_shut_due;	/* the push work is to end the direction; single word */
 	u64			tx_cons;	/* consumed by the peer, or with it, where our memory is less; upcall */
 	bool			tx_waiting;	/* someone wants to know of room; both sides, see tx.c */
@@ -122,6 +122,15 @@ struct smc_conn {
 	u64			trimmed;	/* tx_prod at the last look; trim work alone */
 	struct rcu_head		rcu;
 };
+
+/*
+ * Returns how many bytes of an element cannot be written to: @unread bytes from @off in its ring on, and the bytes before
+ * these in a step that the reader has not finished.
+ */
+static inline u32 smc_conn_used(const struct smc_conn *conn, u32 unread, u32 off, u32 skip)
+{
+	return unread + ((off + skip) & (conn->granule - 1));
+}
 
 static inline const struct smc_close_meaning *smc_conn_meaning(const struct smc_conn *conn)
 {

@@ -315,12 +315,12 @@ static void annotate(struct call *c)
 	put_cmsg(c->msg, SOL_TCP, TCP_CM_INQ, sizeof(inq), &inq);
 }
 
-/* Counts what a call finds: a buffer that the peer cannot write to before it is read, or more than is asked for. */
+/* Counts calls that find a buffer to which the peer cannot write before it is read, or more data than they ask for. */
 static void count_unread(struct smc_conn *conn, size_t len)
 {
 	u64 unread = smp_load_acquire(&conn->rx_prod) - conn->rx_cons; /* pairs with smc_upcall_data() */
 
-	if (unread >= conn->rx.size)
+	if (smc_conn_used(conn, unread, conn->rx_off, conn->rx.skip) >= conn->rx.size)
 		smc_stats_add(conn->sn, conn->tech, SMC_STATS_RX_BUF + SMC_STATS_BUF_FULL, 1);
 	if (len < unread)
 		smc_stats_add(conn->sn, conn->tech, SMC_STATS_RX_BUF + SMC_STATS_BUF_SIZE_SMALL, 1);

@@ -38,7 +38,7 @@ u32 smc_tx_room(const struct smc_conn *conn)
 
 	if (off < used)
 		off += conn->tx_size;
-	used += (off - used + conn->tx_skip) & (conn->tx_granule - 1);
+	used = smc_conn_used(conn, used, off - used, conn->tx_skip);
 	return conn->tx_window > used ? conn->tx_window - used : 0;
 }
 

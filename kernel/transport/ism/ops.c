@@ -121,7 +121,7 @@ static void use_dmb(struct smc_conn *conn, struct smc_ism_dmb *dmb)
 	conn->tx_window = conn->tx_size;
 	conn->tx_buf = conn->tx_size;
 	conn->tx_skip = dmb->element.skip;
-	conn->tx_granule = PAGE_SIZE;
+	conn->granule = PAGE_SIZE;
 	smp_store_release(&ic->peer, dmb); /* pairs with other_end() */
 }
 

@@ -123,7 +123,8 @@ type setting struct {
 	to         netip.Addr
 }
 
-// ring is how many bytes of data a buffer holds. With SMC-D it holds the cursors, too.
+// ring is how many bytes of data fill a new buffer. With SMC-D the buffer begins with 32 bytes of cursors. They share a page
+// with data, and a writer gets room in whole pages, so 32 bytes more stay free.
 func (s setting) ring() int {
 	if s.technology == "SMC-D" {
 		return buffer - 64
