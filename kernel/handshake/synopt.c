@@ -370,24 +370,38 @@ static bool from_here(struct smc_net *sn, const struct nf_hook_state *state)
 }
 
 /*
- * A SYN with the option is about to reach TCP. If TCP has a request for it, it has been answered
- * already: if not with the option, then it never will be.
+ * A SYN with the option is about to reach TCP. @state: of what TCP has for it. A request has been answered
+ * already: if not with the option, then no answer will have it.
  */
-static void note_syn(struct smc_net *sn, const struct smc_synpkt *pkt, struct sk_buff *skb, bool local)
+static void note_syn(struct smc_net *sn, const struct smc_synpkt *pkt, struct sk_buff *skb, bool local, int state)
 {
-	struct sock *sk = smc_synsock_find(sn->net, pkt, skb);
-	bool repeated = sk && (sk->sk_state == TCP_NEW_SYN_RECV || sk->sk_state == TCP_SYN_RECV);
-	struct pending_syn *pending;
+	bool repeated = state == TCP_NEW_SYN_RECV || state == TCP_SYN_RECV;
+	struct pending_syn *pending = lock_pending();
 
-	if (sk)
-		sock_gen_put(sk);
-	pending = lock_pending();
 	pending->sn = repeated ? NULL : sn;
 	pending->syn.key = pkt->in;
 	pending->syn.local = local;
 	pending->syn.dif = pkt->ipv6 ? inet6_iif(skb) : inet_iif(skb);
 	pending->syn.sdif = pkt->ipv6 ? inet6_sdif(skb) : inet_sdif(skb);
 	spin_unlock_bh(&pending->lock);
+}
+
+/* A SYN comes in. @has: it has the option. Drops it if TCP would, were all children in TCP's own queue. */
+static unsigned int in_syn(struct smc_net *sn, const struct smc_synpkt *pkt, struct sk_buff *skb,
+			   const struct nf_hook_state *hook, bool has)
+{
+	bool ours = has && smc_synopt_port_find(&sn->synopt, ntohs(pkt->in.self_port), 0);
+	bool held = atomic_read(&sn->synopt.held);
+	int state;
+
+	if (likely(!ours && !held))
+		return NF_ACCEPT;
+	state = smc_synsock_state(sn->net, pkt, skb);
+	if (held && (!state || state == TCP_TIME_WAIT) && smc_synsock_overflows(sn, pkt, skb))
+		return NF_DROP;
+	if (ours)
+		note_syn(sn, pkt, skb, from_here(sn, hook), state);
+	return NF_ACCEPT;
 }
 
 static noinline unsigned int syn_in(struct smc_net *sn, struct sk_buff *skb, const struct nf_hook_state *state)
@@ -398,14 +412,9 @@ static noinline unsigned int syn_in(struct smc_net *sn, struct sk_buff *skb, con
 	if (!smc_synpkt_look(skb, state->pf, &pkt))
 		return NF_ACCEPT;
 	has = smc_tcpopt_find(pkt.opts, pkt.opts_len) >= 0;
-	if (pkt.ack) {
-		in_synack(state->net, &pkt, skb, has);
-		return NF_ACCEPT;
-	}
-	if (smc_synsock_overflows(sn, &pkt, skb))
-		return NF_DROP;
-	if (has && smc_synopt_port_find(&sn->synopt, ntohs(pkt.in.self_port), 0))
-		note_syn(sn, &pkt, skb, from_here(sn, state));
+	if (!pkt.ack)
+		return in_syn(sn, &pkt, skb, state, has);
+	in_synack(state->net, &pkt, skb, has);
 	return NF_ACCEPT;
 }
 

@@ -26,6 +26,7 @@ int smc_synpkt_insert(struct sk_buff *skb, const struct smc_synpkt *pkt);
 
 /* synsock.c: what TCP has for one */
 struct sock *smc_synsock_find(struct net *net, const struct smc_synpkt *pkt, struct sk_buff *skb);
+int smc_synsock_state(struct net *net, const struct smc_synpkt *pkt, struct sk_buff *skb);
 bool smc_synsock_overflows(struct smc_net *sn, const struct smc_synpkt *pkt, struct sk_buff *skb);
 
 #endif

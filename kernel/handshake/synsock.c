@@ -26,6 +26,20 @@ struct sock *smc_synsock_find(struct net *net, const struct smc_synpkt *pkt, str
 }
 
 /*
+ * smc_synsock_state() - the state of the sock that TCP has for a packet that comes in, such as
+ * TCP_NEW_SYN_RECV of a request. From a hook on input. Return: 0 if TCP has none but perhaps a listener.
+ */
+int smc_synsock_state(struct net *net, const struct smc_synpkt *pkt, struct sk_buff *skb)
+{
+	struct sock *sk = smc_synsock_find(net, pkt, skb);
+	int state = sk ? READ_ONCE(sk->sk_state) : 0;
+
+	if (sk)
+		sock_gen_put(sk);
+	return state;
+}
+
+/*
  * The listener that TCP will choose for a SYN; NULL if it has none, or without memory. A program that
  * chooses one (SO_ATTACH_REUSEPORT_EBPF) has to find the TCP header first, as when TCP asks it. With
  * softirqs disabled, as such programs have it, and under RCU, which keeps the listener.
@@ -53,21 +67,10 @@ static struct sock *listener_of(struct net *net, const struct smc_synpkt *pkt, s
 	return lsk;
 }
 
-/* Does TCP know a SYN already, of which it has a request or a connection? */
-static bool is_known(struct net *net, const struct smc_synpkt *pkt, struct sk_buff *skb)
-{
-	struct sock *sk = smc_synsock_find(net, pkt, skb);
-	bool known = sk && sk->sk_state != TCP_TIME_WAIT;
-
-	if (sk)
-		sock_gen_put(sk);
-	return known;
-}
-
 /**
  * smc_synsock_overflows() - is a SYN for a listener of ours whose backlog is full?
  * @sn: the namespace
- * @pkt: what the SYN says
+ * @pkt: the SYN's headers; TCP has no request and no connection for it
  * @skb: the SYN, as a hook on input has it
  *
  * TCP would drop it, but sees only those connections that are in its own queue, see
@@ -81,8 +84,6 @@ bool smc_synsock_overflows(struct smc_net *sn, const struct smc_synpkt *pkt, str
 	struct sock *lsk;
 	bool full;
 
-	if (likely(!atomic_read(&sn->synopt.held)) || is_known(sn->net, pkt, skb))
-		return false;
 	local_bh_disable(); /* after NFQUEUE, the hook runs in process context */
 	lsk = listener_of(sn->net, pkt, skb);
 	smc = lsk ? smc_table_find(lsk) : NULL;

@@ -179,10 +179,11 @@ void smc_rdma_llc_leave(struct smc_rdma_group *group)
 	awaits = group->llc.awaits;
 	spin_unlock_bh(&group->lock);
 	smc_rdma_llc_flush(group, until);
+	if (!awaits)
+		return;
 	left = until - jiffies;
-	if (awaits && left > 0)
+	if (left > 0)
 		wait_event_timeout(group->link->flushed, complied(group), left);
-	/* The answer to a DELETE LINK of the server's, for which it keeps its queue pair. */
-	if (awaits)
-		smc_rdma_llc_flush(group, until);
+	/* Our answer to a DELETE LINK of the server, which keeps its queue pair for it. */
+	smc_rdma_llc_flush(group, until);
 }
