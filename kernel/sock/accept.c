@@ -26,18 +26,18 @@ static void adopt(struct socket *newsock, u32 reason)
 	smc_table_add(smc);
 }
 
-/* Moves a child from its socket of no one's into that of the application. */
+/* Moves a child from its placeholder into the application's socket. */
 static void hand_over(struct smc_sock *child, struct socket *newsock)
 {
-	struct socket *pot = child->sock;
+	struct socket *placeholder = child->sock;
 	struct smc_sock *parent = child->parent;
 	struct sock *sk;
 
 	child->sock = NULL;
 	child->parent = NULL;
-	if (test_bit(SOCK_SUPPORT_ZC, &pot->flags))
+	if (test_bit(SOCK_SUPPORT_ZC, &placeholder->flags))
 		set_bit(SOCK_SUPPORT_ZC, &newsock->flags);
-	sk = smc_listen_uproot(pot);
+	sk = smc_listen_detach_sock(placeholder);
 	lock_sock(sk);
 	sock_graft(sk, newsock);
 	newsock->state = SS_CONNECTED;
@@ -45,25 +45,8 @@ static void hand_over(struct smc_sock *child, struct socket *newsock)
 	release_sock(sk);
 	smc_active_adopt(child);
 	smc_table_add(child);
-	sock_release(pot);
+	sock_release(placeholder);
 	smc_table_put(parent);
-}
-
-/* TCP had a connection whose peer has asked for SMC. The application's socket is empty again. */
-static void divert(struct smc_sock *lsmc, struct socket *newsock)
-{
-	struct sock *sk = smc_listen_uproot(newsock);
-	struct socket *pot = smc_listen_pot(sk);
-
-	if (pot) {
-		if (test_bit(SOCK_SUPPORT_ZC, &newsock->flags))
-			set_bit(SOCK_SUPPORT_ZC, &pot->flags);
-		smc_listen_begin(lsmc, pot, true);
-		return;
-	}
-	smc_listen_unreserve(lsmc);
-	sock_no_linger(sk);
-	sk->sk_prot->close(sk, 0);
 }
 
 /* The application has a connection that its client, in this kernel, has made ready. */
@@ -81,10 +64,26 @@ static void adopt_local(struct smc_sock *child, struct socket *newsock)
 /* Resets a connection that the application does not get. The application's socket is empty again. */
 static void refuse(struct socket *newsock)
 {
-	struct sock *sk = smc_listen_uproot(newsock);
+	struct sock *sk = smc_listen_detach_sock(newsock);
 
 	sock_no_linger(sk);
 	sk->sk_prot->close(sk, 0);
+}
+
+/*
+ * TCP had a connection whose peer has asked for SMC: begins the handshake, for which a place is reserved.
+ * The application's socket is empty again.
+ */
+static void divert(struct smc_sock *lsmc, struct socket *newsock)
+{
+	struct socket *sock = smc_listen_set_aside(newsock);
+
+	if (sock) {
+		smc_listen_begin(lsmc, sock, true);
+		return;
+	}
+	smc_listen_unreserve(lsmc);
+	refuse(newsock);
 }
 
 /*

@@ -356,7 +356,7 @@ bool smc_listen_defer(struct smc_sock *child)
  * smc_listen_take() - the first connection that is ready
  * @lsmc: the listener's record
  *
- * Does not sleep. Return: its record, which is the caller's then, with its socket of no one's; NULL
+ * Does not sleep. Return: its record, which is the caller's then, with its placeholder; NULL
  * if there is none, or if it waits for an earlier one: then there will be a wakeup.
  */
 struct smc_sock *smc_listen_take(struct smc_sock *lsmc)

@@ -23,8 +23,8 @@
  */
 #define DRAIN_DELAY msecs_to_jiffies(10)
 
-/* A socket of no one's, still empty, for a connection of the same family. NULL without memory. */
-static struct socket *empty_pot(const struct sock *sk)
+/* A placeholder: a socket that no application has, still empty, for a connection of the same family. NULL without memory. */
+static struct socket *new_placeholder(const struct sock *sk)
 {
 	const struct proto_ops *tcp = smc_ops_of_tcp(sk);
 	struct socket *sock;
@@ -37,26 +37,11 @@ static struct socket *empty_pot(const struct sock *sk)
 }
 
 /*
- * smc_listen_pot() - a socket of no one's for a sock that has none. May sleep. Return: NULL without
- * memory.
- */
-struct socket *smc_listen_pot(struct sock *sk)
-{
-	struct socket *sock = empty_pot(sk);
-
-	if (sock) {
-		sock->state = SS_CONNECTED;
-		sock_graft(sk, sock);
-	}
-	return sock;
-}
-
-/*
- * smc_listen_uproot() - takes the sock out of a socket, as it was before it was accepted. What
+ * smc_listen_detach_sock() - takes the sock out of a socket, as it was before it was accepted. What
  * wakes the sock's sleepers may still look at the socket's wait queue for a grace period; a socket
  * is freed after one. Takes the sock's lock.
  */
-struct sock *smc_listen_uproot(struct socket *sock)
+struct sock *smc_listen_detach_sock(struct socket *sock)
 {
 	struct sock *sk = sock->sk;
 
@@ -69,6 +54,24 @@ struct sock *smc_listen_uproot(struct socket *sock)
 	write_unlock_bh(&sk->sk_callback_lock);
 	release_sock(sk);
 	return sk;
+}
+
+/*
+ * smc_listen_set_aside() - moves a connection that TCP's accept() has returned from the application's
+ * socket, which is empty again, to a placeholder. May sleep. Return: NULL without memory; then nothing
+ * has changed.
+ */
+struct socket *smc_listen_set_aside(struct socket *newsock)
+{
+	struct socket *sock = new_placeholder(newsock->sk);
+
+	if (!sock)
+		return NULL;
+	if (test_bit(SOCK_SUPPORT_ZC, &newsock->flags))
+		set_bit(SOCK_SUPPORT_ZC, &sock->flags);
+	sock->state = SS_CONNECTED;
+	sock_graft(smc_listen_detach_sock(newsock), sock);
+	return sock;
 }
 
 /* Ends a connection that the application never sees: the peer is told by a reset. */
@@ -94,7 +97,7 @@ void smc_listen_drop(struct smc_sock *child)
 /**
  * smc_listen_begin() - takes in a connection out of TCP's accept queue
  * @lsmc: the listener's record
- * @sock: a socket of no one's with the connection; belongs to the listener from now on
+ * @sock: a placeholder with the connection; belongs to the listener from now on
  * @peer_smc: the peer has asked for SMC: begin a handshake, for which the listener has a place reserved
  *
  * May sleep. A connection that there is no memory for, or no listener any more, is reset.
@@ -141,7 +144,7 @@ void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc)
 	spin_unlock_bh(&l->lock);
 }
 
-/* A child that its client has connected comes out of TCP's queue, with its socket of no one's. */
+/* A child that its client has connected comes out of TCP's queue, with its placeholder. */
 static void take_local(struct smc_sock *lsmc, struct smc_sock *child, struct socket *sock)
 {
 	struct smc_listener *l = lsmc->listener;
@@ -169,18 +172,14 @@ static void take_local(struct smc_sock *lsmc, struct smc_sock *child, struct soc
  */
 bool smc_listen_postpone(struct smc_sock *lsmc, struct smc_sock *child, struct socket *newsock)
 {
-	struct socket *pot;
+	struct socket *sock;
 
 	if (!smc_children_await(lsmc->listener))
 		return false;
-	pot = empty_pot(newsock->sk);
-	if (!pot)
+	sock = smc_listen_set_aside(newsock);
+	if (!sock)
 		return false;
-	if (test_bit(SOCK_SUPPORT_ZC, &newsock->flags))
-		set_bit(SOCK_SUPPORT_ZC, &pot->flags);
-	pot->state = SS_CONNECTED;
-	sock_graft(smc_listen_uproot(newsock), pot);
-	take_local(lsmc, child, pot);
+	take_local(lsmc, child, sock);
 	return true;
 }
 
@@ -193,7 +192,7 @@ struct mutex *smc_listen_door(struct smc_sock *lsmc)
 /* Moves the first connection of TCP's accept queue. Return: false if there is none, or no memory. */
 static bool move(struct smc_listener *l)
 {
-	struct socket *lsock = l->smc->sock, *sock = empty_pot(l->smc->sk);
+	struct socket *lsock = l->smc->sock, *sock = new_placeholder(l->smc->sk);
 	struct smc_sock *child;
 	int rc;
 

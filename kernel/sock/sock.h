@@ -139,8 +139,8 @@ struct smc_sock *smc_listen_collect(struct smc_sock *lsmc, struct sock *sk);
 struct mutex *smc_listen_door(struct smc_sock *lsmc);
 void smc_listen_poke(struct smc_sock *lsmc);
 bool smc_listen_pending(const struct smc_sock *lsmc);
-struct sock *smc_listen_uproot(struct socket *sock);
-struct socket *smc_listen_pot(struct sock *sk);
+struct sock *smc_listen_detach_sock(struct socket *sock);
+struct socket *smc_listen_set_aside(struct socket *newsock);
 bool smc_listen_postpone(struct smc_sock *lsmc, struct smc_sock *child, struct socket *newsock);
 
 /* accept.c */
