@@ -12,6 +12,11 @@
 
 /* How long DELETE LINK may take to arrive, and the peer to answer it. */
 #define TIMEOUT (2 * HZ)
+/*
+ * How long a client's queue pair outlives its DELETE LINK if the server is a stock module. That answers at once, while
+ * its programs close the connections, each of which waits until its last message is acknowledged.
+ */
+#define LINGER (HZ / 2)
 
 /* Sends DELETE LINK, or its response: from here on nobody joins the group. The caller holds the lock. */
 static void send_delete(struct smc_rdma_group *group, const struct smc_llc_delete_link *d, bool response)
@@ -186,4 +191,7 @@ void smc_rdma_llc_leave(struct smc_rdma_group *group)
 		wait_event_timeout(group->link->flushed, complied(group), left);
 	/* Our answer to a DELETE LINK of the server, which keeps its queue pair for it. */
 	smc_rdma_llc_flush(group, until);
+	left = group->llc.parted + LINGER - jiffies;
+	if (!group->server && !group->immediate && left > 0)
+		schedule_timeout_uninterruptible(left);
 }
