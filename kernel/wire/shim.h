@@ -7,6 +7,7 @@
 #define SMC_WIRE_SHIM_H
 
 #ifdef __KERNEL__
+#include <linux/compiler.h>
 #include <linux/errno.h>
 #include <linux/string.h>
 #include <linux/types.h>
@@ -21,7 +22,11 @@ typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
+typedef int16_t s16;
 typedef int64_t s64;
+
+#define READ_ONCE(x) (x)
+#define WRITE_ONCE(x, value) ((x) = (value))
 #endif
 
 /*

@@ -104,7 +104,7 @@ static int run(int n_vectors, char **vectors)
 		{ "samples", sample_tests }, { "tcpopt", tcpopt_tests },
 		{ "reason", reason_tests }, { "cdc", cdc_tests },
 		{ "llc", llc_tests }, { "llc samples", llc_sample_tests },
-		{ "range", range_tests },
+		{ "range", range_tests }, { "cdc state", cdc_state_tests },
 	};
 	size_t g;
 	int i;
