@@ -65,7 +65,7 @@ static unsigned int advance(struct smc_conn *conn, enum smc_close_event event)
 	if (!step->valid)
 		return 0;
 	trace_smc_close(conn->sk, conn->token, conn->state, event, step->next);
-	smp_store_release(&conn->said, conn->said | words_of(step->actions)); /* pairs with say() of transport/ism/move.c */
+	smp_store_release(&conn->said, conn->said | words_of(step->actions)); /* pairs with cdc_send() of transport/ism/dmb_cdc.c */
 	/* A TCP connection that has died has told its error already. */
 	if (err && !conn->sk->sk_err && inet_sk_state_load(conn->sk) != TCP_CLOSE)
 		WRITE_ONCE(conn->sk->sk_err, err);

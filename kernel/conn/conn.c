@@ -8,6 +8,7 @@
 
 #include "../control/diag.h"
 #include "../net.h"
+#include "cdc.h"
 #include "conn.h"
 
 static struct kmem_cache *cache;
@@ -289,19 +290,43 @@ void smc_upcall_space(struct smc_conn *conn, u64 cons)
 }
 
 /**
- * smc_upcall_wants() - how much the peer cares what we have read
+ * smc_upcall_received() - the peer's data, and whether it wants to know what we have read
  * @conn: the connection
- * @blocked: it has more to write than there was space
- * @asks: it wants to know after the next read
+ * @rx: what the peer has sent, with the message
+ * @news: what the message brings
  *
  * One caller at a time. Softirq, under RCU.
  */
-void smc_upcall_wants(struct smc_conn *conn, bool blocked, bool asks)
+void smc_upcall_received(struct smc_conn *conn, const struct smc_cdc_rx *rx, const struct smc_cdc_news *news)
 {
-	if (READ_ONCE(conn->rx_blocked) != blocked)
-		WRITE_ONCE(conn->rx_blocked, blocked);
-	if (asks)
+	if (READ_ONCE(conn->rx_blocked) != news->blocked)
+		WRITE_ONCE(conn->rx_blocked, news->blocked);
+	if (news->asks)
 		WRITE_ONCE(conn->rx_asked, true);
+	if (news->data > 0 || news->urgent)
+		smc_upcall_data(conn, rx->prod.pos, news->urgent);
+}
+
+/**
+ * smc_conn_cdc_due() - does a message of the peer call for one of ours, though nobody writes or reads?
+ * @conn: the connection
+ * @tx: what was sent
+ * @news: what the peer's message brings
+ *
+ * An urgent byte of ours held back data or closing flags until the peer has read it. And a peer that
+ * asks (RFC 7609, section 4.5.1), or waits with more data until we have read its urgent byte, is to
+ * know what we have read.
+ *
+ * Any context.
+ */
+bool smc_conn_cdc_due(struct smc_conn *conn, const struct smc_cdc_tx *tx, const struct smc_cdc_news *news)
+{
+	if ((news->space > 0 || news->closing) && READ_ONCE(tx->urgent)) {
+		smp_mb(); /* pairs with that of smc_rdma_cdc_send(), and of take_turn(): a sender sees the news, or we its data */
+		if (READ_ONCE(tx->prod.pos) != READ_ONCE(tx->written))
+			return true;
+	}
+	return (news->urgent || news->asks) && READ_ONCE(tx->cons.pos) != smc_urgent_cons(conn);
 }
 
 /**

@@ -26,6 +26,8 @@
 #include "close_table.h"
 
 struct pipe_inode_info;
+struct smc_cdc_news;
+struct smc_cdc_tx;
 
 /* What a side has said about closing: bits of the wire (wire-format of CDC). */
 #define SMC_CONN_SAID_D 0x80
@@ -149,6 +151,8 @@ __poll_t smc_conn_poll(struct smc_conn *conn);
 u32 smc_conn_lowat(const struct smc_conn *conn);
 bool smc_conn_readable(const struct smc_conn *conn);
 void smc_conn_describe(struct smc_conn *conn, struct smc_diag_info *info);
+
+bool smc_conn_cdc_due(struct smc_conn *conn, const struct smc_cdc_tx *tx, const struct smc_cdc_news *news);
 
 /* close.c */
 void smc_close_event(struct smc_conn *conn, enum smc_close_event event);

@@ -9,6 +9,7 @@
 #include "../control/trace.h"
 #include "../control/trace_stock.h"
 #include "../net.h"
+#include "cdc.h"
 #include "conn.h"
 
 /* One call, as it goes along. */
@@ -80,52 +81,46 @@ u64 smc_rx_known(const struct smc_conn *conn)
 }
 
 /*
- * What is not read, or what may come without that a reader hears of it: who polls is not woken for
- * less than SO_RCVLOWAT.
+ * Returns the bytes that the reader may leave behind: unread data, or up to SO_RCVLOWAT - 1 bytes, which do
+ * not wake poll().
  */
-static u64 unread(const struct smc_conn *conn)
+static u64 bytes_ahead(const struct smc_conn *conn)
 {
-	u64 cons = smp_load_acquire(&conn->rx_cons); /* so that the other is no older */
+	u64 cons = smp_load_acquire(&conn->rx_cons); /* before rx_prod, so that the difference is not negative */
 
 	return max_t(u64, READ_ONCE(conn->rx_prod) - cons, smc_conn_lowat(conn) - 1);
 }
 
-/*
- * Is it worth a message to tell the peer of the space? Always if it has asked, or has to know that an
- * urgent byte is gone. Else one of ours that has no room, or polls, waits for half of the ring; it may
- * have written more than has come here. Others are told from a tenth of it on, if they are short of
- * space: they have no more than half of the ring, or have said that they wait. What they have said of
- * that is over once all is read.
- */
-static bool worth(struct smc_conn *conn, u64 told)
+/* Is the data that was read since the peer was told of @told worth a message? */
+static bool should_update_cons(struct smc_conn *conn, u64 told)
 {
-	u64 ahead = unread(conn);
-	u32 untold = READ_ONCE(conn->rx_cons) - told;
-	u32 size = conn->rx.size;
-	bool blocked = READ_ONCE(conn->rx_blocked);
+	const struct smc_cdc_space space = {
+		.untold = READ_ONCE(conn->rx_cons) - told,
+		.ahead = bytes_ahead(conn),
+		.size = conn->rx.size,
+		.least = SOCK_MIN_SNDBUF / 2,
+		.asked = READ_ONCE(conn->rx_asked),
+		.blocked = READ_ONCE(conn->rx_blocked),
+		.halves = conn->rx_halves,
+	};
 
-	if (blocked && READ_ONCE(conn->rx_prod) == READ_ONCE(conn->rx_cons))
+	/* Reading everything clears "blocked". */
+	if (space.blocked && READ_ONCE(conn->rx_prod) == READ_ONCE(conn->rx_cons))
 		WRITE_ONCE(conn->rx_blocked, false);
-	if (READ_ONCE(conn->rx_asked))
-		return true;
-	if (conn->rx_halves)
-		return untold + ahead >= size / 2 && ahead <= size / 2;
-	if (untold <= max_t(u32, size / 10, SOCK_MIN_SNDBUF / 2))
-		return false;
-	return blocked || untold + ahead >= size / 2;
+	return smc_cdc_should_update_cons(&space);
 }
 
 /*
- * Tells the peer of the space if it is time to: also if what is there is not enough for someone who
- * is going to wait, and the peer may be waiting for space.
+ * Sends the peer how far we have read if that is due, or if a reader is about to wait although there is data: too
+ * little for it, while the peer may be waiting for space.
  */
-static void tell(struct smc_conn *conn, bool waits)
+static void update_cons(struct smc_conn *conn, bool waits)
 {
 	u64 told = smc_rx_known(conn);
 
 	if (told == conn->rx_cons || smc_conn_meaning(conn)->over)
 		return;
-	if (!conn->prompt && !worth(conn, told) && !(waits && READ_ONCE(conn->rx_prod) != conn->rx_cons))
+	if (!conn->prompt && !should_update_cons(conn, told) && !(waits && READ_ONCE(conn->rx_prod) != conn->rx_cons))
 		return;
 	WRITE_ONCE(conn->rx_asked, false);
 	WRITE_ONCE(conn->rx_told, conn->rx_cons);
@@ -133,10 +128,10 @@ static void tell(struct smc_conn *conn, bool waits)
 }
 
 /**
- * smc_rx_lowat() - SO_RCVLOWAT is another
+ * smc_rx_lowat() - SO_RCVLOWAT has changed
  * @conn: the connection
  *
- * If more may come now without that a reader hears of it, it may be worth a message to tell of the
+ * If more data than before can come without waking a reader, it may be time to tell the peer of the
  * space. A reader that has not seen the new value has read before this looks. Any context.
  */
 void smc_rx_lowat(struct smc_conn *conn)
@@ -145,7 +140,8 @@ void smc_rx_lowat(struct smc_conn *conn)
 
 	smp_mb(); /* pairs with that of consume() */
 	told = smc_rx_known(conn);
-	if (told != READ_ONCE(conn->rx_cons) && !conn->prompt && !smc_conn_meaning(conn)->over && worth(conn, told))
+	if (told != READ_ONCE(conn->rx_cons) && !conn->prompt && !smc_conn_meaning(conn)->over &&
+	    should_update_cons(conn, told))
 		conn->ops->signal(conn, SMC_SIGNAL_SPACE);
 }
 
@@ -175,8 +171,8 @@ static ssize_t copy(struct call *c, u32 most)
 	return done;
 }
 
-/* Sleeps, without the lock, until something is new beyond a position. */
-static void doze(struct smc_conn *conn, long *timeo, u64 pos)
+/* Sleeps, without the lock, until there is data beyond a position, the stream ends or fails, or time is up. */
+static void wait_data(struct smc_conn *conn, long *timeo, u64 pos)
 {
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
 	u64 mark = READ_ONCE(conn->urgent_pos);
@@ -290,8 +286,8 @@ static int step(struct call *c)
 	if (rc != 1)
 		return rc;
 	consume(c);
-	tell(conn, true);
-	doze(conn, &c->timeo, c->pos);
+	update_cons(conn, true);
+	wait_data(conn, &c->timeo, c->pos);
 	/* Has another thread read meanwhile? */
 	if (c->flags & MSG_PEEK ? c->pos < conn->rx_cons : c->pos != conn->rx_cons)
 		seek(c);
@@ -365,7 +361,7 @@ int smc_rx_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int flags
 		rc = step(&c);
 	} while (rc == 1);
 	consume(&c);
-	tell(conn, flags & MSG_PEEK);
+	update_cons(conn, flags & MSG_PEEK);
 	mutex_unlock(&conn->rx_lock);
 	rc = c.done ?: rc;
 	trace_smc_rx(conn->sk, conn->token, len, rc);
@@ -451,8 +447,8 @@ static int splice_round(struct call *c, struct pipe_inode_info *pipe)
 	rc = idle(c->conn, end, false, c->timeo);
 	if (rc == 1) {
 		consume(c);
-		tell(c->conn, true);
-		doze(c->conn, &c->timeo, c->pos);
+		update_cons(c->conn, true);
+		wait_data(c->conn, &c->timeo, c->pos);
 		seek(c);
 	}
 	return rc;
@@ -481,7 +477,7 @@ ssize_t smc_rx_splice(struct smc_conn *conn, struct pipe_inode_info *pipe, size_
 	while (rc == 1 && len)
 		rc = splice_round(&c, pipe);
 	consume(&c);
-	tell(conn, false);
+	update_cons(conn, false);
 	mutex_unlock(&conn->rx_lock);
 	if (c.done)
 		return c.done;

@@ -20,6 +20,8 @@
 #include "../wire/clc.h"
 
 struct module;
+struct smc_cdc_news;
+struct smc_cdc_rx;
 struct smc_conn;
 struct smc_diag_info;
 struct smc_lgr;
@@ -169,9 +171,9 @@ void smc_conn_put(struct smc_conn *conn);
  * saying so, or broken a rule in a way that concerns it alone. Does not sleep; the
  * connection may be on its way out, but is not freed before the caller's RCU section ends.
  */
+void smc_upcall_received(struct smc_conn *conn, const struct smc_cdc_rx *rx, const struct smc_cdc_news *news);
 void smc_upcall_data(struct smc_conn *conn, u64 prod, bool urgent);
 void smc_upcall_space(struct smc_conn *conn, u64 cons);
-void smc_upcall_wants(struct smc_conn *conn, bool blocked, bool asks);
 void smc_upcall_close(struct smc_conn *conn, u8 flags);
 void smc_upcall_reset(struct smc_conn *conn);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * ISM devices of hardware, as providers. Compiled and reviewed, but never run on a machine that has
- * one; the path above it, move.c, is tested with loopback_move=1.
+ * one; the path above it, dmb_cdc.c, is tested with loopback_move=1.
  *
  * Drivers interrupt; what follows from that happens in a tasklet, or in a worker if it sleeps.
  */

@@ -3,31 +3,22 @@
 #ifndef SMC_TRANSPORT_ISM_ISM_H
 #define SMC_TRANSPORT_ISM_ISM_H
 
+#include "../../conn/cdc.h"
 #include "provider.h"
 
-/*
- * Something that one thread at a time does. Who comes meanwhile leaves it to the one who is at it:
- * that one does it once more.
- */
+/* Work that one thread at a time does. A thread that comes meanwhile leaves it to that one, which repeats the work. */
 struct smc_ism_turn {
 	atomic_t n;
 };
 
-/* Where the device has nothing but moves: what goes into messages, and what has come out of them. */
-struct smc_ism_talk {
-	bool			ready;		/* the peer is known; what has come before is in the DMB */
+/* CDC where the device can only move data. */
+struct smc_ism_cdc {
+	bool			ready;		/* the peer is known; earlier messages are in the DMB */
 	u8			index;		/* of the peer's element in its DMB */
-	struct smc_ism_turn	say;
-	u64			written;	/* what the peer is to know of; tx_lock */
-	u64			urgent;		/* of that, behind the last urgent byte; tx_lock */
-	struct smc_track	prod;		/* what it has been told; who has the turn */
-	struct smc_track	cons;
-	u64			marked;		/* told as urgent; who has the turn */
-	struct smc_ism_turn	hear;
-	struct smc_track	peer_prod;	/* what it has told; who has that turn, as the rest */
-	struct smc_track	peer_cons;
-	u64			peer_marked;
-	u8			peer_state;
+	struct smc_ism_turn	send_turn;
+	struct smc_cdc_tx	tx;		/* written and urgent: tx_lock; the rest: the thread that has send_turn */
+	struct smc_ism_turn	recv_turn;
+	struct smc_cdc_rx	rx;		/* the thread that has recv_turn */
 };
 
 /* What SMC-D knows of a connection: smc_conn.priv. */
@@ -36,7 +27,7 @@ struct smc_ism_conn {
 	struct smc_ism_dmb	*own;		/* what the peer writes to */
 	struct smc_ism_dmb	*peer;		/* what we write to; set once, when it is known */
 	u64			peer_token;
-	struct smc_ism_talk	talk;		/* move.c */
+	struct smc_ism_cdc	cdc;		/* dmb_cdc.c */
 };
 
 extern const struct smc_transport_ops smc_ism_transport;
@@ -52,9 +43,9 @@ const u8 *smc_ism_host_eid(void);
 void smc_ism_local(struct smc_local *local);
 int smc_ism_walk(unsigned int *next, int (*fn)(struct smc_ism_dev *dev, void *arg), void *arg);
 
-/* move.c: for devices that cannot map a peer's DMB */
-int smc_ism_talk_begin(struct smc_conn *conn, const struct smc_clc_accept *peer);
-void smc_ism_talk(struct smc_conn *conn, unsigned int what);
+/* dmb_cdc.c: for devices that cannot map a peer's DMB */
+int smc_ism_cdc_start(struct smc_conn *conn, const struct smc_clc_accept *peer);
+void smc_ism_cdc_send(struct smc_conn *conn, unsigned int what);
 ssize_t smc_ism_move(struct smc_conn *conn, struct iov_iter *from, u32 len);
 
 /* 16 KiB << code, for DMBs. */

@@ -145,7 +145,7 @@ static int connect_dmb(struct smc_conn *conn, const struct smc_clc_accept *peer)
 	if (ic->dev->ops->map)
 		return map_dmb(conn, peer->dmb_token);
 	ic->peer_token = peer->dmb_token;
-	return smc_ism_talk_begin(conn, peer);
+	return smc_ism_cdc_start(conn, peer);
 }
 
 /* Is the end that we write to a client that writes to us? It has got at our buffer first. */
@@ -434,7 +434,7 @@ static void signal(struct smc_conn *conn, unsigned int what)
 	if (what == SMC_SIGNAL_PUSH)
 		return;
 	if (!ic->dev->ops->map) {
-		smc_ism_talk(conn, what);
+		smc_ism_cdc_send(conn, what);
 		return;
 	}
 	rcu_read_lock();

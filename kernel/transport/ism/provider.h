@@ -87,7 +87,7 @@ struct smc_ism_dev {
 
 int smc_ism_register(struct smc_ism_dev *dev);
 void smc_ism_unregister(struct smc_ism_dev *dev);
-/* move.c: a peer has moved something into a DMB, and wants that to be known. Softirq. */
+/* dmb_cdc.c: a peer has moved something into a DMB, and wants that to be known. Softirq. */
 void smc_ism_signalled(struct smc_ism_dmb *dmb);
 
 /* loopback.c */

@@ -99,7 +99,7 @@ void smc_group_ready(struct smc_rdma_group *group)
 void smc_group_receive(struct smc_rdma_group *group, struct smc_link *link, const u8 *msg, u32 len)
 {
 	if (len && msg[0] == SMC_CDC_TYPE)
-		smc_rdma_hear(group, msg, len);
+		smc_rdma_cdc_recv(group, msg, len);
 	else
 		smc_rdma_llc_receive(group, link, msg, len);
 }

@@ -8,9 +8,9 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
+#include "../../conn/cdc.h"
 #include "../../conn/conn.h"
 #include "../../wire/cdc.h"
-#include "../../wire/cursor.h"
 #include "../../wire/llc.h"
 #include "../transport.h"
 #include "buf.h"
@@ -149,26 +149,17 @@ struct smc_rdma_conn {
 	spinlock_t lock;		/* what follows, up to what the peer says; softirqs off */
 	struct smc_link_waiter waiter;
 	bool ready;			/* the peer is known */
-	bool parted;			/* nothing more is written to the peer's RMB, which may be others' by now */
 	bool corked;			/* autocorking holds back what was written */
 	bool is_early;			/* a message has come before that */
 	struct smc_cdc early;		/* the last such */
-	u64 written;			/* to the ring that is sent from; of tx_prod */
-	u64 urgent;			/* where the last urgent byte ends, 0 if there was none */
-	u64 marked;			/* the same, of the last that the peer has been told */
-	struct smc_track prod, cons;	/* told; the data before prod is posted */
+	struct smc_cdc_tx tx;		/* if write_closed, the peer's RMB may be others' by now */
 	struct smc_rdma_batch batch[2];	/* each holds a reference on the connection while it is on its way */
-	u32 snd_off;			/* where prod is in the ring that is sent from */
-	u16 seq;			/* of the last message */
+	u32 snd_off;			/* where tx.prod is in the ring that is sent from */
 
-	spinlock_t hear_lock;		/* what follows; softirqs off */
-	struct smc_track peer_prod, peer_cons;
-	u64 peer_read;			/* peer_cons.pos, for others: single word, no lock */
+	spinlock_t recv_lock;		/* what follows; softirqs off */
+	struct smc_cdc_rx rx;
 	u64 arrived;			/* of tx_prod, by the adapter; see make_room() */
-	u64 peer_marked;
-	u16 peer_seq;
-	u8 peer_state;			/* single word, no lock */
-	bool heard;			/* a message has come; likewise */
+	bool heard;			/* a message has come; single word, no lock */
 };
 
 static inline struct smc_rdma_group *smc_group_of(const struct smc_lgr *lgr)
@@ -245,15 +236,15 @@ void smc_keepalive_find(struct smc_rdma_group *group, struct smc_keepalive *k);
 void smc_keepalive_expire(struct smc_rdma_group *group);
 
 /* cdc.c */
-void smc_rdma_talk(struct smc_rdma_conn *rc);
+void smc_rdma_cdc_send(struct smc_rdma_conn *rc);
 void smc_rdma_signal(struct smc_conn *conn, unsigned int what);
 ssize_t smc_rdma_write(struct smc_conn *conn, struct iov_iter *from, u32 len);
 void smc_rdma_stop_writing(struct smc_rdma_conn *rc);
 void smc_rdma_revoke(struct smc_rdma_conn *rc);
 bool smc_rdma_peer_full(const struct smc_conn *conn);
-void smc_rdma_talk_init(struct smc_rdma_conn *rc);
-void smc_rdma_talk_begin(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer);
-void smc_rdma_hear(struct smc_rdma_group *group, const u8 *msg, u32 len);
-void smc_rdma_hear_immediate(struct smc_rdma_group *group, u32 imm, u32 len);
+void smc_rdma_cdc_init(struct smc_rdma_conn *rc);
+void smc_rdma_cdc_start(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer);
+void smc_rdma_cdc_recv(struct smc_rdma_group *group, const u8 *buf, u32 len);
+void smc_rdma_cdc_recv_imm(struct smc_rdma_group *group, u32 imm, u32 len);
 
 #endif /* SMC_RDMA_GROUP_H */

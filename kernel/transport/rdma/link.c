@@ -186,7 +186,7 @@ void smc_link_received(struct ib_cq *cq, struct ib_wc *wc)
 	}
 	WRITE_ONCE(link->heard, jiffies);
 	if (wc->opcode != IB_WC_RECV) {
-		smc_rdma_hear_immediate(link->group, be32_to_cpu(wc->ex.imm_data), wc->byte_len);
+		smc_rdma_cdc_recv_imm(link->group, be32_to_cpu(wc->ex.imm_data), wc->byte_len);
 		goto again;
 	}
 	len = min(wc->byte_len, link->rx_len);

@@ -168,10 +168,10 @@ err_large:
 /* Nobody uses the connection any more: what it has left behind is known. */
 static void put_bufs(struct smc_rdma_conn *rc)
 {
-	rc->rmb->used = min_t(u64, rc->peer_prod.pos, rc->rmb->size);
+	rc->rmb->used = min_t(u64, rc->rx.prod.pos, rc->rmb->size);
 	rc->snd->used = rc->conn ? min_t(u64, rc->conn->tx_prod, rc->snd->size) : 0;
 	smc_group_put_rmb(rc->group, rc->rmb);
-	smc_group_put_snd(rc->group, rc->snd, rc->prod.pos);
+	smc_group_put_snd(rc->group, rc->snd, rc->tx.prod.pos);
 	smc_group_put_large(rc->group, rc);
 }
 
@@ -186,7 +186,7 @@ static struct smc_rdma_conn *prepare(struct smc_rdma_offer *ro)
 	rc->group = group;
 	rc->net = sock_net(ro->offer->sk);
 	INIT_LIST_HEAD(&rc->on_large);
-	smc_rdma_talk_init(rc);
+	smc_rdma_cdc_init(rc);
 	if (get_bufs(group, rc, ro->offer->sk)) {
 		kfree(rc);
 		return NULL;
@@ -379,7 +379,7 @@ int smc_rdma_know_peer(struct smc_rdma_offer *ro, const struct smc_clc_accept *p
 		smc_rtoken_add(rc->group, peer->rkey, peer->rmb_addr);
 	if (!smc_rtoken_bind(rc, peer, ro->first))
 		return SMC_REASON_RTOKEN;
-	smc_rdma_talk_begin(rc, peer);
+	smc_rdma_cdc_start(rc, peer);
 	return 0;
 }
 

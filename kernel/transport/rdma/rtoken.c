@@ -45,7 +45,7 @@ struct victims {
 
 static bool is_victim(const struct smc_rdma_conn *rc, const struct victims *v)
 {
-	return rc != v->but && rc->bound && !READ_ONCE(rc->parted) && rc->peer_rkey == v->rkey &&
+	return rc != v->but && rc->bound && !READ_ONCE(rc->tx.write_closed) && rc->peer_rkey == v->rkey &&
 	       (v->any_addr || rc->peer_addr == v->addr);
 }
 

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * CDC for devices that cannot map a peer's DMB: data goes there by moves from memory of ours, and so do
+ * messages, which lie before the ring. A message replaces the one before, whether the peer has read
+ * that or not. So each message tells everything, positions and flags only grow, and "urgent", which
+ * holds for one message, stays until the peer has read the byte. conn/cdc.c decides what a message says.
+ */
+
+#include <linux/gfp.h>
+#include <linux/highmem.h>
+
+#include "ism.h"
+
+/* Returns whether the caller gets the turn; if not, the thread that has it repeats its work. Full barrier. */
+static bool take_turn(struct smc_ism_turn *turn)
+{
+	return atomic_inc_return(&turn->n) == 1;
+}
+
+/* Returns how many threads have asked for the turn. What they stored before that can be read after this. */
+static int turns_asked(struct smc_ism_turn *turn)
+{
+	return atomic_read_acquire(&turn->n);
+}
+
+/* Returns whether the turn is over: no thread has asked for it since @asked was read. Full barrier. */
+static bool end_turn(struct smc_ism_turn *turn, int asked)
+{
+	return !atomic_sub_return(asked, &turn->n);
+}
+
+/* Sends one message. The caller has the turn to send. */
+static void cdc_send(struct smc_conn *conn, struct smc_ism_conn *ic)
+{
+	struct smc_ism_cdc *cdc = &ic->cdc;
+	u32 base = cdc->index * (conn->tx_size + SMC_ISM_CDC_LEN);
+	u8 buf[SMC_CDC_D_LEN] __aligned(sizeof(u64));
+	struct smc_cdc_now now = { .replaces = true, .tx_size = conn->tx_size, .rx_size = conn->rx.size };
+	struct smc_cdc_update u;
+
+	/*
+	 * In this order: a message that closes has to tell of all data that was written before. The closing thread stores
+	 * written, then said, while this thread may be sending an earlier message. The first load pairs with advance() of
+	 * close.c, the second with smc_ism_cdc_send().
+	 */
+	now.said = smp_load_acquire(&conn->said);
+	now.written = smp_load_acquire(&cdc->tx.written);
+	now.urgent = READ_ONCE(cdc->tx.urgent);
+	now.read = smc_urgent_cons(conn);
+	now.full = !smc_tx_room(conn);
+	smc_cdc_build(&cdc->tx, &cdc->rx, &now, &u);
+	/* Before the move, because the peer's answer may be here before that returns. */
+	smc_cdc_sent(&cdc->tx, &u);
+	smc_cdc_d_encode(&u.msg, buf);
+	/* If the peer's DMB is gone, TCP will report it. */
+	ic->dev->ops->move(ic->dev, ic->peer_token, cdc->index, true, base, buf, sizeof(buf));
+	WRITE_ONCE(conn->rx_posted, u.cons.pos);
+}
+
+/**
+ * smc_ism_cdc_send() - sends the peer a message with everything that is new
+ * @conn: the connection
+ * @what: SMC_SIGNAL_*
+ *
+ * As the transport's @signal; softirq. If another thread is sending a message, that thread sends this
+ * one, too. No lock of ours is held while the device moves the message, because it may call us back.
+ */
+void smc_ism_cdc_send(struct smc_conn *conn, unsigned int what)
+{
+	struct smc_ism_conn *ic = conn->priv;
+	struct smc_ism_cdc *cdc = &ic->cdc;
+	int n;
+
+	if (what & SMC_SIGNAL_URGENT)
+		WRITE_ONCE(cdc->tx.urgent, conn->tx_prod);
+	if (what & SMC_SIGNAL_DATA)
+		smp_store_release(&cdc->tx.written, conn->tx_prod); /* pairs with cdc_send() */
+	if (!smp_load_acquire(&cdc->ready)) /* pairs with smc_ism_cdc_start() */
+		return;
+	local_bh_disable();
+	if (take_turn(&cdc->send_turn)) {
+		do {
+			n = turns_asked(&cdc->send_turn);
+			cdc_send(conn, ic);
+		} while (!end_turn(&cdc->send_turn, n));
+	}
+	local_bh_enable();
+}
+
+/*
+ * Reads the last message as two words, either of which may be of a later message than the other. The word
+ * with the closing flags comes first: the message with these told of all data.
+ */
+static void read_message(const struct smc_conn *conn, struct smc_cdc *cdc)
+{
+	const u8 *at = page_address(conn->rx.pages[0]);
+	u64 prod, cons;
+
+	cons = READ_ONCE(*(const u64 *)(at + SMC_CDC_D_CONS));
+	smp_rmb(); /* pairs with the order in which a move writes */
+	prod = READ_ONCE(*(const u64 *)(at + SMC_CDC_D_PROD));
+	smp_rmb(); /* and of data before the message */
+	smc_cdc_d_decode(prod, cons, cdc);
+}
+
+/* Takes in the last message. The caller has the turn to receive. */
+static void cdc_recv(struct smc_conn *conn, struct smc_ism_cdc *cdc)
+{
+	struct smc_cdc_news news;
+	struct smc_cdc msg;
+
+	read_message(conn, &msg);
+	/* smc_upcall_space() does not believe a peer that has read what was not written. */
+	smc_cdc_recv(&cdc->rx, &msg, U64_MAX, conn->rx.size, conn->tx_size, &news);
+	smc_upcall_received(conn, &cdc->rx, &news);
+	if (news.space > 0)
+		smc_upcall_space(conn, cdc->rx.cons.pos);
+	if (smc_conn_cdc_due(conn, &cdc->tx, &news))
+		smc_ism_cdc_send(conn, 0);
+	if (news.closing)
+		smc_upcall_close(conn, news.closing);
+}
+
+/**
+ * smc_ism_signalled() - a peer has moved a message into a DMB
+ * @dmb: the DMB, registered
+ *
+ * Called by providers; once for several messages is enough. A message that comes before the
+ * connection knows its peer stays where it is, and is read then.
+ *
+ * Context: softirq, or process with softirqs off.
+ */
+void smc_ism_signalled(struct smc_ism_dmb *dmb)
+{
+	struct smc_ism_cdc *cdc;
+	struct smc_conn *conn;
+	int n;
+
+	rcu_read_lock();
+	conn = rcu_dereference(dmb->conn);
+	if (!conn)
+		goto out;
+	cdc = &((struct smc_ism_conn *)conn->priv)->cdc;
+	if (!take_turn(&cdc->recv_turn))
+		goto out;
+	do {
+		n = turns_asked(&cdc->recv_turn);
+		if (smp_load_acquire(&cdc->ready)) /* pairs with smc_ism_cdc_start() */
+			cdc_recv(conn, cdc);
+	} while (!end_turn(&cdc->recv_turn, n));
+out:
+	rcu_read_unlock();
+}
+
+/**
+ * smc_ism_cdc_start() - the peer's DMB is known
+ * @conn: the connection
+ * @peer: what the peer has said of it
+ *
+ * May sleep. Return: 0, or -ECONNRESET if the peer has gone already.
+ */
+int smc_ism_cdc_start(struct smc_conn *conn, const struct smc_clc_accept *peer)
+{
+	struct smc_ism_conn *ic = conn->priv;
+
+	conn->tx_size = (SMC_ISM_SIZE_MIN << peer->size_code) - SMC_ISM_CDC_LEN;
+	conn->tx_window = conn->tx_size;
+	conn->tx_buf = conn->tx_size;
+	conn->tx_skip = SMC_ISM_CDC_LEN;
+	ic->cdc.index = peer->dmbe_idx;
+	smp_store_release(&ic->cdc.ready, true); /* pairs with smc_ism_cdc_send() and smc_ism_signalled() */
+	/* The turn's barrier is between that and the look at what has come before. */
+	local_bh_disable();
+	smc_ism_signalled(ic->own);
+	local_bh_enable();
+	return smc_conn_meaning(conn)->over ? -ECONNRESET : 0;
+}
+
+/* Moves bytes that are in one piece here and there. */
+static int move_piece(struct smc_conn *conn, u32 off, void *data, u32 len)
+{
+	struct smc_ism_conn *ic = conn->priv;
+	u32 base = ic->cdc.index * (conn->tx_size + SMC_ISM_CDC_LEN) + SMC_ISM_CDC_LEN;
+
+	return ic->dev->ops->move(ic->dev, ic->peer_token, ic->cdc.index, false, base + off, data, len);
+}
+
+/**
+ * smc_ism_move() - the transport's @write by moves
+ * @conn: the connection
+ * @from: the data
+ * @len: bytes of it, no more than there is room for
+ *
+ * Takes the way through a page, as the bytes come from user space and a move cannot. If the peer's
+ * buffer is gone, so is the connection, and the bytes are lost as if TCP had sent them.
+ *
+ * May sleep.
+ * Return: bytes, or -EFAULT or -ENOMEM.
+ */
+ssize_t smc_ism_move(struct smc_conn *conn, struct iov_iter *from, u32 len)
+{
+	void *bounce = (void *)__get_free_page(GFP_KERNEL);
+	u32 off = conn->tx_off, done = 0;
+
+	if (!bounce)
+		return -ENOMEM;
+	while (done < len) {
+		u32 n = min3(len - done, conn->tx_size - off, (u32)PAGE_SIZE);
+		u32 copied = copy_from_iter(bounce, n, from);
+
+		if (copied && move_piece(conn, off, bounce, copied)) {
+			smc_close_event(conn, SMC_CLOSE_RESET);
+			done += copied;
+			break;
+		}
+		done += copied;
+		off = off + copied < conn->tx_size ? off + copied : 0;
+		if (copied < n)
+			break;
+	}
+	free_page((unsigned long)bounce);
+	return done || !len ? (ssize_t)done : -EFAULT;
+}
