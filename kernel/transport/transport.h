@@ -65,8 +65,8 @@ struct smc_offer {
 /**
  * struct smc_transport_ops - what a transport provides
  *
- * What says nothing else may sleep, and is called without any lock. For one connection at most one of
- * offer, match, attach and detach runs at a time.
+ * An operation may sleep, and is called without any lock, unless its description says otherwise. For one
+ * connection at most one of offer, match, attach and detach runs at a time.
  *
  * @name:	for messages
  * @role:	each role is taken by one transport at most
@@ -82,33 +82,36 @@ struct smc_offer {
  *		match and attach wait for nobody: what takes an answer that does not come by TCP returns -EINPROGRESS, and
  *		is called again with the same arguments when offer->again has been called or offer->deadline has come,
  *		or without a reason. A DECLINE that comes meanwhile ends it.
- * @pair:	both ends of a connection are in this namespace: does what match and attach would, for both at once.
- *		Afterwards both may write. -ENODEV if nothing fits; what an offer has got is its connection. May be NULL.
  * @detach:	undoes offer, match and attach, of a rendezvous that failed; what a connection in it has got goes with
  *		the connection, by release
  * @release:	the connection is over: the peer cannot write any more. Softirq.
- * @free:	nobody looks at the connection any more, not even who read the rest of its data: gives back its buffers.
+ * @free:	nobody looks at the connection any more, not even a reader of the rest of its data: gives back its buffers.
  *		Softirq.
  *
- * @write:	puts bytes of the stream into the peer's element, from the iterator; there is room for them. An ISM
- *		provider copies straight into it. Under tx_lock; sleeps only as far as copying from user space and
- *		memory do. Returns the number of bytes, or -ENOMEM or -EFAULT if not one could be put.
- * @signal:	tells the peer what is new, of the enum smc_signal bits: bytes written (under tx_lock), bytes consumed and
+ * @write:	puts bytes of the stream where the transport sends them from, or into the peer's element; there is room
+ *		for them. Under tx_lock; sleeps only as far as copying from user space and memory do. Returns the number of
+ *		bytes, or -ENOMEM or -EFAULT if not one could be put.
+ * @signal:	sends the peer what is new, of the enum smc_signal bits: bytes written (under tx_lock), bytes consumed and
  *		what close_flags says (any context). Does not sleep.
- * @peer_full:	is all of the peer's element in use, so that no room in our own buffer would help? Any context. NULL if there
- *		is no buffer but the peer's element.
- * @consumed:	bytes of our own element will not be read again; before the peer hears of it. Under rx_lock; does not
- *		sleep. May be NULL.
- * @trim:	gives memory back that the connection does not need while nothing moves. Sleeps. May be NULL.
- *
  * @describe:	adds what sock_diag shows of the transport's part of a connection that has entered its group. Does not
  *		sleep.
+ * @lgr_init:	a group is about to be formed; sets what it has of the transport
  *
- * @lgr_init:	a group is about to be formed; sets what it has of the transport. May be NULL, as what follows.
+ * SMC-D alone; another transport has NULL:
+ *
+ * @pair:	both ends of a connection are in this namespace: does what match and attach would, for both at once.
+ *		Afterwards both may write. -ENODEV if nothing fits; what an offer has got is its connection.
+ * @consumed:	bytes of our own element will not be read again; before the peer hears of it. Under rx_lock; does not
+ *		sleep.
+ * @trim:	gives memory back that the connection does not need while nothing moves
+ *
+ * SMC-R alone, whose groups have links and send from rings of their own; another transport has NULL:
+ *
+ * @peer_full:	is all of the peer's element in use, so that no room in our own ring would help? Any context.
  * @lgr_fits:	may a connection join this group, which has the right key? With the hint of smc_lgr_join(). Under locks;
  *		does not sleep.
  * @lgr_part:	the group is going to end with others: tells its peer now, and waits in @lgr_end. Under locks
- * @lgr_flush:	after @lgr_part: waits until the peer has been told, or for a time in jiffies. May be NULL with that
+ * @lgr_flush:	after @lgr_part: waits until the peer has been told, or for a time in jiffies
  * @lgr_end:	no connection joins the group any more, and those that were in it have been ended or told
  * @lgr_free:	the last reference on a group is gone. Softirq.
  */
@@ -129,19 +132,22 @@ struct smc_transport_ops {
 	int (*offer)(struct smc_offer *offer, struct smc_clc_proposal *p);
 	int (*match)(struct smc_offer *offer, const struct smc_clc_proposal *p, struct smc_clc_accept *accept);
 	int (*attach)(struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_clc_accept *local);
-	int (*pair)(struct smc_offer *client, struct smc_offer *server);
 	void (*detach)(struct smc_offer *offer);
 	void (*release)(struct smc_conn *conn);
 	void (*free)(struct smc_conn *conn);
 
 	ssize_t (*write)(struct smc_conn *conn, struct iov_iter *from, u32 len);
 	void (*signal)(struct smc_conn *conn, unsigned int what);
-	bool (*peer_full)(const struct smc_conn *conn);
+	void (*describe)(const struct smc_conn *conn, struct smc_diag_info *info);
+	int (*lgr_init)(struct smc_lgr *lgr);
+
+	/* SMC-D alone */
+	int (*pair)(struct smc_offer *client, struct smc_offer *server);
 	void (*consumed)(struct smc_conn *conn, u32 from, u32 len);
 	void (*trim)(struct smc_conn *conn);
-	void (*describe)(const struct smc_conn *conn, struct smc_diag_info *info);
 
-	int (*lgr_init)(struct smc_lgr *lgr);
+	/* SMC-R alone */
+	bool (*peer_full)(const struct smc_conn *conn);
 	bool (*lgr_fits)(const struct smc_lgr *lgr, const void *hint);
 	void (*lgr_part)(struct smc_lgr *lgr);
 	void (*lgr_flush)(struct smc_lgr *lgr, unsigned long until);
@@ -167,9 +173,9 @@ struct smc_conn *smc_conn_new(struct smc_lgr *lgr, struct smc_offer *offer);
 void smc_conn_kill(struct smc_conn *conn, bool quiet);
 void smc_conn_put(struct smc_conn *conn);
 /*
- * Upcalls: the peer has written, consumed, said something about closing, or has ended the connection without
- * saying so, or broken a rule in a way that concerns it alone. Does not sleep; the
- * connection may be on its way out, but is not freed before the caller's RCU section ends.
+ * Upcalls: a CDC message has brought data or a wish; the peer has written, consumed, said something about closing,
+ * or has ended the connection without saying so, or broken a rule in a way that concerns it alone. They do not
+ * sleep; the connection may be on its way out, but is not freed before the caller's RCU section ends.
  */
 void smc_upcall_received(struct smc_conn *conn, const struct smc_cdc_rx *rx, const struct smc_cdc_news *news);
 void smc_upcall_data(struct smc_conn *conn, u64 prod, bool urgent);
