@@ -183,7 +183,7 @@ void smc_handshake_tell(struct smc_sock *smc)
 /*
  * smc_handshake_inline() - TCP is connected, and the thread in connect() is to wait anyhow: if the
  * peer is in this kernel, it does what the worker would, and nobody has to be woken. The caller
- * holds the gate. May sleep.
+ * holds state_mutex. May sleep.
  */
 void smc_handshake_inline(struct smc_sock *smc)
 {

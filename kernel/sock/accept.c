@@ -174,9 +174,9 @@ int smc_accept(struct socket *sock, struct socket *newsock, struct proto_accept_
 	if (!lsmc || !lsmc->listener)
 		return -EINVAL;
 	for (;;) {
-		mutex_lock(smc_listen_door(lsmc));
+		mutex_lock(smc_listen_accept_mutex(lsmc));
 		rc = try(lsmc, sock, newsock, arg->kern);
-		mutex_unlock(smc_listen_door(lsmc));
+		mutex_unlock(smc_listen_accept_mutex(lsmc));
 		if (!rc)
 			smc_listen_pass_on(lsmc);
 		if (rc != -EAGAIN)

@@ -252,12 +252,12 @@ int smc_active_getname(struct socket *sock, struct sockaddr *addr, int peer)
 	return gone ? -ENOTCONN : smc_ops_of_tcp(sock->sk)->getname(sock, addr, peer);
 }
 
-/* The socket is one that has never been connected, again. Under the gate, after TCP. */
+/* The socket is one that has never been connected, again. Under state_mutex, after TCP. */
 static void forget(struct smc_sock *smc, struct socket *sock)
 {
 	struct smc_conn *conn = NULL;
 
-	lockdep_assert_held(&smc->gate);
+	lockdep_assert_held(&smc->state_mutex);
 	/* First: once the socket is OPEN, it may listen and TLS may take it over. */
 	smc_proto_restore(smc->sk);
 	spin_lock_bh(&smc->lock);
@@ -289,13 +289,13 @@ int smc_active_disconnect(struct smc_sock *smc, struct socket *sock, smc_sockadd
 {
 	int rc;
 
-	mutex_lock(&smc->gate);
+	mutex_lock(&smc->state_mutex);
 	smc_listen_stop(smc);
 	smc_handshake_stop(smc);
 	rc = smc_ops_of_tcp(sock->sk)->connect(sock, addr, len, flags);
 	if (!rc)
 		forget(smc, sock);
-	mutex_unlock(&smc->gate);
+	mutex_unlock(&smc->state_mutex);
 	return rc;
 }
 
@@ -326,10 +326,10 @@ int smc_active_connect(struct socket *sock, smc_sockaddr_t *addr, int len, int f
 		return smc_ops_of_tcp(sock->sk)->connect(sock, addr, len, flags);
 	if (len >= (int)sizeof(addr->sa_family) && addr->sa_family == AF_UNSPEC)
 		return smc_active_disconnect(smc, sock, addr, len, flags);
-	mutex_lock(&smc->gate);
+	mutex_lock(&smc->state_mutex);
 	if (READ_ONCE(smc->phase) != SMC_PHASE_ACTIVE) {
 		/* Another thread has just disconnected it. */
-		mutex_unlock(&smc->gate);
+		mutex_unlock(&smc->state_mutex);
 		return smc_connect(sock, addr, len, flags);
 	}
 	end_tcp(smc, sock);
@@ -338,7 +338,7 @@ int smc_active_connect(struct socket *sock, smc_sockaddr_t *addr, int len, int f
 		smc_handshake_stop(smc);
 		forget(smc, sock);
 	}
-	mutex_unlock(&smc->gate);
+	mutex_unlock(&smc->state_mutex);
 	return rc;
 }
 

@@ -85,14 +85,14 @@ int smc_connect_settled(struct socket *sock, long timeo)
 
 /*
  * Makes the socket one that connects: its SYN will carry the option, and TCP's wakeups will be
- * noticed. Under the gate, so that another thread whose attempt has just failed does not undo half
+ * noticed. Under state_mutex, so that another thread whose attempt has just failed does not undo half
  * of it.
  */
 static int arm(struct smc_sock *smc, struct socket *sock)
 {
 	int rc;
 
-	mutex_lock(&smc->gate);
+	mutex_lock(&smc->state_mutex);
 	rc = smc_handshake_arm(smc);
 	if (rc)
 		goto out;
@@ -107,7 +107,7 @@ static int arm(struct smc_sock *smc, struct socket *sock)
 	spin_unlock_bh(&smc->lock);
 	smc_handshake_watch(smc, sock, smc_handshake_wake);
 out:
-	mutex_unlock(&smc->gate);
+	mutex_unlock(&smc->state_mutex);
 	return rc;
 }
 
@@ -117,10 +117,10 @@ out:
  */
 void smc_connect_forget(struct smc_sock *smc)
 {
-	mutex_lock(&smc->gate);
+	mutex_lock(&smc->state_mutex);
 	if (READ_ONCE(smc->phase) == SMC_PHASE_CONNECT && inet_sk_state_load(smc->sk) == TCP_CLOSE)
 		smc_handshake_stop(smc);
-	mutex_unlock(&smc->gate);
+	mutex_unlock(&smc->state_mutex);
 }
 
 /*
@@ -144,10 +144,10 @@ static void close_door(struct smc_sock *smc)
 {
 	if (READ_ONCE(smc->phase) != SMC_PHASE_LISTEN)
 		return;
-	mutex_lock(&smc->gate);
+	mutex_lock(&smc->state_mutex);
 	if (inet_sk_state_load(smc->sk) != TCP_LISTEN)
 		smc_listen_stop(smc);
-	mutex_unlock(&smc->gate);
+	mutex_unlock(&smc->state_mutex);
 }
 
 /* TCP says that it is connected. What does connect() say, then? */
@@ -191,9 +191,9 @@ static int attend(struct smc_sock *smc, struct socket *sock, smc_sockaddr_t *add
 	WRITE_ONCE(smc->attended, !(flags & O_NONBLOCK));
 	rc = smc_ops_of_tcp(sock->sk)->connect(sock, addr, len, flags);
 	if (!rc && READ_ONCE(smc->peer_smc)) {
-		mutex_lock(&smc->gate);
+		mutex_lock(&smc->state_mutex);
 		smc_handshake_inline(smc);
-		mutex_unlock(&smc->gate);
+		mutex_unlock(&smc->state_mutex);
 	}
 	WRITE_ONCE(smc->attended, false);
 	smp_mb(); /* TCP's wakeup sees that, or this thread sees what it was for */

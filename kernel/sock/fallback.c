@@ -168,30 +168,30 @@ int smc_fallback_detach(struct socket *sock, int level, int name, sockptr_t val,
 
 	if (!smc)
 		return -ENOMEM;
-	mutex_lock(&smc->gate);
+	mutex_lock(&smc->state_mutex);
 	/* Another thread may have begun to connect since the caller looked. */
 	phase = READ_ONCE(smc->phase);
 	if (phase == SMC_PHASE_CONNECT || phase == SMC_PHASE_RENDEZVOUS) {
-		mutex_unlock(&smc->gate);
+		mutex_unlock(&smc->state_mutex);
 		return -ENOTCONN;
 	}
 	if (inet_sk_state_load(sock->sk) == TCP_LISTEN) {
 		rc = try_option(sock->sk, level, name, val, len);
-		mutex_unlock(&smc->gate);
+		mutex_unlock(&smc->state_mutex);
 		return rc ?: -ENOTCONN;
 	}
 	/* Someone may have ended TCP's listening from outside, as ss -K does. */
 	smc_listen_stop(smc);
 	smc_handshake_stop(smc);
 	if (READ_ONCE(smc->phase) == SMC_PHASE_ACTIVE) {
-		mutex_unlock(&smc->gate);
+		mutex_unlock(&smc->state_mutex);
 		return -EOPNOTSUPP;
 	}
 	if (READ_ONCE(smc->phase) == SMC_PHASE_OPEN)
 		rc = try_option(sock->sk, level, name, val, len);
 	if (!rc)
 		detach(smc, sock);
-	mutex_unlock(&smc->gate);
+	mutex_unlock(&smc->state_mutex);
 	return rc ?: tcp->setsockopt(sock, level, name, val, len);
 }
 

@@ -93,16 +93,16 @@ __poll_t smc_io_poll(struct file *file, struct socket *sock, poll_table *wait)
 	return events;
 }
 
-/* A listener's door and TCP's close together; a socket that is open may be about to listen. */
+/* Our listening and TCP's end together; a socket that is open may be about to listen. */
 static int shutdown_listener(struct smc_sock *smc, struct socket *sock, int how)
 {
 	int rc;
 
-	mutex_lock(&smc->gate);
+	mutex_lock(&smc->state_mutex);
 	if (how != SHUT_WR)
 		smc_listen_stop(smc);
 	rc = smc_ops_of_tcp(sock->sk)->shutdown(sock, how);
-	mutex_unlock(&smc->gate);
+	mutex_unlock(&smc->state_mutex);
 	return rc;
 }
 
@@ -116,7 +116,7 @@ static int shutdown_attempt(struct smc_sock *smc, struct socket *sock)
 	struct sock *sk = sock->sk;
 	int rc = -EAGAIN;
 
-	mutex_lock(&smc->gate);
+	mutex_lock(&smc->state_mutex);
 	/* Meanwhile the attempt may have failed, and another thread have the socket listen. */
 	if (READ_ONCE(smc->phase) != SMC_PHASE_CONNECT && READ_ONCE(smc->phase) != SMC_PHASE_RENDEZVOUS)
 		goto out;
@@ -129,7 +129,7 @@ static int shutdown_attempt(struct smc_sock *smc, struct socket *sock)
 		sock->state = SS_UNCONNECTED;
 	release_sock(sk);
 out:
-	mutex_unlock(&smc->gate);
+	mutex_unlock(&smc->state_mutex);
 	return rc;
 }
 

@@ -129,7 +129,7 @@ void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc)
 	}
 	/* A backlog of 0 takes one connection: that is not to be the silent peer's. */
 	if (!peer_smc || READ_ONCE(lsmc->sk->sk_max_ack_backlog))
-		smc_children_hold(l, child);
+		smc_accept_queue_hold(l, child);
 	child->seq = ++l->last_seq;
 	if (peer_smc) {
 		list_add_tail(&child->child, &l->running);
@@ -139,7 +139,7 @@ void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc)
 		 */
 		smc_handshake_serve(child);
 	} else {
-		smc_children_put(l, child);
+		smc_accept_queue_put(l, child);
 	}
 	spin_unlock_bh(&l->lock);
 }
@@ -156,9 +156,9 @@ static void take_local(struct smc_sock *lsmc, struct smc_sock *child, struct soc
 		smc_listen_drop(child);
 		return;
 	}
-	smc_children_hold(l, child);
+	smc_accept_queue_hold(l, child);
 	child->seq = ++l->last_seq;
-	smc_children_put(l, child);
+	smc_accept_queue_put(l, child);
 	spin_unlock_bh(&l->lock);
 }
 
@@ -174,7 +174,7 @@ bool smc_listen_postpone(struct smc_sock *lsmc, struct smc_sock *child, struct s
 {
 	struct socket *sock;
 
-	if (!smc_children_await(lsmc->listener))
+	if (!smc_accept_queue_await(lsmc->listener))
 		return false;
 	sock = smc_listen_set_aside(newsock);
 	if (!sock)
@@ -183,10 +183,10 @@ bool smc_listen_postpone(struct smc_sock *lsmc, struct smc_sock *child, struct s
 	return true;
 }
 
-/* smc_listen_door() - see smc_listener.door. May sleep. */
-struct mutex *smc_listen_door(struct smc_sock *lsmc)
+/* smc_listen_accept_mutex() - see smc_listener.accept_mutex. May sleep. */
+struct mutex *smc_listen_accept_mutex(struct smc_sock *lsmc)
 {
-	return &lsmc->listener->door;
+	return &lsmc->listener->accept_mutex;
 }
 
 /* Moves the first connection of TCP's accept queue. Return: false if there is none, or no memory. */
@@ -200,10 +200,10 @@ static bool move(struct smc_listener *l)
 		queue_delayed_work(smc_net_wq, &l->drain, HZ / 10);
 		return false;
 	}
-	smc_children_moving(l, true);
+	smc_accept_queue_moving(l, true);
 	rc = smc_listen_dequeue(lsock, sock);
 	if (rc) {
-		smc_children_moving(l, false);
+		smc_accept_queue_moving(l, false);
 		sock_release(sock);
 		if (rc == -EBUSY)
 			queue_delayed_work(smc_net_wq, &l->drain, SMC_TRYLOCK_RETRY);
@@ -216,7 +216,7 @@ static bool move(struct smc_listener *l)
 		take_local(l->smc, child, sock);
 	else
 		smc_listen_begin(l->smc, sock, child);
-	smc_children_moving(l, false);
+	smc_accept_queue_moving(l, false);
 	return true;
 }
 
@@ -230,7 +230,7 @@ static bool leave_queued(const struct smc_listener *l)
 	 * Before it could migrate, a connection may have been promised SMC, by this listener or by the
 	 * one that it comes from.
 	 */
-	leave = smc_synopt_may_migrate(l->smc->sk) && !READ_ONCE(l->port.promises) && smc_children_plain_next(l);
+	leave = smc_synopt_may_migrate(l->smc->sk) && !READ_ONCE(l->port.promises) && smc_accept_queue_plain_next(l);
 	rcu_read_unlock();
 	return leave;
 }
@@ -261,12 +261,12 @@ static void drain(struct work_struct *work)
 			return;
 		}
 		/* accept() has it, and may wait for the lock of the listener's sock. */
-		if (!mutex_trylock(&l->door)) {
+		if (!mutex_trylock(&l->accept_mutex)) {
 			queue_delayed_work(smc_net_wq, &l->drain, DRAIN_DELAY);
 			return;
 		}
 		more = move(l);
-		mutex_unlock(&l->door);
+		mutex_unlock(&l->accept_mutex);
 		if (!more)
 			return;
 		cond_resched();
@@ -292,8 +292,8 @@ static struct smc_listener *listener_of(struct smc_sock *smc)
 	l = kzalloc(sizeof(*l), GFP_KERNEL_ACCOUNT);
 	if (!l)
 		return NULL;
-	mutex_init(&l->door);
-	smc_children_init(l);
+	mutex_init(&l->accept_mutex);
+	smc_accept_queue_init(l);
 	INIT_DELAYED_WORK(&l->drain, drain);
 	l->smc = smc;
 	/* Two threads may call listen() at once. */
@@ -354,7 +354,7 @@ static int begin(struct smc_sock *smc, struct socket *sock, int backlog)
  */
 static int stop_failed_connect(struct smc_sock *smc)
 {
-	lockdep_assert_held(&smc->gate);
+	lockdep_assert_held(&smc->state_mutex);
 	switch (READ_ONCE(smc->phase)) {
 	case SMC_PHASE_CONNECT:
 		if (inet_sk_state_load(smc->sk) != TCP_CLOSE)
@@ -384,7 +384,7 @@ int smc_listen(struct socket *sock, int backlog)
 
 	if (!smc || !listener_of(smc))
 		return -ENOMEM;
-	mutex_lock(&smc->gate);
+	mutex_lock(&smc->state_mutex);
 	/* Someone may have ended TCP's listening from outside, as ss -K does. */
 	if (inet_sk_state_load(sock->sk) != TCP_LISTEN)
 		smc_listen_stop(smc);
@@ -396,11 +396,11 @@ int smc_listen(struct socket *sock, int backlog)
 	else
 		rc = begin(smc, sock, backlog);
 out:
-	mutex_unlock(&smc->gate);
+	mutex_unlock(&smc->state_mutex);
 	return rc;
 }
 
-/* Closes the door. Return: the children that were inside are on the list. */
+/* Takes no more connections. Return: the children that were not accepted are on the list. */
 static void close(struct smc_sock *smc, struct list_head *children)
 {
 	struct smc_listener *l = smc->listener;
@@ -429,15 +429,14 @@ static void close(struct smc_sock *smc, struct list_head *children)
  * May sleep. Children in their handshake and those that nobody has accepted are reset, as TCP
  * resets those in its queue. First no new ones: the hooks, the worker and accept() find the
  * listener closed. Then each child is ours alone once its handshake has been stopped. The caller
- * holds the gate until TCP has stopped listening, too, so that no listen() opens the door in
- * between.
+ * holds state_mutex until TCP has stopped listening, too, so that no listen() begins in between.
  */
 void smc_listen_stop(struct smc_sock *smc)
 {
 	struct smc_sock *child, *next;
 	LIST_HEAD(children);
 
-	lockdep_assert_held(&smc->gate);
+	lockdep_assert_held(&smc->state_mutex);
 	if (!READ_ONCE(smc->listener))
 		return;
 	close(smc, &children);

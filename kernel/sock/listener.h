@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What listen.c and children.c share. */
+/* What listen.c and accept_queue.c share. */
 #ifndef SMC_SOCK_LISTENER_H
 #define SMC_SOCK_LISTENER_H
 
@@ -8,7 +8,7 @@
 
 /* What a listener has beyond TCP. Belongs to its record and goes with it. */
 struct smc_listener {
-	struct mutex		door;		/* one at a time takes connections out of TCP's queue, so that they keep their order */
+	struct mutex		accept_mutex;		/* one at a time takes connections out of TCP's queue, so that they keep their order */
 	spinlock_t		lock;		/* what has no other rule */
 	struct list_head	running;	/* children in their handshake */
 	struct list_head	ready;		/* children for accept(), after their handshake */
@@ -27,13 +27,13 @@ struct smc_listener {
 	struct smc_synopt_port	port;		/* lets the hooks know of us */
 };
 
-/* children.c: those that nobody has accepted yet */
-void smc_children_init(struct smc_listener *l);
-void smc_children_hold(struct smc_listener *l, struct smc_sock *child);
-bool smc_children_await(struct smc_listener *l);
-bool smc_children_plain_next(const struct smc_listener *l);
-void smc_children_moving(struct smc_listener *l, bool moving);
-void smc_children_put(struct smc_listener *l, struct smc_sock *child);
+/* accept_queue.c: those that nobody has accepted yet */
+void smc_accept_queue_init(struct smc_listener *l);
+void smc_accept_queue_hold(struct smc_listener *l, struct smc_sock *child);
+bool smc_accept_queue_await(struct smc_listener *l);
+bool smc_accept_queue_plain_next(const struct smc_listener *l);
+void smc_accept_queue_moving(struct smc_listener *l, bool moving);
+void smc_accept_queue_put(struct smc_listener *l, struct smc_sock *child);
 
 /* dequeue.c */
 int smc_listen_dequeue(struct socket *lsock, struct socket *sock);

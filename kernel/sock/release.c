@@ -46,9 +46,9 @@ int smc_release(struct socket *sock)
 	smc = smc_table_of(sock);
 	if (smc) {
 		if (smc->listener) {
-			mutex_lock(&smc->gate);
+			mutex_lock(&smc->state_mutex);
 			smc_listen_stop(smc);
-			mutex_unlock(&smc->gate);
+			mutex_unlock(&smc->state_mutex);
 		}
 		smc_handshake_stop(smc);
 		return finish(smc, sock);

@@ -52,7 +52,7 @@ struct smc_sock {
 	struct hlist_node	node;		/* table bucket; its lock */
 	struct sock		*sk;		/* the TCP sock, held; never changes */
 	refcount_t		ref;
-	struct mutex		gate;		/* listening or connecting begins or ends, with TCP's */
+	struct mutex		state_mutex;		/* listening or connecting begins or ends, with TCP's */
 	spinlock_t		lock;		/* phase, sock->ops, reason, err */
 	enum smc_phase		phase;		/* lock; read without it by those who take a hint */
 	bool			server;		/* the connection is an accepted one, for statistics; lock */
@@ -124,7 +124,7 @@ int smc_connect_settled(struct socket *sock, long timeo);
 
 /* listen.c */
 int smc_listen(struct socket *sock, int backlog);
-void smc_listen_stop(struct smc_sock *smc);		/* under gate */
+void smc_listen_stop(struct smc_sock *smc);		/* under state_mutex */
 void smc_listen_free(struct smc_sock *smc);
 bool smc_listen_ready(struct smc_sock *smc);
 void smc_listen_unreserve(struct smc_sock *lsmc);
@@ -136,7 +136,7 @@ struct smc_sock *smc_listen_take(struct smc_sock *lsmc);
 void smc_listen_pass_on(struct smc_sock *lsmc);
 bool smc_listen_publish(struct smc_sock *lsmc, struct smc_sock *child);
 struct smc_sock *smc_listen_collect(struct smc_sock *lsmc, struct sock *sk);
-struct mutex *smc_listen_door(struct smc_sock *lsmc);
+struct mutex *smc_listen_accept_mutex(struct smc_sock *lsmc);
 void smc_listen_poke(struct smc_sock *lsmc);
 bool smc_listen_pending(const struct smc_sock *lsmc);
 struct sock *smc_listen_detach_sock(struct socket *sock);

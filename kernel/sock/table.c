@@ -39,7 +39,7 @@ struct smc_sock *smc_table_new(struct sock *sk, gfp_t gfp)
 	smc->sk = sk;
 	refcount_set(&smc->ref, 1);
 	spin_lock_init(&smc->lock);
-	mutex_init(&smc->gate);
+	mutex_init(&smc->state_mutex);
 	INIT_LIST_HEAD(&smc->child);
 	INIT_HLIST_NODE(&smc->node);
 	smc_handshake_prepare(smc);

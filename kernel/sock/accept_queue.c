@@ -8,8 +8,8 @@
 
 #include "listener.h"
 
-/* smc_children_hold() - lets a child count for the backlog. Under the listener's lock. */
-void smc_children_hold(struct smc_listener *l, struct smc_sock *child)
+/* smc_accept_queue_hold() - lets a child count for the backlog. Under the listener's lock. */
+void smc_accept_queue_hold(struct smc_listener *l, struct smc_sock *child)
 {
 	lockdep_assert_held(&l->lock);
 	if (child->held)
@@ -116,10 +116,10 @@ static bool held_back(struct smc_listener *l, const struct smc_sock *child)
 }
 
 /*
- * smc_children_await() - is a child that accept() has found in TCP's queue, connected by its client in
+ * smc_accept_queue_await() - is a child that accept() has found in TCP's queue, connected by its client in
  * this kernel, to wait for an earlier one? Does not sleep.
  */
-bool smc_children_await(struct smc_listener *l)
+bool smc_accept_queue_await(struct smc_listener *l)
 {
 	bool awaited;
 
@@ -179,8 +179,8 @@ static void release(struct work_struct *work)
 	spin_unlock_bh(&l->lock);
 }
 
-/* smc_children_init() - of a fresh listener. */
-void smc_children_init(struct smc_listener *l)
+/* smc_accept_queue_init() - of a fresh listener. */
+void smc_accept_queue_init(struct smc_listener *l)
 {
 	spin_lock_init(&l->lock);
 	INIT_LIST_HEAD(&l->running);
@@ -191,11 +191,11 @@ void smc_children_init(struct smc_listener *l)
 }
 
 /*
- * smc_children_moving() - the worker is about to take a connection out of TCP's queue, or has put it
+ * smc_accept_queue_moving() - the worker is about to take a connection out of TCP's queue, or has put it
  * where it belongs. Who has looked for it meanwhile, in vain, has to look again. Nobody else: to a
  * poller, one more wakeup would be one more edge. Does not sleep.
  */
-void smc_children_moving(struct smc_listener *l, bool moving)
+void smc_accept_queue_moving(struct smc_listener *l, bool moving)
 {
 	spin_lock_bh(&l->lock);
 	l->moving = moving;
@@ -205,10 +205,10 @@ void smc_children_moving(struct smc_listener *l, bool moving)
 }
 
 /*
- * smc_children_put() - the worker has a child for accept(). TCP has told of it, but who has looked
+ * smc_accept_queue_put() - the worker has a child for accept(). TCP has told of it, but who has looked
  * then has seen another one before it, which is in its handshake now. Under the lock.
  */
-void smc_children_put(struct smc_listener *l, struct smc_sock *child)
+void smc_accept_queue_put(struct smc_listener *l, struct smc_sock *child)
 {
 	lockdep_assert_held(&l->lock);
 	child->ready_at = jiffies;
@@ -316,7 +316,7 @@ void smc_listen_finish(struct smc_sock *child, bool keep)
 	child->deferred = false;
 	child->stepping = false;
 	if (keep) {
-		smc_children_hold(l, child);
+		smc_accept_queue_hold(l, child);
 		make_ready(l, child);
 		tell(l);
 	} else {
@@ -481,8 +481,8 @@ void smc_listen_poke(struct smc_sock *lsmc)
 	spin_unlock_bh(&l->lock);
 }
 
-/* smc_children_plain_next() - is what is first in TCP's queue plain TCP? Does not sleep. */
-bool smc_children_plain_next(const struct smc_listener *l)
+/* smc_accept_queue_plain_next() - is what is first in TCP's queue plain TCP? Does not sleep. */
+bool smc_accept_queue_plain_next(const struct smc_listener *l)
 {
 	return look(l->smc->sk) == HEAD_TCP;
 }
