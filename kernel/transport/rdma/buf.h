@@ -33,7 +33,7 @@ struct smc_rdma_buf {
 	bool done;			/* RMB: the peer writes no more */
 	bool held;			/* RMB: someone here may still read */
 	u64 busy;			/* to send from: up to where in the link's queue */
-	unsigned long since;		/* RMB: jiffies, of quarantine */
+	unsigned long since;		/* RMB: jiffies; when it got onto rmbs_pending */
 	u32 size;			/* bytes */
 	u32 used;			/* of these, from the first on, may have been written to */
 	u32 cleared;		/* of these, from the first on, were cleared since the adapter had it last */

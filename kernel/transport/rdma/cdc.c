@@ -126,35 +126,35 @@ static int cdc_post(struct smc_rdma_conn *rc, const struct smc_cdc_update *u)
 	struct smc_rdma_batch *batch = next_batch(rc, u->prod.pos);
 	struct smc_link_write w[SMC_LINK_WRITES];
 	u8 msg[SMC_CDC_R_LEN];
-	struct smc_link_job job = {
+	struct smc_link_send_req req = {
 		.writes = w,
 		.n = split_at_wrap(rc, u->prod.pos, w),
 		.msg = msg,
 		/* The send ring is needed again once the connection's last message has arrived. */
-		.mark = u->msg.state,
-		.arrival = batch ? &batch->arrival : NULL,
+		.signaled = u->msg.state,
+		.completion = batch ? &batch->completion : NULL,
 		.pos = u->prod.pos,
 		.waiter = &rc->waiter,
 	};
 	int err;
 
 	lockdep_assert_held(&rc->lock);
-	job.immediate = may_send_imm(rc, u, job.n);
-	if (job.immediate)
-		job.imm = smc_cdc_encode_imm(&rc->tx, u, rc->peer_token & 0xff);
+	req.immediate = may_send_imm(rc, u, req.n);
+	if (req.immediate)
+		req.imm = smc_cdc_encode_imm(&rc->tx, u, rc->peer_token & 0xff);
 	else
 		smc_cdc_r_encode(&u->msg, msg);
 	if (batch) {
 		smc_conn_get(rc->conn);
 		WRITE_ONCE(batch->pending, true);
 	}
-	err = smc_link_send(rc->group->link, &job);
-	if (batch && (err || !job.fresh))
+	err = smc_link_send(rc->group->link, &req);
+	if (batch && (err || !req.fresh))
 		smc_conn_put(rc->conn);
 	if (batch && err)
 		WRITE_ONCE(batch->pending, false);
 	/* Until it has been sent: it may be the connection's last message. */
-	if (err == -EAGAIN && job.fresh)
+	if (err == -EAGAIN && req.fresh)
 		smc_conn_get(rc->conn);
 	return err;
 }
@@ -288,9 +288,9 @@ static void make_room(struct smc_rdma_conn *rc)
 	smc_upcall_space(conn, min(read + conn->tx_size - conn->tx_window, max(read, rc->arrived)));
 }
 
-static void batch_arrived(struct smc_link_arrival *arrival, u64 pos)
+static void batch_arrived(struct smc_link_completion *completion, u64 pos)
 {
-	struct smc_rdma_batch *batch = container_of(arrival, struct smc_rdma_batch, arrival);
+	struct smc_rdma_batch *batch = container_of(completion, struct smc_rdma_batch, completion);
 	struct smc_rdma_conn *rc = batch->rc;
 
 	WRITE_ONCE(batch->pending, false);
@@ -337,8 +337,8 @@ void smc_rdma_cdc_init(struct smc_rdma_conn *rc)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(rc->batch); i++) {
-		INIT_LIST_HEAD(&rc->batch[i].arrival.list);
-		rc->batch[i].arrival.fn = batch_arrived;
+		INIT_LIST_HEAD(&rc->batch[i].completion.list);
+		rc->batch[i].completion.fn = batch_arrived;
 		rc->batch[i].rc = rc;
 	}
 	spin_lock_init(&rc->lock);
@@ -374,7 +374,7 @@ static void cdc_recv(struct smc_rdma_conn *rc, const struct smc_cdc *msg)
 		return;
 	smc_upcall_received(conn, &rc->rx, &news);
 	if (news.space > 0) {
-		WRITE_ONCE(rc->group->link->taken, jiffies);
+		WRITE_ONCE(rc->group->link->last_read, jiffies);
 		make_room(rc);
 	}
 	if (smc_conn_cdc_due(conn, &rc->tx, &news) && smc_conn_get_live(conn)) {
@@ -420,7 +420,7 @@ static void cdc_recv_in_order(struct smc_rdma_conn *rc, const struct smc_cdc *ms
 }
 
 /* smc_rdma_cdc_recv() - a CDC message has come over a link of a group. Softirq. */
-void smc_rdma_cdc_recv(struct smc_rdma_group *group, const u8 *buf, u32 len)
+void smc_rdma_cdc_recv(struct smc_lgr_rdma *group, const u8 *buf, u32 len)
 {
 	struct smc_conn *conn;
 	struct smc_cdc msg;
@@ -433,7 +433,7 @@ void smc_rdma_cdc_recv(struct smc_rdma_group *group, const u8 *buf, u32 len)
 		cdc_recv_in_order(conn->priv, &msg);
 	/* Also for one that ends this very moment: see release(). */
 	if (msg.state & (SMC_CDC_CLOSED | SMC_CDC_ABORT))
-		smc_group_heard(group, msg.token);
+		smc_lgr_rdma_peer_closed(group, msg.token);
 	rcu_read_unlock();
 }
 
@@ -445,7 +445,7 @@ void smc_rdma_cdc_recv(struct smc_rdma_group *group, const u8 *buf, u32 len)
  *
  * Softirq.
  */
-void smc_rdma_cdc_recv_imm(struct smc_rdma_group *group, u32 imm, u32 len)
+void smc_rdma_cdc_recv_imm(struct smc_lgr_rdma *group, u32 imm, u32 len)
 {
 	struct smc_rdma_conn *rc;
 	struct smc_cdc msg;

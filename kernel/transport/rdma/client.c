@@ -97,7 +97,7 @@ static int find_way(const struct smc_offer *offer, const struct smc_clc_accept *
 	return to->gateway ? 0 : SMC_REASON_NOT_INDIRECT;
 }
 
-static void learn_group(struct smc_rdma_group *group, const struct smc_clc_accept *peer)
+static void learn_group(struct smc_lgr_rdma *group, const struct smc_clc_accept *peer)
 {
 	group->direct = peer->direct;
 	group->release = peer->has_fce ? peer->release : 0;
@@ -111,7 +111,7 @@ static void learn_group(struct smc_rdma_group *group, const struct smc_clc_accep
 /* First contact: a group and a link of our own. Return: 0 or a reason. */
 static int form(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 {
-	struct smc_rdma_group *group = smc_group_of(ro->lgr);
+	struct smc_lgr_rdma *group = smc_lgr_rdma_of(ro->lgr);
 	struct smc_link_peer to = { .qpn = peer->qpn, .psn = peer->psn, .mtu_code = peer->mtu_code };
 	int rc;
 
@@ -164,7 +164,7 @@ static void fill_confirm(const struct smc_rdma_offer *ro, const struct smc_clc_a
 /* The server has confirmed the link, or is still to. Return: 0, -EINPROGRESS or a reason. */
 static int confirm_link(struct smc_rdma_offer *ro)
 {
-	struct smc_rdma_group *group = smc_group_of(ro->lgr);
+	struct smc_lgr_rdma *group = smc_lgr_rdma_of(ro->lgr);
 	int rc;
 
 	if (!ro->started) {
@@ -180,7 +180,7 @@ static int confirm_link(struct smc_rdma_offer *ro)
 	if (rc)
 		return rc;
 	/* With our answer, the server may name this group to others, who have to find it ready. */
-	smc_group_ready(group);
+	smc_lgr_rdma_ready(group);
 	smc_rdma_llc_confirm_link(group, true);
 	return 0;
 }

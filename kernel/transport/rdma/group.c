@@ -6,10 +6,10 @@
 #include "../../net.h"
 #include "group.h"
 
-/* smc_group_init() - lgr_init of the transport. May sleep. Return: 0 or -ENOMEM. */
-int smc_group_init(struct smc_lgr *lgr)
+/* smc_lgr_rdma_init() - lgr_init of the transport. May sleep. Return: 0 or -ENOMEM. */
+int smc_lgr_rdma_init(struct smc_lgr *lgr)
 {
-	struct smc_rdma_group *group = kzalloc(sizeof(*group), GFP_KERNEL);
+	struct smc_lgr_rdma *group = kzalloc(sizeof(*group), GFP_KERNEL);
 
 	if (!group)
 		return -ENOMEM;
@@ -26,7 +26,7 @@ int smc_group_init(struct smc_lgr *lgr)
 	INIT_LIST_HEAD(&group->bufs);
 	INIT_LIST_HEAD(&group->rmbs);
 	INIT_LIST_HEAD(&group->sndbufs);
-	INIT_LIST_HEAD(&group->quarantine);
+	INIT_LIST_HEAD(&group->rmbs_pending);
 	smc_rdma_llc_init(group);
 	lgr->priv = group;
 	/*
@@ -43,38 +43,38 @@ static bool is_link(const struct smc_link *link, const struct smc_clc_accept *pe
 	return smc_link_usable(link) && link->peer.qpn == peer->qpn && !memcmp(link->peer.gid, peer->gid, sizeof(peer->gid));
 }
 
-/* smc_group_has_rmb() - is there one for one more connection? A peer has places for so many, used or not. A hint. */
-bool smc_group_has_rmb(const struct smc_rdma_group *group)
+/* smc_lgr_rdma_has_rmb() - is there one for one more connection? A peer has places for so many, used or not. A hint. */
+bool smc_lgr_rdma_has_rmb(const struct smc_lgr_rdma *group)
 {
 	return READ_ONCE(group->n_rmbs) < SMC_RDMA_RTOKENS || !list_empty_careful(&group->rmbs);
 }
 
 /*
- * smc_group_fits() - lgr_fits of the transport: the hint is the server's ACCEPT, or NULL for a
+ * smc_lgr_rdma_fits() - lgr_fits of the transport: the hint is the server's ACCEPT, or NULL for a
  * server, whose connections also wait for a group that is being formed. Under locks.
  */
-bool smc_group_fits(const struct smc_lgr *lgr, const void *hint)
+bool smc_lgr_rdma_fits(const struct smc_lgr *lgr, const void *hint)
 {
-	const struct smc_rdma_group *group = smc_group_of(lgr);
+	const struct smc_lgr_rdma *group = smc_lgr_rdma_of(lgr);
 
 	switch (READ_ONCE(group->state)) {
 	case SMC_GROUP_FORMING:
-		return !hint && smc_group_has_rmb(group);
+		return !hint && smc_lgr_rdma_has_rmb(group);
 	case SMC_GROUP_READY:
 		if (smc_rdma_llc_closing(group))
 			return false;
 		/* The group may not have heard yet that its link is down. */
-		return hint ? is_link(group->link, hint) : smc_link_usable(group->link) && smc_group_has_rmb(group);
+		return hint ? is_link(group->link, hint) : smc_link_usable(group->link) && smc_lgr_rdma_has_rmb(group);
 	default:
 		return false;
 	}
 }
 
 /*
- * smc_group_wake_locked() - those who wait look again. Under the lock, so that none of them goes
+ * smc_lgr_rdma_wake_locked() - those who wait look again. Under the lock, so that none of them goes
  * meanwhile.
  */
-void smc_group_wake_locked(struct smc_rdma_group *group)
+void smc_lgr_rdma_wake_locked(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_offer *ro;
 
@@ -83,20 +83,20 @@ void smc_group_wake_locked(struct smc_rdma_group *group)
 		ro->offer->again(ro->offer);
 }
 
-/* smc_group_ready() - first contact is complete: connections may join. Softirq. */
-void smc_group_ready(struct smc_rdma_group *group)
+/* smc_lgr_rdma_ready() - first contact is complete: connections may join. Softirq. */
+void smc_lgr_rdma_ready(struct smc_lgr_rdma *group)
 {
 	spin_lock_bh(&group->lock);
 	if (group->state == SMC_GROUP_FORMING) {
 		WRITE_ONCE(group->state, SMC_GROUP_READY);
 		smc_rdma_llc_watch(group);
 	}
-	smc_group_wake_locked(group);
+	smc_lgr_rdma_wake_locked(group);
 	spin_unlock_bh(&group->lock);
 }
 
-/* smc_group_receive() - a message has come over a link. Softirq. */
-void smc_group_receive(struct smc_rdma_group *group, struct smc_link *link, const u8 *msg, u32 len)
+/* smc_lgr_rdma_receive() - a message has come over a link. Softirq. */
+void smc_lgr_rdma_receive(struct smc_lgr_rdma *group, struct smc_link *link, const u8 *msg, u32 len)
 {
 	if (len && msg[0] == SMC_CDC_TYPE)
 		smc_rdma_cdc_recv(group, msg, len);
@@ -104,8 +104,8 @@ void smc_group_receive(struct smc_rdma_group *group, struct smc_link *link, cons
 		smc_rdma_llc_receive(group, link, msg, len);
 }
 
-/* smc_group_uncount() - an RMB by that number is no more, if there was one. Under the lock. */
-void smc_group_uncount(struct smc_rdma_group *group, u8 id)
+/* smc_lgr_rdma_uncount() - an RMB by that number is no more, if there was one. Under the lock. */
+void smc_lgr_rdma_uncount(struct smc_lgr_rdma *group, u8 id)
 {
 	lockdep_assert_held(&group->lock);
 	if (!id)
@@ -119,7 +119,7 @@ void smc_group_uncount(struct smc_rdma_group *group, u8 id)
  * go on with the link meanwhile; only its end has to wait. If the link ends next, the buffer is already on
  * `attached`, and will be detached.
  */
-static struct smc_rdma_buf *make_buf(struct smc_rdma_group *group, u8 id, u8 code)
+static struct smc_rdma_buf *make_buf(struct smc_lgr_rdma *group, u8 id, u8 code)
 {
 	struct smc_rdma_buf *buf = ERR_PTR(-ENOTCONN);
 	bool rmb = id;
@@ -134,7 +134,7 @@ static struct smc_rdma_buf *make_buf(struct smc_rdma_group *group, u8 id, u8 cod
 	}
 	spin_lock_bh(&group->lock);
 	if (IS_ERR(buf)) {
-		smc_group_uncount(group, id);
+		smc_lgr_rdma_uncount(group, id);
 	} else {
 		buf->id = id;
 		buf->asked = asked;
@@ -150,7 +150,7 @@ static struct smc_rdma_buf *make_buf(struct smc_rdma_group *group, u8 id, u8 cod
  * An RMB that another connection had, for which as much was asked. A peer does not take more than so
  * many: if there are these, any is better than none. The caller holds the lock.
  */
-static struct smc_rdma_buf *idle_rmb(struct smc_rdma_group *group, u8 code, bool full)
+static struct smc_rdma_buf *idle_rmb(struct smc_lgr_rdma *group, u8 code, bool full)
 {
 	struct smc_rdma_buf *buf;
 
@@ -161,7 +161,7 @@ static struct smc_rdma_buf *idle_rmb(struct smc_rdma_group *group, u8 code, bool
 }
 
 /* A ring of which the adapter sends nothing any more; likewise. */
-static struct smc_rdma_buf *idle_ring(struct smc_rdma_group *group, u8 code)
+static struct smc_rdma_buf *idle_ring(struct smc_lgr_rdma *group, u8 code)
 {
 	struct smc_rdma_buf *buf;
 
@@ -172,14 +172,14 @@ static struct smc_rdma_buf *idle_ring(struct smc_rdma_group *group, u8 code)
 }
 
 /**
- * smc_group_buf() - a buffer for a connection: one that another had, or a new one
+ * smc_lgr_rdma_buf() - a buffer for a connection: one that another had, or a new one
  * @group: the group, which has its link
  * @rmb: for the peer to write to, else to send from
  * @code: its size; smaller ones are tried if memory is short
  *
  * May sleep. Return: the buffer, or ERR_PTR(-ENOMEM) and the like.
  */
-struct smc_rdma_buf *smc_group_buf(struct smc_rdma_group *group, bool rmb, u8 code)
+struct smc_rdma_buf *smc_lgr_rdma_buf(struct smc_lgr_rdma *group, bool rmb, u8 code)
 {
 	struct smc_rdma_buf *found;
 	bool full;
@@ -205,14 +205,14 @@ struct smc_rdma_buf *smc_group_buf(struct smc_rdma_group *group, bool rmb, u8 co
 }
 
 /**
- * smc_group_take_large() - may one more connection have large buffers?
+ * smc_lgr_rdma_take_large() - may one more connection have large buffers?
  * @group: the group
  * @rc: the connection, whose namespace is known
  * @most: so many connections of that namespace may have them
  *
- * Sets @rc->large. To be undone by smc_group_put_large(). Does not sleep.
+ * Sets @rc->large. To be undone by smc_lgr_rdma_put_large(). Does not sleep.
  */
-void smc_group_take_large(struct smc_rdma_group *group, struct smc_rdma_conn *rc, unsigned int most)
+void smc_lgr_rdma_take_large(struct smc_lgr_rdma *group, struct smc_rdma_conn *rc, unsigned int most)
 {
 	struct smc_rdma_conn *other;
 	unsigned int n = 0;
@@ -226,8 +226,8 @@ void smc_group_take_large(struct smc_rdma_group *group, struct smc_rdma_conn *rc
 	spin_unlock_bh(&group->lock);
 }
 
-/* smc_group_put_large() - a connection is over that had large buffers, or had none. Softirq. */
-void smc_group_put_large(struct smc_rdma_group *group, struct smc_rdma_conn *rc)
+/* smc_lgr_rdma_put_large() - a connection is over that had large buffers, or had none. Softirq. */
+void smc_lgr_rdma_put_large(struct smc_lgr_rdma *group, struct smc_rdma_conn *rc)
 {
 	spin_lock_bh(&group->lock);
 	list_del_init(&rc->on_large);
@@ -235,10 +235,10 @@ void smc_group_put_large(struct smc_rdma_group *group, struct smc_rdma_conn *rc)
 }
 
 /*
- * smc_group_keep() - puts a buffer that no connection has any more on a list of the group. Under the lock.
+ * smc_lgr_rdma_keep() - puts a buffer that no connection has any more on a list of the group. Under the lock.
  * Return: false if the group has ended, and the caller is to free it.
  */
-bool smc_group_keep(struct smc_rdma_group *group, struct smc_rdma_buf *buf, struct list_head *list)
+bool smc_lgr_rdma_keep(struct smc_lgr_rdma *group, struct smc_rdma_buf *buf, struct list_head *list)
 {
 	lockdep_assert_held(&group->lock);
 	if (!group->detached) {
@@ -251,15 +251,15 @@ bool smc_group_keep(struct smc_rdma_group *group, struct smc_rdma_buf *buf, stru
 }
 
 /*
- * smc_group_put_snd() - nothing more is put into a ring that is sent from; was anything sent? Softirq.
+ * smc_lgr_rdma_put_snd() - nothing more is put into a ring that is sent from; was anything sent? Softirq.
  */
-void smc_group_put_snd(struct smc_rdma_group *group, struct smc_rdma_buf *snd, bool sent)
+void smc_lgr_rdma_put_snd(struct smc_lgr_rdma *group, struct smc_rdma_buf *snd, bool sent)
 {
 	bool kept;
 
 	snd->busy = sent ? smc_link_position(group->link) : 0;
 	spin_lock_bh(&group->lock);
-	kept = smc_group_keep(group, snd, &group->sndbufs);
+	kept = smc_lgr_rdma_keep(group, snd, &group->sndbufs);
 	spin_unlock_bh(&group->lock);
 	if (!kept)
 		smc_rdma_buf_free(snd);
@@ -269,7 +269,7 @@ void smc_group_put_snd(struct smc_rdma_group *group, struct smc_rdma_buf *snd, b
  * Frees what no connection has. The others are freed as they are given back, as it may be long until the
  * group goes: with the last program that has a dead socket.
  */
-static void free_spare(struct smc_rdma_group *group)
+static void free_spare(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_buf *buf, *next;
 	LIST_HEAD(spare);
@@ -279,7 +279,7 @@ static void free_spare(struct smc_rdma_group *group)
 	group->leaving = NULL;
 	list_splice_init(&group->rmbs, &spare);
 	list_splice_init(&group->sndbufs, &spare);
-	list_for_each_entry_safe(buf, next, &group->quarantine, list)
+	list_for_each_entry_safe(buf, next, &group->rmbs_pending, list)
 		if (!buf->held)
 			list_move(&buf->list, &spare);
 	list_for_each_entry(buf, &spare, list)
@@ -290,7 +290,7 @@ static void free_spare(struct smc_rdma_group *group)
 }
 
 /* The adapter lets go of all buffers, also of those that connections still have. May sleep. */
-static void detach_bufs(struct smc_rdma_group *group)
+static void detach_bufs(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_buf *buf;
 
@@ -307,10 +307,10 @@ static void detach_bufs(struct smc_rdma_group *group)
 	free_spare(group);
 }
 
-/* smc_group_part() - lgr_part of the transport. Under locks. */
-void smc_group_part(struct smc_lgr *lgr)
+/* smc_lgr_rdma_part() - lgr_part of the transport. Under locks. */
+void smc_lgr_rdma_part(struct smc_lgr *lgr)
 {
-	struct smc_rdma_group *group = smc_group_of(lgr);
+	struct smc_lgr_rdma *group = smc_lgr_rdma_of(lgr);
 
 	spin_lock_bh(&group->lock);
 	if (group->state == SMC_GROUP_READY)
@@ -318,27 +318,27 @@ void smc_group_part(struct smc_lgr *lgr)
 	spin_unlock_bh(&group->lock);
 }
 
-/* smc_group_flush() - lgr_flush of the transport. May sleep. */
-void smc_group_flush(struct smc_lgr *lgr, unsigned long until)
+/* smc_lgr_rdma_flush() - lgr_flush of the transport. May sleep. */
+void smc_lgr_rdma_flush(struct smc_lgr *lgr, unsigned long until)
 {
-	struct smc_rdma_group *group = smc_group_of(lgr);
+	struct smc_lgr_rdma *group = smc_lgr_rdma_of(lgr);
 
 	smc_rdma_llc_flush(group, until);
 }
 
 /*
- * smc_group_end() - lgr_end of the transport: nobody joins any more. The peer is told, then the
+ * smc_lgr_rdma_end() - lgr_end of the transport: nobody joins any more. The peer is told, then the
  * link goes, and nobody writes to our memory any more. May sleep.
  */
-void smc_group_end(struct smc_lgr *lgr)
+void smc_lgr_rdma_end(struct smc_lgr *lgr)
 {
-	struct smc_rdma_group *group = smc_group_of(lgr);
+	struct smc_lgr_rdma *group = smc_lgr_rdma_of(lgr);
 	struct smc_link *link;
 
 	spin_lock_bh(&group->lock);
 	WRITE_ONCE(group->state, SMC_GROUP_ENDED);
 	link = group->link;
-	smc_group_wake_locked(group);
+	smc_lgr_rdma_wake_locked(group);
 	spin_unlock_bh(&group->lock);
 	smc_rdma_llc_end(group);
 	if (link)
@@ -346,10 +346,10 @@ void smc_group_end(struct smc_lgr *lgr)
 }
 
 /*
- * smc_group_set_link() - gives a group that is being formed its link. Does not sleep. Return: false
+ * smc_lgr_rdma_set_link() - gives a group that is being formed its link. Does not sleep. Return: false
  * if it has ended meanwhile.
  */
-bool smc_group_set_link(struct smc_rdma_group *group, struct smc_link *link)
+bool smc_lgr_rdma_set_link(struct smc_lgr_rdma *group, struct smc_link *link)
 {
 	bool alive;
 
@@ -361,10 +361,10 @@ bool smc_group_set_link(struct smc_rdma_group *group, struct smc_link *link)
 	return alive;
 }
 
-/* smc_group_free() - lgr_free of the transport: it has ended, and no connection is left. Softirq. */
-void smc_group_free(struct smc_lgr *lgr)
+/* smc_lgr_rdma_free() - lgr_free of the transport: it has ended, and no connection is left. Softirq. */
+void smc_lgr_rdma_free(struct smc_lgr *lgr)
 {
-	struct smc_rdma_group *group = smc_group_of(lgr);
+	struct smc_lgr_rdma *group = smc_lgr_rdma_of(lgr);
 	struct smc_rdma_buf *buf, *next;
 
 	list_for_each_entry_safe(buf, next, &group->bufs, all)

@@ -77,7 +77,7 @@ struct smc_rdma_llc {
 	struct delayed_work timer;	/* looks after calls and tests; holds a reference on the group */
 };
 
-struct smc_rdma_group {
+struct smc_lgr_rdma {
 	struct smc_lgr *lgr;
 	struct smc_link *link;		/* from when the group is formed until it has ended */
 	bool server;
@@ -97,7 +97,7 @@ struct smc_rdma_group {
 	struct list_head bufs;		/* those that it does not know any more */
 	bool detached;			/* it knows none any more: what is given back is freed */
 	struct list_head rmbs, sndbufs;	/* those that no connection has */
-	struct list_head quarantine;	/* RMBs that the peer may still write to */
+	struct list_head rmbs_pending;	/* RMBs that the peer may still write to */
 	struct smc_rdma_buf *leaving;	/* of these, the one that the peer is asked to forget, by leave */
 	struct smc_rdma_call leave;
 	unsigned int unanswered;	/* how often that has got no answer in time, since the last answer to any */
@@ -126,7 +126,7 @@ struct smc_rdma_offer {
 
 /* Data that is on its way from a ring that is a fraction of the peer's. */
 struct smc_rdma_batch {
-	struct smc_link_arrival arrival;
+	struct smc_link_completion completion;
 	struct smc_rdma_conn *rc;
 	bool pending;			/* single word, no lock; whoever sees false may send it */
 };
@@ -134,7 +134,7 @@ struct smc_rdma_batch {
 /* What a connection has of SMC-R. */
 struct smc_rdma_conn {
 	struct smc_conn *conn;
-	struct smc_rdma_group *group;
+	struct smc_lgr_rdma *group;
 	struct smc_rdma_buf *rmb, *snd;
 	const struct net *net;		/* of its socket, only compared here */
 	bool large;			/* it has large buffers; never changes once it has its buffers */
@@ -162,69 +162,69 @@ struct smc_rdma_conn {
 	bool heard;			/* a message has come; single word, no lock */
 };
 
-static inline struct smc_rdma_group *smc_group_of(const struct smc_lgr *lgr)
+static inline struct smc_lgr_rdma *smc_lgr_rdma_of(const struct smc_lgr *lgr)
 {
 	return lgr->priv;
 }
 
 /* group.c */
-int smc_group_init(struct smc_lgr *lgr);
-bool smc_group_fits(const struct smc_lgr *lgr, const void *hint);
-void smc_group_part(struct smc_lgr *lgr);
-void smc_group_flush(struct smc_lgr *lgr, unsigned long until);
-void smc_group_end(struct smc_lgr *lgr);
-void smc_group_free(struct smc_lgr *lgr);
-bool smc_group_set_link(struct smc_rdma_group *group, struct smc_link *link);
-void smc_group_ready(struct smc_rdma_group *group);
-void smc_group_wake_locked(struct smc_rdma_group *group);
-void smc_group_receive(struct smc_rdma_group *group, struct smc_link *link, const u8 *msg, u32 len);
-bool smc_group_keep(struct smc_rdma_group *group, struct smc_rdma_buf *buf, struct list_head *list);
-void smc_group_uncount(struct smc_rdma_group *group, u8 id);
-bool smc_group_has_rmb(const struct smc_rdma_group *group);
-struct smc_rdma_buf *smc_group_buf(struct smc_rdma_group *group, bool rmb, u8 code);
-void smc_group_take_large(struct smc_rdma_group *group, struct smc_rdma_conn *rc, unsigned int most);
-void smc_group_put_large(struct smc_rdma_group *group, struct smc_rdma_conn *rc);
-void smc_group_put_snd(struct smc_rdma_group *group, struct smc_rdma_buf *snd, bool sent);
+int smc_lgr_rdma_init(struct smc_lgr *lgr);
+bool smc_lgr_rdma_fits(const struct smc_lgr *lgr, const void *hint);
+void smc_lgr_rdma_part(struct smc_lgr *lgr);
+void smc_lgr_rdma_flush(struct smc_lgr *lgr, unsigned long until);
+void smc_lgr_rdma_end(struct smc_lgr *lgr);
+void smc_lgr_rdma_free(struct smc_lgr *lgr);
+bool smc_lgr_rdma_set_link(struct smc_lgr_rdma *group, struct smc_link *link);
+void smc_lgr_rdma_ready(struct smc_lgr_rdma *group);
+void smc_lgr_rdma_wake_locked(struct smc_lgr_rdma *group);
+void smc_lgr_rdma_receive(struct smc_lgr_rdma *group, struct smc_link *link, const u8 *msg, u32 len);
+bool smc_lgr_rdma_keep(struct smc_lgr_rdma *group, struct smc_rdma_buf *buf, struct list_head *list);
+void smc_lgr_rdma_uncount(struct smc_lgr_rdma *group, u8 id);
+bool smc_lgr_rdma_has_rmb(const struct smc_lgr_rdma *group);
+struct smc_rdma_buf *smc_lgr_rdma_buf(struct smc_lgr_rdma *group, bool rmb, u8 code);
+void smc_lgr_rdma_take_large(struct smc_lgr_rdma *group, struct smc_rdma_conn *rc, unsigned int most);
+void smc_lgr_rdma_put_large(struct smc_lgr_rdma *group, struct smc_rdma_conn *rc);
+void smc_lgr_rdma_put_snd(struct smc_lgr_rdma *group, struct smc_rdma_buf *snd, bool sent);
 
 /* rtoken.c */
-int smc_rtoken_add(struct smc_rdma_group *group, u32 rkey, u64 addr);
+int smc_rtoken_add(struct smc_lgr_rdma *group, u32 rkey, u64 addr);
 bool smc_rtoken_bind(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer, bool first);
-int smc_rtoken_del(struct smc_rdma_group *group, u32 rkey);
+int smc_rtoken_del(struct smc_lgr_rdma *group, u32 rkey);
 
-/* quarantine.c */
-void smc_group_quarantine(struct smc_rdma_group *group, struct smc_rdma_buf *rmb, u32 token, bool done);
-void smc_group_put_rmb(struct smc_rdma_group *group, struct smc_rdma_buf *rmb);
-void smc_group_heard(struct smc_rdma_group *group, u32 token);
-struct smc_rdma_buf *smc_group_withdraw(struct smc_rdma_group *group);
-void smc_group_drop_rmb(struct smc_rdma_buf *rmb);
+/* rmb_reuse.c */
+void smc_lgr_rdma_retire_rmb(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb, u32 token, bool done);
+void smc_lgr_rdma_put_rmb(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb);
+void smc_lgr_rdma_peer_closed(struct smc_lgr_rdma *group, u32 token);
+struct smc_rdma_buf *smc_lgr_rdma_delete_rkeys(struct smc_lgr_rdma *group);
+void smc_lgr_rdma_drop_rmb(struct smc_rdma_buf *rmb);
 
 /* llc.c */
-void smc_rdma_llc_init(struct smc_rdma_group *group);
-void smc_rdma_llc_receive(struct smc_rdma_group *group, struct smc_link *link, const u8 *msg, u32 len);
-void smc_rdma_user_id(const struct smc_rdma_group *group, u8 id[4]);
-void smc_rdma_llc_confirm_link(struct smc_rdma_group *group, bool response);
-void smc_rdma_llc_no_second(struct smc_rdma_group *group);
-void smc_rdma_llc_send(struct smc_rdma_group *group, const u8 msg[SMC_LINK_MSG_LEN]);
-void smc_rdma_llc_look_soon(struct smc_rdma_group *group, unsigned long delay);
-void smc_rdma_llc_send_msg(struct smc_rdma_group *group, struct smc_llc *m);
-void smc_rdma_llc_respond(struct smc_rdma_group *group, struct smc_llc *m);
-void smc_rdma_llc_doubt(struct smc_rdma_group *group);
-void smc_rdma_llc_watch(struct smc_rdma_group *group);
-void smc_rdma_llc_end(struct smc_rdma_group *group);
+void smc_rdma_llc_init(struct smc_lgr_rdma *group);
+void smc_rdma_llc_receive(struct smc_lgr_rdma *group, struct smc_link *link, const u8 *msg, u32 len);
+void smc_rdma_user_id(const struct smc_lgr_rdma *group, u8 id[4]);
+void smc_rdma_llc_confirm_link(struct smc_lgr_rdma *group, bool response);
+void smc_rdma_llc_no_second(struct smc_lgr_rdma *group);
+void smc_rdma_llc_send(struct smc_lgr_rdma *group, const u8 msg[SMC_LINK_MSG_LEN]);
+void smc_rdma_llc_look_soon(struct smc_lgr_rdma *group, unsigned long delay);
+void smc_rdma_llc_send_msg(struct smc_lgr_rdma *group, struct smc_llc *m);
+void smc_rdma_llc_respond(struct smc_lgr_rdma *group, struct smc_llc *m);
+void smc_rdma_llc_doubt(struct smc_lgr_rdma *group);
+void smc_rdma_llc_watch(struct smc_lgr_rdma *group);
+void smc_rdma_llc_end(struct smc_lgr_rdma *group);
 
 /* llc_end.c */
-void smc_rdma_llc_on_delete_link(struct smc_rdma_group *group, struct smc_link *link, struct smc_llc *m);
-bool smc_rdma_llc_closing(const struct smc_rdma_group *group);
-void smc_rdma_llc_part(struct smc_rdma_group *group);
-void smc_rdma_llc_flush(struct smc_rdma_group *group, unsigned long until);
-void smc_rdma_llc_leave(struct smc_rdma_group *group);
+void smc_rdma_llc_on_delete_link(struct smc_lgr_rdma *group, struct smc_link *link, struct smc_llc *m);
+bool smc_rdma_llc_closing(const struct smc_lgr_rdma *group);
+void smc_rdma_llc_part(struct smc_lgr_rdma *group);
+void smc_rdma_llc_flush(struct smc_lgr_rdma *group, unsigned long until);
+void smc_rdma_llc_leave(struct smc_lgr_rdma *group);
 
 /* llc_call.c */
-void smc_rdma_llc_confirm_rkey(struct smc_rdma_group *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call);
-void smc_rdma_llc_delete_rkey(struct smc_rdma_group *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call);
-void smc_rdma_llc_cancel(struct smc_rdma_group *group, struct smc_rdma_call *call);
-void smc_rdma_llc_answered(struct smc_rdma_group *group, u8 type, u32 rkey, bool negative);
-unsigned long smc_rdma_llc_look_at_calls(struct smc_rdma_group *group);
+void smc_rdma_llc_confirm_rkey(struct smc_lgr_rdma *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call);
+void smc_rdma_llc_delete_rkey(struct smc_lgr_rdma *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call);
+void smc_rdma_llc_cancel(struct smc_lgr_rdma *group, struct smc_rdma_call *call);
+void smc_rdma_llc_answered(struct smc_lgr_rdma *group, u8 type, u32 rkey, bool negative);
+unsigned long smc_rdma_llc_look_at_calls(struct smc_lgr_rdma *group);
 
 /* keepalive.c */
 struct smc_keepalive {
@@ -232,8 +232,8 @@ struct smc_keepalive {
 	unsigned long limit;	/* jiffies from the test on, after which the peer is dead */
 };
 
-void smc_keepalive_find(struct smc_rdma_group *group, struct smc_keepalive *k);
-void smc_keepalive_expire(struct smc_rdma_group *group);
+void smc_keepalive_find(struct smc_lgr_rdma *group, struct smc_keepalive *k);
+void smc_keepalive_expire(struct smc_lgr_rdma *group);
 
 /* cdc.c */
 void smc_rdma_cdc_send(struct smc_rdma_conn *rc);
@@ -244,7 +244,7 @@ void smc_rdma_revoke(struct smc_rdma_conn *rc);
 bool smc_rdma_peer_full(const struct smc_conn *conn);
 void smc_rdma_cdc_init(struct smc_rdma_conn *rc);
 void smc_rdma_cdc_start(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer);
-void smc_rdma_cdc_recv(struct smc_rdma_group *group, const u8 *buf, u32 len);
-void smc_rdma_cdc_recv_imm(struct smc_rdma_group *group, u32 imm, u32 len);
+void smc_rdma_cdc_recv(struct smc_lgr_rdma *group, const u8 *buf, u32 len);
+void smc_rdma_cdc_recv_imm(struct smc_lgr_rdma *group, u32 imm, u32 len);
 
 #endif /* SMC_RDMA_GROUP_H */

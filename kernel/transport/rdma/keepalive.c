@@ -22,7 +22,7 @@ static bool has_keepalive(const struct smc_conn *conn)
  * The settings of a namespace may be anything, while the link is the host's: a second is the least of each. Does not
  * sleep.
  */
-void smc_keepalive_find(struct smc_rdma_group *group, struct smc_keepalive *k)
+void smc_keepalive_find(struct smc_lgr_rdma *group, struct smc_keepalive *k)
 {
 	struct smc_conn *conn;
 	unsigned long token;
@@ -43,7 +43,7 @@ void smc_keepalive_find(struct smc_rdma_group *group, struct smc_keepalive *k)
 }
 
 /* smc_keepalive_expire() - the link is dead: connections with keepalive end by ETIMEDOUT. Under the lock, does not sleep. */
-void smc_keepalive_expire(struct smc_rdma_group *group)
+void smc_keepalive_expire(struct smc_lgr_rdma *group)
 {
 	struct smc_conn *conn;
 	unsigned long token;

@@ -149,12 +149,12 @@ static int post_slot(struct smc_link *link, u32 i)
 {
 	struct ib_sge sge[2] = {
 		{ .addr = link->slots[i].dma, .length = link->rx_len, .lkey = link->pd->local_dma_lkey },
-		{ .addr = link->spill_dma, .length = SMC_LINK_SPILL_LEN, .lkey = link->pd->local_dma_lkey },
+		{ .addr = link->v2_dma, .length = SMC_LINK_V2_BUF_LEN, .lkey = link->pd->local_dma_lkey },
 	};
 	struct ib_recv_wr wr = {
 		.wr_cqe = &link->slots[i].cqe,
 		.sg_list = sge,
-		.num_sge = link->spill ? 2 : 1,
+		.num_sge = link->v2_buf ? 2 : 1,
 	};
 
 	return ib_post_recv(link->qp, &wr, NULL);
@@ -165,7 +165,7 @@ static bool is_message(const struct smc_link *link, const struct ib_wc *wc)
 {
 	if (wc->opcode == IB_WC_RECV_RDMA_WITH_IMM)
 		return link->group->immediate;
-	return wc->opcode == IB_WC_RECV && wc->byte_len <= link->rx_len + (link->spill ? SMC_LINK_SPILL_LEN : 0);
+	return wc->opcode == IB_WC_RECV && wc->byte_len <= link->rx_len + (link->v2_buf ? SMC_LINK_V2_BUF_LEN : 0);
 }
 
 /* smc_link_received() - the peer's adapter has used a receive. Softirq, by the completion queue. */
@@ -184,14 +184,14 @@ void smc_link_received(struct ib_cq *cq, struct ib_wc *wc)
 		smc_link_fail(link, SMC_LINK_NO_MESSAGE, wc->byte_len);
 		return;
 	}
-	WRITE_ONCE(link->heard, jiffies);
+	WRITE_ONCE(link->last_recv, jiffies);
 	if (wc->opcode != IB_WC_RECV) {
 		smc_rdma_cdc_recv_imm(link->group, be32_to_cpu(wc->ex.imm_data), wc->byte_len);
 		goto again;
 	}
 	len = min(wc->byte_len, link->rx_len);
 	ib_dma_sync_single_for_cpu(ib, slot->dma, len, DMA_FROM_DEVICE);
-	smc_group_receive(link->group, link, slot->msg, wc->byte_len);
+	smc_lgr_rdma_receive(link->group, link, slot->msg, wc->byte_len);
 	ib_dma_sync_single_for_device(ib, slot->dma, len, DMA_FROM_DEVICE);
 again:
 	if (READ_ONCE(link->state) != SMC_LINK_DOWN && post_slot(link, slot - link->slots))
@@ -206,7 +206,7 @@ again:
  *
  * May sleep. Return: the link, or ERR_PTR(-ENOMEM) and the like.
  */
-struct smc_link *smc_link_new(struct smc_rdma_group *group, const struct smc_rdma_path *path,
+struct smc_link *smc_link_new(struct smc_lgr_rdma *group, const struct smc_rdma_path *path,
 			      const struct smc_sysctl *sysctl)
 {
 	struct smc_link *link;
@@ -225,7 +225,7 @@ struct smc_link *smc_link_new(struct smc_rdma_group *group, const struct smc_rdm
 	smc_rdma_dev_get(path->dev);
 	atomic_inc(&path->dev->ports[path->port - 1].links);
 	link->psn = get_random_u32() & 0xffffff;
-	link->taken = jiffies;
+	link->last_read = jiffies;
 	link->peer_recvs = SMC_LINK_PEER_RECVS;
 	link->traffic_class = READ_ONCE(sysctl->smcr_traffic_class);
 	init_rwsem(&link->making);
@@ -233,10 +233,10 @@ struct smc_link *smc_link_new(struct smc_rdma_group *group, const struct smc_rdm
 	spin_lock_init(&link->sq_lock);
 	INIT_LIST_HEAD(&link->on_dev);
 	INIT_LIST_HEAD(&link->waiting);
-	INIT_LIST_HEAD(&link->arriving);
+	INIT_LIST_HEAD(&link->completions);
 	init_waitqueue_head(&link->flushed);
 	INIT_WORK(&link->down, down_work);
-	rc = smc_link_create_queues(link, sysctl) ?: smc_link_side_new(link);
+	rc = smc_link_create_queues(link, sysctl) ?: smc_link_reg_qp_new(link);
 	if (rc) {
 		smc_link_end(link, NULL);
 		/* An event of the adapter may have failed the link already. */
@@ -264,8 +264,8 @@ static void stop(struct smc_link *link)
 	WRITE_ONCE(link->state, SMC_LINK_DOWN);
 	/* Its lock lets those finish who have not seen that; nobody comes to wait after this. */
 	smc_link_wake(link);
-	if (link->side.qp)
-		ib_destroy_qp(link->side.qp);
+	if (link->reg_qp.qp)
+		ib_destroy_qp(link->reg_qp.qp);
 	if (link->qp) {
 		/* Before that it has nothing, and cannot be drained. */
 		if (link->inited)
@@ -292,7 +292,7 @@ static void give_back(struct smc_link *link)
  *
  * May sleep, until what is under way has been flushed. Once.
  */
-void smc_link_end(struct smc_link *link, void (*detach)(struct smc_rdma_group *group))
+void smc_link_end(struct smc_link *link, void (*detach)(struct smc_lgr_rdma *group))
 {
 	/* Nobody begins to use it after this, and nobody is at it. So its end, which may take long, holds up nobody. */
 	down_write(&link->making);

@@ -19,7 +19,7 @@
 #include "limits.h"
 
 struct smc_rdma_buf;
-struct smc_rdma_group;
+struct smc_lgr_rdma;
 struct smc_sysctl;
 
 #define SMC_LINK_MSG_LEN 44	/* of every message but a few of LLC version 2 */
@@ -63,23 +63,23 @@ struct smc_link_peer {
 	u8 user_id[4];		/* by which it shows the link */
 };
 
-/* Who waits for room in the send queue. */
+/* Waits for room in the send queue. */
 struct smc_link_waiter {
 	struct list_head list;	/* sq_lock */
 	void (*fn)(struct smc_link_waiter *waiter);	/* softirq; it may wait again */
 };
 
-/* Who has sent something, and wants to know when that has arrived. */
-struct smc_link_arrival {
-	struct list_head list;	/* link->arriving; sq_lock */
+/* Reports to a sender that the peer's adapter has what was sent. */
+struct smc_link_completion {
+	struct list_head list;	/* link->completions; sq_lock */
 	u64 at;			/* of sq_posted; sq_lock */
 	u64 pos;		/* what the sender knows it by; sq_lock */
-	/* Softirq. Of what is sent anew before this is called, only the last is told. 0 for pos if the link has failed. */
-	void (*fn)(struct smc_link_arrival *arrival, u64 pos);
+	/* Softirq. Posting again before the callback runs replaces the reported position. 0 for pos if the link has failed. */
+	void (*fn)(struct smc_link_completion *completion, u64 pos);
 };
 
-/* A place in the send queue whose work request tells of its completion. */
-struct smc_link_mark {
+/* A place in the send queue whose work request is signaled. */
+struct smc_link_signaled {
 	struct ib_cqe cqe;
 	struct smc_link *link;
 	u64 at;			/* work requests up to this one are done, of sq_posted */
@@ -94,8 +94,8 @@ struct smc_link_slot {
 	u64 dma;
 };
 
-/* Where buffers are registered, if not in between what is sent. See register.c. */
-struct smc_link_side {
+/* The registration QP, where buffers are registered if the link's own QP cannot do that. See register.c. */
+struct smc_link_reg_qp {
 	struct ib_qp *qp;	/* or NULL; like the link's */
 	struct ib_cqe cqe;
 	struct completion done;
@@ -109,23 +109,23 @@ struct smc_link_write {
 	u32 lkey, rkey, len;
 };
 
-/* What is to be sent: data is written, then a message tells of it. */
-struct smc_link_job {
+/* Work requests to post together: writes of data, then a message that tells of it. */
+struct smc_link_send_req {
 	const struct smc_link_write *writes;
 	unsigned int n;			/* of them, up to SMC_LINK_WRITES */
 	bool immediate;			/* a word goes with the write, of which there is one, instead of a message */
 	u32 imm;			/* that word */
 	const u8 *msg;			/* SMC_LINK_MSG_LEN bytes; copied */
-	bool mark;			/* someone may ask when it has arrived, by smc_link_passed() */
+	bool signaled;			/* someone may ask whether it has arrived, by smc_link_passed() */
 	u64 at;				/* out: its position, for that */
-	struct smc_link_arrival *arrival;	/* to be told of it, or NULL */
+	struct smc_link_completion *completion;	/* called when it has arrived, or NULL */
 	u64 pos;			/* for that */
 	struct smc_link_waiter *waiter;	/* called once there is room again, if there is none now */
-	bool fresh;			/* out: the arrival, or without room the waiter, was not on the link's list before */
+	bool fresh;			/* out: the completion, or without room the waiter, was not on the link's list before */
 };
 
 struct smc_link {
-	struct smc_rdma_group *group;
+	struct smc_lgr_rdma *group;
 	struct smc_rdma_path path;	/* its device is used until the link is destroyed */
 	struct list_head on_dev;	/* dev->lock */
 	struct smc_link_peer peer;
@@ -134,8 +134,8 @@ struct smc_link {
 	u8 mtu_code;			/* of both sides */
 	u8 traffic_class;		/* net.smc.smcr_traffic_class */
 	enum smc_link_state state;	/* single word, no lock; DOWN stays */
-	unsigned long heard;		/* jiffies; single word, no lock */
-	unsigned long taken;		/* jiffies; the peer has told that it has read something; likewise */
+	unsigned long last_recv;		/* jiffies; single word, no lock */
+	unsigned long last_read;		/* jiffies; the peer has told that it has read something; likewise */
 	struct work_struct down;	/* ends the group; holds a reference on it */
 
 	/*
@@ -150,7 +150,7 @@ struct smc_link {
 	struct ib_cq *cq;
 	struct ib_qp *qp;
 	u32 qpn;			/* of qp; never changes */
-	struct smc_link_side side;
+	struct smc_link_reg_qp reg_qp;
 	struct smc_rdma_limits limits;
 	unsigned int vector;		/* completion vector of cq */
 	unsigned long port_down;	/* jiffies; since when its port is down, 0 if it is up; dev->lock */
@@ -158,15 +158,15 @@ struct smc_link {
 	spinlock_t sq_lock;		/* what follows; softirqs off */
 	u32 sq_size;			/* a power of two */
 	u64 sq_posted, sq_done;		/* work requests, ever */
-	u64 sq_marked;			/* sq_posted of the last that tells of its completion */
-	u32 sq_unmarked;		/* bytes of data since then */
+	u64 sq_signaled;			/* sq_posted of the last signaled one */
+	u32 sq_unsignaled;		/* bytes of data since then */
 	u32 peer_recvs;			/* of these work requests, so many may be under way: the peer has receives for them */
 	u64 sq_consuming, sq_consumed;	/* those that take a receive of the peer's, ever: posted, done */
-	u64 sq_consuming_marked;	/* sq_consuming at sq_marked */
-	struct smc_link_mark *marks;	/* sq_size */
+	u64 sq_consuming_signaled;	/* sq_consuming at sq_signaled */
+	struct smc_link_signaled *signaled;	/* sq_size */
 	struct list_head waiting;	/* struct smc_link_waiter */
 	const struct smc_link_waiter *turn;	/* taken off `waiting` last; only compared */
-	struct list_head arriving;	/* struct smc_link_arrival, in the order that they were sent */
+	struct list_head completions;	/* struct smc_link_completion, in the order that they were sent */
 	wait_queue_head_t flushed;	/* woken when sq_done moves */
 	bool inline_ok;
 	u8 *tx_msgs;			/* sq_size messages, if they cannot go inline */
@@ -176,25 +176,25 @@ struct smc_link {
 	struct smc_link_slot *slots;	/* rq_size */
 	/*
 	 * Bytes in each slot. Messages of version 2 have up to 8 KiB. Where a receive may have two elements,
-	 * what does not fit into the slot is in the spill, as the peer sends one such message at a time;
+	 * what does not fit into the slot is in v2_buf, which is enough because the peer sends one such message at a time;
 	 * else each slot has all of it.
 	 */
 	u32 rx_len;
 	u8 *rx_msgs;			/* the memory of all slots, if rx_len is SMC_LINK_MSG_LEN */
 	u64 rx_dma;
-	u8 *spill;
-	u64 spill_dma;
+	u8 *v2_buf;
+	u64 v2_dma;
 };
 
 #define SMC_LINK_LONG_LEN 8192
-#define SMC_LINK_SPILL_LEN (SMC_LINK_LONG_LEN - SMC_LINK_MSG_LEN)
+#define SMC_LINK_V2_BUF_LEN (SMC_LINK_LONG_LEN - SMC_LINK_MSG_LEN)
 
 /* Receives that any peer has posted: Linux has 48 at least, three for each of its own send requests. */
 #define SMC_LINK_PEER_RECVS 16
 
-struct smc_link *smc_link_new(struct smc_rdma_group *group, const struct smc_rdma_path *path,
+struct smc_link *smc_link_new(struct smc_lgr_rdma *group, const struct smc_rdma_path *path,
 			      const struct smc_sysctl *sysctl);
-void smc_link_end(struct smc_link *link, void (*detach)(struct smc_rdma_group *group));
+void smc_link_end(struct smc_link *link, void (*detach)(struct smc_lgr_rdma *group));
 int smc_link_to_rtr(struct smc_link *link);
 int smc_link_to_rts(struct smc_link *link);
 void smc_link_fail(struct smc_link *link, enum smc_link_why why, int detail);
@@ -210,14 +210,14 @@ int smc_link_create_queues(struct smc_link *link, const struct smc_sysctl *sysct
 void smc_link_free_queues(struct smc_link *link);
 
 /* register.c */
-int smc_link_side_new(struct smc_link *link);
+int smc_link_reg_qp_new(struct smc_link *link);
 int smc_link_register(struct smc_link *link, struct smc_rdma_buf *buf);
 
 /* queue.c */
 void smc_link_wake(struct smc_link *link);
 void smc_link_sent(struct ib_cq *cq, struct ib_wc *wc);
-struct ib_cqe *smc_link_mark(struct smc_link *link, u64 last);
-int smc_link_send(struct smc_link *link, struct smc_link_job *job);
+struct ib_cqe *smc_link_signal(struct smc_link *link, u64 last);
+int smc_link_send(struct smc_link *link, struct smc_link_send_req *req);
 void smc_link_peer_recvs(struct smc_link *link, u32 vendor);
 u64 smc_link_position(struct smc_link *link);
 bool smc_link_passed(struct smc_link *link, u64 position);

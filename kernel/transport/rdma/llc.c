@@ -23,14 +23,14 @@
 #define STALL_TIME (10 * HZ)
 
 /* Return: false if it has to wait for room. */
-static bool post(struct smc_rdma_group *group, const u8 msg[SMC_LINK_MSG_LEN])
+static bool post(struct smc_lgr_rdma *group, const u8 msg[SMC_LINK_MSG_LEN])
 {
-	struct smc_link_job job = { .msg = msg, .mark = true, .waiter = &group->llc.waiter };
-	int rc = smc_link_send(group->link, &job);
+	struct smc_link_send_req req = { .msg = msg, .signaled = true, .waiter = &group->llc.waiter };
+	int rc = smc_link_send(group->link, &req);
 
 	lockdep_assert_held(&group->lock);
 	if (!rc)
-		group->llc.posted = job.at;
+		group->llc.posted = req.at;
 	return rc != -EAGAIN;
 }
 
@@ -38,7 +38,7 @@ static bool post(struct smc_rdma_group *group, const u8 msg[SMC_LINK_MSG_LEN])
  * smc_rdma_llc_send() - sends a message; what does not fit into the queue will be sent by the waiter.
  * Under the group's lock, does not sleep.
  */
-void smc_rdma_llc_send(struct smc_rdma_group *group, const u8 msg[SMC_LINK_MSG_LEN])
+void smc_rdma_llc_send(struct smc_lgr_rdma *group, const u8 msg[SMC_LINK_MSG_LEN])
 {
 	struct smc_rdma_llc *llc = &group->llc;
 
@@ -56,7 +56,7 @@ void smc_rdma_llc_send(struct smc_rdma_group *group, const u8 msg[SMC_LINK_MSG_L
 static void room_again(struct smc_link_waiter *waiter)
 {
 	struct smc_rdma_llc *llc = container_of(waiter, struct smc_rdma_llc, waiter);
-	struct smc_rdma_group *group = container_of(llc, struct smc_rdma_group, llc);
+	struct smc_lgr_rdma *group = container_of(llc, struct smc_lgr_rdma, llc);
 
 	spin_lock_bh(&group->lock);
 	while (llc->n && post(group, llc->out[llc->first])) {
@@ -67,7 +67,7 @@ static void room_again(struct smc_link_waiter *waiter)
 }
 
 /* What fits into 44 bytes; all that we say does. The caller holds the lock. */
-static bool spell(struct smc_rdma_group *group, struct smc_llc *m, u8 msg[SMC_LLC_LEN])
+static bool spell(struct smc_lgr_rdma *group, struct smc_llc *m, u8 msg[SMC_LLC_LEN])
 {
 	m->version = group->version;
 	m->swapped = group->llc.swapped;
@@ -75,7 +75,7 @@ static bool spell(struct smc_rdma_group *group, struct smc_llc *m, u8 msg[SMC_LL
 }
 
 /* smc_rdma_llc_send_msg() - encodes a message, and sends it as smc_rdma_llc_send() does. */
-void smc_rdma_llc_send_msg(struct smc_rdma_group *group, struct smc_llc *m)
+void smc_rdma_llc_send_msg(struct smc_lgr_rdma *group, struct smc_llc *m)
 {
 	u8 msg[SMC_LLC_LEN];
 
@@ -84,7 +84,7 @@ void smc_rdma_llc_send_msg(struct smc_rdma_group *group, struct smc_llc *m)
 }
 
 /* smc_rdma_llc_respond() - sends a message back as a response. Softirq. */
-void smc_rdma_llc_respond(struct smc_rdma_group *group, struct smc_llc *m)
+void smc_rdma_llc_respond(struct smc_lgr_rdma *group, struct smc_llc *m)
 {
 	m->response = true;
 	spin_lock_bh(&group->lock);
@@ -97,7 +97,7 @@ void smc_rdma_llc_respond(struct smc_rdma_group *group, struct smc_llc *m)
  * caller holds the lock, and the group has not ended: else, the timer may be about to be stopped for
  * good, and not be started, which nobody would hear of.
  */
-void smc_rdma_llc_look_soon(struct smc_rdma_group *group, unsigned long delay)
+void smc_rdma_llc_look_soon(struct smc_lgr_rdma *group, unsigned long delay)
 {
 	unsigned long next = jiffies + delay;
 
@@ -119,7 +119,7 @@ static void bad_message(struct smc_link *link, u8 type)
  * Does CONFIRM LINK come from the peer that has made the link, and for this link? The server asks and gives the
  * number, the client answers and repeats it; so does whoever says it again.
  */
-static bool confirms_link(const struct smc_rdma_group *group, const struct smc_link *link, const struct smc_llc *m)
+static bool confirms_link(const struct smc_lgr_rdma *group, const struct smc_link *link, const struct smc_llc *m)
 {
 	const struct smc_llc_confirm_link *c = &m->confirm_link;
 
@@ -129,7 +129,7 @@ static bool confirms_link(const struct smc_rdma_group *group, const struct smc_l
 	return group->server ? c->link == link->id : !group->llc.confirmed || c->link == group->llc.confirm_link;
 }
 
-static void on_confirm_link(struct smc_rdma_group *group, struct smc_link *link, const struct smc_llc *m)
+static void on_confirm_link(struct smc_lgr_rdma *group, struct smc_link *link, const struct smc_llc *m)
 {
 	spin_lock_bh(&group->lock);
 	if (!confirms_link(group, link, m)) {
@@ -139,13 +139,13 @@ static void on_confirm_link(struct smc_rdma_group *group, struct smc_link *link,
 		group->llc.confirm_link = m->confirm_link.link;
 		memcpy(group->link->peer.user_id, m->confirm_link.user_id, sizeof(group->link->peer.user_id));
 		smp_store_release(&group->llc.confirmed, true); /* pairs with smc_rdma_confirmed() */
-		smc_group_wake_locked(group);
+		smc_lgr_rdma_wake_locked(group);
 	}
 	spin_unlock_bh(&group->lock);
 }
 
 /* We have no second link to offer. */
-static void on_add_link(struct smc_rdma_group *group, struct smc_llc *m)
+static void on_add_link(struct smc_lgr_rdma *group, struct smc_llc *m)
 {
 	if (m->response)
 		return;
@@ -156,7 +156,7 @@ static void on_add_link(struct smc_rdma_group *group, struct smc_llc *m)
 	smc_rdma_llc_respond(group, m);
 }
 
-static void on_confirm_rkey(struct smc_rdma_group *group, struct smc_llc *m)
+static void on_confirm_rkey(struct smc_lgr_rdma *group, struct smc_llc *m)
 {
 	struct smc_llc_confirm_rkey *c = &m->confirm_rkey;
 
@@ -172,7 +172,7 @@ static void on_confirm_rkey(struct smc_rdma_group *group, struct smc_llc *m)
 }
 
 /* The answer repeats the keys (RFC 7609, A.3.7), as many as have place. */
-static void repeat_keys(struct smc_rdma_group *group, struct smc_llc *m, const u8 *asked)
+static void repeat_keys(struct smc_lgr_rdma *group, struct smc_llc *m, const u8 *asked)
 {
 	u8 msg[SMC_LLC_LEN];
 	unsigned int i;
@@ -189,7 +189,7 @@ static void repeat_keys(struct smc_rdma_group *group, struct smc_llc *m, const u
 }
 
 /* Of the keys, the answer tells how many, or which, were unknown. */
-static void on_delete_rkey(struct smc_rdma_group *group, struct smc_llc *m, const u8 *msg)
+static void on_delete_rkey(struct smc_lgr_rdma *group, struct smc_llc *m, const u8 *msg)
 {
 	unsigned int i;
 	u8 unknown = 0, mask = 0;
@@ -230,7 +230,7 @@ static bool echoes_test(const struct smc_rdma_llc *llc, const u8 data[16])
 }
 
 /* The caller holds the lock. */
-static void begin_test(struct smc_rdma_group *group)
+static void begin_test(struct smc_lgr_rdma *group)
 {
 	struct smc_llc m = { .type = SMC_LLC_TEST_LINK };
 
@@ -242,7 +242,7 @@ static void begin_test(struct smc_rdma_group *group)
 }
 
 /* The link works, and connections may join. The caller holds the lock. */
-static void pass_test(struct smc_rdma_group *group)
+static void pass_test(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_llc *llc = &group->llc;
 
@@ -251,7 +251,7 @@ static void pass_test(struct smc_rdma_group *group)
 	if (!llc->doubted)
 		return;
 	WRITE_ONCE(llc->doubted, false);
-	smc_group_wake_locked(group);
+	smc_lgr_rdma_wake_locked(group);
 }
 
 /**
@@ -262,7 +262,7 @@ static void pass_test(struct smc_rdma_group *group)
  * peer's identity. The link tells, since only the peer can answer on it: no connection joins until TEST LINK has been answered.
  * If it is not, the group ends. Softirq.
  */
-void smc_rdma_llc_doubt(struct smc_rdma_group *group)
+void smc_rdma_llc_doubt(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_llc *llc = &group->llc;
 
@@ -278,7 +278,7 @@ unlock:
 	spin_unlock_bh(&group->lock);
 }
 
-static void on_test_link(struct smc_rdma_group *group, struct smc_link *link, struct smc_llc *m)
+static void on_test_link(struct smc_lgr_rdma *group, struct smc_link *link, struct smc_llc *m)
 {
 	if (!m->response) {
 		smc_rdma_llc_respond(group, m);
@@ -292,7 +292,7 @@ static void on_test_link(struct smc_rdma_group *group, struct smc_link *link, st
 	spin_unlock_bh(&group->lock);
 }
 
-static void handle(struct smc_rdma_group *group, struct smc_link *link, const u8 *msg, u32 len)
+static void handle(struct smc_lgr_rdma *group, struct smc_link *link, const u8 *msg, u32 len)
 {
 	struct smc_llc m;
 	int rc = smc_llc_decode(msg, len, &m);
@@ -339,7 +339,7 @@ static void handle(struct smc_rdma_group *group, struct smc_link *link, const u8
 }
 
 /* smc_rdma_llc_receive() - a message that is none of CDC has come over a link. Softirq. */
-void smc_rdma_llc_receive(struct smc_rdma_group *group, struct smc_link *link, const u8 *msg, u32 len)
+void smc_rdma_llc_receive(struct smc_lgr_rdma *group, struct smc_link *link, const u8 *msg, u32 len)
 {
 	u8 *whole;
 
@@ -347,24 +347,24 @@ void smc_rdma_llc_receive(struct smc_rdma_group *group, struct smc_link *link, c
 		handle(group, link, msg, len);
 		return;
 	}
-	if (!link->spill) {
+	if (!link->v2_buf) {
 		bad_message(link, msg[0]);
 		return;
 	}
-	/* The rest is in the spill, which the next long message overwrites. Lost without memory, as on the wire. */
+	/* The rest is in v2_buf, which the next long message overwrites. Lost without memory, as on the wire. */
 	whole = kmalloc(len, GFP_ATOMIC);
 	if (!whole)
 		return;
-	ib_dma_sync_single_for_cpu(link->path.dev->ib, link->spill_dma, SMC_LINK_SPILL_LEN, DMA_FROM_DEVICE);
+	ib_dma_sync_single_for_cpu(link->path.dev->ib, link->v2_dma, SMC_LINK_V2_BUF_LEN, DMA_FROM_DEVICE);
 	memcpy(whole, msg, SMC_LINK_MSG_LEN);
-	memcpy(whole + SMC_LINK_MSG_LEN, link->spill, len - SMC_LINK_MSG_LEN);
-	ib_dma_sync_single_for_device(link->path.dev->ib, link->spill_dma, SMC_LINK_SPILL_LEN, DMA_FROM_DEVICE);
+	memcpy(whole + SMC_LINK_MSG_LEN, link->v2_buf, len - SMC_LINK_MSG_LEN);
+	ib_dma_sync_single_for_device(link->path.dev->ib, link->v2_dma, SMC_LINK_V2_BUF_LEN, DMA_FROM_DEVICE);
 	handle(group, link, whole, len);
 	kfree(whole);
 }
 
 /* smc_rdma_user_id() - the name that we show the link by; the peer shows it, too. Any context. */
-void smc_rdma_user_id(const struct smc_rdma_group *group, u8 id[4])
+void smc_rdma_user_id(const struct smc_lgr_rdma *group, u8 id[4])
 {
 	smc_put_be32(id, group->lgr->id + group->link->id);
 }
@@ -376,7 +376,7 @@ void smc_rdma_user_id(const struct smc_rdma_group *group, u8 id[4])
  *
  * Does not sleep.
  */
-void smc_rdma_llc_confirm_link(struct smc_rdma_group *group, bool response)
+void smc_rdma_llc_confirm_link(struct smc_lgr_rdma *group, bool response)
 {
 	struct smc_link *link = group->link;
 	struct smc_llc m = { .type = SMC_LLC_CONFIRM_LINK, .response = response };
@@ -399,7 +399,7 @@ void smc_rdma_llc_confirm_link(struct smc_rdma_group *group, bool response)
  * second link, by an offer that it has to refuse; otherwise it waits for one (wire-formats, T18).
  * Does not sleep.
  */
-void smc_rdma_llc_no_second(struct smc_rdma_group *group)
+void smc_rdma_llc_no_second(struct smc_lgr_rdma *group)
 {
 	struct smc_link *link = group->link;
 	struct smc_llc m = { .type = SMC_LLC_ADD_LINK, .add_link.link = link->id + 1, .add_link.qpn = link->qpn };
@@ -427,10 +427,10 @@ static unsigned long until(unsigned long when)
  * its interval; as the keepalive of a connection has it; and soon where connections wait because the link is doubted.
  * Return: jiffies until then.
  */
-static unsigned long test_fails(const struct smc_rdma_group *group, unsigned long interval, const struct smc_keepalive *k)
+static unsigned long test_fails(const struct smc_lgr_rdma *group, unsigned long interval, const struct smc_keepalive *k)
 {
 	unsigned long left = MAX_JIFFY_OFFSET, since = group->llc.tested;
-	unsigned long silent = READ_ONCE(group->link->heard) + interval;
+	unsigned long silent = READ_ONCE(group->link->last_recv) + interval;
 
 	if (interval)
 		left = until((time_after(silent, since) ? silent : since) + PATIENCE);
@@ -443,7 +443,7 @@ static unsigned long test_fails(const struct smc_rdma_group *group, unsigned lon
  * A link that has been silent for as long as the namespace, or the keepalive of a connection, lets it. The caller
  * holds the lock. Return: as before.
  */
-static unsigned long look_at_link(struct smc_rdma_group *group)
+static unsigned long look_at_link(struct smc_lgr_rdma *group)
 {
 	unsigned long interval = max(READ_ONCE(smc_net(group->lgr->key.net)->sysctl.smcr_testlink_time), 0);
 	struct smc_keepalive k;
@@ -452,7 +452,7 @@ static unsigned long look_at_link(struct smc_rdma_group *group)
 	if (group->state != SMC_GROUP_READY)
 		return MAX_JIFFY_OFFSET;
 	/* Whatever comes shows that the link works; the answer to a test may be behind much else. */
-	if (group->llc.testing && time_after(READ_ONCE(group->link->heard), group->llc.tested))
+	if (group->llc.testing && time_after(READ_ONCE(group->link->last_recv), group->llc.tested))
 		pass_test(group);
 	smc_keepalive_find(group, &k);
 	if (group->llc.testing) {
@@ -466,7 +466,7 @@ static unsigned long look_at_link(struct smc_rdma_group *group)
 	idle = min(interval ?: MAX_JIFFY_OFFSET, k.idle);
 	if (idle == MAX_JIFFY_OFFSET)
 		return idle;
-	left = until(READ_ONCE(group->link->heard) + idle);
+	left = until(READ_ONCE(group->link->last_recv) + idle);
 	if (left)
 		return left;
 	begin_test(group);
@@ -478,10 +478,10 @@ static unsigned long look_at_link(struct smc_rdma_group *group)
  * itself. On a bad path it may be long until the queue moves, but the peer reads what arrives. The
  * caller holds the lock. Return: as before.
  */
-static unsigned long look_at_queue(struct smc_rdma_group *group)
+static unsigned long look_at_queue(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_llc *llc = &group->llc;
-	unsigned long taken = READ_ONCE(group->link->taken);
+	unsigned long taken = READ_ONCE(group->link->last_read);
 	bool expected = llc->expected;
 	u64 done;
 
@@ -501,7 +501,7 @@ static unsigned long look_at_queue(struct smc_rdma_group *group)
 static void timer_work(struct work_struct *work)
 {
 	struct smc_rdma_llc *llc = container_of(to_delayed_work(work), struct smc_rdma_llc, timer);
-	struct smc_rdma_group *group = container_of(llc, struct smc_rdma_group, llc);
+	struct smc_lgr_rdma *group = container_of(llc, struct smc_lgr_rdma, llc);
 	struct smc_rdma_buf *rmb = NULL;
 	unsigned long next;
 
@@ -511,7 +511,7 @@ static void timer_work(struct work_struct *work)
 		next = min(next, look_at_link(group));
 		next = min(next, look_at_queue(group));
 		if (group->state == SMC_GROUP_READY)
-			rmb = smc_group_withdraw(group);
+			rmb = smc_lgr_rdma_delete_rkeys(group);
 		if (!list_empty(&group->llc.calls))
 			next = min_t(unsigned long, next, PATIENCE);
 		if (next != MAX_JIFFY_OFFSET)
@@ -519,12 +519,12 @@ static void timer_work(struct work_struct *work)
 	}
 	spin_unlock_bh(&group->lock);
 	if (rmb)
-		smc_group_drop_rmb(rmb);
+		smc_lgr_rdma_drop_rmb(rmb);
 	smc_lgr_put(group->lgr);
 }
 
 /* smc_rdma_llc_watch() - the link is to be tested from now on. The caller holds the lock. */
-void smc_rdma_llc_watch(struct smc_rdma_group *group)
+void smc_rdma_llc_watch(struct smc_lgr_rdma *group)
 {
 	group->llc.moved = jiffies;
 	group->llc.proven = jiffies;
@@ -532,7 +532,7 @@ void smc_rdma_llc_watch(struct smc_rdma_group *group)
 }
 
 /* smc_rdma_llc_init() - of a fresh group. */
-void smc_rdma_llc_init(struct smc_rdma_group *group)
+void smc_rdma_llc_init(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_llc *llc = &group->llc;
 
@@ -548,7 +548,7 @@ void smc_rdma_llc_init(struct smc_rdma_group *group)
  * smc_rdma_llc_end() - the group has ended: nobody waits for an answer any more, the timer does not
  * run, the peer has been told. May sleep.
  */
-void smc_rdma_llc_end(struct smc_rdma_group *group)
+void smc_rdma_llc_end(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_call *call;
 
@@ -557,7 +557,7 @@ void smc_rdma_llc_end(struct smc_rdma_group *group)
 		list_del_init(&call->list);
 		WRITE_ONCE(call->result, -ENOTCONN);
 	}
-	smc_group_wake_locked(group);
+	smc_lgr_rdma_wake_locked(group);
 	spin_unlock_bh(&group->lock);
 	if (cancel_delayed_work_sync(&group->llc.timer))
 		smc_lgr_put(group->lgr);

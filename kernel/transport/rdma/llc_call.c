@@ -16,7 +16,7 @@
 #define PROMPT (HZ / 2)
 
 /* The first of the calls is next. The caller holds the lock. */
-static void next_call(struct smc_rdma_group *group)
+static void next_call(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_call *call = list_first_entry_or_null(&group->llc.calls, struct smc_rdma_call, list);
 
@@ -29,12 +29,12 @@ static void next_call(struct smc_rdma_group *group)
 }
 
 /* The running call is over. The caller holds the lock. */
-static void finish(struct smc_rdma_group *group, struct smc_rdma_call *call, int result)
+static void finish(struct smc_lgr_rdma *group, struct smc_rdma_call *call, int result)
 {
 	list_del_init(&call->list);
 	WRITE_ONCE(call->result, result);
 	if (call != &group->leave)
-		smc_group_wake_locked(group);
+		smc_lgr_rdma_wake_locked(group);
 	next_call(group);
 	if (call == &group->leave)
 		smc_rdma_llc_look_soon(group, 0);
@@ -58,7 +58,7 @@ static bool is_to(const struct smc_rdma_llc *llc, const struct smc_rdma_call *ca
  *
  * Softirq.
  */
-void smc_rdma_llc_answered(struct smc_rdma_group *group, u8 type, u32 rkey, bool negative)
+void smc_rdma_llc_answered(struct smc_lgr_rdma *group, u8 type, u32 rkey, bool negative)
 {
 	struct smc_rdma_llc *llc = &group->llc;
 	struct smc_rdma_call *call;
@@ -80,7 +80,7 @@ void smc_rdma_llc_answered(struct smc_rdma_group *group, u8 type, u32 rkey, bool
 }
 
 /* A call that is about to be. The caller holds the lock. Return: false if there is nobody to call. */
-static bool prepare_call(struct smc_rdma_group *group, struct smc_llc *m, u32 rkey, struct smc_rdma_call *call)
+static bool prepare_call(struct smc_lgr_rdma *group, struct smc_llc *m, u32 rkey, struct smc_rdma_call *call)
 {
 	bool ready;
 
@@ -94,7 +94,7 @@ static bool prepare_call(struct smc_rdma_group *group, struct smc_llc *m, u32 rk
 }
 
 /* It has its turn when those before it are over. The caller holds the lock. */
-static void begin_call(struct smc_rdma_group *group, struct smc_rdma_call *call)
+static void begin_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call)
 {
 	list_add_tail(&call->list, &group->llc.calls);
 	if (list_is_singular(&group->llc.calls))
@@ -112,7 +112,7 @@ static void begin_call(struct smc_rdma_group *group, struct smc_rdma_call *call)
  *
  * Does not sleep.
  */
-void smc_rdma_llc_confirm_rkey(struct smc_rdma_group *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call)
+void smc_rdma_llc_confirm_rkey(struct smc_lgr_rdma *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call)
 {
 	struct smc_llc m = { .type = SMC_LLC_CONFIRM_RKEY, .confirm_rkey = { .rkey = rmb->rkey, .addr = rmb->addr } };
 
@@ -130,7 +130,7 @@ void smc_rdma_llc_confirm_rkey(struct smc_rdma_group *group, const struct smc_rd
  *
  * Does not sleep.
  */
-void smc_rdma_llc_delete_rkey(struct smc_rdma_group *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call)
+void smc_rdma_llc_delete_rkey(struct smc_lgr_rdma *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call)
 {
 	struct smc_llc m = { .type = SMC_LLC_DELETE_RKEY, .delete_rkey = { .n_rkeys = 1 } };
 
@@ -141,7 +141,7 @@ void smc_rdma_llc_delete_rkey(struct smc_rdma_group *group, const struct smc_rdm
 }
 
 /* smc_rdma_llc_cancel() - nobody waits for the result any more. Softirq. */
-void smc_rdma_llc_cancel(struct smc_rdma_group *group, struct smc_rdma_call *call)
+void smc_rdma_llc_cancel(struct smc_lgr_rdma *group, struct smc_rdma_call *call)
 {
 	spin_lock_bh(&group->lock);
 	if (!list_empty(&call->list)) {
@@ -155,7 +155,7 @@ void smc_rdma_llc_cancel(struct smc_rdma_group *group, struct smc_rdma_call *cal
 }
 
 /* When the call that runs has had its time. The caller holds the lock. */
-static unsigned long due(const struct smc_rdma_group *group, const struct smc_rdma_call *call)
+static unsigned long due(const struct smc_lgr_rdma *group, const struct smc_rdma_call *call)
 {
 	bool awaited = call != &group->leave || !list_is_singular(&group->llc.calls);
 
@@ -178,7 +178,7 @@ static void expect_late(struct smc_rdma_llc *llc)
  * smc_rdma_llc_look_at_calls() - ends one that has got no answer in time. Under the group's lock, does not
  * sleep. Return: jiffies until the next look, MAX_JIFFY_OFFSET if there is none.
  */
-unsigned long smc_rdma_llc_look_at_calls(struct smc_rdma_group *group)
+unsigned long smc_rdma_llc_look_at_calls(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_call *call = list_first_entry_or_null(&group->llc.calls, struct smc_rdma_call, list);
 

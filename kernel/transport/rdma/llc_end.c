@@ -19,7 +19,7 @@
 #define LINGER (HZ / 2)
 
 /* Sends DELETE LINK, or its response: from here on nobody joins the group. The caller holds the lock. */
-static void send_delete(struct smc_rdma_group *group, const struct smc_llc_delete_link *d, bool response)
+static void send_delete(struct smc_lgr_rdma *group, const struct smc_llc_delete_link *d, bool response)
 {
 	struct smc_llc m = { .type = SMC_LLC_DELETE_LINK, .response = response, .delete_link = *d };
 	struct smc_rdma_llc *llc = &group->llc;
@@ -33,7 +33,7 @@ static void send_delete(struct smc_rdma_group *group, const struct smc_llc_delet
 }
 
 /* The peer has ended the link, and we comply. */
-static void leave(struct smc_rdma_group *group, const struct smc_llc_delete_link *d, bool response)
+static void leave(struct smc_lgr_rdma *group, const struct smc_llc_delete_link *d, bool response)
 {
 	spin_lock_bh(&group->lock);
 	send_delete(group, d, response);
@@ -44,7 +44,7 @@ static void leave(struct smc_rdma_group *group, const struct smc_llc_delete_link
 }
 
 /* To the server. One that has begun its own exchange has nothing else to do for a client that asks for the same. */
-static void on_client_request(struct smc_rdma_group *group, const struct smc_llc_delete_link *d)
+static void on_client_request(struct smc_lgr_rdma *group, const struct smc_llc_delete_link *d)
 {
 	bool drain;
 
@@ -67,7 +67,7 @@ static void on_client_request(struct smc_rdma_group *group, const struct smc_llc
 }
 
 /* To the client, which must comply at once. The server's request also answers one of ours. */
-static void on_server_request(struct smc_rdma_group *group, struct smc_link *link, const struct smc_llc_delete_link *d)
+static void on_server_request(struct smc_lgr_rdma *group, struct smc_link *link, const struct smc_llc_delete_link *d)
 {
 	struct smc_llc_delete_link answer = *d;
 
@@ -87,7 +87,7 @@ static void on_server_request(struct smc_rdma_group *group, struct smc_link *lin
  *
  * Softirq.
  */
-void smc_rdma_llc_on_delete_link(struct smc_rdma_group *group, struct smc_link *link, struct smc_llc *m)
+void smc_rdma_llc_on_delete_link(struct smc_lgr_rdma *group, struct smc_link *link, struct smc_llc *m)
 {
 	struct smc_llc_delete_link *d = &m->delete_link;
 
@@ -105,7 +105,7 @@ void smc_rdma_llc_on_delete_link(struct smc_rdma_group *group, struct smc_link *
 }
 
 /* smc_rdma_llc_closing() - is the group about to end, so that nobody joins it? Any context. */
-bool smc_rdma_llc_closing(const struct smc_rdma_group *group)
+bool smc_rdma_llc_closing(const struct smc_lgr_rdma *group)
 {
 	return READ_ONCE(group->llc.parting) || READ_ONCE(group->llc.draining);
 }
@@ -120,7 +120,7 @@ bool smc_rdma_llc_closing(const struct smc_rdma_group *group)
  * Soft-RoCE does not give up after the seven retries that Linux asks for, and Linux waits for each of its connections
  * until what it has posted is complete. Its programs would block for ever.
  */
-void smc_rdma_llc_part(struct smc_rdma_group *group)
+void smc_rdma_llc_part(struct smc_lgr_rdma *group)
 {
 	struct smc_llc_delete_link d = {
 		.all = !group->server,
@@ -140,13 +140,13 @@ void smc_rdma_llc_part(struct smc_rdma_group *group)
  * Has the peer complied with our DELETE LINK, or cannot any more? A server's DELETE LINK that crosses a client's is
  * what the client waits for.
  */
-static bool complied(const struct smc_rdma_group *group)
+static bool complied(const struct smc_lgr_rdma *group)
 {
 	return !smc_link_usable(group->link) || READ_ONCE(group->llc.left) || !READ_ONCE(group->llc.awaits);
 }
 
 /* Has the peer's adapter acknowledged all LLC messages, those included that had to wait for room, or cannot any more? */
-static bool delivered(struct smc_rdma_group *group)
+static bool delivered(struct smc_lgr_rdma *group)
 {
 	bool done;
 
@@ -162,7 +162,7 @@ static bool delivered(struct smc_rdma_group *group)
  * smc_rdma_llc_flush() - waits until the peer has what it was told of the end, or until a time in jiffies; not for its
  * answer. May sleep.
  */
-void smc_rdma_llc_flush(struct smc_rdma_group *group, unsigned long until)
+void smc_rdma_llc_flush(struct smc_lgr_rdma *group, unsigned long until)
 {
 	long left = until - jiffies;
 
@@ -172,7 +172,7 @@ void smc_rdma_llc_flush(struct smc_rdma_group *group, unsigned long until)
 }
 
 /* smc_rdma_llc_leave() - the group has ended: waits until the peer knows, and has answered if it has to. May sleep. */
-void smc_rdma_llc_leave(struct smc_rdma_group *group)
+void smc_rdma_llc_leave(struct smc_lgr_rdma *group)
 {
 	unsigned long until;
 	bool awaits;

@@ -58,7 +58,7 @@ static unsigned long min_time(unsigned long a, unsigned long b)
  */
 void smc_rdma_wait(struct smc_rdma_offer *ro, unsigned long timeout)
 {
-	struct smc_rdma_group *group = smc_group_of(ro->lgr);
+	struct smc_lgr_rdma *group = smc_lgr_rdma_of(ro->lgr);
 
 	ro->deadline = min_time(jiffies + timeout, ro->last);
 	ro->offer->deadline = ro->deadline;
@@ -71,7 +71,7 @@ void smc_rdma_wait(struct smc_rdma_offer *ro, unsigned long timeout)
 /* smc_rdma_waited() - it has, and other news of the group is nothing to it. Softirq. */
 void smc_rdma_waited(struct smc_rdma_offer *ro)
 {
-	struct smc_rdma_group *group = smc_group_of(ro->lgr);
+	struct smc_lgr_rdma *group = smc_lgr_rdma_of(ro->lgr);
 
 	spin_lock_bh(&group->lock);
 	list_del_init(&ro->list);
@@ -122,13 +122,13 @@ static u8 snd_code(const struct sock *sk, bool large)
  */
 int smc_rdma_form(struct smc_rdma_offer *ro, const struct smc_rdma_path *path)
 {
-	struct smc_rdma_group *group = smc_group_of(ro->lgr);
+	struct smc_lgr_rdma *group = smc_lgr_rdma_of(ro->lgr);
 	struct smc_link *link = smc_link_new(group, path, &smc_net(ro->lgr->key.net)->sysctl);
 
 	if (IS_ERR(link))
 		return SMC_REASON_MEM;
 	strscpy(ro->lgr->device, path->dev->ib->name, sizeof(ro->lgr->device));
-	if (smc_group_set_link(group, link))
+	if (smc_lgr_rdma_set_link(group, link))
 		return 0;
 	smc_link_end(link, NULL);
 	/* Its port may have gone, too. */
@@ -147,21 +147,21 @@ static unsigned int large_conns(const struct sock *sk)
 	return READ_ONCE(smc_net(sock_net(sk))->sysctl.smcr_large_conns_per_lgr);
 }
 
-static int get_bufs(struct smc_rdma_group *group, struct smc_rdma_conn *rc, const struct sock *sk)
+static int get_bufs(struct smc_lgr_rdma *group, struct smc_rdma_conn *rc, const struct sock *sk)
 {
-	smc_group_take_large(group, rc, large_conns(sk));
+	smc_lgr_rdma_take_large(group, rc, large_conns(sk));
 	rc->rmb_code = rmb_code(sk, rc->large);
 	rc->snd_code = snd_code(sk, rc->large);
-	rc->rmb = smc_group_buf(group, true, rc->rmb_code);
+	rc->rmb = smc_lgr_rdma_buf(group, true, rc->rmb_code);
 	if (IS_ERR(rc->rmb))
 		goto err_large;
-	rc->snd = smc_group_buf(group, false, rc->snd_code);
+	rc->snd = smc_lgr_rdma_buf(group, false, rc->snd_code);
 	if (!IS_ERR(rc->snd))
 		return 0;
-	smc_group_quarantine(group, rc->rmb, 0, true);
-	smc_group_put_rmb(group, rc->rmb);
+	smc_lgr_rdma_retire_rmb(group, rc->rmb, 0, true);
+	smc_lgr_rdma_put_rmb(group, rc->rmb);
 err_large:
-	smc_group_put_large(group, rc);
+	smc_lgr_rdma_put_large(group, rc);
 	return -ENOMEM;
 }
 
@@ -170,15 +170,15 @@ static void put_bufs(struct smc_rdma_conn *rc)
 {
 	rc->rmb->used = min_t(u64, rc->rx.prod.pos, rc->rmb->size);
 	rc->snd->used = rc->conn ? min_t(u64, rc->conn->tx_prod, rc->snd->size) : 0;
-	smc_group_put_rmb(rc->group, rc->rmb);
-	smc_group_put_snd(rc->group, rc->snd, rc->tx.prod.pos);
-	smc_group_put_large(rc->group, rc);
+	smc_lgr_rdma_put_rmb(rc->group, rc->rmb);
+	smc_lgr_rdma_put_snd(rc->group, rc->snd, rc->tx.prod.pos);
+	smc_lgr_rdma_put_large(rc->group, rc);
 }
 
 /* A connection that is about to be, with its buffers, but not in its group yet. */
 static struct smc_rdma_conn *prepare(struct smc_rdma_offer *ro)
 {
-	struct smc_rdma_group *group = smc_group_of(ro->lgr);
+	struct smc_lgr_rdma *group = smc_lgr_rdma_of(ro->lgr);
 	struct smc_rdma_conn *rc = kzalloc(sizeof(*rc), GFP_KERNEL_ACCOUNT);
 
 	if (!rc)
@@ -211,7 +211,7 @@ int smc_rdma_make_conn(struct smc_rdma_offer *ro)
 	conn = smc_conn_new(ro->lgr, ro->offer);
 	ro->placed = false;
 	if (!conn) {
-		smc_group_quarantine(rc->group, rc->rmb, 0, true);
+		smc_lgr_rdma_retire_rmb(rc->group, rc->rmb, 0, true);
 		put_bufs(rc);
 		kfree(rc);
 		return SMC_REASON_MEM;
@@ -301,7 +301,7 @@ int smc_rdma_open_link(struct smc_rdma_offer *ro)
  */
 int smc_rdma_confirmed(const struct smc_rdma_offer *ro)
 {
-	const struct smc_rdma_group *group = smc_group_of(ro->lgr);
+	const struct smc_lgr_rdma *group = smc_lgr_rdma_of(ro->lgr);
 
 	if (READ_ONCE(group->state) == SMC_GROUP_ENDED)
 		return SMC_REASON_NO_ACTIVE_LINK;
@@ -320,7 +320,7 @@ static u32 stated_recvs(const struct smc_link *link)
 	return max_t(u32, link->rq_size * 2 / 3, 2);
 }
 
-static void introduce_us(const struct smc_rdma_group *group, struct smc_clc_accept *a)
+static void introduce_us(const struct smc_lgr_rdma *group, struct smc_clc_accept *a)
 {
 	a->has_fce = true;
 	a->direct = group->direct;
@@ -409,7 +409,7 @@ static void undo_conn(struct smc_offer *offer)
  * The end of a group takes as long as its link to be rid of what it was about to send, and others may
  * be waiting for this rendezvous: who is next in accept(), and who closes the listener.
  */
-static void give_up(struct smc_rdma_group *group)
+static void give_up(struct smc_lgr_rdma *group)
 {
 	if (group->link)
 		smc_link_fail(group->link, SMC_LINK_UNUSED, 0);
@@ -423,7 +423,7 @@ static void give_up(struct smc_rdma_group *group)
  */
 static void undo(struct smc_offer *offer, struct smc_rdma_offer *ro)
 {
-	bool alone = ro->first && READ_ONCE(smc_group_of(ro->lgr)->state) != SMC_GROUP_READY;
+	bool alone = ro->first && READ_ONCE(smc_lgr_rdma_of(ro->lgr)->state) != SMC_GROUP_READY;
 
 	if (offer->conn) {
 		if (alone)
@@ -431,22 +431,22 @@ static void undo(struct smc_offer *offer, struct smc_rdma_offer *ro)
 		undo_conn(offer);
 	}
 	if (alone)
-		give_up(smc_group_of(ro->lgr));
+		give_up(smc_lgr_rdma_of(ro->lgr));
 	else if (offer->out_of_sync)
-		smc_rdma_llc_doubt(smc_group_of(ro->lgr));
+		smc_rdma_llc_doubt(smc_lgr_rdma_of(ro->lgr));
 }
 
 static void detach(struct smc_offer *offer)
 {
 	struct smc_rdma_offer *ro = smc_rdma_offer_of(offer);
-	struct smc_rdma_group *group;
+	struct smc_lgr_rdma *group;
 	unsigned int i;
 
 	if (!ro)
 		return;
 	offer->opaque[SMC_ROLE_R] = NULL;
 	if (ro->lgr) {
-		group = smc_group_of(ro->lgr);
+		group = smc_lgr_rdma_of(ro->lgr);
 		smc_rdma_waited(ro);
 		smc_rdma_llc_cancel(group, &ro->call);
 		undo(offer, ro);
@@ -463,7 +463,7 @@ static void detach(struct smc_offer *offer)
 
 /*
  * The peer may not have heard of the end yet: until it says so, it may write. It may be saying so
- * right now: who hears that looks into the quarantine afterwards.
+ * right now: the receiver of that looks for the RMB on rmbs_pending afterwards.
  */
 static void release(struct smc_conn *conn)
 {
@@ -471,11 +471,11 @@ static void release(struct smc_conn *conn)
 
 	/* Its last message may still wait for room, and the peer take its RMB back meanwhile. */
 	smc_rdma_stop_writing(rc);
-	smc_group_quarantine(rc->group, rc->rmb, conn->token, !rc->exposed);
+	smc_lgr_rdma_retire_rmb(rc->group, rc->rmb, conn->token, !rc->exposed);
 	RCU_INIT_POINTER(rc->group->by_rmb[rc->rmb->id], NULL);
 	xa_erase_bh(&rc->group->conns, conn->token);
 	if (READ_ONCE(conn->heard) & (SMC_CONN_SAID_C | SMC_CONN_SAID_A))
-		smc_group_heard(rc->group, conn->token);
+		smc_lgr_rdma_peer_closed(rc->group, conn->token);
 	smc_stats_buf_usage(conn->sn, SMC_STATS_R, true, -(s64)rc->rmb->size);
 	smc_stats_buf_usage(conn->sn, SMC_STATS_R, false, -(s64)rc->snd->size);
 }
@@ -503,12 +503,12 @@ const struct smc_transport_ops smc_rdma_transport = {
 	.signal		= smc_rdma_signal,
 	.peer_full	= smc_rdma_peer_full,
 	.describe	= smc_rdma_describe,
-	.lgr_init	= smc_group_init,
-	.lgr_fits	= smc_group_fits,
-	.lgr_part	= smc_group_part,
-	.lgr_flush	= smc_group_flush,
-	.lgr_end	= smc_group_end,
-	.lgr_free	= smc_group_free,
+	.lgr_init	= smc_lgr_rdma_init,
+	.lgr_fits	= smc_lgr_rdma_fits,
+	.lgr_part	= smc_lgr_rdma_part,
+	.lgr_flush	= smc_lgr_rdma_flush,
+	.lgr_end	= smc_lgr_rdma_end,
+	.lgr_free	= smc_lgr_rdma_free,
 };
 
 static bool smcr = true;

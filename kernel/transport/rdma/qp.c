@@ -164,7 +164,7 @@ static int alloc_slots(struct smc_link *link)
 		}
 	}
 	if (!rc && has_spill(link))
-		rc = map(ib, &link->spill, &link->spill_dma, SMC_LINK_SPILL_LEN, DMA_FROM_DEVICE);
+		rc = map(ib, &link->v2_buf, &link->v2_dma, SMC_LINK_V2_BUF_LEN, DMA_FROM_DEVICE);
 	return rc;
 }
 
@@ -172,12 +172,12 @@ static int alloc_marks(struct smc_link *link)
 {
 	u32 i;
 
-	link->marks = kcalloc(link->sq_size, sizeof(*link->marks), GFP_KERNEL);
-	if (!link->marks)
+	link->signaled = kcalloc(link->sq_size, sizeof(*link->signaled), GFP_KERNEL);
+	if (!link->signaled)
 		return -ENOMEM;
 	for (i = 0; i < link->sq_size; i++) {
-		link->marks[i].cqe.done = smc_link_sent;
-		link->marks[i].link = link;
+		link->signaled[i].cqe.done = smc_link_sent;
+		link->signaled[i].link = link;
 	}
 	if (link->inline_ok)
 		return 0;
@@ -223,10 +223,10 @@ void smc_link_free_queues(struct smc_link *link)
 
 	for (i = 0; link->slots && link->rx_len > SMC_LINK_MSG_LEN && i < link->rq_size; i++)
 		unmap(ib, link->slots[i].msg, link->slots[i].dma, link->rx_len, DMA_FROM_DEVICE);
-	unmap(ib, link->spill, link->spill_dma, SMC_LINK_SPILL_LEN, DMA_FROM_DEVICE);
+	unmap(ib, link->v2_buf, link->v2_dma, SMC_LINK_V2_BUF_LEN, DMA_FROM_DEVICE);
 	unmap(ib, link->rx_msgs, link->rx_dma, link->rq_size * SMC_LINK_MSG_LEN, DMA_FROM_DEVICE);
 	unmap(ib, link->tx_msgs, link->tx_dma, link->sq_size * SMC_LINK_MSG_LEN, DMA_TO_DEVICE);
-	kfree(link->marks);
+	kfree(link->signaled);
 	kfree(link->slots);
 	smc_rdma_vector_put(link->path.dev, link->vector);
 }

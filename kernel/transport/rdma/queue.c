@@ -21,7 +21,7 @@
  * Bytes after which a work request tells of its completion. A link whose queue does not move for long
  * is given up, so it has to be seen to move: on a bad path, a quarter of the ring may take that long.
  */
-#define MARK_BYTES (128 << 10)
+#define SIGNAL_BYTES (128 << 10)
 
 /*
  * Is there room for those who wait? For several, so that they are not woken one by one, and for as much as any
@@ -51,32 +51,32 @@ static struct smc_link_waiter *next_waiter(struct smc_link *link)
 }
 
 /* The first of those who want to know, if what they have sent has arrived, or will not any more. */
-static struct smc_link_arrival *next_arrival(struct smc_link *link, u64 *pos)
+static struct smc_link_completion *next_completion(struct smc_link *link, u64 *pos)
 {
 	bool usable = smc_link_usable(link);
-	struct smc_link_arrival *arrival;
+	struct smc_link_completion *completion;
 
 	spin_lock_bh(&link->sq_lock);
-	arrival = list_first_entry_or_null(&link->arriving, struct smc_link_arrival, list);
-	if (arrival && usable && link->sq_done < arrival->at)
-		arrival = NULL;
-	if (arrival) {
-		*pos = usable ? arrival->pos : 0;
-		list_del_init(&arrival->list);
+	completion = list_first_entry_or_null(&link->completions, struct smc_link_completion, list);
+	if (completion && usable && link->sq_done < completion->at)
+		completion = NULL;
+	if (completion) {
+		*pos = usable ? completion->pos : 0;
+		list_del_init(&completion->list);
 	}
 	spin_unlock_bh(&link->sq_lock);
-	return arrival;
+	return completion;
 }
 
 /* smc_link_wake() - tells of what has arrived, and lets those go on who have waited, while there is room. Softirq. */
 void smc_link_wake(struct smc_link *link)
 {
-	struct smc_link_arrival *arrival;
+	struct smc_link_completion *completion;
 	struct smc_link_waiter *waiter;
 	u64 pos;
 
-	while ((arrival = next_arrival(link, &pos)))
-		arrival->fn(arrival, pos);
+	while ((completion = next_completion(link, &pos)))
+		completion->fn(completion, pos);
 	while ((waiter = next_waiter(link)))
 		waiter->fn(waiter);
 }
@@ -84,8 +84,8 @@ void smc_link_wake(struct smc_link *link)
 /* smc_link_sent() - a work request is done, and those before it. Softirq, by the completion queue. */
 void smc_link_sent(struct ib_cq *cq, struct ib_wc *wc)
 {
-	struct smc_link_mark *mark = container_of(wc->wr_cqe, struct smc_link_mark, cqe);
-	struct smc_link *link = mark->link;
+	struct smc_link_signaled *place = container_of(wc->wr_cqe, struct smc_link_signaled, cqe);
+	struct smc_link *link = place->link;
 	bool waiting;
 
 	if (wc->status != IB_WC_SUCCESS) {
@@ -93,9 +93,9 @@ void smc_link_sent(struct ib_cq *cq, struct ib_wc *wc)
 		return;
 	}
 	spin_lock_bh(&link->sq_lock);
-	link->sq_done = mark->at;
-	link->sq_consumed = mark->consumed;
-	waiting = !list_empty(&link->waiting) || !list_empty(&link->arriving);
+	link->sq_done = place->at;
+	link->sq_consumed = place->consumed;
+	waiting = !list_empty(&link->waiting) || !list_empty(&link->completions);
 	spin_unlock_bh(&link->sq_lock);
 	if (wq_has_sleeper(&link->flushed))
 		wake_up(&link->flushed);
@@ -107,43 +107,44 @@ void smc_link_sent(struct ib_cq *cq, struct ib_wc *wc)
  * May a message be posted? Not while others wait for room, except by the one whose turn it is: or those who send all the
  * time would take each free place before there is room for those who wait. The caller holds sq_lock.
  */
-static bool may_post(const struct smc_link *link, const struct smc_link_job *job, u64 last)
+static bool may_post(const struct smc_link *link, const struct smc_link_send_req *req, u64 last)
 {
 	lockdep_assert_held(&link->sq_lock);
-	return (list_empty(&link->waiting) || job->waiter == link->turn) && last - link->sq_done <= link->sq_size &&
+	return (list_empty(&link->waiting) || req->waiter == link->turn) && last - link->sq_done <= link->sq_size &&
 	       link->sq_consuming - link->sq_consumed < link->peer_recvs;
 }
 
-/* Is a work request to tell when it is done? If none has for long, or if someone wants to know. */
-static bool marks_now(struct smc_link *link, const struct smc_link_job *job, u64 last)
+/* Is a work request to be signaled? If none was for long, or if someone wants to know of its completion. */
+static bool should_signal(struct smc_link *link, const struct smc_link_send_req *req, u64 last)
 {
 	unsigned int i;
 
-	for (i = 0; i < job->n; i++)
-		link->sq_unmarked += job->writes[i].len;
-	return last - link->sq_marked >= link->sq_size / 4 || link->sq_unmarked >= MARK_BYTES || job->mark || job->arrival ||
-	       link->sq_consuming - link->sq_consuming_marked >= link->peer_recvs / 4;
+	for (i = 0; i < req->n; i++)
+		link->sq_unsignaled += req->writes[i].len;
+	return last - link->sq_signaled >= link->sq_size / 4 || link->sq_unsignaled >= SIGNAL_BYTES ||
+	       req->signaled || req->completion ||
+	       link->sq_consuming - link->sq_consuming_signaled >= link->peer_recvs / 4;
 }
 
 /**
- * smc_link_mark() - a work request tells when it is done
+ * smc_link_signal() - a work request is about to be posted signaled
  * @link: the link
  * @last: the work request, of sq_posted
  *
  * Context: any. The caller holds sq_lock, and has counted the receives that it takes at the peer.
  * Return: what completes it.
  */
-struct ib_cqe *smc_link_mark(struct smc_link *link, u64 last)
+struct ib_cqe *smc_link_signal(struct smc_link *link, u64 last)
 {
-	struct smc_link_mark *mark = &link->marks[last & (link->sq_size - 1)];
+	struct smc_link_signaled *place = &link->signaled[last & (link->sq_size - 1)];
 
 	lockdep_assert_held(&link->sq_lock);
-	link->sq_marked = last;
-	link->sq_unmarked = 0;
-	link->sq_consuming_marked = link->sq_consuming;
-	mark->at = last;
-	mark->consumed = link->sq_consuming;
-	return &mark->cqe;
+	link->sq_signaled = last;
+	link->sq_unsignaled = 0;
+	link->sq_consuming_signaled = link->sq_consuming;
+	place->at = last;
+	place->consumed = link->sq_consuming;
+	return &place->cqe;
 }
 
 /* The data, before the message. One that fails says so, whether or not it was asked to. */
@@ -194,26 +195,26 @@ static void prepare_message(struct smc_link *link, struct ib_sge *sge, const u8 
 }
 
 /* It will be told when work requests up to the last have arrived. The caller holds sq_lock. */
-static void expect(struct smc_link *link, struct smc_link_job *job, u64 last)
+static void expect(struct smc_link *link, struct smc_link_send_req *req, u64 last)
 {
-	struct smc_link_arrival *arrival = job->arrival;
+	struct smc_link_completion *completion = req->completion;
 
-	job->fresh = list_empty(&arrival->list);
-	arrival->at = last;
-	arrival->pos = job->pos;
-	list_move_tail(&arrival->list, &link->arriving);
+	req->fresh = list_empty(&completion->list);
+	completion->at = last;
+	completion->pos = req->pos;
+	list_move_tail(&completion->list, &link->completions);
 }
 
 /**
  * smc_link_send() - writes data, then sends a message that tells of it
  * @link: the link
- * @job: what, and who is to know
+ * @req: what, and who is to know
  *
  * Any context. Softirqs may be off.
  *
  * Return: 0, -EAGAIN if there is no room in the queue, -ENOTCONN if the link is down.
  */
-int smc_link_send(struct smc_link *link, struct smc_link_job *job)
+int smc_link_send(struct smc_link *link, struct smc_link_send_req *req)
 {
 	struct ib_rdma_wr wr[SMC_LINK_WRITES];
 	struct ib_sge sge[SMC_LINK_WRITES + 1];
@@ -232,34 +233,34 @@ int smc_link_send(struct smc_link *link, struct smc_link_job *job)
 		rc = -ENOTCONN;
 		goto out;
 	}
-	last = link->sq_posted + job->n + !job->immediate;
-	if (!may_post(link, job, last)) {
-		job->fresh = list_empty(&job->waiter->list);
-		if (job->fresh)
-			list_add_tail(&job->waiter->list, &link->waiting);
+	last = link->sq_posted + req->n + !req->immediate;
+	if (!may_post(link, req, last)) {
+		req->fresh = list_empty(&req->waiter->list);
+		if (req->fresh)
+			list_add_tail(&req->waiter->list, &link->waiting);
 		rc = -EAGAIN;
 		goto out;
 	}
 	place = last & (link->sq_size - 1);
 	/* The message takes a receive of the peer's, and so does immediate data; a write does not. */
 	link->sq_consuming++;
-	send.wr_cqe = &link->marks[place].cqe;
-	if (marks_now(link, job, last)) {
-		smc_link_mark(link, last);
+	send.wr_cqe = &link->signaled[place].cqe;
+	if (should_signal(link, req, last)) {
+		smc_link_signal(link, last);
 		send.send_flags |= IB_SEND_SIGNALED;
 	}
-	prepare_writes(wr, sge, job->writes, job->n, job->immediate ? NULL : &send, send.wr_cqe);
-	if (job->immediate)
-		make_immediate(&wr[0].wr, job->imm, send.send_flags);
+	prepare_writes(wr, sge, req->writes, req->n, req->immediate ? NULL : &send, send.wr_cqe);
+	if (req->immediate)
+		make_immediate(&wr[0].wr, req->imm, send.send_flags);
 	else
-		prepare_message(link, &sge[SMC_LINK_WRITES], job->msg, place);
+		prepare_message(link, &sge[SMC_LINK_WRITES], req->msg, place);
 	link->sq_posted = last;
-	job->at = last;
-	if (ib_post_send(link->qp, job->n ? &wr[0].wr : &send, NULL)) {
+	req->at = last;
+	if (ib_post_send(link->qp, req->n ? &wr[0].wr : &send, NULL)) {
 		smc_link_fail(link, SMC_LINK_NOT_POSTED, 0);
 		rc = -ENOTCONN;
-	} else if (job->arrival) {
-		expect(link, job, last);
+	} else if (req->completion) {
+		expect(link, req, last);
 	}
 out:
 	spin_unlock_bh(&link->sq_lock);
@@ -287,7 +288,7 @@ bool smc_link_expects(struct smc_link *link, u64 *done)
 	bool expects;
 
 	spin_lock_bh(&link->sq_lock);
-	expects = link->sq_marked != link->sq_done;
+	expects = link->sq_signaled != link->sq_done;
 	*done = link->sq_done;
 	spin_unlock_bh(&link->sq_lock);
 	return expects;

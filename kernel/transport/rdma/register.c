@@ -24,15 +24,15 @@ MODULE_PARM_DESC(rxe_in_turn, "soft-RoCE registers buffers as adapters of hardwa
 
 static void registered(struct ib_cq *cq, struct ib_wc *wc)
 {
-	struct smc_link_side *side = container_of(wc->wr_cqe, struct smc_link_side, cqe);
+	struct smc_link_reg_qp *reg = container_of(wc->wr_cqe, struct smc_link_reg_qp, cqe);
 
-	side->status = wc->status;
-	complete(&side->done);
+	reg->status = wc->status;
+	complete(&reg->done);
 }
 
 static int connect_side(struct smc_link *link)
 {
-	struct ib_qp *qp = link->side.qp;
+	struct ib_qp *qp = link->reg_qp.qp;
 	struct ib_qp_attr attr = {
 		.port_num = link->path.port,
 		.path_mtu = link->path.mtu_code,
@@ -56,10 +56,10 @@ static int connect_side(struct smc_link *link)
 }
 
 /*
- * smc_link_side_new() - makes the queue pair for registrations, if the adapter needs one. The link has
+ * smc_link_reg_qp_new() - makes the queue pair for registrations, if the adapter needs one. The link has
  * its completion queue. May sleep. Return: 0 or a negative errno.
  */
-int smc_link_side_new(struct smc_link *link)
+int smc_link_reg_qp_new(struct smc_link *link)
 {
 	struct ib_qp_init_attr init = {
 		.send_cq = link->cq,
@@ -72,28 +72,28 @@ int smc_link_side_new(struct smc_link *link)
 
 	if (link->path.dev->ib->ops.driver_id != RDMA_DRIVER_RXE || rxe_in_turn)
 		return 0;
-	link->side.cqe.done = registered;
-	init_completion(&link->side.done);
+	link->reg_qp.cqe.done = registered;
+	init_completion(&link->reg_qp.done);
 	qp = ib_create_qp(link->pd, &init);
 	if (IS_ERR(qp))
 		return PTR_ERR(qp);
-	link->side.qp = qp;
+	link->reg_qp.qp = qp;
 	return connect_side(link);
 }
 
 /* The caller holds link->lock. */
-static int post_aside(struct smc_link *link, struct ib_reg_wr *wr)
+static int post_to_reg_qp(struct smc_link *link, struct ib_reg_wr *wr)
 {
-	struct smc_link_side *side = &link->side;
+	struct smc_link_reg_qp *reg = &link->reg_qp;
 
-	wr->wr.wr_cqe = &side->cqe;
-	side->status = IB_WC_GENERAL_ERR;
-	reinit_completion(&side->done);
+	wr->wr.wr_cqe = &reg->cqe;
+	reg->status = IB_WC_GENERAL_ERR;
+	reinit_completion(&reg->done);
 	if (!smc_link_usable(link))
 		return -ENOTCONN;
-	if (ib_post_send(side->qp, &wr->wr, NULL) || !wait_for_completion_timeout(&side->done, PATIENCE) ||
-	    side->status != IB_WC_SUCCESS) {
-		smc_link_fail(link, SMC_LINK_NOT_REGISTERED, side->status);
+	if (ib_post_send(reg->qp, &wr->wr, NULL) || !wait_for_completion_timeout(&reg->done, PATIENCE) ||
+	    reg->status != IB_WC_SUCCESS) {
+		smc_link_fail(link, SMC_LINK_NOT_REGISTERED, reg->status);
 		return -ENOTCONN;
 	}
 	return 0;
@@ -112,7 +112,7 @@ static int post(struct smc_link *link, struct ib_reg_wr *wr)
 	} else if (last - link->sq_done > link->sq_size) {
 		rc = -EAGAIN;
 	} else {
-		wr->wr.wr_cqe = smc_link_mark(link, last);
+		wr->wr.wr_cqe = smc_link_signal(link, last);
 		link->sq_posted = last;
 		if (ib_post_send(link->qp, &wr->wr, NULL)) {
 			smc_link_fail(link, SMC_LINK_NOT_POSTED, 0);
@@ -133,7 +133,7 @@ static int post_registration(struct smc_link *link, struct smc_rdma_buf *buf)
 		.access = IB_ACCESS_LOCAL_WRITE | (buf->rmb ? IB_ACCESS_REMOTE_WRITE : 0),
 	};
 
-	return link->side.qp ? post_aside(link, &wr) : post(link, &wr);
+	return link->reg_qp.qp ? post_to_reg_qp(link, &wr) : post(link, &wr);
 }
 
 /**

@@ -11,7 +11,7 @@
 #include "rdma.h"
 
 /* Returns the entry of an RMB, or a free one for key and address 0. */
-static struct smc_rtoken *find(struct smc_rdma_group *group, u32 rkey, u64 addr)
+static struct smc_rtoken *find(struct smc_lgr_rdma *group, u32 rkey, u64 addr)
 {
 	int i;
 
@@ -23,7 +23,7 @@ static struct smc_rtoken *find(struct smc_rdma_group *group, u32 rkey, u64 addr)
 }
 
 /* smc_rtoken_add() - the peer has an RMB. Softirq. Return: 0, -ENOSPC if it has too many. */
-int smc_rtoken_add(struct smc_rdma_group *group, u32 rkey, u64 addr)
+int smc_rtoken_add(struct smc_lgr_rdma *group, u32 rkey, u64 addr)
 {
 	struct smc_rtoken *t;
 
@@ -65,7 +65,7 @@ static struct in6_addr peer_address(const struct sock *sk)
  * Does a connection with another address of the peer's write to the element? CLC messages do not prove who sends them,
  * and keys are sent in clear; TCP's address is one that answers come back from.
  */
-static bool is_of_another_address(struct smc_rdma_group *group, const struct victims *v)
+static bool is_of_another_address(struct smc_lgr_rdma *group, const struct victims *v)
 {
 	struct in6_addr ours = peer_address(v->but->conn->sk), theirs;
 	struct smc_conn *conn;
@@ -85,7 +85,7 @@ static bool is_of_another_address(struct smc_rdma_group *group, const struct vic
 }
 
 /* Takes the element from the next of these connections. Return: it, with a reference, or NULL. */
-static struct smc_rdma_conn *next_victim(struct smc_rdma_group *group, const struct victims *v)
+static struct smc_rdma_conn *next_victim(struct smc_lgr_rdma *group, const struct victims *v)
 {
 	struct smc_rdma_conn *rc, *found = NULL;
 	struct smc_conn *conn;
@@ -108,7 +108,7 @@ static struct smc_rdma_conn *next_victim(struct smc_rdma_group *group, const str
 	return found;
 }
 
-static void abort_victims(struct smc_rdma_group *group, const struct victims *v)
+static void abort_victims(struct smc_lgr_rdma *group, const struct victims *v)
 {
 	struct smc_rdma_conn *rc;
 
@@ -137,7 +137,7 @@ bool smc_rtoken_bind(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer
 		.addr = peer->rmb_addr + (peer->rmbe_idx - 1) * size,
 		.but = rc,
 	};
-	struct smc_rdma_group *group = rc->group;
+	struct smc_lgr_rdma *group = rc->group;
 
 	spin_lock_bh(&group->lock);
 	rc->bound = (first || (peer->rkey && find(group, peer->rkey, peer->rmb_addr))) &&
@@ -159,7 +159,7 @@ bool smc_rtoken_bind(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer
  * Connections that write to it are aborted. What they have posted arrives before the answer to the peer,
  * and nothing is posted afterwards. Softirq. Return: 0, -ENOENT if it is not known.
  */
-int smc_rtoken_del(struct smc_rdma_group *group, u32 rkey)
+int smc_rtoken_del(struct smc_lgr_rdma *group, u32 rkey)
 {
 	struct victims writers = { .rkey = rkey, .any_addr = true };
 	int i, rc = -ENOENT;

@@ -59,7 +59,7 @@ static int join(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
 	return 0;
 }
 
-static void set_limits(struct smc_rdma_group *group, const struct smc_clc_proposal *p)
+static void set_limits(struct smc_lgr_rdma *group, const struct smc_clc_proposal *p)
 {
 	const struct smc_sysctl *sysctl = &smc_net(group->lgr->key.net)->sysctl;
 
@@ -79,7 +79,7 @@ static void set_limits(struct smc_rdma_group *group, const struct smc_clc_propos
 /* First contact: a group and a link of our own. Return: 0 or a reason. */
 static int form(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
 {
-	struct smc_rdma_group *group = smc_group_of(ro->lgr);
+	struct smc_lgr_rdma *group = smc_lgr_rdma_of(ro->lgr);
 	struct smc_link_peer to = {};
 	int rc;
 
@@ -103,7 +103,7 @@ static int form(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
  */
 static int wait_for_group(struct smc_rdma_offer *ro)
 {
-	struct smc_rdma_group *group = smc_group_of(ro->lgr);
+	struct smc_lgr_rdma *group = smc_lgr_rdma_of(ro->lgr);
 
 	if (list_empty(&ro->list))
 		smc_rdma_wait(ro, FORMING_TIMEOUT);
@@ -188,7 +188,7 @@ int smc_rdma_server_match(struct smc_offer *offer, const struct smc_clc_proposal
 /* The client can receive: our side of the link comes up, and says so. Return: 0 or a reason. */
 static int begin(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 {
-	struct smc_rdma_group *group = smc_group_of(ro->lgr);
+	struct smc_lgr_rdma *group = smc_lgr_rdma_of(ro->lgr);
 	struct smc_link *link = group->link;
 	int rc;
 
@@ -219,7 +219,7 @@ static int begin(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 
 static int first_contact(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 {
-	struct smc_rdma_group *group = smc_group_of(ro->lgr);
+	struct smc_lgr_rdma *group = smc_lgr_rdma_of(ro->lgr);
 	int rc;
 
 	if (!ro->started) {
@@ -231,7 +231,7 @@ static int first_contact(struct smc_rdma_offer *ro, const struct smc_clc_accept 
 	rc = smc_rdma_confirmed(ro);
 	if (rc)
 		return rc;
-	smc_group_ready(group);
+	smc_lgr_rdma_ready(group);
 	if (!group->release)
 		smc_rdma_llc_no_second(group);
 	return 0;
@@ -244,7 +244,7 @@ static int first_contact(struct smc_rdma_offer *ro, const struct smc_clc_accept 
  */
 static int subsequent_contact(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 {
-	struct smc_link *link = smc_group_of(ro->lgr)->link;
+	struct smc_link *link = smc_lgr_rdma_of(ro->lgr)->link;
 
 	if (!smc_link_is_peer(link, peer->gid, peer->mac, peer->qpn) || !smc_link_usable(link))
 		return -EPROTO;

@@ -19,7 +19,7 @@ static void show_pnet_id(const struct smc_rdma_dev *dev, u8 port, char text[SMC_
 		*by_user = false;
 }
 
-static void show_link(const struct smc_rdma_group *group, struct smc_rdma_link_view *view)
+static void show_link(const struct smc_lgr_rdma *group, struct smc_rdma_link_view *view)
 {
 	const struct smc_link *link = group->link;
 
@@ -35,7 +35,7 @@ static void show_link(const struct smc_rdma_group *group, struct smc_rdma_link_v
 }
 
 /* A group that has not ended keeps its link, and that keeps the device, as long as its lock is held. */
-static bool has_link(const struct smc_rdma_group *group)
+static bool has_link(const struct smc_lgr_rdma *group)
 {
 	lockdep_assert_held(&group->lock);
 	return group->link && group->state != SMC_GROUP_ENDED;
@@ -70,7 +70,7 @@ static void count_own_bufs(struct smc_lgr *lgr, const struct net *net, struct sm
  */
 void smc_rdma_show_group(struct smc_lgr *lgr, const struct net *net, struct smc_rdma_group_view *view)
 {
-	struct smc_rdma_group *group = smc_group_of(lgr);
+	struct smc_lgr_rdma *group = smc_lgr_rdma_of(lgr);
 	bool by_user;
 
 	memset(view, 0, sizeof(*view));

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * RMBs whose connection is over cannot be used again while the peer may still write to them. A peer says
+ * that it is done when its application closes the socket. That may be long after the connection was
+ * aborted, or never, if the peer does not know the connection. So after a while DELETE RKEY asks the peer
+ * to forget the RMB, and then the adapter deregisters it (RFC 7609, 4.5.5 and 4.8.2).
+ */
+
+#include <linux/jiffies.h>
+
+#include "../../lgr/lgr.h"
+#include "../../wire/llc.h"
+#include "group.h"
+
+/* How long an RMB waits for its peer to say so. */
+#define TERM (10 * HZ)
+/* After this many requests in a row without an answer, assume that the peer will never answer. */
+#define UNANSWERED 8
+
+/* Neither end needs an RMB any more: it can be used again. */
+static void make_reusable(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb)
+{
+	lockdep_assert_held(&group->lock);
+	/* Of one that the peer is asked to forget, the answer decides. */
+	if (rmb != group->leaving)
+		list_move(&rmb->list, &group->rmbs);
+}
+
+/**
+ * smc_lgr_rdma_retire_rmb() - a connection is over
+ * @group: the group
+ * @rmb: its RMB, which may still be read here; see smc_lgr_rdma_put_rmb()
+ * @token: of the connection
+ * @done: the peer has said that it writes no more
+ *
+ * If it has not, it may still write (RFC 7609, 4.8.2): the RMB is of no use before it says so, has
+ * forgotten the RMB, or the link is gone. Softirq.
+ */
+void smc_lgr_rdma_retire_rmb(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb, u32 token, bool done)
+{
+	spin_lock_bh(&group->lock);
+	rmb->token = token;
+	rmb->done = done;
+	rmb->held = true;
+	rmb->since = jiffies;
+	list_add(&rmb->list, &group->rmbs_pending);
+	spin_unlock_bh(&group->lock);
+}
+
+/* smc_lgr_rdma_put_rmb() - nobody reads it here any more, either. Softirq. */
+void smc_lgr_rdma_put_rmb(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb)
+{
+	bool kept;
+
+	spin_lock_bh(&group->lock);
+	rmb->held = false;
+	kept = smc_lgr_rdma_keep(group, rmb, rmb->done ? &group->rmbs : &group->rmbs_pending);
+	spin_unlock_bh(&group->lock);
+	if (!kept)
+		smc_rdma_buf_free(rmb);
+}
+
+/* smc_lgr_rdma_peer_closed() - the peer of a connection that may be no more has said that it is done. Softirq. */
+void smc_lgr_rdma_peer_closed(struct smc_lgr_rdma *group, u32 token)
+{
+	struct smc_rdma_buf *rmb;
+
+	spin_lock_bh(&group->lock);
+	list_for_each_entry(rmb, &group->rmbs_pending, list) {
+		if (rmb->token != token)
+			continue;
+		rmb->done = true;
+		if (!rmb->held)
+			make_reusable(group, rmb);
+		break;
+	}
+	spin_unlock_bh(&group->lock);
+}
+
+/*
+ * Returns the RMB that the peer was asked to forget, if it has. If it is not sure to have forgotten it, the RMB
+ * stays, and CONFIRM RKEY goes to the peer before it is used again. The caller holds the lock.
+ */
+static struct smc_rdma_buf *forgotten(struct smc_lgr_rdma *group)
+{
+	struct smc_rdma_buf *rmb = group->leaving;
+
+	if (!rmb || group->leave.result == -EINPROGRESS)
+		return NULL;
+	group->leaving = NULL;
+	/* Or the peer does not know it. */
+	if (!group->leave.result || group->leave.result == -EREMOTEIO) {
+		list_del_init(&rmb->list);
+		list_del_init(&rmb->all);
+		smc_lgr_rdma_uncount(group, rmb->id);
+		group->bytes[true] -= rmb->size;
+		return rmb;
+	}
+	rmb->announced = false;
+	rmb->since = jiffies;
+	if (rmb->done)
+		make_reusable(group, rmb);
+	/* A peer that never answers would have us keep RMBs for as long as it keeps one connection. */
+	if (++group->unanswered == UNANSWERED)
+		smc_link_fail(group->link, SMC_LINK_FORGETFUL, 0);
+	return NULL;
+}
+
+/* Returns the RMB that has waited longest, if that is long enough. The caller holds the lock. */
+static struct smc_rdma_buf *overdue(struct smc_lgr_rdma *group)
+{
+	struct smc_rdma_buf *rmb, *oldest = NULL;
+
+	list_for_each_entry(rmb, &group->rmbs_pending, list) {
+		if (rmb->done || rmb->held || time_before(jiffies, rmb->since + TERM))
+			continue;
+		if (!oldest || time_before(rmb->since, oldest->since))
+			oldest = rmb;
+	}
+	return oldest;
+}
+
+/**
+ * smc_lgr_rdma_delete_rkeys() - sends DELETE RKEY for RMBs that have waited for too long
+ * @group: the group, which is ready
+ *
+ * To be called now and then, and when the peer has answered a DELETE RKEY or has not in time. Under the
+ * lock. Return: an RMB that the peer has forgotten, for smc_lgr_rdma_drop_rmb(), or NULL.
+ */
+struct smc_rdma_buf *smc_lgr_rdma_delete_rkeys(struct smc_lgr_rdma *group)
+{
+	struct smc_rdma_buf *gone = forgotten(group);
+
+	lockdep_assert_held(&group->lock);
+	if (group->leaving)
+		return NULL;
+	/* The group is of no use, and a peer that fills groups like this may have many. */
+	if (!smc_lgr_rdma_has_rmb(group) && !READ_ONCE(group->lgr->n_conns)) {
+		smc_link_retire(group->link);
+		return gone;
+	}
+	group->leaving = overdue(group);
+	if (group->leaving)
+		smc_rdma_llc_delete_rkey(group, group->leaving, &group->leave);
+	return gone;
+}
+
+/*
+ * smc_lgr_rdma_drop_rmb() - frees an RMB that the peer does not know any more. The link does not go
+ * meanwhile. May sleep.
+ */
+void smc_lgr_rdma_drop_rmb(struct smc_rdma_buf *rmb)
+{
+	smc_rdma_buf_detach(rmb);
+	smc_rdma_buf_free(rmb);
+}
