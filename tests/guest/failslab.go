@@ -48,10 +48,18 @@ func Failing(n int, do func() error) (failed bool, err error) {
 	return left[0] == '0', errors.Join(err, rerr, werr)
 }
 
+// reserveHeap has Go's heap grow by more than a test needs between two collections. A heap that grows on a thread whose
+// allocations fail would end the program.
+func reserveHeap() {
+	runtime.KeepAlive(make([]byte, 32<<20))
+	runtime.GC()
+}
+
 // FailEach does something as often as it allocates memory, each time without another of its allocations; what it says then
 // does not matter. Without a failure it has to succeed.
 func FailEach(t *testing.T, do func() error) {
 	t.Helper()
+	reserveHeap()
 	for n := 1; ; n++ {
 		failed, err := Failing(n, do)
 		if failed {
