@@ -12,18 +12,18 @@
 #include "cdc.h"
 #include "conn.h"
 
-/* One call, as it goes along. */
-struct call {
+/* The progress of one call. */
+struct rx_call {
 	struct smc_conn *conn;
 	struct msghdr *msg;
 	int flags;
 	long timeo;
-	size_t len;		/* that the application wants */
-	size_t target;		/* that it is content with */
-	size_t done;		/* that it has */
+	size_t len;		/* bytes that the application wants */
+	size_t target;		/* bytes that are enough for it to return */
+	size_t done;		/* bytes that it has */
 	u64 pos;		/* in the stream */
 	u32 off;		/* in the ring */
-	u32 ahead;		/* bytes yet to be passed over, for SO_PEEK_OFF */
+	u32 ahead;		/* bytes yet to be skipped, for SO_PEEK_OFF */
 	struct smc_urgent_next next;
 };
 
@@ -37,7 +37,7 @@ static struct page *page_at(const struct smc_conn *conn, u32 off, u32 *in, u32 *
 	return READ_ONCE(conn->rx.pages[at >> PAGE_SHIFT]);
 }
 
-static void forward(struct call *c, u32 n)
+static void advance_call(struct rx_call *c, u32 n)
 {
 	c->pos += n;
 	c->off += n;
@@ -46,8 +46,8 @@ static void forward(struct call *c, u32 n)
 		c->off -= c->conn->rx.size;
 }
 
-/* The application has what comes before the call's position. */
-static void consume(struct call *c)
+/* The application has all data before the call's position. */
+static void rx_consume(struct rx_call *c)
 {
 	struct smc_conn *conn = c->conn;
 	u32 n = c->pos - conn->rx_cons;
@@ -66,12 +66,12 @@ static void consume(struct call *c)
 }
 
 /**
- * smc_rx_known() - up to where the peer knows what was read
+ * smc_rx_known() - the end of the data that the peer knows to be read
  * @conn: the connection
  *
- * Messages with data tell it by the way: where one side asks and the other answers, no other is
- * needed. What they have told of an urgent byte before the reader is left out. Does not sleep; a hint
- * for who does not have rx_lock. Return: a position in the stream.
+ * Messages with data carry the consumer cursor, too: where one side asks and the other answers, no other
+ * message is needed. An urgent byte that they reported ahead of the reader is left out. Does not sleep;
+ * without rx_lock, a hint. Return: a position in the stream.
  */
 u64 smc_rx_known(const struct smc_conn *conn)
 {
@@ -138,18 +138,15 @@ void smc_rx_lowat(struct smc_conn *conn)
 {
 	u64 told;
 
-	smp_mb(); /* pairs with that of consume() */
+	smp_mb(); /* pairs with that of rx_consume() */
 	told = smc_rx_known(conn);
 	if (told != READ_ONCE(conn->rx_cons) && !conn->prompt && !smc_conn_meaning(conn)->over &&
 	    should_update_cons(conn, told))
 		conn->ops->signal(conn, SMC_SIGNAL_SPACE);
 }
 
-/*
- * Copies to the application. Return: the number of bytes, or -EFAULT if not all could be, as if
- * none had.
- */
-static ssize_t copy(struct call *c, u32 most)
+/* Copies data to the application. Return: the number of bytes, or -EFAULT, with nothing copied, if not all could be. */
+static ssize_t copy_to_msg(struct rx_call *c, u32 most)
 {
 	struct smc_conn *conn = c->conn;
 	u32 done = 0, off = c->off;
@@ -190,18 +187,17 @@ static void wait_data(struct smc_conn *conn, long *timeo, u64 pos)
 	mutex_lock(&conn->rx_lock);
 }
 
-/* The end of the stream. */
-struct end {
+/* Whether the stream has ended. */
+struct rx_end {
 	bool eof;	/* nothing more will come */
-	bool done;	/* because the peer has said so, without an error */
+	bool done;	/* because the peer closed, without an error */
 };
 
 /*
- * There is nothing to read. Why does the call end? Return: 1 if it does not, else what it returns.
- * What the peer has written before it closed comes first: the caller has looked at its state before
- * it looked for data.
+ * There is nothing to read. Return: 1 if the call goes on, else its result. Data that the peer wrote before it
+ * closed comes first, because the caller called rx_end() before it looked for data.
  */
-static int idle(const struct smc_conn *conn, struct end end, bool some, long timeo)
+static int rx_stop_reason(const struct smc_conn *conn, struct rx_end end, bool some, long timeo)
 {
 	struct sock *sk = conn->sk;
 
@@ -218,10 +214,10 @@ static int idle(const struct smc_conn *conn, struct end end, bool some, long tim
 	return signal_pending(current) ? sock_intr_errno(timeo) : 1;
 }
 
-/* How the stream stands; looked at before the data, as the peer writes first, then closes. */
-static struct end look(const struct smc_conn *conn)
+/* Looks whether the stream has ended; to be called before the look for data, because the peer writes first, then closes. */
+static struct rx_end rx_end(const struct smc_conn *conn)
 {
-	struct end end = { .eof = smc_conn_meaning(conn)->eof };
+	struct rx_end end = { .eof = smc_conn_meaning(conn)->eof };
 
 	end.done = end.eof && READ_ONCE(conn->rx_done);
 	end.eof |= READ_ONCE(conn->rx_shut);
@@ -229,8 +225,8 @@ static struct end look(const struct smc_conn *conn)
 	return end;
 }
 
-/* Where to begin; with MSG_PEEK where SO_PEEK_OFF says, which may be in what is yet to come. */
-static void seek(struct call *c)
+/* Sets where to begin; with MSG_PEEK at SO_PEEK_OFF, which may be beyond the data that is there. */
+static void rx_seek(struct rx_call *c)
 {
 	int peek = c->flags & MSG_PEEK ? READ_ONCE(c->conn->sk->sk_peek_off) : -1;
 
@@ -239,63 +235,63 @@ static void seek(struct call *c)
 	c->ahead = max(peek, 0);
 }
 
-/* What can be read without passing the urgent mark. Skips the urgent byte if it is not in line. */
-static u32 available(struct call *c)
+/* Returns how much can be read without passing the urgent mark. Skips the urgent byte if it is not in line. */
+static u32 rx_available(struct rx_call *c)
 {
 	u32 n, pass;
 
 	do {
 		n = smp_load_acquire(&c->conn->rx_prod) - c->pos;
 		pass = min(n, c->ahead);
-		forward(c, pass);
+		advance_call(c, pass);
 		c->ahead -= pass;
 		n -= pass;
 		n = smc_urgent_limit(c->conn, c->pos, n, &c->next);
 		if (c->next.skip)
-			forward(c, 1);
+			advance_call(c, 1);
 	} while (c->next.skip);
 	return n;
 }
 
-/* One round: what is there, or why there is nothing more. Return: 1 to go on, else the result. */
-static int step(struct call *c)
+/* Reads the data that is there, or finds why there is none. Return: 1 to go on, else the result. */
+static int rx_step(struct rx_call *c)
 {
 	struct smc_conn *conn = c->conn;
-	struct end end = look(conn);
+	struct rx_end end = rx_end(conn);
 	u32 n;
 	ssize_t rc;
 
 	if (c->done && smc_urgent_stops(conn, c->pos))
 		return 0;
-	n = available(c);
+	n = rx_available(c);
 	if (n) {
 		n = min_t(size_t, n, c->len - c->done);
 		if (!n)
 			return 0; /* asked for nothing: it was only to wait for data */
-		rc = c->flags & MSG_TRUNC ? n : copy(c, n);
+		rc = c->flags & MSG_TRUNC ? n : copy_to_msg(c, n);
 		if (rc < 0)
 			return c->done ? 0 : rc;
 		trace_smc_rx_recvmsg(conn->sk, conn->lgr->device, rc);
-		forward(c, rc);
+		advance_call(c, rc);
 		c->done += rc;
 		return c->done < c->len;
 	}
 	if (c->done >= c->target)
 		return 0;
-	rc = idle(conn, end, c->done, c->timeo);
+	rc = rx_stop_reason(conn, end, c->done, c->timeo);
 	if (rc != 1)
 		return rc;
-	consume(c);
+	rx_consume(c);
 	update_cons(conn, true);
 	wait_data(conn, &c->timeo, c->pos);
 	/* Has another thread read meanwhile? */
 	if (c->flags & MSG_PEEK ? c->pos < conn->rx_cons : c->pos != conn->rx_cons)
-		seek(c);
+		rx_seek(c);
 	return 1;
 }
 
-/* What recvmsg() says beside the data. */
-static void annotate(struct call *c)
+/* Adds the control message of TCP_INQ, and moves SO_PEEK_OFF. */
+static void put_inq(struct rx_call *c)
 {
 	struct sock *sk = c->conn->sk;
 	int inq;
@@ -343,7 +339,7 @@ static void count_call(struct smc_conn *conn, int rc)
  */
 int smc_rx_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int flags)
 {
-	struct call c = { .conn = conn, .msg = msg, .len = len, .flags = flags };
+	struct rx_call c = { .conn = conn, .msg = msg, .len = len, .flags = flags };
 	int rc;
 
 	if (flags & MSG_OOB) {
@@ -356,18 +352,18 @@ int smc_rx_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int flags
 	mutex_lock(&conn->rx_lock);
 	smc_close_look(conn);
 	count_unread(conn, len);
-	seek(&c);
+	rx_seek(&c);
 	do {
-		rc = step(&c);
+		rc = rx_step(&c);
 	} while (rc == 1);
-	consume(&c);
+	rx_consume(&c);
 	update_cons(conn, flags & MSG_PEEK);
 	mutex_unlock(&conn->rx_lock);
 	rc = c.done ?: rc;
 	trace_smc_rx(conn->sk, conn->token, len, rc);
 	count_call(conn, rc);
 	if (rc >= 0)
-		annotate(&c);
+		put_inq(&c);
 	return rc;
 }
 
@@ -392,7 +388,7 @@ static struct page *page_for_pipe(const struct smc_conn *conn, struct page *page
 }
 
 /* Puts what is in the ring into a pipe. Return: bytes. */
-static ssize_t fill_pipe(struct call *c, struct pipe_inode_info *pipe, u32 avail)
+static ssize_t fill_pipe(struct rx_call *c, struct pipe_inode_info *pipe, u32 avail)
 {
 	struct partial_page partial[MAX_SKB_FRAGS];
 	struct page *pages[MAX_SKB_FRAGS];
@@ -423,33 +419,33 @@ static ssize_t fill_pipe(struct call *c, struct pipe_inode_info *pipe, u32 avail
 }
 
 /* As step(), for a pipe. */
-static int splice_round(struct call *c, struct pipe_inode_info *pipe)
+static int splice_step(struct rx_call *c, struct pipe_inode_info *pipe)
 {
-	struct end end = look(c->conn);
+	struct rx_end end = rx_end(c->conn);
 	u32 n;
 	ssize_t rc;
 
 	if (c->done && smc_urgent_stops(c->conn, c->pos))
 		return 0;
-	n = min_t(size_t, available(c), c->len - c->done);
+	n = min_t(size_t, rx_available(c), c->len - c->done);
 	if (n) {
 		rc = fill_pipe(c, pipe, n);
 		if (rc <= 0)
 			return rc;
 		trace_smc_rx_recvmsg(c->conn->sk, c->conn->lgr->device, rc);
-		forward(c, rc);
+		advance_call(c, rc);
 		c->done += rc;
-		consume(c);
+		rx_consume(c);
 		return c->done < c->len;
 	}
 	if (c->done)
 		return 0;
-	rc = idle(c->conn, end, false, c->timeo);
+	rc = rx_stop_reason(c->conn, end, false, c->timeo);
 	if (rc == 1) {
-		consume(c);
+		rx_consume(c);
 		update_cons(c->conn, true);
 		wait_data(c->conn, &c->timeo, c->pos);
-		seek(c);
+		rx_seek(c);
 	}
 	return rc;
 }
@@ -465,7 +461,7 @@ static int splice_round(struct call *c, struct pipe_inode_info *pipe)
  */
 ssize_t smc_rx_splice(struct smc_conn *conn, struct pipe_inode_info *pipe, size_t len, bool nonblock)
 {
-	struct call c = { .conn = conn, .len = len };
+	struct rx_call c = { .conn = conn, .len = len };
 	int rc = 1;
 
 	c.timeo = sock_rcvtimeo(conn->sk, nonblock);
@@ -473,10 +469,10 @@ ssize_t smc_rx_splice(struct smc_conn *conn, struct pipe_inode_info *pipe, size_
 	mutex_lock(&conn->rx_lock);
 	smc_close_look(conn);
 	count_unread(conn, len);
-	seek(&c);
+	rx_seek(&c);
 	while (rc == 1 && len)
-		rc = splice_round(&c, pipe);
-	consume(&c);
+		rc = splice_step(&c, pipe);
+	rx_consume(&c);
 	update_cons(conn, false);
 	mutex_unlock(&conn->rx_lock);
 	if (c.done)

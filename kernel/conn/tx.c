@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sending. Data goes straight into the peer's element while there is room, and the peer is told
- * when a call is over, or when the ring is half full of what it does not know of yet.
+ * Sending. Data goes straight into the peer's element while there is room. The peer is told when a call
+ * is over, or when half of the ring is full of data that it does not know of yet.
  *
- * Who finds no room says so in tx_waiting and looks once more; who makes room looks at it
- * afterwards (smc_upcall_space()). Either sees the other. Sleepers are woken for half a ring, not
- * for a byte: waking costs more than copying.
+ * A sender that finds no room sets tx_waiting and looks once more; smc_upcall_space() makes room and then
+ * looks at tx_waiting. One of them sees the other. Sleepers are woken for half a ring, not for a byte,
+ * because waking costs more than copying.
  */
 
 #include <linux/tcp.h>
@@ -20,15 +20,15 @@
 #define PUSH_DELAY (HZ / 5)
 
 /*
- * How long a writer holds back what there would be room for, as it is little. A peer that waits for
- * more than it has, without reading, makes no more room.
+ * How long a writer waits for more room if there is only a little. A peer that waits for more data than
+ * it has, without reading, makes no more room.
  */
 #define PATIENCE (HZ / 10)
 
 /*
  * smc_tx_room() - bytes that fit into the peer's element. Exact under tx_lock, a hint elsewhere.
  *
- * Where room grows in steps, what has been consumed of a step does not count until all of it is.
+ * Where room grows in steps, the consumed part of a step does not count until all of the step is consumed.
  */
 u32 smc_tx_room(const struct smc_conn *conn)
 {
@@ -42,7 +42,7 @@ u32 smc_tx_room(const struct smc_conn *conn)
 	return conn->tx_window > used ? conn->tx_window - used : 0;
 }
 
-static bool enough(const struct smc_conn *conn)
+static bool has_enough_room(const struct smc_conn *conn)
 {
 	return smc_tx_room(conn) >= conn->tx_window / 2;
 }
@@ -52,13 +52,13 @@ static bool may_send(const struct smc_conn *conn)
 	return !smc_conn_meaning(conn)->shut && !READ_ONCE(conn->sk->sk_err);
 }
 
-/* Says that someone waits for room. Return: whether there is enough by now. */
-static bool await(struct smc_conn *conn)
+/* Sets tx_waiting. Return: whether there is enough room by now. */
+static bool set_waiting(struct smc_conn *conn)
 {
 	WRITE_ONCE(conn->tx_waiting, true);
 	sk_set_bit(SOCKWQ_ASYNC_NOSPACE, conn->sk); /* a signal may be wanted, too */
 	smp_mb(); /* pairs with that in smc_upcall_space() */
-	return enough(conn);
+	return has_enough_room(conn);
 }
 
 /*
@@ -91,31 +91,31 @@ static void count_too_small(struct smc_conn *conn, size_t len)
 /* smc_tx_writable() - for poll: is there room, or shall there be a wakeup? Does not sleep. */
 bool smc_tx_writable(struct smc_conn *conn)
 {
-	if (enough(conn) || await(conn))
+	if (has_enough_room(conn) || set_waiting(conn))
 		return true;
 	count_full(conn);
 	return false;
 }
 
-/* Tells the peer of all that has been written. */
-static void tell(struct smc_conn *conn, bool urgent)
+/* Tells the peer of all data that was written. */
+static void signal_written(struct smc_conn *conn, bool urgent)
 {
 	lockdep_assert_held(&conn->tx_lock);
 	conn->tx_told = conn->tx_prod;
 	conn->ops->signal(conn, SMC_SIGNAL_DATA | (urgent ? SMC_SIGNAL_URGENT : 0));
 }
 
-static void tell_rest(struct smc_conn *conn)
+static void signal_rest(struct smc_conn *conn)
 {
 	if (conn->tx_told != conn->tx_prod && !smc_conn_meaning(conn)->over)
-		tell(conn, false);
+		signal_written(conn, false);
 }
 
-/* smc_tx_push() - tells the peer of what has been held back, also by the transport. May sleep. */
+/* smc_tx_push() - tells the peer of data that was held back, also by the transport. May sleep. */
 void smc_tx_push(struct smc_conn *conn)
 {
 	mutex_lock(&conn->tx_lock);
-	tell_rest(conn);
+	signal_rest(conn);
 	if (!smc_conn_meaning(conn)->over)
 		conn->ops->signal(conn, SMC_SIGNAL_PUSH);
 	mutex_unlock(&conn->tx_lock);
@@ -125,13 +125,13 @@ void smc_tx_push(struct smc_conn *conn)
 void smc_tx_shut(struct smc_conn *conn)
 {
 	mutex_lock(&conn->tx_lock);
-	tell_rest(conn);
-	/* Under the lock, so that nobody writes in between what the peer will not look for. */
+	signal_rest(conn);
+	/* Under the lock, so that nobody writes data after the peer was told that there is no more. */
 	smc_close_event(conn, SMC_CLOSE_SHUT);
 	mutex_unlock(&conn->tx_lock);
 }
 
-/* Later, unless it is queued or over. end() of close.c cancels what was queued before that. */
+/* Queues the work again, unless it is queued or the connection is over. end() of close.c cancels it. */
 static bool push_again(struct smc_conn *conn)
 {
 	bool again;
@@ -151,7 +151,7 @@ static void push_work(struct work_struct *work)
 	struct smc_conn *conn = container_of(to_delayed_work(work), struct smc_conn, push);
 
 	if (mutex_trylock(&conn->tx_lock)) {
-		tell_rest(conn);
+		signal_rest(conn);
 		if (READ_ONCE(conn->tx_shut_due))
 			smc_close_event(conn, SMC_CLOSE_SHUT);
 		mutex_unlock(&conn->tx_lock);
@@ -173,14 +173,14 @@ void smc_tx_shut_soon(struct smc_conn *conn)
 		smc_conn_put(conn); /* the work was queued, with a reference of its own */
 }
 
-/* smc_tx_prepare() - of a fresh connection. */
+/* smc_tx_prepare() - of a new connection. */
 void smc_tx_prepare(struct smc_conn *conn)
 {
 	mutex_init(&conn->tx_lock);
 	INIT_DELAYED_WORK(&conn->push, push_work);
 }
 
-/* Sleeps until there is enough room, without the lock; for @most jiffies, if not forever. Return: 0, or why not. */
+/* Sleeps without the lock until there is enough room, for @most jiffies at most. Return: 0, or why not. */
 static int wait_for_room(struct smc_conn *conn, long *timeo, long most)
 {
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
@@ -188,11 +188,11 @@ static int wait_for_room(struct smc_conn *conn, long *timeo, long most)
 	int rc = 0;
 
 	if (!*timeo)
-		return await(conn) ? 0 : -EAGAIN;
-	tell_rest(conn);
+		return set_waiting(conn) ? 0 : -EAGAIN;
+	signal_rest(conn);
 	mutex_unlock(&conn->tx_lock);
 	add_wait_queue(sk_sleep(conn->sk), &wait);
-	while (!await(conn)) {
+	while (!set_waiting(conn)) {
 		smc_close_look(conn);
 		if (!may_send(conn) || smc_conn_meaning(conn)->deaf)
 			break;
@@ -211,8 +211,8 @@ static int wait_for_room(struct smc_conn *conn, long *timeo, long most)
 	return rc;
 }
 
-/* Writes what there is room for, and tells of it if the call goes on. Return: bytes, or the error. */
-static ssize_t put(struct smc_conn *conn, struct msghdr *msg, size_t left)
+/* Writes as much as there is room for, and tells the peer if the call goes on. Return: bytes, or the error. */
+static ssize_t tx_write(struct smc_conn *conn, struct msghdr *msg, size_t left)
 {
 	u32 most = max(conn->tx_window / 2, 1U);
 	u32 n = min3(left, (size_t)smc_tx_room(conn), (size_t)most);
@@ -225,15 +225,15 @@ static ssize_t put(struct smc_conn *conn, struct msghdr *msg, size_t left)
 	WRITE_ONCE(conn->tx_prod, conn->tx_prod + rc);
 	WRITE_ONCE(conn->tx_full, 0);
 	if (rc < left)
-		tell(conn, false);
+		signal_written(conn, false);
 	return rc;
 }
 
 /*
- * The peer has closed. What is sent first is lost, as TCP finds out by the answer to it: until that
- * comes, TCP takes what fits into the send buffer.
+ * The peer has closed. Data that is sent now is lost. TCP learns that by the answer to the data, and takes
+ * as much as fits into the send buffer until then.
  */
-static ssize_t lose(struct smc_conn *conn, struct msghdr *msg, size_t len)
+static ssize_t tx_discard(struct smc_conn *conn, struct msghdr *msg, size_t len)
 {
 	size_t taken = min_t(size_t, len, READ_ONCE(conn->sk->sk_sndbuf));
 
@@ -242,13 +242,13 @@ static ssize_t lose(struct smc_conn *conn, struct msghdr *msg, size_t len)
 	return taken;
 }
 
-/* The room that a piece of what is left takes. Who does not wait takes what there is. */
-static u32 least(const struct smc_conn *conn, size_t left, long timeo)
+/* Returns the least room worth writing to. A call that does not wait takes any. */
+static u32 least_room(const struct smc_conn *conn, size_t left, long timeo)
 {
 	return timeo ? max_t(u32, 1, min_t(size_t, left, conn->tx_least)) : 1;
 }
 
-static ssize_t send(struct smc_conn *conn, struct msghdr *msg, size_t len)
+static ssize_t tx_send(struct smc_conn *conn, struct msghdr *msg, size_t len)
 {
 	long timeo = sock_sndtimeo(conn->sk, msg->msg_flags & MSG_DONTWAIT);
 	bool waited = false;
@@ -264,9 +264,9 @@ static ssize_t send(struct smc_conn *conn, struct msghdr *msg, size_t len)
 		if (done == len)
 			break;
 		if (smc_conn_meaning(conn)->deaf)
-			return done + lose(conn, msg, len - done);
+			return done + tx_discard(conn, msg, len - done);
 		room = smc_tx_room(conn);
-		if (room < (waited ? 1 : least(conn, len - done, timeo))) {
+		if (room < (waited ? 1 : least_room(conn, len - done, timeo))) {
 			waited = room;
 			/* A call that has sent something and does not wait was not held up. */
 			if (!room && (timeo || !done))
@@ -277,7 +277,7 @@ static ssize_t send(struct smc_conn *conn, struct msghdr *msg, size_t len)
 			continue;
 		}
 		waited = false;
-		rc = put(conn, msg, len - done);
+		rc = tx_write(conn, msg, len - done);
 		if (rc < 0)
 			break;
 		done += rc;
@@ -285,21 +285,21 @@ static ssize_t send(struct smc_conn *conn, struct msghdr *msg, size_t len)
 	return done ?: rc;
 }
 
-/* Has the application announced more, for which the peer need not be woken twice? */
-static bool more(const struct smc_conn *conn, const struct msghdr *msg)
+/* Has the application announced more data, so that the peer need not be woken twice? */
+static bool more_follows(const struct smc_conn *conn, const struct msghdr *msg)
 {
 	return (msg->msg_flags & MSG_MORE) || (tcp_sk(conn->sk)->nonagle & TCP_NAGLE_CORK);
 }
 
-/* The end of a call: the peer learns of what was written, at once or a little later. */
-static void finish(struct smc_conn *conn, struct msghdr *msg, ssize_t done)
+/* At the end of a call, tells the peer of the data that was written, at once or a little later. */
+static void tx_finish(struct smc_conn *conn, struct msghdr *msg, ssize_t done)
 {
 	bool urgent = (msg->msg_flags & MSG_OOB) && done > 0;
 
 	if (conn->tx_told == conn->tx_prod && !urgent)
 		return;
-	if (urgent || !more(conn, msg) || !smc_tx_room(conn)) {
-		tell(conn, urgent);
+	if (urgent || !more_follows(conn, msg) || !smc_tx_room(conn)) {
+		signal_written(conn, urgent);
 		return;
 	}
 	smc_conn_get(conn);
@@ -308,12 +308,12 @@ static void finish(struct smc_conn *conn, struct msghdr *msg, ssize_t done)
 }
 
 /*
- * MSG_ZEROCOPY: nothing is left to wait for when the call returns, and the application hears that
- * its data was copied. Without memory for that the call fails, as with TCP: who counts notifications
- * would wait for ever. io_uring brings a notification of its own, which says the same if nobody
- * touches it. Return: the notification, NULL if none is wanted, or ERR_PTR(-ENOBUFS).
+ * MSG_ZEROCOPY: nothing is left to wait for when the call returns, and a notification says that the data was
+ * copied. Without memory for the notification the call fails, as with TCP, because an application that counts
+ * notifications would wait for ever. io_uring brings a notification of its own, which says the same if nobody
+ * changes it. Return: the notification, NULL if none is wanted, or ERR_PTR(-ENOBUFS).
  */
-static struct ubuf_info *announcement(struct smc_conn *conn, struct msghdr *msg, size_t len)
+static struct ubuf_info *zerocopy_begin(struct smc_conn *conn, struct msghdr *msg, size_t len)
 {
 	struct ubuf_info *uarg;
 
@@ -328,8 +328,8 @@ static struct ubuf_info *announcement(struct smc_conn *conn, struct msghdr *msg,
 	return uarg;
 }
 
-/* Makes it known, if anything was sent. */
-static void announce(struct ubuf_info *uarg, ssize_t done)
+/* Sends the notification if anything was sent. */
+static void zerocopy_end(struct ubuf_info *uarg, ssize_t done)
 {
 	if (done > 0)
 		net_zcopy_put(uarg);
@@ -347,7 +347,7 @@ static void announce(struct ubuf_info *uarg, ssize_t done)
  */
 int smc_tx_send(struct smc_conn *conn, struct msghdr *msg, size_t len)
 {
-	struct ubuf_info *uarg = announcement(conn, msg, len);
+	struct ubuf_info *uarg = zerocopy_begin(conn, msg, len);
 	ssize_t done;
 	bool counts;
 
@@ -358,10 +358,10 @@ int smc_tx_send(struct smc_conn *conn, struct msghdr *msg, size_t len)
 	counts = may_send(conn);
 	if (counts)
 		count_too_small(conn, len);
-	done = send(conn, msg, len);
-	finish(conn, msg, done);
+	done = tx_send(conn, msg, len);
+	tx_finish(conn, msg, done);
 	mutex_unlock(&conn->tx_lock);
-	announce(uarg, done);
+	zerocopy_end(uarg, done);
 	trace_smc_tx(conn->sk, conn->token, len, done);
 	if (counts)
 		smc_stats_tx(conn->sn, conn->tech, len, done);

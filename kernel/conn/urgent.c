@@ -58,7 +58,7 @@ void smc_urgent_arrived(struct smc_conn *conn, u64 prod)
 	spin_unlock_bh(&conn->lock);
 	if (!here)
 		return;
-	smp_mb(); /* pairs with that of consume(): the reader sees the byte, or who tells the peer, the reader */
+	smp_mb(); /* pairs with that of rx_consume(): the reader sees the byte, or who tells the peer, the reader */
 	/* Whoever closes the socket takes it from the sock under this lock. */
 	read_lock_bh(&conn->sk->sk_callback_lock);
 	sk_send_sigurg(conn->sk);
