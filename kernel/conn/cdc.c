@@ -53,7 +53,7 @@ void smc_cdc_build(const struct smc_cdc_tx *tx, const struct smc_cdc_rx *rx, con
 {
 	u64 end = smc_cdc_sendable_end(tx, rx, now->written, now->urgent);
 
-	u->msg = (struct smc_cdc){ .seq = (u16)(tx->seq + 1), .state = now->said };
+	u->msg = (struct smc_cdc){ .seq = (u16)(tx->seq + 1), .state = now->close_flags };
 	if (end != now->written && smc_cdc_peer_can_receive(rx) && !tx->write_closed)
 		u->msg.state &= SMC_CDC_ABORT;
 	u->prod = tx->prod;

@@ -36,10 +36,10 @@ struct smc_cdc_rx {
 
 /* What a message is made from, beside what was sent before. */
 struct smc_cdc_now {
-	u64 written;		/* end of the data that may be told, loaded after @said */
+	u64 written;		/* end of the data that may be told, loaded after @close_flags */
 	u64 urgent;		/* end of the last urgent byte, 0 if there was none, loaded after @written */
 	u64 read;		/* end of the peer's data that its reader has consumed */
-	u8 said;		/* closing flags that the peer is to hear of */
+	u8 close_flags;		/* closing flags to send */
 	bool full;		/* all of the peer's element is in use */
 	bool replaces;		/* a message replaces the one before, whether the peer has seen that or not */
 	u32 tx_size, rx_size;	/* bytes of the peer's element and of ours */

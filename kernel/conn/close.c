@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Runs the closing table. An event changes the state under the lock; what is to be done about it
- * happens without, so that two ends in one kernel may tell each other at the same time. What a side
- * says is sticky, so it does not matter who of several threads says it. The last of them gives the
- * connection's things back once it is over.
+ * Runs the closing table. An event changes the state under the lock. Its actions are carried out without
+ * the lock, so that two ends in one kernel can signal each other at the same time. Closing flags stay set,
+ * so it does not matter which of several threads sends them. The last thread that carries out actions of
+ * a connection that is over gives back what it has.
  */
 
 #include <net/ip.h>
@@ -16,10 +16,10 @@
 #include "../trylock.h"
 #include "conn.h"
 
-/* A namespace may set its patience, but not so that others' memory is held for it; as TCP_LINGER2. */
+/* The longest time that a namespace can choose for a close, as with TCP_LINGER2: the peer's memory is held for it. */
 #define TIMER_MAX TCP_FIN_TIMEOUT_MAX
 
-static int error_of(unsigned int actions)
+static int error_to_set(unsigned int actions)
 {
 	if (actions & SMC_CLOSE_ERR_RESET)
 		return ECONNRESET;
@@ -28,54 +28,55 @@ static int error_of(unsigned int actions)
 	return actions & SMC_CLOSE_ERR_PIPE ? EPIPE : 0;
 }
 
-static u8 words_of(unsigned int actions)
+static u8 flags_to_send(unsigned int actions)
 {
-	return (actions & SMC_CLOSE_SEND_D ? SMC_CONN_SAID_D : 0) |
-	       (actions & SMC_CLOSE_SEND_C ? SMC_CONN_SAID_C : 0) |
-	       (actions & SMC_CLOSE_SEND_A ? SMC_CONN_SAID_A : 0);
+	return (actions & SMC_CLOSE_SEND_D ? SMC_CDC_DONE : 0) |
+	       (actions & SMC_CLOSE_SEND_C ? SMC_CDC_CLOSED : 0) |
+	       (actions & SMC_CLOSE_SEND_A ? SMC_CDC_ABORT : 0);
 }
 
-/* What an event says that the peer has said. */
-static u8 heard_of(enum smc_close_event event)
+/* Returns the closing flag of the peer's that an event reports. */
+static u8 flags_received(enum smc_close_event event)
 {
 	switch (event) {
 	case SMC_CLOSE_PEER_D:
-		return SMC_CONN_SAID_D;
+		return SMC_CDC_DONE;
 	case SMC_CLOSE_PEER_C:
-		return SMC_CONN_SAID_C;
+		return SMC_CDC_CLOSED;
 	case SMC_CLOSE_PEER_A:
-		return SMC_CONN_SAID_A;
+		return SMC_CDC_ABORT;
 	default:
 		return 0;
 	}
 }
 
-/* The new state. Return: what is to be done, without the lock. */
-static unsigned int advance(struct smc_conn *conn, enum smc_close_event event)
+/* Changes the state. Return: the actions, to be carried out without the lock. */
+static unsigned int close_step(struct smc_conn *conn, enum smc_close_event event)
 {
 	const struct smc_close_step *step = &smc_close_table[conn->state][event];
-	int err = error_of(step->actions);
+	int err = error_to_set(step->actions);
 
 	lockdep_assert_held(&conn->lock);
 	if (err && READ_ONCE(conn->timed_out))
 		err = ETIMEDOUT;
-	WRITE_ONCE(conn->heard, conn->heard | heard_of(event));
+	WRITE_ONCE(conn->peer_close_flags, conn->peer_close_flags | flags_received(event));
 	if (event == SMC_CLOSE_PEER_D || event == SMC_CLOSE_PEER_C)
 		WRITE_ONCE(conn->rx_done, true);
 	if (!step->valid)
 		return 0;
 	trace_smc_close(conn->sk, conn->token, conn->state, event, step->next);
-	smp_store_release(&conn->said, conn->said | words_of(step->actions)); /* pairs with cdc_send() of transport/ism/dmb_cdc.c */
-	/* A TCP connection that has died has told its error already. */
+	/* Pairs with cdc_send() of transport/ism/dmb_cdc.c. */
+	smp_store_release(&conn->close_flags, conn->close_flags | flags_to_send(step->actions));
+	/* A TCP connection that has died has reported its error already. */
 	if (err && !conn->sk->sk_err && inet_sk_state_load(conn->sk) != TCP_CLOSE)
 		WRITE_ONCE(conn->sk->sk_err, err);
-	smp_store_release(&conn->state, step->next); /* after sk_err and rx_done: see look() and may_send() */
+	smp_store_release(&conn->state, step->next); /* after sk_err and rx_done: see rx_end() and may_send() */
 	if (step->actions & SMC_CLOSE_END)
 		conn->ending = true;
 	return step->actions;
 }
 
-static void start_timer(struct smc_conn *conn)
+static void start_close_timer(struct smc_conn *conn)
 {
 	int patience = READ_ONCE(sock_net(conn->sk)->ipv4.sysctl_tcp_fin_timeout);
 
@@ -84,8 +85,8 @@ static void start_timer(struct smc_conn *conn)
 		smc_conn_put(conn);
 }
 
-/* Gives everything back. Nobody uses the connection any more but those with a reference. */
-static void end(struct smc_conn *conn)
+/* Gives back what the connection has. From now on only those with a reference use it. */
+static void conn_end(struct smc_conn *conn)
 {
 	if (timer_delete(&conn->timer))
 		smc_conn_put(conn);
@@ -93,38 +94,38 @@ static void end(struct smc_conn *conn)
 		smc_conn_put(conn);
 	conn->ops->release(conn);
 	smc_lgr_quit(conn);
-	smc_conn_put(conn); /* that of smc_conn_new() for who is alive */
+	smc_conn_put(conn); /* the reference that smc_conn_new() took for being alive */
 }
 
-static void act(struct smc_conn *conn, unsigned int actions)
+static void close_act(struct smc_conn *conn, unsigned int actions)
 {
-	if (words_of(actions))
+	if (flags_to_send(actions))
 		conn->ops->signal(conn, SMC_SIGNAL_CLOSE);
 	if (actions & SMC_CLOSE_WAKE)
 		smc_conn_wake(conn, EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP | EPOLLRDHUP | EPOLLPRI);
 	if (actions & SMC_CLOSE_TIMER)
-		start_timer(conn);
+		start_close_timer(conn);
 }
 
-/* Carries actions out, and gives everything back if that was the last thing to do. */
-static void act_and_end(struct smc_conn *conn, unsigned int actions)
+/* Carries out actions, and ends the connection if those were the last ones. */
+static void close_act_and_end(struct smc_conn *conn, unsigned int actions)
 {
 	bool last;
 
-	act(conn, actions);
+	close_act(conn, actions);
 	spin_lock_bh(&conn->lock);
 	last = !--conn->busy && conn->ending;
 	if (last)
 		conn->ending = false;
 	spin_unlock_bh(&conn->lock);
 	if (last)
-		end(conn);
+		conn_end(conn);
 }
 
 /**
  * smc_close_event() - something happens that concerns the end of a connection
  * @conn: the connection
- * @event: what
+ * @event: what happens
  *
  * Softirq, or process; none of the connection's locks held but the mutexes. Does not sleep.
  */
@@ -133,17 +134,17 @@ void smc_close_event(struct smc_conn *conn, enum smc_close_event event)
 	unsigned int actions;
 
 	spin_lock_bh(&conn->lock);
-	actions = advance(conn, event);
+	actions = close_step(conn, event);
 	if (actions)
 		conn->busy++;
 	spin_unlock_bh(&conn->lock);
 	if (actions)
-		act_and_end(conn, actions);
+		close_act_and_end(conn, actions);
 }
 
 /*
- * smc_close_look() - has the TCP connection beneath died? Nobody watches it: who is about to wait
- * looks, and TCP wakes who waits. Does not sleep.
+ * smc_close_look() - ends the connection if the TCP connection beneath has died. Nobody watches that: a
+ * thread looks before it waits, and TCP wakes threads that wait. Does not sleep.
  */
 void smc_close_look(struct smc_conn *conn)
 {
@@ -174,8 +175,8 @@ void smc_close_app(struct smc_conn *conn, bool hard)
 }
 
 /*
- * smc_close_kill() - a connection that never came to life, or whose module is about to go. The peer
- * hears an abort, if it hears anything, or not even that if @quiet. Does not sleep.
+ * smc_close_kill() - ends a connection that never came to life, or whose module is about to go. The peer
+ * is sent an abort if it can receive one, unless @quiet. Does not sleep.
  */
 void smc_close_kill(struct smc_conn *conn, bool quiet)
 {
@@ -185,18 +186,18 @@ void smc_close_kill(struct smc_conn *conn, bool quiet)
 	mine = conn->state != SMC_CLOSE_CLOSED;
 	if (mine) {
 		WRITE_ONCE(conn->state, SMC_CLOSE_CLOSED);
-		WRITE_ONCE(conn->said, conn->said | SMC_CONN_SAID_A);
+		WRITE_ONCE(conn->close_flags, conn->close_flags | SMC_CDC_ABORT);
 		conn->ending = true;
 		conn->busy++;
 	}
 	spin_unlock_bh(&conn->lock);
 	if (mine)
-		act_and_end(conn, quiet ? 0 : SMC_CLOSE_SEND_A | SMC_CLOSE_WAKE);
+		close_act_and_end(conn, quiet ? 0 : SMC_CLOSE_SEND_A | SMC_CLOSE_WAKE);
 }
 
 /*
- * smc_close_reset_tcp() - resets the TCP connection beneath one that is over. The error that the
- * application is to hear stays. The caller holds the sock's lock. Does not sleep.
+ * smc_close_reset_tcp() - resets the TCP connection beneath one that is over. An error that the
+ * application has yet to get stays. The caller holds the sock's lock. Does not sleep.
  */
 void smc_close_reset_tcp(struct sock *sk)
 {
@@ -204,13 +205,13 @@ void smc_close_reset_tcp(struct sock *sk)
 
 	sock_owned_by_me(sk);
 	sk->sk_prot->disconnect(sk, O_NONBLOCK);
-	/* TCP has put its own there, unless the application has just been told that: once is enough. */
+	/* TCP has set its own error, unless the application has just got that: once is enough. */
 	cmpxchg(&sk->sk_err, ECONNRESET, err);
 }
 
 /*
- * The application may hold the sock's lock for as long as it likes. Its peer hears of the end later
- * then, and nobody else waits.
+ * The application may hold the sock's lock for as long as it likes. Then its peer gets the reset later, and
+ * nobody else waits.
  */
 static void disconnect_work(struct work_struct *work)
 {
@@ -228,7 +229,7 @@ static void disconnect_work(struct work_struct *work)
 			smc_conn_put(conn);
 		return;
 	}
-	/* It may be another connection's by now, which connect() has made since. */
+	/* The sock may belong to another connection by now, which connect() has made since. */
 	if (READ_ONCE(conn->state) == SMC_CLOSE_PABORT && sk->sk_state != TCP_CLOSE && !sock_flag(sk, SOCK_DEAD))
 		smc_close_reset_tcp(sk);
 	release_sock(sk);
@@ -236,8 +237,8 @@ static void disconnect_work(struct work_struct *work)
 }
 
 /*
- * smc_close_gone() - the group of a connection has ended: whoever uses the connection hears of it,
- * and so does the peer, by TCP, a moment later. Process context or softirq; does not sleep.
+ * smc_close_gone() - the group of a connection has ended: calls of the application fail, and a moment later
+ * TCP resets the connection to the peer. Process context or softirq; does not sleep.
  */
 void smc_close_gone(struct smc_conn *conn)
 {
@@ -250,8 +251,8 @@ void smc_close_gone(struct smc_conn *conn)
 }
 
 /*
- * smc_close_abort() - the group of a connection is about to be ended by an operator: the application and the peer
- * hear an abort while the group still has a way to tell. May sleep.
+ * smc_close_abort() - an operator is about to end the group of a connection: aborts the connection at both ends
+ * while the group can still send. May sleep.
  */
 void smc_close_abort(struct smc_conn *conn)
 {
@@ -260,8 +261,8 @@ void smc_close_abort(struct smc_conn *conn)
 }
 
 /*
- * smc_close_check() - a connection has come to life, and has its holder: its group may have ended
- * while nobody could be told. May sleep.
+ * smc_close_check() - a connection has come to life and has its holder: ends it if its group ended
+ * before that, when nobody could be told. May sleep.
  */
 void smc_close_check(struct smc_conn *conn)
 {
@@ -272,7 +273,7 @@ void smc_close_check(struct smc_conn *conn)
 	smc_ipsec_check(conn);
 }
 
-static void expired(struct timer_list *timer)
+static void close_timer(struct timer_list *timer)
 {
 	struct smc_conn *conn = container_of(timer, struct smc_conn, timer);
 
@@ -280,12 +281,12 @@ static void expired(struct timer_list *timer)
 	smc_conn_put(conn);
 }
 
-/* smc_close_prepare() - of a fresh connection. */
+/* smc_close_prepare() - of a new connection. */
 void smc_close_prepare(struct smc_conn *conn)
 {
 	spin_lock_init(&conn->lock);
 	conn->state = SMC_CLOSE_ACTIVE;
 	conn->urgent_gone = ~0ULL;
-	timer_setup(&conn->timer, expired, 0);
+	timer_setup(&conn->timer, close_timer, 0);
 	INIT_DELAYED_WORK(&conn->disconnect, disconnect_work);
 }

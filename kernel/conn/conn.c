@@ -209,8 +209,8 @@ static void describe_rings(const struct smc_conn *conn, struct smc_diag_conninfo
 	c->tx_fin = c->rx_cons;
 	c->rx_prod_flags = READ_ONCE(conn->urgent) == SMC_URGENT_VALID ? CDC_URGENT_PRESENT : 0;
 	c->tx_prod_flags = READ_ONCE(conn->tx_waiting) && !smc_tx_room(conn) ? CDC_WRITE_BLOCKED : 0;
-	c->rx_conn_state_flags = READ_ONCE(conn->heard);
-	c->tx_conn_state_flags = READ_ONCE(conn->said);
+	c->rx_conn_state_flags = READ_ONCE(conn->peer_close_flags);
+	c->tx_conn_state_flags = READ_ONCE(conn->close_flags);
 }
 
 /**
@@ -330,19 +330,19 @@ bool smc_conn_cdc_due(struct smc_conn *conn, const struct smc_cdc_tx *tx, const 
 }
 
 /**
- * smc_upcall_close() - the peer has said something about closing
+ * smc_upcall_close() - the peer has sent closing flags
  * @conn: the connection
- * @flags: all that it has said, SMC_CONN_SAID_*
+ * @flags: closing flags that are new, SMC_CDC_DONE, SMC_CDC_CLOSED, SMC_CDC_ABORT
  *
  * Softirq, under RCU.
  */
 void smc_upcall_close(struct smc_conn *conn, u8 flags)
 {
-	if (flags & SMC_CONN_SAID_D)
+	if (flags & SMC_CDC_DONE)
 		smc_close_event(conn, SMC_CLOSE_PEER_D);
-	if (flags & SMC_CONN_SAID_C)
+	if (flags & SMC_CDC_CLOSED)
 		smc_close_event(conn, SMC_CLOSE_PEER_C);
-	if (flags & SMC_CONN_SAID_A)
+	if (flags & SMC_CDC_ABORT)
 		smc_close_event(conn, SMC_CLOSE_PEER_A);
 }
 

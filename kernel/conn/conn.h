@@ -23,16 +23,12 @@
 #include "../control/stats.h"
 #include "../lgr/lgr.h"
 #include "../transport/transport.h"
+#include "../wire/cdc.h"
 #include "close_table.h"
 
 struct pipe_inode_info;
 struct smc_cdc_news;
 struct smc_cdc_tx;
-
-/* What a side has said about closing: bits of the wire (wire-format of CDC). */
-#define SMC_CONN_SAID_D 0x80
-#define SMC_CONN_SAID_C 0x40
-#define SMC_CONN_SAID_A 0x20
 
 /* The receiver's element of one direction, as pages. */
 struct smc_element {
@@ -106,8 +102,8 @@ struct smc_conn {
 	u8			busy;		/* threads that carry out actions of an event */
 	bool			ending;		/* over: the last of them gives everything back */
 	bool			rx_done;	/* the peer has said D or C; single word for readers */
-	u8			said;		/* SMC_CONN_SAID_*; read by signal without it, stored after what was written before */
-	u8			heard;		/* what the peer has said, likewise */
+	u8			close_flags;		/* SMC_CDC_DONE and so on that we send; read by signal without it, stored after what was written before */
+	u8			peer_close_flags;		/* what the peer has said, likewise */
 	bool			timed_out;	/* keepalive has got no answer; single word, no lock */
 	bool			rx_shut;	/* shutdown(SHUT_RD); single word, no lock */
 	u8			holder;		/* enum smc_conn_holder; single word, no lock */

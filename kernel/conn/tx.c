@@ -131,7 +131,7 @@ void smc_tx_shut(struct smc_conn *conn)
 	mutex_unlock(&conn->tx_lock);
 }
 
-/* Queues the work again, unless it is queued or the connection is over. end() of close.c cancels it. */
+/* Queues the work again, unless it is queued or the connection is over. conn_end() of close.c cancels it. */
 static bool push_again(struct smc_conn *conn)
 {
 	bool again;

@@ -164,12 +164,12 @@ static u8 due(enum smc_rendezvous_step step)
 	return step == SMC_STEP_ACCEPT ? SMC_CLC_ACCEPT : SMC_CLC_DECLINE;
 }
 
-static int heard(struct smc_sock *smc, u8 type)
+static int received(struct smc_sock *smc, u8 type)
 {
 	return accepted(smc);
 }
 
-static const struct smc_handshake_side client = { .due = due, .heard = heard, .go_on = go_on };
+static const struct smc_handshake_side client = { .due = due, .received = received, .go_on = go_on };
 
 /**
  * smc_client_step() - goes on with the rendezvous of a client as far as the peer's messages allow

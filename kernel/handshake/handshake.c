@@ -306,7 +306,7 @@ int smc_handshake_exchange(struct smc_sock *smc, const struct smc_handshake_side
 		if (rc == -EINPROGRESS)
 			rc = side->go_on(smc);
 		else if (rc > 0 && rc != SMC_CLC_DECLINE)
-			rc = side->heard(smc, rc);
+			rc = side->received(smc, rc);
 		/* What is due now may be there already. First comes what we have to say. */
 	} while (rc == -EINPROGRESS && smc->rv->step != before && !smc->rv->unsent);
 	return rc;

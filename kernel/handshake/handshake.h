@@ -75,7 +75,7 @@ struct smc_rendezvous {
 /* What differs between the two sides of a rendezvous when a message has come, or none. */
 struct smc_handshake_side {
 	u8 (*due)(enum smc_rendezvous_step step);	/* type of the next message; a DECLINE may come at any time */
-	int (*heard)(struct smc_sock *smc, u8 type);	/* it is there */
+	int (*received)(struct smc_sock *smc, u8 type);	/* it is there */
 	int (*go_on)(struct smc_sock *smc);		/* it is not, but the transport may get on */
 };
 

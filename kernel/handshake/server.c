@@ -169,12 +169,12 @@ static int go_on(struct smc_sock *smc)
 	}
 }
 
-static int heard(struct smc_sock *smc, u8 type)
+static int received(struct smc_sock *smc, u8 type)
 {
 	return type == SMC_CLC_PROPOSAL ? answer(smc) : confirmed(smc);
 }
 
-static const struct smc_handshake_side server = { .due = due, .heard = heard, .go_on = go_on };
+static const struct smc_handshake_side server = { .due = due, .received = received, .go_on = go_on };
 
 /**
  * smc_server_step() - goes on with the rendezvous of a listener's child as far as the peer's

@@ -40,10 +40,10 @@ static void cdc_send(struct smc_conn *conn, struct smc_ism_conn *ic)
 
 	/*
 	 * In this order: a message that closes has to tell of all data that was written before. The closing thread stores
-	 * written, then said, while this thread may be sending an earlier message. The first load pairs with advance() of
-	 * close.c, the second with smc_ism_cdc_send().
+	 * written, then close_flags, while this thread may be sending an earlier message. The first load pairs with
+	 * close_step() of close.c, the second with smc_ism_cdc_send().
 	 */
-	now.said = smp_load_acquire(&conn->said);
+	now.close_flags = smp_load_acquire(&conn->close_flags);
 	now.written = smp_load_acquire(&cdc->tx.written);
 	now.urgent = READ_ONCE(cdc->tx.urgent);
 	now.read = smc_urgent_cons(conn);

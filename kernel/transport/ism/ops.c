@@ -446,7 +446,7 @@ static void signal(struct smc_conn *conn, unsigned int what)
 	if (what & SMC_SIGNAL_SPACE)
 		smc_upcall_space(peer, conn->rx_cons);
 	if (what & SMC_SIGNAL_CLOSE)
-		smc_upcall_close(peer, READ_ONCE(conn->said));
+		smc_upcall_close(peer, READ_ONCE(conn->close_flags));
 out:
 	rcu_read_unlock();
 }

@@ -57,7 +57,7 @@ static void cdc_build(const struct smc_rdma_conn *rc, struct smc_cdc_update *u)
 {
 	struct smc_conn *conn = rc->conn;
 	const struct smc_cdc_now now = {
-		.said = READ_ONCE(conn->said),
+		.close_flags = READ_ONCE(conn->close_flags),
 		.written = rc->tx.written,
 		.urgent = rc->tx.urgent,
 		.read = smc_urgent_cons(conn),
@@ -112,7 +112,7 @@ static bool should_autocork(const struct smc_rdma_conn *rc)
  */
 static bool may_send_imm(const struct smc_rdma_conn *rc, const struct smc_cdc_update *u, unsigned int writes)
 {
-	return rc->group->immediate && writes == 1 && (rc->conn->server || READ_ONCE(rc->heard)) &&
+	return rc->group->immediate && writes == 1 && (rc->conn->server || READ_ONCE(rc->received)) &&
 	       smc_cdc_fits_imm(&rc->tx, u);
 }
 
@@ -412,7 +412,7 @@ static void cdc_recv_in_order(struct smc_rdma_conn *rc, const struct smc_cdc *ms
 	spin_lock_bh(&rc->recv_lock);
 	if (!smc_cdc_is_late(&rc->rx, msg->seq)) {
 		rc->rx.seq = msg->seq;
-		WRITE_ONCE(rc->heard, true);
+		WRITE_ONCE(rc->received, true);
 		if (!keep_early(rc, msg))
 			cdc_recv(rc, msg);
 	}
@@ -456,7 +456,7 @@ void smc_rdma_cdc_recv_imm(struct smc_lgr_rdma *group, u32 imm, u32 len)
 		spin_lock_bh(&rc->recv_lock);
 		if (rc->ready && !smc_cdc_decode_imm(&rc->rx, imm, len, rc->conn->rx.size, rc->conn->tx_size, &msg)) {
 			rc->rx.seq = msg.seq;
-			WRITE_ONCE(rc->heard, true);
+			WRITE_ONCE(rc->received, true);
 			cdc_recv(rc, &msg);
 		} else {
 			smc_link_fail(group->link, SMC_LINK_BAD_IMMEDIATE, len);

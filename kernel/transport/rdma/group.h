@@ -159,7 +159,7 @@ struct smc_rdma_conn {
 	spinlock_t recv_lock;		/* what follows; softirqs off */
 	struct smc_cdc_rx rx;
 	u64 arrived;			/* of tx_prod, by the adapter; see make_room() */
-	bool heard;			/* a message has come; single word, no lock */
+	bool received;			/* a message has come; single word, no lock */
 };
 
 static inline struct smc_lgr_rdma *smc_lgr_rdma_of(const struct smc_lgr *lgr)

@@ -474,7 +474,7 @@ static void release(struct smc_conn *conn)
 	smc_lgr_rdma_retire_rmb(rc->group, rc->rmb, conn->token, !rc->exposed);
 	RCU_INIT_POINTER(rc->group->by_rmb[rc->rmb->id], NULL);
 	xa_erase_bh(&rc->group->conns, conn->token);
-	if (READ_ONCE(conn->heard) & (SMC_CONN_SAID_C | SMC_CONN_SAID_A))
+	if (READ_ONCE(conn->peer_close_flags) & (SMC_CDC_CLOSED | SMC_CDC_ABORT))
 		smc_lgr_rdma_peer_closed(rc->group, conn->token);
 	smc_stats_buf_usage(conn->sn, SMC_STATS_R, true, -(s64)rc->rmb->size);
 	smc_stats_buf_usage(conn->sn, SMC_STATS_R, false, -(s64)rc->snd->size);

@@ -13,7 +13,7 @@ struct end {
 	struct smc_cdc_tx tx;
 	struct smc_cdc_rx rx;
 	u64 read;		/* by its application */
-	u8 said;
+	u8 close_flags;
 	bool replaces;
 	u32 tx_size, rx_size;
 };
@@ -34,7 +34,7 @@ static void start(void)
 static void build(struct end *e, struct smc_cdc_update *u)
 {
 	const struct smc_cdc_now now = {
-		.written = e->tx.written, .urgent = e->tx.urgent, .read = e->read, .said = e->said,
+		.written = e->tx.written, .urgent = e->tx.urgent, .read = e->read, .close_flags = e->close_flags,
 		.full = e->tx.written - e->rx.read >= e->tx_size, .replaces = e->replaces,
 		.tx_size = e->tx_size, .rx_size = e->rx_size,
 	};
@@ -136,7 +136,7 @@ static void urgent(void)
 	check_case = "urgent";
 	A->tx.written = 130;
 	A->tx.urgent = 100;
-	A->said = SMC_CDC_DONE;
+	A->close_flags = SMC_CDC_DONE;
 	news = pass(A, B);
 	CHECK(news.data == 100 && news.urgent && !news.closing);
 	CHECK_EQ(A->tx.urgent_sent, 100);
@@ -213,7 +213,7 @@ static void closing(void)
 		smc_cdc_sent(&A->tx, &u);
 		A->tx.written = closings[i].urgent_unread ? 20 : 10;
 		A->rx.state = closings[i].peer_state;
-		A->said = closings[i].said;
+		A->close_flags = closings[i].said;
 		build(A, &u);
 		CHECK_EQ(u.msg.state, closings[i].state);
 		CHECK(!A->tx.write_closed);
