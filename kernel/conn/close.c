@@ -93,7 +93,7 @@ static void conn_end(struct smc_conn *conn)
 	if (delayed_work_pending(&conn->push) && cancel_delayed_work(&conn->push))
 		smc_conn_put(conn);
 	conn->ops->release(conn);
-	smc_lgr_quit(conn);
+	smc_lgr_del_conn(conn);
 	smc_conn_put(conn); /* the reference that smc_conn_new() took for being alive */
 }
 

@@ -113,8 +113,8 @@ static void terminate_all(const void *dev, const struct net *net, bool hard)
 	/* All peers have the same time to hear of it. */
 	spin_lock_bh(&smc_lgr_table_lock);
 	list_for_each_entry(lgr, &smc_lgr_listed, list)
-		if (passes(lgr, dev, net) && lgr->key.ops->lgr_part)
-			lgr->key.ops->lgr_part(lgr);
+		if (passes(lgr, dev, net) && lgr->key.ops->lgr_delete_link)
+			lgr->key.ops->lgr_delete_link(lgr);
 	spin_unlock_bh(&smc_lgr_table_lock);
 	while ((lgr = pick(dev, net, NULL))) {
 		terminate(lgr, hard);

@@ -261,10 +261,10 @@ void smc_lgr_leave(struct smc_lgr *lgr)
 }
 
 /*
- * smc_lgr_enter() - a connection takes its reserved place. Does not sleep. Return: false if the group is ending: then
+ * smc_lgr_add_conn() - a connection takes its reserved place. Does not sleep. Return: false if the group is ending: then
  * its end does not come to this connection.
  */
-bool smc_lgr_enter(struct smc_lgr *lgr, struct smc_conn *conn)
+bool smc_lgr_add_conn(struct smc_lgr *lgr, struct smc_conn *conn)
 {
 	bool listed;
 
@@ -283,10 +283,10 @@ unlock:
 }
 
 /*
- * smc_lgr_quit() - a connection has given everything back. Its reference on the group stays. It may have been the last
+ * smc_lgr_del_conn() - a connection has given everything back. Its reference on the group stays. It may have been the last
  * of a namespace that waits for that in order to go, so nothing of the namespace is used afterwards. Softirq.
  */
-void smc_lgr_quit(struct smc_conn *conn)
+void smc_lgr_del_conn(struct smc_conn *conn)
 {
 	struct smc_lgr *lgr = conn->lgr;
 	struct smc_net *sn = conn->sn;

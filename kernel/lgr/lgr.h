@@ -86,8 +86,8 @@ struct smc_lgr_net {
 	struct list_head conns;	/* by their order */
 };
 
-bool smc_lgr_enter(struct smc_lgr *lgr, struct smc_conn *conn);
-void smc_lgr_quit(struct smc_conn *conn);
+bool smc_lgr_add_conn(struct smc_lgr *lgr, struct smc_conn *conn);
+void smc_lgr_del_conn(struct smc_conn *conn);
 void smc_lgr_get(struct smc_lgr *lgr);
 void smc_lgr_put(struct smc_lgr *lgr);
 void smc_lgr_hostname(u8 host[SMC_HOSTNAME_LEN]);

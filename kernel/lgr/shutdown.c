@@ -55,8 +55,8 @@ static void tell_all(void)
 
 	while ((lgr = smc_lgr_next(id))) {
 		id = lgr->id;
-		if (lgr->key.ops->lgr_part)
-			lgr->key.ops->lgr_part(lgr);
+		if (lgr->key.ops->lgr_delete_link)
+			lgr->key.ops->lgr_delete_link(lgr);
 		smc_lgr_put(lgr);
 	}
 }

@@ -110,8 +110,8 @@ struct smc_offer {
  * @peer_full:	is all of the peer's element in use, so that no room in our own ring would help? Any context.
  * @lgr_fits:	may a connection join this group, which has the right key? With the hint of smc_lgr_join(). Under locks;
  *		does not sleep.
- * @lgr_part:	the group is going to end with others: tells its peer now, and waits in @lgr_end. Under locks
- * @lgr_flush:	after @lgr_part: waits until the peer has been told, or for a time in jiffies
+ * @lgr_delete_link: the group is going to end with others: sends DELETE LINK now, and waits in @lgr_end. Under locks.
+ * @lgr_flush:	after @lgr_delete_link: waits until the peer has been told, or for a time in jiffies
  * @lgr_end:	no connection joins the group any more, and those that were in it have been ended or told
  * @lgr_free:	the last reference on a group is gone. Softirq.
  */
@@ -149,7 +149,7 @@ struct smc_transport_ops {
 	/* SMC-R alone */
 	bool (*peer_full)(const struct smc_conn *conn);
 	bool (*lgr_fits)(const struct smc_lgr *lgr, const void *hint);
-	void (*lgr_part)(struct smc_lgr *lgr);
+	void (*lgr_delete_link)(struct smc_lgr *lgr);
 	void (*lgr_flush)(struct smc_lgr *lgr, unsigned long until);
 	void (*lgr_end)(struct smc_lgr *lgr);
 	void (*lgr_free)(struct smc_lgr *lgr);

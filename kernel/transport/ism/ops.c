@@ -108,7 +108,7 @@ static int prepare(struct smc_offer *offer, struct smc_ism_dev *dev, struct smc_
 	smc_stats_buf(conn->sn, SMC_STATS_D, true, SMC_ISM_SIZE_MIN << asked, SMC_ISM_SIZE_MIN << *code, false);
 	atomic64_add(SMC_ISM_SIZE_MIN << *code, &lgr->buf_bytes);
 	/* Who has not taken the connection out of the offer ends it. */
-	return smc_lgr_enter(lgr, conn) ? 0 : SMC_REASON_INTERNAL;
+	return smc_lgr_add_conn(lgr, conn) ? 0 : SMC_REASON_INTERNAL;
 }
 
 /* From here on the connection writes to a peer's buffer, which it has got at. */

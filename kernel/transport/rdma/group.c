@@ -307,14 +307,14 @@ static void detach_bufs(struct smc_lgr_rdma *group)
 	free_spare(group);
 }
 
-/* smc_lgr_rdma_part() - lgr_part of the transport. Under locks. */
-void smc_lgr_rdma_part(struct smc_lgr *lgr)
+/* smc_lgr_rdma_delete_link() - lgr_delete_link of the transport. Under locks. */
+void smc_lgr_rdma_delete_link(struct smc_lgr *lgr)
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(lgr);
 
 	spin_lock_bh(&group->lock);
 	if (group->state == SMC_GROUP_READY)
-		smc_rdma_llc_part(group);
+		smc_rdma_llc_delete_link(group);
 	spin_unlock_bh(&group->lock);
 }
 

@@ -61,10 +61,10 @@ struct smc_rdma_llc {
 	u32 tests;			/* sent so far; the user data has the number after test_id */
 	u8 test_id[12];			/* random; never changes */
 	unsigned long tested;		/* jiffies; since when */
-	bool parting;			/* DELETE LINK, or our response to it, has been sent; set under the lock */
-	unsigned long parted;		/* jiffies; since when */
-	bool awaits;			/* the peer is to answer it */
-	bool left;			/* it has, by a response: single word, no lock */
+	bool deleting;			/* DELETE LINK, or our response to it, was sent; set under the lock */
+	unsigned long delete_sent;	/* jiffies; when it was sent */
+	bool awaits_delete;		/* the peer is to answer it */
+	bool delete_answered;		/* the peer has, by a response; single word, no lock */
 	bool draining;			/* a client has asked for an orderly end: nobody joins; set under the lock */
 	struct smc_llc_delete_link request;	/* by which */
 	bool expected;			/* something was to be done by the link, at the last look */
@@ -170,7 +170,7 @@ static inline struct smc_lgr_rdma *smc_lgr_rdma_of(const struct smc_lgr *lgr)
 /* group.c */
 int smc_lgr_rdma_init(struct smc_lgr *lgr);
 bool smc_lgr_rdma_fits(const struct smc_lgr *lgr, const void *hint);
-void smc_lgr_rdma_part(struct smc_lgr *lgr);
+void smc_lgr_rdma_delete_link(struct smc_lgr *lgr);
 void smc_lgr_rdma_flush(struct smc_lgr *lgr, unsigned long until);
 void smc_lgr_rdma_end(struct smc_lgr *lgr);
 void smc_lgr_rdma_free(struct smc_lgr *lgr);
@@ -215,9 +215,9 @@ void smc_rdma_llc_end(struct smc_lgr_rdma *group);
 /* llc_end.c */
 void smc_rdma_llc_on_delete_link(struct smc_lgr_rdma *group, struct smc_link *link, struct smc_llc *m);
 bool smc_rdma_llc_closing(const struct smc_lgr_rdma *group);
-void smc_rdma_llc_part(struct smc_lgr_rdma *group);
+void smc_rdma_llc_delete_link(struct smc_lgr_rdma *group);
 void smc_rdma_llc_flush(struct smc_lgr_rdma *group, unsigned long until);
-void smc_rdma_llc_leave(struct smc_lgr_rdma *group);
+void smc_rdma_llc_wait_deleted(struct smc_lgr_rdma *group);
 
 /* llc_call.c */
 void smc_rdma_llc_confirm_rkey(struct smc_lgr_rdma *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call);

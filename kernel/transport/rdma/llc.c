@@ -562,5 +562,5 @@ void smc_rdma_llc_end(struct smc_lgr_rdma *group)
 	if (cancel_delayed_work_sync(&group->llc.timer))
 		smc_lgr_put(group->lgr);
 	if (group->link)
-		smc_rdma_llc_leave(group);
+		smc_rdma_llc_wait_deleted(group);
 }

@@ -25,15 +25,15 @@ static void send_delete(struct smc_lgr_rdma *group, const struct smc_llc_delete_
 	struct smc_rdma_llc *llc = &group->llc;
 
 	lockdep_assert_held(&group->lock);
-	WRITE_ONCE(llc->parting, true);
-	llc->parted = jiffies;
+	WRITE_ONCE(llc->deleting, true);
+	llc->delete_sent = jiffies;
 	/* A client's request is answered by a request of the server's, that of a server for one link by a response. */
-	WRITE_ONCE(llc->awaits, !response && group->server != d->all);
+	WRITE_ONCE(llc->awaits_delete, !response && group->server != d->all);
 	smc_rdma_llc_send_msg(group, &m);
 }
 
-/* The peer has ended the link, and we comply. */
-static void leave(struct smc_lgr_rdma *group, const struct smc_llc_delete_link *d, bool response)
+/* The peer deletes the link: answers, and gives it up. */
+static void comply(struct smc_lgr_rdma *group, const struct smc_llc_delete_link *d, bool response)
 {
 	spin_lock_bh(&group->lock);
 	send_delete(group, d, response);
@@ -49,7 +49,7 @@ static void on_client_request(struct smc_lgr_rdma *group, const struct smc_llc_d
 	bool drain;
 
 	spin_lock_bh(&group->lock);
-	if (group->llc.parting) {
+	if (group->llc.deleting) {
 		spin_unlock_bh(&group->lock);
 		return;
 	}
@@ -63,7 +63,7 @@ static void on_client_request(struct smc_lgr_rdma *group, const struct smc_llc_d
 	if (drain)
 		smc_lgr_drain(group->lgr);
 	else
-		leave(group, d, false);
+		comply(group, d, false);
 }
 
 /* To the client, which must comply at once. The server's request also answers one of ours. */
@@ -76,7 +76,7 @@ static void on_server_request(struct smc_lgr_rdma *group, struct smc_link *link,
 		return;
 	}
 	answer.reason = 0;
-	leave(group, &answer, true);
+	comply(group, &answer, true);
 }
 
 /**
@@ -92,7 +92,7 @@ void smc_rdma_llc_on_delete_link(struct smc_lgr_rdma *group, struct smc_link *li
 	struct smc_llc_delete_link *d = &m->delete_link;
 
 	if (m->response) {
-		WRITE_ONCE(group->llc.left, true);
+		WRITE_ONCE(group->llc.delete_answered, true);
 		wake_up(&link->flushed);
 	} else if (!d->all && d->link != link->id) {
 		d->reason = SMC_LLC_NO_LINK;
@@ -107,11 +107,11 @@ void smc_rdma_llc_on_delete_link(struct smc_lgr_rdma *group, struct smc_link *li
 /* smc_rdma_llc_closing() - is the group about to end, so that nobody joins it? Any context. */
 bool smc_rdma_llc_closing(const struct smc_lgr_rdma *group)
 {
-	return READ_ONCE(group->llc.parting) || READ_ONCE(group->llc.draining);
+	return READ_ONCE(group->llc.deleting) || READ_ONCE(group->llc.draining);
 }
 
 /*
- * smc_rdma_llc_part() - tells the peer that the group is about to end, if it can be: by what a client has asked for,
+ * smc_rdma_llc_delete_link() - tells the peer that the group is about to end, if it can be: by what a client has asked for,
  * or else by the reason of the group. Under the lock, does not sleep.
  *
  * A server names the link, although it is the last one, instead of all links. A client answers that, and the server
@@ -120,7 +120,7 @@ bool smc_rdma_llc_closing(const struct smc_lgr_rdma *group)
  * Soft-RoCE does not give up after the seven retries that Linux asks for, and Linux waits for each of its connections
  * until what it has posted is complete. Its programs would block for ever.
  */
-void smc_rdma_llc_part(struct smc_lgr_rdma *group)
+void smc_rdma_llc_delete_link(struct smc_lgr_rdma *group)
 {
 	struct smc_llc_delete_link d = {
 		.all = !group->server,
@@ -131,18 +131,19 @@ void smc_rdma_llc_part(struct smc_lgr_rdma *group)
 	};
 
 	lockdep_assert_held(&group->lock);
-	if (group->llc.parting || !smc_link_usable(group->link))
+	if (group->llc.deleting || !smc_link_usable(group->link))
 		return;
 	send_delete(group, group->llc.draining ? &group->llc.request : &d, false);
 }
 
 /*
- * Has the peer complied with our DELETE LINK, or cannot any more? A server's DELETE LINK that crosses a client's is
- * what the client waits for.
+ * Has the peer answered our DELETE LINK, or can it not any more? A client also stops waiting when a DELETE LINK of the
+ * server crosses its own.
  */
-static bool complied(const struct smc_lgr_rdma *group)
+static bool delete_done(const struct smc_lgr_rdma *group)
 {
-	return !smc_link_usable(group->link) || READ_ONCE(group->llc.left) || !READ_ONCE(group->llc.awaits);
+	return !smc_link_usable(group->link) || READ_ONCE(group->llc.delete_answered) ||
+	       !READ_ONCE(group->llc.awaits_delete);
 }
 
 /* Has the peer's adapter acknowledged all LLC messages, those included that had to wait for room, or cannot any more? */
@@ -167,31 +168,31 @@ void smc_rdma_llc_flush(struct smc_lgr_rdma *group, unsigned long until)
 	long left = until - jiffies;
 
 	might_sleep();
-	if (group->link && READ_ONCE(group->llc.parting) && left > 0)
+	if (group->link && READ_ONCE(group->llc.deleting) && left > 0)
 		wait_event_timeout(group->link->flushed, delivered(group), left);
 }
 
-/* smc_rdma_llc_leave() - the group has ended: waits until the peer knows, and has answered if it has to. May sleep. */
-void smc_rdma_llc_leave(struct smc_lgr_rdma *group)
+/* smc_rdma_llc_wait_deleted() - the group has ended: waits until the peer knows, and has answered if it has to. May sleep. */
+void smc_rdma_llc_wait_deleted(struct smc_lgr_rdma *group)
 {
 	unsigned long until;
-	bool awaits;
+	bool awaits_delete;
 	long left;
 
 	spin_lock_bh(&group->lock);
-	smc_rdma_llc_part(group);
-	until = group->llc.parted + TIMEOUT;
-	awaits = group->llc.awaits;
+	smc_rdma_llc_delete_link(group);
+	until = group->llc.delete_sent + TIMEOUT;
+	awaits_delete = group->llc.awaits_delete;
 	spin_unlock_bh(&group->lock);
 	smc_rdma_llc_flush(group, until);
-	if (!awaits)
+	if (!awaits_delete)
 		return;
 	left = until - jiffies;
 	if (left > 0)
-		wait_event_timeout(group->link->flushed, complied(group), left);
+		wait_event_timeout(group->link->flushed, delete_done(group), left);
 	/* Our answer to a DELETE LINK of the server, which keeps its queue pair for it. */
 	smc_rdma_llc_flush(group, until);
-	left = group->llc.parted + LINGER - jiffies;
+	left = group->llc.delete_sent + LINGER - jiffies;
 	if (!group->server && !group->immediate && left > 0)
 		schedule_timeout_uninterruptible(left);
 }

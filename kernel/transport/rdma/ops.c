@@ -223,7 +223,7 @@ int smc_rdma_make_conn(struct smc_rdma_offer *ro)
 	ro->offer->conn = conn;
 	smc_stats_buf(conn->sn, SMC_STATS_R, true, SMC_RDMA_SIZE_MIN << rc->rmb_code, rc->rmb->size, rc->rmb->reused);
 	smc_stats_buf(conn->sn, SMC_STATS_R, false, SMC_RDMA_SIZE_MIN << rc->snd_code, rc->snd->size, rc->snd->reused);
-	if (!smc_lgr_enter(ro->lgr, conn))
+	if (!smc_lgr_add_conn(ro->lgr, conn))
 		return SMC_REASON_INTERNAL;
 	if (xa_err(xa_store_bh(&rc->group->conns, conn->token, conn, GFP_KERNEL)))
 		return SMC_REASON_MEM;
@@ -505,7 +505,7 @@ const struct smc_transport_ops smc_rdma_transport = {
 	.describe	= smc_rdma_describe,
 	.lgr_init	= smc_lgr_rdma_init,
 	.lgr_fits	= smc_lgr_rdma_fits,
-	.lgr_part	= smc_lgr_rdma_part,
+	.lgr_delete_link	= smc_lgr_rdma_delete_link,
 	.lgr_flush	= smc_lgr_rdma_flush,
 	.lgr_end	= smc_lgr_rdma_end,
 	.lgr_free	= smc_lgr_rdma_free,
