@@ -177,3 +177,25 @@ func TestKernelLayers(t *testing.T) {
 		}
 	}
 }
+
+// TestKernelWords refuses words in the module for which RDMA, TCP or RFC 7609 has another one.
+func TestKernelWords(t *testing.T) {
+	fields := map[string]string{
+		"arrival": "completion", "compose": "build", "door": "mutex", "doze": "wait", "gate": "mutex", "hear_lock": "recv_lock",
+		"horizon": "sendable end", "job": "work request", "parted": "write_closed, or DELETE LINK was sent", "pot": "placeholder socket",
+		"quarantine": "RMBs pending reuse", "spell": "encode", "spill": "version 2 receive buffer", "uproot": "detach", "withdraw": "DELETE RKEY",
+	}
+	word := regexp.MustCompile(`\b[a-z_]+\b`)
+	for _, file := range repoFiles(t) {
+		if !strings.HasPrefix(file, "kernel/") {
+			continue
+		}
+		for i, line := range bytes.Split(read(t, file), []byte("\n")) {
+			for _, w := range word.FindAll(line, -1) {
+				if better, ok := fields[string(w)]; ok {
+					t.Errorf("%s:%d: %q: the field says %s", file, i+1, w, better)
+				}
+			}
+		}
+	}
+}

@@ -66,8 +66,8 @@ static void room_again(struct smc_link_waiter *waiter)
 	spin_unlock_bh(&group->lock);
 }
 
-/* What fits into 44 bytes; all that we say does. The caller holds the lock. */
-static bool spell(struct smc_lgr_rdma *group, struct smc_llc *m, u8 msg[SMC_LLC_LEN])
+/* Encodes a message into 44 bytes, which all of ours fit into. The caller holds the lock. */
+static bool encode_msg(struct smc_lgr_rdma *group, struct smc_llc *m, u8 msg[SMC_LLC_LEN])
 {
 	m->version = group->version;
 	m->swapped = group->llc.swapped;
@@ -79,7 +79,7 @@ void smc_rdma_llc_send_msg(struct smc_lgr_rdma *group, struct smc_llc *m)
 {
 	u8 msg[SMC_LLC_LEN];
 
-	if (spell(group, m, msg))
+	if (encode_msg(group, m, msg))
 		smc_rdma_llc_send(group, msg);
 }
 
@@ -180,7 +180,7 @@ static void repeat_keys(struct smc_lgr_rdma *group, struct smc_llc *m, const u8 
 
 	m->response = true;
 	spin_lock_bh(&group->lock);
-	if (spell(group, m, msg)) {
+	if (encode_msg(group, m, msg)) {
 		for (i = 0; i < SMC_LLC_RKEYS_V1 && smc_llc_rkey_at(m, asked, i, &rkey); i++)
 			smc_llc_rkey_set(msg, i, rkey);
 		smc_rdma_llc_send(group, msg);
