@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The children of a listener that nobody has accepted yet: those in TCP's queue, those in their
- * handshake, those that are ready; which of them is next, and what counts for the backlog.
+ * The accept queue: children of a listener that nobody has accepted yet, whether they are in TCP's queue,
+ * in their handshake, or ready. Here is which of them is next, and which count for the backlog.
  */
 
 #include <net/inet_connection_sock.h>
@@ -18,7 +18,7 @@ void smc_accept_queue_hold(struct smc_listener *l, struct smc_sock *child)
 	smc_synopt_port_hold(&l->port, 1);
 }
 
-/* The opposite, likewise. */
+/* Undoes smc_accept_queue_hold(). Under the listener's lock. */
 static void unhold(struct smc_listener *l, struct smc_sock *child)
 {
 	lockdep_assert_held(&l->lock);
@@ -45,8 +45,8 @@ static bool is_local(const struct sock *sk)
 	return child != NULL;
 }
 
-/* What is first in TCP's accept queue? */
-static enum head look(struct sock *lsk)
+/* Returns what the first child of TCP's accept queue is. */
+static enum head tcp_queue_head(struct sock *lsk)
 {
 	struct request_sock_queue *queue = &inet_csk(lsk)->icsk_accept_queue;
 	enum head head = HEAD_NONE;
@@ -64,8 +64,8 @@ static enum head look(struct sock *lsk)
 }
 
 /*
- * How many steps of its handshake a child may hold others back for; no well-behaved peer makes it take
- * more. And how many of the last children accept() looks at.
+ * For how many steps of its handshake a child may hold others back; the handshake with a well-behaved peer
+ * takes no more. And how many of the last children accept() looks at.
  */
 #define STEPS_MAX 8
 #define LOOK_MAX 64
@@ -73,10 +73,10 @@ static enum head look(struct sock *lsk)
 #define HOLD_TIME msecs_to_jiffies(50)
 
 /*
- * Is the outcome of a child's handshake about to be known? Of one that waits for the application's
- * data nobody can tell by what comes over TCP.
+ * Is the outcome of a child's handshake about to be known? Data in the queue of a child that waits for the
+ * application's data says nothing about that.
  */
-static bool imminent(const struct smc_sock *child)
+static bool outcome_is_near(const struct smc_sock *child)
 {
 	if (child->steps > STEPS_MAX)
 		return false;
@@ -103,14 +103,14 @@ static bool is_awaited(struct smc_listener *l, u64 seq)
 	list_for_each_entry_reverse(earlier, &l->running, child) {
 		if (++looks > LOOK_MAX)
 			return false;
-		if (earlier->seq < seq && imminent(earlier))
+		if (earlier->seq < seq && outcome_is_near(earlier))
 			return true;
 	}
 	return false;
 }
 
-/* Is a child that is ready to wait for one that came before it? Not for long. */
-static bool held_back(struct smc_listener *l, const struct smc_sock *child)
+/* Must a child that is ready wait for one that came before it? It does so for HOLD_TIME at most. */
+static bool must_wait(struct smc_listener *l, const struct smc_sock *child)
 {
 	return time_before(jiffies, child->ready_at + HOLD_TIME) && is_awaited(l, child->seq);
 }
@@ -130,10 +130,10 @@ bool smc_accept_queue_await(struct smc_listener *l)
 }
 
 /*
- * The child that accept() may have, if any. They come in the order in which TCP had them, as far as
- * their handshakes end in that order. Those that are plain TCP never wait for others' handshakes.
+ * Returns the child that accept() may have, if any. Children come in the order in which TCP had them, as far as
+ * their handshakes end in that order. Children that are plain TCP never wait for others' handshakes.
  */
-static struct smc_sock *first(struct smc_listener *l)
+static struct smc_sock *next_child(struct smc_listener *l)
 {
 	struct smc_sock *child = list_first_entry_or_null(&l->ready, struct smc_sock, child);
 	struct smc_sock *plain = list_first_entry_or_null(&l->plain, struct smc_sock, child);
@@ -141,7 +141,7 @@ static struct smc_sock *first(struct smc_listener *l)
 	lockdep_assert_held(&l->lock);
 	if (!child || (plain && plain->seq < child->seq))
 		return plain;
-	if (!held_back(l, child))
+	if (!must_wait(l, child))
 		return child;
 	if (plain)
 		return plain;
@@ -152,34 +152,34 @@ static struct smc_sock *first(struct smc_listener *l)
 	return NULL;
 }
 
-/* Has one thread that accepts look, and all pollers. The lock keeps the listener's sock from being closed. */
-static void tell(struct smc_listener *l)
+/* Wakes one thread that accepts, and all pollers. The lock keeps the listener's sock from being closed. */
+static void wake_acceptors(struct smc_listener *l)
 {
 	lockdep_assert_held(&l->lock);
 	l->blocked = false;
 	READ_ONCE(l->smc->sk->sk_data_ready)(l->smc->sk);
 }
 
-/* Whoever was told to wait looks again. */
-static void unblock(struct smc_listener *l)
+/* Has threads that were told to wait look again. */
+static void wake_blocked(struct smc_listener *l)
 {
 	lockdep_assert_held(&l->lock);
 	if (l->blocked)
-		tell(l);
+		wake_acceptors(l);
 }
 
-/* Those that wait for an earlier child have waited for long enough. */
-static void release(struct work_struct *work)
+/* Children that wait for an earlier one have waited for HOLD_TIME. */
+static void hold_time_over(struct work_struct *work)
 {
 	struct smc_listener *l = container_of(to_delayed_work(work), struct smc_listener, release);
 
 	spin_lock_bh(&l->lock);
 	if (l->open)
-		unblock(l);
+		wake_blocked(l);
 	spin_unlock_bh(&l->lock);
 }
 
-/* smc_accept_queue_init() - of a fresh listener. */
+/* smc_accept_queue_init() - of a new listener. */
 void smc_accept_queue_init(struct smc_listener *l)
 {
 	spin_lock_init(&l->lock);
@@ -187,26 +187,26 @@ void smc_accept_queue_init(struct smc_listener *l)
 	INIT_LIST_HEAD(&l->ready);
 	INIT_LIST_HEAD(&l->plain);
 	INIT_LIST_HEAD(&l->local);
-	INIT_DELAYED_WORK(&l->release, release);
+	INIT_DELAYED_WORK(&l->release, hold_time_over);
 }
 
 /*
  * smc_accept_queue_moving() - the worker is about to take a connection out of TCP's queue, or has put it
- * where it belongs. Who has looked for it meanwhile, in vain, has to look again. Nobody else: to a
- * poller, one more wakeup would be one more edge. Does not sleep.
+ * where it belongs. A thread that looked for it meanwhile, in vain, has to look again. Nobody else is woken,
+ * because a poller would take one more wakeup for one more edge. Does not sleep.
  */
 void smc_accept_queue_moving(struct smc_listener *l, bool moving)
 {
 	spin_lock_bh(&l->lock);
 	l->moving = moving;
 	if (!moving)
-		unblock(l);
+		wake_blocked(l);
 	spin_unlock_bh(&l->lock);
 }
 
 /*
- * smc_accept_queue_put() - the worker has a child for accept(). TCP has told of it, but who has looked
- * then has seen another one before it, which is in its handshake now. Under the lock.
+ * smc_accept_queue_put() - the worker has a child for accept(). TCP has woken threads for it, but these
+ * saw another one before it, which is in its handshake now. Under the lock.
  */
 void smc_accept_queue_put(struct smc_listener *l, struct smc_sock *child)
 {
@@ -220,20 +220,20 @@ void smc_accept_queue_put(struct smc_listener *l, struct smc_sock *child)
 /*
  * smc_listen_ready() - is there a connection for accept()? Does not sleep.
  *
- * Connections go from TCP's queue to ours, so they are looked for in this order. One that the
- * worker holds in between is in neither. The worker also takes out of TCP's queue a child that is ready
- * but has to wait for an earlier one, so that plain TCP behind it does not wait, too.
+ * Connections go from TCP's queue to ours, so this looks in that order. One that the worker holds in
+ * between is in neither. The worker also takes a child out of TCP's queue that is ready but has to wait for
+ * an earlier one, so that plain TCP behind it does not wait, too.
  */
 bool smc_listen_ready(struct smc_sock *smc)
 {
 	struct smc_listener *l = smc->listener;
-	enum head head = look(smc->sk);
+	enum head head = tcp_queue_head(smc->sk);
 	bool ready;
 
 	spin_lock_bh(&l->lock);
 	if (head == HEAD_LOCAL)
 		head = is_awaited(l, U64_MAX) ? HEAD_SMC : HEAD_TCP;
-	ready = first(l) || head == HEAD_TCP;
+	ready = next_child(l) || head == HEAD_TCP;
 	if (!ready) {
 		l->blocked |= l->moving;
 		l->overlooked |= head == HEAD_SMC;
@@ -245,7 +245,7 @@ bool smc_listen_ready(struct smc_sock *smc)
 	return ready;
 }
 
-/* The handshake of a child is over, or needs no place any more that is reserved for handshakes. */
+/* Frees the place reserved for a child's handshake, which is over or needs it no more. */
 static void unreserve(struct smc_listener *l, struct smc_sock *child)
 {
 	lockdep_assert_held(&l->lock);
@@ -254,7 +254,7 @@ static void unreserve(struct smc_listener *l, struct smc_sock *child)
 	child->reserved = false;
 }
 
-/* smc_listen_unreserve() - nothing comes of a handshake that a place was reserved for. Does not sleep. */
+/* smc_listen_unreserve() - frees the place reserved for a handshake that does not take place. Does not sleep. */
 void smc_listen_unreserve(struct smc_sock *lsmc)
 {
 	smc_synopt_unreserve(&lsmc->listener->port);
@@ -273,11 +273,11 @@ void smc_listen_step(struct smc_sock *child, bool begins)
 	if (begins && child->steps <= STEPS_MAX)
 		child->steps++;
 	if (!begins && l->open)
-		unblock(l);
+		wake_blocked(l);
 	spin_unlock_bh(&l->lock);
 }
 
-/* Puts a child among those for accept(), where it belongs. */
+/* Puts a child among those that are ready, in their order. */
 static void make_ready(struct smc_listener *l, struct smc_sock *child)
 {
 	struct smc_sock *before;
@@ -318,11 +318,11 @@ void smc_listen_finish(struct smc_sock *child, bool keep)
 	if (keep) {
 		smc_accept_queue_hold(l, child);
 		make_ready(l, child);
-		tell(l);
+		wake_acceptors(l);
 	} else {
 		unhold(l, child);
 		list_del_init(&child->child);
-		unblock(l);
+		wake_blocked(l);
 	}
 	spin_unlock_bh(&l->lock);
 	if (!keep)
@@ -330,9 +330,9 @@ void smc_listen_finish(struct smc_sock *child, bool keep)
 }
 
 /*
- * smc_listen_defer() - a child waits for data, for as long as the application wants. Such ones do
- * not count for the backlog, with TCP neither; but there may be no more of them than that. Does not
- * sleep. Return: false if it is to wait no longer.
+ * smc_listen_defer() - a child waits for data, for as long as the application wants (TCP_DEFER_ACCEPT). Such
+ * children do not count for the backlog, nor do they with TCP, but there may be no more of them than that.
+ * Does not sleep. Return: false if it is to wait no longer.
  */
 bool smc_listen_defer(struct smc_sock *child)
 {
@@ -365,7 +365,7 @@ struct smc_sock *smc_listen_take(struct smc_sock *lsmc)
 	struct smc_sock *child;
 
 	spin_lock_bh(&l->lock);
-	child = first(l);
+	child = next_child(l);
 	if (child) {
 		list_del_init(&child->child);
 		unhold(l, child);
@@ -375,9 +375,9 @@ struct smc_sock *smc_listen_take(struct smc_sock *lsmc)
 }
 
 /*
- * smc_listen_pass_on() - accept() has a connection. One wakeup is all that there was for those who
- * have been denied one, however many are ready meanwhile, and the caller may have had it: if there
- * is another connection, somebody else is to look. Does not sleep.
+ * smc_listen_pass_on() - accept() has a connection. Threads that found none got one wakeup, however many
+ * connections became ready meanwhile, and the caller may have used it up: if there is another connection,
+ * this wakes another thread. Does not sleep.
  */
 void smc_listen_pass_on(struct smc_sock *lsmc)
 {
@@ -393,7 +393,7 @@ void smc_listen_pass_on(struct smc_sock *lsmc)
 	spin_lock_bh(&l->lock);
 	l->denied = true;
 	if (l->open)
-		tell(l);
+		wake_acceptors(l);
 	spin_unlock_bh(&l->lock);
 }
 
@@ -410,7 +410,7 @@ bool smc_listen_publish(struct smc_sock *lsmc, struct smc_sock *child)
 	struct smc_listener *l = lsmc->listener;
 	enum smc_syn_claim claim = SMC_CLAIM_NONE;
 
-	/* Under the lock, so that who asks next, and hears nothing, finds the record. */
+	/* Under the lock: a thread that claims it next and gets nothing finds the record. */
 	spin_lock_bh(&l->lock);
 	if (l->open)
 		claim = smc_synopt_claim(child->sk, &l->port, false);
@@ -427,7 +427,7 @@ bool smc_listen_publish(struct smc_sock *lsmc, struct smc_sock *child)
 }
 
 /**
- * smc_listen_collect() - what is to become of a child that comes out of TCP's queue?
+ * smc_listen_collect() - says what is to become of a child that comes out of TCP's queue
  * @lsmc: the listener's record
  * @sk: the child's sock
  *
@@ -470,7 +470,7 @@ struct smc_sock *smc_listen_collect(struct smc_sock *lsmc, struct sock *sk)
 	return child;
 }
 
-/* smc_listen_poke() - whoever waits on a listener looks once more. Does not sleep. */
+/* smc_listen_poke() - has threads that wait on a listener look once more. Does not sleep. */
 void smc_listen_poke(struct smc_sock *lsmc)
 {
 	struct smc_listener *l = lsmc->listener;
@@ -481,16 +481,16 @@ void smc_listen_poke(struct smc_sock *lsmc)
 	spin_unlock_bh(&l->lock);
 }
 
-/* smc_accept_queue_plain_next() - is what is first in TCP's queue plain TCP? Does not sleep. */
+/* smc_accept_queue_plain_next() - is the first child of TCP's queue plain TCP? Does not sleep. */
 bool smc_accept_queue_plain_next(const struct smc_listener *l)
 {
-	return look(l->smc->sk) == HEAD_TCP;
+	return tcp_queue_head(l->smc->sk) == HEAD_TCP;
 }
 
-/* smc_listen_pending() - is there something in TCP's queue that may be taken out? Does not sleep. */
+/* smc_listen_pending() - may the first child of TCP's queue be taken out? Does not sleep. */
 bool smc_listen_pending(const struct smc_sock *lsmc)
 {
-	enum head head = look(lsmc->sk);
+	enum head head = tcp_queue_head(lsmc->sk);
 
 	return head == HEAD_TCP || head == HEAD_LOCAL || head == HEAD_SMC;
 }
