@@ -2,11 +2,11 @@
 /*
  * The listening side. Connections come out of TCP's accept queue. Those from peers without SMC stay
  * in it until accept() fetches them, just as in TCP. A connection from a peer with SMC is taken out
- * of it by whoever sees it first, so that its handshake can begin: an accept() that waits, a worker
- * that poll() starts, or, if the application does neither, the same worker a moment later. It
- * counts for the backlog until the application has accepted it, but in our own count, see
- * smc_synopt_port_full(): sk_ack_backlog has to be what is in TCP's queue, as TCP warns of anything
- * else when an administrator ends the listener.
+ * of it by the first thread that sees it, so that its handshake can begin: an accept() that waits, a worker
+ * that poll() starts, or, if the application does neither, the same worker a moment later. It counts for
+ * the backlog until the application has accepted it, but in our own count, see smc_synopt_port_full():
+ * sk_ack_backlog has to be the length of TCP's queue, because TCP warns of anything else when an
+ * administrator ends the listener.
  */
 
 #include <linux/slab.h>
@@ -17,10 +17,7 @@
 #include "../wire/reason.h"
 #include "listener.h"
 
-/*
- * How long an application that waits for nothing has to come for a connection before the worker
- * looks at it.
- */
+/* How long the worker leaves a connection to an application that neither accepts nor polls. */
 #define DRAIN_DELAY msecs_to_jiffies(10)
 
 /* A placeholder: a socket that no application has, still empty, for a connection of the same family. NULL without memory. */
@@ -74,21 +71,21 @@ struct socket *smc_listen_set_aside(struct socket *newsock)
 	return sock;
 }
 
-/* Ends a connection that the application never sees: the peer is told by a reset. */
+/* Resets a connection that the application never sees. */
 static void drop_sock(struct socket *sock)
 {
 	sock_no_linger(sock->sk);
 	sock_release(sock);
 }
 
-/* smc_listen_drop() - the same of one with a record, which goes. May sleep. */
+/* smc_listen_drop() - resets a connection that the application never sees, and frees its record. May sleep. */
 void smc_listen_drop(struct smc_sock *child)
 {
 	struct socket *sock = child->sock;
 
 	smc_handshake_unwatch(child);
 	smc_handshake_free(child);
-	/* TCP first: the peer is to hear of it once. */
+	/* TCP first, so that the peer gets one reset and no message. */
 	drop_sock(sock);
 	smc_active_end(child, true);
 	smc_table_put(child);
@@ -100,7 +97,7 @@ void smc_listen_drop(struct smc_sock *child)
  * @sock: a placeholder with the connection; belongs to the listener from now on
  * @peer_smc: the peer has asked for SMC: begin a handshake, for which the listener has a place reserved
  *
- * May sleep. A connection that there is no memory for, or no listener any more, is reset.
+ * May sleep. The connection is reset if there is no memory for it, or if the listener has been closed.
  */
 void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc)
 {
@@ -127,15 +124,15 @@ void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc)
 		smc_listen_drop(child);
 		return;
 	}
-	/* A backlog of 0 takes one connection: that is not to be the silent peer's. */
+	/* A backlog of 0 takes one connection, and a silent peer must not use that up. */
 	if (!peer_smc || READ_ONCE(lsmc->sk->sk_max_ack_backlog))
 		smc_accept_queue_hold(l, child);
 	child->seq = ++l->last_seq;
 	if (peer_smc) {
 		list_add_tail(&child->child, &l->running);
 		/*
-		 * Under the lock: once it is gone, smc_listen_stop() may end the handshake, but not
-		 * before it has begun.
+		 * Under the lock: once that is released, smc_listen_stop() may end the handshake, which
+		 * must have begun then.
 		 */
 		smc_handshake_serve(child);
 	} else {
@@ -163,12 +160,12 @@ static void take_local(struct smc_sock *lsmc, struct smc_sock *child, struct soc
 }
 
 /**
- * smc_listen_postpone() - has a connection that accept() has found come after an earlier one
+ * smc_listen_postpone() - queues a connection that accept() has found behind an earlier one
  * @lsmc: the listener's record
  * @child: the connection's record; its client, in this kernel, has made it ready
  * @newsock: the application's socket with the connection; empty again if this succeeds
  *
- * May sleep. Return: false if no earlier one is about to be ready, or without memory.
+ * May sleep. Return: false if no earlier connection is about to be ready, or without memory.
  */
 bool smc_listen_postpone(struct smc_sock *lsmc, struct smc_sock *child, struct socket *newsock)
 {
@@ -190,7 +187,7 @@ struct mutex *smc_listen_accept_mutex(struct smc_sock *lsmc)
 }
 
 /* Moves the first connection of TCP's accept queue. Return: false if there is none, or no memory. */
-static bool move(struct smc_listener *l)
+static bool move_child(struct smc_listener *l)
 {
 	struct socket *lsock = l->smc->sock, *sock = new_placeholder(l->smc->sk);
 	struct smc_sock *child;
@@ -220,7 +217,7 @@ static bool move(struct smc_listener *l)
 	return true;
 }
 
-/* Is TCP to keep what it has queued, so that it can hand that to another listener when this one is closed? */
+/* Must connections stay in TCP's queue, so that TCP can hand them to another listener when this one is closed? */
 static bool leave_queued(const struct smc_listener *l)
 {
 	bool leave;
@@ -236,17 +233,17 @@ static bool leave_queued(const struct smc_listener *l)
 }
 
 /*
- * Are there so many connections that have left TCP's queue that the next ones are to fill that? TCP
- * asks for room in its queue when a connection is made, for which there need not have been a SYN that
- * was counted: SYN cookies. Of handshakes there are fewer, so there is something for accept().
+ * Do connections outside TCP's queue fill the backlog alone? Then the next ones stay in TCP's queue, and TCP
+ * refuses more when that is full. With SYN cookies the hook on input has counted no SYN for them. Handshakes
+ * have half of the backlog at most, so there are connections that accept() can take.
  */
-static bool is_full(const struct smc_listener *l)
+static bool backlog_is_full(const struct smc_listener *l)
 {
 	return READ_ONCE(l->port.held) > READ_ONCE(l->smc->sk->sk_max_ack_backlog);
 }
 
-/* Takes everything out of TCP's accept queue, for an application that does not come for it. */
-static void drain(struct work_struct *work)
+/* Takes all connections out of TCP's accept queue, for an application that does not accept them. */
+static void drain_work(struct work_struct *work)
 {
 	struct smc_listener *l = container_of(to_delayed_work(work), struct smc_listener, drain);
 	bool more;
@@ -256,16 +253,16 @@ static void drain(struct work_struct *work)
 			queue_delayed_work(smc_net_wq, &l->drain, DRAIN_DELAY);
 			return;
 		}
-		if (is_full(l)) {
+		if (backlog_is_full(l)) {
 			queue_delayed_work(smc_net_wq, &l->drain, HZ / 10);
 			return;
 		}
-		/* accept() has it, and may wait for the lock of the listener's sock. */
+		/* accept() has the mutex, and may wait for the lock of the listener's sock. */
 		if (!mutex_trylock(&l->accept_mutex)) {
 			queue_delayed_work(smc_net_wq, &l->drain, DRAIN_DELAY);
 			return;
 		}
-		more = move(l);
+		more = move_child(l);
 		mutex_unlock(&l->accept_mutex);
 		if (!more)
 			return;
@@ -273,8 +270,8 @@ static void drain(struct work_struct *work)
 	}
 }
 
-/* On the listener's wait queue: TCP has put something into its accept queue. Any context. */
-static int wake(struct wait_queue_entry *wait, unsigned int mode, int flags, void *key)
+/* Called by the listener's wait queue: TCP has put a connection into its accept queue. Any context. */
+static int queue_drain(struct wait_queue_entry *wait, unsigned int mode, int flags, void *key)
 {
 	struct smc_listener *l = container_of(wait, struct smc_sock, wait)->listener;
 
@@ -283,7 +280,7 @@ static int wake(struct wait_queue_entry *wait, unsigned int mode, int flags, voi
 	return 0;
 }
 
-static struct smc_listener *listener_of(struct smc_sock *smc)
+static struct smc_listener *make_listener(struct smc_sock *smc)
 {
 	struct smc_listener *l;
 
@@ -294,7 +291,7 @@ static struct smc_listener *listener_of(struct smc_sock *smc)
 		return NULL;
 	mutex_init(&l->accept_mutex);
 	smc_accept_queue_init(l);
-	INIT_DELAYED_WORK(&l->drain, drain);
+	INIT_DELAYED_WORK(&l->drain, drain_work);
 	l->smc = smc;
 	/* Two threads may call listen() at once. */
 	if (cmpxchg(&smc->listener, NULL, l))
@@ -302,8 +299,8 @@ static struct smc_listener *listener_of(struct smc_sock *smc)
 	return smc->listener;
 }
 
-/* TCP listens. So do we, unless another thread has ended it, or has given the socket to TCP. */
-static bool start(struct smc_sock *smc)
+/* TCP listens. Listens as well, unless another thread has ended that, or has given the socket to TCP. */
+static bool open_listener(struct smc_sock *smc)
 {
 	struct smc_listener *l = smc->listener;
 	bool mine;
@@ -323,7 +320,7 @@ static bool start(struct smc_sock *smc)
 	return mine;
 }
 
-static int begin(struct smc_sock *smc, struct socket *sock, int backlog)
+static int begin_listening(struct smc_sock *smc, struct socket *sock, int backlog)
 {
 	int rc;
 
@@ -339,10 +336,10 @@ static int begin(struct smc_sock *smc, struct socket *sock, int backlog)
 	/* A connection attempt that failed may have left its entry there. */
 	smc_handshake_unwatch(smc);
 	smc->sock = sock;
-	if (!start(smc))
+	if (!open_listener(smc))
 		return 0;
-	smc_handshake_watch(smc, sock, wake);
-	/* What came before that went unnoticed. */
+	smc_handshake_watch(smc, sock, queue_drain);
+	/* Connections may have come before. */
 	queue_delayed_work(smc_net_wq, &smc->listener->drain, 0);
 	return 0;
 }
@@ -382,7 +379,7 @@ int smc_listen(struct socket *sock, int backlog)
 	struct smc_sock *smc = smc_table_make(sock);
 	int rc;
 
-	if (!smc || !listener_of(smc))
+	if (!smc || !make_listener(smc))
 		return -ENOMEM;
 	mutex_lock(&smc->state_mutex);
 	/* Someone may have ended TCP's listening from outside, as ss -K does. */
@@ -394,14 +391,14 @@ int smc_listen(struct socket *sock, int backlog)
 	if (READ_ONCE(smc->phase) == SMC_PHASE_TCP || READ_ONCE(smc->phase) == SMC_PHASE_LISTEN)
 		rc = tcp->listen(sock, backlog);
 	else
-		rc = begin(smc, sock, backlog);
+		rc = begin_listening(smc, sock, backlog);
 out:
 	mutex_unlock(&smc->state_mutex);
 	return rc;
 }
 
 /* Takes no more connections. Return: the children that were not accepted are on the list. */
-static void close(struct smc_sock *smc, struct list_head *children)
+static void close_listener(struct smc_sock *smc, struct list_head *children)
 {
 	struct smc_listener *l = smc->listener;
 
@@ -427,8 +424,8 @@ static void close(struct smc_sock *smc, struct list_head *children)
  * @smc: record of any socket; nothing happens if it does not listen
  *
  * May sleep. Children in their handshake and those that nobody has accepted are reset, as TCP
- * resets those in its queue. First no new ones: the hooks, the worker and accept() find the
- * listener closed. Then each child is ours alone once its handshake has been stopped. The caller
+ * resets those in its queue. First the hooks, the worker and accept() find the listener closed, so no
+ * new children come. Then each child is ours alone once its handshake has been stopped. The caller
  * holds state_mutex until TCP has stopped listening, too, so that no listen() begins in between.
  */
 void smc_listen_stop(struct smc_sock *smc)
@@ -439,7 +436,7 @@ void smc_listen_stop(struct smc_sock *smc)
 	lockdep_assert_held(&smc->state_mutex);
 	if (!READ_ONCE(smc->listener))
 		return;
-	close(smc, &children);
+	close_listener(smc, &children);
 	smc_handshake_unwatch(smc);
 	cancel_delayed_work_sync(&smc->listener->drain);
 	cancel_delayed_work_sync(&smc->listener->release);
