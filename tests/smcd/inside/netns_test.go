@@ -32,10 +32,10 @@ ip -n far addr add 10.97.0.2/24 dev f0
 ip -n far link set f0 up
 ip -n far link set lo up`
 
-// build makes them once those of an earlier test are gone, which connections that wait for their peer's answer keep.
+// build makes them once those of an earlier test, which the kernel takes down in its own time, are gone.
 func build(t *testing.T) {
 	t.Helper()
-	guest.Await(t, closing, func() string {
+	guest.Await(t, patience, func() string {
 		if _, err := os.Stat("/sys/class/net/n0"); err == nil {
 			return "the wire of an earlier test is still there"
 		}

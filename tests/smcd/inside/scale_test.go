@@ -20,15 +20,12 @@ import (
 // caches are the slabs of our module's.
 var caches = []string{"smc_sock", "smc_conn", "smc_rendezvous"}
 
-// closing is longer than a closed connection waits for its peer's answer, which is twice net.ipv4.tcp_fin_timeout.
-const closing = 150 * time.Second
-
 // settled checks at the end of a test that nothing of our module's is left, and that the kernel has its memory back.
 func settled(t *testing.T) {
 	t.Helper()
 	ours.Need(t)
 	guest.MemoryBack(t, 32<<10, 100*time.Second)
-	t.Cleanup(func() { guest.Await(t, closing, func() string { return guest.Left(caches...) }) })
+	t.Cleanup(func() { guest.Await(t, 100*time.Second, func() string { return guest.Left(caches...) }) })
 }
 
 // manyFiles lets the process have that many.
