@@ -168,7 +168,8 @@ func mask(load string, stock, ours *netlinksmc.TechStats) {
 			clearBytes(s)
 			s.TxSizes = netlinksmc.SizeHistogram{}
 			// How often the stock module's sender looks at the full buffer depends on when the adapter completes its writes.
-			s.TxBuf.FullPeer, s.RxBuf.Full = min(s.TxBuf.FullPeer, 1), min(s.RxBuf.Full, 1)
+			stock.TxBuf.FullPeer = min(stock.TxBuf.FullPeer, 1)
+			s.RxBuf.Full = min(s.RxBuf.Full, 1)
 		case "scarce memory":
 			// How large the largest piece is depends on the kernel's configuration and on what is free.
 			s.RxBufSizes = netlinksmc.SizeHistogram{}
