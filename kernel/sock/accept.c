@@ -35,8 +35,7 @@ static void hand_over(struct smc_sock *child, struct socket *newsock)
 
 	child->sock = NULL;
 	child->parent = NULL;
-	if (test_bit(SOCK_SUPPORT_ZC, &placeholder->flags))
-		set_bit(SOCK_SUPPORT_ZC, &newsock->flags);
+	smc_sock_copy_zc(placeholder, newsock);
 	sk = smc_listen_detach_sock(placeholder);
 	lock_sock(sk);
 	sock_graft(sk, newsock);

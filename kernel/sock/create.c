@@ -28,8 +28,7 @@ static int create_tcp(struct net *net, struct socket *sock, enum smc_ipv ipv, in
 	if (rc)
 		return rc;
 	sk = tmp->sk;
-	if (test_bit(SOCK_SUPPORT_ZC, &tmp->flags))
-		set_bit(SOCK_SUPPORT_ZC, &sock->flags);
+	smc_sock_copy_zc(tmp, sock);
 	tmp->sk = NULL;
 	sock_graft(sk, sock);
 	sock_release(tmp);

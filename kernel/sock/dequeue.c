@@ -57,8 +57,7 @@ int smc_listen_dequeue(struct socket *lsock, struct socket *sock)
 	if (req)
 		sock_gen_put(req_to_sk(req)); /* as reqsk_put(), which modules cannot call on all kernels */
 	smc_compat_init_csk_locks(sk);
-	if (test_bit(SOCK_SUPPORT_ZC, &lsock->flags))
-		set_bit(SOCK_SUPPORT_ZC, &sock->flags);
+	smc_sock_copy_zc(lsock, sock);
 	lock_sock(sk); /* no application has this socket yet */
 	sock_graft(sk, sock);
 	sock->state = SS_CONNECTED;

@@ -64,8 +64,7 @@ struct socket *smc_listen_set_aside(struct socket *newsock)
 
 	if (!sock)
 		return NULL;
-	if (test_bit(SOCK_SUPPORT_ZC, &newsock->flags))
-		set_bit(SOCK_SUPPORT_ZC, &sock->flags);
+	smc_sock_copy_zc(newsock, sock);
 	sock->state = SS_CONNECTED;
 	sock_graft(smc_listen_detach_sock(newsock), sock);
 	return sock;

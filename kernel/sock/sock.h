@@ -36,6 +36,13 @@ static inline bool smc_sock_aborts(const struct sock *sk)
 	return sock_flag(sk, SOCK_LINGER) && !sk->sk_lingertime;
 }
 
+/* A sock moves from one socket to another: so does whether its sends can be zero-copy, which the socket says. */
+static inline void smc_sock_copy_zc(const struct socket *from, struct socket *to)
+{
+	if (test_bit(SOCK_SUPPORT_ZC, &from->flags))
+		set_bit(SOCK_SUPPORT_ZC, &to->flags);
+}
+
 /* The two address families a socket comes in; an index. */
 enum smc_ipv { SMC_IPV4, SMC_IPV6, SMC_IPVS };
 
