@@ -67,7 +67,7 @@ struct smc_cdc_space {
 	u64 ahead;		/* bytes before the reader that it may leave there, unread or too few to wake it */
 	u32 size;		/* bytes of the ring */
 	u32 least;		/* bytes that are worth no message of their own */
-	bool asked;		/* the peer has asked */
+	bool asked;		/* the peer has asked, or has to know that its urgent byte is read */
 	bool blocked;		/* the peer has more to write than there was space */
 	bool halves;		/* writers that wait for space at the peer wait for half of the ring */
 };

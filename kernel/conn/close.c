@@ -16,7 +16,7 @@
 #include "../trylock.h"
 #include "conn.h"
 
-/* The longest time that a namespace can choose for a close, as with TCP_LINGER2: the peer's memory is held for it. */
+/* The longest time that a namespace can choose for a close, as with TCP_LINGER2: memory of others is held meanwhile. */
 #define TIMER_MAX TCP_FIN_TIMEOUT_MAX
 
 static int error_to_set(unsigned int actions)
@@ -70,7 +70,7 @@ static unsigned int close_step(struct smc_conn *conn, enum smc_close_event event
 	/* A TCP connection that has died has reported its error already. */
 	if (err && !conn->sk->sk_err && inet_sk_state_load(conn->sk) != TCP_CLOSE)
 		WRITE_ONCE(conn->sk->sk_err, err);
-	smp_store_release(&conn->state, step->next); /* after sk_err and rx_done: see rx_end() and may_send() */
+	smp_store_release(&conn->state, step->next); /* after sk_err and rx_done: see stream_end() and may_send() */
 	if (step->actions & SMC_CLOSE_END)
 		conn->ending = true;
 	return step->actions;

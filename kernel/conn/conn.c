@@ -322,7 +322,8 @@ void smc_upcall_received(struct smc_conn *conn, const struct smc_cdc_rx *rx, con
 bool smc_conn_cdc_due(struct smc_conn *conn, const struct smc_cdc_tx *tx, const struct smc_cdc_news *news)
 {
 	if ((news->space > 0 || news->closing) && READ_ONCE(tx->urgent)) {
-		smp_mb(); /* pairs with that of smc_rdma_cdc_send(), and of take_turn(): a sender sees the news, or we its data */
+		/* Pairs with those of smc_rdma_cdc_send() and take_turn(): a sender sees the news, or we see its data. */
+		smp_mb();
 		if (READ_ONCE(tx->prod.pos) != READ_ONCE(tx->written))
 			return true;
 	}

@@ -102,8 +102,8 @@ struct smc_conn {
 	u8			busy;		/* threads that carry out actions of an event */
 	bool			ending;		/* over: the last of them gives everything back */
 	bool			rx_done;	/* the peer has said D or C; single word for readers */
-	u8			close_flags;		/* SMC_CDC_DONE and so on that we send; read by signal without it, stored after what was written before */
-	u8			peer_close_flags;		/* what the peer has said, likewise */
+	u8			close_flags;	/* SMC_CDC_DONE and so on, to send; stored after positions written before; read by signal without the lock */
+	u8			peer_close_flags; /* those of the peer; read without the lock, too */
 	bool			timed_out;	/* keepalive has got no answer; single word, no lock */
 	bool			rx_shut;	/* shutdown(SHUT_RD); single word, no lock */
 	u8			holder;		/* enum smc_conn_holder; single word, no lock */

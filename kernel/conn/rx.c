@@ -195,7 +195,7 @@ struct rx_end {
 
 /*
  * There is nothing to read. Return: 1 if the call goes on, else its result. Data that the peer wrote before it
- * closed comes first, because the caller called rx_end() before it looked for data.
+ * closed comes first, because the caller called stream_end() before it looked for data.
  */
 static int rx_stop_reason(const struct smc_conn *conn, struct rx_end end, bool some, long timeo)
 {
@@ -215,7 +215,7 @@ static int rx_stop_reason(const struct smc_conn *conn, struct rx_end end, bool s
 }
 
 /* Looks whether the stream has ended; to be called before the look for data, because the peer writes first, then closes. */
-static struct rx_end rx_end(const struct smc_conn *conn)
+static struct rx_end stream_end(const struct smc_conn *conn)
 {
 	struct rx_end end = { .eof = smc_conn_meaning(conn)->eof };
 
@@ -257,7 +257,7 @@ static u32 rx_available(struct rx_call *c)
 static int rx_step(struct rx_call *c)
 {
 	struct smc_conn *conn = c->conn;
-	struct rx_end end = rx_end(conn);
+	struct rx_end end = stream_end(conn);
 	u32 n;
 	ssize_t rc;
 
@@ -421,7 +421,7 @@ static ssize_t fill_pipe(struct rx_call *c, struct pipe_inode_info *pipe, u32 av
 /* As step(), for a pipe. */
 static int splice_step(struct rx_call *c, struct pipe_inode_info *pipe)
 {
-	struct rx_end end = rx_end(c->conn);
+	struct rx_end end = stream_end(c->conn);
 	u32 n;
 	ssize_t rc;
 

@@ -8,7 +8,7 @@
 
 /* What a listener has beyond TCP. Belongs to its record and goes with it. */
 struct smc_listener {
-	struct mutex		accept_mutex;		/* one at a time takes connections out of TCP's queue, so that they keep their order */
+	struct mutex		accept_mutex;	/* one at a time takes connections out of TCP's queue, so that they keep their order */
 	spinlock_t		lock;		/* what has no other rule */
 	struct list_head	running;	/* children in their handshake */
 	struct list_head	ready;		/* children for accept(), after their handshake */

@@ -59,7 +59,7 @@ struct smc_sock {
 	struct hlist_node	node;		/* table bucket; its lock */
 	struct sock		*sk;		/* the TCP sock, held; never changes */
 	refcount_t		ref;
-	struct mutex		state_mutex;		/* listening or connecting begins or ends, with TCP's */
+	struct mutex		state_mutex;	/* listening or connecting begins or ends, with TCP's */
 	spinlock_t		lock;		/* phase, sock->ops, reason, err */
 	enum smc_phase		phase;		/* lock; read without it by those who take a hint */
 	bool			server;		/* the connection is an accepted one, for statistics; lock */

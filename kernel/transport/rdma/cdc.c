@@ -107,8 +107,8 @@ static bool should_autocork(const struct smc_rdma_conn *rc)
 }
 
 /*
- * May the message be immediate data? The peer has agreed, and a client's first message shows that it is ready
- * for what depends on the handshake's end.
+ * May the message be immediate data? Only if the peer has agreed. A client waits for the server's first message: what
+ * immediate data means depends on messages before it, and the server may not be ready for these yet.
  */
 static bool may_send_imm(const struct smc_rdma_conn *rc, const struct smc_cdc_update *u, unsigned int writes)
 {

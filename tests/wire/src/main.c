@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Tests of kernel/wire in user space.
+ * Tests of kernel/wire and kernel/conn/cdc.c in user space.
  *
  *   wiretest run [VECTORS...] runs everything; a line "ok NAME" or "not ok NAME" for each test
  *   wiretest encode           prints each sample message: name, tab, bytes in hex
