@@ -178,6 +178,38 @@ func TestKernelLayers(t *testing.T) {
 	}
 }
 
+// TestCitations checks that what a comment of the module cites is in the repository: the file, and the section of docs/protocol.md.
+func TestCitations(t *testing.T) {
+	files := repoFiles(t)
+	headings := make(map[string]bool)
+	for _, m := range regexp.MustCompile(`(?m)^##+ ([0-9.]+) `).FindAllSubmatch(read(t, "docs/protocol.md"), -1) {
+		headings[string(m[1])] = true
+	}
+	cited := regexp.MustCompile(`\b(?:docs|kernel|tests)/[\w/.-]*\.(?:md|[ch]|go)\b`)
+	sections := regexp.MustCompile(`docs/protocol\.md.{0,2}, ([0-9.]+(?: and [0-9.]+)*)`)
+	for _, file := range files {
+		if !strings.HasPrefix(file, "kernel/") {
+			continue
+		}
+		text := read(t, file)
+		for _, name := range cited.FindAll(text, -1) {
+			if !slices.Contains(files, string(name)) {
+				t.Errorf("%s cites %s, which does not exist", file, name)
+			}
+		}
+		for _, m := range sections.FindAllSubmatch(text, -1) {
+			for section := range strings.SplitSeq(string(m[1]), " and ") {
+				if section = strings.TrimSuffix(section, "."); !headings[section] {
+					t.Errorf("%s cites section %s of docs/protocol.md, which does not exist", file, section)
+				}
+			}
+		}
+		if bytes.Contains(text, []byte("wire-formats")) {
+			t.Errorf("%s cites wire-formats; cite docs/protocol.md or RFC 7609 by section", file)
+		}
+	}
+}
+
 // TestKernelWords refuses words in the module for which RDMA, TCP or RFC 7609 has another one.
 func TestKernelWords(t *testing.T) {
 	fields := map[string]string{

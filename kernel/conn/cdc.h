@@ -72,7 +72,7 @@ struct smc_cdc_space {
 	bool halves;		/* writers that wait for space at the peer wait for half of the ring */
 };
 
-/* Immediate data, see docs/smcr.md: number of the RMB, "blocked", and bytes read since the last message. */
+/* Immediate data, see docs/protocol.md, 12: number of the RMB, "blocked", and bytes read since the last message. */
 #define SMC_CDC_IMM_RMB_SHIFT	24
 #define SMC_CDC_IMM_BLOCKED	(1u << 23)
 #define SMC_CDC_IMM_READ	(SMC_CDC_IMM_BLOCKED - 1)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Buffers: their pages, and what makes an adapter find them (wire-formats 12.3). */
+/* Buffers: their pages, and what makes an adapter find them (docs/protocol.md, 6). */
 
 #include <linux/dma-mapping.h>
 #include <linux/highmem.h>

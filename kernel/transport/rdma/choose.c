@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which device and GID carries a connection (wire-formats, section 9): a port of the same physical
+ * Which device and GID carries a connection (docs/protocol.md, 4.2): a port of the same physical
  * network as the interface that the connection leaves by, or the RDMA device of that interface, and
  * on it a GID whose kind goes with the version.
  */

@@ -16,7 +16,7 @@ static LIST_HEAD(devs);
 static DEFINE_MUTEX(devs_lock); /* devs, and the identity of this host */
 
 /*
- * What names this host to its peers (wire-formats 7.1): a number that tells this load of the module
+ * What names this host to its peers (docs/protocol.md, 1): a number that tells this load of the module
  * from others, and the address of the first port that was seen active, which stays.
  */
 static u8 peer_id[8];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * RDMA devices that can carry SMC-R, and the choice among them (wire-formats: device, GID and
- * route selection).
+ * RDMA devices that can carry SMC-R, and the choice among them (docs/protocol.md, 4.2).
  */
 #ifndef SMC_RDMA_DEVICE_H
 #define SMC_RDMA_DEVICE_H

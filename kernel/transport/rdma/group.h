@@ -16,7 +16,7 @@
 #include "buf.h"
 #include "link.h"
 
-/* A group has at most so many RMBs of its peer's (wire-formats 12.3). */
+/* A group has at most so many RMBs of its peer's (docs/protocol.md, 6). */
 #define SMC_RDMA_RTOKENS 255
 
 enum smc_rdma_group_state {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Links: queue pairs from their creation to their end, and what is received (wire-formats 12 and 13.1). */
+/* Links: queue pairs from their creation to their end, and what is received (docs/protocol.md, 6). */
 
 #include <linux/random.h>
 #include <linux/slab.h>

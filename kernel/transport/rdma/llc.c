@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * LLC of a group with one link (wire-formats, sections 13 and 14; RFC 7609, 4.1 and appendix A.3): what
+ * LLC of a group with one link (docs/protocol.md, 7 and 8; RFC 7609, 4.1 and appendix A.3): what
  * the peer asks is answered at once, from where it came in; whether the link still works. What we ask
  * of RMBs is in llc_call.c.
  */
@@ -396,7 +396,7 @@ void smc_rdma_llc_confirm_link(struct smc_lgr_rdma *group, bool response)
 
 /*
  * smc_rdma_llc_no_second() - tells a client whose version has no word for it that there will be no
- * second link, by an offer that it has to refuse; otherwise it waits for one (wire-formats, T18).
+ * second link, by an offer that it has to refuse; otherwise it waits for one (docs/protocol.md, 5.1).
  * Does not sleep.
  */
 void smc_rdma_llc_no_second(struct smc_lgr_rdma *group)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Exchanges that we begin, about RMBs (wire-formats 13.7 and 13.9; RFC 7609, A.3.5 and A.3.7). They run
+ * Exchanges that we begin, about RMBs (docs/protocol.md, 7.7 and 7.8; RFC 7609, A.3.5 and A.3.7). They run
  * one at a time; nobody sleeps for the answer: the rendezvous that wants it is called again.
  */
 

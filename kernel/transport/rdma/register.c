@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Adapters get to know buffers (wire-formats 12.3).
+ * Adapters get to know buffers (docs/protocol.md, 6).
  *
  * By a work request in the queue of what is sent, where it takes its turn. Not so with soft-RoCE: when
  * a packet is lost it carries out all again that comes after that, registrations too, finds that the

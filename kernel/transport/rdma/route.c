@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The way to a peer of version 2, which may be behind a gateway (wire-formats 9.3). */
+/* The way to a peer of version 2, which may be behind a gateway (docs/protocol.md, 4.3). */
 
 #include <net/ip6_route.h>
 #include <net/neighbour.h>

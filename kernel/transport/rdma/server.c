@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The listening side of a rendezvous over RDMA (wire-formats 10.1 and 10.2). */
+/* The listening side of a rendezvous over RDMA (docs/protocol.md, 5.1 and 5.2). */
 
 #include <linux/etherdevice.h>
 
