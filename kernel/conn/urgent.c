@@ -14,9 +14,10 @@ static bool in_line(const struct smc_conn *conn)
 	return sock_flag(conn->sk, SOCK_URGINLINE);
 }
 
-/* Whether the urgent byte is not to be read from the ring. The caller holds the lock. */
+/* Whether the urgent byte is not to be read from the ring. */
 static bool is_apart(const struct smc_conn *conn)
 {
+	lockdep_assert_held(&conn->lock);
 	return conn->urgent_kept || !in_line(conn);
 }
 
@@ -65,11 +66,12 @@ void smc_urgent_arrived(struct smc_conn *conn, u64 prod)
 	read_unlock_bh(&conn->sk->sk_callback_lock);
 }
 
-/* Has the peer been told, or is it to be, that the byte right before the reader has been read? The caller holds the lock. */
+/* Has the peer been told, or is it to be, that the byte right before the reader has been read? */
 static bool is_freed(const struct smc_conn *conn)
 {
 	u64 cons = READ_ONCE(conn->rx_cons);
 
+	lockdep_assert_held(&conn->lock);
 	return conn->urgent && (conn->urgent_gone == cons || (conn->urgent_kept && conn->urgent_pos == cons));
 }
 
@@ -117,12 +119,13 @@ u32 smc_urgent_spare(struct smc_conn *conn)
  * @avail: bytes that are there
  * @next: result; what is special about the next byte
  *
- * Under rx_lock. Return: bytes up to the mark, or all of them.
+ * Return: bytes up to the mark, or all of them.
  */
 u32 smc_urgent_limit(struct smc_conn *conn, u64 pos, u32 avail, struct smc_urgent_next *next)
 {
 	u64 mark;
 
+	lockdep_assert_held(&conn->rx_lock);
 	next->skip = false;
 	next->kept = false;
 	if (likely(!READ_ONCE(conn->urgent)))
@@ -199,6 +202,7 @@ int smc_urgent_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int f
 	bool valid;
 	u8 byte;
 
+	might_sleep();
 	spin_lock_bh(&conn->lock);
 	if (in_line(conn) || !conn->urgent || conn->urgent == SMC_URGENT_READ) {
 		spin_unlock_bh(&conn->lock);

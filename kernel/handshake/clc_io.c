@@ -159,6 +159,7 @@ static int transmit(struct sock *sk, const u8 *buf, unsigned int len)
 	int rc;
 
 	sock_owned_by_me(sk);
+	might_sleep();
 	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &vec, 1, len);
 	tp->nonagle = TCP_NAGLE_OFF | TCP_NAGLE_PUSH;
 	rc = smc_ops_of_tcp(sk)->sendmsg_locked(sk, &msg, len);

@@ -56,6 +56,7 @@ int smc_handshake_arm(struct smc_sock *smc)
 	bool twice;
 	int rc;
 
+	might_sleep();
 	if (READ_ONCE(smc->armed))
 		return 0;
 	rc = smc_synopt_get(sn);
@@ -189,6 +190,7 @@ void smc_handshake_inline(struct smc_sock *smc)
 {
 	bool mine;
 
+	might_sleep();
 	spin_lock_bh(&smc->lock);
 	mine = smc->phase == SMC_PHASE_CONNECT && smc->peer_smc &&
 	       inet_sk_state_load(smc->sk) == TCP_ESTABLISHED;
@@ -229,6 +231,7 @@ void smc_handshake_free(struct smc_sock *smc)
 {
 	struct smc_rendezvous *rv = smc->rv;
 
+	might_sleep();
 	if (!rv)
 		return;
 	smc_limit_end(smc);
@@ -243,6 +246,7 @@ void smc_handshake_free(struct smc_sock *smc)
  */
 void smc_handshake_stop(struct smc_sock *smc)
 {
+	might_sleep();
 	/* From here on nobody starts the worker, and what it has under way changes nothing. */
 	spin_lock_bh(&smc->lock);
 	if (smc->phase == SMC_PHASE_CONNECT || smc->phase == SMC_PHASE_RENDEZVOUS)
@@ -346,12 +350,13 @@ static bool due(struct smc_sock *smc)
 	return mine;
 }
 
-/* The client's outcome is a failure; connect() may be called again. The caller holds the sock's lock. */
+/* The client's outcome is a failure; connect() may be called again. */
 static void settle_client(struct smc_sock *smc, int rc)
 {
 	struct sock *sk = smc->sk;
 	bool mine, armed = false;
 
+	sock_owned_by_me(sk);
 	if (READ_ONCE(smc->phase) == SMC_PHASE_RENDEZVOUS) {
 		sk->sk_prot->disconnect(sk, O_NONBLOCK);
 		smc->sock->state = SS_UNCONNECTED;

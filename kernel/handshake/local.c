@@ -91,6 +91,7 @@ bool smc_local_connect(struct smc_sock *smc, bool last)
 	struct smc_sock *lsmc = smc_synopt_listener(smc->sk);
 	bool done;
 
+	might_sleep();
 	if (!lsmc)
 		return false;
 	done = try(smc, lsmc);

@@ -166,11 +166,12 @@ static struct smc_lgr *alloc(const struct smc_lgr_key *key)
 	return lgr;
 }
 
-/* Reserves a place. Under the table's lock, so that an idle group does not end meanwhile. */
+/* Reserves a place. The lock of the table keeps an idle group from ending meanwhile. */
 static struct smc_lgr *find_place(const struct smc_lgr_key *key, const void *hint)
 {
 	struct smc_lgr *lgr = smc_lgr_table_find(key, hint);
 
+	lockdep_assert_held(&smc_lgr_table_lock);
 	if (!lgr)
 		return NULL;
 	spin_lock(&lgr->lock);
@@ -195,6 +196,7 @@ struct smc_lgr *smc_lgr_join(const struct smc_lgr_key *key, enum smc_lgr_how how
 {
 	struct smc_lgr *lgr, *fresh = NULL;
 
+	might_sleep();
 	*first = false;
 	spin_lock_bh(&smc_lgr_table_lock);
 	lgr = how == SMC_LGR_FORM ? NULL : find_place(key, hint);

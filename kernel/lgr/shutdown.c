@@ -36,6 +36,7 @@ int smc_lgr_delete(const struct net *net, unsigned int role, u32 id)
 	struct smc_lgr *lgr = id ? smc_lgr_next(id - 1) : NULL;
 	int rc = -ENOENT;
 
+	might_sleep();
 	if (!lgr)
 		return rc;
 	if (lgr->id == id && lgr->key.ops->role == role && may_delete(lgr, net)) {

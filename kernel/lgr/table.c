@@ -198,11 +198,12 @@ int smc_lgr_walk(const struct net *net, unsigned int *next, int (*fn)(struct smc
 	return rc;
 }
 
-/* What the connections of a namespace are of a group. Under the group's lock. */
+/* What the connections of a namespace are of a group. */
 static void count_own(const struct smc_lgr *lgr, const struct net *net, struct smc_lgr_view *view)
 {
 	const struct smc_conn *conn;
 
+	lockdep_assert_held(&lgr->lock);
 	view->n_conns = 0;
 	view->buf_bytes = 0;
 	list_for_each_entry(conn, &lgr->conns, member) {

@@ -301,6 +301,7 @@ void smc_listen_finish(struct smc_sock *child, bool keep)
 {
 	struct smc_listener *l = child->parent->listener;
 
+	might_sleep();
 	spin_lock_bh(&l->lock);
 	if (!l->open) {
 		/*

@@ -77,6 +77,7 @@ bool smc_active_take(struct smc_sock *smc, struct socket *sock, struct smc_conn 
 {
 	bool mine;
 
+	might_sleep();
 	spin_lock_bh(&smc->lock);
 	mine = smc->phase == SMC_PHASE_RENDEZVOUS;
 	if (mine) {
@@ -143,6 +144,7 @@ void smc_active_end(struct smc_sock *smc, bool hard)
 {
 	struct smc_conn *conn = get(smc);
 
+	might_sleep();
 	if (!conn)
 		return;
 	smc_close_app(conn, hard);
@@ -419,7 +421,7 @@ static void released(struct smc_conn *conn, int name)
 }
 
 /*
- * smc_active_set_rcvlowat() - SO_RCVLOWAT, which may make the socket readable. Under the sock's lock.
+ * smc_active_set_rcvlowat() - SO_RCVLOWAT, which may make the socket readable.
  * Return: as TCP.
  */
 int smc_active_set_rcvlowat(struct sock *sk, int val)
@@ -428,6 +430,7 @@ int smc_active_set_rcvlowat(struct sock *sk, int val)
 	struct smc_sock *smc = smc_table_find(sk);
 	struct smc_conn *conn = smc ? get(smc) : NULL;
 
+	sock_owned_by_me(sk);
 	if (conn && smc_conn_readable(conn))
 		smc_conn_wake(conn, EPOLLIN | EPOLLRDNORM | EPOLLRDBAND);
 	else if (conn)

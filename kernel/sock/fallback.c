@@ -17,9 +17,10 @@
 #include "../wire/reason.h"
 #include "sock.h"
 
-/* The caller holds smc->lock. It is counted before anyone may know of it. */
+/* Counts the fallback before anyone may know of it. */
 static void settle(struct smc_sock *smc, u32 reason, u32 peer)
 {
+	lockdep_assert_held(&smc->lock);
 	smc_stats_fallback(smc_net(sock_net(smc->sk)), smc->server, reason);
 	trace_smc_fallback(smc->sk, smc->server, reason, peer);
 	trace_smc_switch_to_fallback(smc->sk, reason);

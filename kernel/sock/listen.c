@@ -82,6 +82,7 @@ void smc_listen_drop(struct smc_sock *child)
 {
 	struct socket *sock = child->sock;
 
+	might_sleep();
 	smc_handshake_unwatch(child);
 	smc_handshake_free(child);
 	/* TCP first, so that the peer gets one reset and no message. */
@@ -433,6 +434,7 @@ void smc_listen_stop(struct smc_sock *smc)
 	LIST_HEAD(children);
 
 	lockdep_assert_held(&smc->state_mutex);
+	might_sleep();
 	if (!READ_ONCE(smc->listener))
 		return;
 	close_listener(smc, &children);

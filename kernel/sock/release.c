@@ -40,6 +40,7 @@ int smc_release(struct socket *sock)
 	const struct proto_ops *tcp;
 	struct smc_sock *smc;
 
+	might_sleep();
 	if (!sk)
 		return 0;
 	tcp = smc_ops_of_tcp(sk);

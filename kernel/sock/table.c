@@ -154,6 +154,7 @@ struct smc_sock *smc_table_make(struct socket *sock)
 {
 	struct smc_sock *smc = smc_table_of(sock), *other;
 
+	might_sleep();
 	if (smc)
 		return smc;
 	smc = smc_table_new(sock->sk, GFP_KERNEL);

@@ -228,6 +228,7 @@ err_buf:
  */
 void smc_rdma_buf_detach(struct smc_rdma_buf *buf)
 {
+	might_sleep();
 	if (!buf->ib)
 		return;
 	if (buf->mr)

@@ -194,6 +194,7 @@ int smc_rdma_client_attach(struct smc_offer *offer, const struct smc_clc_accept 
 	struct smc_rdma_offer *ro = smc_rdma_offer_of(offer);
 	int rc;
 
+	might_sleep();
 	if (!peer)
 		return ro->first ? confirm_link(ro) : 0;
 	if (peer->version > 2 || !ro->path[peer->version - 1].dev)

@@ -148,23 +148,25 @@ static struct smc_rdma_buf *make_buf(struct smc_lgr_rdma *group, u8 id, u8 code)
 
 /*
  * An RMB that another connection had, for which as much was asked. A peer does not take more than so
- * many: if there are these, any is better than none. The caller holds the lock.
+ * many: if there are these, any is better than none.
  */
 static struct smc_rdma_buf *idle_rmb(struct smc_lgr_rdma *group, u8 code, bool full)
 {
 	struct smc_rdma_buf *buf;
 
+	lockdep_assert_held(&group->lock);
 	list_for_each_entry(buf, &group->rmbs, list)
 		if (buf->asked == code)
 			return buf;
 	return full ? list_first_entry_or_null(&group->rmbs, struct smc_rdma_buf, list) : NULL;
 }
 
-/* A ring of which the adapter sends nothing any more; likewise. */
+/* A ring of which the adapter sends nothing any more. */
 static struct smc_rdma_buf *idle_ring(struct smc_lgr_rdma *group, u8 code)
 {
 	struct smc_rdma_buf *buf;
 
+	lockdep_assert_held(&group->lock);
 	list_for_each_entry(buf, &group->sndbufs, list)
 		if (buf->asked == code && smc_link_passed(group->link, buf->busy))
 			return buf;
@@ -185,6 +187,7 @@ struct smc_rdma_buf *smc_lgr_rdma_buf(struct smc_lgr_rdma *group, bool rmb, u8 c
 	bool full;
 	u8 id = 0;
 
+	might_sleep();
 	spin_lock_bh(&group->lock);
 	full = rmb && group->n_rmbs >= SMC_RDMA_RTOKENS;
 	found = rmb ? idle_rmb(group, code, full) : idle_ring(group, code);
@@ -335,6 +338,7 @@ void smc_lgr_rdma_end(struct smc_lgr *lgr)
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(lgr);
 	struct smc_link *link;
 
+	might_sleep();
 	spin_lock_bh(&group->lock);
 	WRITE_ONCE(group->state, SMC_GROUP_ENDED);
 	link = group->link;

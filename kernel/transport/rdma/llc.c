@@ -66,9 +66,10 @@ static void room_again(struct smc_link_waiter *waiter)
 	spin_unlock_bh(&group->lock);
 }
 
-/* Encodes a message into 44 bytes, which all of ours fit into. The caller holds the lock. */
+/* Encodes a message into 44 bytes, which all of ours fit into. */
 static bool encode_msg(struct smc_lgr_rdma *group, struct smc_llc *m, u8 msg[SMC_LLC_LEN])
 {
+	lockdep_assert_held(&group->lock);
 	m->version = group->version;
 	m->swapped = group->llc.swapped;
 	return !WARN_ON_ONCE(smc_llc_encode(m, msg, SMC_LLC_LEN) != SMC_LLC_LEN);
@@ -94,13 +95,14 @@ void smc_rdma_llc_respond(struct smc_lgr_rdma *group, struct smc_llc *m)
 
 /*
  * smc_rdma_llc_look_soon() - has the timer look after so many jiffies, or earlier if it would anyway. The
- * caller holds the lock, and the group has not ended: else, the timer may be about to be stopped for
+ * group has not ended: else, the timer may be about to be stopped for
  * good, and not be started, which nobody would hear of.
  */
 void smc_rdma_llc_look_soon(struct smc_lgr_rdma *group, unsigned long delay)
 {
 	unsigned long next = jiffies + delay;
 
+	lockdep_assert_held(&group->lock);
 	if (delayed_work_pending(&group->llc.timer) && !time_before(next, group->llc.next))
 		return;
 	group->llc.next = next;
@@ -229,11 +231,11 @@ static bool echoes_test(const struct smc_rdma_llc *llc, const u8 data[16])
 	return !memcmp(data, llc->test_id, sizeof(llc->test_id)) && number && number <= llc->tests;
 }
 
-/* The caller holds the lock. */
 static void begin_test(struct smc_lgr_rdma *group)
 {
 	struct smc_llc m = { .type = SMC_LLC_TEST_LINK };
 
+	lockdep_assert_held(&group->lock);
 	group->llc.testing = true;
 	group->llc.tested = jiffies;
 	group->llc.tests++;
@@ -241,11 +243,12 @@ static void begin_test(struct smc_lgr_rdma *group)
 	smc_rdma_llc_send_msg(group, &m);
 }
 
-/* The link works, and connections may join. The caller holds the lock. */
+/* The link works, and connections may join. */
 static void pass_test(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_llc *llc = &group->llc;
 
+	lockdep_assert_held(&group->lock);
 	llc->testing = false;
 	llc->proven = jiffies;
 	if (!llc->doubted)
@@ -440,8 +443,8 @@ static unsigned long test_fails(const struct smc_lgr_rdma *group, unsigned long 
 }
 
 /*
- * A link that has been silent for as long as the namespace, or the keepalive of a connection, lets it. The caller
- * holds the lock. Return: as before.
+ * A link that has been silent for as long as the namespace, or the keepalive of a connection, lets it.
+ * Return: as before.
  */
 static unsigned long look_at_link(struct smc_lgr_rdma *group)
 {
@@ -449,6 +452,7 @@ static unsigned long look_at_link(struct smc_lgr_rdma *group)
 	struct smc_keepalive k;
 	unsigned long idle, left;
 
+	lockdep_assert_held(&group->lock);
 	if (group->state != SMC_GROUP_READY)
 		return MAX_JIFFY_OFFSET;
 	/* Whatever comes shows that the link works; the answer to a test may be behind much else. */
@@ -475,8 +479,8 @@ static unsigned long look_at_link(struct smc_lgr_rdma *group)
 
 /*
  * A link that takes nothing more, as the peer has no place for what we send: it may go on talking
- * itself. On a bad path it may be long until the queue moves, but the peer reads what arrives. The
- * caller holds the lock. Return: as before.
+ * itself. On a bad path it may be long until the queue moves, but the peer reads what arrives.
+ * Return: as before.
  */
 static unsigned long look_at_queue(struct smc_lgr_rdma *group)
 {
@@ -485,6 +489,7 @@ static unsigned long look_at_queue(struct smc_lgr_rdma *group)
 	bool expected = llc->expected;
 	u64 done;
 
+	lockdep_assert_held(&group->lock);
 	if (group->state != SMC_GROUP_READY)
 		return MAX_JIFFY_OFFSET;
 	llc->expected = smc_link_expects(group->link, &done);
@@ -523,9 +528,10 @@ static void timer_work(struct work_struct *work)
 	smc_lgr_put(group->lgr);
 }
 
-/* smc_rdma_llc_watch() - the link is to be tested from now on. The caller holds the lock. */
+/* smc_rdma_llc_watch() - the link is to be tested from now on. Softirq. */
 void smc_rdma_llc_watch(struct smc_lgr_rdma *group)
 {
+	lockdep_assert_held(&group->lock);
 	group->llc.moved = jiffies;
 	group->llc.proven = jiffies;
 	smc_rdma_llc_look_soon(group, 0);

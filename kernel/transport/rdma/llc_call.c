@@ -15,11 +15,12 @@
 #define LOST 3
 #define PROMPT (HZ / 2)
 
-/* The first of the calls is next. The caller holds the lock. */
+/* The first of the calls is next. */
 static void next_call(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_call *call = list_first_entry_or_null(&group->llc.calls, struct smc_rdma_call, list);
 
+	lockdep_assert_held(&group->lock);
 	if (!call)
 		return;
 	group->llc.asked = jiffies;
@@ -28,9 +29,10 @@ static void next_call(struct smc_lgr_rdma *group)
 	smc_rdma_llc_look_soon(group, PATIENCE);
 }
 
-/* The running call is over. The caller holds the lock. */
+/* The running call is over. */
 static void finish(struct smc_lgr_rdma *group, struct smc_rdma_call *call, int result)
 {
+	lockdep_assert_held(&group->lock);
 	list_del_init(&call->list);
 	WRITE_ONCE(call->result, result);
 	if (call != &group->leave)
@@ -79,11 +81,12 @@ void smc_rdma_llc_answered(struct smc_lgr_rdma *group, u8 type, u32 rkey, bool n
 	spin_unlock_bh(&group->lock);
 }
 
-/* A call that is about to be. The caller holds the lock. Return: false if there is nobody to call. */
+/* A call that is about to be. Return: false if there is nobody to call. */
 static bool prepare_call(struct smc_lgr_rdma *group, struct smc_llc *m, u32 rkey, struct smc_rdma_call *call)
 {
 	bool ready;
 
+	lockdep_assert_held(&group->lock);
 	m->version = group->version;
 	m->swapped = group->llc.swapped;
 	ready = group->state != SMC_GROUP_ENDED && smc_llc_encode(m, call->msg, sizeof(call->msg)) == SMC_LLC_LEN;
@@ -93,9 +96,10 @@ static bool prepare_call(struct smc_lgr_rdma *group, struct smc_llc *m, u32 rkey
 	return ready;
 }
 
-/* It has its turn when those before it are over. The caller holds the lock. */
+/* It has its turn when those before it are over. */
 static void begin_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call)
 {
+	lockdep_assert_held(&group->lock);
 	list_add_tail(&call->list, &group->llc.calls);
 	if (list_is_singular(&group->llc.calls))
 		next_call(group);
@@ -124,7 +128,7 @@ void smc_rdma_llc_confirm_rkey(struct smc_lgr_rdma *group, const struct smc_rdma
 
 /**
  * smc_rdma_llc_delete_rkey() - asks the peer to forget an RMB
- * @group: the group; the caller holds its lock
+ * @group: the group
  * @rmb: the RMB
  * @call: gets the result; the timer looks after that
  *
@@ -134,6 +138,7 @@ void smc_rdma_llc_delete_rkey(struct smc_lgr_rdma *group, const struct smc_rdma_
 {
 	struct smc_llc m = { .type = SMC_LLC_DELETE_RKEY, .delete_rkey = { .n_rkeys = 1 } };
 
+	lockdep_assert_held(&group->lock);
 	if (!prepare_call(group, &m, rmb->rkey, call))
 		return;
 	smc_llc_rkey_set(call->msg, 0, rmb->rkey);
@@ -154,11 +159,12 @@ void smc_rdma_llc_cancel(struct smc_lgr_rdma *group, struct smc_rdma_call *call)
 	spin_unlock_bh(&group->lock);
 }
 
-/* When the call that runs has had its time. The caller holds the lock. */
+/* When the call that runs has had its time. */
 static unsigned long due(const struct smc_lgr_rdma *group, const struct smc_rdma_call *call)
 {
 	bool awaited = call != &group->leave || !list_is_singular(&group->llc.calls);
 
+	lockdep_assert_held(&group->lock);
 	return group->llc.asked + (awaited ? PATIENCE : LONG_PATIENCE);
 }
 
@@ -175,13 +181,14 @@ static void expect_late(struct smc_rdma_llc *llc)
 }
 
 /*
- * smc_rdma_llc_look_at_calls() - ends one that has got no answer in time. Under the group's lock, does not
- * sleep. Return: jiffies until the next look, MAX_JIFFY_OFFSET if there is none.
+ * smc_rdma_llc_look_at_calls() - ends one that has got no answer in time. Does not sleep.
+ * Return: jiffies until the next look, MAX_JIFFY_OFFSET if there is none.
  */
 unsigned long smc_rdma_llc_look_at_calls(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_call *call = list_first_entry_or_null(&group->llc.calls, struct smc_rdma_call, list);
 
+	lockdep_assert_held(&group->lock);
 	if (!call)
 		return MAX_JIFFY_OFFSET;
 	if (time_before(jiffies, due(group, call)))

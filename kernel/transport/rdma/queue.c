@@ -25,12 +25,13 @@
 
 /*
  * Is there room for those who wait? For several, so that they are not woken one by one, and for as much as any
- * may need: one that finds no room waits again, and would be woken again at once. The caller holds sq_lock.
+ * may need: one that finds no room waits again, and would be woken again at once.
  */
 static bool has_room(const struct smc_link *link)
 {
 	u64 used = link->sq_posted - link->sq_done;
 
+	lockdep_assert_held(&link->sq_lock);
 	return used <= link->sq_size / 2 && used + SMC_LINK_WRITES + 1 <= link->sq_size &&
 	       link->sq_consuming - link->sq_consumed <= link->peer_recvs / 2;
 }
@@ -194,11 +195,12 @@ static void prepare_message(struct smc_link *link, struct ib_sge *sge, const u8 
 	sge->addr = link->tx_dma + at;
 }
 
-/* It will be told when work requests up to the last have arrived. The caller holds sq_lock. */
+/* It will be told when work requests up to the last have arrived. */
 static void expect(struct smc_link *link, struct smc_link_send_req *req, u64 last)
 {
 	struct smc_link_completion *completion = req->completion;
 
+	lockdep_assert_held(&link->sq_lock);
 	req->fresh = list_empty(&completion->list);
 	completion->at = last;
 	completion->pos = req->pos;

@@ -81,11 +81,12 @@ int smc_link_reg_qp_new(struct smc_link *link)
 	return connect_side(link);
 }
 
-/* The caller holds link->lock. */
+/* Posts to the registration QP, and waits for the completion. */
 static int post_to_reg_qp(struct smc_link *link, struct ib_reg_wr *wr)
 {
 	struct smc_link_reg_qp *reg = &link->reg_qp;
 
+	lockdep_assert_held(&link->lock);
 	wr->wr.wr_cqe = &reg->cqe;
 	reg->status = IB_WC_GENERAL_ERR;
 	reinit_completion(&reg->done);
@@ -99,12 +100,13 @@ static int post_to_reg_qp(struct smc_link *link, struct ib_reg_wr *wr)
 	return 0;
 }
 
-/* Takes its turn in the queue. The caller holds link->lock. */
+/* Takes its turn in the queue. */
 static int post(struct smc_link *link, struct ib_reg_wr *wr)
 {
 	u64 last;
 	int rc = 0;
 
+	lockdep_assert_held(&link->lock);
 	spin_lock_bh(&link->sq_lock);
 	last = link->sq_posted + 1;
 	if (!smc_link_usable(link)) {
@@ -123,7 +125,6 @@ static int post(struct smc_link *link, struct ib_reg_wr *wr)
 	return rc;
 }
 
-/* The caller holds link->lock. */
 static int post_registration(struct smc_link *link, struct smc_rdma_buf *buf)
 {
 	struct ib_reg_wr wr = {
@@ -133,6 +134,7 @@ static int post_registration(struct smc_link *link, struct smc_rdma_buf *buf)
 		.access = IB_ACCESS_LOCAL_WRITE | (buf->rmb ? IB_ACCESS_REMOTE_WRITE : 0),
 	};
 
+	lockdep_assert_held(&link->lock);
 	return link->reg_qp.qp ? post_to_reg_qp(link, &wr) : post(link, &wr);
 }
 

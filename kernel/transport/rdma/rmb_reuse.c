@@ -79,12 +79,13 @@ void smc_lgr_rdma_peer_closed(struct smc_lgr_rdma *group, u32 token)
 
 /*
  * Returns the RMB that the peer was asked to forget, if it has. If it is not sure to have forgotten it, the RMB
- * stays, and CONFIRM RKEY goes to the peer before it is used again. The caller holds the lock.
+ * stays, and CONFIRM RKEY goes to the peer before it is used again.
  */
 static struct smc_rdma_buf *forgotten(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_buf *rmb = group->leaving;
 
+	lockdep_assert_held(&group->lock);
 	if (!rmb || group->leave.result == -EINPROGRESS)
 		return NULL;
 	group->leaving = NULL;
@@ -106,11 +107,12 @@ static struct smc_rdma_buf *forgotten(struct smc_lgr_rdma *group)
 	return NULL;
 }
 
-/* Returns the RMB that has waited longest, if that is long enough. The caller holds the lock. */
+/* Returns the RMB that has waited longest, if that is long enough. */
 static struct smc_rdma_buf *overdue(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_buf *rmb, *oldest = NULL;
 
+	lockdep_assert_held(&group->lock);
 	list_for_each_entry(rmb, &group->rmbs_pending, list) {
 		if (rmb->done || rmb->held || time_before(jiffies, rmb->since + TERM))
 			continue;
