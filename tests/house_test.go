@@ -210,16 +210,12 @@ func TestCitations(t *testing.T) {
 	}
 }
 
-// TestKernelWords refuses words in the module for which RDMA, TCP or RFC 7609 has another one.
-func TestKernelWords(t *testing.T) {
-	fields := map[string]string{
-		"arrival": "completion", "compose": "build", "door": "mutex", "doze": "wait", "gate": "mutex", "hear_lock": "recv_lock",
-		"horizon": "sendable end", "job": "work request", "parted": "write_closed, or DELETE LINK was sent", "pot": "placeholder socket",
-		"quarantine": "RMBs pending reuse", "spell": "encode", "spill": "version 2 receive buffer", "uproot": "detach", "withdraw": "DELETE RKEY",
-	}
+// refuseWords refuses words in the files below a folder for which the field has another one.
+func refuseWords(t *testing.T, folder string, fields map[string]string) {
+	t.Helper()
 	word := regexp.MustCompile(`\b[a-z_]+\b`)
 	for _, file := range repoFiles(t) {
-		if !strings.HasPrefix(file, "kernel/") {
+		if !strings.HasPrefix(file, folder) || file == "tests/house_test.go" {
 			continue
 		}
 		for i, line := range bytes.Split(read(t, file), []byte("\n")) {
@@ -230,4 +226,21 @@ func TestKernelWords(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestKernelWords refuses words in the module for which RDMA, TCP or RFC 7609 has another one.
+func TestKernelWords(t *testing.T) {
+	refuseWords(t, "kernel/", map[string]string{
+		"arrival": "completion", "compose": "build", "door": "mutex", "doze": "wait", "gate": "mutex", "hear_lock": "recv_lock",
+		"horizon": "sendable end", "job": "work request", "parted": "write_closed, or DELETE LINK was sent", "pot": "placeholder socket",
+		"quarantine": "RMBs pending reuse", "spell": "encode", "spill": "version 2 receive buffer", "uproot": "detach", "withdraw": "DELETE RKEY",
+	})
+}
+
+// TestTestWords does the same for tests.
+func TestTestWords(t *testing.T) {
+	refuseWords(t, "tests/", map[string]string{
+		"barred": "roceBlocked", "crowd": "many, concurrent", "deviations": "diffFromStock", "honest": "well-behaved", "hush": "stall",
+		"mutants": "mutations", "scene": "session, states, setup", "spoil": "corrupt", "storm": "heavyLoss", "weather": "impairments",
+	})
 }

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	scenePort = 5009
+	statesPort = 5009
 	// dmb is the size of a receive buffer, net.smc.rmem times four; ring is what it holds beside the cursors.
 	dmb  = 4 * 65536
 	ring = dmb - 32
 )
 
-// act is a connection of 'smcflow scene'.
+// act is a connection of 'smcflow states'.
 type act struct {
 	name           string
 	port           int
@@ -126,21 +126,21 @@ func smcdViews(t *testing.T, lt *lab.Test) {
 	// What waits for its peer to close does not give up before all is seen, however slow the machine is.
 	lt.Must("a", "ip link set lo up; sysctl -qw net.ipv4.tcp_fin_timeout=600")
 	before := document[smcdStats](t, lt, "smcd -a stats")
-	lt.Must("a", fmt.Sprintf("smcflow scene 127.0.0.1:%d >/run/scene 2>&1 & echo $! >/run/scene.pid", scenePort))
-	if err := lt.Host("a").WaitFor(t.Context(), "grep -q ready /run/scene"); err != nil {
-		t.Fatalf("%v: %s", err, lt.Must("a", "cat /run/scene"))
+	lt.Must("a", fmt.Sprintf("smcflow states 127.0.0.1:%d >/run/states 2>&1 & echo $! >/run/states.pid", statesPort))
+	if err := lt.Host("a").WaitFor(t.Context(), "grep -q ready /run/states"); err != nil {
+		t.Fatalf("%v: %s", err, lt.Must("a", "cat /run/states"))
 	}
-	acts := parseActs(t, lt.Must("a", "cat /run/scene"))
+	acts := parseActs(t, lt.Must("a", "cat /run/states"))
 	// The server's end of what nobody has accepted may be a moment later.
 	if err := lt.Host("a").WaitFor(t.Context(), fmt.Sprintf("test $(smcss -D | grep -c SMCD.*[0-9a-f]) = %d", 2*len(acts))); err != nil {
 		t.Fatalf("%v: %s", err, lt.Must("a", "smcss -aD"))
 	}
-	t.Run("sockets", func(t *testing.T) { sceneSockets(t, acts, sockets(t, lt)) })
-	t.Run("group", func(t *testing.T) { sceneGroup(t, lt, 2*len(acts)) })
-	t.Run("stats", func(t *testing.T) { sceneStats(t, before, document[smcdStats](t, lt, "smcd -a stats"), acts) })
-	t.Run("text", func(t *testing.T) { sceneText(t, lt) })
+	t.Run("sockets", func(t *testing.T) { statesSockets(t, acts, sockets(t, lt)) })
+	t.Run("group", func(t *testing.T) { statesGroup(t, lt, 2*len(acts)) })
+	t.Run("stats", func(t *testing.T) { statesStats(t, before, document[smcdStats](t, lt, "smcd -a stats"), acts) })
+	t.Run("text", func(t *testing.T) { statesText(t, lt) })
 
-	lt.Must("a", "kill $(cat /run/scene.pid)")
+	lt.Must("a", "kill $(cat /run/states.pid)")
 	if err := lt.Host("a").WaitFor(t.Context(), "! smcss -D | grep -q SMCD.*[0-9a-f]"); err != nil {
 		t.Errorf("%v: %s", err, lt.Must("a", "smcss -aD"))
 	}
@@ -163,7 +163,7 @@ func parseActs(t *testing.T, text string) []act {
 		}
 	}
 	if len(acts) < 6 {
-		t.Fatalf("the scene is:\n%s", text)
+		t.Fatalf("the listing of states is:\n%s", text)
 	}
 	return acts
 }
@@ -182,10 +182,10 @@ var ends = map[string][2]struct {
 	"waiting": {{"ACTIVE", "", false, 0}, {"ACTIVE", "", true, 0}},
 }
 
-func sceneSockets(t *testing.T, acts []act, list map[[2]int]socket) {
+func statesSockets(t *testing.T, acts []act, list map[[2]int]socket) {
 	tokens := map[string]bool{}
 	for _, a := range acts {
-		client, server := list[[2]int{a.port, scenePort}], list[[2]int{scenePort, a.port}]
+		client, server := list[[2]int{a.port, statesPort}], list[[2]int{statesPort, a.port}]
 		for i, s := range []socket{client, server} {
 			want := ends[a.name][i]
 			shutdown := map[[2]bool]string{{true, false}: "receive", {false, true}: "send", {true, true}: "both"}[[2]bool{s.Shutdown.Receive, s.Shutdown.Send}]
@@ -237,8 +237,8 @@ func flowed(t *testing.T, a act, client, server socket) {
 	}
 }
 
-// sceneGroup checks the group and the device that all is in, and what the sockets say of them.
-func sceneGroup(t *testing.T, lt *lab.Test, conns int) {
+// statesGroup checks the group and the device that all is in, and what the sockets say of them.
+func statesGroup(t *testing.T, lt *lab.Test, conns int) {
 	groups := document[struct{ LinkGroups []linkGroup }](t, lt, "smcd linkgroup").LinkGroups
 	if len(groups) != 1 {
 		t.Fatalf("link groups: %+v", groups)
@@ -268,7 +268,7 @@ func sceneGroup(t *testing.T, lt *lab.Test, conns int) {
 	}
 }
 
-func sceneStats(t *testing.T, before, after smcdStats, acts []act) {
+func statesStats(t *testing.T, before, after smcdStats, acts []act) {
 	var sent, received uint64
 	for _, a := range acts {
 		sent += a.sent
@@ -288,8 +288,8 @@ func sceneStats(t *testing.T, before, after smcdStats, acts []act) {
 	}
 }
 
-// sceneText checks the listings that people read.
-func sceneText(t *testing.T, lt *lab.Test) {
+// statesText checks the listings that people read.
+func statesText(t *testing.T, lt *lab.Test) {
 	for _, v := range []view{
 		{"a", "smcss -a", `(?m)^LISTEN +00000 \d{7} 127\.0\.0\.1:5009 +$`},
 		{"a", "smcss -D", `(?m)^ACTIVE +00000 \d{7} 127\.0\.0\.1:\d+ +127\.0\.0\.1:5009 +0000 SMCD [0-9a-f]{16} [0-9a-f]{16} [0-9a-f]{16} [0-9a-f]{16} [0-9a-f]{8} $`},
@@ -388,11 +388,11 @@ func deleteGroup(t *testing.T, lt *lab.Test) {
 // and waits until that time is over.
 func unload(t *testing.T, lt *lab.Test) {
 	lt.Must("a", "ip link set lo up")
-	lt.Must("a", fmt.Sprintf("smcflow scene 127.0.0.1:%d >/run/scene 2>&1 & echo $! >/run/scene.pid", scenePort))
-	if err := lt.Host("a").WaitFor(t.Context(), "grep -q ready /run/scene"); err != nil {
-		t.Fatalf("%v: %s", err, lt.Must("a", "cat /run/scene"))
+	lt.Must("a", fmt.Sprintf("smcflow states 127.0.0.1:%d >/run/states 2>&1 & echo $! >/run/states.pid", statesPort))
+	if err := lt.Host("a").WaitFor(t.Context(), "grep -q ready /run/states"); err != nil {
+		t.Fatalf("%v: %s", err, lt.Must("a", "cat /run/states"))
 	}
-	lt.Must("a", "kill -9 $(cat /run/scene.pid); rmmod smc_diag 2>/dev/null; until rmmod smc 2>/dev/null; do sleep 0.1; done; sleep 3")
+	lt.Must("a", "kill -9 $(cat /run/states.pid); rmmod smc_diag 2>/dev/null; until rmmod smc 2>/dev/null; do sleep 0.1; done; sleep 3")
 	if got := lt.Must("a", "lsmod | grep -c ^smc || true"); got != "0\n" {
 		t.Errorf("%q modules are left", got)
 	}

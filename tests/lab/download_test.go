@@ -67,8 +67,8 @@ func (m *mirrorOf) download(t *testing.T, have []byte) *download {
 func TestDownload(t *testing.T) {
 	data := content(3<<20 + 17)
 	half := data[:1<<20+5]
-	spoilt := bytes.Clone(half)
-	spoilt[77] ^= 1
+	corrupted := bytes.Clone(half)
+	corrupted[77] ^= 1
 	whole := bytes.Clone(data)
 	whole[len(whole)-1] ^= 1
 	cut := func(n int, w http.ResponseWriter) bool {
@@ -92,8 +92,8 @@ func TestDownload(t *testing.T) {
 		{"empty file", []byte{}, nil, []string{""}},
 		{"connection lost", nil, cut, []string{"", "bytes=1048581-"}},
 		{"server without ranges", half, noRanges, []string{"bytes=1048581-"}},
-		{"left of another file", spoilt, nil, []string{"bytes=1048581-", ""}},
-		{"complete but spoilt", whole, nil, []string{""}},
+		{"left of another file", corrupted, nil, []string{"bytes=1048581-", ""}},
+		{"complete but corrupted", whole, nil, []string{""}},
 		{"longer than it should be", append(bytes.Clone(data), 1, 2, 3), nil, []string{""}},
 		{"server busy at first", nil, func(n int, w http.ResponseWriter) bool {
 			if n == 1 {

@@ -134,8 +134,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestMutants: each deviation that stream.pml knows to be wrong is found to be wrong, for the right reason.
-func TestMutants(t *testing.T) {
+// TestMutations: each change that stream.pml knows to be wrong is found to be wrong, for the right reason.
+func TestMutations(t *testing.T) {
 	known := map[string]bool{}
 	for _, m := range []struct {
 		name    string

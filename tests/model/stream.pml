@@ -2,7 +2,7 @@
 /*
  * One direction of a connection: a writer, a reader, a ring between them, and both ends closing at
  * any moment. Side 0 writes, side 1 reads. What the module must get right is the order of its loads
- * and stores; each deviation that the test knows to be wrong is here, too, by a name with W_ in front.
+ * and stores; each change that the test knows to be wrong is here, too, by a name with W_ in front.
  *
  * Spin's memory is sequentially consistent. A barrier that is missing between a store and a load is
  * therefore the load done first.

@@ -23,7 +23,7 @@ func self(t *testing.T, kernel string, length lab.Length) {
 	lt.Must("a", "echo "+lab.SelfAddr+" >/run/smckit-here")
 	parts := []string{"Sizes", "Kill$", "AcceptedTurnedClient|OptionsRefused", "HeldGroup", "Failing"}
 	if length == lab.LengthFull {
-		parts = append(parts, "MixedEach", "Chunks", "Mixed$|Crowd", "ScaleCycles")
+		parts = append(parts, "MixedEach", "Chunks", "Mixed$|ManyConnections", "ScaleCycles")
 	}
 	run(t, lt, parts)
 	unloads(t, lt)

@@ -68,7 +68,7 @@ func unloads(t *testing.T, lt *lab.Test) {
 // parts are patterns of tests, each of which runs with a deadline of its own. What full runs do a thousand times or a
 // hundred thousand times is divided by five, for that deadline.
 func parts(length lab.Length) []string {
-	all := []string{"Sizes|Chunks|Rings", "Mixed|Crowd", "Kill|Scale", "Policy|Namespaces|Abort|Accepted|OptionsRefused|Corked|Reuseport|Forged|Killed|Deferred|IPsec", "Class", "Failing"}
+	all := []string{"Sizes|Chunks|Rings", "Mixed|ManyConnections", "Kill|Scale", "Policy|Namespaces|Abort|Accepted|OptionsRefused|Corked|Reuseport|Forged|Killed|Deferred|IPsec", "Class", "Failing"}
 	if length == lab.LengthFull {
 		for range 4 {
 			all = append(all, "Kill", "ScaleCycles")

@@ -3,7 +3,7 @@
 //go:build linux
 
 // Command smcflow makes traffic on AF_SMC sockets, for the demo, tests and benchmarks: a sink, a source that measures,
-// a holder of many sockets, and a scene of connections that are somewhere in their life.
+// a holder of many sockets, and connections in every state of their life.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 
 func main() {
 	root := &cobra.Command{Use: "smcflow", SilenceUsage: true}
-	root.AddCommand(newSink(), newSource(), newHold(), newMeasure(), newCompare(), newScene(), newEcho(), newCheck(), newLife(), newKeep())
+	root.AddCommand(newSink(), newSource(), newHold(), newMeasure(), newCompare(), newStates(), newEcho(), newCheck(), newLife(), newKeep())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
 	if root.ExecuteContext(ctx) != nil {

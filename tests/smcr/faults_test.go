@@ -12,8 +12,8 @@ import (
 	"github.com/smckit/smckit/tests/lab"
 )
 
-// weather has the network lose, delay, reorder, double and damage packets. RDMA makes up for as much as this.
-func weather(t *testing.T, lt *lab.Test) {
+// impairments has the network lose, delay, reorder, double and damage packets. RDMA makes up for as much as this.
+func impairments(t *testing.T, lt *lab.Test) {
 	address, echo := serve(t, lt, "echo", 5020)
 	defer lab.Kill(t, echo)
 	kinds := []string{"loss 0.5% delay 1ms reorder 25% 50% duplicate 3% corrupt 0.2%"}
@@ -29,8 +29,8 @@ func weather(t *testing.T, lt *lab.Test) {
 	}
 }
 
-// storm is more than RDMA makes up for: connections may break, which both ends hear of, but nothing wrong ever arrives.
-func storm(t *testing.T, lt *lab.Test) {
+// heavyLoss is more than RDMA makes up for: connections may break, which both ends hear of, but nothing wrong ever arrives.
+func heavyLoss(t *testing.T, lt *lab.Test) {
 	address, echo := serve(t, lt, "echo", 5021)
 	defer lab.Kill(t, echo)
 	both(t, lt, "tc qdisc add dev eth0 root netem loss 5% corrupt 2% duplicate 5% delay 2ms reorder 10%")

@@ -67,8 +67,8 @@ func awaitAdapter(t *testing.T, lt *lab.Test, host string) {
 	}
 }
 
-// pieces has rings and RMBs of single pages, which adapters must be told of.
-func pieces(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
+// scatteredBuffers has rings and RMBs of single pages, which adapters must be told of.
+func scatteredBuffers(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 	reload(t, lt, modules, true)
 	set(t, lt, "smcr_buf_type=1")
 	address, echo := serve(t, lt, "echo", 5011)
@@ -78,8 +78,8 @@ func pieces(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 	onlySMCR(t, lt, before, 10)
 }
 
-// barred has a network that lets TCP pass, but no RoCE: connections are TCP on both sides.
-func barred(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
+// roceBlocked has a network that lets TCP pass, but no RoCE: connections are TCP on both sides.
+func roceBlocked(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 	reload(t, lt, modules, true)
 	for _, host := range []string{"a", "b"} {
 		lt.Must(host, "tc qdisc add dev eth0 clsact && "+

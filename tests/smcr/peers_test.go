@@ -31,7 +31,7 @@ func peers(t *testing.T, kernel string, length lab.Length) {
 	lt.Must("a", "modprobe -aq tun rdma_rxe || :")
 	// Each part has a deadline of its own. What waits for time-outs, or is about who comes first, is for full runs.
 	parts := []string{
-		"PeersHonest|PeersOutOfSync|PeersOlder|PeersTested|PeersKeepalive|PeersAb", "PeersCDC", "PeersLLC", "PeersDelete", "PeersRDMA", "PeersImmediate", "PeersCrowd",
+		"PeersWellBehaved|PeersOutOfSync|PeersOlder|PeersTested|PeersKeepalive|PeersAb", "PeersCDC", "PeersLLC", "PeersDelete", "PeersRDMA", "PeersImmediate", "PeersStalled",
 		"PeersReceives|PeersQueues|PeersNumbers|PeersVectors|PeersFlap|PeersTrafficClass|PeersLimits",
 	}
 	if lab.Full() {

@@ -97,9 +97,9 @@ func theGroup(t *testing.T, lt *lab.Test, host string) group {
 	return used[0]
 }
 
-// shown compares what our commands show of connections, group, link and devices on both hosts with each other, and with
+// dumps compares what our commands show of connections, group, link and devices on both hosts with each other, and with
 // what is there.
-func shown(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
+func dumps(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 	const n = 3
 	address, sink := serve(t, lt, "sink", 5008)
 	defer lab.Kill(t, sink)

@@ -58,7 +58,7 @@ func TestSMCR(t *testing.T) {
 func suite(t *testing.T, lt *lab.Test, p [2]side) {
 	modules := [2]lab.Module{p[0].module, p[1].module}
 	t.Run("data", func(t *testing.T) { data(t, lt) })
-	t.Run("shown", func(t *testing.T) { shown(t, lt, modules) })
+	t.Run("dumps", func(t *testing.T) { dumps(t, lt, modules) })
 	t.Run("unlike rings", func(t *testing.T) { unlikeRings(t, lt) })
 	t.Run("large buffers", func(t *testing.T) { largeBuffers(t, lt, modules) })
 	t.Run("killed clients", func(t *testing.T) { killedClients(t, lt) })
@@ -70,15 +70,15 @@ func suite(t *testing.T, lt *lab.Test, p [2]side) {
 		t.Run("cuts of b", func(t *testing.T) { cuts(t, lt, "b") })
 		t.Run("silence", func(t *testing.T) { silence(t, lt) })
 		t.Run("table", func(t *testing.T) { table(t, lt, "b") })
-		t.Run("weather", func(t *testing.T) { weather(t, lt) })
+		t.Run("impairments", func(t *testing.T) { impairments(t, lt) })
 		if lab.Full() {
-			t.Run("storm", func(t *testing.T) { storm(t, lt) })
+			t.Run("heavyLoss", func(t *testing.T) { heavyLoss(t, lt) })
 		}
 	}
 	t.Run("IPv6", func(t *testing.T) { byIPv6(t, lt, modules == [2]lab.Module{lab.ModuleOurs, lab.ModuleOurs}) })
 	t.Run("deleted groups", func(t *testing.T) { deletes(t, lt, modules) })
-	t.Run("pieces", func(t *testing.T) { pieces(t, lt, modules) })
-	t.Run("barred", func(t *testing.T) { barred(t, lt, modules) })
+	t.Run("scatteredBuffers", func(t *testing.T) { scatteredBuffers(t, lt, modules) })
+	t.Run("roceBlocked", func(t *testing.T) { roceBlocked(t, lt, modules) })
 	if modules == [2]lab.Module{lab.ModuleOurs, lab.ModuleOurs} {
 		t.Run("version 1", func(t *testing.T) { version1(t, lt, modules) })
 	}
@@ -139,9 +139,9 @@ func data(t *testing.T, lt *lab.Test) {
 	address, echo := serve(t, lt, "echo", 5001)
 	defer lab.Kill(t, echo)
 	before, made := counters(lt), 0
-	crowd := 60
+	many := 60
 	if lab.Full() {
-		crowd = 300
+		many = 300
 	}
 	for _, c := range []struct {
 		conns, rounds, size, chunk int
@@ -151,7 +151,7 @@ func data(t *testing.T, lt *lab.Test) {
 		{1, 1, 10 << 20, 64 << 10},
 		{10, 1, 1_000_000, 64 << 10},
 		{50, 1, 100_000, 777},
-		{crowd, 1, 100, 100},
+		{many, 1, 100, 100},
 	} {
 		lt.Must("a", fmt.Sprintf("smcflow check --conns %d --rounds %d --size %d --chunk %d %s", c.conns, c.rounds, c.size, c.chunk, address))
 		made += c.conns * c.rounds

@@ -44,8 +44,8 @@ func TestSupervisor(t *testing.T) {
 	}
 	g.Must("a", "ip link set lo up; ulimit -n 4096")
 	g.serve(t, "", "7000")
-	for _, s := range scenes {
-		t.Run(s.name, func(t *testing.T) { g.play(t, s) })
+	for _, s := range sessions {
+		t.Run(s.name, func(t *testing.T) { g.runSession(t, s) })
 	}
 	t.Run("a server within the rules and one outside", g.servers)
 	t.Run("in a network namespace of its own", g.namespace)
@@ -83,8 +83,8 @@ func build(t *testing.T) map[string][]byte {
 	return programs
 }
 
-// scene is something that a client does, and what becomes of its connections to the server, which is under a supervisor, too.
-type scene struct {
+// session is something that a client does, and what becomes of its connections to the server, which is under a supervisor, too.
+type session struct {
 	name string
 	// script runs in the directory of the programs.
 	script string
@@ -96,7 +96,7 @@ type scene struct {
 
 const nobody = "setpriv --reuid 65534 --regid 65534 --clear-groups "
 
-var scenes = []scene{
+var sessions = []session{
 	{name: "a static program", script: "./under -require ./ask 7000 1 1", smc: 1},
 	{name: "a Go program", script: "./under -require ./talk ask 127.0.0.1:7000 3 3", smc: 3},
 	{name: "a Go program by IPv6", script: "./under -require ./talk ask [::1]:7000 2 1", smc: 2},
@@ -145,8 +145,8 @@ func (g guest) await(t *testing.T, script string) {
 	}
 }
 
-// play has a client do something, and compares what the kernel has counted.
-func (g guest) play(t *testing.T, s scene) {
+// runSession has a client do something, and compares what the kernel has counted.
+func (g guest) runSession(t *testing.T, s session) {
 	before := g.Counters("a")
 	out := g.Must("a", "cd "+place+"; "+s.script)
 	if s.says == "" && out != "" || !strings.Contains(out, s.says) {
@@ -167,9 +167,9 @@ func (g guest) play(t *testing.T, s scene) {
 func (g guest) servers(t *testing.T) {
 	g.serve(t, "-ports 7001", "7001")
 	g.serve(t, "-ports 7001", "7002")
-	g.play(t, scene{script: "./under ./ask 7001 1 1", smc: 1})
+	g.runSession(t, session{script: "./under ./ask 7001 1 1", smc: 1})
 	before := g.Counters("a")
-	g.play(t, scene{script: "./ask 7002 1 1"})
+	g.runSession(t, session{script: "./ask 7002 1 1"})
 	g.Must("a", "cd "+place+"; ./under ./ask 7002 1 1")
 	if now := g.Counters("a"); now.Fallback.Client.Of("PEER_NO_SMC") != before.Fallback.Client.Of("PEER_NO_SMC")+1 {
 		t.Errorf("a server outside of the rules is SMC: %+v", now)
@@ -196,13 +196,13 @@ func (g guest) yama(t *testing.T) {
 		t.Skip("this kernel has no Yama: " + r.Stderr)
 	}
 	defer g.Must("a", "sysctl -qw kernel.yama.ptrace_scope=0")
-	g.play(t, scene{script: nobody + "./under -ports 7000 ./ask 7000 1 1", smc: 1})
-	g.play(t, scene{script: nobody + "./under -ports 6999 ./ask 7000 1 1", fell: 1})
+	g.runSession(t, session{script: nobody + "./under -ports 7000 ./ask 7000 1 1", smc: 1})
+	g.runSession(t, session{script: nobody + "./under -ports 6999 ./ask 7000 1 1", fell: 1})
 	// Their standard error cannot be had from them either: the first program's serves.
 	const child = `sh -c './under -ports 7000 sh -c "./ask 7000 1 1; :" 2>/tmp/yama; cat /tmp/yama'`
-	g.play(t, scene{script: nobody + child, says: "kernel.yama.ptrace_scope"})
-	g.play(t, scene{script: nobody + "./under -require ./ask 7000 2 2", smc: 2})
-	g.play(t, scene{script: "./under -ports 7000 sh -c '" + nobody + "./ask 7000 1 1; :'", smc: 1})
+	g.runSession(t, session{script: nobody + child, says: "kernel.yama.ptrace_scope"})
+	g.runSession(t, session{script: nobody + "./under -require ./ask 7000 2 2", smc: 2})
+	g.runSession(t, session{script: "./under -ports 7000 sh -c '" + nobody + "./ask 7000 1 1; :'", smc: 1})
 }
 
 // owners looks at the users of sockets that one supervisor makes.

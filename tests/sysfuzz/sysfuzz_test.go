@@ -97,7 +97,7 @@ func fuzz(t *testing.T, kernel string) {
 func run(t *testing.T, lt *lab.Test, seed string, d time.Duration) {
 	t.Helper()
 	hang := int(lab.Scale(30 * time.Second).Seconds())
-	// The last program has that long to end, and so has an honest client.
+	// The last program has that long to end, and so has a well-behaved client.
 	ctx, cancel := context.WithTimeout(t.Context(), d+lab.Scale(90*time.Second))
 	defer cancel()
 	r, err := lt.Host("a").Run(ctx, lab.Cmd{Argv: []string{

@@ -35,5 +35,5 @@ func TestBare(t *testing.T) {
 	modules(t, false)
 	n := openPeers(t)
 	servers(t, n, bareServers, 5)
-	t.Run("clients", func(t *testing.T) { play(t, n, bareClients, 6, (*behaviour).asClient) })
+	t.Run("clients", func(t *testing.T) { runAll(t, n, bareClients, 6, (*behaviour).asClient) })
 }

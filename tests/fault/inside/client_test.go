@@ -88,5 +88,5 @@ var serversMisbehaviour = []behaviour{
 // TestPeersOfClients plays all that a server may do to our client in its handshake.
 func TestPeersOfClients(t *testing.T) {
 	modules(t, true)
-	play(t, openPeers(t), serversMisbehaviour, 2, (*behaviour).asClient)
+	runAll(t, openPeers(t), serversMisbehaviour, 2, (*behaviour).asClient)
 }

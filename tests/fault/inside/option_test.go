@@ -232,5 +232,5 @@ func simultaneous(s *session) error {
 // TestPeersAndOptionOfClients plays all that a server may do to TCP's own handshake with our client.
 func TestPeersAndOptionOfClients(t *testing.T) {
 	modules(t, true)
-	play(t, openPeers(t), synAnswers, 4, (*behaviour).asClient)
+	runAll(t, openPeers(t), synAnswers, 4, (*behaviour).asClient)
 }

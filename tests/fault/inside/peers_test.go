@@ -80,7 +80,7 @@ type behaviour struct {
 	ipv6  bool
 }
 
-func (b *behaviour) play(s *session) error {
+func (b *behaviour) run(s *session) error {
 	s.opened = time.Now()
 	for i, step := range b.steps {
 		if err := step(s); err != nil {
@@ -250,12 +250,12 @@ func (s *session) ends(expires bool) error {
 // asServer plays a case against our listener.
 func (b *behaviour) asServer(t *testing.T, s *session) {
 	// Who is to be dropped may be so before all is said.
-	if err := b.play(s); err != nil && (b.want.works || b.want.never || !errors.Is(err, peer.ErrReset)) {
+	if err := b.run(s); err != nil && (b.want.works || b.want.never || !errors.Is(err, peer.ErrReset)) {
 		t.Fatalf("%v\n%+v", err, s.Peer)
 	}
 	// Whatever this peer is up to, others are served meanwhile.
-	if err := ask(s.service, "an honest client beside "+b.name, prompt); err != nil {
-		t.Errorf("an honest client: %v", err)
+	if err := ask(s.service, "a well-behaved client beside "+b.name, prompt); err != nil {
+		t.Errorf("a well-behaved client: %v", err)
 	}
 	var err error
 	switch {
@@ -285,7 +285,7 @@ func (b *behaviour) asClient(t *testing.T, s *session) {
 		defer close(done)
 		result = b.connect(s)
 	}()
-	err := b.play(s)
+	err := b.run(s)
 	if err != nil && !b.want.works && errors.Is(err, peer.ErrReset) {
 		err = nil
 	}
@@ -361,8 +361,8 @@ func openPeers(t *testing.T) *peer.Net {
 	return n
 }
 
-// play runs cases all at once.
-func play(t *testing.T, n *peer.Net, cases []behaviour, third byte, run func(b *behaviour, t *testing.T, s *session)) {
+// runAll runs cases all at once.
+func runAll(t *testing.T, n *peer.Net, cases []behaviour, third byte, run func(b *behaviour, t *testing.T, s *session)) {
 	for i, b := range cases {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
@@ -398,7 +398,7 @@ func address(ipv6 bool, third byte, i int) netip.AddrPort {
 func servers(t *testing.T, n *peer.Net, cases []behaviour, third byte) {
 	e, e6 := newEcho(t, service, 1024), newEcho(t, service6, 1024)
 	t.Run("all", func(t *testing.T) {
-		play(t, n, cases, third, (*behaviour).asServer)
+		runAll(t, n, cases, third, (*behaviour).asServer)
 	})
 	e.close(t)
 	e6.close(t)

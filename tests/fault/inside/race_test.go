@@ -245,6 +245,6 @@ func TestRaceOperations(t *testing.T) {
 		abort(fd)
 	}
 	if err := ask(racing, "after all that", prompt); err != nil {
-		t.Error(fmt.Errorf("an honest client: %w", err))
+		t.Error(fmt.Errorf("a well-behaved client: %w", err))
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var crowd = netip.MustParseAddrPort("127.0.0.1:7300")
+var manyAddr = netip.MustParseAddrPort("127.0.0.1:7300")
 
 // acceptor takes so many connections, and hands them over.
 func acceptor(l, n int) (fds []int, err error) {
@@ -41,7 +41,7 @@ func abort(fd int) {
 // meet opens so many connections from several threads. They are there even if not all could be opened.
 func meet(t *testing.T, n int) (clients, servers []int) {
 	t.Helper()
-	l, err := smcListen(crowd, 4096)
+	l, err := smcListen(manyAddr, 4096)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func meet(t *testing.T, n int) (clients, servers []int) {
 	for i := range threads {
 		group.Go(func() error {
 			for range n / threads {
-				fd, err := smcConnect(crowd, 30*time.Second)
+				fd, err := smcConnect(manyAddr, 30*time.Second)
 				if fd >= 0 {
 					parts[i] = append(parts[i], fd)
 				}

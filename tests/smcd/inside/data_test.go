@@ -261,8 +261,8 @@ func TestMixedEach(t *testing.T) {
 	}
 }
 
-// TestCrowd moves data over many connections at once.
-func TestCrowd(t *testing.T) {
+// TestManyConnections moves data over many connections at once.
+func TestManyConnections(t *testing.T) {
 	ours.Need(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

@@ -131,12 +131,12 @@ func TestForged(t *testing.T) {
 			t.Errorf("forger %d: the connection does not end: %v", i, err)
 		}
 	}
-	// Who is honest gets a connection, and is the only one who does.
-	honest, err := connect(bank, 0)
+	// The well-behaved client gets a connection, and no other does.
+	wellBehaved, err := connect(bank, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(honest)
+	defer unix.Close(wellBehaved)
 	if err := bounded(l, 20*time.Second); err != nil {
 		t.Fatal(err)
 	}

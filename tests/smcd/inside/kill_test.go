@@ -283,11 +283,11 @@ func TestKill(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	before := count(t)
-	crowd, atOnce, most := 4, 3, 20
+	many, atOnce, most := 4, 3, 20
 	if overR && guest.Checked(t) {
-		crowd, atOnce, most = 1, 1, 16
+		many, atOnce, most = 1, 1, 16
 	}
-	b := startBystanders(t, crowd)
+	b := startBystanders(t, many)
 	var group errgroup.Group
 	group.SetLimit(atOnce)
 	for i := range length(60, 200) {
@@ -302,7 +302,7 @@ func TestKill(t *testing.T) {
 		})
 	}
 	_ = group.Wait()
-	oneGroup(t, uint32(crowd))
+	oneGroup(t, uint32(many))
 	close(b.stop)
 	if err := b.group.Wait(); err != nil {
 		t.Error(err)
@@ -314,7 +314,7 @@ func TestKill(t *testing.T) {
 }
 
 // oneGroup checks that who was killed and who was not, of whom there are so many couples, belonged together.
-func oneGroup(t *testing.T, crowd uint32) {
+func oneGroup(t *testing.T, many uint32) {
 	t.Helper()
 	c, err := netlinksmc.New()
 	if err != nil {
@@ -324,13 +324,13 @@ func oneGroup(t *testing.T, crowd uint32) {
 	if overR {
 		// Each end has one of its own: those of clients, and those of servers.
 		groups, err := c.LinkGroupsR(t.Context())
-		if err != nil || len(groups) != 2 || groups[0].Conns < crowd || groups[1].Conns < crowd {
+		if err != nil || len(groups) != 2 || groups[0].Conns < many || groups[1].Conns < many {
 			t.Errorf("want two link groups, with the bystanders' connections: %+v, %v", groups, err)
 		}
 		return
 	}
 	groups, err := c.LinkGroupsD(t.Context())
-	if err != nil || len(groups) != 1 || groups[0].Conns < 2*crowd {
+	if err != nil || len(groups) != 1 || groups[0].Conns < 2*many {
 		t.Errorf("want one link group, with the bystanders' connections: %+v, %v", groups, err)
 	}
 }

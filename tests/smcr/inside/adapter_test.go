@@ -273,6 +273,6 @@ func TestPeersLimits(t *testing.T) {
 	if len(long) != 3 {
 		t.Fatal("the messages that are longer than 44 bytes have other names")
 	}
-	s := openStage(t, 24)
-	s.play(t, 24, long)
+	s := openEnv(t, 24)
+	s.run(t, 24, long)
 }

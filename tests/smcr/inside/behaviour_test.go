@@ -29,20 +29,20 @@ const (
 type behaviour struct {
 	name string
 	want outcome
-	do   func(ctx context.Context, s *scene) error
+	do   func(ctx context.Context, s *session) error
 	skip string // the defect for which the case cannot be run
 
 	clientOnly bool // a server cannot do it
 }
 
-// scene is where it happens.
-type scene struct {
+// session is where it happens.
+type session struct {
 	*conn
-	honest *conn // of another group
+	wellBehaved *conn // of another group
 }
 
 // finish checks that the outcome is as wanted.
-func (s *scene) finish(ctx context.Context, want outcome) error {
+func (s *session) finish(ctx context.Context, want outcome) error {
 	switch want {
 	case ignored:
 		if err := s.exchange(ctx, 3000); err != nil {
@@ -80,16 +80,16 @@ func (g *group) fresh(ctx context.Context) error {
 	return c.close(ctx)
 }
 
-// stage is a test of many cases, with a peer that has done no wrong all along.
-type stage struct {
+// env is a test of many cases, with a peer that has done no wrong all along.
+type env struct {
 	*network
-	agrees bool       // the peers that misbehave agree to messages as immediate data
-	v1     bool       // they speak version 1
-	mu     sync.Mutex // for who deals with it
-	honest *conn
+	agrees      bool       // the peers that misbehave agree to messages as immediate data
+	v1          bool       // they speak version 1
+	mu          sync.Mutex // for who deals with it
+	wellBehaved *conn
 }
 
-func openStage(t *testing.T, third byte) *stage {
+func openEnv(t *testing.T, third byte) *env {
 	n := openNetwork(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -98,30 +98,30 @@ func openStage(t *testing.T, third byte) *stage {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.hangUp() })
-	return &stage{network: n, honest: c}
+	return &env{network: n, wellBehaved: c}
 }
 
-// unharmed checks that the honest peer's connection works, and that it gets another one at once.
-func (s *stage) unharmed(ctx context.Context) error {
+// unharmed checks that the well-behaved peer's connection works, and that it gets another one at once.
+func (s *env) unharmed(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if err := s.honest.exchange(ctx, 2000); err != nil {
-		return fmt.Errorf("the honest peer: %w", err)
+	if err := s.wellBehaved.exchange(ctx, 2000); err != nil {
+		return fmt.Errorf("the well-behaved peer: %w", err)
 	}
 	begin := time.Now()
-	if err := s.honest.g.fresh(ctx); err != nil {
-		return fmt.Errorf("the honest peer: %w", err)
+	if err := s.wellBehaved.g.fresh(ctx); err != nil {
+		return fmt.Errorf("the well-behaved peer: %w", err)
 	}
 	if took := time.Since(begin); took > prompt {
-		return fmt.Errorf("the honest peer had to wait %v for its connection", took)
+		return fmt.Errorf("the well-behaved peer had to wait %v for its connection", took)
 	}
 	return nil
 }
 
-// play has peers misbehave, one after the other, as clients and as servers.
-func (s *stage) play(t *testing.T, third byte, cases []behaviour) {
+// run has peers misbehave, one after the other, as clients and as servers.
+func (s *env) run(t *testing.T, third byte, cases []behaviour) {
 	roles := []bool{false, true}
 	for i, b := range cases {
 		for r, server := range roles {
@@ -143,7 +143,7 @@ func (s *stage) play(t *testing.T, third byte, cases []behaviour) {
 				if err != nil {
 					t.Fatalf("before: %v", err)
 				}
-				here := &scene{conn: c, honest: s.honest}
+				here := &session{conn: c, wellBehaved: s.wellBehaved}
 				err = b.do(ctx, here)
 				slow := errors.Is(err, errTooSlow)
 				if err == nil {

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPeersHonestScarce has connections, one after the other, ask for more than can be had in one piece: what the first ones got,
+// TestPeersWellBehavedScarce has connections, one after the other, ask for more than can be had in one piece: what the first ones got,
 // the next ones take, though it is not what they ask for.
-func TestPeersHonestScarce(t *testing.T) {
+func TestPeersWellBehavedScarce(t *testing.T) {
 	const conns, together = 12, 4
 	// Pieces of 4 MiB are the largest that the kernel has.
 	setBuffers(t, "16777216")
@@ -50,9 +50,9 @@ func TestPeersHonestScarce(t *testing.T) {
 	}
 }
 
-// TestPeersHonestDeclines has a client decline one connection after the other, while another one, which has just been answered, is
+// TestPeersWellBehavedDeclines has a client decline one connection after the other, while another one, which has just been answered, is
 // quiet: each takes the buffers that the one before had.
-func TestPeersHonestDeclines(t *testing.T) {
+func TestPeersWellBehavedDeclines(t *testing.T) {
 	const rounds, conns, together = 4, 10, 4
 	n := openNetwork(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
@@ -83,8 +83,8 @@ func TestPeersHonestDeclines(t *testing.T) {
 	}
 }
 
-// TestPeersHonestHeld has a group end while one program keeps its socket: the buffers of the others are free at once.
-func TestPeersHonestHeld(t *testing.T) {
+// TestPeersWellBehavedHeld has a group end while one program keeps its socket: the buffers of the others are free at once.
+func TestPeersWellBehavedHeld(t *testing.T) {
 	const conns, most = 30, 2 << 10 // KiB of each: 1 MiB each way
 	setBuffers(t, "1048576")
 	n := openNetwork(t)

@@ -15,8 +15,8 @@ import (
 )
 
 // says sends one CDC message that is not as it should be, or several.
-func says(changes ...func(m *cdc)) func(context.Context, *scene) error {
-	return func(ctx context.Context, s *scene) error {
+func says(changes ...func(m *cdc)) func(context.Context, *session) error {
+	return func(ctx context.Context, s *session) error {
 		for _, change := range changes {
 			if err := s.tell(ctx, change); tolerable(err) != nil {
 				return err
@@ -35,8 +35,8 @@ func tolerable(err error) error {
 }
 
 // raw sends messages as they are. Those that break the link may be answered, or not any more.
-func raw(msgs ...[]byte) func(context.Context, *scene) error {
-	return func(_ context.Context, s *scene) error {
+func raw(msgs ...[]byte) func(context.Context, *session) error {
+	return func(_ context.Context, s *session) error {
 		for _, m := range msgs {
 			if err := s.g.qp.Send(m); err != nil {
 				return err
@@ -50,7 +50,7 @@ func raw(msgs ...[]byte) func(context.Context, *scene) error {
 var errTooSlow = errors.New("the link will have been given up, as it takes nothing for 10 s")
 
 // heldUp has our module write more messages than its queue takes, none of which arrives, and tells that all was read.
-func heldUp(ctx context.Context, s *scene) error {
+func heldUp(ctx context.Context, s *session) error {
 	s.g.qp.Be(roce.Busy)
 	const n = 100
 	ctx, cancel := context.WithTimeoutCause(ctx, 8*time.Second, errTooSlow)
@@ -85,12 +85,12 @@ var cdcs = []behaviour{
 	{name: "consumer has jumped", want: ignored, do: says(func(m *cdc) { m.cons.wrap += 2 })},
 	{name: "consumer has jumped far", want: ignored, do: says(func(m *cdc) { m.cons.wrap = 0x7fff })},
 	{name: "consumer goes back", want: ignored, do: says(func(m *cdc) { m.cons.count-- }, func(m *cdc) { m.cons.wrap = 0xffff })},
-	{name: "producer at the end of the ring", want: ignored, do: func(ctx context.Context, s *scene) error {
+	{name: "producer at the end of the ring", want: ignored, do: func(ctx context.Context, s *session) error {
 		return says(func(m *cdc) { m.prod.count = uint32(s.size) })(ctx, s)
 	}},
 	{name: "producer far beyond the ring", want: ignored, do: says(func(m *cdc) { m.prod.count = 0xffffffff })},
 	{name: "producer has jumped", want: ignored, do: says(func(m *cdc) { m.prod.wrap += 2 }, func(m *cdc) { m.prod.wrap = 0x7fff })},
-	{name: "producer is rings ahead", want: ended, do: func(ctx context.Context, s *scene) error {
+	{name: "producer is rings ahead", want: ended, do: func(ctx context.Context, s *session) error {
 		for range 5 {
 			s.prod += uint64(s.size)
 			if err := s.tell(ctx); err != nil {
@@ -102,19 +102,19 @@ var cdcs = []behaviour{
 	{name: "producer goes back", want: ignored, do: says(func(m *cdc) { m.prod.count-- }, func(m *cdc) { m.prod = cursor{} }, func(m *cdc) { m.prod.wrap = 0xffff })},
 	{name: "wrong token", want: ignored, do: says(func(m *cdc) { m.token++ }, func(m *cdc) { m.token = 0 }, func(m *cdc) { m.token = 0xffffffff })},
 	{name: "wrong token, about the end", want: ignored, do: says(func(m *cdc) { m.token, m.state = m.token+1, 0xff })},
-	{name: "token of another group", want: ignored, do: func(ctx context.Context, s *scene) error {
+	{name: "token of another group", want: ignored, do: func(ctx context.Context, s *session) error {
 		return s.tell(ctx, func(m *cdc) {
-			m.token, m.state, m.prod.count = s.honest.them.Token, stateClosed|stateAbort, m.prod.count+100
+			m.token, m.state, m.prod.count = s.wellBehaved.them.Token, stateClosed|stateAbort, m.prod.count+100
 		})
 	}},
 	{name: "old number", want: ignored, do: says(func(m *cdc) { m.seq -= 2; m.prod.count += 7; m.state = stateAbort })},
 	{name: "oldest number", want: ignored, do: says(func(m *cdc) { m.seq -= 0x8000; m.cons.count += 7 })},
 	{name: "number twice", want: ignored, do: says(func(m *cdc) { m.seq-- })},
-	{name: "number far ahead", want: ignored, do: func(ctx context.Context, s *scene) error {
+	{name: "number far ahead", want: ignored, do: func(ctx context.Context, s *session) error {
 		s.seq += 0x7ff0
 		return s.tell(ctx)
 	}},
-	{name: "too short", want: ignored, do: func(ctx context.Context, s *scene) error {
+	{name: "too short", want: ignored, do: func(ctx context.Context, s *session) error {
 		m := s.next()
 		m.state = stateAbort
 		for _, n := range []int{1, 2, 20, 25} {
@@ -124,10 +124,10 @@ var cdcs = []behaviour{
 		}
 		return nil
 	}},
-	{name: "just long enough", want: ignored, do: func(ctx context.Context, s *scene) error {
+	{name: "just long enough", want: ignored, do: func(ctx context.Context, s *session) error {
 		return s.g.says(ctx, s.next().marshal()[:26])
 	}},
-	{name: "too long", want: ignored, do: func(ctx context.Context, s *scene) error {
+	{name: "too long", want: ignored, do: func(ctx context.Context, s *session) error {
 		for _, n := range []int{45, 60, 1024, 1025, 8192} {
 			if err := s.g.says(ctx, append(s.next().marshal(), make([]byte, n-msgLength)...)); err != nil {
 				return err
@@ -136,7 +136,7 @@ var cdcs = []behaviour{
 		return nil
 	}},
 	{name: "longer than any", want: lost, do: raw(append([]byte{cdcType, msgLength}, make([]byte, 8191)...))},
-	{name: "another length in it", want: ignored, do: func(ctx context.Context, s *scene) error {
+	{name: "another length in it", want: ignored, do: func(ctx context.Context, s *session) error {
 		m := s.next()
 		m.state = stateAbort
 		b := m.marshal()
@@ -148,7 +148,7 @@ var cdcs = []behaviour{
 	{name: "failover", want: ignored, do: says(func(m *cdc) { m.flags = flagFailover; m.prod.count += 9; m.state = stateDone })},
 	{name: "failover of all", want: ignored, do: says(func(m *cdc) { m.flags, m.prod, m.cons = 0xff, cursor{9, 9}, cursor{9, 9} })},
 	{name: "unknown state", want: ignored, do: says(func(m *cdc) { m.state = 0x1f })},
-	{name: "asks for news all the time", want: ignored, do: func(ctx context.Context, s *scene) error {
+	{name: "asks for news all the time", want: ignored, do: func(ctx context.Context, s *session) error {
 		for range 200 {
 			if err := s.tell(ctx, func(m *cdc) { m.flags = flagUpdate | flagBlocked }); err != nil {
 				return err
@@ -161,7 +161,7 @@ var cdcs = []behaviour{
 	{name: "aborted twice", want: dead, do: says(func(m *cdc) { m.state = stateAbort }, func(m *cdc) { m.state = stateAbort })},
 	{name: "closed, aborted, and back", want: ended, do: says(func(m *cdc) { m.state = stateClosed }, func(m *cdc) { m.state = stateAbort }, func(m *cdc) { m.state = 0 })},
 	{name: "all of the state", want: ended, do: says(func(m *cdc) { m.state = 0xff })},
-	{name: "data after the end", want: ended, do: func(ctx context.Context, s *scene) error {
+	{name: "data after the end", want: ended, do: func(ctx context.Context, s *session) error {
 		if err := s.tell(ctx, func(m *cdc) { m.state = stateClosed }); err != nil {
 			return err
 		}
@@ -173,8 +173,8 @@ var cdcs = []behaviour{
 }
 
 // cons has the peer tell that it has read more than it can have.
-func cons(more uint64) func(context.Context, *scene) error {
-	return func(ctx context.Context, s *scene) error {
+func cons(more uint64) func(context.Context, *session) error {
+	return func(ctx context.Context, s *session) error {
 		m := s.next()
 		m.cons = at(s.cons+more, len(s.rmb.Bytes))
 		return raw(m.marshal())(ctx, s)
@@ -183,5 +183,5 @@ func cons(more uint64) func(context.Context, *scene) error {
 
 // TestPeersCDC plays what a peer may tell of a connection.
 func TestPeersCDC(t *testing.T) {
-	openStage(t, 2).play(t, 2, cdcs)
+	openEnv(t, 2).run(t, 2, cdcs)
 }

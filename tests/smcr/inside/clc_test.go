@@ -133,8 +133,8 @@ func gidIn(addr string) func(msg []byte) []byte {
 	return with(16, a[:]...)
 }
 
-// play runs the handshake, and what comes of it.
-func (b *introduction) play(ctx context.Context, g *group) error {
+// run runs the handshake, and what comes of it.
+func (b *introduction) run(ctx context.Context, g *group) error {
 	if b.further {
 		before, err := g.open(ctx)
 		if err != nil {
@@ -143,7 +143,7 @@ func (b *introduction) play(ctx context.Context, g *group) error {
 		defer before.hangUp()
 	}
 	c := g.conn()
-	c.spoil, c.spoilProposal = b.clc, b.proposal
+	c.corrupt, c.corruptProposal = b.clc, b.proposal
 	if b.lie != nil {
 		b.lie(&c.us)
 		g.mu.Lock()
@@ -211,7 +211,7 @@ func (b *introduction) use(ctx context.Context, c *conn) error {
 }
 
 // introduce plays the cases of one role.
-func (s *stage) introduce(t *testing.T, third byte, server bool, cases []introduction) {
+func (s *env) introduce(t *testing.T, third byte, server bool, cases []introduction) {
 	for i, b := range cases {
 		b.server = server
 		t.Run(b.name, func(t *testing.T) {
@@ -221,7 +221,7 @@ func (s *stage) introduce(t *testing.T, third byte, server bool, cases []introdu
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			if err := b.play(ctx, newGroup(t, s.network, address(third, byte(i+1)), server)); err != nil {
+			if err := b.run(ctx, newGroup(t, s.network, address(third, byte(i+1)), server)); err != nil {
 				t.Error(err)
 			}
 			if err := s.unharmed(t.Context()); err != nil {
@@ -233,7 +233,7 @@ func (s *stage) introduce(t *testing.T, third byte, server bool, cases []introdu
 
 // TestPeersCLC plays what a peer may say of itself.
 func TestPeersCLC(t *testing.T) {
-	s := openStage(t, 8)
+	s := openEnv(t, 8)
 	guest.Run(t, "ip tuntap add mode tun name tunnel; ip addr add 192.0.2.1/30 dev tunnel; "+
 		"ip link set tunnel up; ip route add 198.51.100.0/24 via 192.0.2.2")
 	t.Cleanup(func() { guest.Run(t, "ip link delete tunnel") })

@@ -96,7 +96,7 @@ type conn struct {
 	messages             int                  // that have come
 	use                  func(a *app, fd int) // what the application does that our module connects for; nil for echo
 	// They change our CLC messages before they are sent: ACCEPT or CONFIRM, and PROPOSAL.
-	spoil, spoilProposal func(msg []byte) []byte
+	corrupt, corruptProposal func(msg []byte) []byte
 }
 
 // conn makes a connection that is yet to be.
@@ -113,7 +113,7 @@ func (g *group) conn() *conn {
 	}
 	if g.agrees {
 		c.us.Vendor = vendorImmediate | g.recvs<<4
-		c.spoilProposal = with(52, 0x02, 'S', 'K', 0x01)
+		c.corruptProposal = with(52, 0x02, 'S', 'K', 0x01)
 	}
 	g.qp.Region(c.rmb)
 	g.conns[c.us.Token] = c
@@ -137,8 +137,8 @@ func (c *conn) propose(ctx context.Context) error {
 	if c.g.v1 {
 		msg = peer.ProposalOfV1(c.g.addr, netip.MustParsePrefix(subnet))
 	}
-	if c.spoilProposal != nil {
-		msg = c.spoilProposal(msg)
+	if c.corruptProposal != nil {
+		msg = c.corruptProposal(msg)
 	}
 	return c.tcp.Write(ctx, msg)
 }
@@ -237,8 +237,8 @@ func (c *conn) answer(ctx context.Context) error {
 		kind = peer.Accept
 	}
 	msg := c.us.Message(kind)
-	if c.spoil != nil {
-		msg = c.spoil(msg)
+	if c.corrupt != nil {
+		msg = c.corrupt(msg)
 	}
 	return c.tcp.Write(ctx, msg)
 }

@@ -305,7 +305,7 @@ var formings = []forming{
 
 // TestPeersForming plays what a peer may say over a link while a group or a connection is being made.
 func TestPeersForming(t *testing.T) {
-	s := openStage(t, 12)
+	s := openEnv(t, 12)
 	t.Run("all", func(t *testing.T) {
 		for i, b := range formings {
 			t.Run(b.name, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 )
 
 // word has the peer write bytes, with immediate data of its own: what is to be changed of that which would be right.
-func word(length int, change uint32) func(context.Context, *scene) error {
-	return func(_ context.Context, s *scene) error {
+func word(length int, change uint32) func(context.Context, *session) error {
+	return func(_ context.Context, s *session) error {
 		return s.g.qp.WriteImm(s.them.RMB, s.them.Rkey, make([]byte, length), s.them.Token<<24^change)
 	}
 }
@@ -28,7 +28,7 @@ var words = []behaviour{
 	{name: "read more than its RMB has", want: lost, do: word(1, 65537)},
 	{name: "read as much as it can say", want: lost, do: word(1, immediateRead)},
 	{name: "both", want: lost, do: word(65536, immediateRead|immediateBlocked)},
-	{name: "before it may", want: lost, do: func(ctx context.Context, s *scene) error {
+	{name: "before it may", want: lost, do: func(ctx context.Context, s *session) error {
 		c := s.g.conn()
 		early := func(context.Context) error {
 			return s.g.qp.WriteImm(c.them.RMB, c.them.Rkey, []byte("early"), c.them.Token<<24)
@@ -42,7 +42,7 @@ var words = []behaviour{
 }
 
 // blocked writes data that is not the last, and is echoed.
-func blocked(ctx context.Context, s *scene) error {
+func blocked(ctx context.Context, s *session) error {
 	data := bytes.Repeat([]byte{7}, 100)
 	imm := s.them.Token<<24 | immediateBlocked | uint32(s.cons-s.toldCons)
 	if err := s.g.qp.WriteImm(s.them.RMB+s.prod%uint64(s.size), s.them.Rkey, data, imm); err != nil {
@@ -59,7 +59,7 @@ func blocked(ctx context.Context, s *scene) error {
 }
 
 // mixes has data go by immediate data and by messages, and tells with the next what it has read, or at once.
-func mixes(ctx context.Context, s *scene) error {
+func mixes(ctx context.Context, s *session) error {
 	for i := range 20 {
 		data := bytes.Repeat([]byte{byte(i)}, 100)
 		how := s.brief
@@ -89,11 +89,11 @@ func mixes(ctx context.Context, s *scene) error {
 
 // TestPeersImmediate has peers that agree to messages as immediate data, which our module then uses.
 func TestPeersImmediate(t *testing.T) {
-	s := openStage(t, 14)
+	s := openEnv(t, 14)
 	s.agrees = true
-	s.play(t, 14, words)
+	s.run(t, 14, words)
 	for i, server := range []bool{false, true} {
-		t.Run(fmt.Sprintf("honest, server %v", server), func(t *testing.T) {
+		t.Run(fmt.Sprintf("well-behaved, server %v", server), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			g := newGroup(t, s.network, address(16, byte(i+1)), server)

@@ -26,7 +26,7 @@ func sized(kind byte, length, says int) []byte {
 }
 
 // optionalTypes are messages of all types that a receiver need not know: the two highest bits are 10.
-func optionalTypes(ctx context.Context, s *scene) error {
+func optionalTypes(ctx context.Context, s *session) error {
 	for kind := 0x80; kind < 0xc0; kind++ {
 		m := llcMessage(byte(kind), 0, 1, 2, 3, 4)
 		if err := s.g.says(ctx, m, append(bytes.Clone(m[:3]), bytes.Repeat([]byte{0xff}, 41)...), m[:1]); err != nil {
@@ -37,7 +37,7 @@ func optionalTypes(ctx context.Context, s *scene) error {
 }
 
 // responses are answers to what nobody has asked. They may be late.
-func responses(ctx context.Context, s *scene) error {
+func responses(ctx context.Context, s *session) error {
 	if err := s.g.says(ctx, llcMessage(requestAddLink, response)); err != nil {
 		return err
 	}
@@ -52,8 +52,8 @@ func responses(ctx context.Context, s *scene) error {
 }
 
 // confirmsAgain sends CONFIRM LINK, which came at first contact, once more with some bytes changed.
-func confirmsAgain(at int, b ...byte) func(context.Context, *scene) error {
-	return func(_ context.Context, s *scene) error {
+func confirmsAgain(at int, b ...byte) func(context.Context, *session) error {
+	return func(_ context.Context, s *session) error {
 		flags := byte(response)
 		if s.g.server {
 			flags = 0
@@ -63,8 +63,8 @@ func confirmsAgain(at int, b ...byte) func(context.Context, *scene) error {
 }
 
 // rejected checks that an ADD LINK of so many pairs is answered by a refusal, whatever there is of them.
-func rejected(count, there int) func(context.Context, *scene) error {
-	return func(ctx context.Context, s *scene) error {
+func rejected(count, there int) func(context.Context, *session) error {
+	return func(ctx context.Context, s *session) error {
 		body := make([]byte, 68+16*there)
 		body[27], body[28] = 2, mtuCode
 		binary.LittleEndian.PutUint16(body[66:], uint16(count))
@@ -77,7 +77,7 @@ func rejected(count, there int) func(context.Context, *scene) error {
 }
 
 // manyKeys tells of more RMBs than a group has places for, and withdraws them again.
-func manyKeys(ctx context.Context, s *scene) error {
+func manyKeys(ctx context.Context, s *session) error {
 	refused := 0
 	for i := range uint32(256) {
 		answer, err := s.g.asks(ctx, confirmRkeyMessage(&roce.Region{Rkey: 0x77000000 + i, Addr: 1 << 50}))
@@ -101,8 +101,8 @@ func manyKeys(ctx context.Context, s *scene) error {
 }
 
 // answersNothing asks, and does not acknowledge the answers.
-func answersNothing(n int, m roce.Manner) func(context.Context, *scene) error {
-	return func(ctx context.Context, s *scene) error {
+func answersNothing(n int, m roce.Manner) func(context.Context, *session) error {
+	return func(ctx context.Context, s *session) error {
 		s.g.qp.Be(m)
 		for range n {
 			if err := s.g.qp.Send(llcMessage(testLink, 0)); err != nil {
@@ -114,8 +114,8 @@ func answersNothing(n int, m roce.Manner) func(context.Context, *scene) error {
 }
 
 // answered checks that a message is answered with these flags, and others not set.
-func answered(flags, not byte, msg []byte) func(context.Context, *scene) error {
-	return func(ctx context.Context, s *scene) error {
+func answered(flags, not byte, msg []byte) func(context.Context, *session) error {
+	return func(ctx context.Context, s *session) error {
 		answer, err := s.g.asks(ctx, msg)
 		if err == nil && (answer[3]&flags != flags || answer[3]&not != 0 || len(answer) != msgLength) {
 			err = fmt.Errorf("%x is answered by %x", msg, answer)
@@ -125,7 +125,7 @@ func answered(flags, not byte, msg []byte) func(context.Context, *scene) error {
 }
 
 // deletesLink deletes the only link. A client answers; a server deletes it by an exchange of its own.
-func deletesLink(ctx context.Context, s *scene) error {
+func deletesLink(ctx context.Context, s *session) error {
 	flags := byte(0)
 	if s.g.server {
 		flags = response
@@ -148,7 +148,7 @@ func deletesLink(ctx context.Context, s *scene) error {
 }
 
 // deletesAll ends the group. A server tells a client that it complies.
-func deletesAll(ctx context.Context, s *scene) error {
+func deletesAll(ctx context.Context, s *session) error {
 	if err := s.g.qp.Send(llcMessage(deleteLink, all)); err != nil || s.g.server {
 		return err
 	}
@@ -280,7 +280,7 @@ func (c *conn) firstAgain(ctx context.Context) error {
 
 // deletesInUse deletes the RMB of a connection that lives, and sends something that the application would send back. A write
 // to the RMB would break the link.
-func deletesInUse(ctx context.Context, s *scene) error {
+func deletesInUse(ctx context.Context, s *session) error {
 	key := binary.BigEndian.AppendUint32([]byte{1, 0, 0, 0}, s.rmb.Rkey)
 	if err := answered(response, negative, llcMessage(deleteRkey, 0, key...))(ctx, s); err != nil {
 		return err
@@ -293,7 +293,7 @@ func deletesInUse(ctx context.Context, s *scene) error {
 }
 
 // reassigns gives the RMB of a connection that lives to another one, which works.
-func reassigns(ctx context.Context, s *scene) error {
+func reassigns(ctx context.Context, s *session) error {
 	c := s.g.conn()
 	c.rmb = s.rmb
 	c.us.Rkey, c.us.RMB = s.us.Rkey, s.us.RMB
@@ -302,7 +302,7 @@ func reassigns(ctx context.Context, s *scene) error {
 }
 
 // claims has somebody else, who gives the peer's identity, name the RMB of a connection that lives. That needs no RDMA.
-func claims(ctx context.Context, s *scene) error {
+func claims(ctx context.Context, s *session) error {
 	c := s.g.conn()
 	c.us.Rkey, c.us.RMB = s.us.Rkey, s.us.RMB
 	c.tcp = s.g.n.Peer(netip.AddrPortFrom(address(1, 240), c.tcp.Self.Port()))
@@ -350,7 +350,7 @@ var llcs = []behaviour{
 	{name: "CONFIRM LINK of another queue pair", want: lost, do: confirmsAgain(26, 9)},
 	{name: "CONFIRM LINK of another GID", want: lost, do: confirmsAgain(10, 9)},
 	{name: "CONFIRM LINK of another MAC", want: lost, do: confirmsAgain(4, 9)},
-	{name: "the other order of bytes", want: ignored, do: func(ctx context.Context, s *scene) error {
+	{name: "the other order of bytes", want: ignored, do: func(ctx context.Context, s *session) error {
 		m := llcMessage(testLink, 0)
 		m[1], m[2] = m[2], m[1]
 		return answered(response, 0, m)(ctx, s)
@@ -389,5 +389,5 @@ var llcs = []behaviour{
 
 // TestPeersLLC plays what a peer may say about the link group.
 func TestPeersLLC(t *testing.T) {
-	openStage(t, 4).play(t, 4, llcs)
+	openEnv(t, 4).run(t, 4, llcs)
 }

@@ -18,30 +18,30 @@ import (
 // Nobody waits for acknowledgements here: what breaks the link may be answered, or not any more.
 
 // writes has the peer write, so far from the beginning of our RMB, and with that key.
-func writes(off int64, key uint32, length int) func(context.Context, *scene) error {
-	return func(_ context.Context, s *scene) error {
+func writes(off int64, key uint32, length int) func(context.Context, *session) error {
+	return func(_ context.Context, s *session) error {
 		return s.g.qp.Write(s.them.RMB+uint64(off), s.them.Rkey^key, make([]byte, length))
 	}
 }
 
 // writesToEnd has it write from so far before the end of our RMB to so far behind it.
-func writesToEnd(before, behind int) func(context.Context, *scene) error {
-	return func(ctx context.Context, s *scene) error {
+func writesToEnd(before, behind int) func(context.Context, *session) error {
+	return func(ctx context.Context, s *session) error {
 		before := min(before, s.size)
 		return writes(int64(s.size-before), 0, before+behind)(ctx, s)
 	}
 }
 
 // writesImm does it at the beginning, with immediate data.
-func writesImm(length int) func(context.Context, *scene) error {
-	return func(_ context.Context, s *scene) error {
+func writesImm(length int) func(context.Context, *session) error {
+	return func(_ context.Context, s *session) error {
 		return s.g.qp.WriteImm(s.them.RMB, s.them.Rkey, make([]byte, length), 0x12345678)
 	}
 }
 
 // packets sends packets as they are.
-func packets(all ...*roce.Packet) func(context.Context, *scene) error {
-	return func(_ context.Context, s *scene) error {
+func packets(all ...*roce.Packet) func(context.Context, *session) error {
+	return func(_ context.Context, s *session) error {
 		for _, p := range all {
 			one := *p
 			if err := s.g.qp.Raw(&one); err != nil {
@@ -58,7 +58,7 @@ var rdmas = []behaviour{
 	{name: "write of nothing with immediate data", want: lost, do: writesImm(0)},
 	{name: "write of a message's length with immediate data", want: lost, do: writesImm(msgLength)},
 	{name: "write of 64 KiB with immediate data", want: lost, do: writesImm(65536)},
-	{name: "message with immediate data", want: ignored, do: func(_ context.Context, s *scene) error {
+	{name: "message with immediate data", want: ignored, do: func(_ context.Context, s *session) error {
 		return s.g.qp.SendImm(s.next().marshal())
 	}},
 	{name: "write behind the RMB", want: lost, do: writesToEnd(0, 1)},
@@ -73,12 +73,12 @@ var rdmas = []behaviour{
 	{name: "atomic", want: lost, do: packets(&roce.Packet{Opcode: 0x14, Payload: make([]byte, 28)})},
 	{name: "middle without a beginning", want: lost, do: packets(&roce.Packet{Opcode: roce.SendMiddle, Payload: make([]byte, 1024)})},
 	{name: "message of a packet longer than the path takes", want: tooLong(), do: packets(&roce.Packet{Opcode: roce.SendOnly, Payload: make([]byte, 1028)})},
-	{name: "write longer than it said", want: lost, do: func(ctx context.Context, s *scene) error {
+	{name: "write longer than it said", want: lost, do: func(ctx context.Context, s *session) error {
 		return packets(&roce.Packet{
 			Opcode: roce.WriteOnly, AckReq: true, Addr: s.them.RMB, Rkey: s.them.Rkey, Length: 10, Payload: make([]byte, 1000),
 		})(ctx, s)
 	}},
-	{name: "write after the end", want: ended, do: func(ctx context.Context, s *scene) error {
+	{name: "write after the end", want: ended, do: func(ctx context.Context, s *session) error {
 		if err := s.tell(ctx, func(m *cdc) { m.state = stateClosed }); err != nil {
 			return err
 		}
@@ -102,5 +102,5 @@ func tooLong() outcome {
 
 // TestPeersRDMA plays what a peer's adapter may do.
 func TestPeersRDMA(t *testing.T) {
-	openStage(t, 6).play(t, 6, rdmas)
+	openEnv(t, 6).run(t, 6, rdmas)
 }

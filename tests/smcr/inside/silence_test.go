@@ -163,8 +163,8 @@ func noRoom(ctx context.Context, c *conn) error {
 	return busy(ctx, c)
 }
 
-// fall plays a case: honest peers must not notice, neither while our module waits nor afterwards.
-func (s *stage) fall(t *testing.T, b silence, g *group) {
+// fall plays a case: well-behaved peers must not notice, neither while our module waits nor afterwards.
+func (s *env) fall(t *testing.T, b silence, g *group) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if b.further {
@@ -196,7 +196,7 @@ func (s *stage) fall(t *testing.T, b silence, g *group) {
 
 // TestPeersSilent has peers fall silent.
 func TestPeersSilent(t *testing.T) {
-	s := openStage(t, 10)
+	s := openEnv(t, 10)
 	guests.Set(t, "net.smc.smcr_testlink_time", "1")
 	t.Run("all", func(t *testing.T) {
 		for i, b := range silences {

@@ -14,7 +14,7 @@ import (
 )
 
 // lengths1 are messages of all types, shorter than they are, or saying so.
-func lengths1(ctx context.Context, s *scene) error {
+func lengths1(ctx context.Context, s *session) error {
 	for kind := byte(1); kind <= 9; kind++ {
 		for _, n := range []int{0, 1, 3, 4, 26, 43} {
 			m := make([]byte, n)
@@ -35,7 +35,7 @@ func lengths1(ctx context.Context, s *scene) error {
 }
 
 // types1 are messages of all types that there are not, and those that are of version 2.
-func types1(ctx context.Context, s *scene) error {
+func types1(ctx context.Context, s *session) error {
 	for kind := range 256 {
 		if kind >= 1 && kind <= 9 || kind == cdcType {
 			continue
@@ -53,13 +53,13 @@ func types1(ctx context.Context, s *scene) error {
 }
 
 // refused checks that ADD LINK is refused, whatever is in it.
-func refused(body ...byte) func(context.Context, *scene) error {
+func refused(body ...byte) func(context.Context, *session) error {
 	return answered(response|all, 0, llcMessage(addLink, 0, body...))
 }
 
 // forgets checks which of some keys, as many as it says, our module says it cannot withdraw.
-func forgets(says byte, mask byte, keys ...uint32) func(context.Context, *scene) error {
-	return func(ctx context.Context, s *scene) error {
+func forgets(says byte, mask byte, keys ...uint32) func(context.Context, *session) error {
+	return func(ctx context.Context, s *session) error {
 		body := []byte{says, 0, 0, 0}
 		for _, k := range keys {
 			body = binary.BigEndian.AppendUint32(body, k)
@@ -92,7 +92,7 @@ var llcs1 = []behaviour{
 	{name: "DELETE RKEY of none", want: ignored, do: forgets(0, 0)},
 	{name: "DELETE RKEY of unknown keys", want: ignored, do: forgets(3, 0xe0, 9, 8, 7)},
 	{name: "DELETE RKEY of more keys than it has room for", want: ignored, do: raw(append([]byte{9, msgLength, 0, 0, 9}, make([]byte, 39)...), append([]byte{9, msgLength, 0, 0, 255}, make([]byte, 39)...))},
-	{name: "DELETE RKEY of the key in use", want: ignored, do: func(ctx context.Context, s *scene) error {
+	{name: "DELETE RKEY of the key in use", want: ignored, do: func(ctx context.Context, s *session) error {
 		return forgets(2, 0x40, s.rmb.Rkey, 9)(ctx, s)
 	}},
 }
@@ -101,8 +101,8 @@ var llcs1 = []behaviour{
 // that version is what would be too long.
 func TestPeersVersion1(t *testing.T) {
 	guests.Set(t, "net.smc.smcr_v1_rocev2", "1")
-	s := openStage(t, 20)
+	s := openEnv(t, 20)
 	s.v1 = true
-	s.play(t, 20, llcs1)
-	s.play(t, 22, slices.DeleteFunc(slices.Clone(cdcs), func(b behaviour) bool { return b.name == "too long" }))
+	s.run(t, 20, llcs1)
+	s.run(t, 22, slices.DeleteFunc(slices.Clone(cdcs), func(b behaviour) bool { return b.name == "too long" }))
 }

@@ -2,7 +2,7 @@
 /*
  * A system-call fuzzer for AF_SMC sockets.
  *
- * A program is a list of calls that are drawn from a seed: first a few scenes that bring sockets into
+ * A program is a list of calls that are drawn from a seed: first a few setups that bring sockets into
  * states that random calls rarely reach, then two processes of up to three threads each that call at
  * random on a common pool of descriptors. Each call draws its arguments from a seed of its own, so that a
  * program that misbehaves can be run again, and cut down, call by call.
@@ -115,7 +115,7 @@ enum env {
 struct call {
 	uint8_t op;		/* index into ops */
 	uint8_t slot, other;
-	uint32_t arg;		/* 0, or what the scene that the call belongs to demands; see the op */
+	uint32_t arg;		/* 0, or what the setup that the call belongs to demands; see the op */
 	uint64_t seed;
 };
 
@@ -149,7 +149,7 @@ struct ctx {
 struct op {
 	const char *name;
 	long (*run)(struct ctx *c, const struct call *call);
-	int weight;		/* how often it is drawn; 0: by scenes only */
+	int weight;		/* how often it is drawn; 0: by setups only */
 	int wants;		/* kinds of slot it is of use for */
 	int makes;		/* kind that slot 'slot' has afterwards, or 0 */
 	int other;		/* kinds of the second slot, or 0 if it needs none */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Draws programs: scenes that bring sockets into a state, and random calls on what is there. */
+/* Draws programs: setups that bring sockets into a state, and random calls on what is there. */
 #include <string.h>
 
 #include "calls.h"
@@ -57,7 +57,7 @@ const int n_ops = COUNT(ops);
 struct generator {
 	struct rnd rnd;
 	int kind[SLOTS];	/* enum kind; 0 if empty */
-	int port;		/* where a scene has made a socket listen last, from 1; 0 if none has */
+	int port;		/* where a setup has made a socket listen last, from 1; 0 if none has */
 	struct call *calls;	/* where calls go */
 	int *n, max;
 };
@@ -162,7 +162,7 @@ static int accepted(struct generator *g, int listener, int kind)
 }
 
 /* A connection, of sockets that both know SMC or of which one is TCP; some bytes are under way. */
-static void scene_pair(struct generator *g)
+static void setup_pair(struct generator *g)
 {
 	static const int routes[] = { ROUTE_LOOPBACK, ROUTE_LOOPBACK, ROUTE_LOOPBACK, ROUTE_RELAY, ROUTE_RDMA };
 	bool v6 = rnd_one_in(&g->rnd, 4);
@@ -183,7 +183,7 @@ static void scene_pair(struct generator *g)
 }
 
 /* A client, of which TCP sockets in the fuzzer's hands are the server. */
-static void scene_hostile_server(struct generator *g)
+static void setup_hostile_server(struct generator *g)
 {
 	int port = 1 + rnd_below(&g->rnd, PORTS), l = listener(g, VARIANT_HOSTILE, port);
 	int c = client(g, smc_variant(g, false), port, ROUTE_RELAY), s = accepted(g, l, HOSTILE);
@@ -196,7 +196,7 @@ static void scene_hostile_server(struct generator *g)
 }
 
 /* The opposite. */
-static void scene_hostile_client(struct generator *g)
+static void setup_hostile_client(struct generator *g)
 {
 	int port = 1 + rnd_below(&g->rnd, PORTS), l = listener(g, smc_variant(g, rnd_one_in(&g->rnd, 4)), port);
 	int n = 1 + rnd_below(&g->rnd, 4);
@@ -211,8 +211,8 @@ static void scene_hostile_client(struct generator *g)
 	}
 }
 
-/* Two honest sockets whose handshake passes through the fuzzer's hands. */
-static void scene_middle(struct generator *g)
+/* Two well-behaved sockets whose handshake passes through the fuzzer's hands. */
+static void setup_middle(struct generator *g)
 {
 	int front = 1 + rnd_below(&g->rnd, PORTS / 2), back = front + PORTS / 2;
 	int hl = listener(g, VARIANT_HOSTILE, front), sl = listener(g, smc_variant(g, false), back);
@@ -228,7 +228,7 @@ static void scene_middle(struct generator *g)
 }
 
 /* Connections that wait for accept(), or for an answer that does not come. */
-static void scene_waiting(struct generator *g)
+static void setup_waiting(struct generator *g)
 {
 	int port = 1 + rnd_below(&g->rnd, PORTS), n = 1 + rnd_below(&g->rnd, 5);
 
@@ -238,7 +238,7 @@ static void scene_waiting(struct generator *g)
 }
 
 /* A socket is used for something else than before. */
-static void scene_again(struct generator *g)
+static void setup_again(struct generator *g)
 {
 	static const int kinds[] = { SERVER, SERVER, CLIENT, STREAM | LISTENER };
 	int slot = slot_of(g, RND_PICK(&g->rnd, kinds)), port = 1 + rnd_below(&g->rnd, PORTS);
@@ -266,7 +266,7 @@ static void thread(struct generator *g, struct thread *t)
 	g->max = THREAD_CALLS;
 	while (t->n < n) {
 		if (rnd_one_in(&g->rnd, 12))
-			scene_again(g);
+			setup_again(g);
 		else
 			emit_random(g);
 	}
@@ -279,8 +279,8 @@ static void thread(struct generator *g, struct thread *t)
  */
 void generate(struct program *p, uint64_t seed)
 {
-	static void (*const scenes[])(struct generator *g) = {
-		scene_pair, scene_pair, scene_pair, scene_hostile_server, scene_hostile_client, scene_middle, scene_waiting,
+	static void (*const setups[])(struct generator *g) = {
+		setup_pair, setup_pair, setup_pair, setup_hostile_server, setup_hostile_client, setup_middle, setup_waiting,
 	};
 	static const enum env envs[] = { ENV_NOBODY, ENV_NOBODY, ENV_NOBODY, ENV_NOBODY, ENV_ROOT, ENV_USERNS };
 	struct generator g = { .rnd = { seed }, .calls = p->setup, .n = &p->n_setup, .max = SETUP_CALLS };
@@ -291,9 +291,9 @@ void generate(struct program *p, uint64_t seed)
 	/* Some live long enough for what waits six seconds for a peer. */
 	p->deadline_ms = rnd_one_in(&g.rnd, 100) ? 10000 : 300 + rnd_below(&g.rnd, 700);
 	for (int n = rnd_below(&g.rnd, 4); n > 0; n--) {
-		RND_PICK(&g.rnd, scenes)(&g);
+		RND_PICK(&g.rnd, setups)(&g);
 		if (rnd_one_in(&g.rnd, 3))
-			scene_again(&g);
+			setup_again(&g);
 	}
 	p->n_threads = 1 + rnd_below(&g.rnd, THREADS);
 	for (int t = 0; t < p->n_threads; t++) {

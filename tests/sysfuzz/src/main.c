@@ -212,7 +212,7 @@ static int honest_end(int role, const struct sockaddr_in *addr, int ready)
 }
 
 /* Whether two well-behaved programs can talk to each other beside all that. */
-static bool honest(void)
+static bool well_behaved(void)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(HONEST_PORT) };
 	int ready[2], status = 1;
@@ -273,7 +273,7 @@ static int fuzz(void)
 			running--;
 			failed |= status != 0;
 		}
-		if (!failed && !honest())
+		if (!failed && !well_behaved())
 			failed = 1;
 	}
 	return failed;
@@ -326,6 +326,6 @@ int main(int argc, char **argv)
 		return fuzz();
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	for (int i = 0; i < settings.repeat && !failed; i++)
-		failed = !run_one(settings.only_worker, settings.only_program) || !honest();
+		failed = !run_one(settings.only_worker, settings.only_program) || !well_behaved();
 	return failed;
 }

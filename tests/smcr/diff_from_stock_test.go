@@ -184,7 +184,7 @@ func (l *life) likeStock(t *testing.T) {
 		if i >= len(want[m.Name]) {
 			t.Errorf("%s of %s: the %dth, of which stock has %d", m.Name, m.Src, i+1, len(want[m.Name]))
 		} else if host := int(m.Src.As4()[3]) - 1; l.hosts[host].module == lab.ModuleOurs {
-			for _, d := range deviations(m.Name, m.Bytes, want[m.Name][i], l.speaker(host)) {
+			for _, d := range diffFromStock(m.Name, m.Bytes, want[m.Name][i], l.speaker(host)) {
 				t.Errorf("%s of %s has %s", m.Name, m.Src, d)
 			}
 		}
@@ -211,8 +211,8 @@ func (l *life) speaker(host int) speaker {
 	return s
 }
 
-// deviations returns what differs in a message and may not, or is not what it has to be.
-func deviations(name string, msg, stock []byte, s speaker) []string {
+// diffFromStock returns what differs in a message and may not, or is not what it has to be.
+func diffFromStock(name string, msg, stock []byte, s speaker) []string {
 	if len(msg) != len(stock) {
 		return []string{fmt.Sprintf("%d bytes, not %d:\n% x\n% x", len(msg), len(stock), msg, stock)}
 	}
@@ -241,8 +241,8 @@ func differencesOf(name string, length int) []difference {
 	})
 }
 
-// TestDeviations changes each byte of what the stock module has said, once it is as ours must be where the two differ.
-func TestDeviations(t *testing.T) {
+// TestDiffFromStock changes each byte of what the stock module has said, once it is as ours must be where the two differ.
+func TestDiffFromStock(t *testing.T) {
 	s := speaker{name: "a", mac: "\x52\x54\x00\x00\x01\x00", gid: string(make([]byte, 10)) + "\xff\xff\x0a\x00\x00\x01"}
 	used := map[string]bool{}
 	for _, file := range []string{stockCapture, stockCaptureD} {
@@ -258,17 +258,17 @@ func TestDeviations(t *testing.T) {
 						free[i] = d.is == nil
 					}
 				}
-				if all := deviations(name, msg, stock, s); all != nil {
+				if all := diffFromStock(name, msg, stock, s); all != nil {
 					t.Fatalf("%s: %v", name, all)
 				}
 				for i := range msg {
 					msg[i] ^= 0x40
-					if all := deviations(name, msg, stock, s); (all == nil) != free[i] {
+					if all := diffFromStock(name, msg, stock, s); (all == nil) != free[i] {
 						t.Errorf("%s with another byte %d: %v", name, i, all)
 					}
 					msg[i] ^= 0x40
 				}
-				if deviations(name, msg[:len(msg)-1], stock, s) == nil {
+				if diffFromStock(name, msg[:len(msg)-1], stock, s) == nil {
 					t.Errorf("%s may be shorter", name)
 				}
 			}

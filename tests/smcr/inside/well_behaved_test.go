@@ -21,7 +21,7 @@ func TestPeersOlder(t *testing.T) {
 	defer cancel()
 	g := newGroup(t, n, address(1, 9), false)
 	c := g.conn()
-	c.us.V20, c.spoilProposal = true, with(peer.AtRelease, 0)
+	c.us.V20, c.corruptProposal = true, with(peer.AtRelease, 0)
 	err := inTurn(ctx, c.begin, c.confirm, c.settle, g.noSecond, func(ctx context.Context) error { return c.exchange(ctx, 1000) }, c.close)
 	if err != nil {
 		t.Error(err)
@@ -65,8 +65,8 @@ func TestPeersTestedWrong(t *testing.T) {
 	c.hangUp()
 }
 
-// TestPeersHonest has peers that do all as they should, in both roles: what the others do wrong is only what they mean to.
-func TestPeersHonest(t *testing.T) {
+// TestPeersWellBehaved has peers that do all as they should, in both roles: what the others do wrong is only what they mean to.
+func TestPeersWellBehaved(t *testing.T) {
 	n := openNetwork(t)
 	for i, server := range []bool{false, true} {
 		name := "client"

@@ -15,23 +15,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// scene is connections of a program with itself, of which each is somewhere else in its life. What is open stays in
+// states is connections of a program with itself, each in another state of its life. What is open stays in
 // here.
-type scene struct {
+type states struct {
 	addr     netip.AddrPort
 	listener int
 	open     []*os.File
 }
 
-func newScene() *cobra.Command {
-	return addressCommand("scene",
+func newStates() *cobra.Command {
+	return addressCommand("states",
 		"Connect to oneself, some idle, some closing; print each client's port and what it has sent, then 'ready'; hold",
 		func(ctx context.Context, addr netip.AddrPort) error {
 			l, err := listen(addr)
 			if err != nil {
 				return err
 			}
-			s := &scene{addr: addr, listener: l}
+			s := &states{addr: addr, listener: l}
 			for _, act := range []func() error{s.idle, s.idle, s.busy, s.half, s.closing, s.waiting} {
 				if err := act(); err != nil {
 					return err
@@ -44,7 +44,7 @@ func newScene() *cobra.Command {
 }
 
 // client connects and says under which port.
-func (s *scene) client(name string, sent, received int) (*os.File, error) {
+func (s *states) client(name string, sent, received int) (*os.File, error) {
 	fd, err := connect(s.addr)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (s *scene) client(name string, sent, received int) (*os.File, error) {
 }
 
 // pair makes a connection with both its ends.
-func (s *scene) pair(name string, sent, received int) (client, server *os.File, err error) {
+func (s *states) pair(name string, sent, received int) (client, server *os.File, err error) {
 	client, err = s.client(name, sent, received)
 	if err != nil {
 		return nil, nil, err
@@ -78,13 +78,13 @@ func (s *scene) pair(name string, sent, received int) (client, server *os.File, 
 	return client, server, nil
 }
 
-func (s *scene) idle() error {
+func (s *states) idle() error {
 	_, _, err := s.pair("idle", 0, 0)
 	return err
 }
 
 // busy sends more than the ring holds, of which the last is left unread.
-func (s *scene) busy() error {
+func (s *states) busy() error {
 	const all, read = 200000, 190000
 	client, server, err := s.pair("busy", all, read)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *scene) busy() error {
 }
 
 // half is closed by the client for writing.
-func (s *scene) half() error {
+func (s *states) half() error {
 	client, _, err := s.pair("half", 0, 0)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (s *scene) half() error {
 }
 
 // closing is closed by the client, whose side waits for the server's.
-func (s *scene) closing() error {
+func (s *states) closing() error {
 	client, _, err := s.pair("closing", 0, 0)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func (s *scene) closing() error {
 }
 
 // waiting is not accepted.
-func (s *scene) waiting() error {
+func (s *states) waiting() error {
 	_, err := s.client("waiting", 0, 0)
 	return err
 }

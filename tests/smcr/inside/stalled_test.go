@@ -39,16 +39,16 @@ func (n *network) newcomers(ctx context.Context, t testing.TB, third byte, count
 	return time.Duration(longest.Load()), err
 }
 
-// crowd is one peer for each way to fall silent in a handshake; and another one once our module has given that up.
-type crowd struct {
+// stalledPeers is one peer for each way to fall silent in a handshake; and another one once our module has given that up.
+type stalledPeers struct {
 	group  errgroup.Group
 	over   atomic.Bool
 	silent atomic.Int32 // now
 }
 
-// hush returns when all are silent.
-func (n *network) hush(ctx context.Context, t testing.TB, third byte) (*crowd, error) {
-	c := &crowd{}
+// stall returns when all are silent.
+func (n *network) stall(ctx context.Context, t testing.TB, third byte) (*stalledPeers, error) {
+	c := &stalledPeers{}
 	var kinds int32
 	for i, b := range silences {
 		if !b.handshake {
@@ -73,7 +73,7 @@ func (n *network) hush(ctx context.Context, t testing.TB, third byte) (*crowd, e
 	return c, nil
 }
 
-func (c *crowd) one(ctx context.Context, b silence, g *group) error {
+func (c *stalledPeers) one(ctx context.Context, b silence, g *group) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if b.further {
@@ -93,14 +93,14 @@ func (c *crowd) one(ctx context.Context, b silence, g *group) error {
 }
 
 // end waits until our module has given up the last of them.
-func (c *crowd) end() error {
+func (c *stalledPeers) end() error {
 	c.over.Store(true)
 	return c.group.Wait()
 }
 
-// TestPeersCrowd has hosts come that nobody knows yet, while others are silent at each step of their handshakes: none waits
+// TestPeersStalled has hosts come that nobody knows yet, while others are silent at each step of their handshakes: none waits
 // for these.
-func TestPeersCrowd(t *testing.T) {
+func TestPeersStalled(t *testing.T) {
 	n := openNetwork(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
@@ -114,7 +114,7 @@ func TestPeersCrowd(t *testing.T) {
 		}
 		most += alone
 	}
-	silent, err := n.hush(ctx, t, 40)
+	silent, err := n.stall(ctx, t, 40)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func BenchmarkSilence(b *testing.B) {
 	}
 	for b.Loop() {
 		quiet := timed()
-		silent, err := n.hush(b.Context(), b, third+1)
+		silent, err := n.stall(b.Context(), b, third+1)
 		if err != nil {
 			b.Fatal(err)
 		}
