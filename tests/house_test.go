@@ -90,6 +90,7 @@ func TestImports(t *testing.T) {
 		why                 string
 	}{
 		{"./pkg/...", `^(github.com/spf13|github.com/olekukonko|` + self + `(internal|cmd))`, "packages return values; commands print"},
+		{"./pkg/smcerr/...", `^` + self, "the errors that all packages share depend on none of them"},
 		{"./pkg/netlinksmc/...", `^` + self + `pkg/(pnet|ism|smcstats)`, "the client is the lowest layer"},
 		{"./pkg/pnet/...", `^` + self + `pkg/(ism|smcstats)`, "devices know PNET IDs, not the reverse"},
 		{"./cmd/...", `^os/exec$`, "a command that needs another program breaks in containers"},

@@ -209,7 +209,7 @@ var liveConditions = []Condition{
 		Says:   "what listens at %[1]s did not say that it speaks SMC",
 		Remedy: "run the peer's program with AF_SMC (smc_run), and make sure that nothing on the way removes TCP option 254",
 		Find: onLive(func(_ *Snapshot, l *Live) Values {
-			if l.Peer != nil || reason(l) != noSMC {
+			if l.Peer != nil || reason(l) != netlinksmc.ReasonPeerNoSMC {
 				return nil
 			}
 			return Values{l.Target}
@@ -221,7 +221,7 @@ var liveConditions = []Condition{
 		Remedy: "%[2]s",
 		Find: onLive(func(_ *Snapshot, l *Live) Values {
 			r := reason(l)
-			if r == 0 || r == noSMC || r == peerDeclined {
+			if r == 0 || r == netlinksmc.ReasonPeerNoSMC || r == netlinksmc.ReasonPeerDeclined {
 				return nil
 			}
 			return Values{Words(r), remedyOf(r)}
@@ -244,7 +244,7 @@ var liveConditions = []Condition{
 		Remedy: "run 'smcss --mode tcp --explain' on both hosts while a connection is open",
 		Find: onLive(func(_ *Snapshot, l *Live) Values {
 			without := l.Peer != nil && !l.Peer.AFSMC
-			return some(l.Carrier.Mode == "TCP" && !without && (reason(l) == 0 || reason(l) == peerDeclined) && peerReason(l) == 0)
+			return some(l.Carrier.Mode == "TCP" && !without && (reason(l) == 0 || reason(l) == netlinksmc.ReasonPeerDeclined) && peerReason(l) == 0)
 		}),
 	},
 }
@@ -282,12 +282,6 @@ func onLive(find func(s *Snapshot, l *Live) Values) func(*Snapshot) []Values {
 	}
 }
 
-// Reasons that say something of the peer.
-const (
-	noSMC        netlinksmc.Reason = 0x03010000
-	peerDeclined netlinksmc.Reason = 0x05000000
-)
-
 // reason is why this host's end is TCP, 0 if it is not, or has not said.
 func reason(l *Live) netlinksmc.Reason {
 	if l.Carrier.Fallback == nil {
@@ -304,7 +298,7 @@ func peerReason(l *Live) netlinksmc.Reason {
 	if l.Peer == nil || l.Peer.Carrier.Fallback == nil {
 		return 0
 	}
-	if r := l.Peer.Carrier.Fallback.Reason; r != peerDeclined && r != noSMC {
+	if r := l.Peer.Carrier.Fallback.Reason; r != netlinksmc.ReasonPeerDeclined && r != netlinksmc.ReasonPeerNoSMC {
 		return r
 	}
 	return 0
@@ -312,11 +306,11 @@ func peerReason(l *Live) netlinksmc.Reason {
 
 // optionLost says whether two ends of AF_SMC did not know of each other.
 func optionLost(l *Live) bool {
-	return l.Peer != nil && l.Peer.AFSMC && (reason(l) == noSMC || sawNothing(l.Peer))
+	return l.Peer != nil && l.Peer.AFSMC && (reason(l) == netlinksmc.ReasonPeerNoSMC || sawNothing(l.Peer))
 }
 
 func sawNothing(h *Hello) bool {
-	return h.Carrier.Fallback != nil && h.Carrier.Fallback.Reason == noSMC
+	return h.Carrier.Fallback != nil && h.Carrier.Fallback.Reason == netlinksmc.ReasonPeerNoSMC
 }
 
 // lostWhere says which way the option got lost.

@@ -205,7 +205,7 @@ func TestConditions(t *testing.T) {
 			s.Connections = 4
 			s.Fallbacks = &netlinksmc.FallbackStats{
 				ClientTotal: 2, ServerTotal: 1,
-				Client: []netlinksmc.FallbackCount{{Reason: noSMC, Count: 1}, {Reason: 0x03070000, Count: 2}},
+				Client: []netlinksmc.FallbackCount{{Reason: netlinksmc.ReasonPeerNoSMC, Count: 1}, {Reason: 0x03070000, Count: 2}},
 			}
 		}, says: "3 connections have been TCP and 4 SMC so far; most often because the hosts are not in the same IP subnet"},
 		{id: "rule-strips-option", change: func(s *Snapshot) { s.Rules.Strips = []Rule{{"ip", "filter", "output", 7}} }, says: "rule 7 in chain output of table ip filter"},
@@ -245,18 +245,18 @@ func TestConditions(t *testing.T) {
 		{id: "live-stranger", change: tried(func(l *Live) { l.Failure, l.Err, l.Peer = FailStranger, errors.New("it says \"SSH\""), nil }), says: `it says "SSH"`},
 		{id: "live-mode-unknown", change: tried(func(l *Live) { l.Carrier, l.CarrierErr = Carrier{}, someErr }), says: "some error"},
 		{id: "live-peer-without-smc", change: tried(func(l *Live) {
-			l.Carrier, l.Peer = Carrier{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: noSMC}}, &Hello{Carrier: Carrier{Mode: "TCP"}}
+			l.Carrier, l.Peer = Carrier{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: netlinksmc.ReasonPeerNoSMC}}, &Hello{Carrier: Carrier{Mode: "TCP"}}
 		}), says: "has no AF_SMC"},
-		{id: "live-option-lost", change: tried(fell(noSMC, noSMC)), says: "on the way there"},
-		{id: "live-option-lost", change: tried(fell(noSMC, 0)), says: "on the way back"},
-		{id: "live-no-option", change: tried(func(l *Live) { fell(noSMC, 0)(l); l.Peer = nil }), says: "10.0.0.2:37373 did not say"},
-		{id: "live-declined-here", change: tried(fell(0x03030002, peerDeclined)), says: "no usable RDMA device (0x03030002 NOSMCRDEV)"},
-		{id: "live-declined-there", change: tried(fell(peerDeclined, 0x03070000)), says: "not in the same IP subnet"},
+		{id: "live-option-lost", change: tried(fell(netlinksmc.ReasonPeerNoSMC, netlinksmc.ReasonPeerNoSMC)), says: "on the way there"},
+		{id: "live-option-lost", change: tried(fell(netlinksmc.ReasonPeerNoSMC, 0)), says: "on the way back"},
+		{id: "live-no-option", change: tried(func(l *Live) { fell(netlinksmc.ReasonPeerNoSMC, 0)(l); l.Peer = nil }), says: "10.0.0.2:37373 did not say"},
+		{id: "live-declined-here", change: tried(fell(0x03030002, netlinksmc.ReasonPeerDeclined)), says: "no usable RDMA device (0x03030002 NOSMCRDEV)"},
+		{id: "live-declined-there", change: tried(fell(netlinksmc.ReasonPeerDeclined, 0x03070000)), says: "not in the same IP subnet"},
 		{id: "live-declined-there", change: tried(func(l *Live) {
-			fell(peerDeclined, 0)(l)
+			fell(netlinksmc.ReasonPeerDeclined, 0)(l)
 			l.Peer, l.Carrier.Fallback.PeerDiagnosis = nil, 0x1234
 		}), says: "a reason that is not known (0x00001234)"},
-		{id: "live-tcp", change: tried(func(l *Live) { fell(peerDeclined, peerDeclined)(l) }), says: "neither end has given a reason"},
+		{id: "live-tcp", change: tried(func(l *Live) { fell(netlinksmc.ReasonPeerDeclined, netlinksmc.ReasonPeerDeclined)(l) }), says: "neither end has given a reason"},
 	}
 	if f := healthy().Findings(); len(f) > 0 {
 		t.Errorf("a healthy host: %+v", f)

@@ -77,7 +77,7 @@ func TestClientAndServer(t *testing.T) {
 func TestServerTellsItsReason(t *testing.T) {
 	s := listenTCP(t)
 	s.AFSMC = true
-	want := Carrier{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: noSMC, PeerDiagnosis: 7}}
+	want := Carrier{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: netlinksmc.ReasonPeerNoSMC, PeerDiagnosis: 7}}
 	s.Inspect = func(_ context.Context, inode uint64) (Carrier, error) {
 		if inode == 0 {
 			t.Error("the server's socket has no inode")
@@ -369,7 +369,7 @@ func TestHello(t *testing.T) {
 		"smc_chk 1 server af_smc=false mode=TCP version=-":              {Carrier: Carrier{Mode: "TCP"}},
 		"smc_chk 1 server mode=\x1b[2J version=evil af_smc=1 more=news": {},
 		"smc_chk 1 server mode=TCP reason=0x03010000 peer=zzz": {
-			Carrier: Carrier{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: noSMC}},
+			Carrier: Carrier{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: netlinksmc.ReasonPeerNoSMC}},
 		},
 		"smc_chk 1 server":  nil,
 		"smc_chk 2 server ": nil,

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	mdnetlink "github.com/mdlayher/netlink"
+	"github.com/smckit/smckit/pkg/smcerr"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -45,7 +46,7 @@ func (Netlink) RDMADevices(ctx context.Context) ([]RDMADevice, error) {
 		}
 		return withPorts(links)
 	}
-	return nil, fmt.Errorf("%s: devices came and went each time that they were listed, try again", op)
+	return nil, fmt.Errorf("%s: %w each time, try again", op, smcerr.ErrDumpInterrupted)
 }
 
 // withPorts asks for the ports of each device, which the library does not do.

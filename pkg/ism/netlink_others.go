@@ -6,11 +6,12 @@ package ism
 
 import (
 	"context"
-	"errors"
+
+	"github.com/smckit/smckit/pkg/smcerr"
 )
 
 // Netlink lists RDMA devices through the kernel's RDMA netlink family, which only Linux has.
 type Netlink struct{}
 
-// RDMADevices returns errors.ErrUnsupported.
-func (Netlink) RDMADevices(context.Context) ([]RDMADevice, error) { return nil, errors.ErrUnsupported }
+// RDMADevices returns smcerr.ErrNotSupported.
+func (Netlink) RDMADevices(context.Context) ([]RDMADevice, error) { return nil, smcerr.ErrNotSupported }

@@ -8,13 +8,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/smckit/smckit/pkg/smcerr"
 )
 
 // Errors of SetPower, to be tested with errors.Is. No right to switch is os.ErrPermission, a slot that is gone
 // os.ErrNotExist.
 var (
-	// ErrNotSupported means that the device has no power switch.
-	ErrNotSupported = errors.New("there is no power switch for it")
+	// ErrNotSupported means that the device has no power switch. It is that of package smcerr.
+	ErrNotSupported = smcerr.ErrNotSupported
 	// ErrUnchanged means that the kernel took the request and the slot is as it was.
 	ErrUnchanged = errors.New("the slot has not changed its state")
 )
@@ -26,7 +28,7 @@ var (
 // The slot's state is read anew: d may be old.
 func (s *Scanner) SetPower(ctx context.Context, d *Device, on bool) (changed bool, err error) {
 	if d.Slot == nil || !d.Slot.Switch {
-		return false, fmt.Errorf("%s: %w", d.ID(), ErrNotSupported)
+		return false, fmt.Errorf("%s: %w: it has no power switch", d.ID(), ErrNotSupported)
 	}
 	if err := ctx.Err(); err != nil {
 		return false, err

@@ -10,23 +10,28 @@ import (
 	"syscall"
 
 	"github.com/mdlayher/netlink"
+	"github.com/smckit/smckit/pkg/smcerr"
 )
 
-// What went wrong, to be tested with errors.Is. Each arrives inside an *Error.
+// What went wrong, to be tested with errors.Is. Each arrives inside an *Error. Those of package smcerr are the same in all
+// packages.
 var (
 	// ErrNoModule means that nothing serves the request: the SMC module, or for sockets the smc_diag module, is not
 	// loaded or does not exist for this kernel. Such an error is also os.ErrNotExist.
-	ErrNoModule = errors.New("SMC module not available")
+	ErrNoModule = smcerr.ErrNoModule
 
 	// ErrNotSupported means that the SMC module, or this operating system, does not know the request.
-	ErrNotSupported = errors.New("not supported")
+	ErrNotSupported = smcerr.ErrNotSupported
+
+	// ErrPermission means that the caller may not do this. Such an error is also os.ErrPermission.
+	ErrPermission = smcerr.ErrPermission
 
 	// ErrDumpInterrupted means that what was listed changed while it was read, so that entries may be missing or there
 	// twice. It comes together with the result.
-	ErrDumpInterrupted = errors.New("changed while it was read")
+	ErrDumpInterrupted = smcerr.ErrDumpInterrupted
 
 	// ErrMalformed means that the kernel's answer could not be decoded.
-	ErrMalformed = errors.New("malformed answer")
+	ErrMalformed = smcerr.ErrMalformed
 
 	// ErrInvalidEID means that a user EID breaks the rules of CheckEID, or that the kernel refused it.
 	ErrInvalidEID = errors.New("invalid user EID")
@@ -54,9 +59,6 @@ var (
 	// ErrNoUEID means that the system EID cannot be disabled while no user EID is defined.
 	ErrNoUEID = errors.New("no user EID defined")
 )
-
-// errPermission is the kind of a refused request. The errno below it makes such an error os.ErrPermission.
-var errPermission = errors.New("permission denied")
 
 // Error is a request that failed. Its text is one line that says what was tried, what went wrong and what to do.
 //
@@ -124,7 +126,7 @@ var errnoKinds = map[uint8]map[syscall.Errno]error{
 // remedies says what to do about an error, where that does not depend on the command.
 var remedies = map[error]string{
 	ErrNoModule:      "load it with 'modprobe smc', or use a kernel that has it",
-	errPermission:    "run as root, that is with CAP_NET_ADMIN in the initial user namespace",
+	ErrPermission:    "run as root, that is with CAP_NET_ADMIN in the initial user namespace",
 	ErrInvalidEID:    "the kernel has refused it",
 	ErrUEIDTableFull: "remove one first",
 	ErrUEIDNotFound:  "list those that are",
@@ -159,7 +161,7 @@ func errnoKind(errno syscall.Errno, err error) error {
 	case syscall.ENOENT:
 		return ErrNoModule
 	case syscall.EPERM, syscall.EACCES:
-		return errPermission
+		return ErrPermission
 	case syscall.EOPNOTSUPP, syscall.EPROTONOSUPPORT, syscall.EAFNOSUPPORT:
 		return ErrNotSupported
 	case 0:

@@ -70,7 +70,7 @@ func (c *Client) deleteLinkGroup(ctx context.Context, id uint32, tech uint8) err
 			// A namespace lists the groups that its connections share, and may not end them.
 			e.Remedy = "'smcr linkgroup' lists them; one that network namespaces share is deleted in that of the RDMA device"
 		}
-	case errPermission:
+	case ErrPermission:
 		e.Remedy = "run as root, that is with CAP_NET_ADMIN in the user namespace that owns the network namespace"
 	}
 	return e

@@ -8,16 +8,21 @@ import (
 	"syscall"
 
 	"github.com/mdlayher/netlink"
+	"github.com/smckit/smckit/pkg/smcerr"
 )
 
-// What went wrong, to be tested with errors.Is. Each arrives inside an *Error.
+// What went wrong, to be tested with errors.Is. Each arrives inside an *Error. Those of package smcerr are the same in all
+// packages.
 var (
 	// ErrNoModule means that nothing serves the PNET table: the SMC module is not loaded, or does not exist for this
 	// kernel. Such an error is also os.ErrNotExist.
-	ErrNoModule = errors.New("SMC module not loaded")
+	ErrNoModule = smcerr.ErrNoModule
 
 	// ErrNotSupported means that the SMC module does not know the request.
-	ErrNotSupported = errors.New("not supported")
+	ErrNotSupported = smcerr.ErrNotSupported
+
+	// ErrPermission means that the caller may not change the table. Such an error is also os.ErrPermission.
+	ErrPermission = smcerr.ErrPermission
 
 	// ErrNoID means that the table has no entry with the PNET ID to delete. It is not ErrNoModule.
 	ErrNoID = errors.New("not in the table")
@@ -28,16 +33,15 @@ var (
 	ErrRefused = errors.New("the device has a PNET ID already, or cannot get one in this network namespace")
 
 	// ErrDumpInterrupted means that the table changed while it was read, each time that it was tried.
-	ErrDumpInterrupted = errors.New("the table changed while it was read")
+	ErrDumpInterrupted = smcerr.ErrDumpInterrupted
 
 	// ErrMalformed means that the kernel's answer could not be decoded.
-	ErrMalformed = errors.New("malformed answer")
+	ErrMalformed = smcerr.ErrMalformed
 )
 
 var (
-	errPermission = errors.New("not permitted")
-	errInvalid    = errors.New("refused by the kernel as invalid")
-	errRange      = errors.New("refused by the kernel as too long")
+	errInvalid = errors.New("refused by the kernel as invalid")
+	errRange   = errors.New("refused by the kernel as too long")
 )
 
 // Error is a request to the kernel that failed. Its text is one line that says what was tried, what went wrong and what
@@ -57,8 +61,8 @@ func (e *Error) Error() string {
 	// Without the module, or the right to use it, it does not matter much what was tried with what.
 	switch e.Kind {
 	case ErrNoModule:
-		return ErrNoModule.Error() + ": run 'modprobe smc', or use a kernel that has it"
-	case errPermission:
+		return "SMC module not loaded: run 'modprobe smc', or use a kernel that has it"
+	case ErrPermission:
 		return e.Op + " is not permitted: run as root (CAP_NET_ADMIN in the initial user namespace)"
 	}
 	s := e.Op + ": "
@@ -105,8 +109,8 @@ func requestError(op string, err error, kinds map[syscall.Errno]error) error {
 // errnoKinds says what an errno means as the answer to any request.
 var errnoKinds = map[syscall.Errno]error{
 	syscall.ENOENT:          ErrNoModule,
-	syscall.EPERM:           errPermission,
-	syscall.EACCES:          errPermission,
+	syscall.EPERM:           ErrPermission,
+	syscall.EACCES:          ErrPermission,
 	syscall.EEXIST:          ErrRefused,
 	syscall.EINVAL:          errInvalid,
 	syscall.ERANGE:          errRange,
