@@ -211,6 +211,32 @@ func TestCitations(t *testing.T) {
 	}
 }
 
+// TestMapOfTests checks that the map in CONTRIBUTING.md has each folder of tests, and only such as exist.
+func TestMapOfTests(t *testing.T) {
+	_, text, _ := strings.Cut(string(read(t, "CONTRIBUTING.md")), "### Where is the test?")
+	text, _, _ = strings.Cut(text, "## ")
+	listed := make(map[string]bool)
+	for _, m := range regexp.MustCompile("`(tests/[a-z]+)[`/]").FindAllStringSubmatch(text, -1) {
+		listed[m[1]] = true
+	}
+	there := make(map[string]bool)
+	for _, file := range repoFiles(t) {
+		if parts := strings.Split(file, "/"); len(parts) > 2 && parts[0] == "tests" {
+			there["tests/"+parts[1]] = true
+		}
+	}
+	for folder := range there {
+		if !listed[folder] {
+			t.Errorf("CONTRIBUTING.md does not say what %s tests", folder)
+		}
+	}
+	for folder := range listed {
+		if !there[folder] {
+			t.Errorf("CONTRIBUTING.md lists %s, which does not exist", folder)
+		}
+	}
+}
+
 // refuseWords refuses words in the files below a folder for which the field has another one.
 func refuseWords(t *testing.T, folder string, fields map[string]string) {
 	t.Helper()
