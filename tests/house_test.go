@@ -160,8 +160,10 @@ func TestKernelLayers(t *testing.T) {
 		{`wire/`, `^wire/`, "pure functions, which are built in user space, too"},
 		{`transport/[^/]+$`, `^(transport/transport\.h` + below, "a transport knows its contract and the tables"},
 		{`transport/.+/`, `^(transport/|conn/(cdc|conn)\.h|lgr/lgr\.h` + below, "a transport knows its contract and the tables"},
-		{`lgr/`, `^(lgr/|conn/conn\.h|transport/transport\.h` + below, "transports only by the contract"},
+		{`lgr/`, `^(lgr/|transport/transport\.h` + below, "transports only by the contract, connections by struct smc_lgr_member"},
 		{`conn/`, `^(conn/|lgr/lgr\.h|transport/transport\.h` + below, "transports only by the contract"},
+		{`sock/`, `^(sock/|handshake/handshake\.h|conn/conn\.h|uapi/` + below, "transports by conn/ and handshake/ only"},
+		{`control/`, `^(control/|conn/conn\.h|lgr/lgr\.h|sock/sock\.h|transport/(transport|ism/ism|rdma/show)\.h|uapi/` + below, "it shows what the others have"},
 		{`handshake/`, `^(handshake/|sock/sock\.h|conn/conn\.h|transport/transport\.h` + below, "transports only by the contract"},
 	} {
 		files, allowed := regexp.MustCompile("^"+rule.files), regexp.MustCompile(rule.allowed)

@@ -64,7 +64,7 @@ static unsigned int close_step(struct smc_conn *conn, enum smc_close_event event
 		WRITE_ONCE(conn->rx_done, true);
 	if (!step->valid)
 		return 0;
-	trace_smc_close(conn->sk, conn->token, conn->state, event, step->next);
+	trace_smc_close(conn->sk, conn->member.token, conn->state, event, step->next);
 	/* Pairs with cdc_send() of transport/ism/dmb_cdc.c. */
 	smp_store_release(&conn->close_flags, conn->close_flags | flags_to_send(step->actions));
 	/* A TCP connection that has died has reported its error already. */
@@ -93,7 +93,7 @@ static void conn_end(struct smc_conn *conn)
 	if (delayed_work_pending(&conn->push) && cancel_delayed_work(&conn->push))
 		smc_conn_put(conn);
 	conn->ops->release(conn);
-	smc_lgr_del_conn(conn);
+	smc_lgr_del_member(&conn->member);
 	smc_conn_put(conn); /* the reference that smc_conn_new() took for being alive */
 }
 
@@ -237,10 +237,10 @@ static void disconnect_work(struct work_struct *work)
 }
 
 /*
- * smc_close_gone() - the group of a connection has ended: calls of the application fail, and a moment later
- * TCP resets the connection to the peer. Process context or softirq; does not sleep.
+ * The group of a connection has ended: calls of the application fail, and a moment later TCP resets the connection
+ * to the peer.
  */
-void smc_close_gone(struct smc_conn *conn)
+static void close_gone(struct smc_conn *conn)
 {
 	smc_close_event(conn, SMC_CLOSE_GONE);
 	if (READ_ONCE(conn->state) != SMC_CLOSE_PABORT)
@@ -250,14 +250,20 @@ void smc_close_gone(struct smc_conn *conn)
 		smc_conn_put(conn);
 }
 
-/*
- * smc_close_abort() - an operator is about to end the group of a connection: aborts the connection at both ends
- * while the group can still send. May sleep.
- */
-void smc_close_abort(struct smc_conn *conn)
+/* smc_close_lgr_ends() - the group of a connection ends. Process context or softirq; does not sleep. */
+void smc_close_lgr_ends(struct smc_conn *conn, enum smc_lgr_end how)
 {
-	smc_close_event(conn, SMC_CLOSE_RESET);
-	smc_close_gone(conn);
+	if (how == SMC_LGR_END_ALL) {
+		smc_close_kill(conn, false);
+		return;
+	}
+	/* A rendezvous finds out by itself, and its connection may still be TCP. */
+	if (READ_ONCE(conn->holder) == SMC_CONN_RENDEZVOUS)
+		return;
+	/* While the group can still send, the peer hears of it. */
+	if (how == SMC_LGR_END_BY_OPERATOR)
+		smc_close_event(conn, SMC_CLOSE_RESET);
+	close_gone(conn);
 }
 
 /*
@@ -267,8 +273,8 @@ void smc_close_abort(struct smc_conn *conn)
 void smc_close_check(struct smc_conn *conn)
 {
 	smp_mb(); /* pairs with the end of a group: it sees the holder, or we see the end */
-	if (!READ_ONCE(conn->lgr->listed))
-		smc_close_gone(conn);
+	if (!READ_ONCE(conn->member.lgr->listed))
+		close_gone(conn);
 	/* The same for IPsec, see recheck() of ipsec.c. */
 	smc_ipsec_check(conn);
 }

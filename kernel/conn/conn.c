@@ -33,17 +33,17 @@ struct smc_conn *smc_conn_new(struct smc_lgr *lgr, struct smc_offer *offer)
 		return NULL;
 	}
 	refcount_set(&conn->ref, 2);
-	conn->lgr = lgr;
+	conn->member.lgr = lgr;
 	conn->ops = lgr->key.ops;
 	conn->tech = conn->ops->role == SMC_ROLE_D ? SMC_STATS_D : SMC_STATS_R;
 	conn->server = offer->server;
 	conn->sk = offer->sk;
 	sock_hold(conn->sk);
-	conn->sn = smc_net(sock_net(conn->sk));
-	atomic_inc(&conn->sn->conns);
+	conn->member.sn = smc_net(sock_net(conn->sk));
+	atomic_inc(&conn->member.sn->conns);
 	conn->granule = 1;
-	INIT_LIST_HEAD(&conn->member);
-	INIT_LIST_HEAD(&conn->net_member);
+	INIT_LIST_HEAD(&conn->member.list);
+	INIT_LIST_HEAD(&conn->member.net_list);
 	mutex_init(&conn->rx_lock);
 	smc_tx_prepare(conn);
 	smc_close_prepare(conn);
@@ -72,7 +72,7 @@ static void free_rcu(struct rcu_head *head)
 {
 	struct smc_conn *conn = container_of(head, struct smc_conn, rcu);
 
-	struct smc_lgr *lgr = conn->lgr;
+	struct smc_lgr *lgr = conn->member.lgr;
 
 	conn->ops->free(conn);
 	sock_put(conn->sk);
@@ -95,7 +95,7 @@ void smc_conn_count(struct smc_conn *conn)
 {
 	unsigned int counter = conn->server ? SMC_STATS_SERVER_V1 : SMC_STATS_CLIENT_V1;
 
-	smc_stats_add(conn->sn, conn->tech, counter + (conn->lgr->key.version > 1), 1);
+	smc_stats_add(conn->member.sn, conn->tech, counter + (conn->member.lgr->key.version > 1), 1);
 }
 
 /* smc_conn_wake() - wakes who sleeps on the socket or polls it, if anyone. Softirq. */
@@ -196,7 +196,7 @@ static void describe_rings(const struct smc_conn *conn, struct smc_diag_conninfo
 {
 	u32 rx = conn->rx.size, tx = conn->tx_size;
 
-	c->token = conn->token;
+	c->token = conn->member.token;
 	c->sndbuf_size = tx;
 	c->rmbe_size = rx;
 	c->peer_rmbe_size = tx;
@@ -356,9 +356,51 @@ void smc_upcall_reset(struct smc_conn *conn)
 	smc_close_event(conn, SMC_CLOSE_RESET);
 }
 
+static void member_get(struct smc_lgr_member *member)
+{
+	smc_conn_get(smc_conn_of(member));
+}
+
+static void member_put(struct smc_lgr_member *member)
+{
+	smc_conn_put(smc_conn_of(member));
+}
+
+static void member_end(struct smc_lgr_member *member, enum smc_lgr_end how)
+{
+	smc_close_lgr_ends(smc_conn_of(member), how);
+}
+
+/* One that has written nothing since the last look does not use its memory. */
+static void member_trim(struct smc_lgr_member *member)
+{
+	struct smc_conn *conn = smc_conn_of(member);
+	u64 now = READ_ONCE(conn->tx_prod);
+
+	if (now == conn->trimmed)
+		conn->ops->trim(conn);
+	conn->trimmed = now;
+}
+
+static u32 member_buf_bytes(const struct smc_lgr_member *member)
+{
+	const struct smc_element *rx = &container_of(member, const struct smc_conn, member)->rx;
+
+	return rx->size + rx->skip;
+}
+
+static const struct smc_lgr_member_ops member_ops = {
+	.get		= member_get,
+	.put		= member_put,
+	.end		= member_end,
+	.trim		= member_trim,
+	.buf_bytes	= member_buf_bytes,
+};
+
 /* smc_conn_init() - at load. Return: 0 or -ENOMEM. */
 int __init smc_conn_init(void)
 {
+	smc_lgr_set_member_ops(&member_ops);
 	cache = KMEM_CACHE(smc_conn, SLAB_ACCOUNT | SLAB_HWCACHE_ALIGN);
 	return cache ? 0 : -ENOMEM;
 }

@@ -55,20 +55,15 @@ struct smc_urgent_next {
 };
 
 struct smc_conn {
-	struct smc_lgr		*lgr;		/* a reference; never changes */
 	const struct smc_transport_ops *ops;	/* never changes */
 	void			*priv;		/* the transport's */
 	struct sock		*sk;		/* the TCP sock beneath, held; never changes */
-	struct smc_net		*sn;		/* its namespace's; never changes */
 	enum smc_stats_tech	tech;
 	refcount_t		ref;
-	u32			token;		/* names the connection in its group; never changes */
-	u8			tag;		/* its low byte, if the transport wants to choose that; else 0 */
-	u64			order;		/* rises along both lists that it is on; never used again */
-	u32			serial;		/* of it, for the token; not 0 */
 	bool			server;
 	bool			prompt;		/* each read tells the peer of the space, which costs nothing */
 	u32			granule;	/* room in either element grows in steps of so many bytes of it; power of 2 */
+	struct smc_lgr_member	member;		/* of its link group */
 
 	/* sending: tx_lock, but for what the peer moves */
 	struct mutex		tx_lock ____cacheline_aligned_in_smp;
@@ -115,8 +110,6 @@ struct smc_conn {
 	struct timer_list	timer;		/* ends a close that the peer does not answer; holds a reference */
 	struct delayed_work	push;		/* tells the peer of data held back too long; holds a reference */
 	struct delayed_work	disconnect;	/* resets the TCP connection beneath; holds a reference */
-	struct list_head	member;		/* lgr->conns; lgr->lock */
-	struct list_head	net_member;	/* sn->lgr.conns; sn->lgr.lock */
 	u64			trimmed;	/* tx_prod at the last look; trim work alone */
 	struct rcu_head		rcu;
 };
@@ -133,6 +126,11 @@ static inline u32 smc_conn_used(const struct smc_conn *conn, u32 unread, u32 off
 static inline const struct smc_close_meaning *smc_conn_meaning(const struct smc_conn *conn)
 {
 	return &smc_close_meanings[smp_load_acquire(&conn->state)]; /* pairs with that in close.c */
+}
+
+static inline struct smc_conn *smc_conn_of(struct smc_lgr_member *member)
+{
+	return container_of(member, struct smc_conn, member);
 }
 
 /* conn.c */
@@ -155,9 +153,8 @@ void smc_close_event(struct smc_conn *conn, enum smc_close_event event);
 void smc_close_look(struct smc_conn *conn);
 void smc_close_prepare(struct smc_conn *conn);
 void smc_close_kill(struct smc_conn *conn, bool quiet);
-void smc_close_gone(struct smc_conn *conn);
+void smc_close_lgr_ends(struct smc_conn *conn, enum smc_lgr_end how);
 void smc_close_reset_tcp(struct sock *sk);
-void smc_close_abort(struct smc_conn *conn);
 void smc_close_check(struct smc_conn *conn);
 void smc_close_app(struct smc_conn *conn, bool hard);
 

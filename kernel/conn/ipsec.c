@@ -143,26 +143,28 @@ void smc_ipsec_check(struct smc_conn *conn)
 static void recheck(struct work_struct *work)
 {
 	struct smc_net *sn = container_of(work, struct smc_net, ipsec);
-	struct smc_conn *conn, *before = NULL;
+	struct smc_lgr_member *member, *before = NULL;
 	u64 order = 0;
 
 	if (!any_policy(sn->net))
 		return;
 	smp_mb(); /* pairs with smc_close_check(): we see its holder, or it sees the change */
-	while ((conn = smc_lgr_net_next(sn, before, order))) {
-		order = conn->order;
+	while ((member = smc_lgr_net_next(sn, before, order))) {
+		struct smc_conn *conn = smc_conn_of(member);
+
+		order = member->order;
 		/* A rendezvous looks for itself when its connection comes to life. */
 		if (READ_ONCE(conn->holder) != SMC_CONN_RENDEZVOUS)
 			smc_ipsec_check(conn);
 		/* One that has ended is on no list any more, and cannot tell where to go on. */
-		if (!list_empty_careful(&conn->net_member))
-			swap(conn, before);
-		if (conn)
-			smc_conn_put(conn);
+		if (!list_empty_careful(&member->net_list))
+			swap(member, before);
+		if (member)
+			smc_conn_put(smc_conn_of(member));
 		cond_resched();
 	}
 	if (before)
-		smc_conn_put(before);
+		smc_conn_put(smc_conn_of(before));
 }
 
 /* Under RCU. One that goes has no sockets, and its work has been cancelled: policies and SAs end later than we do. */

@@ -271,7 +271,7 @@ static int rx_step(struct rx_call *c)
 		rc = c->flags & MSG_TRUNC ? n : copy_to_msg(c, n);
 		if (rc < 0)
 			return c->done ? 0 : rc;
-		trace_smc_rx_recvmsg(conn->sk, conn->lgr->device, rc);
+		trace_smc_rx_recvmsg(conn->sk, conn->member.lgr->device, rc);
 		advance_call(c, rc);
 		c->done += rc;
 		return c->done < c->len;
@@ -313,9 +313,9 @@ static void count_unread(struct smc_conn *conn, size_t len)
 	u64 unread = smp_load_acquire(&conn->rx_prod) - conn->rx_cons; /* pairs with smc_upcall_data() */
 
 	if (smc_conn_used(conn, unread, conn->rx_off, conn->rx.skip) >= conn->rx.size)
-		smc_stats_add(conn->sn, conn->tech, SMC_STATS_RX_BUF + SMC_STATS_BUF_FULL, 1);
+		smc_stats_add(conn->member.sn, conn->tech, SMC_STATS_RX_BUF + SMC_STATS_BUF_FULL, 1);
 	if (len < unread)
-		smc_stats_add(conn->sn, conn->tech, SMC_STATS_RX_BUF + SMC_STATS_BUF_SIZE_SMALL, 1);
+		smc_stats_add(conn->member.sn, conn->tech, SMC_STATS_RX_BUF + SMC_STATS_BUF_SIZE_SMALL, 1);
 }
 
 /*
@@ -325,7 +325,7 @@ static void count_unread(struct smc_conn *conn, size_t len)
 static void count_call(struct smc_conn *conn, int rc)
 {
 	if (rc > 0 || !smc_conn_meaning(conn)->over)
-		smc_stats_rx(conn->sn, conn->tech, rc);
+		smc_stats_rx(conn->member.sn, conn->tech, rc);
 }
 
 /**
@@ -360,7 +360,7 @@ int smc_rx_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int flags
 	update_cons(conn, flags & MSG_PEEK);
 	mutex_unlock(&conn->rx_lock);
 	rc = c.done ?: rc;
-	trace_smc_rx(conn->sk, conn->token, len, rc);
+	trace_smc_rx(conn->sk, conn->member.token, len, rc);
 	count_call(conn, rc);
 	if (rc >= 0)
 		put_inq(&c);
@@ -432,7 +432,7 @@ static int splice_step(struct rx_call *c, struct pipe_inode_info *pipe)
 		rc = fill_pipe(c, pipe, n);
 		if (rc <= 0)
 			return rc;
-		trace_smc_rx_recvmsg(c->conn->sk, c->conn->lgr->device, rc);
+		trace_smc_rx_recvmsg(c->conn->sk, c->conn->member.lgr->device, rc);
 		advance_call(c, rc);
 		c->done += rc;
 		rx_consume(c);
@@ -465,7 +465,7 @@ ssize_t smc_rx_splice(struct smc_conn *conn, struct pipe_inode_info *pipe, size_
 	int rc = 1;
 
 	c.timeo = sock_rcvtimeo(conn->sk, nonblock);
-	smc_stats_add(conn->sn, conn->tech, SMC_STATS_SPLICE, 1);
+	smc_stats_add(conn->member.sn, conn->tech, SMC_STATS_SPLICE, 1);
 	mutex_lock(&conn->rx_lock);
 	smc_close_look(conn);
 	count_unread(conn, len);

@@ -68,7 +68,7 @@ static bool set_waiting(struct smc_conn *conn)
 static void count_full(struct smc_conn *conn)
 {
 	if (!READ_ONCE(conn->tx_full) && !smc_tx_room(conn) && !xchg(&conn->tx_full, 1))
-		smc_stats_add(conn->sn, conn->tech, SMC_STATS_TX_BUF + SMC_STATS_BUF_FULL, 1);
+		smc_stats_add(conn->member.sn, conn->tech, SMC_STATS_TX_BUF + SMC_STATS_BUF_FULL, 1);
 }
 
 /* Counts that send() has found no room, and whether that is because the peer does not read. */
@@ -76,16 +76,16 @@ static void count_no_room(struct smc_conn *conn)
 {
 	count_full(conn);
 	if (!conn->ops->peer_full || conn->ops->peer_full(conn))
-		smc_stats_add(conn->sn, conn->tech, SMC_STATS_TX_BUF + SMC_STATS_BUF_FULL_PEER, 1);
+		smc_stats_add(conn->member.sn, conn->tech, SMC_STATS_TX_BUF + SMC_STATS_BUF_FULL_PEER, 1);
 }
 
 /* Counts that a call sends more than a buffer can hold, ours or the peer's. */
 static void count_too_small(struct smc_conn *conn, size_t len)
 {
 	if (len > conn->tx_buf)
-		smc_stats_add(conn->sn, conn->tech, SMC_STATS_TX_BUF + SMC_STATS_BUF_SIZE_SMALL, 1);
+		smc_stats_add(conn->member.sn, conn->tech, SMC_STATS_TX_BUF + SMC_STATS_BUF_SIZE_SMALL, 1);
 	if (len > conn->tx_size)
-		smc_stats_add(conn->sn, conn->tech, SMC_STATS_TX_BUF + SMC_STATS_BUF_SIZE_SMALL_PEER, 1);
+		smc_stats_add(conn->member.sn, conn->tech, SMC_STATS_TX_BUF + SMC_STATS_BUF_SIZE_SMALL_PEER, 1);
 }
 
 /* smc_tx_writable() - for poll: is there room, or shall there be a wakeup? Does not sleep. */
@@ -220,7 +220,7 @@ static ssize_t tx_write(struct smc_conn *conn, struct msghdr *msg, size_t left)
 
 	if (rc <= 0)
 		return rc ?: -EFAULT;
-	trace_smc_tx_sendmsg(conn->sk, conn->lgr->device, rc);
+	trace_smc_tx_sendmsg(conn->sk, conn->member.lgr->device, rc);
 	conn->tx_off = conn->tx_off + rc < conn->tx_size ? conn->tx_off + rc : conn->tx_off + rc - conn->tx_size;
 	WRITE_ONCE(conn->tx_prod, conn->tx_prod + rc);
 	WRITE_ONCE(conn->tx_full, 0);
@@ -362,10 +362,10 @@ int smc_tx_send(struct smc_conn *conn, struct msghdr *msg, size_t len)
 	tx_finish(conn, msg, done);
 	mutex_unlock(&conn->tx_lock);
 	zerocopy_end(uarg, done);
-	trace_smc_tx(conn->sk, conn->token, len, done);
+	trace_smc_tx(conn->sk, conn->member.token, len, done);
 	if (counts)
-		smc_stats_tx(conn->sn, conn->tech, len, done);
+		smc_stats_tx(conn->member.sn, conn->tech, len, done);
 	if (counts && (msg->msg_flags & MSG_OOB))
-		smc_stats_add(conn->sn, conn->tech, SMC_STATS_URGENT, 1);
+		smc_stats_add(conn->member.sn, conn->tech, SMC_STATS_URGENT, 1);
 	return done == -EPIPE ? sk_stream_error(conn->sk, msg->msg_flags, done) : done;
 }

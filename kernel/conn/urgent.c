@@ -215,7 +215,7 @@ int smc_urgent_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int f
 	spin_unlock_bh(&conn->lock);
 	if (!valid)
 		return smc_conn_meaning(conn)->eof || READ_ONCE(conn->rx_shut) ? 0 : -EAGAIN;
-	smc_stats_add(conn->sn, conn->tech, SMC_STATS_URGENT, 1);
+	smc_stats_add(conn->member.sn, conn->tech, SMC_STATS_URGENT, 1);
 	msg->msg_flags |= MSG_OOB;
 	if (!len) {
 		msg->msg_flags |= MSG_TRUNC;

@@ -166,8 +166,10 @@ static int fill(struct smc_sock *smc, void *arg)
 }
 
 /* A connection of the namespace, under the lock of their list. */
-static int fill_alone(struct smc_conn *conn, void *arg)
+static int fill_alone(struct smc_lgr_member *member, void *arg)
 {
+	struct smc_conn *conn = smc_conn_of(member);
+
 	/* Pairs with smc_active_child(): before that, the transport is not through with it. */
 	return smp_load_acquire(&conn->holder) == SMC_CONN_ALONE ? fill_conn(arg, conn, 0) : 0;
 }
@@ -180,7 +182,7 @@ static int dump(struct sk_buff *skb, struct netlink_callback *cb)
 
 	NL_ASSERT_CTX_FITS(struct position);
 	if (!smc_table_walk(&pos->bucket, &pos->skip, fill, &d))
-		smc_lgr_walk_conns(sock_net(skb->sk), &pos->conn, fill_alone, &d);
+		smc_lgr_walk_members(sock_net(skb->sk), &pos->conn, fill_alone, &d);
 	return skb->len;
 }
 

@@ -4,8 +4,8 @@
 #include <linux/wait_bit.h>
 #include <net/net_namespace.h>
 
-#include "../conn/conn.h"
 #include "../net.h"
+#include "../transport/transport.h"
 #include "table.h"
 
 static DECLARE_WAIT_QUEUE_HEAD(ended);
@@ -36,19 +36,19 @@ static bool unlist(struct smc_lgr *lgr)
 	return mine;
 }
 
-/* Takes the first connection off the group's list, with a reference. Returns NULL if none is left. */
-static struct smc_conn *take_conn(struct smc_lgr *lgr)
+/* Takes the first member off the group's list, with a reference. Returns NULL if none is left. */
+static struct smc_lgr_member *take_member(struct smc_lgr *lgr)
 {
-	struct smc_conn *conn;
+	struct smc_lgr_member *member;
 
 	spin_lock_bh(&lgr->lock);
-	conn = list_first_entry_or_null(&lgr->conns, struct smc_conn, member);
-	if (conn) {
-		list_del_init(&conn->member);
-		smc_conn_get(conn);
+	member = list_first_entry_or_null(&lgr->members, struct smc_lgr_member, list);
+	if (member) {
+		list_del_init(&member->list);
+		smc_lgr_member_ops->get(member);
 	}
 	spin_unlock_bh(&lgr->lock);
-	return conn;
+	return member;
 }
 
 /*
@@ -58,18 +58,14 @@ static struct smc_conn *take_conn(struct smc_lgr *lgr)
 static void terminate(struct smc_lgr *lgr, bool hard)
 {
 	bool mine = unlist(lgr);
-	struct smc_conn *conn;
+	struct smc_lgr_member *member;
 
 	smp_mb(); /* pairs with smc_close_check() */
-	while ((conn = take_conn(lgr))) {
-		/* A rendezvous finds out by itself, and its connection may still be TCP. */
-		if (hard)
-			smc_close_kill(conn, false);
-		else if (READ_ONCE(lgr->deleted) && READ_ONCE(conn->holder) != SMC_CONN_RENDEZVOUS)
-			smc_close_abort(conn);
-		else if (READ_ONCE(conn->holder) != SMC_CONN_RENDEZVOUS)
-			smc_close_gone(conn);
-		smc_conn_put(conn);
+	while ((member = take_member(lgr))) {
+		enum smc_lgr_end how = READ_ONCE(lgr->deleted) ? SMC_LGR_END_BY_OPERATOR : SMC_LGR_END_FAILED;
+
+		smc_lgr_member_ops->end(member, hard ? SMC_LGR_END_ALL : how);
+		smc_lgr_member_ops->put(member);
 	}
 	smc_lgr_stop_work(lgr);
 	if (mine)
@@ -164,12 +160,12 @@ static bool any_ending(const struct net *net)
  */
 void smc_lgr_net_exit(struct smc_net *sn)
 {
-	struct smc_conn *conn;
+	struct smc_lgr_member *member;
 
 	terminate_all(NULL, sn->net, true);
-	while ((conn = smc_lgr_net_take(sn))) {
-		smc_close_kill(conn, false);
-		smc_conn_put(conn);
+	while ((member = smc_lgr_net_take(sn))) {
+		smc_lgr_member_ops->end(member, SMC_LGR_END_ALL);
+		smc_lgr_member_ops->put(member);
 	}
 	wait_event(ended, !any_ending(sn->net));
 	wait_var_event(&sn->conns, !atomic_read(&sn->conns));

@@ -6,7 +6,7 @@
 #include <linux/wait_bit.h>
 #include <net/net_namespace.h>
 
-#include "../conn/conn.h"
+#include "../transport/transport.h"
 #include "../net.h"
 #include "table.h"
 
@@ -15,6 +15,9 @@
 /* A client of SMC-R so much longer, as it is the server that chooses a group (RFC 7609, 4.1). */
 #define IDLE_GRACE (10 * HZ)
 #define TRIM_TIME (2 * HZ)
+
+/* What groups do with connections. Set once, before there is any. */
+const struct smc_lgr_member_ops *smc_lgr_member_ops;
 
 /* Groups that are not freed yet. Each connection, timer and work holds one, in the end. */
 static atomic_t live;
@@ -104,36 +107,32 @@ unlock:
 	smc_lgr_put(lgr);
 }
 
-/* The connection after another, with a reference; drops that on the other. NULL at the end. */
-static struct smc_conn *next_conn(struct smc_lgr *lgr, struct smc_conn *conn)
+/* The member after another, with a reference; drops that on the other. NULL at the end. */
+static struct smc_lgr_member *next_member(struct smc_lgr *lgr, struct smc_lgr_member *member)
 {
-	struct smc_conn *next = NULL;
+	struct smc_lgr_member *next = NULL;
 
 	spin_lock_bh(&lgr->lock);
 	/* One that has left meanwhile ends the walk; there will be another. */
-	if (!conn)
-		next = list_first_entry_or_null(&lgr->conns, struct smc_conn, member);
-	else if (!list_empty(&conn->member) && !list_is_last(&conn->member, &lgr->conns))
-		next = list_next_entry(conn, member);
+	if (!member)
+		next = list_first_entry_or_null(&lgr->members, struct smc_lgr_member, list);
+	else if (!list_empty(&member->list) && !list_is_last(&member->list, &lgr->members))
+		next = list_next_entry(member, list);
 	if (next)
-		smc_conn_get(next);
+		smc_lgr_member_ops->get(next);
 	spin_unlock_bh(&lgr->lock);
-	if (conn)
-		smc_conn_put(conn);
+	if (member)
+		smc_lgr_member_ops->put(member);
 	return next;
 }
 
 static void trim_work(struct work_struct *work)
 {
 	struct smc_lgr *lgr = container_of(to_delayed_work(work), struct smc_lgr, trim);
-	struct smc_conn *conn;
+	struct smc_lgr_member *member;
 
-	for (conn = next_conn(lgr, NULL); conn; conn = next_conn(lgr, conn)) {
-		u64 now = READ_ONCE(conn->tx_prod);
-
-		if (now == conn->trimmed)
-			lgr->key.ops->trim(conn);
-		conn->trimmed = now;
+	for (member = next_member(lgr, NULL); member; member = next_member(lgr, member)) {
+		smc_lgr_member_ops->trim(member);
 		cond_resched();
 	}
 	spin_lock_bh(&lgr->lock);
@@ -158,7 +157,7 @@ static struct smc_lgr *alloc(const struct smc_lgr_key *key)
 	refcount_set(&lgr->ref, 1);
 	lgr->n_conns = 1;
 	INIT_LIST_HEAD(&lgr->list);
-	INIT_LIST_HEAD(&lgr->conns);
+	INIT_LIST_HEAD(&lgr->members);
 	spin_lock_init(&lgr->lock);
 	INIT_DELAYED_WORK(&lgr->idle, idle_work);
 	INIT_DELAYED_WORK(&lgr->trim, trim_work);
@@ -262,11 +261,17 @@ void smc_lgr_leave(struct smc_lgr *lgr)
 	smc_lgr_put(lgr);
 }
 
+/* smc_lgr_set_member_ops() - at load, what groups do with connections. */
+void smc_lgr_set_member_ops(const struct smc_lgr_member_ops *ops)
+{
+	smc_lgr_member_ops = ops;
+}
+
 /*
- * smc_lgr_add_conn() - a connection takes its reserved place. Does not sleep. Return: false if the group is ending: then
+ * smc_lgr_add_member() - a connection takes its reserved place. Does not sleep. Return: false if the group is ending: then
  * its end does not come to this connection.
  */
-bool smc_lgr_add_conn(struct smc_lgr *lgr, struct smc_conn *conn)
+bool smc_lgr_add_member(struct smc_lgr *lgr, struct smc_lgr_member *member)
 {
 	bool listed;
 
@@ -274,9 +279,9 @@ bool smc_lgr_add_conn(struct smc_lgr *lgr, struct smc_conn *conn)
 	listed = lgr->listed;
 	if (!listed)
 		goto unlock;
-	smc_lgr_net_add(conn);
-	conn->token = conn->tag ? conn->serial << 8 | conn->tag : conn->serial;
-	list_add_tail(&conn->member, &lgr->conns);
+	smc_lgr_net_add(member);
+	member->token = member->tag ? member->serial << 8 | member->tag : member->serial;
+	list_add_tail(&member->list, &lgr->members);
 	if (lgr->key.ops->trim && !delayed_work_pending(&lgr->trim))
 		queue(lgr, &lgr->trim, TRIM_TIME);
 unlock:
@@ -285,17 +290,17 @@ unlock:
 }
 
 /*
- * smc_lgr_del_conn() - a connection has given everything back. Its reference on the group stays. It may have been the last
+ * smc_lgr_del_member() - a connection has given everything back. Its reference on the group stays. It may have been the last
  * of a namespace that waits for that in order to go, so nothing of the namespace is used afterwards. Softirq.
  */
-void smc_lgr_del_conn(struct smc_conn *conn)
+void smc_lgr_del_member(struct smc_lgr_member *member)
 {
-	struct smc_lgr *lgr = conn->lgr;
-	struct smc_net *sn = conn->sn;
+	struct smc_lgr *lgr = member->lgr;
+	struct smc_net *sn = member->sn;
 
 	spin_lock_bh(&lgr->lock);
-	list_del_init(&conn->member);
-	smc_lgr_net_del(conn);
+	list_del_init(&member->list);
+	smc_lgr_net_del(member);
 	release_place(lgr);
 	spin_unlock_bh(&lgr->lock);
 	if (atomic_dec_and_test(&sn->conns))

@@ -16,7 +16,6 @@
 #include "../wire/clc.h"
 
 struct net;
-struct smc_conn;
 struct smc_net;
 struct smc_transport_ops;
 
@@ -38,6 +37,41 @@ struct smc_lgr_key {
 	u8 own_gid[16];		/* of a server: the address here that the link is made with */
 };
 
+/* What a group knows of a connection in it. */
+struct smc_lgr_member {
+	struct smc_lgr *lgr;		/* a reference; never changes */
+	struct smc_net *sn;		/* its namespace's; never changes */
+	u32 token;			/* names it in its group; never changes */
+	u8 tag;				/* its low byte, if the transport wants to choose that; else 0 */
+	u64 order;			/* rises along both lists that it is on; never used again */
+	u32 serial;			/* of it, for the token; not 0 */
+	struct list_head list;		/* lgr->members; lgr->lock */
+	struct list_head net_list;	/* sn->lgr.members; sn->lgr.lock */
+};
+
+/* How a group ends. */
+enum smc_lgr_end {
+	SMC_LGR_END_FAILED,		/* applications whose socket is open hear of it */
+	SMC_LGR_END_BY_OPERATOR,	/* so do their peers, while the group can still send */
+	SMC_LGR_END_ALL,		/* no socket is open any more: connections give everything back */
+};
+
+/**
+ * struct smc_lgr_member_ops - what a group does with the connections in it
+ * @get: takes a reference. Any context
+ * @put: drops one. Does not sleep
+ * @end: the group ends. Does not sleep
+ * @trim: the connection may give memory back that it does not use; of transports that can. May sleep
+ * @buf_bytes: memory that it receives in. Any context
+ */
+struct smc_lgr_member_ops {
+	void (*get)(struct smc_lgr_member *member);
+	void (*put)(struct smc_lgr_member *member);
+	void (*end)(struct smc_lgr_member *member, enum smc_lgr_end how);
+	void (*trim)(struct smc_lgr_member *member);
+	u32 (*buf_bytes)(const struct smc_lgr_member *member);
+};
+
 /* With the terminating zero; as that of an RDMA device. */
 #define SMC_LGR_DEVICE_LEN 64
 
@@ -49,8 +83,8 @@ struct smc_lgr {
 	u64 mark;			/* the walk that found a connection of its namespace here; smc_lgr_table_lock */
 	struct hlist_node hash;		/* the same */
 	bool listed;			/* connections may join; changes under smc_lgr_table_lock and lock */
-	spinlock_t lock;		/* conns, n_conns, what is known of the peer; softirqs off */
-	struct list_head conns;
+	spinlock_t lock;		/* members, n_conns, what is known of the peer; softirqs off */
+	struct list_head members;
 	unsigned int n_conns;		/* on the list, or about to be */
 	unsigned long idle_since;	/* jiffies; when the last connection went. lock */
 	bool draining;			/* it ends with its last connection; set under lock, read without */
@@ -82,12 +116,13 @@ struct smc_lgr_view {
 
 /* The connections of a namespace that are in groups. A walk through them costs nothing for those of others. */
 struct smc_lgr_net {
-	spinlock_t lock;	/* conns; taken within smc_lgr_table_lock and a group's lock; softirqs off */
-	struct list_head conns;	/* by their order */
+	spinlock_t lock;	/* members; taken within smc_lgr_table_lock and a group's lock; softirqs off */
+	struct list_head members;	/* by their order */
 };
 
-bool smc_lgr_add_conn(struct smc_lgr *lgr, struct smc_conn *conn);
-void smc_lgr_del_conn(struct smc_conn *conn);
+void smc_lgr_set_member_ops(const struct smc_lgr_member_ops *ops);
+bool smc_lgr_add_member(struct smc_lgr *lgr, struct smc_lgr_member *member);
+void smc_lgr_del_member(struct smc_lgr_member *member);
 void smc_lgr_get(struct smc_lgr *lgr);
 void smc_lgr_put(struct smc_lgr *lgr);
 void smc_lgr_hostname(u8 host[SMC_HOSTNAME_LEN]);
@@ -105,8 +140,8 @@ void smc_lgr_exit(void);
 
 /* netns.c */
 void smc_lgr_net_init(struct smc_net *sn);
-struct smc_conn *smc_lgr_net_next(struct smc_net *sn, const struct smc_conn *before, u64 order);
-int smc_lgr_walk_conns(const struct net *net, u64 *order, int (*fn)(struct smc_conn *conn, void *arg), void *arg);
+struct smc_lgr_member *smc_lgr_net_next(struct smc_net *sn, const struct smc_lgr_member *before, u64 order);
+int smc_lgr_walk_members(const struct net *net, u64 *order, int (*fn)(struct smc_lgr_member *member, void *arg), void *arg);
 
 /* shutdown.c */
 int smc_lgr_delete(const struct net *net, unsigned int role, u32 id);

@@ -3,7 +3,6 @@
 
 #include <linux/export.h>
 
-#include "../conn/conn.h"
 #include "../net.h"
 #include "table.h"
 
@@ -11,68 +10,68 @@
 void smc_lgr_net_init(struct smc_net *sn)
 {
 	spin_lock_init(&sn->lgr.lock);
-	INIT_LIST_HEAD(&sn->lgr.conns);
+	INIT_LIST_HEAD(&sn->lgr.members);
 }
 
 /*
  * smc_lgr_net_add() - a connection joins its group: numbers it and lists it for its namespace. Under the group's lock,
  * which with the namespace's makes the numbers rise along both lists. Does not sleep.
  */
-void smc_lgr_net_add(struct smc_conn *conn)
+void smc_lgr_net_add(struct smc_lgr_member *member)
 {
 	static atomic64_t orders;
 
-	lockdep_assert_held(&conn->lgr->lock);
-	spin_lock(&conn->sn->lgr.lock);
+	lockdep_assert_held(&member->lgr->lock);
+	spin_lock(&member->sn->lgr.lock);
 	do
-		conn->order = atomic64_inc_return(&orders);
-	while (!lower_32_bits(conn->order));
-	conn->serial = lower_32_bits(conn->order);
-	list_add_tail(&conn->net_member, &conn->sn->lgr.conns);
-	spin_unlock(&conn->sn->lgr.lock);
+		member->order = atomic64_inc_return(&orders);
+	while (!lower_32_bits(member->order));
+	member->serial = lower_32_bits(member->order);
+	list_add_tail(&member->net_list, &member->sn->lgr.members);
+	spin_unlock(&member->sn->lgr.lock);
 }
 
 /* smc_lgr_net_del() - a connection has given everything back. Under the group's lock. Does not sleep. */
-void smc_lgr_net_del(struct smc_conn *conn)
+void smc_lgr_net_del(struct smc_lgr_member *member)
 {
-	lockdep_assert_held(&conn->lgr->lock);
-	spin_lock(&conn->sn->lgr.lock);
-	list_del_init(&conn->net_member);
-	spin_unlock(&conn->sn->lgr.lock);
+	lockdep_assert_held(&member->lgr->lock);
+	spin_lock(&member->sn->lgr.lock);
+	list_del_init(&member->net_list);
+	spin_unlock(&member->sn->lgr.lock);
 }
 
 /*
  * smc_lgr_net_take() - takes the first connection of a namespace off the lists, with a reference. Does not sleep.
  * Return: NULL if none is left.
  */
-struct smc_conn *smc_lgr_net_take(struct smc_net *sn)
+struct smc_lgr_member *smc_lgr_net_take(struct smc_net *sn)
 {
-	struct smc_conn *conn;
+	struct smc_lgr_member *member;
 
 	spin_lock_bh(&sn->lgr.lock);
-	conn = list_first_entry_or_null(&sn->lgr.conns, struct smc_conn, net_member);
-	if (conn) {
-		list_del_init(&conn->net_member);
-		smc_conn_get(conn);
+	member = list_first_entry_or_null(&sn->lgr.members, struct smc_lgr_member, net_list);
+	if (member) {
+		list_del_init(&member->net_list);
+		smc_lgr_member_ops->get(member);
 	}
 	spin_unlock_bh(&sn->lgr.lock);
-	if (!conn)
+	if (!member)
 		return NULL;
-	spin_lock_bh(&conn->lgr->lock);
-	list_del_init(&conn->member);
-	spin_unlock_bh(&conn->lgr->lock);
-	return conn;
+	spin_lock_bh(&member->lgr->lock);
+	list_del_init(&member->list);
+	spin_unlock_bh(&member->lgr->lock);
+	return member;
 }
 
 /* smc_lgr_net_mark() - marks the groups in which a namespace has connections. Under the table's lock. */
 void smc_lgr_net_mark(struct smc_net *sn, u64 mark)
 {
-	struct smc_conn *conn;
+	struct smc_lgr_member *member;
 
 	lockdep_assert_held(&smc_lgr_table_lock);
 	spin_lock(&sn->lgr.lock);
-	list_for_each_entry(conn, &sn->lgr.conns, net_member)
-		conn->lgr->mark = mark;
+	list_for_each_entry(member, &sn->lgr.members, net_list)
+		member->lgr->mark = mark;
 	spin_unlock(&sn->lgr.lock);
 }
 
@@ -84,19 +83,19 @@ void smc_lgr_net_mark(struct smc_net *sn, u64 mark)
  *
  * Does not sleep. Return: the first connection with a higher order, with a reference; NULL if there is none.
  */
-struct smc_conn *smc_lgr_net_next(struct smc_net *sn, const struct smc_conn *before, u64 order)
+struct smc_lgr_member *smc_lgr_net_next(struct smc_net *sn, const struct smc_lgr_member *before, u64 order)
 {
-	struct smc_conn *conn, *next = NULL;
+	struct smc_lgr_member *member, *next = NULL;
 	const struct list_head *pos;
 
 	spin_lock_bh(&sn->lgr.lock);
-	pos = before && !list_empty(&before->net_member) ? &before->net_member : &sn->lgr.conns;
-	list_for_each_continue(pos, &sn->lgr.conns) {
-		conn = list_entry(pos, struct smc_conn, net_member);
-		if (conn->order <= order)
+	pos = before && !list_empty(&before->net_list) ? &before->net_list : &sn->lgr.members;
+	list_for_each_continue(pos, &sn->lgr.members) {
+		member = list_entry(pos, struct smc_lgr_member, net_list);
+		if (member->order <= order)
 			continue;
-		smc_conn_get(conn);
-		next = conn;
+		smc_lgr_member_ops->get(member);
+		next = member;
 		break;
 	}
 	spin_unlock_bh(&sn->lgr.lock);
@@ -104,7 +103,7 @@ struct smc_conn *smc_lgr_net_next(struct smc_net *sn, const struct smc_conn *bef
 }
 
 /**
- * smc_lgr_walk_conns() - visits the connections of a namespace, in their order
+ * smc_lgr_walk_members() - visits the connections of a namespace, in their order
  * @net: the namespace
  * @order: in and out, that of the last connection visited; 0 at first
  * @fn: called with the lock of the namespace's list held; nonzero ends the walk before that connection counts as visited
@@ -112,22 +111,22 @@ struct smc_conn *smc_lgr_net_next(struct smc_net *sn, const struct smc_conn *bef
  *
  * Does not sleep. Return: 0 at the end, else what @fn said.
  */
-int smc_lgr_walk_conns(const struct net *net, u64 *order, int (*fn)(struct smc_conn *conn, void *arg), void *arg)
+int smc_lgr_walk_members(const struct net *net, u64 *order, int (*fn)(struct smc_lgr_member *member, void *arg), void *arg)
 {
 	struct smc_net *sn = smc_net(net);
-	struct smc_conn *conn;
+	struct smc_lgr_member *member;
 	int rc = 0;
 
 	spin_lock_bh(&sn->lgr.lock);
-	list_for_each_entry(conn, &sn->lgr.conns, net_member) {
-		if (conn->order <= *order)
+	list_for_each_entry(member, &sn->lgr.members, net_list) {
+		if (member->order <= *order)
 			continue;
-		rc = fn(conn, arg);
+		rc = fn(member, arg);
 		if (rc)
 			break;
-		*order = conn->order;
+		*order = member->order;
 	}
 	spin_unlock_bh(&sn->lgr.lock);
 	return rc;
 }
-EXPORT_SYMBOL_GPL(smc_lgr_walk_conns);
+EXPORT_SYMBOL_GPL(smc_lgr_walk_members);

@@ -6,7 +6,7 @@
 #include <linux/moduleparam.h>
 #include <net/net_namespace.h>
 
-#include "../conn/conn.h"
+#include "../transport/transport.h"
 #include "../net.h"
 #include "table.h"
 
@@ -201,16 +201,16 @@ int smc_lgr_walk(const struct net *net, unsigned int *next, int (*fn)(struct smc
 /* What the connections of a namespace are of a group. */
 static void count_own(const struct smc_lgr *lgr, const struct net *net, struct smc_lgr_view *view)
 {
-	const struct smc_conn *conn;
+	const struct smc_lgr_member *member;
 
 	lockdep_assert_held(&lgr->lock);
 	view->n_conns = 0;
 	view->buf_bytes = 0;
-	list_for_each_entry(conn, &lgr->conns, member) {
-		if (!net_eq(conn->sn->net, net))
+	list_for_each_entry(member, &lgr->members, list) {
+		if (!net_eq(member->sn->net, net))
 			continue;
 		view->n_conns++;
-		view->buf_bytes += conn->rx.size + conn->rx.skip;
+		view->buf_bytes += smc_lgr_member_ops->buf_bytes(member);
 	}
 }
 

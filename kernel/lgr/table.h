@@ -18,13 +18,14 @@ bool smc_lgr_table_unlist(struct smc_lgr *lgr);
 void smc_lgr_table_del(struct smc_lgr *lgr);
 
 /* lgr.c */
+extern const struct smc_lgr_member_ops *smc_lgr_member_ops;
 void smc_lgr_stop_work(struct smc_lgr *lgr);
 void smc_lgr_wait_freed(void);
 
 /* netns.c */
-void smc_lgr_net_add(struct smc_conn *conn);
-void smc_lgr_net_del(struct smc_conn *conn);
-struct smc_conn *smc_lgr_net_take(struct smc_net *sn);
+void smc_lgr_net_add(struct smc_lgr_member *member);
+void smc_lgr_net_del(struct smc_lgr_member *member);
+struct smc_lgr_member *smc_lgr_net_take(struct smc_net *sn);
 void smc_lgr_net_mark(struct smc_net *sn, u64 mark);
 
 /* end.c */

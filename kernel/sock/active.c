@@ -413,9 +413,9 @@ static void released(struct smc_conn *conn, int name)
 		return;
 	nonagle = tcp_sk(conn->sk)->nonagle;
 	if (name == TCP_NODELAY && (nonagle & TCP_NAGLE_OFF))
-		smc_stats_add(conn->sn, conn->tech, SMC_STATS_NODELAY, 1);
+		smc_stats_add(conn->member.sn, conn->tech, SMC_STATS_NODELAY, 1);
 	if (name == TCP_CORK && !(nonagle & TCP_NAGLE_CORK))
-		smc_stats_add(conn->sn, conn->tech, SMC_STATS_CORK, 1);
+		smc_stats_add(conn->member.sn, conn->tech, SMC_STATS_CORK, 1);
 	if (!(nonagle & TCP_NAGLE_CORK))
 		smc_tx_push(conn);
 }

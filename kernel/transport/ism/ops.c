@@ -105,10 +105,10 @@ static int prepare(struct smc_offer *offer, struct smc_ism_dev *dev, struct smc_
 	conn->priv = ic;
 	rcu_assign_pointer(ic->own->conn, conn);
 	offer->conn = conn;
-	smc_stats_buf(conn->sn, SMC_STATS_D, true, SMC_ISM_SIZE_MIN << asked, SMC_ISM_SIZE_MIN << *code, false);
+	smc_stats_buf(conn->member.sn, SMC_STATS_D, true, SMC_ISM_SIZE_MIN << asked, SMC_ISM_SIZE_MIN << *code, false);
 	atomic64_add(SMC_ISM_SIZE_MIN << *code, &lgr->buf_bytes);
 	/* Who has not taken the connection out of the offer ends it. */
-	return smc_lgr_add_conn(lgr, conn) ? 0 : SMC_REASON_INTERNAL;
+	return smc_lgr_add_member(lgr, &conn->member) ? 0 : SMC_REASON_INTERNAL;
 }
 
 /* From here on the connection writes to a peer's buffer, which it has got at. */
@@ -180,7 +180,7 @@ static void describe_us(const struct smc_conn *conn, struct smc_clc_accept *a, u
 	a->size_code = code;
 	a->ism_gid = ic->dev->gid[0];
 	a->dmb_token = ic->own->token;
-	memcpy(a->link_id, &conn->lgr->id, sizeof(a->link_id));
+	memcpy(a->link_id, &conn->member.lgr->id, sizeof(a->link_id));
 	if (a->version < 2)
 		return;
 	a->chid = ic->dev->chid;
@@ -326,7 +326,7 @@ static int attach(struct smc_offer *offer, const struct smc_clc_accept *peer, st
 		return rc;
 	if (((const struct smc_ism_conn *)offer->conn->priv)->peer && !is_mutual(offer->conn))
 		return -ECONNRESET;
-	smc_lgr_learn(offer->conn->lgr, peer);
+	smc_lgr_learn(offer->conn->member.lgr, peer);
 	return 0;
 }
 
@@ -389,8 +389,8 @@ static void release(struct smc_conn *conn)
 
 	RCU_INIT_POINTER(ic->own->conn, NULL);
 	ic->dev->ops->dmb_close(ic->dev, ic->own);
-	smc_stats_buf_usage(conn->sn, SMC_STATS_D, true, -bytes);
-	atomic64_sub(bytes, &conn->lgr->buf_bytes);
+	smc_stats_buf_usage(conn->member.sn, SMC_STATS_D, true, -bytes);
+	atomic64_sub(bytes, &conn->member.lgr->buf_bytes);
 }
 
 static void destroy(struct smc_conn *conn)
@@ -462,7 +462,7 @@ static void consumed(struct smc_conn *conn, u32 off, u32 len)
 static void describe(const struct smc_conn *conn, struct smc_diag_info *info)
 {
 	const struct smc_ism_conn *ic = conn->priv;
-	const struct smc_lgr *lgr = conn->lgr;
+	const struct smc_lgr *lgr = conn->member.lgr;
 
 	info->mode = SMC_DIAG_MODE_SMCD;
 	info->has_dmb = true;

@@ -219,13 +219,13 @@ int smc_rdma_make_conn(struct smc_rdma_offer *ro)
 	conn->rx = (struct smc_element){ .size = rc->rmb->size, .fixed = true, .pages = rc->rmb->pages };
 	conn->priv = rc;
 	rc->conn = conn;
-	conn->tag = rc->rmb->id;
+	conn->member.tag = rc->rmb->id;
 	ro->offer->conn = conn;
-	smc_stats_buf(conn->sn, SMC_STATS_R, true, SMC_RDMA_SIZE_MIN << rc->rmb_code, rc->rmb->size, rc->rmb->reused);
-	smc_stats_buf(conn->sn, SMC_STATS_R, false, SMC_RDMA_SIZE_MIN << rc->snd_code, rc->snd->size, rc->snd->reused);
-	if (!smc_lgr_add_conn(ro->lgr, conn))
+	smc_stats_buf(conn->member.sn, SMC_STATS_R, true, SMC_RDMA_SIZE_MIN << rc->rmb_code, rc->rmb->size, rc->rmb->reused);
+	smc_stats_buf(conn->member.sn, SMC_STATS_R, false, SMC_RDMA_SIZE_MIN << rc->snd_code, rc->snd->size, rc->snd->reused);
+	if (!smc_lgr_add_member(ro->lgr, &conn->member))
 		return SMC_REASON_INTERNAL;
-	if (xa_err(xa_store_bh(&rc->group->conns, conn->token, conn, GFP_KERNEL)))
+	if (xa_err(xa_store_bh(&rc->group->conns, conn->member.token, conn, GFP_KERNEL)))
 		return SMC_REASON_MEM;
 	rcu_assign_pointer(rc->group->by_rmb[rc->rmb->id], rc);
 	return 0;
@@ -352,7 +352,7 @@ void smc_rdma_describe_us(const struct smc_rdma_offer *ro, struct smc_clc_accept
 	a->qpn = link->qpn;
 	a->rkey = rc->rmb->rkey;
 	a->rmbe_idx = 1;
-	a->token = conn->token;
+	a->token = conn->member.token;
 	a->mtu_code = link->mtu_code ?: link->path.mtu_code;
 	a->rmb_addr = rc->rmb->addr;
 	a->psn = link->psn;
@@ -471,13 +471,13 @@ static void release(struct smc_conn *conn)
 
 	/* Its last message may still wait for room, and the peer take its RMB back meanwhile. */
 	smc_rdma_stop_writing(rc);
-	smc_lgr_rdma_retire_rmb(rc->group, rc->rmb, conn->token, !rc->exposed);
+	smc_lgr_rdma_retire_rmb(rc->group, rc->rmb, conn->member.token, !rc->exposed);
 	RCU_INIT_POINTER(rc->group->by_rmb[rc->rmb->id], NULL);
-	xa_erase_bh(&rc->group->conns, conn->token);
+	xa_erase_bh(&rc->group->conns, conn->member.token);
 	if (READ_ONCE(conn->peer_close_flags) & (SMC_CDC_CLOSED | SMC_CDC_ABORT))
-		smc_lgr_rdma_peer_closed(rc->group, conn->token);
-	smc_stats_buf_usage(conn->sn, SMC_STATS_R, true, -(s64)rc->rmb->size);
-	smc_stats_buf_usage(conn->sn, SMC_STATS_R, false, -(s64)rc->snd->size);
+		smc_lgr_rdma_peer_closed(rc->group, conn->member.token);
+	smc_stats_buf_usage(conn->member.sn, SMC_STATS_R, true, -(s64)rc->rmb->size);
+	smc_stats_buf_usage(conn->member.sn, SMC_STATS_R, false, -(s64)rc->snd->size);
 }
 
 static void destroy(struct smc_conn *conn)

@@ -49,10 +49,10 @@ static void count_own_bufs(struct smc_lgr *lgr, const struct net *net, struct sm
 	view->snd_bytes = 0;
 	view->rmb_bytes = 0;
 	spin_lock_bh(&lgr->lock);
-	list_for_each_entry(conn, &lgr->conns, member) {
+	list_for_each_entry(conn, &lgr->members, member.list) {
 		const struct smc_rdma_conn *rc = smc_rdma_conn_of(conn);
 
-		if (!net_eq(conn->sn->net, net))
+		if (!net_eq(conn->member.sn->net, net))
 			continue;
 		view->snd_bytes += rc->snd->size;
 		view->rmb_bytes += rc->rmb->size;
