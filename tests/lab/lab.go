@@ -50,7 +50,8 @@ type Options struct {
 	Hosts int
 	// Wires is the number of network segments; each host has an interface (eth0, eth1, …) on every one. 1 if zero.
 	Wires int
-	// Memory in MiB and processors of each guest; 768, 1024 with a disk, or 2048 with a debug kernel, and 1 if zero.
+	// Memory in MiB and processors of each guest; 768, or 1024 with a disk, and 1 if zero. With a debug kernel guests get
+	// twice the memory, and 2048 MiB at least.
 	Memory, CPUs int
 	// CPUFeatures is added to the processors' model, as QEMU has it: "erms=off,fsrm=off". Emulation is slow at some of
 	// what real processors are fast at, and kernels choose by what the processor claims.
@@ -100,9 +101,9 @@ func (o *Options) complete() error {
 		if o.Disk != nil {
 			o.Memory = 1024
 		}
-		if slices.Contains(o.Kernels, DebugSeries) {
-			o.Memory = 2048
-		}
+	}
+	if slices.Contains(o.Kernels, DebugSeries) {
+		o.Memory = max(2*o.Memory, 2048)
 	}
 	if o.CPUs == 0 {
 		o.CPUs = 1
