@@ -62,16 +62,17 @@ unit: ## the tests that need neither root nor QEMU
 # Two packages at a time, each with half of the processors: guests on the same one would starve each other's RDMA timers. The
 # longest one first, or it would run alone at the end.
 .PHONY: test
-test: UNIT := ./cmd/... ./internal/... ./pkg/...
+# The tests of internal/lab boot guests: they run with those of tests/.
+test: UNIT = $(shell go list ./cmd/... ./internal/... ./pkg/... | grep -v "/internal/lab$$")
 test: deps build modules modules-s390x unit ## unit tests, then the lab tests on kernels 6.1, 6.12 and 7.2
-	SMCKIT_LAB=1 SMCKIT_PLACES=2 go test -count=1 -p 2 -timeout $(if $(SMCKIT_FULL),300m ./tests/sysfuzz,40m) ./tests/smcr ./tests/...
+	SMCKIT_LAB=1 SMCKIT_PLACES=2 go test -count=1 -p 2 -timeout $(if $(SMCKIT_FULL),300m ./tests/sysfuzz,40m) ./tests/smcr ./internal/lab ./tests/...
 
 # The checkers cost an order of magnitude of speed. What runs on one kernel, whichever is chosen, is left out.
 .PHONY: test-debug
 test-debug: deps build ## the tests of our modules on a kernel with KASAN, lockdep and kmemleak, which is first built
 	go run ./cmd/smclab modules --kernel 7.2-debug
 	SMCKIT_LAB=1 SMCKIT_KERNELS=7.2-debug SMCKIT_SLOW=$(or $(SMCKIT_SLOW),12) go test -count=1 -p 1 -timeout 90m \
-		-run '$(or $(RUN),^Test(Kernels|OurModules|Leaks|Control|Ours)$$)' $(or $(PACKAGES),./tests/lab ./tests/control ./tests/conformance)
+		-run '$(or $(RUN),^Test(Kernels|OurModules|Leaks|Control|Ours)$$)' $(or $(PACKAGES),./internal/lab ./tests/control ./tests/conformance)
 
 .PHONY: test-stock
 test-stock: deps build ## hold the distribution's module against docs/findings-stock.md

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tests holds what is checked of the repository as a whole. The folders below it are the lab and what runs in
-// it.
+// Package tests checks the repository as a whole. The folders below it are tests of one subject each, most of them in guests
+// of internal/lab, and the programs that run in these guests.
 package tests
 
 import (
@@ -93,6 +93,8 @@ func TestImports(t *testing.T) {
 		{"./pkg/smcerr/...", `^` + self, "the errors that all packages share depend on none of them"},
 		{"./pkg/netlinksmc/...", `^` + self + `pkg/(pnet|ism|smcstats)`, "the client is the lowest layer"},
 		{"./pkg/pnet/...", `^` + self + `pkg/(ism|smcstats)`, "devices know PNET IDs, not the reverse"},
+		{"./internal/...", `^` + self + `(cmd|tests)`, "what a command uses is not part of a test"},
+		{"./cmd/...", `^` + self + `tests`, "what a command uses is not part of a test"},
 		{"./cmd/...", `^os/exec$`, "a command that needs another program breaks in containers"},
 	}
 	for _, rule := range rules {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 // connectTime is how long ssh may take to connect.

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 // proxy is the argument that makes this test what ssh has for a network.

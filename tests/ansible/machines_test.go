@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 // machines describes the hosts: a's configuration is applied in a certain way, b's as the role chooses.

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 // BenchmarkStartup measures how long a command takes to say its version, as a multiple of what a static Go program takes

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 // bufferSizes are the sizes of receive buffers that the study of SMC-D compares, in the order of the first round.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 // BenchmarkFallback compares AF_SMC sockets of our module, whose connections all become TCP connections, with TCP

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 // compileLoad compiles the load generator in load/. It is in C because Go's runtime would take more time than the sockets.

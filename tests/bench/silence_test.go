@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 // BenchmarkSilence has 100 hosts make their first SMC-R connections with our module while other hosts are silent at each step

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 // BenchmarkSMCR compares SMC-R of our module with that of the stock module, between two hosts that have one processor, soft-RoCE

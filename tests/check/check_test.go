@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/smckit/smckit/internal/check"
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 // fault is something that is made wrong, and what smc_chk is to find.

@@ -4,7 +4,7 @@
 
 package check
 
-import "github.com/smckit/smckit/tests/lab"
+import "github.com/smckit/smckit/internal/lab"
 
 // installed is where the modules are, as the guest sees them.
 const installed = "/lib/modules/$(uname -r)/updates/smc.ko"

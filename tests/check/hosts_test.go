@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 // TestHosts has smc_chk look at the path between a host with the stock module and one with ours, from both ends: with SMC-R, and

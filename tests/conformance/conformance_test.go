@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 // guest is a booted kernel with the suite in it.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 // mode says what the two ends of a connection are, and which of them is looked at.

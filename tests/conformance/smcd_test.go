@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 // differences are the checks that SMC-D does not pass, each with why TCP itself makes it so, or why it is right. They are

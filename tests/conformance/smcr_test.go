@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 // TestOverSMCR runs the suite with connections that are SMC-R, from a guest to itself. What it does not pass is what SMC-D

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 // badCase is a command that must fail with one line that says why.

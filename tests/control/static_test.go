@@ -11,7 +11,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 // TestStatic checks that the commands need nothing but a kernel: no dynamic linker, no library.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/smckit/smckit/internal/lab"
 	"github.com/smckit/smckit/pkg/netlinksmc"
-	"github.com/smckit/smckit/tests/lab"
 )
 
 const inside = "github.com/smckit/smckit/tests/counters/inside"

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 const addRXE = "rdma link delete rxe0 2>/dev/null || :; rdma link add rxe0 type rxe netdev eth0"

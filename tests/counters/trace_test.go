@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 const tracing = "/sys/kernel/tracing/"

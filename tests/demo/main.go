@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 func main() {

@@ -10,7 +10,7 @@ package fault
 import (
 	"testing"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 const (

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smckit/smckit/internal/lab"
 	"github.com/smckit/smckit/internal/version"
-	"github.com/smckit/smckit/tests/lab"
 )
 
 // edit is what an administrator writes into the files of the package: what CheckConfigured expects.

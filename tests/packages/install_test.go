@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/internal/lab"
 	"github.com/smckit/smckit/internal/version"
-	"github.com/smckit/smckit/tests/lab"
 )
 
 // suites are the Debian systems that packages are installed in.

@@ -20,8 +20,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/internal/lab"
 	"github.com/smckit/smckit/internal/version"
-	"github.com/smckit/smckit/tests/lab"
 )
 
 // older is a version before any that there is.

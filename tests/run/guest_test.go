@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 	"golang.org/x/sys/unix"
 )
 

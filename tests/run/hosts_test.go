@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 // afar are programs for two hosts, where SERVER is the address of the one that serves.

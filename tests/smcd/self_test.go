@@ -7,7 +7,7 @@ package smcd
 import (
 	"testing"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 // TestSelf has guests reach themselves by SMC-R, and does to these connections what TestSMCD does to those of SMC-D.

@@ -7,7 +7,7 @@ package smcr
 import (
 	"testing"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 // limits are what adapters may offer, or refuse, by the module's parameter rdma_test. Queues are as short as a link can have

@@ -15,8 +15,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smckit/smckit/internal/lab"
 	"github.com/smckit/smckit/tests/dissect"
-	"github.com/smckit/smckit/tests/lab"
 )
 
 // What two hosts with the stock module said to each other: of Linux 6.12, and of Linux 7.2, which offer SMC-D, too.

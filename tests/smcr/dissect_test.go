@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smckit/smckit/internal/lab"
 	"github.com/smckit/smckit/tests/dissect"
-	"github.com/smckit/smckit/tests/lab"
 )
 
 // life is connections between two hosts from first contact to the end of the group, and what was on the wire meanwhile.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 // impairments has the network lose, delay, reorder, double and damage packets. RDMA makes up for as much as this.

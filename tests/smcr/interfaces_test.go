@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 // TestInterfaces has connections leave by what is above or below an adapter's own interface, and from network namespaces.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 // byIPv6 has connections over IPv6 from each host to the other. Between two of ours they are SMC-R version 2, whose GIDs are the

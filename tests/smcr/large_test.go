@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 // largeBuffers has as many connections of a group with four times the buffers as are to have them: the first ones, and who comes

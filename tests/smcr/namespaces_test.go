@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 // containers are the namespaces that connections come from: the host's own, and two more. The number is the last byte of the

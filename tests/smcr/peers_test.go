@@ -7,7 +7,7 @@ package smcr
 import (
 	"testing"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 const (

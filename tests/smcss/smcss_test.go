@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 	"golang.org/x/sys/unix"
 )
 

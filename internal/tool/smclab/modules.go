@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/smckit/smckit/internal/cli"
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 	"github.com/spf13/cobra"
 )
 

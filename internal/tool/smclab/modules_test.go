@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/smckit/smckit/internal/cli"
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 )
 
 // TestBuildAll checks what becomes of the other kernels when one cannot be built for.

@@ -15,8 +15,8 @@ import (
 	"path/filepath"
 
 	"github.com/smckit/smckit/internal/cli"
-	"github.com/smckit/smckit/tests/lab"
-	"github.com/smckit/smckit/tests/lab/proto"
+	"github.com/smckit/smckit/internal/lab"
+	"github.com/smckit/smckit/internal/lab/proto"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"

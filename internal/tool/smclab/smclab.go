@@ -2,7 +2,7 @@
 
 //go:build linux
 
-// Package smclab is the command smclab: the lab of tests/lab for people.
+// Package smclab is the command smclab: internal/lab for people.
 package smclab
 
 import (
@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/smckit/smckit/internal/cli"
-	"github.com/smckit/smckit/tests/lab"
+	"github.com/smckit/smckit/internal/lab"
 	"github.com/spf13/cobra"
 )
 

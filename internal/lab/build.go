@@ -56,7 +56,7 @@ func agentProgram(ctx context.Context) (program []byte, err error) {
 	err = goBuild(ctx, "agent", func(dir string) (err error) {
 		program, err = os.ReadFile(filepath.Join(dir, "guest"))
 		return err
-	}, "./tests/lab/guest")
+	}, "./internal/lab/guest")
 	return program, err
 }
 
@@ -100,7 +100,7 @@ func repository() (string, error) {
 	for _, dir := range []string{filepath.Dir(file), "."} {
 		dir, err := filepath.Abs(dir)
 		for ok && err == nil {
-			if _, err := os.Stat(filepath.Join(dir, "tests/lab/guest/main.go")); err == nil {
+			if _, err := os.Stat(filepath.Join(dir, "internal/lab/guest/main.go")); err == nil {
 				return dir, nil
 			}
 			if dir == filepath.Dir(dir) {

@@ -8,7 +8,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/smckit/smckit/tests/lab/proto"
+	"github.com/smckit/smckit/internal/lab/proto"
 	"golang.org/x/sys/unix"
 )
 

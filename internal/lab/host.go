@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/smckit/smckit/tests/lab/proto"
+	"github.com/smckit/smckit/internal/lab/proto"
 )
 
 // Host is a guest of the lab.

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/smckit/smckit/tests/lab/proto"
+	"github.com/smckit/smckit/internal/lab/proto"
 	"golang.org/x/sys/unix"
 )
 

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/smckit/smckit/tests/lab/proto"
+	"github.com/smckit/smckit/internal/lab/proto"
 	"golang.org/x/sys/unix"
 )
 

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/smckit/smckit/tests/lab/proto"
+	"github.com/smckit/smckit/internal/lab/proto"
 	"golang.org/x/sys/unix"
 )
 

@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/smckit/smckit/tests/lab/proto"
+	"github.com/smckit/smckit/internal/lab/proto"
 	"golang.org/x/sys/unix"
 )
 
