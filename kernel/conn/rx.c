@@ -12,10 +12,11 @@
 #include "cdc.h"
 #include "conn.h"
 
-/* The progress of one call. */
+/* The progress of one call, which copies to @msg or puts pages into @pipe. */
 struct rx_call {
 	struct smc_conn *conn;
 	struct msghdr *msg;
+	struct pipe_inode_info *pipe;
 	int flags;
 	long timeo;
 	size_t len;		/* bytes that the application wants */
@@ -168,6 +169,65 @@ static ssize_t copy_to_msg(struct rx_call *c, u32 most)
 	return done;
 }
 
+static void drop_page(struct splice_pipe_desc *spd, unsigned int i)
+{
+	put_page(spd->pages[i]);
+}
+
+/* For a pipe: the page itself, which is not written to again while the pipe holds it, or a copy. */
+static struct page *page_for_pipe(const struct smc_conn *conn, struct page *page, u32 in, u32 n)
+{
+	struct page *copy;
+
+	if (!conn->rx.fixed) {
+		get_page(page);
+		return page;
+	}
+	copy = alloc_page(GFP_KERNEL_ACCOUNT);
+	if (copy)
+		memcpy_page(copy, in, page, in, n);
+	return copy;
+}
+
+/* Puts what is in the ring into a pipe. Return: bytes. */
+static noinline_for_stack ssize_t fill_pipe(struct rx_call *c, u32 avail)
+{
+	struct partial_page partial[MAX_SKB_FRAGS];
+	struct page *pages[MAX_SKB_FRAGS];
+	struct splice_pipe_desc spd = {
+		.pages = pages,
+		.partial = partial,
+		.nr_pages_max = MAX_SKB_FRAGS,
+		.ops = &nosteal_pipe_buf_ops,
+		.spd_release = drop_page,
+	};
+	u32 off = c->off;
+
+	while (avail && spd.nr_pages < MAX_SKB_FRAGS) {
+		u32 n = min(avail, c->conn->rx.size - off), in;
+		struct page *page = page_at(c->conn, off, &in, &n);
+
+		page = page_for_pipe(c->conn, page, in, n);
+		if (!page)
+			break;
+		if (c->next.kept)
+			memcpy_to_page(page, in, &c->next.byte, 1); /* a copy of ours, as such rings are */
+		pages[spd.nr_pages] = page;
+		partial[spd.nr_pages++] = (struct partial_page){ .offset = in, .len = n };
+		avail -= n;
+		off = off + n < c->conn->rx.size ? off + n : 0;
+	}
+	return spd.nr_pages ? splice_to_pipe(c->pipe, &spd) : -ENOMEM;
+}
+
+/* Hands the application @n bytes, which are there. Return: how many it took, or a negative errno if none. */
+static ssize_t hand_over(struct rx_call *c, u32 n)
+{
+	if (c->pipe)
+		return fill_pipe(c, n);
+	return c->flags & MSG_TRUNC ? n : copy_to_msg(c, n);
+}
+
 /* Sleeps, without the lock, until there is data beyond a position, the stream ends or fails, or time is up. */
 static void wait_data(struct smc_conn *conn, long *timeo, u64 pos)
 {
@@ -268,7 +328,7 @@ static int rx_step(struct rx_call *c)
 		n = min_t(size_t, n, c->len - c->done);
 		if (!n)
 			return 0; /* asked for nothing: it was only to wait for data */
-		rc = c->flags & MSG_TRUNC ? n : copy_to_msg(c, n);
+		rc = hand_over(c, n);
 		if (rc < 0)
 			return c->done ? 0 : rc;
 		trace_smc_rx_recvmsg(conn->sk, conn->member.lgr->device, rc);
@@ -328,6 +388,25 @@ static void count_call(struct smc_conn *conn, int rc)
 		smc_stats_rx(conn->member.sn, conn->tech, rc);
 }
 
+/* Receives until the call is over. Return: bytes, 0 at the end of the stream, or a negative errno. */
+static ssize_t rx_run(struct rx_call *c)
+{
+	struct smc_conn *conn = c->conn;
+	int rc;
+
+	mutex_lock(&conn->rx_lock);
+	smc_close_look(conn);
+	count_unread(conn, c->len);
+	rx_seek(c);
+	do {
+		rc = rx_step(c);
+	} while (rc == 1);
+	rx_consume(c);
+	update_cons(conn, c->flags & MSG_PEEK);
+	mutex_unlock(&conn->rx_lock);
+	return c->done ?: rc;
+}
+
 /**
  * smc_rx_recv() - recvmsg(2) on a connection
  * @conn: the connection
@@ -349,17 +428,7 @@ int smc_rx_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int flags
 	}
 	c.timeo = sock_rcvtimeo(conn->sk, flags & MSG_DONTWAIT);
 	c.target = sock_rcvlowat(conn->sk, flags & MSG_WAITALL, len);
-	mutex_lock(&conn->rx_lock);
-	smc_close_look(conn);
-	count_unread(conn, len);
-	rx_seek(&c);
-	do {
-		rc = rx_step(&c);
-	} while (rc == 1);
-	rx_consume(&c);
-	update_cons(conn, flags & MSG_PEEK);
-	mutex_unlock(&conn->rx_lock);
-	rc = c.done ?: rc;
+	rc = rx_run(&c);
 	trace_smc_rx(conn->sk, conn->member.token, len, rc);
 	count_call(conn, rc);
 	if (rc >= 0)
@@ -367,115 +436,20 @@ int smc_rx_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int flags
 	return rc;
 }
 
-static void drop_page(struct splice_pipe_desc *spd, unsigned int i)
-{
-	put_page(spd->pages[i]);
-}
-
-/* For a pipe: the page itself, which is not written to again while the pipe holds it, or a copy. */
-static struct page *page_for_pipe(const struct smc_conn *conn, struct page *page, u32 in, u32 n)
-{
-	struct page *copy;
-
-	if (!conn->rx.fixed) {
-		get_page(page);
-		return page;
-	}
-	copy = alloc_page(GFP_KERNEL_ACCOUNT);
-	if (copy)
-		memcpy_page(copy, in, page, in, n);
-	return copy;
-}
-
-/* Puts what is in the ring into a pipe. Return: bytes. */
-static ssize_t fill_pipe(struct rx_call *c, struct pipe_inode_info *pipe, u32 avail)
-{
-	struct partial_page partial[MAX_SKB_FRAGS];
-	struct page *pages[MAX_SKB_FRAGS];
-	struct splice_pipe_desc spd = {
-		.pages = pages,
-		.partial = partial,
-		.nr_pages_max = MAX_SKB_FRAGS,
-		.ops = &nosteal_pipe_buf_ops,
-		.spd_release = drop_page,
-	};
-	u32 off = c->off;
-
-	while (avail && spd.nr_pages < MAX_SKB_FRAGS) {
-		u32 n = min(avail, c->conn->rx.size - off), in;
-		struct page *page = page_at(c->conn, off, &in, &n);
-
-		page = page_for_pipe(c->conn, page, in, n);
-		if (!page)
-			break;
-		if (c->next.kept)
-			memcpy_to_page(page, in, &c->next.byte, 1); /* a copy of ours, as such rings are */
-		pages[spd.nr_pages] = page;
-		partial[spd.nr_pages++] = (struct partial_page){ .offset = in, .len = n };
-		avail -= n;
-		off = off + n < c->conn->rx.size ? off + n : 0;
-	}
-	return spd.nr_pages ? splice_to_pipe(pipe, &spd) : -ENOMEM;
-}
-
-/* As step(), for a pipe. */
-static int splice_step(struct rx_call *c, struct pipe_inode_info *pipe)
-{
-	struct rx_end end = stream_end(c->conn);
-	u32 n;
-	ssize_t rc;
-
-	if (c->done && smc_urgent_stops(c->conn, c->pos))
-		return 0;
-	n = min_t(size_t, rx_available(c), c->len - c->done);
-	if (n) {
-		rc = fill_pipe(c, pipe, n);
-		if (rc <= 0)
-			return rc;
-		trace_smc_rx_recvmsg(c->conn->sk, c->conn->member.lgr->device, rc);
-		advance_call(c, rc);
-		c->done += rc;
-		rx_consume(c);
-		return c->done < c->len;
-	}
-	if (c->done)
-		return 0;
-	rc = rx_stop_reason(c->conn, end, false, c->timeo);
-	if (rc == 1) {
-		rx_consume(c);
-		update_cons(c->conn, true);
-		wait_data(c->conn, &c->timeo, c->pos);
-		rx_seek(c);
-	}
-	return rc;
-}
-
 /**
  * smc_rx_splice() - splice(2) from a connection to a pipe
  * @conn: the connection
  * @pipe: the pipe
- * @len: bytes at most
+ * @len: bytes at most; not 0
  * @nonblock: do not wait
  *
  * May sleep. Return: bytes, or as TCP would.
  */
 ssize_t smc_rx_splice(struct smc_conn *conn, struct pipe_inode_info *pipe, size_t len, bool nonblock)
 {
-	struct rx_call c = { .conn = conn, .len = len };
-	int rc = 1;
+	struct rx_call c = { .conn = conn, .pipe = pipe, .len = len, .target = 1 };
 
 	c.timeo = sock_rcvtimeo(conn->sk, nonblock);
 	smc_stats_add(conn->member.sn, conn->tech, SMC_STATS_SPLICE, 1);
-	mutex_lock(&conn->rx_lock);
-	smc_close_look(conn);
-	count_unread(conn, len);
-	rx_seek(&c);
-	while (rc == 1 && len)
-		rc = splice_step(&c, pipe);
-	rx_consume(&c);
-	update_cons(conn, false);
-	mutex_unlock(&conn->rx_lock);
-	if (c.done)
-		return c.done;
-	return rc == 1 ? 0 : rc;
+	return rx_run(&c);
 }
