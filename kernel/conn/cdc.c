@@ -19,7 +19,7 @@ u64 smc_cdc_sendable_end(const struct smc_cdc_tx *tx, const struct smc_cdc_rx *r
 {
 	if (READ_ONCE(tx->write_closed) || (READ_ONCE(rx->state) & SMC_CDC_ABORT))
 		return tx->prod.pos;
-	if (READ_ONCE(rx->read) < tx->urgent_sent && smc_cdc_peer_can_receive(rx))
+	if (READ_ONCE(rx->cons.pos) < tx->urgent_sent && smc_cdc_peer_can_receive(rx))
 		return tx->urgent_sent;
 	return urgent > tx->prod.pos ? urgent : written;
 }
@@ -102,9 +102,11 @@ void smc_cdc_sent(struct smc_cdc_tx *tx, const struct smc_cdc_update *u)
 int smc_cdc_recv(struct smc_cdc_rx *rx, const struct smc_cdc *msg, u64 sent, u32 rx_size, u32 tx_size,
 		 struct smc_cdc_news *news)
 {
+	struct smc_track cons = rx->cons;
+
 	news->data = smc_track_from(&rx->prod, msg->prod, rx_size);
-	news->space = smc_track_from(&rx->cons, msg->cons, tx_size);
-	if (rx->cons.pos > sent)
+	news->space = smc_track_from(&cons, msg->cons, tx_size);
+	if (cons.pos > sent)
 		return -EPROTO;
 	news->urgent = (msg->flags & SMC_CDC_URGENT) && rx->prod.pos > rx->urgent;
 	if (news->urgent)
@@ -112,8 +114,10 @@ int smc_cdc_recv(struct smc_cdc_rx *rx, const struct smc_cdc *msg, u64 sent, u32
 	news->blocked = msg->flags & SMC_CDC_BLOCKED;
 	news->asks = msg->flags & SMC_CDC_UPDATE;
 	news->closing = (u8)(msg->state & ~rx->state);
-	if (news->space > 0)
-		WRITE_ONCE(rx->read, rx->cons.pos);
+	if (news->space > 0) {
+		rx->cons.at = cons.at;
+		WRITE_ONCE(rx->cons.pos, cons.pos);
+	}
 	if (news->closing)
 		WRITE_ONCE(rx->state, (u8)(rx->state | news->closing));
 	return 0;

@@ -27,8 +27,7 @@ struct smc_cdc_tx {
 /* What the peer has sent. */
 struct smc_cdc_rx {
 	struct smc_track prod;	/* end of its data */
-	struct smc_track cons;	/* end of our data that it has read */
-	u64 read;		/* cons.pos; shared */
+	struct smc_track cons;	/* end of our data that it has read; .pos is shared */
 	u64 urgent;		/* end of its last urgent byte */
 	u16 seq;		/* of its last message */
 	u8 state;		/* closing flags of all its messages; shared */

@@ -89,7 +89,7 @@ static struct smc_rdma_batch *next_batch(struct smc_rdma_conn *rc, u64 end)
 	if (rc->conn->tx_window != rc->conn->tx_size)
 		return &rc->batch[READ_ONCE(rc->batch[0].pending)];
 	if (!READ_ONCE(rc->conn->member.sn->sysctl.autocorking_size) || completion_pending(rc) ||
-	    READ_ONCE(rc->rx.read) == rc->tx.prod.pos)
+	    READ_ONCE(rc->rx.cons.pos) == rc->tx.prod.pos)
 		return NULL;
 	return &rc->batch[0];
 }
@@ -272,7 +272,7 @@ bool smc_rdma_peer_full(const struct smc_conn *conn)
 {
 	const struct smc_rdma_conn *rc = conn->priv;
 
-	return READ_ONCE(conn->tx_prod) - READ_ONCE(rc->rx.read) >= conn->tx_size;
+	return READ_ONCE(conn->tx_prod) - READ_ONCE(rc->rx.cons.pos) >= conn->tx_size;
 }
 
 /*
@@ -282,7 +282,7 @@ bool smc_rdma_peer_full(const struct smc_conn *conn)
 static void make_room(struct smc_rdma_conn *rc)
 {
 	struct smc_conn *conn = rc->conn;
-	u64 read = rc->rx.read;
+	u64 read = rc->rx.cons.pos;
 
 	lockdep_assert_held(&rc->recv_lock);
 	smc_upcall_space(conn, min(read + conn->tx_size - conn->tx_window, max(read, rc->arrived)));

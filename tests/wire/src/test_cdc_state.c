@@ -35,7 +35,7 @@ static void build(struct end *e, struct smc_cdc_update *u)
 {
 	const struct smc_cdc_now now = {
 		.written = e->tx.written, .urgent = e->tx.urgent, .read = e->read, .close_flags = e->close_flags,
-		.full = e->tx.written - e->rx.read >= e->tx_size, .replaces = e->replaces,
+		.full = e->tx.written - e->rx.cons.pos >= e->tx_size, .replaces = e->replaces,
 		.tx_size = e->tx_size, .rx_size = e->rx_size,
 	};
 
@@ -81,7 +81,7 @@ static void streams(void)
 		news = pass(B, A);
 		CHECK_EQ(news.data, m);
 		CHECK_EQ(news.space, n);
-		CHECK_EQ(A->rx.read, A->tx.written);
+		CHECK_EQ(A->rx.cons.pos, A->tx.written);
 		A->read = A->rx.prod.pos;
 		CHECK(!news.urgent && !news.asks && !news.closing);
 	}
@@ -120,7 +120,7 @@ static void sendable_end(void)
 			.prod.pos = sendable[i].prod, .urgent_sent = sendable[i].urgent_sent,
 			.write_closed = sendable[i].write_closed,
 		};
-		struct smc_cdc_rx rx = { .read = sendable[i].read, .state = sendable[i].peer_state };
+		struct smc_cdc_rx rx = { .cons.pos = sendable[i].read, .state = sendable[i].peer_state };
 
 		check_case = sendable[i].name;
 		CHECK_EQ(smc_cdc_sendable_end(&tx, &rx, sendable[i].written, sendable[i].urgent), sendable[i].end);
@@ -175,7 +175,7 @@ static void urgent_flags(void)
 		build(A, &u);
 		CHECK_EQ(u.msg.flags, replaces ? SMC_CDC_URGENT : 0);
 		A->tx.written = 60;
-		A->rx.read = 50;
+		A->rx.cons.pos = 50;
 		build(A, &u);
 		CHECK_EQ(u.msg.flags, 0);
 	}
@@ -262,7 +262,7 @@ static void messages(void)
 
 	for (i = 0; i < sizeof(received) / sizeof(received[0]); i++) {
 		struct smc_cdc_rx rx = {
-			.prod = { 100, { 0, 100 } }, .cons = { 50, { 0, 50 } }, .read = 50,
+			.prod = { 100, { 0, 100 } }, .cons = { 50, { 0, 50 } },
 			.state = SMC_CDC_CLOSED,
 		};
 		struct smc_cdc_news news;
@@ -271,7 +271,7 @@ static void messages(void)
 		memset(&news, 0xa5, sizeof(news));
 		CHECK_EQ(smc_cdc_recv(&rx, &received[i].msg, 300, SIZE_B, SIZE_A, &news), received[i].rc);
 		if (received[i].rc) {
-			CHECK_EQ(rx.read, 50);
+			CHECK_EQ(rx.cons.pos, 50);
 			continue;
 		}
 		CHECK_EQ(news.data, received[i].data);
@@ -282,7 +282,7 @@ static void messages(void)
 		CHECK_EQ(news.closing, received[i].closing);
 		CHECK_EQ(rx.state, SMC_CDC_CLOSED | received[i].closing);
 		CHECK_EQ(rx.prod.pos, 100 + (received[i].data > 0 ? received[i].data : 0));
-		CHECK_EQ(rx.read, 50 + (received[i].space > 0 ? received[i].space : 0));
+		CHECK_EQ(rx.cons.pos, 50 + (received[i].space > 0 ? received[i].space : 0));
 		/* The same message once more is no news. */
 		CHECK_EQ(smc_cdc_recv(&rx, &received[i].msg, 300, SIZE_B, SIZE_A, &news), 0);
 		CHECK(news.data <= 0 && news.space <= 0 && !news.urgent && !news.closing);
@@ -369,7 +369,7 @@ static void immediate(void)
 		CHECK_EQ(B->rx.prod.pos, A->tx.written);
 		CHECK_EQ(B->rx.cons.pos, A->read);
 		B->read = B->rx.prod.pos;
-		A->rx.read = B->read;
+		A->rx.cons.pos = B->read;
 	}
 }
 
