@@ -19,98 +19,58 @@
 #include "control/trace.h"
 #include "control/trace_stock.h"
 
+/* Parts come up in this order, and go down in the reverse. Some have nothing to do at one end. */
+static const struct part {
+	int (*init)(void);
+	void (*exit)(void);
+} parts[] __refconst = {
+	{ smc_table_init, smc_table_exit },
+	{ smc_handshake_init, smc_handshake_exit },
+	{ smc_conn_init, smc_conn_exit },
+	{ smc_net_init, smc_net_exit },
+	{ smc_ipsec_init, smc_ipsec_exit },
+	{ smc_pnet_init, smc_pnet_exit },
+	{ smc_netlink_init, smc_netlink_exit },
+	{ smc_pnet_netlink_init, smc_pnet_netlink_exit },
+	{ smc_ops_init, NULL },
+	{ smc_ism_init, smc_ism_exit },
+	{ smc_rdma_init, smc_rdma_exit },
+	{ smc_reboot_init, smc_reboot_exit },
+	{ smc_netlink_own_init, smc_netlink_own_exit },
+	{ NULL, smc_proto_exit },
+	{ NULL, smc_fallback_exit },
+	{ smc_create_init, smc_create_exit },
+};
+
+/* Ends the first @n parts, the last one first. */
+static void exit_parts(unsigned int n)
+{
+	while (n--)
+		if (parts[n].exit)
+			parts[n].exit();
+}
+
 static int __init smc_init(void)
 {
+	unsigned int n;
 	int rc;
 
 	smc_eid_init();
-	rc = smc_table_init();
-	if (rc)
-		return rc;
-	rc = smc_handshake_init();
-	if (rc)
-		goto err_table;
-	rc = smc_conn_init();
-	if (rc)
-		goto err_handshake;
-	rc = smc_net_init();
-	if (rc)
-		goto err_conn;
-	smc_ipsec_init();
-	rc = smc_pnet_init();
-	if (rc)
-		goto err_ipsec;
-	rc = smc_netlink_init();
-	if (rc)
-		goto err_pnet;
-	rc = smc_pnet_netlink_init();
-	if (rc)
-		goto err_netlink;
-	rc = smc_ops_init();
-	if (rc)
-		goto err_pnet_netlink;
 	smc_proto_init();
-	rc = smc_ism_init();
-	if (rc)
-		goto err_pnet_netlink;
-	rc = smc_rdma_init();
-	if (rc)
-		goto err_ism;
-	rc = smc_reboot_init();
-	if (rc)
-		goto err_rdma;
-	rc = smc_netlink_own_init();
-	if (rc)
-		goto err_reboot;
-	rc = smc_create_init();
-	if (rc)
-		goto err_netlink_own;
+	for (n = 0; n < ARRAY_SIZE(parts); n++) {
+		rc = parts[n].init ? parts[n].init() : 0;
+		if (rc) {
+			exit_parts(n);
+			return rc;
+		}
+	}
 	return 0;
-
-err_netlink_own:
-	smc_netlink_own_exit();
-err_reboot:
-	smc_reboot_exit();
-err_rdma:
-	smc_rdma_exit();
-err_ism:
-	smc_ism_exit();
-err_pnet_netlink:
-	smc_pnet_netlink_exit();
-err_netlink:
-	smc_netlink_exit();
-err_pnet:
-	smc_pnet_exit();
-err_ipsec:
-	smc_ipsec_exit();
-	smc_net_exit();
-err_conn:
-	smc_conn_exit();
-err_handshake:
-	smc_handshake_exit();
-err_table:
-	smc_table_exit();
-	return rc;
 }
 
 /* The kernel does not call this while there is a socket of ours. */
 static void __exit smc_exit(void)
 {
-	smc_create_exit();
-	smc_fallback_exit();
-	smc_proto_exit();
-	smc_netlink_own_exit();
-	smc_reboot_exit();
-	smc_rdma_exit();
-	smc_ism_exit();
-	smc_pnet_netlink_exit();
-	smc_netlink_exit();
-	smc_pnet_exit();
-	smc_ipsec_exit();
-	smc_net_exit();
-	smc_conn_exit();
-	smc_handshake_exit();
-	smc_table_exit();
+	exit_parts(ARRAY_SIZE(parts));
 }
 
 module_init(smc_init);

@@ -163,7 +163,7 @@ bool smc_ipsec_applies(struct sock *sk);
 void smc_ipsec_check(struct smc_conn *conn);
 void smc_ipsec_net_init(struct smc_net *sn);
 void smc_ipsec_net_exit(struct smc_net *sn);
-void smc_ipsec_init(void);
+int smc_ipsec_init(void);
 void smc_ipsec_exit(void);
 
 /* tx.c */

@@ -254,10 +254,11 @@ void smc_ipsec_net_exit(struct smc_net *sn)
 	cancel_work_sync(&sn->ipsec);
 }
 
-/* smc_ipsec_init() - at load, when namespaces are there. May sleep. */
-void __init smc_ipsec_init(void)
+/* smc_ipsec_init() - at load, when namespaces are there. May sleep. Return: 0. */
+int __init smc_ipsec_init(void)
 {
 	xfrm_register_km(&manager);
+	return 0;
 }
 
 /* smc_ipsec_exit() - at unload, before namespaces go. May sleep. */
@@ -272,7 +273,7 @@ bool smc_ipsec_applies(struct sock *sk) { return false; }
 void smc_ipsec_check(struct smc_conn *conn) { }
 void smc_ipsec_net_init(struct smc_net *sn) { }
 void smc_ipsec_net_exit(struct smc_net *sn) { }
-void __init smc_ipsec_init(void) { }
+int __init smc_ipsec_init(void) { return 0; }
 void smc_ipsec_exit(void) { }
 
 #endif
