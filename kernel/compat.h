@@ -22,6 +22,7 @@ typedef struct sockaddr smc_sockaddr_t;
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
 #define smc_compat_accept(ops, sock, newsock, arg) ((ops)->accept((sock), (newsock), (arg)))
 #define smc_compat_ops_accept(ops, fn) ((ops)->accept = (fn))
+#define SMC_COMPAT_ACCEPT_WRAP(fn)
 #else
 struct proto_accept_arg {
 	int flags;
@@ -39,24 +40,19 @@ static int fn##_old(struct socket *sock, struct socket *newsock, int flags, bool
 }
 #define smc_compat_ops_accept(ops, fn) ((ops)->accept = fn##_old)
 #endif
-#ifndef SMC_COMPAT_ACCEPT_WRAP
-#define SMC_COMPAT_ACCEPT_WRAP(fn)
-#endif
 
-/* 6.5: sendpage is gone, pages travel through sendmsg. */
+/*
+ * 6.5: sendpage is gone, pages travel through sendmsg. So is sendpage_locked, of the two operations for who holds the
+ * sock's lock.
+ */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
 #define smc_compat_ops_sendpage(ops) ((ops)->sendpage = sock_no_sendpage)
 #define smc_compat_ops_splice_eof(ops, fn) do { } while (0)
-#else
-#define smc_compat_ops_sendpage(ops) do { } while (0)
-#define smc_compat_ops_splice_eof(ops, fn) ((ops)->splice_eof = (fn))
-#endif
-
-/* 6.5: of the two operations for who holds the sock's lock, sendpage_locked is gone. */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
 #define smc_compat_ops_locked(ops) \
 	do { (ops)->sendmsg_locked = NULL; (ops)->sendpage_locked = NULL; } while (0)
 #else
+#define smc_compat_ops_sendpage(ops) do { } while (0)
+#define smc_compat_ops_splice_eof(ops, fn) ((ops)->splice_eof = (fn))
 #define smc_compat_ops_locked(ops) ((ops)->sendmsg_locked = NULL)
 #endif
 
@@ -99,28 +95,18 @@ static int fn##_old(struct socket *sock, struct socket *newsock, int flags, bool
 
 /* 6.17: TCP's tables of sockets are found through the namespace. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
-#define smc_compat_lookup4(net, saddr, sport, daddr, dport, dif, sdif) \
-	__inet_lookup_established((net), (saddr), (sport), (daddr), ntohs(dport), (dif), (sdif))
-#define smc_compat_lookup6(net, saddr, sport, daddr, dport, dif, sdif) \
-	__inet6_lookup_established((net), (saddr), (sport), (daddr), ntohs(dport), (dif), (sdif))
-#define smc_compat_listener4(net, skb, doff, saddr, sport, daddr, dport, dif, sdif) \
-	__inet_lookup_listener((net), (skb), (doff), (saddr), (sport), (daddr), ntohs(dport), (dif), (sdif))
-#define smc_compat_listener6(net, skb, doff, saddr, sport, daddr, dport, dif, sdif) \
-	inet6_lookup_listener((net), (skb), (doff), (saddr), (sport), (daddr), ntohs(dport), (dif), (sdif))
+#define SMC_COMPAT_TCP_TABLE(net) (net)
 #else
-#define smc_compat_lookup4(net, saddr, sport, daddr, dport, dif, sdif)			\
-	__inet_lookup_established((net), (net)->ipv4.tcp_death_row.hashinfo, (saddr), (sport),	\
-				  (daddr), ntohs(dport), (dif), (sdif))
-#define smc_compat_lookup6(net, saddr, sport, daddr, dport, dif, sdif)			\
-	__inet6_lookup_established((net), (net)->ipv4.tcp_death_row.hashinfo, (saddr), (sport),	\
-				   (daddr), ntohs(dport), (dif), (sdif))
-#define smc_compat_listener4(net, skb, doff, saddr, sport, daddr, dport, dif, sdif)		\
-	__inet_lookup_listener((net), (net)->ipv4.tcp_death_row.hashinfo, (skb), (doff),	\
-			       (saddr), (sport), (daddr), ntohs(dport), (dif), (sdif))
-#define smc_compat_listener6(net, skb, doff, saddr, sport, daddr, dport, dif, sdif)		\
-	inet6_lookup_listener((net), (net)->ipv4.tcp_death_row.hashinfo, (skb), (doff),		\
-			      (saddr), (sport), (daddr), ntohs(dport), (dif), (sdif))
+#define SMC_COMPAT_TCP_TABLE(net) (net), (net)->ipv4.tcp_death_row.hashinfo
 #endif
+#define smc_compat_lookup4(net, saddr, sport, daddr, dport, dif, sdif) \
+	__inet_lookup_established(SMC_COMPAT_TCP_TABLE(net), saddr, sport, daddr, ntohs(dport), dif, sdif)
+#define smc_compat_lookup6(net, saddr, sport, daddr, dport, dif, sdif) \
+	__inet6_lookup_established(SMC_COMPAT_TCP_TABLE(net), saddr, sport, daddr, ntohs(dport), dif, sdif)
+#define smc_compat_listener4(net, skb, doff, saddr, sport, daddr, dport, dif, sdif) \
+	__inet_lookup_listener(SMC_COMPAT_TCP_TABLE(net), skb, doff, saddr, sport, daddr, ntohs(dport), dif, sdif)
+#define smc_compat_listener6(net, skb, doff, saddr, sport, daddr, dport, dif, sdif) \
+	inet6_lookup_listener(SMC_COMPAT_TCP_TABLE(net), skb, doff, saddr, sport, daddr, ntohs(dport), dif, sdif)
 
 /* 6.7: attributes that are as long as their value needs, 4 or 8 bytes. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
