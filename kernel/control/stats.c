@@ -171,47 +171,29 @@ void smc_stats_buf_usage(struct smc_net *snet, enum smc_stats_tech tech, bool rx
 	atomic64_add(bytes, &snet->stats.buf_usage[tech][rx]);
 }
 
-/* Makes *copy what one processor has counted, all of it of one moment. */
-static void read_cpu(const struct smc_stats_cpu *cpu, struct smc_stats_sum *copy)
+/* Adds what one processor has counted. */
+static void add_counters(struct smc_stats_sum *sum, const struct smc_stats_cpu *cpu)
 {
-	unsigned int start, side, i;
+	const u64_stats_t *counters = (const u64_stats_t *)&cpu->counters;
+	u64 *sums = (u64 *)sum, n;
+	unsigned int i, start;
 
-	do {
-		start = u64_stats_fetch_begin(&cpu->sync);
-		for (side = 0; side < 2; side++) {
-			copy->handshake_errors[side] = u64_stats_read(&cpu->handshake_errors[side]);
-			copy->fallbacks[side] = u64_stats_read(&cpu->fallbacks[side]);
-			for (i = 0; i < SMC_REASON_COUNT; i++)
-				copy->reasons[side][i] = u64_stats_read(&cpu->reasons[side][i]);
-		}
-		for (i = 0; i < SMC_STATS_COUNTERS; i++) {
-			copy->tech[SMC_STATS_D][i] = u64_stats_read(&cpu->tech[SMC_STATS_D][i]);
-			copy->tech[SMC_STATS_R][i] = u64_stats_read(&cpu->tech[SMC_STATS_R][i]);
-		}
-	} while (u64_stats_fetch_retry(&cpu->sync, start));
-}
-
-static void add_up(struct smc_stats_sum *sum, const struct smc_stats_sum *copy)
-{
-	unsigned int side, i;
-
-	for (side = 0; side < 2; side++) {
-		sum->handshake_errors[side] += copy->handshake_errors[side];
-		sum->fallbacks[side] += copy->fallbacks[side];
-		for (i = 0; i < SMC_REASON_COUNT; i++)
-			sum->reasons[side][i] += copy->reasons[side][i];
-	}
-	for (i = 0; i < SMC_STATS_COUNTERS; i++) {
-		sum->tech[SMC_STATS_D][i] += copy->tech[SMC_STATS_D][i];
-		sum->tech[SMC_STATS_R][i] += copy->tech[SMC_STATS_R][i];
+	static_assert(sizeof(cpu->counters) == offsetof(struct smc_stats_sum, buf_usage));
+	static_assert(offsetof(struct smc_stats_cpu, reasons) - offsetof(struct smc_stats_cpu, counters) ==
+		      offsetof(struct smc_stats_sum, reasons));
+	for (i = 0; i < sizeof(cpu->counters) / sizeof(*counters); i++) {
+		do {
+			start = u64_stats_fetch_begin(&cpu->sync);
+			n = u64_stats_read(&counters[i]);
+		} while (u64_stats_fetch_retry(&cpu->sync, start));
+		sums[i] += n;
 	}
 }
 
 /**
  * smc_stats_sum() - add up the counters of all processors
  * @snet: namespace
- * @sum: two of them: the first is the result, the second is overwritten; together they are too
- * large for the stack
+ * @sum: result; too large for the stack
  *
  * Context: any.
  */
@@ -220,11 +202,9 @@ void smc_stats_sum(struct smc_net *snet, struct smc_stats_sum *sum)
 	unsigned int tech, rx;
 	int cpu;
 
-	memset(&sum[0], 0, sizeof(sum[0]));
-	for_each_possible_cpu(cpu) {
-		read_cpu(per_cpu_ptr(snet->stats.cpu, cpu), &sum[1]);
-		add_up(&sum[0], &sum[1]);
-	}
+	memset(sum, 0, sizeof(*sum));
+	for_each_possible_cpu(cpu)
+		add_counters(sum, per_cpu_ptr(snet->stats.cpu, cpu));
 	for (tech = 0; tech < SMC_STATS_TECHS; tech++)
 		for (rx = 0; rx < 2; rx++)
 			sum->buf_usage[tech][rx] = atomic64_read(&snet->stats.buf_usage[tech][rx]);

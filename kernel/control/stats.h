@@ -4,6 +4,7 @@
 #define SMC_CONTROL_STATS_H
 
 #include <linux/atomic.h>
+#include <linux/stddef.h>
 #include <linux/types.h>
 #include <linux/u64_stats_sync.h>
 
@@ -63,19 +64,21 @@ enum smc_stats_counter {
 /* One processor's share. Index 0 of a pair is the client side, 1 the server side. */
 struct smc_stats_cpu {
 	struct u64_stats_sync sync;
-	u64_stats_t tech[SMC_STATS_TECHS][SMC_STATS_COUNTERS];
-	u64_stats_t handshake_errors[2];
-	u64_stats_t fallbacks[2];	/* also those whose reason is not known */
-	u64_stats_t reasons[2][SMC_REASON_COUNT];
+	struct_group(counters,
+		u64_stats_t tech[SMC_STATS_TECHS][SMC_STATS_COUNTERS];
+		u64_stats_t handshake_errors[2];
+		u64_stats_t fallbacks[2];	/* also those whose reason is not known */
+		u64_stats_t reasons[2][SMC_REASON_COUNT];
+	);
 };
 
-/* Sums over all processors. */
+/* Sums over all processors, in the order in which struct smc_stats_cpu has the counters. */
 struct smc_stats_sum {
 	u64 tech[SMC_STATS_TECHS][SMC_STATS_COUNTERS];
-	u64 buf_usage[SMC_STATS_TECHS][2];	/* bytes; index 0 is sending, 1 receiving */
 	u64 handshake_errors[2];
 	u64 fallbacks[2];
 	u64 reasons[2][SMC_REASON_COUNT];
+	u64 buf_usage[SMC_STATS_TECHS][2];	/* bytes; index 0 is sending, 1 receiving */
 };
 
 struct smc_stats_net {
