@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The netlink families. netlink_own.c: smckit, for what stock modules lack. netlink.c: requests of SMC_GEN_NETLINK; netlink_dump.c: its answers,
- * but for groups and devices: netlink_smcd.c, netlink_smcr.c; pnet_netlink.c: SMC_PNETID.
+ * The netlink families. netlink.c has the requests of SMC_GEN_NETLINK; netlink_smcd.c and netlink_smcr.c its answers
+ * about link groups and devices, netlink_dump.c all others. pnet_netlink.c has SMC_PNETID; netlink_own.c has smckit, for
+ * what stock modules lack.
  */
 #ifndef SMC_CONTROL_NETLINK_H
 #define SMC_CONTROL_NETLINK_H
@@ -28,11 +29,16 @@ static inline struct smc_netlink_cursor *smc_netlink_cursor_of(struct netlink_ca
 	return (struct smc_netlink_cursor *)cb->ctx;
 }
 
-/* Begins an answer. */
-static inline void *smc_netlink_begin(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
+/* A dump under way, for functions that are called for each item. */
+struct smc_netlink_dump {
+	struct sk_buff *skb;		/* the answer */
+	struct netlink_callback *cb;
+};
+
+/* smc_netlink_put_u64() - a number, aligned. All attributes for padding have the number 0. */
+static inline int smc_netlink_put_u64(struct sk_buff *skb, int type, u64 value)
 {
-	return genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &smc_netlink_family,
-			   NLM_F_MULTI, cmd);
+	return nla_put_u64_64bit(skb, type, value, 0);
 }
 
 /* A name of fixed length, an EID or a host's, as a string attribute. */
@@ -48,6 +54,12 @@ static inline int smc_netlink_put_eid(struct sk_buff *skb, int type, const u8 ei
 int smc_netlink_init(void);
 void smc_netlink_exit(void);
 
+int smc_netlink_add_msg(const struct smc_netlink_dump *d, u8 cmd, int (*put)(struct sk_buff *skb, void *arg), void *arg);
+
+/*
+ * The answers, as generic netlink calls for them. Each adds messages to @skb until that is full, and keeps in @cb where
+ * it goes on. Process context; may sleep. Return: the length of the answer, or -EMSGSIZE or -ENOMEM.
+ */
 int smc_netlink_dump_info(struct sk_buff *skb, struct netlink_callback *cb);
 int smc_netlink_dump_stats(struct sk_buff *skb, struct netlink_callback *cb);
 int smc_netlink_dump_fallbacks(struct sk_buff *skb, struct netlink_callback *cb);

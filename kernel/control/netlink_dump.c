@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * SMC_GEN_NETLINK: what is asked for
+ * SMC_GEN_NETLINK: answers about the module, its settings and its statistics
  *
- * The first buffer of a dump has room for nearly 4 KiB. What is less than that is one step, and
- * therefore of one moment; the list of fallbacks goes on where it has stopped. The order of
- * attributes is that of the stock module.
+ * The first buffer of a dump has room for nearly 4 KiB. All answers but the list of fallbacks fit into that, so they are
+ * of one moment. The order of attributes is that of the stock module.
  */
 #include <linux/slab.h>
 #include <linux/string.h>
-#include <linux/utsname.h>
 #include <net/sock.h>
 
+#include "../lgr/lgr.h"
 #include "../net.h"
 #include "../transport/transport.h"
 #include "../uapi/smc_uapi.h"
@@ -31,13 +30,7 @@ static struct smc_net *net_of(const struct sk_buff *skb)
 	return smc_net(sock_net(skb->sk));
 }
 
-static int put_u64(struct sk_buff *skb, int type, u64 value)
-{
-	/* All attributes for alignment have the number 0. */
-	return nla_put_u64_64bit(skb, type, value, 0);
-}
-
-static int put_info(struct sk_buff *skb)
+static int put_info(struct sk_buff *skb, void *arg)
 {
 	u8 seid[SMC_MAX_EID_LEN];
 	struct smc_local local;
@@ -59,36 +52,48 @@ static int put_info(struct sk_buff *skb)
 	return 0;
 }
 
-/* Sends one message that @put fills, once. */
-static int dump_once(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd,
-		     int (*put)(struct sk_buff *skb))
+/**
+ * smc_netlink_add_msg() - adds a message of SMC_GEN_NETLINK to a dump
+ * @d: the dump
+ * @cmd: SMC_NETLINK_*
+ * @put: adds its attributes
+ * @arg: passed on to @put
+ *
+ * Context: process; sleeps if @put does.
+ * Return: 0, -EMSGSIZE, or what @put said. After an error nothing is left of the message.
+ */
+int smc_netlink_add_msg(const struct smc_netlink_dump *d, u8 cmd, int (*put)(struct sk_buff *skb, void *arg), void *arg)
 {
-	void *msg;
+	void *msg = genlmsg_put(d->skb, NETLINK_CB(d->cb->skb).portid, d->cb->nlh->nlmsg_seq, &smc_netlink_family,
+				NLM_F_MULTI, cmd);
+	int rc;
+
+	if (!msg)
+		return -EMSGSIZE;
+	rc = put(d->skb, arg);
+	if (rc)
+		genlmsg_cancel(d->skb, msg);
+	else
+		genlmsg_end(d->skb, msg);
+	return rc;
+}
+
+/* A dump of one message. */
+static int dump_once(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd, int (*put)(struct sk_buff *skb, void *arg))
+{
+	const struct smc_netlink_dump d = { .skb = skb, .cb = cb };
 	int rc;
 
 	if (smc_netlink_cursor_of(cb)->next)
 		return skb->len;
-	msg = smc_netlink_begin(skb, cb, cmd);
-	if (!msg)
-		return -EMSGSIZE;
-	rc = put(skb);
-	if (rc) {
-		genlmsg_cancel(skb, msg);
+	rc = smc_netlink_add_msg(&d, cmd, put, NULL);
+	if (rc)
 		return rc;
-	}
-	genlmsg_end(skb, msg);
 	smc_netlink_cursor_of(cb)->next++;
 	return skb->len;
 }
 
-/**
- * smc_netlink_dump_info() - answer SMC_NETLINK_GET_SYS_INFO
- * @skb: answer
- * @cb: dump
- *
- * Context: process, called by generic netlink.
- * Return: length of the answer, or -EMSGSIZE.
- */
+/* smc_netlink_dump_info() - answers SMC_NETLINK_GET_SYS_INFO */
 int smc_netlink_dump_info(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	return dump_once(skb, cb, SMC_NETLINK_GET_SYS_INFO, put_info);
@@ -104,7 +109,7 @@ static int put_sizes(struct sk_buff *skb, int type, const u64 *counters)
 	if (!nest)
 		return -EMSGSIZE;
 	for (i = 0; i < SMC_STATS_SIZES; i++)
-		if (put_u64(skb, SMC_NLA_STATS_PLOAD_8K + i, counters[i]))
+		if (smc_netlink_put_u64(skb, SMC_NLA_STATS_PLOAD_8K + i, counters[i]))
 			return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;
@@ -122,7 +127,7 @@ static int put_items(struct sk_buff *skb, const struct item *items, unsigned int
 	unsigned int i;
 
 	for (i = 0; i < n; i++)
-		if (put_u64(skb, items[i].type, counters[items[i].counter]))
+		if (smc_netlink_put_u64(skb, items[i].type, counters[items[i].counter]))
 			return -EMSGSIZE;
 	return 0;
 }
@@ -144,12 +149,6 @@ static int put_bufs(struct sk_buff *skb, int type, const u64 *counters)
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;
-}
-
-/* Since Linux 6.5 the kernel has no sendpage operation: as in the stock module, its counter is there and stays 0. */
-static int put_sendpage(struct sk_buff *skb)
-{
-	return put_u64(skb, SMC_NLA_STATS_T_SENDPAGE_CNT, 0);
 }
 
 static int put_tech(struct sk_buff *skb, int type, const struct smc_stats_sum *sum,
@@ -186,8 +185,9 @@ static int put_tech(struct sk_buff *skb, int type, const struct smc_stats_sum *s
 	    put_items(skb, first, ARRAY_SIZE(first), counters) ||
 	    nla_put_uint(skb, SMC_UAPI_STATS_T_RX_RMB_USAGE, sum->buf_usage[tech][1]) ||
 	    nla_put_uint(skb, SMC_UAPI_STATS_T_TX_RMB_USAGE, sum->buf_usage[tech][0]) ||
-	    put_items(skb, calls, ARRAY_SIZE(calls), counters) || put_sendpage(skb) ||
-	    put_items(skb, last, ARRAY_SIZE(last), counters))
+	    put_items(skb, calls, ARRAY_SIZE(calls), counters) ||
+	    /* Since Linux 6.5 the kernel has no sendpage operation. As in the stock module the counter stays 0. */
+	    smc_netlink_put_u64(skb, SMC_NLA_STATS_T_SENDPAGE_CNT, 0) || put_items(skb, last, ARRAY_SIZE(last), counters))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;
@@ -195,14 +195,14 @@ static int put_tech(struct sk_buff *skb, int type, const struct smc_stats_sum *s
 
 static struct smc_stats_sum *alloc_sum(struct smc_net *snet)
 {
-	struct smc_stats_sum *sum = kmalloc_array(2, sizeof(*sum), GFP_KERNEL);
+	struct smc_stats_sum *sum = kmalloc(sizeof(*sum), GFP_KERNEL);
 
 	if (sum)
 		smc_stats_sum(snet, sum);
 	return sum;
 }
 
-static int put_stats(struct sk_buff *skb)
+static int put_stats(struct sk_buff *skb, void *arg)
 {
 	struct smc_stats_sum *sum = alloc_sum(net_of(skb));
 	struct nlattr *nest;
@@ -213,8 +213,8 @@ static int put_stats(struct sk_buff *skb)
 	nest = nla_nest_start(skb, SMC_GEN_STATS);
 	if (!nest || put_tech(skb, SMC_NLA_STATS_SMCD_TECH, sum, SMC_STATS_D) ||
 	    put_tech(skb, SMC_NLA_STATS_SMCR_TECH, sum, SMC_STATS_R) ||
-	    put_u64(skb, SMC_NLA_STATS_CLNT_HS_ERR_CNT, sum->handshake_errors[0]) ||
-	    put_u64(skb, SMC_NLA_STATS_SRV_HS_ERR_CNT, sum->handshake_errors[1]))
+	    smc_netlink_put_u64(skb, SMC_NLA_STATS_CLNT_HS_ERR_CNT, sum->handshake_errors[0]) ||
+	    smc_netlink_put_u64(skb, SMC_NLA_STATS_SRV_HS_ERR_CNT, sum->handshake_errors[1]))
 		goto free;
 	nla_nest_end(skb, nest);
 	rc = 0;
@@ -223,112 +223,79 @@ free:
 	return rc;
 }
 
-/**
- * smc_netlink_dump_stats() - answer SMC_NETLINK_GET_STATS
- * @skb: answer
- * @cb: dump
- *
- * Context: process, called by generic netlink; may sleep.
- * Return: length of the answer, -EMSGSIZE or -ENOMEM.
- */
+/* smc_netlink_dump_stats() - answers SMC_NETLINK_GET_STATS */
 int smc_netlink_dump_stats(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	return dump_once(skb, cb, SMC_NETLINK_GET_STATS, put_stats);
 }
 
-/* One reason of one side; the first message has the totals of both sides. */
-static int put_fallback(struct sk_buff *skb, struct netlink_callback *cb,
-			const struct smc_stats_sum *sum, bool server, unsigned int reason,
-			bool totals)
-{
-	struct nlattr *nest;
-	void *msg;
+/* How often one side fell back for one reason. */
+struct fallback {
+	const struct smc_stats_sum *sum;
+	unsigned int reason;	/* index of the reason */
+	bool server;
+	bool totals;		/* the first message has the totals of both sides */
+};
 
-	msg = smc_netlink_begin(skb, cb, SMC_NETLINK_GET_FBACK_STATS);
-	if (!msg)
+static int put_fallback(struct sk_buff *skb, void *arg)
+{
+	const struct fallback *f = arg;
+	const struct smc_stats_sum *sum = f->sum;
+	struct nlattr *nest = nla_nest_start(skb, SMC_GEN_FBACK_STATS);
+
+	if (!nest || nla_put_u8(skb, SMC_NLA_FBACK_STATS_TYPE, f->server))
 		return -EMSGSIZE;
-	nest = nla_nest_start(skb, SMC_GEN_FBACK_STATS);
-	if (!nest || nla_put_u8(skb, SMC_NLA_FBACK_STATS_TYPE, server))
-		goto cancel;
-	if (totals && (put_u64(skb, SMC_NLA_FBACK_STATS_SRV_CNT, sum->fallbacks[1]) ||
-		       put_u64(skb, SMC_NLA_FBACK_STATS_CLNT_CNT, sum->fallbacks[0])))
-		goto cancel;
-	if (nla_put_u32(skb, SMC_NLA_FBACK_STATS_RSN_CODE, smc_reason_at(reason)) ||
-	    nla_put_u16(skb, SMC_NLA_FBACK_STATS_RSN_CNT, sum->reasons[server][reason]))
-		goto cancel;
+	if (f->totals && (smc_netlink_put_u64(skb, SMC_NLA_FBACK_STATS_SRV_CNT, sum->fallbacks[1]) ||
+			  smc_netlink_put_u64(skb, SMC_NLA_FBACK_STATS_CLNT_CNT, sum->fallbacks[0])))
+		return -EMSGSIZE;
+	if (nla_put_u32(skb, SMC_NLA_FBACK_STATS_RSN_CODE, smc_reason_at(f->reason)) ||
+	    nla_put_u16(skb, SMC_NLA_FBACK_STATS_RSN_CNT, sum->reasons[f->server][f->reason]))
+		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
-	genlmsg_end(skb, msg);
 	return 0;
-cancel:
-	genlmsg_cancel(skb, msg);
-	return -EMSGSIZE;
 }
 
 /* Items alternate between server and client, reason by reason. */
-static int put_fallbacks(struct sk_buff *skb, struct netlink_callback *cb,
-			 const struct smc_stats_sum *sum)
+static int dump_fallbacks(const struct smc_netlink_dump *d, const struct smc_stats_sum *sum)
 {
-	unsigned int *next = &smc_netlink_cursor_of(cb)->next;
-	bool totals = !*next;
+	unsigned int *next = &smc_netlink_cursor_of(d->cb)->next;
+	struct fallback f = { .sum = sum, .totals = !*next };
 
 	for (; *next < 2 * SMC_REASON_COUNT; ++*next) {
-		unsigned int reason = *next / 2;
-		bool server = *next % 2 == 0;
-
-		if (!sum->reasons[server][reason])
+		f.reason = *next / 2;
+		f.server = *next % 2 == 0;
+		if (!sum->reasons[f.server][f.reason])
 			continue;
-		if (put_fallback(skb, cb, sum, server, reason, totals))
-			return skb->len ?: -EMSGSIZE;
-		totals = false;
+		if (smc_netlink_add_msg(d, SMC_NETLINK_GET_FBACK_STATS, put_fallback, &f))
+			return d->skb->len ?: -EMSGSIZE;
+		f.totals = false;
 	}
-	return skb->len;
+	return d->skb->len;
 }
 
-/**
- * smc_netlink_dump_fallbacks() - answer SMC_NETLINK_GET_FBACK_STATS
- * @skb: answer
- * @cb: dump
- *
- * Context: process, called by generic netlink; may sleep.
- * Return: length of the answer, -EMSGSIZE or -ENOMEM.
- */
+/* smc_netlink_dump_fallbacks() - answers SMC_NETLINK_GET_FBACK_STATS */
 int smc_netlink_dump_fallbacks(struct sk_buff *skb, struct netlink_callback *cb)
 {
+	const struct smc_netlink_dump d = { .skb = skb, .cb = cb };
 	struct smc_stats_sum *sum = alloc_sum(net_of(skb));
 	int rc;
 
 	if (!sum)
 		return -ENOMEM;
-	rc = put_fallbacks(skb, cb, sum);
+	rc = dump_fallbacks(&d, sum);
 	kfree(sum);
 	return rc;
 }
 
-static int put_ueid(struct sk_buff *skb, struct netlink_callback *cb,
-		    const u8 eid[SMC_MAX_EID_LEN])
+static int put_ueid(struct sk_buff *skb, void *arg)
 {
-	void *msg = smc_netlink_begin(skb, cb, SMC_NETLINK_DUMP_UEID);
-
-	if (!msg)
-		return -EMSGSIZE;
-	if (smc_netlink_put_eid(skb, SMC_NLA_EID_TABLE_ENTRY, eid)) {
-		genlmsg_cancel(skb, msg);
-		return -EMSGSIZE;
-	}
-	genlmsg_end(skb, msg);
-	return 0;
+	return smc_netlink_put_eid(skb, SMC_NLA_EID_TABLE_ENTRY, arg);
 }
 
-/**
- * smc_netlink_dump_ueids() - answer SMC_NETLINK_DUMP_UEID
- * @skb: answer
- * @cb: dump
- *
- * Context: process, called by generic netlink.
- * Return: length of the answer, or -EMSGSIZE.
- */
+/* smc_netlink_dump_ueids() - answers SMC_NETLINK_DUMP_UEID */
 int smc_netlink_dump_ueids(struct sk_buff *skb, struct netlink_callback *cb)
 {
+	const struct smc_netlink_dump d = { .skb = skb, .cb = cb };
 	u8 eids[SMC_MAX_UEID][SMC_MAX_EID_LEN];
 	unsigned int i, n;
 
@@ -336,14 +303,14 @@ int smc_netlink_dump_ueids(struct sk_buff *skb, struct netlink_callback *cb)
 		return skb->len;
 	n = smc_eid_list(eids, SMC_MAX_UEID);
 	for (i = 0; i < n; i++)
-		if (put_ueid(skb, cb, eids[i]))
+		if (smc_netlink_add_msg(&d, SMC_NETLINK_DUMP_UEID, put_ueid, eids[i]))
 			return -EMSGSIZE;
 	smc_netlink_cursor_of(cb)->next++;
 	return skb->len;
 }
 
 /* Without a system EID the message is empty. */
-static int put_seid(struct sk_buff *skb)
+static int put_seid(struct sk_buff *skb, void *arg)
 {
 	u8 seid[SMC_MAX_EID_LEN];
 	bool enabled;
@@ -355,47 +322,25 @@ static int put_seid(struct sk_buff *skb)
 		nla_put_u8(skb, SMC_NLA_SEID_ENABLED, enabled);
 }
 
-/**
- * smc_netlink_dump_seid() - answer SMC_NETLINK_DUMP_SEID
- * @skb: answer
- * @cb: dump
- *
- * Context: process, called by generic netlink.
- * Return: length of the answer, or -EMSGSIZE.
- */
+/* smc_netlink_dump_seid() - answers SMC_NETLINK_DUMP_SEID */
 int smc_netlink_dump_seid(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	return dump_once(skb, cb, SMC_NETLINK_DUMP_SEID, put_seid);
 }
 
-static int put_limit(struct sk_buff *skb)
+static int put_limit(struct sk_buff *skb, void *arg)
 {
 	return nla_put_u8(skb, SMC_NLA_HS_LIMITATION_ENABLED, READ_ONCE(net_of(skb)->limit_hs));
 }
 
-/**
- * smc_netlink_dump_limit() - answer SMC_NETLINK_DUMP_HS_LIMITATION
- * @skb: answer
- * @cb: dump
- *
- * Context: process, called by generic netlink.
- * Return: length of the answer, or -EMSGSIZE.
- */
+/* smc_netlink_dump_limit() - answers SMC_NETLINK_DUMP_HS_LIMITATION */
 int smc_netlink_dump_limit(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	return dump_once(skb, cb, SMC_NETLINK_DUMP_HS_LIMITATION, put_limit);
 }
 
-/**
- * smc_netlink_dump_init() - remember the name of this host
- *
- * Context: process, when the module is loaded.
- */
+/* smc_netlink_dump_init() - remembers the name of this host, when the module is loaded */
 void __init smc_netlink_dump_init(void)
 {
-	/* A name that changes right now may be read half and half, which does no harm. */
-	size_t len = strnlen(init_utsname()->nodename, SMC_MAX_HOSTNAME_LEN);
-
-	memset(hostname, ' ', SMC_MAX_HOSTNAME_LEN);
-	memcpy(hostname, init_utsname()->nodename, len);
+	smc_lgr_hostname((u8 *)hostname);
 }

@@ -2,9 +2,8 @@
 /*
  * SMC_GEN_NETLINK: link groups and devices of SMC-D
  *
- * Groups are those that the namespace sees which asks, with its own connections (see smc_lgr_walk()), devices those of
- * the host. Attributes and their order are the stock module's. What it does not do is to list its loopback device; without it a
- * host that uses SMC-D would look like one that cannot.
+ * A namespace is shown the groups that smc_lgr_walk() visits for it, and all devices of the host. Attributes and their
+ * order are the stock module's. That does not list its loopback device; a host that uses SMC-D would look as if it could not.
  */
 #include "../lgr/lgr.h"
 #include "../net.h"
@@ -15,11 +14,6 @@ COMPAT_ASSERT_UAPI(SMC_NLA_LGR_D_EXT_GID, SMC_UAPI_LGR_D_EXT_GID);
 COMPAT_ASSERT_UAPI(SMC_NLA_LGR_D_PEER_EXT_GID, SMC_UAPI_LGR_D_PEER_EXT_GID);
 COMPAT_ASSERT_UAPI(SMC_NLA_LGR_D_SNDBUF_ALLOC, SMC_UAPI_LGR_D_SNDBUF_ALLOC);
 COMPAT_ASSERT_UAPI(SMC_NLA_LGR_D_DMB_ALLOC, SMC_UAPI_LGR_D_DMB_ALLOC);
-
-struct dump {
-	struct sk_buff *skb;
-	struct netlink_callback *cb;
-};
 
 /* smc_netlink_put_lgr_v2() - what version 2 tells of the peer, alike for both kinds of groups */
 int smc_netlink_put_lgr_v2(struct sk_buff *skb, int type, const struct smc_lgr *lgr, const struct smc_lgr_view *view)
@@ -37,13 +31,9 @@ int smc_netlink_put_lgr_v2(struct sk_buff *skb, int type, const struct smc_lgr *
 	return 0;
 }
 
-static int put_u64(struct sk_buff *skb, int type, u64 value)
+static int put_lgr(struct sk_buff *skb, void *arg)
 {
-	return nla_put_u64_64bit(skb, type, value, SMC_NLA_LGR_D_PAD);
-}
-
-static int put_group(struct sk_buff *skb, struct smc_lgr *lgr)
-{
+	struct smc_lgr *lgr = arg;
 	const struct smc_ism_dev *dev = lgr->key.dev;
 	struct smc_lgr_view view;
 	struct nlattr *nest;
@@ -52,10 +42,10 @@ static int put_group(struct sk_buff *skb, struct smc_lgr *lgr)
 	nest = nla_nest_start(skb, SMC_GEN_LGR_SMCD);
 	/* The writer copies into the peer's buffer: there are none for sending. */
 	if (!nest || nla_put_u32(skb, SMC_NLA_LGR_D_ID, lgr->id) ||
-	    put_u64(skb, SMC_NLA_LGR_D_GID, dev->gid[0]) ||
-	    put_u64(skb, SMC_UAPI_LGR_D_EXT_GID, dev->gid[1]) ||
-	    put_u64(skb, SMC_NLA_LGR_D_PEER_GID, lgr->key.gid[0]) ||
-	    put_u64(skb, SMC_UAPI_LGR_D_PEER_EXT_GID, lgr->key.gid[1]) ||
+	    smc_netlink_put_u64(skb, SMC_NLA_LGR_D_GID, dev->gid[0]) ||
+	    smc_netlink_put_u64(skb, SMC_UAPI_LGR_D_EXT_GID, dev->gid[1]) ||
+	    smc_netlink_put_u64(skb, SMC_NLA_LGR_D_PEER_GID, lgr->key.gid[0]) ||
+	    smc_netlink_put_u64(skb, SMC_UAPI_LGR_D_PEER_EXT_GID, lgr->key.gid[1]) ||
 	    nla_put_u8(skb, SMC_NLA_LGR_D_VLAN_ID, lgr->key.vlan) ||
 	    nla_put_u32(skb, SMC_NLA_LGR_D_CONNS_NUM, view.n_conns) ||
 	    nla_put_u32(skb, SMC_NLA_LGR_D_CHID, dev->chid) ||
@@ -69,44 +59,26 @@ static int put_group(struct sk_buff *skb, struct smc_lgr *lgr)
 	return 0;
 }
 
-/* Under the lock of the list of groups. */
-static int dump_group(struct smc_lgr *lgr, void *arg)
+static int dump_lgr(struct smc_lgr *lgr, void *arg)
 {
-	struct dump *d = arg;
-	void *msg;
-
 	if (lgr->key.ops->role != SMC_ROLE_D)
 		return 0;
-	msg = smc_netlink_begin(d->skb, d->cb, SMC_NETLINK_GET_LGR_SMCD);
-	if (!msg)
-		return -EMSGSIZE;
-	if (put_group(d->skb, lgr)) {
-		genlmsg_cancel(d->skb, msg);
-		return -EMSGSIZE;
-	}
-	genlmsg_end(d->skb, msg);
-	return 0;
+	return smc_netlink_add_msg(arg, SMC_NETLINK_GET_LGR_SMCD, put_lgr, lgr);
 }
 
-/**
- * smc_netlink_dump_smcd_groups() - answer SMC_NETLINK_GET_LGR_SMCD
- * @skb: answer
- * @cb: dump
- *
- * Context: process, called by generic netlink.
- * Return: length of the answer.
- */
+/* smc_netlink_dump_smcd_groups() - answers SMC_NETLINK_GET_LGR_SMCD */
 int smc_netlink_dump_smcd_groups(struct sk_buff *skb, struct netlink_callback *cb)
 {
-	struct dump d = { .skb = skb, .cb = cb };
+	struct smc_netlink_dump d = { .skb = skb, .cb = cb };
 
-	smc_lgr_walk(sock_net(skb->sk), &smc_netlink_cursor_of(cb)->next, dump_group, &d);
+	smc_lgr_walk(sock_net(skb->sk), &smc_netlink_cursor_of(cb)->next, dump_lgr, &d);
 	return skb->len;
 }
 
 /* An emulated device is on no PCI bus: its name stands for its address, and there are no numbers. */
-static int put_dev(struct sk_buff *skb, const struct smc_ism_dev *dev)
+static int put_dev(struct sk_buff *skb, void *arg)
 {
+	const struct smc_ism_dev *dev = arg;
 	struct nlattr *nest = nla_nest_start(skb, SMC_GEN_DEV_SMCD), *port;
 	unsigned int conns, groups = smc_lgr_count_dev(dev, &conns);
 
@@ -127,34 +99,16 @@ static int put_dev(struct sk_buff *skb, const struct smc_ism_dev *dev)
 	return 0;
 }
 
-/* Under the lock of the list of devices. */
-static int dump_device(struct smc_ism_dev *dev, void *arg)
+static int dump_dev(struct smc_ism_dev *dev, void *arg)
 {
-	struct dump *d = arg;
-	void *msg = smc_netlink_begin(d->skb, d->cb, SMC_NETLINK_GET_DEV_SMCD);
-
-	if (!msg)
-		return -EMSGSIZE;
-	if (put_dev(d->skb, dev)) {
-		genlmsg_cancel(d->skb, msg);
-		return -EMSGSIZE;
-	}
-	genlmsg_end(d->skb, msg);
-	return 0;
+	return smc_netlink_add_msg(arg, SMC_NETLINK_GET_DEV_SMCD, put_dev, dev);
 }
 
-/**
- * smc_netlink_dump_smcd_devices() - answer SMC_NETLINK_GET_DEV_SMCD
- * @skb: answer
- * @cb: dump
- *
- * Context: process, called by generic netlink; may sleep.
- * Return: length of the answer.
- */
+/* smc_netlink_dump_smcd_devices() - answers SMC_NETLINK_GET_DEV_SMCD */
 int smc_netlink_dump_smcd_devices(struct sk_buff *skb, struct netlink_callback *cb)
 {
-	struct dump d = { .skb = skb, .cb = cb };
+	struct smc_netlink_dump d = { .skb = skb, .cb = cb };
 
-	smc_ism_walk(&smc_netlink_cursor_of(cb)->next, dump_device, &d);
+	smc_ism_walk(&smc_netlink_cursor_of(cb)->next, dump_dev, &d);
 	return skb->len;
 }

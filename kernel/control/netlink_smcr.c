@@ -2,8 +2,8 @@
 /*
  * SMC_GEN_NETLINK: link groups, links and devices of SMC-R
  *
- * Groups are those that the namespace sees which asks, with its own connections (see smc_lgr_walk()), devices those that
- * it may use. Attributes and their order are the stock module's.
+ * A namespace is shown the groups that smc_lgr_walk() visits for it, and the devices that it may use. Attributes and
+ * their order are the stock module's.
  */
 #include <net/sock.h>
 
@@ -23,10 +23,11 @@ COMPAT_ASSERT_UAPI(SMC_NLA_LGR_R_RMB_ALLOC, SMC_UAPI_LGR_R_RMB_ALLOC);
 #define LINK_ACTIVATING 2
 #define LINK_ACTIVE 3
 
-struct dump {
-	struct sk_buff *skb;
-	struct netlink_callback *cb;
-	bool links;
+/* A group of which messages are made. */
+struct shown_lgr {
+	const struct smc_lgr *lgr;
+	struct smc_lgr_view view;
+	struct smc_rdma_group_view r;
 };
 
 static int put_v2(struct sk_buff *skb, const struct smc_rdma_group_view *r)
@@ -41,24 +42,26 @@ static int put_v2(struct sk_buff *skb, const struct smc_rdma_group_view *r)
 	return 0;
 }
 
-static int put_group(struct sk_buff *skb, const struct smc_lgr *lgr, const struct smc_lgr_view *view,
-		     const struct smc_rdma_group_view *r)
+static int put_lgr(struct sk_buff *skb, void *arg)
 {
+	const struct shown_lgr *shown = arg;
+	const struct smc_rdma_group_view *r = &shown->r;
+	const struct smc_lgr *lgr = shown->lgr;
 	struct nlattr *nest = nla_nest_start(skb, SMC_GEN_LGR_SMCR);
 
 	if (!nest || nla_put_u32(skb, SMC_NLA_LGR_R_ID, lgr->id) ||
-	    nla_put_u32(skb, SMC_NLA_LGR_R_CONNS_NUM, view->n_conns) ||
+	    nla_put_u32(skb, SMC_NLA_LGR_R_CONNS_NUM, shown->view.n_conns) ||
 	    nla_put_u8(skb, SMC_NLA_LGR_R_ROLE, r->server) ||
 	    nla_put_u8(skb, SMC_NLA_LGR_R_TYPE, TYPE_SINGLE) ||
 	    nla_put_u8(skb, SMC_NLA_LGR_R_BUF_TYPE, r->buf_type) ||
 	    nla_put_u8(skb, SMC_NLA_LGR_R_VLAN_ID, lgr->key.vlan) ||
-	    nla_put_u64_64bit(skb, SMC_NLA_LGR_R_NET_COOKIE, lgr->key.net->net_cookie, SMC_NLA_LGR_R_PAD) ||
+	    smc_netlink_put_u64(skb, SMC_NLA_LGR_R_NET_COOKIE, lgr->key.net->net_cookie) ||
 	    nla_put_string(skb, SMC_NLA_LGR_R_PNETID, r->pnet_id) ||
 	    nla_put_uint(skb, SMC_UAPI_LGR_R_SNDBUF_ALLOC, r->snd_bytes) ||
 	    nla_put_uint(skb, SMC_UAPI_LGR_R_RMB_ALLOC, r->rmb_bytes))
 		return -EMSGSIZE;
 	if (lgr->key.version > 1 &&
-	    (put_v2(skb, r) || smc_netlink_put_lgr_v2(skb, SMC_NLA_LGR_R_V2_COMMON, lgr, view)))
+	    (put_v2(skb, r) || smc_netlink_put_lgr_v2(skb, SMC_NLA_LGR_R_V2_COMMON, lgr, &shown->view)))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;
@@ -77,13 +80,15 @@ static int put_id(struct sk_buff *skb, int type, const u8 id[4])
 	return nla_put(skb, type, 4, id);
 }
 
-static int put_link(struct sk_buff *skb, const struct smc_lgr_view *view, const struct smc_rdma_link_view *l)
+static int put_link(struct sk_buff *skb, void *arg)
 {
+	const struct shown_lgr *shown = arg;
+	const struct smc_rdma_link_view *l = &shown->r.link;
 	struct nlattr *nest = nla_nest_start(skb, SMC_GEN_LINK_SMCR);
 
 	if (!nest || nla_put_u8(skb, SMC_NLA_LINK_ID, l->id) ||
 	    nla_put_u32(skb, SMC_NLA_LINK_STATE, l->active ? LINK_ACTIVE : LINK_ACTIVATING) ||
-	    nla_put_u32(skb, SMC_NLA_LINK_CONN_CNT, view->n_conns) ||
+	    nla_put_u32(skb, SMC_NLA_LINK_CONN_CNT, shown->view.n_conns) ||
 	    nla_put_u8(skb, SMC_NLA_LINK_IB_PORT, l->port) || nla_put_u32(skb, SMC_NLA_LINK_NET_DEV, l->ifindex) ||
 	    nla_put_string(skb, SMC_NLA_LINK_IB_DEV, l->ibname) ||
 	    put_id(skb, SMC_NLA_LINK_UID, l->user_id) || put_id(skb, SMC_NLA_LINK_PEER_UID, l->peer_user_id) ||
@@ -93,77 +98,54 @@ static int put_link(struct sk_buff *skb, const struct smc_lgr_view *view, const 
 	return 0;
 }
 
-static int dump_link(struct dump *d, const struct smc_lgr_view *view, const struct smc_rdma_link_view *l)
+/* Adds a group, and its link if that is asked for: both, or neither. */
+static int add_lgr(struct smc_lgr *lgr, const struct smc_netlink_dump *d, bool link)
 {
-	void *msg = smc_netlink_begin(d->skb, d->cb, SMC_NETLINK_GET_LINK_SMCR);
-
-	if (!msg || put_link(d->skb, view, l))
-		return -EMSGSIZE;
-	genlmsg_end(d->skb, msg);
-	return 0;
-}
-
-/* A group, with its link if that is asked for: both, or neither. Under the lock of the list of groups. */
-static int dump_group(struct smc_lgr *lgr, void *arg)
-{
-	const struct net *net = sock_net(((struct dump *)arg)->skb->sk);
-	struct smc_rdma_group_view r;
-	struct smc_lgr_view view;
-	struct dump *d = arg;
-	void *msg;
+	const struct net *net = sock_net(d->skb->sk);
+	struct shown_lgr shown = { .lgr = lgr };
+	void *before = skb_tail_pointer(d->skb);
 
 	if (lgr->key.ops->role != SMC_ROLE_R)
 		return 0;
-	smc_lgr_describe(lgr, net, &view);
-	smc_rdma_show_group(lgr, view.whole ? NULL : net, &r);
+	smc_lgr_describe(lgr, net, &shown.view);
+	smc_rdma_show_group(lgr, shown.view.whole ? NULL : net, &shown.r);
 	/* Nothing is left of one that has ended, and one that has no link yet is about to be. */
-	if (!r.has_link)
+	if (!shown.r.has_link)
 		return 0;
-	msg = smc_netlink_begin(d->skb, d->cb, SMC_NETLINK_GET_LGR_SMCR);
-	if (!msg)
+	if (smc_netlink_add_msg(d, SMC_NETLINK_GET_LGR_SMCR, put_lgr, &shown))
 		return -EMSGSIZE;
-	if (put_group(d->skb, lgr, &view, &r))
-		goto cancel;
-	genlmsg_end(d->skb, msg);
-	if (!d->links || !dump_link(d, &view, &r.link))
+	if (!link || !smc_netlink_add_msg(d, SMC_NETLINK_GET_LINK_SMCR, put_link, &shown))
 		return 0;
-cancel:
-	genlmsg_cancel(d->skb, msg);
+	nlmsg_trim(d->skb, before);
 	return -EMSGSIZE;
 }
 
-static int dump_groups(struct sk_buff *skb, struct netlink_callback *cb, bool links)
+static int dump_lgr(struct smc_lgr *lgr, void *arg)
 {
-	struct dump d = { .skb = skb, .cb = cb, .links = links };
+	return add_lgr(lgr, arg, false);
+}
 
-	smc_lgr_walk(sock_net(skb->sk), &smc_netlink_cursor_of(cb)->next, dump_group, &d);
+static int dump_lgr_and_link(struct smc_lgr *lgr, void *arg)
+{
+	return add_lgr(lgr, arg, true);
+}
+
+/* smc_netlink_dump_smcr_groups() - answers SMC_NETLINK_GET_LGR_SMCR */
+int smc_netlink_dump_smcr_groups(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct smc_netlink_dump d = { .skb = skb, .cb = cb };
+
+	smc_lgr_walk(sock_net(skb->sk), &smc_netlink_cursor_of(cb)->next, dump_lgr, &d);
 	return skb->len;
 }
 
-/**
- * smc_netlink_dump_smcr_groups() - answer SMC_NETLINK_GET_LGR_SMCR
- * @skb: answer
- * @cb: dump
- *
- * Context: process, called by generic netlink.
- * Return: length of the answer.
- */
-int smc_netlink_dump_smcr_groups(struct sk_buff *skb, struct netlink_callback *cb)
-{
-	return dump_groups(skb, cb, false);
-}
-
-/**
- * smc_netlink_dump_smcr_links() - answer SMC_NETLINK_GET_LINK_SMCR: each group, then its link
- * @skb: answer
- * @cb: dump
- *
- * Context: process, called by generic netlink.
- * Return: length of the answer.
- */
+/* smc_netlink_dump_smcr_links() - answers SMC_NETLINK_GET_LINK_SMCR: each group, then its link */
 int smc_netlink_dump_smcr_links(struct sk_buff *skb, struct netlink_callback *cb)
 {
-	return dump_groups(skb, cb, true);
+	struct smc_netlink_dump d = { .skb = skb, .cb = cb };
+
+	smc_lgr_walk(sock_net(skb->sk), &smc_netlink_cursor_of(cb)->next, dump_lgr_and_link, &d);
+	return skb->len;
 }
 
 static int put_port(struct sk_buff *skb, int type, const struct smc_rdma_port_view *p)
@@ -191,8 +173,9 @@ static int put_pci(struct sk_buff *skb, const struct smc_rdma_dev_view *view)
 }
 
 /* With one link each, a group does without none of its devices. */
-static int put_dev(struct sk_buff *skb, const struct smc_rdma_dev_view *view)
+static int put_dev(struct sk_buff *skb, void *arg)
 {
+	const struct smc_rdma_dev_view *view = arg;
 	struct nlattr *nest = nla_nest_start(skb, SMC_GEN_DEV_SMCR);
 
 	static_assert(SMC_RDMA_SHOW_PORTS == 2);
@@ -206,34 +189,16 @@ static int put_dev(struct sk_buff *skb, const struct smc_rdma_dev_view *view)
 	return 0;
 }
 
-/* Under the lock of the list of devices. */
-static int dump_device(const struct smc_rdma_dev_view *view, void *arg)
+static int dump_dev(const struct smc_rdma_dev_view *view, void *arg)
 {
-	struct dump *d = arg;
-	void *msg = smc_netlink_begin(d->skb, d->cb, SMC_NETLINK_GET_DEV_SMCR);
-
-	if (!msg)
-		return -EMSGSIZE;
-	if (put_dev(d->skb, view)) {
-		genlmsg_cancel(d->skb, msg);
-		return -EMSGSIZE;
-	}
-	genlmsg_end(d->skb, msg);
-	return 0;
+	return smc_netlink_add_msg(arg, SMC_NETLINK_GET_DEV_SMCR, put_dev, (void *)view);
 }
 
-/**
- * smc_netlink_dump_smcr_devices() - answer SMC_NETLINK_GET_DEV_SMCR
- * @skb: answer
- * @cb: dump
- *
- * Context: process, called by generic netlink; may sleep.
- * Return: length of the answer.
- */
+/* smc_netlink_dump_smcr_devices() - answers SMC_NETLINK_GET_DEV_SMCR */
 int smc_netlink_dump_smcr_devices(struct sk_buff *skb, struct netlink_callback *cb)
 {
-	struct dump d = { .skb = skb, .cb = cb };
+	struct smc_netlink_dump d = { .skb = skb, .cb = cb };
 
-	smc_rdma_show_devices(sock_net(skb->sk), &smc_netlink_cursor_of(cb)->next, dump_device, &d);
+	smc_rdma_show_devices(sock_net(skb->sk), &smc_netlink_cursor_of(cb)->next, dump_dev, &d);
 	return skb->len;
 }

@@ -42,12 +42,6 @@ static int put_entry(struct sk_buff *skb, u32 portid, u32 seq, int flags,
 	return 0;
 }
 
-/* Where a dump goes on. The kernel has it zero at first. */
-struct cursor {
-	unsigned int next;	/* entries sent; wrong if the table changes, which is flagged */
-};
-static_assert(sizeof(struct cursor) <= sizeof_field(struct netlink_callback, ctx));
-
 struct dump_walk {
 	struct smc_pnet_walk walk;
 	struct sk_buff *skb;
@@ -59,15 +53,16 @@ static int dump_entry(struct smc_pnet_walk *walk, const struct smc_pnet_entry *e
 {
 	struct dump_walk *dump = container_of(walk, struct dump_walk, walk);
 	struct netlink_callback *cb = dump->cb;
-	struct cursor *cursor = (struct cursor *)cb->ctx;
+	unsigned int *next = &smc_netlink_cursor_of(cb)->next;
 
-	if (dump->at++ < cursor->next)
+	/* Wrong entries are left out if the table has changed. Tools learn that by the generation. */
+	if (dump->at++ < *next)
 		return 0;
 	cb->seq = walk->generation;
 	if (put_entry(dump->skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, NLM_F_MULTI, cb,
 		      entry))
 		return -EMSGSIZE;
-	cursor->next++;
+	++*next;
 	return 0;
 }
 
@@ -97,20 +92,26 @@ static int get_entry(struct smc_pnet_walk *walk, const struct smc_pnet_entry *en
 	return put_entry(get->skb, get->info->snd_portid, get->info->snd_seq, 0, NULL, entry);
 }
 
+/* Returns the PNET ID of a request, or NULL if that lacks it. */
+static const char *id_of(struct genl_info *info)
+{
+	struct nlattr *attr = info->attrs[SMC_PNETID_NAME];
+
+	if (!attr)
+		GENL_SET_ERR_MSG(info, "the PNET ID is missing");
+	return attr ? nla_data(attr) : NULL;
+}
+
 /*
  * Answers with the entries of a PNET ID that fit into one datagram, which is empty if there are
  * none: tools wait for it, and read no other. A dump has all.
  */
 static int get_id(struct sk_buff *skb, struct genl_info *info)
 {
-	struct nlattr *id = info->attrs[SMC_PNETID_NAME];
-	struct get_walk get = { .walk.visit = get_entry, .info = info };
+	struct get_walk get = { .walk.visit = get_entry, .info = info, .id = id_of(info) };
 
-	if (!id) {
-		GENL_SET_ERR_MSG(info, "the PNET ID is missing");
+	if (!get.id)
 		return -EINVAL;
-	}
-	get.id = nla_data(id);
 	get.skb = nlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
 	if (!get.skb)
 		return -ENOMEM;
@@ -118,19 +119,18 @@ static int get_id(struct sk_buff *skb, struct genl_info *info)
 	return genlmsg_reply(get.skb, info);
 }
 
-static int add(struct sk_buff *skb, struct genl_info *info)
+static int add_devices(struct sk_buff *skb, struct genl_info *info)
 {
+	const char *text = id_of(info);
 	struct nlattr **attrs = info->attrs;
 	struct smc_pnet_device devices[2];
 	char id[SMC_PNET_ID_LEN + 1];
 	unsigned int n = 0;
 	int rc;
 
-	if (!attrs[SMC_PNETID_NAME]) {
-		GENL_SET_ERR_MSG(info, "the PNET ID is missing");
+	if (!text)
 		return -EINVAL;
-	}
-	rc = smc_pnet_parse_id(nla_data(attrs[SMC_PNETID_NAME]), id, info->extack);
+	rc = smc_pnet_parse_id(text, id, info->extack);
 	if (rc)
 		return rc;
 	if (attrs[SMC_PNETID_ETHNAME])
@@ -148,22 +148,20 @@ static int add(struct sk_buff *skb, struct genl_info *info)
 	return smc_pnet_add(smc_net(genl_info_net(info)), id, devices, n, info->extack);
 }
 
-static int del(struct sk_buff *skb, struct genl_info *info)
+static int del_id(struct sk_buff *skb, struct genl_info *info)
 {
-	struct nlattr *id = info->attrs[SMC_PNETID_NAME];
+	const char *id = id_of(info);
 	int rc;
 
-	if (!id) {
-		GENL_SET_ERR_MSG(info, "the PNET ID is missing");
+	if (!id)
 		return -EINVAL;
-	}
-	rc = smc_pnet_remove(smc_net(genl_info_net(info)), nla_data(id), NULL);
+	rc = smc_pnet_remove(smc_net(genl_info_net(info)), id, NULL);
 	if (rc)
 		GENL_SET_ERR_MSG(info, "the PNET table has no such PNET ID");
 	return rc;
 }
 
-static int flush(struct sk_buff *skb, struct genl_info *info)
+static int flush_table(struct sk_buff *skb, struct genl_info *info)
 {
 	smc_pnet_flush(smc_net(genl_info_net(info)));
 	return 0;
@@ -181,9 +179,9 @@ static const struct nla_policy policy[] = {
 
 static const struct genl_small_ops ops[] = {
 	{ .cmd = SMC_PNETID_GET, .validate = LENIENT, .doit = get_id, .dumpit = dump_table },
-	{ .cmd = SMC_PNETID_ADD, .validate = LENIENT, .flags = GENL_ADMIN_PERM, .doit = add },
-	{ .cmd = SMC_PNETID_DEL, .validate = LENIENT, .flags = GENL_ADMIN_PERM, .doit = del },
-	{ .cmd = SMC_PNETID_FLUSH, .validate = LENIENT, .flags = GENL_ADMIN_PERM, .doit = flush },
+	{ .cmd = SMC_PNETID_ADD, .validate = LENIENT, .flags = GENL_ADMIN_PERM, .doit = add_devices },
+	{ .cmd = SMC_PNETID_DEL, .validate = LENIENT, .flags = GENL_ADMIN_PERM, .doit = del_id },
+	{ .cmd = SMC_PNETID_FLUSH, .validate = LENIENT, .flags = GENL_ADMIN_PERM, .doit = flush_table },
 };
 
 static struct genl_family family __ro_after_init = {
