@@ -17,7 +17,6 @@
 #include "netlink.h"
 
 #define SMC_VERSION 2
-#define SMC_RELEASE 1
 
 COMPAT_ASSERT_UAPI(SMC_NLA_STATS_T_RX_RMB_USAGE, SMC_UAPI_STATS_T_RX_RMB_USAGE);
 COMPAT_ASSERT_UAPI(SMC_NLA_STATS_T_TX_RMB_USAGE, SMC_UAPI_STATS_T_TX_RMB_USAGE);
@@ -40,7 +39,7 @@ static int put_info(struct sk_buff *skb, void *arg)
 	nest = nla_nest_start(skb, SMC_GEN_SYS_INFO);
 	/* Version 2 over ISM takes a device that has it, over RDMA just this module: as stock. */
 	if (!nest || nla_put_u8(skb, SMC_NLA_SYS_VER, SMC_VERSION) ||
-	    nla_put_u8(skb, SMC_NLA_SYS_REL, SMC_RELEASE) ||
+	    nla_put_u8(skb, SMC_NLA_SYS_REL, SMC_CLC_RELEASE) ||
 	    nla_put_u8(skb, SMC_NLA_SYS_IS_ISM_V2, local.d2) ||
 	    nla_put_u8(skb, SMC_NLA_SYS_IS_SMCR_V2, true) ||
 	    nla_put_string(skb, SMC_NLA_SYS_LOCAL_HOST, hostname))

@@ -228,7 +228,7 @@ int smc_clc_io_decline(struct smc_sock *smc, u32 reason)
 		.version = rv->version,
 		.code = reason,
 		.sync = reason == SMC_REASON_SYNC,
-		.os_type = rv->version > 1 ? SMC_OS_LINUX : 0,
+		.os_type = rv->version > 1 ? SMC_CLC_OS_LINUX : 0,
 	};
 	int rc = smc_clc_io_send(smc, smc_clc_decline_encode(&d, rv->buf, sizeof(rv->buf)));
 

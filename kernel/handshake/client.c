@@ -41,7 +41,7 @@ static int propose(struct smc_sock *smc)
 	p->path_v2 = SMC_PATH_N;
 	p->n_eid = local.n_eid;
 	memcpy(p->eid, local.eid, sizeof(p->eid));
-	p->release = SMC_RELEASE;
+	p->release = SMC_CLC_RELEASE;
 	p->features = SMC_CLC_FEATURES;
 	rv->offer.sk = smc->sk;
 	rc = smc_registry_offer(&rv->offer, p);

@@ -29,8 +29,6 @@
 
 #define SMC_V1 1
 #define SMC_V2 2
-#define SMC_RELEASE 1		/* v2.1, the newest */
-#define SMC_OS_LINUX 2
 #define SMC_CONNS_MIN 16	/* connections per link group, the least that may be negotiated */
 #define SMC_LINKS_MAX 2		/* links per link group, the most */
 

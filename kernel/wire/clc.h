@@ -46,6 +46,9 @@ enum smc_clc_path {
 #define SMC_CLC_DECLINE_V1_LEN	28
 #define SMC_CLC_DECLINE_V2_LEN	44
 
+#define SMC_CLC_RELEASE		1	/* of version 2, the newest that this module speaks: 2.1 */
+#define SMC_CLC_OS_LINUX	2
+
 #define SMC_EID_LEN		32
 #define SMC_HOSTNAME_LEN	32
 #define SMC_CLC_EIDS		8	/* at most, of users, in a PROPOSAL */

@@ -13,7 +13,6 @@
 #include "../../wire/reason.h"
 #include "rdma.h"
 
-#define OS_LINUX 2
 #define LARGE_CODE_MAX 6	/* 1 MiB */
 
 static int is_active(struct smc_rdma_dev *dev, void *arg)
@@ -324,7 +323,7 @@ static void introduce_us(const struct smc_lgr_rdma *group, struct smc_clc_accept
 {
 	a->has_fce = true;
 	a->direct = group->direct;
-	a->os_type = OS_LINUX;
+	a->os_type = SMC_CLC_OS_LINUX;
 	a->release = group->release;
 	smc_lgr_hostname(a->host);
 	if (!group->release)

@@ -7,7 +7,6 @@
 #include "group.h"
 #include "init.h"
 
-#define SMC_RDMA_RELEASE 1	/* of version 2 */
 
 /*
  * How long the steps of a rendezvous that wait for LLC may take together: the peer gives up after six

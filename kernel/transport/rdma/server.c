@@ -63,7 +63,7 @@ static void set_limits(struct smc_lgr_rdma *group, const struct smc_clc_proposal
 {
 	const struct smc_sysctl *sysctl = &smc_net(group->lgr->key.net)->sysctl;
 
-	group->release = group->version > 1 ? min_t(u8, p->release, SMC_RDMA_RELEASE) : 0;
+	group->release = group->version > 1 ? min_t(u8, p->release, SMC_CLC_RELEASE) : 0;
 	group->max_conns = min_t(unsigned int, READ_ONCE(sysctl->smcr_max_conns_per_lgr), 255);
 	group->max_links = 2;
 	if (group->release) {
