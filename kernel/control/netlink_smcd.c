@@ -22,10 +22,10 @@ int smc_netlink_put_lgr_v2(struct sk_buff *skb, int type, const struct smc_lgr *
 
 	static_assert(SMC_HOSTNAME_LEN == SMC_MAX_EID_LEN && SMC_EID_LEN == SMC_MAX_EID_LEN);
 	if (!nest || nla_put_u8(skb, SMC_NLA_LGR_V2_VER, lgr->key.version) ||
-	    nla_put_u8(skb, SMC_NLA_LGR_V2_REL, view->release) ||
-	    nla_put_u8(skb, SMC_NLA_LGR_V2_OS, view->os_type) ||
-	    smc_netlink_put_eid(skb, SMC_NLA_LGR_V2_PEER_HOST, view->host) ||
-	    smc_netlink_put_eid(skb, SMC_NLA_LGR_V2_NEG_EID, view->eid))
+	    nla_put_u8(skb, SMC_NLA_LGR_V2_REL, view->peer.release) ||
+	    nla_put_u8(skb, SMC_NLA_LGR_V2_OS, view->peer.os_type) ||
+	    smc_netlink_put_eid(skb, SMC_NLA_LGR_V2_PEER_HOST, view->peer.host) ||
+	    smc_netlink_put_eid(skb, SMC_NLA_LGR_V2_NEG_EID, view->peer.eid))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;

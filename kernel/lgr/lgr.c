@@ -161,7 +161,7 @@ static struct smc_lgr *alloc(const struct smc_lgr_key *key)
 	spin_lock_init(&lgr->lock);
 	INIT_DELAYED_WORK(&lgr->idle, idle_work);
 	INIT_DELAYED_WORK(&lgr->trim, trim_work);
-	memset(lgr->host, ' ', sizeof(lgr->host));
+	memset(lgr->peer.host, ' ', sizeof(lgr->peer.host));
 	return lgr;
 }
 

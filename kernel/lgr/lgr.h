@@ -72,6 +72,14 @@ struct smc_lgr_member_ops {
 	u32 (*buf_bytes)(const struct smc_lgr_member *member);
 };
 
+/* What the peer of a group has said of itself at first contact, to be shown: docs/protocol.md, 3.5. */
+struct smc_lgr_peer {
+	u8 eid[SMC_EID_LEN];
+	u8 host[SMC_HOSTNAME_LEN];
+	u8 release;
+	u8 os_type;
+};
+
 /* With the terminating zero; as that of an RDMA device. */
 #define SMC_LGR_DEVICE_LEN 64
 
@@ -96,11 +104,7 @@ struct smc_lgr {
 	void *priv;			/* the transport's, from lgr_init to lgr_free */
 	char device[SMC_LGR_DEVICE_LEN];	/* its name, by the transport, before connections enter; for tracepoints */
 
-	/* What the peer has said at first contact, for those who look. lock */
-	u8 eid[SMC_EID_LEN];
-	u8 host[SMC_HOSTNAME_LEN];
-	u8 release;
-	u8 os_type;
+	struct smc_lgr_peer peer;	/* lock */
 };
 
 /* What may change of a group, of one moment, as a namespace sees it. */
@@ -108,10 +112,7 @@ struct smc_lgr_view {
 	bool whole;		/* the namespace sees all of the group, else its own connections */
 	unsigned int n_conns;
 	u64 buf_bytes;
-	u8 eid[SMC_EID_LEN];
-	u8 host[SMC_HOSTNAME_LEN];
-	u8 release;
-	u8 os_type;
+	struct smc_lgr_peer peer;
 };
 
 /* The connections of a namespace that are in groups. A walk through them costs nothing for those of others. */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What the two hosts of a group tell each other of themselves. */
 
-#include <linux/slab.h>
 #include <linux/utsname.h>
 
 #include "lgr.h"
@@ -9,14 +8,29 @@
 /* smc_lgr_learn() - what the peer says of itself at first contact. Does not sleep. */
 void smc_lgr_learn(struct smc_lgr *lgr, const struct smc_clc_accept *peer)
 {
+	struct smc_lgr_peer *known = &lgr->peer;
+
 	spin_lock_bh(&lgr->lock);
 	if (peer->version > 1)
-		memcpy(lgr->eid, peer->eid, sizeof(lgr->eid));
+		memcpy(known->eid, peer->eid, sizeof(known->eid));
 	if (peer->has_fce) {
-		memcpy(lgr->host, peer->host, sizeof(lgr->host));
-		lgr->release = peer->release;
-		lgr->os_type = peer->os_type;
+		memcpy(known->host, peer->host, sizeof(known->host));
+		known->release = peer->release;
+		known->os_type = peer->os_type;
 	}
+	spin_unlock_bh(&lgr->lock);
+}
+
+/* smc_lgr_learn_self() - the peer is this kernel itself. Does not sleep. */
+void smc_lgr_learn_self(struct smc_lgr *lgr, const u8 eid[SMC_EID_LEN])
+{
+	struct smc_lgr_peer *known = &lgr->peer;
+
+	spin_lock_bh(&lgr->lock);
+	memcpy(known->eid, eid, sizeof(known->eid));
+	smc_lgr_hostname(known->host);
+	known->release = SMC_CLC_RELEASE;
+	known->os_type = SMC_CLC_OS_LINUX;
 	spin_unlock_bh(&lgr->lock);
 }
 
@@ -27,21 +41,4 @@ void smc_lgr_hostname(u8 host[SMC_HOSTNAME_LEN])
 
 	memset(host, ' ', SMC_HOSTNAME_LEN);
 	memcpy(host, name, strnlen(name, SMC_HOSTNAME_LEN));
-}
-
-/* smc_lgr_learn_self() - the peer is this kernel itself. Does not sleep. */
-void smc_lgr_learn_self(struct smc_lgr *lgr, const u8 eid[SMC_EID_LEN])
-{
-	struct smc_clc_accept *us = kzalloc(sizeof(*us), GFP_ATOMIC);
-
-	if (!us)
-		return;
-	us->version = 2;
-	us->has_fce = true;
-	us->release = 1;
-	us->os_type = 2;
-	memcpy(us->eid, eid, sizeof(us->eid));
-	smc_lgr_hostname(us->host);
-	smc_lgr_learn(lgr, us);
-	kfree(us);
 }

@@ -230,10 +230,7 @@ void smc_lgr_describe(struct smc_lgr *lgr, const struct net *net, struct smc_lgr
 	view->buf_bytes = atomic64_read(&lgr->buf_bytes);
 	if (!view->whole)
 		count_own(lgr, net, view);
-	memcpy(view->eid, lgr->eid, sizeof(view->eid));
-	memcpy(view->host, lgr->host, sizeof(view->host));
-	view->release = lgr->release;
-	view->os_type = lgr->os_type;
+	view->peer = lgr->peer;
 	spin_unlock_bh(&lgr->lock);
 }
 
