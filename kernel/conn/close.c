@@ -175,10 +175,10 @@ void smc_close_app(struct smc_conn *conn, bool hard)
 }
 
 /*
- * smc_close_kill() - ends a connection that never came to life, or whose module is about to go. The peer
+ * smc_conn_kill() - ends a connection that never came to life, or whose module is about to go. The peer
  * is sent an abort if it can receive one, unless @quiet. Does not sleep.
  */
-void smc_close_kill(struct smc_conn *conn, bool quiet)
+void smc_conn_kill(struct smc_conn *conn, bool quiet)
 {
 	bool mine;
 
@@ -254,7 +254,7 @@ static void close_gone(struct smc_conn *conn)
 void smc_close_lgr_ends(struct smc_conn *conn, enum smc_lgr_end how)
 {
 	if (how == SMC_LGR_END_ALL) {
-		smc_close_kill(conn, false);
+		smc_conn_kill(conn, false);
 		return;
 	}
 	/* A rendezvous finds out by itself, and its connection may still be TCP. */

@@ -50,12 +50,6 @@ struct smc_conn *smc_conn_new(struct smc_lgr *lgr, struct smc_offer *offer)
 	return conn;
 }
 
-/* smc_conn_kill() - see smc_close_kill(). */
-void smc_conn_kill(struct smc_conn *conn, bool quiet)
-{
-	smc_close_kill(conn, quiet);
-}
-
 /* smc_conn_get() - a reference on a connection, by who has one. Any context. */
 void smc_conn_get(struct smc_conn *conn)
 {
@@ -183,10 +177,6 @@ static struct smc_diag_cursor cursor_of(u64 pos, u32 size)
 	return cursor;
 }
 
-/* Bits of a CDC message, whether or not this transport sends any. */
-#define CDC_WRITE_BLOCKED 0x80
-#define CDC_URGENT_PRESENT 0x20
-
 /*
  * What the peer has told is "rx", what it was told "tx", so that each has a producer cursor of one
  * ring and a consumer cursor of the other. There is no buffer for sending: positions in it are
@@ -207,8 +197,8 @@ static void describe_rings(const struct smc_conn *conn, struct smc_diag_conninfo
 	c->tx_prep = cursor_of(READ_ONCE(conn->tx_prod), tx);
 	c->tx_sent = c->tx_prod;
 	c->tx_fin = c->rx_cons;
-	c->rx_prod_flags = READ_ONCE(conn->urgent) == SMC_URGENT_VALID ? CDC_URGENT_PRESENT : 0;
-	c->tx_prod_flags = READ_ONCE(conn->tx_waiting) && !smc_tx_room(conn) ? CDC_WRITE_BLOCKED : 0;
+	c->rx_prod_flags = READ_ONCE(conn->urgent) == SMC_URGENT_VALID ? SMC_CDC_URGENT : 0;
+	c->tx_prod_flags = READ_ONCE(conn->tx_waiting) && !smc_tx_room(conn) ? SMC_CDC_BLOCKED : 0;
 	c->rx_conn_state_flags = READ_ONCE(conn->peer_close_flags);
 	c->tx_conn_state_flags = READ_ONCE(conn->close_flags);
 }

@@ -152,7 +152,6 @@ bool smc_conn_cdc_due(struct smc_conn *conn, const struct smc_cdc_tx *tx, const 
 void smc_close_event(struct smc_conn *conn, enum smc_close_event event);
 void smc_close_look(struct smc_conn *conn);
 void smc_close_prepare(struct smc_conn *conn);
-void smc_close_kill(struct smc_conn *conn, bool quiet);
 void smc_close_lgr_ends(struct smc_conn *conn, enum smc_lgr_end how);
 void smc_close_reset_tcp(struct sock *sk);
 void smc_close_check(struct smc_conn *conn);
