@@ -67,8 +67,8 @@ static void describe_us(struct smc_clc_accept *a, u8 type, u8 version)
 	a->chid = NULL_CHID;
 	a->ext_gid = ~NULL_GID;
 	a->has_fce = true;
-	a->os_type = 2;
-	a->release = 1;
+	a->os_type = SMC_CLC_OS_LINUX;
+	a->release = SMC_CLC_RELEASE;
 	memset(a->host, ' ', sizeof(a->host));
 }
 
@@ -100,10 +100,6 @@ static int attach(struct smc_offer *o, const struct smc_clc_accept *peer, struct
 	return attach_reason ?: -ECONNABORTED;
 }
 
-static void detach(struct smc_offer *o)
-{
-}
-
 static const struct smc_transport_ops ops = {
 	.name	= "null",
 	.role	= SMC_ROLE_D,
@@ -112,7 +108,6 @@ static const struct smc_transport_ops ops = {
 	.offer	= offer,
 	.match	= match,
 	.attach	= attach,
-	.detach	= detach,
 };
 
 static int __init null_init(void)

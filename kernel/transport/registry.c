@@ -23,8 +23,7 @@ int smc_transport_register(const struct smc_transport_ops *ops)
 {
 	int rc = -EBUSY;
 
-	if (ops->role >= SMC_ROLES || !ops->local || !ops->offer || !ops->match || !ops->attach ||
-	    !ops->detach)
+	if (ops->role >= SMC_ROLES || !ops->local || !ops->offer || !ops->match || !ops->attach)
 		return -EINVAL;
 	mutex_lock(&lock);
 	if (!rcu_access_pointer(transports[ops->role])) {
@@ -240,7 +239,8 @@ void smc_registry_release(struct smc_offer *offer)
 		if (!ops)
 			continue;
 		offer->ops[role] = NULL;
-		ops->detach(offer);
+		if (ops->detach)
+			ops->detach(offer);
 		module_put(ops->owner);
 	}
 	drop_conn(offer);

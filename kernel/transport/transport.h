@@ -82,8 +82,6 @@ struct smc_offer {
  *		match and attach wait for nobody: what takes an answer that does not come by TCP returns -EINPROGRESS, and
  *		is called again with the same arguments when offer->again has been called or offer->deadline has come,
  *		or without a reason. A DECLINE that comes meanwhile ends it.
- * @detach:	undoes offer, match and attach, of a rendezvous that failed; what a connection in it has got goes with
- *		the connection, by release
  * @release:	the connection is over: the peer cannot write any more. Softirq.
  * @free:	nobody looks at the connection any more, not even a reader of the rest of its data: gives back its buffers.
  *		Softirq.
@@ -107,6 +105,8 @@ struct smc_offer {
  *
  * SMC-R alone, whose groups have links and send from rings of their own; another transport has NULL:
  *
+ * @detach:	undoes offer, match and attach, of a rendezvous that failed; what a connection in it has got goes with
+ *		the connection, by release
  * @peer_full:	is all of the peer's element in use, so that no room in our own ring would help? Any context.
  * @lgr_fits:	may a connection join this group, which has the right key? With the hint of smc_lgr_join(). Under locks;
  *		does not sleep.
@@ -132,7 +132,6 @@ struct smc_transport_ops {
 	int (*offer)(struct smc_offer *offer, struct smc_clc_proposal *p);
 	int (*match)(struct smc_offer *offer, const struct smc_clc_proposal *p, struct smc_clc_accept *accept);
 	int (*attach)(struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_clc_accept *local);
-	void (*detach)(struct smc_offer *offer);
 	void (*release)(struct smc_conn *conn);
 	void (*free)(struct smc_conn *conn);
 
@@ -147,6 +146,7 @@ struct smc_transport_ops {
 	void (*trim)(struct smc_conn *conn);
 
 	/* SMC-R alone */
+	void (*detach)(struct smc_offer *offer);
 	bool (*peer_full)(const struct smc_conn *conn);
 	bool (*lgr_fits)(const struct smc_lgr *lgr, const void *hint);
 	void (*lgr_delete_link)(struct smc_lgr *lgr);

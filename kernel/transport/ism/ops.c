@@ -11,13 +11,6 @@
 #include "ism.h"
 
 #define CODE_MAX 6
-#define OS_LINUX 2
-#define RELEASE 1 /* of version 2 */
-
-static void local(struct smc_local *l)
-{
-	smc_ism_local(l);
-}
 
 /*
  * Where a buffer has memory only for what is unread, it may be larger than what the administrator
@@ -72,28 +65,31 @@ static void put_ism(struct smc_ism_conn *ic)
 	kfree(ic);
 }
 
-/* A connection with its own half, so that the peer can be told of it. */
-static int prepare(struct smc_offer *offer, struct smc_ism_dev *dev, struct smc_lgr *lgr,
-		   const u64 peer[2], u8 *code)
+/*
+ * The namespace that a group belongs to. Devices of hardware are the host's: the peer takes all namespaces for one, and
+ * so they share its groups. A device within this kernel stands for one in each namespace, whose net.smc.loopback says what
+ * may use it: its groups share nothing that another namespace could miss, and go with their namespace.
+ */
+static struct net *group_net(const struct smc_ism_dev *dev, const struct sock *sk)
 {
+	return dev->host ? sock_net(sk) : &init_net;
+}
+
+/* Makes a connection in a group, in which smc_lgr_join() has reserved a place. Takes over the place. */
+static int make_conn(struct smc_offer *offer, struct smc_ism_dev *dev, struct smc_lgr *lgr, const u64 *peer)
+{
+	u8 asked = max(size_code(dev, offer->sk), least_code(dev)), code = asked;
 	struct smc_ism_conn *ic = kzalloc(sizeof(*ic), GFP_KERNEL_ACCOUNT);
 	struct smc_conn *conn;
-	u8 asked;
+	int rc = SMC_REASON_MEM;
 
-	if (!ic) {
-		smc_lgr_leave(lgr);
-		return SMC_REASON_MEM;
-	}
+	if (!ic)
+		goto err_leave;
 	ic->dev = dev;
-	asked = max(size_code(dev, offer->sk), least_code(dev));
-	*code = asked;
-	ic->own = get_dmb(dev, code, peer);
+	ic->own = get_dmb(dev, &code, peer);
 	if (IS_ERR(ic->own)) {
-		int rc = reason_of(PTR_ERR(ic->own));
-
-		kfree(ic);
-		smc_lgr_leave(lgr);
-		return rc;
+		rc = reason_of(PTR_ERR(ic->own));
+		goto err_free;
 	}
 	conn = smc_conn_new(lgr, offer);
 	if (!conn) {
@@ -105,10 +101,38 @@ static int prepare(struct smc_offer *offer, struct smc_ism_dev *dev, struct smc_
 	conn->priv = ic;
 	rcu_assign_pointer(ic->own->conn, conn);
 	offer->conn = conn;
-	smc_stats_buf(conn->member.sn, SMC_STATS_D, true, SMC_ISM_SIZE_MIN << asked, SMC_ISM_SIZE_MIN << *code, false);
-	atomic64_add(SMC_ISM_SIZE_MIN << *code, &lgr->buf_bytes);
+	smc_stats_buf(conn->member.sn, SMC_STATS_D, true, SMC_ISM_SIZE_MIN << asked, SMC_ISM_SIZE_MIN << code, false);
+	atomic64_add(SMC_ISM_SIZE_MIN << code, &lgr->buf_bytes);
 	/* Who has not taken the connection out of the offer ends it. */
 	return smc_lgr_add_member(lgr, &conn->member) ? 0 : SMC_REASON_INTERNAL;
+
+err_free:
+	kfree(ic);
+err_leave:
+	smc_lgr_leave(lgr);
+	return rc;
+}
+
+/*
+ * Makes a connection with a DMB of its own, so that the peer can be told of it. Without the peer's GID, nobody but @share
+ * of the device gets at the DMB. Return: 0, or a reason. @first: whether the connection is the first of its group.
+ */
+static int create_conn(struct smc_offer *offer, struct smc_ism_dev *dev, enum smc_lgr_how how, const u64 *peer, u8 version,
+		       bool *first)
+{
+	const u64 *gid = peer ?: dev->gid;
+	const struct smc_lgr_key key = {
+		.ops = &smc_ism_transport,
+		.dev = dev,
+		.net = group_net(dev, offer->sk),
+		.gid = { gid[0], gid[1] },
+		.version = version,
+	};
+	struct smc_lgr *lgr = smc_lgr_join(&key, how, NULL, first);
+
+	if (IS_ERR(lgr))
+		return PTR_ERR(lgr) == -ENOENT ? SMC_REASON_SYNC : SMC_REASON_MEM;
+	return make_conn(offer, dev, lgr, peer);
 }
 
 /* From here on the connection writes to a peer's buffer, which it has got at. */
@@ -166,18 +190,18 @@ static bool is_mutual(const struct smc_conn *conn)
 static void introduce_us(struct smc_clc_accept *a)
 {
 	a->has_fce = true;
-	a->os_type = OS_LINUX;
+	a->os_type = SMC_CLC_OS_LINUX;
 	a->features = a->release ? SMC_CLC_FEATURES : 0;
 	smc_lgr_hostname(a->host);
 }
 
 /* What we say of ourselves, in ACCEPT and CONFIRM alike. */
-static void describe_us(const struct smc_conn *conn, struct smc_clc_accept *a, u8 code)
+static void describe_us(const struct smc_conn *conn, struct smc_clc_accept *a)
 {
 	const struct smc_ism_conn *ic = conn->priv;
 
 	a->smcd = true;
-	a->size_code = code;
+	a->size_code = order_base_2(conn->rx.size + conn->rx.skip) - order_base_2(SMC_ISM_SIZE_MIN);
 	a->ism_gid = ic->dev->gid[0];
 	a->dmb_token = ic->own->token;
 	memcpy(a->link_id, &conn->member.lgr->id, sizeof(a->link_id));
@@ -199,43 +223,20 @@ static void learn(struct smc_lgr *lgr, const struct smc_ism_dev *dev, const stru
 
 	if (dev->host && !known.has_fce) {
 		introduce_us(&known);
-		known.release = RELEASE;
+		known.release = SMC_CLC_RELEASE;
 	}
 	smc_lgr_learn(lgr, &known);
-}
-
-/*
- * The namespace that a group belongs to. Devices of hardware are the host's: the peer takes all namespaces for one, and
- * so they share its groups. A device within this kernel stands for one in each namespace, whose net.smc.loopback says what
- * may use it: its groups share nothing that another namespace could miss, and go with their namespace.
- */
-static struct net *group_net(const struct smc_ism_dev *dev, const struct sock *sk)
-{
-	return dev->host ? sock_net(sk) : &init_net;
 }
 
 /* Server: a place on the device that was chosen. */
 static int match_on(struct smc_offer *offer, struct smc_ism_dev *dev, const u64 gid[2], struct smc_clc_accept *a)
 {
-	struct smc_lgr_key key = {
-		.ops = &smc_ism_transport,
-		.dev = dev,
-		.net = group_net(dev, offer->sk),
-		.gid = { gid[0], gid[1] },
-		.version = a->version,
-	};
-	struct smc_lgr *lgr;
-	u8 code;
-	int rc;
+	int rc = create_conn(offer, dev, SMC_LGR_FIND_OR_FORM, gid, a->version, &a->first_contact);
 
-	lgr = smc_lgr_join(&key, SMC_LGR_FIND_OR_FORM, NULL, &a->first_contact);
-	if (IS_ERR(lgr))
-		return SMC_REASON_MEM;
-	rc = prepare(offer, dev, lgr, key.gid, &code);
 	if (rc)
 		return rc;
 	a->type = SMC_CLC_ACCEPT;
-	describe_us(offer->conn, a, code);
+	describe_us(offer->conn, a);
 	return 0;
 }
 
@@ -256,7 +257,7 @@ static int match(struct smc_offer *offer, const struct smc_clc_proposal *p, stru
 }
 
 /* What we answer to the server's ACCEPT. */
-static void fill_confirm(struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_clc_accept *us, u8 code)
+static void fill_confirm(struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_clc_accept *us)
 {
 	memset(us, 0, sizeof(*us));
 	us->type = SMC_CLC_CONFIRM;
@@ -264,7 +265,7 @@ static void fill_confirm(struct smc_offer *offer, const struct smc_clc_accept *p
 	us->first_contact = peer->first_contact;
 	us->release = peer->release;
 	memcpy(us->eid, peer->eid, sizeof(us->eid));
-	describe_us(offer->conn, us, code);
+	describe_us(offer->conn, us);
 	us->features &= peer->features;
 }
 
@@ -272,34 +273,24 @@ static void fill_confirm(struct smc_offer *offer, const struct smc_clc_accept *p
 static int join_on(struct smc_offer *offer, struct smc_ism_dev *dev, const struct smc_clc_accept *peer,
 		   struct smc_clc_accept *us)
 {
-	struct smc_lgr_key key = {
-		.ops = &smc_ism_transport,
-		.dev = dev,
-		.net = group_net(dev, offer->sk),
-		.gid = { peer->ism_gid, peer->ext_gid },
-		.version = peer->version,
-	};
-	struct smc_lgr *lgr;
+	/* Within this kernel each end has a group of its own: a further contact of the server's may be our first. */
+	enum smc_lgr_how how = peer->first_contact || dev->host ? SMC_LGR_FIND_OR_FORM : SMC_LGR_FIND;
+	u64 gid[2] = { peer->ism_gid, peer->ext_gid };
 	bool first;
-	u8 code;
 	int rc;
 
 	if (peer->version < 2 && smc_ism_emulated(dev->chid))
-		key.gid[1] = dev->gid[1];
-	if (!dev->ops->reach(dev, key.gid, 0))
+		gid[1] = dev->gid[1];
+	if (!dev->ops->reach(dev, gid, 0))
 		return -EPROTO;
-	/* Within this kernel each end has a group of its own: a further contact of the server's may be our first. */
-	lgr = smc_lgr_join(&key, peer->first_contact || dev->host ? SMC_LGR_FIND_OR_FORM : SMC_LGR_FIND, NULL, &first);
-	if (IS_ERR(lgr))
-		return PTR_ERR(lgr) == -ENOENT ? SMC_REASON_SYNC : SMC_REASON_MEM;
-	rc = prepare(offer, dev, lgr, key.gid, &code);
+	rc = create_conn(offer, dev, how, gid, peer->version, &first);
 	if (rc)
 		return rc;
 	rc = connect_dmb(offer->conn, peer);
 	if (rc)
 		return rc;
-	learn(lgr, dev, peer);
-	fill_confirm(offer, peer, us, code);
+	learn(offer->conn->member.lgr, dev, peer);
+	fill_confirm(offer, peer, us);
 	return 0;
 }
 
@@ -333,24 +324,11 @@ static int attach(struct smc_offer *offer, const struct smc_clc_accept *peer, st
 /* One end of a pair: a place in the group, and its buffer. */
 static int half(struct smc_offer *offer, struct smc_ism_dev *dev)
 {
-	struct smc_lgr_key key = {
-		.ops = &smc_ism_transport,
-		.dev = dev,
-		.net = group_net(dev, offer->sk),
-		.gid = { dev->gid[0], dev->gid[1] },
-		.version = 2,
-	};
-	struct smc_lgr *lgr;
 	bool first;
-	u8 code;
-	int rc;
+	int rc = create_conn(offer, dev, SMC_LGR_FIND_OR_FORM, NULL, 2, &first);
 
-	lgr = smc_lgr_join(&key, SMC_LGR_FIND_OR_FORM, NULL, &first);
-	if (IS_ERR(lgr))
-		return PTR_ERR(lgr);
-	rc = prepare(offer, dev, lgr, NULL, &code);
 	if (!rc && first)
-		smc_lgr_learn_self(lgr, smc_ism_host_eid());
+		smc_lgr_learn_self(offer->conn->member.lgr, smc_ism_host_eid());
 	return rc;
 }
 
@@ -375,11 +353,6 @@ static int pair(struct smc_offer *client, struct smc_offer *server)
 	share_dmb(client->conn, server->conn);
 	share_dmb(server->conn, client->conn);
 	return 0;
-}
-
-/* All that a rendezvous has got is its connection. */
-static void detach(struct smc_offer *offer)
-{
 }
 
 static void release(struct smc_conn *conn)
@@ -500,12 +473,11 @@ const struct smc_transport_ops smc_ism_transport = {
 	.name		= "SMC-D",
 	.role		= SMC_ROLE_D,
 	.owner		= THIS_MODULE,
-	.local		= local,
+	.local		= smc_ism_local,
 	.offer		= smc_ism_offer,
 	.match		= match,
 	.attach		= attach,
 	.pair		= pair,
-	.detach		= detach,
 	.release	= release,
 	.free		= destroy,
 	.write		= write,
