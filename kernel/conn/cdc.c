@@ -12,7 +12,6 @@
  * read it: peers expect that of each other. After a message that closes, and after the peer has
  * aborted the connection, data is discarded (RFC 7609, section 4.8.2).
  *
- * Context: any; the caller is the one who sends.
  * Return: a position in the stream, not before that of the last message.
  */
 u64 smc_cdc_sendable_end(const struct smc_cdc_tx *tx, const struct smc_cdc_rx *rx, u64 written, u64 urgent)
@@ -45,8 +44,6 @@ static u8 flags_of(const struct smc_cdc_tx *tx, const struct smc_cdc_now *now, u
  *
  * While an urgent byte holds back data, it holds back the flags that close as well, because those say
  * that all data was told.
- *
- * Context: any; the caller is the one who sends.
  */
 void smc_cdc_build(const struct smc_cdc_tx *tx, const struct smc_cdc_rx *rx, const struct smc_cdc_now *now,
 		   struct smc_cdc_update *u)
@@ -69,8 +66,6 @@ void smc_cdc_build(const struct smc_cdc_tx *tx, const struct smc_cdc_rx *rx, con
  * smc_cdc_sent() - a message is on its way
  * @tx: what was sent, from now on with the message
  * @u: the message, which smc_cdc_build() has made from @tx
- *
- * Context: any; the caller is the one who sends.
  */
 void smc_cdc_sent(struct smc_cdc_tx *tx, const struct smc_cdc_update *u)
 {
@@ -95,7 +90,6 @@ void smc_cdc_sent(struct smc_cdc_tx *tx, const struct smc_cdc_update *u)
  * A cursor that cannot be counts as no news. That includes one that goes back, as in a message that is
  * sent again after a failover.
  *
- * Context: any; the caller is the one who receives.
  * Return: 0, or -EPROTO if the peer claims to have read what was not sent. It would have us write over
  * data of ours that is on its way.
  */
@@ -131,7 +125,6 @@ int smc_cdc_recv(struct smc_cdc_rx *rx, const struct smc_cdc *msg, u64 sent, u32
  * more than has come here. Other peers are told from a tenth of the ring on, if they are short of
  * space: they have no more than half of the ring, or have said that they are blocked.
  *
- * Context: any.
  * Return: whether to send one.
  */
 bool smc_cdc_should_update_cons(const struct smc_cdc_space *s)
@@ -154,8 +147,6 @@ bool smc_cdc_should_update_cons(const struct smc_cdc_space *s)
  *
  * The adapter reports to the peer how much data was written. The caller checks that there is some, in
  * one piece, and that the peer has agreed to immediate data.
- *
- * Context: any; the caller is the one who sends.
  */
 bool smc_cdc_fits_imm(const struct smc_cdc_tx *tx, const struct smc_cdc_update *u)
 {
@@ -168,7 +159,6 @@ bool smc_cdc_fits_imm(const struct smc_cdc_tx *tx, const struct smc_cdc_update *
  * @u: the message, which smc_cdc_fits_imm()
  * @rmb: the number by which the peer finds the connection
  *
- * Context: any; the caller is the one who sends.
  * Return: 32 bits, in host order.
  */
 u32 smc_cdc_encode_imm(const struct smc_cdc_tx *tx, const struct smc_cdc_update *u, u8 rmb)
@@ -187,7 +177,6 @@ u32 smc_cdc_encode_imm(const struct smc_cdc_tx *tx, const struct smc_cdc_update 
  * @tx_size: bytes of the peer's element
  * @msg: gets the message; its number follows that of the one before
  *
- * Context: any; the caller is the one who receives.
  * Return: 0, or -EPROTO if it cannot be. A peer writes nothing without data like this, so an adapter
  * that reports no length has lost it.
  */

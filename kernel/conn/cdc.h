@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The state of CDC for one connection, and its decisions, whichever transport carries the messages
- * (RFC 7609, section 4.5 and 4.7). Nothing here locks, sleeps or allocates, so it also builds in user
- * space, where tests/wire has its tests.
+ * The CDC state of a connection and the decisions about it, for every transport (RFC 7609, 4.5 and
+ * 4.7). The functions do not lock, sleep or allocate, may be called in any context, and also build in
+ * user space, where tests/wire tests them.
  *
- * struct smc_cdc_tx belongs to whoever sends, struct smc_cdc_rx to whoever receives; each transport
- * sees to it that there is one at a time. Members marked "shared" are single words that the other one
- * reads as well.
+ * struct smc_cdc_tx belongs to the thread that sends, struct smc_cdc_rx to the thread that receives. The
+ * transport serializes each of them. The other thread may read members marked "shared".
  */
 #ifndef SMC_CONN_CDC_H
 #define SMC_CONN_CDC_H

@@ -65,7 +65,6 @@ static unsigned int find(const u8 eid[SMC_MAX_EID_LEN])
  * @eid: EID
  * @extack: gets the reason of a refusal
  *
- * Context: any but hard interrupts.
  * Return: 0; -EINVAL for what is no EID, -ERANGE if there is no room, also for one that is there,
  * -EEXIST.
  */
@@ -97,7 +96,6 @@ int smc_eid_add(const u8 eid[SMC_MAX_EID_LEN], struct netlink_ext_ack *extack)
  * @eid: EID
  * @extack: gets the reason of a refusal
  *
- * Context: any but hard interrupts.
  * Return: 0; -ENOENT; -EAGAIN if it was removed as the last one and the system EID was enabled in
  * its stead.
  */
@@ -127,8 +125,6 @@ unlock:
 
 /**
  * smc_eid_flush() - remove all user EIDs, and enable the system EID where there is one
- *
- * Context: any but hard interrupts.
  */
 void smc_eid_flush(void)
 {
@@ -143,7 +139,6 @@ void smc_eid_flush(void)
  * @list: where to
  * @max: how many fit
  *
- * Context: any but hard interrupts.
  * Return: how many were copied.
  */
 unsigned int smc_eid_list(u8 (*list)[SMC_MAX_EID_LEN], unsigned int max)
@@ -175,7 +170,6 @@ static bool is_ours(const u8 eid[SMC_MAX_EID_LEN])
  * @n: how many
  * @eid: set to it
  *
- * Context: any but hard interrupts.
  * Return: whether there is one.
  */
 bool smc_eid_agree(const u8 (*list)[SMC_MAX_EID_LEN], unsigned int n, u8 eid[SMC_MAX_EID_LEN])
@@ -195,7 +189,6 @@ bool smc_eid_agree(const u8 (*list)[SMC_MAX_EID_LEN], unsigned int n, u8 eid[SMC
  * smc_eid_seid() - get the system EID
  * @seid: the system EID; all zero if there is none
  *
- * Context: any but hard interrupts.
  * Return: whether it is enabled.
  */
 bool smc_eid_seid(u8 seid[SMC_MAX_EID_LEN])
@@ -214,7 +207,6 @@ bool smc_eid_seid(u8 seid[SMC_MAX_EID_LEN])
  * @enable: which
  * @extack: gets the reason of a refusal
  *
- * Context: any but hard interrupts.
  * Return: 0; -EOPNOTSUPP if there is none; -ENOENT if none would be left.
  */
 int smc_eid_enable_seid(bool enable, struct netlink_ext_ack *extack)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Enterprise IDs of this host: those of the user, and the one of the system. */
+/* Enterprise IDs of this host: user EIDs and the system EID. All contexts but hardirq. */
 #ifndef SMC_CONTROL_EID_H
 #define SMC_CONTROL_EID_H
 
 #include <linux/smc.h>
 #include <linux/types.h>
 
-/* An EID is 32 characters, filled up with blanks, without a terminator. */
+/* An EID is 32 characters, padded with blanks, without a terminator. */
 
 struct netlink_ext_ack;
 

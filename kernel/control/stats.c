@@ -32,8 +32,6 @@ static void end(struct smc_net *snet, struct smc_stats_cpu *cpu, unsigned long f
  * @snet: namespace
  * @server: whether this is the side that accepted it
  * @code: reason; one that is not known counts for the total only
- *
- * Context: any.
  */
 void smc_stats_fallback(struct smc_net *snet, bool server, u32 code)
 {
@@ -53,8 +51,6 @@ void smc_stats_fallback(struct smc_net *snet, bool server, u32 code)
  * as its end
  * @snet: namespace
  * @server: whether this is the side that accepted the connection
- *
- * Context: any.
  */
 void smc_stats_handshake_error(struct smc_net *snet, bool server)
 {
@@ -72,8 +68,6 @@ void smc_stats_handshake_error(struct smc_net *snet, bool server)
  * @tech: technology
  * @counter: enum smc_stats_counter, plus the size class or the enum smc_stats_buf
  * @n: how many, or bytes
- *
- * Context: any.
  */
 void smc_stats_add(struct smc_net *snet, enum smc_stats_tech tech, unsigned int counter,
 		   unsigned long n)
@@ -114,8 +108,6 @@ static void count_call(struct smc_net *snet, enum smc_stats_tech tech, size_t si
  * @tech: technology
  * @asked: bytes that the application wanted to send; they choose the class of sizes, as in Linux 6.12
  * @sent: bytes that were sent, or a negative errno; a call that fails counts as a call only
- *
- * Context: any.
  */
 void smc_stats_tx(struct smc_net *snet, enum smc_stats_tech tech, size_t asked, ssize_t sent)
 {
@@ -127,8 +119,6 @@ void smc_stats_tx(struct smc_net *snet, enum smc_stats_tech tech, size_t asked, 
  * @snet: namespace
  * @tech: technology
  * @received: bytes that the application got, also by MSG_PEEK, or a negative errno
- *
- * Context: any.
  */
 void smc_stats_rx(struct smc_net *snet, enum smc_stats_tech tech, ssize_t received)
 {
@@ -143,8 +133,6 @@ void smc_stats_rx(struct smc_net *snet, enum smc_stats_tech tech, ssize_t receiv
  * @asked: bytes that the connection asked for
  * @size: bytes of the buffer
  * @reused: whether another had it before
- *
- * Context: any.
  */
 void smc_stats_buf(struct smc_net *snet, enum smc_stats_tech tech, bool rx, u32 asked, u32 size, bool reused)
 {
@@ -163,8 +151,6 @@ void smc_stats_buf(struct smc_net *snet, enum smc_stats_tech tech, bool rx, u32 
  * @tech: technology
  * @rx: whether they are for receiving
  * @bytes: more, or less than before if negative
- *
- * Context: any.
  */
 void smc_stats_buf_usage(struct smc_net *snet, enum smc_stats_tech tech, bool rx, s64 bytes)
 {
@@ -194,8 +180,6 @@ static void add_counters(struct smc_stats_sum *sum, const struct smc_stats_cpu *
  * smc_stats_sum() - add up the counters of all processors
  * @snet: namespace
  * @sum: result; too large for the stack
- *
- * Context: any.
  */
 void smc_stats_sum(struct smc_net *snet, struct smc_stats_sum *sum)
 {

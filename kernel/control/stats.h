@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Counters of a namespace. */
+/* Counters of a namespace. They may be counted and read in any context. */
 #ifndef SMC_CONTROL_STATS_H
 #define SMC_CONTROL_STATS_H
 

@@ -98,7 +98,6 @@ static bool is_valid(const struct knob *knob, unsigned int value)
  * @snet: namespace
  * @knob: which
  *
- * Context: any.
  * Return: the value in the unit of its file.
  */
 unsigned int smc_sysctl_get(const struct smc_net *snet, enum smc_sysctl_knob knob)
@@ -121,7 +120,6 @@ unsigned int smc_sysctl_get(const struct smc_net *snet, enum smc_sysctl_knob kno
  * @knob: which
  * @value: new value in the unit of its file
  *
- * Context: any.
  * Return: 0, or -EINVAL if the value is out of range.
  */
 int smc_sysctl_set(struct smc_net *snet, enum smc_sysctl_knob knob, unsigned int value)
@@ -147,7 +145,6 @@ int smc_sysctl_set(struct smc_net *snet, enum smc_sysctl_knob knob, unsigned int
  * smc_sysctl_wmem() - how large send buffers are
  * @snet: namespace
  *
- * Context: any.
  * Return: bytes; TCP's default (tcp_wmem[1]) if net.smc.wmem is 0.
  */
 unsigned int smc_sysctl_wmem(const struct smc_net *snet)
@@ -159,7 +156,6 @@ unsigned int smc_sysctl_wmem(const struct smc_net *snet)
  * smc_sysctl_rmem() - how large receive buffers are
  * @snet: namespace
  *
- * Context: any.
  * Return: bytes; TCP's default (tcp_rmem[1]) if net.smc.rmem is 0.
  */
 unsigned int smc_sysctl_rmem(const struct smc_net *snet)

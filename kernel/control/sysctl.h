@@ -56,6 +56,7 @@ enum smc_sysctl_knob {
 	SMC_SYSCTL_KNOBS
 };
 
+/* These four may be called in any context. */
 unsigned int smc_sysctl_get(const struct smc_net *snet, enum smc_sysctl_knob knob);
 int smc_sysctl_set(struct smc_net *snet, enum smc_sysctl_knob knob, unsigned int value);
 unsigned int smc_sysctl_wmem(const struct smc_net *snet);

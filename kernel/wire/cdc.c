@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "cdc.h"
 
-static struct smc_cursor get_be(const u8 *p)
+static struct smc_cursor get_cursor(const u8 *p)
 {
 	return (struct smc_cursor){ .wrap = smc_get_be16(p), .count = smc_get_be32(p + 2) };
 }
 
-static void put_be(u8 *p, struct smc_cursor c)
+static void put_cursor(u8 *p, struct smc_cursor c)
 {
 	smc_put_be16(p, c.wrap);
 	smc_put_be32(p + 2, c.count);
@@ -14,13 +14,10 @@ static void put_be(u8 *p, struct smc_cursor c)
 
 /**
  * smc_cdc_r_decode - reads a message of SMC-R
- * @buf: what has come
+ * @buf: the message
  * @len: its size in bytes
- * @c: gets what it says
+ * @c: result. The caller, who knows the sizes of the rings, checks the cursors
  *
- * Whether the cursors can be is known only to who knows the sizes of the rings.
- *
- * Context: any.
  * Return: 0, or -EPROTO.
  */
 int smc_cdc_r_decode(const u8 *buf, size_t len, struct smc_cdc *c)
@@ -29,14 +26,14 @@ int smc_cdc_r_decode(const u8 *buf, size_t len, struct smc_cdc *c)
 		return -EPROTO;
 	c->seq = smc_get_be16(buf + 2);
 	c->token = smc_get_be32(buf + 4);
-	c->prod = get_be(buf + 10);
-	c->cons = get_be(buf + 18);
+	c->prod = get_cursor(buf + 10);
+	c->cons = get_cursor(buf + 18);
 	c->flags = buf[24];
 	c->state = buf[25];
 	return 0;
 }
 
-/* smc_cdc_r_encode - writes a message of SMC-R. Any context. */
+/* smc_cdc_r_encode - writes a message of SMC-R. */
 void smc_cdc_r_encode(const struct smc_cdc *c, u8 buf[SMC_CDC_R_LEN])
 {
 	memset(buf, 0, SMC_CDC_R_LEN);
@@ -44,14 +41,14 @@ void smc_cdc_r_encode(const struct smc_cdc *c, u8 buf[SMC_CDC_R_LEN])
 	buf[1] = SMC_CDC_R_LEN;
 	smc_put_be16(buf + 2, c->seq);
 	smc_put_be32(buf + 4, c->token);
-	put_be(buf + 10, c->prod);
-	put_be(buf + 18, c->cons);
+	put_cursor(buf + 10, c->prod);
+	put_cursor(buf + 18, c->cons);
 	buf[24] = c->flags;
 	buf[25] = c->state;
 }
 
-/* Both hosts are of one machine, so SMC-D has the machine's byte order; counts are not aligned. */
-static struct smc_cursor get_host(const u8 *p)
+/* SMC-D uses the byte order of the machine, which both ends run on. Counts are not aligned. */
+static struct smc_cursor get_host_cursor(const u8 *p)
 {
 	struct smc_cursor c;
 
@@ -60,7 +57,7 @@ static struct smc_cursor get_host(const u8 *p)
 	return c;
 }
 
-static void put_host(u8 *p, struct smc_cursor c)
+static void put_host_cursor(u8 *p, struct smc_cursor c)
 {
 	memcpy(p, &c.wrap, sizeof(c.wrap));
 	memcpy(p + 2, &c.count, sizeof(c.count));
@@ -69,13 +66,11 @@ static void put_host(u8 *p, struct smc_cursor c)
 /**
  * smc_cdc_d_decode - reads a message of SMC-D
  * @prod: the word at SMC_CDC_D_PROD, as it is in memory
- * @cons: that at SMC_CDC_D_CONS
- * @c: gets what they say; token and number are 0
+ * @cons: the word at SMC_CDC_D_CONS
+ * @c: result; token and sequence number are 0
  *
- * The peer may be about to write the next message: each word is of one, but not both of the same.
- * What looks like flags beside the producer's cursor is not evaluated.
- *
- * Context: any.
+ * The peer may be writing the next message, so the two words may be of different messages. The flags
+ * beside the producer cursor are not evaluated.
  */
 void smc_cdc_d_decode(u64 prod, u64 cons, struct smc_cdc *c)
 {
@@ -84,20 +79,20 @@ void smc_cdc_d_decode(u64 prod, u64 cons, struct smc_cdc *c)
 	c->token = 0;
 	c->seq = 0;
 	memcpy(word, &prod, sizeof(word));
-	c->prod = get_host(word);
+	c->prod = get_host_cursor(word);
 	memcpy(word, &cons, sizeof(word));
-	c->cons = get_host(word);
+	c->cons = get_host_cursor(word);
 	c->flags = word[6];
 	c->state = word[7];
 }
 
-/* smc_cdc_d_encode - writes a message of SMC-D. Any context. */
+/* smc_cdc_d_encode - writes a message of SMC-D. */
 void smc_cdc_d_encode(const struct smc_cdc *c, u8 buf[SMC_CDC_D_LEN])
 {
 	memset(buf, 0, SMC_CDC_D_LEN);
 	buf[0] = SMC_CDC_TYPE;
-	put_host(buf + SMC_CDC_D_PROD, c->prod);
-	put_host(buf + SMC_CDC_D_CONS, c->cons);
+	put_host_cursor(buf + SMC_CDC_D_PROD, c->prod);
+	put_host_cursor(buf + SMC_CDC_D_CONS, c->cons);
 	buf[SMC_CDC_D_CONS + 6] = c->flags;
 	buf[SMC_CDC_D_CONS + 7] = c->state;
 }

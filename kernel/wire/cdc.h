@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * CDC, by which the two ends of a connection tell each other what has been written, read, and said
- * about closing. SMC-R sends 44 bytes, SMC-D leaves 32 bytes before the peer's ring. All functions:
- * any context; nothing sleeps, nothing is allocated.
+ * Connection Data Control (RFC 7609, A.4; docs/protocol.md, 9 and 10): how much data an end of a
+ * connection has written and read, and its closing flags. SMC-R sends 44 bytes, SMC-D writes 32 bytes
+ * before the peer's ring. The functions may be called in any context.
  */
 #ifndef SMC_WIRE_CDC_H
 #define SMC_WIRE_CDC_H
@@ -13,25 +13,25 @@
 #define SMC_CDC_R_LEN		44
 #define SMC_CDC_R_MIN		26	/* what a receiver needs of it */
 #define SMC_CDC_D_LEN		32
-/* Where the two words are in it that a receiver of SMC-D reads, each at once. */
+/* Offsets of the two words that a receiver of SMC-D reads, each by one load. */
 #define SMC_CDC_D_PROD		8
 #define SMC_CDC_D_CONS		16
 
-/* Of the producer, beside its cursor. */
-#define SMC_CDC_BLOCKED		0x80	/* B: has more to write than there is space */
+/* Producer flags */
+#define SMC_CDC_BLOCKED		0x80	/* B: the producer has more data than the ring has space */
 #define SMC_CDC_URGENT_PENDING	0x40	/* P: an urgent byte is going to be written */
 #define SMC_CDC_URGENT		0x20	/* U: the byte before the cursor is urgent */
-#define SMC_CDC_UPDATE		0x10	/* R: wants to know the consumer's cursor */
-#define SMC_CDC_FAILOVER	0x08	/* F, SMC-R: nothing but token and number counts */
+#define SMC_CDC_UPDATE		0x10	/* R: asks for a consumer cursor update */
+#define SMC_CDC_FAILOVER	0x08	/* F, SMC-R: only token and sequence number are valid */
 
-/* About closing; what has been said once is in every message from then on. */
-#define SMC_CDC_DONE		0x80	/* D: writes nothing more */
-#define SMC_CDC_CLOSED		0x40	/* C: has closed */
-#define SMC_CDC_ABORT		0x20	/* A: has broken off */
+/* Closing flags. A flag that was sent once is set in every later message. */
+#define SMC_CDC_DONE		0x80	/* D: done writing */
+#define SMC_CDC_CLOSED		0x40	/* C: closed */
+#define SMC_CDC_ABORT		0x20	/* A: aborted */
 
 struct smc_cdc {
-	u32 token;		/* SMC-R: the receiver's */
-	u16 seq;		/* SMC-R */
+	u32 token;		/* SMC-R: names the connection at the receiver */
+	u16 seq;		/* SMC-R: sequence number */
 	struct smc_cursor prod;	/* in the receiver's ring */
 	struct smc_cursor cons;	/* in the sender's own ring */
 	u8 flags;

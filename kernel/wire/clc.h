@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The four messages of the Connection Layer Control handshake, which two hosts exchange over the
- * TCP connection: PROPOSAL, ACCEPT, CONFIRM, DECLINE, versions 1 and 2.
+ * Connection Layer Control (RFC 7609, A.2; docs/protocol.md, 3): the four messages of the handshake
+ * over the TCP connection, PROPOSAL, ACCEPT, CONFIRM and DECLINE, in versions 1 and 2.
  *
  * Decoders accept what a stock Linux peer accepts, and RFC 7609 messages of version 1; encoders
  * write what such peers expect and refuse the rest. Integers in the structs are in host order,
  * identifiers (GIDs, MACs, EIDs, prefixes) are the bytes of the wire. A decoder sets every byte
  * of its result, which is undefined after an error.
  *
- * Any context: nothing sleeps, nothing is allocated. The PROPOSAL does not belong on a kernel
- * stack: its struct takes about 700 bytes, and so does its message.
+ * The functions may be called in any context. A PROPOSAL is too large for a kernel stack: its struct
+ * takes about 700 bytes, and so does its message.
  *
- * clc_header.c, clc_proposal.c, clc_accept.c and clc_decline.c serve the functions of that name.
+ * clc_header.c, clc_proposal.c, clc_accept.c and clc_decline.c have the functions of that name.
  */
 #ifndef SMC_WIRE_CLC_H
 #define SMC_WIRE_CLC_H
@@ -27,7 +27,7 @@ enum smc_clc_type {
 
 /* What a PROPOSAL offers, for each version. */
 enum smc_clc_path {
-	SMC_PATH_R,	/* zero means SMC-R, so "nothing" must be said */
+	SMC_PATH_R,	/* zero means SMC-R, so a version without any path has to say so */
 	SMC_PATH_D,
 	SMC_PATH_N,	/* none */
 	SMC_PATH_B,	/* both */
@@ -91,23 +91,23 @@ struct smc_clc_gid {
 };
 
 /*
- * The vendor word: three bytes name who has invented something, and one says what. The name is a locally
- * administered one, which no company has. The lowest bit: SMC-R's CDC messages may be immediate data. The
- * upper four, in ACCEPT and CONFIRM: the link has that many receives posted, as a power of two; 0 does not
- * tell. Other bits are reserved, and ignored.
+ * The vendor word (docs/protocol.md, 12). Three bytes are an OUI, locally administered, so that no company
+ * owns it; one byte has flags. The lowest bit: CDC messages of SMC-R may be immediate data. The upper four
+ * bits, in ACCEPT and CONFIRM: the binary logarithm of the number of receives that the link has posted, 0
+ * if unknown. Receivers ignore the other bits.
  */
 #define SMC_CLC_VENDOR_IMMEDIATE 0x02534b01
-#define SMC_CLC_VENDOR_NAME 0xffffff00
+#define SMC_CLC_VENDOR_OUI 0xffffff00
 
-/* smc_clc_vendor_immediate() - does a vendor word say that CDC messages may be immediate data? Any context. */
+/* smc_clc_vendor_immediate() - returns whether a vendor word allows CDC messages as immediate data */
 static inline bool smc_clc_vendor_immediate(u32 vendor)
 {
-	u32 mask = SMC_CLC_VENDOR_NAME | 1;
+	u32 mask = SMC_CLC_VENDOR_OUI | 1;
 
 	return (vendor & mask) == (SMC_CLC_VENDOR_IMMEDIATE & mask);
 }
 
-/* smc_clc_vendor_recvs() - how many receives a vendor word says that there are, 0 if it does not. Any context. */
+/* smc_clc_vendor_recvs() - returns how many receives are posted by a vendor word, 0 if unknown */
 static inline u32 smc_clc_vendor_recvs(u32 vendor)
 {
 	u32 code = vendor >> 4 & 0xf;
@@ -115,7 +115,7 @@ static inline u32 smc_clc_vendor_recvs(u32 vendor)
 	return smc_clc_vendor_immediate(vendor) && code ? 1U << code : 0;
 }
 
-/* smc_clc_vendor_with_recvs() - the vendor word that says so, of @recvs or fewer. Any context. */
+/* smc_clc_vendor_with_recvs() - returns the vendor word for @recvs receives, rounded down to a power of two */
 static inline u32 smc_clc_vendor_with_recvs(u32 recvs)
 {
 	u32 code = 0;
@@ -125,20 +125,20 @@ static inline u32 smc_clc_vendor_with_recvs(u32 recvs)
 	return SMC_CLC_VENDOR_IMMEDIATE | code << 4;
 }
 
-/* Features, a bit each. They tell who one talks to; nothing depends on them. */
+/* Feature bits. They help to identify a peer; nothing depends on them. */
 #define SMC_CLC_FEATURE_EMULATED_ISM 0x0001	/* knows devices with GIDs of 128 bits */
 #define SMC_CLC_FEATURES SMC_CLC_FEATURE_EMULATED_ISM
 
 struct smc_clc_proposal {
 	u8 version;
 	u8 path_v1;		/* enum smc_clc_path */
-	u8 path_v2;		/* likewise; none in version 1 */
+	u8 path_v2;		/* enum smc_clc_path; none in version 1 */
 	u8 peer_id[8];		/* may be zero, as gid and mac, if path_v1 lacks SMC-R */
 	u8 gid[16];
 	u8 mac[6];
 	u64 ism_gid;		/* of a native ISM device, 0 without path_v1 */
 	u16 ism_chid;
-	u32 vendor;		/* version 2; nobody's if 0 */
+	u32 vendor;		/* version 2; 0 names no vendor */
 
 	bool has_prefix;	/* iff path_v1 is not none */
 	u8 subnet[4];		/* IPv4, with the host bits zero */
@@ -153,7 +153,7 @@ struct smc_clc_proposal {
 	bool seid_valid;
 	u8 rocev2_gid[16];
 	u8 max_conns;		/* per link group; SMC-R and release 1 on */
-	u8 max_links;		/* likewise */
+	u8 max_links;		/* per link group; SMC-R and release 1 on */
 	u16 features;		/* SMC_CLC_FEATURE_* */
 
 	bool has_d2;		/* path_v2 includes SMC-D, and the part about it is there */
@@ -203,7 +203,7 @@ struct smc_clc_accept {
 	u8 host[SMC_HOSTNAME_LEN];
 	u8 max_conns;		/* this and what follows: release 1 on */
 	u8 max_links;
-	u16 features;		/* SMC_CLC_FEATURE_*; the CONFIRM's are those of both */
+	u16 features;		/* SMC_CLC_FEATURE_*; in a CONFIRM those that both have */
 	u32 vendor;
 
 	/* SMC-R CONFIRM with the extension */

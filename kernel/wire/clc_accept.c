@@ -131,7 +131,7 @@ static int decode_list(const u8 *list, size_t left, struct smc_clc_accept *a)
 	return 0;
 }
 
-/* Version 1 has a fixed length, later ones a least one, as they may be extended. */
+/* Version 1 has a fixed length. Later versions have a minimum, since they may be extended. */
 static bool length_fits(const struct smc_clc_header *h, bool smcd)
 {
 	if (h->version == 1)
@@ -145,10 +145,8 @@ static bool length_fits(const struct smc_clc_header *h, bool smcd)
  * @len: how much that is, in bytes
  * @a: result
  *
- * The path is told by the header's flags, in every version; which eye catcher the message has
- * does not matter.
+ * In every version the flags of the header say the path. Either eye catcher is accepted.
  *
- * Context: any.
  * Return: 0, or -EPROTO.
  */
 int smc_clc_accept_decode(const u8 *buf, size_t len, struct smc_clc_accept *a)
@@ -176,7 +174,7 @@ int smc_clc_accept_decode(const u8 *buf, size_t len, struct smc_clc_accept *a)
 	if (a->version == 1 || !a->first_contact)
 		return 0;
 
-	/* what was kept of a longer message ends before its trailer */
+	/* The kept part of a longer message has no trailer. */
 	end = len < h.length ? len : len - SMC_CLC_TRAILER_LEN;
 	at = a->smcd ? D_FCE : R_FCE;
 	if (decode_fce(buf + at, end - at, a))
@@ -243,7 +241,7 @@ static bool fields_fit(const struct smc_clc_accept *a)
 		return false;
 	if (a->qpn >> 24 || a->psn >> 24 || a->os_type > 15 || a->release > 15)
 		return false;
-	/* a peer reads the extension if the flag is there, without a look at the length */
+	/* A peer that finds the flag reads the extension without checking the length. */
 	if (a->has_fce != (a->version > 1 && a->first_contact))
 		return false;
 	if (!a->release && (a->max_conns || a->max_links || a->features || a->vendor))
@@ -271,7 +269,6 @@ static u16 length_of(const struct smc_clc_accept *a)
  * @buf: where to
  * @size: space there in bytes; SMC_CLC_MAX is always enough
  *
- * Context: any.
  * Return: the length of the message; -EINVAL if a field does not fit its bits, or if a part is
  * there that this message does not have, or lacks one that it must have; -ENOSPC.
  */

@@ -11,7 +11,7 @@ enum {
 
 #define FLAG_SYNC	0x08
 
-/* Two sizes, told by the version alone: a version 1 DECLINE may follow version 2 messages. */
+/* The version of the DECLINE decides, since a version 1 DECLINE may follow version 2 messages. */
 static u16 length_of(u8 version)
 {
 	return version == 1 ? SMC_CLC_DECLINE_V1_LEN : SMC_CLC_DECLINE_V2_LEN;
@@ -23,7 +23,6 @@ static u16 length_of(u8 version)
  * @len: its length in bytes
  * @d: result
  *
- * Context: any.
  * Return: 0, or -EPROTO.
  */
 int smc_clc_decline_decode(const u8 *buf, size_t len, struct smc_clc_decline *d)
@@ -52,7 +51,6 @@ int smc_clc_decline_decode(const u8 *buf, size_t len, struct smc_clc_decline *d)
  * @buf: where to
  * @size: space there in bytes; SMC_CLC_DECLINE_MAX is always enough
  *
- * Context: any.
  * Return: the length of the message; -EINVAL if a field does not fit its bits, -ENOSPC.
  */
 int smc_clc_decline_encode(const struct smc_clc_decline *d, u8 *buf, size_t size)

@@ -11,7 +11,7 @@ enum {
 	VERSION = 7,
 };
 
-/* Peers take either for every type, so that the path is not told by it. */
+/* Peers accept either in every message, so the eye catcher does not tell the path. */
 static bool is_eyecatcher(const u8 *p)
 {
 	u32 v = smc_get_be32(p);
@@ -27,7 +27,6 @@ static bool is_eyecatcher(const u8 *p)
  *
  * The message need not be there yet: @h says how much there is to wait for.
  *
- * Context: any.
  * Return: 0, or -EPROTO if this is not the beginning of a message.
  */
 int smc_clc_header_decode(const u8 *buf, size_t len, struct smc_clc_header *h)
@@ -47,7 +46,7 @@ int smc_clc_header_decode(const u8 *buf, size_t len, struct smc_clc_header *h)
 	return 0;
 }
 
-static size_t max_of(u8 type)
+static size_t max_length(u8 type)
 {
 	switch (type) {
 	case SMC_CLC_PROPOSAL:
@@ -65,15 +64,14 @@ static size_t max_of(u8 type)
  * smc_clc_header_keep - how much of a message the decoders want
  * @h: a decoded header
  *
- * A future version may send more than is understood today. The first bytes of it are enough; the
- * others, up to h->length, are to be read and thrown away.
+ * A future version may send more than is understood today. The first bytes are enough; the reader
+ * discards the others, up to h->length.
  *
- * Context: any.
  * Return: bytes, at most SMC_CLC_MAX and at most h->length.
  */
 size_t smc_clc_header_keep(const struct smc_clc_header *h)
 {
-	size_t max = max_of(h->type);
+	size_t max = max_length(h->type);
 
 	return h->length < max ? h->length : max;
 }
@@ -84,10 +82,9 @@ size_t smc_clc_header_keep(const struct smc_clc_header *h)
  * @len: how much that is
  * @h: result
  *
- * The trailer is not looked at in a message that was longer than what was kept of it, and not in
- * a DECLINE: the connection goes on with TCP in any case.
+ * The trailer is checked if the whole message was kept, but not in a DECLINE, after which the
+ * connection goes on with TCP in any case.
  *
- * Context: any.
  * Return: 0, or -EPROTO.
  */
 int smc_clc_header_check(const u8 *buf, size_t len, struct smc_clc_header *h)
@@ -103,8 +100,6 @@ int smc_clc_header_check(const u8 *buf, size_t len, struct smc_clc_header *h)
  * smc_clc_header_encode - writes the frame of a message: header and trailer
  * @h: what to write; version and flags below 16
  * @buf: h->length bytes
- *
- * Context: any.
  */
 void smc_clc_header_encode(const struct smc_clc_header *h, u8 *buf)
 {

@@ -57,9 +57,9 @@ enum {
 #define SEID_VALID	0x01
 
 /*
- * The parts below are found by offsets that the peer has chosen. Each function reads its part,
- * which must end at @end or before, and returns its size in bytes or -EPROTO. That the parts
- * together make up the message is checked at the end, by their sizes, as Linux does.
+ * The peer chooses the offsets of the parts. Each function reads one part, which must end at @end
+ * or before, and returns its size in bytes or -EPROTO. smc_clc_proposal_decode() checks that the
+ * sizes add up to the length of the message, as Linux does.
  */
 
 static int decode_prefix(const u8 *buf, size_t end, struct smc_clc_proposal *p)
@@ -149,8 +149,8 @@ static int decode_v2(const u8 *buf, size_t end, struct smc_clc_proposal *p)
 }
 
 /*
- * Who offers SMC-D in version 1 must leave exactly the room of the area before the prefixes, or
- * does not mean it.
+ * A peer that offers SMC-D in version 1 leaves exactly the size of the area before the prefixes. With
+ * any other offset there is no area.
  */
 static bool has_area(const struct smc_clc_proposal *p, size_t prefix_offset)
 {
@@ -202,7 +202,6 @@ static int decode_parts(const u8 *buf, size_t end, struct smc_clc_proposal *p)
  * @p->ism_chid are zero. Where it is offered in version 2 but its part cannot be found,
  * @p->has_d2 is false.
  *
- * Context: any.
  * Return: 0, or -EPROTO.
  */
 int smc_clc_proposal_decode(const u8 *buf, size_t len, struct smc_clc_proposal *p)
@@ -340,7 +339,6 @@ static void encode_parts(const struct smc_clc_proposal *p, const struct layout *
  * @buf: where to
  * @size: space there in bytes; SMC_CLC_PROPOSAL_MAX is always enough
  *
- * Context: any.
  * Return: the length of the message; -EINVAL if a field does not fit its bits, or if a part is
  * there that is not offered, or offered but not there; -ENOSPC.
  */

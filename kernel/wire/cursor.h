@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Cursors, by which two ends tell each other how far they are: where in a ring, and how often they
- * have been around, of which 16 bits are sent. Everything else counts bytes of the stream from 0;
- * here is the way from one to the other, which is always taken from the last position known, so
- * that it needs no division: the size of a ring is no power of two.
+ * A cursor (RFC 7609, 4.5; docs/protocol.md, 9.2) names a place in a ring: an offset, and how often the
+ * ring has wrapped, of which 16 bits are sent. All other code counts the bytes of the stream from 0.
+ * These functions convert one into the other, starting from the last known position, so that they need
+ * no division: the size of a ring is no power of two. They may be called in any context.
  */
 #ifndef SMC_WIRE_CURSOR_H
 #define SMC_WIRE_CURSOR_H
@@ -15,16 +15,13 @@ struct smc_cursor {
 	u32 count;	/* below the ring's size */
 };
 
-/* A position of the stream together with its cursor. All zero is the beginning. */
+/* A position in the stream and its cursor. All zero is the beginning. */
 struct smc_track {
 	u64 pos;
 	struct smc_cursor at;
 };
 
-/*
- * smc_track_to() - follows a position of our own. It has not gone back, and by no more than the ring
- * is large forward. Any context.
- */
+/* smc_track_to() - moves a position of our own forward, by at most the size of the ring */
 static inline void smc_track_to(struct smc_track *t, u64 pos, u32 size)
 {
 	u64 count = t->at.count + (pos - t->pos);
@@ -38,17 +35,16 @@ static inline void smc_track_to(struct smc_track *t, u64 pos, u32 size)
 }
 
 /**
- * smc_track_from() - follows what the peer says of a position
- * @t: what is known of it; changes if it has advanced
- * @at: the cursor that has come
- * @size: of the ring
+ * smc_track_from() - moves a position of the peer to a cursor that it has sent
+ * @t: the position; changes if the cursor is ahead of it
+ * @at: the cursor
+ * @size: of the ring, in bytes
  *
- * A cursor that lies behind is an old one that has come again, after a failover; nothing is wrong
- * with it. One that is further ahead than the ring is large cannot be: who has sent it was never
- * given that much space.
+ * A cursor that lies behind is from an old message that came again after a failover, which is no error.
+ * A peer never had the space to move a cursor further ahead than the ring is large.
  *
- * Context: any.
- * Return: the bytes by which it has advanced, 0 if it lies behind, -EPROTO if it cannot be.
+ * Return: the bytes by which the position has moved, 0 if the cursor lies behind, -EPROTO if it is
+ * outside of the ring or too far ahead.
  */
 static inline s64 smc_track_from(struct smc_track *t, struct smc_cursor at, u32 size)
 {

@@ -5,7 +5,7 @@
 #define FORM_V2			0x20
 #define FORM_MASK		0xf0
 #define FLAG_RESPONSE		0x80
-/* What becomes of a type that the receiver does not know is in its two highest bits. */
+/* The two highest bits of a type say what a receiver does with a message that it does not know. */
 #define OPTIONAL_MASK		0xc0
 #define OPTIONAL		0x80
 
@@ -30,15 +30,14 @@ static bool is_about_rkeys(u8 type)
 	       type == SMC_LLC_DELETE_RKEY;
 }
 
-static bool can_be(u16 length, size_t len)
+static bool is_possible_length(u16 length, size_t len)
 {
 	return length >= SMC_LLC_LEN && length <= len;
 }
 
 /*
- * Version 2. Linux writes the length in the order of its machine, others big-endian. Messages come
- * whole, so that the order in which it is all that has come is the right one. Failing that, one of
- * them may be impossible.
+ * Version 2. Linux writes the length in the byte order of its machine, other peers big-endian. If the
+ * length in one order is that of the message, that order is right. If not, one order may be impossible.
  */
 static int decode_length(const u8 *buf, size_t len, struct smc_llc *m)
 {
@@ -46,8 +45,8 @@ static int decode_length(const u8 *buf, size_t len, struct smc_llc *m)
 
 	if (be == len || le == len)
 		m->swapped = be != len;
-	else if (can_be(be, len) != can_be(le, len))
-		m->swapped = can_be(le, len);
+	else if (is_possible_length(be, len) != is_possible_length(le, len))
+		m->swapped = is_possible_length(le, len);
 	else
 		return -EPROTO;
 	m->length = m->swapped ? le : be;
@@ -71,17 +70,16 @@ static int decode_header(const u8 *buf, size_t len, struct smc_llc *m)
 
 /**
  * smc_llc_decode - reads a message
- * @buf: what has come
+ * @buf: the message
  * @len: its size in bytes
- * @m: result; what it lists is read by smc_llc_pair_at() and the like
+ * @m: result; smc_llc_pair_at(), smc_llc_gid_at() and smc_llc_rkey_at() read the lists
  *
- * The two highest bits of the type say what a receiver does that does not know it (RFC 7609, A.3 and
- * C.7.1): it discards an optional message, 10, and takes any other for a protocol error.
+ * A receiver discards an optional message (the two highest bits of the type are 10) that it does not
+ * know, and takes any other unknown type for a protocol error (RFC 7609, A.3 and C.7.1).
  *
- * Context: any.
- * Return: 0; -ENOMSG for an optional message, which is to be discarded; -EPROTO if the type is
- * unknown, the message is shorter than SMC_LLC_LEN, its length field cannot be right, or it has no
- * room for what it lists. The link is out of sync then.
+ * Return: 0; -ENOMSG if the message is to be discarded; -EPROTO if the type is unknown, the message
+ * is shorter than SMC_LLC_LEN, its length field is impossible, or its lists do not fit. The link is
+ * out of sync then.
  */
 int smc_llc_decode(const u8 *buf, size_t len, struct smc_llc *m)
 {
@@ -104,9 +102,9 @@ int smc_llc_decode(const u8 *buf, size_t len, struct smc_llc *m)
  * @buf: where to
  * @size: space there in bytes
  *
- * The entries of a list are zero, and to be written by smc_llc_pair_set() and the like.
+ * The entries of a list are zero, until smc_llc_pair_set(), smc_llc_gid_set() or smc_llc_rkey_set()
+ * writes them.
  *
- * Context: any.
  * Return: the length of the message; -EINVAL if a field does not fit its bits, or the version has
  * no such message or part; -ENOSPC.
  */

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Link Layer Control, by which the two ends of an SMC-R link group add and remove links, and tell
- * each other the keys that their buffers have on each of them. A message goes over a link and takes
- * 44 bytes; some of version 2 are longer.
+ * Link Layer Control (RFC 7609, A.3; docs/protocol.md, 7): the two ends of an SMC-R link group add and
+ * delete links, and exchange the keys of their buffers on each link. A message takes 44 bytes, some of
+ * version 2 more.
  *
- * A list may take 4 KiB, too much for a kernel stack, so that it stays in the bytes: it is read
- * there after decoding, and written there after encoding, entry by entry. Integers in the structs
+ * A list may take 4 KiB, too much for a kernel stack, so it stays in the message: the caller reads it
+ * there after decoding, and writes it there after encoding, entry by entry. Integers in the structs
  * are in host order, GIDs, MACs and user IDs are the bytes of the wire. A decoder sets every byte
- * of its result, which is undefined after an error. Any context: nothing sleeps, nothing is
- * allocated.
+ * of its result, which is undefined after an error. The functions may be called in any context.
  *
- * llc.c serves every message, llc_link.c pairs and GIDs, llc_rkey.c keys.
+ * llc.c has the functions for messages, llc_link.c those for pairs and GIDs, llc_rkey.c those for keys.
  */
 #ifndef SMC_WIRE_LLC_H
 #define SMC_WIRE_LLC_H
@@ -35,15 +34,15 @@ enum smc_llc_reject {
 	SMC_LLC_REJECT_MTU,
 };
 
-/* Why a link is deleted, or was not */
+/* Why a link is deleted, or why it was not */
 enum smc_llc_reason {
 	SMC_LLC_PATH_LOST = 0x00010000,
 	SMC_LLC_BY_OPERATOR = 0x00020000,
-	SMC_LLC_BY_PROGRAM = 0x00030000,	/* nobody uses it */
+	SMC_LLC_BY_PROGRAM = 0x00030000,	/* no connection uses it */
 	SMC_LLC_VIOLATION = 0x00040000,		/* of the protocol */
 	SMC_LLC_ASYMMETRIC = 0x00050000,	/* and no longer needed */
 	SMC_LLC_NO_LINK = 0x00100000,		/* responses: no such link */
-	SMC_LLC_NO_GROUP = 0x00200000,		/* likewise, link group */
+	SMC_LLC_NO_GROUP = 0x00200000,		/* responses: no such link group */
 };
 
 #define SMC_LLC_LEN		44
@@ -57,7 +56,7 @@ struct smc_llc_confirm_link {
 	u8 link;		/* its number, which the server gives */
 	u8 user_id[4];		/* means something to the sender only */
 	u8 max_links;		/* per link group */
-	u8 max_conns;		/* likewise; version 2 */
+	u8 max_conns;		/* per link group; version 2 */
 	bool no_eyecatcher;	/* in the sender's buffers; Linux insists on it */
 };
 
@@ -110,9 +109,9 @@ struct smc_llc_rtoken {
 /* CONFIRM RKEY, two other links in a message, and its continuation, three */
 struct smc_llc_confirm_rkey {
 	bool negative;		/* of a response, as is retry */
-	bool retry;		/* as soon as links have stopped coming and going */
+	bool retry;		/* once no link is being added or deleted */
 	u32 rkey;		/* on the link that carries it; not in the continuation */
-	u64 addr;		/* likewise */
+	u64 addr;		/* on the link that carries it; not in the continuation */
 	u8 left;		/* other links to come, those of this message included */
 	struct smc_llc_rtoken others[3];
 };
@@ -132,12 +131,11 @@ struct smc_llc {
 	u8 version;		/* 1 or 2 */
 	bool response;
 	/*
-	 * Version 2: lengths and counts come low byte first. Linux writes and reads them in the
-	 * order of its machine, which its first message tells; until then, one's own is the best
-	 * guess.
+	 * Version 2: lengths and counts are little-endian. Linux uses the byte order of its machine,
+	 * which its first message tells; until then, our own is the best guess.
 	 */
 	bool swapped;
-	u16 length;		/* in bytes; not looked at when it is written */
+	u16 length;		/* in bytes; smc_llc_encode() ignores it */
 	union {
 		struct smc_llc_confirm_link confirm_link;
 		struct smc_llc_add_link add_link;

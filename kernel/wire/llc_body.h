@@ -5,7 +5,7 @@
  *
  * decode	reads the rest of a message, of which m->length bytes are there, into zeroed fields;
  *		0 or -EPROTO
- * length	what the message is going to take; 0 if a field does not fit
+ * length	bytes that the message will take; 0 if a field does not fit
  * encode	writes the rest into zeroed bytes
  */
 #ifndef SMC_WIRE_LLC_BODY_H

@@ -85,8 +85,8 @@ static void decode_confirm(const u8 *buf, u8 version, struct smc_llc_confirm_lin
 }
 
 /*
- * Linux counts what it has, which may be more than it lists. That is 255 at most, so that the count
- * is the lower of what the two orders make of it.
+ * The count of Linux may be larger than its list. It is 255 at most, so the lower of its values in the
+ * two byte orders is right.
  */
 static void decode_ext(const u8 *buf, struct smc_llc *m)
 {
@@ -95,7 +95,7 @@ static void decode_ext(const u8 *buf, struct smc_llc *m)
 	u16 be = smc_get_be16(buf + AL_COUNT), le = smc_llc_swab16(be);
 	u16 count = be < le ? be : le;
 
-	/* 124 pairs: the length is 0x0808, and only the count tells the order */
+	/* With 124 pairs the length is 0x0808, and only the count tells the order. */
 	if (buf[LLC_LENGTH] == buf[LLC_LENGTH + 1])
 		m->swapped = le < be;
 	a->has_ext = true;
@@ -137,7 +137,7 @@ static int decode_request(const u8 *buf, struct smc_llc *m)
 	return 0;
 }
 
-/* smc_llc_link_decode - see llc_body.h. Any context. */
+/* smc_llc_link_decode - see llc_body.h. */
 int smc_llc_link_decode(const u8 *buf, struct smc_llc *m)
 {
 	switch (m->type) {
@@ -176,7 +176,7 @@ static bool add_fits(const struct smc_llc_add_link *a, u8 version)
 	return a->has_ext || !a->n_pairs;
 }
 
-/* smc_llc_link_length - see llc_body.h. Any context. */
+/* smc_llc_link_length - see llc_body.h. */
 size_t smc_llc_link_length(const struct smc_llc *m)
 {
 	const struct smc_llc_confirm_link *c = &m->confirm_link;
@@ -244,7 +244,7 @@ static void encode_delete(const struct smc_llc_delete_link *d, u8 *buf)
 	smc_put_be32(buf + DL_REASON, d->reason);
 }
 
-/* smc_llc_link_encode - see llc_body.h. Any context. */
+/* smc_llc_link_encode - see llc_body.h. */
 void smc_llc_link_encode(const struct smc_llc *m, u8 *buf)
 {
 	switch (m->type) {
@@ -289,12 +289,11 @@ static size_t pair_offset(u8 type, unsigned int i)
 
 /**
  * smc_llc_pair_at - reads a pair of an ADD LINK, or of a continuation of it
- * @m: what smc_llc_decode() has made of the message
+ * @m: the result of smc_llc_decode()
  * @buf: the message
  * @i: which one, from 0
  * @p: result
  *
- * Context: any.
  * Return: false if there are not that many.
  */
 bool smc_llc_pair_at(const struct smc_llc *m, const u8 *buf, unsigned int i,
@@ -316,8 +315,6 @@ bool smc_llc_pair_at(const struct smc_llc *m, const u8 *buf, unsigned int i,
  * @buf: an ADD LINK, or a continuation of it, by smc_llc_encode()
  * @i: which one; there are as many as smc_llc_encode() was told
  * @p: the pair
- *
- * Context: any.
  */
 void smc_llc_pair_set(u8 *buf, unsigned int i, const struct smc_llc_pair *p)
 {
@@ -330,12 +327,11 @@ void smc_llc_pair_set(u8 *buf, unsigned int i, const struct smc_llc_pair *p)
 
 /**
  * smc_llc_gid_at - reads a GID of a REQUEST ADD LINK
- * @m: what smc_llc_decode() has made of the message
+ * @m: the result of smc_llc_decode()
  * @buf: the message
  * @i: which one, from 0: that of the link which carries the message
  * @gid: result
  *
- * Context: any.
  * Return: false if there are not that many.
  */
 bool smc_llc_gid_at(const struct smc_llc *m, const u8 *buf, unsigned int i, u8 gid[16])
@@ -351,8 +347,6 @@ bool smc_llc_gid_at(const struct smc_llc *m, const u8 *buf, unsigned int i, u8 g
  * @buf: a REQUEST ADD LINK by smc_llc_encode()
  * @i: which one; there are as many as smc_llc_encode() was told
  * @gid: the GID
- *
- * Context: any.
  */
 void smc_llc_gid_set(u8 *buf, unsigned int i, const u8 gid[16])
 {

@@ -4,13 +4,13 @@
 /* Offsets in CONFIRM RKEY and in its continuation */
 enum {
 	CR_LEFT = 4,
-	CR_RKEY = 5,	/* here, the continuation has its others */
+	CR_RKEY = 5,	/* the continuation lists other links here */
 	CR_ADDR = 9,
 	CR_OTHERS = 17,
 	CC_OTHERS = 5,
 };
 
-/* Offsets in what is said of another link */
+/* Offsets in the entry of another link */
 enum {
 	OTHER_LINK = 0,
 	OTHER_RKEY = 1,
@@ -30,7 +30,7 @@ enum {
 #define RKEY_RETRY		0x10	/* not in DELETE RKEY */
 
 /* Returns how many other links are in this message, the first one at @at. */
-static unsigned int others(const struct smc_llc *m, size_t *at)
+static unsigned int count_others(const struct smc_llc *m, size_t *at)
 {
 	bool first = m->type == SMC_LLC_CONFIRM_RKEY;
 	unsigned int room = first ? 2 : 3;
@@ -52,7 +52,7 @@ static void decode_confirm(const u8 *buf, struct smc_llc *m)
 		c->rkey = smc_get_be32(buf + CR_RKEY);
 		c->addr = smc_get_be64(buf + CR_ADDR);
 	}
-	n = others(m, &at);
+	n = count_others(m, &at);
 	for (i = 0; i < n; i++, at += OTHER_LEN) {
 		c->others[i].link = buf[at + OTHER_LINK];
 		c->others[i].rkey = smc_get_be32(buf + at + OTHER_RKEY);
@@ -74,7 +74,7 @@ static int decode_delete(const u8 *buf, struct smc_llc *m)
 	return d->n_rkeys > room && !m->response ? -EPROTO : 0;
 }
 
-/* smc_llc_rkey_decode - see llc_body.h. Any context. */
+/* smc_llc_rkey_decode - see llc_body.h. */
 int smc_llc_rkey_decode(const u8 *buf, struct smc_llc *m)
 {
 	if (m->type == SMC_LLC_DELETE_RKEY)
@@ -83,7 +83,7 @@ int smc_llc_rkey_decode(const u8 *buf, struct smc_llc *m)
 	return 0;
 }
 
-/* smc_llc_rkey_length - see llc_body.h. Any context. */
+/* smc_llc_rkey_length - see llc_body.h. */
 size_t smc_llc_rkey_length(const struct smc_llc *m)
 {
 	size_t len;
@@ -111,7 +111,7 @@ static void encode_confirm(const struct smc_llc *m, u8 *buf)
 		smc_put_be32(buf + CR_RKEY, c->rkey);
 		smc_put_be64(buf + CR_ADDR, c->addr);
 	}
-	n = others(m, &at);
+	n = count_others(m, &at);
 	for (i = 0; i < n; i++, at += OTHER_LEN) {
 		buf[at + OTHER_LINK] = c->others[i].link;
 		smc_put_be32(buf + at + OTHER_RKEY, c->others[i].rkey);
@@ -119,7 +119,7 @@ static void encode_confirm(const struct smc_llc *m, u8 *buf)
 	}
 }
 
-/* smc_llc_rkey_encode - see llc_body.h. Any context. */
+/* smc_llc_rkey_encode - see llc_body.h. */
 void smc_llc_rkey_encode(const struct smc_llc *m, u8 *buf)
 {
 	if (m->type != SMC_LLC_DELETE_RKEY) {
@@ -134,12 +134,11 @@ void smc_llc_rkey_encode(const struct smc_llc *m, u8 *buf)
 
 /**
  * smc_llc_rkey_at - reads a key of a DELETE RKEY
- * @m: what smc_llc_decode() has made of the message
+ * @m: the result of smc_llc_decode()
  * @buf: the message
  * @i: which one, from 0
  * @rkey: result
  *
- * Context: any.
  * Return: false if there are not that many.
  */
 bool smc_llc_rkey_at(const struct smc_llc *m, const u8 *buf, unsigned int i, u32 *rkey)
@@ -158,8 +157,6 @@ bool smc_llc_rkey_at(const struct smc_llc *m, const u8 *buf, unsigned int i, u32
  * @i: which one; there are as many as smc_llc_encode() was told, in a response of version 2 at most
  * nine
  * @rkey: the key
- *
- * Context: any.
  */
 void smc_llc_rkey_set(u8 *buf, unsigned int i, u32 rkey)
 {

@@ -30,8 +30,8 @@ typedef int64_t s64;
 #endif
 
 /*
- * Byte by byte, not by a cast: hardly any field of these messages is aligned. Compilers make one
- * load and one swap of it. Any context; the caller has checked that the bytes are there.
+ * Integers in network byte order. Hardly any field of these messages is aligned, so they are read and
+ * written byte by byte; compilers make one load and one swap of it. The caller checks the length.
  */
 
 static inline u16 smc_get_be16(const u8 *p)

@@ -36,10 +36,9 @@ static bool is_smc(const u8 *opt, int size)
  * @opts: the options of a TCP header
  * @len: their size in bytes
  *
- * What follows the option, or the end of the list, is not looked at. Bytes of the option after
- * its magic are ignored, as all peers do.
+ * The function stops at the option, or at the end of the list. It ignores bytes of the option after
+ * the magic, as all peers do.
  *
- * Context: any.
  * Return: the offset of the option's kind byte; -ENOENT if there is none; -EPROTO if an option
  * before it is cut off or has an impossible length.
  */
@@ -65,11 +64,10 @@ int smc_tcpopt_find(const u8 *opts, size_t len)
  * @len: their size in bytes
  *
  * There is no room if the header is full, if the list is malformed, or if the option is there
- * already. Signed segments (MD5, TCP-AO) are left alone: the signature was made without us. A
- * list with an end-of-list option has no room either: receivers stop there, and to overwrite the
- * padding is not worth it for a form that Linux never sends.
+ * already. Signed segments (MD5, TCP-AO) stay as they are, because the option is not in the
+ * signature. A list with an end-of-list option, which Linux never sends, has no room either:
+ * receivers stop there.
  *
- * Context: any.
  * Return: true if SMC_TCPOPT_SPACE bytes may be put at @opts + @len.
  */
 bool smc_tcpopt_room(const u8 *opts, size_t len)
@@ -93,8 +91,6 @@ bool smc_tcpopt_room(const u8 *opts, size_t len)
 /**
  * smc_tcpopt_put - writes the option
  * @at: SMC_TCPOPT_SPACE bytes
- *
- * Context: any.
  */
 void smc_tcpopt_put(u8 *at)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The TCP option by which two hosts tell each other in the three-way handshake that they speak
- * SMC. All functions see the option bytes of a TCP header only, that is what follows its first 20
- * bytes. Any context; nothing sleeps, nothing is allocated.
+ * The TCP option (docs/protocol.md, 2) by which two hosts tell each other in the three-way handshake
+ * that they speak SMC. The functions get the options of a TCP header, which follow its first 20 bytes,
+ * and may be called in any context.
  */
 #ifndef SMC_WIRE_TCPOPT_H
 #define SMC_WIRE_TCPOPT_H

@@ -269,7 +269,7 @@ static void vendor_word(void)
 	CHECK(smc_clc_vendor_immediate(SMC_CLC_VENDOR_IMMEDIATE));
 	CHECK(smc_clc_vendor_immediate(SMC_CLC_VENDOR_IMMEDIATE | 0x0e));
 	CHECK(!smc_clc_vendor_immediate(0));
-	CHECK(!smc_clc_vendor_immediate(SMC_CLC_VENDOR_IMMEDIATE & SMC_CLC_VENDOR_NAME));
+	CHECK(!smc_clc_vendor_immediate(SMC_CLC_VENDOR_IMMEDIATE & SMC_CLC_VENDOR_OUI));
 	CHECK(!smc_clc_vendor_immediate(SMC_CLC_VENDOR_IMMEDIATE ^ 0x100));
 	CHECK_EQ(smc_clc_vendor_recvs(0xf0), 0);
 	CHECK_EQ(smc_clc_vendor_recvs(SMC_CLC_VENDOR_IMMEDIATE ^ 0xf1), 0);
