@@ -59,7 +59,7 @@ struct sock *smc_net_peer(const struct sock *sk)
 	return peer;
 }
 
-static int __net_init net_init(struct net *net)
+static int __net_init smc_ns_init(struct net *net)
 {
 	struct smc_net *sn = smc_net(net);
 	int rc;
@@ -97,7 +97,7 @@ err_pnet:
 	return rc;
 }
 
-static void __net_exit net_exit(struct net *net)
+static void __net_exit smc_ns_exit(struct net *net)
 {
 	struct smc_net *sn = smc_net(net);
 
@@ -110,9 +110,9 @@ static void __net_exit net_exit(struct net *net)
 	smc_pnet_net_exit(sn);
 }
 
-static struct pernet_operations ops = {
-	.init	= net_init,
-	.exit	= net_exit,
+static struct pernet_operations ns_ops = {
+	.init	= smc_ns_init,
+	.exit	= smc_ns_exit,
 	.id	= &net_id,
 	.size	= sizeof(struct smc_net),
 };
@@ -129,7 +129,7 @@ int __init smc_net_init(void)
 	if (!smc_net_wq)
 		return -ENOMEM;
 	smc_lgr_wq = alloc_workqueue("smc_lgr", WQ_UNBOUND, 0);
-	rc = smc_lgr_wq ? register_pernet_subsys(&ops) : -ENOMEM;
+	rc = smc_lgr_wq ? register_pernet_subsys(&ns_ops) : -ENOMEM;
 	if (!rc)
 		return 0;
 	if (smc_lgr_wq)
@@ -141,7 +141,7 @@ int __init smc_net_init(void)
 /* smc_net_exit() - undoes it, when no socket is left. May sleep. */
 void smc_net_exit(void)
 {
-	unregister_pernet_subsys(&ops);
+	unregister_pernet_subsys(&ns_ops);
 	destroy_workqueue(smc_lgr_wq);
 	destroy_workqueue(smc_net_wq);
 }

@@ -85,35 +85,35 @@ void smc_cdc_sent(struct smc_cdc_tx *tx, const struct smc_cdc_update *u)
  * @sent: the end of the data that the peer can have read
  * @rx_size: bytes of our element
  * @tx_size: bytes of the peer's element
- * @news: gets what the message brings
+ * @delta: gets what the message brings
  *
- * A cursor that cannot be counts as no news. That includes one that goes back, as in a message that is
+ * A cursor that cannot be counts as no delta. That includes one that goes back, as in a message that is
  * sent again after a failover.
  *
  * Return: 0, or -EPROTO if the peer claims to have read what was not sent. It would have us write over
  * data of ours that is on its way.
  */
 int smc_cdc_recv(struct smc_cdc_rx *rx, const struct smc_cdc *msg, u64 sent, u32 rx_size, u32 tx_size,
-		 struct smc_cdc_news *news)
+		 struct smc_cdc_delta *delta)
 {
 	struct smc_track cons = rx->cons;
 
-	news->data = smc_track_from(&rx->prod, msg->prod, rx_size);
-	news->space = smc_track_from(&cons, msg->cons, tx_size);
+	delta->data = smc_track_from(&rx->prod, msg->prod, rx_size);
+	delta->space = smc_track_from(&cons, msg->cons, tx_size);
 	if (cons.pos > sent)
 		return -EPROTO;
-	news->urgent = (msg->flags & SMC_CDC_URGENT) && rx->prod.pos > rx->urgent;
-	if (news->urgent)
+	delta->urgent = (msg->flags & SMC_CDC_URGENT) && rx->prod.pos > rx->urgent;
+	if (delta->urgent)
 		rx->urgent = rx->prod.pos;
-	news->blocked = msg->flags & SMC_CDC_BLOCKED;
-	news->asks = msg->flags & SMC_CDC_UPDATE;
-	news->closing = (u8)(msg->state & ~rx->state);
-	if (news->space > 0) {
+	delta->blocked = msg->flags & SMC_CDC_BLOCKED;
+	delta->update_requested = msg->flags & SMC_CDC_UPDATE;
+	delta->closing = (u8)(msg->state & ~rx->state);
+	if (delta->space > 0) {
 		rx->cons.at = cons.at;
 		WRITE_ONCE(rx->cons.pos, cons.pos);
 	}
-	if (news->closing)
-		WRITE_ONCE(rx->state, (u8)(rx->state | news->closing));
+	if (delta->closing)
+		WRITE_ONCE(rx->state, (u8)(rx->state | delta->closing));
 	return 0;
 }
 
@@ -131,13 +131,13 @@ bool smc_cdc_should_update_cons(const struct smc_cdc_space *s)
 {
 	u32 tenth = s->size / 10;
 
-	if (s->asked)
+	if (s->requested)
 		return true;
-	if (s->halves)
-		return s->untold + s->ahead >= s->size / 2 && s->ahead <= s->size / 2;
-	if (s->untold <= (tenth > s->least ? tenth : s->least))
+	if (s->peer_waits_half)
+		return s->unsignaled + s->ahead >= s->size / 2 && s->ahead <= s->size / 2;
+	if (s->unsignaled <= (tenth > s->min_update ? tenth : s->min_update))
 		return false;
-	return s->blocked || s->untold + s->ahead >= s->size / 2;
+	return s->blocked || s->unsignaled + s->ahead >= s->size / 2;
 }
 
 /**

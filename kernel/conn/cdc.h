@@ -50,24 +50,24 @@ struct smc_cdc_update {
 };
 
 /* What a message of the peer brings. */
-struct smc_cdc_news {
+struct smc_cdc_delta {
 	s64 data;		/* bytes that the peer has written; negative if its cursor cannot be */
 	s64 space;		/* bytes that the peer has read; negative if its cursor cannot be */
 	bool urgent;		/* the last byte before rx->prod is urgent, and was not before */
 	bool blocked;		/* the peer has more to write than there is space */
-	bool asks;		/* the peer wants to know how far we have read */
+	bool update_requested;		/* the peer wants to know how far we have read */
 	u8 closing;		/* closing flags that are new */
 };
 
 /* What decides whether the peer is to be told of data that the application has read. */
 struct smc_cdc_space {
-	u32 untold;		/* bytes that were read since the last message */
+	u32 unsignaled;		/* bytes that were read since the last message */
 	u64 ahead;		/* bytes before the reader that it may leave there, unread or too few to wake it */
 	u32 size;		/* bytes of the ring */
-	u32 least;		/* bytes that are worth no message of their own */
-	bool asked;		/* the peer has asked, or has to know that its urgent byte is read */
+	u32 min_update;		/* bytes that are worth no message of their own */
+	bool requested;		/* the peer has asked, or has to know that its urgent byte is read */
 	bool blocked;		/* the peer has more to write than there was space */
-	bool halves;		/* writers that wait for space at the peer wait for half of the ring */
+	bool peer_waits_half;		/* writers that wait for space at the peer wait for half of the ring */
 };
 
 /* Immediate data, see docs/protocol.md, 12: number of the RMB, "blocked", and bytes read since the last message. */
@@ -92,7 +92,7 @@ void smc_cdc_build(const struct smc_cdc_tx *tx, const struct smc_cdc_rx *rx, con
 		   struct smc_cdc_update *u);
 void smc_cdc_sent(struct smc_cdc_tx *tx, const struct smc_cdc_update *u);
 int smc_cdc_recv(struct smc_cdc_rx *rx, const struct smc_cdc *msg, u64 sent, u32 rx_size, u32 tx_size,
-		 struct smc_cdc_news *news);
+		 struct smc_cdc_delta *delta);
 bool smc_cdc_should_update_cons(const struct smc_cdc_space *s);
 bool smc_cdc_fits_imm(const struct smc_cdc_tx *tx, const struct smc_cdc_update *u);
 u32 smc_cdc_encode_imm(const struct smc_cdc_tx *tx, const struct smc_cdc_update *u, u8 rmb);

@@ -70,13 +70,13 @@ static unsigned int close_step(struct smc_conn *conn, enum smc_close_event event
 	/* A TCP connection that has died has reported its error already. */
 	if (err && !conn->sk->sk_err && inet_sk_state_load(conn->sk) != TCP_CLOSE)
 		WRITE_ONCE(conn->sk->sk_err, err);
-	smp_store_release(&conn->state, step->next); /* after sk_err and rx_done: see stream_end() and may_send() */
+	smp_store_release(&conn->state, step->next); /* after sk_err and rx_done: see rx_stream_end() and tx_may_send() */
 	if (step->actions & SMC_CLOSE_END)
 		conn->ending = true;
 	return step->actions;
 }
 
-static void start_close_timer(struct smc_conn *conn)
+static void close_start_timer(struct smc_conn *conn)
 {
 	int patience = READ_ONCE(sock_net(conn->sk)->ipv4.sysctl_tcp_fin_timeout);
 
@@ -86,7 +86,7 @@ static void start_close_timer(struct smc_conn *conn)
 }
 
 /* Gives back what the connection has. From now on only those with a reference use it. */
-static void conn_end(struct smc_conn *conn)
+static void close_conn_end(struct smc_conn *conn)
 {
 	if (timer_delete(&conn->timer))
 		smc_conn_put(conn);
@@ -104,7 +104,7 @@ static void close_act(struct smc_conn *conn, unsigned int actions)
 	if (actions & SMC_CLOSE_WAKE)
 		smc_conn_wake(conn, EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP | EPOLLRDHUP | EPOLLPRI);
 	if (actions & SMC_CLOSE_TIMER)
-		start_close_timer(conn);
+		close_start_timer(conn);
 }
 
 /* Carries out actions, and ends the connection if those were the last ones. */
@@ -119,7 +119,7 @@ static void close_act_and_end(struct smc_conn *conn, unsigned int actions)
 		conn->ending = false;
 	spin_unlock_bh(&conn->lock);
 	if (last)
-		conn_end(conn);
+		close_conn_end(conn);
 }
 
 /**
@@ -143,10 +143,10 @@ void smc_close_event(struct smc_conn *conn, enum smc_close_event event)
 }
 
 /*
- * smc_close_look() - ends the connection if the TCP connection beneath has died. Nobody watches that: a
+ * smc_close_check_tcp() - ends the connection if the TCP connection beneath has died. Nobody watches that: a
  * thread looks before it waits, and TCP wakes threads that wait. Does not sleep.
  */
-void smc_close_look(struct smc_conn *conn)
+void smc_close_check_tcp(struct smc_conn *conn)
 {
 	if (unlikely(inet_sk_state_load(conn->sk) == TCP_CLOSE) && !smc_conn_meaning(conn)->over)
 		smc_close_event(conn, SMC_CLOSE_RESET);
@@ -161,7 +161,7 @@ void smc_close_look(struct smc_conn *conn)
  */
 void smc_close_app(struct smc_conn *conn, bool hard)
 {
-	WRITE_ONCE(conn->holder, SMC_CONN_ALONE);
+	WRITE_ONCE(conn->holder, SMC_CONN_ORPHAN);
 	if (!hard)
 		smc_tx_push(conn);
 	mutex_lock(&conn->tx_lock);
@@ -213,7 +213,7 @@ void smc_close_reset_tcp(struct sock *sk)
  * The application may hold the sock's lock for as long as it likes. Then its peer gets the reset later, and
  * nobody else waits.
  */
-static void disconnect_work(struct work_struct *work)
+static void close_disconnect_work(struct work_struct *work)
 {
 	struct smc_conn *conn = container_of(to_delayed_work(work), struct smc_conn, disconnect);
 	struct sock *sk = conn->sk;
@@ -240,7 +240,7 @@ static void disconnect_work(struct work_struct *work)
  * The group of a connection has ended: calls of the application fail, and a moment later TCP resets the connection
  * to the peer.
  */
-static void close_gone(struct smc_conn *conn)
+static void close_lgr_gone(struct smc_conn *conn)
 {
 	smc_close_event(conn, SMC_CLOSE_GONE);
 	if (READ_ONCE(conn->state) != SMC_CLOSE_PABORT)
@@ -263,19 +263,19 @@ void smc_close_lgr_ends(struct smc_conn *conn, enum smc_lgr_end how)
 	/* While the group can still send, the peer hears of it. */
 	if (how == SMC_LGR_END_BY_OPERATOR)
 		smc_close_event(conn, SMC_CLOSE_RESET);
-	close_gone(conn);
+	close_lgr_gone(conn);
 }
 
 /*
- * smc_close_check() - a connection has come to life and has its holder: ends it if its group ended
+ * smc_close_check_lgr() - a connection has come to life and has its holder: ends it if its group ended
  * before that, when nobody could be told. May sleep.
  */
-void smc_close_check(struct smc_conn *conn)
+void smc_close_check_lgr(struct smc_conn *conn)
 {
 	smp_mb(); /* pairs with the end of a group: it sees the holder, or we see the end */
 	if (!READ_ONCE(conn->member.lgr->listed))
-		close_gone(conn);
-	/* The same for IPsec, see recheck() of ipsec.c. */
+		close_lgr_gone(conn);
+	/* The same for IPsec, see ipsec_recheck(). */
 	smc_ipsec_check(conn);
 }
 
@@ -292,7 +292,7 @@ void smc_close_prepare(struct smc_conn *conn)
 {
 	spin_lock_init(&conn->lock);
 	conn->state = SMC_CLOSE_ACTIVE;
-	conn->urgent_gone = ~0ULL;
+	conn->urgent_skip_pos = ~0ULL;
 	timer_setup(&conn->timer, close_timer, 0);
-	INIT_DELAYED_WORK(&conn->disconnect, disconnect_work);
+	INIT_DELAYED_WORK(&conn->disconnect, close_disconnect_work);
 }

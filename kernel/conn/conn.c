@@ -11,7 +11,7 @@
 #include "cdc.h"
 #include "conn.h"
 
-static struct kmem_cache *cache;
+static struct kmem_cache *conn_cache;
 
 /**
  * smc_conn_new() - a connection for a rendezvous
@@ -26,7 +26,7 @@ static struct kmem_cache *cache;
  */
 struct smc_conn *smc_conn_new(struct smc_lgr *lgr, struct smc_offer *offer)
 {
-	struct smc_conn *conn = kmem_cache_zalloc(cache, GFP_KERNEL);
+	struct smc_conn *conn = kmem_cache_zalloc(conn_cache, GFP_KERNEL);
 
 	if (!conn) {
 		smc_lgr_leave(lgr);
@@ -62,7 +62,7 @@ bool smc_conn_get_live(struct smc_conn *conn)
 	return refcount_inc_not_zero(&conn->ref);
 }
 
-static void free_rcu(struct rcu_head *head)
+static void conn_free_rcu(struct rcu_head *head)
 {
 	struct smc_conn *conn = container_of(head, struct smc_conn, rcu);
 
@@ -70,7 +70,7 @@ static void free_rcu(struct rcu_head *head)
 
 	conn->ops->free(conn);
 	sock_put(conn->sk);
-	kmem_cache_free(cache, conn);
+	kmem_cache_free(conn_cache, conn);
 	smc_lgr_put(lgr); /* last: unloading waits for it */
 }
 
@@ -81,7 +81,7 @@ static void free_rcu(struct rcu_head *head)
 void smc_conn_put(struct smc_conn *conn)
 {
 	if (refcount_dec_and_test(&conn->ref))
-		call_rcu(&conn->rcu, free_rcu);
+		call_rcu(&conn->rcu, conn_free_rcu);
 }
 
 /* smc_conn_count() - a socket has the connection, which counts as one from here on. Any context. */
@@ -149,7 +149,7 @@ __poll_t smc_conn_poll(struct smc_conn *conn)
 	__poll_t mask = 0;
 	bool eof;
 
-	smc_close_look(conn);
+	smc_close_check_tcp(conn);
 	m = smc_conn_meaning(conn);
 	eof = m->eof || READ_ONCE(conn->rx_shut);
 	if ((eof && m->shut) || m->over)
@@ -168,7 +168,7 @@ __poll_t smc_conn_poll(struct smc_conn *conn)
 }
 
 /* A position in the stream as a cursor of RFC 7609: how often around the ring, and how far. */
-static struct smc_diag_cursor cursor_of(u64 pos, u32 size)
+static struct smc_diag_cursor diag_cursor(u64 pos, u32 size)
 {
 	struct smc_diag_cursor cursor = {};
 
@@ -182,7 +182,7 @@ static struct smc_diag_cursor cursor_of(u64 pos, u32 size)
  * ring and a consumer cursor of the other. There is no buffer for sending: positions in it are
  * those in the peer's element.
  */
-static void describe_rings(const struct smc_conn *conn, struct smc_diag_conninfo *c)
+static void conn_describe_rings(const struct smc_conn *conn, struct smc_diag_conninfo *c)
 {
 	u32 rx = conn->rx.size, tx = conn->tx_size;
 
@@ -190,11 +190,11 @@ static void describe_rings(const struct smc_conn *conn, struct smc_diag_conninfo
 	c->sndbuf_size = tx;
 	c->rmbe_size = rx;
 	c->peer_rmbe_size = tx;
-	c->rx_prod = cursor_of(READ_ONCE(conn->rx_prod), rx);
-	c->rx_cons = cursor_of(READ_ONCE(conn->tx_cons), tx);
-	c->tx_prod = cursor_of(READ_ONCE(conn->tx_told), tx);
-	c->tx_cons = cursor_of(smc_rx_known(conn), rx);
-	c->tx_prep = cursor_of(READ_ONCE(conn->tx_prod), tx);
+	c->rx_prod = diag_cursor(READ_ONCE(conn->rx_prod), rx);
+	c->rx_cons = diag_cursor(READ_ONCE(conn->tx_cons), tx);
+	c->tx_prod = diag_cursor(READ_ONCE(conn->tx_signaled), tx);
+	c->tx_cons = diag_cursor(smc_rx_signaled(conn), rx);
+	c->tx_prep = diag_cursor(READ_ONCE(conn->tx_prod), tx);
 	c->tx_sent = c->tx_prod;
 	c->tx_fin = c->rx_cons;
 	c->rx_prod_flags = READ_ONCE(conn->urgent) == SMC_URGENT_VALID ? SMC_CDC_URGENT : 0;
@@ -213,13 +213,13 @@ static void describe_rings(const struct smc_conn *conn, struct smc_diag_conninfo
 void smc_conn_describe(struct smc_conn *conn, struct smc_diag_info *info)
 {
 	const struct smc_close_meaning *m = smc_conn_meaning(conn);
-	bool closed = READ_ONCE(conn->holder) == SMC_CONN_ALONE && m->shut;
+	bool closed = READ_ONCE(conn->holder) == SMC_CONN_ORPHAN && m->shut;
 
 	memset(info, 0, sizeof(*info));
 	info->state = m->code;
 	info->shutdown = (closed || m->eof || READ_ONCE(conn->rx_shut) ? RCV_SHUTDOWN : 0) |
 			 (m->shut ? SEND_SHUTDOWN : 0);
-	describe_rings(conn, &info->conn);
+	conn_describe_rings(conn, &info->conn);
 	if (conn->ops->describe)
 		conn->ops->describe(conn, info);
 }
@@ -229,13 +229,13 @@ EXPORT_SYMBOL_GPL(smc_conn_describe);
  * May the peer have written up to there? What it may have beyond a full ring is asked first: a reader
  * that passes the urgent byte meanwhile has moved on then.
  */
-static bool fits(struct smc_conn *conn, u64 prod)
+static bool prod_fits(struct smc_conn *conn, u64 prod)
 {
 	u32 spare;
 
 	if (prod <= READ_ONCE(conn->rx_cons) + conn->rx.size)
 		return true;
-	spare = smc_urgent_spare(conn);
+	spare = smc_urgent_extra(conn);
 	return prod <= READ_ONCE(conn->rx_cons) + conn->rx.size + spare;
 }
 
@@ -249,12 +249,12 @@ static bool fits(struct smc_conn *conn, u64 prod)
  */
 void smc_upcall_data(struct smc_conn *conn, u64 prod, bool urgent)
 {
-	if (prod < conn->rx_prod || !fits(conn, prod))
+	if (prod < conn->rx_prod || !prod_fits(conn, prod))
 		return;
 	/* Told before, it may have been read, and its page be gone. */
 	urgent = urgent && prod > conn->rx_prod;
 	if (urgent)
-		smc_urgent_arrived(conn, prod);
+		smc_urgent_received(conn, prod);
 	smp_store_release(&conn->rx_prod, prod); /* pairs with the reader's acquire */
 	/* Even if it is too little for a poller, which looks itself: a reader takes it while it waits for more. */
 	smc_conn_wake(conn, EPOLLIN | EPOLLRDNORM | EPOLLRDBAND | (urgent ? EPOLLPRI : 0));
@@ -283,25 +283,25 @@ void smc_upcall_space(struct smc_conn *conn, u64 cons)
  * smc_upcall_received() - the peer's data, and whether it wants to know what we have read
  * @conn: the connection
  * @rx: what the peer has sent, with the message
- * @news: what the message brings
+ * @delta: what the message brings
  *
  * One caller at a time. Softirq, under RCU.
  */
-void smc_upcall_received(struct smc_conn *conn, const struct smc_cdc_rx *rx, const struct smc_cdc_news *news)
+void smc_upcall_received(struct smc_conn *conn, const struct smc_cdc_rx *rx, const struct smc_cdc_delta *delta)
 {
-	if (READ_ONCE(conn->rx_blocked) != news->blocked)
-		WRITE_ONCE(conn->rx_blocked, news->blocked);
-	if (news->asks)
-		WRITE_ONCE(conn->rx_asked, true);
-	if (news->data > 0 || news->urgent)
-		smc_upcall_data(conn, rx->prod.pos, news->urgent);
+	if (READ_ONCE(conn->rx_blocked) != delta->blocked)
+		WRITE_ONCE(conn->rx_blocked, delta->blocked);
+	if (delta->update_requested)
+		WRITE_ONCE(conn->rx_update_requested, true);
+	if (delta->data > 0 || delta->urgent)
+		smc_upcall_data(conn, rx->prod.pos, delta->urgent);
 }
 
 /**
  * smc_conn_cdc_due() - does a message of the peer call for one of ours, though nobody writes or reads?
  * @conn: the connection
  * @tx: what was sent
- * @news: what the peer's message brings
+ * @delta: what the peer's message brings
  *
  * An urgent byte of ours held back data or closing flags until the peer has read it. And a peer that
  * asks (RFC 7609, section 4.5.1), or waits with more data until we have read its urgent byte, is to
@@ -309,15 +309,15 @@ void smc_upcall_received(struct smc_conn *conn, const struct smc_cdc_rx *rx, con
  *
  * Any context.
  */
-bool smc_conn_cdc_due(struct smc_conn *conn, const struct smc_cdc_tx *tx, const struct smc_cdc_news *news)
+bool smc_conn_cdc_due(struct smc_conn *conn, const struct smc_cdc_tx *tx, const struct smc_cdc_delta *delta)
 {
-	if ((news->space > 0 || news->closing) && READ_ONCE(tx->urgent)) {
+	if ((delta->space > 0 || delta->closing) && READ_ONCE(tx->urgent)) {
 		/* Pairs with those of smc_rdma_cdc_send() and take_turn(): a sender sees the news, or we see its data. */
 		smp_mb();
 		if (READ_ONCE(tx->prod.pos) != READ_ONCE(tx->written))
 			return true;
 	}
-	return (news->urgent || news->asks) && READ_ONCE(tx->cons.pos) != smc_urgent_cons(conn);
+	return (delta->urgent || delta->update_requested) && READ_ONCE(tx->cons.pos) != smc_urgent_cons(conn);
 }
 
 /**
@@ -346,23 +346,23 @@ void smc_upcall_reset(struct smc_conn *conn)
 	smc_close_event(conn, SMC_CLOSE_RESET);
 }
 
-static void member_get(struct smc_lgr_member *member)
+static void conn_member_get(struct smc_lgr_member *member)
 {
 	smc_conn_get(smc_conn_of(member));
 }
 
-static void member_put(struct smc_lgr_member *member)
+static void conn_member_put(struct smc_lgr_member *member)
 {
 	smc_conn_put(smc_conn_of(member));
 }
 
-static void member_end(struct smc_lgr_member *member, enum smc_lgr_end how)
+static void conn_member_end(struct smc_lgr_member *member, enum smc_lgr_end how)
 {
 	smc_close_lgr_ends(smc_conn_of(member), how);
 }
 
 /* One that has written nothing since the last look does not use its memory. */
-static void member_trim(struct smc_lgr_member *member)
+static void conn_member_trim(struct smc_lgr_member *member)
 {
 	struct smc_conn *conn = smc_conn_of(member);
 	u64 now = READ_ONCE(conn->tx_prod);
@@ -372,27 +372,27 @@ static void member_trim(struct smc_lgr_member *member)
 	conn->trimmed = now;
 }
 
-static u32 member_buf_bytes(const struct smc_lgr_member *member)
+static u32 conn_member_buf_bytes(const struct smc_lgr_member *member)
 {
-	const struct smc_element *rx = &container_of(member, const struct smc_conn, member)->rx;
+	const struct smc_rcvbuf *rx = &container_of(member, const struct smc_conn, member)->rx;
 
 	return rx->size + rx->skip;
 }
 
 static const struct smc_lgr_member_ops member_ops = {
-	.get		= member_get,
-	.put		= member_put,
-	.end		= member_end,
-	.trim		= member_trim,
-	.buf_bytes	= member_buf_bytes,
+	.get		= conn_member_get,
+	.put		= conn_member_put,
+	.end		= conn_member_end,
+	.trim		= conn_member_trim,
+	.buf_bytes	= conn_member_buf_bytes,
 };
 
 /* smc_conn_init() - at load. Return: 0 or -ENOMEM. */
 int __init smc_conn_init(void)
 {
 	smc_lgr_set_member_ops(&member_ops);
-	cache = KMEM_CACHE(smc_conn, SLAB_ACCOUNT | SLAB_HWCACHE_ALIGN);
-	return cache ? 0 : -ENOMEM;
+	conn_cache = KMEM_CACHE(smc_conn, SLAB_ACCOUNT | SLAB_HWCACHE_ALIGN);
+	return conn_cache ? 0 : -ENOMEM;
 }
 
 /* smc_conn_exit() - at unload. May sleep. */
@@ -401,5 +401,5 @@ void smc_conn_exit(void)
 	/* The records of sockets go first, and each lets go of its connection, which goes then. */
 	rcu_barrier();
 	rcu_barrier();
-	kmem_cache_destroy(cache);
+	kmem_cache_destroy(conn_cache);
 }

@@ -27,11 +27,11 @@
 #include "close_table.h"
 
 struct pipe_inode_info;
-struct smc_cdc_news;
+struct smc_cdc_delta;
 struct smc_cdc_tx;
 
 /* The receiver's element of one direction, as pages. */
-struct smc_element {
+struct smc_rcvbuf {
 	u32 size;		/* bytes of the ring */
 	u32 skip;		/* bytes before it: where the ring begins in the first page */
 	bool fixed;		/* the peer writes to the same pages again, whoever holds them meanwhile */
@@ -42,7 +42,7 @@ struct smc_element {
 enum smc_conn_holder {
 	SMC_CONN_RENDEZVOUS,	/* nobody, it is about to be */
 	SMC_CONN_SOCKET,	/* its record in the table of sockets */
-	SMC_CONN_ALONE,		/* its group: nobody has accepted it yet, or its socket is closed */
+	SMC_CONN_ORPHAN,		/* its group: nobody has accepted it yet, or its socket is closed */
 };
 
 enum smc_urgent { SMC_URGENT_NONE, SMC_URGENT_VALID, SMC_URGENT_READ };
@@ -61,14 +61,14 @@ struct smc_conn {
 	enum smc_stats_tech	tech;
 	refcount_t		ref;
 	bool			server;
-	bool			prompt;		/* each read tells the peer of the space, which costs nothing */
+	bool			update_each_read;		/* each read tells the peer of the space, which costs nothing */
 	u32			granule;	/* room in either element grows in steps of so many bytes of it; power of 2 */
 	struct smc_lgr_member	member;		/* of its link group */
 
 	/* sending: tx_lock, but for what the peer moves */
 	struct mutex		tx_lock ____cacheline_aligned_in_smp;
 	u64			tx_prod;	/* written into the peer's element */
-	u64			tx_told;	/* and the peer has been told */
+	u64			tx_signaled;	/* and the peer has been told */
 	u32			tx_size;	/* bytes of the peer's ring; never changes once connected */
 	u32			tx_window;	/* of it, how many may be in use: all, or what we have memory for; likewise */
 	u32			tx_buf;		/* bytes of our own ring that is sent from, or tx_size if there is none; likewise */
@@ -83,13 +83,13 @@ struct smc_conn {
 	/* receiving: rx_lock, but for what the peer moves */
 	struct mutex		rx_lock ____cacheline_aligned_in_smp;
 	u64			rx_cons;	/* read by the application */
-	u64			rx_told;	/* and the peer has been told, or is about to be */
+	u64			rx_signaled;	/* and the peer has been told, or is about to be */
 	u64			rx_posted;	/* the same, by whatever was sent: the transport's; without the mutex, a hint for others */
 	u32			rx_off;		/* where rx_cons is in the ring */
-	bool			rx_halves;	/* the peer's writers, if they wait, do so for half of the ring, as ours; never changes */
-	struct smc_element	rx;		/* never changes once connected */
+	bool			peer_waits_half;	/* the peer's writers, if they wait, do so for half of the ring, as ours; never changes */
+	struct smc_rcvbuf	rx;		/* never changes once connected */
 	u64			rx_prod;	/* what the peer has told; upcall */
-	bool			rx_asked;	/* it wants to know what we have read, or has to; both sides, see rx.c */
+	bool			rx_update_requested;	/* it wants to know what we have read, or has to; both sides, see rx.c */
 	bool			rx_blocked;	/* it has more than there was space for; both sides */
 
 	spinlock_t		lock ____cacheline_aligned_in_smp; /* what follows; softirqs off */
@@ -106,7 +106,7 @@ struct smc_conn {
 	u8			urgent_byte;
 	u64			urgent_pos;	/* where it is in the stream */
 	bool			urgent_kept;	/* the peer has been told that its place in the ring is free */
-	u64			urgent_gone;	/* an earlier one that no reader shall see; ~0 if none */
+	u64			urgent_skip_pos;	/* an earlier one that no reader shall see; ~0 if none */
 	struct timer_list	timer;		/* ends a close that the peer does not answer; holds a reference */
 	struct delayed_work	push;		/* tells the peer of data held back too long; holds a reference */
 	struct delayed_work	disconnect;	/* resets the TCP connection beneath; holds a reference */
@@ -146,15 +146,15 @@ u32 smc_conn_lowat(const struct smc_conn *conn);
 bool smc_conn_readable(const struct smc_conn *conn);
 void smc_conn_describe(struct smc_conn *conn, struct smc_diag_info *info);
 
-bool smc_conn_cdc_due(struct smc_conn *conn, const struct smc_cdc_tx *tx, const struct smc_cdc_news *news);
+bool smc_conn_cdc_due(struct smc_conn *conn, const struct smc_cdc_tx *tx, const struct smc_cdc_delta *delta);
 
 /* close.c */
 void smc_close_event(struct smc_conn *conn, enum smc_close_event event);
-void smc_close_look(struct smc_conn *conn);
+void smc_close_check_tcp(struct smc_conn *conn);
 void smc_close_prepare(struct smc_conn *conn);
 void smc_close_lgr_ends(struct smc_conn *conn, enum smc_lgr_end how);
 void smc_close_reset_tcp(struct sock *sk);
-void smc_close_check(struct smc_conn *conn);
+void smc_close_check_lgr(struct smc_conn *conn);
 void smc_close_app(struct smc_conn *conn, bool hard);
 
 /* ipsec.c */
@@ -175,18 +175,18 @@ void smc_tx_push(struct smc_conn *conn);
 void smc_tx_prepare(struct smc_conn *conn);
 
 /* rx.c */
-u64 smc_rx_known(const struct smc_conn *conn);
+u64 smc_rx_signaled(const struct smc_conn *conn);
 void smc_rx_lowat(struct smc_conn *conn);
 int smc_rx_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int flags);
 ssize_t smc_rx_splice(struct smc_conn *conn, struct pipe_inode_info *pipe, size_t len, bool nonblock);
 
 /* urgent.c */
 int smc_urgent_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int flags);
-void smc_urgent_arrived(struct smc_conn *conn, u64 prod);
+void smc_urgent_received(struct smc_conn *conn, u64 prod);
 u64 smc_urgent_cons(struct smc_conn *conn);
-u32 smc_urgent_spare(struct smc_conn *conn);
+u32 smc_urgent_extra(struct smc_conn *conn);
 u32 smc_urgent_limit(struct smc_conn *conn, u64 pos, u32 avail, struct smc_urgent_next *next);
-void smc_urgent_passed(struct smc_conn *conn);
+void smc_urgent_update(struct smc_conn *conn);
 bool smc_urgent_stops(const struct smc_conn *conn, u64 pos);
 bool smc_urgent_at_mark(const struct smc_conn *conn);
 u32 smc_urgent_inq(const struct smc_conn *conn);

@@ -20,14 +20,14 @@
 #ifdef CONFIG_XFRM
 
 /* Does a namespace have any policy that might apply to what goes out? */
-static bool any_policy(const struct net *net)
+static bool ipsec_any_policy(const struct net *net)
 {
 	return READ_ONCE(net->xfrm.policy_count[XFRM_POLICY_OUT]) ||
 	       READ_ONCE(net->xfrm.policy_default[XFRM_POLICY_OUT]) != XFRM_USERPOLICY_ACCEPT;
 }
 
 /* Does a policy change what happens to packets on a route? Puts the route. */
-static bool changes_route(struct net *net, struct sock *sk, struct dst_entry *route, struct flowi *fl)
+static bool ipsec_changes_route(struct net *net, struct sock *sk, struct dst_entry *route, struct flowi *fl)
 {
 	struct dst_entry *dst = xfrm_lookup(net, route, fl, sk, 0);
 	bool changed;
@@ -40,7 +40,7 @@ static bool changes_route(struct net *net, struct sock *sk, struct dst_entry *ro
 	return changed;
 }
 
-static bool applies4(struct net *net, struct sock *sk)
+static bool ipsec_applies4(struct net *net, struct sock *sk)
 {
 	const struct inet_sock *inet = inet_sk(sk);
 	struct flowi4 fl4 = {
@@ -58,11 +58,11 @@ static bool applies4(struct net *net, struct sock *sk)
 	security_sk_classify_flow(sk, flowi4_to_flowi_common(&fl4));
 	rt = __ip_route_output_key(net, &fl4);
 	/* Without a route TCP is stuck, and there is nothing to compare it with. */
-	return !IS_ERR(rt) && changes_route(net, sk, &rt->dst, flowi4_to_flowi(&fl4));
+	return !IS_ERR(rt) && ipsec_changes_route(net, sk, &rt->dst, flowi4_to_flowi(&fl4));
 }
 
 #if IS_ENABLED(CONFIG_IPV6)
-static bool applies6(struct net *net, struct sock *sk)
+static bool ipsec_applies6(struct net *net, struct sock *sk)
 {
 	struct flowi6 fl6 = {
 		.flowi6_oif = READ_ONCE(sk->sk_bound_dev_if),
@@ -82,12 +82,12 @@ static bool applies6(struct net *net, struct sock *sk)
 		dst_release(dst);
 		return false;
 	}
-	return changes_route(net, sk, dst, flowi6_to_flowi(&fl6));
+	return ipsec_changes_route(net, sk, dst, flowi6_to_flowi(&fl6));
 }
 #endif
 
 /* Has TCP found that its packets are transformed, when it looked for a route? */
-static bool route_transforms(struct sock *sk)
+static bool ipsec_route_transforms(struct sock *sk)
 {
 	struct dst_entry *dst = sk_dst_get(sk);
 	bool transforms = dst && dst_xfrm(dst);
@@ -110,15 +110,15 @@ bool smc_ipsec_applies(struct sock *sk)
 	might_sleep();
 	if (rcu_access_pointer(sk->sk_policy[0]) || rcu_access_pointer(sk->sk_policy[1]))
 		return true;
-	if (!any_policy(net))
+	if (!ipsec_any_policy(net))
 		return false;
-	if (route_transforms(sk))
+	if (ipsec_route_transforms(sk))
 		return true;
 #if IS_ENABLED(CONFIG_IPV6)
 	if (sk->sk_family == AF_INET6 && !ipv6_addr_v4mapped(&sk->sk_v6_daddr))
-		return applies6(net, sk);
+		return ipsec_applies6(net, sk);
 #endif
-	return applies4(net, sk);
+	return ipsec_applies4(net, sk);
 }
 
 /**
@@ -140,15 +140,15 @@ void smc_ipsec_check(struct smc_conn *conn)
 }
 
 /* What a namespace does with packets has changed. */
-static void recheck(struct work_struct *work)
+static void ipsec_recheck(struct work_struct *work)
 {
 	struct smc_net *sn = container_of(work, struct smc_net, ipsec);
 	struct smc_lgr_member *member, *before = NULL;
 	u64 order = 0;
 
-	if (!any_policy(sn->net))
+	if (!ipsec_any_policy(sn->net))
 		return;
-	smp_mb(); /* pairs with smc_close_check(): we see its holder, or it sees the change */
+	smp_mb(); /* pairs with smc_close_check_lgr(): we see its holder, or it sees the change */
 	while ((member = smc_lgr_net_next(sn, before, order))) {
 		struct smc_conn *conn = smc_conn_of(member);
 
@@ -168,14 +168,14 @@ static void recheck(struct work_struct *work)
 }
 
 /* Under RCU. One that goes has no sockets, and its work has been cancelled: policies and SAs end later than we do. */
-static void queue_recheck(const struct net *net)
+static void ipsec_queue_recheck(const struct net *net)
 {
 	if (check_net(net))
 		queue_work(smc_net_wq, &smc_net(net)->ipsec);
 }
 
 /* Does a policy let packets pass unchanged, or may it, as all its templates are of level "use"? */
-static bool lets_pass(const struct xfrm_policy *policy)
+static bool policy_lets_pass(const struct xfrm_policy *policy)
 {
 	unsigned int i;
 
@@ -189,44 +189,44 @@ static bool lets_pass(const struct xfrm_policy *policy)
  * May the end of a policy, or a new one, make another policy, or the default, apply to a connection that none has applied to?
  * A policy that has blocked or transformed packets cannot have been what decided about such a connection.
  */
-static bool may_matter(const struct xfrm_policy *policy, const struct km_event *event)
+static bool policy_may_matter(const struct xfrm_policy *policy, const struct km_event *event)
 {
 	switch (event->event) {
 	case XFRM_MSG_DELPOLICY:
-		return lets_pass(policy);
+		return policy_lets_pass(policy);
 	case XFRM_MSG_POLEXPIRE:
-		return event->data.hard && lets_pass(policy);
+		return event->data.hard && policy_lets_pass(policy);
 	default:
 		return true;
 	}
 }
 
 /* Under RCU, after the change. Without a policy, all of the namespace have gone. */
-static int policy_changed(struct xfrm_policy *policy, int dir, const struct km_event *event)
+static int ipsec_policy_changed(struct xfrm_policy *policy, int dir, const struct km_event *event)
 {
 	if (!policy)
-		queue_recheck(event->net);
-	else if (dir == XFRM_POLICY_OUT && may_matter(policy, event))
-		queue_recheck(xp_net(policy));
+		ipsec_queue_recheck(event->net);
+	else if (dir == XFRM_POLICY_OUT && policy_may_matter(policy, event))
+		ipsec_queue_recheck(xp_net(policy));
 	return 0;
 }
 
 /* Under RCU, after the change: a template of level "use" transforms packets as soon as there is an SA for it. */
-static int state_changed(struct xfrm_state *x, const struct km_event *event)
+static int ipsec_state_changed(struct xfrm_state *x, const struct km_event *event)
 {
 	if (event->event == XFRM_MSG_NEWSA || event->event == XFRM_MSG_UPDSA)
-		queue_recheck(xs_net(x));
+		ipsec_queue_recheck(xs_net(x));
 	return 0;
 }
 
 /* We negotiate no keys ... */
-static int acquire(struct xfrm_state *x, struct xfrm_tmpl *tmpl, struct xfrm_policy *policy)
+static int ipsec_acquire(struct xfrm_state *x, struct xfrm_tmpl *tmpl, struct xfrm_policy *policy)
 {
 	return -EINVAL;
 }
 
 /* ... and know no policies of sockets. *dir keeps the error that it has. */
-static struct xfrm_policy *compile_policy(struct sock *sk, int opt, u8 *data, int len, int *dir)
+static struct xfrm_policy *ipsec_compile_policy(struct sock *sk, int opt, u8 *data, int len, int *dir)
 {
 	return NULL;
 }
@@ -235,17 +235,17 @@ static struct xfrm_policy *compile_policy(struct sock *sk, int opt, u8 *data, in
  * The kernel tells all key managers of policies and SAs that come or go, but not of a new default policy, which
  * only a netlink multicast announces: such a default counts for connections that are made afterwards.
  */
-static struct xfrm_mgr manager = {
-	.notify		= state_changed,
-	.acquire	= acquire,
-	.compile_policy	= compile_policy,
-	.notify_policy	= policy_changed,
+static struct xfrm_mgr ipsec_km = {
+	.notify		= ipsec_state_changed,
+	.acquire	= ipsec_acquire,
+	.compile_policy	= ipsec_compile_policy,
+	.notify_policy	= ipsec_policy_changed,
 };
 
 /* smc_ipsec_net_init() - of a new namespace. */
 void smc_ipsec_net_init(struct smc_net *sn)
 {
-	INIT_WORK(&sn->ipsec, recheck);
+	INIT_WORK(&sn->ipsec, ipsec_recheck);
 }
 
 /* smc_ipsec_net_exit() - the namespace goes. May sleep. */
@@ -257,14 +257,14 @@ void smc_ipsec_net_exit(struct smc_net *sn)
 /* smc_ipsec_init() - at load, when namespaces are there. May sleep. Return: 0. */
 int __init smc_ipsec_init(void)
 {
-	xfrm_register_km(&manager);
+	xfrm_register_km(&ipsec_km);
 	return 0;
 }
 
 /* smc_ipsec_exit() - at unload, before namespaces go. May sleep. */
 void smc_ipsec_exit(void)
 {
-	xfrm_unregister_km(&manager);
+	xfrm_unregister_km(&ipsec_km);
 }
 
 #else /* !CONFIG_XFRM */

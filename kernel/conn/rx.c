@@ -29,7 +29,7 @@ struct rx_call {
 };
 
 /* The part of the ring from an offset on that is in one page. */
-static struct page *page_at(const struct smc_conn *conn, u32 off, u32 *in, u32 *n)
+static struct page *ring_page(const struct smc_conn *conn, u32 off, u32 *in, u32 *n)
 {
 	u32 at = off + conn->rx.skip;
 
@@ -38,7 +38,7 @@ static struct page *page_at(const struct smc_conn *conn, u32 off, u32 *in, u32 *
 	return READ_ONCE(conn->rx.pages[at >> PAGE_SHIFT]);
 }
 
-static void advance_call(struct rx_call *c, u32 n)
+static void rx_advance(struct rx_call *c, u32 n)
 {
 	c->pos += n;
 	c->off += n;
@@ -62,21 +62,21 @@ static void rx_consume(struct rx_call *c)
 			conn->ops->consumed(conn, 0, n - first);
 	}
 	conn->rx_off = c->off;
-	smp_store_mb(conn->rx_cons, c->pos); /* pairs with that of smc_urgent_arrived(), and of smc_rx_lowat() */
-	smc_urgent_passed(conn);
+	smp_store_mb(conn->rx_cons, c->pos); /* pairs with that of smc_urgent_received(), and of smc_rx_lowat() */
+	smc_urgent_update(conn);
 }
 
 /**
- * smc_rx_known() - the end of the data that the peer knows to be read
+ * smc_rx_signaled() - the end of the data that the peer knows to be read
  * @conn: the connection
  *
  * Messages with data carry the consumer cursor, too: where one side asks and the other answers, no other
  * message is needed. An urgent byte that they reported ahead of the reader is left out. Does not sleep;
  * without rx_lock, a hint. Return: a position in the stream.
  */
-u64 smc_rx_known(const struct smc_conn *conn)
+u64 smc_rx_signaled(const struct smc_conn *conn)
 {
-	u64 told = max(READ_ONCE(conn->rx_told), READ_ONCE(conn->rx_posted));
+	u64 told = max(READ_ONCE(conn->rx_signaled), READ_ONCE(conn->rx_posted));
 
 	return min(told, READ_ONCE(conn->rx_cons));
 }
@@ -85,7 +85,7 @@ u64 smc_rx_known(const struct smc_conn *conn)
  * Returns the bytes that the reader may leave behind: unread data, or up to SO_RCVLOWAT - 1 bytes, which do
  * not wake poll().
  */
-static u64 bytes_ahead(const struct smc_conn *conn)
+static u64 rx_bytes_ahead(const struct smc_conn *conn)
 {
 	u64 cons = smp_load_acquire(&conn->rx_cons); /* before rx_prod, so that the difference is not negative */
 
@@ -93,16 +93,16 @@ static u64 bytes_ahead(const struct smc_conn *conn)
 }
 
 /* Is the data that was read since the peer was told of @told worth a message? */
-static bool should_update_cons(struct smc_conn *conn, u64 told)
+static bool rx_update_due(struct smc_conn *conn, u64 told)
 {
 	const struct smc_cdc_space space = {
-		.untold = READ_ONCE(conn->rx_cons) - told,
-		.ahead = bytes_ahead(conn),
+		.unsignaled = READ_ONCE(conn->rx_cons) - told,
+		.ahead = rx_bytes_ahead(conn),
 		.size = conn->rx.size,
-		.least = SOCK_MIN_SNDBUF / 2,
-		.asked = READ_ONCE(conn->rx_asked),
+		.min_update = SOCK_MIN_SNDBUF / 2,
+		.requested = READ_ONCE(conn->rx_update_requested),
 		.blocked = READ_ONCE(conn->rx_blocked),
-		.halves = conn->rx_halves,
+		.peer_waits_half = conn->peer_waits_half,
 	};
 
 	/* Reading everything clears "blocked". */
@@ -115,16 +115,16 @@ static bool should_update_cons(struct smc_conn *conn, u64 told)
  * Sends the peer how far we have read if that is due, or if a reader is about to wait although there is data: too
  * little for it, while the peer may be waiting for space.
  */
-static void update_cons(struct smc_conn *conn, bool waits)
+static void rx_update_cons(struct smc_conn *conn, bool waits)
 {
-	u64 told = smc_rx_known(conn);
+	u64 told = smc_rx_signaled(conn);
 
 	if (told == conn->rx_cons || smc_conn_meaning(conn)->over)
 		return;
-	if (!conn->prompt && !should_update_cons(conn, told) && !(waits && READ_ONCE(conn->rx_prod) != conn->rx_cons))
+	if (!conn->update_each_read && !rx_update_due(conn, told) && !(waits && READ_ONCE(conn->rx_prod) != conn->rx_cons))
 		return;
-	WRITE_ONCE(conn->rx_asked, false);
-	WRITE_ONCE(conn->rx_told, conn->rx_cons);
+	WRITE_ONCE(conn->rx_update_requested, false);
+	WRITE_ONCE(conn->rx_signaled, conn->rx_cons);
 	conn->ops->signal(conn, SMC_SIGNAL_SPACE);
 }
 
@@ -140,14 +140,14 @@ void smc_rx_lowat(struct smc_conn *conn)
 	u64 told;
 
 	smp_mb(); /* pairs with that of rx_consume() */
-	told = smc_rx_known(conn);
-	if (told != READ_ONCE(conn->rx_cons) && !conn->prompt && !smc_conn_meaning(conn)->over &&
-	    should_update_cons(conn, told))
+	told = smc_rx_signaled(conn);
+	if (told != READ_ONCE(conn->rx_cons) && !conn->update_each_read && !smc_conn_meaning(conn)->over &&
+	    rx_update_due(conn, told))
 		conn->ops->signal(conn, SMC_SIGNAL_SPACE);
 }
 
 /* Copies data to the application. Return: the number of bytes, or -EFAULT, with nothing copied, if not all could be. */
-static ssize_t copy_to_msg(struct rx_call *c, u32 most)
+static ssize_t rx_copy(struct rx_call *c, u32 most)
 {
 	struct smc_conn *conn = c->conn;
 	u32 done = 0, off = c->off;
@@ -156,7 +156,7 @@ static ssize_t copy_to_msg(struct rx_call *c, u32 most)
 		return copy_to_iter(&c->next.byte, 1, &c->msg->msg_iter) ? 1 : -EFAULT;
 	while (done < most) {
 		u32 n = min(most - done, conn->rx.size - off), in;
-		struct page *page = page_at(conn, off, &in, &n);
+		struct page *page = ring_page(conn, off, &in, &n);
 		size_t copied = copy_page_to_iter(page, in, n, &c->msg->msg_iter);
 
 		done += copied;
@@ -169,13 +169,13 @@ static ssize_t copy_to_msg(struct rx_call *c, u32 most)
 	return done;
 }
 
-static void drop_page(struct splice_pipe_desc *spd, unsigned int i)
+static void rx_drop_page(struct splice_pipe_desc *spd, unsigned int i)
 {
 	put_page(spd->pages[i]);
 }
 
 /* For a pipe: the page itself, which is not written to again while the pipe holds it, or a copy. */
-static struct page *page_for_pipe(const struct smc_conn *conn, struct page *page, u32 in, u32 n)
+static struct page *rx_pipe_page(const struct smc_conn *conn, struct page *page, u32 in, u32 n)
 {
 	struct page *copy;
 
@@ -190,7 +190,7 @@ static struct page *page_for_pipe(const struct smc_conn *conn, struct page *page
 }
 
 /* Puts what is in the ring into a pipe. Return: bytes. */
-static noinline_for_stack ssize_t fill_pipe(struct rx_call *c, u32 avail)
+static noinline_for_stack ssize_t rx_fill_pipe(struct rx_call *c, u32 avail)
 {
 	struct partial_page partial[MAX_SKB_FRAGS];
 	struct page *pages[MAX_SKB_FRAGS];
@@ -199,15 +199,15 @@ static noinline_for_stack ssize_t fill_pipe(struct rx_call *c, u32 avail)
 		.partial = partial,
 		.nr_pages_max = MAX_SKB_FRAGS,
 		.ops = &nosteal_pipe_buf_ops,
-		.spd_release = drop_page,
+		.spd_release = rx_drop_page,
 	};
 	u32 off = c->off;
 
 	while (avail && spd.nr_pages < MAX_SKB_FRAGS) {
 		u32 n = min(avail, c->conn->rx.size - off), in;
-		struct page *page = page_at(c->conn, off, &in, &n);
+		struct page *page = ring_page(c->conn, off, &in, &n);
 
-		page = page_for_pipe(c->conn, page, in, n);
+		page = rx_pipe_page(c->conn, page, in, n);
 		if (!page)
 			break;
 		if (c->next.kept)
@@ -221,15 +221,15 @@ static noinline_for_stack ssize_t fill_pipe(struct rx_call *c, u32 avail)
 }
 
 /* Hands the application @n bytes, which are there. Return: how many it took, or a negative errno if none. */
-static ssize_t hand_over(struct rx_call *c, u32 n)
+static ssize_t rx_deliver(struct rx_call *c, u32 n)
 {
 	if (c->pipe)
-		return fill_pipe(c, n);
-	return c->flags & MSG_TRUNC ? n : copy_to_msg(c, n);
+		return rx_fill_pipe(c, n);
+	return c->flags & MSG_TRUNC ? n : rx_copy(c, n);
 }
 
 /* Sleeps, without the lock, until there is data beyond a position, the stream ends or fails, or time is up. */
-static void wait_data(struct smc_conn *conn, long *timeo, u64 pos)
+static void rx_wait_data(struct smc_conn *conn, long *timeo, u64 pos)
 {
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
 	u64 mark = READ_ONCE(conn->urgent_pos);
@@ -240,7 +240,7 @@ static void wait_data(struct smc_conn *conn, long *timeo, u64 pos)
 	while (smp_load_acquire(&conn->rx_prod) == pos && !smc_conn_meaning(conn)->eof &&
 	       !READ_ONCE(conn->rx_shut) && !READ_ONCE(conn->sk->sk_err) &&
 	       READ_ONCE(conn->urgent_pos) == mark && *timeo && !signal_pending(current)) {
-		smc_close_look(conn);
+		smc_close_check_tcp(conn);
 		*timeo = wait_woken(&wait, TASK_INTERRUPTIBLE, *timeo);
 	}
 	remove_wait_queue(sk_sleep(conn->sk), &wait);
@@ -255,7 +255,7 @@ struct rx_end {
 
 /*
  * There is nothing to read. Return: 1 if the call goes on, else its result. Data that the peer wrote before it
- * closed comes first, because the caller called stream_end() before it looked for data.
+ * closed comes first, because the caller called rx_stream_end() before it looked for data.
  */
 static int rx_stop_reason(const struct smc_conn *conn, struct rx_end end, bool some, long timeo)
 {
@@ -275,7 +275,7 @@ static int rx_stop_reason(const struct smc_conn *conn, struct rx_end end, bool s
 }
 
 /* Looks whether the stream has ended; to be called before the look for data, because the peer writes first, then closes. */
-static struct rx_end stream_end(const struct smc_conn *conn)
+static struct rx_end rx_stream_end(const struct smc_conn *conn)
 {
 	struct rx_end end = { .eof = smc_conn_meaning(conn)->eof };
 
@@ -303,12 +303,12 @@ static u32 rx_available(struct rx_call *c)
 	do {
 		n = smp_load_acquire(&c->conn->rx_prod) - c->pos;
 		pass = min(n, c->ahead);
-		advance_call(c, pass);
+		rx_advance(c, pass);
 		c->ahead -= pass;
 		n -= pass;
 		n = smc_urgent_limit(c->conn, c->pos, n, &c->next);
 		if (c->next.skip)
-			advance_call(c, 1);
+			rx_advance(c, 1);
 	} while (c->next.skip);
 	return n;
 }
@@ -317,7 +317,7 @@ static u32 rx_available(struct rx_call *c)
 static int rx_step(struct rx_call *c)
 {
 	struct smc_conn *conn = c->conn;
-	struct rx_end end = stream_end(conn);
+	struct rx_end end = rx_stream_end(conn);
 	u32 n;
 	ssize_t rc;
 
@@ -328,11 +328,11 @@ static int rx_step(struct rx_call *c)
 		n = min_t(size_t, n, c->len - c->done);
 		if (!n)
 			return 0; /* asked for nothing: it was only to wait for data */
-		rc = hand_over(c, n);
+		rc = rx_deliver(c, n);
 		if (rc < 0)
 			return c->done ? 0 : rc;
 		trace_smc_rx_recvmsg(conn->sk, conn->member.lgr->device, rc);
-		advance_call(c, rc);
+		rx_advance(c, rc);
 		c->done += rc;
 		return c->done < c->len;
 	}
@@ -342,8 +342,8 @@ static int rx_step(struct rx_call *c)
 	if (rc != 1)
 		return rc;
 	rx_consume(c);
-	update_cons(conn, true);
-	wait_data(conn, &c->timeo, c->pos);
+	rx_update_cons(conn, true);
+	rx_wait_data(conn, &c->timeo, c->pos);
 	/* Has another thread read meanwhile? */
 	if (c->flags & MSG_PEEK ? c->pos < conn->rx_cons : c->pos != conn->rx_cons)
 		rx_seek(c);
@@ -351,7 +351,7 @@ static int rx_step(struct rx_call *c)
 }
 
 /* Adds the control message of TCP_INQ, and moves SO_PEEK_OFF. */
-static void put_inq(struct rx_call *c)
+static void rx_put_inq(struct rx_call *c)
 {
 	struct sock *sk = c->conn->sk;
 	int inq;
@@ -368,7 +368,7 @@ static void put_inq(struct rx_call *c)
 }
 
 /* Counts calls that find a buffer to which the peer cannot write before it is read, or more data than they ask for. */
-static void count_unread(struct smc_conn *conn, size_t len)
+static void rx_count_unread(struct smc_conn *conn, size_t len)
 {
 	u64 unread = smp_load_acquire(&conn->rx_prod) - conn->rx_cons; /* pairs with smc_upcall_data() */
 
@@ -382,7 +382,7 @@ static void count_unread(struct smc_conn *conn, size_t len)
  * Counts a call, as the stock module does: also one with MSG_PEEK or that fails, but none on a connection that is over
  * unless it still found something.
  */
-static void count_call(struct smc_conn *conn, int rc)
+static void rx_count_call(struct smc_conn *conn, int rc)
 {
 	if (rc > 0 || !smc_conn_meaning(conn)->over)
 		smc_stats_rx(conn->member.sn, conn->tech, rc);
@@ -395,14 +395,14 @@ static ssize_t rx_run(struct rx_call *c)
 	int rc;
 
 	mutex_lock(&conn->rx_lock);
-	smc_close_look(conn);
-	count_unread(conn, c->len);
+	smc_close_check_tcp(conn);
+	rx_count_unread(conn, c->len);
 	rx_seek(c);
 	do {
 		rc = rx_step(c);
 	} while (rc == 1);
 	rx_consume(c);
-	update_cons(conn, c->flags & MSG_PEEK);
+	rx_update_cons(conn, c->flags & MSG_PEEK);
 	mutex_unlock(&conn->rx_lock);
 	return c->done ?: rc;
 }
@@ -423,16 +423,16 @@ int smc_rx_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int flags
 
 	if (flags & MSG_OOB) {
 		rc = smc_urgent_recv(conn, msg, len, flags);
-		count_call(conn, rc);
+		rx_count_call(conn, rc);
 		return rc;
 	}
 	c.timeo = sock_rcvtimeo(conn->sk, flags & MSG_DONTWAIT);
 	c.target = sock_rcvlowat(conn->sk, flags & MSG_WAITALL, len);
 	rc = rx_run(&c);
 	trace_smc_rx(conn->sk, conn->member.token, len, rc);
-	count_call(conn, rc);
+	rx_count_call(conn, rc);
 	if (rc >= 0)
-		put_inq(&c);
+		rx_put_inq(&c);
 	return rc;
 }
 

@@ -23,7 +23,7 @@
  * How long a writer waits for more room if there is only a little. A peer that waits for more data than
  * it has, without reading, makes no more room.
  */
-#define PATIENCE (HZ / 10)
+#define ROOM_TIMEOUT (HZ / 10)
 
 /*
  * smc_tx_room() - bytes that fit into the peer's element. Exact under tx_lock, a hint elsewhere.
@@ -42,45 +42,45 @@ u32 smc_tx_room(const struct smc_conn *conn)
 	return conn->tx_window > used ? conn->tx_window - used : 0;
 }
 
-static bool has_enough_room(const struct smc_conn *conn)
+static bool tx_has_enough_room(const struct smc_conn *conn)
 {
 	return smc_tx_room(conn) >= conn->tx_window / 2;
 }
 
-static bool may_send(const struct smc_conn *conn)
+static bool tx_may_send(const struct smc_conn *conn)
 {
 	return !smc_conn_meaning(conn)->shut && !READ_ONCE(conn->sk->sk_err);
 }
 
 /* Sets tx_waiting. Return: whether there is enough room by now. */
-static bool set_waiting(struct smc_conn *conn)
+static bool tx_set_waiting(struct smc_conn *conn)
 {
 	WRITE_ONCE(conn->tx_waiting, true);
 	sk_set_bit(SOCKWQ_ASYNC_NOSPACE, conn->sk); /* a signal may be wanted, too */
 	smp_mb(); /* pairs with that in smc_upcall_space() */
-	return has_enough_room(conn);
+	return tx_has_enough_room(conn);
 }
 
 /*
  * Counts that a full buffer holds up a sender or a poller: once until something has been written again, as the
  * stock module counts how often it had to wake a sender that found no space.
  */
-static void count_full(struct smc_conn *conn)
+static void tx_count_full(struct smc_conn *conn)
 {
 	if (!READ_ONCE(conn->tx_full) && !smc_tx_room(conn) && !xchg(&conn->tx_full, 1))
 		smc_stats_add(conn->member.sn, conn->tech, SMC_STATS_TX_BUF + SMC_STATS_BUF_FULL, 1);
 }
 
 /* Counts that send() has found no room, and whether that is because the peer does not read. */
-static void count_no_room(struct smc_conn *conn)
+static void tx_count_no_room(struct smc_conn *conn)
 {
-	count_full(conn);
+	tx_count_full(conn);
 	if (!conn->ops->peer_full || conn->ops->peer_full(conn))
 		smc_stats_add(conn->member.sn, conn->tech, SMC_STATS_TX_BUF + SMC_STATS_BUF_FULL_PEER, 1);
 }
 
 /* Counts that a call sends more than a buffer can hold, ours or the peer's. */
-static void count_too_small(struct smc_conn *conn, size_t len)
+static void tx_count_too_small(struct smc_conn *conn, size_t len)
 {
 	if (len > conn->tx_buf)
 		smc_stats_add(conn->member.sn, conn->tech, SMC_STATS_TX_BUF + SMC_STATS_BUF_SIZE_SMALL, 1);
@@ -91,31 +91,31 @@ static void count_too_small(struct smc_conn *conn, size_t len)
 /* smc_tx_writable() - for poll: is there room, or shall there be a wakeup? Does not sleep. */
 bool smc_tx_writable(struct smc_conn *conn)
 {
-	if (has_enough_room(conn) || set_waiting(conn))
+	if (tx_has_enough_room(conn) || tx_set_waiting(conn))
 		return true;
-	count_full(conn);
+	tx_count_full(conn);
 	return false;
 }
 
 /* Tells the peer of all data that was written. */
-static void signal_written(struct smc_conn *conn, bool urgent)
+static void tx_signal(struct smc_conn *conn, bool urgent)
 {
 	lockdep_assert_held(&conn->tx_lock);
-	conn->tx_told = conn->tx_prod;
+	conn->tx_signaled = conn->tx_prod;
 	conn->ops->signal(conn, SMC_SIGNAL_DATA | (urgent ? SMC_SIGNAL_URGENT : 0));
 }
 
-static void signal_rest(struct smc_conn *conn)
+static void tx_signal_rest(struct smc_conn *conn)
 {
-	if (conn->tx_told != conn->tx_prod && !smc_conn_meaning(conn)->over)
-		signal_written(conn, false);
+	if (conn->tx_signaled != conn->tx_prod && !smc_conn_meaning(conn)->over)
+		tx_signal(conn, false);
 }
 
 /* smc_tx_push() - tells the peer of data that was held back, also by the transport. May sleep. */
 void smc_tx_push(struct smc_conn *conn)
 {
 	mutex_lock(&conn->tx_lock);
-	signal_rest(conn);
+	tx_signal_rest(conn);
 	if (!smc_conn_meaning(conn)->over)
 		conn->ops->signal(conn, SMC_SIGNAL_PUSH);
 	mutex_unlock(&conn->tx_lock);
@@ -125,14 +125,14 @@ void smc_tx_push(struct smc_conn *conn)
 void smc_tx_shut(struct smc_conn *conn)
 {
 	mutex_lock(&conn->tx_lock);
-	signal_rest(conn);
+	tx_signal_rest(conn);
 	/* Under the lock, so that nobody writes data after the peer was told that there is no more. */
 	smc_close_event(conn, SMC_CLOSE_SHUT);
 	mutex_unlock(&conn->tx_lock);
 }
 
-/* Queues the work again, unless it is queued or the connection is over. conn_end() of close.c cancels it. */
-static bool push_again(struct smc_conn *conn)
+/* Queues the work again, unless it is queued or the connection is over. close_conn_end() cancels it. */
+static bool tx_push_again(struct smc_conn *conn)
 {
 	bool again;
 
@@ -146,16 +146,16 @@ static bool push_again(struct smc_conn *conn)
  * A sender may hold tx_lock for as long as the application's memory takes to answer. All sockets
  * share the work queue, so this does not wait for it.
  */
-static void push_work(struct work_struct *work)
+static void tx_push_work(struct work_struct *work)
 {
 	struct smc_conn *conn = container_of(to_delayed_work(work), struct smc_conn, push);
 
 	if (mutex_trylock(&conn->tx_lock)) {
-		signal_rest(conn);
+		tx_signal_rest(conn);
 		if (READ_ONCE(conn->tx_shut_due))
 			smc_close_event(conn, SMC_CLOSE_SHUT);
 		mutex_unlock(&conn->tx_lock);
-	} else if (push_again(conn)) {
+	} else if (tx_push_again(conn)) {
 		return;
 	}
 	smc_conn_put(conn);
@@ -177,24 +177,24 @@ void smc_tx_shut_soon(struct smc_conn *conn)
 void smc_tx_prepare(struct smc_conn *conn)
 {
 	mutex_init(&conn->tx_lock);
-	INIT_DELAYED_WORK(&conn->push, push_work);
+	INIT_DELAYED_WORK(&conn->push, tx_push_work);
 }
 
 /* Sleeps without the lock until there is enough room, for @most jiffies at most. Return: 0, or why not. */
-static int wait_for_room(struct smc_conn *conn, long *timeo, long most)
+static int tx_wait_space(struct smc_conn *conn, long *timeo, long most)
 {
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
 	long left = min(*timeo, most), before = left;
 	int rc = 0;
 
 	if (!*timeo)
-		return set_waiting(conn) ? 0 : -EAGAIN;
-	signal_rest(conn);
+		return tx_set_waiting(conn) ? 0 : -EAGAIN;
+	tx_signal_rest(conn);
 	mutex_unlock(&conn->tx_lock);
 	add_wait_queue(sk_sleep(conn->sk), &wait);
-	while (!set_waiting(conn)) {
-		smc_close_look(conn);
-		if (!may_send(conn) || smc_conn_meaning(conn)->deaf)
+	while (!tx_set_waiting(conn)) {
+		smc_close_check_tcp(conn);
+		if (!tx_may_send(conn) || smc_conn_meaning(conn)->deaf)
 			break;
 		if (signal_pending(current))
 			rc = sock_intr_errno(*timeo);
@@ -225,7 +225,7 @@ static ssize_t tx_write(struct smc_conn *conn, struct msghdr *msg, size_t left)
 	WRITE_ONCE(conn->tx_prod, conn->tx_prod + rc);
 	WRITE_ONCE(conn->tx_full, 0);
 	if (rc < left)
-		signal_written(conn, false);
+		tx_signal(conn, false);
 	return rc;
 }
 
@@ -243,7 +243,7 @@ static ssize_t tx_discard(struct smc_conn *conn, struct msghdr *msg, size_t len)
 }
 
 /* Returns the least room worth writing to. A call that does not wait takes any. */
-static u32 least_room(const struct smc_conn *conn, size_t left, long timeo)
+static u32 tx_min_room(const struct smc_conn *conn, size_t left, long timeo)
 {
 	return timeo ? max_t(u32, 1, min_t(size_t, left, conn->tx_least)) : 1;
 }
@@ -257,7 +257,7 @@ static ssize_t tx_send(struct smc_conn *conn, struct msghdr *msg, size_t len)
 	u32 room;
 
 	for (;;) {
-		if (!may_send(conn)) {
+		if (!tx_may_send(conn)) {
 			rc = -EPIPE;
 			break;
 		}
@@ -266,12 +266,12 @@ static ssize_t tx_send(struct smc_conn *conn, struct msghdr *msg, size_t len)
 		if (smc_conn_meaning(conn)->deaf)
 			return done + tx_discard(conn, msg, len - done);
 		room = smc_tx_room(conn);
-		if (room < (waited ? 1 : least_room(conn, len - done, timeo))) {
+		if (room < (waited ? 1 : tx_min_room(conn, len - done, timeo))) {
 			waited = room;
 			/* A call that has sent something and does not wait was not held up. */
 			if (!room && (timeo || !done))
-				count_no_room(conn);
-			rc = wait_for_room(conn, &timeo, room ? PATIENCE : MAX_SCHEDULE_TIMEOUT);
+				tx_count_no_room(conn);
+			rc = tx_wait_space(conn, &timeo, room ? ROOM_TIMEOUT : MAX_SCHEDULE_TIMEOUT);
 			if (rc)
 				break;
 			continue;
@@ -286,7 +286,7 @@ static ssize_t tx_send(struct smc_conn *conn, struct msghdr *msg, size_t len)
 }
 
 /* Has the application announced more data, so that the peer need not be woken twice? */
-static bool more_follows(const struct smc_conn *conn, const struct msghdr *msg)
+static bool tx_more_follows(const struct smc_conn *conn, const struct msghdr *msg)
 {
 	return (msg->msg_flags & MSG_MORE) || (tcp_sk(conn->sk)->nonagle & TCP_NAGLE_CORK);
 }
@@ -296,10 +296,10 @@ static void tx_finish(struct smc_conn *conn, struct msghdr *msg, ssize_t done)
 {
 	bool urgent = (msg->msg_flags & MSG_OOB) && done > 0;
 
-	if (conn->tx_told == conn->tx_prod && !urgent)
+	if (conn->tx_signaled == conn->tx_prod && !urgent)
 		return;
-	if (urgent || !more_follows(conn, msg) || !smc_tx_room(conn)) {
-		signal_written(conn, urgent);
+	if (urgent || !tx_more_follows(conn, msg) || !smc_tx_room(conn)) {
+		tx_signal(conn, urgent);
 		return;
 	}
 	smc_conn_get(conn);
@@ -313,7 +313,7 @@ static void tx_finish(struct smc_conn *conn, struct msghdr *msg, ssize_t done)
  * notifications would wait for ever. io_uring brings a notification of its own, which says the same if nobody
  * changes it. Return: the notification, NULL if none is wanted, or ERR_PTR(-ENOBUFS).
  */
-static struct ubuf_info *zerocopy_begin(struct smc_conn *conn, struct msghdr *msg, size_t len)
+static struct ubuf_info *tx_zerocopy_begin(struct smc_conn *conn, struct msghdr *msg, size_t len)
 {
 	struct ubuf_info *uarg;
 
@@ -329,7 +329,7 @@ static struct ubuf_info *zerocopy_begin(struct smc_conn *conn, struct msghdr *ms
 }
 
 /* Sends the notification if anything was sent. */
-static void zerocopy_end(struct ubuf_info *uarg, ssize_t done)
+static void tx_zerocopy_end(struct ubuf_info *uarg, ssize_t done)
 {
 	if (done > 0)
 		net_zcopy_put(uarg);
@@ -347,21 +347,21 @@ static void zerocopy_end(struct ubuf_info *uarg, ssize_t done)
  */
 int smc_tx_send(struct smc_conn *conn, struct msghdr *msg, size_t len)
 {
-	struct ubuf_info *uarg = zerocopy_begin(conn, msg, len);
+	struct ubuf_info *uarg = tx_zerocopy_begin(conn, msg, len);
 	ssize_t done;
 	bool counts;
 
 	if (IS_ERR(uarg))
 		return PTR_ERR(uarg);
 	mutex_lock(&conn->tx_lock);
-	smc_close_look(conn);
-	counts = may_send(conn);
+	smc_close_check_tcp(conn);
+	counts = tx_may_send(conn);
 	if (counts)
-		count_too_small(conn, len);
+		tx_count_too_small(conn, len);
 	done = tx_send(conn, msg, len);
 	tx_finish(conn, msg, done);
 	mutex_unlock(&conn->tx_lock);
-	zerocopy_end(uarg, done);
+	tx_zerocopy_end(uarg, done);
 	trace_smc_tx(conn->sk, conn->member.token, len, done);
 	if (counts)
 		smc_stats_tx(conn->member.sn, conn->tech, len, done);

@@ -9,20 +9,20 @@
 
 #include "conn.h"
 
-static bool in_line(const struct smc_conn *conn)
+static bool is_inline(const struct smc_conn *conn)
 {
 	return sock_flag(conn->sk, SOCK_URGINLINE);
 }
 
 /* Whether the urgent byte is not to be read from the ring. */
-static bool is_apart(const struct smc_conn *conn)
+static bool is_out_of_band(const struct smc_conn *conn)
 {
 	lockdep_assert_held(&conn->lock);
-	return conn->urgent_kept || !in_line(conn);
+	return conn->urgent_kept || !is_inline(conn);
 }
 
 /* A byte of the ring by its position in the stream. The caller knows that it is there. */
-static u8 byte_at(const struct smc_conn *conn, u64 pos)
+static u8 ring_byte(const struct smc_conn *conn, u64 pos)
 {
 	u32 off, at;
 	u8 *page, byte;
@@ -36,22 +36,22 @@ static u8 byte_at(const struct smc_conn *conn, u64 pos)
 }
 
 /*
- * smc_urgent_arrived() - the byte before a position is urgent. The peer has written it but the
+ * smc_urgent_received() - the byte before a position is urgent. The peer has written it but the
  * reader has not been told. Does not sleep.
  *
  * As with TCP, an earlier urgent byte becomes part of the stream, unless the reader stands right
  * before it.
  */
-void smc_urgent_arrived(struct smc_conn *conn, u64 prod)
+void smc_urgent_received(struct smc_conn *conn, u64 prod)
 {
 	bool here = false;
 
 	spin_lock_bh(&conn->lock);
 	if (prod > READ_ONCE(conn->rx_cons)) {
-		if (conn->urgent && is_apart(conn) && conn->urgent_pos == READ_ONCE(conn->rx_cons))
-			conn->urgent_gone = conn->urgent_pos;
+		if (conn->urgent && is_out_of_band(conn) && conn->urgent_pos == READ_ONCE(conn->rx_cons))
+			conn->urgent_skip_pos = conn->urgent_pos;
 		conn->urgent_kept = false;
-		conn->urgent_byte = byte_at(conn, prod - 1);
+		conn->urgent_byte = ring_byte(conn, prod - 1);
 		WRITE_ONCE(conn->urgent_pos, prod - 1);
 		WRITE_ONCE(conn->urgent, SMC_URGENT_VALID);
 		here = true;
@@ -67,12 +67,12 @@ void smc_urgent_arrived(struct smc_conn *conn, u64 prod)
 }
 
 /* Has the peer been told, or is it to be, that the byte right before the reader has been read? */
-static bool is_freed(const struct smc_conn *conn)
+static bool is_place_freed(const struct smc_conn *conn)
 {
 	u64 cons = READ_ONCE(conn->rx_cons);
 
 	lockdep_assert_held(&conn->lock);
-	return conn->urgent && (conn->urgent_gone == cons || (conn->urgent_kept && conn->urgent_pos == cons));
+	return conn->urgent && (conn->urgent_skip_pos == cons || (conn->urgent_kept && conn->urgent_pos == cons));
 }
 
 /*
@@ -91,15 +91,15 @@ u64 smc_urgent_cons(struct smc_conn *conn)
 		return READ_ONCE(conn->rx_cons);
 	spin_lock_bh(&conn->lock);
 	cons = READ_ONCE(conn->rx_cons);
-	if (conn->urgent && conn->urgent_pos == cons && is_apart(conn))
+	if (conn->urgent && conn->urgent_pos == cons && is_out_of_band(conn))
 		conn->urgent_kept = true;
-	cons += is_freed(conn);
+	cons += is_place_freed(conn);
 	spin_unlock_bh(&conn->lock);
 	return cons;
 }
 
-/* smc_urgent_spare() - how many bytes the peer may have written beyond a full ring, by what it was told. Softirq. */
-u32 smc_urgent_spare(struct smc_conn *conn)
+/* smc_urgent_extra() - how many bytes the peer may have written beyond a full ring, by what it was told. Softirq. */
+u32 smc_urgent_extra(struct smc_conn *conn)
 {
 	bool spare;
 
@@ -107,7 +107,7 @@ u32 smc_urgent_spare(struct smc_conn *conn)
 	if (!smp_load_acquire(&conn->urgent))
 		return 0;
 	spin_lock_bh(&conn->lock);
-	spare = is_freed(conn);
+	spare = is_place_freed(conn);
 	spin_unlock_bh(&conn->lock);
 	return spare;
 }
@@ -132,12 +132,12 @@ u32 smc_urgent_limit(struct smc_conn *conn, u64 pos, u32 avail, struct smc_urgen
 		return avail;
 	spin_lock_bh(&conn->lock);
 	mark = conn->urgent_pos;
-	if (avail && conn->urgent_gone == pos) {
+	if (avail && conn->urgent_skip_pos == pos) {
 		next->skip = true;
 	} else if (conn->urgent && mark >= pos && mark - pos < avail) {
 		if (mark > pos) {
 			avail = mark - pos;
-		} else if (!in_line(conn)) {
+		} else if (!is_inline(conn)) {
 			next->skip = true;
 		} else if (conn->urgent_kept) {
 			next->kept = true;
@@ -155,8 +155,8 @@ bool smc_urgent_stops(const struct smc_conn *conn, u64 pos)
 	return READ_ONCE(conn->urgent) && READ_ONCE(conn->urgent_pos) == pos;
 }
 
-/* smc_urgent_passed() - forgets the mark if the reader is beyond it, tells if it has come there. Under rx_lock. */
-void smc_urgent_passed(struct smc_conn *conn)
+/* smc_urgent_update() - forgets the mark if the reader is beyond it, tells if it has come there. Under rx_lock. */
+void smc_urgent_update(struct smc_conn *conn)
 {
 	if (likely(!READ_ONCE(conn->urgent)))
 		return;
@@ -164,9 +164,9 @@ void smc_urgent_passed(struct smc_conn *conn)
 	if (conn->rx_cons > conn->urgent_pos) {
 		conn->urgent_kept = false;
 		smp_store_release(&conn->urgent, SMC_URGENT_NONE); /* pairs with smc_urgent_cons() */
-		WRITE_ONCE(conn->rx_asked, true);
-	} else if (conn->rx_cons == conn->urgent_pos && !in_line(conn)) {
-		WRITE_ONCE(conn->rx_asked, true);
+		WRITE_ONCE(conn->rx_update_requested, true);
+	} else if (conn->rx_cons == conn->urgent_pos && !is_inline(conn)) {
+		WRITE_ONCE(conn->rx_update_requested, true);
 	}
 	spin_unlock_bh(&conn->lock);
 }
@@ -183,7 +183,7 @@ u32 smc_urgent_inq(const struct smc_conn *conn)
 	u64 cons = READ_ONCE(conn->rx_cons), prod = READ_ONCE(conn->rx_prod);
 	u64 mark = READ_ONCE(conn->urgent_pos);
 
-	if (READ_ONCE(conn->urgent) && !in_line(conn) && mark >= cons && mark < prod)
+	if (READ_ONCE(conn->urgent) && !is_inline(conn) && mark >= cons && mark < prod)
 		return mark - cons;
 	return prod - cons;
 }
@@ -204,7 +204,7 @@ int smc_urgent_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int f
 
 	might_sleep();
 	spin_lock_bh(&conn->lock);
-	if (in_line(conn) || !conn->urgent || conn->urgent == SMC_URGENT_READ) {
+	if (is_inline(conn) || !conn->urgent || conn->urgent == SMC_URGENT_READ) {
 		spin_unlock_bh(&conn->lock);
 		return -EINVAL;
 	}

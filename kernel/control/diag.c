@@ -22,7 +22,7 @@ struct position {
 	u64 conn;	/* order of the last one without a socket */
 };
 
-struct dump {
+struct dump_arg {
 	struct sk_buff *skb;
 	struct netlink_callback *cb;
 	u8 ext;		/* what is asked for, bits of SMC_DIAG_* less 1 */
@@ -64,7 +64,7 @@ static void fill_id(struct inet_diag_sockid *id, struct sock *sk)
 }
 
 /* The head of a message. Return: NULL if there is no room. */
-static struct smc_diag_msg *begin(struct dump *d, struct sock *sk, struct nlmsghdr **nlh)
+static struct smc_diag_msg *begin_msg(struct dump_arg *d, struct sock *sk, struct nlmsghdr **nlh)
 {
 	struct user_namespace *user_ns = sk_user_ns(NETLINK_CB(d->cb->skb).sk);
 	struct smc_diag_msg *msg;
@@ -82,7 +82,7 @@ static struct smc_diag_msg *begin(struct dump *d, struct sock *sk, struct nlmsgh
 }
 
 /* The attributes that all sockets have, and the end of the message or of the attempt. */
-static int finish(struct dump *d, struct nlmsghdr *nlh, u8 shutdown, const struct smc_diag_fallback *fallback,
+static int finish_msg(struct dump_arg *d, struct nlmsghdr *nlh, u8 shutdown, const struct smc_diag_fallback *fallback,
 		  const struct smc_diag_info *info)
 {
 	if (nla_put_u8(d->skb, SMC_DIAG_SHUTDOWN, shutdown) ||
@@ -105,14 +105,14 @@ cancel:
 }
 
 /* Of a socket with a connection. */
-static int fill_conn(struct dump *d, struct smc_conn *conn, u64 inode)
+static int fill_conn(struct dump_arg *d, struct smc_conn *conn, u64 inode)
 {
 	static const struct smc_diag_fallback none;
 	struct smc_diag_info info;
 	struct smc_diag_msg *msg;
 	struct nlmsghdr *nlh;
 
-	msg = begin(d, conn->sk, &nlh);
+	msg = begin_msg(d, conn->sk, &nlh);
 	if (!msg)
 		return -EMSGSIZE;
 	smc_conn_describe(conn, &info);
@@ -123,11 +123,11 @@ static int fill_conn(struct dump *d, struct smc_conn *conn, u64 inode)
 	/* TCP may be through with the port already. */
 	if (!msg->id.idiag_sport)
 		msg->id.idiag_sport = inet_sk(conn->sk)->inet_sport;
-	return finish(d, nlh, info.shutdown, &none, &info);
+	return finish_msg(d, nlh, info.shutdown, &none, &info);
 }
 
 /* Of one without. */
-static int fill_plain(struct dump *d, struct smc_sock *smc)
+static int fill_socket(struct dump_arg *d, struct smc_sock *smc)
 {
 	struct smc_diag_fallback fallback = {
 		.reason = READ_ONCE(smc->reason),
@@ -138,20 +138,20 @@ static int fill_plain(struct dump *d, struct smc_sock *smc)
 	struct smc_diag_msg *msg;
 	struct nlmsghdr *nlh;
 
-	msg = begin(d, smc->sk, &nlh);
+	msg = begin_msg(d, smc->sk, &nlh);
 	if (!msg)
 		return -EMSGSIZE;
 	msg->diag_state = state_of(smc, smc->sk);
 	msg->diag_mode = tcp ? SMC_DIAG_MODE_FALLBACK_TCP : SMC_DIAG_MODE_SMCR;
 	msg->diag_shutdown = shutdown;
 	msg->diag_inode = sock_i_ino(smc->sk);
-	return finish(d, nlh, shutdown, &fallback, NULL);
+	return finish_msg(d, nlh, shutdown, &fallback, NULL);
 }
 
 /* One socket. Under RCU. Return: nonzero if the message is full. */
-static int fill(struct smc_sock *smc, void *arg)
+static int fill_sock(struct smc_sock *smc, void *arg)
 {
-	struct dump *d = arg;
+	struct dump_arg *d = arg;
 	struct smc_conn *conn;
 
 	if (!net_eq(sock_net(smc->sk), sock_net(d->skb->sk)))
@@ -162,33 +162,33 @@ static int fill(struct smc_sock *smc, void *arg)
 	/* What it leaves behind comes later. */
 	if (READ_ONCE(smc->phase) == SMC_PHASE_ACTIVE)
 		return 0;
-	return fill_plain(d, smc);
+	return fill_socket(d, smc);
 }
 
 /* A connection of the namespace, under the lock of their list. */
-static int fill_alone(struct smc_lgr_member *member, void *arg)
+static int fill_orphan(struct smc_lgr_member *member, void *arg)
 {
 	struct smc_conn *conn = smc_conn_of(member);
 
 	/* Pairs with smc_active_child(): before that, the transport is not through with it. */
-	return smp_load_acquire(&conn->holder) == SMC_CONN_ALONE ? fill_conn(arg, conn, 0) : 0;
+	return smp_load_acquire(&conn->holder) == SMC_CONN_ORPHAN ? fill_conn(arg, conn, 0) : 0;
 }
 
-static int dump(struct sk_buff *skb, struct netlink_callback *cb)
+static int diag_dump(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct position *pos = (void *)cb->ctx;
 	const struct smc_diag_req *req = nlmsg_data(cb->nlh);
-	struct dump d = { .skb = skb, .cb = cb, .ext = req->diag_ext };
+	struct dump_arg d = { .skb = skb, .cb = cb, .ext = req->diag_ext };
 
 	NL_ASSERT_CTX_FITS(struct position);
-	if (!smc_table_walk(&pos->bucket, &pos->skip, fill, &d))
-		smc_lgr_walk_members(sock_net(skb->sk), &pos->conn, fill_alone, &d);
+	if (!smc_table_walk(&pos->bucket, &pos->skip, fill_sock, &d))
+		smc_lgr_walk_members(sock_net(skb->sk), &pos->conn, fill_orphan, &d);
 	return skb->len;
 }
 
-static int request(struct sk_buff *skb, struct nlmsghdr *nlh)
+static int diag_request(struct sk_buff *skb, struct nlmsghdr *nlh)
 {
-	struct netlink_dump_control control = { .dump = dump, .min_dump_alloc = SKB_WITH_OVERHEAD(32768) };
+	struct netlink_dump_control control = { .dump = diag_dump, .min_dump_alloc = SKB_WITH_OVERHEAD(32768) };
 
 	if (nlmsg_len(nlh) < (int)sizeof(struct smc_diag_req))
 		return -EINVAL;
@@ -200,7 +200,7 @@ static int request(struct sk_buff *skb, struct nlmsghdr *nlh)
 static const struct sock_diag_handler handler = {
 	.owner	= THIS_MODULE,
 	.family	= PF_SMC,
-	.dump	= request,
+	.dump	= diag_request,
 };
 
 static int __init smc_diag_init(void)

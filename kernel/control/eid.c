@@ -49,7 +49,7 @@ static bool is_valid(const u8 eid[SMC_MAX_EID_LEN])
 }
 
 /* Returns the place of a user EID, or the number of those there are. */
-static unsigned int find(const u8 eid[SMC_MAX_EID_LEN])
+static unsigned int find_ueid(const u8 eid[SMC_MAX_EID_LEN])
 {
 	unsigned int i;
 
@@ -81,7 +81,7 @@ int smc_eid_add(const u8 eid[SMC_MAX_EID_LEN], struct netlink_ext_ack *extack)
 	if (eids.n == SMC_MAX_UEID) {
 		NL_SET_ERR_MSG(extack, "there is no room for another user EID");
 		rc = -ERANGE;
-	} else if (find(eid) < eids.n) {
+	} else if (find_ueid(eid) < eids.n) {
 		NL_SET_ERR_MSG(extack, "the user EID is defined already");
 		rc = -EEXIST;
 	} else {
@@ -105,7 +105,7 @@ int smc_eid_remove(const u8 eid[SMC_MAX_EID_LEN], struct netlink_ext_ack *extack
 	int rc = 0;
 
 	spin_lock_bh(&eids.lock);
-	at = find(eid);
+	at = find_ueid(eid);
 	if (at == eids.n) {
 		NL_SET_ERR_MSG(extack, "the user EID is not defined");
 		rc = -ENOENT;
@@ -153,31 +153,31 @@ unsigned int smc_eid_list(u8 (*list)[SMC_MAX_EID_LEN], unsigned int max)
 }
 
 /* Is this a user EID of this host, or the system EID, if that is enabled? */
-static bool is_ours(const u8 eid[SMC_MAX_EID_LEN])
+static bool is_known_eid(const u8 eid[SMC_MAX_EID_LEN])
 {
 	bool found;
 
 	spin_lock_bh(&eids.lock);
-	found = find(eid) < eids.n ||
+	found = find_ueid(eid) < eids.n ||
 		(eids.seid_enabled && !memcmp(eids.seid, eid, SMC_MAX_EID_LEN));
 	spin_unlock_bh(&eids.lock);
 	return found;
 }
 
 /**
- * smc_eid_agree() - the first EID of a peer that is one of this host, too
+ * smc_eid_negotiate() - the first EID of a peer that is one of this host, too
  * @list: EIDs, from the peer, in its order
  * @n: how many
  * @eid: set to it
  *
  * Return: whether there is one.
  */
-bool smc_eid_agree(const u8 (*list)[SMC_MAX_EID_LEN], unsigned int n, u8 eid[SMC_MAX_EID_LEN])
+bool smc_eid_negotiate(const u8 (*list)[SMC_MAX_EID_LEN], unsigned int n, u8 eid[SMC_MAX_EID_LEN])
 {
 	unsigned int i;
 
 	for (i = 0; i < n; i++) {
-		if (!is_ours(list[i]))
+		if (!is_known_eid(list[i]))
 			continue;
 		memcpy(eid, list[i], SMC_MAX_EID_LEN);
 		return true;

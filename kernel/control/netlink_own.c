@@ -31,12 +31,12 @@ static const struct nla_policy lgr_policy[SMCKIT_A_LGR_MAX + 1] = {
 	[SMCKIT_A_LGR_TECH] = NLA_POLICY_MAX(NLA_U8, SMCKIT_TECH_SMCR),
 };
 
-static const struct genl_ops ops[] = {
+static const struct genl_ops own_ops[] = {
 	{ .cmd = SMCKIT_CMD_LGR_DELETE, .flags = GENL_UNS_ADMIN_PERM, .doit = delete_lgr },
 };
 
 /* Requests may wait for a peer, and do not hold up those of other families. */
-static struct genl_family family __ro_after_init = {
+static struct genl_family own_family __ro_after_init = {
 	.name = SMCKIT_GENL_FAMILY_NAME,
 	.version = SMCKIT_GENL_FAMILY_VERSION,
 	.maxattr = SMCKIT_A_LGR_MAX,
@@ -44,19 +44,19 @@ static struct genl_family family __ro_after_init = {
 	.netnsok = true,
 	.parallel_ops = true,
 	.module = THIS_MODULE,
-	.ops = ops,
-	.n_ops = ARRAY_SIZE(ops),
+	.ops = own_ops,
+	.n_ops = ARRAY_SIZE(own_ops),
 	.resv_start_op = SMCKIT_CMD_LGR_DELETE,
 };
 
 /* smc_netlink_own_init() - serves the family. May sleep. Return: 0 or a negative errno. */
 int __init smc_netlink_own_init(void)
 {
-	return genl_register_family(&family);
+	return genl_register_family(&own_family);
 }
 
 /* smc_netlink_own_exit() - after this no request runs any more. May sleep. */
 void smc_netlink_own_exit(void)
 {
-	genl_unregister_family(&family);
+	genl_unregister_family(&own_family);
 }

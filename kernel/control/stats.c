@@ -13,7 +13,7 @@
 #include "stats.h"
 
 /* Interrupts are off between the two only where a 64-bit number cannot be written at once. */
-static struct smc_stats_cpu *begin(struct smc_net *snet, unsigned long *flags)
+static struct smc_stats_cpu *stats_begin(struct smc_net *snet, unsigned long *flags)
 {
 	struct smc_stats_cpu *cpu = get_cpu_ptr(snet->stats.cpu);
 
@@ -21,7 +21,7 @@ static struct smc_stats_cpu *begin(struct smc_net *snet, unsigned long *flags)
 	return cpu;
 }
 
-static void end(struct smc_net *snet, struct smc_stats_cpu *cpu, unsigned long flags)
+static void stats_end(struct smc_net *snet, struct smc_stats_cpu *cpu, unsigned long flags)
 {
 	u64_stats_update_end_irqrestore(&cpu->sync, flags);
 	put_cpu_ptr(snet->stats.cpu);
@@ -39,11 +39,11 @@ void smc_stats_fallback(struct smc_net *snet, bool server, u32 code)
 	struct smc_stats_cpu *cpu;
 	unsigned long flags;
 
-	cpu = begin(snet, &flags);
+	cpu = stats_begin(snet, &flags);
 	u64_stats_inc(&cpu->fallbacks[server]);
 	if (reason >= 0)
 		u64_stats_inc(&cpu->reasons[server][reason]);
-	end(snet, cpu, flags);
+	stats_end(snet, cpu, flags);
 }
 
 /**
@@ -57,9 +57,9 @@ void smc_stats_handshake_error(struct smc_net *snet, bool server)
 	struct smc_stats_cpu *cpu;
 	unsigned long flags;
 
-	cpu = begin(snet, &flags);
+	cpu = stats_begin(snet, &flags);
 	u64_stats_inc(&cpu->handshake_errors[server]);
-	end(snet, cpu, flags);
+	stats_end(snet, cpu, flags);
 }
 
 /**
@@ -75,31 +75,31 @@ void smc_stats_add(struct smc_net *snet, enum smc_stats_tech tech, unsigned int 
 	struct smc_stats_cpu *cpu;
 	unsigned long flags;
 
-	cpu = begin(snet, &flags);
+	cpu = stats_begin(snet, &flags);
 	u64_stats_add(&cpu->tech[tech][counter], n);
-	end(snet, cpu, flags);
+	stats_end(snet, cpu, flags);
 }
 
 /* The class of a number of bytes. */
-static unsigned int class_of(size_t bytes)
+static unsigned int size_class(size_t bytes)
 {
 	return bytes <= 8192 ? 0 : min_t(unsigned int, ilog2(bytes - 1) - 12, SMC_STATS_SIZES - 1);
 }
 
 /* Counts a call, and the bytes that it moved in the class of @size. */
-static void count_call(struct smc_net *snet, enum smc_stats_tech tech, size_t size, ssize_t moved,
+static void stats_count_call(struct smc_net *snet, enum smc_stats_tech tech, size_t size, ssize_t moved,
 		       unsigned int calls, unsigned int total, unsigned int sizes)
 {
 	struct smc_stats_cpu *cpu;
 	unsigned long flags;
 
-	cpu = begin(snet, &flags);
+	cpu = stats_begin(snet, &flags);
 	u64_stats_inc(&cpu->tech[tech][calls]);
 	if (moved > 0) {
 		u64_stats_add(&cpu->tech[tech][total], moved);
-		u64_stats_inc(&cpu->tech[tech][sizes + class_of(size)]);
+		u64_stats_inc(&cpu->tech[tech][sizes + size_class(size)]);
 	}
-	end(snet, cpu, flags);
+	stats_end(snet, cpu, flags);
 }
 
 /**
@@ -111,7 +111,7 @@ static void count_call(struct smc_net *snet, enum smc_stats_tech tech, size_t si
  */
 void smc_stats_tx(struct smc_net *snet, enum smc_stats_tech tech, size_t asked, ssize_t sent)
 {
-	count_call(snet, tech, asked, sent, SMC_STATS_TX_CALLS, SMC_STATS_TX_BYTES, SMC_STATS_TX_SIZE);
+	stats_count_call(snet, tech, asked, sent, SMC_STATS_TX_CALLS, SMC_STATS_TX_BYTES, SMC_STATS_TX_SIZE);
 }
 
 /**
@@ -122,7 +122,7 @@ void smc_stats_tx(struct smc_net *snet, enum smc_stats_tech tech, size_t asked, 
  */
 void smc_stats_rx(struct smc_net *snet, enum smc_stats_tech tech, ssize_t received)
 {
-	count_call(snet, tech, received, received, SMC_STATS_RX_CALLS, SMC_STATS_RX_BYTES, SMC_STATS_RX_SIZE);
+	stats_count_call(snet, tech, received, received, SMC_STATS_RX_CALLS, SMC_STATS_RX_BYTES, SMC_STATS_RX_SIZE);
 }
 
 /**
@@ -141,7 +141,7 @@ void smc_stats_buf(struct smc_net *snet, enum smc_stats_tech tech, bool rx, u32 
 	smc_stats_add(snet, tech, buf + (reused ? SMC_STATS_BUF_REUSED : SMC_STATS_BUF_ALLOCATED), 1);
 	if (size < asked)
 		smc_stats_add(snet, tech, buf + SMC_STATS_BUF_DOWNGRADED, 1);
-	smc_stats_add(snet, tech, (rx ? SMC_STATS_RX_BUF_SIZE : SMC_STATS_TX_BUF_SIZE) + class_of(size), 1);
+	smc_stats_add(snet, tech, (rx ? SMC_STATS_RX_BUF_SIZE : SMC_STATS_TX_BUF_SIZE) + size_class(size), 1);
 	smc_stats_buf_usage(snet, tech, rx, size);
 }
 

@@ -86,7 +86,7 @@ static void *data_of(const struct smc_net *snet, const struct knob *knob)
 	return (char *)snet + knob->offset;
 }
 
-static bool is_valid(const struct knob *knob, unsigned int value)
+static bool is_in_range(const struct knob *knob, unsigned int value)
 {
 	if (!value && knob->kind == KIND_BUFFER)
 		return true;
@@ -126,7 +126,7 @@ int smc_sysctl_set(struct smc_net *snet, enum smc_sysctl_knob knob, unsigned int
 {
 	void *data = data_of(snet, &knobs[knob]);
 
-	if (!is_valid(&knobs[knob], value))
+	if (!is_in_range(&knobs[knob], value))
 		return -EINVAL;
 	switch (knobs[knob].kind) {
 	case KIND_SECONDS:
@@ -164,7 +164,7 @@ unsigned int smc_sysctl_rmem(const struct smc_net *snet)
 }
 
 /* Reads or writes a setting of KIND_BUFFER. The table's extra1 is the least value other than 0. */
-static int handle_buffer(smc_compat_ctl_table *table, int write, void *buffer, size_t *len, loff_t *pos)
+static int sysctl_buffer(smc_compat_ctl_table *table, int write, void *buffer, size_t *len, loff_t *pos)
 {
 	static const unsigned int zero;
 	unsigned int value = READ_ONCE(*(unsigned int *)table->data);
@@ -183,7 +183,7 @@ static int handle_buffer(smc_compat_ctl_table *table, int write, void *buffer, s
 }
 
 /* Makes the line of the table that serves one setting of a namespace. */
-static void fill_line(struct ctl_table *line, struct smc_net *snet, const struct knob *knob)
+static void fill_ctl_table(struct ctl_table *line, struct smc_net *snet, const struct knob *knob)
 {
 	line->procname = knob->name;
 	line->data = data_of(snet, knob);
@@ -203,7 +203,7 @@ static void fill_line(struct ctl_table *line, struct smc_net *snet, const struct
 		break;
 	case KIND_BUFFER:
 		line->maxlen = sizeof(unsigned int);
-		line->proc_handler = handle_buffer;
+		line->proc_handler = sysctl_buffer;
 		break;
 	default:
 		line->maxlen = sizeof(unsigned int);
@@ -230,7 +230,7 @@ int smc_sysctl_net_init(struct smc_net *snet)
 	if (!table)
 		return -ENOMEM;
 	for (i = 0; i < SMC_SYSCTL_COUNT; i++)
-		fill_line(&table[i], snet, &knobs[i]);
+		fill_ctl_table(&table[i], snet, &knobs[i]);
 	snet->sysctl.header = register_net_sysctl_sz(snet->net, "net/smc", table, SMC_SYSCTL_COUNT);
 	if (!snet->sysctl.header) {
 		kfree(table);

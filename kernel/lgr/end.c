@@ -8,7 +8,7 @@
 #include "../transport/transport.h"
 #include "table.h"
 
-static DECLARE_WAIT_QUEUE_HEAD(ended);
+static DECLARE_WAIT_QUEUE_HEAD(lgr_ended);
 
 /*
  * smc_lgr_finish() - gives back what a group has of its transport. Called once, by the one who has taken the group off
@@ -20,11 +20,11 @@ void smc_lgr_finish(struct smc_lgr *lgr)
 	if (lgr->key.ops->lgr_end)
 		lgr->key.ops->lgr_end(lgr);
 	smc_lgr_table_del(lgr);
-	wake_up_all(&ended);
+	wake_up_all(&lgr_ended);
 	smc_lgr_put(lgr);
 }
 
-static bool unlist(struct smc_lgr *lgr)
+static bool lgr_unlist(struct smc_lgr *lgr)
 {
 	bool mine;
 
@@ -37,7 +37,7 @@ static bool unlist(struct smc_lgr *lgr)
 }
 
 /* Takes the first member off the group's list, with a reference. Returns NULL if none is left. */
-static struct smc_lgr_member *take_member(struct smc_lgr *lgr)
+static struct smc_lgr_member *lgr_take_member(struct smc_lgr *lgr)
 {
 	struct smc_lgr_member *member;
 
@@ -55,13 +55,13 @@ static struct smc_lgr_member *take_member(struct smc_lgr *lgr)
  * Ends a group. Connections whose socket is open hear of it; @hard also gives back what those have, when no socket is
  * open any more.
  */
-static void terminate(struct smc_lgr *lgr, bool hard)
+static void lgr_terminate(struct smc_lgr *lgr, bool hard)
 {
-	bool mine = unlist(lgr);
+	bool mine = lgr_unlist(lgr);
 	struct smc_lgr_member *member;
 
-	smp_mb(); /* pairs with smc_close_check() */
-	while ((member = take_member(lgr))) {
+	smp_mb(); /* pairs with smc_close_check_lgr() */
+	while ((member = lgr_take_member(lgr))) {
 		enum smc_lgr_end how = READ_ONCE(lgr->deleted) ? SMC_LGR_END_BY_OPERATOR : SMC_LGR_END_FAILED;
 
 		smc_lgr_member_ops->end(member, hard ? SMC_LGR_END_ALL : how);
@@ -75,22 +75,22 @@ static void terminate(struct smc_lgr *lgr, bool hard)
 /* smc_lgr_terminate() - ends a group and all connections in it. May sleep. */
 void smc_lgr_terminate(struct smc_lgr *lgr)
 {
-	terminate(lgr, false);
+	lgr_terminate(lgr, false);
 }
 
-static bool passes(const struct smc_lgr *lgr, const void *dev, const struct net *net)
+static bool lgr_matches(const struct smc_lgr *lgr, const void *dev, const struct net *net)
 {
 	return (!dev || lgr->key.dev == dev) && (!net || net_eq(lgr->key.net, net));
 }
 
 /* The first group that passes, with a reference. */
-static struct smc_lgr *pick(const void *dev, const struct net *net, const u64 *gid)
+static struct smc_lgr *lgr_find(const void *dev, const struct net *net, const u64 *gid)
 {
 	struct smc_lgr *lgr;
 
 	spin_lock_bh(&smc_lgr_table_lock);
 	list_for_each_entry(lgr, &smc_lgr_listed, list) {
-		if (!passes(lgr, dev, net))
+		if (!lgr_matches(lgr, dev, net))
 			continue;
 		if (gid && (lgr->key.gid[0] != gid[0] || lgr->key.gid[1] != gid[1]))
 			continue;
@@ -102,18 +102,18 @@ static struct smc_lgr *pick(const void *dev, const struct net *net, const u64 *g
 	return NULL;
 }
 
-static void terminate_all(const void *dev, const struct net *net, bool hard)
+static void lgr_terminate_all(const void *dev, const struct net *net, bool hard)
 {
 	struct smc_lgr *lgr;
 
 	/* All peers have the same time to hear of it. */
 	spin_lock_bh(&smc_lgr_table_lock);
 	list_for_each_entry(lgr, &smc_lgr_listed, list)
-		if (passes(lgr, dev, net) && lgr->key.ops->lgr_delete_link)
+		if (lgr_matches(lgr, dev, net) && lgr->key.ops->lgr_delete_link)
 			lgr->key.ops->lgr_delete_link(lgr);
 	spin_unlock_bh(&smc_lgr_table_lock);
-	while ((lgr = pick(dev, net, NULL))) {
-		terminate(lgr, hard);
+	while ((lgr = lgr_find(dev, net, NULL))) {
+		lgr_terminate(lgr, hard);
 		smc_lgr_put(lgr);
 	}
 }
@@ -123,8 +123,8 @@ void smc_lgr_terminate_peer(const void *dev, const u64 gid[2])
 {
 	struct smc_lgr *lgr;
 
-	while ((lgr = pick(dev, NULL, gid))) {
-		terminate(lgr, false);
+	while ((lgr = lgr_find(dev, NULL, gid))) {
+		lgr_terminate(lgr, false);
 		smc_lgr_put(lgr);
 	}
 }
@@ -132,11 +132,11 @@ void smc_lgr_terminate_peer(const void *dev, const u64 gid[2])
 /* smc_lgr_terminate_dev() - a device is gone. May sleep. */
 void smc_lgr_terminate_dev(const void *dev)
 {
-	terminate_all(dev, NULL, false);
+	lgr_terminate_all(dev, NULL, false);
 }
 
 /* Is any group that belongs to a namespace about to end? */
-static bool any_ending(const struct net *net)
+static bool any_lgr_ending(const struct net *net)
 {
 	struct smc_lgr *lgr;
 	bool any = false;
@@ -162,12 +162,12 @@ void smc_lgr_net_exit(struct smc_net *sn)
 {
 	struct smc_lgr_member *member;
 
-	terminate_all(NULL, sn->net, true);
+	lgr_terminate_all(NULL, sn->net, true);
 	while ((member = smc_lgr_net_take(sn))) {
 		smc_lgr_member_ops->end(member, SMC_LGR_END_ALL);
 		smc_lgr_member_ops->put(member);
 	}
-	wait_event(ended, !any_ending(sn->net));
+	wait_event(lgr_ended, !any_lgr_ending(sn->net));
 	wait_var_event(&sn->conns, !atomic_read(&sn->conns));
 }
 
@@ -177,7 +177,7 @@ void smc_lgr_net_exit(struct smc_net *sn)
  */
 void smc_lgr_exit(void)
 {
-	terminate_all(NULL, NULL, true);
+	lgr_terminate_all(NULL, NULL, true);
 	smc_lgr_wait_freed();
 	rcu_barrier();
 }

@@ -20,15 +20,15 @@
 const struct smc_lgr_member_ops *smc_lgr_member_ops;
 
 /* Groups that are not freed yet. Each connection, timer and work holds one, in the end. */
-static atomic_t live;
+static atomic_t n_lgrs;
 static DECLARE_WAIT_QUEUE_HEAD(all_gone);
 
-static void discard(struct smc_lgr *lgr)
+static void lgr_free(struct smc_lgr *lgr)
 {
 	if (lgr->key.ops->lgr_free)
 		lgr->key.ops->lgr_free(lgr);
 	kfree(lgr);
-	if (atomic_dec_and_test(&live))
+	if (atomic_dec_and_test(&n_lgrs))
 		wake_up_all(&all_gone);
 }
 
@@ -48,13 +48,13 @@ void smc_lgr_put(struct smc_lgr *lgr)
 	if (!refcount_dec_and_test(&lgr->ref))
 		return;
 	owner = lgr->key.ops->owner;
-	discard(lgr);
+	lgr_free(lgr);
 	if (owner != THIS_MODULE)
 		module_put(owner);
 }
 
 /* Work holds a reference while it is queued or runs. */
-static void queue(struct smc_lgr *lgr, struct delayed_work *work, unsigned long delay)
+static void lgr_queue(struct smc_lgr *lgr, struct delayed_work *work, unsigned long delay)
 {
 	smc_lgr_get(lgr);
 	if (!queue_delayed_work(smc_lgr_wq, work, delay))
@@ -62,7 +62,7 @@ static void queue(struct smc_lgr *lgr, struct delayed_work *work, unsigned long 
 }
 
 /* Whether or not it is queued already, it runs now. */
-static void queue_now(struct smc_lgr *lgr, struct delayed_work *work)
+static void lgr_queue_now(struct smc_lgr *lgr, struct delayed_work *work)
 {
 	smc_lgr_get(lgr);
 	if (mod_delayed_work(smc_lgr_wq, work, 0))
@@ -70,20 +70,20 @@ static void queue_now(struct smc_lgr *lgr, struct delayed_work *work)
 }
 
 /* Afterwards it is not queued, unless someone has queued it meanwhile, and does not run. */
-static void cancel_sync(struct smc_lgr *lgr, struct delayed_work *work)
+static void lgr_cancel(struct smc_lgr *lgr, struct delayed_work *work)
 {
 	if (cancel_delayed_work_sync(work))
 		smc_lgr_put(lgr);
 }
 
-static unsigned long idle_time(const struct smc_lgr *lgr)
+static unsigned long lgr_idle_time(const struct smc_lgr *lgr)
 {
 	if (READ_ONCE(lgr->draining))
 		return 0;
 	return lgr->key.server ? IDLE_TIME : IDLE_TIME + IDLE_GRACE;
 }
 
-static void idle_work(struct work_struct *work)
+static void lgr_idle_work(struct work_struct *work)
 {
 	struct smc_lgr *lgr = container_of(to_delayed_work(work), struct smc_lgr, idle);
 	unsigned long due;
@@ -91,12 +91,12 @@ static void idle_work(struct work_struct *work)
 
 	spin_lock_bh(&smc_lgr_table_lock);
 	spin_lock(&lgr->lock);
-	due = lgr->idle_since + idle_time(lgr);
+	due = lgr->idle_since + lgr_idle_time(lgr);
 	if (lgr->n_conns || !lgr->listed)
 		goto unlock;
 	/* It has been used, and been empty again, since this was queued. */
 	if (time_before(jiffies, due))
-		queue(lgr, &lgr->idle, due - jiffies);
+		lgr_queue(lgr, &lgr->idle, due - jiffies);
 	else
 		mine = smc_lgr_table_unlist(lgr);
 unlock:
@@ -108,7 +108,7 @@ unlock:
 }
 
 /* The member after another, with a reference; drops that on the other. NULL at the end. */
-static struct smc_lgr_member *next_member(struct smc_lgr *lgr, struct smc_lgr_member *member)
+static struct smc_lgr_member *lgr_next_member(struct smc_lgr *lgr, struct smc_lgr_member *member)
 {
 	struct smc_lgr_member *next = NULL;
 
@@ -126,23 +126,23 @@ static struct smc_lgr_member *next_member(struct smc_lgr *lgr, struct smc_lgr_me
 	return next;
 }
 
-static void trim_work(struct work_struct *work)
+static void lgr_trim_work(struct work_struct *work)
 {
 	struct smc_lgr *lgr = container_of(to_delayed_work(work), struct smc_lgr, trim);
 	struct smc_lgr_member *member;
 
-	for (member = next_member(lgr, NULL); member; member = next_member(lgr, member)) {
+	for (member = lgr_next_member(lgr, NULL); member; member = lgr_next_member(lgr, member)) {
 		smc_lgr_member_ops->trim(member);
 		cond_resched();
 	}
 	spin_lock_bh(&lgr->lock);
 	if (lgr->n_conns && lgr->listed)
-		queue(lgr, &lgr->trim, TRIM_TIME);
+		lgr_queue(lgr, &lgr->trim, TRIM_TIME);
 	spin_unlock_bh(&lgr->lock);
 	smc_lgr_put(lgr);
 }
 
-static struct smc_lgr *alloc(const struct smc_lgr_key *key)
+static struct smc_lgr *lgr_alloc(const struct smc_lgr_key *key)
 {
 	struct smc_lgr *lgr = kzalloc(sizeof(*lgr), GFP_KERNEL);
 
@@ -153,20 +153,20 @@ static struct smc_lgr *alloc(const struct smc_lgr_key *key)
 		kfree(lgr);
 		return NULL;
 	}
-	atomic_inc(&live);
+	atomic_inc(&n_lgrs);
 	refcount_set(&lgr->ref, 1);
 	lgr->n_conns = 1;
 	INIT_LIST_HEAD(&lgr->list);
 	INIT_LIST_HEAD(&lgr->members);
 	spin_lock_init(&lgr->lock);
-	INIT_DELAYED_WORK(&lgr->idle, idle_work);
-	INIT_DELAYED_WORK(&lgr->trim, trim_work);
+	INIT_DELAYED_WORK(&lgr->idle, lgr_idle_work);
+	INIT_DELAYED_WORK(&lgr->trim, lgr_trim_work);
 	memset(lgr->peer.host, ' ', sizeof(lgr->peer.host));
 	return lgr;
 }
 
 /* Reserves a place. The lock of the table keeps an idle group from ending meanwhile. */
-static struct smc_lgr *find_place(const struct smc_lgr_key *key, const void *hint)
+static struct smc_lgr *lgr_reserve(const struct smc_lgr_key *key, const void *hint)
 {
 	struct smc_lgr *lgr = smc_lgr_table_find(key, hint);
 
@@ -198,15 +198,15 @@ struct smc_lgr *smc_lgr_join(const struct smc_lgr_key *key, enum smc_lgr_how how
 	might_sleep();
 	*first = false;
 	spin_lock_bh(&smc_lgr_table_lock);
-	lgr = how == SMC_LGR_FORM ? NULL : find_place(key, hint);
+	lgr = how == SMC_LGR_FORM ? NULL : lgr_reserve(key, hint);
 	spin_unlock_bh(&smc_lgr_table_lock);
 	if (lgr || how == SMC_LGR_FIND)
 		return lgr ?: ERR_PTR(-ENOENT);
-	fresh = alloc(key);
+	fresh = lgr_alloc(key);
 	if (!fresh)
 		return ERR_PTR(-ENOMEM);
 	spin_lock_bh(&smc_lgr_table_lock);
-	lgr = how == SMC_LGR_FORM ? NULL : find_place(key, hint);
+	lgr = how == SMC_LGR_FORM ? NULL : lgr_reserve(key, hint);
 	if (!lgr) {
 		lgr = fresh;
 		fresh = NULL;
@@ -218,7 +218,7 @@ struct smc_lgr *smc_lgr_join(const struct smc_lgr_key *key, enum smc_lgr_how how
 	}
 	spin_unlock_bh(&smc_lgr_table_lock);
 	if (fresh)
-		discard(fresh);
+		lgr_free(fresh);
 	return lgr;
 }
 
@@ -226,7 +226,7 @@ struct smc_lgr *smc_lgr_join(const struct smc_lgr_key *key, enum smc_lgr_how how
  * A place in the group is free again. A group that is ending needs no idle work. Work that is queued already finds out for
  * itself that it has come too early. Under the group's lock.
  */
-static void release_place(struct smc_lgr *lgr)
+static void lgr_unreserve(struct smc_lgr *lgr)
 {
 	lockdep_assert_held(&lgr->lock);
 	WRITE_ONCE(lgr->n_conns, lgr->n_conns - 1);
@@ -234,9 +234,9 @@ static void release_place(struct smc_lgr *lgr)
 		return;
 	lgr->idle_since = jiffies;
 	if (READ_ONCE(lgr->draining))
-		queue_now(lgr, &lgr->idle);
+		lgr_queue_now(lgr, &lgr->idle);
 	else if (!delayed_work_pending(&lgr->idle))
-		queue(lgr, &lgr->idle, idle_time(lgr));
+		lgr_queue(lgr, &lgr->idle, lgr_idle_time(lgr));
 }
 
 /*
@@ -248,7 +248,7 @@ void smc_lgr_drain(struct smc_lgr *lgr)
 	spin_lock_bh(&lgr->lock);
 	WRITE_ONCE(lgr->draining, true);
 	if (!lgr->n_conns && lgr->listed)
-		queue_now(lgr, &lgr->idle);
+		lgr_queue_now(lgr, &lgr->idle);
 	spin_unlock_bh(&lgr->lock);
 }
 
@@ -256,7 +256,7 @@ void smc_lgr_drain(struct smc_lgr *lgr)
 void smc_lgr_leave(struct smc_lgr *lgr)
 {
 	spin_lock_bh(&lgr->lock);
-	release_place(lgr);
+	lgr_unreserve(lgr);
 	spin_unlock_bh(&lgr->lock);
 	smc_lgr_put(lgr);
 }
@@ -283,7 +283,7 @@ bool smc_lgr_add_member(struct smc_lgr *lgr, struct smc_lgr_member *member)
 	member->token = member->tag ? member->serial << 8 | member->tag : member->serial;
 	list_add_tail(&member->list, &lgr->members);
 	if (lgr->key.ops->trim && !delayed_work_pending(&lgr->trim))
-		queue(lgr, &lgr->trim, TRIM_TIME);
+		lgr_queue(lgr, &lgr->trim, TRIM_TIME);
 unlock:
 	spin_unlock_bh(&lgr->lock);
 	return listed;
@@ -301,7 +301,7 @@ void smc_lgr_del_member(struct smc_lgr_member *member)
 	spin_lock_bh(&lgr->lock);
 	list_del_init(&member->list);
 	smc_lgr_net_del(member);
-	release_place(lgr);
+	lgr_unreserve(lgr);
 	spin_unlock_bh(&lgr->lock);
 	if (atomic_dec_and_test(&sn->conns))
 		wake_up_var(&sn->conns);
@@ -311,12 +311,12 @@ void smc_lgr_del_member(struct smc_lgr_member *member)
 void smc_lgr_stop_work(struct smc_lgr *lgr)
 {
 	might_sleep();
-	cancel_sync(lgr, &lgr->idle);
-	cancel_sync(lgr, &lgr->trim);
+	lgr_cancel(lgr, &lgr->idle);
+	lgr_cancel(lgr, &lgr->trim);
 }
 
 /* smc_lgr_wait_freed() - waits until every group has been freed; no more is formed. May sleep. */
 void smc_lgr_wait_freed(void)
 {
-	wait_event(all_gone, !atomic_read(&live));
+	wait_event(all_gone, !atomic_read(&n_lgrs));
 }

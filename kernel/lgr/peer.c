@@ -5,8 +5,8 @@
 
 #include "lgr.h"
 
-/* smc_lgr_learn() - what the peer says of itself at first contact. Does not sleep. */
-void smc_lgr_learn(struct smc_lgr *lgr, const struct smc_clc_accept *peer)
+/* smc_lgr_set_peer() - what the peer says of itself at first contact. Does not sleep. */
+void smc_lgr_set_peer(struct smc_lgr *lgr, const struct smc_clc_accept *peer)
 {
 	struct smc_lgr_peer *known = &lgr->peer;
 
@@ -21,8 +21,8 @@ void smc_lgr_learn(struct smc_lgr *lgr, const struct smc_clc_accept *peer)
 	spin_unlock_bh(&lgr->lock);
 }
 
-/* smc_lgr_learn_self() - the peer is this kernel itself. Does not sleep. */
-void smc_lgr_learn_self(struct smc_lgr *lgr, const u8 eid[SMC_EID_LEN])
+/* smc_lgr_set_peer_self() - the peer is this kernel itself. Does not sleep. */
+void smc_lgr_set_peer_self(struct smc_lgr *lgr, const u8 eid[SMC_EID_LEN])
 {
 	struct smc_lgr_peer *known = &lgr->peer;
 

@@ -49,7 +49,7 @@ int smc_lgr_delete(const struct net *net, unsigned int role, u32 id)
 }
 
 /* The groups themselves stay as they are, and nobody joins them any more. */
-static void tell_all(void)
+static void delete_all_links(void)
 {
 	struct smc_lgr *lgr;
 	u32 id = 0;
@@ -63,7 +63,7 @@ static void tell_all(void)
 }
 
 /* All peers have the same time to hear of it. */
-static void flush_all(unsigned long until)
+static void flush_all_links(unsigned long until)
 {
 	struct smc_lgr *lgr;
 	u32 id = 0;
@@ -77,25 +77,25 @@ static void flush_all(unsigned long until)
 }
 
 /* For a restart, a halt and power off alike. Process context. */
-static int host_goes_down(struct notifier_block *nb, unsigned long code, void *cmd)
+static int lgr_reboot_notify(struct notifier_block *nb, unsigned long code, void *cmd)
 {
 	unsigned long until = jiffies + SHUTDOWN_TIMEOUT;
 
-	tell_all();
-	flush_all(until);
+	delete_all_links();
+	flush_all_links(until);
 	return NOTIFY_DONE;
 }
 
-static struct notifier_block notifier = { .notifier_call = host_goes_down };
+static struct notifier_block reboot_notifier = { .notifier_call = lgr_reboot_notify };
 
 /* smc_reboot_init() - at load, once groups may be formed. May sleep. Return: 0 or a negative errno. */
 int __init smc_reboot_init(void)
 {
-	return register_reboot_notifier(&notifier);
+	return register_reboot_notifier(&reboot_notifier);
 }
 
 /* smc_reboot_exit() - at unload, before the groups end. May sleep. */
 void smc_reboot_exit(void)
 {
-	unregister_reboot_notifier(&notifier);
+	unregister_reboot_notifier(&reboot_notifier);
 }

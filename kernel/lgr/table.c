@@ -40,7 +40,7 @@ static bool same_key(const struct smc_lgr_key *a, const struct smc_lgr_key *b)
 }
 
 /* May one more connection join the group? */
-static bool has_place(const struct smc_lgr *lgr, const void *hint)
+static bool has_room(const struct smc_lgr *lgr, const void *hint)
 {
 	const struct smc_transport_ops *ops = lgr->key.ops;
 
@@ -58,7 +58,7 @@ struct smc_lgr *smc_lgr_table_find(const struct smc_lgr_key *key, const void *hi
 
 	lockdep_assert_held(&smc_lgr_table_lock);
 	hash_for_each_possible(by_key, lgr, hash, hash_key(key))
-		if (same_key(&lgr->key, key) && has_place(lgr, hint))
+		if (same_key(&lgr->key, key) && has_room(lgr, hint))
 			return lgr;
 	return NULL;
 }
@@ -81,7 +81,7 @@ static u32 next_id(u32 id)
 }
 
 /* Where a group with an identifier belongs in the list: behind this entry. That has the same identifier if it is in use. */
-static struct list_head *place_of(u32 id)
+static struct list_head *list_position(u32 id)
 {
 	struct smc_lgr *lgr;
 
@@ -106,7 +106,7 @@ void smc_lgr_table_add(struct smc_lgr *lgr)
 	lockdep_assert_held(&smc_lgr_table_lock);
 	do {
 		id = next_id(id);
-		place = place_of(id);
+		place = list_position(id);
 	} while (is_listed(id, place) || is_ending(id));
 	WRITE_ONCE(last_id, id);
 	lgr->id = id;
@@ -199,7 +199,7 @@ int smc_lgr_walk(const struct net *net, unsigned int *next, int (*fn)(struct smc
 }
 
 /* What the connections of a namespace are of a group. */
-static void count_own(const struct smc_lgr *lgr, const struct net *net, struct smc_lgr_view *view)
+static void count_own_conns(const struct smc_lgr *lgr, const struct net *net, struct smc_lgr_view *view)
 {
 	const struct smc_lgr_member *member;
 
@@ -229,7 +229,7 @@ void smc_lgr_describe(struct smc_lgr *lgr, const struct net *net, struct smc_lgr
 	view->n_conns = lgr->n_conns;
 	view->buf_bytes = atomic64_read(&lgr->buf_bytes);
 	if (!view->whole)
-		count_own(lgr, net, view);
+		count_own_conns(lgr, net, view);
 	view->peer = lgr->peer;
 	spin_unlock_bh(&lgr->lock);
 }

@@ -90,11 +90,11 @@ bool smc_active_take(struct smc_sock *smc, struct socket *sock, struct smc_conn 
 	spin_unlock_bh(&smc->lock);
 	if (!mine) {
 		smc_close_app(conn, smc_sock_aborts(smc->sk));
-		smc_close_check(conn);
+		smc_close_check_lgr(conn);
 		smc_conn_put(conn);
 		return false;
 	}
-	smc_close_check(conn);
+	smc_close_check_lgr(conn);
 	smc_handshake_disarm(smc);
 	/* A shutdown() that has come too early to be told to the connection, see smc_io_shutdown(). */
 	smp_mb();
@@ -110,10 +110,10 @@ bool smc_active_take(struct smc_sock *smc, struct socket *sock, struct smc_conn 
 void smc_active_child(struct smc_sock *smc, struct smc_conn *conn)
 {
 	spin_lock_bh(&smc->lock);
-	smp_store_release(&conn->holder, SMC_CONN_ALONE); /* pairs with fill_alone() of diag.c */
+	smp_store_release(&conn->holder, SMC_CONN_ORPHAN); /* pairs with fill_orphan() of diag.c */
 	settle(smc, NULL, conn);
 	spin_unlock_bh(&smc->lock);
-	smc_close_check(conn);
+	smc_close_check_lgr(conn);
 }
 
 /* smc_active_adopt() - a child's record is about to enter the table, which shows it. Any context. */
@@ -358,7 +358,7 @@ static int count(struct smc_conn *conn, unsigned int cmd)
 		cons = smp_load_acquire(&conn->tx_cons); /* first, so that it is not ahead */
 		return READ_ONCE(conn->tx_prod) - cons;
 	case SIOCOUTQNSD:
-		cons = READ_ONCE(conn->tx_told);
+		cons = READ_ONCE(conn->tx_signaled);
 		return READ_ONCE(conn->tx_prod) - cons;
 	}
 	return -ENOIOCTLCMD;

@@ -31,13 +31,13 @@ MODULE_PARM_DESC(version2, "speak SMC-Dv2, which needs an EID, not only SMC-D");
 #define NULL_CHID 0xffff
 #define NULL_GID 0x5ac0ffee5ac0ffeeULL
 
-static void local(struct smc_local *l)
+static void null_local(struct smc_local *l)
 {
 	l->d1 = true;
 	l->d2 = version2;
 }
 
-static int offer(struct smc_offer *o, struct smc_clc_proposal *p)
+static int null_offer(struct smc_offer *o, struct smc_clc_proposal *p)
 {
 	p->path_v1 = SMC_PATH_D;
 	p->ism_gid = NULL_GID;
@@ -53,7 +53,7 @@ static int offer(struct smc_offer *o, struct smc_clc_proposal *p)
 	return 0;
 }
 
-static void describe_us(struct smc_clc_accept *a, u8 type, u8 version)
+static void null_fill_accept(struct smc_clc_accept *a, u8 type, u8 version)
 {
 	memset(a, 0, sizeof(*a));
 	a->type = type;
@@ -72,7 +72,7 @@ static void describe_us(struct smc_clc_accept *a, u8 type, u8 version)
 	memset(a->host, ' ', sizeof(a->host));
 }
 
-static int match(struct smc_offer *o, const struct smc_clc_proposal *p, struct smc_clc_accept *a)
+static int null_match(struct smc_offer *o, const struct smc_clc_proposal *p, struct smc_clc_accept *a)
 {
 	bool v2 = version2 && p->has_d2 && p->n_eid;
 
@@ -80,18 +80,18 @@ static int match(struct smc_offer *o, const struct smc_clc_proposal *p, struct s
 		return match_reason;
 	if (!v2 && !smc_clc_path_has_d(p->path_v1))
 		return SMC_REASON_MODE;
-	describe_us(a, SMC_CLC_ACCEPT, v2 ? 2 : 1);
+	null_fill_accept(a, SMC_CLC_ACCEPT, v2 ? 2 : 1);
 	if (v2)
 		memcpy(a->eid, p->eid[0], sizeof(a->eid));
 	return 0;
 }
 
-static int attach(struct smc_offer *o, const struct smc_clc_accept *peer, struct smc_clc_accept *us)
+static int null_attach(struct smc_offer *o, const struct smc_clc_accept *peer, struct smc_clc_accept *us)
 {
 	bool last = o->server || !peer;
 
 	if (!o->server && peer) {
-		describe_us(us, SMC_CLC_CONFIRM, peer->version);
+		null_fill_accept(us, SMC_CLC_CONFIRM, peer->version);
 		memcpy(us->eid, peer->eid, sizeof(us->eid));
 		us->release = peer->release;
 	}
@@ -100,24 +100,24 @@ static int attach(struct smc_offer *o, const struct smc_clc_accept *peer, struct
 	return attach_reason ?: -ECONNABORTED;
 }
 
-static const struct smc_transport_ops ops = {
+static const struct smc_transport_ops null_ops = {
 	.name	= "null",
 	.role	= SMC_ROLE_D,
 	.owner	= THIS_MODULE,
-	.local	= local,
-	.offer	= offer,
-	.match	= match,
-	.attach	= attach,
+	.local	= null_local,
+	.offer	= null_offer,
+	.match	= null_match,
+	.attach	= null_attach,
 };
 
 static int __init null_init(void)
 {
-	return smc_transport_register(&ops);
+	return smc_transport_register(&null_ops);
 }
 
 static void __exit null_exit(void)
 {
-	smc_transport_unregister(&ops);
+	smc_transport_unregister(&null_ops);
 }
 
 module_init(null_init);

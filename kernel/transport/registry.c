@@ -9,7 +9,7 @@
 #include "../wire/reason.h"
 #include "transport.h"
 
-static DEFINE_MUTEX(lock);
+static DEFINE_MUTEX(registry_lock);
 static const struct smc_transport_ops __rcu *transports[SMC_ROLES];
 
 /**
@@ -25,12 +25,12 @@ int smc_transport_register(const struct smc_transport_ops *ops)
 
 	if (ops->role >= SMC_ROLES || !ops->local || !ops->offer || !ops->match || !ops->attach)
 		return -EINVAL;
-	mutex_lock(&lock);
+	mutex_lock(&registry_lock);
 	if (!rcu_access_pointer(transports[ops->role])) {
 		rcu_assign_pointer(transports[ops->role], ops);
 		rc = 0;
 	}
-	mutex_unlock(&lock);
+	mutex_unlock(&registry_lock);
 	return rc;
 }
 EXPORT_SYMBOL_GPL(smc_transport_register);
@@ -44,15 +44,15 @@ EXPORT_SYMBOL_GPL(smc_transport_register);
  */
 void smc_transport_unregister(const struct smc_transport_ops *ops)
 {
-	mutex_lock(&lock);
+	mutex_lock(&registry_lock);
 	if (rcu_access_pointer(transports[ops->role]) == ops)
 		RCU_INIT_POINTER(transports[ops->role], NULL);
-	mutex_unlock(&lock);
+	mutex_unlock(&registry_lock);
 	synchronize_rcu();
 }
 EXPORT_SYMBOL_GPL(smc_transport_unregister);
 
-static const struct smc_transport_ops *pin(enum smc_transport_role role)
+static const struct smc_transport_ops *transport_pin(enum smc_transport_role role)
 {
 	const struct smc_transport_ops *ops;
 
@@ -72,7 +72,7 @@ void smc_registry_local(struct smc_local *local)
 
 	memset(local, 0, sizeof(*local));
 	for (role = 0; role < SMC_ROLES; role++) {
-		ops = pin(role);
+		ops = transport_pin(role);
 		if (!ops)
 			continue;
 		ops->local(local);
@@ -93,7 +93,7 @@ int smc_registry_offer(struct smc_offer *offer, struct smc_clc_proposal *p)
 	bool any = false;
 
 	for (role = 0; role < SMC_ROLES; role++) {
-		ops = pin(role);
+		ops = transport_pin(role);
 		if (!ops)
 			continue;
 		if (ops->offer(offer, p)) {
@@ -133,7 +133,7 @@ static bool lacks_device(int reason)
  * Which of two transports' reasons the peer is to be told: the first, but that there is no device says
  * least. Where that is all, it is so of both.
  */
-static int weigh(int first, int second)
+static int choose_reason(int first, int second)
 {
 	if (!first || !second)
 		return first ?: second;
@@ -143,7 +143,7 @@ static int weigh(int first, int second)
 }
 
 /* A connection that nobody has taken out of an offer is over. */
-static void drop_conn(struct smc_offer *offer)
+static void offer_drop_conn(struct smc_offer *offer)
 {
 	if (!offer->conn)
 		return;
@@ -167,7 +167,7 @@ int smc_registry_match(struct smc_offer *offer, const struct smc_clc_proposal *p
 	for (role = 0; role < SMC_ROLES; role++) {
 		if (!is_offered(p, role) || waits_for_other(offer, role))
 			continue;
-		ops = offer->ops[role] ?: pin(role);
+		ops = offer->ops[role] ?: transport_pin(role);
 		if (!ops)
 			continue;
 		rc = ops->match(offer, p, accept);
@@ -180,8 +180,8 @@ int smc_registry_match(struct smc_offer *offer, const struct smc_clc_proposal *p
 		if (rc < 0)
 			return rc;
 		/* The next one begins anew. */
-		drop_conn(offer);
-		reason = weigh(reason, rc);
+		offer_drop_conn(offer);
+		reason = choose_reason(reason, rc);
 	}
 	return reason ?: SMC_REASON_NO_DEV;
 }
@@ -215,7 +215,7 @@ int smc_registry_pair(struct smc_offer *client, struct smc_offer *server)
 	int rc = -ENODEV;
 
 	for (role = 0; role < SMC_ROLES && rc; role++) {
-		ops = pin(role);
+		ops = transport_pin(role);
 		if (!ops)
 			continue;
 		if (ops->pair)
@@ -243,5 +243,5 @@ void smc_registry_release(struct smc_offer *offer)
 			ops->detach(offer);
 		module_put(ops->owner);
 	}
-	drop_conn(offer);
+	offer_drop_conn(offer);
 }

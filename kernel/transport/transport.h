@@ -20,7 +20,7 @@
 #include "../wire/clc.h"
 
 struct module;
-struct smc_cdc_news;
+struct smc_cdc_delta;
 struct smc_cdc_rx;
 struct smc_conn;
 struct smc_diag_info;
@@ -177,7 +177,7 @@ void smc_conn_put(struct smc_conn *conn);
  * or has ended the connection without saying so, or broken a rule in a way that concerns it alone. They do not
  * sleep; the connection may be on its way out, but is not freed before the caller's RCU section ends.
  */
-void smc_upcall_received(struct smc_conn *conn, const struct smc_cdc_rx *rx, const struct smc_cdc_news *news);
+void smc_upcall_received(struct smc_conn *conn, const struct smc_cdc_rx *rx, const struct smc_cdc_delta *delta);
 void smc_upcall_data(struct smc_conn *conn, u64 prod, bool urgent);
 void smc_upcall_space(struct smc_conn *conn, u64 cons);
 void smc_upcall_close(struct smc_conn *conn, u8 flags);

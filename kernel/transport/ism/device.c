@@ -14,8 +14,8 @@
 #include "ism.h"
 
 static LIST_HEAD(devices);
-static DEFINE_MUTEX(lock); /* devices */
-static DECLARE_WAIT_QUEUE_HEAD(unheld);
+static DEFINE_MUTEX(devices_lock); /* devices */
+static DECLARE_WAIT_QUEUE_HEAD(dev_unused);
 
 /*
  * Version 2 needs an EID that both ends have. Where both are this very kernel, nobody has to
@@ -26,41 +26,41 @@ static u8 host_eid[SMC_EID_LEN + 1];
 /* smc_ism_register() - a device that connections may use from now on. May sleep. Return: 0. */
 int smc_ism_register(struct smc_ism_dev *dev)
 {
-	mutex_lock(&lock);
+	mutex_lock(&devices_lock);
 	if (!host_eid[0])
 		snprintf((char *)host_eid, sizeof(host_eid), "SMCKIT-LOOPBACK-%016llX", get_random_u64());
 	list_add_tail(&dev->list, &devices);
-	mutex_unlock(&lock);
+	mutex_unlock(&devices_lock);
 	return 0;
 }
 
 /* smc_ism_unregister() - undoes it; the groups of the device end. May sleep. */
 void smc_ism_unregister(struct smc_ism_dev *dev)
 {
-	mutex_lock(&lock);
+	mutex_lock(&devices_lock);
 	list_del(&dev->list);
-	mutex_unlock(&lock);
-	wait_event(unheld, !atomic_read(&dev->holds));
+	mutex_unlock(&devices_lock);
+	wait_event(dev_unused, !atomic_read(&dev->users));
 	smc_lgr_terminate_dev(dev);
 }
 
-/* The device stays until smc_ism_drop(). */
-static void hold(struct smc_ism_dev *dev)
+/* The device stays until smc_ism_dev_put(). */
+static void ism_dev_get(struct smc_ism_dev *dev)
 {
-	lockdep_assert_held(&lock);
+	lockdep_assert_held(&devices_lock);
 	if (dev)
-		atomic_inc(&dev->holds);
+		atomic_inc(&dev->users);
 }
 
-/* smc_ism_drop() - who has got a device here is in a group of it by now, or done with it. Any context. */
-void smc_ism_drop(struct smc_ism_dev *dev)
+/* smc_ism_dev_put() - who has got a device here is in a group of it by now, or done with it. Any context. */
+void smc_ism_dev_put(struct smc_ism_dev *dev)
 {
-	if (atomic_dec_and_test(&dev->holds))
-		wake_up_all(&unheld);
+	if (atomic_dec_and_test(&dev->users))
+		wake_up_all(&dev_unused);
 }
 
 /* Is the other end of a connection a socket of the same namespace? */
-static bool peer_is_here(const struct sock *sk)
+static bool peer_in_same_net(const struct sock *sk)
 {
 	struct sock *peer = smc_net_peer(sk);
 
@@ -71,7 +71,7 @@ static bool peer_is_here(const struct sock *sk)
 }
 
 /* May this connection use a device within this host? net.smc.loopback says. */
-static bool allowed(const struct smc_ism_dev *dev, struct sock *sk)
+static bool loopback_allowed(const struct smc_ism_dev *dev, struct sock *sk)
 {
 	if (!dev->host)
 		return true;
@@ -79,7 +79,7 @@ static bool allowed(const struct smc_ism_dev *dev, struct sock *sk)
 	case SMC_LOOPBACK_OFF:
 		return false;
 	case SMC_LOOPBACK_NAMESPACE:
-		return peer_is_here(sk);
+		return peer_in_same_net(sk);
 	default:
 		return true;
 	}
@@ -96,11 +96,11 @@ struct smc_ism_dev *smc_ism_for_pair(struct sock *sk)
 {
 	struct smc_ism_dev *dev, *found = NULL;
 
-	mutex_lock(&lock);
+	mutex_lock(&devices_lock);
 	list_for_each_entry(dev, &devices, list)
 		if (!found && dev->host && dev->ops->share && READ_ONCE(smc_net(sock_net(sk))->sysctl.loopback) != SMC_LOOPBACK_OFF)
 			found = dev;
-	mutex_unlock(&lock);
+	mutex_unlock(&devices_lock);
 	return found;
 }
 
@@ -109,12 +109,12 @@ void smc_ism_local(struct smc_local *local)
 {
 	struct smc_ism_dev *dev;
 
-	mutex_lock(&lock);
+	mutex_lock(&devices_lock);
 	list_for_each_entry(dev, &devices, list) {
 		local->d1 |= dev->v1;
 		local->d2 |= dev->v2;
 	}
-	mutex_unlock(&lock);
+	mutex_unlock(&devices_lock);
 }
 
 static void add_gid(struct smc_clc_proposal *p, const struct smc_ism_dev *dev)
@@ -152,9 +152,9 @@ int smc_ism_offer(struct smc_offer *offer, struct smc_clc_proposal *p)
 {
 	struct smc_ism_dev *dev;
 
-	mutex_lock(&lock);
+	mutex_lock(&devices_lock);
 	list_for_each_entry(dev, &devices, list) {
-		if (!allowed(dev, offer->sk))
+		if (!loopback_allowed(dev, offer->sk))
 			continue;
 		if (dev->v2)
 			add_gid(p, dev);
@@ -164,14 +164,14 @@ int smc_ism_offer(struct smc_offer *offer, struct smc_clc_proposal *p)
 			p->ism_chid = dev->chid;
 		}
 	}
-	mutex_unlock(&lock);
+	mutex_unlock(&devices_lock);
 	if (p->has_d2)
 		add_eid(p);
 	return p->has_d2 || p->path_v1 == SMC_PATH_D ? 0 : -ENODEV;
 }
 
 /* The EID that both ends have: the system EID before those of users, in the client's order. */
-static bool agree(const struct smc_ism_dev *dev, const struct smc_clc_proposal *p, u8 eid[SMC_EID_LEN])
+static bool negotiate_eid(const struct smc_ism_dev *dev, const struct smc_clc_proposal *p, u8 eid[SMC_EID_LEN])
 {
 	u8 seid[SMC_EID_LEN];
 
@@ -180,11 +180,11 @@ static bool agree(const struct smc_ism_dev *dev, const struct smc_clc_proposal *
 		memcpy(eid, p->seid, SMC_EID_LEN);
 		return true;
 	}
-	return smc_eid_agree(p->eid, p->n_eid, eid);
+	return smc_eid_negotiate(p->eid, p->n_eid, eid);
 }
 
 /* Does the client offer a device that this one reaches? An emulated one takes two entries. */
-static bool reaches(struct smc_ism_dev *dev, const struct smc_clc_proposal *p, u64 peer[2])
+static bool dev_reaches(struct smc_ism_dev *dev, const struct smc_clc_proposal *p, u64 peer[2])
 {
 	unsigned int i, need;
 
@@ -202,12 +202,12 @@ static bool reaches(struct smc_ism_dev *dev, const struct smc_clc_proposal *p, u
 	return false;
 }
 
-static bool fits_v2(struct smc_ism_dev *dev, const struct smc_clc_proposal *p,
+static bool dev_fits_v2(struct smc_ism_dev *dev, const struct smc_clc_proposal *p,
 		    struct smc_clc_accept *accept, u64 peer[2], u32 *reason)
 {
-	if (!dev->v2 || !reaches(dev, p, peer))
+	if (!dev->v2 || !dev_reaches(dev, p, peer))
 		return false;
-	if (!agree(dev, p, accept->eid)) {
+	if (!negotiate_eid(dev, p, accept->eid)) {
 		*reason = SMC_REASON_NO_UEID;
 		return false;
 	}
@@ -216,7 +216,7 @@ static bool fits_v2(struct smc_ism_dev *dev, const struct smc_clc_proposal *p,
 	return true;
 }
 
-static bool fits_v1(struct smc_ism_dev *dev, const struct smc_clc_proposal *p,
+static bool dev_fits_v1(struct smc_ism_dev *dev, const struct smc_clc_proposal *p,
 		    struct smc_clc_accept *accept, u64 peer[2])
 {
 	peer[0] = p->ism_gid;
@@ -233,7 +233,7 @@ static bool fits_v1(struct smc_ism_dev *dev, const struct smc_clc_proposal *p,
  * @peer: gets the client's GID
  * @reason: gets why there is none
  *
- * May sleep. Return: the device, for smc_ism_drop(), or NULL.
+ * May sleep. Return: the device, for smc_ism_dev_put(), or NULL.
  */
 struct smc_ism_dev *smc_ism_choose(struct smc_offer *offer, const struct smc_clc_proposal *p,
 				   struct smc_clc_accept *accept, u64 peer[2], u32 *reason)
@@ -242,29 +242,29 @@ struct smc_ism_dev *smc_ism_choose(struct smc_offer *offer, const struct smc_clc
 	struct smc_ism_dev *dev, *found = NULL;
 
 	*reason = v2 ? SMC_REASON_NO_D2_DEV : SMC_REASON_NO_D_DEV;
-	mutex_lock(&lock);
+	mutex_lock(&devices_lock);
 	list_for_each_entry(dev, &devices, list)
-		if (v2 && !found && allowed(dev, offer->sk) && fits_v2(dev, p, accept, peer, reason))
+		if (v2 && !found && loopback_allowed(dev, offer->sk) && dev_fits_v2(dev, p, accept, peer, reason))
 			found = dev;
 	list_for_each_entry(dev, &devices, list)
-		if (v1 && !found && allowed(dev, offer->sk) && fits_v1(dev, p, accept, peer))
+		if (v1 && !found && loopback_allowed(dev, offer->sk) && dev_fits_v1(dev, p, accept, peer))
 			found = dev;
-	hold(found);
-	mutex_unlock(&lock);
+	ism_dev_get(found);
+	mutex_unlock(&devices_lock);
 	return found;
 }
 
-/* smc_ism_by_chid() - the device that a server has chosen, for smc_ism_drop(), or NULL. May sleep. */
+/* smc_ism_by_chid() - the device that a server has chosen, for smc_ism_dev_put(), or NULL. May sleep. */
 struct smc_ism_dev *smc_ism_by_chid(u16 chid, u8 version)
 {
 	struct smc_ism_dev *dev, *found = NULL;
 
-	mutex_lock(&lock);
+	mutex_lock(&devices_lock);
 	list_for_each_entry(dev, &devices, list)
 		if (!found && (version > 1 ? dev->v2 && dev->chid == chid : dev->v1))
 			found = dev;
-	hold(found);
-	mutex_unlock(&lock);
+	ism_dev_get(found);
+	mutex_unlock(&devices_lock);
 	return found;
 }
 
@@ -282,7 +282,7 @@ int smc_ism_walk(unsigned int *next, int (*fn)(struct smc_ism_dev *dev, void *ar
 	unsigned int n = 0;
 	int rc = 0;
 
-	mutex_lock(&lock);
+	mutex_lock(&devices_lock);
 	list_for_each_entry(dev, &devices, list) {
 		if (n++ < *next)
 			continue;
@@ -291,6 +291,6 @@ int smc_ism_walk(unsigned int *next, int (*fn)(struct smc_ism_dev *dev, void *ar
 			break;
 		*next = n;
 	}
-	mutex_unlock(&lock);
+	mutex_unlock(&devices_lock);
 	return rc;
 }

@@ -91,7 +91,7 @@ void smc_ism_cdc_send(struct smc_conn *conn, unsigned int what)
  * Reads the last message as two words, either of which may be of a later message than the other. The word
  * with the closing flags comes first: the message with these told of all data.
  */
-static void read_message(const struct smc_conn *conn, struct smc_cdc *cdc)
+static void cdc_read(const struct smc_conn *conn, struct smc_cdc *cdc)
 {
 	const u8 *at = page_address(conn->rx.pages[0]);
 	u64 prod, cons;
@@ -106,19 +106,19 @@ static void read_message(const struct smc_conn *conn, struct smc_cdc *cdc)
 /* Takes in the last message. The caller has the turn to receive. */
 static void cdc_recv(struct smc_conn *conn, struct smc_ism_cdc *cdc)
 {
-	struct smc_cdc_news news;
+	struct smc_cdc_delta delta;
 	struct smc_cdc msg;
 
-	read_message(conn, &msg);
+	cdc_read(conn, &msg);
 	/* smc_upcall_space() does not believe a peer that has read what was not written. */
-	smc_cdc_recv(&cdc->rx, &msg, U64_MAX, conn->rx.size, conn->tx_size, &news);
-	smc_upcall_received(conn, &cdc->rx, &news);
-	if (news.space > 0)
+	smc_cdc_recv(&cdc->rx, &msg, U64_MAX, conn->rx.size, conn->tx_size, &delta);
+	smc_upcall_received(conn, &cdc->rx, &delta);
+	if (delta.space > 0)
 		smc_upcall_space(conn, cdc->rx.cons.pos);
-	if (smc_conn_cdc_due(conn, &cdc->tx, &news))
+	if (smc_conn_cdc_due(conn, &cdc->tx, &delta))
 		smc_ism_cdc_send(conn, 0);
-	if (news.closing)
-		smc_upcall_close(conn, news.closing);
+	if (delta.closing)
+		smc_upcall_close(conn, delta.closing);
 }
 
 /**
@@ -177,7 +177,7 @@ int smc_ism_cdc_start(struct smc_conn *conn, const struct smc_clc_accept *peer)
 }
 
 /* Moves bytes that are in one piece here and there. */
-static int move_piece(struct smc_conn *conn, u32 off, void *data, u32 len)
+static int move_chunk(struct smc_conn *conn, u32 off, void *data, u32 len)
 {
 	struct smc_ism_conn *ic = conn->priv;
 	u32 base = ic->cdc.index * (conn->tx_size + SMC_ISM_CDC_LEN) + SMC_ISM_CDC_LEN;
@@ -208,7 +208,7 @@ ssize_t smc_ism_move(struct smc_conn *conn, struct iov_iter *from, u32 len)
 		u32 n = min3(len - done, conn->tx_size - off, (u32)PAGE_SIZE);
 		u32 copied = copy_from_iter(bounce, n, from);
 
-		if (copied && move_piece(conn, off, bounce, copied)) {
+		if (copied && move_chunk(conn, off, bounce, copied)) {
 			smc_close_event(conn, SMC_CLOSE_RESET);
 			done += copied;
 			break;

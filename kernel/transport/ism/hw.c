@@ -33,7 +33,7 @@ struct smc_hw_dev {
 };
 
 /* What a worker does about something that the driver has said. */
-struct event {
+struct hw_event {
 	struct work_struct	work;
 	struct smc_hw_dev	*hw;
 	u64			gid[2];
@@ -46,41 +46,41 @@ static struct smc_hw_dev *hw_of(struct smc_ism_dev *dev)
 	return container_of(dev, struct smc_hw_dev, dev);
 }
 
-static void unuse(struct smc_hw_dev *hw)
+static void hw_put(struct smc_hw_dev *hw)
 {
 	if (atomic_dec_and_test(&hw->used))
 		complete(&hw->unused);
 }
 
-static bool reach(struct smc_ism_dev *dev, const u64 gid[2], u16 vlan)
+static bool hw_reach(struct smc_ism_dev *dev, const u64 gid[2], u16 vlan)
 {
 	/* DMBs have no VLAN yet, so there is nothing to reach in one. */
 	return !vlan && hw_of(dev)->api->query(hw_of(dev)->drv, gid);
 }
 
-static void unregister_work(struct work_struct *work)
+static void hw_unregister_work(struct work_struct *work)
 {
 	struct smc_hw_dmb *d = container_of(work, struct smc_hw_dmb, work);
 	struct smc_hw_dev *hw = d->hw;
 
 	hw->api->put(hw->drv, d);
 	kvfree(d);
-	unuse(hw);
+	hw_put(hw);
 }
 
-static void fill_element(struct smc_hw_dmb *d)
+static void hw_fill_ring(struct smc_hw_dmb *d)
 {
 	u32 i;
 
 	for (i = 0; i < d->len >> PAGE_SHIFT; i++)
 		d->pages[i] = virt_to_page(d->addr + ((unsigned long)i << PAGE_SHIFT));
-	d->dmb.element.size = d->len - SMC_ISM_CDC_LEN;
-	d->dmb.element.skip = SMC_ISM_CDC_LEN;
-	d->dmb.element.fixed = true;
-	d->dmb.element.pages = d->pages;
+	d->dmb.rcvbuf.size = d->len - SMC_ISM_CDC_LEN;
+	d->dmb.rcvbuf.skip = SMC_ISM_CDC_LEN;
+	d->dmb.rcvbuf.fixed = true;
+	d->dmb.rcvbuf.pages = d->pages;
 }
 
-static struct smc_ism_dmb *dmb_get(struct smc_ism_dev *dev, u32 len, const u64 gid[2])
+static struct smc_ism_dmb *hw_dmb_get(struct smc_ism_dev *dev, u32 len, const u64 gid[2])
 {
 	struct smc_hw_dev *hw = hw_of(dev);
 	struct smc_hw_dmb *d;
@@ -93,13 +93,13 @@ static struct smc_ism_dmb *dmb_get(struct smc_ism_dev *dev, u32 len, const u64 g
 	d->len = len;
 	d->dmb.gid[0] = gid[0];
 	d->dmb.gid[1] = gid[1];
-	INIT_WORK(&d->work, unregister_work);
+	INIT_WORK(&d->work, hw_unregister_work);
 	rc = hw->api->get(hw->drv, d);
 	if (rc) {
 		kvfree(d);
 		return ERR_PTR(rc == -ENOMEM ? -ENOMEM : -ENOSPC);
 	}
-	fill_element(d);
+	hw_fill_ring(d);
 	atomic_inc(&hw->used);
 	spin_lock_bh(&hw->lock);
 	if (d->idx < hw->n_dmbs)
@@ -108,8 +108,8 @@ static struct smc_ism_dmb *dmb_get(struct smc_ism_dev *dev, u32 len, const u64 g
 	return &d->dmb;
 }
 
-/* What the peer writes from here on is of no matter; the driver takes the DMB back in dmb_put(). */
-static void dmb_close(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
+/* What the peer writes from here on is of no matter; the driver takes the DMB back in hw_dmb_put(). */
+static void hw_dmb_close(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
 {
 	struct smc_hw_dmb *d = container_of(dmb, struct smc_hw_dmb, dmb);
 	struct smc_hw_dev *hw = hw_of(dev);
@@ -120,31 +120,31 @@ static void dmb_close(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
 	spin_unlock_bh(&hw->lock);
 }
 
-static void dmb_put(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
+static void hw_dmb_put(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
 {
 	queue_work(smc_lgr_wq, &container_of(dmb, struct smc_hw_dmb, dmb)->work);
 }
 
-static int move(struct smc_ism_dev *dev, u64 token, u8 index, bool signal, u32 off, void *data, u32 len)
+static int hw_move(struct smc_ism_dev *dev, u64 token, u8 index, bool signal, u32 off, void *data, u32 len)
 {
 	struct smc_hw_dev *hw = hw_of(dev);
 
 	return hw->api->move(hw->drv, token, index, signal, off, data, len);
 }
 
-static const struct smc_ism_ops ops = {
-	.reach		= reach,
-	.dmb_get	= dmb_get,
-	.dmb_close	= dmb_close,
-	.dmb_put	= dmb_put,
-	.move		= move,
+static const struct smc_ism_ops hw_ops = {
+	.reach		= hw_reach,
+	.dmb_get	= hw_dmb_get,
+	.dmb_close	= hw_dmb_close,
+	.dmb_put	= hw_dmb_put,
+	.move		= hw_move,
 };
 
 /*
  * A DMB that is there under the lock may be on its way out, but is freed after a grace period only,
  * by the connection that it belongs to.
  */
-static void deliver(struct tasklet_struct *tasklet)
+static void hw_deliver_signals(struct tasklet_struct *tasklet)
 {
 	struct smc_hw_dev *hw = container_of(tasklet, struct smc_hw_dev, tasklet);
 	struct smc_hw_dmb *d;
@@ -172,9 +172,9 @@ void smc_hw_signalled(struct smc_hw_dev *hw, u32 idx)
 	tasklet_schedule(&hw->tasklet);
 }
 
-static void event_work(struct work_struct *work)
+static void hw_event_work(struct work_struct *work)
 {
-	struct event *e = container_of(work, struct event, work);
+	struct hw_event *e = container_of(work, struct hw_event, work);
 	struct smc_hw_dev *hw = e->hw;
 
 	if (e->gone)
@@ -182,29 +182,29 @@ static void event_work(struct work_struct *work)
 	else if (hw->api->event)
 		hw->api->event(hw->drv, e->gid, SMC_HW_EVENT_TEST, e->info);
 	kfree(e);
-	unuse(hw);
+	hw_put(hw);
 }
 
-static void queue_event(struct smc_hw_dev *hw, const u64 gid[2], bool gone, u64 info)
+static void hw_queue_event(struct smc_hw_dev *hw, const u64 gid[2], bool gone, u64 info)
 {
-	struct event *e = kmalloc(sizeof(*e), GFP_ATOMIC);
+	struct hw_event *e = kmalloc(sizeof(*e), GFP_ATOMIC);
 
 	if (!e)
 		return;
-	*e = (struct event){ .hw = hw, .gid = { gid[0], gid[1] }, .gone = gone, .info = info };
-	INIT_WORK(&e->work, event_work);
+	*e = (struct hw_event){ .hw = hw, .gid = { gid[0], gid[1] }, .gone = gone, .info = info };
+	INIT_WORK(&e->work, hw_event_work);
 	atomic_inc(&hw->used);
 	queue_work(smc_lgr_wq, &e->work);
 }
 
-/* smc_hw_gone() - a peer is gone, or says that it is done with us. Any context. */
-void smc_hw_gone(struct smc_hw_dev *hw, const u64 gid[2])
+/* smc_hw_peer_gone() - a peer is gone, or says that it is done with us. Any context. */
+void smc_hw_peer_gone(struct smc_hw_dev *hw, const u64 gid[2])
 {
-	queue_event(hw, gid, true, 0);
+	hw_queue_event(hw, gid, true, 0);
 }
 
 /**
- * smc_hw_software() - a peer has sent a software event
+ * smc_hw_sw_event() - a peer has sent a software event
  * @hw: the device
  * @gid: the peer
  * @code: SMC_HW_EVENT_*; others are not for us
@@ -212,17 +212,17 @@ void smc_hw_gone(struct smc_hw_dev *hw, const u64 gid[2])
  *
  * Any context.
  */
-void smc_hw_software(struct smc_hw_dev *hw, const u64 gid[2], u32 code, u64 info)
+void smc_hw_sw_event(struct smc_hw_dev *hw, const u64 gid[2], u32 code, u64 info)
 {
 	u16 part[4];
 
 	memcpy(part, &info, sizeof(part));
 	if (code == SMC_HW_EVENT_SHUTDOWN) {
-		smc_hw_gone(hw, gid);
+		smc_hw_peer_gone(hw, gid);
 	} else if (code == SMC_HW_EVENT_TEST && part[3] == CODE_REQUEST) {
 		part[3] = CODE_RESPONSE;
 		memcpy(&info, part, sizeof(info));
-		queue_event(hw, gid, false, info);
+		hw_queue_event(hw, gid, false, info);
 	}
 }
 
@@ -256,11 +256,11 @@ struct smc_hw_dev *smc_hw_add(const struct smc_hw_api *api, void *drv, const cha
 	hw->drv = drv;
 	hw->n_dmbs = n_dmbs;
 	spin_lock_init(&hw->lock);
-	tasklet_setup(&hw->tasklet, deliver);
+	tasklet_setup(&hw->tasklet, hw_deliver_signals);
 	atomic_set(&hw->used, 1);
 	init_completion(&hw->unused);
 	hw->dev = (struct smc_ism_dev){
-		.ops = &ops, .name = name, .chid = chid, .gid = { gid[0], gid[1] },
+		.ops = &hw_ops, .name = name, .chid = chid, .gid = { gid[0], gid[1] },
 		.v1 = true, .v2 = true,
 	};
 	smc_ism_register(&hw->dev);
@@ -274,7 +274,7 @@ struct smc_hw_dev *smc_hw_add(const struct smc_hw_api *api, void *drv, const cha
 void smc_hw_del(struct smc_hw_dev *hw)
 {
 	smc_ism_unregister(&hw->dev);
-	unuse(hw);
+	hw_put(hw);
 	wait_for_completion(&hw->unused);
 	tasklet_kill(&hw->tasklet);
 	kvfree(hw->dmbs);

@@ -48,8 +48,8 @@ struct smc_hw_dev *smc_hw_add(const struct smc_hw_api *api, void *drv, const cha
 			      const u64 gid[2], u32 n_dmbs);
 void smc_hw_del(struct smc_hw_dev *hw);
 void smc_hw_signalled(struct smc_hw_dev *hw, u32 idx);
-void smc_hw_software(struct smc_hw_dev *hw, const u64 gid[2], u32 code, u64 info);
-void smc_hw_gone(struct smc_hw_dev *hw, const u64 gid[2]);
+void smc_hw_sw_event(struct smc_hw_dev *hw, const u64 gid[2], u32 code, u64 info);
+void smc_hw_peer_gone(struct smc_hw_dev *hw, const u64 gid[2]);
 
 
 #endif /* SMC_TRANSPORT_ISM_HW_H */

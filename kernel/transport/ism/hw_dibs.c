@@ -5,13 +5,13 @@
 
 #include "hw.h"
 
-static void gid_of(const uuid_t *id, u64 gid[2])
+static void gid_of_uuid(const uuid_t *id, u64 gid[2])
 {
 	gid[0] = smc_get_be64(id->b);
 	gid[1] = smc_get_be64(id->b + 8);
 }
 
-static uuid_t id_of(const u64 gid[2])
+static uuid_t uuid_of_gid(const u64 gid[2])
 {
 	uuid_t id;
 
@@ -22,17 +22,17 @@ static uuid_t id_of(const u64 gid[2])
 
 static struct dibs_client client;
 
-static bool query(void *drv, const u64 gid[2])
+static bool drv_query(void *drv, const u64 gid[2])
 {
 	struct dibs_dev *dev = drv;
-	uuid_t id = id_of(gid);
+	uuid_t id = uuid_of_gid(gid);
 
 	return !dev->ops->query_remote_gid(dev, &id, 0, 0);
 }
 
-static int get(void *drv, struct smc_hw_dmb *d)
+static int drv_get_dmb(void *drv, struct smc_hw_dmb *d)
 {
-	struct dibs_dmb dmb = { .rgid = id_of(d->dmb.gid), .dmb_len = d->len };
+	struct dibs_dmb dmb = { .rgid = uuid_of_gid(d->dmb.gid), .dmb_len = d->len };
 	struct dibs_dev *dev = drv;
 	int rc = dev->ops->register_dmb(dev, &dmb, &client);
 
@@ -45,10 +45,10 @@ static int get(void *drv, struct smc_hw_dmb *d)
 	return 0;
 }
 
-static void put(void *drv, struct smc_hw_dmb *d)
+static void drv_put_dmb(void *drv, struct smc_hw_dmb *d)
 {
 	struct dibs_dmb dmb = {
-		.rgid = id_of(d->dmb.gid), .dmb_len = d->len, .dmb_tok = d->dmb.token,
+		.rgid = uuid_of_gid(d->dmb.gid), .dmb_len = d->len, .dmb_tok = d->dmb.token,
 		.idx = d->idx, .cpu_addr = d->addr, .dma_addr = d->dma,
 	};
 	struct dibs_dev *dev = drv;
@@ -56,36 +56,38 @@ static void put(void *drv, struct smc_hw_dmb *d)
 	dev->ops->unregister_dmb(dev, &dmb);
 }
 
-static int move(void *drv, u64 token, u8 index, bool signal, u32 off, void *data, u32 len)
+static int drv_move(void *drv, u64 token, u8 index, bool signal, u32 off, void *data, u32 len)
 {
 	struct dibs_dev *dev = drv;
 
 	return dev->ops->move_data(dev, token, index, signal, off, data, len);
 }
 
-static void event(void *drv, const u64 gid[2], u32 code, u64 info)
+static void drv_event(void *drv, const u64 gid[2], u32 code, u64 info)
 {
 	struct dibs_dev *dev = drv;
-	uuid_t id = id_of(gid);
+	uuid_t id = uuid_of_gid(gid);
 
 	if (dev->ops->signal_event)
 		dev->ops->signal_event(dev, &id, 0, code, info);
 }
 
-static const struct smc_hw_api api = { .query = query, .get = get, .put = put, .move = move, .event = event };
+static const struct smc_hw_api drv_api = {
+	.query = drv_query, .get = drv_get_dmb, .put = drv_put_dmb, .move = drv_move, .event = drv_event,
+};
 
-static void add_dev(struct dibs_dev *dev)
+static void client_add_dev(struct dibs_dev *dev)
 {
 	u16 chid = dev->ops->get_fabric_id(dev);
 	u64 gid[2];
 
 	if (chid == DIBS_LOOPBACK_FABRIC)
 		return;
-	gid_of(&dev->gid, gid);
-	dibs_set_priv(dev, &client, smc_hw_add(&api, dev, dev_name(&dev->dev), chid, gid, dev->ops->max_dmbs()));
+	gid_of_uuid(&dev->gid, gid);
+	dibs_set_priv(dev, &client, smc_hw_add(&drv_api, dev, dev_name(&dev->dev), chid, gid, dev->ops->max_dmbs()));
 }
 
-static void del_dev(struct dibs_dev *dev)
+static void client_del_dev(struct dibs_dev *dev)
 {
 	struct smc_hw_dev *hw = dibs_get_priv(dev, &client);
 
@@ -94,7 +96,7 @@ static void del_dev(struct dibs_dev *dev)
 		smc_hw_del(hw);
 }
 
-static void handle_irq(struct dibs_dev *dev, unsigned int idx, u16 mask)
+static void client_handle_irq(struct dibs_dev *dev, unsigned int idx, u16 mask)
 {
 	struct smc_hw_dev *hw = dibs_get_priv(dev, &client);
 
@@ -102,25 +104,25 @@ static void handle_irq(struct dibs_dev *dev, unsigned int idx, u16 mask)
 		smc_hw_signalled(hw, idx);
 }
 
-static void handle_event(struct dibs_dev *dev, const struct dibs_event *e)
+static void client_handle_event(struct dibs_dev *dev, const struct dibs_event *e)
 {
 	struct smc_hw_dev *hw = dibs_get_priv(dev, &client);
 	u64 gid[2];
 
 	if (!hw)
 		return;
-	gid_of(&e->gid, gid);
+	gid_of_uuid(&e->gid, gid);
 	if (e->type == DIBS_SW_EVENT)
-		smc_hw_software(hw, gid, e->subtype, e->data);
+		smc_hw_sw_event(hw, gid, e->subtype, e->data);
 	else if (e->type == DIBS_DEV_EVENT)
-		smc_hw_gone(hw, gid);
+		smc_hw_peer_gone(hw, gid);
 }
 
 static const struct dibs_client_ops client_ops = {
-	.add_dev	= add_dev,
-	.del_dev	= del_dev,
-	.handle_irq	= handle_irq,
-	.handle_event	= handle_event,
+	.add_dev	= client_add_dev,
+	.del_dev	= client_del_dev,
+	.handle_irq	= client_handle_irq,
+	.handle_event	= client_handle_event,
 };
 
 static struct dibs_client client = { .name = "smckit", .ops = &client_ops };

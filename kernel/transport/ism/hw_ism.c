@@ -12,7 +12,7 @@
 
 static struct ism_client client;
 
-static bool query(void *drv, const u64 gid[2])
+static bool drv_query(void *drv, const u64 gid[2])
 {
 	struct smcd_gid peer = { .gid = gid[0] };
 	struct smcd_dev dev = { .priv = drv };
@@ -20,7 +20,7 @@ static bool query(void *drv, const u64 gid[2])
 	return !ism_get_smcd_ops()->query_remote_gid(&dev, &peer, 0, 0);
 }
 
-static int get(void *drv, struct smc_hw_dmb *d)
+static int drv_get_dmb(void *drv, struct smc_hw_dmb *d)
 {
 	struct ism_dmb dmb = { .rgid = d->dmb.gid[0], .dmb_len = d->len };
 	int rc = ism_register_dmb(drv, &dmb, &client);
@@ -34,7 +34,7 @@ static int get(void *drv, struct smc_hw_dmb *d)
 	return 0;
 }
 
-static void put(void *drv, struct smc_hw_dmb *d)
+static void drv_put_dmb(void *drv, struct smc_hw_dmb *d)
 {
 	struct ism_dmb dmb = {
 		.rgid = d->dmb.gid[0], .dmb_len = d->len, .dmb_tok = d->dmb.token,
@@ -44,12 +44,12 @@ static void put(void *drv, struct smc_hw_dmb *d)
 	ism_unregister_dmb(drv, &dmb);
 }
 
-static int move(void *drv, u64 token, u8 index, bool signal, u32 off, void *data, u32 len)
+static int drv_move(void *drv, u64 token, u8 index, bool signal, u32 off, void *data, u32 len)
 {
 	return ism_move(drv, token, index, signal, off, data, len);
 }
 
-static void event(void *drv, const u64 gid[2], u32 code, u64 info)
+static void drv_event(void *drv, const u64 gid[2], u32 code, u64 info)
 {
 	struct smcd_gid peer = { .gid = gid[0] };
 	struct smcd_dev dev = { .priv = drv };
@@ -58,18 +58,20 @@ static void event(void *drv, const u64 gid[2], u32 code, u64 info)
 		ism_get_smcd_ops()->signal_event(&dev, &peer, 0, code, info);
 }
 
-static const struct smc_hw_api api = { .query = query, .get = get, .put = put, .move = move, .event = event };
+static const struct smc_hw_api drv_api = {
+	.query = drv_query, .get = drv_get_dmb, .put = drv_put_dmb, .move = drv_move, .event = drv_event,
+};
 
-static void add(struct ism_dev *ism)
+static void client_add(struct ism_dev *ism)
 {
 	struct smcd_dev dev = { .priv = ism };
 	u64 gid[2] = { ism->local_gid, 0 };
 
-	ism_set_priv(ism, &client, smc_hw_add(&api, ism, dev_name(&ism->dev), ism_get_smcd_ops()->get_chid(&dev),
+	ism_set_priv(ism, &client, smc_hw_add(&drv_api, ism, dev_name(&ism->dev), ism_get_smcd_ops()->get_chid(&dev),
 					      gid, ISM_NR_DMBS));
 }
 
-static void del(struct ism_dev *ism)
+static void client_remove(struct ism_dev *ism)
 {
 	struct smc_hw_dev *hw = ism_get_priv(ism, &client);
 
@@ -78,7 +80,7 @@ static void del(struct ism_dev *ism)
 		smc_hw_del(hw);
 }
 
-static void handle_irq(struct ism_dev *ism, unsigned int bit, u16 mask)
+static void client_handle_irq(struct ism_dev *ism, unsigned int bit, u16 mask)
 {
 	struct smc_hw_dev *hw = ism_get_priv(ism, &client);
 
@@ -87,7 +89,7 @@ static void handle_irq(struct ism_dev *ism, unsigned int bit, u16 mask)
 }
 
 /* An event's token is the GID of whom it is about, but for those about a DMB. */
-static void handle_event(struct ism_dev *ism, struct ism_event *e)
+static void client_handle_event(struct ism_dev *ism, struct ism_event *e)
 {
 	struct smc_hw_dev *hw = ism_get_priv(ism, &client);
 	u64 gid[2] = { e->tok, 0 };
@@ -95,17 +97,17 @@ static void handle_event(struct ism_dev *ism, struct ism_event *e)
 	if (!hw)
 		return;
 	if (e->type == ISM_EVENT_SWR)
-		smc_hw_software(hw, gid, e->code, e->info);
+		smc_hw_sw_event(hw, gid, e->code, e->info);
 	else if (e->type == ISM_EVENT_GID)
-		smc_hw_gone(hw, gid);
+		smc_hw_peer_gone(hw, gid);
 }
 
 static struct ism_client client = {
 	.name		= "smckit",
-	.add		= add,
-	.remove		= del,
-	.handle_irq	= handle_irq,
-	.handle_event	= handle_event,
+	.add		= client_add,
+	.remove		= client_remove,
+	.handle_irq	= client_handle_irq,
+	.handle_event	= client_handle_event,
 };
 
 /* smc_hw_init() - takes part in what the driver knows. May sleep. Return: 0 or a negative errno. */

@@ -32,9 +32,9 @@ MODULE_PARM_DESC(loopback_move, "the loopback device acts like one of hardware, 
 
 struct lo_dmb {
 	struct smc_ism_dmb	dmb;
-	struct hlist_node	node;		/* table; table_lock */
+	struct hlist_node	node;		/* table; lo_table_lock */
 	refcount_t		ref;		/* owner, and who has mapped it */
-	bool			mapped;		/* only once; table_lock */
+	bool			mapped;		/* only once; lo_table_lock */
 	bool			filled;		/* has ever had a page; writer */
 	u32			n_pages;
 	/*
@@ -47,15 +47,15 @@ struct lo_dmb {
 	struct page		*pages[];	/* of the element, then the ring */
 };
 
-static DEFINE_HASHTABLE(table, TABLE_BITS);
-static DEFINE_SPINLOCK(table_lock); /* softirqs off */
+static DEFINE_HASHTABLE(lo_table, TABLE_BITS);
+static DEFINE_SPINLOCK(lo_table_lock); /* softirqs off */
 
 static struct lo_dmb *lo_of(struct smc_ism_dmb *dmb)
 {
 	return container_of(dmb, struct lo_dmb, dmb);
 }
 
-static void put(struct lo_dmb *lo)
+static void lo_put(struct lo_dmb *lo)
 {
 	u32 i;
 
@@ -67,17 +67,17 @@ static void put(struct lo_dmb *lo)
 	kvfree(lo);
 }
 
-static bool reach(struct smc_ism_dev *dev, const u64 gid[2], u16 vlan)
+static bool lo_reach(struct smc_ism_dev *dev, const u64 gid[2], u16 vlan)
 {
 	return gid[0] == dev->gid[0] && gid[1] == dev->gid[1];
 }
 
-static struct lo_dmb *find(u64 token)
+static struct lo_dmb *lo_find(u64 token)
 {
 	struct lo_dmb *lo;
 
-	lockdep_assert_held(&table_lock);
-	hash_for_each_possible(table, lo, node, token)
+	lockdep_assert_held(&lo_table_lock);
+	hash_for_each_possible(lo_table, lo, node, token)
 		if (lo->dmb.token == token)
 			return lo;
 	return NULL;
@@ -87,26 +87,26 @@ static struct lo_dmb *find(u64 token)
  * Who knows the token may write, so nobody can guess it. Of a DMB that is not in the table it is a
  * number to be shown.
  */
-static void name(struct lo_dmb *lo, const u64 gid[2])
+static void lo_assign_token(struct lo_dmb *lo, const u64 gid[2])
 {
 	static atomic64_t unnamed;
 
 	if (!gid) {
 		lo->dmb.token = atomic64_inc_return(&unnamed);
-		lo->dmb.spent = true;
+		lo->dmb.token_used = true;
 		return;
 	}
 	lo->dmb.gid[0] = gid[0];
 	lo->dmb.gid[1] = gid[1];
-	spin_lock_bh(&table_lock);
+	spin_lock_bh(&lo_table_lock);
 	do {
 		lo->dmb.token = get_random_u64();
-	} while (!lo->dmb.token || find(lo->dmb.token));
-	hash_add(table, &lo->node, lo->dmb.token);
-	spin_unlock_bh(&table_lock);
+	} while (!lo->dmb.token || lo_find(lo->dmb.token));
+	hash_add(lo_table, &lo->node, lo->dmb.token);
+	spin_unlock_bh(&lo_table_lock);
 }
 
-static struct smc_ism_dmb *dmb_get(struct smc_ism_dev *dev, u32 len, const u64 gid[2])
+static struct smc_ism_dmb *lo_dmb_get(struct smc_ism_dev *dev, u32 len, const u64 gid[2])
 {
 	u32 n = len >> PAGE_SHIFT;
 	struct lo_dmb *lo;
@@ -117,69 +117,69 @@ static struct smc_ism_dmb *dmb_get(struct smc_ism_dev *dev, u32 len, const u64 g
 	lo->n_pages = n;
 	lo->free = lo->pages + n;
 	refcount_set(&lo->ref, 1);
-	lo->dmb.element.size = len - SMC_ISM_CDC_LEN;
-	lo->dmb.element.skip = SMC_ISM_CDC_LEN;
-	lo->dmb.element.pages = lo->pages;
-	name(lo, gid);
+	lo->dmb.rcvbuf.size = len - SMC_ISM_CDC_LEN;
+	lo->dmb.rcvbuf.skip = SMC_ISM_CDC_LEN;
+	lo->dmb.rcvbuf.pages = lo->pages;
+	lo_assign_token(lo, gid);
 	return &lo->dmb;
 }
 
-static void dmb_close(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
+static void lo_dmb_close(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
 {
 	if (hlist_unhashed_lockless(&lo_of(dmb)->node))
 		return;
-	spin_lock_bh(&table_lock);
+	spin_lock_bh(&lo_table_lock);
 	hash_del(&lo_of(dmb)->node);
-	spin_unlock_bh(&table_lock);
+	spin_unlock_bh(&lo_table_lock);
 }
 
-static void dmb_put(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
+static void lo_dmb_put(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
 {
-	put(lo_of(dmb));
+	lo_put(lo_of(dmb));
 }
 
-static struct smc_ism_dmb *map(struct smc_ism_dev *dev, u64 token, const u64 gid[2])
+static struct smc_ism_dmb *lo_map(struct smc_ism_dev *dev, u64 token, const u64 gid[2])
 {
 	struct lo_dmb *lo;
 
-	spin_lock_bh(&table_lock);
-	lo = find(token);
+	spin_lock_bh(&lo_table_lock);
+	lo = lo_find(token);
 	if (!lo || lo->mapped || lo->dmb.gid[0] != gid[0] || lo->dmb.gid[1] != gid[1]) {
-		spin_unlock_bh(&table_lock);
+		spin_unlock_bh(&lo_table_lock);
 		return ERR_PTR(-ENOENT);
 	}
 	lo->mapped = true;
-	WRITE_ONCE(lo->dmb.spent, true);
+	WRITE_ONCE(lo->dmb.token_used, true);
 	refcount_inc(&lo->ref);
-	spin_unlock_bh(&table_lock);
+	spin_unlock_bh(&lo_table_lock);
 	return &lo->dmb;
 }
 
-static void share_locally(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
+static void lo_share(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
 {
 	refcount_inc(&lo_of(dmb)->ref);
 }
 
-static void unmap(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
+static void lo_unmap(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
 {
-	put(lo_of(dmb));
+	lo_put(lo_of(dmb));
 }
 
 /* A page to write to: one that the reader is through with, or a fresh one. */
-static struct page *supply(struct lo_dmb *lo)
+static struct page *lo_get_page(struct lo_dmb *lo)
 {
 	struct page *page;
 
 	lo->filled = true;
-	if (lo->tail == smp_load_acquire(&lo->head)) /* pairs with hand_back() */
+	if (lo->tail == smp_load_acquire(&lo->head)) /* pairs with lo_return_page() */
 		return alloc_page(GFP_KERNEL_ACCOUNT | __GFP_HIGHMEM);
 	page = lo->free[lo->tail % lo->n_pages];
 	lo->free[lo->tail % lo->n_pages] = NULL;
-	smp_store_release(&lo->tail, lo->tail + 1); /* pairs with hand_back() */
+	smp_store_release(&lo->tail, lo->tail + 1); /* pairs with lo_return_page() */
 	return page;
 }
 
-static void hand_back(struct lo_dmb *lo, struct page *page)
+static void lo_return_page(struct lo_dmb *lo, struct page *page)
 {
 	/* A pipe refers to it, or pages were given back meanwhile and there are enough. */
 	if (page_ref_count(page) > 1 || lo->head - smp_load_acquire(&lo->tail) == lo->n_pages) {
@@ -187,28 +187,28 @@ static void hand_back(struct lo_dmb *lo, struct page *page)
 		return;
 	}
 	lo->free[lo->head % lo->n_pages] = page;
-	smp_store_release(&lo->head, lo->head + 1); /* pairs with supply() */
+	smp_store_release(&lo->head, lo->head + 1); /* pairs with lo_get_page() */
 }
 
 /* The writer; the connection's room is such that it never comes to a page that is being read. */
-static ssize_t write(struct smc_ism_dmb *dmb, u32 off, struct iov_iter *from, u32 len)
+static ssize_t lo_write(struct smc_ism_dmb *dmb, u32 off, struct iov_iter *from, u32 len)
 {
 	struct lo_dmb *lo = lo_of(dmb);
 	u32 done = 0;
 
 	while (done < len) {
 		u32 at = off + SMC_ISM_CDC_LEN, in = at & (PAGE_SIZE - 1);
-		u32 n = min3(len - done, dmb->element.size - off, (u32)PAGE_SIZE - in);
+		u32 n = min3(len - done, dmb->rcvbuf.size - off, (u32)PAGE_SIZE - in);
 		struct page **page = &lo->pages[at >> PAGE_SHIFT];
 		size_t copied;
 
 		if (!*page)
-			WRITE_ONCE(*page, supply(lo));
+			WRITE_ONCE(*page, lo_get_page(lo));
 		if (!*page)
 			return done ? (ssize_t)done : -ENOMEM;
 		copied = copy_page_from_iter(*page, in, n, from);
 		done += copied;
-		off = off + copied < dmb->element.size ? off + copied : 0;
+		off = off + copied < dmb->rcvbuf.size ? off + copied : 0;
 		if (copied < n)
 			return done ? (ssize_t)done : -EFAULT;
 	}
@@ -216,7 +216,7 @@ static ssize_t write(struct smc_ism_dmb *dmb, u32 off, struct iov_iter *from, u3
 }
 
 /* The reader takes out the pages whose last byte it has read. */
-static void consumed(struct smc_ism_dmb *dmb, u32 off, u32 len)
+static void lo_consumed(struct smc_ism_dmb *dmb, u32 off, u32 len)
 {
 	u32 first = (off + SMC_ISM_CDC_LEN) >> PAGE_SHIFT;
 	u32 end = (off + SMC_ISM_CDC_LEN + len) >> PAGE_SHIFT;
@@ -226,60 +226,60 @@ static void consumed(struct smc_ism_dmb *dmb, u32 off, u32 len)
 		struct page *page = lo->pages[first];
 
 		WRITE_ONCE(lo->pages[first], NULL);
-		hand_back(lo, page);
+		lo_return_page(lo, page);
 	}
 }
 
 /* The writer again. What has been handed back is of no use to one that does not write. */
-static void trim(struct smc_ism_dmb *dmb, bool empty, u32 off)
+static void lo_trim(struct smc_ism_dmb *dmb, bool empty, u32 off)
 {
 	struct lo_dmb *lo = lo_of(dmb);
 	struct page **last = &lo->pages[(off + SMC_ISM_CDC_LEN) >> PAGE_SHIFT];
 
 	while (lo->tail != smp_load_acquire(&lo->head))
-		put_page(supply(lo));
+		put_page(lo_get_page(lo));
 	if (empty && *last) {
 		put_page(*last);
 		WRITE_ONCE(*last, NULL);
 	}
 }
 
-static struct smc_ism_dmb *dmb_get_whole(struct smc_ism_dev *dev, u32 len, const u64 gid[2])
+static struct smc_ism_dmb *lo_dmb_get_with_pages(struct smc_ism_dev *dev, u32 len, const u64 gid[2])
 {
-	struct smc_ism_dmb *dmb = dmb_get(dev, len, gid);
+	struct smc_ism_dmb *dmb = lo_dmb_get(dev, len, gid);
 	u32 i;
 
 	if (IS_ERR(dmb))
 		return dmb;
-	dmb->element.fixed = true;
+	dmb->rcvbuf.fixed = true;
 	lo_of(dmb)->filled = true;
 	for (i = 0; i < lo_of(dmb)->n_pages; i++) {
-		dmb->element.pages[i] = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
-		if (dmb->element.pages[i])
+		dmb->rcvbuf.pages[i] = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+		if (dmb->rcvbuf.pages[i])
 			continue;
-		dmb_close(dev, dmb);
-		dmb_put(dev, dmb);
+		lo_dmb_close(dev, dmb);
+		lo_dmb_put(dev, dmb);
 		return ERR_PTR(-ENOMEM);
 	}
 	return dmb;
 }
 
-static struct lo_dmb *find_and_get(const struct smc_ism_dev *dev, u64 token)
+static struct lo_dmb *lo_find_get(const struct smc_ism_dev *dev, u64 token)
 {
 	struct lo_dmb *lo;
 
-	spin_lock_bh(&table_lock);
-	lo = find(token);
+	spin_lock_bh(&lo_table_lock);
+	lo = lo_find(token);
 	if (lo && (lo->dmb.gid[0] != dev->gid[0] || lo->dmb.gid[1] != dev->gid[1]))
 		lo = NULL;
 	if (lo)
 		refcount_inc(&lo->ref);
-	spin_unlock_bh(&table_lock);
+	spin_unlock_bh(&lo_table_lock);
 	return lo;
 }
 
 /* What may be a message goes there word by word, in order, as the contract demands. */
-static void put_bytes(u8 *to, const u8 *from, u32 len)
+static void lo_copy(u8 *to, const u8 *from, u32 len)
 {
 	if (len == SMC_ISM_CDC_LEN && IS_ALIGNED((unsigned long)to, sizeof(u64))) {
 		for (; len; len -= sizeof(u64), to += sizeof(u64), from += sizeof(u64))
@@ -289,54 +289,54 @@ static void put_bytes(u8 *to, const u8 *from, u32 len)
 	memcpy(to, from, len);
 }
 
-static int move(struct smc_ism_dev *dev, u64 token, u8 index, bool signal, u32 off, void *data, u32 len)
+static int lo_move(struct smc_ism_dev *dev, u64 token, u8 index, bool signal, u32 off, void *data, u32 len)
 {
-	struct lo_dmb *lo = find_and_get(dev, token);
+	struct lo_dmb *lo = lo_find_get(dev, token);
 	u32 done, n;
 
 	if (!lo)
 		return -ENOENT;
 	if (off > lo->n_pages << PAGE_SHIFT || len > (lo->n_pages << PAGE_SHIFT) - off) {
-		put(lo);
+		lo_put(lo);
 		return -EINVAL;
 	}
 	for (done = 0; done < len; done += n, off += n) {
 		n = min_t(u32, len - done, PAGE_SIZE - (off & (PAGE_SIZE - 1)));
-		put_bytes(page_address(lo->pages[off >> PAGE_SHIFT]) + (off & (PAGE_SIZE - 1)), data + done, n);
+		lo_copy(page_address(lo->pages[off >> PAGE_SHIFT]) + (off & (PAGE_SIZE - 1)), data + done, n);
 	}
 	if (signal) {
 		local_bh_disable();
 		smc_ism_signalled(&lo->dmb);
 		local_bh_enable();
 	}
-	put(lo);
+	lo_put(lo);
 	return 0;
 }
 
 /* What a device of hardware has. */
-static const struct smc_ism_ops move_ops = {
-	.reach		= reach,
-	.dmb_get	= dmb_get_whole,
-	.dmb_close	= dmb_close,
-	.dmb_put	= dmb_put,
-	.move		= move,
+static const struct smc_ism_ops lo_move_ops = {
+	.reach		= lo_reach,
+	.dmb_get	= lo_dmb_get_with_pages,
+	.dmb_close	= lo_dmb_close,
+	.dmb_put	= lo_dmb_put,
+	.move		= lo_move,
 };
 
-static const struct smc_ism_ops ops = {
-	.reach		= reach,
-	.dmb_get	= dmb_get,
-	.dmb_close	= dmb_close,
-	.dmb_put	= dmb_put,
-	.map		= map,
-	.share		= share_locally,
-	.unmap		= unmap,
-	.write		= write,
-	.consumed	= consumed,
-	.trim		= trim,
+static const struct smc_ism_ops lo_ops = {
+	.reach		= lo_reach,
+	.dmb_get	= lo_dmb_get,
+	.dmb_close	= lo_dmb_close,
+	.dmb_put	= lo_dmb_put,
+	.map		= lo_map,
+	.share		= lo_share,
+	.unmap		= lo_unmap,
+	.write		= lo_write,
+	.consumed	= lo_consumed,
+	.trim		= lo_trim,
 };
 
-static struct smc_ism_dev device = {
-	.ops	= &ops,
+static struct smc_ism_dev lo_device = {
+	.ops	= &lo_ops,
 	.name	= "loopback-ism",
 	.chid	= SMC_ISM_CHID_LOOPBACK,
 	.v2	= true,
@@ -349,14 +349,14 @@ int __init smc_loopback_init(void)
 	uuid_t id;
 
 	uuid_gen(&id);
-	memcpy(device.gid, &id, sizeof(device.gid));
+	memcpy(lo_device.gid, &id, sizeof(lo_device.gid));
 	if (loopback_move)
-		device.ops = &move_ops;
-	return smc_ism_register(&device);
+		lo_device.ops = &lo_move_ops;
+	return smc_ism_register(&lo_device);
 }
 
 /* smc_loopback_exit() - at unload, when no connection is left. May sleep. */
 void smc_loopback_exit(void)
 {
-	smc_ism_unregister(&device);
+	smc_ism_unregister(&lo_device);
 }

@@ -19,7 +19,7 @@
 #define PAGED_FACTOR 4
 
 /* How large a buffer the application wants, or the administrator. */
-static u8 size_code(const struct smc_ism_dev *dev, const struct sock *sk)
+static u8 dmb_size_code(const struct smc_ism_dev *dev, const struct sock *sk)
 {
 	u64 want = smc_sysctl_rmem(smc_net(sock_net(sk)));
 
@@ -35,29 +35,29 @@ static u8 size_code(const struct smc_ism_dev *dev, const struct sock *sk)
  * Where room grows by pages, a ring of few of them would never be half empty. With pages of 4 KiB
  * the smallest buffer has four.
  */
-static u8 least_code(const struct smc_ism_dev *dev)
+static u8 dmb_min_code(const struct smc_ism_dev *dev)
 {
 	return dev->ops->map ? order_base_2(4 * PAGE_SIZE) - order_base_2(SMC_ISM_SIZE_MIN) : 0;
 }
 
 /* Our buffer, for the peer to write to; a smaller one if memory is short. */
-static struct smc_ism_dmb *get_dmb(struct smc_ism_dev *dev, u8 *code, const u64 peer[2])
+static struct smc_ism_dmb *dmb_alloc(struct smc_ism_dev *dev, u8 *code, const u64 peer[2])
 {
 	struct smc_ism_dmb *dmb;
 
 	do {
 		dmb = dev->ops->dmb_get(dev, SMC_ISM_SIZE_MIN << *code, peer);
-	} while (PTR_ERR(dmb) == -ENOMEM && (*code)-- > least_code(dev));
+	} while (PTR_ERR(dmb) == -ENOMEM && (*code)-- > dmb_min_code(dev));
 	return dmb;
 }
 
-static int reason_of(long err)
+static int dmb_error_reason(long err)
 {
 	return err == -ENOSPC ? SMC_REASON_MAX_DMB : SMC_REASON_MEM;
 }
 
 /* Gives up a DMB that no connection has got. A device that signals it at this moment may still look at it. */
-static void put_ism(struct smc_ism_conn *ic)
+static void ism_conn_free(struct smc_ism_conn *ic)
 {
 	ic->dev->ops->dmb_close(ic->dev, ic->own);
 	synchronize_rcu(); /* pairs with the RCU section of smc_ism_signalled() and of providers that call it */
@@ -70,15 +70,15 @@ static void put_ism(struct smc_ism_conn *ic)
  * so they share its groups. A device within this kernel stands for one in each namespace, whose net.smc.loopback says what
  * may use it: its groups share nothing that another namespace could miss, and go with their namespace.
  */
-static struct net *group_net(const struct smc_ism_dev *dev, const struct sock *sk)
+static struct net *ism_lgr_net(const struct smc_ism_dev *dev, const struct sock *sk)
 {
 	return dev->host ? sock_net(sk) : &init_net;
 }
 
 /* Makes a connection in a group, in which smc_lgr_join() has reserved a place. Takes over the place. */
-static int make_conn(struct smc_offer *offer, struct smc_ism_dev *dev, struct smc_lgr *lgr, const u64 *peer)
+static int ism_make_conn(struct smc_offer *offer, struct smc_ism_dev *dev, struct smc_lgr *lgr, const u64 *peer)
 {
-	u8 asked = max(size_code(dev, offer->sk), least_code(dev)), code = asked;
+	u8 asked = max(dmb_size_code(dev, offer->sk), dmb_min_code(dev)), code = asked;
 	struct smc_ism_conn *ic = kzalloc(sizeof(*ic), GFP_KERNEL_ACCOUNT);
 	struct smc_conn *conn;
 	int rc = SMC_REASON_MEM;
@@ -86,18 +86,18 @@ static int make_conn(struct smc_offer *offer, struct smc_ism_dev *dev, struct sm
 	if (!ic)
 		goto err_leave;
 	ic->dev = dev;
-	ic->own = get_dmb(dev, &code, peer);
+	ic->own = dmb_alloc(dev, &code, peer);
 	if (IS_ERR(ic->own)) {
-		rc = reason_of(PTR_ERR(ic->own));
+		rc = dmb_error_reason(PTR_ERR(ic->own));
 		goto err_free;
 	}
 	conn = smc_conn_new(lgr, offer);
 	if (!conn) {
-		put_ism(ic);
+		ism_conn_free(ic);
 		return SMC_REASON_MEM;
 	}
-	conn->rx = ic->own->element;
-	conn->prompt = dev->ops->map;
+	conn->rx = ic->own->rcvbuf;
+	conn->update_each_read = dev->ops->map;
 	conn->priv = ic;
 	rcu_assign_pointer(ic->own->conn, conn);
 	offer->conn = conn;
@@ -117,14 +117,14 @@ err_leave:
  * Makes a connection with a DMB of its own, so that the peer can be told of it. Without the peer's GID, nobody but @share
  * of the device gets at the DMB. Return: 0, or a reason. @first: whether the connection is the first of its group.
  */
-static int create_conn(struct smc_offer *offer, struct smc_ism_dev *dev, enum smc_lgr_how how, const u64 *peer, u8 version,
+static int ism_create_conn(struct smc_offer *offer, struct smc_ism_dev *dev, enum smc_lgr_how how, const u64 *peer, u8 version,
 		       bool *first)
 {
 	const u64 *gid = peer ?: dev->gid;
 	const struct smc_lgr_key key = {
 		.ops = &smc_ism_transport,
 		.dev = dev,
-		.net = group_net(dev, offer->sk),
+		.net = ism_lgr_net(dev, offer->sk),
 		.gid = { gid[0], gid[1] },
 		.version = version,
 	};
@@ -132,48 +132,48 @@ static int create_conn(struct smc_offer *offer, struct smc_ism_dev *dev, enum sm
 
 	if (IS_ERR(lgr))
 		return PTR_ERR(lgr) == -ENOENT ? SMC_REASON_SYNC : SMC_REASON_MEM;
-	return make_conn(offer, dev, lgr, peer);
+	return ism_make_conn(offer, dev, lgr, peer);
 }
 
 /* From here on the connection writes to a peer's buffer, which it has got at. */
-static void use_dmb(struct smc_conn *conn, struct smc_ism_dmb *dmb)
+static void ism_set_peer_dmb(struct smc_conn *conn, struct smc_ism_dmb *dmb)
 {
 	struct smc_ism_conn *ic = conn->priv;
 
 	ic->peer_token = dmb->token;
-	conn->tx_size = dmb->element.size;
+	conn->tx_size = dmb->rcvbuf.size;
 	conn->tx_window = conn->tx_size;
 	conn->tx_buf = conn->tx_size;
-	conn->tx_skip = dmb->element.skip;
+	conn->tx_skip = dmb->rcvbuf.skip;
 	conn->granule = PAGE_SIZE;
-	smp_store_release(&ic->peer, dmb); /* pairs with other_end() */
+	smp_store_release(&ic->peer, dmb); /* pairs with ism_peer_conn() */
 }
 
 /* Gets at the peer's buffer. Return: 0, or -ECONNRESET if the peer has gone already. */
-static int map_dmb(struct smc_conn *conn, u64 token)
+static int ism_map_dmb(struct smc_conn *conn, u64 token)
 {
 	struct smc_ism_dev *dev = ((const struct smc_ism_conn *)conn->priv)->dev;
 	struct smc_ism_dmb *dmb = dev->ops->map(dev, token, dev->gid);
 
 	if (IS_ERR(dmb))
 		return -ECONNRESET;
-	use_dmb(conn, dmb);
+	ism_set_peer_dmb(conn, dmb);
 	return 0;
 }
 
 /* The same, or learns how to move bytes there. */
-static int connect_dmb(struct smc_conn *conn, const struct smc_clc_accept *peer)
+static int ism_connect_dmb(struct smc_conn *conn, const struct smc_clc_accept *peer)
 {
 	struct smc_ism_conn *ic = conn->priv;
 
 	if (ic->dev->ops->map)
-		return map_dmb(conn, peer->dmb_token);
+		return ism_map_dmb(conn, peer->dmb_token);
 	ic->peer_token = peer->dmb_token;
 	return smc_ism_cdc_start(conn, peer);
 }
 
 /* Is the end that we write to a client that writes to us? It has got at our buffer first. */
-static bool is_mutual(const struct smc_conn *conn)
+static bool ism_is_mutual(const struct smc_conn *conn)
 {
 	const struct smc_ism_conn *ic = conn->priv;
 	const struct smc_conn *peer;
@@ -187,7 +187,7 @@ static bool is_mutual(const struct smc_conn *conn)
 }
 
 /* What is said at first contact only. */
-static void introduce_us(struct smc_clc_accept *a)
+static void fill_first_contact(struct smc_clc_accept *a)
 {
 	a->has_fce = true;
 	a->os_type = SMC_CLC_OS_LINUX;
@@ -196,7 +196,7 @@ static void introduce_us(struct smc_clc_accept *a)
 }
 
 /* What we say of ourselves, in ACCEPT and CONFIRM alike. */
-static void describe_us(const struct smc_conn *conn, struct smc_clc_accept *a)
+static void fill_accept(const struct smc_conn *conn, struct smc_clc_accept *a)
 {
 	const struct smc_ism_conn *ic = conn->priv;
 
@@ -210,37 +210,37 @@ static void describe_us(const struct smc_conn *conn, struct smc_clc_accept *a)
 	a->chid = ic->dev->chid;
 	a->ext_gid = smc_ism_emulated(a->chid) ? ic->dev->gid[1] : 0;
 	if (a->first_contact)
-		introduce_us(a);
+		fill_first_contact(a);
 }
 
 /*
  * What the server says of itself is known to who is on the same host, also if it does not say it:
  * what is a further contact to it may be the first of our group.
  */
-static void learn(struct smc_lgr *lgr, const struct smc_ism_dev *dev, const struct smc_clc_accept *peer)
+static void ism_set_lgr_peer(struct smc_lgr *lgr, const struct smc_ism_dev *dev, const struct smc_clc_accept *peer)
 {
 	struct smc_clc_accept known = *peer;
 
 	if (dev->host && !known.has_fce) {
-		introduce_us(&known);
+		fill_first_contact(&known);
 		known.release = SMC_CLC_RELEASE;
 	}
-	smc_lgr_learn(lgr, &known);
+	smc_lgr_set_peer(lgr, &known);
 }
 
 /* Server: a place on the device that was chosen. */
-static int match_on(struct smc_offer *offer, struct smc_ism_dev *dev, const u64 gid[2], struct smc_clc_accept *a)
+static int ism_match_dev(struct smc_offer *offer, struct smc_ism_dev *dev, const u64 gid[2], struct smc_clc_accept *a)
 {
-	int rc = create_conn(offer, dev, SMC_LGR_FIND_OR_FORM, gid, a->version, &a->first_contact);
+	int rc = ism_create_conn(offer, dev, SMC_LGR_FIND_OR_FORM, gid, a->version, &a->first_contact);
 
 	if (rc)
 		return rc;
 	a->type = SMC_CLC_ACCEPT;
-	describe_us(offer->conn, a);
+	fill_accept(offer->conn, a);
 	return 0;
 }
 
-static int match(struct smc_offer *offer, const struct smc_clc_proposal *p, struct smc_clc_accept *a)
+static int ism_match(struct smc_offer *offer, const struct smc_clc_proposal *p, struct smc_clc_accept *a)
 {
 	struct smc_ism_dev *dev;
 	u32 reason;
@@ -251,8 +251,8 @@ static int match(struct smc_offer *offer, const struct smc_clc_proposal *p, stru
 	dev = smc_ism_choose(offer, p, a, gid, &reason);
 	if (!dev)
 		return reason;
-	rc = match_on(offer, dev, gid, a);
-	smc_ism_drop(dev);
+	rc = ism_match_dev(offer, dev, gid, a);
+	smc_ism_dev_put(dev);
 	return rc;
 }
 
@@ -265,12 +265,12 @@ static void fill_confirm(struct smc_offer *offer, const struct smc_clc_accept *p
 	us->first_contact = peer->first_contact;
 	us->release = peer->release;
 	memcpy(us->eid, peer->eid, sizeof(us->eid));
-	describe_us(offer->conn, us);
+	fill_accept(offer->conn, us);
 	us->features &= peer->features;
 }
 
 /* Client: joins the server on the device that it has chosen. */
-static int join_on(struct smc_offer *offer, struct smc_ism_dev *dev, const struct smc_clc_accept *peer,
+static int ism_join_dev(struct smc_offer *offer, struct smc_ism_dev *dev, const struct smc_clc_accept *peer,
 		   struct smc_clc_accept *us)
 {
 	/* Within this kernel each end has a group of its own: a further contact of the server's may be our first. */
@@ -283,79 +283,79 @@ static int join_on(struct smc_offer *offer, struct smc_ism_dev *dev, const struc
 		gid[1] = dev->gid[1];
 	if (!dev->ops->reach(dev, gid, 0))
 		return -EPROTO;
-	rc = create_conn(offer, dev, how, gid, peer->version, &first);
+	rc = ism_create_conn(offer, dev, how, gid, peer->version, &first);
 	if (rc)
 		return rc;
-	rc = connect_dmb(offer->conn, peer);
+	rc = ism_connect_dmb(offer->conn, peer);
 	if (rc)
 		return rc;
-	learn(offer->conn->member.lgr, dev, peer);
+	ism_set_lgr_peer(offer->conn->member.lgr, dev, peer);
 	fill_confirm(offer, peer, us);
 	return 0;
 }
 
-static int join(struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_clc_accept *us)
+static int ism_join(struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_clc_accept *us)
 {
 	struct smc_ism_dev *dev = smc_ism_by_chid(peer->chid, peer->version);
 	int rc;
 
 	if (!dev)
 		return -EPROTO;
-	rc = join_on(offer, dev, peer, us);
-	smc_ism_drop(dev);
+	rc = ism_join_dev(offer, dev, peer, us);
+	smc_ism_dev_put(dev);
 	return rc;
 }
 
-static int attach(struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_clc_accept *us)
+static int ism_attach(struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_clc_accept *us)
 {
 	int rc;
 
 	if (!offer->server)
-		return peer ? join(offer, peer, us) : 0;
-	rc = connect_dmb(offer->conn, peer);
+		return peer ? ism_join(offer, peer, us) : 0;
+	rc = ism_connect_dmb(offer->conn, peer);
 	if (rc)
 		return rc;
-	if (((const struct smc_ism_conn *)offer->conn->priv)->peer && !is_mutual(offer->conn))
+	if (((const struct smc_ism_conn *)offer->conn->priv)->peer && !ism_is_mutual(offer->conn))
 		return -ECONNRESET;
-	smc_lgr_learn(offer->conn->member.lgr, peer);
+	smc_lgr_set_peer(offer->conn->member.lgr, peer);
 	return 0;
 }
 
 /* One end of a pair: a place in the group, and its buffer. */
-static int half(struct smc_offer *offer, struct smc_ism_dev *dev)
+static int ism_pair_end(struct smc_offer *offer, struct smc_ism_dev *dev)
 {
 	bool first;
-	int rc = create_conn(offer, dev, SMC_LGR_FIND_OR_FORM, NULL, 2, &first);
+	int rc = ism_create_conn(offer, dev, SMC_LGR_FIND_OR_FORM, NULL, 2, &first);
 
 	if (!rc && first)
-		smc_lgr_learn_self(offer->conn->member.lgr, smc_ism_host_eid());
+		smc_lgr_set_peer_self(offer->conn->member.lgr, smc_ism_host_eid());
 	return rc;
 }
 
-static void share_dmb(struct smc_conn *conn, const struct smc_conn *peer)
+static void ism_share_dmb(struct smc_conn *conn, const struct smc_conn *peer)
 {
 	struct smc_ism_dmb *dmb = ((const struct smc_ism_conn *)peer->priv)->own;
 	struct smc_ism_dev *dev = ((const struct smc_ism_conn *)conn->priv)->dev;
 
 	dev->ops->share(dev, dmb);
-	use_dmb(conn, dmb);
+	ism_set_peer_dmb(conn, dmb);
 }
 
-static int pair(struct smc_offer *client, struct smc_offer *server)
+static int ism_pair(struct smc_offer *client, struct smc_offer *server)
 {
 	struct smc_ism_dev *dev = smc_ism_for_pair(client->sk);
 
 	if (!dev)
 		return -ENODEV;
 	server->server = true;
-	if (half(client, dev) || half(server, dev))
+	if (ism_pair_end(client, dev) || ism_pair_end(server, dev))
 		return -ENOMEM;
-	share_dmb(client->conn, server->conn);
-	share_dmb(server->conn, client->conn);
+	ism_share_dmb(client->conn, server->conn);
+	ism_share_dmb(server->conn, client->conn);
 	return 0;
 }
 
-static void release(struct smc_conn *conn)
+static void ism_release(struct smc_conn *conn)
 {
 	struct smc_ism_conn *ic = conn->priv;
 	s64 bytes = conn->rx.size + conn->rx.skip;
@@ -366,7 +366,7 @@ static void release(struct smc_conn *conn)
 	atomic64_sub(bytes, &conn->member.lgr->buf_bytes);
 }
 
-static void destroy(struct smc_conn *conn)
+static void ism_free(struct smc_conn *conn)
 {
 	struct smc_ism_conn *ic = conn->priv;
 
@@ -376,7 +376,7 @@ static void destroy(struct smc_conn *conn)
 	kfree(ic);
 }
 
-static ssize_t write(struct smc_conn *conn, struct iov_iter *from, u32 len)
+static ssize_t ism_write(struct smc_conn *conn, struct iov_iter *from, u32 len)
 {
 	struct smc_ism_conn *ic = conn->priv;
 
@@ -386,7 +386,7 @@ static ssize_t write(struct smc_conn *conn, struct iov_iter *from, u32 len)
 }
 
 /* The peer's end of a connection whose other end is in this kernel, too. Under RCU. */
-static struct smc_conn *other_end(const struct smc_ism_conn *ic)
+static struct smc_conn *ism_peer_conn(const struct smc_ism_conn *ic)
 {
 	const struct smc_ism_dmb *peer = smp_load_acquire(&ic->peer), *back;
 	struct smc_conn *conn = peer ? rcu_dereference(peer->conn) : NULL;
@@ -398,7 +398,7 @@ static struct smc_conn *other_end(const struct smc_ism_conn *ic)
 	return back && back != ic->own ? NULL : conn;
 }
 
-static void signal(struct smc_conn *conn, unsigned int what)
+static void ism_signal(struct smc_conn *conn, unsigned int what)
 {
 	struct smc_ism_conn *ic = conn->priv;
 	struct smc_conn *peer;
@@ -411,7 +411,7 @@ static void signal(struct smc_conn *conn, unsigned int what)
 		return;
 	}
 	rcu_read_lock();
-	peer = other_end(ic);
+	peer = ism_peer_conn(ic);
 	if (!peer)
 		goto out;
 	if (what & SMC_SIGNAL_DATA)
@@ -424,7 +424,7 @@ out:
 	rcu_read_unlock();
 }
 
-static void consumed(struct smc_conn *conn, u32 off, u32 len)
+static void ism_consumed(struct smc_conn *conn, u32 off, u32 len)
 {
 	struct smc_ism_conn *ic = conn->priv;
 
@@ -432,7 +432,7 @@ static void consumed(struct smc_conn *conn, u32 off, u32 len)
 		ic->dev->ops->consumed(ic->own, off, len);
 }
 
-static void describe(const struct smc_conn *conn, struct smc_diag_info *info)
+static void ism_describe(const struct smc_conn *conn, struct smc_diag_info *info)
 {
 	const struct smc_ism_conn *ic = conn->priv;
 	const struct smc_lgr *lgr = conn->member.lgr;
@@ -445,12 +445,12 @@ static void describe(const struct smc_conn *conn, struct smc_diag_info *info)
 	info->dmb.peer_gid = lgr->key.gid[0];
 	info->dmb.peer_gid_ext = lgr->key.gid[1];
 	/* Who shows a DMB of hardware to other users shows nothing that they could use. */
-	if (READ_ONCE(ic->own->spent) || !ic->dev->host)
+	if (READ_ONCE(ic->own->token_used) || !ic->dev->host)
 		info->dmb.token = ic->own->token;
 	info->dmb.peer_token = ic->peer_token;
 }
 
-static void trim(struct smc_conn *conn)
+static void ism_trim(struct smc_conn *conn)
 {
 	struct smc_ism_conn *ic = conn->priv;
 
@@ -461,7 +461,7 @@ static void trim(struct smc_conn *conn)
 	mutex_unlock(&conn->tx_lock);
 }
 
-static int init_lgr(struct smc_lgr *lgr)
+static int ism_init_lgr(struct smc_lgr *lgr)
 {
 	const struct smc_ism_dev *dev = lgr->key.dev;
 
@@ -475,17 +475,17 @@ const struct smc_transport_ops smc_ism_transport = {
 	.owner		= THIS_MODULE,
 	.local		= smc_ism_local,
 	.offer		= smc_ism_offer,
-	.match		= match,
-	.attach		= attach,
-	.pair		= pair,
-	.release	= release,
-	.free		= destroy,
-	.write		= write,
-	.signal		= signal,
-	.consumed	= consumed,
-	.trim		= trim,
-	.describe	= describe,
-	.lgr_init	= init_lgr,
+	.match		= ism_match,
+	.attach		= ism_attach,
+	.pair		= ism_pair,
+	.release	= ism_release,
+	.free		= ism_free,
+	.write		= ism_write,
+	.signal		= ism_signal,
+	.consumed	= ism_consumed,
+	.trim		= ism_trim,
+	.describe	= ism_describe,
+	.lgr_init	= ism_init_lgr,
 };
 
 /* Read at load only: another module may be the transport of SMC-D then, as smc_null.ko is. */

@@ -28,9 +28,9 @@ static inline bool smc_ism_emulated(u16 chid)
 /* A buffer that a peer may write to. The provider allocates it as part of something larger. */
 struct smc_ism_dmb {
 	u64			token;
-	bool			spent;		/* nobody else can use the token any more: it may be shown; single word */
+	bool			token_used;		/* nobody else can use the token any more: it may be shown; single word */
 	u64			gid[2];		/* who may write to it */
-	struct smc_element	element;
+	struct smc_rcvbuf	rcvbuf;
 	struct smc_conn __rcu	*conn;		/* whose it is; NULL when that is over */
 };
 
@@ -82,7 +82,7 @@ struct smc_ism_dev {
 	bool		v1, v2;		/* which versions of SMC-D it is good for */
 	bool		host;		/* within this kernel only: both ends are ours */
 	struct list_head list;		/* device.c, as what follows */
-	atomic_t	holds;		/* by those who are about to join a group of it */
+	atomic_t	users;		/* by those who are about to join a group of it */
 };
 
 int smc_ism_register(struct smc_ism_dev *dev);

@@ -363,26 +363,26 @@ static void cdc_recv(struct smc_rdma_conn *rc, const struct smc_cdc *msg)
 {
 	struct smc_conn *conn = rc->conn;
 	u32 at = rc->rx.prod.at.count;
-	struct smc_cdc_news news;
+	struct smc_cdc_delta delta;
 
 	lockdep_assert_held(&rc->recv_lock);
-	if (smc_cdc_recv(&rc->rx, msg, posted_end(rc), conn->rx.size, conn->tx_size, &news)) {
+	if (smc_cdc_recv(&rc->rx, msg, posted_end(rc), conn->rx.size, conn->tx_size, &delta)) {
 		smc_link_fail(rc->group->link, SMC_LINK_AHEAD, 0);
 		return;
 	}
-	if (news.data > 0 && !sync_bytes(rc, rc->rmb, at, news.data))
+	if (delta.data > 0 && !sync_bytes(rc, rc->rmb, at, delta.data))
 		return;
-	smc_upcall_received(conn, &rc->rx, &news);
-	if (news.space > 0) {
+	smc_upcall_received(conn, &rc->rx, &delta);
+	if (delta.space > 0) {
 		WRITE_ONCE(rc->group->link->last_read, jiffies);
 		make_room(rc);
 	}
-	if (smc_conn_cdc_due(conn, &rc->tx, &news) && smc_conn_get_live(conn)) {
+	if (smc_conn_cdc_due(conn, &rc->tx, &delta) && smc_conn_get_live(conn)) {
 		smc_rdma_cdc_send(rc);
 		smc_conn_put(conn);
 	}
-	if (news.closing)
-		smc_upcall_close(conn, news.closing);
+	if (delta.closing)
+		smc_upcall_close(conn, delta.closing);
 }
 
 /*
@@ -483,7 +483,7 @@ void smc_rdma_cdc_start(struct smc_rdma_conn *rc, const struct smc_clc_accept *p
 	conn->tx_window = min(conn->tx_size, rc->snd->size);
 	conn->tx_buf = rc->snd->size;
 	conn->tx_least = conn->tx_window / 8;
-	conn->rx_halves = rc->group->immediate;
+	conn->peer_waits_half = rc->group->immediate;
 	rcu_read_lock();
 	/* The early message is taken in first, whatever comes now. */
 	spin_lock_bh(&rc->recv_lock);

@@ -207,7 +207,7 @@ int smc_rdma_client_attach(struct smc_offer *offer, const struct smc_clc_accept 
 		rc = smc_rdma_know_peer(ro, peer);
 		if (rc)
 			return rc;
-		smc_lgr_learn(ro->lgr, peer);
+		smc_lgr_set_peer(ro->lgr, peer);
 	}
 	rc = ro->first ? 0 : smc_rdma_announce(ro);
 	if (rc)

@@ -215,7 +215,7 @@ int smc_rdma_make_conn(struct smc_rdma_offer *ro)
 		kfree(rc);
 		return SMC_REASON_MEM;
 	}
-	conn->rx = (struct smc_element){ .size = rc->rmb->size, .fixed = true, .pages = rc->rmb->pages };
+	conn->rx = (struct smc_rcvbuf){ .size = rc->rmb->size, .fixed = true, .pages = rc->rmb->pages };
 	conn->priv = rc;
 	rc->conn = conn;
 	conn->member.tag = rc->rmb->id;

@@ -19,7 +19,7 @@ static int choose(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
 	int reason = SMC_REASON_NO_R_DEV;
 
 	if (p->has_v2 && smc_clc_path_has_r(p->path_v2)) {
-		if (!smc_eid_agree(p->eid, p->n_eid, ro->eid))
+		if (!smc_eid_negotiate(p->eid, p->n_eid, ro->eid))
 			reason = SMC_REASON_NO_UEID;
 		else if (!smc_rdma_choose(ro->offer->sk, 2, p->rocev2_gid, &ro->path[0]))
 			return 0;
@@ -210,7 +210,7 @@ static int begin(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 	rc = smc_rdma_know_peer(ro, peer);
 	if (rc)
 		return rc;
-	smc_lgr_learn(ro->lgr, peer);
+	smc_lgr_set_peer(ro->lgr, peer);
 	ro->last = jiffies + CONFIRM_LINK_TIMEOUT;
 	smc_rdma_wait(ro, CONFIRM_LINK_TIMEOUT);
 	smc_rdma_llc_confirm_link(group, false);

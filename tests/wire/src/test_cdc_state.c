@@ -43,9 +43,9 @@ static void build(struct end *e, struct smc_cdc_update *u)
 }
 
 /* One message from an end to the other. */
-static struct smc_cdc_news pass(struct end *from, struct end *to)
+static struct smc_cdc_delta pass(struct end *from, struct end *to)
 {
-	struct smc_cdc_news news;
+	struct smc_cdc_delta delta;
 	u8 buf[SMC_CDC_R_LEN];
 	struct smc_cdc_update u;
 	struct smc_cdc msg;
@@ -56,8 +56,8 @@ static struct smc_cdc_news pass(struct end *from, struct end *to)
 	CHECK_EQ(smc_cdc_r_decode(buf, sizeof(buf), &msg), 0);
 	CHECK(!smc_cdc_is_late(&to->rx, msg.seq));
 	to->rx.seq = msg.seq;
-	CHECK_EQ(smc_cdc_recv(&to->rx, &msg, to->tx.prod.pos, to->rx_size, to->tx_size, &news), 0);
-	return news;
+	CHECK_EQ(smc_cdc_recv(&to->rx, &msg, to->tx.prod.pos, to->rx_size, to->tx_size, &delta), 0);
+	return delta;
 }
 
 /* Data in both directions, many times around both rings, each side reading what it gets. */
@@ -69,21 +69,21 @@ static void streams(void)
 	check_case = "streams";
 	for (i = 0; i < 20000; i++) {
 		u32 n = i * 7919 % SIZE_B + 1, m = i * 104729 % SIZE_A + 1;
-		struct smc_cdc_news news;
+		struct smc_cdc_delta delta;
 
 		A->tx.written += n;
-		news = pass(A, B);
-		CHECK_EQ(news.data, n);
+		delta = pass(A, B);
+		CHECK_EQ(delta.data, n);
 		CHECK_EQ(B->rx.prod.pos, A->tx.written);
-		CHECK_EQ(news.blocked, n == SIZE_B);
+		CHECK_EQ(delta.blocked, n == SIZE_B);
 		B->read = B->rx.prod.pos;
 		B->tx.written += m;
-		news = pass(B, A);
-		CHECK_EQ(news.data, m);
-		CHECK_EQ(news.space, n);
+		delta = pass(B, A);
+		CHECK_EQ(delta.data, m);
+		CHECK_EQ(delta.space, n);
 		CHECK_EQ(A->rx.cons.pos, A->tx.written);
 		A->read = A->rx.prod.pos;
-		CHECK(!news.urgent && !news.asks && !news.closing);
+		CHECK(!delta.urgent && !delta.update_requested && !delta.closing);
 	}
 	CHECK_EQ(A->tx.seq, 20000);
 }
@@ -130,25 +130,25 @@ static void sendable_end(void)
 /* An urgent byte, data after it, and the end: each waits until the byte before is read. */
 static void urgent(void)
 {
-	struct smc_cdc_news news;
+	struct smc_cdc_delta delta;
 
 	start();
 	check_case = "urgent";
 	A->tx.written = 130;
 	A->tx.urgent = 100;
 	A->close_flags = SMC_CDC_DONE;
-	news = pass(A, B);
-	CHECK(news.data == 100 && news.urgent && !news.closing);
+	delta = pass(A, B);
+	CHECK(delta.data == 100 && delta.urgent && !delta.closing);
 	CHECK_EQ(A->tx.urgent_sent, 100);
-	news = pass(A, B);
-	CHECK(news.data == 0 && !news.urgent && !news.closing);
+	delta = pass(A, B);
+	CHECK(delta.data == 0 && !delta.urgent && !delta.closing);
 	B->read = 99;
 	CHECK_EQ(pass(B, A).space, 99);
 	CHECK_EQ(pass(A, B).data, 0);
 	B->read = 100;
 	CHECK_EQ(pass(B, A).space, 1);
-	news = pass(A, B);
-	CHECK(news.data == 30 && !news.urgent && news.closing == SMC_CDC_DONE);
+	delta = pass(A, B);
+	CHECK(delta.data == 30 && !delta.urgent && delta.closing == SMC_CDC_DONE);
 }
 
 /* Flags of messages about one urgent byte, if they queue and if each replaces the one before. */
@@ -235,7 +235,7 @@ static const struct {
 	int rc;
 	s64 data, space;
 	u8 closing;
-	bool urgent, blocked, asks;
+	bool urgent, blocked, update_requested;
 } received[] = {
 	{ "again", { .prod = { 0, 100 }, .cons = { 0, 50 } }, 0, 0, 0, 0, false, false, false },
 	{ "all read", { .prod = { 0, 100 }, .cons = { 0, 300 } }, 0, 0, 250, 0, false, false, false },
@@ -265,27 +265,27 @@ static void messages(void)
 			.prod = { 100, { 0, 100 } }, .cons = { 50, { 0, 50 } },
 			.state = SMC_CDC_CLOSED,
 		};
-		struct smc_cdc_news news;
+		struct smc_cdc_delta delta;
 
 		check_case = received[i].name;
-		memset(&news, 0xa5, sizeof(news));
-		CHECK_EQ(smc_cdc_recv(&rx, &received[i].msg, 300, SIZE_B, SIZE_A, &news), received[i].rc);
+		memset(&delta, 0xa5, sizeof(delta));
+		CHECK_EQ(smc_cdc_recv(&rx, &received[i].msg, 300, SIZE_B, SIZE_A, &delta), received[i].rc);
 		if (received[i].rc) {
 			CHECK_EQ(rx.cons.pos, 50);
 			continue;
 		}
-		CHECK_EQ(news.data, received[i].data);
-		CHECK_EQ(news.space, received[i].space);
-		CHECK_EQ(news.urgent, received[i].urgent);
-		CHECK_EQ(news.blocked, received[i].blocked);
-		CHECK_EQ(news.asks, received[i].asks);
-		CHECK_EQ(news.closing, received[i].closing);
+		CHECK_EQ(delta.data, received[i].data);
+		CHECK_EQ(delta.space, received[i].space);
+		CHECK_EQ(delta.urgent, received[i].urgent);
+		CHECK_EQ(delta.blocked, received[i].blocked);
+		CHECK_EQ(delta.update_requested, received[i].update_requested);
+		CHECK_EQ(delta.closing, received[i].closing);
 		CHECK_EQ(rx.state, SMC_CDC_CLOSED | received[i].closing);
 		CHECK_EQ(rx.prod.pos, 100 + (received[i].data > 0 ? received[i].data : 0));
 		CHECK_EQ(rx.cons.pos, 50 + (received[i].space > 0 ? received[i].space : 0));
-		/* The same message once more is no news. */
-		CHECK_EQ(smc_cdc_recv(&rx, &received[i].msg, 300, SIZE_B, SIZE_A, &news), 0);
-		CHECK(news.data <= 0 && news.space <= 0 && !news.urgent && !news.closing);
+		/* The same message once more is no delta. */
+		CHECK_EQ(smc_cdc_recv(&rx, &received[i].msg, 300, SIZE_B, SIZE_A, &delta), 0);
+		CHECK(delta.data <= 0 && delta.space <= 0 && !delta.urgent && !delta.closing);
 	}
 }
 
@@ -313,18 +313,18 @@ static const struct {
 	struct smc_cdc_space s;
 	bool due;
 } spaces[] = {
-	{ "the peer asks", { .untold = 1, .size = 65536, .least = 2304, .asked = true, .halves = true }, true },
-	{ "a little", { .untold = 6553, .size = 65536, .least = 2304, .blocked = true }, false },
-	{ "more than a tenth, nobody is short of space", { .untold = 6554, .size = 65536, .least = 2304 }, false },
-	{ "more than a tenth, blocked", { .untold = 6554, .size = 65536, .least = 2304, .blocked = true }, true },
-	{ "more than a tenth, half is in use", { .untold = 6554, .ahead = 26214, .size = 65536, .least = 2304 }, true },
-	{ "one less", { .untold = 6554, .ahead = 26213, .size = 65536, .least = 2304 }, false },
-	{ "a small ring", { .untold = 2304, .size = 16384, .least = 2304, .blocked = true }, false },
-	{ "a small ring, enough", { .untold = 2305, .size = 16384, .least = 2304, .blocked = true }, true },
-	{ "halves: less", { .untold = 32767, .size = 65536, .halves = true, .blocked = true }, false },
-	{ "halves: enough", { .untold = 32768, .size = 65536, .halves = true }, true },
-	{ "halves: more than half is unread", { .untold = 30000, .ahead = 32769, .size = 65536, .halves = true }, false },
-	{ "halves: half is unread", { .untold = 1, .ahead = 32768, .size = 65536, .halves = true }, true },
+	{ "the peer asks", { .unsignaled = 1, .size = 65536, .min_update = 2304, .requested = true, .peer_waits_half = true }, true },
+	{ "a little", { .unsignaled = 6553, .size = 65536, .min_update = 2304, .blocked = true }, false },
+	{ "more than a tenth, nobody is short of space", { .unsignaled = 6554, .size = 65536, .min_update = 2304 }, false },
+	{ "more than a tenth, blocked", { .unsignaled = 6554, .size = 65536, .min_update = 2304, .blocked = true }, true },
+	{ "more than a tenth, half is in use", { .unsignaled = 6554, .ahead = 26214, .size = 65536, .min_update = 2304 }, true },
+	{ "one less", { .unsignaled = 6554, .ahead = 26213, .size = 65536, .min_update = 2304 }, false },
+	{ "a small ring", { .unsignaled = 2304, .size = 16384, .min_update = 2304, .blocked = true }, false },
+	{ "a small ring, enough", { .unsignaled = 2305, .size = 16384, .min_update = 2304, .blocked = true }, true },
+	{ "halves: less", { .unsignaled = 32767, .size = 65536, .peer_waits_half = true, .blocked = true }, false },
+	{ "halves: enough", { .unsignaled = 32768, .size = 65536, .peer_waits_half = true }, true },
+	{ "halves: more than half is unread", { .unsignaled = 30000, .ahead = 32769, .size = 65536, .peer_waits_half = true }, false },
+	{ "halves: half is unread", { .unsignaled = 1, .ahead = 32768, .size = 65536, .peer_waits_half = true }, true },
 };
 
 static void updates(void)
@@ -349,7 +349,7 @@ static void immediate(void)
 	check_case = "immediate";
 	for (i = 0; i < 5000; i++) {
 		u32 n = i * 7919 % SIZE_B + 1;
-		struct smc_cdc_news news;
+		struct smc_cdc_delta delta;
 
 		A->tx.written += n;
 		A->rx.prod.pos = A->read += i % 3;
@@ -365,7 +365,7 @@ static void immediate(void)
 		CHECK(msg.cons.wrap == u.msg.cons.wrap && msg.cons.count == u.msg.cons.count);
 		CHECK(msg.flags == u.msg.flags && !msg.state && !msg.token);
 		B->rx.seq = msg.seq;
-		CHECK_EQ(smc_cdc_recv(&B->rx, &msg, B->tx.prod.pos, SIZE_B, SIZE_A, &news), 0);
+		CHECK_EQ(smc_cdc_recv(&B->rx, &msg, B->tx.prod.pos, SIZE_B, SIZE_A, &delta), 0);
 		CHECK_EQ(B->rx.prod.pos, A->tx.written);
 		CHECK_EQ(B->rx.cons.pos, A->read);
 		B->read = B->rx.prod.pos;
