@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Runs the closing table. An event changes the state under the lock. Its actions are carried out without
- * the lock, so that two ends in one kernel can signal each other at the same time. Closing flags stay set,
- * so it does not matter which of several threads sends them. The last thread that carries out actions of
- * a connection that is over gives back what it has.
+ * Runs the closing table (close_table.h). An event changes the state under conn->lock. Its actions are carried out
+ * without the lock, so that two ends in one kernel can signal each other at the same time. Closing flags stay set, so it
+ * does not matter which thread sends them. When a connection is over, the last thread that carries out its actions
+ * releases it.
  */
 
 #include <net/ip.h>
@@ -16,7 +16,7 @@
 #include "../trylock.h"
 #include "conn.h"
 
-/* The longest time that a namespace can choose for a close, as with TCP_LINGER2: memory of others is held meanwhile. */
+/* Limits tcp_fin_timeout, as TCP_LINGER2 does, since a closing connection holds memory that the host shares. */
 #define TIMER_MAX TCP_FIN_TIMEOUT_MAX
 
 static int error_to_set(unsigned int actions)
@@ -50,7 +50,7 @@ static u8 flags_received(enum smc_close_event event)
 	}
 }
 
-/* Changes the state. Return: the actions, to be carried out without the lock. */
+/* Changes the state. Return: the actions, which the caller carries out without the lock. */
 static unsigned int close_step(struct smc_conn *conn, enum smc_close_event event)
 {
 	const struct smc_close_step *step = &smc_close_table[conn->state][event];
@@ -67,7 +67,7 @@ static unsigned int close_step(struct smc_conn *conn, enum smc_close_event event
 	trace_smc_close(conn->sk, conn->member.token, conn->state, event, step->next);
 	/* Pairs with cdc_send() of transport/ism/dmb_cdc.c. */
 	smp_store_release(&conn->close_flags, conn->close_flags | flags_to_send(step->actions));
-	/* A TCP connection that has died has reported its error already. */
+	/* A TCP connection that is dead has reported its own error. */
 	if (err && !conn->sk->sk_err && inet_sk_state_load(conn->sk) != TCP_CLOSE)
 		WRITE_ONCE(conn->sk->sk_err, err);
 	smp_store_release(&conn->state, step->next); /* after sk_err and rx_done: see rx_stream_end() and tx_may_send() */
@@ -85,7 +85,7 @@ static void close_start_timer(struct smc_conn *conn)
 		smc_conn_put(conn);
 }
 
-/* Gives back what the connection has. From now on only those with a reference use it. */
+/* Releases what the connection has. From now on only holders of a reference use it. */
 static void close_conn_end(struct smc_conn *conn)
 {
 	if (timer_delete(&conn->timer))
@@ -94,7 +94,7 @@ static void close_conn_end(struct smc_conn *conn)
 		smc_conn_put(conn);
 	conn->ops->release(conn);
 	smc_lgr_del_member(&conn->member);
-	smc_conn_put(conn); /* the reference that smc_conn_new() took for being alive */
+	smc_conn_put(conn); /* the reference of the connection itself, from smc_conn_new() */
 }
 
 static void close_act(struct smc_conn *conn, unsigned int actions)
@@ -123,11 +123,11 @@ static void close_act_and_end(struct smc_conn *conn, unsigned int actions)
 }
 
 /**
- * smc_close_event() - something happens that concerns the end of a connection
+ * smc_close_event() - runs one step of the closing table (RFC 7609, 4.8)
  * @conn: the connection
- * @event: what happens
+ * @event: what has happened
  *
- * Softirq, or process; none of the connection's locks held but the mutexes. Does not sleep.
+ * Context: any but hardirq; the caller may hold the connection's mutexes, but not conn->lock.
  */
 void smc_close_event(struct smc_conn *conn, enum smc_close_event event)
 {
@@ -143,8 +143,8 @@ void smc_close_event(struct smc_conn *conn, enum smc_close_event event)
 }
 
 /*
- * smc_close_check_tcp() - ends the connection if the TCP connection beneath has died. Nobody watches that: a
- * thread looks before it waits, and TCP wakes threads that wait. Does not sleep.
+ * smc_close_check_tcp() - aborts the connection if the TCP connection beneath is closed. Threads call this before they
+ * wait, and TCP wakes those that wait. Any context but hardirq.
  */
 void smc_close_check_tcp(struct smc_conn *conn)
 {
@@ -152,12 +152,12 @@ void smc_close_check_tcp(struct smc_conn *conn)
 		smc_close_event(conn, SMC_CLOSE_RESET);
 }
 
-/*
+/**
  * smc_close_app() - the application closes its socket, or disconnects it
  * @conn: the connection
- * @hard: the peer is to see a reset, whatever has been read
+ * @hard: abort the connection, even if all data was read
  *
- * No other operation of the socket gets beyond its locks meanwhile. May sleep.
+ * Context: process, may sleep.
  */
 void smc_close_app(struct smc_conn *conn, bool hard)
 {
@@ -175,8 +175,8 @@ void smc_close_app(struct smc_conn *conn, bool hard)
 }
 
 /*
- * smc_conn_kill() - ends a connection that never came to life, or whose module is about to go. The peer
- * is sent an abort if it can receive one, unless @quiet. Does not sleep.
+ * smc_conn_kill() - ends a connection that never became active, or whose namespace or module goes. Sends the peer an
+ * abort unless @quiet. Any context but hardirq.
  */
 void smc_conn_kill(struct smc_conn *conn, bool quiet)
 {
@@ -196,8 +196,8 @@ void smc_conn_kill(struct smc_conn *conn, bool quiet)
 }
 
 /*
- * smc_close_reset_tcp() - resets the TCP connection beneath one that is over. An error that the
- * application has yet to get stays. The caller holds the sock's lock. Does not sleep.
+ * smc_close_reset_tcp() - resets the TCP connection beneath. An error that the application has not got yet stays. Does
+ * not sleep.
  */
 void smc_close_reset_tcp(struct sock *sk)
 {
@@ -205,13 +205,13 @@ void smc_close_reset_tcp(struct sock *sk)
 
 	sock_owned_by_me(sk);
 	sk->sk_prot->disconnect(sk, O_NONBLOCK);
-	/* TCP has set its own error, unless the application has just got that: once is enough. */
+	/* TCP has set ECONNRESET. If the application has got that meanwhile, it gets no second error. */
 	cmpxchg(&sk->sk_err, ECONNRESET, err);
 }
 
 /*
- * The application may hold the sock's lock for as long as it likes. Then its peer gets the reset later, and
- * nobody else waits.
+ * Resets the TCP connection. If the application holds the sock's lock, the work tries again later, so that no other
+ * socket waits for this one.
  */
 static void close_disconnect_work(struct work_struct *work)
 {
@@ -222,14 +222,14 @@ static void close_disconnect_work(struct work_struct *work)
 		smc_conn_put(conn);
 		return;
 	}
-	/* While TCP has it in a listener's queue, TCP alone locks it. */
+	/* Only TCP locks a sock in a listener's accept queue. */
 	if (!READ_ONCE(sk->sk_socket) || !smc_sock_trylock(sk)) {
-		/* Queued meanwhile by another thread, with a reference of its own? */
+		/* Another thread may have queued the work meanwhile, with a reference of its own. */
 		if (!queue_delayed_work(smc_net_wq, &conn->disconnect, SMC_TRYLOCK_RETRY))
 			smc_conn_put(conn);
 		return;
 	}
-	/* The sock may belong to another connection by now, which connect() has made since. */
+	/* connect() may have made another connection of the sock since. */
 	if (READ_ONCE(conn->state) == SMC_CLOSE_PABORT && sk->sk_state != TCP_CLOSE && !sock_flag(sk, SOCK_DEAD))
 		smc_close_reset_tcp(sk);
 	release_sock(sk);
@@ -237,8 +237,7 @@ static void close_disconnect_work(struct work_struct *work)
 }
 
 /*
- * The group of a connection has ended: calls of the application fail, and a moment later TCP resets the connection
- * to the peer.
+ * The link group of a connection has ended. Calls of the application fail, and TCP resets its connection to the peer.
  */
 static void close_lgr_gone(struct smc_conn *conn)
 {
@@ -250,32 +249,32 @@ static void close_lgr_gone(struct smc_conn *conn)
 		smc_conn_put(conn);
 }
 
-/* smc_close_lgr_ends() - the group of a connection ends. Process context or softirq; does not sleep. */
+/* smc_close_lgr_ends() - the link group of a connection ends. Any context but hardirq. */
 void smc_close_lgr_ends(struct smc_conn *conn, enum smc_lgr_end how)
 {
 	if (how == SMC_LGR_END_ALL) {
 		smc_conn_kill(conn, false);
 		return;
 	}
-	/* A rendezvous finds out by itself, and its connection may still be TCP. */
+	/* The handshake finds out itself, and the connection may still become TCP. */
 	if (READ_ONCE(conn->holder) == SMC_CONN_RENDEZVOUS)
 		return;
-	/* While the group can still send, the peer hears of it. */
+	/* The group can still send the abort. */
 	if (how == SMC_LGR_END_BY_OPERATOR)
 		smc_close_event(conn, SMC_CLOSE_RESET);
 	close_lgr_gone(conn);
 }
 
 /*
- * smc_close_check_lgr() - a connection has come to life and has its holder: ends it if its group ended
- * before that, when nobody could be told. May sleep.
+ * smc_close_check_lgr() - for a connection that has just become active: ends it if its group ended before, or if an
+ * IPsec policy applies to it. Process context, may sleep.
  */
 void smc_close_check_lgr(struct smc_conn *conn)
 {
-	smp_mb(); /* pairs with the end of a group: it sees the holder, or we see the end */
+	smp_mb(); /* pairs with lgr_terminate(): it sees the holder, or we see the end */
 	if (!READ_ONCE(conn->member.lgr->listed))
 		close_lgr_gone(conn);
-	/* The same for IPsec, see ipsec_recheck(). */
+	/* The barrier pairs with that of ipsec_recheck(), too. */
 	smc_ipsec_check(conn);
 }
 
@@ -287,7 +286,7 @@ static void close_timer(struct timer_list *timer)
 	smc_conn_put(conn);
 }
 
-/* smc_close_prepare() - of a new connection. */
+/* smc_close_prepare() - initialises the closing part of a new connection. */
 void smc_close_prepare(struct smc_conn *conn)
 {
 	spin_lock_init(&conn->lock);

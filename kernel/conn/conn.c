@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The connection as an object, what can be seen of it from outside, and what its transport tells it. */
+/* The lifetime of a connection, what listings and poll(2) show of it, and the upcalls of its transport. */
 
 #include <linux/export.h>
 #include <linux/math64.h>
@@ -14,15 +14,15 @@
 static struct kmem_cache *conn_cache;
 
 /**
- * smc_conn_new() - a connection for a rendezvous
- * @lgr: its group; takes over the place that smc_lgr_join() has reserved, and the reference
+ * smc_conn_new() - makes a connection for a rendezvous
+ * @lgr: its group; takes over the slot that smc_lgr_join() has reserved, and the reference
  * @offer: the rendezvous
  *
- * The transport fills in rx, and what it knows of the peer's element, and then lets the connection
- * enter the group. May sleep.
+ * The transport then fills in rx and what it knows of the peer's receive buffer, and calls smc_lgr_add_member().
  *
- * Return: the connection, with a reference for the caller; one more is held until it is over. NULL
- * without memory; then the place in the group is given back.
+ * Context: process, may sleep.
+ * Return: the connection, with a reference for the caller; the connection holds another until it is over.
+ * NULL without memory; then the slot of the group is free again.
  */
 struct smc_conn *smc_conn_new(struct smc_lgr *lgr, struct smc_offer *offer)
 {
@@ -50,13 +50,13 @@ struct smc_conn *smc_conn_new(struct smc_lgr *lgr, struct smc_offer *offer)
 	return conn;
 }
 
-/* smc_conn_get() - a reference on a connection, by who has one. Any context. */
+/* smc_conn_get() - takes a reference on a connection; the caller has one. Any context. */
 void smc_conn_get(struct smc_conn *conn)
 {
 	refcount_inc(&conn->ref);
 }
 
-/* smc_conn_get_live() - the same for who has found it under RCU; false if it is on its way out. */
+/* smc_conn_get_live() - takes a reference on a connection found under RCU. Return: false if it is being freed. */
 bool smc_conn_get_live(struct smc_conn *conn)
 {
 	return refcount_inc_not_zero(&conn->ref);
@@ -65,7 +65,6 @@ bool smc_conn_get_live(struct smc_conn *conn)
 static void conn_free_rcu(struct rcu_head *head)
 {
 	struct smc_conn *conn = container_of(head, struct smc_conn, rcu);
-
 	struct smc_lgr *lgr = conn->member.lgr;
 
 	conn->ops->free(conn);
@@ -75,8 +74,8 @@ static void conn_free_rcu(struct rcu_head *head)
 }
 
 /*
- * smc_conn_put() - drops a reference. After the last one and a grace period, the connection goes
- * with its buffers and its references on the group and the sock. Softirq.
+ * smc_conn_put() - drops a reference. After the last one and a grace period, the connection is freed with its
+ * buffers and its references on the group and the sock. Any context but hardirq.
  */
 void smc_conn_put(struct smc_conn *conn)
 {
@@ -84,7 +83,7 @@ void smc_conn_put(struct smc_conn *conn)
 		call_rcu(&conn->rcu, conn_free_rcu);
 }
 
-/* smc_conn_count() - a socket has the connection, which counts as one from here on. Any context. */
+/* smc_conn_count() - counts a connection that a socket has got. Any context. */
 void smc_conn_count(struct smc_conn *conn)
 {
 	unsigned int counter = conn->server ? SMC_STATS_SERVER_V1 : SMC_STATS_CLIENT_V1;
@@ -92,7 +91,7 @@ void smc_conn_count(struct smc_conn *conn)
 	smc_stats_add(conn->member.sn, conn->tech, counter + (conn->member.lgr->key.version > 1), 1);
 }
 
-/* smc_conn_wake() - wakes who sleeps on the socket or polls it, if anyone. Softirq. */
+/* smc_conn_wake() - wakes threads that sleep on the socket or poll it, with @events. Any context but hardirq. */
 void smc_conn_wake(struct smc_conn *conn, __poll_t events)
 {
 	struct sock *sk = conn->sk;
@@ -100,7 +99,7 @@ void smc_conn_wake(struct smc_conn *conn, __poll_t events)
 
 	rcu_read_lock();
 	wq = rcu_dereference(sk->sk_wq);
-	/* Has a full barrier: what we have just changed, or the sleeper, is seen by the other. */
+	/* Has a full barrier, so that the sleeper sees what the caller has changed, or the caller sees the sleeper. */
 	if (skwq_has_sleeper(wq))
 		wake_up_interruptible_sync_poll(&wq->wait, events);
 	rcu_read_unlock();
@@ -116,9 +115,11 @@ void smc_conn_wake(struct smc_conn *conn, __poll_t events)
  * smc_conn_lowat() - how many bytes make a socket readable
  * @conn: its connection
  *
- * With more unread than this, the peer may not be woken to write more, as it waits for half of the
- * ring: of that, it does not see what has been read of a page, or what it has not been told of, for
- * which see rx.c. Any context. Return: 1 at least, a quarter of the ring, or nearly half, at most.
+ * SO_RCVLOWAT, limited to what certainly arrives. The peer's writer waits until half of the ring is free, and does
+ * not see the read part of a page, or what no consumer update has reported yet (rx.c).
+ *
+ * Context: any.
+ * Return: 1 at least; a quarter of the ring, or nearly half of it, at most.
  */
 u32 smc_conn_lowat(const struct smc_conn *conn)
 {
@@ -127,7 +128,7 @@ u32 smc_conn_lowat(const struct smc_conn *conn)
 	return clamp_t(u32, READ_ONCE(conn->sk->sk_rcvlowat), 1, most);
 }
 
-/* smc_conn_readable() - is there something to read, the end included? Any context. */
+/* smc_conn_readable() - returns whether recv() finds data, the end of the stream or an error. Any context. */
 bool smc_conn_readable(const struct smc_conn *conn)
 {
 	u64 cons = READ_ONCE(conn->rx_cons);
@@ -135,13 +136,13 @@ bool smc_conn_readable(const struct smc_conn *conn)
 
 	if (smc_conn_meaning(conn)->eof || READ_ONCE(conn->sk->sk_err))
 		return true;
-	/* The urgent byte is not to be read with the others. */
+	/* recv() does not return the urgent byte. */
 	if (smc_urgent_stops(conn, cons) && !sock_flag(conn->sk, SOCK_URGINLINE))
 		want++;
 	return smp_load_acquire(&conn->rx_prod) - cons >= want;
 }
 
-/* smc_conn_poll() - what poll(2) says of a connection. Does not sleep. */
+/* smc_conn_poll() - returns the events of poll(2). Process context; does not sleep. */
 __poll_t smc_conn_poll(struct smc_conn *conn)
 {
 	const struct smc_close_meaning *m;
@@ -167,7 +168,7 @@ __poll_t smc_conn_poll(struct smc_conn *conn)
 	return mask;
 }
 
-/* A position in the stream as a cursor of RFC 7609: how often around the ring, and how far. */
+/* Converts a position to a cursor (RFC 7609, 4.5). */
 static struct smc_diag_cursor diag_cursor(u64 pos, u32 size)
 {
 	struct smc_diag_cursor cursor = {};
@@ -178,9 +179,8 @@ static struct smc_diag_cursor diag_cursor(u64 pos, u32 size)
 }
 
 /*
- * What the peer has told is "rx", what it was told "tx", so that each has a producer cursor of one
- * ring and a consumer cursor of the other. There is no buffer for sending: positions in it are
- * those in the peer's element.
+ * "rx" is what the peer has sent, "tx" what was sent to it, so each has a producer cursor of one ring and a
+ * consumer cursor of the other. The send buffer is shown as if it were the peer's receive buffer.
  */
 static void conn_describe_rings(const struct smc_conn *conn, struct smc_diag_conninfo *c)
 {
@@ -204,11 +204,11 @@ static void conn_describe_rings(const struct smc_conn *conn, struct smc_diag_con
 }
 
 /**
- * smc_conn_describe() - what sock_diag shows of a connection
- * @conn: one that a record or a group shows
- * @info: filled in
+ * smc_conn_describe() - fills in what sock_diag shows of a connection
+ * @conn: the connection
+ * @info: result. Positions are read without locks, so they need not be of one moment
  *
- * Does not sleep, and waits for nobody: what moves meanwhile need not be of one moment.
+ * Context: any but hardirq.
  */
 void smc_conn_describe(struct smc_conn *conn, struct smc_diag_info *info)
 {
@@ -226,8 +226,8 @@ void smc_conn_describe(struct smc_conn *conn, struct smc_diag_info *info)
 EXPORT_SYMBOL_GPL(smc_conn_describe);
 
 /*
- * May the peer have written up to there? What it may have beyond a full ring is asked first: a reader
- * that passes the urgent byte meanwhile has moved on then.
+ * Returns whether the peer may have written up to @prod. smc_urgent_extra() comes before the second look at rx_cons: a
+ * reader that passes the urgent byte in between has moved rx_cons then.
  */
 static bool prod_fits(struct smc_conn *conn, u64 prod)
 {
@@ -240,39 +240,40 @@ static bool prod_fits(struct smc_conn *conn, u64 prod)
 }
 
 /**
- * smc_upcall_data() - the peer has written
+ * smc_upcall_data() - the peer has written data
  * @conn: the connection
- * @prod: up to where in the stream
+ * @prod: end of the data, a position in the stream. One that is impossible is ignored
  * @urgent: the last byte is urgent
  *
- * A peer that says what cannot be is not heard. One caller at a time. Softirq, under RCU.
+ * Context: any but hardirq, under RCU; one caller at a time.
  */
 void smc_upcall_data(struct smc_conn *conn, u64 prod, bool urgent)
 {
 	if (prod < conn->rx_prod || !prod_fits(conn, prod))
 		return;
-	/* Told before, it may have been read, and its page be gone. */
+	/* A byte that was reported before may be read, and its page freed. */
 	urgent = urgent && prod > conn->rx_prod;
 	if (urgent)
 		smc_urgent_received(conn, prod);
 	smp_store_release(&conn->rx_prod, prod); /* pairs with the reader's acquire */
-	/* Even if it is too little for a poller, which looks itself: a reader takes it while it waits for more. */
+	/* Pollers check SO_RCVLOWAT themselves. A reader that waits for more takes less data, too. */
 	smc_conn_wake(conn, EPOLLIN | EPOLLRDNORM | EPOLLRDBAND | (urgent ? EPOLLPRI : 0));
 }
 
 /**
- * smc_upcall_space() - there is more room for what is sent
+ * smc_upcall_space() - there is more room to write to
  * @conn: the connection
- * @cons: up to where in the stream it is done with: window bytes from there on may be written
+ * @cons: position in the stream up to which data is consumed: tx_window bytes from there on may be written. One
+ *        that is impossible is ignored
  *
- * One caller at a time. Softirq, under RCU.
+ * Context: any but hardirq, under RCU; one caller at a time.
  */
 void smc_upcall_space(struct smc_conn *conn, u64 cons)
 {
 	if (cons < conn->tx_cons || cons > READ_ONCE(conn->tx_prod))
 		return;
 	smp_store_release(&conn->tx_cons, cons); /* pairs with smc_tx_room() */
-	smp_mb(); /* pairs with that of the writer that says that it waits */
+	smp_mb(); /* pairs with that of tx_set_waiting() */
 	if (!READ_ONCE(conn->tx_waiting) || smc_tx_room(conn) < conn->tx_window / 2)
 		return;
 	WRITE_ONCE(conn->tx_waiting, false);
@@ -280,12 +281,12 @@ void smc_upcall_space(struct smc_conn *conn, u64 cons)
 }
 
 /**
- * smc_upcall_received() - the peer's data, and whether it wants to know what we have read
+ * smc_upcall_received() - a CDC message has brought data, or asks for a consumer update
  * @conn: the connection
- * @rx: what the peer has sent, with the message
- * @delta: what the message brings
+ * @rx: the state after the message
+ * @delta: what the message has changed
  *
- * One caller at a time. Softirq, under RCU.
+ * Context: any but hardirq, under RCU; one caller at a time.
  */
 void smc_upcall_received(struct smc_conn *conn, const struct smc_cdc_rx *rx, const struct smc_cdc_delta *delta)
 {
@@ -298,21 +299,20 @@ void smc_upcall_received(struct smc_conn *conn, const struct smc_cdc_rx *rx, con
 }
 
 /**
- * smc_conn_cdc_due() - does a message of the peer call for one of ours, though nobody writes or reads?
+ * smc_conn_cdc_due() - returns whether a message of the peer has to be answered at once
  * @conn: the connection
  * @tx: what was sent
- * @delta: what the peer's message brings
+ * @delta: what the peer's message has changed
  *
- * An urgent byte of ours held back data or closing flags until the peer has read it. And a peer that
- * asks (RFC 7609, section 4.5.1), or waits with more data until we have read its urgent byte, is to
- * know what we have read.
+ * The peer has read an urgent byte, which held back data or closing flags of ours. Or the peer asks for a consumer
+ * update (RFC 7609, 4.5.1), or holds back data until we have read its urgent byte.
  *
- * Any context.
+ * Context: any.
  */
 bool smc_conn_cdc_due(struct smc_conn *conn, const struct smc_cdc_tx *tx, const struct smc_cdc_delta *delta)
 {
 	if ((delta->space > 0 || delta->closing) && READ_ONCE(tx->urgent)) {
-		/* Pairs with those of smc_rdma_cdc_send() and take_turn(): a sender sees the news, or we see its data. */
+		/* Pairs with those of smc_rdma_cdc_send() and take_turn(): a sender sees this message, or we see its data. */
 		smp_mb();
 		if (READ_ONCE(tx->prod.pos) != READ_ONCE(tx->written))
 			return true;
@@ -321,11 +321,11 @@ bool smc_conn_cdc_due(struct smc_conn *conn, const struct smc_cdc_tx *tx, const 
 }
 
 /**
- * smc_upcall_close() - the peer has sent closing flags
+ * smc_upcall_close() - the peer has sent closing flags (RFC 7609, 4.8)
  * @conn: the connection
- * @flags: closing flags that are new, SMC_CDC_DONE, SMC_CDC_CLOSED, SMC_CDC_ABORT
+ * @flags: those that are new: SMC_CDC_DONE, SMC_CDC_CLOSED, SMC_CDC_ABORT
  *
- * Softirq, under RCU.
+ * Context: any but hardirq, under RCU.
  */
 void smc_upcall_close(struct smc_conn *conn, u8 flags)
 {
@@ -338,8 +338,8 @@ void smc_upcall_close(struct smc_conn *conn, u8 flags)
 }
 
 /*
- * smc_upcall_reset() - the connection is aborted: the application gets ECONNRESET, the peer an abort, and our
- * element stays as it is until the peer says that it writes no more. Softirq, under RCU.
+ * smc_upcall_reset() - aborts the connection: the application gets ECONNRESET, the peer an abort. Our receive buffer
+ * stays until the peer has answered, since it may still write. Any context but hardirq, under RCU.
  */
 void smc_upcall_reset(struct smc_conn *conn)
 {
@@ -361,7 +361,7 @@ static void conn_member_end(struct smc_lgr_member *member, enum smc_lgr_end how)
 	smc_close_lgr_ends(smc_conn_of(member), how);
 }
 
-/* One that has written nothing since the last look does not use its memory. */
+/* Trims the memory of a connection that has written nothing since the last call. */
 static void conn_member_trim(struct smc_lgr_member *member)
 {
 	struct smc_conn *conn = smc_conn_of(member);
@@ -398,7 +398,7 @@ int __init smc_conn_init(void)
 /* smc_conn_exit() - at unload. May sleep. */
 void smc_conn_exit(void)
 {
-	/* The records of sockets go first, and each lets go of its connection, which goes then. */
+	/* The first waits for sockets, whose callbacks drop connections, the second for these connections. */
 	rcu_barrier();
 	rcu_barrier();
 	kmem_cache_destroy(conn_cache);

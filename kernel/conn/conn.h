@@ -2,12 +2,10 @@
 /*
  * A connection whose data a transport moves.
  *
- * Each direction is a ring in the receiver's memory, its element. Positions in the stream count
- * bytes from 0 and never wrap; where a byte is in the ring is the transport's business, and cursors
- * with wrap counts are what goes over a wire (wire/cursor.h). Each position has one writer: who
- * holds the mutex of its direction, or the peer by an upcall, or who tells the peer. So the two
- * sides never wait for each other's locks; what one has written before it moves its position, the
- * other sees once it has read it.
+ * Each direction is a ring in the receiver's memory, its receive buffer: an RMBE of SMC-R, a DMB of SMC-D.
+ * Positions count the bytes of the stream from 0 and never wrap; wire/cursor.h converts them to cursors. Each position
+ * has one writer: the holder of the mutex of its direction, the peer by an upcall, or the transport when it sends. A
+ * writer stores the bytes first and then moves the position, so neither end ever waits for a lock of the other.
  */
 #ifndef SMC_CONN_CONN_H
 #define SMC_CONN_CONN_H
@@ -30,27 +28,27 @@ struct pipe_inode_info;
 struct smc_cdc_delta;
 struct smc_cdc_tx;
 
-/* The receiver's element of one direction, as pages. */
+/* The receive buffer of one direction, as pages. */
 struct smc_rcvbuf {
 	u32 size;		/* bytes of the ring */
-	u32 skip;		/* bytes before it: where the ring begins in the first page */
-	bool fixed;		/* the peer writes to the same pages again, whoever holds them meanwhile */
+	u32 skip;		/* bytes before the ring in the first page */
+	bool fixed;		/* the peer writes to the same pages again and again, even if a pipe refers to them */
 	struct page **pages;	/* a transport may change an entry where no unread byte is */
 };
 
-/* Who shows a connection to those who list sockets. */
+/* Who shows a connection in listings of sockets. */
 enum smc_conn_holder {
-	SMC_CONN_RENDEZVOUS,	/* nobody, it is about to be */
-	SMC_CONN_SOCKET,	/* its record in the table of sockets */
-	SMC_CONN_ORPHAN,		/* its group: nobody has accepted it yet, or its socket is closed */
+	SMC_CONN_RENDEZVOUS,	/* no one, because the handshake is not over */
+	SMC_CONN_SOCKET,	/* the socket that has it */
+	SMC_CONN_ORPHAN,	/* its group: it is not accepted yet, or its socket is closed */
 };
 
 enum smc_urgent { SMC_URGENT_NONE, SMC_URGENT_VALID, SMC_URGENT_READ };
 
-/* What is special about the byte that a reader comes to next. */
+/* What smc_urgent_limit() says about the byte that a reader reads next. */
 struct smc_urgent_next {
-	bool skip;	/* it is not to be read */
-	bool kept;	/* it is not in the ring any more, but in the stream, as it has been put in line since: @byte */
+	bool skip;	/* do not read it */
+	bool kept;	/* read @byte: its place in the ring is free, but SO_OOBINLINE has put it back into the stream */
 	u8 byte;
 };
 
@@ -61,62 +59,62 @@ struct smc_conn {
 	enum smc_stats_tech	tech;
 	refcount_t		ref;
 	bool			server;
-	bool			update_each_read;		/* each read tells the peer of the space, which costs nothing */
-	u32			granule;	/* room in either element grows in steps of so many bytes of it; power of 2 */
+	bool			update_each_read; /* a consumer update costs nothing, so each read sends one */
+	u32			granule;	/* consumed space becomes free in steps of this many bytes; a power of 2 */
 	struct smc_lgr_member	member;		/* of its link group */
 
-	/* sending: tx_lock, but for what the peer moves */
+	/* Sending. tx_lock protects it, except tx_cons and tx_waiting. "never changes" means: once connected */
 	struct mutex		tx_lock ____cacheline_aligned_in_smp;
-	u64			tx_prod;	/* written into the peer's element */
-	u64			tx_signaled;	/* and the peer has been told */
-	u32			tx_size;	/* bytes of the peer's ring; never changes once connected */
-	u32			tx_window;	/* of it, how many may be in use: all, or what we have memory for; likewise */
-	u32			tx_buf;		/* bytes of our own ring that is sent from, or tx_size if there is none; likewise */
-	unsigned int		tx_full;	/* a sender or poller found no room at all, and nothing was written since */
-	u32			tx_skip;	/* of its element */
-	u32			tx_off;		/* where tx_prod is in it */
-	u32			tx_least;	/* less room than this is not worth a message, if there is more to write */
-	bool			tx_shut_due;	/* the push work is to end the direction; single word */
-	u64			tx_cons;	/* consumed by the peer, or with it, where our memory is less; upcall */
-	bool			tx_waiting;	/* someone wants to know of room; both sides, see tx.c */
+	u64			tx_prod;	/* written into the peer's receive buffer */
+	u64			tx_signaled;	/* of that, signaled to the peer */
+	u32			tx_size;	/* bytes of the peer's ring; never changes */
+	u32			tx_window;	/* of these, how many may be in use, by what memory we have; never changes */
+	u32			tx_buf;		/* bytes of our send ring, tx_size if there is none; never changes */
+	unsigned int		tx_full;	/* a sender or poller found no room, and nothing was written since */
+	u32			tx_skip;	/* bytes before the peer's ring in its first page */
+	u32			tx_off;		/* offset of tx_prod in the peer's ring */
+	u32			tx_least;	/* writers wait for this much room, if they have that much data */
+	bool			tx_shut_due;	/* the push work has to shut the direction; single word */
+	u64			tx_cons;	/* consumed by the peer; smc_upcall_space() moves it */
+	bool			tx_waiting;	/* a writer waits for room; see tx.c */
 
-	/* receiving: rx_lock, but for what the peer moves */
+	/* Receiving. rx_lock protects it, except rx_prod and the flags */
 	struct mutex		rx_lock ____cacheline_aligned_in_smp;
 	u64			rx_cons;	/* read by the application */
-	u64			rx_signaled;	/* and the peer has been told, or is about to be */
-	u64			rx_posted;	/* the same, by whatever was sent: the transport's; without the mutex, a hint for others */
-	u32			rx_off;		/* where rx_cons is in the ring */
-	bool			peer_waits_half;	/* the peer's writers, if they wait, do so for half of the ring, as ours; never changes */
-	struct smc_rcvbuf	rx;		/* never changes once connected */
-	u64			rx_prod;	/* what the peer has told; upcall */
-	bool			rx_update_requested;	/* it wants to know what we have read, or has to; both sides, see rx.c */
-	bool			rx_blocked;	/* it has more than there was space for; both sides */
+	u64			rx_signaled;	/* of that, signaled to the peer by a consumer update */
+	u64			rx_posted;	/* the same by any message; the transport writes it, others read a hint */
+	u32			rx_off;		/* offset of rx_cons in the ring */
+	bool			peer_waits_half; /* writers of the peer wait for half of the ring, as ours do; never changes */
+	struct smc_rcvbuf	rx;		/* never changes */
+	u64			rx_prod;	/* written by the peer; smc_upcall_data() moves it */
+	bool			rx_update_requested; /* the peer asks for a consumer update, or needs one; see rx.c */
+	bool			rx_blocked;	/* the peer has more data than there was space */
 
 	spinlock_t		lock ____cacheline_aligned_in_smp; /* what follows; softirqs off */
-	u8			state;		/* enum smc_close_state; read without it by those who take a hint */
+	u8			state;		/* enum smc_close_state; read without the lock as a hint */
 	u8			busy;		/* threads that carry out actions of an event */
-	bool			ending;		/* over: the last of them gives everything back */
-	bool			rx_done;	/* the peer has said D or C; single word for readers */
-	u8			close_flags;	/* SMC_CDC_DONE and so on, to send; stored after positions written before; read by signal without the lock */
-	u8			peer_close_flags; /* those of the peer; read without the lock, too */
-	bool			timed_out;	/* keepalive has got no answer; single word, no lock */
+	bool			ending;		/* the connection is over: the last of these threads releases it */
+	bool			rx_done;	/* the peer has sent D or C; single word for readers */
+	u8			close_flags;	/* SMC_CDC_DONE and so on, to send; stored after positions, read without the lock */
+	u8			peer_close_flags; /* those that the peer has sent; read without the lock */
+	bool			timed_out;	/* keepalive got no answer; single word, no lock */
 	bool			rx_shut;	/* shutdown(SHUT_RD); single word, no lock */
 	u8			holder;		/* enum smc_conn_holder; single word, no lock */
 	u8			urgent;		/* enum smc_urgent */
 	u8			urgent_byte;
-	u64			urgent_pos;	/* where it is in the stream */
-	bool			urgent_kept;	/* the peer has been told that its place in the ring is free */
-	u64			urgent_skip_pos;	/* an earlier one that no reader shall see; ~0 if none */
+	u64			urgent_pos;	/* its position in the stream */
+	bool			urgent_kept;	/* a consumer update has freed its place in the ring */
+	u64			urgent_skip_pos; /* position of an earlier one that no reader sees; ~0 if none */
 	struct timer_list	timer;		/* ends a close that the peer does not answer; holds a reference */
-	struct delayed_work	push;		/* tells the peer of data held back too long; holds a reference */
+	struct delayed_work	push;		/* signals data that was held back; holds a reference */
 	struct delayed_work	disconnect;	/* resets the TCP connection beneath; holds a reference */
-	u64			trimmed;	/* tx_prod at the last look; trim work alone */
+	u64			trimmed;	/* tx_prod when memory was trimmed last; trim work only */
 	struct rcu_head		rcu;
 };
 
 /*
- * Returns how many bytes of an element cannot be written to: @unread bytes from @off in its ring on, and the bytes before
- * these in a step that the reader has not finished.
+ * Returns how many bytes of a receive buffer cannot be written to: the @unread bytes from offset @off of its ring on, and
+ * the bytes before them in a step that the reader has not finished.
  */
 static inline u32 smc_conn_used(const struct smc_conn *conn, u32 unread, u32 off, u32 skip)
 {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * IPsec. Data that a transport moves never passes the host's policies. So a connection whose packets
- * such a policy applies to stays TCP, and one that a policy comes to apply to ends: its data must not
- * go on in clear.
+ * IPsec. Data that a transport moves bypasses the host's policies. So a connection to which a policy applies stays TCP,
+ * and a connection to which a new policy applies ends, because its data must not go on unencrypted.
  *
- * The rule is the one that TCP itself follows, wherever the peer is: on the loopback device, which the
- * kernel exempts from IPsec for IPv4, policies mean nothing to TCP, and nothing to us.
+ * A policy applies if it applies to TCP's own packets, wherever the peer is. The kernel exempts the loopback device from
+ * IPsec for IPv4, so there it does not.
  */
 
 #include <linux/security.h>
@@ -19,20 +18,20 @@
 
 #ifdef CONFIG_XFRM
 
-/* Does a namespace have any policy that might apply to what goes out? */
+/* Returns whether a namespace has any policy for outgoing packets. */
 static bool ipsec_any_policy(const struct net *net)
 {
 	return READ_ONCE(net->xfrm.policy_count[XFRM_POLICY_OUT]) ||
 	       READ_ONCE(net->xfrm.policy_default[XFRM_POLICY_OUT]) != XFRM_USERPOLICY_ACCEPT;
 }
 
-/* Does a policy change what happens to packets on a route? Puts the route. */
+/* Returns whether a policy changes what happens to packets on a route. Puts the route. */
 static bool ipsec_changes_route(struct net *net, struct sock *sk, struct dst_entry *route, struct flowi *fl)
 {
 	struct dst_entry *dst = xfrm_lookup(net, route, fl, sk, 0);
 	bool changed;
 
-	/* A policy that blocks them, or that has no key yet, applies as well. */
+	/* A policy that blocks packets, or that has no key yet, applies, too. */
 	if (IS_ERR(dst))
 		return true;
 	changed = dst != route;
@@ -57,7 +56,7 @@ static bool ipsec_applies4(struct net *net, struct sock *sk)
 
 	security_sk_classify_flow(sk, flowi4_to_flowi_common(&fl4));
 	rt = __ip_route_output_key(net, &fl4);
-	/* Without a route TCP is stuck, and there is nothing to compare it with. */
+	/* Without a route TCP cannot send either. */
 	return !IS_ERR(rt) && ipsec_changes_route(net, sk, &rt->dst, flowi4_to_flowi(&fl4));
 }
 
@@ -86,7 +85,7 @@ static bool ipsec_applies6(struct net *net, struct sock *sk)
 }
 #endif
 
-/* Has TCP found that its packets are transformed, when it looked for a route? */
+/* Returns whether the route that TCP has cached transforms packets. */
 static bool ipsec_route_transforms(struct sock *sk)
 {
 	struct dst_entry *dst = sk_dst_get(sk);
@@ -97,11 +96,10 @@ static bool ipsec_route_transforms(struct sock *sk)
 }
 
 /**
- * smc_ipsec_applies() - does a policy of the socket or of the host apply to a connection?
+ * smc_ipsec_applies() - returns whether a policy of the socket or of the host applies to a connection
  * @sk: its TCP sock
  *
- * Context: process; may sleep.
- * Return: true if its data may not be moved past IPsec.
+ * Context: process, may sleep.
  */
 bool smc_ipsec_applies(struct sock *sk)
 {
@@ -122,24 +120,25 @@ bool smc_ipsec_applies(struct sock *sk)
 }
 
 /**
- * smc_ipsec_check() - ends a connection that a policy applies to
- * @conn: the connection, which has come to life before the call, so that either the caller sees a
- *        policy that comes at the same time, or who looks for connections sees this one
+ * smc_ipsec_check() - ends a connection if a policy applies to it
+ * @conn: the connection, which became active before the call: so this sees a policy that comes at the same time, or
+ *        ipsec_recheck() sees the connection
  *
- * The application hears ECONNRESET, and so does the peer, by CDC: over TCP it may hear nothing any
- * more. Context: process; may sleep.
+ * The application gets ECONNRESET, and the peer an abort by CDC, since a reset of TCP may not reach it any more.
+ *
+ * Context: process, may sleep.
  */
 void smc_ipsec_check(struct smc_conn *conn)
 {
 	if (smc_conn_meaning(conn)->over || !smc_ipsec_applies(conn->sk))
 		return;
 	smc_close_event(conn, SMC_CLOSE_RESET);
-	/* Its socket is closed already, and it would wait for the peer. */
+	/* The socket is closed already, and the state ignored the reset. */
 	if (!smc_conn_meaning(conn)->over)
 		smc_close_event(conn, SMC_CLOSE_ABORT);
 }
 
-/* What a namespace does with packets has changed. */
+/* The policies of a namespace have changed: ends the connections to which one applies. */
 static void ipsec_recheck(struct work_struct *work)
 {
 	struct smc_net *sn = container_of(work, struct smc_net, ipsec);
@@ -148,15 +147,15 @@ static void ipsec_recheck(struct work_struct *work)
 
 	if (!ipsec_any_policy(sn->net))
 		return;
-	smp_mb(); /* pairs with smc_close_check_lgr(): we see its holder, or it sees the change */
+	smp_mb(); /* pairs with that of smc_close_check_lgr(): we see the holder, or it sees the change */
 	while ((member = smc_lgr_net_next(sn, before, order))) {
 		struct smc_conn *conn = smc_conn_of(member);
 
 		order = member->order;
-		/* A rendezvous looks for itself when its connection comes to life. */
+		/* The handshake checks when the connection becomes active. */
 		if (READ_ONCE(conn->holder) != SMC_CONN_RENDEZVOUS)
 			smc_ipsec_check(conn);
-		/* One that has ended is on no list any more, and cannot tell where to go on. */
+		/* A connection that has ended is off the list, so the walk cannot go on from it. */
 		if (!list_empty_careful(&member->net_list))
 			swap(member, before);
 		if (member)
@@ -167,14 +166,14 @@ static void ipsec_recheck(struct work_struct *work)
 		smc_conn_put(smc_conn_of(before));
 }
 
-/* Under RCU. One that goes has no sockets, and its work has been cancelled: policies and SAs end later than we do. */
+/* Under RCU. A namespace that goes has cancelled the work already, since its policies and SAs go later. */
 static void ipsec_queue_recheck(const struct net *net)
 {
 	if (check_net(net))
 		queue_work(smc_net_wq, &smc_net(net)->ipsec);
 }
 
-/* Does a policy let packets pass unchanged, or may it, as all its templates are of level "use"? */
+/* Returns whether a policy may let packets pass unchanged: it has no templates, or all are of level "use". */
 static bool policy_lets_pass(const struct xfrm_policy *policy)
 {
 	unsigned int i;
@@ -186,8 +185,8 @@ static bool policy_lets_pass(const struct xfrm_policy *policy)
 }
 
 /*
- * May the end of a policy, or a new one, make another policy, or the default, apply to a connection that none has applied to?
- * A policy that has blocked or transformed packets cannot have been what decided about such a connection.
+ * Returns whether an event may make a policy apply to a connection to which none applied. The end of a policy may if that
+ * policy had exempted the connection, so not if it blocked or transformed packets.
  */
 static bool policy_may_matter(const struct xfrm_policy *policy, const struct km_event *event)
 {
@@ -201,7 +200,7 @@ static bool policy_may_matter(const struct xfrm_policy *policy, const struct km_
 	}
 }
 
-/* Under RCU, after the change. Without a policy, all of the namespace have gone. */
+/* Under RCU, after the change. Without @policy, all policies of the namespace are gone. */
 static int ipsec_policy_changed(struct xfrm_policy *policy, int dir, const struct km_event *event)
 {
 	if (!policy)
@@ -219,21 +218,21 @@ static int ipsec_state_changed(struct xfrm_state *x, const struct km_event *even
 	return 0;
 }
 
-/* We negotiate no keys ... */
+/* A key manager has to have this. We negotiate no keys. */
 static int ipsec_acquire(struct xfrm_state *x, struct xfrm_tmpl *tmpl, struct xfrm_policy *policy)
 {
 	return -EINVAL;
 }
 
-/* ... and know no policies of sockets. *dir keeps the error that it has. */
+/* A key manager has to have this. We know no policies of sockets; *dir keeps the error that it has. */
 static struct xfrm_policy *ipsec_compile_policy(struct sock *sk, int opt, u8 *data, int len, int *dir)
 {
 	return NULL;
 }
 
 /*
- * The kernel tells all key managers of policies and SAs that come or go, but not of a new default policy, which
- * only a netlink multicast announces: such a default counts for connections that are made afterwards.
+ * The kernel calls all key managers for policies and SAs that come or go, but not for a new default policy. So a new
+ * default counts for new connections only.
  */
 static struct xfrm_mgr ipsec_km = {
 	.notify		= ipsec_state_changed,
@@ -242,26 +241,26 @@ static struct xfrm_mgr ipsec_km = {
 	.notify_policy	= ipsec_policy_changed,
 };
 
-/* smc_ipsec_net_init() - of a new namespace. */
+/* smc_ipsec_net_init() - initialises the part of a namespace. */
 void smc_ipsec_net_init(struct smc_net *sn)
 {
 	INIT_WORK(&sn->ipsec, ipsec_recheck);
 }
 
-/* smc_ipsec_net_exit() - the namespace goes. May sleep. */
+/* smc_ipsec_net_exit() - undoes it. May sleep. */
 void smc_ipsec_net_exit(struct smc_net *sn)
 {
 	cancel_work_sync(&sn->ipsec);
 }
 
-/* smc_ipsec_init() - at load, when namespaces are there. May sleep. Return: 0. */
+/* smc_ipsec_init() - at load, after smc_net_init(). May sleep. Return: 0. */
 int __init smc_ipsec_init(void)
 {
 	xfrm_register_km(&ipsec_km);
 	return 0;
 }
 
-/* smc_ipsec_exit() - at unload, before namespaces go. May sleep. */
+/* smc_ipsec_exit() - at unload, before smc_net_exit(). May sleep. */
 void smc_ipsec_exit(void)
 {
 	xfrm_unregister_km(&ipsec_km);

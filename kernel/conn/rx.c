@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Receiving: from the ring in our own element to the application, or to a pipe. */
+/* Receiving: from the ring in our receive buffer to the application, or to a pipe. */
 
 #include <linux/highmem.h>
 #include <linux/pipe_fs_i.h>
@@ -20,15 +20,15 @@ struct rx_call {
 	int flags;
 	long timeo;
 	size_t len;		/* bytes that the application wants */
-	size_t target;		/* bytes that are enough for it to return */
-	size_t done;		/* bytes that it has */
-	u64 pos;		/* in the stream */
-	u32 off;		/* in the ring */
-	u32 ahead;		/* bytes yet to be skipped, for SO_PEEK_OFF */
+	size_t target;		/* bytes after which the call does not wait */
+	size_t done;		/* bytes that it has got */
+	u64 pos;		/* position in the stream */
+	u32 off;		/* the same in the ring */
+	u32 ahead;		/* bytes still to skip for SO_PEEK_OFF */
 	struct smc_urgent_next next;
 };
 
-/* The part of the ring from an offset on that is in one page. */
+/* Returns the page at @off of the ring, the offset @in it, and in @n how many of the wanted bytes it has. */
 static struct page *ring_page(const struct smc_conn *conn, u32 off, u32 *in, u32 *n)
 {
 	u32 at = off + conn->rx.skip;
@@ -42,12 +42,12 @@ static void rx_advance(struct rx_call *c, u32 n)
 {
 	c->pos += n;
 	c->off += n;
-	/* More than a ring if an urgent byte apart is among them. */
+	/* A loop, as a skipped urgent byte may add to a full ring. */
 	while (c->off >= c->conn->rx.size)
 		c->off -= c->conn->rx.size;
 }
 
-/* The application has all data before the call's position. */
+/* Moves rx_cons to the position of the call, unless it peeks. */
 static void rx_consume(struct rx_call *c)
 {
 	struct smc_conn *conn = c->conn;
@@ -67,18 +67,20 @@ static void rx_consume(struct rx_call *c)
 }
 
 /**
- * smc_rx_signaled() - the end of the data that the peer knows to be read
+ * smc_rx_signaled() - the consumer position that the peer knows
  * @conn: the connection
  *
- * Messages with data carry the consumer cursor, too: where one side asks and the other answers, no other
- * message is needed. An urgent byte that they reported ahead of the reader is left out. Does not sleep;
- * without rx_lock, a hint. Return: a position in the stream.
+ * Messages with data carry the consumer cursor, too, so a dialogue needs no consumer updates. They may report an urgent
+ * byte before it is read, which does not count here.
+ *
+ * Context: any; without rx_lock the result is a hint.
+ * Return: a position in the stream.
  */
 u64 smc_rx_signaled(const struct smc_conn *conn)
 {
-	u64 told = max(READ_ONCE(conn->rx_signaled), READ_ONCE(conn->rx_posted));
+	u64 signaled = max(READ_ONCE(conn->rx_signaled), READ_ONCE(conn->rx_posted));
 
-	return min(told, READ_ONCE(conn->rx_cons));
+	return min(signaled, READ_ONCE(conn->rx_cons));
 }
 
 /*
@@ -92,11 +94,11 @@ static u64 rx_bytes_ahead(const struct smc_conn *conn)
 	return max_t(u64, READ_ONCE(conn->rx_prod) - cons, smc_conn_lowat(conn) - 1);
 }
 
-/* Is the data that was read since the peer was told of @told worth a message? */
-static bool rx_update_due(struct smc_conn *conn, u64 told)
+/* Returns whether a consumer update is due that reports what was read since @signaled. */
+static bool rx_update_due(struct smc_conn *conn, u64 signaled)
 {
 	const struct smc_cdc_space space = {
-		.unsignaled = READ_ONCE(conn->rx_cons) - told,
+		.unsignaled = READ_ONCE(conn->rx_cons) - signaled,
 		.ahead = rx_bytes_ahead(conn),
 		.size = conn->rx.size,
 		.min_update = SOCK_MIN_SNDBUF / 2,
@@ -112,16 +114,16 @@ static bool rx_update_due(struct smc_conn *conn, u64 told)
 }
 
 /*
- * Sends the peer how far we have read if that is due, or if a reader is about to wait although there is data: too
- * little for it, while the peer may be waiting for space.
+ * Sends a consumer update if one is due, or if the reader is about to wait although there is data: it waits for more
+ * data, and the peer may wait for space.
  */
 static void rx_update_cons(struct smc_conn *conn, bool waits)
 {
-	u64 told = smc_rx_signaled(conn);
+	u64 signaled = smc_rx_signaled(conn);
 
-	if (told == conn->rx_cons || smc_conn_meaning(conn)->over)
+	if (signaled == conn->rx_cons || smc_conn_meaning(conn)->over)
 		return;
-	if (!conn->update_each_read && !rx_update_due(conn, told) && !(waits && READ_ONCE(conn->rx_prod) != conn->rx_cons))
+	if (!conn->update_each_read && !rx_update_due(conn, signaled) && !(waits && READ_ONCE(conn->rx_prod) != conn->rx_cons))
 		return;
 	WRITE_ONCE(conn->rx_update_requested, false);
 	WRITE_ONCE(conn->rx_signaled, conn->rx_cons);
@@ -132,17 +134,19 @@ static void rx_update_cons(struct smc_conn *conn, bool waits)
  * smc_rx_lowat() - SO_RCVLOWAT has changed
  * @conn: the connection
  *
- * If more data than before can come without waking a reader, it may be time to tell the peer of the
- * space. A reader that has not seen the new value has read before this looks. Any context.
+ * If more data than before may come without waking the reader, a consumer update may be due. A reader that has not
+ * seen the new value has moved rx_cons before this reads it.
+ *
+ * Context: any but hardirq.
  */
 void smc_rx_lowat(struct smc_conn *conn)
 {
-	u64 told;
+	u64 signaled;
 
 	smp_mb(); /* pairs with that of rx_consume() */
-	told = smc_rx_signaled(conn);
-	if (told != READ_ONCE(conn->rx_cons) && !conn->update_each_read && !smc_conn_meaning(conn)->over &&
-	    rx_update_due(conn, told))
+	signaled = smc_rx_signaled(conn);
+	if (signaled != READ_ONCE(conn->rx_cons) && !conn->update_each_read && !smc_conn_meaning(conn)->over &&
+	    rx_update_due(conn, signaled))
 		conn->ops->signal(conn, SMC_SIGNAL_SPACE);
 }
 
@@ -174,7 +178,7 @@ static void rx_drop_page(struct splice_pipe_desc *spd, unsigned int i)
 	put_page(spd->pages[i]);
 }
 
-/* For a pipe: the page itself, which is not written to again while the pipe holds it, or a copy. */
+/* Returns a page for a pipe: the page itself if the peer does not write to it again, else a copy. */
 static struct page *rx_pipe_page(const struct smc_conn *conn, struct page *page, u32 in, u32 n)
 {
 	struct page *copy;
@@ -189,7 +193,7 @@ static struct page *rx_pipe_page(const struct smc_conn *conn, struct page *page,
 	return copy;
 }
 
-/* Puts what is in the ring into a pipe. Return: bytes. */
+/* Puts data into the pipe. Return: bytes, or a negative errno. */
 static noinline_for_stack ssize_t rx_fill_pipe(struct rx_call *c, u32 avail)
 {
 	struct partial_page partial[MAX_SKB_FRAGS];
@@ -211,7 +215,7 @@ static noinline_for_stack ssize_t rx_fill_pipe(struct rx_call *c, u32 avail)
 		if (!page)
 			break;
 		if (c->next.kept)
-			memcpy_to_page(page, in, &c->next.byte, 1); /* a copy of ours, as such rings are */
+			memcpy_to_page(page, in, &c->next.byte, 1); /* `page` is a copy, as such rings are fixed */
 		pages[spd.nr_pages] = page;
 		partial[spd.nr_pages++] = (struct partial_page){ .offset = in, .len = n };
 		avail -= n;
@@ -220,7 +224,7 @@ static noinline_for_stack ssize_t rx_fill_pipe(struct rx_call *c, u32 avail)
 	return spd.nr_pages ? splice_to_pipe(c->pipe, &spd) : -ENOMEM;
 }
 
-/* Hands the application @n bytes, which are there. Return: how many it took, or a negative errno if none. */
+/* Delivers @n bytes of the ring to the application. Return: how many it took, or a negative errno if none. */
 static ssize_t rx_deliver(struct rx_call *c, u32 n)
 {
 	if (c->pipe)
@@ -228,7 +232,7 @@ static ssize_t rx_deliver(struct rx_call *c, u32 n)
 	return c->flags & MSG_TRUNC ? n : rx_copy(c, n);
 }
 
-/* Sleeps, without the lock, until there is data beyond a position, the stream ends or fails, or time is up. */
+/* Drops the lock and sleeps until there is data beyond @pos, the stream ends or fails, or time is up. */
 static void rx_wait_data(struct smc_conn *conn, long *timeo, u64 pos)
 {
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
@@ -274,7 +278,7 @@ static int rx_stop_reason(const struct smc_conn *conn, struct rx_end end, bool s
 	return signal_pending(current) ? sock_intr_errno(timeo) : 1;
 }
 
-/* Looks whether the stream has ended; to be called before the look for data, because the peer writes first, then closes. */
+/* Returns whether the stream has ended. Call it before you look for data: the peer writes first, then closes. */
 static struct rx_end rx_stream_end(const struct smc_conn *conn)
 {
 	struct rx_end end = { .eof = smc_conn_meaning(conn)->eof };
@@ -295,7 +299,7 @@ static void rx_seek(struct rx_call *c)
 	c->ahead = max(peek, 0);
 }
 
-/* Returns how much can be read without passing the urgent mark. Skips the urgent byte if it is not in line. */
+/* Returns how many bytes can be read before the urgent mark. Skips an urgent byte that is out of band. */
 static u32 rx_available(struct rx_call *c)
 {
 	u32 n, pass;
@@ -327,7 +331,7 @@ static int rx_step(struct rx_call *c)
 	if (n) {
 		n = min_t(size_t, n, c->len - c->done);
 		if (!n)
-			return 0; /* asked for nothing: it was only to wait for data */
+			return 0; /* a call for 0 bytes only waits for data */
 		rc = rx_deliver(c, n);
 		if (rc < 0)
 			return c->done ? 0 : rc;
@@ -350,7 +354,7 @@ static int rx_step(struct rx_call *c)
 	return 1;
 }
 
-/* Adds the control message of TCP_INQ, and moves SO_PEEK_OFF. */
+/* Moves SO_PEEK_OFF, and adds the control message of TCP_INQ. */
 static void rx_put_inq(struct rx_call *c)
 {
 	struct sock *sk = c->conn->sk;
@@ -367,7 +371,7 @@ static void rx_put_inq(struct rx_call *c)
 	put_cmsg(c->msg, SOL_TCP, TCP_CM_INQ, sizeof(inq), &inq);
 }
 
-/* Counts calls that find a buffer to which the peer cannot write before it is read, or more data than they ask for. */
+/* Counts calls that find a full buffer, or more data than they ask for. */
 static void rx_count_unread(struct smc_conn *conn, size_t len)
 {
 	u64 unread = smp_load_acquire(&conn->rx_prod) - conn->rx_cons; /* pairs with smc_upcall_data() */
@@ -379,8 +383,8 @@ static void rx_count_unread(struct smc_conn *conn, size_t len)
 }
 
 /*
- * Counts a call, as the stock module does: also one with MSG_PEEK or that fails, but none on a connection that is over
- * unless it still found something.
+ * Counts a call, as the stock module does: also one with MSG_PEEK, or one that fails, but not if the connection is over
+ * and no data was left.
  */
 static void rx_count_call(struct smc_conn *conn, int rc)
 {
@@ -410,11 +414,12 @@ static ssize_t rx_run(struct rx_call *c)
 /**
  * smc_rx_recv() - recvmsg(2) on a connection
  * @conn: the connection
- * @msg: where to
+ * @msg: gets the data
  * @len: bytes that fit
  * @flags: MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, MSG_WAITALL, MSG_OOB
  *
- * May sleep. Return: bytes, or as TCP would.
+ * Context: process, may sleep.
+ * Return: bytes, 0 at the end of the stream, or the negative errno that TCP would return.
  */
 int smc_rx_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int flags)
 {
@@ -443,7 +448,8 @@ int smc_rx_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int flags
  * @len: bytes at most; not 0
  * @nonblock: do not wait
  *
- * May sleep. Return: bytes, or as TCP would.
+ * Context: process, may sleep.
+ * Return: bytes, 0 at the end of the stream, or the negative errno that TCP would return.
  */
 ssize_t smc_rx_splice(struct smc_conn *conn, struct pipe_inode_info *pipe, size_t len, bool nonblock)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sending. Data goes straight into the peer's element while there is room. The peer is told when a call
- * is over, or when half of the ring is full of data that it does not know of yet.
+ * Sending. The transport takes data while the peer's receive buffer has room. The peer is signaled at the end of each
+ * call, and after each half of the ring.
  *
- * A sender that finds no room sets tx_waiting and looks once more; smc_upcall_space() makes room and then
- * looks at tx_waiting. One of them sees the other. Sleepers are woken for half a ring, not for a byte,
- * because waking costs more than copying.
+ * A sender that finds no room sets tx_waiting and looks once more; smc_upcall_space() makes room and then looks at
+ * tx_waiting, so one of them sees the other. Sleepers are woken for half a ring, not for a byte, because waking costs
+ * more than copying.
  */
 
 #include <linux/tcp.h>
@@ -16,19 +16,19 @@
 #include "../net.h"
 #include "conn.h"
 
-/* How long TCP holds back what MSG_MORE and TCP_CORK have promised to complete. */
+/* How long data is held back after MSG_MORE or with TCP_CORK, as in TCP. */
 #define PUSH_DELAY (HZ / 5)
 
 /*
- * How long a writer waits for more room if there is only a little. A peer that waits for more data than
- * it has, without reading, makes no more room.
+ * How long a writer waits for more room if there is a little. The peer may be waiting for more data before it reads,
+ * and then it makes no more room.
  */
 #define ROOM_TIMEOUT (HZ / 10)
 
 /*
- * smc_tx_room() - bytes that fit into the peer's element. Exact under tx_lock, a hint elsewhere.
+ * smc_tx_room() - returns how many bytes may be written now. Exact under tx_lock, a hint elsewhere. Any context.
  *
- * Where room grows in steps, the consumed part of a step does not count until all of the step is consumed.
+ * Where room grows in steps, a step counts once all of it is consumed.
  */
 u32 smc_tx_room(const struct smc_conn *conn)
 {
@@ -56,7 +56,7 @@ static bool tx_may_send(const struct smc_conn *conn)
 static bool tx_set_waiting(struct smc_conn *conn)
 {
 	WRITE_ONCE(conn->tx_waiting, true);
-	sk_set_bit(SOCKWQ_ASYNC_NOSPACE, conn->sk); /* a signal may be wanted, too */
+	sk_set_bit(SOCKWQ_ASYNC_NOSPACE, conn->sk); /* asks for SIGIO, too */
 	smp_mb(); /* pairs with that in smc_upcall_space() */
 	return tx_has_enough_room(conn);
 }
@@ -71,7 +71,7 @@ static void tx_count_full(struct smc_conn *conn)
 		smc_stats_add(conn->member.sn, conn->tech, SMC_STATS_TX_BUF + SMC_STATS_BUF_FULL, 1);
 }
 
-/* Counts that send() has found no room, and whether that is because the peer does not read. */
+/* Counts that send() has found no room, and whether the peer's receive buffer is full. */
 static void tx_count_no_room(struct smc_conn *conn)
 {
 	tx_count_full(conn);
@@ -79,7 +79,7 @@ static void tx_count_no_room(struct smc_conn *conn)
 		smc_stats_add(conn->member.sn, conn->tech, SMC_STATS_TX_BUF + SMC_STATS_BUF_FULL_PEER, 1);
 }
 
-/* Counts that a call sends more than a buffer can hold, ours or the peer's. */
+/* Counts a call that sends more than our send ring or the peer's receive buffer can hold. */
 static void tx_count_too_small(struct smc_conn *conn, size_t len)
 {
 	if (len > conn->tx_buf)
@@ -88,7 +88,7 @@ static void tx_count_too_small(struct smc_conn *conn, size_t len)
 		smc_stats_add(conn->member.sn, conn->tech, SMC_STATS_TX_BUF + SMC_STATS_BUF_SIZE_SMALL_PEER, 1);
 }
 
-/* smc_tx_writable() - for poll: is there room, or shall there be a wakeup? Does not sleep. */
+/* smc_tx_writable() - for poll(2): returns whether there is room; if not, room will wake the poller. Any context. */
 bool smc_tx_writable(struct smc_conn *conn)
 {
 	if (tx_has_enough_room(conn) || tx_set_waiting(conn))
@@ -97,7 +97,7 @@ bool smc_tx_writable(struct smc_conn *conn)
 	return false;
 }
 
-/* Tells the peer of all data that was written. */
+/* Signals all data that was written. */
 static void tx_signal(struct smc_conn *conn, bool urgent)
 {
 	lockdep_assert_held(&conn->tx_lock);
@@ -111,7 +111,7 @@ static void tx_signal_rest(struct smc_conn *conn)
 		tx_signal(conn, false);
 }
 
-/* smc_tx_push() - tells the peer of data that was held back, also by the transport. May sleep. */
+/* smc_tx_push() - signals data that was held back, also by the transport. Process context, may sleep. */
 void smc_tx_push(struct smc_conn *conn)
 {
 	mutex_lock(&conn->tx_lock);
@@ -121,12 +121,12 @@ void smc_tx_push(struct smc_conn *conn)
 	mutex_unlock(&conn->tx_lock);
 }
 
-/* smc_tx_shut() - the application sends nothing more. May sleep. */
+/* smc_tx_shut() - shutdown(SHUT_WR). Process context, may sleep. */
 void smc_tx_shut(struct smc_conn *conn)
 {
 	mutex_lock(&conn->tx_lock);
 	tx_signal_rest(conn);
-	/* Under the lock, so that nobody writes data after the peer was told that there is no more. */
+	/* Under the lock, so that no data is written after the flag that says that there is no more. */
 	smc_close_event(conn, SMC_CLOSE_SHUT);
 	mutex_unlock(&conn->tx_lock);
 }
@@ -143,8 +143,8 @@ static bool tx_push_again(struct smc_conn *conn)
 }
 
 /*
- * A sender may hold tx_lock for as long as the application's memory takes to answer. All sockets
- * share the work queue, so this does not wait for it.
+ * A sender may hold tx_lock for as long as reading the application's memory takes. All sockets share the work queue, so
+ * the work does not wait for the lock.
  */
 static void tx_push_work(struct work_struct *work)
 {
@@ -162,8 +162,7 @@ static void tx_push_work(struct work_struct *work)
 }
 
 /*
- * smc_tx_shut_soon() - as smc_tx_shut(), in a worker: a sender may hold tx_lock for long. Does not
- * sleep.
+ * smc_tx_shut_soon() - smc_tx_shut() by a worker, because a sender may hold tx_lock for long. Any context but hardirq.
  */
 void smc_tx_shut_soon(struct smc_conn *conn)
 {
@@ -173,14 +172,14 @@ void smc_tx_shut_soon(struct smc_conn *conn)
 		smc_conn_put(conn); /* the work was queued, with a reference of its own */
 }
 
-/* smc_tx_prepare() - of a new connection. */
+/* smc_tx_prepare() - initialises the sending part of a new connection. */
 void smc_tx_prepare(struct smc_conn *conn)
 {
 	mutex_init(&conn->tx_lock);
 	INIT_DELAYED_WORK(&conn->push, tx_push_work);
 }
 
-/* Sleeps without the lock until there is enough room, for @most jiffies at most. Return: 0, or why not. */
+/* Drops the lock and sleeps until there is enough room, for @most jiffies at most. Return: 0 or a negative errno. */
 static int tx_wait_space(struct smc_conn *conn, long *timeo, long most)
 {
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
@@ -211,7 +210,7 @@ static int tx_wait_space(struct smc_conn *conn, long *timeo, long most)
 	return rc;
 }
 
-/* Writes as much as there is room for, and tells the peer if the call goes on. Return: bytes, or the error. */
+/* Writes as much as there is room for, and signals it if the call goes on. Return: bytes, or a negative errno. */
 static ssize_t tx_write(struct smc_conn *conn, struct msghdr *msg, size_t left)
 {
 	u32 most = max(conn->tx_window / 2, 1U);
@@ -230,8 +229,8 @@ static ssize_t tx_write(struct smc_conn *conn, struct msghdr *msg, size_t left)
 }
 
 /*
- * The peer has closed. Data that is sent now is lost. TCP learns that by the answer to the data, and takes
- * as much as fits into the send buffer until then.
+ * The peer has closed, so data that is sent now is lost. TCP would learn that from the reset that answers the data, and
+ * take data until then, as much as fits into the send buffer.
  */
 static ssize_t tx_discard(struct smc_conn *conn, struct msghdr *msg, size_t len)
 {
@@ -242,7 +241,7 @@ static ssize_t tx_discard(struct smc_conn *conn, struct msghdr *msg, size_t len)
 	return taken;
 }
 
-/* Returns the least room worth writing to. A call that does not wait takes any. */
+/* Returns how much room a call waits for. A call that does not wait takes any. */
 static u32 tx_min_room(const struct smc_conn *conn, size_t left, long timeo)
 {
 	return timeo ? max_t(u32, 1, min_t(size_t, left, conn->tx_least)) : 1;
@@ -268,7 +267,7 @@ static ssize_t tx_send(struct smc_conn *conn, struct msghdr *msg, size_t len)
 		room = smc_tx_room(conn);
 		if (room < (waited ? 1 : tx_min_room(conn, len - done, timeo))) {
 			waited = room;
-			/* A call that has sent something and does not wait was not held up. */
+			/* A non-blocking call that has sent something was not held up. */
 			if (!room && (timeo || !done))
 				tx_count_no_room(conn);
 			rc = tx_wait_space(conn, &timeo, room ? ROOM_TIMEOUT : MAX_SCHEDULE_TIMEOUT);
@@ -285,13 +284,13 @@ static ssize_t tx_send(struct smc_conn *conn, struct msghdr *msg, size_t len)
 	return done ?: rc;
 }
 
-/* Has the application announced more data, so that the peer need not be woken twice? */
+/* Returns whether the application will send more data at once, so that one signal serves both. */
 static bool tx_more_follows(const struct smc_conn *conn, const struct msghdr *msg)
 {
 	return (msg->msg_flags & MSG_MORE) || (tcp_sk(conn->sk)->nonagle & TCP_NAGLE_CORK);
 }
 
-/* At the end of a call, tells the peer of the data that was written, at once or a little later. */
+/* At the end of a call, signals the data that was written, at once or a little later. */
 static void tx_finish(struct smc_conn *conn, struct msghdr *msg, ssize_t done)
 {
 	bool urgent = (msg->msg_flags & MSG_OOB) && done > 0;
@@ -308,10 +307,9 @@ static void tx_finish(struct smc_conn *conn, struct msghdr *msg, ssize_t done)
 }
 
 /*
- * MSG_ZEROCOPY: nothing is left to wait for when the call returns, and a notification says that the data was
- * copied. Without memory for the notification the call fails, as with TCP, because an application that counts
- * notifications would wait for ever. io_uring brings a notification of its own, which says the same if nobody
- * changes it. Return: the notification, NULL if none is wanted, or ERR_PTR(-ENOBUFS).
+ * MSG_ZEROCOPY: the notification says that the data was copied. Without memory for it the call fails, as with TCP,
+ * because an application that counts notifications would wait for ever. io_uring passes a notification of its own, which
+ * says the same by default. Return: the notification, NULL if none is needed, or ERR_PTR(-ENOBUFS).
  */
 static struct ubuf_info *tx_zerocopy_begin(struct smc_conn *conn, struct msghdr *msg, size_t len)
 {
@@ -343,7 +341,8 @@ static void tx_zerocopy_end(struct ubuf_info *uarg, ssize_t done)
  * @msg: the data and MSG_DONTWAIT, MSG_MORE, MSG_NOSIGNAL, MSG_OOB, which makes its last byte urgent
  * @len: bytes of it
  *
- * May sleep. Return: bytes, or as TCP would.
+ * Context: process, may sleep.
+ * Return: bytes, or the negative errno that TCP would return.
  */
 int smc_tx_send(struct smc_conn *conn, struct msghdr *msg, size_t len)
 {

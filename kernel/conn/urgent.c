@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Urgent data (RFC 7609, 4.5.6), which to the application is TCP's: one byte that it gets apart
- * from the stream, or a mark in it.
+ * Urgent data (RFC 7609, 4.5.6), with the semantics of TCP: one byte that the application receives out of band, or, with
+ * SO_OOBINLINE, a mark in the stream.
  */
 
 #include <linux/highmem.h>
@@ -14,14 +14,14 @@ static bool is_inline(const struct smc_conn *conn)
 	return sock_flag(conn->sk, SOCK_URGINLINE);
 }
 
-/* Whether the urgent byte is not to be read from the ring. */
+/* Returns whether readers get the urgent byte from urgent_byte, not from the ring. */
 static bool is_out_of_band(const struct smc_conn *conn)
 {
 	lockdep_assert_held(&conn->lock);
 	return conn->urgent_kept || !is_inline(conn);
 }
 
-/* A byte of the ring by its position in the stream. The caller knows that it is there. */
+/* Returns the byte at a position of the stream, which is in the ring. */
 static u8 ring_byte(const struct smc_conn *conn, u64 pos)
 {
 	u32 off, at;
@@ -36,11 +36,10 @@ static u8 ring_byte(const struct smc_conn *conn, u64 pos)
 }
 
 /*
- * smc_urgent_received() - the byte before a position is urgent. The peer has written it but the
- * reader has not been told. Does not sleep.
+ * smc_urgent_received() - the byte before @prod is urgent. It is in the ring, but rx_prod has not moved yet. Any context
+ * but hardirq.
  *
- * As with TCP, an earlier urgent byte becomes part of the stream, unless the reader stands right
- * before it.
+ * As with TCP, an earlier urgent byte becomes part of the stream, unless the reader is right before it.
  */
 void smc_urgent_received(struct smc_conn *conn, u64 prod)
 {
@@ -59,14 +58,14 @@ void smc_urgent_received(struct smc_conn *conn, u64 prod)
 	spin_unlock_bh(&conn->lock);
 	if (!here)
 		return;
-	smp_mb(); /* pairs with that of rx_consume(): the reader sees the byte, or who tells the peer, the reader */
-	/* Whoever closes the socket takes it from the sock under this lock. */
+	smp_mb(); /* pairs with that of rx_consume(): the reader sees the byte, or smc_urgent_cons() the reader */
+	/* A close takes the socket from the sock under this lock. */
 	read_lock_bh(&conn->sk->sk_callback_lock);
 	sk_send_sigurg(conn->sk);
 	read_unlock_bh(&conn->sk->sk_callback_lock);
 }
 
-/* Has the peer been told, or is it to be, that the byte right before the reader has been read? */
+/* Returns whether the peer is told that the byte right before the reader is read. */
 static bool is_place_freed(const struct smc_conn *conn)
 {
 	u64 cons = READ_ONCE(conn->rx_cons);
@@ -76,17 +75,16 @@ static bool is_place_freed(const struct smc_conn *conn)
 }
 
 /*
- * smc_urgent_cons() - up to where the peer is told that we have read
+ * smc_urgent_cons() - returns the consumer position to send to the peer; it never goes back. Any context but hardirq.
  *
- * Also an urgent byte right before the reader that is not in line, as it is kept apart: the peer
- * sends nothing after it before it hears so, and an application that polls for more would never
- * read it by the way. Never goes back. Softirq.
+ * That includes an urgent byte right before the reader if it is out of band: the peer sends nothing after the byte until
+ * it is read, and an application that polls for more data would never read it.
  */
 u64 smc_urgent_cons(struct smc_conn *conn)
 {
 	u64 cons;
 
-	/* Before the position, which has been moved when the byte is forgotten. */
+	/* Before rx_cons is read: the reader moves that before it clears `urgent`. */
 	if (likely(!smp_load_acquire(&conn->urgent)))
 		return READ_ONCE(conn->rx_cons);
 	spin_lock_bh(&conn->lock);
@@ -98,12 +96,12 @@ u64 smc_urgent_cons(struct smc_conn *conn)
 	return cons;
 }
 
-/* smc_urgent_extra() - how many bytes the peer may have written beyond a full ring, by what it was told. Softirq. */
+/* smc_urgent_extra() - returns how many bytes the peer may have written beyond a full ring. Any context but hardirq. */
 u32 smc_urgent_extra(struct smc_conn *conn)
 {
 	bool spare;
 
-	/* If it has been forgotten, the caller sees how far the reader is. */
+	/* If the reader has cleared it, the caller sees the new rx_cons. */
 	if (!smp_load_acquire(&conn->urgent))
 		return 0;
 	spin_lock_bh(&conn->lock);
@@ -113,13 +111,14 @@ u32 smc_urgent_extra(struct smc_conn *conn)
 }
 
 /*
- * smc_urgent_limit() - how far a read may go
+ * smc_urgent_limit() - returns how many bytes a read may take
  * @conn: the connection
- * @pos: where it stands
+ * @pos: position of the read in the stream
  * @avail: bytes that are there
- * @next: result; what is special about the next byte
+ * @next: result: whether the next byte is special
  *
- * Return: bytes up to the mark, or all of them.
+ * Context: process.
+ * Return: bytes up to the urgent mark, or @avail.
  */
 u32 smc_urgent_limit(struct smc_conn *conn, u64 pos, u32 avail, struct smc_urgent_next *next)
 {
@@ -149,13 +148,13 @@ u32 smc_urgent_limit(struct smc_conn *conn, u64 pos, u32 avail, struct smc_urgen
 	return avail;
 }
 
-/* smc_urgent_stops() - is a read that has got something to end here? Under rx_lock. */
+/* smc_urgent_stops() - returns whether a read that has got data ends at @pos. Any context. */
 bool smc_urgent_stops(const struct smc_conn *conn, u64 pos)
 {
 	return READ_ONCE(conn->urgent) && READ_ONCE(conn->urgent_pos) == pos;
 }
 
-/* smc_urgent_update() - forgets the mark if the reader is beyond it, tells if it has come there. Under rx_lock. */
+/* smc_urgent_update() - the reader has moved: clears a mark behind it, and requests a consumer update at the mark. */
 void smc_urgent_update(struct smc_conn *conn)
 {
 	if (likely(!READ_ONCE(conn->urgent)))
@@ -191,11 +190,12 @@ u32 smc_urgent_inq(const struct smc_conn *conn)
 /**
  * smc_urgent_recv() - recvmsg(2) with MSG_OOB
  * @conn: the connection
- * @msg: where to
+ * @msg: gets the byte
  * @len: bytes that fit
  * @flags: MSG_PEEK, MSG_TRUNC
  *
- * May sleep, does not wait. Return: 1, or 0 at the end of the stream, or as TCP would.
+ * Context: process; may sleep, but does not wait for data.
+ * Return: 1, 0 at the end of the stream, or the negative errno that TCP would return.
  */
 int smc_urgent_recv(struct smc_conn *conn, struct msghdr *msg, size_t len, int flags)
 {

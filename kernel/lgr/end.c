@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Link groups: how they end, and how a namespace takes its connections out of them. */
+/* Link groups: how they end, and how the connections of a namespace leave them. */
 
 #include <linux/wait_bit.h>
 #include <net/net_namespace.h>
@@ -11,8 +11,8 @@
 static DECLARE_WAIT_QUEUE_HEAD(lgr_ended);
 
 /*
- * smc_lgr_finish() - gives back what a group has of its transport. Called once, by the one who has taken the group off
- * the table, and with that has the table's reference. May sleep.
+ * smc_lgr_finish() - releases what a group has of its transport. The caller, for whom smc_lgr_table_unlist() has returned
+ * true, passes the table's reference. Process context, may sleep.
  */
 void smc_lgr_finish(struct smc_lgr *lgr)
 {
@@ -52,15 +52,15 @@ static struct smc_lgr_member *lgr_take_member(struct smc_lgr *lgr)
 }
 
 /*
- * Ends a group. Connections whose socket is open hear of it; @hard also gives back what those have, when no socket is
- * open any more.
+ * Ends a group and its connections. Applications with an open socket get an error. @hard: no socket is open any more, so
+ * all connections are released.
  */
 static void lgr_terminate(struct smc_lgr *lgr, bool hard)
 {
 	bool mine = lgr_unlist(lgr);
 	struct smc_lgr_member *member;
 
-	smp_mb(); /* pairs with smc_close_check_lgr() */
+	smp_mb(); /* pairs with that of smc_close_check_lgr() */
 	while ((member = lgr_take_member(lgr))) {
 		enum smc_lgr_end how = READ_ONCE(lgr->deleted) ? SMC_LGR_END_BY_OPERATOR : SMC_LGR_END_FAILED;
 
@@ -72,7 +72,7 @@ static void lgr_terminate(struct smc_lgr *lgr, bool hard)
 		smc_lgr_finish(lgr);
 }
 
-/* smc_lgr_terminate() - ends a group and all connections in it. May sleep. */
+/* smc_lgr_terminate() - ends a group and all connections in it. Process context, may sleep. */
 void smc_lgr_terminate(struct smc_lgr *lgr)
 {
 	lgr_terminate(lgr, false);
@@ -83,7 +83,7 @@ static bool lgr_matches(const struct smc_lgr *lgr, const void *dev, const struct
 	return (!dev || lgr->key.dev == dev) && (!net || net_eq(lgr->key.net, net));
 }
 
-/* The first group that passes, with a reference. */
+/* Returns the first group that matches, with a reference, or NULL. */
 static struct smc_lgr *lgr_find(const void *dev, const struct net *net, const u64 *gid)
 {
 	struct smc_lgr *lgr;
@@ -106,7 +106,7 @@ static void lgr_terminate_all(const void *dev, const struct net *net, bool hard)
 {
 	struct smc_lgr *lgr;
 
-	/* All peers have the same time to hear of it. */
+	/* Tell all peers first, so that no peer waits for the end of another group. */
 	spin_lock_bh(&smc_lgr_table_lock);
 	list_for_each_entry(lgr, &smc_lgr_listed, list)
 		if (lgr_matches(lgr, dev, net) && lgr->key.ops->lgr_delete_link)
@@ -118,7 +118,7 @@ static void lgr_terminate_all(const void *dev, const struct net *net, bool hard)
 	}
 }
 
-/* smc_lgr_terminate_peer() - a peer that a device reached is gone. May sleep. */
+/* smc_lgr_terminate_peer() - ends the groups of a device with a peer that is gone. Process context, may sleep. */
 void smc_lgr_terminate_peer(const void *dev, const u64 gid[2])
 {
 	struct smc_lgr *lgr;
@@ -129,13 +129,13 @@ void smc_lgr_terminate_peer(const void *dev, const u64 gid[2])
 	}
 }
 
-/* smc_lgr_terminate_dev() - a device is gone. May sleep. */
+/* smc_lgr_terminate_dev() - ends the groups of a device that is gone. Process context, may sleep. */
 void smc_lgr_terminate_dev(const void *dev)
 {
 	lgr_terminate_all(dev, NULL, false);
 }
 
-/* Is any group that belongs to a namespace about to end? */
+/* Returns whether a group that a namespace owns is ending. */
 static bool any_lgr_ending(const struct net *net)
 {
 	struct smc_lgr *lgr;
@@ -149,14 +149,13 @@ static bool any_lgr_ending(const struct net *net)
 }
 
 /**
- * smc_lgr_net_exit() - a namespace goes; no socket is left in it
+ * smc_lgr_net_exit() - ends the groups and connections of a namespace that goes
  * @sn: the namespace
  *
- * Its groups end, and so do its connections in groups that it shares with others, which stay. The connections of sockets
- * that the kernel itself had opened are the only ones that can be there: all others keep the namespace from going.
+ * Groups that it shares with other namespaces stay. Only sockets of the kernel itself can have connections here, because
+ * all others hold a reference on the namespace.
  *
- * May sleep, until the groups and connections have ended that others are ending: they look at the namespace's settings
- * and count in its statistics.
+ * Context: process; sleeps until all of them have ended, since they use settings and statistics of the namespace.
  */
 void smc_lgr_net_exit(struct smc_net *sn)
 {
@@ -172,8 +171,8 @@ void smc_lgr_net_exit(struct smc_net *sn)
 }
 
 /*
- * smc_lgr_exit() - at unload, when no socket is left. May sleep, until the last group is freed: work
- * that has been queued meanwhile holds one.
+ * smc_lgr_exit() - ends all groups at unload, when no socket is left. Process context; sleeps until the last group is
+ * freed.
  */
 void smc_lgr_exit(void)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Link groups: forming and joining them, their connections, and what is done while they are idle. */
+/* Link groups: forming and joining them, their connections, and the work for idle ones. */
 
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -12,14 +12,14 @@
 
 /* How long a group outlives its last connection, and how often it looks for idle memory. */
 #define IDLE_TIME (600 * HZ)
-/* A client of SMC-R so much longer, as it is the server that chooses a group (RFC 7609, 4.1). */
+/* An SMC-R client keeps a group longer by this, since the server chooses the group (RFC 7609, 4.1). */
 #define IDLE_GRACE (10 * HZ)
 #define TRIM_TIME (2 * HZ)
 
-/* What groups do with connections. Set once, before there is any. */
+/* Operations of connections; set once, before there is any connection. */
 const struct smc_lgr_member_ops *smc_lgr_member_ops;
 
-/* Groups that are not freed yet. Each connection, timer and work holds one, in the end. */
+/* Groups that are not freed yet. Connections and work hold references. */
 static atomic_t n_lgrs;
 static DECLARE_WAIT_QUEUE_HEAD(all_gone);
 
@@ -32,15 +32,13 @@ static void lgr_free(struct smc_lgr *lgr)
 		wake_up_all(&all_gone);
 }
 
-/* smc_lgr_get() - a reference, by who has one. Any context. */
+/* smc_lgr_get() - takes a reference; the caller has one. Any context. */
 void smc_lgr_get(struct smc_lgr *lgr)
 {
 	refcount_inc(&lgr->ref);
 }
 
-/*
- * smc_lgr_put() - drops a reference. The last one drops that on the transport's module. Softirq.
- */
+/* smc_lgr_put() - drops a reference. The last one also drops that on the transport's module. Any context but hardirq. */
 void smc_lgr_put(struct smc_lgr *lgr)
 {
 	struct module *owner;
@@ -53,7 +51,7 @@ void smc_lgr_put(struct smc_lgr *lgr)
 		module_put(owner);
 }
 
-/* Work holds a reference while it is queued or runs. */
+/* Queues work, which holds a reference until it has run. */
 static void lgr_queue(struct smc_lgr *lgr, struct delayed_work *work, unsigned long delay)
 {
 	smc_lgr_get(lgr);
@@ -61,7 +59,7 @@ static void lgr_queue(struct smc_lgr *lgr, struct delayed_work *work, unsigned l
 		smc_lgr_put(lgr);
 }
 
-/* Whether or not it is queued already, it runs now. */
+/* Runs work now, whether or not it is queued already. */
 static void lgr_queue_now(struct smc_lgr *lgr, struct delayed_work *work)
 {
 	smc_lgr_get(lgr);
@@ -69,7 +67,7 @@ static void lgr_queue_now(struct smc_lgr *lgr, struct delayed_work *work)
 		smc_lgr_put(lgr);
 }
 
-/* Afterwards it is not queued, unless someone has queued it meanwhile, and does not run. */
+/* Takes work off the queue and waits until it does not run. */
 static void lgr_cancel(struct smc_lgr *lgr, struct delayed_work *work)
 {
 	if (cancel_delayed_work_sync(work))
@@ -94,7 +92,7 @@ static void lgr_idle_work(struct work_struct *work)
 	due = lgr->idle_since + lgr_idle_time(lgr);
 	if (lgr->n_conns || !lgr->listed)
 		goto unlock;
-	/* It has been used, and been empty again, since this was queued. */
+	/* The group was used after this was queued. */
 	if (time_before(jiffies, due))
 		lgr_queue(lgr, &lgr->idle, due - jiffies);
 	else
@@ -107,13 +105,13 @@ unlock:
 	smc_lgr_put(lgr);
 }
 
-/* The member after another, with a reference; drops that on the other. NULL at the end. */
+/* Returns the member after @member with a reference, NULL at the end. Drops the reference on @member. */
 static struct smc_lgr_member *lgr_next_member(struct smc_lgr *lgr, struct smc_lgr_member *member)
 {
 	struct smc_lgr_member *next = NULL;
 
 	spin_lock_bh(&lgr->lock);
-	/* One that has left meanwhile ends the walk; there will be another. */
+	/* A member that has left meanwhile ends the walk. The next walk comes soon. */
 	if (!member)
 		next = list_first_entry_or_null(&lgr->members, struct smc_lgr_member, list);
 	else if (!list_empty(&member->list) && !list_is_last(&member->list, &lgr->members))
@@ -165,7 +163,7 @@ static struct smc_lgr *lgr_alloc(const struct smc_lgr_key *key)
 	return lgr;
 }
 
-/* Reserves a place. The lock of the table keeps an idle group from ending meanwhile. */
+/* Reserves a slot in the group that fits. The lock of the table keeps an idle group from ending meanwhile. */
 static struct smc_lgr *lgr_reserve(const struct smc_lgr_key *key, const void *hint)
 {
 	struct smc_lgr *lgr = smc_lgr_table_find(key, hint);
@@ -181,15 +179,15 @@ static struct smc_lgr *lgr_reserve(const struct smc_lgr_key *key, const void *hi
 }
 
 /**
- * smc_lgr_join() - reserves a place for a connection in the group that fits
- * @key: what must fit
- * @how: whether one may, or must, be formed
+ * smc_lgr_join() - reserves a slot for a connection in the group with a key
+ * @key: the key
+ * @how: whether a group may, or must, be formed
  * @hint: for the transport's lgr_fits
- * @first: set to whether it was formed
+ * @first: result: whether the group was formed
  *
- * May sleep.
- *
- * Return: the group with a reference; ERR_PTR(-ENOENT) if there is none, ERR_PTR(-ENOMEM).
+ * Context: process, may sleep.
+ * Return: the group with a reference, both to be given back by smc_lgr_leave(), or taken over by smc_conn_new();
+ * ERR_PTR(-ENOENT) if there is no such group, ERR_PTR(-ENOMEM).
  */
 struct smc_lgr *smc_lgr_join(const struct smc_lgr_key *key, enum smc_lgr_how how, const void *hint, bool *first)
 {
@@ -223,8 +221,8 @@ struct smc_lgr *smc_lgr_join(const struct smc_lgr_key *key, enum smc_lgr_how how
 }
 
 /*
- * A place in the group is free again. A group that is ending needs no idle work. Work that is queued already finds out for
- * itself that it has come too early. Under the group's lock.
+ * Frees a slot of the group. A group that is ending needs no idle work. Work that is queued already queues itself again
+ * if it runs too early.
  */
 static void lgr_unreserve(struct smc_lgr *lgr)
 {
@@ -240,8 +238,8 @@ static void lgr_unreserve(struct smc_lgr *lgr)
 }
 
 /*
- * smc_lgr_drain() - the group ends when its last connection has left it. That no other joins meanwhile is the
- * transport's business. Softirq.
+ * smc_lgr_drain() - ends the group when its last connection has left. The transport lets no other join, by lgr_fits. Any
+ * context but hardirq.
  */
 void smc_lgr_drain(struct smc_lgr *lgr)
 {
@@ -252,7 +250,7 @@ void smc_lgr_drain(struct smc_lgr *lgr)
 	spin_unlock_bh(&lgr->lock);
 }
 
-/* smc_lgr_leave() - gives back what smc_lgr_join() has reserved, and the reference. Softirq. */
+/* smc_lgr_leave() - undoes smc_lgr_join(). Any context but hardirq. */
 void smc_lgr_leave(struct smc_lgr *lgr)
 {
 	spin_lock_bh(&lgr->lock);
@@ -261,15 +259,15 @@ void smc_lgr_leave(struct smc_lgr *lgr)
 	smc_lgr_put(lgr);
 }
 
-/* smc_lgr_set_member_ops() - at load, what groups do with connections. */
+/* smc_lgr_set_member_ops() - sets the operations of connections, at load. */
 void smc_lgr_set_member_ops(const struct smc_lgr_member_ops *ops)
 {
 	smc_lgr_member_ops = ops;
 }
 
 /*
- * smc_lgr_add_member() - a connection takes its reserved place. Does not sleep. Return: false if the group is ending: then
- * its end does not come to this connection.
+ * smc_lgr_add_member() - adds a connection in its reserved slot. Any context but hardirq. Return: false if the group is
+ * ending: then the caller ends the connection.
  */
 bool smc_lgr_add_member(struct smc_lgr *lgr, struct smc_lgr_member *member)
 {
@@ -290,8 +288,8 @@ unlock:
 }
 
 /*
- * smc_lgr_del_member() - a connection has given everything back. Its reference on the group stays. It may have been the last
- * of a namespace that waits for that in order to go, so nothing of the namespace is used afterwards. Softirq.
+ * smc_lgr_del_member() - removes a connection, which is released. Its reference on the group stays. A namespace that goes
+ * waits for its last connection, so do not use the namespace afterwards. Any context but hardirq.
  */
 void smc_lgr_del_member(struct smc_lgr_member *member)
 {
@@ -307,7 +305,7 @@ void smc_lgr_del_member(struct smc_lgr_member *member)
 		wake_up_var(&sn->conns);
 }
 
-/* smc_lgr_stop_work() - waits for a group's work; it is not listed any more, so no more is queued. May sleep. */
+/* smc_lgr_stop_work() - waits for the work of a group that is not listed, so that none is queued any more. */
 void smc_lgr_stop_work(struct smc_lgr *lgr)
 {
 	might_sleep();
@@ -315,7 +313,7 @@ void smc_lgr_stop_work(struct smc_lgr *lgr)
 	lgr_cancel(lgr, &lgr->trim);
 }
 
-/* smc_lgr_wait_freed() - waits until every group has been freed; no more is formed. May sleep. */
+/* smc_lgr_wait_freed() - waits until all groups are freed, at unload. May sleep. */
 void smc_lgr_wait_freed(void)
 {
 	wait_event(all_gone, !atomic_read(&n_lgrs));

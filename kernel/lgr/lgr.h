@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Link groups: what the connections between two hosts have in common. A group belongs to the host, not to a
- * namespace: connections of several namespaces share it when they leave by the same device. A connection holds a
- * reference on its group; the table of groups holds one as long as new connections may join.
+ * Link groups (RFC 7609, 2.2): what the connections between two hosts have in common. Connections of several network
+ * namespaces share a group if they use the same device. A connection holds a reference on its group; the table of groups
+ * holds one as long as new connections may join.
  */
 #ifndef SMC_LGR_LGR_H
 #define SMC_LGR_LGR_H
@@ -19,50 +19,50 @@ struct net;
 struct smc_net;
 struct smc_transport_ops;
 
-/* What makes two connections belong together. */
+/* Connections with the same key share a group. */
 struct smc_lgr_key {
 	const struct smc_transport_ops *ops;
-	const void *dev;	/* the transport's, only compared here */
+	const void *dev;	/* a device of the transport */
 	/*
-	 * Whom the group belongs to: the namespace that owns the device, or the sockets' where each namespace has a
-	 * device to itself. Its settings count for the group, and it goes after the group.
+	 * The owner: the namespace of the device, or that of the sockets where each namespace has a device of its own.
+	 * Its settings apply to the group, and the group ends before it.
 	 */
 	struct net *net;
 	u64 gid[2];		/* the peer's */
-	u16 vlan;		/* 0 if none, or of no matter */
+	u16 vlan;		/* 0 if none */
 	u8 version;
-	bool server;		/* SMC-R: the two ends of a group have roles */
-	u8 peer_id[8];		/* SMC-R, as what follows; zero otherwise */
+	bool server;		/* SMC-R: this host is the server of the group */
+	u8 peer_id[8];		/* SMC-R, like all that follows; zero otherwise */
 	u8 mac[6];		/* version 1 */
-	u8 own_gid[16];		/* of a server: the address here that the link is made with */
+	u8 own_gid[16];		/* server: the GID of this host that the link uses */
 };
 
 /* What a group knows of a connection in it. */
 struct smc_lgr_member {
 	struct smc_lgr *lgr;		/* a reference; never changes */
-	struct smc_net *sn;		/* its namespace's; never changes */
+	struct smc_net *sn;		/* of its namespace; never changes */
 	u32 token;			/* names it in its group; never changes */
-	u8 tag;				/* its low byte, if the transport wants to choose that; else 0 */
-	u64 order;			/* rises along both lists that it is on; never used again */
-	u32 serial;			/* of it, for the token; not 0 */
+	u8 tag;				/* low byte of the token, 0 if the transport does not choose it */
+	u64 order;			/* unique, and ascending in both lists */
+	u32 serial;			/* low half of order, not 0; for the token */
 	struct list_head list;		/* lgr->members; lgr->lock */
 	struct list_head net_list;	/* sn->lgr.members; sn->lgr.lock */
 };
 
 /* How a group ends. */
 enum smc_lgr_end {
-	SMC_LGR_END_FAILED,		/* applications whose socket is open hear of it */
-	SMC_LGR_END_BY_OPERATOR,	/* so do their peers, while the group can still send */
-	SMC_LGR_END_ALL,		/* no socket is open any more: connections give everything back */
+	SMC_LGR_END_FAILED,		/* applications with an open socket get an error */
+	SMC_LGR_END_BY_OPERATOR,	/* their peers get an abort, too */
+	SMC_LGR_END_ALL,		/* all connections are released; no socket is open any more */
 };
 
 /**
- * struct smc_lgr_member_ops - what a group does with the connections in it
+ * struct smc_lgr_member_ops - operations of connections, for link groups
  * @get: takes a reference. Any context
  * @put: drops one. Does not sleep
  * @end: the group ends. Does not sleep
- * @trim: the connection may give memory back that it does not use; of transports that can. May sleep
- * @buf_bytes: memory that it receives in. Any context
+ * @trim: frees memory that the connection does not use, if its transport can. May sleep
+ * @buf_bytes: returns the bytes of its receive buffer. Any context
  */
 struct smc_lgr_member_ops {
 	void (*get)(struct smc_lgr_member *member);
@@ -72,7 +72,7 @@ struct smc_lgr_member_ops {
 	u32 (*buf_bytes)(const struct smc_lgr_member *member);
 };
 
-/* What the peer of a group has said of itself at first contact, to be shown: docs/protocol.md, 3.5. */
+/* What the peer of a group has sent about itself at first contact (docs/protocol.md, 3.5), for listings. */
 struct smc_lgr_peer {
 	u8 eid[SMC_EID_LEN];
 	u8 host[SMC_HOSTNAME_LEN];
@@ -80,7 +80,7 @@ struct smc_lgr_peer {
 	u8 os_type;
 };
 
-/* With the terminating zero; as that of an RDMA device. */
+/* Bytes of a device name, as in the RDMA core; with the terminating zero */
 #define SMC_LGR_DEVICE_LEN 64
 
 struct smc_lgr {
@@ -88,34 +88,34 @@ struct smc_lgr {
 	u32 id;				/* never changes; unique on this host */
 	refcount_t ref;
 	struct list_head list;		/* smc_lgr_table_lock */
-	u64 mark;			/* the walk that found a connection of its namespace here; smc_lgr_table_lock */
-	struct hlist_node hash;		/* the same */
+	u64 mark;			/* the last walk whose namespace has a connection here; smc_lgr_table_lock */
+	struct hlist_node hash;		/* smc_lgr_table_lock */
 	bool listed;			/* connections may join; changes under smc_lgr_table_lock and lock */
-	spinlock_t lock;		/* members, n_conns, what is known of the peer; softirqs off */
+	spinlock_t lock;		/* members, n_conns, peer; softirqs off */
 	struct list_head members;
-	unsigned int n_conns;		/* on the list, or about to be */
-	unsigned long idle_since;	/* jiffies; when the last connection went. lock */
+	unsigned int n_conns;		/* in `members`, or with a reserved slot */
+	unsigned long idle_since;	/* jiffies, when the last connection left; lock */
 	bool draining;			/* it ends with its last connection; set under lock, read without */
 	bool deleted;			/* an operator ends it; single word, no lock */
-	struct delayed_work idle;	/* ends a group that nobody has used for long */
-	struct delayed_work trim;	/* lets connections give memory back that do not use it */
-	atomic64_t buf_bytes;		/* of the elements that its connections receive in */
+	struct delayed_work idle;	/* ends a group that has had no connection for long */
+	struct delayed_work trim;	/* frees memory that connections do not use */
+	atomic64_t buf_bytes;		/* of the receive buffers of its connections */
 	unsigned int max_conns;		/* 0 if there is no limit; set when it is formed */
 	void *priv;			/* the transport's, from lgr_init to lgr_free */
-	char device[SMC_LGR_DEVICE_LEN];	/* its name, by the transport, before connections enter; for tracepoints */
+	char device[SMC_LGR_DEVICE_LEN];	/* name for tracepoints; the transport sets it before connections join */
 
 	struct smc_lgr_peer peer;	/* lock */
 };
 
-/* What may change of a group, of one moment, as a namespace sees it. */
+/* A snapshot of what may change of a group, as a namespace sees it. */
 struct smc_lgr_view {
-	bool whole;		/* the namespace sees all of the group, else its own connections */
+	bool whole;		/* the namespace sees the whole group, not only its own connections */
 	unsigned int n_conns;
 	u64 buf_bytes;
 	struct smc_lgr_peer peer;
 };
 
-/* The connections of a namespace that are in groups. A walk through them costs nothing for those of others. */
+/* The connections of a namespace in all groups. A walk does not visit connections of other namespaces. */
 struct smc_lgr_net {
 	spinlock_t lock;	/* members; taken within smc_lgr_table_lock and a group's lock; softirqs off */
 	struct list_head members;	/* by their order */

@@ -6,7 +6,7 @@
 #include "../net.h"
 #include "table.h"
 
-/* smc_lgr_net_init() - of a new namespace. */
+/* smc_lgr_net_init() - initialises the part of a namespace. */
 void smc_lgr_net_init(struct smc_net *sn)
 {
 	spin_lock_init(&sn->lgr.lock);
@@ -14,8 +14,8 @@ void smc_lgr_net_init(struct smc_net *sn)
 }
 
 /*
- * smc_lgr_net_add() - a connection joins its group: numbers it and lists it for its namespace. Under the group's lock,
- * which with the namespace's makes the numbers rise along both lists. Does not sleep.
+ * smc_lgr_net_add() - numbers a connection that joins its group, and lists it for its namespace. The locks of both make
+ * the numbers ascend in both lists.
  */
 void smc_lgr_net_add(struct smc_lgr_member *member)
 {
@@ -31,7 +31,7 @@ void smc_lgr_net_add(struct smc_lgr_member *member)
 	spin_unlock(&member->sn->lgr.lock);
 }
 
-/* smc_lgr_net_del() - a connection has given everything back. Under the group's lock. Does not sleep. */
+/* smc_lgr_net_del() - removes a connection from the list of its namespace */
 void smc_lgr_net_del(struct smc_lgr_member *member)
 {
 	lockdep_assert_held(&member->lgr->lock);
@@ -41,8 +41,8 @@ void smc_lgr_net_del(struct smc_lgr_member *member)
 }
 
 /*
- * smc_lgr_net_take() - takes the first connection of a namespace off the lists, with a reference. Does not sleep.
- * Return: NULL if none is left.
+ * smc_lgr_net_take() - takes the first connection of a namespace off both lists. Any context but hardirq. Return: the
+ * connection with a reference, NULL if none is left.
  */
 struct smc_lgr_member *smc_lgr_net_take(struct smc_net *sn)
 {
@@ -63,7 +63,7 @@ struct smc_lgr_member *smc_lgr_net_take(struct smc_net *sn)
 	return member;
 }
 
-/* smc_lgr_net_mark() - marks the groups in which a namespace has connections. Under the table's lock. */
+/* smc_lgr_net_mark() - marks the groups in which a namespace has connections */
 void smc_lgr_net_mark(struct smc_net *sn, u64 mark)
 {
 	struct smc_lgr_member *member;
@@ -76,12 +76,13 @@ void smc_lgr_net_mark(struct smc_net *sn, u64 mark)
 }
 
 /**
- * smc_lgr_net_next() - the next connection of a namespace
+ * smc_lgr_net_next() - returns the next connection of a namespace
  * @sn: the namespace
- * @before: a connection that comes before it, which saves going through the list if it is still there; or NULL
- * @order: that of the last connection visited; 0 at first
+ * @before: an earlier connection, from which the search starts if it is still listed; or NULL
+ * @order: order of the last connection visited, 0 at first
  *
- * Does not sleep. Return: the first connection with a higher order, with a reference; NULL if there is none.
+ * Context: any but hardirq.
+ * Return: the first connection with a higher order, with a reference; NULL at the end.
  */
 struct smc_lgr_member *smc_lgr_net_next(struct smc_net *sn, const struct smc_lgr_member *before, u64 order)
 {
@@ -105,11 +106,12 @@ struct smc_lgr_member *smc_lgr_net_next(struct smc_net *sn, const struct smc_lgr
 /**
  * smc_lgr_walk_members() - visits the connections of a namespace, in their order
  * @net: the namespace
- * @order: in and out, that of the last connection visited; 0 at first
- * @fn: called with the lock of the namespace's list held; nonzero ends the walk before that connection counts as visited
- * @arg: passed on
+ * @order: order of the last connection visited, 0 at first; updated
+ * @fn: called with smc_net.lgr.lock held; if it returns nonzero, the walk ends and the connection counts as not visited
+ * @arg: passed on to @fn
  *
- * Does not sleep. Return: 0 at the end, else what @fn said.
+ * Context: any but hardirq.
+ * Return: 0 at the end, else what @fn returned.
  */
 int smc_lgr_walk_members(const struct net *net, u64 *order, int (*fn)(struct smc_lgr_member *member, void *arg), void *arg)
 {

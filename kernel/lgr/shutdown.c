@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Groups that end although they are used: at the request of an operator (RFC 7609, 3.5.4), and when the host goes
- * down (4.8.3). Peers are told, since those that have nothing to send would otherwise keep their connections until
- * they test the link.
+ * Groups that end while they are in use: at the request of an operator (RFC 7609, 3.5.4), and when the host shuts down
+ * (4.8.3). Peers get DELETE LINK. Otherwise those that have nothing to send would keep their connections until they test
+ * the link.
  */
 
 #include <linux/notifier.h>
@@ -12,24 +12,25 @@
 #include "../transport/transport.h"
 #include "lgr.h"
 
-/* A shutdown is not held up for longer, however many peers there are. */
+/* Limits the delay of a shutdown, whatever the number of peers. */
 #define SHUTDOWN_TIMEOUT (HZ / 2)
 
-/* The host may end any group, a namespace those that belong to it, but not those that it shares with others. */
+/* The initial namespace may end any group, another one only those that it owns. */
 static bool may_delete(const struct smc_lgr *lgr, const struct net *net)
 {
 	return net_eq(net, &init_net) || net_eq(net, lgr->key.net);
 }
 
 /**
- * smc_lgr_delete() - an operator ends a group
+ * smc_lgr_delete() - ends a group for an operator (RFC 7609, 3.5.4)
  * @net: the namespace of the operator
- * @role: of the transport, enum smc_transport_role
- * @id: of the group, as it is shown
+ * @role: enum smc_transport_role of the group's transport
+ * @id: identifier of the group
  *
- * Nobody joins the group any more, its connections are aborted, which both applications hear of, and the peer is
- * asked to end its side. May sleep, until that has answered, or for two seconds. Return: 0, -ENOENT if there is no
- * such group that the namespace may end.
+ * The connections are aborted, of which both applications get an error, and the peer is asked to end its side.
+ *
+ * Context: process; sleeps until the peer has answered, two seconds at most.
+ * Return: 0, or -ENOENT if there is no such group that the namespace may end.
  */
 int smc_lgr_delete(const struct net *net, unsigned int role, u32 id)
 {
@@ -48,7 +49,7 @@ int smc_lgr_delete(const struct net *net, unsigned int role, u32 id)
 	return rc;
 }
 
-/* The groups themselves stay as they are, and nobody joins them any more. */
+/* Sends DELETE LINK to all peers. The groups stay, but no connection joins them any more. */
 static void delete_all_links(void)
 {
 	struct smc_lgr *lgr;
@@ -62,7 +63,7 @@ static void delete_all_links(void)
 	}
 }
 
-/* All peers have the same time to hear of it. */
+/* Waits until all peers have got it, or until @until. */
 static void flush_all_links(unsigned long until)
 {
 	struct smc_lgr *lgr;
@@ -76,7 +77,7 @@ static void flush_all_links(unsigned long until)
 	}
 }
 
-/* For a restart, a halt and power off alike. Process context. */
+/* The host restarts, halts or powers off. Process context. */
 static int lgr_reboot_notify(struct notifier_block *nb, unsigned long code, void *cmd)
 {
 	unsigned long until = jiffies + SHUTDOWN_TIMEOUT;
@@ -88,13 +89,13 @@ static int lgr_reboot_notify(struct notifier_block *nb, unsigned long code, void
 
 static struct notifier_block reboot_notifier = { .notifier_call = lgr_reboot_notify };
 
-/* smc_reboot_init() - at load, once groups may be formed. May sleep. Return: 0 or a negative errno. */
+/* smc_reboot_init() - registers the notifier. Process context, may sleep. Return: 0 or a negative errno. */
 int __init smc_reboot_init(void)
 {
 	return register_reboot_notifier(&reboot_notifier);
 }
 
-/* smc_reboot_exit() - at unload, before the groups end. May sleep. */
+/* smc_reboot_exit() - unregisters it, before the groups end. Process context, may sleep. */
 void smc_reboot_exit(void)
 {
 	unregister_reboot_notifier(&reboot_notifier);

@@ -10,20 +10,20 @@
 #include "../net.h"
 #include "table.h"
 
-/* Identifiers are shown with a link's number added. */
+/* The numbers of a group's links are added to its identifier. */
 #define ID_STEP 256
 
 DEFINE_SPINLOCK(smc_lgr_table_lock);
 LIST_HEAD(smc_lgr_listed);
 LIST_HEAD(smc_lgr_ending);
 
-/* The listed groups by their key, since a host may have a group with each of thousands of peers. */
+/* The listed groups by their key: a host may have groups with thousands of peers. */
 static DEFINE_HASHTABLE(by_key, 10);
 static unsigned int last_id;
 module_param_named(lgr_id, last_id, uint, 0644);
 MODULE_PARM_DESC(lgr_id, "for tests only: the identifier that the last link group was given");
 
-/* Of what differs between peers, and between the addresses of one. */
+/* Hashes what differs between peers, and between the addresses of one peer. */
 static u32 hash_key(const struct smc_lgr_key *key)
 {
 	u32 hash = jhash(key->gid, sizeof(key->gid), key->version << 1 | key->server);
@@ -39,7 +39,7 @@ static bool same_key(const struct smc_lgr_key *a, const struct smc_lgr_key *b)
 	       !memcmp(a->own_gid, b->own_gid, sizeof(a->own_gid));
 }
 
-/* May one more connection join the group? */
+/* Returns whether one more connection may join the group. */
 static bool has_room(const struct smc_lgr *lgr, const void *hint)
 {
 	const struct smc_transport_ops *ops = lgr->key.ops;
@@ -49,8 +49,8 @@ static bool has_room(const struct smc_lgr *lgr, const void *hint)
 }
 
 /*
- * smc_lgr_table_find() - the group that a connection may join, see smc_lgr_join(). Under the table's lock,
- * does not sleep. Return: NULL if there is none.
+ * smc_lgr_table_find() - returns the group with a key that one more connection may join, or NULL. @hint: see
+ * smc_lgr_join().
  */
 struct smc_lgr *smc_lgr_table_find(const struct smc_lgr_key *key, const void *hint)
 {
@@ -73,19 +73,19 @@ static bool is_ending(u32 id)
 	return false;
 }
 
-/* Identifiers are used again after 2^24 groups, but 0 never, as walks begin there. */
+/* Identifiers are used again after 2^24 groups. 0 is never used, because walks begin there. */
 static u32 next_id(u32 id)
 {
 	id = ALIGN_DOWN(id, ID_STEP) + ID_STEP;
 	return id ?: ID_STEP;
 }
 
-/* Where a group with an identifier belongs in the list: behind this entry. That has the same identifier if it is in use. */
+/* Returns the entry after which a group with this identifier belongs. It is that group if the identifier is in use. */
 static struct list_head *list_position(u32 id)
 {
 	struct smc_lgr *lgr;
 
-	/* Almost always it belongs at the end. */
+	/* Almost always it is the last one. */
 	list_for_each_entry_reverse(lgr, &smc_lgr_listed, list)
 		if (lgr->id <= id)
 			return &lgr->list;
@@ -97,7 +97,7 @@ static bool is_listed(u32 id, const struct list_head *place)
 	return place != &smc_lgr_listed && list_entry(place, struct smc_lgr, list)->id == id;
 }
 
-/* smc_lgr_table_add() - lists a fresh group, which gets its identifier. Under the table's lock. */
+/* smc_lgr_table_add() - gives a new group its identifier and lists it. */
 void smc_lgr_table_add(struct smc_lgr *lgr)
 {
 	u32 id = READ_ONCE(last_id);
@@ -116,9 +116,8 @@ void smc_lgr_table_add(struct smc_lgr *lgr)
 }
 
 /*
- * smc_lgr_table_unlist() - no connection joins a group any more, and it counts as ending. Under the table's
- * lock and the group's. Return: whether it was listed: then the caller has the table's reference, and is to end
- * the group.
+ * smc_lgr_table_unlist() - moves a group to the list of ending ones, so that no connection joins it any more. Return:
+ * whether it was listed: then the caller takes over the table's reference and calls smc_lgr_finish().
  */
 bool smc_lgr_table_unlist(struct smc_lgr *lgr)
 {
@@ -132,7 +131,7 @@ bool smc_lgr_table_unlist(struct smc_lgr *lgr)
 	return true;
 }
 
-/* smc_lgr_table_del() - an ending group has given everything back. Takes the lock, does not sleep. */
+/* smc_lgr_table_del() - removes a group that has ended. Takes smc_lgr_table_lock; any context but hardirq. */
 void smc_lgr_table_del(struct smc_lgr *lgr)
 {
 	spin_lock_bh(&smc_lgr_table_lock);
@@ -141,8 +140,8 @@ void smc_lgr_table_del(struct smc_lgr *lgr)
 }
 
 /*
- * smc_lgr_next() - the group with the lowest identifier above one, whatever its namespace, with a reference; NULL if
- * there is none. Does not sleep.
+ * smc_lgr_next() - returns the group with the lowest identifier above @id, of any namespace, with a reference; NULL at the
+ * end. Any context but hardirq.
  */
 struct smc_lgr *smc_lgr_next(u32 id)
 {
@@ -160,7 +159,7 @@ struct smc_lgr *smc_lgr_next(u32 id)
 	return next;
 }
 
-/* The host sees groups whole, and so does the namespace that a group belongs to. Others see their own connections. */
+/* The initial namespace and the owner see a whole group. Other namespaces see their own connections in it. */
 static bool sees_all(const struct net *net, const struct smc_lgr *lgr)
 {
 	return net_eq(net, &init_net) || net_eq(net, lgr->key.net);
@@ -169,11 +168,12 @@ static bool sees_all(const struct net *net, const struct smc_lgr *lgr)
 /**
  * smc_lgr_walk() - visits the groups that a namespace sees
  * @net: the namespace: the initial one sees all groups, another one its own and those in which it has connections
- * @next: in and out, the identifier after which to go on; 0 at first
- * @fn: called with the table's lock held; nonzero ends the walk before that group counts as visited
- * @arg: passed on
+ * @next: identifier of the last group visited, 0 at first; updated
+ * @fn: called with smc_lgr_table_lock held; if it returns nonzero, the walk ends and the group counts as not visited
+ * @arg: passed on to @fn
  *
- * Does not sleep. Return: 0 at the end, else what @fn said.
+ * Context: any but hardirq.
+ * Return: 0 at the end, else what @fn returned.
  */
 int smc_lgr_walk(const struct net *net, unsigned int *next, int (*fn)(struct smc_lgr *lgr, void *arg), void *arg)
 {
@@ -182,7 +182,7 @@ int smc_lgr_walk(const struct net *net, unsigned int *next, int (*fn)(struct smc
 	int rc = 0;
 
 	spin_lock_bh(&smc_lgr_table_lock);
-	/* Looking for its connections in each group would have a namespace go through those of all others. */
+	/* Mark the groups by the namespace's own connections, so that the walk visits no others. */
 	last_mark++;
 	if (!net_eq(net, &init_net))
 		smc_lgr_net_mark(smc_net(net), last_mark);
@@ -198,7 +198,7 @@ int smc_lgr_walk(const struct net *net, unsigned int *next, int (*fn)(struct smc
 	return rc;
 }
 
-/* What the connections of a namespace are of a group. */
+/* Counts the connections of a namespace in a group. */
 static void count_own_conns(const struct smc_lgr *lgr, const struct net *net, struct smc_lgr_view *view)
 {
 	const struct smc_lgr_member *member;
@@ -215,12 +215,12 @@ static void count_own_conns(const struct smc_lgr *lgr, const struct net *net, st
 }
 
 /**
- * smc_lgr_describe() - what a group is like right now
+ * smc_lgr_describe() - takes a snapshot of a group
  * @lgr: the group
- * @net: the namespace that asks; what it does not see whole, it sees as far as its own connections go
- * @view: filled in
+ * @net: the namespace that asks. If it does not see the whole group, only its own connections count
+ * @view: result
  *
- * Does not sleep.
+ * Context: any but hardirq.
  */
 void smc_lgr_describe(struct smc_lgr *lgr, const struct net *net, struct smc_lgr_view *view)
 {
@@ -234,7 +234,7 @@ void smc_lgr_describe(struct smc_lgr *lgr, const struct net *net, struct smc_lgr
 	spin_unlock_bh(&lgr->lock);
 }
 
-/* smc_lgr_count_dev() - groups on a device, of all namespaces, and their connections. Does not sleep. */
+/* smc_lgr_count_dev() - counts the groups on a device, of all namespaces, and their connections. Not in hardirq. */
 unsigned int smc_lgr_count_dev(const void *dev, unsigned int *conns)
 {
 	struct smc_lgr *lgr;

@@ -87,10 +87,10 @@ func (tb *table) describeDocument() string {
 // explain returns the comment; where the header lets several names share one, it is told from the name.
 func (n named) explain() string {
 	shared := []struct{ prefix, text string }{
-		{"PEER_", "the peer has said "},
-		{"SEND_", "tell the peer "},
-		{"ERR_PIPE", "the application hears EPIPE"},
-		{"ERR_", "the application hears ECONN"},
+		{"PEER_", "the peer has sent "},
+		{"SEND_", "send the peer "},
+		{"ERR_PIPE", "the application gets EPIPE"},
+		{"ERR_", "the application gets ECONN"},
 	}
 	for _, s := range shared {
 		if rest, ok := strings.CutPrefix(n.name, s.prefix); ok {
