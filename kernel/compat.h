@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The only file that knows kernel versions. The code is written against the newest kernel; here
- * older ones are bent up to it. Included by the build before anything else. Each entry says since
- * when the newest form is there.
+ * The only file that knows kernel versions. The code is written for the newest kernel, and this file adapts older ones to
+ * it. Kbuild includes it before all other files. Each entry says which version has introduced the newest form.
  */
 #ifndef SMC_COMPAT_H
 #define SMC_COMPAT_H
@@ -42,8 +41,8 @@ static int fn##_old(struct socket *sock, struct socket *newsock, int flags, bool
 #endif
 
 /*
- * 6.5: sendpage is gone, pages travel through sendmsg. So is sendpage_locked, of the two operations for who holds the
- * sock's lock.
+ * 6.5: sendpage is gone, pages travel through sendmsg. So is sendpage_locked, of the two operations that are called with
+ * the sock's lock.
  */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
 #define smc_compat_ops_sendpage(ops) ((ops)->sendpage = sock_no_sendpage)

@@ -67,7 +67,7 @@ static int __init smc_init(void)
 	return 0;
 }
 
-/* The kernel does not call this while there is a socket of ours. */
+/* The kernel does not call this while an SMC socket exists. */
 static void __exit smc_exit(void)
 {
 	exit_parts(ARRAY_SIZE(parts));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What each network namespace has of SMC. */
+/* The SMC part of each network namespace. */
 
 #include <net/inet6_hashtables.h>
 #include <net/inet_hashtables.h>
@@ -11,41 +11,35 @@
 #include "net.h"
 
 /*
- * Deferred work, except that of link groups. Unbound: none of it is so short, nor so frequent, that it should stay on
- * its processor. With the priority of programs: peers decide how much of it there is, and must not take the processors
- * from those.
+ * Deferred work, except that of link groups. Unbound, because none of it is short or frequent enough to stay on its
+ * processor. It has the priority of programs, since peers decide how much of it there is.
  */
 struct workqueue_struct *smc_net_wq;
 
 /*
- * The work of link groups and of the devices beneath: timers of LLC, links that go down, idle groups. It must not wait until
- * handshakes have workers to spare, of which users and remote peers can have as many as they like. Its priority is the usual
- * one: its deadlines are seconds, and a peer could otherwise take processor time from the programs of this host by letting links
- * fail. Nothing here waits for a lock that a user can hold.
+ * The work of link groups and devices: LLC timers, links that go down, idle groups. It must not wait for handshakes, of
+ * which users and remote peers can start as many as they like. It has the usual priority: its deadlines are seconds, and a
+ * peer that lets links fail must not take processor time from programs. No work here waits for a lock that a user can hold.
  */
 struct workqueue_struct *smc_lgr_wq;
 
 static unsigned int net_id __read_mostly;
 
-/*
- * smc_net() - the part of a namespace that is ours. Any context; not NULL while the module is
- * loaded.
- */
+/* smc_net() - returns the SMC part of a namespace, which is not NULL while the module is loaded. Any context. */
 struct smc_net *smc_net(const struct net *net)
 {
 	return net_generic(net, net_id);
 }
 
 /*
- * smc_net_peer() - the other end of a connection, if it is a sock of the same namespace, in whatever
- * state, with a reference; see sock_gen_put(). Does not sleep.
+ * smc_net_peer() - returns the other end of a TCP connection if it is a sock of the same namespace, in any state, with a
+ * reference for sock_gen_put(); else NULL. Any context but hardirq.
  */
 struct sock *smc_net_peer(const struct sock *sk)
 {
 	struct net *net = sock_net(sk);
 	struct sock *peer;
 
-	/* Those who look up have to keep the sock from being freed meanwhile. */
 	rcu_read_lock();
 #if IS_ENABLED(CONFIG_IPV6)
 	if (sk->sk_family == AF_INET6 && !ipv6_addr_v4mapped(&sk->sk_v6_daddr))
@@ -118,8 +112,8 @@ static struct pernet_operations ns_ops = {
 };
 
 /*
- * smc_net_init() - at load, for all namespaces that there are and will be. May sleep. Return: 0 or
- * a negative errno.
+ * smc_net_init() - makes the work queues and the parts of all namespaces, now and later. May sleep. Return: 0 or a
+ * negative errno.
  */
 int __init smc_net_init(void)
 {
@@ -138,7 +132,7 @@ int __init smc_net_init(void)
 	return rc;
 }
 
-/* smc_net_exit() - undoes it, when no socket is left. May sleep. */
+/* smc_net_exit() - undoes it, at unload, when no socket is left. May sleep. */
 void smc_net_exit(void)
 {
 	unregister_pernet_subsys(&ns_ops);

@@ -6,7 +6,7 @@
 #include <linux/lockdep.h>
 #include <net/sock.h>
 
-/* When a worker tries again to get the lock of a sock, in jiffies: then, or sooner at first and later in the end. */
+/* Jiffies after which a worker tries again to lock a sock; the second one limits a delay that grows. */
 #define SMC_TRYLOCK_RETRY (HZ / 10)
 #define SMC_TRYLOCK_RETRY_MAX HZ
 
@@ -14,11 +14,11 @@
  * smc_sock_trylock() - as lock_sock(), but fails if a thread holds the lock
  * @sk: the sock
  *
- * setsockopt(2) copies from the application's memory with the lock held, and FUSE or userfaultfd may
- * delay that for as long as they like. All sockets share our workers, so no worker calls lock_sock()
- * on a socket that an application has. Process context; does not sleep.
+ * setsockopt(2) copies from the application's memory with the lock held, and FUSE or userfaultfd may delay that for ever.
+ * All sockets share our workers, so no worker calls lock_sock() on a socket that an application has.
  *
- * Return: whether the caller has the lock, and gives it back with release_sock().
+ * Context: process; does not sleep.
+ * Return: whether the caller has the lock, which it gives back with release_sock().
  */
 static inline bool smc_sock_trylock(struct sock *sk)
 {

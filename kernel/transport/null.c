@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A transport that carries nothing: it takes both roles in the handshake as a real one does, up to
- * the last step, where it finds a reason to fall back. For tests of all that comes before data, and
- * an example of the contract.
+ * A transport that carries no data. It does the handshake of client and server like a real one, and falls back in the last
+ * step. For tests of the handshake, and as an example of the contract (transport.h).
  */
 
 #include <linux/init.h>

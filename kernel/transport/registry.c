@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The transports that there are, one for each role, and the choice among them. */
+/* The registered transports, one for each role, and the choice between them. */
 
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -14,10 +14,10 @@ static const struct smc_transport_ops __rcu *transports[SMC_ROLES];
 
 /**
  * smc_transport_register() - makes a transport available for new connections
- * @ops: stays until smc_transport_unregister()
+ * @ops: the transport; must stay until smc_transport_unregister()
  *
- * May sleep. Return: 0, or -EBUSY if its role is taken, or -EINVAL if it lacks what every handshake
- * needs.
+ * Context: process, may sleep.
+ * Return: 0, -EBUSY if another transport has its role, -EINVAL if it lacks an operation that every handshake needs.
  */
 int smc_transport_register(const struct smc_transport_ops *ops)
 {
@@ -36,11 +36,10 @@ int smc_transport_register(const struct smc_transport_ops *ops)
 EXPORT_SYMBOL_GPL(smc_transport_register);
 
 /**
- * smc_transport_unregister() - undoes it
- * @ops: what was registered
+ * smc_transport_unregister() - undoes smc_transport_register()
+ * @ops: the transport. Rendezvous and connections pin its module, so none is left if its exit function calls this
  *
- * May sleep. Rendezvous and connections pin the transport's module, so that it gets here only when
- * none is left.
+ * Context: process, may sleep.
  */
 void smc_transport_unregister(const struct smc_transport_ops *ops)
 {
@@ -64,7 +63,7 @@ static const struct smc_transport_ops *transport_pin(enum smc_transport_role rol
 	return ops;
 }
 
-/* smc_registry_local() - what this host can do. */
+/* smc_registry_local() - fills in the capabilities of this host. May sleep. */
 void smc_registry_local(struct smc_local *local)
 {
 	const struct smc_transport_ops *ops;
@@ -83,8 +82,8 @@ void smc_registry_local(struct smc_local *local)
 }
 
 /*
- * smc_registry_offer() - lets every transport add what it has to offer. Return: 0 if one had
- * something, else the reason that the peer is to be told.
+ * smc_registry_offer() - lets every transport add its devices to a proposal. May sleep. Return: 0 if one has a device,
+ * else the reason for the fallback.
  */
 int smc_registry_offer(struct smc_offer *offer, struct smc_clc_proposal *p)
 {
@@ -106,7 +105,7 @@ int smc_registry_offer(struct smc_offer *offer, struct smc_clc_proposal *p)
 	return any ? 0 : SMC_REASON_NO_DEV;
 }
 
-/* Is the transport of a role the one that the offer waits for, if it waits for any? */
+/* Returns whether the offer waits for the transport of another role. */
 static bool waits_for_other(const struct smc_offer *offer, enum smc_transport_role role)
 {
 	enum smc_transport_role r;
@@ -130,8 +129,8 @@ static bool lacks_device(int reason)
 }
 
 /*
- * Which of two transports' reasons the peer is to be told: the first, but that there is no device says
- * least. Where that is all, it is so of both.
+ * Chooses which of two transports' reasons the peer is told: the first one, unless that is a missing device and the
+ * second one is not.
  */
 static int choose_reason(int first, int second)
 {
@@ -142,7 +141,7 @@ static int choose_reason(int first, int second)
 	return lacks_device(second) ? SMC_REASON_NO_DEV : second;
 }
 
-/* A connection that nobody has taken out of an offer is over. */
+/* Ends the connection of an offer that has failed. */
 static void offer_drop_conn(struct smc_offer *offer)
 {
 	if (!offer->conn)
@@ -153,9 +152,8 @@ static void offer_drop_conn(struct smc_offer *offer)
 }
 
 /*
- * smc_registry_match() - chooses the transport for what the peer offers, the preferred one that can
- * do it. It is pinned in the offer, and so is one that has to wait: the next call goes on with it.
- * Return: 0, a negative errno, or the reason that says most.
+ * smc_registry_match() - chooses the first transport, in the order of preference, that matches a proposal. May sleep. The
+ * offer pins it; after -EINPROGRESS, the next call goes on with it. Return: 0, a negative errno, or a reason.
  */
 int smc_registry_match(struct smc_offer *offer, const struct smc_clc_proposal *p,
 		       struct smc_clc_accept *accept, const struct smc_transport_ops **chosen)
@@ -179,16 +177,14 @@ int smc_registry_match(struct smc_offer *offer, const struct smc_clc_proposal *p
 		module_put(ops->owner);
 		if (rc < 0)
 			return rc;
-		/* The next one begins anew. */
+		/* The next transport makes its own connection. */
 		offer_drop_conn(offer);
 		reason = choose_reason(reason, rc);
 	}
 	return reason ?: SMC_REASON_NO_DEV;
 }
 
-/*
- * smc_registry_pairs() - is there a transport that connects two ends in one namespace? Any context.
- */
+/* smc_registry_pairs() - returns whether a transport has @pair. Any context. */
 bool smc_registry_pairs(void)
 {
 	const struct smc_transport_ops *ops;
@@ -205,8 +201,8 @@ bool smc_registry_pairs(void)
 }
 
 /*
- * smc_registry_pair() - connects both ends of a connection within this namespace, without a
- * handshake. Return: 0, or -ENODEV and its like if no transport can.
+ * smc_registry_pair() - connects both ends of a connection within a namespace, without a handshake. May sleep. Return: 0,
+ * -ENODEV if no transport can, or -ENOMEM.
  */
 int smc_registry_pair(struct smc_offer *client, struct smc_offer *server)
 {
@@ -225,10 +221,7 @@ int smc_registry_pair(struct smc_offer *client, struct smc_offer *server)
 	return rc;
 }
 
-/*
- * smc_registry_release() - lets go of all transports of an offer, and of a connection that nobody
- * has taken out of it.
- */
+/* smc_registry_release() - detaches and unpins all transports of an offer, and ends its connection, if any. May sleep. */
 void smc_registry_release(struct smc_offer *offer)
 {
 	enum smc_transport_role role;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The ISM devices of this host, and which of them two ends of a connection have in common: by CHID
- * and reachability with version 2, by GID with version 1.
+ * The ISM devices of this host, and the choice of one that both ends of a connection have: by CHID and reachability in
+ * version 2, by GID in version 1.
  */
 
 #include <linux/mutex.h>
@@ -18,12 +18,12 @@ static DEFINE_MUTEX(devices_lock); /* devices */
 static DECLARE_WAIT_QUEUE_HEAD(dev_unused);
 
 /*
- * Version 2 needs an EID that both ends have. Where both are this very kernel, nobody has to
- * configure one: this takes the place of the system EID, and differs from boot to boot.
+ * Version 2 needs an EID that both ends have. If both ends are in this kernel, they need no configured EID: this one, which
+ * differs from boot to boot, takes the place of the system EID.
  */
 static u8 host_eid[SMC_EID_LEN + 1];
 
-/* smc_ism_register() - a device that connections may use from now on. May sleep. Return: 0. */
+/* smc_ism_register() - lets connections use a device. Process context, may sleep. Return: 0. */
 int smc_ism_register(struct smc_ism_dev *dev)
 {
 	mutex_lock(&devices_lock);
@@ -34,7 +34,7 @@ int smc_ism_register(struct smc_ism_dev *dev)
 	return 0;
 }
 
-/* smc_ism_unregister() - undoes it; the groups of the device end. May sleep. */
+/* smc_ism_unregister() - undoes it, and ends the groups of the device. Process context, may sleep. */
 void smc_ism_unregister(struct smc_ism_dev *dev)
 {
 	mutex_lock(&devices_lock);
@@ -44,7 +44,7 @@ void smc_ism_unregister(struct smc_ism_dev *dev)
 	smc_lgr_terminate_dev(dev);
 }
 
-/* The device stays until smc_ism_dev_put(). */
+/* Keeps a device registered until smc_ism_dev_put(). */
 static void ism_dev_get(struct smc_ism_dev *dev)
 {
 	lockdep_assert_held(&devices_lock);
@@ -52,14 +52,14 @@ static void ism_dev_get(struct smc_ism_dev *dev)
 		atomic_inc(&dev->users);
 }
 
-/* smc_ism_dev_put() - who has got a device here is in a group of it by now, or done with it. Any context. */
+/* smc_ism_dev_put() - the caller has joined a group of the device, which keeps it, or does not need it. Any context. */
 void smc_ism_dev_put(struct smc_ism_dev *dev)
 {
 	if (atomic_dec_and_test(&dev->users))
 		wake_up_all(&dev_unused);
 }
 
-/* Is the other end of a connection a socket of the same namespace? */
+/* Returns whether the other end of a connection is a socket of the same namespace. */
 static bool peer_in_same_net(const struct sock *sk)
 {
 	struct sock *peer = smc_net_peer(sk);
@@ -70,7 +70,7 @@ static bool peer_in_same_net(const struct sock *sk)
 	return true;
 }
 
-/* May this connection use a device within this host? net.smc.loopback says. */
+/* Returns whether net.smc.loopback lets a connection use a device within this host. */
 static bool loopback_allowed(const struct smc_ism_dev *dev, struct sock *sk)
 {
 	if (!dev->host)
@@ -85,13 +85,13 @@ static bool loopback_allowed(const struct smc_ism_dev *dev, struct sock *sk)
 	}
 }
 
-/* smc_ism_host_eid() - what takes the place of an EID between two ends in this kernel. Any context. */
+/* smc_ism_host_eid() - returns the EID for connections within this kernel. Any context. */
 const u8 *smc_ism_host_eid(void)
 {
 	return host_eid;
 }
 
-/* smc_ism_for_pair() - a device for two ends in this namespace, or NULL. May sleep. */
+/* smc_ism_for_pair() - returns a device for two ends in the namespace of @sk, or NULL. May sleep. */
 struct smc_ism_dev *smc_ism_for_pair(struct sock *sk)
 {
 	struct smc_ism_dev *dev, *found = NULL;
@@ -104,7 +104,7 @@ struct smc_ism_dev *smc_ism_for_pair(struct sock *sk)
 	return found;
 }
 
-/* smc_ism_local() - what this host can do. May sleep. */
+/* smc_ism_local() - adds the versions of SMC-D that this host has a device for. May sleep. */
 void smc_ism_local(struct smc_local *local)
 {
 	struct smc_ism_dev *dev;
@@ -131,7 +131,7 @@ static void add_gid(struct smc_clc_proposal *p, const struct smc_ism_dev *dev)
 	p->path_v2 = SMC_PATH_D;
 }
 
-/* The EID that stands in for a missing one goes where the system EID would. */
+/* Adds the system EID, or host_eid in its place if there is no EID at all. */
 static void add_eid(struct smc_clc_proposal *p)
 {
 	p->seid_valid = smc_eid_seid(p->seid);
@@ -146,7 +146,8 @@ static void add_eid(struct smc_clc_proposal *p)
  * @offer: the rendezvous
  * @p: the proposal
  *
- * May sleep. Return: 0, or -ENODEV.
+ * Context: process, may sleep.
+ * Return: 0, or -ENODEV if there is none.
  */
 int smc_ism_offer(struct smc_offer *offer, struct smc_clc_proposal *p)
 {
@@ -170,7 +171,7 @@ int smc_ism_offer(struct smc_offer *offer, struct smc_clc_proposal *p)
 	return p->has_d2 || p->path_v1 == SMC_PATH_D ? 0 : -ENODEV;
 }
 
-/* The EID that both ends have: the system EID before those of users, in the client's order. */
+/* Finds an EID that both ends have: the system EID, then user EIDs in the client's order. */
 static bool negotiate_eid(const struct smc_ism_dev *dev, const struct smc_clc_proposal *p, u8 eid[SMC_EID_LEN])
 {
 	u8 seid[SMC_EID_LEN];
@@ -183,7 +184,7 @@ static bool negotiate_eid(const struct smc_ism_dev *dev, const struct smc_clc_pr
 	return smc_eid_negotiate(p->eid, p->n_eid, eid);
 }
 
-/* Does the client offer a device that this one reaches? An emulated one takes two entries. */
+/* Returns whether the client offers a device that this one reaches. An emulated device takes two entries. */
 static bool dev_reaches(struct smc_ism_dev *dev, const struct smc_clc_proposal *p, u64 peer[2])
 {
 	unsigned int i, need;
@@ -226,14 +227,15 @@ static bool dev_fits_v1(struct smc_ism_dev *dev, const struct smc_clc_proposal *
 }
 
 /**
- * smc_ism_choose() - a server's choice among the devices that a client offers
+ * smc_ism_choose() - chooses a server's device for a proposal (docs/protocol.md, 4.1)
  * @offer: the rendezvous
  * @p: the client's proposal
- * @accept: gets version, release and EID
- * @peer: gets the client's GID
- * @reason: gets why there is none
+ * @accept: result: version, release and EID
+ * @peer: result: the client's GID
+ * @reason: result: a reason of wire/reason.h if there is no device
  *
- * May sleep. Return: the device, for smc_ism_dev_put(), or NULL.
+ * Context: process, may sleep.
+ * Return: the device, for smc_ism_dev_put(), or NULL.
  */
 struct smc_ism_dev *smc_ism_choose(struct smc_offer *offer, const struct smc_clc_proposal *p,
 				   struct smc_clc_accept *accept, u64 peer[2], u32 *reason)
@@ -254,7 +256,7 @@ struct smc_ism_dev *smc_ism_choose(struct smc_offer *offer, const struct smc_clc
 	return found;
 }
 
-/* smc_ism_by_chid() - the device that a server has chosen, for smc_ism_dev_put(), or NULL. May sleep. */
+/* smc_ism_by_chid() - returns the device that a server has chosen, for smc_ism_dev_put(), or NULL. May sleep. */
 struct smc_ism_dev *smc_ism_by_chid(u16 chid, u8 version)
 {
 	struct smc_ism_dev *dev, *found = NULL;
@@ -270,11 +272,12 @@ struct smc_ism_dev *smc_ism_by_chid(u16 chid, u8 version)
 
 /**
  * smc_ism_walk() - visits the devices
- * @next: in and out, how many to leave out; 0 at first
- * @fn: nonzero ends the walk before that device counts as visited
- * @arg: passed on
+ * @next: how many devices to skip, 0 at first; updated
+ * @fn: if it returns nonzero, the walk ends and the device counts as not visited
+ * @arg: passed on to @fn
  *
- * May sleep. Return: 0 at the end, else what @fn said.
+ * Context: process, may sleep.
+ * Return: 0 at the end, else what @fn returned.
  */
 int smc_ism_walk(unsigned int *next, int (*fn)(struct smc_ism_dev *dev, void *arg), void *arg)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * CDC for devices that cannot map a peer's DMB: data goes there by moves from memory of ours, and so do
- * messages, which lie before the ring. A message replaces the one before, whether the peer has read
- * that or not. So each message tells everything, positions and flags only grow, and "urgent", which
- * holds for one message, stays until the peer has read the byte. conn/cdc.c decides what a message says.
+ * CDC of SMC-D for devices that cannot map a peer's DMB (docs/protocol.md, 10). The device moves data from our memory into
+ * the peer's ring, and messages to a place before the ring. A message overwrites the one before, whether the peer has
+ * read that or not. So each message has the whole state, positions and flags only grow, and the urgent flag stays until
+ * the peer has read the byte. conn/cdc.c builds the messages.
  */
 
 #include <linux/gfp.h>
@@ -39,9 +39,9 @@ static void cdc_send(struct smc_conn *conn, struct smc_ism_conn *ic)
 	struct smc_cdc_update u;
 
 	/*
-	 * In this order: a message that closes has to tell of all data that was written before. The closing thread stores
-	 * written, then close_flags, while this thread may be sending an earlier message. The first load pairs with
-	 * close_step() of close.c, the second with smc_ism_cdc_send().
+	 * In this order: a message with closing flags has to report all data that was written before. The closing thread
+	 * stores written, then close_flags, while this thread may be sending an earlier message. The first load pairs
+	 * with close_step(), the second with smc_ism_cdc_send().
 	 */
 	now.close_flags = smp_load_acquire(&conn->close_flags);
 	now.written = smp_load_acquire(&cdc->tx.written);
@@ -49,7 +49,7 @@ static void cdc_send(struct smc_conn *conn, struct smc_ism_conn *ic)
 	now.read = smc_urgent_cons(conn);
 	now.full = !smc_tx_room(conn);
 	smc_cdc_build(&cdc->tx, &cdc->rx, &now, &u);
-	/* Before the move, because the peer's answer may be here before that returns. */
+	/* Before the move, because the peer may answer before that returns. */
 	smc_cdc_sent(&cdc->tx, &u);
 	smc_cdc_d_encode(&u.msg, buf);
 	/* If the peer's DMB is gone, TCP will report it. */
@@ -58,12 +58,14 @@ static void cdc_send(struct smc_conn *conn, struct smc_ism_conn *ic)
 }
 
 /**
- * smc_ism_cdc_send() - sends the peer a message with everything that is new
+ * smc_ism_cdc_send() - sends a message with everything that is new: the transport's @signal
  * @conn: the connection
  * @what: SMC_SIGNAL_*
  *
- * As the transport's @signal; softirq. If another thread is sending a message, that thread sends this
- * one, too. No lock of ours is held while the device moves the message, because it may call us back.
+ * If another thread is sending a message, that thread sends this one, too. No lock is held while the device moves the
+ * message, because it may call smc_ism_signalled().
+ *
+ * Context: any but hardirq.
  */
 void smc_ism_cdc_send(struct smc_conn *conn, unsigned int what)
 {
@@ -88,8 +90,8 @@ void smc_ism_cdc_send(struct smc_conn *conn, unsigned int what)
 }
 
 /*
- * Reads the last message as two words, either of which may be of a later message than the other. The word
- * with the closing flags comes first: the message with these told of all data.
+ * Reads the last message as two words, either of which may be of a later message than the other. It reads the word with
+ * the closing flags first, since a message with these flags, or a later one, has the final producer cursor.
  */
 static void cdc_read(const struct smc_conn *conn, struct smc_cdc *cdc)
 {
@@ -110,7 +112,7 @@ static void cdc_recv(struct smc_conn *conn, struct smc_ism_cdc *cdc)
 	struct smc_cdc msg;
 
 	cdc_read(conn, &msg);
-	/* smc_upcall_space() does not believe a peer that has read what was not written. */
+	/* U64_MAX: smc_upcall_space() checks that the peer has read only what was written. */
 	smc_cdc_recv(&cdc->rx, &msg, U64_MAX, conn->rx.size, conn->tx_size, &delta);
 	smc_upcall_received(conn, &cdc->rx, &delta);
 	if (delta.space > 0)
@@ -125,8 +127,8 @@ static void cdc_recv(struct smc_conn *conn, struct smc_ism_cdc *cdc)
  * smc_ism_signalled() - a peer has moved a message into a DMB
  * @dmb: the DMB, registered
  *
- * Called by providers; once for several messages is enough. A message that comes before the
- * connection knows its peer stays where it is, and is read then.
+ * Providers call this, once or more often for several messages. A message that comes before the connection knows its peer
+ * stays in the DMB until then.
  *
  * Context: softirq, or process with softirqs off.
  */
@@ -153,11 +155,12 @@ out:
 }
 
 /**
- * smc_ism_cdc_start() - the peer's DMB is known
+ * smc_ism_cdc_start() - starts CDC with the peer's DMB
  * @conn: the connection
- * @peer: what the peer has said of it
+ * @peer: the peer's ACCEPT or CONFIRM
  *
- * May sleep. Return: 0, or -ECONNRESET if the peer has gone already.
+ * Context: process.
+ * Return: 0, or -ECONNRESET if the peer has closed the connection already.
  */
 int smc_ism_cdc_start(struct smc_conn *conn, const struct smc_clc_accept *peer)
 {
@@ -169,14 +172,14 @@ int smc_ism_cdc_start(struct smc_conn *conn, const struct smc_clc_accept *peer)
 	conn->tx_skip = SMC_ISM_CDC_LEN;
 	ic->cdc.index = peer->dmbe_idx;
 	smp_store_release(&ic->cdc.ready, true); /* pairs with smc_ism_cdc_send() and smc_ism_signalled() */
-	/* The turn's barrier is between that and the look at what has come before. */
+	/* Receives messages that have come before. take_turn() has a barrier after the store. */
 	local_bh_disable();
 	smc_ism_signalled(ic->own);
 	local_bh_enable();
 	return smc_conn_meaning(conn)->over ? -ECONNRESET : 0;
 }
 
-/* Moves bytes that are in one piece here and there. */
+/* Moves bytes that are contiguous here and in the ring. */
 static int move_chunk(struct smc_conn *conn, u32 off, void *data, u32 len)
 {
 	struct smc_ism_conn *ic = conn->priv;
@@ -191,11 +194,11 @@ static int move_chunk(struct smc_conn *conn, u32 off, void *data, u32 len)
  * @from: the data
  * @len: bytes of it, no more than there is room for
  *
- * Takes the way through a page, as the bytes come from user space and a move cannot. If the peer's
- * buffer is gone, so is the connection, and the bytes are lost as if TCP had sent them.
+ * Copies the bytes to a page first, because a move cannot read user memory. If the peer's DMB is gone, the connection is
+ * reset and the bytes count as sent, as with TCP.
  *
- * May sleep.
- * Return: bytes, or -EFAULT or -ENOMEM.
+ * Context: process, may sleep.
+ * Return: bytes, -EFAULT or -ENOMEM.
  */
 ssize_t smc_ism_move(struct smc_conn *conn, struct iov_iter *from, u32 len)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ISM devices of hardware, as providers. Compiled and reviewed, but never run on a machine that has
- * one; the path above it, dmb_cdc.c, is tested with loopback_move=1.
+ * Hardware ISM devices as providers. Compiled and reviewed, but never run on a machine that has one. The code above it,
+ * dmb_cdc.c, is tested with loopback_move=1.
  *
- * Drivers interrupt; what follows from that happens in a tasklet, or in a worker if it sleeps.
+ * The driver calls in hardirq; a tasklet delivers signals, and workers do what sleeps.
  */
 
 #include <linux/completion.h>
@@ -15,7 +15,7 @@
 #include "hw.h"
 #include "ism.h"
 
-/* The code in a software event's information: a request, and the answer to it. */
+/* The last 16 bits of a test event's information */
 #define CODE_REQUEST 1
 #define CODE_RESPONSE 2
 
@@ -25,19 +25,19 @@ struct smc_hw_dev {
 	void			*drv;
 	u32			n_dmbs;
 	spinlock_t		lock;		/* dmbs; softirqs off */
-	struct smc_hw_dmb	**dmbs;		/* by index: who is told of signals */
-	unsigned long		*signalled;	/* indices that the tasklet has yet to see */
+	struct smc_hw_dmb	**dmbs;		/* by index; open ones, which get signals */
+	unsigned long		*signalled;	/* bitmap of indices, for the tasklet */
 	struct tasklet_struct	tasklet;
-	atomic_t		used;		/* DMBs and events; what smc_hw_del() waits for */
+	atomic_t		used;		/* by DMBs and events; smc_hw_del() waits for them */
 	struct completion	unused;
 };
 
-/* What a worker does about something that the driver has said. */
+/* An event of the driver, for a worker. */
 struct hw_event {
 	struct work_struct	work;
 	struct smc_hw_dev	*hw;
 	u64			gid[2];
-	bool			gone;	/* the peer; else it is to be answered */
+	bool			gone;	/* the peer is gone; else the event has to be answered */
 	u64			info;
 };
 
@@ -54,7 +54,7 @@ static void hw_put(struct smc_hw_dev *hw)
 
 static bool hw_reach(struct smc_ism_dev *dev, const u64 gid[2], u16 vlan)
 {
-	/* DMBs have no VLAN yet, so there is nothing to reach in one. */
+	/* DMBs have no VLAN. */
 	return !vlan && hw_of(dev)->api->query(hw_of(dev)->drv, gid);
 }
 
@@ -108,7 +108,7 @@ static struct smc_ism_dmb *hw_dmb_get(struct smc_ism_dev *dev, u32 len, const u6
 	return &d->dmb;
 }
 
-/* What the peer writes from here on is of no matter; the driver takes the DMB back in hw_dmb_put(). */
+/* Stops signals. The peer may still write until hw_dmb_put() unregisters the DMB. */
 static void hw_dmb_close(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
 {
 	struct smc_hw_dmb *d = container_of(dmb, struct smc_hw_dmb, dmb);
@@ -141,8 +141,7 @@ static const struct smc_ism_ops hw_ops = {
 };
 
 /*
- * A DMB that is there under the lock may be on its way out, but is freed after a grace period only,
- * by the connection that it belongs to.
+ * The tasklet. A DMB that is found under the lock is freed after a grace period at the earliest, by its connection.
  */
 static void hw_deliver_signals(struct tasklet_struct *tasklet)
 {
@@ -197,7 +196,7 @@ static void hw_queue_event(struct smc_hw_dev *hw, const u64 gid[2], bool gone, u
 	queue_work(smc_lgr_wq, &e->work);
 }
 
-/* smc_hw_peer_gone() - a peer is gone, or says that it is done with us. Any context. */
+/* smc_hw_peer_gone() - a peer is gone or shuts down: ends its groups. Any context. */
 void smc_hw_peer_gone(struct smc_hw_dev *hw, const u64 gid[2])
 {
 	hw_queue_event(hw, gid, true, 0);
@@ -207,10 +206,10 @@ void smc_hw_peer_gone(struct smc_hw_dev *hw, const u64 gid[2])
  * smc_hw_sw_event() - a peer has sent a software event
  * @hw: the device
  * @gid: the peer
- * @code: SMC_HW_EVENT_*; others are not for us
- * @info: group (32 bits), VLAN (16 bits), code (16 bits), in this order in memory
+ * @code: SMC_HW_EVENT_*; other codes are ignored
+ * @info: group (32 bits), VLAN (16 bits), CODE_* (16 bits), in this order in memory
  *
- * Any context.
+ * Context: any.
  */
 void smc_hw_sw_event(struct smc_hw_dev *hw, const u64 gid[2], u32 code, u64 info)
 {
@@ -227,15 +226,16 @@ void smc_hw_sw_event(struct smc_hw_dev *hw, const u64 gid[2], u32 code, u64 info
 }
 
 /**
- * smc_hw_add() - a driver has a device
- * @api: how to speak to it
- * @drv: the driver's
- * @name: for those who look; must stay
+ * smc_hw_add() - adds a device of a driver
+ * @api: the driver's operations
+ * @drv: their first argument
+ * @name: for listings; must stay
  * @chid: of the device
  * @gid: of the device
- * @n_dmbs: indices of DMBs are below
+ * @n_dmbs: number of DMBs; their indices are below
  *
- * May sleep. Return: the device, or NULL without memory.
+ * Context: process, may sleep.
+ * Return: the device, or NULL without memory.
  */
 struct smc_hw_dev *smc_hw_add(const struct smc_hw_api *api, void *drv, const char *name, u16 chid,
 			      const u64 gid[2], u32 n_dmbs)
@@ -268,8 +268,8 @@ struct smc_hw_dev *smc_hw_add(const struct smc_hw_api *api, void *drv, const cha
 }
 
 /*
- * smc_hw_del() - the device goes. Its connections end at once, but their buffers are the driver's:
- * so this waits until the applications have closed their sockets. May sleep.
+ * smc_hw_del() - removes a device. Its connections end at once, but the driver owns their DMBs, so this sleeps until the
+ * applications have closed their sockets.
  */
 void smc_hw_del(struct smc_hw_dev *hw)
 {

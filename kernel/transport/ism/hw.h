@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * ISM devices of hardware: what all of them have in common (hw.c), and how their drivers are spoken
- * to, which differs between kernels (hw_dibs.c, hw_ism.c; Kbuild takes the one that fits).
+ * Hardware ISM devices: hw.c has what all of them share; hw_dibs.c and hw_ism.c call the driver, whose interface differs
+ * between kernels. Kbuild chooses one of the two.
  */
 #ifndef SMC_TRANSPORT_ISM_HW_H
 #define SMC_TRANSPORT_ISM_HW_H
@@ -15,8 +15,8 @@ struct smc_hw_dev;
 struct smc_hw_dmb {
 	struct smc_ism_dmb	dmb;
 	struct smc_hw_dev	*hw;
-	u32			len;		/* asked for */
-	u32			idx;		/* the rest: filled in by the driver */
+	u32			len;		/* bytes */
+	u32			idx;		/* this and what follows: filled in by @get */
 	void			*addr;
 	dma_addr_t		dma;
 	struct work_struct	work;		/* unregisters it */
@@ -26,11 +26,11 @@ struct smc_hw_dmb {
 /**
  * struct smc_hw_api - a driver
  *
- * @query:	is there a peer of this GID? Sleeps.
- * @get:	registers a DMB that dmb.gid may write to: fills in token, index, address. Sleeps. 0 or an errno.
- * @put:	undoes it. Sleeps.
+ * @query:	returns whether a GID can be reached. Sleeps.
+ * @get:	registers a DMB that dmb.gid may write to: fills in token, index, address. Sleeps. 0 or a negative errno.
+ * @put:	undoes @get. Sleeps.
  * @move:	as in struct smc_ism_ops
- * @event:	tells a peer something. May be NULL. Sleeps.
+ * @event:	sends a peer a software event. May be NULL. Sleeps.
  */
 struct smc_hw_api {
 	bool (*query)(void *drv, const u64 gid[2]);
@@ -40,7 +40,7 @@ struct smc_hw_api {
 	void (*event)(void *drv, const u64 gid[2], u32 code, u64 info);
 };
 
-/* Software events: what 32 bits say; their 64 bits of information go back unread. */
+/* Codes of software events. An answer has the 64 bits of information of the request. */
 #define SMC_HW_EVENT_SHUTDOWN	0x80
 #define SMC_HW_EVENT_TEST	0x83
 
@@ -50,6 +50,5 @@ void smc_hw_del(struct smc_hw_dev *hw);
 void smc_hw_signalled(struct smc_hw_dev *hw, u32 idx);
 void smc_hw_sw_event(struct smc_hw_dev *hw, const u64 gid[2], u32 code, u64 info);
 void smc_hw_peer_gone(struct smc_hw_dev *hw, const u64 gid[2]);
-
 
 #endif /* SMC_TRANSPORT_ISM_HW_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* ISM devices as dibs has them. Its own loopback is left out: ours does more. */
+/* The client of dibs. It ignores the loopback device of dibs, since loopback.c does more. */
 
 #include <linux/dibs.h>
 
@@ -127,7 +127,7 @@ static const struct dibs_client_ops client_ops = {
 
 static struct dibs_client client = { .name = "smckit", .ops = &client_ops };
 
-/* smc_hw_init() - takes part in what dibs knows. May sleep. Return: 0 or a negative errno. */
+/* smc_hw_init() - registers the client. May sleep. Return: 0 or a negative errno. */
 int __init smc_hw_init(void)
 {
 	return dibs_register_client(&client);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ISM devices as their driver has them where there is no dibs: partly by functions of its own, partly
- * by operations that are made for a device of the stock module, of which they look at priv alone.
+ * The client of the ISM driver, for kernels without dibs. Some of its operations take a device of the stock module, of
+ * which they only read priv.
  */
 
 #include <linux/device.h>
@@ -88,7 +88,7 @@ static void client_handle_irq(struct ism_dev *ism, unsigned int bit, u16 mask)
 		smc_hw_signalled(hw, bit);
 }
 
-/* An event's token is the GID of whom it is about, but for those about a DMB. */
+/* The token of these events is the GID of the peer. */
 static void client_handle_event(struct ism_dev *ism, struct ism_event *e)
 {
 	struct smc_hw_dev *hw = ism_get_priv(ism, &client);
@@ -110,7 +110,7 @@ static struct ism_client client = {
 	.handle_event	= client_handle_event,
 };
 
-/* smc_hw_init() - takes part in what the driver knows. May sleep. Return: 0 or a negative errno. */
+/* smc_hw_init() - registers the client. May sleep. Return: 0 or a negative errno. */
 int __init smc_hw_init(void)
 {
 	return ism_register_client(&client);

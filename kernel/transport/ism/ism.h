@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the files of this folder share. */
+/* What the files of this folder share: SMC-D (docs/protocol.md, 10). */
 #ifndef SMC_TRANSPORT_ISM_ISM_H
 #define SMC_TRANSPORT_ISM_ISM_H
 
 #include "../../conn/cdc.h"
 #include "provider.h"
 
-/* Work that one thread at a time does. A thread that comes meanwhile leaves it to that one, which repeats the work. */
+/* Work that one thread does at a time. Another thread leaves it to the first one, which repeats the work. */
 struct smc_ism_turn {
 	atomic_t n;
 };
 
-/* CDC where the device can only move data. */
+/* CDC for devices that can only move data. */
 struct smc_ism_cdc {
-	bool			ready;		/* the peer is known; earlier messages are in the DMB */
-	u8			index;		/* of the peer's element in its DMB */
+	bool			ready;		/* the peer is known. Earlier messages wait in the DMB */
+	u8			index;		/* index of the connection in the peer's DMB, dmbe_idx of CLC */
 	struct smc_ism_turn	send_turn;
 	struct smc_cdc_tx	tx;		/* written and urgent: tx_lock; the rest: the thread that has send_turn */
 	struct smc_ism_turn	recv_turn;
 	struct smc_cdc_rx	rx;		/* the thread that has recv_turn */
 };
 
-/* What SMC-D knows of a connection: smc_conn.priv. */
+/* The SMC-D part of a connection: smc_conn.priv. */
 struct smc_ism_conn {
 	struct smc_ism_dev	*dev;
-	struct smc_ism_dmb	*own;		/* what the peer writes to */
-	struct smc_ism_dmb	*peer;		/* what we write to; set once, when it is known */
+	struct smc_ism_dmb	*own;		/* the peer writes to it */
+	struct smc_ism_dmb	*peer;		/* we write to it; set once, if the device maps DMBs */
 	u64			peer_token;
 	struct smc_ism_cdc	cdc;		/* dmb_cdc.c */
 };
 
 extern const struct smc_transport_ops smc_ism_transport;
 
-/* device.c: the devices that there are, and which of them a connection can use. */
+/* device.c: the registered devices, and the choice between them. */
 int smc_ism_offer(struct smc_offer *offer, struct smc_clc_proposal *p);
 struct smc_ism_dev *smc_ism_choose(struct smc_offer *offer, const struct smc_clc_proposal *p,
 				   struct smc_clc_accept *accept, u64 peer[2], u32 *reason);
@@ -48,7 +48,7 @@ int smc_ism_cdc_start(struct smc_conn *conn, const struct smc_clc_accept *peer);
 void smc_ism_cdc_send(struct smc_conn *conn, unsigned int what);
 ssize_t smc_ism_move(struct smc_conn *conn, struct iov_iter *from, u32 len);
 
-/* 16 KiB << code, for DMBs. */
+/* A DMB has 16 KiB << size code. */
 #define SMC_ISM_SIZE_MIN 16384
 
 /* ops.c: the transport */

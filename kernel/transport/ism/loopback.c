@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * An ISM device within this kernel, so that local connections need none: the writer copies into the
- * reader's DMB, and the reader out of it.
+ * An emulated ISM device within this kernel: the writer copies into the reader's DMB, and the reader out of it.
  *
- * A DMB has a page only where there are bytes that nobody has read. The writer puts pages in as it
- * goes, the reader takes each out once it is through with it, and hands it back to the writer in a
- * ring of its own. So a connection that exchanges small messages keeps using the same warm page or
- * two, however large its buffer, and one that is idle needs none. A page that a pipe still refers to
- * is not handed back.
+ * A DMB has a page only where there are unread bytes. The writer adds pages, the reader removes each page that it has read
+ * and returns it to the writer by a ring. So a connection with small messages uses the same warm page or two, however large
+ * its buffer, and an idle connection needs no page. A page that a pipe refers to is not returned.
  *
- * With loopback_move=1 it acts like a device of hardware instead, so that what such devices need can
- * be tested without one: nobody maps a DMB, which has all its pages from the beginning; bytes are
- * moved there, and a signal is a call.
+ * With loopback_move=1 the device acts like hardware, so that the code for hardware can be tested: a DMB has all its pages
+ * from the beginning, no one maps it, data is moved there, and a signal is a call.
  */
 
 #include <linux/hashtable.h>
@@ -33,14 +29,11 @@ MODULE_PARM_DESC(loopback_move, "the loopback device acts like one of hardware, 
 struct lo_dmb {
 	struct smc_ism_dmb	dmb;
 	struct hlist_node	node;		/* table; lo_table_lock */
-	refcount_t		ref;		/* owner, and who has mapped it */
+	refcount_t		ref;		/* of the owner and the peer that has mapped it */
 	bool			mapped;		/* only once; lo_table_lock */
-	bool			filled;		/* has ever had a page; writer */
+	bool			filled;		/* has had a page; writer */
 	u32			n_pages;
-	/*
-	 * Pages from the reader to the writer: free[tail..head[, both counted without end. The ring
-	 * has room for all that there are.
-	 */
+	/* A ring of pages that the reader returns to the writer: free[tail..head[. It has room for all pages. */
 	unsigned int		head;		/* reader */
 	unsigned int		tail;		/* writer */
 	struct page		**free;
@@ -84,8 +77,8 @@ static struct lo_dmb *lo_find(u64 token)
 }
 
 /*
- * Who knows the token may write, so nobody can guess it. Of a DMB that is not in the table it is a
- * number to be shown.
+ * The token gives the right to write, so it is random. A DMB without @gid is not in the table, and its token is a number
+ * for listings only.
  */
 static void lo_assign_token(struct lo_dmb *lo, const u64 gid[2])
 {
@@ -165,7 +158,7 @@ static void lo_unmap(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
 	lo_put(lo_of(dmb));
 }
 
-/* A page to write to: one that the reader is through with, or a fresh one. */
+/* Returns a page to write to: one that the reader has returned, or a new one. */
 static struct page *lo_get_page(struct lo_dmb *lo)
 {
 	struct page *page;
@@ -181,7 +174,7 @@ static struct page *lo_get_page(struct lo_dmb *lo)
 
 static void lo_return_page(struct lo_dmb *lo, struct page *page)
 {
-	/* A pipe refers to it, or pages were given back meanwhile and there are enough. */
+	/* A pipe refers to it, or the ring is full, since lo_trim() has freed pages. */
 	if (page_ref_count(page) > 1 || lo->head - smp_load_acquire(&lo->tail) == lo->n_pages) {
 		put_page(page);
 		return;
@@ -190,7 +183,7 @@ static void lo_return_page(struct lo_dmb *lo, struct page *page)
 	smp_store_release(&lo->head, lo->head + 1); /* pairs with lo_get_page() */
 }
 
-/* The writer; the connection's room is such that it never comes to a page that is being read. */
+/* The writer. smc_tx_room() keeps it off pages that are being read. */
 static ssize_t lo_write(struct smc_ism_dmb *dmb, u32 off, struct iov_iter *from, u32 len)
 {
 	struct lo_dmb *lo = lo_of(dmb);
@@ -215,7 +208,7 @@ static ssize_t lo_write(struct smc_ism_dmb *dmb, u32 off, struct iov_iter *from,
 	return done;
 }
 
-/* The reader takes out the pages whose last byte it has read. */
+/* The reader removes the pages whose last byte it has read. */
 static void lo_consumed(struct smc_ism_dmb *dmb, u32 off, u32 len)
 {
 	u32 first = (off + SMC_ISM_CDC_LEN) >> PAGE_SHIFT;
@@ -230,7 +223,7 @@ static void lo_consumed(struct smc_ism_dmb *dmb, u32 off, u32 len)
 	}
 }
 
-/* The writer again. What has been handed back is of no use to one that does not write. */
+/* Frees the pages that the reader has returned. The caller keeps the writer out. */
 static void lo_trim(struct smc_ism_dmb *dmb, bool empty, u32 off)
 {
 	struct lo_dmb *lo = lo_of(dmb);
@@ -278,7 +271,7 @@ static struct lo_dmb *lo_find_get(const struct smc_ism_dev *dev, u64 token)
 	return lo;
 }
 
-/* What may be a message goes there word by word, in order, as the contract demands. */
+/* Copies what may be a message word by word, in order, as the contract of @move requires. */
 static void lo_copy(u8 *to, const u8 *from, u32 len)
 {
 	if (len == SMC_ISM_CDC_LEN && IS_ALIGNED((unsigned long)to, sizeof(u64))) {
@@ -313,7 +306,7 @@ static int lo_move(struct smc_ism_dev *dev, u64 token, u8 index, bool signal, u3
 	return 0;
 }
 
-/* What a device of hardware has. */
+/* The operations that a hardware device has. */
 static const struct smc_ism_ops lo_move_ops = {
 	.reach		= lo_reach,
 	.dmb_get	= lo_dmb_get_with_pages,
@@ -343,7 +336,7 @@ static struct smc_ism_dev lo_device = {
 	.host	= true,
 };
 
-/* smc_loopback_init() - at load. May sleep. Return: 0 or a negative errno. */
+/* smc_loopback_init() - registers the device, at load. May sleep. Return: 0 or a negative errno. */
 int __init smc_loopback_init(void)
 {
 	uuid_t id;
@@ -355,7 +348,7 @@ int __init smc_loopback_init(void)
 	return smc_ism_register(&lo_device);
 }
 
-/* smc_loopback_exit() - at unload, when no connection is left. May sleep. */
+/* smc_loopback_exit() - undoes it, at unload, when no connection is left. May sleep. */
 void smc_loopback_exit(void)
 {
 	smc_ism_unregister(&lo_device);

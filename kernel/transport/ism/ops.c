@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* SMC-D as a transport: link groups, DMBs and signals, on top of any provider. */
+/* SMC-D as a transport, for every provider: link groups, DMBs and signals. */
 
 #include <linux/log2.h>
 #include <linux/module.h>
@@ -13,12 +13,12 @@
 #define CODE_MAX 6
 
 /*
- * Where a buffer has memory only for what is unread, it may be larger than what the administrator
- * has in mind for one that has it all the time: a stream of data then stops so much less often.
+ * A buffer that has memory for unread data only may be larger than net.smc.rmem by this factor, so that a stream of data
+ * stops less often.
  */
 #define PAGED_FACTOR 4
 
-/* How large a buffer the application wants, or the administrator. */
+/* Returns the size code of the buffer that the application, or net.smc.rmem, asks for. */
 static u8 dmb_size_code(const struct smc_ism_dev *dev, const struct sock *sk)
 {
 	u64 want = smc_sysctl_rmem(smc_net(sock_net(sk)));
@@ -32,15 +32,15 @@ static u8 dmb_size_code(const struct smc_ism_dev *dev, const struct sock *sk)
 }
 
 /*
- * Where room grows by pages, a ring of few of them would never be half empty. With pages of 4 KiB
- * the smallest buffer has four.
+ * Returns the least size code. Where room grows by pages, a ring of few pages would never be half empty, so it has four at
+ * least: 16 KiB with pages of 4 KiB.
  */
 static u8 dmb_min_code(const struct smc_ism_dev *dev)
 {
 	return dev->ops->map ? order_base_2(4 * PAGE_SIZE) - order_base_2(SMC_ISM_SIZE_MIN) : 0;
 }
 
-/* Our buffer, for the peer to write to; a smaller one if memory is short. */
+/* Allocates our DMB; a smaller one if memory is short. */
 static struct smc_ism_dmb *dmb_alloc(struct smc_ism_dev *dev, u8 *code, const u64 peer[2])
 {
 	struct smc_ism_dmb *dmb;
@@ -56,7 +56,7 @@ static int dmb_error_reason(long err)
 	return err == -ENOSPC ? SMC_REASON_MAX_DMB : SMC_REASON_MEM;
 }
 
-/* Gives up a DMB that no connection has got. A device that signals it at this moment may still look at it. */
+/* Frees what no connection has taken over. A provider that signals the DMB right now may still read it. */
 static void ism_conn_free(struct smc_ism_conn *ic)
 {
 	ic->dev->ops->dmb_close(ic->dev, ic->own);
@@ -66,16 +66,16 @@ static void ism_conn_free(struct smc_ism_conn *ic)
 }
 
 /*
- * The namespace that a group belongs to. Devices of hardware are the host's: the peer takes all namespaces for one, and
- * so they share its groups. A device within this kernel stands for one in each namespace, whose net.smc.loopback says what
- * may use it: its groups share nothing that another namespace could miss, and go with their namespace.
+ * Returns the namespace that owns a group. The peer cannot tell the namespaces of this host apart, so they share the
+ * groups of a hardware device, which belong to the initial namespace. A device within this kernel stands for one in each
+ * namespace, so the groups belong to the namespace of their sockets.
  */
 static struct net *ism_lgr_net(const struct smc_ism_dev *dev, const struct sock *sk)
 {
 	return dev->host ? sock_net(sk) : &init_net;
 }
 
-/* Makes a connection in a group, in which smc_lgr_join() has reserved a place. Takes over the place. */
+/* Makes a connection in a group. Takes over the slot that smc_lgr_join() has reserved. */
 static int ism_make_conn(struct smc_offer *offer, struct smc_ism_dev *dev, struct smc_lgr *lgr, const u64 *peer)
 {
 	u8 asked = max(dmb_size_code(dev, offer->sk), dmb_min_code(dev)), code = asked;
@@ -103,7 +103,7 @@ static int ism_make_conn(struct smc_offer *offer, struct smc_ism_dev *dev, struc
 	offer->conn = conn;
 	smc_stats_buf(conn->member.sn, SMC_STATS_D, true, SMC_ISM_SIZE_MIN << asked, SMC_ISM_SIZE_MIN << code, false);
 	atomic64_add(SMC_ISM_SIZE_MIN << code, &lgr->buf_bytes);
-	/* Who has not taken the connection out of the offer ends it. */
+	/* After an error the registry ends the connection of the offer. */
 	return smc_lgr_add_member(lgr, &conn->member) ? 0 : SMC_REASON_INTERNAL;
 
 err_free:
@@ -114,8 +114,8 @@ err_leave:
 }
 
 /*
- * Makes a connection with a DMB of its own, so that the peer can be told of it. Without the peer's GID, nobody but @share
- * of the device gets at the DMB. Return: 0, or a reason. @first: whether the connection is the first of its group.
+ * Joins or forms a group and makes a connection with a DMB. @peer: the GID that may write to the DMB; without it, only
+ * @share of the provider gives access. @first: result: whether the group was formed. Return: 0, or a reason.
  */
 static int ism_create_conn(struct smc_offer *offer, struct smc_ism_dev *dev, enum smc_lgr_how how, const u64 *peer, u8 version,
 		       bool *first)
@@ -135,7 +135,7 @@ static int ism_create_conn(struct smc_offer *offer, struct smc_ism_dev *dev, enu
 	return ism_make_conn(offer, dev, lgr, peer);
 }
 
-/* From here on the connection writes to a peer's buffer, which it has got at. */
+/* Lets the connection write to a peer's DMB that it has mapped. */
 static void ism_set_peer_dmb(struct smc_conn *conn, struct smc_ism_dmb *dmb)
 {
 	struct smc_ism_conn *ic = conn->priv;
@@ -149,7 +149,7 @@ static void ism_set_peer_dmb(struct smc_conn *conn, struct smc_ism_dmb *dmb)
 	smp_store_release(&ic->peer, dmb); /* pairs with ism_peer_conn() */
 }
 
-/* Gets at the peer's buffer. Return: 0, or -ECONNRESET if the peer has gone already. */
+/* Maps the peer's DMB. Return: 0, or -ECONNRESET if the peer is gone already. */
 static int ism_map_dmb(struct smc_conn *conn, u64 token)
 {
 	struct smc_ism_dev *dev = ((const struct smc_ism_conn *)conn->priv)->dev;
@@ -161,7 +161,7 @@ static int ism_map_dmb(struct smc_conn *conn, u64 token)
 	return 0;
 }
 
-/* The same, or learns how to move bytes there. */
+/* Maps the peer's DMB, or starts to move data there. Return: 0 or -ECONNRESET. */
 static int ism_connect_dmb(struct smc_conn *conn, const struct smc_clc_accept *peer)
 {
 	struct smc_ism_conn *ic = conn->priv;
@@ -172,7 +172,7 @@ static int ism_connect_dmb(struct smc_conn *conn, const struct smc_clc_accept *p
 	return smc_ism_cdc_start(conn, peer);
 }
 
-/* Is the end that we write to a client that writes to us? It has got at our buffer first. */
+/* Returns whether the peer is a client that has mapped our DMB. A client maps before it sends CONFIRM. */
 static bool ism_is_mutual(const struct smc_conn *conn)
 {
 	const struct smc_ism_conn *ic = conn->priv;
@@ -186,7 +186,7 @@ static bool ism_is_mutual(const struct smc_conn *conn)
 	return mutual;
 }
 
-/* What is said at first contact only. */
+/* Fills in the first contact extension (docs/protocol.md, 3.5). */
 static void fill_first_contact(struct smc_clc_accept *a)
 {
 	a->has_fce = true;
@@ -195,7 +195,7 @@ static void fill_first_contact(struct smc_clc_accept *a)
 	smc_lgr_hostname(a->host);
 }
 
-/* What we say of ourselves, in ACCEPT and CONFIRM alike. */
+/* Fills in our part of an ACCEPT or CONFIRM (docs/protocol.md, 3.4). */
 static void fill_accept(const struct smc_conn *conn, struct smc_clc_accept *a)
 {
 	const struct smc_ism_conn *ic = conn->priv;
@@ -214,8 +214,8 @@ static void fill_accept(const struct smc_conn *conn, struct smc_clc_accept *a)
 }
 
 /*
- * What the server says of itself is known to who is on the same host, also if it does not say it:
- * what is a further contact to it may be the first of our group.
+ * Stores what the server has sent about itself. If it is this host, that is known even if the message lacks it: what is
+ * a subsequent contact for the server may be the first one of our group.
  */
 static void ism_set_lgr_peer(struct smc_lgr *lgr, const struct smc_ism_dev *dev, const struct smc_clc_accept *peer)
 {
@@ -228,7 +228,7 @@ static void ism_set_lgr_peer(struct smc_lgr *lgr, const struct smc_ism_dev *dev,
 	smc_lgr_set_peer(lgr, &known);
 }
 
-/* Server: a place on the device that was chosen. */
+/* Server: makes a connection on the chosen device, and fills the ACCEPT. */
 static int ism_match_dev(struct smc_offer *offer, struct smc_ism_dev *dev, const u64 gid[2], struct smc_clc_accept *a)
 {
 	int rc = ism_create_conn(offer, dev, SMC_LGR_FIND_OR_FORM, gid, a->version, &a->first_contact);
@@ -256,7 +256,7 @@ static int ism_match(struct smc_offer *offer, const struct smc_clc_proposal *p, 
 	return rc;
 }
 
-/* What we answer to the server's ACCEPT. */
+/* Fills the CONFIRM that answers the server's ACCEPT. */
 static void fill_confirm(struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_clc_accept *us)
 {
 	memset(us, 0, sizeof(*us));
@@ -269,11 +269,11 @@ static void fill_confirm(struct smc_offer *offer, const struct smc_clc_accept *p
 	us->features &= peer->features;
 }
 
-/* Client: joins the server on the device that it has chosen. */
+/* Client: makes a connection on the device that the server has chosen, and fills the CONFIRM. */
 static int ism_join_dev(struct smc_offer *offer, struct smc_ism_dev *dev, const struct smc_clc_accept *peer,
 		   struct smc_clc_accept *us)
 {
-	/* Within this kernel each end has a group of its own: a further contact of the server's may be our first. */
+	/* Within this kernel each end has its own group: a subsequent contact of the server's may be our first. */
 	enum smc_lgr_how how = peer->first_contact || dev->host ? SMC_LGR_FIND_OR_FORM : SMC_LGR_FIND;
 	u64 gid[2] = { peer->ism_gid, peer->ext_gid };
 	bool first;
@@ -321,7 +321,7 @@ static int ism_attach(struct smc_offer *offer, const struct smc_clc_accept *peer
 	return 0;
 }
 
-/* One end of a pair: a place in the group, and its buffer. */
+/* Makes the connection of one end of a pair. */
 static int ism_pair_end(struct smc_offer *offer, struct smc_ism_dev *dev)
 {
 	bool first;
@@ -385,7 +385,7 @@ static ssize_t ism_write(struct smc_conn *conn, struct iov_iter *from, u32 len)
 	return ic->dev->ops->write(ic->peer, conn->tx_off, from, len);
 }
 
-/* The peer's end of a connection whose other end is in this kernel, too. Under RCU. */
+/* Returns the peer's connection, which is in this kernel, too; NULL if it is over. Under RCU. */
 static struct smc_conn *ism_peer_conn(const struct smc_ism_conn *ic)
 {
 	const struct smc_ism_dmb *peer = smp_load_acquire(&ic->peer), *back;
@@ -393,7 +393,7 @@ static struct smc_conn *ism_peer_conn(const struct smc_ism_conn *ic)
 
 	if (!conn)
 		return NULL;
-	/* Tokens come by TCP. Two ends that someone has crossed on the way have nothing to tell. */
+	/* Tokens come by TCP. If they were exchanged on the way, the two connections are not peers. */
 	back = smp_load_acquire(&((const struct smc_ism_conn *)conn->priv)->peer);
 	return back && back != ic->own ? NULL : conn;
 }
@@ -403,7 +403,7 @@ static void ism_signal(struct smc_conn *conn, unsigned int what)
 	struct smc_ism_conn *ic = conn->priv;
 	struct smc_conn *peer;
 
-	/* Nothing is held back here. */
+	/* SMC-D holds no data back. */
 	if (what == SMC_SIGNAL_PUSH)
 		return;
 	if (!ic->dev->ops->map) {
@@ -444,7 +444,7 @@ static void ism_describe(const struct smc_conn *conn, struct smc_diag_info *info
 	info->dmb.my_gid_ext = ic->dev->gid[1];
 	info->dmb.peer_gid = lgr->key.gid[0];
 	info->dmb.peer_gid_ext = lgr->key.gid[1];
-	/* Who shows a DMB of hardware to other users shows nothing that they could use. */
+	/* Show no token that another user could write with. */
 	if (READ_ONCE(ic->own->token_used) || !ic->dev->host)
 		info->dmb.token = ic->own->token;
 	info->dmb.peer_token = ic->peer_token;
@@ -488,12 +488,12 @@ const struct smc_transport_ops smc_ism_transport = {
 	.lgr_init	= ism_init_lgr,
 };
 
-/* Read at load only: another module may be the transport of SMC-D then, as smc_null.ko is. */
+/* Read at load only. Without SMC-D another module may be its transport, as smc_null.ko is. */
 static bool smcd = true;
 module_param(smcd, bool, 0444);
 MODULE_PARM_DESC(smcd, "SMC-D, over ISM devices and between sockets of this host");
 
-/* smc_ism_init() - at load. May sleep. Return: 0 or a negative errno. */
+/* smc_ism_init() - registers SMC-D and its devices, at load. May sleep. Return: 0 or a negative errno. */
 int __init smc_ism_init(void)
 {
 	int rc;
@@ -518,7 +518,7 @@ err_loopback:
 	return rc;
 }
 
-/* smc_ism_exit() - at unload, when no socket is left. May sleep. */
+/* smc_ism_exit() - undoes it, at unload, when no socket is left. May sleep. */
 void smc_ism_exit(void)
 {
 	if (!smcd)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The contract between SMC-D and what moves its bytes: an ISM device, or something that acts like
- * one.
+ * The contract between SMC-D and a provider, which moves its data: an ISM device, or an emulation of one.
  */
 #ifndef SMC_TRANSPORT_ISM_PROVIDER_H
 #define SMC_TRANSPORT_ISM_PROVIDER_H
@@ -14,9 +13,9 @@
 #include "../../conn/conn.h"
 #include "../../wire/cdc.h"
 
-/* Bytes of a DMB element that come before the ring: the CDC message. */
+/* Bytes of a DMB before the ring: the CDC message. */
 #define SMC_ISM_CDC_LEN SMC_CDC_D_LEN
-/* Devices that are none have CHIDs from here on, and GIDs of 128 bits. */
+/* Emulated devices have CHIDs from here on, and GIDs of 128 bits. */
 #define SMC_ISM_CHID_EMULATED 0xff00
 #define SMC_ISM_CHID_LOOPBACK 0xffff
 
@@ -25,40 +24,40 @@ static inline bool smc_ism_emulated(u16 chid)
 	return (chid & SMC_ISM_CHID_EMULATED) == SMC_ISM_CHID_EMULATED;
 }
 
-/* A buffer that a peer may write to. The provider allocates it as part of something larger. */
+/* A buffer that a peer may write to. The provider embeds it in a structure of its own. */
 struct smc_ism_dmb {
 	u64			token;
-	bool			token_used;		/* nobody else can use the token any more: it may be shown; single word */
-	u64			gid[2];		/* who may write to it */
+	bool			token_used;	/* no one else can map the token, so it may be shown; single word */
+	u64			gid[2];		/* of the peer that may write to it */
 	struct smc_rcvbuf	rcvbuf;
-	struct smc_conn __rcu	*conn;		/* whose it is; NULL when that is over */
+	struct smc_conn __rcu	*conn;		/* its connection, NULL once that is over */
 };
 
 struct smc_ism_dev;
 
 /**
- * struct smc_ism_ops - what a provider does
+ * struct smc_ism_ops - the operations of a provider
  *
- * @reach:	can a GID be talked to, through a VLAN?
- * @dmb_get:	registers a DMB of so many bytes that this GID may write to. Sleeps. ERR_PTR(-ENOMEM), ERR_PTR(-ENOSPC).
- *		Without a GID, for a provider with @share, nobody but @share gets at it.
- * @dmb_close:	the peer cannot get at it any more, unless it has mapped it; then what it writes is of no matter. Softirq.
- * @dmb_put:	nobody reads it any more, either. Softirq.
- * @map:	gets at a peer's DMB, by its token, to write to it directly. Sleeps. ERR_PTR(-ENOENT) if there is none.
- *		NULL if the provider has only @move, and so are the five that follow.
- * @share:	the same, for who has the DMB itself. Does not sleep, and cannot fail. NULL if the provider has no such.
+ * @reach:	returns whether a GID can be reached through a VLAN
+ * @dmb_get:	registers a DMB of @len bytes that this GID may write to. Sleeps. ERR_PTR(-ENOMEM), ERR_PTR(-ENOSPC).
+ *		Without a GID, for a provider with @share, only @share gives access to it.
+ * @dmb_close:	the peer cannot map the DMB or move data into it any more. One that has mapped it may still write. Softirq.
+ * @dmb_put:	frees the DMB, which is not read any more either. Softirq.
+ * @map:	maps a peer's DMB, by its token, to write to it directly. Sleeps. ERR_PTR(-ENOENT) if there is none. A
+ *		provider without @map has only @move, and NULL for the five that follow.
+ * @share:	maps a DMB whose structure the caller has. Does not sleep, and cannot fail. May be NULL.
  * @unmap:	undoes either. Softirq.
- * @write:	puts bytes from an iterator into a mapped DMB, at an offset of its ring; up to its end and on from its
- *		beginning. Sleeps. Bytes, -EFAULT or -ENOMEM.
- * @consumed:	that part of the ring will not be read again. Does not sleep. May be NULL.
- * @trim:	nobody writes to the mapped DMB now: give memory back that holds no unread byte. @empty: none does, and
- *		this is where the writer goes on. May be NULL.
- * @move:	puts bytes into a peer's DMB, at an offset of the whole of it. They are there when it returns; of aligned
- *		words of 8 bytes nobody sees a part, and nobody sees a later one before an earlier one. If asked to, tells
- *		the peer, which calls smc_ism_signalled(); several times may become one. The index tells parts of a DMB
- *		apart. Softirq, with bytes in the kernel's own memory. 0, or a negative errno if there is no such DMB.
+ * @write:	copies bytes from an iterator into a mapped DMB, from an offset of its ring on, up to the end of the ring and
+ *		then from its beginning. Sleeps. Returns bytes, -EFAULT or -ENOMEM.
+ * @consumed:	this part of the ring will not be read again. Does not sleep. May be NULL.
+ * @trim:	frees memory of the mapped DMB that holds no unread byte, while no thread writes. @empty: there is no unread
+ *		byte, and @off is where the writer goes on. May be NULL.
+ * @move:	copies bytes into a peer's DMB, at an offset of the whole DMB. They are there when it returns. The peer sees
+ *		aligned words of 8 bytes whole, and in their order. If asked to, signals the peer, which calls
+ *		smc_ism_signalled(); several signals may become one. The index tells parts of a DMB apart. Softirq; the bytes
+ *		are in kernel memory. 0, or a negative errno if there is no such DMB.
  *
- * A provider without @map has the pages of a DMB from the beginning, and at the same place.
+ * A provider without @map allocates all pages of a DMB at once, and keeps them.
  */
 struct smc_ism_ops {
 	bool (*reach)(struct smc_ism_dev *dev, const u64 gid[2], u16 vlan);
@@ -79,15 +78,15 @@ struct smc_ism_dev {
 	const char	*name;
 	u64		gid[2];
 	u16		chid;
-	bool		v1, v2;		/* which versions of SMC-D it is good for */
-	bool		host;		/* within this kernel only: both ends are ours */
-	struct list_head list;		/* device.c, as what follows */
-	atomic_t	users;		/* by those who are about to join a group of it */
+	bool		v1, v2;		/* versions of SMC-D that can use it */
+	bool		host;		/* both ends are in this kernel */
+	struct list_head list;		/* device.c; devices_lock */
+	atomic_t	users;		/* device.c; rendezvous that are about to join a group of it */
 };
 
 int smc_ism_register(struct smc_ism_dev *dev);
 void smc_ism_unregister(struct smc_ism_dev *dev);
-/* dmb_cdc.c: a peer has moved something into a DMB, and wants that to be known. Softirq. */
+/* dmb_cdc.c */
 void smc_ism_signalled(struct smc_ism_dmb *dmb);
 
 /* loopback.c */
