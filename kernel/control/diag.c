@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* smc_diag: SMC sockets by sock_diag, for smcss and its like. Only reads. */
+/* smc_diag: shows SMC sockets by sock_diag, for smcss. */
 
 #include <linux/init.h>
 #include <linux/module.h>
@@ -14,21 +14,21 @@
 #include "diag.h"
 
 /*
- * Where a dump goes on: first come the sockets, then the connections without one, which nobody has
- * accepted yet or whose closing the peer has yet to answer.
+ * The position of a dump. It has the sockets first, then the connections without one: those that are not accepted yet,
+ * and those whose close the peer has not answered yet.
  */
 struct position {
 	unsigned int bucket, skip;
-	u64 conn;	/* order of the last one without a socket */
+	u64 conn;	/* order of the last connection without a socket */
 };
 
 struct dump_arg {
 	struct sk_buff *skb;
 	struct netlink_callback *cb;
-	u8 ext;		/* what is asked for, bits of SMC_DIAG_* less 1 */
+	u8 ext;		/* attributes asked for, a bit mask of SMC_DIAG_* - 1 */
 };
 
-/* The states of a socket without a connection that user space knows. */
+/* The states of sockets without a connection, as user space knows them. */
 enum state { STATE_ACTIVE = 1, STATE_INIT = 2, STATE_CLOSED = 7, STATE_LISTEN = 10 };
 
 static enum state state_of(const struct smc_sock *smc, const struct sock *sk)
@@ -63,7 +63,7 @@ static void fill_id(struct inet_diag_sockid *id, struct sock *sk)
 	}
 }
 
-/* The head of a message. Return: NULL if there is no room. */
+/* Begins a message. Return: NULL if there is no room. */
 static struct smc_diag_msg *begin_msg(struct dump_arg *d, struct sock *sk, struct nlmsghdr **nlh)
 {
 	struct user_namespace *user_ns = sk_user_ns(NETLINK_CB(d->cb->skb).sk);
@@ -81,7 +81,7 @@ static struct smc_diag_msg *begin_msg(struct dump_arg *d, struct sock *sk, struc
 	return msg;
 }
 
-/* The attributes that all sockets have, and the end of the message or of the attempt. */
+/* Adds the attributes, and ends the message, or cancels it if there is no room. */
 static int finish_msg(struct dump_arg *d, struct nlmsghdr *nlh, u8 shutdown, const struct smc_diag_fallback *fallback,
 		  const struct smc_diag_info *info)
 {
@@ -104,7 +104,7 @@ cancel:
 	return -EMSGSIZE;
 }
 
-/* Of a socket with a connection. */
+/* Adds a connection, with the inode of its socket, or 0. */
 static int fill_conn(struct dump_arg *d, struct smc_conn *conn, u64 inode)
 {
 	static const struct smc_diag_fallback none;
@@ -120,13 +120,13 @@ static int fill_conn(struct dump_arg *d, struct smc_conn *conn, u64 inode)
 	msg->diag_mode = info.mode;
 	msg->diag_shutdown = info.shutdown;
 	msg->diag_inode = inode;
-	/* TCP may be through with the port already. */
+	/* TCP may have given the port back already. */
 	if (!msg->id.idiag_sport)
 		msg->id.idiag_sport = inet_sk(conn->sk)->inet_sport;
 	return finish_msg(d, nlh, info.shutdown, &none, &info);
 }
 
-/* Of one without. */
+/* Adds a socket without a connection. */
 static int fill_socket(struct dump_arg *d, struct smc_sock *smc)
 {
 	struct smc_diag_fallback fallback = {
@@ -148,7 +148,7 @@ static int fill_socket(struct dump_arg *d, struct smc_sock *smc)
 	return finish_msg(d, nlh, shutdown, &fallback, NULL);
 }
 
-/* One socket. Under RCU. Return: nonzero if the message is full. */
+/* Adds a socket. Under RCU. Return: nonzero if there is no room. */
 static int fill_sock(struct smc_sock *smc, void *arg)
 {
 	struct dump_arg *d = arg;
@@ -159,18 +159,18 @@ static int fill_sock(struct smc_sock *smc, void *arg)
 	conn = smc_active_of(smc);
 	if (conn)
 		return fill_conn(d, conn, sock_i_ino(smc->sk));
-	/* What it leaves behind comes later. */
+	/* The connection has just become an orphan, and comes later. */
 	if (READ_ONCE(smc->phase) == SMC_PHASE_ACTIVE)
 		return 0;
 	return fill_socket(d, smc);
 }
 
-/* A connection of the namespace, under the lock of their list. */
+/* Adds a connection if it has no socket. Under smc_net.lgr.lock. */
 static int fill_orphan(struct smc_lgr_member *member, void *arg)
 {
 	struct smc_conn *conn = smc_conn_of(member);
 
-	/* Pairs with smc_active_child(): before that, the transport is not through with it. */
+	/* Pairs with smc_active_child(): before its store, the transport is still preparing the connection. */
 	return smp_load_acquire(&conn->holder) == SMC_CONN_ORPHAN ? fill_conn(arg, conn, 0) : 0;
 }
 

@@ -2,9 +2,8 @@
 /*
  * Enterprise IDs
  *
- * Two hosts talk version 2 of SMC if they have an EID in common. They are few and belong to the
- * host, not to a namespace. The system EID is derived from the machine and exists on s390 only;
- * elsewhere it is all zero.
+ * Two hosts use version 2 if they have an EID in common. EIDs belong to the host, not to a namespace. The system EID is
+ * derived from the machine and exists on s390 only; elsewhere it is all zero.
  */
 #include <linux/ctype.h>
 #include <linux/kernel.h>
@@ -18,7 +17,7 @@
 #include "eid.h"
 
 static struct {
-	spinlock_t lock;	/* the rest; softirqs are off, since lookups may come from them */
+	spinlock_t lock;	/* the rest; softirqs off */
 	unsigned int n;
 	u8 ueids[SMC_MAX_UEID][SMC_MAX_EID_LEN];	/* in the order of their addition */
 	u8 seid[SMC_MAX_EID_LEN];
@@ -32,7 +31,7 @@ static bool have_seid(void)
 	return eids.seid[0];
 }
 
-/* Letters are upper case ones of the kernel's character set, Latin-1; blanks only fill up. */
+/* Letters are in upper case, of the kernel's character set Latin-1. Blanks only pad. */
 static bool is_valid(const u8 eid[SMC_MAX_EID_LEN])
 {
 	size_t len = SMC_MAX_EID_LEN;
@@ -48,7 +47,7 @@ static bool is_valid(const u8 eid[SMC_MAX_EID_LEN])
 	return true;
 }
 
-/* Returns the place of a user EID, or the number of those there are. */
+/* Returns the index of a user EID, or eids.n. */
 static unsigned int find_ueid(const u8 eid[SMC_MAX_EID_LEN])
 {
 	unsigned int i;
@@ -65,8 +64,7 @@ static unsigned int find_ueid(const u8 eid[SMC_MAX_EID_LEN])
  * @eid: EID
  * @extack: gets the reason of a refusal
  *
- * Return: 0; -EINVAL for what is no EID, -ERANGE if there is no room, also for one that is there,
- * -EEXIST.
+ * Return: 0; -EINVAL if it is not valid; -ERANGE if the table is full; -EEXIST.
  */
 int smc_eid_add(const u8 eid[SMC_MAX_EID_LEN], struct netlink_ext_ack *extack)
 {
@@ -96,8 +94,7 @@ int smc_eid_add(const u8 eid[SMC_MAX_EID_LEN], struct netlink_ext_ack *extack)
  * @eid: EID
  * @extack: gets the reason of a refusal
  *
- * Return: 0; -ENOENT; -EAGAIN if it was removed as the last one and the system EID was enabled in
- * its stead.
+ * Return: 0; -ENOENT; -EAGAIN if the last user EID was removed and the system EID therefore enabled.
  */
 int smc_eid_remove(const u8 eid[SMC_MAX_EID_LEN], struct netlink_ext_ack *extack)
 {
@@ -152,7 +149,7 @@ unsigned int smc_eid_list(u8 (*list)[SMC_MAX_EID_LEN], unsigned int max)
 	return n;
 }
 
-/* Is this a user EID of this host, or the system EID, if that is enabled? */
+/* Returns whether this is a user EID of this host, or its enabled system EID. */
 static bool is_known_eid(const u8 eid[SMC_MAX_EID_LEN])
 {
 	bool found;
@@ -165,10 +162,10 @@ static bool is_known_eid(const u8 eid[SMC_MAX_EID_LEN])
 }
 
 /**
- * smc_eid_negotiate() - the first EID of a peer that is one of this host, too
- * @list: EIDs, from the peer, in its order
- * @n: how many
- * @eid: set to it
+ * smc_eid_negotiate() - finds the first EID of a peer that this host has, too (docs/protocol.md, 4.1)
+ * @list: EIDs of the peer, in its order
+ * @n: their number
+ * @eid: result
  *
  * Return: whether there is one.
  */
@@ -207,7 +204,7 @@ bool smc_eid_seid(u8 seid[SMC_MAX_EID_LEN])
  * @enable: which
  * @extack: gets the reason of a refusal
  *
- * Return: 0; -EOPNOTSUPP if there is none; -ENOENT if none would be left.
+ * Return: 0; -EOPNOTSUPP if there is none; -ENOENT if no EID would be left.
  */
 int smc_eid_enable_seid(bool enable, struct netlink_ext_ack *extack)
 {
@@ -227,11 +224,7 @@ int smc_eid_enable_seid(bool enable, struct netlink_ext_ack *extack)
 	return rc;
 }
 
-/**
- * smc_eid_init() - find out the system EID
- *
- * Context: process, when the module is loaded.
- */
+/* smc_eid_init() - derives the system EID, at load */
 void smc_eid_init(void)
 {
 #ifdef CONFIG_S390

@@ -2,9 +2,8 @@
 /*
  * SMC_GEN_NETLINK: the family and the requests that change something
  *
- * Reading is free to all. Changes need CAP_NET_ADMIN in the initial user namespace: the enterprise
- * IDs belong to the host, and the stock module asks for no less where a setting belongs to a
- * network namespace.
+ * Everyone may read. Changes need CAP_NET_ADMIN in the initial user namespace, as with the stock module: enterprise IDs
+ * belong to the host, and the limit of handshakes to a network namespace.
  */
 #include <linux/module.h>
 
@@ -13,7 +12,7 @@
 #include "eid.h"
 #include "netlink.h"
 
-/* Gets the EID of a request, which is exactly as long as EIDs are and terminated. */
+/* Returns the EID of a request, or NULL if that has none of the right length. */
 static const u8 *eid_of(struct genl_info *info)
 {
 	struct nlattr *attr = info->attrs[SMC_NLA_EID_TABLE_ENTRY];
@@ -69,7 +68,7 @@ static int disable_limit(struct sk_buff *skb, struct genl_info *info)
 	return smc_sysctl_set(smc_net(genl_info_net(info)), SMC_SYSCTL_LIMIT_SMC_HS, 0);
 }
 
-/* Requests have no attributes, but those for a user EID. */
+/* Only requests for a user EID have an attribute. */
 static const struct nla_policy no_policy[] = {
 	[1] = { .type = NLA_REJECT },
 };
@@ -102,7 +101,6 @@ static const struct genl_ops ops[] = {
 	  .doit = disable_limit },
 };
 
-/* Also the sender of what netlink_dump.c, netlink_smcd.c and netlink_smcr.c make. */
 struct genl_family smc_netlink_family __ro_after_init = {
 	.name = SMC_GENL_FAMILY_NAME,
 	.version = SMC_GENL_FAMILY_VERSION,
@@ -115,23 +113,14 @@ struct genl_family smc_netlink_family __ro_after_init = {
 	.resv_start_op = SMC_NETLINK_DISABLE_HS_LIMITATION + 1,
 };
 
-/**
- * smc_netlink_init() - serve SMC_GEN_NETLINK
- *
- * Context: process, may sleep; after the per-namespace operations are registered.
- * Return: 0 or a negative errno.
- */
+/* smc_netlink_init() - registers the family, after smc_net_init(). May sleep. Return: 0 or a negative errno. */
 int __init smc_netlink_init(void)
 {
 	smc_netlink_dump_init();
 	return genl_register_family(&smc_netlink_family);
 }
 
-/**
- * smc_netlink_exit() - undo smc_netlink_init()
- *
- * Context: process, may sleep; before the per-namespace operations are unregistered.
- */
+/* smc_netlink_exit() - unregisters the family, before smc_net_exit(). May sleep. */
 void smc_netlink_exit(void)
 {
 	genl_unregister_family(&smc_netlink_family);

@@ -18,9 +18,9 @@ struct smc_lgr_view;
 
 extern struct genl_family smc_netlink_family;
 
-/* Where a dump goes on. The kernel has it zero at first. */
+/* The position of a dump, zero at first */
 struct smc_netlink_cursor {
-	unsigned int next;	/* of the items of this dump */
+	unsigned int next;	/* item to go on with */
 };
 static_assert(sizeof(struct smc_netlink_cursor) <= sizeof_field(struct netlink_callback, ctx));
 
@@ -41,7 +41,7 @@ static inline int smc_netlink_put_u64(struct sk_buff *skb, int type, u64 value)
 	return nla_put_u64_64bit(skb, type, value, 0);
 }
 
-/* A name of fixed length, an EID or a host's, as a string attribute. */
+/* smc_netlink_put_eid() - puts an EID, or a host name of the same length, as a string */
 static inline int smc_netlink_put_eid(struct sk_buff *skb, int type, const u8 eid[SMC_MAX_EID_LEN])
 {
 	char text[SMC_MAX_EID_LEN + 1];

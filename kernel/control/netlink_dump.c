@@ -21,7 +21,7 @@
 COMPAT_ASSERT_UAPI(SMC_NLA_STATS_T_RX_RMB_USAGE, SMC_UAPI_STATS_T_RX_RMB_USAGE);
 COMPAT_ASSERT_UAPI(SMC_NLA_STATS_T_TX_RMB_USAGE, SMC_UAPI_STATS_T_TX_RMB_USAGE);
 
-/* Name of this host when the module was loaded, filled up with blanks, terminated. */
+/* Name of this host when the module was loaded, padded with blanks, terminated. */
 static char hostname[SMC_MAX_HOSTNAME_LEN + 1];
 
 static struct smc_net *net_of(const struct sk_buff *skb)
@@ -37,7 +37,7 @@ static int put_info(struct sk_buff *skb, void *arg)
 
 	smc_registry_local(&local);
 	nest = nla_nest_start(skb, SMC_GEN_SYS_INFO);
-	/* Version 2 over ISM takes a device that has it, over RDMA just this module: as stock. */
+	/* As with the stock module, SMC-Dv2 depends on a device, SMC-Rv2 on the module only. */
 	if (!nest || nla_put_u8(skb, SMC_NLA_SYS_VER, SMC_VERSION) ||
 	    nla_put_u8(skb, SMC_NLA_SYS_REL, SMC_CLC_RELEASE) ||
 	    nla_put_u8(skb, SMC_NLA_SYS_IS_ISM_V2, local.d2) ||
@@ -98,7 +98,7 @@ int smc_netlink_dump_info(struct sk_buff *skb, struct netlink_callback *cb)
 	return dump_once(skb, cb, SMC_NETLINK_GET_SYS_INFO, put_info);
 }
 
-/* Classes of sizes, which the protocol counts from 1. */
+/* Puts the counters of size classes. */
 static int put_sizes(struct sk_buff *skb, int type, const u64 *counters)
 {
 	struct nlattr *nest = nla_nest_start(skb, type);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Generic netlink family "smckit": requests that stock modules do not have. They are in a family of their own,
- * as a number that is free in SMC_GEN_NETLINK today may have another meaning in a later kernel.
+ * Generic netlink family "smckit": requests that stock modules do not have. They are in a family of their own, because a
+ * later kernel may use the numbers that are free in SMC_GEN_NETLINK today.
  */
 #include <linux/module.h>
 
@@ -35,7 +35,7 @@ static const struct genl_ops own_ops[] = {
 	{ .cmd = SMCKIT_CMD_LGR_DELETE, .flags = GENL_UNS_ADMIN_PERM, .doit = delete_lgr },
 };
 
-/* Requests may wait for a peer, and do not hold up those of other families. */
+/* parallel_ops: a request may wait for a peer, and requests of other families must not wait for it. */
 static struct genl_family own_family __ro_after_init = {
 	.name = SMCKIT_GENL_FAMILY_NAME,
 	.version = SMCKIT_GENL_FAMILY_VERSION,
@@ -49,13 +49,13 @@ static struct genl_family own_family __ro_after_init = {
 	.resv_start_op = SMCKIT_CMD_LGR_DELETE,
 };
 
-/* smc_netlink_own_init() - serves the family. May sleep. Return: 0 or a negative errno. */
+/* smc_netlink_own_init() - registers the family. May sleep. Return: 0 or a negative errno. */
 int __init smc_netlink_own_init(void)
 {
 	return genl_register_family(&own_family);
 }
 
-/* smc_netlink_own_exit() - after this no request runs any more. May sleep. */
+/* smc_netlink_own_exit() - unregisters it; no request runs afterwards. May sleep. */
 void smc_netlink_own_exit(void)
 {
 	genl_unregister_family(&own_family);

@@ -15,7 +15,7 @@ COMPAT_ASSERT_UAPI(SMC_NLA_LGR_D_PEER_EXT_GID, SMC_UAPI_LGR_D_PEER_EXT_GID);
 COMPAT_ASSERT_UAPI(SMC_NLA_LGR_D_SNDBUF_ALLOC, SMC_UAPI_LGR_D_SNDBUF_ALLOC);
 COMPAT_ASSERT_UAPI(SMC_NLA_LGR_D_DMB_ALLOC, SMC_UAPI_LGR_D_DMB_ALLOC);
 
-/* smc_netlink_put_lgr_v2() - what version 2 tells of the peer, alike for both kinds of groups */
+/* smc_netlink_put_lgr_v2() - puts what the peer of a version 2 group has sent about itself */
 int smc_netlink_put_lgr_v2(struct sk_buff *skb, int type, const struct smc_lgr *lgr, const struct smc_lgr_view *view)
 {
 	struct nlattr *nest = nla_nest_start(skb, type);
@@ -40,7 +40,7 @@ static int put_lgr(struct sk_buff *skb, void *arg)
 
 	smc_lgr_describe(lgr, sock_net(skb->sk), &view);
 	nest = nla_nest_start(skb, SMC_GEN_LGR_SMCD);
-	/* The writer copies into the peer's buffer: there are none for sending. */
+	/* There are no send buffers, since the writer copies into the peer's DMB. */
 	if (!nest || nla_put_u32(skb, SMC_NLA_LGR_D_ID, lgr->id) ||
 	    smc_netlink_put_u64(skb, SMC_NLA_LGR_D_GID, dev->gid[0]) ||
 	    smc_netlink_put_u64(skb, SMC_UAPI_LGR_D_EXT_GID, dev->gid[1]) ||
@@ -75,7 +75,7 @@ int smc_netlink_dump_smcd_groups(struct sk_buff *skb, struct netlink_callback *c
 	return skb->len;
 }
 
-/* An emulated device is on no PCI bus: its name stands for its address, and there are no numbers. */
+/* An emulated device is on no PCI bus, so its name stands for the PCI address and the numbers are 0. */
 static int put_dev(struct sk_buff *skb, void *arg)
 {
 	const struct smc_ism_dev *dev = arg;

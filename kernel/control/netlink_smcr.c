@@ -109,7 +109,7 @@ static int add_lgr(struct smc_lgr *lgr, const struct smc_netlink_dump *d, bool l
 		return 0;
 	smc_lgr_describe(lgr, net, &shown.view);
 	smc_rdma_show_group(lgr, shown.view.whole ? NULL : net, &shown.r);
-	/* Nothing is left of one that has ended, and one that has no link yet is about to be. */
+	/* A group that is being formed or has ended has no link. */
 	if (!shown.r.has_link)
 		return 0;
 	if (smc_netlink_add_msg(d, SMC_NETLINK_GET_LGR_SMCR, put_lgr, &shown))
@@ -172,7 +172,7 @@ static int put_pci(struct sk_buff *skb, const struct smc_rdma_dev_view *view)
 	       nla_put_string(skb, SMC_NLA_DEV_PCI_ID, view->pci);
 }
 
-/* With one link each, a group does without none of its devices. */
+/* A group has one link, so each device that is in use is critical. */
 static int put_dev(struct sk_buff *skb, void *arg)
 {
 	const struct smc_rdma_dev_view *view = arg;

@@ -2,14 +2,13 @@
 /*
  * PNET table
  *
- * An entry names its device, which need not exist. That of a network interface is bound to the
- * device of that name as soon as there is one, and stays with it when it is renamed. It remembers
- * the number of the device and holds no reference, so that nothing has to be given back when a
- * device or its namespace goes.
+ * An entry names its device, which need not exist. An entry for a network interface is bound to the device of that name
+ * once it exists, and stays bound when the device is renamed. It has the ifindex and holds no reference, so nothing has to
+ * be released when a device or its namespace goes.
  *
- * RDMA devices belong to the host: only the table of the initial namespace has them.
+ * RDMA devices belong to the host, so only the table of the initial namespace has them.
  *
- * Locks: RTNL (in the notifier) is taken before a table's lock.
+ * The notifier takes a table's lock within RTNL.
  */
 #include <linux/ctype.h>
 #include <linux/netdevice.h>
@@ -27,12 +26,12 @@
 #include "pnet.h"
 
 /**
- * smc_pnet_parse_id() - check a PNET ID and bring it into the form that the table has
- * @text: PNET ID, may be in lower case and have blanks around it
- * @id: the result, without blanks and in upper case
+ * smc_pnet_parse_id() - check a PNET ID and convert it to upper case
+ * @text: PNET ID, may have blanks around it. Letters are those of the kernel's character set, Latin-1
+ * @id: result
  * @extack: gets the reason of a refusal; may be NULL
  *
- * Letters are those of the kernel's character set, Latin-1. Context: any.
+ * Context: any.
  * Return: 0 or -EINVAL.
  */
 int smc_pnet_parse_id(const char *text, char id[SMC_PNET_ID_LEN + 1],
@@ -63,7 +62,7 @@ int smc_pnet_parse_id(const char *text, char id[SMC_PNET_ID_LEN + 1],
 	return 0;
 }
 
-/* Fills an entry from a request; the name of an RDMA device comes without the blanks around it. */
+/* Fills an entry from a request. Blanks around the name of an RDMA device are removed. */
 static int fill_entry(struct smc_pnet_entry *entry, const char *id,
 		      const struct smc_pnet_device *device, struct netlink_ext_ack *extack)
 {
@@ -105,9 +104,8 @@ static struct smc_pnet_entry *find_device(struct smc_pnet_net *table, enum smc_p
 }
 
 /*
- * Binds a new entry to the device that has its name. A device that is listed only after this is
- * bound by its registration event, which waits for the lock; one that is being removed is unbound
- * by its event likewise.
+ * Binds a new entry to the device that has its name. The events of a device that is registered or unregistered at the same
+ * time wait for the lock, and bind or unbind it afterwards.
  */
 static void bind_entry(struct smc_net *snet, struct smc_pnet_entry *entry)
 {
@@ -122,9 +120,7 @@ static void bind_entry(struct smc_net *snet, struct smc_pnet_entry *entry)
 	rcu_read_unlock();
 }
 
-/*
- * Moves the entries whose devices are not in the table yet from @added into it. Returns how many.
- */
+/* Moves the entries whose devices are not in the table yet from @added into it. Returns their number. */
 static unsigned int insert_entries(struct smc_net *snet, struct list_head *added)
 {
 	struct smc_pnet_net *table = &snet->pnet;
@@ -178,9 +174,8 @@ static int make_entries(struct smc_net *snet, const char *id,
 }
 
 /*
- * Has the table no room for so many more? Whoever made a user namespace owns the network namespaces in
- * it, and can add entries. Each event of a device goes through them, with RTNL, for which all of the
- * host waits.
+ * Returns whether the table has no room for @n more entries. The owner of a user namespace may add entries, and each event
+ * of a device visits them all, with RTNL, for which the whole host waits.
  */
 static bool is_full(const struct smc_net *snet, unsigned int n)
 {
@@ -192,14 +187,15 @@ static bool is_full(const struct smc_net *snet, unsigned int n)
  * smc_pnet_add() - attach devices to a physical network
  * @snet: namespace
  * @id: PNET ID, from smc_pnet_parse_id()
- * @devices: what to attach
+ * @devices: the devices
  * @n: their number
  * @extack: gets the reason of a refusal; may be NULL
  *
- * A device is in one entry only, whatever its port. Adding several succeeds if one of them was new.
- * Outside the initial namespace RDMA devices are passed over. Context: process, may sleep.
- * Return: 0, -EEXIST if nothing was added, -ENOSPC, -EINVAL or -ENOMEM; after an error the table is as
- * before.
+ * A device has one entry only, whatever its port. Adding several devices succeeds if one of them was new. Outside of the
+ * initial namespace RDMA devices are skipped.
+ *
+ * Context: process, may sleep.
+ * Return: 0, -EEXIST if nothing was added, -ENOSPC, -EINVAL or -ENOMEM; after an error the table is unchanged.
  */
 int smc_pnet_add(struct smc_net *snet, const char *id, const struct smc_pnet_device *devices,
 		 unsigned int n, struct netlink_ext_ack *extack)
@@ -243,9 +239,7 @@ static bool entry_matches(const struct smc_pnet_entry *entry, const char *id,
 	       (entry->kind == SMC_PNET_ETH || !device->port || entry->port == device->port);
 }
 
-/*
- * Removes what has this ID and device; a NULL stands for any. Returns how many entries that were.
- */
+/* Removes the entries with an ID and a device; NULL stands for any. Returns their number. */
 static unsigned int remove_entries(struct smc_pnet_net *table, const char *id,
 				   const struct smc_pnet_device *device)
 {
@@ -271,7 +265,7 @@ static unsigned int remove_entries(struct smc_pnet_net *table, const char *id,
  * smc_pnet_remove() - detach a device, or all devices, from a physical network
  * @snet: namespace
  * @id: PNET ID, compared as it is
- * @device: what to detach, with port 0 whatever its port; NULL for all
+ * @device: the device, with port 0 for all of its ports; NULL for all devices
  *
  * Context: process, may sleep.
  * Return: 0, or -ENOENT if there is no such entry.
@@ -281,12 +275,7 @@ int smc_pnet_remove(struct smc_net *snet, const char *id, const struct smc_pnet_
 	return remove_entries(&snet->pnet, id, device) ? 0 : -ENOENT;
 }
 
-/**
- * smc_pnet_flush() - empty the table of a namespace
- * @snet: namespace
- *
- * Context: process, may sleep.
- */
+/* smc_pnet_flush() - empties the table of a namespace. Process context, may sleep. */
 void smc_pnet_flush(struct smc_net *snet)
 {
 	remove_entries(&snet->pnet, NULL, NULL);
@@ -295,10 +284,10 @@ void smc_pnet_flush(struct smc_net *snet)
 /**
  * smc_pnet_for_each() - visit the entries of a namespace in the order of their addition
  * @snet: namespace
- * @walk: the visitor; it may sleep, and must not change the table, which is locked
+ * @walk: the visitor, which may sleep; the table is locked
  *
  * Context: process, may sleep.
- * Return: 0, or what the visitor has ended the walk with.
+ * Return: 0, or what the visitor returned to end the walk.
  */
 int smc_pnet_for_each(struct smc_net *snet, struct smc_pnet_walk *walk)
 {
@@ -307,7 +296,7 @@ int smc_pnet_for_each(struct smc_net *snet, struct smc_pnet_walk *walk)
 	int rc = 0;
 
 	mutex_lock(&table->lock);
-	/* Netlink takes 0 for "not known". */
+	/* Netlink takes 0 for "unknown". */
 	walk->generation = table->generation ?: 1;
 	list_for_each_entry(entry, &table->entries, list) {
 		rc = walk->visit(walk, entry);
@@ -318,18 +307,18 @@ int smc_pnet_for_each(struct smc_net *snet, struct smc_pnet_walk *walk)
 	return rc;
 }
 
-/* What is looked for below a stacked device. */
+/* The argument of a look-up through stacked devices. */
 struct lookup {
 	struct smc_net *snet;
 	u8 *id;
 };
 
-/* Context: RCU read lock. Returns whether the device itself has an entry. */
+/* Returns whether the device itself has an entry. Under RCU. */
 static bool lookup_netdev(struct lookup *lookup, const struct net_device *dev)
 {
 	struct smc_pnet_entry *entry;
 
-	/* A lower device may be in another namespace, where numbers mean other devices. */
+	/* A lower device may be in another namespace, where an ifindex means another device. */
 	if (!net_eq(dev_net(dev), lookup->snet->net))
 		return false;
 	list_for_each_entry_rcu(entry, &lookup->snet->pnet.entries, list) {
@@ -347,10 +336,10 @@ static int lookup_lower(struct net_device *lower, struct netdev_nested_priv *pri
 }
 
 /**
- * smc_pnet_of_netdev() - physical network of a network interface
+ * smc_pnet_of_netdev() - find the physical network of a network interface
  * @snet: namespace of the device
  * @dev: network interface; for one that is stacked (VLAN, bond), its lower devices count as well
- * @id: the PNET ID, filled up with zeros
+ * @id: result: the PNET ID, padded with zeros
  *
  * Context: any.
  * Return: 0 or -ENOENT.
@@ -369,10 +358,10 @@ int smc_pnet_of_netdev(struct smc_net *snet, struct net_device *dev, u8 id[SMC_P
 }
 
 /**
- * smc_pnet_of_ib() - physical network of a port of an RDMA device, or of an ISM device
+ * smc_pnet_of_ib() - find the physical network of a port of an RDMA device, or of an ISM device
  * @ibname: name of the device, or its PCI address
  * @port: port, 1 for devices without ports
- * @id: the PNET ID, filled up with zeros
+ * @id: result: the PNET ID, padded with zeros
  *
  * Context: any.
  * Return: 0 or -ENOENT.
@@ -397,13 +386,15 @@ int smc_pnet_of_ib(const char *ibname, u8 port, u8 id[SMC_PNET_ID_LEN])
 }
 
 /**
- * smc_pnet_of_hw() - physical network that the firmware of IBM Z gives for a port of an adapter
- * @dev: the adapter: what its network interface or RDMA device has for a parent; may be NULL
+ * smc_pnet_of_hw() - find the physical network of a port of an adapter, as the firmware of IBM Z knows it
+ * @dev: the adapter, the parent of its network interface or RDMA device; may be NULL
  * @port: from 0
- * @id: the PNET ID, filled up with zeros
+ * @id: result: the PNET ID, padded with zeros
  *
- * It counts more than the table. Context: process, may sleep.
- * Return: 0 or -ENOENT, always that elsewhere.
+ * It takes precedence over the table.
+ *
+ * Context: process, may sleep.
+ * Return: 0 or -ENOENT, on other machines always the latter.
  */
 int smc_pnet_of_hw(struct device *dev, u16 port, u8 id[SMC_PNET_ID_LEN])
 {
@@ -426,9 +417,7 @@ static void bind_netdev(struct smc_pnet_net *table, const struct net_device *dev
 
 	mutex_lock(&table->lock);
 	entry = find_device(table, SMC_PNET_ETH, dev->name);
-	/*
-	 * The entry of a device that was renamed stays with it, even if another gets the old name.
-	 */
+	/* The entry of a renamed device stays with it, even if another device gets the old name. */
 	if (entry && !entry->ifindex)
 		WRITE_ONCE(entry->ifindex, dev->ifindex);
 	mutex_unlock(&table->lock);
@@ -445,10 +434,7 @@ static void unbind_netdev(struct smc_pnet_net *table, const struct net_device *d
 	mutex_unlock(&table->lock);
 }
 
-/*
- * Called with RTNL. A device that moves to another namespace is unregistered here and registered
- * there.
- */
+/* Called with RTNL. A device that moves to another namespace is unregistered here and registered there. */
 static int netdev_event(struct notifier_block *nb, unsigned long event, void *info)
 {
 	struct net_device *dev = netdev_notifier_info_to_dev(info);
@@ -470,13 +456,7 @@ static struct notifier_block netdev_notifier = {
 	.notifier_call = netdev_event,
 };
 
-/**
- * smc_pnet_net_init() - make the empty table of a namespace
- * @snet: namespace
- *
- * Context: process, before anything else can find the namespace's state.
- * Return: 0.
- */
+/* smc_pnet_net_init() - makes the empty table of a namespace. Process context. Return: 0. */
 int smc_pnet_net_init(struct smc_net *snet)
 {
 	mutex_init(&snet->pnet.lock);
@@ -485,34 +465,22 @@ int smc_pnet_net_init(struct smc_net *snet)
 	return 0;
 }
 
-/**
- * smc_pnet_net_exit() - free the table of a namespace
- * @snet: namespace
- *
- * Context: process, may sleep.
- */
+/* smc_pnet_net_exit() - frees the table of a namespace. Process context, may sleep. */
 void smc_pnet_net_exit(struct smc_net *snet)
 {
 	smc_pnet_flush(snet);
 }
 
-/**
- * smc_pnet_init() - follow the network interfaces of all namespaces
- *
- * Context: process, may sleep; after the per-namespace operations are registered, since it is
- * called back at once.
- * Return: 0 or a negative errno.
+/*
+ * smc_pnet_init() - follows the network interfaces of all namespaces, after smc_net_init(). May sleep. Return: 0 or a
+ * negative errno.
  */
 int smc_pnet_init(void)
 {
 	return register_netdevice_notifier(&netdev_notifier);
 }
 
-/**
- * smc_pnet_exit() - undo smc_pnet_init()
- *
- * Context: process, may sleep; before the per-namespace operations are unregistered.
- */
+/* smc_pnet_exit() - undoes smc_pnet_init(), before smc_net_exit(). May sleep. */
 void smc_pnet_exit(void)
 {
 	unregister_netdevice_notifier(&netdev_notifier);

@@ -14,11 +14,11 @@ struct netlink_ext_ack;
 struct smc_net;
 
 #define SMC_PNET_ID_LEN 16	/* of the longest PNET ID, without the terminator */
-#define SMC_PNET_IB_LEN 63	/* of the longest name of an RDMA device, likewise */
+#define SMC_PNET_IB_LEN 63	/* of the longest name of an RDMA device, without the terminator */
 #define SMC_PNET_PORT_MAX 2	/* ports of an RDMA device count from 1 */
 #define SMC_PNET_PORT_DEFAULT 1
 
-/* Entries that a namespace may have which is not the host's own: events of devices go through them all. */
+/* Limits the entries of a namespace that does not belong to the host: events of devices visit them all. */
 #define SMC_PNET_USER_MAX 256
 
 struct smc_pnet_net {
@@ -37,7 +37,7 @@ enum smc_pnet_kind {
 struct smc_pnet_device {
 	enum smc_pnet_kind kind;
 	const char *name;
-	unsigned int port;	/* SMC_PNET_IB: 0 is never valid to add, and any port to remove */
+	unsigned int port;	/* SMC_PNET_IB: from 1; 0 to remove any port */
 };
 
 struct smc_pnet_entry {
@@ -45,13 +45,13 @@ struct smc_pnet_entry {
 	char id[SMC_PNET_ID_LEN + 1];
 	enum smc_pnet_kind kind;
 	u8 port;	/* SMC_PNET_IB */
-	char name[SMC_PNET_IB_LEN + 1];	/* as configured, whatever the device is called now */
+	char name[SMC_PNET_IB_LEN + 1];	/* as configured, even if the device is renamed */
 	int ifindex;	/* SMC_PNET_ETH: the device, 0 for none; READ_ONCE() without lock */
 	struct rcu_head rcu;
 };
 static_assert(sizeof_field(struct smc_pnet_entry, name) >= IFNAMSIZ);
 
-/* A walk over the table. The visitor ends it by returning something else than 0. */
+/* A walk over the table, which the visitor ends by returning nonzero. */
 struct smc_pnet_walk {
 	int (*visit)(struct smc_pnet_walk *walk, const struct smc_pnet_entry *entry);
 	unsigned int generation;	/* of the table, never 0; set before the first visit */

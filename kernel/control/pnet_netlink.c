@@ -2,8 +2,7 @@
 /*
  * SMC_PNETID: the PNET table over netlink
  *
- * The PNET ID is taken as it is where the table is asked, and brought into its form only when an
- * entry is added: so does the stock module.
+ * As with the stock module, a PNET ID is converted to upper case only when an entry is added.
  */
 #include <linux/module.h>
 #include <net/sock.h>
@@ -13,7 +12,7 @@
 #include "netlink.h"
 #include "pnet.h"
 
-/* What stands for the half that an entry does not have. */
+/* Values for the device that an entry does not have. */
 #define ABSENT "n/a"
 #define NO_PORT 255
 
@@ -55,7 +54,7 @@ static int dump_entry(struct smc_pnet_walk *walk, const struct smc_pnet_entry *e
 	struct netlink_callback *cb = dump->cb;
 	unsigned int *next = &smc_netlink_cursor_of(cb)->next;
 
-	/* Wrong entries are left out if the table has changed. Tools learn that by the generation. */
+	/* If the table has changed, wrong entries are skipped, and tools learn that by the generation. */
 	if (dump->at++ < *next)
 		return 0;
 	cb->seq = walk->generation;
@@ -71,7 +70,7 @@ static int dump_table(struct sk_buff *skb, struct netlink_callback *cb)
 	struct dump_walk dump = { .walk.visit = dump_entry, .skb = skb, .cb = cb };
 
 	smc_pnet_for_each(smc_net(sock_net(skb->sk)), &dump.walk);
-	/* For the final message, too: entries may have gone after the last one was sent. */
+	/* The final message has it, too, since entries may be removed after the last one was sent. */
 	cb->seq = dump.walk.generation;
 	return skb->len;
 }
@@ -103,8 +102,8 @@ static const char *id_of(struct genl_info *info)
 }
 
 /*
- * Answers with the entries of a PNET ID that fit into one datagram, which is empty if there are
- * none: tools wait for it, and read no other. A dump has all.
+ * Answers with the entries of a PNET ID that fit into one datagram, which is empty if there are none, because tools wait
+ * for one datagram. A dump has all entries.
  */
 static int get_id(struct sk_buff *skb, struct genl_info *info)
 {
@@ -174,7 +173,7 @@ static const struct nla_policy policy[] = {
 	[SMC_PNETID_IBPORT] = { .type = NLA_U8 },
 };
 
-/* The family is older than strict checking: what is not known is ignored. */
+/* The family is older than strict checking, so it ignores unknown attributes. */
 #define LENIENT (GENL_DONT_VALIDATE_STRICT | GENL_DONT_VALIDATE_DUMP)
 
 static const struct genl_small_ops ops[] = {
@@ -196,22 +195,13 @@ static struct genl_family family __ro_after_init = {
 	.resv_start_op = SMC_PNETID_FLUSH + 1,
 };
 
-/**
- * smc_pnet_netlink_init() - serve SMC_PNETID
- *
- * Context: process, may sleep; after the per-namespace operations are registered.
- * Return: 0 or a negative errno.
- */
+/* smc_pnet_netlink_init() - registers the family, after smc_net_init(). May sleep. Return: 0 or a negative errno. */
 int __init smc_pnet_netlink_init(void)
 {
 	return genl_register_family(&family);
 }
 
-/**
- * smc_pnet_netlink_exit() - undo smc_pnet_netlink_init()
- *
- * Context: process, may sleep; before the per-namespace operations are unregistered.
- */
+/* smc_pnet_netlink_exit() - unregisters the family, before smc_net_exit(). May sleep. */
 void smc_pnet_netlink_exit(void)
 {
 	genl_unregister_family(&family);

@@ -2,7 +2,7 @@
 /*
  * /proc/net/smc: the PNET table and some settings, under the names of the first design of AF_SMC
  *
- * Each write is one command. It changes what it says or, if it fails, nothing.
+ * Each write is one command, which changes nothing if it fails.
  */
 #include <linux/capability.h>
 #include <linux/ctype.h>
@@ -45,12 +45,11 @@ static int show_pnet_conf(struct seq_file *seq, void *v)
 	return smc_pnet_for_each(smc_net(seq_file_single_net(seq)), &show.walk);
 }
 
-/* Returns the namespace of a file, or an error if who has opened it may not change that. */
+/* Returns the namespace of a file, or -EPERM if the process that opened it may not change the namespace. */
 static struct smc_net *writable_net(struct file *file)
 {
 	struct net *net = seq_file_single_net(file->private_data);
 
-	/* Who has opened it counts, not who is made to write to it. */
 	if (!file_ns_capable(file, net->user_ns, CAP_NET_ADMIN))
 		return ERR_PTR(-EPERM);
 	return smc_net(net);
@@ -92,7 +91,6 @@ static int parse_device(char *words[], int n, struct smc_pnet_device *device)
 	device->kind = SMC_PNET_IB;
 	if (n == 2)
 		return 0;
-	/* kstrto*() knows errors of its own; all mean the same here. */
 	if (kstrtouint(words[2], 10, &device->port) || !device->port ||
 	    device->port > SMC_PNET_PORT_MAX)
 		return -EINVAL;
@@ -132,7 +130,7 @@ static int write_pnet_conf(struct file *file, char *text, size_t size)
 
 	if (IS_ERR(snet))
 		return PTR_ERR(snet);
-	/* What is after a zero byte must not be ignored. */
+	/* A zero byte would hide what follows it. */
 	if (size > COMMAND_LEN || strlen(text) != size)
 		return -EINVAL;
 	return run_command(snet, text);
@@ -174,13 +172,7 @@ static int write_setting(struct file *file, char *text, size_t size)
 	return smc_sysctl_set(snet, setting_of(file)->knob, value);
 }
 
-/**
- * smc_proc_net_init() - make /proc/net/smc of a namespace
- * @snet: namespace, with its table and settings
- *
- * Context: process, may sleep.
- * Return: 0 or -ENOMEM.
- */
+/* smc_proc_net_init() - makes /proc/net/smc of a namespace. Process context, may sleep. Return: 0 or -ENOMEM. */
 int smc_proc_net_init(struct smc_net *snet)
 {
 	struct proc_dir_entry *dir;
@@ -203,12 +195,7 @@ remove:
 	return -ENOMEM;
 }
 
-/**
- * smc_proc_net_exit() - remove /proc/net/smc of a namespace
- * @snet: namespace
- *
- * Context: process, may sleep; before its table and settings go.
- */
+/* smc_proc_net_exit() - removes it, before the table and the settings of the namespace. Process context, may sleep. */
 void smc_proc_net_exit(struct smc_net *snet)
 {
 	remove_proc_subtree("smc", snet->net->proc_net);

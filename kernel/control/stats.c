@@ -2,8 +2,7 @@
 /*
  * Counters, per namespace and processor
  *
- * Writers never wait. A sum is taken while others count: each number is right, but they need not be
- * of one moment.
+ * Writers never wait. Sums are taken while other threads count, so the numbers need not be of one moment.
  */
 #include <linux/log2.h>
 #include <linux/percpu.h>
@@ -12,7 +11,7 @@
 #include "../net.h"
 #include "stats.h"
 
-/* Interrupts are off between the two only where a 64-bit number cannot be written at once. */
+/* Between the two, interrupts are off on 32-bit kernels only. */
 static struct smc_stats_cpu *stats_begin(struct smc_net *snet, unsigned long *flags)
 {
 	struct smc_stats_cpu *cpu = get_cpu_ptr(snet->stats.cpu);
@@ -28,10 +27,10 @@ static void stats_end(struct smc_net *snet, struct smc_stats_cpu *cpu, unsigned 
 }
 
 /**
- * smc_stats_fallback() - count a connection that has become one of TCP
+ * smc_stats_fallback() - count a fallback to TCP
  * @snet: namespace
- * @server: whether this is the side that accepted it
- * @code: reason; one that is not known counts for the total only
+ * @server: whether this side has accepted the connection
+ * @code: reason; an unknown one counts for the total only
  */
 void smc_stats_fallback(struct smc_net *snet, bool server, u32 code)
 {
@@ -47,10 +46,9 @@ void smc_stats_fallback(struct smc_net *snet, bool server, u32 code)
 }
 
 /**
- * smc_stats_handshake_error() - count a rendezvous that failed, with or without a connection of TCP
- * as its end
+ * smc_stats_handshake_error() - count a rendezvous that failed, whether or not TCP goes on
  * @snet: namespace
- * @server: whether this is the side that accepted the connection
+ * @server: whether this side has accepted the connection
  */
 void smc_stats_handshake_error(struct smc_net *snet, bool server)
 {
@@ -63,11 +61,11 @@ void smc_stats_handshake_error(struct smc_net *snet, bool server)
 }
 
 /**
- * smc_stats_add() - count something of a technology
+ * smc_stats_add() - add to a counter
  * @snet: namespace
  * @tech: technology
  * @counter: enum smc_stats_counter, plus the size class or the enum smc_stats_buf
- * @n: how many, or bytes
+ * @n: number to add
  */
 void smc_stats_add(struct smc_net *snet, enum smc_stats_tech tech, unsigned int counter,
 		   unsigned long n)
@@ -80,7 +78,7 @@ void smc_stats_add(struct smc_net *snet, enum smc_stats_tech tech, unsigned int 
 	stats_end(snet, cpu, flags);
 }
 
-/* The class of a number of bytes. */
+/* Returns the class of a number of bytes. */
 static unsigned int size_class(size_t bytes)
 {
 	return bytes <= 8192 ? 0 : min_t(unsigned int, ilog2(bytes - 1) - 12, SMC_STATS_SIZES - 1);
@@ -106,8 +104,8 @@ static void stats_count_call(struct smc_net *snet, enum smc_stats_tech tech, siz
  * smc_stats_tx() - count a call that sends
  * @snet: namespace
  * @tech: technology
- * @asked: bytes that the application wanted to send; they choose the class of sizes, as in Linux 6.12
- * @sent: bytes that were sent, or a negative errno; a call that fails counts as a call only
+ * @asked: bytes that the application wanted to send; they choose the size class, as in Linux 6.12
+ * @sent: bytes that were sent, or a negative errno, which counts as a call only
  */
 void smc_stats_tx(struct smc_net *snet, enum smc_stats_tech tech, size_t asked, ssize_t sent)
 {
@@ -126,13 +124,13 @@ void smc_stats_rx(struct smc_net *snet, enum smc_stats_tech tech, ssize_t receiv
 }
 
 /**
- * smc_stats_buf() - count a buffer that a connection has got
+ * smc_stats_buf() - count a buffer that a connection gets
  * @snet: namespace
  * @tech: technology
  * @rx: whether it is for receiving
  * @asked: bytes that the connection asked for
  * @size: bytes of the buffer
- * @reused: whether another had it before
+ * @reused: whether another connection had it before
  */
 void smc_stats_buf(struct smc_net *snet, enum smc_stats_tech tech, bool rx, u32 asked, u32 size, bool reused)
 {
@@ -146,11 +144,11 @@ void smc_stats_buf(struct smc_net *snet, enum smc_stats_tech tech, bool rx, u32 
 }
 
 /**
- * smc_stats_buf_usage() - note that buffers are in use, or no longer
+ * smc_stats_buf_usage() - add to the bytes of buffers in use
  * @snet: namespace
  * @tech: technology
  * @rx: whether they are for receiving
- * @bytes: more, or less than before if negative
+ * @bytes: bytes, negative for buffers that are no longer in use
  */
 void smc_stats_buf_usage(struct smc_net *snet, enum smc_stats_tech tech, bool rx, s64 bytes)
 {
@@ -194,13 +192,7 @@ void smc_stats_sum(struct smc_net *snet, struct smc_stats_sum *sum)
 			sum->buf_usage[tech][rx] = atomic64_read(&snet->stats.buf_usage[tech][rx]);
 }
 
-/**
- * smc_stats_net_init() - make the counters of a namespace
- * @snet: namespace
- *
- * Context: process, may sleep.
- * Return: 0 or -ENOMEM.
- */
+/* smc_stats_net_init() - makes the counters of a namespace. Process context, may sleep. Return: 0 or -ENOMEM. */
 int smc_stats_net_init(struct smc_net *snet)
 {
 	int cpu;
@@ -214,12 +206,7 @@ int smc_stats_net_init(struct smc_net *snet)
 	return 0;
 }
 
-/**
- * smc_stats_net_exit() - free the counters of a namespace
- * @snet: namespace
- *
- * Context: process, when nobody counts any more.
- */
+/* smc_stats_net_exit() - frees the counters of a namespace, which are no longer in use. Process context, may sleep. */
 void smc_stats_net_exit(struct smc_net *snet)
 {
 	free_percpu(snet->stats.cpu);

@@ -22,8 +22,8 @@ enum smc_stats_tech {
 #define SMC_STATS_SIZES 9
 
 /*
- * Counters of buffers, for each direction. They mean what they mean in the module of Linux 6.12,
- * which never counts the first and the third for receiving.
+ * Counters of buffers, for each direction, with the meaning of the module of Linux 6.12, which never counts the first and
+ * the third for receiving.
  */
 enum smc_stats_buf {
 	SMC_STATS_BUF_SIZE_SMALL_PEER,	/* a send() was longer than the peer's whole buffer */
@@ -36,9 +36,7 @@ enum smc_stats_buf {
 	SMC_STATS_BUFS
 };
 
-/*
- * Counters of a technology. Those with a size class or an enum smc_stats_buf begin at their name.
- */
+/* Counters of a technology. SIZE and BUF are the first of one for each size class or enum smc_stats_buf. */
 enum smc_stats_counter {
 	SMC_STATS_TX_BUF_SIZE,
 	SMC_STATS_RX_BUF_SIZE = SMC_STATS_TX_BUF_SIZE + SMC_STATS_SIZES,
@@ -61,13 +59,13 @@ enum smc_stats_counter {
 	SMC_STATS_COUNTERS
 };
 
-/* One processor's share. Index 0 of a pair is the client side, 1 the server side. */
+/* The counters of one processor. Index 0 of a pair is the client side, 1 the server side. */
 struct smc_stats_cpu {
 	struct u64_stats_sync sync;
 	struct_group(counters,
 		u64_stats_t tech[SMC_STATS_TECHS][SMC_STATS_COUNTERS];
 		u64_stats_t handshake_errors[2];
-		u64_stats_t fallbacks[2];	/* also those whose reason is not known */
+		u64_stats_t fallbacks[2];	/* including those with an unknown reason */
 		u64_stats_t reasons[2][SMC_REASON_COUNT];
 	);
 };
@@ -83,7 +81,7 @@ struct smc_stats_sum {
 
 struct smc_stats_net {
 	struct smc_stats_cpu __percpu *cpu;
-	atomic64_t buf_usage[SMC_STATS_TECHS][2];	/* not per processor: it goes down, too */
+	atomic64_t buf_usage[SMC_STATS_TECHS][2];	/* not per processor, since it also goes down */
 };
 
 void smc_stats_fallback(struct smc_net *snet, bool server, u32 code);

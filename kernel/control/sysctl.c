@@ -2,12 +2,10 @@
 /*
  * Settings: net.smc.*
  *
- * Names, ranges and defaults are those of Linux 7.2, but wmem and rmem may be 0 as well; loopback,
- * smcr_v1_rocev2, smcr_immediate, smcr_large_conns_per_lgr and smcr_traffic_class are ours.
- * smcr_max_links_per_lgr is missing, as link groups have one link. So is hs_ctrl, which names a BPF program that
- * decides whether a connection tries SMC: a module can offer such a hook only with type information
- * of its own, which is made from the kernel's at build time by tools that a machine that builds
- * modules need not have, and not before Linux 6.9.
+ * Names, ranges and defaults are those of Linux 7.2, except that wmem and rmem may be 0. loopback, smcr_v1_rocev2,
+ * smcr_immediate, smcr_large_conns_per_lgr and smcr_traffic_class are only here. smcr_max_links_per_lgr is missing, because
+ * link groups have one link. hs_ctrl, the BPF program that decides whether a connection tries SMC, is missing, because a
+ * module can offer such a hook from Linux 6.9 on only, with BTF that machines often have no tools to build.
  */
 #include <linux/jiffies.h>
 #include <linux/limits.h>
@@ -22,7 +20,7 @@ enum kind {
 	KIND_NUMBER,	/* unsigned int */
 	KIND_SECONDS,	/* int in jiffies, seconds outside */
 	KIND_SWITCH,	/* bool */
-	KIND_BUFFER,	/* unsigned int; 0 is valid, whatever the least value is */
+	KIND_BUFFER,	/* unsigned int; 0 is valid beside the range */
 };
 
 static const struct knob {
@@ -142,7 +140,7 @@ int smc_sysctl_set(struct smc_net *snet, enum smc_sysctl_knob knob, unsigned int
 }
 
 /**
- * smc_sysctl_wmem() - how large send buffers are
+ * smc_sysctl_wmem() - returns the size of send buffers
  * @snet: namespace
  *
  * Return: bytes; TCP's default (tcp_wmem[1]) if net.smc.wmem is 0.
@@ -153,7 +151,7 @@ unsigned int smc_sysctl_wmem(const struct smc_net *snet)
 }
 
 /**
- * smc_sysctl_rmem() - how large receive buffers are
+ * smc_sysctl_rmem() - returns the size of receive buffers
  * @snet: namespace
  *
  * Return: bytes; TCP's default (tcp_rmem[1]) if net.smc.rmem is 0.
@@ -168,12 +166,12 @@ static int sysctl_buffer(smc_compat_ctl_table *table, int write, void *buffer, s
 {
 	static const unsigned int zero;
 	unsigned int value = READ_ONCE(*(unsigned int *)table->data);
-	struct ctl_table line = *table;
+	struct ctl_table entry = *table;
 	int rc;
 
-	line.data = &value;
-	line.extra1 = (void *)&zero;
-	rc = proc_douintvec_minmax(&line, write, buffer, len, pos);
+	entry.data = &value;
+	entry.extra1 = (void *)&zero;
+	rc = proc_douintvec_minmax(&entry, write, buffer, len, pos);
 	if (rc || !write)
 		return rc;
 	if (value && value < *(const unsigned int *)table->extra1)
@@ -182,42 +180,36 @@ static int sysctl_buffer(smc_compat_ctl_table *table, int write, void *buffer, s
 	return 0;
 }
 
-/* Makes the line of the table that serves one setting of a namespace. */
-static void fill_ctl_table(struct ctl_table *line, struct smc_net *snet, const struct knob *knob)
+/* Fills the entry of a setting of a namespace. */
+static void fill_ctl_table(struct ctl_table *entry, struct smc_net *snet, const struct knob *knob)
 {
-	line->procname = knob->name;
-	line->data = data_of(snet, knob);
-	line->mode = 0644;
-	line->extra1 = (void *)&knob->min;
-	line->extra2 = (void *)&knob->max;
+	entry->procname = knob->name;
+	entry->data = data_of(snet, knob);
+	entry->mode = 0644;
+	entry->extra1 = (void *)&knob->min;
+	entry->extra2 = (void *)&knob->max;
 	switch (knob->kind) {
 	case KIND_SECONDS:
-		line->maxlen = sizeof(int);
-		line->proc_handler = proc_dointvec_jiffies;
+		entry->maxlen = sizeof(int);
+		entry->proc_handler = proc_dointvec_jiffies;
 		break;
 	case KIND_SWITCH:
 		/* A bool is a byte that is 0 or 1, and the range keeps it so. */
 		static_assert(sizeof(bool) == sizeof(u8));
-		line->maxlen = sizeof(u8);
-		line->proc_handler = proc_dou8vec_minmax;
+		entry->maxlen = sizeof(u8);
+		entry->proc_handler = proc_dou8vec_minmax;
 		break;
 	case KIND_BUFFER:
-		line->maxlen = sizeof(unsigned int);
-		line->proc_handler = sysctl_buffer;
+		entry->maxlen = sizeof(unsigned int);
+		entry->proc_handler = sysctl_buffer;
 		break;
 	default:
-		line->maxlen = sizeof(unsigned int);
-		line->proc_handler = proc_douintvec_minmax;
+		entry->maxlen = sizeof(unsigned int);
+		entry->proc_handler = proc_douintvec_minmax;
 	}
 }
 
-/**
- * smc_sysctl_net_init() - set the defaults of a namespace and show them
- * @snet: namespace
- *
- * Context: process, may sleep.
- * Return: 0 or -ENOMEM.
- */
+/* smc_sysctl_net_init() - sets and shows the defaults of a namespace. Process context, may sleep. Return: 0 or -ENOMEM. */
 int smc_sysctl_net_init(struct smc_net *snet)
 {
 	struct ctl_table *table;
@@ -225,7 +217,7 @@ int smc_sysctl_net_init(struct smc_net *snet)
 
 	for (i = 0; i < SMC_SYSCTL_KNOBS; i++)
 		smc_sysctl_set(snet, i, knobs[i].init);
-	/* Older kernels want an empty line at the end. */
+	/* Older kernels need an empty entry at the end. */
 	table = kcalloc(SMC_SYSCTL_COUNT + 1, sizeof(*table), GFP_KERNEL_ACCOUNT);
 	if (!table)
 		return -ENOMEM;
@@ -240,12 +232,7 @@ int smc_sysctl_net_init(struct smc_net *snet)
 	return 0;
 }
 
-/**
- * smc_sysctl_net_exit() - undo smc_sysctl_net_init()
- * @snet: namespace
- *
- * Context: process, may sleep.
- */
+/* smc_sysctl_net_exit() - undoes smc_sysctl_net_init(). Process context, may sleep. */
 void smc_sysctl_net_exit(struct smc_net *snet)
 {
 	unregister_net_sysctl_table(snet->sysctl.header);

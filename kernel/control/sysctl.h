@@ -9,20 +9,20 @@ struct ctl_table;
 struct ctl_table_header;
 struct smc_net;
 
-/* All are read with READ_ONCE(), since they change at any time. */
+/* They may change at any time, so read them with READ_ONCE(). */
 struct smc_sysctl {
 	unsigned int autocorking_size;	/* bytes; 0 is off */
 	unsigned int smcr_buf_type;	/* contiguous: 0 physically, 1 virtually, 2 either */
 	int smcr_testlink_time;	/* jiffies of silence before a link is tested; 0 is never */
 	unsigned int wmem;	/* bytes of a send buffer, or 0: see smc_sysctl_wmem() */
-	unsigned int rmem;	/* bytes of a receive buffer, likewise */
+	unsigned int rmem;	/* bytes of a receive buffer, or 0: see smc_sysctl_rmem() */
 	unsigned int smcr_max_conns_per_lgr;
-	unsigned int smcr_large_conns_per_lgr;	/* so many have four times wmem and rmem */
+	unsigned int smcr_large_conns_per_lgr;	/* connections with four times wmem and rmem */
 	unsigned int smcr_max_send_wr;	/* work requests in flight on a link */
 	unsigned int smcr_max_recv_wr;
 	unsigned int smcr_v1_rocev2;	/* version 1 may use GIDs of RoCEv2; 0 or 1 */
 	unsigned int smcr_traffic_class;	/* of a link's packets */
-	unsigned int smcr_immediate;	/* peers that can may put CDC messages into immediate data; 0 or 1 */
+	unsigned int smcr_immediate;	/* offer peers CDC messages as immediate data; 0 or 1 */
 	unsigned int loopback;	/* enum smc_loopback */
 	unsigned int port_add_delay;	/* seconds before a port that comes up is used */
 	struct ctl_table *table;
@@ -33,7 +33,7 @@ struct smc_sysctl {
 enum smc_loopback {
 	SMC_LOOPBACK_OFF,
 	SMC_LOOPBACK_NAMESPACE,	/* those whose ends are in one network namespace */
-	SMC_LOOPBACK_HOST,	/* all that TCP can make, between namespaces too */
+	SMC_LOOPBACK_HOST,	/* all, also between namespaces */
 };
 
 enum smc_sysctl_knob {
@@ -51,7 +51,7 @@ enum smc_sysctl_knob {
 	SMC_SYSCTL_SMCR_IMMEDIATE,
 	SMC_SYSCTL_SMCR_LARGE_CONNS_PER_LGR,
 	SMC_SYSCTL_SMCR_TRAFFIC_CLASS,
-	SMC_SYSCTL_COUNT,	/* so far net.smc.* */
+	SMC_SYSCTL_COUNT,	/* those before are net.smc.* */
 	SMC_SYSCTL_PORT_ADD_DELAY = SMC_SYSCTL_COUNT,
 	SMC_SYSCTL_KNOBS
 };

@@ -12,7 +12,7 @@
 	__print_symbolic(phase, { 0, "OPEN" }, { 1, "LISTEN" }, { 2, "CONNECT" },		\
 			 { 3, "RENDEZVOUS" }, { 4, "TCP" }, { 5, "ACTIVE" })
 
-/* A socket passes from one enum smc_phase to another. */
+/* A socket changes from one enum smc_phase to another. */
 TRACE_EVENT(smc_phase,
 	TP_PROTO(const struct sock *sk, int from, int to),
 	TP_ARGS(sk, from, to),
@@ -30,10 +30,7 @@ TRACE_EVENT(smc_phase,
 		  SMC_TRACE_PHASE(__entry->from), SMC_TRACE_PHASE(__entry->to))
 );
 
-/*
- * A rendezvous has ended: 0 if the socket can be used, else the errno for which the connection
- * broke.
- */
+/* A rendezvous has ended: rc is 0 if the socket can be used, else the errno that broke the connection. */
 TRACE_EVENT(smc_rendezvous,
 	TP_PROTO(const struct sock *sk, bool server, int rc),
 	TP_ARGS(sk, server, rc),
@@ -50,7 +47,7 @@ TRACE_EVENT(smc_rendezvous,
 	TP_printk("sk=%p %s rc=%d", __entry->sk, __entry->server ? "server" : "client", __entry->rc)
 );
 
-/* A socket has become plain TCP: for which reason, and what the peer said. */
+/* A socket has fallen back to TCP, for a reason of ours or of the peer. */
 TRACE_EVENT(smc_fallback,
 	TP_PROTO(const struct sock *sk, bool server, u32 reason, u32 peer),
 	TP_ARGS(sk, server, reason, peer),
@@ -70,7 +67,7 @@ TRACE_EVENT(smc_fallback,
 		  __entry->server ? "server" : "client", __entry->reason, __entry->peer)
 );
 
-/* A call that sends or receives: how many bytes it asked for, and what it returned. */
+/* A call that sends or receives: the bytes that it asked for, and what it returned. */
 DECLARE_EVENT_CLASS(smc_move,
 	TP_PROTO(const struct sock *sk, u32 token, size_t asked, ssize_t done),
 	TP_ARGS(sk, token, asked, done),
@@ -100,7 +97,7 @@ DEFINE_EVENT(smc_move, smc_rx,
 	TP_ARGS(sk, token, asked, done)
 );
 
-/* A connection passes from one enum smc_close_state to another, for an enum smc_close_event. */
+/* A connection changes from one enum smc_close_state to another, for an enum smc_close_event. */
 TRACE_EVENT(smc_close,
 	TP_PROTO(const struct sock *sk, u32 token, u8 from, u8 event, u8 to),
 	TP_ARGS(sk, token, from, event, to),

@@ -2,8 +2,8 @@
 /*
  * The tracepoints of the stock module, with its names and fields, for scripts that attach to them.
  *
- * Fields that point to a struct smc_sock or to the TCP socket beneath point to the one sock that an
- * SMC socket has here. They identify it, as in the events of trace.h, and need not be followed.
+ * Fields that point to a struct smc_sock or to a TCP socket of the stock module point to the one sock that an SMC socket
+ * has here. They identify the socket, as in the events of trace.h.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM smc

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * <linux/smc.h>, and the numbers that it lacks before Linux 6.12. An enum does not tell the
- * preprocessor what it has, so these have names of their own.
+ * <linux/smc.h>, and the numbers that it lacks before Linux 6.12. They have names of their own, because the preprocessor
+ * cannot ask for the members of an enum.
  */
 #ifndef SMC_UAPI_H
 #define SMC_UAPI_H
@@ -39,7 +39,7 @@
 #define SMC_UAPI_LGR_R_SNDBUF_ALLOC 12
 #define SMC_UAPI_LGR_R_RMB_ALLOC 13
 
-/* struct smcd_diag_dmbinfo with what it has got since Linux 6.8. */
+/* struct smcd_diag_dmbinfo with the members that Linux 6.8 has added. */
 struct smc_uapi_dmbinfo {
 	__u32		linkid;
 	__aligned_u64	peer_gid;
