@@ -2,15 +2,15 @@
 #include "cdc.h"
 
 /**
- * smc_cdc_sendable_end() - the end of the data that the peer may be told of now
+ * smc_cdc_sendable_end() - returns the end of the data that a message may report now
  * @tx: what was sent
  * @rx: what the peer has sent
- * @written: the end of what was written
- * @urgent: the end of the last urgent byte in it, 0 if there was none
+ * @written: end of the data that was written
+ * @urgent: end of the last urgent byte in it, 0 if none
  *
- * An urgent byte is the last one before the cursor, and the cursor stays behind it until the peer has
- * read it: peers expect that of each other. After a message that closes, and after the peer has
- * aborted the connection, data is discarded (RFC 7609, section 4.8.2).
+ * Peers expect that an urgent byte is the last one before the producer cursor, and that the cursor stays there until it
+ * is read (RFC 7609, 4.5.6). Data written after a message with C or A, or after the peer has aborted the connection, is
+ * discarded (RFC 7609, 4.8.2).
  *
  * Return: a position in the stream, not before that of the last message.
  */
@@ -23,7 +23,7 @@ u64 smc_cdc_sendable_end(const struct smc_cdc_tx *tx, const struct smc_cdc_rx *r
 	return urgent > tx->prod.pos ? urgent : written;
 }
 
-/* The flags of a message that tells of data up to @end. */
+/* Returns the producer flags of a message that reports data up to @end. */
 static u8 flags_of(const struct smc_cdc_tx *tx, const struct smc_cdc_now *now, u64 end)
 {
 	u8 flags = now->full ? SMC_CDC_BLOCKED : 0;
@@ -36,14 +36,13 @@ static u8 flags_of(const struct smc_cdc_tx *tx, const struct smc_cdc_now *now, u
 }
 
 /**
- * smc_cdc_build() - the message that tells the peer everything that it may know now
- * @tx: what was sent; stays as it is until smc_cdc_sent()
+ * smc_cdc_build() - builds the message that reports everything that may be reported now
+ * @tx: what was sent; unchanged until smc_cdc_sent()
  * @rx: what the peer has sent
- * @now: what there is to tell
- * @u: gets the message
+ * @now: what to report
+ * @u: result
  *
- * While an urgent byte holds back data, it holds back the flags that close as well, because those say
- * that all data was told.
+ * While an urgent byte holds back data, it holds back D and C, too, because they say that all data was reported.
  */
 void smc_cdc_build(const struct smc_cdc_tx *tx, const struct smc_cdc_rx *rx, const struct smc_cdc_now *now,
 		   struct smc_cdc_update *u)
@@ -63,9 +62,9 @@ void smc_cdc_build(const struct smc_cdc_tx *tx, const struct smc_cdc_rx *rx, con
 }
 
 /**
- * smc_cdc_sent() - a message is on its way
- * @tx: what was sent, from now on with the message
- * @u: the message, which smc_cdc_build() has made from @tx
+ * smc_cdc_sent() - a message was sent
+ * @tx: what was sent; updated
+ * @u: the message, which smc_cdc_build() has built from @tx
  */
 void smc_cdc_sent(struct smc_cdc_tx *tx, const struct smc_cdc_update *u)
 {
@@ -79,19 +78,17 @@ void smc_cdc_sent(struct smc_cdc_tx *tx, const struct smc_cdc_update *u)
 }
 
 /**
- * smc_cdc_recv() - takes in a message of the peer
- * @rx: what the peer has sent, from now on with the message
+ * smc_cdc_recv() - receives a message of the peer
+ * @rx: what the peer has sent; updated
  * @msg: the message
- * @sent: the end of the data that the peer can have read
- * @rx_size: bytes of our element
- * @tx_size: bytes of the peer's element
- * @delta: gets what the message brings
+ * @sent: end of the data that the peer can have read
+ * @rx_size: bytes of our receive buffer
+ * @tx_size: bytes of the peer's receive buffer
+ * @delta: result: what the message has changed
  *
- * A cursor that cannot be counts as no delta. That includes one that goes back, as in a message that is
- * sent again after a failover.
+ * A cursor that is impossible, or that goes back because a message was sent again after a failover, changes nothing.
  *
- * Return: 0, or -EPROTO if the peer claims to have read what was not sent. It would have us write over
- * data of ours that is on its way.
+ * Return: 0, or -EPROTO if the peer claims to have read data that was not sent, so that we would overwrite it.
  */
 int smc_cdc_recv(struct smc_cdc_rx *rx, const struct smc_cdc *msg, u64 sent, u32 rx_size, u32 tx_size,
 		 struct smc_cdc_delta *delta)
@@ -118,14 +115,12 @@ int smc_cdc_recv(struct smc_cdc_rx *rx, const struct smc_cdc *msg, u64 sent, u32
 }
 
 /**
- * smc_cdc_should_update_cons() - is it time for a message that tells the peer how far we have read?
- * @s: what the reader knows
+ * smc_cdc_should_update_cons() - returns whether a consumer update is due (RFC 7609, 4.5.1)
+ * @s: the state
  *
- * A peer of this implementation whose writer waits, waits for half of the ring, and it may have written
- * more than has come here. Other peers are told from a tenth of the ring on, if they are short of
- * space: they have no more than half of the ring, or have said that they are blocked.
- *
- * Return: whether to send one.
+ * A waiting writer of this implementation waits for half of the ring, and may have written more than has arrived. Other
+ * peers get an update from a tenth of the ring on, if they are short of space: they have half of the ring at most, or
+ * have set WRITE_BLOCKED.
  */
 bool smc_cdc_should_update_cons(const struct smc_cdc_space *s)
 {
@@ -141,12 +136,12 @@ bool smc_cdc_should_update_cons(const struct smc_cdc_space *s)
 }
 
 /**
- * smc_cdc_fits_imm() - does immediate data say all that a message says?
+ * smc_cdc_fits_imm() - returns whether a message can be sent as immediate data (docs/protocol.md, 12)
  * @tx: what was sent before
  * @u: the message
  *
- * The adapter reports to the peer how much data was written. The caller checks that there is some, in
- * one piece, and that the peer has agreed to immediate data.
+ * The adapter reports to the peer how much data was written. The caller checks that one write has all of it, and that the
+ * peer has agreed to immediate data.
  */
 bool smc_cdc_fits_imm(const struct smc_cdc_tx *tx, const struct smc_cdc_update *u)
 {
@@ -154,10 +149,10 @@ bool smc_cdc_fits_imm(const struct smc_cdc_tx *tx, const struct smc_cdc_update *
 }
 
 /**
- * smc_cdc_encode_imm() - a message as immediate data
+ * smc_cdc_encode_imm() - encodes a message as immediate data
  * @tx: what was sent before
  * @u: the message, which smc_cdc_fits_imm()
- * @rmb: the number by which the peer finds the connection
+ * @rmb: index of the RMB, by which the peer finds the connection
  *
  * Return: 32 bits, in host order.
  */
@@ -169,16 +164,16 @@ u32 smc_cdc_encode_imm(const struct smc_cdc_tx *tx, const struct smc_cdc_update 
 }
 
 /**
- * smc_cdc_decode_imm() - the message that immediate data stands for
+ * smc_cdc_decode_imm() - decodes immediate data to the message that it stands for
  * @rx: what the peer has sent before
  * @imm: the immediate data, in host order
  * @len: bytes that the peer has written, as the adapter reports it
- * @rx_size: bytes of our element
- * @tx_size: bytes of the peer's element
- * @msg: gets the message; its number follows that of the one before
+ * @rx_size: bytes of our receive buffer
+ * @tx_size: bytes of the peer's receive buffer
+ * @msg: result; its sequence number follows that of the message before
  *
- * Return: 0, or -EPROTO if it cannot be. A peer writes nothing without data like this, so an adapter
- * that reports no length has lost it.
+ * Return: 0, or -EPROTO if it is impossible. Immediate data always comes with data, so a length of 0 means that the
+ * adapter does not report lengths.
  */
 int smc_cdc_decode_imm(const struct smc_cdc_rx *rx, u32 imm, u32 len, u32 rx_size, u32 tx_size, struct smc_cdc *msg)
 {

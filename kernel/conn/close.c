@@ -78,10 +78,10 @@ static unsigned int close_step(struct smc_conn *conn, enum smc_close_event event
 
 static void close_start_timer(struct smc_conn *conn)
 {
-	int patience = READ_ONCE(sock_net(conn->sk)->ipv4.sysctl_tcp_fin_timeout);
+	int timeout = READ_ONCE(sock_net(conn->sk)->ipv4.sysctl_tcp_fin_timeout);
 
 	smc_conn_get(conn);
-	if (mod_timer(&conn->timer, jiffies + min(patience, TIMER_MAX)))
+	if (mod_timer(&conn->timer, jiffies + min(timeout, TIMER_MAX)))
 		smc_conn_put(conn);
 }
 

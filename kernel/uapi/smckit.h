@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Generic netlink family "smckit": what stock modules lack. smckit.yaml describes it for tools that read such
- * specifications. Numbers are never used again for something else.
+ * Generic netlink family "smckit": requests that stock modules lack. smckit.yaml describes it for tools that read netlink
+ * specifications. Numbers are never reused.
  */
 #ifndef SMCKIT_UAPI_H
 #define SMCKIT_UAPI_H

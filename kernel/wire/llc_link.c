@@ -313,7 +313,7 @@ bool smc_llc_pair_at(const struct smc_llc *m, const u8 *buf, unsigned int i,
 /**
  * smc_llc_pair_set - writes a pair
  * @buf: an ADD LINK, or a continuation of it, by smc_llc_encode()
- * @i: which one; there are as many as smc_llc_encode() was told
+ * @i: which one; smc_llc_encode() got their number
  * @p: the pair
  */
 void smc_llc_pair_set(u8 *buf, unsigned int i, const struct smc_llc_pair *p)
@@ -345,7 +345,7 @@ bool smc_llc_gid_at(const struct smc_llc *m, const u8 *buf, unsigned int i, u8 g
 /**
  * smc_llc_gid_set - writes a GID
  * @buf: a REQUEST ADD LINK by smc_llc_encode()
- * @i: which one; there are as many as smc_llc_encode() was told
+ * @i: which one; smc_llc_encode() got their number
  * @gid: the GID
  */
 void smc_llc_gid_set(u8 *buf, unsigned int i, const u8 gid[16])

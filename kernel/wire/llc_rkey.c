@@ -154,7 +154,7 @@ bool smc_llc_rkey_at(const struct smc_llc *m, const u8 *buf, unsigned int i, u32
 /**
  * smc_llc_rkey_set - writes a key
  * @buf: a DELETE RKEY by smc_llc_encode()
- * @i: which one; there are as many as smc_llc_encode() was told, in a response of version 2 at most
+ * @i: which one; smc_llc_encode() got their number, in a response of version 2 at most
  * nine
  * @rkey: the key
  */
