@@ -54,6 +54,7 @@ static void rx_consume(struct rx_call *c)
 	u32 n = c->pos - conn->rx_cons;
 	u32 first = min(n, conn->rx.size - conn->rx_off);
 
+	lockdep_assert_held(&conn->rx_lock);
 	if (!n || (c->flags & MSG_PEEK))
 		return;
 	if (conn->ops->consumed) {
@@ -121,6 +122,7 @@ static void rx_update_cons(struct smc_conn *conn, bool waits)
 {
 	u64 signaled = smc_rx_signaled(conn);
 
+	lockdep_assert_held(&conn->rx_lock);
 	if (signaled == conn->rx_cons || smc_conn_meaning(conn)->over)
 		return;
 	if (!conn->update_each_read && !rx_update_due(conn, signaled) && !(waits && READ_ONCE(conn->rx_prod) != conn->rx_cons))
@@ -238,6 +240,7 @@ static void rx_wait_data(struct smc_conn *conn, long *timeo, u64 pos)
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
 	u64 mark = READ_ONCE(conn->urgent_pos);
 
+	lockdep_assert_held(&conn->rx_lock);
 	mutex_unlock(&conn->rx_lock);
 	add_wait_queue(sk_sleep(conn->sk), &wait);
 	smp_mb(); /* pairs with that of skwq_has_sleeper() in smc_conn_wake() */
@@ -294,6 +297,7 @@ static void rx_seek(struct rx_call *c)
 {
 	int peek = c->flags & MSG_PEEK ? READ_ONCE(c->conn->sk->sk_peek_off) : -1;
 
+	lockdep_assert_held(&c->conn->rx_lock);
 	c->pos = c->conn->rx_cons;
 	c->off = c->conn->rx_off;
 	c->ahead = max(peek, 0);

@@ -107,6 +107,7 @@ static void tx_signal(struct smc_conn *conn, bool urgent)
 
 static void tx_signal_rest(struct smc_conn *conn)
 {
+	lockdep_assert_held(&conn->tx_lock);
 	if (conn->tx_signaled != conn->tx_prod && !smc_conn_meaning(conn)->over)
 		tx_signal(conn, false);
 }
@@ -215,8 +216,10 @@ static ssize_t tx_write(struct smc_conn *conn, struct msghdr *msg, size_t left)
 {
 	u32 most = max(conn->tx_window / 2, 1U);
 	u32 n = min3(left, (size_t)smc_tx_room(conn), (size_t)most);
-	ssize_t rc = conn->ops->write(conn, &msg->msg_iter, n);
+	ssize_t rc;
 
+	lockdep_assert_held(&conn->tx_lock);
+	rc = conn->ops->write(conn, &msg->msg_iter, n);
 	if (rc <= 0)
 		return rc ?: -EFAULT;
 	trace_smc_tx_sendmsg(conn->sk, conn->member.lgr->device, rc);
@@ -295,6 +298,7 @@ static void tx_finish(struct smc_conn *conn, struct msghdr *msg, ssize_t done)
 {
 	bool urgent = (msg->msg_flags & MSG_OOB) && done > 0;
 
+	lockdep_assert_held(&conn->tx_lock);
 	if (conn->tx_signaled == conn->tx_prod && !urgent)
 		return;
 	if (urgent || !tx_more_follows(conn, msg) || !smc_tx_room(conn)) {

@@ -157,6 +157,7 @@ bool smc_urgent_stops(const struct smc_conn *conn, u64 pos)
 /* smc_urgent_update() - the reader has moved: clears a mark behind it, and requests a consumer update at the mark. */
 void smc_urgent_update(struct smc_conn *conn)
 {
+	lockdep_assert_held(&conn->rx_lock);
 	if (likely(!READ_ONCE(conn->urgent)))
 		return;
 	spin_lock_bh(&conn->lock);

@@ -28,6 +28,7 @@ static struct {
 
 static bool have_seid(void)
 {
+	lockdep_assert_held(&eids.lock);
 	return eids.seid[0];
 }
 

@@ -111,6 +111,7 @@ static void bind_entry(struct smc_net *snet, struct smc_pnet_entry *entry)
 {
 	struct net_device *dev;
 
+	lockdep_assert_held(&snet->pnet.lock);
 	if (entry->kind != SMC_PNET_ETH || strlen(entry->name) >= IFNAMSIZ)
 		return;
 	rcu_read_lock();

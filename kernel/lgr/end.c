@@ -12,7 +12,7 @@ static DECLARE_WAIT_QUEUE_HEAD(lgr_ended);
 
 /*
  * smc_lgr_finish() - releases what a group has of its transport. The caller, for whom smc_lgr_table_unlist() has returned
- * true, passes the table's reference. Process context, may sleep.
+ * true, passes the table's reference.
  */
 void smc_lgr_finish(struct smc_lgr *lgr)
 {
@@ -60,6 +60,7 @@ static void lgr_terminate(struct smc_lgr *lgr, bool hard)
 	bool mine = lgr_unlist(lgr);
 	struct smc_lgr_member *member;
 
+	might_sleep();
 	smp_mb(); /* pairs with that of smc_close_check_lgr() */
 	while ((member = lgr_take_member(lgr))) {
 		enum smc_lgr_end how = READ_ONCE(lgr->deleted) ? SMC_LGR_END_BY_OPERATOR : SMC_LGR_END_FAILED;
@@ -72,7 +73,7 @@ static void lgr_terminate(struct smc_lgr *lgr, bool hard)
 		smc_lgr_finish(lgr);
 }
 
-/* smc_lgr_terminate() - ends a group and all connections in it. Process context, may sleep. */
+/* smc_lgr_terminate() - ends a group and all connections in it */
 void smc_lgr_terminate(struct smc_lgr *lgr)
 {
 	lgr_terminate(lgr, false);
@@ -106,6 +107,7 @@ static void lgr_terminate_all(const void *dev, const struct net *net, bool hard)
 {
 	struct smc_lgr *lgr;
 
+	might_sleep();
 	/* Tell all peers first, so that no peer waits for the end of another group. */
 	spin_lock_bh(&smc_lgr_table_lock);
 	list_for_each_entry(lgr, &smc_lgr_listed, list)
@@ -118,18 +120,19 @@ static void lgr_terminate_all(const void *dev, const struct net *net, bool hard)
 	}
 }
 
-/* smc_lgr_terminate_peer() - ends the groups of a device with a peer that is gone. Process context, may sleep. */
+/* smc_lgr_terminate_peer() - ends the groups of a device with a peer that is gone */
 void smc_lgr_terminate_peer(const void *dev, const u64 gid[2])
 {
 	struct smc_lgr *lgr;
 
+	might_sleep();
 	while ((lgr = lgr_find(dev, NULL, gid))) {
 		lgr_terminate(lgr, false);
 		smc_lgr_put(lgr);
 	}
 }
 
-/* smc_lgr_terminate_dev() - ends the groups of a device that is gone. Process context, may sleep. */
+/* smc_lgr_terminate_dev() - ends the groups of a device that is gone */
 void smc_lgr_terminate_dev(const void *dev)
 {
 	lgr_terminate_all(dev, NULL, false);

@@ -67,6 +67,7 @@ static bool is_ending(u32 id)
 {
 	const struct smc_lgr *lgr;
 
+	lockdep_assert_held(&smc_lgr_table_lock);
 	list_for_each_entry(lgr, &smc_lgr_ending, list)
 		if (lgr->id == id)
 			return true;
@@ -85,6 +86,7 @@ static struct list_head *list_position(u32 id)
 {
 	struct smc_lgr *lgr;
 
+	lockdep_assert_held(&smc_lgr_table_lock);
 	/* Almost always it is the last one. */
 	list_for_each_entry_reverse(lgr, &smc_lgr_listed, list)
 		if (lgr->id <= id)

@@ -63,12 +63,13 @@ static const struct smc_transport_ops *transport_pin(enum smc_transport_role rol
 	return ops;
 }
 
-/* smc_registry_local() - fills in the capabilities of this host. May sleep. */
+/* smc_registry_local() - fills in the capabilities of this host */
 void smc_registry_local(struct smc_local *local)
 {
 	const struct smc_transport_ops *ops;
 	enum smc_transport_role role;
 
+	might_sleep();
 	memset(local, 0, sizeof(*local));
 	for (role = 0; role < SMC_ROLES; role++) {
 		ops = transport_pin(role);
@@ -82,7 +83,7 @@ void smc_registry_local(struct smc_local *local)
 }
 
 /*
- * smc_registry_offer() - lets every transport add its devices to a proposal. May sleep. Return: 0 if one has a device,
+ * smc_registry_offer() - lets every transport add its devices to a proposal. Return: 0 if one has a device,
  * else the reason for the fallback.
  */
 int smc_registry_offer(struct smc_offer *offer, struct smc_clc_proposal *p)
@@ -91,6 +92,7 @@ int smc_registry_offer(struct smc_offer *offer, struct smc_clc_proposal *p)
 	enum smc_transport_role role;
 	bool any = false;
 
+	might_sleep();
 	for (role = 0; role < SMC_ROLES; role++) {
 		ops = transport_pin(role);
 		if (!ops)
@@ -152,7 +154,7 @@ static void offer_drop_conn(struct smc_offer *offer)
 }
 
 /*
- * smc_registry_match() - chooses the first transport, in the order of preference, that matches a proposal. May sleep. The
+ * smc_registry_match() - chooses the first transport, in the order of preference, that matches a proposal. The
  * offer pins it; after -EINPROGRESS, the next call goes on with it. Return: 0, a negative errno, or a reason.
  */
 int smc_registry_match(struct smc_offer *offer, const struct smc_clc_proposal *p,
@@ -162,6 +164,7 @@ int smc_registry_match(struct smc_offer *offer, const struct smc_clc_proposal *p
 	enum smc_transport_role role;
 	int rc, reason = 0;
 
+	might_sleep();
 	for (role = 0; role < SMC_ROLES; role++) {
 		if (!is_offered(p, role) || waits_for_other(offer, role))
 			continue;
@@ -201,7 +204,7 @@ bool smc_registry_pairs(void)
 }
 
 /*
- * smc_registry_pair() - connects both ends of a connection within a namespace, without a handshake. May sleep. Return: 0,
+ * smc_registry_pair() - connects both ends of a connection within a namespace, without a handshake. Return: 0,
  * -ENODEV if no transport can, or -ENOMEM.
  */
 int smc_registry_pair(struct smc_offer *client, struct smc_offer *server)
@@ -210,6 +213,7 @@ int smc_registry_pair(struct smc_offer *client, struct smc_offer *server)
 	enum smc_transport_role role;
 	int rc = -ENODEV;
 
+	might_sleep();
 	for (role = 0; role < SMC_ROLES && rc; role++) {
 		ops = transport_pin(role);
 		if (!ops)
@@ -221,11 +225,12 @@ int smc_registry_pair(struct smc_offer *client, struct smc_offer *server)
 	return rc;
 }
 
-/* smc_registry_release() - detaches and unpins all transports of an offer, and ends its connection, if any. May sleep. */
+/* smc_registry_release() - detaches and unpins all transports of an offer, and ends its connection, if any */
 void smc_registry_release(struct smc_offer *offer)
 {
 	enum smc_transport_role role;
 
+	might_sleep();
 	for (role = 0; role < SMC_ROLES; role++) {
 		const struct smc_transport_ops *ops = offer->ops[role];
 
