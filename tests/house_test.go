@@ -262,9 +262,14 @@ func refuseWords(t *testing.T, folder string, fields map[string]string) {
 // TestKernelWords refuses words in the module for which RDMA, TCP or RFC 7609 has another one.
 func TestKernelWords(t *testing.T) {
 	refuseWords(t, "kernel/", map[string]string{
-		"arrival": "completion", "compose": "build", "door": "mutex", "doze": "wait", "gate": "mutex", "hear_lock": "recv_lock",
-		"horizon": "sendable end", "job": "work request", "parted": "write_closed, or DELETE LINK was sent", "pot": "placeholder socket",
-		"quarantine": "RMBs pending reuse", "spell": "encode", "spill": "version 2 receive buffer", "uproot": "detach", "withdraw": "DELETE RKEY",
+		"anew": "again", "arrival": "completion", "compose": "build", "describe_us": "fill_accept", "door": "mutex", "doze": "wait",
+		"gate": "mutex", "hand_back": "return_page", "hear_lock": "recv_lock", "horizon": "sendable end", "in_line": "inline",
+		"is_apart": "out of band", "job": "work request", "parted": "write_closed, or DELETE LINK was sent",
+		"pot": "placeholder socket", "quarantine": "RMBs pending reuse", "rx_asked": "rx_update_requested", "rx_halves": "peer_waits_half",
+		"rx_told": "rx_signaled", "share_locally": "share", "smc_cdc_news": "smc_cdc_delta", "smc_close_look": "smc_close_check_tcp",
+		"smc_eid_agree": "smc_eid_negotiate", "smc_element": "smc_rcvbuf", "smc_ism_drop": "smc_ism_dev_put", "smc_lgr_learn": "smc_lgr_set_peer",
+		"smc_rx_known": "smc_rx_signaled", "spell": "encode", "spent": "token_used", "spill": "version 2 receive buffer", "supply": "get_page",
+		"tell_all": "delete_all_links", "tx_told": "tx_signaled", "unuse": "put", "uproot": "detach", "weigh": "choose_reason", "withdraw": "DELETE RKEY",
 	})
 }
 
