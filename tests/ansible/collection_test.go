@@ -187,7 +187,7 @@ func TestPlaybooks(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(p), ".yml")
 		c.must(t, filepath.Dir(p), nil, "ansible-playbook", "-i", "inventory/"+name+".yml", "--syntax-check", "smckit.smc."+name)
 		out := c.must(t, filepath.Dir(p), nil, "ansible-playbook", "-i", "inventory/"+name+".yml", "--list-hosts", "--list-tasks", "smckit.smc."+name)
-		if !strings.Contains(out, "example.org") || !strings.Contains(out, "See that the kernel has it") {
+		if !strings.Contains(out, "example.org") || !strings.Contains(out, "Apply the files again if the kernel lost them") {
 			t.Errorf("%s: no host of the inventory, or no role:\n%s", name, out)
 		}
 	}

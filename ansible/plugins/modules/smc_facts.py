@@ -12,19 +12,19 @@ short_description: What a host's kernel knows about AF_SMC
 version_added: 0.1.0
 description:
   - Returns facts about the module, devices, the PNET table, EIDs, link groups and statistics. It changes nothing.
-  - What needs AF_SMC is left out while the kernel has not loaded it, for asking would have the kernel load it.
-  - What this kernel does not tell is left out with a warning.
+  - While AF_SMC is not loaded, facts that need it are left out, because a request would make the kernel load it.
+  - Facts that this kernel does not report are left out with a warning.
 options:
   gather_subset:
     description:
-      - What to return, besides C(kernel) and C(module), which are always there.
+      - What to return, besides C(kernel) and C(module), which are always returned.
     type: list
     elements: str
     choices: [all, info, devices, pnet, eids, linkgroups, stats]
     default: [all]
   netns:
     description:
-      - The network namespace to look into, by its name, as C(ip -n) has it.
+      - The name of the network namespace to query, as in C(ip -n).
     type: str
 attributes:
   check_mode:
@@ -46,24 +46,24 @@ seealso:
 '''
 
 EXAMPLES = r'''
-- name: Learn all
+- name: Gather all facts
   smckit.smc.smc_facts:
 
-- name: See that every connection can use SMC-R
+- name: Check that every connection can use SMC-R
   ansible.builtin.assert:
     that:
       - ansible_facts.smc.module.loaded
       - ansible_facts.smc.pnet | selectattr('type', 'eq', 'ib') | list | length > 0
       - "'MYCLUSTER' in ansible_facts.smc.ueids"
 
-- name: Learn what has fallen back to TCP
+- name: Show how many connections fell back to TCP
   smckit.smc.smc_facts:
     gather_subset: [stats]
 '''
 
 RETURN = r'''
 ansible_facts:
-  description: The facts. Those of a subset that was not asked for are left out.
+  description: The facts. Facts of other subsets than the requested ones are left out.
   type: dict
   returned: always
   contains:

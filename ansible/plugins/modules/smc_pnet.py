@@ -11,16 +11,16 @@ module: smc_pnet
 short_description: Entries of the PNET table of AF_SMC
 version_added: 0.1.0
 description:
-  - Adds entries to the PNET table, removes them, or makes the table what a list says.
+  - Adds entries to the PNET table, removes them, or replaces the table by a list.
   - The table tells AF_SMC which devices are on the same physical network. A connection can use SMC-R if the interface that it
-    leaves by and a RoCE port have the same PNET ID, and SMC-D likewise with an ISM device.
-  - Either all changes are made or none.
-  - The table is kept in memory, until the next boot. The role smckit.smc.smc keeps it in C(/etc/smc/pnet.conf).
+    leaves by and a RoCE port have the same PNET ID, and SMC-D if the interface and an ISM device have the same one.
+  - The module makes all changes or none.
+  - The kernel keeps the table in memory, until the next boot. The role smckit.smc.smc keeps it in C(/etc/smc/pnet.conf).
 options:
   pnet_id:
     description:
       - The PNET ID, 1 to 16 letters and digits. The kernel keeps it in upper case.
-      - Without I(type) and I(device), which I(state=absent) alone allows, all entries of the PNET ID are meant.
+      - Without I(type) and I(device), I(state=absent) removes all entries of the PNET ID. Other states need both.
     type: str
   type:
     description:
@@ -33,13 +33,13 @@ options:
     type: str
   port:
     description:
-      - The port of an RDMA device. It is 1 if left out, and with I(state=absent) whichever is in the table.
+      - The port of an RDMA device. The default is 1, and with I(state=absent) whichever is in the table.
     type: int
     choices: [1, 2]
   entries:
     description:
       - Several entries.
-      - The empty list is of use with I(state=exact) only, where it empties the table.
+      - The empty list is useful only with I(state=exact), where it empties the table.
     type: list
     elements: dict
     suboptions:
@@ -60,13 +60,13 @@ options:
         choices: [1, 2]
   table:
     description:
-      - The whole table as text, in the words of a table file, one C(add PNETID {eth NAME | ib NAME [PORT]}) a line. For
+      - The whole table as text, in the format of a table file, one C(add PNETID {eth NAME | ib NAME [PORT]}) a line. For
         I(state=exact).
     type: str
   state:
     description:
-      - With C(present) the entries are in the table, whatever else is.
-      - With C(absent) they are not.
+      - With C(present) the table has these entries, and keeps others.
+      - With C(absent) the table does not have these entries.
       - With C(exact) the table has these entries and no others.
     type: str
     choices: [present, absent, exact]
@@ -78,12 +78,12 @@ options:
     default: false
   netns:
     description:
-      - The network namespace to work in, by its name, as C(ip -n) has it. RDMA and ISM devices can only be in the table of the
-        initial one.
+      - The name of the network namespace to work in, as in C(ip -n). Only the table of the initial one can have RDMA and ISM
+        devices.
     type: str
 attributes:
   check_mode:
-    description: Predicts what would be changed. It does not find out whether the kernel would refuse it.
+    description: Predicts the changes. It does not find out whether the kernel would refuse them.
     support: full
   diff_mode:
     description: Shows the whole table before and after.
@@ -105,19 +105,19 @@ EXAMPLES = r'''
       - {pnet_id: FABRICA, type: eth, device: eth4}
       - {pnet_id: FABRICA, type: ib, device: mlx5_0, port: 2}
 
-- name: Take one interface out
+- name: Remove one interface
   smckit.smc.smc_pnet:
     pnet_id: FABRICA
     type: eth
     device: eth4
     state: absent
 
-- name: Take out all of a PNET ID
+- name: Remove all entries of a PNET ID
   smckit.smc.smc_pnet:
     pnet_id: FABRICA
     state: absent
 
-- name: Make the table what a file on the control machine says
+- name: Replace the table by a file on the control machine
   smckit.smc.smc_pnet:
     table: "{{ lookup('ansible.builtin.file', 'pnet.conf') }}"
     state: exact
@@ -130,14 +130,14 @@ EXAMPLES = r'''
 
 RETURN = r'''
 added:
-  description: The entries that were added, or would be.
+  description: The entries that the module added, or would add.
   type: list
   elements: dict
   returned: success
   sample:
     - {pnet_id: FABRICA, type: ib, device: mlx5_0, port: 2}
 removed:
-  description: The entries that were removed, or would be.
+  description: The entries that the module removed, or would remove.
   type: list
   elements: dict
   returned: success

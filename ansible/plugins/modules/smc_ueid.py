@@ -11,22 +11,22 @@ module: smc_ueid
 short_description: Enterprise IDs (EIDs) of AF_SMC
 version_added: 0.1.0
 description:
-  - Adds user EIDs to those of the host, removes them, or makes them those of a list. Enables or disables the system EID.
+  - Adds user EIDs to those of the host, removes them, or replaces them by a list. Enables or disables the system EID.
   - Two hosts that have an EID in common can use SMC version 2 with each other. The kernel keeps up to four user EIDs, for all
     network namespaces.
-  - Either all changes of user EIDs are made or none.
-  - EIDs are kept in memory, until the next boot. The role smckit.smc.smc keeps them in C(/etc/smc/eid.conf).
+  - The module makes all changes of user EIDs or none.
+  - The kernel keeps EIDs in memory, until the next boot. The role smckit.smc.smc keeps them in C(/etc/smc/eid.conf).
 options:
   eids:
     description:
       - User EIDs, each 1 to 32 characters out of A-Z, 0-9, dot and hyphen, the first a letter or digit, no two dots in a row.
-      - The empty list is of use with I(state=exact) only, where it removes all user EIDs.
+      - The empty list is useful only with I(state=exact), where it removes all user EIDs.
     type: list
     elements: str
     aliases: [eid]
   state:
     description:
-      - With C(present) the host has these user EIDs, whatever others it has.
+      - With C(present) the host has these user EIDs, and keeps others.
       - With C(absent) it does not have them.
       - With C(exact) it has these and no others.
     type: str
@@ -34,9 +34,9 @@ options:
     default: present
   seid:
     description:
-      - Whether the system EID is used, which hosts on IBM Z with an ISM device of version 2 have. It is left as it is if this is
-        not given. Only a host that has a user EID can do without.
-      - That a host has no system EID is an error with C(true) and none with C(false).
+      - Whether to use the system EID, which hosts on IBM Z with an ISM device of version 2 have. Without this option it is not
+        changed. Only a host that has a user EID can disable it.
+      - On a host without a system EID, C(true) is an error and C(false) is not.
     type: bool
 attributes:
   check_mode:
@@ -56,11 +56,11 @@ seealso:
 '''
 
 EXAMPLES = r'''
-- name: Let this host use SMC version 2 with all that have the same EID
+- name: Let this host use SMC version 2 with all hosts that have the same EID
   smckit.smc.smc_ueid:
     eids: MYCLUSTER
 
-- name: This EID and no other, neither that of the system
+- name: Use this EID and no other, not even the system EID
   smckit.smc.smc_ueid:
     eids: [MYCLUSTER]
     state: exact
