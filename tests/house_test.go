@@ -183,7 +183,8 @@ func TestKernelLayers(t *testing.T) {
 	}
 }
 
-// TestCitations checks that what a comment of the module cites is in the repository: the file, and the section of docs/protocol.md.
+// TestCitations checks that what a comment of the module or a document cites is in the repository: the file, and the section of
+// docs/protocol.md.
 func TestCitations(t *testing.T) {
 	files := repoFiles(t)
 	headings := make(map[string]bool)
@@ -193,7 +194,7 @@ func TestCitations(t *testing.T) {
 	cited := regexp.MustCompile(`\b(?:docs|kernel|tests)/[\w/.-]*\.(?:md|[ch]|go)\b`)
 	sections := regexp.MustCompile(`docs/protocol\.md.{0,2}, ([0-9.]+(?: and [0-9.]+)*)`)
 	for _, file := range files {
-		if !strings.HasPrefix(file, "kernel/") {
+		if !strings.HasPrefix(file, "kernel/") && !strings.HasSuffix(file, ".md") {
 			continue
 		}
 		text := read(t, file)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The listening side of a rendezvous (RFC 7609, 3.3), as one sequence that pauses where a message
+ * The listening side of a rendezvous (RFC 7609, 3.5), as one sequence that pauses where a message
  * is due.
  */
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The TCP option by which two hosts find out that both speak SMC (RFC 7609, 3.1 and appendix A),
+ * The TCP option by which two hosts find out that both speak SMC (RFC 7609, 3.1 and A.1),
  * without help from TCP. Hooks on local output put it into the SYN of a socket that connects and
  * into the answer to a SYN that had it; hooks on local input look for it. They are registered in a
  * network namespace while a socket there listens or connects, and a little longer, as that costs

@@ -12,7 +12,7 @@
 
 /* How long a group outlives its last connection, and how often it looks for idle memory. */
 #define IDLE_TIME (600 * HZ)
-/* An SMC-R client keeps a group longer by this, since the server chooses the group (RFC 7609, 4.1). */
+/* A client of SMC-R keeps it longer, because the server ends idle groups (RFC 7609, 3.5.4). */
 #define IDLE_GRACE (10 * HZ)
 #define TRIM_TIME (2 * HZ)
 

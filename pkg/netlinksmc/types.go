@@ -29,7 +29,7 @@ const (
 	RoleServer Role = 1
 )
 
-// LinkGroupType says how the links of an SMC-R link group are laid out (RFC 7609 section 2.3).
+// LinkGroupType says how the links of an SMC-R link group are laid out (RFC 7609 section 2.2.1).
 type LinkGroupType uint8
 
 // The link group types.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * LLC of a group with one link (docs/protocol.md, 7 and 8; RFC 7609, 4.1 and appendix A.3): what
+ * LLC of a group with one link (docs/protocol.md, 7 and 8; RFC 7609, 3.3 and A.3): what
  * the peer asks is answered at once, from where it came in; whether the link still works. What we ask
  * of RMBs is in llc_call.c.
  */

@@ -3,7 +3,7 @@
  * RMBs whose connection is over cannot be used again while the peer may still write to them. A peer says
  * that it is done when its application closes the socket. That may be long after the connection was
  * aborted, or never, if the peer does not know the connection. So after a while DELETE RKEY asks the peer
- * to forget the RMB, and then the adapter deregisters it (RFC 7609, 4.5.5 and 4.8.2).
+ * to forget the RMB, and then the adapter deregisters it (RFC 7609, 4.4.2 and 4.8.2).
  */
 
 #include <linux/jiffies.h>
