@@ -37,14 +37,13 @@ const tableHead = "| check | fails | fails at times | what was seen first |\n|--
 const fileHead = `<!-- SPDX-License-Identifier: Apache-2.0 -->
 # Where stock AF_SMC is not TCP
 
-The checks of ` + "`tests/conformance`" + ` that pass over TCP but not over the AF_SMC of Debian's kernel 6.12, without
-any SMC device: every connection falls back to TCP. Each run is a domain (smc and smc6: AF_SMC sockets, ipproto and
-ipproto6: IPPROTO_SMC) and a mode: both ends of that domain, seen from the client or the server, or the other end being
-plain TCP (to-tcp, from-tcp). Checks of one socket run as client only.
+This page lists the checks of ` + "`tests/conformance`" + ` that pass over TCP but not over the AF_SMC of Debian's kernel 6.12. There is no SMC
+device, so every connection falls back to TCP. Each run has a domain (smc and smc6: AF_SMC sockets, ipproto and ipproto6: IPPROTO_SMC)
+and a mode: both ends of that domain, seen from the client or the server, or with plain TCP at the other end (to-tcp, from-tcp). Checks
+of a single socket run as client only.
 
-Written by ` + "`SMCKIT_LAB=1 SMCKIT_STOCK=1 go test ./tests/conformance -run TestStock -update`; `make test-stock`" + ` checks
-that it is so.
-What failed in some runs of the test only is in a column of its own, and is not checked; nor are checks named stress_.
+` + "`SMCKIT_LAB=1 SMCKIT_STOCK=1 go test ./tests/conformance -run TestStock -update`" + ` writes this page, and ` + "`make test-stock`" + ` checks that it
+is current. Checks that failed in only some of the runs are in the third column; it is not checked, and neither are checks named stress_.
 
 `
 

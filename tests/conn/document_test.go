@@ -19,39 +19,39 @@ const document = "../../docs/closing.md"
 const preface = `<!-- SPDX-License-Identifier: Apache-2.0 -->
 # How connections end
 
-Drawn from ` + "`kernel/conn/close_table.h`" + ` by ` + "`go test ./tests/conn -update`" + `; the test checks that it is so.
+` + "`go test ./tests/conn -update`" + ` draws this page from ` + "`kernel/conn/close_table.h`" + `, and the test checks that it is current.
 
-Each end runs this table. What an end says to the other is sticky and arrives in order: D (done writing), C (closed), A
-(abort). An end that has said C or A says nothing and writes nothing afterwards, but for one A after a C that nobody has
-answered in time.
+Each end runs this table. What an end sends about closing stays set and arrives in order: D (done writing), C (closed), A (abort).
+After C or A an end sends nothing and writes nothing more, with one exception: it sends A if the peer has not answered its C in
+time.
 
-Tests go through all connections of two ends that run this table, and of one such end and one that behaves as Linux's own
-module, with every delay and failure. What they show:
+Tests go through all connections of two ends that run this table, and of one such end and one that behaves as Linux's own module,
+with every delay and failure. They show:
 
-* A buffer is given back (END) once, and never while the peer may write to it: the peer has said C or A; or the timer has
-  run out and A is on its way; or the link group is gone.
-* Nothing is said twice, out of order, after END, or to a link group that is gone. After END nothing arrives from a peer
-  that has said C or A, but for the A after a C that was not answered in time.
-* When both applications have closed, both ends get to CLOSED. Between two ends of ours no timer is needed for that unless
-  something fails. With Linux's own module it is in one case: both have shut down, then ours aborts; the peer closes in
-  silence.
-* An end whose application has closed always has a timer that ends it. Linux's own module has none: it may wait for ever
-  for a peer that is gone.
-* Who reads is told of the end when the peer has announced it, and never again otherwise. A connection that breaks gives
-  its application an error, unless the peer had closed: then that looks as with TCP.
+* An end releases its buffer (END) once, and never while the peer may write to it: the peer has sent C or A; or the timer has
+  expired and A is on its way; or the link group is gone.
+* An end sends nothing twice, out of order, after END, or to a link group that is gone. After END nothing arrives from a peer that
+  has sent C or A, except the A after a C that was not answered in time.
+* When both applications have closed, both ends reach CLOSED. Between two ends with this module that takes no timer unless
+  something fails. With Linux's own module as the peer it takes the timer in one case: both have shut down, then this end aborts, and
+  the peer closes without sending anything.
+* An end whose application has closed always has a timer that ends it. Linux's own module has none: it may wait for ever for a peer
+  that is gone.
+* A reader sees the end of the stream when the peer has announced it, and not otherwise. If a connection breaks, the application
+  gets an error, unless the peer had closed: then it looks as with TCP.
 
-## What moves bytes owes to this
+## Rules for the code that moves bytes
 
-` + "`tests/model`" + ` has spin go through a ring, a writer, a reader, and this table at both ends, and shows that each of these
-rules is needed:
+` + "`tests/model`" + ` has spin check a ring, a writer, a reader, and this table at both ends. It shows that each of these rules is needed:
 
-* A step runs when no call of the application is copying: the lock of the socket keeps them apart. Who has said C or A must
-  not be in the middle of a write.
-* Data, then the producer cursor, then flags. A reader loads the flags, then the cursor; D or C is the end of the stream. A
-  is not: the step tells the error.
-* Copy out, then the consumer cursor. In a state that is over it stays here: the peer's place for it may be in use again.
-* Who goes to sleep announces it, and looks again after a full barrier. Who publishes a cursor looks for sleepers after a
-  full barrier.
+* A step runs while no call of the application copies data: the lock of the socket keeps them apart. An end that has sent C or A
+  must not be in the middle of a write.
+* A writer stores data, then the producer cursor, then flags. A reader loads the flags, then the cursor. D or C is the end of the
+  stream; A is not, because the step reports the error.
+* A reader copies data out, then advances the consumer cursor. In a state that is over the cursor stays: the peer may use its
+  memory for another connection.
+* A thread that goes to sleep announces it, and checks again after a full barrier. A thread that publishes a cursor checks for
+  sleepers after a full barrier.
 `
 
 // orderly are the events of a connection that nothing happens to.
