@@ -11,7 +11,7 @@ import (
 const (
 	ExitOK      = 0 // done, also when there was nothing to show
 	ExitFailure = 1 // the command was understood and could not be carried out
-	ExitUsage   = 2 // the command line makes no sense
+	ExitUsage   = 2 // the command line is wrong
 )
 
 // UsageError is a mistake in the command line, found before anything was asked of the system.

@@ -2,22 +2,22 @@
 
 package smcchk
 
-const long = `smc_chk says whether this host can speak SMC, and if not, why and what to do. It
-looks at the module, sockets, devices, ports, GIDs, PNET and enterprise IDs,
-settings and packet filters. With -C it does so for the way to a peer, and makes
-a connection: what carried it, with which version, how fast; if it was TCP, for
-which reason, and what to do about that.
+const long = `smc_chk says whether this host can use SMC, and if not, why not and what to do.
+It checks the module, sockets, devices, ports, GIDs, PNET and enterprise IDs,
+settings and packet filters. With -C it checks the path to a peer and makes a
+connection. It prints what carried the connection, the SMC version and the
+speed. If the connection was TCP, it prints the reason and what to do.
 
-What was found is an error, if what was asked for does not work, or else a
-warning or information, each with a remedy in the line below. --conditions lists
-all. What could not be found out is said.
+A finding is an error if it is why the answer is no, otherwise a warning or
+information. Each has a remedy in the line below. --conditions lists all.
+smc_chk also says what it could not find out.
 
-A peer needs 'smc_chk --server' for the measurements. Anything that listens will
-do to see what carries a connection to it. A server without AF_SMC listens on
-TCP, and says so to its clients.
+For the measurements, run 'smc_chk --server' on the peer. To see only what
+carries a connection, any service that listens will do. On a host without
+AF_SMC the server listens on TCP, and tells its clients so.
 
-Everybody may run it. Packet filters and IPsec policies are shown to root only.
-The kernel loads the module, if it can, as for any program that wants AF_SMC.
+Everybody may run smc_chk; only root sees packet filters and IPsec policies.
+The kernel loads the module if it can, as for any program that uses AF_SMC.
 
 JSON
   {"schema": 1, "able", "kernel", "module", "transports", "path", "live",
@@ -26,23 +26,23 @@ JSON
 EXIT STATUS
   0  yes: SMC is possible, or was used
   1  no, or the command failed
-  2  the command line makes no sense`
+  2  the command line is wrong`
 
-const example = `  # can this host speak SMC?
+const example = `  # can this host use SMC?
   smc_chk
 
   # is a connection to hostb SMC? On hostb, and then here:
   smc_chk --server
   smc_chk --connect hostb
 
-  # is one to its web server?
+  # is a connection to its web server SMC?
   smc_chk --connect hostb:80
 
-  # would it be, without trying it
+  # would it be, without making a connection
   smc_chk --connect hostb --static-analysis
 
   # the PNET ID of an interface
   smc_chk --pnetid eth0
 
-  # what is wrong, for a program
+  # the errors, for a program
   smc_chk --json | jq -r '.findings[] | select(.severity == "error") | .id'`

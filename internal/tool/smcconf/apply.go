@@ -28,8 +28,8 @@ func newApply(c *command) *cobra.Command {
 		Long:    applyLong,
 		Example: applyExample,
 	}, func(ctx context.Context, dir string) error { return c.apply(ctx, dir, o) })
-	cmd.Flags().BoolVar(&o.check, "check", false, "only say what would be changed")
-	cmd.Flags().BoolVar(&o.diff, "diff", false, "show changes as lines of the files that come (+) and go (-)")
+	cmd.Flags().BoolVar(&o.check, "check", false, "only print what would change")
+	cmd.Flags().BoolVar(&o.diff, "diff", false, "show changes as lines of the files that are added (+) and removed (-)")
 	return cmd
 }
 

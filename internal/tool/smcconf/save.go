@@ -26,7 +26,7 @@ func newSave(c *command) *cobra.Command {
 		Long:    saveLong,
 		Example: saveExample,
 	}, func(ctx context.Context, dir string) error { return c.save(ctx, dir, check) })
-	cmd.Flags().BoolVar(&check, "check", false, "only say which files would be written")
+	cmd.Flags().BoolVar(&check, "check", false, "only print which files would be written")
 	return cmd
 }
 

@@ -22,28 +22,27 @@ var Tool = cli.Tool{
 }
 
 const long = `smc_dbg collects what a report of a bug in SMC needs: versions, kernel and
-module, the lines of the kernel's log that are about SMC and RDMA, what all
-commands of smckit say, settings, interfaces, routes, packet filters as far as
-they matter, and what smc_chk makes of it. It prints that, or writes it into an
-archive.
+module, the lines of the kernel log about SMC and RDMA, the output of all
+commands of smckit, settings, interfaces, routes, packet filters as far as they
+matter, and the result of smc_chk. It prints that, or writes it into an archive.
 
-MAC addresses, and what is made of them, are replaced by words such as MAC-1;
-with --mask IP addresses and host names, too. Environment, command lines, keys
-and what programs send are not collected. All of it is text: have a look before
-you send it.
+smc_dbg replaces MAC addresses, and what contains them, by words such as MAC-1;
+with --mask also IP addresses and host names. It does not collect environment,
+command lines, keys, or the data of programs. All of it is text: look through it
+before you send it.
 
-What cannot be collected is said, in the archive as on standard error. Root sees
-most: others no kernel log and no packet filters.
+The archive and standard error say what could not be collected. Run smc_dbg as
+root: other users cannot read the kernel log and the packet filters.
 
 EXIT STATUS
   0  done, also if something could not be collected
   1  failed
-  2  the command line makes no sense`
+  2  the command line is wrong`
 
 const example = `  # write /tmp/smc_dbg-....tgz
   smc_dbg -t
 
-  # without IP addresses and host names, to a file of one's choice
+  # without IP addresses and host names, to a file of your choice
   smc_dbg --mask -o report.tar.gz
 
   # of a container's network namespace
@@ -83,7 +82,7 @@ func newCommand(env *cli.Env, d deps) *cobra.Command {
 	o := &options{env: env, deps: d}
 	cmd := &cobra.Command{
 		Use:     "smc_dbg [-t | -o FILE] [--mask]",
-		Short:   "Collect what a report of a bug in SMC needs",
+		Short:   "Collect the information for a report of a bug in SMC",
 		Long:    long,
 		Example: example,
 
@@ -93,7 +92,7 @@ func newCommand(env *cli.Env, d deps) *cobra.Command {
 	f.SortFlags = false
 	f.BoolVarP(&o.tar, "tar", "t", false, "write a new archive smc_dbg-....tgz in the directory for temporary files")
 	f.StringVarP(&o.output, "output", "o", "", "write the archive to `FILE`, which must not exist")
-	f.BoolVar(&o.mask, "mask", false, "replace IP addresses and host names, too")
+	f.BoolVar(&o.mask, "mask", false, "also replace IP addresses and host names")
 	f.StringVar(&o.section, "section", "", "")
 	_ = f.MarkHidden("section")
 	cli.AddNetNSFlag(cmd, env)

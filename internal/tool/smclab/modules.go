@@ -24,12 +24,12 @@ func newModules(env *cli.Env) *cobra.Command {
 		Use:   "modules",
 		Short: "Build this repository's AF_SMC modules for the kernels that the lab boots",
 		Long: `Build the modules of kernel/ for each kernel series, with warnings as errors, into build/kernel/<release>, where
-'--module ours' finds them. What has been built of the same sources is left alone. The compiler and the headers are those
-of the kernel: they are downloaded once, into $SMCKIT_CACHE, and used in a mount namespace, for which one must be root
-where unprivileged user namespaces are not allowed.
+'--module ours' finds them. Modules that were built from the same sources are not built again. smclab downloads the
+kernel's own compiler and headers once, into $SMCKIT_CACHE, and uses them in a mount namespace. If unprivileged user
+namespaces are not allowed, that needs root.
 
-With --arch ` + lab.CrossArch + ` they are cross-compiled, together with the client of the ISM driver, which only that architecture has. This
-shows that they compile: they are not run anywhere.`,
+With --arch ` + lab.CrossArch + ` smclab cross-compiles them, together with the client of the ISM driver, which only that architecture has. This
+shows only that they compile: nothing runs them.`,
 		Example: `  smclab modules --kernel 7.2
   smclab modules --arch ` + lab.CrossArch + ` --kernel 6.12,7.2
   smclab run --kernel 7.2 --module ours -- smcr info`,
@@ -50,7 +50,7 @@ shows that they compile: they are not run anywhere.`,
 	f := cmd.Flags()
 	f.StringSliceVar(&kernels, "kernel", lab.Series(), "kernel `SERIES`, several with commas: "+strings.Join(lab.AllSeries(), ", "))
 	f.StringVar(&arch, "arch", "amd64", "build for `ARCH`: amd64 or "+lab.CrossArch)
-	f.BoolVar(&check, "check", false, "do not build them, but have sparse look for mistakes in the sources")
+	f.BoolVar(&check, "check", false, "do not build them, but check the sources with sparse")
 	_ = cmd.RegisterFlagCompletionFunc("arch", cobra.FixedCompletions([]string{"amd64", lab.CrossArch}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("kernel", cobra.FixedCompletions(lab.AllSeries(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd

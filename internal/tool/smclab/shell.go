@@ -42,8 +42,8 @@ func newUp(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Boot a two-host SMC network and open a shell in host a",
-		Long: `Boot the lab and open a shell in host a. 'smclab shell HOST' opens more, from other terminals. Leaving the first
-shell ends the lab. Without a terminal on standard input, commands are read from there.`,
+		Long: `Boot the lab and open a shell in host a. In other terminals, 'smclab shell HOST' opens more shells. The lab ends when
+you leave the first shell. If standard input is not a terminal, smclab reads commands from it.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {

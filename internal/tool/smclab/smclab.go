@@ -38,19 +38,19 @@ type options struct {
 func newCommand(env *cli.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "smclab",
-		Short: "Boot real kernels under QEMU, joined to an SMC network",
-		Long: `smclab boots guests with Debian's kernels 6.1, 6.12 or 7.2 under QEMU and joins them by private wires. Every guest
-sees this machine's files and programs; what it writes stays in the guest and is gone with it. On each wire the guests
-have an interface eth<N>, a soft-RoCE device rxe<N>, an AF_SMC module, a common enterprise ID and a PNET ID LAB<N>, so
-that any two of them talk SMC-R. Addresses are 10.0.<wire>.<host> and fd00:0:0:<wire>::<host>; host a is 1, b is 2.
+		Short: "Boot real kernels under QEMU in an SMC network",
+		Long: `smclab boots guests with Debian's kernels 6.1, 6.12 or 7.2 under QEMU and connects them by private wires. Every guest
+sees this machine's files and programs; what it writes is gone when the guest ends. On each wire the guests have an
+interface eth<N>, a soft-RoCE device rxe<N>, an AF_SMC module, a common enterprise ID and a PNET ID LAB<N>, so that any
+two of them can use SMC-R. Addresses are 10.0.<wire>.<host> and fd00:0:0:<wire>::<host>; host a is 1, b is 2.
 
-Kernels are downloaded once, from the Debian mirror that this machine uses, into $SMCKIT_CACHE (by default smckit below
+smclab downloads kernels once, from the Debian mirror that this machine uses, into $SMCKIT_CACHE (by default smckit below
 the user's cache directory).
 
 Exit status:
   0  done
   1  failed
-  2  the command line makes no sense
+  2  the command line is wrong
 
   'smclab run' has the exit status of the command that it runs.`,
 		Example: `  # two guests, a shell in the first
@@ -77,8 +77,8 @@ func (o *options) addFlags(cmd *cobra.Command, hosts int) {
 	f.IntVar(&o.cpus, "cpus", 1, "`NUMBER` of processors of each guest")
 	f.StringVar(&o.args, "append", "", "add `ARGS` to the kernel's command line, such as parameters of modules (smc.smcd=0)")
 	f.StringArrayVar(&o.shares, "share", nil, "`DIR` that guests may write to (may be repeated)")
-	f.StringVar(&o.capture, "capture", "", "write what passes on the first wire to `FILE` (pcap)")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "do not say what takes time")
+	f.StringVar(&o.capture, "capture", "", "write the traffic of the first wire to `FILE` (pcap)")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "print no progress")
 	_ = cmd.RegisterFlagCompletionFunc("kernel", cobra.FixedCompletions(lab.AllSeries(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("module", cobra.FixedCompletions([]string{"stock", "ours", "none"}, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -157,8 +157,8 @@ func newKernels(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kernels [SERIES...]",
 		Short: "Download the kernels that the lab boots",
-		Long: `Download the kernels of the given series, or of all that distributions ship, unless they are in the cache; print
-what is there. The series ` + lab.DebugSeries + ` is built here, which takes about half an hour: a kernel with KASAN, lockdep and kmemleak.`,
+		Long: `Download the kernels of the given series, or of all that distributions ship, unless they are in the cache, and list
+them. The series ` + lab.DebugSeries + ` is built here, in about half an hour: a kernel with KASAN, lockdep and kmemleak.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			for _, a := range args {
 				if !slices.Contains(lab.AllSeries(), a) {
@@ -197,8 +197,8 @@ func newRun(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [OPTIONS] -- COMMAND [ARG...]",
 		Short: "Boot the lab, run one command in it, and end it",
-		Long: `Boot the lab, run one command in the guest that --host names, and end the lab. The command's output, errors and
-exit status are passed on. It runs in the current directory, with this repository's commands in its PATH.`,
+		Long: `Boot the lab, run one command in the guest that --host names, and end the lab. smclab passes on the command's output,
+errors and exit status. The command runs in the current directory, with this repository's commands in its PATH.`,
 		Example: `  smclab run -- uname -r
   smclab run --hosts 2 --host b -- sh -c 'smcr device; smc_pnet show'`,
 		Args: cobra.MinimumNArgs(1),

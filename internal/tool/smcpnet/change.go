@@ -31,12 +31,12 @@ type change struct {
 }
 
 func (ch *change) addFlags(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&ch.check, "check", false, "only say what would be changed")
-	cmd.Flags().BoolVar(&ch.diff, "diff", false, "show the lines of the table that come (+) and go (-)")
+	cmd.Flags().BoolVar(&ch.check, "check", false, "only print what would change")
+	cmd.Flags().BoolVar(&ch.diff, "diff", false, "show the lines that are added to (+) and removed from (-) the table")
 }
 
 func (ch *change) addForce(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&ch.force, "force", false, "accept devices that do not exist (yet)")
+	cmd.Flags().BoolVar(&ch.force, "force", false, "accept devices that do not exist yet")
 }
 
 // changeJSON is what a command that changes the table prints with --json. Fields are never removed nor changed under the

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const deviceLongD = `List the ISM devices of the host. A '*' before a PNET ID means that it was set
-with smc_pnet and not by the firmware.
+const deviceLongD = `List the ISM devices of the host. A '*' before a PNET ID means that it comes
+from smc_pnet and not from firmware.
 
 JSON fields:
   schema; technology; devices [{pci_id, type, vendor, device, fid, pchid,
@@ -20,12 +20,12 @@ JSON fields:
   Numbers in strings are hexadecimal.`
 
 const deviceLongR = `List the RoCE devices of the host, a row per port. 'ibdev DEV' and 'netdev DEV'
-choose those of an RDMA device or a network interface. With -d there are also
-FID, PCI ID and PCHID. A '*' before a PNET ID means that it was set with smc_pnet
-and not by the firmware.
+select those of an RDMA device or a network interface. -d adds FID, PCI ID and
+PCHID. A '*' before a PNET ID means that it comes from smc_pnet and not from
+firmware.
 
-Interfaces belong to the initial network namespace: in any other their names are
-left blank.
+Interfaces belong to the initial network namespace: in others their names are
+blank.
 
 JSON fields:
   schema; technology; devices [{ibdev, pci_id, type, vendor, device, fid, pchid,

@@ -18,11 +18,11 @@ const ueidLong = `List and change the user EIDs of this host. Two hosts that hav
 can use SMC version 2 with each other. The kernel keeps up to four, for all
 network namespaces, until the module is unloaded.
 
-  show        one EID a line, padded with blanks to 32 characters
+  show        one EID on each line, padded with blanks to 32 characters
   add EID     1 to 32 characters out of A-Z 0-9 . -, the first a letter or digit,
-              no two dots in a row; adding one that is there changes nothing and
+              no two dots in a row; adding one that exists changes nothing and
               succeeds
-  del EID     removing one that is not there fails; also 'delete'
+  del EID     fails if the EID does not exist; also 'delete'
   flush       remove all
 
 Changes need CAP_NET_ADMIN in the initial user namespace.
@@ -40,11 +40,11 @@ JSON fields:
   show        schema; seid {eid, enabled}, which is left out if the host has none
   the others  schema; changed`
 
-const limitLong = `Show and set what a network namespace does while more SMC handshakes are under
-way than it can keep up with: with the limit enabled, new connections then use
-TCP at once instead of waiting. It is disabled by default.
+const limitLong = `Show and set what a network namespace does while it has more SMC handshakes than
+it can keep up with. If the limit is enabled, new connections then use TCP at
+once instead of waiting. It is disabled by default.
 
-Changes need CAP_NET_ADMIN. Linux 5.18 and newer.
+Changes need CAP_NET_ADMIN. The limit needs Linux 5.18 or newer.
 
 JSON fields:
   show        schema; handshake_limit {enabled}

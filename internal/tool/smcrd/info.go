@@ -18,14 +18,14 @@ import (
 const infoLong = `Show what the kernel and the hardware of this host can do. It is the same for
 smcr and smcd.
 
-An ISM or RoCE device of any maker counts. "v1 v2" says which versions of SMC
-the devices can be used with; RoCE Express (Mellanox 1004) has only version 1,
-an ISM device that is memory of this host, loopback-ism, only version 2.
+ISM and RoCE devices of any vendor count. "v1 v2" says which versions of SMC the
+devices can use; RoCE Express (Mellanox 1004) has only version 1,
+loopback-ism, an ISM device that is memory of this host, only version 2.
 
 JSON fields:
   schema; kernel {version, release, hostname, smcd_v2, smcr_v2}; hardware {seid,
   ism {devices, v1, v2}, roce {devices, v1, v2}}. smcr_v2 is left out if the
-  kernel does not tell, seid if the host has none.`
+  kernel does not report it, seid if the host has none.`
 
 // Vendor and device ID of the one RoCE adapter that cannot do SMC version 2.
 const (

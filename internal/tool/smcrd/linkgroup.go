@@ -16,7 +16,7 @@ import (
 )
 
 const linkGroupLongD = `List the SMC-D link groups: all, or the one with the given LG-ID, a hexadecimal
-number. With -d each is shown as a block of lines.
+number. With -d each link group is a block of lines.
 
   show          link groups
   delete LG-ID  end a link group: its connections end with an error, and new
@@ -27,42 +27,42 @@ number. With -d each is shown as a block of lines.
 JSON fields:
   schema; technology; linkgroups [{id, gid, peer_gid, ext_gid, peer_ext_gid,
   vlan, pnet_id, connections, version, chid, peer {release, host, os, eid},
-  sndbuf_bytes, dmb_bytes}]. GIDs are hexadecimal. What the kernel does not tell
-  is left out; peer exists for SMC version 2.
+  sndbuf_bytes, dmb_bytes}]. GIDs are hexadecimal. Values that the kernel does
+  not report are left out; peer exists for SMC version 2.
   delete: schema; changed`
 
 const linkGroupLongR = `List the SMC-R link groups: all, or the one with the given LG-ID, a hexadecimal
-number whose last two digits do not matter. 'ibdev DEV' and 'netdev DEV' choose
-those that use an RDMA device or a network interface; they can be combined with
+number whose last two digits do not matter. 'ibdev DEV' and 'netdev DEV' select
+those that use an RDMA device or a network interface; you can combine them with
 each other and with an LG-ID.
 
   show          link groups; with -d each as a block of lines
   link-show     their links; with -d also link UIDs and RDMA devices, with -dd
                 also GIDs
   delete LG-ID  end a link group: its connections end with an error on both
-                hosts, the peer is asked to end its side, and new connections
-                form another group. Needs smckit's own module, and
-                CAP_NET_ADMIN in the user namespace that owns the network
-                namespace. A network namespace can end its own groups only:
-                those over an RDMA device that namespaces share are the initial
-                one's
+                hosts, and new connections form another group. Needs smckit's
+                own module, and CAP_NET_ADMIN in the user namespace that owns
+                the network namespace. A network namespace can end its own
+                groups only: groups over an RDMA device that namespaces share
+                belong to the initial one
 
 JSON fields:
   schema; technology; linkgroups [{id, role, type, vlan, pnet_id, connections,
   version, peer {release, host, os, eid}, direct, max_connections, max_links,
   netns_cookie, buffer_type, sndbuf_bytes, rmb_bytes, links [{id, state, netdev,
   ifindex, ibdev, ibport, gid, peer_gid, uid, peer_uid, connections}]}], for
-  link-show, too. What the kernel does not tell is left out; peer exists for SMC
-  version 2.
+  link-show too. Values that the kernel does not report are left out; peer exists
+  for SMC version 2.
   delete: schema; changed`
 
 const linkLong = `List the links of all link groups, or of the one with the given LG-ID, a
 hexadecimal number whose last two digits do not matter. 'ibdev DEV' and 'netdev
-DEV' choose those that use an RDMA device or a network interface; they can be
-combined with each other and with an LG-ID. With -d there are also link UIDs and
-RDMA devices, with -dd also GIDs.
+DEV' select those that use an RDMA device or a network interface; you can
+combine them with each other and with an LG-ID. -d adds link UIDs and RDMA
+devices, -dd also GIDs.
 
-'smcr link' is short for 'smcr linkgroup link-show', with the same JSON document.`
+'smcr link' is short for 'smcr linkgroup link-show', with the same JSON
+document.`
 
 // lgQuery is what the words after "linkgroup" ask for.
 type lgQuery struct {
@@ -81,7 +81,7 @@ func newLinkGroup(o *options) *cobra.Command {
 		Use:     use,
 		Short:   "List link groups, and end them",
 		Long:    long,
-		Example: fmt.Sprintf("  # all link groups\n  %[1]s linkgroup\n\n  # everything about one\n  %[1]s -d linkgroup show 00000100\n\n  # end it\n  %[1]s linkgroup delete 00000100", name),
+		Example: fmt.Sprintf("  # all link groups\n  %[1]s linkgroup\n\n  # all details of one\n  %[1]s -d linkgroup show 00000100\n\n  # end it\n  %[1]s linkgroup delete 00000100", name),
 	})
 }
 

@@ -16,17 +16,17 @@ import (
 )
 
 const loopbackLong = `Show and set which connections within this host use SMC-D through memory instead
-of TCP. It is a setting of each network namespace, of which both ends are asked;
-connections that are there already stay as they are.
+of TCP. Each network namespace has this setting, and the namespaces of both ends
+must allow SMC-D. Existing connections are not affected.
 
-  show        which it is
+  show        show the setting
   off         none
-  namespace   those whose ends are in the same network namespace
+  namespace   connections within the network namespace
   on          all that TCP can make, also between namespaces: the default
 
-It is the sysctl net.smc.loopback (0, 1, 2), which smckit's module has and the
-stock module has not. Changes need root in the user namespace that owns the
-network namespace.
+The setting is the sysctl net.smc.loopback (0, 1, 2), which smckit's module has
+and the stock module does not have. Changes need root in the user namespace that
+owns the network namespace.
 
 JSON fields:
   show        schema; loopback {connections}, which is off, namespace or on

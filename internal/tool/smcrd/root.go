@@ -14,15 +14,15 @@ const rootLong = `%[2]s shows and controls what the kernel knows about %[1]s: li
 statistics, enterprise IDs.
 
 Options come before or after the object, with one dash or two. Objects,
-sub-commands and options may be abbreviated; of several that fit, the first in
-this order is meant:
+sub-commands and options may be abbreviated. If several match, the first in this
+order counts:
 
   objects   %[3]s
   options   absolute version details help
 
-Without --json the text is the one of smc-tools. A header is printed only if
-there is something to list. Names are shown by the network namespace in which
-the command runs; see -N.
+Without --json the text is that of smc-tools. A header is printed only if there
+is something to list. Names are those of the network namespace in which the
+command runs; see -N.
 
 With --json the output is one JSON document whose first field is "schema": 1.
 Fields may be added under that number; none is removed or changes its meaning.
@@ -30,12 +30,12 @@ Fields may be added under that number; none is removed or changes its meaning.
 Exit status:
   0  done, also if there is nothing to list
   1  failed
-  2  the command line makes no sense`
+  2  the command line is wrong`
 
 const rootExample = `  # what this host can do
   %[1]s info
 
-  # link groups with all there is to know about them
+  # link groups with all details
   %[1]s -d linkgroup
 
   # statistics since the last reset, in detail

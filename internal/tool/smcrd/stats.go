@@ -18,20 +18,20 @@ import (
 const statsLong = `Show what the network namespace has sent and received with %[1]s.
 
   show    figures since the last reset
-  reset   show them, then start counting anew
+  reset   show them, then count from zero
   json    the raw counters of %[1]s as one line of JSON, as smc-tools prints it
 
 With -a figures count from the loading of the module. -d adds details.
 
-Handshake errors and TCP fallbacks are counted for SMC-R and SMC-D together, and
-so is the total of handled connections; smcr and smcd show the same. Of a single
-fallback reason the kernel counts no further than 65535 and then begins anew.
+The kernel counts handshake errors, TCP fallbacks and the total of handled
+connections for SMC-R and SMC-D together; smcr and smcd show the same figures.
+The count of a single fallback reason wraps around after 65535.
 
-The kernel cannot reset a counter. A reset stores a baseline, private to the user,
-the network namespace and this command. When the module has been loaded anew the
-baseline is dropped, and stderr says so. Until the first reset a baseline that
-smc-tools has left in /tmp is used. Buffer usage is what it is now, never a
-difference.
+The kernel cannot reset a counter. A reset stores a baseline, private to the
+user, the network namespace and this command. A reload of the module discards
+the baseline, with a message on stderr. Until your first reset, the command uses
+a baseline that smc-tools left in /tmp. Buffer usage is the present value, never
+a difference.
 
 JSON fields (of --json):
   schema; technology; %[2]s;

@@ -5,16 +5,16 @@ package smcrnics
 const long = `List the devices that SMC can use, RoCE adapters for SMC-R and ISM devices for
 SMC-D, and switch PCI functions on and off.
 
-DEVICE names one: a function ID (FID) in hexadecimal with or without 0x, the
-name of an RDMA device or of a network interface, or a PCI address. By default
-what is switched on and of use to SMC is listed; with --all also functions and
-slots that are switched off, and other PCI functions (without FIDs, only other
-network adapters). A device that the options leave out, or that does not exist,
-is an error. Everybody may list; -e and -d need root.
+DEVICE is a function ID (FID) in hexadecimal with or without 0x, the name of an
+RDMA device or of a network interface, or a PCI address. By default smc_rnics
+lists devices that are switched on and that SMC can use. --all adds functions
+and slots that are switched off, and other PCI functions (without FIDs, only
+other network adapters). It is an error if DEVICE does not exist, or if the
+options exclude it. Everybody may list devices; -e and -d need root.
 
 LISTING ON IBM Z
-  A row for each network interface of a PCI function, with -I for each port of
-  its RDMA device. Devices that are not on PCI are in --json only.
+  There is a row for each network interface of a PCI function, with -I for each
+  port of its RDMA device. Only --json has devices that are not on PCI.
 
   FID      function ID
   Power    1 on, 0 off
@@ -22,57 +22,58 @@ LISTING ON IBM Z
   PCHID    physical channel ID; virtual one (VCHID) for ISM
   Type     name of the feature; with -r vendor:device
   PFT      type of PCI function: ROC, ROC2, ISM, NETH, NETD; with -r the number
-  VF, VFN  whether this is a virtual function (y, n); with -r its number
+  VF, VFN  virtual function: y or n; with -r its number
   PPrt     port of the adapter, counted from 0
   IPrt     port of the RDMA device, counted from 1
-  PNET_ID  ID of the physical network; * if the PNET table has set it
-           (see smc_pnet) and not the firmware
+  PNET_ID  ID of the physical network; * if it comes from the PNET table
+           (see smc_pnet) and not from firmware
   Net-Dev  network interface
   IB-Dev   RDMA device
 
 LISTING ELSEWHERE
-  A row for each port of an RDMA device, and one for each other device. -I
-  changes nothing: interfaces and RDMA devices are in the same row.
+  There is a row for each port of an RDMA device, and one for each other device.
+  -I has no effect: interfaces and RDMA devices are in the same row.
 
-  IB-Dev   RDMA device; n/a without one, as when its driver is not loaded
+  IB-Dev   RDMA device; n/a without one, for example if its driver is not loaded
   Port     port of the RDMA device, counted from 1
   State    ACTIVE, DOWN, INIT, ARMED; off for a slot that is switched off
-  SMC      what it is good for: R for SMC-R, Rv1 or Rv2 if all its GIDs are of
-           RoCE v1 or v2 (soft-RoCE has v2 only), D for SMC-D, - for nothing
-           (iWARP, InfiniBand, no RDMA device)
+  SMC      what can use it: R for SMC-R, Rv1 or Rv2 if all its GIDs are of RoCE
+           v1 or v2 (soft-RoCE has v2 only), D for SMC-D, - for neither (iWARP,
+           InfiniBand, no RDMA device)
   Type     the adapter, or its driver; with -r vendor:device
-  PCI_ID   PCI address; of the slot, without function, if that is switched off
+  PCI_ID   PCI address; for a slot that is switched off, without the function
   PNET_ID  as above
   Net-Dev  network interface of the port
 
 SWITCHING
-  On IBM Z, -e and -d switch a PCI function; off also deconfigures it in the
-  partition. Elsewhere only slots for hot plugging have a switch, which works on
-  all functions in the slot; slots without a RoCE or ISM device are left alone.
-  A device that is as wanted already stays so; a line says that, and the exit
-  status is 0.
+  On IBM Z, -e and -d switch a PCI function; -d also deconfigures it in the
+  partition. Elsewhere only hot-plug slots can be switched, with all functions
+  in the slot. smc_rnics does not switch slots without a RoCE or ISM device. If
+  the device is in the wanted state already, a line says so, and the exit status
+  is 0.
 
 JSON
   {"schema": 1, "zpci": …, "devices": [{"kind", "name", "type", "driver",
   "firmware", "node_type", "node_guid", "software", "pnet_id", "pci", "zpci",
   "slot", "ism", "ports", "netdevs"}]}
 
-  What is not known is left out, a PNET ID that is not set is null. IDs that are
-  hexadecimal by custom are strings without 0x. kind is roce, rdma (an RDMA
-  device that SMC-R cannot use), ism, other or off; pnet_id is {"id",
-  "source"}, source being hardware or table.
+  Unknown values are left out; a PNET ID that is not set is null. IDs that are
+  usually hexadecimal are strings without 0x. kind is roce, rdma (an RDMA device
+  that SMC-R cannot use), ism, other or off; pnet_id is {"id", "source"}, where
+  source is hardware or table.
 
-  With -e and -d it is {"schema": 1, "fid", "slot", "power", "changed"}.
+  With -e and -d the document is {"schema": 1, "fid", "slot", "power",
+  "changed"}.
 
 EXIT STATUS
   0  done, also if nothing had to be done or there is nothing to list
   1  failed
-  2  the command line makes no sense`
+  2  the command line is wrong`
 
 const example = `  # what can SMC use here?
   smc_rnics
 
-  # everything, also what is switched off, with RDMA devices and ports
+  # everything, including what is switched off, with RDMA devices and ports
   smc_rnics -a -I
 
   # one device, by FID, by name, by interface
@@ -80,7 +81,7 @@ const example = `  # what can SMC use here?
   smc_rnics mlx5_0
   smc_rnics eth0
 
-  # switch the function with FID 8ca on, and know whether that changed anything
+  # switch on the function with FID 8ca; did that change anything?
   smc_rnics -e 8ca --json
 
   # interfaces of ports that are up, and their PNET IDs

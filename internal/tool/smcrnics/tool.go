@@ -70,7 +70,7 @@ func newCommand(env *cli.Env, scan func(quick bool) scanner) *cobra.Command {
 	var enable, disable string
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.BoolVarP(&o.all, "all", "a", false, "list also what is switched off, and other PCI functions")
+	flags.BoolVarP(&o.all, "all", "a", false, "also list what is switched off, and other PCI functions")
 	flags.BoolVarP(&o.ibDev, "IB-dev", "I", false, "list RDMA devices and their ports, not interfaces (IBM Z)")
 	flags.BoolVarP(&o.raw, "rawids", "r", false, "show numbers instead of names: vendor:device, PFT and VFN")
 	flags.StringVarP(&enable, "enable", "e", "", "switch `DEVICE` on: a FID, a device name or a PCI address")

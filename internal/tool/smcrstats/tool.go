@@ -28,27 +28,26 @@ var Tool = cli.Tool{
 	Long: []string{"details", "reset", "smcd", "smcr", "json", "watch"},
 }
 
-const long = `smcr-stats shows how much this network namespace moves over SMC, in the manner of
-AIX's entstat: for SMC-R and for SMC-D how much was sent and received, in how many
-requests, over how many connections, and how often a buffer was full or too small.
-Failed handshakes and fallbacks to TCP, which the kernel counts for both together,
-come last.
+const long = `smcr-stats shows how much data this network namespace moves over SMC, in the
+style of AIX's entstat. For SMC-R and for SMC-D it prints the bytes sent and
+received, the numbers of requests and connections, and how often a buffer was
+full or too small. Failed handshakes and fallbacks to TCP, which the kernel
+counts for both together, come last.
 
-With -d there are also buffers and requests by size, special socket calls, the
-reasons for fallback in words with what to do about them, and the link groups and
-links.
+-d adds buffers and requests by size, special socket calls, the reasons for
+fallback in words with their remedies, and the link groups and links.
 
-Figures count from the loading of the module or from the last reset. -r shows them
-and then resets: the kernel cannot do that, so the command stores a baseline,
-private to the user and the network namespace. It is not the one of 'smcr stats
-reset'. When the module has been loaded anew the baseline is dropped, and stderr
-says so. With -D or -R a reset leaves the other technology alone.
+Figures count from the loading of the module or from the last reset. -r shows
+them and then resets. The kernel cannot reset counters, so the command stores a
+baseline, private to the user and the network namespace, and separate from that
+of 'smcr stats reset'. A reload of the module discards the baseline, with a
+message on stderr. With -D or -R a reset does not affect the other technology.
 
-With --watch there are also rates, from the second round on.
+--watch adds rates, from the second round on.
 
 JSON fields:
   schema; hostname; smc_version; %[1]s;
-  smcr and smcd, each left out if not asked for: {%[2]s;
+  smcr and smcd, each left out if not requested: {%[2]s;
   rates, only with --watch: {rx_bytes, tx_bytes, rx_requests, tx_requests} per
   second; linkgroups, only with -d: [{id, role, type, pnet_id, connections,
   sndbuf_bytes, rmb_bytes or dmb_bytes, links [{id, state, netdev, ibdev, ibport,
@@ -57,7 +56,7 @@ JSON fields:
 Exit status:
   0  done
   1  failed
-  2  the command line makes no sense
+  2  the command line is wrong
 
 Files:
   $XDG_STATE_HOME/smckit, ~/.local/state/smckit
@@ -137,7 +136,7 @@ func newRoot(env *cli.Env, d deps) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.BoolVarP(&o.details, "details", "d", false, "show everything: sizes, fallback reasons, link groups and links")
-	flags.BoolVarP(&o.reset, "reset", "r", false, "show the figures, then count anew")
+	flags.BoolVarP(&o.reset, "reset", "r", false, "show the figures, then count from zero")
 	flags.BoolVarP(&o.absolute, "absolute", "a", false, "count from module load, not from the last reset")
 	flags.BoolVarP(&o.onlyD, "smcd", "D", false, "only SMC-D")
 	flags.BoolVarP(&o.onlyR, "smcr", "R", false, "only SMC-R")

@@ -57,14 +57,14 @@ func (f *flags) define(fs *pflag.FlagSet) {
 	fs.SetInterspersed(false)
 	fs.SortFlags = false
 	fs.StringVar(&f.method, "method", methodAuto, "give the program AF_SMC sockets by `METHOD`: auto, preload or seccomp")
-	fs.StringVarP(&f.receive, "rcvbuf", "r", "", "receive buffers of `SIZE` bytes, or with k or m behind it")
+	fs.StringVarP(&f.receive, "rcvbuf", "r", "", "receive buffers of `SIZE` bytes, or SIZE ending in k or m")
 	fs.StringVarP(&f.send, "sndbuf", "t", "", "send buffers of `SIZE` bytes")
 	fs.StringArrayVar(&f.ports, "port", nil, "SMC for the ports in `LIST` only, as 6379,8000-8100")
 	fs.StringArrayVar(&f.networks, "to", nil, "SMC for the networks in `LIST` only, as 10.0.0.0/8,fd00::1")
 	fs.StringArrayVar(&f.not, "not", nil, "no SMC for the ports and networks in `LIST`")
-	fs.BoolVarP(&f.debug, "debug", "d", false, "say of each socket, on standard error, what was done")
-	fs.BoolVarP(&f.quiet, "quiet", "q", false, "no warning where sockets stay TCP")
-	fs.BoolVar(&f.require, "require", false, "fail where AF_SMC is not available, instead of using TCP")
+	fs.BoolVarP(&f.debug, "debug", "d", false, "print on standard error what was done for each socket")
+	fs.BoolVarP(&f.quiet, "quiet", "q", false, "no warning if sockets stay TCP")
+	fs.BoolVar(&f.require, "require", false, "fail if AF_SMC is not available, instead of using TCP")
 	fs.BoolVar(&f.supervise, "supervise", false, "")
 	_ = fs.MarkHidden("supervise")
 }

@@ -11,15 +11,15 @@ import (
 
 const examples = `  smcss -a                          # every socket
   smcss --mode tcp --explain        # what fell back to TCP, why, and what to do
-  smcss -ap --port 5201             # sockets of port 5201 and whose they are
+  smcss -ap --port 5201             # sockets of port 5201 and their processes
   smcss -s                          # counts only
-  smcss -dRW                        # SMC-R connections with all there is to know
+  smcss -dRW                        # SMC-R connections with all details
   smcss --peer 10.1.0.0/16 --uid postgres
   smcss --watch 1 --mode tcp        # again every second
   smcss --json | jq -r '.sockets[] | select(.fallback) | .fallback.local.name'`
 
-const helpHead = `List the AF_SMC sockets of a network namespace. Without options these are the
-connections: sockets in state INIT and LISTEN are left out.
+const helpHead = `List the AF_SMC sockets of a network namespace. Without options, sockets in
+state INIT and LISTEN are left out.
 
 Columns
   State     see below
@@ -27,17 +27,17 @@ Columns
   Inode     inode of the socket, as in /proc/PID/fd
   Local Address, Peer Address
             address and port of the TCP connection below. An address that does
-            not fit is cut and ends in "..", unless -W is given. The kernel does
-            not say which family an address is of: the IPv6 wildcard is shown as
+            not fit is cut and ends in "..", except with -W. The kernel does not
+            report the family of an address: the IPv6 wildcard is shown as
             0.0.0.0
   Intf      index, in hex, of the interface the socket is bound to (with
             SO_BINDTODEVICE), 0000 if it is not
   Mode      SMCR over RDMA, SMCD over ISM, TCP after a fallback. TCP is followed
-            by the reason of this host and, behind a slash, the one that the
-            peer has given
+            by this host's reason and, after a slash, the peer's reason
 
-  A row ends early where there is nothing to show: INIT after the inode, LISTEN
-  after the local address, CLOSED after the interface, TCP after the reason.
+  A row ends early if there is nothing more to show: INIT after the inode,
+  LISTEN after the local address, CLOSED after the interface, TCP after the
+  reason.
 
 Columns of -d (numbers are in hex)
   Shutd     <-> open, R-> receiving shut down, <-W sending shut down, R-W both
@@ -70,7 +70,7 @@ Columns of -D
 
 Column of -p
   Process   users:(("NAME",pid=PID,fd=FD),...) as in ss; only processes that the
-            caller may look into
+            caller may inspect
 
 States
   INIT              not connected yet
@@ -90,18 +90,18 @@ States
 
 Filters
   --state, --mode, --port, --local, --peer and --uid narrow the list. Each takes
-  values separated by commas and may be repeated; a socket is listed if every
-  option that is given has a value for it. --state lists INIT and LISTEN without
-  -a. --mode passes over sockets that are not connected, for which the kernel
-  reports SMC-R; -R does not, as in smc-tools. IPv4 addresses also stand for
-  their IPv4-mapped form. An IPv6 address before a port is put in brackets.
+  values separated by commas and may be repeated. A socket is listed if it
+  matches one value of each given option. --state lists INIT and LISTEN without
+  -a. The kernel reports SMC-R for sockets that are not connected: --mode leaves
+  them out; -R does not, as in smc-tools. IPv4 addresses also match their
+  IPv4-mapped form. Put an IPv6 address before a port in brackets.
 
 Summary
   -s counts all sockets, as with -a; -l, -D, -R and the filters narrow it.
 
 Watching
-  --watch clears a terminal before each listing; elsewhere an empty line is
-  between two. With --json each listing is one line, and has the time.
+  --watch clears a terminal before each listing; otherwise an empty line
+  separates listings. With --json each listing is one line, and has the time.
 
 JSON
   { "schema": 1, "time": RFC 3339 time, "sockets": [ {
@@ -119,16 +119,16 @@ JSON
       "modes": [{"mode", "sockets"}],
       "fallbacks": [{"local": REASON, "peer": REASON, "sockets"}] }
 
-  What a socket does not have is left out: the peer before connect, the mode
-  before there is one. "time" is there with --watch. "interrupted" says that
-  sockets came and went meanwhile, so that some may be missing or there twice.
-  Numbers of 64 bits and tokens are text, in hex. If the list breaks off, the
-  document is left unfinished, lest it be taken for the whole.
+  Fields that a socket does not have are left out: the peer before connect, the
+  mode before there is one. "time" is present with --watch. "interrupted" says
+  that sockets came and went during the listing, so some may be missing or
+  listed twice. Tokens and 64-bit numbers are text, in hex. If the list breaks
+  off, the document stays incomplete, so that nobody takes it for the whole.
 
 Exit status
-  0  listed, also if there was nothing to list or the list was interrupted
-  1  failed, for instance as SMC is not available
-  2  the command line makes no sense
+  0  success, also if the list was empty or interrupted
+  1  failed, for instance because SMC is not available
+  2  the command line is wrong
 
 Fallback reasons
 `
@@ -140,6 +140,6 @@ func longHelp() string {
 	for _, r := range netlinksmc.Reasons() {
 		fmt.Fprintf(&b, "  %s  %-12s  %s\n", r, r.Name(), r.Text())
 	}
-	b.WriteString("  Systems other than Linux have numbers of their own.")
+	b.WriteString("  Other systems than Linux have their own numbers.")
 	return b.String()
 }

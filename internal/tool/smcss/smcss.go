@@ -119,11 +119,11 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	f.SortFlags = false
 	f.BoolVarP(&o.all, "all", "a", false, "list every socket, also those in state INIT and LISTEN")
 	f.BoolVarP(&o.listening, "listening", "l", false, "list listening sockets only")
-	f.BoolVarP(&o.cols.debug, "debug", "d", false, "add the inside of each connection")
+	f.BoolVarP(&o.cols.debug, "debug", "d", false, "add buffers, cursors and flags of each connection")
 	f.BoolVarP(&o.cols.smcd, "smcd", "D", false, "list SMC-D sockets only, with their devices and buffers")
 	f.BoolVarP(&o.cols.smcr, "smcr", "R", false, "list SMC-R sockets only, with their links")
 	f.BoolVarP(&o.cols.wide, "wide", "W", false, "do not cut long addresses")
-	f.BoolVar(&o.cols.explain, "explain", false, "say in words why a socket uses TCP, and what to do about it")
+	f.BoolVar(&o.cols.explain, "explain", false, "explain why a socket uses TCP, and what to do")
 	f.BoolVarP(&o.cols.processes, "processes", "p", false, "add the processes that have the socket open")
 	f.BoolVarP(&o.summary, "summary", "s", false, "print counts by state, mode and fallback reason instead of sockets")
 	f.Var(newList(&o.filter.states, "list", parseState), "state", "list sockets in `STATE` only, INIT and LISTEN included")
