@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-# The version: a release tag, or what internal/version says.
+# The version: a release tag, or that of internal/version.
 VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v//')
 PREFIX  ?= /usr/local
 DESTDIR ?=
@@ -12,7 +12,7 @@ LDFLAGS  := -s -w $(if $(VERSION),-X github.com/smckit/smckit/internal/version.V
 GOTOOL   := go tool -modfile=tools/go.mod
 # Static binaries, so that they run in any container.
 export CGO_ENABLED := 0
-# The date of manual pages and of whatever is packed is that of the sources, so that two builds are the same.
+# The date of manual pages and packages is that of the sources, so that two builds are identical.
 ifndef SOURCE_DATE_EPOCH
 export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y Makefile)
 endif
@@ -24,67 +24,67 @@ help: ## list the targets
 	@sed -n 's/^\([a-z0-9_-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 .PHONY: deps
-deps: # install what the lab needs from Debian's packages, and say so
+deps: # install the Debian packages that the lab needs, and print them
 	@tests/deps.sh
 
-# smc_run has an entry point that sees which signals are ignored, where there is one: internal/sigstart.
+# On amd64, smc_run has an entry point of its own that sees which signals are ignored: internal/sigstart.
 RUNFLAGS  = $(if $(filter linux-amd64,$(shell go env GOOS)-$(shell go env GOARCH)),-E _smckit_rt0)
 BIN      ?= bin
 
 .PHONY: build
-build: ## build the commands, and smc_run's library, into bin/
+build: ## build the commands and smc_run's library into bin/
 	@mkdir -p '$(BIN)'
 	go build -buildvcs=false -trimpath -ldflags '$(LDFLAGS)' -ldflags './cmd/smc_run=$(LDFLAGS) $(RUNFLAGS)' -o '$(BIN)/' \
 		$(addprefix ./cmd/,$(COMMANDS))
 	@preload/build.sh '$(BIN)'
 
-# The modules come from a directory of their own for each kernel; without root the lab says what it lacks.
+# The lab builds the modules for each kernel in a directory of its own. If that needs root, it says so.
 .PHONY: modules
 modules: deps ## build the AF_SMC modules for the lab's kernels (SERIES="6.1 7.2")
 	go run ./cmd/smclab modules $(addprefix --kernel ,$(SERIES))
 
-# ISM devices are found on s390x only, and 6.1's driver has nothing for us. No test loads these: that they compile is all
-# that is known of them.
+# ISM devices exist on s390x only, and the driver of 6.1 has no interface for our client. No test loads these modules: we know
+# only that they compile.
 .PHONY: modules-s390x
 modules-s390x: deps ## cross-compile the modules, with the client of the ISM driver (SERIES="6.1 6.12 7.2")
 	go run ./cmd/smclab modules --arch s390x $(addprefix --kernel ,$(or $(SERIES),6.12 7.2))
 
 .PHONY: demo
 demo: SERIES := 7.2
-demo: deps build $(if $(filter stock,$(MODULE)),,modules) ## two guests with soft-RoCE talk SMC-R while our commands watch (MODULE=stock)
+demo: deps build $(if $(filter stock,$(MODULE)),,modules) ## show two guests that use SMC-R over soft-RoCE, and our commands (MODULE=stock)
 	go run ./tests/demo
 
 .PHONY: unit
-unit: ## the tests that need neither root nor QEMU
+unit: ## run the tests that need neither root nor QEMU
 	go vet ./...
 	go test $(or $(UNIT),./...)
 
-# Two packages at a time, each with half of the processors: guests on the same one would starve each other's RDMA timers. The
-# longest one first, or it would run alone at the end.
+# Two packages run at a time, each with half of the processors: guests on the same processor would delay each other's RDMA
+# timers. The longest package is first, or it would run alone at the end.
 .PHONY: test
 # The tests of internal/lab boot guests: they run with those of tests/.
 test: UNIT = $(shell go list ./cmd/... ./internal/... ./pkg/... | grep -v "/internal/lab$$")
-test: deps build modules modules-s390x unit ## unit tests, then the lab tests on kernels 6.1, 6.12 and 7.2
+test: deps build modules modules-s390x unit ## run the unit tests, then the lab tests on kernels 6.1, 6.12 and 7.2
 	SMCKIT_LAB=1 SMCKIT_PLACES=2 go test -count=1 -p 2 -timeout $(if $(SMCKIT_FULL),300m ./tests/sysfuzz,40m) ./tests/smcr ./internal/lab ./tests/...
 
-# The checkers cost an order of magnitude of speed. What runs on one kernel, whichever is chosen, is left out.
+# The checkers make tests ten times slower. Tests that always run on a certain kernel are left out.
 .PHONY: test-debug
-test-debug: deps build ## the tests of our modules on a kernel with KASAN, lockdep and kmemleak, which is first built
+test-debug: deps build ## test our modules on a kernel with KASAN, lockdep and kmemleak, which is built first
 	go run ./cmd/smclab modules --kernel 7.2-debug
 	SMCKIT_LAB=1 SMCKIT_KERNELS=7.2-debug SMCKIT_SLOW=$(or $(SMCKIT_SLOW),12) go test -count=1 -p 1 -timeout 90m \
 		-run '$(or $(RUN),^Test(Kernels|OurModules|Leaks|Control|Ours)$$)' $(or $(PACKAGES),./internal/lab ./tests/control ./tests/conformance)
 
 .PHONY: test-stock
-test-stock: deps build ## hold the distribution's module against docs/findings-stock.md
+test-stock: deps build ## compare the distribution's module with docs/findings-stock.md
 	SMCKIT_LAB=1 SMCKIT_STOCK=1 go test -count=1 -v -timeout 60m -run '^TestStock$$' ./tests/conformance
 
 .PHONY: check-kernel
-check-kernel: deps ## have sparse look at the modules' sources
+check-kernel: deps ## check the modules' sources with sparse
 	go run ./cmd/smclab modules --check $(addprefix --kernel ,$(SERIES))
 
 .PHONY: test-full
 test-full: export SMCKIT_FULL := 1
-test-full: test lint check-kernel ## all of test, and what takes long: linters, the race detector, fuzzing
+test-full: test lint check-kernel ## run all tests on all kernels, the linters, the race detector and the fuzzers
 	CGO_ENABLED=1 go test -race ./pkg/... ./internal/...
 	tests/fuzz.sh $(or $(FUZZTIME),60s)
 
@@ -93,7 +93,7 @@ fuzz: ## run every fuzz target for a while (FUZZTIME=60s)
 	tests/fuzz.sh $(or $(FUZZTIME),60s)
 
 .PHONY: lint
-lint: man ## formatting, go vet, staticcheck, mandoc
+lint: man ## check formatting; run go vet, staticcheck, mandoc
 	@out=$$($(GOTOOL) gofumpt -l .); test -z "$$out" || { echo "not formatted (make fmt):"; echo "$$out"; exit 1; }
 	go vet ./...
 	$(GOTOOL) staticcheck ./...
@@ -114,14 +114,14 @@ completions: ## make completions for bash, zsh and fish, in build/completions
 	@rm -rf build/completions
 	go run -buildvcs=false -trimpath -ldflags '$(LDFLAGS)' ./internal/gendocs completions build/completions
 
-# BENCH chooses, BENCHFLAGS go to the benchmarks in guests: make bench BENCH=SMCD BENCHFLAGS=-allow-fallback
+# BENCH selects benchmarks, BENCHFLAGS are for those in guests: make bench BENCH=SMCD BENCHFLAGS=-allow-fallback
 .PHONY: bench
-bench: deps build modules ## start-up, memory and speed, as ratios within one run (BENCH=SMCD)
+bench: deps build modules ## measure start-up, memory and speed, as ratios within one run (BENCH=SMCD)
 	$(if $(BENCH),,go test -run '^$$' -bench . -benchmem ./pkg/... ./internal/...)
 	SMCKIT_LAB=1 go test -run '^$$' -bench '$(or $(BENCH),.)' -benchtime 5x -timeout 40m ./tests/bench $(BENCHFLAGS)
 
 .PHONY: install
-install: build man completions ## install the commands and what belongs to them below $(DESTDIR)$(PREFIX)
+install: build man completions ## install commands, manual pages and completions below $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin
 	for c in $(filter-out smclab,$(COMMANDS)); do install -m 755 bin/$$c $(DESTDIR)$(PREFIX)/bin/ || exit; done
 	preload/install.sh bin $(DESTDIR)$(LIBDIR) $(DESTDIR)$(LIB32DIR)
@@ -133,15 +133,15 @@ modules_install: ## build the AF_SMC modules for the running kernel (KDIR=...) a
 	$(MAKE) -C kernel install
 
 .PHONY: modules_uninstall
-modules_uninstall: ## remove what modules_install has put there: modprobe finds the distribution's module again
+modules_uninstall: ## remove what modules_install installed: modprobe finds the distribution's module again
 	$(MAKE) -C kernel uninstall
 
-# As modules_install, and for every kernel to come.
+# The same as modules_install, and for every later kernel.
 DKMS_VERSION ?= $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' kernel/dkms.conf)
 DKMS_SOURCE  = $(DESTDIR)/usr/src/smckit-$(DKMS_VERSION)
 
 .PHONY: dkms-install
-dkms-install: ## install the modules' sources and have DKMS build them for this kernel (KERNEL=release) and those to come
+dkms-install: ## install the modules' sources for DKMS, which builds them for this kernel (KERNEL=release) and later ones
 	rm -rf '$(DKMS_SOURCE)'
 	cd kernel && find . -type f \( -name '*.[ch]' -o -name Kbuild -o -name Makefile -o -name dkms.conf \) ! -name '*.mod.c' \
 		-exec install -D -m 644 '{}' '$(DKMS_SOURCE)/{}' ';'
@@ -149,37 +149,38 @@ dkms-install: ## install the modules' sources and have DKMS build them for this 
 	$(if $(DESTDIR),,dkms install -m smckit -v $(DKMS_VERSION) $(addprefix -k ,$(KERNEL)))
 
 .PHONY: dkms-uninstall
-dkms-uninstall: ## remove what dkms-install, and DKMS for kernels since, have put there
+dkms-uninstall: ## remove what dkms-install installed, and what DKMS built for later kernels
 	$(if $(DESTDIR),,dkms remove -m smckit -v $(DKMS_VERSION) --all)
 	rm -rf '$(DKMS_SOURCE)'
 
 .PHONY: uninstall
-uninstall: man completions ## remove what install has put there
+uninstall: man completions ## remove what install installed
 	for c in $(filter-out smclab,$(COMMANDS)); do rm -f $(DESTDIR)$(PREFIX)/bin/$$c; done
 	for d in $(LIBDIR) $(LIB32DIR); do rm -f $(DESTDIR)$$d/libsmc-preload.so $(DESTDIR)$$d/libsmc-preload.so.1; done
 	man/install.sh --remove build $(DESTDIR)$(PREFIX)
 	packaging/install.sh '$(DESTDIR)' '$(PREFIX)' remove
 
 .PHONY: clean
-clean: ## remove what was built here (the kernel cache stays)
+clean: ## remove everything that was built here (the kernel cache stays)
 	rm -rf bin build dist
 
-# What packages have instead of hyphens, which divide a version from a release: 0.2.0-rc1-3-g1234567 is 0.2.0~rc1+3.g1234567.
+# Packages cannot have hyphens in a version, because these separate version and release: 0.2.0-rc1-3-g1234567 is
+# 0.2.0~rc1+3.g1234567.
 PACKAGE_VERSION = $(shell echo '$(or $(VERSION),$(DKMS_VERSION))' | sed -E 's/-([0-9]+)-g/+\1.g/; s/-/~/g')
 DIST ?= dist
 
 .PHONY: packages
-packages: build man completions ## make packages, .deb and .rpm, in dist/
+packages: build man completions ## build packages, .deb and .rpm, in dist/
 	packaging/build.sh '$(PACKAGE_VERSION)' '$(DIST)'
 
 .PHONY: package-version
-package-version: # say what version packages have
+package-version: # print the version of packages
 	@echo '$(PACKAGE_VERSION)'
 
 .PHONY: release
-release: packages ## make a release in dist/: packages, sources, the commands, a bill of materials, checksums
+release: packages ## build a release in dist/: packages, sources, the commands, a bill of materials, checksums
 	packaging/release.sh '$(PACKAGE_VERSION)' '$(DIST)'
 
 .PHONY: reproducible
-reproducible: ## make the release of the last commit twice, and compare
+reproducible: ## build the release of the last commit twice, and compare
 	packaging/reproducible.sh

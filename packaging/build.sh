@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Makes the packages of a version, .deb and .rpm, in a directory, of what 'make install' and 'make dkms-install' install:
-# each format gets a tree of its own, as libraries have other places, and of that each package its part.
+# Builds the packages of a version, .deb and .rpm, in a directory, from what 'make install' and 'make dkms-install' install.
+# Each format has a tree of its own, because libraries have other places; each package contains a part of that tree.
 set -eu
-# Modes of files are those that packages have.
+# The modes of the files go into the packages.
 umask 022
 
 version=$1
@@ -25,12 +25,12 @@ done
 library() {
 	install -d "$2"
 	mv "$1"/libsmc-preload.so* "$2/"
-	case $2 in # Debian has libraries as files that nobody executes.
+	case $2 in # Debian's libraries are not executable.
 	"$work"/deb/*) chmod 644 "$2"/*.so.1 ;;
 	esac
 }
 
-# documents TREE PACKAGE FORMAT: what each package has to tell of itself.
+# documents TREE PACKAGE FORMAT: the documents of each package.
 documents() {
 	doc=$1/usr/share/doc/$2
 	install -d "$doc"
@@ -53,7 +53,7 @@ documents() {
 	esac
 }
 
-# pack FORMAT PACKAGE ARCHITECTURE makes one package.
+# pack FORMAT PACKAGE ARCHITECTURE builds one package.
 pack() {
 	documents "$work/$1/$2.$3" "$2" "$1"
 	"$work/pack" -config "packaging/nfpm/$2.yaml" -stage "$work/$1/$2.$3" -format "$1" -arch "$3" -version "$version" -target "$dist"
@@ -67,7 +67,7 @@ for format in deb rpm; do
 	deb-*) lib=/usr/lib/$(${CC:-cc} -print-multiarch) lib32=/usr/lib32 ;;
 	rpm-*) lib=/usr/lib64 lib32=/usr/lib ;;
 	esac
-	# 'make packages' has built what is installed.
+	# 'make packages' has built what this installs.
 	$make -s -o build -o man -o completions install DESTDIR="$tree" PREFIX=/usr LIBDIR="$lib" LIB32DIR="$lib32"
 	$make -s dkms-install DESTDIR="$root/smckit-dkms.all" DKMS_VERSION="$version"
 	if [ -e "$tree$lib/libsmc-preload.so.1" ]; then

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs what makes the commands part of a system: units, rules, and the commented files of the configuration, which never
-# overwrite any that are there. The last argument may be 'remove', which undoes all but the configuration.
+# Installs units, udev rules, and the commented configuration files, which never overwrite existing ones. With the last
+# argument 'remove' it removes all except the configuration.
 set -eu
 
 destdir=$1
@@ -10,7 +10,7 @@ prefix=$2
 verb=${3:-install}
 here=$(dirname "$0")
 
-# place FILE DIR installs or removes one file. A unit and a rule name commands by their path.
+# place FILE DIR installs or removes one file. Units and rules contain the path of the commands.
 place() {
 	target=$2/$(basename "$1")
 	[ -e "$1" ] || return 0
@@ -25,7 +25,7 @@ place() {
 	esac
 }
 
-# each PATTERN DIR does so with every file that matches.
+# each PATTERN DIR installs or removes every file that matches.
 each() {
 	for file in $1; do
 		place "$file" "$2"

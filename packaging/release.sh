@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Completes a release in the directory where the packages are: the sources, the commands as they are, what it all consists
-# of, and checksums. Tar and gzip are told to leave out whatever depends on when and where this is done.
+# Completes a release in the directory with the packages: adds the sources, the commands as single files, the bill of
+# materials, and checksums. The options of tar and gzip leave out everything that depends on time and place.
 set -eu
 umask 022
 
@@ -18,12 +18,12 @@ if [ -n "$(git status --porcelain)" ]; then
 fi
 git -c tar.umask=0022 archive --format=tar --prefix="$name/" HEAD | gzip -9n >"$dist/$name.tar.gz"
 
-# The commands with all that belongs to them, to be unpacked below any prefix.
+# The commands with all that belongs to them; users can unpack this archive below any prefix.
 tree=$work/static/$name-linux-$arch
 rm -rf "$work/static"
 ${MAKE:-make} -s install DESTDIR="$tree" PREFIX=
 install -m 644 README.md LICENSES/Apache-2.0.txt "$tree/"
-# Units, rules and configuration are of packages: they name paths.
+# Only packages have units, rules and configuration, because these contain paths.
 rm -rf "${tree:?}/etc" "$tree/lib/systemd" "$tree/lib/udev" "$tree/lib/modules-load.d" "$tree/lib/modprobe.d" "$tree/lib/sysctl.d"
 tar -C "$work/static" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
 	--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime -cf - "$name-linux-$arch" |
@@ -39,7 +39,7 @@ done
 
 cd "$dist"
 files=$(find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%f\n' | LC_ALL=C sort)
-# None has a blank in its name.
+# No name contains a blank.
 # shellcheck disable=SC2086
 sha256sum $files >SHA256SUMS
 ls -l
