@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs the manual pages and completions of a build directory below a prefix, or removes them from there. The lab is
-# for the sources: smclab is not installed, nor is what describes it.
+# Installs the manual pages and completions of a build directory below a prefix, or removes them. smclab belongs to the
+# sources, so neither it nor its manual is installed.
 set -eu
 
 remove=

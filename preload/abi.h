@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the library knows of the world: the kernel's headers, a few numbers that those leave to the C library, and the
- * functions that every C library has. It includes no header of a C library and needs none to be loaded, for it is one
- * file for all of them. All functions are weak: one that is missing is done without.
+ * Everything that the library uses from outside: the kernel's headers, a few numbers that those leave to the C library, and
+ * functions that every C library has. The library includes no header of a C library and needs none to be loaded, because
+ * one file is for all of them. All functions are weak: the library works without those that are missing.
  */
 #ifndef SMCKIT_PRELOAD_ABI_H
 #define SMCKIT_PRELOAD_ABI_H
@@ -29,7 +29,7 @@
 #define SMCPROTO_SMC 0
 #define SMCPROTO_SMC6 1
 #define SOCK_STREAM 1
-/* What socket(2) means by its type besides the flags. */
+/* The type argument of socket(2) without its flags. */
 #define SOCK_TYPE_MASK 0xf
 #define AT_EMPTY_PATH 0x1000
 #define STDERR 2

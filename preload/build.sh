@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Builds libsmc-preload.so.1 into a directory, and the 32-bit one into lib32 below it where the compiler can. Does nothing
-# where they are newer than the sources. A machine without a C compiler gets a word instead of a library: smc_run works
-# without.
+# Builds libsmc-preload.so.1 into a directory, and the 32-bit one into lib32 below it if the compiler can. Does nothing if
+# they are newer than the sources. Without a C compiler it prints a message and builds no library; smc_run works without.
 set -eu
 
 out=$1
@@ -16,7 +15,7 @@ if ! command -v "${cc%% *}" >/dev/null; then
 	exit 0
 fi
 
-# One file for all C libraries: it is linked to none, and starts without what a compiler adds to a program of one.
+# One file works with all C libraries: it is linked to none, and has no start files of a compiler.
 build() {
 	dir=$1
 	shift
@@ -24,7 +23,7 @@ build() {
 		return
 	fi
 	mkdir -p "$dir"
-	# Flags are words. A program may be running with the old library: it is replaced, not written to.
+	# CFLAGS are split into words. A running program may use the old library, so replace the file instead of writing to it.
 	# shellcheck disable=SC2086
 	$cc "$@" ${CFLAGS:--O2} -std=gnu11 -Wall -Wextra -ffreestanding -fPIC -fvisibility=hidden -fno-stack-protector \
 		-fno-asynchronous-unwind-tables -nostdlib -shared -s -Wl,-soname,$name -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack \
@@ -34,7 +33,7 @@ build() {
 
 build "$out"
 
-# The kernel's headers are enough, and Debian keeps them where a compiler for 32 bits does not look.
+# The kernel's headers are enough, but Debian keeps them where a 32-bit compiler does not look.
 [ "$(uname -m)" = x86_64 ] || exit 0
 headers=/usr/include/$($cc -print-multiarch)
 if echo '#include <asm/unistd.h>' | $cc -m32 -isystem "$headers" -nostdlib -shared -x c -o /dev/null - 2>/dev/null; then

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs the libraries that build.sh has left in a directory: into one directory and, of 32 bits, another. The name
-# without a version is the one that smc-tools has people put into LD_PRELOAD.
+# Installs the libraries that build.sh built: into one directory and, the 32-bit one, into another. Users of smc-tools put the
+# name without a version into LD_PRELOAD.
 set -eu
 
 from=$1

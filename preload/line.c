@@ -10,7 +10,7 @@ static struct {
 
 static bool look(struct statx *st)
 {
-	/* Not every C library has statx(), and what stat() fills in is not the same everywhere. */
+	/* Not every C library has statx(), and the layout of stat()'s result differs between them. */
 	return syscall && !syscall(__NR_statx, STDERR, "", AT_EMPTY_PATH, STATX_INO, st);
 }
 
@@ -24,7 +24,7 @@ void line_remember_stderr(void)
 	began.inode = st.stx_ino;
 }
 
-/* A program that has closed standard error may have a connection or a database there by now. */
+/* A program may have closed standard error and have a connection or a database under its number. */
 static bool same_stderr(void)
 {
 	struct statx st;
@@ -35,7 +35,7 @@ static bool same_stderr(void)
 
 static void put(struct line *l, char c)
 {
-	/* The last byte is for the end of the line. */
+	/* Keep the last byte for the newline. */
 	if (l->len < sizeof(l->text) - 1)
 		l->text[l->len++] = c;
 }
@@ -128,7 +128,7 @@ void line_begin(struct line *l)
 	line_text(l, ": ");
 }
 
-/* Writes the line. That it cannot be written is nothing that the program would want to hear. */
+/* Writes the line, and ignores errors: the program could do nothing about them. */
 void line_end(struct line *l)
 {
 	int saved;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One line of text for standard error, put together without the C library's help.
+ * One line of text for standard error, built without the C library.
  */
 #ifndef SMCKIT_PRELOAD_LINE_H
 #define SMCKIT_PRELOAD_LINE_H

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * libsmc-preload.so.1, for LD_PRELOAD: a program that asks for a TCP socket gets an AF_SMC one, which the kernel makes TCP
- * again where its peer does not know SMC. Nothing else is touched, so that whatever the program does to its sockets
- * afterwards reaches the kernel as it was meant.
+ * libsmc-preload.so.1, for LD_PRELOAD: a program that asks for a TCP socket gets an AF_SMC one, which the kernel turns
+ * into TCP if the peer does not use SMC. The library changes nothing else, so later calls of the program on its sockets
+ * reach the kernel unchanged.
  *
- * Any function here may be called by many threads at once and by signal handlers: there is no lock and no memory to
- * allocate, errno changes as the function that was called for changes it, and calls go on to the next library that has
- * the function, which may be another preloaded one.
+ * Many threads and signal handlers may call these functions at the same time. So there are no locks and no allocations,
+ * errno changes only as the wrapped function changes it, and calls go to the next library that has the function, which
+ * may be another preloaded one.
  */
 #include "line.h"
 #include "settings.h"
@@ -15,7 +15,7 @@ typedef int (*socket_fn)(int domain, int type, int protocol);
 typedef int (*connect_fn)(int fd, const void *addr, unsigned int len);
 typedef int (*listen_fn)(int fd, int backlog);
 
-/* Each is found once, by whoever comes first: all find the same. */
+/* The first caller looks each function up. Threads may do so at the same time: all find the same. */
 static struct {
 	void *socket, *connect, *listen;
 } next;
@@ -31,7 +31,7 @@ static void *find(void **cache, const char *name)
 	return fn;
 }
 
-/* Some C libraries have dlsym() in a library of its own, which the program need not have loaded: then the kernel is next. */
+/* Some C libraries have dlsym() in a separate library, which the program may not have loaded: then call the kernel. */
 static int next_socket(int domain, int type, int protocol)
 {
 	socket_fn fn = (socket_fn)find(&next.socket, "socket");
@@ -75,14 +75,14 @@ static void say_made(int fd)
 	line_end(&l);
 }
 
-/* Says once in a program that it has no AF_SMC sockets, and of each if that was asked for. */
+/* Prints once per program that it has no AF_SMC sockets; with SMC_DEBUG, for each socket. */
 static void say_unavailable(const struct settings *s, int error)
 {
 	static bool said;
 	struct line l;
 
 	if (error == EMFILE || error == ENFILE)
-		return; /* nor is TCP */
+		return; /* TCP is not available either */
 	if (!s->debug && (s->quiet || __atomic_exchange_n(&said, true, __ATOMIC_RELAXED)))
 		return;
 	line_begin(&l);
@@ -95,7 +95,7 @@ static void say_unavailable(const struct settings *s, int error)
 	line_end(&l);
 }
 
-/* A privileged program may have more than net.core.*mem_max; the others get what that allows. */
+/* A privileged program may exceed net.core.*mem_max; others get what that allows. */
 static void set_buffer(int fd, int force, int name, int bytes)
 {
 	if (bytes && setsockopt(fd, SOL_SOCKET, force, &bytes, sizeof(bytes)))
@@ -132,7 +132,7 @@ EXPORT int socket(int domain, int type, int protocol)
 		say_unavailable(s, error);
 		return -1;
 	}
-	/* Whatever was wrong: what the program has asked for decides what it gets. */
+	/* Whatever the error was, the program now gets what it asked for. */
 	*__errno_location() = saved;
 	fd = next_socket(domain, type, protocol);
 	if (fd >= 0)
@@ -141,9 +141,9 @@ EXPORT int socket(int domain, int type, int protocol)
 }
 
 /*
- * Keeps a socket from SMC, before it connects or listens. There is no telling whether it is an AF_SMC socket, whose
- * domain and protocol may be TCP's, but there is no need to: an option that makes any module give the socket to TCP is
- * set to what it is. A socket that connects already refuses it.
+ * Keeps a socket from SMC, before it connects or listens. An AF_SMC socket cannot be told from a TCP socket, because its
+ * domain and protocol may be TCP's. It need not: the function sets an option, which makes every module give the socket to
+ * TCP, to the value that it has. A socket that is already connecting refuses the option.
  */
 static void keep_tcp(int fd)
 {
@@ -162,7 +162,7 @@ static bool is_stream(int fd)
 	return !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) && type == SOCK_STREAM;
 }
 
-/* The kernel takes an address of IPv6 without a scope, too. */
+/* The kernel also accepts an IPv6 address without a scope. */
 static bool is_internet(const union address *a, unsigned int len)
 {
 	return (len >= sizeof(a->v4) && a->family == AF_INET) ||
@@ -170,8 +170,8 @@ static bool is_internet(const union address *a, unsigned int len)
 }
 
 /*
- * Reads the address that a program points to. The kernel does, so that a bad pointer is what it is without rules: EFAULT of
- * the call that comes next, and not the end of the program. Where a sandbox forbids that, it is read as any memory is.
+ * Reads the address that a program points to. The kernel copies it, so that a bad pointer makes the next call fail with
+ * EFAULT, as without rules, and does not kill the program. If a sandbox forbids that, read the memory directly.
  */
 static bool read_address(union address *a, const void *addr, unsigned int len)
 {
@@ -188,7 +188,7 @@ static bool read_address(union address *a, const void *addr, unsigned int len)
 	return n == (long)to.iov_len && is_internet(a, len);
 }
 
-/* Has a socket that is to go to, or listen at, an address obey the rules. */
+/* Applies the rules to a socket that connects to, or listens at, an address. */
 static void apply_rules(const struct settings *s, int fd, const union address *a, const char *does)
 {
 	bool match = rules_match(&s->rules, a);
@@ -207,7 +207,7 @@ static void apply_rules(const struct settings *s, int fd, const union address *a
 	line_end(&l);
 }
 
-/* The settings, if they have rules. */
+/* Returns the settings if they have rules. */
 static const struct settings *ruled(void)
 {
 	const struct settings *s;
@@ -249,7 +249,7 @@ EXPORT int listen(int fd, int backlog)
 	return next_listen(fd, backlog);
 }
 
-/* Standard error is what it will be, and in most programs nobody has made a socket yet. */
+/* At this time standard error is set up, and most programs have made no socket yet. */
 __attribute__((constructor)) static void begin_program(void)
 {
 	line_remember_stderr();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Rules as text: "6379,8000-8100" are ports, "10.0.0.0/8,fd00::1" networks and addresses. smc_run parses the same
- * grammar, and a test has both agree.
+ * grammar; a test checks that both agree.
  */
 #include "rules.h"
 
-/* What maps addresses of IPv4 into IPv6. */
+/* The prefix of IPv4-mapped IPv6 addresses. */
 static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
 static bool is_digit(char c)
@@ -92,7 +92,7 @@ static bool parse_group(const char **p, uint8_t *out)
 	return digits > 0;
 }
 
-/* Does an IPv4 address stand here, as the end of one of IPv6? */
+/* Is the rest an IPv4 address, as at the end of an IPv6 address? */
 static bool dotted(const char *s)
 {
 	while (is_digit(*s))
@@ -188,7 +188,7 @@ static bool add_network(struct list *l, const char **p)
 	return l->nr_networks < RULES_MOST && parse_network(p, &l->networks[l->nr_networks++]);
 }
 
-/* Networks have a point or a colon, ports have neither. */
+/* Networks contain a point or a colon, ports contain neither. */
 static bool add_either(struct list *l, const char **p)
 {
 	const char *s = *p;
@@ -198,7 +198,7 @@ static bool add_either(struct list *l, const char **p)
 	return at_end(*s) ? add_ports(l, p) : add_network(l, p);
 }
 
-/* Adds what a list separated by commas names. */
+/* Adds the entries of a list separated by commas. */
 static bool add(struct list *l, const char *text, bool (*one)(struct list *, const char **))
 {
 	for (;; text++) {
@@ -271,8 +271,8 @@ static bool is_zero(const uint8_t *bytes, unsigned int n)
 }
 
 /*
- * May a connection to this address, or those that are accepted there, be SMC's? A listener on all addresses is of every
- * network and of none that is excepted: its port decides.
+ * May connections to this address, or those that are accepted there, use SMC? A listener on all addresses matches every
+ * network in `only` and none in `not`, so its port decides.
  */
 bool rules_match(const struct rules *r, const union address *a)
 {

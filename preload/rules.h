@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which connections may be SMC's, by port and address. Pure: no system call, no allocation, nothing static.
+ * Which connections may use SMC, by port and address. Pure: no system call, no allocation, no static data.
  */
 #ifndef SMCKIT_PRELOAD_RULES_H
 #define SMCKIT_PRELOAD_RULES_H
@@ -13,7 +13,7 @@ struct ports {
 	uint16_t first, last;
 };
 
-/* Addresses of IPv4 are in the last four bytes, behind the prefix that maps them into IPv6, which bits counts, too. */
+/* An IPv4 address is IPv4-mapped: it is in the last four bytes, and bits includes the prefix of the mapping. */
 struct network {
 	uint8_t addr[16];
 	uint8_t bits;
@@ -27,8 +27,8 @@ struct list {
 };
 
 struct rules {
-	struct list only; /* ports and networks that connections need to be of, if there are any of the kind */
-	struct list not;  /* and those that they must not be of */
+	struct list only; /* ports and networks: if there are any of a kind, a connection must match one */
+	struct list not;  /* ports and networks that a connection must not match */
 };
 
 bool rules_any(const struct rules *r);

@@ -43,7 +43,7 @@ static void complain(const char *name, const char *value, const char *consequenc
 	line_end(&l);
 }
 
-/* Reads a number of bytes with k or m behind it, as "512k". */
+/* Reads a number of bytes, which may end in k or m, such as "512k". */
 static int size(const char *name)
 {
 	const char *value = variable(name), *s = value;
@@ -78,7 +78,7 @@ static void read_settings(void)
 {
 	const char *debug = variable("SMC_DEBUG");
 
-	/* Set and empty is on: so it is with smc-tools. */
+	/* As with smc-tools, an empty value means on. */
 	settings.debug = debug && *debug != '0';
 	settings.quiet = is_on("SMC_QUIET");
 	settings.require = is_on("SMC_REQUIRE");
@@ -90,10 +90,11 @@ static void read_settings(void)
 }
 
 /*
- * settings_get() - what the environment of the program asked for when it began
+ * settings_get() - the settings of the environment at the start of the program
  *
- * The first call reads it. That is before main(), when hardly any program has threads; one that has, or a signal, may find
- * it being read. It gets NULL, and leaves its socket alone, rather than wait for something that it may have interrupted.
+ * The first call reads the environment. That is before main(), when few programs have threads. If another thread or a
+ * signal handler calls while it is being read, it gets NULL and does not change its socket: it cannot wait for code that
+ * it may have interrupted.
  */
 const struct settings *settings_get(void)
 {

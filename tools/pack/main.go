@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command pack makes one package, .deb or .rpm, of a directory that holds its files as they are to be installed, and of
-// a YAML file for nfpm that says the rest. What a file is follows from where it is, so that no list of files has to be
-// kept. The date of everything in the package is $SOURCE_DATE_EPOCH.
+// Command pack builds one package, .deb or .rpm, from a directory with its files as they are to be installed, and a YAML
+// file for nfpm with the rest. The place of a file decides its kind, so there is no list of files to maintain. The date
+// of everything in the package is $SOURCE_DATE_EPOCH.
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 	_ "github.com/goreleaser/nfpm/v2/rpm"
 )
 
-// options are what the command line says.
+// options are those of the command line.
 type options struct {
 	config, stage, format, arch, version, target string
 	date                                         time.Time
@@ -70,7 +70,7 @@ func (o *options) pack() (err error) {
 		return err
 	}
 	info.MTime = o.date
-	// Names are names: none is a pattern.
+	// Take names literally, not as patterns.
 	info.DisableGlobbing = true
 	changelog, err := o.changelog(info.Maintainer)
 	if err != nil {
@@ -95,15 +95,15 @@ func (o *options) pack() (err error) {
 	return nil
 }
 
-// variable is what may stand in nfpm's file.
+// variable matches a variable in nfpm's file.
 func (o *options) variable(name string) string {
 	return map[string]string{"VERSION": o.version, "ARCH": o.arch}[name]
 }
 
-// ours matches the directories that belong to a package and not to the system: an rpm has to name them.
+// ours matches the directories that belong to a package and not to the system: an rpm must list them.
 var ours = regexp.MustCompile(`^/(etc/smc|usr/src/[^/]+|usr/share/(doc|licenses)/[^/]+)(/|$)`)
 
-// documents matches what rpm installs only where documentation is wanted.
+// documents matches files that rpm installs only if the user wants documentation.
 var documents = regexp.MustCompile(`^/usr/share/(doc|man)/`)
 
 // contents lists what is in the staging directory.
@@ -145,7 +145,7 @@ func (o *options) contents() (list files.Contents, err error) {
 	return list, err
 }
 
-// changelog writes the changelog that both formats ask for: of this version only, as CHANGELOG.md has them all.
+// changelog writes the changelog that both formats need: this version only, because CHANGELOG.md has all.
 func (o *options) changelog(maintainer string) (string, error) {
 	file, err := os.CreateTemp("", "changelog-*.yaml")
 	if err != nil {

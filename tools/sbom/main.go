@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command sbom writes what a release consists of, as CycloneDX has it: each command, the library and the modules' sources
-// with their licence, and the Go modules that are linked into each command, as the command itself tells. Its date is
-// $SOURCE_DATE_EPOCH, and nothing in it depends on where or when it is made.
+// Command sbom writes the bill of materials of a release in CycloneDX format: each command, the library and the modules'
+// sources with their licence, and the Go modules that are linked into each command, from the command's own build
+// information. The date is $SOURCE_DATE_EPOCH, and nothing in it depends on time and place.
 package main
 
 import (
@@ -51,11 +51,11 @@ func run(args []string) error {
 		return err
 	}
 	encoder := cdx.NewBOMEncoder(out, cdx.BOMFileFormatJSON).SetPretty(true)
-	// The version that most tools read by now.
+	// The version that most tools can read.
 	return errors.Join(encoder.EncodeVersion(b.bom(time.Unix(epoch, 0).UTC()), cdx.SpecVersion1_6), out.Close())
 }
 
-// bill collects what a release consists of.
+// bill collects the parts of a release.
 type bill struct {
 	version    string
 	components map[string]cdx.Component // by reference
@@ -72,7 +72,7 @@ func licence(id string) *cdx.Licenses {
 	return &cdx.Licenses{{License: &cdx.License{ID: id}}}
 }
 
-// part adds something of our own.
+// part adds a part of this project.
 func (b *bill) part(c cdx.Component) (ref string) {
 	c.Version = b.version
 	c.BOMRef = c.Name + "@" + c.Version
@@ -81,7 +81,7 @@ func (b *bill) part(c cdx.Component) (ref string) {
 	return c.BOMRef
 }
 
-// module adds something that others have written.
+// module adds a Go module.
 func (b *bill) module(path, version string) (ref string) {
 	ref = "pkg:golang/" + strings.ToLower(path) + "@" + version
 	b.components[ref] = cdx.Component{BOMRef: ref, Type: cdx.ComponentTypeLibrary, Name: path, Version: version, PackageURL: ref}
@@ -115,7 +115,7 @@ func (b *bill) add(file string) error {
 	return nil
 }
 
-// linked adds the modules that a command has in it, and Go's own library.
+// linked adds the modules that are linked into a command, and Go's own library.
 func (b *bill) linked(info *debug.BuildInfo) (refs []string) {
 	for _, m := range info.Deps {
 		if m.Replace != nil {
@@ -126,7 +126,7 @@ func (b *bill) linked(info *debug.BuildInfo) (refs []string) {
 	return append(refs, b.module("std", strings.TrimPrefix(info.GoVersion, "go")))
 }
 
-// bom puts it all in order.
+// bom returns the sorted document.
 func (b *bill) bom(date time.Time) *cdx.BOM {
 	bom := cdx.NewBOM()
 	bom.Metadata = &cdx.Metadata{
