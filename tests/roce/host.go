@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/smckit/smckit/tests/fault/peer"
+	"github.com/smckit/smckit/tests/peer"
 )
 
 // Host is an adapter with one address.

@@ -9,7 +9,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/smckit/smckit/tests/fault/peer"
+	"github.com/smckit/smckit/tests/peer"
 	"golang.org/x/sys/unix"
 )
 

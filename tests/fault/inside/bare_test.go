@@ -7,7 +7,7 @@ package inside
 import (
 	"testing"
 
-	"github.com/smckit/smckit/tests/fault/peer"
+	"github.com/smckit/smckit/tests/peer"
 	"golang.org/x/sys/unix"
 )
 

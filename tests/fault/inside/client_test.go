@@ -8,7 +8,7 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/smckit/smckit/tests/fault/peer"
+	"github.com/smckit/smckit/tests/peer"
 	"golang.org/x/sys/unix"
 )
 

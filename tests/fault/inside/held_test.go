@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/smckit/smckit/tests/fault/peer"
 	"github.com/smckit/smckit/tests/guest"
+	"github.com/smckit/smckit/tests/peer"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )

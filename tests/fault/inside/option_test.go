@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/smckit/smckit/tests/fault/peer"
+	"github.com/smckit/smckit/tests/peer"
 	"golang.org/x/sys/unix"
 )
 

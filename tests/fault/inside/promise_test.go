@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/smckit/smckit/tests/fault/peer"
 	"github.com/smckit/smckit/tests/guest"
+	"github.com/smckit/smckit/tests/peer"
 )
 
 // askTCP connects to an echo by plain TCP, sends something, and wants it back.

@@ -15,8 +15,8 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/smckit/smckit/tests/fault/peer"
 	"github.com/smckit/smckit/tests/guest"
+	"github.com/smckit/smckit/tests/peer"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )

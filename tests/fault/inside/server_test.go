@@ -10,7 +10,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/smckit/smckit/tests/fault/peer"
+	"github.com/smckit/smckit/tests/peer"
 )
 
 // Reasons that our side gives.

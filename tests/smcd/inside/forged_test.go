@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/smckit/smckit/tests/fault/peer"
 	"github.com/smckit/smckit/tests/guest"
+	"github.com/smckit/smckit/tests/peer"
 	"golang.org/x/sys/unix"
 )
 

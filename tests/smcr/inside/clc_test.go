@@ -11,8 +11,8 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/smckit/smckit/tests/fault/peer"
 	"github.com/smckit/smckit/tests/guest"
+	"github.com/smckit/smckit/tests/peer"
 )
 
 // Reasons that our side gives.

@@ -14,7 +14,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/smckit/smckit/tests/fault/peer"
+	"github.com/smckit/smckit/tests/peer"
 	"github.com/smckit/smckit/tests/roce"
 )
 

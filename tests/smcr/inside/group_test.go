@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/smckit/smckit/tests/fault/peer"
+	"github.com/smckit/smckit/tests/peer"
 	"github.com/smckit/smckit/tests/roce"
 )
 

@@ -8,7 +8,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/smckit/smckit/tests/fault/peer"
+	"github.com/smckit/smckit/tests/peer"
 )
 
 const reasonMemory = 0x01010000

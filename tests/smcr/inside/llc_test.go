@@ -14,7 +14,7 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/smckit/smckit/tests/fault/peer"
+	"github.com/smckit/smckit/tests/peer"
 	"github.com/smckit/smckit/tests/roce"
 )
 

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/smckit/smckit/pkg/netlinksmc"
-	"github.com/smckit/smckit/tests/fault/peer"
 	"github.com/smckit/smckit/tests/guest"
+	"github.com/smckit/smckit/tests/peer"
 	"github.com/smckit/smckit/tests/roce"
 )
 

@@ -9,8 +9,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/smckit/smckit/tests/fault/peer"
 	"github.com/smckit/smckit/tests/guest"
+	"github.com/smckit/smckit/tests/peer"
 	"golang.org/x/sys/unix"
 )
 
