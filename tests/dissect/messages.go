@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/smckit/smckit/tests/roce"
+	"github.com/smckit/smckit/tests/peer"
 )
 
 // GapLength is why Wireshark does not read LLC messages of version 2 of hosts that are little-endian.
@@ -138,20 +138,20 @@ func again(ip []byte, known map[sent]bool, flow uint64, sequence uint32) bool {
 
 // datagram reads a packet of RoCEv2. Return: nil if it completes no message.
 func datagram(ip []byte, known map[sent]bool) (*Message, error) {
-	p, err := roce.Parse(ip)
+	p, err := peer.ParsePacket(ip)
 	if err != nil {
 		return nil, err
 	}
 	m := &Message{Kind: LLC, Bytes: p.Payload, at: ipHeader + udpHeader + bthLength}
 	switch p.Opcode {
-	case roce.SendOnly:
+	case peer.SendOnly:
 		if len(m.Bytes) > 0 && m.Bytes[0] == typeCDC {
 			m.Kind = CDC
 		}
 		m.Name = Name(m.Kind, m.Bytes)
-	case roce.WriteOnlyImm, roce.WriteLastImm:
+	case peer.WriteOnlyImm, peer.WriteLastImm:
 		m = &Message{Kind: Immediate, Name: "Immediate", Bytes: binary.BigEndian.AppendUint32(nil, p.Imm)}
-	case roce.SendFirst, roce.SendMiddle, roce.SendLast, roce.SendLastImm, roce.SendOnlyImm:
+	case peer.SendFirst, peer.SendMiddle, peer.SendLast, peer.SendLastImm, peer.SendOnlyImm:
 		return nil, fmt.Errorf("opcode %d, of which SMC-R has no use", p.Opcode)
 	default:
 		return nil, nil

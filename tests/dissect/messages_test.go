@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/smckit/smckit/tests/roce"
+	"github.com/smckit/smckit/tests/peer"
 )
 
 var (
@@ -34,7 +34,7 @@ func tcp(from netip.Addr, sequence uint32, flags byte, options, payload []byte) 
 	return frame(append(append(b, options...), payload...))
 }
 
-func rdma(p roce.Packet) []byte {
+func rdma(p peer.Packet) []byte {
 	p.Src, p.Dst = client, server
 	return frame(p.Marshal())
 }
@@ -62,14 +62,14 @@ func TestMessages(t *testing.T) {
 		tcp(client, 1, flagACK, nil, clc(1, 52)),
 		tcp(client, 1, flagACK, nil, clc(1, 52)),
 		tcp(server, 1, flagACK, nil, clc(2, 68)),
-		rdma(roce.Packet{Opcode: roce.SendOnly, QPN: 17, PSN: 5, Payload: littleEndian}),
-		rdma(roce.Packet{Opcode: roce.SendOnly, QPN: 17, PSN: 5, Payload: littleEndian}),
-		rdma(roce.Packet{Opcode: roce.SendOnly, QPN: 18, PSN: 5, Payload: bigEndian}),
-		rdma(roce.Packet{Opcode: roce.Acknowledge, QPN: 17, PSN: 5}),
-		rdma(roce.Packet{Opcode: roce.SendOnly, QPN: 17, PSN: 6, Payload: llc(9, 44, 0, 0)}),
-		rdma(roce.Packet{Opcode: roce.WriteOnly, QPN: 17, PSN: 7, Length: 4, Payload: []byte("data")}),
-		rdma(roce.Packet{Opcode: roce.WriteOnlyImm, QPN: 17, PSN: 8, Length: 4, Imm: 0x1020304, Payload: []byte("data")}),
-		rdma(roce.Packet{Opcode: roce.SendOnly, QPN: 17, PSN: 9, Payload: llc(0xfe, 44)}),
+		rdma(peer.Packet{Opcode: peer.SendOnly, QPN: 17, PSN: 5, Payload: littleEndian}),
+		rdma(peer.Packet{Opcode: peer.SendOnly, QPN: 17, PSN: 5, Payload: littleEndian}),
+		rdma(peer.Packet{Opcode: peer.SendOnly, QPN: 18, PSN: 5, Payload: bigEndian}),
+		rdma(peer.Packet{Opcode: peer.Acknowledge, QPN: 17, PSN: 5}),
+		rdma(peer.Packet{Opcode: peer.SendOnly, QPN: 17, PSN: 6, Payload: llc(9, 44, 0, 0)}),
+		rdma(peer.Packet{Opcode: peer.WriteOnly, QPN: 17, PSN: 7, Length: 4, Payload: []byte("data")}),
+		rdma(peer.Packet{Opcode: peer.WriteOnlyImm, QPN: 17, PSN: 8, Length: 4, Imm: 0x1020304, Payload: []byte("data")}),
+		rdma(peer.Packet{Opcode: peer.SendOnly, QPN: 17, PSN: 9, Payload: llc(0xfe, 44)}),
 	} {
 		c.Add(packet)
 	}
@@ -115,19 +115,19 @@ func turned(t *testing.T, c *Capture, messages []Message) {
 
 // TestMessagesBad has packets that must not be there, one at a time.
 func TestMessagesBad(t *testing.T) {
-	damaged := rdma(roce.Packet{Opcode: roce.SendOnly, Payload: llc(0x21, 44, 0, 3)})
+	damaged := rdma(peer.Packet{Opcode: peer.SendOnly, Payload: llc(0x21, 44, 0, 3)})
 	damaged[70] ^= 1
 	for name, packet := range map[string][]byte{
 		"data by TCP":               tcp(client, 1, flagACK, nil, []byte("GET / HTTP/1.0")),
 		"a message and a half":      tcp(client, 1, flagACK, nil, append(clc(1, 52), clc(1, 52)[:26]...)),
 		"CLC of no type":            tcp(client, 1, flagACK, nil, clc(5, 52)),
 		"a segment cut off":         tcp(client, 1, flagACK, nil, clc(1, 52))[:80],
-		"LLC of no type":            rdma(roce.Packet{Opcode: roce.SendOnly, Payload: llc(0x0a, 44)}),
-		"LLC of version 3":          rdma(roce.Packet{Opcode: roce.SendOnly, Payload: llc(0x31, 44)}),
-		"CDC that is too long":      rdma(roce.Packet{Opcode: roce.SendOnly, Payload: append(llc(0xfe, 44), 0)}),
-		"nothing":                   rdma(roce.Packet{Opcode: roce.SendOnly}),
-		"a message in pieces":       rdma(roce.Packet{Opcode: roce.SendFirst, Payload: llc(0x21, 44, 0, 3)}),
-		"immediate data and a SEND": rdma(roce.Packet{Opcode: roce.SendOnlyImm, Payload: llc(0x21, 44, 0, 3)}),
+		"LLC of no type":            rdma(peer.Packet{Opcode: peer.SendOnly, Payload: llc(0x0a, 44)}),
+		"LLC of version 3":          rdma(peer.Packet{Opcode: peer.SendOnly, Payload: llc(0x31, 44)}),
+		"CDC that is too long":      rdma(peer.Packet{Opcode: peer.SendOnly, Payload: append(llc(0xfe, 44), 0)}),
+		"nothing":                   rdma(peer.Packet{Opcode: peer.SendOnly}),
+		"a message in pieces":       rdma(peer.Packet{Opcode: peer.SendFirst, Payload: llc(0x21, 44, 0, 3)}),
+		"immediate data and a SEND": rdma(peer.Packet{Opcode: peer.SendOnlyImm, Payload: llc(0x21, 44, 0, 3)}),
 		"damage":                    damaged,
 	} {
 		c := &Capture{Link: Ethernet, Packets: [][]byte{packet}}

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package peer is the other end of TCP connections, as misbehaved as a test wants it: every segment is written by a script.
-// Its packets come and go by a TUN device, so what they meet is the kernel's own TCP, and nothing in between.
 package peer
 
 import (
@@ -118,8 +116,8 @@ func checksum(parts ...[]byte) uint16 {
 
 var errNotTCP = errors.New("not a TCP segment")
 
-// parse reads a packet as the kernel sends it.
-func parse(b []byte) (*Segment, error) {
+// parseSegment reads a packet as the kernel sends it.
+func parseSegment(b []byte) (*Segment, error) {
 	var src, dst netip.Addr
 	switch {
 	case len(b) >= ipv4Header && b[0]>>4 == 4 && b[9] == protoTCP:

@@ -11,14 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestPackets sends a segment through its packet and back.
-func TestPackets(t *testing.T) {
+// TestSegments sends a segment through its packet and back.
+func TestSegments(t *testing.T) {
 	for _, hosts := range [][2]string{{"10.9.0.1:5", "10.9.0.2:600"}, {"[fd00::1]:5", "[fd00::2]:600"}} {
 		s := &Segment{
 			Src: netip.MustParseAddrPort(hosts[0]), Dst: netip.MustParseAddrPort(hosts[1]), Seq: 0xfffffffe, Ack: 7,
 			Flags: ACK | PSH, Window: 9, Urgent: 3, Options: Option, Payload: []byte("odd"),
 		}
-		got, err := parse(s.marshal())
+		got, err := parseSegment(s.marshal())
 		if diff := cmp.Diff(s, got, cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); err != nil || diff != "" {
 			t.Errorf("%v: %v: %s", hosts, err, diff)
 		}
@@ -36,14 +36,14 @@ func TestNotSegments(t *testing.T) {
 	s := &Segment{Src: netip.MustParseAddrPort("10.9.0.1:5"), Dst: netip.MustParseAddrPort("10.9.0.2:6"), Options: Option}
 	whole := s.marshal()
 	for n := range whole {
-		if _, err := parse(whole[:n]); err == nil {
+		if _, err := parseSegment(whole[:n]); err == nil {
 			t.Errorf("%d of %d bytes are a segment", n, len(whole))
 		}
 	}
 }
 
-// TestMessages checks the sizes that the formats prescribe, and that headers tell them.
-func TestMessages(t *testing.T) {
+// TestCLCSizes checks the sizes that the formats prescribe, and that headers tell them.
+func TestCLCSizes(t *testing.T) {
 	net := [4]byte{10, 9}
 	for _, c := range []struct {
 		name string

@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// repeat is when a segment that was not answered is sent once more.
-const repeat = time.Second
+// resendAfter is when a segment that was not answered is sent once more.
+const resendAfter = time.Second
 
 // ErrReset is what comes of waiting for something of a connection that the kernel has reset.
 var ErrReset = errors.New("connection reset")
 
-// Peer is one end of one connection. It acknowledges what it gets in order, and repeats what Send waits for; anything else
+// TCP is one end of one connection. It acknowledges what it gets in order, and repeats what Send waits for; anything else
 // is up to its user. Not for use by several goroutines.
-type Peer struct {
+type TCP struct {
 	Self, Kernel netip.AddrPort
 	Window       uint16   // that is offered
 	Mute         bool     // does not acknowledge
@@ -39,9 +39,9 @@ type Peer struct {
 	acked uint32 // what the kernel has acknowledged
 }
 
-// Peer makes a peer with an address of the network.
-func (n *Net) Peer(self netip.AddrPort) *Peer {
-	p := &Peer{Self: self, Window: 0xffff, Next: 1e9, net: n, in: make(chan *Segment, 1024)}
+// NewTCP makes a peer with an address of the network.
+func (n *Net) NewTCP(self netip.AddrPort) *TCP {
+	p := &TCP{Self: self, Window: 0xffff, Next: 1e9, net: n, in: make(chan *Segment, 1024)}
 	p.acked = p.Next
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -50,26 +50,26 @@ func (n *Net) Peer(self netip.AddrPort) *Peer {
 }
 
 // Segment returns an empty segment for where the connection is now.
-func (p *Peer) Segment(flags byte, payload ...byte) *Segment {
+func (p *TCP) Segment(flags byte, payload ...byte) *Segment {
 	return &Segment{Src: p.Self, Dst: p.Kernel, Seq: p.Next, Ack: p.want, Flags: flags, Window: p.Window, Payload: payload}
 }
 
 // Put sends a segment as it is, and goes on as if nothing had been sent.
-func (p *Peer) Put(s *Segment) error { return p.net.write(s) }
+func (p *TCP) Put(s *Segment) error { return p.net.write(s) }
 
 // Push sends a segment, and goes on behind it without an acknowledgement.
-func (p *Peer) Push(s *Segment) error {
+func (p *TCP) Push(s *Segment) error {
 	p.Next += s.span()
 	return p.Put(s)
 }
 
 // Send sends a segment, and repeats it until it is acknowledged.
-func (p *Peer) Send(ctx context.Context, s *Segment) error {
+func (p *TCP) Send(ctx context.Context, s *Segment) error {
 	if err := p.Push(s); err != nil {
 		return err
 	}
 	for {
-		err := p.upTo(ctx, repeat, func() bool { return int32(p.acked-p.Next) >= 0 })
+		err := p.upTo(ctx, resendAfter, func() bool { return int32(p.acked-p.Next) >= 0 })
 		if !errors.Is(err, errLater) {
 			return err
 		}
@@ -81,7 +81,7 @@ func (p *Peer) Send(ctx context.Context, s *Segment) error {
 }
 
 // Write sends data in one segment, and waits until it is acknowledged.
-func (p *Peer) Write(ctx context.Context, data []byte) error {
+func (p *TCP) Write(ctx context.Context, data []byte) error {
 	return p.Send(ctx, p.Segment(ACK|PSH, data...))
 }
 
@@ -89,7 +89,7 @@ func (p *Peer) Write(ctx context.Context, data []byte) error {
 var errLater = errors.New("not yet")
 
 // upTo takes segments until the condition holds.
-func (p *Peer) upTo(ctx context.Context, d time.Duration, done func() bool) error {
+func (p *TCP) upTo(ctx context.Context, d time.Duration, done func() bool) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for !done() {
@@ -111,12 +111,12 @@ func (p *Peer) upTo(ctx context.Context, d time.Duration, done func() bool) erro
 }
 
 // Until takes segments until the condition holds. It is ErrReset if the kernel resets the connection before.
-func (p *Peer) Until(ctx context.Context, done func() bool) error {
+func (p *TCP) Until(ctx context.Context, done func() bool) error {
 	return p.upTo(ctx, time.Hour, done)
 }
 
 // Serve takes segments until done is closed.
-func (p *Peer) Serve(ctx context.Context, done <-chan struct{}) error {
+func (p *TCP) Serve(ctx context.Context, done <-chan struct{}) error {
 	for {
 		select {
 		case s := <-p.in:
@@ -132,7 +132,7 @@ func (p *Peer) Serve(ctx context.Context, done <-chan struct{}) error {
 }
 
 // take does with a segment what a receiver does.
-func (p *Peer) take(s *Segment) error {
+func (p *TCP) take(s *Segment) error {
 	if s.Dst.Port() != p.Self.Port() || p.Kernel.IsValid() && s.Src != p.Kernel {
 		return nil
 	}
@@ -165,7 +165,7 @@ func (p *Peer) take(s *Segment) error {
 }
 
 // takeSYN begins the connection, or says once more that it has begun.
-func (p *Peer) takeSYN(s *Segment) error {
+func (p *TCP) takeSYN(s *Segment) error {
 	p.Answers++
 	p.Last = s
 	if p.Answer != nil {
@@ -182,7 +182,7 @@ func (p *Peer) takeSYN(s *Segment) error {
 }
 
 // Read waits for so many bytes and takes them.
-func (p *Peer) Read(ctx context.Context, n int) ([]byte, error) {
+func (p *TCP) Read(ctx context.Context, n int) ([]byte, error) {
 	err := p.Until(ctx, func() bool { return len(p.Got) >= n || p.Fin })
 	if err == nil && len(p.Got) < n {
 		err = errors.New("connection ended")
@@ -196,7 +196,7 @@ func (p *Peer) Read(ctx context.Context, n int) ([]byte, error) {
 }
 
 // Expect waits for exactly these bytes.
-func (p *Peer) Expect(ctx context.Context, want []byte) error {
+func (p *TCP) Expect(ctx context.Context, want []byte) error {
 	got, err := p.Read(ctx, len(want))
 	if err == nil && !bytes.Equal(got, want) {
 		err = fmt.Errorf("got %q, want %q", got, want)
@@ -205,7 +205,7 @@ func (p *Peer) Expect(ctx context.Context, want []byte) error {
 }
 
 // Message waits for a CLC message and takes it.
-func (p *Peer) Message(ctx context.Context, kind byte) ([]byte, error) {
+func (p *TCP) Message(ctx context.Context, kind byte) ([]byte, error) {
 	const header = 8
 	h, err := p.Read(ctx, header)
 	if err != nil {
@@ -223,7 +223,7 @@ func (p *Peer) Message(ctx context.Context, kind byte) ([]byte, error) {
 }
 
 // Ended waits until the kernel has ended the connection in either way.
-func (p *Peer) Ended(ctx context.Context) error {
+func (p *TCP) Ended(ctx context.Context) error {
 	err := p.Until(ctx, func() bool { return p.Fin || p.Reset })
 	if errors.Is(err, ErrReset) {
 		return nil
@@ -232,12 +232,12 @@ func (p *Peer) Ended(ctx context.Context) error {
 }
 
 // Listen waits for the SYN of the kernel's connection.
-func (p *Peer) Listen(ctx context.Context) error {
+func (p *TCP) Listen(ctx context.Context) error {
 	return p.Until(ctx, func() bool { return p.Answer != nil })
 }
 
 // Accept waits for the SYN of the kernel's connection and answers it with these options.
-func (p *Peer) Accept(ctx context.Context, options []byte) error {
+func (p *TCP) Accept(ctx context.Context, options []byte) error {
 	if err := p.Listen(ctx); err != nil {
 		return err
 	}
@@ -247,7 +247,7 @@ func (p *Peer) Accept(ctx context.Context, options []byte) error {
 }
 
 // Connect opens a connection to the kernel with a SYN that has these options.
-func (p *Peer) Connect(ctx context.Context, to netip.AddrPort, options []byte) error {
+func (p *TCP) Connect(ctx context.Context, to netip.AddrPort, options []byte) error {
 	if err := p.HalfOpen(ctx, to, options); err != nil {
 		return err
 	}
@@ -255,7 +255,7 @@ func (p *Peer) Connect(ctx context.Context, to netip.AddrPort, options []byte) e
 }
 
 // HalfOpen sends a SYN and waits for the answer, but does not acknowledge it.
-func (p *Peer) HalfOpen(ctx context.Context, to netip.AddrPort, options []byte) error {
+func (p *TCP) HalfOpen(ctx context.Context, to netip.AddrPort, options []byte) error {
 	p.Kernel = to
 	s := p.Segment(SYN)
 	s.Options = Pad(options)

@@ -18,7 +18,7 @@ type Net struct {
 	file  *os.File
 	wire  *ethernet // of a TAP device
 	mu    sync.Mutex
-	peers map[netip.AddrPort]*Peer
+	peers map[netip.AddrPort]*TCP
 	takes map[netip.Addr]func(packet []byte)
 	done  chan struct{}
 }
@@ -50,7 +50,7 @@ func open(name string, kind uint16) (*Net, error) {
 	}
 	return &Net{
 		file: os.NewFile(uintptr(fd), name), done: make(chan struct{}),
-		peers: map[netip.AddrPort]*Peer{}, takes: map[netip.Addr]func([]byte){},
+		peers: map[netip.AddrPort]*TCP{}, takes: map[netip.Addr]func([]byte){},
 	}, nil
 }
 
@@ -99,7 +99,7 @@ func (n *Net) taken(packet []byte) bool {
 
 // segment hands a segment of TCP to its peer.
 func (n *Net) segment(packet []byte) {
-	s, err := parse(packet)
+	s, err := parseSegment(packet)
 	if err != nil {
 		return
 	}

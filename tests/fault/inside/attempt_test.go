@@ -16,7 +16,7 @@ import (
 // attempt is a client without blocking whose server has its PROPOSAL, and has not answered.
 func attempt(ctx context.Context, t *testing.T, n *peer.Net, i int) (fd int, s *session) {
 	t.Helper()
-	s = &session{ctx: ctx, Peer: n.Peer(address(false, 41, i)), hello: []byte("hello")}
+	s = &session{ctx: ctx, TCP: n.NewTCP(address(false, 41, i)), hello: []byte("hello")}
 	fd, sa, err := smcSocket(s.Self)
 	if err != nil {
 		t.Fatal(err)

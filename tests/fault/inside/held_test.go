@@ -69,14 +69,14 @@ func heldClients(ctx context.Context, t *testing.T, n *peer.Net, holder *guest.H
 	t.Helper()
 	var group errgroup.Group
 	for i := range heldSockets(t) {
-		p := n.Peer(netip.AddrPortFrom(address(false, 40, 0).Addr(), uint16(10_000+i)))
+		p := n.NewTCP(netip.AddrPortFrom(address(false, 40, 0).Addr(), uint16(10_000+i)))
 		fd, sa, err := smcSocket(p.Self)
 		if err != nil {
 			t.Fatal(err)
 		}
 		clients = append(clients, fd)
 		group.Go(func() error {
-			s := &session{ctx: ctx, Peer: p}
+			s := &session{ctx: ctx, TCP: p}
 			if err := offered(s); err != nil {
 				return fmt.Errorf("server %d: %w", i, err)
 			}

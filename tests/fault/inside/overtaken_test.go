@@ -38,14 +38,14 @@ func TestPeersOvertaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 30 {
-		if err := overtake(t.Context(), n.Peer(address(false, 11, i)), at, listener, ep); err != nil {
+		if err := overtake(t.Context(), n.NewTCP(address(false, 11, i)), at, listener, ep); err != nil {
 			t.Fatalf("round %d: %v", i, err)
 		}
 	}
 }
 
 // overtake is one round: the silent client, the other one, the event, and the connection.
-func overtake(ctx context.Context, silent *peer.Peer, at netip.AddrPort, listener, ep int) error {
+func overtake(ctx context.Context, silent *peer.TCP, at netip.AddrPort, listener, ep int) error {
 	ctx, cancel := context.WithTimeout(ctx, handshake)
 	defer cancel()
 	_, sa := guest.Sockaddr(at)

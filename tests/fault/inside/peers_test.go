@@ -62,7 +62,7 @@ func fails(errno ...unix.Errno) outcome { return outcome{errno: errno} }
 // session is a case that runs.
 type session struct {
 	ctx context.Context
-	*peer.Peer
+	*peer.TCP
 	service netip.AddrPort
 	hello   []byte // what application and peer say to each other
 	said    bool   // the peer has, already
@@ -251,7 +251,7 @@ func (s *session) ends(expires bool) error {
 func (b *behaviour) asServer(t *testing.T, s *session) {
 	// Who is to be dropped may be so before all is said.
 	if err := b.run(s); err != nil && (b.want.works || b.want.never || !errors.Is(err, peer.ErrReset)) {
-		t.Fatalf("%v\n%+v", err, s.Peer)
+		t.Fatalf("%v\n%+v", err, s.TCP)
 	}
 	// Whatever this peer is up to, others are served meanwhile.
 	if err := ask(s.service, "a well-behaved client beside "+b.name, prompt); err != nil {
@@ -265,7 +265,7 @@ func (b *behaviour) asServer(t *testing.T, s *session) {
 		err = s.ends(b.want.expires)
 	}
 	if err != nil {
-		t.Errorf("%v\n%+v", err, s.Peer)
+		t.Errorf("%v\n%+v", err, s.TCP)
 	}
 	if b.want.works && !s.Fin {
 		if err := s.Push(s.Segment(peer.ACK | peer.FIN)); err != nil {
@@ -293,7 +293,7 @@ func (b *behaviour) asClient(t *testing.T, s *session) {
 		err = s.talk()
 	}
 	if err != nil {
-		t.Errorf("%v\n%+v", err, s.Peer)
+		t.Errorf("%v\n%+v", err, s.TCP)
 	}
 	if err := s.Serve(s.ctx, done); err != nil {
 		t.Errorf("connect() does not return: %v", err)
@@ -369,7 +369,7 @@ func runAll(t *testing.T, n *peer.Net, cases []behaviour, third byte, run func(b
 			self := address(b.ipv6, third, i)
 			ctx, cancel := context.WithTimeout(t.Context(), handshake+2*slack)
 			defer cancel()
-			s := &session{ctx: ctx, Peer: n.Peer(self), service: service, hello: []byte("hello from " + b.name)}
+			s := &session{ctx: ctx, TCP: n.NewTCP(self), service: service, hello: []byte("hello from " + b.name)}
 			if b.ipv6 {
 				s.service = service6
 			}

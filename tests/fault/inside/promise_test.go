@@ -43,7 +43,7 @@ func askTCP(addr netip.AddrPort, text string, d time.Duration) error {
 // newSession prepares a peer that is the i-th of the group with this third byte, and resets its connection at the end.
 func newSession(ctx context.Context, t *testing.T, n *peer.Net, third byte, i int, to netip.AddrPort) *session {
 	t.Helper()
-	s := &session{ctx: ctx, Peer: n.Peer(address(false, third, i)), service: to, hello: fmt.Appendf(nil, "hello from %d.%d", third, i)}
+	s := &session{ctx: ctx, TCP: n.NewTCP(address(false, third, i)), service: to, hello: fmt.Appendf(nil, "hello from %d.%d", third, i)}
 	s.Kernel = to
 	t.Cleanup(func() {
 		if err := s.Put(s.Segment(peer.RST | peer.ACK)); err != nil {
@@ -220,7 +220,7 @@ func promiseHolds(t *testing.T, n *peer.Net, third byte, port uint16) {
 		s := newSession(ctx, t, n, third, i, netip.AddrPortFrom(service.Addr(), port))
 		s.hello = bytes.Repeat([]byte("hello "), 20)
 		if err := errors.Join(smc(s), putHello(0, dec1)(s), s.talk()); err != nil {
-			t.Errorf("connection %d: %v\n%+v", i, err, s.Peer)
+			t.Errorf("connection %d: %v\n%+v", i, err, s.TCP)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func TestRaceBacklog(t *testing.T) {
 	defer e.close(t)
 	var group errgroup.Group
 	for i := range 12 {
-		group.Go(func() error { return silent(n.Peer(address(false, 10, i)), small) })
+		group.Go(func() error { return silent(n.NewTCP(address(false, 10, i)), small) })
 	}
 	if err := group.Wait(); err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestRaceBacklog(t *testing.T) {
 }
 
 // silent connects and says nothing until it is dropped, or as long as a handshake takes if it never gets in.
-func silent(p *peer.Peer, to netip.AddrPort) error {
+func silent(p *peer.TCP, to netip.AddrPort) error {
 	ctx, cancel := context.WithTimeout(context.Background(), handshake+time.Second)
 	defer cancel()
 	err := p.Connect(ctx, to, append(append([]byte{}, peer.MSS...), peer.Option...))

@@ -32,9 +32,9 @@ const (
 )
 
 // forger is a peer that knows what no other host should: how this kernel's loopback device is called.
-func forger(t *testing.T, n *peer.Net, last byte) *peer.Peer {
+func forger(t *testing.T, n *peer.Net, last byte) *peer.TCP {
 	t.Helper()
-	return n.Peer(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 96, 1, last}), 6000))
+	return n.NewTCP(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 96, 1, last}), 6000))
 }
 
 // overhear has a socket of ours connect to a peer, and returns its PROPOSAL, in which it is.
@@ -64,7 +64,7 @@ func overhear(ctx context.Context, t *testing.T, n *peer.Net) []byte {
 }
 
 // accepted opens a connection to the listener and goes as far as its ACCEPT.
-func accepted(ctx context.Context, t *testing.T, p *peer.Peer, proposal []byte) []byte {
+func accepted(ctx context.Context, t *testing.T, p *peer.TCP, proposal []byte) []byte {
 	t.Helper()
 	if err := p.Connect(ctx, bank, bytes.Join([][]byte{peer.MSS, peer.Option}, nil)); err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestForged(t *testing.T) {
 	defer unix.Close(l)
 	proposal := overhear(ctx, t, n)
 
-	peers := make([]*peer.Peer, 4)
+	peers := make([]*peer.TCP, 4)
 	accepts := make([][]byte, len(peers))
 	for i := range peers {
 		peers[i] = forger(t, n, byte(10+i))

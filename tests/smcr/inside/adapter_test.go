@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/smckit/smckit/tests/guest"
-	"github.com/smckit/smckit/tests/roce"
+	"github.com/smckit/smckit/tests/peer"
 	"golang.org/x/sys/unix"
 )
 
@@ -92,7 +92,7 @@ func unacknowledged(t *testing.T, g *group, weight, most int) {
 		return c.messages*weight + g.brief
 	}
 	before := sent()
-	g.qp.Be(roce.Silent)
+	g.qp.SetManner(peer.Silent)
 	close(begin)
 	err := g.until(ctx, "the application's writes", func() bool { return c.app.wrote.Load() == writes })
 	// What is under way is sent again in order, so all of it has come when it has come twice more.
@@ -107,7 +107,7 @@ func unacknowledged(t *testing.T, g *group, weight, most int) {
 	if got := sent() - before; got > most || got < most*3/4 {
 		t.Errorf("%d messages or entries are under way, want %d", got, most)
 	}
-	g.qp.Be(roce.Polite)
+	g.qp.SetManner(peer.Polite)
 	if err := c.close(ctx); err != nil {
 		t.Error(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/smckit/smckit/tests/roce"
+	"github.com/smckit/smckit/tests/peer"
 )
 
 // says sends one CDC message that is not as it should be, or several.
@@ -28,7 +28,7 @@ func says(changes ...func(m *cdc)) func(context.Context, *session) error {
 
 // tolerable takes it for none of the peer's mistakes that our module has answered by the end of the link.
 func tolerable(err error) error {
-	if errors.Is(err, roce.ErrRefused) || errors.Is(err, errGone) {
+	if errors.Is(err, peer.ErrRefused) || errors.Is(err, errGone) {
 		return nil
 	}
 	return err
@@ -51,7 +51,7 @@ var errTooSlow = errors.New("the link will have been given up, as it takes nothi
 
 // heldUp has our module write more messages than its queue takes, none of which arrives, and tells that all was read.
 func heldUp(ctx context.Context, s *session) error {
-	s.g.qp.Be(roce.Busy)
+	s.g.qp.SetManner(peer.Busy)
 	const n = 100
 	ctx, cancel := context.WithTimeoutCause(ctx, 8*time.Second, errTooSlow)
 	defer cancel()

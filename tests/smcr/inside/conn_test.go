@@ -15,7 +15,6 @@ import (
 	"slices"
 
 	"github.com/smckit/smckit/tests/peer"
-	"github.com/smckit/smckit/tests/roce"
 )
 
 // Flags of CDC messages: of the producer, and about closing.
@@ -76,12 +75,12 @@ func parseCDC(b []byte) cdc {
 // conn is a connection, as its peer in user space has it. What it has heard is under the group's lock.
 type conn struct {
 	g    *group
-	tcp  *peer.Peer
+	tcp  *peer.TCP
 	app  *app // at our module's end
 	told <-chan error
 	stop chan struct{}
 	over chan struct{} // nobody serves TCP any more
-	rmb  *roce.Region
+	rmb  *peer.Region
 	us   peer.EndR
 	them *peer.EndR
 	size int // of their RMB
@@ -106,7 +105,7 @@ func (g *group) conn() *conn {
 	g.made++
 	n := uint32(g.made)
 	c := &conn{g: g, stop: make(chan struct{}), over: make(chan struct{})}
-	c.rmb = &roce.Region{Addr: uint64(n) << 32, Rkey: 0x1000 + n, Bytes: make([]byte, 16384<<sizeCode)}
+	c.rmb = &peer.Region{Addr: uint64(n) << 32, Rkey: 0x1000 + n, Bytes: make([]byte, 16384<<sizeCode)}
 	c.us = peer.EndR{
 		V1: g.v1, First: !g.formed, Addr: g.addr, QPN: g.qp.Number, PSN: g.psn, Rkey: c.rmb.Rkey, RMB: c.rmb.Addr,
 		Size: sizeCode, MTU: mtuCode, Token: 0xabc000 + n, MaxConns: 255, MaxLinks: 1,
@@ -121,7 +120,7 @@ func (g *group) conn() *conn {
 	if g.server {
 		port = 6000
 	}
-	c.tcp = g.n.Peer(netip.AddrPortFrom(g.addr, port+uint16(n)))
+	c.tcp = g.n.NewTCP(netip.AddrPortFrom(g.addr, port+uint16(n)))
 	return c
 }
 

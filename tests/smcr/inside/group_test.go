@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/smckit/smckit/tests/peer"
-	"github.com/smckit/smckit/tests/roce"
 )
 
 // Types of LLC messages, as version 2 has them.
@@ -55,8 +54,8 @@ type group struct {
 	v1     bool   // it is of version 1
 	agrees bool   // to messages as immediate data
 	recvs  uint32 // and says that it has two to the power of that many receives, if that is not 0
-	host   *roce.Host
-	qp     *roce.QP
+	host   *peer.Adapter
+	qp     *peer.QP
 	psn    uint32
 	first  *conn // of those that a test needs again
 
@@ -87,8 +86,8 @@ func (g *group) complies() {
 
 func newGroup(t testing.TB, n *network, addr netip.Addr, server bool) *group {
 	g := &group{n: n, addr: addr, server: server, psn: 0xfffff0, conns: map[uint32]*conn{}}
-	g.host = roce.NewHost(n.Net, addr)
-	g.qp = g.host.QP(g.psn)
+	g.host = peer.NewAdapter(n.Net, addr)
+	g.qp = g.host.NewQP(g.psn)
 	g.qp.Message, g.qp.Written = g.heard, g.written
 	t.Cleanup(g.host.Close)
 	return g
@@ -204,7 +203,7 @@ func (g *group) until(ctx context.Context, what string, holds func() bool) error
 		case gone:
 			return fmt.Errorf("%s: %w", what, errGone)
 		case g.qp.Refused():
-			return fmt.Errorf("%s: %w", what, roce.ErrRefused)
+			return fmt.Errorf("%s: %w", what, peer.ErrRefused)
 		}
 		select {
 		case <-ticker.C:
@@ -255,7 +254,7 @@ func (g *group) confirmLinkMessage(flags, link byte) []byte {
 }
 
 // confirmRkeyMessage tells of an RMB.
-func confirmRkeyMessage(r *roce.Region) []byte {
+func confirmRkeyMessage(r *peer.Region) []byte {
 	be := binary.BigEndian
 	return llcMessage(confirmRkey, 0, be.AppendUint64(be.AppendUint32([]byte{0}, r.Rkey), r.Addr)...)
 }

@@ -15,7 +15,6 @@ import (
 	"testing"
 
 	"github.com/smckit/smckit/tests/peer"
-	"github.com/smckit/smckit/tests/roce"
 )
 
 // sized is a message that takes, and says that it takes, other lengths than those.
@@ -80,7 +79,7 @@ func rejected(count, there int) func(context.Context, *session) error {
 func manyKeys(ctx context.Context, s *session) error {
 	refused := 0
 	for i := range uint32(256) {
-		answer, err := s.g.asks(ctx, confirmRkeyMessage(&roce.Region{Rkey: 0x77000000 + i, Addr: 1 << 50}))
+		answer, err := s.g.asks(ctx, confirmRkeyMessage(&peer.Region{Rkey: 0x77000000 + i, Addr: 1 << 50}))
 		if err != nil {
 			return err
 		}
@@ -101,9 +100,9 @@ func manyKeys(ctx context.Context, s *session) error {
 }
 
 // answersNothing asks, and does not acknowledge the answers.
-func answersNothing(n int, m roce.Manner) func(context.Context, *session) error {
+func answersNothing(n int, m peer.Manner) func(context.Context, *session) error {
 	return func(ctx context.Context, s *session) error {
-		s.g.qp.Be(m)
+		s.g.qp.SetManner(m)
 		for range n {
 			if err := s.g.qp.Send(llcMessage(testLink, 0)); err != nil {
 				return err
@@ -251,7 +250,7 @@ func TestPeersDeleteBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.hangUp()
-	g.qp.Be(roce.Silent)
+	g.qp.SetManner(peer.Silent)
 	var msgs [][]byte
 	for range queue + waiting {
 		msgs = append(msgs, llcMessage(testLink, 0))
@@ -263,7 +262,7 @@ func TestPeersDeleteBehind(t *testing.T) {
 	if err := c.app.wait(ctx); err != nil {
 		t.Fatal(err)
 	}
-	g.qp.Be(roce.Polite)
+	g.qp.SetManner(peer.Polite)
 	if err := g.until(ctx, "DELETE LINK of the server", func() bool { return g.gone }); err != nil {
 		t.Error(err)
 	}
@@ -305,7 +304,7 @@ func reassigns(ctx context.Context, s *session) error {
 func claims(ctx context.Context, s *session) error {
 	c := s.g.conn()
 	c.us.Rkey, c.us.RMB = s.us.Rkey, s.us.RMB
-	c.tcp = s.g.n.Peer(netip.AddrPortFrom(address(1, 240), c.tcp.Self.Port()))
+	c.tcp = s.g.n.NewTCP(netip.AddrPortFrom(address(1, 240), c.tcp.Self.Port()))
 	if s.g.server {
 		return inTurn(ctx, c.begin, c.answer, func(ctx context.Context) error { return c.declined(ctx, reasonToken) })
 	}
@@ -382,9 +381,9 @@ var llcs = []behaviour{
 	{name: "RMB of a connection that lives for another one", want: dead, do: reassigns},
 	{name: "RMB of a connection that lives, by another address", want: ignored, do: claims},
 	{name: "RMB of a connection that lives, by another address in the other role", want: ignored, do: claims},
-	{name: "TEST LINK 1000 times", want: lost, do: answersNothing(1000, roce.Deaf)},
-	{name: "TEST LINK 1000 times, and no room for the answers", want: lost, do: answersNothing(1000, roce.Busy)},
-	{name: "TEST LINK, and a NAK for each answer", want: lost, do: answersNothing(1, roce.Hostile)},
+	{name: "TEST LINK 1000 times", want: lost, do: answersNothing(1000, peer.Deaf)},
+	{name: "TEST LINK 1000 times, and no room for the answers", want: lost, do: answersNothing(1000, peer.Busy)},
+	{name: "TEST LINK, and a NAK for each answer", want: lost, do: answersNothing(1, peer.Hostile)},
 }
 
 // TestPeersLLC plays what a peer may say about the link group.

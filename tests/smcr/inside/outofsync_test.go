@@ -12,7 +12,6 @@ import (
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/tests/guest"
 	"github.com/smckit/smckit/tests/peer"
-	"github.com/smckit/smckit/tests/roce"
 )
 
 // outOfSync is a handshake in which somebody gives a peer's identity and then declines, as if the group of that were not known.
@@ -32,7 +31,7 @@ func (g *group) outOfSync(ctx context.Context) error {
 }
 
 // unused is an RMB that a server has told of, and that no connection has.
-var unused = &roce.Region{Addr: 99 << 32, Rkey: 0x9999, Bytes: make([]byte, 16384<<sizeCode)}
+var unused = &peer.Region{Addr: 99 << 32, Rkey: 0x9999, Bytes: make([]byte, 16384<<sizeCode)}
 
 // rmbsOf returns how many groups our module has, and the bytes of their RMBs.
 func rmbsOf(t *testing.T) (groups int, bytes uint64) {

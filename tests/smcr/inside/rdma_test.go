@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/smckit/smckit/tests/guest"
-	"github.com/smckit/smckit/tests/roce"
+	"github.com/smckit/smckit/tests/peer"
 )
 
 // Nobody waits for acknowledgements here: what breaks the link may be answered, or not any more.
@@ -40,7 +40,7 @@ func writesImm(length int) func(context.Context, *session) error {
 }
 
 // packets sends packets as they are.
-func packets(all ...*roce.Packet) func(context.Context, *session) error {
+func packets(all ...*peer.Packet) func(context.Context, *session) error {
 	return func(_ context.Context, s *session) error {
 		for _, p := range all {
 			one := *p
@@ -69,13 +69,13 @@ var rdmas = []behaviour{
 	{name: "write with a key that is almost right", want: lost, do: writes(0, 1, 100)},
 	{name: "write of all of the RMB", want: ignored, do: writesToEnd(math.MaxInt, 0)},
 	{name: "write of nothing", want: ignored, do: writes(0, 0, 0)},
-	{name: "read", want: lost, do: packets(&roce.Packet{Opcode: 0x0c, Payload: make([]byte, 16)})},
-	{name: "atomic", want: lost, do: packets(&roce.Packet{Opcode: 0x14, Payload: make([]byte, 28)})},
-	{name: "middle without a beginning", want: lost, do: packets(&roce.Packet{Opcode: roce.SendMiddle, Payload: make([]byte, 1024)})},
-	{name: "message of a packet longer than the path takes", want: tooLong(), do: packets(&roce.Packet{Opcode: roce.SendOnly, Payload: make([]byte, 1028)})},
+	{name: "read", want: lost, do: packets(&peer.Packet{Opcode: 0x0c, Payload: make([]byte, 16)})},
+	{name: "atomic", want: lost, do: packets(&peer.Packet{Opcode: 0x14, Payload: make([]byte, 28)})},
+	{name: "middle without a beginning", want: lost, do: packets(&peer.Packet{Opcode: peer.SendMiddle, Payload: make([]byte, 1024)})},
+	{name: "message of a packet longer than the path takes", want: tooLong(), do: packets(&peer.Packet{Opcode: peer.SendOnly, Payload: make([]byte, 1028)})},
 	{name: "write longer than it said", want: lost, do: func(ctx context.Context, s *session) error {
-		return packets(&roce.Packet{
-			Opcode: roce.WriteOnly, AckReq: true, Addr: s.them.RMB, Rkey: s.them.Rkey, Length: 10, Payload: make([]byte, 1000),
+		return packets(&peer.Packet{
+			Opcode: peer.WriteOnly, AckReq: true, Addr: s.them.RMB, Rkey: s.them.Rkey, Length: 10, Payload: make([]byte, 1000),
 		})(ctx, s)
 	}},
 	{name: "write after the end", want: ended, do: func(ctx context.Context, s *session) error {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/smckit/smckit/tests/peer"
-	"github.com/smckit/smckit/tests/roce"
 	"golang.org/x/sys/unix"
 )
 
@@ -33,13 +32,13 @@ type silence struct {
 
 // deaf has the peer acknowledge nothing from now on; mute, that it answers no LLC.
 func deaf(_ context.Context, c *conn) error {
-	c.g.qp.Be(roce.Deaf)
+	c.g.qp.SetManner(peer.Deaf)
 	return nil
 }
 
 // full has the peer take no messages any more.
 func full(_ context.Context, c *conn) error {
-	c.g.qp.Be(roce.Busy)
+	c.g.qp.SetManner(peer.Busy)
 	return nil
 }
 
@@ -159,7 +158,7 @@ func deafTo(ctx context.Context, c *conn) error {
 
 // noRoom has no room for messages any more, but for data.
 func noRoom(ctx context.Context, c *conn) error {
-	c.g.qp.Be(roce.Busy)
+	c.g.qp.SetManner(peer.Busy)
 	return busy(ctx, c)
 }
 

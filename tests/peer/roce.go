@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package roce is an RDMA adapter in user space, as far as SMC-R takes one: reliable connections over RoCEv2 in IPv4, with
-// SEND and RDMA WRITE. It does what its user says, whether or not that is allowed.
-package roce
+package peer
 
 import (
 	"encoding/binary"
@@ -42,7 +40,7 @@ const (
 const syndromeKind = 0x60
 
 const (
-	port       = 4791
+	rocePort       = 4791
 	ipHeader   = 20
 	udpHeader  = 8
 	bthLength  = 12
@@ -128,7 +126,7 @@ func (p *Packet) headers(b []byte) {
 	sum = sum>>16 + sum&0xffff
 	be.PutUint16(b[10:], ^uint16(sum+sum>>16))
 	be.PutUint16(b[20:], p.SourcePort)
-	be.PutUint16(b[22:], port)
+	be.PutUint16(b[22:], rocePort)
 	be.PutUint16(b[24:], uint16(n-ipHeader))
 }
 
@@ -147,10 +145,10 @@ var (
 	errICRC    = errors.New("the packet's checksum is wrong")
 )
 
-// Parse reads a packet from its IPv4 header on. The payload is a copy.
-func Parse(b []byte) (*Packet, error) {
+// ParsePacket reads a packet from its IPv4 header on. The payload is a copy.
+func ParsePacket(b []byte) (*Packet, error) {
 	be := binary.BigEndian
-	if len(b) < ipHeader+udpHeader+bthLength+icrcLength || b[0] != 4<<4|ipHeader/4 || b[9] != 17 || be.Uint16(b[22:]) != port {
+	if len(b) < ipHeader+udpHeader+bthLength+icrcLength || b[0] != 4<<4|ipHeader/4 || b[9] != 17 || be.Uint16(b[22:]) != rocePort {
 		return nil, errNotRoCE
 	}
 	n := int(be.Uint16(b[2:]))

@@ -2,7 +2,7 @@
 
 //go:build linux
 
-package roce
+package peer
 
 import (
 	"context"
@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// again is when packets that were not acknowledged are sent once more, and rest is the same after a NAK. Each time that
+	// resendPacketsAfter is when packets that were not acknowledged are sent once more, and rest is the same after a NAK. Each time that
 	// nothing has come of it, the wait is twice as long, up to longest, and no more than burst packets are sent: the other
 	// side may be one that is slow.
-	again   = 300 * time.Millisecond
-	longest = 5 * time.Second
-	rest    = 5 * time.Millisecond
-	tick    = 5 * time.Millisecond
-	burst   = 64
+	resendPacketsAfter   = 300 * time.Millisecond
+	resendAtMost = 5 * time.Second
+	resendAfterNAK    = 5 * time.Millisecond
+	resendTick    = 5 * time.Millisecond
+	resendBurst   = 64
 )
 
 // Manner is how a queue pair treats what comes.
@@ -48,7 +48,7 @@ type QP struct {
 	// Written gets the immediate data of writes, and how many bytes were written; likewise. May be nil.
 	Written func(imm, length uint32)
 
-	host    *Host
+	host    *Adapter
 	mu      sync.Mutex
 	remote  netip.Addr
 	peer    uint32 // its queue pair
@@ -93,8 +93,8 @@ func (q *QP) Connect(remote netip.Addr, qpn, psn uint32, code byte) {
 	q.remote, q.peer, q.expect, q.mtu = remote, qpn, psn, 128<<code
 }
 
-// Be changes how the queue pair treats what comes.
-func (q *QP) Be(m Manner) {
+// SetManner changes how the queue pair treats what comes.
+func (q *QP) SetManner(m Manner) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.manner = m
@@ -178,7 +178,7 @@ func (q *QP) put(p *Packet) error {
 
 // Flush waits until all that was sent has been acknowledged.
 func (q *QP) Flush(ctx context.Context) error {
-	ticker := time.NewTicker(tick)
+	ticker := time.NewTicker(resendTick)
 	defer ticker.Stop()
 	for {
 		q.mu.Lock()
@@ -206,8 +206,8 @@ func (q *QP) repeat() {
 		return
 	}
 	q.due = time.Now().Add(q.wait)
-	q.wait = min(2*q.wait, longest)
-	for _, p := range q.unacked[:min(len(q.unacked), burst)] {
+	q.wait = min(2*q.wait, resendAtMost)
+	for _, p := range q.unacked[:min(len(q.unacked), resendBurst)] {
 		if q.put(p) != nil {
 			return
 		}
@@ -216,7 +216,7 @@ func (q *QP) repeat() {
 
 // later begins the wait for an acknowledgement. The caller holds the lock.
 func (q *QP) later() {
-	q.wait = again
+	q.wait = resendPacketsAfter
 	q.due = time.Now().Add(q.wait)
 }
 

@@ -2,15 +2,15 @@
 
 //go:build linux
 
-package roce
+package peer
 
 import (
 	"slices"
 	"time"
 )
 
-// before compares PSNs.
-func before(a, b uint32) bool { return (a-b)&0x800000 != 0 }
+// psnBefore compares PSNs.
+func psnBefore(a, b uint32) bool { return (a-b)&0x800000 != 0 }
 
 // receive does with a packet what the manner of the queue pair says.
 func (q *QP) receive(p *Packet) {
@@ -43,7 +43,7 @@ func (q *QP) acknowledged(p *Packet) {
 		arrived = (p.PSN - 1) & psnMask
 	}
 	n := 0
-	for n < len(q.unacked) && !before(arrived, q.unacked[n].PSN) {
+	for n < len(q.unacked) && !psnBefore(arrived, q.unacked[n].PSN) {
 		n++
 	}
 	q.unacked = slices.Delete(q.unacked, 0, n)
@@ -52,7 +52,7 @@ func (q *QP) acknowledged(p *Packet) {
 		q.later()
 	case p.Syndrome&syndromeKind == 0:
 	case p.Syndrome&syndromeKind == SyndromeRNR || p.Syndrome == SyndromeSequence:
-		q.due = time.Now().Add(rest)
+		q.due = time.Now().Add(resendAfterNAK)
 	default:
 		q.refused = p.Syndrome
 	}
@@ -73,7 +73,7 @@ func (q *QP) request(p *Packet) (msg []byte, served bool) {
 	case q.manner == Hostile:
 		q.answer(p.PSN, SyndromeInvalid)
 		return nil, false
-	case before(p.PSN, q.expect): // it has come before, and the answer was lost
+	case psnBefore(p.PSN, q.expect): // it has come before, and the answer was lost
 		q.again++
 		q.answer((q.expect-1)&psnMask, SyndromeACK)
 		return nil, false

@@ -2,7 +2,7 @@
 
 //go:build linux
 
-package roce
+package peer
 
 import (
 	"maps"
@@ -11,37 +11,36 @@ import (
 	"sync"
 	"time"
 
-	"github.com/smckit/smckit/tests/peer"
 )
 
-// Host is an adapter with one address.
-type Host struct {
+// Adapter is an adapter with one address.
+type Adapter struct {
 	Addr netip.Addr
 
-	net  *peer.Net
+	net  *Net
 	mu   sync.Mutex
 	qps  map[uint32]*QP
 	next uint32
 	done chan struct{}
 }
 
-// NewHost makes an adapter with an address of the network.
-func NewHost(n *peer.Net, addr netip.Addr) *Host {
-	h := &Host{Addr: addr, net: n, qps: map[uint32]*QP{}, next: 0x100, done: make(chan struct{})}
+// NewAdapter makes an adapter with an address of the network.
+func NewAdapter(n *Net, addr netip.Addr) *Adapter {
+	h := &Adapter{Addr: addr, net: n, qps: map[uint32]*QP{}, next: 0x100, done: make(chan struct{})}
 	n.Take(addr, h.receive)
 	go h.repeat()
 	return h
 }
 
 // Close has the adapter fall silent.
-func (h *Host) Close() {
+func (h *Adapter) Close() {
 	h.net.Take(h.Addr, func([]byte) {})
 	close(h.done)
 }
 
 // repeat has all queue pairs send again what was lost.
-func (h *Host) repeat() {
-	ticker := time.NewTicker(tick)
+func (h *Adapter) repeat() {
+	ticker := time.NewTicker(resendTick)
 	defer ticker.Stop()
 	for {
 		select {
@@ -58,8 +57,8 @@ func (h *Host) repeat() {
 	}
 }
 
-// QP makes a queue pair of a connection that is yet to be: Connect says with whom.
-func (h *Host) QP(psn uint32) *QP {
+// NewQP makes a queue pair of a connection that is yet to be: Connect says with whom.
+func (h *Adapter) NewQP(psn uint32) *QP {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	q := &QP{Number: h.next, host: h, send: psn, regions: map[uint32]*Region{}}
@@ -69,8 +68,8 @@ func (h *Host) QP(psn uint32) *QP {
 }
 
 // receive hands a packet to the queue pair that it is for.
-func (h *Host) receive(packet []byte) {
-	p, err := Parse(packet)
+func (h *Adapter) receive(packet []byte) {
+	p, err := ParsePacket(packet)
 	if err != nil {
 		return
 	}

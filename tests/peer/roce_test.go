@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package roce
+package peer
 
 import (
 	"encoding/hex"
@@ -28,14 +28,14 @@ var stock = []struct {
 	},
 }
 
-// TestStock reads packets of others, and spoils each of their bytes that the checksum covers.
-func TestStock(t *testing.T) {
+// TestRoCEOfStock reads packets of others, and spoils each of their bytes that the checksum covers.
+func TestRoCEOfStock(t *testing.T) {
 	for _, c := range stock {
 		raw, err := hex.DecodeString(c.hex)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := Parse(raw)
+		p, err := ParsePacket(raw)
 		if err != nil {
 			t.Errorf("%s: %v", c.hex, err)
 			continue
@@ -49,7 +49,7 @@ func TestStock(t *testing.T) {
 		}
 		for i := ipHeader + udpHeader + 8; i < len(raw); i++ {
 			raw[i] ^= 1
-			if _, err := Parse(raw); err == nil {
+			if _, err := ParsePacket(raw); err == nil {
 				t.Errorf("%s: byte %d does not matter", c.hex, i)
 			}
 			raw[i] ^= 1
@@ -57,8 +57,8 @@ func TestStock(t *testing.T) {
 	}
 }
 
-// TestRoundTrip writes packets and reads them again.
-func TestRoundTrip(t *testing.T) {
+// TestRoCERoundTrip writes packets and reads them again.
+func TestRoCERoundTrip(t *testing.T) {
 	ends := Packet{Src: netip.MustParseAddr("10.9.0.1"), Dst: netip.MustParseAddr("10.9.0.2"), QPN: 0x123456, PSN: 0xfffffe, SourcePort: 0xc000}
 	for _, p := range []Packet{
 		{Opcode: SendOnly, Solicited: true, AckReq: true, Payload: make([]byte, 44)},
@@ -70,7 +70,7 @@ func TestRoundTrip(t *testing.T) {
 	} {
 		p.Src, p.Dst, p.QPN, p.PSN, p.SourcePort = ends.Src, ends.Dst, ends.QPN, ends.PSN, ends.SourcePort
 		raw := p.Marshal()
-		got, err := Parse(raw)
+		got, err := ParsePacket(raw)
 		if err != nil {
 			t.Errorf("%+v: %v", p, err)
 			continue
@@ -79,7 +79,7 @@ func TestRoundTrip(t *testing.T) {
 			t.Error(diff)
 		}
 		for n := range raw {
-			if _, err := Parse(raw[:n]); err == nil {
+			if _, err := ParsePacket(raw[:n]); err == nil {
 				t.Errorf("%d of %d bytes are a packet", n, len(raw))
 			}
 		}
