@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
 )
 
 // Adapter is an adapter with one address.

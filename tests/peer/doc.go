@@ -7,4 +7,6 @@
 //     go through, so what they meet is the kernel's own TCP, and nothing in between.
 //   - ProposalR, AcceptD1 and the others make CLC messages.
 //   - Adapter and QP are an RDMA adapter: reliable connections over RoCEv2 in IPv4, with SEND and RDMA WRITE.
+//   - LinkGroup and Conn are the peer's side of SMC-R: LLC and CDC. LLC, CDC and Conn.NextCDC make messages.
+//   - OpenRoCE makes the network between our module and such peers in a guest of the lab.
 package peer

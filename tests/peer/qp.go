@@ -18,11 +18,11 @@ const (
 	// resendPacketsAfter is when packets that were not acknowledged are sent once more, and rest is the same after a NAK. Each time that
 	// nothing has come of it, the wait is twice as long, up to longest, and no more than burst packets are sent: the other
 	// side may be one that is slow.
-	resendPacketsAfter   = 300 * time.Millisecond
-	resendAtMost = 5 * time.Second
-	resendAfterNAK    = 5 * time.Millisecond
-	resendTick    = 5 * time.Millisecond
-	resendBurst   = 64
+	resendPacketsAfter = 300 * time.Millisecond
+	resendAtMost       = 5 * time.Second
+	resendAfterNAK     = 5 * time.Millisecond
+	resendTick         = 5 * time.Millisecond
+	resendBurst        = 64
 )
 
 // Manner is how a queue pair treats what comes.

@@ -40,7 +40,7 @@ const (
 const syndromeKind = 0x60
 
 const (
-	rocePort       = 4791
+	rocePort   = 4791
 	ipHeader   = 20
 	udpHeader  = 8
 	bthLength  = 12

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/smckit/smckit/tests/guest"
+	"github.com/smckit/smckit/tests/peer"
 )
 
 // outcome is what becomes of a connection whose peer misbehaves.
@@ -37,84 +38,72 @@ type behaviour struct {
 
 // session is where it happens.
 type session struct {
-	*conn
-	wellBehaved *conn // of another group
+	*peer.Conn
+	wellBehaved *peer.Conn // of another group
 }
 
 // finish checks that the outcome is as wanted.
 func (s *session) finish(ctx context.Context, want outcome) error {
 	switch want {
 	case ignored:
-		if err := s.exchange(ctx, 3000); err != nil {
+		if err := s.Exchange(ctx, 3000); err != nil {
 			return fmt.Errorf("afterwards: %w", err)
 		}
-		return s.conn.close(ctx)
+		return s.Conn.Close(ctx)
 	case lost, dead:
-		if err := s.app.wait(ctx); err != nil {
+		if err := s.App.Wait(ctx); err != nil {
 			return err
 		}
-		if s.app.err == nil {
+		if s.App.Err == nil {
 			return errors.New("the application has heard of no error")
 		}
 	case ended:
-		if err := s.app.wait(ctx); err != nil {
+		if err := s.App.Wait(ctx); err != nil {
 			return err
 		}
 	}
-	s.hangUp()
+	s.HangUp()
 	if want == lost {
 		return nil
 	}
-	return s.g.fresh(ctx)
-}
-
-// fresh makes a connection of the group, and sees whether it works.
-func (g *group) fresh(ctx context.Context) error {
-	c, err := g.open(ctx)
-	if err != nil {
-		return fmt.Errorf("another connection: %w", err)
-	}
-	if err := c.exchange(ctx, 500); err != nil {
-		return fmt.Errorf("another connection: %w", err)
-	}
-	return c.close(ctx)
+	return s.Group.UseNewConn(ctx)
 }
 
 // env is a test of many cases, with a peer that has done no wrong all along.
 type env struct {
-	*network
+	*peer.RoCENet
 	agrees      bool       // the peers that misbehave agree to messages as immediate data
 	v1          bool       // they speak version 1
 	mu          sync.Mutex // for who deals with it
-	wellBehaved *conn
+	wellBehaved *peer.Conn
 }
 
 func openEnv(t *testing.T, third byte) *env {
-	n := openNetwork(t)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	n := peer.OpenRoCE(t)
+	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
 	defer cancel()
-	c, err := newGroup(t, n, address(third, 250), false).open(ctx)
+	c, err := peer.NewLinkGroup(t, n, peer.Address(third, 250), false).Open(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.hangUp() })
-	return &env{network: n, wellBehaved: c}
+	t.Cleanup(func() { c.HangUp() })
+	return &env{RoCENet: n, wellBehaved: c}
 }
 
 // unharmed checks that the well-behaved peer's connection works, and that it gets another one at once.
 func (s *env) unharmed(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, peer.Patience)
 	defer cancel()
-	if err := s.wellBehaved.exchange(ctx, 2000); err != nil {
+	if err := s.wellBehaved.Exchange(ctx, 2000); err != nil {
 		return fmt.Errorf("the well-behaved peer: %w", err)
 	}
 	begin := time.Now()
-	if err := s.wellBehaved.g.fresh(ctx); err != nil {
+	if err := s.wellBehaved.Group.UseNewConn(ctx); err != nil {
 		return fmt.Errorf("the well-behaved peer: %w", err)
 	}
-	if took := time.Since(begin); took > prompt {
+	if took := time.Since(begin); took > peer.Prompt {
 		return fmt.Errorf("the well-behaved peer had to wait %v for its connection", took)
 	}
 	return nil
@@ -125,25 +114,25 @@ func (s *env) run(t *testing.T, third byte, cases []behaviour) {
 	roles := []bool{false, true}
 	for i, b := range cases {
 		for r, server := range roles {
-			if b.clientOnly && server || !b.clientOnly && !guests.Full() && r != i%2 {
+			if b.clientOnly && server || !b.clientOnly && !peer.RoCEGuest.Full() && r != i%2 {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s, server %v", b.name, server), func(t *testing.T) {
 				if b.skip != "" {
 					t.Skip(b.skip)
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
 				defer cancel()
-				g := newGroup(t, s.network, address(third+byte(r), byte(i+1)), server)
-				g.agrees, g.v1 = s.agrees, s.v1
-				c, err := g.open(ctx)
+				g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(third+byte(r), byte(i+1)), server)
+				g.Immediate, g.V1 = s.agrees, s.v1
+				c, err := g.Open(ctx)
 				if err == nil {
-					err = c.exchange(ctx, 1000)
+					err = c.Exchange(ctx, 1000)
 				}
 				if err != nil {
 					t.Fatalf("before: %v", err)
 				}
-				here := &session{conn: c, wellBehaved: s.wellBehaved}
+				here := &session{Conn: c, wellBehaved: s.wellBehaved}
 				err = b.do(ctx, here)
 				slow := errors.Is(err, errTooSlow)
 				if err == nil {

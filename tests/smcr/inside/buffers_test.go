@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/smckit/smckit/tests/guest"
+	"github.com/smckit/smckit/tests/peer"
 	"golang.org/x/sys/unix"
 )
 
@@ -20,24 +21,24 @@ func TestPeersWellBehavedScarce(t *testing.T) {
 	const conns, together = 12, 4
 	// Pieces of 4 MiB are the largest that the kernel has.
 	setBuffers(t, "16777216")
-	n := openNetwork(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	n := peer.OpenRoCE(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
 	defer cancel()
-	g := newGroup(t, n, address(1, 11), false)
+	g := peer.NewLinkGroup(t, n, peer.Address(1, 11), false)
 	rmbs := map[uint64]bool{}
 	for range conns {
-		c, err := g.open(ctx)
+		c, err := g.Open(ctx)
 		if err == nil {
-			err = c.exchange(ctx, 1000)
+			err = c.Exchange(ctx, 1000)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.size > 4<<20 {
-			t.Fatalf("an RMB of %d bytes: nothing is scarce here", c.size)
+		if c.RingSize > 4<<20 {
+			t.Fatalf("an RMB of %d bytes: nothing is scarce here", c.RingSize)
 		}
-		rmbs[c.them.RMB] = true
-		if err := c.close(ctx); err != nil {
+		rmbs[c.Remote.RMB] = true
+		if err := c.Close(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -54,22 +55,22 @@ func TestPeersWellBehavedScarce(t *testing.T) {
 // quiet: each takes the buffers that the one before had.
 func TestPeersWellBehavedDeclines(t *testing.T) {
 	const rounds, conns, together = 4, 10, 4
-	n := openNetwork(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	n := peer.OpenRoCE(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
 	defer cancel()
-	g := newGroup(t, n, address(1, 12), false)
-	quiet, err := g.open(ctx)
+	g := peer.NewLinkGroup(t, n, peer.Address(1, 12), false)
+	quiet, err := g.Open(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Some of the answers are the last that the adapter has said it has sent, and some are not.
 	for range rounds {
-		if err := quiet.exchange(ctx, 10); err != nil {
+		if err := quiet.Exchange(ctx, 10); err != nil {
 			t.Fatal(err)
 		}
 		for range conns {
-			c := g.conn()
-			if err := inTurn(ctx, c.begin, c.accepted, func(ctx context.Context) error { return declines(0)(ctx, c) }); err != nil {
+			c := g.NewConn()
+			if err := peer.InTurn(ctx, c.Begin, c.RecvAccept, func(ctx context.Context) error { return declines(0)(ctx, c) }); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -78,7 +79,7 @@ func TestPeersWellBehavedDeclines(t *testing.T) {
 	if bytes := ringBytes(t); bytes == 0 || bytes > together*256<<10 {
 		t.Errorf("%d connections that were declined have left rings of %d bytes", rounds*conns, bytes)
 	}
-	if err := quiet.close(ctx); err != nil {
+	if err := quiet.Close(ctx); err != nil {
 		t.Error(err)
 	}
 }
@@ -87,27 +88,27 @@ func TestPeersWellBehavedDeclines(t *testing.T) {
 func TestPeersWellBehavedHeld(t *testing.T) {
 	const conns, most = 30, 2 << 10 // KiB of each: 1 MiB each way
 	setBuffers(t, "1048576")
-	n := openNetwork(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	n := peer.OpenRoCE(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
 	defer cancel()
-	g := newGroup(t, n, address(1, 13), true)
+	g := peer.NewLinkGroup(t, n, peer.Address(1, 13), true)
 	had := guest.Meminfo(t, "MemAvailable")
 	held := make(chan struct{})
 	defer close(held)
-	var all []*conn
+	var all []*peer.Conn
 	for i := range conns {
-		c := g.conn()
+		c := g.NewConn()
 		if i == 0 {
-			c.use = func(a *app, fd int) {
-				defer close(a.done)
+			c.Use = func(a *guest.App, fd int) {
+				defer close(a.Done)
 				<-held
 				unix.Close(fd)
 			}
 		}
-		if err := inTurn(ctx, c.begin, c.confirm, c.settle); err != nil {
+		if err := peer.InTurn(ctx, c.Begin, c.Confirm, c.Finish); err != nil {
 			t.Fatal(err)
 		}
-		defer c.hangUp()
+		defer c.HangUp()
 		all = append(all, c)
 	}
 	taken := had - guest.Meminfo(t, "MemAvailable")
@@ -115,17 +116,17 @@ func TestPeersWellBehavedHeld(t *testing.T) {
 		t.Fatalf("%d connections have taken %d KiB: no buffers", conns, taken)
 	}
 	// It has read what was not sent yet.
-	m := all[1].next()
-	m.cons = at(all[1].cons+1, len(all[1].rmb.Bytes))
-	if err := g.qp.Send(m.marshal()); err != nil {
+	m := all[1].NextCDC()
+	m.Cons = peer.CursorAt(all[1].Cons+1, len(all[1].RMB.Bytes))
+	if err := g.QP.Send(m.Marshal()); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range all[1:] {
-		if err := c.app.wait(ctx); err != nil {
+		if err := c.App.Wait(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
-	guest.Await(t, patience, func() string {
+	guest.Await(t, peer.Patience, func() string {
 		if now := guest.Meminfo(t, "MemAvailable"); now < had-taken/2 {
 			return fmt.Sprintf("%d KiB of %d are still taken, though one of %d sockets is left", had-now, taken, conns)
 		}
@@ -136,8 +137,8 @@ func TestPeersWellBehavedHeld(t *testing.T) {
 // setBuffers has connections have RMBs and rings of so many bytes.
 func setBuffers(t *testing.T, size string) {
 	t.Helper()
-	guests.Set(t, "net.smc.rmem", size)
-	guests.Set(t, "net.smc.wmem", size)
+	peer.RoCEGuest.Set(t, "net.smc.rmem", size)
+	peer.RoCEGuest.Set(t, "net.smc.wmem", size)
 }
 
 // ringBytes is how much all groups have to send from.

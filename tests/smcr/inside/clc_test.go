@@ -71,10 +71,10 @@ var fromClients = []introduction{
 	{name: "15 connections", proposal: with(peer.AtMaxConns, 15), declined: because(reasonConns), withoutConfirm: true},
 	{name: "no links", proposal: with(peer.AtMaxLinks, 0), declined: because(reasonLinks), withoutConfirm: true},
 	{name: "255 links", proposal: with(peer.AtMaxLinks, 255)},
-	{name: "MTU 0", clc: with(peer.AtRSizeMTU, sizeCode<<4), declined: because(reasonReady)},
-	{name: "MTU 6", clc: with(peer.AtRSizeMTU, sizeCode<<4|6), declined: because(reasonReady)},
-	{name: "MTU 15", clc: with(peer.AtRSizeMTU, sizeCode<<4|15), declined: because(reasonReady)},
-	{name: "MTU 5", clc: with(peer.AtRSizeMTU, sizeCode<<4|5)},
+	{name: "MTU 0", clc: with(peer.AtRSizeMTU, peer.SizeCode<<4), declined: because(reasonReady)},
+	{name: "MTU 6", clc: with(peer.AtRSizeMTU, peer.SizeCode<<4|6), declined: because(reasonReady)},
+	{name: "MTU 15", clc: with(peer.AtRSizeMTU, peer.SizeCode<<4|15), declined: because(reasonReady)},
+	{name: "MTU 5", clc: with(peer.AtRSizeMTU, peer.SizeCode<<4|5)},
 	{name: "size 15", lie: func(us *peer.EndR) { us.Size = 15 }},
 	{name: "queue pair 0", clc: with(peer.AtRQPN, 0, 0, 0), declined: because(reasonTimeout, reasonLink, reasonReady)},
 	{name: "highest queue pair", clc: with(peer.AtRQPN, 255, 255, 255), declined: because(reasonTimeout, reasonLink, reasonReady)},
@@ -103,8 +103,8 @@ var fromServers = []introduction{
 	{name: "nobody's address", clc: gidIn("203.0.113.1"), declined: because(reasonTimeout, reasonLink)},
 	{name: "our own address", clc: gidIn("10.97.0.1"), declined: because(reasonTimeout, reasonLink, reasonReady)},
 	{name: "indirect", clc: with(peer.AtRFCE, 0), declined: because(0x030f0000), withoutConfirm: true},
-	{name: "MTU 0", clc: with(peer.AtRSizeMTU, sizeCode<<4), declined: because(reasonReady), withoutConfirm: true},
-	{name: "MTU 15", clc: with(peer.AtRSizeMTU, sizeCode<<4|15), declined: because(reasonReady), withoutConfirm: true},
+	{name: "MTU 0", clc: with(peer.AtRSizeMTU, peer.SizeCode<<4), declined: because(reasonReady), withoutConfirm: true},
+	{name: "MTU 15", clc: with(peer.AtRSizeMTU, peer.SizeCode<<4|15), declined: because(reasonReady), withoutConfirm: true},
 	{name: "size 15", lie: func(us *peer.EndR) { us.Size = 15 }},
 	{name: "another PSN", clc: with(61, 0, 0, 0), declined: because(reasonTimeout, reasonLink)},
 	{name: "element 0", clc: with(peer.AtRElement, 0), lost: true},
@@ -134,23 +134,21 @@ func gidIn(addr string) func(msg []byte) []byte {
 }
 
 // run runs the handshake, and what comes of it.
-func (b *introduction) run(ctx context.Context, g *group) error {
+func (b *introduction) run(ctx context.Context, g *peer.LinkGroup) error {
 	if b.further {
-		before, err := g.open(ctx)
+		before, err := g.Open(ctx)
 		if err != nil {
 			return fmt.Errorf("before: %w", err)
 		}
-		defer before.hangUp()
+		defer before.HangUp()
 	}
-	c := g.conn()
-	c.corrupt, c.corruptProposal = b.clc, b.proposal
+	c := g.NewConn()
+	c.Corrupt, c.CorruptProposal = b.clc, b.proposal
 	if b.lie != nil {
-		b.lie(&c.us)
-		g.mu.Lock()
-		g.conns[c.us.Token] = c
-		g.mu.Unlock()
+		b.lie(&c.Local)
+		g.Add(c)
 	}
-	if err := c.begin(ctx); err != nil {
+	if err := c.Begin(ctx); err != nil {
 		return err
 	}
 	if err := b.introduce(ctx, c); err != nil {
@@ -161,53 +159,53 @@ func (b *introduction) run(ctx context.Context, g *group) error {
 	}
 	switch {
 	case b.declined != nil:
-		return c.declined(ctx, b.declined...)
+		return c.RecvDecline(ctx, b.declined...)
 	case b.broken:
-		return c.tcp.Ended(ctx)
+		return c.TCP.Ended(ctx)
 	}
-	if err := c.settle(ctx); err != nil {
+	if err := c.Finish(ctx); err != nil {
 		return err
 	}
 	return b.use(ctx, c)
 }
 
 // introduce is the middle of the handshake.
-func (b *introduction) introduce(ctx context.Context, c *conn) error {
+func (b *introduction) introduce(ctx context.Context, c *peer.Conn) error {
 	switch {
 	case b.withoutConfirm && !b.server:
 		return nil
 	case b.withoutConfirm:
-		return c.answer(ctx)
-	case b.further && c.us.First && b.server: // our module's CONFIRM is of a link that we have not
-		if err := c.answer(ctx); err != nil {
+		return c.Answer(ctx)
+	case b.further && c.Local.First && b.server: // our module's CONFIRM is of a link that we have not
+		if err := c.Answer(ctx); err != nil {
 			return err
 		}
-		_, err := c.tcp.Message(ctx, peer.Confirm)
+		_, err := c.TCP.Message(ctx, peer.Confirm)
 		return err
-	case b.further && c.us.First:
-		c.us.First = false
-		if err := c.accepted(ctx); err != nil {
+	case b.further && c.Local.First:
+		c.Local.First = false
+		if err := c.RecvAccept(ctx); err != nil {
 			return err
 		}
-		c.us.First = true
-		return c.answer(ctx)
+		c.Local.First = true
+		return c.Answer(ctx)
 	}
-	return c.confirm(ctx)
+	return c.Confirm(ctx)
 }
 
 // use sees whether a connection works, or breaks once our module has something to write.
-func (b *introduction) use(ctx context.Context, c *conn) error {
+func (b *introduction) use(ctx context.Context, c *peer.Conn) error {
 	if !b.lost {
-		if err := c.exchange(ctx, 1000); err != nil {
+		if err := c.Exchange(ctx, 1000); err != nil {
 			return err
 		}
-		return c.close(ctx)
+		return c.Close(ctx)
 	}
-	if err := tolerable(c.write(ctx, []byte("hello"))); err != nil {
+	if err := tolerable(c.Write(ctx, []byte("hello"))); err != nil {
 		return err
 	}
-	defer c.hangUp()
-	return c.brokenOff(ctx)
+	defer c.HangUp()
+	return c.AwaitError(ctx)
 }
 
 // introduce plays the cases of one role.
@@ -219,9 +217,9 @@ func (s *env) introduce(t *testing.T, third byte, server bool, cases []introduct
 				t.Skip(b.skip)
 			}
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
 			defer cancel()
-			if err := b.run(ctx, newGroup(t, s.network, address(third, byte(i+1)), server)); err != nil {
+			if err := b.run(ctx, peer.NewLinkGroup(t, s.RoCENet, peer.Address(third, byte(i+1)), server)); err != nil {
 				t.Error(err)
 			}
 			if err := s.unharmed(t.Context()); err != nil {

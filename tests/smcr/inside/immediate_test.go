@@ -9,12 +9,14 @@ import (
 	"context"
 	"fmt"
 	"testing"
+
+	"github.com/smckit/smckit/tests/peer"
 )
 
 // word has the peer write bytes, with immediate data of its own: what is to be changed of that which would be right.
 func word(length int, change uint32) func(context.Context, *session) error {
 	return func(_ context.Context, s *session) error {
-		return s.g.qp.WriteImm(s.them.RMB, s.them.Rkey, make([]byte, length), s.them.Token<<24^change)
+		return s.Group.QP.WriteImm(s.Remote.RMB, s.Remote.Rkey, make([]byte, length), s.Remote.Token<<24^change)
 	}
 }
 
@@ -22,21 +24,21 @@ func word(length int, change uint32) func(context.Context, *session) error {
 var words = []behaviour{
 	{name: "of an RMB that is not", want: ignored, do: word(100, 0x80<<24)},
 	{name: "of nothing", want: lost, do: word(0, 0)},
-	{name: "of nothing, blocked", want: lost, do: word(0, immediateBlocked)},
+	{name: "of nothing, blocked", want: lost, do: word(0, peer.ImmediateBlocked)},
 	{name: "blocked", want: ignored, do: blocked},
 	{name: "read what was not sent", want: lost, do: word(1, 100)},
 	{name: "read more than its RMB has", want: lost, do: word(1, 65537)},
-	{name: "read as much as it can say", want: lost, do: word(1, immediateRead)},
-	{name: "both", want: lost, do: word(65536, immediateRead|immediateBlocked)},
+	{name: "read as much as it can say", want: lost, do: word(1, peer.ImmediateRead)},
+	{name: "both", want: lost, do: word(65536, peer.ImmediateRead|peer.ImmediateBlocked)},
 	{name: "before it may", want: lost, do: func(ctx context.Context, s *session) error {
-		c := s.g.conn()
+		c := s.Group.NewConn()
 		early := func(context.Context) error {
-			return s.g.qp.WriteImm(c.them.RMB, c.them.Rkey, []byte("early"), c.them.Token<<24)
+			return s.Group.QP.WriteImm(c.Remote.RMB, c.Remote.Rkey, []byte("early"), c.Remote.Token<<24)
 		}
-		if s.g.server {
-			return inTurn(ctx, c.begin, c.confirm, early) // by then our module is ready
+		if s.Group.Server {
+			return peer.InTurn(ctx, c.Begin, c.Confirm, early) // by then our module is ready
 		}
-		return inTurn(ctx, c.begin, c.accepted, early)
+		return peer.InTurn(ctx, c.Begin, c.RecvAccept, early)
 	}, clientOnly: true},
 	{name: "messages as well", want: ignored, do: mixes},
 }
@@ -44,16 +46,16 @@ var words = []behaviour{
 // blocked writes data that is not the last, and is echoed.
 func blocked(ctx context.Context, s *session) error {
 	data := bytes.Repeat([]byte{7}, 100)
-	imm := s.them.Token<<24 | immediateBlocked | uint32(s.cons-s.toldCons)
-	if err := s.g.qp.WriteImm(s.them.RMB+s.prod%uint64(s.size), s.them.Rkey, data, imm); err != nil {
+	imm := s.Remote.Token<<24 | peer.ImmediateBlocked | uint32(s.Cons-s.SentCons)
+	if err := s.Group.QP.WriteImm(s.Remote.RMB+s.Prod%uint64(s.RingSize), s.Remote.Rkey, data, imm); err != nil {
 		return err
 	}
-	s.prod += uint64(len(data))
-	s.toldCons = s.cons
-	s.seq++
-	got, err := s.read(ctx, len(data))
+	s.Prod += uint64(len(data))
+	s.SentCons = s.Cons
+	s.Seq++
+	got, err := s.Read(ctx, len(data))
 	if err == nil && !bytes.Equal(got, data) {
-		err = errWrong
+		err = peer.ErrWrongData
 	}
 	return err
 }
@@ -62,24 +64,24 @@ func blocked(ctx context.Context, s *session) error {
 func mixes(ctx context.Context, s *session) error {
 	for i := range 20 {
 		data := bytes.Repeat([]byte{byte(i)}, 100)
-		how := s.brief
+		how := s.WriteImmediate
 		if i%3 == 0 {
-			how = s.write
+			how = s.Write
 		}
 		if err := how(ctx, data); err != nil {
 			return err
 		}
-		err := s.g.until(ctx, "data", func() bool { return s.theirProd-s.cons >= uint64(len(data)) })
+		err := s.Group.Until(ctx, "data", func() bool { return s.RemoteProd-s.Cons >= uint64(len(data)) })
 		if err != nil {
 			return err
 		}
-		at := s.cons % uint64(len(s.rmb.Bytes))
-		if got := s.rmb.Bytes[at:][:len(data)]; !bytes.Equal(got, data) {
-			return fmt.Errorf("round %d: %w", i, errWrong)
+		at := s.Cons % uint64(len(s.RMB.Bytes))
+		if got := s.RMB.Bytes[at:][:len(data)]; !bytes.Equal(got, data) {
+			return fmt.Errorf("round %d: %w", i, peer.ErrWrongData)
 		}
-		s.cons += uint64(len(data))
+		s.Cons += uint64(len(data))
 		if i%5 == 0 {
-			if err := s.tell(ctx); err != nil {
+			if err := s.SendCDC(ctx); err != nil {
 				return err
 			}
 		}
@@ -94,43 +96,43 @@ func TestPeersImmediate(t *testing.T) {
 	s.run(t, 14, words)
 	for i, server := range []bool{false, true} {
 		t.Run(fmt.Sprintf("well-behaved, server %v", server), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
 			defer cancel()
-			g := newGroup(t, s.network, address(16, byte(i+1)), server)
-			g.agrees = true
-			c, err := g.open(ctx)
+			g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(16, byte(i+1)), server)
+			g.Immediate = true
+			c, err := g.Open(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, size := range []int{1, 1000, 65536, 200_000} {
-				if err := c.exchange(ctx, size); err != nil {
+				if err := c.Exchange(ctx, size); err != nil {
 					t.Fatalf("%d bytes: %v", size, err)
 				}
 			}
 			// Of the 48 receives that it has, it can say 32.
-			if c.them.Vendor != vendorImmediate|5<<4 || g.brief == 0 {
-				t.Errorf("our module has said %#x, and used immediate data %d times", c.them.Vendor, g.brief)
+			if c.Remote.Vendor != peer.VendorImmediate|5<<4 || g.ImmediateCount == 0 {
+				t.Errorf("our module has said %#x, and used immediate data %d times", c.Remote.Vendor, g.ImmediateCount)
 			}
 			dialogue(ctx, t, c)
-			if err := c.close(ctx); err != nil {
+			if err := c.Close(ctx); err != nil {
 				t.Error(err)
 			}
 		})
 		t.Run(fmt.Sprintf("switched off, server %v", server), func(t *testing.T) {
-			guests.Set(t, "net.smc.smcr_immediate", "0")
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			peer.RoCEGuest.Set(t, "net.smc.smcr_immediate", "0")
+			ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
 			defer cancel()
-			g := newGroup(t, s.network, address(17, byte(i+1)), server)
-			g.agrees = true
-			c, err := g.open(ctx)
+			g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(17, byte(i+1)), server)
+			g.Immediate = true
+			c, err := g.Open(ctx)
 			if err == nil {
-				err = inTurn(ctx, func(ctx context.Context) error { return c.exchange(ctx, 1000) }, c.close)
+				err = peer.InTurn(ctx, func(ctx context.Context) error { return c.Exchange(ctx, 1000) }, c.Close)
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			if c.them.Vendor != 0 || g.brief != 0 {
-				t.Errorf("our module has said %#x, and used immediate data %d times", c.them.Vendor, g.brief)
+			if c.Remote.Vendor != 0 || g.ImmediateCount != 0 {
+				t.Errorf("our module has said %#x, and used immediate data %d times", c.Remote.Vendor, g.ImmediateCount)
 			}
 		})
 	}
@@ -138,16 +140,15 @@ func TestPeersImmediate(t *testing.T) {
 
 // dialogue has as much asked as answered, more than the RMB holds in all. The answers tell what has been read: no message does.
 // But one that goes around the end of the RMB is two writes, and a message.
-func dialogue(ctx context.Context, t *testing.T, c *conn) {
+func dialogue(ctx context.Context, t *testing.T, c *peer.Conn) {
 	t.Helper()
 	state := func() (messages, rounds int) {
-		c.g.mu.Lock()
-		defer c.g.mu.Unlock()
-		return c.messages, int(c.theirProd) / len(c.rmb.Bytes)
+		c.Group.Locked(func() { messages, rounds = c.CDCCount, int(c.RemoteProd)/len(c.RMB.Bytes) })
+		return messages, rounds
 	}
 	messages, rounds := state()
 	for range 20 {
-		if err := c.exchange(ctx, 16000); err != nil {
+		if err := c.Exchange(ctx, 16000); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -16,27 +16,27 @@ const reasonMemory = 0x01010000
 // TestPeersLimit has a server name its group to our client more often than the client has RMBs for. The server says how many
 // connections a group has: the one too many is TCP, for want of memory, and the others go on.
 func TestPeersLimit(t *testing.T) {
-	guests.Set(t, "net.smc.rmem", "16384")
-	guests.Set(t, "net.smc.wmem", "16384")
-	n := openNetwork(t)
-	g := newGroup(t, n, address(1, 23), true)
-	ctx, cancel := context.WithTimeout(t.Context(), 8*patience)
+	peer.RoCEGuest.Set(t, "net.smc.rmem", "16384")
+	peer.RoCEGuest.Set(t, "net.smc.wmem", "16384")
+	n := peer.OpenRoCE(t)
+	g := peer.NewLinkGroup(t, n, peer.Address(1, 23), true)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*peer.Patience)
 	defer cancel()
-	var all []*conn
+	var all []*peer.Conn
 	defer func() {
 		for _, c := range all {
-			c.hangUp()
+			c.HangUp()
 		}
 	}()
 	for range 255 {
-		c, err := g.open(ctx)
+		c, err := g.Open(ctx)
 		if err != nil {
 			t.Fatalf("connection %d: %v", len(all), err)
 		}
 		all = append(all, c)
 	}
-	c := g.conn()
-	m, err := c.refused(ctx)
+	c := g.NewConn()
+	m, err := refusedByClient(ctx, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,27 +44,27 @@ func TestPeersLimit(t *testing.T) {
 	if peer.Reason(m) != reasonMemory || m[7]&sync != 0 {
 		t.Errorf("declined for %#08x with flags %#x, want %#08x and not out of sync", peer.Reason(m), m[7]&0xf, reasonMemory)
 	}
-	if err := c.byTCP(ctx); err != nil {
+	if err := c.UseTCP(ctx); err != nil {
 		t.Error(err)
 	}
-	for _, c := range []*conn{all[0], all[254]} {
-		if err := c.exchange(ctx, 1000); err != nil {
+	for _, c := range []*peer.Conn{all[0], all[254]} {
+		if err := c.Exchange(ctx, 1000); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := all[254].close(ctx); err != nil {
+	if err := all[254].Close(ctx); err != nil {
 		t.Fatal(err)
 	}
 	all = all[:254]
-	if err := g.fresh(ctx); err != nil {
+	if err := g.UseNewConn(ctx); err != nil {
 		t.Error(err)
 	}
 }
 
-// refused is a handshake that our client ends by a DECLINE.
-func (c *conn) refused(ctx context.Context) (decline []byte, err error) {
-	if err := inTurn(ctx, c.begin, c.announce, c.answer); err != nil {
+// refusedByClient is a handshake that our client ends by a DECLINE.
+func refusedByClient(ctx context.Context, c *peer.Conn) (decline []byte, err error) {
+	if err := peer.InTurn(ctx, c.Begin, c.AnnounceRMB, c.Answer); err != nil {
 		return nil, err
 	}
-	return c.tcp.Message(ctx, peer.Decline)
+	return c.TCP.Message(ctx, peer.Decline)
 }

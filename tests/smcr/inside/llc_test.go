@@ -27,8 +27,8 @@ func sized(kind byte, length, says int) []byte {
 // optionalTypes are messages of all types that a receiver need not know: the two highest bits are 10.
 func optionalTypes(ctx context.Context, s *session) error {
 	for kind := 0x80; kind < 0xc0; kind++ {
-		m := llcMessage(byte(kind), 0, 1, 2, 3, 4)
-		if err := s.g.says(ctx, m, append(bytes.Clone(m[:3]), bytes.Repeat([]byte{0xff}, 41)...), m[:1]); err != nil {
+		m := peer.LLC(byte(kind), 0, 1, 2, 3, 4)
+		if err := s.Group.Send(ctx, m, append(bytes.Clone(m[:3]), bytes.Repeat([]byte{0xff}, 41)...), m[:1]); err != nil {
 			return fmt.Errorf("type %#x: %w", kind, err)
 		}
 	}
@@ -37,12 +37,12 @@ func optionalTypes(ctx context.Context, s *session) error {
 
 // responses are answers to what nobody has asked. They may be late.
 func responses(ctx context.Context, s *session) error {
-	if err := s.g.says(ctx, llcMessage(requestAddLink, response)); err != nil {
+	if err := s.Group.Send(ctx, peer.LLC(peer.RequestAddLink, peer.Response)); err != nil {
 		return err
 	}
-	for _, kind := range []byte{addLink, deleteLink, confirmRkey, deleteRkey} {
-		for _, flags := range []byte{response, 0xff} {
-			if err := s.g.says(ctx, llcMessage(kind, flags, bytes.Repeat([]byte{0xff}, 40)...)); err != nil {
+	for _, kind := range []byte{peer.AddLink, peer.DeleteLink, peer.ConfirmRkey, peer.DeleteRkey} {
+		for _, flags := range []byte{peer.Response, 0xff} {
+			if err := s.Group.Send(ctx, peer.LLC(kind, flags, bytes.Repeat([]byte{0xff}, 40)...)); err != nil {
 				return err
 			}
 		}
@@ -53,11 +53,11 @@ func responses(ctx context.Context, s *session) error {
 // confirmsAgain sends CONFIRM LINK, which came at first contact, once more with some bytes changed.
 func confirmsAgain(at int, b ...byte) func(context.Context, *session) error {
 	return func(_ context.Context, s *session) error {
-		flags := byte(response)
-		if s.g.server {
+		flags := byte(peer.Response)
+		if s.Group.Server {
 			flags = 0
 		}
-		return s.g.qp.Send(peer.With(s.g.confirmLinkMessage(flags, 1), at, b...))
+		return s.Group.QP.Send(peer.With(s.Group.ConfirmLink(flags, 1), at, b...))
 	}
 }
 
@@ -65,10 +65,10 @@ func confirmsAgain(at int, b ...byte) func(context.Context, *session) error {
 func rejected(count, there int) func(context.Context, *session) error {
 	return func(ctx context.Context, s *session) error {
 		body := make([]byte, 68+16*there)
-		body[27], body[28] = 2, mtuCode
+		body[27], body[28] = 2, peer.MTUCode
 		binary.LittleEndian.PutUint16(body[66:], uint16(count))
-		answer, err := s.g.asks(ctx, llcMessage(addLink, 0, body...))
-		if err == nil && (answer[3]&all == 0 || len(answer) != msgLength) {
+		answer, err := s.Group.Request(ctx, peer.LLC(peer.AddLink, 0, body...))
+		if err == nil && (answer[3]&peer.AllLinks == 0 || len(answer) != peer.MsgLength) {
 			err = fmt.Errorf("ADD LINK is answered by %x", answer)
 		}
 		return err
@@ -79,11 +79,11 @@ func rejected(count, there int) func(context.Context, *session) error {
 func manyKeys(ctx context.Context, s *session) error {
 	refused := 0
 	for i := range uint32(256) {
-		answer, err := s.g.asks(ctx, confirmRkeyMessage(&peer.Region{Rkey: 0x77000000 + i, Addr: 1 << 50}))
+		answer, err := s.Group.Request(ctx, peer.ConfirmRkeyOf(&peer.Region{Rkey: 0x77000000 + i, Addr: 1 << 50}))
 		if err != nil {
 			return err
 		}
-		if answer[3]&negative != 0 {
+		if answer[3]&peer.Negative != 0 {
 			refused++
 		}
 	}
@@ -92,7 +92,7 @@ func manyKeys(ctx context.Context, s *session) error {
 	}
 	for i := range uint32(256) {
 		key := binary.BigEndian.AppendUint32([]byte{1, 0, 0, 0}, 0x77000000+i)
-		if _, err := s.g.asks(ctx, llcMessage(deleteRkey, 0, key...)); err != nil {
+		if _, err := s.Group.Request(ctx, peer.LLC(peer.DeleteRkey, 0, key...)); err != nil {
 			return err
 		}
 	}
@@ -102,9 +102,9 @@ func manyKeys(ctx context.Context, s *session) error {
 // answersNothing asks, and does not acknowledge the answers.
 func answersNothing(n int, m peer.Manner) func(context.Context, *session) error {
 	return func(ctx context.Context, s *session) error {
-		s.g.qp.SetManner(m)
+		s.Group.QP.SetManner(m)
 		for range n {
-			if err := s.g.qp.Send(llcMessage(testLink, 0)); err != nil {
+			if err := s.Group.QP.Send(peer.LLC(peer.TestLink, 0)); err != nil {
 				return err
 			}
 		}
@@ -115,8 +115,8 @@ func answersNothing(n int, m peer.Manner) func(context.Context, *session) error 
 // answered checks that a message is answered with these flags, and others not set.
 func answered(flags, not byte, msg []byte) func(context.Context, *session) error {
 	return func(ctx context.Context, s *session) error {
-		answer, err := s.g.asks(ctx, msg)
-		if err == nil && (answer[3]&flags != flags || answer[3]&not != 0 || len(answer) != msgLength) {
+		answer, err := s.Group.Request(ctx, msg)
+		if err == nil && (answer[3]&flags != flags || answer[3]&not != 0 || len(answer) != peer.MsgLength) {
 			err = fmt.Errorf("%x is answered by %x", msg, answer)
 		}
 		return err
@@ -126,21 +126,21 @@ func answered(flags, not byte, msg []byte) func(context.Context, *session) error
 // deletesLink deletes the only link. A client answers; a server deletes it by an exchange of its own.
 func deletesLink(ctx context.Context, s *session) error {
 	flags := byte(0)
-	if s.g.server {
-		flags = response
+	if s.Group.Server {
+		flags = peer.Response
 	}
-	if err := s.g.says(ctx, llcMessage(deleteLink, 0, theLink...)); err != nil {
+	if err := s.Group.Send(ctx, peer.LLC(peer.DeleteLink, 0, theLink...)); err != nil {
 		return err
 	}
-	m, err := s.g.take(ctx, deleteLink, flags)
+	m, err := s.Group.Take(ctx, peer.DeleteLink, flags)
 	if err != nil {
 		return err
 	}
 	reason := binary.BigEndian.Uint32(m[5:])
 	switch {
-	case m[3]&all != 0 || m[4] != 1:
+	case m[3]&peer.AllLinks != 0 || m[4] != 1:
 		return fmt.Errorf("it is about another link: %x", m)
-	case s.g.server && reason != 0, !s.g.server && reason != pathLost:
+	case s.Group.Server && reason != 0, !s.Group.Server && reason != pathLost:
 		return fmt.Errorf("its reason is %#x", reason)
 	}
 	return nil
@@ -148,42 +148,42 @@ func deletesLink(ctx context.Context, s *session) error {
 
 // deletesAll ends the group. A server tells a client that it complies.
 func deletesAll(ctx context.Context, s *session) error {
-	if err := s.g.qp.Send(llcMessage(deleteLink, all)); err != nil || s.g.server {
+	if err := s.Group.QP.Send(peer.LLC(peer.DeleteLink, peer.AllLinks)); err != nil || s.Group.Server {
 		return err
 	}
-	return s.g.until(ctx, "DELETE LINK of the server", func() bool { return s.g.gone })
+	return s.Group.Until(ctx, "DELETE LINK of the server", func() bool { return s.Group.Gone })
 }
 
 // TestPeersDeleteOrderly has a client ask for an orderly end of a group with a connection: that goes on, nobody joins the group
 // meanwhile, and the server deletes it when the connection is over.
 func TestPeersDeleteOrderly(t *testing.T) {
 	for i, msg := range [][]byte{
-		llcMessage(deleteLink, all|orderly, 0, 0, 2, 0, 0),
-		llcMessage(deleteLink, orderly, 1, 0, 2, 0, 0),
+		peer.LLC(peer.DeleteLink, peer.AllLinks|peer.Orderly, 0, 0, 2, 0, 0),
+		peer.LLC(peer.DeleteLink, peer.Orderly, 1, 0, 2, 0, 0),
 	} {
 		name := []string{"all", "link"}[i]
 		t.Run(name, func(t *testing.T) {
-			n := openNetwork(t)
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			n := peer.OpenRoCE(t)
+			ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
 			defer cancel()
-			g := newGroup(t, n, address(1, byte(14+i)), false)
-			c, err := g.open(ctx)
+			g := peer.NewLinkGroup(t, n, peer.Address(1, byte(14+i)), false)
+			c, err := g.Open(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
-			other := g.conn()
-			err = inTurn(ctx, func(ctx context.Context) error { return g.says(ctx, msg) },
-				func(ctx context.Context) error { return c.exchange(ctx, 100_000) },
-				other.begin, other.firstAgain,
+			other := g.NewConn()
+			err = peer.InTurn(ctx, func(ctx context.Context) error { return g.Send(ctx, msg) },
+				func(ctx context.Context) error { return c.Exchange(ctx, 100_000) },
+				other.Begin, func(ctx context.Context) error { return firstAgain(ctx, other) },
 				func(ctx context.Context) error { return resets(ctx, other) },
-				func(ctx context.Context) error { return c.exchange(ctx, 1000) }, c.close)
+				func(ctx context.Context) error { return c.Exchange(ctx, 1000) }, c.Close)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if name == "all" {
-				err = g.until(ctx, "DELETE LINK of the server", func() bool { return g.gone })
+				err = g.Until(ctx, "DELETE LINK of the server", func() bool { return g.Gone })
 			} else {
-				_, err = g.take(ctx, deleteLink, 0)
+				_, err = g.Take(ctx, peer.DeleteLink, 0)
 			}
 			if err != nil {
 				t.Error(err)
@@ -198,16 +198,16 @@ const operatorsWish = 0x00020000
 // TestPeersDeleteByOperator has an operator end a group whose server is our module. The server names the link, and keeps its queue
 // pair until the client has answered: what the client writes before that arrives.
 func TestPeersDeleteByOperator(t *testing.T) {
-	n := openNetwork(t)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	n := peer.OpenRoCE(t)
+	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
 	defer cancel()
-	g := newGroup(t, n, address(1, 16), false)
-	g.keepLink = true
-	c, err := g.open(ctx)
+	g := peer.NewLinkGroup(t, n, peer.Address(1, 16), false)
+	g.KeepDeleteLink = true
+	c, err := g.Open(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.hangUp()
+	defer c.HangUp()
 	deleted := make(chan error, 1)
 	go func() {
 		out, err := exec.CommandContext(ctx, "/bin/sh", "-c", "smcr linkgroup delete $(smcr linkgroup | awk '/SERV/ { print $1 }')").CombinedOutput()
@@ -216,22 +216,22 @@ func TestPeersDeleteByOperator(t *testing.T) {
 		}
 		deleted <- err
 	}()
-	m, err := g.take(ctx, deleteLink, 0)
+	m, err := g.Take(ctx, peer.DeleteLink, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m[3]&all != 0 || m[3]&orderly == 0 || m[4] != 1 || binary.BigEndian.Uint32(m[5:]) != operatorsWish {
+	if m[3]&peer.AllLinks != 0 || m[3]&peer.Orderly == 0 || m[4] != 1 || binary.BigEndian.Uint32(m[5:]) != operatorsWish {
 		t.Errorf("not a DELETE LINK for the link, by an operator: %x", m)
 	}
-	err = inTurn(ctx, func(context.Context) error { return c.put([]byte("too late")) }, g.qp.Flush)
+	err = peer.InTurn(ctx, func(context.Context) error { return c.Put([]byte("too late")) }, g.QP.Flush)
 	if err != nil {
 		t.Errorf("before the client has answered: %v", err)
 	}
-	g.set(g.complies)
+	g.Locked(g.AnswerDeleteLink)
 	if err := <-deleted; err != nil {
 		t.Error(err)
 	}
-	if err := c.app.wait(ctx); err != nil {
+	if err := c.App.Wait(ctx); err != nil {
 		t.Error(err)
 	}
 }
@@ -241,36 +241,36 @@ func TestPeersDeleteByOperator(t *testing.T) {
 func TestPeersDeleteBehind(t *testing.T) {
 	const queue, waiting = 4, 12
 	offer(t, fmt.Sprintf("qp_wr=%d", queue+1))
-	n := openNetwork(t)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	n := peer.OpenRoCE(t)
+	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
 	defer cancel()
-	g := newGroup(t, n, address(1, 17), false)
-	c, err := g.open(ctx)
+	g := peer.NewLinkGroup(t, n, peer.Address(1, 17), false)
+	c, err := g.Open(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.hangUp()
-	g.qp.SetManner(peer.Silent)
+	defer c.HangUp()
+	g.QP.SetManner(peer.Silent)
 	var msgs [][]byte
 	for range queue + waiting {
-		msgs = append(msgs, llcMessage(testLink, 0))
+		msgs = append(msgs, peer.LLC(peer.TestLink, 0))
 	}
-	if err := g.says(ctx, append(msgs, llcMessage(deleteLink, all))...); err != nil {
+	if err := g.Send(ctx, append(msgs, peer.LLC(peer.DeleteLink, peer.AllLinks))...); err != nil {
 		t.Fatal(err)
 	}
 	// Our module has destroyed nothing yet, as it waits for the queue.
-	if err := c.app.wait(ctx); err != nil {
+	if err := c.App.Wait(ctx); err != nil {
 		t.Fatal(err)
 	}
-	g.qp.SetManner(peer.Polite)
-	if err := g.until(ctx, "DELETE LINK of the server", func() bool { return g.gone }); err != nil {
+	g.QP.SetManner(peer.Polite)
+	if err := g.Until(ctx, "DELETE LINK of the server", func() bool { return g.Gone }); err != nil {
 		t.Error(err)
 	}
 }
 
 // firstAgain waits for the ACCEPT of a first contact, whatever group there is.
-func (c *conn) firstAgain(ctx context.Context) error {
-	m, err := c.tcp.Message(ctx, peer.Accept)
+func firstAgain(ctx context.Context, c *peer.Conn) error {
+	m, err := c.TCP.Message(ctx, peer.Accept)
 	if err == nil && m[7]&8 == 0 {
 		err = fmt.Errorf("the connection joins the group that is to end: %x", m)
 	}
@@ -280,38 +280,38 @@ func (c *conn) firstAgain(ctx context.Context) error {
 // deletesInUse deletes the RMB of a connection that lives, and sends something that the application would send back. A write
 // to the RMB would break the link.
 func deletesInUse(ctx context.Context, s *session) error {
-	key := binary.BigEndian.AppendUint32([]byte{1, 0, 0, 0}, s.rmb.Rkey)
-	if err := answered(response, negative, llcMessage(deleteRkey, 0, key...))(ctx, s); err != nil {
+	key := binary.BigEndian.AppendUint32([]byte{1, 0, 0, 0}, s.RMB.Rkey)
+	if err := answered(peer.Response, peer.Negative, peer.LLC(peer.DeleteRkey, 0, key...))(ctx, s); err != nil {
 		return err
 	}
-	s.g.qp.Forget(s.rmb)
-	if err := s.put([]byte("hello")); err != nil {
+	s.Group.QP.Forget(s.RMB)
+	if err := s.Put([]byte("hello")); err != nil {
 		return err
 	}
-	return s.tell(ctx)
+	return s.SendCDC(ctx)
 }
 
 // reassigns gives the RMB of a connection that lives to another one, which works.
 func reassigns(ctx context.Context, s *session) error {
-	c := s.g.conn()
-	c.rmb = s.rmb
-	c.us.Rkey, c.us.RMB = s.us.Rkey, s.us.RMB
-	return inTurn(ctx, c.begin, c.confirm, c.settle, s.app.wait,
-		func(ctx context.Context) error { return c.exchange(ctx, 100_000) }, c.close)
+	c := s.Group.NewConn()
+	c.RMB = s.RMB
+	c.Local.Rkey, c.Local.RMB = s.Local.Rkey, s.Local.RMB
+	return peer.InTurn(ctx, c.Begin, c.Confirm, c.Finish, s.App.Wait,
+		func(ctx context.Context) error { return c.Exchange(ctx, 100_000) }, c.Close)
 }
 
 // claims has somebody else, who gives the peer's identity, name the RMB of a connection that lives. That needs no RDMA.
 func claims(ctx context.Context, s *session) error {
-	c := s.g.conn()
-	c.us.Rkey, c.us.RMB = s.us.Rkey, s.us.RMB
-	c.tcp = s.g.n.NewTCP(netip.AddrPortFrom(address(1, 240), c.tcp.Self.Port()))
-	if s.g.server {
-		return inTurn(ctx, c.begin, c.answer, func(ctx context.Context) error { return c.declined(ctx, reasonToken) })
+	c := s.Group.NewConn()
+	c.Local.Rkey, c.Local.RMB = s.Local.Rkey, s.Local.RMB
+	c.TCP = s.Group.Net.NewTCP(netip.AddrPortFrom(peer.Address(1, 240), c.TCP.Self.Port()))
+	if s.Group.Server {
+		return peer.InTurn(ctx, c.Begin, c.Answer, func(ctx context.Context) error { return c.RecvDecline(ctx, reasonToken) })
 	}
-	if err := inTurn(ctx, c.begin, c.accepted); err != nil {
+	if err := peer.InTurn(ctx, c.Begin, c.RecvAccept); err != nil {
 		return err
 	}
-	if err := c.answer(ctx); err != nil && !errors.Is(err, peer.ErrReset) {
+	if err := c.Answer(ctx); err != nil && !errors.Is(err, peer.ErrReset) {
 		return err
 	}
 	return broken(ctx, c)
@@ -327,56 +327,56 @@ var (
 // llcs are messages that a peer may, or may not, send about the link group.
 var llcs = []behaviour{
 	{name: "unknown types that are optional", want: ignored, do: optionalTypes},
-	{name: "unknown type 2a", want: lost, do: raw(llcMessage(0x2a, 0))},
-	{name: "unknown type 0", want: lost, do: raw(llcMessage(0, 0))},
-	{name: "unknown type 7f", want: lost, do: raw(llcMessage(0x7f, 0))},
-	{name: "unknown type c1", want: lost, do: raw(llcMessage(0xc1, 0))},
+	{name: "unknown type 2a", want: lost, do: raw(peer.LLC(0x2a, 0))},
+	{name: "unknown type 0", want: lost, do: raw(peer.LLC(0, 0))},
+	{name: "unknown type 7f", want: lost, do: raw(peer.LLC(0x7f, 0))},
+	{name: "unknown type c1", want: lost, do: raw(peer.LLC(0xc1, 0))},
 	{name: "nothing", want: lost, do: raw([]byte{})},
-	{name: "1 byte", want: lost, do: raw(sized(testLink, 1, 1))},
-	{name: "43 bytes", want: lost, do: raw(sized(testLink, 43, 43))},
-	{name: "44 bytes that say 43", want: lost, do: raw(sized(testLink, 44, 43))},
-	{name: "44 bytes that say 8192", want: lost, do: raw(sized(confirmRkey, 44, 8192))},
-	{name: "1024 bytes that say 65535", want: lost, do: raw(sized(deleteRkey, 1024, 0xffff))},
-	{name: "1024 bytes that say 44", want: ignored, do: answered(response, 0, sized(testLink, 1024, 44))},
-	{name: "ADD LINK with half an extension", want: lost, do: raw(sized(addLink, 60, 60))},
+	{name: "1 byte", want: lost, do: raw(sized(peer.TestLink, 1, 1))},
+	{name: "43 bytes", want: lost, do: raw(sized(peer.TestLink, 43, 43))},
+	{name: "44 bytes that say 43", want: lost, do: raw(sized(peer.TestLink, 44, 43))},
+	{name: "44 bytes that say 8192", want: lost, do: raw(sized(peer.ConfirmRkey, 44, 8192))},
+	{name: "1024 bytes that say 65535", want: lost, do: raw(sized(peer.DeleteRkey, 1024, 0xffff))},
+	{name: "1024 bytes that say 44", want: ignored, do: answered(peer.Response, 0, sized(peer.TestLink, 1024, 44))},
+	{name: "ADD LINK with half an extension", want: lost, do: raw(sized(peer.AddLink, 60, 60))},
 	{name: "longer than any", want: lost, do: raw(make([]byte, 8193))},
 	{name: "much longer than any", want: lost, do: raw(make([]byte, 100_000))},
-	{name: "TEST LINK of version 1", want: lost, do: raw(peer.With(make([]byte, msgLength), 0, 7, msgLength))},
+	{name: "TEST LINK of version 1", want: lost, do: raw(peer.With(make([]byte, peer.MsgLength), 0, 7, peer.MsgLength))},
 	{name: "answers without questions", want: ignored, do: responses},
-	{name: "answer to a TEST LINK that was not sent", want: lost, do: raw(llcMessage(testLink, response))},
+	{name: "answer to a TEST LINK that was not sent", want: lost, do: raw(peer.LLC(peer.TestLink, peer.Response))},
 	{name: "CONFIRM LINK again", want: ignored, do: confirmsAgain(0)},
 	{name: "CONFIRM LINK of another link", want: lost, do: confirmsAgain(29, 99)},
 	{name: "CONFIRM LINK of another queue pair", want: lost, do: confirmsAgain(26, 9)},
 	{name: "CONFIRM LINK of another GID", want: lost, do: confirmsAgain(10, 9)},
 	{name: "CONFIRM LINK of another MAC", want: lost, do: confirmsAgain(4, 9)},
 	{name: "the other order of bytes", want: ignored, do: func(ctx context.Context, s *session) error {
-		m := llcMessage(testLink, 0)
+		m := peer.LLC(peer.TestLink, 0)
 		m[1], m[2] = m[2], m[1]
-		return answered(response, 0, m)(ctx, s)
+		return answered(peer.Response, 0, m)(ctx, s)
 	}},
 	{name: "ADD LINK without pairs", want: ignored, do: rejected(0, 0)},
 	{name: "ADD LINK with a pair", want: ignored, do: rejected(1, 1)},
 	{name: "ADD LINK with 255 pairs", want: ignored, do: rejected(255, 255)},
 	{name: "ADD LINK with 255 pairs that are not there", want: ignored, do: rejected(255, 0)},
 	{name: "ADD LINK with 65535 pairs that are not there", want: ignored, do: rejected(65535, 1)},
-	{name: "ADD LINK, short", want: ignored, do: answered(response|all, 0, llcMessage(addLink, 0))},
-	{name: "ADD LINK CONT", want: lost, do: raw(llcMessage(addLinkCont, 0, 1, 255), llcMessage(addLinkCont, response, 1, 255))},
-	{name: "REQUEST ADD LINK", want: ignored, do: answered(response, 0, llcMessage(requestAddLink, 0, make([]byte, 56)...))},
-	{name: "REQUEST ADD LINK of 255 addresses that are not there", want: lost, do: raw(llcMessage(requestAddLink, 0, append(make([]byte, 20), 255)...))},
-	{name: "DELETE LINK of another link", want: ignored, do: answered(response, 0, llcMessage(deleteLink, 0, unknownLink...))},
+	{name: "ADD LINK, short", want: ignored, do: answered(peer.Response|peer.AllLinks, 0, peer.LLC(peer.AddLink, 0))},
+	{name: "ADD LINK CONT", want: lost, do: raw(peer.LLC(peer.AddLinkCont, 0, 1, 255), peer.LLC(peer.AddLinkCont, peer.Response, 1, 255))},
+	{name: "REQUEST ADD LINK", want: ignored, do: answered(peer.Response, 0, peer.LLC(peer.RequestAddLink, 0, make([]byte, 56)...))},
+	{name: "REQUEST ADD LINK of 255 addresses that are not there", want: lost, do: raw(peer.LLC(peer.RequestAddLink, 0, append(make([]byte, 20), 255)...))},
+	{name: "DELETE LINK of another link", want: ignored, do: answered(peer.Response, 0, peer.LLC(peer.DeleteLink, 0, unknownLink...))},
 	{name: "DELETE LINK of this link", want: lost, do: deletesLink},
-	{name: "DELETE LINK of this link twice", want: lost, do: raw(llcMessage(deleteLink, 0, theLink...), llcMessage(deleteLink, 0, theLink...))},
+	{name: "DELETE LINK of this link twice", want: lost, do: raw(peer.LLC(peer.DeleteLink, 0, theLink...), peer.LLC(peer.DeleteLink, 0, theLink...))},
 	{name: "DELETE LINK of all", want: lost, do: deletesAll},
-	{name: "DELETE LINK of all twice", want: lost, do: raw(llcMessage(deleteLink, all), llcMessage(deleteLink, all))},
-	{name: "DELETE LINK, answered", want: ignored, do: raw(llcMessage(deleteLink, response, theLink...), llcMessage(deleteLink, response|all))},
-	{name: "CONFIRM RKEY of 255 links", want: ignored, do: answered(response|negative, 0, llcMessage(confirmRkey, 0, 255, 1, 2, 3, 4))},
-	{name: "CONFIRM RKEY of 2 links that are not there", want: ignored, do: answered(response, 0, llcMessage(confirmRkey, 0, 2, 1, 2, 3, 4))},
-	{name: "CONFIRM RKEY of key 0", want: ignored, do: answered(response, 0, llcMessage(confirmRkey, 0))},
+	{name: "DELETE LINK of all twice", want: lost, do: raw(peer.LLC(peer.DeleteLink, peer.AllLinks), peer.LLC(peer.DeleteLink, peer.AllLinks))},
+	{name: "DELETE LINK, answered", want: ignored, do: raw(peer.LLC(peer.DeleteLink, peer.Response, theLink...), peer.LLC(peer.DeleteLink, peer.Response|peer.AllLinks))},
+	{name: "CONFIRM RKEY of 255 links", want: ignored, do: answered(peer.Response|peer.Negative, 0, peer.LLC(peer.ConfirmRkey, 0, 255, 1, 2, 3, 4))},
+	{name: "CONFIRM RKEY of 2 links that are not there", want: ignored, do: answered(peer.Response, 0, peer.LLC(peer.ConfirmRkey, 0, 2, 1, 2, 3, 4))},
+	{name: "CONFIRM RKEY of key 0", want: ignored, do: answered(peer.Response, 0, peer.LLC(peer.ConfirmRkey, 0))},
 	{name: "CONFIRM RKEY of 256 keys", want: ignored, do: manyKeys},
-	{name: "DELETE RKEY of none", want: ignored, do: answered(response, negative, llcMessage(deleteRkey, 0))},
-	{name: "DELETE RKEY of an unknown key", want: ignored, do: answered(response|negative, 0, llcMessage(deleteRkey, 0, 1, 0, 0, 0, 9, 9, 9, 9))},
-	{name: "DELETE RKEY of keys that are not there", want: lost, do: raw(llcMessage(deleteRkey, 0, 10))},
-	{name: "DELETE RKEY of 255 keys", want: ignored, do: answered(response|negative, 0, llcMessage(deleteRkey, 0, append([]byte{255}, bytes.Repeat([]byte{9}, 3+4*255)...)...))},
+	{name: "DELETE RKEY of none", want: ignored, do: answered(peer.Response, peer.Negative, peer.LLC(peer.DeleteRkey, 0))},
+	{name: "DELETE RKEY of an unknown key", want: ignored, do: answered(peer.Response|peer.Negative, 0, peer.LLC(peer.DeleteRkey, 0, 1, 0, 0, 0, 9, 9, 9, 9))},
+	{name: "DELETE RKEY of keys that are not there", want: lost, do: raw(peer.LLC(peer.DeleteRkey, 0, 10))},
+	{name: "DELETE RKEY of 255 keys", want: ignored, do: answered(peer.Response|peer.Negative, 0, peer.LLC(peer.DeleteRkey, 0, append([]byte{255}, bytes.Repeat([]byte{9}, 3+4*255)...)...))},
 	{name: "DELETE RKEY of the key in use", want: dead, do: deletesInUse},
 	{name: "RMB of a connection that lives for another one", want: dead, do: reassigns},
 	{name: "RMB of a connection that lives, by another address", want: ignored, do: claims},

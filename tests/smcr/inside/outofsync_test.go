@@ -17,21 +17,21 @@ import (
 // outOfSync is a handshake in which somebody gives a peer's identity and then declines, as if the group of that were not known.
 // The peer itself has no part in it. Our module's server names its group in ACCEPT; its client is named the group in an ACCEPT with
 // a key that it knows, and declines before the client has the answer to its CONFIRM RKEY.
-func (g *group) outOfSync(ctx context.Context) error {
-	c := g.conn()
+func outOfSync(ctx context.Context, g *peer.LinkGroup) error {
+	c := g.NewConn()
 	defer func() {
-		_ = c.tcp.Put(c.tcp.Segment(peer.RST | peer.ACK)) // if it is still there
-		g.set(func() { delete(g.conns, c.us.Token) })
+		_ = c.TCP.Put(c.TCP.Segment(peer.RST | peer.ACK)) // if it is still there
+		g.Remove(c)
 	}()
-	if !g.server {
+	if !g.Server {
 		return sequence(begin, accepted, declines(8))(ctx, c)
 	}
-	c.us.Rkey, c.us.RMB = unused.Rkey, unused.Addr
+	c.Local.Rkey, c.Local.RMB = unused.Rkey, unused.Addr
 	return sequence(begin, answer, keyAsked, declines(8))(ctx, c)
 }
 
 // unused is an RMB that a server has told of, and that no connection has.
-var unused = &peer.Region{Addr: 99 << 32, Rkey: 0x9999, Bytes: make([]byte, 16384<<sizeCode)}
+var unused = &peer.Region{Addr: 99 << 32, Rkey: 0x9999, Bytes: make([]byte, 16384<<peer.SizeCode)}
 
 // rmbsOf returns how many groups our module has, and the bytes of their RMBs.
 func rmbsOf(t *testing.T) (groups int, bytes uint64) {
@@ -57,7 +57,7 @@ func rmbsOf(t *testing.T) (groups int, bytes uint64) {
 // waiting, the RMBs of a group are as many as the handshakes that fit into a grace period.
 func awaitFreed(t *testing.T) {
 	t.Helper()
-	guest.Await(t, patience, func() string {
+	guest.Await(t, peer.Patience, func() string {
 		if left, err := guest.Objects("smc_conn"); err != nil || left > 1 {
 			return fmt.Sprintf("%d connections are not freed, %v", left, err)
 		}
@@ -68,9 +68,9 @@ func awaitFreed(t *testing.T) {
 // TestPeersOutOfSync has somebody who has a peer's identity decline as out of sync, again and again. The link is tested, and as it
 // works, the peer's connections go on, new ones join the group, and nothing is left of the others.
 func TestPeersOutOfSync(t *testing.T) {
-	n := openNetwork(t)
+	n := peer.OpenRoCE(t)
 	rounds := 20
-	if guests.Full() {
+	if peer.RoCEGuest.Full() {
 		rounds = 1000
 	}
 	for i, server := range []bool{false, true} {
@@ -78,14 +78,14 @@ func TestPeersOutOfSync(t *testing.T) {
 			g := openVictim(t, n, byte(20+i), server)
 			groups, before := 0, uint64(0)
 			// A link that has just been made is not tested.
-			for round := 0; round < rounds || g.tested() == 0; round++ {
+			for round := 0; round < rounds || tested(g) == 0; round++ {
 				awaitFreed(t)
 				// The first round may take an RMB, which all others use again.
 				if round == 1 {
 					groups, before = rmbsOf(t)
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
-				err := inTurn(ctx, g.outOfSync, func(ctx context.Context) error { return g.first.exchange(ctx, 300) })
+				ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+				err := peer.InTurn(ctx, func(ctx context.Context) error { return outOfSync(ctx, g) }, func(ctx context.Context) error { return g.First.Exchange(ctx, 300) })
 				cancel()
 				if err != nil {
 					t.Fatalf("round %d: %v", round, err)
@@ -94,13 +94,13 @@ func TestPeersOutOfSync(t *testing.T) {
 			if now, after := rmbsOf(t); now != groups || after != before {
 				t.Errorf("%d groups with RMBs of %d bytes became %d with %d", groups, before, now, after)
 			}
-			g.set(func() { g.holdKeys = false })
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			g.Locked(func() { g.HoldConfirmRkey = false })
+			ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
 			defer cancel()
-			if err := g.fresh(ctx); err != nil {
+			if err := g.UseNewConn(ctx); err != nil {
 				t.Error(err)
 			}
-			if err := g.first.close(ctx); err != nil {
+			if err := g.First.Close(ctx); err != nil {
 				t.Error(err)
 			}
 		})
@@ -108,58 +108,52 @@ func TestPeersOutOfSync(t *testing.T) {
 }
 
 // openVictim makes a group with a connection, and an RMB that is left of another one.
-func openVictim(t *testing.T, n *network, last byte, server bool) *group {
+func openVictim(t *testing.T, n *peer.RoCENet, last byte, server bool) *peer.LinkGroup {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
 	defer cancel()
-	g := newGroup(t, n, address(1, last), server)
+	g := peer.NewLinkGroup(t, n, peer.Address(1, last), server)
 	var err error
-	if g.first, err = g.open(ctx); err != nil {
+	if g.First, err = g.Open(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if server {
-		_, err = g.asks(ctx, confirmRkeyMessage(unused))
+		_, err = g.Request(ctx, peer.ConfirmRkeyOf(unused))
 	} else {
-		err = g.fresh(ctx)
+		err = g.UseNewConn(ctx)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.set(func() { g.holdKeys = server })
+	g.Locked(func() { g.HoldConfirmRkey = server })
 	return g
 }
 
-func (g *group) set(do func()) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	do()
-}
-
 // tested is how often our module has tested the link.
-func (g *group) tested() (n int) {
-	g.set(func() { n = g.tests })
+func tested(g *peer.LinkGroup) (n int) {
+	g.Locked(func() { n = g.LinkTests })
 	return n
 }
 
 // TestPeersOutOfSyncSilent does so where the peer does not answer when the link is tested: then the group ends.
 func TestPeersOutOfSyncSilent(t *testing.T) {
-	n := openNetwork(t)
+	n := peer.OpenRoCE(t)
 	g := openVictim(t, n, 22, false)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
 	defer cancel()
-	g.set(func() { g.mute = true })
-	defer g.first.hangUp()
+	g.Locked(func() { g.Mute = true })
+	defer g.First.HangUp()
 	for {
 		select {
-		case <-g.first.app.done:
-			if g.first.app.err == nil {
+		case <-g.First.App.Done:
+			if g.First.App.Err == nil {
 				t.Error("the application has heard of no error")
 			}
 			return
 		default:
 		}
 		// Once the group is about to end, what becomes of a newcomer is of no matter.
-		if err := g.outOfSync(ctx); ctx.Err() != nil {
+		if err := outOfSync(ctx, g); ctx.Err() != nil {
 			t.Fatal(err)
 		}
 	}

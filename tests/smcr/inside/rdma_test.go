@@ -20,22 +20,22 @@ import (
 // writes has the peer write, so far from the beginning of our RMB, and with that key.
 func writes(off int64, key uint32, length int) func(context.Context, *session) error {
 	return func(_ context.Context, s *session) error {
-		return s.g.qp.Write(s.them.RMB+uint64(off), s.them.Rkey^key, make([]byte, length))
+		return s.Group.QP.Write(s.Remote.RMB+uint64(off), s.Remote.Rkey^key, make([]byte, length))
 	}
 }
 
 // writesToEnd has it write from so far before the end of our RMB to so far behind it.
 func writesToEnd(before, behind int) func(context.Context, *session) error {
 	return func(ctx context.Context, s *session) error {
-		before := min(before, s.size)
-		return writes(int64(s.size-before), 0, before+behind)(ctx, s)
+		before := min(before, s.RingSize)
+		return writes(int64(s.RingSize-before), 0, before+behind)(ctx, s)
 	}
 }
 
 // writesImm does it at the beginning, with immediate data.
 func writesImm(length int) func(context.Context, *session) error {
 	return func(_ context.Context, s *session) error {
-		return s.g.qp.WriteImm(s.them.RMB, s.them.Rkey, make([]byte, length), 0x12345678)
+		return s.Group.QP.WriteImm(s.Remote.RMB, s.Remote.Rkey, make([]byte, length), 0x12345678)
 	}
 }
 
@@ -44,7 +44,7 @@ func packets(all ...*peer.Packet) func(context.Context, *session) error {
 	return func(_ context.Context, s *session) error {
 		for _, p := range all {
 			one := *p
-			if err := s.g.qp.Raw(&one); err != nil {
+			if err := s.Group.QP.Raw(&one); err != nil {
 				return err
 			}
 		}
@@ -56,10 +56,10 @@ func packets(all ...*peer.Packet) func(context.Context, *session) error {
 var rdmas = []behaviour{
 	{name: "write with immediate data", want: lost, do: writesImm(1)},
 	{name: "write of nothing with immediate data", want: lost, do: writesImm(0)},
-	{name: "write of a message's length with immediate data", want: lost, do: writesImm(msgLength)},
+	{name: "write of a message's length with immediate data", want: lost, do: writesImm(peer.MsgLength)},
 	{name: "write of 64 KiB with immediate data", want: lost, do: writesImm(65536)},
 	{name: "message with immediate data", want: ignored, do: func(_ context.Context, s *session) error {
-		return s.g.qp.SendImm(s.next().marshal())
+		return s.Group.QP.SendImm(s.NextCDC().Marshal())
 	}},
 	{name: "write behind the RMB", want: lost, do: writesToEnd(0, 1)},
 	{name: "write across the end of the RMB", want: lost, do: writesToEnd(10, 10)},
@@ -75,20 +75,20 @@ var rdmas = []behaviour{
 	{name: "message of a packet longer than the path takes", want: tooLong(), do: packets(&peer.Packet{Opcode: peer.SendOnly, Payload: make([]byte, 1028)})},
 	{name: "write longer than it said", want: lost, do: func(ctx context.Context, s *session) error {
 		return packets(&peer.Packet{
-			Opcode: peer.WriteOnly, AckReq: true, Addr: s.them.RMB, Rkey: s.them.Rkey, Length: 10, Payload: make([]byte, 1000),
+			Opcode: peer.WriteOnly, AckReq: true, Addr: s.Remote.RMB, Rkey: s.Remote.Rkey, Length: 10, Payload: make([]byte, 1000),
 		})(ctx, s)
 	}},
 	{name: "write after the end", want: ended, do: func(ctx context.Context, s *session) error {
-		if err := s.tell(ctx, func(m *cdc) { m.state = stateClosed }); err != nil {
+		if err := s.SendCDC(ctx, func(m *peer.CDC) { m.State = peer.Closed }); err != nil {
 			return err
 		}
-		if err := s.app.wait(ctx); err != nil {
+		if err := s.App.Wait(ctx); err != nil {
 			return err
 		}
-		if err := s.put(bytes.Repeat([]byte{0xee}, 60000)); err != nil {
+		if err := s.Put(bytes.Repeat([]byte{0xee}, 60000)); err != nil {
 			return err
 		}
-		return s.g.qp.Flush(ctx)
+		return s.Group.QP.Flush(ctx)
 	}},
 }
 

@@ -25,33 +25,31 @@ type silence struct {
 	further   bool // it has a connection already, and falls silent in the handshake of another
 	handshake bool // that is when it falls silent
 	// until has it do as it should, the rest then waits for what our module does.
-	until, rest func(ctx context.Context, c *conn) error
+	until, rest func(ctx context.Context, c *peer.Conn) error
 	takes       time.Duration // the least that our module waits; at most, slack more
 	skip        string
 }
 
 // deaf has the peer acknowledge nothing from now on; mute, that it answers no LLC.
-func deaf(_ context.Context, c *conn) error {
-	c.g.qp.SetManner(peer.Deaf)
+func deaf(_ context.Context, c *peer.Conn) error {
+	c.Group.QP.SetManner(peer.Deaf)
 	return nil
 }
 
 // full has the peer take no messages any more.
-func full(_ context.Context, c *conn) error {
-	c.g.qp.SetManner(peer.Busy)
+func full(_ context.Context, c *peer.Conn) error {
+	c.Group.QP.SetManner(peer.Busy)
 	return nil
 }
 
-func mute(_ context.Context, c *conn) error {
-	c.g.mu.Lock()
-	defer c.g.mu.Unlock()
-	c.g.mute = true
+func mute(_ context.Context, c *peer.Conn) error {
+	c.Group.Locked(func() { c.Group.Mute = true })
 	return nil
 }
 
 // sequence does one thing after the other.
-func sequence(steps ...func(context.Context, *conn) error) func(context.Context, *conn) error {
-	return func(ctx context.Context, c *conn) error {
+func sequence(steps ...func(context.Context, *peer.Conn) error) func(context.Context, *peer.Conn) error {
+	return func(ctx context.Context, c *peer.Conn) error {
 		for _, step := range steps {
 			if err := step(ctx, c); err != nil {
 				return err
@@ -61,32 +59,34 @@ func sequence(steps ...func(context.Context, *conn) error) func(context.Context,
 	}
 }
 
-func begin(ctx context.Context, c *conn) error   { return c.begin(ctx) }
-func confirm(ctx context.Context, c *conn) error { return c.confirm(ctx) }
-func settle(ctx context.Context, c *conn) error  { return c.settle(ctx) }
-func answer(ctx context.Context, c *conn) error  { return c.answer(ctx) }
+func begin(ctx context.Context, c *peer.Conn) error   { return c.Begin(ctx) }
+func confirm(ctx context.Context, c *peer.Conn) error { return c.Confirm(ctx) }
+func settle(ctx context.Context, c *peer.Conn) error  { return c.Finish(ctx) }
+func answer(ctx context.Context, c *peer.Conn) error  { return c.Answer(ctx) }
 
 // announce tells of our RMB, as has to be before our module hears of it by ACCEPT or CONFIRM.
-func announce(ctx context.Context, c *conn) error { return c.announce(ctx) }
+func announce(ctx context.Context, c *peer.Conn) error { return c.AnnounceRMB(ctx) }
 
 // accepted is the ACCEPT of our module.
-func accepted(ctx context.Context, c *conn) error { return c.accepted(ctx) }
+func accepted(ctx context.Context, c *peer.Conn) error { return c.RecvAccept(ctx) }
 
 // askLink sends CONFIRM LINK, and waits for nothing.
-func askLink(_ context.Context, c *conn) error { return c.g.qp.Send(c.g.confirmLinkMessage(0, 1)) }
+func askLink(_ context.Context, c *peer.Conn) error {
+	return c.Group.QP.Send(c.Group.ConfirmLink(0, 1))
+}
 
 // dropped waits for the end of the TCP connection.
-func dropped(ctx context.Context, c *conn) error { return c.tcp.Ended(ctx) }
+func dropped(ctx context.Context, c *peer.Conn) error { return c.TCP.Ended(ctx) }
 
 // timedOut waits for connect() to give up.
-func timedOut(ctx context.Context, c *conn) error {
+func timedOut(ctx context.Context, c *peer.Conn) error {
 	stop := make(chan struct{})
 	var told error
 	go func() {
-		told = <-c.told
+		told = <-c.Connected
 		close(stop)
 	}()
-	if err := c.tcp.Serve(ctx, stop); err != nil {
+	if err := c.TCP.Serve(ctx, stop); err != nil {
 		return fmt.Errorf("connect(): %w", err)
 	}
 	if !errors.Is(told, unix.ETIMEDOUT) {
@@ -96,25 +96,25 @@ func timedOut(ctx context.Context, c *conn) error {
 }
 
 // falls waits for a DECLINE.
-func falls(reasons ...uint32) func(ctx context.Context, c *conn) error {
-	return func(ctx context.Context, c *conn) error { return c.declined(ctx, reasons...) }
+func falls(reasons ...uint32) func(ctx context.Context, c *peer.Conn) error {
+	return func(ctx context.Context, c *peer.Conn) error { return c.RecvDecline(ctx, reasons...) }
 }
 
 // breaks waits for the application to hear of an error.
-func breaks(ctx context.Context, c *conn) error {
-	defer c.hangUp()
-	return c.brokenOff(ctx)
+func breaks(ctx context.Context, c *peer.Conn) error {
+	defer c.HangUp()
+	return c.AwaitError(ctx)
 }
 
 // settled waits for the application to have its connection.
-func settled(ctx context.Context, c *conn) error { return c.settled(ctx) }
+func settled(ctx context.Context, c *peer.Conn) error { return c.AwaitApp(ctx) }
 
 // busy has the application write what does not arrive.
-func busy(ctx context.Context, c *conn) error {
-	if err := c.put([]byte("hello")); err != nil {
+func busy(ctx context.Context, c *peer.Conn) error {
+	if err := c.Put([]byte("hello")); err != nil {
 		return err
 	}
-	return c.tell(ctx)
+	return c.SendCDC(ctx)
 }
 
 var (
@@ -123,8 +123,8 @@ var (
 )
 
 var silences = []silence{
-	{name: "client, instead of PROPOSAL", handshake: true, until: func(ctx context.Context, c *conn) error {
-		return c.tcp.Connect(ctx, service, append(peer.MSS[:4:4], peer.Option...))
+	{name: "client, instead of PROPOSAL", handshake: true, until: func(ctx context.Context, c *peer.Conn) error {
+		return c.TCP.Connect(ctx, peer.Service, append(peer.MSS[:4:4], peer.Option...))
 	}, rest: dropped, takes: 6 * time.Second},
 	{name: "client, after PROPOSAL", handshake: true, until: sequence(begin, accepted), rest: dropped, takes: 6 * time.Second},
 	{name: "client, at CONFIRM LINK", handshake: true, until: sequence(begin, confirm), rest: falls(reasonTimeout), takes: 3 * time.Second},
@@ -146,34 +146,34 @@ var silences = []silence{
 }
 
 // deafAfterLink asks for the link to be confirmed, and is deaf once that has arrived.
-func deafAfterLink(ctx context.Context, c *conn) error {
-	return inTurn(ctx, func(ctx context.Context) error { return askLink(ctx, c) }, c.g.qp.Flush,
+func deafAfterLink(ctx context.Context, c *peer.Conn) error {
+	return peer.InTurn(ctx, func(ctx context.Context) error { return askLink(ctx, c) }, c.Group.QP.Flush,
 		func(ctx context.Context) error { return deaf(ctx, c) })
 }
 
 // deafTo is deaf once data has arrived that the application sends back.
-func deafTo(ctx context.Context, c *conn) error {
-	return inTurn(ctx, func(ctx context.Context) error { return busy(ctx, c) }, func(ctx context.Context) error { return deaf(ctx, c) })
+func deafTo(ctx context.Context, c *peer.Conn) error {
+	return peer.InTurn(ctx, func(ctx context.Context) error { return busy(ctx, c) }, func(ctx context.Context) error { return deaf(ctx, c) })
 }
 
 // noRoom has no room for messages any more, but for data.
-func noRoom(ctx context.Context, c *conn) error {
-	c.g.qp.SetManner(peer.Busy)
+func noRoom(ctx context.Context, c *peer.Conn) error {
+	c.Group.QP.SetManner(peer.Busy)
 	return busy(ctx, c)
 }
 
 // fall plays a case: well-behaved peers must not notice, neither while our module waits nor afterwards.
-func (s *env) fall(t *testing.T, b silence, g *group) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+func (s *env) fall(t *testing.T, b silence, g *peer.LinkGroup) {
+	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
 	defer cancel()
 	if b.further {
-		before, err := g.open(ctx)
+		before, err := g.Open(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer before.hangUp()
+		defer before.HangUp()
 	}
-	c := g.conn()
+	c := g.NewConn()
 	if err := b.until(ctx, c); err != nil {
 		t.Fatalf("before: %v", err)
 	}
@@ -196,7 +196,7 @@ func (s *env) fall(t *testing.T, b silence, g *group) {
 // TestPeersSilent has peers fall silent.
 func TestPeersSilent(t *testing.T) {
 	s := openEnv(t, 10)
-	guests.Set(t, "net.smc.smcr_testlink_time", "1")
+	peer.RoCEGuest.Set(t, "net.smc.smcr_testlink_time", "1")
 	t.Run("all", func(t *testing.T) {
 		for i, b := range silences {
 			t.Run(b.name, func(t *testing.T) {
@@ -204,7 +204,7 @@ func TestPeersSilent(t *testing.T) {
 					t.Skip(b.skip)
 				}
 				t.Parallel()
-				s.fall(t, b, newGroup(t, s.network, address(11, byte(i+1)), b.server))
+				s.fall(t, b, peer.NewLinkGroup(t, s.RoCENet, peer.Address(11, byte(i+1)), b.server))
 			})
 		}
 	})

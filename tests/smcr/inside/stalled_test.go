@@ -14,19 +14,20 @@ import (
 	"time"
 
 	"github.com/smckit/smckit/tests/guest"
+	"github.com/smckit/smckit/tests/peer"
 	"golang.org/x/sync/errgroup"
 )
 
 // newcomers has hosts that our module does not know yet make, or accept, their first connection, so many at a time, and use
 // it. Return: how long the slowest had to wait.
-func (n *network) newcomers(ctx context.Context, t testing.TB, third byte, count, atOnce int) (time.Duration, error) {
+func newcomers(ctx context.Context, t testing.TB, n *peer.RoCENet, third byte, count, atOnce int) (time.Duration, error) {
 	var longest atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 	for i := range count {
 		group.Go(func() error {
 			begin := time.Now()
-			if err := newGroup(t, n, address(third, byte(i+1)), i%2 == 1).fresh(ctx); err != nil {
+			if err := peer.NewLinkGroup(t, n, peer.Address(third, byte(i+1)), i%2 == 1).UseNewConn(ctx); err != nil {
 				return fmt.Errorf("newcomer %d: %w", i, err)
 			}
 			took := int64(time.Since(begin))
@@ -47,7 +48,7 @@ type stalledPeers struct {
 }
 
 // stall returns when all are silent.
-func (n *network) stall(ctx context.Context, t testing.TB, third byte) (*stalledPeers, error) {
+func stall(ctx context.Context, t testing.TB, n *peer.RoCENet, third byte) (*stalledPeers, error) {
 	c := &stalledPeers{}
 	var kinds int32
 	for i, b := range silences {
@@ -57,7 +58,7 @@ func (n *network) stall(ctx context.Context, t testing.TB, third byte) (*stalled
 		kinds++
 		c.group.Go(func() error {
 			for k := byte(1); !c.over.Load(); k++ {
-				if err := c.one(ctx, b, newGroup(t, n, address(third+byte(i), k), b.server)); err != nil {
+				if err := c.one(ctx, b, peer.NewLinkGroup(t, n, peer.Address(third+byte(i), k), b.server)); err != nil {
 					return fmt.Errorf("%s: %w", b.name, err)
 				}
 			}
@@ -73,17 +74,17 @@ func (n *network) stall(ctx context.Context, t testing.TB, third byte) (*stalled
 	return c, nil
 }
 
-func (c *stalledPeers) one(ctx context.Context, b silence, g *group) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (c *stalledPeers) one(ctx context.Context, b silence, g *peer.LinkGroup) error {
+	ctx, cancel := context.WithTimeout(ctx, peer.Patience)
 	defer cancel()
 	if b.further {
-		before, err := g.open(ctx)
+		before, err := g.Open(ctx)
 		if err != nil {
 			return fmt.Errorf("before: %w", err)
 		}
-		defer before.hangUp()
+		defer before.HangUp()
 	}
-	conn := g.conn()
+	conn := g.NewConn()
 	if err := b.until(ctx, conn); err != nil {
 		return fmt.Errorf("before: %w", err)
 	}
@@ -101,24 +102,24 @@ func (c *stalledPeers) end() error {
 // TestPeersStalled has hosts come that nobody knows yet, while others are silent at each step of their handshakes: none waits
 // for these.
 func TestPeersStalled(t *testing.T) {
-	n := openNetwork(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	n := peer.OpenRoCE(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
 	defer cancel()
-	count, atOnce, most := 50, 8, prompt
+	count, atOnce, most := 50, 8, peer.Prompt
 	if guest.Checked(t) {
 		count, atOnce = 10, 1
 		// A handshake takes such a kernel as long as a wait would: that comes on top.
-		alone, err := n.newcomers(ctx, t, 29, 1, 1)
+		alone, err := newcomers(ctx, t, n, 29, 1, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		most += alone
 	}
-	silent, err := n.stall(ctx, t, 40)
+	silent, err := stall(ctx, t, n, 40)
 	if err != nil {
 		t.Fatal(err)
 	}
-	longest, err := n.newcomers(ctx, t, 30, count, atOnce)
+	longest, err := newcomers(ctx, t, n, 30, count, atOnce)
 	if err := errors.Join(err, silent.end()); err != nil {
 		t.Error(err)
 	}
@@ -131,20 +132,20 @@ func TestPeersStalled(t *testing.T) {
 // with how long as many take when nobody is. More than 1 is slower. All hosts are programs of this machine: were there more of
 // them at a time, it would be its processors that they wait for.
 func BenchmarkSilence(b *testing.B) {
-	n := openNetwork(b)
+	n := peer.OpenRoCE(b)
 	var ratios []float64
 	third := byte(60)
 	timed := func() float64 {
 		begin := time.Now()
 		third++
-		if _, err := n.newcomers(b.Context(), b, third, 100, 1); err != nil {
+		if _, err := newcomers(b.Context(), b, n, third, 100, 1); err != nil {
 			b.Fatal(err)
 		}
 		return time.Since(begin).Seconds()
 	}
 	for b.Loop() {
 		quiet := timed()
-		silent, err := n.stall(b.Context(), b, third+1)
+		silent, err := stall(b.Context(), b, n, third+1)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package peer
+
+import (
+	"net/netip"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/smckit/smckit/tests/guest"
+)
+
+// RoCEGuest is made in guests with soft-RoCE and our module's SMC-R alone.
+const RoCEGuest guest.Marker = "/run/smckit-smcr"
+
+const (
+	// Patience is how long anything may take in an emulated and busy machine.
+	Patience = 25 * time.Second
+	// Prompt is less than our module waits for a silent peer: what takes less has not waited for another peer.
+	Prompt = 4 * time.Second
+)
+
+// Our module's side of the network of the peers.
+const (
+	Device = "r0"
+	RXE    = "rxer"
+	Subnet = "10.97.0.1/16"
+)
+
+// Service is where Echo listens.
+var Service = netip.MustParseAddrPort("10.97.0.1:7000")
+
+// RoCENet is an Ethernet between our module, with soft-RoCE and an echo, and peers in user space.
+type RoCENet struct {
+	*Net
+	Echo *guest.Echo
+}
+
+// Address is the address of a peer in the network.
+func Address(third, fourth byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 97, third, fourth}) }
+
+// OpenRoCE makes the devices and the echo. At the end of the test it removes them, and waits until our module has freed all connections.
+func OpenRoCE(t testing.TB) *RoCENet {
+	t.Helper()
+	RoCEGuest.Need(t)
+	if _, err := os.Stat("/dev/net/tun"); err != nil {
+		t.Skipf("this kernel has no TAP device: %v", err)
+	}
+	guest.Run(t, "modprobe -a rdma_rxe smc smc_diag; smcr ueid show | grep -q SMCKIT.LAB || smcr ueid add SMCKIT.LAB")
+	n, err := OpenTAP(Device)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guest.Run(t, "sysctl -qw net.ipv6.conf."+Device+".disable_ipv6=1; ip addr add "+Subnet+" dev "+Device+"; ip link set "+Device+
+		" up; rdma link add "+RXE+" type rxe netdev "+Device)
+	guest.Await(t, Patience, func() string {
+		out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", "smcr device | grep -q "+RXE+".*ACTIVE && "+
+			"grep -qi ffff:0a61:0001 /sys/class/infiniband/"+RXE+"/ports/1/gids/*").CombinedOutput()
+		if err != nil {
+			return "soft-RoCE is not ready: " + err.Error() + string(out)
+		}
+		return ""
+	})
+	w := &RoCENet{Net: n, Echo: guest.NewEcho(t, Service, 1024)}
+	t.Cleanup(func() {
+		guest.Run(t, "rdma link delete "+RXE)
+		w.Echo.Shutdown(t)
+		w.Echo.Wait(t, Patience)
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+		guest.Await(t, Patience, func() string { return guest.Left("smc_conn", "smc_rendezvous") })
+	})
+	return w
+}
