@@ -9,6 +9,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/smckit/smckit/tests/guest"
 	"github.com/smckit/smckit/tests/peer"
 	"golang.org/x/sys/unix"
 )
@@ -17,7 +18,7 @@ import (
 func attempt(ctx context.Context, t *testing.T, n *peer.Net, i int) (fd int, s *session) {
 	t.Helper()
 	s = &session{ctx: ctx, TCP: n.NewTCP(address(false, 41, i)), hello: []byte("hello")}
-	fd, sa, err := smcSocket(s.Self)
+	fd, sa, err := guest.Socket(s.Self)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func TestAttempt(t *testing.T) {
 		if err := outcomeOf(fd); err != nil {
 			t.Fatalf("the attempt ended with %v", err)
 		}
-		if err := writeAll(fd, s.hello); err != nil {
+		if err := guest.WriteAll(fd, s.hello); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Expect(ctx, s.hello); err != nil {

@@ -23,7 +23,7 @@ func TestPeersCookies(t *testing.T) {
 	t.Cleanup(func() { guest.Run(t, "sysctl -qw net.ipv4.tcp_syncookies=1") })
 	const backlog, clients = 4, 40
 	addr := netip.AddrPortFrom(service.Addr(), 7054)
-	l, err := smcListen(addr, backlog)
+	l, err := guest.Listen(addr, backlog)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smckit/smckit/tests/guest"
 	"github.com/smckit/smckit/tests/peer"
 	"golang.org/x/sys/unix"
 )
@@ -19,7 +20,7 @@ func TestPeersDrip(t *testing.T) {
 	modules(t, true)
 	n := openPeers(t)
 	addr := netip.AddrPortFrom(service.Addr(), 7040)
-	l, err := smcListen(addr, 64)
+	l, err := guest.Listen(addr, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,8 +28,8 @@ func TestPeersDrip(t *testing.T) {
 	if err := unix.SetsockoptInt(l, unix.SOL_SOCKET, unix.SO_RCVLOWAT, 50); err != nil {
 		t.Fatal(err)
 	}
-	e := serve(t, l)
-	t.Cleanup(func() { e.close(t) })
+	e := guest.ServeEcho(t, l)
+	t.Cleanup(func() { e.Close(t) })
 	ctx := patiently(t)
 	// A byte every ten milliseconds is enough for as long as a handshake may take.
 	const connections = 5
@@ -86,7 +87,7 @@ func TestPeersUrgentFirst(t *testing.T) {
 	if err := askTCP(addr, "plain TCP", prompt); err != nil {
 		t.Errorf("a plain TCP connection: %v", err)
 	}
-	if err := ask(addr, "SMC", prompt); err != nil {
+	if err := guest.Ask(addr, "SMC", prompt); err != nil {
 		t.Errorf("an SMC connection: %v", err)
 	}
 }

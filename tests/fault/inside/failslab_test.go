@@ -21,7 +21,7 @@ var attempts = []struct {
 	do   func(server netip.AddrPort) error
 }{
 	{"socket", func(server netip.AddrPort) error {
-		fd, _, err := smcSocket(server)
+		fd, _, err := guest.Socket(server)
 		if err == nil {
 			unix.Close(fd)
 		}
@@ -36,21 +36,21 @@ var attempts = []struct {
 		return err
 	}},
 	{"listen", func(netip.AddrPort) error {
-		fd, err := smcListen(netip.MustParseAddrPort("127.0.0.1:7501"), 4)
+		fd, err := guest.Listen(netip.MustParseAddrPort("127.0.0.1:7501"), 4)
 		if err == nil {
 			unix.Close(fd)
 		}
 		return err
 	}},
-	{"connect, send, receive", func(server netip.AddrPort) error { return ask(server, "short of memory", 15*time.Second) }},
+	{"connect, send, receive", func(server netip.AddrPort) error { return guest.Ask(server, "short of memory", 15*time.Second) }},
 	{"accept", func(netip.AddrPort) error {
 		addr := netip.MustParseAddrPort("127.0.0.1:7502")
-		l, err := smcListen(addr, 4)
+		l, err := guest.Listen(addr, 4)
 		if err != nil {
 			return err
 		}
 		defer unix.Close(l)
-		fd, sa, err := smcSocket(addr)
+		fd, sa, err := guest.Socket(addr)
 		if err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ var attempts = []struct {
 		}
 		child, _, err := unix.Accept4(l, unix.SOCK_CLOEXEC)
 		if err == nil {
-			abort(child)
+			guest.Abort(child)
 		}
 		return err
 	}},
@@ -83,16 +83,16 @@ func TestFailingAllocations(t *testing.T) {
 	const lost = 30
 	settled(t, lost)
 	server := netip.MustParseAddrPort("127.0.0.1:7500")
-	e := newEcho(t, server, 64)
-	defer e.close(t)
+	e := guest.NewEcho(t, server, 64)
+	defer e.Close(t)
 	for _, a := range attempts {
 		t.Run(a.name, func(t *testing.T) { guest.FailEach(t, func() error { return a.do(server) }) })
 	}
 	t.Run("anywhere", func(t *testing.T) { anywhere(t, server) })
-	if err := ask(server, "with memory again", prompt); err != nil {
+	if err := guest.Ask(server, "with memory again", prompt); err != nil {
 		t.Error(err)
 	}
-	if n := e.abandon(t); n > lost+1 {
+	if n := e.Abandon(t); n > lost+1 {
 		t.Errorf("%d connections have not heard of their end", n)
 	}
 }
@@ -101,7 +101,7 @@ func anywhere(t *testing.T, server netip.AddrPort) {
 	guest.FailAnywhere(t, "smc", func() {
 		for range 10 {
 			// Any of it may fail, or be reset. It has to return.
-			_ = ask(server, "short of memory", 2*time.Second)
+			_ = guest.Ask(server, "short of memory", 2*time.Second)
 			for _, args := range [][]string{{"smcss", "-a"}, {"smc_pnet", "add", "X", "eth", "lo"}, {"smc_pnet", "flush"}, {"smcr", "stats"}} {
 				_ = exec.CommandContext(t.Context(), args[0], args[1:]...).Run()
 			}

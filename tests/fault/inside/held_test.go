@@ -37,17 +37,17 @@ func heldSockets(t *testing.T) int {
 func TestHeldClients(t *testing.T) {
 	modules(t, true)
 	n := openPeers(t)
-	e := newEcho(t, service, 64)
-	defer e.close(t)
+	e := guest.NewEcho(t, service, 64)
+	defer e.Close(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patient)
 	defer cancel()
-	raiseFiles(t)
+	guest.RaiseFiles(t, 1<<14)
 	holder := guest.NewHolder(t)
 	clients := heldClients(ctx, t, n, holder)
 	begin := time.Now()
 	// Until the last of them has run out of time, and a little beyond that.
 	for time.Since(begin) < handshake+2*time.Second {
-		if err := ask(service, "beside clients whose locks are held", prompt); err != nil {
+		if err := guest.Ask(service, "beside clients whose locks are held", prompt); err != nil {
 			t.Fatalf("%s after the locks were taken: %v", time.Since(begin), err)
 		}
 	}
@@ -70,7 +70,7 @@ func heldClients(ctx context.Context, t *testing.T, n *peer.Net, holder *guest.H
 	var group errgroup.Group
 	for i := range heldSockets(t) {
 		p := n.NewTCP(netip.AddrPortFrom(address(false, 40, 0).Addr(), uint16(10_000+i)))
-		fd, sa, err := smcSocket(p.Self)
+		fd, sa, err := guest.Socket(p.Self)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,12 +111,12 @@ func outcomeOf(fd int) error {
 // sock. Other handshakes go on meanwhile.
 func TestHeldListeners(t *testing.T) {
 	modules(t, true)
-	e := newEcho(t, held, 64)
-	defer e.close(t)
-	raiseFiles(t)
+	e := guest.NewEcho(t, held, 64)
+	defer e.Close(t)
+	guest.RaiseFiles(t, 1<<14)
 	var listeners, clients []int
 	for i := range heldSockets(t) {
-		fd, err := smcListen(netip.AddrPortFrom(held.Addr(), uint16(10_000+i)), 4)
+		fd, err := guest.Listen(netip.AddrPortFrom(held.Addr(), uint16(10_000+i)), 4)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +138,7 @@ func TestHeldListeners(t *testing.T) {
 		clients = append(clients, fd)
 	}
 	for range 20 {
-		if err := ask(held, "beside listeners whose locks are held", prompt); err != nil {
+		if err := guest.Ask(held, "beside listeners whose locks are held", prompt); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -148,7 +148,7 @@ func TestHeldListeners(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		abort(clients[i])
+		guest.Abort(clients[i])
 		unix.Close(fd)
 		unix.Close(l)
 	}
@@ -156,12 +156,3 @@ func TestHeldListeners(t *testing.T) {
 
 // held is where the echo is that is asked beside them.
 var held = netip.MustParseAddrPort("127.0.0.1:7400")
-
-// raiseFiles allows as many descriptors as all sockets take.
-func raiseFiles(t *testing.T) {
-	t.Helper()
-	limit := unix.Rlimit{Cur: 1 << 14, Max: 1 << 14}
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
-}

@@ -33,8 +33,8 @@ func TestNamespacesHidden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := serve(t, l)
-	defer e.close(t)
+	e := guest.ServeEcho(t, l)
+	defer e.Close(t)
 	const reasonConfig = 0x03000000
 	for i, mode := range []string{"l3s", "l2", "l3s"} {
 		guest.Run(t, "ip -n behind link set v0 type ipvlan mode "+mode)
@@ -43,7 +43,7 @@ func TestNamespacesHidden(t *testing.T) {
 			if before, err = clientFallbacks(); err != nil {
 				return err
 			}
-			if err := ask(addr, "from behind an ipvlan device", prompt); err != nil {
+			if err := guest.Ask(addr, "from behind an ipvlan device", prompt); err != nil {
 				return err
 			}
 			now, err = clientFallbacks()

@@ -49,9 +49,9 @@ func TestPeersHandshakeLimit(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			addr := netip.AddrPortFrom(service.Addr(), uint16(7060+i))
-			e := newEcho(t, addr, 1024)
-			t.Cleanup(func() { e.close(t) })
-			c.limit(t, e.fd)
+			e := guest.NewEcho(t, addr, 1024)
+			t.Cleanup(func() { e.Close(t) })
+			c.limit(t, e.FD)
 			handshakeLimit(t, n, addr, byte(50+i), c.limited)
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/smckit/smckit/tests/guest"
 	"golang.org/x/sys/unix"
@@ -29,20 +30,20 @@ func TestModuleLoads(t *testing.T) {
 	for range rounds {
 		guest.Run(t, unload)
 		guest.Run(t, "modprobe smc_diag; modprobe smc_null; smcr ueid add SMCKIT.LAB")
-		e := newEcho(t, local, 64)
+		e := guest.NewEcho(t, local, 64)
 		for range 3 {
-			if err := ask(local, "some text", prompt); err != nil {
+			if err := guest.Ask(local, "some text", prompt); err != nil {
 				t.Fatal(err)
 			}
 		}
-		e.close(t)
+		e.Close(t)
 	}
 }
 
 // TestModuleInUse asks for the module to go while a socket of it is there, in each state.
 func TestModuleInUse(t *testing.T) {
 	modules(t, true)
-	e := newEcho(t, local, 64)
+	e := guest.NewEcho(t, local, 64)
 	refuse := func(what string) {
 		t.Helper()
 		out, err := exec.CommandContext(t.Context(), "rmmod", "smc").CombinedOutput()
@@ -52,13 +53,16 @@ func TestModuleInUse(t *testing.T) {
 	}
 	guest.Run(t, "rmmod smc_null smc_diag")
 	refuse("listening")
-	fd, err := smcConnect(local, prompt)
+	fd, err := guest.Connect(local, prompt)
 	if err != nil {
 		t.Fatal(err)
 	}
 	refuse("connected, and listening")
-	e.close2(t, fd, func() { refuse("connected") })
-	fresh, _, err := smcSocket(local)
+	e.Shutdown(t)
+	refuse("connected")
+	unix.Close(fd)
+	e.Wait(t, time.Minute)
+	fresh, _, err := guest.Socket(local)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,19 +70,6 @@ func TestModuleInUse(t *testing.T) {
 	unix.Close(fresh)
 	guest.Run(t, "rmmod smc")
 	guest.Run(t, "modprobe smc_diag; modprobe smc_null")
-}
-
-// close2 ends the server between whose end and that of a client something is done.
-func (e *echo) close2(t *testing.T, client int, between func()) {
-	t.Helper()
-	if err := unix.Shutdown(e.fd, unix.SHUT_RDWR); err != nil {
-		t.Error(err)
-	}
-	<-e.done
-	unix.Close(e.fd)
-	between()
-	unix.Close(client)
-	e.wg.Wait()
 }
 
 // TestModuleAutoload lets the kernel load the module when someone wants a socket of it.

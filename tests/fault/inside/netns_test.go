@@ -28,13 +28,13 @@ func inNewNamespace(do func() error) error {
 
 // leftovers opens sockets in every state, of which some are in the middle of their handshake, and returns them.
 func leftovers(addr netip.AddrPort) (fds []int, err error) {
-	l, err := smcListen(addr, 16)
+	l, err := guest.Listen(addr, 16)
 	if err != nil {
 		return nil, err
 	}
 	fds = append(fds, l)
 	for range 4 {
-		fd, sa, err := smcSocket(addr)
+		fd, sa, err := guest.Socket(addr)
 		if err != nil {
 			return fds, err
 		}
@@ -47,7 +47,7 @@ func leftovers(addr netip.AddrPort) (fds []int, err error) {
 		}
 	}
 	// One to where nobody answers.
-	fd, sa, err := smcSocket(netip.MustParseAddrPort("127.0.0.9:9"))
+	fd, sa, err := guest.Socket(netip.MustParseAddrPort("127.0.0.9:9"))
 	if err != nil {
 		return fds, err
 	}
@@ -75,9 +75,9 @@ func TestNamespaces(t *testing.T) {
 			if err != nil || i%2 == 0 {
 				return err
 			}
-			srv := newEcho(t, e, 16)
-			err = ask(e, "in a namespace", prompt)
-			srv.close(t)
+			srv := guest.NewEcho(t, e, 16)
+			err = guest.Ask(e, "in a namespace", prompt)
+			srv.Close(t)
 			return err
 		})
 		// In odd rounds the sockets outlive their thread.

@@ -22,7 +22,7 @@ func TestPeersOvertaken(t *testing.T) {
 	modules(t, true)
 	n := openPeers(t)
 	at := netip.AddrPortFrom(service.Addr(), 7402)
-	listener, err := smcListen(at, 64)
+	listener, err := guest.Listen(at, 64)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smckit/smckit/tests/guest"
 	"github.com/smckit/smckit/tests/peer"
 	"golang.org/x/sys/unix"
 )
@@ -254,7 +255,7 @@ func (b *behaviour) asServer(t *testing.T, s *session) {
 		t.Fatalf("%v\n%+v", err, s.TCP)
 	}
 	// Whatever this peer is up to, others are served meanwhile.
-	if err := ask(s.service, "a well-behaved client beside "+b.name, prompt); err != nil {
+	if err := guest.Ask(s.service, "a well-behaved client beside "+b.name, prompt); err != nil {
 		t.Errorf("a well-behaved client: %v", err)
 	}
 	var err error
@@ -310,7 +311,7 @@ func (b *behaviour) asClient(t *testing.T, s *session) {
 
 // connect is the application's part.
 func (b *behaviour) connect(s *session) error {
-	fd, err := smcConnect(s.Self, handshake+slack)
+	fd, err := guest.Connect(s.Self, handshake+slack)
 	if fd >= 0 {
 		defer unix.Close(fd)
 	}
@@ -324,10 +325,10 @@ func (b *behaviour) connect(s *session) error {
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
-	if err := writeAll(fd, s.hello); err != nil {
+	if err := guest.WriteAll(fd, s.hello); err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
-	got, err := readFull(fd, len(s.hello))
+	got, err := guest.ReadFull(fd, len(s.hello))
 	if err != nil || string(got) != string(s.hello) {
 		return fmt.Errorf("got %q, want %q: %w", got, s.hello, err)
 	}
@@ -396,19 +397,19 @@ func address(ipv6 bool, third byte, i int) netip.AddrPort {
 
 // servers runs cases against our listeners. The application must see those connections that work, and no other.
 func servers(t *testing.T, n *peer.Net, cases []behaviour, third byte) {
-	e, e6 := newEcho(t, service, 1024), newEcho(t, service6, 1024)
+	e, e6 := guest.NewEcho(t, service, 1024), guest.NewEcho(t, service6, 1024)
 	t.Run("all", func(t *testing.T) {
 		runAll(t, n, cases, third, (*behaviour).asServer)
 	})
-	e.close(t)
-	e6.close(t)
+	e.Close(t)
+	e6.Close(t)
 	for i, b := range cases {
 		a := address(b.ipv6, third, i).Addr()
 		want := 0
 		if b.want.works {
 			want = 1
 		}
-		if got := e.accepted(a) + e6.accepted(a); got != want {
+		if got := e.Accepted(a) + e6.Accepted(a); got != want {
 			t.Errorf("%s: the application has got %d connections, want %d", b.name, got, want)
 		}
 	}

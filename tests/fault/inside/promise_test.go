@@ -56,8 +56,8 @@ func newSession(ctx context.Context, t *testing.T, n *peer.Net, third byte, i in
 // echoes has an echo for as long as the test runs. It outlives the sessions that are prepared after it.
 func echoes(t *testing.T, addr netip.AddrPort, backlog int) {
 	t.Helper()
-	e := newEcho(t, addr, backlog)
-	t.Cleanup(func() { e.close(t) })
+	e := guest.NewEcho(t, addr, backlog)
+	t.Cleanup(func() { e.Close(t) })
 }
 
 // patiently is a context that outlives a handshake.

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/smckit/smckit/tests/guest"
 	"github.com/smckit/smckit/tests/peer"
@@ -27,19 +26,19 @@ var racing = netip.MustParseAddrPort("127.0.0.1:7400")
 func TestRaceListenerCloses(t *testing.T) {
 	modules(t, true)
 	for i := range 60 {
-		l, err := smcListen(racing, 8)
+		l, err := guest.Listen(racing, 8)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var wg sync.WaitGroup
 		for range 6 {
 			wg.Go(func() {
-				fd, err := smcConnect(racing, 15*time.Second)
+				fd, err := guest.Connect(racing, 15*time.Second)
 				if err == unix.EINPROGRESS {
 					t.Error("connect() does not return")
 				}
 				if fd >= 0 {
-					abort(fd)
+					guest.Abort(fd)
 				}
 			})
 		}
@@ -56,8 +55,8 @@ func TestRaceBacklog(t *testing.T) {
 	modules(t, true)
 	n := openPeers(t)
 	small := netip.AddrPortFrom(service.Addr(), 7401)
-	e := newEcho(t, small, 2)
-	defer e.close(t)
+	e := guest.NewEcho(t, small, 2)
+	defer e.Close(t)
 	var group errgroup.Group
 	for i := range 12 {
 		group.Go(func() error { return silent(n.NewTCP(address(false, 10, i)), small) })
@@ -66,7 +65,7 @@ func TestRaceBacklog(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 5 {
-		if err := ask(small, "after the silent ones", prompt); err != nil {
+		if err := guest.Ask(small, "after the silent ones", prompt); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -126,9 +125,9 @@ func TestRaceAddresses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := serve(t, l)
+	e := guest.ServeEcho(t, l)
 	target := netip.MustParseAddrPort("10.98.0.2:7402")
-	if err := ask(target, "before", prompt); err != nil {
+	if err := guest.Ask(target, "before", prompt); err != nil {
 		t.Errorf("before: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -137,9 +136,9 @@ func TestRaceAddresses(t *testing.T) {
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				// The network is away half of the time: that it fails is no news.
-				fd, _ := smcConnect(target, 200*time.Millisecond)
+				fd, _ := guest.Connect(target, 200*time.Millisecond)
 				if fd >= 0 {
-					abort(fd)
+					guest.Abort(fd)
 				}
 			}
 		})
@@ -154,17 +153,17 @@ func TestRaceAddresses(t *testing.T) {
 	t.Logf("churned after %v", time.Since(begin))
 	cancel()
 	wg.Wait()
-	if err := ask(target, "when all is over", 20*time.Second); err != nil {
+	if err := guest.Ask(target, "when all is over", 20*time.Second); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
-	e.close(t)
+	e.Close(t)
 	t.Logf("over after %v", time.Since(begin))
 }
 
 // farListener opens a listener in the namespace far.
 func farListener(addr netip.AddrPort) (fd int, err error) {
 	err = guest.InNamespace("far", func() error {
-		fd, err = smcListen(addr, 64)
+		fd, err = guest.Listen(addr, 64)
 		if err != nil {
 			return err
 		}
@@ -192,7 +191,7 @@ var operations = []func(fd int){
 	func(fd int) { _ = unix.Listen(fd, 4) },
 	func(fd int) {
 		if child, _, err := unix.Accept4(fd, unix.SOCK_CLOEXEC); err == nil {
-			abort(child)
+			guest.Abort(child)
 		}
 	},
 	func(fd int) { _, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN | unix.POLLOUT}}, 0) },
@@ -201,23 +200,17 @@ var operations = []func(fd int){
 	func(fd int) { _, _ = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR) },
 	func(fd int) { _, _ = unix.Getpeername(fd) },
 	func(fd int) { _ = unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}) },
-	disconnect,
+	func(fd int) { _ = guest.Disconnect(fd) },
 	func(fd int) { _ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) },
 	// By this another protocol may take over a socket; not one of IPv4.
 	func(fd int) { _ = unix.SetsockoptInt(fd, unix.SOL_IPV6, unix.IPV6_ADDRFORM, unix.AF_INET) },
 }
 
-// disconnect is connect() to AF_UNSPEC.
-func disconnect(fd int) {
-	var sa [16]byte
-	_, _, _ = unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&sa)), uintptr(len(sa)))
-}
-
 // TestRaceOperations lets three threads do anything to one socket, in any order.
 func TestRaceOperations(t *testing.T) {
 	modules(t, true)
-	e := newEcho(t, racing, 64)
-	defer e.close(t)
+	e := guest.NewEcho(t, racing, 64)
+	defer e.Close(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rounds := 150
@@ -225,7 +218,7 @@ func TestRaceOperations(t *testing.T) {
 		rounds = 1000
 	}
 	for i := range rounds {
-		fd, _, err := smcSocket(racing)
+		fd, _, err := guest.Socket(racing)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,9 +235,9 @@ func TestRaceOperations(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		abort(fd)
+		guest.Abort(fd)
 	}
-	if err := ask(racing, "after all that", prompt); err != nil {
+	if err := guest.Ask(racing, "after all that", prompt); err != nil {
 		t.Error(fmt.Errorf("a well-behaved client: %w", err))
 	}
 }

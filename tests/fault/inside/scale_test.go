@@ -32,16 +32,10 @@ func acceptor(l, n int) (fds []int, err error) {
 	return fds, nil
 }
 
-// abort closes with a reset, so that nothing is left to wait for.
-func abort(fd int) {
-	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
-	unix.Close(fd)
-}
-
 // meet opens so many connections from several threads. They are there even if not all could be opened.
 func meet(t *testing.T, n int) (clients, servers []int) {
 	t.Helper()
-	l, err := smcListen(manyAddr, 4096)
+	l, err := guest.Listen(manyAddr, 4096)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +50,7 @@ func meet(t *testing.T, n int) (clients, servers []int) {
 	for i := range threads {
 		group.Go(func() error {
 			for range n / threads {
-				fd, err := smcConnect(manyAddr, 30*time.Second)
+				fd, err := guest.Connect(manyAddr, 30*time.Second)
 				if fd >= 0 {
 					parts[i] = append(parts[i], fd)
 				}
@@ -76,26 +70,18 @@ func meet(t *testing.T, n int) (clients, servers []int) {
 	return clients, servers
 }
 
-// manyFiles lets the process have that many.
-func manyFiles(t *testing.T, n uint64) {
-	t.Helper()
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: n}); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestScaleOpen holds ten thousand connections that have fallen back.
 func TestScaleOpen(t *testing.T) {
 	modules(t, false)
 	const n = 10000
-	manyFiles(t, 2*n+1000)
+	guest.RaiseFiles(t, 2*n+1000)
 	guest.MemoryBack(t, 24<<10, 60*time.Second)
 	begin := time.Now()
 	clients, servers := meet(t, n)
 	t.Logf("%d connections in %v", len(clients), time.Since(begin))
 	defer func() {
 		for _, fd := range append(clients, servers...) {
-			abort(fd)
+			guest.Abort(fd)
 		}
 	}()
 	if used, err := guest.Objects(caches[0]); err != nil || used < 2*n {
@@ -115,11 +101,11 @@ func TestScaleCycles(t *testing.T) {
 		rounds = 50
 	}
 	const n = 1000
-	manyFiles(t, 4*n)
+	guest.RaiseFiles(t, 4*n)
 	for range rounds {
 		clients, servers := meet(t, n)
 		for _, fd := range append(clients, servers...) {
-			abort(fd)
+			guest.Abort(fd)
 		}
 		if t.Failed() {
 			return

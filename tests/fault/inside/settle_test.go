@@ -2,6 +2,7 @@
 
 //go:build linux
 
+// Package inside is what tests/fault runs in a guest that has our module. Anywhere else its tests are skipped.
 package inside
 
 import (
@@ -14,6 +15,9 @@ import (
 
 	"github.com/smckit/smckit/tests/guest"
 )
+
+// guests is made by tests/fault only, in its guests.
+const guests guest.Marker = "/run/smckit-fault"
 
 // caches are the slabs of our module's.
 var caches = []string{"smc_sock", "smc_rendezvous"}

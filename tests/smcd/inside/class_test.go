@@ -163,7 +163,7 @@ func TestClassDump(t *testing.T) {
 		if err := ping(client, server, 1); err != nil {
 			t.Error(err)
 		}
-		abort(client)
+		guest.Abort(client)
 		unix.Close(server)
 	}
 	unix.Close(l)
@@ -185,11 +185,11 @@ func TestClassPriority(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		server, err := accept(l)
+		server, err := guest.Accept(l)
 		if err != nil {
 			t.Fatal(err)
 		}
-		abort(client)
+		guest.Abort(client)
 		unix.Close(server)
 		// A worker shows the queue that it has worked for last.
 		out := guest.Run(t, "for p in /proc/[0-9]*; do read -r c <$p/comm || continue; case $c in kworker/*[+-]smc) "+

@@ -36,7 +36,7 @@ func TestCorked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := accept(l)
+	s, err := guest.Accept(l)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,13 +18,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bounded makes calls on a socket end after a while.
-func bounded(fd int, d time.Duration) error {
-	tv := unix.NsecToTimeval(int64(d))
-	return errors.Join(unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv),
-		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &tv))
-}
-
 // undisturbed keeps the runtime's signals from this thread: calls that end after a while are not begun anew after one.
 func undisturbed(do func() error) error {
 	runtime.LockOSThread()
@@ -45,7 +38,7 @@ func once(l int, addr netip.AddrPort) (err error) {
 		return err
 	}
 	defer unix.Close(client)
-	if err := errors.Join(bounded(client, 5*time.Second), unix.Connect(client, sa)); err != nil {
+	if err := errors.Join(guest.Timeout(client, 5*time.Second), unix.Connect(client, sa)); err != nil {
 		return err
 	}
 	server, _, err := unix.Accept4(l, unix.SOCK_CLOEXEC)
@@ -53,7 +46,7 @@ func once(l int, addr netip.AddrPort) (err error) {
 		return err
 	}
 	defer unix.Close(server)
-	if err := bounded(server, 5*time.Second); err != nil {
+	if err := guest.Timeout(server, 5*time.Second); err != nil {
 		return err
 	}
 	for _, way := range [][2]int{{client, server}, {server, client}} {
@@ -118,7 +111,7 @@ func TestFailingAllocations(t *testing.T) {
 // starve has connections go through a listener without memory, and in the end with it, and closes the listener.
 func starve(t *testing.T, l int, addr netip.AddrPort) {
 	defer unix.Close(l)
-	if err := bounded(l, 5*time.Second); err != nil {
+	if err := guest.Timeout(l, 5*time.Second); err != nil {
 		t.Fatal(err)
 	}
 	attempt := func() error {
@@ -154,7 +147,7 @@ func drain(l int) {
 			return
 		}
 		if fd, _, err := unix.Accept4(l, unix.SOCK_CLOEXEC); err == nil {
-			abort(fd)
+			guest.Abort(fd)
 		}
 	}
 }

@@ -137,7 +137,7 @@ func TestForged(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(wellBehaved)
-	if err := bounded(l, 20*time.Second); err != nil {
+	if err := guest.Timeout(l, 20*time.Second); err != nil {
 		t.Fatal(err)
 	}
 	server, sa, err := unix.Accept4(l, unix.SOCK_CLOEXEC)

@@ -126,10 +126,10 @@ func farPair(t *testing.T, l int) (client, server int) {
 	t.Helper()
 	client, server = pairAt(t, l, far, 0)
 	t.Cleanup(func() {
-		abort(client)
-		abort(server)
+		guest.Abort(client)
+		guest.Abort(server)
 	})
-	if err := errors.Join(bounded(client, patience), bounded(server, patience)); err != nil {
+	if err := errors.Join(guest.Timeout(client, patience), guest.Timeout(server, patience)); err != nil {
 		t.Fatal(err)
 	}
 	return client, server
@@ -222,8 +222,8 @@ func TestIPsecLive(t *testing.T) {
 	hers, clients, servers := pair(), pair(), pair()
 	here1, here2 := pairs(t, here, 1, 0)
 	defer func() {
-		abort(here1[0])
-		abort(here2[0])
+		guest.Abort(here1[0])
+		guest.Abort(here2[0])
 	}()
 	if now := count(t); now.clients != before.clients+4 || now.fallbacks != before.fallbacks {
 		t.Fatalf("want 4 connections of SMC and no fallback; %+v became %+v", before, now)

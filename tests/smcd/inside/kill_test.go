@@ -78,7 +78,7 @@ func victimSocket(role string) (int, error) {
 		return -1, err
 	}
 	fmt.Println("ready")
-	return accept(l)
+	return guest.Accept(l)
 }
 
 // kinds of victims, in turn.
@@ -192,7 +192,7 @@ func (m murder) prepare() (l, inherited, own int, err error) {
 	if err != nil {
 		return -1, -1, -1, err
 	}
-	b, err := accept(l)
+	b, err := guest.Accept(l)
 	if rand.IntN(2) == 0 {
 		a, b = b, a
 	}
@@ -203,7 +203,7 @@ func (m murder) prepare() (l, inherited, own int, err error) {
 func (m murder) survive(l, fd int, reached chan struct{}) (err error) {
 	switch m.kind {
 	case "connects":
-		fd, err = accept(l)
+		fd, err = guest.Accept(l)
 	case "accepts":
 		fd, err = connect(m.addr, 0)
 	}

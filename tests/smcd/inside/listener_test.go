@@ -97,7 +97,7 @@ func TestDeferred(t *testing.T) {
 	}
 	begin := time.Now()
 	for i := range clients - backlog - 1 {
-		s, err := accept(l)
+		s, err := guest.Accept(l)
 		if err != nil {
 			t.Fatal(err)
 		}

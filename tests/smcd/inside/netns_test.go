@@ -111,8 +111,8 @@ func TestPolicyHere(t *testing.T) {
 			if err := ping(clients[0], servers[0], 7); err != nil {
 				t.Error(err)
 			}
-			abort(clients[0])
-			abort(servers[0])
+			guest.Abort(clients[0])
+			guest.Abort(servers[0])
 			if smcd := count(t).clients - before.clients; (smcd == 1) != (policy != 0) {
 				t.Errorf("%s, loopback=%d: %d connections of SMC-D", addr, policy, smcd)
 			}

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/smckit/smckit/tests/guest"
 	"golang.org/x/sys/unix"
 )
 
@@ -47,12 +48,12 @@ func TestOptionsRefused(t *testing.T) {
 	if err := errors.Join(unix.Bind(l, sa), unix.Listen(l, 1), unix.Connect(c, sa)); err != nil {
 		t.Fatal(err)
 	}
-	s, err := accept(l)
+	s, err := guest.Accept(l)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unix.Close(s)
-	if err := exchange(c, s); err != nil {
+	if err := errors.Join(ping(c, s, 42), ping(s, c, 42)); err != nil {
 		t.Error(err)
 	}
 }

@@ -34,7 +34,7 @@ func shared(addr netip.AddrPort) (int, error) {
 // reflect sends back the first byte of each connection, until the listener is shut down.
 func reflect(l int) error {
 	for {
-		fd, err := accept(l)
+		fd, err := guest.Accept(l)
 		if errors.Is(err, unix.EINVAL) {
 			return nil
 		}
@@ -60,7 +60,7 @@ func knock(addr netip.AddrPort, b byte) error {
 		return err
 	}
 	defer unix.Close(fd)
-	if err := bounded(fd, 20*time.Second); err != nil {
+	if err := guest.Timeout(fd, 20*time.Second); err != nil {
 		return err
 	}
 	return ping(fd, fd, b)
@@ -138,7 +138,7 @@ func farShared(t *testing.T, family int) (l int) {
 			return err
 		}
 		return errors.Join(unix.SetsockoptInt(l, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1), unix.Bind(l, sa), unix.Listen(l, 64),
-			bounded(l, patience))
+			guest.Timeout(l, patience))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -169,11 +169,11 @@ func TestReuseportMigrates(t *testing.T) {
 	if err := unix.Close(closes); err != nil {
 		t.Fatal(err)
 	}
-	fd, err := accept(stays)
+	fd, err := guest.Accept(stays)
 	if err != nil {
 		t.Fatalf("the listener that stays has not got the connection: %v", err)
 	}
-	defer abort(fd)
+	defer guest.Abort(fd)
 	b := make([]byte, 100)
 	n, err := unix.Read(fd, b)
 	if err != nil || string(b[:n]) != "m" {

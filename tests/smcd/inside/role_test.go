@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
-	"unsafe"
 
 	"github.com/smckit/smckit/tests/guest"
 	"golang.org/x/sys/unix"
@@ -48,12 +47,12 @@ func reconnectAsNobody(addr netip.AddrPort) error {
 	if err != nil {
 		return err
 	}
-	s, err := accept(l)
+	s, err := guest.Accept(l)
 	if err != nil {
 		return err
 	}
 	for i := range reconnects {
-		if err := disconnect(s); err != nil {
+		if err := guest.Disconnect(s); err != nil {
 			return fmt.Errorf("round %d: disconnect: %w", i, err)
 		}
 		if err := connectNonblocking(s, addr); err != nil {
@@ -61,10 +60,10 @@ func reconnectAsNobody(addr netip.AddrPort) error {
 		}
 		unix.Close(c)
 		c = s
-		if s, err = accept(l); err != nil {
+		if s, err = guest.Accept(l); err != nil {
 			return fmt.Errorf("round %d: accept: %w", i, err)
 		}
-		if err := exchange(c, s); err != nil {
+		if err := errors.Join(ping(c, s, 42), ping(s, c, 42)); err != nil {
 			return fmt.Errorf("round %d: %w", i, err)
 		}
 	}
@@ -77,16 +76,6 @@ func reconnectAsNobody(addr netip.AddrPort) error {
 func dropPrivileges() error {
 	const nobody = 65534
 	return errors.Join(syscall.Setgroups(nil), syscall.Setgid(nobody), syscall.Setuid(nobody))
-}
-
-// disconnect ends the connection of a socket, which may connect again.
-func disconnect(fd int) error {
-	sa := unix.RawSockaddr{Family: unix.AF_UNSPEC}
-	_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&sa)), unsafe.Sizeof(sa))
-	if errno != 0 {
-		return errno
-	}
-	return nil
 }
 
 // connectNonblocking connects as programs with an event loop do, so that a worker of the kernel runs the handshake.
@@ -108,18 +97,4 @@ func connectNonblocking(fd int, addr netip.AddrPort) error {
 		return errors.Join(err, unix.Errno(soerr))
 	}
 	return unix.SetNonblock(fd, false)
-}
-
-// exchange sends a byte each way.
-func exchange(a, b int) error {
-	for _, way := range [][2]int{{a, b}, {b, a}} {
-		var buf [1]byte
-		if _, err := unix.SendmsgN(way[0], []byte{42}, nil, nil, unix.MSG_NOSIGNAL); err != nil {
-			return fmt.Errorf("send: %w", err)
-		}
-		if n, _, err := unix.Recvfrom(way[1], buf[:], 0); err != nil || n != 1 || buf[0] != 42 {
-			return fmt.Errorf("received %d bytes: %w", n, err)
-		}
-	}
-	return nil
 }

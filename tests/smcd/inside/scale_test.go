@@ -28,14 +28,6 @@ func settled(t *testing.T) {
 	t.Cleanup(func() { guest.Await(t, 100*time.Second, func() string { return guest.Left(caches...) }) })
 }
 
-// manyFiles lets the process have that many.
-func manyFiles(t *testing.T, n uint64) {
-	t.Helper()
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: n}); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // ping sends a byte to the other end of a connection, and wants it there.
 func ping(from, to int, b byte) error {
 	if n, err := unix.SendmsgN(from, []byte{b}, nil, nil, unix.MSG_NOSIGNAL); n != 1 {
@@ -59,13 +51,13 @@ func TestScaleOpen(t *testing.T) {
 	settled(t)
 	const n = 5000
 	onlySMC(t, n)
-	manyFiles(t, 2*n+1000)
+	guest.RaiseFiles(t, 2*n+1000)
 	before := guest.Meminfo(t, "MemAvailable")
 	begin := time.Now()
 	clients, servers := pairs(t, here, n, 0)
 	defer func() {
 		for _, fd := range append(clients, servers...) {
-			abort(fd)
+			guest.Abort(fd)
 		}
 	}()
 	t.Logf("%d connections in %v", n, time.Since(begin))
@@ -98,7 +90,7 @@ func cycle(l int, addr netip.AddrPort, i int, file *os.File) error {
 	if err != nil {
 		return err
 	}
-	server, err := accept(l)
+	server, err := guest.Accept(l)
 	if err != nil {
 		unix.Close(client)
 		return err

@@ -53,8 +53,7 @@ func length(short, full int) int {
 
 // socket opens a socket; a receive buffer other than 0 is asked for, beyond the limit of who is not root, too.
 func socket(addr netip.AddrPort, rcvbuf int) (fd int, sa unix.Sockaddr, err error) {
-	proto, sa := guest.Sockaddr(addr)
-	fd, err = unix.Socket(unix.AF_SMC, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, proto)
+	fd, sa, err = guest.Socket(addr)
 	if err != nil {
 		return -1, nil, err
 	}
@@ -99,21 +98,6 @@ func connect(addr netip.AddrPort, rcvbuf int) (int, error) {
 	return fd, nil
 }
 
-func accept(l int) (int, error) {
-	for {
-		fd, _, err := unix.Accept4(l, unix.SOCK_CLOEXEC)
-		if !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.ECONNABORTED) {
-			return fd, err
-		}
-	}
-}
-
-// abort closes with a reset, so that nothing is left to wait for.
-func abort(fd int) {
-	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
-	unix.Close(fd)
-}
-
 // pairs opens n connections through one listener. The pairs belong together: each is opened after the one before.
 func pairs(t *testing.T, addr netip.AddrPort, n, rcvbuf int) (clients, servers []int) {
 	t.Helper()
@@ -136,7 +120,7 @@ func pairAt(t *testing.T, l int, addr netip.AddrPort, rcvbuf int) (client, serve
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err = accept(l)
+	server, err = guest.Accept(l)
 	if err != nil {
 		unix.Close(client)
 		t.Fatal(err)
