@@ -14,7 +14,7 @@ import (
 
 // BenchmarkSilence has 100 hosts make their first SMC-R connections with our module while other hosts are silent at each step
 // of their handshakes, and while nobody is. The figure is the median of the ratios of the times: 1 is not slowed at all. The
-// hosts are programs of one guest, as in tests/smcr.
+// hosts are programs of one guest, as in tests/badpeer.
 func BenchmarkSilence(b *testing.B) {
 	lab.Need(b)
 	dir, err := lab.Commands(b.Context())
@@ -25,9 +25,9 @@ func BenchmarkSilence(b *testing.B) {
 	if err := lt.LoadSMC(b.Context(), lab.ModuleOurs); err != nil {
 		b.Fatal(err)
 	}
-	lt.Must("a", "modprobe -aq tun rdma_rxe; touch /run/smckit-smcr; ip link set lo up")
+	lt.Must("a", "modprobe -aq tun rdma_rxe; touch /run/smckit-roce; ip link set lo up")
 	report := watchHost(b)
-	out := lt.GoBench(b, "a", "github.com/smckit/smckit/tests/smcr/inside", "BenchmarkSilence", max(3, b.N))
+	out := lt.GoBench(b, "a", "github.com/smckit/smckit/tests/badpeer", "BenchmarkSilence", max(3, b.N))
 	report()
 	slowed := regexp.MustCompile(`([0-9.]+) x-quiet`).FindStringSubmatch(out)
 	if slowed == nil {

@@ -264,10 +264,11 @@ func TestKernels(t *testing.T) {
 
 // TestMatrix checks that full runs have every test of our module that chooses its kernels on all of them.
 func TestMatrix(t *testing.T) {
-	for name, test := range map[string]string{
-		"conformance": "TestOurs", "fault": "TestFault", "smcd": "TestSMCD", "programs": "TestPrograms", "conf": "TestConf",
-		"smcr": "TestPeers",
+	for _, full := range []string{
+		"conformance.TestOurs", "fault.TestFault", "smcd.TestSMCD", "programs.TestPrograms", "conf.TestConf",
+		"badpeer.TestPeersOverTCP", "badpeer.TestPeersOverSMCR",
 	} {
+		name, test, _ := strings.Cut(full, ".")
 		p := parseTests(t, filepath.Join("..", name))
 		c, _ := p.coverageOf(test)
 		for _, series := range allSeries {

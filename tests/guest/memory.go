@@ -84,6 +84,18 @@ func grown(before, now map[string]int) string {
 	return out.String()
 }
 
+// SMCDGuest is made in guests of tests of SMC-D.
+const SMCDGuest Marker = "/run/smckit-smcd"
+
+// Settled checks at the end of a test that nothing of our module's is left, and that the kernel has its memory back.
+func Settled(t testing.TB) {
+	t.Helper()
+	MemoryBack(t, 32<<10, 100*time.Second)
+	t.Cleanup(func() {
+		Await(t, 100*time.Second, func() string { return Left("smc_sock", "smc_conn", "smc_rendezvous") })
+	})
+}
+
 // MemoryBack checks at the end of a test that the kernel has the memory back that it cannot take back by itself, but for
 // so many KiB that it keeps to be quicker.
 func MemoryBack(t testing.TB, spare int, within time.Duration) {

@@ -245,6 +245,14 @@ func (c *Conn) RecvDecline(ctx context.Context, reasons ...uint32) error {
 	return c.UseTCP(ctx)
 }
 
+// SendDecline sends DECLINE with these flags in its header, and checks that the connection then works over TCP.
+func (c *Conn) SendDecline(ctx context.Context, flags byte) error {
+	if err := c.TCP.Write(ctx, With(DeclineV2(), 7, 0x20|flags)); err != nil {
+		return err
+	}
+	return c.UseTCP(ctx)
+}
+
 // UseTCP exchanges data over TCP, and closes the connection.
 func (c *Conn) UseTCP(ctx context.Context) error {
 	hello := []byte("by TCP, then")

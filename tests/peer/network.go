@@ -15,7 +15,7 @@ import (
 )
 
 // RoCEGuest is made in guests with soft-RoCE and our module's SMC-R alone.
-const RoCEGuest guest.Marker = "/run/smckit-smcr"
+const RoCEGuest guest.Marker = "/run/smckit-roce"
 
 const (
 	// Patience is how long anything may take in an emulated and busy machine.

@@ -76,12 +76,12 @@ var attempts = []struct {
 // TestFailingAllocations lets one allocation after the other fail that the calls of an application make, and then any,
 // in whatever thread of the kernel, and in programs that ask and set by netlink. The lab looks for leaks afterwards.
 func TestFailingAllocations(t *testing.T) {
-	load(t, true)
+	guest.LoadNull(t, true)
 	guest.NeedFailslab(t)
 	// TCP sends no FIN that it has no memory for when a socket is closed, not later either: that socket stays, and its peer
 	// hears nothing.
 	const lost = 30
-	settled(t, lost)
+	guest.NothingLeft(t, lost)
 	server := netip.MustParseAddrPort("127.0.0.1:7500")
 	e := guest.NewEcho(t, server, 64)
 	defer e.Close(t)

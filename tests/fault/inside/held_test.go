@@ -5,117 +5,22 @@
 package inside
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"net/netip"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/smckit/smckit/tests/guest"
-	"github.com/smckit/smckit/tests/peer"
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
-
-// heldSockets is more than a work queue without a limit of its own runs at once: 256, or 1024 since Linux 6.15.
-func heldSockets(t *testing.T) int {
-	t.Helper()
-	release, err := guest.Release()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.HasPrefix(release, "6.1.") || strings.HasPrefix(release, "6.12.") {
-		return 300
-	}
-	return 1100
-}
-
-// TestHeldClients has the handshakes of a thousand clients time out while a thread of each client's program holds the lock
-// of its sock. Other handshakes go on meanwhile.
-func TestHeldClients(t *testing.T) {
-	modules(t, true)
-	n := openPeers(t)
-	e := guest.NewEcho(t, service, 64)
-	defer e.Close(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patient)
-	defer cancel()
-	guest.RaiseFiles(t, 1<<14)
-	holder := guest.NewHolder(t)
-	clients := heldClients(ctx, t, n, holder)
-	begin := time.Now()
-	// Until the last of them has run out of time, and a little beyond that.
-	for time.Since(begin) < handshake+2*time.Second {
-		if err := guest.Ask(service, "beside clients whose locks are held", prompt); err != nil {
-			t.Fatalf("%s after the locks were taken: %v", time.Since(begin), err)
-		}
-	}
-	holder.Release()
-	for _, fd := range clients {
-		if err := outcomeOf(fd); !errors.Is(err, unix.ETIMEDOUT) {
-			t.Fatalf("the attempt of a client whose lock was held ended with %v", err)
-		}
-		unix.Close(fd)
-	}
-}
-
-// patient is how long it may take to open all sockets on a machine that is busy.
-const patient = 2 * time.Minute
-
-// heldClients connects clients, each to a server that says nothing after its SYN-ACK, and holds the lock of each as soon as
-// it has sent its PROPOSAL.
-func heldClients(ctx context.Context, t *testing.T, n *peer.Net, holder *guest.Holder) (clients []int) {
-	t.Helper()
-	var group errgroup.Group
-	for i := range heldSockets(t) {
-		p := n.NewTCP(netip.AddrPortFrom(address(false, 40, 0).Addr(), uint16(10_000+i)))
-		fd, sa, err := guest.Socket(p.Self)
-		if err != nil {
-			t.Fatal(err)
-		}
-		clients = append(clients, fd)
-		group.Go(func() error {
-			s := &session{ctx: ctx, TCP: p}
-			if err := offered(s); err != nil {
-				return fmt.Errorf("server %d: %w", i, err)
-			}
-			return holder.Hold(fd)
-		})
-		if err := unix.SetNonblock(fd, true); err != nil {
-			t.Fatal(err)
-		}
-		if err := unix.Connect(fd, sa); !errors.Is(err, unix.EINPROGRESS) {
-			t.Fatalf("connect: %v", err)
-		}
-	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	return clients
-}
-
-// outcomeOf waits for the end of an attempt to connect.
-func outcomeOf(fd int) error {
-	if _, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, int(patient.Milliseconds())); err != nil {
-		return err
-	}
-	errno, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
-	if err == nil && errno != 0 {
-		err = unix.Errno(errno)
-	}
-	return err
-}
 
 // TestHeldListeners connects to a thousand listeners while a thread of each listener's program holds the lock of its
 // sock. Other handshakes go on meanwhile.
 func TestHeldListeners(t *testing.T) {
-	modules(t, true)
+	guest.UseNull(t, true)
 	e := guest.NewEcho(t, held, 64)
 	defer e.Close(t)
 	guest.RaiseFiles(t, 1<<14)
 	var listeners, clients []int
-	for i := range heldSockets(t) {
+	for i := range guest.HeldSockets(t) {
 		fd, err := guest.Listen(netip.AddrPortFrom(held.Addr(), uint16(10_000+i)), 4)
 		if err != nil {
 			t.Fatal(err)
@@ -126,7 +31,7 @@ func TestHeldListeners(t *testing.T) {
 	if err := holder.Hold(listeners...); err != nil {
 		t.Fatal(err)
 	}
-	for i := range heldSockets(t) {
+	for i := range guest.HeldSockets(t) {
 		_, sa := guest.Sockaddr(netip.AddrPortFrom(held.Addr(), uint16(10_000+i)))
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		if err == nil {

@@ -16,7 +16,7 @@ import (
 // TestNamespacesHidden has a client's packets come in by an ipvlan device of mode L3S, whose master's namespace is the one
 // where netfilter sees them. The server is in a third namespace. What the client gets is TCP, and it is told why.
 func TestNamespacesHidden(t *testing.T) {
-	modules(t, true)
+	guest.UseNull(t, true)
 	guest.Run(t, `modprobe ipvlan
 		ip netns add far; ip netns add behind
 		ip link add n0 type veth peer name f0 netns far

@@ -16,15 +16,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// prompt is less than our module waits for a silent peer: what takes less has not waited for another handshake.
+const prompt = 5 * time.Second
+
 const unload = "rmmod smc_null smc_diag smc"
 
 var local = netip.MustParseAddrPort("127.0.0.1:7100")
 
 // TestModuleLoads loads and unloads the module again and again, right after its sockets have been busy.
 func TestModuleLoads(t *testing.T) {
-	modules(t, true)
+	guest.UseNull(t, true)
 	rounds := 12
-	if guests.Full() {
+	if guest.NullGuest.Full() {
 		rounds = 100
 	}
 	for range rounds {
@@ -42,7 +45,7 @@ func TestModuleLoads(t *testing.T) {
 
 // TestModuleInUse asks for the module to go while a socket of it is there, in each state.
 func TestModuleInUse(t *testing.T) {
-	modules(t, true)
+	guest.UseNull(t, true)
 	e := guest.NewEcho(t, local, 64)
 	refuse := func(what string) {
 		t.Helper()
@@ -74,7 +77,7 @@ func TestModuleInUse(t *testing.T) {
 
 // TestModuleAutoload lets the kernel load the module when someone wants a socket of it.
 func TestModuleAutoload(t *testing.T) {
-	modules(t, true)
+	guest.UseNull(t, true)
 	for _, s := range []struct {
 		name                string
 		family, kind, proto int

@@ -58,13 +58,13 @@ func leftovers(addr netip.AddrPort) (fds []int, err error) {
 
 // TestNamespaces makes and ends namespaces with traffic in them, and with what a careless program leaves.
 func TestNamespaces(t *testing.T) {
-	modules(t, true)
+	guest.UseNull(t, true)
 	before, err := guest.Objects("net_namespace")
 	if err != nil {
 		t.Fatal(err)
 	}
 	rounds := 12
-	if guests.Full() {
+	if guest.NullGuest.Full() {
 		rounds = 100
 	}
 	for i := range rounds {

@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/smckit/smckit/tests/guest"
-	"github.com/smckit/smckit/tests/peer"
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
@@ -24,7 +22,7 @@ var racing = netip.MustParseAddrPort("127.0.0.1:7400")
 
 // TestRaceListenerCloses closes a listener while connections to it are in every stage.
 func TestRaceListenerCloses(t *testing.T) {
-	modules(t, true)
+	guest.UseNull(t, true)
 	for i := range 60 {
 		l, err := guest.Listen(racing, 8)
 		if err != nil {
@@ -47,42 +45,6 @@ func TestRaceListenerCloses(t *testing.T) {
 		unix.Close(l)
 		wg.Wait()
 	}
-}
-
-// TestRaceBacklog fills a small backlog with peers that say nothing. Later ones are served as soon as those are dropped, so
-// each has been counted once in, and once out.
-func TestRaceBacklog(t *testing.T) {
-	modules(t, true)
-	n := openPeers(t)
-	small := netip.AddrPortFrom(service.Addr(), 7401)
-	e := guest.NewEcho(t, small, 2)
-	defer e.Close(t)
-	var group errgroup.Group
-	for i := range 12 {
-		group.Go(func() error { return silent(n.NewTCP(address(false, 10, i)), small) })
-	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	for range 5 {
-		if err := guest.Ask(small, "after the silent ones", prompt); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// silent connects and says nothing until it is dropped, or as long as a handshake takes if it never gets in.
-func silent(p *peer.TCP, to netip.AddrPort) error {
-	ctx, cancel := context.WithTimeout(context.Background(), handshake+time.Second)
-	defer cancel()
-	err := p.Connect(ctx, to, append(append([]byte{}, peer.MSS...), peer.Option...))
-	if err == nil {
-		err = p.Ended(ctx)
-	}
-	if err != nil && ctx.Err() == nil {
-		return err
-	}
-	return p.Put(p.Segment(peer.RST | peer.ACK))
 }
 
 // churn is what happens to addresses and routes of a connection.
@@ -112,7 +74,7 @@ end
 
 // TestRaceAddresses takes addresses, links and devices away while version 1 compares the subnets of connections over them.
 func TestRaceAddresses(t *testing.T) {
-	modules(t, true)
+	guest.UseNull(t, true)
 	begin := time.Now()
 	const version2 = "/sys/module/smc_null/parameters/version2"
 	if err := os.WriteFile(version2, []byte("0"), 0); err != nil {
@@ -144,7 +106,7 @@ func TestRaceAddresses(t *testing.T) {
 		})
 	}
 	rounds := 4
-	if guests.Full() {
+	if guest.NullGuest.Full() {
 		rounds = 100
 	}
 	for range rounds {
@@ -208,13 +170,13 @@ var operations = []func(fd int){
 
 // TestRaceOperations lets three threads do anything to one socket, in any order.
 func TestRaceOperations(t *testing.T) {
-	modules(t, true)
+	guest.UseNull(t, true)
 	e := guest.NewEcho(t, racing, 64)
 	defer e.Close(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rounds := 150
-	if guests.Full() {
+	if guest.NullGuest.Full() {
 		rounds = 1000
 	}
 	for i := range rounds {

@@ -72,7 +72,7 @@ func meet(t *testing.T, n int) (clients, servers []int) {
 
 // TestScaleOpen holds ten thousand connections that have fallen back.
 func TestScaleOpen(t *testing.T) {
-	modules(t, false)
+	guest.UseNull(t, false)
 	const n = 10000
 	guest.RaiseFiles(t, 2*n+1000)
 	guest.MemoryBack(t, 24<<10, 60*time.Second)
@@ -84,7 +84,7 @@ func TestScaleOpen(t *testing.T) {
 			guest.Abort(fd)
 		}
 	}()
-	if used, err := guest.Objects(caches[0]); err != nil || used < 2*n {
+	if used, err := guest.Objects("smc_sock"); err != nil || used < 2*n {
 		t.Errorf("%d records of sockets, want at least %d, %v", used, 2*n, err)
 	}
 	if len(clients) != n || len(servers) != n {
@@ -94,10 +94,10 @@ func TestScaleOpen(t *testing.T) {
 
 // TestScaleCycles opens and closes connections, one after the other.
 func TestScaleCycles(t *testing.T) {
-	modules(t, true)
+	guest.UseNull(t, true)
 	guest.MemoryBack(t, 24<<10, 60*time.Second)
 	rounds := 3
-	if guests.Full() {
+	if guest.NullGuest.Full() {
 		rounds = 50
 	}
 	const n = 1000

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/smckit/smckit/tests/guest"
 	"golang.org/x/sys/unix"
 )
 
@@ -40,7 +41,7 @@ func TestNamespacesTable(t *testing.T) {
 		}
 		return
 	}
-	modules(t, true)
+	guest.UseNull(t, true)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -17,15 +17,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// caches are the slabs of our module's.
-var caches = []string{"smc_sock", "smc_conn", "smc_rendezvous"}
-
 // settled checks at the end of a test that nothing of our module's is left, and that the kernel has its memory back.
 func settled(t *testing.T) {
 	t.Helper()
 	ours.Need(t)
-	guest.MemoryBack(t, 32<<10, 100*time.Second)
-	t.Cleanup(func() { guest.Await(t, 100*time.Second, func() string { return guest.Left(caches...) }) })
+	guest.Settled(t)
 }
 
 // ping sends a byte to the other end of a connection, and wants it there.

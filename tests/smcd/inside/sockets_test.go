@@ -21,7 +21,7 @@ import (
 )
 
 // ours is made by tests/smcd only, in its guests.
-const ours guest.Marker = "/run/smckit-smcd"
+const ours = guest.SMCDGuest
 
 // here is where listeners are. overR says that what is here is reached by SMC-R: then this file has the address.
 var here, overR = where("/run/smckit-here")

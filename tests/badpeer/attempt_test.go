@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package badpeer
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/smckit/smckit/tests/guest"
+	"github.com/smckit/smckit/tests/peer"
+	"golang.org/x/sys/unix"
+)
+
+// attempt is a client without blocking whose server has its PROPOSAL, and has not answered.
+func attempt(ctx context.Context, t *testing.T, n *peer.Net, i int) (fd int, s *tcpSession) {
+	t.Helper()
+	s = &tcpSession{ctx: ctx, TCP: n.NewTCP(address(false, 41, i)), hello: []byte("hello")}
+	fd, sa, err := guest.Socket(s.Self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	if err := unix.SetNonblock(fd, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Connect(fd, sa); !errors.Is(err, unix.EINPROGRESS) {
+		t.Fatalf("connect: %v", err)
+	}
+	if err := offered(s); err != nil {
+		t.Fatal(err)
+	}
+	return fd, s
+}
+
+// TestAttempt calls what TCP answers at once while it connects, when TCP is connected and the handshake of SMC is not over.
+func TestAttempt(t *testing.T) {
+	guest.UseNull(t, true)
+	n := openPeers(t)
+	ctx, cancel := context.WithTimeout(t.Context(), handshakeWait+2*slack)
+	defer cancel()
+	t.Run("shutdown ends it", func(t *testing.T) {
+		fd, s := attempt(ctx, t, n, 0)
+		if err := unix.Shutdown(fd, unix.SHUT_WR); err != nil {
+			t.Fatalf("shutdown: %v", err)
+		}
+		if err := s.Ended(ctx); err != nil || !s.Reset {
+			t.Errorf("the server has not been reset: %v", err)
+		}
+		if err := outcomeOf(fd); !errors.Is(err, unix.ECONNRESET) {
+			t.Errorf("the attempt ended with %v", err)
+		}
+	})
+	t.Run("a protocol on top has to wait", func(t *testing.T) {
+		fd, s := attempt(ctx, t, n, 1)
+		if err := unix.SetsockoptString(fd, unix.SOL_TCP, unix.TCP_ULP, "tls"); !errors.Is(err, unix.ENOTCONN) {
+			t.Errorf("TCP_ULP: %v", err)
+		}
+		// The attempt goes on.
+		if err := put(dec1)(s); err != nil {
+			t.Fatal(err)
+		}
+		if err := outcomeOf(fd); err != nil {
+			t.Fatalf("the attempt ended with %v", err)
+		}
+		if err := guest.WriteAll(fd, s.hello); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Expect(ctx, s.hello); err != nil {
+			t.Error(err)
+		}
+		if err := s.Put(s.Segment(peer.RST | peer.ACK)); err != nil { // nothing is left to acknowledge
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package badpeer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/smckit/smckit/tests/guest"
+	"github.com/smckit/smckit/tests/peer"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// handshakeWait is how long our side waits for a message.
+	handshakeWait = 6 * time.Second
+	// slack is what an emulated and busy machine may add to any deadline.
+	slack = 9 * time.Second
+	// promptTCP is less than that wait, so what is done in it has not waited for someone else's handshake.
+	promptTCP = 5 * time.Second
+)
+
+// The network of the peers, and the services in it.
+const (
+	device  = "peers0"
+	subnet  = "10.99.0.1/16"
+	subnet6 = "fd99::1/64"
+)
+
+var (
+	service  = netip.MustParseAddrPort("10.99.0.1:7000")
+	service6 = netip.MustParseAddrPort("[fd99::1]:7001")
+	network  = [4]byte{10, 99}
+	network6 = [16]byte{0xfd, 0x99}
+)
+
+// handshakeOutcome is how a connection ends for the application, and in what way for the peer.
+type handshakeOutcome struct {
+	works   bool         // the application gets it, and data passes both ways unharmed
+	never   bool         // there is no connection, so neither is there an end of one
+	expires bool         // not before our side's patience is at an end
+	errno   []unix.Errno // of connect(), any of them
+}
+
+var (
+	works   = handshakeOutcome{works: true}
+	never   = handshakeOutcome{never: true}
+	dropped = handshakeOutcome{}
+	expired = handshakeOutcome{expires: true}
+)
+
+func fails(errno ...unix.Errno) handshakeOutcome { return handshakeOutcome{errno: errno} }
+
+// tcpSession is a case that runs.
+type tcpSession struct {
+	ctx context.Context
+	*peer.TCP
+	service netip.AddrPort
+	hello   []byte // what application and peer say to each other
+	said    bool   // the peer has, already
+	opened  time.Time
+}
+
+// step is something that the peer does.
+type step func(s *tcpSession) error
+
+// handshakeCase is a case: what the peer does, and what is to come of it.
+type handshakeCase struct {
+	name  string
+	want  handshakeOutcome
+	steps []step
+	ipv6  bool
+}
+
+func (b *handshakeCase) play(s *tcpSession) error {
+	s.opened = time.Now()
+	for i, step := range b.steps {
+		if err := step(s); err != nil {
+			return fmt.Errorf("step %d: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+// syn opens a connection to the service with these options.
+func syn(options ...[]byte) step {
+	return func(s *tcpSession) error { return s.Connect(s.ctx, s.service, slices.Concat(options...)) }
+}
+
+// synAck waits for the kernel's connection, and takes it with these options.
+func synAck(options ...[]byte) step {
+	return func(s *tcpSession) error {
+		if err := s.Accept(s.ctx, slices.Concat(options...)); err != nil {
+			return err
+		}
+		if !peer.Magic(s.Answer.Options) {
+			return fmt.Errorf("no option in the SYN: %s", s.Answer)
+		}
+		return nil
+	}
+}
+
+// smc opens a connection to the service that both sides know for one that may be SMC's; served is the same from the
+// other side.
+var (
+	smc    = steps(syn(peer.MSS, peer.Option), agreed)
+	plain  = steps(syn(peer.MSS), refused)
+	served = synAck(peer.MSS, peer.Option)
+)
+
+func steps(all ...step) step {
+	return func(s *tcpSession) error {
+		for _, step := range all {
+			if err := step(s); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// agreed checks that the kernel has answered with the option, refused that it has not.
+func agreed(s *tcpSession) error {
+	if !peer.Magic(s.Answer.Options) {
+		return fmt.Errorf("no option in the answer: %s", s.Answer)
+	}
+	return nil
+}
+
+func refused(s *tcpSession) error {
+	if peer.Magic(s.Answer.Options) {
+		return fmt.Errorf("the option is in the answer: %s", s.Answer)
+	}
+	return nil
+}
+
+// put sends data in one segment, and waits until the kernel's TCP has it.
+func put(data ...[]byte) step {
+	return func(s *tcpSession) error { return s.Write(s.ctx, slices.Concat(data...)) }
+}
+
+// putFlags does it with further flags, and does not wait.
+func putFlags(flags byte, data ...[]byte) step {
+	return func(s *tcpSession) error { return s.Push(s.Segment(peer.ACK|flags, slices.Concat(data...)...)) }
+}
+
+var (
+	fin = putFlags(peer.FIN)
+	rst = putFlags(peer.RST)
+)
+
+// putHello sends data and, in the same segment, what the application is to get.
+func putHello(flags byte, data ...[]byte) step {
+	return func(s *tcpSession) error {
+		s.said = true
+		return s.Send(s.ctx, s.Segment(peer.ACK|peer.PSH|flags, append(slices.Concat(data...), s.hello...)...))
+	}
+}
+
+// each sends data in segments of so many bytes.
+func each(size int, data []byte) step {
+	return func(s *tcpSession) error {
+		for part := range slices.Chunk(data, size) {
+			if err := s.Write(s.ctx, part); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// slowly sends a byte a second until the kernel has had enough.
+func slowly(data []byte) step {
+	return func(s *tcpSession) error {
+		for i := range data {
+			if err := s.Push(s.Segment(peer.ACK|peer.PSH, data[i])); err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(s.ctx, time.Second)
+			err := s.Ended(ctx)
+			cancel()
+			if err == nil {
+				return nil
+			}
+		}
+		return errors.New("the kernel waits for ever")
+	}
+}
+
+// get waits for a message.
+func get(kind byte) step {
+	return func(s *tcpSession) error {
+		_, err := s.Message(s.ctx, kind)
+		return err
+	}
+}
+
+// declined waits for a DECLINE for that reason.
+func declined(reason uint32) step {
+	return func(s *tcpSession) error {
+		m, err := s.Message(s.ctx, peer.Decline)
+		if err == nil && peer.Reason(m) != reason {
+			err = fmt.Errorf("declined for %#08x, want %#08x", peer.Reason(m), reason)
+		}
+		return err
+	}
+}
+
+// window changes what the peer is willing to take, and says so.
+func window(n uint16) step {
+	return func(s *tcpSession) error {
+		s.Window = n
+		return s.Put(s.Segment(peer.ACK))
+	}
+}
+
+// talk sees whether peer and application can talk.
+func (s *tcpSession) talk() error {
+	if !s.said {
+		if err := s.Write(s.ctx, s.hello); err != nil {
+			return fmt.Errorf("say hello: %w", err)
+		}
+	}
+	if err := s.Expect(s.ctx, s.hello); err != nil {
+		return fmt.Errorf("hello from the application: %w", err)
+	}
+	return nil
+}
+
+// ends waits for the end that the kernel makes, and checks when it came.
+func (s *tcpSession) ends(expires bool) error {
+	if err := s.Ended(s.ctx); err != nil {
+		return fmt.Errorf("the connection does not end: %w", err)
+	}
+	took := time.Since(s.opened)
+	if took > handshakeWait+slack || expires && took < handshakeWait-time.Second/2 {
+		return fmt.Errorf("the connection ended after %v", took)
+	}
+	return nil
+}
+
+// asServer plays a case against our listener.
+func (b *handshakeCase) asServer(t *testing.T, s *tcpSession) {
+	// Who is to be dropped may be so before all is said.
+	if err := b.play(s); err != nil && (b.want.works || b.want.never || !errors.Is(err, peer.ErrReset)) {
+		t.Fatalf("%v\n%+v", err, s.TCP)
+	}
+	// Whatever this peer is up to, others are served meanwhile.
+	if err := guest.Ask(s.service, "a well-behaved client beside "+b.name, promptTCP); err != nil {
+		t.Errorf("a well-behaved client: %v", err)
+	}
+	var err error
+	switch {
+	case b.want.works:
+		err = s.talk()
+	case !b.want.never:
+		err = s.ends(b.want.expires)
+	}
+	if err != nil {
+		t.Errorf("%v\n%+v", err, s.TCP)
+	}
+	if b.want.works && !s.Fin {
+		if err := s.Push(s.Segment(peer.ACK | peer.FIN)); err != nil {
+			t.Error(err)
+		}
+		if err := s.Ended(s.ctx); err != nil {
+			t.Errorf("the server's end: %v", err)
+		}
+	}
+}
+
+// asClient plays a case against our socket that connects.
+func (b *handshakeCase) asClient(t *testing.T, s *tcpSession) {
+	var result error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		result = b.connect(s)
+	}()
+	err := b.play(s)
+	if err != nil && !b.want.works && errors.Is(err, peer.ErrReset) {
+		err = nil
+	}
+	if err == nil && b.want.works {
+		err = s.talk()
+	}
+	if err != nil {
+		t.Errorf("%v\n%+v", err, s.TCP)
+	}
+	if err := s.Serve(s.ctx, done); err != nil {
+		t.Errorf("connect() does not return: %v", err)
+	}
+	<-done
+	if result != nil {
+		t.Error(result)
+	}
+	took := time.Since(s.opened)
+	if !b.want.works && took > handshakeWait+slack || b.want.expires && took < handshakeWait-time.Second/2 {
+		t.Errorf("connect() took %v", took)
+	}
+}
+
+// connect is the application's part.
+func (b *handshakeCase) connect(s *tcpSession) error {
+	fd, err := guest.Connect(s.Self, handshakeWait+slack)
+	if fd >= 0 {
+		defer unix.Close(fd)
+	}
+	if !b.want.works {
+		var errno unix.Errno
+		if errors.As(err, &errno) && slices.Contains(b.want.errno, errno) {
+			return nil
+		}
+		return fmt.Errorf("connect: %v, want %v", err, b.want.errno)
+	}
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	if err := guest.WriteAll(fd, s.hello); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	got, err := guest.ReadFull(fd, len(s.hello))
+	if err != nil || string(got) != string(s.hello) {
+		return fmt.Errorf("got %q, want %q: %w", got, s.hello, err)
+	}
+	return nil
+}
+
+// openPeers makes the TUN device.
+func openPeers(t *testing.T) *peer.Net {
+	t.Helper()
+	if _, err := os.Stat("/dev/net/tun"); err != nil {
+		t.Skipf("this kernel has no TUN device: %v", err)
+	}
+	n, err := peer.Open(device)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, args := range [][]string{
+		{"addr", "add", subnet, "dev", device},
+		{"addr", "add", subnet6, "dev", device, "nodad"},
+		{"link", "set", device, "up"},
+	} {
+		if out, err := exec.CommandContext(t.Context(), "ip", args...).CombinedOutput(); err != nil {
+			t.Fatalf("ip %v: %v: %s", args, err, out)
+		}
+	}
+	return n
+}
+
+// runHandshakes runs cases all at once.
+func runHandshakes(t *testing.T, n *peer.Net, cases []handshakeCase, third byte, run func(b *handshakeCase, t *testing.T, s *tcpSession)) {
+	for i, b := range cases {
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			self := address(b.ipv6, third, i)
+			ctx, cancel := context.WithTimeout(t.Context(), handshakeWait+2*slack)
+			defer cancel()
+			s := &tcpSession{ctx: ctx, TCP: n.NewTCP(self), service: service, hello: []byte("hello from " + b.name)}
+			if b.ipv6 {
+				s.service = service6
+			}
+			run(&b, t, s)
+			// Else the kernel would go on for minutes to repeat what is not acknowledged.
+			if s.Kernel.IsValid() {
+				if err := s.Put(s.Segment(peer.RST | peer.ACK)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// address is the peer's address in a case.
+func address(ipv6 bool, third byte, i int) netip.AddrPort {
+	if ipv6 {
+		a := network6
+		a[14], a[15] = third, byte(i+1)
+		return netip.AddrPortFrom(netip.AddrFrom16(a), 6000)
+	}
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{network[0], network[1], third, byte(i + 1)}), 6000)
+}
+
+// runServers runs cases against our listeners. The application must see those connections that work, and no other.
+func runServers(t *testing.T, n *peer.Net, cases []handshakeCase, third byte) {
+	e, e6 := guest.NewEcho(t, service, 1024), guest.NewEcho(t, service6, 1024)
+	t.Run("all", func(t *testing.T) {
+		runHandshakes(t, n, cases, third, (*handshakeCase).asServer)
+	})
+	e.Close(t)
+	e6.Close(t)
+	for i, b := range cases {
+		a := address(b.ipv6, third, i).Addr()
+		want := 0
+		if b.want.works {
+			want = 1
+		}
+		if got := e.Accepted(a) + e6.Accepted(a); got != want {
+			t.Errorf("%s: the application has got %d connections, want %d", b.name, got, want)
+		}
+	}
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package badpeer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/smckit/smckit/tests/guest"
+	"github.com/smckit/smckit/tests/peer"
+)
+
+// askTCP connects to an echo by plain TCP, sends something, and wants it back.
+func askTCP(addr netip.AddrPort, text string, d time.Duration) error {
+	c, err := net.DialTimeout("tcp", addr.String(), d)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(d)); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(c, text); err != nil {
+		return err
+	}
+	got := make([]byte, len(text))
+	if _, err := io.ReadFull(c, got); err != nil || string(got) != text {
+		return fmt.Errorf("sent %q, got %q: %w", text, got, err)
+	}
+	return nil
+}
+
+// newTCPSession prepares a peer that is the i-th of the group with this third byte, and resets its connection at the end.
+func newTCPSession(ctx context.Context, t *testing.T, n *peer.Net, third byte, i int, to netip.AddrPort) *tcpSession {
+	t.Helper()
+	s := &tcpSession{ctx: ctx, TCP: n.NewTCP(address(false, third, i)), service: to, hello: fmt.Appendf(nil, "hello from %d.%d", third, i)}
+	s.Kernel = to
+	t.Cleanup(func() {
+		if err := s.Put(s.Segment(peer.RST | peer.ACK)); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// echoUntilEnd has an echo for as long as the test runs. It outlives the sessions that are prepared after it.
+func echoUntilEnd(t *testing.T, addr netip.AddrPort, backlog int) {
+	t.Helper()
+	e := guest.NewEcho(t, addr, backlog)
+	t.Cleanup(func() { e.Close(t) })
+}
+
+// handshakeContext is a context that outlives a handshake.
+func handshakeContext(t *testing.T) context.Context {
+	t.Helper()
+	patience := handshakeWait + 2*slack
+	if guest.Checked(t) {
+		patience *= 10
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// TestFullBacklog has more clients than a backlog takes ask for SMC, connect, and say nothing. SMC may have half of
+// the backlog, so that plain TCP goes on being accepted.
+func TestFullBacklog(t *testing.T) {
+	guest.UseNull(t, true)
+	n := openPeers(t)
+	for i, backlog := range []int{1, 8} {
+		t.Run(fmt.Sprintf("backlog %d", backlog), func(t *testing.T) {
+			addr := netip.AddrPortFrom(service.Addr(), uint16(7010+i))
+			echoUntilEnd(t, addr, backlog)
+			ctx := handshakeContext(t)
+			var silent []*tcpSession
+			for j := range backlog + 1 {
+				s := newTCPSession(ctx, t, n, byte(20+i), j, addr)
+				if err := halfOpen(peer.Option)(s); err != nil {
+					t.Fatal(err)
+				}
+				silent = append(silent, s)
+			}
+			promised := 0
+			for _, s := range silent {
+				if agreed(s) == nil {
+					promised++
+				}
+				if err := ack(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if most := max(1, (backlog+1)/2); promised != most {
+				t.Errorf("%d of %d clients have been promised SMC, want %d", promised, len(silent), most)
+			}
+			for j := range 2*backlog + 2 {
+				if err := askTCP(addr, "plain TCP", promptTCP); err != nil {
+					t.Fatalf("plain TCP connection %d beside %d silent clients: %v", j, promised, err)
+				}
+			}
+		})
+	}
+}
+
+// TestForgedSYNs has thousands of SYNs come from addresses at which nobody is. Connections to the same ports, and to
+// others, are SMC all the same.
+func TestForgedSYNs(t *testing.T) {
+	guest.UseNull(t, true)
+	n := openPeers(t)
+	const each, backlog = 1500, 4096
+	flooded := []netip.AddrPort{netip.AddrPortFrom(service.Addr(), 7020), netip.AddrPortFrom(service.Addr(), 7021)}
+	other := netip.AddrPortFrom(service.Addr(), 7022)
+	for _, addr := range append(slices.Clone(flooded), other) {
+		echoUntilEnd(t, addr, backlog)
+	}
+	ctx := handshakeContext(t)
+	forger := newTCPSession(ctx, t, n, 29, 0, other)
+	for i := range each {
+		for j, addr := range flooded {
+			if err := forger.Put(&peer.Segment{
+				Src: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 99, byte(100 + i/250), byte(1 + i%250)}), uint16(5000+j)),
+				Dst: addr, Seq: uint32(1e6 + i), Flags: peer.SYN, Window: 1000, Options: slices.Concat(peer.MSS, peer.Option),
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i := range 30 {
+		s := newTCPSession(ctx, t, n, 30, i, append(slices.Clone(flooded), other)[i%3])
+		if err := errors.Join(smc(s), putHello(0, dec1)(s), s.talk()); err != nil {
+			t.Errorf("connection %d to %s after %d forged SYNs: %v", i, s.service, len(flooded)*each, err)
+		}
+	}
+}
+
+// TestRepeatedSYNACK has a client be refused, as others take up what there is for SMC, and repeat its SYN when there is
+// room again. What it has been told first holds.
+func TestRepeatedSYNACK(t *testing.T) {
+	guest.UseNull(t, true)
+	n := openPeers(t)
+	addr := netip.AddrPortFrom(service.Addr(), 7030)
+	echoUntilEnd(t, addr, 2)
+	ctx := handshakeContext(t)
+	first, second := newTCPSession(ctx, t, n, 31, 0, addr), newTCPSession(ctx, t, n, 31, 1, addr)
+	if err := smc(first); err != nil {
+		t.Fatal(err)
+	}
+	// The listener counts a handshake from when it has begun, and it has when an accept() has returned with another one.
+	if err := askTCP(addr, "plain TCP", promptTCP); err != nil {
+		t.Fatal(err)
+	}
+	if err := steps(halfOpen(peer.Option), refused)(second); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(putHello(0, dec1)(first), first.talk()); err != nil {
+		t.Fatal(err)
+	}
+	if err := steps(repeatSYN(0, peer.Option), answered)(second); err != nil {
+		t.Fatal(err)
+	}
+	if peer.Magic(second.Last.Options) {
+		t.Errorf("the first answer had no option, the second one has: %s", second.Last)
+	}
+	if err := errors.Join(ack(second), second.talk()); err != nil {
+		t.Errorf("the connection that was refused SMC is no TCP connection: %v", err)
+	}
+}
+
+// TestVRF has the server's device be in a VRF, where a SYN-ACK passes the output hooks twice.
+func TestVRF(t *testing.T) {
+	guest.UseNull(t, true)
+	n := openPeers(t)
+	guest.Run(t, `modprobe vrf
+		ip link add vrf0 type vrf table 10
+		ip link set vrf0 up
+		ip link set `+device+` master vrf0
+		sysctl -qw net.ipv4.tcp_l3mdev_accept=1`)
+	t.Cleanup(func() { guest.Run(t, "sysctl -qw net.ipv4.tcp_l3mdev_accept=0; ip link del vrf0") })
+	echoUntilEnd(t, netip.MustParseAddrPort("0.0.0.0:7050"), 64)
+	optionHolds(t, n, 33, 7050)
+}
+
+// TestCopiedSYNACK has netfilter send copies of all SYN-ACKs somewhere else.
+func TestCopiedSYNACK(t *testing.T) {
+	guest.UseNull(t, true)
+	n := openPeers(t)
+	for i, c := range []struct{ name, do, undo string }{
+		{"nft dup", `nft add table ip copy
+			nft add chain ip copy out '{ type filter hook output priority mangle; }'
+			nft add rule ip copy out tcp flags '&' '(syn | ack)' == '(syn | ack)' dup to 10.99.250.1 device ` + device, "nft delete table ip copy"},
+		{
+			"iptables TEE", "iptables -t mangle -A OUTPUT -p tcp --tcp-flags SYN,ACK SYN,ACK -j TEE --gateway 10.99.250.1",
+			"iptables -t mangle -F OUTPUT",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			guest.Run(t, c.do)
+			defer guest.Run(t, c.undo)
+			port := uint16(7051 + i)
+			echoUntilEnd(t, netip.AddrPortFrom(service.Addr(), port), 64)
+			optionHolds(t, n, byte(34+i), port)
+		})
+	}
+}
+
+// optionHolds connects to a server that promises SMC, and declines: the application gets nothing but its data.
+func optionHolds(t *testing.T, n *peer.Net, third byte, port uint16) {
+	t.Helper()
+	ctx := handshakeContext(t)
+	for i := range 5 {
+		s := newTCPSession(ctx, t, n, third, i, netip.AddrPortFrom(service.Addr(), port))
+		s.hello = bytes.Repeat([]byte("hello "), 20)
+		if err := errors.Join(smc(s), putHello(0, dec1)(s), s.talk()); err != nil {
+			t.Errorf("connection %d: %v\n%+v", i, err, s.TCP)
+		}
+	}
+}
