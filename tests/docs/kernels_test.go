@@ -265,7 +265,7 @@ func TestKernels(t *testing.T) {
 // TestMatrix checks that full runs have every test of our module that chooses its kernels on all of them.
 func TestMatrix(t *testing.T) {
 	for _, full := range []string{
-		"conformance.TestOurs", "fault.TestFault", "smcd.TestSMCD", "programs.TestPrograms", "conf.TestConf",
+		"conformance.TestOurs", "onehost.TestFallback", "onehost.TestSMCD", "programs.TestPrograms", "conf.TestConf",
 		"badpeer.TestPeersOverTCP", "badpeer.TestPeersOverSMCR",
 	} {
 		name, test, _ := strings.Cut(full, ".")

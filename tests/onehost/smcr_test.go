@@ -2,7 +2,7 @@
 
 //go:build linux
 
-package smcd
+package onehost
 
 import (
 	"testing"
@@ -10,12 +10,12 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// TestSelf has guests reach themselves by SMC-R, and does to these connections what TestSMCD does to those of SMC-D.
-func TestSelf(t *testing.T) {
-	lab.EachKernel(t, self)
+// TestSMCRWithItself has guests reach themselves by SMC-R, and does to these connections what TestSMCD does to those of SMC-D.
+func TestSMCRWithItself(t *testing.T) {
+	lab.EachKernel(t, smcrWithItself)
 }
 
-func self(t *testing.T, kernel string, length lab.Length) {
+func smcrWithItself(t *testing.T, kernel string, length lab.Length) {
 	lt := start(t, kernel, length)
 	if err := lt.SetUpSelf(t.Context()); err != nil {
 		t.Fatal(err)

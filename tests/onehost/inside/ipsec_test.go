@@ -5,12 +5,10 @@
 package inside
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
 
-	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/tests/guest"
 	"golang.org/x/sys/unix"
 )
@@ -38,26 +36,9 @@ const unprotect = `for ns in "" "-n far"; do ip $ns xfrm policy flush; ip $ns xf
 func ipsecFallbacks(t *testing.T) (client, server int) {
 	t.Helper()
 	ask := func() error {
-		c, err := netlinksmc.New()
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		f, err := c.FallbackStats(context.Background())
-		if err != nil {
-			return err
-		}
-		for _, n := range f.Client {
-			if n.Reason == reasonIPsec {
-				client += int(n.Count)
-			}
-		}
-		for _, n := range f.Server {
-			if n.Reason == reasonIPsec {
-				server += int(n.Count)
-			}
-		}
-		return nil
+		c, s, err := fallbacks(reasonIPsec)
+		client, server = client+c, server+s
+		return err
 	}
 	if err := errors.Join(ask(), inFar(ask)); err != nil {
 		t.Fatal(err)

@@ -49,28 +49,17 @@ func TestRaceListenerCloses(t *testing.T) {
 
 // churn is what happens to addresses and routes of a connection.
 const churn = `ip -n far -batch - <<end
-addr del 10.98.0.2/24 dev f0
-addr add 10.98.0.2/24 dev f0
+addr del 10.97.0.2/24 dev f0
+addr add 10.97.0.2/24 dev f0
 end
 ip -batch - <<end
-addr del 10.98.0.1/24 dev n0
-addr add 10.98.0.1/24 dev n0
+addr del 10.97.0.1/24 dev n0
+addr add 10.97.0.1/24 dev n0
 link set n0 down
 link set n0 up
 link del n0
 end
-` + lay
-
-const lay = `ip -batch - <<end
-link add n0 type veth peer name f0 netns far
-addr add 10.98.0.1/24 dev n0
-link set n0 up
-end
-ip -n far -batch - <<end
-addr add 10.98.0.2/24 dev f0
-link set f0 up
-end
-`
+` + wire
 
 // TestRaceAddresses takes addresses, links and devices away while version 1 compares the subnets of connections over them.
 func TestRaceAddresses(t *testing.T) {
@@ -81,14 +70,14 @@ func TestRaceAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = os.WriteFile(version2, []byte("1"), 0) }()
-	guest.Run(t, "ip netns add far; "+lay)
+	build(t)
 	defer guest.Run(t, "ip link del n0; ip netns del far")
-	l, err := farListener(netip.MustParseAddrPort("0.0.0.0:7402"))
-	if err != nil {
+	l := farListenerAt(t, netip.MustParseAddrPort("0.0.0.0:7402"))
+	if err := mortal(l); err != nil {
 		t.Fatal(err)
 	}
 	e := guest.ServeEcho(t, l)
-	target := netip.MustParseAddrPort("10.98.0.2:7402")
+	target := netip.MustParseAddrPort("10.97.0.2:7402")
 	if err := guest.Ask(target, "before", prompt); err != nil {
 		t.Errorf("before: %v", err)
 	}
@@ -120,18 +109,6 @@ func TestRaceAddresses(t *testing.T) {
 	}
 	e.Close(t)
 	t.Logf("over after %v", time.Since(begin))
-}
-
-// farListener opens a listener in the namespace far.
-func farListener(addr netip.AddrPort) (fd int, err error) {
-	err = guest.InNamespace("far", func() error {
-		fd, err = guest.Listen(addr, 64)
-		if err != nil {
-			return err
-		}
-		return mortal(fd)
-	})
-	return fd, err
 }
 
 // mortal has the children of a listener end by themselves when their peer is cut off in the middle, and not keep the

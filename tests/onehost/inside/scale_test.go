@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,6 +21,11 @@ import (
 // settled checks at the end of a test that nothing of our module's is left, and that the kernel has its memory back.
 func settled(t *testing.T) {
 	t.Helper()
+	if overTCP {
+		guest.UseNull(t, true)
+		guest.MemoryBack(t, 24<<10, 60*time.Second)
+		return
+	}
 	ours.Need(t)
 	guest.Settled(t)
 }
@@ -42,42 +48,136 @@ func ping(from, to int, b byte) error {
 	}
 }
 
-// TestScaleOpen holds five thousand connections, each of which works, and looks what an idle one costs.
+// acceptAll takes n connections. They are keyed by the ports of their clients.
+func acceptAll(l, n int) (map[int]int, error) {
+	servers := map[int]int{}
+	for len(servers) < n {
+		fd, sa, err := unix.Accept4(l, unix.SOCK_CLOEXEC)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return servers, err
+		}
+		servers[sa.(*unix.SockaddrInet4).Port] = fd
+	}
+	return servers, nil
+}
+
+// meet opens n connections from several threads. If it cannot, it fails the test, and returns those that there are; else, clients and
+// servers at the same index are the ends of one connection.
+func meet(t *testing.T, n int) (clients, servers []int) {
+	t.Helper()
+	addr := netip.AddrPortFrom(here.Addr(), 7300)
+	l, err := guest.Listen(addr, 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(l)
+	const threads = 8
+	var group errgroup.Group
+	var accepted map[int]int
+	group.Go(func() (err error) {
+		accepted, err = acceptAll(l, n)
+		return err
+	})
+	parts := make([][]int, threads)
+	for i := range threads {
+		group.Go(func() error {
+			for range n / threads {
+				fd, err := guest.Connect(addr, 30*time.Second)
+				if fd >= 0 {
+					parts[i] = append(parts[i], fd)
+				}
+				if err != nil {
+					return errors.Join(err, unix.Shutdown(l, unix.SHUT_RDWR))
+				}
+			}
+			return nil
+		})
+	}
+	err = group.Wait()
+	clients = slices.Concat(parts...)
+	for _, fd := range accepted {
+		servers = append(servers, fd)
+	}
+	if err != nil || len(clients) != n || len(servers) != n {
+		t.Errorf("%d clients, %d servers, want %d: %v", len(clients), len(servers), n, err)
+		return clients, servers
+	}
+	for i, fd := range clients {
+		sa, err := unix.Getsockname(fd)
+		if err != nil {
+			t.Error(err)
+			return clients, servers
+		}
+		servers[i] = accepted[sa.(*unix.SockaddrInet4).Port]
+	}
+	return clients, servers
+}
+
+// abortAll closes connections with a reset.
+func abortAll(clients, servers []int) {
+	for _, fd := range slices.Concat(clients, servers) {
+		guest.Abort(fd)
+	}
+}
+
+// TestScaleOpen holds thousands of connections, each of which works, and looks what an idle one of SMC costs.
 func TestScaleOpen(t *testing.T) {
 	settled(t)
-	const n = 5000
-	onlySMC(t, n)
-	guest.RaiseFiles(t, 2*n+1000)
+	n := 5000
+	if overTCP {
+		guest.UseNull(t, false)
+		n = 10000
+	}
+	onlySMC(t, uint64(n))
+	guest.RaiseFiles(t, uint64(2*n+1000))
 	before := guest.Meminfo(t, "MemAvailable")
 	begin := time.Now()
-	clients, servers := pairs(t, here, n, 0)
-	defer func() {
-		for _, fd := range append(clients, servers...) {
-			guest.Abort(fd)
-		}
-	}()
+	clients, servers := meet(t, n)
+	defer func() { abortAll(clients, servers) }()
+	if t.Failed() {
+		return
+	}
 	t.Logf("%d connections in %v", n, time.Since(begin))
 	const most = 40
-	if each := float64(before-guest.Meminfo(t, "MemAvailable")) / n; each > most {
-		t.Errorf("an idle connection costs %.1f KiB, want at most %d", each, most)
-	} else {
-		t.Logf("an idle connection costs %.1f KiB", each)
+	costs := func(when string) string {
+		if each := float64(before-guest.Meminfo(t, "MemAvailable")) / float64(n); each > most && !overTCP {
+			return fmt.Sprintf("%s, an idle connection costs %.1f KiB, want at most %d", when, each, most)
+		}
+		return ""
+	}
+	if too := costs("at first"); too != "" {
+		t.Error(too)
 	}
 	for i := range clients {
 		if err := errors.Join(ping(clients[i], servers[i], byte(i)), ping(servers[i], clients[i], byte(i>>4))); err != nil {
 			t.Fatalf("connection %d: %v", i, err)
 		}
 	}
-	if used, err := guest.Objects("smc_conn"); err != nil || used < 2*n {
-		t.Errorf("%d ends of connections, want at least %d, %v", used, 2*n, err)
+	slab := "smc_conn"
+	if overTCP {
+		slab = "smc_sock"
 	}
-	// What was used for a moment is given back, too: a page for each direction.
-	guest.Await(t, 60*time.Second, func() string {
-		if each := float64(before-guest.Meminfo(t, "MemAvailable")) / n; each > most {
-			return fmt.Sprintf("an idle connection costs %.1f KiB after it has been used", each)
+	if used, err := guest.Objects(slab); err != nil || used < 2*n {
+		t.Errorf("%d objects of %s, want at least %d, %v", used, slab, 2*n, err)
+	}
+	// A page for each direction, which the pings have used, is given back, too.
+	guest.Await(t, 60*time.Second, func() string { return costs("after it has been used") })
+}
+
+// TestScaleResets opens connections from several threads, and closes all of them with a reset, again and again.
+func TestScaleResets(t *testing.T) {
+	settled(t)
+	const n = 1000
+	guest.RaiseFiles(t, 4*n)
+	for range length(3, 50) {
+		abortAll(meet(t, n))
+		if t.Failed() {
+			return
 		}
-		return ""
-	})
+	}
 }
 
 // cycle opens a connection, moves checked data both ways, and closes it in one of several ways.

@@ -2,7 +2,7 @@
 
 //go:build linux
 
-package smcd
+package onehost
 
 import (
 	"context"

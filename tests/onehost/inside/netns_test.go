@@ -23,14 +23,19 @@ import (
 // far is where the server is: another namespace of this host, at the other end of a wire.
 var far = netip.MustParseAddrPort("10.97.0.2:7000")
 
-// lay makes the namespace and the wire.
-const lay = `ip netns add far
-ip link add n0 type veth peer name f0 netns far
-ip addr add 10.97.0.1/24 dev n0
-ip link set n0 up
-ip -n far addr add 10.97.0.2/24 dev f0
-ip -n far link set f0 up
-ip -n far link set lo up`
+// lay makes the namespace, and wire what is between them.
+const lay = "ip netns add far; ip -n far link set lo up\n" + wire
+
+const wire = `ip -batch - <<end
+link add n0 type veth peer name f0 netns far
+addr add 10.97.0.1/24 dev n0
+link set n0 up
+end
+ip -n far -batch - <<end
+addr add 10.97.0.2/24 dev f0
+link set f0 up
+end
+`
 
 // build makes them once those of an earlier test, which the kernel takes down in its own time, are gone.
 func build(t *testing.T) {
@@ -48,10 +53,15 @@ func build(t *testing.T) {
 func inFar(do func() error) error { return guest.InNamespace("far", do) }
 
 // farListener listens in the namespace.
-func farListener(t *testing.T) (l int) {
+func farListener(t *testing.T) int {
+	t.Helper()
+	return farListenerAt(t, far)
+}
+
+func farListenerAt(t *testing.T, addr netip.AddrPort) (l int) {
 	t.Helper()
 	err := inFar(func() (err error) {
-		l, err = listen(far, 0)
+		l, err = listen(addr, 0)
 		return err
 	})
 	if err != nil {
@@ -158,13 +168,7 @@ func TestNamespaces(t *testing.T) {
 			}
 		}
 	}
-	// One may be that of the thread that began, one the kernel frees with the next.
-	guest.Await(t, 100*time.Second, func() string {
-		if n, err := guest.Objects("net_namespace"); err != nil || n > before+2 {
-			return fmt.Sprintf("%d namespaces, before there were %d, %v", n, before, err)
-		}
-		return ""
-	})
+	namespacesFreed(t, before, 100*time.Second)
 }
 
 // write writes at the second end.
@@ -275,4 +279,88 @@ func TestAbort(t *testing.T) {
 			}
 		}
 	}
+}
+
+// inNewNamespace does something in a network namespace of its own, where the loopback device is up.
+func inNewNamespace(do func() error) error {
+	return guest.InNewNamespace(func() error {
+		// A child inherits the namespace of the thread.
+		if out, err := exec.Command("ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
+			return fmt.Errorf("lo: %w: %s", err, out)
+		}
+		return do()
+	})
+}
+
+// leftovers opens sockets in every state, of which some are in the middle of their handshake, and returns them.
+func leftovers(addr netip.AddrPort) (fds []int, err error) {
+	l, err := guest.Listen(addr, 16)
+	if err != nil {
+		return nil, err
+	}
+	fds = append(fds, l)
+	for range 4 {
+		fd, sa, err := guest.Socket(addr)
+		if err != nil {
+			return fds, err
+		}
+		fds = append(fds, fd)
+		if err := unix.SetNonblock(fd, true); err != nil {
+			return fds, err
+		}
+		if err := unix.Connect(fd, sa); err != nil && err != unix.EINPROGRESS {
+			return fds, fmt.Errorf("connect: %w", err)
+		}
+	}
+	// One to where nobody answers.
+	fd, sa, err := guest.Socket(netip.MustParseAddrPort("127.0.0.9:9"))
+	if err != nil {
+		return fds, err
+	}
+	_ = unix.SetNonblock(fd, true)
+	_ = unix.Connect(fd, sa)
+	return append(fds, fd), nil
+}
+
+// TestNamespacesLeftOpen makes and ends namespaces with traffic in them, and with sockets that a careless program leaves.
+func TestNamespacesLeftOpen(t *testing.T) {
+	settled(t)
+	before, err := guest.Objects("net_namespace")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range length(12, 100) {
+		var fds []int
+		err := inNewNamespace(func() (err error) {
+			e := netip.MustParseAddrPort("127.0.0.1:7200")
+			fds, err = leftovers(netip.MustParseAddrPort("127.0.0.1:7201"))
+			if err != nil || i%2 == 0 {
+				return err
+			}
+			srv := guest.NewEcho(t, e, 16)
+			err = guest.Ask(e, "in a namespace", prompt)
+			srv.Close(t)
+			return err
+		})
+		// In odd rounds the sockets outlive their thread.
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	namespacesFreed(t, before, 60*time.Second)
+}
+
+// namespacesFreed waits until there are hardly more namespaces than before: the kernel frees the last one with the next, and one may be
+// that of the thread that has begun the test.
+func namespacesFreed(t *testing.T, before int, within time.Duration) {
+	t.Helper()
+	guest.Await(t, within, func() string {
+		if n, err := guest.Objects("net_namespace"); err != nil || n > before+2 {
+			return fmt.Sprintf("%d namespaces, before there were %d, %v", n, before, err)
+		}
+		return ""
+	})
 }
