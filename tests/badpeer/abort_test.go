@@ -18,9 +18,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestAbortWhileWriting has a peer abort a connection on which an application has just written something that was held back, as it has
-// announced more. Once our module has said that it writes no more, the peer may give its RMB to another connection: so that
-// stays as it is, although the application goes on.
+// TestAbortWhileWriting has a peer abort a connection while the application's last write is still held back by MSG_MORE. Once
+// our module has announced that it writes no more, the peer may give its RMB to another connection. So our module must not
+// write to that RMB, although the application goes on.
 func TestAbortWhileWriting(t *testing.T) {
 	n := peer.OpenRoCE(t)
 	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
@@ -58,7 +58,7 @@ func TestAbortWhileWriting(t *testing.T) {
 	if !errors.Is(c.App.Err, unix.ECONNRESET) && !errors.Is(c.App.Err, unix.EPIPE) {
 		t.Errorf("the application hears of %v", c.App.Err)
 	}
-	// In the order of the link, this comes after whatever the application has caused.
+	// The link keeps the order, so this arrives after what the application has caused.
 	if err := first.Exchange(ctx, 1000); err != nil {
 		t.Fatal(err)
 	}
@@ -70,8 +70,8 @@ func TestAbortWhileWriting(t *testing.T) {
 	}
 }
 
-// TestAbandonedConns has a client give up connections in the moment that our module expects it to write, and live on. It never
-// heard of them, so it never says that it is done.
+// TestAbandonedConns has a client reset connections after our ACCEPT, and go on with others. Our server may write to the RMBs
+// of those connections, and never hears that the client has closed them.
 func TestAbandonedConns(t *testing.T) {
 	n := peer.OpenRoCE(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
@@ -90,7 +90,8 @@ func TestAbandonedConns(t *testing.T) {
 	}
 }
 
-// abandon has the peer give up connections, each with an RMB of its own, as all of them might be written to.
+// abandon has the peer reset connections after our ACCEPT. Each has an RMB of its own, since our module may write to all of
+// them.
 func abandon(ctx context.Context, g *peer.LinkGroup, some int) error {
 	for range some {
 		c := g.NewConn()
@@ -102,7 +103,8 @@ func abandon(ctx context.Context, g *peer.LinkGroup, some int) error {
 	return nil
 }
 
-// unforgetting makes a group with a connection, whose peer has given up others, and keeps its answers to so many DELETE RKEY.
+// unforgetting makes a link group with one connection, whose peer has abandoned others, and keeps its responses to the first
+// requests of DELETE RKEY.
 func unforgetting(ctx context.Context, t *testing.T, n *peer.RoCENet, addr netip.Addr, abandoned, requests int) (*peer.LinkGroup, *peer.Conn) {
 	t.Helper()
 	g := peer.NewLinkGroup(t, n, addr, false)
@@ -123,7 +125,7 @@ func unforgetting(ctx context.Context, t *testing.T, n *peer.RoCENet, addr netip
 	return g, first
 }
 
-// TestDeleteRkeyLate has a peer answer no DELETE RKEY in time, as a slow one may. It keeps its link.
+// TestDeleteRkeyLate has a slow peer that answers DELETE RKEY too late. It keeps its link.
 func TestDeleteRkeyLate(t *testing.T) {
 	n := peer.OpenRoCE(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 4*peer.Patience)
@@ -141,7 +143,8 @@ func TestDeleteRkeyLate(t *testing.T) {
 	}
 }
 
-// TestDeleteRkeyNever has a peer answer no DELETE RKEY at all. It loses its link, as we would have to keep all of its RMBs.
+// TestDeleteRkeyNever has a peer that never answers DELETE RKEY. It loses its link, since our module could not reuse any of
+// its RMBs.
 func TestDeleteRkeyNever(t *testing.T) {
 	n := peer.OpenRoCE(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 8*peer.Patience)
@@ -162,8 +165,9 @@ func TestDeleteRkeyNever(t *testing.T) {
 	})
 }
 
-// TestDeleteRkeyLost has a peer answer all DELETE RKEY at once but the first, which it has lost. As its answers name no keys, each
-// may be to the request before. Our module finds out: the requests that it repeats then follow each other.
+// TestDeleteRkeyLost has a peer lose the first DELETE RKEY and answer all others at once. Responses name no keys, so our
+// module takes each for the response to the request before. It notices: the requests that it repeats then follow each other
+// without delay.
 func TestDeleteRkeyLost(t *testing.T) {
 	n := peer.OpenRoCE(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 4*peer.Patience)
@@ -196,7 +200,8 @@ func TestDeleteRkeyLost(t *testing.T) {
 	}
 }
 
-// goesOn waits until our module has withdrawn so many keys, and checks that the group's connection works, and another one.
+// goesOn waits until our module has sent DELETE RKEY for this many keys, and checks that the group's connection works, and
+// that another one does.
 func goesOn(ctx context.Context, g *peer.LinkGroup, first *peer.Conn, some int) error {
 	forgotten := func(ctx context.Context) error {
 		return g.Until(ctx, "DELETE RKEY", func() bool {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attempt is a client without blocking whose server has its PROPOSAL, and has not answered.
+// attempt starts a nonblocking connect() whose server has received the PROPOSAL and has not answered.
 func attempt(ctx context.Context, t *testing.T, n *peer.Net, i int) (fd int, s *tcpSession) {
 	t.Helper()
 	s = &tcpSession{ctx: ctx, TCP: n.NewTCP(address(false, 41, i)), hello: []byte("hello")}
@@ -35,7 +35,8 @@ func attempt(ctx context.Context, t *testing.T, n *peer.Net, i int) (fd int, s *
 	return fd, s
 }
 
-// TestAttempt calls what TCP answers at once while it connects, when TCP is connected and the handshake of SMC is not over.
+// TestAttempt makes calls that TCP answers at once while it connects, after TCP is connected and before the SMC handshake is
+// over.
 func TestAttempt(t *testing.T) {
 	guest.UseNull(t, true)
 	n := openPeers(t)
@@ -71,7 +72,7 @@ func TestAttempt(t *testing.T) {
 		if err := s.Expect(ctx, s.hello); err != nil {
 			t.Error(err)
 		}
-		if err := s.Put(s.Segment(peer.RST | peer.ACK)); err != nil { // nothing is left to acknowledge
+		if err := s.Put(s.Segment(peer.RST | peer.ACK)); err != nil { // so that neither end waits for an acknowledgement
 			t.Error(err)
 		}
 	})

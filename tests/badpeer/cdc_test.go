@@ -14,7 +14,7 @@ import (
 	"github.com/smckit/smckit/tests/peer"
 )
 
-// says sends one CDC message that is not as it should be, or several.
+// says sends CDC messages with changes.
 func says(changes ...func(m *peer.CDC)) func(context.Context, *session) error {
 	return func(ctx context.Context, s *session) error {
 		for _, change := range changes {
@@ -26,7 +26,7 @@ func says(changes ...func(m *peer.CDC)) func(context.Context, *session) error {
 	}
 }
 
-// tolerable takes it for none of the peer's mistakes that our module has answered by the end of the link.
+// tolerable ignores the error of sending to a link that our module has ended, which is how it answers some messages.
 func tolerable(err error) error {
 	if errors.Is(err, peer.ErrRefused) || errors.Is(err, peer.ErrGone) {
 		return nil
@@ -34,7 +34,7 @@ func tolerable(err error) error {
 	return err
 }
 
-// raw sends messages as they are. Those that break the link may be answered, or not any more.
+// raw sends messages as they are. It does not wait for acknowledgements: our module may end the link first.
 func raw(msgs ...[]byte) func(context.Context, *session) error {
 	return func(_ context.Context, s *session) error {
 		for _, m := range msgs {
@@ -46,10 +46,11 @@ func raw(msgs ...[]byte) func(context.Context, *session) error {
 	}
 }
 
-// errTooSlow is what a machine is that lets our module give up a link before what is to be tested comes about.
+// errTooSlow skips a case on a machine so slow that our module gives up the link before the case has been reached.
 var errTooSlow = errors.New("the link will have been given up, as it takes nothing for 10 s")
 
-// heldUp has our module write more messages than its queue takes, none of which arrives, and tells that all was read.
+// heldUp has our module write more messages than its queue takes while the peer accepts none, and then says that the peer has
+// read all of them.
 func heldUp(ctx context.Context, s *session) error {
 	s.Group.QP.SetManner(peer.Busy)
 	const n = 100
@@ -74,7 +75,7 @@ func heldUp(ctx context.Context, s *session) error {
 	return cons(n)(ctx, s)
 }
 
-// cdcs are messages of a connection's peer that cannot be.
+// cdcs are CDC messages that no well-behaved peer sends.
 var cdcs = []connCase{
 	{name: "reads one byte more than there was", want: lost, do: cons(1)},
 	{name: "reads a ring more than there was", want: lost, do: cons(65536)},
@@ -174,7 +175,7 @@ var cdcs = []connCase{
 	}},
 }
 
-// cons has the peer tell that it has read more than it can have.
+// cons says that the peer has read more bytes than our module has sent.
 func cons(more uint64) func(context.Context, *session) error {
 	return func(ctx context.Context, s *session) error {
 		m := s.NextCDC()
@@ -183,7 +184,7 @@ func cons(more uint64) func(context.Context, *session) error {
 	}
 }
 
-// TestCDC plays what a peer may tell of a connection.
+// TestCDC has peers send the CDC messages of cdcs.
 func TestCDC(t *testing.T) {
 	openEnv(t, 2).run(t, 2, cdcs)
 }

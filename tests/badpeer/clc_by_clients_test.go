@@ -22,18 +22,18 @@ var (
 	dec2     = peer.DeclineV2()
 )
 
-// short is a message that says so of its length, and is as long.
+// short is a message cut to a length, which its header says.
 func short(msg []byte, length int) []byte {
 	return append(peer.Resize(msg, length)[:length-4], msg[:4]...)
 }
 
-// long is a message with bytes before its trailer that no one knows.
+// long is a message with unknown bytes before its trailer, up to a length, which its header says.
 func long(msg []byte, length int) []byte {
 	at := len(msg) - 4
 	return peer.Resize(slices.Concat(msg[:at], make([]byte, length-len(msg)), msg[at:]), length)
 }
 
-// proposalsByClients are what comes first.
+// proposalsByClients are what clients send first.
 var proposalsByClients = []handshakeCase{
 	{name: "version 1", want: works, steps: []step{smc, put(d1), get(peer.Accept), put(confirm1), declined(reasonInternal)}},
 	{name: "version 2", want: works, steps: []step{smc, put(d2), get(peer.Accept), put(confirm2), declined(reasonInternal)}},
@@ -107,7 +107,7 @@ var proposalsByClients = []handshakeCase{
 	{name: "no window for the DECLINE for a while", want: works, steps: []step{smc, window(0), put(peer.ProposalNone()), window(1000), declined(reasonNoDevice)}},
 }
 
-// confirmsByClients are what comes instead of, or after, our ACCEPT.
+// confirmsByClients are what clients send after our ACCEPT, or instead of waiting for it.
 var confirmsByClients = []handshakeCase{
 	{name: "DECLINE, then data", want: works, steps: []step{smc, put(dec1)}},
 	{name: "DECLINE and data", want: works, steps: []step{smc, putHello(0, dec1)}},
@@ -147,7 +147,7 @@ var confirmsByClients = []handshakeCase{
 	{name: "CONFIRM of length 65535", want: dropped, steps: []step{smc, put(d2), get(peer.Accept), put(peer.Resize(confirm2, 65535))}},
 }
 
-// endsAtOnce waits for the end that the kernel makes, for less time than it waits for a message.
+// endsAtOnce waits for the kernel to end the connection, for less time than it waits for a message.
 func endsAtOnce(s *tcpSession) error {
 	ctx, cancel := context.WithTimeout(s.ctx, promptTCP)
 	defer cancel()
@@ -163,7 +163,7 @@ func urgent(data []byte) step {
 	}
 }
 
-// urgentHello sends data, what the application is to get, and an urgent byte, which it is not to get among the rest.
+// urgentHello sends data, the hello of the application, and an urgent byte, which the application must not get.
 func urgentHello(data []byte) step {
 	return func(s *tcpSession) error {
 		s.said = true
@@ -173,7 +173,7 @@ func urgentHello(data []byte) step {
 	}
 }
 
-// TestCLCByClients plays all that a client may do to our server while it is in its handshake.
+// TestCLCByClients has clients send well-formed and malformed CLC messages to our server, or none.
 func TestCLCByClients(t *testing.T) {
 	guest.UseNull(t, true)
 	n := openPeers(t)

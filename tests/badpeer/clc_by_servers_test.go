@@ -22,7 +22,7 @@ var (
 	timesOut = handshakeOutcome{expires: true, errno: []unix.Errno{unix.ETIMEDOUT}}
 )
 
-// clcByServers is what a server may answer to our PROPOSAL.
+// clcByServers are answers of servers to our PROPOSAL.
 var clcByServers = []handshakeCase{
 	{name: "DECLINE", want: works, steps: []step{offered, put(dec1)}},
 	{name: "DECLINE and data", want: works, steps: []step{offered, putHello(0, dec1)}},
@@ -86,7 +86,7 @@ var clcByServers = []handshakeCase{
 	{name: "DECLINE of version 2, too short", want: broken, steps: []step{offered, put(peer.With(dec1, 7, 0x20))}},
 }
 
-// TestCLCByServers plays all that a server may do to our client in its handshake.
+// TestCLCByServers has servers send well-formed and malformed CLC messages to our client, or none.
 func TestCLCByServers(t *testing.T) {
 	guest.UseNull(t, true)
 	runHandshakes(t, openPeers(t), clcByServers, 2, (*handshakeCase).asClient)

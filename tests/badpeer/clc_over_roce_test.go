@@ -15,11 +15,11 @@ import (
 	"github.com/smckit/smckit/tests/peer"
 )
 
-// clcCase is a handshake in which a peer says of itself what cannot be, or what is not so.
+// clcCase is a handshake in which a peer sends wrong values about itself.
 type clcCase struct {
 	name           string
-	server         bool // it does so in ACCEPT, and else in CONFIRM or PROPOSAL
-	further        bool // not as the first of its group
+	server         bool // the peer's role: the values are in ACCEPT, or else in CONFIRM or PROPOSAL
+	further        bool // the connection is not the first of its group
 	proposal, clc  func(msg []byte) []byte
 	change         func(us *peer.EndR)
 	declined       []uint32 // for one of these reasons
@@ -42,9 +42,9 @@ func proposedGID(addr string) func(msg []byte) []byte {
 
 func because(reasons ...uint32) []uint32 { return reasons }
 
-// introducedByClients is what a client may say.
+// introducedByClients are PROPOSAL and CONFIRM messages of clients.
 var introducedByClients = []clcCase{
-	{name: "nobody's address", proposal: proposedGID("203.0.113.1"), declined: because(reasonDevice), withoutConfirm: true},
+	{name: "unknown address", proposal: proposedGID("203.0.113.1"), declined: because(reasonDevice), withoutConfirm: true},
 	{name: "address of nothing", proposal: proposedGID("0.0.0.0"), declined: because(reasonTimeout, reasonLink, reasonReady)},
 	{name: "loopback's address", proposal: proposedGID("127.0.0.1"), declined: because(reasonDevice, reasonTimeout, reasonLink, reasonReady)},
 	{name: "our own address", proposal: proposedGID("10.97.0.1"), declined: because(reasonTimeout, reasonLink, reasonReady)},
@@ -83,9 +83,9 @@ var introducedByClients = []clcCase{
 	{name: "another MAC than before", further: true, clc: with(atRMAC, 2, 7, 7, 7, 7, 7), broken: true},
 }
 
-// introducedByServers is what a server may say.
+// introducedByServers are ACCEPT messages of servers.
 var introducedByServers = []clcCase{
-	{name: "nobody's address", clc: gidIn("203.0.113.1"), declined: because(reasonTimeout, reasonLink)},
+	{name: "unknown address", clc: gidIn("203.0.113.1"), declined: because(reasonTimeout, reasonLink)},
 	{name: "our own address", clc: gidIn("10.97.0.1"), declined: because(reasonTimeout, reasonLink, reasonReady)},
 	{name: "indirect", clc: with(peer.AtRFCE, 0), declined: because(0x030f0000), withoutConfirm: true},
 	{name: "MTU 0", clc: with(peer.AtRSizeMTU, peer.SizeCode<<4), declined: because(reasonReady), withoutConfirm: true},
@@ -107,10 +107,10 @@ var introducedByServers = []clcCase{
 	{name: "255 links", clc: with(peer.AtRMaxLinks, 255), declined: because(reasonLinks), withoutConfirm: true},
 }
 
-// tunnelled is reached by an interface whose addresses are not as long as those of an Ethernet.
+// tunnelled is an address that is reached through an interface without MAC addresses.
 const tunnelled = "198.51.100.1"
 
-// atRMAC is where the MAC is in ACCEPT and CONFIRM.
+// atRMAC is the offset of the MAC in ACCEPT and CONFIRM.
 const atRMAC = 32
 
 func gidIn(addr string) func(msg []byte) []byte {
@@ -118,7 +118,7 @@ func gidIn(addr string) func(msg []byte) []byte {
 	return with(16, a[:]...)
 }
 
-// run runs the handshake, and what comes of it.
+// run runs the handshake and checks its outcome.
 func (b *clcCase) run(ctx context.Context, g *peer.LinkGroup) error {
 	if b.further {
 		before, err := g.Open(ctx)
@@ -154,14 +154,14 @@ func (b *clcCase) run(ctx context.Context, g *peer.LinkGroup) error {
 	return b.use(ctx, c)
 }
 
-// introduce is the middle of the handshake.
+// introduce runs the handshake from ACCEPT on.
 func (b *clcCase) introduce(ctx context.Context, c *peer.Conn) error {
 	switch {
 	case b.withoutConfirm && !b.server:
 		return nil
 	case b.withoutConfirm:
 		return c.Answer(ctx)
-	case b.further && c.Local.First && b.server: // our module's CONFIRM is of a link that we have not
+	case b.further && c.Local.First && b.server: // our module's CONFIRM is of a link that the peer does not have
 		if err := c.Answer(ctx); err != nil {
 			return err
 		}
@@ -178,7 +178,7 @@ func (b *clcCase) introduce(ctx context.Context, c *peer.Conn) error {
 	return c.Confirm(ctx)
 }
 
-// use sees whether a connection works, or breaks once our module has something to write.
+// use checks that a connection works, or that it breaks once our module writes.
 func (b *clcCase) use(ctx context.Context, c *peer.Conn) error {
 	if !b.lost {
 		if err := c.Exchange(ctx, 1000); err != nil {
@@ -193,7 +193,7 @@ func (b *clcCase) use(ctx context.Context, c *peer.Conn) error {
 	return c.AwaitError(ctx)
 }
 
-// introduce plays the cases of one role.
+// introduce runs the cases of one role.
 func (s *env) introduce(t *testing.T, third byte, server bool, cases []clcCase) {
 	for i, b := range cases {
 		b.server = server
@@ -214,7 +214,7 @@ func (s *env) introduce(t *testing.T, third byte, server bool, cases []clcCase) 
 	}
 }
 
-// TestCLCOverRoCE plays what a peer may say of itself.
+// TestCLCOverRoCE has peers send wrong values about their adapters, RMBs and limits.
 func TestCLCOverRoCE(t *testing.T) {
 	s := openEnv(t, 8)
 	guest.Run(t, "ip tuntap add mode tun name tunnel; ip addr add 192.0.2.1/30 dev tunnel; "+

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// smcdPatience is how long it may take on a machine that is busy.
+// smcdPatience is how long the test may take on a busy machine.
 const smcdPatience = 60 * time.Second
 
 // Where forgers are, and the listener that they talk to.
@@ -34,13 +34,13 @@ const (
 	atToken = 16
 )
 
-// forger is a peer that knows what no other host should: how this kernel's loopback device is called.
+// forger is a peer that knows the GID of this kernel's loopback device, which no other host should know.
 func forger(t *testing.T, n *peer.Net, last byte) *peer.TCP {
 	t.Helper()
 	return n.NewTCP(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 96, 1, last}), 6000))
 }
 
-// overhear has a socket of ours connect to a peer, and returns its PROPOSAL, in which it is.
+// overhear has a socket of ours connect to a peer, and returns its PROPOSAL, which contains that GID.
 func overhear(ctx context.Context, t *testing.T, n *peer.Net) []byte {
 	t.Helper()
 	p := forger(t, n, 1)
@@ -66,7 +66,7 @@ func overhear(ctx context.Context, t *testing.T, n *peer.Net) []byte {
 	return proposal
 }
 
-// acceptFor opens a connection to the listener and goes as far as its ACCEPT.
+// acceptFor opens a connection to the listener and returns its ACCEPT.
 func acceptFor(ctx context.Context, t *testing.T, p *peer.TCP, proposal []byte) []byte {
 	t.Helper()
 	if err := p.Connect(ctx, bank, bytes.Join([][]byte{peer.MSS, peer.Option}, nil)); err != nil {
@@ -82,29 +82,20 @@ func acceptFor(ctx context.Context, t *testing.T, p *peer.TCP, proposal []byte) 
 	return accept
 }
 
-// confirmOther is what would make an ACCEPT a connection to the buffer that another one names.
+// confirmOther makes a CONFIRM from an ACCEPT. It names the DMB of another connection.
 func confirmOther(accept, other []byte) []byte {
 	return peer.With(peer.With(accept, atType, peer.Confirm), atToken, other[atToken:atToken+8]...)
 }
 
-// TestForgedSMCD has someone, who is not this kernel, say that he has a buffer of its loopback device. He has got the device's
-// names from a PROPOSAL, and servers' tokens from their ACCEPTs; and connects a server to itself, to another server, or to
-// nothing. No application gets such a connection, and none is left.
+// TestForgedSMCD has another host claim a DMB of our loopback device. It has the device's GID from a PROPOSAL and tokens from
+// ACCEPTs, and connects a server to itself, to another server, or to no DMB. No application gets such a connection, and none
+// is left.
 func TestForgedSMCD(t *testing.T) {
 	guest.SMCDGuest.Need(t)
 	guest.Settled(t)
 	ctx, cancel := context.WithTimeout(t.Context(), smcdPatience)
 	defer cancel()
-	n, err := peer.Open(forgers)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := n.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	guest.Run(t, "ip addr add "+fields+" dev "+forgers+"; ip link set "+forgers+" up")
+	n := peer.OpenTUN(t, forgers, fields)
 	l, err := guest.Listen(bank, 4096)
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +116,7 @@ func TestForgedSMCD(t *testing.T) {
 		peer.With(confirmOther(accepts[3], accepts[3]), atToken, 1, 2, 3, 4, 5, 6, 7, 8),
 	}
 	for i, p := range peers {
-		// Not waited for: the two are to be handled at the same time.
+		// Do not wait: our module is to handle two of them at the same time.
 		if err := p.Push(p.Segment(peer.ACK|peer.PSH, confirms[i]...)); err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bareServers and bareClients are what happens on a host without any transport.
+// bareServers and bareClients are handshakes with a host that has no transport.
 var (
 	bareServers = []handshakeCase{
 		{name: "PROPOSAL", want: works, steps: []step{smc, put(d1), declined(reasonNoDevice)}},
@@ -31,7 +31,7 @@ var (
 	}
 )
 
-// TestCLCWithoutTransport plays peers against a host that has nothing but TCP to offer.
+// TestCLCWithoutTransport has peers connect to, and be connected to by, a host without any transport.
 func TestCLCWithoutTransport(t *testing.T) {
 	guest.UseNull(t, false)
 	n := openPeers(t)

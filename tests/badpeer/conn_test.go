@@ -16,17 +16,17 @@ import (
 	"github.com/smckit/smckit/tests/peer"
 )
 
-// outcome is what becomes of a connection whose peer misbehaves.
+// outcome is what becomes of a connection of SMC-R after its peer has broken a rule.
 type outcome int
 
 const (
-	ignored outcome = iota // it goes on as if nothing had been, and ends cleanly
-	lost                   // the link group ends, and the application hears of an error
-	dead                   // the connection ends by an error, and the group goes on
-	ended                  // the connection is over, as the peer has said so, and the group goes on
+	ignored outcome = iota // it goes on, and closes cleanly
+	lost                   // the link group ends, and the application gets an error
+	dead                   // the application gets an error, and the group goes on
+	ended                  // the peer has closed the connection, and the group goes on
 )
 
-// connCase is something that a peer does on a connection that works.
+// connCase is what a peer does on a connection that works.
 type connCase struct {
 	name string
 	want outcome
@@ -36,13 +36,13 @@ type connCase struct {
 	clientOnly bool // a server cannot do it
 }
 
-// session is where it happens.
+// session is the connection of a case.
 type session struct {
 	*peer.Conn
 	wellBehaved *peer.Conn // of another group
 }
 
-// finish checks that the outcome is as wanted.
+// finish checks the outcome.
 func (s *session) finish(ctx context.Context, want outcome) error {
 	switch want {
 	case ignored:
@@ -69,12 +69,12 @@ func (s *session) finish(ctx context.Context, want outcome) error {
 	return s.Group.UseNewConn(ctx)
 }
 
-// env is a test of many cases, with a peer that has done no wrong all along.
+// env runs many cases beside a well-behaved peer, whose connection stays open.
 type env struct {
 	*peer.RoCENet
-	agrees      bool       // the peers that misbehave agree to messages as immediate data
+	agrees      bool       // the bad peers agree to messages as immediate data
 	v1          bool       // they speak version 1
-	mu          sync.Mutex // for who deals with it
+	mu          sync.Mutex // of wellBehaved
 	wellBehaved *peer.Conn
 }
 
@@ -109,7 +109,7 @@ func (s *env) unharmed(ctx context.Context) error {
 	return nil
 }
 
-// run has peers misbehave, one after the other, as clients and as servers.
+// run runs cases one after the other, with the peer as client or server; in full runs, as both.
 func (s *env) run(t *testing.T, third byte, cases []connCase) {
 	roles := []bool{false, true}
 	for i, b := range cases {

@@ -13,7 +13,7 @@ import (
 	"github.com/smckit/smckit/tests/peer"
 )
 
-// formingCase is what a peer may say over a link before the connection is there that it is for.
+// formingCase is what a peer sends over a link before its connection is established.
 type formingCase struct {
 	name    string
 	server  bool
@@ -22,7 +22,7 @@ type formingCase struct {
 	skip    string
 }
 
-// sends sends messages over the link, and waits for nothing.
+// sends sends messages over the link, and does not wait for acknowledgements.
 func sends(msgs ...func(c *peer.Conn) []byte) func(context.Context, *peer.Conn) error {
 	return func(_ context.Context, c *peer.Conn) error {
 		for _, m := range msgs {
@@ -34,7 +34,7 @@ func sends(msgs ...func(c *peer.Conn) []byte) func(context.Context, *peer.Conn) 
 	}
 }
 
-// linkMessage is a CONFIRM LINK with these flags, and no others.
+// linkMessage is a CONFIRM LINK with exactly these flags.
 func linkMessage(flags, link byte) func(c *peer.Conn) []byte {
 	return func(c *peer.Conn) []byte {
 		m := c.Group.ConfirmLink(0, link)
@@ -43,7 +43,7 @@ func linkMessage(flags, link byte) func(c *peer.Conn) []byte {
 	}
 }
 
-// otherLink is a CONFIRM LINK with these flags, in which a byte is not what it was in ACCEPT or CONFIRM.
+// otherLink is a CONFIRM LINK that differs in one byte from what ACCEPT or CONFIRM said.
 func otherLink(at int, flags byte) func(c *peer.Conn) []byte {
 	return func(c *peer.Conn) []byte {
 		m := linkMessage(flags, 1)(c)
@@ -60,7 +60,7 @@ func keyAsked(ctx context.Context, c *peer.Conn) error {
 
 func message(m []byte) func(c *peer.Conn) []byte { return func(*peer.Conn) []byte { return m } }
 
-// linkAsked waits for our module's CONFIRM LINK, or its answer.
+// linkAsked waits for our module's CONFIRM LINK, or its response.
 func linkAsked(ctx context.Context, c *peer.Conn) error {
 	flags := byte(0)
 	if c.Group.Server {
@@ -70,7 +70,7 @@ func linkAsked(ctx context.Context, c *peer.Conn) error {
 	return err
 }
 
-// usable finishes the handshake, and checks that the connection can be used.
+// usable finishes the handshake, and checks that the connection works.
 func usable(ctx context.Context, c *peer.Conn) error {
 	c.Group.Formed = true
 	if err := c.AwaitApp(ctx); err != nil {
@@ -82,7 +82,7 @@ func usable(ctx context.Context, c *peer.Conn) error {
 	return c.Close(ctx)
 }
 
-// answersKey answers our module's CONFIRM RKEY with changes.
+// answersKey answers our module's CONFIRM RKEY with a changed response.
 func answersKey(change func(m []byte)) func(ctx context.Context, c *peer.Conn) error {
 	return func(ctx context.Context, c *peer.Conn) error {
 		m, err := c.Group.Take(ctx, peer.ConfirmRkey, 0)
@@ -96,7 +96,7 @@ func answersKey(change func(m []byte)) func(ctx context.Context, c *peer.Conn) e
 	}
 }
 
-// early tells of the connection before our module has heard of it by CONFIRM.
+// early sends CDC messages before CONFIRM.
 func early(changes ...func(m *peer.CDC)) func(ctx context.Context, c *peer.Conn) error {
 	return func(ctx context.Context, c *peer.Conn) error {
 		if err := peer.InTurn(ctx, c.RecvAccept, c.AnnounceRMB); err != nil {
@@ -113,7 +113,7 @@ func early(changes ...func(m *peer.CDC)) func(ctx context.Context, c *peer.Conn)
 
 func nothing(*peer.CDC) {}
 
-// mayBreak does something, in which our module may reset the connection.
+// mayBreak allows our module to reset the connection meanwhile.
 func mayBreak(do func(ctx context.Context, c *peer.Conn) error) func(ctx context.Context, c *peer.Conn) error {
 	return func(ctx context.Context, c *peer.Conn) error {
 		if err := do(ctx, c); !errors.Is(err, peer.ErrReset) {
@@ -123,7 +123,7 @@ func mayBreak(do func(ctx context.Context, c *peer.Conn) error) func(ctx context
 	}
 }
 
-// earlyWrite does it with data.
+// earlyWrite writes data before CONFIRM.
 func earlyWrite(ctx context.Context, c *peer.Conn) error {
 	hello := []byte("before CONFIRM")
 	if err := peer.InTurn(ctx, c.RecvAccept, c.AnnounceRMB); err != nil {
@@ -148,7 +148,7 @@ func earlyWrite(ctx context.Context, c *peer.Conn) error {
 	return c.Close(ctx)
 }
 
-// breaksOrFalls is for a group that ends while a connection of it is being made: that is one of TCP, or broken.
+// breaksOrFalls is for a group that ends during the handshake of a connection: this falls back to TCP, or is reset.
 func breaksOrFalls(ctx context.Context, c *peer.Conn) error {
 	_, err := c.TCP.Message(ctx, peer.Decline)
 	if err == nil {
@@ -163,7 +163,7 @@ func breaksOrFalls(ctx context.Context, c *peer.Conn) error {
 	return err
 }
 
-// tells tells of a connection whose link is not confirmed yet.
+// tells sends CDC messages of a connection whose link is not confirmed yet.
 func tells(changes ...func(m *peer.CDC)) func(ctx context.Context, c *peer.Conn) error {
 	return func(ctx context.Context, c *peer.Conn) error {
 		for _, change := range changes {
@@ -182,7 +182,7 @@ func declines(flags byte) func(ctx context.Context, c *peer.Conn) error {
 	return func(ctx context.Context, c *peer.Conn) error { return c.SendDecline(ctx, flags) }
 }
 
-// resets ends TCP's connection, and waits for the application to hear of it, if there is one.
+// resets resets the TCP connection, and waits for the application's error if there is an application.
 func resets(ctx context.Context, c *peer.Conn) error {
 	if err := c.TCP.Put(c.TCP.Segment(peer.RST | peer.ACK)); err != nil {
 		return err
@@ -190,12 +190,12 @@ func resets(ctx context.Context, c *peer.Conn) error {
 	return c.AwaitError(ctx)
 }
 
-// fins ends our direction of TCP's connection, as the stock module does when its application says that it writes no more.
+// fins closes our direction of the TCP connection, as the stock module does after shutdown(SHUT_WR).
 func fins(ctx context.Context, c *peer.Conn) error {
 	return c.TCP.Send(ctx, c.TCP.Segment(peer.ACK|peer.FIN))
 }
 
-// tcpBroken waits for the end of TCP's connection, which the application hears of, if there is one.
+// tcpBroken waits for the end of the TCP connection, and for the application's error if there is an application.
 func tcpBroken(ctx context.Context, c *peer.Conn) error {
 	if err := c.TCP.Ended(ctx); err != nil {
 		return err
@@ -206,7 +206,7 @@ func tcpBroken(ctx context.Context, c *peer.Conn) error {
 // unharmed checks that the group's first connection works.
 func unharmed(ctx context.Context, c *peer.Conn) error { return c.Group.First.Exchange(ctx, 1000) }
 
-// over waits for the application's end, in whatever way.
+// over waits for the end of the application.
 func over(ctx context.Context, c *peer.Conn) error {
 	defer c.HangUp()
 	return c.App.Wait(ctx)
@@ -282,7 +282,7 @@ var formings = []formingCase{
 	{name: "urgent before CONFIRM", further: true, do: sequence(begin, early(func(m *peer.CDC) { m.Flags = peer.UrgentPresent | peer.UrgentPending }, func(m *peer.CDC) { m.Flags = peer.UrgentPresent }), usable)},
 }
 
-// TestForming plays what a peer may say over a link while a group or a connection is being made.
+// TestForming has peers send messages over a link before the link group or the connection is established.
 func TestForming(t *testing.T) {
 	s := openEnv(t, 12)
 	t.Run("all", func(t *testing.T) {

@@ -60,7 +60,7 @@ func peersOverSMCR(t *testing.T, kernel string, length lab.Length) {
 		KernelArgs: "smc.smcd=0 smc.rxe_in_turn=1 slab_nomerge",
 	}, "/run/smckit-roce", length)
 	lt.Must("a", "modprobe -aq tun rdma_rxe || :")
-	// Each part has a deadline of its own. Full runs have those that wait for time-outs, or depend on who comes first.
+	// Each part has a deadline of its own. Full runs have those that wait for time-outs, or depend on which side is first.
 	wellBehaved := []string{"WellBehaved|Version20|LinkTested|Buffers", "Receives|SendQueue|LinkGroupIDs|CompletionVectors|PortFlap|TrafficClass"}
 	bad := []string{"OutOfSync|TestLinkWrong|Keepalive|Abort|Abandoned", "CDC", "LLC$", "DeleteLink|LongLLC", "RoCE", "Immediate", "StalledHandshakes"}
 	if lab.Full() {

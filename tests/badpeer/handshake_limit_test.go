@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handshakesPerCPU is how many handshakes a server may have under way for each processor when they are limited.
+// handshakesPerCPU is how many handshakes per processor a server may have under way when they are limited.
 const handshakesPerCPU = 8
 
 // The socket option that limits the handshakes of one listener.
@@ -25,8 +25,8 @@ const (
 	limitHS = 1
 )
 
-// TestHandshakeLimit has as many clients begin a handshake and say nothing as a server that limits handshakes takes.
-// The next client is refused SMC and served by TCP, until one of the others has gone. Without the limit it is promised SMC.
+// TestHandshakeLimit has as many silent clients as a server with a handshake limit takes. The next client gets TCP, until one
+// of the others is gone. Without the limit, the server promises SMC to it.
 func TestHandshakeLimit(t *testing.T) {
 	guest.UseNull(t, true)
 	n := openPeers(t)
@@ -57,7 +57,7 @@ func TestHandshakeLimit(t *testing.T) {
 	}
 }
 
-// handshakeLimit checks whether a server promises SMC to a client beside as many silent ones as the limit allows.
+// handshakeLimit checks whether a server promises SMC to one more client than the limit allows.
 func handshakeLimit(t *testing.T, n *peer.Net, addr netip.AddrPort, third byte, limited bool) {
 	t.Helper()
 	ctx := handshakeContext(t)

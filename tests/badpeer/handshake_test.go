@@ -9,8 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
-	"os/exec"
 	"slices"
 	"testing"
 	"time"
@@ -21,11 +19,11 @@ import (
 )
 
 const (
-	// handshakeWait is how long our side waits for a message.
+	// handshakeWait is how long our module waits for a message.
 	handshakeWait = 6 * time.Second
 	// slack is what an emulated and busy machine may add to any deadline.
 	slack = 9 * time.Second
-	// promptTCP is less than that wait, so what is done in it has not waited for someone else's handshake.
+	// promptTCP is less than that: what takes less has not waited for another handshake.
 	promptTCP = 5 * time.Second
 )
 
@@ -43,11 +41,11 @@ var (
 	network6 = [16]byte{0xfd, 0x99}
 )
 
-// handshakeOutcome is how a connection ends for the application, and in what way for the peer.
+// handshakeOutcome is how a connection ends for the application, and for the peer.
 type handshakeOutcome struct {
 	works   bool         // the application gets it, and data passes both ways unharmed
-	never   bool         // there is no connection, so neither is there an end of one
-	expires bool         // not before our side's patience is at an end
+	never   bool         // the application gets no connection, and the peer sees no end of one
+	expires bool         // the connection ends after handshakeWait, not before
 	errno   []unix.Errno // of connect(), any of them
 }
 
@@ -60,20 +58,20 @@ var (
 
 func fails(errno ...unix.Errno) handshakeOutcome { return handshakeOutcome{errno: errno} }
 
-// tcpSession is a case that runs.
+// tcpSession is the connection of a case.
 type tcpSession struct {
 	ctx context.Context
 	*peer.TCP
 	service netip.AddrPort
-	hello   []byte // what application and peer say to each other
-	said    bool   // the peer has, already
+	hello   []byte // what application and peer send each other
+	said    bool   // the peer has sent it
 	opened  time.Time
 }
 
-// step is something that the peer does.
+// step is what the peer does next.
 type step func(s *tcpSession) error
 
-// handshakeCase is a case: what the peer does, and what is to come of it.
+// handshakeCase is what a peer does in the handshake, and its outcome.
 type handshakeCase struct {
 	name  string
 	want  handshakeOutcome
@@ -96,7 +94,7 @@ func syn(options ...[]byte) step {
 	return func(s *tcpSession) error { return s.Connect(s.ctx, s.service, slices.Concat(options...)) }
 }
 
-// synAck waits for the kernel's connection, and takes it with these options.
+// synAck waits for the kernel's connection, and answers with these options.
 func synAck(options ...[]byte) step {
 	return func(s *tcpSession) error {
 		if err := s.Accept(s.ctx, slices.Concat(options...)); err != nil {
@@ -109,8 +107,8 @@ func synAck(options ...[]byte) step {
 	}
 }
 
-// smc opens a connection to the service that both sides know for one that may be SMC's; served is the same from the
-// other side.
+// smc opens a connection to the service on which both sides have agreed to SMC; served is the same for a connection of the
+// kernel.
 var (
 	smc    = steps(syn(peer.MSS, peer.Option), agreed)
 	plain  = steps(syn(peer.MSS), refused)
@@ -128,7 +126,7 @@ func steps(all ...step) step {
 	}
 }
 
-// agreed checks that the kernel has answered with the option, refused that it has not.
+// agreed checks that the kernel has answered with the option; refused, that it has answered without it.
 func agreed(s *tcpSession) error {
 	if !peer.Magic(s.Answer.Options) {
 		return fmt.Errorf("no option in the answer: %s", s.Answer)
@@ -148,7 +146,7 @@ func put(data ...[]byte) step {
 	return func(s *tcpSession) error { return s.Write(s.ctx, slices.Concat(data...)) }
 }
 
-// putFlags does it with further flags, and does not wait.
+// putFlags sends data with further flags, and does not wait.
 func putFlags(flags byte, data ...[]byte) step {
 	return func(s *tcpSession) error { return s.Push(s.Segment(peer.ACK|flags, slices.Concat(data...)...)) }
 }
@@ -158,7 +156,7 @@ var (
 	rst = putFlags(peer.RST)
 )
 
-// putHello sends data and, in the same segment, what the application is to get.
+// putHello sends data and, in the same segment, the hello for the application.
 func putHello(flags byte, data ...[]byte) step {
 	return func(s *tcpSession) error {
 		s.said = true
@@ -166,7 +164,7 @@ func putHello(flags byte, data ...[]byte) step {
 	}
 }
 
-// each sends data in segments of so many bytes.
+// each sends data in segments of this size.
 func each(size int, data []byte) step {
 	return func(s *tcpSession) error {
 		for part := range slices.Chunk(data, size) {
@@ -178,7 +176,7 @@ func each(size int, data []byte) step {
 	}
 }
 
-// slowly sends a byte a second until the kernel has had enough.
+// slowly sends a byte a second until the kernel ends the connection.
 func slowly(data []byte) step {
 	return func(s *tcpSession) error {
 		for i := range data {
@@ -215,7 +213,7 @@ func declined(reason uint32) step {
 	}
 }
 
-// window changes what the peer is willing to take, and says so.
+// window changes the receive window, and announces it.
 func window(n uint16) step {
 	return func(s *tcpSession) error {
 		s.Window = n
@@ -223,7 +221,7 @@ func window(n uint16) step {
 	}
 }
 
-// talk sees whether peer and application can talk.
+// talk checks that peer and application can exchange data.
 func (s *tcpSession) talk() error {
 	if !s.said {
 		if err := s.Write(s.ctx, s.hello); err != nil {
@@ -236,7 +234,7 @@ func (s *tcpSession) talk() error {
 	return nil
 }
 
-// ends waits for the end that the kernel makes, and checks when it came.
+// ends waits for the kernel to end the connection, and checks how long that takes.
 func (s *tcpSession) ends(expires bool) error {
 	if err := s.Ended(s.ctx); err != nil {
 		return fmt.Errorf("the connection does not end: %w", err)
@@ -248,13 +246,13 @@ func (s *tcpSession) ends(expires bool) error {
 	return nil
 }
 
-// asServer plays a case against our listener.
+// asServer runs a case against our listener.
 func (b *handshakeCase) asServer(t *testing.T, s *tcpSession) {
-	// Who is to be dropped may be so before all is said.
+	// The kernel may reset a connection that it drops before the peer has sent everything.
 	if err := b.play(s); err != nil && (b.want.works || b.want.never || !errors.Is(err, peer.ErrReset)) {
 		t.Fatalf("%v\n%+v", err, s.TCP)
 	}
-	// Whatever this peer is up to, others are served meanwhile.
+	// Others are served meanwhile.
 	if err := guest.Ask(s.service, "a well-behaved client beside "+b.name, promptTCP); err != nil {
 		t.Errorf("a well-behaved client: %v", err)
 	}
@@ -278,7 +276,7 @@ func (b *handshakeCase) asServer(t *testing.T, s *tcpSession) {
 	}
 }
 
-// asClient plays a case against our socket that connects.
+// asClient runs a case against our connecting socket.
 func (b *handshakeCase) asClient(t *testing.T, s *tcpSession) {
 	var result error
 	done := make(chan struct{})
@@ -309,7 +307,7 @@ func (b *handshakeCase) asClient(t *testing.T, s *tcpSession) {
 	}
 }
 
-// connect is the application's part.
+// connect runs the application of asClient.
 func (b *handshakeCase) connect(s *tcpSession) error {
 	fd, err := guest.Connect(s.Self, handshakeWait+slack)
 	if fd >= 0 {
@@ -338,31 +336,10 @@ func (b *handshakeCase) connect(s *tcpSession) error {
 // openPeers makes the TUN device.
 func openPeers(t *testing.T) *peer.Net {
 	t.Helper()
-	if _, err := os.Stat("/dev/net/tun"); err != nil {
-		t.Skipf("this kernel has no TUN device: %v", err)
-	}
-	n, err := peer.Open(device)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := n.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	for _, args := range [][]string{
-		{"addr", "add", subnet, "dev", device},
-		{"addr", "add", subnet6, "dev", device, "nodad"},
-		{"link", "set", device, "up"},
-	} {
-		if out, err := exec.CommandContext(t.Context(), "ip", args...).CombinedOutput(); err != nil {
-			t.Fatalf("ip %v: %v: %s", args, err, out)
-		}
-	}
-	return n
+	return peer.OpenTUN(t, device, subnet, subnet6+" nodad")
 }
 
-// runHandshakes runs cases all at once.
+// runHandshakes runs all cases at the same time.
 func runHandshakes(t *testing.T, n *peer.Net, cases []handshakeCase, third byte, run func(b *handshakeCase, t *testing.T, s *tcpSession)) {
 	for i, b := range cases {
 		t.Run(b.name, func(t *testing.T) {
@@ -375,7 +352,7 @@ func runHandshakes(t *testing.T, n *peer.Net, cases []handshakeCase, third byte,
 				s.service = service6
 			}
 			run(&b, t, s)
-			// Else the kernel would go on for minutes to repeat what is not acknowledged.
+			// Otherwise the kernel would repeat for minutes what is not acknowledged.
 			if s.Kernel.IsValid() {
 				if err := s.Put(s.Segment(peer.RST | peer.ACK)); err != nil {
 					t.Error(err)
@@ -385,7 +362,7 @@ func runHandshakes(t *testing.T, n *peer.Net, cases []handshakeCase, third byte,
 	}
 }
 
-// address is the peer's address in a case.
+// address is the address of the peer of a case.
 func address(ipv6 bool, third byte, i int) netip.AddrPort {
 	if ipv6 {
 		a := network6
@@ -395,7 +372,7 @@ func address(ipv6 bool, third byte, i int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{network[0], network[1], third, byte(i + 1)}), 6000)
 }
 
-// runServers runs cases against our listeners. The application must see those connections that work, and no other.
+// runServers runs cases against our listeners. The application must get the connections that work, and no other.
 func runServers(t *testing.T, n *peer.Net, cases []handshakeCase, third byte) {
 	e, e6 := guest.NewEcho(t, service, 1024), guest.NewEcho(t, service6, 1024)
 	t.Run("all", func(t *testing.T) {

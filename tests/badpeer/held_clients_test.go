@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestHeldClients has the handshakes of a thousand clients time out while a thread of each client's program holds the lock
-// of its sock. Other handshakes go on meanwhile.
+// TestHeldClients has the handshakes of a thousand clients time out while a thread of each client's program holds the lock of
+// its sock. Other handshakes go on meanwhile.
 func TestHeldClients(t *testing.T) {
 	guest.UseNull(t, true)
 	n := openPeers(t)
@@ -46,11 +46,11 @@ func TestHeldClients(t *testing.T) {
 	}
 }
 
-// patient is how long it may take to open all sockets on a machine that is busy.
+// patient is how long it may take to open all sockets on a busy machine.
 const patient = 2 * time.Minute
 
-// heldClients connects clients, each to a server that says nothing after its SYN-ACK, and holds the lock of each as soon as
-// it has sent its PROPOSAL.
+// heldClients connects clients to servers that send a SYN-ACK and nothing more, and holds the lock of each as soon as it has
+// sent its PROPOSAL.
 func heldClients(ctx context.Context, t *testing.T, n *peer.Net, holder *guest.Holder) (clients []int) {
 	t.Helper()
 	var group errgroup.Group
@@ -81,7 +81,7 @@ func heldClients(ctx context.Context, t *testing.T, n *peer.Net, holder *guest.H
 	return clients
 }
 
-// outcomeOf waits for the end of an attempt to connect.
+// outcomeOf waits for the outcome of a nonblocking connect().
 func outcomeOf(fd int) error {
 	if _, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, int(patient.Milliseconds())); err != nil {
 		return err

@@ -13,14 +13,14 @@ import (
 	"github.com/smckit/smckit/tests/peer"
 )
 
-// immediate has the peer write bytes, with immediate data of its own: what is to be changed of that which would be right.
+// immediate has the peer write bytes with wrong immediate data: change is what differs from the right one.
 func immediate(length int, change uint32) func(context.Context, *session) error {
 	return func(_ context.Context, s *session) error {
 		return s.Group.QP.WriteImm(s.Remote.RMB, s.Remote.Rkey, make([]byte, length), s.Remote.Token<<24^change)
 	}
 }
 
-// immediates are what a peer may say that has agreed to immediate data.
+// immediates are messages as immediate data of a peer that has agreed to them.
 var immediates = []connCase{
 	{name: "of an RMB that is not", want: ignored, do: immediate(100, 0x80<<24)},
 	{name: "of nothing", want: lost, do: immediate(0, 0)},
@@ -43,7 +43,7 @@ var immediates = []connCase{
 	{name: "messages as well", want: ignored, do: mixes},
 }
 
-// blocked writes data that is not the last, and is echoed.
+// blocked writes data, says that it has more, and checks the echo.
 func blocked(ctx context.Context, s *session) error {
 	data := bytes.Repeat([]byte{7}, 100)
 	imm := s.Remote.Token<<24 | peer.ImmediateBlocked | uint32(s.Cons-s.SentCons)
@@ -60,7 +60,7 @@ func blocked(ctx context.Context, s *session) error {
 	return err
 }
 
-// mixes has data go by immediate data and by messages, and tells with the next what it has read, or at once.
+// mixes sends data by immediate data and by CDC messages in turn. What it has read, it says with the next data, or at once.
 func mixes(ctx context.Context, s *session) error {
 	for i := range 20 {
 		data := bytes.Repeat([]byte{byte(i)}, 100)
@@ -138,8 +138,8 @@ func TestImmediate(t *testing.T) {
 	}
 }
 
-// dialogue has as much asked as answered, more than the RMB holds in all. The answers tell what has been read: no message does.
-// But one that goes around the end of the RMB is two writes, and a message.
+// dialogue exchanges more data than the RMB holds, as much in each direction. The answers say what has been read, so our
+// module sends no messages, except when an answer wraps around the end of the RMB: that is two writes and a message.
 func dialogue(ctx context.Context, t *testing.T, c *peer.Conn) {
 	t.Helper()
 	state := func() (messages, rounds int) {

@@ -18,14 +18,14 @@ import (
 	"github.com/smckit/smckit/tests/peer"
 )
 
-// sized is a message that takes, and says that it takes, other lengths than those.
+// sized is a message of a length, and with a length in it.
 func sized(kind byte, length, says int) []byte {
 	m := make([]byte, length)
 	copy(m, []byte{kind, byte(says), byte(says >> 8)})
 	return m
 }
 
-// optionalTypes are messages of all types that a receiver need not know: the two highest bits are 10.
+// optionalTypes are messages of all types that a receiver may ignore: the two highest bits are 10.
 func optionalTypes(ctx context.Context, s *session) error {
 	for kind := 0x80; kind < 0xc0; kind++ {
 		m := peer.LLC(byte(kind), 0, 1, 2, 3, 4)
@@ -36,7 +36,7 @@ func optionalTypes(ctx context.Context, s *session) error {
 	return nil
 }
 
-// responses are answers to what nobody has asked. They may be late.
+// responses are responses to requests that our module has not sent. It may take them for late ones.
 func responses(ctx context.Context, s *session) error {
 	if err := s.Group.Send(ctx, peer.LLC(peer.RequestAddLink, peer.Response)); err != nil {
 		return err
@@ -51,7 +51,7 @@ func responses(ctx context.Context, s *session) error {
 	return nil
 }
 
-// confirmsAgain sends CONFIRM LINK, which came at first contact, once more with some bytes changed.
+// confirmsAgain repeats CONFIRM LINK, which was sent at first contact, with changed bytes.
 func confirmsAgain(at int, b ...byte) func(context.Context, *session) error {
 	return func(_ context.Context, s *session) error {
 		flags := byte(peer.Response)
@@ -62,7 +62,7 @@ func confirmsAgain(at int, b ...byte) func(context.Context, *session) error {
 	}
 }
 
-// rejected checks that an ADD LINK of so many pairs is answered by a refusal, whatever there is of them.
+// rejected checks that ADD LINK with this many RMB pairs is refused, however many are in the message.
 func rejected(count, there int) func(context.Context, *session) error {
 	return func(ctx context.Context, s *session) error {
 		body := make([]byte, 68+16*there)
@@ -76,7 +76,7 @@ func rejected(count, there int) func(context.Context, *session) error {
 	}
 }
 
-// manyKeys tells of more RMBs than a group has places for, and withdraws them again.
+// manyKeys sends CONFIRM RKEY for more RMBs than a group has room for, and DELETE RKEY for all of them.
 func manyKeys(ctx context.Context, s *session) error {
 	refused := 0
 	for i := range uint32(256) {
@@ -100,7 +100,7 @@ func manyKeys(ctx context.Context, s *session) error {
 	return nil
 }
 
-// answersNothing asks, and does not acknowledge the answers.
+// answersNothing sends TEST LINK, and does not acknowledge the responses.
 func answersNothing(n int, m peer.Manner) func(context.Context, *session) error {
 	return func(ctx context.Context, s *session) error {
 		s.Group.QP.SetManner(m)
@@ -113,7 +113,7 @@ func answersNothing(n int, m peer.Manner) func(context.Context, *session) error 
 	}
 }
 
-// expectAnswer checks that a message is answered with these flags, and others not set.
+// expectAnswer checks that the response to a message has these flags, and does not have others.
 func expectAnswer(flags, not byte, msg []byte) func(context.Context, *session) error {
 	return func(ctx context.Context, s *session) error {
 		answer, err := s.Group.Request(ctx, msg)
@@ -124,7 +124,7 @@ func expectAnswer(flags, not byte, msg []byte) func(context.Context, *session) e
 	}
 }
 
-// deletesLink deletes the only link. A client answers; a server deletes it by an exchange of its own.
+// deletesLink deletes the only link. A client answers; a server starts an exchange of its own.
 func deletesLink(ctx context.Context, s *session) error {
 	flags := byte(0)
 	if s.Group.Server {
@@ -147,7 +147,7 @@ func deletesLink(ctx context.Context, s *session) error {
 	return nil
 }
 
-// deletesAll ends the group. A server tells a client that it complies.
+// deletesAll ends the group. A server confirms that to a client.
 func deletesAll(ctx context.Context, s *session) error {
 	if err := s.Group.QP.Send(peer.LLC(peer.DeleteLink, peer.AllLinks)); err != nil || s.Group.Server {
 		return err
@@ -155,8 +155,8 @@ func deletesAll(ctx context.Context, s *session) error {
 	return s.Group.Until(ctx, "DELETE LINK of the server", func() bool { return s.Group.Gone })
 }
 
-// TestDeleteLinkOrderly has a client ask for an orderly end of a group with a connection: that goes on, nobody joins the group
-// meanwhile, and the server deletes it when the connection is over.
+// TestDeleteLinkOrderly has a client ask for an orderly end of a group with a connection: that goes on, no connection joins
+// the group, and the server deletes the group when the connection is closed.
 func TestDeleteLinkOrderly(t *testing.T) {
 	for i, msg := range [][]byte{
 		peer.LLC(peer.DeleteLink, peer.AllLinks|peer.Orderly, 0, 0, 2, 0, 0),
@@ -193,11 +193,11 @@ func TestDeleteLinkOrderly(t *testing.T) {
 	}
 }
 
-// operatorsWish is the reason of a DELETE LINK that an operator has asked for.
+// operatorsWish is the reason in a DELETE LINK that an operator has asked for.
 const operatorsWish = 0x00020000
 
-// TestDeleteLinkByOperator has an operator end a group whose server is our module. The server names the link, and keeps its queue
-// pair until the client has answered: what the client writes before that arrives.
+// TestDeleteLinkByOperator has an operator delete a link group whose server is our module. The server names the link, and
+// keeps its queue pair until the client has answered: a write of the client before that arrives.
 func TestDeleteLinkByOperator(t *testing.T) {
 	n := peer.OpenRoCE(t)
 	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
@@ -237,8 +237,8 @@ func TestDeleteLinkByOperator(t *testing.T) {
 	}
 }
 
-// TestDeleteLinkBehindFullQueue has a server end a group while a send queue of four work requests is full, and more answers wait for room
-// than the queue has. DELETE LINK comes last, and arrives all the same.
+// TestDeleteLinkBehindFullQueue has a server end a group while its send queue of four work requests is full, and more
+// responses wait than the queue has entries. DELETE LINK comes last, and arrives.
 func TestDeleteLinkBehindFullQueue(t *testing.T) {
 	const queue, waiting = 4, 12
 	offer(t, fmt.Sprintf("qp_wr=%d", queue+1))
@@ -269,7 +269,7 @@ func TestDeleteLinkBehindFullQueue(t *testing.T) {
 	}
 }
 
-// firstAgain waits for the ACCEPT of a first contact, whatever group there is.
+// firstAgain waits for the ACCEPT of a first contact, although there is a group.
 func firstAgain(ctx context.Context, c *peer.Conn) error {
 	m, err := c.TCP.Message(ctx, peer.Accept)
 	if err == nil && m[7]&8 == 0 {
@@ -278,8 +278,8 @@ func firstAgain(ctx context.Context, c *peer.Conn) error {
 	return err
 }
 
-// deletesInUse deletes the RMB of a connection that lives, and sends something that the application would send back. A write
-// to the RMB would break the link.
+// deletesInUse sends DELETE RKEY for the RMB of an open connection, and data that the application echoes. Writing to that RMB
+// would break the link.
 func deletesInUse(ctx context.Context, s *session) error {
 	key := binary.BigEndian.AppendUint32([]byte{1, 0, 0, 0}, s.RMB.Rkey)
 	if err := expectAnswer(peer.Response, peer.Negative, peer.LLC(peer.DeleteRkey, 0, key...))(ctx, s); err != nil {
@@ -292,7 +292,7 @@ func deletesInUse(ctx context.Context, s *session) error {
 	return s.SendCDC(ctx)
 }
 
-// reassigns gives the RMB of a connection that lives to another one, which works.
+// reassigns gives the RMB of an open connection to another one, which works.
 func reassigns(ctx context.Context, s *session) error {
 	c := s.Group.NewConn()
 	c.RMB = s.RMB
@@ -301,7 +301,7 @@ func reassigns(ctx context.Context, s *session) error {
 		func(ctx context.Context) error { return c.Exchange(ctx, 100_000) }, c.Close)
 }
 
-// claims has somebody else, who gives the peer's identity, name the RMB of a connection that lives. That needs no RDMA.
+// claims has another host with the peer's identity name the RMB of an open connection. This takes no RDMA.
 func claims(ctx context.Context, s *session) error {
 	c := s.Group.NewConn()
 	c.Local.Rkey, c.Local.RMB = s.Local.Rkey, s.Local.RMB
@@ -325,7 +325,7 @@ var (
 	theLink     = []byte{1, 0, 1, 0, 0}
 )
 
-// llcs are messages that a peer may, or may not, send about the link group.
+// llcs are LLC messages, valid or not, on an established link.
 var llcs = []connCase{
 	{name: "unknown types that are optional", want: ignored, do: optionalTypes},
 	{name: "unknown type 2a", want: lost, do: raw(peer.LLC(0x2a, 0))},
@@ -387,7 +387,7 @@ var llcs = []connCase{
 	{name: "TEST LINK, and a NAK for each answer", want: lost, do: answersNothing(1, peer.Hostile)},
 }
 
-// TestLLC plays what a peer may say about the link group.
+// TestLLC has peers send the LLC messages of llcs.
 func TestLLC(t *testing.T) {
 	openEnv(t, 4).run(t, 4, llcs)
 }
@@ -407,7 +407,7 @@ func offer(t *testing.T, limits string) {
 	})
 }
 
-// TestLongLLCWithOneSGE has adapters that offer less, and peers that send what is unusual.
+// TestLongLLCWithOneSGE has peers send long LLC messages to an adapter with one SGE per receive.
 func TestLongLLCWithOneSGE(t *testing.T) {
 	offer(t, "recv_sge=1")
 	var long []connCase
@@ -423,7 +423,7 @@ func TestLongLLCWithOneSGE(t *testing.T) {
 	s.run(t, 24, long)
 }
 
-// TestTestLinkWrong has a peer that answers the test of its link with other data than it was sent. It loses the link.
+// TestTestLinkWrong has a peer answer TEST LINK with other data than our module has sent. It loses the link.
 func TestTestLinkWrong(t *testing.T) {
 	peer.RoCEGuest.Set(t, "net.smc.smcr_testlink_time", "1")
 	n := peer.OpenRoCE(t)

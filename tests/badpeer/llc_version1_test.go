@@ -15,7 +15,7 @@ import (
 	"github.com/smckit/smckit/tests/peer"
 )
 
-// lengths1 are messages of all types, shorter than they are, or saying so.
+// lengths1 are messages of all types that are too short, or whose length field is wrong.
 func lengths1(ctx context.Context, s *session) error {
 	for kind := byte(1); kind <= 9; kind++ {
 		for _, n := range []int{0, 1, 3, 4, 26, 43} {
@@ -36,7 +36,7 @@ func lengths1(ctx context.Context, s *session) error {
 	return nil
 }
 
-// types1 are messages of all types that there are not, and those that are of version 2.
+// types1 are messages of all undefined types, and of the types of version 2.
 func types1(ctx context.Context, s *session) error {
 	for kind := range 256 {
 		if kind >= 1 && kind <= 9 || kind == peer.CDCType {
@@ -54,12 +54,12 @@ func types1(ctx context.Context, s *session) error {
 	return nil
 }
 
-// addLinkRefused checks that ADD LINK is refused, whatever is in it.
+// addLinkRefused checks that ADD LINK is refused, whatever its body.
 func addLinkRefused(body ...byte) func(context.Context, *session) error {
 	return expectAnswer(peer.Response|peer.AllLinks, 0, peer.LLC(peer.AddLink, 0, body...))
 }
 
-// forgets checks which of some keys, as many as it says, our module says it cannot withdraw.
+// forgets checks which keys of a DELETE RKEY our module reports as unknown.
 func forgets(says byte, mask byte, keys ...uint32) func(context.Context, *session) error {
 	return func(ctx context.Context, s *session) error {
 		body := []byte{says, 0, 0, 0}
@@ -74,7 +74,7 @@ func forgets(says byte, mask byte, keys ...uint32) func(context.Context, *sessio
 	}
 }
 
-// llcs1 are messages that a peer of version 1 may, or may not, send about the link group.
+// llcs1 are LLC messages of version 1, valid or not.
 var llcs1 = []connCase{
 	{name: "unknown types", want: ignored, do: types1},
 	{name: "other lengths", want: ignored, do: lengths1},
@@ -99,8 +99,8 @@ var llcs1 = []connCase{
 	}},
 }
 
-// TestVersion1 plays what a peer of version 1 may say, of the link group and of a connection. What of the latter is not of
-// that version is what would be too long.
+// TestVersion1 has peers of version 1 send the LLC messages of llcs1, and the CDC messages of cdcs. Version 1 has no messages
+// that are too long.
 func TestVersion1(t *testing.T) {
 	peer.RoCEGuest.Set(t, "net.smc.smcr_v1_rocev2", "1")
 	s := openEnv(t, 20)

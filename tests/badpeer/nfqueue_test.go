@@ -58,7 +58,7 @@ func packetID(m netlink.Message) ([]byte, error) {
 	return nil, fmt.Errorf("a packet of NFQUEUE has no header: %v", attrs)
 }
 
-// pass lets all packets of a queue pass, until the connection is closed. The kernel goes on with a packet in the thread that
+// pass lets all packets of a queue pass, until the connection is closed. The kernel continues with a packet in the thread that
 // gives the verdict, which stays on one processor.
 func pass(c *netlink.Conn, queue uint16) (passed int, err error) {
 	runtime.LockOSThread() // for good: the thread ends with the goroutine
@@ -115,7 +115,7 @@ func openQueue(t *testing.T, queue uint16) *netlink.Conn {
 	return c
 }
 
-// TestNFQUEUE has a program decide by NFQUEUE on each SYN, so that the hook on input sees it in process context.
+// TestNFQUEUE has a program give the verdict on each SYN, so that the hook on input runs in process context.
 func TestNFQUEUE(t *testing.T) {
 	guest.UseNull(t, true)
 	n := openPeers(t)

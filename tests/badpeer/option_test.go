@@ -38,7 +38,7 @@ var (
 // fullOptions is a full option space, with the option last.
 var fullOptions = slices.Concat(peer.MSS, usualOptions, bytes.Repeat([]byte{1}, 12), peer.Option)
 
-// optionsByClients are what is wrong before the first CLC message, or only looks so.
+// optionsByClients are SYNs with malformed options, and with unusual ones that are right.
 var optionsByClients = []handshakeCase{
 	{name: "no option", want: works, steps: []step{plain}},
 	{name: "no option over IPv6", ipv6: true, want: works, steps: []step{plain}},
@@ -67,14 +67,14 @@ var optionsByClients = []handshakeCase{
 	{name: "ACK late", want: works, steps: []step{halfOpen(peer.Option), answeredAgain, agreed, ack, putHello(0, dec1)}},
 	{name: "ACK lost, DECLINE comes", want: works, steps: []step{halfOpen(peer.Option), agreed, acknowledge, putHello(0, dec1)}},
 	{name: "PROPOSAL comes in SYN", want: works, steps: []step{synWith(d1), agreed, put(d1), get(peer.Accept), put(confirm1), declined(reasonInternal)}},
-	// What the peer has been told holds, whoever else sends SYNs in its name.
+	// The first answer stays valid, even if another host sends SYNs with the peer's address.
 	{name: "SYN again without option", want: works, steps: []step{halfOpen(peer.Option), agreed, repeatSYN(0), answered, ack, putHello(0, dec1)}},
 	{name: "stray SYN without option", want: works, steps: []step{halfOpen(peer.Option), agreed, repeatSYN(1 << 20), ack, putHello(0, dec1)}},
 	{name: "stray SYN without option later", want: works, steps: []step{smc, repeatSYN(1 << 20), putHello(0, dec1)}},
 	{name: "stray SYN with option", want: works, steps: []step{halfOpen(), refused, repeatSYN(1<<20, peer.Option), ack}},
 }
 
-// halfOpen sends a SYN and does not acknowledge what comes.
+// halfOpen sends a SYN and does not acknowledge the SYN-ACK.
 func halfOpen(options ...[]byte) step {
 	return func(s *tcpSession) error {
 		s.Mute = true
@@ -88,13 +88,13 @@ func ack(s *tcpSession) error {
 	return s.Put(s.Segment(peer.ACK))
 }
 
-// acknowledge takes and acknowledges again what comes, but says nothing of itself.
+// acknowledge acknowledges segments from now on, and sends none by itself.
 func acknowledge(s *tcpSession) error {
 	s.Mute = false
 	return nil
 }
 
-// repeatSYN sends a SYN beside the sequence, or, by zero, the first one anew.
+// repeatSYN sends a SYN beside the sequence; for 0, the first one again.
 func repeatSYN(beside uint32, options ...[]byte) step {
 	return func(s *tcpSession) error {
 		seg := s.Segment(peer.SYN)
@@ -121,7 +121,7 @@ func answeredAgain(s *tcpSession) error {
 	return nil
 }
 
-// synWith sends data with the SYN, which nobody asked for.
+// synWith sends data with the SYN, without TCP Fast Open.
 func synWith(data []byte) step {
 	return func(s *tcpSession) error {
 		s.Kernel = s.service
@@ -138,8 +138,8 @@ func synWith(data []byte) step {
 	}
 }
 
-// onlySYN sends a SYN that TCP itself throws away, at least in newer kernels: with a signature of which it knows no key,
-// or with an option of an impossible length.
+// onlySYN sends a SYN that TCP itself drops, at least in newer kernels: signed with an unknown key, or with an option of an
+// impossible length.
 func onlySYN(options ...[]byte) step {
 	return func(s *tcpSession) error {
 		s.Kernel = s.service
@@ -149,7 +149,7 @@ func onlySYN(options ...[]byte) step {
 	}
 }
 
-// TestOptionByClients plays all that a client may do to TCP's own handshake with our server.
+// TestOptionByClients has clients send malformed and repeated SYNs to our server.
 func TestOptionByClients(t *testing.T) {
 	guest.UseNull(t, true)
 	runServers(t, openPeers(t), optionsByClients, 3)
@@ -177,7 +177,7 @@ var optionsByServers = []handshakeCase{
 
 func listen(s *tcpSession) error { return s.Listen(s.ctx) }
 
-// refuse says that nobody listens.
+// refuse answers as a host without a listener does.
 func refuse(s *tcpSession) error {
 	seg := s.Segment(peer.RST | peer.ACK)
 	seg.Seq = 0
@@ -186,7 +186,7 @@ func refuse(s *tcpSession) error {
 
 var plainAnswer = synAck(peer.MSS)
 
-// badAck answers with an acknowledgement of what has not been sent. The kernel resets that.
+// badAck acknowledges data that the kernel has not sent. The kernel answers with a reset.
 func badAck(options ...[]byte) step {
 	return func(s *tcpSession) error {
 		seg := s.Segment(peer.SYN | peer.ACK)
@@ -213,7 +213,7 @@ func again(options ...[]byte) step {
 	}
 }
 
-// simultaneous answers our SYN by one of its own, and then what comes of that.
+// simultaneous answers our SYN with a SYN, and our SYN-ACK with a SYN-ACK.
 func simultaneous(s *tcpSession) error {
 	seg := s.Segment(peer.SYN)
 	seg.Ack = 0
@@ -230,7 +230,7 @@ func simultaneous(s *tcpSession) error {
 	return s.Put(seg)
 }
 
-// TestOptionByServers plays all that a server may do to TCP's own handshake with our client.
+// TestOptionByServers has servers answer the SYN of our client with malformed and repeated SYN-ACKs.
 func TestOptionByServers(t *testing.T) {
 	guest.UseNull(t, true)
 	runHandshakes(t, openPeers(t), optionsByServers, 4, (*handshakeCase).asClient)

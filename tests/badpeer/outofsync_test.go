@@ -14,9 +14,9 @@ import (
 	"github.com/smckit/smckit/tests/peer"
 )
 
-// outOfSync is a handshake in which somebody gives a peer's identity and then declines, as if the group of that were not known.
-// The peer itself has no part in it. Our module's server names its group in ACCEPT; its client is named the group in an ACCEPT with
-// a key that it knows, and declines before the client has the answer to its CONFIRM RKEY.
+// outOfSync is a handshake in which another host uses a peer's identity, and then sends DECLINE as if it did not know the link
+// group. The peer takes no part. With our server, that host waits for the group to be named in ACCEPT. With our client, it
+// names the group and a known key in ACCEPT, and declines before it answers CONFIRM RKEY.
 func outOfSync(ctx context.Context, g *peer.LinkGroup) error {
 	c := g.NewConn()
 	defer func() {
@@ -30,10 +30,10 @@ func outOfSync(ctx context.Context, g *peer.LinkGroup) error {
 	return sequence(begin, answer, keyAsked, declines(8))(ctx, c)
 }
 
-// unused is an RMB that a server has told of, and that no connection has.
+// unused is an RMB that a server has announced, and that no connection uses.
 var unused = &peer.Region{Addr: 99 << 32, Rkey: 0x9999, Bytes: make([]byte, 16384<<peer.SizeCode)}
 
-// rmbsOf returns how many groups our module has, and the bytes of their RMBs.
+// rmbsOf returns the number of link groups, and the bytes of their RMBs.
 func rmbsOf(t *testing.T) (groups int, bytes uint64) {
 	t.Helper()
 	c, err := netlinksmc.New()
@@ -52,9 +52,8 @@ func rmbsOf(t *testing.T) (groups int, bytes uint64) {
 	return len(all), bytes
 }
 
-// awaitFreed waits until our module has freed all connections but one, and with them has got their buffers back. It frees a
-// connection that was declined after an RCU grace period; a handshake that begins earlier gets an RMB of its own. So without
-// waiting, the RMBs of a group are as many as the handshakes that fit into a grace period.
+// awaitFreed waits until our module has freed all connections but one. It frees a declined connection, and returns its
+// buffers, after an RCU grace period. Without waiting, each handshake within a grace period would take an RMB of its own.
 func awaitFreed(t *testing.T) {
 	t.Helper()
 	guest.Await(t, peer.Patience, func() string {
@@ -65,8 +64,8 @@ func awaitFreed(t *testing.T) {
 	})
 }
 
-// TestOutOfSync has somebody who has a peer's identity decline as out of sync, again and again. The link is tested, and as it
-// works, the peer's connections go on, new ones join the group, and nothing is left of the others.
+// TestOutOfSync has another host with a peer's identity decline as out of sync, again and again. Our module tests the link. As
+// the test succeeds, the peer's connections go on, new ones join the group, and nothing of the others is left.
 func TestOutOfSync(t *testing.T) {
 	n := peer.OpenRoCE(t)
 	rounds := 20
@@ -107,7 +106,7 @@ func TestOutOfSync(t *testing.T) {
 	}
 }
 
-// openVictim makes a group with a connection, and an RMB that is left of another one.
+// openVictim makes a group with an open connection, and an RMB that a closed one has left.
 func openVictim(t *testing.T, n *peer.RoCENet, last byte, server bool) *peer.LinkGroup {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
@@ -135,7 +134,7 @@ func tested(g *peer.LinkGroup) (n int) {
 	return n
 }
 
-// TestOutOfSyncSilent does so where the peer does not answer when the link is tested: then the group ends.
+// TestOutOfSyncSilent is TestOutOfSync with a peer that does not answer the test of the link: the group ends.
 func TestOutOfSyncSilent(t *testing.T) {
 	n := peer.OpenRoCE(t)
 	g := openVictim(t, n, 22, false)
@@ -152,7 +151,7 @@ func TestOutOfSyncSilent(t *testing.T) {
 			return
 		default:
 		}
-		// Once the group is about to end, what becomes of a newcomer is of no matter.
+		// Once the group is about to end, the outcome of the handshake does not matter.
 		if err := outOfSync(ctx, g); ctx.Err() != nil {
 			t.Fatal(err)
 		}

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestOvertaken has a client of TCP come right behind one that wants SMC and then says nothing. A program that waits for
-// edges hears of it at once.
+// TestOvertaken has a client of TCP connect right after a client that asks for SMC and stays silent. A program that waits for
+// edge-triggered events hears of it at once.
 func TestOvertaken(t *testing.T) {
 	guest.UseNull(t, true)
 	n := openPeers(t)
@@ -60,7 +60,7 @@ func overtake(ctx context.Context, silent *peer.TCP, at netip.AddrPort, listener
 	if err := unix.Connect(fd, sa); err != nil {
 		return err
 	}
-	// Not accept() at first: it would look behind the silent one itself.
+	// Not accept() at first: it would look for connections behind the silent one itself.
 	conn, err := -1, error(unix.EAGAIN)
 	for errors.Is(err, unix.EAGAIN) {
 		if err := event(ep); err != nil {
@@ -74,7 +74,7 @@ func overtake(ctx context.Context, silent *peer.TCP, at netip.AddrPort, listener
 	return errors.Join(unix.Close(conn), silent.Put(silent.Segment(peer.RST|peer.ACK)))
 }
 
-// event waits for one.
+// event waits for an event of an epoll descriptor.
 func event(ep int) error {
 	for {
 		n, err := unix.EpollWait(ep, make([]unix.EpollEvent, 1), int(promptTCP.Milliseconds()))

@@ -15,16 +15,16 @@ import (
 	"github.com/smckit/smckit/tests/peer"
 )
 
-// Nobody waits for acknowledgements here: what breaks the link may be answered, or not any more.
+// The cases here do not wait for acknowledgements: our module may end the link first.
 
-// writes has the peer write, so far from the beginning of our RMB, and with that key.
+// writes has the peer write at an offset of our RMB, with changed bits in the key.
 func writes(off int64, key uint32, length int) func(context.Context, *session) error {
 	return func(_ context.Context, s *session) error {
 		return s.Group.QP.Write(s.Remote.RMB+uint64(off), s.Remote.Rkey^key, make([]byte, length))
 	}
 }
 
-// writesToEnd has it write from so far before the end of our RMB to so far behind it.
+// writesToEnd has the peer write from before the end of our RMB to behind it.
 func writesToEnd(before, behind int) func(context.Context, *session) error {
 	return func(ctx context.Context, s *session) error {
 		before := min(before, s.RingSize)
@@ -32,7 +32,7 @@ func writesToEnd(before, behind int) func(context.Context, *session) error {
 	}
 }
 
-// writesImm does it at the beginning, with immediate data.
+// writesImm has the peer write with immediate data that it has not agreed to.
 func writesImm(length int) func(context.Context, *session) error {
 	return func(_ context.Context, s *session) error {
 		return s.Group.QP.WriteImm(s.Remote.RMB, s.Remote.Rkey, make([]byte, length), 0x12345678)
@@ -52,7 +52,7 @@ func packets(all ...*peer.Packet) func(context.Context, *session) error {
 	}
 }
 
-// roces are what a peer may do by its adapter.
+// roces are RDMA operations of a peer.
 var roces = []connCase{
 	{name: "write with immediate data", want: lost, do: writesImm(1)},
 	{name: "write of nothing with immediate data", want: lost, do: writesImm(0)},
@@ -92,7 +92,8 @@ var roces = []connCase{
 	}},
 }
 
-// tooLong is what becomes of a packet that is longer than the path takes: soft-RoCE of 6.1 takes it, and what it says means nothing.
+// tooLong is the outcome of a packet that is longer than the path MTU. soft-RoCE of Linux 6.1 takes it; our module ignores its
+// content.
 func tooLong() outcome {
 	if release, err := guest.Release(); err == nil && strings.HasPrefix(release, "6.1.") {
 		return ignored
@@ -100,7 +101,7 @@ func tooLong() outcome {
 	return lost
 }
 
-// TestRoCE plays what a peer's adapter may do.
+// TestRoCE has peers' adapters send the operations of roces.
 func TestRoCE(t *testing.T) {
 	openEnv(t, 6).run(t, 6, roces)
 }

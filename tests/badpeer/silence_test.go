@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// silenceCase is a peer that does as it should up to some point, and nothing more from there on.
+// silenceCase is a peer that is well-behaved up to some point, and silent from then on.
 type silenceCase struct {
 	name      string
 	server    bool // the peer's role
@@ -28,13 +28,13 @@ type silenceCase struct {
 	skip        string
 }
 
-// deaf has the peer acknowledge nothing from now on; mute, that it answers no LLC.
+// deaf has the peer acknowledge nothing from now on.
 func deaf(_ context.Context, c *peer.Conn) error {
 	c.Group.QP.SetManner(peer.Deaf)
 	return nil
 }
 
-// full has the peer take no messages any more.
+// full has the peer receive no messages from now on.
 func full(_ context.Context, c *peer.Conn) error {
 	c.Group.QP.SetManner(peer.Busy)
 	return nil
@@ -45,7 +45,7 @@ func mute(_ context.Context, c *peer.Conn) error {
 	return nil
 }
 
-// sequence does one thing after the other.
+// sequence takes steps, one after the other.
 func sequence(steps ...func(context.Context, *peer.Conn) error) func(context.Context, *peer.Conn) error {
 	return func(ctx context.Context, c *peer.Conn) error {
 		for _, step := range steps {
@@ -62,13 +62,13 @@ func confirm(ctx context.Context, c *peer.Conn) error { return c.Confirm(ctx) }
 func settle(ctx context.Context, c *peer.Conn) error  { return c.Finish(ctx) }
 func answer(ctx context.Context, c *peer.Conn) error  { return c.Answer(ctx) }
 
-// announce tells of our RMB, as has to be before our module hears of it by ACCEPT or CONFIRM.
+// announce sends CONFIRM RKEY, which our module expects before ACCEPT or CONFIRM.
 func announce(ctx context.Context, c *peer.Conn) error { return c.AnnounceRMB(ctx) }
 
-// accepted is the ACCEPT of our module.
+// accepted waits for the ACCEPT of our module.
 func accepted(ctx context.Context, c *peer.Conn) error { return c.RecvAccept(ctx) }
 
-// askLink sends CONFIRM LINK, and waits for nothing.
+// askLink sends CONFIRM LINK, and does not wait.
 func askLink(_ context.Context, c *peer.Conn) error {
 	return c.Group.QP.Send(c.Group.ConfirmLink(0, 1))
 }
@@ -93,21 +93,21 @@ func timedOut(ctx context.Context, c *peer.Conn) error {
 	return nil
 }
 
-// falls waits for a DECLINE.
+// falls waits for DECLINE.
 func falls(reasons ...uint32) func(ctx context.Context, c *peer.Conn) error {
 	return func(ctx context.Context, c *peer.Conn) error { return c.RecvDecline(ctx, reasons...) }
 }
 
-// breaks waits for the application to hear of an error.
+// breaks waits for the application's error.
 func breaks(ctx context.Context, c *peer.Conn) error {
 	defer c.HangUp()
 	return c.AwaitError(ctx)
 }
 
-// settled waits for the application to have its connection.
+// settled waits until the application has its connection.
 func settled(ctx context.Context, c *peer.Conn) error { return c.AwaitApp(ctx) }
 
-// busy has the application write what does not arrive.
+// busy has the application write data that does not arrive.
 func busy(ctx context.Context, c *peer.Conn) error {
 	if err := c.Put([]byte("hello")); err != nil {
 		return err
@@ -143,7 +143,7 @@ var silences = []silenceCase{
 	{name: "client, without room for data", until: sequence(opened, noRoom), rest: breaks, takes: time.Second},
 }
 
-// deafAfterLink asks for the link to be confirmed, and is deaf once that has arrived.
+// deafAfterLink sends CONFIRM LINK, and is deaf once that has arrived.
 func deafAfterLink(ctx context.Context, c *peer.Conn) error {
 	return peer.InTurn(ctx, func(ctx context.Context) error { return askLink(ctx, c) }, c.Group.QP.Flush,
 		func(ctx context.Context) error { return deaf(ctx, c) })
@@ -154,13 +154,13 @@ func deafTo(ctx context.Context, c *peer.Conn) error {
 	return peer.InTurn(ctx, func(ctx context.Context) error { return busy(ctx, c) }, func(ctx context.Context) error { return deaf(ctx, c) })
 }
 
-// noRoom has no room for messages any more, but for data.
+// noRoom receives no messages from now on, but data arrives.
 func noRoom(ctx context.Context, c *peer.Conn) error {
 	c.Group.QP.SetManner(peer.Busy)
 	return busy(ctx, c)
 }
 
-// fall plays a case: well-behaved peers must not notice, neither while our module waits nor afterwards.
+// fall runs a case. A well-behaved peer must not notice, neither while our module waits nor afterwards.
 func (s *env) fall(t *testing.T, b silenceCase, g *peer.LinkGroup) {
 	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
 	defer cancel()
@@ -191,7 +191,7 @@ func (s *env) fall(t *testing.T, b silenceCase, g *peer.LinkGroup) {
 	}
 }
 
-// TestSilence has peers fall silent.
+// TestSilence has peers fall silent at each step of the handshake, and on established connections.
 func TestSilence(t *testing.T) {
 	s := openEnv(t, 10)
 	peer.RoCEGuest.Set(t, "net.smc.smcr_testlink_time", "1")
@@ -208,8 +208,8 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// TestKeepalive has a peer whose TCP answers, but not its link, and an application that wants to know: its connection ends by
-// ETIMEDOUT although the links of the namespace are not tested.
+// TestKeepalive has a peer that answers TCP, but not LLC, and an application with SO_KEEPALIVE: its connection ends with
+// ETIMEDOUT, although the namespace does not test links.
 func TestKeepalive(t *testing.T) {
 	peer.RoCEGuest.Set(t, "net.smc.smcr_testlink_time", "0")
 	n := peer.OpenRoCE(t)

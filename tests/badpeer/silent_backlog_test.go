@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// TestSilentBacklog fills a small backlog with peers that say nothing. Later ones are served as soon as those are dropped, so
-// each has been counted once in, and once out.
+// TestSilentBacklog fills a small backlog with silent clients. Others are served as soon as those are dropped, so each has
+// been counted once in, and once out.
 func TestSilentBacklog(t *testing.T) {
 	guest.UseNull(t, true)
 	n := openPeers(t)
@@ -37,7 +37,8 @@ func TestSilentBacklog(t *testing.T) {
 	}
 }
 
-// silent connects and says nothing until it is dropped, or as long as a handshake takes if it never gets in.
+// silent connects and stays silent until it is dropped, or for the time of a handshake if the server does not take the
+// connection.
 func silent(p *peer.TCP, to netip.AddrPort) error {
 	ctx, cancel := context.WithTimeout(context.Background(), handshakeWait+time.Second)
 	defer cancel()

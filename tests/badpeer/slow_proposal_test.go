@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSlowProposal has clients send their PROPOSAL byte by byte. Plain TCP connections do not wait for them. In an emulated guest there
-// are pauses in which all bytes have been read, so this may pass where connections do wait.
+// TestSlowProposal has clients send PROPOSAL byte by byte. Connections of plain TCP do not wait for them. An emulated guest
+// has pauses in which all bytes have been read, so the test may pass where connections do wait.
 func TestSlowProposal(t *testing.T) {
 	guest.UseNull(t, true)
 	n := openPeers(t)
@@ -24,7 +24,7 @@ func TestSlowProposal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What TCP then does not tell us of is looked for now and then, and is there nearly all the time.
+	// TCP then does not wake our module, which looks for data now and then, and finds some nearly each time.
 	if err := unix.SetsockoptInt(l, unix.SOL_SOCKET, unix.SO_RCVLOWAT, 50); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestSlowProposal(t *testing.T) {
 	}
 }
 
-// drip sends a byte every ten milliseconds, the last one not at all, until the kernel ends the connection.
+// drip sends a byte every ten milliseconds, except the last one, until the kernel ends the connection.
 func (s *tcpSession) drip(data []byte) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -74,8 +74,8 @@ func (s *tcpSession) drip(data []byte) error {
 	return s.Ended(s.ctx)
 }
 
-// TestUrgentBeforeProposal has a client send an urgent byte where its PROPOSAL begins. Nobody ever reads that byte, so it must not be
-// taken for a handshake that is about to end: neither plain TCP nor SMC connections wait for it.
+// TestUrgentBeforeProposal has a client send an urgent byte instead of PROPOSAL. The module never reads that byte, and must
+// not take it for the beginning of a handshake that is about to end: neither TCP nor SMC connections wait for it.
 func TestUrgentBeforeProposal(t *testing.T) {
 	guest.UseNull(t, true)
 	n := openPeers(t)

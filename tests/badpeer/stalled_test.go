@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// newcomers has hosts that our module does not know yet make, or accept, their first connection, so many at a time, and use
-// it. Return: how long the slowest had to wait.
+// newcomers has hosts that our module does not know yet open their first connections, atOnce of them at a time, and use them.
+// Return: how long the slowest has waited.
 func newcomers(ctx context.Context, t testing.TB, n *peer.RoCENet, third byte, count, atOnce int) (time.Duration, error) {
 	var longest atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)
@@ -40,14 +40,15 @@ func newcomers(ctx context.Context, t testing.TB, n *peer.RoCENet, third byte, c
 	return time.Duration(longest.Load()), err
 }
 
-// stalledPeers is one peer for each way to fall silent in a handshake; and another one once our module has given that up.
+// stalledPeers has one peer for each way to fall silent in a handshake, and another one each time that our module gives one
+// up.
 type stalledPeers struct {
 	group  errgroup.Group
 	over   atomic.Bool
 	silent atomic.Int32 // now
 }
 
-// stall returns when all are silent.
+// stall starts the peers, and returns when all are silent.
 func stall(ctx context.Context, t testing.TB, n *peer.RoCENet, third byte) (*stalledPeers, error) {
 	c := &stalledPeers{}
 	var kinds int32
@@ -99,8 +100,8 @@ func (c *stalledPeers) end() error {
 	return c.group.Wait()
 }
 
-// TestStalledHandshakes has hosts come that nobody knows yet, while others are silent at each step of their handshakes: none waits
-// for these.
+// TestStalledHandshakes has unknown hosts connect while others are silent at each step of their handshakes. No unknown host
+// waits for a silent one.
 func TestStalledHandshakes(t *testing.T) {
 	n := peer.OpenRoCE(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
@@ -108,7 +109,7 @@ func TestStalledHandshakes(t *testing.T) {
 	count, atOnce, most := 50, 8, peer.Prompt
 	if guest.Checked(t) {
 		count, atOnce = 10, 1
-		// A handshake takes such a kernel as long as a wait would: that comes on top.
+		// With checkers, a handshake alone takes as long as a wait would: add it.
 		alone, err := newcomers(ctx, t, n, 29, 1, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -129,8 +130,8 @@ func TestStalledHandshakes(t *testing.T) {
 }
 
 // BenchmarkSilence compares how long 100 hosts, one after the other, take for their first connections while others are silent
-// with how long as many take when nobody is. More than 1 is slower. All hosts are programs of this machine: were there more of
-// them at a time, it would be its processors that they wait for.
+// with how long they take when none is. More than 1 is slower. All hosts are programs of this machine: several at a time would
+// wait for its processors.
 func BenchmarkSilence(b *testing.B) {
 	n := peer.OpenRoCE(b)
 	var ratios []float64

@@ -40,7 +40,7 @@ func askTCP(addr netip.AddrPort, text string, d time.Duration) error {
 	return nil
 }
 
-// newTCPSession prepares a peer that is the i-th of the group with this third byte, and resets its connection at the end.
+// newTCPSession prepares the i-th peer with this third byte in its address, and resets its connection at the end.
 func newTCPSession(ctx context.Context, t *testing.T, n *peer.Net, third byte, i int, to netip.AddrPort) *tcpSession {
 	t.Helper()
 	s := &tcpSession{ctx: ctx, TCP: n.NewTCP(address(false, third, i)), service: to, hello: fmt.Appendf(nil, "hello from %d.%d", third, i)}
@@ -53,7 +53,7 @@ func newTCPSession(ctx context.Context, t *testing.T, n *peer.Net, third byte, i
 	return s
 }
 
-// echoUntilEnd has an echo for as long as the test runs. It outlives the sessions that are prepared after it.
+// echoUntilEnd runs an echo until the test ends. It outlives the sessions that are prepared after it.
 func echoUntilEnd(t *testing.T, addr netip.AddrPort, backlog int) {
 	t.Helper()
 	e := guest.NewEcho(t, addr, backlog)
@@ -72,8 +72,8 @@ func handshakeContext(t *testing.T) context.Context {
 	return ctx
 }
 
-// TestFullBacklog has more clients than a backlog takes ask for SMC, connect, and say nothing. SMC may have half of
-// the backlog, so that plain TCP goes on being accepted.
+// TestFullBacklog has more clients than a backlog takes ask for SMC, connect, and stay silent. SMC may use half of the
+// backlog, so that TCP connections are still accepted.
 func TestFullBacklog(t *testing.T) {
 	guest.UseNull(t, true)
 	n := openPeers(t)
@@ -111,8 +111,8 @@ func TestFullBacklog(t *testing.T) {
 	}
 }
 
-// TestForgedSYNs has thousands of SYNs come from addresses at which nobody is. Connections to the same ports, and to
-// others, are SMC all the same.
+// TestForgedSYNs sends thousands of SYNs from unused addresses. Connections to the same ports, and to others, are SMC all the
+// same.
 func TestForgedSYNs(t *testing.T) {
 	guest.UseNull(t, true)
 	n := openPeers(t)
@@ -142,8 +142,8 @@ func TestForgedSYNs(t *testing.T) {
 	}
 }
 
-// TestRepeatedSYNACK has a client be refused, as others take up what there is for SMC, and repeat its SYN when there is
-// room again. What it has been told first holds.
+// TestRepeatedSYNACK has a client that is refused SMC, as others use all that is there for it, and that repeats its SYN when
+// there is room again. The first answer stays valid.
 func TestRepeatedSYNACK(t *testing.T) {
 	guest.UseNull(t, true)
 	n := openPeers(t)
@@ -212,7 +212,7 @@ func TestCopiedSYNACK(t *testing.T) {
 	}
 }
 
-// optionHolds connects to a server that promises SMC, and declines: the application gets nothing but its data.
+// optionHolds connects to a server that promises SMC, and declines: the application gets only its data.
 func optionHolds(t *testing.T, n *peer.Net, third byte, port uint16) {
 	t.Helper()
 	ctx := handshakeContext(t)

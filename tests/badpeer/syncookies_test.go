@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSYNCookies has clients collect SYN cookies of a listener, and connect with them when its backlog is full: nobody accepts.
-// The kernel has no SYN by then that it could drop.
+// TestSYNCookies has clients collect SYN cookies of a listener, and connect with them when its backlog is full and nothing is
+// accepted. The kernel then has no SYN that it could drop.
 func TestSYNCookies(t *testing.T) {
 	guest.UseNull(t, true)
 	n := openPeers(t)

@@ -107,7 +107,8 @@ func awaitFaults(uffd, n int) error {
 	return nil
 }
 
-// HeldSockets is more than a work queue without a limit of its own runs at once: 256, or 1024 since Linux 6.15.
+// HeldSockets is one more than the workers that a work queue without a limit of its own runs at once: 256, or 1024 since Linux
+// 6.15.
 func HeldSockets(t *testing.T) int {
 	t.Helper()
 	release, err := Release()

@@ -16,10 +16,10 @@ import (
 // NullGuest is made in guests whose SMC-D is that of smc_null.ko, and that have no SMC-R.
 const NullGuest Marker = "/run/smckit-null"
 
-// nullCaches are the slabs of our module's.
+// nullCaches are the slab caches of our module.
 var nullCaches = []string{"smc_sock", "smc_rendezvous"}
 
-// sockets is how many TCP sockets there are, and how many of no one's.
+// tcpSockets returns the number of TCP sockets, and how many of them are orphans.
 func tcpSockets() (inuse, orphans int, err error) {
 	b, err := os.ReadFile("/proc/net/sockstat")
 	if err != nil {
@@ -33,7 +33,7 @@ func tcpSockets() (inuse, orphans int, err error) {
 	return 0, 0, fmt.Errorf("no TCP in %s", b)
 }
 
-// remains says what is left of our sockets, other than inuse of TCP's, and so many orphans.
+// nullRemains describes what is left: sockets of ours, other TCP sockets than inuse, or more orphans than most.
 func nullRemains(inuse, most int) string {
 	if left := Left(nullCaches...); left != "" {
 		return left
@@ -49,7 +49,7 @@ func nullRemains(inuse, most int) string {
 	return ""
 }
 
-// settled checks at the end of a test that it has left nothing; but so many orphans of TCP's at most.
+// NothingLeft checks at the end of a test that no sockets are left, except for some orphans.
 func NothingLeft(t *testing.T, orphans int) {
 	t.Helper()
 	inuse, _, err := tcpSockets()
@@ -59,13 +59,14 @@ func NothingLeft(t *testing.T, orphans int) {
 	t.Cleanup(func() { Await(t, 40*time.Second, func() string { return nullRemains(inuse, orphans) }) })
 }
 
-// modules loads our modules, with the transport that carries nothing, or without it. Nothing may be left of the test.
+// UseNull loads our modules, with smc_null.ko or without it, and checks at the end of the test that no sockets are left.
 func UseNull(t *testing.T, null bool) {
 	t.Helper()
 	LoadNull(t, null)
 	NothingLeft(t, 0)
 }
 
+// LoadNull is UseNull without that check.
 func LoadNull(t *testing.T, null bool) {
 	t.Helper()
 	NullGuest.Need(t)

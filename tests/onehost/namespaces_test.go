@@ -30,7 +30,7 @@ for c in m.2 n.3; do
 	ip -n $n addr add 10.98.0.${c#*.}/24 dev in; ip -n $n link set lo up; ip -n $n link set in up
 done`
 
-// pair is who connects to whom, and how often.
+// pair is a client, a server, and the number of connections.
 type pair struct {
 	client, server string
 	port, conns    int

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Adapter is an adapter with one address.
+// Adapter is an RDMA adapter with one port and one address.
 type Adapter struct {
 	Addr netip.Addr
 
@@ -37,7 +37,7 @@ func (h *Adapter) Close() {
 	close(h.done)
 }
 
-// repeat has all queue pairs send again what was lost.
+// repeat has all queue pairs repeat what is not acknowledged.
 func (h *Adapter) repeat() {
 	ticker := time.NewTicker(resendTick)
 	defer ticker.Stop()
@@ -56,7 +56,7 @@ func (h *Adapter) repeat() {
 	}
 }
 
-// NewQP makes a queue pair of a connection that is yet to be: Connect says with whom.
+// NewQP makes a queue pair. It has no peer before Connect.
 func (h *Adapter) NewQP(psn uint32) *QP {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -66,7 +66,7 @@ func (h *Adapter) NewQP(psn uint32) *QP {
 	return q
 }
 
-// receive hands a packet to the queue pair that it is for.
+// receive passes a packet to its queue pair.
 func (h *Adapter) receive(packet []byte) {
 	p, err := ParsePacket(packet)
 	if err != nil {
@@ -87,7 +87,7 @@ type Region struct {
 	Bytes []byte
 }
 
-// has is whether some bytes are in the region, all of them.
+// has says whether a range is inside of the region.
 func (r *Region) has(addr uint64, length uint32) bool {
 	size, off := uint64(len(r.Bytes)), addr-r.Addr
 	return addr >= r.Addr && off <= size && uint64(length) <= size-off

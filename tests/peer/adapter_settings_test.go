@@ -58,8 +58,8 @@ func TestSendQueue(t *testing.T) {
 	}
 }
 
-// unacknowledged has an application write to a peer that acknowledges nothing, and fails the test unless as much is sent
-// meanwhile as most says. A write with immediate data counts 1, a message weight.
+// unacknowledged has an application write to a peer that acknowledges nothing, and checks that our module sends as much as
+// most says. A write with immediate data counts 1, a message weight.
 func unacknowledged(t *testing.T, g *peer.LinkGroup, weight, most int) {
 	t.Helper()
 	const writes = 200
@@ -97,8 +97,8 @@ func unacknowledged(t *testing.T, g *peer.LinkGroup, weight, most int) {
 	}
 }
 
-// TestReceivesStated checks how many receives our module says that a link has: a power of two, and a third less than are
-// posted, since those that are used are posted again a moment after the peer knows.
+// TestReceivesStated checks how many receives our module states for a link: a power of two, and a third less than it posts,
+// since it posts a used receive again a moment after the peer knows.
 func TestReceivesStated(t *testing.T) {
 	n := peer.OpenRoCE(t)
 	for i, tc := range []struct {
@@ -125,8 +125,8 @@ func TestReceivesStated(t *testing.T) {
 	}
 }
 
-// TestLinkGroupIDs has the identifiers of link groups start again from the beginning: neither 0 nor one that a group has is given
-// to another group, and groups are listed by their identifiers.
+// TestLinkGroupIDs has the identifiers of link groups wrap around: 0 and identifiers in use are not given to another group,
+// and groups are listed in the order of their identifiers.
 func TestLinkGroupIDs(t *testing.T) {
 	peer.RoCEGuest.Need(t)
 	n := peer.OpenRoCE(t)
@@ -154,8 +154,8 @@ func TestLinkGroupIDs(t *testing.T) {
 	}
 }
 
-// TestCompletionVectors has two link groups on an adapter with two completion vectors, in a guest with two processors: each group uses
-// another one. Only a probe of the function that creates completion queues can see that.
+// TestCompletionVectors has two link groups on an adapter with two completion vectors, in a guest with two processors: each
+// group uses another one. Only a probe of the function that creates completion queues shows that.
 func TestCompletionVectors(t *testing.T) {
 	n := peer.OpenRoCE(t)
 	const tracing = "/sys/kernel/tracing/"
@@ -226,7 +226,7 @@ func TestPortFlap(t *testing.T) {
 	}
 }
 
-// TestTrafficClass checks the setting on the wire.
+// TestTrafficClass checks on the wire that net.smc.smcr_traffic_class is used.
 func TestTrafficClass(t *testing.T) {
 	n := peer.OpenRoCE(t)
 	for i, class := range []byte{0, 0x68} {

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestBuffersScarce has connections, one after the other, ask for more than can be had in one piece: what the first ones got,
-// the next ones take, though it is not what they ask for.
+// TestBuffersScarce has connections, one after the other, ask for larger buffers than the kernel has in one piece: they use
+// the smaller buffers of the connections before.
 func TestBuffersScarce(t *testing.T) {
 	const conns, together = 12, 4
 	// Pieces of 4 MiB are the largest that the kernel has.
@@ -51,8 +51,8 @@ func TestBuffersScarce(t *testing.T) {
 	}
 }
 
-// TestBuffersDeclined has a client decline one connection after the other, while another one, which has just been answered, is
-// quiet: each takes the buffers that the one before had.
+// TestBuffersDeclined has a client decline one connection after the other, beside a quiet one that has just been answered:
+// each uses the buffers of the one before.
 func TestBuffersDeclined(t *testing.T) {
 	const rounds, conns, together = 4, 10, 4
 	n := peer.OpenRoCE(t)
@@ -84,7 +84,8 @@ func TestBuffersDeclined(t *testing.T) {
 	}
 }
 
-// TestBuffersHeld has a group end while one program keeps its socket: the buffers of the others are free at once.
+// TestBuffersHeld has a group end while one program keeps its socket open: the buffers of the other connections are freed at
+// once.
 func TestBuffersHeld(t *testing.T) {
 	const conns, most = 30, 2 << 10 // KiB of each: 1 MiB each way
 	setBuffers(t, "1048576")
@@ -134,14 +135,14 @@ func TestBuffersHeld(t *testing.T) {
 	})
 }
 
-// setBuffers has connections have RMBs and rings of so many bytes.
+// setBuffers sets the size of RMBs and rings.
 func setBuffers(t *testing.T, size string) {
 	t.Helper()
 	peer.RoCEGuest.Set(t, "net.smc.rmem", size)
 	peer.RoCEGuest.Set(t, "net.smc.wmem", size)
 }
 
-// ringBytes is how much all groups have to send from.
+// ringBytes is the size of the send buffers of all groups.
 func ringBytes(t *testing.T) (sum int) {
 	t.Helper()
 	var answer struct {

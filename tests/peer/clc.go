@@ -15,13 +15,13 @@ const (
 	Decline
 )
 
-// Option is the TCP option by which SMC is asked for, as Linux writes it.
+// Option is the TCP option that asks for SMC, as Linux writes it.
 var Option = []byte{1, 1, 254, 6, 0xe2, 0xd4, 0xc3, 0xd9}
 
 // MSS is the option that every SYN has.
 var MSS = []byte{2, 4, 0x05, 0xb4}
 
-// Pad brings options to a multiple of four bytes.
+// Pad pads options to a multiple of four bytes.
 func Pad(options []byte) []byte {
 	for len(options)%4 != 0 {
 		options = append(bytes.Clone(options), 0)
@@ -29,7 +29,7 @@ func Pad(options []byte) []byte {
 	return options
 }
 
-// Magic is whether options have the SMC option, wherever.
+// Magic says whether options contain the SMC option.
 func Magic(options []byte) bool { return bytes.Contains(options, Option[2:]) }
 
 // With returns a copy of a message with other bytes at an offset; a negative one counts from the end.
@@ -42,10 +42,10 @@ func With(msg []byte, at int, b ...byte) []byte {
 	return msg
 }
 
-// Resize returns a copy of a message with another length in its header. The bytes are as many as before.
+// Resize returns a copy of a message with another length in its header, and with all of its bytes.
 func Resize(msg []byte, length int) []byte { return With(msg, 5, byte(length>>8), byte(length)) }
 
-// frame puts header and trailer around what is between them.
+// frame adds header and trailer.
 func frame(smcd bool, kind, flags byte, body []byte) []byte {
 	eye := []byte{0xe2, 0xd4, 0xc3, 0xd9}
 	if smcd {
@@ -63,7 +63,7 @@ const (
 	AtV6Count      = 40 + 40 + 7
 )
 
-// ProposalR is one that offers SMC-R only, in version 1, from an IPv4 network.
+// ProposalR makes a PROPOSAL of version 1 that offers SMC-R, from an IPv4 network.
 func ProposalR(subnet [4]byte, bits byte) []byte {
 	body := make([]byte, 32+40)
 	body[AtPrefixOffset-8+1] = 40
@@ -71,13 +71,13 @@ func ProposalR(subnet [4]byte, bits byte) []byte {
 	return frame(false, Proposal, 0x28, append(body, bits, 0, 0, 0))
 }
 
-// ProposalD1 is one that offers SMC-D only, in version 1, from an IPv4 network.
+// ProposalD1 makes a PROPOSAL of version 1 that offers SMC-D, from an IPv4 network.
 func ProposalD1(subnet [4]byte, bits byte) []byte {
 	msg := With(ProposalR(subnet, bits), 7, 0x29)
 	return With(msg, 40, 0, 0, 0, 0, 0, 0, 0x12, 0x34, 0, 1)
 }
 
-// ProposalNone is one that offers nothing.
+// ProposalNone makes a PROPOSAL that offers nothing.
 func ProposalNone() []byte { return frame(false, Proposal, 0x2a, make([]byte, 32+40)) }
 
 // EID is in every PROPOSAL of version 2.
@@ -94,7 +94,7 @@ const (
 	AtMaxLinks = AtV2 + 25
 )
 
-// proposalV2 is one that offers version 2 only, with one EID.
+// proposalV2 makes a PROPOSAL of version 2 with one EID.
 func proposalV2(flags byte, gids byte, d2 uint16) []byte {
 	body := make([]byte, 32+40)
 	body[AtV2Offset-8+1] = AtV2 - (AtV2Offset + 2)
@@ -109,10 +109,10 @@ func proposalV2(flags byte, gids byte, d2 uint16) []byte {
 	return frame(false, Proposal, flags, body)
 }
 
-// ProposalR2 is one that offers SMC-Rv2 only.
+// ProposalR2 makes a PROPOSAL that offers SMC-Rv2.
 func ProposalR2() []byte { return proposalV2(0x22, 0, 0) }
 
-// ProposalD2 is one that offers SMC-Dv2 only.
+// ProposalD2 makes a PROPOSAL that offers SMC-Dv2.
 func ProposalD2() []byte {
 	const gids = 2
 	msg := proposalV2(0x26, gids, 32+32)
@@ -121,7 +121,7 @@ func ProposalD2() []byte {
 	return Resize(msg, len(msg))
 }
 
-// AcceptD1 is an ACCEPT, or CONFIRM, for SMC-D of version 1.
+// AcceptD1 makes an ACCEPT, or CONFIRM, for SMC-D of version 1.
 func AcceptD1(kind byte) []byte {
 	body := make([]byte, 36)
 	body[7], body[15] = 7, 9
@@ -134,7 +134,7 @@ const (
 	AtFCERelease = AtFCE + 1
 )
 
-// AcceptD2 is an ACCEPT, or CONFIRM, for SMC-Dv2, the first of its link group.
+// AcceptD2 makes an ACCEPT, or CONFIRM, for SMC-Dv2, the first of its link group.
 func AcceptD2(kind byte) []byte {
 	body := make([]byte, 26, 128)
 	body[7], body[15], body[24], body[25] = 7, 9, 0xff, 0xff
@@ -146,26 +146,26 @@ func AcceptD2(kind byte) []byte {
 	return frame(true, kind, 0x29, append(body, fce...))
 }
 
-// AcceptR1 is an ACCEPT, or CONFIRM, for SMC-R of version 1.
+// AcceptR1 makes an ACCEPT, or CONFIRM, for SMC-R of version 1.
 func AcceptR1(kind byte) []byte { return frame(false, kind, 0x18, make([]byte, 56)) }
 
-// AcceptR2 is an ACCEPT, or CONFIRM, for SMC-Rv2, not the first of its link group.
+// AcceptR2 makes an ACCEPT, or CONFIRM, for SMC-Rv2, not the first of its link group.
 func AcceptR2(kind byte) []byte { return frame(false, kind, 0x20, make([]byte, 96)) }
 
-// DeclineV1 is a DECLINE of version 1.
+// DeclineV1 makes a DECLINE of version 1.
 func DeclineV1() []byte {
 	return frame(false, Decline, 0x10, append(make([]byte, 8), 3, 3, 0, 0, 0, 0, 0, 0))
 }
 
-// DeclineV2 is a DECLINE of version 2.
+// DeclineV2 makes a DECLINE of version 2.
 func DeclineV2() []byte {
 	return frame(false, Decline, 0x20, append(append(make([]byte, 8), 3, 3, 0, 0, 2<<4, 0, 0, 0), make([]byte, 16)...))
 }
 
-// Reason is the code in a DECLINE.
+// Reason returns the code in a DECLINE.
 func Reason(decline []byte) uint32 { return binary.BigEndian.Uint32(decline[16:]) }
 
-// ProposalD1v6 is one that offers SMC-D only, in version 1, from IPv6 networks, of which all but the first are the same.
+// ProposalD1v6 makes a PROPOSAL of version 1 that offers SMC-D, from IPv6 networks, of which all but the first are the same.
 func ProposalD1v6(prefixes int, prefix [16]byte, bits byte) []byte {
 	msg := ProposalD1([4]byte{}, 0)
 	area := msg[: len(msg)-4 : len(msg)-4]

@@ -28,10 +28,10 @@ const (
 // AtRoCEGID is where the GID is in a PROPOSAL of SMC-Rv2.
 const AtRoCEGID = AtV2 + 8
 
-// flagFirst is set in the header if the message is of the first connection of a link group.
+// flagFirst is set in the header of ACCEPT and CONFIRM at first contact.
 const flagFirst = 0x08
 
-// EndR is what an ACCEPT or a CONFIRM of SMC-R says of its sender.
+// EndR is what an ACCEPT or CONFIRM of SMC-R says about its sender.
 type EndR struct {
 	V1       bool // of version 1, which says nothing of what is last here
 	First    bool // of its link group
@@ -48,7 +48,7 @@ type EndR struct {
 	Vendor   uint32
 }
 
-// peerID names a host by its address.
+// peerID makes a peer ID of an address.
 func peerID(addr netip.Addr) []byte {
 	a := addr.As4()
 	return append([]byte{a[2], a[3]}, MAC...)
@@ -59,14 +59,14 @@ func gid(addr netip.Addr) []byte {
 	return a[:]
 }
 
-// ProposalOf is one that offers SMC-Rv2 only, by a host of that address.
+// ProposalOf makes a PROPOSAL of a host that offers SMC-Rv2.
 func ProposalOf(addr netip.Addr) []byte {
 	msg := With(ProposalR2(), 8, peerID(addr)...)
 	msg = With(msg, 32, MAC...)
 	return With(msg, AtRoCEGID, gid(addr)...)
 }
 
-// ProposalOfV1 is one that offers SMC-R of version 1 only, by a host of that address in that network.
+// ProposalOfV1 makes a PROPOSAL of a host that offers SMC-R of version 1 in a network.
 func ProposalOfV1(addr netip.Addr, subnet netip.Prefix) []byte {
 	msg := With(ProposalR(subnet.Masked().Addr().As4(), byte(subnet.Bits())), 8, peerID(addr)...)
 	msg = With(msg, 16, gid(addr)...)
@@ -76,7 +76,7 @@ func ProposalOfV1(addr netip.Addr, subnet netip.Prefix) []byte {
 func put24(b []byte, v uint32) { b[0], b[1], b[2] = byte(v>>16), byte(v>>8), byte(v) }
 func get24(b []byte) uint32    { return uint32(b[0])<<16 | uint32(b[1])<<8 | uint32(b[2]) }
 
-// Message is the ACCEPT, or CONFIRM.
+// Message makes the ACCEPT or CONFIRM.
 func (e *EndR) Message(kind byte) []byte {
 	be := binary.BigEndian
 	m := make([]byte, AtRFCE, 200)
@@ -116,7 +116,7 @@ func (e *EndR) Message(kind byte) []byte {
 	return frame(false, kind, 0x20|flags, m[8:])
 }
 
-// ParseR reads the kernel's ACCEPT, or CONFIRM.
+// ParseR decodes our module's ACCEPT or CONFIRM.
 func ParseR(m []byte) (*EndR, error) {
 	be := binary.BigEndian
 	v1 := len(m) == atRTrailer1+4 && m[7]&0xf3 == 0x10

@@ -13,8 +13,8 @@ import (
 
 const reasonMemory = 0x01010000
 
-// TestMostConns has a server name its group to our client more often than the client has RMBs for. The server says how many
-// connections a group has: the one too many is TCP, for want of memory, and the others go on.
+// TestMostConns has a server add more connections to its group than our client has RMBs for. The last one falls back for lack
+// of memory, without the out-of-sync flag, and the others go on.
 func TestMostConns(t *testing.T) {
 	peer.RoCEGuest.Set(t, "net.smc.rmem", "16384")
 	peer.RoCEGuest.Set(t, "net.smc.wmem", "16384")
@@ -61,7 +61,7 @@ func TestMostConns(t *testing.T) {
 	}
 }
 
-// refusedByClient is a handshake that our client ends by a DECLINE.
+// refusedByClient is a handshake that our client declines.
 func refusedByClient(ctx context.Context, c *peer.Conn) (decline []byte, err error) {
 	if err := peer.InTurn(ctx, c.Begin, c.AnnounceRMB, c.Answer); err != nil {
 		return nil, err

@@ -77,3 +77,25 @@ func OpenRoCE(t testing.TB) *RoCENet {
 	})
 	return w
 }
+
+// OpenTUN makes a TUN device with our module's addresses. It goes at the end of the test.
+func OpenTUN(t testing.TB, name string, addrs ...string) *Net {
+	t.Helper()
+	if _, err := os.Stat("/dev/net/tun"); err != nil {
+		t.Skipf("this kernel has no TUN device: %v", err)
+	}
+	n, err := Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, a := range addrs {
+		guest.Run(t, "ip addr add "+a+" dev "+name)
+	}
+	guest.Run(t, "ip link set "+name+" up")
+	return n
+}

@@ -15,9 +15,8 @@ import (
 )
 
 const (
-	// resendPacketsAfter is when packets that were not acknowledged are sent once more, and rest is the same after a NAK. Each time that
-	// nothing has come of it, the wait is twice as long, up to longest, and no more than burst packets are sent: the other
-	// side may be one that is slow.
+	// Packets that are not acknowledged are sent again after resendPacketsAfter, or resendAfterNAK. Each time that this has no effect,
+	// the wait doubles, up to resendAtMost. At most resendBurst packets are sent at a time, since the other side may be slow.
 	resendPacketsAfter = 300 * time.Millisecond
 	resendAtMost       = 5 * time.Second
 	resendAfterNAK     = 5 * time.Millisecond
@@ -25,27 +24,27 @@ const (
 	resendBurst        = 64
 )
 
-// Manner is how a queue pair treats what comes.
+// Manner is how a queue pair treats packets that it receives.
 type Manner int
 
 // Manners.
 const (
 	Polite  Manner = iota
-	Deaf           // takes nothing, and acknowledges nothing
-	Busy           // has nowhere to receive messages: a NAK that asks to try again. Data is written
-	Hostile        // answers everything by a NAK that breaks the connection
-	Silent         // takes everything, and acknowledges nothing
+	Deaf           // ignores all packets
+	Busy           // has no receives: messages get an RNR NAK. Data is written
+	Hostile        // answers with a NAK that breaks the connection
+	Silent         // receives everything, and acknowledges nothing
 )
 
-// ErrRefused is what comes of sending what the other side has answered by a NAK that is final.
+// ErrRefused is the error of a queue pair that has received a final NAK.
 var ErrRefused = errors.New("refused by the other side")
 
-// QP is an end of a reliable connection. It may be used by several goroutines.
+// QP is an end of a reliable connection. Several goroutines may use it.
 type QP struct {
 	Number uint32
 	// Message gets the messages, on the goroutine that reads from the network. Set before Connect.
 	Message func(msg []byte)
-	// Written gets the immediate data of writes, and how many bytes were written; likewise. May be nil.
+	// Written gets the immediate data of writes, and how many bytes were written, on the same goroutine. May be nil.
 	Written func(imm, length uint32)
 
 	host    *Adapter
@@ -69,7 +68,7 @@ type QP struct {
 	length  uint32 // of all that it writes
 	ident   uint16
 	tos     byte // of the last packet that has come
-	again   int  // packets that have come again
+	again   int  // packets that were received again
 }
 
 // Region registers memory.
@@ -79,7 +78,7 @@ func (q *QP) Region(r *Region) {
 	q.regions[r.Rkey] = r
 }
 
-// Forget takes the registration of memory back.
+// Forget removes the registration of memory.
 func (q *QP) Forget(r *Region) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -93,7 +92,7 @@ func (q *QP) Connect(remote netip.Addr, qpn, psn uint32, code byte) {
 	q.remote, q.peer, q.expect, q.mtu = remote, qpn, psn, 128<<code
 }
 
-// SetManner changes how the queue pair treats what comes.
+// SetManner changes how the queue pair treats packets that it receives.
 func (q *QP) SetManner(m Manner) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -122,8 +121,7 @@ func (q *QP) WriteImm(addr uint64, rkey uint32, data []byte, imm uint32) error {
 	return q.post([4]byte{WriteFirst, WriteMiddle, WriteLastImm, WriteOnlyImm}, p, data)
 }
 
-// post sends what takes one packet or more: opcodes are those of the first, of those between, of the last, and of one that
-// is alone.
+// post sends a message or write in one packet or more. The opcodes are those of a first, middle, last and only packet.
 func (q *QP) post(opcodes [4]byte, like *Packet, data []byte) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -176,7 +174,7 @@ func (q *QP) put(p *Packet) error {
 	return q.host.net.Write(p.Marshal())
 }
 
-// Flush waits until all that was sent has been acknowledged.
+// Flush waits until everything that was sent is acknowledged.
 func (q *QP) Flush(ctx context.Context) error {
 	ticker := time.NewTicker(resendTick)
 	defer ticker.Stop()
@@ -198,7 +196,7 @@ func (q *QP) Flush(ctx context.Context) error {
 	}
 }
 
-// repeat sends again what was not acknowledged for too long.
+// repeat sends packets again that have not been acknowledged for too long.
 func (q *QP) repeat() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -214,27 +212,27 @@ func (q *QP) repeat() {
 	}
 }
 
-// later begins the wait for an acknowledgement. The caller holds the lock.
+// later starts the wait for an acknowledgement. The caller holds the lock.
 func (q *QP) later() {
 	q.wait = resendPacketsAfter
 	q.due = time.Now().Add(q.wait)
 }
 
-// Again is how many packets have come again, as the other side has not seen an acknowledgement.
+// Again is how many packets have come again because the other side has not seen an acknowledgement.
 func (q *QP) Again() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.again
 }
 
-// TOS is the type of service in the IP header of the last packet that has come.
+// TOS is the type of service of the last packet that was received.
 func (q *QP) TOS() byte {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.tos
 }
 
-// Refused is whether the other side has answered by a NAK that is final.
+// Refused says whether the queue pair has received a final NAK.
 func (q *QP) Refused() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

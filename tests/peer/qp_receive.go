@@ -12,7 +12,7 @@ import (
 // psnBefore compares PSNs.
 func psnBefore(a, b uint32) bool { return (a-b)&0x800000 != 0 }
 
-// receive does with a packet what the manner of the queue pair says.
+// receive handles a packet as the manner of the queue pair says.
 func (q *QP) receive(p *Packet) {
 	q.mu.Lock()
 	if p.Src != q.remote || q.manner == Deaf {
@@ -36,7 +36,7 @@ func (q *QP) receive(p *Packet) {
 	}
 }
 
-// acknowledged takes what has arrived from what is yet to. The caller holds the lock.
+// acknowledged removes acknowledged packets. The caller holds the lock.
 func (q *QP) acknowledged(p *Packet) {
 	arrived := p.PSN
 	if p.Syndrome&syndromeKind != 0 {
@@ -58,7 +58,7 @@ func (q *QP) acknowledged(p *Packet) {
 	}
 }
 
-// answer sends an acknowledgement. Who gets none sends again.
+// answer sends an acknowledgement. If it is lost, the other side sends again.
 func (q *QP) answer(psn uint32, syndrome byte) {
 	if q.manner == Silent {
 		return
@@ -101,7 +101,7 @@ func (q *QP) request(p *Packet) (msg []byte, served bool) {
 	return msg, true
 }
 
-// serve puts the payload where it belongs. Return: false if there is no such place.
+// serve stores the payload. Return: false if the packet has no valid destination.
 func (q *QP) serve(p *Packet) (msg []byte, ok bool) {
 	switch p.Opcode {
 	case SendOnly, SendOnlyImm:

@@ -29,19 +29,18 @@ const (
 
 // Syndromes of an acknowledgement.
 const (
-	SyndromeACK      = 0x1f // without a limit to what may be sent
-	SyndromeRNR      = 0x20 // nowhere to receive it; the lowest bits tell for how long to wait
+	SyndromeACK      = 0x1f // with unlimited credits
+	SyndromeRNR      = 0x20 // receiver not ready; the lowest bits are how long to wait
 	SyndromeSequence = 0x60
 	SyndromeInvalid  = 0x61
 	SyndromeAccess   = 0x62
 )
 
-// syndromeKind masks what tells an ACK, a NAK for want of a receiver, and other NAKs apart.
+// syndromeKind masks the bits that distinguish ACK, RNR NAK and other NAKs.
 const syndromeKind = 0x60
 
 const (
 	rocePort   = 4791
-	ipHeader   = 20
 	udpHeader  = 8
 	bthLength  = 12
 	rethLength = 16
@@ -51,7 +50,7 @@ const (
 	psnMask    = 0xffffff
 )
 
-// Packet is one of a reliable connection.
+// Packet is a packet of a reliable connection.
 type Packet struct {
 	Src, Dst    netip.Addr
 	Opcode      byte
@@ -82,8 +81,8 @@ func hasImm(opcode byte) bool {
 func (p *Packet) Marshal() []byte {
 	be := binary.BigEndian
 	pad := -len(p.Payload) & 3
-	b := make([]byte, ipHeader+udpHeader+bthLength, ipHeader+udpHeader+bthLength+rethLength+immLength+len(p.Payload)+pad+icrcLength)
-	bth := b[ipHeader+udpHeader:]
+	b := make([]byte, ipv4Header+udpHeader+bthLength, ipv4Header+udpHeader+bthLength+rethLength+immLength+len(p.Payload)+pad+icrcLength)
+	bth := b[ipv4Header+udpHeader:]
 	bth[0] = p.Opcode
 	bth[1] = byte(pad) << 4
 	if p.Solicited {
@@ -109,32 +108,27 @@ func (p *Packet) Marshal() []byte {
 	return binary.LittleEndian.AppendUint32(b, icrc(b))
 }
 
-// headers fills in IP and UDP.
+// headers fills in the headers of IP and UDP.
 func (p *Packet) headers(b []byte) {
 	be := binary.BigEndian
 	n := len(b) + icrcLength
-	b[0] = 4<<4 | ipHeader/4
+	b[0] = 4<<4 | ipv4Header/4
 	be.PutUint16(b[2:], uint16(n))
 	be.PutUint16(b[4:], p.Fingerprint)
 	b[6], b[8], b[9] = 0x40, 64, 17
 	copy(b[12:], p.Src.AsSlice())
 	copy(b[16:], p.Dst.AsSlice())
-	var sum uint32
-	for i := 0; i < ipHeader; i += 2 {
-		sum += uint32(be.Uint16(b[i:]))
-	}
-	sum = sum>>16 + sum&0xffff
-	be.PutUint16(b[10:], ^uint16(sum+sum>>16))
+	be.PutUint16(b[10:], checksum(b[:ipv4Header]))
 	be.PutUint16(b[20:], p.SourcePort)
 	be.PutUint16(b[22:], rocePort)
-	be.PutUint16(b[24:], uint16(n-ipHeader))
+	be.PutUint16(b[24:], uint16(n-ipv4Header))
 }
 
-// icrc covers what no router changes of a packet.
+// icrc is the checksum over what routers do not change.
 func icrc(packet []byte) uint32 {
 	b := append([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, packet...)
 	const at = 8
-	for _, i := range []int{1, 8, 10, 11, ipHeader + 6, ipHeader + 7, ipHeader + udpHeader + 4} {
+	for _, i := range []int{1, 8, 10, 11, ipv4Header + 6, ipv4Header + 7, ipv4Header + udpHeader + 4} {
 		b[at+i] = 0xff
 	}
 	return crc32.ChecksumIEEE(b)
@@ -145,30 +139,30 @@ var (
 	errICRC    = errors.New("the packet's checksum is wrong")
 )
 
-// ParsePacket reads a packet from its IPv4 header on. The payload is a copy.
+// ParsePacket decodes a packet from its IPv4 header on. The payload is a copy.
 func ParsePacket(b []byte) (*Packet, error) {
 	be := binary.BigEndian
-	if len(b) < ipHeader+udpHeader+bthLength+icrcLength || b[0] != 4<<4|ipHeader/4 || b[9] != 17 || be.Uint16(b[22:]) != rocePort {
+	if len(b) < ipv4Header+udpHeader+bthLength+icrcLength || b[0] != 4<<4|ipv4Header/4 || b[9] != 17 || be.Uint16(b[22:]) != rocePort {
 		return nil, errNotRoCE
 	}
 	n := int(be.Uint16(b[2:]))
-	if n > len(b) || n < ipHeader+udpHeader+bthLength+icrcLength {
+	if n > len(b) || n < ipv4Header+udpHeader+bthLength+icrcLength {
 		return nil, errNotRoCE
 	}
 	end := n - icrcLength
 	if binary.LittleEndian.Uint32(b[end:]) != icrc(b[:end]) {
 		return nil, errICRC
 	}
-	bth := b[ipHeader+udpHeader:]
+	bth := b[ipv4Header+udpHeader:]
 	p := &Packet{
 		Src: netip.AddrFrom4([4]byte(b[12:])), Dst: netip.AddrFrom4([4]byte(b[16:])), Opcode: bth[0],
 		Solicited: bth[1]&0x80 != 0, AckReq: bth[8]&0x80 != 0, QPN: be.Uint32(bth[4:]) & psnMask, PSN: be.Uint32(bth[8:]) & psnMask,
 		Fingerprint: be.Uint16(b[4:]), SourcePort: be.Uint16(b[20:]), TOS: b[1],
 	}
-	return p, p.body(b[ipHeader+udpHeader+bthLength:end], int(bth[1]>>4&3))
+	return p, p.body(b[ipv4Header+udpHeader+bthLength:end], int(bth[1]>>4&3))
 }
 
-// body reads what follows the base header.
+// body decodes what follows the base header.
 func (p *Packet) body(b []byte, pad int) error {
 	be := binary.BigEndian
 	need := pad

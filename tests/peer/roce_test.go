@@ -28,7 +28,7 @@ var stock = []struct {
 	},
 }
 
-// TestRoCEOfStock reads packets of others, and spoils each of their bytes that the checksum covers.
+// TestRoCEOfStock decodes packets of soft-RoCE, and corrupts each byte that the checksum covers.
 func TestRoCEOfStock(t *testing.T) {
 	for _, c := range stock {
 		raw, err := hex.DecodeString(c.hex)
@@ -47,7 +47,7 @@ func TestRoCEOfStock(t *testing.T) {
 		if p.Opcode == SendOnly && len(p.Payload) != 44 {
 			t.Errorf("%s: %d bytes", c.hex, len(p.Payload))
 		}
-		for i := ipHeader + udpHeader + 8; i < len(raw); i++ {
+		for i := ipv4Header + udpHeader + 8; i < len(raw); i++ {
 			raw[i] ^= 1
 			if _, err := ParsePacket(raw); err == nil {
 				t.Errorf("%s: byte %d does not matter", c.hex, i)
@@ -57,7 +57,7 @@ func TestRoCEOfStock(t *testing.T) {
 	}
 }
 
-// TestRoCERoundTrip writes packets and reads them again.
+// TestRoCERoundTrip encodes packets and decodes them.
 func TestRoCERoundTrip(t *testing.T) {
 	ends := Packet{Src: netip.MustParseAddr("10.9.0.1"), Dst: netip.MustParseAddr("10.9.0.2"), QPN: 0x123456, PSN: 0xfffffe, SourcePort: 0xc000}
 	for _, p := range []Packet{

@@ -35,7 +35,7 @@ type Segment struct {
 	Options, Payload []byte // options padded to four bytes
 }
 
-// Has says whether all of some flags are set.
+// Has says whether all of these flags are set.
 func (s *Segment) Has(flags byte) bool { return s.Flags&flags == flags }
 
 // span is how much of the sequence space the segment takes.
@@ -54,7 +54,7 @@ func (s *Segment) String() string {
 	return fmt.Sprintf("flags %02x seq %d ack %d win %d opts %x, %d bytes", s.Flags, s.Seq, s.Ack, s.Window, s.Options, len(s.Payload))
 }
 
-// marshal returns the packet.
+// marshal encodes the packet.
 func (s *Segment) marshal() []byte {
 	tcp := make([]byte, tcpHeader, tcpHeader+len(s.Options)+len(s.Payload))
 	be := binary.BigEndian
@@ -71,7 +71,7 @@ func (s *Segment) marshal() []byte {
 	return append(s.header(len(tcp)), tcp...)
 }
 
-// pseudo is what the checksum covers besides the segment.
+// pseudo is the pseudo header for the checksum.
 func (s *Segment) pseudo(n int) []byte {
 	b := append(s.Src.Addr().AsSlice(), s.Dst.Addr().AsSlice()...)
 	return append(b, 0, protoTCP, byte(n>>8), byte(n))
@@ -116,7 +116,7 @@ func checksum(parts ...[]byte) uint16 {
 
 var errNotTCP = errors.New("not a TCP segment")
 
-// parseSegment reads a packet as the kernel sends it.
+// parseSegment decodes a packet.
 func parseSegment(b []byte) (*Segment, error) {
 	var src, dst netip.Addr
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestSegments sends a segment through its packet and back.
+// TestSegments encodes segments and decodes them.
 func TestSegments(t *testing.T) {
 	for _, hosts := range [][2]string{{"10.9.0.1:5", "10.9.0.2:600"}, {"[fd00::1]:5", "[fd00::2]:600"}} {
 		s := &Segment{
@@ -31,7 +31,7 @@ func TestSegments(t *testing.T) {
 	}
 }
 
-// TestNotSegments gives parse what is none.
+// TestNotSegments decodes truncated packets.
 func TestNotSegments(t *testing.T) {
 	s := &Segment{Src: netip.MustParseAddrPort("10.9.0.1:5"), Dst: netip.MustParseAddrPort("10.9.0.2:6"), Options: Option}
 	whole := s.marshal()
@@ -42,7 +42,7 @@ func TestNotSegments(t *testing.T) {
 	}
 }
 
-// TestCLCSizes checks the sizes that the formats prescribe, and that headers tell them.
+// TestCLCSizes checks the sizes of CLC messages, and the lengths in their headers.
 func TestCLCSizes(t *testing.T) {
 	net := [4]byte{10, 9}
 	for _, c := range []struct {

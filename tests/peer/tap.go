@@ -26,13 +26,12 @@ const (
 	arpLength   = 28
 )
 
-// ethernet is what a TAP device takes beyond packets.
+// ethernet is what a TAP device needs in addition to a TUN device.
 type ethernet struct {
 	kernel net.HardwareAddr
 }
 
-// OpenTAP makes a TAP device. It has no addresses and is down. Whatever IPv4 address the kernel looks for in its network
-// is a peer's.
+// OpenTAP makes a TAP device. It has no addresses and is down. Peers answer ARP for all IPv4 addresses of its network.
 func OpenTAP(name string) (*Net, error) {
 	n, err := open(name, unix.IFF_TAP)
 	if err != nil {
@@ -57,7 +56,7 @@ func etherFrame(to net.HardwareAddr, kind uint16, body []byte) []byte {
 
 func (e *ethernet) wrap(packet []byte) []byte { return etherFrame(e.kernel, etherIPv4, packet) }
 
-// unwrap returns the packet in a frame, if there is one. What asks for an address is answered.
+// unwrap returns the IPv4 packet in a frame, if there is one, and answers ARP requests.
 func (n *Net) unwrap(b []byte) []byte {
 	if len(b) < etherHeader {
 		return nil
@@ -68,14 +67,14 @@ func (n *Net) unwrap(b []byte) []byte {
 		return body
 	case etherARP:
 		if answer := answerARP(body); answer != nil {
-			// Who gets no answer asks again.
+			// Without an answer, the kernel asks again.
 			_, _ = n.file.Write(etherFrame(n.wire.kernel, etherARP, answer))
 		}
 	}
 	return nil
 }
 
-// answerARP answers a request for any address but the asker's own, which is an announcement.
+// answerARP answers a request for any address except the sender's own, which is an announcement.
 func answerARP(request []byte) []byte {
 	if len(request) < arpLength || binary.BigEndian.Uint16(request[6:]) != 1 {
 		return nil

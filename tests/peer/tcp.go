@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// resendAfter is when a segment that was not answered is sent once more.
+// resendAfter is when a segment that was not acknowledged is sent again.
 const resendAfter = time.Second
 
-// ErrReset is what comes of waiting for something of a connection that the kernel has reset.
+// ErrReset is the error of waiting for something on a connection that the kernel has reset.
 var ErrReset = errors.New("connection reset")
 
-// TCP is one end of one connection. It acknowledges what it gets in order, and repeats what Send waits for; anything else
-// is up to its user. Not for use by several goroutines.
+// TCP is one end of a TCP connection. It acknowledges what it receives in order, and repeats what Send waits for; its user
+// does the rest. Only one goroutine may use it.
 type TCP struct {
 	Self, Kernel netip.AddrPort
 	Window       uint16   // that is offered
@@ -39,7 +39,7 @@ type TCP struct {
 	acked uint32 // what the kernel has acknowledged
 }
 
-// NewTCP makes a peer with an address of the network.
+// NewTCP makes an end with an address of the network.
 func (n *Net) NewTCP(self netip.AddrPort) *TCP {
 	p := &TCP{Self: self, Window: 0xffff, Next: 1e9, net: n, in: make(chan *Segment, 1024)}
 	p.acked = p.Next
@@ -49,15 +49,15 @@ func (n *Net) NewTCP(self netip.AddrPort) *TCP {
 	return p
 }
 
-// Segment returns an empty segment for where the connection is now.
+// Segment returns a segment at the current position of the connection.
 func (p *TCP) Segment(flags byte, payload ...byte) *Segment {
 	return &Segment{Src: p.Self, Dst: p.Kernel, Seq: p.Next, Ack: p.want, Flags: flags, Window: p.Window, Payload: payload}
 }
 
-// Put sends a segment as it is, and goes on as if nothing had been sent.
+// Put sends a segment as it is. The position stays the same.
 func (p *TCP) Put(s *Segment) error { return p.net.write(s) }
 
-// Push sends a segment, and goes on behind it without an acknowledgement.
+// Push sends a segment, and moves the position behind it without waiting for an acknowledgement.
 func (p *TCP) Push(s *Segment) error {
 	p.Next += s.span()
 	return p.Put(s)
@@ -85,10 +85,10 @@ func (p *TCP) Write(ctx context.Context, data []byte) error {
 	return p.Send(ctx, p.Segment(ACK|PSH, data...))
 }
 
-// errLater says that the time for one try is up.
+// errLater says that the time for one try is over.
 var errLater = errors.New("not yet")
 
-// upTo takes segments until the condition holds.
+// upTo handles segments until a condition holds.
 func (p *TCP) upTo(ctx context.Context, d time.Duration, done func() bool) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -110,12 +110,12 @@ func (p *TCP) upTo(ctx context.Context, d time.Duration, done func() bool) error
 	return nil
 }
 
-// Until takes segments until the condition holds. It is ErrReset if the kernel resets the connection before.
+// Until handles segments until a condition holds. It returns ErrReset if the kernel resets the connection before.
 func (p *TCP) Until(ctx context.Context, done func() bool) error {
 	return p.upTo(ctx, time.Hour, done)
 }
 
-// Serve takes segments until done is closed.
+// Serve handles segments until done is closed.
 func (p *TCP) Serve(ctx context.Context, done <-chan struct{}) error {
 	for {
 		select {
@@ -131,7 +131,7 @@ func (p *TCP) Serve(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// take does with a segment what a receiver does.
+// take handles a segment as a receiver does.
 func (p *TCP) take(s *Segment) error {
 	if s.Dst.Port() != p.Self.Port() || p.Kernel.IsValid() && s.Src != p.Kernel {
 		return nil
@@ -164,7 +164,7 @@ func (p *TCP) take(s *Segment) error {
 	return p.Put(p.Segment(ACK))
 }
 
-// takeSYN begins the connection, or says once more that it has begun.
+// takeSYN starts the connection, or acknowledges a repeated SYN-ACK.
 func (p *TCP) takeSYN(s *Segment) error {
 	p.Answers++
 	p.Last = s
@@ -181,7 +181,7 @@ func (p *TCP) takeSYN(s *Segment) error {
 	return nil
 }
 
-// Read waits for so many bytes and takes them.
+// Read waits for n bytes and takes them.
 func (p *TCP) Read(ctx context.Context, n int) ([]byte, error) {
 	err := p.Until(ctx, func() bool { return len(p.Got) >= n || p.Fin })
 	if err == nil && len(p.Got) < n {
@@ -222,7 +222,7 @@ func (p *TCP) Message(ctx context.Context, kind byte) ([]byte, error) {
 	return m, nil
 }
 
-// Ended waits until the kernel has ended the connection in either way.
+// Ended waits until the kernel has closed or reset the connection.
 func (p *TCP) Ended(ctx context.Context) error {
 	err := p.Until(ctx, func() bool { return p.Fin || p.Reset })
 	if errors.Is(err, ErrReset) {
@@ -254,7 +254,7 @@ func (p *TCP) Connect(ctx context.Context, to netip.AddrPort, options []byte) er
 	return p.Put(p.Segment(ACK))
 }
 
-// HalfOpen sends a SYN and waits for the answer, but does not acknowledge it.
+// HalfOpen sends a SYN and waits for the SYN-ACK, but does not acknowledge it.
 func (p *TCP) HalfOpen(ctx context.Context, to netip.AddrPort, options []byte) error {
 	p.Kernel = to
 	s := p.Segment(SYN)

@@ -54,15 +54,15 @@ func open(name string, kind uint16) (*Net, error) {
 	}, nil
 }
 
-// Take has all IPv4 packets of UDP for an address handed to a function, which runs on the goroutine that reads from the
-// device, and has the packet for as long as it runs.
+// Take has a function handle all UDP packets over IPv4 for an address. It runs on the goroutine that reads from the device,
+// and may use the packet while it runs.
 func (n *Net) Take(addr netip.Addr, packets func(packet []byte)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.takes[addr] = packets
 }
 
-// read hands each packet to the peer that it is for.
+// read passes each packet to its peer.
 func (n *Net) read() {
 	defer close(n.done)
 	for {
@@ -81,7 +81,7 @@ func (n *Net) read() {
 	}
 }
 
-// taken hands a packet of UDP to who takes such.
+// taken passes a UDP packet to the function that handles its address.
 func (n *Net) taken(packet []byte) bool {
 	const protoUDP = 17
 	if len(packet) < ipv4Header || packet[0]>>4 != 4 || packet[9] != protoUDP {
@@ -97,7 +97,7 @@ func (n *Net) taken(packet []byte) bool {
 	return true
 }
 
-// segment hands a segment of TCP to its peer.
+// segment passes a TCP segment to its peer.
 func (n *Net) segment(packet []byte) {
 	s, err := parseSegment(packet)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/smckit/smckit/tests/peer"
 )
 
-// TestVersion20 has a client of version 2.0, which has to be told that there will be no second link.
+// TestVersion20 has a client of version 2.0, which our server tells by ADD LINK that there will be no second link.
 func TestVersion20(t *testing.T) {
 	n := peer.OpenRoCE(t)
 	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
@@ -27,7 +27,7 @@ func TestVersion20(t *testing.T) {
 	}
 }
 
-// TestLinkTested has a peer that says nothing of itself, but answers: its link is tested again and again, and lives.
+// TestLinkTested has a peer that sends nothing by itself, but answers: its link is tested again and again, and stays.
 func TestLinkTested(t *testing.T) {
 	peer.RoCEGuest.Set(t, "net.smc.smcr_testlink_time", "1")
 	n := peer.OpenRoCE(t)
@@ -46,7 +46,8 @@ func TestLinkTested(t *testing.T) {
 	}
 }
 
-// TestWellBehaved has peers that do all as they should, in both roles: what the others do wrong is only what they mean to.
+// TestWellBehaved has well-behaved peers in both roles. It shows that bad peers fail by the rules that they break, and no
+// others.
 func TestWellBehaved(t *testing.T) {
 	n := peer.OpenRoCE(t)
 	for i, server := range []bool{false, true} {
@@ -90,7 +91,7 @@ func TestWellBehaved(t *testing.T) {
 	}
 }
 
-// contains is whether a line has all of some words.
+// contains says whether a line has all of these words.
 func contains(text string, words ...string) bool {
 	for line := range strings.Lines(text) {
 		found := true

@@ -10,8 +10,8 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// limits are what adapters may offer, or refuse, by the module's parameter rdma_test. Queues are as short as a link can have
-// them. 64 pages are as much as the largest buffers here need.
+// limits are what adapters offer less of, or refuse, by the module's parameter rdma_test. Queues are as short as a link can
+// have them. 64 pages are enough for the largest buffers here.
 var limits = []string{
 	"recv_sge=1",
 	"inline_data=0",
@@ -27,7 +27,7 @@ var limits = []string{
 	"delay_gid=1000",
 }
 
-// TestAdapters has adapters that offer less than soft-RoCE does, on both hosts. Full runs do all that there is for each limit.
+// TestAdapters has adapters on both hosts that offer less than soft-RoCE does. Full runs test all limits.
 func TestAdapters(t *testing.T) {
 	lab.Need(t)
 	ours := side{"7.2", lab.ModuleOurs}
@@ -62,7 +62,7 @@ func TestAdapters(t *testing.T) {
 	}
 }
 
-// tellFailures has our modules tell why links are given up, for who looks for why the test has failed.
+// tellFailures has our modules log why they give up links, to explain a failed test.
 func tellFailures(t *testing.T, lt *lab.Test, pair [2]side) {
 	for i, host := range []string{"a", "b"} {
 		if pair[i].module != lab.ModuleOurs {
@@ -89,13 +89,13 @@ func TestRegistrations(t *testing.T) {
 	}
 }
 
-// limitAdapter lowers what b's adapter offers to links that are yet to be, and the time that it takes for all.
+// limitAdapter lowers what b's adapter offers to new links, and sets how long it takes.
 func limitAdapter(lt *lab.Test, limits string) {
 	lt.Must("b", "echo '"+limits+"' >/sys/module/smc/parameters/rdma_test")
 }
 
-// slowRegistration has a connection wait for its buffer for longer than a handshake may take. Others, for which there are
-// buffers, are not held up.
+// slowRegistration has a connection wait for its buffer for longer than a handshake may take. Connections for which there are
+// buffers do not wait.
 func slowRegistration(t *testing.T, lt *lab.Test) {
 	address, echo := serve(t, lt, "echo", 5060)
 	defer lab.Kill(t, echo)
@@ -123,7 +123,7 @@ func slowRegistration(t *testing.T, lt *lab.Test) {
 	}
 }
 
-// refusedRegistration has an adapter that has no more memory regions: connections that need one are TCP, and work.
+// refusedRegistration has an adapter without free memory regions: connections that need one fall back to TCP, and work.
 func refusedRegistration(t *testing.T, lt *lab.Test) {
 	lt.Must("a", "rmmod smc_diag smc")
 	awaitNoGroupsOn(t, lt, "b")

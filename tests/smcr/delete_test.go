@@ -13,7 +13,7 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// groupsOf are the numbers of a host's link groups, as smcr shows them.
+// groupsOf are the identifiers of a host's link groups, as smcr shows them.
 func groupsOf(t *testing.T, lt *lab.Test, host string) []string {
 	t.Helper()
 	var doc struct {
@@ -32,8 +32,8 @@ func groupsOf(t *testing.T, lt *lab.Test, host string) []string {
 	return ids
 }
 
-// deleted has an operator end the link groups of a host, which has our module, while connections send. Both ends of them hear
-// of it, the groups are gone on both hosts, and new connections form another.
+// deleted has an operator delete the link groups of a host with our module while connections send. Both ends hear of it, the
+// groups are gone on both hosts, and new connections form another.
 func deleted(t *testing.T, lt *lab.Test, host string) {
 	address, sink := serve(t, lt, "sink", 5041)
 	all := streams(t, lt, address, 3)
@@ -61,7 +61,7 @@ func deleted(t *testing.T, lt *lab.Test, host string) {
 	works(t, lt, again)
 }
 
-// notDeleted has a host with the stock module refuse.
+// notDeleted checks that a host with the stock module refuses.
 func notDeleted(t *testing.T, lt *lab.Test, host string) {
 	r := lt.Run(host, "smcr", "linkgroup", "delete", "00000100")
 	if r.Code != 1 || !strings.Contains(r.Stderr, "smckit's own module") || r.Stdout != "" {
@@ -69,7 +69,7 @@ func notDeleted(t *testing.T, lt *lab.Test, host string) {
 	}
 }
 
-// deletes runs both, as the hosts' modules are.
+// deletes runs deleted or notDeleted on each host, as its module is.
 func deletes(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 	for i, host := range []string{"a", "b"} {
 		t.Run(fmt.Sprintf("host %s", host), func(t *testing.T) {
@@ -82,7 +82,7 @@ func deletes(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 	}
 }
 
-// TestGroupsEnd ends link groups between two of ours: by an operator, in both roles, and by switching a host off.
+// TestGroupsEnd ends link groups between two of our hosts: by an operator, in both roles, and by switching a host off.
 func TestGroupsEnd(t *testing.T) {
 	lab.Need(t)
 	ours := side{"7.2", lab.ModuleOurs}
@@ -91,8 +91,8 @@ func TestGroupsEnd(t *testing.T) {
 	t.Run("power off", func(t *testing.T) { powerOff(t, lt) })
 }
 
-// powerOff switches a host off whose connections have nothing more to send. Its peer hears of it at once, in both roles, without
-// testing the links.
+// powerOff switches a host off whose connections have nothing left to send. Its peer hears of it at once, in both roles,
+// without testing the links.
 func powerOff(t *testing.T, lt *lab.Test) {
 	for _, host := range []string{"a", "b"} {
 		lt.Must(host, "sysctl -qw net.smc.smcr_testlink_time=0") // for good, as a cannot be asked any more

@@ -25,18 +25,18 @@ const (
 	stockCaptureD = "../wire/testdata/smcr-v2-linux-7.2-two-links-setup.hex"
 )
 
-// speaker is one of our hosts, as its packets show it, and what it has been told to say.
+// speaker is one of our hosts: its identity, and its settings.
 type speaker struct {
 	name, mac, gid string // the last two as they are in messages
-	offers, agrees bool   // to tell of writes by immediate data; who offers has large buffers, too
+	offers, agrees bool   // messages as immediate data; offering them goes with large buffers
 }
 
-// difference is a part of a message that need not be what the stock module once said.
+// difference is a part of a message that may differ from what the stock module has sent.
 type difference struct {
 	messages []string
 	from, to int
 	why      string
-	is       func(speaker) string // what it must be; nil if nobody can know
+	is       func(speaker) string // what it must be; nil if it cannot be known
 }
 
 func mac(s speaker) string { return s.mac }
@@ -84,14 +84,14 @@ var (
 	control     = []string{"CDC Message"}
 )
 
-// differences are all that there may be.
+// differences are all that are allowed.
 var differences = []difference{
 	{syn, 8, 12, "the time", nil},
 	{syn[1:], 12, 16, "the peer's time", nil},
 
 	{proposal, 8, 10, "a host's number; stock names no host that offers version 2 alone", nil},
-	{proposal, 10, 16, "the other part of its name, likewise", mac},
-	{proposal, 32, 38, "the address of the port, likewise, though servers may send to it", mac},
+	{proposal, 10, 16, "the other part of its name, as above", mac},
+	{proposal, 32, 38, "the address of the port, as above, though servers may send to it", mac},
 	{proposal, 52, 56, "our own option", offer},
 	{proposal, 88, 104, "address", gid},
 	{proposal, 105, 106, "our groups have one link", oneLink},
@@ -126,7 +126,7 @@ var differences = []difference{
 	{control, 4, 8, "token of the peer's connection", nil},
 }
 
-// stockMessages returns what was said from the first contact on until the third, by its name.
+// stockMessages returns, by name, the messages from first contact to the third connection.
 func stockMessages(t *testing.T, file string) map[string][][]byte {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -158,10 +158,10 @@ func stockMessages(t *testing.T, file string) map[string][][]byte {
 	return nil
 }
 
-// contacts is how many are compared: the first, and one that finds a group.
+// contacts is how many are compared: first contact, and one that joins the group.
 const contacts = 2
 
-// likeStock compares what ours say in their first contacts.
+// likeStock compares the messages of first contacts with those of the stock module.
 func (l *life) likeStock(t *testing.T) {
 	want := stockMessages(t, stockCapture)
 	if l.smcd {
@@ -211,7 +211,7 @@ func (l *life) speaker(host int) speaker {
 	return s
 }
 
-// diffFromStock returns what differs in a message and may not, or is not what it has to be.
+// diffFromStock returns the differences of a message that are not allowed, and allowed ones with a wrong value.
 func diffFromStock(name string, msg, stock []byte, s speaker) []string {
 	if len(msg) != len(stock) {
 		return []string{fmt.Sprintf("%d bytes, not %d:\n% x\n% x", len(msg), len(stock), msg, stock)}
@@ -234,14 +234,14 @@ func diffFromStock(name string, msg, stock []byte, s speaker) []string {
 	return all
 }
 
-// differencesOf returns those of a message of some length: messages that join a group have no extension.
+// differencesOf returns the differences of a message of this length: messages that join a group have no extension.
 func differencesOf(name string, length int) []difference {
 	return slices.DeleteFunc(slices.Clone(differences), func(d difference) bool {
 		return !slices.Contains(d.messages, name) || d.to > length
 	})
 }
 
-// TestDiffFromStock changes each byte of what the stock module has said, once it is as ours must be where the two differ.
+// TestDiffFromStock changes each byte of the stock module's messages, after the differences have been applied.
 func TestDiffFromStock(t *testing.T) {
 	s := speaker{name: "a", mac: "\x52\x54\x00\x00\x01\x00", gid: string(make([]byte, 10)) + "\xff\xff\x0a\x00\x00\x01"}
 	used := map[string]bool{}

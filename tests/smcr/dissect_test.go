@@ -20,7 +20,7 @@ import (
 	"github.com/smckit/smckit/tests/dissect"
 )
 
-// life is connections between two hosts from first contact to the end of the group, and what was on the wire meanwhile.
+// life is what was on the wire for connections between two hosts, from first contact to the end of the group.
 type life struct {
 	hosts     [2]side // client and server
 	immediate bool    // what peers of ours say to each other with the data, and large buffers
@@ -31,8 +31,8 @@ type life struct {
 	messages []dissect.Message
 }
 
-// TestDissector has Wireshark read all that two hosts say to each other by SMC-R, and compares how ours begin with how the
-// stock module did once.
+// TestDissector has Wireshark decode all SMC-R messages between two hosts, and compares our first contacts with the stock
+// module's.
 func TestDissector(t *testing.T) {
 	lab.Need(t)
 	dissect.Need(t)
@@ -65,7 +65,7 @@ func (l *life) test(t *testing.T, lt *lab.Test) {
 	t.Run("as in the capture of stock", l.likeStock)
 }
 
-// load has ours begin anew, with settings. A queue pair of before would still have its last words repeated.
+// load reloads our modules with settings. Otherwise, queue pairs of before would still repeat their last messages.
 func (l *life) load(t *testing.T, lt *lab.Test) {
 	t.Helper()
 	number := map[bool]int{true: 1}
@@ -85,7 +85,7 @@ func (l *life) load(t *testing.T, lt *lab.Test) {
 	}
 }
 
-// live fills in what was on the wire.
+// live records what is on the wire.
 func (l *life) live(t *testing.T, lt *lab.Test) {
 	t.Helper()
 	l.load(t, lt)
@@ -115,7 +115,7 @@ func (l *life) live(t *testing.T, lt *lab.Test) {
 	}
 }
 
-// ender is the host that ends the group: the server, which does so first if both are idle, or else the one that is ours.
+// ender is the host that ends the group: the server, which does so first if both are idle, or else the one with our module.
 func (l *life) ender() string {
 	if l.hosts[1].module == lab.ModuleOurs {
 		return "b"
@@ -123,7 +123,7 @@ func (l *life) ender() string {
 	return "a"
 }
 
-// await reads the capture until a number of messages of a name are in it.
+// await reads the capture until it has this many messages of a name.
 func (l *life) await(t *testing.T, file, name string, n int, limit time.Duration) {
 	t.Helper()
 	deadline := time.Now().Add(limit)
@@ -154,12 +154,12 @@ func (l *life) await(t *testing.T, file, name string, n int, limit time.Duration
 	}
 }
 
-// once returns the messages without what is sent again.
+// once returns the messages without repetitions.
 func (l *life) once() []dissect.Message {
 	return slices.DeleteFunc(slices.Clone(l.messages), func(m dissect.Message) bool { return m.Again })
 }
 
-// gap says why Wireshark 4.0 does not read a message, though it is right.
+// gap says why Wireshark 4.0 does not decode a valid message.
 func gap(m *dissect.Message) string {
 	switch {
 	case m.LittleLength():
@@ -171,7 +171,7 @@ func gap(m *dissect.Message) string {
 	}
 }
 
-// read says whether Wireshark has read a message as what it is.
+// read says whether Wireshark has decoded a message as what it is.
 func read(m *dissect.Message, d dissect.Dissected) bool {
 	known := false
 	switch m.Kind {
@@ -189,8 +189,8 @@ func read(m *dissect.Message, d dissect.Dissected) bool {
 	return known && d.Malformed == ""
 }
 
-// understood checks that Wireshark reads every message but those that it is known not to, and those, too, where that is for
-// the order of two bytes.
+// understood checks that Wireshark decodes every message, except those that it is known not to decode, and those whose byte
+// order it reads wrongly.
 func (l *life) understood(t *testing.T) {
 	plain, turned := l.capture.Dissect(t, ""), l.capture.BigLengths(l.messages).Dissect(t, "")
 	if len(plain) != len(l.capture.Packets) || len(turned) != len(plain) {
@@ -228,10 +228,10 @@ func (l *life) understood(t *testing.T) {
 	}
 }
 
-// withImmediate says whether there are immediate data.
+// withImmediate says whether there are messages as immediate data.
 func (l *life) withImmediate() bool { return l.immediate && l.hosts[0] == l.hosts[1] }
 
-// name is a host's by its address.
+// name is a host's name by its address.
 func name(t *testing.T, addr netip.Addr) string {
 	t.Helper()
 	for i, host := range []string{"a", "b"} {
@@ -250,7 +250,7 @@ const (
 		"a Confirm Rkey (v2), b Confirm Rkey (v2)(Resp), a Confirm, "
 )
 
-// order checks which messages of CLC and LLC there were. How often a silent link was tested is left open.
+// order checks which CLC and LLC messages there were. The number of TEST LINK is not checked.
 func (l *life) order(t *testing.T) {
 	var said strings.Builder
 	for _, m := range l.once() {
@@ -273,14 +273,14 @@ func (l *life) order(t *testing.T) {
 	}
 }
 
-// flags are what a control message says besides how much was written and read, by the names of Wireshark.
+// flags are the flags of CDC messages, by the names of Wireshark.
 var flags = []string{
 	"smc.rmbe.ctrl.urgent.pending", "smc.rmbe.ctrl.urgent.present", "smc.rmbe.ctrl.peer.sending.done",
 	"smc.rmbe.ctrl.peer.closed.conn", "smc.rmbe.ctrl.peer.abnormal.close",
 }
 
-// control checks that Wireshark's idea of the control messages makes sense: they are for connections that it has seen begin,
-// are numbered without a gap, and tell of what the connections have gone through.
+// control checks that the CDC messages, as Wireshark decodes them, are consistent: they are for connections that it has seen
+// begin, are numbered without a gap, and have the flags of what the connections have done.
 func (l *life) control(t *testing.T) {
 	fields := append([]string{
 		"smc.accept.server.rmb.element.alert.token", "smc.client.rmb.element.alert.token",
@@ -327,8 +327,8 @@ func (l *life) control(t *testing.T) {
 	}
 }
 
-// ended checks that who has ended the group has said so in order, and for want of a program that uses it: of the link if it is a
-// server of ours, which waits for the response to that, else of all links.
+// ended checks that the host that has ended the group has sent DELETE LINK, orderly and with the reason that no program uses
+// the group: for the link if it is a server of ours, which waits for the response, else for all links.
 func (l *life) ended(t *testing.T) {
 	fields := []string{
 		"ip.src", "smc.delete.link.response", "smc.delete.link.all", "smc.delete.link.orderly", "smc.delete.link.reason.code",

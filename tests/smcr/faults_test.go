@@ -12,7 +12,7 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// impairments has the network lose, delay, reorder, double and damage packets. RDMA makes up for as much as this.
+// impairments has the network lose, delay, reorder, double and damage packets, as much as RDMA makes up for.
 func impairments(t *testing.T, lt *lab.Test) {
 	address, echo := serve(t, lt, "echo", 5020)
 	defer lab.Kill(t, echo)
@@ -29,7 +29,7 @@ func impairments(t *testing.T, lt *lab.Test) {
 	}
 }
 
-// heavyLoss is more than RDMA makes up for: connections may break, which both ends hear of, but nothing wrong ever arrives.
+// heavyLoss loses more than RDMA makes up for: connections may break, which both ends hear of, but no wrong data arrives.
 func heavyLoss(t *testing.T, lt *lab.Test) {
 	address, echo := serve(t, lt, "echo", 5021)
 	defer lab.Kill(t, echo)
@@ -58,8 +58,8 @@ func works(t *testing.T, lt *lab.Test, address string) {
 	onlySMCR(t, lt, before, 5)
 }
 
-// broken does what ends the connections between the hosts, and waits until both have noticed, and have no group any more. A host
-// that has one still would have the other join it.
+// broken ends the connections between the hosts, and waits until neither has connections or a group. Otherwise, new
+// connections would join the group that one of them still has.
 func broken(t *testing.T, lt *lab.Test, away func()) {
 	t.Helper()
 	victims, sink := serve(t, lt, "sink", 5022)
@@ -68,7 +68,7 @@ func broken(t *testing.T, lt *lab.Test, away func()) {
 	awaitNoGroups(t, lt)
 }
 
-// awaitNoGroups waits until no host has a group: new connections would join one whose end has not been heard of.
+// awaitNoGroups waits until no host has a group: new connections would join a group whose end one host has not noticed.
 func awaitNoGroups(t *testing.T, lt *lab.Test) {
 	t.Helper()
 	for _, h := range []string{"a", "b"} {
@@ -76,7 +76,7 @@ func awaitNoGroups(t *testing.T, lt *lab.Test) {
 	}
 }
 
-// brokenAt does so to connections to a sink.
+// brokenAt ends connections to a sink.
 func brokenAt(t *testing.T, lt *lab.Test, address string, away func()) {
 	t.Helper()
 	all := streams(t, lt, address, 5)
@@ -91,7 +91,7 @@ func brokenAt(t *testing.T, lt *lab.Test, address string, away func()) {
 	}
 }
 
-// silence has each host hear nothing of the other any more, as if that had lost its power.
+// silence cuts the wire, as if the other host had lost its power.
 func silence(t *testing.T, lt *lab.Test) {
 	set(t, lt, "smcr_testlink_time=2")
 	broken(t, lt, lt.Wires[0].Cut)
@@ -101,7 +101,7 @@ func silence(t *testing.T, lt *lab.Test) {
 	works(t, lt, address)
 }
 
-// cut does to a host what ends the connections that run over it, on both sides, and undoes that.
+// cut ends connections by a command on a host, undoes that, and checks that new connections are SMC-R.
 func cut(t *testing.T, lt *lab.Test, host, away, back string) {
 	broken(t, lt, func() { lt.Must(host, away) })
 	lt.Must(host, back)
@@ -113,7 +113,7 @@ func cut(t *testing.T, lt *lab.Test, host, away, back string) {
 	works(t, lt, address)
 }
 
-// cuts are all that may happen to a host. Who only receives hears of it when it tests the link.
+// cuts are the ways in which a host can lose its adapter. A host that only receives notices by testing the link.
 func cuts(t *testing.T, lt *lab.Test, host string) {
 	set(t, lt, "smcr_testlink_time=2")
 	address := map[string]string{"a": lab.Addr4(0, 0), "b": lab.Addr4(0, 1)}[host]
@@ -126,7 +126,7 @@ func cuts(t *testing.T, lt *lab.Test, host string) {
 	}
 }
 
-// table takes the PNET ID away that a group was formed by, and tries to unload the module: neither does anything to it.
+// table deletes the PNET ID by which a group was formed, and tries to unload the module: neither affects the group.
 func table(t *testing.T, lt *lab.Test, host string) {
 	address, echo := serve(t, lt, "echo", 5024)
 	defer lab.Kill(t, echo)

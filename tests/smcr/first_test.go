@@ -20,7 +20,7 @@ func set(t *testing.T, lt *lab.Test, settings ...string) {
 	}
 }
 
-// setOn does so on one of them.
+// setOn changes settings on one host until the end of the test.
 func setOn(t *testing.T, lt *lab.Test, host string, settings ...string) {
 	t.Helper()
 	for _, s := range settings {
@@ -31,8 +31,8 @@ func setOn(t *testing.T, lt *lab.Test, host string, settings ...string) {
 	}
 }
 
-// unlikeRings has senders whose rings are a fraction of what the peer receives in: the peer tells of what it has read by
-// the size of that.
+// unlikeRings has senders whose rings are a fraction of the peer's RMB: the peer sends consumer updates as the size of the
+// ring demands.
 func unlikeRings(t *testing.T, lt *lab.Test) {
 	set(t, lt, "wmem=16384", "rmem=1048576")
 	address, echo := serve(t, lt, "echo", 5010)
@@ -59,7 +59,7 @@ func reload(t *testing.T, lt *lab.Test, modules [2]lab.Module, eid bool) {
 	}
 }
 
-// awaitAdapter waits until a host's adapter can be used, which is not at once with all limits.
+// awaitAdapter waits until a host's adapter can be used, which takes a moment with some limits.
 func awaitAdapter(t *testing.T, lt *lab.Test, host string) {
 	t.Helper()
 	if err := lt.Host(host).WaitFor(t.Context(), "smcr device --json | grep -q '\"ACTIVE\"'"); err != nil {
@@ -67,7 +67,7 @@ func awaitAdapter(t *testing.T, lt *lab.Test, host string) {
 	}
 }
 
-// scatteredBuffers has rings and RMBs of single pages, which adapters must be told of.
+// scatteredBuffers has rings and RMBs of single pages, which are registered as lists.
 func scatteredBuffers(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 	reload(t, lt, modules, true)
 	set(t, lt, "smcr_buf_type=1")
@@ -78,7 +78,7 @@ func scatteredBuffers(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 	onlySMCR(t, lt, before, 10)
 }
 
-// roceBlocked has a network that lets TCP pass, but no RoCE: connections are TCP on both sides.
+// roceBlocked has a network that passes TCP, but not RoCE: connections fall back on both sides.
 func roceBlocked(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 	reload(t, lt, modules, true)
 	for _, host := range []string{"a", "b"} {
@@ -103,7 +103,7 @@ func roceBlocked(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 	}
 }
 
-// version1 has two hosts without a common EID, and leave to use RoCEv2.
+// version1 has two hosts without a common EID, which may use RoCEv2 with version 1.
 func version1(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 	reload(t, lt, modules, false)
 	set(t, lt, "smcr_v1_rocev2=1")

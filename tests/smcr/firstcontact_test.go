@@ -14,12 +14,12 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// firstContacts is how often TestFirstContact has two hosts meet for the first time.
+// firstContacts is how many first contacts TestFirstContact makes.
 const firstContacts = 200
 
-// TestFirstContact has a client with the stock module and a server with ours form a link group, again and again. Each first contact
-// must end as SMC-R on both sides. Once, long ago, the server gave one up while its client took it for complete: if that
-// happens again, the test stops there, with the tracepoints of both hosts and all packets kept.
+// TestFirstContact has a client with the stock module and a server with ours form a link group, again and again. Each first
+// contact must end as SMC-R on both sides. Once, the server gave up a first contact that its client took for complete: if that
+// happens again, the test stops, and keeps the tracepoints of both hosts and all packets.
 func TestFirstContact(t *testing.T) {
 	lab.Need(t)
 	if !lab.Full() {
@@ -45,7 +45,7 @@ func TestFirstContact(t *testing.T) {
 	}
 }
 
-// traceFromNow has both hosts record what their modules and soft-RoCE do, and forget what they did before.
+// traceFromNow has both hosts record what their modules and soft-RoCE do from now on.
 func traceFromNow(lt *lab.Test) {
 	for _, host := range []string{"a", "b"} {
 		lt.Must(host, `cd /sys/kernel/tracing

@@ -11,7 +11,7 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// TestInterfaces has connections leave by what is above or below an adapter's own interface, and from network namespaces.
+// TestInterfaces has connections leave through interfaces on top of or below an adapter's own, and from network namespaces.
 func TestInterfaces(t *testing.T) {
 	lab.Need(t)
 	ours := side{"7.2", lab.ModuleOurs}
@@ -42,7 +42,7 @@ func each(t *testing.T, lt *lab.Test, script string) {
 	}
 }
 
-// vlan has two networks on one wire: connections are of a group of theirs, and say which.
+// vlan has two networks on one wire: connections of each have a group of their own, with its VLAN ID.
 func vlan(t *testing.T, lt *lab.Test) {
 	each(t, lt, `modprobe 8021q; ip link add link eth0 name eth0.5 type vlan id 5; ip addr add 10.5.0.%[1]d/24 dev eth0.5; ip link set eth0.5 up`)
 	address, echo := serve(t, lt, "echo", 5040)
@@ -63,9 +63,9 @@ func vlan(t *testing.T, lt *lab.Test) {
 	}
 }
 
-// bond has another interface of a bond carry its packets. That takes the address of the adapter away and brings it back in
-// another place of its table, which the queue pairs that are there know nothing of: connections end, and those that come then
-// are SMC-R. The other host has a bridge, whose packets go wherever they are taken.
+// bond has another interface of a bond carry its packets. That moves the adapter's address to another place in its table,
+// which existing queue pairs do not notice: their connections end, and new ones are SMC-R. The other host has a bridge, which
+// forwards packets to either interface.
 func bond(t *testing.T, lt *lab.Test) {
 	each(t, lt, `modprobe -a bonding bridge; test ! -e /sys/class/net/bond0 || ip link delete bond0
 for i in 0 1; do rdma link delete rxe$i; ip link set eth$i down; ip addr flush dev eth$i; done
@@ -87,20 +87,20 @@ smc_pnet flush; smc_pnet add BOTH eth both; smc_pnet add BOTH ib rxeb 1`)
 	works(t, lt, "10.6.0.2:5042")
 }
 
-// namespace makes one with a network interface in it that has an adapter.
+// namespace makes a network namespace with an interface that has an adapter.
 const namespace = `ip netns add n; ip link set eth1 netns n
 ip -n n addr add 10.0.1.%[1]d/24 dev eth1; ip -n n link set eth1 up; ip -n n link set lo up
 ip netns exec n rdma link add rxe1 type rxe netdev eth1
 `
 
-// shared has adapters for all namespaces, as they are by default. That of eth1 is found by a PNET ID, of which interfaces have
-// those of their namespace, and adapters those of the first.
+// shared has adapters that all namespaces may use, as is the default. That of eth1 is found by a PNET ID: interfaces have
+// those of their namespace, adapters those of the first namespace.
 func shared(t *testing.T, lt *lab.Test) {
 	each(t, lt, "rdma link delete rxe1\n"+namespace+"ip netns exec n smc_pnet add LAB1 eth eth1; smc_pnet add LAB1 ib rxe1 1")
 	inNamespace(t, lt, 5)
 }
 
-// exclusive has adapters that no other namespace than theirs may use, which is the first one: soft-RoCE cannot be moved.
+// exclusive has adapters that only their own namespace may use, which is the first one: soft-RoCE cannot be moved.
 func exclusive(t *testing.T, lt *lab.Test) {
 	each(t, lt, "rdma link delete rxe1; rdma system set netns exclusive\n"+namespace+"ip netns exec n smc_pnet add LAB1 eth eth1; smc_pnet add LAB1 ib rxe1 1")
 	inNamespace(t, lt, 0)

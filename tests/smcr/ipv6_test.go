@@ -12,8 +12,8 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// byIPv6 has connections over IPv6 from each host to the other. Between two of ours they are SMC-R version 2, whose GIDs are the
-// IPv6 addresses; the stock module does not take them, and they are TCP, with whom it may be.
+// byIPv6 has connections over IPv6 from each host to the other. Between two of our hosts they are SMC-R version 2, whose GIDs
+// are the IPv6 addresses; with the stock module, which does not support that, they fall back to TCP.
 func byIPv6(t *testing.T, lt *lab.Test, onlyOurs bool) {
 	for i, from := range []string{"a", "b"} {
 		to := []string{"b", "a"}[i]
@@ -35,15 +35,15 @@ func byIPv6(t *testing.T, lt *lab.Test, onlyOurs bool) {
 	}
 }
 
-// TestIPv6 is byIPv6 between two of ours on the newest kernel.
+// TestIPv6 is byIPv6 between two of our hosts on the newest kernel.
 func TestIPv6(t *testing.T) {
 	lab.Need(t)
 	ours := side{"7.2", lab.ModuleOurs}
 	byIPv6(t, start(t, ours, ours), true)
 }
 
-// TestRouted has two hosts on different networks, and a third one that routes between them: SMC-R version 2 works over a
-// gateway, for IPv4 and IPv6, and says so.
+// TestRouted has two hosts on different networks, and a router between them: SMC-R version 2 works over IPv4 and IPv6, and the
+// commands show the gateway.
 func TestRouted(t *testing.T) {
 	lab.Need(t)
 	dir, err := lab.Commands(t.Context())

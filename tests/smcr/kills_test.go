@@ -12,8 +12,8 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// killedOften kills a program with ten streams so many times, each time when some or all of them are SMC-R. The connections of
-// other programs in the same link group go on.
+// killedOften kills a program with ten streams again and again, each time when some or all of them are SMC-R. The connections
+// of other programs in the same link group go on.
 func killedOften(t *testing.T, lt *lab.Test, rounds int) {
 	const streams, others = 10, 4
 	victims, sink := serve(t, lt, "sink", 5006)

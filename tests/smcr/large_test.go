@@ -12,8 +12,8 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// largeBuffers has as many connections of a group with four times the buffers as are to have them: the first ones, and who comes
-// when one of those has gone.
+// largeBuffers has a group's first connections, as many as the setting says, use four times the buffers. When such a
+// connection closes, the next new one gets them.
 func largeBuffers(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 	const usual, large = 65536, 4 * 65536
 	address, sink := serve(t, lt, "sink", 5009)
@@ -55,7 +55,7 @@ func largeBuffers(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 	check("switched off", large, large, usual, usual)
 }
 
-// bufferSizes are those of the connections of a host, in bytes and ascending.
+// bufferSizes are the buffer sizes of a host's connections, in bytes and ascending.
 func bufferSizes(t *testing.T, lt *lab.Test, host string) (snd, rcv []int) {
 	t.Helper()
 	var answer struct{ Sockets []socket }

@@ -17,17 +17,17 @@ import (
 )
 
 // containers are the namespaces that connections come from: the host's own, and two more. The number is the last byte of the
-// address, less that of the host.
+// address, minus that of the host.
 var containers = []struct {
 	name   string
 	number int
 }{{"", 0}, {"m", 10}, {"n", 20}}
 
-// kinds are what the two have for an interface: on top of eth0 and in its subnet, so that a peer takes them all for one host. An
-// interface can have one kind on top.
+// kinds are the kinds of the containers' interfaces: on top of eth0 and in its subnet, so that a peer takes them all for one
+// host. An interface can have one kind on top.
 var kinds = []string{"macvlan mode bridge", "ipvlan mode l2"}
 
-// addressIn is that of a host, 0 or 1, in a namespace.
+// addressIn is the address of a host, 0 or 1, in a namespace.
 func addressIn(host, number int) string { return fmt.Sprintf("10.0.0.%d", host+1+number) }
 
 // addContainers makes the namespaces on a host, or makes them again.
@@ -102,8 +102,8 @@ func noneFell(t *testing.T, lt *lab.Test, host string) {
 	}
 }
 
-// TestNamespacesShareGroups has connections of several namespaces leave by one device, as clients and as servers. They are all
-// SMC-R and share a group, none disturbs the others, and a namespace that goes takes its own with it and no others.
+// TestNamespacesShareGroups has connections of several namespaces leave by one device, as clients and as servers. All are
+// SMC-R and share a group, none disturbs the others, and deleting a namespace ends its connections only.
 func TestNamespacesShareGroups(t *testing.T) {
 	lab.Need(t)
 	ours := side{"7.2", lab.ModuleOurs}
@@ -147,7 +147,7 @@ func namespacesOfClients(t *testing.T, lt *lab.Test) {
 	lab.Stop(t, kept[""], kept["n"])
 }
 
-// remove deletes a namespace, and waits until the kernel has taken it down: then its address, which was rxe0's too, is gone.
+// remove deletes a namespace, and waits until the kernel has removed its address, which was rxe0's, too.
 func remove(t *testing.T, lt *lab.Test, host, namespace, address string) {
 	t.Helper()
 	b := netip.MustParseAddr(address).As4()

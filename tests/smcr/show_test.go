@@ -97,8 +97,7 @@ func theGroup(t *testing.T, lt *lab.Test, host string) group {
 	return used[0]
 }
 
-// dumps compares what our commands show of connections, group, link and devices on both hosts with each other, and with
-// what is there.
+// dumps compares what our commands show about connections, groups, links and devices on both hosts.
 func dumps(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 	const n = 3
 	address, sink := serve(t, lt, "sink", 5008)
@@ -127,7 +126,7 @@ func dumps(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 	}
 }
 
-// ours checks a group of what is the same on both sides.
+// ours checks the parts of a group that are the same on both sides.
 func ours(t *testing.T, host string, g group, peer string) {
 	t.Helper()
 	l := g.Links[0]

@@ -16,7 +16,7 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// side is a host: its kernel, and whose module it has.
+// side is a host: its kernel, and its module.
 type side struct {
 	kernel string
 	module lab.Module
@@ -26,7 +26,7 @@ func (s side) String() string { return string(s.module) + " on " + s.kernel }
 
 var stock = side{"6.12", lab.ModuleStock}
 
-// pairs are clients and servers, each pair with one of ours at least. Full runs have all of them.
+// pairs are clients and servers. At least one of each pair has our module. Full runs have all of them.
 func pairs() [][2]side {
 	ours := map[string]side{}
 	for _, k := range lab.Series() {
@@ -54,7 +54,7 @@ func TestSMCR(t *testing.T) {
 	}
 }
 
-// suite is all that two hosts go through. It ends with the unloading of our modules.
+// suite is all that is tested between two hosts. In the end our modules are unloaded.
 func suite(t *testing.T, lt *lab.Test, p [2]side) {
 	modules := [2]lab.Module{p[0].module, p[1].module}
 	t.Run("data", func(t *testing.T) { data(t, lt) })
@@ -89,13 +89,13 @@ func suite(t *testing.T, lt *lab.Test, p [2]side) {
 	}
 }
 
-// start boots a client, a, and a server, b, that could speak SMC-R.
+// start boots a client, a, and a server, b, that can speak SMC-R.
 func start(t *testing.T, client, server side) *lab.Test {
 	t.Helper()
 	return startWith(t, lab.Options{}, client, server)
 }
 
-// startWith does so with guests that are special in some other way.
+// startWith boots them with other options.
 func startWith(t *testing.T, o lab.Options, client, server side) *lab.Test {
 	t.Helper()
 	dir, err := lab.Commands(t.Context())
@@ -117,7 +117,7 @@ func serve(t *testing.T, lt *lab.Test, what string, port int) (address string, p
 	return address, lt.Serve("b", "", what, address)
 }
 
-// onlySMCR checks that all connections of both hosts since before have been SMC-R, and how many they were.
+// onlySMCR checks that n connections were made since before, all of SMC-R.
 func onlySMCR(t *testing.T, lt *lab.Test, before [2]lab.Counters, n int) {
 	t.Helper()
 	for i, host := range []string{"a", "b"} {
@@ -180,7 +180,7 @@ func stream(t *testing.T, lt *lab.Test, address string) *lab.Process {
 	return p
 }
 
-// await waits until so many connections with a server are SMC-R on a host.
+// await waits until n connections with a server are SMC-R on a host.
 func await(t *testing.T, lt *lab.Test, host, address string, n int) {
 	t.Helper()
 	_, port, _ := strings.Cut(address, ":")
@@ -190,7 +190,7 @@ func await(t *testing.T, lt *lab.Test, host, address string, n int) {
 	}
 }
 
-// bystander is a program on a whose data must arrive, whatever happens to the other connections of the group.
+// bystander starts a program on a whose data must arrive, whatever happens to other connections of the group.
 func bystander(t *testing.T, lt *lab.Test, address string) *lab.Process {
 	t.Helper()
 	p, err := lt.Host("a").Start(lab.Cmd{Argv: []string{
@@ -211,7 +211,7 @@ func finish(t *testing.T, p *lab.Process) {
 	}
 }
 
-// killedClients kills programs that send at full speed: their connections end, and none but theirs.
+// killedClients kills programs that send at full speed: only their connections end.
 func killedClients(t *testing.T, lt *lab.Test) {
 	victims, sink := serve(t, lt, "sink", 5002)
 	defer lab.Kill(t, sink)
@@ -228,7 +228,7 @@ func killedClients(t *testing.T, lt *lab.Test) {
 	onlySMCR(t, lt, before, 10+20+5)
 }
 
-// killedServer kills the one that they send to.
+// killedServer kills the server of such programs.
 func killedServer(t *testing.T, lt *lab.Test) {
 	victims, sink := serve(t, lt, "sink", 5004)
 	address, echo := serve(t, lt, "echo", 5005)

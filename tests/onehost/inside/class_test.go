@@ -23,8 +23,7 @@ import (
 // The tests here are for classes of faults that AF_SMC has had in Linux, and that other tests do not cover:
 // docs/security.md lists all classes.
 
-// sockmap is a BPF map of sockets. It puts a pointer of its own into sk_user_data, and replaces the functions of the
-// socket's protocol.
+// sockmap is a BPF map of sockets. It replaces sk_user_data and the functions of the socket's protocol.
 type sockmap int
 
 func bpf(cmd int, attr []byte) (int, error) {
@@ -49,7 +48,7 @@ func newSockmap(t *testing.T) sockmap {
 	return sockmap(fd)
 }
 
-// put adds a socket. It is an error if the kernel does not take the socket.
+// put adds a socket. It returns an error if the kernel does not take the socket.
 func (m sockmap) put(key uint32, fd int) error {
 	value := uint32(fd)
 	attr := make([]byte, 32)
@@ -139,7 +138,7 @@ func TestClassIPv6(t *testing.T) {
 	}
 }
 
-// TestClassDump lists sockets, connections and link groups, with all that is to be told of them, while they come and go.
+// TestClassDump lists sockets, connections and link groups in full while they come and go.
 func TestClassDump(t *testing.T) {
 	ours.Need(t)
 	l, err := listen(here, 0)
@@ -171,8 +170,8 @@ func TestClassDump(t *testing.T) {
 	wg.Wait()
 }
 
-// TestClassPriority looks at the kernel's threads that have run the work of handshakes. Peers decide how much of that there
-// is, so it must not come before the programs of this host.
+// TestClassPriority checks the niceness of the kernel's threads that run handshakes. Peers decide how much work that is, so it
+// must not run before the programs of this host.
 func TestClassPriority(t *testing.T) {
 	ours.Need(t)
 	needD(t)
@@ -218,8 +217,8 @@ const pnetChurn = `for i in $(seq %d); do
 	smc_pnet del CHURN eth churn0 2>/dev/null || :
 done`
 
-// TestClassPNET changes the PNET table and removes the devices that it names at once, while connections look them up. A table
-// whose lock is taken within and outside of RTNL would end in a deadlock.
+// TestClassPNET changes the PNET table and removes the devices that it names, while connections use it. A table whose lock is
+// taken within and outside of RTNL would end in a deadlock.
 func TestClassPNET(t *testing.T) {
 	ours.Need(t)
 	needD(t)

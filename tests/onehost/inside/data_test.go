@@ -26,7 +26,7 @@ const (
 	largest  = 1<<20 - head
 )
 
-// rings are the receive buffers to ask for, by the ring that comes of it; 0 is not to ask. Those of SMC-R have no head.
+// rings are receive buffers to ask for, by the size of the ring that results; 0 is not to ask. Rings of SMC-R have no head.
 var rings = ringsOf(overR)
 
 func ringsOf(r bool) map[int]int {
@@ -36,7 +36,7 @@ func ringsOf(r bool) map[int]int {
 	return map[int]int{smallest: 8 << 10, usual: 0, largest: 1 << 20}
 }
 
-// megabytes are as many as length() says, or a few, as emulated RDMA is slow.
+// megabytes is length() in bytes, or a few, as emulated RDMA is slow.
 func megabytes(short, full int) int64 {
 	if overR {
 		return int64(length(2, short)) << 20
@@ -44,7 +44,7 @@ func megabytes(short, full int) int64 {
 	return int64(length(short, full)) << 20
 }
 
-// couples opens connections of which the test disposes.
+// couples opens connections, which are closed at the end of the test.
 func couples(t *testing.T, n, rcvbuf int, blocking bool) []couple {
 	t.Helper()
 	file, err := tableFile()
@@ -73,8 +73,7 @@ func around(ns ...int) (all []int) {
 	return all
 }
 
-// sizes are those where something might begin or end: all up to a page and a little, then what is around pages, rings and
-// powers of two.
+// sizes are all up to a little more than a page, and those around pages, rings and powers of two.
 func sizes() (all []int) {
 	step, most := 1, 10<<20
 	if overR {
@@ -96,7 +95,7 @@ func sizes() (all []int) {
 // always is a way that stays the same.
 func always[F any](f F, n int) func() (F, int) { return func() (F, int) { return f, n } }
 
-// TestSizes moves messages of every size both ways at once, each read to its last byte before the next.
+// TestSizes moves messages of every size both ways at once. Each is read to its last byte before the next.
 func TestSizes(t *testing.T) {
 	onlySMC(t, 1)
 	c := couples(t, 1, 0, true)[0]
@@ -113,7 +112,7 @@ func TestSizes(t *testing.T) {
 	t.Logf("%d sizes in %v", len(sizes()), time.Since(begin))
 }
 
-// TestSizesToTheEnd moves one message, after which the writer closes: all of it arrives, and then the end.
+// TestSizesToTheEnd moves one message, and the writer closes: all of it arrives, and then the end of the stream.
 func TestSizesToTheEnd(t *testing.T) {
 	onlySMC(t, 20)
 	all := slices.Concat([]int{1, 2, 31, 32, 33}, around(4096, smallest, usual, 65536, 2*usual, 1<<20), []int{10 << 20})
@@ -141,7 +140,7 @@ func TestSizesToTheEnd(t *testing.T) {
 	}
 }
 
-// TestRings checks how much is taken from a writer while nobody reads, then reads it.
+// TestRings checks how much a writer can write while the other end does not read, then reads it.
 func TestRings(t *testing.T) {
 	needD(t)
 	onlySMC(t, 3)
@@ -211,7 +210,7 @@ func TestChunks(t *testing.T) {
 	}
 }
 
-// mixed chooses another way and another length each time, most often short ones.
+// mixed chooses another way and another length each time, most often a short one.
 func mixed[F any](ways map[string]F, seed uint64) func() (F, int) {
 	names := slices.Sorted(maps.Keys(ways))
 	r := rand.New(rand.NewPCG(seed, uint64(len(names))))

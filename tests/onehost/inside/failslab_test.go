@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// undisturbed keeps the runtime's signals from this thread: calls that end after a while are not begun anew after one.
+// undisturbed keeps the signals of Go's runtime from this thread: a signal would restart a call's timeout.
 func undisturbed(do func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -57,7 +57,7 @@ func once(l int, addr netip.AddrPort) (err error) {
 	return nil
 }
 
-// across moves n bytes from one end to the other, and checks that those that arrive are those that were sent.
+// across moves n bytes from one end to the other, and checks them.
 func across(from, to, n int) error {
 	data, got := make([]byte, n), make([]byte, n)
 	for i := range data {
@@ -112,7 +112,7 @@ func TestFailingAllocations(t *testing.T) {
 	t.Run("two namespaces", func(t *testing.T) { starve(t, farListener(t), far) })
 }
 
-// starve has connections go through a listener without memory, and in the end with it, and closes the listener.
+// starve opens connections through a listener without memory, and in the end with it, and closes the listener.
 func starve(t *testing.T, l int, addr netip.AddrPort) {
 	defer unix.Close(l)
 	if err := guest.Timeout(l, 5*time.Second); err != nil {
@@ -143,7 +143,7 @@ func starve(t *testing.T, l int, addr netip.AddrPort) {
 	}
 }
 
-// drain accepts and closes what is left in a listener's queue.
+// drain accepts and closes the connections in a listener's queue.
 func drain(l int) {
 	for {
 		p := []unix.PollFd{{Fd: int32(l), Events: unix.POLLIN}}

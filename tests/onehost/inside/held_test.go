@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestHeldGroup ends a link group while a thread of one connection's program holds the lock of its sock: the others hear
-// of it at once, and that one too.
+// TestHeldGroup ends a link group while a thread of one connection's program holds the lock of its sock: the other connections
+// hear of it at once, and that one later.
 func TestHeldGroup(t *testing.T) {
 	if !overR {
 		t.Skip("no link group of SMC-D ends while connections are there")
@@ -47,8 +47,8 @@ func TestHeldGroup(t *testing.T) {
 	guest.Run(t, "for i in 0 1; do rdma link add self$i type rxe netdev v$i; done")
 }
 
-// TestHeldListeners connects to a thousand listeners while a thread of each listener's program holds the lock of its
-// sock. Other handshakes go on meanwhile.
+// TestHeldListeners connects to a thousand listeners while a thread of each listener's program holds the lock of its sock.
+// Other handshakes go on meanwhile.
 func TestHeldListeners(t *testing.T) {
 	guest.UseNull(t, true)
 	e := guest.NewEcho(t, held, 64)
@@ -94,5 +94,5 @@ func TestHeldListeners(t *testing.T) {
 	}
 }
 
-// held is where the echo is that is asked beside them.
+// held is the address of the echo beside them.
 var held = netip.MustParseAddrPort("127.0.0.1:7400")

@@ -15,7 +15,7 @@ import (
 
 const reasonIPsec = 0x03020000
 
-// protect has IPsec encrypt what goes from one address of the wire to another, and demand that of what comes.
+// protect has IPsec encrypt what one address of the wire sends to the other, and demand that of what the other receives.
 func protect(t *testing.T, from, to, fromNS, toNS, selector string) {
 	t.Helper()
 	state := fmt.Sprintf("xfrm state add src %s dst %s proto esp spi 0x7 reqid 7 mode transport "+
@@ -25,7 +25,7 @@ func protect(t *testing.T, from, to, fromNS, toNS, selector string) {
 	for _, ns := range []string{fromNS, toNS} {
 		guest.Run(t, "ip "+ns+" "+state)
 	}
-	// First who demands it, so that nothing that is protected is thrown away.
+	// First the sender, then the receiver, which drops packets that are not protected.
 	guest.Run(t, "ip "+fromNS+" "+fmt.Sprintf(policy, "out"))
 	guest.Run(t, "ip "+toNS+" "+fmt.Sprintf(policy, "in"))
 }
@@ -46,7 +46,7 @@ func ipsecFallbacks(t *testing.T) (client, server int) {
 	return client, server
 }
 
-// protectable returns a listener in the other namespace, to which connections are SMC-D as long as no policy applies to them.
+// protectable returns a listener in the other namespace, to which connections are SMC-D while no policy applies to them.
 func protectable(t *testing.T) int {
 	t.Helper()
 	needD(t)
@@ -58,7 +58,7 @@ func protectable(t *testing.T) int {
 	return l
 }
 
-// TestIPsec has policies of the host protect packets of one direction: whoever sends them finds that out.
+// TestIPsec has policies protect packets of one direction: the sender finds that out.
 func TestIPsec(t *testing.T) {
 	l := protectable(t)
 	for _, c := range []struct {
@@ -94,7 +94,7 @@ func TestIPsec(t *testing.T) {
 	}
 }
 
-// resetByPolicy fails unless a connection has been reset, and waits for that.
+// resetByPolicy waits for the reset of a connection.
 func resetByPolicy(fd int) error {
 	if n, _, err := unix.Recvfrom(fd, make([]byte, 1), 0); !errors.Is(err, unix.ECONNRESET) {
 		return fmt.Errorf("recv() of a connection that a policy has come to apply to: %d, %w", n, err)
@@ -102,7 +102,7 @@ func resetByPolicy(fd int) error {
 	return nil
 }
 
-// farPair makes a connection to the other namespace. Reads from either end give up after a while.
+// farPair opens a connection to the other namespace. Reads from either end time out.
 func farPair(t *testing.T, l int) (client, server int) {
 	t.Helper()
 	client, server = pairAt(t, l, far, 0)
@@ -140,8 +140,8 @@ func (s sender) association() string {
 		"auth 'hmac(sha256)' 0x%064d enc 'cbc(aes)' 0x%032d", s.ns, s.from, s.to, 1, 2)
 }
 
-// TestIPsecLiveChanges has policies that transform nothing yet apply to a connection of SMC, and then changes that have
-// them, or others, encrypt what one of the two ends sends.
+// TestIPsecLiveChanges has policies that transform nothing yet apply to a connection of SMC, and then changes by which what
+// one of the two ends sends is to be encrypted.
 func TestIPsecLiveChanges(t *testing.T) {
 	l := protectable(t)
 	for _, s := range senders {
@@ -187,7 +187,7 @@ func TestIPsecLiveChanges(t *testing.T) {
 	}
 }
 
-// TestIPsecLive has a policy come while connections live that it applies to, and others that it does not.
+// TestIPsecLive adds a policy that applies to some of the open connections: only those are reset.
 func TestIPsecLive(t *testing.T) {
 	needD(t)
 	settled(t)

@@ -30,10 +30,10 @@ const (
 	ofVictim   = 2000
 )
 
-// patience is how long a survivor may take to hear of its peer's death on a machine that is busy with all the others.
+// patience is how long a survivor may take to hear of its peer's death on a busy machine.
 const patience = 60 * time.Second
 
-// victim is what a process does that is to be killed: it moves data both ways as fast as it can.
+// victim is the program that is killed: it moves data both ways as fast as it can.
 func victim(role string) int {
 	if where, ok := strings.CutPrefix(role, "reconnects "); ok {
 		if err := reconnectAsNobody(netip.MustParseAddrPort(where)); err != nil {
@@ -59,7 +59,7 @@ func victim(role string) int {
 	return 1
 }
 
-// victimSocket is the victim's end: a client's, a server's, or one that it has inherited.
+// victimSocket opens the victim's end: a client's, a server's, or one that it has inherited.
 func victimSocket(role string) (int, error) {
 	kind, where, _ := strings.Cut(role, " ")
 	if kind == "inherits" {
@@ -93,7 +93,7 @@ type murder struct {
 	delay time.Duration
 }
 
-// newMurder has the victim killed after less than 2^most bytes, or some time.
+// newMurder has the victim killed after less than 2^most bytes, or after some time.
 func newMurder(i int, r *rand.Rand, most int) murder {
 	m := murder{
 		kind:  kinds[i%len(kinds)],
@@ -132,7 +132,7 @@ func (m murder) start(ctx context.Context, inherits int) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// commit kills a victim, and checks that the survivor has got nothing wrong and hears of it.
+// commit kills a victim, and checks that the survivor has received nothing wrong, and hears of it.
 func (m murder) commit(ctx context.Context) error {
 	l, inherited, fd, err := m.prepare()
 	if err != nil {
@@ -167,7 +167,7 @@ func (m murder) commit(ctx context.Context) error {
 	}
 	_ = cmd.Wait() // it says that it was killed
 	if l >= 0 {
-		// Who still waits for a victim that has died before it was connected gets EINVAL.
+		// A survivor in accept() whose victim has died before it was connected gets EINVAL.
 		_ = unix.Shutdown(l, unix.SHUT_RDWR)
 	}
 	select {
@@ -178,7 +178,7 @@ func (m murder) commit(ctx context.Context) error {
 	}
 }
 
-// prepare opens what has to be there before the victim: a listener, or both ends. What is not needed is -1.
+// prepare opens a listener, or both ends, before the victim starts. What is not needed is -1.
 func (m murder) prepare() (l, inherited, own int, err error) {
 	l, inherited, own = -1, -1, -1
 	if m.kind == "accepts" {
@@ -199,7 +199,7 @@ func (m murder) prepare() (l, inherited, own int, err error) {
 	return -1, a, b, err
 }
 
-// survive moves data both ways until the victim is gone.
+// survive moves data both ways until the victim is dead.
 func (m murder) survive(l, fd int, reached chan struct{}) (err error) {
 	switch m.kind {
 	case "connects":
@@ -246,7 +246,7 @@ func allowed(err error, these ...error) error {
 	return err
 }
 
-// bystanders are connections that nobody may disturb. They move checked data until they are told to stop.
+// bystanders are connections that must not be disturbed. They move checked data until they are told to stop.
 type bystanders struct {
 	all   []couple
 	group errgroup.Group
@@ -313,7 +313,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// oneGroup checks that who was killed and who was not, of whom there are so many couples, belonged together.
+// oneGroup checks that the connections of victims and of bystanders were in one group.
 func oneGroup(t *testing.T, many uint32) {
 	t.Helper()
 	c, err := netlinksmc.New()

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// queued says what is in the accept queue of TCP, whose connections a worker takes over when nobody accepts them.
+// queued describes what is in TCP's accept queue, whose connections a worker takes over when they are not accepted.
 func queued(listener int) string {
 	info, err := unix.GetsockoptTCPInfo(listener, unix.SOL_TCP, unix.TCP_INFO)
 	if err != nil {
@@ -27,9 +27,9 @@ func queued(listener int) string {
 	return ""
 }
 
-// TestKilledListener has an administrator end a listener with a connection that nobody has accepted. TCP tells us nothing of
-// that, and leaves the socket in a state where little works with TCP either. Whatever the application tries, nothing is left of
-// the listener, and the kernel reports nothing.
+// TestKilledListener has an administrator end a listener with a connection that was not accepted. TCP does not tell our
+// module, and leaves the socket in a state where little works with TCP either. Whatever the application tries, nothing is left
+// of the listener, and the kernel reports nothing.
 func TestKilledListener(t *testing.T) {
 	settled(t)
 	needKill(t)
@@ -76,7 +76,7 @@ func TestKilledListener(t *testing.T) {
 	}
 }
 
-// TestDeferred has more clients connect, and say nothing, than a listener that waits for data has room for.
+// TestDeferred has more silent clients connect to a listener with TCP_DEFER_ACCEPT than it has room for.
 func TestDeferred(t *testing.T) {
 	settled(t)
 	build(t)

@@ -23,7 +23,7 @@ const unload = "rmmod smc_null smc_diag smc"
 
 var local = netip.MustParseAddrPort("127.0.0.1:7100")
 
-// TestModuleLoads loads and unloads the module again and again, right after its sockets have been busy.
+// TestModuleLoads loads and unloads the module again and again, right after its sockets were busy.
 func TestModuleLoads(t *testing.T) {
 	guest.UseNull(t, true)
 	rounds := 12
@@ -43,7 +43,7 @@ func TestModuleLoads(t *testing.T) {
 	}
 }
 
-// TestModuleInUse asks for the module to go while a socket of it is there, in each state.
+// TestModuleInUse unloads the module while it has a socket, in each state: that is refused.
 func TestModuleInUse(t *testing.T) {
 	guest.UseNull(t, true)
 	e := guest.NewEcho(t, local, 64)
@@ -75,7 +75,7 @@ func TestModuleInUse(t *testing.T) {
 	guest.Run(t, "modprobe smc_diag; modprobe smc_null")
 }
 
-// TestModuleAutoload lets the kernel load the module when someone wants a socket of it.
+// TestModuleAutoload has the kernel load the module when a program opens a socket of it.
 func TestModuleAutoload(t *testing.T) {
 	guest.UseNull(t, true)
 	for _, s := range []struct {

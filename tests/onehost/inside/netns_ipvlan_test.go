@@ -11,8 +11,8 @@ import (
 	"github.com/smckit/smckit/tests/guest"
 )
 
-// TestNamespacesHidden has a client's packets come in by an ipvlan device of mode L3S, whose master's namespace is the one
-// where netfilter sees them. The server is in a third namespace. What the client gets is TCP, and it is told why.
+// TestNamespacesHidden has a client's packets arrive by an ipvlan device of mode L3S, so netfilter sees them in the namespace
+// of its master. The server is in a third namespace. The client gets TCP, and the reason says why.
 func TestNamespacesHidden(t *testing.T) {
 	guest.UseNull(t, true)
 	build(t)

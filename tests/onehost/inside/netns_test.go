@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// far is where the server is: another namespace of this host, at the other end of a wire.
+// far is the address of the server: in another namespace of this host, at the other end of a wire.
 var far = netip.MustParseAddrPort("10.97.0.2:7000")
 
 // lay makes the namespace, and wire what is between them.
@@ -37,7 +37,7 @@ link set f0 up
 end
 `
 
-// build makes them once those of an earlier test, which the kernel takes down in its own time, are gone.
+// build makes both, once those of an earlier test are gone, which the kernel removes in its own time.
 func build(t *testing.T) {
 	t.Helper()
 	guest.Await(t, patience, func() string {
@@ -49,7 +49,7 @@ func build(t *testing.T) {
 	guest.Run(t, lay)
 }
 
-// inFar does something in the namespace.
+// inFar calls do in that namespace.
 func inFar(do func() error) error { return guest.InNamespace("far", do) }
 
 // farListener listens in the namespace.
@@ -81,7 +81,7 @@ func span(t *testing.T, l int) couple {
 	return c
 }
 
-// TestPolicy goes through all that net.smc.loopback can be on either side. Whatever it is, the data passes.
+// TestPolicy tries all values of net.smc.loopback on both sides. The data passes with each.
 func TestPolicy(t *testing.T) {
 	settled(t)
 	build(t)
@@ -106,7 +106,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// TestPolicyHere goes through all that net.smc.loopback can be for connections within a namespace.
+// TestPolicyHere tries all values of net.smc.loopback for connections within a namespace.
 func TestPolicyHere(t *testing.T) {
 	settled(t)
 	t.Cleanup(func() { guest.Run(t, "sysctl -qw net.smc.loopback=2") })
@@ -130,8 +130,8 @@ func TestPolicyHere(t *testing.T) {
 	}
 }
 
-// TestNamespaces lets a namespace go while connections into it are open, or being closed. Everyone hears of it, and nothing
-// is left.
+// TestNamespaces deletes a namespace while connections into it are open, or being closed. Both ends hear of it, and nothing is
+// left.
 func TestNamespaces(t *testing.T) {
 	settled(t)
 	before, err := guest.Objects("net_namespace")
@@ -214,7 +214,7 @@ func TestNamespacesKilled(t *testing.T) {
 	}
 }
 
-// ended reads until the connection ends, and says with what.
+// ended reads until the connection ends, and returns the error.
 func ended(e *end) error {
 	err := e.read(1<<40, always(readers["recv"], 1000))
 	if err == nil {
@@ -223,7 +223,7 @@ func ended(e *end) error {
 	return err
 }
 
-// needKill skips the test where an administrator cannot end TCP connections. ss does not say so: it has to be tried.
+// needKill skips the test where an administrator cannot end TCP connections. ss does not report that: it has to be tried.
 func needKill(t *testing.T) {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.9:0")
@@ -246,7 +246,7 @@ func needKill(t *testing.T) {
 	}
 }
 
-// TestAbort ends the TCP connection beneath, as an administrator can: both ends hear of it, whether they wait or come later.
+// TestAbort ends the TCP connection beneath, as an administrator can: both ends hear of it, whether they wait or read later.
 func TestAbort(t *testing.T) {
 	settled(t)
 	needKill(t)
@@ -281,7 +281,7 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// inNewNamespace does something in a network namespace of its own, where the loopback device is up.
+// inNewNamespace calls do in a network namespace of its own, where the loopback device is up.
 func inNewNamespace(do func() error) error {
 	return guest.InNewNamespace(func() error {
 		// A child inherits the namespace of the thread.
@@ -292,7 +292,7 @@ func inNewNamespace(do func() error) error {
 	})
 }
 
-// leftovers opens sockets in every state, of which some are in the middle of their handshake, and returns them.
+// leftovers opens sockets in every state, some of them in the middle of their handshake.
 func leftovers(addr netip.AddrPort) (fds []int, err error) {
 	l, err := guest.Listen(addr, 16)
 	if err != nil {
@@ -312,7 +312,7 @@ func leftovers(addr netip.AddrPort) (fds []int, err error) {
 			return fds, fmt.Errorf("connect: %w", err)
 		}
 	}
-	// One to where nobody answers.
+	// One to an address without a host.
 	fd, sa, err := guest.Socket(netip.MustParseAddrPort("127.0.0.9:9"))
 	if err != nil {
 		return fds, err
@@ -322,7 +322,7 @@ func leftovers(addr netip.AddrPort) (fds []int, err error) {
 	return append(fds, fd), nil
 }
 
-// TestNamespacesLeftOpen makes and ends namespaces with traffic in them, and with sockets that a careless program leaves.
+// TestNamespacesLeftOpen makes and ends namespaces with traffic in them, and with sockets that a careless program leaves open.
 func TestNamespacesLeftOpen(t *testing.T) {
 	settled(t)
 	before, err := guest.Objects("net_namespace")

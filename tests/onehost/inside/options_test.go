@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestOptionsRefused sets options that hand a socket to another protocol, and that fail: no reason to do without SMC.
+// TestOptionsRefused sets options that would hand a socket to another protocol, and that fail: the connection is still SMC.
 func TestOptionsRefused(t *testing.T) {
 	settled(t)
 	onlySMC(t, 1)

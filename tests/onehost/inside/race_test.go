@@ -47,7 +47,7 @@ func TestRaceListenerCloses(t *testing.T) {
 	}
 }
 
-// churn is what happens to addresses and routes of a connection.
+// churn changes addresses and routes of a connection.
 const churn = `ip -n far -batch - <<end
 addr del 10.97.0.2/24 dev f0
 addr add 10.97.0.2/24 dev f0
@@ -61,7 +61,7 @@ link del n0
 end
 ` + wire
 
-// TestRaceAddresses takes addresses, links and devices away while version 1 compares the subnets of connections over them.
+// TestRaceAddresses removes addresses, links and devices while version 1 compares the subnets of connections over them.
 func TestRaceAddresses(t *testing.T) {
 	guest.UseNull(t, true)
 	begin := time.Now()
@@ -111,8 +111,8 @@ func TestRaceAddresses(t *testing.T) {
 	t.Logf("over after %v", time.Since(begin))
 }
 
-// mortal has the children of a listener end by themselves when their peer is cut off in the middle, and not keep the
-// namespace for ever.
+// mortal has the accepted connections of a listener time out when their peer is cut off, so that they do not keep the
+// namespace.
 func mortal(listener int) error {
 	for option, value := range map[int]int{
 		unix.TCP_KEEPIDLE: 5, unix.TCP_KEEPINTVL: 2, unix.TCP_KEEPCNT: 3, unix.TCP_USER_TIMEOUT: 10_000,
@@ -124,7 +124,7 @@ func mortal(listener int) error {
 	return unix.SetsockoptInt(listener, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)
 }
 
-// operations are calls that do not block. What each says does not matter, as long as it comes back.
+// operations are calls that do not block. Their results do not matter, as long as they return.
 var operations = []func(fd int){
 	func(fd int) { _, sa := guest.Sockaddr(racing); _ = unix.Connect(fd, sa) },
 	func(fd int) { _ = unix.Listen(fd, 4) },
@@ -145,7 +145,7 @@ var operations = []func(fd int){
 	func(fd int) { _ = unix.SetsockoptInt(fd, unix.SOL_IPV6, unix.IPV6_ADDRFORM, unix.AF_INET) },
 }
 
-// TestRaceOperations lets three threads do anything to one socket, in any order.
+// TestRaceOperations has three threads call any operation on one socket, in any order.
 func TestRaceOperations(t *testing.T) {
 	guest.UseNull(t, true)
 	e := guest.NewEcho(t, racing, 64)

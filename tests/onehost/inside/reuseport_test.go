@@ -53,7 +53,7 @@ func reflect(l int) error {
 	}
 }
 
-// knock has a byte reflected.
+// knock sends a byte and checks that it comes back.
 func knock(addr netip.AddrPort, b byte) error {
 	fd, err := connect(addr, 0)
 	if err != nil {
@@ -66,8 +66,8 @@ func knock(addr netip.AddrPort, b byte) error {
 	return ping(fd, fd, b)
 }
 
-// TestReuseport has connections to a port with two listeners, of which one goes at any time: no connection is left
-// behind, none is given to a listener that is not its own, and those of the other are not disturbed.
+// TestReuseport connects to a port with two listeners, of which one closes at any time: no connection is left behind or given
+// to the wrong listener, and those of the other listener are not disturbed.
 func TestReuseport(t *testing.T) {
 	settled(t)
 	before := count(t)
@@ -125,7 +125,7 @@ func TestReuseport(t *testing.T) {
 	}
 }
 
-// farShared opens, in the other namespace, one of several listeners of the port there. Of AF_INET, it is plain TCP.
+// farShared opens one of several listeners of the port in the other namespace. With AF_INET, it is plain TCP.
 func farShared(t *testing.T, family int) (l int) {
 	t.Helper()
 	proto, sa := guest.Sockaddr(far)
@@ -146,8 +146,8 @@ func farShared(t *testing.T, family int) (l int) {
 	return l
 }
 
-// TestReuseportMigrates closes a listener while TCP has a connection for it that nobody has accepted. TCP gives that to
-// another listener of the port, of plain TCP, whose application must get what the client's sends, and no CLC message.
+// TestReuseportMigrates closes a listener while TCP has a connection for it that is not accepted. TCP gives it to another
+// listener of the port, of plain TCP, whose application must get what the client's sends, and no CLC message.
 func TestReuseportMigrates(t *testing.T) {
 	needD(t)
 	settled(t)

@@ -20,8 +20,8 @@ import (
 // reconnects is how often each socket in TestAcceptedTurnedClient connects again.
 const reconnects = 10
 
-// TestAcceptedTurnedClient has a user without any privilege disconnect sockets that accept() has returned, and connect
-// them to a listener: each is a client then, whatever it was before.
+// TestAcceptedTurnedClient has an unprivileged user disconnect sockets that accept() has returned, and connect them to a
+// listener: each is then a client.
 func TestAcceptedTurnedClient(t *testing.T) {
 	settled(t)
 	onlySMC(t, reconnects)
@@ -33,7 +33,7 @@ func TestAcceptedTurnedClient(t *testing.T) {
 	}
 }
 
-// reconnectAsNobody is what that user does. Both ends of each connection are in turn accepted and connected ones.
+// reconnectAsNobody is the program of that user. Both ends of each connection are in turn accepted and connected ones.
 func reconnectAsNobody(addr netip.AddrPort) error {
 	if err := dropPrivileges(); err != nil {
 		return err

@@ -30,7 +30,7 @@ func settled(t *testing.T) {
 	guest.Settled(t)
 }
 
-// ping sends a byte to the other end of a connection, and wants it there.
+// ping sends a byte to the other end of a connection.
 func ping(from, to int, b byte) error {
 	if n, err := unix.SendmsgN(from, []byte{b}, nil, nil, unix.MSG_NOSIGNAL); n != 1 {
 		return fmt.Errorf("send: %d, %w", n, err)

@@ -60,7 +60,7 @@ func length(short, full int) int {
 	return short
 }
 
-// socket opens a socket; a receive buffer other than 0 is asked for, beyond the limit of who is not root, too.
+// socket opens a socket with this receive buffer, unless it is 0. Limits of unprivileged users do not apply.
 func socket(addr netip.AddrPort, rcvbuf int) (fd int, sa unix.Sockaddr, err error) {
 	fd, sa, err = guest.Socket(addr)
 	if err != nil {

@@ -51,7 +51,7 @@ func same(got []byte, seed, pos int64) error {
 	return nil
 }
 
-// whereIs looks where in the stream bytes belong that are in the wrong place.
+// whereIs looks where in the stream misplaced bytes belong.
 func whereIs(got []byte, seed int64) string {
 	if len(got) < 8 {
 		return fmt.Sprintf("%x", got)
@@ -263,7 +263,7 @@ func spliceFrom(e *end, n int) (int, error) {
 	return m, e.check(buf)
 }
 
-// write writes so many bytes, in chunks as next says, in ways as next says.
+// write writes total bytes, in the chunks and ways that next returns.
 func (e *end) write(total int64, next func() (writer, int)) error {
 	for target := e.out.pos + total; e.out.pos < target; {
 		w, n := next()
@@ -276,7 +276,7 @@ func (e *end) write(total int64, next func() (writer, int)) error {
 	return nil
 }
 
-// read is the same for reading.
+// read reads total bytes, in the chunks and ways that next returns.
 func (e *end) read(total int64, next func() (reader, int)) error {
 	for target := e.in.pos + total; e.in.pos < target; {
 		r, n := next()
@@ -304,7 +304,7 @@ func (c couple) close() {
 	c[1].close()
 }
 
-// exchange moves so many bytes both ways at once.
+// exchange moves total bytes both ways at once.
 func (c couple) exchange(total int64, w func() (writer, int), r func() (reader, int)) error {
 	var group errgroup.Group
 	for _, e := range c {
@@ -314,7 +314,7 @@ func (c couple) exchange(total int64, w func() (writer, int), r func() (reader, 
 	return group.Wait()
 }
 
-// finish closes both ends for writing and checks that nothing more is to be read from either.
+// finish closes both ends for writing and checks that neither has more to read.
 func (c couple) finish() error {
 	var all error
 	for _, e := range c {
