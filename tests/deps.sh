@@ -19,7 +19,7 @@ packages="$packages busybox-static musl-tools"
 packages="$packages nftables iptables"
 # What looks for mistakes in our units.
 packages="$packages systemd"
-# What tests/model has go through the model of a connection, and what reads the messages that hosts send.
+# What tests/conn checks the model of a connection with, and what reads the messages that hosts send.
 packages="$packages spin tshark"
 # What tests/packages looks at packages with, where it installs them, and what makes disks of that.
 packages="$packages lintian rpm shellcheck debootstrap e2fsprogs"

@@ -42,7 +42,7 @@ with every delay and failure. They show:
 
 ## Rules for the code that moves bytes
 
-` + "`tests/model`" + ` has spin check a ring, a writer, a reader, and this table at both ends. It shows that each of these rules is needed:
+` + "`tests/conn/stream.pml`" + ` has spin check a ring, a writer, a reader, and this table at both ends. It shows that each of these rules is needed:
 
 * A step runs while no call of the application copies data: the lock of the socket keeps them apart. An end that has sent C or A
   must not be in the middle of a write.

@@ -45,9 +45,9 @@ func (tb *table) set(s, e, does string) {
 	*tb.at(s, e) = st
 }
 
-// TestMutations checks that each property can fail: tables with one mistake, and the complaint that it must lead to. The
+// TestTableMutations checks that each property can fail: tables with one mistake, and the complaint that it must lead to. The
 // first three mistakes have been made.
-func TestMutations(t *testing.T) {
+func TestTableMutations(t *testing.T) {
 	right := load(t)
 	found := map[string]int{}
 	for _, m := range []struct{ state, event, does, complaint string }{

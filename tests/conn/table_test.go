@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conn tests in user space what kernel/conn has that is pure: the closing table, alone and as two endpoints
-// that talk to each other.
+// Package conn proves in user space how connections end and how they move bytes. Tests search the closing table of kernel/conn,
+// alone, between two endpoints, and with an endpoint that behaves like Linux's own module. A model for spin, stream.pml, has a
+// ring, a writer and a reader that run the same table.
 package conn
 
 import (
@@ -80,49 +81,76 @@ func (tb *table) describe(s step) string {
 	return strings.Join(words, " ")
 }
 
-// load compiles the header as strictly as tests/wire does, and reads the table.
+// compiled are the files besides the program itself that a program of src/ is made of.
+var compiled = []string{header, "../../kernel/wire/shim.h"}
+
+// need skips a test that needs a program which this machine lacks, and fails it where the lab's programs must be present.
+func need(t *testing.T, program, pkg string) {
+	t.Helper()
+	if _, err := exec.LookPath(program); err == nil {
+		return
+	}
+	if os.Getenv("SMCKIT_LAB") != "" {
+		t.Fatalf("no %s: run tests/deps.sh", program)
+	}
+	t.Skipf("no %s: install %s", program, pkg)
+}
+
+// run returns the output of a program.
+func run(t *testing.T, dir, program string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %q: %v\n%s", program, args, err, out)
+	}
+	return string(out)
+}
+
+// compile builds a program of src/ with the header of the module, as strictly as tests/wire does. It also reads the files
+// that the compiler reads, because the go command repeats a test only if a file has changed that the test itself has read.
+func compile(t *testing.T, source string) (program string) {
+	t.Helper()
+	need(t, "cc", "gcc and libc6-dev")
+	for _, file := range append([]string{source}, compiled...) {
+		if _, err := os.ReadFile(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program = filepath.Join(t.TempDir(), "program")
+	run(t, "", "cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Werror",
+		"-fsanitize=address,undefined", "-I"+filepath.Dir(header), "-o", program, source)
+	return program
+}
+
+// load reads the table from the header of the module.
 func load(t *testing.T) *table {
 	t.Helper()
-	if _, err := exec.LookPath("cc"); err != nil && os.Getenv("SMCKIT_LAB") == "" {
-		t.Skip("no C compiler: install gcc and libc6-dev")
-	}
 	tb := names(t)
-	program := filepath.Join(t.TempDir(), "dump")
-	out, err := exec.CommandContext(t.Context(), "cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Werror",
-		"-fsanitize=address,undefined", "-I"+filepath.Dir(header), "-o", program, "src/dump.c").CombinedOutput()
-	if err != nil {
-		t.Fatalf("cc: %v\n%s", err, out)
-	}
-	if out, err = exec.CommandContext(t.Context(), program).CombinedOutput(); err != nil {
-		t.Fatalf("dump: %v\n%s", err, out)
-	}
-	if err := tb.parse(string(out)); err != nil {
+	if err := tb.parse(run(t, "", compile(t, "src/dump.c"))); err != nil {
 		t.Fatal(err)
 	}
 	return tb
 }
 
-// names reads the enums and flags. It also reads the other files that are compiled, because the go command runs tests
-// anew only for files that they have read themselves.
+// names reads the enums and flags of the header.
 func names(t *testing.T) *table {
 	t.Helper()
-	text := map[string]string{}
-	for _, file := range []string{header, "../../kernel/wire/shim.h", "src/dump.c"} {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text[file] = string(data)
+	data, err := os.ReadFile(header)
+	if err != nil {
+		t.Fatal(err)
 	}
+	text := string(data)
 	enum := func(of string) []named {
-		_, body, _ := strings.Cut(text[header], "enum "+of+" {\n")
+		_, body, _ := strings.Cut(text, "enum "+of+" {\n")
 		body, _, _ = strings.Cut(body, "};")
 		return match(`(?m)^\tSMC_CLOSE_(\w+),[ \t]*(?:/\* (.*) \*/)?$`, body)
 	}
 	return &table{
 		states:  enum("smc_close_state"),
 		events:  enum("smc_close_event"),
-		actions: match(`(?m)^#define SMC_CLOSE_(\w+)\s+0x[0-9a-f]+[ \t]*(?:/\* (.*) \*/)?$`, text[header]),
+		actions: match(`(?m)^#define SMC_CLOSE_(\w+)\s+0x[0-9a-f]+[ \t]*(?:/\* (.*) \*/)?$`, text),
 	}
 }
 

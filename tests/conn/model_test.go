@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package model has spin go through everything that can happen to a connection: stream.pml, which runs the closing
-// table of the module.
-package model
+package conn
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -27,53 +24,22 @@ var (
 // connection that does not end.
 const deadlock = "invalid end state"
 
-func need(t *testing.T, program, pkg string) {
+// promela returns the closing table in Promela.
+func promela(t *testing.T) string {
 	t.Helper()
-	if _, err := exec.LookPath(program); err == nil {
-		return
-	}
-	if os.Getenv("SMCKIT_LAB") != "" {
-		t.Fatalf("no %s: run tests/deps.sh", program)
-	}
-	t.Skipf("no %s: install %s", program, pkg)
-}
-
-func run(t *testing.T, dir, program string, args ...string) string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program, args...)
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %q: %v\n%s", program, args, err, out)
-	}
-	return string(out)
-}
-
-// steps returns the closing table in Promela. It also reads what only the compiler would, because the go command runs
-// tests anew only for files that they have read themselves.
-func steps(t *testing.T) string {
-	t.Helper()
-	for _, file := range []string{"src/steps.c", "../../kernel/conn/close_table.h", "../../kernel/wire/shim.h"} {
-		if _, err := os.ReadFile(file); err != nil {
-			t.Fatal(err)
-		}
-	}
-	program := filepath.Join(t.TempDir(), "steps")
-	run(t, "", "cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I../../kernel/conn", "-o", program, "src/steps.c")
-	return run(t, "", program)
+	return run(t, "", compile(t, "src/promela.c"))
 }
 
 // verifier makes the program that goes through the model, in a directory of its own.
 func verifier(t *testing.T, defines []string, flags ...string) (dir string) {
 	t.Helper()
 	need(t, "spin", "spin")
-	need(t, "cc", "gcc and libc6-dev")
 	dir = t.TempDir()
 	model, err := os.ReadFile("stream.pml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"stream.pml": string(model), "steps.pml": steps(t)} {
+	for name, text := range map[string]string{"stream.pml": string(model), "steps.pml": promela(t)} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -102,6 +68,8 @@ func complete(t *testing.T, out string) {
 	}
 }
 
+// TestModel has spin go through everything that can happen to a connection: stream.pml, which runs the closing table of the
+// module.
 func TestModel(t *testing.T) {
 	for _, m := range []struct {
 		name    string
@@ -127,15 +95,15 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// TestEnds: no connection goes on for ever, with neither bytes nor flags to move.
-func TestEnds(t *testing.T) {
+// TestModelTerminates checks that no connection goes on for ever with neither bytes nor flags to move.
+func TestModelTerminates(t *testing.T) {
 	for _, defines := range [][]string{flow, paced, halves, {"N=2", "TOTAL=3", "RESETS=0", "ANYTIME"}} {
 		complete(t, run(t, verifier(t, defines, "-O1", "-DNP"), "./pan", "-m20000", "-l", "-n"))
 	}
 }
 
-// TestMutations: each change that stream.pml knows to be wrong is found to be wrong, for the right reason.
-func TestMutations(t *testing.T) {
+// TestModelMutations checks that spin finds each mistake that stream.pml has by name, for the right reason.
+func TestModelMutations(t *testing.T) {
 	known := map[string]bool{}
 	for _, m := range []struct {
 		name    string
