@@ -27,6 +27,7 @@ func FuzzEIDs(f *testing.F) {
 	for _, seed := range []string{"", "A\nB.C # x\nseid disable\n", "seid enable", "A B", "\ufeffA\r\n", "#\nA"} {
 		f.Add(seed, "Z", true)
 	}
+	f.Add("\u00a0", "0", true)
 	f.Fuzz(func(t *testing.T, text, eid string, system bool) {
 		e, err := ParseEIDs(text, "f")
 		if refused(t, err) {

@@ -3,11 +3,40 @@
 package netlinksmc
 
 import (
+	"os"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/mdlayher/genetlink"
 )
+
+// addSeeds adds the inputs of testdata/fuzz that earlier runs found interesting. A line is one input: a quoted string for each
+// argument.
+func addSeeds(f *testing.F) {
+	f.Helper()
+	data, err := os.ReadFile("testdata/fuzz/" + f.Name() + ".txt")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		var args []any
+		for rest := strings.TrimSpace(line); rest != ""; rest = strings.TrimSpace(rest) {
+			quoted, err := strconv.QuotedPrefix(rest)
+			if err != nil {
+				f.Fatalf("%v: %s", err, line)
+			}
+			arg, err := strconv.Unquote(quoted)
+			if err != nil {
+				f.Fatalf("%v: %s", err, line)
+			}
+			args = append(args, []byte(arg))
+			rest = rest[len(quoted):]
+		}
+		f.Add(args...)
+	}
+}
 
 // fuzz runs a decoder on the attributes of two messages, of which the second is often empty. It must not panic, must
 // give the same result twice, and what it gives must pass check.
@@ -18,6 +47,7 @@ func fuzz[T any](f *testing.F, parse func([]genetlink.Message) (T, error), check
 		f.Add(d.full, d.full)
 		f.Add(d.full[:len(d.full)/2], []byte{})
 	}
+	addSeeds(f)
 	f.Fuzz(func(t *testing.T, first, second []byte) {
 		msgs := replies(reply(first))
 		if len(second) > 0 {
@@ -142,6 +172,7 @@ func FuzzSocket(f *testing.F) {
 	f.Add(join(header, u8(3, 1), attr(1, connInfoValue), attr(2, linkGroupValue), attr(5, numbers(1, 2))))
 	f.Add(join(socketHeader(StateActive, ModeSMCD, 1), attr(4, join(dmbValue, make([]byte, 16)))))
 	f.Add(join(socketHeader(StateActive, ModeTCP, 1), attr(5, numbers(1, 2))))
+	addSeeds(f)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := parseSocket(b)
 		if err != nil {

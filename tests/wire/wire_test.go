@@ -27,7 +27,7 @@ const fuzzRuns = "20000"
 func sources(t *testing.T) map[string]string {
 	t.Helper()
 	files := make(map[string]string)
-	patterns := []string{library + "/*", "../../kernel/transport/rdma/range.h", "src/*", "fuzz/*", "testdata/*.hex", "testdata/corpus/*/*", "Makefile"}
+	patterns := []string{library + "/*", "../../kernel/transport/rdma/range.h", "src/*", "fuzz/*", "testdata/*.hex", "testdata/corpus/*.hex", "Makefile"}
 	for _, pattern := range patterns {
 		names, err := filepath.Glob(pattern)
 		if err != nil || len(names) == 0 {
@@ -150,6 +150,27 @@ func TestLibrary(t *testing.T) {
 				t.Errorf("%s %s: %v\n%s", cc, base, err, out)
 			}
 		}
+	}
+}
+
+// TestPackedInputs runs each fuzzer on its packed inputs. That needs no libFuzzer, so it happens wherever there is a C compiler.
+func TestPackedInputs(t *testing.T) {
+	need(t, "cc")
+	need(t, "make")
+	sources(t)
+	inputs := map[string]int{"accept": 35, "cdc": 45, "decline": 24, "header": 10, "llc": 54, "proposal": 65, "tcpopt": 29}
+	targets, err := filepath.Glob("fuzz/fuzz_*.c")
+	if err != nil || len(targets) != len(inputs) {
+		t.Fatalf("%d fuzzers (%v), want %d", len(targets), err, len(inputs))
+	}
+	for name, least := range inputs {
+		t.Run(name, func(t *testing.T) {
+			out, err := exec.Command("make", "-s", "OUT="+outDir, "replay-"+name).CombinedOutput()
+			var n int
+			if _, scanErr := fmt.Sscanf(string(out), "%d inputs\n", &n); err != nil || scanErr != nil || n < least {
+				t.Errorf("%d inputs, want %d at least: %v\n%s", n, least, err, out)
+			}
+		})
 	}
 }
 

@@ -47,7 +47,7 @@ static void check(const u8 *data, size_t size)
 /* As it is, and as a message of each type and length that is right. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	u8 *copy = malloc(size);
+	u8 *copy = calloc(1, size);
 
 	MUST(copy || !size);
 	if (size)

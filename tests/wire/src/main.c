@@ -6,9 +6,11 @@
  *   wiretest encode           prints each sample message: name, tab, bytes in hex
  *   wiretest encode-llc       the same of LLC
  *   wiretest seeds DIR        writes each sample message to a file, for the fuzzers
+ *   wiretest unpack FILE DIR  writes each input of a packed file to a file, for the fuzzers
  *   wiretest reasons          prints the codes and names of the reasons
  */
 #include "check.h"
+#include "hex.h"
 #include "reason.h"
 
 const char *check_case = "";
@@ -194,6 +196,11 @@ static int seeds(const char *dir)
 	return 0;
 }
 
+static bool unpack_one(void *dir, int n, const u8 *buf, size_t len)
+{
+	return write_seed(dir, "input", (unsigned int)n, buf, (int)len);
+}
+
 /* The table of reasons, for a comparison with that of the commands. */
 static int print_reasons(void)
 {
@@ -219,7 +226,9 @@ int main(int argc, char **argv)
 		return print_reasons();
 	if (!strcmp(mode, "seeds") && argc == 3)
 		return seeds(argv[2]);
-	fprintf(stderr, "usage: %s run [VECTORS...] | encode | encode-llc | reasons | seeds DIR\n",
+	if (!strcmp(mode, "unpack") && argc == 4)
+		return read_inputs(argv[2], unpack_one, argv[3]) > 0 ? 0 : 1;
+	fprintf(stderr, "usage: %s run [VECTORS...] | encode | encode-llc | reasons | seeds DIR | unpack FILE DIR\n",
 		argv[0]);
 	return 2;
 }

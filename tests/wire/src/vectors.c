@@ -5,18 +5,9 @@
  */
 #include "cdc.h"
 #include "check.h"
+#include "hex.h"
 #include "llc_lists.h"
 #include "tcpopt.h"
-
-static int parse_hex(const char *hex, u8 *buf, size_t size)
-{
-	size_t n = 0;
-	unsigned int byte;
-
-	while (n < size && sscanf(hex + 2 * n, "%2x", &byte) == 1)
-		buf[n++] = (u8)byte;
-	return strlen(hex) == 2 * n ? (int)n : -1;
-}
 
 /* What we write for what we have read is what the stock host wrote, to the byte. */
 static void check_message(const u8 *buf, size_t len)
