@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/internal/need"
 	"github.com/smckit/smckit/internal/version"
 )
 
@@ -52,9 +53,7 @@ func TestModuleVersions(t *testing.T) {
 
 // TestDKMSSourcesWhereTheNameHasABlank installs the sources, and removes them: not what has the name up to the blank.
 func TestDKMSSourcesWhereTheNameHasABlank(t *testing.T) {
-	if _, err := exec.LookPath("make"); err != nil {
-		t.Skip("make is not installed")
-	}
+	need.Programs(t, "make")
 	dir := t.TempDir()
 	bystander := filepath.Join(dir, "a", "file")
 	put(t, dir, "a/file", nil, 0o644)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/internal/need"
 )
 
 // put writes a file below a directory.
@@ -56,9 +57,7 @@ func filesBelow(t *testing.T, dir string) []string {
 
 // TestInstall checks what 'make install' installs, and that 'make uninstall' removes that and nothing else.
 func TestInstall(t *testing.T) {
-	if _, err := exec.LookPath("make"); err != nil {
-		t.Skip("make is not installed")
-	}
+	need.Programs(t, "make")
 	// What is installed is not what is tested: files of the same names stand for it.
 	src, dest := t.TempDir(), t.TempDir()
 	for _, name := range []string{"Makefile", "preload/install.sh", "man/install.sh"} {

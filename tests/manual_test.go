@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/internal/need"
 	"github.com/smckit/smckit/pkg/pnet"
 )
 
@@ -104,10 +105,7 @@ func TestManualTables(t *testing.T) {
 
 // TestManualProgram checks that the program in af_smc(7) compiles.
 func TestManualProgram(t *testing.T) {
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler")
-	}
+	need.Programs(t, "cc")
 	at := slices.IndexFunc(examples(t, "man/af_smc.7"), func(text string) bool { return strings.HasPrefix(text, "#include") })
 	if at < 0 {
 		t.Fatal("no program in man/af_smc.7")
@@ -116,7 +114,7 @@ func TestManualProgram(t *testing.T) {
 	if err := os.WriteFile(file, []byte(examples(t, "man/af_smc.7")[at]), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command(cc, "-fsyntax-only", "-Wall", "-Wextra", "-Werror", file).CombinedOutput(); err != nil {
+	if out, err := exec.Command("cc", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", file).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -6,7 +6,6 @@ package lab
 
 import (
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/internal/need"
 )
 
 func TestParseMirrors(t *testing.T) {
@@ -79,9 +79,7 @@ Acquire::https::CaInfo "/etc/ssl/ours.pem";
 	if diff := cmp.Diff(want, privateConfig("/r", host)); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := exec.LookPath("apt-config"); err != nil {
-		t.Skip(err)
-	}
+	need.Programs(t, "apt-config")
 	if files, _ := filepath.Glob("/etc/apt/apt.conf.d/*"); len(files) == 0 {
 		t.Skip("this machine has no configuration of apt that could be seen")
 	}

@@ -113,28 +113,20 @@ func obtainRoot(
 	ctx context.Context, k *Kernel, dir string, open func() (packageSource, error), progress func(string),
 ) (*buildRoot, error) {
 	r := openRoot(k, dir)
-	if _, err := os.Stat(r.dir); err == nil {
-		return r, nil
+	have := func() (*buildRoot, error) {
+		_, err := os.Stat(r.dir)
+		return r, err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	unlock, err := lock(ctx, filepath.Join(dir, "lock"), progress)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	if _, err := os.Stat(r.dir); err == nil {
-		return r, nil
-	}
-	src, err := open()
-	if err != nil {
-		return nil, err
-	}
-	if err := makeRoot(ctx, src, k, r.dir, progress); err != nil {
-		return nil, err
-	}
-	return r, pruneRoots(dir, filepath.Base(r.dir))
+	return obtainBy(ctx, dir, have, false, progress, func() error {
+		src, err := open()
+		if err != nil {
+			return err
+		}
+		if err := makeRoot(ctx, src, k, r.dir, progress); err != nil {
+			return err
+		}
+		return pruneRoots(dir, filepath.Base(r.dir))
+	})
 }
 
 // makeRoot makes the build root for k, which is to be the directory final.

@@ -8,11 +8,11 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/internal/need"
 )
 
 func TestParseClosure(t *testing.T) {
@@ -77,11 +77,7 @@ func (f *fakePackages) fetchAll(ctx context.Context, packages []string, dir stri
 // rooter is what obtainRoot needs, with a cache that is empty at first.
 func rooter(t *testing.T) (dir string, src *fakePackages, get func(k *Kernel) (*buildRoot, error)) {
 	t.Helper()
-	for _, tool := range []string{"dpkg-deb", "tar"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("needs %s", tool)
-		}
-	}
+	need.Programs(t, "dpkg-deb", "tar")
 	dir = filepath.Join(t.TempDir(), "6.1")
 	src = &fakePackages{t: t, packages: map[string]map[string]string{
 		"new":     {"usr/bin/new": "in usr"},

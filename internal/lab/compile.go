@@ -5,19 +5,18 @@
 package lab
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/smckit/smckit/internal/need"
 )
 
 // CompileC compiles the C sources of a folder into a static program, and returns its path. A warning fails the test. Without a C
 // compiler the test is skipped, except where tests run guests.
 func CompileC(t testing.TB, folder string, flags ...string) (program string) {
 	t.Helper()
-	if _, err := exec.LookPath("cc"); err != nil && os.Getenv("SMCKIT_LAB") == "" {
-		t.Skip("no C compiler: install gcc and libc6-dev")
-	}
+	need.LabPrograms(t, "cc")
 	sources, err := filepath.Glob(filepath.Join(folder, "*.c"))
 	if err != nil || len(sources) == 0 {
 		t.Fatalf("no C sources in %s: %v", folder, err)

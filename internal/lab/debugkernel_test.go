@@ -8,12 +8,12 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/internal/need"
 )
 
 func TestLostOptions(t *testing.T) {
@@ -80,11 +80,7 @@ func (f *fakeSourcePackage) fetch(ctx context.Context, pkg, dir string, _ func(s
 
 // TestUnpackSource checks when a tree is taken as it is, so that the build in it goes on, and when it is made anew.
 func TestUnpackSource(t *testing.T) {
-	for _, tool := range []string{"dpkg-deb", "xz"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("needs %s", tool)
-		}
-	}
+	need.Programs(t, "dpkg-deb", "xz")
 	dir := t.TempDir()
 	tree := filepath.Join(dir, "tree_1")
 	src := &fakeSourcePackage{t: t}

@@ -6,9 +6,10 @@ package lab
 
 import (
 	"fmt"
-	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/smckit/smckit/internal/need"
 )
 
 // TestSoftRoCE finds in our guide what the hosts of a cluster get.
@@ -33,11 +34,7 @@ func TestDisk(t *testing.T) {
 	if !Full() {
 		t.Skip("boots a Debian machine twice: set SMCKIT_FULL=1, or run 'make test-full'")
 	}
-	for _, p := range []string{"debootstrap", "mke2fs"} {
-		if _, err := exec.LookPath(p); err != nil {
-			t.Skipf("needs %s: run tests/deps.sh", p)
-		}
-	}
+	need.Programs(t, "debootstrap", "mke2fs")
 	disk := NewMachine(t, "bookworm").Disk()
 	lt := Start(t, Options{Disk: disk, Hosts: 2})
 	const stalls = "cat /sys/module/rcupdate/parameters/rcu_cpu_stall_timeout /proc/sys/kernel/watchdog_thresh"

@@ -21,6 +21,7 @@ import (
 
 	"github.com/cavaliergopher/cpio"
 	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/internal/need"
 )
 
 // fakeSource is an archive with one kernel, as the packages of sid have it: image, modules, and one that holds nothing.
@@ -90,11 +91,7 @@ func xz(t *testing.T, s string) string {
 // provisioner is what obtain needs, with a cache that is empty at first.
 func provisioner(t *testing.T) (dir string, src *fakeSource, get func(ctx context.Context, update bool) (*Kernel, error)) {
 	t.Helper()
-	for _, tool := range []string{"dpkg-deb", "xz"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("needs %s", tool)
-		}
-	}
+	need.Programs(t, "dpkg-deb", "xz")
 	if _, err := output(t.Context(), "depmod", "--version"); err != nil {
 		t.Skip("needs depmod, of the package kmod")
 	}

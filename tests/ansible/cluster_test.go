@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/smckit/smckit/internal/lab"
+	"github.com/smckit/smckit/internal/need"
 )
 
 // connectTime is how long ssh may take to connect.
@@ -42,9 +43,7 @@ func TestCluster(t *testing.T) {
 	if !lab.Full() {
 		t.Skip("takes seven minutes: in full runs only (SMCKIT_FULL=1)")
 	}
-	need(t, "ansible-core", "ansible-playbook")
-	need(t, "openssh-server", "/usr/sbin/sshd")
-	need(t, "openssh-client", "ssh", "ssh-keygen")
+	need.Programs(t, "ansible-playbook", "/usr/sbin/sshd", "ssh", "ssh-keygen")
 	const kernel = "7.2"
 	if err := lab.CheckModule(t.Context(), kernel, lab.ModuleOurs, nil); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/smckit/smckit/internal/need"
 )
 
 // python is the interpreter that Debian's Ansible and pytest belong to, whichever one else is in the PATH.
@@ -48,16 +50,6 @@ func write(t *testing.T, file, text string) {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// need skips a test on a machine that lacks something.
-func need(t *testing.T, pkg string, programs ...string) {
-	t.Helper()
-	for _, p := range programs {
-		if _, err := exec.LookPath(p); err != nil {
-			t.Skipf("no %s: install the package %s", p, pkg)
-		}
 	}
 }
 
@@ -162,7 +154,7 @@ func TestDocuments(t *testing.T) {
 
 // TestDocumentation has ansible-doc show every module and the role.
 func TestDocumentation(t *testing.T) {
-	need(t, "ansible-core", "ansible-doc")
+	need.Programs(t, "ansible-doc")
 	c := install(t)
 	for _, m := range modules(t) {
 		out := c.must(t, c.home, nil, "ansible-doc", "-t", "module", "smckit.smc."+m)
@@ -177,7 +169,7 @@ func TestDocumentation(t *testing.T) {
 
 // TestPlaybooks checks the syntax of the example playbooks, each with its inventory.
 func TestPlaybooks(t *testing.T) {
-	need(t, "ansible-core", "ansible-playbook")
+	need.Programs(t, "ansible-playbook")
 	c := install(t)
 	playbooks, err := filepath.Glob(filepath.Join(c.dir, "playbooks/*.yml"))
 	if err != nil || len(playbooks) < 2 {
@@ -206,7 +198,7 @@ const sanity = "/usr/lib/python3/dist-packages/ansible_test/_util/controller/san
 
 // TestSanity runs of ansible-test's sanity tests those that work offline.
 func TestSanity(t *testing.T) {
-	need(t, "ansible-core", "ansible-test")
+	need.Programs(t, "ansible-test")
 	c := install(t)
 	t.Run("ansible-test", func(t *testing.T) {
 		have := strings.Fields(c.must(t, c.dir, nil, "ansible-test", "sanity", "--list-tests"))
@@ -237,7 +229,7 @@ func TestSanity(t *testing.T) {
 		c.must(t, c.dir, nil, python, "-m", "pycodestyle", "--max-line-length=160", "--ignore=E402,W503,W504,E741", ".")
 	})
 	t.Run("yamllint", func(t *testing.T) {
-		need(t, "yamllint", "yamllint")
+		need.Programs(t, "yamllint")
 		needFile(t, sanity+"yamllint/config/default.yml")
 		c.must(t, c.dir, nil, "yamllint", "--strict", "-c", sanity+"yamllint/config/default.yml", ".")
 	})
@@ -252,7 +244,7 @@ func needFile(t *testing.T, file string) {
 
 // TestLint has ansible-lint look at role and playbooks.
 func TestLint(t *testing.T) {
-	need(t, "ansible-lint", "ansible-lint")
+	need.Programs(t, "ansible-lint")
 	c := install(t)
 	// In its place among collections, it would not find it.
 	dir := filepath.Join(c.home, "smc")
@@ -264,7 +256,7 @@ func TestLint(t *testing.T) {
 
 // TestBuild packs the collection as it is published, and installs what was packed.
 func TestBuild(t *testing.T) {
-	need(t, "ansible-core", "ansible-galaxy")
+	need.Programs(t, "ansible-galaxy")
 	c := install(t)
 	c.must(t, c.dir, nil, "ansible-galaxy", "collection", "build", "--output-path", c.home)
 	packed, err := filepath.Glob(filepath.Join(c.home, "smckit-smc-*.tar.gz"))

@@ -12,12 +12,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/smckit/smckit/internal/need"
 )
 
 // build builds commands into a directory.
 func build(t *testing.T, dir string, commands ...string) {
 	t.Helper()
-	need(t, "golang-go", "go")
+	need.Programs(t, "go")
 	argv := []string{"build", "-o", dir + "/"}
 	for _, c := range commands {
 		argv = append(argv, "./cmd/"+c)

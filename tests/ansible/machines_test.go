@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/smckit/smckit/internal/lab"
+	"github.com/smckit/smckit/internal/need"
 )
 
 // machines describes the hosts: a's configuration is applied in a certain way, b's as the role chooses.
@@ -35,10 +36,10 @@ func TestMachines(t *testing.T) {
 	if !lab.Full() {
 		t.Skip("boots Debian machines four times: in full runs only (SMCKIT_FULL=1)")
 	}
-	need(t, "ansible-core", "ansible-playbook")
-	need(t, "openssh-client", "ssh", "ssh-keygen")
-	need(t, "debootstrap", "debootstrap")
-	need(t, "e2fsprogs", "mke2fs")
+	need.Programs(t, "ansible-playbook")
+	need.Programs(t, "ssh", "ssh-keygen")
+	need.Programs(t, "debootstrap")
+	need.Programs(t, "mke2fs")
 	dir := t.TempDir()
 	lab.MakePackages(t, "DIST="+dir)
 	d := lab.NewRoCEHost(t, "bookworm", "openssh-server", "python3", "python3-apt")

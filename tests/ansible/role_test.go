@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/internal/need"
 )
 
 // recap is what a run of a playbook says of a host at its end.
@@ -42,7 +43,7 @@ type machine struct {
 }
 
 func newMachine(t *testing.T) *machine {
-	need(t, "ansible-core", "ansible-playbook")
+	need.Programs(t, "ansible-playbook")
 	dir := t.TempDir()
 	m := &machine{tree: install(t), t: t, fake: filepath.Join(dir, "bin"), etc: filepath.Join(dir, "etc")}
 	if err := os.CopyFS(m.fake, os.DirFS("testdata/bin")); err != nil {

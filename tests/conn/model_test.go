@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/smckit/smckit/internal/need"
 )
 
 // The model's ways to run, as its head explains them.
@@ -33,7 +35,7 @@ func promela(t *testing.T) string {
 // verifier makes the program that goes through the model, in a directory of its own.
 func verifier(t *testing.T, defines []string, flags ...string) (dir string) {
 	t.Helper()
-	need(t, "spin", "spin")
+	need.LabPrograms(t, "spin")
 	dir = t.TempDir()
 	model, err := os.ReadFile("stream.pml")
 	if err != nil {

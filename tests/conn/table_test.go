@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/smckit/smckit/internal/need"
 )
 
 const header = "../../kernel/conn/close_table.h"
@@ -84,18 +86,6 @@ func (tb *table) describe(s step) string {
 // compiled are the files besides the program itself that a program of src/ is made of.
 var compiled = []string{header, "../../kernel/wire/shim.h"}
 
-// need skips a test that needs a program which this machine lacks, and fails it where the lab's programs must be present.
-func need(t *testing.T, program, pkg string) {
-	t.Helper()
-	if _, err := exec.LookPath(program); err == nil {
-		return
-	}
-	if os.Getenv("SMCKIT_LAB") != "" {
-		t.Fatalf("no %s: run tests/deps.sh", program)
-	}
-	t.Skipf("no %s: install %s", program, pkg)
-}
-
 // run returns the output of a program.
 func run(t *testing.T, dir, program string, args ...string) string {
 	t.Helper()
@@ -112,7 +102,7 @@ func run(t *testing.T, dir, program string, args ...string) string {
 // that the compiler reads, because the go command repeats a test only if a file has changed that the test itself has read.
 func compile(t *testing.T, source string) (program string) {
 	t.Helper()
-	need(t, "cc", "gcc and libc6-dev")
+	need.LabPrograms(t, "cc")
 	for _, file := range append([]string{source}, compiled...) {
 		if _, err := os.ReadFile(file); err != nil {
 			t.Fatal(err)

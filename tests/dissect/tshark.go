@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/smckit/smckit/internal/need"
 )
 
 // Dissected is what Wireshark makes of a packet.
@@ -22,9 +24,7 @@ type Dissected struct {
 // Need skips a test where there is no tshark.
 func Need(t testing.TB) {
 	t.Helper()
-	if _, err := exec.LookPath("tshark"); err != nil {
-		t.Skipf("needs tshark: %v", err)
-	}
+	need.Programs(t, "tshark")
 }
 
 // Dissect returns what tshark says of each packet that passes one of its filters (all, if that is empty), in their order.

@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/smckit/smckit/internal/need"
 )
 
 // dropIn is a block with a drop-in of a service, which begins with the name of the file.
@@ -18,9 +20,7 @@ var dropIn = regexp.MustCompile("(?ms)^```ini\n# /etc/systemd/system/([\\w@-]+\\
 
 // TestDropIns has systemd read the drop-ins of the documents, for services that it has been told of already.
 func TestDropIns(t *testing.T) {
-	if _, err := exec.LookPath("systemd-analyze"); err != nil {
-		t.Skip("systemd is not installed")
-	}
+	need.Programs(t, "systemd-analyze")
 	found := 0
 	for _, name := range files(t) {
 		for _, m := range dropIn.FindAllStringSubmatch(read(t, name), -1) {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/smckit/smckit/internal/lab"
+	"github.com/smckit/smckit/internal/need"
 	"github.com/smckit/smckit/internal/version"
 )
 
@@ -29,7 +30,7 @@ func TestBoot(t *testing.T) {
 	if !lab.Full() {
 		t.Skip("boots Debian machines five times: set SMCKIT_FULL=1, or run 'make test-full'")
 	}
-	need(t, "debootstrap", "mke2fs")
+	need.Programs(t, "debootstrap", "mke2fs")
 	was, is := build(t, older), build(t, version.Version)
 	d := lab.NewRoCEHost(t, "bookworm")
 	// The modules are compiled here: a guest would take a quarter of an hour.

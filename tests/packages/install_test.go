@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/smckit/smckit/internal/lab"
+	"github.com/smckit/smckit/internal/need"
 	"github.com/smckit/smckit/internal/version"
 )
 
@@ -77,7 +78,7 @@ func haveService() bool {
 
 // TestInstall installs, upgrades, removes and purges the packages of the commands in fresh Debian systems.
 func TestInstall(t *testing.T) {
-	need(t, "debootstrap")
+	need.Programs(t, "debootstrap")
 	for _, suite := range suites() {
 		t.Run(suite, func(t *testing.T) {
 			d := lab.NewDebian(t, suite)
@@ -147,7 +148,7 @@ LD_PRELOAD=libsmc-preload.so.1 cat /proc/self/maps`)
 
 // TestReplace installs the packages where smc-tools is.
 func TestReplace(t *testing.T) {
-	need(t, "debootstrap", "dpkg-deb")
+	need.Programs(t, "debootstrap", "dpkg-deb")
 	d := lab.NewDebian(t, "bookworm")
 	tree := t.TempDir()
 	lib := "/usr/lib/x86_64-linux-gnu/"
@@ -186,7 +187,7 @@ func TestDKMS(t *testing.T) {
 	if !lab.Full() {
 		t.Skip("compiles the modules twice: set SMCKIT_FULL=1, or run 'make test-full'")
 	}
-	need(t, "debootstrap")
+	need.Programs(t, "debootstrap")
 	was, is := build(t, older), build(t, version.Version)
 	for _, suite := range []string{"bookworm", "trixie", "sid"} {
 		t.Run(suite, func(t *testing.T) { dkms(t, suite, was, is) })
@@ -232,7 +233,7 @@ func TestSources(t *testing.T) {
 	if !lab.Full() {
 		t.Skip("compiles the modules twice: set SMCKIT_FULL=1, or run 'make test-full'")
 	}
-	need(t, "debootstrap")
+	need.Programs(t, "debootstrap")
 	d := lab.NewDebian(t, "bookworm", "dkms", "linux-headers-amd64", "openssl")
 	sources := t.TempDir()
 	if err := os.CopyFS(filepath.Join(sources, "kernel"), os.DirFS("../../kernel")); err != nil {
@@ -282,7 +283,7 @@ func checkModules(t *testing.T, d *lab.Debian, kernel, v string) {
 // TestRPM installs, upgrades and removes the packages of the other format, with their scripts, in the files of a Debian
 // system: no tool makes one of another distribution here.
 func TestRPM(t *testing.T) {
-	need(t, "debootstrap", "rpm")
+	need.Programs(t, "debootstrap", "rpm")
 	d := lab.NewDebian(t, "bookworm")
 	was, is := build(t, older), build(t, version.Version)
 	rpm := func(args ...string) {

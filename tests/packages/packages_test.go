@@ -21,6 +21,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/smckit/smckit/internal/lab"
+	"github.com/smckit/smckit/internal/need"
 	"github.com/smckit/smckit/internal/version"
 )
 
@@ -77,16 +78,6 @@ func output(t *testing.T, argv ...string) string {
 		t.Fatalf("%q: %v\n%s%s", argv, err, out, stderr.String())
 	}
 	return string(out)
-}
-
-// need skips a test for which a program is missing.
-func need(t *testing.T, programs ...string) {
-	t.Helper()
-	for _, p := range programs {
-		if _, err := exec.LookPath(p); err != nil {
-			t.Skipf("needs %s: run tests/deps.sh", p)
-		}
-	}
 }
 
 // pkg is a package as the tool that installs it reads it.
@@ -190,7 +181,7 @@ func paths(files []string, pattern string) (found []string) {
 
 // TestContents looks at what is in the packages of the version that this is.
 func TestContents(t *testing.T) {
-	need(t, "dpkg-deb", "rpm")
+	need.Programs(t, "dpkg-deb", "rpm")
 	if runtime.GOARCH != "amd64" {
 		t.Skip("names are those of amd64")
 	}
@@ -324,7 +315,7 @@ func checkFields(t *testing.T, all map[string]pkg, v string) {
 
 // TestLint has Debian's checker look at the packages. What it may find all the same, and why, is in packaging/lintian-overrides.
 func TestLint(t *testing.T) {
-	need(t, "lintian")
+	need.Programs(t, "lintian")
 	dir := build(t, version.Version)
 	debs := glob(t, dir, "*.deb")
 	report := lint(t, append([]string{"lintian", "--tag-display-limit", "0"}, debs...)...)
@@ -336,7 +327,7 @@ func TestLint(t *testing.T) {
 // TestLintRPM has rpmlint look at the other packages. It unpacks them by a cpio that takes absolute names, which nfpm gives to
 // files, for what they say: its root has to be one that is thrown away, and cpio to be told otherwise for it to find them.
 func TestLintRPM(t *testing.T) {
-	need(t, "debootstrap")
+	need.Programs(t, "debootstrap")
 	d := lab.NewDebian(t, "bookworm", "rpmlint", "rpm", "python3-cffi-backend")
 	d.Must(build(t, version.Version), `dpkg-divert --quiet --rename --divert /usr/bin/cpio.real /usr/bin/cpio
 printf '#!/bin/sh\nexec cpio.real --no-absolute-filenames "$@"\n' >/usr/bin/cpio
@@ -382,7 +373,7 @@ func glob(t *testing.T, dir, pattern string) []string {
 
 // TestScripts has shellcheck read what runs as root on other people's machines, and what makes the packages.
 func TestScripts(t *testing.T) {
-	need(t, "shellcheck")
+	need.Programs(t, "shellcheck")
 	argv := []string{"shellcheck"}
 	for _, pattern := range []string{"packaging/scripts/*", "packaging/*.sh", "preload/*.sh"} {
 		for _, name := range names(t, pattern) {
@@ -397,7 +388,7 @@ func TestScripts(t *testing.T) {
 
 // TestVersions checks what packages make of the versions that git describes.
 func TestVersions(t *testing.T) {
-	need(t, "make")
+	need.Programs(t, "make")
 	for describe, want := range map[string]string{
 		"":                           version.Version,
 		"0.2.0":                      "0.2.0",

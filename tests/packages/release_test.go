@@ -15,12 +15,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/internal/need"
 	"github.com/smckit/smckit/internal/version"
 )
 
 // TestRelease looks at what a release has besides the packages: each file is for people who have nothing but that one.
 func TestRelease(t *testing.T) {
-	need(t, "git", "tar", "sha256sum")
+	need.Programs(t, "git", "tar", "sha256sum")
 	packages := build(t, version.Version)
 	dist := filepath.Join(t.TempDir(), "dist")
 	output(t, "cp", "-r", packages, dist)

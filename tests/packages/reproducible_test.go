@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/smckit/smckit/internal/lab"
+	"github.com/smckit/smckit/internal/need"
 )
 
 // TestReproducible makes a release twice.
@@ -48,7 +49,7 @@ var recipes = map[string]string{
 
 // TestDifferences has the script compare releases that depend on where and how they are made, and one that does not.
 func TestDifferences(t *testing.T) {
-	need(t, "git", "make", "go", "locale", "localedef")
+	need.Programs(t, "git", "make", "go", "locale", "localedef")
 	everything := "release:\n\tmkdir dist dist/below\n\techo same >dist/same; cat file* >dist/below/files\n"
 	for _, name := range sorted(recipes) {
 		everything += fmt.Sprintf("\t(%s) >dist/%s\n", recipes[name], name)

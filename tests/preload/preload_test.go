@@ -17,6 +17,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/smckit/smckit/internal/need"
 	"golang.org/x/sys/unix"
 )
 
@@ -48,7 +49,7 @@ var library = sync.OnceValues(func() (string, error) {
 // needLibrary returns the library.
 func needLibrary(t *testing.T) string {
 	t.Helper()
-	needCompiler(t, "cc")
+	need.Programs(t, "cc")
 	lib, err := library()
 	if err != nil {
 		t.Fatal(err)
@@ -56,17 +57,10 @@ func needLibrary(t *testing.T) string {
 	return lib
 }
 
-func needCompiler(t *testing.T, cc string) {
-	t.Helper()
-	if _, err := exec.LookPath(cc); err != nil {
-		t.Skip("no C compiler: " + cc)
-	}
-}
-
 // compile builds a program, or something else that flags say, unless it is there.
 func compile(t *testing.T, cc, name string, flags ...string) string {
 	t.Helper()
-	needCompiler(t, cc)
+	need.Programs(t, cc)
 	path := filepath.Join(dir, "build", strings.ReplaceAll(name, " ", "-"))
 	if _, err := os.Stat(path); err == nil {
 		return path

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smckit/smckit/internal/need"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
@@ -44,13 +45,6 @@ func sources(t *testing.T) map[string]string {
 	return files
 }
 
-func need(t *testing.T, program string) {
-	t.Helper()
-	if _, err := exec.LookPath(program); err != nil {
-		t.Skipf("needs %s: %v", program, err)
-	}
-}
-
 // outDir is where all tests build, so that the test program is compiled once.
 var outDir string
 
@@ -68,8 +62,7 @@ func TestMain(m *testing.M) {
 // wiretest builds the test program, runs it in one of its modes and returns its output.
 func wiretest(t *testing.T, args ...string) string {
 	t.Helper()
-	need(t, "cc")
-	need(t, "make")
+	need.Programs(t, "cc", "make")
 	sources(t)
 	program := filepath.Join(outDir, "wiretest")
 	if out, err := exec.Command("make", "-s", "OUT="+outDir, program).CombinedOutput(); err != nil {
@@ -155,8 +148,7 @@ func TestLibrary(t *testing.T) {
 
 // TestPackedInputs runs each fuzzer on its packed inputs. That needs no libFuzzer, so it happens wherever there is a C compiler.
 func TestPackedInputs(t *testing.T) {
-	need(t, "cc")
-	need(t, "make")
+	need.Programs(t, "cc", "make")
 	sources(t)
 	inputs := map[string]int{"accept": 35, "cdc": 45, "decline": 24, "header": 10, "llc": 54, "proposal": 65, "tcpopt": 29}
 	targets, err := filepath.Glob("fuzz/fuzz_*.c")
@@ -176,9 +168,7 @@ func TestPackedInputs(t *testing.T) {
 
 // TestFuzz runs each fuzzer over the inputs that were found interesting once, and a number of new ones.
 func TestFuzz(t *testing.T) {
-	need(t, "clang")
-	need(t, "cc")
-	need(t, "make")
+	need.Programs(t, "clang", "cc", "make")
 	sources(t)
 	probe := exec.Command("clang", "-fsanitize=fuzzer", "-x", "c", "-o", filepath.Join(t.TempDir(), "probe"), "-")
 	probe.Stdin = strings.NewReader("int LLVMFuzzerTestOneInput(const char *d, long n) { return d && n < 0; }\n")

@@ -37,4 +37,16 @@ static inline u8 *framed(const u8 *data, size_t size, u8 type)
 	return copy;
 }
 
+/* Runs @check on an input as it is, and as a message of the type. */
+static inline int check_framed(const u8 *data, size_t size, u8 type, void (*check)(const u8 *buf, size_t len))
+{
+	u8 *copy = framed(data, size, type);
+
+	check(data, size);
+	if (copy)
+		check(copy, size);
+	free(copy);
+	return 0;
+}
+
 #endif /* TESTS_WIRE_FUZZ_H */

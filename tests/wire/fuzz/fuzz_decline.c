@@ -21,11 +21,5 @@ static void check(const u8 *buf, size_t len)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	u8 *copy = framed(data, size, SMC_CLC_DECLINE);
-
-	check(data, size);
-	if (copy)
-		check(copy, size);
-	free(copy);
-	return 0;
+	return check_framed(data, size, SMC_CLC_DECLINE, check);
 }
