@@ -65,23 +65,6 @@ func TestLicences(t *testing.T) {
 	}
 }
 
-// TestFileSize keeps files at one topic: 600 lines, tests and generated tables aside.
-func TestFileSize(t *testing.T) {
-	const most = 600
-	for _, file := range repoFiles(t) {
-		if !strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, ".c") && !strings.HasSuffix(file, ".h") {
-			continue
-		}
-		limit := most
-		if strings.HasSuffix(file, "_test.go") {
-			limit = 2 * most
-		}
-		if n := bytes.Count(read(t, file), []byte("\n")); n > limit {
-			t.Errorf("%s: %d lines, more than %d: split it by topic", file, n, limit)
-		}
-	}
-}
-
 // TestImports keeps the layers apart: who may use what, and why.
 func TestImports(t *testing.T) {
 	const self = "github.com/smckit/smckit/"
