@@ -26,7 +26,7 @@ import (
 type archive struct {
 	root    string
 	suite   string
-	foreign string // an architecture beside amd64, or none
+	foreign string // an architecture besides amd64, or empty
 }
 
 // keyrings are where Debian's signing keys may be.
@@ -48,7 +48,7 @@ func newArchive(root, suite, foreign string) (*archive, error) {
 		return nil, err
 	}
 	a := &archive{root: root, suite: suite, foreign: foreign}
-	// Without apt there are no proxies to know, and whatever comes next will say that it is missing.
+	// Without apt there are no proxies to read, and the next step will report that apt is missing.
 	host, _ := output(context.Background(), "apt-config", "dump", "--format", "%F \"%v\";%n")
 	return a, os.WriteFile(a.config(), []byte(privateConfig(root, host)), 0o644)
 }
@@ -64,12 +64,12 @@ func privateConfig(root, host string) string {
 	return strings.Join(append([]string{fmt.Sprintf("Dir %q;", root)}, network.FindAllString(host, -1)...), "\n") + "\n"
 }
 
-// mirrors returns where Debian's archive may be found: where $SMCKIT_MIRROR or this machine's apt says.
+// mirrors returns the places where Debian's archive may be found: those of $SMCKIT_MIRROR or of this machine's apt.
 func mirrors(ctx context.Context) ([]string, error) {
 	if m := os.Getenv("SMCKIT_MIRROR"); m != "" {
 		return []string{m}, nil
 	}
-	// Needs no lists: in a fresh container there are none.
+	// This reads no lists: a fresh container has none.
 	out, err := output(ctx, "apt-get", "update", "--print-uris")
 	if err != nil {
 		return nil, fmt.Errorf("asking apt for this machine's mirror: %w", err)
@@ -105,7 +105,7 @@ func (a *archive) apt(args ...string) []string {
 		"-o", "APT::Architecture=amd64",
 		"-o", "Acquire::Languages=none",
 		"-o", "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false",
-		// Files here belong to whoever runs the lab; apt's own user could not write them.
+		// Files here belong to the user who runs the lab; apt's own user could not write them.
 		"-o", "APT::Sandbox::User=",
 		"-o", "Acquire::Retries=3",
 		// A mirror that lags behind, as snapshots do, is as good for a test as any, and so is a clock that does. The signature is
@@ -118,7 +118,7 @@ func (a *archive) apt(args ...string) []string {
 	return append(argv, args[1:]...)
 }
 
-// sources says where apt finds the packages of the suite.
+// sources lists the archives that apt searches for the packages of the suite.
 func (a *archive) sources(uri, keyring string) string {
 	return fmt.Sprintf("Types: deb\nURIs: %s\nSuites: %s\nComponents: main\nArchitectures: %s\nSigned-By: %s\n",
 		uri, a.suite, strings.TrimSpace("amd64 "+a.foreign), keyring)
@@ -146,7 +146,7 @@ func (a *archive) update(ctx context.Context) error {
 	return fmt.Errorf("no package lists of Debian %s: %w", a.suite, err)
 }
 
-// debian is what the package list says of a package.
+// debian is the entry of a package in the package list.
 type debian struct {
 	name, version string
 	depends       []string // names, of alternatives the first
@@ -191,12 +191,12 @@ func parsePackage(paragraph string) *debian {
 	return d
 }
 
-// kernelPackages is what a kernel consists of.
+// kernelPackages are the packages that make up a kernel.
 type kernelPackages struct {
 	release  string // uname -r
 	version  string // of the packages
 	packages []string
-	// compressed says that the image is to be booted as it is, not by its ELF entry.
+	// compressed means that the guest boots the image as it is, not by its ELF entry.
 	compressed bool
 }
 
@@ -267,7 +267,7 @@ func parseURI(out string) (*download, error) {
 	return &download{uri: strings.Trim(f[0], "'"), file: filepath.Base(f[1]), size: size, sha256: digest}, nil
 }
 
-// run runs a program and makes what it printed part of the error if it fails.
+// run runs a program. If the program fails, its output is part of the error.
 func run(ctx context.Context, argv ...string) error {
 	_, err := output(ctx, argv...)
 	return err
@@ -290,8 +290,8 @@ func output(ctx context.Context, argv ...string) (string, error) {
 	return "", fmt.Errorf("%s: %w: %s", argv[0], err, said)
 }
 
-// execute runs a program in the C locale; what a user's PATH may lack is looked for in /usr/sbin. It ends with us,
-// however we end: one that goes on would hold apt's locks against whoever tries next.
+// execute runs a program in the C locale, and finds it in /usr/sbin if the user's PATH lacks that. The program ends with
+// this process, however this process ends: apt would otherwise go on and hold its locks against the next attempt.
 func execute(ctx context.Context, stdout, stderr io.Writer, argv ...string) error {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin")

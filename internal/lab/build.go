@@ -87,7 +87,7 @@ func MakePackages(t testing.TB, variables ...string) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "make", append([]string{"-C", root, "packages"}, variables...)...)
-	// What started this may be make, too.
+	// This may run below make already.
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "MAKEFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("make packages: %v\n%s", err, out)

@@ -24,17 +24,17 @@ import (
 type buildRoot struct {
 	dir     string
 	headers string // the directory to build modules against, inside
-	binds   []bind // what else is needed there
+	binds   []bind // other packages that the kernel needs there
 }
 
-// modulePackages are what building modules takes beside headers and a compiler.
+// modulePackages are needed to build modules, besides headers and a compiler.
 var modulePackages = []string{
-	// What scripts expect of any system.
+	// Scripts expect these on any system.
 	"base-files", "bash", "coreutils", "dash", "diffutils", "findutils", "grep", "gzip", "mawk", "sed", "tar", "xz-utils",
 	"kmod", "make", "perl",
 }
 
-// buildPackages are what a build takes beside the headers, which depend on the compiler.
+// buildPackages are needed for a build besides the headers, which depend on the compiler.
 var buildPackages = append(slices.Clone(modulePackages),
 	// Checking modules.
 	"sparse",
@@ -88,7 +88,7 @@ func provisionRoot(ctx context.Context, series string, progress func(string)) (*
 	panic("not reached")
 }
 
-// rootName names the build root for k: another one if k or what belongs into a root is another.
+// rootName names the build root for k. The name changes if k or the list of packages changes.
 func rootName(k *Kernel) string {
 	packages := buildPackages
 	if k.cross() {
@@ -107,8 +107,8 @@ func openRoot(k *Kernel, dir string) *buildRoot {
 	return &buildRoot{dir: filepath.Join(dir, rootName(k)), headers: "/usr/src/linux-headers-" + k.Release}
 }
 
-// obtainRoot opens the build root for k below dir, which it first makes if there is none. Whoever finds another process
-// at it waits. A directory with a root's name is complete.
+// obtainRoot opens the build root for k below dir, and makes it first if there is none. It waits while another process makes
+// it. A directory with a root's name is complete.
 func obtainRoot(
 	ctx context.Context, k *Kernel, dir string, open func() (packageSource, error), progress func(string),
 ) (*buildRoot, error) {
@@ -129,7 +129,7 @@ func obtainRoot(
 	})
 }
 
-// makeRoot makes the build root for k, which is to be the directory final.
+// makeRoot makes the build root for k in the directory final.
 func makeRoot(ctx context.Context, src packageSource, k *Kernel, final string, progress func(string)) error {
 	// The headers ask for the kernel they belong to, which nobody boots here.
 	image := debian{name: "linux-image-" + k.Release, version: k.Package}
@@ -141,8 +141,8 @@ func makeRoot(ctx context.Context, src packageSource, k *Kernel, final string, p
 	return fillRoot(ctx, src, k, packages, final, progress)
 }
 
-// fillRoot makes the directory final of packages, in one of another name, so what an interrupted run leaves is never
-// taken for it.
+// fillRoot makes the directory final from packages. It works in a directory with another name, so that an interrupted run
+// leaves nothing that looks like a root.
 func fillRoot(
 	ctx context.Context, src packageSource, k *Kernel, packages []string, final string, progress func(string),
 ) error {
@@ -216,7 +216,7 @@ func pruneRoots(dir, current string) error {
 	return err
 }
 
-// closure asks apt what installing wanted would install.
+// closure asks apt which packages it would install for the wanted ones.
 func (a *archive) closure(ctx context.Context, installed []debian, wanted ...string) ([]string, error) {
 	var status strings.Builder
 	for _, d := range installed {
@@ -238,7 +238,7 @@ func (a *archive) closure(ctx context.Context, installed []debian, wanted ...str
 	return parseClosure(out), nil
 }
 
-// parseClosure picks the packages from what `apt-get -s install` says it would do: Inst NAME (VERSION ARCHIVE [ARCH]).
+// parseClosure picks the packages from the output of `apt-get -s install`: Inst NAME (VERSION ARCHIVE [ARCH]).
 func parseClosure(out string) []string {
 	var packages []string
 	for line := range strings.Lines(out) {

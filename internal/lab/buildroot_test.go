@@ -36,7 +36,7 @@ Conf libc6 (2.41-12 Debian:13.1/stable [amd64])
 type fakePackages struct {
 	t        *testing.T
 	packages map[string]map[string]string
-	err      error // what the next request ends with
+	err      error // the error that ends the next request
 	asked    []string
 	there    []debian
 }
@@ -74,7 +74,7 @@ func (f *fakePackages) fetchAll(ctx context.Context, packages []string, dir stri
 	return debs, f.err
 }
 
-// rooter is what obtainRoot needs, with a cache that is empty at first.
+// rooter prepares a call of obtainRoot, with a cache that is empty at first.
 func rooter(t *testing.T) (dir string, src *fakePackages, get func(k *Kernel) (*buildRoot, error)) {
 	t.Helper()
 	need.Programs(t, "dpkg-deb", "tar")
@@ -112,7 +112,7 @@ func TestBuildRoot(t *testing.T) {
 			t.Errorf("%s is a link to %q, %v", link, got, err)
 		}
 	}
-	// The very headers of the kernel, whose own package need not come along.
+	// The archive has the headers of exactly this kernel, so its own package is not needed.
 	if got := src.asked[len(src.asked)-1]; got != "linux-headers-6.1.0-1-amd64=6.1.5-1" {
 		t.Errorf("asked for %q", got)
 	}
@@ -136,7 +136,7 @@ func TestBuildRoot(t *testing.T) {
 	}
 }
 
-// TestBuildRootInterrupted checks that what is not complete is never taken for a root.
+// TestBuildRootInterrupted checks that an incomplete directory is never taken for a root.
 func TestBuildRootInterrupted(t *testing.T) {
 	dir, src, get := rooter(t)
 	k := &Kernel{Series: "6.1", Release: "6.1.0-1-amd64", Package: "6.1.5-1"}

@@ -20,8 +20,8 @@ type bind struct {
 	inside string // where, an absolute path
 }
 
-// enter mounts what a build needs of a running system, then runs a command in the root $1. The mounts are of a namespace
-// of their own, which ends with its first process, however that ends: there is nothing to undo.
+// enter mounts the parts of a running system that a build needs, then runs a command in the root $1. The mounts belong to a
+// namespace that ends with its first process, however that ends, so nothing has to be undone.
 const enter = `set -e
 root=$1
 shift
@@ -35,8 +35,8 @@ done
 shift
 exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin HOME=/tmp LC_ALL=C DEB_BUILD_ARCH=amd64 DEB_HOST_ARCH=amd64 "$@"`
 
-// chroot runs a command in a build root and returns what it printed, errors included, also if it failed. Its processes
-// have a namespace of their own and do not outlive this one.
+// chroot runs a command in a build root and returns its output and errors, even if it failed. Its processes have a namespace
+// of their own and do not outlive this one.
 func (r *buildRoot) chroot(ctx context.Context, binds []bind, argv ...string) (string, error) {
 	args := []string{"unshare", "--mount", "--pid", "--fork", "--kill-child"}
 	if os.Geteuid() != 0 {
@@ -63,5 +63,5 @@ func (r *buildRoot) chroot(ctx context.Context, binds []bind, argv ...string) (s
 	return said.String(), nil
 }
 
-// unprivileged matches what is said by whatever enter needs if it is not allowed.
+// unprivileged matches the messages of the programs that enter runs, when they lack privileges.
 var unprivileged = regexp.MustCompile(`(?m)^(unshare|mount|chroot): .*([Pp]ermission denied|not permitted)`)

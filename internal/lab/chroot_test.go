@@ -37,7 +37,7 @@ func TestChrootRefused(t *testing.T) {
 		if err == nil || strings.Contains(err.Error(), "sudo") != tc.privilege || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", tc.name, err)
 		}
-		// What a build says belongs to whoever asked for it, in full.
+		// The caller gets the whole output of a build.
 		if !tc.privilege && out != tc.says+"\n" {
 			t.Errorf("%s: said %q", tc.name, out)
 		}

@@ -6,7 +6,8 @@ package lab
 
 import "encoding/json"
 
-// Counters are what has become of AF_SMC connections since the module was loaded, as `smcd stats --json` says, or smcr.
+// Counters are the numbers of AF_SMC connections by outcome since the module was loaded, as `smcd stats --json` and smcr
+// print them.
 type Counters struct {
 	Connections struct {
 		ClientV1 int `json:"client_v1"`

@@ -22,30 +22,30 @@ const CrossArch = "s390x"
 // crossTriplet names the compiler's packages.
 const crossTriplet = "s390x-linux-gnu"
 
-// crossFlags have Kbuild use the cross compiler. Debian's kernels have no driver of ISM, whose interface is compiled
-// against all the same: so modpost is to go on where a function of its is missing.
+// crossFlags make Kbuild use the cross compiler. Debian's kernels lack the driver of ISM. The modules are compiled against
+// its interface all the same, so modpost must go on where a function of the driver is missing.
 var crossFlags = []string{
 	"ARCH=s390", "CROSS_COMPILE=" + crossTriplet + "-", "KBUILD_MODPOST_WARN=1",
-	// What the headers decide by whose compiler to take.
+	// The headers test these options to choose a compiler.
 	"DEB_HOST_ARCH=" + CrossArch, "DEB_HOST_GNU_TYPE=" + crossTriplet,
 }
 
 // ismDriver is how a kernel's driver of ISM is had.
 type ismDriver struct {
-	config   string // option that Kbuild is told of
+	config   string // the option passed to Kbuild
 	register string // the function that we call first
 }
 
-// ismDrivers has those that others than the stock module can use, by series. 6.1 has none.
+// ismDrivers lists, by series, the drivers that modules other than the stock one can use. 6.1 has none.
 var ismDrivers = map[string]ismDriver{
 	"6.12": {"CONFIG_ISM=m", "ism_register_client"},
 	"7.2":  {"CONFIG_DIBS=m", "dibs_register_client"},
 }
 
-// cross says whether modules for this kernel take a cross compiler. Of such a kernel there are headers only.
+// cross tells whether modules for this kernel need a cross compiler. The cache has only headers of such a kernel.
 func (k *Kernel) cross() bool { return strings.HasSuffix(k.Release, "-"+CrossArch) }
 
-// moduleFlags are what make is told when modules for this kernel are built.
+// moduleFlags are the arguments of make for modules of this kernel.
 func (k *Kernel) moduleFlags() []string {
 	flags := slices.Clone(moduleFlags)
 	if !k.cross() {
@@ -58,8 +58,8 @@ func (k *Kernel) moduleFlags() []string {
 	return flags
 }
 
-// CrossModules compiles the modules of kernel/ for CrossArch as BuildModules does for amd64, together with what speaks
-// to the driver of ISM there. Nothing runs them.
+// CrossModules compiles the modules of kernel/ for CrossArch as BuildModules does for amd64, including the client of the ISM
+// driver. Nothing runs them.
 func CrossModules(ctx context.Context, series string, progress func(string)) (string, error) {
 	k, r, err := provisionCross(ctx, series, progress)
 	if err != nil {
@@ -68,8 +68,8 @@ func CrossModules(ctx context.Context, series string, progress func(string)) (st
 	return buildFor(ctx, k, r, putCross, progress)
 }
 
-// provisionCross returns a build root for the modules, and the kernel that its headers are of. It stays what it is: what
-// other kernels are in the cache does not matter to it, nor what the archive has by now.
+// provisionCross returns a build root for the modules, and the kernel that its headers are of. A root in the cache stays,
+// whatever other kernels the cache or the archive has.
 func provisionCross(ctx context.Context, series string, progress func(string)) (*Kernel, *buildRoot, error) {
 	suite, ok := suites[series]
 	if !ok {
@@ -98,14 +98,14 @@ func provisionCross(ctx context.Context, series string, progress func(string)) (
 	return k, openRoot(k, dir), nil
 }
 
-// UnavailableError says that what the archive has does not do to compile for CrossArch, whose packages may be days behind
-// those of amd64 in sid.
+// UnavailableError means that the archive lacks something that compiling for CrossArch needs: in sid its packages may be
+// days behind those of amd64.
 type UnavailableError struct{ err error }
 
 func (e *UnavailableError) Error() string { return fmt.Sprint(e.err) }
 func (e *UnavailableError) Unwrap() error { return e.err }
 
-// openCross returns the kernel that the build root below dir is for. The root's name says which.
+// openCross returns the kernel that the build root below dir is for, which the root's name tells.
 func openCross(series, dir string) (*Kernel, error) {
 	roots, err := filepath.Glob(filepath.Join(dir, "*-"+CrossArch+"_*_"+recipe(modulePackages)))
 	if err != nil {
@@ -137,7 +137,7 @@ func makeCross(ctx context.Context, src crossSource, series, dir string, progres
 	if err != nil {
 		return err
 	}
-	// Without what they depend on, which for the most part is programs for that architecture.
+	// Leave out the dependencies: most of them are programs for that architecture.
 	packages = append(packages, "linux-headers-"+k.Release+":"+CrossArch+"="+k.Package)
 	r := openRoot(k, dir)
 	if err := fillRoot(ctx, src, k, packages, r.dir, progress); err != nil {
@@ -146,11 +146,11 @@ func makeCross(ctx context.Context, src crossSource, series, dir string, progres
 	return pruneRoots(dir, filepath.Base(r.dir))
 }
 
-// compiler finds a compiler's name in that of whatever package depends on it.
+// compiler finds a compiler's name in that of a package that depends on it.
 var compiler = regexp.MustCompile(`\bgcc-\d+`)
 
-// findHeaders follows the metapackage for the headers of the newest kernel for CrossArch. It returns the kernel, and
-// what the headers need to be of use here.
+// findHeaders follows the metapackage for the headers of the newest kernel for CrossArch. It returns the kernel and the
+// packages that its headers need here.
 func findHeaders(show func(name string) (*debian, error)) (k *Kernel, wanted []string, err error) {
 	const prefix = "linux-headers-"
 	meta, err := show(prefix + CrossArch + ":" + CrossArch)
@@ -192,8 +192,8 @@ func putCross(_ context.Context, k *Kernel, _ *buildRoot, work, dir, stamp strin
 	return errors.Join(copyModules(work, dir), replace(filepath.Join(dir, stampFile), []byte(stamp)))
 }
 
-// checkCross fails unless a module is for CrossArch and calls the function register. That it does is what the build is
-// for, and a mistake in Kbuild would leave it out without a word.
+// checkCross fails unless a module is for CrossArch and calls the function register. The build is for that call, and a
+// mistake in Kbuild would leave it out silently.
 func checkCross(module, register string) error {
 	f, err := elf.Open(module)
 	if err != nil {

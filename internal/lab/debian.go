@@ -16,16 +16,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Debian is a copy of a Debian system as it is installed: with the essential packages and what was asked for, and with
-// nothing that a test before has done to it.
+// Debian is a copy of a Debian system as installed: it has the essential packages and those that the test asked for, and no
+// traces of earlier tests.
 type Debian struct {
 	Dir  string
 	root *buildRoot
 	t    testing.TB
 }
 
-// NewDebian returns a system of a suite for a test, which must be root's. The system it is a copy of is in the cache, and
-// is made if it is not there yet. Packages that others need by a name that is none's own have to be asked for, too.
+// NewDebian returns a system of a suite for a test that runs as root. The system is copied from the cache, and made first if
+// the cache lacks it. List virtual packages by the name of a package that provides them.
 func NewDebian(t testing.TB, suite string, packages ...string) *Debian {
 	t.Helper()
 	Need(t)
@@ -78,10 +78,10 @@ func debianModel(ctx context.Context, suite string, packages []string, progress 
 		}
 	}
 	if err != nil {
-		// What dpkg has to say is nowhere else.
+		// dpkg reports its errors only there.
 		return "", fmt.Errorf("installing Debian %s: %w; %s tells more", suite, err, filepath.Join(unfinished, "debootstrap/debootstrap.log"))
 	}
-	// Only what takes room.
+	// These only take space.
 	debs, err := filepath.Glob(filepath.Join(unfinished, "var/cache/apt/archives/*.deb"))
 	if err != nil {
 		return "", err
@@ -93,8 +93,8 @@ func debianModel(ctx context.Context, suite string, packages []string, progress 
 	return model, errors.Join(err, os.Rename(unfinished, model))
 }
 
-// debootstrap is the command line that installs a system with more packages, but for the suite, the directory and the mirror.
-// Without the keys of Debian it would only warn.
+// debootstrap is the command line that installs a system with more packages, except for the suite, the directory and the
+// mirror. Without Debian's keys debootstrap would only warn.
 func debootstrap(packages []string) []string {
 	args := []string{"debootstrap", "--variant=minbase", "--force-check-gpg"}
 	if len(packages) > 0 {
@@ -103,7 +103,7 @@ func debootstrap(packages []string) []string {
 	return args
 }
 
-// Try runs a shell script in the system, where the directory from is /mnt, and returns what it printed.
+// Try runs a shell script in the system, where the directory from is /mnt, and returns its output.
 func (d *Debian) Try(from, script string) (string, error) {
 	d.t.Helper()
 	return d.root.chroot(d.t.Context(), []bind{{dir: from, inside: "/mnt"}}, "DEBIAN_FRONTEND=noninteractive", "sh", "-ec", script)

@@ -23,15 +23,15 @@ const (
 	debugBase   = "7.2"
 )
 
-// debugConfig is what is configured unlike x86_64_defconfig.
+// debugConfig lists the options that differ from x86_64_defconfig.
 //
 //go:embed debug.config
 var debugConfig string
 
-// Debug says whether the kernel is one with checkers: it needs more memory, and more time.
+// Debug tells whether the kernel has checkers. Such a kernel needs more memory and more time.
 func (k *Kernel) Debug() bool { return k.Series == DebugSeries }
 
-// debugKey tells a debug kernel from one built otherwise.
+// debugKey distinguishes debug kernels that were built in different ways.
 func debugKey() string { return fmt.Sprintf("%.4x", sha256.Sum256([]byte(debugConfig))) }
 
 // debugTree is where the build of a debug kernel is kept below dir: modules are built against it.
@@ -46,7 +46,7 @@ func openDebug(dir string) (*Kernel, error) {
 	return k, err
 }
 
-// obtainDebug opens the debug kernel below dir, which it first builds if there is none or update is set.
+// obtainDebug opens the debug kernel below dir. It builds it first if there is none or if update is set.
 func obtainDebug(ctx context.Context, dir string, update bool, progress func(string)) (*Kernel, error) {
 	have := func() (*Kernel, error) { return openDebug(dir) }
 	return obtainBy(ctx, dir, have, update, progress, func() error { return provisionDebug(ctx, dir, progress) })
@@ -74,8 +74,8 @@ func (r *buildRoot) withTree(tree string) *buildRoot {
 	return &buildRoot{dir: r.dir, headers: "/tree", binds: []bind{{tree, "/tree"}}}
 }
 
-// provisionDebug builds the debug kernel from the source package that belongs to the distribution's kernel, and makes
-// it the current one below dir. What an interrupted run has built is not built again.
+// provisionDebug builds the debug kernel from the source package that belongs to the distribution's kernel, and makes it the
+// current one below dir. It does not repeat the parts that an interrupted run has built.
 func provisionDebug(ctx context.Context, dir string, progress func(string)) error {
 	base, root, err := provisionRoot(ctx, debugBase, progress)
 	if err != nil {
@@ -121,7 +121,7 @@ func provisionDebug(ctx context.Context, dir string, progress func(string)) erro
 	return errors.Join(pointTo(dir, name), prune(dir, name), pruneTrees(dir, filepath.Base(tree)))
 }
 
-// builtFile says, in a tree, that its kernel is built and that what only building it takes is gone.
+// builtFile marks a tree whose kernel is built and whose files that only the build needed are deleted.
 const builtFile = ".built"
 
 // unpackSource makes tree from a source package, unless it is there and the build in it can go on.
@@ -214,8 +214,8 @@ func lostOptions(fragment, config string) []string {
 	return lost
 }
 
-// installDebug makes the directory final of the kernel that is built in the tree, of which it leaves only what modules
-// are built with: headers, scripts, tools and the versions of symbols.
+// installDebug makes the directory final from the kernel built in the tree. It keeps only the files that building modules
+// needs: headers, scripts, tools and the versions of symbols.
 func installDebug(ctx context.Context, r *buildRoot, kp *kernelPackages, final string) error {
 	unpacked := filepath.Join(filepath.Dir(final), "unpack")
 	if err := errors.Join(os.RemoveAll(unpacked), os.MkdirAll(filepath.Join(unpacked, "boot"), 0o755)); err != nil {

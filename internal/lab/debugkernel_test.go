@@ -32,7 +32,7 @@ func TestLostOptions(t *testing.T) {
 			t.Errorf("%s: %s", tc.name, diff)
 		}
 	}
-	// What the tests rely on.
+	// The tests need these options.
 	for _, option := range []string{"CONFIG_KASAN=y", "CONFIG_PROVE_LOCKING=y", "CONFIG_DEBUG_KMEMLEAK=y", "# CONFIG_SMC is not set"} {
 		if !strings.Contains(debugConfig, "\n"+option+"\n") {
 			t.Errorf("the debug kernel is without %s", option)
@@ -78,7 +78,8 @@ func (f *fakeSourcePackage) fetch(ctx context.Context, pkg, dir string, _ func(s
 	return deb, run(ctx, "dpkg-deb", "--build", "-Znone", root, deb)
 }
 
-// TestUnpackSource checks when a tree is taken as it is, so that the build in it goes on, and when it is made anew.
+// TestUnpackSource checks when an existing tree is used as it is, so that its build continues, and when it is unpacked
+// again.
 func TestUnpackSource(t *testing.T) {
 	need.Programs(t, "dpkg-deb", "xz")
 	dir := t.TempDir()
@@ -93,7 +94,7 @@ func TestUnpackSource(t *testing.T) {
 			t.Errorf("%q, %v; fetched %d times, want %d", got, err, src.fetched, fetched)
 		}
 	}
-	// An interrupted one has left what only looks like a tree.
+	// An interrupted run has left an incomplete tree.
 	if err := os.MkdirAll(filepath.Join(tree+".new", "half"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +107,7 @@ func TestUnpackSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	unpack(1)
-	// A tree whose kernel was built, and lost, lacks the sources by now.
+	// A tree whose kernel was built and lost no longer has the sources.
 	if err := os.WriteFile(filepath.Join(tree, builtFile), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -20,28 +20,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Disk is a system that guests boot from disks of their own, which begin as copies of it: with its own kernel and its own
-// process 1, and with what they write still there after a reboot. Nothing of this machine is in them.
+// Disk is a system that guests boot from disks of their own, which begin as copies of it. It has its own kernel and its own
+// process 1, and keeps across reboots what the guest writes. Nothing of this machine is in it.
 type Disk struct {
 	kernel *Kernel
 	image  *os.File // an ext4 file system without a name, so that nothing is left behind
 }
 
-// bootPackages are what a Debian system needs to be booted, where systemd is process 1.
+// bootPackages are the packages that a Debian system with systemd needs to boot.
 var bootPackages = []string{"systemd-sysv", "udev", "kmod", "iproute2", "linux-image-amd64"}
 
 // NewMachine returns a Debian system that can be booted, which is to become a Disk.
 func NewMachine(t testing.TB, suite string, packages ...string) *Debian {
 	t.Helper()
 	d := NewDebian(t, suite, slices.Concat(bootPackages, packages)...)
-	// Each copy is to be a machine of its own.
+	// Each copy becomes a machine of its own.
 	if err := os.Truncate(filepath.Join(d.Dir, "etc/machine-id"), 0); err != nil {
 		t.Fatal(err)
 	}
 	return d
 }
 
-// Disk makes a disk of a system, which is to be one of NewMachine's.
+// Disk makes a disk of a system, which must be one of NewMachine's.
 func (d *Debian) Disk() *Disk {
 	d.t.Helper()
 	ctx := d.t.Context()
@@ -62,7 +62,7 @@ func (d *Debian) Disk() *Disk {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	// What mke2fs leaves for later, a guest would do at a bad time.
+	// mke2fs would leave this to the guest, at a time when it disturbs.
 	err = run(ctx, "mke2fs", "-q", "-F", "-t", "ext4", "-E", "lazy_itable_init=0,lazy_journal_init=0", "-d", d.Dir,
 		pathOf(image), fmt.Sprintf("%dM", size+roomOnDisk))
 	if err != nil {
@@ -77,7 +77,7 @@ const roomOnDisk = 1024
 // patience is after how many seconds a kernel is to report that a processor makes no progress: by default 20, at most 120.
 func patience() int { return min(int(Scale(20*time.Second).Seconds()), 120) }
 
-// systemKernel gets the kernel of the system below root ready to be booted, in dir.
+// systemKernel prepares the kernel of the system below root for booting, in dir.
 func systemKernel(ctx context.Context, root, dir string) (*Kernel, error) {
 	const prefix = "vmlinuz-"
 	found, err := filepath.Glob(filepath.Join(root, "boot", prefix+"*"))
@@ -132,7 +132,7 @@ func nameless() (*os.File, error) {
 // pathOf is where other processes find a file of this one.
 func pathOf(f *os.File) string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), f.Fd()) }
 
-// attach adds the guest's disk to a machine, and tells the agent that there is one.
+// attach adds the guest's disk to a machine, and tells the agent about it.
 func (h *Host) attach(s *machineSpec) error {
 	// The emulator's copy: ours stays, for the next boot.
 	fd, err := unix.FcntlInt(h.disk.Fd(), unix.F_DUPFD_CLOEXEC, 0)
@@ -141,7 +141,7 @@ func (h *Host) attach(s *machineSpec) error {
 	}
 	file := s.fd(os.NewFile(uintptr(fd), "disk"))
 	s.qemu = append(s.qemu,
-		// This machine keeps what is written, and is not what is rebooted.
+		// This machine keeps what the guest writes; a reboot starts another machine.
 		"-blockdev", "driver=file,node-name=file,locking=off,cache.no-flush=on,filename=/proc/self/fd/"+file,
 		"-blockdev", "driver=raw,node-name=disk,file=file", "-device", "virtio-blk-pci,drive=disk",
 	)
@@ -173,7 +173,7 @@ func (h *Host) bootID(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(id)), err
 }
 
-// reboot has a guest that boots from a disk shut down and start anew, in a new machine with the same disk and wires.
+// reboot makes a guest that boots from a disk shut down and start again, in a new machine with the same disk and wires.
 func (h *Host) reboot(ctx context.Context) error {
 	if h.disk == nil {
 		return fmt.Errorf("guest %s has no disk that it could boot again", h.Name)
@@ -182,7 +182,7 @@ func (h *Host) reboot(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Perhaps the guest is quicker to go than to tell of it.
+	// The guest may stop before it answers.
 	if r, err := h.Run(ctx, Cmd{Argv: []string{"systemctl", "reboot"}}); err == nil && r.Code != 0 {
 		return fmt.Errorf("guest %s: systemctl reboot: exit status %d: %s", h.Name, r.Code, r.Stderr)
 	}
@@ -222,8 +222,8 @@ func (h *Host) down(ctx context.Context) error {
 
 var errDied = errors.New("it has died")
 
-// Reboot has hosts that boot from disks shut down and start anew, and waits until they have started all that they start. Their
-// kernels' logs are searched before they are gone.
+// Reboot makes hosts that boot from disks shut down and start again, and waits until they have started all their services.
+// It searches their kernels' logs before the shutdown.
 func (lt *Test) Reboot(hosts ...string) {
 	lt.t.Helper()
 	for name, log := range lt.logs(lt.t.Context()) {

@@ -12,7 +12,7 @@ import (
 	"github.com/smckit/smckit/internal/need"
 )
 
-// TestSoftRoCE finds in our guide what the hosts of a cluster get.
+// TestSoftRoCE checks the rule and the packages that hosts of a cluster get from our guide.
 func TestSoftRoCE(t *testing.T) {
 	root, err := repository()
 	if err != nil {
@@ -27,8 +27,8 @@ func TestSoftRoCE(t *testing.T) {
 	}
 }
 
-// TestDisk boots a Debian machine and has it reboot: it keeps what it has written, and comes up as itself, and both times on
-// the wire.
+// TestDisk boots a Debian machine and reboots it. The machine keeps the files it has written and its identity, and is on the
+// wire both times.
 func TestDisk(t *testing.T) {
 	Need(t)
 	if !Full() {

@@ -21,7 +21,7 @@ func formatLog(records string) (string, error) {
 		head, text, ok := strings.Cut(line, ";")
 		field := strings.Split(head, ",")
 		if !ok || strings.HasPrefix(line, " ") || len(field) < 3 {
-			continue // what device the record above is about
+			continue // the device that the previous record is about
 		}
 		seq, err := strconv.ParseUint(field[1], 10, 64)
 		if err != nil {
@@ -40,26 +40,26 @@ func formatLog(records string) (string, error) {
 	return b.String(), nil
 }
 
-// reports are the beginnings of what a kernel prints when something is wrong with it: a crash, a warning with a
-// backtrace, and what lockdep, KASAN, UBSAN, kmemleak and the watchdogs find.
+// reports are the beginnings of the lines that a kernel prints when something is wrong with it: a crash, a warning with a
+// backtrace, and findings of lockdep, KASAN, UBSAN, kmemleak and the watchdogs.
 var reports = regexp.MustCompile(strings.Join([]string{
-	// Crashes, and memory that is no longer what it should be.
+	// Crashes and corrupted memory.
 	`\bBUG\b[: ]`, `\bOops\b`, `Kernel panic`, `general protection fault`, `Unable to handle kernel`,
 	`list_(add|del) corruption`, `refcount_t: `, `ODEBUG: `, `DMA-API: `,
-	// Warnings with a backtrace, and backtraces of whatever else.
+	// Warnings with a backtrace, and other backtraces.
 	`\bWARNING: `, `Call Trace:`,
 	// The checkers of debug kernels.
 	`KASAN: `, `KCSAN: `, `KMSAN: `, `UBSAN: `, `kmemleak: [0-9]+ new suspected`,
 	`\*\*\* DEADLOCK \*\*\*`, `trying to register non-static key`, `the locking correctness validator`, `lockdep is turned off`,
 	`ref_tracker: .* has \d+/\d+ users`, `leaked reference`, `Attempt to release `, `sysctl table check failed`, `huh, entered `,
 	`(possible|inconsistent) .*\b(lock|locking|dependency)\b`,
-	// What no longer moves.
+	// Tasks and processors that hang.
 	`rcu: .*\bstalls?\b`, `soft lockup`, `hard LOCKUP`, `blocked for more than`, `unregister_netdevice: waiting for`,
 	// Memory that is gone.
 	`page allocation failure`, `Out of memory: `,
 }, "|"))
 
-// ignored are lines that look like a report and are known to be none. Each says why.
+// ignored are lines that look like a report and are none. Each has its reason beside it.
 var ignored = []*regexp.Regexp{
 	// GCC plugins and debug options announce themselves in these words at boot.
 	regexp.MustCompile(`\*\*.*(NOTICE|DEBUG).*\*\*`),
@@ -67,8 +67,8 @@ var ignored = []*regexp.Regexp{
 	regexp.MustCompile(`Spectre V2 : WARNING: `),
 }
 
-// Reports returns the lines of a kernel log that tell of something wrong. What allowed matches is left out: a test that
-// provokes a report says so.
+// Reports returns the lines of a kernel log that report an error, except those that allowed matches: a test lists the
+// reports that it provokes.
 func Reports(log string, allowed ...*regexp.Regexp) []string {
 	var found []string
 	for line := range strings.Lines(log) {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestReports feeds the scanner what kernels really print.
+// TestReports runs the scanner on logs that real kernels have printed.
 func TestReports(t *testing.T) {
 	for _, tc := range []struct{ name, log, want string }{
 		{"oops", `[   11.2] BUG: kernel NULL pointer dereference, address: 0000000000000008`, "BUG: kernel NULL"},

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// download is a file to fetch whose size and digest are known beforehand. What an interrupted attempt has left is
-// continued: apt itself starts such a file anew unless the earlier apt could end in order.
+// download is a file to fetch, of known size and digest. It continues an interrupted attempt: apt itself starts such a file
+// over, unless the earlier apt could end in order.
 type download struct {
 	uri    string
 	file   string // where it goes
@@ -57,7 +57,7 @@ func (d *download) download(ctx context.Context) error {
 	}
 }
 
-// aptHelper downloads and verifies a file by whatever means this machine's apt is set up to use.
+// aptHelper downloads and verifies a file by the means that this machine's apt is set up to use.
 var aptHelper = "/usr/lib/apt/apt-helper"
 
 func (d *download) byApt(ctx context.Context) error {
@@ -67,7 +67,7 @@ func (d *download) byApt(ctx context.Context) error {
 // stalled is how long a server may send nothing before the connection counts as dead.
 const stalled = time.Minute
 
-// attempt fetches what is still missing of the file.
+// attempt fetches the rest of the file.
 func (d *download) attempt(ctx context.Context) error {
 	f, err := os.OpenFile(d.file, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// content is a file's worth of bytes that tell where they are from.
+// content is a file whose bytes show their position in it.
 func content(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -124,7 +124,7 @@ func TestDownloadFails(t *testing.T) {
 		name  string
 		serve func(int, http.ResponseWriter) bool
 		want  error
-		left  bool // what came is worth keeping
+		left  bool // the received part is worth keeping
 	}{
 		{"another file", func(_ int, w http.ResponseWriter) bool { _, _ = w.Write(make([]byte, len(data))); return true }, errDigest, false},
 		{"a longer file", func(_ int, w http.ResponseWriter) bool { _, _ = w.Write(append(bytes.Clone(data), 0)); return true }, errDigest, false},
@@ -147,7 +147,7 @@ func TestDownloadFails(t *testing.T) {
 	}
 }
 
-// TestDownloadInterrupted ends a download in the middle and goes on with a second one.
+// TestDownloadInterrupted interrupts a download in the middle and continues it with a second one.
 func TestDownloadInterrupted(t *testing.T) {
 	data := content(2 << 20)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -160,7 +160,7 @@ func TestDownloadInterrupted(t *testing.T) {
 		w.Header().Set("Content-Length", strconv.Itoa(len(data)))
 		_, _ = w.Write(data[:1<<20+1])
 		_ = http.NewResponseController(w).Flush()
-		// Nothing more comes; the client is told to stop.
+		// Nothing more comes, and the client is told to stop.
 		cancel()
 		<-ctx.Done()
 		released.Store(true)

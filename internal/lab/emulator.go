@@ -18,9 +18,9 @@ import (
 // emulator is the program that runs guests.
 const emulator = "qemu-system-x86_64"
 
-// QEMU before 8.1 may go on executing what a processor translated while another one wrote to that page. Kernels patch
-// themselves all the time, by way of a breakpoint: guests with two processors die of an "Oops: int3", one in some hundred
-// boots, and within seconds where something toggles static keys.
+// QEMU before 8.1 may go on executing a page's old translation while another processor writes to that page. Kernels patch
+// themselves all the time, by way of a breakpoint. Guests with two processors then die of an "Oops: int3": in one of about a
+// hundred boots, and within seconds where something toggles static keys.
 const goodMajor, goodMinor = 8, 1
 
 // The suite that has a better one, which runs with the libraries that the machine's own QEMU has brought, and the packages
@@ -89,7 +89,7 @@ func openEmulator(dir string) (*qemu, error) {
 	return q, err
 }
 
-// unpackEmulator makes the directory final from packages, if what is in them runs here.
+// unpackEmulator makes the directory final from packages, if the emulator in them runs here.
 func unpackEmulator(ctx context.Context, fetch fetcher, final string, progress func(string)) error {
 	downloads, unpacked := filepath.Join(filepath.Dir(final), "download"), filepath.Join(filepath.Dir(final), "unpack")
 	if err := extract(ctx, fetch, emulatorPackages, downloads, unpacked, progress); err != nil {
@@ -123,7 +123,7 @@ func (q *qemu) version(ctx context.Context) (string, error) {
 	return version, nil
 }
 
-// newEnough says whether several emulated processors can be trusted.
+// newEnough tells whether an emulator of this version can run several processors reliably.
 func newEnough(version string) bool {
 	part := strings.Split(version, ".")
 	major, _ := strconv.Atoi(part[0])

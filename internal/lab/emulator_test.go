@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// fakeEmulator makes a program that says it is a version of QEMU, or fails if there is none.
+// fakeEmulator makes a program that prints a version of QEMU, or fails if the version is empty.
 func fakeEmulator(t *testing.T, dir, version string) {
 	t.Helper()
 	script := "#!/bin/sh\nexit 1\n"
@@ -31,7 +31,7 @@ func fakeEmulator(t *testing.T, dir, version string) {
 func TestFindEmulator(t *testing.T) {
 	for _, c := range []struct {
 		name, accel, own, cached string
-		want                     string // what is taken: own, cached
+		want                     string // which one is chosen: own, cached
 	}{
 		{"new", "", "10.0.2", "11.0.0", "own"},
 		{"just new enough", "", "8.1.0", "11.0.0", "own"},
@@ -70,7 +70,7 @@ func TestUnpackEmulator(t *testing.T) {
 	for _, c := range []struct {
 		name, version string
 		missing       error
-		err           string // part of the error; none if empty
+		err           string // part of the error; empty for none
 	}{
 		{name: "good", version: "10.0.2"},
 		{name: "does not run", err: "exit status 1"},
@@ -113,8 +113,8 @@ func TestUnpackEmulator(t *testing.T) {
 	}
 }
 
-// TestPatching has a kernel patch itself while both processors run what it patches. Where the emulator loses a write,
-// the guest is dead long before the end.
+// TestPatching makes a kernel patch itself while both processors run the patched code. If the emulator loses a write, the
+// guest dies long before the end.
 func TestPatching(t *testing.T) {
 	Need(t)
 	lt := Start(t, Options{CPUs: 2})

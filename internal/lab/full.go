@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// Full says whether there is time for what takes long: SMCKIT_FULL, which make test-full sets.
+// Full tells whether slow tests shall run: SMCKIT_FULL, which make test-full sets.
 func Full() bool { return os.Getenv("SMCKIT_FULL") != "" }
 
-// Parts is what a package runs in a guest, one after another: all, or SMCKIT_PART, for who looks for a fault.
+// Parts are the parts that a package runs in a guest, one after another: all, or only SMCKIT_PART, to look for a fault.
 func Parts(all ...string) []string {
 	if part := os.Getenv("SMCKIT_PART"); part != "" {
 		return []string{part}
@@ -21,7 +21,7 @@ func Parts(all ...string) []string {
 	return all
 }
 
-// Length is how long tests inside of a guest may take, as they are told.
+// Length returns the flag of tests inside of a guest that limits how long they may take.
 type Length string
 
 const (
@@ -29,8 +29,8 @@ const (
 	LengthFull  Length = "full"
 )
 
-// FewSeries lists the kernel series for tests of what hardly differs between kernels: the newest alone, or, in full runs
-// and if $SMCKIT_KERNELS says so, those of TestSeries().
+// FewSeries lists the kernel series for tests of behaviour that hardly differs between kernels: the newest alone, or, in
+// full runs and if $SMCKIT_KERNELS is set, those of TestSeries().
 func FewSeries() []string {
 	kernels := TestSeries()
 	if !Full() && os.Getenv("SMCKIT_KERNELS") == "" {
@@ -60,8 +60,8 @@ func EachKernel(t *testing.T, run func(t *testing.T, kernel string, length Lengt
 	}
 }
 
-// StartInside boots a guest for tests that run inside of it, with our commands and our module, and tells them how long they
-// may take: by the file marker, which makes them run at all.
+// StartInside boots a guest for tests that run inside of it, with our commands and our module. The file marker makes these
+// tests run at all, and tells them how long they may take.
 func StartInside(t *testing.T, o Options, marker string, length Length) *Test {
 	t.Helper()
 	programs, err := Commands(t.Context())

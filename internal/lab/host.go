@@ -23,7 +23,7 @@ import (
 type Host struct {
 	// Name is the host's name, "a" for the first.
 	Name string
-	// Kernel is what it runs.
+	// the kernel that the host runs
 	Kernel *Kernel
 
 	lab     *Lab
@@ -94,8 +94,8 @@ func (h *Host) start(ctx context.Context, initrd *os.File) error {
 	return fmt.Errorf("guest %s did not start: %s%s", h.Name, why, h.lastWords())
 }
 
-// lastWords is what explains the end of a guest, for an error message: what the emulator says, and of the console what
-// follows the first report of the kernel's, or else its end.
+// lastWords returns the output that explains the end of a guest, for an error message: the emulator's, and the console's
+// from the first report of the kernel on, or else its end.
 func (h *Host) lastWords() string {
 	const most = 15
 	said := strings.Split(strings.TrimSpace(h.machine.stderr.String()), "\n")
@@ -141,7 +141,7 @@ type Cmd struct {
 	TTY *proto.Size
 }
 
-// Result is how a program ended, and what it printed where its output was not sent elsewhere.
+// Result is the exit status of a program, and its output unless that was sent elsewhere.
 type Result struct {
 	Code   int // exit status; 128 plus its number for a signal, as a shell has it
 	Stdout string
@@ -163,7 +163,7 @@ func (h *Host) Run(ctx context.Context, cmd Cmd) (Result, error) {
 	return p.Wait(ctx)
 }
 
-// Shell runs a shell script that must succeed, and returns what it printed on standard output.
+// Shell runs a shell script that must succeed, and returns its standard output.
 func (h *Host) Shell(ctx context.Context, script string) (string, error) {
 	r, err := h.Run(ctx, Cmd{Argv: []string{"/bin/sh", "-euc", script}})
 	if err == nil && r.Code != 0 {
@@ -196,7 +196,7 @@ func (h *Host) WaitFor(ctx context.Context, script string) error {
 	}
 }
 
-// ReadFile returns a file of the guest. errors.Is(err, fs.ErrNotExist) says that there is none.
+// ReadFile returns a file of the guest. If there is none, errors.Is(err, fs.ErrNotExist) is true.
 func (h *Host) ReadFile(ctx context.Context, path string) ([]byte, error) {
 	var data bytes.Buffer
 	err := h.do(ctx, proto.Request{Op: proto.OpRead, Path: path}, Cmd{Argv: []string{"reading " + path}, Stdout: &data})

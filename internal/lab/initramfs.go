@@ -19,11 +19,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootModules are what a guest needs before it can read this machine's files. Those that a kernel has built in are
+// bootModules are the modules that a guest needs before it can read this machine's files. Those built into a kernel are
 // skipped.
 var bootModules = []string{"virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay", "virtio_net", "virtio_rng"}
 
-// diskModules are what a guest needs before it can read a disk of its own, and hear the lab.
+// diskModules are the modules that a guest needs before it can read a disk of its own and communicate with the lab.
 var diskModules = []string{"virtio_pci", "virtio_console", "virtio_blk", "crc32c_generic", "ext4"}
 
 // dependency is a line of modules.dep.
@@ -56,7 +56,7 @@ func moduleName(file string) string {
 	return strings.ReplaceAll(name, "-", "_")
 }
 
-// loadOrder lists the files of the named modules and of what they need, each after its needs.
+// loadOrder lists the files of the named modules and of their dependencies, each after its own dependencies.
 func loadOrder(deps []dependency, names []string) []string {
 	var order []string
 	add := func(file string) {
@@ -125,7 +125,7 @@ func buildInitramfs(ctx context.Context, k *Kernel, modules []string, program []
 	return buf.Bytes(), errors.Join(err, w.Close())
 }
 
-// readModule returns a module uncompressed: decompressing outside costs a tenth of what it does in an emulated guest.
+// readModule returns a module uncompressed: decompressing it here costs a tenth of what it costs in an emulated guest.
 func readModule(ctx context.Context, path string) ([]byte, error) {
 	switch filepath.Ext(path) {
 	case ".xz":

@@ -22,7 +22,7 @@ import (
 type Kernel struct {
 	// Series is the name it was asked for by, for example "6.12".
 	Series string
-	// Release is what `uname -r` says in a guest.
+	// Release is the output of `uname -r` in a guest.
 	Release string
 	// Package is the version of the distribution's packages.
 	Package string
@@ -66,9 +66,9 @@ func CacheDir() (string, error) {
 	return filepath.Join(dir, "smckit"), nil
 }
 
-// Provision returns the kernel of the given series from the cache, and first brings it there if it is missing or update
-// is set. Several processes may do so at once: one works, the others wait for it. An interrupted download goes on where
-// it stopped. Each step is told to progress, which may be nil.
+// Provision returns the kernel of the given series from the cache. It fetches the kernel first if it is missing or update is
+// set. Of several processes one fetches and the others wait. An interrupted download continues. Provision reports each step
+// to progress, which may be nil.
 func Provision(ctx context.Context, series string, update bool, progress func(string)) (*Kernel, error) {
 	if progress == nil {
 		progress = func(string) {}
@@ -95,7 +95,7 @@ func Provision(ctx context.Context, series string, update bool, progress func(st
 	return k, err
 }
 
-// obtain opens the current kernel below dir, which it first provisions if there is none or update is set.
+// obtain opens the current kernel below dir, and provisions it first if there is none or update is set.
 func obtain(
 	ctx context.Context, series, dir string, open func() (source, error), update bool, progress func(string),
 ) (*Kernel, error) {
@@ -109,8 +109,7 @@ func obtain(
 	})
 }
 
-// obtainBy returns what have finds below dir. If there is nothing or update is set it first calls bring, in one process
-// at a time.
+// obtainBy returns the result of have. If have fails or update is set, it calls bring first, in one process at a time.
 func obtainBy[T any](
 	ctx context.Context, dir string, have func() (*T, error), update bool, progress func(string), bring func() error,
 ) (*T, error) {
@@ -139,7 +138,7 @@ func obtainBy[T any](
 	return have()
 }
 
-// lock takes an exclusive lock on a file, and says so if it has to wait for another process.
+// lock takes an exclusive lock on a file, and reports it if it has to wait for another process.
 func lock(ctx context.Context, path string, progress func(string)) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -198,8 +197,8 @@ func provision(ctx context.Context, src source, dir string, progress func(string
 	return errors.Join(os.RemoveAll(downloads), prune(dir, name))
 }
 
-// unpack makes the directory final from packages. It works in one of another name, so what an interrupted run leaves is
-// never taken for a kernel.
+// unpack makes the directory final from packages. It works in a directory with another name, so that an interrupted run
+// leaves nothing that looks like a kernel.
 func unpack(ctx context.Context, src source, kp *kernelPackages, downloads, final string, progress func(string)) error {
 	unpacked := filepath.Join(filepath.Dir(final), "unpack")
 	if err := extract(ctx, src.fetch, kp.packages, downloads, unpacked, progress); err != nil {
@@ -208,7 +207,7 @@ func unpack(ctx context.Context, src source, kp *kernelPackages, downloads, fina
 	if err := arrange(ctx, unpacked, kp); err != nil {
 		return err
 	}
-	// The name says complete: so be it also after a power cut.
+	// The name means that the directory is complete, which must hold after a power cut too.
 	unix.Sync()
 	return os.Rename(unpacked, final)
 }
@@ -225,10 +224,10 @@ func pointTo(dir, name string) error {
 	return os.Rename(link+".new", link)
 }
 
-// description is the file in a kernel's directory that tells what it is. A guest holds a shared lock on it.
+// description is the file that describes the kernel in its directory. A guest holds a shared lock on it.
 const description = "kernel.json"
 
-// prune removes the kernels below dir that are no longer current, but for those that a guest runs.
+// prune removes the kernels below dir that are neither current nor run by a guest.
 func prune(dir, current string) error {
 	old, err := filepath.Glob(filepath.Join(dir, "*", description))
 	if err != nil {
@@ -268,7 +267,8 @@ func (k *Kernel) use() (*os.File, error) {
 
 // openKernel returns the current kernel below dir.
 func openKernel(series, dir string) (*Kernel, error) {
-	// Once: the guest must get image and modules of the same kernel, whatever becomes current meanwhile.
+	// Read the link once: the guest must get image and modules of the same kernel, even if another one becomes current
+	// meanwhile.
 	name, err := os.Readlink(filepath.Join(dir, "current"))
 	if err != nil {
 		return nil, err
@@ -285,7 +285,7 @@ func openKernel(series, dir string) (*Kernel, error) {
 	return k, nil
 }
 
-// Config returns what the kernel was configured with for an option, for example CONFIG_HZ: empty if it is not set.
+// Config returns the value of an option of the kernel's configuration, for example CONFIG_HZ, or "" if it is not set.
 func (k *Kernel) Config(option string) (string, error) {
 	config, err := os.ReadFile(filepath.Join(filepath.Dir(k.Image), "config"))
 	if err != nil {
@@ -299,7 +299,7 @@ func (k *Kernel) Config(option string) (string, error) {
 	return "", nil
 }
 
-// HasModule says whether the kernel ships the named module.
+// HasModule tells whether the kernel ships the named module.
 func (k *Kernel) HasModule(name string) bool {
 	dep, err := k.dependencies()
 	if err != nil {

@@ -88,7 +88,7 @@ func xz(t *testing.T, s string) string {
 	return string(out)
 }
 
-// provisioner is what obtain needs, with a cache that is empty at first.
+// provisioner prepares calls of obtain, with a cache that is empty at first.
 func provisioner(t *testing.T) (dir string, src *fakeSource, get func(ctx context.Context, update bool) (*Kernel, error)) {
 	t.Helper()
 	need.Programs(t, "dpkg-deb", "xz")

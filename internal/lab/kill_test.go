@@ -55,7 +55,7 @@ func emulators(pids []int) []int {
 	return found
 }
 
-// waitGone waits until none of the processes runs any more.
+// waitGone waits until all of the processes have ended.
 func waitGone(t *testing.T, pids []int) {
 	t.Helper()
 	deadline := time.Now().Add(Scale(5 * time.Second))
@@ -80,8 +80,8 @@ func waitGone(t *testing.T, pids []int) {
 	}
 }
 
-// startSmclab starts the command, which is to say "inside" on a guest, and returns it with its emulators. Its temporary
-// files are to be in tmp.
+// startSmclab starts the command, waits until a guest prints "inside", and returns it with its emulators. Its temporary
+// files are in tmp.
 func startSmclab(t *testing.T, tmp string, args ...string) (*exec.Cmd, []int) {
 	t.Helper()
 	dir, err := Commands(t.Context())
@@ -115,7 +115,7 @@ func startSmclab(t *testing.T, tmp string, args ...string) (*exec.Cmd, []int) {
 	return cmd, pids
 }
 
-// TestNothingLeft ends smclab in every way there is, and looks for what is left.
+// TestNothingLeft ends smclab in every possible way, and checks that nothing is left.
 func TestNothingLeft(t *testing.T) {
 	Need(t)
 	run := []string{"run", "-q", "--module", "none", "--", "sh", "-c", "echo inside; sleep 1000"}

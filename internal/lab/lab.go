@@ -39,12 +39,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Options say what to boot. The zero value is one host with one network interface and kernel 6.12.
+// Options describe the lab to boot. The zero value is one host with one network interface and kernel 6.12.
 type Options struct {
 	// Kernel is the series, for example "6.12"; Kernels gives each host its own.
 	Kernel  string
 	Kernels []string
-	// Disk is what the hosts boot, instead of this machine's files with one of those kernels.
+	// Disk is a system that the hosts boot, instead of this machine's files with a kernel of the cache.
 	Disk *Disk
 	// Hosts is the number of guests, named a, b, …; 1 if zero.
 	Hosts int
@@ -53,11 +53,11 @@ type Options struct {
 	// Memory in MiB and processors of each guest; 768, or 1024 with a disk, and 1 if zero. With a debug kernel guests get
 	// twice the memory, and 2048 MiB at least.
 	Memory, CPUs int
-	// CPUFeatures is added to the processors' model, as QEMU has it: "erms=off,fsrm=off". Emulation is slow at some of
-	// what real processors are fast at, and kernels choose by what the processor claims.
+	// CPUFeatures is added to the processors' model in QEMU's syntax: "erms=off,fsrm=off". Emulation is slow at some
+	// instructions that real processors are fast at, and kernels choose by the features that the processor claims.
 	CPUFeatures string
-	// CountedTime has the guests' clocks advance by instructions instead of seconds, as long as there is something to
-	// do. What is measured in them then does not depend on how busy this machine is. Emulation only, and slower; several
+	// CountedTime makes the guests' clocks advance by instructions instead of seconds, as long as a processor is busy.
+	// Measurements in guests then do not depend on the load of this machine. It needs emulation, and is slower; several
 	// processors take turns on one of this machine's.
 	CountedTime bool
 	// Shares are directories that guests may write to, at the same path.
@@ -66,7 +66,7 @@ type Options struct {
 	KernelArgs string
 	// Programs are directories put in front of the guests' PATH.
 	Programs []string
-	// Progress is told what takes time; may be nil.
+	// Progress is called for each step that takes time; may be nil.
 	Progress func(string)
 
 	cpus *unix.CPUSet // of this machine, that the emulators run on; nil for all
@@ -212,7 +212,7 @@ func (l *Lab) Close() error {
 	return err
 }
 
-// slow is how much longer everything takes than on real hardware.
+// slow is the factor by which deadlines are longer than on real hardware.
 var slow = sync.OnceValue(func() time.Duration {
 	if n, err := strconv.Atoi(os.Getenv("SMCKIT_SLOW")); err == nil && n > 0 {
 		return time.Duration(n)

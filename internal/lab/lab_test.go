@@ -36,7 +36,7 @@ func TestKernels(t *testing.T) {
 			if lt.Host("a").Kernel.HasModule("smc") {
 				lt.Must("a", "modprobe smc && lsmod | grep -q ^smc")
 			}
-			// A kernel believes what it is told of its clock, unless another one contradicts.
+			// A kernel trusts the frequency of the TSC that it gets, unless another clock contradicts it.
 			if khz := tscKHz(); khz > 0 {
 				want := fmt.Sprintf("tsc: Detected %d.%03d MHz", khz/1000, khz%1000)
 				if log := lt.Must("a", "dmesg | grep 'tsc: '"); !strings.Contains(log, want) || strings.Contains(log, "deviates") {
@@ -169,11 +169,11 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// testBackground checks what comes of a program that leaves something running which holds its output.
+// testBackground checks the result of a program that leaves a process in the background which holds its output.
 func testBackground(t *testing.T, h *Host) {
 	begin := time.Now()
 	script := "sleep 1000 & echo $!; head -c 60000 /dev/zero | tr '\\0' x"
-	// However slowly it is taken, what was printed before the end is complete.
+	// The output before the end is complete, however slowly it is read.
 	slow := writerFunc(func(p []byte) (int, error) { return len(p), nil })
 	var out bytes.Buffer
 	r, err := h.Run(t.Context(), Cmd{Argv: []string{"sh", "-c", script}, Stdout: io.MultiWriter(slow, &out)})
@@ -187,7 +187,7 @@ func testBackground(t *testing.T, h *Host) {
 	if len(rest) != 60000 {
 		t.Errorf("%d bytes of output, want 60000", len(rest))
 	}
-	// It still runs: whoever started it in the background meant that.
+	// The background process still runs: the user who started it wanted that.
 	if _, err := h.Shell(t.Context(), "kill "+pid); err != nil {
 		t.Error(err)
 	}
@@ -248,7 +248,7 @@ func testTerminal(t *testing.T, h *Host) {
 	if err := p.Resize(proto.Size{Rows: 12, Cols: 34}); err != nil {
 		t.Fatal(err)
 	}
-	// The new size has to be there before the line that it is asked for by; each travels its own way.
+	// The new size must arrive before the line that asks for it; each takes its own way.
 	if err := h.WaitFor(t.Context(), "stty size </dev/pts/0 | grep -x '12 34'"); err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +291,7 @@ func testFiles(t *testing.T, h *Host) {
 	}
 }
 
-// testOrphans checks that process 1 collects what nobody else does.
+// testOrphans checks that process 1 collects orphans.
 func testOrphans(t *testing.T, h *Host) {
 	if _, err := h.Shell(t.Context(), "for i in $(seq 5); do (sh -c 'sleep 0.01 &' &); done"); err != nil {
 		t.Fatal(err)
@@ -326,7 +326,7 @@ func testPause(t *testing.T, h *Host) {
 	}
 }
 
-// testBrokenPipe checks that a program whose output nobody takes any more ends.
+// testBrokenPipe checks that a program ends when its output is no longer read.
 func testBrokenPipe(t *testing.T, h *Host) {
 	r, err := h.Run(t.Context(), Cmd{Argv: []string{"yes"}, Stdout: writerFunc(func([]byte) (int, error) { return 0, io.ErrClosedPipe })})
 	if !errors.Is(err, io.ErrClosedPipe) || r.Code != 128+int(unix.SIGPIPE) {
@@ -395,7 +395,7 @@ func TestWires(t *testing.T) {
 	if err := lt.Wires[1].Capture(pcap); err != nil {
 		t.Fatal(err)
 	}
-	// A host that hears a connection to a port where nobody listens refuses it; one that hears nothing does not.
+	// A host that receives a connection to a closed port refuses it; a host that receives nothing does not.
 	const knock = "s=0; timeout %d bash -c '</dev/tcp/%s/9' || s=$?; test $s != 124"
 	reach := func(addr string) {
 		t.Helper()

@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// errNoKmemleak says that a kernel cannot tell what it has leaked.
+// errNoKmemleak means that a kernel cannot search for leaks.
 var errNoKmemleak = errors.New("this kernel has no kmemleak: use " + DebugSeries)
 
-// scanForLeaks prints what kmemleak has found. It counts nothing as lost that is younger than five seconds, or whose
-// content has changed since it last looked: hence the wait, which nothing announces, and the second look.
+// scanForLeaks prints the findings of kmemleak. kmemleak ignores memory that is younger than five seconds, or whose content
+// has changed since the previous scan: hence the wait, which no event can replace, and the second scan.
 const scanForLeaks = `leaks=/sys/kernel/debug/kmemleak
 test -e $leaks || exit 77
 sleep 6
@@ -37,7 +37,7 @@ func (h *Host) Leaks(ctx context.Context) ([]string, error) {
 	return parseLeaks(r.Stdout), nil
 }
 
-// parseLeaks splits what kmemleak says: a line for each piece of memory, and further, indented ones that explain it.
+// parseLeaks splits the output of kmemleak: a line for each piece of memory, and further, indented ones that explain it.
 func parseLeaks(report string) []string {
 	var leaks []string
 	for line := range strings.Lines(report) {

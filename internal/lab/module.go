@@ -23,16 +23,16 @@ import (
 // moduleFiles are the modules that a build leaves; the last is for tests.
 var moduleFiles = []string{"smc.ko", "smc_diag.ko", "smc_null.ko"}
 
-// moduleFlags are what a build here demands beyond what one by DKMS does: no warnings, and a transport for tests.
+// moduleFlags are stricter than those of a build by DKMS: no warnings, and a transport for tests.
 var moduleFlags = []string{"W=1", "SMC_WERROR=y", "SMC_NULL=m"}
 
-// stampFile names, beside built modules, what they were built from. It is written last and removed first.
+// stampFile, beside built modules, names the sources that they were built from. It is written last and removed first.
 const stampFile = "stamp"
 
-// sparseFlags leave out what is said of each put_unaligned_be16 of a constant.
+// sparseFlags suppress the findings about each put_unaligned_be16 of a constant.
 const sparseFlags = "-Wno-cast-truncate"
 
-// BuildError says that a build has failed, and what the compiler or a checker found.
+// BuildError is a failed build, with the findings of the compiler or a checker.
 type BuildError struct {
 	Output string // lines
 	err    error
@@ -45,7 +45,8 @@ func (e *BuildError) Unwrap() error { return e.err }
 // sources are the files of kernel/ by their names below it.
 type sources map[string][]byte
 
-// product matches what Kbuild leaves among the sources when people build there, and what it has no use for.
+// product matches the files that Kbuild leaves among the sources when people build there, and the files that it does not
+// use.
 var product = regexp.MustCompile(`(^|/)\.|\.(o|ko|a|mod|mod\.c|cmd|md)$|(^|/)(Module\.symvers|modules\.order)$`)
 
 // readSources reads the sources below dir.
@@ -75,7 +76,7 @@ func (s sources) names() []string {
 	return names
 }
 
-// stamp tells these sources, built for k, from any others.
+// stamp identifies these sources, built for k.
 func (s sources) stamp(k *Kernel) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\x00%q\x00", rootName(k), k.moduleFlags())
@@ -85,7 +86,7 @@ func (s sources) stamp(k *Kernel) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// moduleDir is where the modules of ours for k are, and where their sources.
+// moduleDir is the directory of our modules for k, and that of their sources.
 func moduleDir(k *Kernel) (built, source string, err error) {
 	root, err := repository()
 	return filepath.Join(root, "build/kernel", k.Release), filepath.Join(root, "kernel"), err
@@ -170,8 +171,8 @@ func CheckModules(ctx context.Context, series string, progress func(string)) err
 	})
 }
 
-// inWorkDir calls use with a copy of the sources that only this checkout and this kernel's builds use, one at a time.
-// It keeps what earlier builds have made, as far as that is of the same files and of the same headers.
+// inWorkDir calls use with a copy of the sources that only the builds of this checkout and this kernel use, one at a time.
+// It keeps the results of earlier builds, as far as they come from the same files and the same headers.
 func inWorkDir(
 	ctx context.Context, k *Kernel, source string, progress func(string), use func(work string, src sources) error,
 ) error {
@@ -198,8 +199,8 @@ func inWorkDir(
 	return use(work, src)
 }
 
-// copyTo makes the files of dir, but for products of builds, these. Those that are right keep their time, by which make
-// tells what to build anew. If other files were there, or another root built them, it begins with nothing.
+// copyTo makes dir contain these files, and products of builds. Files that are right already keep their time, so that make
+// does not build them again. If other files were there, or another root built them, it empties dir first.
 func (s sources) copyTo(dir, root string) error {
 	layout := []byte(root + "\n" + strings.Join(s.names(), "\n"))
 	note := filepath.Join(dir, ".layout")
@@ -236,7 +237,7 @@ func (r *buildRoot) makeModules(ctx context.Context, work string, flags []string
 		return &BuildError{Output: complaints(out), err: err}
 	}
 	if findings(out) {
-		// A second run would say nothing of what is built.
+		// A second run would not print the findings of files that are already built.
 		return errors.Join(&BuildError{Output: complaints(out), err: errors.New("there are warnings")}, os.RemoveAll(work))
 	}
 	for _, m := range moduleFiles {
@@ -248,23 +249,23 @@ func (r *buildRoot) makeModules(ctx context.Context, work string, flags []string
 }
 
 var (
-	// finding matches what compilers, sparse, objtool and modpost say of something wrong, or what linkers do.
+	// finding matches the errors and warnings of compilers, sparse, objtool, modpost and linkers.
 	finding = regexp.MustCompile(`(?i)\b(warning|error): |undefined!`)
-	// foreign matches what sparse finds in the kernel's own headers, and an assertion in a function that it cannot read;
-	// and that a kernel lacks the driver of ISM, which only modpost that is told to go on says as a warning.
+	// foreign matches findings of sparse in the kernel's own headers, and an assertion in a function that sparse cannot
+	// read; and the missing driver of ISM, which modpost reports as a warning when it is told to go on.
 	foreign = regexp.MustCompile(`^(/usr/src/|/tree/|\./|(\.\./)*(include|arch)/)\S*: (warning|error): |` +
 		`: error: undefined identifier '_Static_assert'$|` +
 		`^WARNING: modpost: "(dibs|ism)_\w+" \[\S*\bsmc\.ko\] undefined!$`)
-	// step matches what Kbuild says of each file.
+	// step matches the line that Kbuild prints for each file.
 	step = regexp.MustCompile(`^  [A-Z]|^make(\[\d+\])?: (Entering|Leaving) `)
 )
 
-// findings says whether the output of a build tells of something wrong in files of ours.
+// findings tells whether the output of a build reports an error in our files.
 func findings(out string) bool {
 	return slices.ContainsFunc(strings.Split(complaints(out), "\n"), finding.MatchString)
 }
 
-// complaints is the output of a build without the steps, and without what is not about files of ours.
+// complaints is the output of a build without the steps and without findings in other people's files.
 func complaints(out string) string {
 	var kept []string
 	for line := range strings.Lines(out) {
@@ -279,8 +280,8 @@ func complaints(out string) string {
 // putter brings the modules built in work to dir, and the stamp after them.
 type putter func(ctx context.Context, k *Kernel, r *buildRoot, work, dir, stamp string) error
 
-// publish puts the modules built in work into dir: with debug information, for whoever reads backtraces, and below
-// tree without, as the files that the kernel's module directory gets in addition or instead.
+// publish copies the modules built in work into dir, with debug information for readers of backtraces; and, without it, into
+// tree, which overrides the kernel's module directory.
 func publish(ctx context.Context, k *Kernel, r *buildRoot, work, dir, stamp string) error {
 	updates := "base/lib/modules/" + k.Release + "/updates"
 	base := filepath.Join(work, ".publish")

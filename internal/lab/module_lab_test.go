@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// TestOurModules checks that a guest gets the modules that were built here, by whatever way they are asked for.
+// TestOurModules checks that a guest gets the modules that were built here, however they are loaded.
 func TestOurModules(t *testing.T) {
 	for _, series := range TestSeries() {
 		t.Run(series, func(t *testing.T) {
@@ -40,14 +40,14 @@ func TestOurModules(t *testing.T) {
 				t.Fatal(err)
 			}
 			lt.Must("a", "grep -q '^smc ' /proc/modules && grep -q '^smc_diag ' /proc/modules")
-			// What else the kernel has can still be loaded.
+			// The kernel's other modules can still be loaded.
 			lt.Must("a", "modprobe ib_core && modprobe dummy")
 			lt.Must("a", "modprobe -r smc_diag && modprobe -r smc")
 		})
 	}
 }
 
-// leaky is a module that loses what it allocates.
+// leaky is a module that leaks the memory it allocates.
 var leaky = map[string]string{
 	"Kbuild": "obj-m := leaky.o\n",
 	"leaky.c": `#include <linux/module.h>
@@ -68,7 +68,8 @@ MODULE_LICENSE("Dual BSD/GPL");
 `,
 }
 
-// TestLeaks has a debug kernel lose memory, which the search must find; other kernels must say that they cannot search.
+// TestLeaks makes a debug kernel leak memory, which the search must find; with other kernels it must report that it cannot
+// search.
 func TestLeaks(t *testing.T) {
 	for _, series := range TestSeries() {
 		t.Run(series, func(t *testing.T) {

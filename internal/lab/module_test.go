@@ -60,7 +60,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestCopySources checks what of an earlier build is kept.
+// TestCopySources checks which files of an earlier build are kept.
 func TestCopySources(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "work")
 	src := sources{"main.c": []byte("one"), "wire/clc.c": []byte("clc")}

@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// places is the variable that says into how many parts the tests of several packages, run at a time, divide this machine's
-// processors. Guests that share a processor with those of another package would hold each other up for whole time slices,
-// which the timers of RDMA do not survive; guests that are alone on one do not notice that another is busy.
+// places names the variable with the number of parts into which the tests of several packages, run at a time, divide this
+// machine's processors. Guests that share a processor with those of another package would hold each other up for whole time
+// slices, which the timers of RDMA do not survive; guests that are alone on a processor do not notice that another is busy.
 const places = "SMCKIT_PLACES"
 
 // ours is the place of this process, once it has taken one. It keeps it to its end.
@@ -94,7 +94,7 @@ func freePlace(ctx context.Context, n int, progress func(string)) (int, error) {
 	}
 }
 
-// kept has the file whose lock is this process's place.
+// kept holds the file whose lock is this process's place.
 var kept *os.File
 
 func closeBut(files []*os.File, keep int) error {
@@ -109,7 +109,7 @@ func closeBut(files []*os.File, keep int) error {
 	return err
 }
 
-// part returns the i-th of n parts of a set of processors, whose sizes differ by one at most. There are at least n.
+// part returns the i-th of n parts of a set of at least n processors. The parts differ in size by one at most.
 func part(all *unix.CPUSet, i, n int) *unix.CPUSet {
 	var cpus unix.CPUSet
 	for cpu, seen := 0, 0; seen < all.Count(); cpu++ {
@@ -124,7 +124,7 @@ func part(all *unix.CPUSet, i, n int) *unix.CPUSet {
 	return &cpus
 }
 
-// onCPUs runs start, with what it starts on the given processors. The goroutine has its thread to itself.
+// onCPUs runs start, with its children on the given processors. The goroutine has its thread to itself.
 func onCPUs(cpus *unix.CPUSet, start func() error) error {
 	if cpus == nil {
 		return start()

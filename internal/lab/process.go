@@ -31,7 +31,7 @@ type Process struct {
 	copyErr error         // of a Cmd's writer; valid after done
 }
 
-// open starts a session and what copies its streams.
+// open starts a session and the goroutines that copy its streams.
 func (h *Host) open(r proto.Request, cmd Cmd) (*Process, error) {
 	if len(cmd.Argv) == 0 {
 		return nil, errors.New("no program named")
@@ -58,14 +58,14 @@ func (h *Host) open(r proto.Request, cmd Cmd) (*Process, error) {
 func (p *Process) feed(in io.Reader) {
 	w := p.session.Writer(proto.Stdin)
 	if in != nil {
-		// What the program does not read is lost to it, not to its caller.
+		// Input that the program does not read is no error of its caller.
 		_, _ = io.Copy(w, in)
 	}
 	_ = w.Close()
 }
 
 // copyOut copies a stream to w, or to buf if there is no w. If w fails it goes on reading, so that the program does not
-// hang; it is told by the signal that a broken pipe brings.
+// hang, and sends the program the signal of a broken pipe.
 func (p *Process) copyOut(stream int, w io.Writer, buf *bytes.Buffer) error {
 	r := p.session.Reader(stream)
 	if w == nil {
@@ -80,10 +80,10 @@ func (p *Process) copyOut(stream int, w io.Writer, buf *bytes.Buffer) error {
 	return err
 }
 
-// Signal sends a signal to the program and what it has started.
+// Signal sends a signal to the program and its children.
 func (p *Process) Signal(sig unix.Signal) error { return p.session.Signal(int(sig)) }
 
-// Resize tells the program's terminal its new size.
+// Resize sets the size of the program's terminal.
 func (p *Process) Resize(size proto.Size) error { return p.session.Resize(size) }
 
 // Wait waits for the program's end. When ctx ends first, the program is killed and the error is ctx's.
@@ -97,7 +97,7 @@ func (p *Process) Wait(ctx context.Context) (Result, error) {
 		select {
 		case <-p.done:
 		case <-time.After(Scale(5 * time.Second)):
-			// Its buffers may still be written to: they stay out of the result.
+			// Its buffers may still be written to, so they are not part of the result.
 			return Result{Code: -1}, p.error(fmt.Errorf("%w, and %w", stopped, errNoAnswer))
 		}
 	}
@@ -130,7 +130,7 @@ func (p *Process) error(err error) error {
 	return fmt.Errorf("%s on guest %s: %w", p.name, p.host.Name, err)
 }
 
-// guestError is an error text of the agent's, which can be tested for what it means.
+// guestError is an error text of the agent. errors.Is finds the errno in it.
 type guestError string
 
 func (e guestError) Error() string { return string(e) }

@@ -23,8 +23,8 @@ import (
 // portName is the name of the serial port between the lab and the agent.
 const portName = "smckit"
 
-// machineSpec collects what a machine consists of: a device is what QEMU must be told of it, what the kernel, and the
-// descriptors that QEMU gets it through.
+// machineSpec collects the parts of a machine. A device consists of arguments of QEMU, arguments of the kernel, and the
+// descriptors that QEMU gets.
 type machineSpec struct {
 	qemu   []string
 	kernel []string
@@ -50,13 +50,13 @@ func (s *machineSpec) close() {
 // is left behind when both it and this process are killed.
 type machine struct {
 	process *os.Process
-	console tail          // what the guest's kernel prints
-	stderr  tail          // what the emulator prints
+	console tail          // the output of the guest's kernel
+	stderr  tail          // the output of the emulator
 	done    chan struct{} // closed when the process has ended
 	err     error         // why, valid after done
 }
 
-// tail is a Writer that keeps the end of what is written, so that a guest that never stops talking fills no memory.
+// tail is a Writer that keeps the end of the output, so that a guest that prints without end fills no memory.
 type tail struct {
 	mu   sync.Mutex
 	data []byte
@@ -92,7 +92,7 @@ func accelerator() string {
 // describe adds all that a host has to s and returns the lab's end of the control port.
 func (h *Host) describe(s *machineSpec, o Options, initrd *os.File) (net.Conn, error) {
 	accel := accelerator()
-	// Five levels of page tables only take time, and KASAN of 7.2 reports what is none before it is set up for them.
+	// Page tables of five levels only take time, and KASAN of 7.2 reports false errors before it is set up for them.
 	cpu := "max,la57=off"
 	if accel == "kvm" {
 		cpu = "host"
@@ -194,8 +194,8 @@ func socketpair() (here net.Conn, there *os.File, err error) {
 	return here, there, nil
 }
 
-// kernelOptions end a guest that has crashed at once, let warnings and worse through to the console, and skip what only
-// costs time under emulation.
+// kernelOptions end a guest at once if its kernel crashes, print warnings and worse to the console, and skip steps that only
+// cost time under emulation.
 const kernelOptions = "panic=-1 oops=panic loglevel=5 no_timer_check tsc=reliable mitigations=off random.trust_cpu=on " +
 	"cryptomgr.notests audit=0 selinux=0 apparmor=0 net.ifnames=0 log_buf_len=8M rcupdate.rcu_expedited=1 printk.devkmsg=on"
 
@@ -233,7 +233,7 @@ func (m *machine) kill() {
 	<-m.done
 }
 
-// mkdir makes a directory if it can; whoever uses it next finds out if it could not.
+// mkdir makes a directory if it can; the next user of it reports the error if it could not.
 func mkdir(dir string) string {
 	_ = os.MkdirAll(dir, 0o755)
 	return dir

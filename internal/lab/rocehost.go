@@ -13,10 +13,10 @@ import (
 	"testing"
 )
 
-// rocePackages are what a host of a RoCE cluster has, and what builds modules for it.
+// rocePackages are the packages of a host in a RoCE cluster, and those that build modules for it.
 var rocePackages = []string{"rdma-core", "dkms", "linux-headers-amd64"}
 
-// rxeRule finds the rule in what we tell administrators.
+// rxeRule finds the udev rule in our guide for administrators.
 var rxeRule = regexp.MustCompile("(?s)`/etc/udev/rules.d/(\\S+)`.*?```udev\n(.*?)```")
 
 // softRoCE returns the file that makes rxe0 on eth0 for good, and its name, as our guide has it for eth4.
@@ -79,8 +79,8 @@ func (d *Debian) write(path string, data []byte, perm os.FileMode) {
 	}
 }
 
-// CheckConfigured checks that the kernel of a host has what tests of configuration give to a NewRoCEHost: the PNET ID LAB0 for
-// eth0 and port 1 of rxe0, the EID SMCKIT.LAB, and 131072 for net.smc.rmem.
+// CheckConfigured checks that the kernel of a host has the configuration that tests give to a NewRoCEHost: the PNET ID LAB0
+// for eth0 and port 1 of rxe0, the EID SMCKIT.LAB, and 131072 for net.smc.rmem.
 func (lt *Test) CheckConfigured(host string) {
 	lt.t.Helper()
 	const want = "LAB0 eth0 n/a 255\nLAB0 n/a rxe0 1\nSMCKIT.LAB\n131072\n"

@@ -9,9 +9,9 @@ import "context"
 // SelfAddr is the address by which a host reaches itself over a wire, see SetUpSelf.
 const SelfAddr = "10.9.0.2"
 
-// selfScript makes a pair of interfaces of which one host has both ends, and has it send to either end's address by the
-// other: the local routing table, which knows better, is for what comes in only. The RDMA devices are found by their
-// PNET ID.
+// selfScript makes a pair of interfaces on one host, and routes packets to the address of either end through the other end.
+// The local routing table would deliver them directly, so it serves incoming packets only. The RDMA devices are found by
+// their PNET ID.
 const selfScript = `
 ip link set lo up
 ip link add v0 type veth peer name v1

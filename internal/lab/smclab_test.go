@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// outcome is what a command shows of itself.
+// outcome is the exit status and the output of a command.
 type outcome struct {
 	Code        int
 	Out, Errors string
@@ -157,7 +157,7 @@ func TestSmclabUp(t *testing.T) {
 	}
 }
 
-// readUntil reads up to and including what is waited for.
+// readUntil reads up to and including the wanted text.
 func readUntil(t *testing.T, r io.Reader, mark string) string {
 	t.Helper()
 	var got []byte

@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Module says whose AF_SMC module the hosts of an SMC network load.
+// Module selects the AF_SMC module that the hosts of an SMC network load.
 type Module string
 
 // The modules.
 const (
 	ModuleStock Module = "stock" // the one that the distribution ships with the kernel
 	ModuleOurs  Module = "ours"  // the one built in this repository
-	ModuleNone  Module = "none"  // none: for a kernel that has none
+	ModuleNone  Module = "none"  // no module, for a kernel that has none
 )
 
 // UEID is the enterprise ID that all hosts of an SMC network share. Soft-RoCE has RoCEv2 addresses only, so two stock
@@ -108,8 +108,8 @@ func CheckModule(ctx context.Context, series string, module Module, progress fun
 	return k.needStock()
 }
 
-// InstallSMC puts the modules that `make modules` has built where modprobe, and a kernel that loads modules by itself,
-// find them before any others, on every host. It loads none.
+// InstallSMC copies the modules that `make modules` has built to every host, where modprobe and a kernel that loads modules
+// by itself find them first. It loads none.
 func (l *Lab) InstallSMC(ctx context.Context) error {
 	return l.each(ctx, func(ctx context.Context, h *Host) error { return h.installSMC(ctx) })
 }
@@ -146,7 +146,7 @@ func (l *Lab) SetUpSMC(ctx context.Context, modules ...Module) error {
 		}
 		script := "smcr ueid add " + UEID + "\n"
 		if module == ModuleOurs {
-			// For who looks into a failure.
+			// This helps to explain a failure.
 			script += "for e in smc_link_fail smc_fallback smc_rendezvous; do echo 1 >/sys/kernel/tracing/events/smckit/$e/enable; done\n"
 		}
 		for i := range l.Wires {
@@ -162,9 +162,9 @@ func (l *Lab) SetUpSMC(ctx context.Context, modules ...Module) error {
 	})
 }
 
-// StockSMCRWorks says whether the kernel's own AF_SMC can use its own soft-RoCE. Linux 6.1's cannot: the first contact
-// fails, and taking the link down then waits in smc_wr_drain_cq for completions that rdma_rxe never delivers, for ever
-// and with the socket locked. Without a PNET ID on the RDMA device 6.1 does not find it, and falls back in order.
+// StockSMCRWorks tells whether the kernel's own AF_SMC works with its own soft-RoCE. On Linux 6.1 it does not: first contact
+// fails, and taking the link down then waits in smc_wr_drain_cq for completions that rdma_rxe never delivers, for ever and
+// with the socket locked. Without a PNET ID on the RDMA device 6.1 does not find the device, and falls back properly.
 func (k *Kernel) StockSMCRWorks() bool { return k.Series != "6.1" }
 
 // each runs a step on all hosts at once.

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Test is a lab that belongs to a test: whatever goes wrong in it fails the test.
+// Test is a lab that belongs to a test: an error in it fails the test.
 type Test struct {
 	*Lab
 	t       testing.TB
@@ -98,7 +98,7 @@ func (lt *Test) PowerOff(host string) {
 	h := lt.Host(host)
 	lt.search(h, lt.logs(lt.t.Context())[host])
 	lt.off = append(lt.off, host)
-	// The guest may be quicker to go than to tell of it.
+	// The guest may stop before it answers.
 	_, _ = h.Shell(lt.t.Context(), "echo 1 >/proc/sys/kernel/sysrq; echo o >/proc/sysrq-trigger")
 	if err := h.down(lt.t.Context()); err != nil {
 		lt.t.Fatal(err)
@@ -168,10 +168,11 @@ func (lt *Test) checkLeaks(ctx context.Context) {
 	}
 }
 
-// events shows how handshakes of ours have ended, which links have failed and why, and what the RDMA devices have counted.
+// events prints the outcomes of our handshakes, the links that have failed with their reasons, and the counters of the RDMA
+// devices.
 const events = `cat /sys/kernel/tracing/trace; grep -H . /sys/class/infiniband/*/ports/*/hw_counters/* || :`
 
-// keep saves what explains a failure.
+// keep saves logs that explain a failure.
 func (lt *Test) keep(ctx context.Context, logs map[string]string) {
 	dir := os.Getenv("SMCKIT_ARTIFACTS")
 	if dir == "" {
@@ -190,8 +191,8 @@ func (lt *Test) keep(ctx context.Context, logs map[string]string) {
 	lt.t.Logf("kernel logs and consoles are in %s", dir)
 }
 
-// Must runs a shell script on a host and fails the test if the script does, or if it has not ended after minutes: then it
-// tells what every program of all hosts waits in.
+// Must runs a shell script on a host. It fails the test if the script fails or has not ended after minutes; then it logs
+// where each program of all hosts waits.
 func (lt *Test) Must(host, script string) string {
 	lt.t.Helper()
 	ctx, cancel := context.WithTimeout(lt.t.Context(), Scale(90*time.Second))
@@ -211,7 +212,7 @@ const waiters = `for p in /proc/[0-9]*; do
 done 2>/dev/null || :
 smcss -a; cat /proc/net/tcp`
 
-// tellWaiters logs what explains a program that does not end.
+// tellWaiters logs where programs wait, to explain a program that does not end.
 func (lt *Test) tellWaiters() {
 	ctx, cancel := context.WithTimeout(context.Background(), Scale(30*time.Second))
 	defer cancel()
@@ -233,11 +234,11 @@ func (lt *Test) Run(host string, argv ...string) Result {
 	return r
 }
 
-// GoTest compiles the tests of a package and runs those that match pattern on a host, each as a test of its own below
-// t. Tests that are skipped there are skipped here.
+// GoTest compiles the tests of a package and runs those that match pattern on a host, each as a test of its own below t.
+// Tests that are skipped there are skipped here.
 //
-// The test binary ends itself after two minutes. It cannot if one of its threads waits in the kernel uninterruptibly: then GoTest
-// logs what every program waits in, and fails t.
+// The test binary ends itself after two minutes. It cannot if one of its threads waits in the kernel uninterruptibly: then
+// GoTest logs where every program waits, and fails t.
 func (lt *Test) GoTest(t *testing.T, host, pkg, pattern string) {
 	t.Helper()
 	binary := lt.installGoTest(t, host, pkg)
@@ -250,7 +251,7 @@ func (lt *Test) GoTest(t *testing.T, host, pkg, pattern string) {
 	reportGoTest(t, r)
 }
 
-// GoBench compiles the tests of a package and runs a benchmark of theirs on a host, a number of times. Return: what it prints.
+// GoBench compiles the tests of a package, runs one of its benchmarks on a host a number of times, and returns the output.
 func (lt *Test) GoBench(b *testing.B, host, pkg, name string, times int) string {
 	b.Helper()
 	binary := lt.installGoTest(b, host, pkg)
@@ -319,7 +320,7 @@ func reportGoTest(t *testing.T, r Result) {
 	case len(marks) == 0 || (r.Code != 0 && !t.Failed()):
 		t.Errorf("exit status %d:\n%s%s", r.Code, r.Stdout, r.Stderr)
 	case t.Failed() && r.Stderr != "":
-		// Where a panic says what it is about.
+		// This is where a panic names its reason.
 		t.Logf("exit status %d, and on stderr:\n%s", r.Code, r.Stderr)
 	}
 }

@@ -12,10 +12,10 @@ import (
 // readTSC reads this processor's time stamp counter.
 func readTSC() uint64
 
-// tscKHz is how fast that counts, in kHz. Emulated processors of the same kind have the same counter.
+// tscKHz is the frequency of the TSC in kHz. Emulated processors of the same kind have the same counter.
 //
-// A guest that finds out for itself asks its interval timer, which the emulator is late to tick on a busy machine: its
-// clocks then go at a multiple of their speed, and whatever has a deadline fails.
+// A guest that measures the frequency uses its interval timer, which the emulator serves late on a busy machine: the guest's
+// clocks then run several times too fast, and everything with a deadline fails.
 var tscKHz = sync.OnceValue(func() int64 {
 	const window = 50 * time.Millisecond
 	tsc, at := sampleTSC()

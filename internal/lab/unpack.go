@@ -21,10 +21,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// fetcher puts a package into dir, continuing what an earlier attempt left there, and returns its path.
+// fetcher puts a package into dir, continuing an earlier attempt there, and returns its path.
 type fetcher func(ctx context.Context, pkg, dir string, progress func(string)) (string, error)
 
-// extract makes the directory unpacked anew, of what is in packages.
+// extract makes the directory unpacked from packages, and empties it first.
 func extract(ctx context.Context, fetch fetcher, packages []string, downloads, unpacked string, progress func(string)) error {
 	if err := os.MkdirAll(downloads, 0o755); err != nil {
 		return err
@@ -104,8 +104,8 @@ func moveFirst(dir, name string, files []string) error {
 	return fmt.Errorf("the packages hold no %s", strings.ReplaceAll(files[0], "%s", name))
 }
 
-// hot is where the modules are that the lab's guests load. Unpacking them once here costs a hundredth of what it would
-// cost an emulated processor, at every boot.
+// hot is the directory of the modules that the lab's guests load. Decompressing them once here costs a hundredth of what it
+// would cost an emulated processor at every boot.
 var hot = []string{
 	"arch", "crypto", "drivers/char", "drivers/dibs", "drivers/infiniband", "drivers/net/dummy", "drivers/net/net_failover",
 	"drivers/net/veth", "drivers/net/virtio_net", "drivers/virtio", "fs/9p", "fs/netfs", "fs/overlayfs", "lib", "net",
@@ -140,8 +140,8 @@ func decompressHot(ctx context.Context, tree string) error {
 	return group.Wait()
 }
 
-// extractImage gets the ELF image out of a vmlinuz, so that a guest need not: that takes an emulated processor up to two
-// seconds. A vmlinuz that cannot be taken apart is booted as it is.
+// extractImage takes the ELF image out of a vmlinuz, which would take an emulated processor up to two seconds in a guest. A
+// vmlinuz that cannot be taken apart is booted as it is.
 func extractImage(ctx context.Context, vmlinuz, image string) error {
 	data, err := os.ReadFile(vmlinuz)
 	if err != nil {
@@ -163,7 +163,8 @@ func extractImage(ctx context.Context, vmlinuz, image string) error {
 			begin += i
 			cmd := exec.CommandContext(ctx, c.tool[0], c.tool[1:]...)
 			cmd.Stdin = bytes.NewReader(data[begin:])
-			// Its status says nothing: what follows the compressed part is no part of it.
+			// Ignore the exit status: the decompressor complains about the bytes after the compressed part, which do not
+			// belong to it.
 			elf, _ := cmd.Output()
 			if bytes.HasPrefix(elf, []byte("\x7fELF")) {
 				return errors.Join(os.WriteFile(image, elf, 0o644), os.Remove(vmlinuz))

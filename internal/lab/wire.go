@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// maxFrame bounds what a guest may announce as the length of an Ethernet frame: the largest segmentation offload.
+// maxFrame bounds the length of an Ethernet frame that a guest may announce: the largest segmentation offload.
 const maxFrame = 128 << 10
 
 // Wire is a private network segment between guests. QEMU sends each Ethernet frame over a unix socket as a 4-byte
@@ -62,17 +62,17 @@ func (p *wirePort) connect() (err error) {
 	return err
 }
 
-// plug returns what a host's emulator connects to; it is then the caller's to close.
+// plug returns the socket that a host's emulator connects to; the caller closes it.
 func (w *Wire) plug(host int) *os.File {
 	there := w.ports[host].there
 	w.ports[host].there = nil
 	return there
 }
 
-// unplug readies the port of a host whose emulator has ended for the next one.
+// unplug prepares the port of a host whose emulator has ended for the next emulator.
 func (w *Wire) unplug(host int) error {
 	p := w.ports[host]
-	// First, so that who writes to what nobody reads gives up and lets go of the lock.
+	// Close this first: a writer that blocks because nothing reads then gives up and releases the lock.
 	_ = p.conn.Close()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,7 +83,7 @@ func (w *Wire) unplug(host int) error {
 	return nil
 }
 
-// forward passes on what comes from one guest until it is gone.
+// forward passes on the frames of one guest until the guest is gone.
 func (w *Wire) forward(from *wirePort, conn net.Conn) {
 	r := bufio.NewReaderSize(conn, maxFrame)
 	frame := make([]byte, 4+maxFrame)
@@ -143,7 +143,7 @@ func (w *Wire) set(change func()) {
 	change()
 }
 
-// Capture writes what passes from now on into a pcap file, until the wire is closed or Capture is called again.
+// Capture writes the frames from now on into a pcap file, until the wire is closed or Capture is called again.
 func (w *Wire) Capture(file string) error {
 	p, err := newPcap(file)
 	if err != nil {
@@ -196,7 +196,8 @@ func newPcap(file string) (*pcapWriter, error) {
 	return p, nil
 }
 
-// write adds a frame. With flush the file is complete up to it: whoever follows it, or kills us, has all of it.
+// write adds a frame. With flush, the file is complete up to this frame for a program that follows it, and if this process
+// is killed.
 func (p *pcapWriter) write(at time.Time, frame []byte, flush bool) {
 	rec := binary.LittleEndian.AppendUint32(nil, uint32(at.Unix()))
 	rec = binary.LittleEndian.AppendUint32(rec, uint32(at.Nanosecond()))

@@ -81,7 +81,7 @@ func TestWireForward(t *testing.T) {
 	expect(t, c[1], "one", "", "two")
 	expect(t, c[2], "one", "", "two")
 	send(t, c[1], "back")
-	// What a host sends does not come back to it: the next frame is the other's.
+	// A frame does not come back to its sender: the next frame is the other host's.
 	expect(t, c[0], "back")
 	expect(t, c[2], "back")
 	big := string(bytes.Repeat([]byte("x"), maxFrame))
@@ -202,7 +202,7 @@ func TestWireCapture(t *testing.T) {
 	}
 }
 
-// checkPcap reads a file as the format's description says: magic of the nanosecond variant, version 2.4, Ethernet.
+// checkPcap parses a file by the description of the format: magic of the nanosecond variant, version 2.4, Ethernet.
 func checkPcap(t *testing.T, file string, begin time.Time, want ...string) {
 	t.Helper()
 	data, err := os.ReadFile(file)

@@ -24,7 +24,7 @@ const (
 	wanted    = "/run/systemd/system/sysinit.target.wants"
 )
 
-// The agent is there from the start to the end, to tell what goes wrong between.
+// The agent runs from the start to the end, to report errors in between.
 const unit = `[Unit]
 Description=Agent of the lab
 DefaultDependencies=no
@@ -78,7 +78,7 @@ func bootDisk(disk string) error {
 	return fmt.Errorf("/sbin/init: %w", unix.Exec("/sbin/init", []string{"/sbin/init"}, []string{"TERM=linux"}))
 }
 
-// awaitFile waits for a device, whose driver finds it in its own time.
+// awaitFile waits for a device, which appears when its driver has found it.
 func awaitFile(path string) error {
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
 		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) || time.Now().After(deadline) {

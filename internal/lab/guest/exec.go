@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lateOutput is how long after the end of a process more output is waited for, when what it has left running in the
+// lateOutput is how long the agent waits for more output after the end of a process, when a process that it has left in the
 // background keeps the pipe open.
 const lateOutput = time.Second
 
@@ -33,7 +33,7 @@ type agent struct {
 
 func newAgent() *agent { return &agent{procs: map[int]chan unix.WaitStatus{}} }
 
-// reap collects every process that ends, as process 1 must, and tells who waits for it.
+// reap collects every process that ends, as process 1 must, and reports the end to the goroutine that waits for it.
 func (a *agent) reap() {
 	sigs := make(chan os.Signal, 1)
 	signal.Notify(sigs, unix.SIGCHLD)

@@ -2,9 +2,9 @@
 
 //go:build linux
 
-// Command guest is what runs as process 1 in a lab guest: it mounts this machine's files, then runs the programs that
-// the lab asks for. Where a guest boots from a disk, process 1 is that system's, which starts this as a service. It is built
-// statically and is all that the initramfs holds beside kernel modules.
+// Command guest runs as process 1 in a lab guest: it mounts this machine's files, then runs the programs that the lab asks
+// for. Where a guest boots from a disk, that system's process 1 starts it as a service. It is built statically and is all
+// that the initramfs holds besides kernel modules.
 package main
 
 import (
@@ -51,7 +51,7 @@ func run() error {
 	return serve()
 }
 
-// serve runs what the lab asks for.
+// serve runs the programs that the lab asks for.
 func serve() error {
 	if err := setEnvironment(); err != nil {
 		return err
@@ -69,7 +69,8 @@ func serve() error {
 	return proto.Serve(port, proto.Hello{Kernel: unix.ByteSliceToString(uts.Release[:])}, a.serve)
 }
 
-// setEnvironment sets what programs inherit. The kernel's arguments are in the environment of process 1; they go.
+// setEnvironment sets the environment that programs inherit. The kernel passes its arguments to process 1 as environment
+// variables; this removes them.
 func setEnvironment() error {
 	os.Clearenv()
 	for _, kv := range []string{
@@ -88,8 +89,8 @@ func setEnvironment() error {
 // portName is the name of the serial port on which the lab listens.
 const portName = "smckit"
 
-// openPort opens the port by the name it has in sysfs: there is no udev here that would make links. Its driver finds
-// it in its own time, and sysfs has no event for that.
+// openPort opens the port by its name in sysfs: no udev here makes links. Its driver takes time to find it, and sysfs has no
+// event for that.
 func openPort() (*os.File, error) {
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
 		names, err := filepath.Glob("/sys/class/virtio-ports/*/name")

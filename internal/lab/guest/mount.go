@@ -21,7 +21,7 @@ type mount struct {
 	data                   string
 }
 
-// Options of every 9p mount. The big message size is what makes reading large programs bearable under emulation.
+// Options of every 9p mount. Reading large programs under emulation would take too long with a smaller message size.
 const options9p = "trans=virtio,version=9p2000.L,msize=512000"
 
 // prepare loads the modules of the initramfs and returns the kernel's arguments.
@@ -144,7 +144,7 @@ func switchRoot(root string) error {
 	return os.Chdir("/")
 }
 
-// afterRoot sets what programs expect of a running system.
+// afterRoot sets up what programs expect of a running system.
 func afterRoot(args map[string]string) error {
 	for _, dir := range []string{"/run/netns", "/run/lock", "/run/user/0"} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -106,8 +106,8 @@ func (s *stdio) closeChild() {
 	}
 }
 
-// copyOut passes on what the process writes, until nobody can write any more or expire's time is up. What the process
-// itself had written is complete then, however slowly it is taken.
+// copyOut passes on the output of the process until no process can write any more or expire's time is up. The output of the
+// process itself is complete then, however slowly it is read.
 func copyOut(w io.WriteCloser, f *os.File) {
 	defer w.Close()
 	buf := make([]byte, 64<<10)
@@ -143,7 +143,7 @@ type (
 	onlyWriter struct{ io.Writer }
 )
 
-// close is safe at any state; closing twice is an error that says nothing.
+// close is safe in any state; the error of a second close has no meaning.
 func (s *stdio) close() {
 	s.closeChild()
 	for _, f := range []*os.File{s.in, s.out, s.err} {

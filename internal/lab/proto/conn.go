@@ -36,7 +36,8 @@ const (
 const (
 	headerLen  = 9
 	maxPayload = 64 << 10
-	// window is how much of a stream may be under way unread; it bounds the memory of a session at both ends.
+	// window is the number of bytes of a stream that may be sent before they are read; it bounds the memory of a session at
+	// both ends.
 	window = 256 << 10
 )
 
@@ -84,7 +85,7 @@ func newConn(rw io.ReadWriteCloser) *Conn {
 // Done is closed when the channel has ended.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Err says why the channel has ended; nil while it has not.
+// Err returns the error that has ended the channel, nil while it is open.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package proto is what the lab and the agent in a guest say to each other: sessions, each with a standard input,
-// output and error, over one serial port. Every stream has a window of its own, so a program that does not read its
-// input, or a reader who has paused the output, holds up only that session. `smclab shell` speaks the same to the lab
-// that `smclab up` runs.
+// Package proto is the protocol between the lab and the agent in a guest: sessions, each with a standard input, output and
+// error, over one serial port. Every stream has a window of its own, so a program that does not read its input, or a reader
+// that has paused the output, holds up only that session. `smclab shell` speaks the same protocol to the lab that `smclab
+// up` runs.
 package proto
 
 // Operations of a Request.
@@ -39,7 +39,7 @@ type Exit struct {
 	Error  string `json:"error,omitempty"`  // why the request could not be carried out; the rest means nothing then
 }
 
-// Hello is the first thing an agent says.
+// Hello is the first message of an agent.
 type Hello struct {
 	Kernel string `json:"kernel"` // uname -r
 }

@@ -43,7 +43,7 @@ func open(t *testing.T, c *Conn, r Request) *Session {
 	return s
 }
 
-// cat answers with what it gets, and a word on standard error.
+// cat answers with its input, and a word on standard error.
 func cat(s *Session) {
 	w := s.Writer(Stdout)
 	_, err := io.Copy(w, s.Reader(Stdin))
@@ -141,7 +141,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestLoss checks that the end of the channel ends what waits on it, at both ends, with a reason.
+// TestLoss checks that the end of the channel ends every wait for it, at both ends, with a reason.
 func TestLoss(t *testing.T) {
 	agent := make(chan bool, 1)
 	c := pair(t, func(s *Session) {
@@ -177,7 +177,7 @@ func TestRequestTooLong(t *testing.T) {
 	if _, err := c.Open(Request{Op: OpExec, Argv: []string{strings.Repeat("x", maxPayload)}}); err == nil {
 		t.Error("no error")
 	}
-	// The channel is none the worse for it.
+	// The channel still works.
 	s := open(t, c, Request{Op: OpExec})
 	s.Writer(Stdin).Close()
 	<-s.Done()
@@ -186,7 +186,7 @@ func TestRequestTooLong(t *testing.T) {
 	}
 }
 
-// half is a channel whose other end has said everything it ever will.
+// half is a channel whose other end has sent everything.
 type half struct{ io.Reader }
 
 func (half) Write(p []byte) (int, error) { return len(p), nil }

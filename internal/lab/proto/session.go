@@ -13,7 +13,7 @@ import (
 
 // Session is one request and the streams that belong to it.
 type Session struct {
-	// Request is what the session was opened with.
+	// Request is the request that opened the session.
 	Request Request
 
 	id   uint32
@@ -34,7 +34,7 @@ type Session struct {
 	done    chan struct{}
 }
 
-// buffer is what has arrived of a stream and was not read yet.
+// buffer holds bytes of a stream that have arrived and were not read yet.
 type buffer struct {
 	data []byte
 	eof  bool
@@ -95,7 +95,7 @@ func (s *Session) handle(k kind, p []byte) error {
 	return nil
 }
 
-// end makes e or err the outcome of s. What has arrived can still be read.
+// end makes e or err the outcome of s. Bytes that have arrived can still be read.
 func (s *Session) end(e Exit, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,13 +133,13 @@ func (s *Session) Finish(e Exit) {
 // Signal asks the agent to send signal number sig to the process group of the session.
 func (s *Session) Signal(sig int) error { return s.conn.send(s.id, kindSignal, []byte{byte(sig)}) }
 
-// Resize tells the agent the new size of the terminal.
+// Resize sends the agent the new size of the terminal.
 func (s *Session) Resize(z Size) error {
 	b := binary.BigEndian.AppendUint16(nil, z.Rows)
 	return s.conn.send(s.id, kindResize, binary.BigEndian.AppendUint16(b, z.Cols))
 }
 
-// Event waits for what the lab asks of a running session. It returns ok false when the session has ended.
+// Event waits for the next request of the lab to a running session. It returns ok false when the session has ended.
 func (s *Session) Event() (signals []int, size *Size, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +159,7 @@ func (s *Session) Event() (signals []int, size *Size, ok bool) {
 // Reader returns the reading end of stream n.
 func (s *Session) Reader(n int) io.Reader { return reader{s, n} }
 
-// Writer returns the writing end of stream n. It is to be closed when there is no more.
+// Writer returns the writing end of stream n. The caller closes it after the last byte.
 func (s *Session) Writer(n int) io.WriteCloser { return writer{s, n} }
 
 type reader struct {
@@ -184,7 +184,7 @@ func (r reader) Read(p []byte) (int, error) {
 	in.data = in.data[k:]
 	in.owed += k
 	var credit int
-	// Half a window at a time: the sender never waits for a reader who is ahead, and credits stay few.
+	// Grant credits in halves of a window: the sender never waits for a reader that keeps up, and few credits are sent.
 	if in.owed >= window/2 && !s.ended {
 		credit, in.owed = in.owed, 0
 	}
