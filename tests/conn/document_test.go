@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write docs/closing.md anew")
+var update = flag.Bool("update", false, "write docs/closing.md")
 
 const document = "../../docs/closing.md"
 
-// preface says what cannot be read from the table; what it promises is tested here.
+// preface explains the table. Tests of this package check its claims.
 const preface = `<!-- SPDX-License-Identifier: Apache-2.0 -->
 # How connections end
 
@@ -42,7 +42,8 @@ with every delay and failure. They show:
 
 ## Rules for the code that moves bytes
 
-` + "`tests/conn/stream.pml`" + ` has spin check a ring, a writer, a reader, and this table at both ends. It shows that each of these rules is needed:
+` + "`tests/conn/stream.pml`" + ` has spin check a ring, a writer, a reader, and this table at both ends. It shows that each of these
+rules is needed:
 
 * A step runs while no call of the application copies data: the lock of the socket keeps them apart. An end that has sent C or A
   must not be in the middle of a write.
@@ -84,7 +85,7 @@ func (tb *table) describeDocument() string {
 	return b.String()
 }
 
-// explain returns the comment; where the header lets several names share one, it is told from the name.
+// explain returns the comment. Where several names of the header share one comment, it derives the text from the name.
 func (n named) explain() string {
 	shared := []struct{ prefix, text string }{
 		{"PEER_", "the peer has sent "},

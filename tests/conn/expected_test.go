@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// expected lists each pair of state and event that changes something: state, event, next state, what is done. It says
-// a second time what the table says, so that no entry changes by accident; whether the entries make sense together is
-// for the other tests.
+// expected lists each pair of state and event that changes something: state, event, next state, actions. It repeats the table, so
+// that no entry changes by accident; the other tests check whether the entries make sense together.
 const expected = `
 ACTIVE SHUT PCW1_D SEND_D WAKE
 ACTIVE CLOSE PCW1_C SEND_C TIMER
@@ -129,7 +128,7 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// entryRules is what each entry must keep to for itself.
+// entryRules returns the rules that single entries break.
 func (tb *table) entryRules() []string {
 	var broken []string
 	closed := tb.state("CLOSED")
@@ -148,26 +147,26 @@ func (tb *table) entryRules() []string {
 			}
 			complain(st.next == s && st.actions == 0, "is marked as a change, and is none")
 			complain(was.eof && !is.eof, "the end of the stream is forgotten")
-			complain(was.shut && !is.shut, "who could not send can again")
+			complain(was.shut && !is.shut, "a side that could not send can again")
 			complain(was.over && !is.over, "what was over is not")
 			complain((st.next == closed) != tb.does(st, "END"), "a connection ends when it gets to CLOSED")
 			complain(s == closed, "nothing happens after the end")
 			complain(tb.does(st, "END") && tb.does(st, "TIMER"), "a timer outlives the connection")
-			// close() leaves nobody who waits; ABORT may be a disconnect, where others still have the socket.
+			// After close() no call waits; ABORT may be a disconnect, after which the socket is still open.
 			seen := was.eof != is.eof || was.shut != is.shut || was.deaf != is.deaf || was.over != is.over
 			attached := tb.attached(s) && event != "CLOSE"
-			complain(seen && attached && !tb.does(st, "WAKE"), "who waits is not told of what it can see")
+			complain(seen && attached && !tb.does(st, "WAKE"), "waiters are not woken for a change that they can see")
 		}
 	}
 	for s, m := range tb.meanings {
 		if m.over && (!m.shut || !m.eof) {
-			broken = append(broken, tb.states[s].name+": over, but not for who sends or who reads")
+			broken = append(broken, tb.states[s].name+": over, but not for senders or readers")
 		}
 	}
 	return broken
 }
 
-// attached says whether an application may have the socket in this state: it is one where it may still close it.
+// attached tells whether an application may have the socket in this state: it may still close it.
 func (tb *table) attached(s int) bool {
 	return tb.steps[s][tb.event("CLOSE")].valid
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/smckit/smckit/internal/need"
 )
 
-// The model's ways to run, as its head explains them.
+// The configurations of the model; the head of stream.pml explains the parameters.
 var (
 	flow    = []string{"N=4", "TOTAL=9", "RESETS=0"}
 	paced   = []string{"N=8", "TOTAL=15", "RESETS=0", "LEAST=2", "STEP=1"}
@@ -22,8 +22,8 @@ var (
 	timers  = []string{"N=2", "TOTAL=3", "RESETS=0", "ANYTIME", "TIMERS"}
 )
 
-// deadlock is what the verifier says when nothing can happen any more and not all are done: a lost wakeup, or a
-// connection that does not end.
+// deadlock is the finding of the verifier when no step is left and not all processes are done: a lost wakeup, or a connection that
+// does not end.
 const deadlock = "invalid end state"
 
 // promela returns the closing table in Promela.
@@ -32,7 +32,7 @@ func promela(t *testing.T) string {
 	return run(t, "", compile(t, "src/promela.c"))
 }
 
-// verifier makes the program that goes through the model, in a directory of its own.
+// verifier builds the program that searches the model, in a directory of its own.
 func verifier(t *testing.T, defines []string, flags ...string) (dir string) {
 	t.Helper()
 	need.LabPrograms(t, "spin")
@@ -57,7 +57,7 @@ func verifier(t *testing.T, defines []string, flags ...string) (dir string) {
 	return dir
 }
 
-// complete checks that nothing was found, and that it was looked for everywhere.
+// complete checks that the verifier found nothing and searched every state.
 func complete(t *testing.T, out string) {
 	t.Helper()
 	if !strings.Contains(out, "errors: 0\n") || strings.Contains(out, "not completed") || strings.Contains(out, "pan:1:") {
@@ -70,7 +70,7 @@ func complete(t *testing.T, out string) {
 	}
 }
 
-// TestModel has spin go through everything that can happen to a connection: stream.pml, which runs the closing table of the
+// TestModel makes spin search every state that a connection can reach: stream.pml, which runs the closing table of the
 // module.
 func TestModel(t *testing.T) {
 	for _, m := range []struct {
@@ -91,7 +91,7 @@ func TestModel(t *testing.T) {
 			reached := regexp.MustCompile(`\t\(0 of \d+ states\)`).FindAllString(out, -1)
 			if m.all && len(reached) != 5 {
 				_, unreached, _ := strings.Cut(out, "unreached in")
-				t.Errorf("what the model never does is not checked: unreached in%s", unreached)
+				t.Errorf("statements that the model never reaches are not checked: unreached in%s", unreached)
 			}
 		})
 	}
@@ -122,7 +122,7 @@ func TestModelMutations(t *testing.T) {
 		{"W_PROD_BEFORE_EOF", flow, "&&(read==wrote))"},
 		{"W_FLAGS_BEFORE_PROD", flow, "&&(read==wrote))"},
 		{"W_STEP_TOO_LONG", paced, deadlock},
-		{"W_TOLD_WHEN_FULL", halves, deadlock},
+		{"W_UPDATE_ONLY_WHEN_FULL", halves, deadlock},
 		{"W_ABORT_IS_EOF", anytime, "&&(read==wrote))"},
 		{"W_STEPS_WITHOUT_LOCK", anytime, "assertion violated ( !(ended[(1-0)])"},
 		{"W_CONS_AFTER_THE_END", timers, "assertion violated ( !(ended[(1-1)])"},

@@ -9,90 +9,89 @@ import (
 	"strings"
 )
 
-// What one side can say to the other. It stays said, and arrives in this order.
+// Flags that one side can send to the other. They stay set and arrive in this order.
 const (
-	sayD uint8 = 1 << iota
-	sayC
-	sayA
+	flagD uint8 = 1 << iota
+	flagC
+	flagA
 )
 
-var flagNames = map[uint8]string{sayD: "D", sayC: "C", sayA: "A"}
+var flagNames = map[uint8]string{flagD: "D", flagC: "C", flagA: "A"}
 
 // side is one end of a connection.
 type side struct {
-	state   uint8
-	said    uint8 // what it has told the other end
-	seen    uint8 // what has arrived from the other end
-	appDone bool  // the application has closed its socket
-	timer   bool
-	gone    bool // its link group is gone
-	lost    bool // ... and with it what it has said and the other end has not seen
-	ended   bool // its buffers are given back, and may be another connection's now
+	state    uint8
+	sent     uint8 // flags that it has sent to the other end
+	received uint8 // flags that have arrived from the other end
+	appDone  bool  // the application has closed its socket
+	timer    bool
+	gone     bool // its link group is gone
+	lost     bool // its link group is gone, and with it the flags that the other end has not received
+	ended    bool // it has freed its buffers, which may belong to another connection now
 }
 
-// endpoint is the rules by which a side lives.
+// endpoint is an implementation of one side.
 type endpoint interface {
-	// events returns what may happen now, the other end's messages aside.
+	// events returns the events that may happen now, except flags from the other end.
 	events(s side) []string
-	// fire has something happen. The error says which promise that breaks.
+	// fire runs an event. The error names the rule that it breaks.
 	fire(s *side, event string) error
 	// mayWrite tells whether the side may write data to its peer's buffer.
 	mayWrite(s side) bool
 	name(state uint8) string
 }
 
-// world is a connection: two ends, and what one has said and the other not seen is on its way.
-type world [2]side
+// pair is a connection: its two ends. A flag that one end has sent and the other has not received is in flight.
+type pair [2]side
 
 // move is something that happens to one end.
 type move struct {
-	side  int
-	event string
-	seen  uint8 // the messages that this move delivers
+	side     int
+	event    string
+	received uint8 // the flags that this move delivers
 }
 
-// inFlight returns what may still arrive at the side.
-func (w world) inFlight(to int) uint8 {
+// inFlight returns the flags that may still arrive at the side.
+func (w pair) inFlight(to int) uint8 {
 	from := w[1-to]
 	if w[to].ended || w[to].gone || from.lost {
 		return 0
 	}
-	return from.said &^ w[to].seen
+	return from.sent &^ w[to].received
 }
 
-// search goes through everything that can happen to a connection.
+// search tries every sequence of events of a connection.
 type search struct {
 	ends [2]endpoint
 	// skip leaves events out.
 	skip func(event string) bool
-	// check looks at each connection that is reached; quiet tells that nothing happens any more unless an application
-	// or a failure makes it.
-	check func(w world, quiet bool) error
+	// check looks at each state that is reached. It is quiet if only an application or a failure can cause another event.
+	check func(w pair, quiet bool) error
 }
 
-// arrival is how a connection was first reached.
-type arrival struct {
-	from world
+// origin is the move that first reached a state of the connection.
+type origin struct {
+	from pair
 	by   move
 }
 
-// run returns how many different connections there are, and the shortest way to one that breaks a promise.
+// run returns the number of different states, and the shortest way to one that breaks a rule.
 func (s search) run() (int, error) {
-	var start world
-	reached := map[world]arrival{start: {}}
-	for queue := []world{start}; len(queue) > 0; queue = queue[1:] {
+	var start pair
+	reached := map[pair]origin{start: {}}
+	for queue := []pair{start}; len(queue) > 0; queue = queue[1:] {
 		w := queue[0]
 		if err := s.check(w, w.quiet()); err != nil {
 			return len(reached), errors.Join(err, errors.New(s.trace(reached, w)))
 		}
 		for _, m := range s.moves(w) {
 			next := w
-			next[m.side].seen |= m.seen
+			next[m.side].received |= m.received
 			if err := s.ends[m.side].fire(&next[m.side], m.event); err != nil {
 				return len(reached), fmt.Errorf("%w\n%s%d: %s", err, s.trace(reached, w), m.side, m.event)
 			}
 			if _, ok := reached[next]; !ok {
-				reached[next] = arrival{w, m}
+				reached[next] = origin{w, m}
 				queue = append(queue, next)
 			}
 		}
@@ -100,11 +99,11 @@ func (s search) run() (int, error) {
 	return len(reached), nil
 }
 
-func (w world) quiet() bool {
+func (w pair) quiet() bool {
 	return w.inFlight(0) == 0 && w.inFlight(1) == 0 && !w[0].timer && !w[1].timer
 }
 
-func (s search) moves(w world) []move {
+func (s search) moves(w pair) []move {
 	var all []move
 	for i := range w {
 		for _, e := range s.ends[i].events(w[i]) {
@@ -124,10 +123,10 @@ func (s search) moves(w world) []move {
 	return all
 }
 
-// trace tells how a connection was reached.
-func (s search) trace(reached map[world]arrival, w world) string {
+// trace lists the moves that led to a state.
+func (s search) trace(reached map[pair]origin, w pair) string {
 	var lines []string
-	for w != (world{}) {
+	for w != (pair{}) {
 		a := reached[w]
 		lines = append(lines, fmt.Sprintf("%d: %-8s %-8s %s\n", a.by.side, a.by.event,
 			s.ends[0].name(w[0].state), s.ends[1].name(w[1].state)))

@@ -7,35 +7,35 @@ import (
 	"testing"
 )
 
-// reuse checks that nobody writes to the buffer of an end that has given it back: not the peer that has said C or A,
-// and one that has not only until what tells it to stop arrives, or until it notices that the link is gone.
-func reuse(s search, w world, i int) error {
+// reuse checks that no peer writes to a freed buffer. A peer that has sent neither C nor A may, until the A arrives that stops it,
+// or until it notices that the link is gone.
+func reuse(s search, w pair, i int) error {
 	x, peer := w[i], w[1-i]
 	if !x.ended || !s.ends[1-i].mayWrite(peer) {
 		return nil
 	}
 	switch {
-	case x.seen&(sayC|sayA) != 0:
-		return errors.New("a peer that has said C or A may write to a buffer that is given back")
-	case !x.gone && w.inFlight(1-i)&sayA == 0:
-		return errors.New("a buffer is given back after a timeout, and nothing tells the peer")
+	case x.received&(flagC|flagA) != 0:
+		return errors.New("a peer that has sent C or A may write to a buffer that was freed")
+	case !x.gone && w.inFlight(1-i)&flagA == 0:
+		return errors.New("a buffer is freed after a timeout, and no A stops the peer")
 	}
 	return nil
 }
 
-// silence checks that nothing more is said to an end that has given its buffer back, where SMC-D would write it, once the
-// peer has said C or A. What cannot be helped is a peer that says C, waits in vain, and says A.
-func silence(w world, i int, late bool) error {
+// silence checks that a peer that has sent C or A sends nothing more to an end that has freed its buffer, where SMC-D would write
+// it. One case is unavoidable: a peer sends C, waits in vain, and sends A.
+func silence(w pair, i int, late bool) error {
 	x, peer := w[i], w[1-i]
-	rest := peer.said &^ x.seen
-	if x.ended && x.seen&(sayC|sayA) != 0 && rest != 0 && !(late && x.seen&sayC != 0 && rest == sayA) {
-		return errors.New("a message to a buffer that is given back, though the peer has said C or A")
+	rest := peer.sent &^ x.received
+	if x.ended && x.received&(flagC|flagA) != 0 && rest != 0 && !(late && x.received&flagC != 0 && rest == flagA) {
+		return errors.New("a message to a buffer that was freed, though the peer has sent C or A")
 	}
 	return nil
 }
 
-// stuck checks that an end gets to CLOSED if nothing can happen any more and both applications have closed.
-func stuck(w world, i int) error {
+// stuck checks that an end gets to CLOSED if no event is left and both applications have closed.
+func stuck(w pair, i int) error {
 	if w[0].appDone && w[1].appDone && !w[i].ended {
 		return errors.New("waits for ever")
 	}
@@ -53,7 +53,7 @@ func between(tb *table, healthy bool) search {
 	if healthy {
 		s.skip = failure
 	}
-	s.check = func(w world, quiet bool) error {
+	s.check = func(w pair, quiet bool) error {
 		quiet = quiet || healthy && w.inFlight(0) == 0 && w.inFlight(1) == 0
 		for i := range w {
 			if err := errors.Join(reuse(s, w, i), silence(w, i, !healthy)); err != nil {
@@ -74,7 +74,7 @@ func between(tb *table, healthy bool) search {
 // it may wait for ever, but only for an end that is gone.
 func withStock(tb *table) search {
 	s := search{ends: [2]endpoint{ours{tb}, stock{}}}
-	s.check = func(w world, quiet bool) error {
+	s.check = func(w pair, quiet bool) error {
 		err := errors.Join(reuse(s, w, 0), silence(w, 0, true))
 		if err == nil && quiet {
 			err = stuck(w, 0)
@@ -87,17 +87,17 @@ func withStock(tb *table) search {
 	return s
 }
 
-// TestStockTimers: without failures, ours needs its timer in one case only. Both have shut down, ours aborts, and stock
-// says nothing more when its application closes.
+// TestStockTimers checks that without failures our end needs its timer in one case only: both have shut down, ours aborts, and the
+// stock end sends nothing more when its application closes.
 func TestStockTimers(t *testing.T) {
 	s := withStock(load(t))
 	s.skip = failure
 	found := 0
-	s.check = func(w world, _ bool) error {
+	s.check = func(w pair, _ bool) error {
 		if w.inFlight(0) != 0 || w.inFlight(1) != 0 || !w[0].appDone || !w[1].appDone || w[0].ended && w[1].ended {
 			return nil
 		}
-		if s.ends[0].name(w[0].state) == "PAW" && w[0].said == sayD|sayA && w[1].ended && w[1].said == sayD {
+		if s.ends[0].name(w[0].state) == "PAW" && w[0].sent == flagD|flagA && w[1].ended && w[1].sent == flagD {
 			found++
 			return nil
 		}
@@ -107,7 +107,7 @@ func TestStockTimers(t *testing.T) {
 		t.Error(err)
 	}
 	if found == 0 {
-		t.Error("nothing needs a timer any more: say so above")
+		t.Error("nothing needs a timer any more: correct the comment above")
 	}
 }
 
@@ -121,7 +121,7 @@ func TestReachable(t *testing.T) {
 			}
 			t.Logf("%d connections", n)
 			if err == nil && n < least[name] {
-				t.Errorf("only %d connections: the search does not search", n)
+				t.Errorf("only %d connections: the search stops too early", n)
 			}
 		})
 	}

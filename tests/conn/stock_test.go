@@ -4,8 +4,8 @@ package conn
 
 import "slices"
 
-// stock is an end as Linux's own module implements it: states, and what it says, as observed from outside. It has no
-// timer for peers that do not answer, and its states do not tell what has been said: said and seen do.
+// stock is an end that behaves as Linux's own module was observed to. It has no timer for peers that do not answer. Its states do
+// not show which flags were sent; sent and received do.
 type stock struct{}
 
 const (
@@ -28,7 +28,7 @@ func (stock) name(state uint8) string {
 
 // mayWrite: after C or A from the peer, sending fails.
 func (stock) mayWrite(s side) bool {
-	return !s.appDone && s.seen&(sayC|sayA) == 0 && (s.state == stockActive || s.state == stockAppWait1)
+	return !s.appDone && s.received&(flagC|flagA) == 0 && (s.state == stockActive || s.state == stockAppWait1)
 }
 
 func (stock) events(s side) []string {
@@ -36,8 +36,8 @@ func (stock) events(s side) []string {
 	if !s.appDone {
 		all = append(all, "SHUT", "CLOSE", "CLOSE_UNREAD")
 	}
-	// An answer to an abort rides on whatever is sent next, such as a consumer's cursor.
-	if s.seen&sayA != 0 && s.said&sayA == 0 && s.state != stockClosed {
+	// The answer to an abort is part of the next CDC message, such as an update of the consumer cursor.
+	if s.received&flagA != 0 && s.sent&flagA == 0 && s.state != stockClosed {
 		all = append(all, "UPDATE")
 	}
 	if !s.gone {
@@ -51,18 +51,18 @@ func (k stock) fire(s *side, event string) error {
 	case "SHUT":
 		k.shut(s)
 	case "CLOSE":
-		k.close(s, sayC)
+		k.close(s, flagC)
 	case "CLOSE_UNREAD":
-		k.close(s, sayA)
+		k.close(s, flagA)
 	case "UPDATE":
-		k.say(s, sayA)
+		k.send(s, flagA)
 	case "GONE":
 		if s.state != stockClosed {
-			k.say(s, sayA)
+			k.send(s, flagA)
 		}
 		s.gone, s.state = true, stockClosed
 	case "PEER_D", "PEER_C":
-		k.heard(s, event == "PEER_C")
+		k.recvDone(s, event == "PEER_C")
 	case "PEER_A":
 		k.aborted(s)
 	}
@@ -70,53 +70,53 @@ func (k stock) fire(s *side, event string) error {
 	return nil
 }
 
-func (stock) say(s *side, flag uint8) {
-	if s.seen&sayA != 0 {
-		flag |= sayA
+func (stock) send(s *side, flag uint8) {
+	if s.received&flagA != 0 {
+		flag |= flagA
 	}
-	s.said |= flag
+	s.sent |= flag
 }
 
 func (k stock) shut(s *side) {
 	next := map[uint8]uint8{stockActive: stockPeerWait1, stockAppWait1: stockAppWait2}
 	if to, ok := next[s.state]; ok {
-		k.say(s, sayD)
+		k.send(s, flagD)
 		s.state = to
 	}
 }
 
-// close says C, or A if there is data that nobody has read.
+// close sends C, or A if there is unread data.
 func (k stock) close(s *side, flag uint8) {
 	s.appDone = true
 	switch s.state {
 	case stockActive:
-		k.say(s, flag)
+		k.send(s, flag)
 		s.state = stockPeerWait1
 	case stockPeerWait1, stockPeerWait2:
-		k.sayOnce(s, flag)
+		k.sendOnce(s, flag)
 	case stockAppWait1, stockAppWait2:
-		k.say(s, flag)
+		k.send(s, flag)
 		s.state = stockPeerFin
-		if s.seen&(sayC|sayA) != 0 {
+		if s.received&(flagC|flagA) != 0 {
 			s.state = stockClosed
 		}
 	case stockAppFin:
-		k.sayOnce(s, flag)
+		k.sendOnce(s, flag)
 		s.state = stockClosed
 	case stockAbort:
-		k.say(s, sayA)
+		k.send(s, flagA)
 		s.state = stockClosed
 	}
 }
 
-func (k stock) sayOnce(s *side, flag uint8) {
-	if s.said&(sayC|sayA) == 0 {
-		k.say(s, flag)
+func (k stock) sendOnce(s *side, flag uint8) {
+	if s.sent&(flagC|flagA) == 0 {
+		k.send(s, flag)
 	}
 }
 
-// heard is the peer's D or C.
-func (stock) heard(s *side, closed bool) {
+// recvDone handles the peer's D or C.
+func (stock) recvDone(s *side, closed bool) {
 	switch s.state {
 	case stockActive:
 		s.state = stockAppWait1
@@ -124,7 +124,7 @@ func (stock) heard(s *side, closed bool) {
 		switch {
 		case !closed:
 			s.state = stockPeerWait2
-		case s.appDone && s.said&(sayC|sayA) != 0:
+		case s.appDone && s.sent&(flagC|flagA) != 0:
 			s.state = stockClosed
 		default:
 			s.state = stockAppFin
@@ -137,7 +137,7 @@ func (stock) heard(s *side, closed bool) {
 }
 
 func (stock) aborted(s *side) {
-	onlyD := s.said&(sayC|sayA) == 0
+	onlyD := s.sent&(flagC|flagA) == 0
 	switch {
 	case slices.Contains([]uint8{stockActive, stockAppWait1, stockAppFin}, s.state):
 		s.state = stockAbort

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One direction of a connection: a writer, a reader, a ring between them, and both ends closing at
- * any moment. Side 0 writes, side 1 reads. What the module must get right is the order of its loads
- * and stores; each change that the test knows to be wrong is here, too, by a name with W_ in front.
+ * any moment. Side 0 writes, side 1 reads. The module must order its loads and stores as this model
+ * does. Each wrong order that a test uses is here too, by a name that begins with W_.
  *
- * Spin's memory is sequentially consistent. A barrier that is missing between a store and a load is
- * therefore the load done first.
+ * Spin's memory is sequentially consistent. A missing barrier between a store and a load
+ * therefore is the load done first.
  *
  *   N       the size of the ring
- *   TOTAL   how many bytes the writer has
+ *   TOTAL   the number of bytes that the writer has
  *   ANYTIME both applications may stop, shut down, disconnect and close at any moment; otherwise the
  *           writer closes after its last byte, and the reader after the end of the stream
  *   RESETS  how often TCP may be reset
- *   TIMERS  a timer may run out at any moment; otherwise none ever does, so that nothing may need one
- *   LEAST   less room than this is not worth a message to a writer that has more and may wait
- *   STEP    the reader does not tell of so much room, or less
- *   HALVES  the reader tells of room once there is as much as a writer is woken for, if it does not know of as much
+ *   TIMERS  a timer may run out at any moment; otherwise none does, and nothing may depend on one
+ *   LEAST   a writer that has more data waits rather than send less than this
+ *   STEP    the reader does not update its cursor for this much room or less
+ *   HALVES  the reader updates its cursor once there is room enough to wake a writer that does not know of as much
  *
- * steps.pml, with step(), is made of the closing table of the module.
+ * src/promela.c prints steps.pml, with step(), from the closing table of the module.
  */
 
 #define WRAP	(2 * N)			/* a cursor is an offset and (here) one bit of wrap */
@@ -31,7 +31,7 @@
 #endif
 #ifdef W_STEP_TOO_LONG
 #undef STEP
-#define STEP	(N - LEAST + 1)		/* as much as is in use when a writer waits */
+#define STEP	(N - LEAST + 1)		/* the bytes in use when a writer waits */
 #elif !defined(STEP)
 #define STEP	0
 #endif
@@ -46,37 +46,37 @@
 byte ring[N];				/* in the reader's memory; 0: nothing to read here */
 byte prod = START;			/* in the reader's memory, written by the writer */
 byte cons = START;			/* in the writer's memory, written by the reader */
-byte said[2];				/* in the other side's memory */
-bool tx_waiting;			/* in the reader's reach: the writer wants to be woken */
+byte sent[2];				/* in the other side's memory */
+bool tx_waiting;			/* in the reader's memory: the writer wants to be woken */
 
-byte st[2], seen[2];
+byte st[2], received[2];
 bool timer[2], err[2], ended[2], done[2];
 bool lock[2];				/* the socket's: held while an application's call or a step runs */
 bool onq[2], awake[2];			/* the wait queue of each side has one sleeper at most */
-bool busy[2] = true;			/* an application's call is on its way */
+bool busy[2] = true;			/* an application's call is running */
 byte resets = RESETS;
 
 byte wrote, read, pos = START;		/* bytes copied in and out; how far the reader is */
 
 #ifdef TIMERS
 /*
- * An end that has waited in vain gives its buffers back. Until its A arrives the other may touch them;
- * that other may also answer the A, or say A itself because of a C that was not answered in time.
+ * An end whose timer has expired frees its buffers. Until its A arrives the other end may write to
+ * them. The other end may also answer the A, or send A itself because its C was not answered in time.
  */
-#define told(i)	((said[1 - (i)] & FLAG_A) && !(seen[i] & FLAG_A))
-#define late(i, f) ((f) == FLAG_A && ((said[i] & FLAG_C) || (said[1 - (i)] & FLAG_A)))
+#define abort_in_flight(i)	((sent[1 - (i)] & FLAG_A) && !(received[i] & FLAG_A))
+#define late_abort(i, f) ((f) == FLAG_A && ((sent[i] & FLAG_C) || (sent[1 - (i)] & FLAG_A)))
 #else
-#define told(i) false
-#define late(i, f) false
+#define abort_in_flight(i) false
+#define late_abort(i, f) false
 #endif
 
 /* Side i writes to the memory of the other. */
-#define touch(i) assert(!ended[1 - (i)] || told(i))
+#define touch(i) assert(!ended[1 - (i)] || abort_in_flight(i))
 
-inline say(i, f)
+inline send_flag(i, f)
 {
-	assert(said[i] < f && (!ended[1 - i] || told(i) || late(i, f)));
-	said[i] = said[i] | f
+	assert(sent[i] < f && (!ended[1 - i] || abort_in_flight(i) || late_abort(i, f)));
+	sent[i] = sent[i] | f
 }
 
 inline wake(i)
@@ -87,7 +87,7 @@ inline wake(i)
 	fi
 }
 
-/* What a step wakes: whoever waits on this side. */
+/* A step wakes the sleepers of its side. */
 inline wake_all(i)
 {
 #ifdef W_STEPS_WITHOUT_WAKEUP
@@ -106,7 +106,7 @@ inline start(i)
 #endif
 }
 
-inline give_back(i)
+inline free_buf(i)
 {
 	assert(!ended[i]);
 	ended[i] = true; timer[i] = false
@@ -114,19 +114,19 @@ inline give_back(i)
 
 #include "steps.pml"
 
-inline take(i) { atomic { !lock[i] -> lock[i] = true } }
-inline give(i) { lock[i] = false }
+inline lock_sock(i) { atomic { !lock[i] -> lock[i] = true } }
+inline release_sock(i) { lock[i] = false }
 
-/* prepare_to_wait(), and what a sleeper does when it is woken */
-inline queue(i) { d_step { onq[i] = true; awake[i] = false } }
-inline unqueue(i) { onq[i] = false }
+/* as the kernel's functions of these names */
+inline prepare_to_wait(i) { d_step { onq[i] = true; awake[i] = false } }
+inline finish_wait(i) { onq[i] = false }
 
 inline copy_in(n)
 {
 	do
 	:: d_step { k < n ->
 		touch(0);
-		assert(ring[OFF(p + k)] == 0);		/* nobody loses what is not read yet */
+		assert(ring[OFF(p + k)] == 0);		/* no unread byte is lost */
 		wrote++; ring[OFF(p + k)] = wrote; k++ }
 	:: k >= n -> break
 	od
@@ -164,7 +164,7 @@ inline send(n)
 }
 
 #define ROOM	(N - USED(prod, cons))
-#define WORTH	(TOTAL - wrote < LEAST -> TOTAL - wrote : LEAST)
+#define SENDABLE	(TOTAL - wrote < LEAST -> TOTAL - wrote : LEAST)
 
 proctype Writer()
 {
@@ -176,15 +176,15 @@ proctype Writer()
 	:: wrote < TOTAL -> break
 #endif
 	:: wrote < TOTAL ->
-		take(0);
+		lock_sock(0);
 		if
-		:: IS_SHUT(st[0]) -> give(0); break
-		:: !(IS_SHUT(st[0])) && (IS_DEAF(st[0])) -> step(0, EV_LOST); give(0); break
+		:: IS_SHUT(st[0]) -> release_sock(0); break
+		:: !(IS_SHUT(st[0])) && (IS_DEAF(st[0])) -> step(0, EV_LOST); release_sock(0); break
 		:: else
 		fi;
 		n = ROOM;
 		if
-		:: atomic { n >= WORTH ->
+		:: atomic { n >= SENDABLE ->
 			if
 			:: n > TOTAL - wrote -> n = TOTAL - wrote
 			:: else
@@ -194,20 +194,20 @@ proctype Writer()
 			:: true
 			fi };
 			send(n);
-			d_step { give(0); n = 0; k = 0; p = 0 }
+			d_step { release_sock(0); n = 0; k = 0; p = 0 }
 		:: else ->
-			queue(0);
+			prepare_to_wait(0);
 			tx_waiting = true;
 			/* full barrier */
 #ifndef W_NO_RECHECK_OF_ROOM
 			n = ROOM;
 #endif
-			give(0);
+			release_sock(0);
 			if
 			:: n < ENOUGH -> awake[0]
 			:: else
 			fi;
-			unqueue(0);
+			finish_wait(0);
 			d_step { tx_waiting = false; n = 0 }
 		fi
 	od;
@@ -230,7 +230,7 @@ inline publish_cons(to)
 	d_step { touch(1); cons = to }
 }
 
-#ifdef W_TOLD_WHEN_FULL
+#ifdef W_UPDATE_ONLY_WHEN_FULL
 #define SHORT	(USED(prod, cons) == N)
 #else
 #define SHORT	(USED(prod, cons) >= N - ENOUGH)
@@ -255,7 +255,7 @@ inline receive(n)
 #ifdef W_CONS_AFTER_THE_END
 	:: true ->
 #else
-	/* The peer may have given back its buffer by now, and with it the place of this cursor. */
+	/* The peer may have freed its buffer by now, which this cursor is in. */
 	:: IS_OVER(st[1]) -> skip
 #if STEP
 	:: !(IS_OVER(st[1])) && USED(pos, cons) <= STEP -> skip
@@ -279,13 +279,13 @@ inline receive(n)
 }
 
 /*
- * The flags are looked at where the peer writes them, so that readers need not wait for the step. An
- * A is not among them: it is no end of the stream, but an error, and that is for the step to tell.
+ * Readers load the flags where the peer writes them, so that they need not wait for the step. They
+ * ignore A, which is an error and not an end of the stream: the step reports it.
  */
 #ifdef W_ABORT_IS_EOF
-#define AT_EOF	(said[0] || IS_EOF(st[1]))
+#define AT_EOF	(sent[0] || IS_EOF(st[1]))
 #else
-#define AT_EOF	((said[0] & (FLAG_D | FLAG_C)) || IS_EOF(st[1]))
+#define AT_EOF	((sent[0] & (FLAG_D | FLAG_C)) || IS_EOF(st[1]))
 #endif
 
 inline look()
@@ -309,9 +309,9 @@ proctype Reader()
 	:: break
 #endif
 	:: true ->
-		take(1);
+		lock_sock(1);
 		if
-		:: err[1] || done[1] -> give(1); break
+		:: err[1] || done[1] -> release_sock(1); break
 		:: else
 		fi;
 		look();
@@ -324,30 +324,30 @@ proctype Reader()
 			:: true
 			fi };
 			receive(n);
-			d_step { give(1); n = 0; k = 0; p = 0; e = false }
+			d_step { release_sock(1); n = 0; k = 0; p = 0; e = false }
 		:: p == pos && e ->
 			/* an end without an error: it was announced, and nothing is missing */
-			assert((said[0] & (FLAG_D | FLAG_C)) && read == wrote);
-			give(1);
+			assert((sent[0] & (FLAG_D | FLAG_C)) && read == wrote);
+			release_sock(1);
 			break
 		:: else ->
-			queue(1);
+			prepare_to_wait(1);
 			/* full barrier */
 #ifndef W_NO_RECHECK_OF_PROD
 			look();
 #endif
-			give(1);
+			release_sock(1);
 			if
 			:: p == pos && !e -> awake[1]
 			:: else
 			fi;
-			d_step { unqueue(1); p = 0; e = false }
+			d_step { finish_wait(1); p = 0; e = false }
 		fi
 	od;
 	busy[1] = false
 }
 
-/* What other threads of the application do, and its close(), which comes when no call is on its way. */
+/* Other threads of the application, and its close(), which comes when no call is running. */
 proctype Closer(byte i)
 {
 	byte ev;
@@ -380,20 +380,20 @@ proctype Closer(byte i)
 #define FREE(i) (!lock[i])
 #endif
 
-#define NEWS(i)	(said[1 - (i)] & ~seen[i])
+#define IN_FLIGHT(i)	(sent[1 - (i)] & ~received[i])
 
-/* What comes from the peer, one message after the other, and from elsewhere. */
+/* Messages of the peer, one after the other, resets and timeouts. */
 proctype Work(byte i)
 {
 	byte ev;
 
 	do
 	:: atomic {
-		FREE(i) && !ended[i] && NEWS(i) ->
+		FREE(i) && !ended[i] && IN_FLIGHT(i) ->
 		if
-		:: NEWS(i) & FLAG_D -> seen[i] = seen[i] | FLAG_D; ev = EV_PEER_D
-		:: (NEWS(i) & (FLAG_D | FLAG_C)) == FLAG_C -> seen[i] = seen[i] | FLAG_C; ev = EV_PEER_C
-		:: NEWS(i) == FLAG_A -> seen[i] = seen[i] | FLAG_A; ev = EV_PEER_A
+		:: IN_FLIGHT(i) & FLAG_D -> received[i] = received[i] | FLAG_D; ev = EV_PEER_D
+		:: (IN_FLIGHT(i) & (FLAG_D | FLAG_C)) == FLAG_C -> received[i] = received[i] | FLAG_C; ev = EV_PEER_C
+		:: IN_FLIGHT(i) == FLAG_A -> received[i] = received[i] | FLAG_A; ev = EV_PEER_A
 		fi;
 		step(i, ev);
 		ev = 0 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Prints the closing table of the module as Promela, so that the model runs the table that the
- * module runs: names of states and events, what states mean, and step(), which has an event happen.
+ * module runs: names of states and events, properties of states, and step(), which runs an event.
  */
 #include <stdio.h>
 
@@ -25,15 +25,15 @@ static void step(int s, int e)
 		int action;
 		const char *does;
 	} all[] = {
-		{ SMC_CLOSE_SEND_D, "say(i, FLAG_D)" },
-		{ SMC_CLOSE_SEND_C, "say(i, FLAG_C)" },
-		{ SMC_CLOSE_SEND_A, "say(i, FLAG_A)" },
+		{ SMC_CLOSE_SEND_D, "send_flag(i, FLAG_D)" },
+		{ SMC_CLOSE_SEND_C, "send_flag(i, FLAG_C)" },
+		{ SMC_CLOSE_SEND_A, "send_flag(i, FLAG_A)" },
 		{ SMC_CLOSE_ERR_RESET, "err[i] = true" },
 		{ SMC_CLOSE_ERR_ABORTED, "err[i] = true" },
 		{ SMC_CLOSE_ERR_PIPE, "err[i] = true" },
 		{ SMC_CLOSE_WAKE, "wake_all(i)" },
 		{ SMC_CLOSE_TIMER, "start(i)" },
-		{ SMC_CLOSE_END, "give_back(i)" },
+		{ SMC_CLOSE_END, "free_buf(i)" },
 	};
 	const struct smc_close_step *st = &smc_close_table[s][e];
 	size_t a;
