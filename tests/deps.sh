@@ -5,25 +5,27 @@
 # needs no privilege, where nothing is missing.
 set -eu
 
-# The emulator, what unpacks kernels, what the guests run (they see this machine's programs), and what compiles that.
+# The emulator, programs that unpack kernels, programs that the guests run (they see this machine's
+# files), and their compiler.
 packages="qemu-system-x86 kmod xz-utils zstd iproute2 ca-certificates debian-archive-keyring gcc libc6-dev"
-# What 'make lint' reads manual pages with, and the shells that completions are for.
+# Programs with which 'make lint' reads manual pages, and the shells that have completions.
 packages="$packages mandoc bash-completion zsh fish"
-# What tests/programs and tests/run run over AF_SMC sockets.
+# Programs that tests/programs and tests/run run over AF_SMC sockets.
 packages="$packages redis-server redis-tools nginx apache2-utils wrk iperf3 openssl curl postgresql python3 bsdextrautils"
 # And programs that have no C library to preload before, or another one.
 packages="$packages busybox-static musl-tools"
 # A compiler and a C library for 32-bit programs, where Debian has them for this architecture.
 [ "$(dpkg --print-architecture)" != amd64 ] || packages="$packages gcc-multilib"
-# What tests/check puts into the way of SMC.
+# Rules with which tests/check blocks SMC.
 packages="$packages nftables iptables"
-# What looks for mistakes in our units.
+# systemd-analyze checks our units.
 packages="$packages systemd"
-# What tests/conn checks the model of a connection with, and what reads the messages that hosts send.
+# tests/conn checks the model of a connection with spin; tshark reads the messages that hosts send.
 packages="$packages spin tshark"
-# What tests/packages looks at packages with, where it installs them, and what makes disks of that.
+# Programs with which tests/packages inspects packages, installs them, and makes disks of the
+# result.
 packages="$packages lintian rpm shellcheck debootstrap e2fsprogs"
-# What tests/ansible sets guests up with, and what checks the collection.
+# Programs with which tests/ansible configures guests, and checks the collection.
 packages="$packages ansible-core ansible-lint yamllint python3-pytest python3-voluptuous python3-pycodestyle openssh-client openssh-server"
 
 missing=
@@ -44,7 +46,7 @@ if [ "$(id -u)" != 0 ]; then
 	fi
 	sudo=sudo
 fi
-# The servers are for the guests: here, none may start, now or at the next boot.
+# The servers are for the guests: on this machine none may start, now or at the next boot.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e $policy ]; then
 	trap '$sudo rm -f $policy' EXIT

@@ -51,7 +51,8 @@ func TestModuleVersions(t *testing.T) {
 	}
 }
 
-// TestDKMSSourcesWhereTheNameHasABlank installs the sources, and removes them: not what has the name up to the blank.
+// TestDKMSSourcesWhereTheNameHasABlank installs the sources below a name with a blank and removes them, but not the file
+// whose name is the part before the blank.
 func TestDKMSSourcesWhereTheNameHasABlank(t *testing.T) {
 	need.Programs(t, "make")
 	dir := t.TempDir()

@@ -61,7 +61,7 @@ func cFunctions(lines []string) []cFunction {
 			all = append(all, f)
 			open = -1
 		}
-		// A head begins after the line that ends whatever stands before it.
+		// A head begins after the line that ends the previous declaration.
 		ends := line == "" || strings.HasPrefix(line, "}") || strings.HasPrefix(line, "#") ||
 			strings.HasSuffix(line, ";") || strings.HasSuffix(line, "*/")
 		if open < 0 && ends {

@@ -58,7 +58,7 @@ func filesBelow(t *testing.T, dir string) []string {
 // TestInstall checks what 'make install' installs, and that 'make uninstall' removes that and nothing else.
 func TestInstall(t *testing.T) {
 	need.Programs(t, "make")
-	// What is installed is not what is tested: files of the same names stand for it.
+	// Files of the same names stand for the built ones: only the installation is tested.
 	src, dest := t.TempDir(), t.TempDir()
 	for _, name := range []string{"Makefile", "preload/install.sh", "man/install.sh"} {
 		put(t, src, name, read(t, name), 0o755)
@@ -121,7 +121,7 @@ func TestInstall(t *testing.T) {
 	}, others...)
 	slices.Sort(want)
 	got := slices.DeleteFunc(filesBelow(t, dest), func(f string) bool {
-		// What makes the commands part of a system is the business of its own tests.
+		// Other tests check the files that make the commands part of a system.
 		return strings.Contains(f, " etc/") || strings.Contains(f, ".d/") && !strings.Contains(f, "/vendor_completions.d/") ||
 			strings.Contains(f, "/systemd/")
 	})

@@ -26,7 +26,7 @@ func TestUnits(t *testing.T) {
 	if m := regexp.MustCompile(`^systemd (\d+)`).FindSubmatch(version); m == nil || len(m[1]) < 3 || string(m[1]) < "250" {
 		t.Skipf("this systemd is too old to ask: %.40s", version)
 	}
-	// A root directory with what they refer to, so that nothing of this machine matters.
+	// The files that the units refer to are in a root directory, so that this machine's files do not matter.
 	root := t.TempDir()
 	put := func(path string, data []byte, perm os.FileMode) {
 		path = filepath.Join(root, path)
@@ -51,14 +51,14 @@ func TestUnits(t *testing.T) {
 	if err != nil || len(out) > 0 {
 		t.Errorf("%v: %s", err, out)
 	}
-	// What a service could do to the system, in tenths: systemd counts from 0 to 10.
+	// The exposure that systemd computes for a service, in tenths: from 0 to 100.
 	out, err = exec.Command("systemd-analyze", "--root="+root, "--offline=yes", "--threshold=20", "security", "smc.service").CombinedOutput()
 	if err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
 }
 
-// TestUdevRules has udev look for mistakes in our rules, where it can, and checks what they refer to.
+// TestUdevRules has udev check our rules, where it can, and checks the programs that the rules refer to.
 func TestUdevRules(t *testing.T) {
 	const file = "packaging/udev/60-smc.rules"
 	rules := string(read(t, file))
@@ -98,7 +98,7 @@ func TestUdevRules(t *testing.T) {
 	}
 }
 
-// lines returns the lines of a file that say something, also those that a comment takes away.
+// lines returns the lines of a file that have content, including commented-out settings.
 func lines(t *testing.T, file, pattern string) []string {
 	t.Helper()
 	var out []string
@@ -111,7 +111,7 @@ func lines(t *testing.T, file, pattern string) []string {
 	return out
 }
 
-// TestModuleFiles checks that files for the modules name what there is.
+// TestModuleFiles checks that files for the modules name existing modules.
 func TestModuleFiles(t *testing.T) {
 	if got := lines(t, "packaging/modules-load.d/smckit.conf", `(?m)^([a-z_]+)$`); !slices.Equal(got, []string{"smc", "smc_diag"}) {
 		t.Errorf("modules %q", got)

@@ -2,8 +2,8 @@
 
 //go:build linux
 
-// Command demo is `make demo`: it boots two guests, makes them talk SMC-R and one of them talk SMC-D to itself, shows what
-// our commands say while data moves, and ends with a verdict.
+// Command demo is `make demo`: it boots two guests, connects them by SMC-R and one of them with itself by SMC-D, shows the
+// output of our commands while data moves, and ends with a verdict.
 package main
 
 import (
@@ -45,7 +45,7 @@ type demo struct {
 	summary []string
 }
 
-// module says whose AF_SMC module talks: $MODULE, or ours.
+// module is the AF_SMC module that is loaded: $MODULE, or ours.
 func module() lab.Module {
 	if m := os.Getenv("MODULE"); m != "" {
 		return lab.Module(m)
@@ -125,7 +125,7 @@ func (d *demo) configure(ctx context.Context) error {
 	return nil
 }
 
-// flow is a transfer that goes on while our commands look at it.
+// flow is a transfer that runs while our commands observe it.
 type flow struct {
 	title, from, to string
 	address         string
@@ -134,7 +134,7 @@ type flow struct {
 	look            []look
 }
 
-// look is a command, and a word of what it says meanwhile.
+// look is a command, and a word of its output during the transfer.
 type look struct{ cmd, want string }
 
 func (d *demo) transfer(ctx context.Context) error {
@@ -151,7 +151,7 @@ func (d *demo) transfer(ctx context.Context) error {
 	})
 }
 
-// local is what the stock module of 6.12 cannot do: it has no loopback device.
+// local shows SMC-D, which the stock module of 6.12 cannot do: it has no loopback device.
 func (d *demo) local(ctx context.Context) error {
 	if module() == lab.ModuleStock {
 		return nil
@@ -185,7 +185,7 @@ func (d *demo) flow(ctx context.Context, f flow) error {
 	}
 	for _, l := range f.look {
 		if err := d.show(ctx, f.from, l.cmd, l.want); err != nil {
-			// What the commands miss may be the transfer's fault: then its own words say more.
+			// If the commands find nothing, the transfer may have failed: its own output then says more.
 			_ = source.Signal(syscall.SIGKILL)
 			if r, werr := source.Wait(ctx); werr == nil && r.Stderr != "" {
 				err = fmt.Errorf("%w (the transfer had failed: %s)", err, strings.TrimSpace(r.Stderr))
@@ -193,7 +193,7 @@ func (d *demo) flow(ctx context.Context, f flow) error {
 			return err
 		}
 	}
-	// It says how fast it was when it is told to end.
+	// It prints its speed when it is interrupted.
 	if err := source.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
@@ -212,12 +212,12 @@ func (d *demo) flow(ctx context.Context, f flow) error {
 	return nil
 }
 
-// background describes a program that goes on while others run; its output is of no interest.
+// background describes a program that runs beside others; its output is of no interest.
 func (d *demo) background(cmd string) lab.Cmd {
 	return lab.Cmd{Argv: strings.Fields(cmd), Stdout: io.Discard}
 }
 
-// show runs a command as a person would and prints what it says. It must succeed and say want.
+// show runs a command as a person would and prints its output. It must succeed and print want.
 func (d *demo) show(ctx context.Context, host, cmd, want string) error {
 	r, err := d.lab.Host(host).Run(ctx, lab.Cmd{Argv: strings.Fields(cmd)})
 	if err != nil {

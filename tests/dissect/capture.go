@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dissect has Wireshark's dissector read captures, and finds in them, without it, what peers say to each other by
-// SMC-R: so one can be held against the other.
+// Package dissect has Wireshark's dissector read captures. It also finds the messages of SMC-R in them without Wireshark, so
+// that one can be compared with the other.
 package dissect
 
 import (
@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// Link is what the packets of a capture begin with, as pcap numbers it.
+// Link is pcap's number for the link layer of a capture.
 type Link uint32
 
 // The links.

@@ -14,7 +14,7 @@ import (
 	"github.com/smckit/smckit/internal/need"
 )
 
-// Dissected is what Wireshark makes of a packet.
+// Dissected is Wireshark's reading of a packet.
 type Dissected struct {
 	Frame                     int // its number, from 1
 	Protocol, Info, Malformed string
@@ -27,7 +27,7 @@ func Need(t testing.TB) {
 	need.Programs(t, "tshark")
 }
 
-// Dissect returns what tshark says of each packet that passes one of its filters (all, if that is empty), in their order.
+// Dissect returns tshark's reading of each packet that passes one of its filters (all, if that is empty), in their order.
 func (c *Capture) Dissect(t testing.TB, filter string, fields ...string) []Dissected {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "smc.pcap")

@@ -116,7 +116,7 @@ func checkCall(t *testing.T, name string, line int, c Call, targets map[string]b
 	}
 }
 
-// TestBlocksRunElsewhere checks that what is said to run a block names what the block calls.
+// TestBlocksRunElsewhere checks that the file which is said to run a block contains the commands of the block.
 func TestBlocksRunElsewhere(t *testing.T) {
 	for _, name := range files(t) {
 		for _, b := range blocksOf(t, name) {
@@ -140,7 +140,7 @@ func TestBlocksRunElsewhere(t *testing.T) {
 // TestCommandsInText has the commands read that stand in code spans of the text, as `smcss -a`.
 func TestCommandsInText(t *testing.T) {
 	span := regexp.MustCompile("`([^`\n]+)`")
-	// What is not meant to be typed: patterns of a command line, and what compat.md quotes of smc-tools.
+	// These are not meant to be typed: patterns of a command line, and quotes of smc-tools in compat.md.
 	pattern := regexp.MustCompile(`…|\.\.\.|[][|<>*]|\b[A-Z]{2,}\b`)
 	n := 0
 	for _, name := range files(t) {
@@ -199,7 +199,7 @@ func TestIndentedCommands(t *testing.T) {
 	}
 }
 
-// TestBenchmarksInDocuments checks that what `make bench` is told to measure exists: those lines are not run.
+// TestBenchmarksInDocuments checks that the benchmarks in arguments of `make bench` exist: those lines are not run.
 func TestBenchmarksInDocuments(t *testing.T) {
 	sources, err := filepath.Glob(root + "/tests/bench/*_test.go")
 	if err != nil || len(sources) == 0 {

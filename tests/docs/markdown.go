@@ -45,7 +45,7 @@ type Line struct {
 	How
 }
 
-// First returns the program that the line begins with, and its arguments; a line that only sets variables has none.
+// First returns the program that the line begins with, and its arguments, or nothing for a line that only sets variables.
 func (l Line) First() Call {
 	if len(l.Calls) == 0 {
 		return Call{""}
@@ -53,7 +53,7 @@ func (l Line) First() Call {
 	return l.Calls[0]
 }
 
-// How says how a command line is run.
+// How describes how a command line is run.
 type How struct {
 	// On are names of hosts.
 	On                    []string
@@ -117,7 +117,7 @@ func above(lines []string, fence int) (begin int, text string) {
 	return begin, strings.Join(lines[begin:fence], " ")
 }
 
-// heed does as the comment above the block says.
+// heed applies the comment above the block.
 func (b *Block) heed(note string) error {
 	for i := range b.Lines {
 		b.Lines[i].On = []string{"a"}
@@ -150,7 +150,7 @@ var (
 	itemHow  = regexp.MustCompile(`^(on (?:a|b|both)|serves|goes on|fails|not run \(([^)]+)\))(?:, *|$)`)
 )
 
-// heedItem does as one item of "run:" says.
+// heedItem applies one item of "run:".
 func (b *Block) heedItem(item string) error {
 	only := ""
 	if m := itemLine.FindStringSubmatch(item); m != nil {

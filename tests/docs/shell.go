@@ -10,8 +10,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Call is a program with its arguments. What the shell would only know when it runs, such as the value of a variable, is
-// the word "x".
+// Call is a program with its arguments. A word that the shell expands only at run time, such as the value of a variable, is
+// "x".
 type Call []string
 
 // statements splits a shell script, of which the first line has the number after before.
@@ -32,7 +32,7 @@ func statements(script string, before int) ([]Line, error) {
 	return lines, nil
 }
 
-// calls finds the programs that a statement calls, also by way of others that run what they are told to.
+// calls finds the programs that a statement calls, including those that are arguments of other programs.
 func calls(s *syntax.Stmt) []Call {
 	var found []Call
 	syntax.Walk(s, func(n syntax.Node) bool {
@@ -72,7 +72,7 @@ func plain(w *syntax.Word) string {
 	return text.String()
 }
 
-// inner returns the call that a program is to make, nil if it makes none.
+// inner returns the call that a program makes by its arguments, or nil.
 func (c Call) inner() Call {
 	rest := c[1:]
 	switch c[0] {

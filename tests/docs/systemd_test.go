@@ -18,7 +18,7 @@ import (
 // dropIn is a block with a drop-in of a service, which begins with the name of the file.
 var dropIn = regexp.MustCompile("(?ms)^```ini\n# /etc/systemd/system/([\\w@-]+\\.service)\\.d/[\\w-]+\\.conf\n(.*?)^```")
 
-// TestDropIns has systemd read the drop-ins of the documents, for services that it has been told of already.
+// TestDropIns has systemd read the drop-ins of the documents, for services that exist.
 func TestDropIns(t *testing.T) {
 	need.Programs(t, "systemd-analyze")
 	found := 0
@@ -40,7 +40,7 @@ func TestDropIns(t *testing.T) {
 	}
 }
 
-// verify has systemd look at a service with a drop-in, and returns what it says.
+// verify has systemd check a service with a drop-in, and returns its output.
 func verify(t *testing.T, unit, text string) (string, error) {
 	t.Helper()
 	top := t.TempDir()
@@ -63,7 +63,8 @@ func verify(t *testing.T, unit, text string) (string, error) {
 	return string(out), err
 }
 
-// TestDropInsAreComplete has no document advise a command for a service in passing, without what else that takes.
+// TestDropInsAreComplete checks that no document advises a command for a service without the other lines that the service
+// needs.
 func TestDropInsAreComplete(t *testing.T) {
 	for _, name := range files(t) {
 		if regexp.MustCompile("`ExecStart=[^`]").MatchString(read(t, name)) {
@@ -72,7 +73,7 @@ func TestDropInsAreComplete(t *testing.T) {
 	}
 }
 
-// TestPackageNames holds the names of packages in the documents against what 'make packages' makes of their descriptions.
+// TestPackageNames compares the names of packages in the documents with those that 'make packages' builds.
 func TestPackageNames(t *testing.T) {
 	// VERSION-RELEASE for each; names with patterns are a shell's matter.
 	deb := regexp.MustCompile(`\b((?:smckit|libsmc-preload|smckit-dkms))_(\d[\w.~+-]*)_(amd64|all)\.deb`)

@@ -18,8 +18,8 @@ import (
 
 const failslab = "/sys/kernel/debug/failslab/"
 
-// NeedFailslab skips the test if the kernel cannot let allocations fail, and prepares it for that otherwise: those that
-// could wait for memory may fail, too, and nobody talks about it.
+// NeedFailslab skips the test if the kernel cannot inject allocation failures. Otherwise it prepares the injection:
+// allocations that could wait for memory may fail too, and the kernel does not log them.
 func NeedFailslab(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat(failslab + "probability"); err != nil {
@@ -28,7 +28,7 @@ func NeedFailslab(t *testing.T) {
 	Run(t, "echo 0 >"+failslab+"ignore-gfp-wait; for f in "+failslab+"../fail*/verbose; do echo 0 >$f; done")
 }
 
-// Failing does something on a thread whose nth allocation from here on fails. Return: whether there was one.
+// Failing runs a function on a thread whose nth allocation from here on fails. It returns whether there was one.
 func Failing(n int, do func() error) (failed bool, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -48,15 +48,15 @@ func Failing(n int, do func() error) (failed bool, err error) {
 	return left[0] == '0', errors.Join(err, rerr, werr)
 }
 
-// reserveHeap has Go's heap grow by more than a test needs between two collections. A heap that grows on a thread whose
-// allocations fail would end the program.
+// reserveHeap makes Go's heap larger than a test needs between two collections. If the heap grew on a thread whose
+// allocations fail, the program would end.
 func reserveHeap() {
 	runtime.KeepAlive(make([]byte, 32<<20))
 	runtime.GC()
 }
 
-// FailEach does something as often as it allocates memory, each time without another of its allocations; what it says then
-// does not matter. Without a failure it has to succeed.
+// FailEach runs a function as often as it allocates memory, each time with another of its allocations failing, and ignores
+// its errors. Without a failure the function must succeed.
 func FailEach(t *testing.T, do func() error) {
 	t.Helper()
 	reserveHeap()
@@ -73,9 +73,9 @@ func FailEach(t *testing.T, do func() error) {
 	}
 }
 
-// FailAnywhere does something while one allocation of twenty fails that a module makes, or that is made for it by what
-// it calls, for every thread, the kernel's own included. Elsewhere none does: the programs, which come from another
-// machine's files, and the kernel's reports are not what is tested.
+// FailAnywhere runs a function while one of twenty allocations fails that a module makes, or that functions make which it
+// calls, on every thread, including those of the kernel. Allocations of programs, which read their files from another
+// machine, and of the kernel's reports do not fail: they are not tested.
 func FailAnywhere(t *testing.T, module string, do func()) {
 	t.Helper()
 	begin, end := textOf(t, module)

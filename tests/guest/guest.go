@@ -2,7 +2,7 @@
 
 //go:build linux
 
-// Package guest has what tests need that run inside of a guest of the lab.
+// Package guest has helpers for tests that run inside of a guest of the lab.
 package guest
 
 import (
@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Marker is a file that a test of the lab makes in its guests. It says "short" or "full".
+// Marker is a file that a test of the lab makes in its guests. It contains "short" or "full".
 type Marker string
 
 // Need skips the test anywhere else.
@@ -30,13 +30,13 @@ func (m Marker) Need(t testing.TB) {
 	}
 }
 
-// Full says whether there is time for what takes long.
+// Full tells whether slow tests shall run.
 func (m Marker) Full() bool {
 	b, _ := os.ReadFile(string(m))
 	return string(b) == "full"
 }
 
-// Run runs a shell script and fails the test if that fails. Return: what it prints.
+// Run runs a shell script, fails the test if the script fails, and returns its output.
 func Run(t testing.TB, script string) string {
 	t.Helper()
 	// Not with the test's context, which is over when it cleans up. A kernel with checkers is slow.
@@ -49,8 +49,8 @@ func Run(t testing.TB, script string) string {
 	return string(out)
 }
 
-// Checked says whether the kernel has the checkers that take an order of magnitude of its speed. Emulated RDMA then takes
-// seconds for what a few busy connections have under way, and its retries run out where there are more.
+// Checked tells whether the kernel has the checkers that make it slower by an order of magnitude. Emulated RDMA then takes
+// seconds for the data that a few busy connections have in flight, and with more connections its retries run out.
 func Checked(t testing.TB) bool {
 	t.Helper()
 	release, err := Release()
@@ -109,7 +109,7 @@ func Sockaddr(addr netip.AddrPort) (proto int, sa unix.Sockaddr) {
 
 // Objects is how many objects of a slab cache are in use; 0 if there is no such cache.
 func Objects(cache string) (int, error) {
-	// What a processor keeps for itself counts as used until then.
+	// Until then, memory that a processor keeps for itself counts as used.
 	_ = os.WriteFile("/sys/kernel/slab/"+cache+"/shrink", []byte("1"), 0)
 	b, err := os.ReadFile("/proc/slabinfo")
 	if err != nil {
@@ -123,7 +123,7 @@ func Objects(cache string) (int, error) {
 	return 0, nil
 }
 
-// Left says of which of these caches objects are in use; nothing if there are none.
+// Left lists those of these caches that have objects in use, or "" if none has.
 func Left(caches ...string) string {
 	for _, c := range caches {
 		if n, err := Objects(c); err != nil || n != 0 {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What <linux/userfaultfd.h> defines for an interface of version 0xAA.
+// Constants of <linux/userfaultfd.h> for an interface of version 0xAA.
 const (
 	uffdAPI            = 0xaa
 	uffdioAPI          = 0xc018aa3f
@@ -63,13 +63,13 @@ func (h *Holder) Hold(fds ...int) error {
 // Release provides the page, and waits for the threads.
 func (h *Holder) Release() {
 	h.once.Do(func() {
-		unix.Close(h.uffd) // whoever waits for the page gets an empty one
+		unix.Close(h.uffd) // a thread that waits for the page gets an empty one
 		h.threads.Wait()
 		_ = unix.Munmap(h.page)
 	})
 }
 
-// missing opens a descriptor that tells who waits for a page, and provides none.
+// missing opens a descriptor that reports threads which wait for a page, and provides none.
 func missing(page []byte) (int, error) {
 	fd, _, errno := unix.Syscall(unix.SYS_USERFAULTFD, unix.O_CLOEXEC, 0, 0)
 	if errno != 0 {
@@ -88,7 +88,7 @@ func missing(page []byte) (int, error) {
 	return int(fd), nil
 }
 
-// awaitFaults waits until so many threads wait for the page.
+// awaitFaults waits until n threads wait for the page.
 func awaitFaults(uffd, n int) error {
 	for seen := 0; seen < n; {
 		var message [uffdMessageSize]byte

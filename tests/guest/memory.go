@@ -36,8 +36,8 @@ func Meminfo(t testing.TB, name string) int {
 	return 0
 }
 
-// shrink has every slab cache give back what it only holds for later. That includes the quarantine that KASAN keeps freed
-// objects in, up to a 32nd of the memory, which passes for a leak otherwise.
+// shrink makes every slab cache return the memory that it only keeps for reuse. That includes the quarantine in which KASAN
+// keeps freed objects, up to a 32nd of the memory, which would look like a leak.
 func shrink() {
 	files, _ := filepath.Glob("/sys/kernel/slab/*/shrink")
 	for _, f := range files {
@@ -48,7 +48,7 @@ func shrink() {
 	}
 }
 
-// slabs is how much memory each cache takes, in KiB.
+// slabs returns the memory that each cache uses, in KiB.
 func slabs(t testing.TB) map[string]int {
 	t.Helper()
 	b, err := os.ReadFile("/proc/slabinfo")
@@ -96,8 +96,8 @@ func Settled(t testing.TB) {
 	})
 }
 
-// MemoryBack checks at the end of a test that the kernel has the memory back that it cannot take back by itself, but for
-// so many KiB that it keeps to be quicker.
+// MemoryBack checks at the end of a test that the memory in use is what it was, except for the given number of KiB that the
+// kernel keeps for speed.
 func MemoryBack(t testing.TB, spare int, within time.Duration) {
 	t.Helper()
 	kinds := []string{"SUnreclaim", "Unevictable", "VmallocUsed"}

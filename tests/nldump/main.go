@@ -2,7 +2,7 @@
 
 //go:build linux
 
-// Command nldump prints what this kernel answers to each request of the SMC netlink families and of sock_diag, as
+// Command nldump prints the answers of this kernel to each request of the SMC netlink families and of sock_diag, as
 // hexadecimal text: the fixtures in pkg/netlinksmc/testdata. In the lab it is in every guest's PATH.
 package main
 
@@ -28,8 +28,8 @@ func main() {
 	}
 }
 
-// dump writes a line a message: the family, the command, and what follows the generic netlink header (sock_diag: the
-// netlink header).
+// dump writes a line for each message: the family, the command, and the bytes after the generic netlink header (sock_diag:
+// the netlink header).
 func dump(w *bufio.Writer) error {
 	var uts unix.Utsname
 	if err := unix.Uname(&uts); err != nil {

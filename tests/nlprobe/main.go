@@ -2,10 +2,9 @@
 
 //go:build linux
 
-// Command nlprobe makes a fixed series of requests, good and bad, of the SMC netlink families and prints what the
-// kernel answers to each: the errno, the text of the refusal, and the replies. Two kernels that print the same treat
-// user space alike. It changes the PNET table, the user EIDs and the handshake limitation: it is for guests of the
-// lab.
+// Command nlprobe sends a fixed series of good and bad requests to the SMC netlink families and prints the answers of the
+// kernel: the errno, the text of the refusal, and the replies. Two kernels that print the same treat user space alike. It
+// changes the PNET table, the user EIDs and the handshake limitation: use it in guests of the lab only.
 package main
 
 import (
@@ -54,8 +53,8 @@ type probe struct {
 	attrs []attr
 }
 
-// What a request may ask for beside itself. Replies to a request that is no dump end with the first datagram, so that
-// what is answered with data cannot ask for an acknowledgement.
+// Flags of a request. Replies to a request that is no dump end with the first datagram, so a request that is answered with
+// data cannot ask for an acknowledgement.
 const (
 	dump = netlink.Request | netlink.Dump
 	ack  = netlink.Request | netlink.Acknowledge
@@ -71,7 +70,7 @@ func run(w *bufio.Writer, family string, probes []probe) error {
 	return nil
 }
 
-// run makes one request on a socket of its own, so that what a request leaves unread meets no other.
+// run makes one request on a socket of its own, so that unread replies do not disturb another request.
 func (p probe) run(w *bufio.Writer, family string, first bool) error {
 	conn, err := genetlink.Dial(nil)
 	if err != nil {

@@ -119,7 +119,7 @@ func pnetReads() []probe {
 	}
 }
 
-// hexed shows a name whatever its bytes.
+// hexed prints a name with any bytes.
 func hexed(s string) string {
 	const printable = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_@#$/:"
 	var b strings.Builder
@@ -199,7 +199,7 @@ func eidTable() []probe {
 	return append(probes, eids, cmd("add B", ueidAdd, eid("B")), eids)
 }
 
-// switches turns on and off what there is, and asks for what there is not.
+// switches turns features on and off, and queries absent ones.
 func switches() []probe {
 	return []probe{
 		get("seid", seidDump), cmd("enable seid", seidEnable), cmd("disable seid", seidDisable),

@@ -32,8 +32,8 @@ func addressCommand(name, short string, run func(ctx context.Context, addr netip
 	}
 }
 
-// serve listens, prints 'ready', and has handle, on a goroutine for each connection, serve what it accepts. It closes the
-// connection when handle returns. It returns only with an error.
+// serve listens, prints 'ready', and calls handle on a goroutine for each connection. It closes the connection when handle
+// returns. It returns only with an error.
 func serve(addr netip.AddrPort, handle func(conn *os.File)) error {
 	l, err := listen(addr)
 	if err != nil {
@@ -56,8 +56,8 @@ func serve(addr netip.AddrPort, handle func(conn *os.File)) error {
 	}
 }
 
-// eachConnection calls run for each of n connections at once, and returns the first error when all have returned. The error says
-// which connection it is of, and ends the context of the others.
+// eachConnection calls run for each of n connections at once, and returns the first error when all have returned. The error
+// names its connection, and cancels the context of the others.
 func eachConnection(ctx context.Context, n int, run func(ctx context.Context, i int) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for i := range n {

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// contest is a job that is done with two kinds of sockets in turns. The job returns how much was done in a second.
+// contest is a job that is done with two kinds of sockets in turns. The job returns how much it has done in a second.
 type contest struct {
 	challenger, peer side
 	job              func(family int, addr netip.AddrPort) (float64, error)
@@ -43,7 +43,7 @@ var contests = map[string]contest{
 	"latency":    {overSMC, overTCP, pingPong},
 	"connect":    {overSMC, overTCP, connects},
 	"bystanders": {crowded, overTCP, connects},
-	// What chance alone makes of two equals.
+	// The ratio of two equal sides, which shows the noise.
 	"noise": {again, overTCP, connects},
 }
 
@@ -66,8 +66,8 @@ func newCompare() *cobra.Command {
 	return cmd
 }
 
-// run prints the rates of both sides and their ratio, a line a round. Who begins alternates, so that what grows or
-// shrinks with time favours nobody. The first round warms up, and is not told.
+// run prints the rates of both sides and their ratio, a line a round. The side that begins alternates, so that a trend over
+// time favours neither. The first round warms up and is not printed.
 func (c contest) run(rounds int) error {
 	for round := range 1 + rounds {
 		order := []side{c.challenger, c.peer}
@@ -125,7 +125,7 @@ func between(family int, addr netip.AddrPort, serve func(listener int) error, di
 	return time.Since(begin), <-served
 }
 
-// once makes a server of what is to be done with the one connection that is expected.
+// once makes a server that handles one connection.
 func once(serve func(fd int) error) func(int) error {
 	return func(l int) error {
 		fd, _, err := unix.Accept4(l, unix.SOCK_CLOEXEC)
@@ -137,7 +137,7 @@ func once(serve func(fd int) error) func(int) error {
 	}
 }
 
-// dialled makes a client of what is to be done with a connection.
+// dialled makes a client that handles one connection.
 func dialled(addr netip.AddrPort, talk func(fd int) error) func(int) error {
 	return func(family int) error {
 		fd, err := connectOn(family, addr)
@@ -213,8 +213,8 @@ func connects(family int, addr netip.AddrPort) (float64, error) {
 	return count / elapsed.Seconds(), err
 }
 
-// raw is a system call that keeps its thread and all that belongs to it: what Go does about one that lasts would be
-// measured otherwise, for it comes and goes.
+// raw makes a system call that keeps its thread. The Go scheduler handles a long call in its own way, which would add noise
+// to the measurement.
 func raw(call uintptr, fd int, buf []byte) (int, error) {
 	n, _, errno := unix.RawSyscall(call, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)))
 	if errno != 0 {

@@ -51,7 +51,7 @@ func newCheck() *cobra.Command {
 	return cmd
 }
 
-// pattern fills a buffer with what belongs at a place of a connection's stream.
+// pattern fills a buffer with the bytes that belong at an offset of a connection's stream.
 func pattern(buf []byte, seed, pos int) {
 	for i := range buf {
 		p := pos + i

@@ -44,7 +44,7 @@ func live(addr netip.AddrPort) error {
 			}
 		}
 	}
-	// More than the rings hold, which both sides have to say when they have read.
+	// Send more than the rings hold, so that both sides must report that they have read.
 	for range 3 {
 		if err := converse(conns[0], 60000); err != nil {
 			return err

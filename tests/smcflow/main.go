@@ -144,7 +144,7 @@ func newMeasure() *cobra.Command {
 		Use:   "measure PROGRAM [ARG...]",
 		Short: "Run a program without its output; print its time in seconds and the most memory that it had in KiB",
 		Args:  cobra.MinimumNArgs(1),
-		// What follows the program's name is the program's.
+		// Arguments after the program's name belong to the program.
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := exec.CommandContext(cmd.Context(), args[0], args[1:]...)

@@ -15,8 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// states is connections of a program with itself, each in another state of its life. What is open stays in
-// here.
+// states holds connections of a program with itself, each in another state. Open sockets stay in here.
 type states struct {
 	addr     netip.AddrPort
 	listener int
@@ -43,7 +42,7 @@ func newStates() *cobra.Command {
 		})
 }
 
-// client connects and says under which port.
+// client connects and returns its port.
 func (s *states) client(name string, sent, received int) (*os.File, error) {
 	fd, err := connect(s.addr)
 	if err != nil {
@@ -110,7 +109,7 @@ func (s *states) half() error {
 	return unix.Shutdown(int(client.Fd()), unix.SHUT_WR)
 }
 
-// closing is closed by the client, whose side waits for the server's.
+// closing is a connection that the client has closed, and that waits for the server.
 func (s *states) closing() error {
 	client, _, err := s.pair("closing", 0, 0)
 	if err != nil {

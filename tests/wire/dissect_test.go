@@ -24,7 +24,7 @@ type endpoint struct {
 	seq  uint32
 }
 
-// capture is what two peers send each other over IPv4, written as it is sent.
+// capture holds the packets of two peers over IPv4.
 type capture struct{ dissect.Capture }
 
 func newCapture() *capture { return &capture{dissect.Capture{Link: dissect.Raw}} }
@@ -35,7 +35,7 @@ const (
 	flagACK = 0x10
 )
 
-// send appends a segment. Checksums are zero, which a dissector does not verify unless it is told to.
+// send appends a segment. Checksums are zero, which a dissector does not verify by default.
 func (c *capture) send(from, to *endpoint, flags byte, options, payload []byte) {
 	tcp := binary.BigEndian.AppendUint16(nil, from.port)
 	tcp = binary.BigEndian.AppendUint16(tcp, to.port)
@@ -69,7 +69,7 @@ func (c *capture) roce(message []byte) {
 	c.packet(&client, &server, 17, append(append(udp, 0, 0), payload...))
 }
 
-// exchange appends a connection whose peers exchange the option and then one message; the client's port tells it.
+// exchange appends a connection whose peers exchange the option and then one message; the client's port identifies it.
 func (c *capture) exchange(port uint16, option, message []byte, fromServer bool) {
 	cl, sv := client, server
 	cl.port = port
@@ -83,7 +83,7 @@ func (c *capture) exchange(port uint16, option, message []byte, fromServer bool)
 	}
 }
 
-// dissect returns what tshark says of each message, in their order.
+// dissect returns tshark's reading of each message, in their order.
 func (c *capture) dissect(t *testing.T) []dissect.Dissected {
 	t.Helper()
 	return c.Dissect(t, "tcp.len > 0 || udp")
@@ -118,7 +118,7 @@ func encoded(t *testing.T, mode string) []sample {
 	return samples
 }
 
-// judge fails a test whose message has not been read, and also one that has been, in spite of a gap.
+// judge fails a test if tshark did not read a message, or if it read one in spite of a known gap.
 func judge(t *testing.T, got dissect.Dissected, understood bool, gap string) {
 	t.Helper()
 	switch {

@@ -34,7 +34,8 @@ func captured(t *testing.T) map[string]bool {
 	return messages
 }
 
-// joinHex returns the digits of a block of docs/protocol.md, whose lines are bytes, then "#", their offset, and what they are.
+// joinHex returns the digits of a block of docs/protocol.md, whose lines are bytes, then "#", their offset, and their
+// meaning.
 func joinHex(t *testing.T, block string) string {
 	t.Helper()
 	var digits strings.Builder

@@ -23,8 +23,8 @@ const library = "../../kernel/wire"
 // fuzzRuns is how many inputs a fuzzer tries here; `make -C tests/wire fuzz RUNS=1000000` is for more.
 const fuzzRuns = "20000"
 
-// sources returns the files that the tests are made of. It reads them all, because the go command runs tests anew only
-// for files that they have read themselves: a compiler's reads do not count.
+// sources returns the files that the tests are built from. It reads them all, because the go command repeats a test only if
+// a file has changed that the test itself has read: a compiler's reads do not count.
 func sources(t *testing.T) map[string]string {
 	t.Helper()
 	files := make(map[string]string)
@@ -116,8 +116,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestLibrary checks that each file compiles alone and without sanitizers, as strictly as compilers can, and that
-// nothing but the shim reaches out of the folder.
+// TestLibrary checks that each file compiles alone and without sanitizers, with all warnings, and that only the shim
+// includes files of other folders.
 func TestLibrary(t *testing.T) {
 	include := regexp.MustCompile(`(?m)^#\s*include\s+(\S+)`)
 	compilers := []string{"cc", "clang"}

@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (type = SMC_CLC_ACCEPT; type <= SMC_CLC_CONFIRM; type++) {
 		u8 *copy = framed(data, size, type);
 
-		/* a longer ACCEPT is cut, and says its own length */
+		/* a longer ACCEPT is cut, and has its own length in the header */
 		if (copy && type == SMC_CLC_ACCEPT && size > SMC_CLC_ACCEPT_MAX)
 			check(copy, SMC_CLC_ACCEPT_MAX);
 		else if (copy)

@@ -3,7 +3,9 @@
 #include "llc.h"
 #include "llc_lists.h"
 
-/* The order cannot be told from a length that is alike in both, unless there is a count. */
+/*
+ * A length that is the same in both byte orders does not show the order, unless there is a count.
+ */
 static bool tells_order(const struct smc_llc *m)
 {
 	return m->type == SMC_LLC_ADD_LINK || (m->length & 0xff) != m->length >> 8;

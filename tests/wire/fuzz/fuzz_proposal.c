@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fuzz.h"
 
-/* What the encoder refuses although the decoder takes it: see clc_proposal.c for both. */
+/* Proposals that the decoder accepts and the encoder refuses: see clc_proposal.c for both. */
 static bool sendable(const struct smc_clc_proposal *p)
 {
 	if (p->path_v1 == SMC_PATH_N && p->ism_gid)

@@ -20,7 +20,7 @@ struct sample {
 extern const struct sample samples[];
 extern const unsigned int n_samples;
 
-/* Encodes a sample; returns what the encoder does. */
+/* Encodes a sample; returns the result of the encoder. */
 int sample_encode(const struct sample *s, u8 *buf, size_t size);
 
 struct llc_sample {
@@ -33,7 +33,7 @@ struct llc_sample {
 extern const struct llc_sample llc_samples[];
 extern const unsigned int n_llc_samples;
 
-/* Encodes a sample and fills its list; returns what the encoder does. */
+/* Encodes a sample and fills its list; returns the result of the encoder. */
 int llc_sample_encode(const struct llc_sample *s, u8 *buf, size_t size);
 
 #endif /* TESTS_WIRE_SAMPLES_H */

@@ -51,7 +51,7 @@ static void smcr(void)
 	CHECK_EQ(smc_cdc_r_decode(buf, sizeof(buf), &c), -EPROTO);
 }
 
-/* In the order of bytes of the machine that runs this; the places are what is checked. */
+/* The words are in this machine's byte order; the test checks the offsets. */
 static void smcd(void)
 {
 	struct smc_cdc want = meant, c;
@@ -70,7 +70,7 @@ static void smcd(void)
 	memcpy(&count, buf + 18, 4);
 	CHECK(wrap == 5 && count == 0x4001);
 	CHECK(!buf[14] && !buf[15] && buf[22] == 0xf8 && buf[23] == 0xe0);
-	/* What lies beside the producer's cursor is no flags. */
+	/* Bytes beside the producer's cursor are no flags. */
 	buf[14] = 0xff;
 	buf[15] = 0xff;
 	memcpy(word, buf + 8, sizeof(word));

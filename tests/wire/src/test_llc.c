@@ -3,7 +3,10 @@
 #include "llc.h"
 #include "llc_lists.h"
 
-/* A message whose byte at i is i, from 44 on with 0x80 added, but for the first four. */
+/*
+ * A message whose byte at i is i, with 0x80 added from offset 44 on, except for the first four
+ * bytes.
+ */
 static void count_up(u8 *buf, size_t len, u32 head)
 {
 	size_t i;
@@ -27,14 +30,14 @@ static void count_up(u8 *buf, size_t len, u32 head)
 		.psn = 0x212223, __VA_ARGS__ \
 	}
 
-/* Each field is at its place and nowhere else; what is reserved is neither looked at nor set. */
+/* Each field is at its place and nowhere else; reserved bytes are neither read nor set. */
 static const struct {
 	const char *name;
 	int length;
 	u32 head;		/* with bits that are reserved */
 	u32 head_again;		/* without */
-	u8 set[3][2];		/* bytes and what they are, where counting up will not do */
-	u8 zero[4][2];		/* from, to: of what is reserved */
+	u8 set[3][2];		/* bytes and their meaning, where counting up does not work */
+	u8 zero[4][2];		/* from, to: reserved bytes */
 	struct smc_llc want;
 } fields[] = {
 	{
@@ -210,7 +213,7 @@ static void types(void)
 	}
 }
 
-/* What is behind a message of version 1 is not part of it. */
+/* Bytes after a message of version 1 are not part of it. */
 static void length_v1(void)
 {
 	u8 buf[100] = { 7, 44 };
@@ -295,7 +298,10 @@ static const struct llc_sample *find(const char *name)
 	exit(1);
 }
 
-/* Half of an extension is an error, none at all is not; one that rejects has none, however long. */
+/*
+ * Half of an extension is an error, a missing one is not; a rejection has none, whatever its
+ * length.
+ */
 static void extension(void)
 {
 	u8 buf[SMC_LLC_MAX];
@@ -349,7 +355,7 @@ static void pair_counts(void)
 		check_case = counts[i].name;
 		buf[70] = counts[i].high;
 		buf[71] = counts[i].low;
-		/* what is less than an entry is no entry */
+		/* a rest shorter than an entry is no entry */
 		for (more = 0; more < 16; more += 15) {
 			size_t len = 72 + counts[i].room * 16 + more;
 
@@ -396,7 +402,7 @@ static void other_counts(void)
 	}
 }
 
-/* As many others as there are places, however many are said to come. */
+/* The number of other links is limited by the space, whatever the message announces. */
 static void others(void)
 {
 	u8 buf[SMC_LLC_LEN], again[SMC_LLC_LEN];
@@ -411,7 +417,7 @@ static void others(void)
 		CHECK_EQ(m.confirm_rkey.others[0].link, n > 0 ? 0x11 : 0);
 		CHECK_EQ(m.confirm_rkey.others[1].link, n > 1 ? 0x1e : 0);
 		CHECK_EQ(m.confirm_rkey.others[2].link, 0);
-		/* what is said of one that is not there is not written */
+		/* the fields of an absent entry are not written */
 		m.confirm_rkey.others[n < 2 ? n : 2].link = 1;
 		CHECK_EQ(smc_llc_encode(&m, again, sizeof(again)), 44);
 		CHECK(n > 0 || !again[17]);

@@ -55,7 +55,7 @@ static void no_space(void)
 	each(no_space_one);
 }
 
-/* What is left of a message passes for a whole one if that is as long as the other order has it. */
+/* A cut message is accepted if its length is the length of a whole one in the other byte order. */
 static void truncated_one(const struct llc_sample *s, const u8 *buf, int len)
 {
 	int other = s->m.version == 1 ? 0 : (len >> 8 & 0xff) | (len << 8 & 0xff00);

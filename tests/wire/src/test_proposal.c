@@ -106,7 +106,10 @@ static void version1_offers_something(void)
 	CHECK_EQ(decode_with("PROPOSAL RFC 7609 IPv4", 7, 0x1c), 0);
 }
 
-/* Zero means SMC-R: version 2 without a word about its paths offers what it does not describe. */
+/*
+ * Zero means SMC-R: a proposal of version 2 without its own paths offers the path that it does not
+ * describe.
+ */
 static void version2_part_missing(void)
 {
 	CHECK_EQ(decode_with("PROPOSAL R1", 7, 0x28), 0);
@@ -187,14 +190,14 @@ static void v2_offset(void)
 	CHECK_EQ(decode_with16(name, V2_OFFSET, 0xffff, &p), -EPROTO);
 }
 
-/* Offsets out of range are refused even where they lead to what could be the part. */
+/* Offsets out of range are refused even if they lead to a plausible part. */
 static void v2_offset_bounds(void)
 {
 	struct smc_clc_proposal p;
 	u8 buf[SMC_CLC_MAX];
 	int len = sample("PROPOSAL R2", buf);
 
-	/* where offset 1 and offset 0 lead: one EID, as the length says */
+	/* where offsets 1 and 0 lead: one EID, as the length says */
 	buf[V2_OFFSET + 2] = 1;
 	smc_put_be16(buf + V2_OFFSET, 1);
 	buf[V2_OFFSET + 3] = 1;
@@ -227,7 +230,7 @@ static void d2_offset(void)
 
 	CHECK_EQ(decode_with16(all, V2 + 6, 288, &p), 0);
 	CHECK(p.has_d2 && p.n_gid == 8 && p.gids[7].chid == 0xff00);
-	/* counted, but not to be found: what remains is SMC-R */
+	/* counted but absent: SMC-R remains */
 	CHECK_EQ(decode_with16(all, V2 + 6, 0, &p), 0);
 	CHECK(!p.has_d2 && p.n_gid == 0 && p.path_v2 == SMC_PATH_B);
 	CHECK_EQ(smc_clc_proposal_encode(&p, buf, sizeof(buf)), -EINVAL);

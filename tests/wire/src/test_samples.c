@@ -123,7 +123,9 @@ static void shortened(void)
 	each(shortened_one);
 }
 
-/* Lengths are exact, but for ACCEPT and CONFIRM of version 2, which may grow at their end. */
+/*
+ * Lengths are exact, except those of ACCEPT and CONFIRM of version 2, which may grow at their end.
+ */
 static void extended_one(const struct sample *s, const u8 *buf, int len)
 {
 	u8 copy[SMC_CLC_MAX + 1] = { 0 };
@@ -185,7 +187,10 @@ static void other_type(void)
 	each(other_type_one);
 }
 
-/* Any byte may be anything: nothing is read beyond the message, and what is taken can be kept. */
+/*
+ * Each byte takes every value: the decoder does not read beyond the message, and an accepted
+ * message can be encoded.
+ */
 static void changed_one(const struct sample *s, const u8 *buf, int len)
 {
 	u8 copy[SMC_CLC_MAX];

@@ -9,7 +9,7 @@
 #include "llc_lists.h"
 #include "tcpopt.h"
 
-/* What we write for what we have read is what the stock host wrote, to the byte. */
+/* Encoding a decoded message must give the bytes that the stock host sent. */
 static void check_message(const u8 *buf, size_t len)
 {
 	u8 again[SMC_CLC_MAX];
@@ -134,7 +134,9 @@ static void check_known(const char *path, int frame, const u8 *buf, size_t len)
 		check_decline(&m.decline);
 }
 
-/* Frame 571 is the urgent byte of the second connection, 557 an answer in the middle of much data. */
+/*
+ * Frame 571 has the urgent byte of the second connection, 557 an answer in the middle of much data.
+ */
 static void check_known_cdc(const char *path, int frame, const u8 *buf)
 {
 	struct smc_cdc c;
