@@ -9,8 +9,8 @@
  * @urgent: end of the last urgent byte in it, 0 if none
  *
  * Peers expect that an urgent byte is the last one before the producer cursor, and that the cursor stays there until it
- * is read (RFC 7609, 4.5.6). Data written after a message with C or A, or after the peer has aborted the connection, is
- * discarded (RFC 7609, 4.8.2).
+ * is read (RFC 7609, 4.7.5 and 4.7.6). Data written after a message with C or A, or after the peer has aborted the
+ * connection, is discarded (RFC 7609, 4.8.2).
  *
  * Return: a position in the stream, not before that of the last message.
  */

@@ -168,7 +168,7 @@ __poll_t smc_conn_poll(struct smc_conn *conn)
 	return mask;
 }
 
-/* Converts a position to a cursor (RFC 7609, 4.5). */
+/* Converts a position to a cursor (RFC 7609, A.4). */
 static struct smc_diag_cursor diag_cursor(u64 pos, u32 size)
 {
 	struct smc_diag_cursor cursor = {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Urgent data (RFC 7609, 4.7.5 and 4.7.6), with the semantics of TCP: one byte that the application receives out of band, or, with
- * SO_OOBINLINE, a mark in the stream.
+ * Urgent data (RFC 7609, 4.7.5 and 4.7.6), with the semantics of TCP: one byte that the application receives out of
+ * band, or, with SO_OOBINLINE, a mark in the stream.
  */
 
 #include <linux/highmem.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A cursor (RFC 7609, 4.5; docs/protocol.md, 9.2) names a place in a ring: an offset, and how often the
+ * A cursor (RFC 7609, A.4; docs/protocol.md, 9.2) names a place in a ring: an offset, and how often the
  * ring has wrapped, of which 16 bits are sent. All other code counts the bytes of the stream from 0.
  * These functions convert one into the other, starting from the last known position, so that they need
  * no division: the size of a ring is no power of two. They may be called in any context.
