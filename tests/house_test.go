@@ -225,6 +225,42 @@ func TestMapOfTests(t *testing.T) {
 	}
 }
 
+// TestGuestTestsRun checks that each test that runs in a guest is in a part that the tests that boot guests run. Those are where
+// internal/lab is imported.
+func TestGuestTestsRun(t *testing.T) {
+	part := regexp.MustCompile(`"\+?((?:[A-Z]\w*\$?\|?)+|\^Test\w+)"`)
+	function := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
+	guest := regexp.MustCompile(`^tests/(badpeer|peer|onehost)/(inside/)?\w+_test\.go$`)
+	var parts, tests []string
+	for _, file := range repoFiles(t) {
+		if !guest.MatchString(file) {
+			continue
+		}
+		text := read(t, file)
+		switch boots := bytes.Contains(text, []byte(`/internal/lab"`)); {
+		case boots:
+			// A long list of tests continues on the next line.
+			text = regexp.MustCompile(`"\+\n\s*"`).ReplaceAll(text, nil)
+			for _, m := range part.FindAllSubmatch(text, -1) {
+				parts = append(parts, "^Test("+strings.TrimPrefix(string(m[1]), "^Test")+")")
+			}
+		case bytes.Contains(text, []byte("//go:build linux")):
+			for _, m := range function.FindAllSubmatch(text, -1) {
+				tests = append(tests, string(m[1]))
+			}
+		}
+	}
+	all := regexp.MustCompile(strings.Join(parts, "|"))
+	for _, test := range tests {
+		if !all.MatchString(test) {
+			t.Errorf("%s is in no part that a guest runs", test)
+		}
+	}
+	if len(tests) < 50 {
+		t.Errorf("only %d tests run in guests: the search is wrong", len(tests))
+	}
+}
+
 // refuseWords refuses words in the files below a folder for which the field has another one.
 func refuseWords(t *testing.T, folder string, fields map[string]string) {
 	t.Helper()
