@@ -209,7 +209,7 @@ func TestMapOfTests(t *testing.T) {
 	}
 	there := make(map[string]bool)
 	for _, file := range repoFiles(t) {
-		if parts := strings.Split(file, "/"); len(parts) > 2 && parts[0] == "tests" {
+		if parts := strings.Split(file, "/"); len(parts) > 2 && parts[0] == "tests" && parts[1] != "testdata" {
 			there["tests/"+parts[1]] = true
 		}
 	}
@@ -293,10 +293,30 @@ func TestKernelWords(t *testing.T) {
 	})
 }
 
-// TestTestWords does the same for tests.
+// TestTestWords does the same for tests and the lab.
 func TestTestWords(t *testing.T) {
-	refuseWords(t, "tests/", map[string]string{
-		"barred": "roceBlocked", "crowd": "many, concurrent", "deviations": "diffFromStock", "honest": "well-behaved", "hush": "stall",
-		"mutants": "mutations", "scene": "session, states, setup", "spoil": "corrupt", "storm": "heavyLoss", "weather": "impairments",
-	})
+	for _, folder := range []string{"tests/", "internal/lab/", "internal/need/"} {
+		refuseWords(t, folder, map[string]string{
+			"anew": "again", "arrival": "completion, origin", "barred": "roceBlocked", "compose": "build", "crowd": "many, concurrent",
+			"crowded": "among many", "deviations": "diffFromStock", "door": "mutex", "doze": "wait", "evict": "terminate", "gate": "mutex, barrier",
+			"honest": "well-behaved", "horizon": "sendable end", "hush": "stall", "likewise": "too", "moods": "load", "mutants": "mutations",
+			"pot": "placeholder socket", "scene": "session, states, setup", "spell": "encode", "spill": "version 2 receive buffer",
+			"spoil": "corrupt", "storm": "heavyLoss", "uproot": "detach", "weather": "impairments",
+		})
+	}
+}
+
+// TestPhrases refuses phrases in tests and the lab for which plain English has others.
+func TestPhrases(t *testing.T) {
+	phrase := regexp.MustCompile(`\b(but for|nobody's|so many)\b`)
+	for _, file := range repoFiles(t) {
+		if file == "tests/house_test.go" || !strings.HasPrefix(file, "tests/") && !strings.HasPrefix(file, "internal/lab/") {
+			continue
+		}
+		for i, line := range bytes.Split(read(t, file), []byte("\n")) {
+			if m := phrase.Find(line); m != nil {
+				t.Errorf("%s:%d: %q: say except, no one's, or the number", file, i+1, m)
+			}
+		}
+	}
 }

@@ -200,7 +200,7 @@ func (h *Host) reboot(ctx context.Context) error {
 	}
 	after, err := h.bootID(ctx)
 	if err == nil && after == before {
-		err = fmt.Errorf("guest %s has not been booted anew", h.Name)
+		err = fmt.Errorf("guest %s has not been rebooted", h.Name)
 	}
 	return err
 }

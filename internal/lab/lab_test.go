@@ -406,7 +406,7 @@ func TestWires(t *testing.T) {
 	miss := func(addr string) {
 		t.Helper()
 		if _, err := lt.Host("a").Shell(t.Context(), fmt.Sprintf(knock, 1, addr)); err == nil {
-			t.Errorf("%s hears what it should not", addr)
+			t.Errorf("%s receives a connection for another port", addr)
 		}
 	}
 	for _, addr := range []string{Addr4(0, 1), Addr6(0, 1), Addr4(1, 1), Addr6(1, 1)} {

@@ -129,7 +129,7 @@ func (m *machine) files() map[string]string {
 	return files
 }
 
-// TestRole has the role keep and apply a configuration: it predicts it, does it once, and notices what is not as it should be.
+// TestRole has the role save and apply a configuration: it predicts the changes, makes them once, and detects differences.
 func TestRole(t *testing.T) {
 	m := newMachine(t)
 	const apply, look = "apply DIR", "apply --json DIR"

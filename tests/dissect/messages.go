@@ -21,7 +21,7 @@ const (
 	Option    Kind = "option"    // those of a SYN
 	CLC       Kind = "CLC"       // in the TCP stream
 	LLC       Kind = "LLC"       // a SEND over RoCE
-	CDC       Kind = "CDC"       // likewise
+	CDC       Kind = "CDC"       // a SEND over RoCE
 	Immediate Kind = "immediate" // a write over RoCE that tells of itself
 )
 

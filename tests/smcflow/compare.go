@@ -32,17 +32,17 @@ type side struct {
 }
 
 var (
-	overSMC = side{"smc", unix.AF_SMC, 0}
-	overTCP = side{"tcp", unix.AF_INET, 0}
-	again   = side{"tcp again", unix.AF_INET, 0}
-	crowded = side{"tcp among smc", unix.AF_INET, 100}
+	overSMC  = side{"smc", unix.AF_SMC, 0}
+	overTCP  = side{"tcp", unix.AF_INET, 0}
+	again    = side{"tcp again", unix.AF_INET, 0}
+	amongSMC = side{"tcp among smc", unix.AF_INET, 100}
 )
 
 var contests = map[string]contest{
 	"throughput": {overSMC, overTCP, throughput},
 	"latency":    {overSMC, overTCP, pingPong},
 	"connect":    {overSMC, overTCP, connects},
-	"bystanders": {crowded, overTCP, connects},
+	"bystanders": {amongSMC, overTCP, connects},
 	// The ratio of two equal sides, which shows the noise.
 	"noise": {again, overTCP, connects},
 }

@@ -26,7 +26,7 @@ static struct end *ends;
  * Holds the client's threads back until all are there. One by one, each would have the processor
  * taken away from whoever starts the others; with hundreds that takes a minute.
  */
-static pthread_barrier_t gate;
+static pthread_barrier_t all_connected;
 
 static void *must_alloc(size_t size)
 {
@@ -49,7 +49,7 @@ static void *rr_client(void *arg)
 	struct end *end = arg;
 	char *request = must_alloc(settings.request), *response = must_alloc(settings.response);
 
-	pthread_barrier_wait(&gate);
+	pthread_barrier_wait(&all_connected);
 	while (!shared->over && sockets_write(end->fd, request, settings.request) &&
 	       sockets_read(end->fd, response, settings.response))
 		count(end, 1);
@@ -78,7 +78,7 @@ static void *stream_client(void *arg)
 	struct end *end = arg;
 	char *buf = must_alloc(settings.read);
 
-	pthread_barrier_wait(&gate);
+	pthread_barrier_wait(&all_connected);
 	if (!sockets_write(end->fd, buf, 1))
 		die("asking for a stream");
 	while (!shared->over && sockets_read(end->fd, buf, settings.read))
@@ -178,11 +178,11 @@ static void drive(void *(*body)(void *), const char *unit, double per_unit)
 		ends[i].fd = sockets_connect();
 	while (peer_accepted() < settings.connections)
 		meter_sleep(0.001);
-	pthread_barrier_init(&gate, NULL, settings.connections + 1);
+	pthread_barrier_init(&all_connected, NULL, settings.connections + 1);
 	for (int i = 0; i < settings.connections; i++)
 		start(&ends[i], body);
 	meter_first();
-	pthread_barrier_wait(&gate);
+	pthread_barrier_wait(&all_connected);
 	meter_sleep(settings.warmup);
 
 	struct result r = { .unit = unit };

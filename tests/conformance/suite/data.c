@@ -263,7 +263,7 @@ CHECK_PAIR(peek_eof)
 
 /*
  * The first part is more than half of what an SMC buffer has by default, which wakes a reader of one, and the rest is
- * less. TCP hears of the mark alone, not of what a reader has taken, and wakes it early when the window is less than a
+ * less. TCP uses the mark alone, not the number of bytes that a reader has taken, and wakes it early when the window is less than a
  * segment: these are small, and leave room.
  */
 CHECK_PAIR(rcvlowat_blocks_for_all)

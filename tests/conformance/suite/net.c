@@ -26,7 +26,7 @@ static const struct domain domains[] = {
 };
 
 static const struct domain *domain;
-/* Where servers listen. It is as good as loopback, but for the interface that it is reached by. */
+/* The address on which servers listen. It differs from loopback only in its interface. */
 static struct in_addr host;
 static bool client_is_tcp, server_is_tcp, server_is_subject;
 

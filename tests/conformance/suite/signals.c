@@ -62,7 +62,7 @@ CHECK(signal_interrupts_connect_with_timeout)
 	struct task task;
 
 	net_stuck(&addr);
-	/* With a time limit nothing is restarted, or the limit would start anew. */
+	/* With a time limit nothing is restarted, or the limit would start again. */
 	OK(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)));
 	interrupt(&task, task_do_connect, (struct call){ .fd = fd, .addr = &addr }, SYS_connect,
 		  SA_RESTART);
