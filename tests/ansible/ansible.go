@@ -2,6 +2,6 @@
 
 //go:build linux
 
-// Package ansible tests the Ansible collection: its modules and its role with commands that follow a script, what Ansible's
-// own checkers say of it, and a cluster that it sets up in the lab.
+// Package ansible tests the Ansible collection: its modules and its role with scripted commands, the findings of Ansible's
+// own checkers, and a cluster that the collection configures in the lab.
 package ansible

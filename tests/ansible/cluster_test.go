@@ -61,7 +61,7 @@ func TestCluster(t *testing.T) {
 	c := newControl(t, lt, programs)
 	const playbook = "testdata/cluster.yml"
 
-	// What would be done, on hosts that cannot yet be asked.
+	// Check mode, on hosts that cannot be queried yet.
 	hosts, _ := c.play(cluster("rxe0"), playbook, "--check", "--diff")
 	for name, h := range hosts {
 		if h.changed == 0 || h.failed+h.unreachable > 0 {

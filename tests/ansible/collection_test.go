@@ -24,9 +24,9 @@ const source = "../../ansible"
 
 // tree is a copy of the collection at a place of the name that Ansible finds collections by.
 type tree struct {
-	root string // what has ansible_collections in it
+	root string // the directory with ansible_collections in it
 	dir  string // the collection
-	home string // for what tools keep
+	home string // a home directory for the tools
 }
 
 // install makes a tree.
@@ -61,7 +61,7 @@ func needPython(t *testing.T, pkg, module string) {
 	}
 }
 
-// environment is what tools see, and nothing of this machine's configuration.
+// environment is the environment of tools, without this machine's configuration.
 func (c *tree) environment(more ...string) []string {
 	return append([]string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -71,7 +71,7 @@ func (c *tree) environment(more ...string) []string {
 	}, more...)
 }
 
-// run runs a tool in a directory and returns its exit status and what it printed.
+// run runs a tool in a directory and returns its exit status and its output.
 func (c *tree) run(t *testing.T, dir string, env []string, argv ...string) (int, string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
@@ -254,7 +254,7 @@ func TestLint(t *testing.T) {
 	c.must(t, dir, nil, "ansible-lint", "--offline", "--nocolor", "--strict")
 }
 
-// TestBuild packs the collection as it is published, and installs what was packed.
+// TestBuild builds the collection as it is published, and installs the result.
 func TestBuild(t *testing.T) {
 	need.Programs(t, "ansible-galaxy")
 	c := install(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// proxy is the argument that makes this test what ssh has for a network.
+// proxy is the argument that makes this test the network of ssh.
 const proxy = "proxy"
 
 func TestMain(m *testing.M) {
@@ -88,7 +88,7 @@ func newControl(t *testing.T, lt *lab.Test, programs string) *control {
 	return c
 }
 
-// prepare gives a guest what its sshd needs, until it reboots.
+// prepare gives a guest the files of its sshd, until the next reboot.
 func (c *control) prepare(h *lab.Host, programs string) {
 	c.t.Helper()
 	c.lt.Must(h.Name, "mkdir -p -m 755 /run/sshd "+sshDir)
@@ -109,7 +109,7 @@ func (c *control) prepare(h *lab.Host, programs string) {
 	if err := h.WriteFile(c.t.Context(), sshConfig, []byte(config), 0o644); err != nil {
 		c.t.Fatal(err)
 	}
-	// Of its own, because that of this machine may be out of the guest's reach, or have root locked.
+	// The guest gets a file of its own, because this machine's may be out of its reach, or have root locked.
 	c.lt.Must(h.Name, "rm -f /etc/shadow; umask 077; echo 'root:*:19000:0:99999:7:::' >/etc/shadow")
 }
 
@@ -140,14 +140,14 @@ func (c *control) session(h *lab.Host, conn net.Conn) {
 	defer conn.Close()
 	p, err := h.Start(lab.Cmd{Argv: []string{"/usr/sbin/sshd", "-i", "-f", sshConfig}, Stdin: conn, Stdout: conn, Stderr: io.Discard})
 	if err != nil {
-		return // ssh tells of the connection's end
+		return // ssh detects the end of the connection
 	}
 	_, _ = p.Wait(c.t.Context())
 }
 
 func (c *control) socket(host string) string { return filepath.Join(c.dir, host) + ".sock" }
 
-// configure writes what ssh has to know.
+// configure writes the configuration of ssh.
 func (c *control) configure() {
 	self, err := os.Executable()
 	if err != nil {
@@ -165,7 +165,7 @@ func (c *control) configure() {
 	}, "\n"))
 }
 
-// play runs a playbook with an inventory, and returns what becomes of each host and all that Ansible printed.
+// play runs a playbook with an inventory, and returns the result of each host and all output of Ansible.
 func (c *control) play(inventory, playbook string, args ...string) (map[string]recap, string) {
 	c.t.Helper()
 	path, err := filepath.Abs(playbook)

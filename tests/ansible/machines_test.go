@@ -89,5 +89,5 @@ func TestMachines(t *testing.T) {
 	expect("after the reboot", hosts, map[string]func(int) bool{"a": nothing, "b": nothing})
 }
 
-// is returns a function that says whether a number is this one.
+// is returns a function that compares a number with n.
 func is(want int) func(int) bool { return func(n int) bool { return n == want } }

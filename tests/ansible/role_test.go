@@ -16,12 +16,12 @@ import (
 	"github.com/smckit/smckit/internal/need"
 )
 
-// recap is what a run of a playbook says of a host at its end.
+// recap is the summary of a run of a playbook for a host.
 type recap struct{ ok, changed, unreachable, failed int }
 
 var recapLine = regexp.MustCompile(`(?m)^(\S+)\s+: ok=(\d+)\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)`)
 
-// recaps reads what Ansible prints at the end of a run.
+// recaps parses Ansible's summary at the end of a run.
 func recaps(out string) map[string]recap {
 	all := map[string]recap{}
 	for _, m := range recapLine.FindAllStringSubmatch(out, -1) {
@@ -54,12 +54,12 @@ func newMachine(t *testing.T) *machine {
 			t.Fatal(err)
 		}
 	}
-	// What is in the files is not for a command that pretends.
+	// In check mode the command must not change the files.
 	build(t, filepath.Join(m.fake, "real"), "smc_conf")
 	return m
 }
 
-// play runs the role with variables besides, and returns its recap and what Ansible printed.
+// play runs the role with additional variables, and returns its recap and the output of Ansible.
 func (m *machine) play(device string, args ...string) (recap, string) {
 	m.t.Helper()
 	playbook, err := filepath.Abs("testdata/role.yml")
@@ -80,7 +80,7 @@ func (m *machine) play(device string, args ...string) (recap, string) {
 	return r, out
 }
 
-// log returns what smc_conf was asked to do since the last call, without checks, which have directories of their own.
+// log returns the calls of smc_conf since the last call, without checks, which have directories of their own.
 func (m *machine) log() string {
 	m.t.Helper()
 	file := filepath.Join(m.fake, "log")

@@ -17,7 +17,7 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// BenchmarkStartup measures how long a command takes to say its version, as a multiple of what a static Go program takes
+// BenchmarkStartup measures how long a command takes to print its version, as a multiple of the time of a static Go program
 // that does nothing.
 func BenchmarkStartup(b *testing.B) {
 	dir, err := lab.Commands(b.Context())
@@ -56,8 +56,8 @@ func runTime(b *testing.B, argv ...string) time.Duration {
 	return time.Since(begin)
 }
 
-// BenchmarkManySockets lists 10,000 AF_SMC sockets on a real kernel, against iproute2's ss with as many TCP sockets in the
-// same guest.
+// BenchmarkManySockets lists 10,000 AF_SMC sockets on a real kernel, compared with iproute2's ss and as many TCP sockets in
+// the same guest.
 func BenchmarkManySockets(b *testing.B) {
 	const count = 10000
 	lt := lab.StartSMC(b, lab.Options{Kernel: "6.12", Memory: 1536})

@@ -57,7 +57,7 @@ func setBuffers(lt *lab.Test, bytes int) {
 	}
 }
 
-// compareBuffers runs rounds of requests and of streams over so many connections, and prints a table.
+// compareBuffers runs rounds of requests and of streams over n connections, and prints a table.
 func compareBuffers(b *testing.B, connections []int, turn func(b *testing.B, job, size string, connections int) outcome) {
 	b.Helper()
 	var rows strings.Builder

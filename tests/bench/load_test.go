@@ -21,7 +21,7 @@ func compileLoad(t testing.TB) (program string) {
 	return lab.CompileC(t, "load", "-O2")
 }
 
-// outcome is what the load generator says of one run, by the names it has there.
+// outcome is the output of the load generator for one run, by its names.
 type outcome map[string]float64
 
 // Names that every outcome of a job has.
@@ -80,8 +80,8 @@ func TestParseOutcome(t *testing.T) {
 	}
 }
 
-// TestLoad has the load generator do each job once, over what every machine has. How much of it is not looked at: on a busy
-// machine that may be nothing. But every connection has to come to its end.
+// TestLoad runs each job of the load generator once, over the transports that every machine has. It ignores the rates, which
+// may be zero on a busy machine. But every connection has to end.
 func TestLoad(t *testing.T) {
 	binary := compileLoad(t)
 	for _, family := range []string{"unix", "tcp"} {
@@ -130,7 +130,7 @@ func TestLoadOfTwoHosts(t *testing.T) {
 	}
 }
 
-// TestLoadUsage checks what the load generator refuses.
+// TestLoadUsage checks the command lines that the load generator refuses.
 func TestLoadUsage(t *testing.T) {
 	binary := compileLoad(t)
 	for _, c := range []struct {

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// hostTime is what this machine's processors have spent, in ticks since boot: together, not idle, and on this process and
-// its children, which are the guests.
+// hostTime is the processor time of this machine in ticks since boot: in all, busy, and of this process and its children,
+// which are the guests.
 type hostTime struct{ all, busy, ours uint64 }
 
 // elsewhere is the share of the processors that others had since an earlier reading. Emulated processors that wait for
@@ -52,7 +52,7 @@ func readHostTime() (hostTime, error) {
 	return t, nil
 }
 
-// parseHostTime reads /proc/stat. What the machine itself has not been given, if it is a guest, counts as busy.
+// parseHostTime reads /proc/stat. Time that the hypervisor took from this machine counts as busy.
 func parseHostTime(stat string) (hostTime, error) {
 	line, _, _ := strings.Cut(stat, "\n")
 	fields := strings.Fields(line)
@@ -92,7 +92,7 @@ func parseProcessTime(stat string) (pid, parent int, ticks uint64, err error) {
 	return pid, parent, user + system, nil
 }
 
-// watchHost returns a function that reports how much of this machine others have had in the meantime.
+// watchHost returns a function that reports the share of this machine that other processes have used since.
 func watchHost(b *testing.B) (report func()) {
 	b.Helper()
 	before, err := readHostTime()

@@ -12,16 +12,16 @@ import (
 	"testing"
 )
 
-// workload is what is done with each family's sockets in turn.
+// workload is a job that is done with each family's sockets in turn.
 type workload struct {
 	job         string
 	connections int
-	// target is what is asked of SMC-D, in words of the table.
+	// target is the goal of SMC-D, as the table prints it.
 	target string
 }
 
-// workloads are those of the study of SMC-D that the numbers of connections and bytes are from, and what it leaves out.
-// Memory comes first, while the kernel's caches have little to take it from.
+// workloads are those of the study of SMC-D that the numbers of connections and bytes are from, and some that it omits.
+// Memory comes first, while the kernel's caches are small.
 var workloads = []workload{
 	{"idle", 1000, "40 KiB"},
 	{"rr", 1, "0.95"},
@@ -42,7 +42,7 @@ func (w workload) args(family string) []string {
 	return []string{"--family", family, "--job", w.job, "--connections", strconv.Itoa(w.connections)}
 }
 
-// names are what the load generator must say.
+// names are the values that the load generator must print.
 func (w workload) names() []string {
 	if w.job == "idle" {
 		return ofIdle
@@ -53,7 +53,7 @@ func (w workload) names() []string {
 // families are in the order of the first round.
 var families = []string{"unix", "tcp", "smc"}
 
-// turns is the order of a round. Who begins alternates, so that what grows or shrinks with time favours nobody.
+// turns is the order of a round. The family that begins alternates, so that a trend over time favours none.
 func turns(round int) (order []string) {
 	for i := range families {
 		order = append(order, families[(i+round)%len(families)])
@@ -64,7 +64,7 @@ func turns(round int) (order []string) {
 // round is the outcome of each family's turn.
 type round map[string]outcome
 
-// spread is a median, and what half of the values are between: how much the median can be trusted.
+// spread is a median with the quartiles around it, which show how much the median can be trusted.
 type spread struct{ low, mid, high float64 }
 
 // spreadOf sorts values, of which there must be some.
@@ -83,7 +83,7 @@ func ratio(rounds []round, name, family, peer string) spread {
 	return spreadOf(values)
 }
 
-// figure is what one family has reached.
+// figure is the result of one family.
 func figure(rounds []round, name, family string) spread {
 	var values []float64
 	for _, r := range rounds {
@@ -98,7 +98,7 @@ type result struct {
 	rounds []round
 }
 
-// table says in Markdown how fast SMC-D is, what it costs, and what memory it takes.
+// table prints in Markdown how fast SMC-D is, and its costs in processor time and memory.
 func table(results []result) string {
 	var speed, memory strings.Builder
 	for _, r := range results {

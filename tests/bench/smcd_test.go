@@ -61,7 +61,7 @@ func newArena(b *testing.B) *arena {
 	}
 	a := &arena{lab.Start(b, lab.Options{
 		Kernel: "7.2", CPUs: 2, Memory: 2048, Programs: []string{dir},
-		// Emulated, "rep movs" is so slow that copying would drown all else, and who copies least would win.
+		// Under emulation "rep movs" is so slow that copying would dominate, and the family that copies least would win.
 		CPUFeatures: "erms=off,fsrm=off",
 		CountedTime: *countedTime,
 	})}
@@ -75,7 +75,7 @@ func newArena(b *testing.B) *arena {
 	return a
 }
 
-// round gives each family its turn, and counts what became of AF_SMC's connections.
+// round gives each family its turn, and counts the outcomes of AF_SMC's connections.
 func (a *arena) round(b *testing.B, w workload, n int, smc *tally) round {
 	b.Helper()
 	r := round{}
@@ -109,7 +109,7 @@ func (a *arena) turn(b *testing.B, w workload, family string, smc *tally) outcom
 	return o
 }
 
-// tally is what ends of AF_SMC connections have become.
+// tally counts ends of AF_SMC connections by outcome.
 type tally struct{ smcd, tcp int }
 
 func (t tally) since(before tally) tally { return tally{t.smcd - before.smcd, t.tcp - before.tcp} }

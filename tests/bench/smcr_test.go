@@ -41,11 +41,11 @@ func BenchmarkSMCR(b *testing.B) {
 // contenders are in the order of the first round.
 var contenders = []string{"ours", "stock", "tcp"}
 
-// netWorkload is what is done between two hosts.
+// netWorkload is a job between two hosts.
 type netWorkload struct {
 	job                            string
 	request, response, connections int
-	target                         string // of ours to stock, in words of the table
+	target                         string // the goal for ours compared with stock, as the table prints it
 }
 
 var netWorkloads = netMix()
@@ -99,7 +99,7 @@ func newField(b *testing.B) *field {
 			b.Fatal(err)
 		}
 		for _, h := range lt.Hosts {
-			// Completions are counted by who reports them.
+			// Completions are counted by the function that reports them.
 			lt.Must(h.Name, "sysctl -qw net.ipv4.tcp_max_tw_buckets=1000000; echo p:completed rxe_cq_post >/sys/kernel/tracing/kprobe_events")
 			install(b, h, program)
 		}
@@ -108,7 +108,7 @@ func newField(b *testing.B) *field {
 	return &field{ours: start(lab.ModuleOurs), stock: start(lab.ModuleStock)}
 }
 
-// hosts are those of a contender, and family what its sockets are of.
+// hosts are those of a contender, and family is that of its sockets.
 func (f *field) hosts(who string) (lt *lab.Test, family string) {
 	switch who {
 	case "stock":
@@ -129,7 +129,7 @@ func (f *field) round(b *testing.B, w netWorkload, n int) round {
 	return r
 }
 
-// run has the load generator work between two hosts, whose connections must be what they should be.
+// run runs the load generator between two hosts, and checks that the connections have the expected transport.
 func (f *field) run(b *testing.B, w netWorkload, who string) outcome {
 	b.Helper()
 	const at = "10.0.0.2:5000"

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// netTable says in Markdown how fast SMC-R is, and what it takes.
+// netTable prints in Markdown how fast SMC-R is, and its costs.
 func netTable(results []netResult) string {
 	var speed, takes strings.Builder
 	for _, r := range results {

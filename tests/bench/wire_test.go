@@ -12,8 +12,8 @@ import (
 // counts are of a transaction, a megabyte or a connection, of both hosts together.
 type counts struct{ packets, acks, writes, sends, completions float64 }
 
-// traffic is what has passed on a wire: frames, and of those that are RoCE's, acknowledgments, and the writes and
-// messages that have ended with one. Each of these is a work request.
+// traffic counts the frames of a wire and, of RoCE's frames, acknowledgments and the last frames of writes and messages.
+// Each of the latter is a work request.
 type traffic struct{ packets, acks, writes, sends int }
 
 // Of InfiniBand's reliable connections (IBTA 9.2).

@@ -2,8 +2,8 @@
 
 //go:build linux
 
-// Package check has smc_chk diagnose what is really wrong: each condition is produced in a guest, found, and gone again
-// when its cause is.
+// Package check has smc_chk diagnose real faults: it produces each condition in a guest, and checks that smc_chk finds it,
+// and no longer finds it when the cause is gone.
 package check
 
 import (
@@ -17,14 +17,14 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// fault is something that is made wrong, and what smc_chk is to find.
+// fault is a fault that the test produces, and the conditions that smc_chk must find.
 type fault struct {
 	name string
-	// make and undo are shell scripts. Without undo it stays, or does not matter to what follows.
+	// make and undo are shell scripts. Without undo the fault stays, or does not matter to the next ones.
 	make, undo string
 	// args are those of smc_chk.
 	args string
-	// ids are conditions that are to be found, and not without the fault.
+	// ids are conditions that smc_chk finds with the fault, and does not find without it.
 	ids string
 	// able is the answer that is expected.
 	able bool
@@ -32,7 +32,7 @@ type fault struct {
 	as string
 }
 
-// answer is what smc_chk says in JSON.
+// answer is the JSON document of smc_chk.
 type answer struct {
 	Able     bool
 	Live     struct{ Mode, Failure string }
@@ -48,11 +48,11 @@ func (a *answer) has(id string) bool {
 	return false
 }
 
-// bench is a guest, and what has been found in it.
+// bench is a guest, and the conditions found in it.
 type bench struct {
 	*lab.Test
 	found map[string]bool
-	// gone are conditions whose cause has been undone: whatever is looked at next must not meet them.
+	// gone are conditions whose cause has been undone: smc_chk must not report them afterwards.
 	gone []string
 }
 
@@ -107,7 +107,7 @@ func (b *bench) produce(t *testing.T, faults []fault) {
 	}
 }
 
-// start starts a program that goes on, and waits until script succeeds.
+// start starts a program in the background, and waits until script succeeds.
 func (b *bench) start(t *testing.T, ready string, argv ...string) *lab.Process {
 	t.Helper()
 	return b.startOn(t, "a", ready, argv...)
@@ -125,7 +125,7 @@ func (b *bench) startOn(t *testing.T, host, ready string, argv ...string) *lab.P
 	return p
 }
 
-// TestConditions produces most of what smc_chk knows, in one guest of the newest kernel.
+// TestConditions produces most conditions of smc_chk, in one guest of the newest kernel.
 func TestConditions(t *testing.T) {
 	lab.Need(t)
 	kernels := lab.TestSeries()
@@ -187,7 +187,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// works has smc_chk find both transports, and say so in the words of smc-tools.
+// works checks that smc_chk finds both transports, and reports them in the words of smc-tools.
 func works(t *testing.T, b *bench) {
 	server := b.start(t, "smcss -l | grep -q :37373", "smc_chk", "--server")
 	for _, c := range []struct{ loopback, target, mode string }{{"on", "127.0.0.1", "SMC-D"}, {"off", lab.SelfAddr, "SMC-R"}} {
@@ -211,7 +211,7 @@ func works(t *testing.T, b *bench) {
 	lab.Kill(t, server)
 }
 
-// archive has smc_dbg collect what there is.
+// archive checks that smc_dbg collects its files.
 func archive(t *testing.T, b *bench) {
 	b.Must("a", "cd /run && smc_dbg -o report.tgz && test $(stat -c %a report.tgz) = 600 && tar xzf report.tgz")
 	for file, want := range map[string]string{

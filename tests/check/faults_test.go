@@ -15,7 +15,7 @@ var absent = []fault{
 	{name: "to a peer", args: "-C 127.0.0.1", ids: "module-missing"},
 }
 
-// edit puts the module into its place with one of its words changed. What is in the way is taken away first.
+// edit installs the module with one of its words changed. It first removes modules that are in the way.
 func edit(sed string) string {
 	return "sed '" + sed + "' /run/good.ko >" + installed
 }
@@ -42,7 +42,7 @@ var unloadable = []fault{
 	},
 }
 
-// reload loads the module anew, with parameters.
+// reload loads the module again, with parameters.
 func reload(parameters string) string {
 	return "rmmod smc_diag 2>/dev/null || :; rmmod smc; modprobe smc " + parameters
 }
@@ -104,7 +104,7 @@ var host = []fault{
 	},
 }
 
-// aside is a network of its own, for what may be broken: an RDMA device on an interface that leads nowhere.
+// aside is a network of its own for faults: an RDMA device on an interface that leads nowhere.
 const aside = `
 ip link add d0 type dummy
 ip addr add 10.8.0.1/24 dev d0
@@ -174,7 +174,7 @@ var path = []fault{
 	{name: "silent neighbour", args: "-C 10.5.0.2 -s", ids: "path-neighbour"},
 }
 
-// peer starts a server of python that says something.
+// peer starts a server in Python that sends a text.
 func peer(port, says, lasts string) string {
 	return "python3 /run/peer.py " + port + " '" + says + "' " + lasts + " >/dev/null 2>&1 & until grep -q $(printf ':%04X ' " + port +
 		") /proc/net/tcp; do sleep 0.1; done"

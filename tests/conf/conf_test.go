@@ -2,7 +2,7 @@
 
 //go:build linux
 
-// Package conf has smc_conf give real kernels what files say, and write to files what they have.
+// Package conf checks smc_conf on real kernels: it applies files, and saves the configuration to files.
 package conf
 
 import (
@@ -16,7 +16,7 @@ import (
 // state shows all that smc_conf keeps.
 const state = "smc_pnet; smcr ueid; smcr handshake-limit; grep . /proc/sys/net/smc/*"
 
-// guest is a guest with files of ours.
+// guest is a guest with our files.
 type guest struct {
 	*lab.Test
 	t *testing.T
@@ -29,8 +29,7 @@ func (g *guest) write(path, text string) {
 	}
 }
 
-// expect runs a script, and compares its exit status and its output. What it says on stderr is to match a pattern, each line
-// of it.
+// expect runs a script, and compares its exit status and its output. Each line on stderr must match a pattern.
 func (g *guest) expect(script string, code int, stdout, stderr string) {
 	g.t.Helper()
 	r := g.Run("a", "/bin/sh", "-c", script)
@@ -39,7 +38,7 @@ func (g *guest) expect(script string, code int, stdout, stderr string) {
 	}
 }
 
-// same runs f and expects that the kernel has afterwards what it had before.
+// same runs f and checks that it changes nothing in the kernel.
 func (g *guest) same(f func()) {
 	g.t.Helper()
 	before := g.Must("a", state)
@@ -49,7 +48,7 @@ func (g *guest) same(f func()) {
 	}
 }
 
-// The configuration, what it changes in a kernel that has none, and what the RDMA device does when it comes.
+// The configuration, its changes in a kernel without any, and those when the RDMA device appears.
 const (
 	pnetConf = "# fabric A\nadd LAB0 eth eth0\nadd LAB0 ib rxe0\n"
 	eidConf  = "SMCKIT.LAB\n"
@@ -150,7 +149,7 @@ func badFile(g *guest) {
 	}
 }
 
-// save writes what there is, and apply restores it.
+// save writes the configuration, and apply restores it.
 func save(g *guest) {
 	g.expect("smc_conf save", 0, "", "")
 	g.Must("a", "smc_pnet add NET9 eth lo; smcr ueid add OTHER; sysctl -qw net.smc.wmem=131072")
@@ -165,7 +164,7 @@ func save(g *guest) {
 	g.Must("a", "sysctl -qw net.smc.wmem=65536")
 }
 
-// crossing starts several at once: one does it all, and none fails.
+// crossing starts several commands at once: one makes all changes, and none fails.
 func crossing(g *guest) {
 	want := len(strings.Split(changes+later, "\n")) - 1
 	for range 5 {
@@ -214,6 +213,6 @@ func TestStock(t *testing.T) {
 	const missing = `smc_conf: warning: /etc/smc/smc.conf: loopback = namespace is left out: the SMC module of this kernel has no such setting`
 	g.expect("smc_conf apply", 0, strings.Replace(changes, "smc: set loopback to namespace (from on)\n", "", 1), missing)
 	g.expect("smc_conf apply", 0, "", missing)
-	// What is left out stays in the file.
+	// Lines that are left out stay in the file.
 	g.expect("smc_conf save; cat /etc/smc/smc.conf", 0, smcConf, "")
 }

@@ -74,7 +74,7 @@ func (g *guest) reference(t *testing.T, modes ...mode) {
 	}
 }
 
-// TestOurs holds our module to what TCP does, on every kernel.
+// TestOurs checks on every kernel that our module behaves as TCP does.
 func TestOurs(t *testing.T) {
 	lab.Need(t)
 	kernels := lab.TestSeries()
@@ -93,11 +93,11 @@ type plan struct {
 	bare     []mode // over TCP, before our module is there
 	fallback []run
 	smcd     []run
-	moved    []run // over SMC-D, by what devices of hardware have
+	moved    []run // over SMC-D, as with hardware devices
 }
 
-// planFor leaves out, but in full runs, what differs between no two kernels and between no two domains in our module. The
-// newest kernel has most.
+// planFor omits, except in full runs, combinations of kernels and domains that do not differ in our module. The newest
+// kernel has most of them.
 func planFor(newest bool) plan {
 	if lab.Full() {
 		return plan{tcpModes, runs(allModes, domains...), runs(tcpModes, domains...), runs(tcpModes, "smc", "ipproto6")}
@@ -134,11 +134,11 @@ func ours(t *testing.T, g *guest, p plan) {
 	}
 }
 
-// stockKernel is the kernel whose own module is looked at.
+// stockKernel is the kernel whose own module is examined.
 const stockKernel = "6.12"
 
-// TestStock compares what the distribution's module does differently from TCP with what is on record. Much of it hangs,
-// which takes a quarter of an hour, and none of it is about our code: it has a run of its own.
+// TestStock compares the differences of the distribution's module from TCP with the recorded ones. Many checks hang, which
+// takes a quarter of an hour, and none is about our code: hence a run of its own.
 func TestStock(t *testing.T) {
 	lab.Need(t)
 	if os.Getenv("SMCKIT_STOCK") == "" {
@@ -152,7 +152,7 @@ func TestStock(t *testing.T) {
 	g.reference(t, asClient)
 	for _, r := range runs(allModes, domains...) {
 		t.Run(r.String(), func(t *testing.T) {
-			// What hangs here hangs for ever: less patience saves minutes.
+			// A check that hangs here hangs for ever: a shorter deadline saves minutes.
 			names, verdicts := g.run(t, r, lab.Scale(5*time.Second))
 			if *update {
 				book.learn(r, names, verdicts)

@@ -18,7 +18,7 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// mode says what the two ends of a connection are, and which of them is looked at.
+// mode describes the two ends of a connection, and which of them the checks examine.
 type mode struct {
 	name string
 	args []string
@@ -73,7 +73,7 @@ func list(t *testing.T, binary string, r run) []string {
 	return strings.Fields(string(out))
 }
 
-// verdict is what the program says of a check.
+// verdict is the program's result of a check.
 type verdict struct {
 	failed, skipped bool
 	text            string
@@ -120,7 +120,7 @@ func report(t *testing.T, names []string, verdicts map[string]verdict) {
 	}
 }
 
-// TestReference runs the suite over TCP on this machine: what the checks assert of TCP must be so.
+// TestReference runs the suite over TCP on this machine, where every check must pass.
 func TestReference(t *testing.T) {
 	binary := program(t)
 	for _, r := range runs(tcpModes, tcpOnly...) {

@@ -45,7 +45,7 @@ func overTCP(t *testing.T, g *guest, all []run) {
 	}
 }
 
-// overSMCD runs the suite with connections that are SMC-D, and looks whether they were. What is expected to fail has to.
+// overSMCD runs the suite with connections of SMC-D, and checks that they used it. Expected failures must occur.
 func overSMCD(t *testing.T, g *guest, all []run, expected map[string]string) {
 	g.Must("a", "sysctl -qw net.smc.loopback=2")
 	for _, r := range all {
@@ -96,5 +96,5 @@ func were(t *testing.T, r run, checks int, before, now lab.Counters) {
 	}
 }
 
-// TestDifferences checks that what is listed exists, and that it is documented.
+// TestDifferences checks that the listed checks exist, and that their differences are documented.
 func TestDifferences(t *testing.T) { documented(t, differences, "../../docs/smcd.md") }

@@ -14,8 +14,8 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// TestOverSMCR runs the suite with connections that are SMC-R, from a guest to itself. What it does not pass is what SMC-D
-// by devices of hardware does not.
+// TestOverSMCR runs the suite with connections of SMC-R, from a guest to itself. The expected failures are those of SMC-D
+// with hardware devices.
 func TestOverSMCR(t *testing.T) {
 	lab.Need(t)
 	for _, kernel := range lab.FewSeries() {
@@ -25,7 +25,7 @@ func TestOverSMCR(t *testing.T) {
 
 func overSMCR(t *testing.T, kernel string) {
 	g := boot(t, kernel)
-	// Emulated RDMA takes its time, and so do some checks for what they move.
+	// Emulated RDMA is slow, and some checks move much data.
 	g.more = []string{"--address", lab.SelfAddr, "--jobs", "4"}
 	if err := g.LoadSMC(t.Context(), lab.ModuleOurs); err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func overSMCR(t *testing.T, kernel string) {
 	}
 }
 
-// TestDifferencesR checks that what is listed exists, and that it is documented.
+// TestDifferencesR checks that the listed checks exist, and that their differences are documented.
 func TestDifferencesR(t *testing.T) { documented(t, movedDifferences(), "../../docs/smcr.md") }
 
 // documented checks that listed checks exist, and that a page names them.

@@ -21,18 +21,18 @@ import (
 
 var update = flag.Bool("update", false, "write what the stock module answers to testdata")
 
-// answersFile is what nlprobe prints on the stock module of Linux 6.12.
+// answersFile has the output of nlprobe on the stock module of Linux 6.12.
 const answersFile = "testdata/answers-6.12.txt"
 
 // probes ask as root, as root of another network namespace, and as root of another user namespace.
 var probes = []string{"nlprobe", "unshare --net nlprobe", "unshare --map-root-user --net nlprobe"}
 
-// partial is what the stock module leaves of an addition that it refuses: the interface beside a bad port. Ours adds
-// all or nothing.
+// partial is the half of a refused addition that the stock module keeps: the interface beside a bad port. Ours adds all or
+// nothing.
 const partial = "\t1 080001004e4554000700020065350000080003006e2f610005000400ff000000\n"
 
-// ownDevice is what our module says besides: it has a device of SMC-D wherever it runs, the memory of the host, and that is
-// one of version 2. Debian's kernels have none.
+// ownDevice is additional output with our module: everywhere it has a device of SMC-D, the memory of the host, which has
+// version 2. Debian's kernels have none.
 var ownDevice = strings.NewReplacer(
 	"list: ok\nlist: ok\nlist: ok\nlist: ok\nlist: ok\n",
 	"list: ok\nlist: ok\nlist: ok\nlist: ok\n"+
@@ -46,7 +46,7 @@ var ownDevice = strings.NewReplacer(
 	"\t1 4c000180050001000200000005000200010000000500030001000000", // version 2.1, one
 )
 
-// TestControl holds what user space sees of our module against the stock one, and against what its files promise.
+// TestControl compares the interfaces of our module with those of the stock module, and with their documentation.
 func TestControl(t *testing.T) {
 	lab.Need(t)
 	type run struct {
@@ -116,14 +116,14 @@ func answers(t *testing.T, lt *lab.Test, ours bool) {
 
 var (
 	texts = regexp.MustCompile(`(: errno \d+) \(.*\)`)
-	// unexplained is a refusal without a text. Those of generic netlink itself, EPERM and EOPNOTSUPP, have none.
+	// unexplained is a refusal without a text. Refusals of generic netlink itself, EPERM and EOPNOTSUPP, have none.
 	unexplained = regexp.MustCompile(`(?m)^.*: errno (\d+)$`)
 )
 
 // withoutTexts removes the texts of refusals, most of which only our module gives.
 func withoutTexts(s string) string { return texts.ReplaceAllString(s, "$1") }
 
-// explained checks that each refusal says why.
+// explained checks that each refusal has a reason.
 func explained(t *testing.T, answers string) {
 	t.Helper()
 	for _, m := range unexplained.FindAllStringSubmatch(answers, -1) {
@@ -133,10 +133,10 @@ func explained(t *testing.T, answers string) {
 	}
 }
 
-// write is a write to a file in one piece, and what comes of it: nothing, or the text of an errno.
+// write is a write to a file in one piece, and its result: nothing, or the text of an errno.
 type write struct{ file, text, err string }
 
-// do writes, and checks what comes of it.
+// do writes, and checks the result.
 func (w write) do(t *testing.T, lt *lab.Test) {
 	t.Helper()
 	r := lt.Run("a", "/bin/sh", "-c", fmt.Sprintf("printf '%%b' '%s' | tee %s >/dev/null", w.text, w.file))
@@ -178,7 +178,7 @@ var newSysctls = []sysctlCase{
 	{"smcr_immediate", "1", []string{"0", "1"}, []string{"2", "-1"}},
 }
 
-// testlinkTime is the setting that is kept in jiffies, of which an int is to hold as many as it can.
+// testlinkTime is the setting that the kernel keeps in jiffies, which must fit into an int.
 func testlinkTime(t *testing.T, k *lab.Kernel) sysctlCase {
 	t.Helper()
 	value, err := k.Config("CONFIG_HZ")

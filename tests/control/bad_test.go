@@ -12,14 +12,14 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// badCase is a command that must fail with one line that says why.
+// badCase is a command that must fail with a one-line reason.
 type badCase struct {
 	script string // run by a shell
 	code   int
 	stderr string // a pattern for the one line
 }
 
-// asNobody runs what follows without privileges.
+// asNobody runs the rest of the command line without privileges.
 const asNobody = "setpriv --reuid 65534 --regid 65534 --clear-groups "
 
 // stockCases is the bad input that only a real kernel can judge; the rest is in the tests of each command.
@@ -76,7 +76,7 @@ var everyCommand = []string{
 	"smc_conf save",
 }
 
-// TestNoModule checks on a kernel without AF_SMC that every command says so, in one line, with status 1.
+// TestNoModule checks on a kernel without AF_SMC that every command reports that in one line, with status 1.
 func TestNoModule(t *testing.T) {
 	lab.Need(t)
 	dir, err := lab.Commands(t.Context())
@@ -98,8 +98,8 @@ func TestNoModule(t *testing.T) {
 	}
 }
 
-// TestAutoload checks that asking is enough where the module is not loaded yet: the kernel loads it. Only sockets are
-// not asked for in vain first: without the protocol family there can be none, and the kernel loads nothing.
+// TestAutoload checks that a request makes the kernel load the module. Sockets are the exception: without the protocol
+// family there can be none, and listing them loads nothing.
 func TestAutoload(t *testing.T) {
 	lab.Need(t)
 	dir, err := lab.Commands(t.Context())

@@ -41,10 +41,10 @@ func packages(t *testing.T, lt *lab.Test) {
 	}
 }
 
-// view is what a command must say of a connection.
+// view is text that a command must print about a connection.
 type view struct{ host, cmd, want string }
 
-// overRDMA is what the two sides of an SMC-R connection see.
+// overRDMA is the view of the two sides of an SMC-R connection.
 var overRDMA = []view{
 	{"a", "smcss", `(?m)^ACTIVE +00000 \d{7} 10\.0\.0\.1:\d+ +10\.0\.0\.2:5001 +0000 SMCR $`},
 	{"a", "smcr linkgroup", `^LG-ID    LG-Role  LG-Type  VLAN  #Conns  PNET-ID \n[0-9a-f]{8} CLNT     SINGLE      0       1  LAB0             \n$`},
@@ -55,7 +55,7 @@ var overRDMA = []view{
 	{"a", "smcr-stats -d", `(?s)Link Groups.*rxe0`},
 }
 
-// overTCP is what a host sees of a connection that has fallen back.
+// overTCP is the view of a host of a connection that has fallen back.
 var overTCP = []view{
 	{"a", "smcss", `(?m)^ACTIVE +00000 \d{7} 10\.0\.0\.1:\d+ +10\.0\.0\.2:5001 +0000 TCP 0x03030000$`},
 	{"a", "smcss --explain", `RDMA`},
@@ -64,7 +64,7 @@ var overTCP = []view{
 	{"a", "smcr linkgroup", `^$`},
 }
 
-// always is what holds either way.
+// always is the view that both cases share.
 var always = []view{
 	{"b", "smcss -a", `(?m)^LISTEN +00000 \d{7} 0\.0\.0\.0:5001 +$`},
 	{"a", "smc_rnics", `(?m)^rxe0 .*eth0`},
@@ -119,7 +119,7 @@ func allJSON(t *testing.T, lt *lab.Test) {
 	}
 }
 
-// pnetTable walks through what Ansible and people do with the table.
+// pnetTable runs the changes of the table that Ansible and administrators make.
 func pnetTable(t *testing.T, lt *lab.Test) {
 	before := lt.Run("a", "smc_pnet").Stdout
 	lt.Must("a", "ip link add dum0 type dummy")

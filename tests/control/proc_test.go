@@ -86,7 +86,7 @@ func procSettings(t *testing.T, lt *lab.Test) {
 	}
 }
 
-// owners checks who may change the table of a namespace: who has CAP_NET_ADMIN over it.
+// owners checks who may change the table of a namespace: a process with CAP_NET_ADMIN over it.
 func owners(t *testing.T, lt *lab.Test) {
 	const add = "echo add A eth lo | tee " + confFile + " >/dev/null; cat " + confFile
 	for _, c := range []struct{ as, want string }{

@@ -19,7 +19,7 @@ import (
 
 const (
 	statesPort = 5009
-	// dmb is the size of a receive buffer, net.smc.rmem times four; ring is what it holds beside the cursors.
+	// dmb is the size of a receive buffer, net.smc.rmem times four; ring is its size without the cursors.
 	dmb  = 4 * 65536
 	ring = dmb - 32
 )
@@ -31,7 +31,7 @@ type act struct {
 	sent, received uint64
 }
 
-// cursor, socket and so on are what of the JSON documents is looked at.
+// cursor, socket and so on are the checked fields of the JSON documents.
 type cursor struct {
 	Wrap, Count uint64
 }
@@ -120,10 +120,10 @@ func sockets(t *testing.T, lt *lab.Test) map[[2]int]socket {
 	return list
 }
 
-// smcdViews holds what the tools show of connections over SMC-D against what a program has done with them, and the two
-// ends of each against each other.
+// smcdViews compares the output of the tools for connections over SMC-D with the actions of a program, and both ends of each
+// connection with each other.
 func smcdViews(t *testing.T, lt *lab.Test) {
-	// What waits for its peer to close does not give up before all is seen, however slow the machine is.
+	// An end that waits for its peer to close must not time out before everything is checked, however slow the machine is.
 	lt.Must("a", "ip link set lo up; sysctl -qw net.ipv4.tcp_fin_timeout=600")
 	before := document[smcdStats](t, lt, "smcd -a stats")
 	lt.Must("a", fmt.Sprintf("smcflow states 127.0.0.1:%d >/run/states 2>&1 & echo $! >/run/states.pid", statesPort))
@@ -131,7 +131,7 @@ func smcdViews(t *testing.T, lt *lab.Test) {
 		t.Fatalf("%v: %s", err, lt.Must("a", "cat /run/states"))
 	}
 	acts := parseActs(t, lt.Must("a", "cat /run/states"))
-	// The server's end of what nobody has accepted may be a moment later.
+	// The server's end of a connection that was not accepted may appear a moment later.
 	if err := lt.Host("a").WaitFor(t.Context(), fmt.Sprintf("test $(smcss -D | grep -c SMCD.*[0-9a-f]) = %d", 2*len(acts))); err != nil {
 		t.Fatalf("%v: %s", err, lt.Must("a", "smcss -aD"))
 	}
@@ -168,12 +168,12 @@ func parseActs(t *testing.T, text string) []act {
 	return acts
 }
 
-// ends is what each side of an act must look like: the client's, then the server's.
+// ends is the expected state of each side after an act: the client's, then the server's.
 var ends = map[string][2]struct {
 	state    string
 	shutdown string
 	orphan   bool
-	said     int // what it has told the other side about closing, as in a CDC message
+	said     int // the closing flags that it has sent, as in a CDC message
 }{
 	"idle":    {{"ACTIVE", "", false, 0}, {"ACTIVE", "", false, 0}},
 	"busy":    {{"ACTIVE", "", false, 0}, {"ACTIVE", "", false, 0}},
@@ -204,7 +204,7 @@ func statesSockets(t *testing.T, acts []act, list map[[2]int]socket) {
 	}
 }
 
-// mirrored checks that what one end says of the other is what that says of itself.
+// mirrored checks that each end shows the state that the other end reports of itself.
 func mirrored(t *testing.T, name string, s, peer socket) {
 	c, p, d := s.Connection, peer.Connection, s.DMB
 	if d.PeerToken != peer.DMB.Token || d.PeerGID != peer.DMB.GID || d.PeerExtGID != peer.DMB.ExtGID || d.LinkGroup != peer.DMB.LinkGroup {
@@ -237,7 +237,7 @@ func flowed(t *testing.T, a act, client, server socket) {
 	}
 }
 
-// statesGroup checks the group and the device that all is in, and what the sockets say of them.
+// statesGroup checks the group and the device of all connections, and the fields of the sockets about them.
 func statesGroup(t *testing.T, lt *lab.Test, conns int) {
 	groups := document[struct{ LinkGroups []linkGroup }](t, lt, "smcd linkgroup").LinkGroups
 	if len(groups) != 1 {
@@ -341,8 +341,8 @@ func loopback(t *testing.T, lt *lab.Test) {
 	}
 }
 
-// deleteGroup ends the link group of a connection that sends: both of its ends hear of it, and the next connection forms another.
-// Who may not do so is told.
+// deleteGroup deletes the link group of a connection that sends: both of its ends get an error, and the next connection
+// forms another group. An unprivileged user is refused.
 func deleteGroup(t *testing.T, lt *lab.Test) {
 	lt.Must("a", "ip link set lo up")
 	sink, err := lt.Host("a").Start(lab.Cmd{Argv: []string{"smcflow", "sink", "127.0.0.1:5011"}})
@@ -384,8 +384,8 @@ func deleteGroup(t *testing.T, lt *lab.Test) {
 	_ = again.Signal(unix.SIGKILL)
 }
 
-// unload removes the module right behind its last connection, while what looks after its group would be due once more,
-// and waits until that time is over.
+// unload removes the module right after its last connection, while the worker of its group is still scheduled, and waits
+// until the worker's time is over.
 func unload(t *testing.T, lt *lab.Test) {
 	lt.Must("a", "ip link set lo up")
 	lt.Must("a", fmt.Sprintf("smcflow states 127.0.0.1:%d >/run/states 2>&1 & echo $! >/run/states.pid", statesPort))

@@ -18,7 +18,7 @@ import (
 
 const inside = "github.com/smckit/smckit/tests/counters/inside"
 
-// byLoad is what was counted during each load.
+// byLoad has the counters of each load.
 type byLoad map[string]netlinksmc.TechStats
 
 // TestCounters has each load count the same with our module as with the stock one.
@@ -76,7 +76,7 @@ func run(t *testing.T, kernel string, module lab.Module, technology string) byLo
 // serve starts the server's end, which outlives the test that starts it.
 func serve(t *testing.T, lt *lab.Test, host string) *lab.Process {
 	t.Helper()
-	// Brings the program. A host may be the client, too, whose tests replace the file.
+	// This copies the program. A host may be the client too, whose tests replace the file.
 	lt.GoTest(t, host, inside, "^TestParameters$")
 	lt.Must(host, "cp /run/inside.test /run/server.test")
 	p, err := lt.Host(host).Start(lab.Cmd{
@@ -148,10 +148,10 @@ func forgetFirstTry(s *netlinksmc.TechStats, want uint64) {
 	}
 }
 
-// mask clears what may differ between the counters of the stock module and ours, or is a matter of chance.
+// mask clears counters that may differ between the stock module and ours, or that depend on chance.
 func mask(load string, stock, ours *netlinksmc.TechStats) {
-	// The stock module copies what does not fit into the receiver's buffer to a second one, from which it goes on when there
-	// is room. So it may take more at once, and the receiver gets it in other pieces.
+	// The stock module copies data that does not fit into the receiver's buffer to a second one, and sends it when there is
+	// room. So it may take more at once, and the receiver gets it in other pieces.
 	more := stock.TxBytes != ours.TxBytes
 	for _, s := range []*netlinksmc.TechStats{stock, ours} {
 		// Whether a buffer is used again depends on how soon the one before was given back.
@@ -171,13 +171,13 @@ func mask(load string, stock, ours *netlinksmc.TechStats) {
 			stock.TxBuf.FullPeer = min(stock.TxBuf.FullPeer, 1)
 			s.RxBuf.Full = min(s.RxBuf.Full, 1)
 		case "scarce memory":
-			// How large the largest piece is depends on the kernel's configuration and on what is free.
+			// The size of the largest piece depends on the kernel's configuration and on free memory.
 			s.RxBufSizes = netlinksmc.SizeHistogram{}
 		}
 	}
 }
 
-// clearBytes clears how much was sent, and in which pieces it was received.
+// clearBytes clears the numbers of bytes sent, and of the pieces in which they were received.
 func clearBytes(s *netlinksmc.TechStats) {
 	s.TxBytes, s.RxBytes, s.RxCount, s.RxSizes = 0, 0, 0, netlinksmc.SizeHistogram{}
 }

@@ -13,8 +13,8 @@ import (
 
 const addRXE = "rdma link delete rxe0 2>/dev/null || :; rdma link add rxe0 type rxe netdev eth0"
 
-// procEntries checks the effect of what /proc/net/smc can set: how soon a port is used, and how many connections a
-// group has. Each begins with a new RDMA device, and so with new link groups.
+// procEntries checks the effect of settings in /proc/net/smc: when a port is used, and how many connections a group has.
+// Each begins with a new RDMA device, and so with new link groups.
 func procEntries(t *testing.T, lt *lab.Test) {
 	t.Helper()
 	defer lab.Kill(t, lt.Serve("b", "", "echo", "0.0.0.0:5002"))

@@ -22,7 +22,7 @@ var stockEvents = map[string]string{
 	"smcr_link_down":         "const void * lnk; const void * lgr; u64 net_cookie; int state; __data_loc char[] name; void * location",
 }
 
-// Lines of the trace, of the stock module and of ours besides.
+// Lines of the trace: those of the stock module, and ours in addition.
 var (
 	stockLines = []string{
 		`smc_tx_sendmsg: smc=\w+ net=\d+ len=8193 dev=rxe0`,
@@ -55,7 +55,7 @@ func traceOn(t *testing.T, lt *lab.Test, host string) {
 	lt.Must(host, "echo 16384 >"+tracing+"buffer_size_kb; cd "+tracing+"events; for e in smc smckit; do test ! -e $e || echo 1 >$e/enable; done")
 }
 
-// traced checks what the tracepoints have told of the loads, of a connection that falls back, and of a link that goes.
+// traced checks the tracepoints during the loads, a fallback, and the end of a link.
 func traced(t *testing.T, lt *lab.Test, module lab.Module) {
 	t.Helper()
 	defer lab.Kill(t, lt.Serve("a", "", "echo", "127.0.0.1:5001"))

@@ -2,8 +2,8 @@
 
 //go:build linux
 
-// Package interop holds our module against the stock one of another host, in both roles: whatever the two find out in
-// their handshake, the application's data passes, and both say the same about why it is TCP.
+// Package interop connects our module with the stock one of another host, in both roles. Whatever the handshake chooses, the
+// application's data passes, and both report the same reason for a fallback to TCP.
 package interop
 
 import (
@@ -31,7 +31,7 @@ func TestWithStock(t *testing.T) {
 		name           string
 		null           bool
 		client, server string
-		// What smcss says on the client and on the server: the reason, and the peer's behind it.
+		// The output of smcss on the client and on the server: the reason, and the peer's reason behind it.
 		clientWhy, serverWhy string
 	}{
 		{"our client without transport", false, "a", "b", "0x03030000", "0x05000000/0x03030000"},

@@ -18,7 +18,7 @@ import (
 	"github.com/smckit/smckit/internal/version"
 )
 
-// edit is what an administrator writes into the files of the package: what CheckConfigured expects.
+// edit makes the changes of an administrator to the files of the package, which CheckConfigured expects.
 const edit = `echo 'add LAB0 eth eth0
 add LAB0 ib rxe0 1' >>/etc/smc/pnet.conf
 echo SMCKIT.LAB >>/etc/smc/eid.conf
@@ -39,7 +39,7 @@ func TestBoot(t *testing.T) {
 	with := lines(snapshot(d))
 	lt := lab.Start(t, lab.Options{Disk: d.Disk(), Hosts: 2})
 	hosts := []string{"a", "b"}
-	// What this machine would have without that package.
+	// This machine would lack that without the package.
 	before := lines(machine(lt, "a"))
 	maps.DeleteFunc(before, func(line string, _ bool) bool { return with[line] && !without[line] })
 	for line := range without {
@@ -81,10 +81,10 @@ func TestBoot(t *testing.T) {
 	}
 }
 
-// restless is what a system that runs writes by itself, but not what Debian's helper notes of units there.
+// restless matches files that a running system writes by itself, except the notes of Debian's helper about units.
 var restless = regexp.MustCompile(` \./var/(tmp/|lib/systemd/(random-seed|timers|catalog|timesync|linger|coredump|rfkill|backlight))`)
 
-// machine is what is in a system that runs.
+// machine lists the files of a running system.
 func machine(lt *lab.Test, host string) []string {
 	return slices.DeleteFunc(listed(lt.Must(host, listing)), restless.MatchString)
 }
@@ -106,7 +106,7 @@ func bring(t *testing.T, lt *lab.Test, host, dir string) {
 	}
 }
 
-// checkService checks that the service is in use, with our module, and that the kernel has what the files say.
+// checkService checks that the service is in use with our module, and that the kernel has the configuration of the files.
 func checkService(t *testing.T, lt *lab.Test, host string) {
 	t.Helper()
 	lt.CheckConfigured(host)
@@ -121,7 +121,7 @@ func checkService(t *testing.T, lt *lab.Test, host string) {
 	}
 }
 
-// checkDevice takes a host's device away, and all that the kernel has been told, and has the device come again.
+// checkDevice removes a host's device and the kernel's configuration, and adds the device again.
 func checkDevice(t *testing.T, lt *lab.Test, host string) {
 	lt.Must(host, "rdma link delete rxe0; smc_pnet flush; udevadm trigger --action=add /sys/class/net/eth0")
 	// Both devices have the service look again, one after the other.

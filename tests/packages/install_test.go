@@ -26,14 +26,14 @@ func suites() []string {
 	return []string{"bookworm"}
 }
 
-// listing lists all files of a system, each with mode and owner, and of configuration with its contents. What the package
-// system itself writes with every change is left out, but not what it notes of each package.
+// listing lists all files of a system, each with mode and owner, and configuration with its contents. It omits the files
+// that the package system writes with every change, but not its entries of each package.
 const listing = `cd /
 find . -xdev \( -path ./dev -o -path ./proc -o -path ./sys -o -path ./tmp -o -path ./mnt -o -path ./var/log -o -path ./var/cache \
 	-o -path './var/lib/dpkg/*' -prune ! -path './var/lib/dpkg/info*' \) -prune -o -printf '%M %u:%g %p %l\n'
 find etc -xdev -type f ! -name ld.so.cache -exec sha256sum {} +`
 
-// snapshot is what is in a system.
+// snapshot is the listing of a system.
 func snapshot(d *lab.Debian) []string { return listed(d.Must("/", listing)) }
 
 func listed(out string) (lines []string) {
@@ -43,7 +43,7 @@ func listed(out string) (lines []string) {
 	return lines
 }
 
-// compare fails a test if a system differs from what it was.
+// compare fails a test if a system differs from its snapshot.
 func compare(t *testing.T, before, after []string) {
 	t.Helper()
 	if len(before) < 1000 {
@@ -70,7 +70,7 @@ func lines(list []string) map[string]bool {
 // install is a script that installs packages of a directory that is /mnt.
 const install = `dpkg --install /mnt/smckit_*.deb /mnt/libsmc-preload_*_$(dpkg --print-architecture).deb`
 
-// haveService says whether the packages come with smc.service.
+// haveService tells whether the packages come with smc.service.
 func haveService() bool {
 	_, err := os.Stat("../../packaging/systemd/smc.service")
 	return err == nil
@@ -91,7 +91,7 @@ ln -s /usr/lib/systemd/system/other.service multi-user.target.wants/`)
 
 			d.Must(was, install)
 			checkCommands(t, d, older)
-			// Once more: what runs as root has to be able to.
+			// A second run has to succeed for scripts that run as root.
 			d.Must(was, `DPKG_MAINTSCRIPT_NAME=postinst DPKG_MAINTSCRIPT_PACKAGE=smckit /var/lib/dpkg/info/smckit.postinst configure`)
 			if haveService() {
 				if out, err := d.Try(is, "test -z \"$(find /etc/systemd -name 'smc*')\""); err != nil {
@@ -175,7 +175,7 @@ func TestReplace(t *testing.T) {
 		strings.Count(out, "installed") != strings.Count(out, "not-installed")+2 {
 		t.Errorf("status: %s", out)
 	}
-	// What depends on smc-tools is content.
+	// Packages that depend on smc-tools can be installed.
 	if out := d.Must("/", "dpkg --audit; apt-get check 2>&1"); strings.Contains(out, "unmet") {
 		t.Error(out)
 	}
@@ -221,7 +221,8 @@ func dkms(t *testing.T, suite, was, is string) {
 	compare(t, before, snapshot(d))
 }
 
-// prepareForDKMS leaves what any module's installation does, such as the machine's key, and returns the kernel's release.
+// prepareForDKMS installs another module first, which leaves files such as the machine's key, and returns the kernel's
+// release.
 func prepareForDKMS(d *lab.Debian) string {
 	return strings.Fields(d.Must("/", `cd /lib/modules; ls -d *-amd64; depmod -a *-amd64
 openssl req -new -x509 -nodes -days 1 -subj /CN=machine/ -newkey rsa:2048 \

@@ -2,8 +2,8 @@
 
 //go:build linux
 
-// Package packages tests the packages: what they hold and say, and what installing, upgrading and removing them does to
-// Debian systems.
+// Package packages tests the packages: their contents and fields, and the effects of installing, upgrading and removing them
+// on Debian systems.
 package packages
 
 import (
@@ -69,7 +69,7 @@ func build(t *testing.T, v string) string {
 func output(t *testing.T, argv ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
-	// What started this may be make, too.
+	// This may run below make already.
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "MAKEFLAGS=")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -149,7 +149,7 @@ func readRPM(t *testing.T, file string) pkg {
 	return p
 }
 
-// names gives the base names of what matches below the root of the repository.
+// names gives the base names of the files that match below the root of the repository.
 func names(t *testing.T, pattern string) (found []string) {
 	t.Helper()
 	paths, err := filepath.Glob("../../" + pattern)
@@ -179,7 +179,7 @@ func paths(files []string, pattern string) (found []string) {
 	return found
 }
 
-// TestContents looks at what is in the packages of the version that this is.
+// TestContents checks the files in the packages of this version.
 func TestContents(t *testing.T) {
 	need.Programs(t, "dpkg-deb", "rpm")
 	if runtime.GOARCH != "amd64" {
@@ -194,7 +194,7 @@ func TestContents(t *testing.T) {
 		"preload deb": deb("libsmc-preload_" + v + "_amd64"), "preload rpm": rpm("libsmc-preload-" + v + ".x86_64"),
 		"dkms deb": deb("smckit-dkms_" + v + "_all"), "dkms rpm": rpm("smckit-dkms-" + v + ".noarch"),
 	}
-	// Links have no mode of their own, whatever an .rpm says.
+	// Links have no mode of their own; ignore the one of an .rpm.
 	mode := regexp.MustCompile(`^(-rw-r--r-- root/root|-rwxr-xr-x root/root (/usr/bin/|/usr/lib64/libsmc-preload\.so\.1$)|` +
 		`drwxr-xr-x root/root|l\S+ root/root .* -> )`)
 	for name, p := range all {
@@ -283,7 +283,7 @@ func TestContents(t *testing.T) {
 	checkFields(t, all, v)
 }
 
-// checkFields compares what packages say of others.
+// checkFields compares the fields of packages about other packages.
 func checkFields(t *testing.T, all map[string]pkg, v string) {
 	for name, want := range map[string]map[string]string{
 		"smckit deb": {
@@ -313,7 +313,7 @@ func checkFields(t *testing.T, all map[string]pkg, v string) {
 	}
 }
 
-// TestLint has Debian's checker look at the packages. What it may find all the same, and why, is in packaging/lintian-overrides.
+// TestLint runs lintian on the packages. packaging/lintian-overrides lists the accepted findings, with reasons.
 func TestLint(t *testing.T) {
 	need.Programs(t, "lintian")
 	dir := build(t, version.Version)
@@ -338,7 +338,7 @@ cp /mnt/*.rpm /root/rpms`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Its status tells what it has found.
+	// Its exit status tells whether it has findings.
 	report, err := d.Try(config, "rpmlint --config /mnt/rpmlint.toml /root/rpms/*.rpm")
 	checked := regexp.MustCompile(`(?m)\b(\d+) packages and 0 specfiles checked`).FindStringSubmatch(report)
 	if checked == nil || checked[1] != strconv.Itoa(len(glob(t, build(t, version.Version), "*.rpm"))) {
@@ -350,7 +350,7 @@ cp /mnt/*.rpm /root/rpms`)
 	t.Log(report)
 }
 
-// lint runs a checker, whose status tells what it has found, and returns what it says.
+// lint runs a checker, whose exit status tells whether it has findings, and returns its output.
 func lint(t *testing.T, argv ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
@@ -371,7 +371,7 @@ func glob(t *testing.T, dir, pattern string) []string {
 	return found
 }
 
-// TestScripts has shellcheck read what runs as root on other people's machines, and what makes the packages.
+// TestScripts runs shellcheck on the scripts that run as root on other machines, and on those that make the packages.
 func TestScripts(t *testing.T) {
 	need.Programs(t, "shellcheck")
 	argv := []string{"shellcheck"}
@@ -386,7 +386,7 @@ func TestScripts(t *testing.T) {
 	output(t, argv...)
 }
 
-// TestVersions checks what packages make of the versions that git describes.
+// TestVersions checks the versions of packages for versions that git describes.
 func TestVersions(t *testing.T) {
 	need.Programs(t, "make")
 	for describe, want := range map[string]string{

@@ -19,7 +19,7 @@ import (
 	"github.com/smckit/smckit/internal/version"
 )
 
-// TestRelease looks at what a release has besides the packages: each file is for people who have nothing but that one.
+// TestRelease checks the other files of a release: each is for people who have only that one.
 func TestRelease(t *testing.T) {
 	need.Programs(t, "git", "tar", "sha256sum")
 	packages := build(t, version.Version)
@@ -72,7 +72,7 @@ func TestRelease(t *testing.T) {
 	checkBill(t, filepath.Join(dist, name+".cdx.json"), tree)
 }
 
-// bill is what we look at in a bill of materials.
+// bill has the checked fields of a bill of materials.
 type bill struct {
 	BOMFormat  string `json:"bomFormat"`
 	Metadata   struct{ Component struct{ Version string } }
@@ -89,7 +89,7 @@ type bill struct {
 	}
 }
 
-// checkBill holds a bill of materials against the files of a release and what they say of themselves.
+// checkBill compares a bill of materials with the files of a release and their own data.
 func checkBill(t *testing.T, file, tree string) {
 	t.Helper()
 	data, err := os.ReadFile(file)

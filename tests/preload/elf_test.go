@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// checkLibrary checks what the dynamic linker is told.
+// checkLibrary checks the dynamic section of the library.
 func checkLibrary(t *testing.T, path string) {
 	t.Helper()
 	f, err := elf.Open(path)

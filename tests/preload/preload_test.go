@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dir has what is built for the tests.
+// dir has the files that are built for the tests.
 var dir string
 
 func TestMain(m *testing.M) {
@@ -57,7 +57,7 @@ func needLibrary(t *testing.T) string {
 	return lib
 }
 
-// compile builds a program, or something else that flags say, unless it is there.
+// compile builds a program, or another file by the flags, unless it exists.
 func compile(t *testing.T, cc, name string, flags ...string) string {
 	t.Helper()
 	need.Programs(t, cc)
@@ -75,7 +75,7 @@ func compile(t *testing.T, cc, name string, flags ...string) string {
 	return path
 }
 
-// bench is a program of one C library, and what it is run with.
+// bench is a program of one C library, and how it is run.
 type bench struct {
 	library, driver, fake string
 }
@@ -105,7 +105,7 @@ func eachLibc(t *testing.T, test func(*testing.T, *bench)) {
 	}
 }
 
-// has32Bits says whether the compiler makes programs of 32 bits that run here.
+// has32Bits tells whether the compiler makes programs of 32 bits that run here.
 func has32Bits(t *testing.T) bool {
 	program := filepath.Join(t.TempDir(), "program")
 	cmd := exec.CommandContext(t.Context(), "cc", "-m32", "-x", "c", "-", "-o", program)
@@ -113,8 +113,8 @@ func has32Bits(t *testing.T) bool {
 	return cmd.Run() == nil && exec.CommandContext(t.Context(), program).Run() == nil
 }
 
-// run runs the driver with the library, and behind it with the fake kernel, in an environment of nothing else. It returns
-// what is printed.
+// run runs the driver with the library, and behind it with the fake kernel, in an otherwise empty environment. It returns
+// the output.
 func (b *bench) run(t *testing.T, env string, args ...string) (stdout, stderr string) {
 	t.Helper()
 	return b.runWith(t, b.library+":"+b.fake, env, args...)
@@ -190,7 +190,7 @@ func TestWithoutSMC(t *testing.T) {
 			unix.Close(probe)
 			return
 		}
-		// This machine's kernel has none.
+		// This machine's kernel lacks it.
 		if out, errOut := b.runWith(t, b.library, "", stream, stream); out != "plain 77\nplain 77\n" || !warning.MatchString(errOut) {
 			t.Errorf("real: %q, %q", out, errOut)
 		}
@@ -340,8 +340,8 @@ func TestThreadsAndSignals(t *testing.T) {
 	})
 }
 
-// TestLibraryNeedsNothing looks at the file: no other library, so that there is one for all C libraries; nothing to be
-// resolved when a signal handler calls; no stack that can be executed.
+// TestLibraryNeedsNothing checks the file: it depends on no other library, so that it serves all C libraries; it resolves no
+// symbol when a signal handler calls it; its stack is not executable.
 func TestLibraryNeedsNothing(t *testing.T) {
 	lib := needLibrary(t)
 	for _, path := range []string{lib, filepath.Join(filepath.Dir(lib), "lib32", filepath.Base(lib))} {

@@ -30,7 +30,7 @@ func (q question) line() string {
 	return fmt.Sprintf("%s|%s|%s|%d|%x|%d\n", q.ports, q.networks, q.not, family, q.addr.Addr().AsSlice(), q.addr.Port())
 }
 
-// answer is what smc_run says.
+// answer is the decision of smc_run.
 func (q question) answer() string {
 	var r convert.Rules
 	for text, add := range map[*string]func(string) error{
@@ -46,7 +46,7 @@ func (q question) answer() string {
 	return "0"
 }
 
-// pieces are what questions are made of, in a way that makes many of them sensible.
+// pieces are the parts that questions are composed of, so that many of them make sense.
 var pieces = struct{ ports, networks, addrs []string }{
 	ports: []string{"1", "80", "443", "8000-8100", "65535", "1-65535", "80-79", "0", "65536", "080", "-1", "1-", "x", "", " 80", "80,443"},
 	networks: []string{
@@ -62,7 +62,7 @@ var pieces = struct{ ports, networks, addrs []string }{
 	},
 }
 
-// TestRulesAreThoseOfSMCRun has the library and smc_run agree on what is a rule, and on what matches.
+// TestRulesAreThoseOfSMCRun checks that the library and smc_run accept the same rules, and match the same addresses.
 func TestRulesAreThoseOfSMCRun(t *testing.T) {
 	var questions []question
 	random := rand.New(rand.NewPCG(1, 2))
@@ -78,7 +78,7 @@ func TestRulesAreThoseOfSMCRun(t *testing.T) {
 		ports := []uint16{0, 1, 79, 80, 443, 7999, 8000, 8100, 8101, 65535}
 		return netip.AddrPortFrom(netip.MustParseAddr(pick(pieces.addrs)), ports[random.IntN(len(ports))])
 	}
-	// Each piece alone, so that none hides behind another's mistake, with all addresses.
+	// Test each piece alone, with all addresses, so that no mistake hides another.
 	for _, a := range pieces.addrs {
 		for _, n := range pieces.networks {
 			at := netip.AddrPortFrom(netip.MustParseAddr(a), 80)

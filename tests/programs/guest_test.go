@@ -82,7 +82,7 @@ func (g *guest) unload(t *testing.T) {
 	}
 }
 
-// transport is what carries the data of connections whose ends are both of AF_SMC.
+// transport is the transport of connections between two AF_SMC sockets.
 type transport string
 
 const (
@@ -103,11 +103,10 @@ func (w way) String() string {
 	return kind[w.server] + " server, " + kind[w.client] + " client"
 }
 
-// smc says whether the connections are to be SMC-D or SMC-R. If not, those of AF_SMC sockets fall back.
+// smc tells whether the connections use SMC-D or SMC-R. If not, those of AF_SMC sockets fall back.
 func (w way) smc() bool { return w.transport != tcp && w.server && w.client }
 
-// at is what a client is told of the loopback addresses, of those that the transport is for: SMC-R version 2 is for IPv4 only,
-// which sockets of IPv6 speak, too.
+// at lists the loopback addresses that a client uses. SMC-R version 2 is for IPv4 only, which sockets of IPv6 support too.
 func (w way) at(text string) string {
 	if w.transport == smcr {
 		return strings.NewReplacer("127.0.0.1", lab.SelfAddr, "::1", "::ffff:"+lab.SelfAddr).Replace(text)
@@ -156,10 +155,10 @@ func allWays() [][]way {
 	return all
 }
 
-// program is a server, and what its clients do.
+// program is a server with its clients.
 type program struct {
 	name string
-	// prepare writes what the server needs; may be nil.
+	// prepare writes the files that the server needs; may be nil.
 	prepare func(t *testing.T, g *guest)
 	// server is the command, and port the one that it listens on.
 	server []string
@@ -193,7 +192,7 @@ func env(smc bool) []string {
 	return nil
 }
 
-// sh runs a script on the client's side, which must succeed. It returns what the script prints.
+// sh runs a script on the client's side, which must succeed, and returns its output.
 func (s *session) sh(t *testing.T, script string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), lab.Scale(60*time.Second))
@@ -208,7 +207,7 @@ func (s *session) sh(t *testing.T, script string) string {
 	return r.Stdout
 }
 
-// all runs the programs in all ways that they are to be run.
+// all runs the programs in all configurations.
 func (g *guest) all(t *testing.T, programs []program, ways []way) {
 	loopback := map[transport]int{smcd: 2}
 	g.Must("a", fmt.Sprintf("sysctl -qw net.smc.loopback=%d", loopback[ways[0].transport]))
@@ -223,7 +222,7 @@ func (g *guest) all(t *testing.T, programs []program, ways []way) {
 	}
 }
 
-// converse starts the server, lets the client talk to it, and proves that their sockets were what they were meant to be.
+// converse starts the server, runs the client, and proves that their sockets were of the expected kind.
 func (p program) converse(t *testing.T, s *session) {
 	server, err := s.Host("a").Start(s.server(p.server...))
 	if err != nil {
@@ -246,7 +245,8 @@ func (p program) converse(t *testing.T, s *session) {
 	p.count(t, s, "client", s.way.client, now.Connections.ClientV2-before.Connections.ClientV2, before.Fallback.Client, now.Fallback.Client)
 }
 
-// count checks what the connections of one side have become. Where there is a transport, only a TCP socket makes them fall back.
+// count checks the outcomes of the connections of one side. Where there is a transport, only a TCP socket makes them fall
+// back.
 func (p program) count(t *testing.T, s *session, side string, smc bool, carried int, before, now lab.Fallbacks) {
 	t.Helper()
 	fell := now.Total - before.Total
@@ -264,7 +264,7 @@ func (p program) count(t *testing.T, s *session, side string, smc bool, carried 
 	}
 }
 
-// look checks what smcss says of a connection that lasts until it has been looked at.
+// look checks the output of smcss for a connection that lasts until then.
 func (p program) look(t *testing.T, s *session) {
 	t.Helper()
 	client, err := s.Host("a").Start(s.client(p.hold...))
@@ -294,7 +294,7 @@ func (p program) look(t *testing.T, s *session) {
 // end stops the server and waits until its sockets are gone.
 func (p program) end(t *testing.T, s *session, server *lab.Process) {
 	t.Helper()
-	// The server may have ended of its own, which its status tells.
+	// The server may have ended by itself, with a status that shows it.
 	_ = server.Signal(p.stop)
 	// Without the test's context: it is over for a test that has failed.
 	ctx, cancel := context.WithTimeout(context.Background(), lab.Scale(20*time.Second))

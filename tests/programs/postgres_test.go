@@ -69,7 +69,7 @@ func postgres(c cluster) program {
 	const data = workInside + "/pgdata"
 	server := []string{
 		"runuser", "-u", "postgres", "--", c.programs + "/postgres", "-D", data, "-F", "-k", "", "-h", "127.0.0.1,::1",
-		// What a small guest does not need.
+		// A small guest does not need these.
 		"-c", "shared_buffers=16MB", "-c", "autovacuum=off",
 	}
 	return program{
@@ -87,7 +87,7 @@ func postgres(c cluster) program {
 	}
 }
 
-// usePostgres runs pgbench and holds what the tables then contain against what it claims to have done.
+// usePostgres runs pgbench and compares the tables with its report.
 func usePostgres(t *testing.T, s *session) {
 	const pgbench = "pgbench -h 127.0.0.1 -U postgres "
 	s.sh(t, pgbench+"-i -q postgres 2>&1")

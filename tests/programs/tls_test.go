@@ -30,7 +30,7 @@ rev lines >reversed`)
 	atLeast: 3,
 }
 
-// useOpenSSL sends lines and compares what comes back, by each version of the protocol that is in use.
+// useOpenSSL sends lines and compares the echo, by each current version of the protocol.
 func useOpenSSL(t *testing.T, s *session) {
 	for _, args := range []string{"-connect 127.0.0.1:4433", "-connect '[::1]:4433'", "-connect 127.0.0.1:4433 -tls1_2"} {
 		// The server takes the last line for the end of the conversation, and closes it.

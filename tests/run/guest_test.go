@@ -144,7 +144,7 @@ func (g *guest) start(t *testing.T, s server, options ...string) {
 	}
 }
 
-// run runs a program, which must succeed, and returns what it prints.
+// run runs a program, which must succeed, and returns its output.
 func (g *guest) run(t *testing.T, argv ...string) lab.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), lab.Scale(60*time.Second))
@@ -156,7 +156,7 @@ func (g *guest) run(t *testing.T, argv ...string) lab.Result {
 	return r
 }
 
-// became is what connections have become.
+// became counts connections by outcome.
 type became struct {
 	smc      int // connections that are SMC-D, or SMC-R, as their clients count them
 	served   int // and their servers
@@ -165,7 +165,7 @@ type became struct {
 	byOption int // clients, because an option rules SMC out
 }
 
-// since counts what connections, SMC-D's if they are SMC's, have become since a first count.
+// since counts the outcomes of connections since a first count; SMC connections are SMC-D.
 func (g *guest) since(before lab.Counters) became { return between(before, g.Counters(g.name)) }
 
 func between(before, now lab.Counters) became {

@@ -75,7 +75,7 @@ func call(t *testing.T, serving, calling *guest, p program, addr string) {
 	}
 }
 
-// farRules checks that rules keep a client of any module on TCP, and none of those that they allow.
+// farRules checks that rules keep a client of any module on TCP, except the connections that they allow.
 func farRules(t *testing.T, calling *guest, url string) {
 	for _, method := range []string{"preload", "seccomp"} {
 		for rule, want := range map[string]became{"--port 8080": {smc: 1}, "--not 8080": {client: 1, byOption: 1}} {

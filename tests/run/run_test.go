@@ -16,7 +16,7 @@ import (
 // program is a server and its client.
 type program struct {
 	name string
-	// method is what smc_run is to choose.
+	// method is the method that smc_run chooses.
 	method string
 	server
 	client []string
@@ -95,7 +95,7 @@ var programs = []program{
 	},
 }
 
-// pipeline has programs of all kinds, each adding what it was answered.
+// pipeline runs programs of all kinds, each of which adds the answer that it got.
 const pipeline = `curl -fsS http://127.0.0.1:8080/page |
 (cat; redis-cli -h 127.0.0.1 echo "by redis") |
 (cat; python3 -c 'import urllib.request as u; print(u.urlopen("http://127.0.0.1:8000/page").read().decode(), end="")') |
@@ -107,7 +107,7 @@ const pipeline = `curl -fsS http://127.0.0.1:8080/page |
 const (
 	pipelineSays        = "the page\nby redis\nthe page\nthe page\nfrom Go\nby C\nby cat\n"
 	pipelineConnections = 7
-	// What of it has no C library to preload before.
+	// The static programs among them have no C library to preload.
 	pipelineStatic = 4
 )
 
@@ -185,7 +185,7 @@ func (g *guest) pipeline(t *testing.T) {
 	}
 }
 
-// rules checks that what is outside of them is TCP, for clients and for servers, by either method.
+// rules checks that connections which rules exclude are TCP, for clients and for servers, by either method.
 func (g *guest) rules(t *testing.T) {
 	smc, tcp := became{smc: 1, served: 1}, became{client: 1, server: 1, byOption: 1}
 	for _, method := range []string{"preload", "seccomp"} {
@@ -235,7 +235,7 @@ func (g *guest) serverRules(t *testing.T, method string) {
 				t.Errorf("%q, %q", r.Stdout, r.Stderr)
 			}
 			got := g.since(before)
-			got.server = 0 // a listener that is TCP's counts nothing, or what it would have been
+			got.server = 0 // a listener that is TCP counts nothing, or the fallback
 			if got != test.want {
 				t.Errorf("port %d: %+v, want %+v", test.port, got, test.want)
 			}

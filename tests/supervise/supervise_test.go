@@ -83,14 +83,14 @@ func build(t *testing.T) map[string][]byte {
 	return programs
 }
 
-// session is something that a client does, and what becomes of its connections to the server, which is under a supervisor, too.
+// session is an act of a client, and the outcomes of its connections to the server, which is under a supervisor too.
 type session struct {
 	name string
 	// script runs in the directory of the programs.
 	script string
 	// smc is how many connections are SMC-D. fell is how many AF_SMC sockets fall back because of the rules.
 	smc, fell int
-	// says is in the output; nothing else is, if it is empty.
+	// says is in the output; if it is empty, there is no output.
 	says string
 }
 
@@ -145,7 +145,7 @@ func (g guest) await(t *testing.T, script string) {
 	}
 }
 
-// runSession has a client do something, and compares what the kernel has counted.
+// runSession makes a client act, and compares the kernel's counters.
 func (g guest) runSession(t *testing.T, s session) {
 	before := g.Counters("a")
 	out := g.Must("a", "cd "+place+"; "+s.script)
@@ -189,8 +189,8 @@ func (g guest) namespace(t *testing.T) {
 	}
 }
 
-// yama restricts who may look into whom. Rules work for the program that was started, then, and not for its children, which
-// get TCP sockets.
+// yama restricts which process may read another one's memory. Rules then work for the program that was started, and not for
+// its children, which get TCP sockets.
 func (g guest) yama(t *testing.T) {
 	if r := g.Run("a", "sysctl", "-qw", "kernel.yama.ptrace_scope=1"); r.Code != 0 {
 		t.Skip("this kernel has no Yama: " + r.Stderr)

@@ -48,7 +48,7 @@ func duration(t *testing.T) time.Duration {
 
 const (
 	inside = "/run/sysfuzz"
-	// spare is what the kernel may keep for later: lists of free objects for each processor, tables that grew.
+	// spare is the memory that the kernel may keep for reuse: lists of free objects for each processor, tables that grew.
 	spare = 16 << 10
 )
 
@@ -80,7 +80,7 @@ func fuzz(t *testing.T, kernel string) {
 		seed = strconv.FormatInt(time.Now().UnixNano()%1e9, 10)
 	}
 	t.Logf("kernel %s: SMCKIT_SEED=%s SMCKIT_FUZZTIME=%v", kernel, seed, d)
-	// The first part also allocates what the kernel keeps for good.
+	// The first part also makes the allocations that the kernel never frees.
 	lt.Must("a", "sysctl -qw net.smc.loopback=0")
 	run(t, lt, seed, d/3)
 	before := kernelMemory(t, lt)
@@ -131,7 +131,7 @@ func abridge(output string) string {
 	return strings.Join(kept, "\n")
 }
 
-// TestAbridge keeps what explains a failure.
+// TestAbridge checks that the lines which explain a failure are kept.
 func TestAbridge(t *testing.T) {
 	var long strings.Builder
 	long.WriteString("seed 1\n")
@@ -162,7 +162,7 @@ func unload(t *testing.T, lt *lab.Test) {
 	lt.Must("a", "rmmod smc_diag; for i in $(seq 200); do rmmod smc 2>/run/why && exit; sleep 0.2; done; cat /run/why; exit 1")
 }
 
-// kernelMemory is what the kernel has allocated and cannot take back, in KiB.
+// kernelMemory returns the memory that the kernel has allocated and cannot reclaim, in KiB.
 func kernelMemory(t *testing.T, lt *lab.Test) int {
 	t.Helper()
 	out := lt.Must("a", `for f in /sys/kernel/slab/*/shrink; do echo 1 >$f; done 2>/dev/null || :

@@ -14,7 +14,7 @@
 
 static char *request, *response;
 
-/* The first one is not counted: it brings what all share. */
+/* The first one is not counted: it allocates what all share. */
 static int total(void)
 {
 	return settings.connections + 1;

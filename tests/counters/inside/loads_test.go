@@ -2,8 +2,8 @@
 
 //go:build linux
 
-// Package inside is what tests/counters runs in guests: loads on AF_SMC connections, and what the kernels of both ends have
-// counted of each. Anywhere else its tests are skipped.
+// Package inside has the tests that tests/counters runs in guests: loads on AF_SMC connections, and the counters of both
+// ends for each. Elsewhere its tests are skipped.
 package inside
 
 import (
@@ -29,7 +29,7 @@ const guests guest.Marker = "/run/smckit-counters"
 // report is where the counters go, by load.
 const report = "/run/counters.json"
 
-// controlPort is where the server's end is told what to do; connections of loads have the ports after it.
+// controlPort is the port on which the server's end takes commands; connections of loads use the ports after it.
 const controlPort = 5999
 
 // buffer is the size of both buffers of a connection.
@@ -89,7 +89,7 @@ var loads = []load{
 // scarceMemory has connections ask for buffers that no kernel has in one piece.
 const scarceMemory = "scarce memory"
 
-// TestLoads runs the loads one after the other and writes what each has changed.
+// TestLoads runs the loads one after the other and writes the changes of the counters.
 func TestLoads(t *testing.T) {
 	guests.Need(t)
 	p := parameters(t)
@@ -314,7 +314,7 @@ func (p *pair) send(n, flags int) (int, error) {
 
 func (p *pair) recv(n, flags int) (int, error) { return p.ask("Recv", n, flags) }
 
-// arrived waits until so many bytes can be read.
+// arrived waits until n bytes can be read.
 func (p *pair) arrived(n int) {
 	p.t.Helper()
 	guest.Await(p.t, patience, func() string {
@@ -407,7 +407,7 @@ func whileFull(p *pair) {
 // full fills the buffers, empties them and sends again.
 func full(p *pair) {
 	p.fill()
-	// The stock module has a second buffer, to send from, and takes as much as that holds.
+	// The stock module has a second buffer to send from, and takes as many bytes as it holds.
 	sent, err := p.send(p.ring, unix.MSG_DONTWAIT)
 	if err != nil && !errors.Is(err, unix.EAGAIN) {
 		p.t.Fatal(err)
@@ -447,7 +447,7 @@ func (p *pair) writable() bool {
 	return err == nil && n == 1
 }
 
-// options sets and clears the two options that tell when to send.
+// options sets and clears the two options that delay sending.
 func options(p *pair) {
 	for _, o := range []struct{ name, value int }{
 		{unix.TCP_NODELAY, 1}, {unix.TCP_NODELAY, 0}, {unix.TCP_NODELAY, 1}, {unix.TCP_CORK, 1}, {unix.TCP_CORK, 0},

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// End is the server's end of connections, which does what the client's end asks for.
+// End is the server's end of connections, which follows the commands of the client's end.
 type End struct {
 	listener, conn int
 	technology     string
@@ -31,7 +31,7 @@ type Call struct {
 	N, Flags int
 }
 
-// Answer is what a call returns.
+// Answer is the result of a call.
 type Answer struct {
 	N   int
 	Err unix.Errno
@@ -43,7 +43,7 @@ func answer(n int, err error) Answer {
 	return Answer{n, errno}
 }
 
-// TestParameters checks what the other tests are told.
+// TestParameters checks the parameters of the other tests.
 func TestParameters(t *testing.T) {
 	guests.Need(t)
 	parameters(t)
@@ -108,7 +108,7 @@ func (e *End) Recv(c Call, a *Answer) error {
 	return nil
 }
 
-// RecvAll receives N bytes, in as many calls as it takes.
+// RecvAll receives N bytes, in any number of calls.
 func (e *End) RecvAll(c Call, a *Answer) error {
 	b := make([]byte, c.N)
 	for a.N < c.N {

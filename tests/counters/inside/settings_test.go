@@ -23,7 +23,7 @@ const (
 	class128K
 )
 
-// settings tests what settings do that the stock module has, too, and what 0 means where only ours takes it.
+// settings tests the effect of settings that the stock module has too, and of 0 where only ours takes it.
 func (s setting) settings(t *testing.T, server host) {
 	if s.technology == "SMC-D" {
 		return
@@ -66,7 +66,7 @@ func ours() bool {
 	return err == nil
 }
 
-// buffers is what is counted when a client that prepares its socket connects.
+// buffers are the counters when a client with socket options connects.
 func (s setting) buffers(t *testing.T, server host, to netip.AddrPort, prepare func(fd int) error) netlinksmc.TechStats {
 	t.Helper()
 	p := &pair{t: t, server: server, prepare: prepare}
@@ -101,7 +101,7 @@ func autocorking(t *testing.T, server host, next func() netip.AddrPort) {
 	if never < bursts*burst {
 		t.Errorf("autocorking_size=0: %d packets", never)
 	}
-	// A packet has what was collected, and what came on top.
+	// A packet has the collected data and the data of the last call.
 	if least := bursts * burst * size / (250 + size); little < least || little >= never {
 		t.Errorf("autocorking_size=250: %d packets, want at least %d and less than %d", little, least, never)
 	}

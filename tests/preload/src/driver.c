@@ -66,7 +66,7 @@ static socklen_t parse(const char *text, struct sockaddr_storage *ss)
 	return sizeof(*v6);
 }
 
-/* Is the socket still AF_SMC's, and are its options what they were? */
+/* Is it still an AF_SMC socket with the same options? */
 static void tell(int rc)
 {
 	printf("%s%s", rc ? "failed " : "", option(last, SOL_SOCKET, SO_PRIORITY) == 6 ? "smc" : "plain");
@@ -175,7 +175,7 @@ int main(int argc, char **argv)
 			two = connect(last, (struct sockaddr *)&ss, len);
 			tell(two && errno != ECONNREFUSED && errno != ENETUNREACH);
 		} else if (!strcmp(argv[i], "badconnect")) {
-			/* Not by the compiler's knowledge of what may be read. */
+			/* The compiler must not use its knowledge of readable memory here. */
 			printf("%d", connect(last, (struct sockaddr *)(uintptr_t)strtoul(value, NULL, 0), 16));
 			printf(" %d\n", errno);
 		} else if (!strcmp(argv[i], "bind")) {

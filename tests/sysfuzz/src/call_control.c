@@ -18,7 +18,7 @@ struct message {
 	unsigned char body[1024];
 };
 
-/* Sends a message and reads some of what comes. */
+/* Sends a message and reads some of the answer. */
 static long talk(struct ctx *c, int protocol, struct message *m)
 {
 	static const int sizes[] = { 0, 16, 100, 1000, 8192 };
@@ -99,7 +99,9 @@ DECLARE_OP(op_generic)
 	(void)call;
 	g->cmd = rnd_below(&c->rnd, pnet ? 6 : 32);
 	g->version = 1;
-	/* Root's requests change what all programs see: the flush of a table would end what they test. */
+	/*
+	 * Root's requests change the view of all programs: flushing a table would end their test.
+	 */
 	if (c->program->env == ENV_ROOT && (pnet ? g->cmd == 4 : g->cmd == 12))
 		return 0;
 	for (int i = 1 + rnd_below(&c->rnd, 5); i > 1; i--)

@@ -12,7 +12,7 @@
 
 #include "calls.h"
 
-/* How much to move: often little, at times more than any buffer takes. */
+/* The number of bytes to move: often few, at times more than any buffer takes. */
 static size_t amount(struct ctx *c)
 {
 	static const size_t sizes[] = { 0, 1, 1, 2, 100, 1000, 4096, 16384, 65535, 65536, 65537, DATA };
@@ -92,7 +92,10 @@ DECLARE_OP(op_sendmsg)
 		m[i].msg_hdr.msg_iovlen = pieces(c, iov, pool_data(c, len), len);
 	}
 	if (rnd_one_in(&c->rnd, 4)) {
-		/* Control messages of any kind: SCM_TXTIME, IP_TTL, TLS record types and what there is not. */
+		/*
+		 * Control messages of any kind: SCM_TXTIME, IP_TTL, TLS record types and unknown
+		 * ones.
+		 */
 		static const int levels[] = { SOL_SOCKET, IPPROTO_IP, IPPROTO_IPV6, 282, SOL_SMC };
 		struct cmsghdr *cmsg = (void *)control;
 
@@ -214,7 +217,7 @@ DECLARE_OP(op_sendfile)
 	(void)!ftruncate(file, DATA);
 	ssize_t n = sendfile(fd, file, rnd_one_in(&c->rnd, 2) ? &at : NULL, len);
 
-	/* What is under way must not depend on the file. */
+	/* Data in flight must not depend on the file. */
 	if (rnd_one_in(&c->rnd, 2))
 		(void)!ftruncate(file, 0);
 	close(file);
@@ -234,7 +237,10 @@ DECLARE_OP(op_clc)
 	return send(fd, buf + first, len - first, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* Forwards what one socket has received by another, changed or not. Between two hostile sockets: a man in the middle. */
+/*
+ * Forwards data from one socket to another, changed or not: between two hostile sockets it is a man
+ * in the middle.
+ */
 DECLARE_OP(op_forward)
 {
 	unsigned char buf[4096];

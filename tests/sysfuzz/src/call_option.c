@@ -20,7 +20,7 @@ static const int levels[] = { SOL_SOCKET, SOL_SOCKET, IPPROTO_TCP, IPPROTO_TCP, 
 			      SOL_SMC, SOL_TLS, 0x7fffffff };
 static const int ints[] = { 0, 0, 1, 1, 1, 2, 3, 10, 100, 1000, 65535, 65536, 1 << 20, -1, 0x7fffffff };
 
-/* Options that what we do depends on, which are drawn more often than any number. */
+/* Options that the module reacts to, which are drawn more often than random numbers. */
 static const struct { int level, name; } known[] = {
 	{ SOL_SOCKET, SO_LINGER }, { SOL_SOCKET, SO_LINGER }, { SOL_SOCKET, SO_RCVLOWAT }, { SOL_SOCKET, SO_RCVTIMEO },
 	{ SOL_SOCKET, SO_SNDTIMEO }, { SOL_SOCKET, SO_SNDBUF }, { SOL_SOCKET, SO_RCVBUF }, { SOL_SOCKET, SO_KEEPALIVE },
@@ -90,7 +90,7 @@ static socklen_t value(struct ctx *c, int level, int name, unsigned char buf[256
 	return sizeof(number);
 }
 
-/* Forced buffers have no limit but memory, which is not what is looked for. */
+/* Forced buffers have no limit except memory, whose exhaustion is not tested here. */
 static bool spared(int level, int name)
 {
 	return level == SOL_SOCKET && (name == SO_RCVBUFFORCE || name == SO_SNDBUFFORCE);
@@ -137,7 +137,7 @@ DECLARE_OP(op_ioctl)
 	return r;
 }
 
-/* Maps the socket's memory, and asks for received pages to be put there. */
+/* Maps the socket's memory, and asks the kernel to map received pages there. */
 DECLARE_OP(op_zerocopy_receive)
 {
 	struct { uint64_t address; uint32_t length, skip; uint8_t rest[48]; } args = {};

@@ -109,7 +109,9 @@ static bool ring_open(void)
 	return true;
 }
 
-/* A request for what a socket can do. Numbers that this machine's header lacks are written out. */
+/*
+ * A request for an operation of a socket. Numbers that this machine's header lacks are written out.
+ */
 static struct io_uring_sqe request(struct ctx *c, const struct call *call)
 {
 	static const uint8_t opcodes[] = { IORING_OP_SEND, IORING_OP_RECV, IORING_OP_SENDMSG, IORING_OP_RECVMSG, IORING_OP_ACCEPT,

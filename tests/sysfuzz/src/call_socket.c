@@ -200,7 +200,7 @@ DECLARE_OP(op_dup)
 	return copy;
 }
 
-/* Sends a descriptor to whoever of the two processes receives it. */
+/* Sends a descriptor to the process of the two that receives it. */
 DECLARE_OP(op_pass)
 {
 	char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;

@@ -62,7 +62,7 @@ DECLARE_OP(op_destroy);
 DECLARE_OP(op_sysctl);
 DECLARE_OP(op_proc);
 
-/* Waits at most so many milliseconds for one of some events. */
+/* Waits at most @ms milliseconds for one of some events. */
 static inline int await(int fd, short events, int ms)
 {
 	struct pollfd p = { .fd = fd, .events = events };

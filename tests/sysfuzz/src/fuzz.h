@@ -67,7 +67,7 @@ static inline bool rnd_one_in(struct rnd *r, uint32_t n)
 
 #define RND_PICK(r, array) ((array)[rnd_below(r, COUNT(array))])
 
-/* What the generator believes a slot to hold: bits. */
+/* The generator's idea of the contents of a slot: bits. */
 enum kind {
 	FRESH = 1,		/* a socket without a connection */
 	LISTENER = 2,
@@ -81,7 +81,7 @@ enum kind {
 	ANY = SOCKET | PIPE | EPOLL,
 };
 
-/* What socket() is asked for; VARIANT_ANY lets the call draw it. */
+/* The arguments of socket(); VARIANT_ANY lets the call draw them. */
 enum variant {
 	VARIANT_ANY,
 	VARIANT_SMC,
@@ -104,7 +104,7 @@ enum route {
 	ROUTES,
 };
 
-/* Who runs a program. */
+/* The credentials that run a program. */
 enum env {
 	ENV_NOBODY,		/* an unprivileged user, in the initial network namespace */
 	ENV_ROOT,
@@ -115,7 +115,7 @@ enum env {
 struct call {
 	uint8_t op;		/* index into ops */
 	uint8_t slot, other;
-	uint32_t arg;		/* 0, or what the setup that the call belongs to demands; see the op */
+	uint32_t arg;		/* 0, or a value that the setup of the call needs; see the op */
 	uint64_t seed;
 };
 
@@ -135,7 +135,7 @@ struct program {
 	struct thread threads[THREADS];
 };
 
-/* What a call needs to know. One for each thread. */
+/* The state of a call. One for each thread. */
 struct ctx {
 	const struct program *program;
 	struct rnd rnd;		/* of the call that runs */
@@ -203,7 +203,7 @@ void clc_mutate(struct rnd *r, unsigned char *buf, size_t len);
 /* main.c */
 void die(const char *what) __attribute__((noreturn));
 
-/* Says what a call is about to do, if calls are traced. */
+/* Prints a call before it runs, if calls are traced. */
 void trace(struct ctx *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #define DECLARE_OP(name) long name(struct ctx *c, const struct call *call)

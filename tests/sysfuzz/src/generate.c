@@ -53,11 +53,11 @@ const struct op ops[] = {
 };
 const int n_ops = COUNT(ops);
 
-/* What the generator keeps in mind. */
+/* The state of the generator. */
 struct generator {
 	struct rnd rnd;
 	int kind[SLOTS];	/* enum kind; 0 if empty */
-	int port;		/* where a setup has made a socket listen last, from 1; 0 if none has */
+	int port;		/* the slot where a setup has last made a socket listen, from 1; 0 if none has */
 	struct call *calls;	/* where calls go */
 	int *n, max;
 };
@@ -288,7 +288,7 @@ void generate(struct program *p, uint64_t seed)
 	memset(p, 0, sizeof(*p));
 	p->seed = seed;
 	p->env = RND_PICK(&g.rnd, envs);
-	/* Some live long enough for what waits six seconds for a peer. */
+	/* Some live long enough for waits of six seconds for a peer. */
 	p->deadline_ms = rnd_one_in(&g.rnd, 100) ? 10000 : 300 + rnd_below(&g.rnd, 700);
 	for (int n = rnd_below(&g.rnd, 4); n > 0; n--) {
 		RND_PICK(&g.rnd, setups)(&g);

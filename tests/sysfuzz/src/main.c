@@ -48,7 +48,7 @@ static double now(void)
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
-/* What the kernel says of itself: it reported something since it was booted. */
+/* Tells whether the kernel has reported an error since it was booted. */
 static unsigned long tainted(void)
 {
 	char text[32] = "";
@@ -151,7 +151,7 @@ static bool run_one(int worker, long number)
 
 	generate(&p, program_seed(worker, number));
 	inflight_init();
-	/* The last lines tell what ran when a kernel died. */
+	/* The last lines show which programs ran when a kernel died. */
 	printf("run %d.%ld\n", worker, number);
 	fflush(stdout);
 	pid_t pid = fork();

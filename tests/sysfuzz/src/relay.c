@@ -81,7 +81,7 @@ static void relay(int fd)
 		memcpy(p + 16, address, 4);
 		if (tos == RELAY_TOS && (p[IP_LEN + 13] & SYN))
 			len = add_option(p, len);
-		/* The device takes what it can; the rest is lost, as packets may be. */
+		/* The device takes as much as it can; the rest is lost, as packets may be. */
 		(void)!write(fd, p, len);
 		if (rnd_one_in(&r, 200))
 			(void)!write(fd, p, len);

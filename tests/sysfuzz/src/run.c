@@ -210,7 +210,7 @@ static void run_process(const struct ctx *c, int process)
 	interrupt_blocked(threads, running, c->program->n_threads);
 }
 
-/* Interrupts what the setup, which has one thread, blocks in. */
+/* Interrupts a blocking call of the setup, which has one thread. */
 static void interrupt_setup(int ms)
 {
 	struct itimerval tick = { { 0, ms * 1000 }, { 0, ms * 1000 } };
