@@ -74,6 +74,7 @@ func TestImports(t *testing.T) {
 	}{
 		{"./pkg/...", `^(github.com/spf13|github.com/olekukonko|` + self + `(internal|cmd))`, "packages return values; commands print"},
 		{"./pkg/smcerr/...", `^` + self, "the errors that all packages share depend on none of them"},
+		{"./pkg/internal/nlconn/...", `^` + self + `pkg/(netlinksmc|pnet|ism|smcstats)`, "requests know nothing of what they ask for"},
 		{"./pkg/netlinksmc/...", `^` + self + `pkg/(pnet|ism|smcstats)`, "the client is the lowest layer"},
 		{"./pkg/pnet/...", `^` + self + `pkg/(ism|smcstats)`, "devices know PNET IDs, not the reverse"},
 		{"./internal/...", `^` + self + `(cmd|tests)`, "what a command uses is not part of a test"},

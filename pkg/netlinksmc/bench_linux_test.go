@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mdlayher/netlink"
+	"github.com/smckit/smckit/pkg/internal/fakekernel"
 )
 
 // BenchmarkSockets lists 10,000 sockets that have fallen back to TCP, in datagrams of 32 KiB as the kernel sends them.
@@ -16,19 +17,19 @@ func BenchmarkSockets(b *testing.B) {
 	d, k := diagOnSocket(b)
 	template := socketMessage(netlink.Message{}, 1)
 	template.Data = join(template.Data, u8(diagShutdown, 0), attr(diagFallback, numbers(0x03010000, 2)))
-	one := marshal(template)
+	one := fakekernel.Marshal(template)
 	batch := bytes.Repeat(one, 250)
 	go func() {
 		for range b.N {
-			req := k.request()
+			req := k.Request()
 			// The answer is made before the loop, but for the number that only the request knows.
 			for i := 0; i < len(batch); i += len(one) {
 				binary.NativeEndian.PutUint32(batch[i+8:], req.Header.Sequence)
 			}
 			for range sockets / 250 {
-				k.sendBytes(batch)
+				k.SendBytes(batch)
 			}
-			k.send(done(req))
+			k.Send(done(req))
 		}
 	}()
 	b.ReportAllocs()

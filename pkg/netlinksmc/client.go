@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/mdlayher/genetlink"
+	"github.com/smckit/smckit/pkg/internal/nlconn"
 )
 
 // Client talks to the generic netlink family SMC_GEN_NETLINK. What it reports and changes belongs to the network
@@ -25,31 +26,32 @@ import (
 //
 // Names that come from outside - host names, EIDs, device names - are passed on byte for byte and need not be UTF-8.
 type Client struct {
-	c *client
+	conn   *nlconn.Generic
+	family nlconn.Family // SMC_GEN_NETLINK
 }
 
-// New opens a generic netlink socket in the network namespace of the calling thread and looks the SMC family up, which
-// makes the kernel load the module smc if it can. The caller closes the Client.
-func New() (*Client, error) {
-	c, err := dial(context.Background())
+// New is NewContext with a context that does not end.
+func New() (*Client, error) { return NewContext(context.Background()) }
+
+// NewContext opens a generic netlink socket in the network namespace of the calling thread and looks the SMC family up,
+// which makes the kernel load the module smc if it can. The caller closes the Client. ctx limits the look-up only: it may
+// end once NewContext has returned.
+func NewContext(ctx context.Context) (*Client, error) {
+	conn, err := nlconn.DialGeneric()
 	if err != nil {
-		return nil, err
+		return nil, openError("open a generic netlink socket", err)
 	}
-	return &Client{c: c}, nil
+	return newClient(ctx, conn)
 }
 
 // NewFromConn returns a Client on a connection that is open already, for tests with package genltest. The Client owns
 // the connection from then on, and closes it also when NewFromConn fails.
 func NewFromConn(conn *genetlink.Conn) (*Client, error) {
-	c, err := newClient(context.Background(), conn)
-	if err != nil {
-		return nil, err
-	}
-	return &Client{c: c}, nil
+	return newClient(context.Background(), nlconn.NewGeneric(conn, nil))
 }
 
 // Close closes the socket. A request that waits for an answer fails.
-func (c *Client) Close() error { return c.c.close() }
+func (c *Client) Close() error { return c.conn.Close() }
 
 // SystemInfo returns what the SMC module of this host can do.
 func (c *Client) SystemInfo(ctx context.Context) (*SystemInfo, error) {
@@ -106,7 +108,7 @@ func (c *Client) AddUEID(ctx context.Context, eid string) error {
 	if err := CheckEID(eid); err != nil {
 		return err
 	}
-	return c.c.set(ctx, cmdAddUEID, eid, encodeEID(eid))
+	return c.set(ctx, cmdAddUEID, eid, encodeEID(eid))
 }
 
 // RemoveUEID removes a user EID, and needs CAP_NET_ADMIN. The error may be ErrInvalidEID or ErrUEIDNotFound. On s390
@@ -116,12 +118,12 @@ func (c *Client) RemoveUEID(ctx context.Context, eid string) error {
 	if err := CheckEID(eid); err != nil {
 		return err
 	}
-	return c.c.set(ctx, cmdRemoveUEID, eid, encodeEID(eid))
+	return c.set(ctx, cmdRemoveUEID, eid, encodeEID(eid))
 }
 
 // FlushUEIDs removes all user EIDs, and needs CAP_NET_ADMIN. On s390 this also enables the system EID.
 func (c *Client) FlushUEIDs(ctx context.Context) error {
-	return c.c.set(ctx, cmdFlushUEIDs, "", nil)
+	return c.set(ctx, cmdFlushUEIDs, "", nil)
 }
 
 // SEID returns the system EID, or nil without an error if the host has none. Linux 5.16.
@@ -136,7 +138,7 @@ func (c *Client) SetSEID(ctx context.Context, enabled bool) error {
 	if enabled {
 		cmd = cmdEnableSEID
 	}
-	err := c.c.set(ctx, cmd, "", nil)
+	err := c.set(ctx, cmd, "", nil)
 	// Off s390 the kernel refuses with the errno that also stands for an unknown command.
 	if errors.Is(err, ErrNotSupported) {
 		if seid, serr := c.SEID(ctx); serr == nil && seid == nil {
@@ -156,7 +158,7 @@ func (c *Client) HandshakeLimitation(ctx context.Context) (bool, error) {
 // CAP_NET_ADMIN. Linux 5.18.
 func (c *Client) SetHandshakeLimitation(ctx context.Context, enabled bool) error {
 	if enabled {
-		return c.c.set(ctx, cmdEnableHSLimit, "", nil)
+		return c.set(ctx, cmdEnableHSLimit, "", nil)
 	}
-	return c.c.set(ctx, cmdDisableHSLimit, "", nil)
+	return c.set(ctx, cmdDisableHSLimit, "", nil)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/mdlayher/genetlink/genltest"
 	"github.com/mdlayher/netlink"
 	"github.com/mdlayher/netlink/nltest"
+	"github.com/smckit/smckit/pkg/internal/nlconn"
 )
 
 const (
@@ -179,8 +180,8 @@ func TestNewWithoutModule(t *testing.T) {
 func TestNewMalformed(t *testing.T) {
 	for name, msgs := range map[string][]genetlink.Message{
 		"nothing":      nil,
-		"no number":    {{Data: str(familyAttrName, familyName)}},
-		"short number": {{Data: u8(familyAttrID, 1)}},
+		"no number":    {{Data: str(2, familyName)}},
+		"short number": {{Data: u8(1, 1)}},
 		"garbage":      {{Data: []byte{1}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -264,7 +265,7 @@ func done(req netlink.Message) netlink.Message {
 }
 
 func TestDumpInterrupted(t *testing.T) {
-	for interruptions := range dumpTries + 1 {
+	for interruptions := range nlconn.DumpTries + 1 {
 		tries := 0
 		c := rawClient(t, func(reqs []netlink.Message) ([]netlink.Message, error) {
 			tries++
@@ -277,24 +278,13 @@ func TestDumpInterrupted(t *testing.T) {
 			}, nil
 		})
 		groups, err := c.LinkGroupsR(t.Context())
-		wantTries := min(interruptions+1, dumpTries)
-		if interrupted := interruptions == dumpTries; errors.Is(err, ErrDumpInterrupted) != interrupted {
+		wantTries := min(interruptions+1, nlconn.DumpTries)
+		if interrupted := interruptions == nlconn.DumpTries; errors.Is(err, ErrDumpInterrupted) != interrupted {
 			t.Errorf("%d interruptions: got error %v", interruptions, err)
 		}
 		diff(t, []LinkGroupR{{ID: 0x100}, {ID: uint32(0x200 * wantTries)}}, groups)
 		diff(t, wantTries, tries)
 	}
-}
-
-// TestDumpInterruptedAtEnd is about the flag that only the last message has.
-func TestDumpInterruptedAtEnd(t *testing.T) {
-	c := listing(t, replies(reply(nested(genLinkGroupR, u32(1, 0x100)))))
-	c.c.interrupted = func() bool { return true }
-	groups, err := c.LinkGroupsR(t.Context())
-	if !errors.Is(err, ErrDumpInterrupted) {
-		t.Errorf("got error %v", err)
-	}
-	diff(t, []LinkGroupR{{ID: 0x100}}, groups)
 }
 
 func TestMismatchedReply(t *testing.T) {

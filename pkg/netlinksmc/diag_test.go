@@ -323,18 +323,6 @@ func TestSocketsErrors(t *testing.T) {
 	}
 }
 
-// TestSocketsInterruptedAtEnd is about the flag that only the last message has.
-func TestSocketsInterruptedAtEnd(t *testing.T) {
-	d := fakeDiag(t, func(reqs []netlink.Message) ([]netlink.Message, error) {
-		return []netlink.Message{socketMessage(reqs[0], 1), done(reqs[0])}, nil
-	})
-	d.interrupted = func() bool { return true }
-	inodes, err := collect(d.Sockets(t.Context(), 0))
-	if !errors.Is(err, ErrDumpInterrupted) || len(inodes) != 1 {
-		t.Errorf("got %v, error %v", inodes, err)
-	}
-}
-
 func TestSocketsContext(t *testing.T) {
 	d := fakeDiag(t, func(reqs []netlink.Message) ([]netlink.Message, error) {
 		return []netlink.Message{socketMessage(reqs[0], 1), socketMessage(reqs[0], 2), done(reqs[0])}, nil

@@ -3,13 +3,12 @@
 package netlinksmc
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os"
+	"slices"
 	"syscall"
 
-	"github.com/mdlayher/netlink"
+	"github.com/smckit/smckit/pkg/internal/nlconn"
 	"github.com/smckit/smckit/pkg/smcerr"
 )
 
@@ -80,16 +79,16 @@ func (e *Error) Error() string {
 	s := e.Op + ": "
 	switch {
 	case e.Kind == nil:
-		s += cause(e.Err)
+		s += nlconn.Cause(e.Err)
 	case e.Kind == ErrMalformed:
-		s += e.Kind.Error() + ": " + cause(e.Err)
+		s += e.Kind.Error() + ": " + nlconn.Cause(e.Err)
 	default:
 		s += e.Kind.Error()
 	}
 	if e.Remedy != "" {
 		s += ": " + e.Remedy
 	}
-	if msg := kernelMessage(e.Err); msg != "" && e.Kind != nil {
+	if msg := nlconn.KernelMessage(e.Err); msg != "" && e.Kind != nil {
 		s += " (kernel: " + msg + ")"
 	}
 	return s
@@ -97,13 +96,7 @@ func (e *Error) Error() string {
 
 // Unwrap returns the kind and the cause.
 func (e *Error) Unwrap() []error {
-	var errs []error
-	for _, err := range []error{e.Kind, e.Err} {
-		if err != nil {
-			errs = append(errs, err)
-		}
-	}
-	return errs
+	return slices.DeleteFunc([]error{e.Kind, e.Err}, func(err error) bool { return err == nil })
 }
 
 // errnoKinds says what an errno means as the answer to one command. Other errnos mean the same everywhere.
@@ -125,12 +118,13 @@ var errnoKinds = map[uint8]map[syscall.Errno]error{
 
 // remedies says what to do about an error, where that does not depend on the command.
 var remedies = map[error]string{
-	ErrNoModule:      "load it with 'modprobe smc', or use a kernel that has it",
-	ErrPermission:    "run as root, that is with CAP_NET_ADMIN in the initial user namespace",
-	ErrInvalidEID:    "the kernel has refused it",
-	ErrUEIDTableFull: "remove one first",
-	ErrUEIDNotFound:  "list those that are",
-	ErrNoUEID:        "add one first",
+	ErrNoModule:        "load it with 'modprobe smc', or use a kernel that has it",
+	ErrPermission:      "run as root, that is with CAP_NET_ADMIN in the initial user namespace",
+	ErrDumpInterrupted: "try again",
+	ErrInvalidEID:      "the kernel has refused it",
+	ErrUEIDTableFull:   "remove one first",
+	ErrUEIDNotFound:    "list those that are",
+	ErrNoUEID:          "add one first",
 }
 
 // requestError turns the failure of a request into an *Error, and nil into nil.
@@ -142,10 +136,10 @@ func requestError(cmd command, subject string, err error) error {
 	if subject != "" {
 		e.Op = fmt.Sprintf("%s %q", cmd.op, subject)
 	}
-	errno := kernelErrno(err)
+	errno, _ := errors.AsType[syscall.Errno](err)
 	e.Kind = errnoKinds[cmd.number][errno]
 	if e.Kind == nil {
-		e.Kind = errnoKind(errno, err)
+		e.Kind = kind(err)
 	}
 	e.Remedy = remedies[e.Kind]
 	if e.Kind == ErrNotSupported {
@@ -154,60 +148,17 @@ func requestError(cmd command, subject string, err error) error {
 	return e
 }
 
-// errnoKind says what an errno means as the answer to any request. Without an errno the answer made no sense, unless
-// there was none.
-func errnoKind(errno syscall.Errno, err error) error {
-	switch errno {
-	case syscall.ENOENT:
+// kind returns the shared error that err is as the answer to any request, nil if it is none.
+func kind(err error) error {
+	if errors.Is(err, syscall.ENOENT) {
 		return ErrNoModule
-	case syscall.EPERM, syscall.EACCES:
-		return ErrPermission
-	case syscall.EOPNOTSUPP, syscall.EPROTONOSUPPORT, syscall.EAFNOSUPPORT:
-		return ErrNotSupported
-	case 0:
-		if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, os.ErrClosed) {
-			return ErrMalformed
-		}
 	}
-	return nil
-}
-
-// cause words an error of the netlink library without the library's own vocabulary.
-func cause(err error) string {
-	var op *netlink.OpError
-	if !errors.As(err, &op) {
-		return err.Error()
-	}
-	if op.Message != "" {
-		return op.Err.Error() + ": " + op.Message
-	}
-	return op.Err.Error()
-}
-
-// kernelMessage returns the text of the extended acknowledgement in err, if there is one.
-func kernelMessage(err error) string {
-	var op *netlink.OpError
-	if errors.As(err, &op) {
-		return op.Message
-	}
-	return ""
-}
-
-// kernelErrno returns the errno that the kernel has answered with, 0 if err is none.
-func kernelErrno(err error) syscall.Errno {
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
-		return errno
-	}
-	return 0
+	return nlconn.Kind(err)
 }
 
 // diagError turns the failure of a listing of sockets into an *Error.
 func diagError(err error) error {
-	if e, ok := errors.AsType[*Error](err); ok {
-		return e
-	}
-	e := &Error{Op: opSockets, Kind: errnoKind(kernelErrno(err), err), Err: err}
+	e := &Error{Op: opSockets, Kind: kind(err), Err: err}
 	switch e.Kind {
 	case ErrNoModule:
 		e.Remedy = "load it with 'modprobe smc_diag', or use a kernel that has it"
@@ -221,7 +172,7 @@ func diagError(err error) error {
 
 // openError turns the failure to open a netlink socket into an *Error.
 func openError(op string, err error) error {
-	e := &Error{Op: op, Kind: errnoKind(kernelErrno(err), err), Err: err}
+	e := &Error{Op: op, Kind: kind(err), Err: err}
 	switch e.Kind {
 	case ErrNotSupported:
 		e.Remedy = "this kernel has no such netlink protocol"

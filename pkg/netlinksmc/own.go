@@ -43,7 +43,7 @@ func (c *Client) DeleteLinkGroupD(ctx context.Context, id uint32) error {
 
 func (c *Client) deleteLinkGroup(ctx context.Context, id uint32, tech uint8) error {
 	op := fmt.Sprintf("%s %08x", cmdDeleteLinkGroup.op, id)
-	family, err := c.c.lookUp(ctx, ownFamily)
+	family, err := c.lookUp(ctx, ownFamily, ownVersion)
 	if errors.Is(err, ErrNoModule) {
 		return &Error{
 			Op: op, Kind: ErrNotSupported, Err: err,
@@ -55,12 +55,12 @@ func (c *Client) deleteLinkGroup(ctx context.Context, id uint32, tech uint8) err
 	}
 	data := binary.NativeEndian.AppendUint32(appendHeader(nil, attrLgrID, 4), id)
 	data = append(appendHeader(data, attrLgrTech, 1), tech, 0, 0, 0)
-	_, _, err = c.c.execute(ctx, family, ownVersion, cmdDeleteLinkGroup, flagsChange, data)
+	err = c.conn.Set(ctx, family, cmdDeleteLinkGroup.number, data)
 	if err == nil {
 		return nil
 	}
-	e := &Error{Op: op, Err: err, Kind: errnoKind(kernelErrno(err), err)}
-	if kernelErrno(err) == syscall.ENOENT {
+	e := &Error{Op: op, Err: err, Kind: kind(err)}
+	if errors.Is(err, syscall.ENOENT) {
 		e.Kind = ErrLinkGroupNotFound
 	}
 	switch e.Kind {

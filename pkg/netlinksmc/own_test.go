@@ -33,7 +33,7 @@ func ownClient(t *testing.T, fn genltest.Func) *Client {
 			}
 			id = ownID
 		}
-		attr := append(appendHeader(nil, familyAttrID, 2), 0, 0, 0, 0)
+		attr := append(appendHeader(nil, 1, 2), 0, 0, 0, 0)
 		binary.NativeEndian.PutUint16(attr[attrHeaderLen:], id)
 		return []genetlink.Message{{Data: attr}}, nil
 	})

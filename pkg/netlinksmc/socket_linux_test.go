@@ -14,110 +14,32 @@ import (
 
 	"github.com/mdlayher/genetlink"
 	"github.com/mdlayher/netlink"
-	"github.com/mdlayher/socket"
+	"github.com/smckit/smckit/pkg/internal/fakekernel"
+	"github.com/smckit/smckit/pkg/internal/nlconn"
 	"golang.org/x/sys/unix"
 )
 
-// fakeKernel is the other end of a netlinkSocket: a socket pair whose datagrams the test writes byte by byte.
-type fakeKernel struct {
-	tb   testing.TB
-	conn *socket.Conn
-}
-
-// newFakeKernel returns a netlinkSocket and its other end.
-func newFakeKernel(tb testing.TB) (*netlinkSocket, *fakeKernel) {
+// diagOnSocket returns a Diag on a socket with a fake kernel behind it.
+func diagOnSocket(tb testing.TB) (*Diag, *fakekernel.Kernel) {
 	tb.Helper()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	var ends [2]*socket.Conn
-	for i, fd := range fds {
-		if ends[i], err = socket.New(fd, "fake"); err != nil {
-			tb.Fatal(err)
-		}
-		tb.Cleanup(func() { _ = ends[i].Close() })
-	}
-	return newNetlinkSocket(ends[0]), &fakeKernel{tb: tb, conn: ends[1]}
-}
-
-// request waits for a request.
-func (k *fakeKernel) request() netlink.Message {
-	b := make([]byte, 4096)
-	n, err := k.conn.Read(b)
-	if err != nil {
-		k.tb.Errorf("fake kernel: read: %v", err)
-		runtime.Goexit()
-	}
-	var m netlink.Message
-	if err := m.UnmarshalBinary(b[:n]); err != nil {
-		k.tb.Errorf("fake kernel: %v", err)
-		runtime.Goexit()
-	}
-	return m
-}
-
-// send writes one datagram with the messages.
-func (k *fakeKernel) send(msgs ...netlink.Message) {
-	var b []byte
-	for _, m := range msgs {
-		b = append(b, marshal(m)...)
-	}
-	k.sendBytes(b)
-}
-
-func (k *fakeKernel) sendBytes(b []byte) {
-	if _, err := k.conn.Write(b); err != nil {
-		k.tb.Errorf("fake kernel: write: %v", err)
-		runtime.Goexit()
-	}
-}
-
-// marshal writes a message with its length and padding.
-func marshal(m netlink.Message) []byte {
-	n := 16 + len(m.Data)
-	b := binary.NativeEndian.AppendUint32(nil, uint32(n))
-	b = binary.NativeEndian.AppendUint16(b, uint16(m.Header.Type))
-	b = binary.NativeEndian.AppendUint16(b, uint16(m.Header.Flags))
-	b = binary.NativeEndian.AppendUint32(b, m.Header.Sequence)
-	b = binary.NativeEndian.AppendUint32(b, m.Header.PID)
-	b = append(b, m.Data...)
-	return append(b, make([]byte, -n&3)...)
-}
-
-// diagOnSocket returns a Diag on a real netlinkSocket with a fake kernel behind it.
-func diagOnSocket(tb testing.TB) (*Diag, *fakeKernel) {
-	tb.Helper()
-	s, k := newFakeKernel(tb)
-	d := newDiag(netlink.NewConn(s, 7))
-	d.interrupted = s.interrupted
+	s, k := fakekernel.New(tb)
+	d := &Diag{conn: nlconn.New(netlink.NewConn(s, fakekernel.PortID), s.Interrupted)}
 	tb.Cleanup(func() { _ = d.Close() })
 	return d, k
 }
 
-// serve runs the fake kernel's side; the test waits for its end.
-func serve(tb testing.TB, fn func()) {
-	tb.Helper()
-	end := make(chan struct{})
-	go func() {
-		defer close(end)
-		fn()
-	}()
-	tb.Cleanup(func() { <-end })
-}
-
 func TestSocketStream(t *testing.T) {
 	d, k := diagOnSocket(t)
-	serve(t, func() {
-		req := k.request()
+	fakekernel.Serve(t, func() {
+		req := k.Request()
 		diff(t, uint32(7), req.Header.PID)
 		stranger := socketMessage(req, 99)
 		stranger.Header.Sequence--
-		k.send(stranger)
-		k.send(socketMessage(req, 1), stranger, socketMessage(req, 2))
-		k.send(netlink.Message{Header: netlink.Header{Type: netlink.Noop, Sequence: req.Header.Sequence}})
-		k.send(socketMessage(req, 3))
-		k.send(done(req))
+		k.Send(stranger)
+		k.Send(socketMessage(req, 1), stranger, socketMessage(req, 2))
+		k.Send(netlink.Message{Header: netlink.Header{Type: netlink.Noop, Sequence: req.Header.Sequence}})
+		k.Send(socketMessage(req, 3))
+		k.Send(done(req))
 	})
 	inodes, err := collect(d.Sockets(t.Context(), 0))
 	if err != nil {
@@ -129,15 +51,15 @@ func TestSocketStream(t *testing.T) {
 // TestSocketInterruptedAtEnd has the flag only where the netlink library drops it.
 func TestSocketInterruptedAtEnd(t *testing.T) {
 	d, k := diagOnSocket(t)
-	serve(t, func() {
+	fakekernel.Serve(t, func() {
 		for i := range uint64(2) {
-			req := k.request()
+			req := k.Request()
 			end := done(req)
 			if i == 0 {
 				end.Header.Flags |= netlink.DumpInterrupted
 			}
-			k.send(socketMessage(req, i+1))
-			k.send(end)
+			k.Send(socketMessage(req, i+1))
+			k.Send(end)
 		}
 	})
 	inodes, err := collect(d.Sockets(t.Context(), 0))
@@ -156,13 +78,13 @@ func TestSocketInterruptedAtEnd(t *testing.T) {
 // TestSocketErrorAtEnd is a dump that fails half way: the message that ends it carries the errno.
 func TestSocketErrorAtEnd(t *testing.T) {
 	d, k := diagOnSocket(t)
-	serve(t, func() {
-		req := k.request()
+	fakekernel.Serve(t, func() {
+		req := k.Request()
 		end := done(req)
 		errno := int32(unix.ENOMEM)
 		end.Data = binary.NativeEndian.AppendUint32(nil, uint32(-errno))
-		k.send(socketMessage(req, 1))
-		k.send(end)
+		k.Send(socketMessage(req, 1))
+		k.Send(end)
 	})
 	inodes, err := collect(d.Sockets(t.Context(), 0))
 	if !errors.Is(err, unix.ENOMEM) {
@@ -178,9 +100,9 @@ func TestSocketCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	first := make(chan netlink.Message, 1)
-	serve(t, func() {
-		req := k.request()
-		k.send(socketMessage(req, 1))
+	fakekernel.Serve(t, func() {
+		req := k.Request()
+		k.Send(socketMessage(req, 1))
 		first <- req
 	})
 	var inodes []uint64
@@ -197,12 +119,12 @@ func TestSocketCancelled(t *testing.T) {
 	diff(t, []uint64{1}, inodes)
 
 	old := <-first
-	serve(t, func() {
-		k.send(socketMessage(old, 2))
-		k.send(socketMessage(old, 3), done(old))
-		req := k.request()
-		k.send(socketMessage(req, 11))
-		k.send(done(req))
+	fakekernel.Serve(t, func() {
+		k.Send(socketMessage(old, 2))
+		k.Send(socketMessage(old, 3), done(old))
+		req := k.Request()
+		k.Send(socketMessage(req, 11))
+		k.Send(done(req))
 	})
 	inodes, err := collect(d.Sockets(t.Context(), 0))
 	if err != nil {
@@ -213,8 +135,8 @@ func TestSocketCancelled(t *testing.T) {
 
 func TestSocketClosed(t *testing.T) {
 	d, k := diagOnSocket(t)
-	serve(t, func() {
-		k.send(socketMessage(k.request(), 1))
+	fakekernel.Serve(t, func() {
+		k.Send(socketMessage(k.Request(), 1))
 	})
 	var last error
 	for _, err := range d.Sockets(t.Context(), 0) {
@@ -233,7 +155,7 @@ func TestSocketClosed(t *testing.T) {
 
 func TestSocketDamagedDatagram(t *testing.T) {
 	header := func(length uint32, req netlink.Message) []byte {
-		b := marshal(socketMessage(req, 1))
+		b := fakekernel.Marshal(socketMessage(req, 1))
 		binary.NativeEndian.PutUint32(b, length)
 		return b
 	}
@@ -249,21 +171,21 @@ func TestSocketDamagedDatagram(t *testing.T) {
 		{"huge length", "message of 4294967295 bytes", func(req netlink.Message) []byte { return header(1<<32-1, req) }},
 		{"truncated", "larger than 65536", func(req netlink.Message) []byte {
 			m := socketMessage(req, 1)
-			m.Data = append(m.Data, make([]byte, receiveSize)...)
-			return marshal(m)
+			m.Data = append(m.Data, make([]byte, 64<<10)...)
+			return fakekernel.Marshal(m)
 		}},
 		{"overrun", "messages lost", func(req netlink.Message) []byte {
-			return marshal(netlink.Message{Header: netlink.Header{Type: netlink.Overrun, Sequence: req.Header.Sequence}})
+			return fakekernel.Marshal(netlink.Message{Header: netlink.Header{Type: netlink.Overrun, Sequence: req.Header.Sequence}})
 		}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			d, k := diagOnSocket(t)
-			serve(t, func() {
-				k.sendBytes(tt.datagram(k.request()))
+			fakekernel.Serve(t, func() {
+				k.SendBytes(tt.datagram(k.Request()))
 				// The next request is answered as if nothing had been.
-				req := k.request()
-				k.send(socketMessage(req, 5), done(req))
+				req := k.Request()
+				k.Send(socketMessage(req, 5), done(req))
 			})
 			_, err := collect(d.Sockets(t.Context(), 0))
 			if !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), tt.err) {
@@ -278,34 +200,29 @@ func TestSocketDamagedDatagram(t *testing.T) {
 	}
 }
 
-// TestClientOnSocket runs a dump and a change over a real netlinkSocket.
+// TestClientOnSocket runs a dump and a change over a real socket.
 func TestClientOnSocket(t *testing.T) {
-	s, k := newFakeKernel(t)
-	serve(t, func() {
-		req := k.request()
-		k.send(netlink.Message{
-			Header: netlink.Header{Type: controllerID, Sequence: req.Header.Sequence, PID: 7},
-			Data:   join([]byte{1, 2, 0, 0}, u16(familyAttrID, testFamily)),
-		})
-		for range dumpTries {
-			req = k.request()
+	s, k := fakekernel.New(t)
+	fakekernel.Serve(t, func() {
+		k.SendFamily(k.Request(), testFamily)
+		for range nlconn.DumpTries {
+			req := k.Request()
 			end := done(req)
 			end.Header.PID = 7
 			end.Header.Flags |= netlink.DumpInterrupted
 			m := groupMessage(req, 0x100, 0)
 			m.Header.PID = 7
-			k.send(m)
-			k.send(end)
+			k.Send(m)
+			k.Send(end)
 		}
-		k.send(errorReply(k.request(), unix.EEXIST, "it is there")...)
-		k.send(errorReply(k.request(), 0, "")...)
+		k.Send(errorReply(k.Request(), unix.EEXIST, "it is there")...)
+		k.Send(errorReply(k.Request(), 0, "")...)
 	})
-	c, err := newClient(t.Context(), genetlink.NewConn(netlink.NewConn(s, 7)))
+	conn := nlconn.NewGeneric(genetlink.NewConn(netlink.NewConn(s, fakekernel.PortID)), s.Interrupted)
+	client, err := newClient(t.Context(), conn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.interrupted = s.interrupted
-	client := &Client{c: c}
 	groups, err := client.LinkGroupsR(t.Context())
 	if !errors.Is(err, ErrDumpInterrupted) {
 		t.Errorf("got error %v, want ErrDumpInterrupted", err)
@@ -335,21 +252,21 @@ const streamSockets = 100_000
 func TestSocketsBounded(t *testing.T) {
 	d, k := diagOnSocket(t)
 	arrived := make(chan struct{})
-	serve(t, func() {
-		req := k.request()
-		k.send(socketMessage(req, 1))
+	fakekernel.Serve(t, func() {
+		req := k.Request()
+		k.Send(socketMessage(req, 1))
 		<-arrived
 		batch := make([]netlink.Message, 0, 100)
 		for i := uint64(2); i <= streamSockets; i++ {
 			m := socketMessage(req, i)
 			m.Data = append(m.Data, attr(diagFallback, numbers(0x03010000, 2))...)
 			if batch = append(batch, m); len(batch) == cap(batch) {
-				k.send(batch...)
+				k.Send(batch...)
 				batch = batch[:0]
 			}
 		}
-		k.send(batch...)
-		k.send(done(req))
+		k.Send(batch...)
+		k.Send(done(req))
 	})
 	var n, early, late uint64
 	for s, err := range d.Sockets(t.Context(), 0) {

@@ -81,10 +81,10 @@ func listing(tb testing.TB, msgs []genetlink.Message) *Client {
 func rawClient(tb testing.TB, fn nltest.Func) *Client {
 	tb.Helper()
 	conn := genetlink.NewConn(nltest.Dial(func(reqs []netlink.Message) ([]netlink.Message, error) {
-		if len(reqs) == 1 && reqs[0].Header.Type == controllerID {
+		if len(reqs) == 1 && reqs[0].Header.Type == 0x10 {
 			return []netlink.Message{{
 				Header: netlink.Header{Sequence: reqs[0].Header.Sequence, PID: nltest.PID},
-				Data:   join([]byte{1, 2, 0, 0}, u16(familyAttrID, testFamily)),
+				Data:   join([]byte{1, 2, 0, 0}, u16(1, testFamily)),
 			}}, nil
 		}
 		return fn(reqs)

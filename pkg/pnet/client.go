@@ -5,11 +5,10 @@ package pnet
 import (
 	"context"
 	"errors"
-	"sync"
 	"syscall"
 
 	"github.com/mdlayher/genetlink"
-	"github.com/mdlayher/netlink"
+	"github.com/smckit/smckit/pkg/internal/nlconn"
 )
 
 // Family is the name of the generic netlink family that serves the PNET table.
@@ -26,66 +25,55 @@ const (
 	cmdFlush = 4
 )
 
-// dumpTries is how often the table is read until it does not change meanwhile.
-const dumpTries = 3
-
-// Client talks to the kernel's PNET table of the network namespace in which New was called. It is safe for concurrent
-// use; requests wait for one another.
+// Client reads and changes the kernel's PNET table of the network namespace in which New was called. It is safe for
+// concurrent use; requests wait for one another.
 //
-// A context is looked at before a request is sent. The kernel answers at once, so nothing is gained by giving up later,
-// and what became of the request would not be known.
+// Each request ends early, with the context's error, when its context is cancelled or its deadline passes. There is no
+// other time limit. The kernel may have carried out a change whose context ended while the change was waiting for the
+// answer. After that the Client can still be used.
 //
 // Every error is an *InvalidError, found before the kernel was asked, or an *Error. Besides what a method names, any
 // method may return
 //   - ErrNoModule, which is also os.ErrNotExist: no SMC module is loaded (any more);
-//   - os.ErrPermission: the caller may not do this;
+//   - ErrPermission, which is also os.ErrPermission: the caller may not do this;
 //   - ErrNotSupported: the SMC module does not know the request;
 //   - ErrMalformed: the answer could not be decoded.
 type Client struct {
-	mu     sync.Mutex
-	conn   *genetlink.Conn
-	family uint16
+	conn   *nlconn.Generic
+	family nlconn.Family // SMC_PNETID
 }
 
-// New opens a generic netlink socket in the network namespace of the calling thread and looks the family up, which makes
-// the kernel load the module if it can.
-func New() (*Client, error) {
-	conn, err := genetlink.Dial(&netlink.Config{Strict: true})
+// New is NewContext with a context that does not end.
+func New() (*Client, error) { return NewContext(context.Background()) }
+
+// NewContext opens a generic netlink socket in the network namespace of the calling thread and looks the family up, which
+// makes the kernel load the module smc if it can. The caller closes the Client. ctx limits the look-up only: it may end once
+// NewContext has returned.
+func NewContext(ctx context.Context) (*Client, error) {
+	conn, err := nlconn.DialGeneric()
 	if err != nil {
 		return nil, requestError("opening a generic netlink socket", err, nil)
 	}
-	return NewFromConn(conn)
+	return newClient(ctx, conn)
 }
 
 // NewFromConn returns a Client on a connection that is open already, for tests with package genltest. The Client owns
-// the connection from then on; NewFromConn closes it when it fails.
+// the connection from then on, and closes it also when NewFromConn fails.
 func NewFromConn(conn *genetlink.Conn) (*Client, error) {
-	c := &Client{conn: conn}
-	if err := c.lookUp(); err != nil {
-		_ = conn.Close()
-		return nil, err
-	}
-	return c, nil
+	return newClient(context.Background(), nlconn.NewGeneric(conn, nil))
 }
 
-// lookUp finds the number of the family. The library's function for this panics on answers it does not expect.
-func (c *Client) lookUp() error {
-	const op = "looking up the netlink family " + Family
-	request := genetlink.Message{
-		Header: genetlink.Header{Command: getFamily, Version: controllerVersion},
-		Data:   encodeFamilyName(),
-	}
-	replies, err := c.conn.Execute(request, controllerID, netlink.Request)
+// newClient looks the family up on conn. It closes conn if that fails.
+func newClient(ctx context.Context, conn *nlconn.Generic) (*Client, error) {
+	id, err := conn.LookUp(ctx, Family)
 	if err != nil {
-		return requestError(op, err, nil)
+		_ = conn.Close()
+		return nil, requestError("looking up the netlink family "+Family, err, nil)
 	}
-	if c.family, err = parseFamilyID(replies); err != nil {
-		return &Error{Op: op, Kind: ErrMalformed, Err: err}
-	}
-	return nil
+	return &Client{conn: conn, family: nlconn.Family{ID: id, Version: familyVersion}}, nil
 }
 
-// Close closes the socket.
+// Close closes the socket. A request that waits for an answer fails.
 func (c *Client) Close() error { return c.conn.Close() }
 
 // List returns the table, in the order in which entries were added. Anybody may read it. Outside of the initial network
@@ -95,21 +83,15 @@ func (c *Client) Close() error { return c.conn.Close() }
 // this package does not do it.
 func (c *Client) List(ctx context.Context) (Table, error) {
 	const op = "reading the PNET table"
-	for range dumpTries {
-		replies, interrupted, err := c.execute(ctx, cmdGet, netlink.Request|netlink.Dump, nil)
-		if err != nil {
-			return nil, requestError(op, err, nil)
-		}
-		if interrupted {
-			continue
-		}
-		t, err := parseTable(replies)
-		if err != nil {
-			return nil, &Error{Op: op, Kind: ErrMalformed, Err: err}
-		}
-		return t, nil
+	replies, err := c.conn.Dump(ctx, c.family, cmdGet)
+	if err != nil {
+		return nil, requestError(op, err, nil)
 	}
-	return nil, &Error{Op: op, Kind: ErrDumpInterrupted}
+	t, err := parseTable(replies)
+	if err != nil {
+		return nil, &Error{Op: op, Kind: ErrMalformed, Err: err}
+	}
+	return t, nil
 }
 
 // Add adds an entry at the end of the table. The device need not exist: the entry takes effect when it appears. The
@@ -154,34 +136,5 @@ func (c *Client) Flush(ctx context.Context) error {
 }
 
 func (c *Client) set(ctx context.Context, cmd uint8, op string, data []byte, kinds map[syscall.Errno]error) error {
-	_, _, err := c.execute(ctx, cmd, netlink.Request|netlink.Acknowledge, data)
-	return requestError(op, err, kinds)
-}
-
-// execute sends one request and returns its replies, and whether the kernel has marked them as inconsistent.
-func (c *Client) execute(
-	ctx context.Context, cmd uint8, flags netlink.HeaderFlags, data []byte,
-) ([]genetlink.Message, bool, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := ctx.Err(); err != nil {
-		return nil, false, err
-	}
-	request := genetlink.Message{Header: genetlink.Header{Command: cmd, Version: familyVersion}, Data: data}
-	sent, err := c.conn.Send(request, c.family, flags)
-	if err != nil {
-		return nil, false, err
-	}
-	replies, headers, err := c.conn.Receive()
-	if err != nil {
-		return nil, false, err
-	}
-	if err := netlink.Validate(sent, headers); err != nil {
-		return nil, false, err
-	}
-	interrupted := false
-	for _, h := range headers {
-		interrupted = interrupted || h.Header.Flags&netlink.DumpInterrupted != 0
-	}
-	return replies, interrupted, nil
+	return requestError(op, c.conn.Set(ctx, c.family, cmd, data), kinds)
 }

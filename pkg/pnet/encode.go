@@ -12,24 +12,6 @@ const (
 	attrIBPort  = 4
 )
 
-// The parts of generic netlink's own family, the controller, that look a family up.
-const (
-	controllerID      = 0x10
-	controllerVersion = 2
-	getFamily         = 3
-	familyAttrID      = 1
-	familyAttrName    = 2
-)
-
-// encodeFamilyName returns the attributes of the request that looks the family up.
-func encodeFamilyName() []byte {
-	ae := netlink.NewAttributeEncoder()
-	ae.String(familyAttrName, Family)
-	// One short string cannot fail to encode.
-	b, _ := ae.Encode()
-	return b
-}
-
 // encodeID returns the attributes of a request about one PNET ID.
 func encodeID(id ID) ([]byte, error) {
 	ae := netlink.NewAttributeEncoder()

@@ -3,11 +3,12 @@
 package pnet
 
 import (
-	"context"
+	"cmp"
 	"errors"
+	"slices"
 	"syscall"
 
-	"github.com/mdlayher/netlink"
+	"github.com/smckit/smckit/pkg/internal/nlconn"
 	"github.com/smckit/smckit/pkg/smcerr"
 )
 
@@ -68,23 +69,17 @@ func (e *Error) Error() string {
 	s := e.Op + ": "
 	switch {
 	case e.Kind == nil:
-		return s + cause(e.Err)
-	case e.Err == nil || e.Kind != ErrMalformed && message(e.Err) == "":
+		return s + nlconn.Cause(e.Err)
+	case e.Err == nil || e.Kind != ErrMalformed && nlconn.KernelMessage(e.Err) == "":
 		return s + e.Kind.Error()
 	default:
-		return s + e.Kind.Error() + ": " + cause(e.Err)
+		return s + e.Kind.Error() + ": " + nlconn.Cause(e.Err)
 	}
 }
 
 // Unwrap returns the kind and the cause.
 func (e *Error) Unwrap() []error {
-	var errs []error
-	for _, err := range []error{e.Kind, e.Err} {
-		if err != nil {
-			errs = append(errs, err)
-		}
-	}
-	return errs
+	return slices.DeleteFunc([]error{e.Kind, e.Err}, func(err error) bool { return err == nil })
 }
 
 // requestError turns the failure of a request into an *Error, and nil into nil. kinds says what an errno means for this
@@ -93,48 +88,18 @@ func requestError(op string, err error, kinds map[syscall.Errno]error) error {
 	if err == nil {
 		return nil
 	}
-	e := &Error{Op: op, Err: err}
-	errno, ok := errors.AsType[syscall.Errno](err)
-	switch {
-	case kinds[errno] != nil:
-		e.Kind = kinds[errno]
-	case ok:
-		e.Kind = errnoKinds[errno]
-	case !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded):
-		e.Kind = ErrMalformed
+	errno, _ := errors.AsType[syscall.Errno](err)
+	kind := cmp.Or(kinds[errno], errnoKinds[errno])
+	if kind == nil {
+		kind = nlconn.Kind(err)
 	}
-	return e
+	return &Error{Op: op, Kind: kind, Err: err}
 }
 
-// errnoKinds says what an errno means as the answer to any request.
+// errnoKinds says what an errno means as the answer to any request, where it does not mean the same for all packages.
 var errnoKinds = map[syscall.Errno]error{
-	syscall.ENOENT:          ErrNoModule,
-	syscall.EPERM:           ErrPermission,
-	syscall.EACCES:          ErrPermission,
-	syscall.EEXIST:          ErrRefused,
-	syscall.EINVAL:          errInvalid,
-	syscall.ERANGE:          errRange,
-	syscall.EOPNOTSUPP:      ErrNotSupported,
-	syscall.EPROTONOSUPPORT: ErrNotSupported,
-	syscall.EAFNOSUPPORT:    ErrNotSupported,
-}
-
-// cause words an error of the netlink library without the library's own vocabulary.
-func cause(err error) string {
-	if op, ok := errors.AsType[*netlink.OpError](err); ok {
-		s := op.Err.Error()
-		if op.Message != "" {
-			s += ": " + op.Message
-		}
-		return s
-	}
-	return err.Error()
-}
-
-// message returns the text of the extended acknowledgement in err, "" if there is none.
-func message(err error) string {
-	if op, ok := errors.AsType[*netlink.OpError](err); ok {
-		return op.Message
-	}
-	return ""
+	syscall.ENOENT: ErrNoModule,
+	syscall.EEXIST: ErrRefused,
+	syscall.EINVAL: errInvalid,
+	syscall.ERANGE: errRange,
 }

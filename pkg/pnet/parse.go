@@ -16,29 +16,6 @@ const (
 	noPort = 255
 )
 
-// parseFamilyID decodes the answer to the request that looks the family up.
-func parseFamilyID(replies []genetlink.Message) (uint16, error) {
-	var id uint16
-	for _, m := range replies {
-		ad, err := netlink.NewAttributeDecoder(m.Data)
-		if err != nil {
-			return 0, err
-		}
-		for ad.Next() {
-			if ad.Type() == familyAttrID {
-				id = ad.Uint16()
-			}
-		}
-		if err := ad.Err(); err != nil {
-			return 0, err
-		}
-	}
-	if id == 0 {
-		return 0, errors.New("answer without the number of the family")
-	}
-	return id, nil
-}
-
 // parseTable decodes the answer to a request for the table.
 func parseTable(replies []genetlink.Message) (Table, error) {
 	var t Table

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package netlinksmc
+package nlconn
 
 import (
 	"bytes"
@@ -22,27 +22,27 @@ import (
 // but not larger than 32 KiB.
 const receiveSize = 64 << 10
 
-// netlinkSocket is the socket below a netlink.Conn. The library's own loses four things that matter here:
-//   - the flag for an interrupted dump, when only the message that ends the dump has it;
-//   - the rest of an answer whose receiver gave up, which it would hand to the next request;
-//   - replies to somebody else's request: only Execute compares sequence numbers, and a stream cannot use it;
-//   - time: it asks for the size of each datagram before it reads it, and thereby keeps dumps in small datagrams.
+// Socket is the socket below a netlink.Conn. It differs from the library's own socket in four ways:
+//   - it reports an interrupted dump when only the message that ends the dump has the flag;
+//   - it discards the rest of an answer whose receiver gave up, instead of returning it to the next request;
+//   - it discards replies to other requests, also when the receiver reads a stream instead of calling Execute;
+//   - it reads each datagram with one system call into a large buffer, so that the kernel makes large datagrams.
 //
 // Its methods are those that netlink.Conn looks for. Send and receive must not run at the same time.
-type netlinkSocket struct {
+type Socket struct {
 	c   *socket.Conn
 	buf []byte
 	// sequence is that of the last request, pending whether its last reply is still to come.
 	sequence uint32
 	pending  bool
-	// closed says why reading and writing fail: the library has several errors for a closed file.
+	// closed is set by Close: the library has several errors for a closed file, which become os.ErrClosed.
 	closed atomic.Bool
 	// intr is set once a message of the last answer is marked as interrupted.
 	intr bool
 }
 
-// dialSocket opens a netlink socket in the network namespace of the calling thread and returns it with its port ID.
-func dialSocket(protocol int) (*netlinkSocket, uint32, error) {
+// open opens a netlink socket in the network namespace of the calling thread and returns it with its port ID.
+func open(protocol int) (*Socket, uint32, error) {
 	c, err := socket.Socket(unix.AF_NETLINK, unix.SOCK_RAW, protocol, "netlink", nil)
 	if err != nil {
 		return nil, 0, err
@@ -52,11 +52,12 @@ func dialSocket(protocol int) (*netlinkSocket, uint32, error) {
 		_ = c.Close()
 		return nil, 0, err
 	}
-	return newNetlinkSocket(c), portID, nil
+	return NewSocket(c), portID, nil
 }
 
-func newNetlinkSocket(c *socket.Conn) *netlinkSocket {
-	return &netlinkSocket{c: c, buf: make([]byte, receiveSize)}
+// NewSocket returns a Socket on c, which is a netlink socket or, in tests, one end of a socket pair.
+func NewSocket(c *socket.Conn) *Socket {
+	return &Socket{c: c, buf: make([]byte, receiveSize)}
 }
 
 // setUp binds c and connects it to the kernel, after which no process can send it anything.
@@ -68,9 +69,8 @@ func setUp(c *socket.Conn) (portID uint32, err error) {
 	if _, err := c.Connect(context.Background(), kernel); err != nil {
 		return 0, err
 	}
-	// Both options exist in every kernel that has the SMC family. SMC's commands predate strict checking and opt out of
-	// it, and smc_diag does not look at the option, so that it costs nothing there and helps where a newer module
-	// checks.
+	// Every kernel with the SMC families has both options. SMC's commands and smc_diag ignore strict checking so far; a
+	// newer module may honour it.
 	for _, option := range []int{unix.NETLINK_EXT_ACK, unix.NETLINK_GET_STRICT_CHK} {
 		err := c.SetsockoptInt(unix.SOL_NETLINK, option, 1)
 		if err != nil && !errors.Is(err, unix.ENOPROTOOPT) {
@@ -84,17 +84,17 @@ func setUp(c *socket.Conn) (portID uint32, err error) {
 	return sa.(*unix.SockaddrNetlink).Pid, nil
 }
 
-// interrupted says whether the answer to the last request was marked as interrupted.
-func (s *netlinkSocket) interrupted() bool { return s.intr }
+// Interrupted says whether the kernel marked the answer to the last request as interrupted.
+func (s *Socket) Interrupted() bool { return s.intr }
 
 // Close closes the socket. Unlike the other methods it may be called at any time.
-func (s *netlinkSocket) Close() error {
+func (s *Socket) Close() error {
 	s.closed.Store(true)
 	return s.c.Close()
 }
 
 // closedError replaces err by os.ErrClosed if that is the cause.
-func (s *netlinkSocket) closedError(err error) error {
+func (s *Socket) closedError(err error) error {
 	if s.closed.Load() {
 		return os.ErrClosed
 	}
@@ -102,17 +102,17 @@ func (s *netlinkSocket) closedError(err error) error {
 }
 
 // SetDeadline sets the time at which sending and receiving fail.
-func (s *netlinkSocket) SetDeadline(t time.Time) error { return s.c.SetDeadline(t) }
+func (s *Socket) SetDeadline(t time.Time) error { return s.c.SetDeadline(t) }
 
 // SetReadDeadline sets the time at which receiving fails.
-func (s *netlinkSocket) SetReadDeadline(t time.Time) error { return s.c.SetReadDeadline(t) }
+func (s *Socket) SetReadDeadline(t time.Time) error { return s.c.SetReadDeadline(t) }
 
 // SetWriteDeadline sets the time at which sending fails.
-func (s *netlinkSocket) SetWriteDeadline(t time.Time) error { return s.c.SetWriteDeadline(t) }
+func (s *Socket) SetWriteDeadline(t time.Time) error { return s.c.SetWriteDeadline(t) }
 
-// Send sends a request, after it has thrown away what is left of the answer to the one before: the kernel refuses a
-// second dump on a socket until the first is read.
-func (s *netlinkSocket) Send(m netlink.Message) error {
+// Send sends a request. Before that it discards the rest of the previous answer, because the kernel refuses a second dump on
+// a socket until the first one is read.
+func (s *Socket) Send(m netlink.Message) error {
 	for s.pending {
 		if _, err := s.readDatagram(); err != nil {
 			return err
@@ -132,7 +132,7 @@ func (s *netlinkSocket) Send(m netlink.Message) error {
 }
 
 // SendMessages sends requests one by one.
-func (s *netlinkSocket) SendMessages(messages []netlink.Message) error {
+func (s *Socket) SendMessages(messages []netlink.Message) error {
 	for _, m := range messages {
 		if err := s.Send(m); err != nil {
 			return err
@@ -142,7 +142,7 @@ func (s *netlinkSocket) SendMessages(messages []netlink.Message) error {
 }
 
 // Receive returns the messages of one datagram.
-func (s *netlinkSocket) Receive() ([]netlink.Message, error) {
+func (s *Socket) Receive() ([]netlink.Message, error) {
 	var messages []netlink.Message
 	for m, err := range s.ReceiveIter() {
 		if err != nil {
@@ -155,7 +155,7 @@ func (s *netlinkSocket) Receive() ([]netlink.Message, error) {
 
 // ReceiveIter returns the messages of one datagram that answer the last request; it waits for a datagram that has one.
 // The messages stay valid.
-func (s *netlinkSocket) ReceiveIter() iter.Seq2[netlink.Message, error] {
+func (s *Socket) ReceiveIter() iter.Seq2[netlink.Message, error] {
 	return func(yield func(netlink.Message, error) bool) {
 		messages, err := s.readDatagram()
 		if err != nil {
@@ -170,9 +170,9 @@ func (s *netlinkSocket) ReceiveIter() iter.Seq2[netlink.Message, error] {
 	}
 }
 
-// readDatagram reads datagrams until one has messages for the last request. It parses all of them before any is handed
-// out, so that the state of the socket does not depend on how far the receiver reads.
-func (s *netlinkSocket) readDatagram() ([]netlink.Message, error) {
+// readDatagram reads datagrams until one has messages for the last request. It parses all messages of a datagram before the
+// receiver gets the first one, so that the state of the socket does not depend on how far the receiver reads.
+func (s *Socket) readDatagram() ([]netlink.Message, error) {
 	for {
 		n, _, flags, _, err := s.c.Recvmsg(context.Background(), s.buf, nil, 0)
 		if err != nil {
@@ -183,7 +183,7 @@ func (s *netlinkSocket) readDatagram() ([]netlink.Message, error) {
 			err = fmt.Errorf("datagram larger than %d bytes", receiveSize)
 		}
 		if err != nil {
-			// The message that ends the answer may have been in there: do not wait for it.
+			// The damaged datagram may have had the message that ends the answer: do not wait for it.
 			s.pending = false
 			return nil, err
 		}
@@ -193,9 +193,9 @@ func (s *netlinkSocket) readDatagram() ([]netlink.Message, error) {
 	}
 }
 
-// parse splits a datagram into messages, drops those that do not answer the last request, and notes what they say about
-// the answer.
-func (s *netlinkSocket) parse(b []byte) ([]netlink.Message, error) {
+// parse splits a datagram into messages and discards those that do not answer the last request. It notes whether the answer is
+// complete, and whether it was interrupted.
+func (s *Socket) parse(b []byte) ([]netlink.Message, error) {
 	var messages []netlink.Message
 	for len(b) > 0 {
 		if len(b) < unix.NLMSG_HDRLEN {
