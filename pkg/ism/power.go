@@ -12,20 +12,13 @@ import (
 	"github.com/smckit/smckit/pkg/smcerr"
 )
 
-// Errors of SetPower, to be tested with errors.Is. No right to switch is os.ErrPermission, a slot that is gone
-// os.ErrNotExist.
-var (
-	// ErrNotSupported means that the device has no power switch. It is that of package smcerr.
-	ErrNotSupported = smcerr.ErrNotSupported
-	// ErrUnchanged means that the kernel took the request and the slot is as it was.
-	ErrUnchanged = errors.New("the slot has not changed its state")
-)
-
 // SetPower switches the slot of d on or off by its attribute power, and says whether that changed anything. On IBM Z a
 // slot holds one PCI function, and switching it off also deconfigures it in the partition; elsewhere only a slot for hot
 // plugging has a switch, and it works on everything in that slot. Software devices have none.
 //
-// The slot's state is read anew: d may be old.
+// SetPower reads the current state of the slot: d may be old. It looks at ctx before it writes; the write itself cannot be
+// cancelled, and takes as long as the platform needs. The error may be ErrNotSupported, ErrPermission, ErrUnchanged, or
+// os.ErrNotExist for a slot that is gone.
 func (s *Scanner) SetPower(ctx context.Context, d *Device, on bool) (changed bool, err error) {
 	if d.Slot == nil || !d.Slot.Switch {
 		return false, fmt.Errorf("%s: %w: it has no power switch", d.ID(), ErrNotSupported)
@@ -46,7 +39,7 @@ func (s *Scanner) SetPower(ctx context.Context, d *Device, on bool) (changed boo
 		write = writeFile
 	}
 	if err := write(path, []byte(value)); err != nil {
-		return false, fmt.Errorf("slot %s: %w", d.Slot.Name, err)
+		return false, fmt.Errorf("slot %s: %w", d.Slot.Name, smcerr.With(err, smcerr.Kind(err)))
 	}
 	if power(path) != want {
 		return false, fmt.Errorf("slot %s: %w", d.Slot.Name, ErrUnchanged)

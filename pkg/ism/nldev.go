@@ -3,6 +3,7 @@
 package ism
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/mdlayher/netlink"
@@ -12,49 +13,58 @@ import (
 const (
 	nldev = 5 << 10 // RDMA_NL_NLDEV
 
+	nldevGet     = 1 // RDMA_NLDEV_CMD_GET
 	nldevPortGet = 5 // RDMA_NLDEV_CMD_PORT_GET
 
 	nldevAttrDevIndex  = 1
+	nldevAttrDevName   = 2
 	nldevAttrPortIndex = 3
+	nldevAttrFwVersion = 5
+	nldevAttrNodeGUID  = 6
 	nldevAttrPortState = 12
 	nldevAttrNdevName  = 51
 )
 
-// rdmaPorts lists the ports of the RDMA device with an index.
-func rdmaPorts(conn *netlink.Conn, index uint32) ([]RDMAPort, error) {
-	ae := netlink.NewAttributeEncoder()
-	ae.Uint32(nldevAttrDevIndex, index)
-	data, err := ae.Encode()
-	if err != nil {
-		return nil, err
-	}
-	replies, err := conn.Execute(netlink.Message{
-		Header: netlink.Header{Type: nldev | nldevPortGet, Flags: netlink.Request | netlink.Dump},
-		Data:   data,
-	})
-	if err != nil {
-		return nil, err
-	}
-	var out []RDMAPort
-	for _, m := range replies {
-		p, err := parsePort(m.Data)
-		if err != nil {
-			return nil, err
-		}
-		if p.Number > 0 {
-			out = append(out, p)
-		}
-	}
-	return out, nil
+// nldevDevice is an RDMA device without its ports, and the index by which the kernel knows it.
+type nldevDevice struct {
+	RDMADevice
+	index uint32
 }
 
-// parsePort decodes a port; its number is 0 if the kernel has sent none, or one that no port has.
-func parsePort(b []byte) (RDMAPort, error) {
+// parseDevice decodes a device.
+func parseDevice(b []byte) (nldevDevice, error) {
+	var d nldevDevice
 	ad, err := netlink.NewAttributeDecoder(b)
 	if err != nil {
-		return RDMAPort{}, err
+		return d, err
 	}
+	for ad.Next() {
+		switch ad.Type() {
+		case nldevAttrDevIndex:
+			d.index = ad.Uint32()
+		case nldevAttrDevName:
+			d.Name = ad.String()
+		case nldevAttrFwVersion:
+			d.Firmware = ad.String()
+		case nldevAttrNodeGUID:
+			d.NodeGUID = sysfsGUID(ad.Uint64())
+		}
+	}
+	return d, ad.Err()
+}
+
+// sysfsGUID returns a GUID as sysfs shows it.
+func sysfsGUID(guid uint64) string {
+	return fmt.Sprintf("%04x:%04x:%04x:%04x", guid>>48, guid>>32&0xffff, guid>>16&0xffff, guid&0xffff)
+}
+
+// parsePort decodes a port. Its number is 0 if the kernel has sent none, or one that no port has.
+func parsePort(b []byte) (RDMAPort, error) {
 	var p RDMAPort
+	ad, err := netlink.NewAttributeDecoder(b)
+	if err != nil {
+		return p, err
+	}
 	for ad.Next() {
 		switch ad.Type() {
 		case nldevAttrPortIndex:

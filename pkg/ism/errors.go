@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ism
+
+import (
+	"errors"
+
+	"github.com/smckit/smckit/pkg/smcerr"
+)
+
+// What went wrong, to be tested with errors.Is. Those of package smcerr are the same in all packages.
+var (
+	// ErrNotSupported means that the device has no power switch, or that this operating system has no RDMA netlink family.
+	ErrNotSupported = smcerr.ErrNotSupported
+
+	// ErrPermission means that the caller may not do this. Such an error is also os.ErrPermission.
+	ErrPermission = smcerr.ErrPermission
+
+	// ErrDumpInterrupted means that RDMA devices or ports came or went while they were listed, each time that it was tried.
+	ErrDumpInterrupted = smcerr.ErrDumpInterrupted
+
+	// ErrMalformed means that the kernel's answer could not be decoded.
+	ErrMalformed = smcerr.ErrMalformed
+
+	// ErrUnchanged means that the kernel took a request of SetPower and the slot is as it was.
+	ErrUnchanged = errors.New("the slot has not changed its state")
+)
