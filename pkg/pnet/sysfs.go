@@ -11,13 +11,15 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/smckit/smckit/pkg/smcerr"
 )
 
 // Sysfs reads the PNET IDs that firmware has set, which exist on IBM Z only. They come before the table: a device that
 // has one cannot get another.
 //
-// The methods return "" for a device that has no such ID, or does not exist; an error means that sysfs could not be read
-// or has something unexpected.
+// The methods return "" for a device that has no such ID, or does not exist. An error is ErrPermission if the caller may not
+// read sysfs, ErrMalformed if sysfs has something unexpected, or why sysfs could not be read.
 type Sysfs struct {
 	// Root is where sysfs is mounted; "" means /sys.
 	Root string
@@ -79,7 +81,7 @@ func (s Sysfs) port(path, portPath string) (string, error) {
 	}
 	port, err := strconv.ParseUint(number, 10, 16)
 	if err != nil {
-		return "", fmt.Errorf("%s: not a port number: %q", portPath, number)
+		return "", smcerr.With(fmt.Errorf("%s: not a port number: %q", portPath, number), ErrMalformed)
 	}
 	return at(ids, int(port)), nil
 }
@@ -116,5 +118,5 @@ func readFile(path string) ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil, nil
 	}
-	return b, err
+	return b, smcerr.With(err, smcerr.Kind(err))
 }

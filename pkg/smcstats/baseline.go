@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/smckit/smckit/pkg/smcerr"
 )
 
 // Baseline is a reading of the counters that later ones are compared with.
@@ -64,8 +65,13 @@ func MarshalBaseline(b *Baseline) ([]byte, error) {
 }
 
 // UnmarshalBaseline decodes what MarshalBaseline has made. A counter that is missing, unknown or not a number is an
-// error: half a baseline would give figures that look right.
+// error, because half a baseline would give figures that look right. Every error is smcerr.ErrMalformed.
 func UnmarshalBaseline(data []byte) (*Baseline, error) {
+	b, err := unmarshal(data)
+	return b, smcerr.With(err, smcerr.ErrMalformed)
+}
+
+func unmarshal(data []byte) (*Baseline, error) {
 	var f file
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/smckit/smckit/pkg/smcerr"
 )
 
 // The baseline file of smc-tools is text: a line "index value" per counter, then a line "index code count" per reason,
@@ -20,7 +21,7 @@ const (
 
 // ParseLegacy decodes the baseline file of smc-tools in the layout of release 1.8.4 and later, or of the releases
 // before. Taken and Origin are not in the file. An empty file, which smc-tools leaves behind when it only shows, gives
-// nil.
+// nil. Every error is smcerr.ErrMalformed.
 func ParseLegacy(data []byte) (*Baseline, error) {
 	lines := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
 	if len(data) == 0 {
@@ -33,7 +34,7 @@ func ParseLegacy(data []byte) (*Baseline, error) {
 	case 2*(len(counters)+legacyGauges) + rest:
 		p.gauges = legacyGauges
 	default:
-		return nil, fmt.Errorf("%d lines, which no release of smc-tools writes", len(lines))
+		return nil, smcerr.With(fmt.Errorf("%d lines, which no release of smc-tools writes", len(lines)), smcerr.ErrMalformed)
 	}
 	b := &Baseline{}
 	p.tech(&b.SMCR)
@@ -45,7 +46,7 @@ func ParseLegacy(data []byte) (*Baseline, error) {
 	b.Fallback.ServerTotal = p.number(1)
 	b.Fallback.ClientTotal = p.number(1)
 	if p.err != nil {
-		return nil, p.err
+		return nil, smcerr.With(p.err, smcerr.ErrMalformed)
 	}
 	return b, nil
 }
