@@ -179,7 +179,7 @@ func Inspect(ctx context.Context, inode uint64) (Carrier, error) {
 
 // version returns the version of SMC of a socket's link group, "" if it cannot be told.
 func version(ctx context.Context, s *netlinksmc.Socket) string {
-	c, err := netlinksmc.New()
+	c, err := netlinksmc.NewContext(ctx)
 	if err != nil {
 		return ""
 	}

@@ -103,7 +103,7 @@ func (r Reader) readKernel() Kernel {
 func (r Reader) readControl(ctx context.Context, s *Snapshot) {
 	s.Control.Diag = readDiag(ctx)
 	s.Table, s.Control.PNET = readTable(ctx)
-	c, err := netlinksmc.New()
+	c, err := netlinksmc.NewContext(ctx)
 	if err != nil {
 		s.Control.Netlink = err
 		return
@@ -164,7 +164,7 @@ func readDiag(ctx context.Context) error {
 }
 
 func readTable(ctx context.Context) (pnet.Table, error) {
-	c, err := pnet.New()
+	c, err := pnet.NewContext(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gofrs/flock"
 	"github.com/google/renameio/v2"
+	"github.com/smckit/smckit/pkg/smcerr"
 	"golang.org/x/sys/unix"
 )
 
@@ -137,9 +138,15 @@ func (s *Store) reduceLegacy(cur *Snapshot) Reading {
 	return Reading{Snapshot: out, Since: base.Taken}
 }
 
-// Baseline returns the counters at the last reset; os.ErrNotExist if there was none that fits the Origin. smc-tools'
-// baseline counts too, as it does for Reduce.
+// Baseline returns the counters at the last reset. Like Reduce it also uses the baseline of smc-tools. The error is
+// os.ErrNotExist if there was no reset that fits the Origin, smcerr.ErrMalformed if the file is damaged, and
+// smcerr.ErrPermission if the user may not read it.
 func (s *Store) Baseline() (*Snapshot, error) {
+	base, err := s.baseline()
+	return base, smcerr.With(err, smcerr.Kind(err))
+}
+
+func (s *Store) baseline() (*Snapshot, error) {
 	base, err := s.load()
 	if errors.Is(err, os.ErrNotExist) && s.legacyFits() {
 		if base, err = s.loadLegacy(); err == nil && base == nil {
@@ -159,14 +166,15 @@ func (s *Store) Baseline() (*Snapshot, error) {
 	return &base.Snapshot, nil
 }
 
-// Reset makes cur the baseline.
-func (s *Store) Reset(cur *Snapshot) error {
+// Reset makes cur the baseline. While another reset is under way it waits until that one is done, ctx ends, or ten seconds
+// have passed. The error is smcerr.ErrPermission if the user may not write to Dir.
+func (s *Store) Reset(ctx context.Context, cur *Snapshot) error {
 	data, err := MarshalBaseline(&Baseline{Snapshot: *cur, Taken: s.Now(), Origin: s.Origin})
 	if err != nil {
 		return err
 	}
-	if err := s.save(data); err != nil {
-		return fmt.Errorf("statistics baseline not stored: %w", err)
+	if err := s.save(ctx, data); err != nil {
+		return fmt.Errorf("statistics baseline not stored: %w", smcerr.With(err, smcerr.Kind(err)))
 	}
 	return nil
 }
@@ -175,7 +183,7 @@ func (s *Store) Reset(cur *Snapshot) error {
 // initial namespace a good guess is possible.
 func (s *Store) legacyFits() bool { return s.Legacy != "" && s.Origin.NetNS == initialNetNS }
 
-func (s *Store) save(data []byte) error {
+func (s *Store) save(ctx context.Context, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(s.Dir), 0o700); err != nil {
 		return err
 	}
@@ -185,7 +193,7 @@ func (s *Store) save(data []byte) error {
 	if err := s.checkDir(); err != nil {
 		return err
 	}
-	unlock, err := s.lock()
+	unlock, err := s.lock(ctx)
 	if err != nil {
 		return err
 	}
@@ -198,10 +206,10 @@ func (s *Store) save(data []byte) error {
 const lockPatience = 10 * time.Second
 
 // lock keeps other resets from the directory, until unlock is called or this process ends.
-func (s *Store) lock() (unlock func(), err error) {
+func (s *Store) lock(ctx context.Context) (unlock func(), err error) {
 	// The directory itself, so that no file is left behind.
 	dir := flock.New(s.Dir, flock.SetFlag(os.O_RDONLY))
-	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
+	ctx, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
 	if _, err := dir.TryLockContext(ctx, 10*time.Millisecond); err != nil {
 		return nil, fmt.Errorf("waiting for another reset, which has locked %s: %w", s.Dir, err)

@@ -3,6 +3,7 @@
 package smcstats
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -28,7 +29,7 @@ func testStore(t *testing.T) *Store {
 
 func reset(t *testing.T, s *Store, cur *Snapshot) {
 	t.Helper()
-	if err := s.Reset(cur); err != nil {
+	if err := s.Reset(t.Context(), cur); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -40,7 +41,7 @@ func TestResetsAtOnce(t *testing.T) {
 	for range 8 {
 		resets.Go(func() error {
 			for i := range 50 {
-				if err := s.Reset(numbered(uint64(i))); err != nil {
+				if err := s.Reset(t.Context(), numbered(uint64(i))); err != nil {
 					return err
 				}
 			}
@@ -118,6 +119,23 @@ func TestStoreDropped(t *testing.T) {
 	}
 }
 
+// TestResetCancelled ends the context of a reset that waits for another one.
+func TestResetCancelled(t *testing.T) {
+	s := testStore(t)
+	reset(t, s, numbered(1))
+	unlock, err := s.lock(t.Context())
+	must(t, err)
+	defer unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := s.Reset(ctx, numbered(2)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v", err)
+	}
+	if b, err := s.Baseline(); err != nil || b.SMCR.TxCount != numbered(1).SMCR.TxCount {
+		t.Errorf("the baseline has changed: %v", err)
+	}
+}
+
 // TestStorePrunes checks that a reset removes what former boots have left, and nothing else.
 func TestStorePrunes(t *testing.T) {
 	s := testStore(t)
@@ -178,7 +196,7 @@ func TestStoreHostile(t *testing.T) {
 			if r.Snapshot != cur || r.Note == nil || !strings.Contains(r.Note.Error(), tc.note) {
 				t.Errorf("note: %v", r.Note)
 			}
-			if err := s.Reset(cur); (err == nil) != tc.heals {
+			if err := s.Reset(t.Context(), cur); (err == nil) != tc.heals {
 				t.Errorf("Reset: %v", err)
 			}
 			if tc.heals {

@@ -47,7 +47,7 @@ func (c *command) apply(ctx context.Context, dir string, o applyOptions) error {
 
 func (c *command) applyConfig(ctx context.Context, dir string, want conf.Config, o applyOptions) error {
 	needClient := len(want.Settings) > 0 || len(want.EIDs.Lines()) > 0
-	return c.withKernel(len(want.Table) > 0, needClient, func(k kernel) error {
+	return c.withKernel(ctx, len(want.Table) > 0, needClient, func(k kernel) error {
 		p, err := c.makePlan(ctx, k, dir, want)
 		if err != nil {
 			return err

@@ -140,13 +140,13 @@ func newHarness(t *testing.T) *harness {
 		}
 	}
 	h.sys = system{
-		dialTable: func() (table, error) {
+		dialTable: func(context.Context) (table, error) {
 			if h.noModule != nil {
 				return nil, h.noModule
 			}
 			return pnet.NewFromConn(h.table.Dial())
 		},
-		dialClient: func() (client, error) { return h.client, h.noModule },
+		dialClient: func(context.Context) (client, error) { return h.client, h.noModule },
 		devices:    &fakeDevices{interfaces: []string{"eth0", "eth1"}, rdma: []string{"mlx5_0"}},
 		hardware:   pnet.Sysfs{Root: t.TempDir()},
 		sysctls:    sysctls,

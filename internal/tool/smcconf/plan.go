@@ -49,17 +49,17 @@ type kernel struct {
 }
 
 // withKernel calls f with what the configuration needs of the kernel.
-func (c *command) withKernel(needTable, needClient bool, f func(kernel) error) error {
+func (c *command) withKernel(ctx context.Context, needTable, needClient bool, f func(kernel) error) error {
 	var k kernel
 	var err error
 	if needTable {
-		if k.table, err = c.sys.dialTable(); err != nil {
+		if k.table, err = c.sys.dialTable(ctx); err != nil {
 			return err
 		}
 		defer k.table.Close()
 	}
 	if needClient {
-		if k.client, err = c.sys.dialClient(); err != nil {
+		if k.client, err = c.sys.dialClient(ctx); err != nil {
 			return err
 		}
 		defer k.client.Close()

@@ -42,7 +42,7 @@ type saveJSON struct {
 // save writes the files that do not say what the kernel has.
 func (c *command) save(ctx context.Context, dir string, check bool) error {
 	do := func() error {
-		return c.withKernel(true, true, func(k kernel) error { return c.saveFrom(ctx, k, dir, check) })
+		return c.withKernel(ctx, true, true, func(k kernel) error { return c.saveFrom(ctx, k, dir, check) })
 	}
 	if check {
 		return do()

@@ -45,8 +45,8 @@ type client interface {
 
 // system is what the command asks of the machine it runs on.
 type system struct {
-	dialTable  func() (table, error)
-	dialClient func() (client, error)
+	dialTable  func(context.Context) (table, error)
+	dialClient func(context.Context) (client, error)
 	devices    pnetdev.Devices
 	hardware   pnetdev.Hardware
 	// sysctls is the directory of net.smc.*.
@@ -57,15 +57,15 @@ type system struct {
 
 func realSystem() system {
 	return system{
-		dialTable: func() (table, error) {
-			c, err := pnet.New()
+		dialTable: func(ctx context.Context) (table, error) {
+			c, err := pnet.NewContext(ctx)
 			if err != nil {
 				return nil, err
 			}
 			return c, nil
 		},
-		dialClient: func() (client, error) {
-			c, err := netlinksmc.New()
+		dialClient: func(ctx context.Context) (client, error) {
+			c, err := netlinksmc.NewContext(ctx)
 			if err != nil {
 				return nil, err
 			}

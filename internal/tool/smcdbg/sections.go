@@ -88,7 +88,7 @@ func hostNames(ctx context.Context) []string {
 	if name, err := os.Hostname(); err == nil {
 		names = append(names, name)
 	}
-	c, err := netlinksmc.New()
+	c, err := netlinksmc.NewContext(ctx)
 	if err != nil {
 		return names
 	}

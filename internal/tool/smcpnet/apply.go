@@ -34,7 +34,7 @@ func (c *command) apply(ctx context.Context, name string, ch change) error {
 	if err != nil {
 		return err
 	}
-	return c.withTable(func(t table) error {
+	return c.withTable(ctx, func(t table) error {
 		now, err := t.List(ctx)
 		if err != nil {
 			return err

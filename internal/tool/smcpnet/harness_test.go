@@ -4,6 +4,7 @@ package smcpnet
 
 import (
 	"bytes"
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -47,7 +48,7 @@ func newHarness(t *testing.T, rows ...pnettest.Row) *harness {
 	t.Helper()
 	h := &harness{kernel: &pnettest.Kernel{Rows: rows}}
 	h.sys = system{
-		dial: func() (table, error) {
+		dial: func(context.Context) (table, error) {
 			h.dialed++
 			c, err := pnet.NewFromConn(h.kernel.Dial())
 			if err != nil {

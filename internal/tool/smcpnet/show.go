@@ -126,7 +126,7 @@ func (c *command) export(ctx context.Context) error {
 // read returns the kernel's table.
 func (c *command) read(ctx context.Context) (pnet.Table, error) {
 	var out pnet.Table
-	err := c.withTable(func(t table) (err error) {
+	err := c.withTable(ctx, func(t table) (err error) {
 		out, err = t.List(ctx)
 		return err
 	})

@@ -33,7 +33,7 @@ type table interface {
 // system is what the command asks of the machine it runs on.
 type system struct {
 	// dial opens the kernel's table.
-	dial func() (table, error)
+	dial func(context.Context) (table, error)
 	// devices tells which devices exist.
 	devices pnetdev.Devices
 	// hardware reads the PNET IDs that firmware has set.
@@ -42,8 +42,8 @@ type system struct {
 
 func realSystem() system {
 	return system{
-		dial: func() (table, error) {
-			c, err := pnet.New()
+		dial: func(ctx context.Context) (table, error) {
+			c, err := pnet.NewContext(ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -84,8 +84,8 @@ func newRoot(env *cli.Env, sys system) *cobra.Command {
 }
 
 // withTable calls f with the kernel's table.
-func (c *command) withTable(f func(table) error) error {
-	t, err := c.sys.dial()
+func (c *command) withTable(ctx context.Context, f func(table) error) error {
+	t, err := c.sys.dial(ctx)
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func parseEntry(verb string, args []string) (pnet.Entry, error) {
 
 // addEntries adds all entries or none. What is there already is not added again.
 func (c *command) addEntries(ctx context.Context, entries pnet.Table, ch change) error {
-	return c.withTable(func(t table) error {
+	return c.withTable(ctx, func(t table) error {
 		now, err := t.List(ctx)
 		if err != nil {
 			return err
@@ -119,7 +119,7 @@ func (c *command) del(ctx context.Context, entry pnet.Entry, ch change) error {
 		}
 		return e.Eth == entry.Eth && e.IB == entry.IB && (entry.Port == 0 || e.Port == entry.Port)
 	}
-	return c.withTable(func(t table) error {
+	return c.withTable(ctx, func(t table) error {
 		now, err := t.List(ctx)
 		if err != nil {
 			return err
@@ -153,7 +153,7 @@ func describe(e pnet.Entry) string {
 
 // flush deletes all entries, which the kernel does at once, without a plan.
 func (c *command) flush(ctx context.Context, ch change) error {
-	return c.withTable(func(t table) error {
+	return c.withTable(ctx, func(t table) error {
 		now, err := t.List(ctx)
 		if err != nil {
 			return err

@@ -13,8 +13,8 @@ import (
 // Completion asks the kernel for what exists. Where that fails there is nothing to offer, and nothing to say either.
 
 // offer returns what list makes of an open client, without empty and double entries.
-func (o *options) offer(list func(c client) []string, fixed ...string) ([]string, cobra.ShellCompDirective) {
-	c, err := o.open()
+func (o *options) offer(ctx context.Context, list func(c client) []string, fixed ...string) ([]string, cobra.ShellCompDirective) {
+	c, err := o.open(ctx)
 	if err == nil {
 		fixed = append(fixed, list(c)...)
 		c.Close()
@@ -32,14 +32,14 @@ func (o *options) completeLinkGroup(cmd *cobra.Command, args []string, _ string)
 	ctx := cmd.Context()
 	if len(args) > 0 && o.tech == techR {
 		if word, ok := abbreviated(args[len(args)-1], "ibdev", "netdev"); ok {
-			return o.offer(func(c client) []string { return o.linkDevices(ctx, c, word == "netdev") })
+			return o.offer(ctx, func(c client) []string { return o.linkDevices(ctx, c, word == "netdev") })
 		}
 	}
 	if len(args) > 1 && args[0] == "delete" {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	if len(args) > 0 && args[0] == "delete" {
-		return o.offer(func(c client) []string { return o.linkGroupIDs(ctx, c) })
+		return o.offer(ctx, func(c client) []string { return o.linkGroupIDs(ctx, c) })
 	}
 	var fixed []string
 	if len(args) == 0 {
@@ -54,7 +54,7 @@ func (o *options) completeLinkGroup(cmd *cobra.Command, args []string, _ string)
 	if o.tech == techR {
 		fixed = append(fixed, "ibdev", "netdev")
 	}
-	return o.offer(func(c client) []string { return o.linkGroupIDs(ctx, c) }, fixed...)
+	return o.offer(ctx, func(c client) []string { return o.linkGroupIDs(ctx, c) }, fixed...)
 }
 
 func (o *options) linkGroupIDs(ctx context.Context, c client) []string {
@@ -100,7 +100,7 @@ func (o *options) completeDevice(cmd *cobra.Command, args []string, _ string) ([
 		return []string{"ibdev", "netdev"}, cobra.ShellCompDirectiveNoFileComp
 	}
 	netdev := o.deviceNetdevs()
-	return o.offer(func(c client) []string {
+	return o.offer(cmd.Context(), func(c client) []string {
 		devices, _ := c.DevicesR(cmd.Context())
 		return deviceNames(devices, word == "netdev", netdev)
 	})
@@ -127,7 +127,7 @@ func (o *options) completeUEID(cmd *cobra.Command, args []string, _ string) ([]s
 	if word, ok := abbreviated(args[0], "del", "delete"); !ok || word == "" || len(args) > 1 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return o.offer(func(c client) []string {
+	return o.offer(cmd.Context(), func(c client) []string {
 		eids, _ := c.UEIDs(cmd.Context())
 		return eids
 	})

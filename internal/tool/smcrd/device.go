@@ -58,7 +58,7 @@ func newDevice(o *options) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return o.withClient(func(c client) error { return o.runDevices(cmd.Context(), c, q) })
+		return o.withClient(cmd.Context(), func(c client) error { return o.runDevices(cmd.Context(), c, q) })
 	}
 	return cmd
 }

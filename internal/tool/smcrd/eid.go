@@ -107,7 +107,7 @@ func newUEID(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.withClient(func(c client) error { return o.runUEID(cmd.Context(), c, command, eid) })
+			return o.withClient(cmd.Context(), func(c client) error { return o.runUEID(cmd.Context(), c, command, eid) })
 		},
 	}
 }
@@ -220,7 +220,7 @@ func (o *options) newSwitch(cmd *cobra.Command, run func(ctx context.Context, c 
 		if err != nil {
 			return err
 		}
-		return o.withClient(func(c client) error { return run(cmd.Context(), c, command) })
+		return o.withClient(cmd.Context(), func(c client) error { return run(cmd.Context(), c, command) })
 	}
 	return cmd
 }

@@ -135,7 +135,7 @@ func (m *memory) Reduce(cur *smcstats.Snapshot) smcstats.Reading {
 	return smcstats.Reading{Snapshot: out, Since: m.taken}
 }
 
-func (m *memory) Reset(cur *smcstats.Snapshot) error {
+func (m *memory) Reset(_ context.Context, cur *smcstats.Snapshot) error {
 	m.base = cur
 	m.resets++
 	return nil
@@ -179,7 +179,7 @@ func (b *bench) run(t tech, args ...string) result {
 		b.memory = &memory{}
 	}
 	d := deps{
-		open: func() (client, error) {
+		open: func(context.Context) (client, error) {
 			b.opened++
 			if b.open != nil {
 				return nil, b.open

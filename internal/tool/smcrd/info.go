@@ -78,7 +78,7 @@ func newInfo(o *options) *cobra.Command {
 			if _, err := subcommand(args, "show", "show"); err != nil {
 				return err
 			}
-			return o.withClient(func(c client) error { return o.runInfo(cmd.Context(), c) })
+			return o.withClient(cmd.Context(), func(c client) error { return o.runInfo(cmd.Context(), c) })
 		},
 	}
 }

@@ -136,7 +136,7 @@ func (o *options) deleteLinkGroup(ctx context.Context, args []string) error {
 	if o.watch.On() {
 		return cli.Usagef("linkgroup delete: --watch is for listings")
 	}
-	err = o.withClient(func(c client) error {
+	err = o.withClient(ctx, func(c client) error {
 		if o.tech == techD {
 			return c.DeleteLinkGroupD(ctx, id)
 		}

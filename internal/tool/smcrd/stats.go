@@ -103,7 +103,7 @@ func (o *options) runStats(ctx context.Context, c client, command string) error 
 		return err
 	}
 	if command == "reset" {
-		if err := store.Reset(cur); err != nil {
+		if err := store.Reset(ctx, cur); err != nil {
 			return err
 		}
 	}

@@ -80,12 +80,12 @@ type client interface {
 // baselines keeps the values at the last reset; *smcstats.Store is one.
 type baselines interface {
 	Reduce(cur *smcstats.Snapshot) smcstats.Reading
-	Reset(cur *smcstats.Snapshot) error
+	Reset(ctx context.Context, cur *smcstats.Snapshot) error
 }
 
 // deps is what the commands need of the system. Nothing of it is touched before a command line was understood.
 type deps struct {
-	open func() (client, error)
+	open func(context.Context) (client, error)
 	// ifname returns the name of an interface of the own network namespace, "" if there is none.
 	ifname func(index uint32) string
 	// initialNetNS says whether the own network namespace is the initial one.
@@ -98,7 +98,7 @@ type deps struct {
 
 func systemDeps(t tech, env *cli.Env) deps {
 	return deps{
-		open:         func() (client, error) { return netlinksmc.New() },
+		open:         func(ctx context.Context) (client, error) { return netlinksmc.NewContext(ctx) },
 		ifname:       interfaceName,
 		initialNetNS: smcstats.InInitialNetNS,
 		baselines:    func() (baselines, error) { return smcstats.NewStore(t.name(), env.Getenv) },
@@ -128,8 +128,8 @@ type options struct {
 }
 
 // withClient runs f with an open client.
-func (o *options) withClient(f func(c client) error) error {
-	c, err := o.open()
+func (o *options) withClient(ctx context.Context, f func(c client) error) error {
+	c, err := o.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (o *options) show(ctx context.Context, list func(ctx context.Context, c cli
 	if o.json {
 		separator = ""
 	}
-	return o.withClient(func(c client) error {
+	return o.withClient(ctx, func(c client) error {
 		return o.watch.Run(ctx, o.env, separator, func() error { return list(ctx, c) })
 	})
 }

@@ -38,7 +38,7 @@ func system(quick bool) scanner {
 type table struct{}
 
 func (table) List(ctx context.Context) (pnet.Table, error) {
-	c, err := pnet.New()
+	c, err := pnet.NewContext(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -86,12 +86,12 @@ type client interface {
 type baselines interface {
 	Reduce(cur *smcstats.Snapshot) smcstats.Reading
 	Baseline() (*smcstats.Snapshot, error)
-	Reset(cur *smcstats.Snapshot) error
+	Reset(ctx context.Context, cur *smcstats.Snapshot) error
 }
 
 // deps is what the command needs of the system.
 type deps struct {
-	open      func() (client, error)
+	open      func(context.Context) (client, error)
 	ifname    func(index uint32) string
 	baselines func() (baselines, error)
 	now       func() time.Time
@@ -100,7 +100,7 @@ type deps struct {
 
 func systemDeps(env *cli.Env) deps {
 	return deps{
-		open: func() (client, error) { return netlinksmc.New() },
+		open: func(ctx context.Context) (client, error) { return netlinksmc.NewContext(ctx) },
 		ifname: func(index uint32) string {
 			if i, err := net.InterfaceByIndex(int(index)); err == nil {
 				return i.Name
@@ -156,7 +156,7 @@ func newRoot(env *cli.Env, d deps) *cobra.Command {
 }
 
 func (o *options) run(ctx context.Context) error {
-	c, err := o.open()
+	c, err := o.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (o *options) round(ctx context.Context, c client) error {
 		return err
 	}
 	if o.reset {
-		if err := o.store(store, cur); err != nil {
+		if err := o.store(ctx, store, cur); err != nil {
 			return err
 		}
 	}
@@ -251,7 +251,7 @@ func (o *options) rate(v *view, cur *smcstats.Snapshot, now time.Time) {
 }
 
 // store makes cur the baseline of what was shown.
-func (o *options) store(store baselines, cur *smcstats.Snapshot) error {
+func (o *options) store(ctx context.Context, store baselines, cur *smcstats.Snapshot) error {
 	base := *cur
 	if o.onlyD || o.onlyR {
 		old, err := store.Baseline()
@@ -265,5 +265,5 @@ func (o *options) store(store baselines, cur *smcstats.Snapshot) error {
 			base.SMCD = old.SMCD
 		}
 	}
-	return store.Reset(&base)
+	return store.Reset(ctx, &base)
 }

@@ -91,7 +91,7 @@ func (m *memory) Baseline() (*smcstats.Snapshot, error) {
 	return m.base, nil
 }
 
-func (m *memory) Reset(cur *smcstats.Snapshot) error {
+func (m *memory) Reset(_ context.Context, cur *smcstats.Snapshot) error {
 	m.base = cur
 	return nil
 }
@@ -162,7 +162,7 @@ func (b *bench) run(args ...string) result {
 	}
 	clock := time.Date(2026, 1, 2, 4, 5, 6, 0, time.UTC)
 	d := deps{
-		open: func() (client, error) {
+		open: func(context.Context) (client, error) {
 			b.opened++
 			if b.open != nil {
 				return nil, b.open
