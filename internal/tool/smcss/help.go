@@ -22,52 +22,17 @@ const helpHead = `List the AF_SMC sockets of a network namespace. Without option
 state INIT and LISTEN are left out.
 
 Columns
-  State     see below
-  UID       owner of the socket
-  Inode     inode of the socket, as in /proc/PID/fd
-  Local Address, Peer Address
-            address and port of the TCP connection below. An address that does
-            not fit is cut and ends in "..", except with -W. The kernel does not
-            report the family of an address: the IPv6 wildcard is shown as
-            0.0.0.0
-  Intf      index, in hex, of the interface the socket is bound to (with
-            SO_BINDTODEVICE), 0000 if it is not
-  Mode      SMCR over RDMA, SMCD over ISM, TCP after a fallback. TCP is followed
-            by this host's reason and, after a slash, the peer's reason
-
+%s
   A row ends early if there is nothing more to show: INIT after the inode,
   LISTEN after the local address, CLOSED after the interface, TCP after the
   reason.
 
 Columns of -d (numbers are in hex)
-  Shutd     <-> open, R-> receiving shut down, <-W sending shut down, R-W both
-  Token     alert token of the connection
-  Sndbuf, Rcvbuf, Peerbuf
-            bytes of the send buffer, the receive buffer and the peer's receive
-            buffer
-  rxprod-Cursor, rxcons-Cursor
-            producer and consumer in the own receive buffer, as wraps:offset
-  txprod-Cursor, txcons-Cursor
-            the same in the peer's receive buffer
-  rxFlags, txFlags
-            flags last received and sent, as producer:connection
-  txprep-Cursor, txsent-Cursor, txfin-Cursor
-            how far the send buffer is filled, sent and confirmed
-
+%s
 Columns of -R
-  Role      SERV or CLNT: this host's part in the link group
-  IB-device, Port, Linkid
-            RDMA device, its port, and the number of the link in its group
-  GID, Peer-GID
-            RDMA addresses of both ends
-
+%s
 Columns of -D
-  GID, Peer-GID
-            ISM addresses of both ends
-  Token, Peer-Token
-            the buffers (DMBs) of both ends
-  Linkid    the link group, as 'smcd linkgroup' shows it
-
+%s
 Column of -p
   Process   users:(("NAME",pid=PID,fd=FD),...) as in ss; only processes that the
             caller may inspect
@@ -136,7 +101,7 @@ Fallback reasons
 // longHelp is the manual. The reasons come from the table that --explain uses.
 func longHelp() string {
 	var b strings.Builder
-	b.WriteString(helpHead)
+	fmt.Fprintf(&b, helpHead, baseColumns.help(), debugColumns.help(), linkColumns.help(), dmbColumns.help())
 	for _, r := range netlinksmc.Reasons() {
 		fmt.Fprintf(&b, "  %s  %-12s  %s\n", r, r.Name(), r.Text())
 	}

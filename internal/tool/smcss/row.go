@@ -12,16 +12,6 @@ import (
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
-// The parts of the header. Scripts find columns by it, so every blank is that of smc-tools, at the end of a part too.
-const (
-	headBase  = "State          UID   Inode   Local Address           Peer Address            Intf Mode "
-	headDebug = "Shutd Token    Sndbuf   Rcvbuf   Peerbuf  rxprod-Cursor rxcons-Cursor rxFlags " +
-		"txprod-Cursor txcons-Cursor txFlags txprep-Cursor txsent-Cursor txfin-Cursor  "
-	headSMCR      = "Role IB-device       Port Linkid GID                                      Peer-GID"
-	headSMCD      = "GID              Token            Peer-GID         Peer-Token       Linkid"
-	headProcesses = "Process"
-)
-
 // addrWidth is the width of an address column.
 const addrWidth = 23
 
@@ -33,53 +23,45 @@ type columns struct {
 
 // header returns the header line.
 func (c *columns) header() string {
-	h := headBase
-	if c.debug {
-		h += headDebug
-	}
-	if c.smcr {
-		h += headSMCR
-	}
-	if c.smcd {
-		h += headSMCD
+	var h string
+	for p := range c.parts {
+		h += p.header()
 	}
 	if c.processes {
-		h = strings.TrimRight(h, " ") + " " + headProcesses
+		h = strings.TrimRight(h, " ") + " Process"
 	}
 	return h + "\n"
 }
 
-// appendRow appends what smc-tools prints for s, without the end of the line. Rows end early where the kernel has
-// nothing to say: INIT after the inode, LISTEN after the local address, CLOSED after the interface, TCP after the
-// reason.
+// parts are the columns of a row.
+func (c *columns) parts(yield func(part) bool) {
+	for _, p := range [...]struct {
+		shown bool
+		part  part
+	}{{true, baseColumns}, {c.debug, debugColumns}, {c.smcr, linkColumns}, {c.smcd, dmbColumns}} {
+		if p.shown && !yield(p.part) {
+			return
+		}
+	}
+}
+
+// appendRow appends what smc-tools prints for s, without the end of the line.
 func (c *columns) appendRow(b []byte, s *netlinksmc.Socket) []byte {
-	b = fmt.Appendf(b, "%-14s %05d %07d ", s.State, s.UID, s.Inode)
-	if s.State == netlinksmc.StateInit {
-		return b
+	for p := range c.parts {
+		var more bool
+		if b, more = p.appendCells(c, b, s); !more {
+			break
+		}
 	}
-	b = c.appendEndpoint(b, s.Local)
-	if s.State == netlinksmc.StateListen {
-		return b
-	}
-	b = c.appendEndpoint(b, s.Peer)
-	b = fmt.Appendf(b, "%04x ", s.BoundIfindex)
-	if s.State == netlinksmc.StateClosed {
-		return b
-	}
+	return b
+}
+
+// appendMode appends the mode, and after a fallback the reasons.
+func appendMode(_ *columns, b []byte, s *netlinksmc.Socket) []byte {
 	b = append(b, s.Mode.String()...)
 	b = append(b, ' ')
 	if s.Mode == netlinksmc.ModeTCP {
-		return appendFallback(b, s.Fallback)
-	}
-	if c.debug {
-		b = fmt.Appendf(b, " %s  ", s.Shutdown)
-		b = appendConn(b, s.Conn)
-	}
-	if c.smcr {
-		b = appendLink(b, s.LinkGroup)
-	}
-	if c.smcd {
-		b = appendDMB(b, s.DMB)
+		b = appendFallback(b, s.Fallback)
 	}
 	return b
 }
@@ -128,41 +110,6 @@ func appendFallback(b []byte, f *netlinksmc.Fallback) []byte {
 		b = append(b, f.PeerDiagnosis.String()...)
 	}
 	return b
-}
-
-func appendConn(b []byte, c *netlinksmc.ConnInfo) []byte {
-	if c == nil {
-		return b
-	}
-	b = fmt.Appendf(b, "%08x %08x %08x %08x ", c.Token, c.SndbufSize, c.RMBESize, c.PeerRMBESize)
-	b = appendCursor(b, c.RxProd)
-	b = appendCursor(b, c.RxCons)
-	b = fmt.Appendf(b, "%02x:%02x   ", c.RxProdFlags, c.RxConnFlags)
-	b = appendCursor(b, c.TxProd)
-	b = appendCursor(b, c.TxCons)
-	b = fmt.Appendf(b, "%02x:%02x   ", c.TxProdFlags, c.TxConnFlags)
-	b = appendCursor(b, c.TxPrep)
-	b = appendCursor(b, c.TxSent)
-	return appendCursor(b, c.TxFin)
-}
-
-func appendCursor(b []byte, c netlinksmc.Cursor) []byte {
-	return fmt.Appendf(b, "%04x:%08x ", c.Wrap, c.Count)
-}
-
-func appendLink(b []byte, l *netlinksmc.LinkGroupInfo) []byte {
-	if l == nil {
-		return b
-	}
-	return fmt.Appendf(b, "%4s %-15s %02x   %02x     %-40s %s",
-		l.Role, cli.Printable(l.IBDev), l.IBPort, l.LinkID, l.GID, l.PeerGID)
-}
-
-func appendDMB(b []byte, d *netlinksmc.DMBInfo) []byte {
-	if d == nil {
-		return b
-	}
-	return fmt.Appendf(b, "%016x %016x %016x %016x %08x ", d.GID, d.Token, d.PeerGID, d.PeerToken, d.LinkGroupID)
 }
 
 // appendProcesses appends who has the socket open, in the notation of ss.
