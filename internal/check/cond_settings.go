@@ -52,7 +52,9 @@ var identityConditions = []Condition{
 		ID: "syncookies-always", Severity: Warning,
 		Says:   "every SYN is answered with a cookie (net.ipv4.tcp_syncookies=2): connections to this host are TCP",
 		Remedy: "sysctl -w net.ipv4.tcp_syncookies=1: cookies while a listener is flooded only",
-		Find:   func(s *Snapshot) []Values { return met(s.Setting("net.ipv4.tcp_syncookies", 1) == 2) },
+
+		Sysctls: []string{"net.ipv4.tcp_syncookies"},
+		Find:    func(s *Snapshot) []Values { return met(s.Setting("net.ipv4.tcp_syncookies", 1) == 2) },
 	},
 	{
 		ID: "fallbacks", Severity: Info,

@@ -29,6 +29,8 @@ type Condition struct {
 	Severity Severity
 	// Says and Remedy are one line each, without a full stop. They are formats, for the values that Find returns.
 	Says, Remedy string
+	// Sysctls are the settings outside of net.smc that Find asks for with Snapshot.Setting. Those of net.smc are always there.
+	Sysctls []string
 	// Find returns the values for each time that the condition is met: none if it is not.
 	Find func(s *Snapshot) []Values
 }

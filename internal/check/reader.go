@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -176,12 +175,13 @@ func readTable(ctx context.Context) (pnet.Table, error) {
 	return t, err
 }
 
-// otherSettings are sysctls outside of net.smc that conditions ask for.
-var otherSettings = []string{"net.ipv4.tcp_syncookies"}
-
+// readSettings reads the sysctls that conditions ask for: those of net.smc, and what a condition names.
 func (r Reader) readSettings() map[string]int {
 	out := map[string]int{}
-	names := slices.Clone(otherSettings)
+	var names []string
+	for _, c := range Conditions() {
+		names = append(names, c.Sysctls...)
+	}
 	entries, _ := os.ReadDir(r.path("proc/sys/net/smc"))
 	for _, e := range entries {
 		names = append(names, "net.smc."+e.Name())
