@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"os"
 	"strings"
 
+	"github.com/smckit/smckit/internal/pnettest"
 	"github.com/smckit/smckit/pkg/pnet"
 )
 
@@ -40,34 +40,41 @@ func ExampleDiff() {
 	// add NET1 ib mlx4_0 1
 }
 
-// The table of the kernel is made what a file says.
+// Make the table of the kernel what a file says. Here a fake answers for the kernel; on a host, New opens a Client.
 func ExampleApply() {
-	f, err := os.Open("/etc/smc/pnet.conf")
-	if err != nil {
-		log.Fatal(err)
-	}
-	wanted, err := pnet.Parse(f, f.Name())
-	if err != nil {
-		log.Fatal(err)
-	}
-	c, err := pnet.New()
-	if errors.Is(err, os.ErrNotExist) {
-		log.Fatal("no SMC here")
+	kernel := &pnettest.Kernel{Rows: []pnettest.Row{pnettest.Eth("OLD", "eth0")}}
+	c, err := pnet.NewFromConn(kernel.Dial())
+	if errors.Is(err, pnet.ErrNoModule) {
+		fmt.Println("no SMC here")
+		return
 	}
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
+
+	const file = "add NET1 eth eth0\nadd NET1 ib mlx4_0 1\n"
+	wanted, err := pnet.Parse(strings.NewReader(file), "pnet.conf")
+	if err != nil {
+		log.Print(err)
+		return
+	}
 	ctx := context.Background()
 	current, err := c.List(ctx)
 	if err != nil {
-		log.Fatal(err)
+		log.Print(err)
+		return
 	}
-	if err := pnet.Apply(ctx, c, pnet.Diff(current, wanted)); err != nil {
-		log.Fatal(err)
+	plan := pnet.Diff(current, wanted)
+	if err := pnet.Apply(ctx, c, plan); err != nil {
+		log.Print(err)
+		return
 	}
+	fmt.Println("removed", plan.Removed, "added", plan.Added)
+	// Output: removed [OLD eth eth0] added [NET1 eth eth0 NET1 ib mlx4_0 1]
 }
 
+// Decode what firmware has set for the four ports of a device.
 func ExampleDecodeUtilString() {
 	utilString := []byte("\xd5\xc5\xe3\xf1\x40\x40\x40\x40\x40\x40\x40\x40\x40\x40\x40\x40" + strings.Repeat("\x00", 48))
 	fmt.Printf("%q\n", pnet.DecodeUtilString(utilString))
