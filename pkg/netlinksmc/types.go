@@ -23,7 +23,7 @@ type SystemInfo struct {
 // Role is this host's part in a link group.
 type Role uint8
 
-// The roles.
+// The roles: the client of the handshake that formed the group, and its server.
 const (
 	RoleClient Role = 0
 	RoleServer Role = 1
@@ -34,10 +34,15 @@ type LinkGroupType uint8
 
 // The link group types.
 const (
-	LinkGroupNone            LinkGroupType = 0
-	LinkGroupSingle          LinkGroupType = 1
-	LinkGroupSymmetric       LinkGroupType = 2
-	LinkGroupAsymmetricPeer  LinkGroupType = 3
+	// LinkGroupNone is a group without an active link.
+	LinkGroupNone LinkGroupType = 0
+	// LinkGroupSingle is a group with one link.
+	LinkGroupSingle LinkGroupType = 1
+	// LinkGroupSymmetric is a group with two links, each over a port of its own on both hosts.
+	LinkGroupSymmetric LinkGroupType = 2
+	// LinkGroupAsymmetricPeer is a group with two links that share a port of the peer.
+	LinkGroupAsymmetricPeer LinkGroupType = 3
+	// LinkGroupAsymmetricLocal is a group with two links that share a port of this host.
 	LinkGroupAsymmetricLocal LinkGroupType = 4
 )
 
@@ -46,8 +51,9 @@ type LinkState uint32
 
 // The link states.
 const (
-	LinkUnused     LinkState = 0
-	LinkInactive   LinkState = 1
+	LinkUnused   LinkState = 0
+	LinkInactive LinkState = 1
+	// LinkActivating is a link that the two hosts have not confirmed yet.
 	LinkActivating LinkState = 2
 	LinkActive     LinkState = 3
 )
@@ -57,9 +63,12 @@ type BufferType uint8
 
 // The buffer types.
 const (
+	// BufferPhysContiguous has buffers of physically contiguous memory.
 	BufferPhysContiguous BufferType = 0
+	// BufferVirtContiguous has buffers of virtually contiguous memory.
 	BufferVirtContiguous BufferType = 1
-	BufferMixed          BufferType = 2
+	// BufferMixed has the first kind where such memory is to be had, else the second.
+	BufferMixed BufferType = 2
 )
 
 // PeerOS is the operating system that a version 2 peer has named in the handshake.
@@ -231,6 +240,7 @@ type Stats struct {
 
 // FallbackStats count the connections that fell back to TCP (SMC_NETLINK_GET_FBACK_STATS).
 type FallbackStats struct {
+	// ServerTotal and ClientTotal count connections, also those whose reason is not listed.
 	ServerTotal, ClientTotal uint64
 	// Server and Client hold at most 30 reasons a side, in the kernel's order.
 	Server, Client []FallbackCount
@@ -246,11 +256,12 @@ type FallbackCount struct {
 // SEID is the system EID of this host.
 type SEID struct {
 	// EID is 32 characters on hosts that have one.
-	EID     string
+	EID string
+	// Enabled says whether the host offers the EID in handshakes.
 	Enabled bool
 }
 
-// SocketState is the state of an AF_SMC socket.
+// SocketState is the state of an AF_SMC socket. The closing states are those of RFC 7609, 4.8.
 type SocketState uint8
 
 // The socket states.
@@ -274,9 +285,11 @@ type Mode uint8
 
 // The modes.
 const (
-	// ModeSMCR is also what the kernel reports for a socket that is not connected yet.
+	// ModeSMCR is a connection over RDMA. The kernel also reports it for a socket that is not connected yet.
 	ModeSMCR Mode = 0
-	ModeTCP  Mode = 1
+	// ModeTCP is a connection that has fallen back to TCP.
+	ModeTCP Mode = 1
+	// ModeSMCD is a connection over an ISM device.
 	ModeSMCD Mode = 2
 )
 
@@ -301,7 +314,8 @@ type Socket struct {
 	BoundIfindex uint32
 	// Cookie identifies the socket in the kernel.
 	Cookie uint64
-	UID    uint32
+	// UID is the user ID of the socket's owner.
+	UID uint32
 	// Inode is the socket's inode, as /proc/PID/fd shows it; 0 when no process has it any more.
 	Inode uint64
 
@@ -332,11 +346,13 @@ type Cursor struct {
 type ConnInfo struct {
 	// Token is the alert token of the connection.
 	Token uint32
-	// Sizes in bytes of the send buffer, the own and the peer's receive buffer element.
+	// SndbufSize, RMBESize and PeerRMBESize are the bytes of the send buffer, of the own and of the peer's receive buffer
+	// element (RMBE).
 	SndbufSize, RMBESize, PeerRMBESize uint32
 	// RxProd and RxCons are the cursors of the own RMBE, TxProd and TxCons those of the peer's.
 	RxProd, RxCons, TxProd, TxCons Cursor
-	// Flags as last received and sent in CDC messages (RFC 7609 appendix A.4).
+	// RxProdFlags and RxConnFlags are the flags of the last CDC message received, TxProdFlags and TxConnFlags those of the last
+	// one sent (RFC 7609, appendix A.4).
 	RxProdFlags, RxConnFlags, TxProdFlags, TxConnFlags uint8
 	// TxPrep, TxSent and TxFin are the cursors of the send buffer: filled, sent, and confirmed.
 	TxPrep, TxSent, TxFin Cursor
@@ -344,9 +360,12 @@ type ConnInfo struct {
 
 // LinkGroupInfo is the SMC-R link of a connection (SMC_DIAG_LGRINFO).
 type LinkGroupInfo struct {
-	LinkID       uint8
-	IBDev        string
-	IBPort       uint8
+	// LinkID is the link's number within its group.
+	LinkID uint8
+	// IBDev and IBPort are the RDMA device and its port, counted from 1.
+	IBDev  string
+	IBPort uint8
+	// GID and PeerGID are written as the kernel writes them, eight groups of four hex digits.
 	GID, PeerGID string
 	Role         Role
 }
@@ -355,7 +374,7 @@ type LinkGroupInfo struct {
 type DMBInfo struct {
 	// LinkGroupID names the link group, as LinkGroupD.ID does.
 	LinkGroupID uint32
-	// GIDs of both ISM devices; the Ext values are the upper halves of 128-bit GIDs (Linux 6.10).
+	// PeerGID and GID are those of the ISM devices; the Ext values are the upper halves of 128-bit GIDs (Linux 6.10).
 	PeerGID, GID       uint64
 	PeerExtGID, ExtGID Optional[uint64]
 	// Token and PeerToken name the DMBs of both ends.

@@ -13,8 +13,11 @@ import (
 
 // Kernel is the table that Apply changes; *Client is one.
 type Kernel interface {
+	// List returns the table, as Client.List does.
 	List(ctx context.Context) (Table, error)
+	// Add adds an entry, as Client.Add does.
 	Add(ctx context.Context, e Entry) error
+	// Delete deletes all entries of a PNET ID, as Client.Delete does.
 	Delete(ctx context.Context, id ID) error
 }
 
@@ -52,18 +55,17 @@ func (e *ApplyError) Unwrap() []error {
 	return []error{e.Err, e.Rollback}
 }
 
-// Apply carries a plan out, all of it or nothing. If a step fails, or ctx ends between two of them, the table is made
-// what it was, in the same order, and the error is an *ApplyError. Its Rollback tells if even that failed, and which
-// entries are missing then.
+// Apply carries out all steps of a plan, or none. If a step fails, or ctx ends, Apply restores the table, in the same order,
+// and returns an *ApplyError. Its Rollback says whether restoring failed too, and which entries are missing then.
 //
-// The kernel has no transactions. Before the first step Apply makes sure that the table is the one the plan was made
-// for, and after the last one that it is what the plan promises; otherwise the error is ErrChanged, and
-// the table is left as it is, since part of it is somebody else's. In between, others
-// can see, and change, a table that is half done: an entry that is added again is missing for a moment, and a connection
-// that is set up in that moment may fall back to TCP. Existing connections are not affected. What others add meanwhile
-// is kept also when the table is rolled back.
+// The kernel has no transactions. Before the first step Apply checks that the table is the one that the plan was made for,
+// and after the last step that it is the one that the plan promises. If another program changed the table, the error is
+// ErrChanged, and Apply leaves the table as it is. Between the steps other programs see a table that is half changed: an
+// entry that is deleted and added again is missing for a moment, and a connection that begins in that moment may fall back
+// to TCP. Existing connections are not affected. Entries that other programs add meanwhile stay, also when Apply restores
+// the table.
 //
-// PNET IDs that devices have from their hardware are not in the table and not touched.
+// Apply does not touch the PNET IDs that devices have from their hardware: they are not in the table.
 func Apply(ctx context.Context, k Kernel, p Plan) error {
 	if !p.Changed() {
 		return nil

@@ -4,12 +4,12 @@ package pnet
 
 // Step is one request to the kernel.
 type Step struct {
-	// Delete tells the deletion of all entries of Entry.ID from the addition of Entry.
+	// Delete is set for a step that deletes all entries of Entry.ID. A step without it adds Entry.
 	Delete bool
 	Entry  Entry
 }
 
-// Plan is the way from one table to another. Its zero value, and one without steps, changes nothing.
+// Plan is the list of steps from one table to another. Its zero value, and one without steps, changes nothing.
 type Plan struct {
 	// From is the table for which the plan was made.
 	From Table
@@ -25,13 +25,13 @@ type Plan struct {
 // Changed says whether the plan changes anything.
 func (p Plan) Changed() bool { return len(p.Steps) > 0 }
 
-// Diff plans the way from current to a table with exactly the entries of wanted, in whatever order: the order has no
-// meaning to the kernel. It touches no PNET ID but those that lose or gain an entry, and no entry twice unless its PNET
-// ID has to be deleted for the sake of another. An entry that is twice in wanted counts once; a device in two entries
-// makes a plan that fails, and changes nothing.
+// Diff plans the steps from current to a table with exactly the entries of wanted, in any order: the order has no meaning to
+// the kernel. The steps touch only PNET IDs that lose or gain an entry. An entry is deleted and added again only if another
+// entry of its PNET ID has to go. An entry that is twice in wanted counts once; a device in two entries makes a plan that
+// fails and changes nothing.
 //
-// Entries for devices that have none yet come first when nothing has to be deleted for them: they are what the kernel
-// may refuse, and then there is little to undo.
+// The first steps add entries for devices that have none yet, if nothing has to be deleted for them. The kernel may refuse
+// these, and then there is little to undo.
 func Diff(current, wanted Table) Plan {
 	wanted = unique(wanted)
 	p := Plan{From: current, Added: wanted.without(current), Removed: current.without(wanted)}

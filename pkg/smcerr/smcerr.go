@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package smcerr has the errors that the other packages of this module share: pnet, netlinksmc, ism and smcstats. Each of
-// them returns these errors, wrapped, and has them under its own names too, so that one test with errors.Is works for all
-// packages:
+// Package smcerr has the errors that the other packages of this module share: pnet, netlinksmc, ism and smcstats. All of them
+// return these errors, wrapped, so that one test with errors.Is works for all packages:
 //
 //	if errors.Is(err, smcerr.ErrNoModule) { ... }
 //
-// An error that only one package returns is in that package, such as pnet.ErrRefused or netlinksmc.ErrUEIDExists. A request
+// pnet, netlinksmc and ism have those that they return under their own names too. An error that only one package returns is in
+// that package, such as pnet.ErrRefused or netlinksmc.ErrUEIDExists. A request
 // whose context ends returns an error that is context.Canceled or context.DeadlineExceeded; a request on a closed
 // connection returns one that is os.ErrClosed. Neither is an error of this package.
 package smcerr

@@ -9,8 +9,8 @@ import (
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
-// ErrBelowBaseline says that a counter is lower than the baseline has it. Counters never fall, so the baseline belongs
-// to another life of the module or to another network namespace.
+// ErrBelowBaseline means that a counter is lower than in the baseline. Counters never fall, so the baseline belongs
+// to a module that was unloaded since, or to another network namespace.
 var ErrBelowBaseline = errors.New("counters are lower than the baseline")
 
 // Sub returns cur less base: what has happened since base was taken. Gauges are those of cur. A single fallback

@@ -45,7 +45,7 @@ func Connections(t *netlinksmc.TechStats) uint64 {
 	return t.ClientV1 + t.ClientV2 + t.ServerV1 + t.ServerV2
 }
 
-// SpecialCalls is the number of socket calls that SMC has to treat in a way of their own.
+// SpecialCalls is the number of socket calls that SMC handles specially: TCP_CORK, TCP_NODELAY, sendpage, splice, urgent data.
 func SpecialCalls(t *netlinksmc.TechStats) uint64 {
 	return t.Cork + t.NoDelay + t.Sendpage + t.Splice + t.Urgent
 }
