@@ -3,6 +3,7 @@
 package check
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -110,7 +111,7 @@ var deviceConditions = []Condition{
 			if p.State == "ACTIVE" {
 				return nil
 			}
-			return Values{p.Number, p.Device, orWord(p.State, "in an unknown state")}
+			return Values{p.Number, p.Device, cmp.Or(p.State, "in an unknown state")}
 		}),
 	},
 	{
@@ -319,13 +320,6 @@ func eachPort(find func(s *Snapshot, p *Port) Values) func(*Snapshot) []Values {
 		}
 		return out
 	}
-}
-
-func orWord(s, word string) string {
-	if s == "" {
-		return word
-	}
-	return s
 }
 
 // exclusive says whether the network namespace has no RDMA devices because others have them.

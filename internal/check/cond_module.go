@@ -4,9 +4,8 @@ package check
 
 import (
 	"errors"
+	"os"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // moduleConditions are about the module, and how programs and administrators reach it.
@@ -160,7 +159,7 @@ func (s *Snapshot) absent() bool {
 	return !s.Sockets.Available() && !refused(s.Sockets.IPv4) && !s.Module.Loaded && !s.Module.BuiltIn
 }
 
-func refused(err error) bool { return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) }
+func refused(err error) bool { return errors.Is(err, os.ErrPermission) }
 
 // builtFor is the kernel that the module's file is for, "" if it does not tell.
 func (s *Snapshot) builtFor() string {

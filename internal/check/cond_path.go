@@ -3,6 +3,7 @@
 package check
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/smckit/smckit/pkg/netlinksmc"
@@ -162,7 +163,7 @@ var liveConditions = []Condition{
 			if l.Failure != FailSilent {
 				return nil
 			}
-			return Values{l.Target, orWord(l.Carrier.Mode, "by an unknown transport")}
+			return Values{l.Target, cmp.Or(l.Carrier.Mode, "by an unknown transport")}
 		}),
 	},
 	{
@@ -322,5 +323,5 @@ func lostWhere(l *Live) string {
 }
 
 func remedyOf(r netlinksmc.Reason) string {
-	return orWord(r.Remedy(), "look it up in the documentation of the peer's system")
+	return cmp.Or(r.Remedy(), "look it up in the documentation of the peer's system")
 }

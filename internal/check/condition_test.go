@@ -16,15 +16,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func ref[T any](v T) *T { return &v }
-
 // healthy is a host with nothing to say about: a RoCE adapter that has GIDs of both versions, on the network of its
 // interface.
 func healthy() *Snapshot {
 	return &Snapshot{
 		Kernel: Kernel{Release: "7.2.0"},
 		Module: Module{
-			Loaded: true, Ours: true, Version: "1.0", SrcVersion: "A", SMCR: ref(true), SMCD: ref(true),
+			Loaded: true, Ours: true, Version: "1.0", SrcVersion: "A", SMCR: new(true), SMCD: new(true),
 			File: "/lib/modules/7.2.0/updates/smc.ko", FileVermagic: "7.2.0 SMP", FileSrcVersion: "A",
 		},
 		Control:   Control{Info: &netlinksmc.SystemInfo{Version: 2, Release: 1}},
@@ -149,8 +147,8 @@ func TestConditions(t *testing.T) {
 		{id: "netlink-absent", change: func(s *Snapshot) { s.Control.Netlink = someErr }, says: "some error"},
 		{id: "pnet-absent", change: func(s *Snapshot) { s.Control.PNET = someErr }, says: "some error"},
 		{id: "diag-absent", change: func(s *Snapshot) { s.Control.Diag = someErr }, says: "smcss does not work: some error"},
-		{id: "smcr-off", change: func(s *Snapshot) { s.Module.SMCR = ref(false) }, says: "smcr=0", also: "host-only"},
-		{id: "smcd-off", change: func(s *Snapshot) { s.Module.SMCD = ref(false) }, says: "smcd=0"},
+		{id: "smcr-off", change: func(s *Snapshot) { s.Module.SMCR = new(false) }, says: "smcr=0", also: "host-only"},
+		{id: "smcd-off", change: func(s *Snapshot) { s.Module.SMCD = new(false) }, says: "smcd=0"},
 		{id: "version-1-only", change: func(s *Snapshot) { s.Control.Info.Version = 1 }, says: "version 1 of SMC only"},
 
 		{id: "no-transport", change: func(s *Snapshot) { setting("net.smc.loopback", 0)(s); s.Ports[0].State = "DOWN" }, says: "no device", also: "port-down loopback-off"},

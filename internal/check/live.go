@@ -3,6 +3,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,18 +79,11 @@ const clientLine = magic + "client\n"
 
 // String returns the server's line, without its newline.
 func (h Hello) String() string {
-	text := fmt.Sprintf("%sserver af_smc=%t mode=%s version=%s", magic, h.AFSMC, orDash(h.Carrier.Mode), orDash(h.Carrier.Version))
+	text := fmt.Sprintf("%sserver af_smc=%t mode=%s version=%s", magic, h.AFSMC, cmp.Or(h.Carrier.Mode, "-"), cmp.Or(h.Carrier.Version, "-"))
 	if f := h.Carrier.Fallback; f != nil {
 		text += fmt.Sprintf(" reason=%#08x peer=%#08x", uint32(f.Reason), uint32(f.PeerDiagnosis))
 	}
 	return text
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }
 
 // parseHello decodes the server's line. Words that it does not know are those of newer servers.
@@ -99,7 +93,7 @@ func parseHello(line string) (*Hello, bool) {
 		return nil, false
 	}
 	h := &Hello{}
-	for _, word := range strings.Fields(rest) {
+	for word := range strings.FieldsSeq(rest) {
 		key, value, _ := strings.Cut(word, "=")
 		switch key {
 		case "af_smc":

@@ -4,6 +4,7 @@ package check
 
 import (
 	"encoding/binary"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -66,7 +67,7 @@ func TestReadModule(t *testing.T) {
 			"sys/module/smc/version": "0.1\n", "sys/module/smc/srcversion": "AB\n", "sys/module/smc/taint": "OE\n",
 			"sys/module/smc/parameters/smcr": "Y\n", "sys/module/smc/parameters/smcd": "N\n",
 			dir + "modules.dep": "kernel/net/smc/smc_diag.ko: x\nupdates/smc.ko: kernel/ib_core.ko\n",
-		}, Module{Loaded: true, Ours: true, Version: "0.1", SrcVersion: "AB", Taint: "OE", SMCR: ref(true), SMCD: ref(false), File: "ROOT/" + dir + "updates/smc.ko"}},
+		}, Module{Loaded: true, Ours: true, Version: "0.1", SrcVersion: "AB", Taint: "OE", SMCR: new(true), SMCD: new(false), File: "ROOT/" + dir + "updates/smc.ko"}},
 		{"installed, compressed, and blocked", map[string]string{
 			dir + "modules.dep":              "kernel/net/smc/smc.ko.xz:\n",
 			dir + "kernel/net/smc/smc.ko.xz": "not an ELF file",
@@ -181,9 +182,7 @@ func TestRules(t *testing.T) {
 	}
 	reset := func(kind byte, more map[uint16]any) []byte {
 		attrs := map[uint16]any{exthdrType: []byte{kind}, exthdrOp: exthdrOpTCPOption}
-		for k, v := range more {
-			attrs[k] = v
-		}
+		maps.Copy(attrs, more)
 		return expression(t, "exthdr", attrs)
 	}
 	target := func(name string, option int) []byte {

@@ -17,8 +17,6 @@ import (
 // packaged are the files that are installed.
 const packaged = "../../packaging/etc/smc"
 
-func on(b bool) *bool { return &b }
-
 func TestParseEIDs(t *testing.T) {
 	tests := []struct {
 		text string
@@ -30,8 +28,8 @@ func TestParseEIDs(t *testing.T) {
 		{text: "MYNET.EID\nB-2\n", want: EIDs{User: []string{"MYNET.EID", "B-2"}}},
 		{text: "\ufeff  A \t# x\r\nB#\n", err: ":2: invalid user EID \"B#\": character 2"},
 		{text: "\ufeff  A \t# x\r\nB #\n", want: EIDs{User: []string{"A", "B"}}},
-		{text: "A\nseid disable", want: EIDs{User: []string{"A"}, System: on(false)}},
-		{text: "seid  enable # really", want: EIDs{System: on(true)}},
+		{text: "A\nseid disable", want: EIDs{User: []string{"A"}, System: new(false)}},
+		{text: "seid  enable # really", want: EIDs{System: new(true)}},
 		{text: "A\n\nb\n", err: ":3: invalid user EID \"b\": the first character must be"},
 		{text: "A..B", err: ":1: invalid user EID \"A..B\": it has two dots in a row"},
 		{text: strings.Repeat("A", 33), err: ":1: invalid user EID"},
@@ -288,7 +286,7 @@ func TestMerge(t *testing.T) {
 		t.Error("a name that would be a comment")
 	}
 
-	eids := EIDs{User: []string{"B", "C"}, System: on(false)}
+	eids := EIDs{User: []string{"B", "C"}, System: new(false)}
 	if got := MergeEIDs("# x\n A # a\n B # b\nseid enable", eids); got != "# x\n B # b\nC\nseid disable\n" {
 		t.Errorf("%q", got)
 	}

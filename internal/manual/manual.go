@@ -5,7 +5,9 @@
 package manual
 
 import (
+	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -308,8 +310,8 @@ func (p *page) seeAlso(s Suite, cmd *cobra.Command, others []*cobra.Command) {
 	refs = slices.Compact(refs)
 	p.macro("SH", "SEE ALSO")
 	for i, ref := range refs {
-		name, section, _ := cutLast(ref, ".")
-		line := bold(name) + "(" + section + ")"
+		section := path.Ext(ref)
+		line := bold(strings.TrimSuffix(ref, section)) + "(" + strings.TrimPrefix(section, ".") + ")"
 		if i < len(refs)-1 {
 			line += ","
 		}
@@ -319,20 +321,11 @@ func (p *page) seeAlso(s Suite, cmd *cobra.Command, others []*cobra.Command) {
 
 // compareRefs orders references by section, then by name.
 func compareRefs(a, b string) int {
-	nameA, sectionA, _ := cutLast(a, ".")
-	nameB, sectionB, _ := cutLast(b, ".")
-	if c := strings.Compare(sectionA, sectionB); c != 0 {
-		return c
-	}
-	return strings.Compare(nameA, nameB)
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	i := strings.LastIndex(s, sep)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(sep):], true
+	sectionA, sectionB := path.Ext(a), path.Ext(b)
+	return cmp.Or(
+		strings.Compare(sectionA, sectionB),
+		strings.Compare(strings.TrimSuffix(a, sectionA), strings.TrimSuffix(b, sectionB)),
+	)
 }
 
 // lowerFirst begins a sentence as the part of one, unless its first word is an acronym.

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -247,10 +248,8 @@ func upper(s string) string {
 
 // append adds a row, unless its device has a PNET ID.
 func (k *Kernel) append(row Row, device string) bool {
-	for _, h := range k.Hardware {
-		if h == device {
-			return false
-		}
+	if slices.Contains(k.Hardware, device) {
+		return false
 	}
 	for _, r := range k.Rows {
 		if r.Eth == row.Eth && r.IB == row.IB && (r.Port == noPort) == (row.Port == noPort) {

@@ -138,8 +138,6 @@ siw0 rdma siw 1:ACTIVE:::none
 	}
 }
 
-func ptr[T any](v T) *T { return &v }
-
 func TestScanDetails(t *testing.T) {
 	inv := scan(t, ism.Scanner{Root: sysfstest.S390X(t)})
 	want := ism.Device{
@@ -149,8 +147,8 @@ func TestScanDetails(t *testing.T) {
 			Address: "0001:00:00.0", Vendor: 0x15b3, Device: 0x1004, SubVendor: 0x15b3, SubDevice: 0x61b0, Class: 0x020000,
 		},
 		ZPCI: &ism.ZPCI{
-			FID: 0x23, UID: ptr(uint32(1)), UIDUnique: ptr(true), PCHID: ptr(uint16(0x1c4)), PFT: ptr(uint8(2)),
-			VFN: ptr(uint16(2)), Port: ptr(uint8(0)), Feature: "RoCE_Express",
+			FID: 0x23, UID: new(uint32(1)), UIDUnique: new(true), PCHID: new(uint16(0x1c4)), PFT: new(uint8(2)),
+			VFN: new(uint16(2)), Port: new(uint8(0)), Feature: "RoCE_Express",
 		},
 		Slot: &ism.Slot{Name: "00000023", Address: "0001:00:00", Power: ism.PowerOn, Switch: true},
 		Ports: []ism.Port{
@@ -173,7 +171,7 @@ func TestScanDetails(t *testing.T) {
 	if diff := cmp.Diff(want, find(t, inv, "mlx4_0"), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 		t.Errorf("mlx4_0 (-want +got):\n%s", diff)
 	}
-	wantISM := &ism.ISM{GID: "00000000-0000-0000-0000-0000000000a1", Fabric: ptr(uint16(0x7c2))}
+	wantISM := &ism.ISM{GID: "00000000-0000-0000-0000-0000000000a1", Fabric: new(uint16(0x7c2))}
 	if diff := cmp.Diff(wantISM, find(t, inv, "0606:00:00.0").ISM); diff != "" {
 		t.Errorf("ISM (-want +got):\n%s", diff)
 	}

@@ -387,9 +387,10 @@ func TestDocumented(t *testing.T) {
 	if !ok || !found {
 		t.Fatalf("%s has no place for the table", file)
 	}
-	table := "| condition | severity | what is said | remedy |\n|---|---|---|---|\n"
+	var table strings.Builder
+	table.WriteString("| condition | severity | what is said | remedy |\n|---|---|---|---|\n")
 	for _, c := range check.Conditions() {
-		table += "| " + strings.Join([]string{c.ID, string(c.Severity), check.Plain(c.Says), check.Plain(c.Remedy)}, " | ") + " |\n"
+		table.WriteString("| " + strings.Join([]string{c.ID, string(c.Severity), check.Plain(c.Says), check.Plain(c.Remedy)}, " | ") + " |\n")
 	}
-	compare(t, file, head+begin+table+end+tail)
+	compare(t, file, head+begin+table.String()+end+tail)
 }

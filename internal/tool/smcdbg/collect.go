@@ -31,13 +31,13 @@ func (o *options) collect(ctx context.Context, to sink) error {
 	if o.mask {
 		m.names = o.hostNames(ctx)
 	}
-	missing := ""
+	var missing strings.Builder
 	for i, pending := range o.start(ctx) {
 		name := o.deps.sections[i].name
 		r := <-pending
 		if r.err != nil {
 			line := m.mask(fmt.Sprintf("%s: %s", name, cli.OneLine(r.err.Error())))
-			missing += line + "\n"
+			missing.WriteString(line + "\n")
 			fmt.Fprintf(o.env.Err, "smc_dbg: not collected: %s\n", line)
 		}
 		if r.text != "" {
@@ -46,8 +46,8 @@ func (o *options) collect(ctx context.Context, to sink) error {
 			}
 		}
 	}
-	if missing != "" {
-		if err := to.add("missing.txt", missing); err != nil {
+	if missing.String() != "" {
+		if err := to.add("missing.txt", missing.String()); err != nil {
 			return err
 		}
 	}

@@ -53,7 +53,7 @@ func (h host) version(context.Context) (string, error) {
 		}
 	}
 	var words []string
-	for _, w := range strings.Fields(h.line("proc/cmdline")) {
+	for w := range strings.FieldsSeq(h.line("proc/cmdline")) {
 		if about.MatchString(w) {
 			words = append(words, w)
 		}

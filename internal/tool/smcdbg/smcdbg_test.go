@@ -373,25 +373,25 @@ func TestHostFiles(t *testing.T) {
 		}
 	}
 	h := host{root: root}
-	all := ""
+	var all strings.Builder
 	for _, read := range []func(context.Context) (string, error){h.version, h.modules, h.modprobe, h.config, h.sysctls, h.proc} {
 		out, err := read(t.Context())
 		if err != nil {
 			t.Error(err)
 		}
-		all += out
+		all.WriteString(out)
 	}
 	for _, want := range []string{
 		"Linux 7.2", "smc.smcd=0 ib_core.netns_mode=0\n", "smc 100 1 smc_diag, Live\n", "mlx5_ib 7", "sys/module/smc/parameters/smcd = Y\n",
 		"kernel/net/smc/smc.ko: ", "options smc smcr=0\n", "CONFIG_SMC=m\n# CONFIG_DIBS is not set\n", "net.smc.rmem = 65536\n", "net.ipv4.tcp_rmem = 1\t2\t3\n",
 	} {
-		if !strings.Contains(all, want) {
-			t.Errorf("no %q in\n%s", want, all)
+		if !strings.Contains(all.String(), want) {
+			t.Errorf("no %q in\n%s", want, all.String())
 		}
 	}
 	for _, bad := range []string{"secret", "password", "mymachine", "ext4", "EXT4", "smcx", "0xffff"} {
-		if strings.Contains(all, bad) {
-			t.Errorf("%q in\n%s", bad, all)
+		if strings.Contains(all.String(), bad) {
+			t.Errorf("%q in\n%s", bad, all.String())
 		}
 	}
 }

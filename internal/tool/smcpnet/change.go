@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/pnetdev"
@@ -113,11 +114,11 @@ func printEach(w io.Writer, what string, entries pnet.Table) error {
 
 // lines returns a table in the form of a table file, printable also where that has no words for an entry.
 func lines(t pnet.Table) string {
-	s := ""
+	var s strings.Builder
 	for _, e := range t {
-		s += "add " + cli.Printable(e.String()) + "\n"
+		s.WriteString("add " + cli.Printable(e.String()) + "\n")
 	}
-	return s
+	return s.String()
 }
 
 // explain adds to an error of Apply what this machine knows about it.

@@ -163,15 +163,8 @@ SEID:             %s
 ISM:              %s
 RoCE:             %s
 `,
-		doc.Kernel.Version, doc.Kernel.Release, orNA(cli.Printable(doc.Kernel.Hostname)),
+		doc.Kernel.Version, doc.Kernel.Release, cmp.Or(cli.Printable(doc.Kernel.Hostname), "n/a"),
 		features(doc.Kernel.SMCDV2), features(doc.Kernel.SMCRV2.Or(false)),
-		orNA(cli.Printable(doc.Hardware.SEID)), orNA(strings.Join(ism, " ")), orNA(roce))
+		cmp.Or(cli.Printable(doc.Hardware.SEID), "n/a"), cmp.Or(strings.Join(ism, " "), "n/a"), cmp.Or(roce, "n/a"))
 	return err
-}
-
-func orNA(s string) string {
-	if s == "" {
-		return "n/a"
-	}
-	return s
 }

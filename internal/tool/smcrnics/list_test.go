@@ -167,8 +167,8 @@ func TestJSONFields(t *testing.T) {
 	for _, test := range tests {
 		typ := reflect.TypeOf(test.value)
 		var names []string
-		for i := range typ.NumField() {
-			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+		for field := range typ.Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			names = append(names, name)
 		}
 		if got := strings.Join(names, " "); got != test.fields {

@@ -38,7 +38,7 @@ func lookup(name, path string) (string, error) {
 		return name, nil
 	}
 	var denied error
-	for _, dir := range strings.Split(cmp.Or(path, "/usr/local/bin:/usr/bin:/bin"), ":") {
+	for dir := range strings.SplitSeq(cmp.Or(path, "/usr/local/bin:/usr/bin:/bin"), ":") {
 		file := filepath.Join(cmp.Or(dir, "."), name)
 		if !strings.Contains(file, "/") {
 			file = "./" + file

@@ -74,7 +74,9 @@ func connf[T any](format string, value func(c *netlinksmc.ConnInfo) T) cell {
 }
 
 func linkf[T any](format string, value func(l *netlinksmc.LinkGroupInfo) T) cell {
-	return func(_ *columns, b []byte, s *netlinksmc.Socket) []byte { return appendPart(b, s.LinkGroup, format, value) }
+	return func(_ *columns, b []byte, s *netlinksmc.Socket) []byte {
+		return appendPart(b, s.LinkGroup, format, value)
+	}
 }
 
 func dmbf[T any](format string, value func(d *netlinksmc.DMBInfo) T) cell {

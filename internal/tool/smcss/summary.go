@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -103,13 +104,13 @@ func (v *summaryView) document(interrupted bool) jsonSummary {
 		Fallbacks:   []jsonFallbackCount{},
 		Interrupted: interrupted,
 	}
-	for _, s := range sortedKeys(v.states, cmp.Compare) {
+	for _, s := range slices.Sorted(maps.Keys(v.states)) {
 		doc.States = append(doc.States, jsonStateCount{State: s.String(), Sockets: v.states[s]})
 	}
-	for _, m := range sortedKeys(v.modes, cmp.Compare) {
+	for _, m := range slices.Sorted(maps.Keys(v.modes)) {
 		doc.Modes = append(doc.Modes, jsonModeCount{Mode: m.String(), Sockets: v.modes[m]})
 	}
-	for _, f := range sortedKeys(v.fallbacks, compareFallbacks) {
+	for _, f := range slices.SortedFunc(maps.Keys(v.fallbacks), compareFallbacks) {
 		c := jsonFallbackCount{Local: newJSONReason(f.Reason, v.explain), Sockets: v.fallbacks[f]}
 		if f.PeerDiagnosis != 0 {
 			peer := newJSONReason(f.PeerDiagnosis, v.explain)
@@ -122,15 +123,6 @@ func (v *summaryView) document(interrupted bool) jsonSummary {
 
 func compareFallbacks(a, b netlinksmc.Fallback) int {
 	return cmp.Or(cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.PeerDiagnosis, b.PeerDiagnosis))
-}
-
-func sortedKeys[K comparable, V any](m map[K]V, compare func(a, b K) int) []K {
-	keys := make([]K, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, compare)
-	return keys
 }
 
 // printText prints the total and a table for each kind of count that there is.
