@@ -41,23 +41,23 @@ static bool has_link(const struct smc_lgr_rdma *group)
 	return group->link && group->state != SMC_GROUP_ENDED;
 }
 
-/* The buffers of a namespace's connections, instead of all that the group has. */
-static void count_own_bufs(struct smc_lgr *lgr, const struct net *net, struct smc_rdma_group_view *view)
+/* The buffers that a namespace's own connections have in a group. */
+struct own_bufs {
+	const struct smc_lgr *lgr;
+	struct smc_rdma_group_view *view;
+};
+
+static int count_bufs(struct smc_lgr_member *member, void *arg)
 {
-	const struct smc_conn *conn;
+	const struct own_bufs *own = arg;
+	const struct smc_rdma_conn *rc;
 
-	view->snd_bytes = 0;
-	view->rmb_bytes = 0;
-	spin_lock_bh(&lgr->lock);
-	list_for_each_entry(conn, &lgr->members, member.list) {
-		const struct smc_rdma_conn *rc = smc_rdma_conn_of(conn);
-
-		if (!net_eq(conn->member.sn->net, net))
-			continue;
-		view->snd_bytes += rc->snd->size;
-		view->rmb_bytes += rc->rmb->size;
-	}
-	spin_unlock_bh(&lgr->lock);
+	if (member->lgr != own->lgr)
+		return 0;
+	rc = smc_rdma_conn_of(smc_conn_of(member));
+	own->view->snd_bytes += rc->snd->size;
+	own->view->rmb_bytes += rc->rmb->size;
+	return 0;
 }
 
 /**
@@ -71,7 +71,9 @@ static void count_own_bufs(struct smc_lgr *lgr, const struct net *net, struct sm
 void smc_rdma_show_group(struct smc_lgr *lgr, const struct net *net, struct smc_rdma_group_view *view)
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(lgr);
+	struct own_bufs own = { .lgr = lgr, .view = view };
 	bool by_user;
+	u64 order = 0;
 
 	memset(view, 0, sizeof(*view));
 	view->server = group->server;
@@ -82,14 +84,14 @@ void smc_rdma_show_group(struct smc_lgr *lgr, const struct net *net, struct smc_
 	spin_lock_bh(&group->lock);
 	view->has_link = has_link(group);
 	if (view->has_link) {
-		view->snd_bytes = group->bytes[false];
-		view->rmb_bytes = group->bytes[true];
+		view->snd_bytes = net ? 0 : group->bytes[false];
+		view->rmb_bytes = net ? 0 : group->bytes[true];
 		show_link(group, &view->link);
 		show_pnet_id(group->link->path.dev, group->link->path.port, view->pnet_id, &by_user);
 	}
 	spin_unlock_bh(&group->lock);
 	if (net)
-		count_own_bufs(lgr, net, view);
+		smc_lgr_walk_members(net, &order, count_bufs, &own);
 }
 
 /**
