@@ -28,6 +28,7 @@ struct shown_lgr {
 	const struct smc_lgr *lgr;
 	struct smc_lgr_view view;
 	struct smc_rdma_group_view r;
+	const struct smc_rdma_link_view *link;
 };
 
 static int put_v2(struct sk_buff *skb, const struct smc_rdma_group_view *r)
@@ -83,7 +84,7 @@ static int put_id(struct sk_buff *skb, int type, const u8 id[4])
 static int put_link(struct sk_buff *skb, void *arg)
 {
 	const struct shown_lgr *shown = arg;
-	const struct smc_rdma_link_view *l = &shown->r.link;
+	const struct smc_rdma_link_view *l = shown->link;
 	struct nlattr *nest = nla_nest_start(skb, SMC_GEN_LINK_SMCR);
 
 	if (!nest || nla_put_u8(skb, SMC_NLA_LINK_ID, l->id) ||
@@ -98,26 +99,30 @@ static int put_link(struct sk_buff *skb, void *arg)
 	return 0;
 }
 
-/* Adds a group, and its link if that is asked for: both, or neither. */
-static int add_lgr(struct smc_lgr *lgr, const struct smc_netlink_dump *d, bool link)
+/* Adds a group, and its links if they are asked for: all, or nothing. */
+static int add_lgr(struct smc_lgr *lgr, const struct smc_netlink_dump *d, bool links)
 {
 	const struct net *net = sock_net(d->skb->sk);
 	struct shown_lgr shown = { .lgr = lgr };
 	void *before = skb_tail_pointer(d->skb);
+	unsigned int i;
 
 	if (lgr->key.ops->role != SMC_ROLE_R)
 		return 0;
 	smc_lgr_describe(lgr, net, &shown.view);
 	smc_rdma_show_group(lgr, shown.view.whole ? NULL : net, &shown.r);
-	/* A group that is being formed or has ended has no link. */
-	if (!shown.r.has_link)
+	if (!shown.r.n_links)
 		return 0;
 	if (smc_netlink_add_msg(d, SMC_NETLINK_GET_LGR_SMCR, put_lgr, &shown))
 		return -EMSGSIZE;
-	if (!link || !smc_netlink_add_msg(d, SMC_NETLINK_GET_LINK_SMCR, put_link, &shown))
-		return 0;
-	nlmsg_trim(d->skb, before);
-	return -EMSGSIZE;
+	for (i = 0; links && i < shown.r.n_links; i++) {
+		shown.link = &shown.r.links[i];
+		if (smc_netlink_add_msg(d, SMC_NETLINK_GET_LINK_SMCR, put_link, &shown)) {
+			nlmsg_trim(d->skb, before);
+			return -EMSGSIZE;
+		}
+	}
+	return 0;
 }
 
 static int dump_lgr(struct smc_lgr *lgr, void *arg)
@@ -125,7 +130,7 @@ static int dump_lgr(struct smc_lgr *lgr, void *arg)
 	return add_lgr(lgr, arg, false);
 }
 
-static int dump_lgr_and_link(struct smc_lgr *lgr, void *arg)
+static int dump_lgr_and_links(struct smc_lgr *lgr, void *arg)
 {
 	return add_lgr(lgr, arg, true);
 }
@@ -139,12 +144,12 @@ int smc_netlink_dump_smcr_groups(struct sk_buff *skb, struct netlink_callback *c
 	return skb->len;
 }
 
-/* smc_netlink_dump_smcr_links() - answers SMC_NETLINK_GET_LINK_SMCR: each group, then its link */
+/* smc_netlink_dump_smcr_links() - answers SMC_NETLINK_GET_LINK_SMCR: each group, then its links */
 int smc_netlink_dump_smcr_links(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct smc_netlink_dump d = { .skb = skb, .cb = cb };
 
-	smc_lgr_walk(sock_net(skb->sk), &smc_netlink_cursor_of(cb)->next, dump_lgr_and_link, &d);
+	smc_lgr_walk(sock_net(skb->sk), &smc_netlink_cursor_of(cb)->next, dump_lgr_and_links, &d);
 	return skb->len;
 }
 

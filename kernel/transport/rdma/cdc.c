@@ -22,7 +22,7 @@ static bool sync_bytes(struct smc_rdma_conn *rc, struct smc_rdma_buf *buf, u32 o
 {
 	if (likely(!buf->bounces))
 		return true;
-	if (!smc_link_usable(rc->group->link))
+	if (!smc_link_usable(rc->link))
 		return false;
 	smc_rdma_buf_sync(buf, off, n);
 	return true;
@@ -148,7 +148,7 @@ static int cdc_post(struct smc_rdma_conn *rc, const struct smc_cdc_update *u)
 		smc_conn_get(rc->conn);
 		WRITE_ONCE(batch->pending, true);
 	}
-	err = smc_link_send(rc->group->link, &req);
+	err = smc_link_send(rc->link, &req);
 	if (batch && (err || !req.fresh))
 		smc_conn_put(rc->conn);
 	if (batch && err)
@@ -359,7 +359,7 @@ static u64 posted_end(struct smc_rdma_conn *rc)
 }
 
 /* Takes in one message, of a connection that knows its peer. The caller is in an RCU section. */
-static void cdc_recv(struct smc_rdma_conn *rc, const struct smc_cdc *msg)
+static void cdc_recv(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg)
 {
 	struct smc_conn *conn = rc->conn;
 	u32 at = rc->rx.prod.at.count;
@@ -367,14 +367,14 @@ static void cdc_recv(struct smc_rdma_conn *rc, const struct smc_cdc *msg)
 
 	lockdep_assert_held(&rc->recv_lock);
 	if (smc_cdc_recv(&rc->rx, msg, posted_end(rc), conn->rx.size, conn->tx_size, &delta)) {
-		smc_link_fail(rc->group->link, SMC_LINK_AHEAD, 0);
+		smc_link_fail(link, SMC_LINK_AHEAD, 0);
 		return;
 	}
 	if (delta.data > 0 && !sync_bytes(rc, rc->rmb, at, delta.data))
 		return;
 	smc_upcall_received(conn, &rc->rx, &delta);
 	if (delta.space > 0) {
-		WRITE_ONCE(rc->group->link->last_read, jiffies);
+		WRITE_ONCE(link->last_read, jiffies);
 		make_room(rc);
 	}
 	if (smc_conn_cdc_due(conn, &rc->tx, &delta) && smc_conn_get_live(conn)) {
@@ -407,21 +407,22 @@ static bool keep_early(struct smc_rdma_conn *rc, const struct smc_cdc *msg)
 }
 
 /* Takes in one message if none that was sent later has come before. The caller is in an RCU section. */
-static void cdc_recv_in_order(struct smc_rdma_conn *rc, const struct smc_cdc *msg)
+static void cdc_recv_in_order(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg)
 {
 	spin_lock_bh(&rc->recv_lock);
 	if (!smc_cdc_is_late(&rc->rx, msg->seq)) {
 		rc->rx.seq = msg->seq;
 		WRITE_ONCE(rc->received, true);
 		if (!keep_early(rc, msg))
-			cdc_recv(rc, msg);
+			cdc_recv(rc, link, msg);
 	}
 	spin_unlock_bh(&rc->recv_lock);
 }
 
-/* smc_rdma_cdc_recv() - a CDC message has come over a link of a group. Softirq. */
-void smc_rdma_cdc_recv(struct smc_lgr_rdma *group, const u8 *buf, u32 len)
+/* smc_rdma_cdc_recv() - a CDC message has come over a link. Softirq. */
+void smc_rdma_cdc_recv(struct smc_link *link, const u8 *buf, u32 len)
 {
+	struct smc_lgr_rdma *group = link->group;
 	struct smc_conn *conn;
 	struct smc_cdc msg;
 
@@ -430,7 +431,7 @@ void smc_rdma_cdc_recv(struct smc_lgr_rdma *group, const u8 *buf, u32 len)
 	rcu_read_lock();
 	conn = xa_load(&group->conns, msg.token);
 	if (conn && !(msg.flags & SMC_CDC_FAILOVER))
-		cdc_recv_in_order(conn->priv, &msg);
+		cdc_recv_in_order(conn->priv, link, &msg);
 	/* Also for one that ends this very moment: see release(). */
 	if (msg.state & (SMC_CDC_CLOSED | SMC_CDC_ABORT))
 		smc_lgr_rdma_peer_closed(group, msg.token);
@@ -438,28 +439,28 @@ void smc_rdma_cdc_recv(struct smc_lgr_rdma *group, const u8 *buf, u32 len)
 }
 
 /**
- * smc_rdma_cdc_recv_imm() - the peer has written to an RMB of a group, with immediate data
- * @group: the group, whose peer has agreed to immediate data
+ * smc_rdma_cdc_recv_imm() - the peer has written to an RMB over a link, with immediate data
+ * @link: the link, of a group whose peer has agreed to immediate data
  * @imm: the immediate data, in host order
  * @len: bytes that the peer has written
  *
  * Softirq.
  */
-void smc_rdma_cdc_recv_imm(struct smc_lgr_rdma *group, u32 imm, u32 len)
+void smc_rdma_cdc_recv_imm(struct smc_link *link, u32 imm, u32 len)
 {
 	struct smc_rdma_conn *rc;
 	struct smc_cdc msg;
 
 	rcu_read_lock();
-	rc = rcu_dereference(group->by_rmb[imm >> SMC_CDC_IMM_RMB_SHIFT]);
+	rc = rcu_dereference(link->group->by_rmb[imm >> SMC_CDC_IMM_RMB_SHIFT]);
 	if (rc) {
 		spin_lock_bh(&rc->recv_lock);
 		if (rc->ready && !smc_cdc_decode_imm(&rc->rx, imm, len, rc->conn->rx.size, rc->conn->tx_size, &msg)) {
 			rc->rx.seq = msg.seq;
 			WRITE_ONCE(rc->received, true);
-			cdc_recv(rc, &msg);
+			cdc_recv(rc, link, &msg);
 		} else {
-			smc_link_fail(group->link, SMC_LINK_BAD_IMMEDIATE, len);
+			smc_link_fail(link, SMC_LINK_BAD_IMMEDIATE, len);
 		}
 		spin_unlock_bh(&rc->recv_lock);
 	}
@@ -493,7 +494,7 @@ void smc_rdma_cdc_start(struct smc_rdma_conn *rc, const struct smc_clc_accept *p
 	rc->ready = true;
 	spin_unlock(&rc->lock);
 	if (early)
-		cdc_recv(rc, &rc->early);
+		cdc_recv(rc, rc->link, &rc->early);
 	spin_unlock_bh(&rc->recv_lock);
 	if (revoked)
 		smc_upcall_reset(conn);

@@ -125,13 +125,13 @@ static int form(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 	rc = smc_rdma_form(ro, &ro->path[peer->version - 1]);
 	if (rc)
 		return rc;
-	group->link->peer = to;
-	smc_link_peer_recvs(group->link, peer->vendor);
+	ro->link->peer = to;
+	smc_link_peer_recvs(ro->link, peer->vendor);
 	rc = smc_rdma_make_conn(ro);
 	if (rc)
 		return rc;
 	/* The server's first message may come as soon as it has our CONFIRM. */
-	return smc_link_to_rtr(group->link) ? SMC_REASON_READY_LINK : 0;
+	return smc_link_to_rtr(ro->link) ? SMC_REASON_READY_LINK : 0;
 }
 
 /* A place in the group that the server means. Return: 0 or a reason. */
@@ -146,7 +146,10 @@ static int join(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 		return PTR_ERR(lgr) == -ENOENT ? SMC_REASON_SYNC : SMC_REASON_MEM;
 	ro->lgr = lgr;
 	ro->placed = true;
-	return ro->first ? form(ro, peer) : smc_rdma_make_conn(ro);
+	if (ro->first)
+		return form(ro, peer);
+	ro->link = smc_lgr_rdma_get_link(smc_lgr_rdma_of(lgr), peer);
+	return ro->link ? smc_rdma_make_conn(ro) : SMC_REASON_NO_ACTIVE_LINK;
 }
 
 static void fill_confirm(const struct smc_rdma_offer *ro, const struct smc_clc_accept *peer, struct smc_clc_accept *us)
@@ -175,13 +178,12 @@ static int confirm_link(struct smc_rdma_offer *ro)
 	rc = smc_rdma_confirmed(ro);
 	if (rc)
 		return rc;
-	group->link->id = group->llc.confirm_link;
 	rc = smc_rdma_open_link(ro);
 	if (rc)
 		return rc;
 	/* With our answer, the server may name this group to others, who have to find it ready. */
 	smc_lgr_rdma_ready(group);
-	smc_rdma_llc_confirm_link(group, true);
+	smc_rdma_llc_confirm_link(ro->link, true);
 	return 0;
 }
 

@@ -37,10 +37,66 @@ int smc_lgr_rdma_init(struct smc_lgr *lgr)
 	return 0;
 }
 
-/* What a client knows of the link that it is to use, from the server's ACCEPT. */
-static bool is_link(const struct smc_link *link, const struct smc_clc_accept *peer)
+/*
+ * smc_lgr_rdma_add_link() - gives a group a link, and the link its slot. Does not sleep. Return: false if the group has
+ * ended or has no free slot.
+ */
+bool smc_lgr_rdma_add_link(struct smc_lgr_rdma *group, struct smc_link *link)
 {
-	return smc_link_usable(link) && link->peer.qpn == peer->qpn && !memcmp(link->peer.gid, peer->gid, sizeof(peer->gid));
+	bool added = false;
+	u8 slot;
+
+	spin_lock_bh(&group->lock);
+	for (slot = 0; slot < SMC_LINKS_PER_LGR_MAX && group->links[slot]; slot++)
+		;
+	if (slot < SMC_LINKS_PER_LGR_MAX && group->state != SMC_GROUP_ENDED) {
+		link->slot = slot;
+		group->links[slot] = link;
+		added = true;
+	}
+	spin_unlock_bh(&group->lock);
+	return added;
+}
+
+/* smc_lgr_rdma_next_link() - returns the link after another, or the first one for NULL; NULL at the end. Any context. */
+struct smc_link *smc_lgr_rdma_next_link(const struct smc_lgr_rdma *group, const struct smc_link *link)
+{
+	u8 slot = link ? link->slot + 1 : 0;
+
+	lockdep_assert_held(&group->lock);
+	while (slot < SMC_LINKS_PER_LGR_MAX && !group->links[slot])
+		slot++;
+	return slot < SMC_LINKS_PER_LGR_MAX ? group->links[slot] : NULL;
+}
+
+/*
+ * smc_lgr_rdma_find_link() - returns a usable link: the one that ACCEPT or CONFIRM names, or any for NULL. Any context.
+ * CONFIRM has to repeat the MAC of first contact, ACCEPT need not.
+ */
+struct smc_link *smc_lgr_rdma_find_link(const struct smc_lgr_rdma *group, const struct smc_clc_accept *peer)
+{
+	struct smc_link *link;
+
+	smc_for_each_link(group, link) {
+		const u8 *mac = peer && group->server ? peer->mac : link->peer.clc_mac;
+
+		if (smc_link_usable(link) && (!peer || smc_link_is_peer(link, peer->gid, mac, peer->qpn)))
+			return link;
+	}
+	return NULL;
+}
+
+/* smc_lgr_rdma_get_link() - as smc_lgr_rdma_find_link(), without the lock, and with a reference on the link. Softirq. */
+struct smc_link *smc_lgr_rdma_get_link(struct smc_lgr_rdma *group, const struct smc_clc_accept *peer)
+{
+	struct smc_link *link;
+
+	spin_lock_bh(&group->lock);
+	link = smc_lgr_rdma_find_link(group, peer);
+	if (link)
+		smc_link_get(link);
+	spin_unlock_bh(&group->lock);
+	return link;
 }
 
 /* smc_lgr_rdma_has_rmb() - is there one for one more connection? A peer has places for so many, used or not. A hint. */
@@ -55,19 +111,16 @@ bool smc_lgr_rdma_has_rmb(const struct smc_lgr_rdma *group)
  */
 bool smc_lgr_rdma_fits(const struct smc_lgr *lgr, const void *hint)
 {
-	const struct smc_lgr_rdma *group = smc_lgr_rdma_of(lgr);
+	struct smc_lgr_rdma *group = smc_lgr_rdma_of(lgr);
+	bool fits = false;
 
-	switch (READ_ONCE(group->state)) {
-	case SMC_GROUP_FORMING:
-		return !hint && smc_lgr_rdma_has_rmb(group);
-	case SMC_GROUP_READY:
-		if (smc_rdma_llc_closing(group))
-			return false;
-		/* The group may not have heard yet that its link is down. */
-		return hint ? is_link(group->link, hint) : smc_link_usable(group->link) && smc_lgr_rdma_has_rmb(group);
-	default:
-		return false;
-	}
+	spin_lock_bh(&group->lock);
+	if (group->state == SMC_GROUP_FORMING)
+		fits = !hint;
+	else if (group->state == SMC_GROUP_READY && !smc_rdma_llc_closing(group))
+		fits = smc_lgr_rdma_find_link(group, hint);
+	spin_unlock_bh(&group->lock);
+	return fits && (hint || smc_lgr_rdma_has_rmb(group));
 }
 
 /*
@@ -86,22 +139,16 @@ void smc_lgr_rdma_wake_locked(struct smc_lgr_rdma *group)
 /* smc_lgr_rdma_ready() - first contact is complete: connections may join. Softirq. */
 void smc_lgr_rdma_ready(struct smc_lgr_rdma *group)
 {
+	struct smc_link *link;
+
 	spin_lock_bh(&group->lock);
 	if (group->state == SMC_GROUP_FORMING) {
 		WRITE_ONCE(group->state, SMC_GROUP_READY);
-		smc_rdma_llc_watch(group);
+		smc_for_each_link(group, link)
+			smc_rdma_llc_watch_link(link);
 	}
 	smc_lgr_rdma_wake_locked(group);
 	spin_unlock_bh(&group->lock);
-}
-
-/* smc_lgr_rdma_receive() - a message has come over a link. Softirq. */
-void smc_lgr_rdma_receive(struct smc_lgr_rdma *group, struct smc_link *link, const u8 *msg, u32 len)
-{
-	if (len && msg[0] == SMC_CDC_TYPE)
-		smc_rdma_cdc_recv(group, msg, len);
-	else
-		smc_rdma_llc_receive(group, link, msg, len);
 }
 
 /* smc_lgr_rdma_uncount() - an RMB by that number is no more, if there was one. Under the lock. */
@@ -119,15 +166,16 @@ void smc_lgr_rdma_uncount(struct smc_lgr_rdma *group, u8 id)
  * go on with the link meanwhile; only its end has to wait. If the link ends next, the buffer is already on
  * `attached`, and will be detached.
  */
-static struct smc_rdma_buf *make_buf(struct smc_lgr_rdma *group, u8 id, u8 code)
+static struct smc_rdma_buf *make_buf(struct smc_link *link, u8 id, u8 code)
 {
+	struct smc_lgr_rdma *group = link->group;
 	struct smc_rdma_buf *buf = ERR_PTR(-ENOTCONN);
 	bool rmb = id;
 	u8 asked = code;
 
-	down_read(&group->link->making);
-	while (!group->link->gone) {
-		buf = smc_rdma_buf_new(group->link, rmb, code, group->buf_type);
+	down_read(&link->making);
+	while (!link->gone) {
+		buf = smc_rdma_buf_new(link, rmb, code, group->buf_type);
 		/* There may be memory for less, or the adapter take it in fewer pieces. */
 		if (!IS_ERR(buf) || !code--)
 			break;
@@ -142,7 +190,7 @@ static struct smc_rdma_buf *make_buf(struct smc_lgr_rdma *group, u8 id, u8 code)
 		group->bytes[rmb] += buf->size;
 	}
 	spin_unlock_bh(&group->lock);
-	up_read(&group->link->making);
+	up_read(&link->making);
 	return buf;
 }
 
@@ -162,27 +210,29 @@ static struct smc_rdma_buf *idle_rmb(struct smc_lgr_rdma *group, u8 code, bool f
 }
 
 /* A ring of which the adapter sends nothing any more. */
-static struct smc_rdma_buf *idle_ring(struct smc_lgr_rdma *group, u8 code)
+static struct smc_rdma_buf *idle_ring(struct smc_link *link, u8 code)
 {
+	struct smc_lgr_rdma *group = link->group;
 	struct smc_rdma_buf *buf;
 
 	lockdep_assert_held(&group->lock);
 	list_for_each_entry(buf, &group->sndbufs, list)
-		if (buf->asked == code && smc_link_passed(group->link, buf->busy))
+		if (buf->asked == code && smc_link_passed(link, buf->busy))
 			return buf;
 	return NULL;
 }
 
 /**
  * smc_lgr_rdma_buf() - a buffer for a connection: one that another had, or a new one
- * @group: the group, which has its link
+ * @link: the connection's link
  * @rmb: for the peer to write to, else to send from
  * @code: its size; smaller ones are tried if memory is short
  *
  * May sleep. Return: the buffer, or ERR_PTR(-ENOMEM) and the like.
  */
-struct smc_rdma_buf *smc_lgr_rdma_buf(struct smc_lgr_rdma *group, bool rmb, u8 code)
+struct smc_rdma_buf *smc_lgr_rdma_buf(struct smc_link *link, bool rmb, u8 code)
 {
+	struct smc_lgr_rdma *group = link->group;
 	struct smc_rdma_buf *found;
 	bool full;
 	u8 id = 0;
@@ -190,7 +240,7 @@ struct smc_rdma_buf *smc_lgr_rdma_buf(struct smc_lgr_rdma *group, bool rmb, u8 c
 	might_sleep();
 	spin_lock_bh(&group->lock);
 	full = rmb && group->n_rmbs >= SMC_RDMA_RTOKENS;
-	found = rmb ? idle_rmb(group, code, full) : idle_ring(group, code);
+	found = rmb ? idle_rmb(group, code, full) : idle_ring(link, code);
 	if (found)
 		list_del_init(&found->list);
 	if (!found && !full && rmb) {
@@ -204,7 +254,7 @@ struct smc_rdma_buf *smc_lgr_rdma_buf(struct smc_lgr_rdma *group, bool rmb, u8 c
 		smc_rdma_buf_clear(found);
 		return found;
 	}
-	return full ? ERR_PTR(-ENOSPC) : make_buf(group, id, code);
+	return full ? ERR_PTR(-ENOSPC) : make_buf(link, id, code);
 }
 
 /**
@@ -254,13 +304,14 @@ bool smc_lgr_rdma_keep(struct smc_lgr_rdma *group, struct smc_rdma_buf *buf, str
 }
 
 /*
- * smc_lgr_rdma_put_snd() - nothing more is put into a ring that is sent from; was anything sent? Softirq.
+ * smc_lgr_rdma_put_snd() - nothing more is put into a ring that is sent from; was anything sent, by that link? Softirq.
  */
-void smc_lgr_rdma_put_snd(struct smc_lgr_rdma *group, struct smc_rdma_buf *snd, bool sent)
+void smc_lgr_rdma_put_snd(struct smc_link *link, struct smc_rdma_buf *snd, bool sent)
 {
+	struct smc_lgr_rdma *group = link->group;
 	bool kept;
 
-	snd->busy = sent ? smc_link_position(group->link) : 0;
+	snd->busy = sent ? smc_link_position(link) : 0;
 	spin_lock_bh(&group->lock);
 	kept = smc_lgr_rdma_keep(group, snd, &group->sndbufs);
 	spin_unlock_bh(&group->lock);
@@ -331,38 +382,23 @@ void smc_lgr_rdma_flush(struct smc_lgr *lgr, unsigned long until)
 
 /*
  * smc_lgr_rdma_end() - lgr_end of the transport: nobody joins any more. The peer is told, then the
- * link goes, and nobody writes to our memory any more. May sleep.
+ * links go, and nobody writes to our memory any more. May sleep.
  */
 void smc_lgr_rdma_end(struct smc_lgr *lgr)
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(lgr);
-	struct smc_link *link;
+	unsigned int i;
 
 	might_sleep();
 	spin_lock_bh(&group->lock);
 	WRITE_ONCE(group->state, SMC_GROUP_ENDED);
-	link = group->link;
 	smc_lgr_rdma_wake_locked(group);
 	spin_unlock_bh(&group->lock);
 	smc_rdma_llc_end(group);
-	if (link)
-		smc_link_end(link, detach_bufs);
-}
-
-/*
- * smc_lgr_rdma_set_link() - gives a group that is being formed its link. Does not sleep. Return: false
- * if it has ended meanwhile.
- */
-bool smc_lgr_rdma_set_link(struct smc_lgr_rdma *group, struct smc_link *link)
-{
-	bool alive;
-
-	spin_lock_bh(&group->lock);
-	alive = group->state != SMC_GROUP_ENDED;
-	if (alive)
-		group->link = link;
-	spin_unlock_bh(&group->lock);
-	return alive;
+	/* A group that has ended gets no more links, and keeps those that it has. */
+	for (i = 0; i < SMC_LINKS_PER_LGR_MAX; i++)
+		if (group->links[i])
+			smc_link_end(group->links[i], detach_bufs);
 }
 
 /* smc_lgr_rdma_free() - lgr_free of the transport: it has ended, and no connection is left. Softirq. */
@@ -370,10 +406,12 @@ void smc_lgr_rdma_free(struct smc_lgr *lgr)
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(lgr);
 	struct smc_rdma_buf *buf, *next;
+	unsigned int i;
 
 	list_for_each_entry_safe(buf, next, &group->bufs, all)
 		smc_rdma_buf_free(buf);
 	xa_destroy(&group->conns);
-	kfree(group->link);
+	for (i = 0; i < SMC_LINKS_PER_LGR_MAX; i++)
+		smc_link_put(group->links[i]);
 	kfree(group);
 }

@@ -34,52 +34,35 @@ struct smc_rtoken {
 struct smc_rdma_call {
 	struct list_head list;		/* group->lock; empty unless it waits or runs */
 	u8 type;			/* SMC_LLC_CONFIRM_RKEY or SMC_LLC_DELETE_RKEY */
-	u32 rkey;
-	u8 msg[SMC_LINK_MSG_LEN];
+	const struct smc_rdma_buf *rmb;
+	u32 rkey;			/* that the message has, once it is sent */
 	int result;			/* -EINPROGRESS, 0, -EREMOTEIO if the peer refuses, -ETIMEDOUT, -ENOTCONN */
 };
 
-/* Messages that wait for room in the send queue, oldest first. */
-#define SMC_RDMA_OUT 16
-
-/* group->lock, but for the timer, and what says otherwise */
+/* LLC of a group. Protected by the group's lock, except where noted. */
 struct smc_rdma_llc {
-	struct smc_link_waiter waiter;
-	u8 out[SMC_RDMA_OUT][SMC_LINK_MSG_LEN];
-	unsigned int first, n;
-	u64 posted;			/* the last message that did not have to wait: for smc_link_passed() */
 	struct list_head calls;		/* struct smc_rdma_call; the first one runs */
-	unsigned long asked;		/* jiffies; when it went out */
+	unsigned long asked;		/* jiffies; when that was sent */
 	bool swapped;			/* the peer writes lengths low byte first; set by who receives, without the lock */
-	bool confirmed;			/* CONFIRM LINK has come, request or response; set last, read by acquire, too */
-	bool confirm_plain;		/* the peer has no eye catchers in its RMBs */
-	u8 confirm_link;		/* the link's number in it */
-	bool doubted;			/* a peer has said that it does not know the group: nobody joins while the link is tested */
+	bool doubted;			/* a peer has said that it does not know the group: nobody joins while the links are tested */
 	unsigned long doubted_since;	/* jiffies */
-	unsigned long proven;		/* jiffies; when the link was last known to work */
-	bool testing;			/* TEST LINK is out */
-	u32 tests;			/* sent so far; the user data has the number after test_id */
-	u8 test_id[12];			/* random; never changes */
-	unsigned long tested;		/* jiffies; since when */
+	unsigned long proven;		/* jiffies; when a link was last known to work */
 	bool deleting;			/* DELETE LINK, or our response to it, was sent; set under the lock */
 	unsigned long delete_sent;	/* jiffies; when it was sent */
 	bool awaits_delete;		/* the peer is to answer it */
 	bool delete_answered;		/* the peer has, by a response; single word, no lock */
 	bool draining;			/* a client has asked for an orderly end: nobody joins; set under the lock */
 	struct smc_llc_delete_link request;	/* by which */
-	bool expected;			/* something was to be done by the link, at the last look */
-	u64 sq_done;			/* how much it had done then */
-	unsigned long moved;		/* jiffies; the first look with that */
+	wait_queue_head_t flushed;	/* woken when the send queue of a link moves, or DELETE LINK is answered; no lock */
 	unsigned int late;		/* DELETE RKEY that have not been answered in time, and may be yet */
 	bool overtaken;			/* soon after the call went out an answer has come, which counts as a late one */
-	unsigned long next;		/* jiffies; when the timer is due, while it is pending */
 	unsigned int overtakes;		/* DELETE RKEY that have timed out after that, since one has not */
+	unsigned long next;		/* jiffies; when the timer is due, while it is pending */
 	struct delayed_work timer;	/* looks after calls and tests; holds a reference on the group */
 };
 
 struct smc_lgr_rdma {
 	struct smc_lgr *lgr;
-	struct smc_link *link;		/* from when the group is formed until it has ended */
 	bool server;
 	bool direct;			/* no gateway between the peers */
 	bool immediate;			/* CDC messages may come and go as immediate data */
@@ -92,6 +75,7 @@ struct smc_lgr_rdma {
 
 	spinlock_t lock;		/* what follows; softirqs off */
 	enum smc_rdma_group_state state;
+	struct smc_link *links[SMC_LINKS_PER_LGR_MAX];	/* each with a reference */
 	struct list_head waiting;	/* struct smc_rdma_offer */
 	struct list_head attached;	/* all struct smc_rdma_buf that the adapter knows */
 	struct list_head bufs;		/* those that it does not know any more */
@@ -115,6 +99,7 @@ struct smc_rdma_offer {
 	struct smc_offer *offer;
 	struct smc_rdma_path path[2];	/* client: what was offered of version 1 and 2. Server: [0], what was chosen */
 	struct smc_lgr *lgr;		/* a reference */
+	struct smc_link *link;		/* of the connection, with a reference; the first one of a group if it forms that */
 	bool placed;			/* with a place in it, until there is a connection */
 	bool first;			/* it forms the group */
 	bool started;			/* the call, or what follows CONFIRM */
@@ -135,6 +120,7 @@ struct smc_rdma_batch {
 struct smc_rdma_conn {
 	struct smc_conn *conn;
 	struct smc_lgr_rdma *group;
+	struct smc_link *link;		/* that it writes to the peer by; a reference */
 	struct smc_rdma_buf *rmb, *snd;
 	const struct net *net;		/* of its socket, only compared here */
 	bool large;			/* it has large buffers; never changes once it has its buffers */
@@ -167,6 +153,10 @@ static inline struct smc_lgr_rdma *smc_lgr_rdma_of(const struct smc_lgr *lgr)
 	return lgr->priv;
 }
 
+/* Visits the links of a group; the caller holds the group's lock. */
+#define smc_for_each_link(group, link) \
+	for (link = smc_lgr_rdma_next_link(group, NULL); link; link = smc_lgr_rdma_next_link(group, link))
+
 /* group.c */
 int smc_lgr_rdma_init(struct smc_lgr *lgr);
 bool smc_lgr_rdma_fits(const struct smc_lgr *lgr, const void *hint);
@@ -174,17 +164,19 @@ void smc_lgr_rdma_delete_link(struct smc_lgr *lgr);
 void smc_lgr_rdma_flush(struct smc_lgr *lgr, unsigned long until);
 void smc_lgr_rdma_end(struct smc_lgr *lgr);
 void smc_lgr_rdma_free(struct smc_lgr *lgr);
-bool smc_lgr_rdma_set_link(struct smc_lgr_rdma *group, struct smc_link *link);
+bool smc_lgr_rdma_add_link(struct smc_lgr_rdma *group, struct smc_link *link);
+struct smc_link *smc_lgr_rdma_next_link(const struct smc_lgr_rdma *group, const struct smc_link *link);
+struct smc_link *smc_lgr_rdma_find_link(const struct smc_lgr_rdma *group, const struct smc_clc_accept *peer);
+struct smc_link *smc_lgr_rdma_get_link(struct smc_lgr_rdma *group, const struct smc_clc_accept *peer);
 void smc_lgr_rdma_ready(struct smc_lgr_rdma *group);
 void smc_lgr_rdma_wake_locked(struct smc_lgr_rdma *group);
-void smc_lgr_rdma_receive(struct smc_lgr_rdma *group, struct smc_link *link, const u8 *msg, u32 len);
 bool smc_lgr_rdma_keep(struct smc_lgr_rdma *group, struct smc_rdma_buf *buf, struct list_head *list);
 void smc_lgr_rdma_uncount(struct smc_lgr_rdma *group, u8 id);
 bool smc_lgr_rdma_has_rmb(const struct smc_lgr_rdma *group);
-struct smc_rdma_buf *smc_lgr_rdma_buf(struct smc_lgr_rdma *group, bool rmb, u8 code);
+struct smc_rdma_buf *smc_lgr_rdma_buf(struct smc_link *link, bool rmb, u8 code);
 void smc_lgr_rdma_take_large(struct smc_lgr_rdma *group, struct smc_rdma_conn *rc, unsigned int most);
 void smc_lgr_rdma_put_large(struct smc_lgr_rdma *group, struct smc_rdma_conn *rc);
-void smc_lgr_rdma_put_snd(struct smc_lgr_rdma *group, struct smc_rdma_buf *snd, bool sent);
+void smc_lgr_rdma_put_snd(struct smc_link *link, struct smc_rdma_buf *snd, bool sent);
 
 /* rtoken.c */
 int smc_rtoken_add(struct smc_lgr_rdma *group, u32 rkey, u64 addr);
@@ -200,20 +192,21 @@ void smc_lgr_rdma_drop_rmb(struct smc_rdma_buf *rmb);
 
 /* llc.c */
 void smc_rdma_llc_init(struct smc_lgr_rdma *group);
-void smc_rdma_llc_receive(struct smc_lgr_rdma *group, struct smc_link *link, const u8 *msg, u32 len);
-void smc_rdma_user_id(const struct smc_lgr_rdma *group, u8 id[4]);
-void smc_rdma_llc_confirm_link(struct smc_lgr_rdma *group, bool response);
-void smc_rdma_llc_no_second(struct smc_lgr_rdma *group);
-void smc_rdma_llc_send(struct smc_lgr_rdma *group, const u8 msg[SMC_LINK_MSG_LEN]);
+void smc_rdma_llc_init_link(struct smc_link *link);
+void smc_rdma_llc_receive(struct smc_link *link, const u8 *msg, u32 len);
+void smc_rdma_user_id(const struct smc_link *link, u8 id[4]);
+void smc_rdma_llc_confirm_link(struct smc_link *link, bool response);
+void smc_rdma_llc_no_second(struct smc_link *link);
+bool smc_rdma_llc_encode(struct smc_lgr_rdma *group, struct smc_llc *m, u8 msg[SMC_LLC_LEN]);
+void smc_rdma_llc_send(struct smc_link *link, const u8 msg[SMC_LINK_MSG_LEN]);
+void smc_rdma_llc_send_msg(struct smc_link *link, struct smc_llc *m);
+void smc_rdma_llc_respond(struct smc_link *link, struct smc_llc *m);
+void smc_rdma_llc_bad(struct smc_link *link, u8 type);
 void smc_rdma_llc_look_soon(struct smc_lgr_rdma *group, unsigned long delay);
-void smc_rdma_llc_send_msg(struct smc_lgr_rdma *group, struct smc_llc *m);
-void smc_rdma_llc_respond(struct smc_lgr_rdma *group, struct smc_llc *m);
-void smc_rdma_llc_doubt(struct smc_lgr_rdma *group);
-void smc_rdma_llc_watch(struct smc_lgr_rdma *group);
 void smc_rdma_llc_end(struct smc_lgr_rdma *group);
 
 /* llc_end.c */
-void smc_rdma_llc_on_delete_link(struct smc_lgr_rdma *group, struct smc_link *link, struct smc_llc *m);
+void smc_rdma_llc_on_delete_link(struct smc_link *link, struct smc_llc *m);
 bool smc_rdma_llc_closing(const struct smc_lgr_rdma *group);
 void smc_rdma_llc_delete_link(struct smc_lgr_rdma *group);
 void smc_rdma_llc_flush(struct smc_lgr_rdma *group, unsigned long until);
@@ -226,14 +219,11 @@ void smc_rdma_llc_cancel(struct smc_lgr_rdma *group, struct smc_rdma_call *call)
 void smc_rdma_llc_answered(struct smc_lgr_rdma *group, u8 type, u32 rkey, bool negative);
 unsigned long smc_rdma_llc_look_at_calls(struct smc_lgr_rdma *group);
 
-/* keepalive.c */
-struct smc_keepalive {
-	unsigned long idle;	/* jiffies; MAX_JIFFY_OFFSET if no connection has keepalive */
-	unsigned long limit;	/* jiffies from the test on, after which the peer is dead */
-};
-
-void smc_keepalive_find(struct smc_lgr_rdma *group, struct smc_keepalive *k);
-void smc_keepalive_expire(struct smc_lgr_rdma *group);
+/* llc_test.c */
+void smc_rdma_llc_doubt(struct smc_lgr_rdma *group);
+void smc_rdma_llc_on_test_link(struct smc_link *link, struct smc_llc *m);
+unsigned long smc_rdma_llc_test_links(struct smc_lgr_rdma *group);
+void smc_rdma_llc_watch_link(struct smc_link *link);
 
 /* cdc.c */
 void smc_rdma_cdc_send(struct smc_rdma_conn *rc);
@@ -244,7 +234,7 @@ void smc_rdma_revoke(struct smc_rdma_conn *rc);
 bool smc_rdma_peer_full(const struct smc_conn *conn);
 void smc_rdma_cdc_init(struct smc_rdma_conn *rc);
 void smc_rdma_cdc_start(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer);
-void smc_rdma_cdc_recv(struct smc_lgr_rdma *group, const u8 *buf, u32 len);
-void smc_rdma_cdc_recv_imm(struct smc_lgr_rdma *group, u32 imm, u32 len);
+void smc_rdma_cdc_recv(struct smc_link *link, const u8 *buf, u32 len);
+void smc_rdma_cdc_recv_imm(struct smc_link *link, u32 imm, u32 len);
 
 #endif /* SMC_RDMA_GROUP_H */

@@ -45,8 +45,22 @@ void smc_link_fail(struct smc_link *link, enum smc_link_why why, int detail)
 		return;
 	trace_smc_link_fail(lgr->id + link->id, why, detail);
 	trace_smcr_link_down(link, lgr, lgr->key.net, lgr->device, (void *)_RET_IP_);
-	wake_up(&link->flushed);
+	wake_up(&link->group->llc.flushed);
 	smc_link_retire(link);
+}
+
+/* smc_link_get() - takes a reference. Any context. Return: the link. */
+struct smc_link *smc_link_get(struct smc_link *link)
+{
+	refcount_inc(&link->ref);
+	return link;
+}
+
+/* smc_link_put() - drops a reference; NULL is allowed. The link has been ended before the last one. Any context. */
+void smc_link_put(struct smc_link *link)
+{
+	if (link && refcount_dec_and_test(&link->ref))
+		kfree(link);
 }
 
 /* smc_link_retire() - the link is to be given up, once what was sent has arrived. Any context. */
@@ -186,12 +200,15 @@ void smc_link_received(struct ib_cq *cq, struct ib_wc *wc)
 	}
 	WRITE_ONCE(link->last_recv, jiffies);
 	if (wc->opcode != IB_WC_RECV) {
-		smc_rdma_cdc_recv_imm(link->group, be32_to_cpu(wc->ex.imm_data), wc->byte_len);
+		smc_rdma_cdc_recv_imm(link, be32_to_cpu(wc->ex.imm_data), wc->byte_len);
 		goto again;
 	}
 	len = min(wc->byte_len, link->rx_len);
 	ib_dma_sync_single_for_cpu(ib, slot->dma, len, DMA_FROM_DEVICE);
-	smc_lgr_rdma_receive(link->group, link, slot->msg, wc->byte_len);
+	if (wc->byte_len && slot->msg[0] == SMC_CDC_TYPE)
+		smc_rdma_cdc_recv(link, slot->msg, wc->byte_len);
+	else
+		smc_rdma_llc_receive(link, slot->msg, wc->byte_len);
 	ib_dma_sync_single_for_device(ib, slot->dma, len, DMA_FROM_DEVICE);
 again:
 	if (READ_ONCE(link->state) != SMC_LINK_DOWN && post_slot(link, slot - link->slots))
@@ -221,6 +238,7 @@ struct smc_link *smc_link_new(struct smc_lgr_rdma *group, const struct smc_rdma_
 		return ERR_PTR(-ENOMEM);
 	}
 	link->group = group;
+	refcount_set(&link->ref, 1);
 	link->path = *path;
 	smc_rdma_dev_get(path->dev);
 	atomic_inc(&path->dev->ports[path->port - 1].links);
@@ -234,15 +252,11 @@ struct smc_link *smc_link_new(struct smc_lgr_rdma *group, const struct smc_rdma_
 	INIT_LIST_HEAD(&link->on_dev);
 	INIT_LIST_HEAD(&link->waiting);
 	INIT_LIST_HEAD(&link->completions);
-	init_waitqueue_head(&link->flushed);
+	smc_rdma_llc_init_link(link);
 	INIT_WORK(&link->down, down_work);
 	rc = smc_link_create_queues(link, sysctl) ?: smc_link_reg_qp_new(link);
 	if (rc) {
-		smc_link_end(link, NULL);
-		/* An event of the adapter may have failed the link already. */
-		if (cancel_work_sync(&link->down))
-			smc_lgr_put(group->lgr);
-		kfree(link);
+		smc_link_discard(link);
 		return ERR_PTR(rc);
 	}
 	spin_lock_bh(&path->dev->lock);
@@ -316,6 +330,16 @@ void smc_link_end(struct smc_link *link, void (*detach)(struct smc_lgr_rdma *gro
 	if (detach)
 		detach(link->group);
 	give_back(link);
+}
+
+/* smc_link_discard() - ends a link that no group has. May sleep. */
+void smc_link_discard(struct smc_link *link)
+{
+	smc_link_end(link, NULL);
+	/* An event of its adapter or port may have failed the link already. */
+	if (cancel_work_sync(&link->down))
+		smc_lgr_put(link->group->lgr);
+	smc_link_put(link);
 }
 
 static int to_init(struct smc_link *link)

@@ -9,6 +9,7 @@
 #include <linux/completion.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/refcount.h>
 #include <linux/rwsem.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
@@ -22,6 +23,8 @@ struct smc_rdma_buf;
 struct smc_lgr_rdma;
 struct smc_sysctl;
 
+/* Links of a group at most. Buffers and rtokens have a place for the keys of each. */
+#define SMC_LINKS_PER_LGR_MAX 2
 #define SMC_LINK_MSG_LEN 44	/* of every message but a few of LLC version 2 */
 #define SMC_LINK_WRITES 3	/* of data that go with one message */
 
@@ -109,6 +112,26 @@ struct smc_link_write {
 	u32 lkey, rkey, len;
 };
 
+/* Messages of LLC that wait for room in the send queue. */
+#define SMC_LINK_OUT 16
+
+/* What LLC knows of a link. Protected by the group's lock, except where noted. */
+struct smc_link_llc {
+	struct smc_link_waiter waiter;
+	u8 out[SMC_LINK_OUT][SMC_LINK_MSG_LEN];	/* messages that wait for room, a ring */
+	unsigned int first, n;		/* the oldest of these, and how many there are */
+	u64 posted;			/* the last message that did not have to wait: for smc_link_passed() */
+	bool confirmed;			/* CONFIRM LINK has come, request or response; set last, read by acquire, too */
+	bool has_eyecatcher;		/* the peer has eye catchers in its RMBs */
+	bool testing;			/* TEST LINK is out */
+	unsigned long tested;		/* jiffies; since when */
+	u32 tests;			/* sent so far; the user data has the number after test_id */
+	u8 test_id[12];			/* random; never changes */
+	bool expected;			/* something was to be done by the link, at the last look */
+	u64 sq_done;			/* how much it had done then */
+	unsigned long moved;		/* jiffies; the first look with that */
+};
+
 /* Work requests to post together: writes of data, then a message that tells of it. */
 struct smc_link_send_req {
 	const struct smc_link_write *writes;
@@ -126,6 +149,8 @@ struct smc_link_send_req {
 
 struct smc_link {
 	struct smc_lgr_rdma *group;
+	refcount_t ref;			/* the group's, and one of each connection and rendezvous that uses the link */
+	u8 slot;			/* its place in group->links, and of its keys in buffers and rtokens */
 	struct smc_rdma_path path;	/* its device is used until the link is destroyed */
 	struct list_head on_dev;	/* dev->lock */
 	struct smc_link_peer peer;
@@ -134,6 +159,7 @@ struct smc_link {
 	u8 mtu_code;			/* of both sides */
 	u8 traffic_class;		/* net.smc.smcr_traffic_class */
 	enum smc_link_state state;	/* single word, no lock; DOWN stays */
+	struct smc_link_llc llc;
 	unsigned long last_recv;		/* jiffies; single word, no lock */
 	unsigned long last_read;		/* jiffies; the peer has told that it has read something; likewise */
 	struct work_struct down;	/* ends the group; holds a reference on it */
@@ -167,7 +193,6 @@ struct smc_link {
 	struct list_head waiting;	/* struct smc_link_waiter */
 	const struct smc_link_waiter *turn;	/* taken off `waiting` last; only compared */
 	struct list_head completions;	/* struct smc_link_completion, in the order that they were sent */
-	wait_queue_head_t flushed;	/* woken when sq_done moves */
 	bool inline_ok;
 	u8 *tx_msgs;			/* sq_size messages, if they cannot go inline */
 	u64 tx_dma;
@@ -194,7 +219,10 @@ struct smc_link {
 
 struct smc_link *smc_link_new(struct smc_lgr_rdma *group, const struct smc_rdma_path *path,
 			      const struct smc_sysctl *sysctl);
+struct smc_link *smc_link_get(struct smc_link *link);
+void smc_link_put(struct smc_link *link);
 void smc_link_end(struct smc_link *link, void (*detach)(struct smc_lgr_rdma *group));
+void smc_link_discard(struct smc_link *link);
 int smc_link_to_rtr(struct smc_link *link);
 int smc_link_to_rts(struct smc_link *link);
 void smc_link_fail(struct smc_link *link, enum smc_link_why why, int detail);

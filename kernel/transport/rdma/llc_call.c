@@ -15,6 +15,26 @@
 #define LOST 3
 #define PROMPT (HZ / 2)
 
+/* Sends a call by a usable link, with the keys that the RMB has on that link. Without any, the group ends soon. */
+static void send_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call)
+{
+	struct smc_link *link = smc_lgr_rdma_find_link(group, NULL);
+	struct smc_llc m = { .type = call->type };
+	u8 msg[SMC_LLC_LEN];
+
+	lockdep_assert_held(&group->lock);
+	call->rkey = call->rmb->rkey;
+	if (call->type == SMC_LLC_CONFIRM_RKEY)
+		m.confirm_rkey = (struct smc_llc_confirm_rkey){ .rkey = call->rkey, .addr = call->rmb->addr };
+	else
+		m.delete_rkey.n_rkeys = 1;
+	if (!link || !smc_rdma_llc_encode(group, &m, msg))
+		return;
+	if (call->type == SMC_LLC_DELETE_RKEY)
+		smc_llc_rkey_set(msg, 0, call->rkey);
+	smc_rdma_llc_send(link, msg);
+}
+
 /* The first of the calls is next. */
 static void next_call(struct smc_lgr_rdma *group)
 {
@@ -25,7 +45,7 @@ static void next_call(struct smc_lgr_rdma *group)
 		return;
 	group->llc.asked = jiffies;
 	group->llc.overtaken = false;
-	smc_rdma_llc_send(group, call->msg);
+	send_call(group, call);
 	smc_rdma_llc_look_soon(group, PATIENCE);
 }
 
@@ -81,25 +101,15 @@ void smc_rdma_llc_answered(struct smc_lgr_rdma *group, u8 type, u32 rkey, bool n
 	spin_unlock_bh(&group->lock);
 }
 
-/* A call that is about to be. Return: false if there is nobody to call. */
-static bool prepare_call(struct smc_lgr_rdma *group, struct smc_llc *m, u32 rkey, struct smc_rdma_call *call)
-{
-	bool ready;
-
-	lockdep_assert_held(&group->lock);
-	m->version = group->version;
-	m->swapped = group->llc.swapped;
-	ready = group->state != SMC_GROUP_ENDED && smc_llc_encode(m, call->msg, sizeof(call->msg)) == SMC_LLC_LEN;
-	call->type = m->type;
-	call->rkey = rkey;
-	call->result = ready ? -EINPROGRESS : -ENOTCONN;
-	return ready;
-}
-
-/* It has its turn when those before it are over. */
-static void begin_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call)
+/* Begins a call; it runs when those before it are over. */
+static void begin_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call, u8 type, const struct smc_rdma_buf *rmb)
 {
 	lockdep_assert_held(&group->lock);
+	call->type = type;
+	call->rmb = rmb;
+	call->result = group->state == SMC_GROUP_ENDED ? -ENOTCONN : -EINPROGRESS;
+	if (call->result == -ENOTCONN)
+		return;
 	list_add_tail(&call->list, &group->llc.calls);
 	if (list_is_singular(&group->llc.calls))
 		next_call(group);
@@ -110,7 +120,7 @@ static void begin_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call)
 /**
  * smc_rdma_llc_confirm_rkey() - tells the peer of an RMB
  * @group: the group
- * @rmb: the RMB, registered
+ * @rmb: the RMB, registered; stays as long as the call
  * @call: gets the result; the rendezvous that waits in the group is called again then. Stays until
  *        then, or until smc_rdma_llc_cancel()
  *
@@ -118,31 +128,15 @@ static void begin_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call)
  */
 void smc_rdma_llc_confirm_rkey(struct smc_lgr_rdma *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call)
 {
-	struct smc_llc m = { .type = SMC_LLC_CONFIRM_RKEY, .confirm_rkey = { .rkey = rmb->rkey, .addr = rmb->addr } };
-
 	spin_lock_bh(&group->lock);
-	if (prepare_call(group, &m, rmb->rkey, call))
-		begin_call(group, call);
+	begin_call(group, call, SMC_LLC_CONFIRM_RKEY, rmb);
 	spin_unlock_bh(&group->lock);
 }
 
-/**
- * smc_rdma_llc_delete_rkey() - asks the peer to forget an RMB
- * @group: the group
- * @rmb: the RMB
- * @call: gets the result; the timer looks after that
- *
- * Does not sleep.
- */
+/* smc_rdma_llc_delete_rkey() - asks the peer to forget an RMB; @call gets the result, then the timer runs. Any context. */
 void smc_rdma_llc_delete_rkey(struct smc_lgr_rdma *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call)
 {
-	struct smc_llc m = { .type = SMC_LLC_DELETE_RKEY, .delete_rkey = { .n_rkeys = 1 } };
-
-	lockdep_assert_held(&group->lock);
-	if (!prepare_call(group, &m, rmb->rkey, call))
-		return;
-	smc_llc_rkey_set(call->msg, 0, rmb->rkey);
-	begin_call(group, call);
+	begin_call(group, call, SMC_LLC_DELETE_RKEY, rmb);
 }
 
 /* smc_rdma_llc_cancel() - nobody waits for the result any more. Softirq. */

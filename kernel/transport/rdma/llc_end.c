@@ -19,8 +19,9 @@
 #define LINGER (HZ / 2)
 
 /* Sends DELETE LINK, or its response: from here on nobody joins the group. The caller holds the lock. */
-static void send_delete(struct smc_lgr_rdma *group, const struct smc_llc_delete_link *d, bool response)
+static void send_delete(struct smc_link *link, const struct smc_llc_delete_link *d, bool response)
 {
+	struct smc_lgr_rdma *group = link->group;
 	struct smc_llc m = { .type = SMC_LLC_DELETE_LINK, .response = response, .delete_link = *d };
 	struct smc_rdma_llc *llc = &group->llc;
 
@@ -29,23 +30,26 @@ static void send_delete(struct smc_lgr_rdma *group, const struct smc_llc_delete_
 	llc->delete_sent = jiffies;
 	/* A client's request is answered by a request of the server's, that of a server for one link by a response. */
 	WRITE_ONCE(llc->awaits_delete, !response && group->server != d->all);
-	smc_rdma_llc_send_msg(group, &m);
+	smc_rdma_llc_send_msg(link, &m);
 }
 
 /* The peer deletes the link: answers, and gives it up. */
-static void comply(struct smc_lgr_rdma *group, const struct smc_llc_delete_link *d, bool response)
+static void comply(struct smc_link *link, const struct smc_llc_delete_link *d, bool response)
 {
+	struct smc_lgr_rdma *group = link->group;
+
 	spin_lock_bh(&group->lock);
-	send_delete(group, d, response);
+	send_delete(link, d, response);
 	spin_unlock_bh(&group->lock);
-	trace_smc_link_fail(group->lgr->id + group->link->id, SMC_LINK_DELETED, d->reason);
-	smc_link_retire(group->link);
-	wake_up(&group->link->flushed);
+	trace_smc_link_fail(group->lgr->id + link->id, SMC_LINK_DELETED, d->reason);
+	smc_link_retire(link);
+	wake_up(&group->llc.flushed);
 }
 
 /* To the server. One that has begun its own exchange has nothing else to do for a client that asks for the same. */
-static void on_client_request(struct smc_lgr_rdma *group, const struct smc_llc_delete_link *d)
+static void on_client_request(struct smc_link *link, const struct smc_llc_delete_link *d)
 {
+	struct smc_lgr_rdma *group = link->group;
 	bool drain;
 
 	spin_lock_bh(&group->lock);
@@ -63,11 +67,11 @@ static void on_client_request(struct smc_lgr_rdma *group, const struct smc_llc_d
 	if (drain)
 		smc_lgr_drain(group->lgr);
 	else
-		comply(group, d, false);
+		comply(link, d, false);
 }
 
 /* To the client, which must comply at once. The server's request also answers one of ours. */
-static void on_server_request(struct smc_lgr_rdma *group, struct smc_link *link, const struct smc_llc_delete_link *d)
+static void on_server_request(struct smc_link *link, const struct smc_llc_delete_link *d)
 {
 	struct smc_llc_delete_link answer = *d;
 
@@ -76,31 +80,31 @@ static void on_server_request(struct smc_lgr_rdma *group, struct smc_link *link,
 		return;
 	}
 	answer.reason = 0;
-	comply(group, &answer, true);
+	comply(link, &answer, true);
 }
 
 /**
  * smc_rdma_llc_on_delete_link() - DELETE LINK has come, or a response to it
- * @group: the group
  * @link: the link that it came by
  * @m: the message; changed
  *
  * Softirq.
  */
-void smc_rdma_llc_on_delete_link(struct smc_lgr_rdma *group, struct smc_link *link, struct smc_llc *m)
+void smc_rdma_llc_on_delete_link(struct smc_link *link, struct smc_llc *m)
 {
+	struct smc_lgr_rdma *group = link->group;
 	struct smc_llc_delete_link *d = &m->delete_link;
 
 	if (m->response) {
 		WRITE_ONCE(group->llc.delete_answered, true);
-		wake_up(&link->flushed);
+		wake_up(&group->llc.flushed);
 	} else if (!d->all && d->link != link->id) {
 		d->reason = SMC_LLC_NO_LINK;
-		smc_rdma_llc_respond(group, m);
+		smc_rdma_llc_respond(link, m);
 	} else if (group->server) {
-		on_client_request(group, d);
+		on_client_request(link, d);
 	} else {
-		on_server_request(group, link, d);
+		on_server_request(link, d);
 	}
 }
 
@@ -122,39 +126,45 @@ bool smc_rdma_llc_closing(const struct smc_lgr_rdma *group)
  */
 void smc_rdma_llc_delete_link(struct smc_lgr_rdma *group)
 {
+	struct smc_link *link = smc_lgr_rdma_find_link(group, NULL);
 	struct smc_llc_delete_link d = {
 		.all = !group->server,
-		.link = group->server ? group->link->id : 0,
+		.link = group->server && link ? link->id : 0,
 		.reason = READ_ONCE(group->lgr->deleted) ? SMC_LLC_BY_OPERATOR : SMC_LLC_BY_PROGRAM,
 		/* A server would wait for the connections that it has, of which a client's operator wants to be rid. */
 		.orderly = (group->server && READ_ONCE(group->lgr->deleted)) || !READ_ONCE(group->lgr->n_conns),
 	};
 
 	lockdep_assert_held(&group->lock);
-	if (group->llc.deleting || !smc_link_usable(group->link))
+	if (group->llc.deleting || !link)
 		return;
-	send_delete(group, group->llc.draining ? &group->llc.request : &d, false);
+	send_delete(link, group->llc.draining ? &group->llc.request : &d, false);
 }
 
 /*
  * Has the peer answered our DELETE LINK, or can it not any more? A client also stops waiting when a DELETE LINK of the
  * server crosses its own.
  */
-static bool delete_done(const struct smc_lgr_rdma *group)
+static bool delete_done(struct smc_lgr_rdma *group)
 {
-	return !smc_link_usable(group->link) || READ_ONCE(group->llc.delete_answered) ||
-	       !READ_ONCE(group->llc.awaits_delete);
+	bool done;
+
+	spin_lock_bh(&group->lock);
+	done = !smc_lgr_rdma_find_link(group, NULL) || group->llc.delete_answered || !group->llc.awaits_delete;
+	spin_unlock_bh(&group->lock);
+	return done;
 }
 
 /* Has the peer's adapter acknowledged all LLC messages, those included that had to wait for room, or cannot any more? */
 static bool delivered(struct smc_lgr_rdma *group)
 {
-	bool done;
+	struct smc_link *link;
+	bool done = true;
 
-	if (!smc_link_usable(group->link))
-		return true;
 	spin_lock_bh(&group->lock);
-	done = !group->llc.n && smc_link_passed(group->link, group->llc.posted);
+	smc_for_each_link(group, link)
+		if (smc_link_usable(link) && (link->llc.n || !smc_link_passed(link, link->llc.posted)))
+			done = false;
 	spin_unlock_bh(&group->lock);
 	return done;
 }
@@ -168,8 +178,8 @@ void smc_rdma_llc_flush(struct smc_lgr_rdma *group, unsigned long until)
 	long left = until - jiffies;
 
 	might_sleep();
-	if (group->link && READ_ONCE(group->llc.deleting) && left > 0)
-		wait_event_timeout(group->link->flushed, delivered(group), left);
+	if (READ_ONCE(group->llc.deleting) && left > 0)
+		wait_event_timeout(group->llc.flushed, delivered(group), left);
 }
 
 /* smc_rdma_llc_wait_deleted() - the group has ended: waits until the peer knows, and has answered if it has to. May sleep. */
@@ -189,7 +199,7 @@ void smc_rdma_llc_wait_deleted(struct smc_lgr_rdma *group)
 		return;
 	left = until - jiffies;
 	if (left > 0)
-		wait_event_timeout(group->link->flushed, delete_done(group), left);
+		wait_event_timeout(group->llc.flushed, delete_done(group), left);
 	/* Our answer to a DELETE LINK of the server, which keeps its queue pair for it. */
 	smc_rdma_llc_flush(group, until);
 	left = group->llc.delete_sent + LINGER - jiffies;

@@ -113,7 +113,7 @@ static u8 snd_code(const struct sock *sk, bool large)
 }
 
 /**
- * smc_rdma_form() - makes the link of a group that the rendezvous forms
+ * smc_rdma_form() - makes the first link of a group that the rendezvous forms
  * @ro: the rendezvous, with the group
  * @path: the way out of this host
  *
@@ -127,14 +127,12 @@ int smc_rdma_form(struct smc_rdma_offer *ro, const struct smc_rdma_path *path)
 	if (IS_ERR(link))
 		return SMC_REASON_MEM;
 	strscpy(ro->lgr->device, path->dev->ib->name, sizeof(ro->lgr->device));
-	if (smc_lgr_rdma_set_link(group, link))
-		return 0;
-	smc_link_end(link, NULL);
-	/* Its port may have gone, too. */
-	if (cancel_work_sync(&link->down))
-		smc_lgr_put(ro->lgr);
-	kfree(link);
-	return SMC_REASON_NO_ACTIVE_LINK;
+	if (!smc_lgr_rdma_add_link(group, link)) {
+		smc_link_discard(link);
+		return SMC_REASON_NO_ACTIVE_LINK;
+	}
+	ro->link = smc_link_get(link);
+	return 0;
 }
 
 /* How many connections of its namespace in a group may have large buffers, if this is to be one of them? */
@@ -146,15 +144,17 @@ static unsigned int large_conns(const struct sock *sk)
 	return READ_ONCE(smc_net(sock_net(sk))->sysctl.smcr_large_conns_per_lgr);
 }
 
-static int get_bufs(struct smc_lgr_rdma *group, struct smc_rdma_conn *rc, const struct sock *sk)
+static int get_bufs(struct smc_rdma_conn *rc, const struct sock *sk)
 {
+	struct smc_lgr_rdma *group = rc->group;
+
 	smc_lgr_rdma_take_large(group, rc, large_conns(sk));
 	rc->rmb_code = rmb_code(sk, rc->large);
 	rc->snd_code = snd_code(sk, rc->large);
-	rc->rmb = smc_lgr_rdma_buf(group, true, rc->rmb_code);
+	rc->rmb = smc_lgr_rdma_buf(rc->link, true, rc->rmb_code);
 	if (IS_ERR(rc->rmb))
 		goto err_large;
-	rc->snd = smc_lgr_rdma_buf(group, false, rc->snd_code);
+	rc->snd = smc_lgr_rdma_buf(rc->link, false, rc->snd_code);
 	if (!IS_ERR(rc->snd))
 		return 0;
 	smc_lgr_rdma_retire_rmb(group, rc->rmb, 0, true);
@@ -165,28 +165,31 @@ err_large:
 }
 
 /* Nobody uses the connection any more: what it has left behind is known. */
-static void put_bufs(struct smc_rdma_conn *rc)
+static void free_conn(struct smc_rdma_conn *rc)
 {
 	rc->rmb->used = min_t(u64, rc->rx.prod.pos, rc->rmb->size);
 	rc->snd->used = rc->conn ? min_t(u64, rc->conn->tx_prod, rc->snd->size) : 0;
 	smc_lgr_rdma_put_rmb(rc->group, rc->rmb);
-	smc_lgr_rdma_put_snd(rc->group, rc->snd, rc->tx.prod.pos);
+	smc_lgr_rdma_put_snd(rc->link, rc->snd, rc->tx.prod.pos);
 	smc_lgr_rdma_put_large(rc->group, rc);
+	smc_link_put(rc->link);
+	kfree(rc);
 }
 
 /* A connection that is about to be, with its buffers, but not in its group yet. */
 static struct smc_rdma_conn *prepare(struct smc_rdma_offer *ro)
 {
-	struct smc_lgr_rdma *group = smc_lgr_rdma_of(ro->lgr);
 	struct smc_rdma_conn *rc = kzalloc(sizeof(*rc), GFP_KERNEL_ACCOUNT);
 
 	if (!rc)
 		return NULL;
-	rc->group = group;
+	rc->group = ro->link->group;
+	rc->link = smc_link_get(ro->link);
 	rc->net = sock_net(ro->offer->sk);
 	INIT_LIST_HEAD(&rc->on_large);
 	smc_rdma_cdc_init(rc);
-	if (get_bufs(group, rc, ro->offer->sk)) {
+	if (get_bufs(rc, ro->offer->sk)) {
+		smc_link_put(rc->link);
 		kfree(rc);
 		return NULL;
 	}
@@ -195,7 +198,7 @@ static struct smc_rdma_conn *prepare(struct smc_rdma_offer *ro)
 
 /**
  * smc_rdma_make_conn() - takes the place in the group for a connection
- * @ro: the rendezvous, with the place
+ * @ro: the rendezvous, with the place and the connection's link
  *
  * May sleep. Return: 0 or a reason.
  */
@@ -211,8 +214,7 @@ int smc_rdma_make_conn(struct smc_rdma_offer *ro)
 	ro->placed = false;
 	if (!conn) {
 		smc_lgr_rdma_retire_rmb(rc->group, rc->rmb, 0, true);
-		put_bufs(rc);
-		kfree(rc);
+		free_conn(rc);
 		return SMC_REASON_MEM;
 	}
 	conn->rx = (struct smc_rcvbuf){ .size = rc->rmb->size, .fixed = true, .pages = rc->rmb->pages };
@@ -231,9 +233,9 @@ int smc_rdma_make_conn(struct smc_rdma_offer *ro)
 }
 
 /* Has the adapter know the connection's buffers. Return: 0, -EINPROGRESS if its queue is full, or a reason. */
-static int make_known(struct smc_rdma_offer *ro, struct smc_link *link, struct smc_rdma_conn *rc)
+static int make_known(struct smc_rdma_offer *ro, struct smc_rdma_conn *rc)
 {
-	int err = smc_link_register(link, rc->rmb) ?: smc_link_register(link, rc->snd);
+	int err = smc_link_register(rc->link, rc->rmb) ?: smc_link_register(rc->link, rc->snd);
 
 	if (err == -EAGAIN && time_before(jiffies, ro->last)) {
 		ro->offer->deadline = jiffies + 1;
@@ -255,7 +257,7 @@ int smc_rdma_announce(struct smc_rdma_offer *ro)
 	int result;
 
 	if (!ro->started) {
-		result = make_known(ro, rc->group->link, rc);
+		result = make_known(ro, rc);
 		if (result || rmb->announced)
 			return result;
 		ro->started = true;
@@ -281,11 +283,10 @@ int smc_rdma_announce(struct smc_rdma_offer *ro)
 int smc_rdma_open_link(struct smc_rdma_offer *ro)
 {
 	struct smc_rdma_conn *rc = smc_rdma_conn_of(ro->offer->conn);
-	struct smc_link *link = rc->group->link;
 
-	if (smc_link_to_rts(link))
+	if (smc_link_to_rts(rc->link))
 		return SMC_REASON_READY_LINK;
-	if (smc_link_register(link, rc->rmb) || smc_link_register(link, rc->snd))
+	if (smc_link_register(rc->link, rc->rmb) || smc_link_register(rc->link, rc->snd))
 		return SMC_REASON_REG_BUF;
 	/* By the rest of first contact. */
 	rc->rmb->announced = true;
@@ -304,9 +305,9 @@ int smc_rdma_confirmed(const struct smc_rdma_offer *ro)
 
 	if (READ_ONCE(group->state) == SMC_GROUP_ENDED)
 		return SMC_REASON_NO_ACTIVE_LINK;
-	if (!smp_load_acquire(&group->llc.confirmed)) /* what it says, too */
+	if (!smp_load_acquire(&ro->link->llc.confirmed)) /* what it says, too */
 		return smc_rdma_late(ro) ? SMC_REASON_TIMEOUT_CONFIRM_LINK : -EINPROGRESS;
-	return group->llc.confirm_plain ? 0 : SMC_REASON_RMBE_EYECATCHER;
+	return ro->link->llc.has_eyecatcher ? SMC_REASON_RMBE_EYECATCHER : 0;
 }
 
 /*
@@ -319,8 +320,10 @@ static u32 stated_recvs(const struct smc_link *link)
 	return max_t(u32, link->rq_size * 2 / 3, 2);
 }
 
-static void introduce_us(const struct smc_lgr_rdma *group, struct smc_clc_accept *a)
+static void introduce_us(const struct smc_link *link, struct smc_clc_accept *a)
 {
+	const struct smc_lgr_rdma *group = link->group;
+
 	a->has_fce = true;
 	a->direct = group->direct;
 	a->os_type = SMC_CLC_OS_LINUX;
@@ -331,7 +334,7 @@ static void introduce_us(const struct smc_lgr_rdma *group, struct smc_clc_accept
 	a->max_conns = group->max_conns;
 	a->max_links = group->max_links;
 	a->features = group->features;
-	a->vendor = group->immediate ? smc_clc_vendor_with_recvs(stated_recvs(group->link)) : 0;
+	a->vendor = group->immediate ? smc_clc_vendor_with_recvs(stated_recvs(link)) : 0;
 }
 
 /* smc_rdma_describe_us() - what we say of ourselves, in ACCEPT and CONFIRM alike. May sleep. */
@@ -339,7 +342,7 @@ void smc_rdma_describe_us(const struct smc_rdma_offer *ro, struct smc_clc_accept
 {
 	const struct smc_conn *conn = ro->offer->conn;
 	const struct smc_rdma_conn *rc = smc_rdma_conn_of(conn);
-	const struct smc_link *link = rc->group->link;
+	const struct smc_link *link = rc->link;
 
 	a->version = rc->group->version;
 	a->smcd = false;
@@ -356,7 +359,7 @@ void smc_rdma_describe_us(const struct smc_rdma_offer *ro, struct smc_clc_accept
 	a->rmb_addr = rc->rmb->addr;
 	a->psn = link->psn;
 	if (a->version > 1 && ro->first)
-		introduce_us(rc->group, a);
+		introduce_us(link, a);
 }
 
 /**
@@ -408,12 +411,12 @@ static void undo_conn(struct smc_offer *offer)
  * The end of a group takes as long as its link to be rid of what it was about to send, and others may
  * be waiting for this rendezvous: who is next in accept(), and who closes the listener.
  */
-static void give_up(struct smc_lgr_rdma *group)
+static void give_up(struct smc_rdma_offer *ro)
 {
-	if (group->link)
-		smc_link_fail(group->link, SMC_LINK_UNUSED, 0);
+	if (ro->link)
+		smc_link_fail(ro->link, SMC_LINK_UNUSED, 0);
 	else
-		smc_lgr_terminate(group->lgr);
+		smc_lgr_terminate(ro->lgr);
 }
 
 /*
@@ -430,7 +433,7 @@ static void undo(struct smc_offer *offer, struct smc_rdma_offer *ro)
 		undo_conn(offer);
 	}
 	if (alone)
-		give_up(smc_lgr_rdma_of(ro->lgr));
+		give_up(ro);
 	else if (offer->out_of_sync)
 		smc_rdma_llc_doubt(smc_lgr_rdma_of(ro->lgr));
 }
@@ -438,17 +441,16 @@ static void undo(struct smc_offer *offer, struct smc_rdma_offer *ro)
 static void detach(struct smc_offer *offer)
 {
 	struct smc_rdma_offer *ro = smc_rdma_offer_of(offer);
-	struct smc_lgr_rdma *group;
 	unsigned int i;
 
 	if (!ro)
 		return;
 	offer->opaque[SMC_ROLE_R] = NULL;
 	if (ro->lgr) {
-		group = smc_lgr_rdma_of(ro->lgr);
 		smc_rdma_waited(ro);
-		smc_rdma_llc_cancel(group, &ro->call);
+		smc_rdma_llc_cancel(smc_lgr_rdma_of(ro->lgr), &ro->call);
 		undo(offer, ro);
+		smc_link_put(ro->link);
 		if (ro->placed)
 			smc_lgr_leave(ro->lgr);
 		else
@@ -481,10 +483,7 @@ static void release(struct smc_conn *conn)
 
 static void destroy(struct smc_conn *conn)
 {
-	struct smc_rdma_conn *rc = smc_rdma_conn_of(conn);
-
-	put_bufs(rc);
-	kfree(rc);
+	free_conn(smc_rdma_conn_of(conn));
 }
 
 const struct smc_transport_ops smc_rdma_transport = {

@@ -98,8 +98,8 @@ void smc_link_sent(struct ib_cq *cq, struct ib_wc *wc)
 	link->sq_consumed = place->consumed;
 	waiting = !list_empty(&link->waiting) || !list_empty(&link->completions);
 	spin_unlock_bh(&link->sq_lock);
-	if (wq_has_sleeper(&link->flushed))
-		wake_up(&link->flushed);
+	if (wq_has_sleeper(&link->group->llc.flushed))
+		wake_up(&link->group->llc.flushed);
 	if (waiting)
 		smc_link_wake(link);
 }

@@ -84,6 +84,7 @@ void smc_lgr_rdma_peer_closed(struct smc_lgr_rdma *group, u32 token)
 static struct smc_rdma_buf *forgotten(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_buf *rmb = group->leaving;
+	struct smc_link *link;
 
 	lockdep_assert_held(&group->lock);
 	if (!rmb || group->leave.result == -EINPROGRESS)
@@ -103,7 +104,8 @@ static struct smc_rdma_buf *forgotten(struct smc_lgr_rdma *group)
 		make_reusable(group, rmb);
 	/* A peer that never answers would have us keep RMBs for as long as it keeps one connection. */
 	if (++group->unanswered == UNANSWERED)
-		smc_link_fail(group->link, SMC_LINK_FORGETFUL, 0);
+		smc_for_each_link(group, link)
+			smc_link_fail(link, SMC_LINK_FORGETFUL, 0);
 	return NULL;
 }
 
@@ -132,13 +134,15 @@ static struct smc_rdma_buf *overdue(struct smc_lgr_rdma *group)
 struct smc_rdma_buf *smc_lgr_rdma_delete_rkeys(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_buf *gone = forgotten(group);
+	struct smc_link *link;
 
 	lockdep_assert_held(&group->lock);
 	if (group->leaving)
 		return NULL;
 	/* The group is of no use, and a peer that fills groups like this may have many. */
 	if (!smc_lgr_rdma_has_rmb(group) && !READ_ONCE(group->lgr->n_conns)) {
-		smc_link_retire(group->link);
+		smc_for_each_link(group, link)
+			smc_link_retire(link);
 		return gone;
 	}
 	group->leaving = overdue(group);

@@ -92,8 +92,8 @@ static int form(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
 	rc = smc_rdma_form(ro, &ro->path[0]);
 	if (rc)
 		return rc;
-	group->link->peer = to;
-	group->link->id = 1;
+	ro->link->peer = to;
+	ro->link->id = 1;
 	return smc_rdma_make_conn(ro);
 }
 
@@ -112,7 +112,8 @@ static int wait_for_group(struct smc_rdma_offer *ro)
 		if (READ_ONCE(group->llc.doubted))
 			break;
 		smc_rdma_waited(ro);
-		return 0;
+		ro->link = smc_lgr_rdma_get_link(group, NULL);
+		return ro->link ? 0 : -EAGAIN;
 	case SMC_GROUP_ENDED:
 		return -EAGAIN;
 	default:
@@ -189,7 +190,7 @@ int smc_rdma_server_match(struct smc_offer *offer, const struct smc_clc_proposal
 static int begin(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(ro->lgr);
-	struct smc_link *link = group->link;
+	struct smc_link *link = ro->link;
 	int rc;
 
 	link->peer.qpn = peer->qpn;
@@ -213,7 +214,7 @@ static int begin(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 	smc_lgr_set_peer(ro->lgr, peer);
 	ro->last = jiffies + CONFIRM_LINK_TIMEOUT;
 	smc_rdma_wait(ro, CONFIRM_LINK_TIMEOUT);
-	smc_rdma_llc_confirm_link(group, false);
+	smc_rdma_llc_confirm_link(link, false);
 	return 0;
 }
 
@@ -233,7 +234,7 @@ static int first_contact(struct smc_rdma_offer *ro, const struct smc_clc_accept 
 		return rc;
 	smc_lgr_rdma_ready(group);
 	if (!group->release)
-		smc_rdma_llc_no_second(group);
+		smc_rdma_llc_no_second(ro->link);
 	return 0;
 }
 
@@ -244,10 +245,11 @@ static int first_contact(struct smc_rdma_offer *ro, const struct smc_clc_accept 
  */
 static int subsequent_contact(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 {
-	struct smc_link *link = smc_lgr_rdma_of(ro->lgr)->link;
+	struct smc_link *link = smc_lgr_rdma_get_link(smc_lgr_rdma_of(ro->lgr), peer);
 
-	if (!smc_link_is_peer(link, peer->gid, peer->mac, peer->qpn) || !smc_link_usable(link))
+	if (!link)
 		return -EPROTO;
+	smc_link_put(link);
 	return smc_rdma_know_peer(ro, peer) ? -EPROTO : 0;
 }
 

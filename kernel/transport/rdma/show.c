@@ -19,26 +19,24 @@ static void show_pnet_id(const struct smc_rdma_dev *dev, u8 port, char text[SMC_
 		*by_user = false;
 }
 
-static void show_link(const struct smc_lgr_rdma *group, struct smc_rdma_link_view *view)
+static void show_link(const struct smc_link *link, struct smc_rdma_link_view *view)
 {
-	const struct smc_link *link = group->link;
-
 	strscpy(view->ibname, link->path.dev->ib->name, sizeof(view->ibname));
 	view->port = link->path.port;
 	view->id = link->id;
 	view->active = smc_link_usable(link);
 	memcpy(view->gid, link->path.gid, sizeof(view->gid));
 	memcpy(view->peer_gid, link->peer.gid, sizeof(view->peer_gid));
-	smc_rdma_user_id(group, view->user_id);
+	smc_rdma_user_id(link, view->user_id);
 	memcpy(view->peer_user_id, link->peer.user_id, sizeof(view->peer_user_id));
 	view->ifindex = link->path.ifindex;
 }
 
-/* A group that has not ended keeps its link, and that keeps the device, as long as its lock is held. */
-static bool has_link(const struct smc_lgr_rdma *group)
+/* The first link of a group. One that has not ended keeps its links, and they their devices, while its lock is held. */
+static struct smc_link *first_link(const struct smc_lgr_rdma *group)
 {
 	lockdep_assert_held(&group->lock);
-	return group->link && group->state != SMC_GROUP_ENDED;
+	return group->state == SMC_GROUP_ENDED ? NULL : smc_lgr_rdma_next_link(group, NULL);
 }
 
 /* The buffers that a namespace's own connections have in a group. */
@@ -72,9 +70,11 @@ void smc_rdma_show_group(struct smc_lgr *lgr, const struct net *net, struct smc_
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(lgr);
 	struct own_bufs own = { .lgr = lgr, .view = view };
+	struct smc_link *first, *link;
 	bool by_user;
 	u64 order = 0;
 
+	static_assert(SMC_RDMA_SHOW_LINKS == SMC_LINKS_PER_LGR_MAX);
 	memset(view, 0, sizeof(*view));
 	view->server = group->server;
 	view->direct = group->direct;
@@ -82,12 +82,13 @@ void smc_rdma_show_group(struct smc_lgr *lgr, const struct net *net, struct smc_
 	view->max_links = group->max_links;
 	view->buf_type = group->buf_type;
 	spin_lock_bh(&group->lock);
-	view->has_link = has_link(group);
-	if (view->has_link) {
+	first = first_link(group);
+	if (first) {
 		view->snd_bytes = net ? 0 : group->bytes[false];
 		view->rmb_bytes = net ? 0 : group->bytes[true];
-		show_link(group, &view->link);
-		show_pnet_id(group->link->path.dev, group->link->path.port, view->pnet_id, &by_user);
+		show_pnet_id(first->path.dev, first->path.port, view->pnet_id, &by_user);
+		smc_for_each_link(group, link)
+			show_link(link, &view->links[view->n_links++]);
 	}
 	spin_unlock_bh(&group->lock);
 	if (net)
@@ -110,9 +111,9 @@ void smc_rdma_describe(const struct smc_conn *conn, struct smc_diag_info *info)
 	info->mode = SMC_DIAG_MODE_SMCR;
 	info->conn.sndbuf_size = rc->snd->size;
 	spin_lock_bh(&rc->group->lock);
-	info->has_lgr = has_link(rc->group);
+	info->has_lgr = first_link(rc->group);
 	if (info->has_lgr)
-		show_link(rc->group, &view);
+		show_link(rc->link, &view);
 	spin_unlock_bh(&rc->group->lock);
 	if (!info->has_lgr)
 		return;

@@ -11,6 +11,7 @@ struct net;
 struct smc_lgr;
 
 #define SMC_RDMA_SHOW_PORTS 2
+#define SMC_RDMA_SHOW_LINKS 2
 
 struct smc_rdma_link_view {
 	char ibname[SMC_PNET_IB_LEN + 1];
@@ -27,8 +28,8 @@ struct smc_rdma_group_view {
 	u8 buf_type;			/* net.smc.smcr_buf_type when it was formed */
 	u64 snd_bytes, rmb_bytes;	/* of all its buffers, or of those of a namespace's connections */
 	char pnet_id[SMC_PNET_ID_LEN + 1];
-	bool has_link;
-	struct smc_rdma_link_view link;
+	unsigned int n_links;		/* 0 if the group has none yet, or has ended */
+	struct smc_rdma_link_view links[SMC_RDMA_SHOW_LINKS];
 };
 
 struct smc_rdma_port_view {
