@@ -60,68 +60,64 @@ static int get_pages(struct smc_rdma_buf *buf, unsigned int type)
 	return rc;
 }
 
-/*
- * The processor clears an RMB before it is used again, so an RMB is for both directions: with DMA_FROM_DEVICE
- * the zeros would not get to where the adapter writes, and what the previous connection has received there
- * would come back.
- */
-static enum dma_data_direction direction(const struct smc_rdma_buf *buf)
-{
-	return buf->rmb ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
-}
-
-static bool bounces(const struct smc_rdma_buf *buf)
+static bool bounces(const struct smc_buf_map *map)
 {
 	struct scatterlist *sg;
 	unsigned int i;
 
-	if (ib_uses_virt_dma(buf->ib))
+	if (ib_uses_virt_dma(map->ib))
 		return false;
-	for_each_sgtable_dma_sg(&buf->sgt, sg, i)
-		if (dma_need_sync(buf->ib->dma_device, sg_dma_address(sg)))
+	for_each_sgtable_dma_sg(&map->sgt, sg, i)
+		if (dma_need_sync(map->ib->dma_device, sg_dma_address(sg)))
 			return true;
 	return false;
 }
 
-static int map(struct smc_rdma_buf *buf)
+static int map_pages(struct smc_buf_map *map, const struct smc_rdma_buf *buf)
 {
-	int rc = sg_alloc_table_from_pages(&buf->sgt, buf->pages, buf->n_pages, 0, buf->size, GFP_KERNEL);
+	int rc = sg_alloc_table_from_pages(&map->sgt, buf->pages, buf->n_pages, 0, buf->size, GFP_KERNEL);
 
 	if (rc)
 		return rc;
-	rc = ib_dma_map_sgtable_attrs(buf->ib, &buf->sgt, direction(buf), 0);
+	rc = ib_dma_map_sgtable_attrs(map->ib, &map->sgt, map->dir, 0);
 	if (rc)
-		sg_free_table(&buf->sgt);
+		sg_free_table(&map->sgt);
 	else
-		buf->bounces = bounces(buf);
+		map->bounces = bounces(map);
 	return rc;
 }
 
-/* Page by page, as behind an IOMMU pages that follow each other may be anywhere in memory. */
-static void sync_pages(struct smc_rdma_buf *buf, dma_addr_t addr, u32 len, bool for_cpu)
+static void unmap_pages(struct smc_buf_map *map)
+{
+	ib_dma_unmap_sgtable_attrs(map->ib, &map->sgt, map->dir, 0);
+	sg_free_table(&map->sgt);
+}
+
+/* Page by page, because behind an IOMMU pages that follow each other may be anywhere in memory. */
+static void sync_pages(const struct smc_buf_map *map, dma_addr_t addr, u32 len, bool for_cpu)
 {
 	u32 n;
 
 	for (; len; addr += n, len -= n) {
 		n = min_t(u32, len, PAGE_SIZE - (addr & (PAGE_SIZE - 1)));
 		if (for_cpu)
-			dma_sync_single_for_cpu(buf->ib->dma_device, addr, n, direction(buf));
+			dma_sync_single_for_cpu(map->ib->dma_device, addr, n, map->dir);
 		else
-			dma_sync_single_for_device(buf->ib->dma_device, addr, n, direction(buf));
+			dma_sync_single_for_device(map->ib->dma_device, addr, n, map->dir);
 	}
 }
 
-/* Of a large buffer that is copied whole, a message of one byte would cost as much as all of the buffer. */
-static void sync_range(struct smc_rdma_buf *buf, struct smc_range range, bool for_cpu)
+/* Synchronises no more than it has to: some devices have a copy of the whole buffer, a message may be of one byte. */
+static void sync_range(const struct smc_buf_map *map, struct smc_range range, bool for_cpu)
 {
 	struct smc_range part;
 	struct scatterlist *sg;
 	unsigned int i;
 	u32 start = 0;
 
-	for_each_sgtable_dma_sg(&buf->sgt, sg, i) {
+	for_each_sgtable_dma_sg(&map->sgt, sg, i) {
 		if (smc_range_in_part(range, start, sg_dma_len(sg), &part))
-			sync_pages(buf, sg_dma_address(sg) + part.off, part.len, for_cpu);
+			sync_pages(map, sg_dma_address(sg) + part.off, part.len, for_cpu);
 		start += sg_dma_len(sg);
 	}
 }
@@ -129,55 +125,92 @@ static void sync_range(struct smc_rdma_buf *buf, struct smc_range range, bool fo
 /**
  * smc_rdma_buf_sync() - after the processor has written what the adapter sends, or before it reads what that
  *                       has received
- * @buf: a buffer that bounces, of a link that is usable
+ * @buf: a buffer that bounces on the link
+ * @link: the link, which is usable
  * @off: where the first byte is
  * @n: bytes, which may wrap around
  *
- * Context: any; softirqs are off, so that the buffer is not detached meanwhile.
+ * Context: any; softirqs are off, so that the buffer is not unmapped meanwhile.
  */
-void smc_rdma_buf_sync(struct smc_rdma_buf *buf, u32 off, u64 n)
+void smc_rdma_buf_sync(const struct smc_rdma_buf *buf, const struct smc_link *link, u32 off, u64 n)
 {
 	struct smc_range ranges[2];
 	unsigned int i, n_ranges = smc_ring_ranges(buf->size, off, n, ranges);
 
+	lockdep_assert(in_softirq());
 	for (i = 0; i < n_ranges; i++)
-		sync_range(buf, ranges[i], buf->rmb);
-}
-
-static void unmap(struct smc_rdma_buf *buf)
-{
-	ib_dma_unmap_sgtable_attrs(buf->ib, &buf->sgt, direction(buf), 0);
-	sg_free_table(&buf->sgt);
+		sync_range(&buf->maps[link->slot], ranges[i], buf->rmb);
 }
 
 /* Key and address are known from here on; they are valid once the adapter has been told. */
-static int get_mr(struct smc_rdma_buf *buf, struct smc_link *link)
+static int get_mr(struct smc_buf_map *map, struct smc_link *link, unsigned int n_pages)
 {
-	struct ib_mr *mr = smc_rdma_alloc_mr(link->pd, &link->limits, buf->n_pages);
+	struct ib_mr *mr = smc_rdma_alloc_mr(link->pd, &link->limits, n_pages);
 	int n;
 
 	if (IS_ERR(mr))
 		return PTR_ERR(mr);
-	n = ib_map_mr_sg(mr, buf->sgt.sgl, buf->sgt.nents, NULL, PAGE_SIZE);
-	if (n != buf->sgt.nents) {
+	n = ib_map_mr_sg(mr, map->sgt.sgl, map->sgt.nents, NULL, PAGE_SIZE);
+	if (n != map->sgt.nents) {
 		ib_dereg_mr(mr);
 		return n < 0 ? n : -EINVAL;
 	}
-	buf->mr = mr;
-	buf->addr = mr->iova;
-	buf->lkey = mr->lkey;
-	buf->rkey = mr->rkey;
+	map->mr = mr;
+	map->addr = mr->iova;
+	map->lkey = mr->lkey;
+	map->rkey = mr->rkey;
 	return 0;
 }
 
-/* What is in one piece can be sent from without a registration. */
-static int attach(struct smc_rdma_buf *buf, struct smc_link *link)
+/* An adapter sends from memory in one piece without a registration. */
+static int get_keys(struct smc_buf_map *map, struct smc_link *link, const struct smc_rdma_buf *buf)
 {
-	if (buf->rmb || buf->sgt.nents > 1)
-		return get_mr(buf, link);
-	buf->addr = sg_dma_address(buf->sgt.sgl);
-	buf->lkey = link->pd->local_dma_lkey;
+	if (buf->rmb || map->sgt.nents > 1)
+		return get_mr(map, link, buf->n_pages);
+	map->addr = sg_dma_address(map->sgt.sgl);
+	map->lkey = link->pd->local_dma_lkey;
 	return 0;
+}
+
+/**
+ * smc_rdma_buf_map() - maps a buffer for the adapter of a link, and gets its keys there
+ * @buf: the buffer
+ * @link: the link; the caller holds its `making`, and puts the map on its list
+ *
+ * The processor clears an RMB before it is used again, so an RMB is for both directions: with DMA_FROM_DEVICE
+ * the zeros would not get to where the adapter writes, and what the previous connection has received there
+ * would come back.
+ *
+ * May sleep. Return: 0, -ENOMEM and the like.
+ */
+int smc_rdma_buf_map(struct smc_rdma_buf *buf, struct smc_link *link)
+{
+	struct smc_buf_map *map = smc_rdma_buf_map_of(buf, link);
+	int rc;
+
+	lockdep_assert_held(&link->making);
+	map->ib = link->path.dev->ib;
+	map->dir = buf->rmb ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
+	rc = map_pages(map, buf);
+	if (rc)
+		return rc;
+	rc = get_keys(map, link, buf);
+	if (rc)
+		unmap_pages(map);
+	return rc;
+}
+
+/*
+ * smc_rdma_buf_unmap() - no adapter uses a buffer by that map any more; who has the buffer may still read it. The
+ * caller has taken the map off its link's list. May sleep.
+ */
+void smc_rdma_buf_unmap(struct smc_buf_map *map)
+{
+	might_sleep();
+	if (map->mr)
+		ib_dereg_mr(map->mr);
+	unmap_pages(map);
+	map->mr = NULL;
 }
 
 /**
@@ -192,29 +225,25 @@ static int attach(struct smc_rdma_buf *buf, struct smc_link *link)
 struct smc_rdma_buf *smc_rdma_buf_new(struct smc_link *link, bool rmb, u8 code, unsigned int type)
 {
 	struct smc_rdma_buf *buf = kzalloc(sizeof(*buf), GFP_KERNEL_ACCOUNT);
+	unsigned int i;
 	int rc;
 
 	if (!buf)
 		return ERR_PTR(-ENOMEM);
 	INIT_LIST_HEAD(&buf->list);
-	INIT_LIST_HEAD(&buf->all);
+	for (i = 0; i < ARRAY_SIZE(buf->maps); i++)
+		INIT_LIST_HEAD(&buf->maps[i].list);
 	buf->rmb = rmb;
 	buf->code = code;
 	buf->size = SMC_RDMA_SIZE_MIN << code;
-	buf->ib = link->path.dev->ib;
 	rc = get_pages(buf, type);
 	if (rc)
 		goto err_buf;
-	rc = map(buf);
+	rc = smc_rdma_buf_map(buf, link);
 	if (rc)
 		goto err_pages;
-	rc = attach(buf, link);
-	if (rc)
-		goto err_map;
 	return buf;
 
-err_map:
-	unmap(buf);
 err_pages:
 	free_pages_of(buf);
 err_buf:
@@ -222,23 +251,7 @@ err_buf:
 	return ERR_PTR(rc);
 }
 
-/*
- * smc_rdma_buf_detach() - no adapter uses it any more, as its link is gone; who has it may still
- * read it. May sleep.
- */
-void smc_rdma_buf_detach(struct smc_rdma_buf *buf)
-{
-	might_sleep();
-	if (!buf->ib)
-		return;
-	if (buf->mr)
-		ib_dereg_mr(buf->mr);
-	unmap(buf);
-	buf->mr = NULL;
-	buf->ib = NULL;
-}
-
-/* smc_rdma_buf_free() - gives it back, once it is detached. Softirq. */
+/* smc_rdma_buf_free() - gives a buffer back that no adapter knows. Softirq. */
 void smc_rdma_buf_free(struct smc_rdma_buf *buf)
 {
 	free_pages_of(buf);
@@ -250,11 +263,11 @@ void smc_rdma_buf_free(struct smc_rdma_buf *buf)
  * it writes, and is cleared for the adapter, too. The caller holds link->lock, and the link is not gone. Does
  * not sleep.
  */
-void smc_rdma_buf_hand_over(struct smc_rdma_buf *buf)
+void smc_rdma_buf_hand_over(struct smc_buf_map *map)
 {
-	if (buf->bounces && buf->cleared)
-		sync_range(buf, (struct smc_range){ .off = 0, .len = buf->cleared }, false);
-	buf->cleared = 0;
+	if (map->bounces && map->cleared)
+		sync_range(map, (struct smc_range){ .off = 0, .len = map->cleared }, false);
+	map->cleared = 0;
 }
 
 /*
@@ -264,10 +277,13 @@ void smc_rdma_buf_hand_over(struct smc_rdma_buf *buf)
 void smc_rdma_buf_clear(struct smc_rdma_buf *buf)
 {
 	unsigned int i, n = DIV_ROUND_UP(buf->used, PAGE_SIZE);
+	struct smc_buf_map *map;
 
+	might_sleep();
 	for (i = 0; i < n; i++)
 		clear_highpage(buf->pages[i]);
-	/* What an earlier clearing has left to be synchronised is still to be, if no link has had the buffer since. */
-	buf->cleared = max_t(u32, buf->cleared, min_t(u32, n * PAGE_SIZE, buf->size));
+	/* What an earlier clearing has left to be synchronised is still to be, if that adapter has not had the buffer since. */
+	for (map = buf->maps; map < buf->maps + ARRAY_SIZE(buf->maps); map++)
+		map->cleared = max_t(u32, map->cleared, min_t(u32, n * PAGE_SIZE, buf->size));
 	buf->used = 0;
 }

@@ -20,17 +20,18 @@
  */
 static bool sync_bytes(struct smc_rdma_conn *rc, struct smc_rdma_buf *buf, u32 off, u64 n)
 {
-	if (likely(!buf->bounces))
+	if (likely(!smc_rdma_buf_map_of(buf, rc->link)->bounces))
 		return true;
 	if (!smc_link_usable(rc->link))
 		return false;
-	smc_rdma_buf_sync(buf, off, n);
+	smc_rdma_buf_sync(buf, rc->link, off, n);
 	return true;
 }
 
 /* Fills the writes of the data up to a position: each ends where a ring does. Returns how many there are. */
 static unsigned int split_at_wrap(const struct smc_rdma_conn *rc, u64 end, struct smc_link_write *w)
 {
+	const struct smc_buf_map *map = smc_rdma_buf_map_of(rc->snd, rc->link);
 	u32 left = end - rc->tx.prod.pos, from = rc->snd_off, at = rc->tx.prod.at.count;
 	unsigned int n = 0;
 
@@ -39,8 +40,8 @@ static unsigned int split_at_wrap(const struct smc_rdma_conn *rc, u64 end, struc
 		u32 len = min3(left, rc->snd->size - from, rc->conn->tx_size - at);
 
 		w[n++] = (struct smc_link_write){
-			.local = rc->snd->addr + from,
-			.lkey = rc->snd->lkey,
+			.local = map->addr + from,
+			.lkey = map->lkey,
 			.remote = rc->peer_addr + at,
 			.rkey = rc->peer_rkey,
 			.len = len,

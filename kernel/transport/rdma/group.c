@@ -22,8 +22,6 @@ int smc_lgr_rdma_init(struct smc_lgr *lgr)
 	xa_init_flags(&group->conns, XA_FLAGS_LOCK_BH);
 	INIT_LIST_HEAD(&group->waiting);
 	INIT_LIST_HEAD(&group->large);
-	INIT_LIST_HEAD(&group->attached);
-	INIT_LIST_HEAD(&group->bufs);
 	INIT_LIST_HEAD(&group->rmbs);
 	INIT_LIST_HEAD(&group->sndbufs);
 	INIT_LIST_HEAD(&group->rmbs_pending);
@@ -164,7 +162,7 @@ void smc_lgr_rdma_uncount(struct smc_lgr_rdma *group, u8 id)
 /*
  * An RMB is counted already, and has its number; else that is 0. The adapter may take long for it, so others
  * go on with the link meanwhile; only its end has to wait. If the link ends next, the buffer is already on
- * `attached`, and will be detached.
+ * `maps`, and will be unmapped.
  */
 static struct smc_rdma_buf *make_buf(struct smc_link *link, u8 id, u8 code)
 {
@@ -186,7 +184,7 @@ static struct smc_rdma_buf *make_buf(struct smc_link *link, u8 id, u8 code)
 	} else {
 		buf->id = id;
 		buf->asked = asked;
-		list_add(&buf->all, &group->attached);
+		list_add(&smc_rdma_buf_map_of(buf, link)->list, &link->maps);
 		group->bytes[rmb] += buf->size;
 	}
 	spin_unlock_bh(&group->lock);
@@ -209,15 +207,25 @@ static struct smc_rdma_buf *idle_rmb(struct smc_lgr_rdma *group, u8 code, bool f
 	return full ? list_first_entry_or_null(&group->rmbs, struct smc_rdma_buf, list) : NULL;
 }
 
-/* A ring of which the adapter sends nothing any more. */
-static struct smc_rdma_buf *idle_ring(struct smc_link *link, u8 code)
+/* Have the adapters of all links sent what is in a ring? */
+static bool is_sent(const struct smc_lgr_rdma *group, struct smc_rdma_buf *ring)
 {
-	struct smc_lgr_rdma *group = link->group;
+	struct smc_link *link;
+
+	smc_for_each_link(group, link)
+		if (!smc_link_passed(link, smc_rdma_buf_map_of(ring, link)->busy))
+			return false;
+	return true;
+}
+
+/* A ring that another connection had, and that no adapter sends from any more. */
+static struct smc_rdma_buf *idle_ring(struct smc_lgr_rdma *group, u8 code)
+{
 	struct smc_rdma_buf *buf;
 
 	lockdep_assert_held(&group->lock);
 	list_for_each_entry(buf, &group->sndbufs, list)
-		if (buf->asked == code && smc_link_passed(link, buf->busy))
+		if (buf->asked == code && is_sent(group, buf))
 			return buf;
 	return NULL;
 }
@@ -240,7 +248,7 @@ struct smc_rdma_buf *smc_lgr_rdma_buf(struct smc_link *link, bool rmb, u8 code)
 	might_sleep();
 	spin_lock_bh(&group->lock);
 	full = rmb && group->n_rmbs >= SMC_RDMA_RTOKENS;
-	found = rmb ? idle_rmb(group, code, full) : idle_ring(link, code);
+	found = rmb ? idle_rmb(group, code, full) : idle_ring(group, code);
 	if (found)
 		list_del_init(&found->list);
 	if (!found && !full && rmb) {
@@ -299,7 +307,6 @@ bool smc_lgr_rdma_keep(struct smc_lgr_rdma *group, struct smc_rdma_buf *buf, str
 		return true;
 	}
 	list_del_init(&buf->list);
-	list_del_init(&buf->all);
 	return false;
 }
 
@@ -311,7 +318,7 @@ void smc_lgr_rdma_put_snd(struct smc_link *link, struct smc_rdma_buf *snd, bool 
 	struct smc_lgr_rdma *group = link->group;
 	bool kept;
 
-	snd->busy = sent ? smc_link_position(link) : 0;
+	smc_rdma_buf_map_of(snd, link)->busy = sent ? smc_link_position(link) : 0;
 	spin_lock_bh(&group->lock);
 	kept = smc_lgr_rdma_keep(group, snd, &group->sndbufs);
 	spin_unlock_bh(&group->lock);
@@ -336,29 +343,9 @@ static void free_spare(struct smc_lgr_rdma *group)
 	list_for_each_entry_safe(buf, next, &group->rmbs_pending, list)
 		if (!buf->held)
 			list_move(&buf->list, &spare);
-	list_for_each_entry(buf, &spare, list)
-		list_del(&buf->all);
 	spin_unlock_bh(&group->lock);
 	list_for_each_entry_safe(buf, next, &spare, list)
 		smc_rdma_buf_free(buf);
-}
-
-/* The adapter lets go of all buffers, also of those that connections still have. May sleep. */
-static void detach_bufs(struct smc_lgr_rdma *group)
-{
-	struct smc_rdma_buf *buf;
-
-	for (;;) {
-		spin_lock_bh(&group->lock);
-		buf = list_first_entry_or_null(&group->attached, struct smc_rdma_buf, all);
-		if (buf)
-			list_move(&buf->all, &group->bufs);
-		spin_unlock_bh(&group->lock);
-		if (!buf)
-			break;
-		smc_rdma_buf_detach(buf);
-	}
-	free_spare(group);
 }
 
 /* smc_lgr_rdma_delete_link() - lgr_delete_link of the transport. Under locks. */
@@ -398,18 +385,16 @@ void smc_lgr_rdma_end(struct smc_lgr *lgr)
 	/* A group that has ended gets no more links, and keeps those that it has. */
 	for (i = 0; i < SMC_LINKS_PER_LGR_MAX; i++)
 		if (group->links[i])
-			smc_link_end(group->links[i], detach_bufs);
+			smc_link_end(group->links[i]);
+	free_spare(group);
 }
 
 /* smc_lgr_rdma_free() - lgr_free of the transport: it has ended, and no connection is left. Softirq. */
 void smc_lgr_rdma_free(struct smc_lgr *lgr)
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(lgr);
-	struct smc_rdma_buf *buf, *next;
 	unsigned int i;
 
-	list_for_each_entry_safe(buf, next, &group->bufs, all)
-		smc_rdma_buf_free(buf);
 	xa_destroy(&group->conns);
 	for (i = 0; i < SMC_LINKS_PER_LGR_MAX; i++)
 		smc_link_put(group->links[i]);

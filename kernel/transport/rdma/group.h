@@ -34,7 +34,7 @@ struct smc_rtoken {
 struct smc_rdma_call {
 	struct list_head list;		/* group->lock; empty unless it waits or runs */
 	u8 type;			/* SMC_LLC_CONFIRM_RKEY or SMC_LLC_DELETE_RKEY */
-	const struct smc_rdma_buf *rmb;
+	struct smc_rdma_buf *rmb;
 	u32 rkey;			/* that the message has, once it is sent */
 	int result;			/* -EINPROGRESS, 0, -EREMOTEIO if the peer refuses, -ETIMEDOUT, -ENOTCONN */
 };
@@ -77,9 +77,7 @@ struct smc_lgr_rdma {
 	enum smc_rdma_group_state state;
 	struct smc_link *links[SMC_LINKS_PER_LGR_MAX];	/* each with a reference */
 	struct list_head waiting;	/* struct smc_rdma_offer */
-	struct list_head attached;	/* all struct smc_rdma_buf that the adapter knows */
-	struct list_head bufs;		/* those that it does not know any more */
-	bool detached;			/* it knows none any more: what is given back is freed */
+	bool detached;			/* no adapter knows a buffer any more: those that are given back are freed */
 	struct list_head rmbs, sndbufs;	/* those that no connection has */
 	struct list_head rmbs_pending;	/* RMBs that the peer may still write to */
 	struct smc_rdma_buf *leaving;	/* of these, the one that the peer is asked to forget, by leave */
@@ -188,7 +186,7 @@ void smc_lgr_rdma_retire_rmb(struct smc_lgr_rdma *group, struct smc_rdma_buf *rm
 void smc_lgr_rdma_put_rmb(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb);
 void smc_lgr_rdma_peer_closed(struct smc_lgr_rdma *group, u32 token);
 struct smc_rdma_buf *smc_lgr_rdma_delete_rkeys(struct smc_lgr_rdma *group);
-void smc_lgr_rdma_drop_rmb(struct smc_rdma_buf *rmb);
+void smc_lgr_rdma_drop_rmb(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb);
 
 /* llc.c */
 void smc_rdma_llc_init(struct smc_lgr_rdma *group);
@@ -213,8 +211,8 @@ void smc_rdma_llc_flush(struct smc_lgr_rdma *group, unsigned long until);
 void smc_rdma_llc_wait_deleted(struct smc_lgr_rdma *group);
 
 /* llc_call.c */
-void smc_rdma_llc_confirm_rkey(struct smc_lgr_rdma *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call);
-void smc_rdma_llc_delete_rkey(struct smc_lgr_rdma *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call);
+void smc_rdma_llc_confirm_rkey(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb, struct smc_rdma_call *call);
+void smc_rdma_llc_delete_rkey(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb, struct smc_rdma_call *call);
 void smc_rdma_llc_cancel(struct smc_lgr_rdma *group, struct smc_rdma_call *call);
 void smc_rdma_llc_answered(struct smc_lgr_rdma *group, u8 type, u32 rkey, bool negative);
 unsigned long smc_rdma_llc_look_at_calls(struct smc_lgr_rdma *group);

@@ -250,6 +250,7 @@ struct smc_link *smc_link_new(struct smc_lgr_rdma *group, const struct smc_rdma_
 	mutex_init(&link->lock);
 	spin_lock_init(&link->sq_lock);
 	INIT_LIST_HEAD(&link->on_dev);
+	INIT_LIST_HEAD(&link->maps);
 	INIT_LIST_HEAD(&link->waiting);
 	INIT_LIST_HEAD(&link->completions);
 	smc_rdma_llc_init_link(link);
@@ -288,6 +289,23 @@ static void stop(struct smc_link *link)
 	}
 }
 
+/* The adapter forgets all buffers, also those that connections still have. */
+static void unmap_bufs(struct smc_link *link)
+{
+	struct smc_buf_map *map;
+
+	for (;;) {
+		spin_lock_bh(&link->group->lock);
+		map = list_first_entry_or_null(&link->maps, struct smc_buf_map, list);
+		if (map)
+			list_del_init(&map->list);
+		spin_unlock_bh(&link->group->lock);
+		if (!map)
+			break;
+		smc_rdma_buf_unmap(map);
+	}
+}
+
 /* What a stopped link has, but for itself. No buffer is registered with it any more. */
 static void give_back(struct smc_link *link)
 {
@@ -302,12 +320,12 @@ static void give_back(struct smc_link *link)
 /**
  * smc_link_end() - takes a link down for good; its memory stays
  * @link: the link
- * @detach: has the adapter let go of all buffers, once it does not use them any more; may be NULL
  *
  * May sleep, until what is under way has been flushed. Once.
  */
-void smc_link_end(struct smc_link *link, void (*detach)(struct smc_lgr_rdma *group))
+void smc_link_end(struct smc_link *link)
 {
+	might_sleep();
 	/* Nobody begins to use it after this, and nobody is at it. So its end, which may take long, holds up nobody. */
 	down_write(&link->making);
 	mutex_lock(&link->lock);
@@ -327,15 +345,14 @@ void smc_link_end(struct smc_link *link, void (*detach)(struct smc_lgr_rdma *gro
 		irq_poll_enable(&link->cq->iop);
 		ib_free_cq(link->cq);
 	}
-	if (detach)
-		detach(link->group);
+	unmap_bufs(link);
 	give_back(link);
 }
 
 /* smc_link_discard() - ends a link that no group has. May sleep. */
 void smc_link_discard(struct smc_link *link)
 {
-	smc_link_end(link, NULL);
+	smc_link_end(link);
 	/* An event of its adapter or port may have failed the link already. */
 	if (cancel_work_sync(&link->down))
 		smc_lgr_put(link->group->lgr);

@@ -177,6 +177,7 @@ struct smc_link {
 	struct ib_qp *qp;
 	u32 qpn;			/* of qp; never changes */
 	struct smc_link_reg_qp reg_qp;
+	struct list_head maps;		/* struct smc_buf_map: buffers that the adapter knows by this link; group->lock */
 	struct smc_rdma_limits limits;
 	unsigned int vector;		/* completion vector of cq */
 	unsigned long port_down;	/* jiffies; since when its port is down, 0 if it is up; dev->lock */
@@ -221,7 +222,7 @@ struct smc_link *smc_link_new(struct smc_lgr_rdma *group, const struct smc_rdma_
 			      const struct smc_sysctl *sysctl);
 struct smc_link *smc_link_get(struct smc_link *link);
 void smc_link_put(struct smc_link *link);
-void smc_link_end(struct smc_link *link, void (*detach)(struct smc_lgr_rdma *group));
+void smc_link_end(struct smc_link *link);
 void smc_link_discard(struct smc_link *link);
 int smc_link_to_rtr(struct smc_link *link);
 int smc_link_to_rts(struct smc_link *link);

@@ -341,7 +341,7 @@ static void timer_work(struct work_struct *work)
 	}
 	spin_unlock_bh(&group->lock);
 	if (rmb)
-		smc_lgr_rdma_drop_rmb(rmb);
+		smc_lgr_rdma_drop_rmb(group, rmb);
 	smc_lgr_put(group->lgr);
 }
 

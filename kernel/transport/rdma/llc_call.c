@@ -20,15 +20,19 @@ static void send_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call)
 {
 	struct smc_link *link = smc_lgr_rdma_find_link(group, NULL);
 	struct smc_llc m = { .type = call->type };
+	const struct smc_buf_map *map;
 	u8 msg[SMC_LLC_LEN];
 
 	lockdep_assert_held(&group->lock);
-	call->rkey = call->rmb->rkey;
+	if (!link)
+		return;
+	map = smc_rdma_buf_map_of(call->rmb, link);
+	call->rkey = map->rkey;
 	if (call->type == SMC_LLC_CONFIRM_RKEY)
-		m.confirm_rkey = (struct smc_llc_confirm_rkey){ .rkey = call->rkey, .addr = call->rmb->addr };
+		m.confirm_rkey = (struct smc_llc_confirm_rkey){ .rkey = map->rkey, .addr = map->addr };
 	else
 		m.delete_rkey.n_rkeys = 1;
-	if (!link || !smc_rdma_llc_encode(group, &m, msg))
+	if (!smc_rdma_llc_encode(group, &m, msg))
 		return;
 	if (call->type == SMC_LLC_DELETE_RKEY)
 		smc_llc_rkey_set(msg, 0, call->rkey);
@@ -102,7 +106,7 @@ void smc_rdma_llc_answered(struct smc_lgr_rdma *group, u8 type, u32 rkey, bool n
 }
 
 /* Begins a call; it runs when those before it are over. */
-static void begin_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call, u8 type, const struct smc_rdma_buf *rmb)
+static void begin_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call, u8 type, struct smc_rdma_buf *rmb)
 {
 	lockdep_assert_held(&group->lock);
 	call->type = type;
@@ -126,7 +130,7 @@ static void begin_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call, u
  *
  * Does not sleep.
  */
-void smc_rdma_llc_confirm_rkey(struct smc_lgr_rdma *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call)
+void smc_rdma_llc_confirm_rkey(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb, struct smc_rdma_call *call)
 {
 	spin_lock_bh(&group->lock);
 	begin_call(group, call, SMC_LLC_CONFIRM_RKEY, rmb);
@@ -134,7 +138,7 @@ void smc_rdma_llc_confirm_rkey(struct smc_lgr_rdma *group, const struct smc_rdma
 }
 
 /* smc_rdma_llc_delete_rkey() - asks the peer to forget an RMB; @call gets the result, then the timer runs. Any context. */
-void smc_rdma_llc_delete_rkey(struct smc_lgr_rdma *group, const struct smc_rdma_buf *rmb, struct smc_rdma_call *call)
+void smc_rdma_llc_delete_rkey(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb, struct smc_rdma_call *call)
 {
 	begin_call(group, call, SMC_LLC_DELETE_RKEY, rmb);
 }

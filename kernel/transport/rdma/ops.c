@@ -343,6 +343,7 @@ void smc_rdma_describe_us(const struct smc_rdma_offer *ro, struct smc_clc_accept
 	const struct smc_conn *conn = ro->offer->conn;
 	const struct smc_rdma_conn *rc = smc_rdma_conn_of(conn);
 	const struct smc_link *link = rc->link;
+	const struct smc_buf_map *map = smc_rdma_buf_map_of(rc->rmb, link);
 
 	a->version = rc->group->version;
 	a->smcd = false;
@@ -352,11 +353,11 @@ void smc_rdma_describe_us(const struct smc_rdma_offer *ro, struct smc_clc_accept
 	memcpy(a->gid, link->path.gid, sizeof(a->gid));
 	memcpy(a->mac, link->path.mac, sizeof(a->mac));
 	a->qpn = link->qpn;
-	a->rkey = rc->rmb->rkey;
+	a->rkey = map->rkey;
 	a->rmbe_idx = 1;
 	a->token = conn->member.token;
 	a->mtu_code = link->mtu_code ?: link->path.mtu_code;
-	a->rmb_addr = rc->rmb->addr;
+	a->rmb_addr = map->addr;
 	a->psn = link->psn;
 	if (a->version > 1 && ro->first)
 		introduce_us(link, a);

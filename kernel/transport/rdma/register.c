@@ -125,13 +125,13 @@ static int post(struct smc_link *link, struct ib_reg_wr *wr)
 	return rc;
 }
 
-static int post_registration(struct smc_link *link, struct smc_rdma_buf *buf)
+static int post_registration(struct smc_link *link, const struct smc_buf_map *map)
 {
 	struct ib_reg_wr wr = {
 		.wr = { .opcode = IB_WR_REG_MR, .send_flags = IB_SEND_SIGNALED },
-		.mr = buf->mr,
-		.key = buf->mr->rkey,
-		.access = IB_ACCESS_LOCAL_WRITE | (buf->rmb ? IB_ACCESS_REMOTE_WRITE : 0),
+		.mr = map->mr,
+		.key = map->rkey,
+		.access = IB_ACCESS_LOCAL_WRITE | (map->dir == DMA_BIDIRECTIONAL ? IB_ACCESS_REMOTE_WRITE : 0),
 	};
 
 	lockdep_assert_held(&link->lock);
@@ -149,17 +149,19 @@ static int post_registration(struct smc_link *link, struct smc_rdma_buf *buf)
  */
 int smc_link_register(struct smc_link *link, struct smc_rdma_buf *buf)
 {
+	struct smc_buf_map *map = smc_rdma_buf_map_of(buf, link);
 	int rc = 0;
 
+	might_sleep();
 	/* With the link goes what there is to register; one that is down is about to go. */
 	mutex_lock(&link->lock);
 	if (link->gone || !smc_link_usable(link))
 		rc = -ENOTCONN;
 	else
-		smc_rdma_buf_hand_over(buf);
-	if (!rc && buf->mr && !buf->registered)
-		rc = post_registration(link, buf);
-	buf->registered = !rc;
+		smc_rdma_buf_hand_over(map);
+	if (!rc && map->mr && !map->registered)
+		rc = post_registration(link, map);
+	map->registered = !rc;
 	mutex_unlock(&link->lock);
 	return rc;
 }

@@ -93,7 +93,6 @@ static struct smc_rdma_buf *forgotten(struct smc_lgr_rdma *group)
 	/* Or the peer does not know it. */
 	if (!group->leave.result || group->leave.result == -EREMOTEIO) {
 		list_del_init(&rmb->list);
-		list_del_init(&rmb->all);
 		smc_lgr_rdma_uncount(group, rmb->id);
 		group->bytes[true] -= rmb->size;
 		return rmb;
@@ -152,11 +151,21 @@ struct smc_rdma_buf *smc_lgr_rdma_delete_rkeys(struct smc_lgr_rdma *group)
 }
 
 /*
- * smc_lgr_rdma_drop_rmb() - frees an RMB that the peer does not know any more. The link does not go
+ * smc_lgr_rdma_drop_rmb() - frees an RMB that the peer does not know any more. No link of the group ends
  * meanwhile. May sleep.
  */
-void smc_lgr_rdma_drop_rmb(struct smc_rdma_buf *rmb)
+void smc_lgr_rdma_drop_rmb(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb)
 {
-	smc_rdma_buf_detach(rmb);
+	struct smc_buf_map *map;
+	bool mapped;
+
+	for (map = rmb->maps; map < rmb->maps + ARRAY_SIZE(rmb->maps); map++) {
+		spin_lock_bh(&group->lock);
+		mapped = !list_empty(&map->list);
+		list_del_init(&map->list);
+		spin_unlock_bh(&group->lock);
+		if (mapped)
+			smc_rdma_buf_unmap(map);
+	}
 	smc_rdma_buf_free(rmb);
 }
