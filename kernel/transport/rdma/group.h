@@ -25,8 +25,9 @@ enum smc_rdma_group_state {
 	SMC_GROUP_ENDED,
 };
 
+/* An RMB of the peer's, as one link names it. */
 struct smc_rtoken {
-	u32 rkey;	/* 0: free */
+	u32 rkey;
 	u64 addr;
 };
 
@@ -87,7 +88,8 @@ struct smc_lgr_rdma {
 	struct list_head large;		/* struct smc_rdma_conn with large buffers */
 	DECLARE_BITMAP(rmb_ids, SMC_RDMA_RTOKENS + 1);	/* those that are taken; 0 is nobody's */
 	u64 bytes[2];			/* of buffers to send from, and of RMBs */
-	struct smc_rtoken rtokens[SMC_RDMA_RTOKENS];
+	DECLARE_BITMAP(rtoken_rows, SMC_RDMA_RTOKENS);	/* rows of rtokens that are in use */
+	struct smc_rtoken rtokens[SMC_RDMA_RTOKENS][SMC_LINKS_PER_LGR_MAX];	/* a row for each RMB, by the link's slot */
 	struct smc_rdma_llc llc;
 };
 
@@ -125,8 +127,10 @@ struct smc_rdma_conn {
 	struct list_head on_large;	/* group->large; group->lock */
 	u8 rmb_code, snd_code;		/* sizes that were asked for */
 	u32 peer_token;
-	u32 peer_rkey;			/* never changes once the peer is known, as peer_addr */
-	u64 peer_addr;			/* of the element */
+	u8 rtoken;			/* row of the peer's RMB; as what follows, never changes once the peer is known */
+	u64 peer_off;			/* of the element in that */
+	u64 peer_addr;			/* of the element, as the link names it */
+	u32 peer_rkey;
 	bool bound;			/* it may write there; group->lock */
 
 	bool exposed;			/* the peer may write to the RMB, from now on */
@@ -177,9 +181,9 @@ void smc_lgr_rdma_put_large(struct smc_lgr_rdma *group, struct smc_rdma_conn *rc
 void smc_lgr_rdma_put_snd(struct smc_link *link, struct smc_rdma_buf *snd, bool sent);
 
 /* rtoken.c */
-int smc_rtoken_add(struct smc_lgr_rdma *group, u32 rkey, u64 addr);
+int smc_rtoken_add(struct smc_link *link, u32 rkey, u64 addr);
 bool smc_rtoken_bind(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer, bool first);
-int smc_rtoken_del(struct smc_lgr_rdma *group, u32 rkey);
+int smc_rtoken_del(struct smc_link *link, u32 rkey);
 
 /* rmb_reuse.c */
 void smc_lgr_rdma_retire_rmb(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb, u32 token, bool done);

@@ -158,7 +158,7 @@ static void on_confirm_rkey(struct smc_link *link, struct smc_llc *m)
 		smc_rdma_llc_answered(link->group, m->type, c->rkey, c->negative);
 		return;
 	}
-	if (c->left > 2 || smc_rtoken_add(link->group, c->rkey, c->addr)) {
+	if (c->left > 2 || smc_rtoken_add(link, c->rkey, c->addr)) {
 		c->negative = true;
 		c->retry = true;
 	}
@@ -195,7 +195,7 @@ static void on_delete_rkey(struct smc_link *link, struct smc_llc *m, const u8 *m
 		return;
 	}
 	for (i = 0; smc_llc_rkey_at(m, msg, i, &rkey); i++) {
-		if (!smc_rtoken_del(group, rkey))
+		if (!smc_rtoken_del(link, rkey))
 			continue;
 		unknown++;
 		mask |= i < 8 ? 0x80 >> i : 0;

@@ -379,7 +379,7 @@ int smc_rdma_know_peer(struct smc_rdma_offer *ro, const struct smc_clc_accept *p
 	struct smc_rdma_conn *rc = smc_rdma_conn_of(ro->offer->conn);
 
 	if (ro->first)
-		smc_rtoken_add(rc->group, peer->rkey, peer->rmb_addr);
+		smc_rtoken_add(rc->link, peer->rkey, peer->rmb_addr);
 	if (!smc_rtoken_bind(rc, peer, ro->first))
 		return SMC_REASON_RTOKEN;
 	smc_rdma_cdc_start(rc, peer);

@@ -10,43 +10,51 @@
 
 #include "rdma.h"
 
-/* Returns the entry of an RMB, or a free one for key and address 0. */
-static struct smc_rtoken *find(struct smc_lgr_rdma *group, u32 rkey, u64 addr)
+/* Returns the row of an RMB by the key and address that it has on a link, or -ENOENT. */
+static int find(const struct smc_lgr_rdma *group, const struct smc_link *link, u32 rkey, u64 addr)
 {
-	int i;
+	int row;
 
 	lockdep_assert_held(&group->lock);
-	for (i = 0; i < SMC_RDMA_RTOKENS; i++)
-		if (group->rtokens[i].rkey == rkey && group->rtokens[i].addr == addr)
-			return &group->rtokens[i];
-	return NULL;
+	for_each_set_bit(row, group->rtoken_rows, SMC_RDMA_RTOKENS) {
+		const struct smc_rtoken *t = &group->rtokens[row][link->slot];
+
+		if (t->rkey == rkey && t->addr == addr)
+			return row;
+	}
+	return -ENOENT;
 }
 
-/* smc_rtoken_add() - the peer has an RMB. Softirq. Return: 0, -ENOSPC if it has too many. */
-int smc_rtoken_add(struct smc_lgr_rdma *group, u32 rkey, u64 addr)
+/* smc_rtoken_add() - the peer has an RMB, with this key on a link. Softirq. Return: 0, -ENOSPC if it has too many. */
+int smc_rtoken_add(struct smc_link *link, u32 rkey, u64 addr)
 {
-	struct smc_rtoken *t;
+	struct smc_lgr_rdma *group = link->group;
+	int row;
 
 	spin_lock_bh(&group->lock);
-	t = find(group, rkey, addr) ?: find(group, 0, 0);
-	if (t)
-		*t = (struct smc_rtoken){ rkey, addr };
+	row = find(group, link, rkey, addr);
+	if (row < 0)
+		row = find_first_zero_bit(group->rtoken_rows, SMC_RDMA_RTOKENS);
+	if (row < SMC_RDMA_RTOKENS) {
+		__set_bit(row, group->rtoken_rows);
+		group->rtokens[row][link->slot] = (struct smc_rtoken){ rkey, addr };
+	}
 	spin_unlock_bh(&group->lock);
-	return t ? 0 : -ENOSPC;
+	return row < SMC_RDMA_RTOKENS ? 0 : -ENOSPC;
 }
 
-/* Which connections are to be aborted: all that write with a key, or with it to one element. */
+/* Which connections are to be aborted: those that write to some RMBs, or to one element of them. */
 struct victims {
-	u32 rkey;
-	u64 addr;			/* of the element */
-	bool any_addr;
+	DECLARE_BITMAP(rows, SMC_RDMA_RTOKENS);
+	u64 off;			/* of the element */
+	bool any_off;
 	const struct smc_rdma_conn *but;	/* this one is not */
 };
 
 static bool is_victim(const struct smc_rdma_conn *rc, const struct victims *v)
 {
-	return rc != v->but && rc->bound && !READ_ONCE(rc->tx.write_closed) && rc->peer_rkey == v->rkey &&
-	       (v->any_addr || rc->peer_addr == v->addr);
+	return rc != v->but && rc->bound && !READ_ONCE(rc->tx.write_closed) && test_bit(rc->rtoken, v->rows) &&
+	       (v->any_off || rc->peer_off == v->off);
 }
 
 static struct in6_addr peer_address(const struct sock *sk)
@@ -132,18 +140,20 @@ static void abort_victims(struct smc_lgr_rdma *group, const struct victims *v)
 bool smc_rtoken_bind(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer, bool first)
 {
 	u64 size = (u64)SMC_RDMA_SIZE_MIN << peer->size_code;
-	struct victims others = {
-		.rkey = peer->rkey,
-		.addr = peer->rmb_addr + (peer->rmbe_idx - 1) * size,
-		.but = rc,
-	};
+	struct victims others = { .off = (peer->rmbe_idx - 1) * size, .but = rc };
 	struct smc_lgr_rdma *group = rc->group;
+	int row;
 
 	spin_lock_bh(&group->lock);
-	rc->bound = (first || (peer->rkey && find(group, peer->rkey, peer->rmb_addr))) &&
-		    !is_of_another_address(group, &others);
-	rc->peer_rkey = others.rkey;
-	rc->peer_addr = others.addr;
+	row = first || peer->rkey ? find(group, rc->link, peer->rkey, peer->rmb_addr) : -ENOENT;
+	if (row >= 0) {
+		__set_bit(row, others.rows);
+		rc->bound = !is_of_another_address(group, &others);
+		rc->rtoken = row;
+		rc->peer_off = others.off;
+		rc->peer_rkey = peer->rkey;
+		rc->peer_addr = peer->rmb_addr + others.off;
+	}
 	spin_unlock_bh(&group->lock);
 	if (!rc->bound)
 		return false;
@@ -153,26 +163,26 @@ bool smc_rtoken_bind(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer
 
 /**
  * smc_rtoken_del() - the peer deletes an RMB
- * @group: the group
- * @rkey: key of the RMB
+ * @link: the link that it says so by
+ * @rkey: key of the RMB on that link
  *
- * Connections that write to it are aborted. What they have posted arrives before the answer to the peer,
- * and nothing is posted afterwards. Softirq. Return: 0, -ENOENT if it is not known.
+ * Connections that write to it are aborted, by whichever link. What they have posted arrives before the answer to the
+ * peer, and nothing is posted afterwards. Softirq. Return: 0, -ENOENT if it is not known.
  */
-int smc_rtoken_del(struct smc_lgr_rdma *group, u32 rkey)
+int smc_rtoken_del(struct smc_link *link, u32 rkey)
 {
-	struct victims writers = { .rkey = rkey, .any_addr = true };
-	int i, rc = -ENOENT;
+	struct smc_lgr_rdma *group = link->group;
+	struct victims writers = { .any_off = true };
+	int row;
 
 	spin_lock_bh(&group->lock);
-	for (i = 0; i < SMC_RDMA_RTOKENS && rc; i++) {
-		if (group->rtokens[i].rkey != rkey)
-			continue;
-		group->rtokens[i] = (struct smc_rtoken){};
-		rc = 0;
-	}
+	for_each_set_bit(row, group->rtoken_rows, SMC_RDMA_RTOKENS)
+		if (group->rtokens[row][link->slot].rkey == rkey)
+			__set_bit(row, writers.rows);
+	bitmap_andnot(group->rtoken_rows, group->rtoken_rows, writers.rows, SMC_RDMA_RTOKENS);
 	spin_unlock_bh(&group->lock);
-	if (!rc)
-		abort_victims(group, &writers);
-	return rc;
+	if (bitmap_empty(writers.rows, SMC_RDMA_RTOKENS))
+		return -ENOENT;
+	abort_victims(group, &writers);
+	return 0;
 }
