@@ -23,7 +23,7 @@ static void free_pages_of(struct smc_rdma_buf *buf)
 	kvfree(buf->pages);
 }
 
-/* Gets pages, so many together. Who fails here may try with fewer. */
+/* Allocates pages in groups of 1 << order. A caller whose large order fails may try a smaller one. */
 static int alloc_pages_of(struct smc_rdma_buf *buf, unsigned int order)
 {
 	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN | (order ? __GFP_COMP | __GFP_NORETRY : 0);
@@ -122,15 +122,10 @@ static void sync_range(const struct smc_buf_map *map, struct smc_range range, bo
 	}
 }
 
-/**
- * smc_rdma_buf_sync() - after the processor has written what the adapter sends, or before it reads what that
- *                       has received
- * @buf: a buffer that bounces on the link
- * @link: the link, which is usable
- * @off: where the first byte is
- * @n: bytes, which may wrap around
- *
- * Context: any; softirqs are off, so that the buffer is not unmapped meanwhile.
+/*
+ * smc_rdma_buf_sync() - copies bytes of a ring for the adapter of a usable link, after the processor has written them,
+ * or from it, before the processor reads them. The buffer bounces on the link. The bytes may wrap around. Softirqs are
+ * off, so that the buffer is not unmapped meanwhile.
  */
 void smc_rdma_buf_sync(const struct smc_rdma_buf *buf, const struct smc_link *link, u32 off, u64 n)
 {
@@ -142,7 +137,7 @@ void smc_rdma_buf_sync(const struct smc_rdma_buf *buf, const struct smc_link *li
 		sync_range(&buf->maps[link->slot], ranges[i], buf->rmb);
 }
 
-/* Key and address are known from here on; they are valid once the adapter has been told. */
+/* Key and address are known from here on, and valid once the adapter has registered the memory region. */
 static int get_mr(struct smc_buf_map *map, struct smc_link *link, unsigned int n_pages)
 {
 	struct ib_mr *mr = smc_rdma_alloc_mr(link->pd, &link->limits, n_pages);
@@ -172,16 +167,13 @@ static int get_keys(struct smc_buf_map *map, struct smc_link *link, const struct
 	return 0;
 }
 
-/**
- * smc_rdma_buf_map() - maps a buffer for the adapter of a link, and gets its keys there
- * @buf: the buffer
- * @link: the link; the caller holds its `making`, and puts the map on its list
+/*
+ * smc_rdma_buf_map() - maps a buffer for the adapter of a link, and gets its keys. The caller puts the map on the
+ * link's list. May sleep. Return: 0, -ENOMEM and the like.
  *
- * The processor clears an RMB before it is used again, so an RMB is for both directions: with DMA_FROM_DEVICE
- * the zeros would not get to where the adapter writes, and what the previous connection has received there
- * would come back.
- *
- * May sleep. Return: 0, -ENOMEM and the like.
+ * The processor clears an RMB before it is used again, so an RMB is mapped for both directions: with DMA_FROM_DEVICE
+ * the zeros would not get to where the adapter writes, and data that the previous connection has received would come
+ * back.
  */
 int smc_rdma_buf_map(struct smc_rdma_buf *buf, struct smc_link *link)
 {
@@ -201,8 +193,8 @@ int smc_rdma_buf_map(struct smc_rdma_buf *buf, struct smc_link *link)
 }
 
 /*
- * smc_rdma_buf_unmap() - no adapter uses a buffer by that map any more; who has the buffer may still read it. The
- * caller has taken the map off its link's list. May sleep.
+ * smc_rdma_buf_unmap() - undoes smc_rdma_buf_map(); programs may still read the buffer. The caller has taken the map
+ * off its link's list. May sleep.
  */
 void smc_rdma_buf_unmap(struct smc_buf_map *map)
 {
@@ -213,14 +205,9 @@ void smc_rdma_buf_unmap(struct smc_buf_map *map)
 	map->mr = NULL;
 }
 
-/**
- * smc_rdma_buf_new() - a buffer for the device of a link
- * @link: the link
- * @rmb: for the peer to write to, else to send from
- * @code: its size, as in CLC
- * @type: net.smc.smcr_buf_type
- *
- * Its bytes are zero. May sleep. Return: the buffer, or ERR_PTR(-ENOMEM) and the like.
+/*
+ * smc_rdma_buf_new() - makes an RMB or a send ring, which is zero, and maps it for a link. The code is its size, as in
+ * CLC; the type is net.smc.smcr_buf_type. May sleep. Return: the buffer, or ERR_PTR(-ENOMEM) and the like.
  */
 struct smc_rdma_buf *smc_rdma_buf_new(struct smc_link *link, bool rmb, u8 code, unsigned int type)
 {
@@ -251,7 +238,7 @@ err_buf:
 	return ERR_PTR(rc);
 }
 
-/* smc_rdma_buf_free() - gives a buffer back that no adapter knows. Softirq. */
+/* smc_rdma_buf_free() - frees a buffer that is not mapped for any link. Softirq. */
 void smc_rdma_buf_free(struct smc_rdma_buf *buf)
 {
 	free_pages_of(buf);
@@ -259,9 +246,8 @@ void smc_rdma_buf_free(struct smc_rdma_buf *buf)
 }
 
 /*
- * smc_rdma_buf_hand_over() - the adapter has it from here on. What we have cleared does not come over what
- * it writes, and is cleared for the adapter, too. The caller holds link->lock, and the link is not gone. Does
- * not sleep.
+ * smc_rdma_buf_hand_over() - gives a buffer to the adapter. Bytes that we have cleared are cleared for the adapter,
+ * too, before it writes others. The caller holds the lock of the link, which is not gone. Any context.
  */
 void smc_rdma_buf_hand_over(struct smc_buf_map *map)
 {
@@ -271,8 +257,8 @@ void smc_rdma_buf_hand_over(struct smc_buf_map *map)
 }
 
 /*
- * smc_rdma_buf_clear() - before another connection has it: what is known to have been used. A peer can
- * write elsewhere in an RMB, but that is its own data, and it alone can have it read. May sleep.
+ * smc_rdma_buf_clear() - clears the bytes that the previous connection has used. A peer can write elsewhere in an RMB,
+ * but only to have its own data read. May sleep.
  */
 void smc_rdma_buf_clear(struct smc_rdma_buf *buf)
 {
@@ -282,7 +268,7 @@ void smc_rdma_buf_clear(struct smc_rdma_buf *buf)
 	might_sleep();
 	for (i = 0; i < n; i++)
 		clear_highpage(buf->pages[i]);
-	/* What an earlier clearing has left to be synchronised is still to be, if that adapter has not had the buffer since. */
+	/* Bytes that were cleared earlier still have to be synchronised for an adapter that has not had the buffer since. */
 	for (map = buf->maps; map < buf->maps + ARRAY_SIZE(buf->maps); map++)
 		map->cleared = max_t(u32, map->cleared, min_t(u32, n * PAGE_SIZE, buf->size));
 	buf->used = 0;

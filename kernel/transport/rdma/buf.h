@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Memory that an adapter reads from or writes to: RMBs, which the peer writes to, and rings that
- * data is sent from. Both are kept by their group for the next connection.
- */
+/* Memory that adapters use: RMBs, which the peer writes to, and send rings. Their group keeps both for reuse. */
 #ifndef SMC_RDMA_BUF_H
 #define SMC_RDMA_BUF_H
 
@@ -36,17 +33,17 @@ struct smc_buf_map {
 };
 
 struct smc_rdma_buf {
-	struct list_head list;		/* of the group, if no connection has it; the group's lock */
+	struct list_head list;		/* of the group, if no connection has the buffer; group->lock */
 	struct smc_buf_map maps[SMC_LINKS_PER_LGR_MAX];	/* by the link's slot */
 	u8 code;
 	u8 asked;			/* the code that was asked for; there may have been memory for less */
 	u8 id;				/* RMB: from 1; no other of the group has it */
 	bool rmb;
 	bool reused;			/* not its first connection */
-	bool announced;			/* RMB: the peer knows it, too */
-	u32 token;			/* RMB: of the connection that had it; as what follows, the group's lock */
+	bool announced;			/* RMB: the peer knows it */
+	u32 token;			/* RMB: of the connection that had it; as what follows, group->lock */
 	bool done;			/* RMB: the peer writes no more */
-	bool held;			/* RMB: someone here may still read */
+	bool held;			/* RMB: a program may still read it */
 	unsigned long since;		/* RMB: jiffies; when it got onto rmbs_pending */
 	u32 size;			/* bytes */
 	u32 used;			/* of these, from the first on, may have been written to */

@@ -15,8 +15,8 @@
 #include "group.h"
 
 /*
- * Synchronises bytes of a stream that are in a buffer from @off on, if adapter and processor do not see the
- * same memory. Return: false if the link is down, and the buffer may have been unmapped.
+ * Synchronises bytes of a stream that are in a buffer from an offset on, if adapter and processor do not see the same
+ * memory. Return: false if the link is down, and the buffer may have been unmapped.
  */
 static bool sync_bytes(struct smc_rdma_conn *rc, struct smc_rdma_buf *buf, u32 off, u64 n)
 {
@@ -118,9 +118,9 @@ static bool may_send_imm(const struct smc_rdma_conn *rc, const struct smc_cdc_up
 }
 
 /*
- * Posts the data and the message. Return: as smc_link_send() does. The caller holds a reference on the
- * connection. Each place on the link's lists has one, too: a batch takes it before it is there, because its
- * completion may come at once; a waiter's is not put before we release the lock.
+ * Posts the data and the message. The caller holds a reference on the connection. Each place on the link's lists has
+ * one, too: a batch takes it first, because its completion may come at once; a waiter's is not put before we release
+ * the lock. Return: as smc_link_send() does.
  */
 static int cdc_post(struct smc_rdma_conn *rc, const struct smc_cdc_update *u)
 {
@@ -160,11 +160,9 @@ static int cdc_post(struct smc_rdma_conn *rc, const struct smc_cdc_update *u)
 	return err;
 }
 
-/**
- * smc_rdma_cdc_send() - sends the peer a message with everything that is new, after the data
- * @rc: the connection
- *
- * If the send queue has no room, it is called again when that has. Softirq; takes rc->lock.
+/*
+ * smc_rdma_cdc_send() - sends the peer the new data, then a message with everything that is new. If the send queue has
+ * no room, it is called again when there is room. Softirq.
  */
 void smc_rdma_cdc_send(struct smc_rdma_conn *rc)
 {
@@ -210,7 +208,7 @@ static void uncork(struct smc_rdma_conn *rc)
 		smc_rdma_cdc_send(rc);
 }
 
-/* Lets messages tell of what was written. Returns whether autocorking holds that back until uncork(). */
+/* Adds the written data to the next message. Returns whether autocorking holds that back until uncork(). */
 static bool cdc_add_written(struct smc_rdma_conn *rc, unsigned int what)
 {
 	bool corked;
@@ -241,13 +239,9 @@ void smc_rdma_signal(struct smc_conn *conn, unsigned int what)
 	smc_rdma_cdc_send(rc);
 }
 
-/**
- * smc_rdma_write() - write of the transport: into the ring that is sent from
- * @conn: the connection
- * @from: the data
- * @len: bytes of it, no more than there is room for
- *
- * May sleep. Return: bytes, or -EFAULT.
+/*
+ * smc_rdma_write() - write of the transport: copies bytes, for which there is room, into the send ring. May sleep.
+ * Return: bytes, or -EFAULT.
  */
 ssize_t smc_rdma_write(struct smc_conn *conn, struct iov_iter *from, u32 len)
 {
@@ -268,7 +262,7 @@ ssize_t smc_rdma_write(struct smc_conn *conn, struct iov_iter *from, u32 len)
 	return done || !len ? (ssize_t)done : -EFAULT;
 }
 
-/* smc_rdma_peer_full() - peer_full of the transport: has the peer read nothing of a whole RMB? Any context. */
+/* smc_rdma_peer_full() - peer_full of the transport: does unread data fill the peer's RMBE? Any context. */
 bool smc_rdma_peer_full(const struct smc_conn *conn)
 {
 	const struct smc_rdma_conn *rc = conn->priv;
@@ -277,8 +271,8 @@ bool smc_rdma_peer_full(const struct smc_conn *conn)
 }
 
 /*
- * Tells writers how much room there is: in the peer's RMB, beyond what it has read, and in our ring, beyond
- * what has arrived. Data that the peer has read has arrived.
+ * Reports free space to writers: the peer's RMBE has room beyond what it has read, our send ring beyond what has
+ * arrived. Data that the peer has read has arrived.
  */
 static void make_room(struct smc_rdma_conn *rc)
 {
@@ -305,7 +299,7 @@ static void batch_arrived(struct smc_link_completion *completion, u64 pos)
 	smc_conn_put(rc->conn);
 }
 
-/* smc_rdma_stop_writing() - messages may still be sent, but no data is written to the peer's RMB any more. Softirq. */
+/* smc_rdma_stop_writing() - no data is written to the peer's RMB any more; messages may still be sent. Softirq. */
 void smc_rdma_stop_writing(struct smc_rdma_conn *rc)
 {
 	spin_lock_bh(&rc->lock);
@@ -314,8 +308,8 @@ void smc_rdma_stop_writing(struct smc_rdma_conn *rc)
 }
 
 /*
- * smc_rdma_revoke() - the peer has taken its RMB away from a connection that has not ended: nothing is written
- * any more, and the connection is aborted, at once or when its rendezvous is complete. Softirq.
+ * smc_rdma_revoke() - the peer has deleted the RMB of a connection that has not ended: the connection writes nothing
+ * more, and is aborted, at once or when its rendezvous is complete. Softirq.
  */
 void smc_rdma_revoke(struct smc_rdma_conn *rc)
 {
@@ -348,7 +342,7 @@ void smc_rdma_cdc_init(struct smc_rdma_conn *rc)
 	rc->waiter.fn = sq_has_room;
 }
 
-/* The end of the data that the peer can have read. Taking the lock waits for a thread that is posting more. */
+/* Returns the end of the data that the peer can have read. Taking the lock waits for a thread that is posting more. */
 static u64 posted_end(struct smc_rdma_conn *rc)
 {
 	u64 pos;
@@ -387,8 +381,8 @@ static void cdc_recv(struct smc_rdma_conn *rc, struct smc_link *link, const stru
 }
 
 /*
- * A client may write as soon as it has sent CONFIRM, and its message may overtake that. The last such message is
- * kept: each one tells everything, except where an earlier urgent byte was.
+ * A client may write as soon as it has sent CONFIRM, and its message may overtake CONFIRM. We keep the last such
+ * message: each has the whole state, except the position of an earlier urgent byte.
  */
 static bool keep_early(struct smc_rdma_conn *rc, const struct smc_cdc *msg)
 {
@@ -407,7 +401,7 @@ static bool keep_early(struct smc_rdma_conn *rc, const struct smc_cdc *msg)
 	return early;
 }
 
-/* Takes in one message if none that was sent later has come before. The caller is in an RCU section. */
+/* Takes in a message unless a later one has come before it. The caller is in an RCU section. */
 static void cdc_recv_in_order(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg)
 {
 	spin_lock_bh(&rc->recv_lock);
@@ -439,13 +433,9 @@ void smc_rdma_cdc_recv(struct smc_link *link, const u8 *buf, u32 len)
 	rcu_read_unlock();
 }
 
-/**
- * smc_rdma_cdc_recv_imm() - the peer has written to an RMB over a link, with immediate data
- * @link: the link, of a group whose peer has agreed to immediate data
- * @imm: the immediate data, in host order
- * @len: bytes that the peer has written
- *
- * Softirq.
+/*
+ * smc_rdma_cdc_recv_imm() - the peer has written bytes to an RMB over a link, with immediate data in host order. The
+ * peer of the link's group has agreed to immediate data. Softirq.
  */
 void smc_rdma_cdc_recv_imm(struct smc_link *link, u32 imm, u32 len)
 {
@@ -468,13 +458,7 @@ void smc_rdma_cdc_recv_imm(struct smc_link *link, u32 imm, u32 len)
 	rcu_read_unlock();
 }
 
-/**
- * smc_rdma_cdc_start() - the peer's RMB is known
- * @rc: the connection
- * @peer: what the peer has said of it
- *
- * May sleep.
- */
+/* smc_rdma_cdc_start() - starts a connection with the RMBE of its peer's ACCEPT or CONFIRM. May sleep. */
 void smc_rdma_cdc_start(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer)
 {
 	struct smc_conn *conn = rc->conn;

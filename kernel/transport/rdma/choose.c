@@ -18,7 +18,7 @@
 #include "device.h"
 #include "limits.h"
 
-/* What a connection asks of a device. */
+/* What a connection needs of a device. */
 struct wish {
 	struct net *net;
 	struct net *owner;	/* of the device that is looked at */
@@ -40,13 +40,13 @@ static bool is_ipv4(const struct sock *sk)
 	return sk->sk_family == AF_INET || ipv6_addr_v4mapped(&sk->sk_v6_daddr);
 }
 
-/* The way down through interfaces that are stacked. */
+/* State of the walk down through stacked interfaces. */
 struct descent {
 	struct net_device *base;	/* the lowest up to now */
 	u16 vlan;			/* the first on the way */
 };
 
-/* A bond is what RDMA devices are bound to, not one of the interfaces below it. */
+/* RDMA devices are bound to a bond itself, so the walk stops there. */
 static int step_down(struct net_device *dev, struct netdev_nested_priv *priv)
 {
 	struct descent *d = priv->data;
@@ -57,7 +57,7 @@ static int step_down(struct net_device *dev, struct netdev_nested_priv *priv)
 	return netif_is_bond_master(dev);
 }
 
-/* The lowest interface below, and the first VLAN on the way. The caller is in an RCU section. */
+/* Returns the lowest interface below one, and the first VLAN on the way. The caller is in an RCU section. */
 static struct net_device *lowest(struct net_device *dev, u16 *vlan)
 {
 	struct descent d = {};
@@ -131,7 +131,7 @@ static bool covers6(const struct net_device *ndev, const struct in6_addr *addr)
 	return false;
 }
 
-/* Has the interface an address in the subnet that the connection has its own from? The caller is in an RCU section. */
+/* Does the interface have an address in the subnet of the connection's own address? The caller is in an RCU section. */
 static bool covers(const struct net_device *ndev, const struct wish *w)
 {
 	return w->ipv4 ? covers4(ndev, w->saddr.s6_addr32[3]) : covers6(ndev, &w->saddr);
@@ -150,7 +150,7 @@ static bool reachable(const struct wish *w)
 	return true;
 }
 
-/* Does the GID go with version 1? That needs no route: the peers share a subnet. */
+/* Does the GID suit version 1? The peers share a subnet, so no route is needed. */
 static bool fits_v1(const struct ib_gid_attr *attr, const struct wish *w)
 {
 	if (attr->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP)
@@ -159,8 +159,8 @@ static bool fits_v1(const struct ib_gid_attr *attr, const struct wish *w)
 }
 
 /*
- * Does the GID go with version 2? It is an address of the connection's family: a link-local one only where the
- * connection has such addresses, too, as it is of no use beyond the link.
+ * Does the GID suit version 2? It is an address of the connection's family. A link-local GID suits only link-local
+ * connections, because it cannot be reached from other links.
  */
 static bool fits_v2(const struct ib_gid_attr *attr, const struct net_device *ndev, const struct wish *w)
 {
@@ -175,8 +175,9 @@ static bool fits_v2(const struct ib_gid_attr *attr, const struct net_device *nde
 }
 
 /*
- * Is the GID the host's, or if @own the connection's own namespace's? A device that namespaces share has GIDs of the
- * interfaces of all of them. One of a third namespace is never used, since links go with the interface of their GID.
+ * Does the GID belong to the host, or with @own to the connection's own namespace? A shared device has GIDs of the
+ * interfaces of all namespaces. One of a third namespace is never used, because links end with the interface of their
+ * GID.
  */
 static bool is_of_host(const struct net_device *ndev, const struct wish *w, bool own)
 {
@@ -204,7 +205,7 @@ static bool gid_fits(const struct ib_gid_attr *attr, const struct wish *w, bool 
 	return fits && (w->version < 2 || reachable(w));
 }
 
-/* Takes the first GID of a port that fits, see is_of_host(). */
+/* Takes the first GID of a port that fits; for @own see is_of_host(). */
 static int try_gids(struct smc_rdma_dev *dev, u8 port, struct wish *w, bool own)
 {
 	const struct smc_rdma_port *p = &dev->ports[port - 1];
@@ -228,8 +229,7 @@ static int try_gids(struct smc_rdma_dev *dev, u8 port, struct wish *w, bool own)
 }
 
 /*
- * The host's GIDs come first: a link with one of these serves all namespaces that share the device, and goes with none
- * of them.
+ * The host's GIDs come first: a link with one of them serves all namespaces that share the device, and outlives them.
  */
 static int try_port(struct smc_rdma_dev *dev, u8 port, struct wish *w)
 {
@@ -238,12 +238,10 @@ static int try_port(struct smc_rdma_dev *dev, u8 port, struct wish *w)
 	return try_gids(dev, port, w, false) ?: try_gids(dev, port, w, true);
 }
 
-/**
- * smc_rdma_owner() - the namespace that a device, and with it the link groups over it, belongs to
- * @dev: the device
- *
- * That is the initial one while namespaces share devices ("rdma system set netns shared"), or the one that has the device.
- * The caller keeps the device from being removed: see smc_rdma_dev_walk() and smc_rdma_dev_use(). Any context.
+/*
+ * smc_rdma_owner() - returns the namespace that owns a device and the link groups over it: the initial one while
+ * namespaces share devices ("rdma system set netns shared"), else the one that has the device. The caller keeps the
+ * device from being removed: see smc_rdma_dev_walk() and smc_rdma_dev_use(). Any context.
  */
 struct net *smc_rdma_owner(const struct smc_rdma_dev *dev)
 {
@@ -251,14 +249,9 @@ struct net *smc_rdma_owner(const struct smc_rdma_dev *dev)
 	return rdma_dev_access_netns(dev->ib, NULL) ? &init_net : read_pnet(&dev->ib->coredev.rdma_net);
 }
 
-/**
- * smc_rdma_pnet_id() - physical network of a port, by the firmware or the table
- * @dev: the device
- * @port: from 1
- * @id: the PNET ID, filled up with zeros
- * @by_user: set to whether it is the table's
- *
- * Any context. Return: 0 or -ENOENT.
+/*
+ * smc_rdma_pnet_id() - sets the PNET ID of a port, which counts from 1, and whether it comes from the user's table
+ * instead of the firmware. Any context. Return: 0 or -ENOENT.
  */
 int smc_rdma_pnet_id(const struct smc_rdma_dev *dev, u8 port, u8 id[SMC_PNET_ID_LEN], bool *by_user)
 {
@@ -297,16 +290,10 @@ static int try_device(struct smc_rdma_dev *dev, void *arg)
 	return 0;
 }
 
-/**
- * smc_rdma_choose() - a device for a connection
- * @sk: the connection
- * @version: of SMC-R, which decides about the kind of GID
- * @peer_gid: the peer's, if it is known and version 2, for which there must be a route; or NULL
- * @path: set to what was chosen, with a reference on the device
- *
- * May sleep.
- *
- * Return: 0, -ENODEV if there is none, -EAFNOSUPPORT if the peer's GID is of another family than the connection.
+/*
+ * smc_rdma_choose() - chooses a device and GID for a connection, and takes a reference on the device. The GID suits the
+ * version of SMC-R. In version 2 there is a route to the peer's GID, if that is known. May sleep. Return: 0, -ENODEV if
+ * there is none, -EAFNOSUPPORT if the peer's GID is of another family than the connection.
  */
 int smc_rdma_choose(struct sock *sk, u8 version, const u8 *peer_gid, struct smc_rdma_path *path)
 {

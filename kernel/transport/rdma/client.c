@@ -83,7 +83,7 @@ static void key_of(const struct smc_rdma_offer *ro, const struct smc_clc_accept 
 		memcpy(key->mac, peer->mac, sizeof(key->mac));
 }
 
-/* By which address the server is reached. Return: 0 or a reason. */
+/* Finds the MAC to reach the server by, which may be a gateway's. Return: 0 or a reason. */
 static int find_way(const struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_link_peer *to)
 {
 	int rc;
@@ -108,7 +108,7 @@ static void learn_group(struct smc_lgr_rdma *group, const struct smc_clc_accept 
 			   READ_ONCE(smc_net(group->lgr->key.net)->sysctl.smcr_immediate);
 }
 
-/* First contact: a group and a link of our own. Return: 0 or a reason. */
+/* First contact: forms a group with a link. Return: 0 or a reason. */
 static int form(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(ro->lgr);
@@ -134,7 +134,7 @@ static int form(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 	return smc_link_to_rtr(ro->link) ? SMC_REASON_READY_LINK : 0;
 }
 
-/* A place in the group that the server means. Return: 0 or a reason. */
+/* Takes a place in the group that the server means. Return: 0 or a reason. */
 static int join(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 {
 	struct smc_lgr_key key;
@@ -164,7 +164,7 @@ static void fill_confirm(const struct smc_rdma_offer *ro, const struct smc_clc_a
 	memcpy(us->gids[0], us->gid, sizeof(us->gids[0]));
 }
 
-/* The server has confirmed the link, or is still to. Return: 0, -EINPROGRESS or a reason. */
+/* Waits for CONFIRM LINK of the server, and answers it. Return: 0, -EINPROGRESS or a reason. */
 static int confirm_link(struct smc_rdma_offer *ro)
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(ro->lgr);
@@ -181,16 +181,13 @@ static int confirm_link(struct smc_rdma_offer *ro)
 	rc = smc_rdma_open_link(ro);
 	if (rc)
 		return rc;
-	/* With our answer, the server may name this group to others, who have to find it ready. */
+	/* After our answer, other connections may join this group, and have to find it ready. */
 	smc_lgr_rdma_ready(group);
 	smc_rdma_llc_confirm_link(ro->link, true);
 	return 0;
 }
 
-/*
- * smc_rdma_client_attach() - attach of the transport, for a client. May sleep. Return: as attach
- * does.
- */
+/* smc_rdma_client_attach() - attach of the transport, for a client. May sleep. Return: as attach does. */
 int smc_rdma_client_attach(struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_clc_accept *us)
 {
 	struct smc_rdma_offer *ro = smc_rdma_offer_of(offer);

@@ -16,18 +16,18 @@ static LIST_HEAD(devs);
 static DEFINE_MUTEX(devs_lock); /* devs, and the identity of this host */
 
 /*
- * What names this host to its peers (docs/protocol.md, 1): a number that tells this load of the module
+ * The identity of this host for its peers (docs/protocol.md, 1): a number that tells this load of the module
  * from others, and the address of the first port that was seen active, which stays.
  */
 static u8 peer_id[8];
 
-/* smc_rdma_dev_get() - a reference, by who has one. Any context. */
+/* smc_rdma_dev_get() - takes a reference. Any context. */
 void smc_rdma_dev_get(struct smc_rdma_dev *dev)
 {
 	refcount_inc(&dev->ref);
 }
 
-/* smc_rdma_dev_put() - drops it. Any context. */
+/* smc_rdma_dev_put() - drops a reference. Any context. */
 void smc_rdma_dev_put(struct smc_rdma_dev *dev)
 {
 	if (!refcount_dec_and_test(&dev->ref))
@@ -36,7 +36,7 @@ void smc_rdma_dev_put(struct smc_rdma_dev *dev)
 	kfree(dev);
 }
 
-/* smc_rdma_dev_use() - announces use of the device. Any context. Return: false if it is going. */
+/* smc_rdma_dev_use() - announces that the device is used. Any context. Return: false if it is going. */
 bool smc_rdma_dev_use(struct smc_rdma_dev *dev)
 {
 	if (!refcount_inc_not_zero(&dev->users))
@@ -48,22 +48,16 @@ bool smc_rdma_dev_use(struct smc_rdma_dev *dev)
 	return false;
 }
 
-/* smc_rdma_dev_unuse() - is over. Any context. */
+/* smc_rdma_dev_unuse() - ends what smc_rdma_dev_use() has announced. Any context. */
 void smc_rdma_dev_unuse(struct smc_rdma_dev *dev)
 {
 	if (refcount_dec_and_test(&dev->users))
 		complete(&dev->unused);
 }
 
-/**
- * smc_rdma_vector_get() - chooses a completion vector for a link, the one that has the fewest
- * @dev: the device
- * @vectors: how many it offers
- *
- * Not more than there are processors, as those beyond interrupt the same ones.
- *
- * Context: any.
- * Return: the vector, for smc_rdma_vector_put().
+/*
+ * smc_rdma_vector_get() - returns the completion vector with the fewest links, for smc_rdma_vector_put(). Those beyond
+ * the number of processors interrupt the same ones, so they are not used. Any context.
  */
 unsigned int smc_rdma_vector_get(struct smc_rdma_dev *dev, u32 vectors)
 {
@@ -86,7 +80,7 @@ void smc_rdma_vector_put(struct smc_rdma_dev *dev, unsigned int vector)
 	spin_unlock_bh(&dev->lock);
 }
 
-/* smc_rdma_gid_ifindex() - which interface a GID belongs to. Any context. Return: 0 if none. */
+/* smc_rdma_gid_ifindex() - returns the interface of a GID, 0 if it has none. Any context. */
 int smc_rdma_gid_ifindex(const struct ib_gid_attr *attr)
 {
 	const struct net_device *ndev;
@@ -99,7 +93,7 @@ int smc_rdma_gid_ifindex(const struct ib_gid_attr *attr)
 	return ifindex;
 }
 
-/* The first network interface that a port has a GID of, and its address. Any place of the table may be empty. */
+/* Finds the first network interface that a port has a GID of, and its address. Any place of the table may be empty. */
 static int port_netdev(struct ib_device *ib, u8 port, int n_gids, int *ifindex, u8 mac[ETH_ALEN])
 {
 	const struct ib_gid_attr *attr;
@@ -130,7 +124,7 @@ static void name_host(const u8 mac[ETH_ALEN])
 	mutex_unlock(&devs_lock);
 }
 
-/* When a port may be used that comes up: switches take a while until they let anything pass. */
+/* Returns when a port that comes up may be used: switches take a while until they forward packets. */
 static unsigned long usable_from(void)
 {
 	return jiffies + READ_ONCE(smc_net(&init_net)->sysctl.port_add_delay) * HZ;
@@ -166,10 +160,7 @@ static unsigned long look_at_port(struct smc_rdma_dev *dev, u8 port)
 	return soon ? p->usable - jiffies : soonest;
 }
 
-/*
- * Queues a look. Under the lock, so that it is not queued, nor thought to be, once remove() has begun
- * to take it off. Process, or softirq.
- */
+/* Queues a look at the ports, under the lock: once remove() has cancelled the work, nobody queues it again. Softirq. */
 static void look_soon(struct smc_rdma_dev *dev, unsigned long delay)
 {
 	spin_lock_bh(&dev->lock);
@@ -178,13 +169,13 @@ static void look_soon(struct smc_rdma_dev *dev, unsigned long delay)
 	spin_unlock_bh(&dev->lock);
 }
 
-/* smc_rdma_dev_look() - has the ports and the links of a device checked soon. Context: process or softirq. */
+/* smc_rdma_dev_look() - has the ports and the links of a device checked soon. Softirq. */
 void smc_rdma_dev_look(struct smc_rdma_dev *dev)
 {
 	look_soon(dev, 0);
 }
 
-/* Queues a look that a port's time calls for. One that an event has queued meanwhile comes first. By look_at(). */
+/* Queues a look that a port's time calls for, unless an event has queued an earlier one. Called by look_at() only. */
 static void look_later(struct smc_rdma_dev *dev, unsigned long delay)
 {
 	spin_lock_bh(&dev->lock);
@@ -193,7 +184,7 @@ static void look_later(struct smc_rdma_dev *dev, unsigned long delay)
 	spin_unlock_bh(&dev->lock);
 }
 
-/* At all ports; their links hear of it. By one at a time: add(), then work. May sleep. */
+/* Looks at all ports, then at the links. add() calls it, then only the work. May sleep. */
 static void look_at(struct smc_rdma_dev *dev)
 {
 	unsigned long next = MAX_JIFFY_OFFSET;
@@ -214,13 +205,13 @@ static void look(struct work_struct *work)
 	smc_rdma_dev_unuse(dev);
 }
 
-/* Whatever has happened, the ports are looked at again. May sleep. */
+/* Looks at the ports again, whatever the event is. May sleep. */
 static void on_event(struct ib_event_handler *handler, struct ib_event *event)
 {
 	look_soon(container_of(handler, struct smc_rdma_dev, events), 0);
 }
 
-/* Can it do what SMC-R takes, on Ethernet? */
+/* Does the device support SMC-R, on Ethernet? */
 static bool fits(struct ib_device *ib)
 {
 	return ib->node_type == RDMA_NODE_IB_CA && rdma_protocol_roce(ib, 1) &&
@@ -261,7 +252,7 @@ static int add(struct ib_device *ib)
 	mutex_unlock(&devs_lock);
 	INIT_IB_EVENT_HANDLER(&dev->events, ib, on_event);
 	ib_register_event_handler(&dev->events);
-	/* What has changed meanwhile was no event yet. */
+	/* Changes before the handler was registered were no events. */
 	look_soon(dev, 0);
 	return 0;
 }
@@ -293,10 +284,7 @@ static struct ib_client client = {
 	.remove	= remove,
 };
 
-/*
- * smc_rdma_peer_id() - what names this host to its peers. May sleep. Return: false if there has
- * been no port yet that could name it.
- */
+/* smc_rdma_peer_id() - copies the identity of this host. May sleep. Return: false if no port has named the host yet. */
 bool smc_rdma_peer_id(u8 id[8])
 {
 	bool named;
@@ -308,12 +296,9 @@ bool smc_rdma_peer_id(u8 id[8])
 	return named;
 }
 
-/**
- * smc_rdma_dev_walk() - visits the devices
- * @fn: called for each, which can be used; nonzero ends the walk
- * @arg: passed on
- *
- * May sleep; @fn may, too. Return: what @fn said last.
+/*
+ * smc_rdma_dev_walk() - calls a function, which may sleep, for each device that can be used, until it returns nonzero.
+ * May sleep. Return: what it returned last.
  */
 int smc_rdma_dev_walk(int (*fn)(struct smc_rdma_dev *dev, void *arg), void *arg)
 {

@@ -22,9 +22,9 @@ struct sock;
 
 struct smc_rdma_port {
 	bool active;			/* it may be used; as what follows, of the last look: single words, no lock */
-	bool up;			/* work, as what follows: it is active, but perhaps not for long enough */
+	bool up;			/* it is active, but perhaps not for long enough; used by work alone, as what follows */
 	unsigned long usable;		/* jiffies; since, or from, when it may be used */
-	bool link_up;			/* as its adapter says: single word, no lock */
+	bool link_up;			/* as its adapter reports: single word, no lock */
 	unsigned long gids;		/* work; jiffies; since, or from, when it has GIDs: see smc_rdma_gid_delay() */
 	u8 mtu_code;			/* as in CLC */
 	int n_gids;			/* places in its table of GIDs */
@@ -34,15 +34,12 @@ struct smc_rdma_port {
 	u8 hw_id[SMC_PNET_ID_LEN];
 };
 
-/*
- * A device. Who holds a reference may look at it; who uses what is in `ib` has to announce that, so
- * that the device can go.
- */
+/* A device. A reference keeps its memory; a user of `ib` announces itself, so that the device can wait for it and go. */
 struct smc_rdma_dev {
 	struct ib_device *ib;
 	struct list_head list;		/* devs_lock */
 	refcount_t ref;
-	refcount_t users;		/* its own, which it gives up when it goes, and others' */
+	refcount_t users;		/* its own, until it goes, and others' */
 	bool gone;			/* it is going: single word, no lock */
 	struct completion unused;
 	struct ib_event_handler events;
@@ -64,7 +61,7 @@ struct smc_rdma_path {
 	u8 gid[16];
 	u8 mac[ETH_ALEN];
 	int gid_index;
-	int ifindex;			/* of the GID's interface, for those who look */
+	int ifindex;			/* of the GID's interface, to be shown */
 	u16 vlan;			/* 0 if none */
 };
 

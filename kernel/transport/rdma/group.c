@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The part of a link group that is SMC-R's: how it comes to be, what it keeps, how it ends. */
+/* The part of a link group that is SMC-R's: its formation, links, buffers and end. */
 
 #include <linux/slab.h>
 
@@ -97,15 +97,18 @@ struct smc_link *smc_lgr_rdma_get_link(struct smc_lgr_rdma *group, const struct 
 	return link;
 }
 
-/* smc_lgr_rdma_has_rmb() - is there one for one more connection? A peer has places for so many, used or not. A hint. */
+/*
+ * smc_lgr_rdma_has_rmb() - is there an RMB for one more connection? A peer has SMC_RDMA_RTOKENS rows, for RMBs in use
+ * or not. A hint.
+ */
 bool smc_lgr_rdma_has_rmb(const struct smc_lgr_rdma *group)
 {
 	return READ_ONCE(group->n_rmbs) < SMC_RDMA_RTOKENS || !list_empty_careful(&group->rmbs);
 }
 
 /*
- * smc_lgr_rdma_fits() - lgr_fits of the transport: the hint is the server's ACCEPT, or NULL for a
- * server, whose connections also wait for a group that is being formed. Under locks.
+ * smc_lgr_rdma_fits() - lgr_fits of the transport. The hint is the server's ACCEPT, or NULL for a server, whose
+ * connections also wait for a group that is being formed. Under locks.
  */
 bool smc_lgr_rdma_fits(const struct smc_lgr *lgr, const void *hint)
 {
@@ -122,8 +125,8 @@ bool smc_lgr_rdma_fits(const struct smc_lgr *lgr, const void *hint)
 }
 
 /*
- * smc_lgr_rdma_wake_locked() - those who wait look again. Under the lock, so that none of them goes
- * meanwhile.
+ * smc_lgr_rdma_wake_locked() - has the rendezvous that wait in a group look again. The lock keeps them from going. Any
+ * context.
  */
 void smc_lgr_rdma_wake_locked(struct smc_lgr_rdma *group)
 {
@@ -149,7 +152,7 @@ void smc_lgr_rdma_ready(struct smc_lgr_rdma *group)
 	spin_unlock_bh(&group->lock);
 }
 
-/* smc_lgr_rdma_uncount() - an RMB by that number is no more, if there was one. Under the lock. */
+/* smc_lgr_rdma_uncount() - gives the number of an RMB back; 0 is no number. Any context. */
 void smc_lgr_rdma_uncount(struct smc_lgr_rdma *group, u8 id)
 {
 	lockdep_assert_held(&group->lock);
@@ -160,9 +163,9 @@ void smc_lgr_rdma_uncount(struct smc_lgr_rdma *group, u8 id)
 }
 
 /*
- * An RMB is counted already, and has its number; else that is 0. The adapter may take long for it, so others
- * go on with the link meanwhile; only its end has to wait. If the link ends next, the buffer is already on
- * `maps`, and will be unmapped.
+ * Makes a buffer for a connection; an RMB has its number already, a send ring has 0. Mapping may take long, so other
+ * connections use the link meanwhile, and only the end of the link waits. If the link ends next, the buffer is already
+ * on `maps`, and will be unmapped.
  */
 static struct smc_rdma_buf *make_buf(struct smc_link *link, u8 id, u8 code)
 {
@@ -193,8 +196,8 @@ static struct smc_rdma_buf *make_buf(struct smc_link *link, u8 id, u8 code)
 }
 
 /*
- * An RMB that another connection had, for which as much was asked. A peer does not take more than so
- * many: if there are these, any is better than none.
+ * Returns an RMB that another connection has asked for in the same size. If the group may have no more RMBs, any will
+ * do.
  */
 static struct smc_rdma_buf *idle_rmb(struct smc_lgr_rdma *group, u8 code, bool full)
 {
@@ -207,7 +210,7 @@ static struct smc_rdma_buf *idle_rmb(struct smc_lgr_rdma *group, u8 code, bool f
 	return full ? list_first_entry_or_null(&group->rmbs, struct smc_rdma_buf, list) : NULL;
 }
 
-/* Have the adapters of all links sent what is in a ring? */
+/* Has each link's adapter sent all data of a ring? */
 static bool is_sent(const struct smc_lgr_rdma *group, struct smc_rdma_buf *ring)
 {
 	struct smc_link *link;
@@ -230,13 +233,10 @@ static struct smc_rdma_buf *idle_ring(struct smc_lgr_rdma *group, u8 code)
 	return NULL;
 }
 
-/**
- * smc_lgr_rdma_buf() - a buffer for a connection: one that another had, or a new one
- * @link: the connection's link
- * @rmb: for the peer to write to, else to send from
- * @code: its size; smaller ones are tried if memory is short
- *
- * May sleep. Return: the buffer, or ERR_PTR(-ENOMEM) and the like.
+/*
+ * smc_lgr_rdma_buf() - returns an RMB or a send ring for a connection over a link: one that another connection had, or
+ * a new one. If memory is short, it is smaller than the code says. May sleep. Return: the buffer, or ERR_PTR(-ENOMEM)
+ * and the like.
  */
 struct smc_rdma_buf *smc_lgr_rdma_buf(struct smc_link *link, bool rmb, u8 code)
 {
@@ -265,13 +265,9 @@ struct smc_rdma_buf *smc_lgr_rdma_buf(struct smc_link *link, bool rmb, u8 code)
 	return full ? ERR_PTR(-ENOSPC) : make_buf(link, id, code);
 }
 
-/**
- * smc_lgr_rdma_take_large() - may one more connection have large buffers?
- * @group: the group
- * @rc: the connection, whose namespace is known
- * @most: so many connections of that namespace may have them
- *
- * Sets @rc->large. To be undone by smc_lgr_rdma_put_large(). Does not sleep.
+/*
+ * smc_lgr_rdma_take_large() - sets rc->large if fewer connections of the same namespace than @most have large buffers;
+ * smc_lgr_rdma_put_large() undoes that. Softirq.
  */
 void smc_lgr_rdma_take_large(struct smc_lgr_rdma *group, struct smc_rdma_conn *rc, unsigned int most)
 {
@@ -287,7 +283,7 @@ void smc_lgr_rdma_take_large(struct smc_lgr_rdma *group, struct smc_rdma_conn *r
 	spin_unlock_bh(&group->lock);
 }
 
-/* smc_lgr_rdma_put_large() - a connection is over that had large buffers, or had none. Softirq. */
+/* smc_lgr_rdma_put_large() - the connection is over, with large buffers or without. Softirq. */
 void smc_lgr_rdma_put_large(struct smc_lgr_rdma *group, struct smc_rdma_conn *rc)
 {
 	spin_lock_bh(&group->lock);
@@ -296,8 +292,8 @@ void smc_lgr_rdma_put_large(struct smc_lgr_rdma *group, struct smc_rdma_conn *rc
 }
 
 /*
- * smc_lgr_rdma_keep() - puts a buffer that no connection has any more on a list of the group. Under the lock.
- * Return: false if the group has ended, and the caller is to free it.
+ * smc_lgr_rdma_keep() - puts a buffer that no connection has on a list of the group. Any context. Return: false if the
+ * group has ended, and the caller frees the buffer.
  */
 bool smc_lgr_rdma_keep(struct smc_lgr_rdma *group, struct smc_rdma_buf *buf, struct list_head *list)
 {
@@ -310,9 +306,7 @@ bool smc_lgr_rdma_keep(struct smc_lgr_rdma *group, struct smc_rdma_buf *buf, str
 	return false;
 }
 
-/*
- * smc_lgr_rdma_put_snd() - nothing more is put into a ring that is sent from; was anything sent, by that link? Softirq.
- */
+/* smc_lgr_rdma_put_snd() - gives a send ring back; if @sent, the link may still be sending from it. Softirq. */
 void smc_lgr_rdma_put_snd(struct smc_link *link, struct smc_rdma_buf *snd, bool sent)
 {
 	struct smc_lgr_rdma *group = link->group;
@@ -327,8 +321,8 @@ void smc_lgr_rdma_put_snd(struct smc_link *link, struct smc_rdma_buf *snd, bool 
 }
 
 /*
- * Frees what no connection has. The others are freed as they are given back, as it may be long until the
- * group goes: with the last program that has a dead socket.
+ * Frees the buffers that no connection has. Each of the others is freed when it is given back, because a program may
+ * keep a dead socket, and with it the group, for long.
  */
 static void free_spare(struct smc_lgr_rdma *group)
 {
@@ -368,8 +362,8 @@ void smc_lgr_rdma_flush(struct smc_lgr *lgr, unsigned long until)
 }
 
 /*
- * smc_lgr_rdma_end() - lgr_end of the transport: nobody joins any more. The peer is told, then the
- * links go, and nobody writes to our memory any more. May sleep.
+ * smc_lgr_rdma_end() - lgr_end of the transport: no connection joins any more, the peer is told, the links end, and
+ * with them the peer's access to our memory. May sleep.
  */
 void smc_lgr_rdma_end(struct smc_lgr *lgr)
 {
@@ -389,7 +383,7 @@ void smc_lgr_rdma_end(struct smc_lgr *lgr)
 	free_spare(group);
 }
 
-/* smc_lgr_rdma_free() - lgr_free of the transport: it has ended, and no connection is left. Softirq. */
+/* smc_lgr_rdma_free() - lgr_free of the transport: the group has ended, and no connection is left. Softirq. */
 void smc_lgr_rdma_free(struct smc_lgr *lgr)
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(lgr);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a link group has of SMC-R: its link, its buffers, the peer's RMBs, and LLC. */
+/* The part of a link group that is SMC-R's: its links, its buffers, the peer's RMBs, and LLC. */
 #ifndef SMC_RDMA_GROUP_H
 #define SMC_RDMA_GROUP_H
 
@@ -16,7 +16,7 @@
 #include "buf.h"
 #include "link.h"
 
-/* A group has at most so many RMBs of its peer's (docs/protocol.md, 6). */
+/* The most RMBs of each side in a group (docs/protocol.md, 6). */
 #define SMC_RDMA_RTOKENS 255
 
 enum smc_rdma_group_state {
@@ -44,20 +44,20 @@ struct smc_rdma_call {
 struct smc_rdma_llc {
 	struct list_head calls;		/* struct smc_rdma_call; the first one runs */
 	unsigned long asked;		/* jiffies; when that was sent */
-	bool swapped;			/* the peer writes lengths low byte first; set by who receives, without the lock */
-	bool doubted;			/* a peer has said that it does not know the group: nobody joins while the links are tested */
+	bool swapped;			/* the peer writes lengths low byte first; set without the lock */
+	bool doubted;			/* a peer has said that it does not know the group: none joins while the links are tested */
 	unsigned long doubted_since;	/* jiffies */
 	unsigned long proven;		/* jiffies; when a link was last known to work */
 	bool deleting;			/* DELETE LINK, or our response to it, was sent; set under the lock */
 	unsigned long delete_sent;	/* jiffies; when it was sent */
 	bool awaits_delete;		/* the peer is to answer it */
 	bool delete_answered;		/* the peer has, by a response; single word, no lock */
-	bool draining;			/* a client has asked for an orderly end: nobody joins; set under the lock */
+	bool draining;			/* a client has asked for an orderly end: none joins; set under the lock */
 	struct smc_llc_delete_link request;	/* by which */
 	wait_queue_head_t flushed;	/* woken when the send queue of a link moves, or DELETE LINK is answered; no lock */
-	unsigned int late;		/* DELETE RKEY that have not been answered in time, and may be yet */
-	bool overtaken;			/* soon after the call went out an answer has come, which counts as a late one */
-	unsigned int overtakes;		/* DELETE RKEY that have timed out after that, since one has not */
+	unsigned int late;		/* timed-out DELETE RKEYs whose answers may still come */
+	bool overtaken;			/* an answer has come soon after the call was sent, and was taken for a late one */
+	unsigned int overtakes;		/* consecutive DELETE RKEYs that have timed out after that */
 	unsigned long next;		/* jiffies; when the timer is due, while it is pending */
 	struct delayed_work timer;	/* looks after calls and tests; holds a reference on the group */
 };
@@ -68,7 +68,7 @@ struct smc_lgr_rdma {
 	bool direct;			/* no gateway between the peers */
 	bool immediate;			/* CDC messages may come and go as immediate data */
 	u8 version, release;
-	u16 features;			/* SMC_CLC_FEATURE_* that we tell: a server ours, a client those of both */
+	u16 features;			/* SMC_CLC_FEATURE_* that we send: a server ours, a client those of both */
 	u8 max_conns, max_links;
 	u8 buf_type;			/* net.smc.smcr_buf_type */
 	struct xarray conns;		/* struct smc_conn by token; read under RCU */
@@ -79,21 +79,21 @@ struct smc_lgr_rdma {
 	struct smc_link *links[SMC_LINKS_PER_LGR_MAX];	/* each with a reference */
 	struct list_head waiting;	/* struct smc_rdma_offer */
 	bool detached;			/* no adapter knows a buffer any more: those that are given back are freed */
-	struct list_head rmbs, sndbufs;	/* those that no connection has */
+	struct list_head rmbs, sndbufs;	/* reusable buffers that no connection has */
 	struct list_head rmbs_pending;	/* RMBs that the peer may still write to */
 	struct smc_rdma_buf *leaving;	/* of these, the one that the peer is asked to forget, by leave */
 	struct smc_rdma_call leave;
-	unsigned int unanswered;	/* how often that has got no answer in time, since the last answer to any */
-	unsigned int n_rmbs;		/* all of them */
+	unsigned int unanswered;	/* consecutive DELETE RKEYs without an answer in time */
+	unsigned int n_rmbs;		/* all RMBs of the group */
 	struct list_head large;		/* struct smc_rdma_conn with large buffers */
-	DECLARE_BITMAP(rmb_ids, SMC_RDMA_RTOKENS + 1);	/* those that are taken; 0 is nobody's */
+	DECLARE_BITMAP(rmb_ids, SMC_RDMA_RTOKENS + 1);	/* ids of RMBs that are in use; 0 is never one */
 	u64 bytes[2];			/* of buffers to send from, and of RMBs */
 	DECLARE_BITMAP(rtoken_rows, SMC_RDMA_RTOKENS);	/* rows of rtokens that are in use */
 	struct smc_rtoken rtokens[SMC_RDMA_RTOKENS][SMC_LINKS_PER_LGR_MAX];	/* a row for each RMB, by the link's slot */
 	struct smc_rdma_llc llc;
 };
 
-/* A rendezvous, as far as SMC-R is concerned. */
+/* SMC-R's part of a rendezvous. */
 struct smc_rdma_offer {
 	struct list_head list;		/* group->waiting; its lock */
 	struct smc_offer *offer;
@@ -102,8 +102,8 @@ struct smc_rdma_offer {
 	struct smc_link *link;		/* of the connection, with a reference; the first one of a group if it forms that */
 	bool placed;			/* with a place in it, until there is a connection */
 	bool first;			/* it forms the group */
-	bool started;			/* the call, or what follows CONFIRM */
-	unsigned long last;		/* jiffies; no wait goes beyond this, as the peer's patience does not */
+	bool started;			/* the call, or first contact after CONFIRM */
+	unsigned long last;		/* jiffies; the end of the peer's patience, and of all waits */
 	u8 eid[SMC_EID_LEN];		/* server: that both sides have */
 	unsigned long deadline;
 	struct smc_rdma_call call;
@@ -113,32 +113,32 @@ struct smc_rdma_offer {
 struct smc_rdma_batch {
 	struct smc_link_completion completion;
 	struct smc_rdma_conn *rc;
-	bool pending;			/* single word, no lock; whoever sees false may send it */
+	bool pending;			/* single word, no lock; while false, the batch may be sent */
 };
 
-/* What a connection has of SMC-R. */
+/* SMC-R's part of a connection. */
 struct smc_rdma_conn {
 	struct smc_conn *conn;
 	struct smc_lgr_rdma *group;
 	struct smc_link *link;		/* that it writes to the peer by; a reference */
 	struct smc_rdma_buf *rmb, *snd;
 	const struct net *net;		/* of its socket, only compared here */
-	bool large;			/* it has large buffers; never changes once it has its buffers */
+	bool large;			/* it has large buffers; never changes once it has them */
 	struct list_head on_large;	/* group->large; group->lock */
 	u8 rmb_code, snd_code;		/* sizes that were asked for */
 	u32 peer_token;
 	u8 rtoken;			/* row of the peer's RMB; as what follows, never changes once the peer is known */
-	u64 peer_off;			/* of the element in that */
-	u64 peer_addr;			/* of the element, as the link names it */
+	u64 peer_off;			/* of the RMBE in that */
+	u64 peer_addr;			/* of the RMBE, as the link names it */
 	u32 peer_rkey;
 	bool bound;			/* it may write there; group->lock */
 
 	bool exposed;			/* the peer may write to the RMB, from now on */
-	spinlock_t lock;		/* what follows, up to what the peer says; softirqs off */
+	spinlock_t lock;		/* what follows, up to recv_lock; softirqs off */
 	struct smc_link_waiter waiter;
 	bool ready;			/* the peer is known */
-	bool corked;			/* autocorking holds back what was written */
-	bool is_early;			/* a message has come before that */
+	bool corked;			/* autocorking holds written data back */
+	bool is_early;			/* a message has come before the peer was known */
 	struct smc_cdc early;		/* the last such */
 	struct smc_cdc_tx tx;		/* if write_closed, the peer's RMB may be others' by now */
 	struct smc_rdma_batch batch[2];	/* each holds a reference on the connection while it is on its way */

@@ -10,8 +10,8 @@
 #include "limits.h"
 
 /*
- * Entries of rdma_test. A limit lowers what the device reports, and is enforced when an object is created,
- * as the device would. 0 means that the entry is not set; inline_data may be 0, so 1 is added to its value.
+ * Entries of rdma_test. A limit lowers what the device reports, and is enforced when an object is created, as a device
+ * would. 0 means that the entry is not set; inline_data may be 0, so 1 is added to its value.
  */
 enum entry {
 	QP_WR,
@@ -20,7 +20,7 @@ enum entry {
 	INLINE_DATA,
 	REG_PAGES,
 	VECTORS,
-	REFUSE_CQ,	/* so many requests of each link, the first ones, fail with ENOMEM */
+	REFUSE_CQ,	/* this many first requests of each link fail with ENOMEM */
 	REFUSE_QP,
 	REFUSE_MR,
 	DELAY_MR,	/* milliseconds that the creation of a memory region takes */
@@ -105,13 +105,7 @@ static u32 lowered(u32 reported, enum entry e)
 	return value ? min(reported, value) : reported;
 }
 
-/**
- * smc_rdma_limits_read() - reads what a device offers
- * @ib: the device
- * @limits: filled in
- *
- * Context: any.
- */
+/* smc_rdma_limits_read() - reads what a device offers. Any context. */
 void smc_rdma_limits_read(const struct ib_device *ib, struct smc_rdma_limits *limits)
 {
 	u32 inline_data = READ_ONCE(entries[INLINE_DATA]);
@@ -136,15 +130,8 @@ static bool refuses(struct smc_rdma_limits *limits, enum smc_rdma_refusal what)
 	return atomic_dec_if_positive(&limits->refuse[what]) >= 0;
 }
 
-/**
- * smc_rdma_alloc_cq() - creates a completion queue that softirqs poll
- * @ib: the device
- * @limits: of the device
- * @context: for the queue
- * @cqe: entries
- * @vector: completion vector, less than what the device has
- *
- * Context: process, may sleep.
+/*
+ * smc_rdma_alloc_cq() - creates a completion queue that softirqs poll, on a vector that the device has. May sleep.
  * Return: the queue or an ERR_PTR().
  */
 struct ib_cq *smc_rdma_alloc_cq(struct ib_device *ib, struct smc_rdma_limits *limits, void *context, u32 cqe,
@@ -158,14 +145,9 @@ struct ib_cq *smc_rdma_alloc_cq(struct ib_device *ib, struct smc_rdma_limits *li
 	return ib_alloc_cq(ib, context, cqe, vector, IB_POLL_SOFTIRQ);
 }
 
-/**
- * smc_rdma_create_qp() - creates a queue pair
- * @pd: its protection domain
- * @limits: of the device
- * @init: what is asked for; afterwards its cap says what there is
- *
- * Context: process, may sleep.
- * Return: the queue pair or an ERR_PTR().
+/*
+ * smc_rdma_create_qp() - creates a queue pair, and sets init->cap to what it has. May sleep. Return: the queue pair or
+ * an ERR_PTR().
  */
 struct ib_qp *smc_rdma_create_qp(struct ib_pd *pd, struct smc_rdma_limits *limits, struct ib_qp_init_attr *init)
 {
@@ -182,14 +164,9 @@ struct ib_qp *smc_rdma_create_qp(struct ib_pd *pd, struct smc_rdma_limits *limit
 	return qp;
 }
 
-/**
- * smc_rdma_alloc_mr() - creates a memory region, which with adapters is a command to the firmware
- * @pd: its protection domain
- * @limits: of the device
- * @pages: the most that it can have
- *
- * Context: process, may sleep for long: no lock that a handshake needs is held.
- * Return: the region or an ERR_PTR().
+/*
+ * smc_rdma_alloc_mr() - creates a memory region of some pages. With adapters that is a command to the firmware, which
+ * may take long: no lock that a handshake needs is held. May sleep. Return: the region or an ERR_PTR().
  */
 struct ib_mr *smc_rdma_alloc_mr(struct ib_pd *pd, struct smc_rdma_limits *limits, u32 pages)
 {
@@ -205,14 +182,9 @@ struct ib_mr *smc_rdma_alloc_mr(struct ib_pd *pd, struct smc_rdma_limits *limits
 	return ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, pages);
 }
 
-/**
- * smc_rdma_get_gid() - reads an entry of a port's GID table
- * @ib: the device
- * @port: from 1
- * @index: in the table
- *
- * Context: any.
- * Return: the entry, for rdma_put_gid_attr(), or an ERR_PTR() if that place is empty.
+/*
+ * smc_rdma_get_gid() - reads an entry of a port's GID table. Any context. Return: the entry, for rdma_put_gid_attr(),
+ * or an ERR_PTR() if the place is empty.
  */
 const struct ib_gid_attr *smc_rdma_get_gid(struct ib_device *ib, u32 port, int index)
 {
@@ -224,7 +196,10 @@ const struct ib_gid_attr *smc_rdma_get_gid(struct ib_device *ib, u32 port, int i
 	return rdma_get_gid_attr(ib, port, index - (int)first);
 }
 
-/* smc_rdma_gid_delay() - jiffies from when a port is active until it has GIDs; 0 without rdma_test. Context: any. */
+/*
+ * smc_rdma_gid_delay() - returns jiffies from when a port is active until it has GIDs; 0 without rdma_test. Any
+ * context.
+ */
 unsigned long smc_rdma_gid_delay(void)
 {
 	return msecs_to_jiffies(READ_ONCE(entries[DELAY_GID]));

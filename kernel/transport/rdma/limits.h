@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a device offers, and how objects are made of it. The module parameter rdma_test lowers what is
- * offered, so that tests run over soft-RoCE what otherwise only some adapters bring about.
+ * Limits of a device, and the objects that are made of it. The module parameter rdma_test lowers the limits, so that tests
+ * find over soft-RoCE the cases that otherwise only some adapters cause.
  */
 #ifndef SMC_RDMA_LIMITS_H
 #define SMC_RDMA_LIMITS_H
@@ -10,7 +10,7 @@
 #include <linux/types.h>
 #include <rdma/ib_verbs.h>
 
-/* What rdma_test has the device refuse, although it reports that it could. */
+/* Objects that rdma_test has the device refuse, although it reports that it has them. */
 enum smc_rdma_refusal {
 	SMC_RDMA_REFUSE_CQ,
 	SMC_RDMA_REFUSE_QP,

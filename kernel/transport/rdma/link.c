@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Links: queue pairs from their creation to their end, and what is received (docs/protocol.md, 6). */
+/* Links: queue pairs from their creation to their end, and receiving (docs/protocol.md, 6). */
 
 #include <linux/random.h>
 #include <linux/slab.h>
@@ -13,7 +13,7 @@
 #include "group.h"
 #include "link.h"
 
-/* Attributes that the field agrees on. */
+/* Attributes that all implementations use. */
 #define RNR_TIMER 5
 #define ACK_TIMEOUT 15
 #define RETRIES 7
@@ -29,13 +29,9 @@ static void down_work(struct work_struct *work)
 	smc_lgr_put(lgr);
 }
 
-/**
- * smc_link_fail() - the link is broken, and so is its group, which has no other
- * @link: the link
- * @why: for who looks for the reason
- * @detail: a number that belongs to that, else 0
- *
- * Any context.
+/*
+ * smc_link_fail() - a link is broken, and its group ends, which has no other. The detail belongs to the reason, or is
+ * 0. Any context.
  */
 void smc_link_fail(struct smc_link *link, enum smc_link_why why, int detail)
 {
@@ -63,7 +59,7 @@ void smc_link_put(struct smc_link *link)
 		kfree(link);
 }
 
-/* smc_link_retire() - the link is to be given up, once what was sent has arrived. Any context. */
+/* smc_link_retire() - ends the link's group soon; messages that are under way may still arrive. Any context. */
 void smc_link_retire(struct smc_link *link)
 {
 	smc_lgr_get(link->group->lgr);
@@ -72,15 +68,14 @@ void smc_link_retire(struct smc_link *link)
 }
 
 /*
- * How long a link outlives a port that is down: as long as its queue pair repeats what is not acknowledged,
- * which is 7 times 134 ms at least, and up to four times that with some adapters. So a port that flaps ends
- * nothing that the adapter would have kept.
+ * How long a link outlives a port that is down: as long as its queue pair retransmits, which is 7 times 134 ms at least,
+ * and up to four times that with some adapters. So a port that flaps ends no link that the adapter would have kept.
  */
 #define FLAP_TIME (2 * HZ)
 
 /*
- * Is the address still in its place of the table? One that was taken away and comes back gets another place,
- * of which the queue pair does not know, so there is nothing to wait for.
+ * Is the GID still in its place of the table? A GID that was removed and comes back gets another place, which the queue
+ * pair does not know, so there is no point in waiting for it.
  */
 static bool has_gid(const struct smc_link *link)
 {
@@ -96,7 +91,7 @@ static bool has_gid(const struct smc_link *link)
 	return same;
 }
 
-/* Under dev->lock. Return: as smc_link_check() does. */
+/* Fails a link whose port is down for too long, or whose GID is gone. Return: as smc_link_check() does. */
 static unsigned long check_link(struct smc_link *link)
 {
 	bool up = READ_ONCE(link->path.dev->ports[link->path.port - 1].link_up);
@@ -112,12 +107,9 @@ static unsigned long check_link(struct smc_link *link)
 	return MAX_JIFFY_OFFSET;
 }
 
-/**
- * smc_link_check() - something has happened to ports of a device
- * @dev: the device
- *
- * Context: any.
- * Return: jiffies after which it is to be called again, MAX_JIFFY_OFFSET if only an event calls for it.
+/*
+ * smc_link_check() - checks the links of a device after an event of its ports. Any context. Return: jiffies until the
+ * next check, MAX_JIFFY_OFFSET if only an event calls for one.
  */
 unsigned long smc_link_check(struct smc_rdma_dev *dev)
 {
@@ -131,12 +123,9 @@ unsigned long smc_link_check(struct smc_rdma_dev *dev)
 	return next;
 }
 
-/**
- * smc_link_trace_removal() - report by smcr_link_down that a device goes, and its links with it
- * @dev: the device, which gets no new links any more
- *
- * Peers are still told that the link groups end, so the links do not fail.
- * Context: any but hardirq.
+/*
+ * smc_link_trace_removal() - reports by smcr_link_down that the links of a device go with it. The device gets no new
+ * links any more. The links do not fail, because their peers are still to be told that the groups end. Any context.
  */
 void smc_link_trace_removal(struct smc_rdma_dev *dev)
 {
@@ -152,7 +141,7 @@ void smc_link_trace_removal(struct smc_rdma_dev *dev)
 	spin_unlock_bh(&dev->lock);
 }
 
-/* smc_link_qp_event() - something has happened to a link's queue pair. Any context. */
+/* smc_link_qp_event() - event of a link's queue pair. Any context. */
 void smc_link_qp_event(struct ib_event *event, void *context)
 {
 	if (event->event != IB_EVENT_COMM_EST)
@@ -174,7 +163,7 @@ static int post_slot(struct smc_link *link, u32 i)
 	return ib_post_recv(link->qp, &wr, NULL);
 }
 
-/* What else takes a place of these has a length of its own, and nothing in the place. */
+/* Completions of other kinds have lengths of their own, and nothing in the slot. */
 static bool is_message(const struct smc_link *link, const struct ib_wc *wc)
 {
 	if (wc->opcode == IB_WC_RECV_RDMA_WITH_IMM)
@@ -182,7 +171,7 @@ static bool is_message(const struct smc_link *link, const struct ib_wc *wc)
 	return wc->opcode == IB_WC_RECV && wc->byte_len <= link->rx_len + (link->v2_buf ? SMC_LINK_V2_BUF_LEN : 0);
 }
 
-/* smc_link_received() - the peer's adapter has used a receive. Softirq, by the completion queue. */
+/* smc_link_received() - completion of a receive. Softirq, by the completion queue. */
 void smc_link_received(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct smc_link_slot *slot = container_of(wc->wr_cqe, struct smc_link_slot, cqe);
@@ -215,13 +204,9 @@ again:
 		smc_link_fail(link, SMC_LINK_NOT_POSTED, 0);
 }
 
-/**
- * smc_link_new() - a link that is about to be
- * @group: its group
- * @path: its way out of this host; the link gets a reference of its own on the device
- * @sysctl: of the namespace, for the size of the queues
- *
- * May sleep. Return: the link, or ERR_PTR(-ENOMEM) and the like.
+/*
+ * smc_link_new() - makes a link of a group over a path, with a reference on the device. The settings give the sizes of
+ * its queues. May sleep. Return: the link, or ERR_PTR(-ENOMEM) and the like.
  */
 struct smc_link *smc_link_new(struct smc_lgr_rdma *group, const struct smc_rdma_path *path,
 			      const struct smc_sysctl *sysctl)
@@ -270,14 +255,14 @@ struct smc_link *smc_link_new(struct smc_lgr_rdma *group, const struct smc_rdma_
 	return link;
 }
 
-/* Nothing is sent or received any more; the peer does not get at our memory. */
+/* Stops sending and receiving; the peer cannot reach our memory any more. */
 static void stop(struct smc_link *link)
 {
 	spin_lock_bh(&link->path.dev->lock);
 	list_del_init(&link->on_dev);
 	spin_unlock_bh(&link->path.dev->lock);
 	WRITE_ONCE(link->state, SMC_LINK_DOWN);
-	/* Its lock lets those finish who have not seen that; nobody comes to wait after this. */
+	/* Taking sq_lock waits for senders that have not seen the new state; after this, none is added to the lists. */
 	smc_link_wake(link);
 	if (link->reg_qp.qp)
 		ib_destroy_qp(link->reg_qp.qp);
@@ -306,7 +291,7 @@ static void unmap_bufs(struct smc_link *link)
 	}
 }
 
-/* What a stopped link has, but for itself. No buffer is registered with it any more. */
+/* Gives back what a stopped link has, except its own memory. No buffer is mapped for it any more. */
 static void give_back(struct smc_link *link)
 {
 	smc_link_free_queues(link);
@@ -317,16 +302,14 @@ static void give_back(struct smc_link *link)
 	smc_rdma_dev_put(link->path.dev);
 }
 
-/**
- * smc_link_end() - takes a link down for good; its memory stays
- * @link: the link
- *
- * May sleep, until what is under way has been flushed. Once.
+/*
+ * smc_link_end() - takes a link down for good; its memory stays. Called once. May sleep, until work requests have been
+ * flushed.
  */
 void smc_link_end(struct smc_link *link)
 {
 	might_sleep();
-	/* Nobody begins to use it after this, and nobody is at it. So its end, which may take long, holds up nobody. */
+	/* After this, nothing uses the link or begins to, so its end, which may take long, delays nothing. */
 	down_write(&link->making);
 	mutex_lock(&link->lock);
 	link->gone = true;
@@ -334,9 +317,8 @@ void smc_link_end(struct smc_link *link)
 	up_write(&link->making);
 	stop(link);
 	/*
-	 * Those who have seen it usable are through with its buffers afterwards. And so is the last
-	 * softirq with the queue: it asks for another completion after it has let ib_free_cq() go on, as
-	 * it has let us, who keep another from coming before that is waited for.
+	 * After a grace period, softirqs that have seen the link usable are done with its buffers. The last softirq is done
+	 * with the queue, too: it rearms the queue after it has let ib_free_cq() go on, so polling is off until then.
 	 */
 	if (link->cq)
 		irq_poll_disable(&link->cq->iop);
@@ -374,9 +356,9 @@ static int to_init(struct smc_link *link)
 }
 
 /*
- * smc_link_address() - where a queue pair of a link's is to send: to a GID, by a gateway or not. The flow label
- * is made of both queue pairs' numbers, as RoCEv2 has it of UDP ports, so that switches spread links over
- * their paths. Any context.
+ * smc_link_address() - fills the address of a peer's queue pair: a GID, reached by a gateway or not. The flow label is
+ * made of the numbers of both queue pairs, as RoCEv2 has it of UDP ports, so that switches spread links over their
+ * paths. Any context.
  */
 void smc_link_address(const struct smc_link *link, struct rdma_ah_attr *ah, const u8 gid[16], const u8 mac[ETH_ALEN],
 		      bool gateway)
@@ -417,12 +399,7 @@ static int to_rtr(struct smc_link *link)
 	return rc;
 }
 
-/**
- * smc_link_to_rtr() - makes a link receive, whose peer is known
- * @link: the link
- *
- * May sleep. Return: 0 or a negative errno.
- */
+/* smc_link_to_rtr() - lets a link receive, whose peer is known. May sleep. Return: 0 or a negative errno. */
 int smc_link_to_rtr(struct smc_link *link)
 {
 	int rc;
@@ -452,12 +429,7 @@ static int to_rts(struct smc_link *link)
 	return rc;
 }
 
-/**
- * smc_link_to_rts() - makes a link send, too
- * @link: the link
- *
- * May sleep. Return: 0 or a negative errno.
- */
+/* smc_link_to_rts() - lets a link send, too. May sleep. Return: 0 or a negative errno. */
 int smc_link_to_rts(struct smc_link *link)
 {
 	int rc;

@@ -35,13 +35,13 @@ enum smc_link_state {
 	SMC_LINK_DOWN,
 };
 
-/* Why a link is given up. trace.h has their names, and docs/smcr.md what they mean. */
+/* Why a link fails. trace.h has the names, and docs/smcr.md the meanings. */
 enum smc_link_why {
-	SMC_LINK_NOT_SENT,	/* by the status of a completion: the peer's adapter has not taken what was sent */
-	SMC_LINK_NOT_RECEIVED,	/* likewise, of a receive */
+	SMC_LINK_NOT_SENT,	/* a send has failed, with the status of its completion */
+	SMC_LINK_NOT_RECEIVED,	/* a receive has failed, with the status of its completion */
 	SMC_LINK_NOT_POSTED,	/* the adapter refuses a work request */
-	SMC_LINK_NOT_REGISTERED, /* the adapter does not get to know a buffer; with the completion's status */
-	SMC_LINK_NO_MESSAGE,	/* the peer has sent what is none; with its length */
+	SMC_LINK_NOT_REGISTERED, /* a buffer cannot be registered; with the completion's status */
+	SMC_LINK_NO_MESSAGE,	/* the peer has sent something else than a message; with its length */
 	SMC_LINK_EVENT,		/* of the queue pair; with its number */
 	SMC_LINK_NO_PORT,	/* its port is down, or its address gone */
 	SMC_LINK_DELETED,	/* the peer has ended the group */
@@ -49,13 +49,13 @@ enum smc_link_why {
 	SMC_LINK_STUCK,		/* the peer's adapter takes nothing more */
 	SMC_LINK_FLOODED,	/* the peer asks more than it lets us answer */
 	SMC_LINK_FORGETFUL,	/* the peer does not answer DELETE RKEY */
-	SMC_LINK_AHEAD,		/* the peer says that it has read what was not sent */
-	SMC_LINK_BAD_IMMEDIATE,	/* immediate data that means nothing */
+	SMC_LINK_AHEAD,		/* the peer says that it has read data that was not sent */
+	SMC_LINK_BAD_IMMEDIATE,	/* immediate data that is not valid */
 	SMC_LINK_UNUSED,	/* the rendezvous that was to form the group has failed */
 	SMC_LINK_BAD_LLC,	/* an LLC message is malformed, unknown or wrong; with its type */
 };
 
-/* What the peer has said of its side. */
+/* The peer's side of a link, as the peer has stated it. */
 struct smc_link_peer {
 	u8 gid[16];
 	u8 mac[ETH_ALEN];
@@ -72,11 +72,11 @@ struct smc_link_waiter {
 	void (*fn)(struct smc_link_waiter *waiter);	/* softirq; it may wait again */
 };
 
-/* Reports to a sender that the peer's adapter has what was sent. */
+/* Reports to a sender that its data has arrived at the peer's adapter. */
 struct smc_link_completion {
 	struct list_head list;	/* link->completions; sq_lock */
 	u64 at;			/* of sq_posted; sq_lock */
-	u64 pos;		/* what the sender knows it by; sq_lock */
+	u64 pos;		/* of the sender's stream; sq_lock */
 	/* Softirq. Posting again before the callback runs replaces the reported position. 0 for pos if the link has failed. */
 	void (*fn)(struct smc_link_completion *completion, u64 pos);
 };
@@ -136,8 +136,8 @@ struct smc_link_llc {
 struct smc_link_send_req {
 	const struct smc_link_write *writes;
 	unsigned int n;			/* of them, up to SMC_LINK_WRITES */
-	bool immediate;			/* a word goes with the write, of which there is one, instead of a message */
-	u32 imm;			/* that word */
+	bool immediate;			/* the only write carries immediate data, instead of a message */
+	u32 imm;			/* that data */
 	const u8 *msg;			/* SMC_LINK_MSG_LEN bytes; copied */
 	bool signaled;			/* someone may ask whether it has arrived, by smc_link_passed() */
 	u64 at;				/* out: its position, for that */
@@ -161,16 +161,12 @@ struct smc_link {
 	enum smc_link_state state;	/* single word, no lock; DOWN stays */
 	struct smc_link_llc llc;
 	unsigned long last_recv;		/* jiffies; single word, no lock */
-	unsigned long last_read;		/* jiffies; the peer has told that it has read something; likewise */
+	unsigned long last_read;		/* jiffies; when the peer has last reported reading; single word, no lock */
 	struct work_struct down;	/* ends the group; holds a reference on it */
 
-	/*
-	 * Held for reading while buffers are made for the link, which may take long, and for writing when
-	 * it ends. The mutex is for what takes no longer than a work request. Outer to it.
-	 */
-	struct rw_semaphore making;
-	struct mutex lock;		/* sleepers that use what follows, against the end of the link */
-	bool gone;			/* set with both locks held: nobody begins to use what follows */
+	struct rw_semaphore making;	/* read: buffers are mapped for the link, which may take long; write: it ends */
+	struct mutex lock;		/* what follows, while a work request takes; inner to making */
+	bool gone;			/* set with both locks held: the link has ended */
 	bool inited;			/* lock; the queue pair is beyond RESET */
 	struct ib_pd *pd;
 	struct ib_cq *cq;
@@ -187,8 +183,8 @@ struct smc_link {
 	u64 sq_posted, sq_done;		/* work requests, ever */
 	u64 sq_signaled;			/* sq_posted of the last signaled one */
 	u32 sq_unsignaled;		/* bytes of data since then */
-	u32 peer_recvs;			/* of these work requests, so many may be under way: the peer has receives for them */
-	u64 sq_consuming, sq_consumed;	/* those that take a receive of the peer's, ever: posted, done */
+	u32 peer_recvs;			/* receives of the peer's: the most messages that may be under way */
+	u64 sq_consuming, sq_consumed;	/* work requests that take a receive of the peer's, ever: posted, done */
 	u64 sq_consuming_signaled;	/* sq_consuming at sq_signaled */
 	struct smc_link_signaled *signaled;	/* sq_size */
 	struct list_head waiting;	/* struct smc_link_waiter */

@@ -165,7 +165,7 @@ static void on_confirm_rkey(struct smc_link *link, struct smc_llc *m)
 	smc_rdma_llc_respond(link, m);
 }
 
-/* The answer repeats the keys (RFC 7609, A.3.7), as many as have place. */
+/* The answer repeats the keys, as many as fit (RFC 7609, A.3.7). */
 static void repeat_keys(struct smc_link *link, struct smc_llc *m, const u8 *asked)
 {
 	u8 msg[SMC_LLC_LEN];
@@ -252,7 +252,7 @@ static void handle(struct smc_link *link, const u8 *msg, u32 len)
 	}
 }
 
-/* smc_rdma_llc_receive() - a message that is none of CDC has come over a link. Softirq. */
+/* smc_rdma_llc_receive() - a message that is not CDC has come by a link. Softirq. */
 void smc_rdma_llc_receive(struct smc_link *link, const u8 *msg, u32 len)
 {
 	u8 *whole;

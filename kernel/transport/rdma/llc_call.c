@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Exchanges that we begin, about RMBs (docs/protocol.md, 7.7 and 7.8; RFC 7609, A.3.5 and A.3.7). They run
- * one at a time; nobody sleeps for the answer: the rendezvous that wants it is called again.
+ * Exchanges about RMBs that we begin (docs/protocol.md, 7.7 and 7.8; RFC 7609, A.3.5 and A.3.7), one at a time. No thread
+ * sleeps for the answer: the rendezvous that waits for it is called again.
  */
 
 #include "../../wire/llc.h"
 #include "group.h"
 
-/* How long the peer has for an answer that someone waits for. It comes after all that the two have sent before. */
+/* How long the peer has for an answer that a rendezvous waits for. It comes after all that the two have sent before. */
 #define PATIENCE (2 * HZ)
-/* And for one that nobody waits for. */
+/* How long the peer has for an answer that no rendezvous waits for. */
 #define LONG_PATIENCE (10 * HZ)
-/* So many requests in a row time out although an answer has come so soon: one before them is not late, but lost. */
+/* After this many consecutive timeouts while the peer answers promptly, assume that an earlier answer was lost. */
 #define LOST 3
 #define PROMPT (HZ / 2)
 
@@ -39,7 +39,7 @@ static void send_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call)
 	smc_rdma_llc_send(link, msg);
 }
 
-/* The first of the calls is next. */
+/* Runs the first call that waits. */
 static void next_call(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_call *call = list_first_entry_or_null(&group->llc.calls, struct smc_rdma_call, list);
@@ -66,7 +66,7 @@ static void finish(struct smc_lgr_rdma *group, struct smc_rdma_call *call, int r
 		smc_rdma_llc_look_soon(group, 0);
 }
 
-/* Is an answer that to the running call, which names the same key, or none where no late one can be meant? */
+/* Does an answer belong to the running call? It names the same key, or no key, if no late answer is expected. */
 static bool is_to(const struct smc_rdma_llc *llc, const struct smc_rdma_call *call, u8 type, u32 rkey)
 {
 	if (!call || call->type != type)
@@ -74,15 +74,11 @@ static bool is_to(const struct smc_rdma_llc *llc, const struct smc_rdma_call *ca
 	return rkey ? call->rkey == rkey : type != SMC_LLC_DELETE_RKEY || !llc->late;
 }
 
-/**
- * smc_rdma_llc_answered() - the peer has answered a call
- * @group: the group
- * @type: of the call
- * @rkey: that the answer names; 0 if it names none, as Linux has it of DELETE RKEY in version 2, which
- *        then is taken for one to the oldest call that has got none
- * @negative: that the peer could not do it
+/*
+ * smc_rdma_llc_answered() - the peer has answered a call, negatively if it could not do what we asked. Softirq.
  *
- * Softirq.
+ * The key is 0 if the answer names none, as Linux has it of DELETE RKEY in version 2: that is taken for the answer to
+ * the oldest call that has got none.
  */
 void smc_rdma_llc_answered(struct smc_lgr_rdma *group, u8 type, u32 rkey, bool negative)
 {
@@ -121,14 +117,9 @@ static void begin_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call, u
 		smc_rdma_llc_look_soon(group, 0); /* the one that runs has less time now */
 }
 
-/**
- * smc_rdma_llc_confirm_rkey() - tells the peer of an RMB
- * @group: the group
- * @rmb: the RMB, registered; stays as long as the call
- * @call: gets the result; the rendezvous that waits in the group is called again then. Stays until
- *        then, or until smc_rdma_llc_cancel()
- *
- * Does not sleep.
+/*
+ * smc_rdma_llc_confirm_rkey() - tells the peer of a registered RMB. The call gets the result, and the rendezvous that
+ * wait in the group are called again. RMB and call stay until then, or until smc_rdma_llc_cancel(). Softirq.
  */
 void smc_rdma_llc_confirm_rkey(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb, struct smc_rdma_call *call)
 {
@@ -137,13 +128,16 @@ void smc_rdma_llc_confirm_rkey(struct smc_lgr_rdma *group, struct smc_rdma_buf *
 	spin_unlock_bh(&group->lock);
 }
 
-/* smc_rdma_llc_delete_rkey() - asks the peer to forget an RMB; @call gets the result, then the timer runs. Any context. */
+/*
+ * smc_rdma_llc_delete_rkey() - asks the peer to forget an RMB. The call gets the result, and the timer runs. Any
+ * context.
+ */
 void smc_rdma_llc_delete_rkey(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb, struct smc_rdma_call *call)
 {
 	begin_call(group, call, SMC_LLC_DELETE_RKEY, rmb);
 }
 
-/* smc_rdma_llc_cancel() - nobody waits for the result any more. Softirq. */
+/* smc_rdma_llc_cancel() - ends a call whose result nobody needs any more. Softirq. */
 void smc_rdma_llc_cancel(struct smc_lgr_rdma *group, struct smc_rdma_call *call)
 {
 	spin_lock_bh(&group->lock);
@@ -157,7 +151,7 @@ void smc_rdma_llc_cancel(struct smc_lgr_rdma *group, struct smc_rdma_call *call)
 	spin_unlock_bh(&group->lock);
 }
 
-/* When the call that runs has had its time. */
+/* Returns when the running call times out. */
 static unsigned long due(const struct smc_lgr_rdma *group, const struct smc_rdma_call *call)
 {
 	bool awaited = call != &group->leave || !list_is_singular(&group->llc.calls);
@@ -167,8 +161,8 @@ static unsigned long due(const struct smc_lgr_rdma *group, const struct smc_rdma
 }
 
 /*
- * A DELETE RKEY has timed out, and may be answered yet. If the peer has lost an earlier one, its answer
- * was taken for that one's, and so would be all that follow. The caller holds the lock.
+ * A DELETE RKEY has timed out, and may still be answered. If the peer has lost an earlier one, we have taken its answer
+ * for the answer to that one, and would do so with all that follow.
  */
 static void expect_late(struct smc_rdma_llc *llc)
 {
@@ -179,8 +173,8 @@ static void expect_late(struct smc_rdma_llc *llc)
 }
 
 /*
- * smc_rdma_llc_look_at_calls() - ends one that has got no answer in time. Does not sleep.
- * Return: jiffies until the next look, MAX_JIFFY_OFFSET if there is none.
+ * smc_rdma_llc_look_at_calls() - ends the running call if it has timed out. Any context. Return: jiffies until the next
+ * look, MAX_JIFFY_OFFSET if there is none.
  */
 unsigned long smc_rdma_llc_look_at_calls(struct smc_lgr_rdma *group)
 {

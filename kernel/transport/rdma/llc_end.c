@@ -18,7 +18,7 @@
  */
 #define LINGER (HZ / 2)
 
-/* Sends DELETE LINK, or its response: from here on nobody joins the group. The caller holds the lock. */
+/* Sends DELETE LINK, or the response to it: from here on no connection joins the group. */
 static void send_delete(struct smc_link *link, const struct smc_llc_delete_link *d, bool response)
 {
 	struct smc_lgr_rdma *group = link->group;
@@ -33,7 +33,7 @@ static void send_delete(struct smc_link *link, const struct smc_llc_delete_link 
 	smc_rdma_llc_send_msg(link, &m);
 }
 
-/* The peer deletes the link: answers, and gives it up. */
+/* The peer deletes the link: answers it, and ends the group, which has no other. */
 static void comply(struct smc_link *link, const struct smc_llc_delete_link *d, bool response)
 {
 	struct smc_lgr_rdma *group = link->group;
@@ -46,7 +46,9 @@ static void comply(struct smc_link *link, const struct smc_llc_delete_link *d, b
 	wake_up(&group->llc.flushed);
 }
 
-/* To the server. One that has begun its own exchange has nothing else to do for a client that asks for the same. */
+/*
+ * DELETE LINK of a client. A server that has begun its own exchange needs no other for a client that asks for the same.
+ */
 static void on_client_request(struct smc_link *link, const struct smc_llc_delete_link *d)
 {
 	struct smc_lgr_rdma *group = link->group;
@@ -70,7 +72,7 @@ static void on_client_request(struct smc_link *link, const struct smc_llc_delete
 		comply(link, d, false);
 }
 
-/* To the client, which must comply at once. The server's request also answers one of ours. */
+/* DELETE LINK of the server, with which a client must comply at once. It also answers a request of ours. */
 static void on_server_request(struct smc_link *link, const struct smc_llc_delete_link *d)
 {
 	struct smc_llc_delete_link answer = *d;
@@ -83,12 +85,8 @@ static void on_server_request(struct smc_link *link, const struct smc_llc_delete
 	comply(link, &answer, true);
 }
 
-/**
- * smc_rdma_llc_on_delete_link() - DELETE LINK has come, or a response to it
- * @link: the link that it came by
- * @m: the message; changed
- *
- * Softirq.
+/*
+ * smc_rdma_llc_on_delete_link() - DELETE LINK, or the response to it, has come by a link. Changes the message. Softirq.
  */
 void smc_rdma_llc_on_delete_link(struct smc_link *link, struct smc_llc *m)
 {
@@ -108,15 +106,15 @@ void smc_rdma_llc_on_delete_link(struct smc_link *link, struct smc_llc *m)
 	}
 }
 
-/* smc_rdma_llc_closing() - is the group about to end, so that nobody joins it? Any context. */
+/* smc_rdma_llc_closing() - is the group about to end, so that no connection joins it? Any context. */
 bool smc_rdma_llc_closing(const struct smc_lgr_rdma *group)
 {
 	return READ_ONCE(group->llc.deleting) || READ_ONCE(group->llc.draining);
 }
 
 /*
- * smc_rdma_llc_delete_link() - tells the peer that the group is about to end, if it can be: by what a client has asked for,
- * or else by the reason of the group. Under the lock, does not sleep.
+ * smc_rdma_llc_delete_link() - tells the peer that the group is about to end, if it has a usable link: as a client has
+ * asked for, or by the reason of the group. Any context.
  *
  * A server names the link, although it is the last one, instead of all links. A client answers that, and the server
  * keeps the queue pair until then (3.5.5.1.3). It does not answer a DELETE LINK for all, after which the server may
@@ -155,7 +153,10 @@ static bool delete_done(struct smc_lgr_rdma *group)
 	return done;
 }
 
-/* Has the peer's adapter acknowledged all LLC messages, those included that had to wait for room, or cannot any more? */
+/*
+ * Has the peer's adapter acknowledged all LLC messages, including those that had to wait for room, or can it not any
+ * more?
+ */
 static bool delivered(struct smc_lgr_rdma *group)
 {
 	struct smc_link *link;
@@ -170,7 +171,7 @@ static bool delivered(struct smc_lgr_rdma *group)
 }
 
 /*
- * smc_rdma_llc_flush() - waits until the peer has what it was told of the end, or until a time in jiffies; not for its
+ * smc_rdma_llc_flush() - waits until the peer's adapter has our DELETE LINK, or until a time in jiffies; not for the
  * answer. May sleep.
  */
 void smc_rdma_llc_flush(struct smc_lgr_rdma *group, unsigned long until)
@@ -182,7 +183,10 @@ void smc_rdma_llc_flush(struct smc_lgr_rdma *group, unsigned long until)
 		wait_event_timeout(group->llc.flushed, delivered(group), left);
 }
 
-/* smc_rdma_llc_wait_deleted() - the group has ended: waits until the peer knows, and has answered if it has to. May sleep. */
+/*
+ * smc_rdma_llc_wait_deleted() - tells the peer that the group has ended, and waits for the answer, if there is to be
+ * one. May sleep.
+ */
 void smc_rdma_llc_wait_deleted(struct smc_lgr_rdma *group)
 {
 	unsigned long until;

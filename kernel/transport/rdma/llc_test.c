@@ -22,7 +22,7 @@
 #define STALL_TIME (10 * HZ)
 
 /*
- * The user data of TEST LINK: bytes that no other link has, then the number of the test, which nobody but us reads. They
+ * The user data of TEST LINK: bytes that no other link has, then the number of the test, which only we read. They
  * tell a late answer to an earlier test from an answer to a test that was never sent.
  */
 static void fill_test(const struct smc_link_llc *llc, u8 data[16])

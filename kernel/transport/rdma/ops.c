@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * SMC-R as a transport. A rendezvous goes through match or attach as far as it gets, and is called
- * again when the group has news: see smc_rdma_wait().
+ * SMC-R as a transport. match and attach go as far as they get without waiting for the peer, and are called again when the
+ * group has news: see smc_rdma_wait().
  */
 
 #include <linux/etherdevice.h>
@@ -31,7 +31,7 @@ static void local(struct smc_local *l)
 	l->r2 = l->r1;
 }
 
-/* smc_rdma_offer_new() - of a fresh rendezvous. May sleep. NULL without memory. */
+/* smc_rdma_offer_new() - begins SMC-R's part of a rendezvous. May sleep. Return: NULL without memory. */
 struct smc_rdma_offer *smc_rdma_offer_new(struct smc_offer *offer)
 {
 	struct smc_rdma_offer *ro = kzalloc(sizeof(*ro), GFP_KERNEL_ACCOUNT);
@@ -52,8 +52,8 @@ static unsigned long min_time(unsigned long a, unsigned long b)
 }
 
 /*
- * smc_rdma_wait() - the rendezvous is called again when there is news of its group, and when so many
- * jiffies have passed, or the peer's patience is nearly over. Who calls looks for news after this.
+ * smc_rdma_wait() - has the rendezvous called again when its group has news, when a time in jiffies has passed, or when
+ * the peer's patience is nearly over. The caller looks for news after this. Softirq.
  */
 void smc_rdma_wait(struct smc_rdma_offer *ro, unsigned long timeout)
 {
@@ -67,7 +67,7 @@ void smc_rdma_wait(struct smc_rdma_offer *ro, unsigned long timeout)
 	spin_unlock_bh(&group->lock);
 }
 
-/* smc_rdma_waited() - it has, and other news of the group is nothing to it. Softirq. */
+/* smc_rdma_waited() - ends smc_rdma_wait(): no news of the group wakes the rendezvous any more. Softirq. */
 void smc_rdma_waited(struct smc_rdma_offer *ro)
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(ro->lgr);
@@ -77,20 +77,20 @@ void smc_rdma_waited(struct smc_rdma_offer *ro)
 	spin_unlock_bh(&group->lock);
 }
 
-/* smc_rdma_late() - has it waited for too long? */
+/* smc_rdma_late() - has the rendezvous waited for too long? */
 bool smc_rdma_late(const struct smc_rdma_offer *ro)
 {
 	return !time_before(jiffies, ro->deadline);
 }
 
-/* The code of a size that the application, or the administrator, wants. */
+/* Returns the code of the size that an application or administrator asks for. */
 static u8 code_of(u64 want)
 {
 	want = clamp_t(u64, want, SMC_RDMA_SIZE_MIN, (u64)SMC_RDMA_SIZE_MIN << SMC_RDMA_CODE_MAX);
 	return order_base_2(want) - order_base_2(SMC_RDMA_SIZE_MIN);
 }
 
-/* Large ones are four times what is set; that alone makes none larger than 1 MiB. */
+/* Large buffers have four times the configured size, but no more than 1 MiB because of that. */
 static u8 usual_code(unsigned int set, bool large)
 {
 	u8 code = code_of(set);
@@ -112,13 +112,7 @@ static u8 snd_code(const struct sock *sk, bool large)
 	return usual_code(smc_sysctl_wmem(smc_net(sock_net(sk))), large);
 }
 
-/**
- * smc_rdma_form() - makes the first link of a group that the rendezvous forms
- * @ro: the rendezvous, with the group
- * @path: the way out of this host
- *
- * May sleep. Return: 0 or a reason.
- */
+/* smc_rdma_form() - makes the first link of a group that the rendezvous forms. May sleep. Return: 0 or a reason. */
 int smc_rdma_form(struct smc_rdma_offer *ro, const struct smc_rdma_path *path)
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(ro->lgr);
@@ -135,10 +129,13 @@ int smc_rdma_form(struct smc_rdma_offer *ro, const struct smc_rdma_path *path)
 	return 0;
 }
 
-/* How many connections of its namespace in a group may have large buffers, if this is to be one of them? */
+/*
+ * Returns how many connections of a namespace may have large buffers in a group; 0 if the application has set both
+ * sizes.
+ */
 static unsigned int large_conns(const struct sock *sk)
 {
-	/* Both are as the application has them. */
+	/* The application has set both sizes. */
 	if (!(~sk->sk_userlocks & (SOCK_RCVBUF_LOCK | SOCK_SNDBUF_LOCK)))
 		return 0;
 	return READ_ONCE(smc_net(sock_net(sk))->sysctl.smcr_large_conns_per_lgr);
@@ -164,7 +161,7 @@ err_large:
 	return -ENOMEM;
 }
 
-/* Nobody uses the connection any more: what it has left behind is known. */
+/* Frees a connection that nobody uses any more. How much of its buffers was used is known. */
 static void free_conn(struct smc_rdma_conn *rc)
 {
 	rc->rmb->used = min_t(u64, rc->rx.prod.pos, rc->rmb->size);
@@ -176,7 +173,7 @@ static void free_conn(struct smc_rdma_conn *rc)
 	kfree(rc);
 }
 
-/* A connection that is about to be, with its buffers, but not in its group yet. */
+/* Makes a connection with its buffers, which is not in its group yet. */
 static struct smc_rdma_conn *prepare(struct smc_rdma_offer *ro)
 {
 	struct smc_rdma_conn *rc = kzalloc(sizeof(*rc), GFP_KERNEL_ACCOUNT);
@@ -196,11 +193,9 @@ static struct smc_rdma_conn *prepare(struct smc_rdma_offer *ro)
 	return rc;
 }
 
-/**
- * smc_rdma_make_conn() - takes the place in the group for a connection
- * @ro: the rendezvous, with the place and the connection's link
- *
- * May sleep. Return: 0 or a reason.
+/*
+ * smc_rdma_make_conn() - makes a connection in the place that the rendezvous has in a group, over its link. May sleep.
+ * Return: 0 or a reason.
  */
 int smc_rdma_make_conn(struct smc_rdma_offer *ro)
 {
@@ -232,7 +227,7 @@ int smc_rdma_make_conn(struct smc_rdma_offer *ro)
 	return 0;
 }
 
-/* Has the adapter know the connection's buffers. Return: 0, -EINPROGRESS if its queue is full, or a reason. */
+/* Registers the connection's buffers. Return: 0, -EINPROGRESS if the send queue is full, or a reason. */
 static int make_known(struct smc_rdma_offer *ro, struct smc_rdma_conn *rc)
 {
 	int err = smc_link_register(rc->link, rc->rmb) ?: smc_link_register(rc->link, rc->snd);
@@ -244,11 +239,9 @@ static int make_known(struct smc_rdma_offer *ro, struct smc_rdma_conn *rc)
 	return err ? SMC_REASON_REG_BUF : 0;
 }
 
-/**
- * smc_rdma_announce() - makes sure that the peer knows of the connection's RMB
- * @ro: the rendezvous, with its connection, in a group that is ready
- *
- * May sleep. Return: 0, -EINPROGRESS if it is to be called again, or a reason.
+/*
+ * smc_rdma_announce() - makes sure that the peer knows the RMB of a connection in a group that is ready. May sleep.
+ * Return: 0, -EINPROGRESS if it is to be called again, or a reason.
  */
 int smc_rdma_announce(struct smc_rdma_offer *ro)
 {
@@ -274,11 +267,9 @@ int smc_rdma_announce(struct smc_rdma_offer *ro)
 	return 0;
 }
 
-/**
- * smc_rdma_open_link() - lets the link of first contact send, and the peer write to the first RMB
- * @ro: the rendezvous
- *
- * May sleep. Return: 0 or a reason.
+/*
+ * smc_rdma_open_link() - lets the link of first contact send, and the peer write to the first RMB. May sleep. Return: 0
+ * or a reason.
  */
 int smc_rdma_open_link(struct smc_rdma_offer *ro)
 {
@@ -293,11 +284,9 @@ int smc_rdma_open_link(struct smc_rdma_offer *ro)
 	return 0;
 }
 
-/**
- * smc_rdma_confirmed() - has the peer sent its CONFIRM LINK?
- * @ro: the rendezvous, which waits for it
- *
- * Return: 0, -EINPROGRESS if it has not yet, or a reason.
+/*
+ * smc_rdma_confirmed() - has the peer sent the CONFIRM LINK that the rendezvous waits for? Return: 0, -EINPROGRESS if
+ * it has not yet, or a reason.
  */
 int smc_rdma_confirmed(const struct smc_rdma_offer *ro)
 {
@@ -305,15 +294,15 @@ int smc_rdma_confirmed(const struct smc_rdma_offer *ro)
 
 	if (READ_ONCE(group->state) == SMC_GROUP_ENDED)
 		return SMC_REASON_NO_ACTIVE_LINK;
-	if (!smp_load_acquire(&ro->link->llc.confirmed)) /* what it says, too */
+	if (!smp_load_acquire(&ro->link->llc.confirmed)) /* orders has_eyecatcher */
 		return smc_rdma_late(ro) ? SMC_REASON_TIMEOUT_CONFIRM_LINK : -EINPROGRESS;
 	return ro->link->llc.has_eyecatcher ? SMC_REASON_RMBE_EYECATCHER : 0;
 }
 
 /*
- * How many messages our peer may have under way. It counts one as over when our adapter has acknowledged it, which is
- * before the softirq posts the receive again. So a third of the receives is kept for messages that arrive in between.
- * The least number that can be stated is two.
+ * Returns how many messages the peer may have under way. The peer counts one as done when our adapter has acknowledged
+ * it, which is before the softirq posts the receive again, so a third of the receives is kept for messages that arrive
+ * in between. The least number that can be stated is two.
  */
 static u32 stated_recvs(const struct smc_link *link)
 {
@@ -337,7 +326,7 @@ static void introduce_us(const struct smc_link *link, struct smc_clc_accept *a)
 	a->vendor = group->immediate ? smc_clc_vendor_with_recvs(stated_recvs(link)) : 0;
 }
 
-/* smc_rdma_describe_us() - what we say of ourselves, in ACCEPT and CONFIRM alike. May sleep. */
+/* smc_rdma_describe_us() - fills the fields that ACCEPT and CONFIRM have in common. May sleep. */
 void smc_rdma_describe_us(const struct smc_rdma_offer *ro, struct smc_clc_accept *a)
 {
 	const struct smc_conn *conn = ro->offer->conn;
@@ -363,16 +352,12 @@ void smc_rdma_describe_us(const struct smc_rdma_offer *ro, struct smc_clc_accept
 		introduce_us(link, a);
 }
 
-/**
- * smc_rdma_know_peer() - what the peer has said of its end
- * @ro: the rendezvous, with its connection
- * @peer: the peer's message
+/*
+ * smc_rdma_know_peer() - takes in the peer's end of the connection from its ACCEPT or CONFIRM. May sleep. Return: 0 or
+ * a reason.
  *
- * By that it tells of the RMB of first contact; of another one it has told by the link before (RFC 7609,
- * 3.5.5.2.1). So who takes the name of another host gets nothing written into that one's memory. May
- * sleep.
- *
- * Return: 0 or a reason.
+ * Only in first contact does that message tell of the RMB itself; otherwise the peer has told of it by a link before
+ * (RFC 7609, 3.5.5.2.1). So a host that takes the name of another cannot have us write into that one's memory.
  */
 int smc_rdma_know_peer(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 {
@@ -392,8 +377,8 @@ static int attach(struct smc_offer *offer, const struct smc_clc_accept *peer, st
 }
 
 /*
- * The connection of a rendezvous that has failed. Its socket is to stay as it is, as it falls back;
- * a peer that has not been told enough to write, or has declined, hears of it by CLC.
+ * Undoes the connection of a rendezvous that has failed. Its socket stays as it is, because it falls back. A peer that
+ * does not know enough to write, or has declined, hears of it by CLC.
  */
 static void undo_conn(struct smc_offer *offer)
 {
@@ -409,8 +394,8 @@ static void undo_conn(struct smc_offer *offer)
 }
 
 /*
- * The end of a group takes as long as its link to be rid of what it was about to send, and others may
- * be waiting for this rendezvous: who is next in accept(), and who closes the listener.
+ * Ending a group takes until its link has flushed what it was about to send, so that is left to a work: other
+ * rendezvous, accept() and the close of the listener may be waiting for this one.
  */
 static void give_up(struct smc_rdma_offer *ro)
 {
@@ -421,8 +406,8 @@ static void give_up(struct smc_rdma_offer *ro)
 }
 
 /*
- * A group that nobody but this rendezvous has seen yet goes with it, if it has not gone before, and
- * so does one that the peer does not have.
+ * A group that only this rendezvous has seen ends with it, unless it has ended before. A group that the peer does not
+ * know is tested.
  */
 static void undo(struct smc_offer *offer, struct smc_rdma_offer *ro)
 {
@@ -464,14 +449,14 @@ static void detach(struct smc_offer *offer)
 }
 
 /*
- * The peer may not have heard of the end yet: until it says so, it may write. It may be saying so
- * right now: the receiver of that looks for the RMB on rmbs_pending afterwards.
+ * The peer may not know of the end yet, and may write until it says that it is done. It may be saying so right now:
+ * cdc_recv() looks for the RMB on rmbs_pending afterwards.
  */
 static void release(struct smc_conn *conn)
 {
 	struct smc_rdma_conn *rc = smc_rdma_conn_of(conn);
 
-	/* Its last message may still wait for room, and the peer take its RMB back meanwhile. */
+	/* The last message may still wait for room, and the peer may delete its RMB meanwhile. */
 	smc_rdma_stop_writing(rc);
 	smc_lgr_rdma_retire_rmb(rc->group, rc->rmb, conn->member.token, !rc->exposed);
 	RCU_INIT_POINTER(rc->group->by_rmb[rc->rmb->id], NULL);

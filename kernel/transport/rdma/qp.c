@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The queues of a link: completion queue, queue pair, and the memory for messages. What a device reports
- * is the most that it has for anybody; it may refuse it to us, as work requests that are larger or many
- * queues use up the same memory. So smaller queues are tried then, down to what a link can work with.
+ * The queues of a link: completion queue, queue pair, and the memory for messages. A device reports the largest queues
+ * that it can have at all. It may refuse them, because larger work requests or many queues use up the same memory. Then
+ * we try smaller queues, down to the least that a link can work with.
  */
 
 #include <linux/log2.h>
@@ -40,13 +40,13 @@ static void unmap(struct ib_device *ib, u8 *buf, u64 dma, size_t len, enum dma_d
 	kfree(buf);
 }
 
-/* Have receives a second element, for long messages? */
+/* Do receives have a second element, for long messages? */
 static bool has_spill(const struct smc_link *link)
 {
 	return link->path.version > 1 && link->rx_len == SMC_LINK_MSG_LEN;
 }
 
-/* What the settings ask for, as far as the device has it. */
+/* Chooses the sizes that the settings ask for, as far as the device allows. */
 static int choose_sizes(struct smc_link *link, const struct smc_sysctl *sysctl)
 {
 	u32 qp_wr = link->limits.qp_wr, cqe = link->limits.cqe;
@@ -76,7 +76,7 @@ static bool shrink(struct smc_link *link)
 	return true;
 }
 
-/* What the queue pair has may be other than what was asked for. Return: 0, or -ENOMEM if that is too little. */
+/* The queue pair may have other sizes than we asked for. Return: 0, or -ENOMEM if they are too small. */
 static int read_caps(struct smc_link *link, const struct ib_qp_cap *cap)
 {
 	link->inline_ok = cap->max_inline_data >= SMC_LINK_MSG_LEN;
@@ -119,7 +119,7 @@ static int create_qp(struct smc_link *link, u32 inline_data)
 	return 0;
 }
 
-/* A completion queue and a queue pair of the sizes that the link has now. */
+/* Creates a completion queue and a queue pair of the sizes that the link has now. */
 static int create_pair(struct smc_link *link)
 {
 	struct ib_cq *cq = smc_rdma_alloc_cq(link->path.dev->ib, &link->limits, link,
@@ -139,7 +139,7 @@ static int create_pair(struct smc_link *link)
 	return rc;
 }
 
-/* Memory for messages that are received: of all slots together, or of each if those are long. */
+/* Allocates memory for received messages: one piece for all slots, or a piece for each if messages are long. */
 static int alloc_slots(struct smc_link *link)
 {
 	struct ib_device *ib = link->path.dev->ib;
@@ -184,13 +184,9 @@ static int alloc_marks(struct smc_link *link)
 	return map(link->path.dev->ib, &link->tx_msgs, &link->tx_dma, link->sq_size * SMC_LINK_MSG_LEN, DMA_TO_DEVICE);
 }
 
-/**
- * smc_link_create_queues() - makes what a link has of its device
- * @link: the link, which has its path
- * @sysctl: of the namespace, for the sizes of the queues
- *
- * Context: process, may sleep.
- * Return: 0 or a negative errno. What there is then goes with smc_link_end().
+/*
+ * smc_link_create_queues() - makes what a link has of its device; the settings give the sizes of its queues. May sleep.
+ * Return: 0 or a negative errno; smc_link_end() frees what was made.
  */
 int smc_link_create_queues(struct smc_link *link, const struct smc_sysctl *sysctl)
 {
@@ -215,7 +211,7 @@ int smc_link_create_queues(struct smc_link *link, const struct smc_sysctl *sysct
 	return rc ?: alloc_slots(link) ?: alloc_marks(link);
 }
 
-/* smc_link_free_queues() - frees the memory of a link whose queue pair is no more. Context: process, may sleep. */
+/* smc_link_free_queues() - frees the memory of a link whose queue pair is destroyed. May sleep. */
 void smc_link_free_queues(struct smc_link *link)
 {
 	struct ib_device *ib = link->path.dev->ib;

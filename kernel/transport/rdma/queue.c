@@ -1,31 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a link sends.
+ * The send queue of a link, a ring. Most work requests are not signaled. One in a quarter of the ring is, or one after
+ * SIGNAL_BYTES of data; its completion stands for those before it, because work requests are done in order. A connection
+ * learns by the peer's cursor that its data has arrived, unless its ring is smaller than the peer's: then the cursor may
+ * come too late, and completions tell.
  *
- * The send queue is a ring. Most work requests say nothing when they are done; one in a quarter of
- * the ring does, or after so much data, and stands for those before it, as they are done in order.
- * What a connection has written need not be waited for, as the peer's cursor tells that it has
- * arrived; but where the connection's own memory is less than the peer's, that cursor may come too
- * late for it.
- *
- * Nothing on the wire tells how many receives the peer has posted (RFC 7609 has no credits), and one
- * message too many stops the link for all its connections: the peer's adapter asks to repeat it later. So
- * no more are under way than the peer has at least: SMC_LINK_PEER_RECVS, or what it has said in first
- * contact.
+ * RFC 7609 has no credits, so nothing on the wire tells how many receives the peer has posted, and one message too many
+ * stops the link for all its connections, because the peer's adapter asks for it again later. So no more messages are
+ * under way than the peer has receives: SMC_LINK_PEER_RECVS, or the number that it has stated in first contact.
  */
 
 #include "group.h"
 #include "link.h"
 
 /*
- * Bytes after which a work request tells of its completion. A link whose queue does not move for long
- * is given up, so it has to be seen to move: on a bad path, a quarter of the ring may take that long.
+ * Bytes of data after which a work request is signaled. A link whose queue does not move for long fails, so the queue
+ * has to be seen to move: on a bad path, a quarter of the ring may take that long.
  */
 #define SIGNAL_BYTES (128 << 10)
 
 /*
- * Is there room for those who wait? For several, so that they are not woken one by one, and for as much as any
- * may need: one that finds no room waits again, and would be woken again at once.
+ * Is there room for several waiters, so that they are not woken one by one, and for the largest request? A waiter that
+ * finds too little room waits again, and would be woken again at once.
  */
 static bool has_room(const struct smc_link *link)
 {
@@ -36,7 +32,7 @@ static bool has_room(const struct smc_link *link)
 	       link->sq_consuming - link->sq_consumed <= link->peer_recvs / 2;
 }
 
-/* The first of those who wait, if there is room for some, or will be none any more. */
+/* Returns the first waiter if the queue has room, or if the link is down. */
 static struct smc_link_waiter *next_waiter(struct smc_link *link)
 {
 	struct smc_link_waiter *waiter = NULL;
@@ -51,7 +47,7 @@ static struct smc_link_waiter *next_waiter(struct smc_link *link)
 	return waiter;
 }
 
-/* The first of those who want to know, if what they have sent has arrived, or will not any more. */
+/* Returns the first completion whose work requests have arrived, or any if the link is down. */
 static struct smc_link_completion *next_completion(struct smc_link *link, u64 *pos)
 {
 	bool usable = smc_link_usable(link);
@@ -69,7 +65,7 @@ static struct smc_link_completion *next_completion(struct smc_link *link, u64 *p
 	return completion;
 }
 
-/* smc_link_wake() - tells of what has arrived, and lets those go on who have waited, while there is room. Softirq. */
+/* smc_link_wake() - calls completions that have arrived, then waiters while there is room. Softirq. */
 void smc_link_wake(struct smc_link *link)
 {
 	struct smc_link_completion *completion;
@@ -82,7 +78,7 @@ void smc_link_wake(struct smc_link *link)
 		waiter->fn(waiter);
 }
 
-/* smc_link_sent() - a work request is done, and those before it. Softirq, by the completion queue. */
+/* smc_link_sent() - a signaled work request is done, and those before it. Softirq, by the completion queue. */
 void smc_link_sent(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct smc_link_signaled *place = container_of(wc->wr_cqe, struct smc_link_signaled, cqe);
@@ -105,8 +101,8 @@ void smc_link_sent(struct ib_cq *cq, struct ib_wc *wc)
 }
 
 /*
- * May a message be posted? Not while others wait for room, except by the one whose turn it is: or those who send all the
- * time would take each free place before there is room for those who wait. The caller holds sq_lock.
+ * May a message be posted? While others wait for room, only the waiter whose turn it is may: otherwise steady senders
+ * would take each free place before there is room for the waiters.
  */
 static bool may_post(const struct smc_link *link, const struct smc_link_send_req *req, u64 last)
 {
@@ -115,7 +111,7 @@ static bool may_post(const struct smc_link *link, const struct smc_link_send_req
 	       link->sq_consuming - link->sq_consumed < link->peer_recvs;
 }
 
-/* Is a work request to be signaled? If none was for long, or if someone wants to know of its completion. */
+/* Should a work request be signaled? Yes if none was for long, or if someone wants to know of its completion. */
 static bool should_signal(struct smc_link *link, const struct smc_link_send_req *req, u64 last)
 {
 	unsigned int i;
@@ -127,13 +123,9 @@ static bool should_signal(struct smc_link *link, const struct smc_link_send_req 
 	       link->sq_consuming - link->sq_consuming_signaled >= link->peer_recvs / 4;
 }
 
-/**
- * smc_link_signal() - a work request is about to be posted signaled
- * @link: the link
- * @last: the work request, of sq_posted
- *
- * Context: any. The caller holds sq_lock, and has counted the receives that it takes at the peer.
- * Return: what completes it.
+/*
+ * smc_link_signal() - prepares a signaled work request; the caller has counted the receives that it takes at the peer.
+ * Any context. Return: what completes it.
  */
 struct ib_cqe *smc_link_signal(struct smc_link *link, u64 last)
 {
@@ -148,7 +140,7 @@ struct ib_cqe *smc_link_signal(struct smc_link *link, u64 last)
 	return &place->cqe;
 }
 
-/* The data, before the message. One that fails says so, whether or not it was asked to. */
+/* Prepares the data, before the message. A write that fails is reported, signaled or not. */
 static void prepare_writes(struct ib_rdma_wr *wr, struct ib_sge *sge, const struct smc_link_write *writes,
 			   unsigned int n, struct ib_send_wr *then, struct ib_cqe *cqe)
 {
@@ -170,7 +162,7 @@ static void prepare_writes(struct ib_rdma_wr *wr, struct ib_sge *sge, const stru
 	}
 }
 
-/* The one write tells of itself. */
+/* The only write carries the immediate data. */
 static void make_immediate(struct ib_send_wr *wr, u32 imm, int flags)
 {
 	wr->opcode = IB_WR_RDMA_WRITE_WITH_IMM;
@@ -178,7 +170,7 @@ static void make_immediate(struct ib_send_wr *wr, u32 imm, int flags)
 	wr->send_flags = flags & ~IB_SEND_INLINE;
 }
 
-/* Where a message goes from; by the adapter's own copy if it can have one. */
+/* Prepares a message, inline if the adapter can copy it. */
 static void prepare_message(struct smc_link *link, struct ib_sge *sge, const u8 *msg, u32 place)
 {
 	u32 at = place * SMC_LINK_MSG_LEN;
@@ -195,7 +187,7 @@ static void prepare_message(struct smc_link *link, struct ib_sge *sge, const u8 
 	sge->addr = link->tx_dma + at;
 }
 
-/* It will be told when work requests up to the last have arrived. */
+/* Calls the completion when the work requests up to the last have arrived. */
 static void expect(struct smc_link *link, struct smc_link_send_req *req, u64 last)
 {
 	struct smc_link_completion *completion = req->completion;
@@ -207,14 +199,9 @@ static void expect(struct smc_link *link, struct smc_link_send_req *req, u64 las
 	list_move_tail(&completion->list, &link->completions);
 }
 
-/**
- * smc_link_send() - writes data, then sends a message that tells of it
- * @link: the link
- * @req: what, and who is to know
- *
- * Any context. Softirqs may be off.
- *
- * Return: 0, -EAGAIN if there is no room in the queue, -ENOTCONN if the link is down.
+/*
+ * smc_link_send() - posts writes of data, then a message that tells of it. Any context. Return: 0, -EAGAIN if there is
+ * no room in the queue, -ENOTCONN if the link is down.
  */
 int smc_link_send(struct smc_link *link, struct smc_link_send_req *req)
 {
@@ -269,12 +256,9 @@ out:
 	return rc;
 }
 
-/**
- * smc_link_peer_recvs() - learns how many receives the peer has posted
- * @link: the link, on which nothing has been sent yet
- * @vendor: of the peer's ACCEPT or CONFIRM; if it does not tell, the bound is as it was
- *
- * Context: any.
+/*
+ * smc_link_peer_recvs() - sets how many receives the peer has posted, if ACCEPT or CONFIRM says so. Nothing has been
+ * sent by the link yet. Any context.
  */
 void smc_link_peer_recvs(struct smc_link *link, u32 vendor)
 {
@@ -284,7 +268,7 @@ void smc_link_peer_recvs(struct smc_link *link, u32 vendor)
 		link->peer_recvs = recvs;
 }
 
-/* smc_link_expects() - is something to arrive that was asked to say so, and how far has the queue come? Any context. */
+/* smc_link_expects() - is a signaled work request under way? Sets how far the queue has come. Any context. */
 bool smc_link_expects(struct smc_link *link, u64 *done)
 {
 	bool expects;
@@ -296,7 +280,7 @@ bool smc_link_expects(struct smc_link *link, u64 *done)
 	return expects;
 }
 
-/* smc_link_position() - all that was sent up to now is before this. Any context. */
+/* smc_link_position() - returns the position after all that was sent up to now. Any context. */
 u64 smc_link_position(struct smc_link *link)
 {
 	u64 at;
@@ -307,7 +291,7 @@ u64 smc_link_position(struct smc_link *link)
 	return at;
 }
 
-/* smc_link_passed() - has what was sent before a position arrived? Any context. */
+/* smc_link_passed() - has everything sent before a position arrived? Any context. */
 bool smc_link_passed(struct smc_link *link, u64 position)
 {
 	bool passed;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* SMC-R as a transport: what its two sides of a rendezvous share. */
+/* SMC-R as a transport: shared by both sides of a rendezvous. */
 #ifndef SMC_RDMA_RDMA_H
 #define SMC_RDMA_RDMA_H
 
@@ -8,15 +8,12 @@
 #include "init.h"
 
 
-/*
- * How long the steps of a rendezvous that wait for LLC may take together: the peer gives up after six
- * seconds without a message.
- */
+/* How long a rendezvous may wait for LLC in all: the peer gives up after six seconds without a message. */
 #define SMC_RDMA_PATIENCE (4 * HZ)
 
 extern const struct smc_transport_ops smc_rdma_transport;
 
-/* The state of a rendezvous that is ours; NULL if there is none yet. */
+/* SMC-R's part of a rendezvous; NULL if there is none yet. */
 static inline struct smc_rdma_offer *smc_rdma_offer_of(const struct smc_offer *offer)
 {
 	return offer->opaque[SMC_ROLE_R];
@@ -51,6 +48,5 @@ int smc_rdma_client_offer(struct smc_offer *offer, struct smc_clc_proposal *p);
 int smc_rdma_client_attach(struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_clc_accept *us);
 int smc_rdma_server_match(struct smc_offer *offer, const struct smc_clc_proposal *p, struct smc_clc_accept *us);
 int smc_rdma_server_attach(struct smc_offer *offer, const struct smc_clc_accept *peer);
-
 
 #endif /* SMC_RDMA_RDMA_H */

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Adapters get to know buffers (docs/protocol.md, 6).
- *
- * By a work request in the queue of what is sent, where it takes its turn. Not so with soft-RoCE: when
- * a packet is lost it carries out all again that comes after that, registrations too, finds that the
- * buffer is registered, and gives up the queue pair. With it, these have a queue pair of their own,
- * which is connected to itself and never sends anything.
+ * Registration of buffers with adapters (docs/protocol.md, 6), by a work request in the send queue, where it takes its
+ * turn. After a lost packet, soft-RoCE executes all later work requests again, registrations too, finds that the buffer
+ * is registered, and fails the queue pair. With soft-RoCE, registrations have a queue pair of their own, which is
+ * connected to itself and sends nothing.
  */
 
 #include <linux/moduleparam.h>
@@ -56,8 +54,8 @@ static int connect_side(struct smc_link *link)
 }
 
 /*
- * smc_link_reg_qp_new() - makes the queue pair for registrations, if the adapter needs one. The link has
- * its completion queue. May sleep. Return: 0 or a negative errno.
+ * smc_link_reg_qp_new() - makes the registration QP of a link that has its completion queue, if the adapter needs one.
+ * May sleep. Return: 0 or a negative errno.
  */
 int smc_link_reg_qp_new(struct smc_link *link)
 {
@@ -100,7 +98,7 @@ static int post_to_reg_qp(struct smc_link *link, struct ib_reg_wr *wr)
 	return 0;
 }
 
-/* Takes its turn in the queue. */
+/* Posts to the send queue. What is sent afterwards is sent after the registration. */
 static int post(struct smc_link *link, struct ib_reg_wr *wr)
 {
 	u64 last;
@@ -138,14 +136,9 @@ static int post_registration(struct smc_link *link, const struct smc_buf_map *ma
 	return link->reg_qp.qp ? post_to_reg_qp(link, &wr) : post(link, &wr);
 }
 
-/**
- * smc_link_register() - has the adapter know a buffer, if it has to and does not yet
- * @link: the link
- * @buf: the buffer, of this link's group
- *
- * What is sent afterwards is not sent before that is done. May sleep.
- *
- * Return: 0, -EAGAIN if there is no room in the queue, -ENOTCONN if the link is down.
+/*
+ * smc_link_register() - registers a buffer with the adapter of a link, if that is necessary. May sleep. Return: 0,
+ * -EAGAIN if there is no room in the send queue, -ENOTCONN if the link is down.
  */
 int smc_link_register(struct smc_link *link, struct smc_rdma_buf *buf)
 {
@@ -153,7 +146,7 @@ int smc_link_register(struct smc_link *link, struct smc_rdma_buf *buf)
 	int rc = 0;
 
 	might_sleep();
-	/* With the link goes what there is to register; one that is down is about to go. */
+	/* A link that is down is about to end, and its maps with it. */
 	mutex_lock(&link->lock);
 	if (link->gone || !smc_link_usable(link))
 		rc = -ENOTCONN;

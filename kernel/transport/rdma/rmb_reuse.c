@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * RMBs whose connection is over cannot be used again while the peer may still write to them. A peer says
- * that it is done when its application closes the socket. That may be long after the connection was
- * aborted, or never, if the peer does not know the connection. So after a while DELETE RKEY asks the peer
- * to forget the RMB, and then the adapter deregisters it (RFC 7609, 4.4.2 and 4.8.2).
+ * RMBs whose connection is over cannot be used again while the peer may still write to them. A peer says that it is done
+ * when its application closes the socket: long after the connection was aborted, or never, if the peer does not know the
+ * connection. So after a while DELETE RKEY asks the peer to forget the RMB, which is then unmapped (RFC 7609, 4.4.2 and
+ * 4.8.2).
  */
 
 #include <linux/jiffies.h>
@@ -12,29 +12,24 @@
 #include "../../wire/llc.h"
 #include "group.h"
 
-/* How long an RMB waits for its peer to say so. */
+/* How long an RMB waits for its peer to say that it is done. */
 #define TERM (10 * HZ)
 /* After this many requests in a row without an answer, assume that the peer will never answer. */
 #define UNANSWERED 8
 
-/* Neither end needs an RMB any more: it can be used again. */
+/* Makes an RMB reusable, which neither end needs any more. */
 static void make_reusable(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb)
 {
 	lockdep_assert_held(&group->lock);
-	/* Of one that the peer is asked to forget, the answer decides. */
+	/* If the peer is asked to forget the RMB, the answer decides. */
 	if (rmb != group->leaving)
 		list_move(&rmb->list, &group->rmbs);
 }
 
-/**
- * smc_lgr_rdma_retire_rmb() - a connection is over
- * @group: the group
- * @rmb: its RMB, which may still be read here; see smc_lgr_rdma_put_rmb()
- * @token: of the connection
- * @done: the peer has said that it writes no more
- *
- * If it has not, it may still write (RFC 7609, 4.8.2): the RMB is of no use before it says so, has
- * forgotten the RMB, or the link is gone. Softirq.
+/*
+ * smc_lgr_rdma_retire_rmb() - the connection with a token is over; programs may still read its RMB until
+ * smc_lgr_rdma_put_rmb(). Unless the peer is done with it, the peer may still write (RFC 7609, 4.8.2): the RMB waits
+ * until the peer says that it is, or has forgotten the RMB, or the group ends. Softirq.
  */
 void smc_lgr_rdma_retire_rmb(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb, u32 token, bool done)
 {
@@ -47,7 +42,7 @@ void smc_lgr_rdma_retire_rmb(struct smc_lgr_rdma *group, struct smc_rdma_buf *rm
 	spin_unlock_bh(&group->lock);
 }
 
-/* smc_lgr_rdma_put_rmb() - nobody reads it here any more, either. Softirq. */
+/* smc_lgr_rdma_put_rmb() - no program reads an RMB any more. Softirq. */
 void smc_lgr_rdma_put_rmb(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb)
 {
 	bool kept;
@@ -60,7 +55,7 @@ void smc_lgr_rdma_put_rmb(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb)
 		smc_rdma_buf_free(rmb);
 }
 
-/* smc_lgr_rdma_peer_closed() - the peer of a connection that may be no more has said that it is done. Softirq. */
+/* smc_lgr_rdma_peer_closed() - the peer of a connection, which may be over, writes no more. Softirq. */
 void smc_lgr_rdma_peer_closed(struct smc_lgr_rdma *group, u32 token)
 {
 	struct smc_rdma_buf *rmb;
@@ -78,8 +73,8 @@ void smc_lgr_rdma_peer_closed(struct smc_lgr_rdma *group, u32 token)
 }
 
 /*
- * Returns the RMB that the peer was asked to forget, if it has. If it is not sure to have forgotten it, the RMB
- * stays, and CONFIRM RKEY goes to the peer before it is used again.
+ * Returns the RMB that the peer was asked to forget, if it has. Unless that is certain, the RMB stays, and CONFIRM RKEY
+ * goes to the peer before it is used again.
  */
 static struct smc_rdma_buf *forgotten(struct smc_lgr_rdma *group)
 {
@@ -90,7 +85,7 @@ static struct smc_rdma_buf *forgotten(struct smc_lgr_rdma *group)
 	if (!rmb || group->leave.result == -EINPROGRESS)
 		return NULL;
 	group->leaving = NULL;
-	/* Or the peer does not know it. */
+	/* EREMOTEIO: the peer does not know it. */
 	if (!group->leave.result || group->leave.result == -EREMOTEIO) {
 		list_del_init(&rmb->list);
 		smc_lgr_rdma_uncount(group, rmb->id);
@@ -123,12 +118,10 @@ static struct smc_rdma_buf *overdue(struct smc_lgr_rdma *group)
 	return oldest;
 }
 
-/**
- * smc_lgr_rdma_delete_rkeys() - sends DELETE RKEY for RMBs that have waited for too long
- * @group: the group, which is ready
- *
- * To be called now and then, and when the peer has answered a DELETE RKEY or has not in time. Under the
- * lock. Return: an RMB that the peer has forgotten, for smc_lgr_rdma_drop_rmb(), or NULL.
+/*
+ * smc_lgr_rdma_delete_rkeys() - sends DELETE RKEY for RMBs that have waited for too long. Called now and then, and when
+ * a DELETE RKEY has been answered or has timed out. Any context. Return: an RMB that the peer has forgotten, for
+ * smc_lgr_rdma_drop_rmb(), or NULL.
  */
 struct smc_rdma_buf *smc_lgr_rdma_delete_rkeys(struct smc_lgr_rdma *group)
 {
@@ -138,7 +131,7 @@ struct smc_rdma_buf *smc_lgr_rdma_delete_rkeys(struct smc_lgr_rdma *group)
 	lockdep_assert_held(&group->lock);
 	if (group->leaving)
 		return NULL;
-	/* The group is of no use, and a peer that fills groups like this may have many. */
+	/* No connection can join the group any more, and a peer that fills groups like this may have many. */
 	if (!smc_lgr_rdma_has_rmb(group) && !READ_ONCE(group->lgr->n_conns)) {
 		smc_for_each_link(group, link)
 			smc_link_retire(link);
@@ -151,8 +144,7 @@ struct smc_rdma_buf *smc_lgr_rdma_delete_rkeys(struct smc_lgr_rdma *group)
 }
 
 /*
- * smc_lgr_rdma_drop_rmb() - frees an RMB that the peer does not know any more. No link of the group ends
- * meanwhile. May sleep.
+ * smc_lgr_rdma_drop_rmb() - frees an RMB that the peer has forgotten. No link of the group ends meanwhile. May sleep.
  */
 void smc_lgr_rdma_drop_rmb(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb)
 {

@@ -42,12 +42,9 @@ static struct dst_entry *dst_of_ipv6(const struct sock *sk, const u8 gid[16])
 	return ERR_PTR(rc);
 }
 
-/**
- * smc_rdma_dst() - the route from a connection's address to a GID of version 2
- * @sk: the connection
- * @gid: the peer's
- *
- * May sleep. Return: the route with a reference, or ERR_PTR(-ENETUNREACH) and the like.
+/*
+ * smc_rdma_dst() - returns the route, with a reference, from a connection's address to a GID of version 2. May sleep.
+ * Return: ERR_PTR(-ENETUNREACH) and the like if there is none.
  */
 struct dst_entry *smc_rdma_dst(const struct sock *sk, const u8 gid[16])
 {
@@ -58,8 +55,8 @@ struct dst_entry *smc_rdma_dst(const struct sock *sk, const u8 gid[16])
 }
 
 /*
- * The address of the next hop, as far as it is known: nobody waits for it here. The way may be one of
- * those that have addresses of other lengths, such as a tunnel, as the peer says where it is.
+ * Looks up the MAC of the next hop, and does not wait for it. A route by a tunnel, or the like, has addresses of other
+ * lengths.
  */
 static int next_hop(struct dst_entry *dst, const u8 gid[16], u8 mac[ETH_ALEN])
 {
@@ -88,15 +85,10 @@ static bool has_gateway(const struct dst_entry *dst, const u8 gid[16])
 	return container_of(dst, struct rt6_info, dst)->rt6i_flags & RTF_GATEWAY;
 }
 
-/**
- * smc_rdma_route() - how a peer's GID is reached
- * @offer: the rendezvous
- * @gid: the peer's, of version 2
- * @mac: set to that of the next hop, if there is a gateway
- * @gateway: set to whether there is
- *
- * May sleep. Return: 0, -ENETUNREACH without a route, -EHOSTUNREACH if the next hop's address is not
- * known, or is none of Ethernet.
+/*
+ * smc_rdma_route() - finds out whether a peer's GID of version 2 is reached by a gateway, and then the gateway's MAC.
+ * May sleep. Return: 0, -ENETUNREACH without a route, -EHOSTUNREACH if the MAC of the next hop is not known, or not of
+ * Ethernet.
  */
 int smc_rdma_route(const struct smc_offer *offer, const u8 gid[16], u8 mac[ETH_ALEN], bool *gateway)
 {

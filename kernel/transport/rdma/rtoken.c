@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * RMBs of the peer: those that it has told of (RFC 7609, 3.5.5.2), and which connection writes to which
- * element. A connection whose element the peer has deleted, or has given to another connection, is
- * aborted and writes nothing more (4.4.2): one write with a key that the peer's adapter does not know
- * any more breaks the link, for all its connections.
+ * RMBs that the peer has told of (RFC 7609, 3.5.5.2), and which connection writes to which RMBE. A connection whose RMBE
+ * the peer has deleted, or has given to another connection, is aborted and writes nothing more (4.4.2): one write with a
+ * key that the peer's adapter has forgotten breaks the link, for all its connections.
  */
 
 #include <net/ipv6.h>
@@ -46,9 +45,9 @@ int smc_rtoken_add(struct smc_link *link, u32 rkey, u64 addr)
 /* Which connections are to be aborted: those that write to some RMBs, or to one element of them. */
 struct victims {
 	DECLARE_BITMAP(rows, SMC_RDMA_RTOKENS);
-	u64 off;			/* of the element */
+	u64 off;			/* of the RMBE */
 	bool any_off;
-	const struct smc_rdma_conn *but;	/* this one is not */
+	const struct smc_rdma_conn *but;	/* except this one */
 };
 
 static bool is_victim(const struct smc_rdma_conn *rc, const struct victims *v)
@@ -70,8 +69,8 @@ static struct in6_addr peer_address(const struct sock *sk)
 }
 
 /*
- * Does a connection with another address of the peer's write to the element? CLC messages do not prove who sends them,
- * and keys are sent in clear; TCP's address is one that answers come back from.
+ * Does a connection with another address of the peer's write to the RMBE? CLC messages do not prove who sends them, and
+ * keys are sent in clear, but TCP's address is one that answers come back from.
  */
 static bool is_of_another_address(struct smc_lgr_rdma *group, const struct victims *v)
 {
@@ -92,7 +91,7 @@ static bool is_of_another_address(struct smc_lgr_rdma *group, const struct victi
 	return any;
 }
 
-/* Takes the element from the next of these connections. Return: it, with a reference, or NULL. */
+/* Unbinds the next of these connections. Return: the connection, with a reference, or NULL. */
 static struct smc_rdma_conn *next_victim(struct smc_lgr_rdma *group, const struct victims *v)
 {
 	struct smc_rdma_conn *rc, *found = NULL;
@@ -126,16 +125,13 @@ static void abort_victims(struct smc_lgr_rdma *group, const struct victims *v)
 	}
 }
 
-/**
- * smc_rtoken_bind() - a connection is about to write to an element of the peer's
- * @rc: the connection; gets key and address
- * @peer: ACCEPT or CONFIRM of the peer
- * @first: first contact, which tells of the RMB itself
+/*
+ * smc_rtoken_bind() - gives a connection the RMBE that ACCEPT or CONFIRM of its peer names. In first contact, that
+ * message also tells of the RMB. Softirq. Return: false if the peer has not told of the RMB, or may not have this RMBE.
  *
- * Another connection that writes to the same element is aborted: the peer has ended it, and we have not
- * been told (RFC 7609, 4.4.2). That takes a TCP connection from the same address: whoever else names the
- * element is refused. A connection that has said C or A does not write any more, so the element may be in
- * use again. Softirq. Return: false if the peer has not told of the RMB, or may not have this element.
+ * Another connection that writes to the same RMBE is aborted: the peer has ended it, and we have not been told (RFC
+ * 7609, 4.4.2). That takes a TCP connection from the same address; from any other address the RMBE is refused. A
+ * connection that has said CLOSED or ABORT does not write any more, so its RMBE may be in use again.
  */
 bool smc_rtoken_bind(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer, bool first)
 {
@@ -161,13 +157,10 @@ bool smc_rtoken_bind(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer
 	return true;
 }
 
-/**
- * smc_rtoken_del() - the peer deletes an RMB
- * @link: the link that it says so by
- * @rkey: key of the RMB on that link
- *
- * Connections that write to it are aborted, by whichever link. What they have posted arrives before the answer to the
- * peer, and nothing is posted afterwards. Softirq. Return: 0, -ENOENT if it is not known.
+/*
+ * smc_rtoken_del() - the peer deletes the RMBs that have a key on a link. Connections that write to them are aborted,
+ * by whichever link they write. What they have posted arrives before our answer, and nothing is posted afterwards.
+ * Softirq. Return: 0, -ENOENT if there is none.
  */
 int smc_rtoken_del(struct smc_link *link, u32 rkey)
 {

@@ -10,7 +10,7 @@
 
 /* How long the client has for its response to CONFIRM LINK. */
 #define CONFIRM_LINK_TIMEOUT (2 * HZ)
-/* How long others that want to join wait for first contact to be complete, or for a test of the link. */
+/* How long a connection that wants to join waits for first contact, or a test of the links. */
 #define FORMING_TIMEOUT (5 * HZ / 2)
 
 /* Return: 0 or a reason. */
@@ -76,7 +76,7 @@ static void set_limits(struct smc_lgr_rdma *group, const struct smc_clc_proposal
 	group->lgr->max_conns = group->max_conns;
 }
 
-/* First contact: a group and a link of our own. Return: 0 or a reason. */
+/* First contact: forms a group with a link. Return: 0 or a reason. */
 static int form(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(ro->lgr);
@@ -98,8 +98,8 @@ static int form(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
 }
 
 /*
- * Another connection's first contact with the client is under way, or a test of the link. Return: 0, -EINPROGRESS, -EAGAIN or
- * a reason.
+ * Waits while first contact of another connection with the client, or a test of the links, is under way. Return: 0,
+ * -EINPROGRESS, -EAGAIN if the group is of no use, or a reason.
  */
 static int wait_for_group(struct smc_rdma_offer *ro)
 {
@@ -122,7 +122,7 @@ static int wait_for_group(struct smc_rdma_offer *ro)
 	return smc_rdma_late(ro) ? SMC_REASON_TIMEOUT_CONFIRM_LINK : -EINPROGRESS;
 }
 
-/* Gives the place in a group back that has come to nothing. */
+/* Gives back the place in a group that is of no use. */
 static void leave(struct smc_rdma_offer *ro)
 {
 	smc_rdma_waited(ro);
@@ -131,7 +131,7 @@ static void leave(struct smc_rdma_offer *ro)
 	ro->placed = false;
 }
 
-/* A connection in a group, whoever forms that. Return: 0, -EINPROGRESS or a reason. */
+/* Makes a connection in a group, which this rendezvous or another forms. Return: 0, -EINPROGRESS or a reason. */
 static int get_in(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
 {
 	int rc;
@@ -186,7 +186,7 @@ int smc_rdma_server_match(struct smc_offer *offer, const struct smc_clc_proposal
 	return 0;
 }
 
-/* The client can receive: our side of the link comes up, and says so. Return: 0 or a reason. */
+/* The client can receive: opens our side of the link, and sends CONFIRM LINK. Return: 0 or a reason. */
 static int begin(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(ro->lgr);
@@ -239,9 +239,9 @@ static int first_contact(struct smc_rdma_offer *ro, const struct smc_clc_accept 
 }
 
 /*
- * The client's CONFIRM of a subsequent contact (RFC 7609, 3.5.2.3): it names an active link of the group, and
- * an RMB that it has told of. If it does not, the TCP connection breaks: a DECLINE cannot follow an ACCEPT (C.1),
- * as the client has its connection already. Return: 0 or -EPROTO.
+ * Checks the client's CONFIRM of a subsequent contact (RFC 7609, 3.5.2.3): it names an active link of the group, and an
+ * RMB that the client has told of. If it does not, the TCP connection breaks: a DECLINE cannot follow an ACCEPT (C.1),
+ * because the client has its connection already. Return: 0 or -EPROTO.
  */
 static int subsequent_contact(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 {
@@ -253,10 +253,7 @@ static int subsequent_contact(struct smc_rdma_offer *ro, const struct smc_clc_ac
 	return smc_rdma_know_peer(ro, peer) ? -EPROTO : 0;
 }
 
-/*
- * smc_rdma_server_attach() - attach of the transport, for a server. May sleep. Return: as attach
- * does.
- */
+/* smc_rdma_server_attach() - attach of the transport, for a server. May sleep. Return: as attach does. */
 int smc_rdma_server_attach(struct smc_offer *offer, const struct smc_clc_accept *peer)
 {
 	struct smc_rdma_offer *ro = smc_rdma_offer_of(offer);

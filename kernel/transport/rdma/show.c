@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What control interfaces show of SMC-R. */
+/* Groups, links and devices of SMC-R, as control interfaces show them. */
 
 #include <linux/pci.h>
 
@@ -58,13 +58,9 @@ static int count_bufs(struct smc_lgr_member *member, void *arg)
 	return 0;
 }
 
-/**
- * smc_rdma_show_group() - what a group of SMC-R is like
- * @lgr: the group
- * @net: NULL, or the namespace that is shown the buffers of its own connections only
- * @view: filled in
- *
- * Any context; softirqs may be off.
+/*
+ * smc_rdma_show_group() - describes a group of SMC-R. With a namespace, only the buffers of that one's connections are
+ * counted. Softirq.
  */
 void smc_rdma_show_group(struct smc_lgr *lgr, const struct net *net, struct smc_rdma_group_view *view)
 {
@@ -95,13 +91,7 @@ void smc_rdma_show_group(struct smc_lgr *lgr, const struct net *net, struct smc_
 		smc_lgr_walk_members(net, &order, count_bufs, &own);
 }
 
-/**
- * smc_rdma_describe() - describe of the transport
- * @conn: the connection
- * @info: gets its part
- *
- * Any context. What is shown of a link that has gone is nothing.
- */
+/* smc_rdma_describe() - describe of the transport. Shows nothing of a link that has ended. Any context. */
 void smc_rdma_describe(const struct smc_conn *conn, struct smc_diag_info *info)
 {
 	const struct smc_rdma_conn *rc = smc_rdma_conn_of(conn);
@@ -154,7 +144,7 @@ static void show_port(struct smc_rdma_dev *dev, u8 number, struct smc_rdma_port_
 	show_pnet_id(dev, number, view->pnet_id, &view->by_user);
 }
 
-/* A walk for one who asks. */
+/* State of a walk through devices. */
 struct showing {
 	const struct net *net;
 	unsigned int at, *next;
@@ -183,14 +173,10 @@ static int show_device(struct smc_rdma_dev *dev, void *arg)
 	return rc;
 }
 
-/**
- * smc_rdma_show_devices() - visits the devices that a namespace may use
- * @net: the namespace
- * @next: in and out, how many were visited; 0 at first
- * @fn: called for each; nonzero ends the walk before that device counts as visited
- * @arg: passed on
- *
- * May sleep. Return: 0 at the end, else what @fn said.
+/*
+ * smc_rdma_show_devices() - calls a function for each device that a namespace may use, beginning after the first *next
+ * ones, until it returns nonzero; *next counts those for which it returned 0. May sleep. Return: 0 at the end, else
+ * what the function returned.
  */
 int smc_rdma_show_devices(const struct net *net, unsigned int *next,
 			  int (*fn)(const struct smc_rdma_dev_view *view, void *arg), void *arg)
