@@ -27,11 +27,11 @@ COMPAT_ASSERT_UAPI(SMC_NLA_LGR_R_RMB_ALLOC, SMC_UAPI_LGR_R_RMB_ALLOC);
 struct shown_lgr {
 	const struct smc_lgr *lgr;
 	struct smc_lgr_view view;
-	struct smc_rdma_group_view r;
+	struct smc_rdma_lgr_view r;
 	const struct smc_rdma_link_view *link;
 };
 
-static int put_v2(struct sk_buff *skb, const struct smc_rdma_group_view *r)
+static int put_v2(struct sk_buff *skb, const struct smc_rdma_lgr_view *r)
 {
 	struct nlattr *nest = nla_nest_start(skb, SMC_NLA_LGR_R_V2);
 
@@ -46,7 +46,7 @@ static int put_v2(struct sk_buff *skb, const struct smc_rdma_group_view *r)
 static int put_lgr(struct sk_buff *skb, void *arg)
 {
 	const struct shown_lgr *shown = arg;
-	const struct smc_rdma_group_view *r = &shown->r;
+	const struct smc_rdma_lgr_view *r = &shown->r;
 	const struct smc_lgr *lgr = shown->lgr;
 	struct nlattr *nest = nla_nest_start(skb, SMC_GEN_LGR_SMCR);
 
@@ -110,7 +110,7 @@ static int add_lgr(struct smc_lgr *lgr, const struct smc_netlink_dump *d, bool l
 	if (lgr->key.ops->role != SMC_ROLE_R)
 		return 0;
 	smc_lgr_describe(lgr, net, &shown.view);
-	smc_rdma_show_group(lgr, shown.view.whole ? NULL : net, &shown.r);
+	smc_rdma_show_lgr(lgr, shown.view.whole ? NULL : net, &shown.r);
 	if (!shown.r.n_links)
 		return 0;
 	if (smc_netlink_add_msg(d, SMC_NETLINK_GET_LGR_SMCR, put_lgr, &shown))

@@ -60,7 +60,7 @@ static int get_pages(struct smc_rdma_buf *buf, unsigned int type)
 	return rc;
 }
 
-static bool bounces(const struct smc_buf_map *map)
+static bool map_bounces(const struct smc_buf_map *map)
 {
 	struct scatterlist *sg;
 	unsigned int i;
@@ -83,7 +83,7 @@ static int map_pages(struct smc_buf_map *map, const struct smc_rdma_buf *buf)
 	if (rc)
 		sg_free_table(&map->sgt);
 	else
-		map->bounces = bounces(map);
+		map->bounces = map_bounces(map);
 	return rc;
 }
 
@@ -180,7 +180,7 @@ int smc_rdma_buf_map(struct smc_rdma_buf *buf, struct smc_link *link)
 	struct smc_buf_map *map = smc_rdma_buf_map_of(buf, link);
 	int rc;
 
-	lockdep_assert_held(&link->making);
+	lockdep_assert_held(&link->map_rwsem);
 	map->ib = link->path.dev->ib;
 	map->dir = buf->rmb ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
 	rc = map_pages(map, buf);

@@ -427,7 +427,7 @@ void smc_rdma_cdc_recv(struct smc_link *link, const u8 *buf, u32 len)
 	conn = xa_load(&group->conns, msg.token);
 	if (conn && !(msg.flags & SMC_CDC_FAILOVER))
 		cdc_recv_in_order(conn->priv, link, &msg);
-	/* Also for one that ends this very moment: see release(). */
+	/* Also for one that ends this very moment: see rdma_release(). */
 	if (msg.state & (SMC_CDC_CLOSED | SMC_CDC_ABORT))
 		smc_lgr_rdma_peer_closed(group, msg.token);
 	rcu_read_unlock();

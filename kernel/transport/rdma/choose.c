@@ -19,7 +19,7 @@
 #include "limits.h"
 
 /* What a connection needs of a device. */
-struct wish {
+struct path_request {
 	struct net *net;
 	struct net *owner;	/* of the device that is looked at */
 	struct net_device *base;	/* held; the interface it leaves by, below VLANs and the like */
@@ -58,7 +58,7 @@ static int step_down(struct net_device *dev, struct netdev_nested_priv *priv)
 }
 
 /* Returns the lowest interface below one, and the first VLAN on the way. The caller is in an RCU section. */
-static struct net_device *lowest(struct net_device *dev, u16 *vlan)
+static struct net_device *lowest_netdev(struct net_device *dev, u16 *vlan)
 {
 	struct descent d = {};
 	struct netdev_nested_priv priv = { .data = &d };
@@ -69,7 +69,7 @@ static struct net_device *lowest(struct net_device *dev, u16 *vlan)
 	return d.base;
 }
 
-static int make_wish(struct sock *sk, struct wish *w)
+static int init_request(struct sock *sk, struct path_request *w)
 {
 	struct net_device *dev;
 	struct dst_entry *dst;
@@ -84,7 +84,7 @@ static int make_wish(struct sock *sk, struct wish *w)
 		rcu_read_unlock();
 		return -ENODEV;
 	}
-	w->base = lowest(dev, &w->vlan);
+	w->base = lowest_netdev(dev, &w->vlan);
 	dev_hold(w->base);
 	/* Both hosts have to ask in the same order. */
 	w->has_id = !smc_pnet_of_netdev(smc_net(w->net), w->base, w->id) || !smc_pnet_of_netdev(smc_net(w->net), dev, w->id);
@@ -105,7 +105,7 @@ static bool vlan_fits(const struct net_device *ndev, u16 vlan)
 	return is_vlan_dev(ndev) ? vlan_dev_vlan_id(ndev) == vlan : !vlan;
 }
 
-static bool covers4(const struct net_device *ndev, __be32 addr)
+static bool has_subnet4(const struct net_device *ndev, __be32 addr)
 {
 	struct in_device *in = __in_dev_get_rcu(ndev);
 	const struct in_ifaddr *ifa;
@@ -118,7 +118,7 @@ static bool covers4(const struct net_device *ndev, __be32 addr)
 	return false;
 }
 
-static bool covers6(const struct net_device *ndev, const struct in6_addr *addr)
+static bool has_subnet6(const struct net_device *ndev, const struct in6_addr *addr)
 {
 	struct inet6_dev *in = __in6_dev_get(ndev);
 	const struct inet6_ifaddr *ifa;
@@ -132,12 +132,12 @@ static bool covers6(const struct net_device *ndev, const struct in6_addr *addr)
 }
 
 /* Does the interface have an address in the subnet of the connection's own address? The caller is in an RCU section. */
-static bool covers(const struct net_device *ndev, const struct wish *w)
+static bool has_subnet(const struct net_device *ndev, const struct path_request *w)
 {
-	return w->ipv4 ? covers4(ndev, w->saddr.s6_addr32[3]) : covers6(ndev, &w->saddr);
+	return w->ipv4 ? has_subnet4(ndev, w->saddr.s6_addr32[3]) : has_subnet6(ndev, &w->saddr);
 }
 
-static bool reachable(const struct wish *w)
+static bool gid_reachable(const struct path_request *w)
 {
 	struct dst_entry *dst;
 
@@ -151,7 +151,7 @@ static bool reachable(const struct wish *w)
 }
 
 /* Does the GID suit version 1? The peers share a subnet, so no route is needed. */
-static bool fits_v1(const struct ib_gid_attr *attr, const struct wish *w)
+static bool fits_v1(const struct ib_gid_attr *attr, const struct path_request *w)
 {
 	if (attr->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP)
 		return w->rocev2 && ipv6_addr_v4mapped((const struct in6_addr *)attr->gid.raw) == w->ipv4;
@@ -162,7 +162,7 @@ static bool fits_v1(const struct ib_gid_attr *attr, const struct wish *w)
  * Does the GID suit version 2? It is an address of the connection's family. A link-local GID suits only link-local
  * connections, because it cannot be reached from other links.
  */
-static bool fits_v2(const struct ib_gid_attr *attr, const struct net_device *ndev, const struct wish *w)
+static bool fits_v2(const struct ib_gid_attr *attr, const struct net_device *ndev, const struct path_request *w)
 {
 	const struct in6_addr *gid = (const struct in6_addr *)attr->gid.raw;
 
@@ -171,7 +171,7 @@ static bool fits_v2(const struct ib_gid_attr *attr, const struct net_device *nde
 	if (!w->ipv4 && __ipv6_addr_needs_scope_id(__ipv6_addr_type(gid)) !=
 			__ipv6_addr_needs_scope_id(__ipv6_addr_type(&w->saddr)))
 		return false;
-	return covers(ndev, w);
+	return has_subnet(ndev, w);
 }
 
 /*
@@ -179,14 +179,14 @@ static bool fits_v2(const struct ib_gid_attr *attr, const struct net_device *nde
  * interfaces of all namespaces. One of a third namespace is never used, because links end with the interface of their
  * GID.
  */
-static bool is_of_host(const struct net_device *ndev, const struct wish *w, bool own)
+static bool is_of_host(const struct net_device *ndev, const struct path_request *w, bool own)
 {
 	const struct net *net = dev_net(ndev);
 
 	return own ? net_eq(net, w->net) : net_eq(net, w->owner) || net_eq(net, dev_net(w->base));
 }
 
-static bool gid_fits(const struct ib_gid_attr *attr, const struct wish *w, bool own)
+static bool gid_fits(const struct ib_gid_attr *attr, const struct path_request *w, bool own)
 {
 	struct net_device *ndev;
 	bool fits;
@@ -198,15 +198,15 @@ static bool gid_fits(const struct ib_gid_attr *attr, const struct wish *w, bool 
 	if (fits && !w->has_id) {
 		u16 vlan;
 
-		fits = lowest(ndev, &vlan) == w->base;
+		fits = lowest_netdev(ndev, &vlan) == w->base;
 	}
 	fits = fits && (w->version > 1 ? fits_v2(attr, ndev, w) : fits_v1(attr, w));
 	rcu_read_unlock();
-	return fits && (w->version < 2 || reachable(w));
+	return fits && (w->version < 2 || gid_reachable(w));
 }
 
 /* Takes the first GID of a port that fits; for @own see is_of_host(). */
-static int try_gids(struct smc_rdma_dev *dev, u8 port, struct wish *w, bool own)
+static int try_gids(struct smc_rdma_dev *dev, u8 port, struct path_request *w, bool own)
 {
 	const struct smc_rdma_port *p = &dev->ports[port - 1];
 	const struct ib_gid_attr *gid;
@@ -231,7 +231,7 @@ static int try_gids(struct smc_rdma_dev *dev, u8 port, struct wish *w, bool own)
 /*
  * The host's GIDs come first: a link with one of them serves all namespaces that share the device, and outlives them.
  */
-static int try_port(struct smc_rdma_dev *dev, u8 port, struct wish *w)
+static int try_port(struct smc_rdma_dev *dev, u8 port, struct path_request *w)
 {
 	if (!READ_ONCE(dev->ports[port - 1].active))
 		return 0;
@@ -266,7 +266,7 @@ int smc_rdma_pnet_id(const struct smc_rdma_dev *dev, u8 port, u8 id[SMC_PNET_ID_
 
 static int try_device(struct smc_rdma_dev *dev, void *arg)
 {
-	struct wish *w = arg;
+	struct path_request *w = arg;
 	unsigned int port;
 	bool by_user;
 	u8 id[SMC_PNET_ID_LEN];
@@ -297,7 +297,7 @@ static int try_device(struct smc_rdma_dev *dev, void *arg)
  */
 int smc_rdma_choose(struct sock *sk, u8 version, const u8 *peer_gid, struct smc_rdma_path *path)
 {
-	struct wish w = { .version = version, .path = path };
+	struct path_request w = { .version = version, .path = path };
 	int rc;
 
 	memset(path, 0, sizeof(*path));
@@ -305,7 +305,7 @@ int smc_rdma_choose(struct sock *sk, u8 version, const u8 *peer_gid, struct smc_
 		w.peer_gid = peer_gid;
 	if (w.peer_gid && smc_rdma_gid_is_ipv4(w.peer_gid) != is_ipv4(sk))
 		return -EAFNOSUPPORT;
-	rc = make_wish(sk, &w);
+	rc = init_request(sk, &w);
 	if (rc)
 		return rc;
 	rc = smc_rdma_dev_walk(try_device, &w) ? 0 : -ENODEV;

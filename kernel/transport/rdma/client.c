@@ -66,7 +66,7 @@ int smc_rdma_client_offer(struct smc_offer *offer, struct smc_clc_proposal *p)
 	return 0;
 }
 
-static void key_of(const struct smc_rdma_offer *ro, const struct smc_clc_accept *peer, struct smc_lgr_key *key)
+static void client_lgr_key(const struct smc_rdma_offer *ro, const struct smc_clc_accept *peer, struct smc_lgr_key *key)
 {
 	const struct smc_rdma_path *path = &ro->path[peer->version - 1];
 
@@ -84,7 +84,7 @@ static void key_of(const struct smc_rdma_offer *ro, const struct smc_clc_accept 
 }
 
 /* Finds the MAC to reach the server by, which may be a gateway's. Return: 0 or a reason. */
-static int find_way(const struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_link_peer *to)
+static int find_server_mac(const struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_link_peer *to)
 {
 	int rc;
 
@@ -97,7 +97,7 @@ static int find_way(const struct smc_offer *offer, const struct smc_clc_accept *
 	return to->gateway ? 0 : SMC_REASON_NOT_INDIRECT;
 }
 
-static void learn_group(struct smc_lgr_rdma *group, const struct smc_clc_accept *peer)
+static void set_lgr_params(struct smc_lgr_rdma *group, const struct smc_clc_accept *peer)
 {
 	group->direct = peer->direct;
 	group->release = peer->has_fce ? peer->release : 0;
@@ -109,7 +109,7 @@ static void learn_group(struct smc_lgr_rdma *group, const struct smc_clc_accept 
 }
 
 /* First contact: forms a group with a link. Return: 0 or a reason. */
-static int form(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
+static int client_form_lgr(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(ro->lgr);
 	struct smc_link_peer to = { .qpn = peer->qpn, .psn = peer->psn, .mtu_code = peer->mtu_code };
@@ -118,10 +118,10 @@ static int form(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 	memcpy(to.gid, peer->gid, sizeof(to.gid));
 	memcpy(to.clc_gid, peer->gid, sizeof(to.clc_gid));
 	memcpy(to.clc_mac, peer->mac, sizeof(to.clc_mac));
-	rc = find_way(ro->offer, peer, &to);
+	rc = find_server_mac(ro->offer, peer, &to);
 	if (rc)
 		return rc;
-	learn_group(group, peer);
+	set_lgr_params(group, peer);
 	rc = smc_rdma_form(ro, &ro->path[peer->version - 1]);
 	if (rc)
 		return rc;
@@ -135,19 +135,19 @@ static int form(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 }
 
 /* Takes a place in the group that the server means. Return: 0 or a reason. */
-static int join(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
+static int client_join_lgr(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 {
 	struct smc_lgr_key key;
 	struct smc_lgr *lgr;
 
-	key_of(ro, peer, &key);
+	client_lgr_key(ro, peer, &key);
 	lgr = smc_lgr_join(&key, peer->first_contact ? SMC_LGR_FORM : SMC_LGR_FIND, peer, &ro->first);
 	if (IS_ERR(lgr))
 		return PTR_ERR(lgr) == -ENOENT ? SMC_REASON_SYNC : SMC_REASON_MEM;
 	ro->lgr = lgr;
 	ro->placed = true;
 	if (ro->first)
-		return form(ro, peer);
+		return client_form_lgr(ro, peer);
 	ro->link = smc_lgr_rdma_get_link(smc_lgr_rdma_of(lgr), peer);
 	return ro->link ? smc_rdma_make_conn(ro) : SMC_REASON_NO_ACTIVE_LINK;
 }
@@ -156,7 +156,7 @@ static void fill_confirm(const struct smc_rdma_offer *ro, const struct smc_clc_a
 {
 	memset(us, 0, sizeof(*us));
 	us->type = SMC_CLC_CONFIRM;
-	smc_rdma_describe_us(ro, us);
+	smc_rdma_fill_local(ro, us);
 	memcpy(us->eid, peer->eid, sizeof(us->eid));
 	if (!us->has_fce)
 		return;
@@ -165,7 +165,7 @@ static void fill_confirm(const struct smc_rdma_offer *ro, const struct smc_clc_a
 }
 
 /* Waits for CONFIRM LINK of the server, and answers it. Return: 0, -EINPROGRESS or a reason. */
-static int confirm_link(struct smc_rdma_offer *ro)
+static int client_confirm_link(struct smc_rdma_offer *ro)
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(ro->lgr);
 	int rc;
@@ -195,20 +195,20 @@ int smc_rdma_client_attach(struct smc_offer *offer, const struct smc_clc_accept 
 
 	might_sleep();
 	if (!peer)
-		return ro->first ? confirm_link(ro) : 0;
+		return ro->first ? client_confirm_link(ro) : 0;
 	if (peer->version > 2 || !ro->path[peer->version - 1].dev)
 		return -EPROTO;
 	if (!offer->conn) {
 		ro->last = jiffies + SMC_RDMA_PATIENCE;
-		rc = join(ro, peer);
+		rc = client_join_lgr(ro, peer);
 		if (rc)
 			return rc;
-		rc = smc_rdma_know_peer(ro, peer);
+		rc = smc_rdma_set_peer(ro, peer);
 		if (rc)
 			return rc;
 		smc_lgr_set_peer(ro->lgr, peer);
 	}
-	rc = ro->first ? 0 : smc_rdma_announce(ro);
+	rc = ro->first ? 0 : smc_rdma_confirm_rmb(ro);
 	if (rc)
 		return rc;
 	fill_confirm(ro, peer, us);

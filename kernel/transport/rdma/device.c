@@ -41,7 +41,7 @@ bool smc_rdma_dev_use(struct smc_rdma_dev *dev)
 {
 	if (!refcount_inc_not_zero(&dev->users))
 		return false;
-	smp_mb__after_atomic(); /* pairs with remove(): it sees the group that this is for, or we see this */
+	smp_mb__after_atomic(); /* pairs with remove_device(): it sees the group that this is for, or we see this */
 	if (!READ_ONCE(dev->gone))
 		return true;
 	smc_rdma_dev_unuse(dev);
@@ -114,7 +114,7 @@ static int port_netdev(struct ib_device *ib, u8 port, int n_gids, int *ifindex, 
 	return -ENODEV;
 }
 
-static void name_host(const u8 mac[ETH_ALEN])
+static void set_peer_id(const u8 mac[ETH_ALEN])
 {
 	mutex_lock(&devs_lock);
 	if (is_zero_ether_addr(peer_id + 2)) {
@@ -131,7 +131,7 @@ static unsigned long usable_from(void)
 }
 
 /* Return: jiffies until the next look, MAX_JIFFY_OFFSET if only an event calls for one. */
-static unsigned long look_at_port(struct smc_rdma_dev *dev, u8 port)
+static unsigned long check_port(struct smc_rdma_dev *dev, u8 port)
 {
 	struct smc_rdma_port *p = &dev->ports[port - 1];
 	unsigned long soonest = MAX_JIFFY_OFFSET;
@@ -152,7 +152,7 @@ static unsigned long look_at_port(struct smc_rdma_dev *dev, u8 port)
 	p->up = up;
 	soon = up && time_before(jiffies, p->usable);
 	if (up)
-		name_host(mac);
+		set_peer_id(mac);
 	WRITE_ONCE(p->mtu_code, attr.active_mtu);
 	WRITE_ONCE(p->n_gids, attr.gid_tbl_len);
 	WRITE_ONCE(p->ifindex, ifindex);
@@ -160,8 +160,11 @@ static unsigned long look_at_port(struct smc_rdma_dev *dev, u8 port)
 	return soon ? p->usable - jiffies : soonest;
 }
 
-/* Queues a look at the ports, under the lock: once remove() has cancelled the work, nobody queues it again. Softirq. */
-static void look_soon(struct smc_rdma_dev *dev, unsigned long delay)
+/*
+ * Queues a look at the ports, under the lock: once remove_device() has cancelled the work, nobody queues it again.
+ * Softirq.
+ */
+static void queue_check(struct smc_rdma_dev *dev, unsigned long delay)
 {
 	spin_lock_bh(&dev->lock);
 	if (smc_rdma_dev_use(dev) && mod_delayed_work(smc_lgr_wq, &dev->work, delay))
@@ -172,11 +175,11 @@ static void look_soon(struct smc_rdma_dev *dev, unsigned long delay)
 /* smc_rdma_dev_look() - has the ports and the links of a device checked soon. Softirq. */
 void smc_rdma_dev_look(struct smc_rdma_dev *dev)
 {
-	look_soon(dev, 0);
+	queue_check(dev, 0);
 }
 
-/* Queues a look that a port's time calls for, unless an event has queued an earlier one. Called by look_at() only. */
-static void look_later(struct smc_rdma_dev *dev, unsigned long delay)
+/* Queues a look that a port's time calls for, unless an event has queued an earlier one. Called by check_ports() only. */
+static void queue_later_check(struct smc_rdma_dev *dev, unsigned long delay)
 {
 	spin_lock_bh(&dev->lock);
 	if (smc_rdma_dev_use(dev) && !queue_delayed_work(smc_lgr_wq, &dev->work, delay))
@@ -184,35 +187,35 @@ static void look_later(struct smc_rdma_dev *dev, unsigned long delay)
 	spin_unlock_bh(&dev->lock);
 }
 
-/* Looks at all ports, then at the links. add() calls it, then only the work. May sleep. */
-static void look_at(struct smc_rdma_dev *dev)
+/* Looks at all ports, then at the links. add_device() calls it, then only the work. May sleep. */
+static void check_ports(struct smc_rdma_dev *dev)
 {
 	unsigned long next = MAX_JIFFY_OFFSET;
 	unsigned int port;
 
 	for (port = 1; port <= dev->n_ports; port++)
-		next = min(next, look_at_port(dev, port));
+		next = min(next, check_port(dev, port));
 	next = min(next, smc_link_check(dev));
 	if (next != MAX_JIFFY_OFFSET)
-		look_later(dev, next);
+		queue_later_check(dev, next);
 }
 
-static void look(struct work_struct *work)
+static void check_ports_work(struct work_struct *work)
 {
 	struct smc_rdma_dev *dev = container_of(to_delayed_work(work), struct smc_rdma_dev, work);
 
-	look_at(dev);
+	check_ports(dev);
 	smc_rdma_dev_unuse(dev);
 }
 
 /* Looks at the ports again, whatever the event is. May sleep. */
-static void on_event(struct ib_event_handler *handler, struct ib_event *event)
+static void on_port_event(struct ib_event_handler *handler, struct ib_event *event)
 {
-	look_soon(container_of(handler, struct smc_rdma_dev, events), 0);
+	queue_check(container_of(handler, struct smc_rdma_dev, events), 0);
 }
 
 /* Does the device support SMC-R, on Ethernet? */
-static bool fits(struct ib_device *ib)
+static bool supports_smcr(struct ib_device *ib)
 {
 	return ib->node_type == RDMA_NODE_IB_CA && rdma_protocol_roce(ib, 1) &&
 	       (ib->attrs.device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS);
@@ -220,12 +223,12 @@ static bool fits(struct ib_device *ib)
 
 static struct ib_client client;
 
-static int add(struct ib_device *ib)
+static int add_device(struct ib_device *ib)
 {
 	struct smc_rdma_dev *dev;
 	unsigned int port;
 
-	if (!fits(ib))
+	if (!supports_smcr(ib))
 		return -EOPNOTSUPP;
 	dev = kzalloc(sizeof(*dev), GFP_KERNEL);
 	if (!dev)
@@ -239,25 +242,25 @@ static int add(struct ib_device *ib)
 	refcount_set(&dev->ref, 1);
 	refcount_set(&dev->users, 1);
 	init_completion(&dev->unused);
-	INIT_DELAYED_WORK(&dev->work, look);
+	INIT_DELAYED_WORK(&dev->work, check_ports_work);
 	spin_lock_init(&dev->lock);
 	INIT_LIST_HEAD(&dev->links);
 	dev->n_ports = min_t(u32, ib->phys_port_cnt, SMC_RDMA_PORTS);
 	for (port = 1; port <= dev->n_ports; port++)
 		dev->ports[port - 1].has_hw_id = !smc_pnet_of_hw(ib->dev.parent, port - 1, dev->ports[port - 1].hw_id);
 	ib_set_client_data(ib, &client, dev);
-	look_at(dev);
+	check_ports(dev);
 	mutex_lock(&devs_lock);
 	list_add_tail(&dev->list, &devs);
 	mutex_unlock(&devs_lock);
-	INIT_IB_EVENT_HANDLER(&dev->events, ib, on_event);
+	INIT_IB_EVENT_HANDLER(&dev->events, ib, on_port_event);
 	ib_register_event_handler(&dev->events);
 	/* Changes before the handler was registered were no events. */
-	look_soon(dev, 0);
+	queue_check(dev, 0);
 	return 0;
 }
 
-static void remove(struct ib_device *ib, void *data)
+static void remove_device(struct ib_device *ib, void *data)
 {
 	struct smc_rdma_dev *dev = data;
 
@@ -280,8 +283,8 @@ static void remove(struct ib_device *ib, void *data)
 
 static struct ib_client client = {
 	.name	= "smc",
-	.add	= add,
-	.remove	= remove,
+	.add	= add_device,
+	.remove	= remove_device,
 };
 
 /* smc_rdma_peer_id() - copies the identity of this host. May sleep. Return: false if no port has named the host yet. */

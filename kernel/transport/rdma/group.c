@@ -47,7 +47,7 @@ bool smc_lgr_rdma_add_link(struct smc_lgr_rdma *group, struct smc_link *link)
 	spin_lock_bh(&group->lock);
 	for (slot = 0; slot < SMC_LINKS_PER_LGR_MAX && group->links[slot]; slot++)
 		;
-	if (slot < SMC_LINKS_PER_LGR_MAX && group->state != SMC_GROUP_ENDED) {
+	if (slot < SMC_LINKS_PER_LGR_MAX && group->state != SMC_LGR_RDMA_ENDED) {
 		link->slot = slot;
 		group->links[slot] = link;
 		added = true;
@@ -116,9 +116,9 @@ bool smc_lgr_rdma_fits(const struct smc_lgr *lgr, const void *hint)
 	bool fits = false;
 
 	spin_lock_bh(&group->lock);
-	if (group->state == SMC_GROUP_FORMING)
+	if (group->state == SMC_LGR_RDMA_FORMING)
 		fits = !hint;
-	else if (group->state == SMC_GROUP_READY && !smc_rdma_llc_closing(group))
+	else if (group->state == SMC_LGR_RDMA_READY && !smc_rdma_llc_closing(group))
 		fits = smc_lgr_rdma_find_link(group, hint);
 	spin_unlock_bh(&group->lock);
 	return fits && (hint || smc_lgr_rdma_has_rmb(group));
@@ -143,8 +143,8 @@ void smc_lgr_rdma_ready(struct smc_lgr_rdma *group)
 	struct smc_link *link;
 
 	spin_lock_bh(&group->lock);
-	if (group->state == SMC_GROUP_FORMING) {
-		WRITE_ONCE(group->state, SMC_GROUP_READY);
+	if (group->state == SMC_LGR_RDMA_FORMING) {
+		WRITE_ONCE(group->state, SMC_LGR_RDMA_READY);
 		smc_for_each_link(group, link)
 			smc_rdma_llc_watch_link(link);
 	}
@@ -174,7 +174,7 @@ static struct smc_rdma_buf *make_buf(struct smc_link *link, u8 id, u8 code)
 	bool rmb = id;
 	u8 asked = code;
 
-	down_read(&link->making);
+	down_read(&link->map_rwsem);
 	while (!link->gone) {
 		buf = smc_rdma_buf_new(link, rmb, code, group->buf_type);
 		/* There may be memory for less, or the adapter take it in fewer pieces. */
@@ -191,7 +191,7 @@ static struct smc_rdma_buf *make_buf(struct smc_link *link, u8 id, u8 code)
 		group->bytes[rmb] += buf->size;
 	}
 	spin_unlock_bh(&group->lock);
-	up_read(&link->making);
+	up_read(&link->map_rwsem);
 	return buf;
 }
 
@@ -324,14 +324,14 @@ void smc_lgr_rdma_put_snd(struct smc_link *link, struct smc_rdma_buf *snd, bool 
  * Frees the buffers that no connection has. Each of the others is freed when it is given back, because a program may
  * keep a dead socket, and with it the group, for long.
  */
-static void free_spare(struct smc_lgr_rdma *group)
+static void free_idle_bufs(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_buf *buf, *next;
 	LIST_HEAD(spare);
 
 	spin_lock_bh(&group->lock);
 	group->detached = true;
-	group->leaving = NULL;
+	group->deleted_rmb = NULL;
 	list_splice_init(&group->rmbs, &spare);
 	list_splice_init(&group->sndbufs, &spare);
 	list_for_each_entry_safe(buf, next, &group->rmbs_pending, list)
@@ -348,7 +348,7 @@ void smc_lgr_rdma_delete_link(struct smc_lgr *lgr)
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(lgr);
 
 	spin_lock_bh(&group->lock);
-	if (group->state == SMC_GROUP_READY)
+	if (group->state == SMC_LGR_RDMA_READY)
 		smc_rdma_llc_delete_link(group);
 	spin_unlock_bh(&group->lock);
 }
@@ -372,7 +372,7 @@ void smc_lgr_rdma_end(struct smc_lgr *lgr)
 
 	might_sleep();
 	spin_lock_bh(&group->lock);
-	WRITE_ONCE(group->state, SMC_GROUP_ENDED);
+	WRITE_ONCE(group->state, SMC_LGR_RDMA_ENDED);
 	smc_lgr_rdma_wake_locked(group);
 	spin_unlock_bh(&group->lock);
 	smc_rdma_llc_end(group);
@@ -380,7 +380,7 @@ void smc_lgr_rdma_end(struct smc_lgr *lgr)
 	for (i = 0; i < SMC_LINKS_PER_LGR_MAX; i++)
 		if (group->links[i])
 			smc_link_end(group->links[i]);
-	free_spare(group);
+	free_idle_bufs(group);
 }
 
 /* smc_lgr_rdma_free() - lgr_free of the transport: the group has ended, and no connection is left. Softirq. */

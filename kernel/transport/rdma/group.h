@@ -19,10 +19,10 @@
 /* The most RMBs of each side in a group (docs/protocol.md, 6). */
 #define SMC_RDMA_RTOKENS 255
 
-enum smc_rdma_group_state {
-	SMC_GROUP_FORMING,
-	SMC_GROUP_READY,
-	SMC_GROUP_ENDED,
+enum smc_lgr_rdma_state {
+	SMC_LGR_RDMA_FORMING,
+	SMC_LGR_RDMA_READY,
+	SMC_LGR_RDMA_ENDED,
 };
 
 /* An RMB of the peer's, as one link names it. */
@@ -75,14 +75,14 @@ struct smc_lgr_rdma {
 	struct smc_rdma_conn __rcu *by_rmb[SMC_RDMA_RTOKENS + 1];	/* by the id of their RMB */
 
 	spinlock_t lock;		/* what follows; softirqs off */
-	enum smc_rdma_group_state state;
+	enum smc_lgr_rdma_state state;
 	struct smc_link *links[SMC_LINKS_PER_LGR_MAX];	/* each with a reference */
 	struct list_head waiting;	/* struct smc_rdma_offer */
 	bool detached;			/* no adapter knows a buffer any more: those that are given back are freed */
 	struct list_head rmbs, sndbufs;	/* reusable buffers that no connection has */
 	struct list_head rmbs_pending;	/* RMBs that the peer may still write to */
-	struct smc_rdma_buf *leaving;	/* of these, the one that the peer is asked to forget, by leave */
-	struct smc_rdma_call leave;
+	struct smc_rdma_buf *deleted_rmb;	/* of these, the one that the peer is asked to forget, by delete_call */
+	struct smc_rdma_call delete_call;
 	unsigned int unanswered;	/* consecutive DELETE RKEYs without an answer in time */
 	unsigned int n_rmbs;		/* all RMBs of the group */
 	struct list_head large;		/* struct smc_rdma_conn with large buffers */

@@ -47,7 +47,7 @@ static const char *const names[N_ENTRIES] = {
 /* Each is read alone with READ_ONCE(); writers hold the module's parameter lock. */
 static u32 entries[N_ENTRIES];
 
-static int parse_entry(char *text, u32 values[N_ENTRIES])
+static int parse_test_entry(char *text, u32 values[N_ENTRIES])
 {
 	char *name = strsep(&text, "=");
 	int i = match_string(names, N_ENTRIES, name), rc;
@@ -75,7 +75,7 @@ static int set_test(const char *text, const struct kernel_param *kp)
 	rest = strim(copy);
 	while (!rc && (one = strsep(&rest, ",")))
 		if (*one)
-			rc = parse_entry(one, values);
+			rc = parse_test_entry(one, values);
 	for (i = 0; i < N_ENTRIES && !rc; i++)
 		WRITE_ONCE(entries[i], values[i]);
 	kfree(copy);
@@ -98,7 +98,7 @@ static const struct kernel_param_ops test_ops = { .set = set_test, .get = get_te
 module_param_cb(rdma_test, &test_ops, NULL, 0644);
 MODULE_PARM_DESC(rdma_test, "for tests only: lowers what RDMA devices offer, as kernel/README.md describes");
 
-static u32 lowered(u32 reported, enum entry e)
+static u32 lowered_limit(u32 reported, enum entry e)
 {
 	u32 value = READ_ONCE(entries[e]);
 
@@ -111,12 +111,12 @@ void smc_rdma_limits_read(const struct ib_device *ib, struct smc_rdma_limits *li
 	u32 inline_data = READ_ONCE(entries[INLINE_DATA]);
 
 	*limits = (struct smc_rdma_limits){
-		.qp_wr = lowered(ib->attrs.max_qp_wr, QP_WR),
-		.cqe = lowered(ib->attrs.max_cqe, CQE),
-		.recv_sge = lowered(ib->attrs.max_recv_sge, RECV_SGE),
+		.qp_wr = lowered_limit(ib->attrs.max_qp_wr, QP_WR),
+		.cqe = lowered_limit(ib->attrs.max_cqe, CQE),
+		.recv_sge = lowered_limit(ib->attrs.max_recv_sge, RECV_SGE),
 		.inline_data = inline_data ? inline_data - 1 : U32_MAX,
-		.reg_pages = lowered(ib->attrs.max_fast_reg_page_list_len, REG_PAGES),
-		.vectors = lowered(ib->num_comp_vectors, VECTORS),
+		.reg_pages = lowered_limit(ib->attrs.max_fast_reg_page_list_len, REG_PAGES),
+		.vectors = lowered_limit(ib->num_comp_vectors, VECTORS),
 		.refuse = {
 			[SMC_RDMA_REFUSE_CQ] = ATOMIC_INIT(READ_ONCE(entries[REFUSE_CQ])),
 			[SMC_RDMA_REFUSE_QP] = ATOMIC_INIT(READ_ONCE(entries[REFUSE_QP])),
@@ -125,7 +125,7 @@ void smc_rdma_limits_read(const struct ib_device *ib, struct smc_rdma_limits *li
 	};
 }
 
-static bool refuses(struct smc_rdma_limits *limits, enum smc_rdma_refusal what)
+static bool test_refuses(struct smc_rdma_limits *limits, enum smc_rdma_refusal what)
 {
 	return atomic_dec_if_positive(&limits->refuse[what]) >= 0;
 }
@@ -140,7 +140,7 @@ struct ib_cq *smc_rdma_alloc_cq(struct ib_device *ib, struct smc_rdma_limits *li
 	might_sleep();
 	if (cqe > limits->cqe)
 		return ERR_PTR(-EINVAL);
-	if (refuses(limits, SMC_RDMA_REFUSE_CQ))
+	if (test_refuses(limits, SMC_RDMA_REFUSE_CQ))
 		return ERR_PTR(-ENOMEM);
 	return ib_alloc_cq(ib, context, cqe, vector, IB_POLL_SOFTIRQ);
 }
@@ -156,7 +156,7 @@ struct ib_qp *smc_rdma_create_qp(struct ib_pd *pd, struct smc_rdma_limits *limit
 	might_sleep();
 	if (max(init->cap.max_send_wr, init->cap.max_recv_wr) > limits->qp_wr || init->cap.max_recv_sge > limits->recv_sge)
 		return ERR_PTR(-EINVAL);
-	if (refuses(limits, SMC_RDMA_REFUSE_QP))
+	if (test_refuses(limits, SMC_RDMA_REFUSE_QP))
 		return ERR_PTR(-ENOMEM);
 	init->cap.max_inline_data = min(init->cap.max_inline_data, limits->inline_data);
 	qp = ib_create_qp(pd, init);
@@ -177,7 +177,7 @@ struct ib_mr *smc_rdma_alloc_mr(struct ib_pd *pd, struct smc_rdma_limits *limits
 		msleep(delay);
 	if (pages > limits->reg_pages)
 		return ERR_PTR(-EINVAL);
-	if (refuses(limits, SMC_RDMA_REFUSE_MR))
+	if (test_refuses(limits, SMC_RDMA_REFUSE_MR))
 		return ERR_PTR(-ENOMEM);
 	return ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, pages);
 }

@@ -231,7 +231,7 @@ struct smc_link *smc_link_new(struct smc_lgr_rdma *group, const struct smc_rdma_
 	link->last_read = jiffies;
 	link->peer_recvs = SMC_LINK_PEER_RECVS;
 	link->traffic_class = READ_ONCE(sysctl->smcr_traffic_class);
-	init_rwsem(&link->making);
+	init_rwsem(&link->map_rwsem);
 	mutex_init(&link->lock);
 	spin_lock_init(&link->sq_lock);
 	INIT_LIST_HEAD(&link->on_dev);
@@ -256,7 +256,7 @@ struct smc_link *smc_link_new(struct smc_lgr_rdma *group, const struct smc_rdma_
 }
 
 /* Stops sending and receiving; the peer cannot reach our memory any more. */
-static void stop(struct smc_link *link)
+static void stop_link(struct smc_link *link)
 {
 	spin_lock_bh(&link->path.dev->lock);
 	list_del_init(&link->on_dev);
@@ -292,7 +292,7 @@ static void unmap_bufs(struct smc_link *link)
 }
 
 /* Gives back what a stopped link has, except its own memory. No buffer is mapped for it any more. */
-static void give_back(struct smc_link *link)
+static void free_link(struct smc_link *link)
 {
 	smc_link_free_queues(link);
 	if (link->pd)
@@ -310,12 +310,12 @@ void smc_link_end(struct smc_link *link)
 {
 	might_sleep();
 	/* After this, nothing uses the link or begins to, so its end, which may take long, delays nothing. */
-	down_write(&link->making);
+	down_write(&link->map_rwsem);
 	mutex_lock(&link->lock);
 	link->gone = true;
 	mutex_unlock(&link->lock);
-	up_write(&link->making);
-	stop(link);
+	up_write(&link->map_rwsem);
+	stop_link(link);
 	/*
 	 * After a grace period, softirqs that have seen the link usable are done with its buffers. The last softirq is done
 	 * with the queue, too: it rearms the queue after it has let ib_free_cq() go on, so polling is off until then.
@@ -328,7 +328,7 @@ void smc_link_end(struct smc_link *link)
 		ib_free_cq(link->cq);
 	}
 	unmap_bufs(link);
-	give_back(link);
+	free_link(link);
 }
 
 /* smc_link_discard() - ends a link that no group has. May sleep. */
@@ -341,7 +341,7 @@ void smc_link_discard(struct smc_link *link)
 	smc_link_put(link);
 }
 
-static int to_init(struct smc_link *link)
+static int qp_to_init(struct smc_link *link)
 {
 	int rc;
 	struct ib_qp_attr attr = {
@@ -370,7 +370,7 @@ void smc_link_address(const struct smc_link *link, struct rdma_ah_attr *ah, cons
 	memcpy(ah->roce.dmac, mac, ETH_ALEN);
 }
 
-static int to_rtr(struct smc_link *link)
+static int qp_to_rtr(struct smc_link *link)
 {
 	struct ib_qp_attr attr = {
 		.qp_state = IB_QPS_RTR,
@@ -384,7 +384,7 @@ static int to_rtr(struct smc_link *link)
 
 	if (link->peer.mtu_code < IB_MTU_256 || link->peer.mtu_code > IB_MTU_4096)
 		return -EPROTO;
-	rc = to_init(link);
+	rc = qp_to_init(link);
 	if (rc)
 		return rc;
 	link->mtu_code = min(link->path.mtu_code, link->peer.mtu_code);
@@ -405,12 +405,12 @@ int smc_link_to_rtr(struct smc_link *link)
 	int rc;
 
 	mutex_lock(&link->lock);
-	rc = link->gone ? -ENOTCONN : to_rtr(link);
+	rc = link->gone ? -ENOTCONN : qp_to_rtr(link);
 	mutex_unlock(&link->lock);
 	return rc;
 }
 
-static int to_rts(struct smc_link *link)
+static int qp_to_rts(struct smc_link *link)
 {
 	struct ib_qp_attr attr = {
 		.qp_state = IB_QPS_RTS,
@@ -435,7 +435,7 @@ int smc_link_to_rts(struct smc_link *link)
 	int rc;
 
 	mutex_lock(&link->lock);
-	rc = link->gone ? -ENOTCONN : to_rts(link);
+	rc = link->gone ? -ENOTCONN : qp_to_rts(link);
 	mutex_unlock(&link->lock);
 	return rc;
 }

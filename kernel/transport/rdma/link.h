@@ -164,8 +164,8 @@ struct smc_link {
 	unsigned long last_read;		/* jiffies; when the peer has last reported reading; single word, no lock */
 	struct work_struct down;	/* ends the group; holds a reference on it */
 
-	struct rw_semaphore making;	/* read: buffers are mapped for the link, which may take long; write: it ends */
-	struct mutex lock;		/* what follows, while a work request takes; inner to making */
+	struct rw_semaphore map_rwsem;	/* read: buffers are mapped for the link, which may take long; write: it ends */
+	struct mutex lock;		/* what follows, while a work request takes; inner to map_rwsem */
 	bool gone;			/* set with both locks held: the link has ended */
 	bool inited;			/* lock; the queue pair is beyond RESET */
 	struct ib_pd *pd;

@@ -16,7 +16,7 @@
 #define CALL_INTERVAL (2 * HZ)
 
 /* Return: false if the message has to wait for room. */
-static bool post(struct smc_link *link, const u8 msg[SMC_LINK_MSG_LEN])
+static bool llc_post(struct smc_link *link, const u8 msg[SMC_LINK_MSG_LEN])
 {
 	struct smc_link_send_req req = { .msg = msg, .signaled = true, .waiter = &link->llc.waiter };
 	int rc = smc_link_send(link, &req);
@@ -33,7 +33,7 @@ void smc_rdma_llc_send(struct smc_link *link, const u8 msg[SMC_LINK_MSG_LEN])
 	struct smc_link_llc *llc = &link->llc;
 
 	lockdep_assert_held(&link->group->lock);
-	if (!llc->n && post(link, msg))
+	if (!llc->n && llc_post(link, msg))
 		return;
 	/* The peer asks for more than it lets us answer. */
 	if (llc->n == SMC_LINK_OUT) {
@@ -49,7 +49,7 @@ static void sq_has_room(struct smc_link_waiter *waiter)
 	struct smc_link_llc *llc = &link->llc;
 
 	spin_lock_bh(&link->group->lock);
-	while (llc->n && post(link, llc->out[llc->first])) {
+	while (llc->n && llc_post(link, llc->out[llc->first])) {
 		llc->first = (llc->first + 1) % SMC_LINK_OUT;
 		llc->n--;
 	}
@@ -205,7 +205,7 @@ static void on_delete_rkey(struct smc_link *link, struct smc_llc *m, const u8 *m
 	repeat_keys(link, m, msg);
 }
 
-static void handle(struct smc_link *link, const u8 *msg, u32 len)
+static void llc_handle(struct smc_link *link, const u8 *msg, u32 len)
 {
 	struct smc_lgr_rdma *group = link->group;
 	struct smc_llc m;
@@ -258,7 +258,7 @@ void smc_rdma_llc_receive(struct smc_link *link, const u8 *msg, u32 len)
 	u8 *whole;
 
 	if (len <= link->rx_len) {
-		handle(link, msg, len);
+		llc_handle(link, msg, len);
 		return;
 	}
 	if (!link->v2_buf) {
@@ -273,7 +273,7 @@ void smc_rdma_llc_receive(struct smc_link *link, const u8 *msg, u32 len)
 	memcpy(whole, msg, SMC_LINK_MSG_LEN);
 	memcpy(whole + SMC_LINK_MSG_LEN, link->v2_buf, len - SMC_LINK_MSG_LEN);
 	ib_dma_sync_single_for_device(link->path.dev->ib, link->v2_dma, SMC_LINK_V2_BUF_LEN, DMA_FROM_DEVICE);
-	handle(link, whole, len);
+	llc_handle(link, whole, len);
 	kfree(whole);
 }
 
@@ -328,9 +328,9 @@ static void timer_work(struct work_struct *work)
 	unsigned long next;
 
 	spin_lock_bh(&group->lock);
-	if (group->state != SMC_GROUP_ENDED) {
+	if (group->state != SMC_LGR_RDMA_ENDED) {
 		next = smc_rdma_llc_look_at_calls(group);
-		if (group->state == SMC_GROUP_READY) {
+		if (group->state == SMC_LGR_RDMA_READY) {
 			next = min(next, smc_rdma_llc_test_links(group));
 			rmb = smc_lgr_rdma_delete_rkeys(group);
 		}

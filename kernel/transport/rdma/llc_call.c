@@ -54,20 +54,20 @@ static void next_call(struct smc_lgr_rdma *group)
 }
 
 /* The running call is over. */
-static void finish(struct smc_lgr_rdma *group, struct smc_rdma_call *call, int result)
+static void finish_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call, int result)
 {
 	lockdep_assert_held(&group->lock);
 	list_del_init(&call->list);
 	WRITE_ONCE(call->result, result);
-	if (call != &group->leave)
+	if (call != &group->delete_call)
 		smc_lgr_rdma_wake_locked(group);
 	next_call(group);
-	if (call == &group->leave)
+	if (call == &group->delete_call)
 		smc_rdma_llc_look_soon(group, 0);
 }
 
 /* Does an answer belong to the running call? It names the same key, or no key, if no late answer is expected. */
-static bool is_to(const struct smc_rdma_llc *llc, const struct smc_rdma_call *call, u8 type, u32 rkey)
+static bool answers_call(const struct smc_rdma_llc *llc, const struct smc_rdma_call *call, u8 type, u32 rkey)
 {
 	if (!call || call->type != type)
 		return false;
@@ -87,12 +87,12 @@ void smc_rdma_llc_answered(struct smc_lgr_rdma *group, u8 type, u32 rkey, bool n
 
 	spin_lock_bh(&group->lock);
 	call = list_first_entry_or_null(&llc->calls, struct smc_rdma_call, list);
-	if (is_to(llc, call, type, rkey)) {
-		if (call == &group->leave) {
+	if (answers_call(llc, call, type, rkey)) {
+		if (call == &group->delete_call) {
 			llc->overtakes = 0;
 			group->unanswered = 0;
 		}
-		finish(group, call, negative ? -EREMOTEIO : 0);
+		finish_call(group, call, negative ? -EREMOTEIO : 0);
 	} else if (type == SMC_LLC_DELETE_RKEY && llc->late) {
 		llc->late--;
 		llc->overtaken = !rkey && time_before(jiffies, llc->asked + PROMPT);
@@ -107,7 +107,7 @@ static void begin_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call, u
 	lockdep_assert_held(&group->lock);
 	call->type = type;
 	call->rmb = rmb;
-	call->result = group->state == SMC_GROUP_ENDED ? -ENOTCONN : -EINPROGRESS;
+	call->result = group->state == SMC_LGR_RDMA_ENDED ? -ENOTCONN : -EINPROGRESS;
 	if (call->result == -ENOTCONN)
 		return;
 	list_add_tail(&call->list, &group->llc.calls);
@@ -152,9 +152,9 @@ void smc_rdma_llc_cancel(struct smc_lgr_rdma *group, struct smc_rdma_call *call)
 }
 
 /* Returns when the running call times out. */
-static unsigned long due(const struct smc_lgr_rdma *group, const struct smc_rdma_call *call)
+static unsigned long call_deadline(const struct smc_lgr_rdma *group, const struct smc_rdma_call *call)
 {
-	bool awaited = call != &group->leave || !list_is_singular(&group->llc.calls);
+	bool awaited = call != &group->delete_call || !list_is_singular(&group->llc.calls);
 
 	lockdep_assert_held(&group->lock);
 	return group->llc.asked + (awaited ? PATIENCE : LONG_PATIENCE);
@@ -183,10 +183,10 @@ unsigned long smc_rdma_llc_look_at_calls(struct smc_lgr_rdma *group)
 	lockdep_assert_held(&group->lock);
 	if (!call)
 		return MAX_JIFFY_OFFSET;
-	if (time_before(jiffies, due(group, call)))
-		return due(group, call) - jiffies;
+	if (time_before(jiffies, call_deadline(group, call)))
+		return call_deadline(group, call) - jiffies;
 	if (call->type == SMC_LLC_DELETE_RKEY)
 		expect_late(&group->llc);
-	finish(group, call, -ETIMEDOUT);
+	finish_call(group, call, -ETIMEDOUT);
 	return PATIENCE;
 }

@@ -19,7 +19,7 @@
 #define LINGER (HZ / 2)
 
 /* Sends DELETE LINK, or the response to it: from here on no connection joins the group. */
-static void send_delete(struct smc_link *link, const struct smc_llc_delete_link *d, bool response)
+static void send_delete_link(struct smc_link *link, const struct smc_llc_delete_link *d, bool response)
 {
 	struct smc_lgr_rdma *group = link->group;
 	struct smc_llc m = { .type = SMC_LLC_DELETE_LINK, .response = response, .delete_link = *d };
@@ -34,12 +34,12 @@ static void send_delete(struct smc_link *link, const struct smc_llc_delete_link 
 }
 
 /* The peer deletes the link: answers it, and ends the group, which has no other. */
-static void comply(struct smc_link *link, const struct smc_llc_delete_link *d, bool response)
+static void comply_with_delete(struct smc_link *link, const struct smc_llc_delete_link *d, bool response)
 {
 	struct smc_lgr_rdma *group = link->group;
 
 	spin_lock_bh(&group->lock);
-	send_delete(link, d, response);
+	send_delete_link(link, d, response);
 	spin_unlock_bh(&group->lock);
 	trace_smc_link_fail(group->lgr->id + link->id, SMC_LINK_DELETED, d->reason);
 	smc_link_retire(link);
@@ -69,7 +69,7 @@ static void on_client_request(struct smc_link *link, const struct smc_llc_delete
 	if (drain)
 		smc_lgr_drain(group->lgr);
 	else
-		comply(link, d, false);
+		comply_with_delete(link, d, false);
 }
 
 /* DELETE LINK of the server, with which a client must comply at once. It also answers a request of ours. */
@@ -82,7 +82,7 @@ static void on_server_request(struct smc_link *link, const struct smc_llc_delete
 		return;
 	}
 	answer.reason = 0;
-	comply(link, &answer, true);
+	comply_with_delete(link, &answer, true);
 }
 
 /*
@@ -136,7 +136,7 @@ void smc_rdma_llc_delete_link(struct smc_lgr_rdma *group)
 	lockdep_assert_held(&group->lock);
 	if (group->llc.deleting || !link)
 		return;
-	send_delete(link, group->llc.draining ? &group->llc.request : &d, false);
+	send_delete_link(link, group->llc.draining ? &group->llc.request : &d, false);
 }
 
 /*
@@ -157,7 +157,7 @@ static bool delete_done(struct smc_lgr_rdma *group)
  * Has the peer's adapter acknowledged all LLC messages, including those that had to wait for room, or can it not any
  * more?
  */
-static bool delivered(struct smc_lgr_rdma *group)
+static bool llc_delivered(struct smc_lgr_rdma *group)
 {
 	struct smc_link *link;
 	bool done = true;
@@ -180,7 +180,7 @@ void smc_rdma_llc_flush(struct smc_lgr_rdma *group, unsigned long until)
 
 	might_sleep();
 	if (READ_ONCE(group->llc.deleting) && left > 0)
-		wait_event_timeout(group->llc.flushed, delivered(group), left);
+		wait_event_timeout(group->llc.flushed, llc_delivered(group), left);
 }
 
 /*

@@ -16,7 +16,10 @@
 #define PATIENCE (2 * HZ)
 /* A peer that has passed a test is not tested again for this time when someone says that it does not know the group. */
 #define TRUST HZ
-/* The least time that SO_KEEPALIVE leaves for an answer. The link has other connections, and survives a port that flaps. */
+/*
+ * The least time that SO_KEEPALIVE leaves for an answer. The link has other connections, and survives a port that
+ * flaps.
+ */
 #define KEEPALIVE_LIMIT (4 * HZ)
 /* A link is stuck if nothing of what was sent has arrived for this time. */
 #define STALL_TIME (10 * HZ)
@@ -80,7 +83,7 @@ void smc_rdma_llc_doubt(struct smc_lgr_rdma *group)
 	struct smc_link *link;
 
 	spin_lock_bh(&group->lock);
-	if (group->state != SMC_GROUP_READY || llc->doubted || time_before(jiffies, llc->proven + TRUST))
+	if (group->state != SMC_LGR_RDMA_READY || llc->doubted || time_before(jiffies, llc->proven + TRUST))
 		goto unlock;
 	WRITE_ONCE(llc->doubted, true);
 	llc->doubted_since = jiffies;
@@ -157,7 +160,7 @@ static void expire_keepalive(const struct smc_link *link)
 }
 
 /* Jiffies until a point in time, 0 if it has passed. */
-static unsigned long until(unsigned long when)
+static unsigned long jiffies_until(unsigned long when)
 {
 	long left = when - jiffies;
 
@@ -176,17 +179,17 @@ static unsigned long test_fails(const struct smc_link *link, unsigned long inter
 	unsigned long silent = READ_ONCE(link->last_recv) + interval;
 
 	if (interval)
-		left = until((time_after(silent, since) ? silent : since) + PATIENCE);
+		left = jiffies_until((time_after(silent, since) ? silent : since) + PATIENCE);
 	if (llc->doubted)
-		left = until(llc->doubted_since + PATIENCE);
-	return k->idle == MAX_JIFFY_OFFSET ? left : min(left, until(since + max_t(unsigned long, k->limit, KEEPALIVE_LIMIT)));
+		left = jiffies_until(llc->doubted_since + PATIENCE);
+	return k->idle == MAX_JIFFY_OFFSET ? left : min(left, jiffies_until(since + max_t(unsigned long, k->limit, KEEPALIVE_LIMIT)));
 }
 
 /*
  * Tests a link that has been silent for as long as the namespace, or SO_KEEPALIVE of a connection, allows. Return: jiffies
  * until the next look, MAX_JIFFY_OFFSET if there is none.
  */
-static unsigned long look_at_link(struct smc_link *link)
+static unsigned long check_silence(struct smc_link *link)
 {
 	unsigned long interval = max(READ_ONCE(smc_net(link->group->lgr->key.net)->sysctl.smcr_testlink_time), 0);
 	struct keepalive k = find_keepalive(link);
@@ -207,7 +210,7 @@ static unsigned long look_at_link(struct smc_link *link)
 	idle = min(interval ?: MAX_JIFFY_OFFSET, k.idle);
 	if (idle == MAX_JIFFY_OFFSET)
 		return idle;
-	left = until(READ_ONCE(link->last_recv) + idle);
+	left = jiffies_until(READ_ONCE(link->last_recv) + idle);
 	if (left)
 		return left;
 	begin_test(link);
@@ -216,9 +219,9 @@ static unsigned long look_at_link(struct smc_link *link)
 
 /*
  * Fails a link whose send queue is stuck, because the peer has no receives for it. Such a peer may go on sending itself.
- * On a bad path the queue may move late, but then the peer reads what arrives. Return: as look_at_link() does.
+ * On a bad path the queue may move late, but then the peer reads what arrives. Return: as check_silence() does.
  */
-static unsigned long look_at_queue(struct smc_link *link)
+static unsigned long check_send_queue(struct smc_link *link)
 {
 	struct smc_link_llc *llc = &link->llc;
 	unsigned long taken = READ_ONCE(link->last_read);
@@ -237,14 +240,17 @@ static unsigned long look_at_queue(struct smc_link *link)
 	return STALL_TIME / 2;
 }
 
-/* smc_rdma_llc_test_links() - looks at each link of a group that is ready. Any context. Return: as look_at_link() does. */
+/*
+ * smc_rdma_llc_test_links() - looks at each link of a group that is ready. Any context. Return: as check_silence()
+ * does.
+ */
 unsigned long smc_rdma_llc_test_links(struct smc_lgr_rdma *group)
 {
 	unsigned long next = MAX_JIFFY_OFFSET;
 	struct smc_link *link;
 
 	smc_for_each_link(group, link)
-		next = min3(next, look_at_link(link), look_at_queue(link));
+		next = min3(next, check_silence(link), check_send_queue(link));
 	return next;
 }
 

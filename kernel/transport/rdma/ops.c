@@ -25,7 +25,7 @@ static int is_active(struct smc_rdma_dev *dev, void *arg)
 	return 0;
 }
 
-static void local(struct smc_local *l)
+static void rdma_local(struct smc_local *l)
 {
 	l->r1 = smc_rdma_dev_walk(is_active, NULL);
 	l->r2 = l->r1;
@@ -67,8 +67,8 @@ void smc_rdma_wait(struct smc_rdma_offer *ro, unsigned long timeout)
 	spin_unlock_bh(&group->lock);
 }
 
-/* smc_rdma_waited() - ends smc_rdma_wait(): no news of the group wakes the rendezvous any more. Softirq. */
-void smc_rdma_waited(struct smc_rdma_offer *ro)
+/* smc_rdma_stop_waiting() - ends smc_rdma_wait(): no news of the group wakes the rendezvous any more. Softirq. */
+void smc_rdma_stop_waiting(struct smc_rdma_offer *ro)
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(ro->lgr);
 
@@ -77,23 +77,23 @@ void smc_rdma_waited(struct smc_rdma_offer *ro)
 	spin_unlock_bh(&group->lock);
 }
 
-/* smc_rdma_late() - has the rendezvous waited for too long? */
-bool smc_rdma_late(const struct smc_rdma_offer *ro)
+/* smc_rdma_timed_out() - has the rendezvous waited for too long? */
+bool smc_rdma_timed_out(const struct smc_rdma_offer *ro)
 {
 	return !time_before(jiffies, ro->deadline);
 }
 
 /* Returns the code of the size that an application or administrator asks for. */
-static u8 code_of(u64 want)
+static u8 size_code(u64 want)
 {
 	want = clamp_t(u64, want, SMC_RDMA_SIZE_MIN, (u64)SMC_RDMA_SIZE_MIN << SMC_RDMA_CODE_MAX);
 	return order_base_2(want) - order_base_2(SMC_RDMA_SIZE_MIN);
 }
 
 /* Large buffers have four times the configured size, but no more than 1 MiB because of that. */
-static u8 usual_code(unsigned int set, bool large)
+static u8 default_code(unsigned int set, bool large)
 {
-	u8 code = code_of(set);
+	u8 code = size_code(set);
 
 	return large ? max_t(u8, code, min_t(u8, code + 2, LARGE_CODE_MAX)) : code;
 }
@@ -101,15 +101,15 @@ static u8 usual_code(unsigned int set, bool large)
 static u8 rmb_code(const struct sock *sk, bool large)
 {
 	if (sk->sk_userlocks & SOCK_RCVBUF_LOCK)
-		return code_of(READ_ONCE(sk->sk_rcvbuf) / 2);
-	return usual_code(smc_sysctl_rmem(smc_net(sock_net(sk))), large);
+		return size_code(READ_ONCE(sk->sk_rcvbuf) / 2);
+	return default_code(smc_sysctl_rmem(smc_net(sock_net(sk))), large);
 }
 
 static u8 snd_code(const struct sock *sk, bool large)
 {
 	if (sk->sk_userlocks & SOCK_SNDBUF_LOCK)
-		return code_of(READ_ONCE(sk->sk_sndbuf) / 2);
-	return usual_code(smc_sysctl_wmem(smc_net(sock_net(sk))), large);
+		return size_code(READ_ONCE(sk->sk_sndbuf) / 2);
+	return default_code(smc_sysctl_wmem(smc_net(sock_net(sk))), large);
 }
 
 /* smc_rdma_form() - makes the first link of a group that the rendezvous forms. May sleep. Return: 0 or a reason. */
@@ -174,7 +174,7 @@ static void free_conn(struct smc_rdma_conn *rc)
 }
 
 /* Makes a connection with its buffers, which is not in its group yet. */
-static struct smc_rdma_conn *prepare(struct smc_rdma_offer *ro)
+static struct smc_rdma_conn *alloc_conn(struct smc_rdma_offer *ro)
 {
 	struct smc_rdma_conn *rc = kzalloc(sizeof(*rc), GFP_KERNEL_ACCOUNT);
 
@@ -199,7 +199,7 @@ static struct smc_rdma_conn *prepare(struct smc_rdma_offer *ro)
  */
 int smc_rdma_make_conn(struct smc_rdma_offer *ro)
 {
-	struct smc_rdma_conn *rc = prepare(ro);
+	struct smc_rdma_conn *rc = alloc_conn(ro);
 	struct smc_conn *conn;
 
 	if (!rc)
@@ -228,7 +228,7 @@ int smc_rdma_make_conn(struct smc_rdma_offer *ro)
 }
 
 /* Registers the connection's buffers. Return: 0, -EINPROGRESS if the send queue is full, or a reason. */
-static int make_known(struct smc_rdma_offer *ro, struct smc_rdma_conn *rc)
+static int register_bufs(struct smc_rdma_offer *ro, struct smc_rdma_conn *rc)
 {
 	int err = smc_link_register(rc->link, rc->rmb) ?: smc_link_register(rc->link, rc->snd);
 
@@ -240,17 +240,17 @@ static int make_known(struct smc_rdma_offer *ro, struct smc_rdma_conn *rc)
 }
 
 /*
- * smc_rdma_announce() - makes sure that the peer knows the RMB of a connection in a group that is ready. May sleep.
+ * smc_rdma_confirm_rmb() - makes sure that the peer knows the RMB of a connection in a group that is ready. May sleep.
  * Return: 0, -EINPROGRESS if it is to be called again, or a reason.
  */
-int smc_rdma_announce(struct smc_rdma_offer *ro)
+int smc_rdma_confirm_rmb(struct smc_rdma_offer *ro)
 {
 	struct smc_rdma_conn *rc = smc_rdma_conn_of(ro->offer->conn);
 	struct smc_rdma_buf *rmb = rc->rmb;
 	int result;
 
 	if (!ro->started) {
-		result = make_known(ro, rc);
+		result = register_bufs(ro, rc);
 		if (result || rmb->announced)
 			return result;
 		ro->started = true;
@@ -259,8 +259,8 @@ int smc_rdma_announce(struct smc_rdma_offer *ro)
 	}
 	result = READ_ONCE(ro->call.result);
 	if (result == -EINPROGRESS)
-		return smc_rdma_late(ro) ? SMC_REASON_REG_BUF : -EINPROGRESS;
-	smc_rdma_waited(ro);
+		return smc_rdma_timed_out(ro) ? SMC_REASON_REG_BUF : -EINPROGRESS;
+	smc_rdma_stop_waiting(ro);
 	if (result)
 		return SMC_REASON_REG_BUF;
 	rmb->announced = true;
@@ -292,10 +292,10 @@ int smc_rdma_confirmed(const struct smc_rdma_offer *ro)
 {
 	const struct smc_lgr_rdma *group = smc_lgr_rdma_of(ro->lgr);
 
-	if (READ_ONCE(group->state) == SMC_GROUP_ENDED)
+	if (READ_ONCE(group->state) == SMC_LGR_RDMA_ENDED)
 		return SMC_REASON_NO_ACTIVE_LINK;
 	if (!smp_load_acquire(&ro->link->llc.confirmed)) /* orders has_eyecatcher */
-		return smc_rdma_late(ro) ? SMC_REASON_TIMEOUT_CONFIRM_LINK : -EINPROGRESS;
+		return smc_rdma_timed_out(ro) ? SMC_REASON_TIMEOUT_CONFIRM_LINK : -EINPROGRESS;
 	return ro->link->llc.has_eyecatcher ? SMC_REASON_RMBE_EYECATCHER : 0;
 }
 
@@ -309,7 +309,7 @@ static u32 stated_recvs(const struct smc_link *link)
 	return max_t(u32, link->rq_size * 2 / 3, 2);
 }
 
-static void introduce_us(const struct smc_link *link, struct smc_clc_accept *a)
+static void fill_fce(const struct smc_link *link, struct smc_clc_accept *a)
 {
 	const struct smc_lgr_rdma *group = link->group;
 
@@ -326,8 +326,8 @@ static void introduce_us(const struct smc_link *link, struct smc_clc_accept *a)
 	a->vendor = group->immediate ? smc_clc_vendor_with_recvs(stated_recvs(link)) : 0;
 }
 
-/* smc_rdma_describe_us() - fills the fields that ACCEPT and CONFIRM have in common. May sleep. */
-void smc_rdma_describe_us(const struct smc_rdma_offer *ro, struct smc_clc_accept *a)
+/* smc_rdma_fill_local() - fills the fields that ACCEPT and CONFIRM have in common. May sleep. */
+void smc_rdma_fill_local(const struct smc_rdma_offer *ro, struct smc_clc_accept *a)
 {
 	const struct smc_conn *conn = ro->offer->conn;
 	const struct smc_rdma_conn *rc = smc_rdma_conn_of(conn);
@@ -349,17 +349,17 @@ void smc_rdma_describe_us(const struct smc_rdma_offer *ro, struct smc_clc_accept
 	a->rmb_addr = map->addr;
 	a->psn = link->psn;
 	if (a->version > 1 && ro->first)
-		introduce_us(link, a);
+		fill_fce(link, a);
 }
 
 /*
- * smc_rdma_know_peer() - takes in the peer's end of the connection from its ACCEPT or CONFIRM. May sleep. Return: 0 or
+ * smc_rdma_set_peer() - takes in the peer's end of the connection from its ACCEPT or CONFIRM. May sleep. Return: 0 or
  * a reason.
  *
  * Only in first contact does that message tell of the RMB itself; otherwise the peer has told of it by a link before
  * (RFC 7609, 3.5.5.2.1). So a host that takes the name of another cannot have us write into that one's memory.
  */
-int smc_rdma_know_peer(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
+int smc_rdma_set_peer(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 {
 	struct smc_rdma_conn *rc = smc_rdma_conn_of(ro->offer->conn);
 
@@ -371,7 +371,7 @@ int smc_rdma_know_peer(struct smc_rdma_offer *ro, const struct smc_clc_accept *p
 	return 0;
 }
 
-static int attach(struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_clc_accept *us)
+static int rdma_attach(struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_clc_accept *us)
 {
 	return offer->server ? smc_rdma_server_attach(offer, peer) : smc_rdma_client_attach(offer, peer, us);
 }
@@ -397,7 +397,7 @@ static void undo_conn(struct smc_offer *offer)
  * Ending a group takes until its link has flushed what it was about to send, so that is left to a work: other
  * rendezvous, accept() and the close of the listener may be waiting for this one.
  */
-static void give_up(struct smc_rdma_offer *ro)
+static void end_unused_lgr(struct smc_rdma_offer *ro)
 {
 	if (ro->link)
 		smc_link_fail(ro->link, SMC_LINK_UNUSED, 0);
@@ -409,9 +409,9 @@ static void give_up(struct smc_rdma_offer *ro)
  * A group that only this rendezvous has seen ends with it, unless it has ended before. A group that the peer does not
  * know is tested.
  */
-static void undo(struct smc_offer *offer, struct smc_rdma_offer *ro)
+static void undo_rendezvous(struct smc_offer *offer, struct smc_rdma_offer *ro)
 {
-	bool alone = ro->first && READ_ONCE(smc_lgr_rdma_of(ro->lgr)->state) != SMC_GROUP_READY;
+	bool alone = ro->first && READ_ONCE(smc_lgr_rdma_of(ro->lgr)->state) != SMC_LGR_RDMA_READY;
 
 	if (offer->conn) {
 		if (alone)
@@ -419,12 +419,12 @@ static void undo(struct smc_offer *offer, struct smc_rdma_offer *ro)
 		undo_conn(offer);
 	}
 	if (alone)
-		give_up(ro);
+		end_unused_lgr(ro);
 	else if (offer->out_of_sync)
 		smc_rdma_llc_doubt(smc_lgr_rdma_of(ro->lgr));
 }
 
-static void detach(struct smc_offer *offer)
+static void rdma_detach(struct smc_offer *offer)
 {
 	struct smc_rdma_offer *ro = smc_rdma_offer_of(offer);
 	unsigned int i;
@@ -433,9 +433,9 @@ static void detach(struct smc_offer *offer)
 		return;
 	offer->opaque[SMC_ROLE_R] = NULL;
 	if (ro->lgr) {
-		smc_rdma_waited(ro);
+		smc_rdma_stop_waiting(ro);
 		smc_rdma_llc_cancel(smc_lgr_rdma_of(ro->lgr), &ro->call);
-		undo(offer, ro);
+		undo_rendezvous(offer, ro);
 		smc_link_put(ro->link);
 		if (ro->placed)
 			smc_lgr_leave(ro->lgr);
@@ -452,7 +452,7 @@ static void detach(struct smc_offer *offer)
  * The peer may not know of the end yet, and may write until it says that it is done. It may be saying so right now:
  * cdc_recv() looks for the RMB on rmbs_pending afterwards.
  */
-static void release(struct smc_conn *conn)
+static void rdma_release(struct smc_conn *conn)
 {
 	struct smc_rdma_conn *rc = smc_rdma_conn_of(conn);
 
@@ -467,7 +467,7 @@ static void release(struct smc_conn *conn)
 	smc_stats_buf_usage(conn->member.sn, SMC_STATS_R, false, -(s64)rc->snd->size);
 }
 
-static void destroy(struct smc_conn *conn)
+static void rdma_free(struct smc_conn *conn)
 {
 	free_conn(smc_rdma_conn_of(conn));
 }
@@ -476,13 +476,13 @@ const struct smc_transport_ops smc_rdma_transport = {
 	.name		= "SMC-R",
 	.role		= SMC_ROLE_R,
 	.owner		= THIS_MODULE,
-	.local		= local,
+	.local		= rdma_local,
 	.offer		= smc_rdma_client_offer,
 	.match		= smc_rdma_server_match,
-	.attach		= attach,
-	.detach		= detach,
-	.release	= release,
-	.free		= destroy,
+	.attach		= rdma_attach,
+	.detach		= rdma_detach,
+	.release	= rdma_release,
+	.free		= rdma_free,
 	.write		= smc_rdma_write,
 	.signal		= smc_rdma_signal,
 	.peer_full	= smc_rdma_peer_full,

@@ -19,7 +19,7 @@
 #define WR_EXTRA 1
 #define CQE_EXTRA 3
 
-static int map(struct ib_device *ib, u8 **buf, u64 *dma, size_t len, enum dma_data_direction dir)
+static int map_msgs(struct ib_device *ib, u8 **buf, u64 *dma, size_t len, enum dma_data_direction dir)
 {
 	*buf = kzalloc(len, GFP_KERNEL);
 	if (!*buf)
@@ -32,7 +32,7 @@ static int map(struct ib_device *ib, u8 **buf, u64 *dma, size_t len, enum dma_da
 	return -ENOMEM;
 }
 
-static void unmap(struct ib_device *ib, u8 *buf, u64 dma, size_t len, enum dma_data_direction dir)
+static void unmap_msgs(struct ib_device *ib, u8 *buf, u64 dma, size_t len, enum dma_data_direction dir)
 {
 	if (!buf)
 		return;
@@ -41,7 +41,7 @@ static void unmap(struct ib_device *ib, u8 *buf, u64 dma, size_t len, enum dma_d
 }
 
 /* Do receives have a second element, for long messages? */
-static bool has_spill(const struct smc_link *link)
+static bool has_v2_buf(const struct smc_link *link)
 {
 	return link->path.version > 1 && link->rx_len == SMC_LINK_MSG_LEN;
 }
@@ -67,7 +67,7 @@ static int choose_sizes(struct smc_link *link, const struct smc_sysctl *sysctl)
 }
 
 /* Return: false if the queues are as small as a link can have them. */
-static bool shrink(struct smc_link *link)
+static bool shrink_queues(struct smc_link *link)
 {
 	if (link->sq_size == SQ_LEAST && link->rq_size == RQ_LEAST)
 		return false;
@@ -100,7 +100,7 @@ static int create_qp(struct smc_link *link, u32 inline_data)
 			.max_send_wr = link->sq_size + WR_EXTRA,
 			.max_recv_wr = link->rq_size + WR_EXTRA,
 			.max_send_sge = 1,
-			.max_recv_sge = has_spill(link) ? 2 : 1,
+			.max_recv_sge = has_v2_buf(link) ? 2 : 1,
 			.max_inline_data = inline_data,
 		},
 	};
@@ -120,7 +120,7 @@ static int create_qp(struct smc_link *link, u32 inline_data)
 }
 
 /* Creates a completion queue and a queue pair of the sizes that the link has now. */
-static int create_pair(struct smc_link *link)
+static int create_queues(struct smc_link *link)
 {
 	struct ib_cq *cq = smc_rdma_alloc_cq(link->path.dev->ib, &link->limits, link,
 					     link->sq_size + link->rq_size + CQE_EXTRA, link->vector);
@@ -151,24 +151,24 @@ static int alloc_slots(struct smc_link *link)
 	if (!link->slots)
 		return -ENOMEM;
 	if (link->rx_len == SMC_LINK_MSG_LEN)
-		rc = map(ib, &link->rx_msgs, &link->rx_dma, link->rq_size * SMC_LINK_MSG_LEN, DMA_FROM_DEVICE);
+		rc = map_msgs(ib, &link->rx_msgs, &link->rx_dma, link->rq_size * SMC_LINK_MSG_LEN, DMA_FROM_DEVICE);
 	for (i = 0; i < link->rq_size && !rc; i++) {
 		slot = &link->slots[i];
 		slot->cqe.done = smc_link_received;
 		slot->link = link;
 		if (link->rx_len > SMC_LINK_MSG_LEN) {
-			rc = map(ib, &slot->msg, &slot->dma, link->rx_len, DMA_FROM_DEVICE);
+			rc = map_msgs(ib, &slot->msg, &slot->dma, link->rx_len, DMA_FROM_DEVICE);
 		} else {
 			slot->msg = link->rx_msgs + i * SMC_LINK_MSG_LEN;
 			slot->dma = link->rx_dma + i * SMC_LINK_MSG_LEN;
 		}
 	}
-	if (!rc && has_spill(link))
-		rc = map(ib, &link->v2_buf, &link->v2_dma, SMC_LINK_V2_BUF_LEN, DMA_FROM_DEVICE);
+	if (!rc && has_v2_buf(link))
+		rc = map_msgs(ib, &link->v2_buf, &link->v2_dma, SMC_LINK_V2_BUF_LEN, DMA_FROM_DEVICE);
 	return rc;
 }
 
-static int alloc_marks(struct smc_link *link)
+static int alloc_signaled(struct smc_link *link)
 {
 	u32 i;
 
@@ -181,7 +181,7 @@ static int alloc_marks(struct smc_link *link)
 	}
 	if (link->inline_ok)
 		return 0;
-	return map(link->path.dev->ib, &link->tx_msgs, &link->tx_dma, link->sq_size * SMC_LINK_MSG_LEN, DMA_TO_DEVICE);
+	return map_msgs(link->path.dev->ib, &link->tx_msgs, &link->tx_dma, link->sq_size * SMC_LINK_MSG_LEN, DMA_TO_DEVICE);
 }
 
 /*
@@ -206,9 +206,9 @@ int smc_link_create_queues(struct smc_link *link, const struct smc_sysctl *sysct
 		return rc;
 	}
 	do
-		rc = create_pair(link);
-	while (rc && shrink(link));
-	return rc ?: alloc_slots(link) ?: alloc_marks(link);
+		rc = create_queues(link);
+	while (rc && shrink_queues(link));
+	return rc ?: alloc_slots(link) ?: alloc_signaled(link);
 }
 
 /* smc_link_free_queues() - frees the memory of a link whose queue pair is destroyed. May sleep. */
@@ -218,10 +218,10 @@ void smc_link_free_queues(struct smc_link *link)
 	u32 i;
 
 	for (i = 0; link->slots && link->rx_len > SMC_LINK_MSG_LEN && i < link->rq_size; i++)
-		unmap(ib, link->slots[i].msg, link->slots[i].dma, link->rx_len, DMA_FROM_DEVICE);
-	unmap(ib, link->v2_buf, link->v2_dma, SMC_LINK_V2_BUF_LEN, DMA_FROM_DEVICE);
-	unmap(ib, link->rx_msgs, link->rx_dma, link->rq_size * SMC_LINK_MSG_LEN, DMA_FROM_DEVICE);
-	unmap(ib, link->tx_msgs, link->tx_dma, link->sq_size * SMC_LINK_MSG_LEN, DMA_TO_DEVICE);
+		unmap_msgs(ib, link->slots[i].msg, link->slots[i].dma, link->rx_len, DMA_FROM_DEVICE);
+	unmap_msgs(ib, link->v2_buf, link->v2_dma, SMC_LINK_V2_BUF_LEN, DMA_FROM_DEVICE);
+	unmap_msgs(ib, link->rx_msgs, link->rx_dma, link->rq_size * SMC_LINK_MSG_LEN, DMA_FROM_DEVICE);
+	unmap_msgs(ib, link->tx_msgs, link->tx_dma, link->sq_size * SMC_LINK_MSG_LEN, DMA_TO_DEVICE);
 	kfree(link->signaled);
 	kfree(link->slots);
 	smc_rdma_vector_put(link->path.dev, link->vector);

@@ -23,7 +23,7 @@
  * Is there room for several waiters, so that they are not woken one by one, and for the largest request? A waiter that
  * finds too little room waits again, and would be woken again at once.
  */
-static bool has_room(const struct smc_link *link)
+static bool sq_has_room(const struct smc_link *link)
 {
 	u64 used = link->sq_posted - link->sq_done;
 
@@ -38,7 +38,7 @@ static struct smc_link_waiter *next_waiter(struct smc_link *link)
 	struct smc_link_waiter *waiter = NULL;
 
 	spin_lock_bh(&link->sq_lock);
-	if (has_room(link) || !smc_link_usable(link))
+	if (sq_has_room(link) || !smc_link_usable(link))
 		waiter = list_first_entry_or_null(&link->waiting, struct smc_link_waiter, list);
 	if (waiter)
 		list_del_init(&waiter->list);
@@ -188,7 +188,7 @@ static void prepare_message(struct smc_link *link, struct ib_sge *sge, const u8 
 }
 
 /* Calls the completion when the work requests up to the last have arrived. */
-static void expect(struct smc_link *link, struct smc_link_send_req *req, u64 last)
+static void add_completion(struct smc_link *link, struct smc_link_send_req *req, u64 last)
 {
 	struct smc_link_completion *completion = req->completion;
 
@@ -249,7 +249,7 @@ int smc_link_send(struct smc_link *link, struct smc_link_send_req *req)
 		smc_link_fail(link, SMC_LINK_NOT_POSTED, 0);
 		rc = -ENOTCONN;
 	} else if (req->completion) {
-		expect(link, req, last);
+		add_completion(link, req, last);
 	}
 out:
 	spin_unlock_bh(&link->sq_lock);

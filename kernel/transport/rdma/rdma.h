@@ -27,15 +27,15 @@ static inline struct smc_rdma_conn *smc_rdma_conn_of(const struct smc_conn *conn
 /* ops.c */
 struct smc_rdma_offer *smc_rdma_offer_new(struct smc_offer *offer);
 void smc_rdma_wait(struct smc_rdma_offer *ro, unsigned long timeout);
-void smc_rdma_waited(struct smc_rdma_offer *ro);
-bool smc_rdma_late(const struct smc_rdma_offer *ro);
+void smc_rdma_stop_waiting(struct smc_rdma_offer *ro);
+bool smc_rdma_timed_out(const struct smc_rdma_offer *ro);
 int smc_rdma_form(struct smc_rdma_offer *ro, const struct smc_rdma_path *path);
 int smc_rdma_make_conn(struct smc_rdma_offer *ro);
-int smc_rdma_announce(struct smc_rdma_offer *ro);
+int smc_rdma_confirm_rmb(struct smc_rdma_offer *ro);
 int smc_rdma_open_link(struct smc_rdma_offer *ro);
 int smc_rdma_confirmed(const struct smc_rdma_offer *ro);
-void smc_rdma_describe_us(const struct smc_rdma_offer *ro, struct smc_clc_accept *a);
-int smc_rdma_know_peer(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer);
+void smc_rdma_fill_local(const struct smc_rdma_offer *ro, struct smc_clc_accept *a);
+int smc_rdma_set_peer(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer);
 
 /* show.c */
 void smc_rdma_describe(const struct smc_conn *conn, struct smc_diag_info *info);

@@ -20,7 +20,7 @@ static bool rxe_in_turn;
 module_param(rxe_in_turn, bool, 0444);
 MODULE_PARM_DESC(rxe_in_turn, "soft-RoCE registers buffers as adapters of hardware do, for tests");
 
-static void registered(struct ib_cq *cq, struct ib_wc *wc)
+static void reg_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct smc_link_reg_qp *reg = container_of(wc->wr_cqe, struct smc_link_reg_qp, cqe);
 
@@ -28,7 +28,7 @@ static void registered(struct ib_cq *cq, struct ib_wc *wc)
 	complete(&reg->done);
 }
 
-static int connect_side(struct smc_link *link)
+static int connect_reg_qp(struct smc_link *link)
 {
 	struct ib_qp *qp = link->reg_qp.qp;
 	struct ib_qp_attr attr = {
@@ -70,13 +70,13 @@ int smc_link_reg_qp_new(struct smc_link *link)
 
 	if (link->path.dev->ib->ops.driver_id != RDMA_DRIVER_RXE || rxe_in_turn)
 		return 0;
-	link->reg_qp.cqe.done = registered;
+	link->reg_qp.cqe.done = reg_done;
 	init_completion(&link->reg_qp.done);
 	qp = ib_create_qp(link->pd, &init);
 	if (IS_ERR(qp))
 		return PTR_ERR(qp);
 	link->reg_qp.qp = qp;
-	return connect_side(link);
+	return connect_reg_qp(link);
 }
 
 /* Posts to the registration QP, and waits for the completion. */
@@ -99,7 +99,7 @@ static int post_to_reg_qp(struct smc_link *link, struct ib_reg_wr *wr)
 }
 
 /* Posts to the send queue. What is sent afterwards is sent after the registration. */
-static int post(struct smc_link *link, struct ib_reg_wr *wr)
+static int post_to_sq(struct smc_link *link, struct ib_reg_wr *wr)
 {
 	u64 last;
 	int rc = 0;
@@ -133,7 +133,7 @@ static int post_registration(struct smc_link *link, const struct smc_buf_map *ma
 	};
 
 	lockdep_assert_held(&link->lock);
-	return link->reg_qp.qp ? post_to_reg_qp(link, &wr) : post(link, &wr);
+	return link->reg_qp.qp ? post_to_reg_qp(link, &wr) : post_to_sq(link, &wr);
 }
 
 /*

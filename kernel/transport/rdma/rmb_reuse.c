@@ -22,7 +22,7 @@ static void make_reusable(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb)
 {
 	lockdep_assert_held(&group->lock);
 	/* If the peer is asked to forget the RMB, the answer decides. */
-	if (rmb != group->leaving)
+	if (rmb != group->deleted_rmb)
 		list_move(&rmb->list, &group->rmbs);
 }
 
@@ -76,17 +76,17 @@ void smc_lgr_rdma_peer_closed(struct smc_lgr_rdma *group, u32 token)
  * Returns the RMB that the peer was asked to forget, if it has. Unless that is certain, the RMB stays, and CONFIRM RKEY
  * goes to the peer before it is used again.
  */
-static struct smc_rdma_buf *forgotten(struct smc_lgr_rdma *group)
+static struct smc_rdma_buf *take_forgotten(struct smc_lgr_rdma *group)
 {
-	struct smc_rdma_buf *rmb = group->leaving;
+	struct smc_rdma_buf *rmb = group->deleted_rmb;
 	struct smc_link *link;
 
 	lockdep_assert_held(&group->lock);
-	if (!rmb || group->leave.result == -EINPROGRESS)
+	if (!rmb || group->delete_call.result == -EINPROGRESS)
 		return NULL;
-	group->leaving = NULL;
+	group->deleted_rmb = NULL;
 	/* EREMOTEIO: the peer does not know it. */
-	if (!group->leave.result || group->leave.result == -EREMOTEIO) {
+	if (!group->delete_call.result || group->delete_call.result == -EREMOTEIO) {
 		list_del_init(&rmb->list);
 		smc_lgr_rdma_uncount(group, rmb->id);
 		group->bytes[true] -= rmb->size;
@@ -104,7 +104,7 @@ static struct smc_rdma_buf *forgotten(struct smc_lgr_rdma *group)
 }
 
 /* Returns the RMB that has waited longest, if that is long enough. */
-static struct smc_rdma_buf *overdue(struct smc_lgr_rdma *group)
+static struct smc_rdma_buf *find_overdue(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_buf *rmb, *oldest = NULL;
 
@@ -125,11 +125,11 @@ static struct smc_rdma_buf *overdue(struct smc_lgr_rdma *group)
  */
 struct smc_rdma_buf *smc_lgr_rdma_delete_rkeys(struct smc_lgr_rdma *group)
 {
-	struct smc_rdma_buf *gone = forgotten(group);
+	struct smc_rdma_buf *gone = take_forgotten(group);
 	struct smc_link *link;
 
 	lockdep_assert_held(&group->lock);
-	if (group->leaving)
+	if (group->deleted_rmb)
 		return NULL;
 	/* No connection can join the group any more, and a peer that fills groups like this may have many. */
 	if (!smc_lgr_rdma_has_rmb(group) && !READ_ONCE(group->lgr->n_conns)) {
@@ -137,9 +137,9 @@ struct smc_rdma_buf *smc_lgr_rdma_delete_rkeys(struct smc_lgr_rdma *group)
 			smc_link_retire(link);
 		return gone;
 	}
-	group->leaving = overdue(group);
-	if (group->leaving)
-		smc_rdma_llc_delete_rkey(group, group->leaving, &group->leave);
+	group->deleted_rmb = find_overdue(group);
+	if (group->deleted_rmb)
+		smc_rdma_llc_delete_rkey(group, group->deleted_rmb, &group->delete_call);
 	return gone;
 }
 

@@ -7,7 +7,9 @@
 
 #include "rdma.h"
 
-/* smc_rdma_gid_is_ipv4() - is a GID of version 2 an IPv4 address? Peers write ::ffff:a.b.c.d or ::a.b.c.d. Any context. */
+/*
+ * smc_rdma_gid_is_ipv4() - is a GID of version 2 an IPv4 address? Peers write ::ffff:a.b.c.d or ::a.b.c.d. Any context.
+ */
 bool smc_rdma_gid_is_ipv4(const u8 gid[16])
 {
 	static const u8 zeros[10];

@@ -10,7 +10,7 @@
 #include "rdma.h"
 
 /* Returns the row of an RMB by the key and address that it has on a link, or -ENOENT. */
-static int find(const struct smc_lgr_rdma *group, const struct smc_link *link, u32 rkey, u64 addr)
+static int rtoken_find(const struct smc_lgr_rdma *group, const struct smc_link *link, u32 rkey, u64 addr)
 {
 	int row;
 
@@ -31,7 +31,7 @@ int smc_rtoken_add(struct smc_link *link, u32 rkey, u64 addr)
 	int row;
 
 	spin_lock_bh(&group->lock);
-	row = find(group, link, rkey, addr);
+	row = rtoken_find(group, link, rkey, addr);
 	if (row < 0)
 		row = find_first_zero_bit(group->rtoken_rows, SMC_RDMA_RTOKENS);
 	if (row < SMC_RDMA_RTOKENS) {
@@ -43,14 +43,14 @@ int smc_rtoken_add(struct smc_link *link, u32 rkey, u64 addr)
 }
 
 /* Which connections are to be aborted: those that write to some RMBs, or to one element of them. */
-struct victims {
+struct writers {
 	DECLARE_BITMAP(rows, SMC_RDMA_RTOKENS);
 	u64 off;			/* of the RMBE */
 	bool any_off;
 	const struct smc_rdma_conn *but;	/* except this one */
 };
 
-static bool is_victim(const struct smc_rdma_conn *rc, const struct victims *v)
+static bool is_writer(const struct smc_rdma_conn *rc, const struct writers *v)
 {
 	return rc != v->but && rc->bound && !READ_ONCE(rc->tx.write_closed) && test_bit(rc->rtoken, v->rows) &&
 	       (v->any_off || rc->peer_off == v->off);
@@ -72,7 +72,7 @@ static struct in6_addr peer_address(const struct sock *sk)
  * Does a connection with another address of the peer's write to the RMBE? CLC messages do not prove who sends them, and
  * keys are sent in clear, but TCP's address is one that answers come back from.
  */
-static bool is_of_another_address(struct smc_lgr_rdma *group, const struct victims *v)
+static bool is_of_another_address(struct smc_lgr_rdma *group, const struct writers *v)
 {
 	struct in6_addr ours = peer_address(v->but->conn->sk), theirs;
 	struct smc_conn *conn;
@@ -82,7 +82,7 @@ static bool is_of_another_address(struct smc_lgr_rdma *group, const struct victi
 	lockdep_assert_held(&group->lock);
 	rcu_read_lock();
 	xa_for_each(&group->conns, token, conn) {
-		if (!is_victim(smc_rdma_conn_of(conn), v))
+		if (!is_writer(smc_rdma_conn_of(conn), v))
 			continue;
 		theirs = peer_address(conn->sk);
 		any |= !ipv6_addr_equal(&ours, &theirs);
@@ -92,7 +92,7 @@ static bool is_of_another_address(struct smc_lgr_rdma *group, const struct victi
 }
 
 /* Unbinds the next of these connections. Return: the connection, with a reference, or NULL. */
-static struct smc_rdma_conn *next_victim(struct smc_lgr_rdma *group, const struct victims *v)
+static struct smc_rdma_conn *next_writer(struct smc_lgr_rdma *group, const struct writers *v)
 {
 	struct smc_rdma_conn *rc, *found = NULL;
 	struct smc_conn *conn;
@@ -102,7 +102,7 @@ static struct smc_rdma_conn *next_victim(struct smc_lgr_rdma *group, const struc
 	spin_lock_bh(&group->lock);
 	xa_for_each(&group->conns, token, conn) {
 		rc = smc_rdma_conn_of(conn);
-		if (!is_victim(rc, v))
+		if (!is_writer(rc, v))
 			continue;
 		rc->bound = false;
 		if (!smc_conn_get_live(conn))
@@ -115,11 +115,11 @@ static struct smc_rdma_conn *next_victim(struct smc_lgr_rdma *group, const struc
 	return found;
 }
 
-static void abort_victims(struct smc_lgr_rdma *group, const struct victims *v)
+static void abort_writers(struct smc_lgr_rdma *group, const struct writers *v)
 {
 	struct smc_rdma_conn *rc;
 
-	while ((rc = next_victim(group, v))) {
+	while ((rc = next_writer(group, v))) {
 		smc_rdma_revoke(rc);
 		smc_conn_put(rc->conn);
 	}
@@ -136,12 +136,12 @@ static void abort_victims(struct smc_lgr_rdma *group, const struct victims *v)
 bool smc_rtoken_bind(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer, bool first)
 {
 	u64 size = (u64)SMC_RDMA_SIZE_MIN << peer->size_code;
-	struct victims others = { .off = (peer->rmbe_idx - 1) * size, .but = rc };
+	struct writers others = { .off = (peer->rmbe_idx - 1) * size, .but = rc };
 	struct smc_lgr_rdma *group = rc->group;
 	int row;
 
 	spin_lock_bh(&group->lock);
-	row = first || peer->rkey ? find(group, rc->link, peer->rkey, peer->rmb_addr) : -ENOENT;
+	row = first || peer->rkey ? rtoken_find(group, rc->link, peer->rkey, peer->rmb_addr) : -ENOENT;
 	if (row >= 0) {
 		__set_bit(row, others.rows);
 		rc->bound = !is_of_another_address(group, &others);
@@ -153,7 +153,7 @@ bool smc_rtoken_bind(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer
 	spin_unlock_bh(&group->lock);
 	if (!rc->bound)
 		return false;
-	abort_victims(group, &others);
+	abort_writers(group, &others);
 	return true;
 }
 
@@ -165,7 +165,7 @@ bool smc_rtoken_bind(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer
 int smc_rtoken_del(struct smc_link *link, u32 rkey)
 {
 	struct smc_lgr_rdma *group = link->group;
-	struct victims writers = { .any_off = true };
+	struct writers writers = { .any_off = true };
 	int row;
 
 	spin_lock_bh(&group->lock);
@@ -176,6 +176,6 @@ int smc_rtoken_del(struct smc_link *link, u32 rkey)
 	spin_unlock_bh(&group->lock);
 	if (bitmap_empty(writers.rows, SMC_RDMA_RTOKENS))
 		return -ENOENT;
-	abort_victims(group, &writers);
+	abort_writers(group, &writers);
 	return 0;
 }

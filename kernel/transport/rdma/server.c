@@ -14,7 +14,7 @@
 #define FORMING_TIMEOUT (5 * HZ / 2)
 
 /* Return: 0 or a reason. */
-static int choose(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
+static int server_choose_path(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
 {
 	int reason = SMC_REASON_NO_R_DEV;
 
@@ -29,7 +29,7 @@ static int choose(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
 	return reason;
 }
 
-static int join(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
+static int server_join_lgr(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
 {
 	const struct smc_rdma_path *path = &ro->path[0];
 	struct smc_lgr_key key = {
@@ -77,7 +77,7 @@ static void set_limits(struct smc_lgr_rdma *group, const struct smc_clc_proposal
 }
 
 /* First contact: forms a group with a link. Return: 0 or a reason. */
-static int form(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
+static int server_form_lgr(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(ro->lgr);
 	struct smc_link_peer to = {};
@@ -108,58 +108,58 @@ static int wait_for_group(struct smc_rdma_offer *ro)
 	if (list_empty(&ro->list))
 		smc_rdma_wait(ro, FORMING_TIMEOUT);
 	switch (READ_ONCE(group->state)) {
-	case SMC_GROUP_READY:
+	case SMC_LGR_RDMA_READY:
 		if (READ_ONCE(group->llc.doubted))
 			break;
-		smc_rdma_waited(ro);
+		smc_rdma_stop_waiting(ro);
 		ro->link = smc_lgr_rdma_get_link(group, NULL);
 		return ro->link ? 0 : -EAGAIN;
-	case SMC_GROUP_ENDED:
+	case SMC_LGR_RDMA_ENDED:
 		return -EAGAIN;
 	default:
 		break;
 	}
-	return smc_rdma_late(ro) ? SMC_REASON_TIMEOUT_CONFIRM_LINK : -EINPROGRESS;
+	return smc_rdma_timed_out(ro) ? SMC_REASON_TIMEOUT_CONFIRM_LINK : -EINPROGRESS;
 }
 
 /* Gives back the place in a group that is of no use. */
-static void leave(struct smc_rdma_offer *ro)
+static void server_leave_lgr(struct smc_rdma_offer *ro)
 {
-	smc_rdma_waited(ro);
+	smc_rdma_stop_waiting(ro);
 	smc_lgr_leave(ro->lgr);
 	ro->lgr = NULL;
 	ro->placed = false;
 }
 
 /* Makes a connection in a group, which this rendezvous or another forms. Return: 0, -EINPROGRESS or a reason. */
-static int get_in(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
+static int server_make_conn(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
 {
 	int rc;
 
 	do {
-		rc = ro->lgr ? 0 : join(ro, p);
+		rc = ro->lgr ? 0 : server_join_lgr(ro, p);
 		if (rc)
 			return rc;
 		if (ro->first)
-			return form(ro, p);
+			return server_form_lgr(ro, p);
 		rc = wait_for_group(ro);
 		if (rc == -EAGAIN)
-			leave(ro);
+			server_leave_lgr(ro);
 	} while (rc == -EAGAIN);
 	return rc ?: smc_rdma_make_conn(ro);
 }
 
-static int match(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
+static int server_match(struct smc_rdma_offer *ro, const struct smc_clc_proposal *p)
 {
-	int rc = ro->path[0].dev ? 0 : choose(ro, p);
+	int rc = ro->path[0].dev ? 0 : server_choose_path(ro, p);
 
 	if (rc)
 		return rc;
 	if (!ro->offer->conn)
-		rc = get_in(ro, p);
+		rc = server_make_conn(ro, p);
 	if (rc)
 		return rc;
-	return ro->first ? 0 : smc_rdma_announce(ro);
+	return ro->first ? 0 : smc_rdma_confirm_rmb(ro);
 }
 
 /* smc_rdma_server_match() - match of the transport. May sleep. Return: as match does. */
@@ -172,14 +172,14 @@ int smc_rdma_server_match(struct smc_offer *offer, const struct smc_clc_proposal
 		ro = smc_rdma_offer_new(offer);
 	if (!ro)
 		return SMC_REASON_MEM;
-	rc = match(ro, p);
+	rc = server_match(ro, p);
 	if (rc > 0)
 		smc_rdma_transport.detach(offer);
 	if (rc)
 		return rc;
 	memset(us, 0, sizeof(*us));
 	us->type = SMC_CLC_ACCEPT;
-	smc_rdma_describe_us(ro, us);
+	smc_rdma_fill_local(ro, us);
 	memcpy(us->eid, ro->eid, sizeof(us->eid));
 	/* A client that joins writes as soon as it has answered. */
 	smc_rdma_conn_of(offer->conn)->exposed = true;
@@ -187,7 +187,7 @@ int smc_rdma_server_match(struct smc_offer *offer, const struct smc_clc_proposal
 }
 
 /* The client can receive: opens our side of the link, and sends CONFIRM LINK. Return: 0 or a reason. */
-static int begin(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
+static int open_first_link(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(ro->lgr);
 	struct smc_link *link = ro->link;
@@ -208,7 +208,7 @@ static int begin(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 	rc = smc_rdma_open_link(ro);
 	if (rc)
 		return rc;
-	rc = smc_rdma_know_peer(ro, peer);
+	rc = smc_rdma_set_peer(ro, peer);
 	if (rc)
 		return rc;
 	smc_lgr_set_peer(ro->lgr, peer);
@@ -225,7 +225,7 @@ static int first_contact(struct smc_rdma_offer *ro, const struct smc_clc_accept 
 
 	if (!ro->started) {
 		ro->started = true;
-		rc = begin(ro, peer);
+		rc = open_first_link(ro, peer);
 		if (rc)
 			return rc;
 	}
@@ -250,7 +250,7 @@ static int subsequent_contact(struct smc_rdma_offer *ro, const struct smc_clc_ac
 	if (!link)
 		return -EPROTO;
 	smc_link_put(link);
-	return smc_rdma_know_peer(ro, peer) ? -EPROTO : 0;
+	return smc_rdma_set_peer(ro, peer) ? -EPROTO : 0;
 }
 
 /* smc_rdma_server_attach() - attach of the transport, for a server. May sleep. Return: as attach does. */

@@ -33,16 +33,16 @@ static void show_link(const struct smc_link *link, struct smc_rdma_link_view *vi
 }
 
 /* The first link of a group. One that has not ended keeps its links, and they their devices, while its lock is held. */
-static struct smc_link *first_link(const struct smc_lgr_rdma *group)
+static struct smc_link *shown_link(const struct smc_lgr_rdma *group)
 {
 	lockdep_assert_held(&group->lock);
-	return group->state == SMC_GROUP_ENDED ? NULL : smc_lgr_rdma_next_link(group, NULL);
+	return group->state == SMC_LGR_RDMA_ENDED ? NULL : smc_lgr_rdma_next_link(group, NULL);
 }
 
 /* The buffers that a namespace's own connections have in a group. */
 struct own_bufs {
 	const struct smc_lgr *lgr;
-	struct smc_rdma_group_view *view;
+	struct smc_rdma_lgr_view *view;
 };
 
 static int count_bufs(struct smc_lgr_member *member, void *arg)
@@ -59,10 +59,10 @@ static int count_bufs(struct smc_lgr_member *member, void *arg)
 }
 
 /*
- * smc_rdma_show_group() - describes a group of SMC-R. With a namespace, only the buffers of that one's connections are
+ * smc_rdma_show_lgr() - describes a group of SMC-R. With a namespace, only the buffers of that one's connections are
  * counted. Softirq.
  */
-void smc_rdma_show_group(struct smc_lgr *lgr, const struct net *net, struct smc_rdma_group_view *view)
+void smc_rdma_show_lgr(struct smc_lgr *lgr, const struct net *net, struct smc_rdma_lgr_view *view)
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(lgr);
 	struct own_bufs own = { .lgr = lgr, .view = view };
@@ -78,7 +78,7 @@ void smc_rdma_show_group(struct smc_lgr *lgr, const struct net *net, struct smc_
 	view->max_links = group->max_links;
 	view->buf_type = group->buf_type;
 	spin_lock_bh(&group->lock);
-	first = first_link(group);
+	first = shown_link(group);
 	if (first) {
 		view->snd_bytes = net ? 0 : group->bytes[false];
 		view->rmb_bytes = net ? 0 : group->bytes[true];
@@ -101,7 +101,7 @@ void smc_rdma_describe(const struct smc_conn *conn, struct smc_diag_info *info)
 	info->mode = SMC_DIAG_MODE_SMCR;
 	info->conn.sndbuf_size = rc->snd->size;
 	spin_lock_bh(&rc->group->lock);
-	info->has_lgr = first_link(rc->group);
+	info->has_lgr = shown_link(rc->group);
 	if (info->has_lgr)
 		show_link(rc->link, &view);
 	spin_unlock_bh(&rc->group->lock);
@@ -145,7 +145,7 @@ static void show_port(struct smc_rdma_dev *dev, u8 number, struct smc_rdma_port_
 }
 
 /* State of a walk through devices. */
-struct showing {
+struct dev_walk {
 	const struct net *net;
 	unsigned int at, *next;
 	int (*fn)(const struct smc_rdma_dev_view *view, void *arg);
@@ -155,7 +155,7 @@ struct showing {
 static int show_device(struct smc_rdma_dev *dev, void *arg)
 {
 	struct smc_rdma_dev_view view = {};
-	struct showing *s = arg;
+	struct dev_walk *s = arg;
 	unsigned int i, conns;
 	int rc;
 
@@ -181,7 +181,7 @@ static int show_device(struct smc_rdma_dev *dev, void *arg)
 int smc_rdma_show_devices(const struct net *net, unsigned int *next,
 			  int (*fn)(const struct smc_rdma_dev_view *view, void *arg), void *arg)
 {
-	struct showing s = { .net = net, .next = next, .fn = fn, .arg = arg };
+	struct dev_walk s = { .net = net, .next = next, .fn = fn, .arg = arg };
 
 	return smc_rdma_dev_walk(show_device, &s);
 }

@@ -22,7 +22,7 @@ struct smc_rdma_link_view {
 	int ifindex;			/* of the GID's interface, 0 if none */
 };
 
-struct smc_rdma_group_view {
+struct smc_rdma_lgr_view {
 	bool server, direct;
 	u8 max_conns, max_links;
 	u8 buf_type;			/* net.smc.smcr_buf_type when it was formed */
@@ -51,12 +51,12 @@ struct smc_rdma_dev_view {
 };
 
 #ifdef SMC_RDMA
-void smc_rdma_show_group(struct smc_lgr *lgr, const struct net *net, struct smc_rdma_group_view *view);
+void smc_rdma_show_lgr(struct smc_lgr *lgr, const struct net *net, struct smc_rdma_lgr_view *view);
 int smc_rdma_show_devices(const struct net *net, unsigned int *next,
 			  int (*fn)(const struct smc_rdma_dev_view *view, void *arg), void *arg);
 #else
-static inline void smc_rdma_show_group(struct smc_lgr *lgr, const struct net *net,
-				       struct smc_rdma_group_view *view) { }
+static inline void smc_rdma_show_lgr(struct smc_lgr *lgr, const struct net *net,
+				     struct smc_rdma_lgr_view *view) { }
 
 static inline int smc_rdma_show_devices(const struct net *net, unsigned int *next,
 					int (*fn)(const struct smc_rdma_dev_view *view, void *arg), void *arg)
