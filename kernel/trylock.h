@@ -34,4 +34,16 @@ static inline bool smc_sock_trylock(struct sock *sk)
 	return mine;
 }
 
+/*
+ * smc_sock_trylock_retry() - the same for a worker that runs again if a thread holds the lock. @retry: gets when, in
+ * jiffies from now; 0 if the worker has the lock.
+ */
+static inline bool smc_sock_trylock_retry(struct sock *sk, unsigned long *retry)
+{
+	bool mine = smc_sock_trylock(sk);
+
+	*retry = mine ? 0 : clamp_t(unsigned long, 2 * *retry, 1, SMC_TRYLOCK_RETRY_MAX);
+	return mine;
+}
+
 #endif

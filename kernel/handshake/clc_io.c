@@ -10,6 +10,7 @@
 #include <net/tcp_states.h>
 
 #include "../control/trace.h"
+#include "../trylock.h"
 #include "../wire/clc.h"
 #include "../wire/reason.h"
 #include "handshake.h"
@@ -63,16 +64,15 @@ static int no_data(struct sock *sk)
  * Reads until there have been so many bytes, or as many as there are. Return: bytes, 0 for the end of
  * the stream, -EAGAIN, or the error.
  */
-static int read_some(struct smc_sock *smc, unsigned int want)
+static int read_some(struct smc_rendezvous *rv, unsigned int want)
 {
-	struct smc_rendezvous *rv = smc->rv;
 	read_descriptor_t desc = { .count = want - rv->have, .arg.data = rv };
-	struct sock *sk = smc->sk;
+	struct sock *sk = rv->sk;
 	int rc;
 
-	if (!smc_handshake_trylock(smc))
+	if (!smc_sock_trylock_retry(sk, &rv->retry))
 		return -EAGAIN;
-	rc = smc_ops_of_tcp(sk)->read_sock(sk, &desc, copy);
+	rc = tcp_read_sock(sk, &desc, copy);
 	if (!rc)
 		rc = no_data(sk);
 	release_sock(sk);
@@ -83,35 +83,34 @@ static int read_some(struct smc_sock *smc, unsigned int want)
  * May the peer have nothing more to say by CLC? Once CONFIRM is through, a client's end of the link may
  * be up, and its application have closed its direction, of which TCP can tell before the link does.
  */
-static bool said_all(const struct smc_sock *smc)
+static bool said_all(const struct smc_rendezvous *rv)
 {
-	return smc_handshake_is_child(smc) && smc->rv->step == SMC_STEP_LINK && !smc->rv->have &&
-	       inet_sk_state_load(smc->sk) != TCP_CLOSE;
+	return rv->server && rv->step == SMC_STEP_LINK && !rv->have && inet_sk_state_load(rv->sk) != TCP_CLOSE;
 }
 
 /*
  * Reads until there have been so many bytes. Return: 0, -EINPROGRESS if they are not there yet, or
  * the error.
  */
-static int fill(struct smc_sock *smc, unsigned int want)
+static int fill(struct smc_rendezvous *rv, unsigned int want)
 {
 	int rc;
 
-	while (smc->rv->have < want) {
-		rc = read_some(smc, want);
+	while (rv->have < want) {
+		rc = read_some(rv, want);
 		if (rc == -EAGAIN)
 			return -EINPROGRESS;
 		if (rc < 0)
 			return rc;
 		if (rc == 0)
-			return said_all(smc) ? -EINPROGRESS : -ECONNRESET;
+			return said_all(rv) ? -EINPROGRESS : -ECONNRESET;
 	}
 	return 0;
 }
 
 /**
  * smc_clc_io_recv() - reads a message into the rendezvous' buffer, as far as it is there
- * @smc: the record of the socket in its rendezvous
+ * @rv: the rendezvous
  * @expected: the type that is due; a DECLINE may come instead
  *
  * The header is looked at as soon as it is there, so what is no message, or not the one that is
@@ -122,13 +121,12 @@ static int fill(struct smc_sock *smc, unsigned int want)
  * Return: the type if the message is complete, rv->len bytes in rv->buf; the next call begins the
  * next message. Else -EINPROGRESS, -EPROTO, or the connection's error.
  */
-int smc_clc_io_recv(struct smc_sock *smc, u8 expected)
+int smc_clc_io_recv(struct smc_rendezvous *rv, u8 expected)
 {
-	struct smc_rendezvous *rv = smc->rv;
 	struct smc_clc_header h;
 	int rc;
 
-	rc = fill(smc, SMC_CLC_HEADER_LEN);
+	rc = fill(rv, SMC_CLC_HEADER_LEN);
 	if (rc)
 		return rc;
 	rc = smc_clc_header_decode(rv->buf, SMC_CLC_HEADER_LEN, &h);
@@ -136,12 +134,12 @@ int smc_clc_io_recv(struct smc_sock *smc, u8 expected)
 		return rc;
 	if (h.type != expected && h.type != SMC_CLC_DECLINE)
 		return -EPROTO;
-	rc = fill(smc, h.length);
+	rc = fill(rv, h.length);
 	if (rc)
 		return rc;
 	rv->have = 0;
 	rv->len = smc_clc_header_keep(&h);
-	trace_smc_clc_recv(smc->sk, rv->buf, rv->len);
+	trace_smc_clc_recv(rv->sk, rv->buf, rv->len);
 	return h.type;
 }
 
@@ -162,7 +160,7 @@ static int transmit(struct sock *sk, const u8 *buf, unsigned int len)
 	might_sleep();
 	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &vec, 1, len);
 	tp->nonagle = TCP_NAGLE_OFF | TCP_NAGLE_PUSH;
-	rc = smc_ops_of_tcp(sk)->sendmsg_locked(sk, &msg, len);
+	rc = tcp_sendmsg_locked(sk, &msg, len);
 	tp->nonagle = nonagle;
 	if (rc < 0)
 		return rc;
@@ -171,20 +169,19 @@ static int transmit(struct sock *sk, const u8 *buf, unsigned int len)
 
 /**
  * smc_clc_io_flush() - sends a message that had to wait for the sock's lock, if there is one
- * @smc: the record
+ * @rv: the rendezvous
  *
  * May sleep for memory. Return: 0; -EINPROGRESS if it still has to wait, and the worker will run
  * again; or a negative errno.
  */
-int smc_clc_io_flush(struct smc_sock *smc)
+int smc_clc_io_flush(struct smc_rendezvous *rv)
 {
-	struct smc_rendezvous *rv = smc->rv;
-	struct sock *sk = smc->sk;
+	struct sock *sk = rv->sk;
 	int rc;
 
 	if (!rv->unsent)
 		return 0;
-	if (!smc_handshake_trylock(smc))
+	if (!smc_sock_trylock_retry(sk, &rv->retry))
 		return time_before(jiffies, rv->unsent_since + SMC_HANDSHAKE_UNSENT) ? -EINPROGRESS : -ETIMEDOUT;
 	rc = transmit(sk, rv->buf, rv->unsent);
 	release_sock(sk);
@@ -196,7 +193,7 @@ int smc_clc_io_flush(struct smc_sock *smc)
 
 /**
  * smc_clc_io_send() - sends the message that has been encoded into the rendezvous' buffer
- * @smc: the record
+ * @rv: the rendezvous
  * @len: bytes of it, or the negative errno of the encoder
  *
  * May sleep for memory.
@@ -204,57 +201,50 @@ int smc_clc_io_flush(struct smc_sock *smc)
  * Return: 0; -EINPROGRESS if a thread holds the sock's lock, so that smc_clc_io_flush() is to send the
  * message before anything else happens; or a negative errno.
  */
-int smc_clc_io_send(struct smc_sock *smc, int len)
+int smc_clc_io_send(struct smc_rendezvous *rv, int len)
 {
 	if (len < 0)
 		return len;
-	smc->rv->unsent = len;
-	smc->rv->unsent_since = jiffies;
-	return smc_clc_io_flush(smc);
+	rv->unsent = len;
+	rv->unsent_since = jiffies;
+	return smc_clc_io_flush(rv);
 }
 
 /**
  * smc_clc_io_decline() - tells the peer that the connection stays TCP, and why
- * @smc: the record
+ * @rv: the rendezvous
  * @reason: a positive code of wire/reason.h
  *
- * Return: 0, or a negative errno; then the connection is broken, unless it is -EINPROGRESS: once the
- * message is sent, the side goes on with SMC_STEP_DECLINED.
+ * Return: SMC_OUTCOME_TCP, or a negative errno; then the connection is broken, unless it is -EINPROGRESS:
+ * the message waits for the sock's lock.
  */
-int smc_clc_io_decline(struct smc_sock *smc, u32 reason)
+int smc_clc_io_decline(struct smc_rendezvous *rv, u32 reason)
 {
-	struct smc_rendezvous *rv = smc->rv;
 	struct smc_clc_decline d = {
 		.version = rv->version,
 		.code = reason,
 		.sync = reason == SMC_REASON_SYNC,
 		.os_type = rv->version > 1 ? SMC_CLC_OS_LINUX : 0,
 	};
-	int rc = smc_clc_io_send(smc, smc_clc_decline_encode(&d, rv->buf, sizeof(rv->buf)));
+	int rc = smc_clc_io_send(rv, smc_clc_decline_encode(&d, rv->buf, sizeof(rv->buf)));
 
-	if (rc == -EINPROGRESS) {
-		rv->reason = reason;
+	rv->reason = reason;
+	if (rc == -EINPROGRESS)
 		rv->step = SMC_STEP_DECLINED;
-	}
-	return rc;
+	return rc ?: SMC_OUTCOME_TCP;
 }
 
-/**
- * smc_clc_io_declined() - looks into the DECLINE that has come
- * @smc: the record
- * @diagnosis: gets the peer's reason
- *
- * Return: 0 or -EPROTO.
- */
-int smc_clc_io_declined(struct smc_sock *smc, u32 *diagnosis)
+/* smc_clc_io_declined() - looks into the DECLINE that has come. Return: SMC_OUTCOME_TCP or -EPROTO. */
+int smc_clc_io_declined(struct smc_rendezvous *rv)
 {
 	struct smc_clc_decline d;
-	int rc = smc_clc_decline_decode(smc->rv->buf, smc->rv->len, &d);
+	int rc = smc_clc_decline_decode(rv->buf, rv->len, &d);
 
-	*diagnosis = rc ? 0 : d.code;
 	if (rc)
 		return rc;
-	smc->rv->offer.declined = true;
-	smc->rv->offer.out_of_sync = d.sync;
-	return 0;
+	rv->reason = SMC_REASON_PEER_DECLINED;
+	rv->peer_diagnosis = d.code;
+	rv->offer.declined = true;
+	rv->offer.out_of_sync = d.sync;
+	return SMC_OUTCOME_TCP;
 }

@@ -2,9 +2,11 @@
 #ifndef SMC_HANDSHAKE_HANDSHAKE_H
 #define SMC_HANDSHAKE_HANDSHAKE_H
 
-#include "../sock/sock.h"
+#include <linux/workqueue.h>
+
 #include "../transport/transport.h"
 #include "../wire/clc.h"
+#include "synopt.h"
 
 /*
  * How long each side waits for the message that is due (RFC 7609 leaves it open; the field agrees
@@ -41,23 +43,31 @@ enum smc_rendezvous_step {
 	SMC_STEP_JOIN,		/* client: the transport, with the peer's answer */
 	SMC_STEP_CONFIRM,	/* server: the peer's confirmation */
 	SMC_STEP_LINK,		/* the transport, after that */
-	SMC_STEP_DATA,		/* server: the first data, see TCP_DEFER_ACCEPT */
 	SMC_STEP_DECLINE,	/* a DECLINE that crosses ours, after CONFIRM */
 	SMC_STEP_DECLINED,	/* our own DECLINE is sent as soon as the sock's lock is free */
 };
 
+/* How a connection goes on after its rendezvous, unless it breaks. */
+enum smc_outcome {
+	SMC_OUTCOME_TCP = 1,	/* it stays TCP, for the reason in the rendezvous */
+	SMC_OUTCOME_SMC,	/* a transport carries it: offer.conn, whose reference the caller takes */
+};
+
 /*
- * The one structure that travels through a rendezvous, from the moment TCP is connected until the
- * outcome is known. Its worker alone touches it.
+ * What travels through a rendezvous, from the moment TCP is connected until the outcome is known. One
+ * thread at a time touches it.
  */
 struct smc_rendezvous {
-	struct smc_sock			*smc;		/* whose it is */
+	struct sock			*sk;		/* the TCP connection */
+	bool				server;
+	struct delayed_work		*work;		/* takes the steps */
 	enum smc_rendezvous_step	step;
 	unsigned long			deadline;	/* jiffies: for the message that is due */
 	unsigned long			sent;		/* jiffies: when the last message went to TCP */
-	bool				limited;	/* counts for handshake limitation */
+	unsigned long			retry;		/* jiffies until the sock's lock is tried again, 0 if it was free */
 	u8				version;	/* of the messages that we send */
-	u32				reason;		/* of our own DECLINE, while the peer's or the sock's lock is waited for */
+	u32				reason;		/* why the connection stays TCP, or is to */
+	u32				peer_diagnosis;	/* and the peer's reason, if it has declined */
 	unsigned int			unsent;		/* bytes of a message in buf that waits for the sock's lock */
 	unsigned long			unsent_since;	/* jiffies */
 	struct smc_offer		offer;		/* what the transports have to say */
@@ -70,64 +80,43 @@ struct smc_rendezvous {
 	u8				buf[SMC_CLC_MAX];
 };
 
-/* What differs between the two sides of a rendezvous when a message has come, or none. */
-struct smc_handshake_side {
+/*
+ * What differs between the two sides of a rendezvous when a message has come, or none. Results are
+ * those of smc_rendezvous_step().
+ */
+struct smc_rendezvous_side {
 	u8 (*due)(enum smc_rendezvous_step step);	/* type of the next message; a DECLINE may come at any time */
-	int (*received)(struct smc_sock *smc, u8 type);	/* it is there */
-	int (*go_on)(struct smc_sock *smc);		/* it is not, but the transport may get on */
+	int (*received)(struct smc_rendezvous *rv, u8 type);	/* it is there */
+	int (*go_on)(struct smc_rendezvous *rv);	/* it is not, but the transport may get on */
 };
 
-/*
- * Is the socket a child that its listener still has, so that its rendezvous is a server's? What
- * accept() has handed out is a socket like any other: it may be disconnected, and connect as a
- * client. Only while the rendezvous cannot end concurrently, or under the record's lock.
- */
-static inline bool smc_handshake_is_child(const struct smc_sock *smc)
-{
-	return smc->parent;
-}
-
-/* handshake.c: the worker and the ways to start and stop it */
-void smc_handshake_prepare(struct smc_sock *smc);
-void smc_handshake_phase(struct smc_sock *smc, enum smc_phase phase);
-bool smc_handshake_trylock(struct smc_sock *smc);
-int smc_handshake_arm(struct smc_sock *smc);
-void smc_handshake_disarm(struct smc_sock *smc);
-void smc_handshake_watch(struct smc_sock *smc, struct socket *sock, wait_queue_func_t fn);
-void smc_handshake_unwatch(struct smc_sock *smc);
-void smc_handshake_unwatch_locked(struct smc_sock *smc);
-int smc_handshake_wake(struct wait_queue_entry *wait, unsigned int mode, int flags, void *key);
-void smc_handshake_kick(struct smc_sock *smc);
-void smc_handshake_tell(struct smc_sock *smc);
-void smc_handshake_serve(struct smc_sock *child);
-void smc_handshake_stop(struct smc_sock *smc);
-void smc_handshake_free(struct smc_sock *smc);
+/* rendezvous.c: for sock/, which takes the steps, and for the two sides */
+struct smc_rendezvous *smc_rendezvous_new(struct sock *sk, bool server, struct delayed_work *work);
+int smc_rendezvous_step(struct smc_rendezvous *rv);
+void smc_rendezvous_free(struct smc_rendezvous *rv);
+int smc_rendezvous_pause(struct smc_rendezvous *rv, enum smc_rendezvous_step step);
+int smc_rendezvous_decline_later(struct smc_rendezvous *rv, u32 reason, unsigned long deadline);
 int smc_handshake_init(void);
 void smc_handshake_exit(void);
 
-void smc_handshake_inline(struct smc_sock *smc);
-int smc_handshake_pause(struct smc_sock *smc, enum smc_rendezvous_step step);
-int smc_handshake_decline_later(struct smc_rendezvous *rv, u32 reason, unsigned long deadline);
-int smc_handshake_exchange(struct smc_sock *smc, const struct smc_handshake_side *side);
+/* pair.c: both ends in this namespace */
+struct smc_pair {
+	struct sock *peer;
+	struct smc_conn *client, *server;
+};
 
-/* local.c: both ends in this kernel */
-bool smc_local_connect(struct smc_sock *smc, bool last);
+int smc_pair_connect(struct sock *sk, struct smc_pair *pair);
 
 /* clc_io.c: messages on the TCP socket */
-int smc_clc_io_recv(struct smc_sock *smc, u8 expected);
-int smc_clc_io_send(struct smc_sock *smc, int len);
-int smc_clc_io_flush(struct smc_sock *smc);
-int smc_clc_io_decline(struct smc_sock *smc, u32 reason);
-int smc_clc_io_declined(struct smc_sock *smc, u32 *diagnosis);
+int smc_clc_io_recv(struct smc_rendezvous *rv, u8 expected);
+int smc_clc_io_send(struct smc_rendezvous *rv, int len);
+int smc_clc_io_flush(struct smc_rendezvous *rv);
+int smc_clc_io_decline(struct smc_rendezvous *rv, u32 reason);
+int smc_clc_io_declined(struct smc_rendezvous *rv);
 
-/*
- * client.c, server.c: one step; 0 if the outcome is known, -EINPROGRESS if a message is due, else
- * the error
- */
-int smc_client_step(struct smc_sock *smc);
-int smc_client_expired(struct smc_sock *smc);
-int smc_server_step(struct smc_sock *smc);
-int smc_server_expired(struct smc_sock *smc);
+/* client.c, server.c */
+extern const struct smc_rendezvous_side smc_client, smc_server;
+int smc_client_propose(struct smc_rendezvous *rv);
 
 /* negotiate.c: decisions, of which each is 0 or the reason to fall back */
 bool smc_negotiate_ipsec(struct sock *sk);
@@ -138,10 +127,5 @@ u32 smc_negotiate_confirm(const struct smc_clc_accept *ours, const struct smc_cl
 /* prefix.c: the subnets of a connection */
 int smc_prefix_fill(struct sock *sk, struct smc_clc_proposal *p);
 bool smc_prefix_match(struct sock *sk, const struct smc_clc_proposal *p);
-
-/* limit.c: handshake limitation */
-bool smc_limit_reached(struct smc_sock *listener);
-void smc_limit_begin(struct smc_sock *child);
-void smc_limit_end(struct smc_sock *child);
 
 #endif

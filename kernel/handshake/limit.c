@@ -6,8 +6,10 @@
  */
 
 #include <linux/cpumask.h>
+#include <net/sock.h>
 
-#include "handshake.h"
+#include "../net.h"
+#include "synopt.h"
 
 /* More than this many in progress for each processor means that they do not keep up. */
 #define PER_CPU 8
@@ -15,26 +17,11 @@
 /*
  * smc_limit_reached() - shall a SYN for this listener be answered without the option? Any context.
  */
-bool smc_limit_reached(struct smc_sock *listener)
+bool smc_limit_reached(const struct smc_synopt_port *port)
 {
-	struct smc_net *sn = smc_net(sock_net(listener->sk));
+	struct smc_net *sn = smc_net(sock_net(port->sk));
 
-	if (!READ_ONCE(sn->limit_hs) && !READ_ONCE(listener->limit_hs))
+	if (!READ_ONCE(sn->limit_hs) && !READ_ONCE(port->opt->limit_hs))
 		return false;
 	return atomic_read(&sn->handshakes) >= PER_CPU * (int)num_online_cpus();
-}
-
-/* smc_limit_begin() - a server's handshake begins. Its worker. */
-void smc_limit_begin(struct smc_sock *child)
-{
-	child->rv->limited = true;
-	atomic_inc(&smc_net(sock_net(child->sk))->handshakes);
-}
-
-/* smc_limit_end() - it is over; once is enough. Its worker, or who has stopped that. */
-void smc_limit_end(struct smc_sock *child)
-{
-	if (child->rv->limited)
-		atomic_dec(&smc_net(sock_net(child->sk))->handshakes);
-	child->rv->limited = false;
 }

@@ -23,9 +23,9 @@
 #include <net/sock_reuseport.h>
 #include <net/tcp.h>
 
-#include "../control/trace.h"
+#include "../net.h"
+#include "../transport/transport.h"
 #include "../wire/tcpopt.h"
-#include "handshake.h"
 #include "synpkt.h"
 
 #define UNHOOK_DELAY (5 * HZ)
@@ -159,27 +159,27 @@ void smc_synopt_remote(const struct sock *client)
 }
 
 /*
- * smc_synopt_listener() - the record of the listener of this namespace that has answered a client,
- * with a reference, if the two may do without CLC messages; else NULL. Does not sleep.
+ * smc_synopt_listener() - the port of the listener in this namespace that has answered a client, if the
+ * two may do without CLC messages; else NULL. Under RCU.
  */
-struct smc_sock *smc_synopt_listener(const struct sock *client)
+struct smc_synopt_port *smc_synopt_listener(const struct sock *client)
 {
-	struct smc_synopt_port *p = NULL;
-	struct smc_sock *smc = NULL;
-	struct smc_syntab *syns;
+	struct smc_syntab *syns = syns_of(client);
 	struct smc_syn_key key;
 	u64 id;
 
 	key_of_client(client, &key);
-	rcu_read_lock();
-	syns = syns_of(client);
 	id = syns ? smc_syntab_local(syns, &key) : 0;
-	if (id)
-		p = smc_synopt_port_find(&smc_net(sock_net(client))->synopt, ntohs(client->sk_dport), id);
-	if (p && smc_table_get(p->smc))
-		smc = p->smc;
-	rcu_read_unlock();
-	return smc;
+	return id ? smc_synopt_port_find(&smc_net(sock_net(client))->synopt, ntohs(client->sk_dport), id) : NULL;
+}
+
+/* Returns what the hooks know of a sock whose SYN is to ask for SMC, NULL of any other. Under RCU. */
+static struct smc_synopt_sock *(*connecting)(const struct sock *sk);
+
+/* smc_synopt_register() - before there are sockets, sock/ tells how the hooks find those that connect. */
+void smc_synopt_register(struct smc_synopt_sock *(*fn)(const struct sock *sk))
+{
+	connecting = fn;
 }
 
 /*
@@ -189,22 +189,19 @@ struct smc_sock *smc_synopt_listener(const struct sock *client)
 static bool wants_syn(const struct sk_buff *skb)
 {
 	const struct sock *sk = skb->sk;
-	struct smc_sock *smc;
-	bool wants;
+	struct smc_synopt_sock *opt;
 
 	if (!sk || !sk_fullsock(sk) || sk->sk_state != TCP_SYN_SENT)
 		return false;
-	smc = smc_table_find(sk);
-	if (!smc)
+	opt = connecting(sk);
+	if (!opt)
 		return false;
-	wants = READ_ONCE(smc->phase) == SMC_PHASE_CONNECT;
 	/* Such a device may send the SYN through here once more, by a route that does not show it. */
-	if (wants && (READ_ONCE(smc->answer_hidden) || smc_synopt_hidden(skb, sock_net(sk)))) {
-		WRITE_ONCE(smc->answer_hidden, true);
-		wants = false;
+	if (READ_ONCE(opt->answer_hidden) || smc_synopt_hidden(skb, sock_net(sk))) {
+		WRITE_ONCE(opt->answer_hidden, true);
+		return false;
 	}
-	smc_table_put(smc);
-	return wants;
+	return true;
 }
 
 /*
@@ -231,20 +228,17 @@ bool smc_synopt_may_migrate(const struct sock *lsk)
 static bool promise(struct smc_net *sn, const struct smc_syn *syn, u32 synack, const struct sock *lsk)
 {
 	struct smc_synopt_net *so = &sn->synopt;
-	struct smc_sock *smc = smc_table_find(lsk);
+	struct smc_synopt_port *p = smc_synopt_port_of(lsk);
 	u16 port = ntohs(syn->key.self_port);
-	struct smc_synopt_port *p;
 	bool done = false;
 	u64 id;
 
-	p = smc ? smc_synopt_port_of(smc) : NULL;
-	if (p && p->port == port && !smc_synopt_may_migrate(lsk) && !smc_limit_reached(smc)) {
+	if (p && p->port == port && !smc_synopt_may_migrate(lsk) && !smc_limit_reached(p)) {
 		id = smc_synopt_promise(so, p);
 		done = id && smc_syntab_add(so->syns, syn, synack, id);
 		if (id && !done)
 			smc_synopt_promise_end(so, port, id, true, true);
 	}
-	smc_table_put(smc);
 	if (done && !delayed_work_pending(&so->reap))
 		queue_delayed_work(smc_net_wq, &so->reap, REAP_INTERVAL);
 	return done;
@@ -349,15 +343,14 @@ static bool acceptable(const struct sock *sk, u32 ack)
 static void in_synack(struct net *net, const struct smc_synpkt *pkt, struct sk_buff *skb, bool has)
 {
 	struct sock *sk = smc_synsock_find(net, pkt, skb);
-	struct smc_sock *smc;
+	struct smc_synopt_sock *opt;
 
 	if (!sk)
 		return;
 	if (sk_fullsock(sk) && sk->sk_state == TCP_SYN_SENT && acceptable(sk, pkt->ack_seq)) {
-		smc = smc_table_find(sk);
-		if (smc && READ_ONCE(smc->phase) == SMC_PHASE_CONNECT)
-			WRITE_ONCE(smc->peer_smc, has);
-		smc_table_put(smc);
+		opt = connecting(sk);
+		if (opt)
+			WRITE_ONCE(opt->peer_smc, has);
 	}
 	sock_gen_put(sk);
 }

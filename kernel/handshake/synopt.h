@@ -14,7 +14,6 @@
 struct net;
 struct sk_buff;
 struct smc_net;
-struct smc_sock;
 struct smc_syntab;
 struct sock;
 
@@ -34,15 +33,23 @@ struct smc_synopt_net {
 	atomic_t		held;		/* of all listeners, see struct smc_synopt_port */
 };
 
+/* What the hooks know of a socket, and tell it. Part of the socket's record. */
+struct smc_synopt_sock {
+	bool			peer_smc;	/* the peer's SYN or SYN-ACK had the option; hooks write that of a client */
+	bool			answer_hidden;	/* our hooks cannot see the SYN-ACK; hooks write it */
+	bool			limit_hs;	/* SMC_LIMIT_HS is set */
+};
+
 /* A listener, as the hooks know it. Part of the listener; freed after a grace period with it. */
 struct smc_synopt_port {
 	struct hlist_node	node;
-	struct smc_sock		*smc;
+	struct sock		*sk;		/* of the listener; valid while it listens */
+	const struct smc_synopt_sock *opt;
 	u64			id;		/* of this time that it listens; never 0, never used again */
 	u16			port;
 	unsigned int		reserved;	/* ports_lock; promises and handshakes, at most half of the backlog */
 	unsigned int		promises;	/* ports_lock; its entries in the table of promises */
-	unsigned int		held;		/* listener's lock; children out of TCP's queue that count for the backlog */
+	atomic_t		held;		/* children out of TCP's queue that count for the backlog */
 };
 
 /* How long a client of this namespace has to say whether it does without CLC messages. */
@@ -67,9 +74,10 @@ int smc_synopt_net_init(struct smc_net *sn);
 void smc_synopt_net_exit(struct smc_net *sn);
 int smc_synopt_get(struct smc_net *sn);
 void smc_synopt_put(struct smc_net *sn);
+void smc_synopt_register(struct smc_synopt_sock *(*connecting)(const struct sock *sk));
 enum smc_syn_said smc_synopt_seen(const struct sock *child);
 void smc_synopt_remote(const struct sock *client);
-struct smc_sock *smc_synopt_listener(const struct sock *client);
+struct smc_synopt_port *smc_synopt_listener(const struct sock *client);
 bool smc_synopt_may_migrate(const struct sock *lsk);
 enum smc_syn_claim smc_synopt_claim(const struct sock *child, struct smc_synopt_port *port, bool any);
 
@@ -77,9 +85,9 @@ enum smc_syn_claim smc_synopt_claim(const struct sock *child, struct smc_synopt_
 bool smc_synopt_hidden(const struct sk_buff *skb, const struct net *net);
 
 /* synport.c: listeners by their port, and how many handshakes each may have */
-void smc_synopt_port_add(struct smc_sock *smc, struct smc_synopt_port *port);
+void smc_synopt_port_add(struct smc_synopt_port *port, struct sock *sk, const struct smc_synopt_sock *opt);
 void smc_synopt_port_del(struct smc_synopt_port *port);
-struct smc_synopt_port *smc_synopt_port_of(const struct smc_sock *smc);
+struct smc_synopt_port *smc_synopt_port_of(const struct sock *lsk);
 struct smc_synopt_port *smc_synopt_port_find(struct smc_synopt_net *so, u16 port, u64 id);
 bool smc_synopt_port_full(const struct smc_synopt_port *port);
 void smc_synopt_port_hold(struct smc_synopt_port *port, int n);
@@ -87,6 +95,9 @@ u64 smc_synopt_promise(struct smc_synopt_net *so, struct smc_synopt_port *port);
 void smc_synopt_promise_end(struct smc_synopt_net *so, u16 port, u64 listener, bool promise, bool reserved);
 bool smc_synopt_reserve(struct smc_synopt_port *port);
 void smc_synopt_unreserve(struct smc_synopt_port *port);
+
+/* limit.c: handshake limitation */
+bool smc_limit_reached(const struct smc_synopt_port *port);
 
 /*
  * A connection, as its server sees it. IPv4 addresses are mapped ones. With the sequence number of

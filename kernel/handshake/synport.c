@@ -10,22 +10,15 @@
 #include <net/inet_sock.h>
 #include <net/sock.h>
 
-#include "handshake.h"
+#include "../net.h"
+#include "synopt.h"
 
 /* Entries of one listener in the table of promises, which has four times as many. */
 #define PROMISES_MAX 4096
 
 static struct smc_synopt_net *net_of(const struct smc_synopt_port *port)
 {
-	return &smc_net(sock_net(port->smc->sk))->synopt;
-}
-
-/* smc_synopt_port_of() - the port that a socket listens on. Under RCU. Return: NULL if it does not listen. */
-struct smc_synopt_port *smc_synopt_port_of(const struct smc_sock *smc)
-{
-	struct smc_synopt_port *port = READ_ONCE(smc->port);
-
-	return port && !hlist_unhashed_lockless(&port->node) ? port : NULL;
+	return &smc_net(sock_net(port->sk))->synopt;
 }
 
 /*
@@ -43,22 +36,34 @@ struct smc_synopt_port *smc_synopt_port_find(struct smc_synopt_net *so, u16 port
 	return NULL;
 }
 
+/* smc_synopt_port_of() - the port that a sock listens on. Under RCU. Return: NULL if it is no listener of ours. */
+struct smc_synopt_port *smc_synopt_port_of(const struct sock *lsk)
+{
+	struct smc_synopt_net *so = &smc_net(sock_net(lsk))->synopt;
+	struct smc_synopt_port *p;
+
+	hlist_for_each_entry_rcu(p, &so->ports[READ_ONCE(inet_sk(lsk)->inet_num) % SMC_SYNOPT_PORTS], node)
+		if (p->sk == lsk)
+			return p;
+	return NULL;
+}
+
 /*
  * smc_synopt_port_add() - lets the hooks know of a listener. Its port is bound. Does not sleep.
  */
-void smc_synopt_port_add(struct smc_sock *smc, struct smc_synopt_port *port)
+void smc_synopt_port_add(struct smc_synopt_port *port, struct sock *sk, const struct smc_synopt_sock *opt)
 {
-	struct smc_synopt_net *so = &smc_net(sock_net(smc->sk))->synopt;
+	struct smc_synopt_net *so = &smc_net(sock_net(sk))->synopt;
 	static atomic64_t ids;
 
 	spin_lock_bh(&so->ports_lock);
-	port->smc = smc;
+	port->sk = sk;
+	port->opt = opt;
 	port->id = atomic64_inc_return(&ids);
-	port->port = inet_sk(smc->sk)->inet_num;
+	port->port = inet_sk(sk)->inet_num;
 	port->reserved = 0;
 	port->promises = 0;
 	hlist_add_head_rcu(&port->node, &so->ports[port->port % SMC_SYNOPT_PORTS]);
-	WRITE_ONCE(smc->port, port);
 	spin_unlock_bh(&so->ports_lock);
 }
 
@@ -82,25 +87,25 @@ void smc_synopt_port_del(struct smc_synopt_port *port)
  */
 bool smc_synopt_port_full(const struct smc_synopt_port *port)
 {
-	const struct sock *sk = port->smc->sk;
+	const struct sock *sk = port->sk;
 
-	return (u64)READ_ONCE(sk->sk_ack_backlog) + READ_ONCE(port->held) > READ_ONCE(sk->sk_max_ack_backlog);
+	return (u64)READ_ONCE(sk->sk_ack_backlog) + atomic_read(&port->held) > READ_ONCE(sk->sk_max_ack_backlog);
 }
 
 /*
  * smc_synopt_port_hold() - @n more connections, or fewer, that have left TCP's queue count for the
- * backlog. Under the listener's lock.
+ * backlog. Any context.
  */
 void smc_synopt_port_hold(struct smc_synopt_port *port, int n)
 {
-	WRITE_ONCE(port->held, port->held + n);
+	atomic_add(n, &port->held);
 	atomic_add(n, &net_of(port)->held);
 }
 
 /* Is there room for one more handshake? A backlog of 0 takes one connection, and so one handshake. */
 static bool has_room(const struct smc_synopt_port *port)
 {
-	unsigned int backlog = READ_ONCE(port->smc->sk->sk_max_ack_backlog);
+	unsigned int backlog = READ_ONCE(port->sk->sk_max_ack_backlog);
 
 	/* As an unsigned number, a negative backlog is the largest one. */
 	return port->reserved < max(backlog / 2 + backlog % 2, 1U);

@@ -8,7 +8,7 @@
 #include <net/dst.h>
 #include <net/net_namespace.h>
 
-#include "handshake.h"
+#include "synopt.h"
 
 /*
  * Does a device hand packets to those above it when they have passed LOCAL_IN already, in its own

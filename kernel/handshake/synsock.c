@@ -6,7 +6,7 @@
 #include <net/inet_sock.h>
 #include <net/tcp.h>
 
-#include "handshake.h"
+#include "../net.h"
 #include "synpkt.h"
 
 /*
@@ -80,16 +80,13 @@ static struct sock *listener_of(struct net *net, const struct smc_synpkt *pkt, s
 bool smc_synsock_overflows(struct smc_net *sn, const struct smc_synpkt *pkt, struct sk_buff *skb)
 {
 	const struct smc_synopt_port *port;
-	struct smc_sock *smc;
 	struct sock *lsk;
 	bool full;
 
 	local_bh_disable(); /* after NFQUEUE, the hook runs in process context */
 	lsk = listener_of(sn->net, pkt, skb);
-	smc = lsk ? smc_table_find(lsk) : NULL;
-	port = smc ? smc_synopt_port_of(smc) : NULL;
+	port = lsk ? smc_synopt_port_of(lsk) : NULL;
 	full = port && smc_synopt_port_full(port);
-	smc_table_put(smc);
 	if (full) {
 		__NET_INC_STATS(sn->net, LINUX_MIB_LISTENOVERFLOWS);
 		tcp_listendrop(lsk);

@@ -6,7 +6,6 @@
 #include <net/inet_connection_sock.h>
 #include <net/tcp_states.h>
 
-#include "../handshake/handshake.h"
 #include "../wire/reason.h"
 #include "sock.h"
 

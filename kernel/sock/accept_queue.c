@@ -212,7 +212,7 @@ void smc_accept_queue_put(struct smc_listener *l, struct smc_sock *child)
 {
 	lockdep_assert_held(&l->lock);
 	child->ready_at = jiffies;
-	list_add_tail(&child->child, child->peer_smc ? &l->ready : &l->plain);
+	list_add_tail(&child->child, child->opt.peer_smc ? &l->ready : &l->plain);
 	l->blocked |= l->overlooked;
 	l->overlooked = false;
 }

@@ -16,7 +16,6 @@
 #include <net/tcp_states.h>
 
 #include "../conn/conn.h"
-#include "../handshake/handshake.h"
 #include "../net.h"
 #include "../uapi/smc_uapi.h"
 #include "sock.h"
@@ -59,7 +58,7 @@ static void settle(struct smc_sock *smc, struct socket *sock, struct smc_conn *c
 		smc_proto_install(smc->sk);
 		smp_store_release(&sock->ops, smc_ops_active(smc->sk));
 	}
-	smc_handshake_phase(smc, SMC_PHASE_ACTIVE);
+	smc_setup_set_phase(smc, SMC_PHASE_ACTIVE);
 }
 
 /**
@@ -81,11 +80,11 @@ bool smc_active_take(struct smc_sock *smc, struct socket *sock, struct smc_conn 
 	spin_lock_bh(&smc->lock);
 	mine = smc->phase == SMC_PHASE_RENDEZVOUS;
 	if (mine) {
-		smc_handshake_unwatch_locked(smc);
+		smc_setup_unwatch_locked(smc);
 		WRITE_ONCE(conn->holder, SMC_CONN_SOCKET);
 		smc_conn_count(conn);
 		settle(smc, sock, conn);
-		smc_handshake_tell(smc);
+		smc_setup_notify(smc);
 	}
 	spin_unlock_bh(&smc->lock);
 	if (!mine) {
@@ -95,7 +94,7 @@ bool smc_active_take(struct smc_sock *smc, struct socket *sock, struct smc_conn 
 		return false;
 	}
 	smc_close_check_lgr(conn);
-	smc_handshake_disarm(smc);
+	smc_setup_disarm(smc);
 	/* A shutdown() that has come too early to be told to the connection, see smc_io_shutdown(). */
 	smp_mb();
 	if (READ_ONCE(smc->sk->sk_shutdown) & SEND_SHUTDOWN)
@@ -268,7 +267,7 @@ static void forget(struct smc_sock *smc, struct socket *sock)
 		RCU_INIT_POINTER(smc->conn, NULL);
 		smc->server = false;
 		WRITE_ONCE(sock->ops, smc_ops_open(smc->sk));
-		smc_handshake_phase(smc, SMC_PHASE_OPEN);
+		smc_setup_set_phase(smc, SMC_PHASE_OPEN);
 	}
 	spin_unlock_bh(&smc->lock);
 	if (!conn)
@@ -293,7 +292,7 @@ int smc_active_disconnect(struct smc_sock *smc, struct socket *sock, smc_sockadd
 
 	mutex_lock(&smc->state_mutex);
 	smc_listen_stop(smc);
-	smc_handshake_stop(smc);
+	smc_setup_stop(smc);
 	rc = smc_ops_of_tcp(sock->sk)->connect(sock, addr, len, flags);
 	if (!rc)
 		forget(smc, sock);
@@ -337,7 +336,7 @@ int smc_active_connect(struct socket *sock, smc_sockaddr_t *addr, int len, int f
 	end_tcp(smc, sock);
 	rc = smc_ops_of_tcp(sock->sk)->connect(sock, addr, len, flags);
 	if (rc && sock->state == SS_UNCONNECTED) {
-		smc_handshake_stop(smc);
+		smc_setup_stop(smc);
 		forget(smc, sock);
 	}
 	mutex_unlock(&smc->state_mutex);

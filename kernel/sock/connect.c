@@ -7,14 +7,13 @@
 
 #include <net/tcp_states.h>
 
-#include "../handshake/handshake.h"
 #include "../wire/reason.h"
 #include "sock.h"
 
 /* Why a connection is TCP whose SYN-ACK had no option, as far as we have seen. */
 static u32 no_option(const struct smc_sock *smc)
 {
-	return READ_ONCE(smc->answer_hidden) ? SMC_REASON_CONFIG : SMC_REASON_PEER_NO_SMC;
+	return READ_ONCE(smc->opt.answer_hidden) ? SMC_REASON_CONFIG : SMC_REASON_PEER_NO_SMC;
 }
 
 /**
@@ -39,8 +38,8 @@ enum smc_phase smc_connect_progress(struct smc_sock *smc, struct socket *sock)
 		return SMC_PHASE_CONNECT;
 	if (state == TCP_CLOSE)
 		return SMC_PHASE_OPEN;
-	if (READ_ONCE(smc->peer_smc)) {
-		smc_handshake_kick(smc);
+	if (READ_ONCE(smc->opt.peer_smc)) {
+		smc_setup_kick(smc);
 		return SMC_PHASE_RENDEZVOUS;
 	}
 	smc_fallback_take(smc, sock, SMC_PHASE_CONNECT, no_option(smc), 0);
@@ -93,19 +92,19 @@ static int arm(struct smc_sock *smc, struct socket *sock)
 	int rc;
 
 	mutex_lock(&smc->state_mutex);
-	rc = smc_handshake_arm(smc);
+	rc = smc_setup_arm(smc);
 	if (rc)
 		goto out;
 	spin_lock_bh(&smc->lock);
 	if (smc->phase == SMC_PHASE_OPEN || smc->phase == SMC_PHASE_CONNECT) {
 		if (inet_sk_state_load(smc->sk) == TCP_CLOSE)
-			smc->peer_smc = false;
-		smc->answer_hidden = false;
+			smc->opt.peer_smc = false;
+		smc->opt.answer_hidden = false;
 		smc->inline_busy = false;
-		smc_handshake_phase(smc, SMC_PHASE_CONNECT);
+		smc_setup_set_phase(smc, SMC_PHASE_CONNECT);
 	}
 	spin_unlock_bh(&smc->lock);
-	smc_handshake_watch(smc, sock, smc_handshake_wake);
+	smc_setup_watch(smc, sock, smc_setup_wake);
 out:
 	mutex_unlock(&smc->state_mutex);
 	return rc;
@@ -119,7 +118,7 @@ void smc_connect_forget(struct smc_sock *smc)
 {
 	mutex_lock(&smc->state_mutex);
 	if (READ_ONCE(smc->phase) == SMC_PHASE_CONNECT && inet_sk_state_load(smc->sk) == TCP_CLOSE)
-		smc_handshake_stop(smc);
+		smc_setup_stop(smc);
 	mutex_unlock(&smc->state_mutex);
 }
 
@@ -165,7 +164,7 @@ static int established(struct smc_sock *smc, struct socket *sock, int flags)
 		 * Reset by the peer already, which a plain TCP connection would show when it is
 		 * used.
 		 */
-		if (!READ_ONCE(smc->peer_smc) &&
+		if (!READ_ONCE(smc->opt.peer_smc) &&
 		    smc_fallback_take(smc, sock, SMC_PHASE_CONNECT, no_option(smc), 0))
 			return 0;
 		return sock_error(sk) ?: -ECONNABORTED;
@@ -190,9 +189,9 @@ static int attend(struct smc_sock *smc, struct socket *sock, smc_sockaddr_t *add
 
 	WRITE_ONCE(smc->attended, !(flags & O_NONBLOCK));
 	rc = smc_ops_of_tcp(sock->sk)->connect(sock, addr, len, flags);
-	if (!rc && READ_ONCE(smc->peer_smc)) {
+	if (!rc && READ_ONCE(smc->opt.peer_smc)) {
 		mutex_lock(&smc->state_mutex);
-		smc_handshake_inline(smc);
+		smc_setup_inline(smc);
 		mutex_unlock(&smc->state_mutex);
 	}
 	WRITE_ONCE(smc->attended, false);

@@ -13,7 +13,6 @@
 #include "../control/stats.h"
 #include "../control/trace.h"
 #include "../control/trace_stock.h"
-#include "../handshake/handshake.h"
 #include "../wire/reason.h"
 #include "sock.h"
 
@@ -26,7 +25,7 @@ static void settle(struct smc_sock *smc, u32 reason, u32 peer)
 	trace_smc_switch_to_fallback(smc->sk, reason);
 	smc->reason = reason;
 	smc->peer_diagnosis = peer;
-	smc_handshake_phase(smc, SMC_PHASE_TCP);
+	smc_setup_set_phase(smc, SMC_PHASE_TCP);
 }
 
 /**
@@ -50,15 +49,15 @@ bool smc_fallback_take(struct smc_sock *smc, struct socket *sock, enum smc_phase
 	spin_lock_bh(&smc->lock);
 	mine = smc->phase == from;
 	if (mine) {
-		smc_handshake_unwatch_locked(smc);
+		smc_setup_unwatch_locked(smc);
 		WRITE_ONCE(sock->ops, smc_ops_after(smc->sk));
 		settle(smc, reason, peer);
 		if (from == SMC_PHASE_RENDEZVOUS)
-			smc_handshake_tell(smc);
+			smc_setup_notify(smc);
 	}
 	spin_unlock_bh(&smc->lock);
 	if (mine)
-		smc_handshake_disarm(smc);
+		smc_setup_disarm(smc);
 	return mine;
 }
 
@@ -183,7 +182,7 @@ int smc_fallback_detach(struct socket *sock, int level, int name, sockptr_t val,
 	}
 	/* Someone may have ended TCP's listening from outside, as ss -K does. */
 	smc_listen_stop(smc);
-	smc_handshake_stop(smc);
+	smc_setup_stop(smc);
 	if (READ_ONCE(smc->phase) == SMC_PHASE_ACTIVE) {
 		mutex_unlock(&smc->state_mutex);
 		return -EOPNOTSUPP;

@@ -11,7 +11,6 @@
 #include <linux/uaccess.h>
 #include <net/tcp_states.h>
 
-#include "../handshake/handshake.h"
 #include "../wire/reason.h"
 #include "sock.h"
 
@@ -120,7 +119,7 @@ static int shutdown_attempt(struct smc_sock *smc, struct socket *sock)
 	/* Meanwhile the attempt may have failed, and another thread have the socket listen. */
 	if (READ_ONCE(smc->phase) != SMC_PHASE_CONNECT && READ_ONCE(smc->phase) != SMC_PHASE_RENDEZVOUS)
 		goto out;
-	smc_handshake_stop(smc);
+	smc_setup_stop(smc);
 	if (READ_ONCE(smc->phase) != SMC_PHASE_OPEN)
 		goto out;
 	lock_sock(sk);

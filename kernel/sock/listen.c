@@ -83,8 +83,8 @@ void smc_listen_drop(struct smc_sock *child)
 	struct socket *sock = child->sock;
 
 	might_sleep();
-	smc_handshake_unwatch(child);
-	smc_handshake_free(child);
+	smc_setup_unwatch(child);
+	smc_setup_free(child);
 	/* TCP first, so that the peer gets one reset and no message. */
 	drop_sock(sock);
 	smc_active_end(child, true);
@@ -111,7 +111,7 @@ void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc)
 		return;
 	}
 	child->server = true;
-	child->peer_smc = peer_smc;
+	child->opt.peer_smc = peer_smc;
 	child->reserved = peer_smc;
 	child->sock = sock;
 	child->parent = lsmc;
@@ -134,7 +134,7 @@ void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc)
 		 * Under the lock: once that is released, smc_listen_stop() may end the handshake, which
 		 * must have begun then.
 		 */
-		smc_handshake_serve(child);
+		smc_setup_serve(child);
 	} else {
 		smc_accept_queue_put(l, child);
 	}
@@ -239,7 +239,7 @@ static bool leave_queued(const struct smc_listener *l)
  */
 static bool backlog_is_full(const struct smc_listener *l)
 {
-	return READ_ONCE(l->port.held) > READ_ONCE(l->smc->sk->sk_max_ack_backlog);
+	return atomic_read(&l->port.held) > READ_ONCE(l->smc->sk->sk_max_ack_backlog);
 }
 
 /* Takes all connections out of TCP's accept queue, for an application that does not accept them. */
@@ -311,8 +311,8 @@ static bool open_listener(struct smc_sock *smc)
 	mine = !l->open && smc->sk->sk_state == TCP_LISTEN && smc->phase < SMC_PHASE_TCP;
 	if (mine) {
 		l->open = true;
-		smc_handshake_phase(smc, SMC_PHASE_LISTEN);
-		smc_synopt_port_add(smc, &l->port);
+		smc_setup_set_phase(smc, SMC_PHASE_LISTEN);
+		smc_synopt_port_add(&l->port, smc->sk, &smc->opt);
 	}
 	spin_unlock(&smc->lock);
 	spin_unlock_bh(&l->lock);
@@ -324,21 +324,21 @@ static int begin_listening(struct smc_sock *smc, struct socket *sock, int backlo
 {
 	int rc;
 
-	rc = smc_handshake_arm(smc);
+	rc = smc_setup_arm(smc);
 	if (rc)
 		return rc;
 	rc = smc_ops_of_tcp(smc->sk)->listen(sock, backlog);
 	if (rc) {
 		if (READ_ONCE(smc->phase) == SMC_PHASE_OPEN)
-			smc_handshake_disarm(smc);
+			smc_setup_disarm(smc);
 		return rc;
 	}
 	/* A connection attempt that failed may have left its entry there. */
-	smc_handshake_unwatch(smc);
+	smc_setup_unwatch(smc);
 	smc->sock = sock;
 	if (!open_listener(smc))
 		return 0;
-	smc_handshake_watch(smc, sock, queue_drain);
+	smc_setup_watch(smc, sock, queue_drain);
 	/* Connections may have come before. */
 	queue_delayed_work(smc_net_wq, &smc->listener->drain, 0);
 	return 0;
@@ -356,7 +356,7 @@ static int stop_failed_connect(struct smc_sock *smc)
 	case SMC_PHASE_CONNECT:
 		if (inet_sk_state_load(smc->sk) != TCP_CLOSE)
 			return -EINVAL;
-		smc_handshake_stop(smc);
+		smc_setup_stop(smc);
 		return READ_ONCE(smc->phase) == SMC_PHASE_ACTIVE ? -EINVAL : 0;
 	case SMC_PHASE_RENDEZVOUS:
 	case SMC_PHASE_ACTIVE:
@@ -407,13 +407,13 @@ static void close_listener(struct smc_sock *smc, struct list_head *children)
 		l->open = false;
 		smc_synopt_port_del(&l->port);
 		spin_lock(&smc->lock);
-		smc_handshake_phase(smc, SMC_PHASE_OPEN);
+		smc_setup_set_phase(smc, SMC_PHASE_OPEN);
 		spin_unlock(&smc->lock);
 		list_splice_init(&l->running, children);
 		list_splice_init(&l->ready, children);
 		list_splice_init(&l->plain, children);
 		list_splice_init(&l->local, children);
-		smc_synopt_port_hold(&l->port, -(int)l->port.held);
+		smc_synopt_port_hold(&l->port, -atomic_read(&l->port.held));
 		l->deferred_n = 0;
 	}
 	spin_unlock_bh(&l->lock);
@@ -438,11 +438,11 @@ void smc_listen_stop(struct smc_sock *smc)
 	if (!READ_ONCE(smc->listener))
 		return;
 	close_listener(smc, &children);
-	smc_handshake_unwatch(smc);
+	smc_setup_unwatch(smc);
 	cancel_delayed_work_sync(&smc->listener->drain);
 	cancel_delayed_work_sync(&smc->listener->release);
 	if (READ_ONCE(smc->phase) == SMC_PHASE_OPEN)
-		smc_handshake_disarm(smc);
+		smc_setup_disarm(smc);
 	list_for_each_entry_safe(child, next, &children, child) {
 		list_del_init(&child->child);
 		if (!child->sock) {
@@ -451,7 +451,7 @@ void smc_listen_stop(struct smc_sock *smc)
 			smc_table_remove(child);
 			continue;
 		}
-		smc_handshake_stop(child);
+		smc_setup_stop(child);
 		smc_listen_drop(child);
 	}
 }

@@ -3,7 +3,6 @@
 #ifndef SMC_SOCK_LISTENER_H
 #define SMC_SOCK_LISTENER_H
 
-#include "../handshake/handshake.h"
 #include "sock.h"
 
 /* What a listener has beyond TCP. Belongs to its record and goes with it. */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The end of an SMC socket. */
 
-#include "../handshake/handshake.h"
 #include "sock.h"
 
 /*
@@ -51,7 +50,7 @@ int smc_release(struct socket *sock)
 			smc_listen_stop(smc);
 			mutex_unlock(&smc->state_mutex);
 		}
-		smc_handshake_stop(smc);
+		smc_setup_stop(smc);
 		return finish(smc, sock);
 	}
 	return tcp->release(sock);

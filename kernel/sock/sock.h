@@ -11,10 +11,10 @@
 #include <net/inet_sock.h>
 #include <net/sock.h>
 
+#include "../handshake/handshake.h"
 #include "../net.h"
 
 struct smc_conn;
-struct smc_rendezvous;
 
 /*
  * What an SMC socket is going through. An SMC socket is a TCP socket from the first moment on:
@@ -63,8 +63,7 @@ struct smc_sock {
 	spinlock_t		lock;		/* phase, sock->ops, reason, err */
 	enum smc_phase		phase;		/* lock; read without it by those who take a hint */
 	bool			server;		/* the connection is an accepted one, for statistics; lock */
-	bool			answer_hidden;	/* our hooks cannot see the SYN-ACK; single word, written by them */
-	bool			peer_smc;	/* the peer's SYN or SYN-ACK had the option; hooks write it */
+	struct smc_synopt_sock	opt;		/* what the hooks of the option know of it */
 	bool			armed;		/* counts for the hooks of the option; lock */
 	bool			watching;	/* `wait` is on a queue; lock */
 	bool			held;		/* parent's listener lock; this child counts for its backlog */
@@ -78,7 +77,6 @@ struct smc_sock {
 	bool			stopped;	/* lock; the worker has nothing to do with it any more, if it is a child */
 	bool			inline_busy;	/* lock; and has: not the worker's turn. Means something in RENDEZVOUS only */
 	bool			started;	/* `work` has run, or is about to; single word */
-	bool			limit_hs;	/* SMC_LIMIT_HS is set; single word, no lock */
 	bool			detached;	/* lock; another protocol may own sock->ops, see fallback.c */
 	int			err;		/* lock; why the rendezvous failed, negative, for connect() */
 	u32			reason;		/* lock; why the socket fell back, 0 if it did not */
@@ -89,13 +87,24 @@ struct smc_sock {
 	struct smc_conn __rcu	*conn;		/* while ACTIVE, with a reference; lock */
 	int			failed;		/* work's alone: the client's rendezvous is over, and its connection is to be reset */
 	unsigned long		retry;		/* work's alone: jiffies until it tries the sock's lock again, 0 if it was free */
-	struct smc_rendezvous	*rv;		/* state of the handshake; work's alone, NULL before and after */
+	struct smc_rendezvous	*rv;		/* work's alone: NULL before and after the rendezvous */
+	bool			awaits_data;	/* work's alone: the outcome is known, and accept() is to have the child once there is data */
+	unsigned long		data_deadline;	/* jiffies; or then */
 	struct smc_listener	*listener;	/* of one that has ever listened; set once, freed with us */
-	struct smc_synopt_port	*port;		/* as the hooks know it; part of the listener, set when it first listens */
 	struct smc_sock		*parent;	/* of a child until it is accepted: the listener's record */
 	struct list_head	child;		/* parent's listener: running or ready; its lock */
 	struct rcu_head		rcu;
 };
+
+/*
+ * Is the socket a child that its listener still has, so that its rendezvous is a server's? What
+ * accept() has handed out is a socket like any other: it may be disconnected, and connect as a
+ * client. Only while the rendezvous cannot end concurrently, or under the record's lock.
+ */
+static inline bool smc_sock_is_child(const struct smc_sock *smc)
+{
+	return smc->parent;
+}
 
 /* table.c: all records by their TCP sock */
 int smc_table_init(void);
@@ -128,6 +137,25 @@ int smc_connect(struct socket *sock, smc_sockaddr_t *addr, int len, int flags);
 enum smc_phase smc_connect_progress(struct smc_sock *smc, struct socket *sock);
 void smc_connect_forget(struct smc_sock *smc);
 int smc_connect_settled(struct socket *sock, long timeo);
+
+/* setup.c: the way of a connection to its outcome */
+void smc_setup_prepare(struct smc_sock *smc);
+void smc_setup_set_phase(struct smc_sock *smc, enum smc_phase phase);
+int smc_setup_arm(struct smc_sock *smc);
+void smc_setup_disarm(struct smc_sock *smc);
+void smc_setup_watch(struct smc_sock *smc, struct socket *sock, wait_queue_func_t fn);
+void smc_setup_unwatch(struct smc_sock *smc);
+void smc_setup_unwatch_locked(struct smc_sock *smc);
+int smc_setup_wake(struct wait_queue_entry *wait, unsigned int mode, int flags, void *key);
+void smc_setup_kick(struct smc_sock *smc);
+void smc_setup_notify(struct smc_sock *smc);
+void smc_setup_inline(struct smc_sock *smc);
+void smc_setup_serve(struct smc_sock *child);
+void smc_setup_stop(struct smc_sock *smc);
+void smc_setup_free(struct smc_sock *smc);
+
+/* local.c: both ends in this kernel */
+bool smc_local_connect(struct smc_sock *smc, bool last);
 
 /* listen.c */
 int smc_listen(struct socket *sock, int backlog);

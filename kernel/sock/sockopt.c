@@ -27,7 +27,7 @@ static int set_smc(struct socket *sock, int name, sockptr_t val, unsigned int le
 	smc = smc_table_make(sock);
 	if (!smc)
 		return -ENOMEM;
-	WRITE_ONCE(smc->limit_hs, on != 0);
+	WRITE_ONCE(smc->opt.limit_hs, on != 0);
 	return 0;
 }
 
@@ -120,7 +120,7 @@ int smc_sockopt_get(struct socket *sock, int level, int name, char __user *val, 
 	if (len < 0)
 		return -EINVAL;
 	smc = smc_table_of(sock);
-	on = smc && READ_ONCE(smc->limit_hs);
+	on = smc && READ_ONCE(smc->opt.limit_hs);
 	len = min_t(int, len, sizeof(on));
 	if (put_user(len, lenp) || copy_to_user(val, &on, len))
 		return -EFAULT;

@@ -4,7 +4,6 @@
 #include <linux/hash.h>
 #include <linux/slab.h>
 
-#include "../handshake/handshake.h"
 #include "sock.h"
 
 #define TABLE_BITS 12
@@ -42,7 +41,7 @@ struct smc_sock *smc_table_new(struct sock *sk, gfp_t gfp)
 	mutex_init(&smc->state_mutex);
 	INIT_LIST_HEAD(&smc->child);
 	INIT_HLIST_NODE(&smc->node);
-	smc_handshake_prepare(smc);
+	smc_setup_prepare(smc);
 	return smc;
 }
 
@@ -126,6 +125,14 @@ struct smc_sock *smc_table_find(const struct sock *sk)
 		smc = NULL;
 	rcu_read_unlock();
 	return smc;
+}
+
+/* The hooks' part of the record of a sock that connects. Under RCU. Return: NULL of any other sock. */
+static struct smc_synopt_sock *connecting(const struct sock *sk)
+{
+	struct smc_sock *smc = find_rcu(sk);
+
+	return smc && READ_ONCE(smc->phase) == SMC_PHASE_CONNECT ? &smc->opt : NULL;
 }
 
 /*
@@ -228,6 +235,7 @@ int smc_table_init(void)
 		spin_lock_init(&table[i].lock);
 		INIT_HLIST_HEAD(&table[i].head);
 	}
+	smc_synopt_register(connecting);
 	return 0;
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What drives a rendezvous. No thread waits for a peer: an entry on the socket's wait queue starts
- * the worker when TCP wakes the sleepers there, a timer when the peer's time is up. So any number
- * of silent peers cost their own connections and some memory, and nobody else a worker.
+ * How a connection is set up: what drives a rendezvous, and what becomes of its socket. No thread waits
+ * for a peer: an entry on the socket's wait queue starts the worker when TCP wakes the sleepers there, a
+ * timer when the peer's time is up. So any number of silent peers cost their own connections and some
+ * memory, and nobody else a worker.
  *
  * No callback of the TCP sock is replaced, and nothing hangs on sk_user_data. The entry is on the
  * wait queue or it is not; taking it off waits for whoever runs it. That is all there is to say
@@ -10,47 +11,30 @@
  */
 
 #include <linux/sched/mm.h>
-#include <linux/slab.h>
+#include <net/inet_connection_sock.h>
 #include <net/tcp_states.h>
 
+#include "../conn/conn.h"
 #include "../control/stats.h"
 #include "../control/trace.h"
 #include "../trylock.h"
-#include "../wire/reason.h"
-#include "handshake.h"
+#include "listener.h"
 
-/* A rendezvous lives for milliseconds, and is a few kilobytes with its message: apart from records. */
-static struct kmem_cache *cache;
-
-/* smc_handshake_phase() - sets the phase. The caller holds smc->lock. */
-void smc_handshake_phase(struct smc_sock *smc, enum smc_phase phase)
+/* smc_setup_set_phase() - sets the phase. The caller holds smc->lock. */
+void smc_setup_set_phase(struct smc_sock *smc, enum smc_phase phase)
 {
 	lockdep_assert_held(&smc->lock);
 	trace_smc_phase(smc->sk, smc->phase, phase);
 	WRITE_ONCE(smc->phase, phase);
 }
 
-/*
- * smc_handshake_trylock() - takes the sock's lock, or has the worker run again soon if a thread holds
- * it. Only the worker. Does not sleep. Return: whether the worker has the lock.
- */
-bool smc_handshake_trylock(struct smc_sock *smc)
-{
-	if (smc_sock_trylock(smc->sk)) {
-		smc->retry = 0;
-		return true;
-	}
-	smc->retry = clamp_t(unsigned long, 2 * smc->retry, 1, SMC_TRYLOCK_RETRY_MAX);
-	return false;
-}
-
 /**
- * smc_handshake_arm() - makes the option travel with the socket's SYN or SYN-ACK
+ * smc_setup_arm() - makes the option travel with the socket's SYN or SYN-ACK
  * @smc: the socket's record
  *
  * May sleep. Return: 0 or -ENOMEM.
  */
-int smc_handshake_arm(struct smc_sock *smc)
+int smc_setup_arm(struct smc_sock *smc)
 {
 	struct smc_net *sn = smc_net(sock_net(smc->sk));
 	bool twice;
@@ -72,8 +56,8 @@ int smc_handshake_arm(struct smc_sock *smc)
 	return 0;
 }
 
-/* smc_handshake_disarm() - undoes arm. Does not sleep. */
-void smc_handshake_disarm(struct smc_sock *smc)
+/* smc_setup_disarm() - undoes arm. Does not sleep. */
+void smc_setup_disarm(struct smc_sock *smc)
 {
 	bool armed;
 
@@ -88,12 +72,12 @@ void smc_handshake_disarm(struct smc_sock *smc)
 }
 
 /**
- * smc_handshake_watch() - lets TCP's wakeups on a socket start something
+ * smc_setup_watch() - lets TCP's wakeups on a socket start something
  * @smc: the record
- * @sock: the socket; it may not be released before smc_handshake_unwatch()
+ * @sock: the socket; it may not be released before smc_setup_unwatch()
  * @fn: what to start; called with the wait queue locked, in any context
  */
-void smc_handshake_watch(struct smc_sock *smc, struct socket *sock, wait_queue_func_t fn)
+void smc_setup_watch(struct smc_sock *smc, struct socket *sock, wait_queue_func_t fn)
 {
 	bool watching;
 
@@ -110,10 +94,10 @@ void smc_handshake_watch(struct smc_sock *smc, struct socket *sock, wait_queue_f
 }
 
 /*
- * smc_handshake_unwatch_locked() - undoes watch; fn does not run any more when it returns. Under
+ * smc_setup_unwatch_locked() - undoes watch; fn does not run any more when it returns. Under
  * smc->lock.
  */
-void smc_handshake_unwatch_locked(struct smc_sock *smc)
+void smc_setup_unwatch_locked(struct smc_sock *smc)
 {
 	lockdep_assert_held(&smc->lock);
 	if (smc->watching)
@@ -121,11 +105,11 @@ void smc_handshake_unwatch_locked(struct smc_sock *smc)
 	smc->watching = false;
 }
 
-/* smc_handshake_unwatch() - the same for who does not hold the lock. Does not sleep. */
-void smc_handshake_unwatch(struct smc_sock *smc)
+/* smc_setup_unwatch() - the same for who does not hold the lock. Does not sleep. */
+void smc_setup_unwatch(struct smc_sock *smc)
 {
 	spin_lock_bh(&smc->lock);
-	smc_handshake_unwatch_locked(smc);
+	smc_setup_unwatch_locked(smc);
 	spin_unlock_bh(&smc->lock);
 }
 
@@ -137,27 +121,27 @@ static void start(struct smc_sock *smc)
 }
 
 /*
- * smc_handshake_wake() - for the wait queue of a socket that connects or is in its handshake. While
+ * smc_setup_wake() - for the wait queue of a socket that connects or is in its handshake. While
  * TCP connects, only a peer with SMC is of interest: the others are found out by whoever looks at
  * the socket.
  */
-int smc_handshake_wake(struct wait_queue_entry *wait, unsigned int mode, int flags, void *key)
+int smc_setup_wake(struct wait_queue_entry *wait, unsigned int mode, int flags, void *key)
 {
 	struct smc_sock *smc = container_of(wait, struct smc_sock, wait);
 
 	/* A thread that waits for TCP comes by itself; once CLC messages pass, the worker is needed. */
 	if (READ_ONCE(smc->attended) && READ_ONCE(smc->phase) == SMC_PHASE_CONNECT)
 		return 0;
-	if (READ_ONCE(smc->peer_smc))
+	if (READ_ONCE(smc->opt.peer_smc))
 		start(smc);
 	return 0;
 }
 
 /*
- * smc_handshake_kick() - TCP is connected to a peer with SMC: the worker's turn. Not if
- * smc_handshake_stop() has come first, which waits for the worker once. Does not sleep.
+ * smc_setup_kick() - TCP is connected to a peer with SMC: the worker's turn. Not if
+ * smc_setup_stop() has come first, which waits for the worker once. Does not sleep.
  */
-void smc_handshake_kick(struct smc_sock *smc)
+void smc_setup_kick(struct smc_sock *smc)
 {
 	spin_lock_bh(&smc->lock);
 	if (smc->phase == SMC_PHASE_CONNECT)
@@ -166,13 +150,13 @@ void smc_handshake_kick(struct smc_sock *smc)
 }
 
 /*
- * smc_handshake_tell() - a client's outcome is known
+ * smc_setup_notify() - a client's outcome is known
  *
  * Everyone who waits for it looks again; so do pollers, edge-triggered ones included. The caller
  * holds smc->lock, under which the outcome has been set: who finds it in between would have one edge
  * too many.
  */
-void smc_handshake_tell(struct smc_sock *smc)
+void smc_setup_notify(struct smc_sock *smc)
 {
 	struct sock *sk = smc->sk;
 
@@ -182,20 +166,20 @@ void smc_handshake_tell(struct smc_sock *smc)
 }
 
 /*
- * smc_handshake_inline() - TCP is connected, and the thread in connect() is to wait anyhow: if the
+ * smc_setup_inline() - TCP is connected, and the thread in connect() is to wait anyhow: if the
  * peer is in this kernel, it does what the worker would, and nobody has to be woken. The caller
  * holds state_mutex. May sleep.
  */
-void smc_handshake_inline(struct smc_sock *smc)
+void smc_setup_inline(struct smc_sock *smc)
 {
 	bool mine;
 
 	might_sleep();
 	spin_lock_bh(&smc->lock);
-	mine = smc->phase == SMC_PHASE_CONNECT && smc->peer_smc &&
+	mine = smc->phase == SMC_PHASE_CONNECT && smc->opt.peer_smc &&
 	       inet_sk_state_load(smc->sk) == TCP_ESTABLISHED;
 	if (mine) {
-		smc_handshake_phase(smc, SMC_PHASE_RENDEZVOUS);
+		smc_setup_set_phase(smc, SMC_PHASE_RENDEZVOUS);
 		smc->inline_busy = true;
 	}
 	spin_unlock_bh(&smc->lock);
@@ -211,126 +195,55 @@ void smc_handshake_inline(struct smc_sock *smc)
 }
 
 /*
- * smc_handshake_serve() - begins the handshake of a listener's child. The caller holds the
- * listener's lock and has put the child on its list.
+ * smc_setup_serve() - begins the handshake of a listener's child. The caller has put the child on the
+ * listener's list.
  */
-void smc_handshake_serve(struct smc_sock *child)
+void smc_setup_serve(struct smc_sock *child)
 {
+	lockdep_assert_held(&child->parent->listener->lock);
 	spin_lock(&child->lock);
-	smc_handshake_phase(child, SMC_PHASE_RENDEZVOUS);
+	smc_setup_set_phase(child, SMC_PHASE_RENDEZVOUS);
 	spin_unlock(&child->lock);
-	smc_handshake_watch(child, child->sock, smc_handshake_wake);
+	smc_setup_watch(child, child->sock, smc_setup_wake);
 	start(child);
 }
 
 /*
- * smc_handshake_free() - drops the state of a rendezvous. Only its worker, or who has stopped that.
+ * smc_setup_free() - drops the state of a rendezvous. Only its worker, or who has stopped that.
  * May sleep.
  */
-void smc_handshake_free(struct smc_sock *smc)
+void smc_setup_free(struct smc_sock *smc)
 {
-	struct smc_rendezvous *rv = smc->rv;
-
 	might_sleep();
-	if (!rv)
-		return;
-	smc_limit_end(smc);
+	if (smc->rv)
+		smc_rendezvous_free(smc->rv);
 	smc->rv = NULL;
-	smc_registry_release(&rv->offer);
-	kmem_cache_free(cache, rv);
 }
 
 /*
- * smc_handshake_stop() - the socket is closed, or disconnected. May sleep, until a running worker
+ * smc_setup_stop() - the socket is closed, or disconnected. May sleep, until a running worker
  * has noticed. Afterwards the phase is OPEN, or what it was if the outcome was known already.
  */
-void smc_handshake_stop(struct smc_sock *smc)
+void smc_setup_stop(struct smc_sock *smc)
 {
 	might_sleep();
 	/* From here on nobody starts the worker, and what it has under way changes nothing. */
 	spin_lock_bh(&smc->lock);
 	if (smc->phase == SMC_PHASE_CONNECT || smc->phase == SMC_PHASE_RENDEZVOUS)
-		smc_handshake_phase(smc, SMC_PHASE_OPEN);
-	smc->peer_smc = false;
+		smc_setup_set_phase(smc, SMC_PHASE_OPEN);
+	smc->opt.peer_smc = false;
 	smc->stopped = true;
-	smc_handshake_unwatch_locked(smc);
+	smc_setup_unwatch_locked(smc);
 	spin_unlock_bh(&smc->lock);
 	if (READ_ONCE(smc->started))
 		cancel_delayed_work_sync(&smc->work);
-	smc_handshake_free(smc);
+	smc_setup_free(smc);
 	/* A transport may have called again until that was over. */
 	if (READ_ONCE(smc->started))
 		cancel_delayed_work_sync(&smc->work);
 	smc->failed = 0;
 	smc->retry = 0;
-	smc_handshake_disarm(smc);
-}
-
-/* A transport may get on with what it had to wait for. */
-static void again(struct smc_offer *offer)
-{
-	start(container_of(offer, struct smc_rendezvous, offer)->smc);
-}
-
-/*
- * smc_handshake_pause() - the transport has to wait for its peer. Return: -EINPROGRESS.
- */
-int smc_handshake_pause(struct smc_sock *smc, enum smc_rendezvous_step step)
-{
-	smc->rv->step = step;
-	smc->rv->deadline = smc->rv->offer.deadline;
-	return -EINPROGRESS;
-}
-
-/*
- * smc_handshake_decline_later() - the connection is to stay TCP. The peer may have found out the
- * same, and its DECLINE comes first if it comes by the deadline, in jiffies: one is enough. Return:
- * -EINPROGRESS.
- */
-int smc_handshake_decline_later(struct smc_rendezvous *rv, u32 reason, unsigned long deadline)
-{
-	rv->reason = reason;
-	rv->step = SMC_STEP_DECLINE;
-	rv->deadline = deadline;
-	return -EINPROGRESS;
-}
-
-/*
- * smc_handshake_exchange() - goes on as far as messages and the transport allow. Return:
- * SMC_CLC_DECLINE if the peer has said that, 0 if the socket has its outcome, or a negative errno.
- */
-int smc_handshake_exchange(struct smc_sock *smc, const struct smc_handshake_side *side)
-{
-	enum smc_rendezvous_step before;
-	int rc;
-
-	do {
-		before = smc->rv->step;
-		rc = smc_clc_io_recv(smc, side->due(before));
-		if (rc == -EINPROGRESS)
-			rc = side->go_on(smc);
-		else if (rc > 0 && rc != SMC_CLC_DECLINE)
-			rc = side->received(smc, rc);
-		/* What is due now may be there already. First comes what we have to say. */
-	} while (rc == -EINPROGRESS && smc->rv->step != before && !smc->rv->unsent);
-	return rc;
-}
-
-static int begin(struct smc_sock *smc)
-{
-	struct smc_rendezvous *rv = kmem_cache_zalloc(cache, GFP_KERNEL);
-
-	if (!rv)
-		return -ENOMEM;
-	rv->smc = smc;
-	rv->offer.again = again;
-	rv->step = smc_handshake_is_child(smc) ? SMC_STEP_PROPOSAL : SMC_STEP_START;
-	rv->version = SMC_V1;
-	rv->deadline = jiffies + SMC_HANDSHAKE_TIMEOUT;
-	smc->rv = rv;
-	if (smc_handshake_is_child(smc))
-		smc_limit_begin(smc);
-	return 0;
+	smc_setup_disarm(smc);
 }
 
 /* Is it the worker's turn? Makes a client that TCP has connected one that is in its rendezvous. */
@@ -340,12 +253,12 @@ static bool due(struct smc_sock *smc)
 	bool mine;
 
 	spin_lock_bh(&smc->lock);
-	if (smc->phase == SMC_PHASE_CONNECT && smc->peer_smc && state != TCP_SYN_SENT &&
+	if (smc->phase == SMC_PHASE_CONNECT && smc->opt.peer_smc && state != TCP_SYN_SENT &&
 	    state != TCP_SYN_RECV && state != TCP_CLOSE)
-		smc_handshake_phase(smc, SMC_PHASE_RENDEZVOUS);
-	/* A child that has fallen back may have to wait for data still. */
+		smc_setup_set_phase(smc, SMC_PHASE_RENDEZVOUS);
+	/* A child whose outcome is known may have to wait for data still. */
 	mine = (smc->phase == SMC_PHASE_RENDEZVOUS && !smc->inline_busy) ||
-	       (smc->rv && smc_handshake_is_child(smc) && !smc->stopped);
+	       (smc->awaits_data && smc_sock_is_child(smc) && !smc->stopped);
 	spin_unlock_bh(&smc->lock);
 	return mine;
 }
@@ -366,13 +279,13 @@ static void settle_client(struct smc_sock *smc, int rc)
 	spin_lock_bh(&smc->lock);
 	mine = smc->phase == SMC_PHASE_RENDEZVOUS;
 	if (mine) {
-		smc_handshake_unwatch_locked(smc);
+		smc_setup_unwatch_locked(smc);
 		armed = smc->armed;
 		smc->armed = false;
 		smc->err = rc;
-		smc->peer_smc = false;
-		smc_handshake_phase(smc, SMC_PHASE_OPEN);
-		smc_handshake_tell(smc);
+		smc->opt.peer_smc = false;
+		smc_setup_set_phase(smc, SMC_PHASE_OPEN);
+		smc_setup_notify(smc);
 	}
 	spin_unlock_bh(&smc->lock);
 	if (mine)
@@ -390,7 +303,7 @@ static void fail_client(struct smc_sock *smc)
 	struct sock *sk = smc->sk;
 	int rc = smc->failed;
 
-	if (!smc_handshake_trylock(smc)) {
+	if (!smc_sock_trylock_retry(sk, &smc->retry)) {
 		queue_delayed_work(smc_net_wq, &smc->work, smc->retry);
 		return;
 	}
@@ -406,7 +319,7 @@ static void fail_client(struct smc_sock *smc)
 /* A child is in accept()'s hands, or gone, when this returns. */
 static void settle_server(struct smc_sock *child, int rc)
 {
-	smc_handshake_unwatch(child);
+	smc_setup_unwatch(child);
 	/*
 	 * The peer may have made us run once more; there is nothing left to do, and perhaps no
 	 * record either.
@@ -424,27 +337,87 @@ static unsigned long patience(const struct smc_sock *smc)
 	return READ_ONCE(smc->sk->sk_rcvlowat) > 1 ? HZ / 20 : MAX_JIFFY_OFFSET;
 }
 
-/* Does the transport decide how long to wait? */
-static bool at_transport(enum smc_rendezvous_step step)
+/*
+ * TCP_DEFER_ACCEPT is counted in repetitions of the SYN-ACK: 1, 2, 4 … seconds. Return: jiffies, 0
+ * if it is not set.
+ */
+static unsigned long deferral(const struct smc_sock *child)
 {
-	return step == SMC_STEP_MATCH || step == SMC_STEP_JOIN || step == SMC_STEP_LINK;
+	unsigned int n = READ_ONCE(inet_csk(child->parent->sk)->icsk_accept_queue.rskq_defer_accept);
+
+	return n ? ((1UL << min(n, 6U)) - 1) * HZ : 0;
 }
 
-/* One step. Return: what client.c or server.c says; what is due is not too late yet if it is -EINPROGRESS. */
-static int step(struct smc_sock *smc)
+static bool idle(const struct smc_sock *child)
 {
-	bool server = smc_handshake_is_child(smc);
-	int rc = smc->rv ? 0 : begin(smc);
+	/* A child's is not taken from it before accept() has it. */
+	const struct smc_conn *conn = rcu_access_pointer(child->conn);
+	const struct sock *sk = child->sk;
 
-	if (!rc)
-		rc = smc_clc_io_flush(smc);
-	if (!rc)
-		rc = server ? smc_server_step(smc) : smc_client_step(smc);
-	if (rc != -EINPROGRESS || smc->rv->unsent)
+	if (conn)
+		return !smc_conn_readable(conn);
+	return inet_sk_state_load(sk) == TCP_ESTABLISHED && skb_queue_empty_lockless(&sk->sk_receive_queue);
+}
+
+/* Gives a client what has come of its rendezvous. Return: -ECANCELED if the application has given up meanwhile. */
+static int apply_client(struct smc_sock *smc, enum smc_outcome outcome)
+{
+	struct smc_rendezvous *rv = smc->rv;
+	bool mine;
+
+	if (outcome == SMC_OUTCOME_TCP) {
+		mine = smc_fallback_take(smc, smc->sock, SMC_PHASE_RENDEZVOUS, rv->reason, rv->peer_diagnosis);
+	} else {
+		mine = smc_active_take(smc, smc->sock, rv->offer.conn);
+		rv->offer.conn = NULL;
+	}
+	return mine ? 0 : -ECANCELED;
+}
+
+/*
+ * Gives a child what has come of its rendezvous. A listener that wants connections only once there is data
+ * did not mean the handshake's, for which TCP has let this one through. Return: -EINPROGRESS if the child
+ * waits for that.
+ */
+static int apply_server(struct smc_sock *child, enum smc_outcome outcome)
+{
+	struct smc_rendezvous *rv = child->rv;
+	unsigned long delay = deferral(child);
+
+	if (outcome == SMC_OUTCOME_TCP) {
+		smc_fallback_child(child, rv->reason, rv->peer_diagnosis);
+	} else {
+		smc_active_child(child, rv->offer.conn);
+		smc_conn_count(rv->offer.conn);
+		rv->offer.conn = NULL;
+	}
+	if (!delay || !idle(child) || !smc_listen_defer(child))
+		return 0;
+	/* Others wait for what comes of a link group that this has begun to form. */
+	smc_setup_free(child);
+	child->awaits_data = true;
+	child->data_deadline = jiffies + delay;
+	return -EINPROGRESS;
+}
+
+/* One step. Return: 0 if the socket has its outcome, -EINPROGRESS if it has not, else why the connection breaks. */
+static int step(struct smc_sock *smc, bool server)
+{
+	int rc;
+
+	if (smc->awaits_data)
+		return idle(smc) && time_before(jiffies, smc->data_deadline) ? -EINPROGRESS : 0;
+	if (!smc->rv) {
+		if (!server && smc_local_connect(smc, true))
+			return 0;
+		smc->rv = smc_rendezvous_new(smc->sk, server, &smc->work);
+		if (!smc->rv)
+			return -ENOMEM;
+	}
+	rc = smc_rendezvous_step(smc->rv);
+	if (rc <= 0)
 		return rc;
-	if (time_before(jiffies, smc->rv->deadline) || at_transport(smc->rv->step))
-		return rc;
-	return server ? smc_server_expired(smc) : smc_client_expired(smc);
+	return server ? apply_server(smc, rc) : apply_client(smc, rc);
 }
 
 /* Who pays for what a rendezvous allocates: as with TCP, the control group that the socket is of. */
@@ -452,7 +425,7 @@ static struct mem_cgroup *payer(const struct smc_sock *smc)
 {
 #ifdef CONFIG_MEMCG
 	/* A child that a worker has accepted is of none itself. */
-	return smc_handshake_is_child(smc) ? smc->parent->sk->sk_memcg : smc->sk->sk_memcg;
+	return smc_sock_is_child(smc) ? smc->parent->sk->sk_memcg : smc->sk->sk_memcg;
 #else
 	return NULL;
 #endif
@@ -461,9 +434,12 @@ static struct mem_cgroup *payer(const struct smc_sock *smc)
 /* When the worker runs again, if nothing happens before; in jiffies. */
 static unsigned long delay_of(const struct smc_sock *smc)
 {
-	long left = max((long)(smc->rv->deadline - jiffies), 0L);
+	unsigned long deadline = smc->rv ? smc->rv->deadline : smc->data_deadline;
+	long left = max((long)(deadline - jiffies), 0L);
 
-	return smc->retry ?: min_t(unsigned long, left, patience(smc));
+	if (smc->rv && smc->rv->retry)
+		return smc->rv->retry;
+	return min_t(unsigned long, left, patience(smc));
 }
 
 /* The outcome is known: 0, or why the connection breaks. */
@@ -472,8 +448,9 @@ static void settle(struct smc_sock *smc, bool server, int rc)
 	trace_smc_rendezvous(smc->sk, server, rc);
 	if (rc)
 		smc_stats_handshake_error(smc_net(sock_net(smc->sk)), server);
+	smc->awaits_data = false;
 	/* Before the sock's lock is free: others may wait for what the transport holds for this one. */
-	smc_handshake_free(smc);
+	smc_setup_free(smc);
 	if (server) {
 		settle_server(smc, rc);
 	} else if (rc) {
@@ -495,11 +472,11 @@ static void work(struct work_struct *w)
 		fail_client(smc);
 		return;
 	}
-	server = smc_handshake_is_child(smc); /* accept() may have it when settle_server() returns */
+	server = smc_sock_is_child(smc); /* accept() may have it when settle_server() returns */
 	if (server)
 		smc_listen_step(smc, true);
 	old = set_active_memcg(payer(smc));
-	rc = step(smc);
+	rc = step(smc, server);
 	set_active_memcg(old);
 	if (rc != -EINPROGRESS) {
 		settle(smc, server, rc);
@@ -511,21 +488,8 @@ static void work(struct work_struct *w)
 	queue_delayed_work(smc_net_wq, &smc->work, delay_of(smc));
 }
 
-/* smc_handshake_prepare() - of a fresh record. */
-void smc_handshake_prepare(struct smc_sock *smc)
+/* smc_setup_prepare() - of a fresh record. */
+void smc_setup_prepare(struct smc_sock *smc)
 {
 	INIT_DELAYED_WORK(&smc->work, work);
-}
-
-/* smc_handshake_init() - at load. Return: 0 or -ENOMEM. */
-int __init smc_handshake_init(void)
-{
-	cache = KMEM_CACHE(smc_rendezvous, SLAB_ACCOUNT);
-	return cache ? 0 : -ENOMEM;
-}
-
-/* smc_handshake_exit() - at unload. */
-void smc_handshake_exit(void)
-{
-	kmem_cache_destroy(cache);
 }

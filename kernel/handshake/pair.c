@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Connecting two ends in one namespace. Messages over TCP would tell this kernel what it knows: both
+ * ends have asked for SMC by the option, as ever, and a transport connects them at once.
+ */
+
+#include <net/inet_hashtables.h>
+#include <net/tcp_states.h>
+
+#include "../net.h"
+#include "handshake.h"
+
+/* The other end of a connection, if it is a socket of the same namespace and connected, with a reference. */
+static struct sock *other_end(struct sock *sk)
+{
+	struct sock *peer = smc_net_peer(sk);
+
+	if (peer && (!sk_fullsock(peer) || inet_sk_state_load(peer) != TCP_ESTABLISHED || peer == sk)) {
+		sock_gen_put(peer);
+		return NULL;
+	}
+	return peer;
+}
+
+/**
+ * smc_pair_connect() - connects a client with its server by a transport, without CLC messages
+ * @sk: the client's TCP connection
+ * @pair: gets the server's end, with a reference on it, and both connections, with a reference each
+ *
+ * May sleep. Return: 0 or a negative errno.
+ */
+int smc_pair_connect(struct sock *sk, struct smc_pair *pair)
+{
+	struct sock *peer = other_end(sk);
+	struct smc_offer client = { .sk = sk }, server = { .sk = peer };
+	int rc = -ENODEV;
+
+	might_sleep();
+	if (!peer)
+		return rc;
+	if (!smc_negotiate_ipsec(sk) && !smc_negotiate_ipsec(peer))
+		rc = smc_registry_pair(&client, &server);
+	if (rc) {
+		smc_registry_release(&client);
+		smc_registry_release(&server);
+		sock_put(peer);
+		return rc;
+	}
+	*pair = (struct smc_pair) { .peer = peer, .client = client.conn, .server = server.conn };
+	return 0;
+}

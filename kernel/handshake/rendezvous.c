@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A rendezvous, step by step. No thread waits for the peer: a step goes as far as the messages that
+ * have come allow, and says how the connection goes on, or that the next message is due.
+ */
+
+#include <linux/slab.h>
+#include <net/sock.h>
+
+#include "../net.h"
+#include "../wire/reason.h"
+#include "handshake.h"
+
+/* A rendezvous lives for milliseconds, and is a few kilobytes with its message: apart from records. */
+static struct kmem_cache *cache;
+
+/* A transport may get on with what it had to wait for. */
+static void again(struct smc_offer *offer)
+{
+	mod_delayed_work(smc_net_wq, container_of(offer, struct smc_rendezvous, offer)->work, 0);
+}
+
+/**
+ * smc_rendezvous_new() - begins a rendezvous
+ * @sk: the TCP connection, which the caller keeps
+ * @server: the side
+ * @work: calls smc_rendezvous_step(); is started when a transport may get on
+ *
+ * May sleep. Return: NULL without memory.
+ */
+struct smc_rendezvous *smc_rendezvous_new(struct sock *sk, bool server, struct delayed_work *work)
+{
+	struct smc_rendezvous *rv = kmem_cache_zalloc(cache, GFP_KERNEL);
+
+	if (!rv)
+		return NULL;
+	rv->sk = sk;
+	rv->server = server;
+	rv->work = work;
+	rv->offer.again = again;
+	rv->step = server ? SMC_STEP_PROPOSAL : SMC_STEP_START;
+	rv->version = SMC_V1;
+	rv->deadline = jiffies + SMC_HANDSHAKE_TIMEOUT;
+	if (server)
+		atomic_inc(&smc_net(sock_net(sk))->handshakes);
+	return rv;
+}
+
+/*
+ * smc_rendezvous_free() - ends a rendezvous, and a connection that nobody has taken out of it. After its last
+ * step. May sleep.
+ */
+void smc_rendezvous_free(struct smc_rendezvous *rv)
+{
+	might_sleep();
+	if (rv->server)
+		atomic_dec(&smc_net(sock_net(rv->sk))->handshakes);
+	smc_registry_release(&rv->offer);
+	kmem_cache_free(cache, rv);
+}
+
+/* smc_rendezvous_pause() - the transport has to wait for its peer. Return: -EINPROGRESS. */
+int smc_rendezvous_pause(struct smc_rendezvous *rv, enum smc_rendezvous_step step)
+{
+	rv->step = step;
+	rv->deadline = rv->offer.deadline;
+	return -EINPROGRESS;
+}
+
+/*
+ * smc_rendezvous_decline_later() - the connection is to stay TCP. The peer may have found out the
+ * same, and its DECLINE comes first if it comes by the deadline, in jiffies: one is enough. Return:
+ * -EINPROGRESS.
+ */
+int smc_rendezvous_decline_later(struct smc_rendezvous *rv, u32 reason, unsigned long deadline)
+{
+	rv->reason = reason;
+	rv->step = SMC_STEP_DECLINE;
+	rv->deadline = deadline;
+	return -EINPROGRESS;
+}
+
+/* Goes on as far as messages and the transport allow. Return: as smc_rendezvous_step(). */
+static int exchange(struct smc_rendezvous *rv, const struct smc_rendezvous_side *side)
+{
+	enum smc_rendezvous_step before;
+	int rc;
+
+	do {
+		before = rv->step;
+		rc = smc_clc_io_recv(rv, side->due(before));
+		if (rc == -EINPROGRESS)
+			rc = side->go_on(rv);
+		else if (rc == SMC_CLC_DECLINE)
+			rc = smc_clc_io_declined(rv);
+		else if (rc > 0)
+			rc = side->received(rv, rc);
+		/* What is due now may be there already. First comes what we have to say. */
+	} while (rc == -EINPROGRESS && rv->step != before && !rv->unsent);
+	return rc;
+}
+
+/* Does the transport decide how long to wait? */
+static bool at_transport(enum smc_rendezvous_step step)
+{
+	return step == SMC_STEP_MATCH || step == SMC_STEP_JOIN || step == SMC_STEP_LINK;
+}
+
+/**
+ * smc_rendezvous_step() - goes on with a rendezvous as far as the peer's messages allow
+ * @rv: the rendezvous; one thread at a time
+ *
+ * May sleep, but not for the peer.
+ *
+ * Return: how the connection goes on, an enum smc_outcome; -EINPROGRESS if a message is due, to be
+ * called again when there is one, at the deadline, or after retry; else why the connection breaks.
+ */
+int smc_rendezvous_step(struct smc_rendezvous *rv)
+{
+	int rc = smc_clc_io_flush(rv);
+
+	might_sleep();
+	if (rc)
+		return rc;
+	if (rv->step == SMC_STEP_DECLINED)
+		return SMC_OUTCOME_TCP;
+	if (rv->step == SMC_STEP_START) {
+		rc = smc_client_propose(rv);
+		if (rc != -EINPROGRESS || rv->unsent)
+			return rc;
+	}
+	rc = exchange(rv, rv->server ? &smc_server : &smc_client);
+	if (rc != -EINPROGRESS || rv->unsent || at_transport(rv->step) || time_before(jiffies, rv->deadline))
+		return rc;
+	return rv->step == SMC_STEP_DECLINE ? smc_clc_io_decline(rv, rv->reason) : -ETIMEDOUT;
+}
+
+/* smc_handshake_init() - at load. Return: 0 or -ENOMEM. */
+int __init smc_handshake_init(void)
+{
+	cache = KMEM_CACHE(smc_rendezvous, SLAB_ACCOUNT);
+	return cache ? 0 : -ENOMEM;
+}
+
+/* smc_handshake_exit() - at unload. */
+void smc_handshake_exit(void)
+{
+	kmem_cache_destroy(cache);
+}

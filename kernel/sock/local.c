@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A connection within one namespace. Its client, once TCP is connected, makes the connection of both
+ * ends, while TCP still has the child in the listener's queue, and accept() finds it ready.
+ *
+ * The table of SYNs says once that both ends have asked for SMC, either to the client here or to the
+ * thread that takes the child out of TCP's queue, which then waits for a PROPOSAL.
+ */
+
+#include "../conn/conn.h"
+#include "listener.h"
+
+/* The record of the listener that has answered a client, if the two may do without CLC messages, with a reference. */
+static struct smc_sock *listener_of(const struct sock *client)
+{
+	const struct smc_synopt_port *port;
+	struct smc_sock *lsmc = NULL;
+
+	rcu_read_lock();
+	port = smc_synopt_listener(client);
+	if (port)
+		lsmc = container_of(port, struct smc_listener, port)->smc;
+	if (lsmc && !smc_table_get(lsmc))
+		lsmc = NULL;
+	rcu_read_unlock();
+	return lsmc;
+}
+
+/* Gives both sockets their ends, and lets go of the pair. Return: false if the listener does not take its child. */
+static bool publish(struct smc_sock *smc, struct smc_sock *lsmc, const struct smc_pair *pair)
+{
+	struct smc_sock *child = smc_table_new(pair->peer, GFP_KERNEL);
+	bool done = false;
+
+	if (child) {
+		child->server = true;
+		child->opt.peer_smc = true;
+		smc_conn_get(pair->server); /* an accept() may have closed it, once it is published */
+		smc_active_child(child, pair->server);
+		done = smc_listen_publish(lsmc, child);
+	}
+	if (done) {
+		smc_conn_count(pair->server);
+		smc_active_take(smc, smc->sock, pair->client);
+	} else {
+		/* Both ends go on without: nobody may hear of these. */
+		smc_conn_kill(pair->server, true);
+		smc_conn_kill(pair->client, true);
+		smc_conn_put(pair->client);
+		smc_table_put(child);
+	}
+	smc_conn_put(pair->server);
+	sock_put(pair->peer);
+	return done;
+}
+
+/**
+ * smc_local_connect() - connects a client whose peer is in this namespace
+ * @smc: its record, in its rendezvous, which has not begun
+ * @last: CLC messages follow if this does not succeed; else it will be tried once more, as TCP may
+ *        not have had the last packet of its own handshake yet
+ *
+ * May sleep. Return: whether the connection is made.
+ */
+bool smc_local_connect(struct smc_sock *smc, bool last)
+{
+	struct smc_sock *lsmc = listener_of(smc->sk);
+	struct smc_pair pair;
+	bool done;
+
+	might_sleep();
+	if (!lsmc)
+		return false;
+	done = !smc_pair_connect(smc->sk, &pair) && publish(smc, lsmc, &pair);
+	if (!done && last)
+		smc_synopt_remote(smc->sk);
+	if (done || last)
+		smc_listen_poke(lsmc);
+	smc_table_put(lsmc);
+	return done;
+}
