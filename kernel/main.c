@@ -8,6 +8,7 @@
 
 #include "control/eid.h"
 #include "control/netlink.h"
+#include "control/pnet.h"
 #include "conn/conn.h"
 #include "handshake/handshake.h"
 #include "lgr/lgr.h"

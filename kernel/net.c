@@ -6,9 +6,23 @@
 #include <net/netns/generic.h>
 
 #include "conn/conn.h"
+#include "control/pnet.h"
 #include "control/proc.h"
+#include "control/stats.h"
+#include "control/sysctl.h"
+#include "handshake/synopt.h"
 #include "lgr/lgr.h"
 #include "net.h"
+
+/* A namespace's parts, in one piece. Each is initialised and torn down by the file that its type comes from. */
+struct parts {
+	struct smc_net		sn;
+	struct smc_sysctl	sysctl;
+	struct smc_stats_net	stats;
+	struct smc_pnet_net	pnet;
+	struct smc_synopt_net	synopt;
+	struct smc_lgr_net	lgr;
+};
 
 /*
  * Deferred work, except that of link groups. Unbound, because none of it is short or frequent enough to stay on its
@@ -28,7 +42,7 @@ static unsigned int net_id __read_mostly;
 /* smc_net() - returns the SMC part of a namespace, which is not NULL while the module is loaded. Any context. */
 struct smc_net *smc_net(const struct net *net)
 {
-	return net_generic(net, net_id);
+	return &((struct parts *)net_generic(net, net_id))->sn;
 }
 
 /*
@@ -55,10 +69,16 @@ struct sock *smc_net_peer(const struct sock *sk)
 
 static int __net_init smc_ns_init(struct net *net)
 {
-	struct smc_net *sn = smc_net(net);
+	struct parts *parts = net_generic(net, net_id);
+	struct smc_net *sn = &parts->sn;
 	int rc;
 
 	sn->net = net;
+	sn->sysctl = &parts->sysctl;
+	sn->stats = &parts->stats;
+	sn->pnet = &parts->pnet;
+	sn->synopt = &parts->synopt;
+	sn->lgr = &parts->lgr;
 	smc_ipsec_net_init(sn);
 	smc_lgr_net_init(sn);
 	atomic_set(&sn->handshakes, 0);
@@ -108,7 +128,7 @@ static struct pernet_operations ns_ops = {
 	.init	= smc_ns_init,
 	.exit	= smc_ns_exit,
 	.id	= &net_id,
-	.size	= sizeof(struct smc_net),
+	.size	= sizeof(struct parts),
 };
 
 /*

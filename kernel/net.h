@@ -2,31 +2,28 @@
 #ifndef SMC_NET_H
 #define SMC_NET_H
 
-#include <linux/mutex.h>
+#include <linux/atomic.h>
 #include <linux/workqueue.h>
-#include <net/net_namespace.h>
 
-#include "control/pnet.h"
-#include "control/stats.h"
-#include "control/sysctl.h"
-#include "handshake/synopt.h"
-#include "lgr/lgr.h"
+struct net;
+struct smc_lgr_net;
+struct smc_pnet_net;
+struct smc_stats_net;
+struct smc_synopt_net;
+struct smc_sysctl;
+struct sock;
 
-/*
- * What one network namespace owns. Each part is initialised and torn down by the file that its type
- * comes from.
- */
+/* What one network namespace owns. Each part is known to the layer that its type comes from. */
 struct smc_net {
 	struct net		*net;
-	struct smc_pnet_net	pnet;
-	struct smc_stats_net	stats;
-	struct smc_sysctl	sysctl;
-	struct smc_synopt_net	synopt;
-	struct smc_lgr_net	lgr;
+	struct smc_pnet_net	*pnet;
+	struct smc_stats_net	*stats;
+	struct smc_sysctl	*sysctl;
+	struct smc_synopt_net	*synopt;
+	struct smc_lgr_net	*lgr;
 	struct work_struct	ipsec;		/* connections are compared with policies, see conn/ipsec.c */
 	atomic_t		handshakes;	/* that are running as a server, see limit.c */
 	atomic_t		conns;		/* that transports carry and that have not given everything back */
-	bool			limit_hs;	/* handshake limitation is on; single word, no lock */
 };
 
 struct smc_net *smc_net(const struct net *net);

@@ -11,6 +11,7 @@
 #include "../uapi/smc_uapi.h"
 #include "eid.h"
 #include "netlink.h"
+#include "sysctl.h"
 
 /* Returns the EID of a request, or NULL if that has none of the right length. */
 static const u8 *eid_of(struct genl_info *info)

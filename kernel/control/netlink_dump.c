@@ -15,6 +15,8 @@
 #include "../uapi/smc_uapi.h"
 #include "eid.h"
 #include "netlink.h"
+#include "stats.h"
+#include "sysctl.h"
 
 #define SMC_VERSION 2
 
@@ -329,7 +331,7 @@ int smc_netlink_dump_seid(struct sk_buff *skb, struct netlink_callback *cb)
 
 static int put_limit(struct sk_buff *skb, void *arg)
 {
-	return nla_put_u8(skb, SMC_NLA_HS_LIMITATION_ENABLED, READ_ONCE(net_of(skb)->limit_hs));
+	return nla_put_u8(skb, SMC_NLA_HS_LIMITATION_ENABLED, smc_sysctl_get(net_of(skb), SMC_SYSCTL_LIMIT_SMC_HS));
 }
 
 /* smc_netlink_dump_limit() - answers SMC_NETLINK_DUMP_HS_LIMITATION */

@@ -111,7 +111,7 @@ static void bind_entry(struct smc_net *snet, struct smc_pnet_entry *entry)
 {
 	struct net_device *dev;
 
-	lockdep_assert_held(&snet->pnet.lock);
+	lockdep_assert_held(&snet->pnet->lock);
 	if (entry->kind != SMC_PNET_ETH || strlen(entry->name) >= IFNAMSIZ)
 		return;
 	rcu_read_lock();
@@ -124,7 +124,7 @@ static void bind_entry(struct smc_net *snet, struct smc_pnet_entry *entry)
 /* Moves the entries whose devices are not in the table yet from @added into it. Returns their number. */
 static unsigned int insert_entries(struct smc_net *snet, struct list_head *added)
 {
-	struct smc_pnet_net *table = &snet->pnet;
+	struct smc_pnet_net *table = snet->pnet;
 	struct smc_pnet_entry *entry, *next;
 	unsigned int n = 0;
 
@@ -180,8 +180,8 @@ static int make_entries(struct smc_net *snet, const char *id,
  */
 static bool is_full(const struct smc_net *snet, unsigned int n)
 {
-	lockdep_assert_held(&snet->pnet.lock);
-	return snet->net->user_ns != &init_user_ns && n > SMC_PNET_USER_MAX - min_t(unsigned int, snet->pnet.n, SMC_PNET_USER_MAX);
+	lockdep_assert_held(&snet->pnet->lock);
+	return snet->net->user_ns != &init_user_ns && n > SMC_PNET_USER_MAX - min_t(unsigned int, snet->pnet->n, SMC_PNET_USER_MAX);
 }
 
 /**
@@ -201,7 +201,7 @@ static bool is_full(const struct smc_net *snet, unsigned int n)
 int smc_pnet_add(struct smc_net *snet, const char *id, const struct smc_pnet_device *devices,
 		 unsigned int n, struct netlink_ext_ack *extack)
 {
-	struct smc_pnet_net *table = &snet->pnet;
+	struct smc_pnet_net *table = snet->pnet;
 	LIST_HEAD(entries);
 	int rc;
 
@@ -273,13 +273,13 @@ static unsigned int remove_entries(struct smc_pnet_net *table, const char *id,
  */
 int smc_pnet_remove(struct smc_net *snet, const char *id, const struct smc_pnet_device *device)
 {
-	return remove_entries(&snet->pnet, id, device) ? 0 : -ENOENT;
+	return remove_entries(snet->pnet, id, device) ? 0 : -ENOENT;
 }
 
 /* smc_pnet_flush() - empties the table of a namespace. Process context, may sleep. */
 void smc_pnet_flush(struct smc_net *snet)
 {
-	remove_entries(&snet->pnet, NULL, NULL);
+	remove_entries(snet->pnet, NULL, NULL);
 }
 
 /**
@@ -292,7 +292,7 @@ void smc_pnet_flush(struct smc_net *snet)
  */
 int smc_pnet_for_each(struct smc_net *snet, struct smc_pnet_walk *walk)
 {
-	struct smc_pnet_net *table = &snet->pnet;
+	struct smc_pnet_net *table = snet->pnet;
 	struct smc_pnet_entry *entry;
 	int rc = 0;
 
@@ -322,7 +322,7 @@ static bool lookup_netdev(struct lookup *lookup, const struct net_device *dev)
 	/* A lower device may be in another namespace, where an ifindex means another device. */
 	if (!net_eq(dev_net(dev), lookup->snet->net))
 		return false;
-	list_for_each_entry_rcu(entry, &lookup->snet->pnet.entries, list) {
+	list_for_each_entry_rcu(entry, &lookup->snet->pnet->entries, list) {
 		if (entry->kind != SMC_PNET_ETH || READ_ONCE(entry->ifindex) != dev->ifindex)
 			continue;
 		memcpy(lookup->id, entry->id, SMC_PNET_ID_LEN);
@@ -369,7 +369,7 @@ int smc_pnet_of_netdev(struct smc_net *snet, struct net_device *dev, u8 id[SMC_P
  */
 int smc_pnet_of_ib(const char *ibname, u8 port, u8 id[SMC_PNET_ID_LEN])
 {
-	struct smc_pnet_net *table = &smc_net(&init_net)->pnet;
+	struct smc_pnet_net *table = smc_net(&init_net)->pnet;
 	struct smc_pnet_entry *entry;
 	int rc = -ENOENT;
 
@@ -439,7 +439,7 @@ static void unbind_netdev(struct smc_pnet_net *table, const struct net_device *d
 static int netdev_event(struct notifier_block *nb, unsigned long event, void *info)
 {
 	struct net_device *dev = netdev_notifier_info_to_dev(info);
-	struct smc_pnet_net *table = &smc_net(dev_net(dev))->pnet;
+	struct smc_pnet_net *table = smc_net(dev_net(dev))->pnet;
 
 	switch (event) {
 	case NETDEV_REGISTER:
@@ -460,9 +460,9 @@ static struct notifier_block netdev_notifier = {
 /* smc_pnet_net_init() - makes the empty table of a namespace. Process context. Return: 0. */
 int smc_pnet_net_init(struct smc_net *snet)
 {
-	mutex_init(&snet->pnet.lock);
-	INIT_LIST_HEAD(&snet->pnet.entries);
-	snet->pnet.generation = 1;
+	mutex_init(&snet->pnet->lock);
+	INIT_LIST_HEAD(&snet->pnet->entries);
+	snet->pnet->generation = 1;
 	return 0;
 }
 

@@ -17,6 +17,7 @@
 #include "../net.h"
 #include "pnet.h"
 #include "proc.h"
+#include "sysctl.h"
 
 #define COMMAND_WORDS 5	/* add|del ID eth|ib DEVICE [PORT] */
 #define COMMAND_LEN 256	/* longer than any that is valid */

@@ -14,7 +14,7 @@
 /* Between the two, interrupts are off on 32-bit kernels only. */
 static struct smc_stats_cpu *stats_begin(struct smc_net *snet, unsigned long *flags)
 {
-	struct smc_stats_cpu *cpu = get_cpu_ptr(snet->stats.cpu);
+	struct smc_stats_cpu *cpu = get_cpu_ptr(snet->stats->cpu);
 
 	*flags = u64_stats_update_begin_irqsave(&cpu->sync);
 	return cpu;
@@ -23,7 +23,7 @@ static struct smc_stats_cpu *stats_begin(struct smc_net *snet, unsigned long *fl
 static void stats_end(struct smc_net *snet, struct smc_stats_cpu *cpu, unsigned long flags)
 {
 	u64_stats_update_end_irqrestore(&cpu->sync, flags);
-	put_cpu_ptr(snet->stats.cpu);
+	put_cpu_ptr(snet->stats->cpu);
 }
 
 /**
@@ -152,7 +152,7 @@ void smc_stats_buf(struct smc_net *snet, enum smc_stats_tech tech, bool rx, u32 
  */
 void smc_stats_buf_usage(struct smc_net *snet, enum smc_stats_tech tech, bool rx, s64 bytes)
 {
-	atomic64_add(bytes, &snet->stats.buf_usage[tech][rx]);
+	atomic64_add(bytes, &snet->stats->buf_usage[tech][rx]);
 }
 
 /* Adds what one processor has counted. */
@@ -186,10 +186,10 @@ void smc_stats_sum(struct smc_net *snet, struct smc_stats_sum *sum)
 
 	memset(sum, 0, sizeof(*sum));
 	for_each_possible_cpu(cpu)
-		add_counters(sum, per_cpu_ptr(snet->stats.cpu, cpu));
+		add_counters(sum, per_cpu_ptr(snet->stats->cpu, cpu));
 	for (tech = 0; tech < SMC_STATS_TECHS; tech++)
 		for (rx = 0; rx < 2; rx++)
-			sum->buf_usage[tech][rx] = atomic64_read(&snet->stats.buf_usage[tech][rx]);
+			sum->buf_usage[tech][rx] = atomic64_read(&snet->stats->buf_usage[tech][rx]);
 }
 
 /* smc_stats_net_init() - makes the counters of a namespace. Process context, may sleep. Return: 0 or -ENOMEM. */
@@ -197,17 +197,17 @@ int smc_stats_net_init(struct smc_net *snet)
 {
 	int cpu;
 
-	memset(snet->stats.buf_usage, 0, sizeof(snet->stats.buf_usage));
-	snet->stats.cpu = alloc_percpu_gfp(struct smc_stats_cpu, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
-	if (!snet->stats.cpu)
+	memset(snet->stats->buf_usage, 0, sizeof(snet->stats->buf_usage));
+	snet->stats->cpu = alloc_percpu_gfp(struct smc_stats_cpu, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	if (!snet->stats->cpu)
 		return -ENOMEM;
 	for_each_possible_cpu(cpu)
-		u64_stats_init(&per_cpu_ptr(snet->stats.cpu, cpu)->sync);
+		u64_stats_init(&per_cpu_ptr(snet->stats->cpu, cpu)->sync);
 	return 0;
 }
 
 /* smc_stats_net_exit() - frees the counters of a namespace, which are no longer in use. Process context, may sleep. */
 void smc_stats_net_exit(struct smc_net *snet)
 {
-	free_percpu(snet->stats.cpu);
+	free_percpu(snet->stats->cpu);
 }

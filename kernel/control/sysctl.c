@@ -25,11 +25,11 @@ enum kind {
 
 static const struct knob {
 	const char *name;
-	size_t offset;	/* in struct smc_net */
+	size_t offset;	/* in struct smc_sysctl */
 	enum kind kind;
 	unsigned int min, max, init;
 } knobs[SMC_SYSCTL_KNOBS] = {
-#define KNOB(field) .name = #field, .offset = offsetof(struct smc_net, sysctl.field)
+#define KNOB(field) .name = #field, .offset = offsetof(struct smc_sysctl, field)
 	[SMC_SYSCTL_AUTOCORKING_SIZE] = {
 		KNOB(autocorking_size), .max = UINT_MAX, .init = 65536,
 	},
@@ -49,8 +49,7 @@ static const struct knob {
 		KNOB(smcr_max_conns_per_lgr), .min = 16, .max = 255, .init = 255,
 	},
 	[SMC_SYSCTL_LIMIT_SMC_HS] = {
-		.name = "limit_smc_hs", .offset = offsetof(struct smc_net, limit_hs),
-		.kind = KIND_SWITCH, .max = 1,
+		KNOB(limit_smc_hs), .kind = KIND_SWITCH, .max = 1,
 	},
 	[SMC_SYSCTL_SMCR_MAX_SEND_WR] = {
 		KNOB(smcr_max_send_wr), .min = 2, .max = 2048, .init = 16,
@@ -81,7 +80,7 @@ static const struct knob {
 
 static void *data_of(const struct smc_net *snet, const struct knob *knob)
 {
-	return (char *)snet + knob->offset;
+	return (char *)snet->sysctl + knob->offset;
 }
 
 static bool is_in_range(const struct knob *knob, unsigned int value)
@@ -147,7 +146,7 @@ int smc_sysctl_set(struct smc_net *snet, enum smc_sysctl_knob knob, unsigned int
  */
 unsigned int smc_sysctl_wmem(const struct smc_net *snet)
 {
-	return READ_ONCE(snet->sysctl.wmem) ?: READ_ONCE(snet->net->ipv4.sysctl_tcp_wmem[1]);
+	return READ_ONCE(snet->sysctl->wmem) ?: READ_ONCE(snet->net->ipv4.sysctl_tcp_wmem[1]);
 }
 
 /**
@@ -158,7 +157,7 @@ unsigned int smc_sysctl_wmem(const struct smc_net *snet)
  */
 unsigned int smc_sysctl_rmem(const struct smc_net *snet)
 {
-	return READ_ONCE(snet->sysctl.rmem) ?: READ_ONCE(snet->net->ipv4.sysctl_tcp_rmem[1]);
+	return READ_ONCE(snet->sysctl->rmem) ?: READ_ONCE(snet->net->ipv4.sysctl_tcp_rmem[1]);
 }
 
 /* Reads or writes a setting of KIND_BUFFER. The table's extra1 is the least value other than 0. */
@@ -223,18 +222,18 @@ int smc_sysctl_net_init(struct smc_net *snet)
 		return -ENOMEM;
 	for (i = 0; i < SMC_SYSCTL_COUNT; i++)
 		fill_ctl_table(&table[i], snet, &knobs[i]);
-	snet->sysctl.header = register_net_sysctl_sz(snet->net, "net/smc", table, SMC_SYSCTL_COUNT);
-	if (!snet->sysctl.header) {
+	snet->sysctl->header = register_net_sysctl_sz(snet->net, "net/smc", table, SMC_SYSCTL_COUNT);
+	if (!snet->sysctl->header) {
 		kfree(table);
 		return -ENOMEM;
 	}
-	snet->sysctl.table = table;
+	snet->sysctl->table = table;
 	return 0;
 }
 
 /* smc_sysctl_net_exit() - undoes smc_sysctl_net_init(). Process context, may sleep. */
 void smc_sysctl_net_exit(struct smc_net *snet)
 {
-	unregister_net_sysctl_table(snet->sysctl.header);
-	kfree(snet->sysctl.table);
+	unregister_net_sysctl_table(snet->sysctl->header);
+	kfree(snet->sysctl->table);
 }

@@ -23,6 +23,7 @@ struct smc_sysctl {
 	unsigned int smcr_v1_rocev2;	/* version 1 may use GIDs of RoCEv2; 0 or 1 */
 	unsigned int smcr_traffic_class;	/* of a link's packets */
 	unsigned int smcr_immediate;	/* offer peers CDC messages as immediate data; 0 or 1 */
+	bool limit_smc_hs;	/* handshake limitation is on */
 	unsigned int loopback;	/* enum smc_loopback */
 	unsigned int port_add_delay;	/* seconds before a port that comes up is used */
 	struct ctl_table *table;

@@ -8,6 +8,7 @@
 #include <linux/cpumask.h>
 #include <net/sock.h>
 
+#include "../control/sysctl.h"
 #include "../net.h"
 #include "synopt.h"
 
@@ -21,7 +22,7 @@ bool smc_limit_reached(const struct smc_synopt_port *port)
 {
 	struct smc_net *sn = smc_net(sock_net(port->sk));
 
-	if (!READ_ONCE(sn->limit_hs) && !READ_ONCE(port->opt->limit_hs))
+	if (!READ_ONCE(sn->sysctl->limit_smc_hs) && !READ_ONCE(port->opt->limit_hs))
 		return false;
 	return atomic_read(&sn->handshakes) >= PER_CPU * (int)num_online_cpus();
 }

@@ -23,6 +23,7 @@
 #include <net/sock_reuseport.h>
 #include <net/tcp.h>
 
+#include "../control/sysctl.h"
 #include "../net.h"
 #include "../transport/transport.h"
 #include "../wire/tcpopt.h"
@@ -103,7 +104,7 @@ static u32 synack_of(const struct sock *child)
 /* The table of a namespace; NULL while there is none. Under RCU. */
 static struct smc_syntab *syns_of(const struct sock *sk)
 {
-	return smp_load_acquire(&smc_net(sock_net(sk))->synopt.syns); /* pairs with hook() */
+	return smp_load_acquire(&smc_net(sock_net(sk))->synopt->syns); /* pairs with hook() */
 }
 
 /*
@@ -139,7 +140,7 @@ enum smc_syn_claim smc_synopt_claim(const struct sock *child, struct smc_synopt_
 	rcu_read_lock();
 	syns = syns_of(child);
 	if (syns)
-		claim = smc_syntab_claim(syns, &sn->synopt, &key, synack_of(child), port->id, any);
+		claim = smc_syntab_claim(syns, sn->synopt, &key, synack_of(child), port->id, any);
 	rcu_read_unlock();
 	return claim;
 }
@@ -170,7 +171,7 @@ struct smc_synopt_port *smc_synopt_listener(const struct sock *client)
 
 	key_of_client(client, &key);
 	id = syns ? smc_syntab_local(syns, &key) : 0;
-	return id ? smc_synopt_port_find(&smc_net(sock_net(client))->synopt, ntohs(client->sk_dport), id) : NULL;
+	return id ? smc_synopt_port_find(smc_net(sock_net(client))->synopt, ntohs(client->sk_dport), id) : NULL;
 }
 
 /* Returns what the hooks know of a sock whose SYN is to ask for SMC, NULL of any other. Under RCU. */
@@ -227,7 +228,7 @@ bool smc_synopt_may_migrate(const struct sock *lsk)
  */
 static bool promise(struct smc_net *sn, const struct smc_syn *syn, u32 synack, const struct sock *lsk)
 {
-	struct smc_synopt_net *so = &sn->synopt;
+	struct smc_synopt_net *so = sn->synopt;
 	struct smc_synopt_port *p = smc_synopt_port_of(lsk);
 	u16 port = ntohs(syn->key.self_port);
 	bool done = false;
@@ -279,7 +280,7 @@ static enum answer answer_of(struct smc_net *sn, const struct smc_synpkt *pkt, c
 		take_pending(sn, &pkt->out, &syn);
 	if (!sk || sk->sk_state != TCP_NEW_SYN_RECV || !inet_reqsk(sk)->rsk_listener)
 		return ANSWER_TCP;
-	if (smc_syntab_again(sn->synopt.syns, &pkt->out, pkt->seq))
+	if (smc_syntab_again(sn->synopt->syns, &pkt->out, pkt->seq))
 		return ANSWER_AGAIN;
 	if (take_pending(sn, &pkt->out, &syn) && promise(sn, &syn, pkt->seq, inet_reqsk(sk)->rsk_listener))
 		return ANSWER_SMC;
@@ -292,7 +293,7 @@ static enum answer answer_of(struct smc_net *sn, const struct smc_synpkt *pkt, c
  */
 static unsigned int synack_out(struct smc_net *sn, struct sk_buff *skb, const struct smc_synpkt *pkt)
 {
-	struct smc_synopt_net *so = &sn->synopt;
+	struct smc_synopt_net *so = sn->synopt;
 	enum answer answer = answer_of(sn, pkt, skb->sk);
 
 	if (answer == ANSWER_TCP)
@@ -359,7 +360,7 @@ static void in_synack(struct net *net, const struct smc_synpkt *pkt, struct sk_b
 static bool from_here(struct smc_net *sn, const struct nf_hook_state *state)
 {
 	return state->in && (state->in->flags & IFF_LOOPBACK) &&
-	       READ_ONCE(sn->sysctl.loopback) != SMC_LOOPBACK_OFF && smc_registry_pairs();
+	       READ_ONCE(sn->sysctl->loopback) != SMC_LOOPBACK_OFF && smc_registry_pairs();
 }
 
 /*
@@ -383,8 +384,8 @@ static void note_syn(struct smc_net *sn, const struct smc_synpkt *pkt, struct sk
 static unsigned int in_syn(struct smc_net *sn, const struct smc_synpkt *pkt, struct sk_buff *skb,
 			   const struct nf_hook_state *hook, bool has)
 {
-	bool ours = has && smc_synopt_port_find(&sn->synopt, ntohs(pkt->in.self_port), 0);
-	bool held = atomic_read(&sn->synopt.held);
+	bool ours = has && smc_synopt_port_find(sn->synopt, ntohs(pkt->in.self_port), 0);
+	bool held = atomic_read(&sn->synopt->held);
 	int state;
 
 	if (likely(!ours && !held))
@@ -430,7 +431,7 @@ static const struct nf_hook_ops hooks[] = {
 /* The hooks of one namespace; they find it by their argument. */
 static int hook(struct smc_net *sn)
 {
-	struct smc_synopt_net *so = &sn->synopt;
+	struct smc_synopt_net *so = sn->synopt;
 	struct nf_hook_ops *ops = so->hooks;
 	struct smc_syntab *syns;
 	unsigned int i;
@@ -458,15 +459,14 @@ static int hook(struct smc_net *sn)
 	return 0;
 }
 
-static void unhook(struct smc_net *sn)
+static void unhook(struct smc_synopt_net *so)
 {
-	struct smc_synopt_net *so = &sn->synopt;
 	struct smc_syntab *syns = so->syns;
 
 	lockdep_assert_held(&so->lock);
 	if (!so->hooked)
 		return;
-	nf_unregister_net_hooks(sn->net, so->hooks, ARRAY_SIZE(hooks));
+	nf_unregister_net_hooks(so->net, so->hooks, ARRAY_SIZE(hooks));
 	/*
 	 * First packets that are in a hook, which count on the table; then others, which see
 	 * whether it is there.
@@ -483,9 +483,8 @@ static void unhook(struct smc_net *sn)
 static void reap_work(struct work_struct *work)
 {
 	struct smc_synopt_net *so = container_of(to_delayed_work(work), struct smc_synopt_net, reap);
-	struct smc_net *sn = container_of(so, struct smc_net, synopt);
 
-	if (smc_syntab_reap(so->syns, so, sn->net))
+	if (smc_syntab_reap(so->syns, so))
 		queue_delayed_work(smc_net_wq, &so->reap, REAP_INTERVAL);
 }
 
@@ -495,7 +494,7 @@ static void unhook_work(struct work_struct *work)
 
 	mutex_lock(&so->lock);
 	if (!atomic_read(&so->users))
-		unhook(container_of(so, struct smc_net, synopt));
+		unhook(so);
 	mutex_unlock(&so->lock);
 }
 
@@ -507,7 +506,7 @@ static void unhook_work(struct work_struct *work)
  */
 int smc_synopt_get(struct smc_net *sn)
 {
-	struct smc_synopt_net *so = &sn->synopt;
+	struct smc_synopt_net *so = sn->synopt;
 	int rc;
 
 	if (atomic_inc_not_zero(&so->users))
@@ -523,16 +522,17 @@ int smc_synopt_get(struct smc_net *sn)
 /* smc_synopt_put() - one less. Does not sleep. */
 void smc_synopt_put(struct smc_net *sn)
 {
-	if (atomic_dec_and_test(&sn->synopt.users))
-		mod_delayed_work(smc_net_wq, &sn->synopt.unhook, UNHOOK_DELAY);
+	if (atomic_dec_and_test(&sn->synopt->users))
+		mod_delayed_work(smc_net_wq, &sn->synopt->unhook, UNHOOK_DELAY);
 }
 
 /* smc_synopt_net_init() - of a new namespace. Return: 0. */
 int smc_synopt_net_init(struct smc_net *sn)
 {
-	struct smc_synopt_net *so = &sn->synopt;
+	struct smc_synopt_net *so = sn->synopt;
 	unsigned int i;
 
+	so->net = sn->net;
 	mutex_init(&so->lock);
 	spin_lock_init(&so->ports_lock);
 	INIT_DELAYED_WORK(&so->unhook, unhook_work);
@@ -545,8 +545,8 @@ int smc_synopt_net_init(struct smc_net *sn)
 /* smc_synopt_net_exit() - the namespace goes; no socket of ours is left in it. May sleep. */
 void smc_synopt_net_exit(struct smc_net *sn)
 {
-	cancel_delayed_work_sync(&sn->synopt.unhook);
-	mutex_lock(&sn->synopt.lock);
-	unhook(sn);
-	mutex_unlock(&sn->synopt.lock);
+	cancel_delayed_work_sync(&sn->synopt->unhook);
+	mutex_lock(&sn->synopt->lock);
+	unhook(sn->synopt);
+	mutex_unlock(&sn->synopt->lock);
 }

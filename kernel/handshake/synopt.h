@@ -21,6 +21,7 @@ struct sock;
 
 /* What the option needs of a network namespace. */
 struct smc_synopt_net {
+	struct net		*net;
 	atomic_t		users;		/* sockets that listen or connect */
 	struct mutex		lock;		/* hooked, users from and to 0 */
 	bool			hooked;		/* lock */
@@ -126,6 +127,6 @@ enum smc_syn_claim smc_syntab_claim(struct smc_syntab *t, struct smc_synopt_net 
 enum smc_syn_said smc_syntab_look(struct smc_syntab *t, const struct smc_syn_key *key, u32 synack);
 void smc_syntab_remote(struct smc_syntab *t, const struct smc_syn_key *key);
 u64 smc_syntab_local(struct smc_syntab *t, const struct smc_syn_key *key);
-bool smc_syntab_reap(struct smc_syntab *t, struct smc_synopt_net *so, struct net *net);
+bool smc_syntab_reap(struct smc_syntab *t, struct smc_synopt_net *so);
 
 #endif

@@ -18,7 +18,7 @@
 
 static struct smc_synopt_net *net_of(const struct smc_synopt_port *port)
 {
-	return &smc_net(sock_net(port->sk))->synopt;
+	return smc_net(sock_net(port->sk))->synopt;
 }
 
 /*
@@ -39,7 +39,7 @@ struct smc_synopt_port *smc_synopt_port_find(struct smc_synopt_net *so, u16 port
 /* smc_synopt_port_of() - the port that a sock listens on. Under RCU. Return: NULL if it is no listener of ours. */
 struct smc_synopt_port *smc_synopt_port_of(const struct sock *lsk)
 {
-	struct smc_synopt_net *so = &smc_net(sock_net(lsk))->synopt;
+	struct smc_synopt_net *so = smc_net(sock_net(lsk))->synopt;
 	struct smc_synopt_port *p;
 
 	hlist_for_each_entry_rcu(p, &so->ports[READ_ONCE(inet_sk(lsk)->inet_num) % SMC_SYNOPT_PORTS], node)
@@ -53,7 +53,7 @@ struct smc_synopt_port *smc_synopt_port_of(const struct sock *lsk)
  */
 void smc_synopt_port_add(struct smc_synopt_port *port, struct sock *sk, const struct smc_synopt_sock *opt)
 {
-	struct smc_synopt_net *so = &smc_net(sock_net(sk))->synopt;
+	struct smc_synopt_net *so = smc_net(sock_net(sk))->synopt;
 	static atomic64_t ids;
 
 	spin_lock_bh(&so->ports_lock);

@@ -292,7 +292,7 @@ static bool is_dead(struct entry *e, struct net *net)
  * smc_syntab_reap() - removes entries that no client will claim, and lets those that are late count no
  * longer. Once a second. May sleep. Return: whether entries are left.
  */
-bool smc_syntab_reap(struct smc_syntab *t, struct smc_synopt_net *so, struct net *net)
+bool smc_syntab_reap(struct smc_syntab *t, struct smc_synopt_net *so)
 {
 	struct hlist_node *next;
 	struct entry *e;
@@ -306,7 +306,7 @@ bool smc_syntab_reap(struct smc_syntab *t, struct smc_synopt_net *so, struct net
 		hlist_for_each_entry_safe(e, next, &b->entries, node) {
 			if (time_before(jiffies, e->since + RESERVED_TIME))
 				continue;
-			if (is_dead(e, net)) {
+			if (is_dead(e, so->net)) {
 				unlink(t, b, e);
 				discard(so, e, false);
 				continue;

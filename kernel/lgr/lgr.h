@@ -46,7 +46,7 @@ struct smc_lgr_member {
 	u64 order;			/* unique, and ascending in both lists */
 	u32 serial;			/* low half of order, not 0; for the token */
 	struct list_head list;		/* lgr->members; lgr->lock */
-	struct list_head net_list;	/* sn->lgr.members; sn->lgr.lock */
+	struct list_head net_list;	/* of its namespace, see struct smc_lgr_net; its lock */
 };
 
 /* How a group ends. */

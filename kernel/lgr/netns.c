@@ -9,8 +9,8 @@
 /* smc_lgr_net_init() - initialises the part of a namespace. */
 void smc_lgr_net_init(struct smc_net *sn)
 {
-	spin_lock_init(&sn->lgr.lock);
-	INIT_LIST_HEAD(&sn->lgr.members);
+	spin_lock_init(&sn->lgr->lock);
+	INIT_LIST_HEAD(&sn->lgr->members);
 }
 
 /*
@@ -22,22 +22,22 @@ void smc_lgr_net_add(struct smc_lgr_member *member)
 	static atomic64_t orders;
 
 	lockdep_assert_held(&member->lgr->lock);
-	spin_lock(&member->sn->lgr.lock);
+	spin_lock(&member->sn->lgr->lock);
 	do
 		member->order = atomic64_inc_return(&orders);
 	while (!lower_32_bits(member->order));
 	member->serial = lower_32_bits(member->order);
-	list_add_tail(&member->net_list, &member->sn->lgr.members);
-	spin_unlock(&member->sn->lgr.lock);
+	list_add_tail(&member->net_list, &member->sn->lgr->members);
+	spin_unlock(&member->sn->lgr->lock);
 }
 
 /* smc_lgr_net_del() - removes a connection from the list of its namespace */
 void smc_lgr_net_del(struct smc_lgr_member *member)
 {
 	lockdep_assert_held(&member->lgr->lock);
-	spin_lock(&member->sn->lgr.lock);
+	spin_lock(&member->sn->lgr->lock);
 	list_del_init(&member->net_list);
-	spin_unlock(&member->sn->lgr.lock);
+	spin_unlock(&member->sn->lgr->lock);
 }
 
 /*
@@ -48,13 +48,13 @@ struct smc_lgr_member *smc_lgr_net_take(struct smc_net *sn)
 {
 	struct smc_lgr_member *member;
 
-	spin_lock_bh(&sn->lgr.lock);
-	member = list_first_entry_or_null(&sn->lgr.members, struct smc_lgr_member, net_list);
+	spin_lock_bh(&sn->lgr->lock);
+	member = list_first_entry_or_null(&sn->lgr->members, struct smc_lgr_member, net_list);
 	if (member) {
 		list_del_init(&member->net_list);
 		smc_lgr_member_ops->get(member);
 	}
-	spin_unlock_bh(&sn->lgr.lock);
+	spin_unlock_bh(&sn->lgr->lock);
 	if (!member)
 		return NULL;
 	spin_lock_bh(&member->lgr->lock);
@@ -69,10 +69,10 @@ void smc_lgr_net_mark(struct smc_net *sn, u64 mark)
 	struct smc_lgr_member *member;
 
 	lockdep_assert_held(&smc_lgr_table_lock);
-	spin_lock(&sn->lgr.lock);
-	list_for_each_entry(member, &sn->lgr.members, net_list)
+	spin_lock(&sn->lgr->lock);
+	list_for_each_entry(member, &sn->lgr->members, net_list)
 		member->lgr->mark = mark;
-	spin_unlock(&sn->lgr.lock);
+	spin_unlock(&sn->lgr->lock);
 }
 
 /**
@@ -89,9 +89,9 @@ struct smc_lgr_member *smc_lgr_net_next(struct smc_net *sn, const struct smc_lgr
 	struct smc_lgr_member *member, *next = NULL;
 	const struct list_head *pos;
 
-	spin_lock_bh(&sn->lgr.lock);
-	pos = before && !list_empty(&before->net_list) ? &before->net_list : &sn->lgr.members;
-	list_for_each_continue(pos, &sn->lgr.members) {
+	spin_lock_bh(&sn->lgr->lock);
+	pos = before && !list_empty(&before->net_list) ? &before->net_list : &sn->lgr->members;
+	list_for_each_continue(pos, &sn->lgr->members) {
 		member = list_entry(pos, struct smc_lgr_member, net_list);
 		if (member->order <= order)
 			continue;
@@ -99,7 +99,7 @@ struct smc_lgr_member *smc_lgr_net_next(struct smc_net *sn, const struct smc_lgr
 		next = member;
 		break;
 	}
-	spin_unlock_bh(&sn->lgr.lock);
+	spin_unlock_bh(&sn->lgr->lock);
 	return next;
 }
 
@@ -107,7 +107,7 @@ struct smc_lgr_member *smc_lgr_net_next(struct smc_net *sn, const struct smc_lgr
  * smc_lgr_walk_members() - visits the connections of a namespace, in their order
  * @net: the namespace
  * @order: order of the last connection visited, 0 at first; updated
- * @fn: called with smc_net.lgr.lock held; if it returns nonzero, the walk ends and the connection counts as not visited
+ * @fn: called with smc_lgr_net.lock held; if it returns nonzero, the walk ends and the connection counts as not visited
  * @arg: passed on to @fn
  *
  * Context: any but hardirq.
@@ -119,8 +119,8 @@ int smc_lgr_walk_members(const struct net *net, u64 *order, int (*fn)(struct smc
 	struct smc_lgr_member *member;
 	int rc = 0;
 
-	spin_lock_bh(&sn->lgr.lock);
-	list_for_each_entry(member, &sn->lgr.members, net_list) {
+	spin_lock_bh(&sn->lgr->lock);
+	list_for_each_entry(member, &sn->lgr->members, net_list) {
 		if (member->order <= *order)
 			continue;
 		rc = fn(member, arg);
@@ -128,7 +128,7 @@ int smc_lgr_walk_members(const struct net *net, u64 *order, int (*fn)(struct smc
 			break;
 		*order = member->order;
 	}
-	spin_unlock_bh(&sn->lgr.lock);
+	spin_unlock_bh(&sn->lgr->lock);
 	return rc;
 }
 EXPORT_SYMBOL_GPL(smc_lgr_walk_members);

@@ -9,6 +9,7 @@
 #include <net/inet_hashtables.h>
 
 #include "../../control/eid.h"
+#include "../../control/sysctl.h"
 #include "../../net.h"
 #include "../../wire/reason.h"
 #include "ism.h"
@@ -75,7 +76,7 @@ static bool loopback_allowed(const struct smc_ism_dev *dev, struct sock *sk)
 {
 	if (!dev->host)
 		return true;
-	switch (READ_ONCE(smc_net(sock_net(sk))->sysctl.loopback)) {
+	switch (READ_ONCE(smc_net(sock_net(sk))->sysctl->loopback)) {
 	case SMC_LOOPBACK_OFF:
 		return false;
 	case SMC_LOOPBACK_NAMESPACE:
@@ -98,7 +99,7 @@ struct smc_ism_dev *smc_ism_for_pair(struct sock *sk)
 
 	mutex_lock(&devices_lock);
 	list_for_each_entry(dev, &devices, list)
-		if (!found && dev->host && dev->ops->share && READ_ONCE(smc_net(sock_net(sk))->sysctl.loopback) != SMC_LOOPBACK_OFF)
+		if (!found && dev->host && dev->ops->share && READ_ONCE(smc_net(sock_net(sk))->sysctl->loopback) != SMC_LOOPBACK_OFF)
 			found = dev;
 	mutex_unlock(&devices_lock);
 	return found;

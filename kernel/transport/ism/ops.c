@@ -6,6 +6,7 @@
 #include <linux/slab.h>
 
 #include "../../control/diag.h"
+#include "../../control/sysctl.h"
 #include "../../net.h"
 #include "../../wire/reason.h"
 #include "ism.h"

@@ -11,6 +11,7 @@
 #include <linux/highmem.h>
 #include <linux/uio.h>
 
+#include "../../control/sysctl.h"
 #include "../../net.h"
 #include "group.h"
 
@@ -89,7 +90,7 @@ static struct smc_rdma_batch *next_batch(struct smc_rdma_conn *rc, u64 end)
 		return NULL;
 	if (rc->conn->tx_window != rc->conn->tx_size)
 		return &rc->batch[READ_ONCE(rc->batch[0].pending)];
-	if (!READ_ONCE(rc->conn->member.sn->sysctl.autocorking_size) || completion_pending(rc) ||
+	if (!READ_ONCE(rc->conn->member.sn->sysctl->autocorking_size) || completion_pending(rc) ||
 	    READ_ONCE(rc->rx.cons.pos) == rc->tx.prod.pos)
 		return NULL;
 	return &rc->batch[0];
@@ -101,7 +102,7 @@ static struct smc_rdma_batch *next_batch(struct smc_rdma_conn *rc, u64 end)
  */
 static bool should_autocork(const struct smc_rdma_conn *rc)
 {
-	u32 most = min(rc->snd->size / 2, READ_ONCE(rc->conn->member.sn->sysctl.autocorking_size));
+	u32 most = min(rc->snd->size / 2, READ_ONCE(rc->conn->member.sn->sysctl->autocorking_size));
 
 	lockdep_assert_held(&rc->lock);
 	return completion_pending(rc) && rc->tx.written - rc->tx.prod.pos <= most;

@@ -14,6 +14,7 @@
 #include <rdma/ib_cache.h>
 
 #include "../../control/pnet.h"
+#include "../../control/sysctl.h"
 #include "../../net.h"
 #include "device.h"
 #include "limits.h"
@@ -76,7 +77,7 @@ static int init_request(struct sock *sk, struct path_request *w)
 
 	w->net = sock_net(sk);
 	w->ipv4 = is_ipv4(sk);
-	w->rocev2 = READ_ONCE(smc_net(w->net)->sysctl.smcr_v1_rocev2);
+	w->rocev2 = READ_ONCE(smc_net(w->net)->sysctl->smcr_v1_rocev2);
 	rcu_read_lock();
 	dst = rcu_dereference(sk->sk_dst_cache);
 	dev = dst ? dst_dev_rcu(dst) : NULL;

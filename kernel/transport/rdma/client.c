@@ -3,6 +3,7 @@
 
 #include <linux/etherdevice.h>
 
+#include "../../control/sysctl.h"
 #include "../../net.h"
 #include "../../wire/reason.h"
 #include "rdma.h"
@@ -62,7 +63,7 @@ int smc_rdma_client_offer(struct smc_offer *offer, struct smc_clc_proposal *p)
 	if (v1)
 		offer_v1(&ro->path[0], p);
 	if (v2)
-		offer_v2(&ro->path[1], &smc_net(ro->path[1].net)->sysctl, p);
+		offer_v2(&ro->path[1], smc_net(ro->path[1].net)->sysctl, p);
 	return 0;
 }
 
@@ -105,7 +106,7 @@ static void set_lgr_params(struct smc_lgr_rdma *group, const struct smc_clc_acce
 	group->max_conns = group->release ? peer->max_conns : 255;
 	group->max_links = group->release ? peer->max_links : 2;
 	group->immediate = group->release && smc_clc_vendor_immediate(peer->vendor) &&
-			   READ_ONCE(smc_net(group->lgr->key.net)->sysctl.smcr_immediate);
+			   READ_ONCE(smc_net(group->lgr->key.net)->sysctl->smcr_immediate);
 }
 
 /* First contact: forms a group with a link. Return: 0 or a reason. */

@@ -6,6 +6,7 @@
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
 
+#include "../../control/sysctl.h"
 #include "../../lgr/lgr.h"
 #include "../../net.h"
 #include "device.h"
@@ -127,7 +128,7 @@ static void set_peer_id(const u8 mac[ETH_ALEN])
 /* Returns when a port that comes up may be used: switches take a while until they forward packets. */
 static unsigned long usable_from(void)
 {
-	return jiffies + READ_ONCE(smc_net(&init_net)->sysctl.port_add_delay) * HZ;
+	return jiffies + READ_ONCE(smc_net(&init_net)->sysctl->port_add_delay) * HZ;
 }
 
 /* Return: jiffies until the next look, MAX_JIFFY_OFFSET if only an event calls for one. */

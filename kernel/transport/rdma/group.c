@@ -3,6 +3,7 @@
 
 #include <linux/slab.h>
 
+#include "../../control/sysctl.h"
 #include "../../net.h"
 #include "group.h"
 
@@ -16,7 +17,7 @@ int smc_lgr_rdma_init(struct smc_lgr *lgr)
 	group->lgr = lgr;
 	group->server = lgr->key.server;
 	group->version = lgr->key.version;
-	group->buf_type = READ_ONCE(smc_net(lgr->key.net)->sysctl.smcr_buf_type);
+	group->buf_type = READ_ONCE(smc_net(lgr->key.net)->sysctl->smcr_buf_type);
 	spin_lock_init(&group->lock);
 	__set_bit(0, group->rmb_ids);
 	xa_init_flags(&group->conns, XA_FLAGS_LOCK_BH);

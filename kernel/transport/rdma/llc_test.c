@@ -191,7 +191,7 @@ static unsigned long test_fails(const struct smc_link *link, unsigned long inter
  */
 static unsigned long check_silence(struct smc_link *link)
 {
-	unsigned long interval = max(READ_ONCE(smc_net(link->group->lgr->key.net)->sysctl.smcr_testlink_time), 0);
+	unsigned long interval = max(READ_ONCE(smc_net(link->group->lgr->key.net)->sysctl->smcr_testlink_time), 0);
 	struct keepalive k = find_keepalive(link);
 	unsigned long idle, left;
 

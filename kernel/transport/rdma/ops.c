@@ -9,6 +9,7 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
+#include "../../control/sysctl.h"
 #include "../../net.h"
 #include "../../wire/reason.h"
 #include "rdma.h"
@@ -116,7 +117,7 @@ static u8 snd_code(const struct sock *sk, bool large)
 int smc_rdma_form(struct smc_rdma_offer *ro, const struct smc_rdma_path *path)
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(ro->lgr);
-	struct smc_link *link = smc_link_new(group, path, &smc_net(ro->lgr->key.net)->sysctl);
+	struct smc_link *link = smc_link_new(group, path, smc_net(ro->lgr->key.net)->sysctl);
 
 	if (IS_ERR(link))
 		return SMC_REASON_MEM;
@@ -138,7 +139,7 @@ static unsigned int large_conns(const struct sock *sk)
 	/* The application has set both sizes. */
 	if (!(~sk->sk_userlocks & (SOCK_RCVBUF_LOCK | SOCK_SNDBUF_LOCK)))
 		return 0;
-	return READ_ONCE(smc_net(sock_net(sk))->sysctl.smcr_large_conns_per_lgr);
+	return READ_ONCE(smc_net(sock_net(sk))->sysctl->smcr_large_conns_per_lgr);
 }
 
 static int get_bufs(struct smc_rdma_conn *rc, const struct sock *sk)

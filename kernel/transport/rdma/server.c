@@ -4,6 +4,7 @@
 #include <linux/etherdevice.h>
 
 #include "../../control/eid.h"
+#include "../../control/sysctl.h"
 #include "../../net.h"
 #include "../../wire/reason.h"
 #include "rdma.h"
@@ -61,7 +62,7 @@ static int server_join_lgr(struct smc_rdma_offer *ro, const struct smc_clc_propo
 
 static void set_limits(struct smc_lgr_rdma *group, const struct smc_clc_proposal *p)
 {
-	const struct smc_sysctl *sysctl = &smc_net(group->lgr->key.net)->sysctl;
+	const struct smc_sysctl *sysctl = smc_net(group->lgr->key.net)->sysctl;
 
 	group->release = group->version > 1 ? min_t(u8, p->release, SMC_CLC_RELEASE) : 0;
 	group->max_conns = min_t(unsigned int, READ_ONCE(sysctl->smcr_max_conns_per_lgr), 255);
