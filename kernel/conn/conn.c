@@ -10,6 +10,7 @@
 #include "../net.h"
 #include "cdc.h"
 #include "conn.h"
+#include "show.h"
 
 static struct kmem_cache *conn_cache;
 
@@ -216,6 +217,7 @@ void smc_conn_describe(struct smc_conn *conn, struct smc_diag_info *info)
 	bool closed = READ_ONCE(conn->holder) == SMC_CONN_ORPHAN && m->shut;
 
 	memset(info, 0, sizeof(*info));
+	info->sk = conn->sk;
 	info->state = m->code;
 	info->shutdown = (closed || m->eof || READ_ONCE(conn->rx_shut) ? RCV_SHUTDOWN : 0) |
 			 (m->shut ? SEND_SHUTDOWN : 0);
@@ -224,6 +226,16 @@ void smc_conn_describe(struct smc_conn *conn, struct smc_diag_info *info)
 		conn->ops->describe(conn, info);
 }
 EXPORT_SYMBOL_GPL(smc_conn_describe);
+
+/* smc_conn_orphan() - returns the connection of a member if it has no socket, else NULL. Under a lock of its list. */
+struct smc_conn *smc_conn_orphan(struct smc_lgr_member *member)
+{
+	struct smc_conn *conn = smc_conn_of(member);
+
+	/* Pairs with smc_active_child(): before its store, the transport is still preparing the connection. */
+	return smp_load_acquire(&conn->holder) == SMC_CONN_ORPHAN ? conn : NULL;
+}
+EXPORT_SYMBOL_GPL(smc_conn_orphan);
 
 /*
  * Returns whether the peer may have written up to @prod. smc_urgent_extra() comes before the second look at rx_cons: a

@@ -142,7 +142,6 @@ void smc_conn_wake(struct smc_conn *conn, __poll_t events);
 __poll_t smc_conn_poll(struct smc_conn *conn);
 u32 smc_conn_lowat(const struct smc_conn *conn);
 bool smc_conn_readable(const struct smc_conn *conn);
-void smc_conn_describe(struct smc_conn *conn, struct smc_diag_info *info);
 
 bool smc_conn_cdc_due(struct smc_conn *conn, const struct smc_cdc_tx *tx, const struct smc_cdc_delta *delta);
 

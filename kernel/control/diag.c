@@ -9,8 +9,9 @@
 #include <net/netlink.h>
 #include <net/tcp_states.h>
 
-#include "../conn/conn.h"
-#include "../sock/sock.h"
+#include "../conn/show.h"
+#include "../lgr/lgr.h"
+#include "../sock/show.h"
 #include "diag.h"
 
 /*
@@ -31,15 +32,15 @@ struct dump_arg {
 /* The states of sockets without a connection, as user space knows them. */
 enum state { STATE_ACTIVE = 1, STATE_INIT = 2, STATE_CLOSED = 7, STATE_LISTEN = 10 };
 
-static enum state state_of(const struct smc_sock *smc, const struct sock *sk)
+static enum state state_of(const struct smc_sock_view *view)
 {
-	switch (inet_sk_state_load(sk)) {
+	switch (inet_sk_state_load(view->sk)) {
 	case TCP_LISTEN:
 		return STATE_LISTEN;
 	case TCP_CLOSE:
-		return READ_ONCE(smc->phase) == SMC_PHASE_TCP && inet_sk(sk)->inet_dport ? STATE_CLOSED : STATE_INIT;
+		return view->tcp && inet_sk(view->sk)->inet_dport ? STATE_CLOSED : STATE_INIT;
 	default:
-		return READ_ONCE(smc->phase) == SMC_PHASE_TCP ? STATE_ACTIVE : STATE_INIT;
+		return view->tcp ? STATE_ACTIVE : STATE_INIT;
 	}
 }
 
@@ -112,66 +113,54 @@ static int fill_conn(struct dump_arg *d, struct smc_conn *conn, u64 inode)
 	struct smc_diag_msg *msg;
 	struct nlmsghdr *nlh;
 
-	msg = begin_msg(d, conn->sk, &nlh);
+	smc_conn_describe(conn, &info);
+	msg = begin_msg(d, info.sk, &nlh);
 	if (!msg)
 		return -EMSGSIZE;
-	smc_conn_describe(conn, &info);
 	msg->diag_state = info.state;
 	msg->diag_mode = info.mode;
 	msg->diag_shutdown = info.shutdown;
 	msg->diag_inode = inode;
 	/* TCP may have given the port back already. */
 	if (!msg->id.idiag_sport)
-		msg->id.idiag_sport = inet_sk(conn->sk)->inet_sport;
+		msg->id.idiag_sport = inet_sk(info.sk)->inet_sport;
 	return finish_msg(d, nlh, info.shutdown, &none, &info);
 }
 
 /* Adds a socket without a connection. */
-static int fill_socket(struct dump_arg *d, struct smc_sock *smc)
+static int fill_socket(struct dump_arg *d, const struct smc_sock_view *view)
 {
-	struct smc_diag_fallback fallback = {
-		.reason = READ_ONCE(smc->reason),
-		.peer_diagnosis = READ_ONCE(smc->peer_diagnosis),
-	};
-	bool tcp = READ_ONCE(smc->phase) == SMC_PHASE_TCP;
-	u8 shutdown = READ_ONCE(smc->sk->sk_shutdown);
+	struct smc_diag_fallback fallback = { .reason = view->reason, .peer_diagnosis = view->peer_diagnosis };
+	u8 shutdown = READ_ONCE(view->sk->sk_shutdown);
 	struct smc_diag_msg *msg;
 	struct nlmsghdr *nlh;
 
-	msg = begin_msg(d, smc->sk, &nlh);
+	msg = begin_msg(d, view->sk, &nlh);
 	if (!msg)
 		return -EMSGSIZE;
-	msg->diag_state = state_of(smc, smc->sk);
-	msg->diag_mode = tcp ? SMC_DIAG_MODE_FALLBACK_TCP : SMC_DIAG_MODE_SMCR;
+	msg->diag_state = state_of(view);
+	msg->diag_mode = view->tcp ? SMC_DIAG_MODE_FALLBACK_TCP : SMC_DIAG_MODE_SMCR;
 	msg->diag_shutdown = shutdown;
-	msg->diag_inode = sock_i_ino(smc->sk);
+	msg->diag_inode = sock_i_ino(view->sk);
 	return finish_msg(d, nlh, shutdown, &fallback, NULL);
 }
 
 /* Adds a socket. Under RCU. Return: nonzero if there is no room. */
-static int fill_sock(struct smc_sock *smc, void *arg)
+static int fill_sock(const struct smc_sock_view *view, void *arg)
 {
 	struct dump_arg *d = arg;
-	struct smc_conn *conn;
 
-	if (!net_eq(sock_net(smc->sk), sock_net(d->skb->sk)))
+	if (!net_eq(sock_net(view->sk), sock_net(d->skb->sk)))
 		return 0;
-	conn = smc_active_of(smc);
-	if (conn)
-		return fill_conn(d, conn, sock_i_ino(smc->sk));
-	/* The connection has just become an orphan, and comes later. */
-	if (READ_ONCE(smc->phase) == SMC_PHASE_ACTIVE)
-		return 0;
-	return fill_socket(d, smc);
+	return view->conn ? fill_conn(d, view->conn, sock_i_ino(view->sk)) : fill_socket(d, view);
 }
 
-/* Adds a connection if it has no socket. Under smc_net.lgr.lock. */
+/* Adds a connection if it has no socket. Under smc_lgr_net.lock. */
 static int fill_orphan(struct smc_lgr_member *member, void *arg)
 {
-	struct smc_conn *conn = smc_conn_of(member);
+	struct smc_conn *conn = smc_conn_orphan(member);
 
-	/* Pairs with smc_active_child(): before its store, the transport is still preparing the connection. */
-	return smp_load_acquire(&conn->holder) == SMC_CONN_ORPHAN ? fill_conn(arg, conn, 0) : 0;
+	return conn ? fill_conn(arg, conn, 0) : 0;
 }
 
 static int diag_dump(struct sk_buff *skb, struct netlink_callback *cb)

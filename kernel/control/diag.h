@@ -6,6 +6,7 @@
 #include "../uapi/smc_uapi.h"
 
 struct smc_diag_info {
+	struct sock *sk;	/* the TCP sock beneath */
 	u8 state;	/* as in struct smc_diag_msg, which has no names for it */
 	u8 mode;	/* SMC_DIAG_MODE_*; transport */
 	u8 shutdown;	/* RCV_SHUTDOWN, SEND_SHUTDOWN */

@@ -71,7 +71,7 @@ int smc_netlink_dump_smcd_devices(struct sk_buff *skb, struct netlink_callback *
 int smc_netlink_dump_smcr_groups(struct sk_buff *skb, struct netlink_callback *cb);
 int smc_netlink_dump_smcr_links(struct sk_buff *skb, struct netlink_callback *cb);
 int smc_netlink_dump_smcr_devices(struct sk_buff *skb, struct netlink_callback *cb);
-int smc_netlink_put_lgr_v2(struct sk_buff *skb, int type, const struct smc_lgr *lgr, const struct smc_lgr_view *view);
+int smc_netlink_put_lgr_v2(struct sk_buff *skb, int type, const struct smc_lgr_view *view);
 void smc_netlink_dump_init(void);
 
 int smc_netlink_own_init(void);

@@ -5,9 +5,11 @@
  * A namespace is shown the groups that smc_lgr_walk() visits for it, and all devices of the host. Attributes and their
  * order are the stock module's. That does not list its loopback device; a host that uses SMC-D would look as if it could not.
  */
+#include <net/sock.h>
+
 #include "../lgr/lgr.h"
-#include "../net.h"
-#include "../transport/ism/ism.h"
+#include "../transport/ism/show.h"
+#include "../transport/transport.h"
 #include "netlink.h"
 
 COMPAT_ASSERT_UAPI(SMC_NLA_LGR_D_EXT_GID, SMC_UAPI_LGR_D_EXT_GID);
@@ -16,12 +18,12 @@ COMPAT_ASSERT_UAPI(SMC_NLA_LGR_D_SNDBUF_ALLOC, SMC_UAPI_LGR_D_SNDBUF_ALLOC);
 COMPAT_ASSERT_UAPI(SMC_NLA_LGR_D_DMB_ALLOC, SMC_UAPI_LGR_D_DMB_ALLOC);
 
 /* smc_netlink_put_lgr_v2() - puts what the peer of a version 2 group has sent about itself */
-int smc_netlink_put_lgr_v2(struct sk_buff *skb, int type, const struct smc_lgr *lgr, const struct smc_lgr_view *view)
+int smc_netlink_put_lgr_v2(struct sk_buff *skb, int type, const struct smc_lgr_view *view)
 {
 	struct nlattr *nest = nla_nest_start(skb, type);
 
 	static_assert(SMC_HOSTNAME_LEN == SMC_MAX_EID_LEN && SMC_EID_LEN == SMC_MAX_EID_LEN);
-	if (!nest || nla_put_u8(skb, SMC_NLA_LGR_V2_VER, lgr->key.version) ||
+	if (!nest || nla_put_u8(skb, SMC_NLA_LGR_V2_VER, view->version) ||
 	    nla_put_u8(skb, SMC_NLA_LGR_V2_REL, view->peer.release) ||
 	    nla_put_u8(skb, SMC_NLA_LGR_V2_OS, view->peer.os_type) ||
 	    smc_netlink_put_eid(skb, SMC_NLA_LGR_V2_PEER_HOST, view->peer.host) ||
@@ -33,37 +35,35 @@ int smc_netlink_put_lgr_v2(struct sk_buff *skb, int type, const struct smc_lgr *
 
 static int put_lgr(struct sk_buff *skb, void *arg)
 {
-	struct smc_lgr *lgr = arg;
-	const struct smc_ism_dev *dev = lgr->key.dev;
-	struct smc_lgr_view view;
-	struct nlattr *nest;
+	struct nlattr *nest = nla_nest_start(skb, SMC_GEN_LGR_SMCD);
+	const struct smc_lgr_view *view = arg;
+	struct smc_ism_view dev;
 
-	smc_lgr_describe(lgr, sock_net(skb->sk), &view);
-	nest = nla_nest_start(skb, SMC_GEN_LGR_SMCD);
+	smc_ism_describe(view->dev, &dev);
 	/* There are no send buffers, since the writer copies into the peer's DMB. */
-	if (!nest || nla_put_u32(skb, SMC_NLA_LGR_D_ID, lgr->id) ||
-	    smc_netlink_put_u64(skb, SMC_NLA_LGR_D_GID, dev->gid[0]) ||
-	    smc_netlink_put_u64(skb, SMC_UAPI_LGR_D_EXT_GID, dev->gid[1]) ||
-	    smc_netlink_put_u64(skb, SMC_NLA_LGR_D_PEER_GID, lgr->key.gid[0]) ||
-	    smc_netlink_put_u64(skb, SMC_UAPI_LGR_D_PEER_EXT_GID, lgr->key.gid[1]) ||
-	    nla_put_u8(skb, SMC_NLA_LGR_D_VLAN_ID, lgr->key.vlan) ||
-	    nla_put_u32(skb, SMC_NLA_LGR_D_CONNS_NUM, view.n_conns) ||
-	    nla_put_u32(skb, SMC_NLA_LGR_D_CHID, dev->chid) ||
+	if (!nest || nla_put_u32(skb, SMC_NLA_LGR_D_ID, view->id) ||
+	    smc_netlink_put_u64(skb, SMC_NLA_LGR_D_GID, dev.gid[0]) ||
+	    smc_netlink_put_u64(skb, SMC_UAPI_LGR_D_EXT_GID, dev.gid[1]) ||
+	    smc_netlink_put_u64(skb, SMC_NLA_LGR_D_PEER_GID, view->gid[0]) ||
+	    smc_netlink_put_u64(skb, SMC_UAPI_LGR_D_PEER_EXT_GID, view->gid[1]) ||
+	    nla_put_u8(skb, SMC_NLA_LGR_D_VLAN_ID, view->vlan) ||
+	    nla_put_u32(skb, SMC_NLA_LGR_D_CONNS_NUM, view->n_conns) ||
+	    nla_put_u32(skb, SMC_NLA_LGR_D_CHID, dev.chid) ||
 	    nla_put_uint(skb, SMC_UAPI_LGR_D_SNDBUF_ALLOC, 0) ||
-	    nla_put_uint(skb, SMC_UAPI_LGR_D_DMB_ALLOC, view.buf_bytes) ||
+	    nla_put_uint(skb, SMC_UAPI_LGR_D_DMB_ALLOC, view->buf_bytes) ||
 	    nla_put_string(skb, SMC_NLA_LGR_D_PNETID, ""))
 		return -EMSGSIZE;
-	if (lgr->key.version > 1 && smc_netlink_put_lgr_v2(skb, SMC_NLA_LGR_D_V2_COMMON, lgr, &view))
+	if (view->version > 1 && smc_netlink_put_lgr_v2(skb, SMC_NLA_LGR_D_V2_COMMON, view))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;
 }
 
-static int dump_lgr(struct smc_lgr *lgr, void *arg)
+static int dump_lgr(struct smc_lgr *lgr, struct smc_lgr_view *view, void *arg)
 {
-	if (lgr->key.ops->role != SMC_ROLE_D)
+	if (view->role != SMC_ROLE_D)
 		return 0;
-	return smc_netlink_add_msg(arg, SMC_NETLINK_GET_LGR_SMCD, put_lgr, lgr);
+	return smc_netlink_add_msg(arg, SMC_NETLINK_GET_LGR_SMCD, put_lgr, view);
 }
 
 /* smc_netlink_dump_smcd_groups() - answers SMC_NETLINK_GET_LGR_SMCD */
@@ -78,12 +78,11 @@ int smc_netlink_dump_smcd_groups(struct sk_buff *skb, struct netlink_callback *c
 /* An emulated device is on no PCI bus, so its name stands for the PCI address and the numbers are 0. */
 static int put_dev(struct sk_buff *skb, void *arg)
 {
-	const struct smc_ism_dev *dev = arg;
+	const struct smc_ism_view *dev = arg;
 	struct nlattr *nest = nla_nest_start(skb, SMC_GEN_DEV_SMCD), *port;
-	unsigned int conns, groups = smc_lgr_count_dev(dev, &conns);
 
-	if (!nest || nla_put_u32(skb, SMC_NLA_DEV_USE_CNT, groups) ||
-	    nla_put_u8(skb, SMC_NLA_DEV_IS_CRIT, groups > 0) ||
+	if (!nest || nla_put_u32(skb, SMC_NLA_DEV_USE_CNT, dev->groups) ||
+	    nla_put_u8(skb, SMC_NLA_DEV_IS_CRIT, dev->groups > 0) ||
 	    nla_put_u32(skb, SMC_NLA_DEV_PCI_FID, 0) ||
 	    nla_put_u16(skb, SMC_NLA_DEV_PCI_CHID, dev->chid) ||
 	    nla_put_u16(skb, SMC_NLA_DEV_PCI_VENDOR, 0) ||
@@ -99,7 +98,7 @@ static int put_dev(struct sk_buff *skb, void *arg)
 	return 0;
 }
 
-static int dump_dev(struct smc_ism_dev *dev, void *arg)
+static int dump_dev(struct smc_ism_view *dev, void *arg)
 {
 	return smc_netlink_add_msg(arg, SMC_NETLINK_GET_DEV_SMCD, put_dev, dev);
 }

@@ -8,7 +8,6 @@
 #include <net/sock.h>
 
 #include "../lgr/lgr.h"
-#include "../net.h"
 #include "../transport/rdma/show.h"
 #include "../transport/transport.h"
 #include "netlink.h"
@@ -25,8 +24,7 @@ COMPAT_ASSERT_UAPI(SMC_NLA_LGR_R_RMB_ALLOC, SMC_UAPI_LGR_R_RMB_ALLOC);
 
 /* A group of which messages are made. */
 struct shown_lgr {
-	const struct smc_lgr *lgr;
-	struct smc_lgr_view view;
+	const struct smc_lgr_view *view;
 	struct smc_rdma_lgr_view r;
 	const struct smc_rdma_link_view *link;
 };
@@ -47,22 +45,21 @@ static int put_lgr(struct sk_buff *skb, void *arg)
 {
 	const struct shown_lgr *shown = arg;
 	const struct smc_rdma_lgr_view *r = &shown->r;
-	const struct smc_lgr *lgr = shown->lgr;
+	const struct smc_lgr_view *view = shown->view;
 	struct nlattr *nest = nla_nest_start(skb, SMC_GEN_LGR_SMCR);
 
-	if (!nest || nla_put_u32(skb, SMC_NLA_LGR_R_ID, lgr->id) ||
-	    nla_put_u32(skb, SMC_NLA_LGR_R_CONNS_NUM, shown->view.n_conns) ||
+	if (!nest || nla_put_u32(skb, SMC_NLA_LGR_R_ID, view->id) ||
+	    nla_put_u32(skb, SMC_NLA_LGR_R_CONNS_NUM, view->n_conns) ||
 	    nla_put_u8(skb, SMC_NLA_LGR_R_ROLE, r->server) ||
 	    nla_put_u8(skb, SMC_NLA_LGR_R_TYPE, TYPE_SINGLE) ||
 	    nla_put_u8(skb, SMC_NLA_LGR_R_BUF_TYPE, r->buf_type) ||
-	    nla_put_u8(skb, SMC_NLA_LGR_R_VLAN_ID, lgr->key.vlan) ||
-	    smc_netlink_put_u64(skb, SMC_NLA_LGR_R_NET_COOKIE, lgr->key.net->net_cookie) ||
+	    nla_put_u8(skb, SMC_NLA_LGR_R_VLAN_ID, view->vlan) ||
+	    smc_netlink_put_u64(skb, SMC_NLA_LGR_R_NET_COOKIE, view->net_cookie) ||
 	    nla_put_string(skb, SMC_NLA_LGR_R_PNETID, r->pnet_id) ||
 	    nla_put_uint(skb, SMC_UAPI_LGR_R_SNDBUF_ALLOC, r->snd_bytes) ||
 	    nla_put_uint(skb, SMC_UAPI_LGR_R_RMB_ALLOC, r->rmb_bytes))
 		return -EMSGSIZE;
-	if (lgr->key.version > 1 &&
-	    (put_v2(skb, r) || smc_netlink_put_lgr_v2(skb, SMC_NLA_LGR_R_V2_COMMON, lgr, &shown->view)))
+	if (view->version > 1 && (put_v2(skb, r) || smc_netlink_put_lgr_v2(skb, SMC_NLA_LGR_R_V2_COMMON, view)))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;
@@ -89,7 +86,7 @@ static int put_link(struct sk_buff *skb, void *arg)
 
 	if (!nest || nla_put_u8(skb, SMC_NLA_LINK_ID, l->id) ||
 	    nla_put_u32(skb, SMC_NLA_LINK_STATE, l->active ? LINK_ACTIVE : LINK_ACTIVATING) ||
-	    nla_put_u32(skb, SMC_NLA_LINK_CONN_CNT, shown->view.n_conns) ||
+	    nla_put_u32(skb, SMC_NLA_LINK_CONN_CNT, shown->view->n_conns) ||
 	    nla_put_u8(skb, SMC_NLA_LINK_IB_PORT, l->port) || nla_put_u32(skb, SMC_NLA_LINK_NET_DEV, l->ifindex) ||
 	    nla_put_string(skb, SMC_NLA_LINK_IB_DEV, l->ibname) ||
 	    put_id(skb, SMC_NLA_LINK_UID, l->user_id) || put_id(skb, SMC_NLA_LINK_PEER_UID, l->peer_user_id) ||
@@ -100,17 +97,16 @@ static int put_link(struct sk_buff *skb, void *arg)
 }
 
 /* Adds a group, and its links if they are asked for: all, or nothing. */
-static int add_lgr(struct smc_lgr *lgr, const struct smc_netlink_dump *d, bool links)
+static int add_lgr(struct smc_lgr *lgr, const struct smc_lgr_view *view, const struct smc_netlink_dump *d, bool links)
 {
-	const struct net *net = sock_net(d->skb->sk);
-	struct shown_lgr shown = { .lgr = lgr };
 	void *before = skb_tail_pointer(d->skb);
+	struct shown_lgr shown = { .view = view };
 	unsigned int i;
 
-	if (lgr->key.ops->role != SMC_ROLE_R)
+	if (view->role != SMC_ROLE_R)
 		return 0;
-	smc_lgr_describe(lgr, net, &shown.view);
-	smc_rdma_show_lgr(lgr, shown.view.whole ? NULL : net, &shown.r);
+	smc_rdma_show_lgr(lgr, view->whole ? NULL : sock_net(d->skb->sk), &shown.r);
+	/* A group that is being formed or has ended has no link. */
 	if (!shown.r.n_links)
 		return 0;
 	if (smc_netlink_add_msg(d, SMC_NETLINK_GET_LGR_SMCR, put_lgr, &shown))
@@ -125,14 +121,14 @@ static int add_lgr(struct smc_lgr *lgr, const struct smc_netlink_dump *d, bool l
 	return 0;
 }
 
-static int dump_lgr(struct smc_lgr *lgr, void *arg)
+static int dump_lgr(struct smc_lgr *lgr, struct smc_lgr_view *view, void *arg)
 {
-	return add_lgr(lgr, arg, false);
+	return add_lgr(lgr, view, arg, false);
 }
 
-static int dump_lgr_and_links(struct smc_lgr *lgr, void *arg)
+static int dump_lgr_and_links(struct smc_lgr *lgr, struct smc_lgr_view *view, void *arg)
 {
-	return add_lgr(lgr, arg, true);
+	return add_lgr(lgr, view, arg, true);
 }
 
 /* smc_netlink_dump_smcr_groups() - answers SMC_NETLINK_GET_LGR_SMCR */

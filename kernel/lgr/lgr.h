@@ -107,8 +107,15 @@ struct smc_lgr {
 	struct smc_lgr_peer peer;	/* lock */
 };
 
-/* A snapshot of what may change of a group, as a namespace sees it. */
+/* A snapshot of a group, as a namespace sees it. */
 struct smc_lgr_view {
+	u32 id;
+	u8 role;		/* enum smc_transport_role */
+	u8 version;
+	u16 vlan;
+	u64 gid[2];		/* the peer's */
+	const void *dev;	/* the transport's */
+	u64 net_cookie;		/* of the namespace that it belongs to */
 	bool whole;		/* the namespace sees the whole group, not only its own connections */
 	unsigned int n_conns;
 	u64 buf_bytes;
@@ -133,8 +140,8 @@ void smc_lgr_terminate(struct smc_lgr *lgr);
 void smc_lgr_drain(struct smc_lgr *lgr);
 struct smc_lgr *smc_lgr_next(u32 id);
 void smc_lgr_terminate_peer(const void *dev, const u64 gid[2]);
-int smc_lgr_walk(const struct net *net, unsigned int *next, int (*fn)(struct smc_lgr *lgr, void *arg), void *arg);
-void smc_lgr_describe(struct smc_lgr *lgr, const struct net *net, struct smc_lgr_view *view);
+int smc_lgr_walk(const struct net *net, unsigned int *next,
+		 int (*fn)(struct smc_lgr *lgr, struct smc_lgr_view *view, void *arg), void *arg);
 unsigned int smc_lgr_count_dev(const void *dev, unsigned int *conns);
 void smc_lgr_net_exit(struct smc_net *sn);
 void smc_lgr_exit(void);

@@ -167,39 +167,6 @@ static bool sees_all(const struct net *net, const struct smc_lgr *lgr)
 	return net_eq(net, &init_net) || net_eq(net, lgr->key.net);
 }
 
-/**
- * smc_lgr_walk() - visits the groups that a namespace sees
- * @net: the namespace: the initial one sees all groups, another one its own and those in which it has connections
- * @next: identifier of the last group visited, 0 at first; updated
- * @fn: called with smc_lgr_table_lock held; if it returns nonzero, the walk ends and the group counts as not visited
- * @arg: passed on to @fn
- *
- * Context: any but hardirq.
- * Return: 0 at the end, else what @fn returned.
- */
-int smc_lgr_walk(const struct net *net, unsigned int *next, int (*fn)(struct smc_lgr *lgr, void *arg), void *arg)
-{
-	static u64 last_mark;
-	struct smc_lgr *lgr;
-	int rc = 0;
-
-	spin_lock_bh(&smc_lgr_table_lock);
-	/* Mark the groups by the namespace's own connections, so that the walk visits no others. */
-	last_mark++;
-	if (!net_eq(net, &init_net))
-		smc_lgr_net_mark(smc_net(net), last_mark);
-	list_for_each_entry(lgr, &smc_lgr_listed, list) {
-		if (lgr->id <= *next || (lgr->mark != last_mark && !sees_all(net, lgr)))
-			continue;
-		rc = fn(lgr, arg);
-		if (rc)
-			break;
-		*next = lgr->id;
-	}
-	spin_unlock_bh(&smc_lgr_table_lock);
-	return rc;
-}
-
 /* Counts the connections of a namespace in a group. */
 static void count_own_conns(const struct smc_lgr *lgr, const struct net *net, struct smc_lgr_view *view)
 {
@@ -216,16 +183,16 @@ static void count_own_conns(const struct smc_lgr *lgr, const struct net *net, st
 	}
 }
 
-/**
- * smc_lgr_describe() - takes a snapshot of a group
- * @lgr: the group
- * @net: the namespace that asks. If it does not see the whole group, only its own connections count
- * @view: result
- *
- * Context: any but hardirq.
- */
-void smc_lgr_describe(struct smc_lgr *lgr, const struct net *net, struct smc_lgr_view *view)
+/* Describes a group as a namespace sees it. Of a group that it does not see whole, it sees its own connections. */
+static void describe(struct smc_lgr *lgr, const struct net *net, struct smc_lgr_view *view)
 {
+	view->id = lgr->id;
+	view->role = lgr->key.ops->role;
+	view->version = lgr->key.version;
+	view->vlan = lgr->key.vlan;
+	memcpy(view->gid, lgr->key.gid, sizeof(view->gid));
+	view->dev = lgr->key.dev;
+	view->net_cookie = lgr->key.net->net_cookie;
 	spin_lock_bh(&lgr->lock);
 	view->whole = sees_all(net, lgr);
 	view->n_conns = lgr->n_conns;
@@ -234,6 +201,42 @@ void smc_lgr_describe(struct smc_lgr *lgr, const struct net *net, struct smc_lgr
 		count_own_conns(lgr, net, view);
 	view->peer = lgr->peer;
 	spin_unlock_bh(&lgr->lock);
+}
+
+/**
+ * smc_lgr_walk() - visits the groups that a namespace sees
+ * @net: the namespace: the initial one sees all groups, another one its own and those in which it has connections
+ * @next: identifier of the last group visited, 0 at first; updated
+ * @fn: called with smc_lgr_table_lock held; if it returns nonzero, the walk ends and the group counts as not visited
+ * @arg: passed on to @fn
+ *
+ * Context: any but hardirq.
+ * Return: 0 at the end, else what @fn returned.
+ */
+int smc_lgr_walk(const struct net *net, unsigned int *next,
+		 int (*fn)(struct smc_lgr *lgr, struct smc_lgr_view *view, void *arg), void *arg)
+{
+	struct smc_lgr_view view;
+	static u64 last_mark;
+	struct smc_lgr *lgr;
+	int rc = 0;
+
+	spin_lock_bh(&smc_lgr_table_lock);
+	/* Mark the groups by the namespace's own connections, so that the walk visits no others. */
+	last_mark++;
+	if (!net_eq(net, &init_net))
+		smc_lgr_net_mark(smc_net(net), last_mark);
+	list_for_each_entry(lgr, &smc_lgr_listed, list) {
+		if (lgr->id <= *next || (lgr->mark != last_mark && !sees_all(net, lgr)))
+			continue;
+		describe(lgr, net, &view);
+		rc = fn(lgr, &view, arg);
+		if (rc)
+			break;
+		*next = lgr->id;
+	}
+	spin_unlock_bh(&smc_lgr_table_lock);
+	return rc;
 }
 
 /* smc_lgr_count_dev() - counts the groups on a device, of all namespaces, and their connections. Not in hardirq. */

@@ -6,7 +6,6 @@
  */
 
 #include <asm/ioctls.h>
-#include <linux/export.h>
 #include <linux/fs.h>
 #include <linux/poll.h>
 #include <linux/sockios.h>
@@ -109,7 +108,7 @@ bool smc_active_take(struct smc_sock *smc, struct socket *sock, struct smc_conn 
 void smc_active_child(struct smc_sock *smc, struct smc_conn *conn)
 {
 	spin_lock_bh(&smc->lock);
-	smp_store_release(&conn->holder, SMC_CONN_ORPHAN); /* pairs with fill_orphan() of diag.c */
+	smp_store_release(&conn->holder, SMC_CONN_ORPHAN); /* pairs with smc_conn_orphan() */
 	settle(smc, NULL, conn);
 	spin_unlock_bh(&smc->lock);
 	smc_close_check_lgr(conn);
@@ -133,7 +132,6 @@ struct smc_conn *smc_active_of(const struct smc_sock *smc)
 
 	return conn && READ_ONCE(conn->holder) == SMC_CONN_SOCKET ? conn : NULL;
 }
-EXPORT_SYMBOL_GPL(smc_active_of);
 
 /*
  * smc_active_end() - the application closes the socket, or nobody will ever accept it. @hard: by a

@@ -117,8 +117,6 @@ struct smc_sock *smc_table_of(const struct socket *sock);
 struct smc_sock *smc_table_make(struct socket *sock);
 void smc_table_put(struct smc_sock *smc);
 bool smc_table_get(struct smc_sock *smc);
-int smc_table_walk(unsigned int *bucket, unsigned int *skip,
-		   int (*fn)(struct smc_sock *smc, void *arg), void *arg);
 
 /* ops.c: the tables of socket operations */
 extern struct proto_ops smc_ops[SMC_IPVS];

@@ -4,6 +4,7 @@
 #include <linux/hash.h>
 #include <linux/slab.h>
 
+#include "show.h"
 #include "sock.h"
 
 #define TABLE_BITS 12
@@ -179,8 +180,22 @@ struct smc_sock *smc_table_make(struct socket *sock)
 	return other;
 }
 
+/* Under RCU. Return: false if the record shows nothing: a connection that it leaves behind is shown by its group. */
+static bool describe(const struct smc_sock *smc, struct smc_sock_view *view)
+{
+	enum smc_phase phase;
+
+	view->sk = smc->sk;
+	view->conn = smc_active_of(smc);
+	phase = READ_ONCE(smc->phase);
+	view->tcp = phase == SMC_PHASE_TCP;
+	view->reason = READ_ONCE(smc->reason);
+	view->peer_diagnosis = READ_ONCE(smc->peer_diagnosis);
+	return view->conn || phase != SMC_PHASE_ACTIVE;
+}
+
 /**
- * smc_table_walk() - visits the records, from a position on
+ * smc_table_walk() - shows the records, from a position on
  * @bucket: in and out, the bucket to go on with; 0 at first
  * @skip: in and out, how many records of it to leave out; 0 at first
  * @fn: called under RCU with a referenced record; nonzero ends the walk before that record counts
@@ -193,8 +208,9 @@ struct smc_sock *smc_table_make(struct socket *sock)
  * Return: 0 at the end of the table, else what @fn said.
  */
 int smc_table_walk(unsigned int *bucket, unsigned int *skip,
-		   int (*fn)(struct smc_sock *smc, void *arg), void *arg)
+		   int (*fn)(const struct smc_sock_view *view, void *arg), void *arg)
 {
+	struct smc_sock_view view;
 	int rc = 0;
 
 	rcu_read_lock();
@@ -205,7 +221,7 @@ int smc_table_walk(unsigned int *bucket, unsigned int *skip,
 		hlist_for_each_entry_rcu(smc, &table[*bucket].head, node) {
 			if (n++ < *skip || !smc_table_get(smc))
 				continue;
-			rc = fn(smc, arg);
+			rc = describe(smc, &view) ? fn(&view, arg) : 0;
 			smc_table_put(smc);
 			if (rc)
 				goto out;

@@ -13,6 +13,7 @@
 #include "../../net.h"
 #include "../../wire/reason.h"
 #include "ism.h"
+#include "show.h"
 
 static LIST_HEAD(devices);
 static DEFINE_MUTEX(devices_lock); /* devices */
@@ -271,6 +272,14 @@ struct smc_ism_dev *smc_ism_by_chid(u16 chid, u8 version)
 	return found;
 }
 
+/* smc_ism_describe() - the device of a group that is listed. Does not sleep. */
+void smc_ism_describe(const void *dev, struct smc_ism_view *view)
+{
+	const struct smc_ism_dev *d = dev;
+
+	*view = (struct smc_ism_view) { .name = d->name, .gid = { d->gid[0], d->gid[1] }, .chid = d->chid };
+}
+
 /**
  * smc_ism_walk() - visits the devices
  * @next: how many devices to skip, 0 at first; updated
@@ -280,17 +289,20 @@ struct smc_ism_dev *smc_ism_by_chid(u16 chid, u8 version)
  * Context: process, may sleep.
  * Return: 0 at the end, else what @fn returned.
  */
-int smc_ism_walk(unsigned int *next, int (*fn)(struct smc_ism_dev *dev, void *arg), void *arg)
+int smc_ism_walk(unsigned int *next, int (*fn)(struct smc_ism_view *view, void *arg), void *arg)
 {
+	struct smc_ism_view view;
 	struct smc_ism_dev *dev;
-	unsigned int n = 0;
+	unsigned int conns, n = 0;
 	int rc = 0;
 
 	mutex_lock(&devices_lock);
 	list_for_each_entry(dev, &devices, list) {
 		if (n++ < *next)
 			continue;
-		rc = fn(dev, arg);
+		smc_ism_describe(dev, &view);
+		view.groups = smc_lgr_count_dev(dev, &conns);
+		rc = fn(&view, arg);
 		if (rc)
 			break;
 		*next = n;

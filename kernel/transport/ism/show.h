@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What netlink shows of ISM devices. */
+#ifndef SMC_TRANSPORT_ISM_SHOW_H
+#define SMC_TRANSPORT_ISM_SHOW_H
+
+#include <linux/types.h>
+
+struct smc_ism_view {
+	const char *name;
+	u64 gid[2];
+	u16 chid;
+	unsigned int groups;	/* that use it; of a walk only */
+};
+
+void smc_ism_describe(const void *dev, struct smc_ism_view *view);
+int smc_ism_walk(unsigned int *next, int (*fn)(struct smc_ism_view *view, void *arg), void *arg);
+
+#endif /* SMC_TRANSPORT_ISM_SHOW_H */
