@@ -138,30 +138,40 @@ func TestKernelVersions(t *testing.T) {
 	}
 }
 
-// TestKernelLayers checks that a file of the module includes only what is below it.
+// TestKernelLayers checks that each file of the module belongs to a layer, and includes only what is below it.
 func TestKernelLayers(t *testing.T) {
 	include := regexp.MustCompile(`(?m)^#include "([^"]+)"`)
-	const below = `|wire/|net\.h|trylock\.h|control/(diag|eid|pnet|stats|sysctl|trace|trace_stock)\.h)`
-	for _, rule := range []struct{ files, allowed, why string }{
+	const tables = `wire/|net\.h|trylock\.h|control/(diag|eid|pnet|stats|sysctl|trace|trace_stock)\.h)`
+	rules := []struct{ files, allowed, why string }{
+		{`(main|net)\.c$`, ``, "they bring all layers up and down"},
+		{`(compat|net|trylock)\.h$`, `^$`, "every layer includes it"},
+		{`uapi/`, `^uapi/`, "user space includes it, too"},
 		{`wire/`, `^wire/`, "pure functions, which are built in user space, too"},
-		{`transport/[^/]+$`, `^(transport/transport\.h` + below, "a transport knows its contract and the tables"},
-		{`transport/.+/`, `^(transport/|conn/(cdc|conn)\.h|lgr/lgr\.h` + below, "a transport knows its contract and the tables"},
-		{`lgr/`, `^(lgr/|transport/transport\.h` + below, "transports only by the contract, connections by struct smc_lgr_member"},
-		{`conn/`, `^(conn/|lgr/lgr\.h|transport/transport\.h` + below, "transports only by the contract"},
-		{`sock/`, `^(sock/|handshake/handshake\.h|conn/conn\.h|uapi/` + below, "transports by conn/ and handshake/ only"},
-		{`control/`, `^(control/|conn/conn\.h|lgr/lgr\.h|sock/sock\.h|transport/(transport|ism/ism|rdma/show)\.h|uapi/` + below, "it shows what the others have"},
-		{`handshake/`, `^(handshake/|sock/sock\.h|conn/conn\.h|transport/transport\.h` + below, "transports only by the contract"},
-	} {
-		files, allowed := regexp.MustCompile("^"+rule.files), regexp.MustCompile(rule.allowed)
-		for _, file := range repoFiles(t) {
-			name, ok := strings.CutPrefix(file, "kernel/")
-			if !ok || !files.MatchString(name) {
-				continue
-			}
-			for _, m := range include.FindAllSubmatch(read(t, file), -1) {
-				if !allowed.MatchString(path.Join(path.Dir(name), string(m[1]))) {
-					t.Errorf("%s includes %s: %s", file, m[1], rule.why)
-				}
+		{`control/(diag\.h|(eid|pnet|stats|sysctl|trace|trace_stock)\.[ch])$`, `^(uapi/|` + tables, "a table is below all layers but wire/"},
+		{`transport/[^/]+$`, `^(transport/transport\.h|` + tables, "a transport knows its contract and the tables"},
+		{`transport/.+/`, `^(transport/|conn/(cdc|conn)\.h|lgr/lgr\.h|` + tables, "a transport knows its contract and the tables"},
+		{`lgr/`, `^(lgr/|transport/transport\.h|` + tables, "transports only by the contract, connections by struct smc_lgr_member"},
+		{`conn/`, `^(conn/|lgr/lgr\.h|transport/transport\.h|` + tables, "transports only by the contract"},
+		{`handshake/`, `^(handshake/|conn/conn\.h|transport/transport\.h|` + tables, "sockets take what comes of it"},
+		{`sock/`, `^(sock/|handshake/handshake\.h|conn/conn\.h|uapi/|` + tables, "transports by conn/ and handshake/ only"},
+		{`control/`, `^(control/|((conn|sock|transport/ism|transport/rdma)/show|lgr/lgr|transport/transport)\.h|uapi/|` + tables, "it shows what the others have"},
+	}
+	for _, file := range repoFiles(t) {
+		name, ok := strings.CutPrefix(file, "kernel/")
+		if !ok || !strings.HasSuffix(name, ".c") && !strings.HasSuffix(name, ".h") {
+			continue
+		}
+		rule := slices.IndexFunc(rules, func(r struct{ files, allowed, why string }) bool {
+			return regexp.MustCompile("^" + r.files).MatchString(name)
+		})
+		if rule < 0 {
+			t.Errorf("%s is in no layer", file)
+			continue
+		}
+		allowed := regexp.MustCompile(rules[rule].allowed)
+		for _, m := range include.FindAllSubmatch(read(t, file), -1) {
+			if !allowed.MatchString(path.Join(path.Dir(name), string(m[1]))) {
+				t.Errorf("%s includes %s: %s", file, m[1], rules[rule].why)
 			}
 		}
 	}
