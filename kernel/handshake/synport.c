@@ -107,6 +107,7 @@ static bool has_room(const struct smc_synopt_port *port)
 {
 	unsigned int backlog = READ_ONCE(port->sk->sk_max_ack_backlog);
 
+	lockdep_assert_held(&net_of(port)->ports_lock);
 	/* As an unsigned number, a negative backlog is the largest one. */
 	return port->reserved < max(backlog / 2 + backlog % 2, 1U);
 }

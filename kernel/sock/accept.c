@@ -95,6 +95,7 @@ static int try(struct smc_sock *lsmc, struct socket *sock, struct socket *newsoc
 	struct smc_sock *child;
 	int rc;
 
+	lockdep_assert_held(smc_listen_accept_mutex(lsmc));
 	for (;;) {
 		child = smc_listen_take(lsmc);
 		if (child) {

@@ -282,6 +282,7 @@ static void make_ready(struct smc_listener *l, struct smc_sock *child)
 {
 	struct smc_sock *before;
 
+	lockdep_assert_held(&l->lock);
 	child->ready_at = jiffies;
 	list_del(&child->child);
 	list_for_each_entry_reverse(before, &l->ready, child)

@@ -193,6 +193,7 @@ static bool move_child(struct smc_listener *l)
 	struct smc_sock *child;
 	int rc;
 
+	lockdep_assert_held(&l->accept_mutex);
 	if (!sock) {
 		queue_delayed_work(smc_net_wq, &l->drain, HZ / 10);
 		return false;
@@ -324,6 +325,7 @@ static int begin_listening(struct smc_sock *smc, struct socket *sock, int backlo
 {
 	int rc;
 
+	lockdep_assert_held(&smc->state_mutex);
 	rc = smc_setup_arm(smc);
 	if (rc)
 		return rc;

@@ -174,6 +174,7 @@ void smc_setup_inline(struct smc_sock *smc)
 {
 	bool mine;
 
+	lockdep_assert_held(&smc->state_mutex);
 	might_sleep();
 	spin_lock_bh(&smc->lock);
 	mine = smc->phase == SMC_PHASE_CONNECT && smc->opt.peer_smc &&
