@@ -19,7 +19,7 @@
  * Copies from TCP's queue what is wanted. What does not fit into the buffer is skipped: it is the end
  * of a message that is longer than any we know. Return: bytes.
  */
-static int copy(read_descriptor_t *desc, struct sk_buff *skb, unsigned int offset, size_t len)
+static int copy_clc(read_descriptor_t *desc, struct sk_buff *skb, unsigned int offset, size_t len)
 {
 	struct smc_rendezvous *rv = desc->arg.data;
 	size_t n = min(len, desc->count);
@@ -46,7 +46,7 @@ static bool urgent_is_next(const struct sock *sk)
 }
 
 /* Nothing was read. Why? Return: 0 for the end of the stream, -EAGAIN if more may come, or the error. */
-static int no_data(struct sock *sk)
+static int read_error(struct sock *sk)
 {
 	sock_owned_by_me(sk);
 	if (urgent_is_next(sk))
@@ -64,7 +64,7 @@ static int no_data(struct sock *sk)
  * Reads until there have been so many bytes, or as many as there are. Return: bytes, 0 for the end of
  * the stream, -EAGAIN, or the error.
  */
-static int read_some(struct smc_rendezvous *rv, unsigned int want)
+static int read_clc(struct smc_rendezvous *rv, unsigned int want)
 {
 	read_descriptor_t desc = { .count = want - rv->have, .arg.data = rv };
 	struct sock *sk = rv->sk;
@@ -72,9 +72,9 @@ static int read_some(struct smc_rendezvous *rv, unsigned int want)
 
 	if (!smc_sock_trylock_retry(sk, &rv->retry))
 		return -EAGAIN;
-	rc = tcp_read_sock(sk, &desc, copy);
+	rc = tcp_read_sock(sk, &desc, copy_clc);
 	if (!rc)
-		rc = no_data(sk);
+		rc = read_error(sk);
 	release_sock(sk);
 	return rc;
 }
@@ -83,7 +83,7 @@ static int read_some(struct smc_rendezvous *rv, unsigned int want)
  * May the peer have nothing more to say by CLC? Once CONFIRM is through, a client's end of the link may
  * be up, and its application have closed its direction, of which TCP can tell before the link does.
  */
-static bool said_all(const struct smc_rendezvous *rv)
+static bool peer_may_be_done(const struct smc_rendezvous *rv)
 {
 	return rv->server && rv->step == SMC_STEP_LINK && !rv->have && inet_sk_state_load(rv->sk) != TCP_CLOSE;
 }
@@ -92,18 +92,18 @@ static bool said_all(const struct smc_rendezvous *rv)
  * Reads until there have been so many bytes. Return: 0, -EINPROGRESS if they are not there yet, or
  * the error.
  */
-static int fill(struct smc_rendezvous *rv, unsigned int want)
+static int read_until(struct smc_rendezvous *rv, unsigned int want)
 {
 	int rc;
 
 	while (rv->have < want) {
-		rc = read_some(rv, want);
+		rc = read_clc(rv, want);
 		if (rc == -EAGAIN)
 			return -EINPROGRESS;
 		if (rc < 0)
 			return rc;
 		if (rc == 0)
-			return said_all(rv) ? -EINPROGRESS : -ECONNRESET;
+			return peer_may_be_done(rv) ? -EINPROGRESS : -ECONNRESET;
 	}
 	return 0;
 }
@@ -126,7 +126,7 @@ int smc_clc_io_recv(struct smc_rendezvous *rv, u8 expected)
 	struct smc_clc_header h;
 	int rc;
 
-	rc = fill(rv, SMC_CLC_HEADER_LEN);
+	rc = read_until(rv, SMC_CLC_HEADER_LEN);
 	if (rc)
 		return rc;
 	rc = smc_clc_header_decode(rv->buf, SMC_CLC_HEADER_LEN, &h);
@@ -134,7 +134,7 @@ int smc_clc_io_recv(struct smc_rendezvous *rv, u8 expected)
 		return rc;
 	if (h.type != expected && h.type != SMC_CLC_DECLINE)
 		return -EPROTO;
-	rc = fill(rv, h.length);
+	rc = read_until(rv, h.length);
 	if (rc)
 		return rc;
 	rv->have = 0;
@@ -148,7 +148,7 @@ int smc_clc_io_recv(struct smc_rendezvous *rv, u8 expected)
  * algorithm are to do with the application's data. There is always room: at most two messages go each
  * way, and the send buffer is empty. The caller holds the sock's lock. May sleep for memory.
  */
-static int transmit(struct sock *sk, const u8 *buf, unsigned int len)
+static int send_clc(struct sock *sk, const u8 *buf, unsigned int len)
 {
 	struct kvec vec = { .iov_base = (void *)buf, .iov_len = len };
 	struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
@@ -183,7 +183,7 @@ int smc_clc_io_flush(struct smc_rendezvous *rv)
 		return 0;
 	if (!smc_sock_trylock_retry(sk, &rv->retry))
 		return time_before(jiffies, rv->unsent_since + SMC_HANDSHAKE_UNSENT) ? -EINPROGRESS : -ETIMEDOUT;
-	rc = transmit(sk, rv->buf, rv->unsent);
+	rc = send_clc(sk, rv->buf, rv->unsent);
 	release_sock(sk);
 	trace_smc_clc_send(sk, rv->buf, rv->unsent);
 	rv->unsent = 0;
@@ -234,8 +234,8 @@ int smc_clc_io_decline(struct smc_rendezvous *rv, u32 reason)
 	return rc ?: SMC_OUTCOME_TCP;
 }
 
-/* smc_clc_io_declined() - looks into the DECLINE that has come. Return: SMC_OUTCOME_TCP or -EPROTO. */
-int smc_clc_io_declined(struct smc_rendezvous *rv)
+/* smc_clc_io_recv_decline() - looks into the DECLINE that has come. Return: SMC_OUTCOME_TCP or -EPROTO. */
+int smc_clc_io_recv_decline(struct smc_rendezvous *rv)
 {
 	struct smc_clc_decline d;
 	int rc = smc_clc_decline_decode(rv->buf, rv->len, &d);

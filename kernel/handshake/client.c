@@ -57,7 +57,7 @@ int smc_client_propose(struct smc_rendezvous *rv)
  * When the server is not to be waited for any longer. CONFIRM is the last message that was sent. That
  * the link is gone, it finds out by itself, perhaps this very moment.
  */
-static unsigned long crossing(const struct smc_rendezvous *rv, u32 reason)
+static unsigned long decline_deadline(const struct smc_rendezvous *rv, u32 reason)
 {
 	bool early = reason != SMC_REASON_NO_ACTIVE_LINK &&
 		     time_before(jiffies, rv->sent + SMC_HANDSHAKE_EARLY);
@@ -73,12 +73,12 @@ static int link_up(struct smc_rendezvous *rv)
 	if (rc == -EINPROGRESS)
 		return smc_rendezvous_pause(rv, SMC_STEP_LINK);
 	if (rc > 0)
-		return smc_rendezvous_decline_later(rv, rc, crossing(rv, rc));
+		return smc_rendezvous_decline_later(rv, rc, decline_deadline(rv, rc));
 	return rc ?: SMC_OUTCOME_SMC;
 }
 
 /* Joins what the peer has chosen, and says so. */
-static int join(struct smc_rendezvous *rv)
+static int join_lgr(struct smc_rendezvous *rv)
 {
 	int rc = rv->ops->attach(&rv->offer, &rv->peer, &rv->local);
 
@@ -93,7 +93,7 @@ static int join(struct smc_rendezvous *rv)
 }
 
 /* The peer's ACCEPT is there. */
-static int accepted(struct smc_rendezvous *rv)
+static int recv_accept(struct smc_rendezvous *rv)
 {
 	int rc;
 
@@ -105,15 +105,15 @@ static int accepted(struct smc_rendezvous *rv)
 	if (rc)
 		return smc_clc_io_decline(rv, rc);
 	rv->ops = rv->offer.ops[rv->peer.smcd ? SMC_ROLE_D : SMC_ROLE_R];
-	return join(rv);
+	return join_lgr(rv);
 }
 
 /* Without a message, the transport may get on. */
-static int go_on(struct smc_rendezvous *rv)
+static int client_resume(struct smc_rendezvous *rv)
 {
 	switch (rv->step) {
 	case SMC_STEP_JOIN:
-		return join(rv);
+		return join_lgr(rv);
 	case SMC_STEP_LINK:
 		return link_up(rv);
 	default:
@@ -121,14 +121,14 @@ static int go_on(struct smc_rendezvous *rv)
 	}
 }
 
-static u8 due(enum smc_rendezvous_step step)
+static u8 client_expects(enum smc_rendezvous_step step)
 {
 	return step == SMC_STEP_ACCEPT ? SMC_CLC_ACCEPT : SMC_CLC_DECLINE;
 }
 
-static int received(struct smc_rendezvous *rv, u8 type)
+static int client_recv(struct smc_rendezvous *rv, u8 type)
 {
-	return accepted(rv);
+	return recv_accept(rv);
 }
 
-const struct smc_rendezvous_side smc_client = { .due = due, .received = received, .go_on = go_on };
+const struct smc_rendezvous_side smc_client = { .expects = client_expects, .recv = client_recv, .resume = client_resume };

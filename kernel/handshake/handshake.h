@@ -85,9 +85,9 @@ struct smc_rendezvous {
  * those of smc_rendezvous_step().
  */
 struct smc_rendezvous_side {
-	u8 (*due)(enum smc_rendezvous_step step);	/* type of the next message; a DECLINE may come at any time */
-	int (*received)(struct smc_rendezvous *rv, u8 type);	/* it is there */
-	int (*go_on)(struct smc_rendezvous *rv);	/* it is not, but the transport may get on */
+	u8 (*expects)(enum smc_rendezvous_step step);	/* type of the next message; a DECLINE may come at any time */
+	int (*recv)(struct smc_rendezvous *rv, u8 type);	/* it is there */
+	int (*resume)(struct smc_rendezvous *rv);	/* it is not, but the transport may get on */
 };
 
 /* rendezvous.c: for sock/, which takes the steps, and for the two sides */
@@ -112,7 +112,7 @@ int smc_clc_io_recv(struct smc_rendezvous *rv, u8 expected);
 int smc_clc_io_send(struct smc_rendezvous *rv, int len);
 int smc_clc_io_flush(struct smc_rendezvous *rv);
 int smc_clc_io_decline(struct smc_rendezvous *rv, u32 reason);
-int smc_clc_io_declined(struct smc_rendezvous *rv);
+int smc_clc_io_recv_decline(struct smc_rendezvous *rv);
 
 /* client.c, server.c */
 extern const struct smc_rendezvous_side smc_client, smc_server;

@@ -25,7 +25,7 @@ static u8 path_of(bool d, bool r)
 }
 
 /* The first reason is the one that counts: the paths are tried in the order of preference. */
-static void because(u32 *reason, u32 code)
+static void set_first_reason(u32 *reason, u32 code)
 {
 	if (!*reason)
 		*reason = code;
@@ -37,17 +37,17 @@ static void check_v2(struct smc_clc_proposal *p, const struct smc_local *local, 
 	bool d = smc_clc_path_has_d(p->path_v2), r = smc_clc_path_has_r(p->path_v2);
 
 	if (d && !local->d2) {
-		because(reason, SMC_REASON_NO_ISM_V2);
+		set_first_reason(reason, SMC_REASON_NO_ISM_V2);
 		d = false;
 	} else if (d && !p->has_d2) {
-		because(reason, SMC_REASON_NO_V2_D_EXT);
+		set_first_reason(reason, SMC_REASON_NO_V2_D_EXT);
 		d = false;
 	} else if (d && !p->n_eid && !p->seid_valid) {
-		because(reason, SMC_REASON_NO_UEID);
+		set_first_reason(reason, SMC_REASON_NO_UEID);
 		d = false;
 	}
 	if (r && !p->n_eid) {
-		because(reason, SMC_REASON_NO_UEID);
+		set_first_reason(reason, SMC_REASON_NO_UEID);
 		r = false;
 	}
 	p->path_v2 = path_of(d, r && local->r2);
@@ -59,7 +59,7 @@ static void check_v1(struct sock *sk, struct smc_clc_proposal *p, const struct s
 	bool d = smc_clc_path_has_d(p->path_v1) && local->d1, r = smc_clc_path_has_r(p->path_v1) && local->r1;
 
 	if ((d || r) && !smc_prefix_match(sk, p)) {
-		because(reason, SMC_REASON_PREFIX);
+		set_first_reason(reason, SMC_REASON_PREFIX);
 		d = false;
 		r = false;
 	}

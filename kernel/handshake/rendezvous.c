@@ -15,7 +15,7 @@
 static struct kmem_cache *cache;
 
 /* A transport may get on with what it had to wait for. */
-static void again(struct smc_offer *offer)
+static void transport_ready(struct smc_offer *offer)
 {
 	mod_delayed_work(smc_net_wq, container_of(offer, struct smc_rendezvous, offer)->work, 0);
 }
@@ -37,7 +37,7 @@ struct smc_rendezvous *smc_rendezvous_new(struct sock *sk, bool server, struct d
 	rv->sk = sk;
 	rv->server = server;
 	rv->work = work;
-	rv->offer.again = again;
+	rv->offer.again = transport_ready;
 	rv->step = server ? SMC_STEP_PROPOSAL : SMC_STEP_START;
 	rv->version = SMC_V1;
 	rv->deadline = jiffies + SMC_HANDSHAKE_TIMEOUT;
@@ -88,13 +88,13 @@ static int exchange(struct smc_rendezvous *rv, const struct smc_rendezvous_side 
 
 	do {
 		before = rv->step;
-		rc = smc_clc_io_recv(rv, side->due(before));
+		rc = smc_clc_io_recv(rv, side->expects(before));
 		if (rc == -EINPROGRESS)
-			rc = side->go_on(rv);
+			rc = side->resume(rv);
 		else if (rc == SMC_CLC_DECLINE)
-			rc = smc_clc_io_declined(rv);
+			rc = smc_clc_io_recv_decline(rv);
 		else if (rc > 0)
-			rc = side->received(rv, rc);
+			rc = side->recv(rv, rc);
 		/* What is due now may be there already. First comes what we have to say. */
 	} while (rc == -EINPROGRESS && rv->step != before && !rv->unsent);
 	return rc;

@@ -8,7 +8,7 @@
 #include "handshake.h"
 
 /* Chooses a transport for what is possible here, and says so. */
-static int match(struct smc_rendezvous *rv)
+static int match_transport(struct smc_rendezvous *rv)
 {
 	int rc = smc_registry_match(&rv->offer, &rv->proposal, &rv->local, &rv->ops);
 
@@ -25,7 +25,7 @@ static int match(struct smc_rendezvous *rv)
 }
 
 /* The peer's PROPOSAL is there. Which of what it offers can be had here? */
-static int answer(struct smc_rendezvous *rv)
+static int recv_proposal(struct smc_rendezvous *rv)
 {
 	struct smc_local local;
 	int rc;
@@ -42,7 +42,7 @@ static int answer(struct smc_rendezvous *rv)
 		return smc_clc_io_decline(rv, rc);
 	rv->offer.sk = rv->sk;
 	rv->offer.server = true;
-	return match(rv);
+	return match_transport(rv);
 }
 
 /* The peer knows where to write. What does the transport take beyond that? */
@@ -59,7 +59,7 @@ static int link_up(struct smc_rendezvous *rv)
 	return rc ?: SMC_OUTCOME_SMC;
 }
 
-static int confirmed(struct smc_rendezvous *rv)
+static int recv_confirm(struct smc_rendezvous *rv)
 {
 	int rc;
 
@@ -70,7 +70,7 @@ static int confirmed(struct smc_rendezvous *rv)
 	return rc ? smc_clc_io_decline(rv, rc) : link_up(rv);
 }
 
-static u8 due(enum smc_rendezvous_step step)
+static u8 server_expects(enum smc_rendezvous_step step)
 {
 	switch (step) {
 	case SMC_STEP_PROPOSAL:
@@ -83,11 +83,11 @@ static u8 due(enum smc_rendezvous_step step)
 }
 
 /* Without a message, the transport may get on. */
-static int go_on(struct smc_rendezvous *rv)
+static int server_resume(struct smc_rendezvous *rv)
 {
 	switch (rv->step) {
 	case SMC_STEP_MATCH:
-		return match(rv);
+		return match_transport(rv);
 	case SMC_STEP_LINK:
 		return link_up(rv);
 	default:
@@ -95,9 +95,9 @@ static int go_on(struct smc_rendezvous *rv)
 	}
 }
 
-static int received(struct smc_rendezvous *rv, u8 type)
+static int server_recv(struct smc_rendezvous *rv, u8 type)
 {
-	return type == SMC_CLC_PROPOSAL ? answer(rv) : confirmed(rv);
+	return type == SMC_CLC_PROPOSAL ? recv_proposal(rv) : recv_confirm(rv);
 }
 
-const struct smc_rendezvous_side smc_server = { .due = due, .received = received, .go_on = go_on };
+const struct smc_rendezvous_side smc_server = { .expects = server_expects, .recv = server_recv, .resume = server_resume };

@@ -108,21 +108,21 @@ static struct smc_syntab *syns_of(const struct sock *sk)
 }
 
 /*
- * smc_synopt_seen() - have both sides of an inbound connection had the option? Its listener is
+ * smc_synopt_state() - have both sides of an inbound connection had the option? Its listener is
  * armed. Does not sleep.
  */
-enum smc_syn_said smc_synopt_seen(const struct sock *child)
+enum smc_syn_state smc_synopt_state(const struct sock *child)
 {
-	enum smc_syn_said said;
+	enum smc_syn_state state;
 	struct smc_syntab *syns;
 	struct smc_syn_key key;
 
 	key_of(child, &key);
 	rcu_read_lock();
 	syns = syns_of(child);
-	said = syns ? smc_syntab_look(syns, &key, synack_of(child)) : SMC_SYN_NOTHING;
+	state = syns ? smc_syntab_find(syns, &key, synack_of(child)) : SMC_SYN_NOTHING;
 	rcu_read_unlock();
-	return said;
+	return state;
 }
 
 /*
@@ -145,8 +145,8 @@ enum smc_syn_claim smc_synopt_claim(const struct sock *child, struct smc_synopt_
 	return claim;
 }
 
-/* smc_synopt_remote() - a client of this namespace is going to talk CLC. Does not sleep. */
-void smc_synopt_remote(const struct sock *client)
+/* smc_synopt_set_remote() - a client of this namespace is going to talk CLC. Does not sleep. */
+void smc_synopt_set_remote(const struct sock *client)
 {
 	struct smc_syntab *syns;
 	struct smc_syn_key key;
@@ -155,7 +155,7 @@ void smc_synopt_remote(const struct sock *client)
 	rcu_read_lock();
 	syns = syns_of(client);
 	if (syns)
-		smc_syntab_remote(syns, &key);
+		smc_syntab_set_remote(syns, &key);
 	rcu_read_unlock();
 }
 
@@ -187,7 +187,7 @@ void smc_synopt_register(struct smc_synopt_sock *(*fn)(const struct sock *sk))
  * A SYN goes out. Is it from a socket that is to become an SMC connection, and would the answer be
  * seen?
  */
-static bool wants_syn(const struct sk_buff *skb)
+static bool wants_option(const struct sk_buff *skb)
 {
 	const struct sock *sk = skb->sk;
 	struct smc_synopt_sock *opt;
@@ -272,7 +272,7 @@ enum answer {
  * has made, which changes nothing, or has a cookie: TCP will have forgotten the SYN. The first one of
  * TCP Fast Open is of a connection that has its data already: no answer to that SYN has the option.
  */
-static enum answer answer_of(struct smc_net *sn, const struct smc_synpkt *pkt, const struct sock *sk)
+static enum answer synack_answer(struct smc_net *sn, const struct smc_synpkt *pkt, const struct sock *sk)
 {
 	struct smc_syn syn;
 
@@ -280,7 +280,7 @@ static enum answer answer_of(struct smc_net *sn, const struct smc_synpkt *pkt, c
 		take_pending(sn, &pkt->out, &syn);
 	if (!sk || sk->sk_state != TCP_NEW_SYN_RECV || !inet_reqsk(sk)->rsk_listener)
 		return ANSWER_TCP;
-	if (smc_syntab_again(sn->synopt->syns, &pkt->out, pkt->seq))
+	if (smc_syntab_repeat(sn->synopt->syns, &pkt->out, pkt->seq))
 		return ANSWER_AGAIN;
 	if (take_pending(sn, &pkt->out, &syn) && promise(sn, &syn, pkt->seq, inet_reqsk(sk)->rsk_listener))
 		return ANSWER_SMC;
@@ -294,7 +294,7 @@ static enum answer answer_of(struct smc_net *sn, const struct smc_synpkt *pkt, c
 static unsigned int synack_out(struct smc_net *sn, struct sk_buff *skb, const struct smc_synpkt *pkt)
 {
 	struct smc_synopt_net *so = sn->synopt;
-	enum answer answer = answer_of(sn, pkt, skb->sk);
+	enum answer answer = synack_answer(sn, pkt, skb->sk);
 
 	if (answer == ANSWER_TCP)
 		return NF_ACCEPT;
@@ -317,12 +317,12 @@ static noinline unsigned int syn_out(struct smc_net *sn, struct sk_buff *skb, u8
 		return NF_ACCEPT;
 	if (pkt.ack)
 		return synack_out(sn, skb, &pkt);
-	if (wants_syn(skb) && smc_synpkt_room(skb, &pkt))
+	if (wants_option(skb) && smc_synpkt_room(skb, &pkt))
 		smc_synpkt_insert(skb, &pkt);
 	return NF_ACCEPT;
 }
 
-static unsigned int out(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
+static unsigned int nf_out(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
 	if (unlikely(smc_synpkt_is_syn(skb, state->pf)))
 		return syn_out(priv, skb, state->pf);
@@ -357,7 +357,7 @@ static void in_synack(struct net *net, const struct smc_synpkt *pkt, struct sk_b
 }
 
 /* Does a SYN come from a socket of this namespace, which may do without a handshake? */
-static bool from_here(struct smc_net *sn, const struct nf_hook_state *state)
+static bool is_local(struct smc_net *sn, const struct nf_hook_state *state)
 {
 	return state->in && (state->in->flags & IFF_LOOPBACK) &&
 	       READ_ONCE(sn->sysctl->loopback) != SMC_LOOPBACK_OFF && smc_registry_pairs();
@@ -367,7 +367,7 @@ static bool from_here(struct smc_net *sn, const struct nf_hook_state *state)
  * A SYN with the option is about to reach TCP. @state: of what TCP has for it. A request has been answered
  * already: if not with the option, then no answer will have it.
  */
-static void note_syn(struct smc_net *sn, const struct smc_synpkt *pkt, struct sk_buff *skb, bool local, int state)
+static void save_pending(struct smc_net *sn, const struct smc_synpkt *pkt, struct sk_buff *skb, bool local, int state)
 {
 	bool repeated = state == TCP_NEW_SYN_RECV || state == TCP_SYN_RECV;
 	struct pending_syn *pending = lock_pending();
@@ -394,7 +394,7 @@ static unsigned int in_syn(struct smc_net *sn, const struct smc_synpkt *pkt, str
 	if (held && (!state || state == TCP_TIME_WAIT) && smc_synsock_overflows(sn, pkt, skb))
 		return NF_DROP;
 	if (ours)
-		note_syn(sn, pkt, skb, from_here(sn, hook), state);
+		save_pending(sn, pkt, skb, is_local(sn, hook), state);
 	return NF_ACCEPT;
 }
 
@@ -412,7 +412,7 @@ static noinline unsigned int syn_in(struct smc_net *sn, struct sk_buff *skb, con
 	return NF_ACCEPT;
 }
 
-static unsigned int in(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
+static unsigned int nf_in(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
 	if (unlikely(smc_synpkt_is_syn(skb, state->pf)))
 		return syn_in(priv, skb, state);
@@ -420,11 +420,11 @@ static unsigned int in(void *priv, struct sk_buff *skb, const struct nf_hook_sta
 }
 
 static const struct nf_hook_ops hooks[] = {
-	{ .hook = out, .pf = NFPROTO_IPV4, .hooknum = NF_INET_LOCAL_OUT, .priority = NF_IP_PRI_FIRST },
-	{ .hook = in, .pf = NFPROTO_IPV4, .hooknum = NF_INET_LOCAL_IN, .priority = NF_IP_PRI_LAST },
+	{ .hook = nf_out, .pf = NFPROTO_IPV4, .hooknum = NF_INET_LOCAL_OUT, .priority = NF_IP_PRI_FIRST },
+	{ .hook = nf_in, .pf = NFPROTO_IPV4, .hooknum = NF_INET_LOCAL_IN, .priority = NF_IP_PRI_LAST },
 #if IS_ENABLED(CONFIG_IPV6)
-	{ .hook = out, .pf = NFPROTO_IPV6, .hooknum = NF_INET_LOCAL_OUT, .priority = NF_IP6_PRI_FIRST },
-	{ .hook = in, .pf = NFPROTO_IPV6, .hooknum = NF_INET_LOCAL_IN, .priority = NF_IP6_PRI_LAST },
+	{ .hook = nf_out, .pf = NFPROTO_IPV6, .hooknum = NF_INET_LOCAL_OUT, .priority = NF_IP6_PRI_FIRST },
+	{ .hook = nf_in, .pf = NFPROTO_IPV6, .hooknum = NF_INET_LOCAL_IN, .priority = NF_IP6_PRI_LAST },
 #endif
 };
 

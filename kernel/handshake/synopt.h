@@ -57,7 +57,7 @@ struct smc_synopt_port {
 #define SMC_SYN_LOCAL_TIME msecs_to_jiffies(10)
 
 /* What both sides of an inbound connection have said. */
-enum smc_syn_said {
+enum smc_syn_state {
 	SMC_SYN_NOTHING,	/* it is TCP */
 	SMC_SYN_SMC,		/* a handshake is to follow */
 	SMC_SYN_UNDECIDED,	/* the client is about to say whether one does */
@@ -76,8 +76,8 @@ void smc_synopt_net_exit(struct smc_net *sn);
 int smc_synopt_get(struct smc_net *sn);
 void smc_synopt_put(struct smc_net *sn);
 void smc_synopt_register(struct smc_synopt_sock *(*connecting)(const struct sock *sk));
-enum smc_syn_said smc_synopt_seen(const struct sock *child);
-void smc_synopt_remote(const struct sock *client);
+enum smc_syn_state smc_synopt_state(const struct sock *child);
+void smc_synopt_set_remote(const struct sock *client);
 struct smc_synopt_port *smc_synopt_listener(const struct sock *client);
 bool smc_synopt_may_migrate(const struct sock *lsk);
 enum smc_syn_claim smc_synopt_claim(const struct sock *child, struct smc_synopt_port *port, bool any);
@@ -121,11 +121,11 @@ struct smc_syn {
 struct smc_syntab *smc_syntab_new(void);
 void smc_syntab_free(struct smc_syntab *t);
 bool smc_syntab_add(struct smc_syntab *t, const struct smc_syn *syn, u32 synack, u64 listener);
-bool smc_syntab_again(struct smc_syntab *t, const struct smc_syn_key *key, u32 synack);
+bool smc_syntab_repeat(struct smc_syntab *t, const struct smc_syn_key *key, u32 synack);
 enum smc_syn_claim smc_syntab_claim(struct smc_syntab *t, struct smc_synopt_net *so,
 				    const struct smc_syn_key *key, u32 synack, u64 listener, bool any);
-enum smc_syn_said smc_syntab_look(struct smc_syntab *t, const struct smc_syn_key *key, u32 synack);
-void smc_syntab_remote(struct smc_syntab *t, const struct smc_syn_key *key);
+enum smc_syn_state smc_syntab_find(struct smc_syntab *t, const struct smc_syn_key *key, u32 synack);
+void smc_syntab_set_remote(struct smc_syntab *t, const struct smc_syn_key *key);
 u64 smc_syntab_local(struct smc_syntab *t, const struct smc_syn_key *key);
 bool smc_syntab_reap(struct smc_syntab *t, struct smc_synopt_net *so);
 

@@ -141,11 +141,11 @@ full:
 }
 
 /*
- * smc_syntab_again() - was the SYN that a SYN-ACK is for answered with the option before? Then all
+ * smc_syntab_repeat() - was the SYN that a SYN-ACK is for answered with the option before? Then all
  * further answers have it, because nobody knows which one arrives. @synack: sequence number of this
  * one. Softirq.
  */
-bool smc_syntab_again(struct smc_syntab *t, const struct smc_syn_key *key, u32 synack)
+bool smc_syntab_repeat(struct smc_syntab *t, const struct smc_syn_key *key, u32 synack)
 {
 	struct bucket *b = bucket_of(t, key);
 	struct entry *e;
@@ -167,22 +167,22 @@ static bool undecided(const struct entry *e)
 }
 
 /*
- * smc_syntab_look() - what both sides of a connection have said. @synack: sequence number of the
+ * smc_syntab_find() - what both sides of a connection have said. @synack: sequence number of the
  * SYN-ACK that the child goes back to. If that is another one than we know of, TCP has forgotten the
  * SYN meanwhile, and has answered a later one, perhaps with a cookie. Any context but hardirq.
  */
-enum smc_syn_said smc_syntab_look(struct smc_syntab *t, const struct smc_syn_key *key, u32 synack)
+enum smc_syn_state smc_syntab_find(struct smc_syntab *t, const struct smc_syn_key *key, u32 synack)
 {
 	struct bucket *b = bucket_of(t, key);
-	enum smc_syn_said said = SMC_SYN_NOTHING;
+	enum smc_syn_state state = SMC_SYN_NOTHING;
 	struct entry *e;
 
 	spin_lock_bh(&b->lock);
 	e = find(b, key);
 	if (e && e->synack == synack)
-		said = undecided(e) ? SMC_SYN_UNDECIDED : SMC_SYN_SMC;
+		state = undecided(e) ? SMC_SYN_UNDECIDED : SMC_SYN_SMC;
 	spin_unlock_bh(&b->lock);
-	return said;
+	return state;
 }
 
 /*
@@ -203,8 +203,8 @@ u64 smc_syntab_local(struct smc_syntab *t, const struct smc_syn_key *key)
 	return listener;
 }
 
-/* smc_syntab_remote() - a local client wants to talk CLC after all. Any context but hardirq. */
-void smc_syntab_remote(struct smc_syntab *t, const struct smc_syn_key *key)
+/* smc_syntab_set_remote() - a local client wants to talk CLC after all. Any context but hardirq. */
+void smc_syntab_set_remote(struct smc_syntab *t, const struct smc_syn_key *key)
 {
 	struct bucket *b = bucket_of(t, key);
 	struct entry *e;
@@ -225,7 +225,7 @@ static void discard(struct smc_synopt_net *so, struct entry *e, bool keep)
 
 /*
  * smc_syntab_claim() - have both sides of a connection said that they speak SMC? Forgets it then, so
- * that one caller hears it. @synack: see smc_syntab_look(); @listener: whose child it has to be,
+ * that one caller hears it. @synack: see smc_syntab_find(); @listener: whose child it has to be,
  * unless @any. Any context but hardirq.
  */
 enum smc_syn_claim smc_syntab_claim(struct smc_syntab *t, struct smc_synopt_net *so,
@@ -253,7 +253,7 @@ enum smc_syn_claim smc_syntab_claim(struct smc_syntab *t, struct smc_synopt_net 
 }
 
 /* Has TCP a request or a connection for an entry? */
-static bool known(const struct entry *e, struct net *net)
+static bool tcp_has(const struct entry *e, struct net *net)
 {
 	const struct smc_syn *syn = &e->syn;
 	const struct smc_syn_key *key = &syn->key;
@@ -284,7 +284,7 @@ static bool is_dead(struct entry *e, struct net *net)
 
 	if (expired(e))
 		return true;
-	e->missed = !known(e, net);
+	e->missed = !tcp_has(e, net);
 	return before && e->missed;
 }
 

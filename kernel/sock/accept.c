@@ -13,7 +13,7 @@
  * The application has a connection that is plain TCP. Without memory for a record it just is in no
  * listing.
  */
-static void adopt(struct socket *newsock, u32 reason)
+static void adopt_tcp(struct socket *newsock, u32 reason)
 {
 	struct smc_sock *smc = smc_table_new(newsock->sk, GFP_KERNEL);
 
@@ -60,7 +60,7 @@ static void adopt_local(struct smc_sock *child, struct socket *newsock)
 }
 
 /* Resets a connection that the application does not get. The application's socket is empty again. */
-static void refuse(struct socket *newsock)
+static void reset_conn(struct socket *newsock)
 {
 	struct sock *sk = smc_listen_detach_sock(newsock);
 
@@ -72,7 +72,7 @@ static void refuse(struct socket *newsock)
  * TCP had a connection whose peer has asked for SMC: begins the handshake, for which a place is reserved.
  * The application's socket is empty again.
  */
-static void divert(struct smc_sock *lsmc, struct socket *newsock)
+static void divert_child(struct smc_sock *lsmc, struct socket *newsock)
 {
 	struct socket *sock = smc_listen_set_aside(newsock);
 
@@ -81,14 +81,14 @@ static void divert(struct smc_sock *lsmc, struct socket *newsock)
 		return;
 	}
 	smc_listen_unreserve(lsmc);
-	refuse(newsock);
+	reset_conn(newsock);
 }
 
 /*
  * One look. A connection that waits for an earlier one to be ready holds back nothing that TCP has.
  * Return: 0 with a connection, -EAGAIN without, or what else TCP says.
  */
-static int try(struct smc_sock *lsmc, struct socket *sock, struct socket *newsock, bool kern)
+static int try_accept(struct smc_sock *lsmc, struct socket *sock, struct socket *newsock, bool kern)
 {
 	struct proto_accept_arg arg = { .flags = O_NONBLOCK, .kern = kern };
 	const struct proto_ops *tcp = smc_ops_of_tcp(sock->sk);
@@ -109,11 +109,11 @@ static int try(struct smc_sock *lsmc, struct socket *sock, struct socket *newsoc
 			return rc;
 		child = smc_listen_collect(lsmc, newsock->sk);
 		if (child == ERR_PTR(-EINPROGRESS)) {
-			divert(lsmc, newsock);
+			divert_child(lsmc, newsock);
 			continue;
 		}
 		if (IS_ERR(child)) {
-			refuse(newsock);
+			reset_conn(newsock);
 			if (child == ERR_PTR(-EBUSY))
 				continue;
 			/* The listener has been closed meanwhile, and its children with it. */
@@ -124,7 +124,7 @@ static int try(struct smc_sock *lsmc, struct socket *sock, struct socket *newsoc
 		if (child)
 			adopt_local(child, newsock);
 		else
-			adopt(newsock, SMC_REASON_PEER_NO_SMC);
+			adopt_tcp(newsock, SMC_REASON_PEER_NO_SMC);
 		return 0;
 	}
 }
@@ -174,10 +174,10 @@ int smc_accept(struct socket *sock, struct socket *newsock, struct proto_accept_
 		return -EINVAL;
 	for (;;) {
 		mutex_lock(smc_listen_accept_mutex(lsmc));
-		rc = try(lsmc, sock, newsock, arg->kern);
+		rc = try_accept(lsmc, sock, newsock, arg->kern);
 		mutex_unlock(smc_listen_accept_mutex(lsmc));
 		if (!rc)
-			smc_listen_pass_on(lsmc);
+			smc_listen_wake_next(lsmc);
 		if (rc != -EAGAIN)
 			return rc;
 		rc = wait_for_child(lsmc, sock, &timeo);
@@ -195,6 +195,6 @@ int smc_accept_fallback(struct socket *sock, struct socket *newsock, struct prot
 	int rc = smc_compat_accept(smc_ops_of_tcp(sock->sk), sock, newsock, arg);
 
 	if (!rc)
-		adopt(newsock, SMC_REASON_OPTION);
+		adopt_tcp(newsock, SMC_REASON_OPTION);
 	return rc;
 }

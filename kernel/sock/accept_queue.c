@@ -55,7 +55,7 @@ static enum head tcp_queue_head(struct sock *lsk)
 	spin_lock_bh(&queue->rskq_lock);
 	if (queue->rskq_accept_head) {
 		sk = queue->rskq_accept_head->sk;
-		head = heads[smc_synopt_seen(sk)];
+		head = heads[smc_synopt_state(sk)];
 		if (head == HEAD_TCP && is_local(sk))
 			head = HEAD_LOCAL;
 	}
@@ -377,11 +377,11 @@ struct smc_sock *smc_listen_take(struct smc_sock *lsmc)
 }
 
 /*
- * smc_listen_pass_on() - accept() has a connection. Threads that found none got one wakeup, however many
+ * smc_listen_wake_next() - accept() has a connection. Threads that found none got one wakeup, however many
  * connections became ready meanwhile, and the caller may have used it up: if there is another connection,
  * this wakes another thread. Does not sleep.
  */
-void smc_listen_pass_on(struct smc_sock *lsmc)
+void smc_listen_wake_next(struct smc_sock *lsmc)
 {
 	struct smc_listener *l = lsmc->listener;
 	bool denied;
@@ -472,8 +472,8 @@ struct smc_sock *smc_listen_collect(struct smc_sock *lsmc, struct sock *sk)
 	return child;
 }
 
-/* smc_listen_poke() - has threads that wait on a listener look once more. Does not sleep. */
-void smc_listen_poke(struct smc_sock *lsmc)
+/* smc_listen_wake() - has threads that wait on a listener look once more. Does not sleep. */
+void smc_listen_wake(struct smc_sock *lsmc)
 {
 	struct smc_listener *l = lsmc->listener;
 

@@ -20,7 +20,7 @@
 #include "sock.h"
 
 /* The connection of a record, with a reference; NULL if it has none. */
-static struct smc_conn *get(struct smc_sock *smc)
+static struct smc_conn *conn_get(struct smc_sock *smc)
 {
 	struct smc_conn *conn;
 
@@ -39,17 +39,17 @@ static struct smc_conn *conn_of(const struct socket *sock)
 {
 	struct smc_sock *smc = smc_table_of(sock);
 
-	return smc ? get(smc) : NULL;
+	return smc ? conn_get(smc) : NULL;
 }
 
-static void put(struct smc_conn *conn)
+static void conn_put(struct smc_conn *conn)
 {
 	if (conn)
 		smc_conn_put(conn);
 }
 
 /* The caller holds smc->lock. First the connection, then what leads to it. */
-static void settle(struct smc_sock *smc, struct socket *sock, struct smc_conn *conn)
+static void set_active(struct smc_sock *smc, struct socket *sock, struct smc_conn *conn)
 {
 	lockdep_assert_held(&smc->lock);
 	rcu_assign_pointer(smc->conn, conn);
@@ -82,7 +82,7 @@ bool smc_active_take(struct smc_sock *smc, struct socket *sock, struct smc_conn 
 		smc_setup_unwatch_locked(smc);
 		WRITE_ONCE(conn->holder, SMC_CONN_SOCKET);
 		smc_conn_count(conn);
-		settle(smc, sock, conn);
+		set_active(smc, sock, conn);
 		smc_setup_notify(smc);
 	}
 	spin_unlock_bh(&smc->lock);
@@ -109,7 +109,7 @@ void smc_active_child(struct smc_sock *smc, struct smc_conn *conn)
 {
 	spin_lock_bh(&smc->lock);
 	smp_store_release(&conn->holder, SMC_CONN_ORPHAN); /* pairs with smc_conn_orphan() */
-	settle(smc, NULL, conn);
+	set_active(smc, NULL, conn);
 	spin_unlock_bh(&smc->lock);
 	smc_close_check_lgr(conn);
 }
@@ -139,7 +139,7 @@ struct smc_conn *smc_active_of(const struct smc_sock *smc)
  */
 void smc_active_end(struct smc_sock *smc, bool hard)
 {
-	struct smc_conn *conn = get(smc);
+	struct smc_conn *conn = conn_get(smc);
 
 	might_sleep();
 	if (!conn)
@@ -151,7 +151,7 @@ void smc_active_end(struct smc_sock *smc, bool hard)
 /* smc_active_free() - the record goes, and its reference on the connection. Any context. */
 void smc_active_free(struct smc_sock *smc)
 {
-	put(rcu_dereference_protected(smc->conn, true));
+	conn_put(rcu_dereference_protected(smc->conn, true));
 }
 
 /* smc_active_sendmsg() - sendmsg(2). May sleep. Return: as TCP would. */
@@ -160,7 +160,7 @@ int smc_active_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	struct smc_conn *conn = conn_of(sock);
 	int rc = conn ? smc_tx_send(conn, msg, len) : -ENOTCONN;
 
-	put(conn);
+	conn_put(conn);
 	return rc;
 }
 
@@ -174,7 +174,7 @@ int smc_active_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int 
 		return smc_ops_of_tcp(sock->sk)->recvmsg(sock, msg, len, flags);
 	conn = conn_of(sock);
 	rc = conn ? smc_rx_recv(conn, msg, len, flags) : -ENOTCONN;
-	put(conn);
+	conn_put(conn);
 	return rc;
 }
 
@@ -190,7 +190,7 @@ ssize_t smc_active_splice_read(struct socket *sock, loff_t *ppos, struct pipe_in
 		return -ESPIPE;
 	conn = conn_of(sock);
 	rc = conn ? smc_rx_splice(conn, pipe, len, nonblock) : -ENOTCONN;
-	put(conn);
+	conn_put(conn);
 	return rc;
 }
 
@@ -203,21 +203,21 @@ __poll_t smc_active_poll(struct file *file, struct socket *sock, poll_table *wai
 	sock_poll_wait(file, sock, wait);
 	conn = conn_of(sock);
 	events = conn ? smc_conn_poll(conn) : EPOLLHUP | EPOLLOUT;
-	put(conn);
+	conn_put(conn);
 	return events;
 }
 
 /* Nothing moves any more, either way: to the application, the connection is over. */
-static bool finished(const struct smc_conn *conn)
+static bool is_finished(const struct smc_conn *conn)
 {
 	const struct smc_close_meaning *m = smc_conn_meaning(conn);
 
 	return m->over || (m->eof && m->shut);
 }
 
-static int shut(struct smc_conn *conn, int how)
+static int shutdown_conn(struct smc_conn *conn, int how)
 {
-	if (finished(conn))
+	if (is_finished(conn))
 		return -ENOTCONN;
 	if (how != SHUT_WR)
 		WRITE_ONCE(conn->rx_shut, true);
@@ -236,8 +236,8 @@ int smc_active_shutdown(struct socket *sock, int how)
 	if (how < SHUT_RD || how > SHUT_RDWR)
 		return -EINVAL;
 	conn = conn_of(sock);
-	rc = conn ? shut(conn, how) : -ENOTCONN;
-	put(conn);
+	rc = conn ? shutdown_conn(conn, how) : -ENOTCONN;
+	conn_put(conn);
 	return rc;
 }
 
@@ -245,14 +245,14 @@ int smc_active_shutdown(struct socket *sock, int how)
 int smc_active_getname(struct socket *sock, struct sockaddr *addr, int peer)
 {
 	struct smc_conn *conn = conn_of(sock);
-	bool gone = peer == 1 && conn && finished(conn);
+	bool gone = peer == 1 && conn && is_finished(conn);
 
-	put(conn);
+	conn_put(conn);
 	return gone ? -ENOTCONN : smc_ops_of_tcp(sock->sk)->getname(sock, addr, peer);
 }
 
 /* The socket is one that has never been connected, again. Under state_mutex, after TCP. */
-static void forget(struct smc_sock *smc, struct socket *sock)
+static void drop_conn(struct smc_sock *smc, struct socket *sock)
 {
 	struct smc_conn *conn = NULL;
 
@@ -293,7 +293,7 @@ int smc_active_disconnect(struct smc_sock *smc, struct socket *sock, smc_sockadd
 	smc_setup_stop(smc);
 	rc = smc_ops_of_tcp(sock->sk)->connect(sock, addr, len, flags);
 	if (!rc)
-		forget(smc, sock);
+		drop_conn(smc, sock);
 	mutex_unlock(&smc->state_mutex);
 	return rc;
 }
@@ -303,16 +303,16 @@ int smc_active_disconnect(struct smc_sock *smc, struct socket *sock, smc_sockadd
  * the connection is over by then, TCP tells the error, and the socket may connect once more: the TCP
  * connection beneath has to be over, too.
  */
-static void end_tcp(struct smc_sock *smc, struct socket *sock)
+static void reset_finished_tcp(struct smc_sock *smc, struct socket *sock)
 {
-	struct smc_conn *conn = get(smc);
+	struct smc_conn *conn = conn_get(smc);
 	struct sock *sk = sock->sk;
 
 	lock_sock(sk);
-	if (conn && finished(conn) && sock->state == SS_CONNECTING && sk->sk_state != TCP_CLOSE)
+	if (conn && is_finished(conn) && sock->state == SS_CONNECTING && sk->sk_state != TCP_CLOSE)
 		smc_close_reset_tcp(sk);
 	release_sock(sk);
-	put(conn);
+	conn_put(conn);
 }
 
 /* smc_active_connect() - connect(2). May sleep. Return: as TCP would. */
@@ -331,18 +331,18 @@ int smc_active_connect(struct socket *sock, smc_sockaddr_t *addr, int len, int f
 		mutex_unlock(&smc->state_mutex);
 		return smc_connect(sock, addr, len, flags);
 	}
-	end_tcp(smc, sock);
+	reset_finished_tcp(smc, sock);
 	rc = smc_ops_of_tcp(sock->sk)->connect(sock, addr, len, flags);
 	if (rc && sock->state == SS_UNCONNECTED) {
 		smc_setup_stop(smc);
-		forget(smc, sock);
+		drop_conn(smc, sock);
 	}
 	mutex_unlock(&smc->state_mutex);
 	return rc;
 }
 
 /* The answer to an ioctl that asks for a number, or -ENOIOCTLCMD. */
-static int count(struct smc_conn *conn, unsigned int cmd)
+static int count_bytes(struct smc_conn *conn, unsigned int cmd)
 {
 	u64 cons;
 
@@ -371,10 +371,10 @@ static int count(struct smc_conn *conn, unsigned int cmd)
 int smc_active_count(struct sock *sk, unsigned int cmd)
 {
 	struct smc_sock *smc = smc_table_find(sk);
-	struct smc_conn *conn = smc ? get(smc) : NULL;
-	int rc = conn ? count(conn, cmd) : -ENOIOCTLCMD;
+	struct smc_conn *conn = smc ? conn_get(smc) : NULL;
+	int rc = conn ? count_bytes(conn, cmd) : -ENOIOCTLCMD;
 
-	put(conn);
+	conn_put(conn);
 	smc_table_put(smc);
 	return rc;
 }
@@ -383,9 +383,9 @@ int smc_active_count(struct sock *sk, unsigned int cmd)
 int smc_active_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
 {
 	struct smc_conn *conn = conn_of(sock);
-	int answer = conn ? count(conn, cmd) : -ENOIOCTLCMD;
+	int answer = conn ? count_bytes(conn, cmd) : -ENOIOCTLCMD;
 
-	put(conn);
+	conn_put(conn);
 	if (answer == -ENOIOCTLCMD)
 		return smc_ops_of_tcp(sock->sk)->ioctl(sock, cmd, arg);
 	return put_user(answer, (int __user *)arg);
@@ -398,11 +398,11 @@ void smc_active_splice_eof(struct socket *sock)
 
 	if (conn)
 		smc_tx_push(conn);
-	put(conn);
+	conn_put(conn);
 }
 
 /* What was held back goes out when the application says so. */
-static void released(struct smc_conn *conn, int name)
+static void push_released(struct smc_conn *conn, int name)
 {
 	u8 nonagle;
 
@@ -425,14 +425,14 @@ int smc_active_set_rcvlowat(struct sock *sk, int val)
 {
 	int rc = smc_ops_of_tcp(sk)->set_rcvlowat(sk, val);
 	struct smc_sock *smc = smc_table_find(sk);
-	struct smc_conn *conn = smc ? get(smc) : NULL;
+	struct smc_conn *conn = smc ? conn_get(smc) : NULL;
 
 	sock_owned_by_me(sk);
 	if (conn && smc_conn_readable(conn))
 		smc_conn_wake(conn, EPOLLIN | EPOLLRDNORM | EPOLLRDBAND);
 	else if (conn)
 		smc_rx_lowat(conn);
-	put(conn);
+	conn_put(conn);
 	if (smc)
 		smc_table_put(smc);
 	return rc;
@@ -463,10 +463,10 @@ int smc_active_setsockopt(struct socket *sock, int level, int name, sockptr_t va
 		return rc;
 	conn = conn_of(sock);
 	if (conn && level == SOL_TCP)
-		released(conn, name);
+		push_released(conn, name);
 	else if (conn)
 		smc_ipsec_check(conn);
-	put(conn);
+	conn_put(conn);
 	return 0;
 }
 
@@ -475,7 +475,7 @@ static u8 tcp_state(const struct smc_conn *conn)
 {
 	const struct smc_close_meaning *m = smc_conn_meaning(conn);
 
-	if (finished(conn))
+	if (is_finished(conn))
 		return TCP_CLOSE;
 	if (m->eof)
 		return TCP_CLOSE_WAIT;
@@ -490,7 +490,7 @@ static int correct_state(struct socket *sock, char __user *val, int __user *lenp
 	int len;
 
 	BUILD_BUG_ON(offsetof(struct tcp_info, tcpi_state) || sizeof_field(struct tcp_info, tcpi_state) != 1);
-	put(conn);
+	conn_put(conn);
 	if (get_user(len, lenp) || (len > 0 && state && put_user(state, (u8 __user *)val)))
 		return -EFAULT;
 	return 0;

@@ -11,7 +11,7 @@
 #include "sock.h"
 
 /* Why a connection is TCP whose SYN-ACK had no option, as far as we have seen. */
-static u32 no_option(const struct smc_sock *smc)
+static u32 no_option_reason(const struct smc_sock *smc)
 {
 	return READ_ONCE(smc->opt.answer_hidden) ? SMC_REASON_CONFIG : SMC_REASON_PEER_NO_SMC;
 }
@@ -39,10 +39,10 @@ enum smc_phase smc_connect_progress(struct smc_sock *smc, struct socket *sock)
 	if (state == TCP_CLOSE)
 		return SMC_PHASE_OPEN;
 	if (READ_ONCE(smc->opt.peer_smc)) {
-		smc_setup_kick(smc);
+		smc_setup_start_client(smc);
 		return SMC_PHASE_RENDEZVOUS;
 	}
-	smc_fallback_take(smc, sock, SMC_PHASE_CONNECT, no_option(smc), 0);
+	smc_fallback_take(smc, sock, SMC_PHASE_CONNECT, no_option_reason(smc), 0);
 	return READ_ONCE(smc->phase);
 }
 
@@ -87,7 +87,7 @@ int smc_connect_settled(struct socket *sock, long timeo)
  * noticed. Under state_mutex, so that another thread whose attempt has just failed does not undo half
  * of it.
  */
-static int arm(struct smc_sock *smc, struct socket *sock)
+static int begin_connect(struct smc_sock *smc, struct socket *sock)
 {
 	int rc;
 
@@ -111,10 +111,10 @@ out:
 }
 
 /*
- * smc_connect_forget() - undoes what a connection attempt has prepared, if TCP has failed to
+ * smc_connect_undo() - undoes what a connection attempt has prepared, if TCP has failed to
  * connect. May sleep.
  */
-void smc_connect_forget(struct smc_sock *smc)
+void smc_connect_undo(struct smc_sock *smc)
 {
 	mutex_lock(&smc->state_mutex);
 	if (READ_ONCE(smc->phase) == SMC_PHASE_CONNECT && inet_sk_state_load(smc->sk) == TCP_CLOSE)
@@ -125,7 +125,7 @@ void smc_connect_forget(struct smc_sock *smc)
 /*
  * The error of a rendezvous that nobody has been told of. Told now, so not once more by SO_ERROR.
  */
-static int untold(struct smc_sock *smc)
+static int take_error(struct smc_sock *smc)
 {
 	int rc;
 
@@ -139,7 +139,7 @@ static int untold(struct smc_sock *smc)
 }
 
 /* Someone may have ended TCP's listening from outside, as ss -K does: the socket may connect then. */
-static void close_door(struct smc_sock *smc)
+static void stop_listening(struct smc_sock *smc)
 {
 	if (READ_ONCE(smc->phase) != SMC_PHASE_LISTEN)
 		return;
@@ -150,14 +150,14 @@ static void close_door(struct smc_sock *smc)
 }
 
 /* TCP says that it is connected. What does connect() say, then? */
-static int established(struct smc_sock *smc, struct socket *sock, int flags)
+static int wait_outcome(struct smc_sock *smc, struct socket *sock, int flags)
 {
 	struct sock *sk = sock->sk;
 	long timeo = sock_sndtimeo(sk, flags & O_NONBLOCK);
 	int rc = smc_connect_settled(sock, timeo);
 
 	if (!rc) {
-		rc = untold(smc);
+		rc = take_error(smc);
 		if (rc || READ_ONCE(smc->phase) >= SMC_PHASE_TCP)
 			return rc;
 		/*
@@ -165,7 +165,7 @@ static int established(struct smc_sock *smc, struct socket *sock, int flags)
 		 * used.
 		 */
 		if (!READ_ONCE(smc->opt.peer_smc) &&
-		    smc_fallback_take(smc, sock, SMC_PHASE_CONNECT, no_option(smc), 0))
+		    smc_fallback_take(smc, sock, SMC_PHASE_CONNECT, no_option_reason(smc), 0))
 			return 0;
 		return sock_error(sk) ?: -ECONNABORTED;
 	}
@@ -183,7 +183,7 @@ static int established(struct smc_sock *smc, struct socket *sock, int flags)
  * TCP's turn. A thread that waits for TCP goes on with the rendezvous itself if it can, so the
  * worker need not hurry.
  */
-static int attend(struct smc_sock *smc, struct socket *sock, smc_sockaddr_t *addr, int len, int flags)
+static int connect_tcp(struct smc_sock *smc, struct socket *sock, smc_sockaddr_t *addr, int len, int flags)
 {
 	int rc;
 
@@ -217,31 +217,31 @@ int smc_connect(struct socket *sock, smc_sockaddr_t *addr, int len, int flags)
 
 	if (!smc)
 		return -ENOMEM;
-	rc = untold(smc);
+	rc = take_error(smc);
 	if (len >= (int)sizeof(addr->sa_family) && addr->sa_family == AF_UNSPEC)
 		return smc_active_disconnect(smc, sock, addr, len, flags);
 	if (rc)
 		return rc;
-	close_door(smc);
+	stop_listening(smc);
 	switch (smc_connect_progress(smc, sock)) {
 	case SMC_PHASE_RENDEZVOUS:
 		if (flags & O_NONBLOCK)
 			return -EALREADY;
-		return established(smc, sock, flags);
+		return wait_outcome(smc, sock, flags);
 	case SMC_PHASE_OPEN:
-		rc = arm(smc, sock);
+		rc = begin_connect(smc, sock);
 		if (rc)
 			return rc;
 		break;
 	default:
 		break;
 	}
-	rc = attend(smc, sock, addr, len, flags);
+	rc = connect_tcp(smc, sock, addr, len, flags);
 	if (!rc)
-		return established(smc, sock, flags);
+		return wait_outcome(smc, sock, flags);
 	if (sock->state != SS_CONNECTING) {
-		smc_connect_forget(smc);
-		untold(smc);
+		smc_connect_undo(smc);
+		take_error(smc);
 	}
 	return rc;
 }

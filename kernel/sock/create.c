@@ -35,7 +35,7 @@ static int create_tcp(struct net *net, struct socket *sock, enum smc_ipv ipv, in
 	return 0;
 }
 
-static int create(struct net *net, struct socket *sock, int protocol, int kern)
+static int create_socket(struct net *net, struct socket *sock, int protocol, int kern)
 {
 	enum smc_ipv ipv = protocol == SMCPROTO_SMC6 ? SMC_IPV6 : SMC_IPV4;
 	struct smc_sock *smc;
@@ -62,7 +62,7 @@ static int create(struct net *net, struct socket *sock, int protocol, int kern)
 static const struct net_proto_family family = {
 	.family	= PF_SMC,
 	.owner	= THIS_MODULE,
-	.create	= create,
+	.create	= create_socket,
 };
 
 /*

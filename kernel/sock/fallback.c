@@ -17,7 +17,7 @@
 #include "sock.h"
 
 /* Counts the fallback before anyone may know of it. */
-static void settle(struct smc_sock *smc, u32 reason, u32 peer)
+static void set_fallback(struct smc_sock *smc, u32 reason, u32 peer)
 {
 	lockdep_assert_held(&smc->lock);
 	smc_stats_fallback(smc_net(sock_net(smc->sk)), smc->server, reason);
@@ -51,7 +51,7 @@ bool smc_fallback_take(struct smc_sock *smc, struct socket *sock, enum smc_phase
 	if (mine) {
 		smc_setup_unwatch_locked(smc);
 		WRITE_ONCE(sock->ops, smc_ops_after(smc->sk));
-		settle(smc, reason, peer);
+		set_fallback(smc, reason, peer);
 		if (from == SMC_PHASE_RENDEZVOUS)
 			smc_setup_notify(smc);
 	}
@@ -68,7 +68,7 @@ bool smc_fallback_take(struct smc_sock *smc, struct socket *sock, enum smc_phase
 void smc_fallback_child(struct smc_sock *smc, u32 reason, u32 peer)
 {
 	spin_lock_bh(&smc->lock);
-	settle(smc, reason, peer);
+	set_fallback(smc, reason, peer);
 	spin_unlock_bh(&smc->lock);
 }
 
@@ -79,11 +79,11 @@ void smc_fallback_child(struct smc_sock *smc, u32 reason, u32 peer)
  */
 static LIST_HEAD(detached);
 static DEFINE_SPINLOCK(detached_lock);
-static void reap(struct work_struct *work);
-static DECLARE_DELAYED_WORK(reaper, reap);
+static void reap_detached(struct work_struct *work);
+static DECLARE_DELAYED_WORK(reap_work, reap_detached);
 #define REAP_INTERVAL (2 * HZ)
 
-static void reap(struct work_struct *work)
+static void reap_detached(struct work_struct *work)
 {
 	struct smc_sock *smc, *next;
 	LIST_HEAD(closed);
@@ -93,7 +93,7 @@ static void reap(struct work_struct *work)
 		if (sock_flag(smc->sk, SOCK_DEAD))
 			list_move(&smc->child, &closed);
 	if (!list_empty(&detached))
-		queue_delayed_work(smc_net_wq, &reaper, REAP_INTERVAL);
+		queue_delayed_work(smc_net_wq, &reap_work, REAP_INTERVAL);
 	spin_unlock(&detached_lock);
 	list_for_each_entry_safe(smc, next, &closed, child) {
 		list_del_init(&smc->child);
@@ -103,7 +103,7 @@ static void reap(struct work_struct *work)
 }
 
 /* The socket is TCP's for good, and never ours again. Its handshake has been stopped. */
-static void detach(struct smc_sock *smc, struct socket *sock)
+static void detach_ops(struct smc_sock *smc, struct socket *sock)
 {
 	bool mine, fresh;
 
@@ -115,13 +115,13 @@ static void detach(struct smc_sock *smc, struct socket *sock)
 		WRITE_ONCE(sock->ops, smc_ops_of_tcp(smc->sk));
 	}
 	if (fresh)
-		settle(smc, SMC_REASON_OPTION, 0);
+		set_fallback(smc, SMC_REASON_OPTION, 0);
 	spin_unlock_bh(&smc->lock);
 	if (!mine)
 		return;
 	spin_lock(&detached_lock);
 	list_add(&smc->child, &detached);
-	queue_delayed_work(smc_net_wq, &reaper, REAP_INTERVAL);
+	queue_delayed_work(smc_net_wq, &reap_work, REAP_INTERVAL);
 	spin_unlock(&detached_lock);
 }
 
@@ -190,7 +190,7 @@ int smc_fallback_detach(struct socket *sock, int level, int name, sockptr_t val,
 	if (READ_ONCE(smc->phase) == SMC_PHASE_OPEN)
 		rc = try_option(sock->sk, level, name, val, len);
 	if (!rc)
-		detach(smc, sock);
+		detach_ops(smc, sock);
 	mutex_unlock(&smc->state_mutex);
 	return rc ?: tcp->setsockopt(sock, level, name, val, len);
 }
@@ -198,5 +198,5 @@ int smc_fallback_detach(struct socket *sock, int level, int name, sockptr_t val,
 /* smc_fallback_exit() - at unload, when no socket is left. May sleep. */
 void smc_fallback_exit(void)
 {
-	cancel_delayed_work_sync(&reaper);
+	cancel_delayed_work_sync(&reap_work);
 }

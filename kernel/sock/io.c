@@ -15,7 +15,7 @@
 #include "sock.h"
 
 /* The operations of a socket that is settled, for a thread that has come to ours before it was. */
-static const struct proto_ops *ops_of(const struct socket *sock)
+static const struct proto_ops *settled_ops(const struct socket *sock)
 {
 	const struct smc_sock *smc = smc_table_of(sock);
 
@@ -29,7 +29,7 @@ static int fast_open(struct socket *sock)
 
 	if (!smc)
 		return -ENOMEM;
-	smc_connect_forget(smc);
+	smc_connect_undo(smc);
 	smc_fallback_take(smc, sock, SMC_PHASE_OPEN, SMC_REASON_OPTION, 0);
 	return 0;
 }
@@ -42,7 +42,7 @@ int smc_io_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	rc = smc_connect_settled(sock, sock_sndtimeo(sock->sk, msg->msg_flags & MSG_DONTWAIT));
 	if (!rc && (msg->msg_flags & MSG_FASTOPEN))
 		rc = fast_open(sock);
-	return rc ?: ops_of(sock)->sendmsg(sock, msg, len);
+	return rc ?: settled_ops(sock)->sendmsg(sock, msg, len);
 }
 
 /* smc_io_recvmsg() - recvmsg(2). May sleep. Return: as TCP would. */
@@ -52,7 +52,7 @@ int smc_io_recvmsg(struct socket *sock, struct msghdr *msg, size_t len, int flag
 
 	if (!(flags & MSG_ERRQUEUE))
 		rc = smc_connect_settled(sock, sock_rcvtimeo(sock->sk, flags & MSG_DONTWAIT));
-	return rc ?: ops_of(sock)->recvmsg(sock, msg, len, flags);
+	return rc ?: settled_ops(sock)->recvmsg(sock, msg, len, flags);
 }
 
 /* smc_io_splice_read() - splice(2) from the socket to a pipe. May sleep. Return: as TCP would. */
@@ -62,7 +62,7 @@ ssize_t smc_io_splice_read(struct socket *sock, loff_t *ppos, struct pipe_inode_
 	bool nonblock = (flags & SPLICE_F_NONBLOCK) || (sock->file->f_flags & O_NONBLOCK);
 	int rc = smc_connect_settled(sock, sock_rcvtimeo(sock->sk, nonblock));
 
-	return rc ?: ops_of(sock)->splice_read(sock, ppos, pipe, len, flags);
+	return rc ?: settled_ops(sock)->splice_read(sock, ppos, pipe, len, flags);
 }
 
 /*
@@ -85,7 +85,7 @@ __poll_t smc_io_poll(struct file *file, struct socket *sock, poll_table *wait)
 	/* An error of TCP's becomes the outcome; while that is being settled, sk_err may be another one for a moment. */
 	if (phase == SMC_PHASE_RENDEZVOUS)
 		return 0;
-	events = ops_of(sock)->poll(file, sock, NULL);
+	events = settled_ops(sock)->poll(file, sock, NULL);
 	/* TCP may have become connected in between, which is not what the application asks for. */
 	if (smc_connect_progress(smc, sock) == SMC_PHASE_RENDEZVOUS)
 		events = 0;
@@ -154,7 +154,7 @@ int smc_io_shutdown(struct socket *sock, int how)
 		break;
 	}
 	if (!rc)
-		rc = ops_of(sock)->shutdown(sock, how);
+		rc = settled_ops(sock)->shutdown(sock, how);
 	/* If TCP has been told when the rendezvous was about to end: one of the two sees the other. */
 	smp_mb();
 	if (!rc && smc && READ_ONCE(smc->phase) == SMC_PHASE_ACTIVE && READ_ONCE(sock->sk->sk_shutdown))

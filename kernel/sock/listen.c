@@ -134,7 +134,7 @@ void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc)
 		 * Under the lock: once that is released, smc_listen_stop() may end the handshake, which
 		 * must have begun then.
 		 */
-		smc_setup_serve(child);
+		smc_setup_start_server(child);
 	} else {
 		smc_accept_queue_put(l, child);
 	}

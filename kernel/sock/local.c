@@ -73,9 +73,9 @@ bool smc_local_connect(struct smc_sock *smc, bool last)
 		return false;
 	done = !smc_pair_connect(smc->sk, &pair) && publish(smc, lsmc, &pair);
 	if (!done && last)
-		smc_synopt_remote(smc->sk);
+		smc_synopt_set_remote(smc->sk);
 	if (done || last)
-		smc_listen_poke(lsmc);
+		smc_listen_wake(lsmc);
 	smc_table_put(lsmc);
 	return done;
 }

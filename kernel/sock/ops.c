@@ -51,7 +51,7 @@ struct proto_ops *smc_ops_open(const struct sock *sk)
 	return &smc_ops[ipv_of(sk)];
 }
 
-static void __init fill_active(struct proto_ops *ops, const struct proto_ops *tcp)
+static void __init fill_active_ops(struct proto_ops *ops, const struct proto_ops *tcp)
 {
 	*ops = *tcp;
 	ops->owner = THIS_MODULE;
@@ -78,7 +78,7 @@ static void __init fill_active(struct proto_ops *ops, const struct proto_ops *tc
 	smc_compat_ops_locked(ops);
 }
 
-static void __init fill(enum smc_ipv ipv)
+static void __init fill_ops(enum smc_ipv ipv)
 {
 	struct proto_ops *ops = &smc_ops[ipv], *after = &after_ops[ipv];
 
@@ -102,7 +102,7 @@ static void __init fill(enum smc_ipv ipv)
 	ops->read_sock = NULL;
 	ops->read_skb = NULL;
 
-	fill_active(&active_ops[ipv], tcp_ops[ipv]);
+	fill_active_ops(&active_ops[ipv], tcp_ops[ipv]);
 
 	*after = *tcp_ops[ipv];
 	after->owner = THIS_MODULE;
@@ -112,7 +112,7 @@ static void __init fill(enum smc_ipv ipv)
 }
 
 /* TCP does not export its operations for IPv6 on all kernels: a socket of it tells. */
-static int __init learn(enum smc_ipv ipv, int family)
+static int __init copy_tcp_ops(enum smc_ipv ipv, int family)
 {
 	struct socket *sock;
 	int rc;
@@ -122,7 +122,7 @@ static int __init learn(enum smc_ipv ipv, int family)
 		return rc;
 	tcp_ops[ipv] = sock->ops;
 	sock_release(sock);
-	fill(ipv);
+	fill_ops(ipv);
 	return 0;
 }
 
@@ -132,11 +132,11 @@ static int __init learn(enum smc_ipv ipv, int family)
  */
 int __init smc_ops_init(void)
 {
-	int rc = learn(SMC_IPV4, AF_INET);
+	int rc = copy_tcp_ops(SMC_IPV4, AF_INET);
 
-	if (!rc && learn(SMC_IPV6, AF_INET6)) {
+	if (!rc && copy_tcp_ops(SMC_IPV6, AF_INET6)) {
 		tcp_ops[SMC_IPV6] = tcp_ops[SMC_IPV4];
-		fill(SMC_IPV6);
+		fill_ops(SMC_IPV6);
 	}
 	return rc;
 }

@@ -112,7 +112,7 @@ void smc_proto_restore(struct sock *sk)
 	release_sock(sk);
 }
 
-static void __init fill(enum smc_ipv ipv)
+static void __init fill_prot(enum smc_ipv ipv)
 {
 	struct proto *p = &active_prots[ipv];
 
@@ -129,8 +129,8 @@ static void __init fill(enum smc_ipv ipv)
 /* smc_proto_init() - at load, before there are sockets. */
 void __init smc_proto_init(void)
 {
-	fill(SMC_IPV4);
-	fill(SMC_IPV6);
+	fill_prot(SMC_IPV4);
+	fill_prot(SMC_IPV6);
 }
 
 /*

@@ -7,7 +7,7 @@
  * The peer is told by SMC first, unless it is to see a reset: TCP's reset makes it an error once,
  * which the abort after it does not repeat.
  */
-static int finish(struct smc_sock *smc, struct socket *sock)
+static int close_conn(struct smc_sock *smc, struct socket *sock)
 {
 	const struct proto_ops *tcp = smc_ops_of_tcp(sock->sk);
 	bool hard = smc_sock_aborts(sock->sk);
@@ -51,7 +51,7 @@ int smc_release(struct socket *sock)
 			mutex_unlock(&smc->state_mutex);
 		}
 		smc_setup_stop(smc);
-		return finish(smc, sock);
+		return close_conn(smc, sock);
 	}
 	return tcp->release(sock);
 }

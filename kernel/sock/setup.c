@@ -114,7 +114,7 @@ void smc_setup_unwatch(struct smc_sock *smc)
 }
 
 /* Has the worker run, soon. Who never had it run need not wait for it in the end. */
-static void start(struct smc_sock *smc)
+static void start_work(struct smc_sock *smc)
 {
 	WRITE_ONCE(smc->started, true);
 	mod_delayed_work(smc_net_wq, &smc->work, 0);
@@ -133,19 +133,19 @@ int smc_setup_wake(struct wait_queue_entry *wait, unsigned int mode, int flags, 
 	if (READ_ONCE(smc->attended) && READ_ONCE(smc->phase) == SMC_PHASE_CONNECT)
 		return 0;
 	if (READ_ONCE(smc->opt.peer_smc))
-		start(smc);
+		start_work(smc);
 	return 0;
 }
 
 /*
- * smc_setup_kick() - TCP is connected to a peer with SMC: the worker's turn. Not if
+ * smc_setup_start_client() - TCP is connected to a peer with SMC: the worker's turn. Not if
  * smc_setup_stop() has come first, which waits for the worker once. Does not sleep.
  */
-void smc_setup_kick(struct smc_sock *smc)
+void smc_setup_start_client(struct smc_sock *smc)
 {
 	spin_lock_bh(&smc->lock);
 	if (smc->phase == SMC_PHASE_CONNECT)
-		start(smc);
+		start_work(smc);
 	spin_unlock_bh(&smc->lock);
 }
 
@@ -191,22 +191,22 @@ void smc_setup_inline(struct smc_sock *smc)
 	spin_lock_bh(&smc->lock);
 	smc->inline_busy = false;
 	if (smc->phase == SMC_PHASE_RENDEZVOUS)
-		start(smc);
+		start_work(smc);
 	spin_unlock_bh(&smc->lock);
 }
 
 /*
- * smc_setup_serve() - begins the handshake of a listener's child. The caller has put the child on the
+ * smc_setup_start_server() - begins the handshake of a listener's child. The caller has put the child on the
  * listener's list.
  */
-void smc_setup_serve(struct smc_sock *child)
+void smc_setup_start_server(struct smc_sock *child)
 {
 	lockdep_assert_held(&child->parent->listener->lock);
 	spin_lock(&child->lock);
 	smc_setup_set_phase(child, SMC_PHASE_RENDEZVOUS);
 	spin_unlock(&child->lock);
 	smc_setup_watch(child, child->sock, smc_setup_wake);
-	start(child);
+	start_work(child);
 }
 
 /*
@@ -248,7 +248,7 @@ void smc_setup_stop(struct smc_sock *smc)
 }
 
 /* Is it the worker's turn? Makes a client that TCP has connected one that is in its rendezvous. */
-static bool due(struct smc_sock *smc)
+static bool work_is_due(struct smc_sock *smc)
 {
 	int state = inet_sk_state_load(smc->sk);
 	bool mine;
@@ -265,7 +265,7 @@ static bool due(struct smc_sock *smc)
 }
 
 /* The client's outcome is a failure; connect() may be called again. */
-static void settle_client(struct smc_sock *smc, int rc)
+static void fail_attempt(struct smc_sock *smc, int rc)
 {
 	struct sock *sk = smc->sk;
 	bool mine, armed = false;
@@ -313,12 +313,12 @@ static void fail_client(struct smc_sock *smc)
 	 * Shut down by the application while TCP was about to be connected: to it, no different
 	 * from the peer's doing.
 	 */
-	settle_client(smc, rc == -EPIPE ? -ECONNRESET : rc);
+	fail_attempt(smc, rc == -EPIPE ? -ECONNRESET : rc);
 	release_sock(sk);
 }
 
 /* A child is in accept()'s hands, or gone, when this returns. */
-static void settle_server(struct smc_sock *child, int rc)
+static void finish_child(struct smc_sock *child, int rc)
 {
 	smc_setup_unwatch(child);
 	/*
@@ -333,7 +333,7 @@ static void settle_server(struct smc_sock *child, int rc)
  * TCP wakes nobody for less than SO_RCVLOWAT, which the application has set with its own data in
  * mind: so we look.
  */
-static unsigned long patience(const struct smc_sock *smc)
+static unsigned long poll_interval(const struct smc_sock *smc)
 {
 	return READ_ONCE(smc->sk->sk_rcvlowat) > 1 ? HZ / 20 : MAX_JIFFY_OFFSET;
 }
@@ -342,14 +342,14 @@ static unsigned long patience(const struct smc_sock *smc)
  * TCP_DEFER_ACCEPT is counted in repetitions of the SYN-ACK: 1, 2, 4 … seconds. Return: jiffies, 0
  * if it is not set.
  */
-static unsigned long deferral(const struct smc_sock *child)
+static unsigned long defer_time(const struct smc_sock *child)
 {
 	unsigned int n = READ_ONCE(inet_csk(child->parent->sk)->icsk_accept_queue.rskq_defer_accept);
 
 	return n ? ((1UL << min(n, 6U)) - 1) * HZ : 0;
 }
 
-static bool idle(const struct smc_sock *child)
+static bool has_no_data(const struct smc_sock *child)
 {
 	/* A child's is not taken from it before accept() has it. */
 	const struct smc_conn *conn = rcu_access_pointer(child->conn);
@@ -383,7 +383,7 @@ static int apply_client(struct smc_sock *smc, enum smc_outcome outcome)
 static int apply_server(struct smc_sock *child, enum smc_outcome outcome)
 {
 	struct smc_rendezvous *rv = child->rv;
-	unsigned long delay = deferral(child);
+	unsigned long delay = defer_time(child);
 
 	if (outcome == SMC_OUTCOME_TCP) {
 		smc_fallback_child(child, rv->reason, rv->peer_diagnosis);
@@ -392,7 +392,7 @@ static int apply_server(struct smc_sock *child, enum smc_outcome outcome)
 		smc_conn_count(rv->offer.conn);
 		rv->offer.conn = NULL;
 	}
-	if (!delay || !idle(child) || !smc_listen_defer(child))
+	if (!delay || !has_no_data(child) || !smc_listen_defer(child))
 		return 0;
 	/* Others wait for what comes of a link group that this has begun to form. */
 	smc_setup_free(child);
@@ -402,12 +402,12 @@ static int apply_server(struct smc_sock *child, enum smc_outcome outcome)
 }
 
 /* One step. Return: 0 if the socket has its outcome, -EINPROGRESS if it has not, else why the connection breaks. */
-static int step(struct smc_sock *smc, bool server)
+static int take_step(struct smc_sock *smc, bool server)
 {
 	int rc;
 
 	if (smc->awaits_data)
-		return idle(smc) && time_before(jiffies, smc->data_deadline) ? -EINPROGRESS : 0;
+		return has_no_data(smc) && time_before(jiffies, smc->data_deadline) ? -EINPROGRESS : 0;
 	if (!smc->rv) {
 		if (!server && smc_local_connect(smc, true))
 			return 0;
@@ -422,7 +422,7 @@ static int step(struct smc_sock *smc, bool server)
 }
 
 /* Who pays for what a rendezvous allocates: as with TCP, the control group that the socket is of. */
-static struct mem_cgroup *payer(const struct smc_sock *smc)
+static struct mem_cgroup *charged_memcg(const struct smc_sock *smc)
 {
 #ifdef CONFIG_MEMCG
 	/* A child that a worker has accepted is of none itself. */
@@ -440,11 +440,11 @@ static unsigned long delay_of(const struct smc_sock *smc)
 
 	if (smc->rv && smc->rv->retry)
 		return smc->rv->retry;
-	return min_t(unsigned long, left, patience(smc));
+	return min_t(unsigned long, left, poll_interval(smc));
 }
 
 /* The outcome is known: 0, or why the connection breaks. */
-static void settle(struct smc_sock *smc, bool server, int rc)
+static void finish_setup(struct smc_sock *smc, bool server, int rc)
 {
 	trace_smc_rendezvous(smc->sk, server, rc);
 	if (rc)
@@ -453,34 +453,34 @@ static void settle(struct smc_sock *smc, bool server, int rc)
 	/* Before the sock's lock is free: others may wait for what the transport holds for this one. */
 	smc_setup_free(smc);
 	if (server) {
-		settle_server(smc, rc);
+		finish_child(smc, rc);
 	} else if (rc) {
 		smc->failed = rc;
 		fail_client(smc);
 	}
 }
 
-static void work(struct work_struct *w)
+static void setup_work(struct work_struct *w)
 {
 	struct smc_sock *smc = container_of(to_delayed_work(w), struct smc_sock, work);
 	struct mem_cgroup *old;
 	bool server;
 	int rc;
 
-	if (!due(smc))
+	if (!work_is_due(smc))
 		return;
 	if (smc->failed) {
 		fail_client(smc);
 		return;
 	}
-	server = smc_sock_is_child(smc); /* accept() may have it when settle_server() returns */
+	server = smc_sock_is_child(smc); /* accept() may have it when finish_child() returns */
 	if (server)
 		smc_listen_step(smc, true);
-	old = set_active_memcg(payer(smc));
-	rc = step(smc, server);
+	old = set_active_memcg(charged_memcg(smc));
+	rc = take_step(smc, server);
 	set_active_memcg(old);
 	if (rc != -EINPROGRESS) {
-		settle(smc, server, rc);
+		finish_setup(smc, server, rc);
 		return;
 	}
 	if (server)
@@ -492,5 +492,5 @@ static void work(struct work_struct *w)
 /* smc_setup_prepare() - of a fresh record. */
 void smc_setup_prepare(struct smc_sock *smc)
 {
-	INIT_DELAYED_WORK(&smc->work, work);
+	INIT_DELAYED_WORK(&smc->work, setup_work);
 }

@@ -133,7 +133,7 @@ void smc_create_exit(void);
 /* connect.c */
 int smc_connect(struct socket *sock, smc_sockaddr_t *addr, int len, int flags);
 enum smc_phase smc_connect_progress(struct smc_sock *smc, struct socket *sock);
-void smc_connect_forget(struct smc_sock *smc);
+void smc_connect_undo(struct smc_sock *smc);
 int smc_connect_settled(struct socket *sock, long timeo);
 
 /* setup.c: the way of a connection to its outcome */
@@ -145,10 +145,10 @@ void smc_setup_watch(struct smc_sock *smc, struct socket *sock, wait_queue_func_
 void smc_setup_unwatch(struct smc_sock *smc);
 void smc_setup_unwatch_locked(struct smc_sock *smc);
 int smc_setup_wake(struct wait_queue_entry *wait, unsigned int mode, int flags, void *key);
-void smc_setup_kick(struct smc_sock *smc);
+void smc_setup_start_client(struct smc_sock *smc);
 void smc_setup_notify(struct smc_sock *smc);
 void smc_setup_inline(struct smc_sock *smc);
-void smc_setup_serve(struct smc_sock *child);
+void smc_setup_start_server(struct smc_sock *child);
 void smc_setup_stop(struct smc_sock *smc);
 void smc_setup_free(struct smc_sock *smc);
 
@@ -166,11 +166,11 @@ void smc_listen_step(struct smc_sock *child, bool begins);
 void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc);
 void smc_listen_finish(struct smc_sock *child, bool keep);
 struct smc_sock *smc_listen_take(struct smc_sock *lsmc);
-void smc_listen_pass_on(struct smc_sock *lsmc);
+void smc_listen_wake_next(struct smc_sock *lsmc);
 bool smc_listen_publish(struct smc_sock *lsmc, struct smc_sock *child);
 struct smc_sock *smc_listen_collect(struct smc_sock *lsmc, struct sock *sk);
 struct mutex *smc_listen_accept_mutex(struct smc_sock *lsmc);
-void smc_listen_poke(struct smc_sock *lsmc);
+void smc_listen_wake(struct smc_sock *lsmc);
 bool smc_listen_pending(const struct smc_sock *lsmc);
 struct sock *smc_listen_detach_sock(struct socket *sock);
 struct socket *smc_listen_set_aside(struct socket *newsock);

@@ -13,7 +13,7 @@
 #include "../wire/reason.h"
 #include "sock.h"
 
-static int set_smc(struct socket *sock, int name, sockptr_t val, unsigned int len)
+static int set_smc_option(struct socket *sock, int name, sockptr_t val, unsigned int len)
 {
 	struct smc_sock *smc;
 	int on;
@@ -38,7 +38,7 @@ bool smc_sockopt_takes_over(int level, int name)
 }
 
 /* Does the option, which TCP has accepted, rule SMC out for the connection to come? */
-static bool rules_out(int level, int name, sockptr_t val)
+static bool excludes_smc(int level, int name, sockptr_t val)
 {
 	int on;
 
@@ -59,7 +59,7 @@ static bool rules_out(int level, int name, sockptr_t val)
 int smc_sockopt_set_tcp(struct socket *sock, int level, int name, sockptr_t val, unsigned int len)
 {
 	if (level == SOL_SMC)
-		return set_smc(sock, name, val, len);
+		return set_smc_option(sock, name, val, len);
 	if (smc_sockopt_takes_over(level, name))
 		return smc_fallback_detach(sock, level, name, val, len);
 	return smc_ops_of_tcp(sock->sk)->setsockopt(sock, level, name, val, len);
@@ -87,7 +87,7 @@ int smc_sockopt_set(struct socket *sock, int level, int name, sockptr_t val, uns
 		}
 	}
 	rc = smc_sockopt_set_tcp(sock, level, name, val, len);
-	if (rc || !rules_out(level, name, val))
+	if (rc || !excludes_smc(level, name, val))
 		return rc;
 	smc = smc_table_make(sock);
 	if (!smc)
