@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * CLC messages on the TCP connection. Not one byte beyond a message is read: after a DECLINE the
- * application's data may follow at once.
+ * CLC messages on the TCP connection. We read no byte beyond a message, because the application's data may
+ * follow a DECLINE at once.
  */
 
 #include <linux/uio.h>
@@ -16,8 +16,8 @@
 #include "handshake.h"
 
 /*
- * Copies from TCP's queue what is wanted. What does not fit into the buffer is skipped: it is the end
- * of a message that is longer than any we know. Return: bytes.
+ * Copies a message from TCP's queue. Skips what does not fit into the buffer: the end of a message that is
+ * longer than any we know. Return: bytes.
  */
 static int copy_clc(read_descriptor_t *desc, struct sk_buff *skb, unsigned int offset, size_t len)
 {
@@ -35,8 +35,8 @@ static int copy_clc(read_descriptor_t *desc, struct sk_buff *skb, unsigned int o
 }
 
 /*
- * Is the byte that a message goes on with urgent? No message has urgent data, and reading stops before that for ever. Data
- * that follows a DECLINE may be urgent: that is the application's, and not read here.
+ * Is the next byte of a message urgent? No message has urgent data, and TCP would never read past it. Urgent data after a
+ * DECLINE is the application's, and is not read here.
  */
 static bool urgent_is_next(const struct sock *sk)
 {
@@ -45,7 +45,7 @@ static bool urgent_is_next(const struct sock *sk)
 	return tp->urg_data && tp->urg_seq == tp->copied_seq;
 }
 
-/* Nothing was read. Why? Return: 0 for the end of the stream, -EAGAIN if more may come, or the error. */
+/* Returns why nothing was read: 0 for the end of the stream, -EAGAIN if more may come, or the error. */
 static int read_error(struct sock *sk)
 {
 	sock_owned_by_me(sk);
@@ -61,8 +61,8 @@ static int read_error(struct sock *sk)
 }
 
 /*
- * Reads until there have been so many bytes, or as many as there are. Return: bytes, 0 for the end of
- * the stream, -EAGAIN, or the error.
+ * Reads what there is of the first @want bytes of a message. Return: bytes, 0 for the end of the stream,
+ * -EAGAIN, or the error.
  */
 static int read_clc(struct smc_rendezvous *rv, unsigned int want)
 {
@@ -80,18 +80,15 @@ static int read_clc(struct smc_rendezvous *rv, unsigned int want)
 }
 
 /*
- * May the peer have nothing more to say by CLC? Once CONFIRM is through, a client's end of the link may
- * be up, and its application have closed its direction, of which TCP can tell before the link does.
+ * May the end of the stream be the end of CLC messages? After CONFIRM the client's link may be up, and its
+ * application may have closed its direction. TCP can tell us before the link does.
  */
 static bool peer_may_be_done(const struct smc_rendezvous *rv)
 {
 	return rv->server && rv->step == SMC_STEP_LINK && !rv->have && inet_sk_state_load(rv->sk) != TCP_CLOSE;
 }
 
-/*
- * Reads until there have been so many bytes. Return: 0, -EINPROGRESS if they are not there yet, or
- * the error.
- */
+/* Reads the first @want bytes of a message. Return: 0, -EINPROGRESS if they are not there yet, or the error. */
 static int read_until(struct smc_rendezvous *rv, unsigned int want)
 {
 	int rc;
@@ -109,14 +106,13 @@ static int read_until(struct smc_rendezvous *rv, unsigned int want)
 }
 
 /**
- * smc_clc_io_recv() - reads a message into the rendezvous' buffer, as far as it is there
+ * smc_clc_io_recv() - reads a message into the rendezvous' buffer, as far as it has come
  * @rv: the rendezvous
  * @expected: the type that is due; a DECLINE may come instead
  *
- * The header is looked at as soon as it is there, so what is no message, or not the one that is
- * due, ends the connection without waiting for the rest. Of a message that is longer than any we
- * know, the end is thrown away: it comes from a newer peer, and says nothing that we could
- * understand. May sleep, but does not wait for the peer.
+ * Checks the header as soon as it has come, so that a wrong message ends the connection without waiting for
+ * the rest. Discards the end of a message that is longer than any we know: a newer peer sent it, and we
+ * would not understand it. May sleep, but does not wait for the peer.
  *
  * Return: the type if the message is complete, rv->len bytes in rv->buf; the next call begins the
  * next message. Else -EINPROGRESS, -EPROTO, or the connection's error.
@@ -144,9 +140,9 @@ int smc_clc_io_recv(struct smc_rendezvous *rv, u8 expected)
 }
 
 /*
- * Hands a message to TCP, which sends it at once: the peer waits for it, whatever TCP_CORK and Nagle's
- * algorithm are to do with the application's data. There is always room: at most two messages go each
- * way, and the send buffer is empty. The caller holds the sock's lock. May sleep for memory.
+ * Hands a message to TCP, which sends it at once, because the peer waits for it: TCP_CORK and Nagle's
+ * algorithm are for the application's data. There is always room: at most two messages go each way, and the
+ * send buffer is empty. May sleep for memory.
  */
 static int send_clc(struct sock *sk, const u8 *buf, unsigned int len)
 {
@@ -168,7 +164,7 @@ static int send_clc(struct sock *sk, const u8 *buf, unsigned int len)
 }
 
 /**
- * smc_clc_io_flush() - sends a message that had to wait for the sock's lock, if there is one
+ * smc_clc_io_flush() - sends a message that has waited for the sock's lock, if there is one
  * @rv: the rendezvous
  *
  * May sleep for memory. Return: 0; -EINPROGRESS if it still has to wait, and the worker will run
@@ -198,8 +194,8 @@ int smc_clc_io_flush(struct smc_rendezvous *rv)
  *
  * May sleep for memory.
  *
- * Return: 0; -EINPROGRESS if a thread holds the sock's lock, so that smc_clc_io_flush() is to send the
- * message before anything else happens; or a negative errno.
+ * Return: 0; -EINPROGRESS if a thread holds the sock's lock, and smc_clc_io_flush() has to send the message;
+ * or a negative errno.
  */
 int smc_clc_io_send(struct smc_rendezvous *rv, int len)
 {
@@ -234,7 +230,7 @@ int smc_clc_io_decline(struct smc_rendezvous *rv, u32 reason)
 	return rc ?: SMC_OUTCOME_TCP;
 }
 
-/* smc_clc_io_recv_decline() - looks into the DECLINE that has come. Return: SMC_OUTCOME_TCP or -EPROTO. */
+/* smc_clc_io_recv_decline() - decodes the DECLINE that has come. Return: SMC_OUTCOME_TCP or -EPROTO. */
 int smc_clc_io_recv_decline(struct smc_rendezvous *rv)
 {
 	struct smc_clc_decline d;

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * The connecting side of a rendezvous (RFC 7609, 3.5), as one sequence that pauses where a message
- * is due.
- */
+/* The connecting side of a rendezvous (RFC 7609, 3.5), as one sequence that pauses where a message is due. */
 
 #include "../control/eid.h"
 #include "../wire/reason.h"
 #include "handshake.h"
 
 /*
- * smc_client_propose() - begins a client's rendezvous. Without any device a DECLINE goes out where the
- * PROPOSAL would. May sleep. Return: as smc_rendezvous_step().
+ * smc_client_propose() - sends the PROPOSAL, or DECLINE if there is no device. May sleep. Return: as
+ * smc_rendezvous_step().
  */
 int smc_client_propose(struct smc_rendezvous *rv)
 {
@@ -35,7 +32,7 @@ int smc_client_propose(struct smc_rendezvous *rv)
 		return smc_clc_io_decline(rv, rc);
 	if (rc < 0)
 		return rc;
-	/* Version 1 is between hosts of one subnet only, so they have to say which. */
+	/* Version 1 is for hosts of one subnet, so the PROPOSAL names it. */
 	if (p->path_v1 != SMC_PATH_N && smc_prefix_fill(rv->sk, p)) {
 		if (p->path_v2 == SMC_PATH_N)
 			return smc_clc_io_decline(rv, SMC_REASON_CONFIG);
@@ -54,8 +51,8 @@ int smc_client_propose(struct smc_rendezvous *rv)
 }
 
 /*
- * When the server is not to be waited for any longer. CONFIRM is the last message that was sent. That
- * the link is gone, it finds out by itself, perhaps this very moment.
+ * Returns until when a client waits for the server's DECLINE, after its CONFIRM. If the link is gone, the
+ * server notices that by itself, perhaps at this moment.
  */
 static unsigned long decline_deadline(const struct smc_rendezvous *rv, u32 reason)
 {
@@ -65,7 +62,7 @@ static unsigned long decline_deadline(const struct smc_rendezvous *rv, u32 reaso
 	return early ? jiffies + SMC_HANDSHAKE_CROSSING : rv->sent + SMC_HANDSHAKE_LATE;
 }
 
-/* The peer knows that we have joined. What does the transport take beyond that? */
+/* CONFIRM is sent. Has the transport brought up the link? */
 static int link_up(struct smc_rendezvous *rv)
 {
 	int rc = rv->ops->attach(&rv->offer, NULL, NULL);
@@ -77,7 +74,7 @@ static int link_up(struct smc_rendezvous *rv)
 	return rc ?: SMC_OUTCOME_SMC;
 }
 
-/* Joins what the peer has chosen, and says so. */
+/* Joins the link group that the peer has chosen, and confirms it. */
 static int join_lgr(struct smc_rendezvous *rv)
 {
 	int rc = rv->ops->attach(&rv->offer, &rv->peer, &rv->local);
@@ -92,7 +89,7 @@ static int join_lgr(struct smc_rendezvous *rv)
 	return rc ?: link_up(rv);
 }
 
-/* The peer's ACCEPT is there. */
+/* The peer's ACCEPT has come. */
 static int recv_accept(struct smc_rendezvous *rv)
 {
 	int rc;
@@ -108,7 +105,7 @@ static int recv_accept(struct smc_rendezvous *rv)
 	return join_lgr(rv);
 }
 
-/* Without a message, the transport may get on. */
+/* No message has come, but the transport may be ready. */
 static int client_resume(struct smc_rendezvous *rv)
 {
 	switch (rv->step) {

@@ -8,24 +8,21 @@
 #include "../wire/clc.h"
 #include "synopt.h"
 
-/*
- * How long each side waits for the message that is due (RFC 7609 leaves it open; the field agrees
- * on this).
- */
+/* How long each side waits for the next message. RFC 7609 leaves it open; other implementations wait as long. */
 #define SMC_HANDSHAKE_TIMEOUT (6 * HZ)
 /*
- * Who of the two sides is the first to decline after CONFIRM? Each would take the other's DECLINE
- * for data after its own. What fails at once on both, the server declines at once: who fails early
- * waits for that for a while. A server waits for the link for 2 s and for a DECLINE for 1 s, so it
- * still hears such a client. One that fails later waits for the server's DECLINE instead, before
- * which stock servers end their link group, in 2 s; the rest is for busy ones.
+ * After CONFIRM only one side may send DECLINE: the other would take a second one for data. If both sides
+ * fail at once, the server declines, and a client that fails early waits for that for CROSSING. A server
+ * waits 2 s for the link and 1 s for a DECLINE, so it still receives the DECLINE of such a client. A client
+ * that fails later waits for the server's DECLINE until LATE: stock servers first end their link group,
+ * which takes 2 s; the rest is for busy hosts.
  */
 #define SMC_HANDSHAKE_CROSSING HZ
 #define SMC_HANDSHAKE_EARLY (3 * HZ / 2)
 #define SMC_HANDSHAKE_LATE (8 * HZ)
 /*
- * How long a message waits for a thread to let go of the sock's lock. Other connections may wait for
- * this rendezvous: it may be the first of a link group.
+ * How long a message waits for the sock's lock. Other connections may wait for this rendezvous, if it
+ * forms their link group.
  */
 #define SMC_HANDSHAKE_UNSENT HZ
 
@@ -42,8 +39,8 @@ enum smc_rendezvous_step {
 	SMC_STEP_ACCEPT,	/* client: the peer's answer to ours */
 	SMC_STEP_JOIN,		/* client: the transport, with the peer's answer */
 	SMC_STEP_CONFIRM,	/* server: the peer's confirmation */
-	SMC_STEP_LINK,		/* the transport, after that */
-	SMC_STEP_DECLINE,	/* a DECLINE that crosses ours, after CONFIRM */
+	SMC_STEP_LINK,		/* the transport, after CONFIRM */
+	SMC_STEP_DECLINE,	/* the peer's DECLINE, before we send ours after CONFIRM */
 	SMC_STEP_DECLINED,	/* our own DECLINE is sent as soon as the sock's lock is free */
 };
 
@@ -53,10 +50,7 @@ enum smc_outcome {
 	SMC_OUTCOME_SMC,	/* a transport carries it: offer.conn, whose reference the caller takes */
 };
 
-/*
- * What travels through a rendezvous, from the moment TCP is connected until the outcome is known. One
- * thread at a time touches it.
- */
+/* The state of a rendezvous, from the moment TCP is connected until the outcome is known. One thread at a time uses it. */
 struct smc_rendezvous {
 	struct sock			*sk;		/* the TCP connection */
 	bool				server;
@@ -70,7 +64,7 @@ struct smc_rendezvous {
 	u32				peer_diagnosis;	/* and the peer's reason, if it has declined */
 	unsigned int			unsent;		/* bytes of a message in buf that waits for the sock's lock */
 	unsigned long			unsent_since;	/* jiffies */
-	struct smc_offer		offer;		/* what the transports have to say */
+	struct smc_offer		offer;		/* of the transports */
 	struct smc_clc_proposal		proposal;	/* client: ours; server: the peer's */
 	struct smc_clc_accept		local;		/* our ACCEPT or CONFIRM */
 	struct smc_clc_accept		peer;		/* theirs */
@@ -80,14 +74,11 @@ struct smc_rendezvous {
 	u8				buf[SMC_CLC_MAX];
 };
 
-/*
- * What differs between the two sides of a rendezvous when a message has come, or none. Results are
- * those of smc_rendezvous_step().
- */
+/* What differs between client and server. Functions return what smc_rendezvous_step() does. */
 struct smc_rendezvous_side {
-	u8 (*expects)(enum smc_rendezvous_step step);	/* type of the next message; a DECLINE may come at any time */
-	int (*recv)(struct smc_rendezvous *rv, u8 type);	/* it is there */
-	int (*resume)(struct smc_rendezvous *rv);	/* it is not, but the transport may get on */
+	u8 (*expects)(enum smc_rendezvous_step step);	/* type of the next message, or a DECLINE */
+	int (*recv)(struct smc_rendezvous *rv, u8 type);	/* it has come */
+	int (*resume)(struct smc_rendezvous *rv);	/* it has not, but the transport may be ready */
 };
 
 /* rendezvous.c: for sock/, which takes the steps, and for the two sides */
@@ -118,7 +109,7 @@ int smc_clc_io_recv_decline(struct smc_rendezvous *rv);
 extern const struct smc_rendezvous_side smc_client, smc_server;
 int smc_client_propose(struct smc_rendezvous *rv);
 
-/* negotiate.c: decisions, of which each is 0 or the reason to fall back */
+/* negotiate.c: decisions; each returns 0 or the reason to fall back */
 bool smc_negotiate_ipsec(struct sock *sk);
 u32 smc_negotiate_server(struct sock *sk, struct smc_clc_proposal *p, const struct smc_local *local);
 u32 smc_negotiate_accept(const struct smc_clc_proposal *p, const struct smc_clc_accept *a);

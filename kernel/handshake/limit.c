@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Handshake limitation: where an administrator or a program has asked for it, connections beyond
- * what the handshakes can keep up with are TCP from the start, instead of waiting for their turn.
- * What counts everywhere is the half of a listener's backlog: see synport.c.
+ * Handshake limitation: if an administrator or a program has asked for it, new connections are TCP from the
+ * start while too many handshakes run. Without it only half of a listener's backlog is the limit: see
+ * synport.c.
  */
 
 #include <linux/cpumask.h>
@@ -12,12 +12,10 @@
 #include "../net.h"
 #include "synopt.h"
 
-/* More than this many in progress for each processor means that they do not keep up. */
+/* Handshakes that may run for each processor. */
 #define PER_CPU 8
 
-/*
- * smc_limit_reached() - shall a SYN for this listener be answered without the option? Any context.
- */
+/* smc_limit_reached() - must a SYN for this listener be answered without the option? Any context. */
 bool smc_limit_reached(const struct smc_synopt_port *port)
 {
 	struct smc_net *sn = smc_net(sock_net(port->sk));

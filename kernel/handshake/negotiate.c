@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * What two hosts have in common: versions, paths, identifiers, limits. Decisions only; others send
- * and receive.
- */
+/* Decisions about versions, paths, identifiers and limits. Nothing here sends or receives. */
 
 #include <net/sock.h>
 
@@ -11,8 +8,8 @@
 #include "handshake.h"
 
 /*
- * smc_negotiate_ipsec() - does a policy of IPsec, of the socket or of the host, apply to the
- * connection? A transport would go around it. May sleep.
+ * smc_negotiate_ipsec() - does an IPsec policy of the socket or of the host apply to the connection? A
+ * transport would bypass it. May sleep.
  */
 bool smc_negotiate_ipsec(struct sock *sk)
 {
@@ -24,14 +21,14 @@ static u8 path_of(bool d, bool r)
 	return d ? (r ? SMC_PATH_B : SMC_PATH_D) : (r ? SMC_PATH_R : SMC_PATH_N);
 }
 
-/* The first reason is the one that counts: the paths are tried in the order of preference. */
+/* The first reason counts, because the paths are tried in the order of preference. */
 static void set_first_reason(u32 *reason, u32 code)
 {
 	if (!*reason)
 		*reason = code;
 }
 
-/* Takes SMC-Dv2 or SMC-Rv2 out of a proposal if it lacks what it takes here. */
+/* Removes SMC-Dv2 or SMC-Rv2 from a proposal if a requirement is missing. */
 static void check_v2(struct smc_clc_proposal *p, const struct smc_local *local, u32 *reason)
 {
 	bool d = smc_clc_path_has_d(p->path_v2), r = smc_clc_path_has_r(p->path_v2);
@@ -53,7 +50,7 @@ static void check_v2(struct smc_clc_proposal *p, const struct smc_local *local, 
 	p->path_v2 = path_of(d, r && local->r2);
 }
 
-/* Version 1 is between hosts of one subnet only. */
+/* Removes the paths of version 1 that are not possible; it is for hosts of one subnet. */
 static void check_v1(struct sock *sk, struct smc_clc_proposal *p, const struct smc_local *local, u32 *reason)
 {
 	bool d = smc_clc_path_has_d(p->path_v1) && local->d1, r = smc_clc_path_has_r(p->path_v1) && local->r1;
@@ -67,13 +64,13 @@ static void check_v1(struct sock *sk, struct smc_clc_proposal *p, const struct s
 }
 
 /**
- * smc_negotiate_server() - what of a proposal is possible here
+ * smc_negotiate_server() - decides which paths of a proposal are possible here
  * @sk: the connection
- * @p: the proposal; paths that are not possible are taken out of it
+ * @p: the proposal; paths that are not possible are removed
  * @local: what this host can do
  *
- * May sleep. Return: 0, or the reason if no path is left, or if the limits for SMC-Rv2 are out of
- * bounds, which rules out the others, too.
+ * May sleep. Return: 0, or the reason if no path is left, or if the limits for SMC-Rv2 are out of bounds:
+ * then no other path is used.
  */
 u32 smc_negotiate_server(struct sock *sk, struct smc_clc_proposal *p, const struct smc_local *local)
 {
@@ -110,7 +107,7 @@ static bool is_offered(const struct smc_clc_proposal *p, const struct smc_clc_ac
  * @p: what it has proposed
  * @a: the answer
  *
- * Any context. Return: 0 or the reason for which not.
+ * Any context. Return: 0 or the reason why not.
  */
 u32 smc_negotiate_accept(const struct smc_clc_proposal *p, const struct smc_clc_accept *a)
 {
@@ -140,7 +137,7 @@ u32 smc_negotiate_accept(const struct smc_clc_proposal *p, const struct smc_clc_
  * @ours: the ACCEPT that it answers
  * @theirs: the CONFIRM
  *
- * Any context. Return: 0 or the reason for which not.
+ * Any context. Return: 0 or the reason why not.
  */
 u32 smc_negotiate_confirm(const struct smc_clc_accept *ours, const struct smc_clc_accept *theirs)
 {

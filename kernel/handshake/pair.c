@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Connecting two ends in one namespace. Messages over TCP would tell this kernel what it knows: both
- * ends have asked for SMC by the option, as ever, and a transport connects them at once.
+ * Connecting two ends in one namespace. CLC messages would tell this kernel only what it knows. Both ends
+ * have asked for SMC by the option, as usual; then a transport connects them at once.
  */
 
 #include <net/inet_hashtables.h>
@@ -10,7 +10,7 @@
 #include "../net.h"
 #include "handshake.h"
 
-/* The other end of a connection, if it is a socket of the same namespace and connected, with a reference. */
+/* Returns the other end of a connection, with a reference, if it is a connected socket of the same namespace. */
 static struct sock *other_end(struct sock *sk)
 {
 	struct sock *peer = smc_net_peer(sk);

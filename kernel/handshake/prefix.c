@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The subnets of a connection, by which version 1 finds out whether two hosts are on one network
- * (RFC 7609, 3.5.1). Routes, devices and addresses may go while they are looked at: all of it
- * happens in one RCU section, and what is gone is no match.
+ * The subnets of a connection, by which version 1 tells whether two hosts are on one network (RFC 7609,
+ * 3.5.1). Routes, devices and addresses may be removed meanwhile: one RCU section covers each check, and
+ * what has been removed does not match.
  */
 
 #include <linux/inetdevice.h>

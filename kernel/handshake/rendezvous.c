@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A rendezvous, step by step. No thread waits for the peer: a step goes as far as the messages that
- * have come allow, and says how the connection goes on, or that the next message is due.
+ * A rendezvous, step by step. No thread waits for the peer: a step handles the messages that have come, and
+ * returns the outcome, or that the next message is due.
  */
 
 #include <linux/slab.h>
@@ -11,10 +11,10 @@
 #include "../wire/reason.h"
 #include "handshake.h"
 
-/* A rendezvous lives for milliseconds, and is a few kilobytes with its message: apart from records. */
+/* Apart from struct smc_sock: a rendezvous takes a few kilobytes, for milliseconds. */
 static struct kmem_cache *cache;
 
-/* A transport may get on with what it had to wait for. */
+/* A transport has what it had to wait for. */
 static void transport_ready(struct smc_offer *offer)
 {
 	mod_delayed_work(smc_net_wq, container_of(offer, struct smc_rendezvous, offer)->work, 0);
@@ -24,7 +24,7 @@ static void transport_ready(struct smc_offer *offer)
  * smc_rendezvous_new() - begins a rendezvous
  * @sk: the TCP connection, which the caller keeps
  * @server: the side
- * @work: calls smc_rendezvous_step(); is started when a transport may get on
+ * @work: calls smc_rendezvous_step(); is started when a transport may continue
  *
  * May sleep. Return: NULL without memory.
  */
@@ -46,10 +46,7 @@ struct smc_rendezvous *smc_rendezvous_new(struct sock *sk, bool server, struct d
 	return rv;
 }
 
-/*
- * smc_rendezvous_free() - ends a rendezvous, and a connection that nobody has taken out of it. After its last
- * step. May sleep.
- */
+/* smc_rendezvous_free() - after the last step; ends a connection that is still in the offer. May sleep. */
 void smc_rendezvous_free(struct smc_rendezvous *rv)
 {
 	might_sleep();
@@ -68,9 +65,8 @@ int smc_rendezvous_pause(struct smc_rendezvous *rv, enum smc_rendezvous_step ste
 }
 
 /*
- * smc_rendezvous_decline_later() - the connection is to stay TCP. The peer may have found out the
- * same, and its DECLINE comes first if it comes by the deadline, in jiffies: one is enough. Return:
- * -EINPROGRESS.
+ * smc_rendezvous_decline_later() - sends DECLINE at the deadline, in jiffies, unless the peer's comes before.
+ * Return: -EINPROGRESS.
  */
 int smc_rendezvous_decline_later(struct smc_rendezvous *rv, u32 reason, unsigned long deadline)
 {
@@ -80,7 +76,7 @@ int smc_rendezvous_decline_later(struct smc_rendezvous *rv, u32 reason, unsigned
 	return -EINPROGRESS;
 }
 
-/* Goes on as far as messages and the transport allow. Return: as smc_rendezvous_step(). */
+/* Handles messages until one is missing. Return: as smc_rendezvous_step(). */
 static int exchange(struct smc_rendezvous *rv, const struct smc_rendezvous_side *side)
 {
 	enum smc_rendezvous_step before;
@@ -95,25 +91,25 @@ static int exchange(struct smc_rendezvous *rv, const struct smc_rendezvous_side 
 			rc = smc_clc_io_recv_decline(rv);
 		else if (rc > 0)
 			rc = side->recv(rv, rc);
-		/* What is due now may be there already. First comes what we have to say. */
+		/* The next message may be there already, but ours goes first. */
 	} while (rc == -EINPROGRESS && rv->step != before && !rv->unsent);
 	return rc;
 }
 
-/* Does the transport decide how long to wait? */
+/* Does the transport decide how long to wait? Then the deadline is its own. */
 static bool at_transport(enum smc_rendezvous_step step)
 {
 	return step == SMC_STEP_MATCH || step == SMC_STEP_JOIN || step == SMC_STEP_LINK;
 }
 
 /**
- * smc_rendezvous_step() - goes on with a rendezvous as far as the peer's messages allow
+ * smc_rendezvous_step() - continues a rendezvous as far as the peer's messages allow
  * @rv: the rendezvous; one thread at a time
  *
  * May sleep, but not for the peer.
  *
- * Return: how the connection goes on, an enum smc_outcome; -EINPROGRESS if a message is due, to be
- * called again when there is one, at the deadline, or after retry; else why the connection breaks.
+ * Return: an enum smc_outcome; -EINPROGRESS if a message is due, and the caller calls again when it comes,
+ * at the deadline, or after retry; another negative errno if the connection breaks.
  */
 int smc_rendezvous_step(struct smc_rendezvous *rv)
 {

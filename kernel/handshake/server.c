@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * The listening side of a rendezvous (RFC 7609, 3.5), as one sequence that pauses where a message
- * is due.
- */
+/* The listening side of a rendezvous (RFC 7609, 3.5), as one sequence that pauses where a message is due. */
 
 #include "../wire/reason.h"
 #include "handshake.h"
 
-/* Chooses a transport for what is possible here, and says so. */
+/* Chooses a transport, and sends ACCEPT. */
 static int match_transport(struct smc_rendezvous *rv)
 {
 	int rc = smc_registry_match(&rv->offer, &rv->proposal, &rv->local, &rv->ops);
@@ -24,7 +21,7 @@ static int match_transport(struct smc_rendezvous *rv)
 	return -EINPROGRESS;
 }
 
-/* The peer's PROPOSAL is there. Which of what it offers can be had here? */
+/* The peer's PROPOSAL has come. Which of its offers are possible here? */
 static int recv_proposal(struct smc_rendezvous *rv)
 {
 	struct smc_local local;
@@ -45,7 +42,7 @@ static int recv_proposal(struct smc_rendezvous *rv)
 	return match_transport(rv);
 }
 
-/* The peer knows where to write. What does the transport take beyond that? */
+/* CONFIRM has come. Has the transport brought up the link? */
 static int link_up(struct smc_rendezvous *rv)
 {
 	int rc = rv->ops->attach(&rv->offer, &rv->peer, NULL);
@@ -82,7 +79,7 @@ static u8 server_expects(enum smc_rendezvous_step step)
 	}
 }
 
-/* Without a message, the transport may get on. */
+/* No message has come, but the transport may be ready. */
 static int server_resume(struct smc_rendezvous *rv)
 {
 	switch (rv->step) {

@@ -3,11 +3,11 @@
  * The TCP option by which two hosts find out that both speak SMC (RFC 7609, 3.1 and A.1),
  * without help from TCP. Hooks on local output put it into the SYN of a socket that connects and
  * into the answer to a SYN that had it; hooks on local input look for it. They are registered in a
- * network namespace while a socket there listens or connects, and a little longer, as that costs
- * more than it saves if the next socket is about to come.
+ * network namespace while a socket there listens or connects, and for UNHOOK_DELAY after that, because
+ * registering is expensive and another socket may follow.
  *
- * Input is looked at as TCP will see it, and output as TCP has made it: our hooks are the last and
- * the first, so address translation is of no concern.
+ * Our hooks are the last on input and the first on output, so they see addresses as TCP does, whatever
+ * address translation there is.
  */
 
 #include <linux/ip.h>
@@ -34,13 +34,13 @@
 
 /*
  * The last SYN with the option that came in on a processor. TCP answers it, or not, before that
- * processor handles another one, so nothing has to be kept of SYNs that TCP does not answer. A SYN that
- * NFQUEUE has held up comes in process context, as do SYN-ACKs that TCP repeats when a socket is
- * unlocked: the thread may be on another processor for the answer, which then does without the option.
+ * processor handles another one, so we store no SYNs that TCP does not answer. A SYN that NFQUEUE has
+ * delayed comes in process context, as do SYN-ACKs that TCP repeats when a socket is unlocked: if the
+ * thread has moved to another processor, the answer does not have the option.
  */
 struct pending_syn {
 	spinlock_t		lock;
-	struct smc_net		*sn;	/* its namespace's; NULL if there is none */
+	struct smc_net		*sn;	/* of its namespace; NULL if there is no SYN */
 	struct smc_syn		syn;
 };
 
@@ -48,7 +48,7 @@ static DEFINE_PER_CPU(struct pending_syn, pending_syn) = {
 	.lock = __SPIN_LOCK_UNLOCKED(pending_syn.lock),
 };
 
-/* Locks that of this processor. Any context but hardirq. */
+/* Locks the pending SYN of this processor. Any context but hardirq. */
 static struct pending_syn *lock_pending(void)
 {
 	struct pending_syn *pending;
@@ -79,7 +79,7 @@ static void key_of(const struct sock *child, struct smc_syn_key *key)
 	key->isn = READ_ONCE(tcp_sk(child)->copied_seq) - 1;
 }
 
-/* The key of a connection whose client is in this namespace, from its end; nothing has been sent yet. */
+/* Makes the key of a connection from its client, which is in this namespace and has sent nothing yet. */
 static void key_of_client(const struct sock *client, struct smc_syn_key *key)
 {
 	struct smc_syn_key end;
@@ -93,23 +93,23 @@ static void key_of_client(const struct sock *client, struct smc_syn_key *key)
 }
 
 /*
- * The sequence number of the SYN-ACK that a child goes back to; nothing has been sent by it. It tells
- * children apart of which TCP has answered the SYN more than once, having forgotten it in between.
+ * Returns the sequence number of the SYN-ACK that has made a child, which has sent nothing yet. TCP may forget
+ * a SYN and answer it again: then the number tells the answers apart.
  */
 static u32 synack_of(const struct sock *child)
 {
 	return READ_ONCE(tcp_sk(child)->snd_una) - 1;
 }
 
-/* The table of a namespace; NULL while there is none. Under RCU. */
+/* Returns the table of promises of a namespace, NULL while there is none. Under RCU. */
 static struct smc_syntab *syns_of(const struct sock *sk)
 {
 	return smp_load_acquire(&smc_net(sock_net(sk))->synopt->syns); /* pairs with hook() */
 }
 
 /*
- * smc_synopt_state() - have both sides of an inbound connection had the option? Its listener is
- * armed. Does not sleep.
+ * smc_synopt_state() - did both sides of an inbound connection have the option? Its listener is armed. Does
+ * not sleep.
  */
 enum smc_syn_state smc_synopt_state(const struct sock *child)
 {
@@ -126,8 +126,8 @@ enum smc_syn_state smc_synopt_state(const struct sock *child)
 }
 
 /*
- * smc_synopt_claim() - the same, for good: of those who ask, one gets the connection. @port: of the
- * listener that asks; @any: for a child that another listener has promised it to, too. Does not sleep.
+ * smc_synopt_claim() - the same, and removes the entry, so that one caller gets the connection. @port: of the
+ * listener that asks; @any: also if another listener has answered the SYN. Does not sleep.
  */
 enum smc_syn_claim smc_synopt_claim(const struct sock *child, struct smc_synopt_port *port, bool any)
 {
@@ -145,7 +145,7 @@ enum smc_syn_claim smc_synopt_claim(const struct sock *child, struct smc_synopt_
 	return claim;
 }
 
-/* smc_synopt_set_remote() - a client of this namespace is going to talk CLC. Does not sleep. */
+/* smc_synopt_set_remote() - a client of this namespace is going to send CLC messages. Does not sleep. */
 void smc_synopt_set_remote(const struct sock *client)
 {
 	struct smc_syntab *syns;
@@ -160,8 +160,8 @@ void smc_synopt_set_remote(const struct sock *client)
 }
 
 /*
- * smc_synopt_listener() - the port of the listener in this namespace that has answered a client, if the
- * two may do without CLC messages; else NULL. Under RCU.
+ * smc_synopt_listener() - returns the port of the listener in this namespace that has answered a client, if
+ * they may connect without CLC messages; else NULL. Under RCU.
  */
 struct smc_synopt_port *smc_synopt_listener(const struct sock *client)
 {
@@ -183,10 +183,7 @@ void smc_synopt_register(struct smc_synopt_sock *(*fn)(const struct sock *sk))
 	connecting = fn;
 }
 
-/*
- * A SYN goes out. Is it from a socket that is to become an SMC connection, and would the answer be
- * seen?
- */
+/* Is an outgoing SYN from a socket that wants SMC, and will our hooks see the answer? */
 static bool wants_option(const struct sk_buff *skb)
 {
 	const struct sock *sk = skb->sk;
@@ -197,7 +194,7 @@ static bool wants_option(const struct sk_buff *skb)
 	opt = connecting(sk);
 	if (!opt)
 		return false;
-	/* Such a device may send the SYN through here once more, by a route that does not show it. */
+	/* Such a device may send the SYN through here again, by a route that does not reveal the device. */
 	if (READ_ONCE(opt->answer_hidden) || smc_synopt_hidden(skb, sock_net(sk))) {
 		WRITE_ONCE(opt->answer_hidden, true);
 		return false;
@@ -206,8 +203,8 @@ static bool wants_option(const struct sk_buff *skb)
 }
 
 /*
- * smc_synopt_may_migrate() - may TCP hand a child of a listener, or a request, to another one when the
- * listener is closed? That may be one of plain TCP, whose application would read CLC messages. Under RCU.
+ * smc_synopt_may_migrate() - may TCP move children or requests of a listener to another listener when it is
+ * closed? The other one may be plain TCP, and its application would read CLC messages. Under RCU.
  */
 bool smc_synopt_may_migrate(const struct sock *lsk)
 {
@@ -223,8 +220,8 @@ bool smc_synopt_may_migrate(const struct sock *lsk)
 }
 
 /*
- * Does a listener answer a SYN with the option? Not if it is none of ours. One that gets connections
- * to a port which is not its own, as a transparent proxy does, is none of ours.
+ * Does a listener answer a SYN with the option? Only if it is ours, and listens on the port of the SYN: a
+ * transparent proxy gets connections to other ports.
  */
 static bool promise(struct smc_net *sn, const struct smc_syn *syn, u32 synack, const struct sock *lsk)
 {
@@ -245,7 +242,7 @@ static bool promise(struct smc_net *sn, const struct smc_syn *syn, u32 synack, c
 	return done;
 }
 
-/* The SYN with this key that this processor has seen last, if that had the option and is new to TCP. */
+/* Takes the last SYN that this processor has seen, if it has this key. */
 static bool take_pending(struct smc_net *sn, const struct smc_syn_key *key, struct smc_syn *syn)
 {
 	struct pending_syn *pending = lock_pending();
@@ -260,17 +257,17 @@ static bool take_pending(struct smc_net *sn, const struct smc_syn_key *key, stru
 	return found;
 }
 
-/* What a SYN-ACK says. */
+/* Whether a SYN-ACK has the option. */
 enum answer {
-	ANSWER_TCP,	/* nothing */
-	ANSWER_SMC,	/* the first answer to the SYN has the option */
-	ANSWER_AGAIN,	/* it had the option before */
+	ANSWER_TCP,	/* no */
+	ANSWER_SMC,	/* yes, and it is the first answer to the SYN */
+	ANSWER_AGAIN,	/* yes, as the answer before */
 };
 
 /*
- * A SYN-ACK goes out. All answers to one SYN say the same. One without a sock is a copy that netfilter
- * has made, which changes nothing, or has a cookie: TCP will have forgotten the SYN. The first one of
- * TCP Fast Open is of a connection that has its data already: no answer to that SYN has the option.
+ * Decides whether an outgoing SYN-ACK has the option: all answers to one SYN are alike. A SYN-ACK without a
+ * sock is a copy that netfilter has made, or has a cookie, and TCP forgets the SYN. With TCP Fast Open the
+ * connection has its data before the first answer: no answer to that SYN has the option.
  */
 static enum answer synack_answer(struct smc_net *sn, const struct smc_synpkt *pkt, const struct sock *sk)
 {
@@ -288,8 +285,8 @@ static enum answer synack_answer(struct smc_net *sn, const struct smc_synpkt *pk
 }
 
 /*
- * Puts the option into a SYN-ACK. A repeated one that cannot have it is dropped: TCP will repeat it
- * once more, but a client that got it without the option would differ from its server.
+ * Puts the option into a SYN-ACK. Drops a repeated one that has no room: TCP will repeat it, and a client that
+ * got it without the option would disagree with its server.
  */
 static unsigned int synack_out(struct smc_net *sn, struct sk_buff *skb, const struct smc_synpkt *pkt)
 {
@@ -312,7 +309,7 @@ static noinline unsigned int syn_out(struct smc_net *sn, struct sk_buff *skb, u8
 
 	if (!smc_synpkt_look(skb, pf, &pkt))
 		return NF_ACCEPT;
-	/* It has been here before, as with a VRF, where packets pass twice, or is a copy of such a one. */
+	/* It has passed before: with a VRF, packets pass twice. */
 	if (smc_tcpopt_find(pkt.opts, pkt.opts_len) >= 0)
 		return NF_ACCEPT;
 	if (pkt.ack)
@@ -329,10 +326,7 @@ static unsigned int nf_out(void *priv, struct sk_buff *skb, const struct nf_hook
 	return NF_ACCEPT;
 }
 
-/*
- * Does it acknowledge what the socket has sent? snd_nxt does not say: TCP moves it when the SYN is
- * on its way already.
- */
+/* Does @ack acknowledge the socket's SYN? TCP moves snd_nxt only after it has sent the SYN, so that does not tell. */
 static bool acceptable(const struct sock *sk, u32 ack)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -340,7 +334,7 @@ static bool acceptable(const struct sock *sk, u32 ack)
 	return after(ack, READ_ONCE(tp->snd_una)) && !after(ack, READ_ONCE(tp->write_seq));
 }
 
-/* A SYN-ACK that TCP will take for the socket's own says whether the peer speaks SMC. */
+/* A SYN-ACK that TCP will accept for a socket tells whether the peer speaks SMC. */
 static void in_synack(struct net *net, const struct smc_synpkt *pkt, struct sk_buff *skb, bool has)
 {
 	struct sock *sk = smc_synsock_find(net, pkt, skb);
@@ -356,7 +350,7 @@ static void in_synack(struct net *net, const struct smc_synpkt *pkt, struct sk_b
 	sock_gen_put(sk);
 }
 
-/* Does a SYN come from a socket of this namespace, which may do without a handshake? */
+/* Does a SYN come from a socket of this namespace, which may connect without CLC messages? */
 static bool is_local(struct smc_net *sn, const struct nf_hook_state *state)
 {
 	return state->in && (state->in->flags & IFF_LOOPBACK) &&
@@ -364,8 +358,8 @@ static bool is_local(struct smc_net *sn, const struct nf_hook_state *state)
 }
 
 /*
- * A SYN with the option is about to reach TCP. @state: of what TCP has for it. A request has been answered
- * already: if not with the option, then no answer will have it.
+ * Stores a SYN with the option, which is about to reach TCP. @state: of the sock that TCP has for it. A request
+ * has been answered already: the option is in all answers to it or in none.
  */
 static void save_pending(struct smc_net *sn, const struct smc_synpkt *pkt, struct sk_buff *skb, bool local, int state)
 {
@@ -380,7 +374,7 @@ static void save_pending(struct smc_net *sn, const struct smc_synpkt *pkt, struc
 	spin_unlock_bh(&pending->lock);
 }
 
-/* A SYN comes in. @has: it has the option. Drops it if TCP would, were all children in TCP's own queue. */
+/* A SYN comes in. @has: it has the option. Drops it if TCP would do so with all children in its own queue. */
 static unsigned int in_syn(struct smc_net *sn, const struct smc_synpkt *pkt, struct sk_buff *skb,
 			   const struct nf_hook_state *hook, bool has)
 {
@@ -428,7 +422,7 @@ static const struct nf_hook_ops hooks[] = {
 #endif
 };
 
-/* The hooks of one namespace; they find it by their argument. */
+/* Registers the hooks of a namespace. */
 static int hook(struct smc_net *sn)
 {
 	struct smc_synopt_net *so = sn->synopt;
@@ -467,10 +461,7 @@ static void unhook(struct smc_synopt_net *so)
 	if (!so->hooked)
 		return;
 	nf_unregister_net_hooks(so->net, so->hooks, ARRAY_SIZE(hooks));
-	/*
-	 * First packets that are in a hook, which count on the table; then others, which see
-	 * whether it is there.
-	 */
+	/* Wait for packets that are in a hook and use the table; then for other users, which check whether it is there. */
 	synchronize_net();
 	cancel_delayed_work_sync(&so->reap);
 	WRITE_ONCE(so->syns, NULL);
@@ -479,7 +470,7 @@ static void unhook(struct smc_synopt_net *so)
 	so->hooked = false;
 }
 
-/* There is work while there are entries. */
+/* Runs again while there are entries. */
 static void reap_work(struct work_struct *work)
 {
 	struct smc_synopt_net *so = container_of(to_delayed_work(work), struct smc_synopt_net, reap);

@@ -19,7 +19,7 @@ struct sock;
 
 #define SMC_SYNOPT_PORTS 64	/* hash buckets of listening ports */
 
-/* What the option needs of a network namespace. */
+/* The state of the option in a network namespace. */
 struct smc_synopt_net {
 	struct net		*net;
 	atomic_t		users;		/* sockets that listen or connect */
@@ -34,40 +34,40 @@ struct smc_synopt_net {
 	atomic_t		held;		/* of all listeners, see struct smc_synopt_port */
 };
 
-/* What the hooks know of a socket, and tell it. Part of the socket's record. */
+/* What hooks and socket tell each other. Part of struct smc_sock. All are single words, without a lock. */
 struct smc_synopt_sock {
 	bool			peer_smc;	/* the peer's SYN or SYN-ACK had the option; hooks write that of a client */
 	bool			answer_hidden;	/* our hooks cannot see the SYN-ACK; hooks write it */
 	bool			limit_hs;	/* SMC_LIMIT_HS is set */
 };
 
-/* A listener, as the hooks know it. Part of the listener; freed after a grace period with it. */
+/* A listener, as the hooks know it. Part of struct smc_listener; freed with it after a grace period. */
 struct smc_synopt_port {
 	struct hlist_node	node;
 	struct sock		*sk;		/* of the listener; valid while it listens */
 	const struct smc_synopt_sock *opt;
-	u64			id;		/* of this time that it listens; never 0, never used again */
+	u64			id;		/* of this call of listen(); never 0, never reused */
 	u16			port;
 	unsigned int		reserved;	/* ports_lock; promises and handshakes, at most half of the backlog */
 	unsigned int		promises;	/* ports_lock; its entries in the table of promises */
 	atomic_t		held;		/* children out of TCP's queue that count for the backlog */
 };
 
-/* How long a client of this namespace has to say whether it does without CLC messages. */
+/* How long a client of this namespace may take to decide whether it needs CLC messages. */
 #define SMC_SYN_LOCAL_TIME msecs_to_jiffies(10)
 
-/* What both sides of an inbound connection have said. */
+/* Whether both sides of an inbound connection had the option. */
 enum smc_syn_state {
 	SMC_SYN_NOTHING,	/* it is TCP */
 	SMC_SYN_SMC,		/* a handshake is to follow */
-	SMC_SYN_UNDECIDED,	/* the client is about to say whether one does */
+	SMC_SYN_UNDECIDED,	/* the client, in this namespace, is about to decide whether one follows */
 };
 
-/* What a child of a listener may have of it. */
+/* What a child of a listener is, and what is reserved for it. */
 enum smc_syn_claim {
 	SMC_CLAIM_NONE,		/* it is TCP */
-	SMC_CLAIM_RESERVED,	/* a handshake, for which the listener has reserved a place: the caller's now */
-	SMC_CLAIM_LATE,		/* a handshake, for which nothing is reserved any more */
+	SMC_CLAIM_RESERVED,	/* a handshake is due, with a reserved place, which is the caller's now */
+	SMC_CLAIM_LATE,		/* a handshake is due, but its place has been freed */
 };
 
 /* synopt.c */
@@ -110,7 +110,7 @@ struct smc_syn_key {
 	u32			isn;
 };
 
-/* A SYN that has come with the option, and that a listener is about to answer with it. */
+/* A SYN with the option, which a listener is about to answer with the option. */
 struct smc_syn {
 	struct smc_syn_key	key;
 	int			dif, sdif;	/* where it came in, as TCP looks sockets up */

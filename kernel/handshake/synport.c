@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Listeners by their port, as the hooks find them, and how many handshakes each of them may have.
+ * Listeners by their port, as the hooks find them, and the number of handshakes that each may have.
  *
- * A connection counts from the SYN-ACK that carries the option until the end of its handshake. All
- * these together get at most half of the listener's backlog, so that peers which ask for SMC and
- * then say nothing cannot keep plain TCP connections out of it.
+ * A connection counts from the SYN-ACK with the option until the end of its handshake. These connections
+ * get at most half of the listener's backlog, so that peers which ask for SMC and then stay silent leave
+ * room for plain TCP connections.
  */
 
 #include <net/inet_sock.h>
@@ -81,9 +81,8 @@ void smc_synopt_port_del(struct smc_synopt_port *port)
 }
 
 /*
- * smc_synopt_port_full() - are there more connections that nobody has accepted than the backlog
- * allows? TCP asks this of its own queue, and with it we do of the connections that have left that
- * queue. Under RCU.
+ * smc_synopt_port_full() - is the backlog full, counting the connections that have left TCP's queue? TCP counts
+ * only those in its queue. Under RCU.
  */
 bool smc_synopt_port_full(const struct smc_synopt_port *port)
 {
@@ -93,7 +92,7 @@ bool smc_synopt_port_full(const struct smc_synopt_port *port)
 }
 
 /*
- * smc_synopt_port_hold() - @n more connections, or fewer, that have left TCP's queue count for the
+ * smc_synopt_port_hold() - adds @n to the number of connections that have left TCP's queue and count for the
  * backlog. Any context.
  */
 void smc_synopt_port_hold(struct smc_synopt_port *port, int n)
@@ -113,8 +112,8 @@ static bool has_room(const struct smc_synopt_port *port)
 }
 
 /*
- * smc_synopt_promise() - reserves a place for a connection that is about to be promised SMC. Does
- * not sleep. Return: the listener's identifier, or 0 if there is no room, or no listener any more.
+ * smc_synopt_promise() - reserves a place for a connection whose SYN-ACK will have the option. Does not sleep.
+ * Return: the listener's identifier, or 0 if there is no room or the listener has been closed.
  */
 u64 smc_synopt_promise(struct smc_synopt_net *so, struct smc_synopt_port *port)
 {
@@ -131,9 +130,8 @@ u64 smc_synopt_promise(struct smc_synopt_net *so, struct smc_synopt_port *port)
 }
 
 /*
- * smc_synopt_promise_end() - gives back what smc_synopt_promise() took, unless the listener has gone
- * meanwhile. @promise: its entry in the table is gone; @reserved: the place that was reserved is free.
- * Any context but hardirq.
+ * smc_synopt_promise_end() - undoes smc_synopt_promise(), unless the listener has been closed meanwhile.
+ * @promise: the entry in the table is gone; @reserved: the reserved place is free. Any context but hardirq.
  */
 void smc_synopt_promise_end(struct smc_synopt_net *so, u16 port, u64 listener, bool promise, bool reserved)
 {
@@ -149,8 +147,8 @@ void smc_synopt_promise_end(struct smc_synopt_net *so, u16 port, u64 listener, b
 }
 
 /*
- * smc_synopt_reserve() - reserves a place for the handshake of a child that has lost its own, as its
- * client took long to acknowledge the SYN-ACK. Does not sleep. Return: false if there is no room.
+ * smc_synopt_reserve() - reserves a place for a child that has lost its own, because its client took long to
+ * acknowledge the SYN-ACK. Does not sleep. Return: false if there is no room.
  */
 bool smc_synopt_reserve(struct smc_synopt_port *port)
 {
@@ -171,7 +169,7 @@ void smc_synopt_unreserve(struct smc_synopt_port *port)
 	struct smc_synopt_net *so = net_of(port);
 
 	spin_lock_bh(&so->ports_lock);
-	/* Listening may have ended and begun again since the place was reserved: then it is not counted. */
+	/* A place that was reserved before listening ended and began again does not count any more. */
 	if (port->reserved)
 		port->reserved--;
 	spin_unlock_bh(&so->ports_lock);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Whether a client can see what its server answers. The option goes into a SYN only if it can: else
- * the server would wait for a handshake of which the client knows nothing.
+ * Whether our hooks can see a server's SYN-ACK. Only then does the option go into the SYN: else the server
+ * would wait for a handshake of which the client knows nothing.
  */
 
 #include <linux/netdevice.h>
@@ -11,8 +11,8 @@
 #include "synopt.h"
 
 /*
- * Does a device hand packets to those above it when they have passed LOCAL_IN already, in its own
- * namespace? So does one beneath an ipvlan device of mode L3S.
+ * Does a device hand packets to upper devices after they have passed LOCAL_IN in its own namespace? A device
+ * beneath an ipvlan device of mode L3S does.
  */
 static int hides(struct net_device *lower, struct netdev_nested_priv *priv)
 {
@@ -22,8 +22,8 @@ static int hides(struct net_device *lower, struct netdev_nested_priv *priv)
 }
 
 /*
- * smc_synopt_hidden() - do the hooks of a namespace miss the packets that come in by the device that a
- * SYN leaves by? Looked at for each SYN, so it ends when the device is given another mode. Under RCU.
+ * smc_synopt_hidden() - do the hooks of a namespace miss packets that come in by the device that a SYN leaves
+ * by? Asked for each SYN, because the mode of the device may change. Under RCU.
  */
 bool smc_synopt_hidden(const struct sk_buff *skb, const struct net *net)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What TCP has for a SYN or SYN-ACK that comes in: a sock, or a listener and whether that has room. */
+/* Looks up the sock that TCP has for an incoming SYN or SYN-ACK, or the listener and whether it has room. */
 
 #include <net/inet6_hashtables.h>
 #include <net/inet_hashtables.h>
@@ -10,9 +10,9 @@
 #include "synpkt.h"
 
 /*
- * smc_synsock_find() - what TCP has for a packet that comes in, other than a listener. From a hook on
- * input. Return: a full sock, a request or one in TIME-WAIT, with a reference that sock_gen_put()
- * gives back; NULL if there is nothing.
+ * smc_synsock_find() - looks up the sock that TCP has for an incoming packet, other than a listener. From a
+ * hook on input. Return: a full sock, a request or one in TIME-WAIT, with a reference that sock_gen_put()
+ * drops; NULL if there is none.
  */
 struct sock *smc_synsock_find(struct net *net, const struct smc_synpkt *pkt, struct sk_buff *skb)
 {
@@ -40,15 +40,15 @@ int smc_synsock_state(struct net *net, const struct smc_synpkt *pkt, struct sk_b
 }
 
 /*
- * The listener that TCP will choose for a SYN; NULL if it has none, or without memory. A program that
- * chooses one (SO_ATTACH_REUSEPORT_EBPF) has to find the TCP header first, as when TCP asks it. With
- * softirqs disabled, as such programs have it, and under RCU, which keeps the listener.
+ * Returns the listener that TCP will choose for a SYN; NULL if it has none, or without memory. A BPF program
+ * that chooses one (SO_ATTACH_REUSEPORT_EBPF) expects the TCP header first, as when TCP calls it, and softirqs
+ * disabled. Under RCU, which keeps the listener.
  */
 static struct sock *listener_of(struct net *net, const struct smc_synpkt *pkt, struct sk_buff *skb)
 {
 	struct sock *lsk = skb->sk;
 
-	/* As a transparent proxy has it. */
+	/* A transparent proxy may have set it. */
 	if (lsk && sk_fullsock(lsk))
 		return lsk->sk_state == TCP_LISTEN ? lsk : NULL;
 	if (!pskb_may_pull(skb, pkt->tcp + pkt->tcp_len))

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The promises of listeners: SYNs with the option that were answered with the option, from the
- * SYN-ACK until someone takes the connection out of TCP's accept queue.
+ * SYN-ACK until the connection leaves TCP's accept queue.
  *
- * Nobody can fill the table from outside beyond what TCP itself holds: an entry is removed when TCP
- * has neither a request nor a connection for it any more, and no port gets more than its share. When
- * there is no room, a connection is plain TCP.
+ * The table holds no more than TCP itself: an entry is removed when TCP has neither a request nor a
+ * connection for it any more. The entries of each port are limited. When there is no room, a connection
+ * is plain TCP.
  */
 
 #include <linux/jhash.h>
@@ -23,11 +23,11 @@
 
 #define BUCKETS 1024
 #define ENTRIES_MAX 16384
-/* TCP repeats a SYN-ACK for as long as that. */
+/* TCP repeats a SYN-ACK for no longer. */
 #define LIFETIME (64 * HZ)
 /*
- * A client that is real acknowledges the SYN-ACK within this time. After it the entry no longer
- * counts for the listener's backlog, or a few SYNs with forged addresses could use up all of that.
+ * A real client acknowledges the SYN-ACK within this time. After it the entry does not count for the listener's
+ * backlog, which a few SYNs with forged addresses could use up otherwise.
  */
 #define RESERVED_TIME HZ
 
@@ -35,10 +35,10 @@ struct entry {
 	struct hlist_node	node;
 	struct smc_syn		syn;
 	u32			synack;		/* sequence number of the SYN-ACK */
-	u64			listener;	/* that has answered, see smc_synopt_port.id */
+	u64			listener;	/* that has answered: smc_synopt_port.id */
 	unsigned long		since;		/* jiffies; when the SYN came */
 	unsigned long		expires;	/* jiffies */
-	bool			reserved;	/* the listener has a place for it */
+	bool			reserved;	/* the listener has a place reserved for it */
 	bool			missed;		/* TCP did not have it at the last look */
 };
 
@@ -67,7 +67,7 @@ struct smc_syntab *smc_syntab_new(void)
 	return t;
 }
 
-/* smc_syntab_free() - when nobody can use it any more. May sleep. */
+/* smc_syntab_free() - after the last user. May sleep. */
 void smc_syntab_free(struct smc_syntab *t)
 {
 	struct hlist_node *next;
@@ -92,7 +92,7 @@ static bool expired(const struct entry *e)
 	return !time_before(jiffies, e->expires);
 }
 
-/* The entry of a connection, or NULL. */
+/* Returns the entry of a connection, or NULL. */
 static struct entry *find(struct bucket *b, const struct smc_syn_key *key)
 {
 	struct entry *e;
@@ -112,8 +112,8 @@ static void unlink(struct smc_syntab *t, struct bucket *b, struct entry *e)
 }
 
 /*
- * smc_syntab_add() - a SYN is answered with the option. @synack: sequence number of the answer;
- * @listener: who answers, and has reserved a place. Softirq. Return: false if there is no room.
+ * smc_syntab_add() - adds a SYN that is answered with the option. @synack: sequence number of the answer;
+ * @listener: answers, and has reserved a place. Softirq. Return: false if there is no room.
  */
 bool smc_syntab_add(struct smc_syntab *t, const struct smc_syn *syn, u32 synack, u64 listener)
 {
@@ -141,9 +141,8 @@ full:
 }
 
 /*
- * smc_syntab_repeat() - was the SYN that a SYN-ACK is for answered with the option before? Then all
- * further answers have it, because nobody knows which one arrives. @synack: sequence number of this
- * one. Softirq.
+ * smc_syntab_repeat() - was the SYN answered with the option before? Then all further answers have it, because
+ * any of them may be the one that arrives. @synack: sequence number of this answer. Softirq.
  */
 bool smc_syntab_repeat(struct smc_syntab *t, const struct smc_syn_key *key, u32 synack)
 {
@@ -160,16 +159,16 @@ bool smc_syntab_repeat(struct smc_syntab *t, const struct smc_syn_key *key, u32 
 	return e;
 }
 
-/* Has a local client still to say whether it does without CLC? */
+/* May a local client still decide to connect without CLC messages? */
 static bool undecided(const struct entry *e)
 {
 	return e->syn.local && time_before(jiffies, e->since + SMC_SYN_LOCAL_TIME);
 }
 
 /*
- * smc_syntab_find() - what both sides of a connection have said. @synack: sequence number of the
- * SYN-ACK that the child goes back to. If that is another one than we know of, TCP has forgotten the
- * SYN meanwhile, and has answered a later one, perhaps with a cookie. Any context but hardirq.
+ * smc_syntab_find() - did both sides of a connection have the option? @synack: sequence number of the SYN-ACK
+ * that has made the child. If it differs from the entry's, TCP has forgotten the SYN and answered a later one,
+ * perhaps with a cookie. Any context but hardirq.
  */
 enum smc_syn_state smc_syntab_find(struct smc_syntab *t, const struct smc_syn_key *key, u32 synack)
 {
@@ -186,8 +185,8 @@ enum smc_syn_state smc_syntab_find(struct smc_syntab *t, const struct smc_syn_ke
 }
 
 /*
- * smc_syntab_local() - which listener has a connection, if its client may do without CLC? 0: none,
- * or it may not. Any context but hardirq.
+ * smc_syntab_local() - returns the listener of a connection whose client may connect without CLC messages, or
+ * 0. Any context but hardirq.
  */
 u64 smc_syntab_local(struct smc_syntab *t, const struct smc_syn_key *key)
 {
@@ -203,7 +202,7 @@ u64 smc_syntab_local(struct smc_syntab *t, const struct smc_syn_key *key)
 	return listener;
 }
 
-/* smc_syntab_set_remote() - a local client wants to talk CLC after all. Any context but hardirq. */
+/* smc_syntab_set_remote() - a local client is going to send CLC messages. Any context but hardirq. */
 void smc_syntab_set_remote(struct smc_syntab *t, const struct smc_syn_key *key)
 {
 	struct bucket *b = bucket_of(t, key);
@@ -216,7 +215,7 @@ void smc_syntab_set_remote(struct smc_syntab *t, const struct smc_syn_key *key)
 	spin_unlock_bh(&b->lock);
 }
 
-/* Gives back what the listener has for an entry that is off its list. @keep: but the place reserved. */
+/* Frees an entry that is off its list. @keep: its reserved place stays. */
 static void discard(struct smc_synopt_net *so, struct entry *e, bool keep)
 {
 	smc_synopt_promise_end(so, ntohs(e->syn.key.self_port), e->listener, true, e->reserved && !keep);
@@ -224,9 +223,9 @@ static void discard(struct smc_synopt_net *so, struct entry *e, bool keep)
 }
 
 /*
- * smc_syntab_claim() - have both sides of a connection said that they speak SMC? Forgets it then, so
- * that one caller hears it. @synack: see smc_syntab_find(); @listener: whose child it has to be,
- * unless @any. Any context but hardirq.
+ * smc_syntab_claim() - did both sides of a connection have the option? Removes the entry, so that one caller
+ * gets it. @synack: see smc_syntab_find(); @listener: has to be the entry's, unless @any. Any context but
+ * hardirq.
  */
 enum smc_syn_claim smc_syntab_claim(struct smc_syntab *t, struct smc_synopt_net *so,
 				    const struct smc_syn_key *key, u32 synack, u64 listener, bool any)
@@ -252,7 +251,7 @@ enum smc_syn_claim smc_syntab_claim(struct smc_syntab *t, struct smc_synopt_net 
 	return mine ? SMC_CLAIM_RESERVED : SMC_CLAIM_LATE;
 }
 
-/* Has TCP a request or a connection for an entry? */
+/* Does TCP have a request or a connection for an entry? */
 static bool tcp_has(const struct entry *e, struct net *net)
 {
 	const struct smc_syn *syn = &e->syn;
@@ -275,8 +274,8 @@ static bool tcp_has(const struct entry *e, struct net *net)
 }
 
 /*
- * Is an entry of no use any more? A look-up may find nothing at the moment at which a request becomes
- * a connection, so only two in a row count.
+ * Is an entry of no use any more? A lookup may miss a request that becomes a connection at this moment, so only
+ * two misses in a row count.
  */
 static bool is_dead(struct entry *e, struct net *net)
 {
@@ -289,8 +288,8 @@ static bool is_dead(struct entry *e, struct net *net)
 }
 
 /*
- * smc_syntab_reap() - removes entries that no client will claim, and lets those that are late count no
- * longer. Once a second. May sleep. Return: whether entries are left.
+ * smc_syntab_reap() - removes dead entries, and frees the reserved places of those that are late. Once a second.
+ * May sleep. Return: whether entries are left.
  */
 bool smc_syntab_reap(struct smc_syntab *t, struct smc_synopt_net *so)
 {

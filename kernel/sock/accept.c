@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * accept(): connections whose handshake is over, and those from TCP's own queue that never had one.
- */
+/* accept(): connections whose handshake is over, and those in TCP's queue that need none. */
 
 #include <net/inet_connection_sock.h>
 #include <net/tcp_states.h>
@@ -9,10 +7,7 @@
 #include "../wire/reason.h"
 #include "sock.h"
 
-/*
- * The application has a connection that is plain TCP. Without memory for a record it just is in no
- * listing.
- */
+/* The application gets a connection that is plain TCP. Without memory for a struct smc_sock no dump lists it. */
 static void adopt_tcp(struct socket *newsock, u32 reason)
 {
 	struct smc_sock *smc = smc_table_new(newsock->sk, GFP_KERNEL);
@@ -47,7 +42,7 @@ static void hand_over(struct smc_sock *child, struct socket *newsock)
 	smc_table_put(parent);
 }
 
-/* The application has a connection that its client, in this kernel, has made ready. */
+/* The application gets a connection that its client, in this kernel, has made ready. */
 static void adopt_local(struct smc_sock *child, struct socket *newsock)
 {
 	struct smc_sock *parent = child->parent;
@@ -59,7 +54,7 @@ static void adopt_local(struct smc_sock *child, struct socket *newsock)
 	smc_table_put(parent);
 }
 
-/* Resets a connection that the application does not get. The application's socket is empty again. */
+/* Resets a connection that the application does not get, and empties the application's socket. */
 static void reset_conn(struct socket *newsock)
 {
 	struct sock *sk = smc_listen_detach_sock(newsock);
@@ -69,8 +64,8 @@ static void reset_conn(struct socket *newsock)
 }
 
 /*
- * TCP had a connection whose peer has asked for SMC: begins the handshake, for which a place is reserved.
- * The application's socket is empty again.
+ * TCP's accept() has returned a connection whose peer has asked for SMC: begins the handshake, for which a place
+ * is reserved, and empties the application's socket.
  */
 static void divert_child(struct smc_sock *lsmc, struct socket *newsock)
 {
@@ -85,8 +80,8 @@ static void divert_child(struct smc_sock *lsmc, struct socket *newsock)
 }
 
 /*
- * One look. A connection that waits for an earlier one to be ready holds back nothing that TCP has.
- * Return: 0 with a connection, -EAGAIN without, or what else TCP says.
+ * Looks for a connection once. One that waits for an earlier one to be ready does not delay those in TCP's queue.
+ * Return: 0 with a connection, -EAGAIN without, or TCP's error.
  */
 static int try_accept(struct smc_sock *lsmc, struct socket *sock, struct socket *newsock, bool kern)
 {
@@ -130,9 +125,8 @@ static int try_accept(struct smc_sock *lsmc, struct socket *sock, struct socket 
 }
 
 /*
- * Sleeps until there is something to look at. Exclusively: a connection wakes one of the threads
- * that accept. One that is only the beginning of a handshake wakes one in vain, and its end then
- * another.
+ * Sleeps until there may be a connection. Exclusively: each connection wakes one thread. One that needs a
+ * handshake wakes a thread in vain, and another one when the handshake ends.
  */
 static int wait_for_child(struct smc_sock *lsmc, struct socket *sock, long *timeo)
 {

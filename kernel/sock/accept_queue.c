@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The accept queue: children of a listener that nobody has accepted yet, whether they are in TCP's queue,
- * in their handshake, or ready. Here is which of them is next, and which count for the backlog.
+ * in their handshake, or ready. This file decides which of them is next, and which count for the backlog.
  */
 
 #include <net/inet_connection_sock.h>
 
 #include "listener.h"
 
-/* smc_accept_queue_hold() - lets a child count for the backlog. Under the listener's lock. */
+/* smc_accept_queue_hold() - counts a child for the backlog. */
 void smc_accept_queue_hold(struct smc_listener *l, struct smc_sock *child)
 {
 	lockdep_assert_held(&l->lock);
@@ -18,7 +18,7 @@ void smc_accept_queue_hold(struct smc_listener *l, struct smc_sock *child)
 	smc_synopt_port_hold(&l->port, 1);
 }
 
-/* Undoes smc_accept_queue_hold(). Under the listener's lock. */
+/* Undoes smc_accept_queue_hold(). */
 static void unhold(struct smc_listener *l, struct smc_sock *child)
 {
 	lockdep_assert_held(&l->lock);
@@ -36,7 +36,7 @@ static const enum head heads[] = {
 	[SMC_SYN_UNDECIDED]	= HEAD_UNDECIDED,
 };
 
-/* Has the client of a child, in this kernel, connected it? */
+/* Has the child's client, in this kernel, connected it? */
 static bool is_local(const struct sock *sk)
 {
 	struct smc_sock *child = smc_table_find(sk);
@@ -64,17 +64,17 @@ static enum head tcp_queue_head(struct sock *lsk)
 }
 
 /*
- * For how many steps of its handshake a child may hold others back; the handshake with a well-behaved peer
- * takes no more. And how many of the last children accept() looks at.
+ * The number of steps of its handshake for which a child may delay others: a well-behaved peer needs no more. And
+ * the number of children that is_awaited() looks at.
  */
 #define STEPS_MAX 8
 #define LOOK_MAX 64
-/* How long a child that is ready waits for earlier ones. */
+/* How long a ready child waits for earlier ones. */
 #define HOLD_TIME msecs_to_jiffies(50)
 
 /*
- * Is the outcome of a child's handshake about to be known? Data in the queue of a child that waits for the
- * application's data says nothing about that.
+ * Is the outcome of a child's handshake about to be known? For a child that waits for the application's data, its
+ * receive queue does not tell.
  */
 static bool outcome_is_near(const struct smc_sock *child)
 {
@@ -84,15 +84,14 @@ static bool outcome_is_near(const struct smc_sock *child)
 		return child->stepping;
 	if (!skb_queue_empty_lockless(&child->sk->sk_receive_queue))
 		return true;
-	smp_rmb(); /* pairs with the lock in smc_listen_step(): first it is set, then the queue is emptied */
+	smp_rmb(); /* pairs with the lock in smc_listen_step(): the flag is set before the queue is emptied */
 	return child->stepping;
 }
 
 /*
- * Is there a child before @seq that others are to wait for? A client whose connect() has returned may
- * make others go on before our end has been through the last step: a child in that step, or about to
- * take it, is waited for. No more than LOOK_MAX are looked at, or peers whose handshakes make no
- * progress could keep accept() from everybody else.
+ * Must others wait for a child before @seq? When connect() has returned, a client may let others connect before
+ * our end has taken the last step: so they wait for a child that is in that step or about to take it. This looks
+ * at LOOK_MAX children, because otherwise peers whose handshakes make no progress could block accept().
  */
 static bool is_awaited(struct smc_listener *l, u64 seq)
 {
@@ -109,15 +108,15 @@ static bool is_awaited(struct smc_listener *l, u64 seq)
 	return false;
 }
 
-/* Must a child that is ready wait for one that came before it? It does so for HOLD_TIME at most. */
+/* Must a ready child wait for an earlier one? It waits HOLD_TIME at most. */
 static bool must_wait(struct smc_listener *l, const struct smc_sock *child)
 {
 	return time_before(jiffies, child->ready_at + HOLD_TIME) && is_awaited(l, child->seq);
 }
 
 /*
- * smc_accept_queue_await() - is a child that accept() has found in TCP's queue, connected by its client in
- * this kernel, to wait for an earlier one? Does not sleep.
+ * smc_accept_queue_await() - must a child in TCP's queue that its client, in this kernel, has connected wait for
+ * an earlier one? Does not sleep.
  */
 bool smc_accept_queue_await(struct smc_listener *l)
 {
@@ -130,7 +129,7 @@ bool smc_accept_queue_await(struct smc_listener *l)
 }
 
 /*
- * Returns the child that accept() may have, if any. Children come in the order in which TCP had them, as far as
+ * Returns the child that accept() may take, or NULL. Children are taken in the order of TCP's queue, as far as
  * their handshakes end in that order. Children that are plain TCP never wait for others' handshakes.
  */
 static struct smc_sock *next_child(struct smc_listener *l)
@@ -152,7 +151,7 @@ static struct smc_sock *next_child(struct smc_listener *l)
 	return NULL;
 }
 
-/* Wakes one thread that accepts, and all pollers. The lock keeps the listener's sock from being closed. */
+/* Wakes one thread in accept(), and all pollers. The lock keeps the listener's sock from being closed. */
 static void wake_acceptors(struct smc_listener *l)
 {
 	lockdep_assert_held(&l->lock);
@@ -160,7 +159,7 @@ static void wake_acceptors(struct smc_listener *l)
 	READ_ONCE(l->smc->sk->sk_data_ready)(l->smc->sk);
 }
 
-/* Has threads that were told to wait look again. */
+/* Wakes threads if some wait for an earlier child. */
 static void wake_blocked(struct smc_listener *l)
 {
 	lockdep_assert_held(&l->lock);
@@ -191,9 +190,9 @@ void smc_accept_queue_init(struct smc_listener *l)
 }
 
 /*
- * smc_accept_queue_moving() - the worker is about to take a connection out of TCP's queue, or has put it
- * where it belongs. A thread that looked for it meanwhile, in vain, has to look again. Nobody else is woken,
- * because a poller would take one more wakeup for one more edge. Does not sleep.
+ * smc_accept_queue_moving() - the worker is about to take a connection out of TCP's queue, or has put it into
+ * ours. A thread that has not found it meanwhile has to look again. Other threads are not woken, because
+ * edge-triggered pollers would report one more event. Does not sleep.
  */
 void smc_accept_queue_moving(struct smc_listener *l, bool moving)
 {
@@ -205,8 +204,8 @@ void smc_accept_queue_moving(struct smc_listener *l, bool moving)
 }
 
 /*
- * smc_accept_queue_put() - the worker has a child for accept(). TCP has woken threads for it, but these
- * saw another one before it, which is in its handshake now. Under the lock.
+ * smc_accept_queue_put() - adds a ready child. TCP has woken threads for it, but these may have found another
+ * child before it, which is in its handshake now.
  */
 void smc_accept_queue_put(struct smc_listener *l, struct smc_sock *child)
 {
@@ -220,9 +219,9 @@ void smc_accept_queue_put(struct smc_listener *l, struct smc_sock *child)
 /*
  * smc_listen_ready() - is there a connection for accept()? Does not sleep.
  *
- * Connections go from TCP's queue to ours, so this looks in that order. One that the worker holds in
- * between is in neither. The worker also takes a child out of TCP's queue that is ready but has to wait for
- * an earlier one, so that plain TCP behind it does not wait, too.
+ * Connections go from TCP's queue to ours, so this looks in that order. One that the worker moves is in
+ * neither. The worker also takes out a child that is ready but has to wait for an earlier one, so that
+ * connections of plain TCP behind it do not wait.
  */
 bool smc_listen_ready(struct smc_sock *smc)
 {
@@ -245,7 +244,7 @@ bool smc_listen_ready(struct smc_sock *smc)
 	return ready;
 }
 
-/* Frees the place reserved for a child's handshake, which is over or needs it no more. */
+/* Frees the place that is reserved for a child's handshake. */
 static void unreserve(struct smc_listener *l, struct smc_sock *child)
 {
 	lockdep_assert_held(&l->lock);
@@ -254,16 +253,13 @@ static void unreserve(struct smc_listener *l, struct smc_sock *child)
 	child->reserved = false;
 }
 
-/* smc_listen_unreserve() - frees the place reserved for a handshake that does not take place. Does not sleep. */
+/* smc_listen_unreserve() - frees the place that is reserved for a handshake that will not begin. Does not sleep. */
 void smc_listen_unreserve(struct smc_sock *lsmc)
 {
 	smc_synopt_unreserve(&lsmc->listener->port);
 }
 
-/*
- * smc_listen_step() - the worker of a child begins a step, or has ended one without an outcome.
- * Does not sleep.
- */
+/* smc_listen_step() - a child's worker begins a step, or has ended one without an outcome. Does not sleep. */
 void smc_listen_step(struct smc_sock *child, bool begins)
 {
 	struct smc_listener *l = child->parent->listener;
@@ -277,7 +273,7 @@ void smc_listen_step(struct smc_sock *child, bool begins)
 	spin_unlock_bh(&l->lock);
 }
 
-/* Puts a child among those that are ready, in their order. */
+/* Moves a child to the list of ready ones, in their order. */
 static void make_ready(struct smc_listener *l, struct smc_sock *child)
 {
 	struct smc_sock *before;
@@ -293,8 +289,8 @@ static void make_ready(struct smc_listener *l, struct smc_sock *child)
 
 /**
  * smc_listen_finish() - the handshake of a child is over
- * @child: its record; the caller is its handshake
- * @keep: accept() may have it; else it is reset, and @child is gone
+ * @child: the child; the caller is its worker
+ * @keep: accept() may take it; else it is reset, and @child is freed
  *
  * May sleep.
  */
@@ -305,10 +301,7 @@ void smc_listen_finish(struct smc_sock *child, bool keep)
 	might_sleep();
 	spin_lock_bh(&l->lock);
 	if (!l->open) {
-		/*
-		 * smc_listen_stop() has the child on a list of its own, and waits for the caller to
-		 * return.
-		 */
+		/* smc_listen_stop() has the child on its own list, and waits for the caller to return. */
 		spin_unlock_bh(&l->lock);
 		return;
 	}
@@ -332,9 +325,9 @@ void smc_listen_finish(struct smc_sock *child, bool keep)
 }
 
 /*
- * smc_listen_defer() - a child waits for data, for as long as the application wants (TCP_DEFER_ACCEPT). Such
- * children do not count for the backlog, nor do they with TCP, but there may be no more of them than that.
- * Does not sleep. Return: false if it is to wait no longer.
+ * smc_listen_defer() - lets a child wait for data (TCP_DEFER_ACCEPT). Such children do not count for the backlog,
+ * as with TCP, but there may be no more of them than the backlog. Does not sleep. Return: false if the child must
+ * not wait.
  */
 bool smc_listen_defer(struct smc_sock *child)
 {
@@ -355,11 +348,11 @@ bool smc_listen_defer(struct smc_sock *child)
 }
 
 /**
- * smc_listen_take() - the first connection that is ready
- * @lsmc: the listener's record
+ * smc_listen_take() - takes the first connection that is ready
+ * @lsmc: the listener
  *
- * Does not sleep. Return: its record, which is the caller's then, with its placeholder; NULL
- * if there is none, or if it waits for an earlier one: then there will be a wakeup.
+ * Does not sleep. Return: the child, which is the caller's then, with its placeholder; NULL if there is none,
+ * or if it waits for an earlier one: then there will be a wakeup.
  */
 struct smc_sock *smc_listen_take(struct smc_sock *lsmc)
 {
@@ -377,9 +370,9 @@ struct smc_sock *smc_listen_take(struct smc_sock *lsmc)
 }
 
 /*
- * smc_listen_wake_next() - accept() has a connection. Threads that found none got one wakeup, however many
- * connections became ready meanwhile, and the caller may have used it up: if there is another connection,
- * this wakes another thread. Does not sleep.
+ * smc_listen_wake_next() - after accept() has taken a connection, wakes another thread if there is another
+ * connection: several connections may become ready with one wakeup, which the caller has used up. Does not
+ * sleep.
  */
 void smc_listen_wake_next(struct smc_sock *lsmc)
 {
@@ -388,7 +381,7 @@ void smc_listen_wake_next(struct smc_sock *lsmc)
 
 	spin_lock_bh(&l->lock);
 	denied = l->denied;
-	l->denied = false; /* unless it is said again by who looks now */
+	l->denied = false; /* smc_listen_ready() may set it again */
 	spin_unlock_bh(&l->lock);
 	if (!denied || !smc_listen_ready(lsmc))
 		return;
@@ -400,19 +393,19 @@ void smc_listen_wake_next(struct smc_sock *lsmc)
 }
 
 /**
- * smc_listen_publish() - a client in this kernel has connected a child that TCP still has
- * @lsmc: the listener's record
- * @child: the child's record, with its connection; the listener's if this succeeds
+ * smc_listen_publish() - adds a child in TCP's queue that its client, in this kernel, has connected
+ * @lsmc: the listener
+ * @child: the child, with its connection; the listener's if this succeeds
  *
- * Does not sleep. Return: false if the listener has been closed, even if it listens again, or has
- * begun a handshake with the child.
+ * Does not sleep. Return: false if the listener has been closed meanwhile, even if it listens again, or has begun
+ * a handshake with the child.
  */
 bool smc_listen_publish(struct smc_sock *lsmc, struct smc_sock *child)
 {
 	struct smc_listener *l = lsmc->listener;
 	enum smc_syn_claim claim = SMC_CLAIM_NONE;
 
-	/* Under the lock: a thread that claims it next and gets nothing finds the record. */
+	/* Under the lock: the next thread that claims it in vain finds the child in the table. */
 	spin_lock_bh(&l->lock);
 	if (l->open)
 		claim = smc_synopt_claim(child->sk, &l->port, false);
@@ -429,16 +422,16 @@ bool smc_listen_publish(struct smc_sock *lsmc, struct smc_sock *child)
 }
 
 /**
- * smc_listen_collect() - says what is to become of a child that comes out of TCP's queue
- * @lsmc: the listener's record
+ * smc_listen_collect() - decides about a child that comes out of TCP's queue
+ * @lsmc: the listener
  * @sk: the child's sock
  *
  * Does not sleep.
  *
- * Return: NULL if it is TCP's; ERR_PTR(-EINPROGRESS) if a handshake is due, for which a place is
- * reserved, see smc_listen_begin(); its record, the caller's then, if its client has connected it;
- * ERR_PTR(-EBUSY) if a handshake is due, but its client was late and there is no room for it any more;
- * ERR_PTR(-EINVAL) if the listener has been closed, and the child with it.
+ * Return: NULL if it stays TCP; ERR_PTR(-EINPROGRESS) if a handshake is due, for which a place is reserved, see
+ * smc_listen_begin(); its struct smc_sock, the caller's then, if its client has connected it; ERR_PTR(-EBUSY) if
+ * a handshake is due, but its client was late and there is no room any more; ERR_PTR(-EINVAL) if the listener
+ * has been closed, and the child with it.
  */
 struct smc_sock *smc_listen_collect(struct smc_sock *lsmc, struct sock *sk)
 {
@@ -461,7 +454,7 @@ struct smc_sock *smc_listen_collect(struct smc_sock *lsmc, struct sock *sk)
 	if (child && open)
 		list_del_init(&child->child);
 	spin_unlock_bh(&l->lock);
-	/* Its client may have connected it, and the listener have ended that and forgotten it. */
+	/* If its client had connected it, closing the listener has ended that connection. */
 	if (!open) {
 		if (child)
 			smc_table_put(child);
@@ -472,7 +465,7 @@ struct smc_sock *smc_listen_collect(struct smc_sock *lsmc, struct sock *sk)
 	return child;
 }
 
-/* smc_listen_wake() - has threads that wait on a listener look once more. Does not sleep. */
+/* smc_listen_wake() - wakes threads that wait on a listener. Does not sleep. */
 void smc_listen_wake(struct smc_sock *lsmc)
 {
 	struct smc_listener *l = lsmc->listener;
@@ -489,7 +482,7 @@ bool smc_accept_queue_plain_next(const struct smc_listener *l)
 	return tcp_queue_head(l->smc->sk) == HEAD_TCP;
 }
 
-/* smc_listen_pending() - may the first child of TCP's queue be taken out? Does not sleep. */
+/* smc_listen_pending() - can the first child of TCP's queue be taken out? Does not sleep. */
 bool smc_listen_pending(const struct smc_sock *lsmc)
 {
 	enum head head = tcp_queue_head(lsmc->sk);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sockets whose data a transport moves. The TCP connection beneath stays as it is: it gives the
- * socket its names, options, timeouts and wait queue, and its error; but for its death nobody looks
- * at what becomes of it.
+ * Sockets whose data a transport moves. The TCP connection beneath stays: it has the socket's names, options,
+ * timeouts, wait queue and error. Of its events, only its end matters.
  */
 
 #include <asm/ioctls.h>
@@ -19,7 +18,7 @@
 #include "../uapi/smc_uapi.h"
 #include "sock.h"
 
-/* The connection of a record, with a reference; NULL if it has none. */
+/* Returns the connection of a socket, with a reference; NULL if it has none. */
 static struct smc_conn *conn_get(struct smc_sock *smc)
 {
 	struct smc_conn *conn;
@@ -32,9 +31,7 @@ static struct smc_conn *conn_get(struct smc_sock *smc)
 	return conn;
 }
 
-/*
- * The connection of a socket, with a reference; NULL if another thread has just disconnected it.
- */
+/* The same for an operation; NULL if another thread has just disconnected the socket. */
 static struct smc_conn *conn_of(const struct socket *sock)
 {
 	struct smc_sock *smc = smc_table_of(sock);
@@ -48,7 +45,7 @@ static void conn_put(struct smc_conn *conn)
 		smc_conn_put(conn);
 }
 
-/* The caller holds smc->lock. First the connection, then what leads to it. */
+/* Publishes the connection before the operations that use it. */
 static void set_active(struct smc_sock *smc, struct socket *sock, struct smc_conn *conn)
 {
 	lockdep_assert_held(&smc->lock);
@@ -62,12 +59,12 @@ static void set_active(struct smc_sock *smc, struct socket *sock, struct smc_con
 
 /**
  * smc_active_take() - gives a connection to a socket whose rendezvous has succeeded
- * @smc: its record
+ * @smc: of the socket
  * @sock: the socket; it may not be released meanwhile
  * @conn: the connection; takes over the reference
  *
- * If the application has closed the socket meanwhile, the peer, which may have accepted the
- * connection by now, hears of that as it would have a moment later. May sleep.
+ * If the application has closed the socket meanwhile, this closes the connection: the peer may have accepted
+ * it already. May sleep.
  *
  * Return: whether the socket has the connection.
  */
@@ -94,7 +91,7 @@ bool smc_active_take(struct smc_sock *smc, struct socket *sock, struct smc_conn 
 	}
 	smc_close_check_lgr(conn);
 	smc_setup_disarm(smc);
-	/* A shutdown() that has come too early to be told to the connection, see smc_io_shutdown(). */
+	/* shutdown() may have come too early for the connection, see smc_io_shutdown(). */
 	smp_mb();
 	if (READ_ONCE(smc->sk->sk_shutdown) & SEND_SHUTDOWN)
 		smc_tx_shut_soon(conn);
@@ -114,7 +111,7 @@ void smc_active_child(struct smc_sock *smc, struct smc_conn *conn)
 	smc_close_check_lgr(conn);
 }
 
-/* smc_active_adopt() - a child's record is about to enter the table, which shows it. Any context. */
+/* smc_active_adopt() - a child is about to enter the table, and dumps show it there. Any context. */
 void smc_active_adopt(struct smc_sock *smc)
 {
 	struct smc_conn *conn = rcu_dereference_protected(smc->conn, true);
@@ -125,7 +122,7 @@ void smc_active_adopt(struct smc_sock *smc)
 	smc_proto_install(smc->sk);
 }
 
-/* smc_active_of() - the connection of a record that is shown by it, or NULL. Under RCU. */
+/* smc_active_of() - returns the connection that dumps show with the socket, or NULL. Under RCU. */
 struct smc_conn *smc_active_of(const struct smc_sock *smc)
 {
 	struct smc_conn *conn = rcu_dereference(smc->conn);
@@ -133,10 +130,7 @@ struct smc_conn *smc_active_of(const struct smc_sock *smc)
 	return conn && READ_ONCE(conn->holder) == SMC_CONN_SOCKET ? conn : NULL;
 }
 
-/*
- * smc_active_end() - the application closes the socket, or nobody will ever accept it. @hard: by a
- * reset. May sleep.
- */
+/* smc_active_end() - the application closes the socket, or never accepts it. @hard: by a reset. May sleep. */
 void smc_active_end(struct smc_sock *smc, bool hard)
 {
 	struct smc_conn *conn = conn_get(smc);
@@ -148,7 +142,7 @@ void smc_active_end(struct smc_sock *smc, bool hard)
 	smc_conn_put(conn);
 }
 
-/* smc_active_free() - the record goes, and its reference on the connection. Any context. */
+/* smc_active_free() - drops the reference on the connection. Any context. */
 void smc_active_free(struct smc_sock *smc)
 {
 	conn_put(rcu_dereference_protected(smc->conn, true));
@@ -207,7 +201,7 @@ __poll_t smc_active_poll(struct file *file, struct socket *sock, poll_table *wai
 	return events;
 }
 
-/* Nothing moves any more, either way: to the application, the connection is over. */
+/* Are both directions over? Then the connection is over for the application. */
 static bool is_finished(const struct smc_conn *conn)
 {
 	const struct smc_close_meaning *m = smc_conn_meaning(conn);
@@ -251,13 +245,13 @@ int smc_active_getname(struct socket *sock, struct sockaddr *addr, int peer)
 	return gone ? -ENOTCONN : smc_ops_of_tcp(sock->sk)->getname(sock, addr, peer);
 }
 
-/* The socket is one that has never been connected, again. Under state_mutex, after TCP. */
+/* Makes the socket OPEN again, after TCP. */
 static void drop_conn(struct smc_sock *smc, struct socket *sock)
 {
 	struct smc_conn *conn = NULL;
 
 	lockdep_assert_held(&smc->state_mutex);
-	/* First: once the socket is OPEN, it may listen and TLS may take it over. */
+	/* First, because a socket that is OPEN may listen, and TLS may take it over. */
 	smc_proto_restore(smc->sk);
 	spin_lock_bh(&smc->lock);
 	if (smc->phase == SMC_PHASE_ACTIVE) {
@@ -275,14 +269,14 @@ static void drop_conn(struct smc_sock *smc, struct socket *sock)
 }
 
 /**
- * smc_active_disconnect() - connect(2) with AF_UNSPEC, whatever the socket is going through
- * @smc: its record
+ * smc_active_disconnect() - connect(2) with AF_UNSPEC, in any phase
+ * @smc: of the socket
  * @sock: the socket
  * @addr: the address
  * @len: bytes of it
  * @flags: O_NONBLOCK
  *
- * May sleep. The peer hears of it by TCP first, so once. Return: as TCP would.
+ * May sleep. TCP tells the peer first, which therefore sees one reset. Return: as TCP would.
  */
 int smc_active_disconnect(struct smc_sock *smc, struct socket *sock, smc_sockaddr_t *addr, int len, int flags)
 {
@@ -299,9 +293,9 @@ int smc_active_disconnect(struct smc_sock *smc, struct socket *sock, smc_sockadd
 }
 
 /*
- * An application that has connected without blocking may call connect() again to hear the outcome. If
- * the connection is over by then, TCP tells the error, and the socket may connect once more: the TCP
- * connection beneath has to be over, too.
+ * An application that has connected without blocking may call connect() again for the outcome. If the
+ * connection is over by then, TCP returns the error, and the socket may connect again: so the TCP connection
+ * beneath has to end, too.
  */
 static void reset_finished_tcp(struct smc_sock *smc, struct socket *sock)
 {
@@ -341,7 +335,7 @@ int smc_active_connect(struct socket *sock, smc_sockaddr_t *addr, int len, int f
 	return rc;
 }
 
-/* The answer to an ioctl that asks for a number, or -ENOIOCTLCMD. */
+/* Returns the answer to an ioctl that asks for a number, or -ENOIOCTLCMD. */
 static int count_bytes(struct smc_conn *conn, unsigned int cmd)
 {
 	u64 cons;
@@ -391,7 +385,7 @@ int smc_active_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
 	return put_user(answer, (int __user *)arg);
 }
 
-/* smc_active_splice_eof() - what was spliced into the socket with more to come ends here. May sleep. */
+/* smc_active_splice_eof() - sends data that waited for more from splice(2). May sleep. */
 void smc_active_splice_eof(struct socket *sock)
 {
 	struct smc_conn *conn = conn_of(sock);
@@ -401,7 +395,7 @@ void smc_active_splice_eof(struct socket *sock)
 	conn_put(conn);
 }
 
-/* What was held back goes out when the application says so. */
+/* Sends data that was held back, when the application asks for it by TCP_NODELAY or TCP_CORK. */
 static void push_released(struct smc_conn *conn, int name)
 {
 	u8 nonagle;
@@ -417,10 +411,7 @@ static void push_released(struct smc_conn *conn, int name)
 		smc_tx_push(conn);
 }
 
-/*
- * smc_active_set_rcvlowat() - SO_RCVLOWAT, which may make the socket readable.
- * Return: as TCP.
- */
+/* smc_active_set_rcvlowat() - SO_RCVLOWAT, which may make the socket readable. Return: as TCP. */
 int smc_active_set_rcvlowat(struct sock *sk, int val)
 {
 	int rc = smc_ops_of_tcp(sk)->set_rcvlowat(sk, val);
@@ -448,8 +439,8 @@ static bool sets_policy(int level, int name)
 /*
  * smc_active_setsockopt() - setsockopt(2). May sleep.
  *
- * Return: as TCP would, but that no other protocol or address family can take the socket over:
- * -EOPNOTSUPP.
+ * Return: as TCP would, except -EOPNOTSUPP for options by which another protocol or address family would take
+ * the socket over.
  */
 int smc_active_setsockopt(struct socket *sock, int level, int name, sockptr_t val, unsigned int len)
 {
@@ -470,7 +461,7 @@ int smc_active_setsockopt(struct socket *sock, int level, int name, sockptr_t va
 	return 0;
 }
 
-/* The state that a TCP connection would be in, had it come as far in closing; 0 for that of the one beneath. */
+/* Returns the state that a TCP connection would have at this point of closing; 0 for that of the one beneath. */
 static u8 tcp_state(const struct smc_conn *conn)
 {
 	const struct smc_close_meaning *m = smc_conn_meaning(conn);
@@ -482,7 +473,7 @@ static u8 tcp_state(const struct smc_conn *conn)
 	return m->shut ? TCP_FIN_WAIT2 : 0;
 }
 
-/* TCP has answered TCP_INFO, but knows nothing of half a close. */
+/* Corrects TCP's answer to TCP_INFO: TCP does not know of half a close. */
 static int correct_state(struct socket *sock, char __user *val, int __user *lenp)
 {
 	struct smc_conn *conn = conn_of(sock);
@@ -501,7 +492,7 @@ int smc_active_getsockopt(struct socket *sock, int level, int name, char __user 
 {
 	int rc;
 
-	/* Nothing of TCP's can be mapped. */
+	/* TCP has no data to map. */
 	if (level == SOL_TCP && name == TCP_ZEROCOPY_RECEIVE)
 		return -EOPNOTSUPP;
 	rc = smc_sockopt_get(sock, level, name, val, len);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * connect(): TCP connects, with the option in its SYN. If the peer answers with the option, CLC
- * messages follow inside the connection before the application may have it; for the application,
- * the connection is not there yet.
+ * connect(): TCP connects, with the option in its SYN. If the peer answers with the option, CLC messages
+ * follow before the application gets the connection.
  */
 
 #include <net/tcp_states.h>
@@ -10,19 +9,19 @@
 #include "../wire/reason.h"
 #include "sock.h"
 
-/* Why a connection is TCP whose SYN-ACK had no option, as far as we have seen. */
+/* Returns why a connection stays TCP if our hooks have seen no option in the SYN-ACK. */
 static u32 no_option_reason(const struct smc_sock *smc)
 {
 	return READ_ONCE(smc->opt.answer_hidden) ? SMC_REASON_CONFIG : SMC_REASON_PEER_NO_SMC;
 }
 
 /**
- * smc_connect_progress() - looks how far a connection is, and takes the step that is due
- * @smc: the socket's record
+ * smc_connect_progress() - advances an attempt to connect after events of TCP
+ * @smc: of the socket
  * @sock: the socket
  *
- * A peer without SMC is found out here, by whichever operation looks first: no worker runs for it.
- * Does not sleep.
+ * The first operation that finds a peer without SMC makes the socket TCP here: no worker runs for that. Does not
+ * sleep.
  *
  * Return: the phase, where SMC_PHASE_OPEN also stands for a connection attempt that has failed.
  */
@@ -47,12 +46,11 @@ enum smc_phase smc_connect_progress(struct smc_sock *smc, struct socket *sock)
 }
 
 /**
- * smc_connect_settled() - waits until it is known what becomes of a connection under way
+ * smc_connect_settled() - waits for the outcome of an attempt to connect
  * @sock: the socket
  * @timeo: how long to wait at most, in jiffies
  *
- * May sleep. Return: 0 if there is nothing to wait for any more, -EAGAIN if time is up, or -EINTR
- * and its like.
+ * May sleep. Return: 0 if the outcome is known, -EAGAIN after a timeout, or an errno of sock_intr_errno().
  */
 int smc_connect_settled(struct socket *sock, long timeo)
 {
@@ -83,9 +81,8 @@ int smc_connect_settled(struct socket *sock, long timeo)
 }
 
 /*
- * Makes the socket one that connects: its SYN will carry the option, and TCP's wakeups will be
- * noticed. Under state_mutex, so that another thread whose attempt has just failed does not undo half
- * of it.
+ * Begins an attempt: the SYN will carry the option, and TCP's wakeups will start the worker. Under state_mutex, so
+ * that another thread whose attempt has just failed does not undo half of it.
  */
 static int begin_connect(struct smc_sock *smc, struct socket *sock)
 {
@@ -110,10 +107,7 @@ out:
 	return rc;
 }
 
-/*
- * smc_connect_undo() - undoes what a connection attempt has prepared, if TCP has failed to
- * connect. May sleep.
- */
+/* smc_connect_undo() - undoes begin_connect(), if TCP has failed to connect. May sleep. */
 void smc_connect_undo(struct smc_sock *smc)
 {
 	mutex_lock(&smc->state_mutex);
@@ -122,9 +116,7 @@ void smc_connect_undo(struct smc_sock *smc)
 	mutex_unlock(&smc->state_mutex);
 }
 
-/*
- * The error of a rendezvous that nobody has been told of. Told now, so not once more by SO_ERROR.
- */
+/* Returns and clears the error of a rendezvous. SO_ERROR does not return it again. */
 static int take_error(struct smc_sock *smc)
 {
 	int rc;
@@ -138,7 +130,7 @@ static int take_error(struct smc_sock *smc)
 	return rc;
 }
 
-/* Someone may have ended TCP's listening from outside, as ss -K does: the socket may connect then. */
+/* Something like ss -K may have ended TCP's listening: then the socket may connect. */
 static void stop_listening(struct smc_sock *smc)
 {
 	if (READ_ONCE(smc->phase) != SMC_PHASE_LISTEN)
@@ -149,7 +141,7 @@ static void stop_listening(struct smc_sock *smc)
 	mutex_unlock(&smc->state_mutex);
 }
 
-/* TCP says that it is connected. What does connect() say, then? */
+/* TCP is connected. Waits for the outcome, and returns what connect() does. */
 static int wait_outcome(struct smc_sock *smc, struct socket *sock, int flags)
 {
 	struct sock *sk = sock->sk;
@@ -160,18 +152,13 @@ static int wait_outcome(struct smc_sock *smc, struct socket *sock, int flags)
 		rc = take_error(smc);
 		if (rc || READ_ONCE(smc->phase) >= SMC_PHASE_TCP)
 			return rc;
-		/*
-		 * Reset by the peer already, which a plain TCP connection would show when it is
-		 * used.
-		 */
+		/* The peer has reset the connection already. A plain TCP connection would report that when it is used. */
 		if (!READ_ONCE(smc->opt.peer_smc) &&
 		    smc_fallback_take(smc, sock, SMC_PHASE_CONNECT, no_option_reason(smc), 0))
 			return 0;
 		return sock_error(sk) ?: -ECONNABORTED;
 	}
-	/*
-	 * TCP believes that the application knows of the connection already. It will learn later.
-	 */
+	/* For TCP, the application knows of the connection already; but it gets the outcome later. */
 	lock_sock(sk);
 	if (sock->state == SS_CONNECTED)
 		sock->state = SS_CONNECTING;
@@ -179,10 +166,7 @@ static int wait_outcome(struct smc_sock *smc, struct socket *sock, int flags)
 	return rc == -EAGAIN ? -EINPROGRESS : rc;
 }
 
-/*
- * TCP's turn. A thread that waits for TCP goes on with the rendezvous itself if it can, so the
- * worker need not hurry.
- */
+/* Lets TCP connect. A thread that has waited for TCP runs the rendezvous itself if it can, without the worker. */
 static int connect_tcp(struct smc_sock *smc, struct socket *sock, smc_sockaddr_t *addr, int len, int flags)
 {
 	int rc;
@@ -195,8 +179,8 @@ static int connect_tcp(struct smc_sock *smc, struct socket *sock, smc_sockaddr_t
 		mutex_unlock(&smc->state_mutex);
 	}
 	WRITE_ONCE(smc->attended, false);
-	smp_mb(); /* TCP's wakeup sees that, or this thread sees what it was for */
-	/* What TCP has said meanwhile was for us: of a wait that a signal has ended, too. */
+	smp_mb(); /* TCP's wakeup sees that, or this thread sees the event */
+	/* smc_setup_wake() has ignored wakeups meanwhile, also if a signal has ended the wait. */
 	smc_connect_progress(smc, sock);
 	return rc;
 }

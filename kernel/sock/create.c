@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * How SMC sockets come to be: socket(AF_SMC, …) and socket(AF_INET|AF_INET6, SOCK_STREAM,
- * IPPROTO_SMC).
- */
+/* Creating SMC sockets: socket(AF_SMC, …) and socket(AF_INET|AF_INET6, SOCK_STREAM, IPPROTO_SMC). */
 
 #include <linux/in.h>
 #include <net/protocol.h>
@@ -13,9 +10,8 @@
 #include "sock.h"
 
 /*
- * Puts a fresh TCP sock into a socket. The sock is made as socket(2) would make it, with all that
- * security modules, control groups and the namespace have to say to that, in a socket of its own,
- * and moves from there.
+ * Puts a new TCP sock into a socket. __sock_create() makes it in a socket of its own, so that security modules,
+ * control groups and the namespace handle it as any TCP sock; then it moves.
  */
 static int create_tcp(struct net *net, struct socket *sock, enum smc_ipv ipv, int kern)
 {
@@ -66,9 +62,9 @@ static const struct net_proto_family family = {
 };
 
 /*
- * With IPPROTO_SMC the kernel allocates the sock, from a protocol of ours. That is TCP's but for
- * init, which makes the sock an ordinary TCP one: nothing outside can tell it from one, and nothing
- * of ours is left in it when it outlives its socket in FIN-WAIT or TIME-WAIT.
+ * With IPPROTO_SMC the kernel allocates the sock, from a struct proto of ours. That is TCP's, except for init,
+ * which makes the sock an ordinary TCP one: nothing of ours is left in it when it outlives its socket in FIN-WAIT
+ * or TIME-WAIT.
  */
 static struct proto prots[SMC_IPVS];
 
@@ -131,7 +127,7 @@ static void unregister6(void)
 #endif
 
 /*
- * smc_create_init() - from here on sockets can be made. May sleep. Return: 0 or a negative errno.
+ * smc_create_init() - from here on sockets can be created. May sleep. Return: 0 or a negative errno.
  */
 int __init smc_create_init(void)
 {
@@ -140,7 +136,7 @@ int __init smc_create_init(void)
 	prots[SMC_IPV4] = tcp_prot;
 	prots[SMC_IPV4].init = init4;
 	strscpy(prots[SMC_IPV4].name, "SMC", sizeof(prots[SMC_IPV4].name));
-	/* What may fail comes first: a socket, once made, keeps pointing to us. */
+	/* What may fail comes first: a socket, once created, keeps pointing to us. */
 	rc = sock_register(&family);
 	if (rc)
 		return rc;
@@ -153,7 +149,7 @@ int __init smc_create_init(void)
 	return 0;
 }
 
-/* smc_create_exit() - from here on no socket can be made. May sleep. */
+/* smc_create_exit() - from here on no socket can be created. May sleep. */
 void smc_create_exit(void)
 {
 	sock_unregister(PF_SMC);

@@ -8,7 +8,7 @@
 #include "../trylock.h"
 #include "listener.h"
 
-/* The first connection of the queue, which is not empty. The caller holds the listener's lock. */
+/* Takes the first connection out of the queue, which is not empty. */
 static struct sock *dequeue(struct sock *lsk, struct request_sock **req)
 {
 	struct request_sock_queue *queue = &inet_csk(lsk)->icsk_accept_queue;
@@ -34,9 +34,9 @@ static struct sock *dequeue(struct sock *lsk, struct request_sock **req)
  * @lsock: the listener
  * @sock: an empty socket, gets the connection
  *
- * TCP's accept() sleeps on the listener's lock, which the application may hold for as long as it
- * likes, see smc_sock_trylock(). The connection is of no control group, as the worker is of none.
- * May sleep, but waits for no application.
+ * TCP's accept() sleeps on the listener's lock, which an application may hold for any time, see
+ * smc_sock_trylock(). The connection belongs to no control group, because the worker belongs to none. May sleep,
+ * but waits for no application.
  *
  * Return: 0; -EAGAIN if the queue is empty or TCP does not listen any more; -EBUSY if a thread holds
  * the listener's lock.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The hand-over to TCP. Since the sock behind an SMC socket is a TCP sock from the start, with the
- * application's own wait queue, all there is to do is to give the socket operations that are TCP's
- * own: sleepers, poll tables, options, buffered data and errors are where they belong already.
+ * The hand-over to TCP. The sock of an SMC socket is a TCP sock from the start, with the application's own wait
+ * queue. So falling back only replaces the socket's operations by TCP's: sleepers, poll tables, options, buffered
+ * data and errors are in place already.
  *
- * What stays ours of such a socket is release, so that its record goes when it does, and the two
- * options by which another protocol or address family takes over sock->ops.
+ * Ours remain release, which frees struct smc_sock, and the two options by which another protocol or address
+ * family takes over sock->ops.
  */
 
 #include <net/tcp_states.h>
@@ -16,7 +16,7 @@
 #include "../wire/reason.h"
 #include "sock.h"
 
-/* Counts the fallback before anyone may know of it. */
+/* Counts the fallback, and makes it visible after that. */
 static void set_fallback(struct smc_sock *smc, u32 reason, u32 peer)
 {
 	lockdep_assert_held(&smc->lock);
@@ -30,15 +30,15 @@ static void set_fallback(struct smc_sock *smc, u32 reason, u32 peer)
 
 /**
  * smc_fallback_take() - gives a socket back to TCP for good
- * @smc: its record
+ * @smc: of the socket
  * @sock: the socket; it may not be released meanwhile
- * @from: the phase that the caller has found it in; in any other, someone else has been faster
+ * @from: the phase in which the caller has found it; nothing happens if another thread has changed that
  * @reason: why, a code of wire/reason.h
  * @peer: the reason that the peer gave, or 0
  *
- * Any number of threads may sleep in operations of the socket; they find out when they wake. After a
- * rendezvous no event of TCP would wake them. The operations change before the phase does: whoever
- * sees the phase may go on and let another protocol put its own. Does not sleep.
+ * Threads may sleep in operations of the socket; they notice when they wake. After a rendezvous this wakes them,
+ * because TCP would not. The operations change before the phase: a thread that sees the phase may let another
+ * protocol set its own operations. Does not sleep.
  *
  * Return: whether it was done.
  */
@@ -73,9 +73,9 @@ void smc_fallback_child(struct smc_sock *smc, u32 reason, u32 peer)
 }
 
 /*
- * Sockets whose operations another protocol has replaced, for good. They never come to our release,
- * and a thread may still be inside of an operation of ours. So the reference on this module that
- * socket(2) took stays until the socket is closed, which a look at it every now and then tells.
+ * Sockets whose operations another protocol has replaced for good. The kernel does not call our release for them,
+ * and a thread may still be inside an operation of ours. So the reference on this module that socket(2) took stays
+ * until reap_detached() finds the socket closed.
  */
 static LIST_HEAD(detached);
 static DEFINE_SPINLOCK(detached_lock);
@@ -102,7 +102,7 @@ static void reap_detached(struct work_struct *work)
 	}
 }
 
-/* The socket is TCP's for good, and never ours again. Its handshake has been stopped. */
+/* Gives the socket TCP's own operations for good. Its handshake has been stopped. */
 static void detach_ops(struct smc_sock *smc, struct socket *sock)
 {
 	bool mine, fresh;
@@ -126,8 +126,8 @@ static void detach_ops(struct smc_sock *smc, struct socket *sock)
 }
 
 /*
- * Would TCP take the option on a socket that has never been connected? A socket of TCP's tells, so that
- * ours need not become TCP's for an option that fails. May sleep. Return: as TCP.
+ * Would TCP accept the option on a socket that has never been connected? Tries it on another socket, so that ours
+ * does not become TCP for an option that fails. May sleep. Return: as TCP.
  */
 static int try_option(struct sock *sk, int level, int name, sockptr_t val, unsigned int len)
 {
@@ -150,12 +150,12 @@ static int try_option(struct sock *sk, int level, int name, sockptr_t val, unsig
  * @val: its value
  * @len: bytes of it
  *
- * TLS remembers the operations of the first socket that it sees as TCP's. So TCP's they are before
- * it looks, and stay, whatever it says: another thread may be on its way to TLS by then. On one that is
- * open the option is tried elsewhere first: one that fails is no reason for the connection to come to
- * be TCP. TCP refuses both options on a listener. It is not asked about ours: while it copies the value
- * from the application's memory, which may take for ever, another thread may end the listening and
- * connect, and TLS would see a socket that is ACTIVE. May sleep.
+ * TLS takes the operations of the first socket that it sees for TCP's. So the socket gets TCP's before TLS sees it,
+ * and keeps them even if the option fails: another thread may be in TLS by then. On a socket that is OPEN the
+ * option is tried on another socket first, because an option that fails must not make the connection TCP. TCP
+ * refuses both options on a listener, and is not called for ours: while it copies the value from the application's
+ * memory, which may take any time, another thread may end the listening and connect, and TLS would see a socket
+ * that is ACTIVE. May sleep.
  *
  * Return: what TCP says.
  */
@@ -169,7 +169,7 @@ int smc_fallback_detach(struct socket *sock, int level, int name, sockptr_t val,
 	if (!smc)
 		return -ENOMEM;
 	mutex_lock(&smc->state_mutex);
-	/* Another thread may have begun to connect since the caller looked. */
+	/* Another thread may have begun to connect meanwhile. */
 	phase = READ_ONCE(smc->phase);
 	if (phase == SMC_PHASE_CONNECT || phase == SMC_PHASE_RENDEZVOUS) {
 		mutex_unlock(&smc->state_mutex);
@@ -180,7 +180,7 @@ int smc_fallback_detach(struct socket *sock, int level, int name, sockptr_t val,
 		mutex_unlock(&smc->state_mutex);
 		return rc ?: -ENOTCONN;
 	}
-	/* Someone may have ended TCP's listening from outside, as ss -K does. */
+	/* Something like ss -K may have ended TCP's listening. */
 	smc_listen_stop(smc);
 	smc_setup_stop(smc);
 	if (READ_ONCE(smc->phase) == SMC_PHASE_ACTIVE) {

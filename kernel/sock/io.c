@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Operations on sockets whose outcome is open. Those that move data wait until it is known, or say
- * that it is not yet, just as TCP does while it connects; then the data is TCP's to move.
+ * Operations on sockets whose outcome is not known yet. Those that move data wait for it, or return -EAGAIN, as TCP
+ * does while it connects; then they call the operations of the settled socket.
  */
 
 #include <asm/ioctls.h>
@@ -14,7 +14,7 @@
 #include "../wire/reason.h"
 #include "sock.h"
 
-/* The operations of a socket that is settled, for a thread that has come to ours before it was. */
+/* Returns the operations of a settled socket, for a thread that entered ours before that. */
 static const struct proto_ops *settled_ops(const struct socket *sock)
 {
 	const struct smc_sock *smc = smc_table_of(sock);
@@ -77,22 +77,22 @@ __poll_t smc_io_poll(struct file *file, struct socket *sock, poll_table *wait)
 
 	if (!smc)
 		return smc_ops_of_tcp(sock->sk)->poll(file, sock, wait);
-	/* First onto the queue, then a look: what happens in between makes itself known. */
+	/* First onto the queue, so that events after the check wake the poller. */
 	sock_poll_wait(file, sock, wait);
 	phase = smc_connect_progress(smc, sock);
 	if (phase == SMC_PHASE_LISTEN && inet_sk_state_load(sock->sk) == TCP_LISTEN)
 		return smc_listen_ready(smc) ? EPOLLIN | EPOLLRDNORM : 0;
-	/* An error of TCP's becomes the outcome; while that is being settled, sk_err may be another one for a moment. */
+	/* An error of TCP becomes the outcome; until that is set, sk_err may be another one for a moment. */
 	if (phase == SMC_PHASE_RENDEZVOUS)
 		return 0;
 	events = settled_ops(sock)->poll(file, sock, NULL);
-	/* TCP may have become connected in between, which is not what the application asks for. */
+	/* TCP may have connected in between, but the application waits for the outcome. */
 	if (smc_connect_progress(smc, sock) == SMC_PHASE_RENDEZVOUS)
 		events = 0;
 	return events;
 }
 
-/* Our listening and TCP's end together; a socket that is open may be about to listen. */
+/* Ends our listening and TCP's together; a socket that is OPEN may be about to listen. */
 static int shutdown_listener(struct smc_sock *smc, struct socket *sock, int how)
 {
 	int rc;
@@ -106,9 +106,8 @@ static int shutdown_listener(struct smc_sock *smc, struct socket *sock, int how)
 }
 
 /*
- * Ends an attempt to connect whose rendezvous is under way. To the application the connection is not
- * there yet, and TCP's shutdown() resets one that is not. Return: as TCP would, or -EAGAIN if the
- * rendezvous has just succeeded.
+ * Ends an attempt to connect during its rendezvous. For the application it is not connected yet, and TCP's
+ * shutdown() resets such a connection. Return: as TCP would, or -EAGAIN if the rendezvous has just succeeded.
  */
 static int shutdown_attempt(struct smc_sock *smc, struct socket *sock)
 {
@@ -116,7 +115,7 @@ static int shutdown_attempt(struct smc_sock *smc, struct socket *sock)
 	int rc = -EAGAIN;
 
 	mutex_lock(&smc->state_mutex);
-	/* Meanwhile the attempt may have failed, and another thread have the socket listen. */
+	/* Meanwhile the attempt may have failed, and another thread may have called listen(). */
 	if (READ_ONCE(smc->phase) != SMC_PHASE_CONNECT && READ_ONCE(smc->phase) != SMC_PHASE_RENDEZVOUS)
 		goto out;
 	smc_setup_stop(smc);
@@ -155,7 +154,7 @@ int smc_io_shutdown(struct socket *sock, int how)
 	}
 	if (!rc)
 		rc = settled_ops(sock)->shutdown(sock, how);
-	/* If TCP has been told when the rendezvous was about to end: one of the two sees the other. */
+	/* If the rendezvous is about to end: either this sees ACTIVE, or smc_active_take() sees sk_shutdown. */
 	smp_mb();
 	if (!rc && smc && READ_ONCE(smc->phase) == SMC_PHASE_ACTIVE && READ_ONCE(sock->sk->sk_shutdown))
 		smc_active_shutdown(sock, how);
@@ -167,7 +166,7 @@ int smc_io_getname(struct socket *sock, struct sockaddr *addr, int peer)
 {
 	struct smc_sock *smc = smc_table_of(sock);
 
-	/* Programs ask for the peer to see whether they are connected. */
+	/* Programs ask for the peer's name to see whether they are connected. */
 	if (peer == 1 && smc && smc_connect_progress(smc, sock) == SMC_PHASE_RENDEZVOUS)
 		return -ENOTCONN;
 	return smc_ops_of_tcp(sock->sk)->getname(sock, addr, peer);
@@ -178,7 +177,7 @@ int smc_io_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
 {
 	struct smc_sock *smc = smc_table_of(sock);
 
-	/* What the handshake has in the buffers is not the application's. */
+	/* CLC messages in the buffers are not the application's. */
 	if (smc && smc_connect_progress(smc, sock) == SMC_PHASE_RENDEZVOUS) {
 		switch (cmd) {
 		case SIOCINQ:

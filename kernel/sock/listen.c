@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The listening side. Connections come out of TCP's accept queue. Those from peers without SMC stay
- * in it until accept() fetches them, just as in TCP. A connection from a peer with SMC is taken out
- * of it by the first thread that sees it, so that its handshake can begin: an accept() that waits, a worker
- * that poll() starts, or, if the application does neither, the same worker a moment later. It counts for
- * the backlog until the application has accepted it, but in our own count, see smc_synopt_port_full():
- * sk_ack_backlog has to be the length of TCP's queue, because TCP warns of anything else when an
- * administrator ends the listener.
+ * The listening side. Connections come out of TCP's accept queue. Those from peers without SMC stay in it until
+ * accept() takes them, as in TCP. The first thread that sees a connection from a peer with SMC takes it out, so
+ * that its handshake can begin: accept(), a worker that poll() starts, or, if the application calls neither, the
+ * same worker after DRAIN_DELAY. The connection counts for the backlog until the application has accepted it, but
+ * in our own count, see smc_synopt_port_full(): sk_ack_backlog has to be the length of TCP's queue, because TCP
+ * warns of anything else when an administrator ends the listener.
  */
 
 #include <linux/slab.h>
@@ -20,7 +19,7 @@
 /* How long the worker leaves a connection to an application that neither accepts nor polls. */
 #define DRAIN_DELAY msecs_to_jiffies(10)
 
-/* A placeholder: a socket that no application has, still empty, for a connection of the same family. NULL without memory. */
+/* Makes a placeholder: an empty socket that no application has, for a connection of the same family. NULL without memory. */
 static struct socket *new_placeholder(const struct sock *sk)
 {
 	const struct proto_ops *tcp = smc_ops_of_tcp(sk);
@@ -34,9 +33,8 @@ static struct socket *new_placeholder(const struct sock *sk)
 }
 
 /*
- * smc_listen_detach_sock() - takes the sock out of a socket, as it was before it was accepted. What
- * wakes the sock's sleepers may still look at the socket's wait queue for a grace period; a socket
- * is freed after one. Takes the sock's lock.
+ * smc_listen_detach_sock() - takes the sock out of a socket, as before accept(). TCP may still use the socket's wait
+ * queue for a grace period; a socket is freed after one. Takes the sock's lock.
  */
 struct sock *smc_listen_detach_sock(struct socket *sock)
 {
@@ -54,9 +52,8 @@ struct sock *smc_listen_detach_sock(struct socket *sock)
 }
 
 /*
- * smc_listen_set_aside() - moves a connection that TCP's accept() has returned from the application's
- * socket, which is empty again, to a placeholder. May sleep. Return: NULL without memory; then nothing
- * has changed.
+ * smc_listen_set_aside() - moves a connection that TCP's accept() has returned from the application's socket to a
+ * placeholder. May sleep. Return: NULL without memory; then nothing has changed.
  */
 struct socket *smc_listen_set_aside(struct socket *newsock)
 {
@@ -70,14 +67,14 @@ struct socket *smc_listen_set_aside(struct socket *newsock)
 	return sock;
 }
 
-/* Resets a connection that the application never sees. */
+/* Resets a connection that no application has. */
 static void drop_sock(struct socket *sock)
 {
 	sock_no_linger(sock->sk);
 	sock_release(sock);
 }
 
-/* smc_listen_drop() - resets a connection that the application never sees, and frees its record. May sleep. */
+/* smc_listen_drop() - resets a child that no application has, and frees it. May sleep. */
 void smc_listen_drop(struct smc_sock *child)
 {
 	struct socket *sock = child->sock;
@@ -92,12 +89,12 @@ void smc_listen_drop(struct smc_sock *child)
 }
 
 /**
- * smc_listen_begin() - takes in a connection out of TCP's accept queue
- * @lsmc: the listener's record
+ * smc_listen_begin() - adds a connection from TCP's accept queue to ours
+ * @lsmc: the listener
  * @sock: a placeholder with the connection; belongs to the listener from now on
- * @peer_smc: the peer has asked for SMC: begin a handshake, for which the listener has a place reserved
+ * @peer_smc: the peer has asked for SMC: begins a handshake, for which the listener has a place reserved
  *
- * May sleep. The connection is reset if there is no memory for it, or if the listener has been closed.
+ * May sleep. Resets the connection without memory, or if the listener has been closed.
  */
 void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc)
 {
@@ -124,16 +121,13 @@ void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc)
 		smc_listen_drop(child);
 		return;
 	}
-	/* A backlog of 0 takes one connection, and a silent peer must not use that up. */
+	/* A backlog of 0 allows one connection, and a silent peer must not use that up. */
 	if (!peer_smc || READ_ONCE(lsmc->sk->sk_max_ack_backlog))
 		smc_accept_queue_hold(l, child);
 	child->seq = ++l->last_seq;
 	if (peer_smc) {
 		list_add_tail(&child->child, &l->running);
-		/*
-		 * Under the lock: once that is released, smc_listen_stop() may end the handshake, which
-		 * must have begun then.
-		 */
+		/* Under the lock, so that the handshake has begun when smc_listen_stop() ends it. */
 		smc_setup_start_server(child);
 	} else {
 		smc_accept_queue_put(l, child);
@@ -141,7 +135,7 @@ void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc)
 	spin_unlock_bh(&l->lock);
 }
 
-/* A child that its client has connected comes out of TCP's queue, with its placeholder. */
+/* Adds a child from TCP's queue that its client has connected to ours, with its placeholder. */
 static void take_local(struct smc_sock *lsmc, struct smc_sock *child, struct socket *sock)
 {
 	struct smc_listener *l = lsmc->listener;
@@ -161,8 +155,8 @@ static void take_local(struct smc_sock *lsmc, struct smc_sock *child, struct soc
 
 /**
  * smc_listen_postpone() - queues a connection that accept() has found behind an earlier one
- * @lsmc: the listener's record
- * @child: the connection's record; its client, in this kernel, has made it ready
+ * @lsmc: the listener
+ * @child: the connection; its client, in this kernel, has made it ready
  * @newsock: the application's socket with the connection; empty again if this succeeds
  *
  * May sleep. Return: false if no earlier connection is about to be ready, or without memory.
@@ -186,7 +180,7 @@ struct mutex *smc_listen_accept_mutex(struct smc_sock *lsmc)
 	return &lsmc->listener->accept_mutex;
 }
 
-/* Moves the first connection of TCP's accept queue. Return: false if there is none, or no memory. */
+/* Moves the first connection of TCP's accept queue to ours. Return: false if there is none, or no memory. */
 static bool move_child(struct smc_listener *l)
 {
 	struct socket *lsock = l->smc->sock, *sock = new_placeholder(l->smc->sk);
@@ -218,32 +212,29 @@ static bool move_child(struct smc_listener *l)
 	return true;
 }
 
-/* Must connections stay in TCP's queue, so that TCP can hand them to another listener when this one is closed? */
+/* Must connections stay in TCP's queue, so that TCP can move them to another listener when this one is closed? */
 static bool leave_queued(const struct smc_listener *l)
 {
 	bool leave;
 
 	rcu_read_lock();
-	/*
-	 * Before it could migrate, a connection may have been promised SMC, by this listener or by the
-	 * one that it comes from.
-	 */
+	/* Before migration was possible, this listener, or the one it comes from, may have answered with the option. */
 	leave = smc_synopt_may_migrate(l->smc->sk) && !READ_ONCE(l->port.promises) && smc_accept_queue_plain_next(l);
 	rcu_read_unlock();
 	return leave;
 }
 
 /*
- * Do connections outside TCP's queue fill the backlog alone? Then the next ones stay in TCP's queue, and TCP
- * refuses more when that is full. With SYN cookies the hook on input has counted no SYN for them. Handshakes
- * have half of the backlog at most, so there are connections that accept() can take.
+ * Do connections outside TCP's queue alone fill the backlog? Then the next ones stay in TCP's queue, and TCP refuses
+ * more when that is full. With SYN cookies the hook on input has not counted them. Handshakes use half of the
+ * backlog at most, so there are connections that accept() can take.
  */
 static bool backlog_is_full(const struct smc_listener *l)
 {
 	return atomic_read(&l->port.held) > READ_ONCE(l->smc->sk->sk_max_ack_backlog);
 }
 
-/* Takes all connections out of TCP's accept queue, for an application that does not accept them. */
+/* Moves connections from TCP's accept queue to ours, for an application that does not accept them. */
 static void drain_work(struct work_struct *work)
 {
 	struct smc_listener *l = container_of(to_delayed_work(work), struct smc_listener, drain);
@@ -300,7 +291,7 @@ static struct smc_listener *make_listener(struct smc_sock *smc)
 	return smc->listener;
 }
 
-/* TCP listens. Listens as well, unless another thread has ended that, or has given the socket to TCP. */
+/* Begins to listen, unless another thread has ended TCP's listening, or has made the socket TCP. */
 static bool open_listener(struct smc_sock *smc)
 {
 	struct smc_listener *l = smc->listener;
@@ -335,21 +326,21 @@ static int begin_listening(struct smc_sock *smc, struct socket *sock, int backlo
 			smc_setup_disarm(smc);
 		return rc;
 	}
-	/* A connection attempt that failed may have left its entry there. */
+	/* A failed attempt to connect may have left its entry on the wait queue. */
 	smc_setup_unwatch(smc);
 	smc->sock = sock;
 	if (!open_listener(smc))
 		return 0;
 	smc_setup_watch(smc, sock, queue_drain);
-	/* Connections may have come before. */
+	/* Connections may have come before the watch. */
 	queue_delayed_work(smc_net_wq, &smc->listener->drain, 0);
 	return 0;
 }
 
 /*
- * listen() after connect(). Fails while the socket connects or is connected, as TCP's does. An attempt
- * that has failed is cleaned up before TCP listens: a thread that calls connect() at the same time
- * must not make a socket ACTIVE that listens. Return: 0 or -EINVAL.
+ * listen() after connect(). Fails while the socket connects or is connected, as TCP's does. Cleans up a failed
+ * attempt before TCP listens, so that a thread that calls connect() at the same time cannot make a listening
+ * socket ACTIVE. Return: 0 or -EINVAL.
  */
 static int stop_failed_connect(struct smc_sock *smc)
 {
@@ -384,7 +375,7 @@ int smc_listen(struct socket *sock, int backlog)
 	if (!smc || !make_listener(smc))
 		return -ENOMEM;
 	mutex_lock(&smc->state_mutex);
-	/* Someone may have ended TCP's listening from outside, as ss -K does. */
+	/* Something like ss -K may have ended TCP's listening. */
 	if (inet_sk_state_load(sock->sk) != TCP_LISTEN)
 		smc_listen_stop(smc);
 	rc = stop_failed_connect(smc);
@@ -399,7 +390,7 @@ out:
 	return rc;
 }
 
-/* Takes no more connections. Return: the children that were not accepted are on the list. */
+/* Ends listening, and moves the children that were not accepted to the list. */
 static void close_listener(struct smc_sock *smc, struct list_head *children)
 {
 	struct smc_listener *l = smc->listener;
@@ -423,12 +414,12 @@ static void close_listener(struct smc_sock *smc, struct list_head *children)
 
 /**
  * smc_listen_stop() - ends listening, before TCP does
- * @smc: record of any socket; nothing happens if it does not listen
+ * @smc: any socket; nothing happens if it does not listen
  *
- * May sleep. Children in their handshake and those that nobody has accepted are reset, as TCP
- * resets those in its queue. First the hooks, the worker and accept() find the listener closed, so no
- * new children come. Then each child is ours alone once its handshake has been stopped. The caller
- * holds state_mutex until TCP has stopped listening, too, so that no listen() begins in between.
+ * May sleep. Resets the children in their handshake and those that nobody has accepted, as TCP resets those in its
+ * queue. First the listener is closed for the hooks, the worker and accept(), so that no new children come. Then
+ * no other thread uses a child once its handshake has been stopped. The caller holds state_mutex until TCP has
+ * stopped listening, too, so that no listen() begins in between.
  */
 void smc_listen_stop(struct smc_sock *smc)
 {
@@ -448,7 +439,7 @@ void smc_listen_stop(struct smc_sock *smc)
 	list_for_each_entry_safe(child, next, &children, child) {
 		list_del_init(&child->child);
 		if (!child->sock) {
-			/* TCP has it, and resets it. */
+			/* It is in TCP's queue, and TCP resets it. */
 			smc_active_end(child, true);
 			smc_table_remove(child);
 			continue;
@@ -458,10 +449,7 @@ void smc_listen_stop(struct smc_sock *smc)
 	}
 }
 
-/*
- * smc_listen_free() - the record of a socket goes, and with it what it was as a listener. Any
- * context.
- */
+/* smc_listen_free() - frees the listener's part of a socket. Any context. */
 void smc_listen_free(struct smc_sock *smc)
 {
 	kfree(smc->listener);

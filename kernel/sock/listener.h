@@ -5,28 +5,28 @@
 
 #include "sock.h"
 
-/* What a listener has beyond TCP. Belongs to its record and goes with it. */
+/* Our state of a listener. Freed with its struct smc_sock. */
 struct smc_listener {
-	struct mutex		accept_mutex;	/* one at a time takes connections out of TCP's queue, so that they keep their order */
-	spinlock_t		lock;		/* what has no other rule */
+	struct mutex		accept_mutex;	/* taking connections out of TCP's queue, one by one, in their order */
+	spinlock_t		lock;		/* the lists and what follows */
 	struct list_head	running;	/* children in their handshake */
 	struct list_head	ready;		/* children for accept(), after their handshake */
 	struct list_head	plain;		/* children for accept() that never had one */
-	struct list_head	local;		/* children that their clients have connected, in TCP's queue still */
-	bool			open;		/* listens; else children are refused */
-	bool			moving;		/* the worker has one in its hands */
-	bool			blocked;	/* someone has been told to wait for an earlier child, or for that one */
-	bool			overlooked;	/* someone has looked no further than at one that wants a handshake */
-	bool			denied;		/* someone has gone back to sleep, woken for one that was not the next */
+	struct list_head	local;		/* children in TCP's queue that their clients have connected, see local.c */
+	bool			open;		/* it listens; else children are reset */
+	bool			moving;		/* the worker moves a child from TCP's queue to ours */
+	bool			blocked;	/* a thread waits for an earlier child, or for the one that moves */
+	bool			overlooked;	/* a thread has found a child that needs a handshake, and no others behind it */
+	bool			denied;		/* a thread has gone back to sleep, because the child that woke it was not the next */
 	u64			last_seq;	/* of the children */
-	unsigned int		deferred_n;	/* those on it that wait for data, see smc_listen_defer() */
+	unsigned int		deferred_n;	/* children that wait for data, see smc_listen_defer() */
 	struct delayed_work	drain;
-	struct delayed_work	release;	/* a child that is ready has waited for earlier ones for long enough */
+	struct delayed_work	release;	/* a ready child has waited for earlier ones for HOLD_TIME */
 	struct smc_sock		*smc;		/* the listener itself */
-	struct smc_synopt_port	port;		/* lets the hooks know of us */
+	struct smc_synopt_port	port;		/* by which the hooks find the listener */
 };
 
-/* accept_queue.c: those that nobody has accepted yet */
+/* accept_queue.c: children that nobody has accepted yet */
 void smc_accept_queue_init(struct smc_listener *l);
 void smc_accept_queue_hold(struct smc_listener *l, struct smc_sock *child);
 bool smc_accept_queue_await(struct smc_listener *l);

@@ -3,14 +3,14 @@
  * A connection within one namespace. Its client, once TCP is connected, makes the connection of both
  * ends, while TCP still has the child in the listener's queue, and accept() finds it ready.
  *
- * The table of SYNs says once that both ends have asked for SMC, either to the client here or to the
- * thread that takes the child out of TCP's queue, which then waits for a PROPOSAL.
+ * One of two threads claims the entry in the table of promises: the client here, or the thread that takes the
+ * child out of TCP's queue, which then waits for a PROPOSAL.
  */
 
 #include "../conn/conn.h"
 #include "listener.h"
 
-/* The record of the listener that has answered a client, if the two may do without CLC messages, with a reference. */
+/* Returns the listener that has answered a client, with a reference, if they may connect without CLC messages. */
 static struct smc_sock *listener_of(const struct sock *client)
 {
 	const struct smc_synopt_port *port;
@@ -26,7 +26,7 @@ static struct smc_sock *listener_of(const struct sock *client)
 	return lsmc;
 }
 
-/* Gives both sockets their ends, and lets go of the pair. Return: false if the listener does not take its child. */
+/* Gives both sockets their ends, and puts the pair. Return: false if the listener does not take its child. */
 static bool publish(struct smc_sock *smc, struct smc_sock *lsmc, const struct smc_pair *pair)
 {
 	struct smc_sock *child = smc_table_new(pair->peer, GFP_KERNEL);
@@ -35,7 +35,7 @@ static bool publish(struct smc_sock *smc, struct smc_sock *lsmc, const struct sm
 	if (child) {
 		child->server = true;
 		child->opt.peer_smc = true;
-		smc_conn_get(pair->server); /* an accept() may have closed it, once it is published */
+		smc_conn_get(pair->server); /* once it is published, the application may accept and close it */
 		smc_active_child(child, pair->server);
 		done = smc_listen_publish(lsmc, child);
 	}
@@ -43,7 +43,7 @@ static bool publish(struct smc_sock *smc, struct smc_sock *lsmc, const struct sm
 		smc_conn_count(pair->server);
 		smc_active_take(smc, smc->sock, pair->client);
 	} else {
-		/* Both ends go on without: nobody may hear of these. */
+		/* Both ends continue with CLC messages: the applications must not notice these connections. */
 		smc_conn_kill(pair->server, true);
 		smc_conn_kill(pair->client, true);
 		smc_conn_put(pair->client);
@@ -56,11 +56,11 @@ static bool publish(struct smc_sock *smc, struct smc_sock *lsmc, const struct sm
 
 /**
  * smc_local_connect() - connects a client whose peer is in this namespace
- * @smc: its record, in its rendezvous, which has not begun
- * @last: CLC messages follow if this does not succeed; else it will be tried once more, as TCP may
- *        not have had the last packet of its own handshake yet
+ * @smc: the client, in RENDEZVOUS, before any step
+ * @last: CLC messages follow if this does not succeed; else the caller tries again, because the server's TCP may
+ *        not have received the last packet of its handshake yet
  *
- * May sleep. Return: whether the connection is made.
+ * May sleep. Return: whether the client is connected.
  */
 bool smc_local_connect(struct smc_sock *smc, bool last)
 {

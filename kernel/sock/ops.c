@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * The tables of operations behind sock->ops. Each begins as a copy of what TCP itself has on this
- * kernel, whatever members that has, and differs only in what SMC must see.
- */
+/* The tables of operations for sock->ops. Each is a copy of TCP's on this kernel, and differs where SMC must. */
 
 #include <linux/fs.h>
 #include <linux/file.h>
 
 #include "sock.h"
 
-/* Of a socket whose outcome is open, and of a listener. */
+/* Of a socket without an outcome, and of a listener. */
 struct proto_ops smc_ops[SMC_IPVS] __ro_after_init;
-/* Of a socket that TCP has got back. All that moves data is TCP's own function. */
+/* Of a socket that has fallen back. The functions that move data are TCP's. */
 static struct proto_ops after_ops[SMC_IPVS] __ro_after_init;
 
 /* Of one whose data a transport moves. */
@@ -45,7 +42,7 @@ struct proto_ops *smc_ops_active(const struct sock *sk)
 	return &active_ops[ipv_of(sk)];
 }
 
-/* smc_ops_open() - our operations for a sock whose outcome is open. Any context. */
+/* smc_ops_open() - our operations for a sock without an outcome. Any context. */
 struct proto_ops *smc_ops_open(const struct sock *sk)
 {
 	return &smc_ops[ipv_of(sk)];
@@ -70,7 +67,7 @@ static void __init fill_active_ops(struct proto_ops *ops, const struct proto_ops
 	ops->set_rcvlowat = smc_active_set_rcvlowat;
 	smc_compat_ops_splice_eof(ops, smc_active_splice_eof);
 	smc_compat_ops_sendpage(ops);
-	/* What would reach around these to TCP. */
+	/* These would use TCP's data. */
 	ops->mmap = sock_no_mmap;
 	ops->read_sock = NULL;
 	ops->read_skb = NULL;
@@ -98,7 +95,7 @@ static void __init fill_ops(enum smc_ipv ipv)
 	ops->recvmsg = smc_io_recvmsg;
 	ops->splice_read = smc_io_splice_read;
 	smc_compat_ops_sendpage(ops);
-	/* These would reach around recvmsg to the bytes of the handshake. */
+	/* These would read CLC messages. */
 	ops->read_sock = NULL;
 	ops->read_skb = NULL;
 
@@ -111,7 +108,7 @@ static void __init fill_ops(enum smc_ipv ipv)
 	smc_compat_ops_accept(after, smc_accept_fallback);
 }
 
-/* TCP does not export its operations for IPv6 on all kernels: a socket of it tells. */
+/* Copies TCP's operations from a socket, because not all kernels export those for IPv6. */
 static int __init copy_tcp_ops(enum smc_ipv ipv, int family)
 {
 	struct socket *sock;
@@ -126,10 +123,7 @@ static int __init copy_tcp_ops(enum smc_ipv ipv, int family)
 	return 0;
 }
 
-/*
- * smc_ops_init() - at load. May sleep. Return: 0 or why not even an IPv4 socket could be made. A
- * kernel that runs without IPv6 never gets to use the second table.
- */
+/* smc_ops_init() - at load. May sleep. Return: 0 or the error of an IPv4 socket; a kernel may run without IPv6. */
 int __init smc_ops_init(void)
 {
 	int rc = copy_tcp_ops(SMC_IPV4, AF_INET);

@@ -5,7 +5,7 @@
  * io_uring does not always use sock->ops. SOCKET_URING_OP_SIOCINQ and SIOCOUTQ call
  * sk->sk_prot->ioctl(), which counts TCP's bytes, and zero-copy receive reads TCP's receive queue if
  * sk_prot->recvmsg() is TCP's. BPF programs that put the sock into a sockmap would move TCP's bytes,
- * too. None of these bytes are the application's. An ACTIVE socket therefore has a copy of TCP's
+ * too. None of these bytes are the application's. Therefore an ACTIVE socket has a copy of TCP's
  * struct proto in which these functions are ours.
  *
  * Why nothing keeps a pointer to the copy, or to our functions, when the module is unloaded:
@@ -72,7 +72,7 @@ static int active_recvmsg(SMC_COMPAT_PROTO_RECVMSG_PARAMS)
 }
 
 #ifdef CONFIG_BPF_SYSCALL
-/* A psock that is refused is dropped at once, and then there is nothing to restore. */
+/* The kernel drops a psock that is refused at once; then there is nothing to restore. */
 static int active_psock_update(struct sock *sk, struct sk_psock *psock, bool restore)
 {
 	return restore ? 0 : -EOPNOTSUPP;
@@ -83,7 +83,7 @@ static int active_psock_update(struct sock *sk, struct sk_psock *psock, bool res
  * smc_proto_install() - gives a sock the struct proto of ACTIVE sockets
  * @sk: the sock, which does not listen
  *
- * A sock that is in a sockmap already keeps the struct proto of that. Any context.
+ * A sock that is in a sockmap already keeps its struct proto. Any context.
  */
 void smc_proto_install(struct sock *sk)
 {

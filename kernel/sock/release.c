@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The end of an SMC socket. */
+/* Closing an SMC socket. */
 
 #include "sock.h"
 
 /*
- * The peer is told by SMC first, unless it is to see a reset: TCP's reset makes it an error once,
- * which the abort after it does not repeat.
+ * SMC tells the peer first, except of a reset: then TCP goes first, and the peer reports one error, because the
+ * abort after it is ignored.
  */
 static int close_conn(struct smc_sock *smc, struct socket *sock)
 {
@@ -26,10 +26,8 @@ static int close_conn(struct smc_sock *smc, struct socket *sock)
 /*
  * smc_release() - closes a socket in whatever phase it is. May sleep.
  *
- * No operation of the socket runs any more. Left are the rendezvous and, of a listener, its drain
- * and its children; they end before the record leaves the table, and that before TCP frees the
- * sock. Hooks may hold a reference on the record a little longer; they look at nothing but the
- * record.
+ * No operation of the socket runs any more. The rendezvous, and a listener's works and children, end before the
+ * socket leaves the table, and that happens before TCP frees the sock. Dumps may hold a reference a little longer.
  *
  * Return: 0.
  */

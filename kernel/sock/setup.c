@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How a connection is set up: what drives a rendezvous, and what becomes of its socket. No thread waits
- * for a peer: an entry on the socket's wait queue starts the worker when TCP wakes the sleepers there, a
- * timer when the peer's time is up. So any number of silent peers cost their own connections and some
- * memory, and nobody else a worker.
+ * Connection setup: the worker that takes the steps of a rendezvous, and gives the socket its outcome. No thread
+ * waits for a peer: an entry on the socket's wait queue starts the worker when TCP wakes sleepers, and a timer
+ * when the peer is late. So silent peers cost their own connections and some memory, but no worker.
  *
- * No callback of the TCP sock is replaced, and nothing hangs on sk_user_data. The entry is on the
- * wait queue or it is not; taking it off waits for whoever runs it. That is all there is to say
- * about lifetimes in softirq.
+ * No callback of the TCP sock is replaced, and sk_user_data is not used. Removing the entry from the wait queue
+ * waits for a softirq that runs it.
  */
 
 #include <linux/sched/mm.h>
@@ -20,7 +18,7 @@
 #include "../trylock.h"
 #include "listener.h"
 
-/* smc_setup_set_phase() - sets the phase. The caller holds smc->lock. */
+/* smc_setup_set_phase() - sets the phase. */
 void smc_setup_set_phase(struct smc_sock *smc, enum smc_phase phase)
 {
 	lockdep_assert_held(&smc->lock);
@@ -29,8 +27,8 @@ void smc_setup_set_phase(struct smc_sock *smc, enum smc_phase phase)
 }
 
 /**
- * smc_setup_arm() - makes the option travel with the socket's SYN or SYN-ACK
- * @smc: the socket's record
+ * smc_setup_arm() - registers the hooks that put the option into the socket's SYN or SYN-ACKs
+ * @smc: the socket
  *
  * May sleep. Return: 0 or -ENOMEM.
  */
@@ -72,17 +70,17 @@ void smc_setup_disarm(struct smc_sock *smc)
 }
 
 /**
- * smc_setup_watch() - lets TCP's wakeups on a socket start something
- * @smc: the record
+ * smc_setup_watch() - calls a function when TCP wakes the sleepers of a socket
+ * @smc: of the socket
  * @sock: the socket; it may not be released before smc_setup_unwatch()
- * @fn: what to start; called with the wait queue locked, in any context
+ * @fn: called with the wait queue locked, in any context
  */
 void smc_setup_watch(struct smc_sock *smc, struct socket *sock, wait_queue_func_t fn)
 {
 	bool watching;
 
 	spin_lock_bh(&smc->lock);
-	/* One that has fallen back meanwhile is left alone. */
+	/* Another thread may have made the socket TCP. */
 	watching = smc->watching || smc->phase >= SMC_PHASE_TCP;
 	if (!watching) {
 		smc->watching = true;
@@ -93,10 +91,7 @@ void smc_setup_watch(struct smc_sock *smc, struct socket *sock, wait_queue_func_
 	spin_unlock_bh(&smc->lock);
 }
 
-/*
- * smc_setup_unwatch_locked() - undoes watch; fn does not run any more when it returns. Under
- * smc->lock.
- */
+/* smc_setup_unwatch_locked() - undoes smc_setup_watch(); fn does not run any more when it returns. */
 void smc_setup_unwatch_locked(struct smc_sock *smc)
 {
 	lockdep_assert_held(&smc->lock);
@@ -105,7 +100,7 @@ void smc_setup_unwatch_locked(struct smc_sock *smc)
 	smc->watching = false;
 }
 
-/* smc_setup_unwatch() - the same for who does not hold the lock. Does not sleep. */
+/* smc_setup_unwatch() - the same, and takes smc->lock. Does not sleep. */
 void smc_setup_unwatch(struct smc_sock *smc)
 {
 	spin_lock_bh(&smc->lock);
@@ -113,7 +108,7 @@ void smc_setup_unwatch(struct smc_sock *smc)
 	spin_unlock_bh(&smc->lock);
 }
 
-/* Has the worker run, soon. Who never had it run need not wait for it in the end. */
+/* Starts the worker. If it was never started, smc_setup_stop() need not wait for it. */
 static void start_work(struct smc_sock *smc)
 {
 	WRITE_ONCE(smc->started, true);
@@ -121,15 +116,14 @@ static void start_work(struct smc_sock *smc)
 }
 
 /*
- * smc_setup_wake() - for the wait queue of a socket that connects or is in its handshake. While
- * TCP connects, only a peer with SMC is of interest: the others are found out by whoever looks at
- * the socket.
+ * smc_setup_wake() - is called by the wait queue of a socket that connects or is in its rendezvous. While TCP
+ * connects, only a peer with SMC starts the worker: smc_connect_progress() finds the others.
  */
 int smc_setup_wake(struct wait_queue_entry *wait, unsigned int mode, int flags, void *key)
 {
 	struct smc_sock *smc = container_of(wait, struct smc_sock, wait);
 
-	/* A thread that waits for TCP comes by itself; once CLC messages pass, the worker is needed. */
+	/* A thread in connect() begins the rendezvous; after that the worker is needed. */
 	if (READ_ONCE(smc->attended) && READ_ONCE(smc->phase) == SMC_PHASE_CONNECT)
 		return 0;
 	if (READ_ONCE(smc->opt.peer_smc))
@@ -138,8 +132,8 @@ int smc_setup_wake(struct wait_queue_entry *wait, unsigned int mode, int flags, 
 }
 
 /*
- * smc_setup_start_client() - TCP is connected to a peer with SMC: the worker's turn. Not if
- * smc_setup_stop() has come first, which waits for the worker once. Does not sleep.
+ * smc_setup_start_client() - starts the worker, after TCP has connected to a peer with SMC. Not after
+ * smc_setup_stop(), which waits for the worker once. Does not sleep.
  */
 void smc_setup_start_client(struct smc_sock *smc)
 {
@@ -150,11 +144,8 @@ void smc_setup_start_client(struct smc_sock *smc)
 }
 
 /*
- * smc_setup_notify() - a client's outcome is known
- *
- * Everyone who waits for it looks again; so do pollers, edge-triggered ones included. The caller
- * holds smc->lock, under which the outcome has been set: who finds it in between would have one edge
- * too many.
+ * smc_setup_notify() - wakes all that wait for a client's outcome, pollers included. Under the same smc->lock under
+ * which the outcome is set: otherwise an edge-triggered poller could report one more event.
  */
 void smc_setup_notify(struct smc_sock *smc)
 {
@@ -166,9 +157,8 @@ void smc_setup_notify(struct smc_sock *smc)
 }
 
 /*
- * smc_setup_inline() - TCP is connected, and the thread in connect() is to wait anyhow: if the
- * peer is in this kernel, it does what the worker would, and nobody has to be woken. The caller
- * holds state_mutex. May sleep.
+ * smc_setup_inline() - connects within this kernel, if the peer is here, in the thread that waits in connect(). That
+ * saves waking the worker and the thread. May sleep.
  */
 void smc_setup_inline(struct smc_sock *smc)
 {
@@ -195,10 +185,7 @@ void smc_setup_inline(struct smc_sock *smc)
 	spin_unlock_bh(&smc->lock);
 }
 
-/*
- * smc_setup_start_server() - begins the handshake of a listener's child. The caller has put the child on the
- * listener's list.
- */
+/* smc_setup_start_server() - begins the handshake of a child, which is on its listener's list. */
 void smc_setup_start_server(struct smc_sock *child)
 {
 	lockdep_assert_held(&child->parent->listener->lock);
@@ -209,10 +196,7 @@ void smc_setup_start_server(struct smc_sock *child)
 	start_work(child);
 }
 
-/*
- * smc_setup_free() - drops the state of a rendezvous. Only its worker, or who has stopped that.
- * May sleep.
- */
+/* smc_setup_free() - frees the rendezvous. Only its worker, or a thread that has stopped that. May sleep. */
 void smc_setup_free(struct smc_sock *smc)
 {
 	might_sleep();
@@ -222,13 +206,13 @@ void smc_setup_free(struct smc_sock *smc)
 }
 
 /*
- * smc_setup_stop() - the socket is closed, or disconnected. May sleep, until a running worker
- * has noticed. Afterwards the phase is OPEN, or what it was if the outcome was known already.
+ * smc_setup_stop() - ends a rendezvous, because the socket is closed or disconnected. May sleep, until the worker has
+ * ended. Afterwards the phase is OPEN, or unchanged if the outcome was known already.
  */
 void smc_setup_stop(struct smc_sock *smc)
 {
 	might_sleep();
-	/* From here on nobody starts the worker, and what it has under way changes nothing. */
+	/* From here on no other thread starts the worker, and a running one does not change the phase. */
 	spin_lock_bh(&smc->lock);
 	if (smc->phase == SMC_PHASE_CONNECT || smc->phase == SMC_PHASE_RENDEZVOUS)
 		smc_setup_set_phase(smc, SMC_PHASE_OPEN);
@@ -239,7 +223,7 @@ void smc_setup_stop(struct smc_sock *smc)
 	if (READ_ONCE(smc->started))
 		cancel_delayed_work_sync(&smc->work);
 	smc_setup_free(smc);
-	/* A transport may have called again until that was over. */
+	/* Until then, a transport may have started the worker again. */
 	if (READ_ONCE(smc->started))
 		cancel_delayed_work_sync(&smc->work);
 	smc->failed = 0;
@@ -247,7 +231,7 @@ void smc_setup_stop(struct smc_sock *smc)
 	smc_setup_disarm(smc);
 }
 
-/* Is it the worker's turn? Makes a client that TCP has connected one that is in its rendezvous. */
+/* Must the worker run? Begins the rendezvous of a client that TCP has connected. */
 static bool work_is_due(struct smc_sock *smc)
 {
 	int state = inet_sk_state_load(smc->sk);
@@ -257,14 +241,14 @@ static bool work_is_due(struct smc_sock *smc)
 	if (smc->phase == SMC_PHASE_CONNECT && smc->opt.peer_smc && state != TCP_SYN_SENT &&
 	    state != TCP_SYN_RECV && state != TCP_CLOSE)
 		smc_setup_set_phase(smc, SMC_PHASE_RENDEZVOUS);
-	/* A child whose outcome is known may have to wait for data still. */
+	/* A child whose outcome is known may still wait for data. */
 	mine = (smc->phase == SMC_PHASE_RENDEZVOUS && !smc->inline_busy) ||
 	       (smc->awaits_data && smc_sock_is_child(smc) && !smc->stopped);
 	spin_unlock_bh(&smc->lock);
 	return mine;
 }
 
-/* The client's outcome is a failure; connect() may be called again. */
+/* The client's rendezvous has failed; connect() may be called again. */
 static void fail_attempt(struct smc_sock *smc, int rc)
 {
 	struct sock *sk = smc->sk;
@@ -276,7 +260,7 @@ static void fail_attempt(struct smc_sock *smc, int rc)
 		smc->sock->state = SS_UNCONNECTED;
 		WRITE_ONCE(sk->sk_err, -rc);
 	}
-	/* Who sees the phase change may connect again, or listen, at once: so this comes last. */
+	/* Last, because a thread that sees the phase may connect again, or listen, at once. */
 	spin_lock_bh(&smc->lock);
 	mine = smc->phase == SMC_PHASE_RENDEZVOUS;
 	if (mine) {
@@ -295,10 +279,7 @@ static void fail_attempt(struct smc_sock *smc, int rc)
 		smc_synopt_put(smc_net(sock_net(sk)));
 }
 
-/*
- * A client's connection is as broken as if TCP had failed to connect. It is reset once the sock's lock
- * is free.
- */
+/* A client's rendezvous has failed. Resets the connection when the sock's lock is free, as if TCP had failed to connect. */
 static void fail_client(struct smc_sock *smc)
 {
 	struct sock *sk = smc->sk;
@@ -309,30 +290,21 @@ static void fail_client(struct smc_sock *smc)
 		return;
 	}
 	smc->failed = 0;
-	/*
-	 * Shut down by the application while TCP was about to be connected: to it, no different
-	 * from the peer's doing.
-	 */
+	/* If the application has shut the socket down while TCP connected, it gets the same error as from the peer. */
 	fail_attempt(smc, rc == -EPIPE ? -ECONNRESET : rc);
 	release_sock(sk);
 }
 
-/* A child is in accept()'s hands, or gone, when this returns. */
+/* Hands a child to accept(), or frees it. */
 static void finish_child(struct smc_sock *child, int rc)
 {
 	smc_setup_unwatch(child);
-	/*
-	 * The peer may have made us run once more; there is nothing left to do, and perhaps no
-	 * record either.
-	 */
+	/* The peer may have started the worker again, and the child may be freed. */
 	cancel_delayed_work(&child->work);
 	smc_listen_finish(child, !rc);
 }
 
-/*
- * TCP wakes nobody for less than SO_RCVLOWAT, which the application has set with its own data in
- * mind: so we look.
- */
+/* TCP wakes nobody for less than SO_RCVLOWAT, which is meant for the application's data: then we poll. */
 static unsigned long poll_interval(const struct smc_sock *smc)
 {
 	return READ_ONCE(smc->sk->sk_rcvlowat) > 1 ? HZ / 20 : MAX_JIFFY_OFFSET;
@@ -351,7 +323,7 @@ static unsigned long defer_time(const struct smc_sock *child)
 
 static bool has_no_data(const struct smc_sock *child)
 {
-	/* A child's is not taken from it before accept() has it. */
+	/* It does not change before accept(). */
 	const struct smc_conn *conn = rcu_access_pointer(child->conn);
 	const struct sock *sk = child->sk;
 
@@ -360,7 +332,7 @@ static bool has_no_data(const struct smc_sock *child)
 	return inet_sk_state_load(sk) == TCP_ESTABLISHED && skb_queue_empty_lockless(&sk->sk_receive_queue);
 }
 
-/* Gives a client what has come of its rendezvous. Return: -ECANCELED if the application has given up meanwhile. */
+/* Gives a client its outcome. Return: -ECANCELED if the application has given up meanwhile. */
 static int apply_client(struct smc_sock *smc, enum smc_outcome outcome)
 {
 	struct smc_rendezvous *rv = smc->rv;
@@ -376,9 +348,8 @@ static int apply_client(struct smc_sock *smc, enum smc_outcome outcome)
 }
 
 /*
- * Gives a child what has come of its rendezvous. A listener that wants connections only once there is data
- * did not mean the handshake's, for which TCP has let this one through. Return: -EINPROGRESS if the child
- * waits for that.
+ * Gives a child its outcome. With TCP_DEFER_ACCEPT the child then waits for data of the application: TCP has let it
+ * through for a CLC message. Return: -EINPROGRESS if the child waits.
  */
 static int apply_server(struct smc_sock *child, enum smc_outcome outcome)
 {
@@ -394,14 +365,14 @@ static int apply_server(struct smc_sock *child, enum smc_outcome outcome)
 	}
 	if (!delay || !has_no_data(child) || !smc_listen_defer(child))
 		return 0;
-	/* Others wait for what comes of a link group that this has begun to form. */
+	/* Other connections may wait for the link group that this one forms. */
 	smc_setup_free(child);
 	child->awaits_data = true;
 	child->data_deadline = jiffies + delay;
 	return -EINPROGRESS;
 }
 
-/* One step. Return: 0 if the socket has its outcome, -EINPROGRESS if it has not, else why the connection breaks. */
+/* Takes a step. Return: 0 if the socket has its outcome, -EINPROGRESS if not yet, else why the connection breaks. */
 static int take_step(struct smc_sock *smc, bool server)
 {
 	int rc;
@@ -421,11 +392,11 @@ static int take_step(struct smc_sock *smc, bool server)
 	return server ? apply_server(smc, rc) : apply_client(smc, rc);
 }
 
-/* Who pays for what a rendezvous allocates: as with TCP, the control group that the socket is of. */
+/* Returns the control group that pays for the memory of a rendezvous: as with TCP, the socket's. */
 static struct mem_cgroup *charged_memcg(const struct smc_sock *smc)
 {
 #ifdef CONFIG_MEMCG
-	/* A child that a worker has accepted is of none itself. */
+	/* A child that a worker has dequeued has none. */
 	return smc_sock_is_child(smc) ? smc->parent->sk->sk_memcg : smc->sk->sk_memcg;
 #else
 	return NULL;
@@ -443,14 +414,14 @@ static unsigned long delay_of(const struct smc_sock *smc)
 	return min_t(unsigned long, left, poll_interval(smc));
 }
 
-/* The outcome is known: 0, or why the connection breaks. */
+/* The rendezvous is over: 0, or why the connection breaks. */
 static void finish_setup(struct smc_sock *smc, bool server, int rc)
 {
 	trace_smc_rendezvous(smc->sk, server, rc);
 	if (rc)
 		smc_stats_handshake_error(smc_net(sock_net(smc->sk)), server);
 	smc->awaits_data = false;
-	/* Before the sock's lock is free: others may wait for what the transport holds for this one. */
+	/* Before the sock's lock is free, because other connections may wait for this one's link group. */
 	smc_setup_free(smc);
 	if (server) {
 		finish_child(smc, rc);
@@ -485,11 +456,11 @@ static void setup_work(struct work_struct *w)
 	}
 	if (server)
 		smc_listen_step(smc, false);
-	/* No change if the peer has just made us run again. */
+	/* Does nothing if the worker is queued already. */
 	queue_delayed_work(smc_net_wq, &smc->work, delay_of(smc));
 }
 
-/* smc_setup_prepare() - of a fresh record. */
+/* smc_setup_prepare() - initialises a new struct smc_sock. */
 void smc_setup_prepare(struct smc_sock *smc)
 {
 	INIT_DELAYED_WORK(&smc->work, setup_work);

@@ -17,26 +17,25 @@
 struct smc_conn;
 
 /*
- * What an SMC socket is going through. An SMC socket is a TCP socket from the first moment on:
- * sock->sk is a tcp_sock. Only sock->ops is ours, and what we know of the socket stands in its
- * record, struct smc_sock.
+ * The phase of an SMC socket. An SMC socket is a TCP socket from the first moment: sock->sk is a tcp_sock. Only
+ * sock->ops is ours, and our state is in struct smc_sock.
  */
 enum smc_phase {
-	SMC_PHASE_OPEN,		/* nothing has happened yet; bound perhaps */
+	SMC_PHASE_OPEN,		/* neither connected nor listening; may be bound */
 	SMC_PHASE_LISTEN,	/* children come out of smc_sock.listener */
 	SMC_PHASE_CONNECT,	/* TCP connects, its SYN carries the option */
-	SMC_PHASE_RENDEZVOUS,	/* TCP is there, CLC messages pass inside of it */
+	SMC_PHASE_RENDEZVOUS,	/* TCP is connected, CLC messages are exchanged */
 	SMC_PHASE_TCP,		/* the application has the TCP socket: fallback; final */
 	SMC_PHASE_ACTIVE,	/* a transport moves the data; final until disconnected */
 };
 
-/* Is close() to reset the connection? So says SO_LINGER with no time at all. */
+/* Must close() reset the connection? SO_LINGER with a time of 0 asks for that. */
 static inline bool smc_sock_aborts(const struct sock *sk)
 {
 	return sock_flag(sk, SOCK_LINGER) && !sk->sk_lingertime;
 }
 
-/* A sock moves from one socket to another: so does whether its sends can be zero-copy, which the socket says. */
+/* Copies, when a sock moves to another socket, the flag that it supports zero-copy sends. */
 static inline void smc_sock_copy_zc(const struct socket *from, struct socket *to)
 {
 	if (test_bit(SOCK_SUPPORT_ZC, &from->flags))
@@ -47,66 +46,64 @@ static inline void smc_sock_copy_zc(const struct socket *from, struct socket *to
 enum smc_ipv { SMC_IPV4, SMC_IPV6, SMC_IPVS };
 
 /*
- * The record of an SMC socket. References: the table holds one from smc_table_add() to
- * smc_table_remove(); whoever found it by smc_table_find() holds one; a child of a listener holds
- * one on the listener's record. The last put drops the reference on the TCP sock and frees the
- * record after a grace period.
+ * Our state of an SMC socket. References: the table holds one from smc_table_add() to smc_table_remove();
+ * callers of smc_table_find() hold one; a child of a listener holds one on the listener's. The last put drops
+ * the reference on the TCP sock and frees the struct after a grace period.
  *
- * A child of a listener has a record of its own as soon as its handshake begins; it enters the
- * table when accept() hands it to the application.
+ * A child of a listener has its own as soon as its handshake begins, and enters the table in accept().
  */
 struct smc_sock {
 	struct hlist_node	node;		/* table bucket; its lock */
 	struct sock		*sk;		/* the TCP sock, held; never changes */
 	refcount_t		ref;
 	struct mutex		state_mutex;	/* listening or connecting begins or ends, with TCP's */
-	spinlock_t		lock;		/* phase, sock->ops, reason, err */
-	enum smc_phase		phase;		/* lock; read without it by those who take a hint */
+	spinlock_t		lock;		/* see "lock" below; and sock->ops */
+	enum smc_phase		phase;		/* lock; read without it as a hint */
 	bool			server;		/* the connection is an accepted one, for statistics; lock */
-	struct smc_synopt_sock	opt;		/* what the hooks of the option know of it */
+	struct smc_synopt_sock	opt;		/* shared with the hooks of the option */
 	bool			armed;		/* counts for the hooks of the option; lock */
 	bool			watching;	/* `wait` is on a queue; lock */
-	bool			held;		/* parent's listener lock; this child counts for its backlog */
-	bool			reserved;	/* likewise; this one has one of the places for handshakes */
-	bool			deferred;	/* likewise; this one does not, as it waits for data */
-	bool			stepping;	/* parent's listener lock; this child's worker runs */
-	u8			steps;		/* likewise; how often it has, up to a limit */
-	unsigned long		ready_at;	/* likewise; jiffies, when it was put on the list of those for accept() */
-	u64			seq;		/* of children, in the order in which TCP had them; never changes */
-	bool			attended;	/* a thread in connect() is going to begin the rendezvous; single word */
-	bool			stopped;	/* lock; the worker has nothing to do with it any more, if it is a child */
-	bool			inline_busy;	/* lock; and has: not the worker's turn. Means something in RENDEZVOUS only */
-	bool			started;	/* `work` has run, or is about to; single word */
-	bool			detached;	/* lock; another protocol may own sock->ops, see fallback.c */
-	int			err;		/* lock; why the rendezvous failed, negative, for connect() */
+	bool			held;		/* lock of the parent's listener; this child counts for its backlog */
+	bool			reserved;	/* the same lock; this child has a reserved place for its handshake */
+	bool			deferred;	/* the same lock; this child does not count for the backlog, because it waits for data */
+	bool			stepping;	/* the same lock; this child's worker runs */
+	u8			steps;		/* the same lock; how often it has run, up to a limit */
+	unsigned long		ready_at;	/* the same lock; jiffies when it became ready for accept() */
+	u64			seq;		/* of a child: its order in TCP's queue; never changes */
+	bool			attended;	/* a thread in connect() will begin the rendezvous; single word */
+	bool			stopped;	/* lock; of a child: the worker must not run any more */
+	bool			inline_busy;	/* lock; connect() runs the rendezvous, so the worker must not; only in RENDEZVOUS */
+	bool			started;	/* `work` has been queued; single word */
+	bool			detached;	/* lock; another protocol may have replaced sock->ops, see fallback.c */
+	int			err;		/* lock; negative errno of the rendezvous, for connect() */
 	u32			reason;		/* lock; why the socket fell back, 0 if it did not */
-	u32			peer_diagnosis;	/* lock; what the peer gave as its reason, 0 if nothing */
-	struct socket		*sock;		/* whose wait queue `wait` is on; handshake's until settled */
-	struct wait_queue_entry	wait;		/* makes TCP's wakeups start `work` */
-	struct delayed_work	work;		/* the rendezvous: runs on a wakeup, or when its time is up */
+	u32			peer_diagnosis;	/* lock; the reason in the peer's DECLINE, 0 if none */
+	struct socket		*sock;		/* whose wait queue `wait` is on; a child's placeholder */
+	struct wait_queue_entry	wait;		/* starts `work` when TCP wakes sleepers */
+	struct delayed_work	work;		/* runs the rendezvous, on a wakeup or a timeout */
 	struct smc_conn __rcu	*conn;		/* while ACTIVE, with a reference; lock */
-	int			failed;		/* work's alone: the client's rendezvous is over, and its connection is to be reset */
-	unsigned long		retry;		/* work's alone: jiffies until it tries the sock's lock again, 0 if it was free */
-	struct smc_rendezvous	*rv;		/* work's alone: NULL before and after the rendezvous */
-	bool			awaits_data;	/* work's alone: the outcome is known, and accept() is to have the child once there is data */
-	unsigned long		data_deadline;	/* jiffies; or then */
-	struct smc_listener	*listener;	/* of one that has ever listened; set once, freed with us */
-	struct smc_sock		*parent;	/* of a child until it is accepted: the listener's record */
-	struct list_head	child;		/* parent's listener: running or ready; its lock */
+	int			failed;		/* only in `work`: why the client's rendezvous has failed; its connection is to be reset */
+	unsigned long		retry;		/* only in `work`: jiffies until it tries the sock's lock again, 0 if it was free */
+	struct smc_rendezvous	*rv;		/* only in `work`: NULL before and after the rendezvous */
+	bool			awaits_data;	/* only in `work`: the outcome is known, but accept() gets the child when it has data */
+	unsigned long		data_deadline;	/* jiffies; accept() gets it then, even without data */
+	struct smc_listener	*listener;	/* if it has ever listened; set once, freed with the struct */
+	struct smc_sock		*parent;	/* of a child until it is accepted: the listener */
+	struct list_head	child;		/* on a list of the parent's listener; its lock */
 	struct rcu_head		rcu;
 };
 
 /*
- * Is the socket a child that its listener still has, so that its rendezvous is a server's? What
- * accept() has handed out is a socket like any other: it may be disconnected, and connect as a
- * client. Only while the rendezvous cannot end concurrently, or under the record's lock.
+ * Is the socket a child that nobody has accepted, so that its rendezvous is a server's? A socket that accept()
+ * has returned may be disconnected, and connect as a client. Only while the rendezvous cannot end concurrently,
+ * or under smc->lock.
  */
 static inline bool smc_sock_is_child(const struct smc_sock *smc)
 {
 	return smc->parent;
 }
 
-/* table.c: all records by their TCP sock */
+/* table.c: by TCP sock */
 int smc_table_init(void);
 void smc_table_exit(void);
 struct smc_sock *smc_table_new(struct sock *sk, gfp_t gfp);
@@ -136,7 +133,7 @@ enum smc_phase smc_connect_progress(struct smc_sock *smc, struct socket *sock);
 void smc_connect_undo(struct smc_sock *smc);
 int smc_connect_settled(struct socket *sock, long timeo);
 
-/* setup.c: the way of a connection to its outcome */
+/* setup.c: from TCP's connection to the outcome */
 void smc_setup_prepare(struct smc_sock *smc);
 void smc_setup_set_phase(struct smc_sock *smc, enum smc_phase phase);
 int smc_setup_arm(struct smc_sock *smc);

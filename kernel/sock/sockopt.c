@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Socket options. Nearly all are set on the TCP sock and stay there, whatever becomes of the
- * socket. SMC has one of its own; a few mean that the connection cannot be SMC's, or that another
- * protocol takes the socket over.
+ * Socket options. Nearly all are set on the TCP sock and stay there, whatever the outcome. SMC has one of its own.
+ * With a few the connection stays TCP, or another protocol takes the socket over.
  */
 
 #include <linux/in6.h>
@@ -31,20 +30,20 @@ static int set_smc_option(struct socket *sock, int name, sockptr_t val, unsigned
 	return 0;
 }
 
-/* smc_sockopt_takes_over() - does the option hand sock->ops to someone else? */
+/* smc_sockopt_takes_over() - does another protocol replace sock->ops for this option? */
 bool smc_sockopt_takes_over(int level, int name)
 {
 	return (level == SOL_TCP && name == TCP_ULP) || (level == SOL_IPV6 && name == IPV6_ADDRFORM);
 }
 
-/* Does the option, which TCP has accepted, rule SMC out for the connection to come? */
+/* Does the option, which TCP has accepted, keep the next connection from SMC? */
 static bool excludes_smc(int level, int name, sockptr_t val)
 {
 	int on;
 
 	if (level != SOL_TCP)
 		return false;
-	/* Whatever its value, as in stock kernels: it keeps a socket from SMC without doing anything else to it. */
+	/* Whatever its value, as in stock kernels: programs use it to keep a socket from SMC. */
 	if (name == TCP_FASTOPEN_NO_COOKIE)
 		return true;
 	if (name != TCP_FASTOPEN_CONNECT && name != TCP_REPAIR)
@@ -96,13 +95,13 @@ int smc_sockopt_set(struct socket *sock, int level, int name, sockptr_t val, uns
 	return 0;
 }
 
-/* smc_sockopt_get() - getsockopt(2) but for SOL_SOCKET. May sleep. Return: as TCP would. */
+/* smc_sockopt_get() - getsockopt(2), except SOL_SOCKET. May sleep. Return: as TCP would. */
 int smc_sockopt_get(struct socket *sock, int level, int name, char __user *val, int __user *lenp)
 {
 	struct smc_sock *smc;
 	int len, on;
 
-	/* This one is a way to receive. */
+	/* This option receives data. */
 	if (level == SOL_TCP && name == TCP_ZEROCOPY_RECEIVE) {
 		len = smc_connect_settled(sock, 0);
 		if (len)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* All SMC sockets of this kernel, found by their TCP sock. */
+/* All SMC sockets of this kernel, by their TCP sock. */
 
 #include <linux/hash.h>
 #include <linux/slab.h>
@@ -23,11 +23,11 @@ static struct bucket *bucket_of(const struct sock *sk)
 }
 
 /**
- * smc_table_new() - a record for a TCP sock, not in the table yet
- * @sk: the sock; the record takes a reference on it
+ * smc_table_new() - makes a struct smc_sock for a TCP sock, not in the table yet
+ * @sk: the sock; takes a reference on it
  * @gfp: how to allocate
  *
- * Return: the record with one reference, the caller's; NULL without memory.
+ * Return: the struct with one reference, the caller's; NULL without memory.
  */
 struct smc_sock *smc_table_new(struct sock *sk, gfp_t gfp)
 {
@@ -46,10 +46,7 @@ struct smc_sock *smc_table_new(struct sock *sk, gfp_t gfp)
 	return smc;
 }
 
-/*
- * smc_table_add() - makes the record findable. The caller's reference becomes the table's. Any
- * context but hardirq.
- */
+/* smc_table_add() - adds to the table. The caller's reference becomes the table's. Any context but hardirq. */
 void smc_table_add(struct smc_sock *smc)
 {
 	struct bucket *b = bucket_of(smc->sk);
@@ -59,10 +56,7 @@ void smc_table_add(struct smc_sock *smc)
 	spin_unlock_bh(&b->lock);
 }
 
-/*
- * smc_table_remove() - makes the record unfindable and puts the table's reference. Any context but
- * hardirq.
- */
+/* smc_table_remove() - removes from the table, and puts the table's reference. Any context but hardirq. */
 void smc_table_remove(struct smc_sock *smc)
 {
 	struct bucket *b = bucket_of(smc->sk);
@@ -73,9 +67,7 @@ void smc_table_remove(struct smc_sock *smc)
 	smc_table_put(smc);
 }
 
-/*
- * smc_table_get() - takes a reference on a record found under RCU; false if it is on its way out.
- */
+/* smc_table_get() - takes a reference under RCU. Return: false if the last one has been put. */
 bool smc_table_get(struct smc_sock *smc)
 {
 	return refcount_inc_not_zero(&smc->ref);
@@ -92,8 +84,8 @@ static void free_rcu(struct rcu_head *head)
 }
 
 /*
- * smc_table_put() - drops a reference; the last one drops the TCP sock, too. May not be called with
- * that sock's lock held. Does not sleep.
+ * smc_table_put() - drops a reference; the last one drops the TCP sock, too. Not with that sock's lock held. Does
+ * not sleep.
  */
 void smc_table_put(struct smc_sock *smc)
 {
@@ -115,7 +107,7 @@ static struct smc_sock *find_rcu(const struct sock *sk)
 	return NULL;
 }
 
-/* smc_table_find() - the record of a sock with a reference for the caller, or NULL. Any context. */
+/* smc_table_find() - finds by a sock. Any context. Return: with a reference for the caller, or NULL. */
 struct smc_sock *smc_table_find(const struct sock *sk)
 {
 	struct smc_sock *smc;
@@ -128,7 +120,7 @@ struct smc_sock *smc_table_find(const struct sock *sk)
 	return smc;
 }
 
-/* The hooks' part of the record of a sock that connects. Under RCU. Return: NULL of any other sock. */
+/* Returns what is shared with the hooks, of a sock that connects; NULL of any other sock. Under RCU. */
 static struct smc_synopt_sock *connecting(const struct sock *sk)
 {
 	struct smc_sock *smc = find_rcu(sk);
@@ -137,9 +129,8 @@ static struct smc_synopt_sock *connecting(const struct sock *sk)
 }
 
 /*
- * smc_table_of() - the record of a socket that an operation was called for, or NULL if none has
- * been made yet. Valid without a reference until release, which cannot run beside another
- * operation.
+ * smc_table_of() - finds by a socket whose operation the caller is; NULL if smc_table_make() has not been called.
+ * Valid without a reference until release, which cannot run at the same time as another operation.
  */
 struct smc_sock *smc_table_of(const struct socket *sock)
 {
@@ -152,11 +143,9 @@ struct smc_sock *smc_table_of(const struct socket *sock)
 }
 
 /*
- * smc_table_make() - as smc_table_of(), but makes the record if there is none. IPPROTO_SMC sockets
- * get theirs with the first operation that needs it: when the kernel creates them it may still
- * change its mind and drop the sock behind our back. May sleep.
- *
- * Return: the record, or NULL without memory.
+ * smc_table_make() - as smc_table_of(), but makes the struct if there is none. IPPROTO_SMC sockets get it with the
+ * first operation that needs it, because socket(2) may still fail after our init, and drops the sock without
+ * telling us. May sleep. Return: NULL without memory.
  */
 struct smc_sock *smc_table_make(struct socket *sock)
 {
@@ -168,7 +157,7 @@ struct smc_sock *smc_table_make(struct socket *sock)
 	smc = smc_table_new(sock->sk, GFP_KERNEL);
 	if (!smc)
 		return NULL;
-	/* Two threads may come here at once; the socket's own lock lets one of them win. */
+	/* Two threads may do this at once. */
 	lock_sock(sock->sk);
 	other = smc_table_of(sock);
 	if (!other)
@@ -180,7 +169,7 @@ struct smc_sock *smc_table_make(struct socket *sock)
 	return other;
 }
 
-/* Under RCU. Return: false if the record shows nothing: a connection that it leaves behind is shown by its group. */
+/* Under RCU. Return: false if the socket is not shown: a closed connection is shown without it. */
 static bool describe(const struct smc_sock *smc, struct smc_sock_view *view)
 {
 	enum smc_phase phase;
@@ -195,15 +184,13 @@ static bool describe(const struct smc_sock *smc, struct smc_sock_view *view)
 }
 
 /**
- * smc_table_walk() - shows the records, from a position on
- * @bucket: in and out, the bucket to go on with; 0 at first
- * @skip: in and out, how many records of it to leave out; 0 at first
- * @fn: called under RCU with a referenced record; nonzero ends the walk before that record counts
- * as visited
+ * smc_table_walk() - shows the sockets, from a position on
+ * @bucket: in and out, the bucket to continue with; 0 at first
+ * @skip: in and out, the number of sockets in it to skip; 0 at first
+ * @fn: called under RCU; nonzero ends the walk, before that socket counts as visited
  * @arg: passed on
  *
- * A walk in several parts may miss or repeat a record of a bucket that changes meanwhile. Does not
- * sleep.
+ * A walk in several parts may miss or repeat a socket of a bucket that changes meanwhile. Does not sleep.
  *
  * Return: 0 at the end of the table, else what @fn said.
  */
