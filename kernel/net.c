@@ -81,8 +81,7 @@ static int __net_init smc_ns_init(struct net *net)
 	sn->lgr = &parts->lgr;
 	smc_ipsec_net_init(sn);
 	smc_lgr_net_init(sn);
-	atomic_set(&sn->handshakes, 0);
-	atomic_set(&sn->conns, 0);
+	smc_synopt_net_init(sn);
 	rc = smc_pnet_net_init(sn);
 	if (rc)
 		return rc;
@@ -93,16 +92,8 @@ static int __net_init smc_ns_init(struct net *net)
 	if (rc)
 		goto err_stats;
 	rc = smc_proc_net_init(sn);
-	if (rc)
-		goto err_sysctl;
-	rc = smc_synopt_net_init(sn);
-	if (rc)
-		goto err_proc;
-	return 0;
-
-err_proc:
-	smc_proc_net_exit(sn);
-err_sysctl:
+	if (!rc)
+		return 0;
 	smc_sysctl_net_exit(sn);
 err_stats:
 	smc_stats_net_exit(sn);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The connecting side of a rendezvous (RFC 7609, 3.5), as one sequence that pauses where a message is due. */
 
+#include "../conn/conn.h"
 #include "../control/eid.h"
 #include "../wire/reason.h"
 #include "handshake.h"
@@ -17,7 +18,7 @@ int smc_client_propose(struct smc_rendezvous *rv)
 
 	smc_registry_local(&local);
 	rv->version = local.d2 ? SMC_V2 : SMC_V1;
-	if (smc_negotiate_ipsec(rv->sk))
+	if (smc_ipsec_applies(rv->sk))
 		return smc_clc_io_decline(rv, SMC_REASON_IPSEC);
 	p->version = SMC_V2;
 	p->path_v1 = SMC_PATH_N;

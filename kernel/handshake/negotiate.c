@@ -3,18 +3,8 @@
 
 #include <net/sock.h>
 
-#include "../conn/conn.h"
 #include "../wire/reason.h"
 #include "handshake.h"
-
-/*
- * smc_negotiate_ipsec() - does an IPsec policy of the socket or of the host apply to the connection? A
- * transport would bypass it. May sleep.
- */
-bool smc_negotiate_ipsec(struct sock *sk)
-{
-	return smc_ipsec_applies(sk);
-}
 
 static u8 path_of(bool d, bool r)
 {

@@ -7,6 +7,7 @@
 #include <net/inet_hashtables.h>
 #include <net/tcp_states.h>
 
+#include "../conn/conn.h"
 #include "../net.h"
 #include "handshake.h"
 
@@ -38,7 +39,7 @@ int smc_pair_connect(struct sock *sk, struct smc_pair *pair)
 	might_sleep();
 	if (!peer)
 		return rc;
-	if (!smc_negotiate_ipsec(sk) && !smc_negotiate_ipsec(peer))
+	if (!smc_ipsec_applies(sk) && !smc_ipsec_applies(peer))
 		rc = smc_registry_pair(&client, &server);
 	if (rc) {
 		smc_registry_release(&client);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The listening side of a rendezvous (RFC 7609, 3.5), as one sequence that pauses where a message is due. */
 
+#include "../conn/conn.h"
 #include "../wire/reason.h"
 #include "handshake.h"
 
@@ -31,7 +32,7 @@ static int recv_proposal(struct smc_rendezvous *rv)
 	if (rc)
 		return rc;
 	rv->version = min_t(u8, rv->proposal.version, SMC_V2);
-	if (smc_negotiate_ipsec(rv->sk))
+	if (smc_ipsec_applies(rv->sk))
 		return smc_clc_io_decline(rv, SMC_REASON_IPSEC);
 	smc_registry_local(&local);
 	rc = smc_negotiate_server(rv->sk, &rv->proposal, &local);

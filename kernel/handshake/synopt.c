@@ -517,8 +517,8 @@ void smc_synopt_put(struct smc_net *sn)
 		mod_delayed_work(smc_net_wq, &sn->synopt->unhook, UNHOOK_DELAY);
 }
 
-/* smc_synopt_net_init() - of a new namespace. Return: 0. */
-int smc_synopt_net_init(struct smc_net *sn)
+/* smc_synopt_net_init() - of a new namespace. */
+void smc_synopt_net_init(struct smc_net *sn)
 {
 	struct smc_synopt_net *so = sn->synopt;
 	unsigned int i;
@@ -530,7 +530,6 @@ int smc_synopt_net_init(struct smc_net *sn)
 	INIT_DELAYED_WORK(&so->reap, reap_work);
 	for (i = 0; i < SMC_SYNOPT_PORTS; i++)
 		INIT_HLIST_HEAD(&so->ports[i]);
-	return 0;
 }
 
 /* smc_synopt_net_exit() - the namespace goes; no socket of ours is left in it. May sleep. */

@@ -71,7 +71,7 @@ enum smc_syn_claim {
 };
 
 /* synopt.c */
-int smc_synopt_net_init(struct smc_net *sn);
+void smc_synopt_net_init(struct smc_net *sn);
 void smc_synopt_net_exit(struct smc_net *sn);
 int smc_synopt_get(struct smc_net *sn);
 void smc_synopt_put(struct smc_net *sn);

@@ -5,7 +5,7 @@
 #include <net/tcp_states.h>
 
 #include "../wire/reason.h"
-#include "sock.h"
+#include "listener.h"
 
 /* The application gets a connection that is plain TCP. Without memory for a struct smc_sock no dump lists it. */
 static void adopt_tcp(struct socket *newsock, u32 reason)
@@ -75,7 +75,7 @@ static void divert_child(struct smc_sock *lsmc, struct socket *newsock)
 		smc_listen_begin(lsmc, sock, true);
 		return;
 	}
-	smc_listen_unreserve(lsmc);
+	smc_synopt_unreserve(&lsmc->listener->port);
 	reset_conn(newsock);
 }
 
@@ -90,7 +90,7 @@ static int try_accept(struct smc_sock *lsmc, struct socket *sock, struct socket 
 	struct smc_sock *child;
 	int rc;
 
-	lockdep_assert_held(smc_listen_accept_mutex(lsmc));
+	lockdep_assert_held(&lsmc->listener->accept_mutex);
 	for (;;) {
 		child = smc_listen_take(lsmc);
 		if (child) {
@@ -167,9 +167,9 @@ int smc_accept(struct socket *sock, struct socket *newsock, struct proto_accept_
 	if (!lsmc || !lsmc->listener)
 		return -EINVAL;
 	for (;;) {
-		mutex_lock(smc_listen_accept_mutex(lsmc));
+		mutex_lock(&lsmc->listener->accept_mutex);
 		rc = try_accept(lsmc, sock, newsock, arg->kern);
-		mutex_unlock(smc_listen_accept_mutex(lsmc));
+		mutex_unlock(&lsmc->listener->accept_mutex);
 		if (!rc)
 			smc_listen_wake_next(lsmc);
 		if (rc != -EAGAIN)

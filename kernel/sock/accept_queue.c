@@ -253,12 +253,6 @@ static void unreserve(struct smc_listener *l, struct smc_sock *child)
 	child->reserved = false;
 }
 
-/* smc_listen_unreserve() - frees the place that is reserved for a handshake that will not begin. Does not sleep. */
-void smc_listen_unreserve(struct smc_sock *lsmc)
-{
-	smc_synopt_unreserve(&lsmc->listener->port);
-}
-
 /* smc_listen_step() - a child's worker begins a step, or has ended one without an outcome. Does not sleep. */
 void smc_listen_step(struct smc_sock *child, bool begins)
 {

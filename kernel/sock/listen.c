@@ -174,12 +174,6 @@ bool smc_listen_postpone(struct smc_sock *lsmc, struct smc_sock *child, struct s
 	return true;
 }
 
-/* smc_listen_accept_mutex() - see smc_listener.accept_mutex. May sleep. */
-struct mutex *smc_listen_accept_mutex(struct smc_sock *lsmc)
-{
-	return &lsmc->listener->accept_mutex;
-}
-
 /* Moves the first connection of TCP's accept queue to ours. Return: false if there is none, or no memory. */
 static bool move_child(struct smc_listener *l)
 {

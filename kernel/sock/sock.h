@@ -157,7 +157,6 @@ int smc_listen(struct socket *sock, int backlog);
 void smc_listen_stop(struct smc_sock *smc);		/* under state_mutex */
 void smc_listen_free(struct smc_sock *smc);
 bool smc_listen_ready(struct smc_sock *smc);
-void smc_listen_unreserve(struct smc_sock *lsmc);
 bool smc_listen_defer(struct smc_sock *child);
 void smc_listen_step(struct smc_sock *child, bool begins);
 void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc);
@@ -166,7 +165,6 @@ struct smc_sock *smc_listen_take(struct smc_sock *lsmc);
 void smc_listen_wake_next(struct smc_sock *lsmc);
 bool smc_listen_publish(struct smc_sock *lsmc, struct smc_sock *child);
 struct smc_sock *smc_listen_collect(struct smc_sock *lsmc, struct sock *sk);
-struct mutex *smc_listen_accept_mutex(struct smc_sock *lsmc);
 void smc_listen_wake(struct smc_sock *lsmc);
 bool smc_listen_pending(const struct smc_sock *lsmc);
 struct sock *smc_listen_detach_sock(struct socket *sock);
