@@ -92,8 +92,13 @@ test-full: test lint check-kernel ## run all tests on all kernels, the linters, 
 fuzz: ## run every fuzz target for a while (FUZZTIME=60s)
 	tests/fuzz.sh $(or $(FUZZTIME),60s)
 
+.PHONY: generate
+generate: ## write tables of C and Go and parts of documents from specs/
+	cd tools && go run ./specgen ..
+
 .PHONY: lint
-lint: man ## check formatting; run go vet, staticcheck, mandoc
+lint: man ## check formatting and generated files; run go vet, staticcheck, mandoc
+	cd tools && go run ./specgen -check ..
 	@out=$$($(GOTOOL) gofumpt -l .); test -z "$$out" || { echo "not formatted (make fmt):"; echo "$$out"; exit 1; }
 	go vet ./...
 	$(GOTOOL) staticcheck ./...

@@ -14,6 +14,7 @@ require (
 	github.com/CycloneDX/cyclonedx-go v0.12.0
 	// From v2.46.0 on it needs modules for MSIX, from v2.48.0 on one for RPM, that the public module proxy refuses to hand out.
 	github.com/goreleaser/nfpm/v2 v2.45.2
+	go.yaml.in/yaml/v3 v3.0.5
 )
 
 require (
@@ -54,7 +55,6 @@ require (
 	github.com/ulikunitz/xz v0.5.15 // indirect
 	github.com/xanzy/ssh-agent v0.3.3 // indirect
 	gitlab.com/digitalxero/go-conventional-commit v1.0.7 // indirect
-	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/crypto v0.57.0 // indirect
 	golang.org/x/exp/typeparams v0.0.0-20231108232855-2478ac86f678 // indirect
 	golang.org/x/mod v0.41.0 // indirect

@@ -50,7 +50,7 @@ func TestReasons(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("docs/troubleshooting.md (-reason_table.go +document):\n%s", diff)
+		t.Errorf("docs/troubleshooting.md (-reason_gen.go +document):\n%s", diff)
 	}
 }
 
@@ -60,7 +60,7 @@ func reasonsGiven(t *testing.T) map[string]bool {
 	constant := regexp.MustCompile(`SMC_REASON_\w+`)
 	used := map[string]bool{}
 	err := filepath.WalkDir(root+"/kernel", func(path string, d os.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, ".c") || strings.HasSuffix(path, "wire/reason.c") || strings.HasSuffix(path, "null.c") {
+		if err != nil || !strings.HasSuffix(path, ".c") || strings.HasSuffix(path, "wire/reason_gen.c") || strings.HasSuffix(path, "null.c") {
 			return err
 		}
 		data, err := os.ReadFile(path)
@@ -73,11 +73,11 @@ func reasonsGiven(t *testing.T) map[string]bool {
 		t.Fatal(err)
 	}
 	given := map[string]bool{}
-	for _, m := range regexp.MustCompile(`\{ (SMC_REASON_\w+), "(\w+)" \}`).FindAllStringSubmatch(read(t, "kernel/wire/reason.c"), -1) {
+	for _, m := range regexp.MustCompile(`\{ (SMC_REASON_\w+), "(\w+)" \}`).FindAllStringSubmatch(read(t, "kernel/wire/reason_gen.c"), -1) {
 		given[m[2]] = used[m[1]]
 	}
 	if len(given) != len(netlinksmc.Reasons()) {
-		t.Fatalf("%d names in kernel/wire/reason.c: the search for them is wrong", len(given))
+		t.Fatalf("%d names in kernel/wire/reason_gen.c: the search for them is wrong", len(given))
 	}
 	return given
 }
