@@ -20,8 +20,8 @@ import (
 // TestManualSettings checks that af_smc(7) has the settings and parameters that the module has, with their defaults.
 func TestManualSettings(t *testing.T) {
 	page := strings.ReplaceAll(string(read(t, "man/af_smc.7")), `\-`, "-")
-	source := string(read(t, "kernel/control/sysctl.c"))
-	knob := regexp.MustCompile(`(?s)\t\[SMC_SYSCTL_[A-Z0-9_]+\] = \{(.*?)\n\t\},`)
+	source := string(read(t, "kernel/control/sysctl_gen.c"))
+	knob := regexp.MustCompile(`\t\[SMC_SYSCTL_[A-Z0-9_]+\] = \{(.*) \},`)
 	field := regexp.MustCompile(`KNOB\((\w+)\)|\.name = "(\w+)"`)
 	initial := regexp.MustCompile(`\.init = (\w+)`)
 	var want []string
@@ -30,9 +30,6 @@ func TestManualSettings(t *testing.T) {
 		name, value := f[1]+f[2], "0"
 		if i := initial.FindStringSubmatch(m[1]); i != nil {
 			value = i[1]
-		}
-		if value == "SMC_LOOPBACK_HOST" {
-			value = "2"
 		}
 		if name != "port_add_delay" { // of /proc/net/smc only
 			want = append(want, name+" "+value)
@@ -53,7 +50,7 @@ func TestManualSettings(t *testing.T) {
 	slices.Sort(want)
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("settings of kernel/control/sysctl.c (-) and of man/af_smc.7 (+): %s", diff)
+		t.Errorf("settings of kernel/control/sysctl_gen.c (-) and of man/af_smc.7 (+): %s", diff)
 	}
 
 	for _, file := range repoFiles(t) {

@@ -5,6 +5,7 @@ package check
 import (
 	"fmt"
 
+	"github.com/smckit/smckit/internal/conf"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
@@ -27,20 +28,20 @@ var identityConditions = []Condition{
 	{
 		ID: "buffers-small", Severity: Warning,
 		Says:   "net.smc.%[1]s is %[2]d bytes: buffers that small slow connections down",
-		Remedy: "sysctl -w net.smc.%[1]s=65536, or more",
-		Find:   below("rmem", 65536, "wmem", 65536),
+		Remedy: fmt.Sprintf("sysctl -w net.smc.%%[1]s=%d, or more", conf.Default("rmem")),
+		Find:   below("rmem", "wmem"),
 	},
 	{
 		ID: "queues-small", Severity: Warning,
 		Says:   "net.smc.%[1]s is %[2]d: links with queues that short make connections wait",
 		Remedy: "sysctl -w net.smc.%[1]s=%[3]d, the default, or more",
-		Find:   below("smcr_max_send_wr", 16, "smcr_max_recv_wr", 48),
+		Find:   below("smcr_max_send_wr", "smcr_max_recv_wr"),
 	},
 	{
 		ID: "testlink-off", Severity: Warning,
 		Says:   "links of SMC-R are not tested (net.smc.smcr_testlink_time=0): a peer that is gone is noticed by who sends only",
-		Remedy: "sysctl -w net.smc.smcr_testlink_time=30",
-		Find:   func(s *Snapshot) []Values { return met(s.Setting("net.smc.smcr_testlink_time", 30) == 0) },
+		Remedy: fmt.Sprintf("sysctl -w net.smc.smcr_testlink_time=%d", conf.Default("smcr_testlink_time")),
+		Find:   func(s *Snapshot) []Values { return met(s.Setting("net.smc.smcr_testlink_time", 1) == 0) },
 	},
 	{
 		ID: "handshake-limit", Severity: Info,
@@ -64,16 +65,14 @@ var identityConditions = []Condition{
 	},
 }
 
-// below makes a condition of settings of net.smc that are less than they should be. 0 has a meaning of its own.
-func below(name1 string, least1 int, name2 string, least2 int) func(*Snapshot) []Values {
+// below makes a condition of settings of net.smc that are less than their defaults. 0 has a meaning of its own.
+func below(names ...string) func(*Snapshot) []Values {
 	return func(s *Snapshot) []Values {
 		var out []Values
-		for _, x := range []struct {
-			name  string
-			least int
-		}{{name1, least1}, {name2, least2}} {
-			if v := s.Setting("net.smc."+x.name, x.least); v != 0 && v < x.least {
-				out = append(out, Values{x.name, v, x.least})
+		for _, name := range names {
+			least := conf.Default(name)
+			if v := s.Setting("net.smc."+name, least); v != 0 && v < least {
+				out = append(out, Values{name, v, least})
 			}
 		}
 		return out

@@ -112,16 +112,16 @@ func TestParseSettings(t *testing.T) {
 
 // TestKernelSettings compares names, limits and defaults with the module's.
 func TestKernelSettings(t *testing.T) {
-	source, err := os.ReadFile("../../kernel/control/sysctl.c")
+	source, err := os.ReadFile("../../kernel/control/sysctl_gen.c")
 	if err != nil {
 		t.Fatal(err)
 	}
 	values := map[string]uint64{
-		"UINT_MAX": 1<<32 - 1, "INT_MAX / 2": (1<<31 - 1) / 2, "INT_MAX / HZ": (1<<31 - 1) / 1000, "SMC_LOOPBACK_HOST": 2,
+		"UINT_MAX": 1<<32 - 1, "INT_MAX / 2": (1<<31 - 1) / 2, "INT_MAX / HZ": (1<<31 - 1) / 1000,
 	}
-	number := regexp.MustCompile(`\.(min|max|init) = ([^,}]+)`)
+	number := regexp.MustCompile(`\.(min|max|init) = ([^,]+)`)
 	var got []Setting
-	for _, m := range regexp.MustCompile(`(?s)\n\t\[SMC_SYSCTL_\w+\] = \{(.*?)\n\t\}`).FindAllStringSubmatch(string(source), -1) {
+	for _, m := range regexp.MustCompile(`\n\t\[SMC_SYSCTL_\w+\] = \{ (.*) \},`).FindAllStringSubmatch(string(source), -1) {
 		var s Setting
 		name := regexp.MustCompile(`KNOB\((\w+)\)|\.name = "(\w+)"`).FindStringSubmatch(m[1])
 		if s.Name = name[1] + name[2]; s.Name == "limit_smc_hs" {

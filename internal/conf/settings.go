@@ -4,7 +4,6 @@ package conf
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,28 +26,6 @@ type Setting struct {
 // HandshakeLimit is the setting that is netlink's, which has it in more kernels than there are with net.smc.limit_smc_hs.
 const HandshakeLimit = "handshake_limit"
 
-var onOff = []string{"off", "on"}
-
-// Settings are all settings. Limits and defaults are those of kernel/control/sysctl.c, or of the kernel's own module.
-var Settings = []Setting{
-	{Name: "autocorking_size", Max: math.MaxUint32, Default: 65536},
-	{Name: HandshakeLimit, Max: 1, Words: onOff},
-	{Name: "loopback", Max: 2, Default: 2, Words: []string{"off", "namespace", "on"}},
-	{Name: "rmem", Min: 16384, Max: math.MaxInt32 / 2, Default: 65536, Zero: true},
-	{Name: "smcr_buf_type", Max: 2},
-	{Name: "smcr_immediate", Max: 1, Default: 1, Words: onOff},
-	{Name: "smcr_large_conns_per_lgr", Max: 255, Default: 16},
-	{Name: "smcr_max_conns_per_lgr", Min: 16, Max: 255, Default: 255},
-	{Name: "smcr_max_links_per_lgr", Min: 1, Max: 2, Default: 2, Stock: true},
-	{Name: "smcr_max_recv_wr", Min: 2, Max: 2048, Default: 48},
-	{Name: "smcr_max_send_wr", Min: 2, Max: 2048, Default: 16},
-	// The kernel counts in jiffies, of which an int has to hold so many seconds even with 1000 of them in each.
-	{Name: "smcr_testlink_time", Max: math.MaxInt32 / 1000, Default: 30},
-	{Name: "smcr_traffic_class", Max: 255},
-	{Name: "smcr_v1_rocev2", Max: 1, Words: onOff},
-	{Name: "wmem", Min: 16384, Max: math.MaxInt32 / 2, Default: 65536, Zero: true},
-}
-
 // Find returns the setting of that name.
 func Find(name string) (Setting, bool) {
 	i := slices.IndexFunc(Settings, func(s Setting) bool { return s.Name == name })
@@ -56,6 +33,15 @@ func Find(name string) (Setting, bool) {
 		return Setting{}, false
 	}
 	return Settings[i], true
+}
+
+// Default returns what the setting of that name is at first. The name has to be one of a setting.
+func Default(name string) int {
+	s, ok := Find(name)
+	if !ok {
+		panic("conf: no setting " + name)
+	}
+	return int(s.Default)
 }
 
 // Format returns a value as it is written in the file.

@@ -8,7 +8,6 @@
  * module can offer such a hook from Linux 6.9 on only, with BTF that machines often have no tools to build.
  */
 #include <linux/jiffies.h>
-#include <linux/limits.h>
 #include <linux/slab.h>
 #include <linux/sysctl.h>
 #include <net/net_namespace.h>
@@ -16,76 +15,14 @@
 #include "../net.h"
 #include "sysctl.h"
 
-enum kind {
-	KIND_NUMBER,	/* unsigned int */
-	KIND_SECONDS,	/* int in jiffies, seconds outside */
-	KIND_SWITCH,	/* bool */
-	KIND_BUFFER,	/* unsigned int; 0 is valid beside the range */
-};
-
-static const struct knob {
-	const char *name;
-	size_t offset;	/* in struct smc_sysctl */
-	enum kind kind;
-	unsigned int min, max, init;
-} knobs[SMC_SYSCTL_KNOBS] = {
-#define KNOB(field) .name = #field, .offset = offsetof(struct smc_sysctl, field)
-	[SMC_SYSCTL_AUTOCORKING_SIZE] = {
-		KNOB(autocorking_size), .max = UINT_MAX, .init = 65536,
-	},
-	[SMC_SYSCTL_SMCR_BUF_TYPE] = {
-		KNOB(smcr_buf_type), .max = 2,
-	},
-	[SMC_SYSCTL_SMCR_TESTLINK_TIME] = {
-		KNOB(smcr_testlink_time), .kind = KIND_SECONDS, .max = INT_MAX / HZ, .init = 30,
-	},
-	[SMC_SYSCTL_WMEM] = {
-		KNOB(wmem), .kind = KIND_BUFFER, .min = 16384, .max = INT_MAX / 2, .init = 65536,
-	},
-	[SMC_SYSCTL_RMEM] = {
-		KNOB(rmem), .kind = KIND_BUFFER, .min = 16384, .max = INT_MAX / 2, .init = 65536,
-	},
-	[SMC_SYSCTL_SMCR_MAX_CONNS_PER_LGR] = {
-		KNOB(smcr_max_conns_per_lgr), .min = 16, .max = 255, .init = 255,
-	},
-	[SMC_SYSCTL_LIMIT_SMC_HS] = {
-		KNOB(limit_smc_hs), .kind = KIND_SWITCH, .max = 1,
-	},
-	[SMC_SYSCTL_SMCR_MAX_SEND_WR] = {
-		KNOB(smcr_max_send_wr), .min = 2, .max = 2048, .init = 16,
-	},
-	[SMC_SYSCTL_SMCR_MAX_RECV_WR] = {
-		KNOB(smcr_max_recv_wr), .min = 2, .max = 2048, .init = 48,
-	},
-	[SMC_SYSCTL_LOOPBACK] = {
-		KNOB(loopback), .max = SMC_LOOPBACK_HOST, .init = SMC_LOOPBACK_HOST,
-	},
-	[SMC_SYSCTL_SMCR_V1_ROCEV2] = {
-		KNOB(smcr_v1_rocev2), .max = 1,
-	},
-	[SMC_SYSCTL_SMCR_IMMEDIATE] = {
-		KNOB(smcr_immediate), .max = 1, .init = 1,
-	},
-	[SMC_SYSCTL_SMCR_LARGE_CONNS_PER_LGR] = {
-		KNOB(smcr_large_conns_per_lgr), .max = 255, .init = 16,
-	},
-	[SMC_SYSCTL_SMCR_TRAFFIC_CLASS] = {
-		KNOB(smcr_traffic_class), .max = 255,
-	},
-	[SMC_SYSCTL_PORT_ADD_DELAY] = {
-		KNOB(port_add_delay), .max = INT_MAX / HZ,
-	},
-#undef KNOB
-};
-
-static void *data_of(const struct smc_net *snet, const struct knob *knob)
+static void *data_of(const struct smc_net *snet, const struct smc_sysctl_desc *knob)
 {
 	return (char *)snet->sysctl + knob->offset;
 }
 
-static bool is_in_range(const struct knob *knob, unsigned int value)
+static bool is_in_range(const struct smc_sysctl_desc *knob, unsigned int value)
 {
-	if (!value && knob->kind == KIND_BUFFER)
+	if (!value && knob->kind == SMC_KIND_BUFFER)
 		return true;
 	return value >= knob->min && value <= knob->max;
 }
@@ -99,12 +36,12 @@ static bool is_in_range(const struct knob *knob, unsigned int value)
  */
 unsigned int smc_sysctl_get(const struct smc_net *snet, enum smc_sysctl_knob knob)
 {
-	const void *data = data_of(snet, &knobs[knob]);
+	const void *data = data_of(snet, &smc_sysctls[knob]);
 
-	switch (knobs[knob].kind) {
-	case KIND_SECONDS:
+	switch (smc_sysctls[knob].kind) {
+	case SMC_KIND_SECONDS:
 		return READ_ONCE(*(const int *)data) / HZ;
-	case KIND_SWITCH:
+	case SMC_KIND_BOOL:
 		return READ_ONCE(*(const bool *)data);
 	default:
 		return READ_ONCE(*(const unsigned int *)data);
@@ -121,15 +58,15 @@ unsigned int smc_sysctl_get(const struct smc_net *snet, enum smc_sysctl_knob kno
  */
 int smc_sysctl_set(struct smc_net *snet, enum smc_sysctl_knob knob, unsigned int value)
 {
-	void *data = data_of(snet, &knobs[knob]);
+	void *data = data_of(snet, &smc_sysctls[knob]);
 
-	if (!is_in_range(&knobs[knob], value))
+	if (!is_in_range(&smc_sysctls[knob], value))
 		return -EINVAL;
-	switch (knobs[knob].kind) {
-	case KIND_SECONDS:
+	switch (smc_sysctls[knob].kind) {
+	case SMC_KIND_SECONDS:
 		WRITE_ONCE(*(int *)data, value * HZ);
 		break;
-	case KIND_SWITCH:
+	case SMC_KIND_BOOL:
 		WRITE_ONCE(*(bool *)data, value);
 		break;
 	default:
@@ -160,7 +97,7 @@ unsigned int smc_sysctl_rmem(const struct smc_net *snet)
 	return READ_ONCE(snet->sysctl->rmem) ?: READ_ONCE(snet->net->ipv4.sysctl_tcp_rmem[1]);
 }
 
-/* Reads or writes a setting of KIND_BUFFER. The table's extra1 is the least value other than 0. */
+/* Reads or writes a setting of SMC_KIND_BUFFER. The table's extra1 is the least value other than 0. */
 static int sysctl_buffer(smc_compat_ctl_table *table, int write, void *buffer, size_t *len, loff_t *pos)
 {
 	static const unsigned int zero;
@@ -180,7 +117,7 @@ static int sysctl_buffer(smc_compat_ctl_table *table, int write, void *buffer, s
 }
 
 /* Fills the entry of a setting of a namespace. */
-static void fill_ctl_table(struct ctl_table *entry, struct smc_net *snet, const struct knob *knob)
+static void fill_ctl_table(struct ctl_table *entry, struct smc_net *snet, const struct smc_sysctl_desc *knob)
 {
 	entry->procname = knob->name;
 	entry->data = data_of(snet, knob);
@@ -188,17 +125,17 @@ static void fill_ctl_table(struct ctl_table *entry, struct smc_net *snet, const 
 	entry->extra1 = (void *)&knob->min;
 	entry->extra2 = (void *)&knob->max;
 	switch (knob->kind) {
-	case KIND_SECONDS:
+	case SMC_KIND_SECONDS:
 		entry->maxlen = sizeof(int);
 		entry->proc_handler = proc_dointvec_jiffies;
 		break;
-	case KIND_SWITCH:
+	case SMC_KIND_BOOL:
 		/* A bool is a byte that is 0 or 1, and the range keeps it so. */
 		static_assert(sizeof(bool) == sizeof(u8));
 		entry->maxlen = sizeof(u8);
 		entry->proc_handler = proc_dou8vec_minmax;
 		break;
-	case KIND_BUFFER:
+	case SMC_KIND_BUFFER:
 		entry->maxlen = sizeof(unsigned int);
 		entry->proc_handler = sysctl_buffer;
 		break;
@@ -215,13 +152,13 @@ int smc_sysctl_net_init(struct smc_net *snet)
 	unsigned int i;
 
 	for (i = 0; i < SMC_SYSCTL_KNOBS; i++)
-		smc_sysctl_set(snet, i, knobs[i].init);
+		smc_sysctl_set(snet, i, smc_sysctls[i].init);
 	/* Older kernels need an empty entry at the end. */
 	table = kcalloc(SMC_SYSCTL_COUNT + 1, sizeof(*table), GFP_KERNEL_ACCOUNT);
 	if (!table)
 		return -ENOMEM;
 	for (i = 0; i < SMC_SYSCTL_COUNT; i++)
-		fill_ctl_table(&table[i], snet, &knobs[i]);
+		fill_ctl_table(&table[i], snet, &smc_sysctls[i]);
 	snet->sysctl->header = register_net_sysctl_sz(snet->net, "net/smc", table, SMC_SYSCTL_COUNT);
 	if (!snet->sysctl->header) {
 		kfree(table);

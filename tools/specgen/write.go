@@ -95,7 +95,7 @@ func wrap(text, first, rest string, width int) string {
 	var b strings.Builder
 	line, prefix := first, ""
 	for _, word := range words(text) {
-		if len(line)+len(prefix)+len(word) > width && prefix != "" {
+		if prefix != "" && len(line)+len(prefix)+len(word) > width {
 			b.WriteString(line + "\n")
 			line, prefix = rest, ""
 		}
