@@ -20,9 +20,6 @@
 
 #define SMC_VERSION 2
 
-COMPAT_ASSERT_UAPI(SMC_NLA_STATS_T_RX_RMB_USAGE, SMC_UAPI_STATS_T_RX_RMB_USAGE);
-COMPAT_ASSERT_UAPI(SMC_NLA_STATS_T_TX_RMB_USAGE, SMC_UAPI_STATS_T_TX_RMB_USAGE);
-
 /* Name of this host when the module was loaded, padded with blanks, terminated. */
 static char hostname[SMC_MAX_HOSTNAME_LEN + 1];
 

@@ -12,11 +12,6 @@
 #include "../transport/transport.h"
 #include "netlink.h"
 
-COMPAT_ASSERT_UAPI(SMC_NLA_LGR_D_EXT_GID, SMC_UAPI_LGR_D_EXT_GID);
-COMPAT_ASSERT_UAPI(SMC_NLA_LGR_D_PEER_EXT_GID, SMC_UAPI_LGR_D_PEER_EXT_GID);
-COMPAT_ASSERT_UAPI(SMC_NLA_LGR_D_SNDBUF_ALLOC, SMC_UAPI_LGR_D_SNDBUF_ALLOC);
-COMPAT_ASSERT_UAPI(SMC_NLA_LGR_D_DMB_ALLOC, SMC_UAPI_LGR_D_DMB_ALLOC);
-
 /* smc_netlink_put_lgr_v2() - puts what the peer of a version 2 group has sent about itself */
 int smc_netlink_put_lgr_v2(struct sk_buff *skb, int type, const struct smc_lgr_view *view)
 {

@@ -12,11 +12,6 @@
 #include "../transport/transport.h"
 #include "netlink.h"
 
-COMPAT_ASSERT_UAPI(SMC_NLA_LGR_R_V2_MAX_CONNS, SMC_UAPI_LGR_R_V2_MAX_CONNS);
-COMPAT_ASSERT_UAPI(SMC_NLA_LGR_R_V2_MAX_LINKS, SMC_UAPI_LGR_R_V2_MAX_LINKS);
-COMPAT_ASSERT_UAPI(SMC_NLA_LGR_R_SNDBUF_ALLOC, SMC_UAPI_LGR_R_SNDBUF_ALLOC);
-COMPAT_ASSERT_UAPI(SMC_NLA_LGR_R_RMB_ALLOC, SMC_UAPI_LGR_R_RMB_ALLOC);
-
 /* Numbers of the protocol that have no name in the kernel's headers. */
 #define TYPE_SINGLE 1		/* a group with one link */
 #define LINK_ACTIVATING 2

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * <linux/smc.h>, and the numbers that it lacks before Linux 6.12. They have names of their own, because the preprocessor
+ * <linux/smc.h>, and what it lacks before Linux 6.12. Numbers of attributes have names of their own, because the preprocessor
  * cannot ask for the members of an enum.
  */
 #ifndef SMC_UAPI_H
@@ -11,6 +11,8 @@
 #include <linux/smc.h>
 #include <linux/smc_diag.h>
 
+#include "smc_uapi_gen.h"
+
 /* The protocols of AF_SMC sockets: which addresses they use. No header of the kernel has them. */
 #define SMCPROTO_SMC 0
 #define SMCPROTO_SMC6 1
@@ -19,25 +21,6 @@
 #ifndef IPPROTO_SMC
 #define IPPROTO_SMC 256
 #endif
-
-/*
- * of SMC_NLA_STATS_SMCD_TECH and SMC_NLA_STATS_SMCR_TECH: bytes of buffers in use, 4 or 8 bytes as
- * the value needs
- */
-#define SMC_UAPI_STATS_T_RX_RMB_USAGE 20
-#define SMC_UAPI_STATS_T_TX_RMB_USAGE 21
-
-/* of SMC_GEN_LGR_SMCD: the second halves of GIDs of 128 bits; bytes of buffers */
-#define SMC_UAPI_LGR_D_EXT_GID 10
-#define SMC_UAPI_LGR_D_PEER_EXT_GID 11
-#define SMC_UAPI_LGR_D_SNDBUF_ALLOC 12
-#define SMC_UAPI_LGR_D_DMB_ALLOC 13
-
-/* of SMC_NLA_LGR_R_V2: limits of the group; of SMC_GEN_LGR_SMCR: bytes of buffers */
-#define SMC_UAPI_LGR_R_V2_MAX_CONNS 2
-#define SMC_UAPI_LGR_R_V2_MAX_LINKS 3
-#define SMC_UAPI_LGR_R_SNDBUF_ALLOC 12
-#define SMC_UAPI_LGR_R_RMB_ALLOC 13
 
 /* struct smcd_diag_dmbinfo with the members that Linux 6.8 has added. */
 struct smc_uapi_dmbinfo {

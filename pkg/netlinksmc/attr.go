@@ -197,6 +197,18 @@ func enum[E ~uint8 | ~uint32, T uint8 | uint32](name string, get func([]byte) (T
 	}}
 }
 
+// optEnum is enum for a value that older kernels do not send.
+func optEnum[E ~uint8 | ~uint32, T uint8 | uint32](name string, get func([]byte) (T, error), dst *Optional[E]) field {
+	return field{name: name, set: func(b []byte) error {
+		v, err := get(b)
+		if err != nil {
+			return err
+		}
+		*dst = Some(E(v))
+		return nil
+	}}
+}
+
 // opt is to for a value that older kernels do not send.
 func opt[T any](name string, get func([]byte) (T, error), dst *Optional[T]) field {
 	return field{name: name, set: func(b []byte) error {

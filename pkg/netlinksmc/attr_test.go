@@ -19,38 +19,38 @@ var decoders = []struct {
 }{
 	{
 		"SystemInfo", erase(parseSystemInfo),
-		nested(genSysInfo, u8(1, 2), u8(2, 1), u8(3, 1), str(4, "host.example"), str(5, testSEID), u8(6, 1)),
+		nested(AttrGenSysInfo, u8(1, 2), u8(2, 1), u8(3, 1), str(4, "host.example"), str(5, testSEID), u8(6, 1)),
 	},
 	{
 		"LinkGroupsR", erase(parseLinkGroupsR),
-		nested(genLinkGroupR, lgrR61, nested(8, u8(1, 0), u8(2, 16), u8(3, 2)), u64(12, 1), u64(13, 2)),
+		nested(AttrGenLGRSMCR, lgrR61, nested(8, u8(1, 0), u8(2, 16), u8(3, 2)), u64(12, 1), u64(13, 2)),
 	},
 	{
-		"Links", erase(parseLinkGroupsR), join(nested(genLinkGroupR, u32(1, 1)), nested(genLinkR,
+		"Links", erase(parseLinkGroupsR), join(nested(AttrGenLGRSMCR, u32(1, 1)), nested(AttrGenLinkSMCR,
 			u8(1, 1), str(2, "rxe0"), u8(3, 1), str(4, testGID), str(5, peerGID), u32(6, 1), u32(7, 2), u32(8, 3), u32(9, 4),
 			u32(10, 3))),
 	},
 	{
 		"LinkGroupsD", erase(parseLinkGroupsD),
-		nested(genLinkGroupD, u32(1, 1), u64(2, 2), u64(3, 3), u8(4, 4), u32(5, 5), str(6, "NET1"), u32(7, 7), v2Common(9),
+		nested(AttrGenLGRSMCD, u32(1, 1), u64(2, 2), u64(3, 3), u8(4, 4), u32(5, 5), str(6, "NET1"), u32(7, 7), v2Common(9),
 			u64(10, 1), u64(11, 2), u32(12, 3), u32(13, 4)),
 	},
 	{
 		"DevicesR", erase(parseDevicesR),
-		nested(genDeviceR, u32(1, 1), u8(2, 1), u32(3, 1), u16(4, 1), u16(5, 1), u16(6, 1), str(7, "0:0"),
+		nested(AttrGenDevSMCR, u32(1, 1), u8(2, 1), u32(3, 1), u16(4, 1), u16(5, 1), u16(6, 1), str(7, "0:0"),
 			nested(8, u8(1, 1), str(2, "N"), u32(3, 1), u8(4, 1), u8(5, 1), u32(6, 1)), nested(9, u8(1, 1)), str(10, "rxe0")),
 	},
 	{
 		"DevicesD", erase(parseDevicesD),
-		nested(genDeviceD, u32(1, 1), u8(2, 1), u32(3, 1), u16(4, 1), u16(5, 1), u16(6, 1), str(7, "0:0"), nested(8, u8(1, 1))),
+		nested(AttrGenDevSMCD, u32(1, 1), u8(2, 1), u32(3, 1), u16(4, 1), u16(5, 1), u16(6, 1), str(7, "0:0"), nested(8, u8(1, 1))),
 	},
 	{
 		"Stats", erase(parseStats),
-		nested(genStats, nested(1, tech(1), u32(20, 1), u32(21, 1)), nested(2, tech(2), u64(20, 1), u64(21, 1)), u64(3, 1), u64(4, 1)),
+		nested(AttrGenStats, nested(1, tech(1), u32(20, 1), u32(21, 1)), nested(2, tech(2), u64(20, 1), u64(21, 1)), u64(3, 1), u64(4, 1)),
 	},
 	{
 		"FallbackStats", erase(parseFallbackStats),
-		nested(genFallbackStats, u8(1, 1), u64(2, 1), u64(3, 1), u32(4, 1), u16(5, 1)),
+		nested(AttrGenFbackStats, u8(1, 1), u64(2, 1), u64(3, 1), u32(4, 1), u16(5, 1)),
 	},
 	{"UEIDs", erase(parseUEIDs), str(1, pad("LAB.ONE"))},
 	{"SEID", erase(parseSEID), join(str(1, testSEID), u8(2, 1))},

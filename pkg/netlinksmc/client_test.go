@@ -251,7 +251,7 @@ func groupMessage(req netlink.Message, id uint32, flags netlink.HeaderFlags) net
 		Header: netlink.Header{
 			Type: testFamily, Flags: flags | netlink.Multi, Sequence: req.Header.Sequence, PID: nltest.PID,
 		},
-		Data: join([]byte{2, 1, 0, 0}, nested(genLinkGroupR, u32(1, id))),
+		Data: join([]byte{2, 1, 0, 0}, nested(AttrGenLGRSMCR, u32(1, id))),
 	}
 }
 

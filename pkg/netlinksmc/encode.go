@@ -7,13 +7,10 @@ import (
 	"strings"
 )
 
-// attrEID is the attribute of a user EID.
-const attrEID = 1
-
 // encodeEID returns the attribute for eid, which has passed CheckEID. The kernel takes nothing but 32 characters,
 // padded with blanks.
 func encodeEID(eid string) []byte {
-	return appendString(nil, attrEID, eid+strings.Repeat(" ", eidLen-len(eid)))
+	return appendString(nil, AttrEIDTableEntry, eid+strings.Repeat(" ", eidLen-len(eid)))
 }
 
 // appendHeader appends the header of an attribute with n bytes, which follow it.

@@ -10,21 +10,7 @@ import (
 	"syscall"
 )
 
-// ownFamily is the generic netlink family of smckit's module, for what stock modules lack. kernel/uapi/smckit.yaml
-// describes it.
-const ownFamily = "smckit"
-
-const ownVersion = 1
-
-// Attributes of a request to delete a link group, and what it says about the technology.
-const (
-	attrLgrID   = 1
-	attrLgrTech = 2
-	techSMCD    = 0
-	techSMCR    = 1
-)
-
-var cmdDeleteLinkGroup = command{1, "SMCKIT_CMD_LGR_DELETE", "delete link group", ""}
+var cmdDeleteLinkGroup = command{CmdLGRDelete, "SMCKIT_CMD_LGR_DELETE", "delete link group", ""}
 
 // DeleteLinkGroupR ends an SMC-R link group by its number: its connections are aborted, which the applications of both hosts
 // hear of, and the peer is asked to end its side. The initial network namespace may end any group; another one those that
@@ -53,8 +39,8 @@ func (c *Client) deleteLinkGroup(ctx context.Context, id uint32, tech uint8) err
 	if err != nil {
 		return err
 	}
-	data := binary.NativeEndian.AppendUint32(appendHeader(nil, attrLgrID, 4), id)
-	data = append(appendHeader(data, attrLgrTech, 1), tech, 0, 0, 0)
+	data := binary.NativeEndian.AppendUint32(appendHeader(nil, AttrLGRID, 4), id)
+	data = append(appendHeader(data, AttrLGRTech, 1), tech, 0, 0, 0)
 	err = c.conn.Set(ctx, family, cmdDeleteLinkGroup.number, data)
 	if err == nil {
 		return nil

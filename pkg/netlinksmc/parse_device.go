@@ -5,17 +5,17 @@ package netlinksmc
 import "github.com/mdlayher/genetlink"
 
 func parseDevicesR(replies []genetlink.Message) ([]Device, error) {
-	return parseDevices(replies, genDeviceR, "DEV_SMCR")
+	return parseDevices(replies, AttrGenDevSMCR, "DEV_SMCR")
 }
 
 func parseDevicesD(replies []genetlink.Message) ([]Device, error) {
-	return parseDevices(replies, genDeviceD, "DEV_SMCD")
+	return parseDevices(replies, AttrGenDevSMCD, "DEV_SMCD")
 }
 
 func parseDevices(replies []genetlink.Message, typ uint16, name string) ([]Device, error) {
 	devices := make([]Device, 0, len(replies))
 	err := forEach(replies, fields{typ: nest(name, func(b []byte) error {
-		d, err := parseDevice(b, typ == genDeviceR)
+		d, err := parseDevice(b, typ == AttrGenDevSMCR)
 		if err != nil {
 			return err
 		}
@@ -40,16 +40,16 @@ func parseDevice(b []byte, roce bool) (Device, error) {
 		pciID.required = true
 	}
 	err := fields{
-		1:  to("DEV_USE_CNT", getU32, &d.UseCount),
-		2:  to("DEV_IS_CRIT", getBool, &d.Critical),
-		3:  to("DEV_PCI_FID", getU32, &d.FID),
-		4:  to("DEV_PCI_CHID", getU16, &d.CHID),
-		5:  to("DEV_PCI_VENDOR", getU16, &d.Vendor),
-		6:  to("DEV_PCI_DEVICE", getU16, &d.Device),
-		7:  pciID,
-		8:  nest("DEV_PORT", func(b []byte) error { return d.addPort(b, 1) }),
-		9:  nest("DEV_PORT2", func(b []byte) error { return d.addPort(b, 2) }),
-		10: ibName,
+		AttrDevUseCnt:    to("DEV_USE_CNT", getU32, &d.UseCount),
+		AttrDevIsCrit:    to("DEV_IS_CRIT", getBool, &d.Critical),
+		AttrDevPCIFID:    to("DEV_PCI_FID", getU32, &d.FID),
+		AttrDevPCICHID:   to("DEV_PCI_CHID", getU16, &d.CHID),
+		AttrDevPCIVendor: to("DEV_PCI_VENDOR", getU16, &d.Vendor),
+		AttrDevPCIDevice: to("DEV_PCI_DEVICE", getU16, &d.Device),
+		AttrDevPCIID:     pciID,
+		AttrDevPort:      nest("DEV_PORT", func(b []byte) error { return d.addPort(b, 1) }),
+		AttrDevPort2:     nest("DEV_PORT2", func(b []byte) error { return d.addPort(b, 2) }),
+		AttrDevIBName:    ibName,
 	}.parse(b)
 	return d, err
 }
@@ -60,12 +60,12 @@ func (d *Device) addPort(b []byte, number uint8) error {
 	p := Port{Number: number}
 	valid := true
 	err := fields{
-		1: to("DEV_PORT_PNET_USR", getBool, &p.PNETIDByUser),
-		2: to("DEV_PORT_PNETID", getPNETID, &p.PNETID),
-		3: to("DEV_PORT_NETDEV", getU32, &p.NetIfindex),
-		4: enum("DEV_PORT_STATE", getU8, &p.State),
-		5: to("DEV_PORT_VALID", getBool, &valid),
-		6: to("DEV_PORT_LNK_CNT", getU32, &p.Links),
+		AttrDevPortPnetUsr: to("DEV_PORT_PNET_USR", getBool, &p.PNETIDByUser),
+		AttrDevPortPNETID:  to("DEV_PORT_PNETID", getPNETID, &p.PNETID),
+		AttrDevPortNetdev:  to("DEV_PORT_NETDEV", getU32, &p.NetIfindex),
+		AttrDevPortState:   enum("DEV_PORT_STATE", getU8, &p.State),
+		AttrDevPortValid:   to("DEV_PORT_VALID", getBool, &valid),
+		AttrDevPortLnkCnt:  to("DEV_PORT_LNK_CNT", getU32, &p.Links),
 	}.parse(b)
 	if err == nil && valid {
 		d.Ports = append(d.Ports, p)

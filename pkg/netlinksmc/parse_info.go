@@ -8,18 +8,6 @@ import (
 	"github.com/mdlayher/genetlink"
 )
 
-// Numbers of the top-level attributes.
-const (
-	genSysInfo       = 1
-	genLinkGroupR    = 2
-	genLinkR         = 3
-	genLinkGroupD    = 4
-	genDeviceD       = 5
-	genDeviceR       = 6
-	genStats         = 7
-	genFallbackStats = 8
-)
-
 // errNoReply means that a request that always has one answer got none.
 var errNoReply = errors.New("no data")
 
@@ -35,18 +23,10 @@ func forEach(replies []genetlink.Message, fs fields) error {
 
 func parseSystemInfo(replies []genetlink.Message) (*SystemInfo, error) {
 	var info SystemInfo
-	attrs := fields{
-		1: required(to("SYS_VER", getU8, &info.Version)),
-		2: to("SYS_REL", getU8, &info.Release),
-		3: to("SYS_IS_ISM_V2", getBool, &info.ISMv2),
-		4: to("SYS_LOCAL_HOST", getName, &info.Hostname),
-		5: to("SYS_SEID", getName, &info.SEID),
-		6: opt("SYS_IS_SMCR_V2", getBool, &info.SMCRv2),
-	}
 	found := false
-	err := forEach(replies, fields{genSysInfo: nest("SYS_INFO", func(b []byte) error {
+	err := forEach(replies, fields{AttrGenSysInfo: nest("SYS_INFO", func(b []byte) error {
 		found = true
-		return attrs.parse(b)
+		return info.parse(b)
 	})})
 	if err == nil && !found {
 		err = errNoReply
@@ -61,7 +41,7 @@ func parseUEIDs(replies []genetlink.Message) ([]string, error) {
 	eids := make([]string, 0, len(replies))
 	for _, m := range replies {
 		var eid string
-		if err := (fields{1: required(to("EID_TABLE_ENTRY", getName, &eid))}).parse(m.Data); err != nil {
+		if err := (fields{AttrEIDTableEntry: required(to("EID_TABLE_ENTRY", getName, &eid))}).parse(m.Data); err != nil {
 			return nil, err
 		}
 		eids = append(eids, eid)
@@ -73,8 +53,8 @@ func parseUEIDs(replies []genetlink.Message) ([]string, error) {
 func parseSEID(replies []genetlink.Message) (*SEID, error) {
 	var seid SEID
 	err := forEach(replies, fields{
-		1: to("SEID_ENTRY", getName, &seid.EID),
-		2: to("SEID_ENABLED", getBool, &seid.Enabled),
+		AttrSEIDEntry:   to("SEID_ENTRY", getName, &seid.EID),
+		AttrSEIDEnabled: to("SEID_ENABLED", getBool, &seid.Enabled),
 	})
 	if err != nil || seid.EID == "" {
 		return nil, err
@@ -87,6 +67,6 @@ func parseHandshakeLimitation(replies []genetlink.Message) (bool, error) {
 		return false, errNoReply
 	}
 	var enabled bool
-	err := forEach(replies, fields{1: required(to("HS_LIMITATION_ENABLED", getBool, &enabled))})
+	err := forEach(replies, fields{AttrHSLimitationEnabled: required(to("HS_LIMITATION_ENABLED", getBool, &enabled))})
 	return enabled, err
 }

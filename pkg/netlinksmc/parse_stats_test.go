@@ -59,19 +59,19 @@ func TestParseStats(t *testing.T) {
 	errs := join(u64(3, 3), u64(4, 1<<63))
 	runParseTests(t, (*Client).Stats, []parseTest[*Stats]{
 		{
-			"7.2", replies(reply(nested(genStats, nested(1, tech(1000), u32(20, 0), u32(21, 5)),
+			"7.2", replies(reply(nested(AttrGenStats, nested(1, tech(1000), u32(20, 0), u32(21, 5)),
 				nested(2, tech(2000), u64(20, 1<<40), u32(21, 6)), errs))),
 			&v72, "",
 		},
-		{"6.1", replies(reply(nested(genStats, nested(1, tech(1000)), nested(2, tech(2000)), errs))), v61, ""},
+		{"6.1", replies(reply(nested(AttrGenStats, nested(1, tech(1000)), nested(2, tech(2000)), errs))), v61, ""},
 		{"nothing", nil, nil, "no data"},
-		{"no SMC-R", replies(reply(nested(genStats, nested(1)))), nil, "STATS_SMCR_TECH is missing"},
+		{"no SMC-R", replies(reply(nested(AttrGenStats, nested(1)))), nil, "STATS_SMCR_TECH is missing"},
 		{
-			"short counter", replies(reply(nested(genStats, nested(2, nested(4, u32(9, 1)))))), nil,
+			"short counter", replies(reply(nested(AttrGenStats, nested(2, nested(4, u32(9, 1)))))), nil,
 			"STATS: STATS_SMCR_TECH: STATS_T_RXPLOAD_SIZE: STATS_PLOAD_G_1024K: value of 4 bytes, want 8",
 		},
 		{
-			"short gauge", replies(reply(nested(genStats, nested(2, u16(20, 1))))), nil,
+			"short gauge", replies(reply(nested(AttrGenStats, nested(2, u16(20, 1))))), nil,
 			"STATS_T_RX_RMB_USAGE: value of 2 bytes, want 4 or 8",
 		},
 	})
@@ -79,7 +79,7 @@ func TestParseStats(t *testing.T) {
 
 func TestParseFallbackStats(t *testing.T) {
 	reason := func(typ uint8, code uint32, count uint16, totals ...[]byte) []byte {
-		return nested(genFallbackStats, u8(1, typ), join(totals...), u32(4, code), u16(5, count))
+		return nested(AttrGenFbackStats, u8(1, typ), join(totals...), u32(4, code), u16(5, count))
 	}
 	runParseTests(t, (*Client).FallbackStats, []parseTest[*FallbackStats]{
 		{
@@ -95,12 +95,12 @@ func TestParseFallbackStats(t *testing.T) {
 		},
 		{"none", nil, &FallbackStats{Server: []FallbackCount{}, Client: []FallbackCount{}}, ""},
 		{
-			"totals without a reason", replies(reply(nested(genFallbackStats, u8(1, 1), u64(2, 1), u64(3, 2)))),
+			"totals without a reason", replies(reply(nested(AttrGenFbackStats, u8(1, 1), u64(2, 1), u64(3, 2)))),
 			&FallbackStats{ServerTotal: 1, ClientTotal: 2, Server: []FallbackCount{}, Client: []FallbackCount{}}, "",
 		},
-		{"no type", replies(reply(nested(genFallbackStats, u32(4, 1)))), nil, "FBACK_STATS_TYPE is missing"},
+		{"no type", replies(reply(nested(AttrGenFbackStats, u32(4, 1)))), nil, "FBACK_STATS_TYPE is missing"},
 		{
-			"wide count", replies(reply(nested(genFallbackStats, u8(1, 1), u32(5, 1)))), nil,
+			"wide count", replies(reply(nested(AttrGenFbackStats, u8(1, 1), u32(5, 1)))), nil,
 			"FBACK_STATS_RSN_CNT: value of 4 bytes, want 2",
 		},
 	})

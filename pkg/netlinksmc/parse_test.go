@@ -36,26 +36,26 @@ func TestParseSystemInfo(t *testing.T) {
 	base := join(u8(1, 2), u8(2, 1), u8(3, 1), str(4, "host.example"), str(5, testSEID))
 	runParseTests(t, (*Client).SystemInfo, []parseTest[*SystemInfo]{
 		{
-			"full", replies(reply(nested(genSysInfo, base, u8(6, 1)))),
+			"full", replies(reply(nested(AttrGenSysInfo, base, u8(6, 1)))),
 			&SystemInfo{
 				Version: 2, Release: 1, ISMv2: true, SMCRv2: Some(true), Hostname: "host.example", SEID: testSEID,
 			}, "",
 		},
 		{
-			"before SMC-Rv2", replies(reply(nested(genSysInfo, base))),
+			"before SMC-Rv2", replies(reply(nested(AttrGenSysInfo, base))),
 			&SystemInfo{Version: 2, Release: 1, ISMv2: true, Hostname: "host.example", SEID: testSEID}, "",
 		},
 		{
-			"no ISM", replies(reply(nested(genSysInfo, u8(1, 2), u8(2, 2), u8(3, 0), str(4, "h"), u8(6, 0)))),
+			"no ISM", replies(reply(nested(AttrGenSysInfo, u8(1, 2), u8(2, 2), u8(3, 0), str(4, "h"), u8(6, 0)))),
 			&SystemInfo{Version: 2, Release: 2, SMCRv2: Some(false), Hostname: "h"}, "",
 		},
 		{
-			"name that is not text", replies(reply(nested(genSysInfo, u8(1, 2), attr(4, []byte("a\xff\x1b\n"))))),
+			"name that is not text", replies(reply(nested(AttrGenSysInfo, u8(1, 2), attr(4, []byte("a\xff\x1b\n"))))),
 			&SystemInfo{Version: 2, Hostname: "a\xff\x1b\n"}, "",
 		},
 		{"nothing", nil, nil, "no data"},
-		{"no version", replies(reply(nested(genSysInfo, u8(2, 1)))), nil, "SYS_VER is missing"},
-		{"other nest", replies(reply(nested(genStats, u8(1, 1)))), nil, "no data"},
+		{"no version", replies(reply(nested(AttrGenSysInfo, u8(2, 1)))), nil, "SYS_VER is missing"},
+		{"other nest", replies(reply(nested(AttrGenStats, u8(1, 1)))), nil, "no data"},
 	})
 }
 
@@ -69,23 +69,23 @@ func TestParseLinkGroupsR(t *testing.T) {
 	v72.SndbufAlloc, v72.RMBAlloc = Some(uint64(65536)), Some(uint64(1<<33))
 	runParseTests(t, (*Client).LinkGroupsR, []parseTest[[]LinkGroupR]{
 		{
-			"7.2", replies(reply(nested(genLinkGroupR,
+			"7.2", replies(reply(nested(AttrGenLGRSMCR,
 				u32(1, 0x100), u8(2, 1), u8(3, 2), str(4, "NET1            "), u8(5, 100), u32(6, 7), v2Common(7),
 				nested(8, u8(1, 1), u8(2, 255), u8(3, 2)), u64(9, 4711), attr(10, nil), u8(11, 1),
 				u32(12, 65536), u64(13, 1<<33)))),
 			[]LinkGroupR{v72},
 			"",
 		},
-		{"6.1", replies(reply(nested(genLinkGroupR, lgrR61))), []LinkGroupR{v61}, ""},
+		{"6.1", replies(reply(nested(AttrGenLGRSMCR, lgrR61))), []LinkGroupR{v61}, ""},
 		{
-			"5.11, version 1", replies(reply(attr(genLinkGroupR, join(u32(1, 0x200), u8(2, 0), u8(3, 1), str(4, ""))))),
+			"5.11, version 1", replies(reply(attr(AttrGenLGRSMCR, join(u32(1, 0x200), u8(2, 0), u8(3, 1), str(4, ""))))),
 			[]LinkGroupR{{ID: 0x200, Role: RoleClient, Type: LinkGroupSingle}},
 			"",
 		},
 		{"none", nil, []LinkGroupR{}, ""},
-		{"no ID", replies(reply(nested(genLinkGroupR, u8(2, 0)))), nil, "LGR_R_ID is missing"},
+		{"no ID", replies(reply(nested(AttrGenLGRSMCR, u8(2, 0)))), nil, "LGR_R_ID is missing"},
 		{
-			"no version in the nest", replies(reply(nested(genLinkGroupR, u32(1, 1), nested(7, u8(1, 1))))), nil,
+			"no version in the nest", replies(reply(nested(AttrGenLGRSMCR, u32(1, 1), nested(7, u8(1, 1))))), nil,
 			"LGR_R_V2_COMMON: LGR_V2_VER is missing",
 		},
 	})
@@ -105,17 +105,17 @@ func TestParseLinks(t *testing.T) {
 	runParseTests(t, (*Client).LinkGroupsRWithLinks, []parseTest[[]LinkGroupR]{
 		{
 			"groups and links alternate", replies(
-				reply(nested(genLinkGroupR, u32(1, 0x100))), reply(nested(genLinkR, link(1))),
-				reply(nested(genLinkR, link(2))),
-				reply(nested(genLinkGroupR, u32(1, 0x200))),
-				reply(nested(genLinkGroupR, u32(1, 0x300))), reply(nested(genLinkR, link(1))),
+				reply(nested(AttrGenLGRSMCR, u32(1, 0x100))), reply(nested(AttrGenLinkSMCR, link(1))),
+				reply(nested(AttrGenLinkSMCR, link(2))),
+				reply(nested(AttrGenLGRSMCR, u32(1, 0x200))),
+				reply(nested(AttrGenLGRSMCR, u32(1, 0x300))), reply(nested(AttrGenLinkSMCR, link(1))),
 			),
 			[]LinkGroupR{{ID: 0x100, Links: []Link{want(1), want(2)}}, {ID: 0x200}, {ID: 0x300, Links: []Link{want(1)}}},
 			"",
 		},
-		{"link first", replies(reply(nested(genLinkR, link(1)))), nil, "a link without its link group"},
+		{"link first", replies(reply(nested(AttrGenLinkSMCR, link(1)))), nil, "a link without its link group"},
 		{
-			"no ID", replies(reply(nested(genLinkGroupR, u32(1, 1))), reply(nested(genLinkR, u8(3, 1)))), nil,
+			"no ID", replies(reply(nested(AttrGenLGRSMCR, u32(1, 1))), reply(nested(AttrGenLinkSMCR, u8(3, 1)))), nil,
 			"LINK_ID is missing",
 		},
 	})
@@ -132,18 +132,18 @@ func TestParseLinkGroupsD(t *testing.T) {
 	base := join(u32(1, 0x300), u64(2, 1<<63), u64(3, 2), u8(4, 9), u32(5, 3), str(6, " NET2"), v2Common(9))
 	runParseTests(t, (*Client).LinkGroupsD, []parseTest[[]LinkGroupD]{
 		{
-			"7.2", replies(reply(nested(genLinkGroupD, base, u32(7, 0xffff), attr(8, nil), u64(10, 3), u64(11, 4),
+			"7.2", replies(reply(nested(AttrGenLGRSMCD, base, u32(7, 0xffff), attr(8, nil), u64(10, 3), u64(11, 4),
 				u32(12, 1), u64(13, 0)))),
 			[]LinkGroupD{v72},
 			"",
 		},
-		{"6.1", replies(reply(nested(genLinkGroupD, base, u32(7, 0x7c2)))), []LinkGroupD{v61}, ""},
-		{"CHID as documented", replies(reply(nested(genLinkGroupD, base, u16(7, 0x7c2)))), []LinkGroupD{v61}, ""},
-		{"5.11, version 1", replies(reply(nested(genLinkGroupD, u32(1, 1)))), []LinkGroupD{{ID: 1}}, ""},
+		{"6.1", replies(reply(nested(AttrGenLGRSMCD, base, u32(7, 0x7c2)))), []LinkGroupD{v61}, ""},
+		{"CHID as documented", replies(reply(nested(AttrGenLGRSMCD, base, u16(7, 0x7c2)))), []LinkGroupD{v61}, ""},
+		{"5.11, version 1", replies(reply(nested(AttrGenLGRSMCD, u32(1, 1)))), []LinkGroupD{{ID: 1}}, ""},
 		{"none", nil, []LinkGroupD{}, ""},
-		{"no ID", replies(reply(nested(genLinkGroupD, u64(2, 1)))), nil, "LGR_D_ID is missing"},
+		{"no ID", replies(reply(nested(AttrGenLGRSMCD, u64(2, 1)))), nil, "LGR_D_ID is missing"},
 		{
-			"large CHID", replies(reply(nested(genLinkGroupD, u32(1, 1), u32(7, 0x10000)))), nil,
+			"large CHID", replies(reply(nested(AttrGenLGRSMCD, u32(1, 1), u32(7, 0x10000)))), nil,
 			"LGR_D_CHID: value 0x10000 exceeds 16 bits",
 		},
 	})
@@ -158,7 +158,7 @@ func TestParseDevicesR(t *testing.T) {
 	second.Number = 2
 	runParseTests(t, (*Client).DevicesR, []parseTest[[]Device]{
 		{
-			"two ports", replies(reply(nested(genDeviceR, u32(1, 0), u8(2, 1), u32(3, 0x23), u16(4, 0x1c4), u16(5, 0x15b3),
+			"two ports", replies(reply(nested(AttrGenDevSMCR, u32(1, 0), u8(2, 1), u32(3, 0x23), u16(4, 0x1c4), u16(5, 0x15b3),
 				u16(6, 0x1016), str(7, "0001:00:00.0"), str(10, "mlx5_1"), port(8, 1), port(9, 1)))),
 			[]Device{{
 				Critical: true, FID: 0x23, CHID: 0x1c4, Vendor: 0x15b3, Device: 0x1016, PCIID: "0001:00:00.0",
@@ -167,12 +167,12 @@ func TestParseDevicesR(t *testing.T) {
 			"",
 		},
 		{
-			"soft-RoCE, second port only", replies(reply(nested(genDeviceR, u8(2, 0), str(10, "rxe0"), port(8, 0), port(9, 1)))),
+			"soft-RoCE, second port only", replies(reply(nested(AttrGenDevSMCR, u8(2, 0), str(10, "rxe0"), port(8, 0), port(9, 1)))),
 			[]Device{{IBName: "rxe0", Ports: []Port{second}}},
 			"",
 		},
 		{"none", nil, []Device{}, ""},
-		{"no name", replies(reply(nested(genDeviceR, str(7, "0001:00:00.0")))), nil, "DEV_IB_NAME is missing"},
+		{"no name", replies(reply(nested(AttrGenDevSMCR, str(7, "0001:00:00.0")))), nil, "DEV_IB_NAME is missing"},
 	})
 }
 
@@ -180,9 +180,9 @@ func TestParseDevicesD(t *testing.T) {
 	runParseTests(t, (*Client).DevicesD, []parseTest[[]Device]{
 		{
 			"ISM and loopback", replies(
-				reply(nested(genDeviceD, u32(1, 2), u8(2, 1), u32(3, 0x102a), u16(4, 0x7c2), u16(5, 0x1014), u16(6, 0x4ed),
+				reply(nested(AttrGenDevSMCD, u32(1, 2), u8(2, 1), u32(3, 0x102a), u16(4, 0x7c2), u16(5, 0x1014), u16(6, 0x4ed),
 					str(7, "0000:00:00.0"), nested(8, u8(1, 0), str(2, "NET1")))),
-				reply(nested(genDeviceD, u32(1, 0), u8(2, 0), u16(4, 0xffff), str(7, "loopback-ism"), nested(8, u8(1, 0), str(2, "")))),
+				reply(nested(AttrGenDevSMCD, u32(1, 0), u8(2, 0), u16(4, 0xffff), str(7, "loopback-ism"), nested(8, u8(1, 0), str(2, "")))),
 			),
 			[]Device{
 				{
@@ -193,7 +193,7 @@ func TestParseDevicesD(t *testing.T) {
 			},
 			"",
 		},
-		{"no PCI ID", replies(reply(nested(genDeviceD, u32(1, 0)))), nil, "DEV_PCI_ID is missing"},
+		{"no PCI ID", replies(reply(nested(AttrGenDevSMCD, u32(1, 0)))), nil, "DEV_PCI_ID is missing"},
 	})
 }
 

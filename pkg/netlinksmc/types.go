@@ -6,20 +6,6 @@ import (
 	"net/netip"
 )
 
-// SystemInfo says what the SMC module of this host can do (SMC_NETLINK_GET_SYS_INFO).
-type SystemInfo struct {
-	// Version and Release are the highest SMC version and its release, 2 and 1 for SMCv2.1.
-	Version, Release uint8
-	// ISMv2 says whether an ISM device of this host supports SMC-Dv2.
-	ISMv2 bool
-	// SMCRv2 says whether SMC-Rv2 is supported. Linux 5.16 and newer.
-	SMCRv2 Optional[bool]
-	// Hostname is the name that this host sends to peers in the handshake, at most 32 bytes.
-	Hostname string
-	// SEID is the system EID, empty where the platform has none.
-	SEID string
-}
-
 // Role is this host's part in a link group.
 type Role uint8
 
@@ -81,81 +67,6 @@ const (
 	PeerOSAIX   PeerOS = 3
 )
 
-// LinkGroupV2 is what a link group of SMC version 2 has beyond one of version 1.
-type LinkGroupV2 struct {
-	// Version and Release are what was negotiated with the peer.
-	Version, Release uint8
-	PeerOS           PeerOS
-	// EID is the negotiated enterprise ID without its padding.
-	EID string
-	// PeerHost is the name the peer has given itself.
-	PeerHost string
-}
-
-// LinkGroupR is an SMC-R link group (SMC_NETLINK_GET_LGR_SMCR).
-type LinkGroupR struct {
-	// ID names the link group on this host. Its low byte is zero or counts links and is not part of the name.
-	ID   uint32
-	Role Role
-	Type LinkGroupType
-	// PNETID is the physical network the group is on, without padding; may be empty.
-	PNETID string
-	// VLAN is the low byte of the VLAN ID, 0 without VLAN: the attribute is one byte wide.
-	VLAN uint8
-	// Conns is the number of connections in the group.
-	Conns uint32
-	// V2 is nil for a group of SMC version 1.
-	V2 *LinkGroupV2
-	// Direct says whether the peer is reached without a router (version 2). Linux 5.16.
-	Direct Optional[bool]
-	// MaxConns and MaxLinks are the limits negotiated with the peer (version 2.1). Linux 6.7.
-	MaxConns, MaxLinks Optional[uint8]
-	// NetCookie identifies the network namespace. Linux 5.17.
-	NetCookie Optional[uint64]
-	// BufType is the kind of buffers. Linux 6.0.
-	BufType Optional[BufferType]
-	// SndbufAlloc and RMBAlloc are the bytes allocated for send buffers and RMBs. Linux 6.12.
-	SndbufAlloc, RMBAlloc Optional[uint64]
-	// Links is filled by LinkGroupsRWithLinks only.
-	Links []Link
-}
-
-// Link is one link of an SMC-R link group (SMC_NETLINK_GET_LINK_SMCR).
-type Link struct {
-	// ID is the link's number within its group.
-	ID uint8
-	// IBDev and IBPort are the RDMA device and its port, counted from 1.
-	IBDev  string
-	IBPort uint8
-	// GID and PeerGID are written as the kernel writes them, eight groups of four hex digits.
-	GID, PeerGID string
-	// Conns is the number of connections that use this link.
-	Conns uint32
-	// NetIfindex is the interface of the RDMA port in the link group's namespace, 0 if there is none.
-	NetIfindex uint32
-	// UID and PeerUID are the link user IDs of both ends, in host byte order: print them as 8 hex digits.
-	UID, PeerUID uint32
-	State        LinkState
-}
-
-// LinkGroupD is an SMC-D link group (SMC_NETLINK_GET_LGR_SMCD).
-type LinkGroupD struct {
-	ID uint32
-	// GID and PeerGID are the ISM GIDs of both ends; the Ext values are the upper halves of 128-bit GIDs (Linux 6.10).
-	GID, PeerGID       uint64
-	ExtGID, PeerExtGID Optional[uint64]
-	// VLAN is the low byte of the VLAN ID, 0 without VLAN.
-	VLAN   uint8
-	Conns  uint32
-	PNETID string
-	// CHID is the channel ID of the ISM device. Linux 5.16.
-	CHID Optional[uint16]
-	// V2 is nil for a group of SMC version 1.
-	V2 *LinkGroupV2
-	// SndbufAlloc and DMBAlloc are the bytes allocated for send buffers and DMBs. Linux 6.12.
-	SndbufAlloc, DMBAlloc Optional[uint64]
-}
-
 // Device is an ISM device (SMC_NETLINK_GET_DEV_SMCD) or a RoCE device (SMC_NETLINK_GET_DEV_SMCR).
 type Device struct {
 	// UseCount is the number of link groups (ISM) on the device.
@@ -203,33 +114,6 @@ const SizeClasses = 9
 
 // SizeHistogram counts by size: up to 8, 16, 32, 64, 128, 256, 512 and 1024 KiB, and larger.
 type SizeHistogram [SizeClasses]uint64
-
-// BufferStats counts events of the ring buffers of one direction.
-type BufferStats struct {
-	// TooSmallPeer and TooSmall count writes larger than the peer's or the own buffer.
-	TooSmallPeer, TooSmall uint64
-	// FullPeer and Full count times when the peer's or the own buffer was full.
-	FullPeer, Full uint64
-	// Reused, Allocated and Downgraded count buffers taken from the pool, newly made, and made smaller than asked.
-	Reused, Allocated, Downgraded uint64
-}
-
-// TechStats are the counters of one technology, SMC-D or SMC-R.
-type TechStats struct {
-	// TxBufSizes and RxBufSizes count buffers by their size; TxSizes and RxSizes count requests by their size.
-	TxBufSizes, RxBufSizes SizeHistogram
-	TxSizes, RxSizes       SizeHistogram
-	TxBuf, RxBuf           BufferStats
-	// ClientV1 … ServerV2 count connections by role and SMC version.
-	ClientV1, ClientV2, ServerV1, ServerV2 uint64
-	// Sendpage … Urgent count special socket calls.
-	Sendpage, Splice, Cork, NoDelay, Urgent uint64
-	RxBytes, TxBytes                        uint64
-	// RxCount and TxCount count receive and send requests.
-	RxCount, TxCount uint64
-	// RxBufUsage and TxBufUsage are gauges: bytes of ring buffers that connections use now, filled or not. Linux 6.12.
-	RxBufUsage, TxBufUsage Optional[uint64]
-}
 
 // Stats are the counters of a network namespace since the module was loaded (SMC_NETLINK_GET_STATS).
 type Stats struct {

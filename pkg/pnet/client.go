@@ -11,20 +11,6 @@ import (
 	"github.com/smckit/smckit/pkg/internal/nlconn"
 )
 
-// Family is the name of the generic netlink family that serves the PNET table.
-const Family = "SMC_PNETID"
-
-// familyVersion is that of SMCR_GENL_FAMILY_VERSION in <linux/smc.h>.
-const familyVersion = 1
-
-// Commands of the family: the first enum of commands in <linux/smc.h>.
-const (
-	cmdGet   = 1
-	cmdAdd   = 2
-	cmdDel   = 3
-	cmdFlush = 4
-)
-
 // Client reads and changes the kernel's PNET table of the network namespace in which New was called. It is safe for
 // concurrent use; requests wait for one another.
 //
@@ -83,7 +69,7 @@ func (c *Client) Close() error { return c.conn.Close() }
 // this package does not do it.
 func (c *Client) List(ctx context.Context) (Table, error) {
 	const op = "reading the PNET table"
-	replies, err := c.conn.Dump(ctx, c.family, cmdGet)
+	replies, err := c.conn.Dump(ctx, c.family, CmdGet)
 	if err != nil {
 		return nil, requestError(op, err, nil)
 	}
@@ -110,7 +96,7 @@ func (c *Client) addUnchecked(ctx context.Context, e Entry) error {
 	if err != nil {
 		return &Error{Op: "adding " + e.String(), Err: err}
 	}
-	return c.set(ctx, cmdAdd, "adding "+e.String(), data, nil)
+	return c.set(ctx, CmdAdd, "adding "+e.String(), data, nil)
 }
 
 // Delete deletes all entries of a PNET ID, which is taken as it is, for the kernel compares it literally. The kernel
@@ -121,14 +107,14 @@ func (c *Client) Delete(ctx context.Context, id ID) error {
 	if err != nil {
 		return &Error{Op: op, Err: err}
 	}
-	return c.set(ctx, cmdDel, op, data, map[syscall.Errno]error{syscall.ENOENT: ErrNoID})
+	return c.set(ctx, CmdDel, op, data, map[syscall.Errno]error{syscall.ENOENT: ErrNoID})
 }
 
 // Flush deletes all entries. Those of an empty table are deleted with success.
 func (c *Client) Flush(ctx context.Context) error {
 	// Some kernels answer ENOENT when there was nothing to delete.
 	nothing := map[syscall.Errno]error{syscall.ENOENT: ErrNoID}
-	err := c.set(ctx, cmdFlush, "emptying the PNET table", nil, nothing)
+	err := c.set(ctx, CmdFlush, "emptying the PNET table", nil, nothing)
 	if errors.Is(err, ErrNoID) {
 		return nil
 	}

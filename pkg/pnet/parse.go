@@ -41,13 +41,13 @@ func parseRow(b []byte) (Table, error) {
 	port := uint8(noPort)
 	for ad.Next() {
 		switch ad.Type() {
-		case attrName:
+		case AttrPNETIDName:
 			id = ad.String()
-		case attrEthName:
+		case AttrPNETIDEthname:
 			eth, hasEth = ad.String(), true
-		case attrIBName:
+		case AttrPNETIDIbname:
 			ib, hasIB = ad.String(), true
-		case attrIBPort:
+		case AttrPNETIDIbport:
 			port = ad.Uint8()
 		}
 	}
