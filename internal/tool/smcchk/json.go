@@ -15,34 +15,51 @@ const schema = 1
 // document is the answer as JSON.
 type document struct {
 	Schema int `json:"schema"`
-	// Able is the answer: the exit status is 0.
-	Able       bool            `json:"able"`
-	Kernel     string          `json:"kernel"`
-	Module     moduleJSON      `json:"module"`
+	// the answer, exit status 0
+	Able bool `json:"able"`
+	// its release
+	Kernel string     `json:"kernel"`
+	Module moduleJSON `json:"module"`
+	// what connections, or those to the peer, can use by the configuration
 	Transports []transportJSON `json:"transports"`
-	Path       *pathJSON       `json:"path,omitzero"`
-	Live       *liveJSON       `json:"live,omitzero"`
-	Findings   []findingJSON   `json:"findings"`
-	Unknown    []string        `json:"unknown"`
+	// `-C`
+	Path *pathJSON `json:"path,omitzero"`
+	// `-C`, if a connection was tried
+	Live *liveJSON `json:"live,omitzero"`
+	// the worst first
+	Findings []findingJSON `json:"findings"`
+	// what could not be found out
+	Unknown []string `json:"unknown"`
 }
 
 type moduleJSON struct {
-	Available bool   `json:"available"`
-	Loaded    bool   `json:"loaded"`
-	BuiltIn   bool   `json:"built_in"`
-	Smckit    bool   `json:"smckit"`
-	Version   string `json:"version,omitzero"`
-	File      string `json:"file,omitzero"`
+	// whether AF_SMC sockets can be made
+	Available bool `json:"available"`
+	Loaded    bool `json:"loaded"`
+	// whether it is code of the kernel itself
+	BuiltIn bool `json:"built_in"`
+	// whether it is smckit's
+	Smckit bool `json:"smckit"`
+	// if known
+	Version string `json:"version,omitzero"`
+	// the installed file, if known
+	File string `json:"file,omitzero"`
 }
 
 type transportJSON struct {
+	// `SMC-R` or `SMC-D`
 	Transport string `json:"transport"`
-	Version   int    `json:"version"`
-	Device    string `json:"device"`
-	Port      uint8  `json:"port,omitzero"`
-	NetDev    string `json:"netdev,omitzero"`
-	PNETID    string `json:"pnet_id,omitzero"`
-	Local     bool   `json:"local"`
+	// 1 or 2
+	Version int    `json:"version"`
+	Device  string `json:"device"`
+	// of SMC-R
+	Port uint8 `json:"port,omitzero"`
+	// if there is one
+	NetDev string `json:"netdev,omitzero"`
+	// if there is one
+	PNETID string `json:"pnet_id,omitzero"`
+	// within this host only
+	Local bool `json:"local"`
 }
 
 type pathJSON struct {
@@ -51,19 +68,25 @@ type pathJSON struct {
 	Local     bool   `json:"local"`
 	Interface string `json:"interface,omitzero"`
 	Source    string `json:"source,omitzero"`
-	Gateway   string `json:"gateway,omitzero"`
-	MTU       int    `json:"mtu,omitzero"`
+	// if there is one
+	Gateway string `json:"gateway,omitzero"`
+	MTU     int    `json:"mtu,omitzero"`
+	// if there is one
 	Neighbour string `json:"neighbour,omitzero"`
 }
 
 type liveJSON struct {
-	Target  string `json:"target"`
+	Target string `json:"target"`
+	// `socket`, `refused`, `unreachable`, `timeout`, `handshake`, `stranger`, `silent`, `broken` or `corrupt`
 	Failure string `json:"failure,omitzero"`
-	Error   string `json:"error,omitzero"`
+	// if it failed
+	Error string `json:"error,omitzero"`
 	carrierJSON
+	// what a server of smc_chk says of its end
 	Peer *peerJSON `json:"peer,omitzero"`
-	// Latency is in microseconds, there and back; Throughput in bytes a second.
-	Latency    float64 `json:"latency_us,omitzero"`
+	// microseconds, there and back, if measured
+	Latency float64 `json:"latency_us,omitzero"`
+	// bytes a second, if measured
 	Throughput float64 `json:"throughput,omitzero"`
 }
 
@@ -73,10 +96,14 @@ type peerJSON struct {
 }
 
 type carrierJSON struct {
-	Mode     string        `json:"mode,omitzero"`
-	Version  string        `json:"smc_version,omitzero"`
+	// `SMC-R`, `SMC-D` or `TCP`, if known
+	Mode string `json:"mode,omitzero"`
+	// if SMC
+	Version string `json:"smc_version,omitzero"`
+	// if TCP on an AF_SMC socket
 	Fallback *fallbackJSON `json:"fallback,omitzero"`
-	Unknown  string        `json:"unknown,omitzero"`
+	// why the mode is not known
+	Unknown string `json:"unknown,omitzero"`
 }
 
 type fallbackJSON struct {
@@ -92,7 +119,9 @@ type reasonJSON struct {
 }
 
 type findingJSON struct {
-	ID       string `json:"id"`
+	// those of [smc_chk.md](smc_chk.md#what-is-checked)
+	ID string `json:"id"`
+	// `error`, `warning` or `info`
 	Severity string `json:"severity"`
 	Text     string `json:"text"`
 	Remedy   string `json:"remedy"`

@@ -26,7 +26,8 @@ type startedJSON struct {
 
 // servedJSON is a line for each client of a server.
 type servedJSON struct {
-	Schema int    `json:"schema"`
+	Schema int `json:"schema"`
+	// `ADDRESS:PORT`
 	Client string `json:"client"`
 	carrierJSON
 }

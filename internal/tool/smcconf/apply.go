@@ -66,27 +66,38 @@ func (c *command) applyConfig(ctx context.Context, dir string, want conf.Config,
 
 // applyJSON is what apply prints with --json. Fields are never removed nor changed under the same schema number.
 type applyJSON struct {
-	Schema   int          `json:"schema"`
-	Changed  bool         `json:"changed"`
-	Check    bool         `json:"check"`
-	Changes  []changeJSON `json:"changes"`
-	Warnings []string     `json:"warnings"`
-	Diff     *diffJSON    `json:"diff,omitempty"`
+	Schema int `json:"schema"`
+	// whether something was changed, or would be with `--check`
+	Changed bool `json:"changed"`
+	// whether this is a prediction (`--check`)
+	Check bool `json:"check"`
+	// in the order in which they were made
+	Changes []changeJSON `json:"changes"`
+	// what was left out, and why
+	Warnings []string `json:"warnings"`
+	// with `--diff`
+	Diff *diffJSON `json:"diff,omitempty"`
 }
 
 // diffJSON has the lines that go and those that come, from which Ansible makes its diff.
 type diffJSON struct {
+	// the lines that go, `FILE: LINE`
 	Before string `json:"before"`
-	After  string `json:"after"`
+	// the lines that come
+	After string `json:"after"`
 }
 
 type changeJSON struct {
-	File   string `json:"file"`
+	// `pnet.conf`, `eid.conf` or `smc.conf`
+	File string `json:"file"`
+	// `add`, `delete` or `set`
 	Action string `json:"action"`
-	Name   string `json:"name"`
-	// Before and After are there with "set".
+	// the entry, the EID or the setting; `seid` is the system EID
+	Name string `json:"name"`
+	// as it is written in the file; with `set`
 	Before string `json:"before,omitempty"`
-	After  string `json:"after,omitempty"`
+	// the same
+	After string `json:"after,omitempty"`
 }
 
 // report prints what was changed, or would be.

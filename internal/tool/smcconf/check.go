@@ -22,11 +22,12 @@ func newCheck(c *command) *cobra.Command {
 // checkJSON is what check prints with --json: what the files say.
 type checkJSON struct {
 	Schema int `json:"schema"`
-	// Table has the entries of the PNET table in the words of its file.
+	// entries of the PNET table in the words of its file, without `add`
 	Table []string `json:"table"`
 	UEIDs []string `json:"ueids"`
-	// SEID is there if the file says something about it.
-	SEID     string            `json:"seid,omitempty"`
+	// `enable` or `disable`, if the file says something about it
+	SEID string `json:"seid,omitempty"`
+	// values by name, as they are written in the file
 	Settings map[string]string `json:"settings"`
 }
 

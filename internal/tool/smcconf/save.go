@@ -34,8 +34,9 @@ func newSave(c *command) *cobra.Command {
 type saveJSON struct {
 	Schema  int  `json:"schema"`
 	Changed bool `json:"changed"`
-	Check   bool `json:"check"`
-	// Files are the paths of those that were written, or would be.
+	// whether this is a prediction (`--check`)
+	Check bool `json:"check"`
+	// paths of the files that were written, or would be
 	Files []string `json:"files"`
 }
 

@@ -43,18 +43,23 @@ func (ch *change) addForce(cmd *cobra.Command) {
 // changeJSON is what a command that changes the table prints with --json. Fields are never removed nor changed under the
 // same schema number.
 type changeJSON struct {
-	Schema  int         `json:"schema"`
-	Changed bool        `json:"changed"`
+	Schema int `json:"schema"`
+	// whether the table was changed, or would be with `--check`
+	Changed bool `json:"changed"`
+	// whether this is a prediction (`--check`)
 	Check   bool        `json:"check"`
 	Added   []entryJSON `json:"added"`
 	Removed []entryJSON `json:"removed"`
-	Diff    *diffJSON   `json:"diff,omitempty"`
+	// with `--diff`
+	Diff *diffJSON `json:"diff,omitempty"`
 }
 
 // diffJSON has whole tables in the form of table files, from which Ansible makes its diff.
 type diffJSON struct {
+	// the whole table as a table file
 	Before string `json:"before"`
-	After  string `json:"after"`
+	// the same, as it is then
+	After string `json:"after"`
 }
 
 // carryOut applies a plan and reports it. unchanged has a line for each thing that was to be changed and need not be.

@@ -14,17 +14,19 @@ import (
 
 // tableJSON is what show and export print with --json.
 type tableJSON struct {
-	Schema  int         `json:"schema"`
+	Schema int `json:"schema"`
+	// in the kernel's order
 	Entries []entryJSON `json:"entries"`
 }
 
 // entryJSON is an entry.
 type entryJSON struct {
 	PNETID string `json:"pnet_id"`
-	// Type is "eth" or "ib".
-	Type   string `json:"type"`
+	// `eth` (network interface) or `ib` (RDMA or ISM device)
+	Type string `json:"type"`
+	// name, or PCI address of an RDMA or ISM device. Control characters and bytes that are no UTF-8 are `\xNN`
 	Device string `json:"device"`
-	// Port is there with "ib" only.
+	// 1 or 2; `ib` only
 	Port uint8 `json:"port,omitempty"`
 }
 

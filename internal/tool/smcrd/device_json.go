@@ -15,6 +15,7 @@ type devicesJSON struct {
 }
 
 type deviceJSON struct {
+	// `smcr device`
 	IBDev    string `json:"ibdev,omitempty"`
 	PCIID    string `json:"pci_id"`
 	Type     string `json:"type"`
@@ -23,19 +24,22 @@ type deviceJSON struct {
 	FID      string `json:"fid"`
 	PCHID    string `json:"pchid"`
 	Critical bool   `json:"critical"`
-	// LinkGroups is set for ISM devices, where the kernel counts them per device.
+	// number of link groups; `smcd device`
 	LinkGroups *uint32    `json:"linkgroups,omitempty"`
 	Ports      []portJSON `json:"ports"`
 }
 
 type portJSON struct {
-	Number       uint8                `json:"number"`
-	State        netlinksmc.PortState `json:"state"`
-	NetDev       string               `json:"netdev,omitempty"`
-	Ifindex      uint32               `json:"ifindex,omitempty"`
-	Links        *uint32              `json:"links,omitempty"`
-	PNETID       string               `json:"pnet_id"`
-	PNETIDByUser bool                 `json:"pnet_id_by_user"`
+	Number uint8                `json:"number"`
+	State  netlinksmc.PortState `json:"state"`
+	// `smcr device`
+	NetDev string `json:"netdev,omitempty"`
+	// `smcr device`
+	Ifindex uint32 `json:"ifindex,omitempty"`
+	// `smcr device`
+	Links        *uint32 `json:"links,omitempty"`
+	PNETID       string  `json:"pnet_id"`
+	PNETIDByUser bool    `json:"pnet_id_by_user"`
 }
 
 func newDevicesJSON(t tech, devices []netlinksmc.Device, netdev func(uint32) string) devicesJSON {

@@ -56,8 +56,9 @@ type ueidsJSON struct {
 }
 
 type seidJSON struct {
-	Schema int            `json:"schema"`
-	SEID   *seidStateJSON `json:"seid,omitempty"`
+	Schema int `json:"schema"`
+	// if the host has one
+	SEID *seidStateJSON `json:"seid,omitempty"`
 }
 
 type seidStateJSON struct {

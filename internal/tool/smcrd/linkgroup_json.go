@@ -15,17 +15,19 @@ type linkGroupsRJSON struct {
 }
 
 type linkGroupRJSON struct {
-	ID          string                                     `json:"id"`
-	Role        netlinksmc.Role                            `json:"role"`
-	Type        netlinksmc.LinkGroupType                   `json:"type"`
-	VLAN        uint8                                      `json:"vlan"`
-	PNETID      string                                     `json:"pnet_id"`
-	Conns       uint32                                     `json:"connections"`
-	Version     uint8                                      `json:"version"`
-	Peer        *peerJSON                                  `json:"peer,omitempty"`
-	Direct      netlinksmc.Optional[bool]                  `json:"direct,omitzero"`
-	MaxConns    netlinksmc.Optional[uint8]                 `json:"max_connections,omitzero"`
-	MaxLinks    netlinksmc.Optional[uint8]                 `json:"max_links,omitzero"`
+	ID      string                   `json:"id"`
+	Role    netlinksmc.Role          `json:"role"`
+	Type    netlinksmc.LinkGroupType `json:"type"`
+	VLAN    uint8                    `json:"vlan"`
+	PNETID  string                   `json:"pnet_id"`
+	Conns   uint32                   `json:"connections"`
+	Version uint8                    `json:"version"`
+	// version 2
+	Peer     *peerJSON                  `json:"peer,omitempty"`
+	Direct   netlinksmc.Optional[bool]  `json:"direct,omitzero"`
+	MaxConns netlinksmc.Optional[uint8] `json:"max_connections,omitzero"`
+	MaxLinks netlinksmc.Optional[uint8] `json:"max_links,omitzero"`
+	// of the network namespace
 	NetCookie   netlinksmc.Optional[uint64]                `json:"netns_cookie,omitzero"`
 	BufType     netlinksmc.Optional[netlinksmc.BufferType] `json:"buffer_type,omitzero"`
 	SndbufBytes netlinksmc.Optional[uint64]                `json:"sndbuf_bytes,omitzero"`
@@ -62,16 +64,17 @@ type linkGroupsDJSON struct {
 }
 
 type linkGroupDJSON struct {
-	ID          string                      `json:"id"`
-	GID         string                      `json:"gid"`
-	PeerGID     string                      `json:"peer_gid"`
-	ExtGID      string                      `json:"ext_gid,omitempty"`
-	PeerExtGID  string                      `json:"peer_ext_gid,omitempty"`
-	VLAN        uint8                       `json:"vlan"`
-	PNETID      string                      `json:"pnet_id"`
-	Conns       uint32                      `json:"connections"`
-	Version     uint8                       `json:"version"`
-	CHID        string                      `json:"chid,omitempty"`
+	ID         string `json:"id"`
+	GID        string `json:"gid"`
+	PeerGID    string `json:"peer_gid"`
+	ExtGID     string `json:"ext_gid,omitempty"`
+	PeerExtGID string `json:"peer_ext_gid,omitempty"`
+	VLAN       uint8  `json:"vlan"`
+	PNETID     string `json:"pnet_id"`
+	Conns      uint32 `json:"connections"`
+	Version    uint8  `json:"version"`
+	CHID       string `json:"chid,omitempty"`
+	// version 2
 	Peer        *peerJSON                   `json:"peer,omitempty"`
 	SndbufBytes netlinksmc.Optional[uint64] `json:"sndbuf_bytes,omitzero"`
 	DMBBytes    netlinksmc.Optional[uint64] `json:"dmb_bytes,omitzero"`

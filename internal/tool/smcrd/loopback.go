@@ -50,6 +50,7 @@ type loopbackJSON struct {
 }
 
 type loopbackStateJSON struct {
+	// `off`, `namespace` or `on`
 	Connections string `json:"connections"`
 }
 

@@ -48,7 +48,7 @@ type statsJSON struct {
 	Schema     int    `json:"schema"`
 	Technology string `json:"technology"`
 	statdoc.Host
-	// TotalConnections counts connections of both technologies, failed and fallen back ones included.
+	// of both technologies, failed and fallen back ones included
 	TotalConnections uint64 `json:"total_connections"`
 	statdoc.Tech
 }

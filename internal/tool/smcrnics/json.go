@@ -14,68 +14,85 @@ const schema = 1
 // document is the listing as JSON. IDs that are written in hexadecimal everywhere are strings without 0x.
 type document struct {
 	Schema int `json:"schema"`
-	// ZPCI says whether the host has the PCI identifiers of IBM Z.
+	// whether the host has the PCI identifiers of IBM Z
 	ZPCI    bool     `json:"zpci"`
 	Devices []device `json:"devices"`
 }
 
 type device struct {
-	// Kind is roce, rdma (an RDMA device that SMC-R cannot use), ism, other, or off.
-	Kind     string `json:"kind"`
-	Name     string `json:"name,omitzero"`
-	Type     string `json:"type,omitzero"`
-	Driver   string `json:"driver,omitzero"`
+	// `roce`, `rdma` (an RDMA device that SMC-R cannot use: iWARP, InfiniBand), `ism`, `other`, `off` (slot switched off)
+	Kind string `json:"kind"`
+	// RDMA device, or dibs device of an ISM
+	Name string `json:"name,omitzero"`
+	// adapter, or driver, or vendor:device; on IBM Z see `zpci.feature`
+	Type string `json:"type,omitzero"`
+	// as sysfs and netlink have it
+	Driver string `json:"driver,omitzero"`
+	// the same
 	Firmware string `json:"firmware,omitzero"`
+	// `CA` or `RNIC`
 	NodeType string `json:"node_type,omitzero"`
 	NodeGUID string `json:"node_guid,omitzero"`
-	Software bool   `json:"software"`
-	// PNETID is that of an ISM device, or of the first port of a PCI function.
-	PNETID  *pnetIDOf `json:"pnet_id"`
-	PCI     *pci      `json:"pci,omitzero"`
-	ZPCI    *zpci     `json:"zpci,omitzero"`
-	Slot    *slot     `json:"slot,omitzero"`
-	ISM     *ismOf    `json:"ism,omitzero"`
-	Ports   []port    `json:"ports"`
-	NetDevs []netDev  `json:"netdevs"`
+	// rxe, siw, dibs loopback
+	Software bool `json:"software"`
+	// of an ISM device, or of the first port of a PCI function; null: not set
+	PNETID *pnetIDOf `json:"pnet_id"`
+	PCI    *pci      `json:"pci,omitzero"`
+	// on IBM Z
+	ZPCI *zpci  `json:"zpci,omitzero"`
+	Slot *slot  `json:"slot,omitzero"`
+	ISM  *ismOf `json:"ism,omitzero"`
+	// of an RDMA device
+	Ports []port `json:"ports"`
+	// interfaces of the PCI function
+	NetDevs []netDev `json:"netdevs"`
 }
 
 // pnetIDOf is a PNET ID and its source: hardware, or table.
 type pnetIDOf struct {
-	ID     string `json:"id"`
+	ID string `json:"id"`
+	// `hardware` or `table`
 	Source string `json:"source"`
 }
 
 type pci struct {
-	Address          string `json:"address"`
-	Vendor           string `json:"vendor"`
-	Device           string `json:"device"`
-	SubVendor        string `json:"subsystem_vendor"`
-	SubDevice        string `json:"subsystem_device"`
-	Class            string `json:"class"`
+	Address   string `json:"address"`
+	Vendor    string `json:"vendor"`
+	Device    string `json:"device"`
+	SubVendor string `json:"subsystem_vendor"`
+	SubDevice string `json:"subsystem_device"`
+	// 6 digits
+	Class string `json:"class"`
+	// address, for virtual functions
 	PhysicalFunction string `json:"physical_function,omitzero"`
 }
 
 type zpci struct {
+	// 8 digits
 	FID       string `json:"fid"`
 	UID       string `json:"uid,omitzero"`
 	UIDUnique *bool  `json:"uid_is_unique,omitzero"`
 	PCHID     string `json:"pchid,omitzero"`
 	PFT       string `json:"pft,omitzero"`
 	VFN       string `json:"vfn,omitzero"`
-	Port      *uint8 `json:"port,omitzero"`
-	Feature   string `json:"feature,omitzero"`
+	// 0: none or all
+	Port *uint8 `json:"port,omitzero"`
+	// `RoCE_Express`, `RoCE_Express2`, `RoCE_Express3`, `Network_Express` or `ISM`
+	Feature string `json:"feature,omitzero"`
 }
 
 type slot struct {
 	Name    string `json:"name"`
 	Address string `json:"address,omitzero"`
-	// Power is on, off or unknown; Switch says whether -e and -d work.
-	Power  string `json:"power"`
-	Switch bool   `json:"switch"`
+	// `on`, `off` or `unknown`
+	Power string `json:"power"`
+	// whether -e and -d work
+	Switch bool `json:"switch"`
 }
 
 type ismOf struct {
-	GID      string `json:"gid,omitzero"`
+	GID string `json:"gid,omitzero"`
+	// dibs class, Linux 6.18
 	FabricID string `json:"fabric_id,omitzero"`
 }
 

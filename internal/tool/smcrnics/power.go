@@ -16,9 +16,11 @@ import (
 // powerResult is what -e and -d print with --json.
 type powerResult struct {
 	Schema int `json:"schema"`
-	// FID is set on IBM Z, Slot is the name of the slot in sysfs.
-	FID     string `json:"fid,omitzero"`
-	Slot    string `json:"slot"`
+	// on IBM Z
+	FID string `json:"fid,omitzero"`
+	// name of the slot in sysfs
+	Slot string `json:"slot"`
+	// `on` or `off`
 	Power   string `json:"power"`
 	Changed bool   `json:"changed"`
 }

@@ -10,8 +10,9 @@ import (
 )
 
 type document struct {
-	Schema     int    `json:"schema"`
-	Hostname   string `json:"hostname"`
+	Schema   int    `json:"schema"`
+	Hostname string `json:"hostname"`
+	// as in `2.1`
 	SMCVersion string `json:"smc_version"`
 	statdoc.Host
 	SMCR *technology `json:"smcr,omitempty"`
@@ -20,8 +21,9 @@ type document struct {
 
 type technology struct {
 	statdoc.Tech
+	// per second, with `--watch`, from the second round
 	Rates *rates `json:"rates,omitempty"`
-	// LinkGroups is nil without -d and then left out; with -d it is a list, maybe an empty one.
+	// with `-d`
 	LinkGroups *[]linkGroup `json:"linkgroups,omitempty"`
 }
 

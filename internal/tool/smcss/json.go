@@ -22,16 +22,21 @@ type jsonEndpoint struct {
 // jsonReason is a fallback or decline code. Name is absent for a code that no Linux has, Text and Remedy are set with
 // --explain.
 type jsonReason struct {
-	Code   string `json:"code"`
-	Name   string `json:"name,omitzero"`
-	Text   string `json:"text,omitzero"`
+	// as in `0x03010000`
+	Code string `json:"code"`
+	// as in `PEER_NO_SMC`; left out for a code that no Linux has
+	Name string `json:"name,omitzero"`
+	// with `--explain`
+	Text string `json:"text,omitzero"`
+	// with `--explain`
 	Remedy string `json:"remedy,omitzero"`
 }
 
 // jsonFallback says why a socket uses TCP.
 type jsonFallback struct {
-	Local jsonReason  `json:"local"`
-	Peer  *jsonReason `json:"peer,omitzero"`
+	Local jsonReason `json:"local"`
+	// if the peer has given a reason
+	Peer *jsonReason `json:"peer,omitzero"`
 }
 
 // jsonShutdown says which directions are shut down.
@@ -48,25 +53,29 @@ type jsonCursor struct {
 
 // jsonConn is the inside of a connection, set with --debug. Sizes are in bytes, flags as in the CDC message.
 type jsonConn struct {
-	Token           string     `json:"token"`
-	SndbufBytes     uint32     `json:"sndbuf_bytes"`
-	RcvbufBytes     uint32     `json:"rcvbuf_bytes"`
-	PeerRcvbufBytes uint32     `json:"peer_rcvbuf_bytes"`
-	RxProd          jsonCursor `json:"rx_prod"`
-	RxCons          jsonCursor `json:"rx_cons"`
-	TxProd          jsonCursor `json:"tx_prod"`
-	TxCons          jsonCursor `json:"tx_cons"`
-	TxPrep          jsonCursor `json:"tx_prep"`
-	TxSent          jsonCursor `json:"tx_sent"`
-	TxFin           jsonCursor `json:"tx_fin"`
-	RxProdFlags     uint8      `json:"rx_prod_flags"`
-	RxConnFlags     uint8      `json:"rx_conn_flags"`
-	TxProdFlags     uint8      `json:"tx_prod_flags"`
-	TxConnFlags     uint8      `json:"tx_conn_flags"`
+	// 8 hex digits
+	Token           string `json:"token"`
+	SndbufBytes     uint32 `json:"sndbuf_bytes"`
+	RcvbufBytes     uint32 `json:"rcvbuf_bytes"`
+	PeerRcvbufBytes uint32 `json:"peer_rcvbuf_bytes"`
+	// cursor
+	RxProd jsonCursor `json:"rx_prod"`
+	RxCons jsonCursor `json:"rx_cons"`
+	TxProd jsonCursor `json:"tx_prod"`
+	TxCons jsonCursor `json:"tx_cons"`
+	TxPrep jsonCursor `json:"tx_prep"`
+	TxSent jsonCursor `json:"tx_sent"`
+	TxFin  jsonCursor `json:"tx_fin"`
+	// flags of RFC 7609, appendix A.4
+	RxProdFlags uint8 `json:"rx_prod_flags"`
+	RxConnFlags uint8 `json:"rx_conn_flags"`
+	TxProdFlags uint8 `json:"tx_prod_flags"`
+	TxConnFlags uint8 `json:"tx_conn_flags"`
 }
 
 // jsonLink is the SMC-R link of a connection, set with --smcr or --debug.
 type jsonLink struct {
+	// `SERV` or `CLNT`
 	Role     string `json:"role"`
 	LinkID   uint8  `json:"link_id"`
 	IBDevice string `json:"ibdev"`
@@ -77,13 +86,17 @@ type jsonLink struct {
 
 // jsonDMB is the SMC-D side of a connection, set with --smcd or --debug.
 type jsonDMB struct {
+	// 8 hex digits
 	LinkGroupID string `json:"linkgroup_id"`
-	GID         string `json:"gid"`
-	ExtGID      string `json:"ext_gid,omitzero"`
-	Token       string `json:"token"`
-	PeerGID     string `json:"peer_gid"`
-	PeerExtGID  string `json:"peer_ext_gid,omitzero"`
-	PeerToken   string `json:"peer_token"`
+	// 16 hex digits, as all that follow
+	GID string `json:"gid"`
+	// Linux 6.10 and newer
+	ExtGID  string `json:"ext_gid,omitzero"`
+	Token   string `json:"token"`
+	PeerGID string `json:"peer_gid"`
+	// Linux 6.10 and newer
+	PeerExtGID string `json:"peer_ext_gid,omitzero"`
+	PeerToken  string `json:"peer_token"`
 }
 
 // jsonProcess is a process that has the socket open.
@@ -95,21 +108,33 @@ type jsonProcess struct {
 
 // jsonSocket is one socket.
 type jsonSocket struct {
-	State    string        `json:"state"`
-	Mode     string        `json:"mode,omitzero"`
-	UID      uint32        `json:"uid"`
-	Inode    uint64        `json:"inode"`
-	Cookie   string        `json:"cookie"`
-	Local    *jsonEndpoint `json:"local,omitzero"`
-	Peer     *jsonEndpoint `json:"peer,omitzero"`
-	Ifindex  uint32        `json:"bound_ifindex,omitzero"`
-	Ifname   string        `json:"bound_ifname,omitzero"`
-	Shutdown jsonShutdown  `json:"shutdown"`
+	// as in the text: `ACTIVE`, `INIT`, … ; a state without a name: `0x63?`
+	State string `json:"state"`
+	// `SMCR`, `SMCD` or `TCP`, once the socket has a mode: not before connect, nor after close
+	Mode string `json:"mode,omitzero"`
+	UID  uint32 `json:"uid"`
+	// 0: no process has the socket any more
+	Inode uint64 `json:"inode"`
+	// 16 hex digits; names the socket in the kernel
+	Cookie string `json:"cookie"`
+	// if bound. The IPv6 wildcard is `0.0.0.0`
+	Local *jsonEndpoint `json:"local,omitzero"`
+	// if connected
+	Peer *jsonEndpoint `json:"peer,omitzero"`
+	// with SO_BINDTODEVICE
+	Ifindex uint32 `json:"bound_ifindex,omitzero"`
+	// the same, if the interface still exists
+	Ifname   string       `json:"bound_ifname,omitzero"`
+	Shutdown jsonShutdown `json:"shutdown"`
+	// mode TCP
 	Fallback *jsonFallback `json:"fallback,omitzero"`
-	Conn     *jsonConn     `json:"connection,omitzero"`
-	Link     *jsonLink     `json:"link,omitzero"`
-	DMB      *jsonDMB      `json:"dmb,omitzero"`
-	// Processes is set with --processes, and empty if none was found.
+	// `-d`, if the socket has a connection
+	Conn *jsonConn `json:"connection,omitzero"`
+	// `-R` or `-d`, connections over SMC-R
+	Link *jsonLink `json:"link,omitzero"`
+	// `-D` or `-d`, connections over SMC-D
+	DMB *jsonDMB `json:"dmb,omitzero"`
+	// `-p`; empty if none was found or may be looked into
 	Processes []jsonProcess `json:"processes,omitzero"`
 }
 

@@ -18,16 +18,17 @@ import (
 
 // jsonSummary is the document of --summary. The lists are sorted by code or name and have no entries with a count of 0.
 type jsonSummary struct {
-	Schema int    `json:"schema"`
-	Time   string `json:"time,omitzero"`
-	Total  int    `json:"total"`
-	// States counts all sockets.
+	Schema int `json:"schema"`
+	// RFC 3339, with `--watch`
+	Time  string `json:"time,omitzero"`
+	Total int    `json:"total"`
+	// counts every socket
 	States []jsonStateCount `json:"states"`
-	// Modes counts the sockets that are connected or have fallen back.
-	Modes []jsonModeCount `json:"modes"`
-	// Fallbacks counts the sockets in mode TCP.
-	Fallbacks   []jsonFallbackCount `json:"fallbacks"`
-	Interrupted bool                `json:"interrupted,omitzero"`
+	// counts sockets that have a mode
+	Modes     []jsonModeCount     `json:"modes"`
+	Fallbacks []jsonFallbackCount `json:"fallbacks"`
+	// true if sockets came and went meanwhile
+	Interrupted bool `json:"interrupted,omitzero"`
 }
 
 type jsonStateCount struct {

@@ -24,7 +24,9 @@ const HostFields = `since (when the baseline was taken; left out when counting f
 
 // Host is what the kernel counts for both technologies together, and where the counting began.
 type Host struct {
-	Since           time.Time       `json:"since,omitzero"`
+	// when the baseline was taken (RFC 3339); left out when figures count from module load
+	Since time.Time `json:"since,omitzero"`
+	// why an existing baseline was not used
 	BaselineNote    string          `json:"baseline_note,omitempty"`
 	HandshakeErrors HandshakeErrors `json:"handshake_errors"`
 	Fallback        Fallback        `json:"fallback"`
