@@ -30,7 +30,7 @@ func rfcCitations(text []byte) []string {
 
 // TestRFCCitations checks that the sections of RFC 7609 that code and documents cite exist.
 func TestRFCCitations(t *testing.T) {
-	data, err := os.ReadFile("testdata/rfc7609-sections.txt")
+	data, err := os.ReadFile("docs/testdata/rfc7609-sections.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
