@@ -88,7 +88,7 @@ func newCommand(env *cli.Env, d deps) *cobra.Command {
 	o := &options{env: env, deps: d}
 	cmd := &cobra.Command{
 		Use:     "smc_chk [OPTION]... [-C HOST[:PORT] | -S [PORT] | -i INTERFACE]",
-		Short:   "Say whether this host, and the path to a peer, can speak SMC, and why not",
+		Short:   "Check whether this host, and the path to a peer, can use SMC, and why not",
 		Long:    long,
 		Example: example,
 

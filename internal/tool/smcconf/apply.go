@@ -24,7 +24,7 @@ func newApply(c *command) *cobra.Command {
 	var o applyOptions
 	cmd := dirCommand(&cobra.Command{
 		Use:     "apply",
-		Short:   "Make the kernel what the files say",
+		Short:   "Apply the files to the kernel",
 		Long:    applyLong,
 		Example: applyExample,
 	}, func(ctx context.Context, dir string) error { return c.apply(ctx, dir, o) })

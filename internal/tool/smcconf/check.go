@@ -13,7 +13,7 @@ import (
 func newCheck(c *command) *cobra.Command {
 	return dirCommand(&cobra.Command{
 		Use:     "check",
-		Short:   "Look for mistakes in the files",
+		Short:   "Check the files for mistakes",
 		Long:    checkLong,
 		Example: checkExample,
 	}, func(_ context.Context, dir string) error { return c.check(dir) })

@@ -22,7 +22,7 @@ func newSave(c *command) *cobra.Command {
 	var check bool
 	cmd := dirCommand(&cobra.Command{
 		Use:     "save",
-		Short:   "Write what the kernel has to the files",
+		Short:   "Write the kernel's configuration to the files",
 		Long:    saveLong,
 		Example: saveExample,
 	}, func(ctx context.Context, dir string) error { return c.save(ctx, dir, check) })

@@ -17,7 +17,7 @@ func newApply(c *command) *cobra.Command {
 	var ch change
 	cmd := &cobra.Command{
 		Use:     "apply {FILE | -}",
-		Short:   "Make the table what a file says",
+		Short:   "Replace the table by a file",
 		Long:    applyLong,
 		Example: applyExample,
 		Args:    cobra.ExactArgs(1),

@@ -97,7 +97,7 @@ func writeRow(w io.Writer, e pnet.Entry) error {
 func newExport(c *command) *cobra.Command {
 	return &cobra.Command{
 		Use:               "export",
-		Short:             "Print the table as a table file",
+		Short:             "Print the table as a file",
 		Long:              exportLong,
 		Example:           exportExample,
 		Args:              cobra.NoArgs,

@@ -73,7 +73,7 @@ func newCommand(env *cli.Env, sys *system) *cobra.Command {
 	f := &flags{}
 	cmd := &cobra.Command{
 		Use:     toolName + " [-d] [-q] [-r SIZE] [-t SIZE] [--method METHOD] [--port LIST] [--to LIST] [--not LIST] [--require] COMMAND [ARG...]",
-		Short:   "Run a program with AF_SMC sockets in the place of TCP sockets",
+		Short:   "Run a program with AF_SMC sockets in place of TCP sockets",
 		Long:    long,
 		Example: example,
 		Args:    cobra.ArbitraryArgs,
