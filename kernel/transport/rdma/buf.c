@@ -203,6 +203,7 @@ void smc_rdma_buf_unmap(struct smc_buf_map *map)
 		ib_dereg_mr(map->mr);
 	unmap_pages(map);
 	map->mr = NULL;
+	map->registered = false;
 }
 
 /*

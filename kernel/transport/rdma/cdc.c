@@ -19,13 +19,13 @@
  * Synchronises bytes of a stream that are in a buffer from an offset on, if adapter and processor do not see the same
  * memory. Return: false if the link is down, and the buffer may have been unmapped.
  */
-static bool sync_bytes(struct smc_rdma_conn *rc, struct smc_rdma_buf *buf, u32 off, u64 n)
+static bool sync_bytes(struct smc_rdma_buf *buf, struct smc_link *link, u32 off, u64 n)
 {
-	if (likely(!smc_rdma_buf_map_of(buf, rc->link)->bounces))
+	if (likely(!smc_rdma_buf_map_of(buf, link)->bounces))
 		return true;
-	if (!smc_link_usable(rc->link))
+	if (!smc_link_usable(link))
 		return false;
-	smc_rdma_buf_sync(buf, rc->link, off, n);
+	smc_rdma_buf_sync(buf, link, off, n);
 	return true;
 }
 
@@ -176,7 +176,7 @@ void smc_rdma_cdc_send(struct smc_rdma_conn *rc)
 		goto out;
 	cdc_build(rc, &u);
 	data = u.prod.pos - rc->tx.prod.pos;
-	sync_bytes(rc, rc->snd, rc->snd_off, data);
+	sync_bytes(rc->snd, rc->link, rc->snd_off, data);
 	if (cdc_post(rc, &u))
 		goto out;
 	rc->snd_off = (rc->snd_off + data) & (rc->snd->size - 1);
@@ -366,11 +366,11 @@ static void cdc_recv(struct smc_rdma_conn *rc, struct smc_link *link, const stru
 		smc_link_fail(link, SMC_LINK_AHEAD, 0);
 		return;
 	}
-	if (delta.data > 0 && !sync_bytes(rc, rc->rmb, at, delta.data))
+	if (delta.data > 0 && !sync_bytes(rc->rmb, link, at, delta.data))
 		return;
 	smc_upcall_received(conn, &rc->rx, &delta);
 	if (delta.space > 0) {
-		WRITE_ONCE(link->last_read, jiffies);
+		WRITE_ONCE(rc->link->last_read, jiffies);
 		make_room(rc);
 	}
 	if (smc_conn_cdc_due(conn, &rc->tx, &delta) && smc_conn_get_live(conn)) {

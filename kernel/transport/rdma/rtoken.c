@@ -35,7 +35,8 @@ int smc_rtoken_add(struct smc_link *link, u32 rkey, u64 addr)
 	if (row < 0)
 		row = find_first_zero_bit(group->rtoken_rows, SMC_RDMA_RTOKENS);
 	if (row < SMC_RDMA_RTOKENS) {
-		__set_bit(row, group->rtoken_rows);
+		if (!__test_and_set_bit(row, group->rtoken_rows))
+			memset(group->rtokens[row], 0, sizeof(group->rtokens[row]));
 		group->rtokens[row][link->slot] = (struct smc_rtoken){ rkey, addr };
 	}
 	spin_unlock_bh(&group->lock);
@@ -170,7 +171,7 @@ int smc_rtoken_del(struct smc_link *link, u32 rkey)
 
 	spin_lock_bh(&group->lock);
 	for_each_set_bit(row, group->rtoken_rows, SMC_RDMA_RTOKENS)
-		if (group->rtokens[row][link->slot].rkey == rkey)
+		if (rkey && group->rtokens[row][link->slot].rkey == rkey)
 			__set_bit(row, writers.rows);
 	bitmap_andnot(group->rtoken_rows, group->rtoken_rows, writers.rows, SMC_RDMA_RTOKENS);
 	spin_unlock_bh(&group->lock);

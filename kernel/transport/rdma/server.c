@@ -251,6 +251,9 @@ static int subsequent_contact(struct smc_rdma_offer *ro, const struct smc_clc_ac
 	if (!link)
 		return -EPROTO;
 	smc_link_put(link);
+	/* The key in CONFIRM is that of the link which our ACCEPT has named. */
+	if (link != ro->link)
+		return -EPROTO;
 	return smc_rdma_set_peer(ro, peer) ? -EPROTO : 0;
 }
 
