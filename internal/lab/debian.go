@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,20 +67,9 @@ func debianModel(ctx context.Context, suite string, packages []string, progress 
 	if err != nil {
 		return "", err
 	}
-	args := debootstrap(packages)
 	unfinished := model + ".new"
-	for _, uri := range found {
-		if err = os.RemoveAll(unfinished); err != nil {
-			return "", err
-		}
-		progress(fmt.Sprintf("installing Debian %s from %s", suite, uri))
-		if err = run(ctx, append(args, suite, unfinished, uri)...); err == nil || ctx.Err() != nil {
-			break
-		}
-	}
-	if err != nil {
-		// dpkg reports its errors only there.
-		return "", fmt.Errorf("installing Debian %s: %w; %s tells more", suite, err, filepath.Join(unfinished, "debootstrap/debootstrap.log"))
+	if err := bootstrap(ctx, suite, packages, unfinished, found, progress); err != nil {
+		return "", err
 	}
 	// These only take space.
 	debs, err := filepath.Glob(filepath.Join(unfinished, "var/cache/apt/archives/*.deb"))
@@ -93,10 +83,31 @@ func debianModel(ctx context.Context, suite string, packages []string, progress 
 	return model, errors.Join(err, os.Rename(unfinished, model))
 }
 
+// bootstrap installs a system in the directory dir from the first of the mirrors that has everything.
+func bootstrap(ctx context.Context, suite string, packages []string, dir string, mirrors []string, progress func(string)) error {
+	args := append(debootstrap(packages), suite, dir)
+	var err error
+	for _, uri := range mirrors {
+		if err = os.RemoveAll(dir); err != nil {
+			return err
+		}
+		progress(fmt.Sprintf("installing Debian %s from %s", suite, uri))
+		if err = run(ctx, append(slices.Clone(args), uri)...); err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+	}
+	// dpkg reports its errors only there.
+	return fmt.Errorf("installing Debian %s: %w; %s tells more", suite, err, filepath.Join(dir, "debootstrap/debootstrap.log"))
+}
+
 // debootstrap is the command line that installs a system with more packages, except for the suite, the directory and the
-// mirror. Without Debian's keys debootstrap would only warn.
+// mirror. Without Debian's keys debootstrap would only warn. It mounts file systems in the directory: in a mount namespace of
+// its own, as it leaves them there when it is interrupted, and the directory could not be removed.
 func debootstrap(packages []string) []string {
-	args := []string{"debootstrap", "--variant=minbase", "--force-check-gpg"}
+	args := []string{"unshare", "--mount", "debootstrap", "--variant=minbase", "--force-check-gpg"}
 	if len(packages) > 0 {
 		args = append(args, "--include="+strings.Join(packages, ","))
 	}
