@@ -118,15 +118,17 @@ int smc_cdc_recv(struct smc_cdc_rx *rx, const struct smc_cdc *msg, u64 sent, u32
  * smc_cdc_should_update_cons() - returns whether a consumer update is due (RFC 7609, 4.5.1)
  * @s: the state
  *
- * A waiting writer of this implementation waits for half of the ring, and may have written more than has arrived. Other
- * peers get an update from a tenth of the ring on, if they are short of space: they have half of the ring at most, or
+ * A reader that waits although there is data waits for more data, and the peer may wait for space. A waiting writer of this
+ * implementation waits for half of the ring, and may have written more than has arrived. Other peers get an update from a tenth of the ring on, if they are short of space: they have half of the ring at most, or
  * have set WRITE_BLOCKED.
  */
 bool smc_cdc_should_update_cons(const struct smc_cdc_space *s)
 {
 	u32 tenth = s->size / 10;
 
-	if (s->requested)
+	if (!s->unsignaled)
+		return false;
+	if (s->requested || s->each_read || s->reader_waits)
 		return true;
 	if (s->peer_waits_half)
 		return s->unsignaled + s->ahead >= s->size / 2 && s->ahead <= s->size / 2;

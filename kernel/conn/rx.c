@@ -95,9 +95,10 @@ static u64 rx_bytes_ahead(const struct smc_conn *conn)
 	return max_t(u64, READ_ONCE(conn->rx_prod) - cons, smc_conn_lowat(conn) - 1);
 }
 
-/* Returns whether a consumer update is due that reports what was read since @signaled. */
-static bool rx_update_due(struct smc_conn *conn, u64 signaled)
+/* Returns whether a consumer update is due. @waits: the reader is about to wait. */
+static bool rx_update_due(struct smc_conn *conn, bool waits)
 {
+	u64 signaled = smc_rx_signaled(conn);
 	const struct smc_cdc_space space = {
 		.unsignaled = READ_ONCE(conn->rx_cons) - signaled,
 		.ahead = rx_bytes_ahead(conn),
@@ -106,26 +107,23 @@ static bool rx_update_due(struct smc_conn *conn, u64 signaled)
 		.requested = READ_ONCE(conn->rx_update_requested),
 		.blocked = READ_ONCE(conn->rx_blocked),
 		.peer_waits_half = conn->peer_waits_half,
+		.each_read = conn->update_each_read,
+		.reader_waits = waits && READ_ONCE(conn->rx_prod) != READ_ONCE(conn->rx_cons),
 	};
 
+	if (smc_conn_meaning(conn)->over)
+		return false;
 	/* Reading everything clears "blocked". */
 	if (space.blocked && READ_ONCE(conn->rx_prod) == READ_ONCE(conn->rx_cons))
 		WRITE_ONCE(conn->rx_blocked, false);
 	return smc_cdc_should_update_cons(&space);
 }
 
-/*
- * Sends a consumer update if one is due, or if the reader is about to wait although there is data: it waits for more
- * data, and the peer may wait for space.
- */
+/* Sends a consumer update if one is due. */
 static void rx_update_cons(struct smc_conn *conn, bool waits)
 {
-	u64 signaled = smc_rx_signaled(conn);
-
 	lockdep_assert_held(&conn->rx_lock);
-	if (signaled == conn->rx_cons || smc_conn_meaning(conn)->over)
-		return;
-	if (!conn->update_each_read && !rx_update_due(conn, signaled) && !(waits && READ_ONCE(conn->rx_prod) != conn->rx_cons))
+	if (!rx_update_due(conn, waits))
 		return;
 	WRITE_ONCE(conn->rx_update_requested, false);
 	WRITE_ONCE(conn->rx_signaled, conn->rx_cons);
@@ -143,12 +141,8 @@ static void rx_update_cons(struct smc_conn *conn, bool waits)
  */
 void smc_rx_lowat(struct smc_conn *conn)
 {
-	u64 signaled;
-
 	smp_mb(); /* pairs with that of rx_consume() */
-	signaled = smc_rx_signaled(conn);
-	if (signaled != READ_ONCE(conn->rx_cons) && !conn->update_each_read && !smc_conn_meaning(conn)->over &&
-	    rx_update_due(conn, signaled))
+	if (rx_update_due(conn, false))
 		conn->ops->signal(conn, SMC_SIGNAL_SPACE);
 }
 
