@@ -18,8 +18,9 @@ int smc_client_propose(struct smc_rendezvous *rv)
 
 	smc_registry_local(&local);
 	rv->version = local.d2 ? SMC_V2 : SMC_V1;
-	if (smc_ipsec_applies(rv->sk))
-		return smc_clc_io_decline(rv, SMC_REASON_IPSEC);
+	rc = smc_negotiate_policy(rv->sk);
+	if (rc)
+		return smc_clc_io_decline(rv, rc);
 	p->version = SMC_V2;
 	p->path_v1 = SMC_PATH_N;
 	p->path_v2 = SMC_PATH_N;

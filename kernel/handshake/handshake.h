@@ -110,6 +110,7 @@ extern const struct smc_rendezvous_side smc_client, smc_server;
 int smc_client_propose(struct smc_rendezvous *rv);
 
 /* negotiate.c: decisions; each returns 0 or the reason to fall back */
+u32 smc_negotiate_policy(struct sock *sk);
 u32 smc_negotiate_server(struct sock *sk, struct smc_clc_proposal *p, const struct smc_local *local);
 u32 smc_negotiate_accept(const struct smc_clc_proposal *p, const struct smc_clc_accept *a);
 u32 smc_negotiate_confirm(const struct smc_clc_accept *ours, const struct smc_clc_accept *theirs);

@@ -3,6 +3,7 @@
 
 #include <net/sock.h>
 
+#include "../conn/conn.h"
 #include "../wire/reason.h"
 #include "handshake.h"
 
@@ -51,6 +52,21 @@ static void check_v1(struct sock *sk, struct smc_clc_proposal *p, const struct s
 		r = false;
 	}
 	p->path_v1 = path_of(d, r);
+}
+
+/**
+ * smc_negotiate_policy() - decides whether a connection may be SMC, whatever the peer can do
+ * @sk: the TCP connection
+ *
+ * Each end of a connection asks before it offers or accepts anything.
+ *
+ * Context: process, may sleep.
+ * Return: 0, or the reason why the connection has to be TCP.
+ */
+u32 smc_negotiate_policy(struct sock *sk)
+{
+	might_sleep();
+	return smc_ipsec_applies(sk) ? SMC_REASON_IPSEC : 0;
 }
 
 /**

@@ -39,7 +39,7 @@ int smc_pair_connect(struct sock *sk, struct smc_pair *pair)
 	might_sleep();
 	if (!peer)
 		return rc;
-	if (!smc_ipsec_applies(sk) && !smc_ipsec_applies(peer))
+	if (!smc_negotiate_policy(sk) && !smc_negotiate_policy(peer))
 		rc = smc_registry_pair(&client, &server);
 	if (rc) {
 		smc_registry_release(&client);

@@ -32,8 +32,9 @@ static int recv_proposal(struct smc_rendezvous *rv)
 	if (rc)
 		return rc;
 	rv->version = min_t(u8, rv->proposal.version, SMC_V2);
-	if (smc_ipsec_applies(rv->sk))
-		return smc_clc_io_decline(rv, SMC_REASON_IPSEC);
+	rc = smc_negotiate_policy(rv->sk);
+	if (rc)
+		return smc_clc_io_decline(rv, rc);
 	smc_registry_local(&local);
 	rc = smc_negotiate_server(rv->sk, &rv->proposal, &local);
 	if (rc)
