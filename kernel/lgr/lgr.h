@@ -142,6 +142,7 @@ struct smc_lgr *smc_lgr_next(u32 id);
 void smc_lgr_terminate_peer(const void *dev, const u64 gid[2]);
 int smc_lgr_walk(const struct net *net, unsigned int *next,
 		 int (*fn)(struct smc_lgr *lgr, struct smc_lgr_view *view, void *arg), void *arg);
+void smc_lgr_walk_own(struct smc_lgr *lgr, const struct net *net, void (*fn)(struct smc_lgr_member *member, void *arg), void *arg);
 unsigned int smc_lgr_count_dev(const void *dev, unsigned int *conns);
 void smc_lgr_net_exit(struct smc_net *sn);
 void smc_lgr_exit(void);

@@ -167,20 +167,33 @@ static bool sees_all(const struct net *net, const struct smc_lgr *lgr)
 	return net_eq(net, &init_net) || net_eq(net, lgr->key.net);
 }
 
-/* Counts the connections of a namespace in a group. */
-static void count_own_conns(const struct smc_lgr *lgr, const struct net *net, struct smc_lgr_view *view)
+/**
+ * smc_lgr_walk_own() - visits the connections that a namespace has in a group
+ * @lgr: the group
+ * @net: the namespace
+ * @fn: called with lgr->lock held
+ * @arg: passed on to @fn
+ *
+ * Context: any but hardirq; takes lgr->lock.
+ */
+void smc_lgr_walk_own(struct smc_lgr *lgr, const struct net *net, void (*fn)(struct smc_lgr_member *member, void *arg), void *arg)
 {
-	const struct smc_lgr_member *member;
+	struct smc_lgr_member *member;
 
-	lockdep_assert_held(&lgr->lock);
-	view->n_conns = 0;
-	view->buf_bytes = 0;
-	list_for_each_entry(member, &lgr->members, list) {
-		if (!net_eq(member->sn->net, net))
-			continue;
-		view->n_conns++;
-		view->buf_bytes += smc_lgr_member_ops->buf_bytes(member);
-	}
+	spin_lock_bh(&lgr->lock);
+	list_for_each_entry(member, &lgr->members, list)
+		if (net_eq(member->sn->net, net))
+			fn(member, arg);
+	spin_unlock_bh(&lgr->lock);
+}
+EXPORT_SYMBOL_GPL(smc_lgr_walk_own);
+
+static void count_own_conn(struct smc_lgr_member *member, void *arg)
+{
+	struct smc_lgr_view *view = arg;
+
+	view->n_conns++;
+	view->buf_bytes += smc_lgr_member_ops->buf_bytes(member);
 }
 
 /* Describes a group as a namespace sees it. Of a group that it does not see whole, it sees its own connections. */
@@ -193,14 +206,14 @@ static void describe(struct smc_lgr *lgr, const struct net *net, struct smc_lgr_
 	memcpy(view->gid, lgr->key.gid, sizeof(view->gid));
 	view->dev = lgr->key.dev;
 	view->net_cookie = lgr->key.net->net_cookie;
-	spin_lock_bh(&lgr->lock);
 	view->whole = sees_all(net, lgr);
-	view->n_conns = lgr->n_conns;
-	view->buf_bytes = atomic64_read(&lgr->buf_bytes);
-	if (!view->whole)
-		count_own_conns(lgr, net, view);
+	spin_lock_bh(&lgr->lock);
+	view->n_conns = view->whole ? lgr->n_conns : 0;
 	view->peer = lgr->peer;
 	spin_unlock_bh(&lgr->lock);
+	view->buf_bytes = view->whole ? atomic64_read(&lgr->buf_bytes) : 0;
+	if (!view->whole)
+		smc_lgr_walk_own(lgr, net, count_own_conn, view);
 }
 
 /**

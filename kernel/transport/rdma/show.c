@@ -39,23 +39,13 @@ static struct smc_link *shown_link(const struct smc_lgr_rdma *group)
 	return group->state == SMC_LGR_RDMA_ENDED ? NULL : smc_lgr_rdma_next_link(group, NULL);
 }
 
-/* The buffers that a namespace's own connections have in a group. */
-struct own_bufs {
-	const struct smc_lgr *lgr;
-	struct smc_rdma_lgr_view *view;
-};
-
-static int count_bufs(struct smc_lgr_member *member, void *arg)
+static void count_bufs(struct smc_lgr_member *member, void *arg)
 {
-	const struct own_bufs *own = arg;
-	const struct smc_rdma_conn *rc;
+	const struct smc_rdma_conn *rc = smc_rdma_conn_of(smc_conn_of(member));
+	struct smc_rdma_lgr_view *view = arg;
 
-	if (member->lgr != own->lgr)
-		return 0;
-	rc = smc_rdma_conn_of(smc_conn_of(member));
-	own->view->snd_bytes += rc->snd->size;
-	own->view->rmb_bytes += rc->rmb->size;
-	return 0;
+	view->snd_bytes += rc->snd->size;
+	view->rmb_bytes += rc->rmb->size;
 }
 
 /*
@@ -65,10 +55,8 @@ static int count_bufs(struct smc_lgr_member *member, void *arg)
 void smc_rdma_show_lgr(struct smc_lgr *lgr, const struct net *net, struct smc_rdma_lgr_view *view)
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(lgr);
-	struct own_bufs own = { .lgr = lgr, .view = view };
 	struct smc_link *first, *link;
 	bool by_user;
-	u64 order = 0;
 
 	static_assert(SMC_RDMA_SHOW_LINKS == SMC_LINKS_PER_LGR_MAX);
 	memset(view, 0, sizeof(*view));
@@ -88,7 +76,7 @@ void smc_rdma_show_lgr(struct smc_lgr *lgr, const struct net *net, struct smc_rd
 	}
 	spin_unlock_bh(&group->lock);
 	if (net)
-		smc_lgr_walk_members(net, &order, count_bufs, &own);
+		smc_lgr_walk_own(lgr, net, count_bufs, view);
 }
 
 /* smc_rdma_describe() - describe of the transport. Shows nothing of a link that has ended. Any context. */
