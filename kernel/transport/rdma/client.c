@@ -200,7 +200,7 @@ int smc_rdma_client_attach(struct smc_offer *offer, const struct smc_clc_accept 
 	if (peer->version > 2 || !ro->path[peer->version - 1].dev)
 		return -EPROTO;
 	if (!offer->conn) {
-		ro->last = jiffies + SMC_RDMA_PATIENCE;
+		ro->last = jiffies + SMC_RDMA_LLC_WAIT;
 		rc = client_join_lgr(ro, peer);
 		if (rc)
 			return rc;

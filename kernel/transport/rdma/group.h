@@ -18,6 +18,8 @@
 
 /* The most RMBs of each side in a group (docs/protocol.md, 6). */
 #define SMC_RDMA_RTOKENS 255
+/* How long the peer has for an LLC answer that somebody waits for. It comes after everything that the two sent before. */
+#define SMC_RDMA_ANSWER_TIMEOUT (2 * HZ)
 
 enum smc_lgr_rdma_state {
 	SMC_LGR_RDMA_FORMING,

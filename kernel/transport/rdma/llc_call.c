@@ -7,10 +7,8 @@
 #include "../../wire/llc.h"
 #include "group.h"
 
-/* How long the peer has for an answer that a rendezvous waits for. It comes after all that the two have sent before. */
-#define PATIENCE (2 * HZ)
 /* How long the peer has for an answer that no rendezvous waits for. */
-#define LONG_PATIENCE (10 * HZ)
+#define DELETE_RKEY_TIMEOUT (10 * HZ)
 /* After this many consecutive timeouts while the peer answers promptly, assume that an earlier answer was lost. */
 #define LOST 3
 #define PROMPT (HZ / 2)
@@ -50,7 +48,7 @@ static void next_call(struct smc_lgr_rdma *group)
 	group->llc.asked = jiffies;
 	group->llc.overtaken = false;
 	send_call(group, call);
-	smc_rdma_llc_look_soon(group, PATIENCE);
+	smc_rdma_llc_look_soon(group, SMC_RDMA_ANSWER_TIMEOUT);
 }
 
 /* The running call is over. */
@@ -157,7 +155,7 @@ static unsigned long call_deadline(const struct smc_lgr_rdma *group, const struc
 	bool awaited = call != &group->delete_call || !list_is_singular(&group->llc.calls);
 
 	lockdep_assert_held(&group->lock);
-	return group->llc.asked + (awaited ? PATIENCE : LONG_PATIENCE);
+	return group->llc.asked + (awaited ? SMC_RDMA_ANSWER_TIMEOUT : DELETE_RKEY_TIMEOUT);
 }
 
 /*
@@ -188,5 +186,5 @@ unsigned long smc_rdma_llc_look_at_calls(struct smc_lgr_rdma *group)
 	if (call->type == SMC_LLC_DELETE_RKEY)
 		expect_late(&group->llc);
 	finish_call(group, call, -ETIMEDOUT);
-	return PATIENCE;
+	return SMC_RDMA_ANSWER_TIMEOUT;
 }

@@ -11,7 +11,7 @@
 #include "group.h"
 
 /* How long DELETE LINK may take to arrive, and the peer to answer it. */
-#define TIMEOUT (2 * HZ)
+#define DELETE_LINK_TIMEOUT (2 * HZ)
 /*
  * How long a client's queue pair outlives its DELETE LINK if the server is a stock module. That answers at once, while
  * its programs close the connections, each of which waits until its last message is acknowledged.
@@ -195,7 +195,7 @@ void smc_rdma_llc_wait_deleted(struct smc_lgr_rdma *group)
 
 	spin_lock_bh(&group->lock);
 	smc_rdma_llc_delete_link(group);
-	until = group->llc.delete_sent + TIMEOUT;
+	until = group->llc.delete_sent + DELETE_LINK_TIMEOUT;
 	awaits_delete = group->llc.awaits_delete;
 	spin_unlock_bh(&group->lock);
 	smc_rdma_llc_flush(group, until);

@@ -12,10 +12,8 @@
 #include "../../wire/llc.h"
 #include "rdma.h"
 
-/* How long the peer has for an answer. It comes after all that the two have sent before. */
-#define PATIENCE (2 * HZ)
-/* A peer that has passed a test is not tested again for this time when someone says that it does not know the group. */
-#define TRUST HZ
+/* A peer that has passed a test is not tested again for this time if a DECLINE says that it does not know the group. */
+#define PASSED_TIME HZ
 /*
  * The least time that SO_KEEPALIVE leaves for an answer. The link has other connections, and survives a port that
  * flaps.
@@ -83,14 +81,14 @@ void smc_rdma_llc_doubt(struct smc_lgr_rdma *group)
 	struct smc_link *link;
 
 	spin_lock_bh(&group->lock);
-	if (group->state != SMC_LGR_RDMA_READY || llc->doubted || time_before(jiffies, llc->proven + TRUST))
+	if (group->state != SMC_LGR_RDMA_READY || llc->doubted || time_before(jiffies, llc->proven + PASSED_TIME))
 		goto unlock;
 	WRITE_ONCE(llc->doubted, true);
 	llc->doubted_since = jiffies;
 	smc_for_each_link(group, link)
 		if (!link->llc.testing)
 			begin_test(link);
-	smc_rdma_llc_look_soon(group, PATIENCE);
+	smc_rdma_llc_look_soon(group, SMC_RDMA_ANSWER_TIMEOUT);
 unlock:
 	spin_unlock_bh(&group->lock);
 }
@@ -168,8 +166,9 @@ static unsigned long jiffies_until(unsigned long when)
 }
 
 /*
- * When a TEST LINK that is out has failed: as the namespace's setting has it, PATIENCE after the link has been silent for
- * the interval; as SO_KEEPALIVE of a connection has it; and soon while connections wait because the group is doubted.
+ * When a TEST LINK that is out has failed: SMC_RDMA_ANSWER_TIMEOUT after the link has been silent for the interval that
+ * the namespace sets; after the time that SO_KEEPALIVE of a connection sets; and soon while connections wait because the
+ * group is doubted.
  * Return: jiffies until then.
  */
 static unsigned long test_fails(const struct smc_link *link, unsigned long interval, const struct keepalive *k)
@@ -179,9 +178,9 @@ static unsigned long test_fails(const struct smc_link *link, unsigned long inter
 	unsigned long silent = READ_ONCE(link->last_recv) + interval;
 
 	if (interval)
-		left = jiffies_until((time_after(silent, since) ? silent : since) + PATIENCE);
+		left = jiffies_until((time_after(silent, since) ? silent : since) + SMC_RDMA_ANSWER_TIMEOUT);
 	if (llc->doubted)
-		left = jiffies_until(llc->doubted_since + PATIENCE);
+		left = jiffies_until(llc->doubted_since + SMC_RDMA_ANSWER_TIMEOUT);
 	return k->idle == MAX_JIFFY_OFFSET ? left : min(left, jiffies_until(since + max_t(unsigned long, k->limit, KEEPALIVE_LIMIT)));
 }
 

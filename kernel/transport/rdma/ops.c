@@ -42,7 +42,7 @@ struct smc_rdma_offer *smc_rdma_offer_new(struct smc_offer *offer)
 	INIT_LIST_HEAD(&ro->list);
 	INIT_LIST_HEAD(&ro->call.list);
 	ro->offer = offer;
-	ro->last = jiffies + SMC_RDMA_PATIENCE;
+	ro->last = jiffies + SMC_RDMA_LLC_WAIT;
 	offer->opaque[SMC_ROLE_R] = ro;
 	return ro;
 }
@@ -255,7 +255,7 @@ int smc_rdma_confirm_rmb(struct smc_rdma_offer *ro)
 		if (result || rmb->announced)
 			return result;
 		ro->started = true;
-		smc_rdma_wait(ro, SMC_RDMA_PATIENCE);
+		smc_rdma_wait(ro, SMC_RDMA_LLC_WAIT);
 		smc_rdma_llc_confirm_rkey(rc->group, rmb, &ro->call);
 	}
 	result = READ_ONCE(ro->call.result);

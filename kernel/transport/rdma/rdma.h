@@ -7,9 +7,8 @@
 #include "group.h"
 #include "init.h"
 
-
 /* How long a rendezvous may wait for LLC in all: the peer gives up after six seconds without a message. */
-#define SMC_RDMA_PATIENCE (4 * HZ)
+#define SMC_RDMA_LLC_WAIT (4 * HZ)
 
 extern const struct smc_transport_ops smc_rdma_transport;
 

@@ -14,7 +14,7 @@
 #include "link.h"
 
 /* How long soft-RoCE may take. */
-#define PATIENCE (5 * HZ)
+#define REG_TIMEOUT (5 * HZ)
 
 static bool rxe_in_turn;
 module_param(rxe_in_turn, bool, 0444);
@@ -90,7 +90,7 @@ static int post_to_reg_qp(struct smc_link *link, struct ib_reg_wr *wr)
 	reinit_completion(&reg->done);
 	if (!smc_link_usable(link))
 		return -ENOTCONN;
-	if (ib_post_send(reg->qp, &wr->wr, NULL) || !wait_for_completion_timeout(&reg->done, PATIENCE) ||
+	if (ib_post_send(reg->qp, &wr->wr, NULL) || !wait_for_completion_timeout(&reg->done, REG_TIMEOUT) ||
 	    reg->status != IB_WC_SUCCESS) {
 		smc_link_fail(link, SMC_LINK_NOT_REGISTERED, reg->status);
 		return -ENOTCONN;
