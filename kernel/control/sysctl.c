@@ -2,10 +2,10 @@
 /*
  * Settings: net.smc.*
  *
- * Names, ranges and defaults are those of Linux 7.2, except that wmem and rmem may be 0. loopback, smcr_v1_rocev2,
- * smcr_immediate, smcr_large_conns_per_lgr and smcr_traffic_class are only here. smcr_max_links_per_lgr is missing, because
- * link groups have one link. hs_ctrl, the BPF program that decides whether a connection tries SMC, is missing, because a
- * module can offer such a hook from Linux 6.9 on only, with BTF that machines often have no tools to build.
+ * specs/sysctl.yaml has their names, ranges and defaults, and says which of them the stock module has, too.
+ * smcr_max_links_per_lgr is missing, because link groups have one link. hs_ctrl, the BPF program that decides whether a
+ * connection tries SMC, is missing, because a module can offer such a hook from Linux 6.9 on only, with BTF that machines
+ * often have no tools to build.
  */
 #include <linux/jiffies.h>
 #include <linux/slab.h>
