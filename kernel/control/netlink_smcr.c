@@ -12,11 +12,6 @@
 #include "../transport/transport.h"
 #include "netlink.h"
 
-/* Numbers of the protocol that have no name in the kernel's headers. */
-#define TYPE_SINGLE 1		/* a group with one link */
-#define LINK_ACTIVATING 2
-#define LINK_ACTIVE 3
-
 /* A group of which messages are made. */
 struct shown_lgr {
 	const struct smc_lgr_view *view;
@@ -46,7 +41,7 @@ static int put_lgr(struct sk_buff *skb, void *arg)
 	if (!nest || nla_put_u32(skb, SMC_NLA_LGR_R_ID, view->id) ||
 	    nla_put_u32(skb, SMC_NLA_LGR_R_CONNS_NUM, view->n_conns) ||
 	    nla_put_u8(skb, SMC_NLA_LGR_R_ROLE, r->server) ||
-	    nla_put_u8(skb, SMC_NLA_LGR_R_TYPE, TYPE_SINGLE) ||
+	    nla_put_u8(skb, SMC_NLA_LGR_R_TYPE, SMC_UAPI_LGR_TYPE_SINGLE) ||
 	    nla_put_u8(skb, SMC_NLA_LGR_R_BUF_TYPE, r->buf_type) ||
 	    nla_put_u8(skb, SMC_NLA_LGR_R_VLAN_ID, view->vlan) ||
 	    smc_netlink_put_u64(skb, SMC_NLA_LGR_R_NET_COOKIE, view->net_cookie) ||
@@ -80,7 +75,7 @@ static int put_link(struct sk_buff *skb, void *arg)
 	struct nlattr *nest = nla_nest_start(skb, SMC_GEN_LINK_SMCR);
 
 	if (!nest || nla_put_u8(skb, SMC_NLA_LINK_ID, l->id) ||
-	    nla_put_u32(skb, SMC_NLA_LINK_STATE, l->active ? LINK_ACTIVE : LINK_ACTIVATING) ||
+	    nla_put_u32(skb, SMC_NLA_LINK_STATE, l->active ? SMC_UAPI_LINK_STATE_ACTIVE : SMC_UAPI_LINK_STATE_ACTIVATING) ||
 	    nla_put_u32(skb, SMC_NLA_LINK_CONN_CNT, shown->view->n_conns) ||
 	    nla_put_u8(skb, SMC_NLA_LINK_IB_PORT, l->port) || nla_put_u32(skb, SMC_NLA_LINK_NET_DEV, l->ifindex) ||
 	    nla_put_string(skb, SMC_NLA_LINK_IB_DEV, l->ibname) ||

@@ -17,45 +17,6 @@ func (r Role) String() string {
 // MarshalText returns String.
 func (r Role) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-var linkGroupTypes = map[LinkGroupType]string{
-	LinkGroupNone:            "NONE",
-	LinkGroupSingle:          "SINGLE",
-	LinkGroupSymmetric:       "SYM",
-	LinkGroupAsymmetricPeer:  "ASYMP",
-	LinkGroupAsymmetricLocal: "ASYML",
-}
-
-// String returns NONE, SINGLE, SYM, ASYMP or ASYML, or a number such as "0x9?".
-func (t LinkGroupType) String() string { return word(linkGroupTypes, t) }
-
-// MarshalText returns String.
-func (t LinkGroupType) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
-
-var linkStates = map[LinkState]string{
-	LinkUnused:     "LINK_UNUSED",
-	LinkInactive:   "LINK_INACTIVE",
-	LinkActivating: "LINK_ACTIVATING",
-	LinkActive:     "LINK_ACTIVE",
-}
-
-// String returns LINK_UNUSED, LINK_INACTIVE, LINK_ACTIVATING or LINK_ACTIVE, or a number such as "0x9?".
-func (s LinkState) String() string { return word(linkStates, s) }
-
-// MarshalText returns String.
-func (s LinkState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-var bufferTypes = map[BufferType]string{
-	BufferPhysContiguous: "PHYS",
-	BufferVirtContiguous: "VIRT",
-	BufferMixed:          "MIXED",
-}
-
-// String returns PHYS, VIRT or MIXED, or a number such as "0x9?". smc-tools does not show buffer types.
-func (t BufferType) String() string { return word(bufferTypes, t) }
-
-// MarshalText returns String.
-func (t BufferType) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
-
 // String returns ZOS, LINUX or AIX, or a number such as "Unknown (0x9)".
 func (o PeerOS) String() string {
 	switch o {

@@ -15,48 +15,6 @@ const (
 	RoleServer Role = 1
 )
 
-// LinkGroupType says how the links of an SMC-R link group are laid out (RFC 7609 section 2.2.1).
-type LinkGroupType uint8
-
-// The link group types.
-const (
-	// LinkGroupNone is a group without an active link.
-	LinkGroupNone LinkGroupType = 0
-	// LinkGroupSingle is a group with one link.
-	LinkGroupSingle LinkGroupType = 1
-	// LinkGroupSymmetric is a group with two links, each over a port of its own on both hosts.
-	LinkGroupSymmetric LinkGroupType = 2
-	// LinkGroupAsymmetricPeer is a group with two links that share a port of the peer.
-	LinkGroupAsymmetricPeer LinkGroupType = 3
-	// LinkGroupAsymmetricLocal is a group with two links that share a port of this host.
-	LinkGroupAsymmetricLocal LinkGroupType = 4
-)
-
-// LinkState is the state of an SMC-R link.
-type LinkState uint32
-
-// The link states.
-const (
-	LinkUnused   LinkState = 0
-	LinkInactive LinkState = 1
-	// LinkActivating is a link that the two hosts have not confirmed yet.
-	LinkActivating LinkState = 2
-	LinkActive     LinkState = 3
-)
-
-// BufferType is how the memory of an SMC-R link group's buffers is laid out (net.smc.smcr_buf_type).
-type BufferType uint8
-
-// The buffer types.
-const (
-	// BufferPhysContiguous has buffers of physically contiguous memory.
-	BufferPhysContiguous BufferType = 0
-	// BufferVirtContiguous has buffers of virtually contiguous memory.
-	BufferVirtContiguous BufferType = 1
-	// BufferMixed has the first kind where such memory is to be had, else the second.
-	BufferMixed BufferType = 2
-)
-
 // PeerOS is the operating system that a version 2 peer has named in the handshake.
 type PeerOS uint8
 

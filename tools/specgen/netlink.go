@@ -27,11 +27,21 @@ type family struct {
 	spec string
 }
 
+// define is an enumeration. Its entries count from 0.
 type define struct {
-	Name    string   `yaml:"name"`
-	Type    string   `yaml:"type"`
-	Doc     string   `yaml:"doc"`
-	Entries []string `yaml:"entries"`
+	Name    string  `yaml:"name"`
+	Type    string  `yaml:"type"`
+	Doc     string  `yaml:"doc"`
+	GoType  string  `yaml:"go-type"`
+	GoBase  string  `yaml:"go-base"`
+	Entries []entry `yaml:"entries"`
+}
+
+type entry struct {
+	Name   string `yaml:"name"`
+	Doc    string `yaml:"doc"`
+	GoName string `yaml:"go-name"`
+	Word   string `yaml:"word"`
 }
 
 type attrs struct {
@@ -104,6 +114,13 @@ func loadFamily(t *tree, spec string) (*family, error) {
 			}
 			a.number, a.kernel = next, cName(f.Sets[i].Prefix+a.Name)
 			next++
+			if a.Enum != "" {
+				d := f.define(a.Enum)
+				if d == nil {
+					return nil, fmt.Errorf("%s: %s: there is no enumeration %q", spec, a.kernel, a.Enum)
+				}
+				a.GoType = d.GoType
+			}
 			if a.Nested != "" && f.set(a.Nested) == nil {
 				return nil, fmt.Errorf("%s: %s: there is no set %q", spec, a.kernel, a.Nested)
 			}
@@ -129,6 +146,14 @@ func (f *family) set(name string) *attrs {
 	return &f.Sets[i]
 }
 
+func (f *family) define(name string) *define {
+	i := slices.IndexFunc(f.Definitions, func(d define) bool { return d.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &f.Definitions[i]
+}
+
 // genNetlink writes everything about SMC_GEN_NETLINK.
 func genNetlink(t *tree) error {
 	f, err := loadFamily(t, "specs/smc_gen_netlink.yaml")
@@ -152,8 +177,12 @@ func genNetlink(t *tree) error {
 	if err := t.writeGo("pkg/netlinksmc/netlink_gen.go", "netlinksmc", f.spec, &w); err != nil {
 		return err
 	}
+	var enums writer
+	for i := range f.Definitions {
+		f.Definitions[i].goEnum(&enums)
+	}
 	uapiNumbers(t, f)
-	return nil
+	return t.writeGo("pkg/netlinksmc/enums_gen.go", "netlinksmc", f.spec, &enums)
 }
 
 // constants writes the numbers of commands and attributes.
@@ -200,6 +229,26 @@ func goName(s string) string {
 		}
 	}
 	return b.String()
+}
+
+// goEnum writes the type of an enumeration, its values, and their words.
+func (d *define) goEnum(w *writer) {
+	w.WriteString("\n" + wrap(d.Doc, "// ", "// ", 120))
+	w.line("type %s %s\n\n// The values of %[1]s.\nconst (", d.GoType, d.GoBase)
+	for i, e := range d.Entries {
+		w.line("\t// %s %s\n\t%[1]s %[3]s = %[4]d", e.GoName, e.Doc, d.GoType, i)
+	}
+	words := strings.ToLower(d.GoType[:1]) + d.GoType[1:] + "Words"
+	w.line(")\n\nvar %s = map[%s]string{", words, d.GoType)
+	var list []string
+	for _, e := range d.Entries {
+		w.line("\t%s: %q,", e.GoName, e.Word)
+		list = append(list, e.Word)
+	}
+	last := len(list) - 1
+	w.line("}\n\n// String returns %s or %s, or a number such as \"0x9?\".", strings.Join(list[:last], ", "), list[last])
+	w.line("func (v %s) String() string { return word(%s, v) }", d.GoType, words)
+	w.line("\n// MarshalText returns String.\nfunc (v %s) MarshalText() ([]byte, error) { return []byte(v.String()), nil }", d.GoType)
 }
 
 // goStruct writes the type of a set and its decoder.
@@ -276,9 +325,14 @@ func (f *family) goField(a *attr) (typ, field string) {
 	return typ, fmt.Sprintf("%s(%q, %s, &x.%s)", kind, a.short(), get, a.GoName)
 }
 
-// uapiNumbers writes the numbers that the headers of Linux 6.1 do not have. Those of 6.12 and later have to agree with them.
+// uapiNumbers writes the numbers that the headers of Linux 6.1 do not have, and the values of enumerations, which none has.
+// The numbers of 6.12 and later have to agree with them.
 func uapiNumbers(t *tree, f *family) {
 	var w writer
+	for i := range f.Definitions {
+		f.Definitions[i].cEnum(&w, "SMC_UAPI_")
+		w.line("")
+	}
 	for _, s := range f.Sets {
 		for _, a := range s.List {
 			if newer(a.Since, 6, 1) {
@@ -336,7 +390,7 @@ func ownNetlink(t *tree) error {
 	for _, d := range f.Definitions {
 		w.line("\n// %s\nconst (", d.Doc)
 		for i, e := range d.Entries {
-			w.line("\t%s%s = %d", d.Name, goName(e), i)
+			w.line("\t%s%s = %d", d.Name, goName(e.Name), i)
 		}
 		w.line(")")
 	}
@@ -346,6 +400,15 @@ func ownNetlink(t *tree) error {
 	}
 	uapiHeader(t, f)
 	return nil
+}
+
+// cEnum writes the values of an enumeration.
+func (d *define) cEnum(w *writer, prefix string) {
+	w.line("enum {")
+	for _, e := range d.Entries {
+		w.line("\t%s%s_%s,", prefix, cName(d.Name), cName(e.Name))
+	}
+	w.line("};")
 }
 
 // uapiHeader writes the header of a family of ours.
@@ -360,11 +423,8 @@ func uapiHeader(t *tree, f *family) {
 	}
 	w.line("};")
 	for _, d := range f.Definitions {
-		w.line("\n/* %s */\nenum {", d.Doc)
-		for _, e := range d.Entries {
-			w.line("\t%s%s_%s,", prefix, cName(d.Name), cName(e))
-		}
-		w.line("};")
+		w.line("\n/* %s */", d.Doc)
+		d.cEnum(&w, prefix)
 	}
 	for _, s := range f.Sets {
 		w.line("\nenum {")
