@@ -56,7 +56,7 @@ var errNoHeaders = errors.New("the archive has no headers for this kernel any mo
 // provisionRoot returns the kernel of a series together with a build root for it, both from the cache if they are there.
 // If the archive has gone on to a newer kernel, whose headers alone it still has, that kernel replaces the one cached.
 func provisionRoot(ctx context.Context, series string, progress func(string)) (*Kernel, *buildRoot, error) {
-	suite, ok := suites[series]
+	known, ok := findSeries(series)
 	if !ok {
 		return nil, nil, fmt.Errorf("no build root for kernel series %q", series)
 	}
@@ -65,11 +65,11 @@ func provisionRoot(ctx context.Context, series string, progress func(string)) (*
 		return nil, nil, err
 	}
 	open := func() (packageSource, error) {
-		a, err := newArchive(filepath.Join(cache, "apt", "build-"+suite), suite, "")
+		a, err := newArchive(filepath.Join(cache, "apt", "build-"+known.suite), known.suite, "")
 		if err != nil {
 			return nil, err
 		}
-		progress("reading the package lists of Debian " + suite)
+		progress("reading the package lists of Debian " + known.suite)
 		return a, a.update(ctx)
 	}
 	for _, update := range []bool{false, true} {

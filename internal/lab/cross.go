@@ -36,12 +36,6 @@ type ismDriver struct {
 	register string // the function that we call first
 }
 
-// ismDrivers lists, by series, the drivers that modules other than the stock one can use. 6.1 has none.
-var ismDrivers = map[string]ismDriver{
-	"6.12": {"CONFIG_ISM=m", "ism_register_client"},
-	"7.2":  {"CONFIG_DIBS=m", "dibs_register_client"},
-}
-
 // cross tells whether modules for this kernel need a cross compiler. The cache has only headers of such a kernel.
 func (k *Kernel) cross() bool { return strings.HasSuffix(k.Release, "-"+CrossArch) }
 
@@ -52,8 +46,8 @@ func (k *Kernel) moduleFlags() []string {
 		return flags
 	}
 	flags = append(flags, crossFlags...)
-	if d, ok := ismDrivers[k.Series]; ok {
-		flags = append(flags, d.config)
+	if s, _ := findSeries(k.Series); s.ism.config != "" {
+		flags = append(flags, s.ism.config)
 	}
 	return flags
 }
@@ -71,7 +65,7 @@ func CrossModules(ctx context.Context, series string, progress func(string)) (st
 // provisionCross returns a build root for the modules, and the kernel that its headers are of. A root in the cache stays,
 // whatever other kernels the cache or the archive has.
 func provisionCross(ctx context.Context, series string, progress func(string)) (*Kernel, *buildRoot, error) {
-	suite, ok := suites[series]
+	known, ok := findSeries(series)
 	if !ok {
 		return nil, nil, fmt.Errorf("no %s headers for kernel series %q", CrossArch, series)
 	}
@@ -82,11 +76,11 @@ func provisionCross(ctx context.Context, series string, progress func(string)) (
 	dir := filepath.Join(cache, "buildroot", series+"-"+CrossArch)
 	have := func() (*Kernel, error) { return openCross(series, dir) }
 	k, err := obtainBy(ctx, dir, have, false, progress, func() error {
-		a, err := newArchive(filepath.Join(cache, "apt", "build-"+suite+"-"+CrossArch), suite, CrossArch)
+		a, err := newArchive(filepath.Join(cache, "apt", "build-"+known.suite+"-"+CrossArch), known.suite, CrossArch)
 		if err != nil {
 			return err
 		}
-		progress("reading the package lists of Debian " + suite + " for " + CrossArch)
+		progress("reading the package lists of Debian " + known.suite + " for " + CrossArch)
 		if err := a.update(ctx); err != nil {
 			return err
 		}
@@ -186,7 +180,8 @@ func findHeaders(show func(name string) (*debian, error)) (k *Kernel, wanted []s
 
 // putCross puts the modules built in work into dir, as they are: there is no guest to load them.
 func putCross(_ context.Context, k *Kernel, _ *buildRoot, work, dir, stamp string) error {
-	if err := checkCross(filepath.Join(work, "smc.ko"), ismDrivers[k.Series].register); err != nil {
+	s, _ := findSeries(k.Series)
+	if err := checkCross(filepath.Join(work, "smc.ko"), s.ism.register); err != nil {
 		return err
 	}
 	return errors.Join(copyModules(work, dir), replace(filepath.Join(dir, stampFile), []byte(stamp)))

@@ -17,12 +17,6 @@ import (
 	"strings"
 )
 
-const (
-	// DebugSeries is a kernel with the kernel's own checkers in it, built here from a distribution's source.
-	DebugSeries = debugBase + "-debug"
-	debugBase   = "7.2"
-)
-
 // debugConfig lists the options that differ from x86_64_defconfig.
 //
 //go:embed debug.config
@@ -61,7 +55,7 @@ func provisionBuild(ctx context.Context, series string, progress func(string)) (
 	if err != nil {
 		return nil, nil, err
 	}
-	_, base, err := provisionRoot(ctx, debugBase, progress)
+	_, base, err := provisionRoot(ctx, Newest(), progress)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -77,7 +71,7 @@ func (r *buildRoot) withTree(tree string) *buildRoot {
 // provisionDebug builds the debug kernel from the source package that belongs to the distribution's kernel, and makes it the
 // current one below dir. It does not repeat the parts that an interrupted run has built.
 func provisionDebug(ctx context.Context, dir string, progress func(string)) error {
-	base, root, err := provisionRoot(ctx, debugBase, progress)
+	base, root, err := provisionRoot(ctx, Newest(), progress)
 	if err != nil {
 		return err
 	}
@@ -85,12 +79,12 @@ func provisionDebug(ctx context.Context, dir string, progress func(string)) erro
 	if err != nil {
 		return err
 	}
-	suite := suites[debugBase]
-	src, err := newArchive(filepath.Join(cache, "apt", "build-"+suite), suite, "")
+	newest, _ := findSeries(Newest())
+	src, err := newArchive(filepath.Join(cache, "apt", "build-"+newest.suite), newest.suite, "")
 	if err != nil {
 		return err
 	}
-	progress("reading the package lists of Debian " + suite)
+	progress("reading the package lists of Debian " + newest.suite)
 	if err := src.update(ctx); err != nil {
 		return err
 	}

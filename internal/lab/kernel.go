@@ -32,28 +32,6 @@ type Kernel struct {
 	Modules string
 }
 
-// suites maps each supported kernel series to the Debian suite that ships it.
-var suites = map[string]string{
-	"6.1":  "bookworm",
-	"6.12": "trixie",
-	"7.2":  "sid",
-}
-
-// Series lists the kernel series that distributions ship and the lab can provision, oldest first.
-func Series() []string { return []string{"6.1", "6.12", "7.2"} }
-
-// AllSeries lists all that can be provisioned: also the debug kernel, which takes a long time to build.
-func AllSeries() []string { return append(Series(), DebugSeries) }
-
-// TestSeries lists the kernel series that tests are to run on: those in $SMCKIT_KERNELS, with commas between them, or
-// else Series().
-func TestSeries() []string {
-	if chosen := os.Getenv("SMCKIT_KERNELS"); chosen != "" {
-		return strings.Split(chosen, ",")
-	}
-	return Series()
-}
-
 // CacheDir is where kernels are kept: $SMCKIT_CACHE, or smckit below the user's cache directory.
 func CacheDir() (string, error) {
 	if dir := os.Getenv("SMCKIT_CACHE"); dir != "" {
@@ -73,7 +51,7 @@ func Provision(ctx context.Context, series string, update bool, progress func(st
 	if progress == nil {
 		progress = func(string) {}
 	}
-	suite, ok := suites[series]
+	known, ok := findSeries(series)
 	if !ok && series != DebugSeries {
 		return nil, fmt.Errorf("no kernel series %q: choose one of %s", series, strings.Join(AllSeries(), ", "))
 	}
@@ -84,7 +62,7 @@ func Provision(ctx context.Context, series string, update bool, progress func(st
 	dir := filepath.Join(cache, "linux", series)
 	var k *Kernel
 	if ok {
-		open := func() (source, error) { return newArchive(filepath.Join(cache, "apt", suite), suite, "") }
+		open := func() (source, error) { return newArchive(filepath.Join(cache, "apt", known.suite), known.suite, "") }
 		k, err = obtain(ctx, series, dir, open, update, progress)
 	} else {
 		k, err = obtainDebug(ctx, dir, update, progress)

@@ -39,7 +39,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Options describe the lab to boot. The zero value is one host with one network interface and kernel 6.12.
+// Options describe the lab to boot. The zero value is one host with one network interface and kernel DefaultSeries().
 type Options struct {
 	// Kernel is the series, for example "6.12"; Kernels gives each host its own.
 	Kernel  string
@@ -88,7 +88,7 @@ func (o *Options) complete() error {
 		o.Hosts = max(1, len(o.Kernels))
 	}
 	if o.Kernel == "" {
-		o.Kernel = "6.12"
+		o.Kernel = DefaultSeries()
 	}
 	for len(o.Kernels) < o.Hosts {
 		o.Kernels = append(o.Kernels, o.Kernel)
