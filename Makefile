@@ -38,19 +38,22 @@ build: ## build the commands and smc_run's library into bin/
 		$(addprefix ./cmd/,$(COMMANDS))
 	@preload/build.sh '$(BIN)'
 
+# internal/lab has the list of kernels. The name of the debug kernel is that of the newest with -debug behind it.
+DEBUG  = $(shell go run ./cmd/smclab kernels --names | tail -n 1)
+NEWEST = $(DEBUG:-debug=)
+
 # The lab builds the modules for each kernel in a directory of its own. If that needs root, it says so.
 .PHONY: modules
-modules: deps ## build the AF_SMC modules for the lab's kernels (SERIES="6.1 7.2")
+modules: deps ## build the AF_SMC modules for the lab's kernels (SERIES="6.1 6.12")
 	go run ./cmd/smclab modules $(addprefix --kernel ,$(SERIES))
 
-# ISM devices exist on s390x only, and the driver of 6.1 has no interface for our client. No test loads these modules: we know
-# only that they compile.
+# ISM devices exist on s390x only. No test loads these modules: we know only that they compile.
 .PHONY: modules-s390x
-modules-s390x: deps ## cross-compile the modules, with the client of the ISM driver (SERIES="6.1 6.12 7.2")
-	go run ./cmd/smclab modules --arch s390x $(addprefix --kernel ,$(or $(SERIES),6.12 7.2))
+modules-s390x: deps ## cross-compile the modules, with the client of the ISM driver (SERIES="6.1 6.12")
+	go run ./cmd/smclab modules --arch s390x $(addprefix --kernel ,$(SERIES))
 
 .PHONY: demo
-demo: SERIES := 7.2
+demo: SERIES = $(NEWEST)
 demo: deps build $(if $(filter stock,$(MODULE)),,modules) ## show two guests that use SMC-R over soft-RoCE, and our commands (MODULE=stock)
 	go run ./tests/demo
 
@@ -64,14 +67,14 @@ unit: ## run the tests that need neither root nor QEMU
 .PHONY: test
 # The tests of internal/lab boot guests: they run with those of tests/.
 test: UNIT = $(shell go list ./cmd/... ./internal/... ./pkg/... | grep -v "/internal/lab$$")
-test: deps build modules modules-s390x unit ## run the unit tests, then the lab tests on kernels 6.1, 6.12 and 7.2
+test: deps build modules modules-s390x unit ## run the unit tests, then the lab tests on the lab's kernels
 	SMCKIT_LAB=1 SMCKIT_PLACES=2 go test -count=1 -p 2 -timeout $(if $(SMCKIT_FULL),300m ./tests/sysfuzz,40m) ./tests/smcr ./internal/lab ./tests/...
 
 # The checkers make tests ten times slower. Tests that always run on a certain kernel are left out.
 .PHONY: test-debug
 test-debug: deps build ## test our modules on a kernel with KASAN, lockdep and kmemleak, which is built first
-	go run ./cmd/smclab modules --kernel 7.2-debug
-	SMCKIT_LAB=1 SMCKIT_KERNELS=7.2-debug SMCKIT_SLOW=$(or $(SMCKIT_SLOW),12) go test -count=1 -p 1 -timeout 90m \
+	go run ./cmd/smclab modules --kernel $(DEBUG)
+	SMCKIT_LAB=1 SMCKIT_KERNELS=$(DEBUG) SMCKIT_SLOW=$(or $(SMCKIT_SLOW),12) go test -count=1 -p 1 -timeout 90m \
 		-run '$(or $(RUN),^Test(Kernels|OurModules|Leaks|Control|Ours)$$)' $(or $(PACKAGES),./internal/lab ./tests/control ./tests/conformance)
 
 .PHONY: test-stock

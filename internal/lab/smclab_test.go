@@ -49,17 +49,17 @@ func TestSmclabUsage(t *testing.T) {
 		says string
 	}{
 		{[]string{"run"}, 2, "requires at least 1 arg"},
-		{[]string{"run", "--kernel", "5.4", "--", "true"}, 2, "6.1, 6.12, 7.2"},
+		{[]string{"run", "--kernel", "5.4", "--", "true"}, 2, strings.Join(Series(), ", ")},
 		{[]string{"run", "--module", "theirs", "--", "true"}, 2, "stock, ours or none"},
 		{[]string{"run", "--host", "c", "--hosts", "2", "--", "true"}, 2, `--host "c"`},
 		{[]string{"run", "--hosts", "0", "--", "true"}, 2, "--hosts 0"},
 		{[]string{"run", "--mem", "12", "--", "true"}, 2, "--mem 12"},
 		{[]string{"run", "--nics", "9", "--", "true"}, 2, "--nics 9"},
 		{[]string{"kernels", "5.4"}, 2, "5.4"},
-		{[]string{"modules", "--kernel", "6.12,5.4"}, 2, "6.1, 6.12, 7.2, 7.2-debug"},
+		{[]string{"modules", "--kernel", "6.12,5.4"}, 2, strings.Join(AllSeries(), ", ")},
 		{[]string{"modules", "6.12"}, 2, "6.12"},
 		{[]string{"modules", "--arch", "s390"}, 2, "amd64 or s390x"},
-		{[]string{"modules", "--arch", "s390x", "--kernel", "7.2-debug"}, 2, "from 6.1, 6.12, 7.2;"},
+		{[]string{"modules", "--arch", "s390x", "--kernel", DebugSeries}, 2, "from " + strings.Join(Series(), ", ") + ";"},
 		{[]string{"modules", "--arch", "s390x", "--check"}, 2, "--check"},
 		{[]string{"shell"}, 2, "arg"},
 		{[]string{"shell", "b"}, 1, "no lab is up: start one with 'smclab up'"},
@@ -69,6 +69,14 @@ func TestSmclabUsage(t *testing.T) {
 		if got.Code != tc.code || got.Out != "" || !strings.Contains(got.Errors, tc.says) || strings.Count(got.Errors, "\n") != 1 {
 			t.Errorf("%q: %+v, want status %d and one line with %q", tc.args, got, tc.code, tc.says)
 		}
+	}
+}
+
+// TestSmclabNames checks what the Makefile takes the names of the newest kernel and of the debug kernel from.
+func TestSmclabNames(t *testing.T) {
+	want := outcome{0, strings.Join(Series(), "\n") + "\n" + Newest() + "-debug\n", ""}
+	if diff := cmp.Diff(want, smclab(t, nil, "kernels", "--names")); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -87,7 +95,8 @@ func TestSmclabRun(t *testing.T) {
 	if st, err := os.Stat(capture); err != nil || st.Size() < 24 {
 		t.Errorf("capture: %+v, %v", st, err)
 	}
-	got = smclab(t, nil, "run", "-q", "--kernel", "7.2", "--", "true")
+	without := names(func(s kernelSeries) bool { return !s.stock })
+	got = smclab(t, nil, "run", "-q", "--kernel", without[0], "--", "true")
 	if got.Code != 1 || !strings.Contains(got.Errors, "ships no AF_SMC module") {
 		t.Errorf("a kernel without the module: %+v", got)
 	}

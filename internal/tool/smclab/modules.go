@@ -29,15 +29,19 @@ kernel's own compiler and headers once, into $SMCKIT_CACHE, and uses them in a m
 namespaces are not allowed, that needs root.
 
 With --arch ` + lab.CrossArch + ` smclab cross-compiles them, together with the client of the ISM driver, which only that architecture has. This
-shows only that they compile: nothing runs them.`,
-		Example: `  smclab modules --kernel 7.2
-  smclab modules --arch ` + lab.CrossArch + ` --kernel 6.12,7.2
-  smclab run --kernel 7.2 --module ours -- smcr info`,
+shows only that they compile: nothing runs them. Without --kernel it does so for the kernels whose driver has an interface
+for our client: ` + strings.Join(lab.CrossSeries(), ", ") + `.`,
+		Example: `  smclab modules --kernel ` + lab.Newest() + `
+  smclab modules --arch ` + lab.CrossArch + ` --kernel ` + strings.Join(lab.CrossSeries(), ",") + `
+  smclab run --kernel ` + lab.Newest() + ` --module ours -- smcr info`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			build, from, err := moduleBuilder(arch, check)
 			if err != nil {
 				return err
+			}
+			if arch == lab.CrossArch && !cmd.Flags().Changed("kernel") {
+				kernels = lab.CrossSeries()
 			}
 			for _, series := range kernels {
 				if !slices.Contains(from, series) {

@@ -39,7 +39,7 @@ func newCommand(env *cli.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "smclab",
 		Short: "Boot real kernels under QEMU in an SMC network",
-		Long: `smclab boots guests with Debian's kernels 6.1, 6.12 or 7.2 under QEMU and connects them by private wires. Every guest
+		Long: `smclab boots guests with Debian's kernels (` + strings.Join(lab.Series(), ", ") + `) under QEMU and connects them by private wires. Every guest
 sees this machine's files and programs; what it writes is gone when the guest ends. On each wire the guests have an
 interface eth<N>, a soft-RoCE device rxe<N>, an AF_SMC module, a common enterprise ID and a PNET ID LAB<N>, so that any
 two of them can use SMC-R. Addresses are 10.0.<wire>.<host> and fd00:0:0:<wire>::<host>; host a is 1, b is 2.
@@ -69,7 +69,7 @@ Exit status:
 // addFlags declares the options that say what to boot.
 func (o *options) addFlags(cmd *cobra.Command, hosts int) {
 	f := cmd.Flags()
-	f.StringVar(&o.kernel, "kernel", "6.12", "boot the kernel `SERIES`, one for each host with commas: "+strings.Join(lab.AllSeries(), ", "))
+	f.StringVar(&o.kernel, "kernel", lab.DefaultSeries(), "boot the kernel `SERIES`, one for each host with commas: "+strings.Join(lab.AllSeries(), ", "))
 	f.StringVar(&o.module, "module", "stock", "load the AF_SMC `MODULE`: stock (the distribution's), ours (built here) or none")
 	f.IntVar(&o.hosts, "hosts", hosts, "`NUMBER` of guests")
 	f.IntVar(&o.wires, "nics", 1, "`NUMBER` of network interfaces of each guest, each on a wire of its own")
@@ -153,7 +153,7 @@ func (o *options) start(ctx context.Context, env *cli.Env) (*lab.Lab, error) {
 }
 
 func newKernels(env *cli.Env) *cobra.Command {
-	var update bool
+	var update, names bool
 	cmd := &cobra.Command{
 		Use:   "kernels [SERIES...]",
 		Short: "Download the kernels that the lab boots",
@@ -169,6 +169,10 @@ them. The series ` + lab.DebugSeries + ` is built here, in about half an hour: a
 		},
 		ValidArgs: lab.AllSeries(),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if names {
+				_, err := fmt.Fprintln(env.Out, strings.Join(lab.AllSeries(), "\n"))
+				return err
+			}
 			if len(args) == 0 {
 				args = lab.Series()
 			}
@@ -188,6 +192,7 @@ them. The series ` + lab.DebugSeries + ` is built here, in about half an hour: a
 		},
 	}
 	cmd.Flags().BoolVar(&update, "update", false, "fetch a newer release of the series if there is one")
+	cmd.Flags().BoolVar(&names, "names", false, "print only the names of all series, oldest first, the debug kernel last; download nothing")
 	return cmd
 }
 
