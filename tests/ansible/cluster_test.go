@@ -44,7 +44,7 @@ func TestCluster(t *testing.T) {
 		t.Skip("takes seven minutes: in full runs only (SMCKIT_FULL=1)")
 	}
 	need.Programs(t, "ansible-playbook", "/usr/sbin/sshd", "ssh", "ssh-keygen")
-	const kernel = "7.2"
+	kernel := lab.Newest()
 	if err := lab.CheckModule(t.Context(), kernel, lab.ModuleOurs, nil); err != nil {
 		t.Fatal(err)
 	}

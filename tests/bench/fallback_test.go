@@ -23,7 +23,7 @@ func BenchmarkFallback(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	lt := lab.Start(b, lab.Options{Kernel: "7.2", CountedTime: true, KernelArgs: "smc.smcd=0", Programs: []string{dir}})
+	lt := lab.Start(b, lab.Options{Kernel: lab.Newest(), CountedTime: true, KernelArgs: "smc.smcd=0", Programs: []string{dir}})
 	if err := lt.LoadSMC(b.Context(), lab.ModuleOurs); err != nil {
 		b.Fatal(err)
 	}

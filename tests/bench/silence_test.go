@@ -21,7 +21,7 @@ func BenchmarkSilence(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	lt := lab.Start(b, lab.Options{Kernel: "7.2", CPUs: 2, Memory: 1024, KernelArgs: "smc.smcd=0 slab_nomerge", Programs: []string{dir}})
+	lt := lab.Start(b, lab.Options{Kernel: lab.Newest(), CPUs: 2, Memory: 1024, KernelArgs: "smc.smcd=0 slab_nomerge", Programs: []string{dir}})
 	if err := lt.LoadSMC(b.Context(), lab.ModuleOurs); err != nil {
 		b.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func newArena(b *testing.B) *arena {
 		b.Fatal(err)
 	}
 	a := &arena{lab.Start(b, lab.Options{
-		Kernel: "7.2", CPUs: 2, Memory: 2048, Programs: []string{dir},
+		Kernel: lab.Newest(), CPUs: 2, Memory: 2048, Programs: []string{dir},
 		// Under emulation "rep movs" is so slow that copying would dominate, and the family that copies least would win.
 		CPUFeatures: "erms=off,fsrm=off",
 		CountedTime: *countedTime,

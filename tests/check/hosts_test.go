@@ -19,7 +19,7 @@ func TestHosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lt := lab.Start(t, lab.Options{Kernels: []string{"6.12", "7.2"}, Programs: []string{dir}})
+	lt := lab.Start(t, lab.Options{Kernels: []string{"6.12", lab.Newest()}, Programs: []string{dir}})
 	if err := lt.SetUpSMC(t.Context(), lab.ModuleStock, lab.ModuleOurs); err != nil {
 		t.Fatal(err)
 	}

@@ -17,12 +17,9 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// kernels are those whose distribution ships AF_SMC.
-var kernels = []string{"6.1", "6.12"}
-
 func TestStock(t *testing.T) {
 	lab.Need(t)
-	for _, kernel := range kernels {
+	for _, kernel := range lab.StockSeries() {
 		t.Run(kernel, func(t *testing.T) {
 			lt := lab.StartSMC(t, lab.Options{Kernel: kernel, Hosts: 2})
 			t.Run("packages", func(t *testing.T) { packages(t, lt) })

@@ -53,12 +53,12 @@ func module() lab.Module {
 	return lab.ModuleOurs
 }
 
-// kernel is the newest, or the newest with which the distribution ships the module.
+// kernel is the newest, or the newest with which Debian ships AF_SMC.
 func kernel() string {
 	if module() == lab.ModuleStock {
-		return "6.12"
+		return lab.DefaultSeries()
 	}
-	return "7.2"
+	return lab.Newest()
 }
 
 // transferSeconds is how long data moves at most. It ends when every command has seen it.
@@ -151,7 +151,7 @@ func (d *demo) transfer(ctx context.Context) error {
 	})
 }
 
-// local shows SMC-D, which the stock module of 6.12 cannot do: it has no loopback device.
+// local shows SMC-D, which the stock module cannot do: it has no loopback device.
 func (d *demo) local(ctx context.Context) error {
 	if module() == lab.ModuleStock {
 		return nil

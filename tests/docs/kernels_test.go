@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package docs
 
 import (
@@ -17,12 +19,18 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/smckit/smckit/internal/lab"
 )
 
 var updateKernels = flag.Bool("update-kernels", false, "write the table of suites and kernels into docs/kernels.md")
 
-// allSeries are the kernels of the lab, the newest last.
-var allSeries = []string{"6.1", "6.12", "7.2"}
+// The kernels of the lab.
+var (
+	allSeries = lab.Series()
+	newest    = lab.Newest()
+	all       = strings.Join(allSeries, ", ")
+)
 
 // coverage is on which kernels a test runs.
 type coverage struct {
@@ -33,13 +41,13 @@ type coverage struct {
 // special are tests whose kernels the sources do not tell in a way that coverageOf understands. Everything else is derived.
 var special = map[string]coverage{
 	"smcr.TestSMCR": {
-		"ours, stock", "ours 7.2 with stock 6.12, both ways; ours 6.1 to ours 6.12",
+		"ours, stock", "ours " + newest + " with stock 6.12, both ways; ours on each older kernel to ours on the next",
 		"ours on each with ours on each, and with stock 6.12, both ways",
 	},
-	"smcr.TestDissector":      {"ours, stock", "ours 7.2 to ours 7.2", "and with stock 6.12, both ways"},
-	"interop.TestWithStock":   {"ours, stock", "ours 7.2 with stock 6.12, both ways", "ours 7.2 with stock 6.12, both ways"},
-	"packages.TestDKMS":       {"ours", "", "those of Debian 12, 13 and sid"},
-	"sysfuzz.TestSystemCalls": {"ours", "7.2, for a minute", "6.1, 6.12, 7.2, for an hour each"},
+	"smcr.TestDissector":      {"ours, stock", "ours " + newest + " to ours " + newest, "and with stock 6.12, both ways"},
+	"interop.TestWithStock":   {"ours, stock", "ours " + newest + " with stock 6.12, both ways", "ours " + newest + " with stock 6.12, both ways"},
+	"packages.TestDKMS":       {"ours", "", "those of " + strings.Join(lab.Suites(), ", ")},
+	"sysfuzz.TestSystemCalls": {"ours", newest + ", for a minute", all + ", for an hour each"},
 	"conformance.TestStock":   {"stock", "", "(`make test-stock`: 6.12)"},
 }
 
@@ -91,7 +99,7 @@ func (p *testPackage) add(d ast.Decl, isTest bool) {
 // reached is what a test refers to, directly or by functions and variables of its package.
 type reached struct {
 	lab      map[string]bool // names of package lab
-	literals map[string]bool // kernel series
+	literals map[string]bool // kernel series, named or as lab.Newest()
 	machine  bool            // runs a Debian system of its own
 }
 
@@ -123,6 +131,9 @@ func (p *testPackage) reach(test string) reached {
 		})
 	}
 	visit(test)
+	if r.lab["Newest"] {
+		r.literals[newest] = true
+	}
 	r.machine = r.lab["NewDebian"] || r.lab["NewMachine"] || r.lab["NewRoCEHost"]
 	return r
 }
@@ -161,7 +172,6 @@ func (p *testPackage) coverageOf(test string) (coverage, bool) {
 	if !r.machine && !r.lab["Start"] && !r.lab["StartSMC"] && !r.lab["StartInside"] {
 		return coverage{}, false
 	}
-	all, newest := strings.Join(allSeries, ", "), allSeries[len(allSeries)-1]
 	var c coverage
 	switch {
 	case r.machine:
@@ -170,11 +180,14 @@ func (p *testPackage) coverageOf(test string) (coverage, bool) {
 		c.short, c.full = newest, all
 	case r.lab["TestSeries"]:
 		c.short, c.full = all, all
+	case r.lab["StockSeries"]:
+		c.short = strings.Join(lab.StockSeries(), ", ")
+		c.full = c.short
 	case len(r.literals) > 0:
 		c.short = strings.Join(sortSeries(r.literals), ", ")
 		c.full = c.short
 	default:
-		c.short, c.full = "6.12", "6.12" // what the lab boots unless it is told otherwise
+		c.short, c.full = lab.DefaultSeries(), lab.DefaultSeries()
 	}
 	if p.onlyFull(test) {
 		c.short = ""

@@ -71,7 +71,7 @@ func TestDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &network{Test: lab.Start(t, lab.Options{Kernel: "7.2", Hosts: 2, Memory: 1024, Programs: []string{dir}})}
+	n := &network{Test: lab.Start(t, lab.Options{Kernel: lab.Newest(), Hosts: 2, Memory: 1024, Programs: []string{dir}})}
 	for i, h := range []string{"a", "b"} {
 		n.Must(h, fmt.Sprintf(arrange, i+1))
 	}

@@ -23,7 +23,7 @@ func TestWithStock(t *testing.T) {
 		t.Fatal(err)
 	}
 	lt := lab.Start(t, lab.Options{
-		Kernels: []string{"7.2", "6.12"}, Hosts: 2, Programs: []string{dir},
+		Kernels: []string{lab.Newest(), "6.12"}, Hosts: 2, Programs: []string{dir},
 		KernelArgs: "smc.smcd=0 smc.smcr=0", // smc_null.ko takes the place of our SMC-D
 	})
 	setUp(t, lt)

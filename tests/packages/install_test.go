@@ -21,7 +21,7 @@ import (
 // suites are the Debian systems that packages are installed in.
 func suites() []string {
 	if lab.Full() {
-		return []string{"bookworm", "trixie", "sid"}
+		return lab.Suites()
 	}
 	return []string{"bookworm"}
 }
@@ -189,7 +189,7 @@ func TestDKMS(t *testing.T) {
 	}
 	need.Programs(t, "debootstrap")
 	was, is := build(t, older), build(t, version.Version)
-	for _, suite := range []string{"bookworm", "trixie", "sid"} {
+	for _, suite := range lab.Suites() {
 		t.Run(suite, func(t *testing.T) { dkms(t, suite, was, is) })
 	}
 }

@@ -20,8 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernel is the one that runs; smc_run does not depend on it.
-const kernel = "7.2"
+// kernel is the one that runs. smc_run does not depend on it, but TestWithoutModule does: Debian ships no AF_SMC with it.
+var kernel = lab.Newest()
 
 // Places in the guest.
 const (

@@ -30,7 +30,7 @@ var limits = []string{
 // TestAdapters has adapters on both hosts that offer less than soft-RoCE does. Full runs test all limits.
 func TestAdapters(t *testing.T) {
 	lab.Need(t)
-	ours := side{"7.2", lab.ModuleOurs}
+	ours := side{lab.Newest(), lab.ModuleOurs}
 	for _, tc := range []struct {
 		limits string
 		pair   [2]side
@@ -80,7 +80,7 @@ func tellFailures(t *testing.T, lt *lab.Test, pair [2]side) {
 // TestRegistrations has adapters that are slow to register buffers, or refuse to.
 func TestRegistrations(t *testing.T) {
 	lab.Need(t)
-	ours := side{"7.2", lab.ModuleOurs}
+	ours := side{lab.Newest(), lab.ModuleOurs}
 	lt := start(t, ours, ours)
 	t.Run("slow", func(t *testing.T) { slowRegistration(t, lt) })
 	t.Run("refused", func(t *testing.T) { refusedRegistration(t, lt) })

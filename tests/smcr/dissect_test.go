@@ -36,7 +36,7 @@ type life struct {
 func TestDissector(t *testing.T) {
 	lab.Need(t)
 	dissect.Need(t)
-	ours := side{"7.2", lab.ModuleOurs}
+	ours := side{lab.Newest(), lab.ModuleOurs}
 	pairs := [][2]side{{ours, ours}}
 	if lab.Full() {
 		pairs = append(pairs, [2]side{ours, stock}, [2]side{stock, ours})

@@ -25,7 +25,7 @@ func TestFirstContact(t *testing.T) {
 	if !lab.Full() {
 		t.Skip("takes a quarter of an hour: set SMCKIT_FULL=1, or run 'make test-full'")
 	}
-	client, server := stock, side{"7.2", lab.ModuleOurs}
+	client, server := stock, side{lab.Newest(), lab.ModuleOurs}
 	lt := start(t, client, server)
 	modules := [2]lab.Module{client.module, server.module}
 	packets := filepath.Join(artifacts(t), "packets.pcap")

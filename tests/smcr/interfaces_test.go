@@ -14,7 +14,7 @@ import (
 // TestInterfaces has connections leave through interfaces on top of or below an adapter's own, and from network namespaces.
 func TestInterfaces(t *testing.T) {
 	lab.Need(t)
-	ours := side{"7.2", lab.ModuleOurs}
+	ours := side{lab.Newest(), lab.ModuleOurs}
 	for _, tc := range []struct {
 		name string
 		run  func(t *testing.T, lt *lab.Test)

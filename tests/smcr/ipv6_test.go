@@ -38,7 +38,7 @@ func byIPv6(t *testing.T, lt *lab.Test, onlyOurs bool) {
 // TestIPv6 is byIPv6 between two of our hosts on the newest kernel.
 func TestIPv6(t *testing.T) {
 	lab.Need(t)
-	ours := side{"7.2", lab.ModuleOurs}
+	ours := side{lab.Newest(), lab.ModuleOurs}
 	byIPv6(t, start(t, ours, ours), true)
 }
 
@@ -50,7 +50,7 @@ func TestRouted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lt := lab.Start(t, lab.Options{Kernel: "7.2", Hosts: 3, Wires: 2, Programs: []string{dir}})
+	lt := lab.Start(t, lab.Options{Kernel: lab.Newest(), Hosts: 3, Wires: 2, Programs: []string{dir}})
 	if err := lt.SetUpSMC(t.Context(), lab.ModuleOurs, lab.ModuleNone, lab.ModuleOurs); err != nil {
 		t.Fatal(err)
 	}

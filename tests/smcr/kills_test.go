@@ -51,7 +51,7 @@ func TestKills(t *testing.T) {
 	if !lab.Full() {
 		t.Skip("takes most of an hour: SMCKIT_FULL=1")
 	}
-	ours := side{"7.2", lab.ModuleOurs}
+	ours := side{lab.Newest(), lab.ModuleOurs}
 	for _, p := range [][2]side{{ours, ours}, {ours, stock}, {stock, ours}} {
 		t.Run(fmt.Sprintf("%s to %s", p[0], p[1]), func(t *testing.T) {
 			lt := start(t, p[0], p[1])

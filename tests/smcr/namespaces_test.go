@@ -106,7 +106,7 @@ func noneFell(t *testing.T, lt *lab.Test, host string) {
 // SMC-R and share a group, none disturbs the others, and deleting a namespace ends its connections only.
 func TestNamespacesShareGroups(t *testing.T) {
 	lab.Need(t)
-	ours := side{"7.2", lab.ModuleOurs}
+	ours := side{lab.Newest(), lab.ModuleOurs}
 	lt := start(t, ours, ours)
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestNamespacesAlternate(t *testing.T) {
 	if !lab.Full() {
 		t.Skip("takes minutes: SMCKIT_FULL=1")
 	}
-	ours := side{"7.2", lab.ModuleOurs}
+	ours := side{lab.Newest(), lab.ModuleOurs}
 	for _, p := range [][2]side{{ours, ours}, {ours, stock}, {stock, ours}} {
 		t.Run(fmt.Sprintf("%s to %s", p[0], p[1]), func(t *testing.T) {
 			lt := start(t, p[0], p[1])

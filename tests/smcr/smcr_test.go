@@ -24,22 +24,29 @@ type side struct {
 
 func (s side) String() string { return string(s.module) + " on " + s.kernel }
 
+// stock is the peer that is not ours. 6.12 is the kernel whose messages we recorded.
 var stock = side{"6.12", lab.ModuleStock}
 
-// pairs are clients and servers. At least one of each pair has our module. Full runs have all of them.
+// pairs are clients and servers. At least one of each pair has our module. Full runs have all of them, others have each kernel
+// once: the newest with the stock module, and the older ones with each other.
 func pairs() [][2]side {
-	ours := map[string]side{}
+	var ours []side
 	for _, k := range lab.Series() {
-		ours[k] = side{k, lab.ModuleOurs}
-	}
-	if !lab.Full() {
-		return [][2]side{{ours["7.2"], stock}, {stock, ours["7.2"]}, {ours["6.1"], ours["6.12"]}}
+		ours = append(ours, side{k, lab.ModuleOurs})
 	}
 	var all [][2]side
-	for _, k := range lab.Series() {
-		all = append(all, [2]side{ours[k], stock}, [2]side{stock, ours[k]})
-		for _, other := range lab.Series() {
-			all = append(all, [2]side{ours[k], ours[other]})
+	if !lab.Full() {
+		newest, older := ours[len(ours)-1], ours[:len(ours)-1]
+		all = append(all, [2]side{newest, stock}, [2]side{stock, newest})
+		for i := 1; i < len(older); i++ {
+			all = append(all, [2]side{older[i-1], older[i]})
+		}
+		return all
+	}
+	for _, s := range ours {
+		all = append(all, [2]side{s, stock}, [2]side{stock, s})
+		for _, other := range ours {
+			all = append(all, [2]side{s, other})
 		}
 	}
 	return all
