@@ -5,8 +5,7 @@
 package docs
 
 import (
-	"bytes"
-	"cmp"
+	stdcmp "cmp"
 	"flag"
 	"fmt"
 	"go/ast"
@@ -15,15 +14,17 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/smckit/smckit/internal/lab"
 )
 
-var updateKernels = flag.Bool("update-kernels", false, "write the table of suites and kernels into docs/kernels.md")
+var updateKernels = flag.Bool("update-kernels", false, "write the tables of kernels and tests into docs/kernels.md, and the lists of kernels into the READMEs")
 
 // The kernels of the lab.
 var (
@@ -205,7 +206,7 @@ func (p *testPackage) coverageOf(test string) (coverage, bool) {
 
 func sortSeries(set map[string]bool) []string {
 	return slices.SortedFunc(maps.Keys(set), func(a, b string) int {
-		return cmp.Compare(slices.Index(allSeries, a), slices.Index(allSeries, b))
+		return stdcmp.Compare(slices.Index(allSeries, a), slices.Index(allSeries, b))
 	})
 }
 
@@ -240,7 +241,7 @@ func suites(t *testing.T) string {
 		}
 		for _, c := range order {
 			fmt.Fprintf(&b, "| `tests/%s`: %s | %s | %s | %s |\n", p.name, strings.Join(byCoverage[c], ", "),
-				cmp.Or(c.modules, "none"), cmp.Or(c.short, "-"), c.full)
+				stdcmp.Or(c.modules, "none"), stdcmp.Or(c.short, "-"), c.full)
 		}
 	}
 	for name := range special {
@@ -251,27 +252,56 @@ func suites(t *testing.T) string {
 	return b.String()
 }
 
-// TestKernels checks that docs/kernels.md says which tests run on which kernels. With -update-kernels it writes that table.
-func TestKernels(t *testing.T) {
-	const page, begin, end = "../../docs/kernels.md", "<!-- suites: made by go test ./tests/docs -run TestKernels -update-kernels -->\n", "<!-- end of suites -->\n"
-	doc, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
+// shipped is the table of the lab's kernels for docs/kernels.md.
+func shipped() string {
+	var b strings.Builder
+	b.WriteString("| kernel | Debian ships AF_SMC | our module |\n|---|---|---|\n")
+	for i, series := range allSeries {
+		stock := map[bool]string{true: "yes", false: "no"}[slices.Contains(lab.StockSeries(), series)]
+		fmt.Fprintf(&b, "| Debian %s: %s | %s | tested |\n", lab.Suites()[i], series, stock)
 	}
-	head, rest, ok1 := bytes.Cut(doc, []byte(begin))
-	have, tail, ok2 := bytes.Cut(rest, []byte(end))
+	return b.String()
+}
+
+// replacePart replaces the part of a document that a comment at its beginning names.
+func replacePart(t *testing.T, doc, name, text string) string {
+	t.Helper()
+	begin := "<!-- " + name + ": made by go test ./tests/docs -run TestKernels -update-kernels -->\n"
+	end := "<!-- end of " + name + " -->\n"
+	head, rest, ok1 := strings.Cut(doc, begin)
+	_, tail, ok2 := strings.Cut(rest, end)
 	if !ok1 || !ok2 {
-		t.Fatalf("%s: no table between %q and %q", page, begin, end)
+		t.Fatalf("no part between %q and %q", begin, end)
 	}
-	want := suites(t)
-	if string(have) == want {
-		return
-	}
-	if !*updateKernels {
-		t.Fatalf("%s should say\n%s\nrun 'go test ./tests/docs -run TestKernels -update-kernels'", page, want)
-	}
-	if err := os.WriteFile(page, slices.Concat(head, []byte(begin), []byte(want), []byte(end), tail), 0o644); err != nil {
-		t.Fatal(err)
+	return head + begin + text + end + tail
+}
+
+// TestKernels checks that docs/kernels.md says which kernels there are and which tests run on which, and that README and
+// kernel/README.md list the same kernels. With -update-kernels it writes that.
+func TestKernels(t *testing.T) {
+	list := regexp.MustCompile(regexp.QuoteMeta(allSeries[0]) + `(, [\d.]+)* and \d+\.\d+\b`)
+	last := len(allSeries) - 1
+	want := strings.Join(allSeries[:last], ", ") + " and " + newest
+	for _, name := range []string{"README.md", "kernel/README.md", "docs/kernels.md"} {
+		have := read(t, name)
+		var should string
+		if name == "docs/kernels.md" {
+			should = replacePart(t, replacePart(t, have, "kernels", shipped()), "suites", suites(t))
+		} else {
+			if !list.MatchString(have) {
+				t.Errorf("%s lists no kernels", name)
+			}
+			should = list.ReplaceAllString(have, want)
+		}
+		if should == have {
+			continue
+		}
+		if !*updateKernels {
+			t.Errorf("%s does not match internal/lab or the tests (-have +want):\n%s\nrun 'go test ./tests/docs -run TestKernels -update-kernels'",
+				name, cmp.Diff(strings.Split(have, "\n"), strings.Split(should, "\n")))
+		} else if err := os.WriteFile(filepath.Join(root, name), []byte(should), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -251,16 +252,35 @@ func sysctlConf(t *tree, all []setting) error {
 	return t.writePart("packaging/etc/smc/smc.conf", sysctlSpec, &w)
 }
 
+// stockKernels lists the kernels whose own modules have got settings, oldest first.
+func stockKernels(all []setting) ([]string, error) {
+	versions := map[string][2]int{}
+	for _, s := range all {
+		var version [2]int
+		if s.Stock == "never" {
+			continue
+		}
+		if n, err := fmt.Sscanf(s.Stock, "%d.%d", &version[0], &version[1]); n != 2 {
+			return nil, fmt.Errorf("%s: %s: %q is no kernel: %w", sysctlSpec, s.Name, s.Stock, err)
+		}
+		versions[s.Stock] = version
+	}
+	return slices.SortedFunc(maps.Keys(versions), func(a, b string) int {
+		va, vb := versions[a], versions[b]
+		return slices.Compare(va[:], vb[:])
+	}), nil
+}
+
 // sysctlKernels writes which module has which setting.
 func sysctlKernels(t *tree, all []setting) error {
 	var w writer
-	w.line("\n| `net.smc.` | stock 6.1 | stock 6.12 | Linux 7.2 | ours |\n|---|---|---|---|---|")
-	order := []string{"6.1", "6.12", "7.2"}
+	order, err := stockKernels(all)
+	if err != nil {
+		return err
+	}
+	w.line("\n| `net.smc.` | Linux %s | ours |\n|---|%s---|", strings.Join(order, " | Linux "), strings.Repeat("---|", len(order)))
 	for _, s := range all {
 		since := slices.Index(order, s.Stock)
-		if since < 0 && s.Stock != "never" {
-			return fmt.Errorf("%s: %s: no kernel of the lab is %q", sysctlSpec, s.Name, s.Stock)
-		}
 		row := "| `" + s.Name + "` |"
 		for i := range order {
 			row += map[bool]string{true: " yes |", false: " no |"}[since >= 0 && since <= i]
