@@ -79,7 +79,7 @@ func sysctl(t *tree) error {
 		}
 	}
 	sysctlC(t, slices.DeleteFunc(slices.Clone(spec.Settings), func(s setting) bool { return !s.ours() }))
-	for _, write := range []func(*tree, []setting) error{sysctlGo, sysctlManual, sysctlConf, sysctlKernels, sysctlSMCR} {
+	for _, write := range []func(*tree, []setting) error{sysctlGo, sysctlManual, sysctlConf, sysctlKernels, sysctlSMCR, sysctlFuzz} {
 		if err := write(t, public); err != nil {
 			return err
 		}
@@ -302,4 +302,14 @@ func sysctlSMCR(t *tree, all []setting) error {
 	}
 	w.line("")
 	return t.writePart("docs/smcr.md", sysctlSpec, &w)
+}
+
+// sysctlFuzz writes the names for the fuzzer of system calls, also of settings that our module does not have.
+func sysctlFuzz(t *tree, all []setting) error {
+	var w writer
+	for _, s := range all {
+		w.line("\t\"smc/%s\",", s.Name)
+	}
+	w.WriteString("\t")
+	return t.writePart("tests/sysfuzz/src/call_control.c", sysctlSpec, &w)
 }

@@ -70,6 +70,7 @@ var marks = map[string][2]string{
 	".md":   {"<!-- generated: %s -->", "<!-- end of the generated part -->"},
 	".7":    {`.\" generated: %s`, `.\" end of the generated part`},
 	".conf": {"# generated: %s", "# end of the generated part"},
+	".c":    {"/* generated: %s */", "/* end of the generated part */"},
 }
 
 // writePart sets the part of a document that stands between the marks which name part.

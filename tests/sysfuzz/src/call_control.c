@@ -167,11 +167,27 @@ static long put_file(const char *name, const char *text)
 }
 
 static const char *const sysctls[] = {
-	"smc/autocorking_size", "smc/smcr_buf_type", "smc/smcr_testlink_time", "smc/wmem", "smc/rmem", "smc/smcr_max_links_per_lgr",
-	"smc/smcr_max_conns_per_lgr", "smc/limit_smc_hs", "smc/smcr_max_send_wr", "smc/smcr_max_recv_wr", "smc/loopback",
-	"smc/loopback", "smc/smcr_v1_rocev2", "smc/smcr_immediate", "smc/smcr_large_conns_per_lgr", "ipv4/tcp_fin_timeout",
-	"ipv4/tcp_syncookies", "ipv4/tcp_l3mdev_accept", "ipv4/tcp_timestamps", "ipv4/tcp_abort_on_overflow", "ipv4/tcp_migrate_req",
-	"ipv4/tcp_fastopen", "ipv4/tcp_max_tw_buckets",
+	/* generated: specs/sysctl.yaml */
+	"smc/rmem",
+	"smc/wmem",
+	"smc/limit_smc_hs",
+	"smc/loopback",
+	"smc/smcr_buf_type",
+	"smc/smcr_testlink_time",
+	"smc/smcr_max_conns_per_lgr",
+	"smc/smcr_max_links_per_lgr",
+	"smc/smcr_max_send_wr",
+	"smc/smcr_max_recv_wr",
+	"smc/smcr_v1_rocev2",
+	"smc/smcr_immediate",
+	"smc/smcr_large_conns_per_lgr",
+	"smc/smcr_traffic_class",
+	"smc/autocorking_size",
+	/* end of the generated part */
+	/* Twice as often as the others: it decides which connections are SMC-D. */
+	"smc/loopback",
+	"ipv4/tcp_fin_timeout", "ipv4/tcp_syncookies", "ipv4/tcp_l3mdev_accept", "ipv4/tcp_timestamps", "ipv4/tcp_abort_on_overflow",
+	"ipv4/tcp_migrate_req", "ipv4/tcp_fastopen", "ipv4/tcp_max_tw_buckets",
 };
 
 /* Sets a sysctl, in a namespace that is the program's own: others would suffer. */
