@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/internal/conf"
 	"github.com/smckit/smckit/internal/lab"
 )
 
@@ -167,15 +168,23 @@ var stockSysctls = []sysctlCase{
 // maxLinks is the one that our module does not have: its groups have one link.
 const maxLinks = "smcr_max_links_per_lgr"
 
-// newSysctls are those that Linux 7.2 has besides, and ours.
-var newSysctls = []sysctlCase{
-	{"loopback", "2", []string{"0", "1", "2"}, []string{"3", "-1"}},
-	{"smcr_max_recv_wr", "48", []string{"2", "2048"}, []string{"1", "2049"}},
-	{"smcr_max_send_wr", "16", []string{"2", "2048"}, []string{"1", "2049"}},
-	{"smcr_v1_rocev2", "0", []string{"0", "1"}, []string{"2", "-1"}},
-	{"smcr_large_conns_per_lgr", "16", []string{"0", "255"}, []string{"256", "-1"}},
-	{"smcr_traffic_class", "0", []string{"0", "255"}, []string{"256", "-1"}},
-	{"smcr_immediate", "1", []string{"0", "1"}, []string{"2", "-1"}},
+// newSysctls are those of our module that Linux 6.12 does not have, as specs/sysctl.yaml describes them.
+func newSysctls(known []sysctlCase) (cases []sysctlCase) {
+	for _, s := range conf.Settings {
+		isKnown := func(c sysctlCase) bool { return c.name == s.Name }
+		if s.Stock || s.Name == conf.HandshakeLimit || slices.ContainsFunc(known, isKnown) {
+			continue
+		}
+		c := sysctlCase{name: s.Name, init: fmt.Sprint(s.Default), bad: []string{fmt.Sprint(s.Max + 1), fmt.Sprint(int64(s.Min) - 1)}}
+		for i := range s.Words {
+			c.good = append(c.good, strconv.Itoa(i))
+		}
+		if s.Words == nil {
+			c.good = []string{fmt.Sprint(s.Min), fmt.Sprint(s.Max)}
+		}
+		cases = append(cases, c)
+	}
+	return cases
 }
 
 // testlinkTime is the setting that the kernel keeps in jiffies, which must fit into an int.
@@ -196,7 +205,8 @@ func testlinkTime(t *testing.T, k *lab.Kernel) sysctlCase {
 func sysctls(t *testing.T, lt *lab.Test, ours bool) {
 	cases := append(slices.Clone(stockSysctls), testlinkTime(t, lt.Host("a").Kernel))
 	if ours {
-		cases = append(slices.DeleteFunc(cases, func(c sysctlCase) bool { return c.name == maxLinks }), newSysctls...)
+		cases = slices.DeleteFunc(cases, func(c sysctlCase) bool { return c.name == maxLinks })
+		cases = append(cases, newSysctls(cases)...)
 		for i, c := range cases {
 			if c.name == "rmem" || c.name == "wmem" {
 				// TCP's default.
