@@ -5,6 +5,8 @@ package netlinksmc
 import (
 	"encoding/binary"
 	"io"
+	"reflect"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -99,7 +101,9 @@ func rawClient(tb testing.TB, fn nltest.Func) *Client {
 
 // optionals lets cmp compare what has an Optional in it.
 var optionals = cmp.Options{
-	cmp.AllowUnexported(Optional[bool]{}, Optional[uint8]{}, Optional[uint16]{}, Optional[uint64]{}, Optional[BufferType]{}),
+	cmp.Exporter(func(t reflect.Type) bool {
+		return t.PkgPath() == reflect.TypeFor[Optional[bool]]().PkgPath() && strings.HasPrefix(t.Name(), "Optional[")
+	}),
 }
 
 func diff(tb testing.TB, want, got any) {
