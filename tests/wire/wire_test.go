@@ -28,7 +28,10 @@ const fuzzRuns = "20000"
 func sources(t *testing.T) map[string]string {
 	t.Helper()
 	files := make(map[string]string)
-	patterns := []string{library + "/*", "../../kernel/transport/rdma/range.h", "src/*", "fuzz/*", "testdata/*.hex", "testdata/corpus/*.hex", "Makefile"}
+	patterns := []string{
+		library + "/*", "../../kernel/conn/cdc.*", "../../kernel/transport/rdma/range.h", "src/*", "fuzz/*", "testdata/*.hex",
+		"testdata/corpus/*.hex", "Makefile",
+	}
 	for _, pattern := range patterns {
 		names, err := filepath.Glob(pattern)
 		if err != nil || len(names) == 0 {
