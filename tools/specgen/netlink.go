@@ -121,6 +121,9 @@ func loadFamily(t *tree, spec string) (*family, error) {
 				}
 				a.GoType = d.GoType
 			}
+			if a.Since == ours && a.number < firstOurs {
+				return nil, fmt.Errorf("%s: %s: numbers below %d are Linux's", spec, a.kernel, firstOurs)
+			}
 			if a.Nested != "" && f.set(a.Nested) == nil {
 				return nil, fmt.Errorf("%s: %s: there is no set %q", spec, a.kernel, a.Nested)
 			}
@@ -351,8 +354,11 @@ func uapiNumbers(t *tree, f *family) {
 	t.writeHeader("kernel/uapi/smc_uapi_gen.h", f.spec, "SMC_UAPI_GEN_H", &w)
 }
 
-// ours is the version of what Linux does not have.
-const ours = "smckit"
+// ours is the version of what Linux does not have. Such attributes have numbers from firstOurs on.
+const (
+	ours      = "smckit"
+	firstOurs = 256
+)
 
 // newer says whether something came after a version of Linux.
 func newer(since string, major, minor int) bool {
