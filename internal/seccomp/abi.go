@@ -12,28 +12,29 @@ const (
 	callListen
 )
 
-// abi is one of the ways in which programs call a kernel. A call that it lacks has number 0.
+// abi is one of the ways in which programs call a kernel. The number of a call that does not exist in it is 0.
 type abi struct {
 	arch                    uint32 // as audit(7) and seccomp(2) number it
 	socket, connect, listen uint32
-	// socketcall has the number of a call as its first argument, and the address of the others, words of this many bytes.
+	// The first argument of socketcall() is the number of a call, the second is the address of that call's arguments: an array
+	// of words, each of this size in bytes.
 	socketcall uint32
 	word       int
-	// ignored are bits of a number that do not tell one call from another.
+	// ignored is a mask of bits of a number that do not select the call.
 	ignored uint32
 }
 
-// What socketcall() calls the calls.
+// Numbers of the calls in the first argument of socketcall().
 const (
 	socketcallSocket  = 1
 	socketcallConnect = 3
 	socketcallListen  = 4
 )
 
-// abis are those of the kernels that a program of ours runs on, by GOARCH, the most frequent one first.
+// abis lists the ABIs of each kernel that our programs are built for, by GOARCH, with the most frequent ABI first.
 var abis = map[string][]abi{
 	"amd64": {
-		// x32 has the numbers of x86-64, but for a bit.
+		// x32 uses the numbers of x86-64 with one more bit set.
 		{arch: 0xc000003e, socket: 41, connect: 42, listen: 50, ignored: 0x40000000},
 		{arch: 0x40000003, socket: 359, connect: 362, listen: 363, socketcall: 102, word: 4},
 	},
@@ -49,8 +50,8 @@ var abis = map[string][]abi{
 	},
 }
 
-// which names the call that has a number. For socketcall() that is callNone, and indirect is true.
-func (a abi) which(nr uint32) (c call, indirect bool) {
+// callByNumber returns the call that has a number. For socketcall(), it returns callNone and true.
+func (a abi) callByNumber(nr uint32) (c call, indirect bool) {
 	switch nr &^ a.ignored {
 	case 0:
 		return callNone, false
@@ -66,7 +67,7 @@ func (a abi) which(nr uint32) (c call, indirect bool) {
 	return callNone, false
 }
 
-// indirect names the call that socketcall() is to make, and says how many arguments it has.
+// indirect returns the call that socketcall() makes for this first argument, and the number of its arguments.
 func indirect(nr uint64) (c call, args int) {
 	switch uint32(nr) {
 	case socketcallSocket:

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BenchmarkCalls measures system calls that the supervisor is not asked about, under the filter and without, and
-// socket() itself: how much longer they take.
+// BenchmarkCalls measures how much longer system calls take under the filter: calls that the filter lets pass, and socket(),
+// which the supervisor answers.
 func BenchmarkCalls(b *testing.B) {
 	need(b)
 	for _, c := range []struct {
@@ -29,7 +29,7 @@ func BenchmarkCalls(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			var plain, supervised time.Duration
 			argv := program(b, "calls", c.program)
-			// In turns, so that a busy moment of the machine meets both.
+			// Alternate between the two, so that a busy moment of the machine affects both.
 			for b.Loop() {
 				plain += duration(b, exec.CommandContext(b.Context(), argv[0], argv[1:]...))
 				supervised += duration(b, under(b, c.b, argv...))
@@ -40,7 +40,7 @@ func BenchmarkCalls(b *testing.B) {
 	}
 }
 
-// duration is what a program says that its calls have taken.
+// duration runs a program and returns the duration of its calls, which it prints.
 func duration(b *testing.B, cmd *exec.Cmd) time.Duration {
 	b.Helper()
 	out, err := cmd.Output()
@@ -54,11 +54,11 @@ func duration(b *testing.B, cmd *exec.Cmd) time.Duration {
 	return time.Duration(ns)
 }
 
-// callsPerRun is how many calls of a kind a program makes.
+// callsPerRun has, for each kind of call, how many calls a program makes.
 var callsPerRun = map[string]int{"getppid": 1_000_000, "unix": 50_000, "tcp": 5_000}
 
-// calls makes system calls of a kind and prints how many nanoseconds they have taken: of processor time, which other programs
-// do not change, or, where the program waits, on the clock.
+// calls makes system calls of one kind and prints how many nanoseconds they took. It measures processor time, which other
+// programs do not affect, except for calls that wait for the supervisor, where it measures elapsed time.
 func calls(args []string) error {
 	call := map[string]func() error{
 		"getppid": func() error { unix.Getppid(); return nil },

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Test32BitProgram has a program of the other mode of the processor, whose system calls have other numbers and may be
-// socketcall(2): once linked to the C library, once with the C library inside.
+// Test32BitProgram runs a 32-bit program, whose system calls have other numbers and may be socketcall(2). It is linked to the C
+// library once dynamically and once statically.
 func Test32BitProgram(t *testing.T) {
 	need(t)
 	if runtime.GOARCH != "amd64" {
@@ -22,7 +22,7 @@ func Test32BitProgram(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "sockets32")
 			cc := exec.CommandContext(t.Context(), "cc", "-m32", "-O2", "-Wall", "-Werror", link, "-o", path, "testdata/sockets32.c")
 			if out, err := cc.CombinedOutput(); err != nil {
-				t.Skipf("no compiler and C library for 32-bit programs, which gcc-multilib brings: %v: %s", err, out)
+				t.Skipf("no compiler and C library for 32-bit programs, install gcc-multilib: %v: %s", err, out)
 			}
 			if err := exec.CommandContext(t.Context(), path).Run(); err != nil {
 				t.Skipf("no 32-bit programs run here: %v", err)

@@ -12,20 +12,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The main goroutine stays on the main thread. Yama knows of the process that is allowed to look into another one by that
-// one's first thread, and forgets it where another thread executes a program.
+// Keep the main goroutine on the main thread. PR_SET_PTRACER permits the supervisor to inspect this process: Yama stores the
+// permission for the first thread of the process, and drops it when another thread executes a program.
 func init() { runtime.LockOSThread() }
 
-// Exec starts the supervisor, installs the filter and executes the program, as the process that this one is. It returns only
-// if it fails: with an UnavailableError as long as this thread has no filter, with an ExecError if the kernel refuses the program.
-// After anything but an UnavailableError the calling thread may have the filter, without a supervisor: all that is left to do is
-// to report the error.
+// Exec starts the supervisor, installs the filter and executes the program in place of this process. It returns only if it
+// fails: with an UnavailableError as long as this thread has no filter, with an ExecError if the kernel refuses the program.
+// After any error other than an UnavailableError, the calling thread may have the filter but no supervisor, so the caller can
+// only report the error.
 //
-// The supervisor is an argv, with the path of a program, normally this one, that calls Supervise with its file 3. It is no child
-// of the program's and has neither its terminal, its files nor its directory; in the one case of a program that adopts orphans
-// (process 1, or PR_SET_CHILD_SUBREAPER) it becomes its child.
+// supervisor is an argv whose program, normally this one, calls Supervise with its file 3. The supervisor is not a child of the
+// program and shares neither its terminal, its files nor its directory. If the program adopts orphans (process 1, or
+// PR_SET_CHILD_SUBREAPER), the supervisor becomes its child after all.
 //
-// To be called by the main goroutine. Any other works, too, but not for rules where Yama restricts ptrace(2).
+// Call Exec on the main goroutine. Other goroutines work, too, except with rules where Yama restricts ptrace(2).
 func Exec(p Program, calls Calls, supervisor []string) error {
 	runtime.LockOSThread()
 	raw, err := compile(calls)
@@ -40,13 +40,13 @@ func Exec(p Program, calls Calls, supervisor []string) error {
 		return &UnavailableError{fmt.Errorf("starting the supervisor of system calls: %w", err)}
 	}
 	defer s.close()
-	// Without Yama there is nobody to tell.
+	// A kernel without Yama refuses this option and does not need it.
 	_ = unix.Prctl(unix.PR_SET_PTRACER, uintptr(s.pid), 0, 0, 0)
 	listener, err := install(raw)
 	if err != nil {
 		return &UnavailableError{err}
 	}
-	if err := s.hand(listener); err != nil {
+	if err := s.sendListener(listener); err != nil {
 		return fmt.Errorf("the supervisor of system calls has gone: %w", err)
 	}
 	if p.Prepare != nil {
@@ -58,7 +58,7 @@ func Exec(p Program, calls Calls, supervisor []string) error {
 	return nil
 }
 
-// compile returns the filter as the kernel takes it.
+// compile returns the filter in the format of the kernel.
 func compile(calls Calls) ([]unix.SockFilter, error) {
 	if len(abis[runtime.GOARCH]) == 0 {
 		return nil, fmt.Errorf("system calls of programs for %s are not known", runtime.GOARCH)
@@ -74,11 +74,12 @@ func compile(calls Calls) ([]unix.SockFilter, error) {
 	return raw, nil
 }
 
-// errTooOld is the error of kernels whose supervisors could not answer: before Linux 5.5 they cannot even let a call proceed.
+// errTooOld is returned on kernels on which a supervisor cannot install files in programs. Before Linux 5.5 it cannot even let
+// a call proceed.
 var errTooOld = errors.New("this kernel cannot put sockets into programs, Linux 5.14 can")
 
-// probe finds out whether the kernel has what a supervisor needs. A filter cannot be removed again, so it is tried on a thread that
-// ends afterwards.
+// probe checks whether the kernel supports everything that a supervisor needs. A filter cannot be removed again, so probe
+// installs one on a thread that ends afterwards.
 func probe() error {
 	result := make(chan error)
 	go func() {
@@ -89,7 +90,7 @@ func probe() error {
 				return err
 			}
 			defer unix.Close(fd)
-			// No file has this number: a kernel that knows the flag looks for it first.
+			// A kernel that knows the flag looks for the file first, and no file has this number: it returns EBADF.
 			a := addition{flags: unix.SECCOMP_ADDFD_FLAG_SEND, source: ^uint32(0)}
 			_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_ADDFD, uintptr(unsafe.Pointer(&a)))
 			if errno != unix.EBADF {
@@ -101,12 +102,12 @@ func probe() error {
 	return <-result
 }
 
-// install gives the calling thread the filter and returns where the kernel asks, a file that exec closes.
+// install installs the filter on the calling thread and returns the listener, a file that exec closes.
 func install(code []unix.SockFilter) (int, error) {
 	prog := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
-	// A call that the supervisor has taken is not interrupted by signals but those that kill. Before Linux 5.19 it is, and
-	// then made again.
-	// The filter confines nobody, so the processor's speculation need not suffer, which before Linux 5.16 it would.
+	// WAIT_KILLABLE_RECV: only a fatal signal interrupts a call that the supervisor has received. Before Linux 5.19, any signal
+	// interrupts it, and the kernel restarts it. SPEC_ALLOW: the filter is no security boundary, so it does not have to disable
+	// speculation, as filters did by default before Linux 5.16.
 	flags := uintptr(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV |
 		unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW)
 	for confined := false; ; {
@@ -115,7 +116,8 @@ func install(code []unix.SockFilter) (int, error) {
 		case errno == 0:
 			return int(fd), nil
 		case errno == unix.EACCES && !confined:
-			// Not before: whoever may do without goes on to start programs with other privileges.
+			// Set this only if the kernel asks for it: a process that may install filters without it can still start programs
+			// with other privileges.
 			if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 				return -1, fmt.Errorf("giving up the gain of privileges: %w", err)
 			}

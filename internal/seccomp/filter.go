@@ -7,18 +7,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where a filter finds what it looks at: struct seccomp_data.
+// Offsets in struct seccomp_data, the input of a filter.
 const (
 	offsetNumber = 0
 	offsetArch   = 4
 	offsetArgs   = 16
 )
 
-// typeFlags are what socket() takes in its type besides that. With others the kernel refuses it.
+// typeFlags are the flags that socket() accepts in its type argument. The kernel refuses others.
 const typeFlags = unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK
 
-// filter returns the program that the kernel runs for system calls. What does not depend on arguments is decided by nothing
-// but the ABI and the number, in comparisons for equality: by that the kernel finds out which calls always pass.
+// filter returns the program that the kernel runs for system calls. Verdicts that do not depend on arguments are reached by
+// comparing the ABI and the number for equality only: this is how the kernel finds out which calls always pass.
 func filter(calls Calls, abis []abi, bigEndian bool) ([]bpf.RawInstruction, error) {
 	a := assembler{bigEndian: bigEndian, places: map[label]int{}}
 	for i := range abis {
@@ -28,13 +28,13 @@ func filter(calls Calls, abis []abi, bigEndian bool) ([]bpf.RawInstruction, erro
 	return bpf.Assemble(a.resolve())
 }
 
-// What a filter says of a call.
+// Verdicts of the filter on a call.
 const (
 	allow  = unix.SECCOMP_RET_ALLOW
 	notify = unix.SECCOMP_RET_USER_NOTIF
 )
 
-// abi appends what is to be done with the calls of one ABI; those of others go on behind it.
+// abi appends the instructions for the calls of one ABI. Calls of other ABIs continue at the label end.
 func (a *assembler) abi(abi *abi, calls Calls, end label, n int) {
 	at := func(name string) label { return label{n, name} }
 	a.load(offsetArch)
@@ -80,16 +80,16 @@ func (a *assembler) abi(abi *abi, calls Calls, end label, n int) {
 	a.places[end] = len(a.code)
 }
 
-// label names a place in the part of an ABI.
+// label names a place in the instructions for one ABI.
 type label struct {
 	abi  int
 	name string
 }
 
-// next is the instruction that follows.
+// next stands for the instruction after the jump.
 var next = label{-1, ""}
 
-// assembler puts a filter together, in which jumps go to labels.
+// assembler builds a filter whose jumps go to labels.
 type assembler struct {
 	bigEndian bool
 	code      []bpf.Instruction
@@ -101,7 +101,7 @@ func (a *assembler) add(i bpf.Instruction) { a.code = append(a.code, i) }
 
 func (a *assembler) load(offset uint32) { a.add(bpf.LoadAbsolute{Off: offset, Size: 4}) }
 
-// loadArg loads the half of an argument that the kernel takes of an int.
+// loadArg loads the low 32 bits of an argument: the kernel ignores the others for an int.
 func (a *assembler) loadArg(n uint32) {
 	offset := offsetArgs + 8*n
 	if a.bigEndian {
@@ -110,7 +110,7 @@ func (a *assembler) loadArg(n uint32) {
 	a.load(offset)
 }
 
-// jump goes on at one of two places, depending on whether what is loaded equals a value.
+// jump appends a jump to the label equal if the loaded word has the value, and to the label other if not.
 func (a *assembler) jump(value uint32, equal, other label) {
 	if a.jumps == nil {
 		a.jumps = map[int][2]label{}
@@ -119,13 +119,13 @@ func (a *assembler) jump(value uint32, equal, other label) {
 	a.add(bpf.JumpIf{Cond: bpf.JumpEqual, Val: value})
 }
 
-// end appends a verdict with a name.
+// end appends a verdict and defines a label for it.
 func (a *assembler) end(name string, verdict uint32, n int) {
 	a.places[label{n, name}] = len(a.code)
 	a.add(bpf.RetConstant{Val: verdict})
 }
 
-// resolve returns the filter with distances in the place of labels.
+// resolve replaces the labels of the jumps by distances, and returns the filter.
 func (a *assembler) resolve() []bpf.Instruction {
 	for i, to := range a.jumps {
 		skip := func(l label) uint8 {

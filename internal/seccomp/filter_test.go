@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// interpreter runs a filter as the kernel does, but for the order of bytes: it reads a packet's, which is the network's.
+// interpreter runs a filter like the kernel, except for the byte order: it reads packets, in network byte order.
 type interpreter struct {
 	vm  *bpf.VM
 	big bool
@@ -34,12 +34,12 @@ func newInterpreter(t *testing.T, goarch string, calls Calls) interpreter {
 	return interpreter{vm, big}
 }
 
-// asks says whether the supervisor is asked about a system call.
+// asks reports whether the filter sends a system call to the supervisor.
 func (i interpreter) asks(t *testing.T, arch, nr uint32, args ...uint64) bool {
 	t.Helper()
 	data := binary.BigEndian.AppendUint32(nil, nr)
 	data = binary.BigEndian.AppendUint32(data, arch)
-	data = binary.BigEndian.AppendUint64(data, 0x12345678) // the instruction
+	data = binary.BigEndian.AppendUint64(data, 0x12345678) // the instruction pointer
 	args = append(args, make([]uint64, 6-len(args))...)
 	for _, a := range args {
 		words := []uint32{uint32(a), uint32(a >> 32)}
@@ -62,7 +62,7 @@ func (i interpreter) asks(t *testing.T, arch, nr uint32, args ...uint64) bool {
 	return false
 }
 
-// TestFilterKnowsTCPFromOtherSockets has each kind of argument by which a socket is TCP or is not.
+// TestFilterKnowsTCPFromOtherSockets tries each kind of argument that makes a socket TCP or not TCP.
 func TestFilterKnowsTCPFromOtherSockets(t *testing.T) {
 	const stream = unix.SOCK_STREAM
 	cases := []struct {
@@ -102,7 +102,7 @@ func TestFilterKnowsTCPFromOtherSockets(t *testing.T) {
 	}
 }
 
-// TestFilterLetsOtherCallsPass tries all numbers, with arguments that are a TCP socket's, a connect()'s and a socketcall()'s.
+// TestFilterLetsOtherCallsPass tries all numbers with the arguments of socket() for TCP, connect() and socketcall().
 func TestFilterLetsOtherCallsPass(t *testing.T) {
 	for goarch, all := range abis {
 		for _, calls := range []Calls{Sockets, Addresses} {
@@ -117,7 +117,7 @@ func TestFilterLetsOtherCallsPass(t *testing.T) {
 				}
 				got := map[uint32]bool{}
 				for nr := range uint32(1024) {
-					// Of the second, socketcall() makes a socket.
+					// The second argument list is that of a socketcall() that makes a socket.
 					if vm.asks(t, abi.arch, nr, unix.AF_INET, unix.SOCK_STREAM) || vm.asks(t, abi.arch, nr, socketcallSocket) {
 						got[nr] = true
 					}
@@ -135,7 +135,7 @@ func TestFilterLetsOtherCallsPass(t *testing.T) {
 	}
 }
 
-// TestFilterOfX86 has the numbers as they are known of each mode of the processor, and not as the table has them.
+// TestFilterOfX86 tries the documented numbers for each mode of the processor, independently of the table.
 func TestFilterOfX86(t *testing.T) {
 	const (
 		x8664 = unix.AUDIT_ARCH_X86_64
@@ -179,13 +179,13 @@ func TestFilterOfX86(t *testing.T) {
 	}
 }
 
-// TestNumbersAreDecodedAsTheFilterHasThem is about both ends of a notification.
+// TestNumbersAreDecodedAsTheFilterHasThem checks that the supervisor recognises exactly the calls that the filter sends.
 func TestNumbersAreDecodedAsTheFilterHasThem(t *testing.T) {
 	for goarch, all := range abis {
 		vm := newInterpreter(t, goarch, Addresses)
 		for _, abi := range all {
 			for nr := range uint32(1024) {
-				kind, inMemory := abi.which(nr)
+				kind, inMemory := abi.callByNumber(nr)
 				asked := vm.asks(t, abi.arch, nr, unix.AF_INET, unix.SOCK_STREAM) || vm.asks(t, abi.arch, nr, socketcallListen)
 				if known := kind != callNone || inMemory; known != asked {
 					t.Errorf("%s, ABI %#x, number %d: known %t, asked about %t", goarch, abi.arch, nr, known, asked)
@@ -200,8 +200,8 @@ func TestNumbersAreDecodedAsTheFilterHasThem(t *testing.T) {
 	}
 }
 
-// TestFilterIsDecidedByNumber follows what the kernel does when it gets the filter: it runs it for each number with arguments
-// that are not known, and if none is looked at, the call passes from then on without the filter.
+// TestFilterIsDecidedByNumber repeats what the kernel does when it installs the filter: it runs the filter for each number with
+// unknown arguments. If the filter reaches a verdict without the arguments, later calls pass without it.
 func TestFilterIsDecidedByNumber(t *testing.T) {
 	for goarch, all := range abis {
 		raw, err := filter(Addresses, all, goarch == "s390x")
@@ -227,7 +227,7 @@ func TestFilterIsDecidedByNumber(t *testing.T) {
 	}
 }
 
-// passes runs a filter as the kernel's preparation does (seccomp_is_const_allow), which knows these instructions only.
+// passes runs a filter like seccomp_is_const_allow() in the kernel, which knows these instructions only.
 func passes(t *testing.T, code []bpf.Instruction, arch, nr uint32) bool {
 	t.Helper()
 	var a uint32

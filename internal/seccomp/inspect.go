@@ -11,24 +11,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inspectors is how many calls at once are answered that need a look at memory or sockets of their program.
+// inspectors is the number of threads that answer calls for which they must inspect memory or sockets of a program.
 const inspectors = 8
 
-// inspectPatience is how long a call waits for an inspector while all of them are stuck with calls of other processes.
-const inspectPatience = 2 * time.Second
+// inspectTimeout limits how long a call waits for an inspector while calls of other processes block all of them.
+const inspectTimeout = 2 * time.Second
 
-// inspection has the calls that need a look at memory or sockets of their program. Such a look may take as long as the program
-// likes: its memory may be mapped from a file system in user space, and another call of its own may hold the lock of its socket.
-// So no worker takes it. Inspectors do, each process has one of them at most, and if all are stuck the calls of other processes
-// are answered without one.
+// inspection queues the calls for which the supervisor must inspect memory or sockets of the program. A program can block this
+// for as long as it likes: its memory may be mapped from a file system in user space, and another call of its own may hold the
+// lock of its socket. So workers never do it. Inspectors do; at most one of them works for a process at any time, and if all
+// are blocked, calls of other processes are answered without inspection.
 type inspection struct {
-	patience time.Duration
-	// giveUp answers a call that no inspector had time for.
+	timeout time.Duration
+	// giveUp answers a call that no inspector took in time.
 	giveUp func(notification)
 
 	mu      sync.Mutex
 	changed *sync.Cond
-	waiting []*inspected // in the order of their arrival
+	waiting []*inspected // in the order in which they were submitted
 	busy    map[int]bool // processes that an inspector is busy with
 }
 
@@ -39,24 +39,24 @@ type inspected struct {
 	timer   *time.Timer
 }
 
-func newInspection(patience time.Duration, giveUp func(notification)) *inspection {
-	i := &inspection{patience: patience, giveUp: giveUp, busy: map[int]bool{}}
+func newInspection(timeout time.Duration, giveUp func(notification)) *inspection {
+	i := &inspection{timeout: timeout, giveUp: giveUp, busy: map[int]bool{}}
 	i.changed = sync.NewCond(&i.mu)
 	return i
 }
 
-// submit has a call of a process answered by an inspector.
+// submit queues a call of a process for the inspectors.
 func (i *inspection) submit(n notification, process int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	c := &inspected{notification: n, process: process}
-	c.timer = time.AfterFunc(i.patience, func() { i.expire(c) })
+	c.timer = time.AfterFunc(i.timeout, func() { i.expire(c) })
 	i.waiting = append(i.waiting, c)
 	i.changed.Signal()
 }
 
-// expire gives a call up, unless it has been taken, or waits for another one of its own process: that one is stuck by the
-// program's own doing.
+// expire gives up a call that no inspector has taken. A call that waits only for an earlier call of its own process stays: that
+// process blocks itself.
 func (i *inspection) expire(c *inspected) {
 	i.mu.Lock()
 	at := slices.Index(i.waiting, c)
@@ -65,7 +65,7 @@ func (i *inspection) expire(c *inspected) {
 		i.mu.Unlock()
 		return
 	case i.busy[c.process]:
-		c.timer.Reset(i.patience)
+		c.timer.Reset(i.timeout)
 		i.mu.Unlock()
 		return
 	}
@@ -91,7 +91,7 @@ func (i *inspection) take() *inspected {
 	}
 }
 
-// done says that a call has been answered.
+// done marks a call as answered.
 func (i *inspection) done(c *inspected) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -100,7 +100,7 @@ func (i *inspection) done(c *inspected) {
 	i.changed.Signal()
 }
 
-// inspect answers calls that need a look at their program; it does not return.
+// inspect takes queued calls and answers them; it does not return.
 func (s *supervisor) inspect(ready chan<- error) {
 	runtime.LockOSThread()
 	err := blockSignals()
@@ -113,18 +113,18 @@ func (s *supervisor) inspect(ready chan<- error) {
 	}
 }
 
-// needsInspection says whether a call can only be answered with a look at the program.
+// needsInspection reports whether the answer to a call depends on memory or sockets of the program.
 func (s *supervisor) needsInspection(n notification) bool {
 	for _, a := range s.abis {
 		if a.arch == n.arch {
-			kind, inMemory := a.which(n.nr)
+			kind, inMemory := a.callByNumber(n.nr)
 			return inMemory || (s.Match != nil && (kind == callConnect || kind == callListen))
 		}
 	}
 	return false
 }
 
-// processOf returns the process of a thread, or the thread's own number if the process is not to be had.
+// processOf returns the process of a thread, or the number of the thread if it cannot read the process.
 func processOf(tid int) int {
 	status, err := readStatus(tid)
 	if err != nil {
@@ -137,14 +137,14 @@ func processOf(tid int) int {
 	return pid
 }
 
-// uninspected answers a call that no inspector had time for: a socket is TCP, and addresses pass.
+// uninspected answers a call that no inspector took in time: socket() makes a TCP socket, connect() and listen() proceed.
 func (s *supervisor) uninspected(n notification) {
 	w := worker{s, s.home}
 	r := request{id: n.id, pid: int(n.pid)}
 	w.warn(r, "inspect", "memory or sockets of other programs do not answer: sockets are TCP, or stay as they are")
 	for _, a := range s.abis {
-		// Of socketcall(), the register has which call it is, and not yet what kind of socket it wants.
-		if _, inMemory := a.which(n.nr); a.arch == n.arch && inMemory && n.args[0] == socketcallSocket && w.Require {
+		// The registers of socketcall() contain the number of the call, but not the kind of socket.
+		if _, inMemory := a.callByNumber(n.nr); a.arch == n.arch && inMemory && n.args[0] == socketcallSocket && w.Require {
 			w.refuse(n.id, unix.ENOBUFS)
 			return
 		}

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMemoryThatDoesNotAnswer has programs whose calls point to memory that nobody provides, as in a file of a file system in user
-// space: it costs them, and no other program, an answer.
+// TestMemoryThatDoesNotAnswer runs programs whose calls point to memory that is never provided, as in a file of a stuck file
+// system in user space. The supervisor must not answer these programs, and must answer all others.
 func TestMemoryThatDoesNotAnswer(t *testing.T) {
 	need(t)
 	if os.Geteuid() != 0 {
@@ -37,8 +37,8 @@ func TestMemoryThatDoesNotAnswer(t *testing.T) {
 		b     behaviour
 		says  string
 	}{
-		{"of one process", 1, behaviour{Patience: time.Hour}, "is outside of the rules: TCP\n"},
-		{"of as many as there are inspectors", inspectors, behaviour{Patience: 10 * time.Millisecond}, "memory or sockets of other programs do not answer"},
+		{"of one process", 1, behaviour{Timeout: time.Hour}, "is outside of the rules: TCP\n"},
+		{"of as many as there are inspectors", inspectors, behaviour{Timeout: 10 * time.Millisecond}, "memory or sockets of other programs do not answer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.b.Ports, c.b.Log = []uint16{inside.Port()}, true
@@ -50,7 +50,7 @@ func TestMemoryThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// stuck has some processes with calls that no supervisor can look into, gets sockets itself, and has a child that connects to
+// stuck starts processes whose calls no supervisor can inspect, gets sockets itself, and starts a child that connects to
 // addresses.
 func stuck(args []string) error {
 	n, err := strconv.Atoi(args[0])
@@ -87,7 +87,7 @@ func stuck(args []string) error {
 	return cmd.Run()
 }
 
-// Of userfaultfd(2).
+// Constants of userfaultfd(2).
 const (
 	uffdioAPI      = 0xc018aa3f
 	uffdioRegister = 0xc020aa00
@@ -95,8 +95,8 @@ const (
 	uffdMissing    = 1
 )
 
-// haveStuckCalls calls connect() on more threads than the supervisor has, with an address in memory that nobody provides, and says
-// so when the first one is stuck. It ends by a signal.
+// haveStuckCalls calls connect() on more threads than the supervisor has, with an address in memory that is never provided. It
+// prints a word when the first call is stuck, and runs until a signal ends it.
 func haveStuckCalls() error {
 	memory, err := unix.Mmap(-1, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {

@@ -17,35 +17,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The binary of the tests is all three processes: what runs a program under a supervisor, the supervisor, and programs.
+// Roles of the test binary: it starts a program under a supervisor, is the supervisor, or is the program.
 const (
 	roleRun       = "test-run"
 	roleSupervise = "test-supervise"
 	roleProgram   = "test-program"
 )
 
-// tag is the priority of the sockets that a supervisor of these tests makes: TCP sockets, where AF_SMC is not to be had.
+// tag is the priority of the sockets that a supervisor of these tests makes. They are TCP sockets, because AF_SMC may not be
+// available.
 const tag = 5
 
-// behaviour is what a supervisor of these tests does.
+// behaviour configures a supervisor of these tests.
 type behaviour struct {
 	// Fail is the error of making a socket.
 	Fail unix.Errno
 	// Deny is the error of putting a socket into the program.
 	Deny unix.Errno
-	// Wait is a file that a socket of IPv6 is made only after.
+	// Wait is a file: the supervisor makes IPv6 sockets only when it exists.
 	Wait string
 	// Ports are the rules; none if empty.
 	Ports         []uint16
 	Send, Receive int
 	Require       bool
-	// Log has every message in standard error, not warnings only.
+	// Log prints every message to standard error, not only warnings.
 	Log bool
-	// Slow is longer than a program's signals leave it alone.
+	// Slow delays each socket for longer than the time between two signals of a program.
 	Slow bool
-	// Patience is how long a call waits for an inspector.
-	Patience time.Duration
-	// Crash is a bug.
+	// Timeout is how long a call waits for an inspector.
+	Timeout time.Duration
+	// Crash makes the supervisor panic.
 	Crash bool
 }
 
@@ -70,7 +71,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// runRole becomes a program under a supervisor.
+// runRole executes a program under a supervisor.
 func runRole(b string, argv []string) error {
 	calls := Sockets
 	if strings.Contains(b, `"Ports":[`) {
@@ -88,7 +89,7 @@ func superviseRole(arg string) error {
 	if err := json.Unmarshal([]byte(arg), &b); err != nil {
 		return err
 	}
-	o := Options{Send: b.Send, Receive: b.Receive, Require: b.Require, Debug: b.Log, socket: b.socket, patience: b.Patience}
+	o := Options{Send: b.Send, Receive: b.Receive, Require: b.Require, Debug: b.Log, socket: b.socket, timeout: b.Timeout}
 	if b.Deny != 0 {
 		o.add = func(uint64, int, uint32) error { return b.Deny }
 	}
@@ -98,7 +99,7 @@ func superviseRole(arg string) error {
 	return Supervise(os.NewFile(3, "listener"), o)
 }
 
-// socket makes a TCP socket that can be told from others.
+// socket makes a TCP socket with the priority tag.
 func (b behaviour) socket(domain, typ int) (int, error) {
 	if b.Crash {
 		panic("a bug")
@@ -129,7 +130,7 @@ func need(t testing.TB) {
 	if err != nil || !bytes.Contains(actions, []byte("user_notif")) {
 		t.Skip("this kernel has no supervision of system calls")
 	}
-	// A supervisor of somebody else's, as containers have, excludes ours. Then the error says so.
+	// Containers may already have a supervisor, which excludes ours. Then the error says so.
 	out, err := under(t, behaviour{}, "true").CombinedOutput()
 	if err != nil && bytes.Contains(out, []byte(ErrSupervised.Error())) {
 		t.Skip(string(out))
@@ -139,7 +140,7 @@ func need(t testing.TB) {
 	}
 }
 
-// under is a command that runs under a supervisor.
+// under returns a command that runs under a supervisor.
 func under(t testing.TB, b behaviour, argv ...string) *exec.Cmd {
 	t.Helper()
 	arg, err := json.Marshal(b)
@@ -151,7 +152,7 @@ func under(t testing.TB, b behaviour, argv ...string) *exec.Cmd {
 	return cmd
 }
 
-// program is a command line that runs one of the programs below.
+// program returns a command line that runs one of the programs in programs_test.go.
 func program(t testing.TB, name string, args ...string) []string {
 	return append([]string{self(t), roleProgram, name}, args...)
 }

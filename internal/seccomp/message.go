@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileID tells an open file from others, in whichever process it is open.
+// fileID identifies an open file, independently of the process that has it open.
 type fileID struct {
 	Known      bool
 	Dev, Inode uint64
@@ -37,36 +37,36 @@ type printer struct {
 	// stderr is the standard error that the first program started with. Nothing is written to another file: a program that
 	// has closed its standard error may have opened a database in its place.
 	stderr fileID
-	// first is the process that the first program is, a pidfd. Its standard error serves where that of another program cannot
-	// be had or is another file.
+	// first is a pidfd of the first program. The printer uses its standard error if that of another program is not accessible
+	// or is another file.
 	first  int
 	prefix string
 	write  func(fd int, text string)
 
-	// places bounds the messages that wait, lines has them. Both have the same capacity.
+	// lines is the queue of messages, and places limits its length. Both have the same capacity.
 	places chan struct{}
 	lines  chan line
-	// stalled is set while the printer is busy with one message for longer than patience.
-	stalled  atomic.Bool
-	patience time.Duration
+	// stalled is set while one message takes the printer longer than timeout.
+	stalled atomic.Bool
+	timeout time.Duration
 }
 
 // line is a message, with the descriptor that was standard error when the message was made; -1 for none.
 type line struct {
 	fd       int
-	text     string            // "" for a message whose program has gone
+	text     string            // "" for a message whose program has ended
 	fallback func(text string) // for a message that cannot be written; may be nil
 	done     chan<- struct{}
 }
 
 const (
-	printerPlaces   = 16
-	printerPatience = time.Second
+	printerPlaces = 16
+	printTimeout  = time.Second
 )
 
 func newPrinter(stderr fileID, first int, prefix string) *printer {
 	return &printer{
-		stderr: stderr, first: first, prefix: prefix, write: writeIfReady, patience: printerPatience,
+		stderr: stderr, first: first, prefix: prefix, write: writeIfReady, timeout: printTimeout,
 		places: make(chan struct{}, printerPlaces), lines: make(chan line, printerPlaces),
 	}
 }
@@ -86,7 +86,7 @@ func (p *printer) run(ready chan<- error) {
 	}
 }
 
-// handle writes a message to the first place that takes it. Whatever happens here, the supervisor goes on.
+// handle writes a message to the first destination that accepts it. A panic here must not end the supervisor.
 func (p *printer) handle(l line) {
 	defer func() { _ = recover() }()
 	switch {
@@ -98,7 +98,8 @@ func (p *printer) handle(l line) {
 	}
 }
 
-// writeTo writes to a descriptor of the standard error that the first program started with, and refuses others.
+// writeTo writes to a descriptor if it refers to the standard error that the first program started with, and returns false if
+// not.
 func (p *printer) writeTo(fd int, text string) bool {
 	if fd < 0 || !p.stderr.Known || identify(fd) != p.stderr {
 		return false
@@ -124,16 +125,16 @@ func writeIfReady(fd int, text string) {
 	}
 }
 
-// print has a message written to the file that borrow returns, and waits for that, but not for long: a program that ends at
-// once should not end before what is said about it, and a worker must not depend on who reads the messages. Messages are
-// dropped while too many wait.
+// print queues a message for the file that borrow returns, and waits until it is written, but no longer than timeout: a program
+// that ends at once should not end before the message about it, and a worker must not depend on the reader of the messages.
+// print drops a message if the queue is full.
 func (p *printer) print(text string, borrow func() (fd int, valid bool), fallback func(string)) {
 	select {
 	case p.places <- struct{}{}:
 	default:
 		return
 	}
-	// Not before there is a place: the descriptor is the printer's to close, because closing may block.
+	// Borrow the descriptor only when the queue has room: closing it may block, so only the printer may do it.
 	fd, valid := borrow()
 	if !valid {
 		text = ""
@@ -143,18 +144,18 @@ func (p *printer) print(text string, borrow func() (fd int, valid bool), fallbac
 	if p.stalled.Load() {
 		return
 	}
-	patience := time.NewTimer(p.patience)
-	defer patience.Stop()
+	timeout := time.NewTimer(p.timeout)
+	defer timeout.Stop()
 	select {
 	case <-done:
-	case <-patience.C:
+	case <-timeout.C:
 		p.stalled.Store(true)
 	}
 }
 
-// standardError returns file 2 of the thread that waits for an answer. The thread decides what file that is: what is done
-// with it needs no more than the access that the descriptor has. It is not valid if the thread has gone, because then it may
-// be the file of another one with the same number.
+// standardError returns file 2 of the thread that waits for an answer. The thread can choose any file for it, so the printer
+// must use it only in ways that the descriptor itself permits. valid is false if the thread has ended, because another thread
+// may have its number by then.
 func (w *worker) standardError(r request) (fd int, valid bool) {
 	fd, err := fileOf(r.pid, unix.Stderr)
 	if err != nil {
@@ -163,7 +164,7 @@ func (w *worker) standardError(r request) (fd int, valid bool) {
 	return fd, w.valid(r.id)
 }
 
-// warn tells the user something, once for each key: on standard error, or by syslog(3) where that cannot be had.
+// warn prints a warning, once for each key: to standard error, or by syslog(3) where standard error is not accessible.
 func (w *worker) warn(r request, key, format string, args ...any) {
 	w.mu.Lock()
 	again := w.warned[key]
@@ -174,19 +175,19 @@ func (w *worker) warn(r request, key, format string, args ...any) {
 	}
 }
 
-// log says what was done for a socket, if that was asked for.
+// log prints how a socket was answered, if Debug is set.
 func (w *worker) log(r request, format string, args ...any) {
 	if w.Debug {
 		w.printer.print(about(r, format, args), func() (int, bool) { return w.standardError(r) }, nil)
 	}
 }
 
-// about is a message with the program that it is about.
+// about returns a message that begins with the name and number of the program.
 func about(r request, format string, args []any) string {
 	return fmt.Sprintf("%s[%d]: ", command(r.pid), r.pid) + fmt.Sprintf(format, args...)
 }
 
-// command is the name of a program, for messages. Programs choose it.
+// command returns the name of a program for messages. The program itself chooses this name, so it is escaped.
 func command(tid int) string {
 	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", tid))
 	if err != nil {
@@ -195,13 +196,13 @@ func command(tid int) string {
 	return printable(strings.TrimSuffix(string(name), "\n"))
 }
 
-// printable is text on one line that no terminal takes for a command.
+// printable escapes text so that it is one line and contains no control sequences of terminals.
 func printable(text string) string {
 	quoted := strconv.Quote(text)
 	return quoted[1 : len(quoted)-1]
 }
 
-// systemLog is where messages go that no program's standard error can take. It is opened for the first message.
+// systemLog takes the messages that cannot be written to a program's standard error. It is opened for the first message.
 type systemLog struct {
 	tag  string
 	once sync.Once
@@ -210,7 +211,7 @@ type systemLog struct {
 
 func (s *systemLog) write(text string) {
 	s.once.Do(func() {
-		// Where no such service runs, nobody can be told.
+		// If no syslog service runs, the message is lost.
 		s.w, _ = syslog.New(syslog.LOG_WARNING|syslog.LOG_DAEMON, s.tag)
 	})
 	if s.w != nil {

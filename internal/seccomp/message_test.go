@@ -27,12 +27,12 @@ func publicDir(t *testing.T) string {
 	return dir
 }
 
-// TestUnprivilegedProgramCannotWriteByTheSupervisor has a supervisor of root's, and a program that has become somebody else
-// and wants a line in a file that is root's.
+// TestUnprivilegedProgramCannotWriteByTheSupervisor runs a supervisor as root, and a program that has given up its privileges
+// and tries to get a line into a file that only root may write.
 func TestUnprivilegedProgramCannotWriteByTheSupervisor(t *testing.T) {
 	need(t)
 	if os.Geteuid() != 0 {
-		t.Skip("only root can become somebody else")
+		t.Skip("only root can become another user")
 	}
 	secret := filepath.Join(publicDir(t), "secret")
 	if err := os.WriteFile(secret, []byte("root's\n"), 0o600); err != nil {
@@ -41,11 +41,11 @@ func TestUnprivilegedProgramCannotWriteByTheSupervisor(t *testing.T) {
 	b := behaviour{Fail: unix.EAFNOSUPPORT, Log: true}
 	run(t, under(t, b, program(t, "forge", secret)...))
 	if text, err := os.ReadFile(secret); err != nil || string(text) != "root's\n" {
-		t.Errorf("the file of root's is %.200q, %v", text, err)
+		t.Errorf("the file that only root may write contains %.200q, %v", text, err)
 	}
 }
 
-// TestMessagesGoToTheFirstStandardErrorOnly has a program that opens another file in its place.
+// TestMessagesGoToTheFirstStandardErrorOnly runs a program that opens another file in place of its standard error.
 func TestMessagesGoToTheFirstStandardErrorOnly(t *testing.T) {
 	need(t)
 	file := filepath.Join(t.TempDir(), "database")
@@ -54,24 +54,24 @@ func TestMessagesGoToTheFirstStandardErrorOnly(t *testing.T) {
 	if text, err := os.ReadFile(file); err != nil || len(text) > 0 || stderr != "" {
 		t.Errorf("the file has %q, %v; standard error: %q", text, err, stderr)
 	}
-	// A child's message goes where the parent's go.
+	// A message about a child goes to the standard error of the parent.
 	_, stderr = run(t, under(t, b, "sh", "-euc", `(exec "$0" $1 plain 2>"$2"); :`, self(t), roleProgram, file))
 	if text, err := os.ReadFile(file); err != nil || len(text) > 0 || !strings.Contains(stderr, "AF_SMC is not available") {
 		t.Errorf("the child's file has %q, %v; standard error: %q", text, err, stderr)
 	}
-	// A program that has closed it, or has none, gets nothing either.
+	// A program without standard error gets no message.
 	_, stderr = run(t, under(t, b, "sh", "-euc", `exec "$0" $1 plain 2>&-`, self(t), roleProgram))
 	if stderr != "" {
 		t.Errorf("standard error: %q", stderr)
 	}
-	// Another descriptor of the same file is as good.
+	// A message may go to another descriptor of the same file.
 	_, stderr = run(t, under(t, b, "sh", "-euc", `exec 3>&2 2>/dev/null; exec "$0" $1 plain 2>&3 3>&-`, self(t), roleProgram))
 	if !strings.Contains(stderr, "AF_SMC is not available") {
 		t.Errorf("standard error: %q", stderr)
 	}
 }
 
-// TestNamesOfProgramsAreEscaped has names that could pass for other text.
+// TestNamesOfProgramsAreEscaped tries program names that could be mistaken for other text.
 func TestNamesOfProgramsAreEscaped(t *testing.T) {
 	need(t)
 	for name, want := range map[string]string{
@@ -89,7 +89,7 @@ func TestNamesOfProgramsAreEscaped(t *testing.T) {
 	}
 }
 
-// TestMessagesDoNotHoldUpWorkers has a standard error that takes nothing, and does not say so beforehand.
+// TestMessagesDoNotHoldUpWorkers uses a standard error for which poll() reports that it is writable, but write() blocks.
 func TestMessagesDoNotHoldUpWorkers(t *testing.T) {
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
@@ -97,7 +97,7 @@ func TestMessagesDoNotHoldUpWorkers(t *testing.T) {
 	}
 	defer null.Close()
 	p := newPrinter(identify(int(null.Fd())), -1, "")
-	p.patience = time.Millisecond
+	p.timeout = time.Millisecond
 	blocked, resume := make(chan struct{}, 1), make(chan struct{})
 	var written []string
 	p.write = func(_ int, text string) {
@@ -118,7 +118,7 @@ func TestMessagesDoNotHoldUpWorkers(t *testing.T) {
 	}
 	p.print("first", borrow, nil)
 	<-blocked
-	p.patience = time.Hour // nobody waits again while the printer is stalled
+	p.timeout = time.Hour // no worker waits while the printer is stalled
 	for range 2 * printerPlaces {
 		p.print("dropped, or later", borrow, nil)
 	}
@@ -129,7 +129,7 @@ func TestMessagesDoNotHoldUpWorkers(t *testing.T) {
 	for range printerPlaces - 1 {
 		<-blocked
 	}
-	// All of the later ones have been written when this one is.
+	// When this message has been written, all earlier ones have been, too.
 	done := make(chan struct{})
 	p.places <- struct{}{}
 	p.lines <- line{fd: -1, done: done}
@@ -142,7 +142,7 @@ func TestMessagesDoNotHoldUpWorkers(t *testing.T) {
 	}
 }
 
-// TestMessageThatCannotBeWritten goes to the fallback, unless the program has gone.
+// TestMessageThatCannotBeWritten checks that such a message goes to the fallback, unless the program has ended.
 func TestMessageThatCannotBeWritten(t *testing.T) {
 	p := newPrinter(fileID{}, -1, "")
 	ready := make(chan error)

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// netns is a network namespace: the file that names it tells one from another.
+// netns identifies a network namespace by the device and inode of its file in /proc.
 type netns struct{ dev, inode uint64 }
 
-// netnsError is why a program's network namespace cannot be entered.
+// netnsError means that the supervisor cannot enter the network namespace of a program.
 type netnsError struct{ error }
 
 func (e *netnsError) Unwrap() error { return e.error }
@@ -28,7 +28,7 @@ func netnsAt(path string) (netns, error) {
 }
 
 // enter moves the worker's thread into the network namespace of a program, if it is in another one, until leave is called. A
-// thread that stayed would keep the namespace.
+// thread that stayed there would keep the namespace alive.
 func (w *worker) enter(pid int) (leave func(), err error) {
 	path := fmt.Sprintf("/proc/%d/ns/net", pid)
 	there, err := netnsAt(path)
@@ -42,12 +42,12 @@ func (w *worker) enter(pid int) (leave func(), err error) {
 		return nil, &netnsError{err}
 	}
 	return func() {
-		// If it fails, which nothing is known to cause, the next call finds the thread where it is.
+		// No cause is known for this to fail. If it does, w.net still names the namespace that the thread is in.
 		_ = w.move("/proc/self/ns/net")
 	}, nil
 }
 
-// move moves the worker's thread. The main thread of this process stays where it was started.
+// move moves the worker's thread. The main thread of this process never moves.
 func (w *worker) move(path string) error {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -40,7 +40,7 @@ type addition struct {
 	place, fdFlag uint32
 }
 
-// listener is where the kernel asks about system calls.
+// listener is the file from which the supervisor receives system calls.
 type listener struct {
 	file *os.File
 	conn syscall.RawConn
@@ -52,7 +52,7 @@ func newListener(fd int) (*listener, error) {
 		return nil, err
 	}
 	file := os.NewFile(uintptr(fd), "listener")
-	// The Go runtime waits for it, or this fails.
+	// This fails if the Go runtime cannot poll the file.
 	if err := file.SetReadDeadline(time.Time{}); err != nil {
 		return nil, err
 	}
@@ -73,10 +73,10 @@ func (l *listener) ioctl(request uintptr, arg unsafe.Pointer) error {
 	}
 }
 
-// receive waits for a system call. The error is io.EOF if there is no process left with the filter.
+// receive waits for a system call. It returns io.EOF when no process with the filter is left.
 //
-// It could wait in the kernel, too, but a Go program had better not have its threads there for long: in Go 1.26, a thread that
-// enters a system call just when the world is to be stopped, for the garbage collector, is not noticed for up to a minute.
+// It does not block in the ioctl, because the threads of a Go program should not block there for long: in Go 1.26, the runtime
+// may take up to a minute to notice a thread that enters a system call just when the garbage collector stops the world.
 func (l *listener) receive() (n notification, err error) {
 	waitErr := l.conn.Read(func(uintptr) bool {
 		for {
@@ -84,7 +84,7 @@ func (l *listener) receive() (n notification, err error) {
 			if events&unix.POLLIN != 0 {
 				n, err = l.next()
 				if err == unix.ENOENT {
-					continue // whoever has asked has gone
+					continue // the thread that made the call has ended
 				}
 				return true
 			}
@@ -97,7 +97,7 @@ func (l *listener) receive() (n notification, err error) {
 	return n, errors.Join(waitErr, err)
 }
 
-// poll returns what there is to know of the listener now.
+// poll returns the current events of the listener.
 func (l *listener) poll() int16 {
 	fds := []unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLIN}}
 	if _, err := retry(func() (int, error) { return unix.Poll(fds, 0) }); err != nil {
@@ -106,9 +106,9 @@ func (l *listener) poll() int16 {
 	return fds[0].Revents
 }
 
-// next returns the system call that has come first of those that nobody has received.
+// next returns the oldest system call that has not been received.
 func (l *listener) next() (notification, error) {
-	// The kernel's structure may be longer than ours. What it writes to has to be zero.
+	// The kernel's structure may be longer than ours. It must be zero when it is passed in.
 	var n struct {
 		notification
 		_ [432]byte
@@ -117,26 +117,28 @@ func (l *listener) next() (notification, error) {
 	return n.notification, err
 }
 
-// valid says whether a call still waits. If it does, what has been found out by the number of its thread is about that thread.
+// valid reports whether a call still waits. If it does, everything read so far by the number of its thread belongs to that
+// thread.
 func (l *listener) valid(id uint64) bool {
 	return l.ioctl(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&id)) == nil
 }
 
-// proceed lets the kernel carry out a call as if there were no filter. Whoever has made it may have gone, here as in refuse.
+// proceed lets the kernel carry out a call as if there were no filter. Here and in refuse, the ioctl fails if the thread that
+// made the call has ended; that is no error.
 func (l *listener) proceed(id uint64) {
 	r := response{id: id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
 	_ = l.ioctl(unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
 }
 
-// refuse has a call fail.
+// refuse makes a call fail.
 func (l *listener) refuse(id uint64, errno unix.Errno) {
 	r := response{id: id, error: -int32(errno)}
 	_ = l.ioctl(unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
 }
 
-// give puts a file of ours into the program and has the call return its number there, as one step. If the program can take no
-// more files, the call still waits.
-func (l *listener) give(id uint64, file int, flags uint32) error {
+// addFD installs a file of the supervisor in the program and makes the call return its number there, in one step. If the
+// program has no free descriptor, addFD fails and the call still waits.
+func (l *listener) addFD(id uint64, file int, flags uint32) error {
 	a := addition{id: id, flags: unix.SECCOMP_ADDFD_FLAG_SEND, source: uint32(file), fdFlag: flags}
 	return l.ioctl(unix.SECCOMP_IOCTL_NOTIF_ADDFD, unsafe.Pointer(&a))
 }

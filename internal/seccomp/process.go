@@ -45,11 +45,12 @@ func readWords(pid int, address uint64, size, count int) ([]uint64, error) {
 	return words, nil
 }
 
-// fileOf returns a file of another thread's.
+// fileOf duplicates a file descriptor of another thread.
 func fileOf(tid, number int) (int, error) {
 	pidfd, err := unix.PidfdOpen(tid, unix.PIDFD_THREAD)
 	if errors.Is(err, unix.EINVAL) {
-		// Before Linux 6.9 only processes can be opened, whose first thread has the same files, with rare exceptions.
+		// Before Linux 6.9, pidfd_open(2) accepts only processes. The first thread of a process nearly always has the same
+		// files.
 		s, serr := readStatus(tid)
 		pid, perr := s.number("Tgid:", 0)
 		if err := errors.Join(serr, perr); err != nil {
@@ -64,7 +65,7 @@ func fileOf(tid, number int) (int, error) {
 	return unix.PidfdGetfd(pidfd, number, 0)
 }
 
-// canLookInto says whether files of a thread can be had.
+// canLookInto checks whether the supervisor may access files of a thread.
 func canLookInto(tid int) error {
 	fd, err := fileOf(tid, -1)
 	if err == nil {
@@ -76,7 +77,7 @@ func canLookInto(tid int) error {
 	return err
 }
 
-// status is what the kernel says of a thread: lines that begin with a name.
+// status is the content of /proc/PID/status: lines that begin with a name.
 type status string
 
 func readStatus(tid int) (status, error) {
@@ -94,11 +95,11 @@ func (s status) number(line string, n int) (int, error) {
 	return 0, fmt.Errorf("the status of a thread has no %s", line)
 }
 
-// fsID is the place of the user and group that count for files, and for sockets, in their lines.
+// fsID is the index of the file system user and group in their lines. They determine the owner of files and sockets.
 const fsID = 3
 
-// become makes the calling thread's sockets those of a program's user, until restore is called.
-func become(tid int) (restore func(), err error) {
+// assumeUser makes the calling thread create sockets that belong to the program's user, until restore is called.
+func assumeUser(tid int) (restore func(), err error) {
 	s, err := readStatus(tid)
 	if err != nil {
 		return nil, err
@@ -108,7 +109,7 @@ func become(tid int) (restore func(), err error) {
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
-	// Neither call has an error: an ID that cannot be had leaves everything as it is.
+	// Neither call returns an error: if the kernel refuses an ID, the old one stays.
 	oldGID, _ := unix.SetfsgidRetGid(gid)
 	oldUID, _ := unix.SetfsuidRetUid(uid)
 	return func() {

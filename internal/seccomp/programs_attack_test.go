@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attempts is how many sockets each way of attacking gets.
+// attempts is the number of sockets that each attack asks for.
 const attempts = 1000
 
-// forge has given up root's privileges, and tries to have the supervisor, which has them, write to a file: it makes a
-// descriptor without access to that file its standard error, and its name what is to be written.
+// forge gives up the privileges of root and tries to make the supervisor, which still has them, write to a file. For this it
+// uses a descriptor without access to that file as its standard error, and the text to be written as its name.
 func forge(args []string) error {
 	// Set-user-ID of all threads, as a daemon does.
 	if err := errors.Join(syscall.Setgroups(nil), syscall.Setgid(65534), syscall.Setuid(65534)); err != nil {
@@ -38,13 +38,13 @@ func forge(args []string) error {
 	return nil
 }
 
-// manySockets asks for sockets, on a thread with this name.
+// manySockets asks for sockets on a thread with this name.
 func manySockets(name []byte) error {
 	if err := unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0, 0, 0); err != nil {
 		return err
 	}
 	for range attempts {
-		// The socket may get number 2 where that is closed for a moment, and lose it.
+		// forgeByRace closes file 2 for a moment: then the socket may get its number, and forgeByRace closes the socket.
 		if fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0); err == nil && fd != unix.Stderr {
 			unix.Close(fd)
 		}
@@ -52,7 +52,7 @@ func manySockets(name []byte) error {
 	return nil
 }
 
-// forgeByPath has the descriptor as file 2.
+// forgeByPath uses the descriptor as file 2.
 func forgeByPath(path int, name []byte) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -62,7 +62,8 @@ func forgeByPath(path int, name []byte) error {
 	return manySockets(name)
 }
 
-// forgeByRace changes what file 2 is all the time, so that it may be missing first, and the file next.
+// forgeByRace closes and replaces file 2 all the time, so that it may be missing when the supervisor first looks, and be the
+// descriptor when it looks again.
 func forgeByRace(path int, name []byte) error {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -75,7 +76,7 @@ func forgeByRace(path int, name []byte) error {
 			default:
 			}
 			_ = unix.Close(unix.Stderr)
-			// Fails with EBUSY while the supervisor puts a socket there.
+			// This fails with EBUSY while the supervisor installs a socket there.
 			_ = unix.Dup3(path, unix.Stderr, 0)
 		}
 	}()
@@ -87,8 +88,8 @@ func forgeByRace(path int, name []byte) error {
 	return err
 }
 
-// forgeByOtherThread asks on a thread that shares no files with the others, whose file 2 is closed: before Linux 6.9 a
-// supervisor gets files of the first thread only.
+// forgeByOtherThread asks on a thread whose descriptor table is separate and whose file 2 is closed: before Linux 6.9, a
+// supervisor gets the files of the first thread only.
 func forgeByOtherThread(path int, name []byte) error {
 	done := make(chan error)
 	go func() {
@@ -111,7 +112,8 @@ func forgeByOtherThread(path int, name []byte) error {
 	return <-done
 }
 
-// redirected opens a file as its standard error, as a daemon may that has closed it, and asks for a socket.
+// redirected opens a file as its standard error and asks for a socket. A daemon that has closed its standard error may do the
+// same by accident.
 func redirected(args []string) error {
 	file, err := os.Create(args[0])
 	if err != nil {
@@ -123,7 +125,7 @@ func redirected(args []string) error {
 	return isPlain(unix.AF_INET)
 }
 
-// named asks for a socket under a name of its choice.
+// named sets the name of its thread and asks for a socket.
 func named(args []string) error {
 	runtime.LockOSThread()
 	name, err := strconv.Unquote(args[0])

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// programs are what runs under a supervisor.
+// programs are the programs that run under a supervisor.
 var programs = map[string]func(args []string) error{
 	"kinds":   kinds,
 	"one":     func([]string) error { return isTagged(unix.AF_INET) },
@@ -46,10 +46,10 @@ var programs = map[string]func(args []string) error{
 	"named":      named,
 }
 
-// priority is that of a socket.
+// priority returns the priority of a socket.
 func priority(fd int) (int, error) { return unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PRIORITY) }
 
-// tagged asks for a socket and says whether the supervisor has made it.
+// tagged asks for a socket and reports whether the supervisor has made it.
 func tagged(domain, typ, proto int) (bool, error) {
 	fd, err := unix.Socket(domain, typ, proto)
 	if err != nil {
@@ -76,7 +76,7 @@ func isPlain(domain int) error {
 	return err
 }
 
-// kinds has sockets of all kinds, and the files' flags that they are asked for with.
+// kinds asks for sockets of all kinds, with all flags, and checks the sockets and their flags.
 func kinds([]string) error {
 	const stream = unix.SOCK_STREAM
 	for _, c := range []struct {
@@ -115,7 +115,7 @@ func kinds([]string) error {
 	return nil
 }
 
-// refused is denied a socket, for lack of AF_SMC.
+// refused checks that socket() fails because AF_SMC is not available.
 func refused([]string) error {
 	_, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 	if !errors.Is(err, unix.EAFNOSUPPORT) {
@@ -153,7 +153,7 @@ func limit([]string) error {
 	return nil
 }
 
-// alone prints the number of its process, which has no children.
+// alone checks that its process has no children, and prints the number of its process.
 func alone([]string) error {
 	if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); !errors.Is(err, unix.ECHILD) {
 		return fmt.Errorf("there is a child: %d, %w", pid, err)
@@ -162,12 +162,12 @@ func alone([]string) error {
 	return nil
 }
 
-// execute runs a program with a supervisor that may be none.
+// execute calls Exec with a program and a supervisor, either of which may be invalid.
 func execute(args []string) error {
 	return Exec(Program{Path: args[0], Argv: args[:1]}, Sockets, []string{args[1], roleSupervise, "{}"})
 }
 
-// owner becomes another user and prints whose its socket is.
+// owner becomes another user and prints the owner of its socket.
 func owner(args []string) error {
 	uid, err1 := strconv.Atoi(args[0])
 	gid, err2 := strconv.Atoi(args[1])
@@ -189,7 +189,7 @@ func owner(args []string) error {
 // signalPeriod is the time between two signals that a program gets.
 const signalPeriod = 200 * time.Microsecond
 
-// signals is interrupted all the time: that neither costs it a socket nor brings it one that it does not know of.
+// signals interrupts itself all the time, and checks that each socket() returns a socket and that no descriptor is leaked.
 func signals([]string) error {
 	time.AfterFunc(30*time.Second, func() { panic("no socket between two signals") })
 	caught := make(chan os.Signal, 1)
@@ -223,12 +223,13 @@ func openFiles() (int, error) {
 	return len(entries), err
 }
 
-// slow gets sockets of IPv4 while some of IPv6 are waited for, until a file is there.
+// slow asks for IPv6 sockets, which the supervisor delays until a file exists, and checks that it gets IPv4 sockets meanwhile.
+// Then it creates the file.
 func slow(args []string) error {
 	var late errgroup.Group
 	for range workers / 2 {
 		late.Go(func() error {
-			// Go takes socket() for a call that does not block, and would have no processor left for others.
+			// Do not use unix.Socket: the Go runtime treats it as a call that does not block, and would run out of processors.
 			fd, _, errno := unix.Syscall(unix.SYS_SOCKET, unix.AF_INET6, unix.SOCK_STREAM, 0)
 			if errno != 0 {
 				return errno
@@ -247,7 +248,7 @@ func slow(args []string) error {
 	return late.Wait()
 }
 
-// buffers has sizes of buffers from the supervisor.
+// buffers prints the buffer sizes that the supervisor has set.
 func buffers([]string) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 	if err != nil {
@@ -262,7 +263,7 @@ func buffers([]string) error {
 	return nil
 }
 
-// otherNetNS asks for a socket on a thread that has a network namespace of its own.
+// otherNetNS asks for a socket on a thread in a new network namespace.
 func otherNetNS([]string) error {
 	runtime.LockOSThread()
 	before, err := cookie()
@@ -277,12 +278,12 @@ func otherNetNS([]string) error {
 		return err
 	}
 	if before == after {
-		return fmt.Errorf("the namespace is the one that was left: %d", after)
+		return fmt.Errorf("the socket is in the old namespace: %d", after)
 	}
 	return nil
 }
 
-// cookie names the network namespace of a new socket, which is the one that the kernel gives to sockets of the thread.
+// cookie returns the network namespace of a new socket, and checks that it is the namespace of the thread.
 func cookie() (uint64, error) {
 	cookies := [2]uint64{}
 	for i, typ := range []int{unix.SOCK_STREAM, unix.SOCK_DGRAM} {
@@ -296,12 +297,12 @@ func cookie() (uint64, error) {
 		}
 	}
 	if cookies[0] != cookies[1] {
-		return 0, fmt.Errorf("the supervisor's socket is of another network namespace")
+		return 0, fmt.Errorf("the supervisor's socket is in another network namespace")
 	}
 	return cookies[0], isTagged(unix.AF_INET)
 }
 
-// rules connects to some addresses, one after the other, and listens.
+// rules connects to the addresses one after the other, and listens.
 func rules(args []string) error {
 	for _, arg := range args {
 		to, err := netip.ParseAddrPort(arg)
@@ -335,7 +336,7 @@ func sockaddr(a netip.AddrPort) (domain int, sa unix.Sockaddr) {
 	return unix.AF_INET6, &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}
 }
 
-// option has the option that the supervisor sets without knowing which value it has, and listens with that.
+// option sets the socket option that the supervisor sets again, listens, and checks that its value has not changed.
 func option(string) error {
 	const name = unix.TCP_FASTOPEN_NO_COOKIE
 	for want := range 2 {
@@ -360,7 +361,7 @@ func option(string) error {
 	return nil
 }
 
-// busy has many threads that ask at once.
+// busy asks for sockets on many threads at once.
 func busy([]string) error {
 	var threads errgroup.Group
 	for range 16 {

@@ -10,11 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// connect answers connect(): a socket that is to be connected to an address outside of the rules becomes a TCP socket, if
-// it is not.
+// connect answers connect(): if the address is outside of the rules, it makes the socket fall back to TCP first.
 func (w *worker) connect(r request) {
 	defer w.proceed(r.id)
-	// Lengths beyond that of the longest address that matters are the kernel's to judge.
+	// Read no more than the longest address that the rules know. The kernel checks the rest of the length.
 	raw, err := readMemory(r.pid, r.args[1], int(min(uint32(r.args[2]), unix.SizeofSockaddrInet6)))
 	if err != nil {
 		w.refused(r, "reading the address that connect() names", err)
@@ -28,7 +27,7 @@ func (w *worker) connect(r request) {
 		w.log(r, "socket %d: %v is within the rules", int32(r.args[0]), addr)
 		return
 	}
-	fd, err := w.borrow(r)
+	fd, err := w.socketOf(r)
 	if err != nil {
 		return
 	}
@@ -39,7 +38,7 @@ func (w *worker) connect(r request) {
 // listen answers listen(), by the address that the socket is bound to.
 func (w *worker) listen(r request) {
 	defer w.proceed(r.id)
-	fd, err := w.borrow(r)
+	fd, err := w.socketOf(r)
 	if err != nil {
 		return
 	}
@@ -64,11 +63,11 @@ func (w *worker) listen(r request) {
 	w.keepTCP(r, fd, addr)
 }
 
-// borrow returns the socket that a call is about.
-func (w *worker) borrow(r request) (int, error) {
+// socketOf returns the socket that is the first argument of a call.
+func (w *worker) socketOf(r request) (int, error) {
 	fd, err := fileOf(r.pid, int(int32(r.args[0])))
 	if err == unix.EBADF {
-		return -1, err // the kernel will tell the program the same
+		return -1, err // the kernel returns the same error to the program
 	}
 	if err != nil {
 		w.refused(r, "applying rules to sockets", err)
@@ -81,8 +80,8 @@ func (w *worker) borrow(r request) (int, error) {
 	return fd, nil
 }
 
-// keepTCP has an AF_SMC socket fall back to TCP before it is connected. Which ones those are is not asked, for they may say of
-// themselves that they are TCP. For TCP sockets nothing changes.
+// keepTCP makes an AF_SMC socket fall back to TCP before it is connected. It does not test for AF_SMC sockets, because they may
+// report that they are TCP sockets. TCP sockets do not change.
 func (w *worker) keepTCP(r request, fd int, addr netip.AddrPort) {
 	if typ, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || typ != unix.SOCK_STREAM {
 		return
@@ -94,7 +93,7 @@ func (w *worker) keepTCP(r request, fd int, addr netip.AddrPort) {
 	w.log(r, "socket %d: %v is outside of the rules: TCP", int32(r.args[0]), addr)
 }
 
-// fallBack sets an option that rules SMC out, for any module, to the value that it has.
+// fallBack sets a socket option that makes every SMC module fall back to TCP. It keeps the value of the option.
 func fallBack(fd int) error {
 	value, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_NO_COOKIE)
 	if err == nil {
@@ -103,7 +102,7 @@ func fallBack(fd int) error {
 	return os.NewSyscallError("TCP_FASTOPEN_NO_COOKIE", err)
 }
 
-// parseSockaddr returns the address in a struct sockaddr of the internet's families; of others, an invalid one.
+// parseSockaddr returns the address in a struct sockaddr of AF_INET or AF_INET6, and an invalid one for other families.
 func parseSockaddr(raw []byte) netip.AddrPort {
 	if len(raw) < unix.SizeofSockaddrInet4 {
 		return netip.AddrPort{}
@@ -113,7 +112,7 @@ func parseSockaddr(raw []byte) netip.AddrPort {
 	case unix.AF_INET:
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(raw[4:8])), port)
 	case unix.AF_INET6:
-		// The kernel accepts an address without a scope.
+		// The kernel accepts an address that ends before sin6_scope_id.
 		if len(raw) >= 24 {
 			return netip.AddrPortFrom(netip.AddrFrom16([16]byte(raw[8:24])).Unmap(), port)
 		}

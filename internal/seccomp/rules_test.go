@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestAddresses reads addresses as programs have them in memory, which may be of any length and contain anything.
+// TestAddresses parses addresses from the memory of programs, which may have any length and content.
 func TestAddresses(t *testing.T) {
 	raw := func(family uint16, rest ...byte) []byte {
 		b := make([]byte, unix.SizeofSockaddrInet6)

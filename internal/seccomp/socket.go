@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Protocols of AF_SMC: by which the connection is set up.
+// Protocols of AF_SMC. They select the IP version of the TCP connection on which SMC is negotiated.
 const (
 	smcOverIPv4 = 0
 	smcOverIPv6 = 1
@@ -20,8 +20,8 @@ func smcSocket(domain, typ int) (int, error) {
 	if domain == unix.AF_INET6 {
 		proto = smcOverIPv6
 	}
-	// Not unix.Socket: to Go, that is a call that does not block, and keeps a processor from other goroutines. This one may
-	// wait for the module to be loaded.
+	// Do not use unix.Socket: the Go runtime treats it as a call that does not block, and does not release its processor to
+	// other goroutines. This call may wait for the module to be loaded.
 	fd, _, errno := unix.Syscall(unix.SYS_SOCKET, unix.AF_SMC, uintptr(typ), uintptr(proto))
 	if errno != 0 {
 		return -1, errno
@@ -29,22 +29,22 @@ func smcSocket(domain, typ int) (int, error) {
 	return int(fd), nil
 }
 
-// isTCP says whether a program asks for a TCP socket, as the filter has done unless the arguments were in memory. MPTCP is meant,
-// too: Go programs listen by that unless they are told not to, and can do without.
+// isTCP reports whether a program asks for a TCP socket. The filter has already checked this unless the arguments were in
+// memory. A request for MPTCP counts, too: Go programs listen with MPTCP by default, and accept plain TCP instead.
 func isTCP(r request) bool {
 	domain, typ, proto := uint32(r.args[0]), uint32(r.args[1]), uint32(r.args[2])
 	return (domain == unix.AF_INET || domain == unix.AF_INET6) && typ&^typeFlags == unix.SOCK_STREAM &&
 		(proto == 0 || proto == unix.IPPROTO_TCP || proto == unix.IPPROTO_MPTCP)
 }
 
-// makeSocket answers socket(). If it cannot give the program an AF_SMC socket, the program makes its TCP socket itself, so that
-// it is told what is wrong with that by the kernel.
+// makeSocket answers socket(). If it cannot give the program an AF_SMC socket, it lets the kernel make the TCP socket, so that
+// the program gets the kernel's own errors.
 func (w *worker) makeSocket(r request) {
-	// A socket outside of the rules could not be found out later.
+	// Rules need access to the program at connect() and listen(), so check now that the supervisor has it.
 	if w.Match != nil {
 		if err := canLookInto(r.pid); err != nil {
 			w.refused(r, "applying rules to sockets", err)
-			w.instead(r, err)
+			w.answerWithoutSMC(r, err)
 			return
 		}
 	}
@@ -60,24 +60,24 @@ func (w *worker) makeSocket(r request) {
 	if r.args[1]&unix.SOCK_CLOEXEC != 0 {
 		flags = unix.O_CLOEXEC
 	}
-	// Before the program goes on, and may end: whoever asked for words about each socket wants them of short programs, too.
+	// Log before the program continues: it may end at once, and the log should be complete for short programs, too.
 	w.log(r, "a socket is AF_SMC")
 	switch err = w.add(r.id, fd, flags); {
-	case err == nil, errors.Is(err, unix.ENOENT): // or the program has gone
+	case err == nil, errors.Is(err, unix.ENOENT): // or the program has ended
 	case errors.Is(err, unix.EMFILE):
-		// Nothing to warn about: the kernel tells the program the same.
-		w.instead(r, err)
+		// Do not warn: the kernel returns the same error to the program.
+		w.answerWithoutSMC(r, err)
 	case errors.Is(err, unix.EINVAL):
 		w.warn(r, "addfd", "this kernel cannot put sockets into programs, Linux 5.14 can: %s", w.result())
-		w.instead(r, err)
+		w.answerWithoutSMC(r, err)
 	default:
-		// A security module refuses this socket, for example. It may well let the program have one of its own.
+		// For example, a security module refuses this socket. It may still let the program make one itself.
 		w.warn(r, "addfd", "the kernel does not put a socket into the program (%v): %s", err, w.result())
-		w.instead(r, err)
+		w.answerWithoutSMC(r, err)
 	}
 }
 
-// result says what becomes of sockets where AF_SMC is not to be had.
+// result describes for messages how sockets are answered where AF_SMC is not available.
 func (w *worker) result() string {
 	if w.Require {
 		return "sockets are refused"
@@ -85,7 +85,7 @@ func (w *worker) result() string {
 	return "sockets are TCP"
 }
 
-// socketFor makes a socket as if the program had: in its network namespace, and of its user.
+// socketFor makes a socket in the network namespace of the program, owned by its user.
 func (w *worker) socketFor(r request) (int, error) {
 	leave, err := w.enter(r.pid)
 	if err != nil {
@@ -93,18 +93,19 @@ func (w *worker) socketFor(r request) (int, error) {
 	}
 	defer leave()
 	if w.root {
-		restore, err := become(r.pid)
+		restore, err := assumeUser(r.pid)
 		if err != nil {
 			return -1, err
 		}
 		defer restore()
 	}
-	// It is not to get into a program that is being started by another thread; the program's own has the flag it wants.
+	// Another thread of the supervisor may be starting a program, which must not inherit this socket. The program's own
+	// descriptor gets the flag that the program asked for.
 	typ := int(uint32(r.args[1])) | unix.SOCK_CLOEXEC
 	return w.socket(int(uint32(r.args[0])), typ)
 }
 
-// unavailable says why there is no AF_SMC socket for a program.
+// unavailable warns why a program gets no AF_SMC socket, and answers its call.
 func (w *worker) unavailable(r request, err error) {
 	result := w.result()
 	var ns *netnsError
@@ -117,11 +118,11 @@ func (w *worker) unavailable(r request, err error) {
 	default:
 		w.warn(r, "smc", "AF_SMC is not available (%v): %s; 'modprobe smc' as root tells more", err, result)
 	}
-	w.instead(r, err)
+	w.answerWithoutSMC(r, err)
 }
 
-// instead answers socket() without an AF_SMC socket.
-func (w *worker) instead(r request, err error) {
+// answerWithoutSMC answers socket() without an AF_SMC socket.
+func (w *worker) answerWithoutSMC(r request, err error) {
 	var errno unix.Errno
 	if w.Require && errors.As(err, &errno) {
 		w.log(r, "a socket is refused: %v", err)
@@ -132,7 +133,7 @@ func (w *worker) instead(r request, err error) {
 	w.proceed(r.id)
 }
 
-// size sets the size of a buffer: beyond the system's limit, if it may.
+// size sets the size of a buffer, beyond the system's limit if the supervisor is privileged.
 func (w *worker) size(r request, fd, option, force, bytes int) {
 	if bytes == 0 {
 		return

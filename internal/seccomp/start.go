@@ -17,16 +17,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stageEnv marks the process that only starts the supervisor, and ends: so the program has a child no more.
-const stageEnv = "_SMCKIT_SUPERVISOR"
+// launcherEnv marks the launcher, a process that starts the supervisor and ends, so that the supervisor is not a child of the
+// program.
+const launcherEnv = "_SMCKIT_SUPERVISOR"
 
-// started is a supervisor, as the process sees it that becomes the program.
+// started is a running supervisor as seen by the process that becomes the program.
 type started struct {
 	conn int // a socket to it
 	pid  int
 }
 
-// start has a supervisor started that waits for the listener.
+// start starts a supervisor, which then waits for the listener.
 func start(argv []string) (started, error) {
 	if len(argv) == 0 {
 		return started{}, errors.New("no program given")
@@ -37,11 +38,11 @@ func start(argv []string) (started, error) {
 	}
 	theirs := os.NewFile(uintptr(pair[1]), "supervisor")
 	s := started{conn: pair[0]}
-	between, err := launch(argv[0], argv, append(os.Environ(), stageEnv+"=1"), theirs)
-	// Only the supervisor has the other end now: if it goes, so does the connection.
+	launcher, err := launch(argv[0], argv, append(os.Environ(), launcherEnv+"=1"), theirs)
+	// Only the supervisor has the other end now, so the connection ends with it.
 	theirs.Close()
 	if err == nil {
-		s.pid, err = s.await(between)
+		s.pid, err = s.await(launcher)
 	}
 	if err != nil {
 		s.close()
@@ -50,21 +51,21 @@ func start(argv []string) (started, error) {
 	return s, nil
 }
 
-// await waits for the end of the process in between and for the supervisor's first word. Return: the supervisor's process.
-func (s started) await(between *os.Process) (int, error) {
-	state, err := between.Wait()
+// await waits until the launcher ends and the supervisor reports that it is ready. It returns the supervisor's process.
+func (s started) await(launcher *os.Process) (int, error) {
+	state, err := launcher.Wait()
 	if err != nil {
 		return 0, err
 	}
-	pid, err := s.hear()
-	// A process that is no supervisor says nothing: then its status is all there is.
+	pid, err := s.recvReply()
+	// A program that is not a supervisor sends no reply: then report its exit status.
 	if errors.Is(err, io.ErrUnexpectedEOF) && !state.Success() {
 		return 0, errors.New(state.String())
 	}
 	return pid, err
 }
 
-// launch starts a program with a session of its own and no file but its end of the connection, as file 3.
+// launch starts a program in a new session. Its only file besides /dev/null is its end of the connection, as file 3.
 func launch(path string, argv, env []string, conn *os.File) (*os.Process, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -78,24 +79,23 @@ func launch(path string, argv, env []string, conn *os.File) (*os.Process, error)
 	})
 }
 
-// detach starts the supervisor from the process in between, whose end leaves it to whoever adopts orphans.
+// detach starts the supervisor from the launcher. When the launcher ends, the supervisor is an orphan.
 func detach(conn *os.File) error {
-	// Files that this process was started with without knowing of them are not the supervisor's either: a pipe that does not
-	// end, a lock that is not given up.
+	// The supervisor must not keep files that this process inherited: it would keep pipes open and locks held.
 	if err := closeOnExec(4); err != nil {
 		return fmt.Errorf("closing inherited files: %w", err)
 	}
-	env := slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, stageEnv+"=") })
+	env := slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, launcherEnv+"=") })
 	_, err := launch("/proc/self/exe", os.Args, env, conn)
 	return err
 }
 
-// closeOnExec has exec close all files from a number on.
+// closeOnExec sets the close-on-exec flag of all files from a number on.
 func closeOnExec(first int) error {
 	if unix.CloseRange(uint(first), math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return nil
 	}
-	// Some containers know this call as little as old kernels do.
+	// Old kernels lack this call, and some containers refuse it.
 	entries, err := os.ReadDir("/proc/self/fd")
 	for _, e := range entries {
 		if fd, err := strconv.Atoi(e.Name()); err == nil && fd >= first {
@@ -105,28 +105,29 @@ func closeOnExec(first int) error {
 	return err
 }
 
-// hear waits for a word of the supervisor's, which is the number of its process, or 0 and what is wrong.
-func (s started) hear() (int, error) {
-	word := make([]byte, maxWord)
-	n, err := retry(func() (int, error) { return unix.Read(s.conn, word) })
+// recvReply waits for a reply of the supervisor: the number of its process, or 0 and an error message.
+func (s started) recvReply() (int, error) {
+	reply := make([]byte, maxReply)
+	n, err := retry(func() (int, error) { return unix.Read(s.conn, reply) })
 	if err != nil {
 		return 0, err
 	}
 	if n < 4 {
 		return 0, io.ErrUnexpectedEOF
 	}
-	pid := int(binary.NativeEndian.Uint32(word))
+	pid := int(binary.NativeEndian.Uint32(reply))
 	if pid == 0 {
-		return 0, errors.New(string(word[4:n]))
+		return 0, errors.New(string(reply[4:n]))
 	}
 	return pid, nil
 }
 
-// maxWord is how long a word may be.
-const maxWord = 512
+// maxReply is the maximum length of a reply.
+const maxReply = 512
 
-// hand gives the listener to the supervisor, tells it what standard error is, and waits until it works there.
-func (s started) hand(listener int) error {
+// sendListener sends the listener and the identity of standard error to the supervisor, and waits until it is ready to answer
+// calls.
+func (s started) sendListener(listener int) error {
 	stderr, err := binary.Append(nil, binary.NativeEndian, identify(unix.Stderr))
 	if err != nil {
 		return err
@@ -134,17 +135,17 @@ func (s started) hand(listener int) error {
 	_, err = retry(func() (int, error) {
 		return 0, unix.Sendmsg(s.conn, stderr, unix.UnixRights(listener), nil, unix.MSG_NOSIGNAL)
 	})
-	// If it were open here, too, the kernel would not notice that the supervisor has gone.
+	// If it stayed open here, the kernel would not notice when the supervisor ends.
 	unix.Close(listener)
 	if err == nil {
-		_, err = s.hear()
+		_, err = s.recvReply()
 	}
 	return err
 }
 
 func (s started) close() { unix.Close(s.conn) }
 
-// peer returns the process that has made the connection, and will be the first program, as a pidfd; -1 where that cannot be had.
+// peer returns a pidfd of the process that made the connection and will become the first program, or -1 if that fails.
 func peer(conn *os.File) int {
 	cred, err := unix.GetsockoptUcred(int(conn.Fd()), unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
@@ -157,21 +158,21 @@ func peer(conn *os.File) int {
 	return fd
 }
 
-// say is the supervisor's word, at first that it waits for the listener, then that it has it.
-func say(conn *os.File) error { return send(conn, os.Getpid(), "") }
+// sendReady reports that the supervisor is ready, first to receive the listener, then to answer calls.
+func sendReady(conn *os.File) error { return send(conn, os.Getpid(), "") }
 
-// complain is the supervisor's word that it cannot work. Its standard error is nobody's.
-func complain(conn *os.File, err error) { _ = send(conn, 0, err.Error()) }
+// sendError reports that the supervisor cannot work. Its standard error is /dev/null.
+func sendError(conn *os.File, err error) { _ = send(conn, 0, err.Error()) }
 
 func send(conn *os.File, pid int, text string) error {
-	word := append(binary.NativeEndian.AppendUint32(nil, uint32(pid)), text...)
-	_, err := retry(func() (int, error) { return unix.Write(int(conn.Fd()), word[:min(len(word), maxWord)]) })
+	reply := append(binary.NativeEndian.AppendUint32(nil, uint32(pid)), text...)
+	_, err := retry(func() (int, error) { return unix.Write(int(conn.Fd()), reply[:min(len(reply), maxReply)]) })
 	return err
 }
 
-// take waits for the listener, which comes with the identity of standard error. Nobody sends one if the filter could not be
+// recvListener waits for the listener and the identity of standard error. It returns io.EOF if the filter could not be
 // installed.
-func take(conn *os.File) (listener int, stderr fileID, err error) {
+func recvListener(conn *os.File) (listener int, stderr fileID, err error) {
 	buf, oob := make([]byte, binary.Size(stderr)), make([]byte, unix.CmsgSpace(4))
 	var noob int
 	n, err := retry(func() (int, error) {
@@ -199,7 +200,7 @@ func take(conn *os.File) (listener int, stderr fileID, err error) {
 	return fds[0], stderr, nil
 }
 
-// retry does something again for as long as a signal interrupts it.
+// retry repeats a call as long as a signal interrupts it.
 func retry(do func() (int, error)) (int, error) {
 	for {
 		n, err := do()

@@ -16,12 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// workers is how many system calls are answered at once. One that is slow, because a module is being loaded, holds up no other.
-// What a program can hold up is not theirs to do: see inspection and printer. Each has a thread from the beginning: a supervisor must not need one when the user's
-// limit for threads has been reached.
+// workers is the number of threads that answer system calls. While one of them is slow, because a module is being loaded, the
+// others continue. They never do anything that a program can block: see inspection and printer. All threads exist from the
+// beginning, because the supervisor must work when the user's limit for threads has been reached.
 const workers = 8
 
-// name is what ps(1) shows of the supervisor.
+// name is the name of the supervisor in ps(1).
 var name = []byte("smc_supervisor\x00")
 
 // supervisor answers the system calls of programs.
@@ -39,30 +39,30 @@ type supervisor struct {
 	warned map[string]bool
 }
 
-// Supervise answers until the last program under the filter has gone. It belongs into a process of its own, which Exec has
-// started, and gets the file that it was given: the listener arrives there. The process is to end when Supervise returns, which
-// at first it does at once, having started the one that stays.
+// Supervise answers calls until the last program with the filter has ended. Call it in the process that Exec has started, with
+// the file over which the listener arrives, and end the process when it returns. In the launcher it starts the supervisor and
+// returns at once.
 func Supervise(conn *os.File, o Options) error {
-	if os.Getenv(stageEnv) != "" {
+	if os.Getenv(launcherEnv) != "" {
 		err := detach(conn)
 		if err != nil {
-			complain(conn, err)
+			sendError(conn, err)
 		}
 		return err
 	}
-	endure()
-	// The path that it was started by names it otherwise, which is /proc/self/exe.
+	ignoreTermination()
+	// Otherwise the name would be that of the path it was started by, /proc/self/exe.
 	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0, 0, 0)
 	s, end, err := prepare(conn, o)
 	if errors.Is(err, errNotWanted) {
 		return nil
 	}
 	if err != nil {
-		complain(conn, err)
+		sendError(conn, err)
 		return err
 	}
 	conn.Close()
-	// As long as one worker answers, programs get sockets.
+	// Programs get sockets as long as one worker runs.
 	for range workers {
 		if err = <-end; !errors.Is(err, io.EOF) {
 			s.syslog.write("a worker of the supervisor has ended: " + printable(err.Error()))
@@ -73,10 +73,10 @@ func Supervise(conn *os.File, o Options) error {
 	return err
 }
 
-// errNotWanted ends a supervisor whose program will not be.
+// errNotWanted ends a supervisor whose program will not be executed.
 var errNotWanted = errors.New("the filter has not been installed")
 
-// prepare starts to answer. Whatever ends a worker is sent to end.
+// prepare starts the threads. Each worker sends the error that ends it to end.
 func prepare(conn *os.File, o Options) (s *supervisor, end <-chan error, err error) {
 	if o.socket == nil {
 		o.socket = smcSocket
@@ -89,10 +89,10 @@ func prepare(conn *os.File, o Options) (s *supervisor, end <-chan error, err err
 		return s, nil, err
 	}
 	first := peer(conn)
-	if err := say(conn); err != nil {
+	if err := sendReady(conn); err != nil {
 		return s, nil, err
 	}
-	fd, stderr, err := take(conn)
+	fd, stderr, err := recvListener(conn)
 	if errors.Is(err, io.EOF) {
 		return s, nil, errNotWanted
 	}
@@ -103,10 +103,10 @@ func prepare(conn *os.File, o Options) (s *supervisor, end <-chan error, err err
 		return s, nil, err
 	}
 	if s.add == nil {
-		s.add = s.give
+		s.add = s.addFD
 	}
 	s.printer = newPrinter(stderr, first, o.Prefix)
-	s.inspection = newInspection(cmp.Or(o.patience, inspectPatience), s.uninspected)
+	s.inspection = newInspection(cmp.Or(o.timeout, inspectTimeout), s.uninspected)
 	ready, ended := make(chan error), make(chan error, workers)
 	go s.printer.run(ready)
 	for range workers {
@@ -120,17 +120,18 @@ func prepare(conn *os.File, o Options) (s *supervisor, end <-chan error, err err
 			return s, nil, err
 		}
 	}
-	// What the collector needs of threads, it has now.
+	// Make the garbage collector start its threads now.
 	runtime.GC()
-	return s, ended, say(conn)
+	return s, ended, sendReady(conn)
 }
 
-// endure keeps the process from ending before its programs do.
-func endure() {
-	// Who ends a service, or a machine, signals all of its processes, and the programs may need sockets to end in order.
+// ignoreTermination protects the process from signals, limits and the OOM killer, so that it does not end before its programs.
+func ignoreTermination() {
+	// The end of a service, or of a machine, signals all of its processes, and programs may need sockets for an orderly
+	// shutdown.
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGPIPE, unix.SIGALRM,
 		unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGXCPU, unix.SIGXFSZ, unix.SIGVTALRM, unix.SIGPROF, unix.SIGIO, unix.SIGPWR)
-	// The limits are the program's. What of them cannot be raised stays.
+	// The limits are inherited from the program. Raise them as far as possible.
 	for _, resource := range []int{unix.RLIMIT_CPU, unix.RLIMIT_DATA, unix.RLIMIT_AS, unix.RLIMIT_NOFILE} {
 		var limit unix.Rlimit
 		if unix.Getrlimit(resource, &limit) == nil {
@@ -138,17 +139,18 @@ func endure() {
 			_ = unix.Setrlimit(resource, &limit)
 		}
 	}
-	// Only root may. A dead supervisor would be worse than the few megabytes that it has.
+	// Only root may do this. It is justified because the supervisor uses only a few megabytes, and without it no program gets
+	// sockets.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("-1000"), 0)
 }
 
 // worker answers one call at a time, on a thread of its own.
 type worker struct {
 	*supervisor
-	net netns // of the thread
+	net netns // of its thread
 }
 
-// work answers calls until there is no program left. It says when it is ready.
+// work reports on ready, then answers calls until no program with the filter is left.
 func (s *supervisor) work(ready chan<- error) error {
 	runtime.LockOSThread()
 	err := blockSignals()
@@ -170,8 +172,8 @@ func (s *supervisor) work(ready chan<- error) error {
 	}
 }
 
-// blockSignals keeps signals from the calling thread. If one interrupts the kernel as it puts a file into a program, the call may
-// return 0 without a file, and the Go runtime sends signals to its threads.
+// blockSignals blocks all signals for the calling thread. If a signal interrupts the kernel while it installs a file in a
+// program, the call may return 0 without a file, and the Go runtime does send signals to its threads.
 func blockSignals() error {
 	var all unix.Sigset_t
 	for i := range all.Val {
@@ -180,7 +182,7 @@ func blockSignals() error {
 	return unix.PthreadSigmask(unix.SIG_SETMASK, &all, nil)
 }
 
-// answer answers a call, whatever happens.
+// answer answers a call. If the code panics, the call proceeds.
 func (w *worker) answer(n notification) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -201,7 +203,7 @@ func (w *worker) answer(n notification) {
 	}
 }
 
-// request is a system call that is to be answered.
+// request is a system call that waits for an answer.
 type request struct {
 	id   uint64
 	pid  int
@@ -209,15 +211,15 @@ type request struct {
 	args [3]uint64
 }
 
-// decode finds out which call was made. Its arguments may be in the program's memory, which another thread can change: what
-// is decided by them is which of two kinds of socket a program gets, not what it is allowed to do.
+// decode finds out which call was made. Its arguments may be in the program's memory, which another thread can change at any
+// time. That is harmless: they only decide which of two kinds of socket the program gets, not what it is allowed to do.
 func (w *worker) decode(n notification) request {
 	r := request{id: n.id, pid: int(n.pid)}
 	for _, a := range w.abis {
 		if a.arch != n.arch {
 			continue
 		}
-		kind, inMemory := a.which(n.nr)
+		kind, inMemory := a.callByNumber(n.nr)
 		if !inMemory {
 			r.kind = kind
 			copy(r.args[:], n.args[:])
@@ -237,11 +239,11 @@ func (w *worker) decode(n notification) request {
 	return r
 }
 
-// refused says that the kernel does not let the supervisor look into a program. The reason is in the program, if it has other
-// privileges or nobody may read its file, or in the system's settings.
+// refused warns that the kernel does not let the supervisor inspect a program: the program has other privileges, no user may
+// read its file, or a setting of the system forbids it.
 func (w *worker) refused(r request, what string, err error) {
 	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENOENT) {
-		return // it has gone
+		return // it has ended
 	}
 	hint := ""
 	if errors.Is(err, unix.EPERM) {

@@ -59,7 +59,7 @@ func TestProgramsGetTheSupervisorsSockets(t *testing.T) {
 	}
 }
 
-// TestWarningComesOnce is about programs that ask for many sockets.
+// TestWarningComesOnce checks that several programs without AF_SMC sockets cause one warning.
 func TestWarningComesOnce(t *testing.T) {
 	need(t)
 	const script = `for i in 1 2 3; do "$0" $1 plain; done`
@@ -70,10 +70,10 @@ func TestWarningComesOnce(t *testing.T) {
 	}
 }
 
-// TestProgramIsUntouched compares what a shell sees of itself with what it sees without a supervisor.
+// TestProgramIsUntouched compares the state of a shell with and without a supervisor.
 func TestProgramIsUntouched(t *testing.T) {
 	need(t)
-	// Builtins, as far as it goes: a shell that starts programs changes for a moment.
+	// Use builtins where possible: a shell that starts programs changes for a moment.
 	const look = `echo "$0 $*" /proc/$$/fd/*; pwd; umask; ulimit -a; ls -l /proc/$$/fd; env
 while read line; do case $line in Sig[BIC]*|Cap*|Uid*|Gid*|Groups*|PPid*) echo $line;; esac; done </proc/$$/status
 read x y z parent group session tty rest </proc/$$/stat; echo $parent $group $session $tty
@@ -98,7 +98,7 @@ read x </proc/$$/oom_score_adj; echo $x; read x </proc/$$/timerslack_ns; echo $x
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Numbers of pipes, processes and times differ.
+		// The numbers of pipes and processes, and the times, differ.
 		return regexp.MustCompile(`pipe:\[\d+\]|/proc/\d+|\w+ +\d+ \d\d:\d\d`).ReplaceAllString(string(out), "*")
 	}
 	plain := get(exec.CommandContext(t.Context(), argv[0], argv[1:]...))
@@ -108,7 +108,7 @@ read x </proc/$$/oom_score_adj; echo $x; read x </proc/$$/timerslack_ns; echo $x
 	}
 }
 
-// TestProgramIsTheSameProcess is about the number of the process, and its children: there are none.
+// TestProgramIsTheSameProcess checks that the program keeps the number of the process and has no children.
 func TestProgramIsTheSameProcess(t *testing.T) {
 	need(t)
 	cmd := under(t, behaviour{}, program(t, "alone")...)
@@ -118,7 +118,7 @@ func TestProgramIsTheSameProcess(t *testing.T) {
 	}
 }
 
-// TestSlowAnswersHoldUpNoOthers has calls that are answered only after others.
+// TestSlowAnswersHoldUpNoOthers delays the answers to some calls until others have been answered.
 func TestSlowAnswersHoldUpNoOthers(t *testing.T) {
 	need(t)
 	file := filepath.Join(t.TempDir(), "now")
@@ -141,7 +141,7 @@ func TestSocketsBelongToTheProgramsNetworkNamespace(t *testing.T) {
 	run(t, under(t, behaviour{}, program(t, "netns")...))
 }
 
-// TestSocketsBelongToTheProgramsUser has a supervisor that is root, and a program that is not.
+// TestSocketsBelongToTheProgramsUser runs the supervisor as root and the program as another user.
 func TestSocketsBelongToTheProgramsUser(t *testing.T) {
 	need(t)
 	if os.Geteuid() != 0 {
@@ -153,7 +153,7 @@ func TestSocketsBelongToTheProgramsUser(t *testing.T) {
 	}
 }
 
-// TestRules has connections to ports, some of which are to be AF_SMC.
+// TestRules connects to ports inside and outside of the rules.
 func TestRules(t *testing.T) {
 	need(t)
 	inside, outside := listenTCP(t, "127.0.0.1:0"), listenTCP(t, "127.0.0.1:0")
@@ -184,14 +184,14 @@ func listenTCP(t *testing.T, at string) netip.AddrPort {
 	return netip.MustParseAddrPort(l.Addr().String())
 }
 
-// nobody has no privileges.
+// nobody runs a program as a user without privileges.
 var nobody = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 
-// TestWithoutPrivileges is what works for any user: all but the ability to gain privileges by exec.
+// TestWithoutPrivileges checks that everything works for any user, who only can no longer gain privileges by exec.
 func TestWithoutPrivileges(t *testing.T) {
 	need(t)
 	if os.Geteuid() != 0 {
-		t.Skip("only root can become somebody else")
+		t.Skip("only root can become another user")
 	}
 	at := listenTCP(t, "127.0.0.1:0")
 	binary := copyOfSelf(t, 0o755)
@@ -228,8 +228,8 @@ func TestWithoutPrivileges(t *testing.T) {
 	}
 }
 
-// TestProgramThatCannotBeLookedInto is one whose file its user may execute and not read: the kernel protects it from a
-// supervisor without privileges. It gets TCP sockets.
+// TestProgramThatCannotBeLookedInto runs a program whose file its user may execute but not read. The kernel protects it from a
+// supervisor without privileges, so it gets TCP sockets.
 func TestProgramThatCannotBeLookedInto(t *testing.T) {
 	need(t)
 	if os.Geteuid() != 0 {
@@ -239,12 +239,12 @@ func TestProgramThatCannotBeLookedInto(t *testing.T) {
 	for _, b := range []behaviour{{}, {Ports: []uint16{1}}} {
 		cmd := under(t, b, unreadable, roleProgram, "plain")
 		cmd.Path, cmd.SysProcAttr = binary, nobody
-		// What there is to say cannot be said: its standard error cannot be had either.
+		// The supervisor cannot warn either: it has no access to the program's standard error.
 		run(t, cmd)
 	}
 }
 
-// copyOfSelf is this program where everybody finds it.
+// copyOfSelf copies this program to a directory that every user can enter.
 func copyOfSelf(t *testing.T, mode os.FileMode) string {
 	t.Helper()
 	data, err := os.ReadFile(self(t))
@@ -268,7 +268,7 @@ func copyOfSelf(t *testing.T, mode os.FileMode) string {
 	return path
 }
 
-// TestOneSupervisorOnly has a second one.
+// TestOneSupervisorOnly tries to start a second supervisor.
 func TestOneSupervisorOnly(t *testing.T) {
 	need(t)
 	out, err := under(t, behaviour{}, append([]string{self(t), roleRun, "{}"}, program(t, "one")...)...).CombinedOutput()
@@ -277,7 +277,7 @@ func TestOneSupervisorOnly(t *testing.T) {
 	}
 }
 
-// TestErrorsOfExec are those of the program, and of the supervisor.
+// TestErrorsOfExec checks the errors of programs and supervisors that cannot be executed.
 func TestErrorsOfExec(t *testing.T) {
 	need(t)
 	dir := t.TempDir()
@@ -301,7 +301,8 @@ func TestErrorsOfExec(t *testing.T) {
 	}
 }
 
-// TestSupervisorSaysWhatIsWrong has one that cannot start itself anew, and no standard error to say so.
+// TestSupervisorSaysWhatIsWrong starts a supervisor whose launcher cannot start it. It must report that over the connection,
+// because its standard error is /dev/null.
 func TestSupervisorSaysWhatIsWrong(t *testing.T) {
 	need(t)
 	if os.Geteuid() != 0 {
@@ -316,7 +317,8 @@ func TestSupervisorSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestErrorsBeforeTheFilter tell a caller that the program can be executed as it is, errors of the program that it cannot.
+// TestErrorsBeforeTheFilter checks the types of errors: an UnavailableError means that the program can still be executed, an
+// ExecError that it cannot.
 func TestErrorsBeforeTheFilter(t *testing.T) {
 	need(t)
 	for _, c := range []struct{ path, supervisor, want string }{
@@ -330,13 +332,13 @@ func TestErrorsBeforeTheFilter(t *testing.T) {
 	}
 }
 
-// TestSupervisor looks at the process that a program's sockets come from, from its beginning to its end.
+// TestSupervisor checks the process of the supervisor from its start to its end.
 func TestSupervisor(t *testing.T) {
 	need(t)
 	mark := filepath.Join(t.TempDir(), "mark")
 	cmd := under(t, behaviour{Wait: mark}, "sh", "-euc", `exec 3>&-; echo ready; read go; exec "$0" $1 one`, self(t), roleProgram)
 	in, out := pipes(t, cmd)
-	// What a program is given and closes is closed: the supervisor does not have it.
+	// The program inherits this pipe and closes it. The supervisor must not keep it open.
 	read, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -352,7 +354,7 @@ func TestSupervisor(t *testing.T) {
 		t.Errorf("%q, %v", b, err)
 	}
 	supervisor := findSupervisor(t, mark)
-	looksDetached(t, supervisor, cmd.Process.Pid)
+	checkDetached(t, supervisor, cmd.Process.Pid)
 	for _, s := range []unix.Signal{
 		unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGPIPE, unix.SIGALRM, unix.SIGTSTP,
 	} {
@@ -360,7 +362,7 @@ func TestSupervisor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	end := endOf(t, supervisor)
+	end := watchExit(t, supervisor)
 	if _, err := io.WriteString(in, "go\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -370,7 +372,7 @@ func TestSupervisor(t *testing.T) {
 	end()
 }
 
-// TestSupervisorStaysForOrphans has a program that leaves a child behind.
+// TestSupervisorStaysForOrphans runs a program that ends before its child.
 func TestSupervisorStaysForOrphans(t *testing.T) {
 	need(t)
 	mark := filepath.Join(t.TempDir(), "mark")
@@ -385,7 +387,7 @@ func TestSupervisorStaysForOrphans(t *testing.T) {
 	if _, err := cmd.Process.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	end := endOf(t, supervisor)
+	end := watchExit(t, supervisor)
 	if _, err := io.WriteString(in, "go\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -413,7 +415,7 @@ func pipes(t *testing.T, cmd *exec.Cmd) (io.Writer, io.Reader) {
 	return in, out
 }
 
-// expect reads a text.
+// expect reads a text and compares it.
 func expect(t *testing.T, r io.Reader, text string) {
 	t.Helper()
 	got := make([]byte, len(text))
@@ -447,8 +449,8 @@ func findSupervisor(t *testing.T, mark string) int {
 	return found[0]
 }
 
-// looksDetached checks that a supervisor has nothing of its program's.
-func looksDetached(t *testing.T, supervisor, program int) {
+// checkDetached checks that a supervisor shares nothing with its program.
+func checkDetached(t *testing.T, supervisor, program int) {
 	t.Helper()
 	dir := fmt.Sprintf("/proc/%d/", supervisor)
 	if cwd, err := os.Readlink(dir + "cwd"); err != nil || cwd != "/" {
@@ -467,7 +469,7 @@ func looksDetached(t *testing.T, supervisor, program int) {
 	if filters, err := status.number("Seccomp_filters:", 0); err != nil || filters != 0 {
 		t.Errorf("it has %d filters, %v", filters, err)
 	}
-	// The connection that has brought the listener is closed in a moment.
+	// The supervisor may not have closed its end of the connection yet.
 	var files []string
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if files = filesOf(t, dir+"fd"); !slices.ContainsFunc(files, func(f string) bool { return strings.HasPrefix(f, "socket:") }) {
@@ -480,7 +482,7 @@ func looksDetached(t *testing.T, supervisor, program int) {
 	}
 }
 
-// filesOf lists what files a process has, without those that the Go runtime has for itself.
+// filesOf lists the open files of a process, without those of the Go runtime.
 func filesOf(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -503,8 +505,8 @@ func filesOf(t *testing.T, dir string) []string {
 	return files
 }
 
-// endOf returns what waits for the end of a process that is not a child, and is there now.
-func endOf(t *testing.T, pid int) (wait func()) {
+// watchExit returns a function that waits until a running process, which need not be a child, ends.
+func watchExit(t *testing.T, pid int) (wait func()) {
 	t.Helper()
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
