@@ -10,15 +10,15 @@ import (
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
-// chidLoopback is the CHID of the device for SMC-D that is memory of this host.
+// chidLoopback is the CHID of the loopback device, the SMC-D device that uses the memory of this host.
 const chidLoopback = 0xffff
 
-// Choice is a way in which a connection can be SMC.
+// Choice is a transport, a version and a device that a connection can use.
 type Choice struct {
 	// Transport is "SMC-R" or "SMC-D", Version the major version.
 	Transport string
 	Version   int
-	// Device and Port are what moves the data, Port 0 for SMC-D.
+	// Device and Port move the data. Port is 0 for SMC-D.
 	Device string
 	Port   uint8
 	// NetDev is the interface of the TCP connection, empty for connections within this host.
@@ -26,11 +26,11 @@ type Choice struct {
 	PNETID string
 }
 
-// Local says whether the choice is for connections within this host only.
+// Local reports whether the choice is for connections within this host only.
 func (c Choice) Local() bool { return c.NetDev == "" }
 
-// Choices returns how connections of this host can be SMC: those to the peer, if there is a path to one, or else all. It
-// follows the rules by which the module chooses; whether a peer fits, only the peer knows.
+// Choices returns the choices for connections of this host: for those to the peer if there is a path to one, or else for all.
+// It follows the rules by which the module chooses. It cannot know whether the peer has a matching device.
 func (s *Snapshot) Choices() []Choice {
 	if !s.Sockets.Available() {
 		return nil
@@ -65,13 +65,13 @@ func (s *Snapshot) choicesOnPath(p *Path) []Choice {
 	return append(out, s.choicesBy(p.Interface, p.Source, !p.Gateway.IsValid())...)
 }
 
-// choicesWithin returns how connections within this host can be SMC-D.
+// choicesWithin returns the choices for connections within this host.
 func (s *Snapshot) choicesWithin() []Choice {
 	if !on(s.Module.SMCD) || s.Setting("net.smc.loopback", 1) == 0 {
 		return nil
 	}
 	for _, d := range s.ISM {
-		// The stock module's device needs an EID as any other of version 2.
+		// The stock module requires an EID for this device, as for any other of version 2.
 		if d.CHID == chidLoopback && (s.Module.Ours || s.Identity.HasEID()) {
 			return []Choice{{Transport: "SMC-D", Version: 2, Device: d.PCIID}}
 		}
@@ -79,8 +79,8 @@ func (s *Snapshot) choicesWithin() []Choice {
 	return nil
 }
 
-// choicesBy returns how connections that leave by an interface with that source address can be SMC. Version 1 takes a
-// peer in the same subnet.
+// choicesBy returns the choices for connections that leave by an interface with that source address. Version 1 requires a peer
+// in the same subnet.
 func (s *Snapshot) choicesBy(name string, source netip.Addr, sameSubnet bool) []Choice {
 	i := s.Interface(name)
 	if i == nil || i.Loopback {
@@ -140,7 +140,7 @@ func pnetOfISM(d *netlinksmc.Device) string {
 	return d.Ports[0].PNETID
 }
 
-// fits says whether a port can carry a connection that leaves by an interface.
+// fits reports whether a port can carry a connection that leaves by an interface.
 func (s *Snapshot) fits(p *Port, name, id string, source netip.Addr, version int) bool {
 	if !p.RoCE || p.State != "ACTIVE" || id != "" && p.PNETID.ID != id {
 		return false
@@ -158,16 +158,16 @@ func (s *Snapshot) fits(p *Port, name, id string, source netip.Addr, version int
 	})
 }
 
-// v1OverV2 says whether version 1 may use GIDs of RoCEv2.
+// v1OverV2 reports whether version 1 may use GIDs of RoCEv2.
 func (s *Snapshot) v1OverV2() bool { return s.Setting("net.smc.smcr_v1_rocev2", 0) != 0 }
 
-// covers says whether an address is in a subnet of an interface.
+// covers reports whether an address is in a subnet of an interface.
 func (s *Snapshot) covers(name string, addr netip.Addr) bool {
 	i := s.Interface(name)
 	return i != nil && slices.ContainsFunc(i.Addresses, func(p netip.Prefix) bool { return p.Contains(addr.Unmap()) })
 }
 
-// remote says whether a choice is for peers elsewhere, too.
+// remote reports whether any choice is for peers on other hosts.
 func remote(choices []Choice) bool {
 	return slices.ContainsFunc(choices, func(c Choice) bool { return !c.Local() })
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
-// TestChoices says which devices connections could use, by the rules of the module.
+// TestChoices checks which devices connections can use by the rules of the module.
 func TestChoices(t *testing.T) {
 	const all = "D2 loopback-ism, R1 mlx5_0 eth0, R2 mlx5_0 eth0"
 	vlan := func(s *Snapshot) {

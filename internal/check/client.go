@@ -21,32 +21,33 @@ import (
 type Client struct {
 	// Target is the server.
 	Target netip.AddrPort
-	// Patience is how long the client waits for one answer; 10 s if zero. The whole test takes at most four times that.
-	Patience time.Duration
-	// Rounds is how many bytes go to and fro for the latency, one after the other; 200 if zero. Stream is how long data
-	// is sent for the throughput; 1 s if zero.
+	// Timeout limits the wait for one answer; 0 means 10 s. The whole test takes at most four times as long.
+	Timeout time.Duration
+	// Rounds is the number of bytes that go to the server and back, one after the other, to measure the latency; 0 means 200.
+	// Stream is how long the client sends data to measure the throughput; 0 means 1 s. Stream is how long data is sent for the
+	// throughput; 1 s if zero.
 	Rounds int
 	Stream time.Duration
-	// Inspect tells what carries the connection, function Inspect if nil.
+	// Inspect finds out what carries the connection; nil means the function Inspect.
 	Inspect Inspector
-	// TCP uses a socket of TCP, for tests and comparison.
+	// TCP makes the client use a TCP socket, for tests and comparison.
 	TCP bool
 }
 
-// attempt is a test under way. Its goroutine owns live until it has sent it.
+// attempt is a running test. Its goroutine owns live until it sends it on done.
 type attempt struct {
 	Client
 	live Live
 	done chan Live
 	fd   atomic.Int64
-	// stage is the failure that a test without end is to be called.
+	// stage is the Failure to report if the test does not end in time.
 	stage atomic.Value
 }
 
-// Run makes the test. Whatever the peer does, it ends in time. What failed is in the result.
+// Run runs the test. It ends in time whatever the peer does. The result contains the failure, if any.
 func (c Client) Run(ctx context.Context) Live {
-	if c.Patience == 0 {
-		c.Patience = 10 * time.Second
+	if c.Timeout == 0 {
+		c.Timeout = 10 * time.Second
 	}
 	if c.Rounds == 0 {
 		c.Rounds = 200
@@ -61,7 +62,7 @@ func (c Client) Run(ctx context.Context) Live {
 	a.fd.Store(-1)
 	a.stage.Store(FailTimeout)
 	go a.run(ctx)
-	timer := time.NewTimer(4 * c.Patience)
+	timer := time.NewTimer(4 * c.Timeout)
 	defer timer.Stop()
 	var err error
 	select {
@@ -75,12 +76,12 @@ func (c Client) Run(ctx context.Context) Live {
 	if fd := a.fd.Load(); fd >= 0 {
 		conn{int(fd)}.wake()
 	}
-	// A module may hold on to a socket for ever. The process ends soon, and that with it.
+	// A faulty module may block the goroutine for ever. Give it up: the process ends soon.
 	select {
 	case live := <-a.done:
 		live.Failure, live.Err = a.stage.Load().(Failure), err
 		return live
-	case <-time.After(c.Patience / 10):
+	case <-time.After(c.Timeout / 10):
 		return Live{Target: c.Target, Failure: a.stage.Load().(Failure), Err: err}
 	}
 }
@@ -93,8 +94,8 @@ func (a *attempt) run(ctx context.Context) {
 	a.done <- a.live
 }
 
-// blame says what is at fault when connecting has failed: the handshake of SMC, if TCP gets there, or else what keeps TCP from
-// it. Modules do not agree in what they call a failure of TCP.
+// blame finds the cause if connecting has failed: the SMC handshake if plain TCP connects, or else the error of TCP. It does
+// not rely on the error of the SMC socket, because modules report failures of TCP differently.
 func blame(smc, tcp error) (Failure, error) {
 	if tcp == nil {
 		return FailHandshake, smc
@@ -105,17 +106,17 @@ func blame(smc, tcp error) (Failure, error) {
 	return FailTimeout, tcp
 }
 
-// tryTCP says what keeps plain TCP from getting there; nil if it does.
+// tryTCP connects with plain TCP and returns the error.
 func (a *attempt) tryTCP() error {
 	fd, err := newSocket(false, a.Target.Addr())
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	if err := setTimeout(fd, a.Patience/2); err != nil {
+	if err := setTimeout(fd, a.Timeout/2); err != nil {
 		return err
 	}
-	return connect(fd, a.Target, a.Patience/2)
+	return connect(fd, a.Target, a.Timeout/2)
 }
 
 func (a *attempt) test(ctx context.Context) (Failure, error) {
@@ -125,12 +126,12 @@ func (a *attempt) test(ctx context.Context) (Failure, error) {
 	}
 	c := conn{fd}
 	defer c.close()
-	if err := setTimeout(fd, a.Patience); err != nil {
+	if err := setTimeout(fd, a.Timeout); err != nil {
 		return FailSocket, err
 	}
 	a.fd.Store(int64(fd))
 	defer a.fd.Store(-1)
-	if err := connect(fd, a.Target, a.Patience); err != nil {
+	if err := connect(fd, a.Target, a.Timeout); err != nil {
 		return connectFailure(err), err
 	}
 	a.stage.Store(FailSilent)
@@ -145,7 +146,7 @@ func (a *attempt) test(ctx context.Context) (Failure, error) {
 	return a.stream(c)
 }
 
-// connectFailure says what an error of connect means.
+// connectFailure classifies an error of connect.
 func connectFailure(err error) Failure {
 	switch {
 	case errors.Is(err, unix.ECONNREFUSED):
@@ -159,7 +160,7 @@ func connectFailure(err error) Failure {
 	return FailHandshake
 }
 
-// ioFailure says what an error of reading or writing means, after the first answer.
+// ioFailure classifies an error of reading or writing.
 func ioFailure(err error) Failure {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return FailSilent
@@ -167,12 +168,13 @@ func ioFailure(err error) Failure {
 	return FailBroken
 }
 
-// greet finds out who is at the other end. One that says the same is an echo, which is as good.
+// greet sends the client's line and reads the answer of the server. An echo server, which returns the same line, is accepted,
+// too.
 func (a *attempt) greet(c conn) (Failure, error) {
 	if _, err := io.WriteString(c, clientLine); err != nil {
 		return ioFailure(err), err
 	}
-	line, err := readLine(c, time.Now().Add(a.Patience))
+	line, err := readLine(c, time.Now().Add(a.Timeout))
 	switch {
 	case line+"\n" == clientLine:
 		return NotFailed, nil
@@ -190,11 +192,11 @@ func (a *attempt) greet(c conn) (Failure, error) {
 	return NotFailed, nil
 }
 
-// pingPong measures the latency: the median, lest one interruption spoil it.
+// pingPong measures the latency. It uses the median, which a single interruption does not change.
 func (a *attempt) pingPong(c conn) (Failure, error) {
 	var times []time.Duration
 	b := make([]byte, 1)
-	for begin := time.Now(); len(times) < a.Rounds && time.Since(begin) < a.Patience/2; {
+	for begin := time.Now(); len(times) < a.Rounds && time.Since(begin) < a.Timeout/2; {
 		start := time.Now()
 		want := byte(len(times))
 		b[0] = want
@@ -214,13 +216,13 @@ func (a *attempt) pingPong(c conn) (Failure, error) {
 	return NotFailed, nil
 }
 
-// period is the length of the pattern that is streamed: a prime, so that no buffer's size hides a shift.
+// period is the length of the pattern in the stream. It is a prime, so that data shifted by the size of a buffer differ.
 const period = 251
 
-// chunk is how much is written or read at once.
+// chunk is the size of each read and write.
 const chunk = 64 << 10
 
-// pattern holds what is streamed, from any position in its period.
+// pattern contains a chunk of the stream from any position in its period.
 var pattern = func() []byte {
 	b := make([]byte, chunk+period)
 	for i := range b {
@@ -229,7 +231,7 @@ var pattern = func() []byte {
 	return b
 }()
 
-// patternAt returns n bytes, at most a chunk, of what is streamed at a position.
+// patternAt returns n bytes, at most a chunk, of the stream from a position on.
 func patternAt(at int64, n int) []byte {
 	begin := int(at % period)
 	return pattern[begin : begin+n]
@@ -255,7 +257,7 @@ func (a *attempt) stream(c conn) (Failure, error) {
 		}
 		sending <- s
 	}()
-	got, failure, err := a.receive(c, begin.Add(2*a.Patience))
+	got, failure, err := a.receive(c, begin.Add(2*a.Timeout))
 	if failure != NotFailed {
 		c.wake()
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/smckit/smckit/pkg/ism"
 )
 
-// smallMTU is less than an RDMA path with packets of 1024 bytes takes: those, and the headers of RoCEv2.
+// smallMTU is the smallest MTU that has room for an RDMA packet of 1024 bytes and the headers of RoCEv2.
 const smallMTU = 1024 + 64
 
-// deviceConditions are about what moves the data.
+// deviceConditions are about devices, their interfaces and their PNET IDs.
 var deviceConditions = []Condition{
 	{
 		ID: "no-transport", Severity: Error,
@@ -307,7 +307,7 @@ var deviceConditions = []Condition{
 	},
 }
 
-// eachPort makes a condition about each port of a RoCE device; find returns nil for a port that does not meet it.
+// eachPort makes a condition about each port of a RoCE device. find returns nil if a port does not meet the condition.
 func eachPort(find func(s *Snapshot, p *Port) Values) func(*Snapshot) []Values {
 	return func(s *Snapshot) []Values {
 		var out []Values
@@ -322,12 +322,12 @@ func eachPort(find func(s *Snapshot, p *Port) Values) func(*Snapshot) []Values {
 	}
 }
 
-// exclusive says whether the network namespace has no RDMA devices because others have them.
+// exclusive reports whether the network namespace has no RDMA devices because they belong to other namespaces.
 func (s *Snapshot) exclusive() bool {
 	return s.Namespace.RDMAExclusive && len(s.Ports) == 0 && !s.Namespace.Initial
 }
 
-// addressed says whether an interface, or one that is stacked on it, has an address.
+// addressed reports whether an interface, or another one stacked on it, has an address.
 func (s *Snapshot) addressed(name string) bool {
 	return slices.ContainsFunc(s.Interfaces, func(i Interface) bool {
 		base, _ := s.base(i.Name)
@@ -344,7 +344,7 @@ func lonely(s *Snapshot) []Values {
 			continue
 		}
 		has := slices.ContainsFunc(s.Ports, func(p Port) bool {
-			// That a port of the interface itself lacks the ID is said where ports are.
+			// If the interface's own port lacks the ID, pnet-port-none reports it.
 			return p.PNETID.ID == id || p.RoCE && p.NetDev == i.Name
 		})
 		for _, d := range s.ISM {
@@ -357,8 +357,8 @@ func lonely(s *Snapshot) []Values {
 	return out
 }
 
-// hasDevice says whether there is a device, or port, that an entry of the PNET table may name. The kernel knows more names
-// of ISM devices than sysfs shows.
+// hasDevice reports whether the device, or port, of an entry in the PNET table exists. The kernel knows more names of ISM
+// devices than sysfs shows.
 func (s *Snapshot) hasDevice(name string, port uint8) bool {
 	for _, d := range s.Adapters {
 		isIt := d.Name == name || d.PCI != nil && strings.EqualFold(d.PCI.Address, name)
@@ -374,5 +374,5 @@ func (s *Snapshot) hasDevice(name string, port uint8) bool {
 	return false
 }
 
-// isIPv6 says whether an address is one of IPv6 that stands for none of IPv4.
+// isIPv6 reports whether an address is an IPv6 address that does not map an IPv4 address.
 func isIPv6(a netip.Addr) bool { return a.IsValid() && !a.Unmap().Is4() }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// moduleConditions are about the module, and how programs and administrators reach it.
+// moduleConditions are about the module and its interfaces for programs and administrators.
 var moduleConditions = []Condition{
 	{
 		ID: "module-missing", Severity: Error,
@@ -154,14 +154,14 @@ var moduleConditions = []Condition{
 	},
 }
 
-// absent says whether there is no AF_SMC, for a reason that is not the program's rights.
+// absent reports whether AF_SMC does not exist, as opposed to being forbidden for this program.
 func (s *Snapshot) absent() bool {
 	return !s.Sockets.Available() && !refused(s.Sockets.IPv4) && !s.Module.Loaded && !s.Module.BuiltIn
 }
 
 func refused(err error) bool { return errors.Is(err, os.ErrPermission) }
 
-// builtFor is the kernel that the module's file is for, "" if it does not tell.
+// builtFor returns the kernel release that the module's file was built for, "" if it is unknown.
 func (s *Snapshot) builtFor() string {
 	release, _, _ := strings.Cut(s.Module.FileVermagic, " ")
 	return release
@@ -169,8 +169,8 @@ func (s *Snapshot) builtFor() string {
 
 func (s *Snapshot) otherKernel() bool { return s.builtFor() != "" && s.builtFor() != s.Kernel.Release }
 
-// unsigned says whether the kernel refuses the module's file for want of a signature. A file that could not be read may
-// have one.
+// unsigned reports whether the kernel refuses the module's file because it has no signature. A file that could not be read may
+// have one, so it is not reported.
 func (s *Snapshot) unsigned() bool {
 	return s.Kernel.SignaturesForced && s.Module.FileVermagic != "" && !s.Module.FileSigned
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
-// pathConditions are about the way to a peer, if there is one to look at.
+// pathConditions are about the path to a peer, if the user has named one.
 var pathConditions = []Condition{
 	{
 		ID: "path-no-address", Severity: Error,
@@ -116,10 +116,10 @@ var pathConditions = []Condition{
 	},
 }
 
-// virtual are kinds of interfaces that have no device of their own, nor one below that the module finds.
+// virtual lists the kinds of interfaces without a device of their own, and without a lower one that the module finds.
 var virtual = []string{"bridge", "tun", "wireguard", "vxlan", "geneve", "gre", "gretap", "ipip", "sit", "dummy", "veth"}
 
-// onPath makes a condition about the path; find returns nil if it is not met.
+// onPath makes a condition about the path. find returns nil if it is not met.
 func onPath(find func(s *Snapshot, p *Path) Values) func(*Snapshot) []Values {
 	return func(s *Snapshot) []Values {
 		if s.Path == nil {
@@ -132,7 +132,7 @@ func onPath(find func(s *Snapshot, p *Path) Values) func(*Snapshot) []Values {
 	}
 }
 
-// liveConditions are about what became of a connection, if one was tried.
+// liveConditions are about a test connection, if there was one.
 var liveConditions = []Condition{
 	failed("live-refused", FailRefused, "nothing listens at %[1]s",
 		"start 'smc_chk --server' on the peer; a firewall that rejects looks the same"),
@@ -250,7 +250,7 @@ var liveConditions = []Condition{
 	},
 }
 
-// failed makes a condition of a live test that failed in one way.
+// failed makes a condition that is met by one kind of Failure.
 func failed(id string, f Failure, says, remedy string) Condition {
 	return Condition{
 		ID: id, Severity: Error, Says: says, Remedy: remedy,
@@ -270,7 +270,7 @@ func some(met bool) Values {
 	return nil
 }
 
-// onLive makes a condition about the live test; find returns nil if it is not met.
+// onLive makes a condition about the live test. find returns nil if it is not met.
 func onLive(find func(s *Snapshot, l *Live) Values) func(*Snapshot) []Values {
 	return func(s *Snapshot) []Values {
 		if s.Live == nil {
@@ -283,7 +283,7 @@ func onLive(find func(s *Snapshot, l *Live) Values) func(*Snapshot) []Values {
 	}
 }
 
-// reason is why this host's end is TCP, 0 if it is not, or has not said.
+// reason returns why this host's end uses TCP, 0 if it does not, or if the reason is unknown.
 func reason(l *Live) netlinksmc.Reason {
 	if l.Carrier.Fallback == nil {
 		return 0
@@ -291,7 +291,7 @@ func reason(l *Live) netlinksmc.Reason {
 	return l.Carrier.Fallback.Reason
 }
 
-// peerReason is why the peer has declined, 0 if it has not, or has not said.
+// peerReason returns why the peer has declined SMC, 0 if it has not, or if the reason is unknown.
 func peerReason(l *Live) netlinksmc.Reason {
 	if f := l.Carrier.Fallback; f != nil && f.PeerDiagnosis != 0 {
 		return f.PeerDiagnosis
@@ -305,7 +305,7 @@ func peerReason(l *Live) netlinksmc.Reason {
 	return 0
 }
 
-// optionLost says whether two ends of AF_SMC did not know of each other.
+// optionLost reports whether the SMC option got lost although both ends use AF_SMC.
 func optionLost(l *Live) bool {
 	return l.Peer != nil && l.Peer.AFSMC && (reason(l) == netlinksmc.ReasonPeerNoSMC || sawNothing(l.Peer))
 }
@@ -314,7 +314,7 @@ func sawNothing(h *Hello) bool {
 	return h.Carrier.Fallback != nil && h.Carrier.Fallback.Reason == netlinksmc.ReasonPeerNoSMC
 }
 
-// lostWhere says which way the option got lost.
+// lostWhere returns the direction in which the option got lost.
 func lostWhere(l *Live) string {
 	if sawNothing(l.Peer) {
 		return "there"

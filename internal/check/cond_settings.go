@@ -9,7 +9,7 @@ import (
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
-// identityConditions are about enterprise IDs, settings and what has become of connections.
+// identityConditions are about enterprise IDs, settings and the counters of connections.
 var identityConditions = []Condition{
 	{
 		ID: "eid-none", Severity: Warning,
@@ -65,7 +65,8 @@ var identityConditions = []Condition{
 	},
 }
 
-// below makes a condition of settings of net.smc that are less than their defaults. 0 has a meaning of its own.
+// below makes a condition that is met by each of these settings of net.smc that is less than its default. It ignores 0, which
+// is a special value.
 func below(names ...string) func(*Snapshot) []Values {
 	return func(s *Snapshot) []Values {
 		var out []Values
@@ -97,7 +98,7 @@ func fallbacks(s *Snapshot) []Values {
 	return []Values{{f.ClientTotal + f.ServerTotal, s.Connections, Words(most), most.Remedy()}}
 }
 
-// Words says what a reason means, with its number.
+// Words returns the text, the number and the name of a reason.
 func Words(r netlinksmc.Reason) string {
 	if !r.Known() {
 		return fmt.Sprintf("of a reason that is not known (%s)", r)
@@ -105,7 +106,7 @@ func Words(r netlinksmc.Reason) string {
 	return fmt.Sprintf("%s (%s %s)", r.Text(), r, r.Name())
 }
 
-// ruleConditions are about what filters packets.
+// ruleConditions are about packet filters and IPsec.
 var ruleConditions = []Condition{
 	{
 		ID: "rule-strips-option", Severity: Warning,

@@ -9,36 +9,37 @@ import (
 	"strings"
 )
 
-// Severity says how bad a condition is.
+// Severity is the severity of a condition.
 type Severity string
 
 // The severities.
 const (
-	// Error means that what was asked for does not work.
+	// Error means that the connections that the user asked about cannot use SMC.
 	Error Severity = "error"
-	// Warning means that something does not, or not well, which may be what matters.
+	// Warning means that something else does not work, or works badly, and may concern the user.
 	Warning Severity = "warning"
-	// Info is worth knowing.
+	// Info is information without a fault.
 	Info Severity = "info"
 )
 
-// Condition is something that can be wrong with a host, or a path.
+// Condition describes a fault that a host, or a path, can have.
 type Condition struct {
-	// ID names it, in scripts and in docs/smc_chk.md.
+	// ID is the name of the condition in scripts and in docs/smc_chk.md.
 	ID       string
 	Severity Severity
-	// Says and Remedy are one line each, without a full stop. They are formats, for the values that Find returns.
+	// Says describes the fault, and Remedy says what to do. Each is one line without a full stop, and a format for the values
+	// that Find returns.
 	Says, Remedy string
-	// Sysctls are the settings outside of net.smc that Find asks for with Snapshot.Setting. Those of net.smc are always there.
+	// Sysctls are the settings outside of net.smc that Find reads with Snapshot.Setting. Settings of net.smc are always read.
 	Sysctls []string
-	// Find returns the values for each time that the condition is met: none if it is not.
+	// Find returns one set of values for each object that meets the condition.
 	Find func(s *Snapshot) []Values
 }
 
-// Values fill the texts of a condition.
+// Values are the arguments of the formats of a condition.
 type Values []any
 
-// met is what a condition without values finds.
+// met returns the result of Find for a condition without values.
 func met(b bool) []Values {
 	if b {
 		return []Values{nil}
@@ -46,7 +47,7 @@ func met(b bool) []Values {
 	return nil
 }
 
-// met1 is what a condition with values finds that can be met once.
+// met1 returns the result of Find for a condition that can be met only once.
 func met1(b bool, values ...any) []Values {
 	if b {
 		return []Values{values}
@@ -61,12 +62,12 @@ type Finding struct {
 	Text, Remedy string
 }
 
-// Conditions returns all conditions, each subject in the order in which one would look.
+// Conditions returns all conditions by subject. The subjects are in the order in which an administrator would check them.
 func Conditions() []Condition {
 	return slices.Concat(moduleConditions, deviceConditions, identityConditions, ruleConditions, pathConditions, liveConditions)
 }
 
-// Findings returns the conditions that a snapshot meets, the worst first.
+// Findings returns the conditions that a snapshot meets, the most severe ones first.
 func (s *Snapshot) Findings() []Finding {
 	var out []Finding
 	for _, severity := range []Severity{Error, Warning, Info} {
@@ -86,24 +87,24 @@ func (c *Condition) finding(v Values) Finding {
 	return Finding{ID: c.ID, Severity: c.Severity, Text: format(c.Says, v), Remedy: format(c.Remedy, v)}
 }
 
-// format fills a text. A text need not use all values, but each that it uses has a number.
+// format formats a text. The text may leave values out, and refers to values by number.
 func format(text string, v Values) string {
 	if len(v) == 0 {
 		return text
 	}
-	// Of no width and no letters: it takes up the values that the text does not.
+	// Refer to an empty last value, so that Sprintf does not complain about values that the text leaves out.
 	return fmt.Sprintf(text+fmt.Sprintf("%%[%d]s", len(v)+1), append(slices.Clone(v), "")...)
 }
 
-// Able says whether the answer is yes: no finding is an error.
+// Able reports whether SMC is possible: no finding is an Error.
 func Able(findings []Finding) bool {
 	return !slices.ContainsFunc(findings, func(f Finding) bool { return f.Severity == Error })
 }
 
-// Live says whether the finding is about a connection that was tried.
+// Live reports whether the finding is about the test connection.
 func (f Finding) Live() bool { return strings.HasPrefix(f.ID, "live-") }
 
 var placeholder = regexp.MustCompile(`%\[\d\][a-z]`)
 
-// Plain is a text of a condition, with dots in place of its values.
+// Plain returns a text of a condition with dots instead of its values.
 func Plain(text string) string { return placeholder.ReplaceAllString(text, "…") }

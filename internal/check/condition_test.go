@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// healthy is a host with nothing to say about: a RoCE adapter that has GIDs of both versions, on the network of its
+// healthy returns a host that meets no condition. It has a RoCE adapter with GIDs of both versions, on the network of its
 // interface.
 func healthy() *Snapshot {
 	return &Snapshot{
@@ -62,7 +62,7 @@ func prefixes(texts ...string) []netip.Prefix {
 	return out
 }
 
-// gone makes AF_SMC absent.
+// gone removes AF_SMC.
 func gone(s *Snapshot) {
 	s.Module = Module{}
 	s.Sockets = Sockets{IPv4: unix.EAFNOSUPPORT, IPv6: unix.EAFNOSUPPORT, IPProto: unix.EPROTONOSUPPORT}
@@ -74,7 +74,7 @@ func gone(s *Snapshot) {
 	s.Ports[0].PNETID = ism.PNETID{}
 }
 
-// installed adds the file of a module that is not loaded.
+// installed removes AF_SMC and adds the file of a module.
 func installed(s *Snapshot) {
 	gone(s)
 	s.Module.File, s.Module.FileVermagic = "/lib/smc.ko", "7.2.0 SMP"
@@ -88,7 +88,7 @@ func toPeer(s *Snapshot) {
 	}
 }
 
-// tried adds a connection that was SMC-R, and what is different about it.
+// tried adds a test connection that used SMC-R, and changes it.
 func tried(change func(l *Live)) func(*Snapshot) {
 	return func(s *Snapshot) {
 		toPeer(s)
@@ -100,7 +100,7 @@ func tried(change func(l *Live)) func(*Snapshot) {
 	}
 }
 
-// fell makes a connection TCP, for this host's reason and one that the peer gives.
+// fell makes a test connection fall back to TCP for the reasons of this host and of the peer.
 func fell(own, peers netlinksmc.Reason) func(l *Live) {
 	return func(l *Live) {
 		l.Carrier = Carrier{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: own}}
@@ -122,8 +122,7 @@ func eth0(change func(i *Interface)) func(*Snapshot) {
 
 func setting(name string, v int) func(*Snapshot) { return func(s *Snapshot) { s.Settings[name] = v } }
 
-// TestConditions meets each condition by one change to a healthy host, and wants to hear of nothing but what follows from
-// it.
+// TestConditions meets each condition by one change to a healthy host, and checks that only the expected conditions are met.
 func TestConditions(t *testing.T) {
 	someErr := errors.New("some error")
 	tests := []struct {
@@ -290,7 +289,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestTexts checks the form of what conditions say.
+// TestTexts checks the form of the texts of conditions.
 func TestTexts(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range Conditions() {
@@ -309,7 +308,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// TestLiveOnly says that what was not tried is not judged.
+// TestLiveOnly checks that conditions of live tests are not met without one.
 func TestLiveOnly(t *testing.T) {
 	for _, c := range liveConditions {
 		if !(Finding{ID: c.ID}).Live() || len(c.Find(healthy())) > 0 {

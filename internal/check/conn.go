@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// conn is a connection on a blocking socket. AF_SMC sockets are none that package net takes; and a blocking call with the
-// kernel's own timeouts is what every module of AF_SMC gets right.
+// conn is a connection on a blocking socket. Package net does not support AF_SMC sockets. Blocking calls with the kernel's own
+// timeouts work correctly with every AF_SMC module.
 type conn struct{ fd int }
 
 // newSocket makes a stream socket of AF_SMC, or of TCP, for an address.
@@ -39,7 +39,7 @@ func sockaddr(a netip.AddrPort) unix.Sockaddr {
 	return &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}
 }
 
-// setTimeout limits how long one call may wait.
+// setTimeout limits the time that one call may block.
 func setTimeout(fd int, d time.Duration) error {
 	tv := unix.NsecToTimeval(d.Nanoseconds())
 	return errors.Join(
@@ -47,13 +47,13 @@ func setTimeout(fd int, d time.Duration) error {
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &tv))
 }
 
-// connect connects a socket, for as long as its timeout allows.
+// connect connects a socket. It gives up after the timeout.
 func connect(fd int, to netip.AddrPort, timeout time.Duration) error {
 	err := unix.Connect(fd, sockaddr(to))
 	if !errors.Is(err, unix.EINTR) {
 		return err
 	}
-	// A signal has come; the attempt goes on without us.
+	// A signal interrupted the call, but the kernel still connects the socket.
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
 	for begin := time.Now(); ; {
 		left := timeout - time.Since(begin)
@@ -75,7 +75,7 @@ func connect(fd int, to netip.AddrPort, timeout time.Duration) error {
 	return unix.Errno(errno)
 }
 
-// Read reads as io.Reader wants it. A peer that is silent for too long is os.ErrDeadlineExceeded.
+// Read implements io.Reader. It returns os.ErrDeadlineExceeded if the peer sends nothing until the timeout.
 func (c conn) Read(b []byte) (int, error) {
 	for {
 		n, err := unix.Read(c.fd, b)
@@ -93,7 +93,7 @@ func (c conn) Read(b []byte) (int, error) {
 	}
 }
 
-// Write writes as io.Writer wants it. A peer that reads nothing for too long is os.ErrDeadlineExceeded.
+// Write implements io.Writer. It returns os.ErrDeadlineExceeded if the peer reads nothing until the timeout.
 func (c conn) Write(b []byte) (int, error) {
 	done := 0
 	for done < len(b) {
@@ -111,15 +111,15 @@ func (c conn) Write(b []byte) (int, error) {
 	return done, nil
 }
 
-// wake ends whatever another goroutine waits for.
+// wake shuts the connection down, which ends calls of other goroutines that block on it.
 func (c conn) wake() { _ = unix.Shutdown(c.fd, unix.SHUT_RDWR) }
 
-// finish says that nothing more will be sent.
+// finish shuts down the sending direction.
 func (c conn) finish() error { return unix.Shutdown(c.fd, unix.SHUT_WR) }
 
 func (c conn) close() { _ = unix.Close(c.fd) }
 
-// inode is the number by which the kernel lists the socket.
+// inode returns the inode of the socket, by which sock_diag identifies it.
 func (c conn) inode() uint64 {
 	var st unix.Stat_t
 	if unix.Fstat(c.fd, &st) != nil {
@@ -128,7 +128,7 @@ func (c conn) inode() uint64 {
 	return st.Ino
 }
 
-// peer is the address at the other end, invalid if there is none.
+// peer returns the address of the peer, or an invalid one if the socket is not connected.
 func (c conn) peer() netip.AddrPort {
 	sa, err := unix.Getpeername(c.fd)
 	if err != nil {
@@ -147,8 +147,8 @@ func addrPort(sa unix.Sockaddr) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// readLine reads up to a newline, one byte at a time, so that nothing of what follows is taken. A longer line than any of
-// ours, or the end of time, is an error; what has come by then is returned, too.
+// readLine reads up to a newline, one byte at a time, so that it consumes nothing after the line. It fails if the line is
+// longer than any line of ours, or if the deadline has passed, and returns the text read so far with the error.
 func readLine(r io.Reader, until time.Time) (string, error) {
 	var line []byte
 	for b := make([]byte, 1); len(line) < helloMax; {

@@ -14,7 +14,7 @@ import (
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
-// Failure says how far a live test came before it failed.
+// Failure says at which step a live test failed.
 type Failure string
 
 // The failures. NotFailed means that data went to the peer and back.
@@ -22,59 +22,60 @@ const (
 	NotFailed       Failure = ""
 	FailSocket      Failure = "socket"      // no socket could be made
 	FailRefused     Failure = "refused"     // nothing listens there
-	FailUnreachable Failure = "unreachable" // no way there, or a rule that says so
+	FailUnreachable Failure = "unreachable" // no route, or a packet filter rejects the connection
 	FailTimeout     Failure = "timeout"     // no answer to TCP's SYN
 	FailHandshake   Failure = "handshake"   // TCP connects, but the handshake of SMC breaks off
-	FailStranger    Failure = "stranger"    // connected to something that is no smc_chk --server
-	FailSilent      Failure = "silent"      // connected, and nothing came back
+	FailStranger    Failure = "stranger"    // connected to a program other than smc_chk --server
+	FailSilent      Failure = "silent"      // connected, but no data came back
 	FailBroken      Failure = "broken"      // the connection broke
-	FailCorrupt     Failure = "corrupt"     // what came back is not what was sent
+	FailCorrupt     Failure = "corrupt"     // the data that came back differ from the data sent
 )
 
-// Carrier is what moves the bytes of a connection.
+// Carrier describes the transport of a connection.
 type Carrier struct {
 	// Mode is "SMC-R", "SMC-D" or "TCP"; empty if it could not be found out.
 	Mode string
-	// Version is that of SMC, such as "2.1", empty if the module does not tell.
+	// Version is the version of SMC, such as "2.1". It is empty if the module does not report it.
 	Version string
-	// Fallback says why it is TCP; nil if it is not, or no socket of AF_SMC.
+	// Fallback is the reason why an AF_SMC socket uses TCP. It is nil for other sockets.
 	Fallback *netlinksmc.Fallback
 }
 
-// SMC says whether it is SMC.
+// SMC reports whether the connection uses SMC.
 func (c Carrier) SMC() bool { return strings.HasPrefix(c.Mode, "SMC-") }
 
-// Live is what became of a connection to a peer.
+// Live is the result of a test connection to a peer.
 type Live struct {
-	// Target is where it was to go to.
+	// Target is the address of the peer.
 	Target  netip.AddrPort
 	Failure Failure
 	Err     error
 	Carrier Carrier
-	// CarrierErr says why the carrier could not be found out.
+	// CarrierErr is the error if the carrier could not be determined.
 	CarrierErr error
-	// Peer is what the server says of its end, nil if it is none of ours.
+	// Peer is the answer of the server, nil if it is not an smc_chk server.
 	Peer *Hello
-	// Latency is the time of one byte to the peer and back, Throughput what went there, and back at the same time, in
-	// bytes a second. Both are 0 if they were not measured.
+	// Latency is the time that one byte takes to the peer and back. Throughput is the rate of the data that went to the peer
+	// and back at the same time, in bytes per second. Both are 0 if they were not measured.
 	Latency    time.Duration
 	Throughput float64
 }
 
-// Hello is what a server says of its end of the connection.
+// Hello is a server's description of its end of the connection.
 type Hello struct {
-	// AFSMC means that it listens on an AF_SMC socket, and not on one of TCP because it has no other.
+	// AFSMC is true if the server listens on an AF_SMC socket, and false if AF_SMC is not available there, so that it listens
+	// on a TCP socket.
 	AFSMC   bool
 	Carrier Carrier
 }
 
-// magic begins the lines by which client and server know each other; the number is that of the protocol.
+// magic begins the lines by which client and server recognise each other. It contains the version of the protocol.
 const magic = "smc_chk 1 "
 
 // helloMax is the length of the longest line, with its newline.
 const helloMax = 200
 
-// clientLine is what a client says first. Whatever follows comes back as it is.
+// clientLine is the first line of a client. The server echoes everything after it.
 const clientLine = magic + "client\n"
 
 // String returns the server's line, without its newline.
@@ -86,7 +87,7 @@ func (h Hello) String() string {
 	return text
 }
 
-// parseHello decodes the server's line. Words that it does not know are those of newer servers.
+// parseHello decodes the server's line. It ignores unknown words, because newer servers may add some.
 func parseHello(line string) (*Hello, bool) {
 	rest, ok := strings.CutPrefix(line, magic+"server ")
 	if !ok {
@@ -109,7 +110,7 @@ func parseHello(line string) (*Hello, bool) {
 	return h, true
 }
 
-// oneOf keeps what a peer says within words that we know.
+// oneOf returns value if it is one of the words, and "" if not.
 func oneOf(value string, words ...string) string {
 	for _, w := range words {
 		if value == w {
@@ -134,7 +135,7 @@ func (h *Hello) fallback(key, value string) {
 	h.Carrier.Fallback.PeerDiagnosis = netlinksmc.Reason(code)
 }
 
-// An Inspector tells what carries the connection of a socket of this process, by its inode.
+// An Inspector returns the carrier of the connection of a socket of this process, which it finds by its inode.
 type Inspector func(ctx context.Context, inode uint64) (Carrier, error)
 
 // Inspect asks the kernel.
@@ -171,7 +172,7 @@ func Inspect(ctx context.Context, inode uint64) (Carrier, error) {
 	return c, nil
 }
 
-// version returns the version of SMC of a socket's link group, "" if it cannot be told.
+// version returns the version of SMC of a socket's link group, "" if it is unknown.
 func version(ctx context.Context, s *netlinksmc.Socket) string {
 	c, err := netlinksmc.NewContext(ctx)
 	if err != nil {

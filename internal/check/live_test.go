@@ -17,10 +17,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// overTCP is a client for tests: quick, and on a socket of TCP.
+// overTCP returns a client with short timeouts that uses a TCP socket.
 func overTCP(target netip.AddrPort) Client {
 	return Client{
-		Target: target, TCP: true, Patience: time.Second, Rounds: 5, Stream: 20 * time.Millisecond,
+		Target: target, TCP: true, Timeout: time.Second, Rounds: 5, Stream: 20 * time.Millisecond,
 		Inspect: func(context.Context, uint64) (Carrier, error) { return Carrier{Mode: "TCP"}, nil },
 	}
 }
@@ -52,7 +52,7 @@ func listenTCP(t *testing.T) *Server {
 	return s
 }
 
-// TestClientAndServer measures a connection, and each end hears what the other is.
+// TestClientAndServer measures a connection, and checks what each end learns about the other.
 func TestClientAndServer(t *testing.T) {
 	s := listenTCP(t)
 	type client struct {
@@ -73,7 +73,7 @@ func TestClientAndServer(t *testing.T) {
 	}
 }
 
-// TestServerTellsItsReason says that a server of AF_SMC tells its clients why their connections are TCP.
+// TestServerTellsItsReason checks that a server with AF_SMC tells its clients why their connections use TCP.
 func TestServerTellsItsReason(t *testing.T) {
 	s := listenTCP(t)
 	s.AFSMC = true
@@ -90,7 +90,7 @@ func TestServerTellsItsReason(t *testing.T) {
 	}
 }
 
-// TestServerTakesTheNextPort says so of one that is taken.
+// TestServerTakesTheNextPort starts a server on a port that is taken.
 func TestServerTakesTheNextPort(t *testing.T) {
 	first := listenTCP(t)
 	defer first.Close()
@@ -104,7 +104,7 @@ func TestServerTakesTheNextPort(t *testing.T) {
 	}
 }
 
-// TestServerEchoesToStrangers says that a client which is none of ours gets back what it sends.
+// TestServerEchoesToStrangers checks that other programs get their data back.
 func TestServerEchoesToStrangers(t *testing.T) {
 	addr := startServer(t, listenTCP(t))
 	for _, text := range []string{"hello", "smc_chk 2 something\n", strings.Repeat("x", 5000)} {
@@ -123,7 +123,7 @@ func TestServerEchoesToStrangers(t *testing.T) {
 	}
 }
 
-// TestServerSurvivesItsClients has accept(2) fail as a client, a packet filter or a lack of memory make it fail.
+// TestServerSurvivesItsClients makes accept(2) fail with the errors that a client, a packet filter or a lack of memory cause.
 func TestServerSurvivesItsClients(t *testing.T) {
 	s := listenTCP(t)
 	failures := []error{
@@ -140,16 +140,16 @@ func TestServerSurvivesItsClients(t *testing.T) {
 		return fd, err
 	}
 	c := overTCP(startServer(t, s))
-	c.Patience = 20 * time.Second
+	c.Timeout = 20 * time.Second
 	if live := c.Run(t.Context()); live.Failure != NotFailed {
 		t.Errorf("%q, %v", live.Failure, live.Err)
 	}
 }
 
-// TestStrangersDoNotKeepClientsOut has all places taken by connections that say nothing, or not what a client says.
+// TestStrangersDoNotKeepClientsOut fills all places with connections that send nothing, or not what a client sends.
 func TestStrangersDoNotKeepClientsOut(t *testing.T) {
 	s := listenTCP(t)
-	s.Patience = time.Hour
+	s.Timeout = time.Hour
 	addr := startServer(t, s)
 	var strangers []net.Conn
 	for i := range 2 * maxClients {
@@ -159,7 +159,7 @@ func TestStrangersDoNotKeepClientsOut(t *testing.T) {
 		}
 		defer c.Close()
 		if i%2 == 0 {
-			// The echo says that the server has a place for it.
+			// The echo proves that the server serves this connection.
 			if _, err := io.WriteString(c, "x"); err != nil {
 				t.Fatal(err)
 			}
@@ -172,7 +172,7 @@ func TestStrangersDoNotKeepClientsOut(t *testing.T) {
 	if live := overTCP(addr).Run(t.Context()); live.Failure != NotFailed {
 		t.Errorf("%q, %v", live.Failure, live.Err)
 	}
-	// The oldest have made room.
+	// The server has ended the oldest connections.
 	for _, c := range strangers[:maxClients] {
 		if n, err := c.Read(make([]byte, 1)); err == nil {
 			t.Errorf("%d bytes instead of the end", n)
@@ -180,7 +180,7 @@ func TestStrangersDoNotKeepClientsOut(t *testing.T) {
 	}
 }
 
-// TestClientsKeepTheirPlaces has all places taken by clients: the next one is refused.
+// TestClientsKeepTheirPlaces fills all places with clients, and checks that the next one is refused.
 func TestClientsKeepTheirPlaces(t *testing.T) {
 	s := listenTCP(t)
 	addr := startServer(t, s)
@@ -202,10 +202,10 @@ func TestClientsKeepTheirPlaces(t *testing.T) {
 	}
 }
 
-// TestSlowGreeting sends it byte by byte, each of them in time.
+// TestSlowGreeting sends the first line byte by byte, each within the timeout, and checks that the server gives up.
 func TestSlowGreeting(t *testing.T) {
 	s := listenTCP(t)
-	s.Patience = 300 * time.Millisecond
+	s.Timeout = 300 * time.Millisecond
 	c, err := net.Dial("tcp", startServer(t, s).String())
 	if err != nil {
 		t.Fatal(err)
@@ -216,7 +216,7 @@ func TestSlowGreeting(t *testing.T) {
 		defer close(ended)
 		_, _ = c.Read(make([]byte, 1))
 	}()
-	tick := time.NewTicker(s.Patience / 3)
+	tick := time.NewTicker(s.Timeout / 3)
 	defer tick.Stop()
 	for _, b := range []byte(clientLine) {
 		if _, err := c.Write([]byte{b}); err != nil {
@@ -231,17 +231,17 @@ func TestSlowGreeting(t *testing.T) {
 	t.Error("the server has waited for all of it")
 }
 
-// peers are servers that do not do what ours do.
+// peers are servers that violate the protocol.
 var peers = []struct {
 	name string
 	do   func(c net.Conn)
 	want Failure
 }{
 	{"an echo", func(c net.Conn) { _, _ = io.Copy(c, c) }, NotFailed},
-	{"a banner", func(c net.Conn) { hear(c); _, _ = io.WriteString(c, "SSH-2.0-x\r\n") }, FailStranger},
-	{"a long line", func(c net.Conn) { hear(c); _, _ = io.WriteString(c, strings.Repeat("x", 1<<20)) }, FailStranger},
+	{"a banner", func(c net.Conn) { readClientLine(c); _, _ = io.WriteString(c, "SSH-2.0-x\r\n") }, FailStranger},
+	{"a long line", func(c net.Conn) { readClientLine(c); _, _ = io.WriteString(c, strings.Repeat("x", 1<<20)) }, FailStranger},
 	{"an answer without end", func(c net.Conn) {
-		hear(c)
+		readClientLine(c)
 		for {
 			if _, err := io.WriteString(c, "\x1b[2J"); err != nil {
 				return
@@ -249,8 +249,8 @@ var peers = []struct {
 		}
 	}, FailStranger},
 	{"silence", func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }, FailSilent},
-	{"an end", func(c net.Conn) { hear(c) }, FailStranger},
-	{"a reset", func(c net.Conn) { hear(c); _ = c.(*net.TCPConn).SetLinger(0) }, FailBroken},
+	{"an end", func(c net.Conn) { readClientLine(c) }, FailStranger},
+	{"a reset", func(c net.Conn) { readClientLine(c); _ = c.(*net.TCPConn).SetLinger(0) }, FailBroken},
 	{"one byte now and then", func(c net.Conn) {
 		tick := time.NewTicker(200 * time.Millisecond)
 		defer tick.Stop()
@@ -270,7 +270,7 @@ var peers = []struct {
 			if err != nil {
 				return
 			}
-			if n >= 5 { // the first ones are about the latency
+			if n >= 5 { // the first reads measure the latency
 				b[0]++
 			}
 			if _, err := c.Write(b[:k]); err != nil {
@@ -291,16 +291,16 @@ var peers = []struct {
 	}, FailBroken},
 }
 
-// hear reads what a client says first: a connection that ends with something unread is reset.
-func hear(c net.Conn) { _, _ = io.ReadFull(c, make([]byte, len(clientLine))) }
+// readClientLine reads the client's line: closing a connection with unread data would reset it.
+func readClientLine(c net.Conn) { _, _ = io.ReadFull(c, make([]byte, len(clientLine))) }
 
-// greetAs answers as a server of ours does.
+// greetAs answers like an smc_chk server.
 func greetAs(c net.Conn) {
-	hear(c)
+	readClientLine(c)
 	_, _ = io.WriteString(c, Hello{AFSMC: true}.String()+"\n")
 }
 
-// TestOddPeers says that whatever is at the other end, the client comes to an end, and says what was wrong.
+// TestOddPeers checks that the client ends with the right failure for each of these peers.
 func TestOddPeers(t *testing.T) {
 	for _, p := range peers {
 		t.Run(p.name, func(t *testing.T) {
@@ -327,7 +327,7 @@ func TestOddPeers(t *testing.T) {
 	}
 }
 
-// TestNobodyThere tells a port without a listener.
+// TestNobodyThere connects to a port without a listener.
 func TestNobodyThere(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -340,7 +340,7 @@ func TestNobodyThere(t *testing.T) {
 	}
 }
 
-// TestCancelled says that a client ends when it is told to, whatever it waits for.
+// TestCancelled checks that cancelling the context ends a client, whatever it waits for.
 func TestCancelled(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -356,13 +356,13 @@ func TestCancelled(t *testing.T) {
 		}
 	}()
 	c := overTCP(l.Addr().(*net.TCPAddr).AddrPort())
-	c.Patience = time.Minute
+	c.Timeout = time.Minute
 	if live := c.Run(ctx); !errors.Is(live.Err, context.Canceled) || live.Failure == NotFailed {
 		t.Errorf("%+v", live)
 	}
 }
 
-// TestHello decodes what servers say, and keeps words of theirs from getting further.
+// TestHello decodes lines of servers, and checks that unknown words are dropped.
 func TestHello(t *testing.T) {
 	for line, want := range map[string]*Hello{
 		"smc_chk 1 server af_smc=true mode=SMC-R version=2.1":           {AFSMC: true, Carrier: Carrier{Mode: "SMC-R", Version: "2.1"}},
@@ -401,7 +401,7 @@ func FuzzHello(f *testing.F) {
 	})
 }
 
-// TestBlame tells a handshake of SMC that breaks off from TCP that does not get there.
+// TestBlame checks that a failed SMC handshake is distinguished from a failed TCP connection.
 func TestBlame(t *testing.T) {
 	for _, tt := range []struct {
 		smc, tcp error

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// places are the connections that a server serves at a time.
+// places are the connections that a server serves at the same time, at most maxClients.
 type places struct {
 	mu sync.Mutex
 	// taken has the oldest first.
@@ -15,18 +15,18 @@ type places struct {
 	ended bool
 }
 
-// place is a connection that is served.
+// place is a connection that the server serves.
 type place struct {
 	conn conn
-	// open says that conn is; waking protects it.
+	// open is true until conn is closed. waking protects it.
 	waking sync.Mutex
 	open   bool
-	// kept is set for a client that has greeted as ours do. Others make room for newcomers.
+	// kept is set for a connection that has sent clientLine. Others are closed if a new connection needs the place.
 	kept bool
 }
 
-// take gives a connection a place; nil if there is none. If all are taken, the oldest connection that has not greeted ends, so
-// that strangers who keep silent do not keep clients out.
+// take returns a place for a connection, or nil if there is none. If all are taken, it ends the oldest connection that has not
+// sent clientLine, so that connections that send nothing cannot lock clients out.
 func (ps *places) take(c conn) *place {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -38,7 +38,7 @@ func (ps *places) take(c conn) *place {
 		if i < 0 {
 			return nil
 		}
-		// Not here: a socket whose peer does not read may take seconds to shut down.
+		// Use another goroutine: if the peer does not read, shutdown() may take seconds.
 		go ps.taken[i].wake()
 		ps.taken = slices.Delete(ps.taken, i, i+1)
 	}
@@ -47,14 +47,14 @@ func (ps *places) take(c conn) *place {
 	return p
 }
 
-// keep says that a connection is a client's.
+// keep marks a connection as that of a client.
 func (ps *places) keep(p *place) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	p.kept = true
 }
 
-// leave closes a connection and gives its place up.
+// leave closes a connection and frees its place.
 func (ps *places) leave(p *place) {
 	ps.mu.Lock()
 	if i := slices.Index(ps.taken, p); i >= 0 {
@@ -67,7 +67,8 @@ func (ps *places) leave(p *place) {
 	p.open = false
 }
 
-// wake ends whatever the server waits for on a connection, if it is still open: its descriptor may be another's soon.
+// wake shuts a connection down, which ends calls that block on it. It does so only while the connection is open, because
+// another file may get its descriptor afterwards.
 func (p *place) wake() {
 	p.waking.Lock()
 	defer p.waking.Unlock()

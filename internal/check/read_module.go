@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// readModule describes the AF_SMC module that runs, and the one that is installed.
+// readModule describes the AF_SMC module that is loaded and the one that is installed.
 func (r Reader) readModule(release string) Module {
 	m := Module{Loaded: r.exists("sys/module/smc")}
 	m.BuiltIn = r.listed(filepath.Join("lib/modules", release, "modules.builtin"), "smc") != ""
@@ -34,7 +34,7 @@ func (r Reader) readModule(release string) Module {
 	return m
 }
 
-// parameter reads a switch of the loaded module; nil if it has no such switch.
+// parameter reads a boolean parameter of the loaded module. It returns nil if the module does not have it.
 func (r Reader) parameter(name string) *bool {
 	text := r.text("sys/module/smc/parameters", name)
 	if text == "" {
@@ -44,7 +44,7 @@ func (r Reader) parameter(name string) *bool {
 	return &isOn
 }
 
-// listed returns the file of a module in one of the lists that depmod makes, "" if it is not there.
+// listed returns the file of a module from one of depmod's lists, "" if the list does not contain it.
 func (r Reader) listed(list, module string) string {
 	f, err := os.Open(r.path(list))
 	if err != nil {
@@ -63,10 +63,10 @@ func (r Reader) listed(list, module string) string {
 	return ""
 }
 
-// signature ends a file that is signed.
+// signature is the end of a signed file.
 const signature = "~Module signature appended~\n"
 
-// describeFile reads what the file of the module says of itself. A compressed one says nothing to us.
+// describeFile reads the information in the module's file. It does not read compressed files.
 func describeFile(m *Module) {
 	f, err := os.Open(m.File)
 	if err != nil {
@@ -94,7 +94,7 @@ func describeFile(m *Module) {
 	}
 }
 
-// modinfo returns a value of the section with that name.
+// modinfo returns a value from the section .modinfo.
 func modinfo(section []byte, key string) string {
 	for field := range bytes.SplitSeq(section, []byte{0}) {
 		if value, ok := strings.CutPrefix(string(field), key+"="); ok {
@@ -104,7 +104,8 @@ func modinfo(section []byte, key string) string {
 	return ""
 }
 
-// blocked returns what keeps the kernel from loading a module by itself: a line of modprobe's configuration, and where it is.
+// blocked returns the line of modprobe's configuration that prevents the kernel from loading a module by itself, and the file
+// of the line.
 func (r Reader) blocked(module string) string {
 	var files []string
 	for _, dir := range []string{"etc", "run", "usr/local/lib", "usr/lib", "lib"} {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rdmaExclusive says whether RDMA devices belong to one network namespace each. A kernel without RDMA says no.
+// rdmaExclusive reports whether each RDMA device belongs to one network namespace. It returns false if the kernel has no RDMA.
 func rdmaExclusive() (bool, error) {
 	h, err := netlink.NewHandle(unix.NETLINK_RDMA)
 	if errors.Is(err, syscall.EPROTONOSUPPORT) {
@@ -25,12 +25,12 @@ func rdmaExclusive() (bool, error) {
 	defer h.Close()
 	mode, err := h.RdmaSystemGetNetnsMode()
 	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EOPNOTSUPP) {
-		return false, nil // the kernel knows neither command nor mode
+		return false, nil // the kernel is too old for the command and the mode
 	}
 	return mode == "exclusive", err
 }
 
-// stacked are the kinds of interfaces that send by the one that they name as their link.
+// stacked lists the kinds of interfaces that send through another interface, their link.
 var stacked = []string{"vlan", "macvlan", "ipvlan"}
 
 // readInterfaces lists the interfaces of the network namespace with their addresses.
@@ -55,7 +55,7 @@ func readInterfaces(s *Snapshot) {
 		i := Interface{
 			Name: a.Name, Index: a.Index, Kind: l.Type(), MTU: a.MTU,
 			Up: a.Flags&net.FlagUp != 0, Loopback: a.Flags&net.FlagLoopback != 0,
-			// An interface that cannot tell says unknown, and works.
+			// Drivers that cannot detect the carrier report unknown, and work.
 			Carrier: a.OperState == netlink.OperUp || a.OperState == netlink.OperUnknown,
 		}
 		if slices.Contains(stacked, i.Kind) {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Resolve finds the address of a host: an IPv4 address before one of IPv6, unless ipv6 asks for the latter.
+// Resolve finds the address of a host. It prefers IPv4 addresses, unless ipv6 asks for an IPv6 address.
 func Resolve(ctx context.Context, host string, ipv6 bool) (netip.Addr, error) {
 	network := "ip"
 	if ipv6 {
@@ -36,7 +36,7 @@ func Resolve(ctx context.Context, host string, ipv6 bool) (netip.Addr, error) {
 	return netip.Addr{}, errors.New("no such address")
 }
 
-// ReadPath finds the way to a peer.
+// ReadPath finds the path to a peer.
 func (r Reader) ReadPath(s *Snapshot, host string, peer netip.Addr) {
 	p := &Path{Host: host, Peer: peer}
 	s.Path = p
@@ -108,7 +108,7 @@ func neighbour(h *netlink.Handle, ifindex int, p *Path) string {
 	return ""
 }
 
-// String names the path.
+// String returns the path as words for messages.
 func (p *Path) String() string {
 	text := fmt.Sprintf("%s by %s", p.Peer, p.Interface)
 	if p.Gateway.IsValid() {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// From <linux/netfilter/nf_tables.h> and <linux/netfilter/nfnetlink.h>.
+// Constants of <linux/netfilter/nf_tables.h> and <linux/netfilter/nfnetlink.h>.
 const (
 	nftGetRule  = 10<<8 | 7 // NFNL_SUBSYS_NFTABLES, NFT_MSG_GETRULE
 	nfgenmsgLen = 4
@@ -52,15 +52,15 @@ const (
 	offsetOfDstPort = 2
 )
 
-// optionSMC is the kind of the TCP option by which two hosts tell each other that they speak SMC. It is one for
-// experiments, which others share.
+// optionSMC is the kind of the TCP option by which two hosts announce SMC to each other. It is an experimental kind, which
+// other protocols share.
 const optionSMC = 254
 
-// portRoCE is the UDP port of RoCEv2, as a packet has it.
+// portRoCE is the UDP port of RoCEv2 in network byte order.
 var portRoCE = []byte{4791 >> 8, 4791 & 0xff}
 
-// readRules looks for what filters the packets of SMC. Whoever has no nftables loaded has no rules of theirs, and is not
-// made to load it.
+// readRules looks for rules that filter the packets of SMC. It does not query nftables if the module is not loaded, because
+// there are no rules then, and the query would load it.
 func (r Reader) readRules(s *Snapshot) {
 	s.Rules.Readable = true
 	s.Rules.LegacyStrip = strings.Contains("\n"+r.text("proc/net/ip_tables_targets")+"\n", "\nTCPOPTSTRIP\n") &&
@@ -106,10 +106,10 @@ func readNFTables(rules *Rules) error {
 	return nil
 }
 
-// families are the words of nft for the families of rules.
+// families has nft's names for the families of rules.
 var families = map[byte]string{1: "inet", 2: "ip", 3: "arp", 5: "netdev", 7: "bridge", 10: "ip6"}
 
-// add notes the rule in a message, if it matters.
+// add records the rule in a message if it affects SMC.
 func (rules *Rules) add(b []byte) error {
 	if len(b) < nfgenmsgLen {
 		return errors.New("a rule without a header")
@@ -152,10 +152,10 @@ func (rules *Rules) add(b []byte) error {
 	return nil
 }
 
-// effect is what the expressions of a rule add up to.
+// effect is the combined effect of the expressions of a rule.
 type effect struct {
 	strips, roce, drops bool
-	// port says that the last expression has loaded the port that a packet goes to.
+	// port is set if the last expression has loaded the destination port of the packet.
 	port bool
 }
 
@@ -189,7 +189,7 @@ func (e *effect) data(name string, ad *netlink.AttributeDecoder) error {
 	}
 	switch name {
 	case "exthdr":
-		// One that neither reads the option nor writes into it removes it.
+		// An expression that neither reads the option nor writes to it removes it.
 		_, reads := attrs[exthdrDreg]
 		_, writes := attrs[exthdrSreg]
 		e.strips = e.strips || number(exthdrOp) == exthdrOpTCPOption && !reads && !writes &&
@@ -207,13 +207,13 @@ func (e *effect) data(name string, ad *netlink.AttributeDecoder) error {
 	return nil
 }
 
-// strips looks into the options that TCPOPTSTRIP removes: a bit for each, in words of the machine.
+// strips reports whether TCPOPTSTRIP removes the SMC option. info is its bitmap of options, in words in host byte order.
 func strips(info []byte) bool {
 	const word = optionSMC / 32 * 4
 	return len(info) >= word+4 && binary.NativeEndian.Uint32(info[word:])&(1<<(optionSMC%32)) != 0
 }
 
-// inner returns an attribute within the attributes in b.
+// inner returns the payload of an attribute nested in b.
 func inner(b []byte, want uint16) []byte {
 	ad, err := netlink.NewAttributeDecoder(b)
 	if err != nil {

@@ -20,14 +20,15 @@ import (
 
 // Reader collects the facts of a host. The zero Reader reads those of this one, in the network namespace of the process.
 type Reader struct {
-	// Root is where the file system begins, / if empty. Sockets are those of this host wherever it is.
+	// Root is the root directory of the files to read; "" means /. Sockets are always those of this host.
 	Root string
 }
 
-// Read collects what can be found out. What cannot be is a line in Snapshot.Unknown; the error is the context's.
+// Read collects all facts. It adds a line to Snapshot.Unknown for each fact that it cannot read. The error is that of the
+// context.
 //
-// Asking for sockets and for netlink families makes the kernel load the module, as any program does that wants to use it.
-// Nothing else of the host is changed.
+// The attempts to make sockets and to use netlink families make the kernel load the module, like any program that uses SMC.
+// Read changes nothing else on the host.
 func (r Reader) Read(ctx context.Context) (*Snapshot, error) {
 	s := &Snapshot{}
 	s.Sockets = readSockets()
@@ -47,7 +48,7 @@ func (r Reader) path(elem ...string) string {
 	return filepath.Join(append([]string{"/", r.Root}, elem...)...)
 }
 
-// text returns a file of one line, "" if it cannot be read.
+// text returns the content of a file without the white space around it, "" if it cannot be read.
 func (r Reader) text(elem ...string) string {
 	b, err := os.ReadFile(r.path(elem...))
 	if err != nil {
@@ -61,12 +62,12 @@ func (r Reader) exists(elem ...string) bool {
 	return err == nil
 }
 
-// unknown notes what could not be found out.
+// unknown records a fact that could not be read.
 func (s *Snapshot) unknown(what string, err error) {
 	s.Unknown = append(s.Unknown, fmt.Sprintf("%s: %v", what, err))
 }
 
-// Protocols of AF_SMC, and that of INET sockets.
+// Protocols of AF_SMC sockets, and the protocol SMC of AF_INET sockets.
 const (
 	protoSMC     = 0
 	protoSMC6    = 1
@@ -91,14 +92,14 @@ func readSockets() Sockets {
 func (r Reader) readKernel() Kernel {
 	k := Kernel{Release: r.text("proc/sys/kernel/osrelease")}
 	k.ModulesDisabled = r.text("proc/sys/kernel/modules_disabled") == "1"
-	// The word in brackets is the one in force.
+	// The word in brackets is the current mode.
 	locked := r.text("sys/kernel/security/lockdown")
 	k.SignaturesForced = r.text("sys/module/module/parameters/sig_enforce") == "Y" ||
 		strings.Contains(locked, "[integrity]") || strings.Contains(locked, "[confidentiality]")
 	return k
 }
 
-// readControl asks the module by netlink for all that it tells.
+// readControl reads all information that the module provides by netlink.
 func (r Reader) readControl(ctx context.Context, s *Snapshot) {
 	s.Control.Diag = readDiag(ctx)
 	s.Table, s.Control.PNET = readTable(ctx)
@@ -125,7 +126,8 @@ func (r Reader) readControl(ctx context.Context, s *Snapshot) {
 	}
 }
 
-// ignorable returns what is wrong with a list, nil if it has only changed while it was read, or is not known to the kernel.
+// ignorable returns nil for errors that do not matter: a list changed while it was read, or the kernel does not have it. It
+// returns other errors unchanged.
 func ignorable(err error) error {
 	if errors.Is(err, netlinksmc.ErrDumpInterrupted) || errors.Is(err, netlinksmc.ErrNotSupported) {
 		return nil
@@ -147,7 +149,7 @@ func readIdentity(ctx context.Context, s *Snapshot, c *netlinksmc.Client) {
 	}
 }
 
-// readDiag says whether sockets can be listed, for which the module smc_diag is needed.
+// readDiag tries to list sockets, which requires the module smc_diag.
 func readDiag(ctx context.Context) error {
 	d, err := netlinksmc.NewDiag()
 	if err != nil {
@@ -175,7 +177,7 @@ func readTable(ctx context.Context) (pnet.Table, error) {
 	return t, err
 }
 
-// readSettings reads the sysctls that conditions ask for: those of net.smc, and what a condition names.
+// readSettings reads the sysctls that conditions use: those of net.smc, and those in Condition.Sysctls.
 func (r Reader) readSettings() map[string]int {
 	out := map[string]int{}
 	var names []string
@@ -204,7 +206,7 @@ func readNamespace(s *Snapshot) Namespace {
 	return n
 }
 
-// tableList is a table that was read before, for the scanner.
+// tableList provides a table that has already been read to the scanner.
 type tableList pnet.Table
 
 func (t tableList) List(context.Context) (pnet.Table, error) { return pnet.Table(t), nil }

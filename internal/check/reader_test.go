@@ -16,7 +16,7 @@ import (
 	"github.com/smckit/smckit/pkg/pnet"
 )
 
-// tree makes files below a new root.
+// tree creates files in a temporary directory and returns a Reader for it.
 func tree(t *testing.T, files map[string]string) Reader {
 	t.Helper()
 	root := t.TempDir()
@@ -32,7 +32,7 @@ func tree(t *testing.T, files map[string]string) Reader {
 	return Reader{Root: root}
 }
 
-// TestReadKernel reads what the kernel lets in.
+// TestReadKernel reads which modules the kernel accepts.
 func TestReadKernel(t *testing.T) {
 	for _, tt := range []struct {
 		files map[string]string
@@ -51,7 +51,7 @@ func TestReadKernel(t *testing.T) {
 	}
 }
 
-// TestReadModule reads which module runs, and which is installed.
+// TestReadModule reads which module is loaded, and which is installed.
 func TestReadModule(t *testing.T) {
 	const dir = "lib/modules/7.2/"
 	for _, tt := range []struct {
@@ -115,7 +115,7 @@ func TestModinfo(t *testing.T) {
 	}
 }
 
-// TestReadSettings reads the sysctls that there are.
+// TestReadSettings reads the sysctls that exist.
 func TestReadSettings(t *testing.T) {
 	r := tree(t, map[string]string{
 		"proc/sys/net/smc/rmem": "65536\n", "proc/sys/net/smc/odd": "a b\n", "proc/sys/net/ipv4/tcp_syncookies": "2\n",
@@ -126,7 +126,7 @@ func TestReadSettings(t *testing.T) {
 	}
 }
 
-// TestPNETOfInterface says that what the firmware has set comes before the table.
+// TestPNETOfInterface checks that an ID of the firmware takes precedence over the table.
 func TestPNETOfInterface(t *testing.T) {
 	table := pnet.Table{{ID: "NET1", Eth: "eth0"}, {ID: "NET2", IB: "eth1", Port: 1}}
 	for name, want := range map[string]ism.PNETID{"eth0": {ID: "NET1", Source: ism.SourceTable}, "eth1": {}, "": {}} {
@@ -136,7 +136,7 @@ func TestPNETOfInterface(t *testing.T) {
 	}
 }
 
-// expression encodes one of a rule; the attributes of its data are numbers as the kernel sends them, or bytes.
+// expression encodes an expression of a rule. Attributes of its data are numbers in network byte order, or bytes.
 func expression(t *testing.T, name string, attrs map[uint16]any) []byte {
 	t.Helper()
 	return encode(t, func(ae *netlink.AttributeEncoder) {
@@ -167,7 +167,7 @@ func encode(t *testing.T, fill func(ae *netlink.AttributeEncoder)) []byte {
 	return b
 }
 
-// TestRules tells rules that matter from others.
+// TestRules checks which rules are recognised as affecting SMC.
 func TestRules(t *testing.T) {
 	inData := func(inner uint16, b []byte) []byte {
 		return encode(t, func(ae *netlink.AttributeEncoder) { ae.Bytes(inner, b) })
@@ -249,7 +249,7 @@ func FuzzRule(f *testing.F) {
 	})
 }
 
-// TestReadHere reads this host, whatever it is: nothing panics, and the facts do not contradict each other.
+// TestReadHere reads the host that runs the test. It checks that nothing panics and that the facts are consistent.
 func TestReadHere(t *testing.T) {
 	s, err := Reader{}.Read(t.Context())
 	if err != nil {

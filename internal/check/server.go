@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DefaultPort is where servers listen if nobody says otherwise.
+// DefaultPort is the port of servers unless the user chooses another one.
 const DefaultPort = 37373
 
-// Limits of a server, so that strangers cannot use it up.
+// Limits of a server, so that other programs cannot exhaust it.
 const (
 	maxClients    = 16
 	clientSeconds = 60
@@ -26,25 +26,25 @@ const (
 
 // Server answers the tests of clients.
 type Server struct {
-	// AFSMC is false for a server that has TCP only, and says so.
+	// AFSMC is false for a server that listens on a TCP socket because AF_SMC is not available. The server tells its clients.
 	AFSMC bool
-	// Port is where it listens.
+	// Port is the port on which the server listens.
 	Port uint16
-	// Inspect tells what carries a connection, function Inspect if nil.
+	// Inspect finds out what carries a connection; nil means the function Inspect.
 	Inspect Inspector
-	// Served is told of each client that has said who it is, and what carried its connection; it may be nil.
+	// Served, unless it is nil, is called for each client that has sent clientLine, with the carrier of its connection.
 	Served func(client netip.AddrPort, c Carrier, err error)
-	// Patience is how long a client may be silent, and how long its greeting may take altogether; 10 s if zero.
-	Patience time.Duration
+	// Timeout limits how long a client may send nothing, and how long its whole first line may take; 0 means 10 s.
+	Timeout time.Duration
 
 	fd int
-	// accept returns the next connection. Tests have another.
+	// accept returns the next connection. Tests replace it.
 	accept func() (int, error)
 	places places
 }
 
-// Listen makes a server that listens on addr, or, with a port that is taken, on one of the next 100. Without AF_SMC it
-// listens on TCP, so that clients can be told.
+// Listen makes a server that listens on addr or, if the port is taken, on one of the next 100. Without AF_SMC it listens on
+// TCP, so that it can tell its clients.
 func Listen(addr netip.AddrPort) (*Server, error) {
 	s, err := listen(addr, true)
 	if errors.Is(err, errNoSocket) {
@@ -62,7 +62,7 @@ func listen(addr netip.AddrPort, smc bool) (*Server, error) {
 		return nil, fmt.Errorf("%w: %w", errNoSocket, err)
 	}
 	s.fd = fd
-	// A connection that was there when poll(2) looked may have gone when accept(2) does.
+	// accept(2) must not block if a connection that poll(2) reported has been closed meanwhile.
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
 	}
@@ -100,10 +100,10 @@ func (s *Server) bind(addr netip.AddrPort) error {
 // Close ends listening.
 func (s *Server) Close() error { return unix.Close(s.fd) }
 
-// Serve serves clients until ctx ends, and returns its error, or what is wrong with the listening socket.
+// Serve serves clients until ctx ends and returns the error of ctx, or until the listening socket fails and returns that error.
 func (s *Server) Serve(ctx context.Context) error {
-	if s.Patience == 0 {
-		s.Patience = 10 * time.Second
+	if s.Timeout == 0 {
+		s.Timeout = 10 * time.Second
 	}
 	if s.Inspect == nil {
 		s.Inspect = Inspect
@@ -141,8 +141,8 @@ func (s *Server) Serve(ctx context.Context) error {
 			return fmt.Errorf("accepting: %w", err)
 		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
 		default:
-			// It is the connection that has failed (a peer that has reset it, a filter, the network), or there is too little of
-			// something: neither is a reason for the server to end. Should it go on, pauses become longer.
+			// Either the connection has failed (the peer has reset it, or a filter or the network broke it), or a resource is
+			// exhausted. Neither is a reason to end the server. If it repeats, wait longer each time.
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 			select {
 			case <-ctx.Done():
@@ -152,7 +152,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 }
 
-// admit serves a connection if there is a place for it.
+// admit serves a connection if a place is free.
 func (s *Server) admit(ctx context.Context, c conn) {
 	p := s.places.take(c)
 	if p == nil {
@@ -165,14 +165,14 @@ func (s *Server) admit(ctx context.Context, c conn) {
 	}()
 }
 
-// serve answers a client: a line for its line, and then an echo.
+// serve answers the client's line with the server's line, and then echoes.
 func (s *Server) serve(ctx context.Context, p *place) {
 	c := p.conn
-	if setTimeout(c.fd, s.Patience) != nil {
+	if setTimeout(c.fd, s.Timeout) != nil {
 		return
 	}
-	// The timeout of the socket is for each byte, this one for all of the greeting.
-	slow := time.AfterFunc(s.Patience, p.wake)
+	// The timeout of the socket applies to each byte, this one to the whole line.
+	slow := time.AfterFunc(s.Timeout, p.wake)
 	said, err := greeting(c)
 	if !slow.Stop() {
 		return
@@ -180,7 +180,7 @@ func (s *Server) serve(ctx context.Context, p *place) {
 	defer time.AfterFunc(clientSeconds*time.Second, p.wake).Stop()
 	until := time.Now().Add(clientSeconds * time.Second)
 	if string(said) != clientLine {
-		// Somebody else's client, which may want an echo.
+		// This is another program, which may expect an echo.
 		if _, werr := c.Write(said); werr == nil && err == nil {
 			echo(c, until)
 		}
@@ -199,7 +199,7 @@ func (s *Server) serve(ctx context.Context, p *place) {
 	}
 }
 
-// greeting reads what a client says, up to the end of a line of ours, or where that says something else.
+// greeting reads the first line of a client. It stops at the first byte that differs from clientLine.
 func greeting(c conn) ([]byte, error) {
 	var said []byte
 	for b := make([]byte, 1); len(said) < len(clientLine); {
@@ -214,7 +214,7 @@ func greeting(c conn) ([]byte, error) {
 	return said, nil
 }
 
-// echo returns what comes, until the client's end, or until it has been enough.
+// echo returns all data to the client until the client closes the connection, or the time is over.
 func echo(c conn, until time.Time) {
 	b := make([]byte, 64<<10)
 	for time.Now().Before(until) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package check finds out whether a host, and the path from it to a peer, can speak SMC, and why not.
+// Package check finds out whether a host, and the path from it to a peer, can use SMC, and why not.
 //
-// A Reader collects facts into a Snapshot. Conditions judge them: each is a pure function over a Snapshot, with what to
-// say and what to do about it. Client and Server make a real connection and tell what moved its bytes.
+// A Reader collects facts into a Snapshot. Conditions judge them: each is a pure function of a Snapshot, with a description of
+// the fault and a remedy. Client and Server make a real connection and find out what carries it.
 package check
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/smckit/smckit/pkg/pnet"
 )
 
-// Snapshot is what is known of a host at one moment. It holds facts; what they mean is for conditions to say.
+// Snapshot contains the facts about a host at one moment. Conditions judge them.
 type Snapshot struct {
 	Kernel    Kernel
 	Module    Module
@@ -23,84 +23,84 @@ type Snapshot struct {
 	Control   Control
 	Identity  Identity
 	Namespace Namespace
-	// Settings holds sysctls by their names with dots. One that the kernel does not have is not there.
+	// Settings contains sysctls by their names with dots. It does not contain sysctls that the kernel lacks.
 	Settings map[string]int
-	// Interfaces are those of the network namespace.
+	// Interfaces are the interfaces of the network namespace.
 	Interfaces []Interface
-	// Adapters are RDMA and ISM devices, and PCI functions that would be some if they had a driver, or power.
+	// Adapters are RDMA and ISM devices, and PCI functions that would be such devices if they had a driver or were switched on.
 	Adapters []ism.Device
-	// Ports are those of RDMA devices.
+	// Ports are the ports of RDMA devices.
 	Ports []Port
-	// ISM are the devices for SMC-D that the module knows.
+	// ISM are the SMC-D devices that the module knows.
 	ISM []netlinksmc.Device
 	// Table is the PNET table.
 	Table pnet.Table
 	Rules Rules
-	// Fallbacks counts connections that fell back to TCP; nil if the module does not tell. Connections are those that
-	// did not.
+	// Fallbacks counts connections that fell back to TCP; it is nil if the module does not report them. Connections counts
+	// those that did not fall back.
 	Fallbacks   *netlinksmc.FallbackStats
 	Connections uint64
-	// Path is the way to a peer, nil if none was asked for.
+	// Path is the path to a peer, nil if the user has not named one.
 	Path *Path
-	// Live is what became of a connection to a peer, nil if none was tried.
+	// Live is the result of a test connection to a peer, nil if there was none.
 	Live *Live
-	// Unknown says what could not be found out, a line each.
+	// Unknown has a line for each fact that could not be read.
 	Unknown []string
 }
 
-// Kernel is the running kernel, and what it says about modules.
+// Kernel describes the running kernel and its restrictions on modules.
 type Kernel struct {
 	Release string
-	// ModulesDisabled means that no module can be loaded any more until the next boot.
+	// ModulesDisabled means that no module can be loaded until the next boot.
 	ModulesDisabled bool
 	// SignaturesForced means that only signed modules can be loaded.
 	SignaturesForced bool
 }
 
-// Module is the AF_SMC module: the one that runs, and the one that is installed for this kernel.
+// Module describes the AF_SMC module that is loaded, and the one that is installed for this kernel.
 type Module struct {
-	// Loaded means that there is a module or built-in code of that name.
+	// Loaded means that the module is loaded or built in, and BuiltIn that it is built in.
 	Loaded, BuiltIn bool
-	// Ours means that what is loaded is smckit's module.
+	// Ours means that smckit's module is loaded.
 	Ours                       bool
 	Version, SrcVersion, Taint string
-	// SMCR and SMCD say whether it was loaded with these switched on; nil if it has no such switch.
+	// SMCR and SMCD are the parameters smcr and smcd of the loaded module, nil if it does not have them.
 	SMCR, SMCD *bool
-	// File is where the module is installed, empty if it is not. The others describe that file, and are empty where it
-	// could not be read.
+	// File is the installed module, empty if there is none. The other fields describe that file. They are empty if it could not
+	// be read.
 	File, FileVermagic, FileSrcVersion string
 	FileSigned                         bool
 	// Blocked is the line of modprobe's configuration that keeps the kernel from loading it, with its file.
 	Blocked string
 }
 
-// Sockets says what became of making sockets; nil is success.
+// Sockets contains the errors of making sockets, nil for success.
 type Sockets struct {
 	IPv4, IPv6, IPProto error
 }
 
-// Available says whether a program gets AF_SMC sockets.
+// Available reports whether a program gets AF_SMC sockets.
 func (s Sockets) Available() bool { return s.IPv4 == nil }
 
-// Control says how the interfaces for administrators answer; nil is success.
+// Control contains the errors of the interfaces for administrators, nil for success.
 type Control struct {
 	Netlink, PNET, Diag error
-	// Info is what the module says of itself; nil if it does not.
+	// Info is the module's description of itself, nil if it does not provide one.
 	Info *netlinksmc.SystemInfo
 }
 
 // Identity are the enterprise IDs of the host.
 type Identity struct {
-	// Known is false if the module does not tell.
+	// Known is false if the module does not report the IDs.
 	Known bool
 	UEIDs []string
 	SEID  *netlinksmc.SEID
 }
 
-// HasEID says whether there is an EID that version 2 can use.
+// HasEID reports whether there is an EID that version 2 can use.
 func (i Identity) HasEID() bool { return len(i.UEIDs) > 0 || i.SEID != nil && i.SEID.Enabled }
 
-// Namespace is the network namespace that all of this is about.
+// Namespace describes the network namespace of the snapshot.
 type Namespace struct {
 	Initial bool
 	// RDMAExclusive means that each RDMA device belongs to one network namespace only.
@@ -117,7 +117,7 @@ type Interface struct {
 	MTU                   int
 	Addresses             []netip.Prefix
 	PNETID                ism.PNETID
-	// Below is the interface that this one is stacked on, empty if it is on none. VLAN is its VLAN ID, 0 for none.
+	// Below is the interface on which this one is stacked, empty if there is none. VLAN is its VLAN ID, 0 for none.
 	Below string
 	VLAN  int
 }
@@ -128,7 +128,7 @@ type Port struct {
 	Number   uint8
 	RoCE     bool
 	Software bool
-	// State is "ACTIVE" and the like, NetDev the interface in this network namespace, empty if there is none.
+	// State is "ACTIVE" and the like. NetDev is the interface of the port, empty if it is not in this network namespace.
 	State, NetDev string
 	PNETID        ism.PNETID
 	GIDs          []GID
@@ -137,39 +137,39 @@ type Port struct {
 // GID is an address of an RDMA port.
 type GID = ism.GID
 
-// Rules are what filters packets, as far as it matters to SMC.
+// Rules are the packet filter rules and IPsec policies that affect SMC.
 type Rules struct {
 	// Readable is false if the caller may not read them.
 	Readable bool
-	// Strips are rules that take the option of SMC out of TCP's handshake; Drops those that drop RoCEv2.
+	// Strips are the rules that remove the SMC option from TCP's handshake, and Drops those that drop RoCEv2.
 	Strips, Drops []Rule
-	// LegacyStrip means that the old iptables have loaded what can remove TCP options.
+	// LegacyStrip means that legacy iptables have loaded TCPOPTSTRIP, which can remove TCP options.
 	LegacyStrip bool
 	// IPsec is the number of IPsec policies.
 	IPsec int
 }
 
-// Rule names a rule of nftables, or of iptables on top of it.
+// Rule identifies a rule of nftables, or of iptables on top of nftables.
 type Rule struct {
 	Family, Table, Chain string
 	Handle               uint64
 }
 
-// Path is the way to a peer.
+// Path describes the path to a peer.
 type Path struct {
-	// Host is what was asked for, Peer its address.
+	// Host is the name or address that the user gave, and Peer its address.
 	Host string
 	Peer netip.Addr
-	// ResolveErr and RouteErr say why there is no address, or no route.
+	// ResolveErr and RouteErr are the errors of finding the address and the route.
 	ResolveErr, RouteErr error
 	// Local means that the peer is this host.
 	Local bool
-	// Interface is where packets leave by, Source their address, Gateway the router; invalid if there is none.
+	// Interface is the outgoing interface, Source the source address, and Gateway the router, invalid if there is none.
 	Interface       string
 	Source, Gateway netip.Addr
-	// MTU is that of the route, 0 if it has none of its own.
+	// MTU is the MTU of the route, 0 if the route does not set one.
 	MTU int
-	// Neighbour is the state of the next hop: "reachable", "failed" and the like, empty if it is not known yet.
+	// Neighbour is the state of the next hop: "reachable", "failed" and the like, empty if it is unknown.
 	Neighbour string
 }
 
@@ -182,11 +182,11 @@ func (s *Snapshot) Interface(name string) *Interface {
 	return &s.Interfaces[i]
 }
 
-// base returns the lowest interface below the one with that name, and the first VLAN on the way, as the module finds them.
-// A bond is the lowest: it is what RDMA devices are bound to.
+// base returns the lowest interface below the one with that name, and the ID of the first VLAN on the way down to it, by the
+// rules of the module. The module stops at a bond, because RDMA devices are bound to it.
 func (s *Snapshot) base(name string) (string, int) {
 	vlan := 0
-	// No stack is deeper than the kernel allows.
+	// The kernel allows at most 8 levels of stacked interfaces.
 	for range 8 {
 		i := s.Interface(name)
 		if i == nil || i.Below == "" || i.Kind == "bond" {
@@ -219,5 +219,5 @@ func (s *Snapshot) Setting(name string, def int) int {
 	return def
 }
 
-// on says whether a switch of the module is on, or does not exist.
+// on reports whether a switch of the module is on, or does not exist.
 func on(s *bool) bool { return s == nil || *s }

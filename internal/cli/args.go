@@ -10,10 +10,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// ExpandLong completes abbreviated long options as GNU getopt_long does: `--list` becomes `--listening` where that is
-// the only option it can mean. Options named in first are preferred over all others, so that an option of ours never
-// makes an abbreviation ambiguous that people have in their scripts. What stays ambiguous or unknown is left for the
-// parser to refuse.
+// ExpandLong completes abbreviated long options like GNU getopt_long: `--list` becomes `--listening` if no other option
+// matches. Options named in first are preferred over all others, so that our own options never make an abbreviation ambiguous
+// that existing scripts use. ExpandLong does not change ambiguous and unknown options: the parser refuses them.
 func ExpandLong(root *cobra.Command, first []string, args []string) []string {
 	all := longOptions(root)
 	out := slices.Clone(args)

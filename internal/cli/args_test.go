@@ -26,7 +26,7 @@ func TestExpandLong(t *testing.T) {
 		"--al":             "--all",
 		"--a":              "--all",
 		"--listen":         "--listening",
-		"--l":              "--listening", // ours, --local, does not count
+		"--l":              "--listening", // --local, which is ours, does not count
 		"--lo":             "--local",
 		"--w":              "--wide",
 		"--wa":             "--wa", // --watch or --watch-all

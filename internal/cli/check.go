@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Check reads a command line as Run does, and carries nothing out. It returns what is wrong with commands, options, their
-// values and the number of operands; what a command finds out only while it runs, Check does not see. It is for tests of
-// command lines in documents.
+// Check reads a command line like Run, but does not run the command. It returns errors in commands, options, their values and
+// the number of operands. It does not find errors that a command detects only while it runs. It is for tests of command lines
+// in documents.
 func Check(t Tool, args []string) error {
 	env := &Env{
 		In: strings.NewReader(""), Out: io.Discard, Err: io.Discard,
@@ -26,7 +26,7 @@ func Check(t Tool, args []string) error {
 	return root.Execute()
 }
 
-// disarm takes away what the tree would carry out.
+// disarm replaces all functions that the commands of the tree would run.
 func disarm(cmd *cobra.Command) {
 	cmd.PersistentPreRun, cmd.PersistentPreRunE = nil, nil
 	cmd.PreRun, cmd.PreRunE = nil, nil

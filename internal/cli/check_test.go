@@ -14,7 +14,7 @@ func TestCheck(t *testing.T) {
 	tool := Tool{
 		Name: "tool",
 		New: func(env *Env) *cobra.Command {
-			ran := func(*cobra.Command, []string) error { t.Error("something was carried out"); return nil }
+			ran := func(*cobra.Command, []string) error { t.Error("a command has run"); return nil }
 			root := &cobra.Command{Use: "tool", Args: cobra.NoArgs, RunE: ran}
 			root.Flags().Int("port", 0, "")
 			AddNetNSFlag(root, env)

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Env is everything a command touches of the process it runs in. Commands take it as a value instead of reaching for
-// package os, so that tests can run them in memory.
+// Env contains everything that a command uses of its process. Commands use an Env instead of package os, so that tests can run
+// them in memory.
 type Env struct {
 	// In is standard input.
 	In io.Reader
@@ -20,7 +20,7 @@ type Env struct {
 	Out io.Writer
 	// Err is standard error, never buffered.
 	Err io.Writer
-	// Terminal says whether Out is a terminal.
+	// Terminal reports whether Out is a terminal.
 	Terminal bool
 	// Getenv reads an environment variable.
 	Getenv func(string) string

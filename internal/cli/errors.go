@@ -9,12 +9,12 @@ import (
 
 // Exit statuses, the same for every command.
 const (
-	ExitOK      = 0 // done, also when there was nothing to show
-	ExitFailure = 1 // the command was understood and could not be carried out
+	ExitOK      = 0 // done, also if there was nothing to show
+	ExitFailure = 1 // the command is valid but failed
 	ExitUsage   = 2 // the command line is wrong
 )
 
-// UsageError is a mistake in the command line, found before anything was asked of the system.
+// UsageError is a mistake in the command line, found before the command has accessed the system.
 type UsageError struct{ Err error }
 
 func (e *UsageError) Error() string { return e.Err.Error() }
@@ -25,12 +25,12 @@ func Usagef(format string, args ...any) error {
 	return &UsageError{Err: fmt.Errorf(format, args...)}
 }
 
-// StatusError ends a command with Status and prints nothing: the command has reported already.
+// StatusError ends a command with Status and prints nothing: the command has already printed its messages.
 type StatusError struct{ Status int }
 
 func (e *StatusError) Error() string { return fmt.Sprintf("exit status %d", e.Status) }
 
-// exitStatus maps an error to the exit status that stands for it.
+// exitStatus returns the exit status for an error.
 func exitStatus(err error) int {
 	var usage *UsageError
 	var status *StatusError

@@ -34,10 +34,10 @@ type Tool struct {
 	Long []string
 }
 
-// Main runs t in this process and returns its exit status. A command that a signal has ended dies of that signal: then a shell
-// reports 128 and its number, and systemd takes a stopped service for that, not for a failed one.
+// Main runs t in this process and returns its exit status. A command that a signal has interrupted kills itself with that
+// signal: then a shell reports 128 plus its number, and systemd regards a stopped service as stopped, not as failed.
 func Main(t Tool) int {
-	// A write to a closed pipe is an error like any other: the signal would end a command between two of its changes.
+	// Handle a write to a closed pipe like any other error. The signal would end a command between two of its changes.
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
@@ -45,7 +45,7 @@ func Main(t Tool) int {
 	signal.Notify(caught, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		s := <-caught
-		// A second signal ends the process at once, should a command not heed the first.
+		// A second signal ends the process at once, in case the command ignores the first.
 		signal.Stop(caught)
 		cancel(&Interrupted{s.(syscall.Signal)})
 	}()
@@ -61,12 +61,12 @@ func Main(t Tool) int {
 	return status
 }
 
-// Interrupted is the cause of a context that a signal has ended.
+// Interrupted is the cause of a context that a signal has cancelled.
 type Interrupted struct{ Signal syscall.Signal }
 
 func (i *Interrupted) Error() string { return i.Signal.String() }
 
-// interruptedBy returns the signal that has ended ctx; 0 if none has.
+// interruptedBy returns the signal that has cancelled ctx, or 0.
 func interruptedBy(ctx context.Context) syscall.Signal {
 	var i *Interrupted
 	if errors.As(context.Cause(ctx), &i) {
@@ -75,11 +75,11 @@ func interruptedBy(ctx context.Context) syscall.Signal {
 	return 0
 }
 
-// signalStatus is the exit status of shells for a command that a signal has ended.
+// signalStatus returns the exit status that shells report for a command killed by a signal.
 func signalStatus(s syscall.Signal) int { return 128 + int(s) }
 
-// Run runs t with args (without the program name) in env and returns its exit status. Everything a failing command says
-// is one line on env.Err, prefixed with the tool's name.
+// Run runs t with args (without the program name) in env and returns its exit status. A failing command prints one line on
+// env.Err, prefixed with the tool's name.
 func Run(ctx context.Context, t Tool, env *Env, args []string) int {
 	out := env.Out
 	env.buf = bufio.NewWriterSize(out, 64<<10)
@@ -101,7 +101,7 @@ func execute(ctx context.Context, t Tool, env *Env, args []string) error {
 	return root.ExecuteContext(ctx)
 }
 
-// read builds the command tree, and gives it the command line in cobra's spelling.
+// read builds the command tree and sets its command line, converted to the spelling of cobra.
 func read(t Tool, env *Env, args []string) (*cobra.Command, error) {
 	root := Tree(t, env)
 	if t.Rewrite != nil && !completing(args) {
@@ -116,20 +116,20 @@ func read(t Tool, env *Env, args []string) (*cobra.Command, error) {
 			return nil, err
 		}
 	}
-	// To cobra, nil is not an empty command line: it would read os.Args.
+	// Do not pass nil for an empty command line: cobra would read os.Args.
 	root.SetArgs(append([]string{}, args...))
 	return root, nil
 }
 
-// Tree returns t's commands as they are when it runs in env, for what describes them: manuals, completions.
+// Tree returns the command tree of t as it is when t runs in env, for manuals and completions.
 func Tree(t Tool, env *Env) *cobra.Command {
 	root := t.New(env)
 	prepare(root, t, env)
 	return root
 }
 
-// findCommand refuses a sub-command that does not exist. cobra does too, but with an error that cannot be told from
-// those of the command itself.
+// findCommand refuses a sub-command that does not exist. cobra does so too, but its error cannot be distinguished from those of
+// the command itself.
 func findCommand(root *cobra.Command, args []string) error {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd(args...)
@@ -139,12 +139,12 @@ func findCommand(root *cobra.Command, args []string) error {
 	return nil
 }
 
-// completing says whether a shell asks for completions, with arguments that are unfinished.
+// completing reports whether a shell asks for completions. The arguments are incomplete then.
 func completing(args []string) bool {
 	return len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd)
 }
 
-// prepare sets what is the same for every tree: streams, version, and that cobra itself prints neither errors nor usage.
+// prepare sets the streams and the version of a tree, and keeps cobra from printing errors and usage itself.
 func prepare(root *cobra.Command, t Tool, env *Env) {
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
@@ -180,7 +180,7 @@ func report(ctx context.Context, t Tool, env *Env, err error) int {
 	switch {
 	case err == nil, errors.As(err, &silent):
 	case errors.Is(err, syscall.EPIPE):
-		// The reader has seen enough (| head): nobody is left to tell.
+		// The reader has closed the pipe (| head), so do not print an error.
 		return ExitFailure
 	case errors.Is(err, context.Canceled):
 		return signalStatus(cmp.Or(interruptedBy(ctx), syscall.SIGINT))

@@ -116,13 +116,14 @@ func TestRun(t *testing.T) {
 				t.Errorf("standard error (-want +got):\n%s", diff)
 			}
 			if env.Out != io.Writer(out) {
-				t.Error("Run has left its buffer behind")
+				t.Error("Run has not removed its buffer")
 			}
 		})
 	}
 }
 
-// TestSignals has a signal end a command: the command dies of it, and its status in this process is that of shells.
+// TestSignals interrupts a command with a signal. The process must be killed by the signal, and Run must return the status of
+// shells.
 func TestSignals(t *testing.T) {
 	const asTool = "SMCKIT_CLI_TEST"
 	wait := Tool{Name: "tool", New: func(env *Env) *cobra.Command {
@@ -166,7 +167,7 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestRunHelps has what cobra adds to every tree.
+// TestRunHelps checks the commands and options that cobra adds to every tree.
 func TestRunHelps(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                          "Usage:",
@@ -263,7 +264,7 @@ func TestRewrite(t *testing.T) {
 }
 
 func TestNetNS(t *testing.T) {
-	// Inside the namespace, where the command was started anew.
+	// Inside the namespace, where the command has been executed again.
 	env, out, _ := testEnv()
 	env.Getenv = func(name string) string { return map[string]string{netnsEnv: "a"}[name] }
 	if status := Run(context.Background(), testTool(nil), env, []string{"list", "-Na"}); status != ExitOK || out.Len() == 0 {

@@ -46,11 +46,11 @@ func completeNetNS(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// EnterNetNS starts the running command anew, with the same arguments, inside the named network namespace and a mount
-// namespace whose /sys shows it. A namespace belongs to a thread, and a Go program has many: executing again is the one
-// way to have the whole process, with its netlink sockets and its sysfs, in one place. It returns only on failure.
+// EnterNetNS executes the running command again, with the same arguments, inside the named network namespace and a mount
+// namespace whose /sys shows it. A namespace belongs to a thread, and a Go program has many threads. Executing again is the
+// only way to move the whole process, with its netlink sockets and its sysfs. EnterNetNS returns only on failure.
 func EnterNetNS(name string) error {
-	// An empty name is a script's unset variable: it must not stand for the namespace that the command runs in.
+	// Refuse an empty name: it comes from a script's unset variable and must not mean the current namespace.
 	if strings.ContainsRune(name, '/') || name == "" || name == "." || name == ".." {
 		return Usagef("network namespace %q: give a name as 'ip netns list' shows it, not a path", name)
 	}
@@ -63,7 +63,7 @@ func EnterNetNS(name string) error {
 	}
 	defer f.Close()
 
-	// The thread stays locked: after setns it is of no use to anything but exec.
+	// Keep the thread locked: after setns, it must not run anything except exec.
 	runtime.LockOSThread()
 	if err := setNetNS(int(f.Fd())); err != nil {
 		if errors.Is(err, unix.EPERM) {
@@ -83,7 +83,7 @@ func setNetNS(fd int) error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return err
 	}
-	// Keep our mounts from the rest of the system, but let its own arrive.
+	// Do not propagate our mounts to the rest of the system, but receive its mounts.
 	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("making mounts private: %w", err)
 	}

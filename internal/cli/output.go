@@ -16,8 +16,8 @@ import (
 	"github.com/olekukonko/tablewriter/tw"
 )
 
-// WriteJSON writes v as an indented JSON document with a final newline. By convention v is a struct whose first field
-// is `Schema int` with the tag `json:"schema"`: fields may be added under the same number, never removed or changed.
+// WriteJSON writes v as an indented JSON document with a final newline. By convention v is a struct whose first field is
+// `Schema int` with the tag `json:"schema"`. Fields may be added without a new schema number, but never removed or changed.
 func WriteJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
@@ -25,16 +25,16 @@ func WriteJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// WriteJSONLine writes v as one line of JSON, for output that goes on (--watch).
+// WriteJSONLine writes v as one line of JSON, for continuous output (--watch).
 func WriteJSONLine(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
 }
 
-// WriteTable writes rows under header with columns separated by two blanks, no lines, and no blanks at the end of a
-// row, which would wrap as empty lines. It never cuts a cell: a table wider than the terminal wraps there, so that
-// scripts and eyes see the same text.
+// WriteTable writes rows under header with columns separated by two blanks, no lines, and no blanks at the end of a row, which
+// would wrap as empty lines. It never truncates a cell: the terminal wraps a table that is too wide, so that scripts and users
+// get the same text.
 func WriteTable(w io.Writer, header []string, rows [][]string) error {
 	var buf bytes.Buffer
 	t := tablewriter.NewTable(&buf,
@@ -66,7 +66,7 @@ func WriteTable(w io.Writer, header []string, rows [][]string) error {
 	if err := t.Render(); err != nil {
 		return fmt.Errorf("table: %w", err)
 	}
-	// The library pads the last column too, and keeps errors of its writer to itself.
+	// The library pads the last column too, and does not return errors of its writer.
 	for line := range strings.Lines(buf.String()) {
 		if _, err := io.WriteString(w, strings.TrimRight(line, " \n")+"\n"); err != nil {
 			return err
@@ -75,8 +75,8 @@ func WriteTable(w io.Writer, header []string, rows [][]string) error {
 	return nil
 }
 
-// Printable returns s with every byte that is not part of valid UTF-8 and every control character as \xNN, so that a
-// name chosen by somebody else cannot drive the terminal.
+// Printable replaces every byte that is not part of valid UTF-8, and every control character, by \xNN, so that a name chosen by
+// others cannot control the terminal.
 func Printable(s string) string {
 	clean := true
 	for _, r := range s {

@@ -22,7 +22,7 @@ const clearScreen = "\x1b[H\x1b[2J"
 type Watch struct {
 	// Every is the time from the end of one round to the next; 0 shows the listing once.
 	Every time.Duration
-	// Wait waits for a duration or the end of the context; nil means the clock. Tests put their own.
+	// Wait waits for a duration or the end of the context; nil means a real timer. Tests replace it.
 	Wait func(ctx context.Context, d time.Duration) error
 }
 
@@ -31,11 +31,11 @@ func (w *Watch) AddFlag(fs *pflag.FlagSet) {
 	fs.Var((*watchValue)(w), "watch", "repeat every `SECONDS` until interrupted; with --json one line per round")
 }
 
-// On says whether the option was given.
+// On reports whether the option was given.
 func (w *Watch) On() bool { return w.Every > 0 }
 
-// Run calls round once, or again and again. Between rounds a terminal is cleared; elsewhere separator is written, an
-// empty line for text.
+// Run calls round once, or repeatedly if the option was given. Between rounds it clears a terminal, and writes separator to
+// other outputs.
 func (w *Watch) Run(ctx context.Context, env *Env, separator string, round func() error) error {
 	for n := 0; ; n++ {
 		switch {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conf reads and writes the files that keep the configuration of AF_SMC over a reboot: the PNET table, the
-// enterprise IDs and the settings. It asks no kernel.
+// Package conf reads and writes the files that keep the configuration of AF_SMC over a reboot: the PNET table, the enterprise
+// IDs and the settings. It does not access the kernel.
 package conf
 
 import (
@@ -15,20 +15,20 @@ import (
 	"github.com/smckit/smckit/pkg/pnet"
 )
 
-// Dir is where the files are.
+// Dir is the directory of the files.
 const Dir = "/etc/smc"
 
-// Names of the files in a directory. A file that is missing says nothing.
+// Names of the files in a directory. A missing file counts as empty.
 const (
 	PNETFile     = "pnet.conf"
 	EIDFile      = "eid.conf"
 	SettingsFile = "smc.conf"
 )
 
-// maxSize only keeps a wrong file from being taken for one of ours.
+// maxSize exists only to reject files of another kind.
 const maxSize = pnet.MaxFileSize
 
-// Config is what the files of a directory say.
+// Config is the parsed content of the files of a directory.
 type Config struct {
 	// Table is the PNET table; nil if the file has no entry, or is missing.
 	Table pnet.Table
@@ -42,15 +42,15 @@ type Error struct {
 	File string
 	// Line counts from 1.
 	Line int
-	// Text says what is wrong, and what to do.
+	// Text describes the mistake and the remedy.
 	Text string
 }
 
 // Error returns file:line: and the text.
 func (e *Error) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Text) }
 
-// Load reads the files of a directory. The first mistake in any of them is the error, and then nothing is returned: it is
-// an *Error or a *pnet.ParseError, which say where it is, unless the file could not be read.
+// Load reads and parses the files of a directory. It returns the first mistake as an *Error or a *pnet.ParseError, which
+// contain the file and the line, and other errors if it cannot read a file. With an error it returns no configuration.
 func Load(dir string) (Config, error) {
 	var c Config
 	texts, err := Read(dir)
@@ -60,7 +60,7 @@ func Load(dir string) (Config, error) {
 	return texts.Parse(dir)
 }
 
-// Texts are the contents of the files of a directory, by their names. A file that is missing is not there.
+// Texts are the contents of the files of a directory, by their names, without missing files.
 type Texts map[string]string
 
 // Read reads the files of a directory, which must exist.
@@ -88,7 +88,7 @@ func Read(dir string) (Texts, error) {
 	return texts, nil
 }
 
-// readFile reads a file, a bit more of it than one of ours can have.
+// readFile reads at most maxSize+1 bytes of a file, so that parseLines notices files that are too large.
 func readFile(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -116,8 +116,8 @@ func (t Texts) Parse(dir string) (Config, error) {
 	return Config{Table: table, EIDs: eids, Settings: settings}, nil
 }
 
-// parseLines calls f with each line that has something but blanks and a comment, which it does not see. name is that of
-// the file. A '#' begins a comment at the start of a word.
+// parseLines calls f with each line that has content besides blanks and a comment. It removes the comment. name is the name of
+// the file. A '#' begins a comment only at the start of a word.
 func parseLines(text, name string, f func(line string) error) error {
 	if len(text) > maxSize {
 		return &Error{name, 1, fmt.Sprintf("the file is larger than %d bytes: this is something else", maxSize)}
@@ -140,10 +140,10 @@ func parseLines(text, name string, f func(line string) error) error {
 	return nil
 }
 
-// bom is the byte order mark that some editors put in front of a text.
+// bom is the byte order mark that some editors write at the start of a text.
 const bom = "\ufeff"
 
-// split takes a line, which may have its end, apart into what counts, and the blanks and the comment that follow it.
+// split splits a line, with or without its line end, into the content, and the blanks and the comment after it.
 func split(line string) (content, comment string) {
 	line = strings.TrimPrefix(strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"), bom)
 	end := len(line)
@@ -161,14 +161,14 @@ func split(line string) (content, comment string) {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
-// fields returns the words of a line. Blanks are those of isBlank: strings.Fields knows more of them.
+// fields returns the words of a line. It splits at the blanks of isBlank only; strings.Fields would split at others, too.
 func fields(line string) []string {
 	return strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' })
 }
 
 func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 
-// maxQuoted is how much of a word the text of an error repeats.
+// maxQuoted limits how much of a word an error message quotes.
 const maxQuoted = 64
 
 // quote returns s in quotation marks, printable and not too long.

@@ -14,14 +14,14 @@ import (
 	"github.com/smckit/smckit/pkg/pnet"
 )
 
-// packaged are the files that are installed.
+// packaged is the directory of the files that packages install.
 const packaged = "../../packaging/etc/smc"
 
 func TestParseEIDs(t *testing.T) {
 	tests := []struct {
 		text string
 		want EIDs
-		err  string // a part of the error, from the line number on
+		err  string // prefix of the error, from the line number on
 	}{
 		{text: ""},
 		{text: "# nothing\n\n   # at all\n"},
@@ -137,7 +137,7 @@ func TestKernelSettings(t *testing.T) {
 			*map[string]*uint64{"min": &s.Min, "max": &s.Max, "init": &s.Default}[n[1]] = value
 		}
 		s.Zero = strings.Contains(m[1], "KIND_BUFFER")
-		// That one is not a sysctl.
+		// This parameter is not a sysctl.
 		if s.Name != "port_add_delay" {
 			got = append(got, s)
 		}
@@ -157,7 +157,7 @@ func TestKernelSettings(t *testing.T) {
 	}
 }
 
-// TestPackaged reads the files that are installed: they say nothing, and each comment of a line says the default.
+// TestPackaged checks that the files that packages install set nothing, and that the commented-out lines contain the defaults.
 func TestPackaged(t *testing.T) {
 	c, err := Load(packaged)
 	if err != nil {
@@ -188,7 +188,7 @@ func TestPackaged(t *testing.T) {
 	}
 }
 
-// TestLoad has a mistake in each file in turn, and files that cannot be read.
+// TestLoad loads directories with a mistake in each file in turn, and with files that cannot be read.
 func TestLoad(t *testing.T) {
 	good := Texts{PNETFile: "add NET1 eth eth0\n", EIDFile: "A\n", SettingsFile: "rmem = 65536\n"}
 	bad := Texts{PNETFile: "\nadd NET1 eth\n", EIDFile: "A\na\n", SettingsFile: "\nrmem\n"}
@@ -268,7 +268,7 @@ func TestWriteFile(t *testing.T) {
 	if err := WriteFile(filepath.Join(dir, "nosuch", "x"), "x"); err == nil {
 		t.Error("written without a directory")
 	}
-	// Nothing is left of what was in between.
+	// WriteFile leaves no temporary files.
 	if names, _ := filepath.Glob(filepath.Join(dir, ".*")); len(names) > 0 {
 		t.Errorf("left over: %q", names)
 	}

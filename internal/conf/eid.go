@@ -11,26 +11,26 @@ import (
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
-// MaxUEIDs is how many user EIDs the kernel keeps.
+// MaxUEIDs is the maximum number of user EIDs in the kernel.
 const MaxUEIDs = 4
 
 // EIDs are the enterprise IDs of a host.
 type EIDs struct {
 	// User are the user EIDs.
 	User []string
-	// System says whether the system EID is used; nil if nothing is said about it.
+	// System is whether to use the system EID; nil leaves it as it is.
 	System *bool
 }
 
-// The line about the system EID, which no user EID can look like: those have no small letters. The words are
-// those of smcd.
+// Words of the line about the system EID. They are those of smcd. No user EID can look like this line, because user EIDs have
+// no lower-case letters.
 const (
 	systemWord  = "seid"
 	enableWord  = "enable"
 	disableWord = "disable"
 )
 
-// SystemWord returns the word for whether the system EID is used.
+// SystemWord returns the word that enables or disables the system EID.
 func SystemWord(enabled bool) string {
 	if enabled {
 		return enableWord
@@ -38,8 +38,8 @@ func SystemWord(enabled bool) string {
 	return disableWord
 }
 
-// ParseEIDs parses the text of a file of EIDs: a user EID in each line, and perhaps 'seid enable' or 'seid disable'. name is
-// that of the file. The error is an *Error.
+// ParseEIDs parses the text of a file of EIDs: lines with a user EID each, and optionally 'seid enable' or 'seid disable'. name
+// is the name of the file. The error is an *Error.
 func ParseEIDs(text, name string) (EIDs, error) {
 	var e EIDs
 	err := parseLines(text, name, e.parseLine)
@@ -77,7 +77,7 @@ func (e *EIDs) parseLine(line string) error {
 	return nil
 }
 
-// parseSystem parses what follows systemWord.
+// parseSystem parses the words after systemWord.
 func (e *EIDs) parseSystem(words []string) error {
 	if e.System != nil {
 		return fmt.Errorf("a line about the system EID is there already: remove one of them")

@@ -11,18 +11,19 @@ import (
 	"github.com/smckit/smckit/pkg/pnet"
 )
 
-// place is how each mistake begins.
-var place = regexp.MustCompile(`^f:[1-9][0-9]*:`)
+// position matches the file and line at the start of each error.
+var position = regexp.MustCompile(`^f:[1-9][0-9]*:`)
 
-// refused checks an error, and says whether there is one.
+// refused checks the form of an error, and reports whether there is one.
 func refused(t *testing.T, err error) bool {
-	if err != nil && (!place.MatchString(err.Error()) || strings.Contains(err.Error(), "\n")) {
+	if err != nil && (!position.MatchString(err.Error()) || strings.Contains(err.Error(), "\n")) {
 		t.Errorf("error without a place: %q", err)
 	}
 	return err != nil
 }
 
-// FuzzEIDs checks that a text that is taken says the same once more, and after other EIDs were merged into it says those.
+// FuzzEIDs checks that the EIDs of an accepted text do not change when they are formatted and parsed again, and that a text
+// contains the EIDs that were merged into it.
 func FuzzEIDs(f *testing.F) {
 	for _, seed := range []string{"", "A\nB.C # x\nseid disable\n", "seid enable", "A B", "\ufeffA\r\n", "#\nA"} {
 		f.Add(seed, "Z", true)
@@ -51,12 +52,12 @@ func FuzzEIDs(f *testing.F) {
 	})
 }
 
-// same compares EIDs, whose order has no meaning.
+// same compares EIDs independently of their order.
 func same(a, b EIDs) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a.Lines())), slices.Sorted(slices.Values(b.Lines())))
 }
 
-// FuzzSettings is likewise for settings.
+// FuzzSettings checks the same for settings.
 func FuzzSettings(f *testing.F) {
 	for _, seed := range []string{"", "rmem = 65536 # x\nloopback=off", "rmem", "= 1", "smcr_immediate = 1\n\n", "\ufeffrmem = 16384\r\n"} {
 		f.Add(seed, uint64(131072), uint64(1))
@@ -98,7 +99,7 @@ func FuzzSettings(f *testing.F) {
 	})
 }
 
-// FuzzTable merges a table into the text of another.
+// FuzzTable merges a table into the text of another table.
 func FuzzTable(f *testing.F) {
 	f.Add("add A eth eth0 # x\n# y", "add B eth eth0\nadd A ib rxe0 2")
 	f.Add("\ufeffadd A eth eth0\r\n", "add A eth eth0")

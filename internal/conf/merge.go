@@ -10,9 +10,9 @@ import (
 	"github.com/smckit/smckit/pkg/pnet"
 )
 
-// merge goes through the lines of a text that was parsed without a mistake and returns it with other contents. Lines
-// without contents, so comments, stay. replace gets the contents of a line and returns what shall stand in its place, with
-// the comment that follows; drop removes the line. added are new lines, for the end.
+// merge returns a text with changed lines. The text must have been parsed without a mistake. merge calls replace with the
+// content of each line that has one, keeps the comment of the line, and writes the returned content instead, or removes the
+// line if drop is true. Lines without content, such as comments, stay. added returns new lines for the end.
 func merge(text string, replace func(content string) (with string, drop bool), added func() []string) string {
 	var b strings.Builder
 	for raw := range strings.Lines(text) {
@@ -40,8 +40,8 @@ func merge(text string, replace func(content string) (with string, drop bool), a
 	return b.String()
 }
 
-// MergeTable returns the text of a table file, changed so that it has the entries of t; comments and the order of what stays
-// are kept. keep may keep an entry that is not in t. The error is that of pnet.Table.Format.
+// MergeTable changes the text of a table file so that it contains the entries of t. It keeps comments, and the order of the
+// entries that stay. An entry that is not in t stays if keep returns true. The error is that of pnet.Table.Format.
 func MergeTable(text string, t pnet.Table, keep func(pnet.Entry) bool) (string, error) {
 	if _, err := t.Format(); err != nil {
 		return "", err
@@ -66,8 +66,8 @@ func MergeTable(text string, t pnet.Table, keep func(pnet.Entry) bool) (string, 
 	}), nil
 }
 
-// MergeEIDs returns the text of a file of EIDs, changed so that it has those of e; comments are kept. What it says of the
-// system EID stays if e says nothing, and for want of user EIDs to go with 'seid disable' it goes.
+// MergeEIDs changes the text of a file of EIDs so that it contains those of e. It keeps comments. If e does not set the system
+// EID, the line about it stays, unless it is 'seid disable' and there is no user EID, which is not allowed.
 func MergeEIDs(text string, e EIDs) string {
 	left := e.Lines()
 	return merge(text, func(content string) (string, bool) {
@@ -84,8 +84,8 @@ func MergeEIDs(text string, e EIDs) string {
 	}, func() []string { return left })
 }
 
-// MergeSettings returns the text of a file of settings, changed so that it has these values: those which the file has
-// already, and besides those that are not the default. Comments, and settings without a value in values, stay.
+// MergeSettings changes the text of a file of settings so that it contains these values. It changes the settings that the file
+// contains, and adds others only if they differ from the default. Comments, and settings that are not in values, stay.
 func MergeSettings(text string, values map[string]uint64) string {
 	left := maps.Clone(values)
 	return merge(text, func(content string) (string, bool) {

@@ -9,21 +9,21 @@ import (
 	"strings"
 )
 
-// Setting is something that can be tuned, with a number for a value.
+// Setting is a tunable of the module whose value is a number.
 type Setting struct {
-	// Name is that of the file below /proc/sys/net/smc, except for HandshakeLimit.
+	// Name is the name of the file below /proc/sys/net/smc, except for HandshakeLimit.
 	Name string
-	// Min and Max are the limits of the value, and Default is what smckit's module begins with.
+	// Min and Max are the limits of the value. Default is the initial value in smckit's module.
 	Min, Max, Default uint64
-	// Zero says that 0 is a value, too, though it is below Min.
+	// Zero means that 0 is allowed although it is below Min.
 	Zero bool
-	// Stock says that only the kernel's own module has the setting.
+	// Stock means that only the kernel's own module has the setting.
 	Stock bool
-	// Words are other names of the values, from 0 on; empty for those that are plain numbers.
+	// Words are names for the values, from 0 on. It is empty if the values are plain numbers.
 	Words []string
 }
 
-// HandshakeLimit is the setting that is netlink's, which has it in more kernels than there are with net.smc.limit_smc_hs.
+// HandshakeLimit is the setting that is changed by netlink, because more kernels have it there than have net.smc.limit_smc_hs.
 const HandshakeLimit = "handshake_limit"
 
 // Find returns the setting of that name.
@@ -35,7 +35,7 @@ func Find(name string) (Setting, bool) {
 	return Settings[i], true
 }
 
-// Default returns what the setting of that name is at first. The name has to be one of a setting.
+// Default returns the default of the setting with that name, which must exist.
 func Default(name string) int {
 	s, ok := Find(name)
 	if !ok {
@@ -44,7 +44,7 @@ func Default(name string) int {
 	return int(s.Default)
 }
 
-// Format returns a value as it is written in the file.
+// Format returns a value in the format of the file.
 func (s Setting) Format(value uint64) string {
 	if value < uint64(len(s.Words)) {
 		return s.Words[value]
@@ -52,7 +52,7 @@ func (s Setting) Format(value uint64) string {
 	return strconv.FormatUint(value, 10)
 }
 
-// Parse parses a value: a number in the limits, or a word for one.
+// Parse parses a value: a number within the limits, or a word.
 func (s Setting) Parse(text string) (uint64, error) {
 	if i := slices.Index(s.Words, text); i >= 0 {
 		return uint64(i), nil
@@ -80,8 +80,8 @@ type Assignment struct {
 // String returns the line.
 func (a Assignment) String() string { return a.Setting.Name + " = " + a.Setting.Format(a.Value) }
 
-// ParseSettings parses the text of a file of settings: 'NAME = VALUE' in each line. name is that of the file. The error
-// is an *Error.
+// ParseSettings parses the text of a file of settings: 'NAME = VALUE' in each line. name is the name of the file. The error is
+// an *Error.
 func ParseSettings(text, name string) ([]Assignment, error) {
 	var all []Assignment
 	err := parseLines(text, name, func(line string) error {
@@ -115,7 +115,7 @@ func parseAssignment(line string) (Assignment, error) {
 	return Assignment{s, n}, err
 }
 
-// unknown reports a name that is not a setting's.
+// unknown returns the error for a name that is not the name of a setting.
 func unknown(name string) error {
 	if short, ok := strings.CutPrefix(name, "net.smc."); ok {
 		return fmt.Errorf("unknown setting %s: write names without 'net.smc.' (%s)", quote(name), quote(short))

@@ -11,8 +11,8 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// WriteFile puts text in the place of a file at once: who reads it meanwhile, or after a crash, sees the old or the new one. An
-// existing file keeps its mode and owner, and a symbolic link stays one.
+// WriteFile replaces a file atomically: readers see either the old or the new text, also after a crash. An existing file keeps
+// its mode and owner. If path is a symbolic link, WriteFile replaces its target.
 func WriteFile(path, text string) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
@@ -31,7 +31,7 @@ func WriteFile(path, text string) error {
 	return nil
 }
 
-// likeOld gives f the mode and the owner of the file at path, or those of a new one.
+// likeOld gives f the mode and the owner of the file at path, or the mode of a new file if there is none.
 func likeOld(f *os.File, path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -40,7 +40,7 @@ func likeOld(f *os.File, path string) error {
 	if err != nil {
 		return err
 	}
-	// The mode comes after the owner, which clears bits of it.
+	// Set the mode after the owner, because chown(2) clears bits of the mode.
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && (int(stat.Uid) != os.Geteuid() || int(stat.Gid) != os.Getegid()) {
 		if err := f.Chown(int(stat.Uid), int(stat.Gid)); err != nil {
 			return err

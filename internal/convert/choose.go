@@ -14,29 +14,29 @@ type Method string
 
 // Methods.
 const (
-	// Preload puts a library before the C library, which makes AF_SMC sockets where the program asks for TCP's.
+	// Preload loads a library before the C library. It makes AF_SMC sockets when the program asks for TCP sockets.
 	Preload Method = "preload"
-	// Seccomp has a supervisor answer the program's system calls.
+	// Seccomp starts a supervisor that answers the program's system calls.
 	Seccomp Method = "seccomp"
-	// None leaves the program alone, because either method would break it or have no effect.
+	// None does not change the program, because both methods would break it or have no effect.
 	None Method = "none"
 )
 
-// Choice is what was found out about a program.
+// Choice is the method for a program.
 type Choice struct {
 	Method Method
 	// Bits is 64, or 32 for a program that needs the library for 32 bits.
 	Bits int
-	// Why says in words what the method was chosen for.
+	// Why explains the choice for messages.
 	Why string
 }
 
-// mostInterpreters is how often an interpreter may be a script itself, as for the kernel.
+// mostInterpreters is how often an interpreter may be a script itself. The kernel has the same limit.
 const mostInterpreters = 4
 
-// Choose looks at the program at path, or at the one that interprets it, and chooses the method. The one that look finds by
-// its name is what env(1) in the first line of a script would start. Only errors of the program itself are returned: what an
-// interpreter lacks, the kernel will tell.
+// Choose inspects the program at path, or its interpreter if it is a script, and chooses the method. look finds a program by
+// its name; Choose uses it for scripts whose first line calls env(1). It returns only errors of the program itself. The kernel
+// will report errors of an interpreter.
 func Choose(path string, look func(name string) (string, error)) (Choice, error) {
 	f, err := Inspect(path)
 	if err != nil && !errors.Is(err, fs.ErrPermission) {
@@ -72,7 +72,7 @@ func choose(path string, f *File) Choice {
 	return Choice{Preload, 64, path + " is no ELF file"}
 }
 
-// interpreter returns the program that a script will be run by.
+// interpreter returns the program that will run a script.
 func interpreter(f *File, look func(string) (string, error)) string {
 	if f.Kind == KindText {
 		return Shell
@@ -82,7 +82,7 @@ func interpreter(f *File, look func(string) (string, error)) string {
 	}
 	for word := range strings.FieldsSeq(f.Argument) {
 		if strings.HasPrefix(word, "-") || strings.Contains(word, "=") {
-			continue // -S, and variables
+			continue // skip options such as -S, and variables
 		}
 		if path, err := look(word); err == nil {
 			return path
@@ -92,5 +92,5 @@ func interpreter(f *File, look func(string) (string, error)) string {
 	return f.Interpreter
 }
 
-// Shell is what runs a script that does not name its interpreter.
+// Shell is the program that runs a script without a #! line.
 const Shell = "/bin/sh"

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// files are programs of all kinds: scripts as text, and binaries as they are made by compilers.
+// files creates programs of all kinds: scripts, and binaries made by compilers.
 type files struct {
 	dir string
 	t   *testing.T
@@ -35,7 +35,7 @@ func (f *files) write(name, text string, perm os.FileMode) string {
 	return path
 }
 
-// compile makes a C program, or skips the test.
+// compile compiles a C program, or skips the test if there is no compiler.
 func (f *files) compile(name string, flags ...string) string {
 	f.t.Helper()
 	if _, err := exec.LookPath("cc"); err != nil {
@@ -107,7 +107,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// shell is what is chosen for this machine's shell.
+// shell returns the choice for the shell of this machine.
 func shell(t *testing.T) Choice {
 	t.Helper()
 	c, err := Choose(Shell, none)
@@ -117,7 +117,7 @@ func shell(t *testing.T) Choice {
 	return c
 }
 
-// TestChooseLeavesPrivilegedProgramsAlone needs root to make programs of others.
+// TestChooseLeavesPrivilegedProgramsAlone needs root to create programs that belong to other users.
 func TestChooseLeavesPrivilegedProgramsAlone(t *testing.T) {
 	if unix.Getuid() != 0 {
 		t.Skip("needs root")
@@ -130,10 +130,10 @@ func TestChooseLeavesPrivilegedProgramsAlone(t *testing.T) {
 		want     Method
 	}{
 		{1, 0, 0o4755, None},
-		{0, 0, 0o4755, Preload}, // root's own
+		{0, 0, 0o4755, Preload}, // belongs to root
 		{1, 1, 0o755, Preload},
 		{0, 1, 0o2755, None},
-		{0, 1, 0o2745, Preload}, // without x for the group it is for locking
+		{0, 1, 0o2745, Preload}, // without the x bit of the group, this bit means mandatory locking
 		{0, 0, 0o2755, Preload},
 	} {
 		if err := os.Chown(program, test.uid, test.gid); err != nil {
@@ -148,7 +148,7 @@ func TestChooseLeavesPrivilegedProgramsAlone(t *testing.T) {
 	}
 }
 
-// FuzzInspect has files that nobody would execute: they are told apart, or not, but none does harm.
+// FuzzInspect checks that arbitrary files cause neither a panic nor an invalid result.
 func FuzzInspect(f *testing.F) {
 	f.Add([]byte("#!/bin/sh -e\n"))
 	f.Add([]byte("#!"))
@@ -169,7 +169,7 @@ func FuzzInspect(f *testing.F) {
 	})
 }
 
-// TestGoWithoutSections has a Go program whose table of sections somebody has stripped, too.
+// TestGoWithoutSections inspects a Go program without a section table.
 func TestGoWithoutSections(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -179,7 +179,7 @@ func TestGoWithoutSections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Where the table is, and how many sections there are, in the header of an ELF file of 64 bits.
+	// Clear the offset of the table and the number of sections in the header of a 64-bit ELF file.
 	clear(program[0x28:0x30])
 	clear(program[0x3c:0x40])
 	f, err := inspect(bytes.NewReader(program))

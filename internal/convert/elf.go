@@ -14,26 +14,26 @@ import (
 	"strings"
 )
 
-// Kind is what a program's file is, as far as it matters to how the program gets its sockets.
+// Kind is the kind of a program's file. It determines how the program can get AF_SMC sockets.
 type Kind int
 
 // Kinds of files.
 const (
-	// KindText has neither an ELF header nor names an interpreter: the kernel refuses it, and shells take it for theirs.
+	// KindText has neither an ELF header nor a #! line. The kernel refuses to execute it, and shells interpret it themselves.
 	KindText Kind = iota
-	// KindBinary is of a format that this package does not know; the kernel may (binfmt_misc).
+	// KindBinary has a format that this package does not know, although the kernel may (binfmt_misc).
 	KindBinary
-	// KindScript names its interpreter in the first line.
+	// KindScript has a #! line that names its interpreter.
 	KindScript
-	// KindDynamic is linked to the C library at run time, by which it makes its sockets.
+	// KindDynamic is linked to the C library at run time, and makes its sockets with it.
 	KindDynamic
-	// KindStatic has its C library inside, or none.
+	// KindStatic contains its C library, or uses none.
 	KindStatic
-	// KindGo was made by the Go compiler: it makes system calls of its own, even if it has a C library, too.
+	// KindGo was built by the Go compiler. It makes system calls without the C library, even if it is linked to one.
 	KindGo
 )
 
-// File is what can be told from a program's file.
+// File is the information in a program's file.
 type File struct {
 	Kind Kind
 	// Bits is 32 or 64, for ELF files of this machine's architecture; 0 for others.
@@ -42,7 +42,7 @@ type File struct {
 	Interpreter, Argument string
 }
 
-// Inspect looks at a program's file.
+// Inspect reads a program's file.
 func Inspect(path string) (*File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -52,7 +52,7 @@ func Inspect(path string) (*File, error) {
 	return inspect(f)
 }
 
-// firstLine is how much the kernel reads of a file to find out what it is.
+// firstLine is how much of a file the kernel reads to find out its format.
 const firstLine = 256
 
 func inspect(r io.ReaderAt) (*File, error) {
@@ -73,7 +73,7 @@ func inspect(r io.ReaderAt) (*File, error) {
 	return &File{Kind: KindText}, nil
 }
 
-// script splits the first line of a script as the kernel does: all behind the interpreter is one argument.
+// script splits the first line of a script like the kernel: everything after the interpreter is one argument.
 func script(line []byte) *File {
 	if i := bytes.IndexByte(line, '\n'); i >= 0 {
 		line = line[:i]
@@ -89,7 +89,7 @@ func script(line []byte) *File {
 	return f
 }
 
-// machines are the ELF machines whose programs run on a machine like the one that this was compiled for.
+// machines lists, by GOARCH, the ELF machines whose programs run on this architecture.
 var machines = map[string][]elf.Machine{
 	"386":     {elf.EM_386, elf.EM_X86_64},
 	"amd64":   {elf.EM_X86_64, elf.EM_386},
@@ -122,8 +122,8 @@ func inspectELF(r io.ReaderAt) *File {
 	return f
 }
 
-// isGo says whether the Go linker has made a program, stripped or not. Those older than Go 1.13, and those whose build information
-// somebody has removed, have other sections of it.
+// isGo reports whether the Go linker has made a program, stripped or not. Programs of Go before 1.13, and programs whose build
+// information was removed, are recognised by other sections of the linker.
 func isGo(r io.ReaderAt, e *elf.File) bool {
 	if _, err := buildinfo.Read(r); err == nil {
 		return true

@@ -6,9 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// GainsPrivilege says whether executing the file gives the caller privileges that it does not have: by its set-user-ID or
-// set-group-ID bit, or by file capabilities. Such a program ignores preloaded libraries, and would do without its
-// privileges if it were made to obey a filter.
+// GainsPrivilege reports whether executing the file gives the caller new privileges, by its set-user-ID or set-group-ID bit or
+// by file capabilities. Such a program ignores preloaded libraries, and would not get its privileges under a filter.
 func GainsPrivilege(path string) (bool, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {
@@ -23,7 +22,7 @@ func GainsPrivilege(path string) (bool, error) {
 	case st.Mode&unix.S_ISGID != 0 && st.Mode&unix.S_IXGRP != 0 && int(st.Gid) != unix.Getgid():
 		return true, nil
 	case unix.Geteuid() == 0:
-		return false, nil // has all that file capabilities could give
+		return false, nil // root already has the capabilities
 	}
 	_, err := unix.Getxattr(path, "security.capability", nil)
 	return err == nil, nil

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package convert decides what becomes of the TCP sockets of a program: by which method it can be given AF_SMC sockets,
-// and which of its connections may be SMC's.
+// Package convert decides what becomes of the TCP sockets of a program: by which method it can be given AF_SMC sockets, and
+// which of its connections may use SMC.
 package convert
 
 import (
@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// MostRules is how many ports, and how many networks, a list may have: the preload library has no room for more.
+// MostRules is the maximum number of ports, and of networks, in a list. The preload library has no room for more.
 const MostRules = 64
 
 // Ports is a range of ports, both ends included.
@@ -31,19 +31,20 @@ type List struct {
 	Networks []netip.Prefix
 }
 
-// Rules say which connections may be SMC's. The zero value lets all be.
+// Rules say which connections may use SMC. The zero value allows all.
 type Rules struct {
-	// Only has the ports and networks that connections need to be of, if there are any of the kind.
+	// Only contains the allowed ports and the allowed networks. If it contains no ports, all ports are allowed, and likewise
+	// for networks.
 	Only List
-	// Not has those that they must not be of.
+	// Not contains the forbidden ports and networks.
 	Not List
 }
 
-// Any says whether there is any rule.
+// Any reports whether there is any rule.
 func (r *Rules) Any() bool { return !r.Only.empty() || !r.Not.empty() }
 
-// Match says whether a connection to a, or those that a listener at a accepts, may be SMC's. A listener on all addresses
-// is of every network and of none that is excepted: its port decides.
+// Match reports whether a connection to a, or the connections that a listener at a accepts, may use SMC. A listener on all
+// addresses matches every network in Only and none in Not, so that its port decides.
 func (r *Rules) Match(a netip.AddrPort) bool {
 	addr := a.Addr().Unmap().WithZone("")
 	everywhere := addr.IsUnspecified()
@@ -72,7 +73,7 @@ func (l *List) AddPorts(text string) error { return add(text, l.addPorts) }
 // AddNetworks adds networks and addresses as in "10.0.0.0/8,fd00::1".
 func (l *List) AddNetworks(text string) error { return add(text, l.addNetwork) }
 
-// AddEither adds what may be ports or networks: networks have a point or a colon.
+// AddEither adds ports and networks. An item with a dot or a colon is a network.
 func (l *List) AddEither(text string) error {
 	return add(text, func(item string) error {
 		if strings.ContainsAny(item, ".:") {
@@ -119,7 +120,7 @@ func portError(item string) error {
 	return fmt.Errorf("%q is not a port from 1 to 65535, nor a range as 8000-8100", item)
 }
 
-// parsePort reads a decimal number without sign or leading zeros, which some would take for octal.
+// parsePort parses a decimal number. It refuses signs, and leading zeros, which could mean an octal number.
 func parsePort(s string) (uint16, bool) {
 	n, err := strconv.ParseUint(s, 10, 16)
 	return uint16(n), err == nil && s[0] != '0'
@@ -144,14 +145,14 @@ func (l *List) addNetwork(item string) error {
 	return nil
 }
 
-// Names of the variables by which rules reach the preload library.
+// Names of the environment variables that pass rules to the preload library.
 const (
 	EnvPort = "SMC_PORT"
 	EnvTo   = "SMC_TO"
 	EnvNot  = "SMC_NOT"
 )
 
-// Env returns the variables that tell the preload library about the rules; a kind without rules has none.
+// Env returns the environment variables that pass the rules to the preload library. Empty lists have no variable.
 func (r *Rules) Env() []string {
 	var env []string
 	for _, v := range []struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// rules parses rules from "port=… to=… not=…".
+// parse parses rules from "port=… to=… not=…".
 func parse(text string) (Rules, error) {
 	var r Rules
 	for word := range strings.FieldsSeq(text) {
@@ -91,7 +91,7 @@ func TestBadRules(t *testing.T) {
 	}
 }
 
-// TestEnvironmentMeansTheSame has rules that come out of the environment as they have gone in.
+// TestEnvironmentMeansTheSame checks that parsing the environment variables returns the same rules.
 func TestEnvironmentMeansTheSame(t *testing.T) {
 	for rules, want := range map[string][]string{
 		"":                   nil,
@@ -110,7 +110,7 @@ func TestEnvironmentMeansTheSame(t *testing.T) {
 	}
 }
 
-// FuzzRules has lists that are accepted come out of the environment, and mean the same when they are read again.
+// FuzzRules checks that accepted lists mean the same after they were passed by the environment.
 func FuzzRules(f *testing.F) {
 	for _, seed := range []string{"80", "80,90-99", "::1", "10.0.0.0/8,22", "::ffff:1.2.3.4/97", "1-2-3", "fe80::1%x", ","} {
 		f.Add(seed, []byte{127, 0, 0, 1}, uint16(80))
@@ -128,7 +128,7 @@ func FuzzRules(f *testing.F) {
 		if err := again.Not.AddEither(strings.TrimPrefix(env[0], EnvNot+"=")); err != nil {
 			t.Fatalf("%q becomes %q: %v", list, env, err)
 		}
-		// Networks come behind ports: otherwise nothing changes.
+		// Env writes networks after ports; nothing else changes.
 		if !slices.Equal(r.Not.Ports, again.Not.Ports) || !slices.Equal(r.Not.Networks, again.Not.Networks) {
 			t.Errorf("%q becomes %q", list, env)
 		}

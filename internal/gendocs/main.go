@@ -2,7 +2,7 @@
 
 //go:build linux
 
-// Gendocs writes manual pages and completion scripts, from the commands as they are.
+// Gendocs generates manual pages and completion scripts from the commands.
 package main
 
 import (
@@ -39,7 +39,7 @@ func run(args []string) error {
 	return errors.New("usage: gendocs man WRITTEN DIR | gendocs completions DIR")
 }
 
-// trees returns all commands as they are in an empty environment, so that what is written is the same everywhere.
+// trees returns the trees of all commands in an empty environment, so that the output is the same everywhere.
 func trees() []*cobra.Command {
 	var roots []*cobra.Command
 	for _, t := range tool.All() {
@@ -50,7 +50,7 @@ func trees() []*cobra.Command {
 	return roots
 }
 
-// writeManuals makes the pages, and adds those that somebody has written.
+// writeManuals generates the pages, and copies those that are written by hand.
 func writeManuals(written, dir string) error {
 	date, err := sourceDate(os.Getenv("SOURCE_DATE_EPOCH"))
 	if err != nil {
@@ -80,10 +80,10 @@ func writeManuals(written, dir string) error {
 	return nil
 }
 
-// manualPath says where man looks for a page.
+// manualPath returns the path at which man looks for a page.
 func manualPath(name string) string { return filepath.Join("man"+name[len(name)-1:], name) }
 
-// sourceDate returns the date of the sources. That of today would make two builds of the same sources differ.
+// sourceDate returns the date of the sources. With today's date, two builds of the same sources would differ.
 func sourceDate(epoch string) (time.Time, error) {
 	n, err := strconv.ParseInt(epoch, 10, 64)
 	if err != nil {
@@ -92,7 +92,7 @@ func sourceDate(epoch string) (time.Time, error) {
 	return time.Unix(n, 0), nil
 }
 
-// writeCompletions makes a script for each command and shell, under the name by which the shell finds it.
+// writeCompletions generates a script for each command and shell, with the name that the shell looks for.
 func writeCompletions(dir string) error {
 	for _, root := range trees() {
 		name := root.Name()

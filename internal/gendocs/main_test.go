@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// generate makes all manuals, or all completions, and returns the files by their names.
+// generate generates all manuals or all completions, and returns the files by their names.
 func generate(t *testing.T, args ...string) map[string]string {
 	t.Helper()
 	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")
@@ -55,7 +55,7 @@ func commands(t *testing.T) []string {
 	return names
 }
 
-// TestManuals checks that every command has a page, and what every page has.
+// TestManuals checks that every command has a page with all sections, and that references exist.
 func TestManuals(t *testing.T) {
 	pages := generate(t, "man", "../../man")
 	for _, name := range commands(t) {
@@ -115,16 +115,16 @@ func TestManualsSayAll(t *testing.T) {
 	}
 }
 
-// plain removes what formats a page.
+// plain removes the formatting of a page.
 func plain(roff string) string {
 	return strings.NewReplacer(`\fB`, "", `\fI`, "", `\fR`, "", `\-`, "-", `\&`, "", `\ `, " ", `\e`, `\`, `\(aq`, "'", `\(dq`, `"`, `\(ti`, "~", `\(ha`, "^",
 		"...", " ").Replace(roff)
 }
 
-// notWord separates words: options and names count, punctuation does not.
+// notWord reports whether a character separates words. Characters of options and names do not.
 func notWord(r rune) bool { return strings.ContainsRune(" \n.,:;()[]{}'\"…|", r) }
 
-// TestManualsAreClean has mandoc look for mistakes, as 'make lint' does.
+// TestManualsAreClean checks the pages with mandoc, like 'make lint'.
 func TestManualsAreClean(t *testing.T) {
 	if _, err := exec.LookPath("mandoc"); err != nil {
 		t.Skip("mandoc is not installed")
@@ -138,7 +138,7 @@ func TestManualsAreClean(t *testing.T) {
 	}
 }
 
-// TestReproducible checks that nothing of where and when a page is made is in it.
+// TestReproducible checks that pages do not depend on the time and place of the build.
 func TestReproducible(t *testing.T) {
 	first := generate(t, "man", "../../man")
 	t.Setenv("HOME", "/elsewhere")
@@ -149,7 +149,7 @@ func TestReproducible(t *testing.T) {
 	}
 	for name, text := range first {
 		if strings.HasPrefix(name, "man8") && !strings.Contains(text, " 2023-11-14 ") {
-			t.Errorf("%s: not dated as SOURCE_DATE_EPOCH says", name)
+			t.Errorf("%s: the date is not SOURCE_DATE_EPOCH", name)
 		}
 	}
 }
@@ -195,14 +195,14 @@ func TestCompletions(t *testing.T) {
 				t.Errorf("%s: %v\n%s", file, err, out)
 			}
 		}
-		// zsh calls the file as the function that it defines.
+		// zsh expects a function with the name of the file.
 		if want := "#compdef " + name + "\n"; !strings.HasPrefix(scripts["zsh/_"+name], want) || !strings.Contains(scripts["zsh/_"+name], "\n_"+name+"()\n") {
-			t.Errorf("zsh/_%s: not what autoload needs", name)
+			t.Errorf("zsh/_%s: autoload cannot use it", name)
 		}
 	}
 }
 
-// TestManualsReferToWhatIsInstalled has no page name a file of the repository, which the packages do not have.
+// TestManualsReferToWhatIsInstalled checks that no page names a file of the repository, which packages do not contain.
 func TestManualsReferToWhatIsInstalled(t *testing.T) {
 	pages := generate(t, "man", "../../man")
 	if len(pages) < 20 {

@@ -19,30 +19,30 @@ import (
 // Section is the section of the manual that the commands are in.
 const Section = "8"
 
-// Suite is what pages are made for.
+// Suite describes the commands to generate pages for.
 type Suite struct {
 	// Version and Date are in the footer.
 	Version string
 	Date    time.Time
 	// Commands are the trees of all commands.
 	Commands []*cobra.Command
-	// Written are the names of pages that are not made here, as "af_smc.7". Pages of section 7 concern all commands, one of
-	// section 5 the command whose name it begins with.
+	// Written are the names of pages that are written by hand, such as "af_smc.7". Pages of section 7 concern all commands. A
+	// page of section 5 concerns the command whose name it begins with.
 	Written []string
-	// Apart are commands that others do not refer to.
+	// Apart are commands to which the pages of others do not refer.
 	Apart []string
 }
 
 // Page is a manual page.
 type Page struct {
-	// Name is the name of the file, as "smcss.8".
+	// Name is the name of the file, such as "smcss.8".
 	Name string
 	// Text is the page in the macros of man(7).
 	Text string
 }
 
-// Pages makes a page for each command and for each of its sub-commands. The page of "smcr stats" is smcr-stats; where that
-// is the name of another command, both are on its page.
+// Pages generates a page for each command and each of its sub-commands. The page of "smcr stats" is smcr-stats. If another
+// command has that name, one page describes both.
 func (s Suite) Pages() []Page {
 	var pages []Page
 	names := s.names()
@@ -73,7 +73,7 @@ func (s Suite) names() []string {
 	return names
 }
 
-// subcommands returns the commands below cmd that people are to know of.
+// subcommands returns the documented commands below cmd.
 func subcommands(cmd *cobra.Command) []*cobra.Command {
 	var subs []*cobra.Command
 	for _, sub := range cmd.Commands() {
@@ -86,11 +86,11 @@ func subcommands(cmd *cobra.Command) []*cobra.Command {
 
 func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// page writes the page of a command, and the sub-commands of others that would have the same name.
+// page generates the page of a command, with those sub-commands of others whose page would have the same name.
 func (s Suite) page(cmd *cobra.Command, others []*cobra.Command) Page {
 	p := &page{}
 	name := pageName(cmd)
-	// Fonts and dashes of a page's first line are not for display: no escapes.
+	// man does not display this line, so do not escape its dashes.
 	fmt.Fprintf(p, ".TH %s %s %s \"smckit %s\" \"AF_SMC manual\"\n", strings.ToUpper(name), Section, s.Date.UTC().Format(time.DateOnly), s.Version)
 	p.macro("SH", "NAME")
 	p.line(escape(name) + ` \- ` + escape(lowerFirst(cmd.Short)))
@@ -104,10 +104,10 @@ func (s Suite) page(cmd *cobra.Command, others []*cobra.Command) Page {
 	return Page{name + "." + Section, p.String()}
 }
 
-// order is that of sections behind the options. Those that are not named here come first, as they are in the help text.
+// order is the order of the sections after the options. Sections that are not listed come first, in the order of the help text.
 var order = []string{"JSON", "JSON FIELDS", "EXIT STATUS", "ENVIRONMENT", "FILES"}
 
-// body writes all of a page that is about a command. heading is the macro for the titles of its parts.
+// body writes the sections about a command. heading is the macro for their titles.
 func (p *page) body(cmd *cobra.Command, heading string) {
 	sections := parse(cmd.Long)
 	if len(sections) == 0 {
@@ -143,7 +143,7 @@ func (p *page) body(cmd *cobra.Command, heading string) {
 
 func (s section) isExitStatus() bool { return s.title == "EXIT STATUS" }
 
-// exitStatus returns what the help of a command says of its exit status. It holds for its sub-commands.
+// exitStatus returns the section EXIT STATUS of a command's help, which also applies to its sub-commands.
 func exitStatus(root *cobra.Command) (section, bool) {
 	for _, s := range parse(root.Long) {
 		if s.title = title(s.title); s.isExitStatus() {
@@ -153,7 +153,7 @@ func exitStatus(root *cobra.Command) (section, bool) {
 	return section{}, false
 }
 
-// title returns a title in capitals, but options as they are.
+// title converts a title to capitals, except for options.
 func title(text string) string {
 	words := strings.Fields(text)
 	for i, w := range words {
@@ -164,7 +164,7 @@ func title(text string) string {
 	return strings.Join(words, " ")
 }
 
-// synopsis writes how a command is called, and in what ways its sub-commands are.
+// synopsis writes the command lines of a command and its sub-commands.
 func (p *page) synopsis(cmd *cobra.Command) {
 	subs := subcommands(cmd)
 	if cmd.Runnable() {
@@ -178,7 +178,7 @@ func (p *page) synopsis(cmd *cobra.Command) {
 
 func (p *page) synopsisLine(cmd *cobra.Command) {
 	_, operands, _ := strings.Cut(cmd.Use, " ")
-	// Every command has options, if only --help.
+	// Every command has options, at least --help.
 	if !cmd.DisableFlagsInUseLine && !strings.HasPrefix(operands, "[OPTION") {
 		operands = strings.TrimSpace("[OPTION]... " + operands)
 	}
@@ -188,7 +188,7 @@ func (p *page) synopsisLine(cmd *cobra.Command) {
 	}
 }
 
-// keepTogether forbids to break lines inside of brackets.
+// keepTogether forbids line breaks inside brackets.
 func keepTogether(roff string) string {
 	var b strings.Builder
 	depth := 0
@@ -228,7 +228,7 @@ func (p *page) commands(cmd *cobra.Command, heading string) {
 	}
 }
 
-// options lists the options of a command, then those that it has from the one above it.
+// options lists the options of a command, then those inherited from its parent.
 func (p *page) options(cmd *cobra.Command, heading string) {
 	cmd.InitDefaultHelpFlag()
 	cmd.InitDefaultVersionFlag()
@@ -260,7 +260,7 @@ func (p *page) option(f *pflag.Flag) {
 	}
 	argument, text := pflag.UnquoteUsage(f)
 	if f.NoOptDefVal != "" {
-		argument = "" // it counts, or is on
+		argument = "" // a counter or a switch
 	}
 	if s := standard[f.Name]; s != "" {
 		text = s
@@ -328,7 +328,7 @@ func compareRefs(a, b string) int {
 	)
 }
 
-// lowerFirst begins a sentence as the part of one, unless its first word is an acronym.
+// lowerFirst changes the first letter to lower case, unless the first word is an acronym.
 func lowerFirst(s string) string {
 	if len(s) > 1 && s[1] >= 'a' && s[1] <= 'z' {
 		return strings.ToLower(s[:1]) + s[1:]
@@ -337,7 +337,7 @@ func lowerFirst(s string) string {
 }
 
 func upperFirst(s string) string {
-	// The name of something else is written as it is.
+	// Do not change the spelling of names.
 	if len(s) > 1 && s[0] >= 'a' && s[0] <= 'z' {
 		return strings.ToUpper(s[:1]) + s[1:]
 	}

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// testSuite has all that a page may be made of.
+// testSuite returns a suite with every element that a page can contain.
 func testSuite() Suite {
 	run := func(*cobra.Command, []string) error { return nil }
 	root := &cobra.Command{
@@ -58,10 +58,10 @@ func TestPages(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(string(want), page.Text); diff != "" {
-			t.Errorf("%s (-update writes it anew): %s", file, diff)
+			t.Errorf("%s (-update rewrites it): %s", file, diff)
 		}
 	}
-	// 'tool stats' is on the page of the command that has this name, and the hidden command on none.
+	// The page tool-stats describes 'tool stats', too, and no page describes the hidden command.
 	if diff := cmp.Diff("tool.8 tool-add.8 tool-stats.8 lab.8", strings.Join(names, " ")); diff != "" {
 		t.Errorf("names of pages (-want +got): %s", diff)
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// page is text in the macros of man(7), as it grows.
+// page is a growing text in the macros of man(7).
 type page struct{ strings.Builder }
 
 // macro writes a request. Its arguments are escaped; empty ones at the end are left out.
@@ -23,7 +23,7 @@ func (p *page) macro(name string, args ...string) {
 	p.WriteByte('\n')
 }
 
-// line writes text that is in roff already.
+// line writes text that is already roff.
 func (p *page) line(roff string) {
 	if strings.HasPrefix(roff, ".") || strings.HasPrefix(roff, "'") {
 		p.WriteString(`\&`)
@@ -31,14 +31,14 @@ func (p *page) line(roff string) {
 	p.WriteString(roff + "\n")
 }
 
-// text writes running text, a line a sentence.
+// text writes running text, one line for each sentence.
 func (p *page) text(text string) {
 	for _, s := range sentences(text) {
 		p.line(inline(s))
 	}
 }
 
-// verbatim writes lines as they are.
+// verbatim writes lines that are not filled.
 func (p *page) verbatim(lines []string) {
 	p.macro("EX")
 	for _, l := range lines {
@@ -47,7 +47,7 @@ func (p *page) verbatim(lines []string) {
 	p.macro("EE")
 }
 
-// blocks writes the body of a section. The macro before its first paragraph has begun one already if fresh.
+// blocks writes the body of a section. fresh means that the macro before the body has already begun a paragraph.
 func (p *page) blocks(blocks []block, fresh bool) {
 	for _, b := range blocks {
 		if !fresh && b.items == nil {
@@ -73,7 +73,7 @@ func (p *page) list(items []item) {
 			continue
 		}
 		if it.body[0].items != nil || it.body[0].verbatim != nil {
-			// Without text in between the term would be the first entry's.
+			// Without text in between, roff would merge the term with the first entry.
 			p.line(`\&`)
 		}
 		p.blocks(it.body[:1], true)
@@ -85,7 +85,7 @@ func (p *page) list(items []item) {
 	}
 }
 
-// sentences splits text behind the ends of its sentences, where formatters put the space that belongs there.
+// sentences splits text after each sentence. Formatters insert the space between sentences.
 func sentences(text string) []string {
 	var out []string
 	for {
@@ -100,19 +100,19 @@ func sentences(text string) []string {
 
 var sentenceEnd = regexp.MustCompile(`[^\s.][.?!][)"]?( )(?:[A-Z(]|['"-]-?[A-Za-z])`)
 
-// What stands out in running text: options, and what is between single quotes, which is to be typed.
+// Highlighted parts of running text: options, and text in single quotes, which users type.
 var (
 	quoted = regexp.MustCompile(`(^|[\s(])'([^'\s](?:[^']*[^'\s])?)'`)
 	option = regexp.MustCompile(`(^|[\s(/])(--?[A-Za-z][\w-]*)`)
 )
 
-// span is a part of a text that stands out: from begin to end, of which content is shown.
+// span is a highlighted part of a text, from begin to end. The page shows content instead.
 type span struct {
 	begin, end int
 	content    string
 }
 
-// render turns a text into roff: spans by inside, and what is between them by between.
+// render converts a text to roff. It converts spans with inside, and the text between them with between.
 func render(text string, spans []span, between, inside func(string) string) string {
 	var b strings.Builder
 	last := 0
@@ -125,11 +125,11 @@ func render(text string, spans []span, between, inside func(string) string) stri
 	return b.String()
 }
 
-// inline turns a line of text into roff.
+// inline converts a line of text to roff.
 func inline(text string) string {
 	var spans []span
 	for _, at := range quoted.FindAllStringSubmatchIndex(text, -1) {
-		spans = append(spans, span{at[3], at[1], text[at[4]:at[5]]}) // the quotes go
+		spans = append(spans, span{at[3], at[1], text[at[4]:at[5]]}) // without the quotes
 	}
 	return render(text, spans, boldOptions, bold)
 }
@@ -142,7 +142,7 @@ func boldOptions(text string) string {
 	return render(text, spans, escape, bold)
 }
 
-// term turns the term of an entry into roff: a name, something to type, or a few words of text.
+// term converts the term of an entry to roff: a name, something to type, or a few words of text.
 func term(text string) string {
 	switch words := strings.Fields(text); {
 	case len(words) > 3:
@@ -153,7 +153,7 @@ func term(text string) string {
 	return bold(text)
 }
 
-// usage turns a synopsis into roff: words in capitals stand for something, others are to be typed.
+// usage converts a synopsis to roff. Words in capitals are placeholders, users type the others.
 func usage(text string) string {
 	var spans []span
 	for _, at := range word.FindAllStringIndex(text, -1) {
@@ -183,7 +183,7 @@ func font(name, text string) string {
 	return `\f` + name + escape(text) + `\fR`
 }
 
-// escape protects what means something to roff, and keeps ASCII characters what they are.
+// escape protects characters that are special to roff, and keeps roff from replacing ASCII characters.
 func escape(text string) string { return escaper.Replace(text) }
 
 var escaper = strings.NewReplacer(

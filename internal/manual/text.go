@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A help text is laid out for terminals, and by that its parts can be told:
+// A help text is laid out for terminals. The parser recognises its parts by their layout:
 //
 //   - a line of its own at the margin with indented lines right below it is the title of a section;
 //   - lines of the same indentation are a paragraph; one in braces is verbatim, as JSON is;
@@ -34,7 +34,7 @@ type item struct {
 
 var gap = regexp.MustCompile("  +")
 
-// cells splits a row where two blanks or more are in it.
+// cells splits a row at gaps of two or more blanks.
 func cells(line string) []string { return gap.Split(strings.TrimSpace(line), -1) }
 
 // parse reads a help text.
@@ -62,7 +62,7 @@ func parse(text string) []section {
 	return sections
 }
 
-// isTitle says whether a line is a title: alone at the margin, and above a line that is not.
+// isTitle reports whether a line is a title: a single line at the margin, above an indented line.
 func isTitle(lines []string, i int) bool {
 	return indent(lines[i]) == 0 && (i == 0 || lines[i-1] == "") && i+1 < len(lines) && indent(lines[i+1]) > 0 &&
 		len(cells(lines[i])) == 1
@@ -98,8 +98,8 @@ func parseBlocks(lines []string) []block {
 	return blocks
 }
 
-// blockLen returns how many lines belong together: an empty one, or all up to the next that is empty or at another margin.
-// An entry of a list has its deeper lines with it, also behind an empty one.
+// blockLen returns the number of lines in the first block: an empty line, or all lines up to the next one that is empty or has
+// another margin. An entry of a list includes its indented lines, even after an empty line.
 func blockLen(lines []string) int {
 	margin := indent(lines[0])
 	if margin < 0 {
@@ -126,10 +126,10 @@ func blockLen(lines []string) int {
 	return n
 }
 
-// isVerbatim says whether verbatim text begins with a line; it ends at the next empty one.
+// isVerbatim reports whether verbatim text begins with a line. It ends at the next empty line.
 func isVerbatim(line string) bool { return strings.HasPrefix(strings.TrimLeft(line, " "), "{") }
 
-// isEntry says whether an entry of a list begins here: a row with a gap, or one line with a deeper one below.
+// isEntry reports whether an entry of a list begins here: a row with a gap, or a line above an indented one.
 func isEntry(lines []string) bool {
 	l := lines[0]
 	if isVerbatim(l) {
@@ -141,7 +141,7 @@ func isEntry(lines []string) bool {
 	return len(lines) > 1 && indent(lines[1]) > indent(l) && !strings.HasSuffix(l, ":")
 }
 
-// parseBlock reads lines that belong together. What is deeper below a paragraph is a block of its own.
+// parseBlock parses the lines of a block. Indented lines below a paragraph are a separate block.
 func parseBlock(lines []string) []block {
 	if isVerbatim(lines[0]) {
 		return []block{{verbatim: lines}}
@@ -156,7 +156,7 @@ func parseBlock(lines []string) []block {
 	return append([]block{{text: strings.Join(lines[:n], " ")}}, parseBlocks(lines[n:])...)
 }
 
-// parseItem reads an entry of a list. Of a row with more than two cells, all but the last are the term.
+// parseItem parses an entry of a list. In a row with more than two cells, all except the last are the term.
 func parseItem(lines []string) item {
 	row, rest := cells(lines[0]), dedent(lines[1:])
 	last := len(row) - 1
@@ -166,7 +166,7 @@ func parseItem(lines []string) item {
 	return item{strings.Join(row[:last], " "), parseBlocks(append(row[last:], rest...))}
 }
 
-// dedent removes the blanks that all lines have in front.
+// dedent removes the blanks at the start that all lines have in common.
 func dedent(lines []string) []string {
 	margin := -1
 	for _, l := range lines {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// show writes what was parsed in one line: sections as [title: ...], lists as {term = ...; ...}, verbatim lines as |line|.
+// show formats parsed sections in one line: sections as [title: ...], lists as {term = ...; ...}, verbatim lines as |line|.
 func show(sections []section) string {
 	var parts []string
 	for _, s := range sections {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pnetdev tells what this machine knows about the devices that entries of the PNET table name.
+// Package pnetdev looks up the devices that entries of the PNET table name.
 package pnetdev
 
 import (
@@ -14,17 +14,17 @@ import (
 	"github.com/smckit/smckit/pkg/pnet"
 )
 
-// Devices tells which devices exist in the network namespace of the process.
+// Devices looks up devices in the network namespace of the process.
 type Devices interface {
 	// Interfaces returns the names of the network interfaces.
 	Interfaces() ([]string, error)
 	// RDMA returns the names of the RDMA devices.
 	RDMA() ([]string, error)
-	// Exists says whether there is a PCI function with that address, or an ISM device with that name.
+	// Exists reports whether there is a PCI function with that address, or an ISM device with that name.
 	Exists(name string) bool
 }
 
-// Present says whether the device of an entry exists.
+// Present reports whether the device of an entry exists.
 func Present(d Devices, e pnet.Entry) (bool, error) {
 	list, name := d.Interfaces, e.Eth
 	if !e.IsEth() {
@@ -37,7 +37,7 @@ func Present(d Devices, e pnet.Entry) (bool, error) {
 	return slices.Contains(names, name), err
 }
 
-// Missing says that the device of an entry does not exist.
+// Missing returns the message that the device of an entry does not exist.
 func Missing(e pnet.Entry) string {
 	if e.IsEth() {
 		return e.Eth + ": no such network interface"
@@ -45,14 +45,14 @@ func Missing(e pnet.Entry) string {
 	return e.IB + ": no such RDMA or ISM device"
 }
 
-// Hardware tells the PNET ID that firmware has set for a device, "" if none; pnet.Sysfs does.
+// Hardware returns the PNET ID that firmware has set for a device, "" if there is none. pnet.Sysfs implements it.
 type Hardware interface {
 	Interface(name string) (string, error)
 	RDMA(name string, port uint8) (string, error)
 	PCI(address string) ([]string, error)
 }
 
-// Explain adds to an error of pnet.Apply that the kernel has refused a device for the PNET ID it has from its firmware.
+// Explain adds to an error of pnet.Apply that the kernel refused a device because firmware has set its PNET ID.
 func Explain(h Hardware, err error) error {
 	aerr, ok := errors.AsType[*pnet.ApplyError](err)
 	if !ok || !errors.Is(aerr.Err, pnet.ErrRefused) || aerr.Step.Delete {
@@ -83,7 +83,7 @@ func hardwareID(h Hardware, e pnet.Entry) string {
 	return ""
 }
 
-// Sysfs asks the kernel for interfaces, and sysfs for the rest.
+// Sysfs finds interfaces by netlink and other devices in sysfs.
 type Sysfs struct {
 	// Root is where sysfs is mounted; "" means /sys.
 	Root string
@@ -97,7 +97,7 @@ func (s Sysfs) path(elem ...string) string {
 	return filepath.Join(append([]string{root}, elem...)...)
 }
 
-// Interfaces is that of Devices.
+// Interfaces implements Devices.
 func (Sysfs) Interfaces() ([]string, error) {
 	list, err := net.Interfaces()
 	var names []string
@@ -107,7 +107,7 @@ func (Sysfs) Interfaces() ([]string, error) {
 	return names, err
 }
 
-// RDMA is that of Devices, and returns nothing where the kernel has no RDMA.
+// RDMA implements Devices. It returns no names if the kernel has no RDMA.
 func (s Sysfs) RDMA() ([]string, error) {
 	entries, err := os.ReadDir(s.path("class", "infiniband"))
 	if os.IsNotExist(err) {
@@ -120,7 +120,7 @@ func (s Sysfs) RDMA() ([]string, error) {
 	return names, err
 }
 
-// Exists is that of Devices.
+// Exists implements Devices.
 func (s Sysfs) Exists(name string) bool {
 	// The loopback ISM device is the one without a PCI function.
 	path := s.path("bus", "pci", "devices", name)
@@ -131,5 +131,5 @@ func (s Sysfs) Exists(name string) bool {
 	return err == nil
 }
 
-// loopbackISM is the name of the ISM device of stock kernels that connects a host with itself.
+// loopbackISM is the name of the stock kernels' ISM device that connects a host with itself.
 const loopbackISM = "loopback-ism"

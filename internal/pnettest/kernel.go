@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pnettest is a PNET table for tests, served at the netlink socket as the kernel does it, with its quirks.
+// Package pnettest is a fake of the kernel's PNET table for tests. It answers netlink requests like the kernel, with its
+// quirks.
 package pnettest
 
 import (
@@ -17,7 +18,7 @@ import (
 	"github.com/mdlayher/netlink/nlenc"
 )
 
-// Numbers of the family, apart from those in pkg/pnet so that a mistake there is noticed.
+// Numbers of the netlink family. They are independent of those in pkg/pnet, so that tests notice a mistake there.
 const (
 	familyID = 0x21
 
@@ -27,10 +28,10 @@ const (
 	flush = 4
 )
 
-// noPort is the port of an interface.
+// noPort is the port in rows of interfaces.
 const noPort = 255
 
-// Row is an entry as the kernel shows it.
+// Row is an entry in the format of the kernel's answers.
 type Row struct {
 	ID, Eth, IB string
 	Port        uint8
@@ -42,22 +43,22 @@ func Eth(id, name string) Row { return Row{ID: id, Eth: name, IB: "n/a", Port: n
 // IB returns the row of an RDMA device.
 func IB(id, name string, port uint8) Row { return Row{ID: id, Eth: "n/a", IB: name, Port: port} }
 
-// Kernel is the fake. Its fields may be changed between requests.
+// Kernel is the fake kernel. Tests may change its fields between requests.
 type Kernel struct {
 	// Rows is the table.
 	Rows []Row
-	// Hardware holds the names of devices that have a PNET ID from their hardware.
+	// Hardware contains the names of devices whose hardware provides a PNET ID.
 	Hardware []string
-	// NetNS tells another network namespace from the initial one.
+	// NetNS means that the requests come from a network namespace other than the initial one.
 	NetNS bool
-	// NoModule makes the family unknown.
+	// NoModule means that the netlink family does not exist.
 	NoModule bool
 	// Unprivileged refuses all changes.
 	Unprivileged bool
-	// Fail is called before each change, with its number, counted from 1. A non-zero result is the answer, and nothing
-	// is changed. It may change Rows, as another process would.
+	// Fail is called before each change, with the number of the change, counted from 1. If the result is not zero, the fake
+	// returns it as the error and changes nothing. Fail may change Rows, like another process.
 	Fail func(n int) syscall.Errno
-	// Log has the changes that were asked for, in words: "add NET1 eth eth0", "del NET1", "flush".
+	// Log lists the requested changes as text: "add NET1 eth eth0", "del NET1", "flush".
 	Log []string
 }
 
@@ -122,7 +123,7 @@ func (k *Kernel) dump() ([]genetlink.Message, error) {
 	return out, nil
 }
 
-// change carries one change out.
+// change executes a request that changes the table.
 func (k *Kernel) change(cmd uint8, attrs []netlink.Attribute) syscall.Errno {
 	if k.Unprivileged {
 		return syscall.EPERM
@@ -149,7 +150,7 @@ func (k *Kernel) change(cmd uint8, attrs []netlink.Attribute) syscall.Errno {
 	return syscall.EOPNOTSUPP
 }
 
-// request has the attributes of a request; "" or nil is absent.
+// request contains the attributes of a request, "" or nil if absent.
 type request struct {
 	name string
 	// eth and ib are nil if absent.
@@ -203,13 +204,13 @@ func (r request) words(cmd uint8) string {
 	return s
 }
 
-// add adds the halves of a request, and succeeds if one of them was new.
+// add adds the interface and the device of a request, and succeeds if one of them is new.
 func (k *Kernel) add(r request) syscall.Errno {
 	id := upper(strings.Trim(r.name, " \t\n\v\f\r"))
 	if id == "" {
 		return syscall.EINVAL
 	}
-	// The kernel's letters are those of Latin-1.
+	// The kernel's isalnum() accepts letters of Latin-1.
 	for i := range len(id) {
 		if c := id[i]; c < '0' || c > '9' && c < 'A' || c > 'Z' && c < 0xc0 {
 			return syscall.EINVAL
@@ -235,7 +236,7 @@ func (k *Kernel) add(r request) syscall.Errno {
 	return 0
 }
 
-// upper turns ASCII letters into upper case, and leaves other bytes alone.
+// upper converts ASCII letters to upper case, and keeps other bytes.
 func upper(s string) string {
 	b := []byte(s)
 	for i, c := range b {
@@ -260,7 +261,7 @@ func (k *Kernel) append(row Row, device string) bool {
 	return true
 }
 
-// del deletes all rows whose ID is literally that of the request.
+// del deletes all rows whose ID equals that of the request, byte by byte.
 func (k *Kernel) del(r request) syscall.Errno {
 	var rest []Row
 	for _, row := range k.Rows {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sigstart knows which signals a program was started with ignored, for a command that executes another program in its
-// place: signals that are ignored stay so by exec, and systemd, nohup and shells rely on that.
+// Package sigstart finds out which signals were ignored when the program started, for a command that replaces itself with
+// another program: exec keeps ignored signals ignored, and systemd, nohup and shells rely on that.
 //
-// The Go runtime replaces the dispositions of nearly all signals before any Go code runs, and keeps what they were to itself.
-// So this package has an entry point of its own, which asks the kernel first and then goes on to the runtime's. The linker
-// takes it with -ldflags '-E _smckit_rt0'; the Makefile says so for the commands that need it. Without it, and on machines
-// other than x86-64, nothing is known.
+// The Go runtime replaces the dispositions of nearly all signals before any Go code runs, and does not keep the old ones. So
+// this package has an entry point of its own, which queries the kernel first and then jumps to the runtime's. The linker uses
+// it with -ldflags '-E _smckit_rt0', which the Makefile passes for the commands that need it. Without it, and on machines other
+// than x86-64, the dispositions are unknown.
 package sigstart
 
 import (
@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// signals is the number of the last signal that Linux has on the machines that there is an entry point for.
+// signals is the number of the last signal on machines for which there is an entry point.
 const signals = 64
 
 // Set by the entry point, before the runtime starts: bit N-1 of ignored is signal N.
@@ -25,8 +25,8 @@ var (
 	known   uint64
 )
 
-// Ignored returns the signals that were ignored when the program started. It is not known in programs that were not linked with
-// the entry point.
+// Ignored returns the signals that were ignored when the program started. isKnown is false in programs that were not linked
+// with the entry point.
 func Ignored() (all []syscall.Signal, isKnown bool) {
 	for s := range signals {
 		if ignored&(1<<s) != 0 {
@@ -36,13 +36,12 @@ func Ignored() (all []syscall.Signal, isKnown bool) {
 	return all, known != 0
 }
 
-// Restore ignores the signals again that were ignored when the program started; the dispositions of others stay as they are. It
-// is to be called right before exec: this program cannot handle those signals any more, and with SIGCHLD ignored it cannot wait
-// for children.
+// Restore ignores the signals again that were ignored when the program started, and does not change others. Call it immediately
+// before exec: afterwards this program cannot handle those signals, and if SIGCHLD is ignored, it cannot wait for children.
 func Restore() {
 	all, _ := Ignored()
 	for _, s := range all {
-		// Not by package os/signal, which leaves out the signals that the runtime needs for itself.
+		// Do not use package os/signal: it ignores requests for signals that the runtime needs for itself.
 		action := struct {
 			handler, flags, restorer uintptr
 			mask                     uint64

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sysfstest makes trees like /sys for tests, from a compact text.
+// Package sysfstest creates trees like /sys for tests from a compact text.
 //
 // Each line is one entry; paths are relative to the last line in brackets, and this one to the root:
 //
@@ -22,7 +22,7 @@ import (
 	"testing"
 )
 
-// Make builds the tree in a new temporary directory and returns that.
+// Make creates the tree in a new temporary directory and returns the directory.
 func Make(t testing.TB, text string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -49,13 +49,13 @@ var s390x string
 //go:embed testdata/x86.sysfs
 var x86 string
 
-// S390X makes the tree of an LPAR of IBM Z; see testdata/s390x.sysfs for what it has.
+// S390X creates the tree of an LPAR of IBM Z, which testdata/s390x.sysfs describes.
 func S390X(t testing.TB) string {
 	t.Helper()
 	return Make(t, s390x)
 }
 
-// X86 makes the tree of a server with RDMA adapters of several sorts; see testdata/x86.sysfs for what it has.
+// X86 creates the tree of a server with RDMA adapters of several kinds, which testdata/x86.sysfs describes.
 func X86(t testing.TB) string {
 	t.Helper()
 	return Make(t, x86)
@@ -90,7 +90,7 @@ func entry(dir, line string) error {
 	return fmt.Errorf("%q is no entry", line)
 }
 
-// utilString encodes PNET IDs as the firmware does.
+// utilString encodes PNET IDs like the firmware.
 func utilString(ids string) ([]byte, error) {
 	out := []byte(strings.Repeat("\x40", 64))
 	for i, id := range strings.Split(ids, ",") {
@@ -105,7 +105,7 @@ func utilString(ids string) ([]byte, error) {
 	return out, nil
 }
 
-// ebcdic encodes letters and digits: EBCDIC has the letters in three runs.
+// ebcdic encodes letters and digits. EBCDIC has the letters in three ranges.
 func ebcdic(c byte) (byte, bool) {
 	switch {
 	case c >= '0' && c <= '9':

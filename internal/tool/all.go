@@ -2,7 +2,7 @@
 
 //go:build linux
 
-// Package tool knows all commands of the suite. Those who are about each of them, such as the manuals, ask here.
+// Package tool lists all commands of the suite, for code that handles each of them, such as the manuals.
 package tool
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/smckit/smckit/internal/tool/smcss"
 )
 
-// All returns the commands in the order of their names. There is a directory of cmd/ for each.
+// All returns the commands in the order of their names. Each has a directory in cmd/.
 func All() []cli.Tool {
 	return []cli.Tool{
 		smcchk.Tool,

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestAll checks that no command is missing: what is not in the list has neither a manual nor completions.
+// TestAll checks that no command is missing. A command that is not in the list has neither a manual nor completions.
 func TestAll(t *testing.T) {
 	dirs, err := os.ReadDir("../../cmd")
 	if err != nil {

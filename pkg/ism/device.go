@@ -44,7 +44,7 @@ func (k Kind) String() string {
 
 // Inventory is what a host has.
 type Inventory struct {
-	// ZPCI says whether PCI functions have the identifiers of IBM Z (FID, PCHID and the like).
+	// ZPCI reports whether PCI functions have the identifiers of IBM Z (FID, PCHID and the like).
 	ZPCI bool
 	// Devices are sorted by FID, PCI address and name, those without such at the end.
 	Devices []Device
@@ -104,7 +104,7 @@ type PCI struct {
 type ZPCI struct {
 	// FID is the function ID.
 	FID uint32
-	// UID is the user-defined ID; UIDUnique says whether the platform guarantees that it stays unique (Linux 5.12).
+	// UID is the user-defined ID; UIDUnique reports whether the platform guarantees that it stays unique (Linux 5.12).
 	UID       *uint32
 	UIDUnique *bool
 	// PCHID is the physical channel ID, for ISM devices the virtual one (VCHID).
@@ -120,7 +120,7 @@ type ZPCI struct {
 	Feature string
 }
 
-// Power says whether a slot is switched on.
+// Power reports whether a slot is switched on.
 type Power uint8
 
 // The states.
@@ -149,7 +149,7 @@ type Slot struct {
 	Address string
 	// Power is PowerUnknown for a slot without a switch.
 	Power Power
-	// Switch says whether the slot has a power switch; see Scanner.SetPower.
+	// Switch reports whether the slot has a power switch; see Scanner.SetPower.
 	Switch bool
 	// Empty says that the slot reports that nothing is in it.
 	Empty bool

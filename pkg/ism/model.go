@@ -63,7 +63,7 @@ func (p *PCI) kind() Kind {
 
 func (p *PCI) key() uint32 { return uint32(p.Vendor)<<16 | uint32(p.Device) }
 
-// Network says whether the function is a network adapter of any sort.
+// Network reports whether the function is a network adapter of any sort.
 func (p *PCI) Network() bool { return p.Class>>16 == classNetwork }
 
 // name sets Model and the feature of IBM Z, and the kind that follows from it.

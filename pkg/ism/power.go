@@ -12,7 +12,7 @@ import (
 	"github.com/smckit/smckit/pkg/smcerr"
 )
 
-// SetPower switches the slot of d on or off by its attribute power, and says whether that changed anything. On IBM Z a
+// SetPower switches the slot of d on or off by its attribute power, and reports whether that changed anything. On IBM Z a
 // slot holds one PCI function, and switching it off also deconfigures it in the partition; elsewhere only a slot for hot
 // plugging has a switch, and it works on everything in that slot. Software devices have none.
 //

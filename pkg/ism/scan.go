@@ -102,7 +102,7 @@ func (s *Scanner) Scan(ctx context.Context) (*Inventory, error) {
 	return inv, ctx.Err()
 }
 
-// isZ says whether the PCI functions are those of IBM Z.
+// isZ reports whether the PCI functions are those of IBM Z.
 func (s *Scanner) isZ(functions []Device) bool {
 	arch := s.Arch
 	if arch == "" {

@@ -124,7 +124,7 @@ func damage(b []byte, fn func(damaged []byte, typ uint16)) {
 	}
 }
 
-// isText says whether value is a terminated string, which may have any length.
+// isText reports whether value is a terminated string, which may have any length.
 func isText(value []byte) bool {
 	return len(value) > 1 && value[len(value)-1] == 0 && value[0] >= '0'
 }

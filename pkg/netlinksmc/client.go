@@ -148,7 +148,7 @@ func (c *Client) SetSEID(ctx context.Context, enabled bool) error {
 	return err
 }
 
-// HandshakeLimitation says whether the network namespace falls back to TCP while too many SMC handshakes are under way.
+// HandshakeLimitation reports whether the network namespace falls back to TCP while too many SMC handshakes are under way.
 // Linux 5.18.
 func (c *Client) HandshakeLimitation(ctx context.Context) (bool, error) {
 	return get(ctx, c, cmdHSLimitation, parseHandshakeLimitation)

@@ -249,13 +249,13 @@ type SystemInfo struct {
 	Version uint8
 	// Release is that of the version, 1 for SMCv2.1.
 	Release uint8
-	// ISMv2 says whether an ISM device of this host supports SMC-Dv2.
+	// ISMv2 reports whether an ISM device of this host supports SMC-Dv2.
 	ISMv2 bool
 	// Hostname is the name that this host sends to peers in the handshake, at most 32 bytes.
 	Hostname string
 	// SEID is the system EID, empty where the platform has none.
 	SEID string
-	// SMCRv2 says whether SMC-Rv2 is supported. Linux 5.16.
+	// SMCRv2 reports whether SMC-Rv2 is supported. Linux 5.16.
 	SMCRv2 Optional[bool]
 }
 
@@ -308,7 +308,7 @@ type LinkGroupR struct {
 	Conns uint32
 	// V2 is nil for a group of SMC version 1.
 	V2 *LinkGroupV2
-	// Direct says whether the peer is reached without a router (version 2). Linux 5.16.
+	// Direct reports whether the peer is reached without a router (version 2). Linux 5.16.
 	Direct Optional[bool]
 	// MaxConns is the limit of connections that was negotiated with the peer (version 2.1). Linux 6.7.
 	MaxConns Optional[uint8]

@@ -18,10 +18,10 @@ func Some[T any](v T) Optional[T] { return Optional[T]{value: v, set: true} }
 // Get returns the value and whether the kernel sent one.
 func (o Optional[T]) Get() (T, bool) { return o.value, o.set }
 
-// IsSet says whether the kernel sent a value.
+// IsSet reports whether the kernel sent a value.
 func (o Optional[T]) IsSet() bool { return o.set }
 
-// IsZero says whether the value is absent. It makes the JSON option `omitzero` work.
+// IsZero reports whether the value is absent. It makes the JSON option `omitzero` work.
 func (o Optional[T]) IsZero() bool { return !o.set }
 
 // Or returns the value, or def if there is none.

@@ -31,7 +31,7 @@ func (r Reason) Text() string { return r.info().text }
 // not known.
 func (r Reason) Remedy() string { return r.info().remedy }
 
-// Known says whether the code is one of Reasons.
+// Known reports whether the code is one of Reasons.
 func (r Reason) Known() bool { return r.info().name != "" }
 
 // Reasons returns all codes that Linux uses, in ascending order.

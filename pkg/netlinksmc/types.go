@@ -47,7 +47,7 @@ type Device struct {
 type Port struct {
 	// Number counts from 1.
 	Number uint8
-	// PNETID is the port's PNET ID without padding; PNETIDByUser says whether it comes from the PNET table instead of
+	// PNETID is the port's PNET ID without padding; PNETIDByUser reports whether it comes from the PNET table instead of
 	// the firmware.
 	PNETID       string
 	PNETIDByUser bool
@@ -99,7 +99,7 @@ type FallbackCount struct {
 type SEID struct {
 	// EID is 32 characters on hosts that have one.
 	EID string
-	// Enabled says whether the host offers the EID in handshakes.
+	// Enabled reports whether the host offers the EID in handshakes.
 	Enabled bool
 }
 

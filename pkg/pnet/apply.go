@@ -56,7 +56,7 @@ func (e *ApplyError) Unwrap() []error {
 }
 
 // Apply carries out all steps of a plan, or none. If a step fails, or ctx ends, Apply restores the table, in the same order,
-// and returns an *ApplyError. Its Rollback says whether restoring failed too, and which entries are missing then.
+// and returns an *ApplyError. Its Rollback reports whether restoring failed too, and which entries are missing then.
 //
 // The kernel has no transactions. Before the first step Apply checks that the table is the one that the plan was made for,
 // and after the last step that it is the one that the plan promises. If another program changed the table, the error is

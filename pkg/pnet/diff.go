@@ -22,7 +22,7 @@ type Plan struct {
 	Steps []Step
 }
 
-// Changed says whether the plan changes anything.
+// Changed reports whether the plan changes anything.
 func (p Plan) Changed() bool { return len(p.Steps) > 0 }
 
 // Diff plans the steps from current to a table with exactly the entries of wanted, in any order: the order has no meaning to

@@ -36,7 +36,7 @@ type Entry struct {
 // IsEth tells an entry for a network interface from one for an RDMA or ISM device.
 func (e Entry) IsEth() bool { return e.IB == "" && e.Port == 0 }
 
-// SameDevice says whether two entries are for the same device, whatever its port.
+// SameDevice reports whether two entries are for the same device, whatever its port.
 func (e Entry) SameDevice(o Entry) bool {
 	return e.IsEth() == o.IsEth() && e.Eth == o.Eth && e.IB == o.IB
 }
@@ -52,7 +52,7 @@ func (e Entry) Device() string {
 	return fmt.Sprintf("ib %s %d", e.IB, e.Port)
 }
 
-// Check says whether the kernel would take the entry's values. The error is an *InvalidError.
+// Check reports whether the kernel would take the entry's values. The error is an *InvalidError.
 func (e Entry) Check() error {
 	if id, err := ParseID(string(e.ID)); err != nil {
 		return err
@@ -112,7 +112,7 @@ func checkName(what, name string, maxLen int) error {
 // Table is a PNET table: entries in the order in which they were added.
 type Table []Entry
 
-// Has says whether e is in the table.
+// Has reports whether e is in the table.
 func (t Table) Has(e Entry) bool { return slices.Contains(t, e) }
 
 // IDs returns the PNET IDs of the table, each once, in the order of their first entries.
@@ -143,10 +143,10 @@ func (t Table) Conflict(e Entry) (Entry, bool) {
 	return t[i], true
 }
 
-// Equal says whether two tables have the same entries in the same order.
+// Equal reports whether two tables have the same entries in the same order.
 func (t Table) Equal(o Table) bool { return slices.Equal(t, o) }
 
-// Same says whether two tables have the same entries in any order. No table has an entry twice.
+// Same reports whether two tables have the same entries in any order. No table has an entry twice.
 func (t Table) Same(o Table) bool {
 	return len(t) == len(o) && len(t.without(o)) == 0
 }

@@ -136,7 +136,7 @@ func (t Table) Format() (string, error) {
 	return b.String(), nil
 }
 
-// checkFormat says whether the grammar has words for e.
+// checkFormat reports whether the grammar has words for e.
 func (e Entry) checkFormat() error {
 	if err := e.Check(); err != nil {
 		return err

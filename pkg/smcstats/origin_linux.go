@@ -82,13 +82,13 @@ func moduleName(dir string) string {
 	return fmt.Sprint(st.Ino)
 }
 
-// sameLife says whether counters of o have been counted on without a restart since those of base.
+// sameLife reports whether counters of o have been counted on without a restart since those of base.
 func (o Origin) sameLife(base Origin) bool {
 	return o.Boot == base.Boot && o.NetNS == base.NetNS &&
 		(o.Module == base.Module || o.Module == "" || base.Module == "")
 }
 
-// InInitialNetNS says whether the calling process is in the network namespace that the kernel has booted with, which is
+// InInitialNetNS reports whether the calling process is in the network namespace that the kernel has booted with, which is
 // also assumed where the kernel does not tell.
 func InInitialNetNS() bool {
 	if inode, err := netnsInode(); err == nil && inode == initialInode {

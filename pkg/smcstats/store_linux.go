@@ -179,7 +179,7 @@ func (s *Store) Reset(ctx context.Context, cur *Snapshot) error {
 	return nil
 }
 
-// legacyFits says whether the file of smc-tools can be meant: it does not say whose counters it holds, and only in the
+// legacyFits reports whether the file of smc-tools can be meant: it does not say whose counters it holds, and only in the
 // initial namespace a good guess is possible.
 func (s *Store) legacyFits() bool { return s.Legacy != "" && s.Origin.NetNS == initialNetNS }
 

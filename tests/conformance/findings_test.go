@@ -155,10 +155,10 @@ func (f *findings) learn(r run, names []string, verdicts map[string]verdict) {
 	}
 }
 
-// racy says whether a check looks for what goes wrong only at times.
+// racy reports whether a check looks for what goes wrong only at times.
 func racy(name string) bool { return strings.HasPrefix(name, "stress_") }
 
-// known says whether a run is on record.
+// known reports whether a run is on record.
 func (f *findings) known(r run) bool {
 	for _, d := range f.checks {
 		if d.always[r.String()] || d.sometimes[r.String()] {

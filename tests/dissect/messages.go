@@ -128,7 +128,7 @@ func segment(ip []byte, known map[sent]bool) (*Message, error) {
 	return m, nil
 }
 
-// again says whether a packet has been seen before, and remembers it.
+// again reports whether a packet has been seen before, and remembers it.
 func again(ip []byte, known map[sent]bool, flow uint64, sequence uint32) bool {
 	s := sent{netip.AddrFrom4([4]byte(ip[12:])), netip.AddrFrom4([4]byte(ip[16:])), flow, sequence}
 	was := known[s]
@@ -193,7 +193,7 @@ func llcName(msg []byte) string {
 	return name
 }
 
-// LittleLength says whether a message is one of those that GapLength is about.
+// LittleLength reports whether a message is one of those that GapLength is about.
 func (m *Message) LittleLength() bool {
 	return m.Kind == LLC && m.Bytes[0]&0xf0 == 0x20 && int(binary.LittleEndian.Uint16(m.Bytes[1:])) == len(m.Bytes)
 }

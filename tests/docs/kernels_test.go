@@ -139,7 +139,7 @@ func (p *testPackage) reach(test string) reached {
 	return r
 }
 
-// onlyFull says whether a test begins by leaving, unless the run is a full one.
+// onlyFull reports whether a test begins by leaving, unless the run is a full one.
 func (p *testPackage) onlyFull(test string) bool {
 	for _, s := range p.decls[test].(*ast.FuncDecl).Body.List {
 		i, ok := s.(*ast.IfStmt)

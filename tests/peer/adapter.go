@@ -87,7 +87,7 @@ type Region struct {
 	Bytes []byte
 }
 
-// has says whether a range is inside of the region.
+// has reports whether a range is inside of the region.
 func (r *Region) has(addr uint64, length uint32) bool {
 	size, off := uint64(len(r.Bytes)), addr-r.Addr
 	return addr >= r.Addr && off <= size && uint64(length) <= size-off

@@ -29,7 +29,7 @@ func Pad(options []byte) []byte {
 	return options
 }
 
-// Magic says whether options contain the SMC option.
+// Magic reports whether options contain the SMC option.
 func Magic(options []byte) bool { return bytes.Contains(options, Option[2:]) }
 
 // With returns a copy of a message with other bytes at an offset; a negative one counts from the end.

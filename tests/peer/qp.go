@@ -232,7 +232,7 @@ func (q *QP) TOS() byte {
 	return q.tos
 }
 
-// Refused says whether the queue pair has received a final NAK.
+// Refused reports whether the queue pair has received a final NAK.
 func (q *QP) Refused() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

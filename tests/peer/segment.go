@@ -35,7 +35,7 @@ type Segment struct {
 	Options, Payload []byte // options padded to four bytes
 }
 
-// Has says whether all of these flags are set.
+// Has reports whether all of these flags are set.
 func (s *Segment) Has(flags byte) bool { return s.Flags&flags == flags }
 
 // span is how much of the sequence space the segment takes.

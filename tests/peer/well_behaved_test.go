@@ -91,7 +91,7 @@ func TestWellBehaved(t *testing.T) {
 	}
 }
 
-// contains says whether a line has all of these words.
+// contains reports whether a line has all of these words.
 func contains(text string, words ...string) bool {
 	for line := range strings.Lines(text) {
 		found := true

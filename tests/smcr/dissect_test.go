@@ -171,7 +171,7 @@ func gap(m *dissect.Message) string {
 	}
 }
 
-// read says whether Wireshark has decoded a message as what it is.
+// read reports whether Wireshark has decoded a message as what it is.
 func read(m *dissect.Message, d dissect.Dissected) bool {
 	known := false
 	switch m.Kind {
@@ -228,7 +228,7 @@ func (l *life) understood(t *testing.T) {
 	}
 }
 
-// withImmediate says whether there are messages as immediate data.
+// withImmediate reports whether there are messages as immediate data.
 func (l *life) withImmediate() bool { return l.immediate && l.hosts[0] == l.hosts[1] }
 
 // name is a host's name by its address.

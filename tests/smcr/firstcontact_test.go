@@ -54,7 +54,7 @@ echo >trace`)
 	}
 }
 
-// meetFirst makes one connection, and says whether it was SMC-R on both sides, and carried its data.
+// meetFirst makes one connection, and reports whether it was SMC-R on both sides, and carried its data.
 func meetFirst(t *testing.T, lt *lab.Test) bool {
 	t.Helper()
 	address, echo := serve(t, lt, "echo", 5030)

@@ -360,7 +360,7 @@ const (
 	firstOurs = 256
 )
 
-// newer says whether something came after a version of Linux.
+// newer reports whether something came after a version of Linux.
 func newer(since string, major, minor int) bool {
 	if since == ours {
 		return true

@@ -30,14 +30,14 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o.tell(s)
+	o.printFacts(s)
 	return o.answer(s, s.Findings())
 }
 
-// errNo ends a command whose answer is no, which it has printed.
+// errNo ends a command that has printed that SMC is not possible.
 var errNo = &cli.StatusError{Status: cli.ExitFailure}
 
-// answer prints what was found, and makes the exit status of it.
+// answer prints the findings, and returns the exit status.
 func (o *options) answer(s *check.Snapshot, findings []check.Finding) error {
 	var err error
 	if o.json {
@@ -51,7 +51,7 @@ func (o *options) answer(s *check.Snapshot, findings []check.Finding) error {
 	return err
 }
 
-// checkPath looks at the way to a peer, and tries it.
+// checkPath checks the path to a peer, and makes a test connection.
 func (o *options) checkPath(ctx context.Context) error {
 	peer, rerr := o.deps.resolve(ctx, o.host, o.ipv6)
 	if ctx.Err() != nil {
@@ -64,7 +64,7 @@ func (o *options) checkPath(ctx context.Context) error {
 	if rerr != nil {
 		s.Path = &check.Path{Host: o.host, ResolveErr: rerr}
 	}
-	o.tell(s)
+	o.printFacts(s)
 	withLive := o.live || !o.static
 	if withLive && rerr == nil && s.Path != nil && s.Path.RouteErr == nil {
 		target := netip.AddrPortFrom(peer, o.port)
@@ -82,7 +82,7 @@ func (o *options) checkPath(ctx context.Context) error {
 	findings := s.Findings()
 	if s.Live != nil && !o.static {
 		findings = slices.DeleteFunc(findings, func(f check.Finding) bool {
-			// The proof that it works is worth more than what might be in the way.
+			// A connection that works is better evidence than warnings of possible obstacles.
 			return !f.Live() && (s.Live.Carrier.SMC() || f.Severity == check.Info)
 		})
 	}
@@ -113,7 +113,7 @@ func (o *options) showPNETID(ctx context.Context) error {
 	return err
 }
 
-// listConditions prints what is checked.
+// listConditions prints all conditions.
 func (o *options) listConditions() error {
 	if o.json {
 		return cli.WriteJSON(o.env.Out, newConditions())
@@ -125,13 +125,13 @@ func (o *options) listConditions() error {
 	return cli.WriteTable(o.env.Out, []string{"Condition", "Severity", "Says", "Remedy"}, rows)
 }
 
-// serve answers tests until ctx ends.
+// serve serves clients until ctx ends.
 func (o *options) serve(ctx context.Context) error {
 	addr := netip.IPv4Unspecified()
 	if o.ipv6 {
 		addr = netip.IPv6Unspecified()
 	}
-	// Lines of several clients come at once.
+	// Several clients may be served at the same time.
 	lines := make(chan client)
 	s, port, afSMC, err := o.deps.listen(netip.AddrPortFrom(addr, o.port), func(from netip.AddrPort, c check.Carrier, err error) {
 		select {

@@ -10,7 +10,7 @@ import (
 	"github.com/smckit/smckit/internal/cli"
 )
 
-// client is one that a server has answered.
+// client is a client that the server has answered.
 type client struct {
 	from    netip.AddrPort
 	carrier check.Carrier
@@ -32,7 +32,7 @@ type servedJSON struct {
 	carrierJSON
 }
 
-// started says that clients may come: the words are those of smc-tools.
+// started prints that the server is ready, in the words of smc-tools.
 func (o *options) started(port uint16, afSMC bool) error {
 	var err error
 	if o.json {
@@ -46,7 +46,7 @@ func (o *options) started(port uint16, afSMC bool) error {
 	return o.env.Flush()
 }
 
-// served says what carried the connection of a client.
+// served prints the carrier of a client's connection.
 func (o *options) served(c client) error {
 	var err error
 	switch {

@@ -32,7 +32,7 @@ type harness struct {
 	live     check.Live
 	resolved error
 	listen   error
-	// clients is what a server serves before it is told to stop.
+	// clients are served by the server before it is interrupted.
 	clients  []client
 	noAFSMC  bool
 	targets  []netip.AddrPort
@@ -107,7 +107,7 @@ func (h *harness) deps() deps {
 	}
 }
 
-// fakeServer has served its clients before it ends as one that is interrupted.
+// fakeServer serves its clients and then behaves as if it were interrupted.
 type fakeServer struct {
 	h      *harness
 	served servedFunc
@@ -129,8 +129,8 @@ func (h *harness) run(args ...string) int {
 	return cli.Run(context.Background(), tool, env, args)
 }
 
-// TestUsage has the command lines that make no sense: one line on standard error, nothing on standard output, status 2, and
-// nothing looked at.
+// TestUsage checks invalid command lines: one line on standard error, nothing on standard output, status 2, and no access to
+// the system.
 func TestUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"foo":                      `unexpected operand "foo"`,
@@ -188,7 +188,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestTargets reads what may stand for a peer.
+// TestTargets parses operands that name a peer.
 func TestTargets(t *testing.T) {
 	for args, want := range map[string]string{
 		"-C b":                      "10.0.0.2:37373",
@@ -218,7 +218,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// goldens are command lines on hosts, what they print being in testdata.
+// goldens are command lines and hosts. Their output is in testdata.
 var goldens = []struct {
 	name, args string
 	change     func(h *harness)
@@ -282,7 +282,7 @@ func someClients() []client {
 	}
 }
 
-// TestOutput compares what is printed with golden files.
+// TestOutput compares the output with golden files.
 func TestOutput(t *testing.T) {
 	for _, tt := range goldens {
 		t.Run(tt.name, func(t *testing.T) {
@@ -311,11 +311,11 @@ func compare(t *testing.T, path, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-update writes it anew): %s", path, diff)
+		t.Errorf("%s (-update rewrites it): %s", path, diff)
 	}
 }
 
-// TestFailures are those of the command itself, not of what it looks at.
+// TestFailures checks failures of the command itself, as opposed to findings.
 func TestFailures(t *testing.T) {
 	for args, want := range map[string]string{
 		"-i nope":       `interface "nope" does not exist`,
@@ -334,7 +334,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestServerWithoutSMC warns, since its clients will be told the same.
+// TestServerWithoutSMC checks that a server without AF_SMC prints a warning.
 func TestServerWithoutSMC(t *testing.T) {
 	h := newHarness()
 	h.noAFSMC = true
@@ -346,7 +346,7 @@ func TestServerWithoutSMC(t *testing.T) {
 	}
 }
 
-// TestDebug prints facts where they disturb no reader of the answer.
+// TestDebug checks that --debug prints the facts to standard error, so that scripts that read standard output still work.
 func TestDebug(t *testing.T) {
 	plain, debug := newHarness(), newHarness()
 	plain.run()
@@ -356,7 +356,7 @@ func TestDebug(t *testing.T) {
 	}
 }
 
-// TestConditionsListed says that every condition is listed, for eyes and for programs.
+// TestConditionsListed checks that every condition is listed as text and as JSON.
 func TestConditionsListed(t *testing.T) {
 	text, doc := newHarness(), newHarness()
 	text.run("--conditions")
@@ -375,7 +375,7 @@ func TestConditionsListed(t *testing.T) {
 	}
 }
 
-// TestDocumented holds the table in docs/smc_chk.md against the conditions.
+// TestDocumented compares the table in docs/smc_chk.md with the conditions.
 func TestDocumented(t *testing.T) {
 	const file, begin, end = "../../../docs/smc_chk.md", "<!-- conditions -->\n", "<!-- end -->\n"
 	b, err := os.ReadFile(file)

@@ -14,7 +14,7 @@ import (
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
-// announce says what is about to be tried: the words are those of smc-tools.
+// announce prints that a test connection follows, in the words of smc-tools.
 func (o *options) announce(target netip.AddrPort) error {
 	const text = "Test with target IP %s and port %d\n  Live test (SMC-D and SMC-R)\n"
 	_, err := fmt.Fprintf(o.env.Out, text, target.Addr(), target.Port())
@@ -24,7 +24,7 @@ func (o *options) announce(target netip.AddrPort) error {
 	return o.env.Flush()
 }
 
-// writeText prints the answer.
+// writeText prints the answer as text.
 func (o *options) writeText(s *check.Snapshot, findings []check.Finding) error {
 	var b strings.Builder
 	if s.Live != nil {
@@ -46,7 +46,7 @@ func (o *options) writeText(s *check.Snapshot, findings []check.Finding) error {
 	return err
 }
 
-// writeChoices says what the configuration allows.
+// writeChoices prints the transports that the configuration allows.
 func writeChoices(b *strings.Builder, s *check.Snapshot, able bool) {
 	fmt.Fprintf(b, "Kernel %s, %s\n", cli.Printable(s.Kernel.Release), moduleWords(s))
 	to := ""
@@ -91,7 +91,7 @@ func choiceWords(c check.Choice) string {
 	return text
 }
 
-// writeLive prints the result of a connection: first what smc-tools prints.
+// writeLive prints the result of the test connection. It begins with the lines that smc-tools prints.
 func writeLive(b *strings.Builder, l *check.Live) {
 	const indent = "          "
 	c := l.Carrier
@@ -124,7 +124,8 @@ func reasonWords(f *netlinksmc.Fallback) string {
 	return codeWords(f.Reason)
 }
 
-// serverWords says what is known of the server's reason: what it says itself, or what it has declined with.
+// serverWords returns the server's reason for TCP: the reason that the server reports itself, or the one in its decline
+// message.
 func serverWords(l *check.Live) string {
 	switch {
 	case l.Peer != nil && !l.Peer.AFSMC:
@@ -144,8 +145,8 @@ func codeWords(r netlinksmc.Reason) string {
 	return fmt.Sprintf("%s  %s: %s", r, r.Name(), r.Text())
 }
 
-// tell prints facts for who wants to know what the answer is made of.
-func (o *options) tell(s *check.Snapshot) {
+// printFacts prints the facts on which the answer is based.
+func (o *options) printFacts(s *check.Snapshot) {
 	if !o.debug {
 		return
 	}

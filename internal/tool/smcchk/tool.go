@@ -23,24 +23,24 @@ var Tool = cli.Tool{
 	Long: []string{"connect", "debug", "help", "ipv6", "live-test", "pnetid", "port", "server", "static-analysis", "version"},
 }
 
-// server answers tests; a *check.Server is one.
+// server serves clients; *check.Server implements it.
 type server interface {
 	Serve(ctx context.Context) error
 	Close() error
 }
 
-// servedFunc is told of a client, and what carries its connection.
+// servedFunc is called for each client, with the carrier of its connection.
 type servedFunc func(client netip.AddrPort, c check.Carrier, err error)
 
-// deps is what the command needs of the system.
+// deps has the functions that the command uses to access the system. Tests replace it.
 type deps struct {
 	// read collects the facts of the host, and of the path to a peer if that is valid.
 	read func(ctx context.Context, host string, peer netip.Addr) (*check.Snapshot, error)
 	// resolve finds the address of a host.
 	resolve func(ctx context.Context, host string, ipv6 bool) (netip.Addr, error)
-	// try makes a connection, and waits for one answer as long as patience, for all of it four times that.
-	try func(ctx context.Context, target netip.AddrPort, patience time.Duration) check.Live
-	// listen starts a server, which tells served of its clients.
+	// try makes a test connection. It waits for one answer for the timeout, and for the whole test four times as long.
+	try func(ctx context.Context, target netip.AddrPort, timeout time.Duration) check.Live
+	// listen starts a server, which calls served for each client.
 	listen func(addr netip.AddrPort, served servedFunc) (s server, port uint16, afSMC bool, err error)
 }
 
@@ -54,8 +54,8 @@ func systemDeps() deps {
 			return s, err
 		},
 		resolve: check.Resolve,
-		try: func(ctx context.Context, target netip.AddrPort, patience time.Duration) check.Live {
-			return check.Client{Target: target, Patience: patience}.Run(ctx)
+		try: func(ctx context.Context, target netip.AddrPort, timeout time.Duration) check.Live {
+			return check.Client{Target: target, Timeout: timeout}.Run(ctx)
 		},
 		listen: func(addr netip.AddrPort, served servedFunc) (server, uint16, bool, error) {
 			s, err := check.Listen(addr)
@@ -116,7 +116,7 @@ func newCommand(env *cli.Env, d deps) *cobra.Command {
 	}
 	_ = cmd.RegisterFlagCompletionFunc("pnetid", completeInterfaces)
 
-	// Checked here and not in RunE, which runs only after the network namespace was entered.
+	// Check this here and not in RunE, which runs only after the command has entered the network namespace.
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		o.hasConnect, o.hasID = cmd.Flags().Changed("connect"), cmd.Flags().Changed("pnetid")
 		o.hasPort = cmd.Flags().Changed("port")
@@ -126,7 +126,7 @@ func newCommand(env *cli.Env, d deps) *cobra.Command {
 	return cmd
 }
 
-// check refuses command lines that make no sense.
+// check refuses invalid command lines.
 func (o *options) check(port string, args []string) error {
 	modes := []struct {
 		given bool
@@ -196,7 +196,7 @@ func splitTarget(text string) (host, port string, ok bool) {
 	return host, port, ok && host != "" && !strings.ContainsAny(text, " \t\n/") && hasPort == (port != "")
 }
 
-// parseTarget understands the peer that was given.
+// parseTarget parses the operand that names the peer.
 func (o *options) parseTarget() error {
 	host, port, ok := splitTarget(o.connect)
 	if !ok {

@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// applyOptions say how changes are made and reported.
+// applyOptions are the options for making and reporting changes.
 type applyOptions struct {
-	// check only predicts.
+	// check only predicts changes.
 	check bool
-	// diff prints the lines of the files that come and go.
+	// diff prints the lines of the files that are added and removed.
 	diff bool
 }
 
@@ -33,7 +33,7 @@ func newApply(c *command) *cobra.Command {
 	return cmd
 }
 
-// apply makes the kernel what the files say. All files are read, and mistakes found, before the kernel is asked.
+// apply changes the kernel's state to that of the files. It reads and checks all files before it accesses the kernel.
 func (c *command) apply(ctx context.Context, dir string, o applyOptions) error {
 	want, err := conf.Load(dir)
 	if err != nil {
@@ -146,7 +146,7 @@ func (ch change) lines(o applyOptions) []string {
 	return []string{line}
 }
 
-// fileLines returns the lines of the file that go (-) and come (+).
+// fileLines returns the lines of the file that are removed (-) and added (+).
 func (ch change) fileLines() []string {
 	name := ch.name
 	if ch.file == conf.PNETFile {
@@ -165,7 +165,7 @@ func (ch change) fileLines() []string {
 	return []string{"-" + name + join + ch.before, "+" + name + join + ch.after}
 }
 
-// diff returns the lines of all files that go and come.
+// diff returns the lines of all files that are removed and added.
 func (p *plan) diff() *diffJSON {
 	var d diffJSON
 	for _, ch := range p.changes {

@@ -21,14 +21,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Files that change something of everything in the kernel of someState.
+// Files that change every kind of configuration in the kernel of someState.
 const (
 	somePNET     = "add NET1 eth eth0\nadd NET2 ib mlx5_0 2\nadd NET2 ib 0000:00:1f.0\n"
 	someEIDs     = "A\nNEW1\nNEW2\nNEW3\nseid disable\n"
 	someSettings = "rmem = 131072\nhandshake_limit = on\nloopback = namespace\nwmem = 65536\n"
 )
 
-// someState has entries to keep, to delete, and of the same PNET ID to add again; and all user EIDs that there can be.
+// someState returns a kernel with entries to keep, to delete, and to delete and add again because they share a PNET ID, and
+// with the maximum number of user EIDs.
 func someState(t *testing.T) *harness {
 	h := newHarness(t)
 	h.table.Rows = []pnettest.Row{pnettest.Eth("NET1", "eth0"), pnettest.Eth("NET1", "eth1"), pnettest.Eth("OLD", "gone0")}
@@ -106,7 +107,7 @@ func TestApply(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, b, err)
 		}
 	}
-	// Once more, there is nothing to do.
+	// Applying again changes nothing.
 	h.table.Log, h.client.n = nil, 0
 	h.expect(0, "", "", "apply", "@")
 	h.expect(0, "", "", "apply", "--check", "@")
@@ -115,7 +116,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// TestApplyLeaves has files that say nothing: what is there stays, and without anything to do no module is needed.
+// TestApplyLeaves applies empty files: the kernel's state stays, and the command does not need the module.
 func TestApplyLeaves(t *testing.T) {
 	h := someState(t)
 	h.files("# nothing\n", "# nothing\n", "")
@@ -137,7 +138,7 @@ func TestApplyLeaves(t *testing.T) {
 	h.expect(1, "", "smc_conf: SMC module not loaded\n", "apply", "@")
 }
 
-// TestApplyBad has a mistake in one file, and expects that nothing of the others is done.
+// TestApplyBad checks that a mistake in one file prevents changes from all files.
 func TestApplyBad(t *testing.T) {
 	tests := []struct{ pnet, eid, settings, err string }{
 		{"add NET1 eth eth0\nadd NET1 eth eth0\n", someEIDs, someSettings, "DIR/pnet.conf:2:1: NET1 eth eth0 is there already, at DIR/pnet.conf:1:1"},
@@ -148,7 +149,7 @@ func TestApplyBad(t *testing.T) {
 		h := someState(t)
 		h.files(tt.pnet, tt.eid, tt.settings)
 		before := h.state()
-		h.noModule = errors.New("the kernel was asked")
+		h.noModule = errors.New("the kernel was accessed")
 		for _, args := range [][]string{{"apply", "@"}, {"apply", "--check", "@"}, {"check", "@"}} {
 			h.expect(1, "", "smc_conf: "+tt.err+"\n", args...)
 		}
@@ -165,7 +166,7 @@ func TestApplyBad(t *testing.T) {
 	h.expect(2, "", "smc_conf: accepts at most 1 arg(s), received 2; see 'smc_conf --help'\n", "apply", "a", "b")
 }
 
-// TestApplyRefused lets each change fail, of whichever part, and expects everything as it was.
+// TestApplyRefused makes each change fail in turn, and checks that everything is restored.
 func TestApplyRefused(t *testing.T) {
 	refusals := func(n int) (h *harness, changes func() int) {
 		h = someState(t)
@@ -205,14 +206,14 @@ func TestApplyRefused(t *testing.T) {
 	}
 }
 
-// sorted is a state without the order of user EIDs, which has no meaning.
+// sorted sorts the user EIDs in a state, because their order has no meaning.
 func sorted(state string, h *harness) string {
 	eids := slices.Sorted(slices.Values(h.client.ueids))
 	_, rest, _ := strings.Cut(state, "\n")
 	return strings.Join(eids, " ") + "\n" + rest
 }
 
-// TestApplyNotUndone has a kernel that refuses to take its changes back, and says so even if it was interrupted.
+// TestApplyNotUndone checks that the command reports if the kernel refuses to undo changes, even if a signal interrupted it.
 func TestApplyNotUndone(t *testing.T) {
 	h := someState(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -231,7 +232,7 @@ func TestApplyNotUndone(t *testing.T) {
 	}
 }
 
-// TestInterrupted ends the command between two changes. It says nothing, and everything is as it was.
+// TestInterrupted interrupts the command between two changes. It must print nothing and restore everything.
 func TestInterrupted(t *testing.T) {
 	h := someState(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -250,7 +251,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestApplyHardware has an interface that has a PNET ID from its firmware: the kernel refuses another one.
+// TestApplyHardware has an interface whose firmware sets a PNET ID: the kernel refuses another one.
 func TestApplyHardware(t *testing.T) {
 	h := newHarness(t)
 	h.files("add NET1 eth eth0\n", "A\n", "")
@@ -266,7 +267,7 @@ func (f fakeHardware) Interface(string) (string, error)   { return string(f), ni
 func (f fakeHardware) RDMA(string, uint8) (string, error) { return "", nil }
 func (f fakeHardware) PCI(string) ([]string, error)       { return nil, nil }
 
-// TestLeftOut has devices that come later, settings that the module does not have, and no system EID.
+// TestLeftOut has devices that do not exist yet, settings that the module does not have, and no system EID.
 func TestLeftOut(t *testing.T) {
 	h := newHarness(t)
 	h.files("add NET1 eth eth0\nadd NET1 eth eth9\nadd NET1 ib rxe0\nadd NET1 ib 0000:00:1e.0\n", "seid enable\n",
@@ -284,7 +285,7 @@ smc_conf: warning: DIR/pnet.conf: NET1 ib 0000:00:1e.0 1 is left out until the n
 `
 	h.expect(0, "smc: set rmem to 131072 (from 65536)\npnet: added NET1 eth eth0\n", warnings, "apply", "@")
 	h.expect(0, "", warnings, "apply", "@")
-	// The RDMA device comes, and goes again: then its entry stays.
+	// The RDMA device appears and disappears again: its entry stays.
 	h.sys.devices = &fakeDevices{interfaces: []string{"eth0", "eth9"}, rdma: []string{"rxe0"}}
 	h.run("apply", "@")
 	if got := h.out.String(); got != "pnet: added NET1 eth eth9\npnet: added NET1 ib rxe0 1\n" {
@@ -297,7 +298,7 @@ smc_conf: warning: DIR/pnet.conf: NET1 ib 0000:00:1e.0 1 is left out until the n
 	}
 }
 
-// TestSysctlErrors has values that cannot be read, nor written.
+// TestSysctlErrors has values that cannot be read or written.
 func TestSysctlErrors(t *testing.T) {
 	h := newHarness(t)
 	h.files("", "", "rmem = 131072\n")
@@ -319,8 +320,7 @@ func TestSysctlErrors(t *testing.T) {
 	}
 }
 
-// TestLock holds the lock: apply waits for it until it is interrupted. And it looks whether apply has the lock while it changes
-// something.
+// TestLock checks that apply waits for the lock until it is interrupted, and that it holds the lock while it changes something.
 func TestLock(t *testing.T) {
 	h := someState(t)
 	f, err := os.OpenFile(h.sys.lock, os.O_RDWR|os.O_CREATE, 0o600)
@@ -353,7 +353,7 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// TestJSON has the documents in full, so that no field comes or goes unnoticed.
+// TestJSON compares whole documents, so that it detects every added or removed field.
 func TestJSON(t *testing.T) {
 	h := newHarness(t)
 	h.files("add NET1 eth eth0\nadd NET1 eth eth9\n", "A\n", "loopback = off\n")

@@ -19,7 +19,7 @@ func newCheck(c *command) *cobra.Command {
 	}, func(_ context.Context, dir string) error { return c.check(dir) })
 }
 
-// checkJSON is what check prints with --json: what the files say.
+// checkJSON is the output of check with --json: the content of the files.
 type checkJSON struct {
 	Schema int `json:"schema"`
 	// entries of the PNET table in the words of its file, without `add`

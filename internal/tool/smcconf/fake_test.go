@@ -21,12 +21,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// fakeClient is what the kernel has besides the PNET table.
+// fakeClient is a fake of the kernel's state besides the PNET table.
 type fakeClient struct {
 	ueids []string
 	seid  *netlinksmc.SEID
 	limit bool
-	// noLimit and noUEIDs are kernels that do not know them.
+	// noLimit and noUEIDs make the fake a kernel that lacks the handshake limit and user EIDs.
 	noLimit, noUEIDs bool
 	// fail is called before each change, with its number, counted from 1.
 	fail func(n int) error
@@ -129,7 +129,7 @@ type harness struct {
 	out, err bytes.Buffer
 }
 
-// newHarness has a kernel as it is after the module was loaded.
+// newHarness returns a harness whose kernel has just loaded the module.
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	h := &harness{t: t, table: &pnettest.Kernel{}, client: &fakeClient{}, dir: t.TempDir()}
@@ -170,7 +170,7 @@ func (h *harness) files(pnet, eid, settings string) {
 	}
 }
 
-// run runs the command, with the directory for @, and returns its exit status. What it prints is in out and err.
+// run runs the command and returns its exit status. It replaces the operand @ by the directory. The output is in out and err.
 func (h *harness) run(args ...string) int {
 	h.t.Helper()
 	return h.runContext(h.t.Context(), args...)
@@ -193,7 +193,8 @@ func (h *harness) runContext(ctx context.Context, args ...string) int {
 	}, args)
 }
 
-// expect runs the command, and compares its exit status and what it prints. The test's directories are called DIR and SYS.
+// expect runs the command and compares its exit status and its output, in which the test's directories are replaced by DIR and
+// SYS.
 func (h *harness) expect(status int, out, err string, args ...string) {
 	h.t.Helper()
 	got := h.run(args...)
@@ -203,7 +204,7 @@ func (h *harness) expect(status int, out, err string, args ...string) {
 	}
 }
 
-// state is all that the kernel has.
+// state returns the whole state of the fake kernel.
 func (h *harness) state() string {
 	h.t.Helper()
 	var b strings.Builder

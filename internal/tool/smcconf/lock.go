@@ -13,11 +13,11 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// lockPoll is how often a command that waits for another one looks whether that has ended.
+// lockPoll is the time between two attempts to take the lock.
 const lockPoll = 50 * time.Millisecond
 
-// withLock calls f while no other smc_conf changes anything: at boot time a device may come while the service starts. The lock
-// file is gone afterwards.
+// withLock calls f while no other smc_conf changes anything: at boot time, udev may run one for a new device while the service
+// starts another. withLock removes the lock file afterwards.
 func (c *command) withLock(ctx context.Context, f func() error) error {
 	lock, err := takeLock(ctx, c.sys.lock)
 	switch {
@@ -26,20 +26,20 @@ func (c *command) withLock(ctx context.Context, f func() error) error {
 	case err != nil:
 		return fmt.Errorf("cannot lock the configuration: %w", err)
 	}
-	// In this order: a file that could be locked and has its name still is the lock.
+	// Remove the file before unlocking it: whoever locks a file that still has its name has the lock.
 	defer lock.Close()
 	defer os.Remove(c.sys.lock)
 	return f()
 }
 
-// takeLock locks the file at path. The lock goes with this process, also if it is killed.
+// takeLock locks the file at path. The kernel releases the lock when this process ends, even if it is killed.
 func takeLock(ctx context.Context, path string) (*flock.Flock, error) {
 	for {
 		lock := flock.New(path, flock.SetPermissions(0o600))
 		if _, err := lock.TryLockContext(ctx, lockPoll); err != nil {
 			return nil, errors.Join(err, lock.Close())
 		}
-		// Whoever had it before may have removed the file meanwhile: then others lock a new one.
+		// The previous owner may have removed the file meanwhile. Then others lock a new file.
 		ours, err := lock.Stat()
 		if err != nil {
 			return nil, errors.Join(err, lock.Close())

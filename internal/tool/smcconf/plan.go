@@ -16,22 +16,22 @@ import (
 	"github.com/smckit/smckit/pkg/pnet"
 )
 
-// change is something that becomes different.
+// change is a change of one item of the kernel's configuration.
 type change struct {
-	// file is the one that says so.
+	// file is the file that demands the change.
 	file string
 	// action is "add", "delete" or "set".
 	action string
-	// name is what is added, deleted or set; before and after are the values of what is set.
+	// name is the item that is added, deleted or set. before and after are the values of an item that is set.
 	name, before, after string
 }
 
-// step carries changes out, all of them or none.
+// step makes several changes, either all of them or none.
 type step struct {
 	do, undo func(ctx context.Context) error
 }
 
-// plan is the way from what the kernel has to what the files say.
+// plan contains the steps that change the kernel's state to that of the files.
 type plan struct {
 	changes  []change
 	steps    []step
@@ -42,13 +42,13 @@ func (p *plan) warnf(format string, args ...any) {
 	p.warnings = append(p.warnings, cli.OneLine(fmt.Sprintf(format, args...)))
 }
 
-// kernel is what plans are made for and carried out on. Half of it may be missing if nothing is asked of it.
+// kernel is the kernel whose state plans read and change. Parts that a plan does not use may be nil.
 type kernel struct {
 	table  table
 	client client
 }
 
-// withKernel calls f with what the configuration needs of the kernel.
+// withKernel opens the parts of the kernel that the configuration uses, and calls f with them.
 func (c *command) withKernel(ctx context.Context, needTable, needClient bool, f func(kernel) error) error {
 	var k kernel
 	var err error
@@ -67,7 +67,8 @@ func (c *command) withKernel(ctx context.Context, needTable, needClient bool, f 
 	return f(k)
 }
 
-// makePlan compares the kernel with the files. What the kernel refuses most is last: then there is little to undo.
+// makePlan compares the kernel with the files. The steps that the kernel is most likely to refuse come last, so that there is
+// little to undo.
 func (c *command) makePlan(ctx context.Context, k kernel, dir string, want conf.Config) (*plan, error) {
 	p := &plan{}
 	if err := c.planSettings(ctx, p, k.client, dir, want.Settings); err != nil {
@@ -107,8 +108,8 @@ func (c *command) planSettings(ctx context.Context, p *plan, k client, dir strin
 	return nil
 }
 
-// planEIDs adds as long as there is room before it deletes, so that the host is never without an EID, which would have the
-// kernel enable the system EID.
+// planEIDs adds EIDs as long as there is room before it deletes others, so that the host always has an EID. Without any, the
+// kernel would enable the system EID.
 func (c *command) planEIDs(ctx context.Context, p *plan, k client, dir string, want conf.EIDs) error {
 	if len(want.User) > 0 {
 		now, err := ueids(ctx, k)
@@ -169,7 +170,7 @@ func (p *plan) deleteEID(k client, eid string) {
 	})
 }
 
-// removeUEID removes a user EID. That the kernel has enabled the system EID then is no failure.
+// removeUEID removes a user EID. It is no failure if the kernel then enables the system EID.
 func removeUEID(ctx context.Context, k client, eid string) error {
 	err := k.RemoveUEID(ctx, eid)
 	if errors.Is(err, netlinksmc.ErrSEIDActivated) {
@@ -178,7 +179,7 @@ func removeUEID(ctx context.Context, k client, eid string) error {
 	return err
 }
 
-// without returns what of a is not in b.
+// without returns the elements of a that are not in b.
 func without(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
 }
@@ -225,7 +226,7 @@ func (c *command) planTable(ctx context.Context, p *plan, k table, dir string, w
 	return nil
 }
 
-// restoreTable makes the table what it was; its order has no meaning.
+// restoreTable restores the table. The order of its entries has no meaning.
 func restoreTable(ctx context.Context, k table, was pnet.Table) error {
 	now, err := k.List(ctx)
 	if err != nil {
@@ -234,7 +235,7 @@ func restoreTable(ctx context.Context, k table, was pnet.Table) error {
 	return pnet.Apply(ctx, k, pnet.Diff(now, was))
 }
 
-// carryOut takes all steps, or undoes those it has taken.
+// carryOut runs all steps. If one fails, it undoes the previous ones.
 func (p *plan) carryOut(ctx context.Context) error {
 	for i, s := range p.steps {
 		err := ctx.Err()
@@ -248,15 +249,15 @@ func (p *plan) carryOut(ctx context.Context) error {
 	return nil
 }
 
-// undo takes the first n steps back, because of err.
+// undo undoes the first n steps, because of err.
 func (p *plan) undo(ctx context.Context, n int, err error) error {
 	var failed error
 	for _, s := range slices.Backward(p.steps[:n]) {
-		// The context may be why the step has failed.
+		// Use a context without cancellation: the step may have failed because the context was cancelled.
 		failed = errors.Join(failed, s.undo(context.WithoutCancel(ctx)))
 	}
 	if aerr, ok := errors.AsType[*pnet.ApplyError](err); ok && aerr.Rollback != nil {
-		// Not wrapped, here and below: an interrupted command says nothing, except this.
+		// Do not wrap err, here and below: cli prints nothing for an interrupted command, but must print this.
 		err = errors.New(err.Error())
 	}
 	switch {

@@ -40,7 +40,7 @@ type saveJSON struct {
 	Files []string `json:"files"`
 }
 
-// save writes the files that do not say what the kernel has.
+// save writes the files whose content differs from the kernel's state.
 func (c *command) save(ctx context.Context, dir string, check bool) error {
 	do := func() error {
 		return c.withKernel(ctx, true, true, func(k kernel) error { return c.saveFrom(ctx, k, dir, check) })
@@ -67,7 +67,7 @@ func (c *command) saveFrom(ctx context.Context, k kernel, dir string, check bool
 	if err != nil {
 		return err
 	}
-	// Programs other than ours may have given the kernel what no file can express.
+	// Other programs may have set values in the kernel that a file cannot express.
 	if _, err := after.Parse(dir); err != nil {
 		return fmt.Errorf("nothing was written, since it could not be read again: %w", err)
 	}
@@ -100,7 +100,7 @@ func (c *command) saveFrom(ctx context.Context, k kernel, dir string, check bool
 	return nil
 }
 
-// written is the end of the text of an error: which files are new although saving has failed.
+// written returns the end of an error message, which lists the files that were written before saving failed.
 func written(files []string) string {
 	if len(files) == 0 {
 		return ""
@@ -115,7 +115,7 @@ func (c *command) write(dir, name, text string) error {
 	return conf.WriteFile(filepath.Join(dir, name), text)
 }
 
-// present returns the texts with what the kernel has in them.
+// present returns the texts of the files, changed to the kernel's state.
 func (c *command) present(ctx context.Context, k kernel, texts conf.Texts, config conf.Config) (conf.Texts, error) {
 	now, err := k.table.List(ctx)
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *command) present(ctx context.Context, k kernel, texts conf.Texts, confi
 	}, nil
 }
 
-// leftOut says whether an entry is not in the table because apply has left it out: it waits for its device.
+// leftOut reports whether apply has left an entry out of the table because its device does not exist yet.
 func (c *command) leftOut(now pnet.Table, e pnet.Entry) bool {
 	if _, taken := now.Conflict(e); taken {
 		return false
@@ -156,8 +156,9 @@ func (c *command) leftOut(now pnet.Table, e pnet.Entry) bool {
 	return err != nil || !there
 }
 
-// mergeEIDs returns the text of the file of EIDs with those that the host has. About the system EID there is a line if there was
-// one, or if it is disabled: otherwise it is in use. Kernels without EIDs leave the text alone.
+// mergeEIDs changes the text of the file of EIDs to those of the host. The file contains a line about the system EID if it
+// contained one before, or if the system EID is disabled: without a line, it is in use. If the kernel has no EIDs, the text
+// stays.
 func mergeEIDs(ctx context.Context, k client, text string, config conf.EIDs) (string, error) {
 	user, err := ueids(ctx, k)
 	if errors.Is(err, netlinksmc.ErrNotSupported) {

@@ -55,14 +55,15 @@ func TestSave(t *testing.T) {
 		t.Error(diff)
 	}
 	h.expect(0, "", "", "save", "@")
-	// What was saved is what there is.
+	// Applying the saved files changes nothing.
 	h.run("apply", "@")
 	if h.out.Len() > 0 {
 		t.Errorf("apply after save: %s", &h.out)
 	}
 }
 
-// TestSaveFresh writes into a directory that is not there, all that differs from the default and nothing else.
+// TestSaveFresh saves into a directory that does not exist, and checks that the files contain exactly the values that differ
+// from the default.
 func TestSaveFresh(t *testing.T) {
 	h := newHarness(t)
 	h.dir = filepath.Join(h.dir, "smc")
@@ -76,7 +77,7 @@ func TestSaveFresh(t *testing.T) {
 	if diff := cmp.Diff([]string{"", "A\nseid disable\n", ""}, h.read()); diff != "" {
 		t.Error(diff)
 	}
-	// The system EID is enabled, and the file says so, as it has said something.
+	// The file has a line about the system EID, so saving updates it.
 	h.client.seid.Enabled = true
 	h.expect(0, "wrote DIR/eid.conf\n", "", "save", "@")
 	if diff := cmp.Diff([]string{"", "A\nseid enable\n", ""}, h.read()); diff != "" {
@@ -86,7 +87,7 @@ func TestSaveFresh(t *testing.T) {
 	h.expect(0, "", "", "save", "@")
 }
 
-// TestSaveRefused has what no file can say, and a directory that cannot be written to.
+// TestSaveRefused has values that a file cannot express, and a directory that is not writable.
 func TestSaveRefused(t *testing.T) {
 	h := newHarness(t)
 	h.table.Rows = []pnettest.Row{pnettest.Eth("N\xd6T", "eth0")}
@@ -130,7 +131,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestDescribed says that every command and option is described.
+// TestDescribed checks that every command and option is described.
 func TestDescribed(t *testing.T) {
 	root := newRoot(&cli.Env{}, newHarness(t).sys)
 	for _, cmd := range append(root.Commands(), root) {

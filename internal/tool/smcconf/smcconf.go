@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package smcconf is the command smc_conf: it makes the kernel what the files in /etc/smc say, and writes these files.
+// Package smcconf is the command smc_conf. It applies the files in /etc/smc to the kernel, and saves the kernel's state to
+// these files.
 package smcconf
 
 import (
@@ -25,13 +26,13 @@ var Tool = cli.Tool{
 	New:  func(env *cli.Env) *cobra.Command { return newRoot(env, realSystem()) },
 }
 
-// table is the kernel's PNET table; *pnet.Client is one.
+// table is the kernel's PNET table; *pnet.Client implements it.
 type table interface {
 	pnet.Kernel
 	io.Closer
 }
 
-// client is what else the command asks of the kernel; *netlinksmc.Client is one.
+// client has the other requests to the kernel; *netlinksmc.Client implements it.
 type client interface {
 	io.Closer
 	UEIDs(context.Context) ([]string, error)
@@ -43,7 +44,7 @@ type client interface {
 	SetHandshakeLimitation(ctx context.Context, enabled bool) error
 }
 
-// system is what the command asks of the machine it runs on.
+// system has the parts of the machine that the command uses. Tests replace it.
 type system struct {
 	dialTable  func(context.Context) (table, error)
 	dialClient func(context.Context) (client, error)
@@ -51,7 +52,7 @@ type system struct {
 	hardware   pnetdev.Hardware
 	// sysctls is the directory of net.smc.*.
 	sysctls string
-	// lock is the file that keeps two of these commands apart.
+	// lock is the path of the lock file, which keeps two of these commands from running at the same time.
 	lock string
 }
 
@@ -78,7 +79,7 @@ func realSystem() system {
 	}
 }
 
-// command is what all commands of the tree share.
+// command has the state that all commands of the tree share.
 type command struct {
 	env *cli.Env
 	sys system
@@ -118,7 +119,7 @@ func dirCommand(cmd *cobra.Command, run func(ctx context.Context, dir string) er
 			dir = args[0]
 		}
 		if dir == "" {
-			// A script's unset variable: the root directory is not meant.
+			// An empty name is a script's unset variable and must not mean the root directory.
 			return cli.Usagef("the name of the directory is empty")
 		}
 		return run(cmd.Context(), dir)
@@ -126,7 +127,7 @@ func dirCommand(cmd *cobra.Command, run func(ctx context.Context, dir string) er
 	return cmd
 }
 
-// printWarnings prints what is left out and is no failure. JSON has it in its document.
+// printWarnings prints the items that were left out, which is no failure. With --json they are in the document.
 func (c *command) printWarnings(warnings []string) {
 	for _, w := range warnings {
 		fmt.Fprintf(c.env.Err, "%s: warning: %s\n", toolName, w)

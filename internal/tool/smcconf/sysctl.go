@@ -19,7 +19,7 @@ import (
 // errNoSetting means that the module has no such setting.
 var errNoSetting = errors.New("the SMC module of this kernel has no such setting")
 
-// readSetting returns the present value. The error may be errNoSetting.
+// readSetting returns the current value. The error may be errNoSetting.
 func (c *command) readSetting(ctx context.Context, k client, s conf.Setting) (uint64, error) {
 	if s.Name == conf.HandshakeLimit {
 		on, err := k.HandshakeLimitation(ctx)
@@ -59,9 +59,9 @@ func (c *command) writeSetting(ctx context.Context, k client, s conf.Setting, va
 	return nil
 }
 
-// sysctlError says in one line what failed.
+// sysctlError returns an error with a message of one line.
 func sysctlError(op string, s conf.Setting, err error) error {
-	// The path is the kernel's business.
+	// Users do not need the path in /proc.
 	if perr, ok := errors.AsType[*fs.PathError](err); ok {
 		err = perr.Err
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// createFile makes a new file that nobody else can read.
+// createFile makes a new file that only this user can read.
 func createFile(path string) (io.WriteCloser, string, error) {
 	if path != "" {
 		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -24,8 +24,8 @@ func createFile(path string) (io.WriteCloser, string, error) {
 	return f, f.Name(), nil
 }
 
-// archive is a compressed archive that is being written. What was added is in the file, so that it can be unpacked even if
-// this process does not come to its end.
+// archive writes a compressed archive. It flushes each file that is added, so that the archive can be unpacked even if this
+// process is killed.
 type archive struct {
 	w   io.WriteCloser
 	zip *gzip.Writer

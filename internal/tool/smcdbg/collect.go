@@ -15,17 +15,17 @@ import (
 	"github.com/smckit/smckit/internal/cli"
 )
 
-// atOnce is how many sections are read at once: if the kernel does not answer, many of them take until their deadline.
+// atOnce is how many sections are read in parallel. If the kernel does not answer, many of them wait until their deadline.
 const atOnce = 8
 
-// result is what has come of a section.
+// result is the outcome of reading a section.
 type result struct {
 	text string
 	err  error
 }
 
-// collect reads all sections and gives them to a sink, in their order. What is missing is the last file, and on standard error. If
-// ctx ends, that is all that is still missing, and the error.
+// collect reads all sections and passes them to a sink in their order. It lists sections that it could not read on standard
+// error and in the last file. If ctx ends, this includes all remaining sections, and collect returns its error.
 func (o *options) collect(ctx context.Context, to sink) error {
 	m := &masker{all: o.mask}
 	if o.mask {
@@ -54,7 +54,7 @@ func (o *options) collect(ctx context.Context, to sink) error {
 	return ctx.Err()
 }
 
-// hostNames returns the names to mask. Without them, if they do not come in time, names are left as they are, and that is said.
+// hostNames returns the names to mask. If it cannot read them in time, it prints that names are not masked, and returns none.
 func (o *options) hostNames(ctx context.Context) []string {
 	r := o.await(ctx, section{"names", func(ctx context.Context) (string, error) {
 		return strings.Join(o.deps.names(ctx), "\n"), nil
@@ -66,7 +66,7 @@ func (o *options) hostNames(ctx context.Context) []string {
 	return strings.Split(r.text, "\n")
 }
 
-// start starts reading all sections, some at once. Each channel brings one result.
+// start starts to read all sections, atOnce of them in parallel. Each channel delivers one result.
 func (o *options) start(ctx context.Context) []<-chan result {
 	places := make(chan struct{}, atOnce)
 	all := make([]<-chan result, len(o.deps.sections))
@@ -82,13 +82,13 @@ func (o *options) start(ctx context.Context) []<-chan result {
 	return all
 }
 
-// await reads a section and gives it up if it takes too long, whether or not it heeds its context: what waits in the kernel
-// does not.
+// await reads a section and gives up after the timeout, even if the section ignores its context, as calls that wait in the
+// kernel do.
 func (o *options) await(ctx context.Context, s section) result {
 	if ctx.Err() != nil {
 		return result{err: ctx.Err()}
 	}
-	sctx, cancel := context.WithTimeout(ctx, o.deps.patience)
+	sctx, cancel := context.WithTimeout(ctx, o.deps.timeout)
 	defer cancel()
 	done := make(chan result, 1)
 	go func() {
@@ -100,8 +100,8 @@ func (o *options) await(ctx context.Context, s section) result {
 		return r
 	case <-sctx.Done():
 	}
-	// Something that does heed it may have text by now.
-	grace := time.NewTimer(min(o.deps.patience/4, time.Second))
+	// A section that obeys its context may return text shortly after the timeout.
+	grace := time.NewTimer(min(o.deps.timeout/4, time.Second))
 	defer grace.Stop()
 	select {
 	case r := <-done:
@@ -111,7 +111,7 @@ func (o *options) await(ctx context.Context, s section) result {
 	}
 }
 
-// printSection is what a process does that was started to read a section.
+// printSection reads a section and prints it, in a process that readByProcess has started.
 func (o *options) printSection(ctx context.Context) error {
 	for _, s := range append(o.deps.sections, section{"names", func(ctx context.Context) (string, error) {
 		return strings.Join(o.deps.names(ctx), "\n"), nil
@@ -128,12 +128,12 @@ func (o *options) printSection(ctx context.Context) error {
 	return cli.Usagef("section %q does not exist", o.section)
 }
 
-// readByProcess reads a section in a process of its own. A thread that hangs in the kernel cannot be killed, and a process with
-// such a thread does not end: this one shall.
+// readByProcess reads a section in a separate process. A thread that hangs in the kernel cannot be killed, and would keep this
+// process from ending.
 func readByProcess(ctx context.Context, s section) (string, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return s.read(ctx) // there is no /proc
+		return s.read(ctx) // /proc is not mounted
 	}
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, self, "--section", s.name)

@@ -23,13 +23,13 @@ import (
 
 // host reads files of the host.
 type host struct {
-	// root is where the file system begins.
+	// root is the root directory of the host.
 	root string
 }
 
 func (h host) path(elem ...string) string { return filepath.Join(append([]string{h.root}, elem...)...) }
 
-// line returns a file of one line, "" if it cannot be read.
+// line returns the content of a file without the white space around it, "" if it cannot be read.
 func (h host) line(elem ...string) string {
 	b, err := os.ReadFile(h.path(elem...))
 	if err != nil {
@@ -38,14 +38,14 @@ func (h host) line(elem ...string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// about finds the words of a kernel's command line, and the modules, that are about SMC and RDMA.
-var about = regexp.MustCompile(`^(smc$|smc[._]|dibs|ism|ib_|iw_|rdma|roce|rxe|siw|mlx|bnxt|irdma|ice$|erdma|qed|hns|` +
+// relevant matches modules and words of the kernel's command line that concern SMC and RDMA.
+var relevant = regexp.MustCompile(`^(smc$|smc[._]|dibs|ism|ib_|iw_|rdma|roce|rxe|siw|mlx|bnxt|irdma|ice$|erdma|qed|hns|` +
 	`ipv6|nf_tables|xt_TCPOPTSTRIP)`)
 
 func (h host) version(context.Context) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "smc_dbg utility, smckit-%s\n%s\n", version.Version, runtime.GOARCH)
-	// Not /proc/version, which names who has built the kernel, and where.
+	// Do not use /proc/version: it contains the user and the host that built the kernel.
 	fmt.Fprintf(&b, "Linux %s %s\n", h.line("proc/sys/kernel/osrelease"), h.line("proc/sys/kernel/version"))
 	for line := range strings.Lines(h.line("etc/os-release")) {
 		if strings.HasPrefix(line, "PRETTY_NAME=") || strings.HasPrefix(line, "VERSION_ID=") {
@@ -54,7 +54,7 @@ func (h host) version(context.Context) (string, error) {
 	}
 	var words []string
 	for w := range strings.FieldsSeq(h.line("proc/cmdline")) {
-		if about.MatchString(w) {
+		if relevant.MatchString(w) {
 			words = append(words, w)
 		}
 	}
@@ -68,7 +68,7 @@ func (h host) version(context.Context) (string, error) {
 	return b.String(), nil
 }
 
-// modules describes the modules that matter: AF_SMC's as sysfs has them, others by their line in procfs.
+// modules describes the relevant modules: those of AF_SMC with their files in sysfs, others with their line in procfs.
 func (h host) modules(context.Context) (string, error) {
 	data, err := os.ReadFile(h.path("proc/modules"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -80,7 +80,7 @@ func (h host) modules(context.Context) (string, error) {
 	var b strings.Builder
 	for line := range strings.Lines(string(data)) {
 		// The last word is an address.
-		if f := strings.Fields(line); len(f) > 4 && about.MatchString(f[0]) {
+		if f := strings.Fields(line); len(f) > 4 && relevant.MatchString(f[0]) {
 			fmt.Fprintln(&b, strings.Join(f[:5], " "))
 		}
 	}
@@ -125,7 +125,7 @@ func grep(r io.Reader, pattern *regexp.Regexp) (string, error) {
 	return b.String(), lines.Err()
 }
 
-// modprobe returns what modprobe is told of AF_SMC and RDMA.
+// modprobe returns the lines of modprobe's configuration that concern AF_SMC and RDMA.
 func (h host) modprobe(context.Context) (string, error) {
 	pattern := regexp.MustCompile(`^\s*[a-z]+\s+(smc|net-pf-43|dibs|ism|ib_|rdma|mlx|rxe)`)
 	var b strings.Builder
@@ -141,7 +141,7 @@ func (h host) modprobe(context.Context) (string, error) {
 	return b.String(), nil
 }
 
-// config returns how the kernel was built, as far as it matters.
+// config returns the options of the kernel's configuration that affect SMC.
 func (h host) config(context.Context) (string, error) {
 	pattern := regexp.MustCompile(`CONFIG_(SMC|DIBS|ISM|INFINIBAND|RDMA|MLX[45]|IPV6\b|XFRM\b|NF_TABLES\b|NETFILTER\b|NET_NS|INET_DIAG|` +
 		`MODULE_SIG|MODVERSIONS|SECURITY_LOCKDOWN_LSM|DEBUG_INFO_BTF|PREEMPT\b)`)
@@ -161,15 +161,15 @@ func (h host) config(context.Context) (string, error) {
 	return "", fmt.Errorf("no configuration of kernel %s: neither /proc/config.gz nor /boot/config-%s", release, release)
 }
 
-// logLine finds the lines of the kernel's log that are about SMC and RDMA, and reports of the kernel with what follows.
+// logLine matches lines of the kernel's log that concern SMC and RDMA, and lines of oopses and warnings.
 var logLine = regexp.MustCompile(`(?i:\b(smc|smcr|smcd|smc_diag|dibs|ism|rdma|roce|infiniband|ib_\w+)\b)|` +
 	`(?i:\b(rxe|siw|mlx[45]\w*|bnxt\w*|irdma|erdma)\b)|` +
 	`\b(BUG|WARNING|Oops|Call Trace|RIP|smc_\w+\+0x[0-9a-f]+)\b`)
 
-// commandLine is what the kernel was started with, which may hold secrets.
+// commandLine matches log lines with the kernel's command line, which may contain secrets.
 var commandLine = regexp.MustCompile(`(?i)command line:`)
 
-// kernelLog returns what the kernel's log has of SMC and RDMA.
+// kernelLog returns the lines of the kernel's log that concern SMC and RDMA.
 func kernelLog(context.Context) (string, error) {
 	const readAll, size = 3, 10
 	n, err := unix.Klogctl(size, nil)
@@ -180,11 +180,11 @@ func kernelLog(context.Context) (string, error) {
 	if n, err = unix.Klogctl(readAll, b); err != nil {
 		return "", logError(err)
 	}
-	return ofInterest(string(b[:n]))
+	return filterLog(string(b[:n]))
 }
 
-// ofInterest returns the lines of a log that a report may have.
-func ofInterest(log string) (string, error) {
+// filterLog returns the lines of a log that belong in a report.
+func filterLog(log string) (string, error) {
 	var b strings.Builder
 	for line := range strings.Lines(log) {
 		if !commandLine.MatchString(line) {
@@ -201,7 +201,7 @@ func logError(err error) error {
 	return err
 }
 
-// sysctls returns settings that SMC and TCP beneath it depend on.
+// sysctls returns the settings that affect SMC and the TCP connections below it.
 func (h host) sysctls(context.Context) (string, error) {
 	var names []string
 	for _, pattern := range []string{
@@ -225,7 +225,7 @@ func (h host) sysctls(context.Context) (string, error) {
 	return b.String(), nil
 }
 
-// proc returns the files of procfs that smckit's module has.
+// proc returns the files in procfs of smckit's module.
 func (h host) proc(context.Context) (string, error) {
 	var b strings.Builder
 	files, _ := filepath.Glob(h.path("proc/net/smc/*"))
@@ -258,7 +258,7 @@ func interfaces(context.Context) (string, error) {
 	return b.String(), nil
 }
 
-// routes returns the routes of all tables but those to this host, and the rules that choose a table.
+// routes returns the routes of all tables except the local one, and the rules that choose a table.
 func routes(context.Context) (string, error) {
 	list, err := netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {

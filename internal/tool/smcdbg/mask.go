@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// minName is the length of the shortest name that is masked: a shorter one tells nobody anything, and is in many words.
+// minName is the length of the shortest name that is masked. Shorter names identify no host, and occur in many words.
 const minName = 3
 
-// masker replaces what is nobody's business by words, the same by the same, so that what belongs together can still be
-// seen.
+// masker replaces addresses and names by words. The same address always gets the same word, so that the report still shows what
+// belongs together.
 type masker struct {
 	// all masks IP addresses and names, too.
 	all   bool
@@ -23,18 +23,18 @@ type masker struct {
 	macs, addrs []string
 }
 
-// address finds what may be a MAC address, a GUID, a GID or an IP address. Whether it is one is decided afterwards.
+// address matches text that may be a MAC address, a GUID, a GID or an IP address. mask checks each match afterwards.
 var address = regexp.MustCompile(
 	`[0-9A-Fa-f]*:[0-9A-Fa-f:]*:\d+\.\d+\.\d+\.\d+|[0-9A-Fa-f]*:[0-9A-Fa-f:]*:[0-9A-Fa-f]*|\d+\.\d+\.\d+\.\d+`)
 
 var (
-	// mac is one of 6 bytes or more: Ethernet's, InfiniBand's, and GUIDs byte by byte.
+	// mac matches link-layer addresses of 6 bytes or more (Ethernet, InfiniBand), and GUIDs written as bytes.
 	mac = regexp.MustCompile(`^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5,}$`)
-	// guid is that of a node as sysfs has it.
+	// guid matches the GUID of a node in the format of sysfs.
 	guid = regexp.MustCompile(`^[0-9A-Fa-f]{4}(:[0-9A-Fa-f]{4}){3}$`)
 )
 
-// mask returns text without what is to be left out.
+// mask replaces addresses and names in a text.
 func (m *masker) mask(text string) string {
 	text = address.ReplaceAllStringFunc(text, m.run)
 	if !m.all {
@@ -48,9 +48,9 @@ func (m *masker) mask(text string) string {
 	return text
 }
 
-// run replaces the address in s, which may have a colon behind it, and the end of a word and a colon before it.
+// run replaces the address in s. A colon may follow the address, and the end of a word with a colon may precede it.
 func (m *masker) run(s string) string {
-	// A colon that ends a clause is not part of the address, but two may be.
+	// One colon at the end is punctuation, but two may be part of the address.
 	word := s
 	if strings.HasSuffix(word, ":") && !strings.HasSuffix(word, "::") {
 		word = word[:len(word)-1]
@@ -69,13 +69,13 @@ func (m *masker) run(s string) string {
 	return s
 }
 
-// isAddress says whether s is one, be it one that may be shown.
+// isAddress reports whether s is an address, including those that are not masked.
 func isAddress(s string) bool {
 	_, err := netip.ParseAddr(s)
 	return err == nil || mac.MatchString(s) || guid.MatchString(s)
 }
 
-// word returns what stands for an address, or what is none as it is.
+// word returns the replacement of an address. It returns other text, and addresses that are not masked, unchanged.
 func (m *masker) word(s string) string {
 	if mac.MatchString(s) || guid.MatchString(s) {
 		if strings.Trim(s, "0:") == "" {
@@ -91,7 +91,7 @@ func (m *masker) word(s string) string {
 	switch {
 	case addr.IsUnspecified(), addr.IsLoopback():
 		return s
-	case madeOfMAC(addr):
+	case isEUI64(addr):
 		return number(&m.macs, "MAC", addr.String())
 	case m.all:
 		return number(&m.addrs, "IP", addr.String())
@@ -99,13 +99,13 @@ func (m *masker) word(s string) string {
 	return s
 }
 
-// madeOfMAC says whether the lower half of an address is made of a MAC address.
-func madeOfMAC(a netip.Addr) bool {
+// isEUI64 reports whether the lower half of an address is derived from a MAC address.
+func isEUI64(a netip.Addr) bool {
 	b := a.As16()
 	return !a.Is4() && b[11] == 0xff && b[12] == 0xfe
 }
 
-// number returns the word for s.
+// number returns the replacement for s: the word and the position of s among the known addresses.
 func number(known *[]string, word, s string) string {
 	i := slices.Index(*known, s)
 	if i < 0 {

@@ -54,15 +54,15 @@ func systemDeps() deps {
 			{"routes.txt", routes},
 			{"proc.txt", h.proc},
 		},
-		names:    hostNames,
-		create:   createFile,
-		now:      time.Now,
-		read:     readByProcess,
-		patience: 20 * time.Second,
+		names:   hostNames,
+		create:  createFile,
+		now:     time.Now,
+		read:    readByProcess,
+		timeout: 20 * time.Second,
 	}
 }
 
-// run runs one of our commands. That it says no is worth collecting; what it says on standard error, too.
+// run runs one of our commands. A nonzero exit status is no error here: the report contains it, and standard error.
 func run(t cli.Tool, args ...string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		var out, errs bytes.Buffer
@@ -72,7 +72,7 @@ func run(t cli.Tool, args ...string) func(context.Context) (string, error) {
 		}
 		status := cli.Run(ctx, t, env, args)
 		if status != cli.ExitOK && out.Len() == 0 {
-			// Our commands begin with their name and say no more than a line.
+			// Our commands print one line on errors, which begins with their name.
 			return "", errors.New(strings.TrimSpace(errs.String()))
 		}
 		if slices.Contains(args, "--json") {
@@ -82,7 +82,7 @@ func run(t cli.Tool, args ...string) func(context.Context) (string, error) {
 	}
 }
 
-// hostNames returns the name of this host and those that peers have given themselves.
+// hostNames returns the name of this host and the names that peers sent in their handshakes.
 func hostNames(ctx context.Context) []string {
 	var names []string
 	if name, err := os.Hostname(); err == nil {

@@ -27,7 +27,7 @@ func text(s string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) { return s, nil }
 }
 
-// someDeps is a host of a few sections.
+// someDeps returns a host with a few sections.
 func someDeps() deps {
 	return deps{
 		sections: []section{
@@ -37,11 +37,11 @@ func someDeps() deps {
 			{"d.txt", text("")},
 			{"e.txt", func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() }},
 		},
-		names:    func(context.Context) []string { return []string{"hosta", ""} },
-		create:   createFile,
-		now:      func() time.Time { return time.Unix(1e9, 5) },
-		read:     func(ctx context.Context, s section) (string, error) { return s.read(ctx) },
-		patience: 10 * time.Millisecond,
+		names:   func(context.Context) []string { return []string{"hosta", ""} },
+		create:  createFile,
+		now:     func() time.Time { return time.Unix(1e9, 5) },
+		read:    func(ctx context.Context, s section) (string, error) { return s.read(ctx) },
+		timeout: 10 * time.Millisecond,
 	}
 }
 
@@ -60,7 +60,7 @@ smc_dbg: not collected: c.txt: permission denied
 smc_dbg: not collected: e.txt: context deadline exceeded
 `
 
-// TestPrint prints all sections, and says what is missing.
+// TestPrint checks that all sections are printed, and that missing ones are reported.
 func TestPrint(t *testing.T) {
 	status, out, errs := runTool(t, someDeps())
 	const want = `==> a.txt <==
@@ -82,7 +82,7 @@ e.txt: context deadline exceeded
 	}
 }
 
-// TestArchive writes the same into an archive that nobody else can read.
+// TestArchive checks that the archive has the same content, and that only this user can read it.
 func TestArchive(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
@@ -119,7 +119,7 @@ func unpack(t *testing.T, path string) map[string]string {
 	return out
 }
 
-// unpackAll returns the files of an archive, also of one that is not complete.
+// unpackAll returns the files of an archive, which may be incomplete.
 func unpackAll(path string) (map[string]string, error) {
 	out := map[string]string{}
 	f, err := os.Open(path)
@@ -150,12 +150,12 @@ func unpackAll(path string) (map[string]string, error) {
 	}
 }
 
-// hang is a section that the kernel does not answer, and that does not care for deadlines.
+// hang is a section that blocks until release is closed, and ignores its context.
 func hang(release <-chan struct{}) section {
 	return section{"hang.txt", func(context.Context) (string, error) { <-release; return "", nil }}
 }
 
-// TestSectionsThatHang are given up, and all others collected.
+// TestSectionsThatHang checks that such sections are given up and all others are collected.
 func TestSectionsThatHang(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
@@ -174,7 +174,7 @@ func TestSectionsThatHang(t *testing.T) {
 	}
 }
 
-// TestNamesThatHang are not masked, and that is said.
+// TestNamesThatHang checks that names are not masked if they cannot be read, and that the command reports it.
 func TestNamesThatHang(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
@@ -186,13 +186,13 @@ func TestNamesThatHang(t *testing.T) {
 	}
 }
 
-// TestArchiveIsWrittenAsItGoes looks into the archive while a section hangs, as after a crash, and once the command was
+// TestArchiveIsWrittenAsItGoes reads the archive while a section hangs, as after a crash, and after the command was
 // interrupted.
 func TestArchiveIsWrittenAsItGoes(t *testing.T) {
 	release, entered := make(chan struct{}), make(chan struct{})
 	defer close(release)
 	d := someDeps()
-	d.patience = time.Hour
+	d.timeout = time.Hour
 	d.sections = []section{
 		d.sections[0],
 		{"hang.txt", func(context.Context) (string, error) { close(entered); <-release; return "", nil }},
@@ -201,7 +201,7 @@ func TestArchiveIsWrittenAsItGoes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.tgz")
 	d.create = func(string) (io.WriteCloser, string, error) {
 		f, name, err := createFile(path)
-		return &noted{f, added}, name, err
+		return &notifyingWriter{f, added}, name, err
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	env := &cli.Env{Out: io.Discard, Err: io.Discard, Getenv: func(string) string { return "" }}
@@ -228,13 +228,13 @@ func TestArchiveIsWrittenAsItGoes(t *testing.T) {
 	}
 }
 
-// noted is a file that tells of each write.
-type noted struct {
+// notifyingWriter is a file that reports each write on a channel.
+type notifyingWriter struct {
 	io.WriteCloser
 	written chan<- struct{}
 }
 
-func (n *noted) Write(b []byte) (int, error) {
+func (n *notifyingWriter) Write(b []byte) (int, error) {
 	k, err := n.WriteCloser.Write(b)
 	select {
 	case n.written <- struct{}{}:
@@ -243,7 +243,7 @@ func (n *noted) Write(b []byte) (int, error) {
 	return k, err
 }
 
-// TestUsage has the command lines that make no sense: nothing is collected.
+// TestUsage checks that nothing is collected if the command line is wrong.
 func TestUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"foo":      `unexpected operand "foo"`,
@@ -260,7 +260,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestNoOverwriting says that a file that is there stays as it is.
+// TestNoOverwriting checks that an existing file is not changed.
 func TestNoOverwriting(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	if err := os.WriteFile(path, []byte("mine"), 0o644); err != nil {
@@ -272,13 +272,13 @@ func TestNoOverwriting(t *testing.T) {
 	}
 }
 
-// fullDisk is a file that takes nothing.
+// fullDisk is a file to which every write fails.
 type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 func (fullDisk) Close() error              { return nil }
 
-// TestFullDisk says that an archive that is not complete is no success.
+// TestFullDisk checks that an incomplete archive is an error.
 func TestFullDisk(t *testing.T) {
 	d := someDeps()
 	d.create = func(string) (io.WriteCloser, string, error) { return fullDisk{}, "/x", nil }
@@ -288,7 +288,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestMask replaces what is nobody's business, and nothing else.
+// TestMask checks which texts are masked, and which are not.
 func TestMask(t *testing.T) {
 	for _, tt := range []struct{ in, out, all string }{
 		{"link/ether 52:54:00:12:34:56 brd ff:ff:ff:ff:ff:ff", "link/ether MAC-1 brd MAC-2", ""},
@@ -321,8 +321,8 @@ func TestMask(t *testing.T) {
 	}
 }
 
-// TestSections collects from this host, whatever it is: what comes out is text, JSON where it says so, and holds no word of
-// the environment.
+// TestSections collects from the host that runs it. The output must be text, or JSON in files of that name, and must not
+// contain the environment.
 func TestSections(t *testing.T) {
 	t.Setenv("SMCKIT_SECRET", "hunter2hunter2")
 	for _, s := range systemDeps().sections {
@@ -341,7 +341,8 @@ func TestSections(t *testing.T) {
 	}
 }
 
-// TestRun says that a command which says no is collected, and that one which fails is an error.
+// TestRun checks that the output of a command with a nonzero status is collected, and that a command without output is an
+// error.
 func TestRun(t *testing.T) {
 	if out, err := run(smcchk.Tool, "--conditions")(t.Context()); err != nil || !strings.HasPrefix(out, "# smc_chk --conditions: exit status 0\n") {
 		t.Errorf("%q %v", out, err)
@@ -351,7 +352,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestHostFiles takes from files what is about SMC, and no more.
+// TestHostFiles checks that only lines that concern SMC are taken from files.
 func TestHostFiles(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{
@@ -396,11 +397,11 @@ func TestHostFiles(t *testing.T) {
 	}
 }
 
-// TestLog keeps of the kernel's log what is about SMC, and not what the kernel was started with.
+// TestLog checks that the report has the log's lines about SMC, but not the kernel's command line.
 func TestLog(t *testing.T) {
 	const keep = "<6>[ 1.0] smc: loaded\n<4>[ 2.0] WARNING: CPU: 0\n<6>[ 3.0] infiniband rxe0: added eth0\n<4>[ 4.0]  smc_init+0x1/0x2 [smc]\n"
 	const drop = "<6>[ 0.0] Command line: root=x smc.smcd=0 key=secret\n<5>[ 0.1] loops_per_jiffy\n<6>[ 5.0] usb 1-1: smcard\n"
-	if got, err := ofInterest(drop + keep); err != nil || got != keep {
+	if got, err := filterLog(drop + keep); err != nil || got != keep {
 		t.Errorf("%q %v", got, err)
 	}
 }

@@ -51,22 +51,22 @@ const example = `  # write /tmp/smc_dbg-....tgz
 // section is a file of the archive.
 type section struct {
 	name string
-	// read returns the text, and why it is not all there is. Text without an error may be empty.
+	// read returns the text, and an error if the text is incomplete. Text without an error may be empty.
 	read func(ctx context.Context) (string, error)
 }
 
-// deps is what the command needs of the system.
+// deps has the functions of the operating system that the command uses. Tests replace it.
 type deps struct {
 	sections []section
 	// names returns names of hosts, to be masked.
 	names func(ctx context.Context) []string
-	// create makes a new file that nobody else can read; in the directory for temporary files if it has no name.
+	// create makes a new file that only this user can read, in the directory for temporary files if path is empty.
 	create func(path string) (file io.WriteCloser, name string, err error)
 	now    func() time.Time
-	// read reads a section, in a process of its own where that can be done.
+	// read reads a section, in a separate process where possible.
 	read func(ctx context.Context, s section) (string, error)
-	// patience is how long one section may take.
-	patience time.Duration
+	// timeout limits the time for one section.
+	timeout time.Duration
 }
 
 type options struct {
@@ -116,11 +116,11 @@ func newCommand(env *cli.Env, d deps) *cobra.Command {
 	return cmd
 }
 
-// run collects, and prints or writes into the archive what there is as soon as it is there: nobody knows what a system that
-// needs this command will do next.
+// run collects the sections and prints them, or writes them into the archive. It writes each section as soon as it is read,
+// because a system that needs this command may fail at any time.
 func (o *options) run(ctx context.Context) error {
 	if !o.tar && o.output == "" {
-		return o.collect(ctx, &printed{env: o.env})
+		return o.collect(ctx, &printer{env: o.env})
 	}
 	w, name, err := o.deps.create(o.output)
 	if err != nil {
@@ -140,18 +140,18 @@ func (o *options) run(ctx context.Context) error {
 	return cerr
 }
 
-// sink takes the files of a report, one after the other.
+// sink receives the files of a report, one after the other.
 type sink interface {
 	add(name, text string) error
 }
 
-// printed prints them.
-type printed struct {
+// printer is a sink that prints the files.
+type printer struct {
 	env   *cli.Env
 	later bool
 }
 
-func (p *printed) add(name, text string) error {
+func (p *printer) add(name, text string) error {
 	separator := ""
 	if p.later {
 		separator = "\n"

@@ -60,10 +60,10 @@ for our client: ` + strings.Join(lab.CrossSeries(), ", ") + `.`,
 	return cmd
 }
 
-// builder builds, or checks, the modules for a kernel series, and returns the directory that they are in then.
+// builder builds, or checks, the modules for a kernel series, and returns their directory.
 type builder func(ctx context.Context, series string, progress func(string)) (dir string, err error)
 
-// moduleBuilder returns what builds for an architecture, or only checks, and the series that it can do that for.
+// moduleBuilder returns the builder for an architecture, or one that only checks, and the series that it supports.
 func moduleBuilder(arch string, check bool) (builder, []string, error) {
 	switch {
 	case arch == "amd64" && check:
@@ -80,8 +80,7 @@ func moduleBuilder(arch string, check bool) (builder, []string, error) {
 	return lab.CrossModules, lab.Series(), nil
 }
 
-// buildAll has the modules for several kernels built. Those that the archive has nothing for are left out, unless they are
-// all.
+// buildAll builds the modules for several kernels. It skips kernels that the archive does not have, unless it has none of them.
 func buildAll(ctx context.Context, env *cli.Env, kernels []string, build builder) error {
 	var missing error
 	built := 0
@@ -103,7 +102,7 @@ func buildAll(ctx context.Context, env *cli.Env, kernels []string, build builder
 	return nil
 }
 
-// buildModules has the modules for one kernel series built, and says where they are.
+// buildModules builds the modules for one kernel series, and prints their directory.
 func buildModules(ctx context.Context, env *cli.Env, series string, build builder) error {
 	dir, err := build(ctx, series, func(step string) { fmt.Fprintln(env.Err, "smclab:", step) })
 	var failed *lab.BuildError

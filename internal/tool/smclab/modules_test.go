@@ -16,13 +16,13 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// TestBuildAll checks what becomes of the other kernels when one cannot be built for.
+// TestBuildAll checks that buildAll continues with the other kernels when the build for one fails.
 func TestBuildAll(t *testing.T) {
 	broken := errors.New("does not compile")
 	for _, c := range []struct {
 		name  string
 		errs  map[string]error
-		built []string // tried
+		built []string // the kernels for which a build was tried
 		want  error
 	}{
 		{"all", nil, []string{"6.12", "7.2"}, nil},

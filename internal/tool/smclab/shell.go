@@ -23,7 +23,8 @@ import (
 	"golang.org/x/term"
 )
 
-// controlSocket is where `smclab up` can be reached by `smclab shell`: in a directory that is this user's alone.
+// controlSocket returns the path of the socket by which `smclab shell` reaches `smclab up`. It is in a directory that only this
+// user can enter.
 func controlSocket(env *cli.Env) (string, error) {
 	dir := env.Getenv("XDG_RUNTIME_DIR")
 	if dir == "" {
@@ -96,26 +97,26 @@ func listen(path string) (net.Listener, error) {
 		conn.Close()
 		return nil, errors.New("a lab is up already: use 'smclab shell a', or leave its first shell")
 	}
-	// What is left of a lab that was killed.
+	// A lab that was killed has left its socket.
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
 	return net.Listen("unix", path)
 }
 
-// accept runs what comes in on the control socket in the guests, until the listener is closed.
+// accept serves requests from the control socket until the listener is closed. They run programs in the guests.
 func accept(listener net.Listener, l *lab.Lab) {
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
 			return
 		}
-		// How it ends is known to the client.
+		// The client sees how the connection ends.
 		go func() { _ = proto.Serve(conn, proto.Hello{}, func(s *proto.Session) { relay(s, l) }) }()
 	}
 }
 
-// relay carries out a client's request in the guest that it names.
+// relay runs a client's request in the guest that it names.
 func relay(s *proto.Session, l *lab.Lab) {
 	r := s.Request
 	fail := func(err error) { s.Finish(proto.Exit{Error: err.Error()}) }
@@ -146,7 +147,7 @@ func relay(s *proto.Session, l *lab.Lab) {
 			}
 		}
 	}()
-	// A client that is gone takes its program with it.
+	// End the program if the client disconnects.
 	ctx, cancel := context.WithCancel(context.Background())
 	stop := make(chan struct{})
 	defer close(stop)
@@ -175,7 +176,7 @@ func shell(ctx context.Context, env *cli.Env, path, host string) error {
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	c := proto.Client(conn, nil)
 	defer c.Close()
-	// The banner of a login shell is this machine's, not the guest's; the prompt is what tells them apart.
+	// The banner of a login shell is that of this machine, so set a prompt that identifies the guest.
 	r := proto.Request{
 		Op: proto.OpExec, Host: host, Argv: []string{"/bin/bash", "--norc", "-i"}, Dir: "/root",
 		Env: []string{"PS1=" + host + ":\\w# ", "TERM=" + env.Getenv("TERM")},
@@ -196,7 +197,7 @@ func shell(ctx context.Context, env *cli.Env, path, host string) error {
 	return follow(ctx, env, c, r, fd)
 }
 
-// follow runs a request with this process's streams. A terminal fd that is not -1 tells it of its changes of size.
+// follow runs a request with this process's streams. If fd is not -1, it is a terminal whose changes of size follow forwards.
 func follow(ctx context.Context, env *cli.Env, c *proto.Conn, r proto.Request, fd int) error {
 	s, err := c.Open(r)
 	if err != nil {
@@ -248,7 +249,7 @@ func windowSize(fd int) proto.Size {
 	return proto.Size{Rows: uint16(rows), Cols: uint16(cols)}
 }
 
-// watchSize tells the guest whenever the terminal changes its size, until the returned function is called.
+// watchSize reports each change of the terminal's size to the guest until the returned function is called.
 func watchSize(s *proto.Session, fd int) (stop func()) {
 	changed := make(chan os.Signal, 1)
 	signal.Notify(changed, unix.SIGWINCH)

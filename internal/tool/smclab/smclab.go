@@ -2,7 +2,7 @@
 
 //go:build linux
 
-// Package smclab is the command smclab: internal/lab for people.
+// Package smclab is the command smclab, the command line of internal/lab.
 package smclab
 
 import (
@@ -21,7 +21,7 @@ import (
 // Tool is the command.
 var Tool = cli.Tool{Name: "smclab", New: newCommand}
 
-// options are what up and run have in common.
+// options are the options that up and run share.
 type options struct {
 	kernel  string
 	module  string
@@ -66,7 +66,7 @@ Exit status:
 	return root
 }
 
-// addFlags declares the options that say what to boot.
+// addFlags declares the options that describe the lab to boot.
 func (o *options) addFlags(cmd *cobra.Command, hosts int) {
 	f := cmd.Flags()
 	f.StringVar(&o.kernel, "kernel", lab.DefaultSeries(), "boot the kernel `SERIES`, one for each host with commas: "+strings.Join(lab.AllSeries(), ", "))
@@ -83,7 +83,7 @@ func (o *options) addFlags(cmd *cobra.Command, hosts int) {
 	_ = cmd.RegisterFlagCompletionFunc("module", cobra.FixedCompletions([]string{"stock", "ours", "none"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// check refuses what makes no sense before anything is started.
+// check refuses invalid options before anything is started.
 func (o *options) check() error {
 	for series := range strings.SplitSeq(o.kernel, ",") {
 		if !slices.Contains(lab.AllSeries(), series) {
@@ -239,12 +239,12 @@ errors and exit status. The command runs in the current directory, with this rep
 	}
 	o.addFlags(cmd, 1)
 	cmd.Flags().StringVar(&host, "host", "a", "the `HOST` to run the command on")
-	// What follows the command's name is the command's.
+	// Options after the name of the program belong to the program.
 	cmd.Flags().SetInterspersed(false)
 	return cmd
 }
 
-// flusher writes to env.Out and does not keep it: somebody may be watching.
+// flusher writes to env.Out and flushes it at once, because users watch the progress.
 type flusher struct{ env *cli.Env }
 
 func (f flusher) Write(p []byte) (int, error) {

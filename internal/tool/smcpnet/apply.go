@@ -28,7 +28,7 @@ func newApply(c *command) *cobra.Command {
 	return cmd
 }
 
-// apply makes the table what the file says. Mistakes in the file are found before the kernel is asked.
+// apply changes the table to the content of the file. It finds mistakes in the file before it accesses the kernel.
 func (c *command) apply(ctx context.Context, name string, ch change) error {
 	wanted, err := c.parseFile(name)
 	if err != nil {

@@ -75,7 +75,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// TestApplyRefused lets each change fail and expects the table as it was.
+// TestApplyRefused makes each change fail in turn, and checks that the table is restored.
 func TestApplyRefused(t *testing.T) {
 	for n := 1; ; n++ {
 		h := newHarness(t, someRows()...)
@@ -98,7 +98,8 @@ func TestApplyRefused(t *testing.T) {
 	}
 }
 
-// TestInterrupted ends the command in the middle: it says nothing if the table is what it was, and else what is missing.
+// TestInterrupted interrupts the command in the middle. It must print nothing if it has restored the table, and otherwise which
+// entries are missing.
 func TestInterrupted(t *testing.T) {
 	for _, rollback := range []bool{true, false} {
 		h := newHarness(t, someRows()...)
@@ -128,7 +129,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestJSON has the documents in full, so that no field comes or goes unnoticed.
+// TestJSON compares whole documents, so that it detects every added or removed field.
 func TestJSON(t *testing.T) {
 	eth0 := `{"pnet_id":"NET1","type":"eth","device":"eth0"}`
 	mlx := `{"pnet_id":"NET1","type":"ib","device":"mlx4_0","port":2}`
@@ -188,7 +189,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestStrangeNames shows names that could drive a terminal.
+// TestStrangeNames checks that names with control characters are escaped.
 func TestStrangeNames(t *testing.T) {
 	h := newHarness(t, pnettest.Eth("N\xd6T", "\x1b[2J"), pnettest.Eth("NET1", "\xff\x1b"), pnettest.IB("NET1", "a\nb", 1))
 	h.run(t, "show")
@@ -223,7 +224,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestWrongDevices has a system whose devices cannot be listed.
+// TestWrongDevices runs on a system whose devices cannot be listed.
 func TestWrongDevices(t *testing.T) {
 	h := newHarness(t)
 	h.sys.devices = brokenDevices{}

@@ -15,19 +15,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// change says how a change is made and reported.
+// change has the options for making and reporting a change.
 type change struct {
-	// check only predicts.
+	// check only predicts changes.
 	check bool
-	// diff prints the lines of the table that come and go.
+	// diff prints the lines of the table that are added and removed.
 	diff bool
 	// force accepts devices that do not exist.
 	force bool
 	// future accepts them too, and warns.
 	future bool
-	// ignoreMissing accepts that what is to be deleted is not there.
+	// ignoreMissing accepts that an entry to delete does not exist.
 	ignoreMissing bool
-	// silent prints nothing about what was changed, as smc-tools does.
+	// silent prints nothing about changes, like smc-tools.
 	silent bool
 }
 
@@ -40,8 +40,8 @@ func (ch *change) addForce(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&ch.force, "force", false, "accept devices that do not exist yet")
 }
 
-// changeJSON is what a command that changes the table prints with --json. Fields are never removed nor changed under the
-// same schema number.
+// changeJSON is the output of commands that change the table with --json. Fields are never removed or changed under the same
+// schema number.
 type changeJSON struct {
 	Schema int `json:"schema"`
 	// whether the table was changed, or would be with `--check`
@@ -62,7 +62,7 @@ type diffJSON struct {
 	After string `json:"after"`
 }
 
-// carryOut applies a plan and reports it. unchanged has a line for each thing that was to be changed and need not be.
+// carryOut applies a plan and reports it. unchanged has a line for each requested change that is not necessary.
 func (c *command) carryOut(ctx context.Context, t table, p pnet.Plan, ch change, unchanged ...string) error {
 	if !ch.check {
 		if err := pnet.Apply(ctx, t, p); err != nil {
@@ -72,7 +72,7 @@ func (c *command) carryOut(ctx context.Context, t table, p pnet.Plan, ch change,
 	return c.report(p, ch, unchanged)
 }
 
-// report prints what was changed, or would be.
+// report prints the changes, or the predicted changes.
 func (c *command) report(p pnet.Plan, ch change, unchanged []string) error {
 	if c.json {
 		out := changeJSON{
@@ -117,7 +117,7 @@ func printEach(w io.Writer, what string, entries pnet.Table) error {
 	return nil
 }
 
-// lines returns a table in the form of a table file, printable also where that has no words for an entry.
+// lines returns a table in the format of a table file. It also prints entries that such a file cannot express.
 func lines(t pnet.Table) string {
 	var s strings.Builder
 	for _, e := range t {
@@ -126,14 +126,14 @@ func lines(t pnet.Table) string {
 	return s.String()
 }
 
-// explain adds to an error of Apply what this machine knows about it.
+// explain adds to an error of Apply the cause, if it can be found on this machine.
 func (c *command) explain(err error) error {
 	aerr, ok := errors.AsType[*pnet.ApplyError](err)
 	if !ok {
 		return err
 	}
 	if errors.Is(err, context.Canceled) && aerr.Rollback != nil {
-		// An interrupted command says nothing, except this.
+		// cli prints nothing for an interrupted command, but must print this.
 		return errors.New(err.Error())
 	}
 	return pnetdev.Explain(c.sys.hardware, err)

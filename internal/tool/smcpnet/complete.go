@@ -12,7 +12,7 @@ import (
 
 const noFiles = cobra.ShellCompDirectiveNoFileComp
 
-// candidates turns a list into completions. A list that cannot be had completes nothing.
+// candidates converts a list to completions. There are none if the list cannot be read.
 func candidates(list func() ([]string, error), prefix string) ([]string, cobra.ShellCompDirective) {
 	names, err := list()
 	if err != nil {
@@ -21,7 +21,7 @@ func candidates(list func() ([]string, error), prefix string) ([]string, cobra.S
 	return slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, prefix) }), noFiles
 }
 
-// ids lists the PNET IDs of the table. IDs are in upper case, what was typed need not be.
+// ids lists the PNET IDs of the table. They are in upper case, even if the user types lower case.
 func (c *command) ids(cmd *cobra.Command) []string {
 	t, err := c.read(cmd.Context())
 	if err != nil {

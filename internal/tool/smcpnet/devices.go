@@ -11,8 +11,8 @@ import (
 	"github.com/smckit/smckit/pkg/pnet"
 )
 
-// checkDevices says whether the devices of new entries exist. Mostly one that does not is a mistake; the kernel would
-// take the entry and wait for the device.
+// checkDevices checks whether the devices of new entries exist. A missing device is usually a mistake, but the kernel would
+// accept the entry and wait for the device.
 func (c *command) checkDevices(entries pnet.Table, ch change) error {
 	if ch.force {
 		return nil

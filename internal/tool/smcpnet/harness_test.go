@@ -32,7 +32,7 @@ func (f fakeDevices) Interfaces() ([]string, error) { return slices.Clone(f.inte
 func (f fakeDevices) RDMA() ([]string, error)       { return slices.Clone(f.rdma), nil }
 func (f fakeDevices) Exists(name string) bool       { return slices.Contains(f.pci, name) }
 
-// fakeHardware has the PNET IDs of devices by their names.
+// fakeHardware has the PNET IDs that firmware sets, by the names of devices.
 type fakeHardware map[string]string
 
 func (f fakeHardware) Interface(name string) (string, error)     { return f[name], nil }
@@ -66,7 +66,7 @@ func newHarness(t *testing.T, rows ...pnettest.Row) *harness {
 	return h
 }
 
-// run runs the command and returns its exit status. What it prints is in out and err.
+// run runs the command and returns its exit status. The output is in out and err.
 func (h *harness) run(t *testing.T, args ...string) int {
 	t.Helper()
 	h.out.Reset()
@@ -76,7 +76,7 @@ func (h *harness) run(t *testing.T, args ...string) int {
 		Out:      &h.out,
 		Err:      &h.err,
 		Terminal: h.terminal,
-		// The output has no columns, so that a narrow terminal makes no difference.
+		// Set a narrow terminal, because the output must not depend on its width.
 		Getenv: func(name string) string { return map[string]string{"COLUMNS": "1"}[name] },
 		EnterNetNS: func(name string) error {
 			t.Errorf("network namespace %q was entered", name)

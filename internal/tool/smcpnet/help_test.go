@@ -45,7 +45,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestDescribed says that every command and option is described.
+// TestDescribed checks that every command and option is described.
 func TestDescribed(t *testing.T) {
 	root := newRoot(&cli.Env{}, newHarness(t).sys)
 	for _, cmd := range append(root.Commands(), root) {
@@ -102,7 +102,7 @@ func TestCompletion(t *testing.T) {
 			t.Errorf("%q: %s", tt.args, diff)
 		}
 	}
-	// Nothing to complete is no failure.
+	// It is no failure if there are no completions.
 	h := newHarness(t)
 	h.kernel.NoModule = true
 	for _, args := range [][]string{{"show", ""}, {"del", "NET1", "eth", ""}} {

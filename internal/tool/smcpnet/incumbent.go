@@ -15,13 +15,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// incumbentLong lists the long options of smc-tools, which win when an abbreviation is ambiguous.
+// incumbentLong lists the long options of smc-tools, which an ambiguous abbreviation prefers.
 var incumbentLong = []string{
 	"add", "delete", "show", "flush", "interface", "ibdevice", "ibport", "version", "help",
 }
 
-// incumbent is the command line of smc-tools: a command as an option without argument, whose PNET ID is the one operand,
-// wherever it stands.
+// incumbent is a command line of smc-tools: the command is an option without argument, and the PNET ID is the only operand, at
+// any position.
 type incumbent struct {
 	*command
 	// verbs are the commands given: add, delete, show, flush.
@@ -32,7 +32,7 @@ type incumbent struct {
 	given func(option string) bool
 }
 
-// verbFlag notes that a command was given. It takes no argument.
+// verbFlag is an option without argument that records a command.
 type verbFlag struct {
 	name  string
 	verbs *[]string
@@ -68,7 +68,7 @@ func (o *incumbent) addFlags(root *cobra.Command) {
 	_ = root.RegisterFlagCompletionFunc("ibport", cobra.FixedCompletions([]string{"1", "2"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// run carries the command line out.
+// run runs the command line.
 func (o *incumbent) run(ctx context.Context, args []string) error {
 	port, err := parsePort(o.port)
 	if err != nil {
@@ -108,7 +108,7 @@ func (o *incumbent) run(ctx context.Context, args []string) error {
 	}
 }
 
-// warnIgnored says which options have no meaning for the command, in the words of smc-tools.
+// warnIgnored warns about options that the command ignores, in the words of smc-tools.
 func (o *incumbent) warnIgnored(verb string) {
 	for _, option := range []struct{ name, word, value string }{
 		{"interface", "interface", o.eth}, {"ibdevice", "device", o.ib}, {"ibport", "ibport", o.port},
@@ -132,7 +132,7 @@ func (o *incumbent) add(ctx context.Context, id pnet.ID, port uint8) error {
 		return cli.Usagef("interface or device missing: --add needs --interface or --ibdevice")
 	}
 	for i, e := range entries {
-		// An empty name of a device would be taken for an interface.
+		// An empty device name would make this an entry of an interface.
 		if e.IB == "" && i == len(entries)-1 && o.given("ibdevice") {
 			return cli.Usagef("RDMA device %q: the name is empty", o.ib)
 		}
@@ -143,10 +143,10 @@ func (o *incumbent) add(ctx context.Context, id pnet.ID, port uint8) error {
 	return o.addEntries(ctx, entries, change{silent: true, future: true})
 }
 
-// parsePort reads a port as C does, in any base: 0 to 2. 0 means that there is none, for which the kernel takes 1.
+// parsePort parses a port from 0 to 2 like C, in any base. 0 means that there is none; the kernel uses 1 then.
 func parsePort(s string) (uint8, error) {
 	n, err := strconv.ParseUint(s, 0, 8)
-	// Go has prefixes and underscores that C does not have.
+	// Go accepts prefixes and underscores that C does not.
 	if err != nil || n > pnet.MaxPort || strings.ContainsAny(s, "_oObB") {
 		return 0, fmt.Errorf("invalid ib port %q: 0 to %d are allowed", s, pnet.MaxPort)
 	}

@@ -9,15 +9,15 @@ import (
 	"github.com/smckit/smckit/internal/cli"
 )
 
-// Options of one letter that the rewriting has to know: commands, and options with a value.
+// One-letter options of smc-tools: commands, and options with a value.
 var (
 	verbOptions  = map[byte]string{'a': "add", 'd': "delete", 's': "show", 'f': "flush"}
 	valueOptions = map[byte]string{'I': "interface", 'D': "ibdevice", 'P': "ibport", 'N': "netns"}
 )
 
-// rewrite makes sure that a command line of smc-tools is not taken for one of ours: once a command is given as an option,
-// words are operands, also if they look like a command ("-a SHOW -I eth0" adds the PNET ID SHOW). It puts the options
-// first, then "--", then the operands, which is an order that means the same to every parser.
+// rewrite keeps a command line of smc-tools from being parsed as one of ours. Once a command is given as an option, words are
+// operands, even if they look like a command ("-a SHOW -I eth0" adds the PNET ID SHOW). rewrite puts the options first, then
+// "--", then the operands: every parser understands this order in the same way.
 func rewrite(args []string) ([]string, error) {
 	s := splitter{rest: args}
 	for len(s.rest) > 0 {
@@ -38,17 +38,17 @@ func rewrite(args []string) ([]string, error) {
 	case !s.verb:
 		return args, nil
 	case s.missing != "":
-		// Behind it the "--" would be taken for the value.
+		// Otherwise the option would take the "--" as its value.
 		return nil, cli.Usagef("flag needs an argument: %s", s.missing)
 	}
 	return slices.Concat(s.options, []string{"--"}, s.operands), nil
 }
 
-// splitter tells options from operands.
+// splitter separates options from operands.
 type splitter struct {
 	rest              []string
 	options, operands []string
-	// verb says whether one of the options is a command.
+	// verb reports whether one of the options is a command.
 	verb bool
 	// missing is the last option, if its value is missing.
 	missing string

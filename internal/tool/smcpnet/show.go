@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// tableJSON is what show and export print with --json.
+// tableJSON is the output of show and export with --json.
 type tableJSON struct {
 	Schema int `json:"schema"`
 	// in the kernel's order
@@ -84,7 +84,7 @@ func (c *command) show(ctx context.Context, id pnet.ID) error {
 	return nil
 }
 
-// writeRow prints an entry as smc-tools does: what an entry does not have is n/a or 255.
+// writeRow prints an entry like smc-tools. Missing fields are n/a or 255.
 func writeRow(w io.Writer, e pnet.Entry) error {
 	eth, ib, port := e.Eth, "n/a", uint8(255)
 	if !e.IsEth() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package smcpnet is the command smc_pnet: it shows and changes the PNET table. It has the words that the designers of
-// AF_SMC chose (add, del), words of its own for whole tables (apply, export), and the options of smc-tools.
+// Package smcpnet is the command smc_pnet, which shows and changes the PNET table. It has the sub-commands of the designers of
+// AF_SMC (add, del), sub-commands for whole tables (apply, export), and the options of smc-tools.
 package smcpnet
 
 import (
@@ -23,18 +23,18 @@ var Tool = cli.Tool{
 	Long:    incumbentLong,
 }
 
-// table is the kernel's PNET table; *pnet.Client is one.
+// table is the kernel's PNET table; *pnet.Client implements it.
 type table interface {
 	pnet.Kernel
 	Flush(ctx context.Context) error
 	Close() error
 }
 
-// system is what the command asks of the machine it runs on.
+// system has the parts of the machine that the command uses. Tests replace it.
 type system struct {
 	// dial opens the kernel's table.
 	dial func(context.Context) (table, error)
-	// devices tells which devices exist.
+	// devices looks up devices.
 	devices pnetdev.Devices
 	// hardware reads the PNET IDs that firmware has set.
 	hardware pnetdev.Hardware
@@ -54,7 +54,7 @@ func realSystem() system {
 	}
 }
 
-// command is what all commands of the tree share.
+// command has the state that all commands of the tree share.
 type command struct {
 	env *cli.Env
 	sys system

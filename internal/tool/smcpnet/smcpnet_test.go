@@ -22,7 +22,7 @@ func someRows() []pnettest.Row {
 	}
 }
 
-// TestCommands has command lines that succeed, what they print and what they ask of the kernel.
+// TestCommands checks the output and the requests of command lines that succeed.
 func TestCommands(t *testing.T) {
 	const all = "NET1 eth0 n/a 255\nNET1 n/a mlx4_0 2\nABCDEFGHIJKLMNOP eth1 n/a 255\nNET2 n/a 0000:00:1f.0 1\n"
 	tests := []struct {
@@ -68,7 +68,7 @@ func TestCommands(t *testing.T) {
 			args: "-a NET1 -I nosuch", log: "add NET1 eth nosuch",
 			err: "smc_pnet: warning: nosuch: no such network interface; the entry has no effect until it appears\n",
 		},
-		// A PNET ID may look like one of our words.
+		// A PNET ID may look like one of our sub-commands.
 		{args: "-a show -I eth0", log: "add SHOW eth eth0"},
 		{args: "add -a -I eth0", log: "add ADD eth eth0"},
 		{args: "-I show del -a", log: "add DEL eth show", err: "smc_pnet: warning: show: no such network interface; the entry has no effect until it appears\n"},
@@ -80,7 +80,7 @@ func TestCommands(t *testing.T) {
 		{args: "add net1 eth eth0 --check", out: "would add NET1 eth eth0\n"},
 		{args: "add net1 eth eth0 --diff", out: "+add NET1 eth eth0\n", log: "add NET1 eth eth0"},
 
-		// What is there already.
+		// Entries that already exist.
 		{args: "add net1 eth eth0", rows: someRows(), out: "unchanged: NET1 eth eth0 is there already\n"},
 		{args: "add net1 eth gone", rows: []pnettest.Row{pnettest.Eth("NET1", "gone")}, out: "unchanged: NET1 eth gone is there already\n"},
 		{args: "-a NET1 -I eth0", rows: someRows(), out: "unchanged: NET1 eth eth0 is there already\n"},
@@ -134,7 +134,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestUsage has command lines that make no sense: one line, status 2, the kernel is not asked.
+// TestUsage checks invalid command lines: one line, status 2, and no access to the kernel.
 func TestUsage(t *testing.T) {
 	tests := map[string]string{
 		"-a":                          "--add: the PNET ID is missing",
@@ -194,11 +194,11 @@ func TestUsage(t *testing.T) {
 			h := newHarness(t)
 			h.expectFailure(t, cli.ExitUsage, want, strings.Fields(args)...)
 			if h.dialed > 0 {
-				t.Error("the kernel was asked")
+				t.Error("the kernel was accessed")
 			}
 		})
 	}
-	// Words that Fields cannot make.
+	// Arguments that strings.Fields cannot produce.
 	for _, args := range [][]string{
 		{"add", "", "eth", "eth0"},
 		{"add", "NET1", "eth", ""},
@@ -220,13 +220,13 @@ func TestUsage(t *testing.T) {
 		h := newHarness(t)
 		h.expectFailure(t, cli.ExitUsage, "", args...)
 		if h.dialed > 0 {
-			t.Errorf("%q: the kernel was asked", args)
+			t.Errorf("%q: the kernel was accessed", args)
 		}
 	}
 }
 
-// expectFailure runs the command and expects the status, nothing on standard output and one printable line with want in
-// it on standard error.
+// expectFailure runs the command and expects the status, nothing on standard output, and one printable line that contains want
+// on standard error.
 func (h *harness) expectFailure(t *testing.T, status int, want string, args ...string) {
 	t.Helper()
 	if got := h.run(t, args...); got != status {
@@ -244,7 +244,7 @@ func (h *harness) expectFailure(t *testing.T, status int, want string, args ...s
 	}
 }
 
-// TestFailures has commands that fail: one line, status 1, the table as it was.
+// TestFailures checks commands that fail: one line, status 1, and an unchanged table.
 func TestFailures(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	tests := []struct {
@@ -344,7 +344,7 @@ func TestNoModule(t *testing.T) {
 	}
 }
 
-// TestNothingTouched has options that need no kernel.
+// TestNothingTouched checks options that do not access the kernel.
 func TestNothingTouched(t *testing.T) {
 	for _, args := range []string{"--version", "-v", "--help", "-h", "help add", "add --help", "apply -h", "completion bash"} {
 		h := newHarness(t)
@@ -355,7 +355,7 @@ func TestNothingTouched(t *testing.T) {
 	}
 }
 
-// TestClosedOutput has a reader that has gone.
+// TestClosedOutput closes the reading end of standard output.
 func TestClosedOutput(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -77,7 +77,7 @@ func parseEntry(verb string, args []string) (pnet.Entry, error) {
 	return parsed.Entry, nil
 }
 
-// addEntries adds all entries or none. What is there already is not added again.
+// addEntries adds all entries or none. It skips entries that already exist.
 func (c *command) addEntries(ctx context.Context, entries pnet.Table, ch change) error {
 	return c.withTable(ctx, func(t table) error {
 		now, err := t.List(ctx)
@@ -102,13 +102,13 @@ func (c *command) addEntries(ctx context.Context, entries pnet.Table, ch change)
 	})
 }
 
-// conflict reports that other prevents e.
+// conflict returns the error that the entry other prevents e.
 func conflict(e, other pnet.Entry) error {
 	return fmt.Errorf("%s cannot be added to PNET ID %s: it is in the table as '%s'; remove that first with '%s del %s'",
 		e.Device(), e.ID, other, toolName, other)
 }
 
-// del deletes a PNET ID or, if entry has a device, that one.
+// del deletes all entries of a PNET ID or, if entry has a device, only that entry.
 func (c *command) del(ctx context.Context, entry pnet.Entry, ch change) error {
 	drop := func(e pnet.Entry) bool {
 		switch {
@@ -135,12 +135,12 @@ func (c *command) del(ctx context.Context, entry pnet.Entry, ch change) error {
 	})
 }
 
-// notThere reports that what is to be deleted is not in the table.
+// notThere returns the error that an entry to delete is not in the table.
 func notThere(e pnet.Entry) error {
 	return fmt.Errorf("%s is not in the table; '%s show' lists what is", describe(e), toolName)
 }
 
-// describe names what is to be deleted.
+// describe describes the entries to delete.
 func describe(e pnet.Entry) string {
 	switch {
 	case e.Eth == "" && e.IB == "":
@@ -151,7 +151,7 @@ func describe(e pnet.Entry) string {
 	return e.String()
 }
 
-// flush deletes all entries, which the kernel does at once, without a plan.
+// flush deletes all entries. It needs no plan, because the kernel has a request for this.
 func (c *command) flush(ctx context.Context, ch change) error {
 	return c.withTable(ctx, func(t table) error {
 		now, err := t.List(ctx)

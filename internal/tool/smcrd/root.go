@@ -70,7 +70,7 @@ func newRoot(t tech, env *cli.Env, d deps) *cobra.Command {
 	return root
 }
 
-// wantsHelp says whether the words after an object ask for its help.
+// wantsHelp reports whether the words after an object ask for its help.
 func wantsHelp(args []string) bool {
 	if len(args) != 1 {
 		return false

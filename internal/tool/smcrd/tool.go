@@ -88,7 +88,7 @@ type deps struct {
 	open func(context.Context) (client, error)
 	// ifname returns the name of an interface of the own network namespace, "" if there is none.
 	ifname func(index uint32) string
-	// initialNetNS says whether the own network namespace is the initial one.
+	// initialNetNS reports whether the own network namespace is the initial one.
 	initialNetNS func() bool
 	baselines    func() (baselines, error)
 	// loopback is the file of the setting net.smc.loopback.

@@ -40,7 +40,7 @@ func parseTarget(s string) (*target, error) {
 	return &target{text: s}, nil
 }
 
-// unfit says whether names of devices cannot have r. Bytes that are not UTF-8 they can have.
+// unfit reports whether names of devices cannot have r. Bytes that are not UTF-8 they can have.
 func unfit(r rune) bool {
 	return r == '/' || r != utf8.RuneError && (unicode.IsSpace(r) || unicode.IsControl(r))
 }

@@ -138,7 +138,7 @@ func (o *options) pft(z *ism.ZPCI) string {
 	return hex(z.PFT, 2)
 }
 
-// vf says whether the function is a virtual one: all are, except those of Network Express that are not shared.
+// vf reports whether the function is a virtual one: all are, except those of Network Express that are not shared.
 func (o *options) vf(z *ism.ZPCI) string {
 	switch {
 	case z.VFN == nil:

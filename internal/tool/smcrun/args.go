@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// rewrite marks where the command begins: nothing behind that is an option of ours, whatever it looks like.
+// rewrite inserts "--" before the command, so that everything after it belongs to the command.
 func rewrite(args []string) ([]string, error) {
 	if len(args) > 0 && args[0] == "completion" {
 		return args, nil
@@ -34,7 +34,7 @@ func rewrite(args []string) ([]string, error) {
 	return args, nil
 }
 
-// wantsNext says whether the value of an option is the next argument.
+// wantsNext reports whether the next argument is the value of this option.
 func wantsNext(fs *pflag.FlagSet, arg string) bool {
 	name, long := strings.CutPrefix(arg, "--")
 	if !long {
@@ -45,7 +45,7 @@ func wantsNext(fs *pflag.FlagSet, arg string) bool {
 		}
 		return false
 	}
-	// An abbreviation that is ambiguous is refused later, wherever the command begins.
+	// An ambiguous abbreviation is refused later in any case.
 	wants := false
 	fs.VisitAll(func(f *pflag.Flag) {
 		wants = wants || strings.HasPrefix(f.Name, name) && f.NoOptDefVal == ""
@@ -53,7 +53,7 @@ func wantsNext(fs *pflag.FlagSet, arg string) bool {
 	return wants && !strings.Contains(name, "=")
 }
 
-// parseSize reads a number of bytes with k or m behind it. Empty is 0, the system's size.
+// parseSize parses a number of bytes with an optional suffix k or m. The empty text is 0: the system's default.
 func parseSize(option, text string) (int, error) {
 	if text == "" {
 		return 0, nil

@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// complete offers methods, and the command: programs, or files if a path has been begun. What follows are files.
+// complete completes methods and the command: names of programs, or files if the word contains a slash. It completes arguments
+// of the command as files.
 func complete(cmd *cobra.Command, env *cli.Env) {
 	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 || strings.Contains(begun, "/") {
@@ -28,7 +29,7 @@ func complete(cmd *cobra.Command, env *cli.Env) {
 	}
 }
 
-// programs lists the programs in the directories of PATH whose names begin so.
+// programs lists the programs in the directories of PATH whose names have this prefix.
 func programs(path, begun string) []cobra.Completion {
 	var names []string
 	for _, dir := range filepath.SplitList(path) {

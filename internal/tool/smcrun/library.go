@@ -15,18 +15,18 @@ import (
 // libraryName is the preload library's soname.
 const libraryName = "libsmc-preload.so.1"
 
-// multiarch is the directory below lib that Debian has for the libraries of an architecture.
+// multiarch is Debian's directory below lib for the libraries of this architecture.
 var multiarch = map[string]string{
 	"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu", "ppc64le": "powerpc64le-linux-gnu", "riscv64": "riscv64-linux-gnu",
 	"s390x": "s390x-linux-gnu",
 }[runtime.GOARCH]
 
-// libraryDirs are where the preload library may be, with own the directory of this program: beside it, where it has been
-// built; in the lib directory that belongs to its bin directory; and where packages put libraries, below prefixes.
+// libraryDirs lists the directories that may contain the preload library: own, the directory of this program, which has it
+// after a build; the lib directories next to own if own is a bin directory; and those of packages below prefixes.
 func libraryDirs(own string, prefixes []string, bits int) []string {
 	dirs, inLib := []string{own}, []string{"lib", filepath.Join("lib", multiarch), "lib64"}
 	if bits == 32 {
-		// Where lib64 has the libraries of 64 bits, lib has these.
+		// On systems with 64-bit libraries in lib64, lib contains the 32-bit ones.
 		dirs, inLib = []string{filepath.Join(own, "lib32")}, []string{"lib32", "lib/i386-linux-gnu", "lib"}
 	}
 	for _, prefix := range append([]string{filepath.Dir(own)}, prefixes...) {
@@ -56,18 +56,18 @@ func findLibrary(own string, prefixes []string, bits int) (string, error) {
 		"or use --method seccomp", libraryName, bits, strings.Join(dirs[:len(dirs)-1], ", "), dirs[len(dirs)-1])
 }
 
-// otherBits says that a library is for programs of other than these bits: /usr/lib has those of 64 on some systems, on
-// others those of 32.
+// otherBits reports whether a library is for programs of another word size. /usr/lib contains 64-bit libraries on some systems
+// and 32-bit ones on others.
 func otherBits(path string, bits int) bool {
 	file, err := elf.Open(path)
 	if err != nil {
-		return false // the loader will say what is wrong with it
+		return false // the loader will report what is wrong with it
 	}
 	defer file.Close()
 	return (file.Class == elf.ELFCLASS32) != (bits == 32)
 }
 
-// preload appends a library to the list of those to preload, as smc-tools does: others come first.
+// preload appends a library to the value of LD_PRELOAD, after the others, as smc-tools does.
 func preload(list, library string) string {
 	names := strings.FieldsFunc(list, func(r rune) bool { return r == ':' || r == ' ' })
 	if slices.Contains(names, library) {

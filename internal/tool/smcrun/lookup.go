@@ -14,11 +14,11 @@ import (
 
 // Exit statuses of shells.
 const (
-	exitCannotRun = 126 // the command is there and cannot be executed
+	exitCannotRun = 126 // the command exists but cannot be executed
 	exitNotFound  = 127
 )
 
-// commandError is why a command cannot be executed.
+// commandError explains why a command cannot be executed.
 type commandError struct {
 	status int
 	text   string
@@ -26,7 +26,7 @@ type commandError struct {
 
 func (e *commandError) Error() string { return e.text }
 
-// lookup finds a command as a shell does: in the directories of PATH, unless its name has a slash.
+// lookup finds a command like a shell: in the directories of PATH, unless its name contains a slash.
 func lookup(name, path string) (string, error) {
 	if name == "" {
 		return "", &commandError{exitNotFound, `"": command not found: the name is empty`}
@@ -57,7 +57,7 @@ func lookup(name, path string) (string, error) {
 	return "", &commandError{exitNotFound, fmt.Sprintf("%s: command not found: it is in no directory of PATH", name)}
 }
 
-// executable says what keeps a file from being executed by this user.
+// executable returns nil if this user may execute a file, and the reason if not.
 func executable(file string) error {
 	var st unix.Stat_t
 	if err := unix.Stat(file, &st); err != nil {
@@ -72,7 +72,7 @@ func executable(file string) error {
 	return unix.Faccessat(unix.AT_FDCWD, file, unix.X_OK, unix.AT_EACCESS)
 }
 
-// cannotRun puts the kernel's refusal into words, with the exit status of shells.
+// cannotRun explains an error of execve(2) and returns it with the exit status that shells use.
 func cannotRun(file string, err error) error {
 	e := &commandError{status: exitCannotRun}
 	switch {

@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// dir has smc_run, and its library beside it.
+// dir contains smc_run and its library.
 var dir string
 
 func TestMain(m *testing.M) {
@@ -38,7 +38,7 @@ var install = sync.OnceValue(func() error {
 	return nil
 })
 
-// command is smc_run as a process.
+// command returns a command that runs smc_run.
 func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	for _, program := range []string{"make", "cc", "go"} {
@@ -52,7 +52,7 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 	return exec.CommandContext(t.Context(), filepath.Join(dir, toolName), args...)
 }
 
-// TestIsReplacedByTheProgram has the program be the process that smc_run was, with its input, output and status.
+// TestIsReplacedByTheProgram checks that the program runs in the process of smc_run, with its input, output and status.
 func TestIsReplacedByTheProgram(t *testing.T) {
 	cmd := command(t, "-q", "sh", "-c", `cat; echo "$$" "$0" "$@"; exit 7`, "zero", "-d", "two words")
 	cmd.Stdin = strings.NewReader("in\n")
@@ -66,7 +66,7 @@ func TestIsReplacedByTheProgram(t *testing.T) {
 	}
 }
 
-// TestEnvironmentIsUntouched but for the variables of the library.
+// TestEnvironmentIsUntouched checks that only the variables of the library change.
 func TestEnvironmentIsUntouched(t *testing.T) {
 	cmd := command(t, "-q", "env", "-0")
 	out, err := cmd.Output()
@@ -87,8 +87,8 @@ func TestEnvironmentIsUntouched(t *testing.T) {
 	}
 }
 
-// TestSignalsAreAsBefore has the program ignore what smc_run's parent ignored, be it inherited by that one too, and
-// nothing else; by each method.
+// TestSignalsAreAsBefore checks for each method that the program ignores exactly the signals that smc_run's parent ignored or
+// inherited as ignored.
 func TestSignalsAreAsBefore(t *testing.T) {
 	const ignored = `sed -n 's/^SigIgn:.//p' /proc/self/status`
 	for _, method := range []string{"preload", "seccomp"} {
@@ -108,7 +108,7 @@ func TestSignalsAreAsBefore(t *testing.T) {
 	}
 }
 
-// TestLimitsAreAsBefore has a limit for files that this language's programs raise for themselves.
+// TestLimitsAreAsBefore checks RLIMIT_NOFILE, which the Go runtime raises for its own process.
 func TestLimitsAreAsBefore(t *testing.T) {
 	tool := command(t)
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", `ulimit -S -n 99; exec "$0" -q sh -c 'ulimit -S -n'`, tool.Path)
@@ -117,7 +117,7 @@ func TestLimitsAreAsBefore(t *testing.T) {
 	}
 }
 
-// TestStatusOfShells has a process say that there is no program, or none that can be executed.
+// TestStatusOfShells checks the exit status for programs that do not exist or cannot be executed.
 func TestStatusOfShells(t *testing.T) {
 	junk := filepath.Join(t.TempDir(), "junk")
 	if err := os.WriteFile(junk, []byte("\x00\x01\x02"), 0o755); err != nil {
@@ -132,13 +132,13 @@ func TestStatusOfShells(t *testing.T) {
 	}
 }
 
-// TestWithoutProc has the program run where nothing is known of processes: smc_run cannot even find itself to start a supervisor.
+// TestWithoutProc runs a program without /proc, where smc_run cannot even find its own file to start a supervisor.
 func TestWithoutProc(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can unmount /proc, in a namespace of its own")
 	}
 	tool := command(t)
-	// A Go program: it could have AF_SMC sockets by a supervisor only.
+	// Run a Go program, because it needs a supervisor to get AF_SMC sockets.
 	const script = `mount -t tmpfs none /proc && exec "$0" "$0" --version`
 	cmd := exec.CommandContext(t.Context(), "unshare", "--mount", "sh", "-c", script, tool.Path)
 	var stdout, stderr bytes.Buffer

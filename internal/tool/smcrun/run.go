@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// run replaces this process by the command.
+// run replaces this process with the command.
 func run(env *cli.Env, sys *system, o *options) error {
 	err := execute(env, sys, o)
 	var ce *commandError
@@ -50,14 +50,14 @@ func execute(env *cli.Env, sys *system, o *options) error {
 		return err
 	}
 	w.sizes(sys)
-	p := seccomp.Program{Path: path, Argv: o.command, Env: without(sys.environ(), "_SMCKIT_NETNS")}
+	p := seccomp.Program{Path: path, Argv: o.command, Env: withoutVar(sys.environ(), "_SMCKIT_NETNS")}
 	switch choice.Method {
 	case convert.Preload:
 		return o.preload(sys, p, library, warned)
 	case convert.Seccomp:
-		return o.supervised(sys, w, p, warned)
+		return o.execSupervised(sys, w, p, warned)
 	}
-	return o.alone(sys, w, p, choice)
+	return o.execPlain(sys, w, p, choice)
 }
 
 // choose returns the method that was asked for, or the one that fits the program.
@@ -79,15 +79,15 @@ func (o *options) choose(w warner, path string, look func(string) (string, error
 	return choice, nil
 }
 
-// library finds the library for the method preload. Without one, a supervisor does for a program that nobody has chosen the
-// method for.
+// library finds the library for the method preload. If there is none and the user has not chosen the method, it switches to
+// seccomp.
 func (o *options) library(sys *system, choice *convert.Choice) (string, error) {
 	if choice.Method != convert.Preload {
 		return "", nil
 	}
 	own, err := sys.directory()
 	if err != nil {
-		// Without /proc, nobody knows.
+		// Without /proc, the directory is unknown: assume an installed one.
 		own = filepath.Join(sys.prefixes[0], "bin")
 	}
 	path, err := findLibrary(own, sys.prefixes, choice.Bits)
@@ -124,12 +124,12 @@ func (o *options) preload(sys *system, p seccomp.Program, library string, warned
 			set = append(set, v.name+"="+v.value)
 		}
 	}
-	p.Env = with(p.Env, set)
+	p.Env = withVars(p.Env, set)
 	return execOrShell(p, sys.exec)
 }
 
-// alone executes a program that no method can give AF_SMC sockets.
-func (o *options) alone(sys *system, w warner, p seccomp.Program, choice convert.Choice) error {
+// execPlain executes a program that cannot have AF_SMC sockets by any method.
+func (o *options) execPlain(sys *system, w warner, p seccomp.Program, choice convert.Choice) error {
 	if o.require {
 		return fmt.Errorf("%s: it cannot have AF_SMC sockets; start it as the user whose privileges it has", choice.Why)
 	}
@@ -137,15 +137,15 @@ func (o *options) alone(sys *system, w warner, p seccomp.Program, choice convert
 	return execOrShell(p, sys.exec)
 }
 
-// supervised executes the program below a supervisor or, where there can be none, without.
-func (o *options) supervised(sys *system, w warner, p seccomp.Program, warned bool) error {
+// execSupervised executes the program under a supervisor, or without one where the method is not available.
+func (o *options) execSupervised(sys *system, w warner, p seccomp.Program, warned bool) error {
 	calls := seccomp.Sockets
 	if o.rules.Any() {
 		calls = seccomp.Addresses
 	}
-	// There is one attempt: what the kernel would refuse afterwards has to be known before.
+	// seccomp.Exec can be tried only once, so find out before whether the file needs a shell.
 	if isText(p.Path) {
-		p = byShell(p)
+		p = viaShell(p)
 	}
 	err := sys.execSupervised(p, calls, o.supervisor(warned))
 	var unavailable *seccomp.UnavailableError
@@ -164,7 +164,7 @@ func (o *options) supervised(sys *system, w warner, p seccomp.Program, warned bo
 	return execOrShell(p, sys.exec)
 }
 
-// supervisor is the command line of the supervisor, which need not repeat a warning.
+// supervisor returns the command line of the supervisor. The supervisor is quiet if the user has already been warned.
 func (o *options) supervisor(warned bool) []string {
 	argv := []string{"/proc/self/exe", "--supervise", "-r", strconv.Itoa(o.receive), "-t", strconv.Itoa(o.send)}
 	for _, v := range o.rules.Env() {
@@ -183,57 +183,57 @@ func (o *options) supervisor(warned bool) []string {
 	return argv
 }
 
-// execOrShell executes a program, or has a shell interpret a file that the kernel does not know, as shells do.
+// execOrShell executes a program. If the kernel does not recognise the file and it is text, a shell interprets it, as shells
+// do.
 func execOrShell(p seccomp.Program, exec func(seccomp.Program) error) error {
 	err := exec(p)
 	if errors.Is(err, unix.ENOEXEC) && isText(p.Path) {
-		p = byShell(p)
+		p = viaShell(p)
 		err = exec(p)
 	}
 	return execError(p.Path, err)
 }
 
-// isText says whether a file is a script that does not name its interpreter.
+// isText reports whether a file is a script without a #! line.
 func isText(path string) bool {
 	f, err := convert.Inspect(path)
 	return err == nil && f.Kind == convert.KindText
 }
 
-// byShell is the program that interprets another.
-func byShell(p seccomp.Program) seccomp.Program {
+// viaShell returns the command that interprets a script with a shell.
+func viaShell(p seccomp.Program) seccomp.Program {
 	return seccomp.Program{Path: convert.Shell, Argv: append([]string{convert.Shell, p.Path}, p.Argv[1:]...), Env: p.Env}
 }
 
-// execError puts into words that a program cannot be executed. Other errors say themselves what is wrong: they are not the
-// program's.
+// execError explains why a program cannot be executed. It returns errors that are not about the program unchanged.
 func execError(path string, err error) error {
 	var ee *seccomp.ExecError
 	switch {
 	case !errors.As(err, &ee):
 		return err
 	case errors.Is(ee.Err, unix.ENOENT):
-		// The file itself has been found.
+		// lookup has found the file itself, so its interpreter is missing.
 		return &commandError{exitCannotRun, path + ": its interpreter does not exist: is what its first line, or 'file', names installed?"}
 	}
 	return cannotRun(path, ee.Err)
 }
 
-// with returns an environment with some variables set, and all others as they were.
-func with(env, set []string) []string {
+// withVars returns an environment in which some variables are set.
+func withVars(env, set []string) []string {
 	out := slices.Clone(env)
 	for _, v := range set {
 		name, _, _ := strings.Cut(v, "=")
-		out = append(without(out, name), v)
+		out = append(withoutVar(out, name), v)
 	}
 	return out
 }
 
-// without returns an environment without a variable.
-func without(env []string, name string) []string {
+// withoutVar returns an environment without a variable.
+func withoutVar(env []string, name string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, name+"=") })
 }
 
-// warner tells the user that sockets will not be what was asked for.
+// warner warns the user if sockets will differ from what the options ask for.
 type warner struct {
 	env *cli.Env
 	o   *options
@@ -245,7 +245,7 @@ func (w warner) warn(format string, args ...any) {
 	}
 }
 
-// available finds out whether there is AF_SMC at all, and says if not.
+// available warns if AF_SMC is not available, or returns an error if it is required.
 func (w warner) available(sys *system) (warned bool, err error) {
 	err = sys.probe()
 	if err == nil {
@@ -259,7 +259,7 @@ func (w warner) available(sys *system) (warned bool, err error) {
 	return true, nil
 }
 
-// sizes says if buffers will not get the size that was asked for.
+// sizes warns if buffers will be smaller than requested.
 func (w warner) sizes(sys *system) {
 	for _, b := range []struct {
 		option, name string

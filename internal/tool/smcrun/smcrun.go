@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package smcrun is the command smc_run, which runs a program with AF_SMC sockets in the place of TCP sockets.
+// Package smcrun is the command smc_run, which runs a program with AF_SMC sockets instead of TCP sockets.
 package smcrun
 
 import (
@@ -22,7 +22,7 @@ var Tool = cli.Tool{
 	Long:    []string{"help", "version"},
 }
 
-// Names of the variables by which the preload library learns what was asked for. Those of rules are in package convert.
+// Names of the environment variables that pass the options to the preload library. Package convert has those of rules.
 const (
 	envPreload = "LD_PRELOAD"
 	envDebug   = "SMC_DEBUG"
@@ -32,7 +32,7 @@ const (
 	envReceive = "SMC_RCVBUF"
 )
 
-// flags are the options as they are typed.
+// flags are the options as the user typed them.
 type flags struct {
 	method, receive, send string
 	ports, networks, not  []string
@@ -40,7 +40,7 @@ type flags struct {
 	supervise             bool
 }
 
-// options is a command line that makes sense.
+// options is a checked command line.
 type options struct {
 	method        string
 	receive, send int
@@ -96,8 +96,8 @@ func newCommand(env *cli.Env, sys *system) *cobra.Command {
 	return cmd
 }
 
-// parse checks the options. Variables that the preload library knows are their defaults, so that one smc_run may start
-// another.
+// parse checks the options. Their defaults are the environment variables of the preload library, so that an smc_run started by
+// another inherits its options.
 func (f *flags) parse(env *cli.Env, args []string) (*options, error) {
 	o := &options{method: f.method, debug: f.debug, quiet: f.quiet, require: f.require, command: args}
 	switch o.method {

@@ -22,13 +22,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machine is a system in memory, on which no program is executed.
+// machine is a fake system, which records programs instead of executing them.
 type machine struct {
 	environ  []string
 	probe    error
-	execErr  []error // of one exec after the other
+	execErr  []error // of consecutive calls of exec
 	limits   map[string]int
-	executed []string // what would have been
+	executed []string // the recorded programs
 }
 
 func (m *machine) exec(how string, p seccomp.Program, more ...string) error {
@@ -42,7 +42,7 @@ func (m *machine) exec(how string, p seccomp.Program, more ...string) error {
 	return err
 }
 
-// dirs are directories for programs, dir/bin, and for this one with its library, dir/own.
+// dirs creates a directory with programs, dir/bin, and one with this program and its library, dir/own.
 func dirs(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -79,13 +79,13 @@ func dirs(t *testing.T) (dir string) {
 	return dir
 }
 
-// result is what became of a command line.
+// result is the outcome of a command line.
 type result struct {
 	status   int
 	out, err string
 }
 
-// runTool runs smc_run on a machine. In what it prints and executes, the directory is DIR.
+// runTool runs smc_run on a machine. It replaces the directory by DIR in the output and in the recorded programs.
 func runTool(m *machine, dir, own string, args ...string) result {
 	var out, errOut bytes.Buffer
 	environ := append([]string{"PATH=" + dir + "/bin:/no/such", "HOME=/root"}, m.environ...)
@@ -127,7 +127,7 @@ func runTool(m *machine, dir, own string, args ...string) result {
 	return result{status, clean.Replace(out.String()), clean.Replace(errOut.String())}
 }
 
-// The environment of runTool's, with what the library always gets.
+// The environment that runTool uses, with the variables that smc_run always sets for the library.
 const (
 	home    = `"HOME=/root"`
 	preEnv  = `"LD_PRELOAD=DIR/own/libsmc-preload.so.1"`
@@ -166,7 +166,7 @@ func TestExecutes(t *testing.T) {
 			`exec DIR/bin/prog ["prog"] [` + home + ` ` + preEnv + ` ` + pathEnv +
 				` ` + quiet + ` "SMC_NOT=22,::1/128" "SMC_PORT=80,90-99" "SMC_TO=10.0.0.0/8"]`,
 		},
-		// What one smc_run was told, one below it knows, unless it is told otherwise.
+		// An smc_run started by another inherits its options, unless it has its own.
 		{
 			"--port 80 prog", "SMC_PORT=70 SMC_TO=10.0.0.0/8 SMC_SNDBUF=1k SMC_DEBUG=1",
 			`exec DIR/bin/prog ["prog"] [` + home + ` ` + preEnv + ` ` + pathEnv +
@@ -237,7 +237,7 @@ func TestFindLibrary(t *testing.T) {
 			t.Errorf("for 32 bits, %s: %q, %v", own, path, err)
 		}
 	}
-	// This test is a program of the bits that this machine has.
+	// The binary of this test has the word size of this machine.
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -270,7 +270,7 @@ func TestWithoutSMC(t *testing.T) {
 		args   string
 		status int
 		err    string // prefix
-		quiet  bool   // is what is executed told to be quiet?
+		quiet  bool   // does the executed program get the option or variable for quiet?
 	}{
 		{"prog", 0, "smc_run: warning: " + text + ", so sockets are TCP: ", true},
 		{"goprog", 0, "smc_run: warning: " + text + ", so sockets are TCP: ", true},
@@ -299,7 +299,7 @@ func TestBuffersBeyondTheLimit(t *testing.T) {
 	}
 }
 
-// TestPreloadHasNoEffect has --method preload asked for where it cannot work.
+// TestPreloadHasNoEffect uses --method preload for a program that does not load libraries.
 func TestPreloadHasNoEffect(t *testing.T) {
 	dir := dirs(t)
 	m := &machine{}
@@ -366,7 +366,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestVariablesThatMakeNoSense are refused as options would be.
+// TestVariablesThatMakeNoSense checks that invalid variables are refused like invalid options.
 func TestVariablesThatMakeNoSense(t *testing.T) {
 	dir := dirs(t)
 	for _, test := range []struct{ variable, want string }{
@@ -381,7 +381,7 @@ func TestVariablesThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// TestKernelRefuses checks what is said when the command cannot be executed after all.
+// TestKernelRefuses checks the message if the kernel refuses to execute the command.
 func TestKernelRefuses(t *testing.T) {
 	dir := dirs(t)
 	refused := func(err error) error { return &seccomp.ExecError{Path: "x", Err: err} }
@@ -397,7 +397,7 @@ func TestKernelRefuses(t *testing.T) {
 		{"lost", refused(unix.ENOENT), 126, "DIR/bin/lost: its interpreter does not exist: is what its first line, or 'file', names installed?"},
 		{"prog", refused(unix.E2BIG), 126, "DIR/bin/prog: argument list too long"},
 		{"goprog", refused(unix.ETXTBSY), 126, "DIR/bin/goprog: text file busy"},
-		// What goes wrong before is not the program's fault.
+		// Errors of the supervisor are not reported as errors of the program.
 		{"goprog", fmt.Errorf("the supervisor has gone: %w", unix.ENOENT), 1, "the supervisor has gone: no such file or directory"},
 		{"goprog", fmt.Errorf("the supervisor has gone: %w", noProc), 1, "the supervisor has gone: fork/exec /proc/self/exe: no such file or directory"},
 	} {
@@ -409,14 +409,14 @@ func TestKernelRefuses(t *testing.T) {
 	}
 }
 
-// TestWithoutSupervisor has a system on which programs cannot be supervised: they run over TCP, and a line says so.
+// TestWithoutSupervisor checks that programs run over TCP with a warning if the system cannot supervise them.
 func TestWithoutSupervisor(t *testing.T) {
 	dir := dirs(t)
 	noProc := &os.PathError{Op: "fork/exec", Path: "/proc/self/exe", Err: unix.ENOENT}
 	for _, test := range []struct {
 		args string
 		err  error
-		want string // is said
+		want string // in standard error
 		runs bool
 	}{
 		{
@@ -452,7 +452,7 @@ func TestWithoutSupervisor(t *testing.T) {
 	}
 }
 
-// TestLibraryWithoutProc finds the library where it does not know where it is itself.
+// TestLibraryWithoutProc finds the library although smc_run does not know its own directory.
 func TestLibraryWithoutProc(t *testing.T) {
 	dir := dirs(t)
 	if err := os.Mkdir(dir+"/lib", 0o755); err != nil {
@@ -469,7 +469,7 @@ func TestLibraryWithoutProc(t *testing.T) {
 	}
 }
 
-// TestScriptWithoutInterpreter is run by a shell, as shells do it.
+// TestScriptWithoutInterpreter checks that a shell runs a script without a #! line.
 func TestScriptWithoutInterpreter(t *testing.T) {
 	dir := dirs(t)
 	m := &machine{execErr: []error{&seccomp.ExecError{Path: "x", Err: unix.ENOEXEC}}}
@@ -523,7 +523,7 @@ func TestCompletesPrograms(t *testing.T) {
 	}
 }
 
-// TestMethodsAreTheOnesToChoose keeps the package's methods and the option's in step.
+// TestMethodsAreTheOnesToChoose checks that the option accepts exactly the methods of package convert.
 func TestMethodsAreTheOnesToChoose(t *testing.T) {
 	for _, method := range []convert.Method{convert.Preload, convert.Seccomp} {
 		if !strings.Contains(long, "\n  "+string(method)) {

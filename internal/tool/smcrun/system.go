@@ -15,22 +15,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// system is what the command needs of the system.
+// system has the functions of the operating system that the command uses. Tests replace it.
 type system struct {
 	environ func() []string
-	// directory is that of this program.
+	// directory returns the directory of this program.
 	directory func() (string, error)
 	// prefixes are the directories below which packages put libraries.
 	prefixes []string
 	// probe makes an AF_SMC socket, and closes it.
 	probe func() error
-	// limit reads a limit of net.core, in bytes; 0 if there is none for this user.
+	// limit returns a limit of net.core in bytes, 0 if it does not apply to this user.
 	limit func(name string) int
-	// exec executes a program in the place of this one. It returns only if it fails.
+	// exec replaces this process with a program. It returns only if it fails.
 	exec func(p seccomp.Program) error
-	// execSupervised does it below a supervisor.
+	// execSupervised does the same under a supervisor.
 	execSupervised func(p seccomp.Program, calls seccomp.Calls, supervisor []string) error
-	// supervise is such a supervisor, in a process of its own.
+	// supervise is the main function of the supervisor's process.
 	supervise func(o *options) error
 }
 
@@ -49,7 +49,7 @@ func newSystem() *system {
 			return &seccomp.ExecError{Path: p.Path, Err: unix.Exec(p.Path, p.Argv, p.Env)}
 		},
 		execSupervised: func(p seccomp.Program, calls seccomp.Calls, supervisor []string) error {
-			// Not before the supervisor has been started: that waits for a child.
+			// Restore the signals only after the supervisor has started, because that waits for a child process.
 			p.Prepare = restoreSignals
 			return seccomp.Exec(p, calls, supervisor)
 		},
@@ -57,7 +57,7 @@ func newSystem() *system {
 	}
 }
 
-// probe says whether programs can have AF_SMC sockets. Where the module is not loaded, this loads it.
+// probe checks whether AF_SMC is available. The kernel loads the module for it if necessary.
 func probe() error {
 	fd, err := unix.Socket(unix.AF_SMC, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -81,16 +81,16 @@ func limit(name string) int {
 	return n
 }
 
-// restoreSignals gives the program the signals as this one has got them: exec sets those that are caught to their defaults, and
-// those that were ignored (systemd ignores SIGPIPE, nohup SIGHUP, scripts SIGINT for background jobs) stay so.
+// restoreSignals restores the signal dispositions that this process was started with. exec resets caught signals to their
+// defaults, so only ignored signals matter (systemd ignores SIGPIPE, nohup SIGHUP, scripts SIGINT for background jobs).
 func restoreSignals() {
 	signal.Reset(unix.SIGINT, unix.SIGTERM)
-	// Ignored by all of our commands, and so by the program, if it is not caught.
+	// All of our commands ignore SIGPIPE. Catch it, so that exec resets it to its default.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 	sigstart.Restore()
 }
 
-// conn is the file that the supervisor gets.
+// conn is the number of the file that connects the supervisor to its parent.
 const conn = 3
 
 func supervise(o *options) error {

@@ -76,7 +76,7 @@ func unmapPrefix(p netip.Prefix) netip.Prefix {
 	return p.Masked()
 }
 
-// match says whether ap is selected. A socket that is not connected has no address and fits only where all do. IPv4
+// match reports whether ap is selected. A socket that is not connected has no address and fits only where all do. IPv4
 // addresses fit in either notation, and the two wildcards are one, since the kernel does not tell them apart.
 func (m endpointMatch) match(ap netip.AddrPort) bool {
 	if m.port != 0 && m.port != ap.Port() {

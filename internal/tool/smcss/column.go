@@ -17,7 +17,7 @@ type column struct {
 	head string
 	// cell appends the column's part of a row, with the blanks behind it.
 	cell cell
-	// last says whether the row of s ends behind this column. It is nil for a column that ends no row.
+	// last reports whether the row of s ends behind this column. It is nil for a column that ends no row.
 	last func(s *netlinksmc.Socket) bool
 	// help is the text of the manual, for this column or for several up to this one.
 	help string

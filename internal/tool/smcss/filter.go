@@ -40,7 +40,7 @@ type filter struct {
 	uids   []uint32
 }
 
-// match says whether every option selects s.
+// match reports whether every option selects s.
 func (f *filter) match(s *netlinksmc.Socket) bool {
 	return (len(f.states) == 0 || slices.Contains(f.states, s.State)) &&
 		(len(f.modes) == 0 || hasMode(s) && slices.Contains(f.modes, s.Mode)) &&
@@ -54,7 +54,7 @@ func matchAny(list []endpointMatch, match func(endpointMatch) bool) bool {
 	return len(list) == 0 || slices.ContainsFunc(list, match)
 }
 
-// hasMode says whether s.Mode means something. The kernel reports SMC-R for sockets that are not connected.
+// hasMode reports whether s.Mode means something. The kernel reports SMC-R for sockets that are not connected.
 func hasMode(s *netlinksmc.Socket) bool {
 	if s.Mode != netlinksmc.ModeSMCR {
 		return true

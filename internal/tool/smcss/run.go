@@ -112,7 +112,7 @@ func (o *options) findOwners(ctx context.Context, src source) (owners, error) {
 }
 
 // each calls visit for each socket to list, and begin once the kernel has sent the first socket of all, listed or not.
-// It says whether the sockets changed meanwhile.
+// It reports whether the sockets changed meanwhile.
 func (o *options) each(ctx context.Context, src source, ext netlinksmc.DiagExt, begin func() error,
 	visit func(*netlinksmc.Socket) error,
 ) (interrupted bool, err error) {
@@ -155,7 +155,7 @@ func (o *options) extensions() netlinksmc.DiagExt {
 	return ext
 }
 
-// selects says whether s is to be listed.
+// selects reports whether s is to be listed.
 func (o *options) selects(s *netlinksmc.Socket) bool {
 	switch {
 	case o.listening:

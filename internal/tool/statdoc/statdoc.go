@@ -22,7 +22,7 @@ const HostFields = `since (when the baseline was taken; left out when counting f
   baseline_note (why a baseline was not used); handshake_errors {client, server};
   fallback {client and server {total, reasons [{code, name, text, remedy, count}]}}`
 
-// Host is what the kernel counts for both technologies together, and where the counting began.
+// Host contains the kernel's counters for both technologies together, and the start of the counting.
 type Host struct {
 	// when the baseline was taken (RFC 3339); left out when figures count from module load
 	Since time.Time `json:"since,omitzero"`
@@ -85,7 +85,7 @@ func newSide(total uint64, counts []netlinksmc.FallbackCount) Side {
 	return side
 }
 
-// Tech is what the kernel counts for one technology.
+// Tech contains the kernel's counters for one technology.
 type Tech struct {
 	Connections  Connections  `json:"connections"`
 	RX           Direction    `json:"rx"`
@@ -123,7 +123,7 @@ type Buffers struct {
 	Downgraded   uint64 `json:"downgraded"`
 }
 
-// BySize is a histogram; each field counts what is larger than the one before has it.
+// BySize is a histogram. Each field counts sizes above the limit of the previous one.
 type BySize struct {
 	K8     uint64 `json:"8k"`
 	K16    uint64 `json:"16k"`
@@ -136,7 +136,7 @@ type BySize struct {
 	Larger uint64 `json:"larger"`
 }
 
-// SpecialCalls counts socket calls that SMC treats in a way of their own.
+// SpecialCalls counts socket calls that SMC handles specially.
 type SpecialCalls struct {
 	Cork     uint64 `json:"cork"`
 	NoDelay  uint64 `json:"nodelay"`

@@ -33,7 +33,7 @@ func Dial(protocol int) (*Conn, error) {
 	return New(netlink.NewConn(s, portID), s.Interrupted), nil
 }
 
-// New returns a Conn on conn, which it owns from then on. interrupted says whether the kernel marked the last answer as
+// New returns a Conn on conn, which it owns from then on. interrupted reports whether the kernel marked the last answer as
 // interrupted where conn does not show it; it may be nil.
 func New(conn *netlink.Conn, interrupted func() bool) *Conn {
 	return &Conn{conn: conn, turns: newTurns(), interrupted: interrupted}

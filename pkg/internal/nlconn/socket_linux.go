@@ -84,7 +84,7 @@ func setUp(c *socket.Conn) (portID uint32, err error) {
 	return sa.(*unix.SockaddrNetlink).Pid, nil
 }
 
-// Interrupted says whether the kernel marked the answer to the last request as interrupted.
+// Interrupted reports whether the kernel marked the answer to the last request as interrupted.
 func (s *Socket) Interrupted() bool { return s.intr }
 
 // Close closes the socket. Unlike the other methods it may be called at any time.
