@@ -24,8 +24,7 @@ type Client struct {
 	// Timeout limits the wait for one answer; 0 means 10 s. The whole test takes at most four times as long.
 	Timeout time.Duration
 	// Rounds is the number of bytes that go to the server and back, one after the other, to measure the latency; 0 means 200.
-	// Stream is how long the client sends data to measure the throughput; 0 means 1 s. Stream is how long data is sent for the
-	// throughput; 1 s if zero.
+	// Stream is how long the client sends data to measure the throughput; 0 means 1 s.
 	Rounds int
 	Stream time.Duration
 	// Inspect finds out what carries the connection; nil means the function Inspect.

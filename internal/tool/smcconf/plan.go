@@ -184,9 +184,8 @@ func without(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
 }
 
-// planTable leaves out entries for devices that do not exist, though the kernel would take them: the stock module finds an
-// interface only when it is registered, not when it is renamed, as udev does a moment later. What is in the table
-// already stays there.
+// planTable leaves out entries for devices that do not exist, although the kernel would accept them: the stock module looks for
+// an interface only when it is registered, not when udev renames it a moment later. Entries that are already in the table stay.
 func (c *command) planTable(ctx context.Context, p *plan, k table, dir string, want pnet.Table) error {
 	if len(want) == 0 {
 		return nil

@@ -14,7 +14,7 @@ import (
 
 var errTest = errors.New("a note")
 
-// TestUsage checks that what makes no sense is refused with status 2, in one line, without touching the system.
+// TestUsage checks that invalid command lines are refused with status 2 and one line, without access to the system.
 func TestUsage(t *testing.T) {
 	for _, tc := range []struct {
 		tech tech
@@ -111,7 +111,7 @@ func TestWithoutModule(t *testing.T) {
 	}
 }
 
-// TestChanges checks what the commands that change something ask, say and return.
+// TestChanges checks the requests, the output and the status of commands that change something.
 func TestChanges(t *testing.T) {
 	perm := &netlinksmc.Error{Op: "add user EID", Remedy: "run as root", Err: syscall.EPERM}
 	kind := func(k error) error { return &netlinksmc.Error{Op: "user EID A", Kind: k, Remedy: "see 'smcr ueid'"} }
@@ -163,13 +163,13 @@ func TestChanges(t *testing.T) {
 				oneLine(t, tc.tech, got.stderr, tc.stderr)
 			}
 			if call := strings.Join(b.fake.calls, ","); call != tc.call {
-				t.Errorf("asked the kernel for %q, want %q", call, tc.call)
+				t.Errorf("requested %q, want %q", call, tc.call)
 			}
 		})
 	}
 }
 
-// TestInterrupted checks that a list that changed while it was read is shown, and is a failure.
+// TestInterrupted checks that a list that changed while it was read is shown, and that the command fails.
 func TestInterrupted(t *testing.T) {
 	for _, args := range []string{"linkgroup", "link", "-d linkgroup", "device", "stats", "ueid", "info", "linkgroup --json"} {
 		f := populated()
@@ -182,12 +182,12 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// closedPipe is a reader that has gone.
+// closedPipe is a pipe whose reading end is closed.
 type closedPipe struct{}
 
 func (closedPipe) Write([]byte) (int, error) { return 0, syscall.EPIPE }
 
-// fullDisk cannot take more.
+// fullDisk is a file to which every write fails.
 type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Completion asks the kernel for what exists. Where that fails there is nothing to offer, and nothing to say either.
+// Completions come from the kernel's lists. If a list cannot be read, there are no completions and no message.
 
-// offer returns what list makes of an open client, without empty and double entries.
+// offer calls list with an open client and returns the result without empty and duplicate entries.
 func (o *options) offer(ctx context.Context, list func(c client) []string, fixed ...string) ([]string, cobra.ShellCompDirective) {
 	c, err := o.open(ctx)
 	if err == nil {

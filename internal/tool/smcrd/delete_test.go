@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestDeleteLinkGroup checks what the command asks of the kernel, and what it prints.
+// TestDeleteLinkGroup checks the requests and the output of the command.
 func TestDeleteLinkGroup(t *testing.T) {
 	for _, c := range []struct {
 		tech   tech
@@ -33,7 +33,7 @@ func TestDeleteLinkGroup(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", c.args, diff)
 		}
 		if calls := strings.Join(f.calls, ", "); calls != c.call {
-			t.Errorf("%s: asks %q, want %q", c.args, calls, c.call)
+			t.Errorf("%s: requests %q, want %q", c.args, calls, c.call)
 		}
 	}
 	f := populated()
@@ -41,7 +41,7 @@ func TestDeleteLinkGroup(t *testing.T) {
 	if got := (&bench{fake: f}).run(techD, "linkgroup", "delete", "100"); got.status != 1 || !strings.Contains(got.stderr, errTest.Error()) {
 		t.Errorf("a failure: %+v", got)
 	}
-	// No abbreviation, so that nobody ends a group by mistake.
+	// The word is not abbreviated, so that a typing mistake does not end a link group.
 	if got := (&bench{fake: populated()}).run(techR, "linkgroup", "del", "100"); got.status != 2 {
 		t.Errorf("abbreviated: %+v", got)
 	}

@@ -32,7 +32,7 @@ JSON fields:
   critical, ports [{number, state, netdev, ifindex, links, pnet_id,
   pnet_id_by_user}]}]. Numbers in strings are hexadecimal.`
 
-// devQuery is what the words after "device" ask for; "" is any.
+// devQuery is the filter in the words after "device"; "" matches any.
 type devQuery struct{ ibdev, netdev string }
 
 func newDevice(o *options) *cobra.Command {
@@ -98,8 +98,9 @@ func (o *options) runDevices(ctx context.Context, c client, q devQuery) error {
 	return cmp.Or(err, warn)
 }
 
-// deviceNetdevs returns the function that names the interface of a device's port. The kernel numbers it as in the
-// initial namespace; the same number may be another interface elsewhere, and no name is better than a wrong one.
+// deviceNetdevs returns a function that returns the interface name of a device's port. The kernel reports the interface's
+// number in the initial network namespace. In another namespace, the same number may be another interface, so the function
+// returns no name there.
 func (o *options) deviceNetdevs() func(uint32) string {
 	if o.initialNetNS() {
 		return o.ifname
@@ -107,7 +108,7 @@ func (o *options) deviceNetdevs() func(uint32) string {
 	return func(uint32) string { return "" }
 }
 
-// selectDevices returns the devices that q asks for, with only the ports that it asks for.
+// selectDevices returns the devices that q matches, with only the ports that it matches.
 func (q devQuery) selectDevices(devices []netlinksmc.Device, netdev func(uint32) string) []netlinksmc.Device {
 	if q == (devQuery{}) {
 		return devices
@@ -130,7 +131,7 @@ func (q devQuery) selectDevices(devices []netlinksmc.Device, netdev func(uint32)
 	return found
 }
 
-// typeR names a RoCE device by its PCI ID as smc-tools does: it knows the virtual functions found on IBM Z.
+// typeR returns the type of a RoCE device by its PCI ID, like smc-tools, which knows the virtual functions of IBM Z.
 func typeR(d netlinksmc.Device) string {
 	switch d.Device {
 	case deviceRoCEExpress:
@@ -144,7 +145,7 @@ func typeR(d netlinksmc.Device) string {
 	}
 }
 
-// typeD names an SMC-D device.
+// typeD returns the type of an SMC-D device.
 func typeD(d netlinksmc.Device) string {
 	if d.Device == 0x04ed {
 		return "ISM"

@@ -80,7 +80,8 @@ type changedJSON struct {
 	Changed bool `json:"changed"`
 }
 
-// changed reports what a command that changes things has done: text only where nothing had to be done.
+// changed reports the result of a command that changes something. As text, it prints a line only if there was nothing to
+// change.
 func (o *options) changed(changed bool, format string, args ...any) error {
 	if o.json {
 		return o.writeJSON(changedJSON{Schema: 1, Changed: changed})
@@ -146,7 +147,7 @@ func (o *options) runUEID(ctx context.Context, c client, command, eid string) er
 		err := c.AddUEID(ctx, eid)
 		exists := errors.Is(err, netlinksmc.ErrUEIDExists)
 		if errors.Is(err, netlinksmc.ErrUEIDTableFull) {
-			// The kernel looks whether there is room before it looks whether there is need.
+			// The kernel checks for room before it checks whether the EID already exists.
 			eids, lerr := c.UEIDs(ctx)
 			exists = lerr == nil && slices.Contains(eids, eid)
 		}
@@ -208,7 +209,7 @@ func newSEID(o *options) *cobra.Command {
 	}, o.runSEID)
 }
 
-// newSwitch completes the command of something that can be shown, enabled and disabled.
+// newSwitch adds the sub-commands show, enable and disable to a command.
 func (o *options) newSwitch(cmd *cobra.Command, run func(ctx context.Context, c client, command string) error) *cobra.Command {
 	cmd.Use += " [show | enable | disable]"
 	cmd.Args = cobra.ArbitraryArgs

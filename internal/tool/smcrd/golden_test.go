@@ -14,7 +14,7 @@ import (
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
-// TestGolden keeps every listing at every level of detail.
+// TestGolden compares every listing at every level of detail with a golden file.
 func TestGolden(t *testing.T) {
 	for _, tc := range []struct {
 		tech tech
@@ -77,7 +77,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestParitySamples compares with lines that smc-tools prints, '·' being a trailing blank.
+// TestParitySamples compares the output with lines of smc-tools. '·' is a trailing blank.
 func TestParitySamples(t *testing.T) {
 	for _, tc := range []struct {
 		tech tech
@@ -152,7 +152,7 @@ Extras
 	}
 }
 
-// parity is the host of the samples.
+// parity returns the host of the samples.
 func parity() *fake {
 	f := populated()
 	f.groupsR = f.groupsR[:1]
@@ -169,7 +169,7 @@ func parity() *fake {
 	return f
 }
 
-// TestEmpty checks what is shown of a host on which there is nothing: no header, but lists in JSON.
+// TestEmpty checks the output on a host without any objects: no header, and empty lists in JSON.
 func TestEmpty(t *testing.T) {
 	for _, tc := range []struct {
 		tech tech
@@ -202,7 +202,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// TestInfoRoCE checks which adapters count as what.
+// TestInfoRoCE checks for which versions of SMC an adapter counts.
 func TestInfoRoCE(t *testing.T) {
 	for _, tc := range []struct {
 		devices []netlinksmc.Device
@@ -224,7 +224,7 @@ func TestInfoRoCE(t *testing.T) {
 	}
 }
 
-// TestInfoISM checks that a device that is memory does not count as one of version 1.
+// TestInfoISM checks that a loopback device does not count for version 1.
 func TestInfoISM(t *testing.T) {
 	hardware, memory := netlinksmc.Device{CHID: 0x7c2}, netlinksmc.Device{CHID: 0xffff}
 	for _, tc := range []struct {
@@ -247,7 +247,7 @@ func TestInfoISM(t *testing.T) {
 	}
 }
 
-// TestForeignNamespace checks that no wrong interface is shown where numbers mean other interfaces.
+// TestForeignNamespace checks that no interface names are shown in a network namespace where the numbers mean other interfaces.
 func TestForeignNamespace(t *testing.T) {
 	got := (&bench{fake: parity(), foreign: true}).run(techR, "device")
 	if !strings.Contains(got.stdout, "\n                mlx5_1 ") {
@@ -259,7 +259,7 @@ func TestForeignNamespace(t *testing.T) {
 	}
 }
 
-// TestHostileNames checks that names cannot drive the terminal.
+// TestHostileNames checks that names with control characters are escaped.
 func TestHostileNames(t *testing.T) {
 	const evil = "\x1b[2Jn\xff\n"
 	f := populated()
@@ -294,7 +294,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestStatsBaseline checks what -a, reset and a note do.
+// TestStatsBaseline checks -a, reset, and the note about an unusable baseline.
 func TestStatsBaseline(t *testing.T) {
 	f := populated()
 	m := &memory{taken: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}

@@ -24,7 +24,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// fake is a kernel in memory.
+// fake is a fake kernel.
 type fake struct {
 	info             *netlinksmc.SystemInfo
 	groupsR          []netlinksmc.LinkGroupR
@@ -36,8 +36,8 @@ type fake struct {
 	ueids            []string
 	seid             *netlinksmc.SEID
 	limit            bool
-	err              error // what every change answers
-	listErr          error // what every list answers, beside its result
+	err              error // error of every change
+	listErr          error // error of every list, returned with the list
 	lastUEIDSwitches bool  // removing the last UEID enables the SEID, as on s390
 	closed           int
 	calls            []string
@@ -116,7 +116,7 @@ func (f *fake) SetHandshakeLimitation(_ context.Context, on bool) error {
 	return f.err
 }
 
-// memory is a baseline in memory.
+// memory keeps a baseline in memory.
 type memory struct {
 	base   *smcstats.Snapshot
 	taken  time.Time
@@ -227,7 +227,7 @@ func golden(t *testing.T, name, got string) {
 
 func some[T any](v T) netlinksmc.Optional[T] { return netlinksmc.Some(v) }
 
-// populated is a host with something of everything.
+// populated returns a host with at least one object of every kind.
 func populated() *fake {
 	v2 := &netlinksmc.LinkGroupV2{
 		Version: 2, Release: 1, PeerOS: netlinksmc.PeerOSLinux, EID: "MYCLUSTER", PeerHost: "peer.example",

@@ -33,7 +33,7 @@ const (
 	deviceRoCEExpress = 0x1004
 )
 
-// chidEmulated is the first CHID of ISM devices that no hardware is behind. SMC version 1 has no room for their GIDs.
+// chidEmulated is the first CHID of emulated ISM devices. Messages of SMC version 1 have no room for their GIDs.
 const chidEmulated = 0xff00
 
 type infoJSON struct {
@@ -56,7 +56,7 @@ type infoHardwareJSON struct {
 	RoCE deviceVersions `json:"roce"`
 }
 
-// deviceVersions says how many devices there are and for which versions of SMC.
+// deviceVersions counts devices, and says which versions of SMC they support.
 type deviceVersions struct {
 	Devices int  `json:"devices"`
 	V1      bool `json:"v1"`
@@ -137,7 +137,7 @@ func writeInfo(w io.Writer, doc infoJSON) error {
 		}
 		return "v1"
 	}
-	// The trailing blank after a lone v1 of RoCE is smc-tools'.
+	// smc-tools prints a trailing blank after a single v1 of RoCE.
 	var ism []string
 	if doc.Hardware.ISM.V1 {
 		ism = append(ism, "v1")

@@ -64,7 +64,7 @@ devices, -dd also GIDs.
 'smcr link' is short for 'smcr linkgroup link-show', with the same JSON
 document.`
 
-// lgQuery is what the words after "linkgroup" ask for.
+// lgQuery is the query in the words after "linkgroup".
 type lgQuery struct {
 	links         bool   // link-show
 	id            uint32 // 0 for any
@@ -85,7 +85,7 @@ func newLinkGroup(o *options) *cobra.Command {
 	})
 }
 
-// newLink is a name of its own for what smc-tools hides under linkgroup.
+// newLink makes the command link, which smc-tools has only as "linkgroup link-show".
 func newLink(o *options) *cobra.Command {
 	return linkGroupCommand(o, lgQuery{links: true}, &cobra.Command{
 		Use:     "link [show] [all | LG-ID] [ibdev DEV] [netdev DEV]",
@@ -120,8 +120,8 @@ func linkGroupCommand(o *options, def lgQuery, cmd *cobra.Command) *cobra.Comman
 	return cmd
 }
 
-// deleteLinkGroup ends the link group that the words after "delete" name. The word is not abbreviated, so that nobody
-// ends a group by mistake.
+// deleteLinkGroup ends the link group that the words after "delete" name. "delete" cannot be abbreviated, so that a typing
+// mistake does not end a link group.
 func (o *options) deleteLinkGroup(ctx context.Context, args []string) error {
 	if len(args) == 0 {
 		return cli.Usagef("linkgroup delete: the LG-ID is missing")
@@ -140,7 +140,7 @@ func (o *options) deleteLinkGroup(ctx context.Context, args []string) error {
 		if o.tech == techD {
 			return c.DeleteLinkGroupD(ctx, id)
 		}
-		return c.DeleteLinkGroupR(ctx, id&^0xff) // the last two digits are a link's
+		return c.DeleteLinkGroupR(ctx, id&^0xff) // the last two digits number the link
 	})
 	if err != nil {
 		return err
@@ -148,7 +148,7 @@ func (o *options) deleteLinkGroup(ctx context.Context, args []string) error {
 	return o.changed(true, "")
 }
 
-// parseLinkGroup reads the words after the object, which come in this order: sub-command, "all" or LG-ID, filters.
+// parseLinkGroup parses the words after the object, in this order: sub-command, "all" or LG-ID, filters.
 func parseLinkGroup(t tech, q lgQuery, args []string) (lgQuery, error) {
 	commands := []string{"show"}
 	if t == techR && !q.links {
@@ -181,7 +181,7 @@ func isFilter(t tech, word string) bool {
 	return ok && t == techR
 }
 
-// parseFilters reads what remains of a command line: each filter once, each with a value.
+// parseFilters parses the rest of a command line: each filter at most once, each with a value.
 func parseFilters(t tech, args []string) (ibdev, netdev string, err error) {
 	for len(args) > 0 {
 		if !isFilter(t, args[0]) {
@@ -237,9 +237,9 @@ func (o *options) runLinkGroupsR(ctx context.Context, c client, q lgQuery) error
 	return cmp.Or(err, warn)
 }
 
-// selectR returns the groups that q asks for, with only the links that it asks for.
+// selectR returns the groups that q matches, with only the links that it matches.
 func (q lgQuery) selectR(groups []netlinksmc.LinkGroupR, ifname func(uint32) string) []netlinksmc.LinkGroupR {
-	// The low byte numbers links, it is not part of the ID.
+	// The low byte numbers the link and is not part of the ID.
 	const mask = ^uint32(0xff)
 	var found []netlinksmc.LinkGroupR
 	for _, g := range groups {

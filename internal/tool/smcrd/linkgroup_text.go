@@ -37,7 +37,7 @@ func writeLinkGroupsD(w io.Writer, groups []netlinksmc.LinkGroupD, header bool) 
 	return b.Flush()
 }
 
-// vlan writes a VLAN ID as the tables do; 0 is no VLAN.
+// vlan formats a VLAN ID for the tables; 0 means no VLAN.
 func vlan(id uint8) string {
 	if id == 0 {
 		return "0"

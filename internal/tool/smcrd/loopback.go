@@ -35,13 +35,13 @@ JSON fields:
 Files:
   /proc/sys/net/smc/loopback  the setting`
 
-// loopbackFile shows the network namespace of who opens it.
+// loopbackFile has the setting of the network namespace of the process that opens it.
 const loopbackFile = "/proc/sys/net/smc/loopback"
 
 // loopbackModes are the words for the values of the setting, from 0 on.
 var loopbackModes = []string{"off", "namespace", "on"}
 
-// loopbackText says of each what it means.
+// loopbackText explains each value.
 var loopbackText = []string{"off", "within the network namespace", "on"}
 
 type loopbackJSON struct {
@@ -123,9 +123,9 @@ func writeLoopback(file string, mode int) error {
 	return nil
 }
 
-// loopbackError says in one line what to do.
+// loopbackError returns an error with a message of one line that says what to do.
 func loopbackError(op, file string, err error) error {
-	// The path is the kernel's business.
+	// Users do not need the path in /proc.
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		err = path.Err

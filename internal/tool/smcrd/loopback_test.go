@@ -37,7 +37,7 @@ func TestLoopback(t *testing.T) {
 			t.Errorf("%s: the setting is %q, %v; want %s", c.args, value, err, c.value)
 		}
 		if b.opened != 0 {
-			t.Errorf("%s: asks by netlink", c.args)
+			t.Errorf("%s: uses netlink", c.args)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func TestLoopbackErrors(t *testing.T) {
 	}
 }
 
-// TestLoopbackPermission checks that who may not change the setting is told what it takes.
+// TestLoopbackPermission checks the message for users who may not change the setting.
 func TestLoopbackPermission(t *testing.T) {
 	if err := loopbackError("set", loopbackFile, &os.PathError{Op: "open", Path: loopbackFile, Err: os.ErrPermission}); err.Error() !=
 		"set net.smc.loopback: permission denied: run as root, or with CAP_NET_ADMIN in the user namespace that owns the network namespace" {

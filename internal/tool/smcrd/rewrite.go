@@ -12,12 +12,12 @@ import (
 // incumbentOptions are the option words of smc-tools.
 var incumbentOptions = []string{"absolute", "version", "details", "help"}
 
-// grammar reads command lines in the manner of iproute2: options with one dash or two, every word abbreviated as far
-// as one likes, the first of a list that fits.
+// grammar parses command lines like iproute2: options have one dash or two, and every word may be abbreviated. An abbreviation
+// means the first word of a list that begins with it.
 type grammar tech
 
-// objects lists the objects in the order in which abbreviations are tried. Those of smc-tools come first, so that ours
-// take no abbreviation away from them.
+// objects lists the objects in the order in which abbreviations are tried. The objects of smc-tools come first, so that ours do
+// not change the meaning of any abbreviation.
 func (g grammar) objects() []string {
 	names := []string{"device", "linkgroup", "info", "stats", "ueid"}
 	if tech(g) == techD {
@@ -32,7 +32,7 @@ func (g grammar) objects() []string {
 	return append(names, "handshake-limit", "completion")
 }
 
-// abbreviated returns the word of a list that w is or, failing that, the first it is the beginning of.
+// abbreviated returns the word of a list that equals w or, if there is none, the first one that begins with w.
 func abbreviated(w string, words ...string) (string, bool) {
 	if slices.Contains(words, w) {
 		return w, true
@@ -45,7 +45,7 @@ func abbreviated(w string, words ...string) (string, bool) {
 	return "", false
 }
 
-// rewrite turns a command line into one that pflag and cobra understand: OBJECT, options, "--", the other words.
+// rewrite converts a command line to the order that pflag and cobra expect: OBJECT, options, "--", the other words.
 func (g grammar) rewrite(args []string) ([]string, error) {
 	if len(args) > 0 && args[0] == "completion" {
 		return args, nil
@@ -68,7 +68,7 @@ func (g grammar) rewrite(args []string) ([]string, error) {
 			}
 			opt[0] += "=" + args[i]
 		}
-		// These two end the reading, as they always have.
+		// These two options end the parsing, as in smc-tools.
 		if opt[0] == "--version" || opt[0] == "--help" && len(words) == 0 {
 			return opt, nil
 		}
@@ -102,8 +102,8 @@ func (g grammar) object(word string) (string, error) {
 	return "", cli.Usagef("object %q is unknown", word)
 }
 
-// option returns pflag's spelling of an option and whether the next argument is its value. What it does not know, it
-// leaves for pflag to refuse.
+// option returns pflag's spelling of an option and whether the next argument is its value. It does not change unknown options:
+// pflag refuses them.
 func option(arg string) (spelling []string, needsValue bool) {
 	if value, ok := strings.CutPrefix(arg, "-N"); ok {
 		if value == "" {
@@ -114,7 +114,7 @@ func option(arg string) (spelling []string, needsValue bool) {
 	word, value, hasValue := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
 	switch {
 	case word == "":
-		// A lone dash has always meant -a.
+		// In smc-tools, a single dash means -a.
 		return []string{"--absolute"}, false
 	case word == "ad" || word == "da":
 		return []string{"--absolute", "--details=1"}, false

@@ -100,7 +100,7 @@ func TestAbbreviationOrder(t *testing.T) {
 	}
 }
 
-// FuzzRewrite checks that no command line is lost or makes a panic.
+// FuzzRewrite checks that no command line loses words or causes a panic.
 func FuzzRewrite(f *testing.F) {
 	for _, seed := range []string{"-ad stats", "-N x l -- -1", "--", "-", "-N", "help", "--watch=1 s", "-d=3 i"} {
 		f.Add(seed)
@@ -168,7 +168,7 @@ func TestComplete(t *testing.T) {
 			t.Errorf("%s %q offers %q, want %q", tc.tech.name(), tc.args, offered, tc.want)
 		}
 	}
-	// Without SMC there is nothing to offer, and nothing to say.
+	// Without SMC, there are no completions and no message.
 	got := (&bench{open: errTest}).run(techR, "__completeNoDesc", "ueid", "del", "")
 	if strings.Contains(got.stdout+got.stderr, errTest.Error()) {
 		t.Errorf("%+v", got)

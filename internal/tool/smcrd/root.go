@@ -79,7 +79,7 @@ func wantsHelp(args []string) bool {
 	return ok && word == "help"
 }
 
-// subcommand finds which of words the sub-command in args means; def without one. No object takes more words.
+// subcommand returns the word that the sub-command in args abbreviates, or def if there is none. It refuses further words.
 func subcommand(args []string, def string, words ...string) (string, error) {
 	if len(args) == 0 {
 		return def, nil
@@ -94,7 +94,7 @@ func subcommand(args []string, def string, words ...string) (string, error) {
 	return word, nil
 }
 
-// words completes one of a list as the first operand.
+// words completes the first operand from a list.
 func words(list ...string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {

@@ -43,7 +43,7 @@ Files:
   /run/smckit
             baselines of root`
 
-// statsJSON is the document of --json. Its fields are those that statdoc documents.
+// statsJSON is the document of --json. Package statdoc documents its fields.
 type statsJSON struct {
 	Schema     int    `json:"schema"`
 	Technology string `json:"technology"`
@@ -133,7 +133,8 @@ func (o *options) writeStats(r smcstats.Reading, command string) error {
 	}
 }
 
-// totalConnections mixes technologies, as in smc-tools: errors and fallbacks are not counted for each.
+// totalConnections adds figures of both technologies, like smc-tools, because the kernel does not count errors and fallbacks
+// separately.
 func totalConnections(s *smcstats.Snapshot, t *netlinksmc.TechStats) uint64 {
 	return smcstats.Connections(t) + s.HandshakeErrors() + s.Fallbacks()
 }

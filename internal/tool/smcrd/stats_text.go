@@ -60,7 +60,7 @@ func (b statsText) line(label string, value uint64, more string) {
 	fmt.Fprintf(b.w, "%-29s%12d%s\n", label, value, more)
 }
 
-// roles is what -d adds to a figure that is kept for both roles.
+// roles returns what -d adds to a figure that is counted for both roles.
 func (b statsText) roles(client, server uint64) string {
 	if !b.details {
 		return ""
@@ -145,14 +145,14 @@ func (b statsText) histogram(label string, h netlinksmc.SizeHistogram) {
 	fmt.Fprintln(b.w)
 }
 
-// abbreviate writes n in at most 6 characters: as it is below 1000, else in decimal units with as many digits after
+// abbreviate formats n in at most 6 characters: in full below 1000, and otherwise in decimal units with as many digits after
 // the point as fit.
 func abbreviate(n uint64) string {
 	if n < 1000 {
 		return fmt.Sprint(n)
 	}
 	const units = "KMGTP"
-	// One division, so that rounding happens once.
+	// Divide only once, so that the result is rounded only once.
 	scale, unit := 1000.0, 0
 	for rest := n / 1000; rest >= 1000 && unit < len(units)-1; rest /= 1000 {
 		scale *= 1000

@@ -9,7 +9,7 @@ import (
 	"github.com/smckit/smckit/internal/cli"
 )
 
-// left pads s to n columns. A longer s is never cut.
+// left pads s to n columns. It does not truncate a longer s.
 func left(s string, n int) string {
 	s = cli.Printable(s)
 	return s + strings.Repeat(" ", max(0, n-utf8.RuneCountInString(s)))

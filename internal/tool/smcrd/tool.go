@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package smcrd is the command tree of smcr and smcd, which are one program for two technologies.
+// Package smcrd is the command tree of smcr and smcd, which share their code.
 package smcrd
 
 import (
@@ -22,7 +22,7 @@ var ToolR = newTool(techR)
 // ToolD is the command smcd.
 var ToolD = newTool(techD)
 
-// tech is the technology that a command is about.
+// tech is the technology of a command, SMC-R or SMC-D.
 type tech int
 
 const (
@@ -30,7 +30,7 @@ const (
 	techD
 )
 
-// name is that of the command.
+// name returns the name of the command.
 func (t tech) name() string {
 	if t == techD {
 		return "smcd"
@@ -38,7 +38,7 @@ func (t tech) name() string {
 	return "smcr"
 }
 
-// label is the technology's name in running text.
+// label returns the technology's name in running text.
 func (t tech) label() string {
 	if t == techD {
 		return "SMC-D"
@@ -55,7 +55,7 @@ func newTool(t tech) cli.Tool {
 	}
 }
 
-// client is what the commands ask of the kernel; *netlinksmc.Client is one.
+// client has the commands' requests to the kernel; *netlinksmc.Client implements it.
 type client interface {
 	io.Closer
 	smcstats.Source
@@ -77,18 +77,19 @@ type client interface {
 	SetHandshakeLimitation(ctx context.Context, enabled bool) error
 }
 
-// baselines keeps the values at the last reset; *smcstats.Store is one.
+// baselines keeps the values at the last reset; *smcstats.Store implements it.
 type baselines interface {
 	Reduce(cur *smcstats.Snapshot) smcstats.Reading
 	Reset(ctx context.Context, cur *smcstats.Snapshot) error
 }
 
-// deps is what the commands need of the system. Nothing of it is touched before a command line was understood.
+// deps has the functions that the commands use to access the system. Commands use them only after the command line has been
+// parsed.
 type deps struct {
 	open func(context.Context) (client, error)
-	// ifname returns the name of an interface of the own network namespace, "" if there is none.
+	// ifname returns the name of an interface in the process's network namespace, "" if there is none.
 	ifname func(index uint32) string
-	// initialNetNS reports whether the own network namespace is the initial one.
+	// initialNetNS reports whether the process's network namespace is the initial one.
 	initialNetNS func() bool
 	baselines    func() (baselines, error)
 	// loopback is the file of the setting net.smc.loopback.
@@ -137,7 +138,7 @@ func (o *options) withClient(ctx context.Context, f func(c client) error) error 
 	return f(c)
 }
 
-// show prints a listing once, or again and again with --watch.
+// show prints a listing once, or repeatedly with --watch.
 func (o *options) show(ctx context.Context, list func(ctx context.Context, c client) error) error {
 	separator := "\n"
 	if o.json {
@@ -156,8 +157,8 @@ func (o *options) writeJSON(doc any) error {
 	return cli.WriteJSON(o.env.Out, doc)
 }
 
-// complete tells a listing that can be shown from a failure. A list that changed while it was read is shown, and the
-// returned error says afterwards that it may be wrong.
+// complete separates warnings from failures. A list that changed while it was read can be shown; afterwards the command returns
+// warn, which says that the list may be wrong.
 func complete(err error) (warn, fail error) {
 	if errors.Is(err, netlinksmc.ErrDumpInterrupted) {
 		return err, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// complete installs the completion of devices: all that are listed, and for a switch those that it would switch.
+// complete installs the completion of devices: all listed ones for operands, and for -e and -d those that can be switched.
 func complete(cmd *cobra.Command, o *options) {
 	devices := func(want func(*ism.Device) bool) cobra.CompletionFunc {
 		return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {

@@ -43,7 +43,7 @@ func (o *options) warn(format string, args ...any) {
 	fmt.Fprintf(o.env.Err, "smc_rnics: warning: %s\n", cli.OneLine(fmt.Sprintf(format, args...)))
 }
 
-// choose returns the devices that the options ask for.
+// choose returns the devices that the options select.
 func (o *options) choose(inv *ism.Inventory) ([]ism.Device, error) {
 	devices := inv.Devices
 	if o.device != nil {
@@ -65,7 +65,7 @@ func (o *options) choose(inv *ism.Inventory) ([]ism.Device, error) {
 	return shown, nil
 }
 
-// hides says why the options leave d out, nil if they do not.
+// hides returns why the options leave d out, or nil if they do not.
 func (o *options) hides(d *ism.Device, z bool) error {
 	switch {
 	case o.all, d.Kind != ism.KindOther && d.Kind != ism.KindOff:
@@ -78,8 +78,8 @@ func (o *options) hides(d *ism.Device, z bool) error {
 	return fmt.Errorf("%s is neither a RoCE nor an ISM device: --all lists it", d.ID())
 }
 
-// hidesAlways leaves out what no option asks for: other PCI functions than network adapters, where these have no FID.
-// They would bury the rest, and it is 'lspci' that lists them.
+// hidesAlways returns why no option selects d: on hosts without FIDs, the list leaves out PCI functions other than network
+// adapters, which would hide the relevant ones and are listed by 'lspci'.
 func (o *options) hidesAlways(d *ism.Device, z bool) error {
 	if !z && d.Kind == ism.KindOther && d.PCI != nil && !d.PCI.Network() {
 		return fmt.Errorf("%s is no network adapter: 'lspci' shows what it is", d.ID())

@@ -40,7 +40,7 @@ func (b broken) List(context.Context) (pnet.Table, error) { return nil, b.err }
 // host is a system for the command.
 type host struct {
 	ism.Scanner
-	// scans counts what the command asked for.
+	// scans counts the scans that the command makes.
 	scans int
 }
 
@@ -59,19 +59,19 @@ func x86Host(t *testing.T) *host {
 	}}}
 }
 
-// result is what a run left behind.
+// result is the outcome of a run.
 type result struct {
 	status   int
 	out, err string
 }
 
-// output is where a run prints to.
+// output receives the output of a run.
 type output interface {
 	io.Writer
 	String() string
 }
 
-// runTool runs the command as a user would, with h as the system.
+// runTool runs the command with h as the system.
 func runTool(t *testing.T, h *host, out output, vars map[string]string, args ...string) result {
 	t.Helper()
 	var errs bytes.Buffer
@@ -84,13 +84,13 @@ func runTool(t *testing.T, h *host, out output, vars map[string]string, args ...
 	tool.New = func(env *cli.Env) *cobra.Command {
 		return newCommand(env, func(bool) scanner { h.scans++; return &h.Scanner })
 	}
-	// Without this cobra would take the arguments of the test binary.
+	// Do not pass nil: cobra would use the arguments of the test binary.
 	args = append([]string{}, args...)
 	status := cli.Run(t.Context(), tool, env, args)
 	return result{status, out.String(), errs.String()}
 }
 
-// zWarning is about the function of the fixture that has not come up.
+// zWarning is the warning about the function in the fixture that is switched on but missing.
 const zWarning = "smc_rnics: warning: FID 777 is switched on, and no PCI function is there: 'dmesg' may say why\n"
 
 func TestListing(t *testing.T) {
@@ -147,7 +147,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// TestJSONFields lists the fields by hand, so that none appears or vanishes unnoticed.
+// TestJSONFields compares the fields with a list, so that it detects every added or removed field.
 func TestJSONFields(t *testing.T) {
 	tests := []struct {
 		value  any
@@ -189,7 +189,7 @@ func TestEmptyHost(t *testing.T) {
 	}
 }
 
-// TestNothingTouched checks that help, version and mistakes look at no device.
+// TestNothingTouched checks that help, version and invalid command lines do not access devices.
 func TestNothingTouched(t *testing.T) {
 	for _, args := range [][]string{
 		{"--version"},
@@ -203,7 +203,7 @@ func TestNothingTouched(t *testing.T) {
 	} {
 		h := x86Host(t)
 		if runTool(t, h, &bytes.Buffer{}, nil, args...); h.scans != 0 {
-			t.Errorf("%v: looked at devices", args)
+			t.Errorf("%v: accessed devices", args)
 		}
 	}
 	if got := runTool(t, x86Host(t), &bytes.Buffer{}, nil, "-v"); got.status != 0 ||
@@ -254,7 +254,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// TestOddNames checks that names from outside cannot drive the terminal, nor spoil the JSON.
+// TestOddNames checks that names with control characters are escaped in tables and in JSON.
 func TestOddNames(t *testing.T) {
 	root := sysfstest.Make(t, "class/infiniband/bad\x1b[2J\xff/ports/1/state = 4: ACTIVE\nclass/infiniband/x/parent = e\x07\n")
 	h := func() *host { return &host{Scanner: ism.Scanner{Root: root, Arch: "amd64"}} }

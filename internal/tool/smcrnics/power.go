@@ -13,7 +13,7 @@ import (
 	"github.com/smckit/smckit/pkg/ism"
 )
 
-// powerResult is what -e and -d print with --json.
+// powerResult is the output of -e and -d with --json.
 type powerResult struct {
 	Schema int `json:"schema"`
 	// on IBM Z
@@ -63,8 +63,8 @@ func switchPower(ctx context.Context, o *options, t *target, on bool) error {
 	return err
 }
 
-// single returns the device that t names. Several devices are fine as long as they are in one slot, and soft-RoCE is
-// not meant by the name of an interface that an adapter has.
+// single returns the device that t names. t may name several devices if they are in the same slot. The name of an adapter's
+// interface does not name a soft-RoCE device on it.
 func single(inv *ism.Inventory, t *target) (*ism.Device, error) {
 	found := t.find(inv.Devices)
 	if len(found) == 0 {
@@ -89,7 +89,7 @@ func slotName(d *ism.Device) string {
 	return d.Slot.Name
 }
 
-// label calls the device by its FID, as smc-tools does, or else by what the user has called it.
+// label returns the FID of the device, like smc-tools, or else the name that the user gave.
 func label(d *ism.Device, t *target) string {
 	if d.ZPCI != nil {
 		return "FID " + d.ZPCI.FIDString()
@@ -97,7 +97,7 @@ func label(d *ism.Device, t *target) string {
 	return t.text
 }
 
-// powerError says what to do about a switch that did not work.
+// powerError explains why switching failed, and says what to do.
 func powerError(inv *ism.Inventory, d *ism.Device, t *target, on bool, err error) error {
 	verb := "disable"
 	if on {
@@ -121,7 +121,7 @@ func powerError(inv *ism.Inventory, d *ism.Device, t *target, on bool, err error
 		verb, name, cause(err))
 }
 
-// cause leaves the slot and the path out of an error: the device is named already.
+// cause removes the slot and the path from an error, because the message already names the device.
 func cause(err error) error {
 	if errors.Is(err, ism.ErrUnchanged) {
 		return ism.ErrUnchanged

@@ -16,7 +16,7 @@ import (
 	"github.com/smckit/smckit/pkg/ism"
 )
 
-// power reads the switch of a slot.
+// power reads the power setting of a slot.
 func power(t *testing.T, h *host, slot string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(h.Root, "bus/pci/slots", slot, "power"))
@@ -144,7 +144,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestKernelRefuses checks what is said when the switch does not work.
+// TestKernelRefuses checks the message if switching fails.
 func TestKernelRefuses(t *testing.T) {
 	pathError := func(errno syscall.Errno) error { return &os.PathError{Op: "write", Path: "power", Err: errno} }
 	const advice = ": 'dmesg' may say why; a function in use, or with virtual functions, stays on"
@@ -178,7 +178,7 @@ func TestHostProblems(t *testing.T) {
 	if got.status != 0 || got.err != "" || !strings.Contains(got.out, "rxe0") || strings.Contains(got.out, "*") {
 		t.Errorf("no module: %+v", got)
 	}
-	// A table that cannot be read is worth a line, and no more.
+	// A table that cannot be read causes one warning.
 	h.PNET = broken{errors.New("table\nbroken")}
 	got = runTool(t, h, &bytes.Buffer{}, nil, "rxe0")
 	if got.status != 0 || got.err != "smc_rnics: warning: table broken\n" || !strings.Contains(got.out, "rxe0") {
@@ -204,7 +204,7 @@ func TestHostProblems(t *testing.T) {
 	}
 }
 
-// TestSeveral checks that a name of several devices in different slots switches none.
+// TestSeveral checks that a name of several devices in different slots is refused.
 func TestSeveral(t *testing.T) {
 	h := &host{Scanner: ism.Scanner{Arch: "amd64", Root: sysfstest.Make(t, `
 		[bus/pci/devices]

@@ -53,8 +53,8 @@ func (o *options) rows(d *ism.Device) [][]string {
 	return out
 }
 
-// smcOfPort says what SMC can do with a port: R with both versions or with one of which it is not known, Rv1 or Rv2
-// where all GIDs are of one kind of RoCE, - for none.
+// smcOfPort returns which SMC-R can use a port: R for both versions, or if the version is unknown; Rv1 or Rv2 if all GIDs are
+// of one kind of RoCE; - for none.
 func smcOfPort(d *ism.Device, p *ism.Port) string {
 	switch {
 	case d.Kind != ism.KindRoCE || p.LinkLayer == "InfiniBand":
@@ -74,7 +74,7 @@ func (o *options) model(d *ism.Device) string {
 	return cmp.Or(d.Model, na)
 }
 
-// address returns the PCI address, for a slot that is switched off that of the slot.
+// address returns the PCI address, or the address of the slot if it is switched off.
 func address(d *ism.Device) string {
 	switch {
 	case d.PCI != nil:

@@ -16,15 +16,15 @@ import (
 // target is a device as the command line names it.
 type target struct {
 	text string
-	// fid is what text means as a FID, if it can be one.
+	// fid is the value of text as a FID, if it is a valid one.
 	fid   uint32
 	isFID bool
 }
 
-// maxName is longer than the names of RDMA devices and interfaces and PCI addresses can be.
+// maxName is more than the maximum length of RDMA device names, interface names and PCI addresses.
 const maxName = 64
 
-// parseTarget takes a FID (hexadecimal, with or without 0x), or the name or address of a device.
+// parseTarget parses a FID (hexadecimal, with or without 0x), or the name or address of a device.
 func parseTarget(s string) (*target, error) {
 	lower := strings.ToLower(s)
 	digits := strings.TrimPrefix(lower, "0x")
@@ -40,12 +40,12 @@ func parseTarget(s string) (*target, error) {
 	return &target{text: s}, nil
 }
 
-// unfit reports whether names of devices cannot have r. Bytes that are not UTF-8 they can have.
+// unfit reports whether device names cannot contain r. They can contain bytes that are not UTF-8.
 func unfit(r rune) bool {
 	return r == '/' || r != utf8.RuneError && (unicode.IsSpace(r) || unicode.IsControl(r))
 }
 
-// find returns the devices that t names: a name or an address wins over a FID.
+// find returns the devices that t names. A name or an address takes precedence over a FID.
 func (t *target) find(devices []ism.Device) []ism.Device {
 	var byName, byFID []ism.Device
 	for _, d := range devices {
@@ -66,7 +66,7 @@ func (t *target) names(d *ism.Device) bool {
 	if d.Name == t.text || d.PCI != nil && d.PCI.Address == strings.ToLower(t.text) {
 		return true
 	}
-	// A function that is switched off can be named by its slot: it has no address of its own.
+	// A function that is switched off has no address of its own, so the address of its slot names it.
 	if d.PCI == nil && d.Slot != nil && d.Slot.Address != "" && strings.HasPrefix(t.text+".", d.Slot.Address+".") {
 		return true
 	}
@@ -83,7 +83,7 @@ func (t *target) names(d *ism.Device) bool {
 	return false
 }
 
-// unknown is the error for a target that is not there.
+// unknown returns the error for a target that does not exist.
 func (t *target) unknown(inv *ism.Inventory) error {
 	switch {
 	case !inv.ZPCI && t.isFID:

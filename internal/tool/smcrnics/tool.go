@@ -19,14 +19,14 @@ var Tool = cli.Tool{
 	Long: []string{"all", "enable", "disable", "help", "IB-dev", "rawids", "version"},
 }
 
-// scanner is what the command needs of the system; an *ism.Scanner is one.
+// scanner accesses the devices of the system; *ism.Scanner implements it.
 type scanner interface {
 	Scan(ctx context.Context) (*ism.Inventory, error)
 	SetPower(ctx context.Context, d *ism.Device, on bool) (changed bool, err error)
 }
 
-// system returns the scanner of this host. With quick it looks at sysfs only, which is enough for completion and for
-// switching; that opens no socket and makes the kernel load no module.
+// system returns the scanner of this host. With quick it reads only sysfs, which is sufficient for completion and for
+// switching. Then it opens no socket, and the kernel loads no module.
 func system(quick bool) scanner {
 	if quick {
 		return &ism.Scanner{}
@@ -34,7 +34,7 @@ func system(quick bool) scanner {
 	return &ism.Scanner{RDMA: ism.Netlink{}, PNET: table{}}
 }
 
-// table lists the PNET table of the kernel, and opens a socket only for that.
+// table lists the PNET table of the kernel. It opens a socket only when the table is listed.
 type table struct{}
 
 func (table) List(ctx context.Context) (pnet.Table, error) {
@@ -46,7 +46,7 @@ func (table) List(ctx context.Context) (pnet.Table, error) {
 	return c.List(ctx)
 }
 
-// options is a parsed command line, with what running it needs.
+// options is a parsed command line and the system to run it on.
 type options struct {
 	env  *cli.Env
 	scan func(quick bool) scanner

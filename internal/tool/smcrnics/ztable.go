@@ -14,7 +14,7 @@ import (
 
 // The listing on IBM Z, the same byte for byte as that of smc-tools.
 
-// na is printed for what a device does not have.
+// na is printed for missing values.
 const na = "n/a"
 
 // zRow is a line of the listing.
@@ -31,7 +31,7 @@ func (r *zRow) String() string {
 // zRuler is the line below the header.
 var zRuler = strings.Repeat("-", 100)
 
-// writeZ prints the PCI functions among devices. The rows are sorted as bytes, whatever the locale.
+// writeZ prints the PCI functions among devices. It sorts the rows by bytes, independently of the locale.
 func writeZ(o *options, devices []ism.Device) error {
 	vf, port, device := "VF ", "PPrt", "Net-Dev"
 	if o.raw {
@@ -51,7 +51,7 @@ func writeZ(o *options, devices []ism.Device) error {
 		}
 	}
 	slices.Sort(lines)
-	// Several RDMA devices on one function have its interfaces in common.
+	// Several RDMA devices on one function share its interfaces.
 	for _, line := range slices.Compact(lines) {
 		if _, err := fmt.Fprintln(o.env.Out, line); err != nil {
 			return err
@@ -87,7 +87,7 @@ func (o *options) zRows(d *ism.Device) []zRow {
 			r := row
 			r.pnetID, r.device = pnetID(n.PNETID), cli.Printable(n.Name)
 			if z.PFT != nil && *z.PFT == pftRoCE1 {
-				// One function has both ports.
+				// One function has both ports, so use the port of the interface.
 				r.port = strconv.Itoa(int(n.Port))
 			}
 			rows = append(rows, r)
@@ -138,7 +138,7 @@ func (o *options) pft(z *ism.ZPCI) string {
 	return hex(z.PFT, 2)
 }
 
-// vf reports whether the function is a virtual one: all are, except those of Network Express that are not shared.
+// vf reports whether the function is virtual. All are, except for unshared functions of Network Express.
 func (o *options) vf(z *ism.ZPCI) string {
 	switch {
 	case z.VFN == nil:

@@ -35,7 +35,7 @@ type rates struct {
 	TxRequests float64 `json:"tx_requests"`
 }
 
-// linkGroup is of either technology: role, type, rmb_bytes and links are SMC-R's, dmb_bytes is SMC-D's.
+// linkGroup is a link group of either technology. SMC-R has role, type, rmb_bytes and links, SMC-D has dmb_bytes.
 type linkGroup struct {
 	ID          string                      `json:"id"`
 	Role        string                      `json:"role,omitempty"`

@@ -16,15 +16,15 @@ import (
 	"github.com/smckit/smckit/pkg/smcstats"
 )
 
-// view is all there is to show in one round.
+// view contains the data to show in one round.
 type view struct {
 	now     time.Time
 	info    *netlinksmc.SystemInfo
 	reading smcstats.Reading
-	// groupsR and groupsD are there with -d.
+	// groupsR and groupsD are set with -d.
 	groupsR []netlinksmc.LinkGroupR
 	groupsD []netlinksmc.LinkGroupD
-	// delta is what has happened in the last seconds; nil without --watch and in its first round.
+	// delta is the change in the last seconds, nil without --watch and in its first round.
 	delta   *smcstats.Snapshot
 	seconds float64
 }
@@ -60,7 +60,7 @@ func (o *options) write(v view) error {
 	return t.Flush()
 }
 
-// techDelta picks one technology of the difference; nil if there is none.
+// techDelta returns the difference of one technology, nil if there is none.
 func techDelta(v view, smcd bool) *netlinksmc.TechStats {
 	switch {
 	case v.delta == nil:
@@ -90,7 +90,7 @@ func (t text) head(tech string, v view) {
 	fmt.Fprintf(t, "Elapsed Time: %s\n", elapsed(v.now.Sub(v.reading.Since)))
 }
 
-// elapsed words a duration as entstat does.
+// elapsed formats a duration like entstat.
 func elapsed(d time.Duration) string {
 	s := int64(max(d, 0) / time.Second)
 	return fmt.Sprintf("%d days %d hours %d minutes %d seconds", s/86400, s/3600%24, s/60%60, s%60)
@@ -226,7 +226,7 @@ func (t text) linkGroupsD(groups []netlinksmc.LinkGroupD) {
 	t.table([]string{"LG-ID", "Connections", "Sndbuf-Bytes", "DMB-Bytes", "PNET-ID"}, rows)
 }
 
-// handshakes writes what the kernel counts for both technologies together.
+// handshakes writes the counters that the kernel keeps for both technologies together.
 func (t text) handshakes(s *smcstats.Snapshot) {
 	fmt.Fprintf(t, "%s\nHANDSHAKE STATISTICS (SMC-R and SMC-D together) :\n", ruler)
 	t.section("As Client", "As Server")

@@ -73,7 +73,7 @@ const example = `  # the figures of SMC-R and SMC-D
   # SMC-R only, every two seconds, counted from now
   smcr-stats -R -r >/dev/null && smcr-stats -R --watch 2`
 
-// client is what the command asks of the kernel; *netlinksmc.Client is one.
+// client has the command's requests to the kernel; *netlinksmc.Client implements it.
 type client interface {
 	io.Closer
 	smcstats.Source
@@ -82,14 +82,14 @@ type client interface {
 	LinkGroupsD(context.Context) ([]netlinksmc.LinkGroupD, error)
 }
 
-// baselines keeps the values at the last reset; *smcstats.Store is one.
+// baselines keeps the values at the last reset; *smcstats.Store implements it.
 type baselines interface {
 	Reduce(cur *smcstats.Snapshot) smcstats.Reading
 	Baseline() (*smcstats.Snapshot, error)
 	Reset(ctx context.Context, cur *smcstats.Snapshot) error
 }
 
-// deps is what the command needs of the system.
+// deps has the functions that the command uses to access the system. Tests replace it.
 type deps struct {
 	open      func(context.Context) (client, error)
 	ifname    func(index uint32) string
@@ -119,7 +119,7 @@ type options struct {
 	details, reset, absolute, json bool
 	onlyD, onlyR                   bool
 
-	// last is the reading of the round before, at lastTime; for rates.
+	// last is the reading of the previous round, at lastTime, for computing rates.
 	last     *smcstats.Snapshot
 	lastTime time.Time
 }
@@ -211,7 +211,7 @@ func (o *options) round(ctx context.Context, c client) error {
 	return warn
 }
 
-// interrupted tells a listing that changed while it was read, which is shown all the same, from a failure.
+// interrupted separates warnings from failures. A list that changed while it was read is shown with a warning.
 func interrupted(err error) (warn, fail error) {
 	if errors.Is(err, netlinksmc.ErrDumpInterrupted) {
 		return err, nil
@@ -236,13 +236,13 @@ func (o *options) linkGroups(ctx context.Context, c client, v *view) (warn, err 
 	return cmp.Or(warn, warnD), nil
 }
 
-// rate adds what has happened since the round before.
+// rate adds the change since the previous round.
 func (o *options) rate(v *view, cur *smcstats.Snapshot, now time.Time) {
 	if !o.watch.On() {
 		return
 	}
 	if seconds := now.Sub(o.lastTime).Seconds(); o.last != nil && seconds > 0 {
-		// Counters that have fallen belong to a module loaded meanwhile: no rate this time.
+		// Sub fails if counters have fallen, because the module was loaded again meanwhile. Show no rate in this round.
 		if delta, err := smcstats.Sub(cur, o.last); err == nil {
 			v.delta, v.seconds = delta, seconds
 		}
@@ -250,13 +250,13 @@ func (o *options) rate(v *view, cur *smcstats.Snapshot, now time.Time) {
 	o.last, o.lastTime = cur, now
 }
 
-// store makes cur the baseline of what was shown.
+// store makes cur the baseline of the technologies that were shown.
 func (o *options) store(ctx context.Context, store baselines, cur *smcstats.Snapshot) error {
 	base := *cur
 	if o.onlyD || o.onlyR {
 		old, err := store.Baseline()
 		if err != nil {
-			// None, or one that is of no use: the other technology counts from module load.
+			// There is no usable baseline, so the other technology counts from module load.
 			old = &smcstats.Snapshot{}
 		}
 		if o.onlyD {

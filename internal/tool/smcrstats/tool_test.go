@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fake is a kernel in memory whose counters grow by step after each reading.
+// fake is a fake kernel whose counters grow by step after each reading.
 type fake struct {
 	info     netlinksmc.SystemInfo
 	stats    netlinksmc.Stats
@@ -66,7 +66,7 @@ func (f *fake) LinkGroupsD(context.Context) ([]netlinksmc.LinkGroupD, error) {
 	return f.groupsD, f.listErr
 }
 
-// memory is a baseline in memory.
+// memory keeps a baseline in memory.
 type memory struct {
 	base  *smcstats.Snapshot
 	taken time.Time
@@ -268,7 +268,7 @@ func TestWatch(t *testing.T) {
 	if len(lines) != 3 || strings.Contains(lines[0], "rates") || !strings.Contains(lines[1], `"rates":{"rx_bytes":0,"tx_bytes":1500,`) {
 		t.Errorf("%q", lines)
 	}
-	// A module loaded meanwhile: no rate, no failure.
+	// If the module was loaded again, there is no rate and no failure.
 	f = populated()
 	f.step = math.MaxUint64 // one less each time
 	got = (&bench{fake: f, rounds: 2}).run("--watch", "2")

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// endpointMatch is what --local and --peer select: an address range, a port, or both.
+// endpointMatch is the value of --local or --peer: an address range, a port, or both.
 type endpointMatch struct {
-	// prefix is invalid if every address fits.
+	// prefix is invalid if every address matches.
 	prefix netip.Prefix
-	// port is 0 if every port fits.
+	// port is 0 if every port matches.
 	port uint16
 }
 
@@ -68,7 +68,7 @@ func parsePort(text string) (uint16, error) {
 	return uint16(n), nil
 }
 
-// unmapPrefix turns a range of IPv4-mapped addresses into the IPv4 range, because match compares addresses unmapped.
+// unmapPrefix converts a range of IPv4-mapped addresses to the IPv4 range, because match compares unmapped addresses.
 func unmapPrefix(p netip.Prefix) netip.Prefix {
 	if a := p.Addr(); a.Is4In6() && p.Bits() >= 96 {
 		p = netip.PrefixFrom(a.Unmap(), p.Bits()-96)
@@ -76,8 +76,9 @@ func unmapPrefix(p netip.Prefix) netip.Prefix {
 	return p.Masked()
 }
 
-// match reports whether ap is selected. A socket that is not connected has no address and fits only where all do. IPv4
-// addresses fit in either notation, and the two wildcards are one, since the kernel does not tell them apart.
+// match reports whether ap is selected. A socket that is not connected has no address, and matches only if every address does.
+// IPv4 addresses match in either notation. The two wildcard addresses are the same, because the kernel does not distinguish
+// them.
 func (m endpointMatch) match(ap netip.AddrPort) bool {
 	if m.port != 0 && m.port != ap.Port() {
 		return false

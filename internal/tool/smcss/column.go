@@ -10,20 +10,21 @@ import (
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
-// column is a column of the text output. Adding one takes an entry below; the header, the rows and the manual follow.
+// column is a column of the text output. To add one, add an entry below: the header, the rows and the manual are generated from
+// it.
 type column struct {
-	// head is the column's part of the header. Scripts find columns by it, so every blank is that of smc-tools, at the end
-	// of the column too.
+	// head is the column's part of the header. Scripts find columns by it, so it has exactly the blanks of smc-tools, including
+	// those at the end.
 	head string
-	// cell appends the column's part of a row, with the blanks behind it.
+	// cell appends the column's part of a row, including the blanks after it.
 	cell cell
-	// last reports whether the row of s ends behind this column. It is nil for a column that ends no row.
+	// last reports whether the row of s ends after this column. It is nil for columns that never end a row.
 	last func(s *netlinksmc.Socket) bool
-	// help is the text of the manual, for this column or for several up to this one.
+	// help is the text of the manual for this column, or for several columns that end with this one.
 	help string
 }
 
-// cell appends what a column shows of s. It appends nothing where the kernel has nothing to say.
+// cell appends the value of a column for s. It appends nothing if the kernel does not provide the value.
 type cell func(c *columns, b []byte, s *netlinksmc.Socket) []byte
 
 // part is a group of columns that options select together.
@@ -68,7 +69,7 @@ func socketf[T any](format string, value func(s *netlinksmc.Socket) T) cell {
 	return func(_ *columns, b []byte, s *netlinksmc.Socket) []byte { return fmt.Appendf(b, format, value(s)) }
 }
 
-// connf, linkf and dmbf do so for a value that the kernel may leave out, with the rest of what it belongs to.
+// connf, linkf and dmbf do the same for values in structures that the kernel may leave out.
 func connf[T any](format string, value func(c *netlinksmc.ConnInfo) T) cell {
 	return func(_ *columns, b []byte, s *netlinksmc.Socket) []byte { return appendPart(b, s.Conn, format, value) }
 }
@@ -114,7 +115,7 @@ func flagsf(flags func(c *netlinksmc.ConnInfo) (prod, conn uint8)) cell {
 
 // The columns, in the order of the output.
 var (
-	// baseColumns are always there. A row ends early where there is nothing to show.
+	// baseColumns are always shown. A row ends early if there are no further values.
 	baseColumns = part{
 		{
 			head: "State          ",

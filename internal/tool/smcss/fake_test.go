@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// fakeSource sends sockets, then err. It holds back what was not asked for, as the kernel does.
+// fakeSource sends sockets, then err. Like the kernel, it leaves out extensions that were not requested.
 type fakeSource struct {
 	sockets []netlinksmc.Socket
 	err     error
@@ -157,7 +157,8 @@ func testDMB() *netlinksmc.DMBInfo {
 	}
 }
 
-// testSockets has every state and mode, every kind of address, and connections that lack what the kernel may leave out.
+// testSockets returns sockets in every state and mode, with every kind of address, and connections without the parts that the
+// kernel may leave out.
 func testSockets() []netlinksmc.Socket {
 	long6 := "[2001:db8:1234:5678:9abc:def0:1234:5678]"
 	list := []netlinksmc.Socket{
@@ -206,7 +207,7 @@ func testSockets() []netlinksmc.Socket {
 			Local: ep("10.0.0.1:80"), Peer: ep("10.0.0.9:50000"), Conn: testConn(), LinkGroup: testLink(),
 		})
 	}
-	// Words that a later kernel may have.
+	// States and modes of later kernels.
 	return append(list, netlinksmc.Socket{
 		State: netlinksmc.StateActive, Mode: 7, Inode: 60000, Local: ep("10.0.0.1:80"), Peer: ep("10.0.0.9:50001"),
 	})

@@ -30,7 +30,8 @@ var states = []netlinksmc.SocketState{
 // modes are the modes in the order of the help text.
 var modes = []netlinksmc.Mode{netlinksmc.ModeSMCR, netlinksmc.ModeSMCD, netlinksmc.ModeTCP}
 
-// filter holds the values of the filter options. Within one option any value may fit, and every option given must.
+// filter contains the values of the filter options. A socket must match every given option, and for each option at least one of
+// its values.
 type filter struct {
 	states []netlinksmc.SocketState
 	modes  []netlinksmc.Mode
@@ -54,7 +55,7 @@ func matchAny(list []endpointMatch, match func(endpointMatch) bool) bool {
 	return len(list) == 0 || slices.ContainsFunc(list, match)
 }
 
-// hasMode reports whether s.Mode means something. The kernel reports SMC-R for sockets that are not connected.
+// hasMode reports whether s.Mode is meaningful. The kernel reports SMC-R for sockets that are not connected.
 func hasMode(s *netlinksmc.Socket) bool {
 	if s.Mode != netlinksmc.ModeSMCR {
 		return true

@@ -62,7 +62,7 @@ func TestEndpointMatch(t *testing.T) {
 	}
 }
 
-// FuzzParseEndpoint wants that whatever names an address selects it, and that nothing panics.
+// FuzzParseEndpoint checks that a text that names an address selects it, and that nothing panics.
 func FuzzParseEndpoint(f *testing.F) {
 	for _, seed := range []string{
 		"10.0.0.1", "10.0.0.0/8", "[::1]:80", ":80", "*:1", "::", "::ffff:1.2.3.4/96", "[", "]:", "[]:1", "fe80::1%a", "[::1", "[10.0.0.1]:5",
@@ -109,7 +109,7 @@ func TestAppendAddr(t *testing.T) {
 	}
 }
 
-// TestEndpointWidth wants the column kept and the port whole, whatever the lengths.
+// TestEndpointWidth checks that the column keeps its width and the port is complete, for all lengths.
 func TestEndpointWidth(t *testing.T) {
 	addresses := []string{
 		"1.2.3.4", "255.255.255.255", "::", "2001:db8::1:22", "2001:db8::1:222", "2001:db8::1:2222", "2001:db8::11:2222",

@@ -97,7 +97,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestSpecimen holds output against lines of smc-tools, blanks at the end included.
+// TestSpecimen compares the output with lines of smc-tools, including blanks at the end.
 func TestSpecimen(t *testing.T) {
 	const head = "State          UID   Inode   Local Address           Peer Address            Intf Mode "
 	const debug = "Shutd Token    Sndbuf   Rcvbuf   Peerbuf  rxprod-Cursor rxcons-Cursor rxFlags " +
@@ -139,7 +139,7 @@ func TestSpecimen(t *testing.T) {
 	}
 }
 
-// testProc makes a procfs with three processes of which one may not be looked into.
+// testProc creates a procfs with three processes, one of which may not be inspected.
 func testProc(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()

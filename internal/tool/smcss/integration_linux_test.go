@@ -42,7 +42,7 @@ func holdSockets(t *testing.T, n int) {
 	}
 }
 
-// TestIntegrationMany lists 10,000 sockets of a real kernel with the command itself and looks at the most memory it had.
+// TestIntegrationMany lists 10,000 sockets of a real kernel with the installed command, and checks its peak memory usage.
 func TestIntegrationMany(t *testing.T) {
 	const sockets, limitKiB = 10_000, 64 << 10
 	holdSockets(t, sockets)

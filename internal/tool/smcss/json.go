@@ -138,7 +138,7 @@ type jsonSocket struct {
 	Processes []jsonProcess `json:"processes,omitzero"`
 }
 
-// newJSONSocket translates s. ifName names an interface, or returns "".
+// newJSONSocket converts s. ifName returns the name of an interface, or "".
 func newJSONSocket(s *netlinksmc.Socket, explain bool, ifName func(uint32) string) jsonSocket {
 	j := jsonSocket{
 		State:   s.State.String(),

@@ -24,7 +24,7 @@ type process struct {
 // dirBatch is how many directory entries are read at once: a process may have a million descriptors.
 const dirBatch = 512
 
-// procScan looks for the owners of sockets in a procfs.
+// procScan finds the owners of sockets in a procfs.
 type procScan struct {
 	root string
 	// want is sorted.
@@ -32,8 +32,8 @@ type procScan struct {
 	found map[uint64][]process
 }
 
-// scanProcesses returns the processes below root, a procfs, that have a socket with one of the given inodes open,
-// ordered by process. It sorts inodes. Processes that may not be looked into, or end meanwhile, are left out.
+// scanProcesses returns the processes below root, a procfs, that have a socket with one of the given inodes open, ordered by
+// process. It sorts inodes. It leaves out processes that it may not inspect, or that end meanwhile.
 func scanProcesses(ctx context.Context, root string, inodes []uint64) (map[uint64][]process, error) {
 	slices.Sort(inodes)
 	s := procScan{root: root, want: slices.Compact(inodes), found: map[uint64][]process{}}
@@ -61,7 +61,7 @@ func scanProcesses(ctx context.Context, root string, inodes []uint64) (map[uint6
 	return s.found, nil
 }
 
-// scan notes the sockets of one process. An error means that the process is gone or somebody else's.
+// scan records the sockets of one process. An error means that the process has ended or belongs to another user.
 func (s *procScan) scan(pid int) {
 	dir := filepath.Join(s.root, strconv.Itoa(pid))
 	name, named := "", false

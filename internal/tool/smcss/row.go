@@ -15,7 +15,7 @@ import (
 // addrWidth is the width of an address column.
 const addrWidth = 23
 
-// columns says which parts a row has and how they look.
+// columns selects the parts of a row and their format.
 type columns struct {
 	debug, smcr, smcd, wide bool
 	processes, explain      bool
@@ -45,7 +45,7 @@ func (c *columns) parts(yield func(part) bool) {
 	}
 }
 
-// appendRow appends what smc-tools prints for s, without the end of the line.
+// appendRow appends the row that smc-tools prints for s, without the end of the line.
 func (c *columns) appendRow(b []byte, s *netlinksmc.Socket) []byte {
 	for p := range c.parts {
 		var more bool
@@ -66,8 +66,8 @@ func appendMode(_ *columns, b []byte, s *netlinksmc.Socket) []byte {
 	return b
 }
 
-// appendEndpoint appends an address and port padded to the column. Unless the output is wide, an address that does not
-// fit is cut, never the port.
+// appendEndpoint appends an address and port, padded to the column. Unless the output is wide, it truncates an address that
+// does not fit, but never the port.
 func (c *columns) appendEndpoint(b []byte, ap netip.AddrPort) []byte {
 	start := len(b)
 	b = appendAddr(b, ap.Addr())
@@ -112,7 +112,7 @@ func appendFallback(b []byte, f *netlinksmc.Fallback) []byte {
 	return b
 }
 
-// appendProcesses appends who has the socket open, in the notation of ss.
+// appendProcesses appends the processes that have the socket open, in the notation of ss.
 func appendProcesses(b []byte, list []process) []byte {
 	if len(list) == 0 {
 		return b

@@ -15,7 +15,7 @@ import (
 // clearScreen moves the cursor to the upper left corner and erases the screen.
 const clearScreen = "\x1b[H\x1b[2J"
 
-// run carries out the command.
+// run runs the command.
 func (o *options) run(ctx context.Context) error {
 	if o.watch == 0 {
 		return o.list(ctx)
@@ -91,8 +91,8 @@ func (o *options) list(ctx context.Context) error {
 	return v.end(interrupted)
 }
 
-// findOwners looks up the processes of the sockets to list. The sockets are listed once for their inodes alone, because
-// keeping them all, or everything that procfs has, would take memory without a bound.
+// findOwners looks up the processes of the sockets to list. It lists the sockets once only for their inodes: keeping all
+// sockets, or the whole content of procfs, would need unlimited memory.
 func (o *options) findOwners(ctx context.Context, src source) (owners, error) {
 	var inodes []uint64
 	_, err := o.each(ctx, src, 0, func() error { return nil }, func(s *netlinksmc.Socket) error {
@@ -137,7 +137,8 @@ func (o *options) each(ctx context.Context, src source, ext netlinksmc.DiagExt, 
 	return interrupted, nil
 }
 
-// extensions says what to ask the kernel for. JSON has no columns to run out of, so --debug gives it everything.
+// extensions returns the extensions to request from the kernel. JSON has no limit of columns, so --debug requests all of them
+// for JSON.
 func (o *options) extensions() netlinksmc.DiagExt {
 	if o.summary {
 		return 0

@@ -14,10 +14,10 @@ import (
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
-// manySource makes up n sockets while they are listed.
+// manySource generates n sockets while they are listed.
 type manySource struct {
 	n int
-	// half is called when half of them were taken.
+	// half is called after half of the sockets.
 	half func()
 }
 
@@ -43,7 +43,7 @@ func (m *manySource) Sockets(context.Context, netlinksmc.DiagExt) iter.Seq2[netl
 
 func (m *manySource) Close() error { return nil }
 
-// TestMemory lists a great many sockets and wants the heap not to grow with them.
+// TestMemory lists very many sockets, and checks that the heap does not grow with their number.
 func TestMemory(t *testing.T) {
 	const sockets = 200_000
 	for args, limit := range map[string]uint64{
@@ -53,7 +53,7 @@ func TestMemory(t *testing.T) {
 		"-s":           2 << 20,
 		"--port 1":     2 << 20,
 		"--json --all": 2 << 20,
-		// The inodes: 8 bytes for each socket, and as much again while the list of them grows.
+		// -p keeps the inodes: 8 bytes for each socket, and twice as much while the list grows.
 		"-p": 8 << 20,
 	} {
 		t.Run(args, func(t *testing.T) {

@@ -28,23 +28,23 @@ var Tool = cli.Tool{
 	Long: []string{"all", "debug", "help", "listening", "smcd", "smcr", "version", "wide"},
 }
 
-// source streams the AF_SMC sockets of the process's network namespace; *netlinksmc.Diag is one.
+// source streams the AF_SMC sockets of the process's network namespace; *netlinksmc.Diag implements it.
 type source interface {
 	Sockets(ctx context.Context, ext netlinksmc.DiagExt) iter.Seq2[netlinksmc.Socket, error]
 	io.Closer
 }
 
-// deps is what the command needs of the system.
+// deps has the functions that the command uses to access the system. Tests replace it.
 type deps struct {
 	open func() (source, error)
-	// proc is where procfs is mounted.
+	// proc is the mount point of procfs.
 	proc string
-	// ifName names an interface, or returns "".
+	// ifName returns the name of an interface, or "".
 	ifName func(index uint32) string
 	// lookupUser finds the ID of a user by name.
 	lookupUser func(name string) (uint32, error)
 	now        func() time.Time
-	// tick returns a channel that is sent to once every d, and what ends that.
+	// tick returns a channel that receives the time every d, and a function that stops this.
 	tick func(d time.Duration) (<-chan time.Time, func())
 }
 
@@ -100,7 +100,7 @@ func newCommand(env *cli.Env, d deps) *cobra.Command {
 		Example:               examples,
 		DisableFlagsInUseLine: true,
 		ValidArgsFunction:     cobra.NoFileCompletions,
-		// Checked here and not in RunE, which runs only after the network namespace was entered.
+		// Check this here and not in RunE, which runs only after the command has entered the network namespace.
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("unexpected operand %q: smcss takes options only", args[0])
@@ -169,7 +169,7 @@ func (o *options) check() error {
 // secondsValue is a pflag.Value for a duration that is typed as a number of seconds.
 type secondsValue time.Duration
 
-// The limits of secondsValue. Below the shorter one, listing would take longer than waiting.
+// The limits of secondsValue. With shorter periods than the lower one, listing would take longer than waiting.
 const (
 	minSeconds = 0.1
 	maxSeconds = 24 * 60 * 60

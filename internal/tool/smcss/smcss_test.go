@@ -18,8 +18,8 @@ import (
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
-// TestUsage has the command lines that make no sense: one line on standard error, nothing on standard output, status 2,
-// and no socket opened.
+// TestUsage checks invalid command lines: one line on standard error, nothing on standard output, status 2, and no socket
+// opened.
 func TestUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"foo":                        `unexpected operand "foo"`,
@@ -93,7 +93,7 @@ func checkOneLine(t *testing.T, got, want string) {
 	}
 }
 
-// TestSpellings has the ways of smc-tools to write the same options.
+// TestSpellings checks the spellings that smc-tools accepts for the same options.
 func TestSpellings(t *testing.T) {
 	for _, spellings := range [][]string{
 		{"-a", "--all", "--al", "-aa", "--a", "-a --all -a"},
@@ -117,7 +117,7 @@ func TestSpellings(t *testing.T) {
 	}
 }
 
-// TestNothingOpened has what is answered without the kernel.
+// TestNothingOpened checks command lines that do not access the kernel.
 func TestNothingOpened(t *testing.T) {
 	for args, want := range map[string]string{
 		"--version":                "smcss utility, smckit-",
@@ -144,7 +144,7 @@ func TestNothingOpened(t *testing.T) {
 	}
 }
 
-// TestHelp wants every option described, and every state and reason explained.
+// TestHelp checks that every option is described, and every state and reason explained.
 func TestHelp(t *testing.T) {
 	cmd := newCommand(newHarness(t, nil).env, systemDeps())
 	for _, state := range states {
@@ -159,7 +159,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestNoAnswer has failures before the first socket: nothing is printed but the error.
+// TestNoAnswer checks failures before the first socket: only the error is printed.
 func TestNoAnswer(t *testing.T) {
 	noModule := &netlinksmc.Error{
 		Op: "list AF_SMC sockets", Kind: netlinksmc.ErrNoModule, Remedy: "run 'modprobe smc_diag' as root",
@@ -192,7 +192,7 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// TestBrokenOff has a failure in the middle: what came before is printed, and JSON is not made to look complete.
+// TestBrokenOff checks a failure in the middle: the sockets before it are printed, and the JSON document is left incomplete.
 func TestBrokenOff(t *testing.T) {
 	for _, args := range []string{"-a", "-a --json"} {
 		h := newHarness(t, &fakeSource{sockets: testSockets(), err: syscall.ENOMEM})
@@ -230,7 +230,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestUnwritable has standard output closed (| head) or full.
+// TestUnwritable runs with a standard output that is closed (| head) or full.
 func TestUnwritable(t *testing.T) {
 	many := bytes.Repeat([]byte{0}, 5000)
 	var sockets []netlinksmc.Socket
@@ -257,7 +257,7 @@ func TestUnwritable(t *testing.T) {
 	}
 }
 
-// TestExtensions says what the kernel is asked for: never more than is shown.
+// TestExtensions checks that the command requests only the extensions that it shows.
 func TestExtensions(t *testing.T) {
 	const conn, link, dmb = netlinksmc.DiagConnInfo, netlinksmc.DiagLinkGroup, netlinksmc.DiagDMB
 	for args, want := range map[string][]netlinksmc.DiagExt{
@@ -290,7 +290,7 @@ func TestNetNS(t *testing.T) {
 	checkOneLine(t, h.err.String(), "entered ns1")
 }
 
-// TestJSONDocument wants the streamed document to be what the encoder makes of the whole.
+// TestJSONDocument checks that the streamed document equals the one that encoding/json makes of the whole.
 func TestJSONDocument(t *testing.T) {
 	for n := range 4 {
 		h := newHarness(t, &fakeSource{sockets: testSockets()[3 : 3+n]})
@@ -380,7 +380,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestWatchEnds has what ends --watch by itself.
+// TestWatchEnds checks the causes that end --watch without a signal.
 func TestWatchEnds(t *testing.T) {
 	ticks := func(time.Duration) (<-chan time.Time, func()) {
 		c := make(chan time.Time)

@@ -126,7 +126,7 @@ func compareFallbacks(a, b netlinksmc.Fallback) int {
 	return cmp.Or(cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.PeerDiagnosis, b.PeerDiagnosis))
 }
 
-// printText prints the total and a table for each kind of count that there is.
+// printText prints the total, and a table for each kind of count that is not empty.
 func (v *summaryView) printText() error {
 	if _, err := fmt.Fprintf(v.w, "Sockets: %d\n", v.total); err != nil {
 		return err
@@ -165,7 +165,7 @@ func (v *summaryView) fallbackTable(counts []jsonFallbackCount) (header []string
 	return header, rows
 }
 
-// printTable prints a table below an empty line, or nothing if it has no rows.
+// printTable prints an empty line and a table, or nothing if the table has no rows.
 func (v *summaryView) printTable(header []string, rows [][]string) error {
 	if len(rows) == 0 {
 		return nil
@@ -179,7 +179,7 @@ func (v *summaryView) printTable(header []string, rows [][]string) error {
 // label is the code and, if it is known, its name.
 func (r jsonReason) label() string { return strings.TrimSpace(r.Code + " " + r.Name) }
 
-// meaning words the reasons of both sides.
+// meaning returns the text of the reasons of both sides.
 func (c jsonFallbackCount) meaning() string {
 	text := cmp.Or(c.Local.Text, unknownReason)
 	if c.Peer != nil {

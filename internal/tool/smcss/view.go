@@ -13,18 +13,18 @@ import (
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
-// view shows one listing. Nothing is shown before begin, which is called when the kernel has answered, and a view keeps
-// no sockets: there may be any number of them.
+// view shows one listing. It shows nothing before begin, which is called when the kernel has answered. It keeps no sockets,
+// because their number is unlimited.
 type view interface {
 	begin() error
 	socket(s *netlinksmc.Socket) error
 	end(interrupted bool) error
 }
 
-// owners are the processes by the inode of the socket they have open.
+// owners maps the inode of a socket to the processes that have it open.
 type owners map[uint64][]process
 
-// of returns the processes that have s open. Sockets without an inode belong to none.
+// of returns the processes that have s open. Sockets without an inode have none.
 func (o owners) of(s *netlinksmc.Socket) []process {
 	if s.Inode == 0 {
 		return nil
