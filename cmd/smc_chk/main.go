@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Smc_chk reports whether this host, and the path to a peer, can speak SMC, and why not.
+// Command smc_chk reports whether this host, and the path to a peer, can use SMC, and why not.
 package main
 
 import (

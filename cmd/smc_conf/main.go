@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command smc_conf keeps the configuration of AF_SMC in files and gives it to the kernel.
+// Command smc_conf keeps the configuration of AF_SMC in files and applies it to the kernel.
 package main
 
 import (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Smc_dbg collects what a report of a bug needs.
+// Command smc_dbg collects the information that a bug report needs.
 package main
 
 import (

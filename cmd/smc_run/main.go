@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command smc_run runs a program with AF_SMC sockets in the place of TCP sockets.
+// Command smc_run runs a program with AF_SMC sockets instead of TCP sockets.
 package main
 
 import (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Smcd shows and controls SMC-D.
+// Command smcd shows and controls SMC-D.
 package main
 
 import (

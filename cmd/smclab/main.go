@@ -2,7 +2,7 @@
 
 //go:build linux
 
-// Command smclab boots guests with real kernels, joined to an SMC network, for people to try things in.
+// Command smclab boots guests with real kernels, joined to an SMC network, for experiments.
 package main
 
 import (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Smcr-stats shows the statistics of SMC-R and SMC-D.
+// Command smcr-stats shows the statistics of SMC-R and SMC-D.
 package main
 
 import (

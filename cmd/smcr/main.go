@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Smcr shows and controls SMC-R.
+// Command smcr shows and controls SMC-R.
 package main
 
 import (
