@@ -21,15 +21,15 @@ import (
 )
 
 // archive reads packages of one Debian suite with a private apt: its own sources, configuration and state below root, so that
-// this machine's package system is neither consulted nor changed. Of its configuration only the way to the network counts: other
-// settings could run commands, or have packages accepted that nobody has signed.
+// this machine's package system is neither consulted nor changed. It uses only the network settings of this machine's
+// configuration: others could run commands, or accept unsigned packages.
 type archive struct {
 	root    string
 	suite   string
 	foreign string // an architecture besides amd64, or empty
 }
 
-// keyrings are where Debian's signing keys may be.
+// keyrings are the possible locations of Debian's signing keys.
 var keyrings = []string{
 	"/usr/share/keyrings/debian-archive-keyring.gpg",
 	"/usr/share/keyrings/debian-archive-keyring.pgp",
@@ -53,23 +53,24 @@ func newArchive(root, suite, foreign string) (*archive, error) {
 	return a, os.WriteFile(a.config(), []byte(privateConfig(root, host)), 0o644)
 }
 
-// config is the file that apt reads before all others. It says where those are.
+// config is the file that apt reads before all others. It contains their locations.
 func (a *archive) config() string { return filepath.Join(a.root, "apt.conf") }
 
-// network finds the settings by which this machine's apt reaches the network.
+// network returns the network settings of this machine's apt.
 var network = regexp.MustCompile(`(?im)^Acquire::[\w:.-]*(Proxy|CaInfo|CaPath)[\w:.-]* ".+";$`)
 
-// privateConfig is a configuration that has of the host's, as apt-config dumps it, the way to the network.
+// privateConfig returns a configuration that contains only the network settings of the host's configuration, which is in the
+// format of apt-config dump.
 func privateConfig(root, host string) string {
 	return strings.Join(append([]string{fmt.Sprintf("Dir %q;", root)}, network.FindAllString(host, -1)...), "\n") + "\n"
 }
 
-// mirrors returns the places where Debian's archive may be found: those of $SMCKIT_MIRROR or of this machine's apt.
+// mirrors returns the URLs of Debian archives: those in $SMCKIT_MIRROR, or those of this machine's apt.
 func mirrors(ctx context.Context) ([]string, error) {
 	if m := os.Getenv("SMCKIT_MIRROR"); m != "" {
 		return []string{m}, nil
 	}
-	// This reads no lists: a fresh container has none.
+	// Do not read package lists, because a fresh container has none.
 	out, err := output(ctx, "apt-get", "update", "--print-uris")
 	if err != nil {
 		return nil, fmt.Errorf("asking apt for this machine's mirror: %w", err)
@@ -108,8 +109,7 @@ func (a *archive) apt(args ...string) []string {
 		// Files here belong to the user who runs the lab; apt's own user could not write them.
 		"-o", "APT::Sandbox::User=",
 		"-o", "Acquire::Retries=3",
-		// A mirror that lags behind, as snapshots do, is as good for a test as any, and so is a clock that does. The signature is
-		// checked all the same.
+		// Accept mirrors that lag behind, such as snapshots, and a clock that is wrong. The signature is checked nevertheless.
 		"-o", "Acquire::Check-Valid-Until=false", "-o", "Acquire::Check-Date=false",
 	}
 	if a.foreign != "" {
@@ -301,7 +301,7 @@ func execute(ctx context.Context, stdout, stderr io.Writer, argv ...string) erro
 		cmd.Path, cmd.Err = "/usr/sbin/"+argv[0], nil
 	}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	// The signal comes when the thread ends, so it is kept.
+	// The kernel sends the death signal when the thread ends, so keep the thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -43,7 +43,7 @@ func TestParseMirrors(t *testing.T) {
 	}
 }
 
-// TestForeign checks that apt knows of another architecture where one is wanted, and nowhere else.
+// TestForeign checks that apt is configured for another architecture only where one is wanted.
 func TestForeign(t *testing.T) {
 	for foreign, list := range map[string]string{"": "amd64", "s390x": "amd64 s390x"} {
 		a := &archive{root: "/r", suite: "trixie", foreign: foreign}
@@ -58,7 +58,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestPrivateConfiguration has apt with the configuration of a private root: nothing of this machine's is in it but proxies.
+// TestPrivateConfiguration runs apt with the configuration of a private root, which takes only proxies from this machine.
 func TestPrivateConfiguration(t *testing.T) {
 	const host = `APT::Get::AllowUnauthenticated "true";
 APT::Update::Pre-Invoke:: "touch /tmp/owned";
@@ -96,14 +96,14 @@ Acquire::https::CaInfo "/etc/ssl/ours.pem";
 	}
 }
 
-// TestDebootstrapChecksSignatures is about systems that tests install and run as root.
+// TestDebootstrapChecksSignatures checks that debootstrap verifies signatures, because tests run its systems as root.
 func TestDebootstrapChecksSignatures(t *testing.T) {
 	if argv := debootstrap([]string{"python3", "kmod"}); !slices.Contains(argv, "--force-check-gpg") || !slices.Contains(argv, "--include=python3,kmod") {
 		t.Errorf("%q", argv)
 	}
 }
 
-// suite is a package list in short: a paragraph a package.
+// suite is a short package list with one paragraph per package.
 func suite(paragraphs ...string) func(string) (*debian, error) {
 	return func(name string) (*debian, error) {
 		for _, p := range paragraphs {

@@ -17,8 +17,8 @@ import (
 	"testing"
 )
 
-// goBuild builds programs of this repository, static, into a directory of the cache that only this checkout uses, and
-// lets use have it before another process builds there.
+// goBuild builds static programs of this repository into a directory of the cache that only this checkout uses. It calls use
+// with the directory before another process can build there.
 func goBuild(ctx context.Context, name string, use func(dir string) error, packages ...string) error {
 	root, err := repository()
 	if err != nil {
@@ -40,7 +40,8 @@ func goBuild(ctx context.Context, name string, use func(dir string) error, packa
 	args := []string{"build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o", dir + string(filepath.Separator)}
 	cmd := exec.CommandContext(ctx, "go", append(args, packages...)...)
 	cmd.Dir = root
-	// Flags of the user's, -race for one, would need more than a guest's first program has.
+	// Clear the user's flags: with -race, for example, the program would need libraries that a guest's first program does not
+	// have.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOOS=linux", "GOARCH=amd64")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		if ctx.Err() != nil {
@@ -60,14 +61,14 @@ func agentProgram(ctx context.Context) (program []byte, err error) {
 	return program, err
 }
 
-// Commands builds the commands of this repository, the library of smc_run, and the traffic maker smcflow, and returns the
-// directory they are in.
+// Commands builds the commands of this repository, the library of smc_run, and the traffic generator smcflow, and returns their
+// directory.
 func Commands(ctx context.Context) (programs string, err error) {
 	err = goBuild(ctx, "commands", func(dir string) error { programs = dir; return buildLibrary(ctx, dir) }, "./cmd/...", "./tests/smcflow", "./tests/nldump", "./tests/nlprobe")
 	return programs, err
 }
 
-// buildLibrary builds the library that smc_run has programs preload.
+// buildLibrary builds the library that smc_run preloads.
 func buildLibrary(ctx context.Context, dir string) error {
 	root, err := repository()
 	if err != nil {
@@ -79,7 +80,8 @@ func buildLibrary(ctx context.Context, dir string) error {
 	return nil
 }
 
-// MakePackages runs `make packages` in this repository, with variables of it as NAME=VALUE: DIST is where the packages go.
+// MakePackages runs `make packages` in this repository, with make variables as NAME=VALUE. DIST is the directory for the
+// packages.
 func MakePackages(t testing.TB, variables ...string) {
 	t.Helper()
 	root, err := repository()
@@ -87,7 +89,7 @@ func MakePackages(t testing.TB, variables ...string) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "make", append([]string{"-C", root, "packages"}, variables...)...)
-	// This may run below make already.
+	// This process may have been started by make.
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "MAKEFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("make packages: %v\n%s", err, out)

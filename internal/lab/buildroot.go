@@ -29,7 +29,7 @@ type buildRoot struct {
 
 // modulePackages are needed to build modules, besides headers and a compiler.
 var modulePackages = []string{
-	// Scripts expect these on any system.
+	// Every system has these packages, and scripts rely on them.
 	"base-files", "bash", "coreutils", "dash", "diffutils", "findutils", "grep", "gzip", "mawk", "sed", "tar", "xz-utils",
 	"kmod", "make", "perl",
 }
@@ -42,15 +42,15 @@ var buildPackages = append(slices.Clone(modulePackages),
 	"bc", "bison", "flex", "gcc", "libc6-dev", "libelf-dev", "libssl-dev",
 )
 
-// packageSource is where the packages of a build root come from: apt in real life.
+// packageSource provides the packages of a build root. Except in tests, it is apt.
 type packageSource interface {
 	// closure names the packages that are needed to install wanted, as name=version, where installed are there already.
 	closure(ctx context.Context, installed []debian, wanted ...string) ([]string, error)
-	// fetchAll puts packages into dir, continuing what an earlier attempt left there, and returns their paths.
+	// fetchAll downloads packages into dir, continuing an earlier attempt, and returns their paths.
 	fetchAll(ctx context.Context, packages []string, dir string, progress func(string)) ([]string, error)
 }
 
-// errNoHeaders says that an archive no longer has the headers of a kernel that the cache has.
+// errNoHeaders means that an archive no longer has the headers of a kernel in the cache.
 var errNoHeaders = errors.New("the archive has no headers for this kernel any more")
 
 // provisionRoot returns the kernel of a series together with a build root for it, both from the cache if they are there.
@@ -97,12 +97,12 @@ func rootName(k *Kernel) string {
 	return fmt.Sprintf("%s_%s_%s", k.Release, strings.ReplaceAll(k.Package, "/", "_"), recipe(packages))
 }
 
-// recipe is how the name of a build root ends that is made of these packages.
+// recipe returns the end of the name of a build root made from these packages.
 func recipe(packages []string) string {
 	return fmt.Sprintf("%.4x", sha256.Sum256([]byte(strings.Join(packages, " "))))
 }
 
-// openRoot returns the build root for k below dir, which need not be there yet.
+// openRoot returns the build root for k below dir, which need not exist yet.
 func openRoot(k *Kernel, dir string) *buildRoot {
 	return &buildRoot{dir: filepath.Join(dir, rootName(k)), headers: "/usr/src/linux-headers-" + k.Release}
 }
@@ -131,7 +131,7 @@ func obtainRoot(
 
 // makeRoot makes the build root for k in the directory final.
 func makeRoot(ctx context.Context, src packageSource, k *Kernel, final string, progress func(string)) error {
-	// The headers ask for the kernel they belong to, which nobody boots here.
+	// The headers depend on their kernel package, which is not needed because the build root is not booted.
 	image := debian{name: "linux-image-" + k.Release, version: k.Package}
 	wanted := append(slices.Clone(buildPackages), "linux-headers-"+k.Release+"="+k.Package)
 	packages, err := src.closure(ctx, []debian{image}, wanted...)
@@ -226,7 +226,7 @@ func (a *archive) closure(ctx context.Context, installed []debian, wanted ...str
 	if err := os.WriteFile(filepath.Join(a.root, "var/lib/dpkg/status"), []byte(status.String()), 0o644); err != nil {
 		return nil, err
 	}
-	// Without its cache: that would be of another status, if only a moment old.
+	// Disable apt's cache: it may belong to an earlier status file.
 	args := []string{"apt-get", "-s", "--no-install-recommends", "-o", "Dir::Cache::pkgcache=", "install"}
 	out, err := output(ctx, a.apt(append(args, wanted...)...)...)
 	if err != nil {

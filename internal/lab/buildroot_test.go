@@ -25,7 +25,7 @@ Inst make [4.3-1] (4.4.1-2 Debian:13.1/stable [amd64])
 Inst sparse (0.6.4-5 Debian:13.1/stable [amd64])
 Conf libc6 (2.41-12 Debian:13.1/stable [amd64])
 `
-	// A package that is there in an older version cannot be: the status names the kernel only.
+	// No package is installed in an older version, because the status only contains the kernel.
 	want := []string{"gcc-14-base=14.2.0-19", "libc6=2.41-12", "sparse=0.6.4-5"}
 	if diff := cmp.Diff(want, parseClosure(out)); diff != "" {
 		t.Error(diff)
@@ -112,19 +112,19 @@ func TestBuildRoot(t *testing.T) {
 			t.Errorf("%s is a link to %q, %v", link, got, err)
 		}
 	}
-	// The archive has the headers of exactly this kernel, so its own package is not needed.
+	// The archive has the headers of exactly this kernel, so the kernel package is not needed.
 	if got := src.asked[len(src.asked)-1]; got != "linux-headers-6.1.0-1-amd64=6.1.5-1" {
 		t.Errorf("asked for %q", got)
 	}
 	if diff := cmp.Diff([]debian{{name: "linux-image-6.1.0-1-amd64", version: "6.1.5-1"}}, src.there, cmp.AllowUnexported(debian{})); diff != "" {
 		t.Error(diff)
 	}
-	// A second time there is nothing to ask for.
+	// The second call does not access the archive.
 	src.err = errors.New("no network")
 	if again, err := get(k); err != nil || again.dir != r.dir {
 		t.Errorf("second time: %+v, %v", again, err)
 	}
-	// Another version of the same release is another kernel, and takes the first one's place.
+	// Another version of the same release is another kernel, and replaces the first one.
 	src.err = nil
 	newer, err := get(&Kernel{Series: "6.1", Release: k.Release, Package: "6.1.6-1"})
 	if err != nil || newer.dir == r.dir {

@@ -63,5 +63,5 @@ func (r *buildRoot) chroot(ctx context.Context, binds []bind, argv ...string) (s
 	return said.String(), nil
 }
 
-// unprivileged matches the messages of the programs that enter runs, when they lack privileges.
+// unprivileged matches the messages of the programs that enter runs if they lack privileges.
 var unprivileged = regexp.MustCompile(`(?m)^(unshare|mount|chroot): .*([Pp]ermission denied|not permitted)`)

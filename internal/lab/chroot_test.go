@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestChrootRefused has namespaces refused in the words of the programs that ask for them.
+// TestChrootRefused checks the error if the programs that create namespaces print that this is not permitted.
 func TestChrootRefused(t *testing.T) {
 	for _, tc := range []struct {
 		name, says string
@@ -37,14 +37,14 @@ func TestChrootRefused(t *testing.T) {
 		if err == nil || strings.Contains(err.Error(), "sudo") != tc.privilege || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", tc.name, err)
 		}
-		// The caller gets the whole output of a build.
+		// Other output is returned unchanged, because callers need the whole output of a build.
 		if !tc.privilege && out != tc.says+"\n" {
 			t.Errorf("%s: said %q", tc.name, out)
 		}
 	}
 }
 
-// TestChroot enters a root that has this machine's programs.
+// TestChroot runs programs in a root that contains this machine's programs.
 func TestChroot(t *testing.T) {
 	r := &buildRoot{dir: t.TempDir()}
 	for _, dir := range []string{"proc", "dev", "tmp"} {
@@ -68,7 +68,7 @@ func TestChroot(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(r.dir, inside, "file")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the mount is still there: %v", err)
 	}
-	// A call that is called off ends at once, and its processes with it: else it would wait for their output.
+	// Cancelling a call ends it and its processes at once. Otherwise it would wait for their output.
 	fifo := filepath.Join(outside, "fifo")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 	"github.com/smckit/smckit/internal/need"
 )
 
-// CompileC compiles the C sources of a folder into a static program, and returns its path. A warning fails the test. Without a C
-// compiler the test is skipped, except where tests run guests.
+// CompileC compiles the C sources of a folder into a static program, and returns its path. A warning fails the test. Without a
+// C compiler it skips the test, or fails it where tests run guests.
 func CompileC(t testing.TB, folder string, flags ...string) (program string) {
 	t.Helper()
 	need.LabPrograms(t, "cc")

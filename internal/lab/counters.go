@@ -18,10 +18,10 @@ type Counters struct {
 	Fallback struct{ Client, Server Fallbacks } `json:"fallback"`
 }
 
-// FellBack is the number of connections that fell back, as clients and as servers.
+// FellBack returns the number of connections that fell back, as clients and as servers.
 func (c Counters) FellBack() int { return c.Fallback.Client.Total + c.Fallback.Server.Total }
 
-// Fallbacks are those of one side.
+// Fallbacks are the fallbacks of one side.
 type Fallbacks struct {
 	Total   int `json:"total"`
 	Reasons []struct {
@@ -30,7 +30,7 @@ type Fallbacks struct {
 	} `json:"reasons"`
 }
 
-// Of is how often connections fell back for a reason.
+// Of returns how often connections fell back for a reason.
 func (f Fallbacks) Of(reason string) int {
 	for _, r := range f.Reasons {
 		if r.Name == reason {
@@ -40,19 +40,19 @@ func (f Fallbacks) Of(reason string) int {
 	return 0
 }
 
-// Counters reads the counters of a host that has our commands, of SMC-D connections.
+// Counters reads the counters of SMC-D connections from a host that has our commands.
 func (lt *Test) Counters(host string) Counters {
 	lt.t.Helper()
 	return lt.counters(host, "smcd")
 }
 
-// CountersR is the same of SMC-R connections.
+// CountersR does the same for SMC-R connections.
 func (lt *Test) CountersR(host string) Counters {
 	lt.t.Helper()
 	return lt.counters(host, "smcr")
 }
 
-// CountersRIn is CountersR of a network namespace.
+// CountersRIn does the same for SMC-R connections of a network namespace.
 func (lt *Test) CountersRIn(host, namespace string) Counters {
 	lt.t.Helper()
 	return lt.counters(host, "smcr -N "+namespace)

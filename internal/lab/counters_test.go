@@ -6,7 +6,7 @@ package lab
 
 import "testing"
 
-// TestParseCounters checks that the names are those that smcd has.
+// TestParseCounters checks that the names of fields are those of smcd's output.
 func TestParseCounters(t *testing.T) {
 	c, err := parseCounters(`{"schema":1,"technology":"smcd","total_connections":9,
 		"connections":{"total":10,"client_v1":1,"client_v2":2,"server_v1":3,"server_v2":4},

@@ -19,7 +19,7 @@ import (
 // CrossArch is an architecture that modules are compiled for, and not run on: the one that has ISM devices.
 const CrossArch = "s390x"
 
-// crossTriplet names the compiler's packages.
+// crossTriplet is the prefix of the compiler's packages.
 const crossTriplet = "s390x-linux-gnu"
 
 // crossFlags make Kbuild use the cross compiler. Debian's kernels lack the driver of ISM. The modules are compiled against
@@ -30,13 +30,13 @@ var crossFlags = []string{
 	"DEB_HOST_ARCH=" + CrossArch, "DEB_HOST_GNU_TYPE=" + crossTriplet,
 }
 
-// ismDriver is how a kernel's driver of ISM is had.
+// ismDriver describes how modules use a kernel's ISM driver.
 type ismDriver struct {
 	config   string // the option passed to Kbuild
 	register string // the function that we call first
 }
 
-// cross tells whether modules for this kernel need a cross compiler. The cache has only headers of such a kernel.
+// cross reports whether modules for this kernel need a cross compiler. The cache has only headers of such a kernel.
 func (k *Kernel) cross() bool { return strings.HasSuffix(k.Release, "-"+CrossArch) }
 
 // moduleFlags are the arguments of make for modules of this kernel.
@@ -62,8 +62,8 @@ func CrossModules(ctx context.Context, series string, progress func(string)) (st
 	return buildFor(ctx, k, r, putCross, progress)
 }
 
-// provisionCross returns a build root for the modules, and the kernel that its headers are of. A root in the cache stays,
-// whatever other kernels the cache or the archive has.
+// provisionCross returns a build root for the modules, and the kernel of its headers. A root in the cache is kept, even if the
+// cache or the archive has other kernels.
 func provisionCross(ctx context.Context, series string, progress func(string)) (*Kernel, *buildRoot, error) {
 	known, ok := findSeries(series)
 	if !ok {
@@ -112,10 +112,10 @@ func openCross(series, dir string) (*Kernel, error) {
 	return &Kernel{Series: series, Release: part[0], Package: part[1]}, nil
 }
 
-// crossSource is where packages of both architectures come from: apt in real life.
+// crossSource provides packages of both architectures. Except in tests, it is apt.
 type crossSource interface {
 	packageSource
-	// show looks a package up; one that is not amd64's by name:architecture.
+	// show looks up a package. Packages of other architectures than amd64 are given as name:architecture.
 	show(ctx context.Context, name string) (*debian, error)
 }
 
@@ -140,7 +140,7 @@ func makeCross(ctx context.Context, src crossSource, series, dir string, progres
 	return pruneRoots(dir, filepath.Base(r.dir))
 }
 
-// compiler finds a compiler's name in that of a package that depends on it.
+// compiler matches the name of a compiler in the dependencies of a package.
 var compiler = regexp.MustCompile(`\bgcc-\d+`)
 
 // findHeaders follows the metapackage for the headers of the newest kernel for CrossArch. It returns the kernel and the
@@ -178,7 +178,7 @@ func findHeaders(show func(name string) (*debian, error)) (k *Kernel, wanted []s
 	return &Kernel{Release: strings.TrimPrefix(headers.name, prefix), Package: headers.version}, wanted, nil
 }
 
-// putCross puts the modules built in work into dir, as they are: there is no guest to load them.
+// putCross copies the modules built in work to dir. It does not prepare them for guests, because no guest loads them.
 func putCross(_ context.Context, k *Kernel, _ *buildRoot, work, dir, stamp string) error {
 	s, _ := findSeries(k.Series)
 	if err := checkCross(filepath.Join(work, "smc.ko"), s.ism.register); err != nil {
@@ -187,8 +187,8 @@ func putCross(_ context.Context, k *Kernel, _ *buildRoot, work, dir, stamp strin
 	return errors.Join(copyModules(work, dir), replace(filepath.Join(dir, stampFile), []byte(stamp)))
 }
 
-// checkCross fails unless a module is for CrossArch and calls the function register. The build is for that call, and a
-// mistake in Kbuild would leave it out silently.
+// checkCross fails unless a module is for CrossArch and calls the function register. The purpose of the build is to compile
+// that call, and a mistake in Kbuild would silently leave it out.
 func checkCross(module, register string) error {
 	f, err := elf.Open(module)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// crossLists are the package lists of suites in short, which differ in how headers name their compiler.
+// crossLists are short package lists of suites, whose headers name their compiler in different ways.
 var crossLists = map[string][]string{
 	"6.1": {
 		"Package: linux-headers-s390x:s390x\nVersion: 6.1.176-1\nDepends: linux-headers-6.1.0-50-s390x (= 6.1.176-1)\n",
@@ -129,7 +129,7 @@ func TestCrossRoot(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(r.dir, r.headers, "Makefile")); err != nil {
 		t.Error(err)
 	}
-	// The headers are fetched, but nothing is installed for their sake.
+	// The headers are fetched, but their dependencies are not installed.
 	if slices.ContainsFunc(src.asked, func(p string) bool { return strings.Contains(p, ":s390x") }) {
 		t.Errorf("asked for %q", src.asked)
 	}

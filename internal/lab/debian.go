@@ -71,7 +71,7 @@ func debianModel(ctx context.Context, suite string, packages []string, progress 
 	if err := bootstrap(ctx, suite, packages, unfinished, found, progress); err != nil {
 		return "", err
 	}
-	// These only take space.
+	// Delete the downloaded packages to save space.
 	debs, err := filepath.Glob(filepath.Join(unfinished, "var/cache/apt/archives/*.deb"))
 	if err != nil {
 		return "", err
@@ -99,7 +99,7 @@ func bootstrap(ctx context.Context, suite string, packages []string, dir string,
 			return err
 		}
 	}
-	// dpkg reports its errors only there.
+	// dpkg reports its errors only in this log.
 	return fmt.Errorf("installing Debian %s: %w; %s tells more", suite, err, filepath.Join(dir, "debootstrap/debootstrap.log"))
 }
 
@@ -114,7 +114,7 @@ func debootstrap(packages []string) []string {
 	return args
 }
 
-// Try runs a shell script in the system, where the directory from is /mnt, and returns its output.
+// Try runs a shell script in the system and returns its output. The directory from is mounted on /mnt.
 func (d *Debian) Try(from, script string) (string, error) {
 	d.t.Helper()
 	return d.root.chroot(d.t.Context(), []bind{{dir: from, inside: "/mnt"}}, "DEBIAN_FRONTEND=noninteractive", "sh", "-ec", script)

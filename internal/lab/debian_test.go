@@ -12,8 +12,8 @@ import (
 	"github.com/smckit/smckit/internal/need"
 )
 
-// TestBootstrapLeavesNoMounts has debootstrap fail after it has mounted a file system in the directory: the next attempt
-// removes the directory.
+// TestBootstrapLeavesNoMounts makes debootstrap fail after it has mounted a file system in the directory, and checks that the
+// next attempt can remove the directory.
 func TestBootstrapLeavesNoMounts(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("mounts a file system: must be root")

@@ -22,13 +22,13 @@ import (
 //go:embed debug.config
 var debugConfig string
 
-// Debug tells whether the kernel has checkers. Such a kernel needs more memory and more time.
+// Debug reports whether the kernel has checkers. Such a kernel needs more memory and more time.
 func (k *Kernel) Debug() bool { return k.Series == DebugSeries }
 
 // debugKey distinguishes debug kernels that were built in different ways.
 func debugKey() string { return fmt.Sprintf("%.4x", sha256.Sum256([]byte(debugConfig))) }
 
-// debugTree is where the build of a debug kernel is kept below dir: modules are built against it.
+// debugTree is the directory below dir that keeps the build of a debug kernel: modules are built against it.
 func debugTree(dir, version string) string { return filepath.Join(dir, "tree_"+version) }
 
 // openDebug returns the debug kernel below dir if it is of this configuration.
@@ -107,7 +107,7 @@ func provisionDebug(ctx context.Context, dir string, progress func(string)) erro
 	if err != nil {
 		return err
 	}
-	// The ELF entry runs before KASAN has its shadow, and compiles to calls that are checked by it.
+	// Do not boot the ELF entry: it runs before KASAN has set up its shadow memory, and contains calls that KASAN checks.
 	kp := &kernelPackages{release: release, version: version, compressed: true}
 	if err := installDebug(ctx, root.withTree(tree), kp, filepath.Join(dir, name)); err != nil {
 		return err

@@ -107,7 +107,7 @@ func TestUnpackSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	unpack(1)
-	// A tree whose kernel was built and lost no longer has the sources.
+	// After the kernel was built, the sources were deleted. If the kernel is then lost, the tree must be unpacked again.
 	if err := os.WriteFile(filepath.Join(tree, builtFile), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Disk is a system that guests boot from disks of their own, which begin as copies of it. It has its own kernel and its own
-// process 1, and keeps across reboots what the guest writes. Nothing of this machine is in it.
+// Disk is a system that guests boot from their own disks, which are initially copies of it. It has its own kernel and its own
+// process 1, and the guest's files survive reboots. It contains no files of this machine.
 type Disk struct {
 	kernel *Kernel
 	image  *os.File // an ext4 file system without a name, so that nothing is left behind
@@ -30,7 +30,7 @@ type Disk struct {
 // bootPackages are the packages that a Debian system with systemd needs to boot.
 var bootPackages = []string{"systemd-sysv", "udev", "kmod", "iproute2", "linux-image-amd64"}
 
-// NewMachine returns a Debian system that can be booted, which is to become a Disk.
+// NewMachine returns a bootable Debian system from which to make a Disk.
 func NewMachine(t testing.TB, suite string, packages ...string) *Debian {
 	t.Helper()
 	d := NewDebian(t, suite, slices.Concat(bootPackages, packages)...)
@@ -41,7 +41,7 @@ func NewMachine(t testing.TB, suite string, packages ...string) *Debian {
 	return d
 }
 
-// Disk makes a disk of a system, which must be one of NewMachine's.
+// Disk makes a disk from a system, which must come from NewMachine.
 func (d *Debian) Disk() *Disk {
 	d.t.Helper()
 	ctx := d.t.Context()
@@ -62,7 +62,7 @@ func (d *Debian) Disk() *Disk {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	// mke2fs would leave this to the guest, at a time when it disturbs.
+	// By default, mke2fs leaves this work to the guest, where it would disturb tests.
 	err = run(ctx, "mke2fs", "-q", "-F", "-t", "ext4", "-E", "lazy_itable_init=0,lazy_journal_init=0", "-d", d.Dir,
 		pathOf(image), fmt.Sprintf("%dM", size+roomOnDisk))
 	if err != nil {
@@ -71,11 +71,11 @@ func (d *Debian) Disk() *Disk {
 	return &Disk{kernel: kernel, image: image}
 }
 
-// roomOnDisk is how many MiB more a guest can write at least.
+// roomOnDisk is the free space on a disk in MiB.
 const roomOnDisk = 1024
 
-// patience is after how many seconds a kernel is to report that a processor makes no progress: by default 20, at most 120.
-func patience() int { return min(int(Scale(20*time.Second).Seconds()), 120) }
+// stallTimeout returns after how many seconds a kernel reports that a processor makes no progress: by default 20, at most 120.
+func stallTimeout() int { return min(int(Scale(20*time.Second).Seconds()), 120) }
 
 // systemKernel prepares the kernel of the system below root for booting, in dir.
 func systemKernel(ctx context.Context, root, dir string) (*Kernel, error) {
@@ -104,7 +104,7 @@ func systemKernel(ctx context.Context, root, dir string) (*Kernel, error) {
 	return k, os.WriteFile(filepath.Join(dir, description), nil, 0o644)
 }
 
-// copy returns the disk of a guest.
+// copy returns a copy of the disk for a guest.
 func (d *Disk) copy(ctx context.Context) (*os.File, error) {
 	f, err := nameless()
 	if err != nil {
@@ -116,7 +116,7 @@ func (d *Disk) copy(ctx context.Context) (*os.File, error) {
 	return f, nil
 }
 
-// nameless makes a file that is gone when nobody has it open any more. It is in the cache, as disks need not fit into memory.
+// nameless makes a file that disappears when it is closed. It is in the cache, because disks may not fit into memory.
 func nameless() (*os.File, error) {
 	cache, err := CacheDir()
 	if err != nil {
@@ -129,30 +129,30 @@ func nameless() (*os.File, error) {
 	return f, os.Remove(f.Name())
 }
 
-// pathOf is where other processes find a file of this one.
+// pathOf returns the path by which other processes can open a file of this one.
 func pathOf(f *os.File) string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), f.Fd()) }
 
-// attach adds the guest's disk to a machine, and tells the agent about it.
+// attach adds the guest's disk to a machine, and the kernel argument by which the agent finds it.
 func (h *Host) attach(s *machineSpec) error {
-	// The emulator's copy: ours stays, for the next boot.
+	// Pass a duplicate to the emulator, because the next boot needs ours.
 	fd, err := unix.FcntlInt(h.disk.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("disk: %w", err)
 	}
 	file := s.fd(os.NewFile(uintptr(fd), "disk"))
 	s.qemu = append(s.qemu,
-		// This machine keeps what the guest writes; a reboot starts another machine.
+		// The host caches what the guest writes, so flushing is not needed even for a reboot in another machine.
 		"-blockdev", "driver=file,node-name=file,locking=off,cache.no-flush=on,filename=/proc/self/fd/"+file,
 		"-blockdev", "driver=raw,node-name=disk,file=file", "-device", "virtio-blk-pci,drive=disk",
 	)
 	s.kernel = append(s.kernel, "smckit.root=/dev/vda", "systemd.hostname="+h.Name,
-		// Whoever else writes to this machine's disk may hold up the emulator for longer than a kernel takes for a stall.
-		fmt.Sprintf("rcupdate.rcu_cpu_stall_timeout=%d", patience()), fmt.Sprintf("watchdog_thresh=%d", patience()/2),
+		// Other writers to this machine's disk may block the emulator for longer than a kernel's default timeout for stalls.
+		fmt.Sprintf("rcupdate.rcu_cpu_stall_timeout=%d", stallTimeout()), fmt.Sprintf("watchdog_thresh=%d", stallTimeout()/2),
 	)
 	return nil
 }
 
-// ready waits until a guest that boots from a disk has started all that it starts, and fails if something of that has.
+// ready waits until a guest that boots from a disk has started all its services, and fails if one of them has failed.
 func (h *Host) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, Scale(60*time.Second))
 	defer cancel()
@@ -167,7 +167,7 @@ func (h *Host) ready(ctx context.Context) error {
 	return nil
 }
 
-// bootID names the guest's boot.
+// bootID returns the identifier of the guest's current boot.
 func (h *Host) bootID(ctx context.Context) (string, error) {
 	id, err := h.ReadFile(ctx, "/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(id)), err
@@ -205,7 +205,7 @@ func (h *Host) reboot(ctx context.Context) error {
 	return err
 }
 
-// down waits until a guest that is to reboot has shut down. The emulator ends then.
+// down waits until a guest that reboots has shut down, which ends the emulator.
 func (h *Host) down(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, Scale(30*time.Second))
 	defer cancel()

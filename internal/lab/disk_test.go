@@ -12,7 +12,7 @@ import (
 	"github.com/smckit/smckit/internal/need"
 )
 
-// TestSoftRoCE checks the rule and the packages that hosts of a cluster get from our guide.
+// TestSoftRoCE checks the udev rule and the packages that the lab takes from our guide.
 func TestSoftRoCE(t *testing.T) {
 	root, err := repository()
 	if err != nil {
@@ -38,7 +38,7 @@ func TestDisk(t *testing.T) {
 	disk := NewMachine(t, "bookworm").Disk()
 	lt := Start(t, Options{Disk: disk, Hosts: 2})
 	const stalls = "cat /sys/module/rcupdate/parameters/rcu_cpu_stall_timeout /proc/sys/kernel/watchdog_thresh"
-	if got, want := lt.Must("a", stalls), fmt.Sprintf("%d\n%d\n", patience(), patience()/2); got != want {
+	if got, want := lt.Must("a", stalls), fmt.Sprintf("%d\n%d\n", stallTimeout(), stallTimeout()/2); got != want {
 		t.Errorf("stalls are reported after %q seconds, not %q", got, want)
 	}
 	identity := map[string]string{}

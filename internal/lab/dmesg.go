@@ -55,15 +55,15 @@ var reports = regexp.MustCompile(strings.Join([]string{
 	`(possible|inconsistent) .*\b(lock|locking|dependency)\b`,
 	// Tasks and processors that hang.
 	`rcu: .*\bstalls?\b`, `soft lockup`, `hard LOCKUP`, `blocked for more than`, `unregister_netdevice: waiting for`,
-	// Memory that is gone.
+	// Lack of memory.
 	`page allocation failure`, `Out of memory: `,
 }, "|"))
 
-// ignored are lines that look like a report and are none. Each has its reason beside it.
+// ignored are lines that look like a report but are none, each with the reason.
 var ignored = []*regexp.Regexp{
 	// GCC plugins and debug options announce themselves in these words at boot.
 	regexp.MustCompile(`\*\*.*(NOTICE|DEBUG).*\*\*`),
-	// About the processor that QEMU emulates, not about the kernel.
+	// This concerns the processor that QEMU emulates, not the kernel.
 	regexp.MustCompile(`Spectre V2 : WARNING: `),
 }
 

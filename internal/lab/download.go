@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// download is a file to fetch, of known size and digest. It continues an interrupted attempt: apt itself starts such a file
-// over, unless the earlier apt could end in order.
+// download is a file of known size and digest to fetch. It continues an interrupted attempt. apt would start again from the
+// beginning, unless the earlier apt ended properly.
 type download struct {
 	uri    string
 	file   string // where it goes
@@ -28,7 +28,7 @@ type download struct {
 
 var errDigest = errors.New("the file is not what the signed package list says")
 
-// download makes the file complete and right.
+// download completes the file and checks its digest.
 func (d *download) download(ctx context.Context) error {
 	if !strings.HasPrefix(d.uri, "http://") && !strings.HasPrefix(d.uri, "https://") {
 		return d.byApt(ctx)
@@ -48,7 +48,7 @@ func (d *download) download(ctx context.Context) error {
 			os.Remove(d.file)
 		}
 		if attempt == 3 {
-			// There may be a proxy or a password that only apt knows of.
+			// apt may have the configuration of a proxy or a password.
 			if d.byApt(ctx) == nil {
 				return nil
 			}
@@ -57,7 +57,7 @@ func (d *download) download(ctx context.Context) error {
 	}
 }
 
-// aptHelper downloads and verifies a file by the means that this machine's apt is set up to use.
+// aptHelper downloads and verifies a file with the configuration of this machine's apt.
 var aptHelper = "/usr/lib/apt/apt-helper"
 
 func (d *download) byApt(ctx context.Context) error {
@@ -103,7 +103,7 @@ func (d *download) attempt(ctx context.Context) error {
 	switch resp.StatusCode {
 	case http.StatusPartialContent:
 	case http.StatusOK:
-		have = 0 // a server that knows no ranges sends it all
+		have = 0 // a server without support for ranges sends the whole file
 	default:
 		return fmt.Errorf("the server answered %s", resp.Status)
 	}

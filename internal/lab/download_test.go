@@ -31,7 +31,7 @@ func content(n int) []byte {
 	return b
 }
 
-// mirrorOf serves a file and notes the ranges it was asked for. serve answers instead if it returns true.
+// mirrorOf serves a file and records the requested ranges. If serve returns true, it has answered the request itself.
 type mirrorOf struct {
 	data   []byte
 	ranges []string
@@ -48,7 +48,7 @@ func (m *mirrorOf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (m *mirrorOf) download(t *testing.T, have []byte) *download {
 	t.Helper()
-	// Falling back to apt is another matter.
+	// Another test covers the fallback to apt.
 	old := aptHelper
 	aptHelper = "/nonexistent/apt-helper"
 	t.Cleanup(func() { aptHelper = old })
@@ -124,7 +124,7 @@ func TestDownloadFails(t *testing.T) {
 		name  string
 		serve func(int, http.ResponseWriter) bool
 		want  error
-		left  bool // the received part is worth keeping
+		left  bool // the received part is kept
 	}{
 		{"another file", func(_ int, w http.ResponseWriter) bool { _, _ = w.Write(make([]byte, len(data))); return true }, errDigest, false},
 		{"a longer file", func(_ int, w http.ResponseWriter) bool { _, _ = w.Write(append(bytes.Clone(data), 0)); return true }, errDigest, false},
@@ -160,7 +160,7 @@ func TestDownloadInterrupted(t *testing.T) {
 		w.Header().Set("Content-Length", strconv.Itoa(len(data)))
 		_, _ = w.Write(data[:1<<20+1])
 		_ = http.NewResponseController(w).Flush()
-		// Nothing more comes, and the client is told to stop.
+		// Send no more data, and cancel the client.
 		cancel()
 		<-ctx.Done()
 		released.Store(true)
@@ -181,7 +181,7 @@ func TestDownloadInterrupted(t *testing.T) {
 	}
 }
 
-// TestDownloadByApt checks that apt gets its chance when HTTP fails, and that an unknown scheme goes to it at once.
+// TestDownloadByApt checks that apt downloads the file if HTTP fails, or at once if the scheme is unknown.
 func TestDownloadByApt(t *testing.T) {
 	m := &mirrorOf{data: content(10), serve: func(_ int, w http.ResponseWriter) bool { w.WriteHeader(407); return true }}
 	d := m.download(t, nil)

@@ -23,20 +23,19 @@ const emulator = "qemu-system-x86_64"
 // hundred boots, and within seconds where something toggles static keys.
 const goodMajor, goodMinor = 8, 1
 
-// The suite that has a better one, which runs with the libraries that the machine's own QEMU has brought, and the packages
-// to take from it.
+// The suite with a newer QEMU, which runs with the libraries of the machine's own QEMU, and the packages to take from it.
 const emulatorSuite = "bookworm-backports"
 
 var emulatorPackages = []string{"qemu-system-x86", "qemu-system-data", "seabios"}
 
-// qemu is how to call the emulator.
+// qemu is the command line of the emulator.
 type qemu struct {
 	path string
 	args []string // before all others
 }
 
-// findEmulator returns this machine's emulator if it is good enough, and else one from the cache, where it first brings
-// it. If it cannot, the machine's has to do.
+// findEmulator returns this machine's emulator if it is reliable. Otherwise it returns one from the cache, and downloads it
+// first if necessary. If that fails, it returns this machine's emulator after all.
 func findEmulator(ctx context.Context, progress func(string)) (*qemu, error) {
 	path, err := exec.LookPath(emulator)
 	if err != nil {
@@ -47,7 +46,7 @@ func findEmulator(ctx context.Context, progress func(string)) (*qemu, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The processors of the machine itself are not translated.
+	// Accelerators other than tcg do not translate code, so the fault cannot occur.
 	if accelerator() != "tcg" || newEnough(version) {
 		return own, nil
 	}
@@ -110,7 +109,7 @@ func unpackEmulator(ctx context.Context, fetch fetcher, final string, progress f
 	return os.RemoveAll(downloads)
 }
 
-// version asks the emulator for its own.
+// version returns the version of the emulator.
 func (q *qemu) version(ctx context.Context) (string, error) {
 	out, err := output(ctx, q.path, "--version")
 	if err != nil {
@@ -123,7 +122,7 @@ func (q *qemu) version(ctx context.Context) (string, error) {
 	return version, nil
 }
 
-// newEnough tells whether an emulator of this version can run several processors reliably.
+// newEnough reports whether an emulator of this version can run several processors reliably.
 func newEnough(version string) bool {
 	part := strings.Split(version, ".")
 	major, _ := strconv.Atoi(part[0])

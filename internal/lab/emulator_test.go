@@ -44,7 +44,7 @@ func TestFindEmulator(t *testing.T) {
 			cache, bin := t.TempDir(), t.TempDir()
 			t.Setenv("SMCKIT_CACHE", cache)
 			t.Setenv("SMCKIT_ACCEL", c.accel)
-			// Whoever asks there finds nothing.
+			// An archive without packages.
 			t.Setenv("SMCKIT_MIRROR", "file://"+t.TempDir())
 			t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 			fakeEmulator(t, bin, c.own)

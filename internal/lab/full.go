@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Full tells whether slow tests shall run: SMCKIT_FULL, which make test-full sets.
+// Full reports whether slow tests shall run: SMCKIT_FULL, which make test-full sets.
 func Full() bool { return os.Getenv("SMCKIT_FULL") != "" }
 
 // Parts are the parts that a package runs in a guest, one after another: all, or only SMCKIT_PART, to look for a fault.

@@ -33,7 +33,7 @@ type Host struct {
 	conn    *proto.Conn
 }
 
-// boot starts the guest and waits until its agent answers and, with a disk, all has started.
+// boot starts the guest and waits until its agent answers and, with a disk, until all services have started.
 func (h *Host) boot(ctx context.Context) error {
 	modules := bootModules
 	if disk := h.lab.options.Disk; disk != nil {
@@ -90,7 +90,7 @@ func (h *Host) start(ctx context.Context, initrd *os.File) error {
 	case <-timer.C:
 		why = fmt.Sprintf("no sign of life for %s", limit)
 	}
-	h.machine.kill() // for the last of its output
+	h.machine.kill() // to collect the rest of its output
 	return fmt.Errorf("guest %s did not start: %s%s", h.Name, why, h.lastWords())
 }
 
@@ -109,7 +109,7 @@ func (h *Host) lastWords() string {
 	return "\n" + strings.TrimSpace(strings.ReplaceAll(strings.Join(said, "\n"), "\r", ""))
 }
 
-// lost explains an error on the control channel: if the guest has died, by how.
+// lost explains an error on the control channel. If the guest has died, it adds the cause.
 func (h *Host) lost(err error) error {
 	if h.conn.Err() == nil {
 		return err
@@ -172,8 +172,8 @@ func (h *Host) Shell(ctx context.Context, script string) (string, error) {
 	return r.Stdout, err
 }
 
-// WaitFor runs a shell script again and again until it succeeds: the way to wait for something that announces itself in
-// no other way. It gives up with the last failure after a while that is long even under emulation.
+// WaitFor runs a shell script repeatedly until it succeeds. Use it to wait for an event that cannot be waited for in another
+// way. After a time that is long even under emulation, it gives up and returns the last failure.
 func (h *Host) WaitFor(ctx context.Context, script string) error {
 	ctx, cancel := context.WithTimeout(ctx, Scale(10*time.Second))
 	defer cancel()
@@ -219,7 +219,7 @@ func (h *Host) Dmesg(ctx context.Context) (string, error) {
 	return formatLog(records.String())
 }
 
-// do carries out a request other than a program.
+// do runs a request that does not start a program.
 func (h *Host) do(ctx context.Context, r proto.Request, c Cmd) error {
 	p, err := h.open(r, c)
 	if err != nil {

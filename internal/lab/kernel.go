@@ -20,19 +20,19 @@ import (
 
 // Kernel is a distribution kernel in the cache, ready to boot.
 type Kernel struct {
-	// Series is the name it was asked for by, for example "6.12".
+	// Series is the name of the series, for example "6.12".
 	Series string
 	// Release is the output of `uname -r` in a guest.
 	Release string
 	// Package is the version of the distribution's packages.
 	Package string
-	// Image is the file to boot: an ELF image, which the emulator enters directly, if one could be had.
+	// Image is the file to boot: an ELF image, which the emulator enters directly, if one could be extracted.
 	Image string
 	// Modules is the directory that belongs at /lib/modules/<Release>.
 	Modules string
 }
 
-// CacheDir is where kernels are kept: $SMCKIT_CACHE, or smckit below the user's cache directory.
+// CacheDir returns the directory for kernels: $SMCKIT_CACHE, or smckit in the user's cache directory.
 func CacheDir() (string, error) {
 	if dir := os.Getenv("SMCKIT_CACHE"); dir != "" {
 		return filepath.Abs(dir)
@@ -45,8 +45,8 @@ func CacheDir() (string, error) {
 }
 
 // Provision returns the kernel of the given series from the cache. It fetches the kernel first if it is missing or update is
-// set. Of several processes one fetches and the others wait. An interrupted download continues. Provision reports each step
-// to progress, which may be nil.
+// set. If several processes call it, one fetches and the others wait. An interrupted download continues. Provision reports each
+// step to progress, which may be nil.
 func Provision(ctx context.Context, series string, update bool, progress func(string)) (*Kernel, error) {
 	if progress == nil {
 		progress = func(string) {}
@@ -134,7 +134,7 @@ func lock(ctx context.Context, path string, progress func(string)) (unlock func(
 		if !told {
 			progress("waiting for another process that works on the same")
 		}
-		// A flock that blocks could not be called off.
+		// A blocking flock could not be cancelled.
 		select {
 		case <-ctx.Done():
 			f.Close()
@@ -144,11 +144,11 @@ func lock(ctx context.Context, path string, progress func(string)) (unlock func(
 	}
 }
 
-// source is where packages come from: apt in real life.
+// source provides packages. Except in tests, it is apt.
 type source interface {
 	// resolve names the packages that make up the suite's current kernel.
 	resolve(ctx context.Context, progress func(string)) (*kernelPackages, error)
-	// fetch puts a package into dir, continuing what an earlier attempt left there, and returns its path.
+	// fetch downloads a package into dir, continuing an earlier attempt, and returns its path.
 	fetch(ctx context.Context, pkg, dir string, progress func(string)) (string, error)
 }
 
@@ -277,7 +277,7 @@ func (k *Kernel) Config(option string) (string, error) {
 	return "", nil
 }
 
-// HasModule tells whether the kernel ships the named module.
+// HasModule reports whether the kernel ships the named module.
 func (k *Kernel) HasModule(name string) bool {
 	dep, err := k.dependencies()
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/smckit/smckit/internal/need"
 )
 
-// fakeSource is an archive with one kernel, as the packages of sid have it: image, modules, and one that holds nothing.
+// fakeSource is an archive with one kernel, packed as in sid: an image, modules, and an empty package.
 type fakeSource struct {
 	t       *testing.T
 	release string
@@ -148,14 +148,14 @@ func TestProvision(t *testing.T) {
 		t.Errorf("left in the cache: %s", diff)
 	}
 
-	// A second time there is nothing to do, nor to ask for: it works off line.
+	// The second call does not access the archive, so it works off line.
 	src.before = func(string) error { return errors.New("no network") }
 	src.fetched = nil
 	again, err := get(t.Context(), false)
 	if diff := cmp.Diff(k, again); err != nil || diff != "" {
 		t.Errorf("second time: %v %s", err, diff)
 	}
-	// Asking for something newer when there is nothing newer downloads nothing.
+	// An update downloads nothing if the archive has no newer kernel.
 	if again, err = get(t.Context(), true); err != nil || cmp.Diff(k, again) != "" {
 		t.Errorf("update to the same: %v %v", again, err)
 	}
@@ -228,7 +228,7 @@ func TestProvisionTwoAtOnce(t *testing.T) {
 			func(s string) { waiting <- s })
 		results <- err
 	}()
-	// A third one does not want to wait any more.
+	// The third call is cancelled while it waits.
 	ctx, cancel := context.WithCancel(t.Context())
 	if _, err := obtain(ctx, "6.12", dir, nil, false, func(string) { cancel() }); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled while waiting: %v", err)
@@ -316,7 +316,7 @@ kernel/fs/netfs/netfs.ko.xz:
 kernel/drivers/net/net-failover.ko:
 `
 
-// fakeKernel has modules and nothing else.
+// fakeKernel returns a kernel that only has modules.
 func fakeKernel(t *testing.T) *Kernel {
 	t.Helper()
 	dir := t.TempDir()
@@ -359,7 +359,7 @@ func TestInitramfs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	// As the emulator opens it: by its descriptor.
+	// Open it by its descriptor, like the emulator.
 	data, err := os.ReadFile(fmt.Sprintf("/proc/self/fd/%d", file.Fd()))
 	if err != nil {
 		t.Fatal(err)

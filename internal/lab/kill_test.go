@@ -44,7 +44,7 @@ func children(pid int) []int {
 	return all
 }
 
-// emulators are those of the processes that are one.
+// emulators returns the emulators among the processes.
 func emulators(pids []int) []int {
 	var found []int
 	for _, pid := range pids {
@@ -55,8 +55,8 @@ func emulators(pids []int) []int {
 	return found
 }
 
-// waitGone waits until all of the processes have ended.
-func waitGone(t *testing.T, pids []int) {
+// waitEnd waits until all of the processes have ended.
+func waitEnd(t *testing.T, pids []int) {
 	t.Helper()
 	deadline := time.Now().Add(Scale(5 * time.Second))
 	for _, pid := range pids {
@@ -130,7 +130,7 @@ func TestNothingLeft(t *testing.T) {
 			if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != sig {
 				t.Errorf("ended with %v", err)
 			}
-			waitGone(t, pids)
+			waitEnd(t, pids)
 			left, err := os.ReadDir(tmp)
 			if err != nil || len(left) > 0 {
 				t.Errorf("left behind: %v, %v", left, err)
@@ -139,7 +139,7 @@ func TestNothingLeft(t *testing.T) {
 	}
 }
 
-// TestTestKilled checks the same of a test that is killed, by being that test.
+// TestTestKilled checks the same for a test that is killed. It starts itself as that test.
 func TestTestKilled(t *testing.T) {
 	Need(t)
 	if os.Getenv("SMCKIT_TEST_VICTIM") != "" {
@@ -171,7 +171,7 @@ func TestTestKilled(t *testing.T) {
 			t.Fatalf("%d is not an emulator: this test would prove nothing", pid)
 		}
 		_ = cmd.Process.Kill()
-		waitGone(t, []int{pid})
+		waitEnd(t, []int{pid})
 		return
 	}
 	t.Fatal("the test that was to be killed has not come that far")

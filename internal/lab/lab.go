@@ -4,12 +4,12 @@
 
 // Package lab boots guests with real distribution kernels under QEMU, joins them by wires, and runs programs in them.
 //
-// A guest sees this machine's files, with a layer of its own above them for what it writes: every program installed
-// here can be run there. Nothing is emulated of the network but the cable: each wire is a Go value that can be cut.
-// Guests live no longer than the process that has started them, however that ends, and leave nothing behind.
+// A guest sees this machine's files below a writable layer of its own, so that it can run every program installed here. Each
+// wire of the network is a Go value that can be cut. Guests live no longer than the process that has started them, however that
+// ends, and leave nothing behind.
 //
-// Programs and their verdicts travel by a channel of their own, never by the console. A test whose guests' kernels
-// complain - an Oops, a warning, lockdep, KASAN and the like - fails, whatever the test itself thinks:
+// Programs and their results use a separate channel, never the console. A test fails if the kernel of a guest reports an Oops,
+// a warning, or a finding of lockdep, KASAN and the like, even if the test itself passes:
 //
 //	lt := lab.StartSMC(t, lab.Options{Kernel: "6.12", Hosts: 2})
 //	lt.Must("b", "smcflow sink 0.0.0.0:5001 >/dev/null 2>&1 &")
@@ -133,7 +133,7 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// New boots a lab and returns when every guest can run programs. Close ends it; so does the end of this process.
+// New boots a lab and returns when every guest can run programs. Close ends it, and so does the end of this process.
 func New(ctx context.Context, o Options) (*Lab, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -199,7 +199,7 @@ func (l *Lab) path() string {
 	return strings.Join(append(l.options.Programs, standard), ":")
 }
 
-// Close ends all guests at once, without asking them. It may be called twice.
+// Close kills all guests. It may be called twice.
 func (l *Lab) Close() error {
 	l.closed.Store(true)
 	var err error

@@ -32,7 +32,7 @@ func TestKernels(t *testing.T) {
 			if got := strings.TrimSpace(lt.Must("a", "uname -r")); got != lt.Host("a").Kernel.Release {
 				t.Errorf("runs %s, not %s", got, lt.Host("a").Kernel.Release)
 			}
-			// Not all have it; those that do, load it from the host's tree.
+			// Kernels that have the module load it from the host's tree.
 			if lt.Host("a").Kernel.HasModule("smc") {
 				lt.Must("a", "modprobe smc && lsmod | grep -q ^smc")
 			}
@@ -50,7 +50,7 @@ func TestKernels(t *testing.T) {
 	}
 }
 
-// TestHost is about one guest, which its parts share.
+// TestHost runs parts that share one guest.
 func TestHost(t *testing.T) {
 	share := t.TempDir()
 	lt := Start(t, Options{Shares: []string{share}, KernelArgs: "smckit.test=1", CPUFeatures: "erms=off"})
@@ -83,7 +83,7 @@ func testStatus(t *testing.T, h *Host) {
 		{[]string{"sh", "-c", "echo out; echo err >&2; exit 42"}, Result{Code: 42, Stdout: "out\n", Stderr: "err\n"}},
 		{[]string{"sh", "-c", "kill -TERM $$"}, Result{Code: 128 + 15}},
 		{[]string{"sh", "-c", "kill -SEGV $$"}, Result{Code: 128 + 11}},
-		{[]string{"cat"}, Result{}}, // finds the end of its input
+		{[]string{"cat"}, Result{}}, // its input is empty
 		{[]string{"printf", "%s|", "a b", "", "*"}, Result{Stdout: "a b||*|"}},
 	} {
 		got, err := h.Run(t.Context(), Cmd{Argv: tc.argv})
@@ -132,7 +132,7 @@ func testStdin(t *testing.T, h *Host) {
 	if want := fmt.Sprintf("%x  -\n", sha256.Sum256(data)); err != nil || r.Stdout != want {
 		t.Errorf("%q, %v", r.Stdout, err)
 	}
-	// A program that does not read neither hangs nor holds up another.
+	// A program that does not read its input neither hangs nor blocks another.
 	p, err := h.Start(Cmd{Argv: []string{"sleep", "1000"}, Stdin: bytes.NewReader(data)})
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ func testBackground(t *testing.T, h *Host) {
 	if len(rest) != 60000 {
 		t.Errorf("%d bytes of output, want 60000", len(rest))
 	}
-	// The background process still runs: the user who started it wanted that.
+	// The background process still runs, because its user started it for that.
 	if _, err := h.Shell(t.Context(), "kill "+pid); err != nil {
 		t.Error(err)
 	}
@@ -203,7 +203,7 @@ func testDeadline(t *testing.T, h *Host) {
 	if pid := strings.TrimSpace(r.Stdout); pid == "" {
 		t.Error("what it had printed is lost")
 	}
-	// Its children are gone with it.
+	// Its children have ended with it.
 	if err := h.WaitFor(t.Context(), "! cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -q 'sleep 100[12]'"); err != nil {
 		t.Error(err)
 	}
@@ -248,7 +248,7 @@ func testTerminal(t *testing.T, h *Host) {
 	if err := p.Resize(proto.Size{Rows: 12, Cols: 34}); err != nil {
 		t.Fatal(err)
 	}
-	// The new size must arrive before the line that asks for it; each takes its own way.
+	// The new size must arrive before the line that prints it, although the two are sent separately.
 	if err := h.WaitFor(t.Context(), "stty size </dev/pts/0 | grep -x '12 34'"); err != nil {
 		t.Fatal(err)
 	}
@@ -342,7 +342,8 @@ func testShare(t *testing.T, h *Host, dir string) {
 	if got, err := os.ReadFile(inside); err != nil || string(got) != "from the guest\n" {
 		t.Errorf("%q, %v", got, err)
 	}
-	// Both ways, also for a file that the guest has looked for in vain, and one that changes.
+	// Share files in both directions, including a file that did not exist when the guest first looked for it, and one that
+	// changes.
 	for _, text := range []string{"first", "second, and longer"} {
 		if _, err := h.Shell(t.Context(), "cat "+filepath.Join(dir, "vain")+" 2>/dev/null || true"); err != nil {
 			t.Fatal(err)
@@ -372,7 +373,7 @@ func testRoot(t *testing.T, h *Host) {
 	if _, err := os.Stat("/etc/apt"); err != nil {
 		t.Errorf("this machine's files are gone: %v", err)
 	}
-	// The host's files are there, those that came after boot too.
+	// The guest sees the host's files, including those created after boot.
 	file := filepath.Join(dir, "after-boot")
 	if err := os.WriteFile(file, []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
@@ -385,7 +386,7 @@ func testRoot(t *testing.T, h *Host) {
 	}
 }
 
-// TestWires is about two guests and the wires between them.
+// TestWires checks the wires between two guests.
 func TestWires(t *testing.T) {
 	lt := Start(t, Options{Hosts: 2, Wires: 2})
 	if err := lt.SetUpAddresses(t.Context()); err != nil {
@@ -427,7 +428,7 @@ func TestWires(t *testing.T) {
 	}
 }
 
-// recorder is a test that may fail without the real one failing.
+// recorder records failures instead of failing the real test.
 type recorder struct {
 	testing.TB
 	failures []string
@@ -524,7 +525,7 @@ func TestBootFails(t *testing.T) {
 	}
 }
 
-// BenchmarkBoot is how long it takes until a lab can be used.
+// BenchmarkBoot measures the time until a lab can be used.
 func BenchmarkBoot(b *testing.B) {
 	Need(b)
 	for _, series := range Series() {

@@ -20,7 +20,7 @@ import (
 	"strings"
 )
 
-// moduleFiles are the modules that a build leaves; the last is for tests.
+// moduleFiles are the modules that a build produces. The last one is for tests.
 var moduleFiles = []string{"smc.ko", "smc_diag.ko", "smc_null.ko"}
 
 // moduleFlags are stricter than those of a build by DKMS: no warnings, and a transport for tests.
@@ -45,8 +45,7 @@ func (e *BuildError) Unwrap() error { return e.err }
 // sources are the files of kernel/ by their names below it.
 type sources map[string][]byte
 
-// product matches the files that Kbuild leaves among the sources when people build there, and the files that it does not
-// use.
+// product matches the files that Kbuild creates among the sources when they are built in place, and files that it does not use.
 var product = regexp.MustCompile(`(^|/)\.|\.(o|ko|a|mod|mod\.c|cmd|md)$|(^|/)(Module\.symvers|modules\.order)$`)
 
 // readSources reads the sources below dir.
@@ -86,13 +85,13 @@ func (s sources) stamp(k *Kernel) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// moduleDir is the directory of our modules for k, and that of their sources.
+// moduleDir returns the directory of our modules for k, and the directory of their sources.
 func moduleDir(k *Kernel) (built, source string, err error) {
 	root, err := repository()
 	return filepath.Join(root, "build/kernel", k.Release), filepath.Join(root, "kernel"), err
 }
 
-// checkOurs fails if there are no modules built for k from the sources as they are now.
+// checkOurs fails if there are no modules built for k from the current sources.
 func (k *Kernel) checkOurs() error {
 	dir, source, err := moduleDir(k)
 	if err != nil {
@@ -101,7 +100,7 @@ func (k *Kernel) checkOurs() error {
 	return k.checkBuilt(dir, source)
 }
 
-// checkBuilt fails unless the modules in dir are for k and of the sources in source.
+// checkBuilt fails unless the modules in dir were built for k from the sources in source.
 func (k *Kernel) checkBuilt(dir, source string) error {
 	have, err := os.ReadFile(filepath.Join(dir, stampFile))
 	if err != nil {
@@ -151,7 +150,7 @@ func buildFor(ctx context.Context, k *Kernel, r *buildRoot, put putter, progress
 	return dir, nil
 }
 
-// CheckModules has sparse look at the modules' sources as they are for the kernel of a series.
+// CheckModules runs sparse on the modules' sources for the kernel of a series.
 func CheckModules(ctx context.Context, series string, progress func(string)) error {
 	k, r, err := provisionBuild(ctx, series, progress)
 	if err != nil {
@@ -171,8 +170,8 @@ func CheckModules(ctx context.Context, series string, progress func(string)) err
 	})
 }
 
-// inWorkDir calls use with a copy of the sources that only the builds of this checkout and this kernel use, one at a time.
-// It keeps the results of earlier builds, as far as they come from the same files and the same headers.
+// inWorkDir calls use with a copy of the sources that only the builds of this checkout and this kernel use, one at a time. It
+// keeps the results of earlier builds if they come from the same files and the same headers.
 func inWorkDir(
 	ctx context.Context, k *Kernel, source string, progress func(string), use func(work string, src sources) error,
 ) error {
@@ -199,8 +198,8 @@ func inWorkDir(
 	return use(work, src)
 }
 
-// copyTo makes dir contain these files, and products of builds. Files that are right already keep their time, so that make
-// does not build them again. If other files were there, or another root built them, it empties dir first.
+// copyTo copies these files to dir, which may contain products of builds. Unchanged files keep their time, so that make does
+// not build them again. If dir contains other files, or products of another root, copyTo empties it first.
 func (s sources) copyTo(dir, root string) error {
 	layout := []byte(root + "\n" + strings.Join(s.names(), "\n"))
 	note := filepath.Join(dir, ".layout")
@@ -227,7 +226,7 @@ func (r *buildRoot) make(ctx context.Context, work string, args ...string) (stri
 	return r.chroot(ctx, append(slices.Clone(r.binds), bind{work, "/build"}), append(argv, args...)...)
 }
 
-// makeModules builds the modules in work, and tolerates no warning of any tool.
+// makeModules builds the modules in work, and fails if any tool prints a warning.
 func (r *buildRoot) makeModules(ctx context.Context, work string, flags []string) error {
 	out, err := r.make(ctx, work, append(slices.Clone(flags), "modules")...)
 	switch {
@@ -260,12 +259,12 @@ var (
 	step = regexp.MustCompile(`^  [A-Z]|^make(\[\d+\])?: (Entering|Leaving) `)
 )
 
-// findings tells whether the output of a build reports an error in our files.
+// findings reports whether the output of a build reports an error in our files.
 func findings(out string) bool {
 	return slices.ContainsFunc(strings.Split(complaints(out), "\n"), finding.MatchString)
 }
 
-// complaints is the output of a build without the steps and without findings in other people's files.
+// complaints returns the output of a build without the steps and without findings in files that are not ours.
 func complaints(out string) string {
 	var kept []string
 	for line := range strings.Lines(out) {
@@ -277,7 +276,7 @@ func complaints(out string) string {
 	return strings.Join(kept, "\n")
 }
 
-// putter brings the modules built in work to dir, and the stamp after them.
+// putter copies the modules built in work to dir, and then the stamp.
 type putter func(ctx context.Context, k *Kernel, r *buildRoot, work, dir, stamp string) error
 
 // publish copies the modules built in work into dir, with debug information for readers of backtraces; and, without it, into

@@ -29,7 +29,7 @@ func TestOurModules(t *testing.T) {
 			if got := lt.Must("a", "lsmod"); strings.Contains(got, "\nsmc") {
 				t.Errorf("installing has loaded: %s", got)
 			}
-			// As the kernel asks for them when somebody opens a socket, or dumps sockets, of family 43.
+			// The kernel requests the modules by these aliases when a program opens, or lists, sockets of family 43.
 			for alias, module := range map[string]string{"net-pf-43": "smc", "net-pf-16-proto-4-type-43": "smc_diag"} {
 				want := "/updates/" + module + ".ko"
 				if got := lt.Must("a", "modprobe --show-depends "+alias); !strings.Contains(got, want) {

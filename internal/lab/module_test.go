@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// write makes files below a directory of the test's own.
+// write creates files in a temporary directory.
 func write(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -138,7 +138,7 @@ func TestCheckBuilt(t *testing.T) {
 	}
 }
 
-// TestFindings is about real output of builds, shortened.
+// TestFindings parses real output of builds, shortened.
 func TestFindings(t *testing.T) {
 	for _, tc := range []struct {
 		name, out, complaints string

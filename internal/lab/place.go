@@ -22,14 +22,14 @@ import (
 // slices, which the timers of RDMA do not survive; guests that are alone on a processor do not notice that another is busy.
 const places = "SMCKIT_PLACES"
 
-// ours is the place of this process, once it has taken one. It keeps it to its end.
+// ours is the place of this process. Once taken, the process keeps it until it ends.
 var ours struct {
 	sync.Mutex
 	cpus *unix.CPUSet
 }
 
-// takePlace returns the processors that the guests of this process may use, nil for all, and waits as long as other processes
-// have every place.
+// takePlace returns the processors that the guests of this process may use, nil for all. It waits while other processes have
+// taken every place.
 func takePlace(ctx context.Context, progress func(string)) (*unix.CPUSet, error) {
 	ours.Lock()
 	defer ours.Unlock()
@@ -53,7 +53,7 @@ func takePlace(ctx context.Context, progress func(string)) (*unix.CPUSet, error)
 		return nil, err
 	}
 	ours.cpus = part(&all, i, n)
-	// Tests start tests: these are of the same place.
+	// A test process that was started by another one shares its place.
 	return ours.cpus, os.Unsetenv(places)
 }
 
@@ -124,7 +124,7 @@ func part(all *unix.CPUSet, i, n int) *unix.CPUSet {
 	return &cpus
 }
 
-// onCPUs runs start, with its children on the given processors. The goroutine has its thread to itself.
+// onCPUs runs start so that its children run on the given processors. The caller must have locked the goroutine to its thread.
 func onCPUs(cpus *unix.CPUSet, start func() error) error {
 	if cpus == nil {
 		return start()
@@ -136,7 +136,7 @@ func onCPUs(cpus *unix.CPUSet, start func() error) error {
 	if err := unix.SchedSetaffinity(0, cpus); err != nil {
 		return err
 	}
-	// It was on these before, so it may.
+	// Restoring the previous set cannot fail.
 	defer unix.SchedSetaffinity(0, &before)
 	return start()
 }

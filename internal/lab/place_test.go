@@ -44,7 +44,7 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// TestFreePlace has every place taken, as if by other processes: locks are of open files.
+// TestFreePlace takes every place as if other processes had: locks belong to open files.
 func TestFreePlace(t *testing.T) {
 	t.Setenv("SMCKIT_CACHE", t.TempDir())
 	quiet := func(string) {}
@@ -80,7 +80,7 @@ func TestFreePlace(t *testing.T) {
 func TestTakePlace(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv("SMCKIT_CACHE", cache)
-	// Tests before this one may have taken one.
+	// Earlier tests may have taken a place.
 	was := ours.cpus
 	ours.cpus = nil
 	defer func() { ours.cpus = was }()

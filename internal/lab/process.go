@@ -54,11 +54,11 @@ func (h *Host) open(r proto.Request, cmd Cmd) (*Process, error) {
 	return p, nil
 }
 
-// feed sends the program its input.
+// feed sends the input to the program.
 func (p *Process) feed(in io.Reader) {
 	w := p.session.Writer(proto.Stdin)
 	if in != nil {
-		// Input that the program does not read is no error of its caller.
+		// It is no error if the program does not read all of its input.
 		_, _ = io.Copy(w, in)
 	}
 	_ = w.Close()
@@ -73,7 +73,7 @@ func (p *Process) copyOut(stream int, w io.Writer, buf *bytes.Buffer) error {
 	}
 	_, err := io.Copy(w, r)
 	if err == nil || p.host.conn.Err() != nil {
-		return nil // the loss of the guest is reported once, by Wait
+		return nil // Wait reports the loss of the guest
 	}
 	_ = p.Signal(unix.SIGPIPE)
 	_, _ = io.Copy(io.Discard, r)
@@ -97,7 +97,7 @@ func (p *Process) Wait(ctx context.Context) (Result, error) {
 		select {
 		case <-p.done:
 		case <-time.After(Scale(5 * time.Second)):
-			// Its buffers may still be written to, so they are not part of the result.
+			// Goroutines may still write to the buffers, so leave them out of the result.
 			return Result{Code: -1}, p.error(fmt.Errorf("%w, and %w", stopped, errNoAnswer))
 		}
 	}
@@ -130,7 +130,7 @@ func (p *Process) error(err error) error {
 	return fmt.Errorf("%s on guest %s: %w", p.name, p.host.Name, err)
 }
 
-// guestError is an error text of the agent. errors.Is finds the errno in it.
+// guestError is an error text from the agent. errors.Is recognises the errno in it.
 type guestError string
 
 func (e guestError) Error() string { return string(e) }

@@ -32,10 +32,10 @@ type machineSpec struct {
 	cpus   *unix.CPUSet // this machine's, as in Options
 }
 
-// fd hands f to the emulator and returns the number it has there.
+// fd passes f to the emulator and returns its number there.
 func (s *machineSpec) fd(f *os.File) string {
 	s.files = append(s.files, f)
-	// Behind the standard ones, in order: as os/exec does it.
+	// os/exec numbers the files in order, after the standard ones.
 	return strconv.Itoa(2 + len(s.files))
 }
 
@@ -46,8 +46,8 @@ func (s *machineSpec) close() {
 	}
 }
 
-// machine is an emulator process. All it has of this machine are descriptors and files that are there anyway: nothing
-// is left behind when both it and this process are killed.
+// machine is an emulator process. It uses only descriptors and existing files of this machine, so that nothing is left behind
+// if both it and this process are killed.
 type machine struct {
 	process *os.Process
 	console tail          // the output of the guest's kernel
@@ -56,7 +56,7 @@ type machine struct {
 	err     error         // why, valid after done
 }
 
-// tail is a Writer that keeps the end of the output, so that a guest that prints without end fills no memory.
+// tail is a Writer that keeps only the end of the output, so that endless output of a guest does not fill the memory.
 type tail struct {
 	mu   sync.Mutex
 	data []byte
@@ -80,8 +80,8 @@ func (t *tail) String() string {
 	return string(t.data[max(0, len(t.data)-tailSize):])
 }
 
-// accelerator is emulation unless SMCKIT_ACCEL asks for something else, kvm for example. A /dev/kvm that opens is no
-// proof that it can run a distribution's kernel: nested ones often cannot, and then the guest just stands still.
+// accelerator is emulation unless SMCKIT_ACCEL asks for something else, kvm for example. It does not test for /dev/kvm, because
+// a nested /dev/kvm that can be opened often cannot run a distribution's kernel, and the guest then hangs.
 func accelerator() string {
 	if a := os.Getenv("SMCKIT_ACCEL"); a != "" {
 		return a
@@ -89,10 +89,10 @@ func accelerator() string {
 	return "tcg"
 }
 
-// describe adds all that a host has to s and returns the lab's end of the control port.
+// describe adds the configuration and the devices of a host to s, and returns the lab's end of the control port.
 func (h *Host) describe(s *machineSpec, o Options, initrd *os.File) (net.Conn, error) {
 	accel := accelerator()
-	// Page tables of five levels only take time, and KASAN of 7.2 reports false errors before it is set up for them.
+	// Disable five-level page tables: they take time, and KASAN in 7.2 reports false errors before it is set up for them.
 	cpu := "max,la57=off"
 	if accel == "kvm" {
 		cpu = "host"
@@ -137,7 +137,7 @@ func (h *Host) describe(s *machineSpec, o Options, initrd *os.File) (net.Conn, e
 			"-device", fmt.Sprintf("virtio-net-pci,netdev=%s,mac=52:54:00:00:%02x:%02x,romfile=", id, h.index+1, i),
 		)
 	}
-	// The emulator holds it too, and may live a moment longer than this process.
+	// The emulator keeps it open, too, and may live a moment longer than this process.
 	use, err := h.Kernel.use()
 	if err != nil {
 		return nil, errors.Join(err, here.Close())
@@ -152,10 +152,10 @@ func (h *Host) describe(s *machineSpec, o Options, initrd *os.File) (net.Conn, e
 	return here, nil
 }
 
-// maxCmdline is the most that an x86 kernel takes.
+// maxCmdline is the maximum length of the command line on x86.
 const maxCmdline = 2047
 
-// shareFiles has the guest see this machine's files.
+// shareFiles makes this machine's files visible in the guest.
 func (h *Host) shareFiles(s *machineSpec, o Options) {
 	s.share("root", "/", true)
 	s.share("modules", h.Kernel.Modules, true)
@@ -205,7 +205,7 @@ func startMachine(q *qemu, s *machineSpec) (*machine, error) {
 	cmd := exec.Command(q.path, slices.Concat(q.args, s.qemu, []string{"-append", strings.Join(s.kernel, " ")})...)
 	cmd.Stdout, cmd.Stderr = &m.console, &m.stderr
 	cmd.ExtraFiles = s.files
-	// A process group of its own: ctrl-C on the terminal is for us, and we end the guest in order.
+	// Use a separate process group: ctrl-C on the terminal must only reach this process, which then ends the guest properly.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	started := make(chan error)
 	go func() {
@@ -227,7 +227,7 @@ func startMachine(q *qemu, s *machineSpec) (*machine, error) {
 	return m, nil
 }
 
-// kill ends the emulator and waits until it is gone.
+// kill ends the emulator and waits for its end.
 func (m *machine) kill() {
 	_ = m.process.Kill()
 	<-m.done

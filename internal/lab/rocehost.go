@@ -19,7 +19,8 @@ var rocePackages = []string{"rdma-core", "dkms", "linux-headers-amd64"}
 // rxeRule finds the udev rule in our guide for administrators.
 var rxeRule = regexp.MustCompile("(?s)`/etc/udev/rules.d/(\\S+)`.*?```udev\n(.*?)```")
 
-// softRoCE returns the file that makes rxe0 on eth0 for good, and its name, as our guide has it for eth4.
+// softRoCE returns the file that creates rxe0 on eth0 at every boot, and its name. It is the file of our guide, with eth0
+// instead of eth4.
 func softRoCE(repository string) (name, rule string, err error) {
 	const guide = "docs/getting-started-cluster.md"
 	text, err := os.ReadFile(filepath.Join(repository, guide))
@@ -33,9 +34,9 @@ func softRoCE(repository string) (name, rule string, err error) {
 	return found[1], strings.ReplaceAll(found[2], "eth4", "eth0"), nil
 }
 
-// NewRoCEHost returns a Debian system, which is to become a Disk, of a host of a RoCE cluster: on its first wire it has the
-// addresses of SetUpAddresses, and there the device rxe0, as our guide makes it for good. It has smcflow, and no AF_SMC but
-// the distribution's.
+// NewRoCEHost returns a Debian system, from which to make a Disk, for a host of a RoCE cluster. Its first wire has the
+// addresses of SetUpAddresses, and the device rxe0, which is created at every boot as in our guide. The system has smcflow, and
+// only the distribution's AF_SMC.
 func NewRoCEHost(t testing.TB, suite string, packages ...string) *Debian {
 	t.Helper()
 	d := NewMachine(t, suite, append(packages, rocePackages...)...)
@@ -79,8 +80,8 @@ func (d *Debian) write(path string, data []byte, perm os.FileMode) {
 	}
 }
 
-// CheckConfigured checks that the kernel of a host has the configuration that tests give to a NewRoCEHost: the PNET ID LAB0
-// for eth0 and port 1 of rxe0, the EID SMCKIT.LAB, and 131072 for net.smc.rmem.
+// CheckConfigured checks that the kernel of a host has the configuration that tests apply to hosts of NewRoCEHost: the PNET ID
+// LAB0 for eth0 and port 1 of rxe0, the EID SMCKIT.LAB, and 131072 for net.smc.rmem.
 func (lt *Test) CheckConfigured(host string) {
 	lt.t.Helper()
 	const want = "LAB0 eth0 n/a 255\nLAB0 n/a rxe0 1\nSMCKIT.LAB\n131072\n"
@@ -89,7 +90,7 @@ func (lt *Test) CheckConfigured(host string) {
 	}
 }
 
-// TalkSMCR has a host make connections to another, and fails the test if one is not SMC-R of version 2. Both have smcflow and our
+// TalkSMCR connects one host to another, and fails the test if a connection is not SMC-R version 2. Both need smcflow and our
 // commands.
 func (lt *Test) TalkSMCR(from, to string) {
 	lt.t.Helper()

@@ -38,8 +38,8 @@ smcr ueid add ` + UEID + `
 sysctl -qw net.smc.loopback=0
 `
 
-// SetUpSelf has every host talk SMC-R to itself, at SelfAddr: both ends in one kernel, and in one program if need be. Our
-// module is loaded, and our commands are in the PATH.
+// SetUpSelf lets every host connect to itself over SMC-R, at SelfAddr: both ends are in one kernel, and can be in one program.
+// Our module is loaded, and our commands are in the PATH.
 func (l *Lab) SetUpSelf(ctx context.Context) error {
 	return l.each(ctx, func(ctx context.Context, h *Host) error {
 		_, err := h.Shell(ctx, selfScript)

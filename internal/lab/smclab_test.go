@@ -102,8 +102,8 @@ func TestSmclabRun(t *testing.T) {
 	}
 }
 
-// TestSmclabUp gives commands to the first shell of `smclab up`, which looks into the second host through a second
-// smclab, as a person with two terminals would.
+// TestSmclabUp types commands into the first shell of `smclab up`. They open a shell on the second host with `smclab shell`,
+// like a user with two terminals.
 func TestSmclabUp(t *testing.T) {
 	Need(t)
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
@@ -160,7 +160,7 @@ func TestSmclabUp(t *testing.T) {
 	if code := up.ProcessState.ExitCode(); code != 3 || errs.Len() != 0 {
 		t.Errorf("status %d, %v, %s", code, err, errs.String())
 	}
-	waitGone(t, pids)
+	waitEnd(t, pids)
 	if got := smclab(t, nil, "shell", "b"); got.Code != 1 || !strings.Contains(got.Errors, "no lab is up") {
 		t.Errorf("afterwards: %+v", got)
 	}

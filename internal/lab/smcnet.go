@@ -93,7 +93,7 @@ func (k *Kernel) needStock() error {
 	return fmt.Errorf("kernel %s ships no AF_SMC module: choose another kernel, the one built here (--module ours), or do without (--module none)", k.Release)
 }
 
-// CheckModule fails if a kernel of the given series cannot load that module. It provisions the kernel, and boots nothing.
+// CheckModule fails if a kernel of the given series cannot load that module. It provisions the kernel but boots no guest.
 func CheckModule(ctx context.Context, series string, module Module, progress func(string)) error {
 	if module == ModuleNone {
 		return nil
@@ -126,7 +126,7 @@ func (h *Host) installSMC(ctx context.Context) error {
 	return err
 }
 
-// SetUpSMC makes the lab a network in which any two hosts talk SMC-R: addresses, soft-RoCE, the modules as LoadSMC has them,
+// SetUpSMC makes the lab a network in which any two hosts talk SMC-R: addresses, soft-RoCE, the modules as LoadSMC loads them,
 // one EID, and a PNET ID for each wire. Our own commands, built from this repository, are in the hosts' PATH if
 // Options.Programs has them.
 func (l *Lab) SetUpSMC(ctx context.Context, modules ...Module) error {
@@ -162,7 +162,7 @@ func (l *Lab) SetUpSMC(ctx context.Context, modules ...Module) error {
 	})
 }
 
-// StockSMCRWorks tells whether the kernel's own AF_SMC works with its own soft-RoCE. On Linux 6.1 it does not: first contact
+// StockSMCRWorks reports whether the kernel's own AF_SMC works with its own soft-RoCE. On Linux 6.1 it does not: first contact
 // fails, and taking the link down then waits in smc_wr_drain_cq for completions that rdma_rxe never delivers, for ever and
 // with the socket locked. Without a PNET ID on the RDMA device 6.1 does not find the device, and falls back properly.
 func (k *Kernel) StockSMCRWorks() bool { return k.Series != "6.1" }

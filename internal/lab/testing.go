@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Test is a lab that belongs to a test: an error in it fails the test.
+// Test is a lab that belongs to a test. An error of the lab fails the test.
 type Test struct {
 	*Lab
 	t       testing.TB
@@ -197,7 +197,7 @@ func (lt *Test) Must(host, script string) string {
 	lt.t.Helper()
 	ctx, cancel := context.WithTimeout(lt.t.Context(), Scale(90*time.Second))
 	defer cancel()
-	stuck := time.AfterFunc(Scale(75*time.Second), lt.tellWaiters)
+	stuck := time.AfterFunc(Scale(75*time.Second), lt.logWaiters)
 	out, err := lt.Host(host).Shell(ctx, script)
 	stuck.Stop()
 	if err != nil {
@@ -212,8 +212,8 @@ const waiters = `for p in /proc/[0-9]*; do
 done 2>/dev/null || :
 smcss -a; cat /proc/net/tcp`
 
-// tellWaiters logs where programs wait, to explain a program that does not end.
-func (lt *Test) tellWaiters() {
+// logWaiters logs where programs wait, to explain a program that does not end.
+func (lt *Test) logWaiters() {
 	ctx, cancel := context.WithTimeout(context.Background(), Scale(30*time.Second))
 	defer cancel()
 	for _, h := range lt.Hosts {
@@ -245,7 +245,7 @@ func (lt *Test) GoTest(t *testing.T, host, pkg, pattern string) {
 	limit := Scale(2 * time.Minute)
 	ctx, cancel := context.WithTimeout(t.Context(), limit+Scale(time.Minute))
 	defer cancel()
-	stuck := time.AfterFunc(limit+Scale(15*time.Second), lt.tellWaiters)
+	stuck := time.AfterFunc(limit+Scale(15*time.Second), lt.logWaiters)
 	defer stuck.Stop()
 	r := lt.runGoTest(ctx, t, host, binary, "-test.v", "-test.run", pattern, "-test.timeout", fmt.Sprint(limit))
 	reportGoTest(t, r)
@@ -271,7 +271,7 @@ func (lt *Test) installGoTest(t testing.TB, host, pkg string) string {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go test -c %s: %v: %s", pkg, err, out)
 	}
-	// Written after the guest has started to read this machine's files: it goes through the channel.
+	// The file is newer than the guest's view of this machine's files, so send it through the channel.
 	data, err := os.ReadFile(binary)
 	if err != nil {
 		t.Fatal(err)

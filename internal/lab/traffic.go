@@ -55,7 +55,7 @@ func Stop(t testing.TB, programs ...*Process) {
 	ctx, cancel := context.WithTimeout(t.Context(), Scale(30*time.Second))
 	defer cancel()
 	for _, p := range programs {
-		// The signal has nobody to go to if the program has failed. Wait returns its status then.
+		// Signal fails if the program has already ended. Then Wait returns its status.
 		_ = p.Signal(unix.SIGTERM)
 		if r, err := p.Wait(ctx); err != nil || r.Code != 0 {
 			t.Errorf("a program that was to run until now: %v, %+v", err, r)

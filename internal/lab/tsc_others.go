@@ -4,5 +4,5 @@
 
 package lab
 
-// tscKHz is 0 where there is no such counter: guests ask their other clocks.
+// tscKHz returns 0 on machines without such a counter, where guests use other clocks.
 func tscKHz() int64 { return 0 }

@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// fetcher puts a package into dir, continuing an earlier attempt there, and returns its path.
+// fetcher downloads a package into dir, continuing an earlier attempt, and returns its path.
 type fetcher func(ctx context.Context, pkg, dir string, progress func(string)) (string, error)
 
 // extract makes the directory unpacked from packages, and empties it first.
@@ -54,7 +54,7 @@ func arrange(ctx context.Context, dir string, kp *kernelPackages) error {
 			return err
 		}
 	}
-	// depmod wants the usual path above the modules.
+	// depmod requires the path lib/modules above the modules.
 	base := filepath.Join(dir, "base")
 	tree := "base/lib/modules/" + kp.release
 	if err := os.MkdirAll(filepath.Join(base, "lib/modules"), 0o755); err != nil {
@@ -141,7 +141,7 @@ func decompressHot(ctx context.Context, tree string) error {
 }
 
 // extractImage takes the ELF image out of a vmlinuz, which would take an emulated processor up to two seconds in a guest. A
-// vmlinuz that cannot be taken apart is booted as it is.
+// vmlinuz from which it cannot extract the image is booted itself.
 func extractImage(ctx context.Context, vmlinuz, image string) error {
 	data, err := os.ReadFile(vmlinuz)
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 // maxFrame bounds the length of an Ethernet frame that a guest may announce: the largest segmentation offload.
 const maxFrame = 128 << 10
 
-// Wire is a private network segment between guests. QEMU sends each Ethernet frame over a unix socket as a 4-byte
-// length in network order and the frame; Wire passes it on to every other guest. Being ours, it can be cut, can lose
-// chosen frames, and can write down what passes.
+// Wire is a private network segment between guests. QEMU sends each Ethernet frame over a unix socket as a 4-byte length in
+// network order and the frame; Wire passes it on to every other guest. The test can cut it, make it lose chosen frames, and
+// capture its frames.
 type Wire struct {
 	ports []*wirePort // one a host, so that a port's number is its host's
 
@@ -38,7 +38,7 @@ type wirePort struct {
 	w     *bufio.Writer
 }
 
-// newWire makes a wire with a port for each of a number of hosts.
+// newWire makes a wire with a port for each host.
 func newWire(hosts int) (*Wire, error) {
 	w := &Wire{}
 	for host := range hosts {
@@ -54,7 +54,7 @@ func newWire(hosts int) (*Wire, error) {
 	return w, nil
 }
 
-// connect gives a port a connection.
+// connect connects a port to an emulator.
 func (p *wirePort) connect() (err error) {
 	if p.conn, p.there, err = socketpair(); err == nil {
 		p.w = bufio.NewWriterSize(p.conn, maxFrame)
@@ -83,7 +83,7 @@ func (w *Wire) unplug(host int) error {
 	return nil
 }
 
-// forward passes on the frames of one guest until the guest is gone.
+// forward forwards the frames of one guest until the guest ends.
 func (w *Wire) forward(from *wirePort, conn net.Conn) {
 	r := bufio.NewReaderSize(conn, maxFrame)
 	frame := make([]byte, 4+maxFrame)
@@ -117,7 +117,7 @@ func (w *Wire) deliver(from *wirePort, frame []byte, flush bool) {
 		}
 		to.mu.Lock()
 		if !lost {
-			// A guest that is gone reads nothing; its end is noticed elsewhere.
+			// A guest that has ended reads nothing. The lab detects its end elsewhere.
 			_, _ = to.w.Write(frame)
 		}
 		if flush {
@@ -211,7 +211,7 @@ func (p *pcapWriter) write(at time.Time, frame []byte, flush bool) {
 	}
 }
 
-// close ends the file. A nil p is a capture that was never asked for.
+// close ends the file. p is nil if no capture was started.
 func (p *pcapWriter) close() error {
 	if p == nil {
 		return nil

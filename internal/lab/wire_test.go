@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// plugs returns the emulators' ends of a new wire.
+// plugs returns the ends of a new wire that emulators use.
 func plugs(t *testing.T, hosts int) (*Wire, []net.Conn) {
 	t.Helper()
 	w, err := newWire(hosts)
@@ -56,7 +56,7 @@ func send(t *testing.T, c net.Conn, frames ...string) {
 	}
 }
 
-// expect reads frames; too few of them end the test by its deadline.
+// expect reads frames. If too few arrive, its deadline ends the test.
 func expect(t *testing.T, c net.Conn, want ...string) {
 	t.Helper()
 	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
@@ -81,7 +81,7 @@ func TestWireForward(t *testing.T) {
 	expect(t, c[1], "one", "", "two")
 	expect(t, c[2], "one", "", "two")
 	send(t, c[1], "back")
-	// A frame does not come back to its sender: the next frame is the other host's.
+	// A frame does not return to its sender, so the next frame comes from the other host.
 	expect(t, c[0], "back")
 	expect(t, c[2], "back")
 	big := string(bytes.Repeat([]byte("x"), maxFrame))
@@ -90,7 +90,7 @@ func TestWireForward(t *testing.T) {
 	expect(t, c[1], big)
 }
 
-// TestWireFragments checks frames that arrive in pieces, the length too.
+// TestWireFragments checks frames that arrive in pieces, including pieces of the length.
 func TestWireFragments(t *testing.T) {
 	_, c := plugs(t, 2)
 	for _, b := range []byte("\x00\x00\x00\x05hello\x00\x00\x00\x01!") {
@@ -151,7 +151,7 @@ func TestWireDrop(t *testing.T) {
 	expect(t, c[1], "b")
 }
 
-// TestWireOversized checks that a host which announces a frame that cannot be is cut off, and only that host.
+// TestWireOversized checks that only a host that announces a frame of impossible length is disconnected.
 func TestWireOversized(t *testing.T) {
 	_, c := plugs(t, 3)
 	if _, err := c[0].Write([]byte{0xff, 0xff, 0xff, 0xff}); err != nil {
@@ -188,7 +188,7 @@ func TestWireCapture(t *testing.T) {
 	w.Drop(func(_ int, f []byte) bool { return string(f) == "lost" })
 	send(t, c[1], "lost", "world")
 	expect(t, c[0], "world")
-	// Everything that has passed is in the file at once.
+	// The file contains all frames immediately.
 	checkPcap(t, first, begin, "hello", "world")
 	if err := w.Capture(second); err != nil {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ func TestWireCapture(t *testing.T) {
 	}
 }
 
-// checkPcap parses a file by the description of the format: magic of the nanosecond variant, version 2.4, Ethernet.
+// checkPcap parses a capture file: magic of the nanosecond variant, version 2.4, Ethernet.
 func checkPcap(t *testing.T, file string, begin time.Time, want ...string) {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -231,7 +231,7 @@ func checkPcap(t *testing.T, file string, begin time.Time, want ...string) {
 	}
 }
 
-// TestUnplug replaces an emulator, while frames go to the one that has ended, unread.
+// TestUnplug replaces an emulator that has ended, while unread frames for it are pending.
 func TestUnplug(t *testing.T) {
 	w, c := plugs(t, 2)
 	send(t, c[0], "first")
@@ -261,7 +261,7 @@ func TestUnplug(t *testing.T) {
 	expect(t, c[0], "from the next")
 }
 
-// BenchmarkWire is the speed of the wire itself, one write and one read a frame.
+// BenchmarkWire measures the speed of the wire alone, with one write and one read per frame.
 func BenchmarkWire(b *testing.B) {
 	w, err := newWire(2)
 	if err != nil {

@@ -166,7 +166,7 @@ func (tb *table) entryRules() []string {
 	return broken
 }
 
-// attached tells whether an application may have the socket in this state: it may still close it.
+// attached reports whether an application may have the socket in this state: it may still close it.
 func (tb *table) attached(s int) bool {
 	return tb.steps[s][tb.event("CLOSE")].valid
 }

@@ -36,7 +36,7 @@ type endpoint interface {
 	events(s side) []string
 	// fire runs an event. The error names the rule that it breaks.
 	fire(s *side, event string) error
-	// mayWrite tells whether the side may write data to its peer's buffer.
+	// mayWrite reports whether the side may write data to its peer's buffer.
 	mayWrite(s side) bool
 	name(state uint8) string
 }

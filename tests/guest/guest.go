@@ -30,7 +30,7 @@ func (m Marker) Need(t testing.TB) {
 	}
 }
 
-// Full tells whether slow tests shall run.
+// Full reports whether slow tests shall run.
 func (m Marker) Full() bool {
 	b, _ := os.ReadFile(string(m))
 	return string(b) == "full"
@@ -49,7 +49,7 @@ func Run(t testing.TB, script string) string {
 	return string(out)
 }
 
-// Checked tells whether the kernel has the checkers that make it slower by an order of magnitude. Emulated RDMA then takes
+// Checked reports whether the kernel has the checkers that make it slower by an order of magnitude. Emulated RDMA then takes
 // seconds for the data that a few busy connections have in flight, and with more connections its retries run out.
 func Checked(t testing.TB) bool {
 	t.Helper()

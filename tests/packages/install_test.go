@@ -70,7 +70,7 @@ func lines(list []string) map[string]bool {
 // install is a script that installs packages of a directory that is /mnt.
 const install = `dpkg --install /mnt/smckit_*.deb /mnt/libsmc-preload_*_$(dpkg --print-architecture).deb`
 
-// haveService tells whether the packages come with smc.service.
+// haveService reports whether the packages come with smc.service.
 func haveService() bool {
 	_, err := os.Stat("../../packaging/systemd/smc.service")
 	return err == nil

@@ -105,7 +105,7 @@ func eachLibc(t *testing.T, test func(*testing.T, *bench)) {
 	}
 }
 
-// has32Bits tells whether the compiler makes programs of 32 bits that run here.
+// has32Bits reports whether the compiler makes programs of 32 bits that run here.
 func has32Bits(t *testing.T) bool {
 	program := filepath.Join(t.TempDir(), "program")
 	cmd := exec.CommandContext(t.Context(), "cc", "-m32", "-x", "c", "-", "-o", program)

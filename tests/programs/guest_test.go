@@ -103,7 +103,7 @@ func (w way) String() string {
 	return kind[w.server] + " server, " + kind[w.client] + " client"
 }
 
-// smc tells whether the connections use SMC-D or SMC-R. If not, those of AF_SMC sockets fall back.
+// smc reports whether the connections use SMC-D or SMC-R. If not, those of AF_SMC sockets fall back.
 func (w way) smc() bool { return w.transport != tcp && w.server && w.client }
 
 // at lists the loopback addresses that a client uses. SMC-R version 2 is for IPv4 only, which sockets of IPv6 support too.

@@ -17,14 +17,15 @@ import (
 // serveAs is the argument by which a guest's own process 1 starts the agent.
 const serveAs = "serve"
 
-// Where the agent and its unit are in a guest that boots from a disk: in memory, so that the disk has nothing of the lab's.
+// Paths of the agent and its unit in a guest that boots from a disk. They are in memory, so that the disk contains no files of
+// the lab.
 const (
 	agentFile = "/run/smckit-lab/agent"
 	unitFile  = "/run/systemd/system/smckit-lab.service"
 	wanted    = "/run/systemd/system/sysinit.target.wants"
 )
 
-// The agent runs from the start to the end, to report errors in between.
+// The agent runs from the start of the boot to the end of the shutdown, so that it can report errors in between.
 const unit = `[Unit]
 Description=Agent of the lab
 DefaultDependencies=no
@@ -36,7 +37,7 @@ ExecStart=` + agentFile + ` ` + serveAs + `
 TimeoutStopSec=5
 `
 
-// bootDisk makes a disk the root of this guest, puts the agent where its process 1 will start it, and becomes that.
+// bootDisk makes a disk the root of this guest, installs the agent as a service of its process 1, and executes that process 1.
 func bootDisk(disk string) error {
 	const root = "/newroot"
 	if err := awaitFile(disk); err != nil {

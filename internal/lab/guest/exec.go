@@ -21,8 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lateOutput is how long the agent waits for more output after the end of a process, when a process that it has left in the
-// background keeps the pipe open.
+// lateOutput is how long the agent waits for more output after a process has ended, while its background process keeps the pipe
+// open.
 const lateOutput = time.Second
 
 // agent runs the programs that the lab asks for.
@@ -104,7 +104,7 @@ func (a *agent) exec(s *proto.Session) (proto.Exit, error) {
 				return
 			}
 			for _, sig := range signals {
-				// The whole group: a shell's children are meant too.
+				// Signal the whole group, because it includes the children of a shell.
 				_ = unix.Kill(-pid, unix.Signal(sig))
 			}
 			if size != nil {
@@ -161,8 +161,8 @@ func (a *agent) start(r proto.Request, std *stdio) (int, chan unix.WaitStatus, e
 	return pid, ended, nil
 }
 
-// environment adds variables to an environment. One that is there already is replaced: programs differ in whether the
-// first or the last of two counts.
+// environment adds variables to an environment. It replaces existing ones, because programs differ in which of two equal names
+// they use.
 func environment(env, added []string) []string {
 	for _, a := range added {
 		key, _, _ := strings.Cut(a, "=")

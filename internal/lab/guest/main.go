@@ -2,9 +2,9 @@
 
 //go:build linux
 
-// Command guest runs as process 1 in a lab guest: it mounts this machine's files, then runs the programs that the lab asks
-// for. Where a guest boots from a disk, that system's process 1 starts it as a service. It is built statically and is all
-// that the initramfs holds besides kernel modules.
+// Command guest runs as process 1 in a lab guest: it mounts this machine's files, then runs the programs that the lab asks for.
+// Where a guest boots from a disk, that system's process 1 starts it as a service. It is a static program, and the initramfs
+// contains only it and kernel modules.
 package main
 
 import (
@@ -31,7 +31,7 @@ func main() {
 		return
 	}
 	if err := run(); err != nil {
-		// Nobody but the console listens here: the lab shows its end when a guest goes unasked.
+		// This goes to the console. The lab prints the end of the console when a guest ends unexpectedly.
 		fmt.Fprintln(os.Stderr, "guest:", err)
 	}
 	powerOff()
@@ -82,7 +82,8 @@ func setEnvironment() error {
 			return err
 		}
 	}
-	// Tests open sockets by the ten thousand. That it is set here also keeps Go from lowering it again for children.
+	// Tests open tens of thousands of sockets. Because this sets the limit explicitly, the Go runtime does not lower it again
+	// for children.
 	return unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 1 << 20, Max: 1 << 20})
 }
 

@@ -144,7 +144,7 @@ func switchRoot(root string) error {
 	return os.Chdir("/")
 }
 
-// afterRoot sets up what programs expect of a running system.
+// afterRoot mounts the file systems and sets the parameters that programs expect of a running system.
 func afterRoot(args map[string]string) error {
 	for _, dir := range []string{"/run/netns", "/run/lock", "/run/user/0"} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {

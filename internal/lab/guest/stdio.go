@@ -106,8 +106,8 @@ func (s *stdio) closeChild() {
 	}
 }
 
-// copyOut passes on the output of the process until no process can write any more or expire's time is up. The output of the
-// process itself is complete then, however slowly it is read.
+// copyOut forwards the output of the process until no process can write any more, or until expire ends the reading. The output
+// of the process itself is complete then, however slowly it is read.
 func copyOut(w io.WriteCloser, f *os.File) {
 	defer w.Close()
 	buf := make([]byte, 64<<10)
@@ -116,7 +116,7 @@ func copyOut(w io.WriteCloser, f *os.File) {
 		return
 	}
 	_ = f.SetReadDeadline(time.Time{})
-	// No more than this can have been in the pipe when the process ended.
+	// The pipe cannot have contained more than this when the process ended.
 	for left := 1 << 20; left > 0; {
 		var waiting int
 		err := control(f, func(fd int) (err error) {
@@ -137,7 +137,7 @@ func copyOut(w io.WriteCloser, f *os.File) {
 	}
 }
 
-// Nothing but Read and Write: io.Copy looks for shortcuts that need a pipe or a socket at the other end.
+// Hide all methods except Read and Write, because io.Copy tries optimisations that need a pipe or a socket at the other end.
 type (
 	onlyReader struct{ io.Reader }
 	onlyWriter struct{ io.Writer }

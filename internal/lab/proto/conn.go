@@ -41,7 +41,7 @@ const (
 	window = 256 << 10
 )
 
-// ErrClosed is the error of everything on a channel that has ended in good order.
+// ErrClosed is the error of every operation on a channel that was closed properly.
 var ErrClosed = errors.New("the control channel is closed")
 
 // Conn is one end of the channel.
@@ -161,7 +161,7 @@ func readFrame(r io.Reader) (id uint32, k kind, payload []byte, err error) {
 	return binary.BigEndian.Uint32(h[:]), kind(h[4]), payload, nil
 }
 
-// handle acts on one frame. An error means that the other end does not follow the protocol.
+// handle processes one frame. An error means that the other end violates the protocol.
 func (c *Conn) handle(id uint32, k kind, payload []byte) error {
 	switch k {
 	case kindHello:

@@ -43,7 +43,7 @@ func open(t *testing.T, c *Conn, r Request) *Session {
 	return s
 }
 
-// cat answers with its input, and a word on standard error.
+// cat answers with its input, and writes a word to standard error.
 func cat(s *Session) {
 	w := s.Writer(Stdout)
 	_, err := io.Copy(w, s.Reader(Stdin))
@@ -60,7 +60,7 @@ func cat(s *Session) {
 
 func TestStreams(t *testing.T) {
 	c := pair(t, cat)
-	// More than a window: credit has to come back.
+	// These are larger than a window, so that the reader must grant credit.
 	for _, size := range []int{0, 1, maxPayload, 3*window + 11} {
 		in := bytes.Repeat([]byte("0123456789abcdef!"), size/17+1)[:size]
 		s := open(t, c, Request{Op: OpExec, Argv: []string{"x", "y"}})
@@ -83,7 +83,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestStuckSessions checks that sessions which nobody reads or which do not read do not hold up another.
+// TestStuckSessions checks that sessions whose output is not read, or that do not read their input, do not block another.
 func TestStuckSessions(t *testing.T) {
 	c := pair(t, func(s *Session) {
 		switch s.Request.Argv[0] {
