@@ -15,7 +15,7 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// guest is a booted kernel with the suite in it.
+// guest is a booted guest with the suite.
 type guest struct {
 	*lab.Test
 	binary string   // on this machine
@@ -40,12 +40,12 @@ func boot(t *testing.T, kernel string) *guest {
 	if err := g.Host("a").WriteFile(t.Context(), inside, data, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// Past the limit, sockets skip TIME-WAIT, which checks look for.
+	// Beyond this limit, sockets skip TIME-WAIT, which some checks expect.
 	g.Must("a", "ip link set lo up && sysctl -qw net.ipv4.tcp_max_tw_buckets=100000")
 	return g
 }
 
-// run runs the suite in the guest. It ends the test if there is not a verdict on each check: the guest may be gone.
+// run runs the suite in the guest. It ends the test if a verdict is missing, because the guest may have died.
 func (g *guest) run(t *testing.T, r run, timeout time.Duration) (names []string, verdicts map[string]verdict) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), lab.Scale(240*time.Second))
@@ -74,7 +74,7 @@ func (g *guest) reference(t *testing.T, modes ...mode) {
 	}
 }
 
-// TestOurs checks on every kernel that our module behaves as TCP does.
+// TestOurs checks on every kernel that our module behaves like TCP.
 func TestOurs(t *testing.T) {
 	lab.Need(t)
 	kernels := lab.TestSeries()
@@ -88,16 +88,16 @@ func TestOurs(t *testing.T) {
 	}
 }
 
-// plan is how often the suite runs on a kernel.
+// plan lists the runs of the suite on a kernel.
 type plan struct {
-	bare     []mode // over TCP, before our module is there
+	bare     []mode // over TCP, before our module is loaded
 	fallback []run
 	smcd     []run
 	moved    []run // over SMC-D, as with hardware devices
 }
 
-// planFor omits, except in full runs, combinations of kernels and domains that do not differ in our module. The newest
-// kernel has most of them.
+// planFor returns the plan for a kernel. Except in full runs, it leaves out combinations of kernels and domains for which our
+// module does not differ. The newest kernel gets most combinations.
 func planFor(newest bool) plan {
 	if lab.Full() {
 		return plan{tcpModes, runs(allModes, domains...), runs(tcpModes, domains...), runs(tcpModes, "smc", "ipproto6")}
@@ -115,8 +115,8 @@ func planFor(newest bool) plan {
 	return p
 }
 
-// ours loads our module and runs the suite over AF_SMC and IPPROTO_SMC: with connections that fall back, and with
-// connections that are SMC-D. TCP must not suffer from its presence.
+// ours loads our module and runs the suite over AF_SMC and IPPROTO_SMC, with connections that fall back and with SMC-D
+// connections. It also checks that TCP still works.
 func ours(t *testing.T, g *guest, p plan) {
 	release := g.Host("a").Kernel.Release
 	if _, err := os.Stat(filepath.Join("../../build/kernel", release, "smc.ko")); err != nil {
@@ -134,15 +134,15 @@ func ours(t *testing.T, g *guest, p plan) {
 	}
 }
 
-// stockKernel is the kernel whose own module is examined.
+// stockKernel is the kernel whose stock module TestStock examines.
 const stockKernel = "6.12"
 
-// TestStock compares the differences of the distribution's module from TCP with the recorded ones. Many checks hang, which
-// takes a quarter of an hour, and none is about our code: hence a run of its own.
+// TestStock compares the differences of the distribution's module from TCP with the recorded ones. It runs only on request,
+// because many checks hang, which takes a quarter of an hour, and none of them tests our code.
 func TestStock(t *testing.T) {
 	lab.Need(t)
 	if os.Getenv("SMCKIT_STOCK") == "" {
-		t.Skip("the stock module is looked at by 'make test-stock'")
+		t.Skip("'make test-stock' tests the stock module")
 	}
 	book := load(t)
 	g := boot(t, stockKernel)
@@ -152,7 +152,7 @@ func TestStock(t *testing.T) {
 	g.reference(t, asClient)
 	for _, r := range runs(allModes, domains...) {
 		t.Run(r.String(), func(t *testing.T) {
-			// A check that hangs here hangs for ever: a shorter deadline saves minutes.
+			// A check that hangs here never ends, so a shorter deadline saves minutes.
 			names, verdicts := g.run(t, r, lab.Scale(5*time.Second))
 			if *update {
 				book.learn(r, names, verdicts)

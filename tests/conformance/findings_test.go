@@ -20,13 +20,13 @@ var update = flag.Bool("update", false,
 
 const findingsFile = "../../docs/findings-stock.md"
 
-// finding is a difference of one check.
+// finding is the recorded failure of one check.
 type finding struct {
 	always, sometimes map[string]bool // names of runs
-	text              string          // what the program said, of the first run
+	text              string          // message of the program in the first run
 }
 
-// findings is the table in the file: check to difference.
+// findings is the table in the file, by names of checks.
 type findings struct {
 	checks map[string]*finding
 	head   string
@@ -49,7 +49,7 @@ is current. Checks that failed in only some of the runs are in the third column;
 
 var row = regexp.MustCompile(`^\| (\w+) \| (.*?) ?\| (.*?) ?\| (.*) \|$`)
 
-// load reads the record. There is none before the first update.
+// load reads the record. It is empty before the first update.
 func load(t *testing.T) *findings {
 	t.Helper()
 	f := &findings{checks: map[string]*finding{}, head: fileHead}
@@ -88,7 +88,7 @@ func (f *findings) save(t *testing.T) {
 	}
 }
 
-// shrink writes names of runs as "smc/client,server smc6/client", or "all/client" if that is so of all domains.
+// shrink formats names of runs as "smc/client,server smc6/client", or "all/client" if all domains have the same modes.
 func shrink(names map[string]bool) string {
 	var words []string
 	all := map[string]bool{}
@@ -129,8 +129,8 @@ func expand(cell string) map[string]bool {
 	return names
 }
 
-// learn adds what has come of a run. What is on record and did not come, or came and is not on record, comes and goes;
-// on an empty record all is taken at its word.
+// learn adds the failures of a run. A failure that is recorded but did not occur, or occurred but is not recorded, is recorded
+// as occurring sometimes. On an empty record, all failures are recorded as they occur.
 func (f *findings) learn(r run, names []string, verdicts map[string]verdict) {
 	seen := f.known(r)
 	for _, name := range names {
@@ -155,7 +155,7 @@ func (f *findings) learn(r run, names []string, verdicts map[string]verdict) {
 	}
 }
 
-// racy reports whether a check looks for what goes wrong only at times.
+// racy reports whether a check looks for races, so that its failures do not always occur.
 func racy(name string) bool { return strings.HasPrefix(name, "stress_") }
 
 // known reports whether a run is on record.
@@ -168,10 +168,10 @@ func (f *findings) known(r run) bool {
 	return false
 }
 
-// place is where in the program something was said, and how long it took: both change without meaning.
+// place matches the position in the program and the duration in a message. Both change without meaning.
 var place = regexp.MustCompile(`( for \d+ ms at )?\b\w+\.c:\d+: `)
 
-// cell makes a text fit for a cell of a table.
+// cell formats a text for a cell of a table.
 func cell(text string) string {
 	text = place.ReplaceAllStringFunc(text, func(s string) string {
 		if strings.HasPrefix(s, " for") {
@@ -182,7 +182,7 @@ func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "<", "&lt;").Replace(text)
 }
 
-// compare fails the test for what is not as recorded.
+// compare fails the test for each difference from the record.
 func (f *findings) compare(t *testing.T, r run, names []string, verdicts map[string]verdict) {
 	t.Helper()
 	for _, name := range names {
@@ -202,7 +202,7 @@ func (f *findings) compare(t *testing.T, r run, names []string, verdicts map[str
 	}
 }
 
-// TestFindings checks that a record that is written is read as it was.
+// TestFindings checks that reading a record returns what was written.
 func TestFindings(t *testing.T) {
 	f := &findings{checks: map[string]*finding{}}
 	r, names := run{"smc", asClient}, []string{"a", "b", "c"}

@@ -2,8 +2,8 @@
 
 //go:build linux
 
-// Package conformance asks AF_SMC and IPPROTO_SMC sockets whether they behave as TCP sockets do. The program in suite/
-// has the checks; this package runs it, on this machine for TCP and in guests for the rest.
+// Package conformance checks that AF_SMC and IPPROTO_SMC sockets behave like TCP sockets. The program in suite/ contains the
+// checks. This package runs it on this machine for TCP, and in guests for the others.
 package conformance
 
 import (
@@ -35,7 +35,7 @@ var (
 	domains  = []string{"smc", "smc6", "ipproto", "ipproto6"}
 )
 
-// run is the suite once over.
+// run is one run of the suite.
 type run struct {
 	domain string
 	mode   mode
@@ -47,7 +47,7 @@ func (r run) args(more ...string) []string {
 	return append(append([]string{"--domain", r.domain}, r.mode.args...), more...)
 }
 
-// runs are all modes of some domains.
+// runs returns the runs for all combinations of modes and domains.
 func runs(modes []mode, domains ...string) (all []run) {
 	for _, d := range domains {
 		for _, m := range modes {
@@ -105,7 +105,7 @@ func parse(output string, names []string) (map[string]verdict, error) {
 	return verdicts, nil
 }
 
-// report makes a test of each check.
+// report reports each check as a subtest.
 func report(t *testing.T, names []string, verdicts map[string]verdict) {
 	t.Helper()
 	for _, name := range names {
@@ -138,13 +138,13 @@ func TestReference(t *testing.T) {
 			}
 			report(t, names, verdicts)
 			if err != nil && !t.Failed() {
-				t.Errorf("all is well, but: %v", err)
+				t.Errorf("all checks passed, but: %v", err)
 			}
 		})
 	}
 }
 
-// TestParse checks that no output passes for more than it is.
+// TestParse checks that incomplete or wrong output is refused.
 func TestParse(t *testing.T) {
 	names := []string{"a", "b"}
 	for _, c := range []struct{ output, want string }{
@@ -167,7 +167,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestSize holds the suite to the number of checks that were asked for.
+// TestSize checks that the suite has the required number of checks.
 func TestSize(t *testing.T) {
 	if n := len(list(t, program(t), run{"smc", asClient})); n < 150 {
 		t.Errorf("only %d checks", n)

@@ -12,8 +12,8 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// differences are the checks that SMC-D does not pass, each with why TCP itself makes it so, or why it is right. They are
-// the same in docs/smcd.md.
+// differences lists the checks that SMC-D does not pass, each with the reason why TCP makes this unavoidable, or why it is
+// correct. docs/smcd.md lists the same checks.
 var differences = map[string]string{
 	"close_linger_blocks_until_sent": "what has been sent is in the peer's memory: a close has nothing to wait for",
 	"close_linger_times_out":         "what has been sent is in the peer's memory: a close has nothing to wait for",
@@ -23,7 +23,7 @@ var differences = map[string]string{
 	"tcp_ulp_tls":                    "what takes over a TCP socket takes over the data that TCP moves, and there is none",
 }
 
-// movedDifferences are those where the loopback device acts like one of hardware.
+// movedDifferences lists those where the loopback device behaves like a hardware device.
 func movedDifferences() map[string]string {
 	all := maps.Clone(differences)
 	all["oob_inline"] = "the message that tells of an urgent byte may not be replaced before it has been read"
@@ -45,7 +45,7 @@ func overTCP(t *testing.T, g *guest, all []run) {
 	}
 }
 
-// overSMCD runs the suite with connections of SMC-D, and checks that they used it. Expected failures must occur.
+// overSMCD runs the suite with SMC-D connections, and checks that they used SMC-D. Expected failures must occur.
 func overSMCD(t *testing.T, g *guest, all []run, expected map[string]string) {
 	g.Must("a", "sysctl -qw net.smc.loopback=2")
 	for _, r := range all {
@@ -53,12 +53,12 @@ func overSMCD(t *testing.T, g *guest, all []run, expected map[string]string) {
 			before := g.Counters("a")
 			names, verdicts := g.run(t, r, lab.Scale(10*time.Second))
 			differ(t, names, verdicts, expected)
-			were(t, r, len(names), before, g.Counters("a"))
+			checkCounters(t, r, len(names), before, g.Counters("a"))
 		})
 	}
 }
 
-// differ is report, for a run in which some checks have to fail.
+// differ is like report, for a run in which some checks must fail.
 func differ(t *testing.T, names []string, verdicts map[string]verdict, expected map[string]string) {
 	t.Helper()
 	for _, name := range names {
@@ -77,9 +77,9 @@ func differ(t *testing.T, names []string, verdicts map[string]verdict, expected 
 	}
 }
 
-// were checks that a run has had connections of the kind that the counters are of. Of those checks that only clients run,
-// some connect to plain TCP on purpose, or set an option that rules SMC out; and a listener that is busy takes TCP.
-func were(t *testing.T, r run, checks int, before, now lab.Counters) {
+// checkCounters checks that the connections of a run were of the kind that the counters count. Some checks that only clients
+// run connect to plain TCP on purpose, or set an option that excludes SMC; and a busy listener accepts TCP.
+func checkCounters(t *testing.T, r run, checks int, before, now lab.Counters) {
 	t.Helper()
 	fell := now.Fallback.Client.Total - before.Fallback.Client.Total
 	asked := 0

@@ -14,8 +14,8 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// TestOverSMCR runs the suite with connections of SMC-R, from a guest to itself. The expected failures are those of SMC-D
-// with hardware devices.
+// TestOverSMCR runs the suite with SMC-R connections from a guest to itself. The expected failures are those of SMC-D with
+// hardware devices.
 func TestOverSMCR(t *testing.T) {
 	lab.Need(t)
 	for _, kernel := range lab.FewSeries() {
@@ -25,7 +25,7 @@ func TestOverSMCR(t *testing.T) {
 
 func overSMCR(t *testing.T, kernel string) {
 	g := boot(t, kernel)
-	// Emulated RDMA is slow, and some checks move much data.
+	// Emulated RDMA is slow, and some checks transfer much data.
 	g.more = []string{"--address", lab.SelfAddr, "--jobs", "4"}
 	if err := g.LoadSMC(t.Context(), lab.ModuleOurs); err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func overSMCR(t *testing.T, kernel string) {
 			before := g.CountersR("a")
 			names, verdicts := g.run(t, r, lab.Scale(15*time.Second))
 			differ(t, names, verdicts, movedDifferences())
-			were(t, r, len(names), before, g.CountersR("a"))
+			checkCounters(t, r, len(names), before, g.CountersR("a"))
 		})
 	}
 }

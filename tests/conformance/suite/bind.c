@@ -63,7 +63,7 @@ CHECK(bind_in_use_by_tcp)
 	struct addr addr;
 	int fd = net_tcp(0), other = net_sock(0);
 
-	/* One space of port numbers for all. */
+	/* AF_SMC and TCP share the port numbers. */
 	net_listen_on(fd, &addr, 1);
 	FAILS(EADDRINUSE, at(other, &addr));
 }
@@ -140,7 +140,7 @@ CHECK(bind_reuseaddr_two_bound)
 	OK(at(fd, &addr));
 	net_name(fd, &addr);
 	EQ(0, at(other, &addr));
-	/* Two may be bound, but only one may listen. */
+	/* Both sockets may be bound, but only one may listen. */
 	EQ(0, listen(fd, 1));
 	FAILS(EADDRINUSE, listen(other, 1));
 }
@@ -156,12 +156,12 @@ CHECK(bind_reuseaddr_not_beside_listener)
 	FAILS(EADDRINUSE, at(other, &addr));
 }
 
-/* Leaves a connection of @addr's port in TIME_WAIT at the server's side. */
+/* Leaves a connection with @addr's port in TIME_WAIT at the server's side. */
 static void leave_time_wait(struct addr *addr)
 {
 	int listener = net_server(0);
 
-	/* The remains of the connection inherit this, and it takes both sides to share a port. */
+	/* The socket in TIME_WAIT inherits this. Both sockets need it to share a port. */
 	OK(net_set(listener, SOL_SOCKET, SO_REUSEADDR, 1));
 	net_listen_on(listener, addr, 1);
 	int client = net_connect(addr), server = net_accept(listener);
@@ -182,7 +182,7 @@ CHECK_CONN(bind_over_time_wait)
 	EQ(0, at(reuse, &addr));
 	EQ(0, listen(reuse, 1));
 	int fd = net_connect(&addr);
-	net_talk(fd, net_accept(reuse));
+	net_exchange(fd, net_accept(reuse));
 }
 
 CHECK_CONN(bind_reuseport_distributes)
@@ -201,7 +201,7 @@ CHECK_CONN(bind_reuseport_distributes)
 
 		OK(poll(p, 2, -1));
 		int which = !(p[0].revents & POLLIN);
-		net_talk(fd, OK(accept(which ? second : first, NULL, NULL)));
+		net_exchange(fd, OK(accept(which ? second : first, NULL, NULL)));
 		got[which]++;
 	}
 	EXPECT(got[0] && got[1], "one listener got %d, the other %d", got[0], got[1]);
@@ -239,7 +239,7 @@ CHECK_CONN(bind_connected)
 	FAILS(EINVAL, at(fd, &other));
 }
 
-/* Can a socket of IPv4 have the port that one of IPv6 alone has just got? */
+/* Whether an IPv4 socket can bind to the port of an IPV6_V6ONLY socket. */
 static bool shares_with_ipv4(void)
 {
 	struct addr addr, four = { .in = { .sin_family = AF_INET }, .len = sizeof(four.in) };
@@ -264,7 +264,7 @@ CHECK(bind_v6only)
 
 	if (net_domain()->af != AF_INET6)
 		harness_skip("needs IPv6 addresses");
-	/* Someone else may have the port of IPv4, but not every one that the kernel picks. */
+	/* Another program may use the IPv4 port, but not all of those that the kernel chooses. */
 	while (i < PORTS && !shares_with_ipv4())
 		i++;
 	EXPECT(i < PORTS, "%d ports of IPv6 alone are not free for IPv4", i);
@@ -346,7 +346,7 @@ CHECK_PAIR(name_is_cut_short)
 	memset(&addr, 0x55, sizeof(addr));
 	addr.len = 3;
 	OK(getsockname(a, &addr.sa, &addr.len));
-	/* The full length is told, three bytes are written. */
+	/* The kernel returns the full length but writes three bytes. */
 	EQ(net_domain()->af == AF_INET ? sizeof(addr.in) : sizeof(addr.in6), addr.len);
 	EQ(0x55, ((unsigned char *)&addr.ss)[3]);
 }
@@ -362,7 +362,7 @@ CHECK_PAIR(name_of_peer_after_shutdown)
 	OK(close(b));
 	net_wait(a, POLLRDHUP);
 	addr.len = sizeof(addr.ss);
-	/* Both directions are closed: in TIME_WAIT there is no peer any more. */
+	/* Both directions are closed. A socket in TIME_WAIT has no peer. */
 	FAILS(ENOTCONN, getpeername(a, &addr.sa, &addr.len));
 }
 

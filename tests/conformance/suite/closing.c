@@ -81,7 +81,7 @@ CHECK(close_while_connecting)
 
 	FAILS(EINPROGRESS, connect(fd, &addr.sa, addr.len));
 	EQ(0, close(fd));
-	/* Nobody comes after the one that fills the queue. */
+	/* No connection follows the one that fills the queue. */
 	net_unstick(stuck);
 	EQ(0, net_poll(stuck, POLLIN, harness_ms(50)));
 }
@@ -91,7 +91,7 @@ CHECK_CONN(close_while_connect_runs_nonblocking)
 	struct addr addr;
 	int listener = net_listen(&addr, 16);
 
-	/* At whatever point of connecting this comes, nothing must be left behind. */
+	/* close() may come at any stage of connecting, and must leave nothing behind. */
 	for (int i = 0; i < 16; i++) {
 		int fd = net_client(SOCK_NONBLOCK);
 
@@ -107,7 +107,10 @@ CHECK(close_descriptor_in_blocked_connect)
 	int fd = net_sock(0), stuck = net_stuck(&addr);
 	struct task task;
 
-	/* The call holds the file: it goes on, and the socket ends with it. */
+	/*
+	 * The call holds a reference to the file, so it continues, and the socket is closed when it
+	 * returns.
+	 */
 	task_start(&task, task_do_connect, (struct call){ .fd = fd, .addr = &addr });
 	task_wait_blocked(&task, SYS_connect);
 	EQ(0, close(fd));
@@ -126,7 +129,7 @@ CHECK_CONN(close_descriptor_in_blocked_accept)
 	task_wait_blocked(&task, SYS_accept);
 	EQ(0, close(listener));
 	int fd = net_connect(&addr);
-	net_talk(fd, OK(task_join(&task)));
+	net_exchange(fd, OK(task_join(&task)));
 }
 
 CHECK_PAIR(close_is_eof_for_peer)
@@ -175,7 +178,7 @@ CHECK_PAIR(close_by_peer_with_unread_data_resets)
 	net_wait(b, POLLIN);
 	OK(close(b));
 	FAILS(ECONNRESET, recv(a, &byte, 1, 0));
-	/* Told once, and then the connection is simply over. */
+	/* The error is reported once. Afterwards the connection is at its end. */
 	EQ(0, recv(a, &byte, 1, 0));
 	FAILS(EPIPE, send(a, &byte, 1, 0));
 }
@@ -204,7 +207,7 @@ CHECK_PAIR(close_linger_0_drops_what_is_queued)
 	set_linger(a, 0);
 	OK(close(a));
 	net_wait(b, POLLERR);
-	/* The error comes before what has been received. */
+	/* The error is reported before the received data. */
 	FAILS(ECONNRESET, send(b, buf, 1, 0));
 }
 
@@ -215,7 +218,9 @@ CHECK_PAIR(close_linger_waits_for_peer)
 	net_pair(&a, &b);
 	set_linger(a, 5);
 	net_send(a, 0, 10000);
-	/* All is acknowledged though the peer has not read it: no reason to linger. */
+	/*
+	 * All data is acknowledged although the peer has not read it, so close() does not linger.
+	 */
 	long begin = harness_now();
 	OK(close(a));
 	EXPECT(harness_now() - begin < 4000, "close() took %ld ms", harness_now() - begin);
@@ -248,7 +253,7 @@ CHECK_PAIR(close_linger_blocks_until_sent)
 	while (queued)
 		queued -= OK(recv(b, buf, sizeof(buf), 0));
 	net_recv_eof(b);
-	/* Its end of stream is acknowledged by now. */
+	/* By now, its FIN has been acknowledged. */
 	EQ(0, task_join(&task));
 }
 
@@ -276,7 +281,7 @@ CHECK_PAIR(close_sends_all_that_is_queued)
 
 	net_pair(&a, &b);
 	OK(net_set(a, SOL_SOCKET, SO_SNDBUF, SIZE * 2));
-	/* Whatever fits into the buffers, without blocking; then close. */
+	/* Fill the buffers without blocking, then close. */
 	size_t queued = 0;
 	static char buf[SIZE];
 	memset(buf, 'y', sizeof(buf));
@@ -314,7 +319,10 @@ CHECK_PAIR(close_by_peer_then_send)
 	FAILS(EPIPE, send(a, "x", 1, 0));
 }
 
-/* Sends far more than any buffer holds to a peer that has closed. Return: bytes that were taken. */
+/*
+ * Sends far more than any buffer holds to a peer that has closed. Return: bytes that send()
+ * accepted.
+ */
 static long net_send_too_much(int fd)
 {
 	enum { SIZE = 1 << 20, TIMES = 64 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* connect(), blocking and not, once and again. */
+/* connect(), blocking and non-blocking, once and repeated. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@ CHECK_CONN(connect_blocking)
 	int listener = net_listen(&addr, 1), fd = net_client(0);
 
 	EQ(0, to(fd, &addr));
-	net_talk(fd, net_accept(listener));
+	net_exchange(fd, net_accept(listener));
 }
 
 CHECK_CONN(connect_again_is_eisconn)
@@ -35,7 +35,7 @@ CHECK_CONN(connect_again_is_eisconn)
 	int listener = net_listen(&addr, 1), fd = net_connect(&addr);
 
 	FAILS(EISCONN, to(fd, &addr));
-	net_talk(fd, net_accept(listener));
+	net_exchange(fd, net_accept(listener));
 }
 
 CHECK_CONN(connect_nonblocking)
@@ -47,7 +47,7 @@ CHECK_CONN(connect_nonblocking)
 	net_wait(fd, POLLOUT);
 	EQ(0, net_error(fd));
 	net_nonblock(fd, false);
-	net_talk(fd, net_accept(listener));
+	net_exchange(fd, net_accept(listener));
 }
 
 CHECK_CONN(connect_nonblocking_then_0_then_eisconn)
@@ -70,9 +70,9 @@ CHECK_CONN(connect_nonblocking_then_blocking)
 
 	FAILS(EINPROGRESS, to(fd, &addr));
 	net_nonblock(fd, false);
-	/* Waits for the attempt that is under way. */
+	/* This waits for the attempt in progress. */
 	EQ(0, to(fd, &addr));
-	net_talk(fd, net_accept(listener));
+	net_exchange(fd, net_accept(listener));
 }
 
 CHECK(connect_ealready)
@@ -97,7 +97,7 @@ CHECK(connect_nonblocking_waits_for_room)
 	net_wait(fd, POLLOUT);
 	EQ(0, to(fd, &addr));
 	net_nonblock(fd, false);
-	net_talk(fd, net_accept(stuck));
+	net_exchange(fd, net_accept(stuck));
 }
 
 CHECK(connect_blocking_waits_for_room)
@@ -110,7 +110,7 @@ CHECK(connect_blocking_waits_for_room)
 	task_wait_blocked(&task, SYS_connect);
 	net_unstick(stuck);
 	EQ(0, task_join(&task));
-	net_talk(fd, net_accept(stuck));
+	net_exchange(fd, net_accept(stuck));
 }
 
 CHECK(connect_two_threads_both_succeed)
@@ -126,7 +126,7 @@ CHECK(connect_two_threads_both_succeed)
 	net_unstick(stuck);
 	EQ(0, task_join(&first));
 	EQ(0, task_join(&second));
-	net_talk(fd, net_accept(stuck));
+	net_exchange(fd, net_accept(stuck));
 }
 
 CHECK(connect_nonblocking_while_other_thread_connects)
@@ -151,7 +151,7 @@ CHECK(connect_refused)
 
 	net_dead(&addr);
 	FAILS(ECONNREFUSED, to(fd, &addr));
-	/* The error is told once. */
+	/* The error is reported once. */
 	EQ(0, net_error(fd));
 }
 
@@ -178,7 +178,7 @@ CHECK(connect_nonblocking_refused)
 	EQ(0, net_error(fd));
 }
 
-CHECK(connect_nonblocking_refused_told_by_connect)
+CHECK(connect_nonblocking_refused_reported_by_connect)
 {
 	struct addr addr;
 	int fd = net_sock(SOCK_NONBLOCK);
@@ -190,7 +190,7 @@ CHECK(connect_nonblocking_refused_told_by_connect)
 	FAILS(EINPROGRESS, to(fd, &addr));
 }
 
-CHECK(connect_nonblocking_refused_told_by_send)
+CHECK(connect_nonblocking_refused_reported_by_send)
 {
 	struct addr addr;
 	int fd = net_sock(SOCK_NONBLOCK);
@@ -202,7 +202,7 @@ CHECK(connect_nonblocking_refused_told_by_send)
 	FAILS(EPIPE, send(fd, "x", 1, 0));
 }
 
-CHECK(connect_nonblocking_refused_told_by_recv)
+CHECK(connect_nonblocking_refused_reported_by_recv)
 {
 	struct addr addr;
 	int fd = net_sock(SOCK_NONBLOCK);
@@ -223,7 +223,7 @@ CHECK_CONN(connect_after_refused)
 	net_dead(&dead);
 	FAILS(ECONNREFUSED, to(fd, &dead));
 	EQ(0, to(fd, &addr));
-	net_talk(fd, net_accept(listener));
+	net_exchange(fd, net_accept(listener));
 }
 
 CHECK_CONN(connect_unspec_disconnects)
@@ -247,7 +247,7 @@ CHECK_CONN(connect_unspec_then_reuse)
 	net_accept(listener);
 	EQ(0, connect(fd, &unspec, sizeof(unspec)));
 	EQ(0, to(fd, &other));
-	net_talk(fd, net_accept(second));
+	net_exchange(fd, net_accept(second));
 }
 
 CHECK(connect_unspec_on_fresh)
@@ -268,10 +268,13 @@ CHECK_CONN(connect_unspec_ends_attempt)
 	EQ(0, connect(fd, &unspec, sizeof(unspec)));
 	net_nonblock(fd, false);
 	EQ(0, to(fd, &addr));
-	net_talk(fd, net_accept(listener));
+	net_exchange(fd, net_accept(listener));
 }
 
-/* The server's end of a connection, disconnected: from here on a socket like any other. */
+/*
+ * Accepts a connection and disconnects the server's end, which is an unconnected socket from then
+ * on.
+ */
 static int net_accept_and_disconnect(int listener, const struct addr *addr)
 {
 	net_connect(addr);
@@ -288,7 +291,7 @@ CHECK_CONN(connect_accepted_turned_client)
 	int fd = net_accept_and_disconnect(listener, &addr);
 
 	EQ(0, to(fd, &other));
-	net_talk(fd, net_accept(second));
+	net_exchange(fd, net_accept(second));
 }
 
 CHECK_CONN(connect_accepted_turned_client_nonblocking)
@@ -303,8 +306,8 @@ CHECK_CONN(connect_accepted_turned_client_nonblocking)
 	net_wait(fd, POLLOUT);
 	EQ(0, net_error(fd));
 	net_nonblock(fd, false);
-	net_talk(fd, net_accept(second));
-	/* And once more. */
+	net_exchange(fd, net_accept(second));
+	/* Repeat this. */
 	EQ(0, connect(fd, &unspec, sizeof(unspec)));
 	net_nonblock(fd, true);
 	FAILS(EINPROGRESS, to(fd, &other));
@@ -322,11 +325,11 @@ CHECK_CONN(connect_accepted_turned_listener)
 	OK(listen(fd, 1));
 	net_name(fd, &own);
 	int client = net_connect(&own);
-	net_talk(client, net_accept(fd));
+	net_exchange(client, net_accept(fd));
 }
 
-/* A client that has connected without blocking, and has not asked for the outcome. */
-static int net_connect_unasked(int listener, const struct addr *addr, int *peer)
+/* Makes a client that has connected without blocking, and has not read the result. */
+static int net_connect_unread(int listener, const struct addr *addr, int *peer)
 {
 	int fd = net_client(SOCK_NONBLOCK);
 
@@ -336,14 +339,14 @@ static int net_connect_unasked(int listener, const struct addr *addr, int *peer)
 	return fd;
 }
 
-/* The socket, whose connection is over, connects once more. */
-static void net_connect_anew(int fd, int listener, const struct addr *addr)
+/* Connects a socket whose connection has ended. */
+static void net_reconnect(int fd, int listener, const struct addr *addr)
 {
 	FAILS(EINPROGRESS, to(fd, addr));
 	net_wait(fd, POLLOUT);
 	EQ(0, net_error(fd));
 	net_nonblock(fd, false);
-	net_talk(fd, net_accept(listener));
+	net_exchange(fd, net_accept(listener));
 }
 
 CHECK_CONN(connect_again_after_reset)
@@ -351,20 +354,20 @@ CHECK_CONN(connect_again_after_reset)
 	struct linger linger = { .l_onoff = 1 };
 	struct addr addr;
 	int peer, listener = net_listen(&addr, 1);
-	int fd = net_connect_unasked(listener, &addr, &peer);
+	int fd = net_connect_unread(listener, &addr, &peer);
 
 	OK(setsockopt(peer, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)));
 	OK(close(peer));
 	net_wait(fd, POLLERR);
 	FAILS(ECONNRESET, to(fd, &addr));
-	net_connect_anew(fd, listener, &addr);
+	net_reconnect(fd, listener, &addr);
 }
 
 CHECK_CONN(connect_again_after_lost_data)
 {
 	struct addr addr;
 	int peer, listener = net_listen(&addr, 1);
-	int fd = net_connect_unasked(listener, &addr, &peer);
+	int fd = net_connect_unread(listener, &addr, &peer);
 
 	OK(close(peer));
 	net_wait(fd, POLLIN);
@@ -372,7 +375,7 @@ CHECK_CONN(connect_again_after_lost_data)
 	net_wait(fd, POLLERR | POLLHUP);
 	FAILS(EPIPE, send(fd, "x", 1, MSG_NOSIGNAL));
 	FAILS(ECONNABORTED, to(fd, &addr));
-	net_connect_anew(fd, listener, &addr);
+	net_reconnect(fd, listener, &addr);
 }
 
 CHECK_CONN(connect_unspec_on_listener)
@@ -392,7 +395,7 @@ CHECK_CONN(connect_listener_turned_client)
 
 	EQ(0, connect(first, &unspec, sizeof(unspec)));
 	EQ(0, to(first, &other));
-	net_talk(first, net_accept(second));
+	net_exchange(first, net_accept(second));
 }
 
 CHECK(connect_on_listener)
@@ -425,7 +428,7 @@ CHECK(connect_bad_family)
 	net_dead(&addr);
 	addr.sa.sa_family = AF_UNIX;
 	FAILS(EAFNOSUPPORT, to(fd, &addr));
-	/* The socket's own family is not that of its addresses. */
+	/* AF_SMC is the family of the socket, but not of its addresses. */
 	addr.sa.sa_family = AF_SMC;
 	FAILS(EAFNOSUPPORT, to(fd, &addr));
 }
@@ -467,7 +470,7 @@ CHECK(connect_to_itself)
 	struct addr addr;
 	int fd = net_sock(0);
 
-	/* TCP's simultaneous open, with one socket as both ends. */
+	/* A simultaneous open of TCP in which one socket is both ends. */
 	net_loopback(&addr, 0);
 	OK(bind(fd, &addr.sa, addr.len));
 	net_name(fd, &addr);
@@ -499,7 +502,7 @@ CHECK_CONN(connect_to_wildcard)
 
 	net_any(&addr, port);
 	EQ(0, to(fd, &addr));
-	net_talk(fd, net_accept(listener));
+	net_exchange(fd, net_accept(listener));
 }
 
 CHECK(connect_sndtimeo)
@@ -512,7 +515,7 @@ CHECK(connect_sndtimeo)
 	long begin = harness_now();
 	FAILS(EINPROGRESS, to(fd, &addr));
 	EXPECT(harness_now() - begin >= 50, "it took %ld ms", harness_now() - begin);
-	/* The attempt goes on. */
+	/* The attempt continues. */
 	net_unstick(stuck);
 	net_wait(fd, POLLOUT);
 	EQ(0, net_error(fd));
@@ -549,7 +552,7 @@ CHECK_CONN(connect_many_in_turn)
 	for (int i = 0; i < 50; i++) {
 		int fd = net_connect(&addr), peer = net_accept(listener);
 
-		net_talk(fd, peer);
+		net_exchange(fd, peer);
 		OK(close(i & 1 ? fd : peer));
 		net_recv_eof(i & 1 ? peer : fd);
 		OK(close(i & 1 ? peer : fd));
@@ -573,5 +576,5 @@ CHECK_CONN(connect_v4_mapped)
 	int peer = OK(accept(listener, &seen.sa, &seen.len));
 	EQ(AF_INET6, seen.sa.sa_family);
 	EXPECT(IN6_IS_ADDR_V4MAPPED(&seen.in6.sin6_addr), "the client's address is no mapped one");
-	net_talk(fd, peer);
+	net_exchange(fd, peer);
 }

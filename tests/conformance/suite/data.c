@@ -42,7 +42,7 @@ CHECK(sendto_with_address_on_fresh)
 	int fd = net_sock(0);
 
 	net_dead(&addr);
-	/* TCP does not connect by sendto(): the address is of no interest to it. */
+	/* TCP does not connect in sendto(), and ignores the address. */
 	FAILS(EPIPE, sendto(fd, "x", 1, 0, &addr.sa, addr.len));
 }
 
@@ -92,7 +92,7 @@ CHECK_PAIR(recv_nothing)
 	net_pair(&a, &b);
 	net_send(b, 0, 1);
 	net_wait(a, POLLIN);
-	/* No room, no bytes, and nothing lost. */
+	/* A read of zero bytes returns 0 and loses no data. */
 	EQ(0, recv(a, &byte, 0, 0));
 	EQ('x', byte);
 	net_recv(a, 0, 1);
@@ -106,7 +106,7 @@ CHECK_PAIR(send_nothing)
 	EQ(0, send(a, "", 0, 0));
 	EQ(0, write(a, "", 0));
 	EQ(0, net_poll(b, POLLIN, harness_ms(20)));
-	net_talk(a, b);
+	net_exchange(a, b);
 }
 
 CHECK_PAIR(recv_blocks)
@@ -167,7 +167,7 @@ CHECK_PAIR(send_sndtimeo)
 
 	net_pair(&a, &b);
 	OK(setsockopt(a, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)));
-	/* What fits is sent, for as long as buffers grow; then waiting is in vain. */
+	/* send() sends all data that fit into the growing buffers, and then times out. */
 	long sent = OK(send(a, big, sizeof(big), 0));
 	EXPECT(sent < (long)sizeof(big), "all of it fitted");
 	while (send(a, big, sizeof(big), 0) > 0)
@@ -216,7 +216,10 @@ static long send_in_two(struct call *call)
 	return 0;
 }
 
-/* The peeker waits for more than the first call has brought, and makes no room for the second. */
+/*
+ * The peeking thread waits for more data than the first call sends, and frees no space for the
+ * second.
+ */
 CHECK_PAIR(peek_all_of_two_sends)
 {
 	static char buf[62000];
@@ -237,7 +240,7 @@ CHECK_PAIR(peek_off_of_what_comes)
 	char buf[4] = "";
 
 	net_pair(&a, &b);
-	/* Older kernels do not know this for TCP: opt_peek_off. */
+	/* Older kernels do not support this for TCP, see opt_peek_off. */
 	if (net_set(a, SOL_SOCKET, SO_PEEK_OFF, 5))
 		return;
 	EQ(3, send(b, "012", 3, 0));
@@ -262,9 +265,10 @@ CHECK_PAIR(peek_eof)
 }
 
 /*
- * The first part is more than half of what an SMC buffer has by default, which wakes a reader of one, and the rest is
- * less. TCP uses the mark alone, not the number of bytes that a reader has taken, and wakes it early when the window is less than a
- * segment: these are small, and leave room.
+ * The first part is more than half of the default SMC buffer, which wakes a reader with
+ * SO_RCVLOWAT, and the rest is less. TCP uses only the low-water mark, not the number of bytes that
+ * a reader has already received, and wakes the reader early if the window is less than a segment.
+ * The segments here are small, so there is room.
  */
 CHECK_PAIR(rcvlowat_blocks_for_all)
 {
@@ -281,13 +285,16 @@ CHECK_PAIR(rcvlowat_blocks_for_all)
 	for (int sent = 0; sent < FIRST; sent += SEGMENT)
 		net_send(b, sent, SEGMENT);
 	task_stays_blocked(&task, 20);
-	/* It may be taking what there is. */
+	/* The thread may still be receiving the first part. */
 	task_wait_blocked(&task, SYS_recvfrom);
 	net_send(b, FIRST, SIZE - FIRST);
 	EQ(SIZE, task_join(&task));
 }
 
-/* Who polls for half a buffer and reads less than that each time must not wait for who fills it. */
+/*
+ * A reader that polls for half a buffer and reads less each time must not wait for a writer that
+ * waits for space.
+ */
 CHECK_PAIR(rcvlowat_poll_stream)
 {
 	enum { SIZE = 1 << 22, LOWAT = 131072 };
@@ -300,7 +307,7 @@ CHECK_PAIR(rcvlowat_poll_stream)
 	OK(net_set(a, SOL_SOCKET, SO_RCVLOWAT, LOWAT));
 	task_start(&task, task_do_send, (struct call){ .fd = b, .buf = sent, .len = SIZE });
 	while (all < SIZE) {
-		/* The end of the stream is less than that. */
+		/* The rest of the stream is less than the mark. */
 		if (SIZE - all < lowat)
 			OK(net_set(a, SOL_SOCKET, SO_RCVLOWAT, lowat = 1));
 		EQ(POLLIN, net_poll(a, POLLIN, harness_ms(5000)));
@@ -312,8 +319,9 @@ CHECK_PAIR(rcvlowat_poll_stream)
 }
 
 /*
- * Who polls for more than is there and has read the rest must not keep the writer waiting, who polls for room, whether it
- * has set the mark before or after it has read: in neither case does more come without room.
+ * A reader polls for more than is queued, and has read the rest. It must not block the writer,
+ * which polls for space, whether the reader sets the mark before or after reading: in both cases,
+ * no more data come without space.
  */
 CHECK_PAIR(rcvlowat_poll_room)
 {
@@ -348,7 +356,7 @@ CHECK_PAIR(waitall)
 		   (struct call){ .fd = a, .buf = buf, .len = 100, .flags = MSG_WAITALL });
 	task_wait_blocked(&task, SYS_recvfrom);
 	net_send(b, 0, 60);
-	/* Only the last of the bytes wakes it for good. */
+	/* Only the last byte wakes the thread permanently. */
 	task_stays_blocked(&task, 20);
 	task_wait_blocked(&task, SYS_recvfrom);
 	net_send(b, 60, 40);
@@ -401,7 +409,7 @@ CHECK_PAIR(trunc_discards)
 	net_pair(&a, &b);
 	net_send(b, 0, 100);
 	net_wait_rcvq(a, 100);
-	/* On a stream this flag throws bytes away, and needs no memory to do so. */
+	/* On a stream, this flag discards bytes, and needs no buffer. */
 	EQ(40, recv(a, NULL, 40, MSG_TRUNC));
 	net_recv(a, 40, 60);
 }
@@ -498,9 +506,9 @@ CHECK_PAIR(bad_pointers)
 	net_send(b, 0, 1);
 	net_wait(a, POLLIN);
 	FAILS(EFAULT, recv(a, (void *)8, 1, 0));
-	/* Nothing is lost by that. */
+	/* No data is lost. */
 	EQ(1, recv(a, &byte, 1, 0));
-	net_talk(a, b);
+	net_exchange(a, b);
 }
 
 CHECK_PAIR(bad_pointer_midway)
@@ -545,7 +553,7 @@ CHECK_PAIR(siocinq_at_end)
 	OK(shutdown(b, SHUT_WR));
 	net_wait(a, POLLRDHUP);
 	OK(ioctl(a, FIONREAD, &bytes));
-	/* The end of the stream is no byte. */
+	/* The end of the stream does not count as a byte. */
 	EQ(5, bytes);
 }
 

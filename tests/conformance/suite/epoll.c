@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* epoll: level, edge, one shot, exclusive; registered before and after everything. */
+/* epoll: level, edge, one shot, exclusive, registered before and after each event. */
 #define _GNU_SOURCE
 #include <sys/epoll.h>
 #include <sys/syscall.h>
@@ -23,7 +23,7 @@ static void add(int ep, int fd, uint32_t events)
 	OK(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &event));
 }
 
-/* The events of one report of the only descriptor within @ms, 0 for none. */
+/* Waits up to @ms for one report of the only descriptor. Return: its events, 0 for none. */
 static int next(int ep, int ms)
 {
 	struct epoll_event event;
@@ -36,7 +36,10 @@ static int quiet(int ep)
 	return next(ep, harness_ms(20));
 }
 
-/* Takes edges until one has all of @events; what is told in steps may come in more than one. */
+/*
+ * Waits for edges until one has all of @events. There may be several if the events occur one after
+ * the other.
+ */
 static void edge(int ep, int events)
 {
 	int got = 0;
@@ -79,7 +82,7 @@ CHECK_CONN(epoll_edge_added_before_connect)
 	FAILS(EINPROGRESS, connect(fd, &addr.sa, addr.len));
 	EQ(EPOLLOUT, next(ep, -1));
 	EQ(0, net_error(fd));
-	/* Once for being connected, and not again. */
+	/* There is one edge for the connection, and no other. */
 	EQ(0, quiet(ep));
 	int peer = net_accept(listener);
 	net_send(peer, 0, 10);
@@ -155,7 +158,7 @@ CHECK_CONN(epoll_added_before_listen)
 	EQ(0, quiet(ep));
 	int fd = net_connect(&addr);
 	EQ(EPOLLIN, next(ep, -1));
-	net_talk(fd, net_accept(listener));
+	net_exchange(fd, net_accept(listener));
 	EQ(0, quiet(ep));
 }
 
@@ -166,7 +169,7 @@ CHECK_CONN(epoll_edge_listener)
 
 	add(ep, listener, EPOLLIN | EPOLLET);
 	net_listen_on(listener, &addr, 4);
-	/* What was said of the unconnected socket is of no interest. */
+	/* Ignore the events of the unconnected socket. */
 	next(ep, 0);
 	net_connect(&addr);
 	EQ(EPOLLIN, next(ep, -1));
@@ -207,7 +210,7 @@ CHECK_PAIR(epoll_edge)
 	net_send(b, 0, 10);
 	EQ(EPOLLIN, next(ep, -1));
 	EQ(0, quiet(ep));
-	/* More data is another event, though the first is unread. */
+	/* More data is another event, although the first data is unread. */
 	net_send(b, 10, 10);
 	EQ(EPOLLIN, next(ep, -1));
 	net_recv(a, 0, 20);
@@ -280,7 +283,7 @@ CHECK_CONN(epoll_follows_dup)
 
 	add(ep, fd, EPOLLIN | EPOLLET);
 	int copy = OK(dup(fd));
-	/* The registration belongs to the open file, which the copy keeps. */
+	/* The registration belongs to the open file description, which the duplicate keeps open. */
 	OK(close(fd));
 	FAILS(EINPROGRESS, connect(copy, &addr.sa, addr.len));
 	net_send(net_accept(listener), 0, 10);
@@ -326,7 +329,7 @@ CHECK_CONN(epoll_waits_before_connect)
 	int listener = net_listen(&addr, 1), fd = net_client(SOCK_NONBLOCK), ep = make();
 	struct task task;
 
-	/* An unconnected socket's edge is taken; then somebody waits, then it connects. */
+	/* Take the edge of the unconnected socket, start to wait, then connect it. */
 	add(ep, fd, EPOLLIN | EPOLLET);
 	next(ep, 0);
 	task_start(&task, wait_once, (struct call){ .fd = ep });
@@ -351,7 +354,10 @@ CHECK_CONN(epoll_exclusive_listener)
 		task_start(&tasks[i], wait_once, (struct call){ .fd = eps[i] });
 		task_wait_blocked(&tasks[i], SYS_epoll_wait);
 	}
-	/* One wakes at least; all have woken when there is a connection for each. */
+	/*
+	 * Each connection wakes at least one thread. With one connection for each thread, all have
+	 * woken.
+	 */
 	for (int i = 0; i < WAITERS; i++)
 		net_connect(&addr);
 	for (int i = 0; i < WAITERS; i++)

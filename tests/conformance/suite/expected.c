@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Differences from TCP that are meant. One that is listed and passes is reported as a failure. */
+/* Intended differences from TCP. A check that is listed and passes is reported as a failure. */
 #include "harness.h"
 
 #include <string.h>

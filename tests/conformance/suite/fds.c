@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Sockets as file descriptors: copied, inherited, passed on, and their flags. */
+/*
+ * Sockets as file descriptors: duplicated, inherited, passed to other processes, and their flags.
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -77,7 +79,7 @@ CHECK_PAIR(fd_dup)
 	net_pair(&a, &b);
 	int copy = OK(dup(a));
 	OK(close(a));
-	net_talk(copy, b);
+	net_exchange(copy, b);
 	OK(close(copy));
 	net_recv_eof(b);
 }
@@ -89,9 +91,9 @@ CHECK_CONN(fd_dup_before_connect)
 
 	OK(connect(fd, &addr.sa, addr.len));
 	int peer = net_accept(listener);
-	net_talk(copy, peer);
+	net_exchange(copy, peer);
 	OK(close(fd));
-	net_talk(copy, peer);
+	net_exchange(copy, peer);
 }
 
 CHECK(fd_dup_shares_nonblock)
@@ -117,17 +119,17 @@ CHECK_CONN(fd_dup2_over_socket)
 	int listener = net_listen(&addr, 2), one = net_connect(&addr), two = net_connect(&addr);
 	int first = net_accept(listener), second = net_accept(listener);
 
-	/* Handshakes that are longer than TCP's may end in another order. */
+	/* Handshakes that take longer than TCP's may end in another order. */
 	if (!is_peer(one, first)) {
 		int swap = first;
 
 		first = second;
 		second = swap;
 	}
-	/* The last descriptor of a connection is replaced: it is closed. */
+	/* Replacing the last descriptor of a connection closes the connection. */
 	OK(dup2(two, one));
 	net_recv_eof(first);
-	net_talk(one, second);
+	net_exchange(one, second);
 }
 
 static void talk_in_child(struct call *call)
@@ -160,7 +162,7 @@ CHECK_CONN(fd_connected_by_child)
 	int listener = net_listen(&addr, 1), fd = net_client(0);
 
 	task_reap(task_fork(connect_in_child, &(struct call){ .fd = fd, .addr = &addr }));
-	net_talk(fd, net_accept(listener));
+	net_exchange(fd, net_accept(listener));
 }
 
 static void listen_in_child(struct call *call)
@@ -178,7 +180,7 @@ CHECK_CONN(fd_listened_by_child)
 	net_name(listener, &addr);
 	task_reap(task_fork(listen_in_child, &(struct call){ .fd = listener }));
 	int fd = net_connect(&addr);
-	net_talk(fd, net_accept(listener));
+	net_exchange(fd, net_accept(listener));
 }
 
 static void pass(int over, int fd)
@@ -224,7 +226,7 @@ CHECK_PAIR(fd_passed_when_connected)
 	OK(socketpair(AF_UNIX, SOCK_STREAM, 0, over));
 	pass(over[0], a);
 	OK(close(a));
-	net_talk(take(over[1]), b);
+	net_exchange(take(over[1]), b);
 }
 
 CHECK_CONN(fd_passed_before_connect)
@@ -236,7 +238,7 @@ CHECK_CONN(fd_passed_before_connect)
 	pass(over[0], fd);
 	OK(connect(fd, &addr.sa, addr.len));
 	OK(close(fd));
-	net_talk(take(over[1]), net_accept(listener));
+	net_exchange(take(over[1]), net_accept(listener));
 }
 
 CHECK_CONN(fd_passed_while_connecting)
@@ -251,7 +253,7 @@ CHECK_CONN(fd_passed_while_connecting)
 	fd = take(over[1]);
 	net_wait(fd, POLLOUT);
 	net_nonblock(fd, false);
-	net_talk(fd, net_accept(listener));
+	net_exchange(fd, net_accept(listener));
 }
 
 CHECK_CONN(fd_in_flight_is_closed_with_carrier)
@@ -277,7 +279,7 @@ CHECK_CONN(fd_listener_passed)
 	pass(over[0], listener);
 	OK(close(listener));
 	int fd = net_connect(&addr);
-	net_talk(fd, net_accept(take(over[1])));
+	net_exchange(fd, net_accept(take(over[1])));
 }
 
 CHECK(fd_socketpair)
@@ -316,5 +318,5 @@ CHECK_CONN(fd_out_of_descriptors_at_accept)
 	FAILS(EMFILE, accept(listener, NULL, NULL));
 	OK(close(last));
 	/* The connection has stayed in the queue. */
-	net_talk(fd, net_accept(listener));
+	net_exchange(fd, net_accept(listener));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The marks and verdicts of a check, on its own side of the fork. */
+/* The marks and verdicts of a check, in the process of the check. */
 #define _GNU_SOURCE
 #include "harness.h"
 
@@ -24,7 +24,7 @@ void harness_attach(struct mark *shared, int fd, int percent)
 
 void harness_mark(const char *file, int line, const char *what)
 {
-	/* Racy between threads on purpose: any of the last places is of use in a report. */
+	/* Threads may race here: any of their last positions is useful in a report. */
 	mark->file = file;
 	mark->what = what;
 	mark->line = line;
@@ -39,7 +39,7 @@ static void end(int status, const char *format, va_list ap)
 		len = sizeof(text) - 1;
 	for (char *nl = text; (nl = strchr(nl, '\n'));)
 		*nl = ' ';
-	/* A report that cannot be written leaves the exit status, which says enough. */
+	/* If the report cannot be written, the exit status still shows the failure. */
 	if (write(report, text, len) < 0)
 		status = STATUS_FAIL;
 	_exit(status);

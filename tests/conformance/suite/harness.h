@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a check is, and what it says with. A check is a function that asserts what TCP does. Each
- * runs in a process of its own, so that a crash or a hang is a failure of that check only; it
- * therefore need not clean up.
+ * Checks, and their assertions. A check is a function that asserts the behaviour of TCP. Each runs
+ * in a separate process, so that a crash or a hang is a failure of that check only. Therefore
+ * checks need not clean up.
  */
 #ifndef HARNESS_H
 #define HARNESS_H
@@ -12,12 +12,12 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Which runs a check belongs to: a run has a domain under test, a peer and a role. */
+/* The kind of a check determines its runs. A run has a domain under test, a peer and a role. */
 enum kind {
 	KIND_SINGLE,	/* one socket: nothing depends on the peer */
-	KIND_CONN,	/* a client and a server that the check tells apart */
+	KIND_CONN,	/* a client and a server, which the check distinguishes */
 	KIND_PAIR,	/* net_pair(): a connection seen from the end that is under test */
-	KIND_SMC,	/* nothing TCP could be asked: AF_SMC itself */
+	KIND_SMC,	/* behaviour of AF_SMC itself, which TCP does not have */
 };
 
 struct check {
@@ -26,7 +26,7 @@ struct check {
 	enum kind kind;
 };
 
-/* The linker gathers pointers, whose alignment is certain, rather than structures. */
+/* The section contains pointers rather than structures, because their alignment is certain. */
 #define DEFINE_CHECK(id, which)                                                                    \
 	static void run_##id(void);                                                                \
 	static const struct check check_##id = { #id, run_##id, which };                           \
@@ -40,7 +40,7 @@ struct check {
 #define CHECK_SMC(id)	DEFINE_CHECK(id, KIND_SMC)
 
 /**
- * harness_mark() - remember where the check is, for the report of a hang
+ * harness_mark() - record the position of the check, for the report of a hang
  * @file: source file
  * @line: its line
  * @what: the expression about to be evaluated; must be a literal
@@ -49,7 +49,7 @@ void harness_mark(const char *file, int line, const char *what);
 
 /**
  * harness_fail() - end the check as failed
- * @format: what was expected, and what came
+ * @format: the expected and the actual result
  *
  * May be called in any thread of the check. In a process that the check has forked it ends that
  * process with status 1, and task_reap() passes the failure on.
@@ -57,8 +57,8 @@ void harness_mark(const char *file, int line, const char *what);
 void harness_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 /**
- * harness_skip() - end the check as not possible here
- * @format: why
+ * harness_skip() - end the check as not possible on this system
+ * @format: the reason
  */
 void harness_skip(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
@@ -73,15 +73,15 @@ int harness_ms(int ms);
 /**
  * harness_now() - monotonic clock
  *
- * An emulated guest's timers may end early by this clock, when it makes up for lost ticks: half of a
- * time limit is what a check can ask for.
+ * By this clock, timers of an emulated guest may expire early, when the guest makes up for lost
+ * ticks. Checks must not require more than half of a time limit.
  *
  * Return: milliseconds.
  */
 long harness_now(void);
 
 /**
- * harness_expected() - whether TCP's behaviour is not asked of a domain
+ * harness_expected() - look up an expected difference of a domain from TCP
  * @check: name of the check
  * @domain: name of the domain
  *
@@ -92,7 +92,7 @@ const char *harness_expected(const char *check, const char *domain);
 #define FAIL(format, ...)                                                                          \
 	harness_fail("%s:%d: " format, __FILE_NAME__, __LINE__, ##__VA_ARGS__)
 
-/* The value of a call that must not fail. */
+/* Evaluates to the value of a call that must not fail. */
 #define OK(expr)                                                                                   \
 	({                                                                                         \
 		harness_mark(__FILE_NAME__, __LINE__, #expr);                                      \
@@ -102,7 +102,7 @@ const char *harness_expected(const char *check, const char *domain);
 		r_;                                                                                \
 	})
 
-/* A call that must fail with the given errno. */
+/* Asserts that a call fails with the given errno. */
 #define FAILS(err, expr)                                                                           \
 	do {                                                                                       \
 		harness_mark(__FILE_NAME__, __LINE__, #expr);                                      \
@@ -114,7 +114,9 @@ const char *harness_expected(const char *check, const char *domain);
 			FAIL("%s: expected %s, got %s", #expr, #err, strerrorname_np(errno));      \
 	} while (0)
 
-/* An expression that must have the given value. A failed call shows its errno. */
+/*
+ * Asserts that an expression has the given value. The report includes the errno of a failed call.
+ */
 #define EQ(want, expr)                                                                             \
 	do {                                                                                       \
 		harness_mark(__FILE_NAME__, __LINE__, #expr);                                      \
@@ -126,7 +128,7 @@ const char *harness_expected(const char *check, const char *domain);
 			     r_ == -1 && errno ? strerrorname_np(errno) : "");                     \
 	} while (0)
 
-/* A condition, with words about what it means. */
+/* Asserts a condition. The format explains it. */
 #define EXPECT(cond, format, ...)                                                                  \
 	do {                                                                                       \
 		harness_mark(__FILE_NAME__, __LINE__, #cond);                                      \

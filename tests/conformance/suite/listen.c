@@ -24,7 +24,7 @@ CHECK_CONN(listen_without_bind)
 	uint16_t port = net_port(&addr);
 	net_loopback(&addr, port);
 	int fd = net_connect(&addr);
-	net_talk(fd, net_accept(listener));
+	net_exchange(fd, net_accept(listener));
 }
 
 CHECK(listen_on_connecting)
@@ -43,7 +43,7 @@ CHECK_PAIR(listen_on_connected)
 
 	net_pair(&a, &b);
 	FAILS(EINVAL, listen(a, 1));
-	net_talk(a, b);
+	net_exchange(a, b);
 }
 
 CHECK(listen_after_refused)
@@ -67,9 +67,9 @@ CHECK_CONN(listen_again_enlarges_backlog)
 	FAILS(EINPROGRESS, connect(second, &addr.sa, addr.len));
 	EQ(0, net_poll(second, POLLOUT, harness_ms(50)) & POLLOUT);
 	EQ(0, listen(listener, 5));
-	/* The retransmitted SYN finds room. */
+	/* The queue has room for the retransmitted SYN. */
 	net_wait(second, POLLOUT);
-	net_talk(first, net_accept(listener));
+	net_exchange(first, net_accept(listener));
 }
 
 CHECK_CONN(listen_backlog_overflow)
@@ -77,7 +77,7 @@ CHECK_CONN(listen_backlog_overflow)
 	struct addr addr;
 	int listener = net_listen(&addr, 2), fds[4];
 
-	/* A queue of length N takes N + 1; what comes then stays in SYN-SENT. */
+	/* A queue of length N accepts N + 1 connections. Others stay in SYN-SENT. */
 	for (int i = 0; i < 3; i++)
 		fds[i] = net_connect(&addr);
 	fds[3] = net_client(SOCK_NONBLOCK);
@@ -85,10 +85,10 @@ CHECK_CONN(listen_backlog_overflow)
 	EQ(0, net_poll(fds[3], POLLOUT, harness_ms(100)));
 	EQ(2 /* SYN-SENT */, net_tcp_state(fds[3]));
 	for (int i = 0; i < 3; i++)
-		net_talk(fds[i], net_accept(listener));
+		net_exchange(fds[i], net_accept(listener));
 	net_wait(fds[3], POLLOUT);
 	net_nonblock(fds[3], false);
-	net_talk(fds[3], net_accept(listener));
+	net_exchange(fds[3], net_accept(listener));
 }
 
 CHECK(listen_negative_backlog)
@@ -98,14 +98,14 @@ CHECK(listen_negative_backlog)
 
 	net_loopback(&addr, 0);
 	OK(bind(fd, &addr.sa, addr.len));
-	/* As an unsigned number it is above the limit, and cut to it. */
+	/* As an unsigned number, -1 exceeds the limit, and the kernel reduces it to the limit. */
 	EQ(0, listen(fd, -1));
 }
 
 CHECK_CONN(listen_keeps_order)
 {
 	struct addr addr, seen, name;
-	/* Half of the backlog is for handshakes: each connection may have its own. */
+	/* Half of the backlog is for handshakes, so that all connections fit. */
 	int listener = net_listen(&addr, 16), fds[5];
 
 	for (int i = 0; i < 5; i++)
@@ -137,7 +137,7 @@ CHECK_CONN(accept_eagain)
 	net_nonblock(listener, true);
 	FAILS(EAGAIN, accept(listener, NULL, NULL));
 	int fd = net_connect(&addr);
-	net_talk(fd, net_accept(listener));
+	net_exchange(fd, net_accept(listener));
 	FAILS(EAGAIN, accept(listener, NULL, NULL));
 }
 
@@ -158,7 +158,7 @@ CHECK_PAIR(accept_on_connected)
 
 	net_pair(&a, &b);
 	FAILS(EINVAL, accept(a, NULL, NULL));
-	net_talk(a, b);
+	net_exchange(a, b);
 }
 
 CHECK_CONN(accept_blocks)
@@ -170,7 +170,7 @@ CHECK_CONN(accept_blocks)
 	task_start(&task, task_do_accept, (struct call){ .fd = listener });
 	task_wait_blocked(&task, SYS_accept);
 	int fd = net_connect(&addr);
-	net_talk(fd, OK(task_join(&task)));
+	net_exchange(fd, OK(task_join(&task)));
 }
 
 CHECK_CONN(accept4_flags)
@@ -232,9 +232,9 @@ CHECK_CONN(accept_bad_pointer)
 
 	net_connect(&addr);
 	FAILS(EFAULT, accept(listener, (struct sockaddr *)&ss, (socklen_t *)8));
-	/* That connection is lost, the listener is not. */
+	/* The connection is lost, but the listener still works. */
 	int fd = net_connect(&addr);
-	net_talk(fd, net_accept(listener));
+	net_exchange(fd, net_accept(listener));
 }
 
 CHECK_CONN(accept_rcvtimeo)
@@ -248,7 +248,7 @@ CHECK_CONN(accept_rcvtimeo)
 	FAILS(EAGAIN, accept(listener, NULL, NULL));
 	EXPECT(harness_now() - begin >= 50, "it took %ld ms", harness_now() - begin);
 	int fd = net_connect(&addr);
-	net_talk(fd, net_accept(listener));
+	net_exchange(fd, net_accept(listener));
 }
 
 CHECK_CONN(accept_after_client_closed)
@@ -273,7 +273,7 @@ CHECK_CONN(accept_after_client_reset)
 	net_wait(listener, POLLIN);
 	OK(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)));
 	OK(close(fd));
-	/* Linux hands over what has been reset in the queue. */
+	/* Linux accepts connections that were reset in the queue. */
 	int peer = net_accept(listener);
 	FAILS(ECONNRESET, recv(peer, &byte, 1, 0));
 }
@@ -286,7 +286,7 @@ CHECK_CONN(accept_data_sent_before)
 	net_send(fd, 0, 5000);
 	int peer = net_accept(listener);
 	net_recv(peer, 0, 5000);
-	net_talk(fd, peer);
+	net_exchange(fd, peer);
 }
 
 CHECK_CONN(accept_closes_listener_first)
@@ -296,7 +296,7 @@ CHECK_CONN(accept_closes_listener_first)
 	int peer = net_accept(listener);
 
 	OK(close(listener));
-	net_talk(fd, peer);
+	net_exchange(fd, peer);
 }
 
 #define THREADS 4
@@ -304,7 +304,7 @@ CHECK_CONN(accept_closes_listener_first)
 
 static _Atomic int accepted;
 
-/* Accepts until the listener is shut down, and tells each client that it was served. */
+/* Accepts connections until the listener is shut down, and sends a byte to each client. */
 static long serve(struct call *call)
 {
 	int fd;
@@ -391,7 +391,7 @@ CHECK_CONN(accept_one_of_many_waiters)
 	}
 }
 
-/* Who takes one goes away, so that each connection has to wake somebody, whatever comes before it. */
+/* A thread that has accepted a connection ends, so each connection must wake another thread. */
 CHECK_CONN(accept_many_at_once_by_as_many)
 {
 	enum { COUNT = 16 };
@@ -438,7 +438,7 @@ CHECK_CONN(accept_200_at_once)
 	for (int i = 0; i < COUNT; i++) {
 		char bytes[101];
 
-		/* All that a client has sent, up to the end of its stream. */
+		/* Receive all data of the client, up to the end of its stream. */
 		EQ(100, recv(peers[i], bytes, sizeof(bytes), MSG_WAITALL));
 		net_send(peers[i], 0, 1);
 		OK(close(peers[i]));

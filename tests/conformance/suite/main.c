@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * conformance - what an application can see of a TCP socket, asked of AF_SMC and IPPROTO_SMC
- * sockets.
+ * conformance - check that AF_SMC and IPPROTO_SMC sockets behave like TCP sockets towards
+ * applications.
  *
- * Every check asserts what TCP does; over the domains inet and inet6 that is checked against TCP
- * itself.
+ * Every check asserts the behaviour of TCP. Runs over the domains inet and inet6 test the checks
+ * with TCP itself.
  */
 #include "harness.h"
 

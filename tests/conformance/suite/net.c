@@ -72,7 +72,7 @@ void net_any(struct addr *addr, uint16_t port)
 {
 	memset(addr, 0, sizeof(*addr));
 	addr->sa.sa_family = domain->af;
-	/* Both families have the port at the same place. */
+	/* The port has the same offset in both families. */
 	addr->in.sin_port = htons(port);
 	addr->len = domain->af == AF_INET ? sizeof(addr->in) : sizeof(addr->in6);
 }
@@ -123,7 +123,7 @@ int net_connect(const struct addr *addr)
 
 void net_dead(struct addr *addr)
 {
-	/* Bound but not listening: nobody else can get the port. */
+	/* The socket is bound but does not listen, so no other program can get the port. */
 	int fd = net_tcp(0);
 
 	net_loopback(addr, 0);
@@ -153,7 +153,7 @@ int net_stuck(struct addr *addr)
 {
 	int listener = net_tcp(0), filler = net_tcp(0);
 
-	/* A queue of length 0 takes one connection; the SYNs of others are dropped. */
+	/* A queue of length 0 accepts one connection. The kernel drops other SYNs. */
 	net_listen_on(listener, addr, 0);
 	OK(connect(filler, &addr->sa, addr->len));
 	net_wait(listener, POLLIN);
@@ -184,7 +184,7 @@ int net_wait(int fd, int events)
 
 	do {
 		got = net_poll(fd, events, -1);
-		/* Always reported: whoever does not wait for them gets them as a failure. */
+		/* poll() always reports these. Fail if the check does not wait for them. */
 		if (!(got & events) && (got & (POLLERR | POLLHUP | POLLNVAL)))
 			FAIL("waited for events %#x, got %#x", (unsigned int)events,
 			     (unsigned int)got);
@@ -196,7 +196,7 @@ void net_wait_rcvq(int fd, int bytes)
 {
 	int have;
 
-	/* Not by poll() alone: data below SO_RCVLOWAT wakes nobody. */
+	/* poll() is not enough, because less data than SO_RCVLOWAT does not wake it. */
 	while (OK(ioctl(fd, FIONREAD, &have)), have < bytes)
 		net_poll(fd, 0, 1);
 }
@@ -234,7 +234,7 @@ void net_private(void)
 	if (unshare(CLONE_NEWNET))
 		harness_skip("no network namespace: %s", strerrorname_np(errno));
 	OK(ioctl(net_tcp(0), SIOCSIFFLAGS, &ifr));
-	/* There is no other address here. */
+	/* This machine has no other address. */
 	host.s_addr = htonl(INADDR_LOOPBACK);
 }
 
@@ -299,7 +299,7 @@ void net_recv_eof(int fd)
 	EQ(0, recv(fd, &byte, 1, 0));
 }
 
-void net_talk(int a, int b)
+void net_exchange(int a, int b)
 {
 	net_send(a, 0, 1000);
 	net_recv(b, 0, 1000);

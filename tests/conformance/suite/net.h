@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sockets of the domain under test and of its peer. Nothing here has a deadline of its own: a wait
- * that never ends is ended, and reported, by the harness.
+ * Sockets of the domain under test and of its peer. The functions here have no deadlines: the
+ * harness ends, and reports, a wait that does not end.
  */
 #ifndef NET_H
 #define NET_H
@@ -40,9 +40,9 @@ struct domain {
 };
 
 /**
- * net_setup() - choose what all other functions make
+ * net_setup() - choose the sockets that the other functions make
  * @domain: name of the domain under test
- * @address: IPv4 address to listen at, or NULL for the loopback's
+ * @address: IPv4 address to listen at, or NULL for the loopback address
  * @tcp_peer: the other end is plain TCP rather than of the same domain
  * @server: the server's end is the one under test
  *
@@ -108,21 +108,21 @@ int net_accept(int listener);
 void net_pair(int *subject, int *peer);
 
 /**
- * net_stuck() - a place to which connecting takes for ever: a TCP listener whose queue is full
+ * net_stuck() - make a TCP listener whose queue is full, so that connecting to it never ends
  * @addr: its address
  *
- * Plain TCP, so that checks of a client do not depend on what is under test at the server.
+ * It is plain TCP, so that checks of a client do not depend on the domain under test.
  * Return: the listener, for net_unstick().
  */
 int net_stuck(struct addr *addr);
 
-/** net_unstick() - lets whoever waits at @listener connect, with the next retransmission */
+/* net_unstick() - let the waiting clients connect to @listener, with their next retransmission */
 void net_unstick(int listener);
 
 /** net_poll() - poll() one socket for at most @ms (-1 for ever). Return: the events. */
 int net_poll(int fd, int events, int ms);
 
-/** net_wait() - wait until one of @events is there. Return: the events. */
+/* net_wait() - wait for one of @events. Return: the events. */
 int net_wait(int fd, int events);
 
 /** net_wait_rcvq() - wait until @fd has @bytes to read */
@@ -131,7 +131,7 @@ void net_wait_rcvq(int fd, int bytes);
 /** net_nonblock() - set or clear O_NONBLOCK */
 void net_nonblock(int fd, bool on);
 
-/** net_error() - SO_ERROR, which reading clears */
+/* net_error() - read SO_ERROR, which clears it */
 int net_error(int fd);
 
 /** net_int() - an option of type int */
@@ -140,13 +140,13 @@ int net_int(int fd, int level, int option);
 /** net_set() - set an option of type int. Return: as setsockopt(). */
 int net_set(int fd, int level, int option, int value);
 
-/** net_private() - put this process into a network namespace of its own, or skip the check */
+/* net_private() - move this process to a new network namespace, or skip the check */
 void net_private(void);
 
-/** net_need_lo() - skip the check if connections are not by the loopback interface */
+/* net_need_lo() - skip the check if connections do not use the loopback interface */
 void net_need_lo(void);
 
-/** net_sysctl() - write a file below /proc/sys/net, which must be this namespace's own */
+/* net_sysctl() - write a file below /proc/sys/net, which must belong to this namespace */
 void net_sysctl(const char *name, const char *value);
 
 /**
@@ -157,14 +157,17 @@ void net_sysctl(const char *name, const char *value);
  */
 void net_send(int fd, size_t from, size_t count);
 
-/** net_recv() - receive exactly @count bytes, which must be what net_send() sends at @from */
+/*
+ * net_recv() - receive exactly @count bytes, and compare them with those that net_send() sends at
+ * @from
+ */
 void net_recv(int fd, size_t from, size_t count);
 
-/** net_recv_eof() - the next thing to read is the end of the stream */
+/* net_recv_eof() - check that the next read returns the end of the stream */
 void net_recv_eof(int fd);
 
-/** net_talk() - bytes in both directions: proof that a connection works */
-void net_talk(int a, int b);
+/* net_exchange() - send bytes in both directions, to prove that a connection works */
+void net_exchange(int a, int b);
 
 /** net_tcp_state() - TCP_INFO's state: TCP_ESTABLISHED and so on */
 int net_tcp_state(int fd);

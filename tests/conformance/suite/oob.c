@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Urgent data, in its own place and in line. */
+/* Urgent data, out of band and inline. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/sockios.h>
@@ -29,7 +29,7 @@ CHECK_PAIR(oob_byte)
 	net_wait(a, POLLPRI);
 	EQ(1, recv(a, &byte, 1, MSG_OOB));
 	EQ('!', byte);
-	/* It is read once. */
+	/* It can be read only once. */
 	FAILS(EINVAL, recv(a, &byte, 1, MSG_OOB));
 }
 
@@ -58,7 +58,7 @@ CHECK_PAIR(oob_peek)
 	EQ(1, recv(a, &byte, 1, MSG_OOB));
 }
 
-/* An urgent byte with others before and after it. */
+/* Sends an urgent byte with other bytes before and after it. */
 static void send_around(int fd)
 {
 	EQ(3, send(fd, "abc", 3, 0));
@@ -92,7 +92,7 @@ CHECK_PAIR(oob_splits_stream)
 	EQ(0, at_mark(a));
 }
 
-/* The mark does not keep what follows from who waits for it. */
+/* The mark does not block a reader that waits for the data after it. */
 CHECK_PAIR(oob_then_poll)
 {
 	int a, b;
@@ -121,7 +121,7 @@ CHECK_PAIR(oob_ignored_then_poll)
 	FAILS(EINVAL, recv(a, buf, 1, MSG_OOB));
 }
 
-/* A byte that was apart when it came. */
+/* The byte arrives out of band, before the option is set. */
 CHECK_PAIR(oob_put_in_line)
 {
 	int a, b;
@@ -272,7 +272,7 @@ CHECK_CONN(async_sigio_on_listener)
 	struct addr addr;
 	int listener = net_server(0);
 
-	/* Armed before it listens. */
+	/* Set the owner before the socket listens. */
 	task_on_signal(SIGIO, SA_RESTART);
 	OK(fcntl(listener, F_SETOWN, getpid()));
 	OK(fcntl(listener, F_SETFL, O_ASYNC));

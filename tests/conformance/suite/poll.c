@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What poll() and select() say of a socket in each state, and that they wake. */
+/* The events of poll() and select() in each state of a socket, and their wakeups. */
 #define _GNU_SOURCE
 #include <netinet/tcp.h>
 #include <sys/select.h>
@@ -122,7 +122,7 @@ CHECK_PAIR(poll_reset)
 	net_wait(a, POLLERR);
 	EQ(WRITABLE | READABLE | POLLRDHUP | POLLERR | POLLHUP, net_poll(a, ALL, 0));
 	EQ(ECONNRESET, net_error(a));
-	/* The error is told once; that it is over remains. */
+	/* The error is reported once, but the end of the connection permanently. */
 	EQ(WRITABLE | READABLE | POLLRDHUP | POLLHUP, net_poll(a, ALL, 0));
 }
 
@@ -151,7 +151,7 @@ CHECK_PAIR(poll_not_writable_then_writable)
 	struct task task;
 	task_start(&task, task_do_poll, (struct call){ .fd = a, .flags = POLLOUT });
 	task_wait_blocked(&task, SYS_poll);
-	/* Draining half of what is queued makes room. */
+	/* Receiving half of the queued data frees space. */
 	for (size_t got = 0; got < queued;)
 		got += OK(recv(b, buf, sizeof(buf), 0));
 	EQ(POLLOUT, task_join(&task));
@@ -237,7 +237,7 @@ CHECK_CONN(poll_in_before_connect_wakes_on_data)
 	struct addr addr;
 	int listener = net_listen(&addr, 1), fd = net_client(SOCK_NONBLOCK);
 
-	/* A fresh socket hangs up at once, so poll() waits on one that connects. */
+	/* poll() on a fresh socket returns POLLHUP at once, so use a socket that connects. */
 	FAILS(EINPROGRESS, connect(fd, &addr.sa, addr.len));
 	struct task task;
 	task_start(&task, task_do_poll, (struct call){ .fd = fd, .flags = POLLIN });
@@ -274,7 +274,7 @@ CHECK(send_while_other_thread_connects)
 
 	task_start(&connector, task_do_connect, (struct call){ .fd = fd, .addr = &addr });
 	task_wait_blocked(&connector, SYS_connect);
-	/* send() waits for the end of connecting. */
+	/* send() waits until the socket is connected. */
 	task_start(&sender, task_do_send, (struct call){ .fd = fd, .buf = "q", .len = 1 });
 	task_wait_blocked(&sender, SYS_sendto);
 	net_unstick(stuck);
@@ -291,7 +291,7 @@ CHECK_CONN(recv_blocked_across_connect)
 	struct task task;
 	char byte = 0;
 
-	/* Blocks at whatever stage of connecting, and must get what comes at the end. */
+	/* poll() may start at any stage of connecting, and must report the final events. */
 	FAILS(EINPROGRESS, connect(fd, &addr.sa, addr.len));
 	net_nonblock(fd, false);
 	task_start(&task, task_do_recv, (struct call){ .fd = fd, .buf = &byte, .len = 1 });
@@ -382,7 +382,7 @@ CHECK_PAIR(poll_rcvlowat)
 	EQ(0, net_poll(a, POLLIN, harness_ms(20)));
 	net_send(b, 60, 40);
 	EQ(POLLIN, net_poll(a, POLLIN, -1));
-	/* The end of the stream is to be read at any mark. */
+	/* The end of the stream wakes a reader independently of the mark. */
 	net_recv(a, 0, 100);
 	net_send(b, 100, 10);
 	OK(shutdown(b, SHUT_WR));

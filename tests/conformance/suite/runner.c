@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Runs checks in processes of their own, several at a time, each with a deadline. */
+/* Runs checks in separate processes, several at a time, each with a deadline. */
 #define _GNU_SOURCE
 #include "harness.h"
 
@@ -27,7 +27,7 @@
 extern const struct check *const __start_checks[];
 extern const struct check *const __stop_checks[];
 
-/* One check that runs. */
+/* A running check. */
 struct slot {
 	const struct check *check;
 	struct mark *mark;
@@ -40,8 +40,8 @@ struct slot {
 
 static int failures;
 
-/* A run of the same domain with the server's end under test only differs for pairs. */
-static bool belongs(const struct check *check, const struct settings *s)
+/* With the same domain at both ends, only checks of pairs depend on the end under test. */
+static bool belongs_to_run(const struct check *check, const struct settings *s)
 {
 	if (s->only && fnmatch(s->only, check->name, 0))
 		return false;
@@ -79,8 +79,8 @@ static void print(const struct check *check, const struct settings *s, int statu
 	fflush(stdout);
 }
 
-/* Checks that do the same a hundred times are slow, not hung, where everything is slow. */
-static int patience(const struct settings *s, const struct check *check)
+/* Stress checks repeat their calls, and need a longer deadline on slow machines. */
+static int check_timeout(const struct settings *s, const struct check *check)
 {
 	return s->timeout_ms * (strncmp(check->name, "stress_", 7) ? 1 : 6);
 }
@@ -103,7 +103,7 @@ static void start(struct slot *slot, const struct check *check, const struct set
 		setpgid(0, 0);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		signal(SIGPIPE, SIG_IGN);
-		/* The same everywhere, so that a check can reach the limit. */
+		/* Use the same limit everywhere, so that checks can reach it. */
 		setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 1024, 1024 });
 		harness_attach(slot->mark, ends[1], s->scale_percent);
 		check->run();
@@ -116,7 +116,7 @@ static void start(struct slot *slot, const struct check *check, const struct set
 	slot->pidfd = syscall(SYS_pidfd_open, pid, 0);
 	slot->report = ends[0];
 	slot->killed = false;
-	slot->deadline = harness_now() + patience(s, check);
+	slot->deadline = harness_now() + check_timeout(s, check);
 	if (slot->pidfd < 0) {
 		perror("pidfd_open");
 		exit(2);
@@ -135,13 +135,13 @@ static void finish(struct slot *slot, const struct settings *s)
 	char text[640] = "", said[512];
 	int status;
 
-	/* What the check has started and left behind goes with it. */
+	/* End all processes that the check has started. */
 	kill(-slot->pid, SIGKILL);
 	waitpid(slot->pid, &status, 0);
 	ssize_t n = read(slot->report, said, sizeof(said) - 1);
 	said[n > 0 ? n : 0] = 0;
 	if (slot->killed)
-		snprintf(text, sizeof(text), "hung for %d ms at %s:%d: %s", patience(s, slot->check),
+		snprintf(text, sizeof(text), "hung for %d ms at %s:%d: %s", check_timeout(s, slot->check),
 			 slot->mark->file, slot->mark->line, slot->mark->what);
 	else if (WIFSIGNALED(status))
 		snprintf(text, sizeof(text), "died of signal %d at %s:%d: %s", WTERMSIG(status),
@@ -160,7 +160,7 @@ static void overdue(struct slot *slot, const struct settings *s)
 		slot->deadline += s->timeout_ms;
 		return;
 	}
-	/* It sleeps in the kernel and cannot be killed: nobody can wait for it. */
+	/* The process hangs in the kernel and cannot be killed, so do not wait for it. */
 	char text[640];
 
 	snprintf(text, sizeof(text), "hangs in the kernel, cannot be killed, at %s:%d: %s",
@@ -169,8 +169,8 @@ static void overdue(struct slot *slot, const struct settings *s)
 	drop(slot);
 }
 
-/* Waits until a check has ended or is overdue. */
-static void attend(struct slot *slots, const struct settings *s)
+/* Waits until a check has ended or has exceeded its deadline. */
+static void wait_for_slot(struct slot *slots, const struct settings *s)
 {
 	struct pollfd fds[MOST_JOBS];
 	long next = LONG_MAX;
@@ -210,7 +210,7 @@ int runner_run(const struct settings *s)
 
 		for (int i = 0; i < s->jobs; i++) {
 			slots[i].mark = &marks[i];
-			while (next < __stop_checks && !belongs(*next, s))
+			while (next < __stop_checks && !belongs_to_run(*next, s))
 				next++;
 			if (!slots[i].check && next < __stop_checks)
 				start(&slots[i], *next++, s);
@@ -218,7 +218,7 @@ int runner_run(const struct settings *s)
 		}
 		if (!busy)
 			return failures;
-		attend(slots, s);
+		wait_for_slot(slots, s);
 	}
 }
 
@@ -227,7 +227,7 @@ int runner_list(const struct settings *s)
 	int count = 0;
 
 	for (const struct check *const *c = __start_checks; c < __stop_checks; c++) {
-		if (!belongs(*c, s))
+		if (!belongs_to_run(*c, s))
 			continue;
 		puts((*c)->name);
 		count++;

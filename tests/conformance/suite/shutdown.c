@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* shutdown() in each state, and what a broken connection says. */
+/* shutdown() in each state, and errors of broken connections. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <sys/syscall.h>
@@ -34,7 +34,7 @@ CHECK_PAIR(shutdown_wr)
 	net_recv(b, 0, 100);
 	net_recv_eof(b);
 	FAILS(EPIPE, send(a, "x", 1, 0));
-	/* The other direction lives on. */
+	/* The other direction still works. */
 	net_send(b, 0, 20000);
 	net_recv(a, 0, 20000);
 	EQ(0, shutdown(b, SHUT_WR));
@@ -74,7 +74,7 @@ CHECK_PAIR(shutdown_rd_still_receives)
 	net_send(b, 0, 100);
 	net_wait_rcvq(a, 100);
 	EQ(0, shutdown(a, SHUT_RD));
-	/* What is there is read, and so is what comes. */
+	/* The socket can read queued data and data that arrive later. */
 	net_recv(a, 0, 100);
 	net_recv_eof(a);
 	net_send(b, 100, 50);
@@ -111,7 +111,7 @@ CHECK_PAIR(shutdown_after_both_ended)
 	OK(shutdown(a, SHUT_WR));
 	OK(close(b));
 	net_recv_eof(a);
-	/* The state of the connection is TIME_WAIT by now, in which this socket is closed. */
+	/* The connection is in TIME_WAIT by now, so this socket counts as closed. */
 	FAILS(ENOTCONN, shutdown(a, SHUT_WR));
 }
 
@@ -186,10 +186,10 @@ CHECK_CONN(shutdown_listener_then_listen)
 	OK(shutdown(listener, SHUT_RD));
 	FAILS(ECONNREFUSED, connect(client, &addr.sa, addr.len));
 	EQ(0, listen(listener, 1));
-	/* A port that the kernel had chosen is given up by the shutdown. */
+	/* shutdown() releases a port that the kernel has chosen. */
 	net_name(listener, &addr);
 	EQ(0, connect(client, &addr.sa, addr.len));
-	net_talk(client, net_accept(listener));
+	net_exchange(client, net_accept(listener));
 }
 
 CHECK_CONN(shutdown_listener_wr)
@@ -197,10 +197,10 @@ CHECK_CONN(shutdown_listener_wr)
 	struct addr addr;
 	int listener = net_listen(&addr, 1);
 
-	/* There is nothing to shut: it goes on listening. */
+	/* A listener has no sending direction, so it continues to listen. */
 	EQ(0, shutdown(listener, SHUT_WR));
 	int fd = net_connect(&addr);
-	net_talk(fd, net_accept(listener));
+	net_exchange(fd, net_accept(listener));
 }
 
 CHECK_CONN(shutdown_listener_resets_queued)
@@ -222,7 +222,7 @@ CHECK(shutdown_while_connecting)
 	net_stuck(&addr);
 	FAILS(EINPROGRESS, connect(fd, &addr.sa, addr.len));
 	EQ(0, shutdown(fd, SHUT_RDWR));
-	/* The attempt is over, and the socket can be used for another. */
+	/* The attempt has ended, and the socket can connect again. */
 	EXPECT(net_poll(fd, POLLIN, 0) & POLLHUP, "no POLLHUP");
 }
 

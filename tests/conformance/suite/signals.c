@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Signals in the middle of blocking calls, with and without SA_RESTART. */
+/* Signals during blocking calls, with and without SA_RESTART. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <sys/syscall.h>
@@ -13,7 +13,9 @@
 
 static char big[1 << 24];
 
-/* Starts a call and interrupts it once it sleeps; it has ended if @flags lack SA_RESTART. */
+/*
+ * Starts a call and interrupts it while it sleeps. The call ends unless @flags contain SA_RESTART.
+ */
 static void interrupt(struct task *task, long (*body)(struct call *), struct call call, long nr,
 		      int flags)
 {
@@ -32,7 +34,7 @@ CHECK(signal_interrupts_connect)
 
 	interrupt(&task, task_do_connect, (struct call){ .fd = fd, .addr = &addr }, SYS_connect, 0);
 	EQ(-EINTR, task_join(&task));
-	/* The attempt goes on. */
+	/* The attempt continues. */
 	net_nonblock(fd, true);
 	FAILS(EALREADY, connect(fd, &addr.sa, addr.len));
 	net_unstick(stuck);
@@ -51,7 +53,7 @@ CHECK(signal_restarts_connect)
 	task_wait_blocked(&task, SYS_connect);
 	net_unstick(stuck);
 	EQ(0, task_join(&task));
-	net_talk(fd, net_accept(stuck));
+	net_exchange(fd, net_accept(stuck));
 }
 
 CHECK(signal_interrupts_connect_with_timeout)
@@ -62,7 +64,7 @@ CHECK(signal_interrupts_connect_with_timeout)
 	struct task task;
 
 	net_stuck(&addr);
-	/* With a time limit nothing is restarted, or the limit would start again. */
+	/* Calls with a time limit are not restarted, because the limit would start again. */
 	OK(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)));
 	interrupt(&task, task_do_connect, (struct call){ .fd = fd, .addr = &addr }, SYS_connect,
 		  SA_RESTART);
@@ -78,7 +80,7 @@ CHECK_CONN(signal_interrupts_accept)
 	interrupt(&task, task_do_accept, (struct call){ .fd = listener }, SYS_accept, 0);
 	EQ(-EINTR, task_join(&task));
 	int fd = net_connect(&addr);
-	net_talk(fd, net_accept(listener));
+	net_exchange(fd, net_accept(listener));
 }
 
 CHECK_CONN(signal_restarts_accept)
@@ -90,7 +92,7 @@ CHECK_CONN(signal_restarts_accept)
 	interrupt(&task, task_do_accept, (struct call){ .fd = listener }, SYS_accept, SA_RESTART);
 	task_wait_blocked(&task, SYS_accept);
 	int fd = net_connect(&addr);
-	net_talk(fd, OK(task_join(&task)));
+	net_exchange(fd, OK(task_join(&task)));
 }
 
 CHECK_PAIR(signal_interrupts_recv)
@@ -103,7 +105,7 @@ CHECK_PAIR(signal_interrupts_recv)
 	interrupt(&task, task_do_recv, (struct call){ .fd = a, .buf = &byte, .len = 1 },
 		  SYS_recvfrom, 0);
 	EQ(-EINTR, task_join(&task));
-	net_talk(a, b);
+	net_exchange(a, b);
 }
 
 CHECK_PAIR(signal_restarts_recv)
@@ -132,7 +134,7 @@ CHECK_PAIR(signal_interrupts_waitall)
 	interrupt(&task, task_do_recv,
 		  (struct call){ .fd = a, .buf = buf, .len = 100, .flags = MSG_WAITALL },
 		  SYS_recvfrom, 0);
-	/* What has been read is told, not the signal. */
+	/* The call returns the number of bytes read, not EINTR. */
 	EQ(30, task_join(&task));
 }
 
@@ -161,7 +163,7 @@ CHECK_PAIR(signal_interrupts_send_with_full_buffer)
 	interrupt(&task, task_do_send, (struct call){ .fd = a, .buf = big, .len = sizeof(big) },
 		  SYS_sendto, 0);
 	long sent = task_join(&task);
-	/* The network may have made room meanwhile. */
+	/* The peer may have acknowledged data meanwhile, which frees space. */
 	EXPECT(sent == -EINTR || (sent > 0 && sent < (long)sizeof(big)), "send() returned %ld",
 	       sent);
 }
@@ -240,6 +242,6 @@ CHECK(signal_kills_accept)
 	OK(kill(pid, SIGKILL));
 	int status;
 	EQ(pid, waitpid(pid, &status, 0));
-	/* The port is free as soon as the process is gone. */
+	/* The port is free as soon as the process has ended. */
 	EQ(0, bind(other, &addr.sa, addr.len));
 }

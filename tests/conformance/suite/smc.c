@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What can be asked of AF_SMC only. */
+/* Behaviour that only AF_SMC has. */
 #define _GNU_SOURCE
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ CHECK_SMC(smc_type_seqpacket)
 
 CHECK_SMC(smc_type_unknown)
 {
-	/* The number of a type that no family has is rejected before the family is asked. */
+	/* The socket layer rejects invalid types before it calls the family. */
 	FAILS(EINVAL, socket(AF_SMC, 15, 0));
 }
 
@@ -64,7 +64,7 @@ CHECK_SMC(smc_limit_handshakes)
 	EQ(0, net_int(fd, SOL_SMC, SMC_LIMIT_HS));
 	OK(net_set(fd, SOL_SMC, SMC_LIMIT_HS, 1));
 	EQ(1, net_int(fd, SOL_SMC, SMC_LIMIT_HS));
-	/* Any other number means yes. */
+	/* Any nonzero number means yes. */
 	OK(net_set(fd, SOL_SMC, SMC_LIMIT_HS, 7));
 	EQ(1, net_int(fd, SOL_SMC, SMC_LIMIT_HS));
 	OK(net_set(fd, SOL_SMC, SMC_LIMIT_HS, 0));
@@ -93,7 +93,7 @@ CHECK_SMC(smc_limit_handshakes_on_listener)
 	for (int i = 0; i < 4; i++) {
 		int fd = net_connect(&addr);
 
-		net_talk(fd, net_accept(listener));
+		net_exchange(fd, net_accept(listener));
 	}
 }
 
@@ -111,7 +111,7 @@ CHECK_SMC(smc_mixed_domains)
 	if (fd < 0)
 		harness_skip("no IPPROTO_SMC: %s", strerrorname_np(errno));
 	OK(connect(fd, &addr.sa, addr.len));
-	net_talk(fd, net_accept(listener));
+	net_exchange(fd, net_accept(listener));
 }
 
 CHECK_SMC(smc_ipproto_types)
@@ -132,5 +132,5 @@ CHECK_SMC(smc_v6_client_of_v4_mapped_address)
 	mapped.in6.sin6_addr.s6_addr[10] = mapped.in6.sin6_addr.s6_addr[11] = 0xff;
 	memcpy(&mapped.in6.sin6_addr.s6_addr[12], &addr.in.sin_addr, 4);
 	OK(connect(fd, &mapped.sa, mapped.len));
-	net_talk(fd, net_accept(listener));
+	net_exchange(fd, net_accept(listener));
 }

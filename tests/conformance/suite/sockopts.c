@@ -12,7 +12,9 @@
 #include "harness.h"
 #include "net.h"
 
-/* Options that accepted sockets have from their listener, with a value that is not the default. */
+/*
+ * Options that accepted sockets inherit from their listener, with a value other than the default.
+ */
 static const struct {
 	const char *name;
 	int level, option, value, got;
@@ -55,7 +57,7 @@ CHECK_CONN(opt_inherited_after_listen)
 	struct addr addr;
 	int listener = net_listen(&addr, 2);
 
-	/* Set while it listens: for the connections from then on. */
+	/* An option that is set while the socket listens applies to later connections. */
 	OK(net_set(listener, SOL_SOCKET, SO_KEEPALIVE, 1));
 	OK(net_set(listener, IPPROTO_TCP, TCP_NODELAY, 1));
 	net_connect(&addr);
@@ -116,7 +118,7 @@ CHECK(opt_what_it_is)
 {
 	int fd = net_sock(0);
 
-	/* To an application it is TCP. */
+	/* The socket looks like TCP to applications. */
 	EQ(SOCK_STREAM, net_int(fd, SOL_SOCKET, SO_TYPE));
 	EQ(net_domain()->af, net_int(fd, SOL_SOCKET, SO_DOMAIN));
 	EQ(IPPROTO_TCP, net_int(fd, SOL_SOCKET, SO_PROTOCOL));
@@ -158,7 +160,7 @@ CHECK(opt_buffers_double)
 	EQ(100000, net_int(fd, SOL_SOCKET, SO_SNDBUF));
 	OK(net_set(fd, SOL_SOCKET, SO_RCVBUF, 70000));
 	EQ(140000, net_int(fd, SOL_SOCKET, SO_RCVBUF));
-	/* Too small is made as small as possible. */
+	/* A value that is too small becomes the minimum. */
 	OK(net_set(fd, SOL_SOCKET, SO_RCVBUF, 1));
 	EXPECT(net_int(fd, SOL_SOCKET, SO_RCVBUF) > 1000, "too small");
 	OK(net_set(fd, SOL_SOCKET, SO_SNDBUF, 1));
@@ -169,7 +171,7 @@ CHECK(opt_buffers_like_tcp)
 {
 	int fd = net_sock(0), tcp = net_tcp(0);
 
-	/* What a program that asks first gets to see. */
+	/* Compare the sizes that a program reads before it sets any. */
 	EQ(net_int(tcp, SOL_SOCKET, SO_SNDBUF), net_int(fd, SOL_SOCKET, SO_SNDBUF));
 	EQ(net_int(tcp, SOL_SOCKET, SO_RCVBUF), net_int(fd, SOL_SOCKET, SO_RCVBUF));
 }
@@ -185,7 +187,7 @@ CHECK(opt_buffers_force)
 	EQ(1 << 25, net_int(fd, SOL_SOCKET, SO_RCVBUF));
 }
 
-/* Integer options that say what has been set: option, value, and what reading gives. */
+/* Integer options: option, value to set, and value to read afterwards. */
 static const struct {
 	const char *name;
 	int level, option, value, got;
@@ -241,7 +243,7 @@ CHECK_CONN(opt_bindtodevice)
 	OK(getsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name, &len));
 	EQ(0, strcmp(name, "lo"));
 	OK(connect(fd, &addr.sa, addr.len));
-	net_talk(fd, net_accept(listener));
+	net_exchange(fd, net_accept(listener));
 	FAILS(ENODEV, setsockopt(net_sock(0), SOL_SOCKET, SO_BINDTODEVICE, "nosuchdev", 10));
 }
 
@@ -255,7 +257,7 @@ CHECK_CONN(opt_bindtodevice_on_listener)
 	OK(setsockopt(listener, SOL_SOCKET, SO_BINDTODEVICE, "lo", 3));
 	net_listen_on(listener, &addr, 1);
 	int fd = net_connect(&addr);
-	net_talk(fd, net_accept(listener));
+	net_exchange(fd, net_accept(listener));
 }
 
 CHECK_PAIR(opt_peek_off)
@@ -264,7 +266,10 @@ CHECK_PAIR(opt_peek_off)
 	socklen_t len = sizeof(value);
 
 	net_pair(&a, &b);
-	/* Newer kernels know this for TCP, older ones refuse: as TCP of this kernel does. */
+	/*
+	 * Newer kernels support this for TCP, older ones refuse it. Expect the result of TCP on
+	 * this kernel.
+	 */
 	int tcp = net_set(net_tcp(0), SOL_SOCKET, SO_PEEK_OFF, 2) ? errno : 0;
 	int ours = net_set(a, SOL_SOCKET, SO_PEEK_OFF, 2) ? errno : 0;
 	EQ(tcp, ours);
@@ -321,7 +326,7 @@ CHECK_PAIR(opt_meminfo)
 	EXPECT(mem[SK_MEMINFO_RMEM_ALLOC], "500 bytes to read, no memory used");
 }
 
-/* Attaches the classic filter that accepts all. */
+/* Attaches a classic filter that accepts all packets. */
 static int attach(int fd)
 {
 	struct sock_filter code[] = { { BPF_RET | BPF_K, 0, 0, 0xffffffff } };
@@ -337,12 +342,12 @@ CHECK_PAIR(opt_filter)
 	net_pair(&a, &b);
 	FAILS(ENOENT, net_set(a, SOL_SOCKET, SO_DETACH_FILTER, 0));
 	EQ(0, attach(a));
-	net_talk(a, b);
+	net_exchange(a, b);
 	EQ(0, net_set(a, SOL_SOCKET, SO_DETACH_FILTER, 0));
 	EQ(0, attach(a));
 	OK(net_set(a, SOL_SOCKET, SO_LOCK_FILTER, 1));
 	FAILS(EPERM, net_set(a, SOL_SOCKET, SO_DETACH_FILTER, 0));
-	net_talk(a, b);
+	net_exchange(a, b);
 }
 
 CHECK(opt_filter_drops_what_it_rejects)
@@ -355,7 +360,7 @@ CHECK(opt_filter_drops_what_it_rejects)
 	net_listen_on(listener, &addr, 1);
 	OK(setsockopt(listener, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)));
 	FAILS(EINPROGRESS, connect(fd, &addr.sa, addr.len));
-	/* Its SYN does not get past the listener's filter. */
+	/* The listener's filter drops its SYN. */
 	EQ(0, net_poll(fd, POLLOUT, harness_ms(50)));
 	OK(net_set(listener, SOL_SOCKET, SO_DETACH_FILTER, 0));
 	net_wait(fd, POLLOUT);
@@ -437,7 +442,7 @@ CHECK_PAIR(opt_ip)
 		EQ(44, net_int(a, IPPROTO_IPV6, IPV6_UNICAST_HOPS));
 		FAILS(EINVAL, net_set(a, IPPROTO_IPV6, IPV6_V6ONLY, 1));
 	}
-	net_talk(a, b);
+	net_exchange(a, b);
 }
 
 CHECK(opt_ip_on_fresh)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The same calls from several sides at once, again and again: for what goes wrong only at times. */
+/* Repeated calls from several threads or processes at once, to find races. */
 #define _GNU_SOURCE
 #include <netinet/tcp.h>
 #include <sched.h>
@@ -14,8 +14,8 @@
 
 static _Atomic bool stop;
 
-/* Sends SIGUSR1 to the thread whose number is in flags, until told to stop. */
-static long pester(struct call *call)
+/* Sends SIGUSR1 to the thread whose number is in flags, until it is stopped. */
+static long interrupt_repeatedly(struct call *call)
 {
 	for (; !stop; sched_yield())
 		syscall(SYS_tgkill, getpid(), call->flags, SIGUSR1);
@@ -29,11 +29,11 @@ CHECK_CONN(stress_connect_under_signals)
 	int listener = net_listen(&addr, 4);
 
 	task_on_signal(SIGUSR1, SA_RESTART);
-	task_start(&task, pester, (struct call){ .flags = gettid() });
+	task_start(&task, interrupt_repeatedly, (struct call){ .flags = gettid() });
 	for (int i = 0; i < 100; i++) {
 		int fd = net_connect(&addr), peer = net_accept(listener);
 
-		net_talk(fd, peer);
+		net_exchange(fd, peer);
 		OK(close(fd));
 		OK(close(peer));
 	}
@@ -48,11 +48,11 @@ CHECK_CONN(stress_interrupted_connect_goes_on)
 	int listener = net_listen(&addr, 4);
 
 	task_on_signal(SIGUSR1, 0);
-	task_start(&task, pester, (struct call){ .flags = gettid() });
+	task_start(&task, interrupt_repeatedly, (struct call){ .flags = gettid() });
 	for (int i = 0; i < 100; i++) {
 		int fd = net_client(0), r = connect(fd, &addr.sa, addr.len);
 
-		/* Interrupted at whatever point, the attempt ends well by itself. */
+		/* The attempt succeeds wherever it is interrupted. */
 		EXPECT(!r || errno == EINTR, "connect() failed with %s", strerrorname_np(errno));
 		net_wait(fd, POLLOUT);
 		EQ(0, net_error(fd));
@@ -66,7 +66,7 @@ CHECK_CONN(stress_interrupted_connect_goes_on)
 	EQ(0, task_join(&task));
 }
 
-/* Accepts connections and sends back what comes, until the listener is closed for reading. */
+/* Accepts connections and echoes their data, until the listener is shut down. */
 static long echo(struct call *call)
 {
 	char buf[4096];
@@ -80,8 +80,8 @@ static long echo(struct call *call)
 	return -errno;
 }
 
-/* Connects many times, and each time gets back what it sends. */
-static long ask(struct call *call)
+/* Connects many times, and checks each time that its data come back. */
+static long request(struct call *call)
 {
 	for (int i = 0; i < call->flags; i++) {
 		int fd = net_connect(call->addr);
@@ -105,14 +105,14 @@ CHECK_CONN(stress_threads_of_clients_and_servers)
 	for (int i = 0; i < SERVERS; i++)
 		task_start(&servers[i], echo, (struct call){ .fd = listener });
 	for (int i = 0; i < CLIENTS; i++)
-		task_start(&clients[i], ask, (struct call){ .addr = &addr, .flags = 20 });
+		task_start(&clients[i], request, (struct call){ .addr = &addr, .flags = 20 });
 	for (int i = 0; i < CLIENTS; i++)
 		EQ(0, task_join(&clients[i]));
 }
 
 static void ask_once(struct call *call)
 {
-	ask(call);
+	request(call);
 }
 
 CHECK_CONN(stress_processes_of_clients)
@@ -140,14 +140,14 @@ CHECK_CONN(stress_close_while_connecting)
 		int fd = net_client(SOCK_NONBLOCK);
 
 		FAILS(EINPROGRESS, connect(fd, &addr.sa, addr.len));
-		/* A little later each time, to meet connecting at its every stage. */
+		/* Wait a little longer each time, to hit every stage of connecting. */
 		for (int spin = 0; spin < i * 5; spin++)
 			sched_yield();
 		OK(close(fd));
 	}
-	/* Nothing of that hinders whoever comes later. */
+	/* None of this affects later clients. */
 	task_start(&server, echo, (struct call){ .fd = listener });
-	EQ(0, ask(&(struct call){ .addr = &addr, .flags = 5 }));
+	EQ(0, request(&(struct call){ .addr = &addr, .flags = 5 }));
 }
 
 CHECK_CONN(stress_listener_closed_while_connecting)
@@ -162,14 +162,14 @@ CHECK_CONN(stress_listener_closed_while_connecting)
 			sched_yield();
 		OK(close(listener));
 		long r = task_join(&task);
-		/* Before the SYN, after the handshake, or in between. */
+		/* The listener may be closed before the SYN, during the handshake, or after it. */
 		EXPECT(!r || r == -ECONNREFUSED || r == -ECONNRESET, "connect() ended with %s",
 		       strerrorname_np(-r));
 		/*
-		 * TCP may forget a connection without a word when its last ACK meets close(): only
-		 * who sends something then hears of it. A connection that comes to be while
-		 * tcp_close() shuts the listener down inherits that: it sends FIN before it is
-		 * reset, and its peer gets EPIPE, or the end of the stream.
+		 * TCP may silently forget a connection if its last ACK meets close(): the client
+		 * only notices when it sends data. A connection that is established while
+		 * tcp_close() shuts the listener down inherits the shutdown: it sends FIN before it
+		 * is reset, and its peer gets EPIPE, or the end of the stream.
 		 */
 		char byte = 0;
 		int err = !r && send(fd, &byte, 1, MSG_NOSIGNAL) < 0 ? errno : 0;
@@ -207,7 +207,10 @@ CHECK_CONN(stress_shutdown_while_connecting)
 	OK(close(listener));
 }
 
-/* Asks a socket all sorts of things, until told to stop; the answers are those of any state. */
+/*
+ * Queries the state of a socket in many ways, until it is stopped. It accepts the answers of every
+ * state.
+ */
 static long inspect(struct call *call)
 {
 	struct addr addr;
@@ -229,7 +232,7 @@ static long inspect(struct call *call)
 	return 0;
 }
 
-CHECK_CONN(stress_questions_while_connecting)
+CHECK_CONN(stress_queries_while_connecting)
 {
 	struct addr addr;
 	int listener = net_listen(&addr, 4);
@@ -243,7 +246,7 @@ CHECK_CONN(stress_questions_while_connecting)
 			task_start(&tasks[j], inspect, (struct call){ .fd = fd });
 		OK(connect(fd, &addr.sa, addr.len));
 		int peer = net_accept(listener);
-		net_talk(fd, peer);
+		net_exchange(fd, peer);
 		stop = true;
 		for (int j = 0; j < 2; j++)
 			EQ(0, task_join(&tasks[j]));
@@ -285,7 +288,7 @@ CHECK_CONN(stress_first_bytes_at_once)
 	struct addr addr;
 	int listener = net_listen(&addr, 4);
 
-	/* Both ends send without waiting: nothing of either is lost or mixed. */
+	/* Both ends send without waiting. No data may be lost or mixed up. */
 	for (int i = 0; i < 60; i++) {
 		int fd = net_client(SOCK_NONBLOCK);
 

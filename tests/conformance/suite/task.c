@@ -46,7 +46,10 @@ long task_join(struct task *task)
 	return task->result;
 }
 
-/* The kernel shows in which system call a task sleeps, and no number while it runs. */
+/*
+ * /proc/PID/syscall shows the system call in which a task sleeps, and no number while the task
+ * runs.
+ */
 static bool blocked(pid_t pid, long nr)
 {
 	char path[64], text[256];
@@ -135,7 +138,7 @@ void task_reap(pid_t pid)
 	int status;
 
 	EQ(pid, waitpid(pid, &status, 0));
-	/* Its own report, written already, comes first. */
+	/* The process has already written its own report, which takes precedence. */
 	if (status)
 		harness_fail(" (in a forked process)");
 }

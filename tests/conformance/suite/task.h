@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Other threads and processes of a check, and how to know that they are blocked. */
+/* Other threads and processes of a check, and functions that wait until they are blocked. */
 #ifndef TASK_H
 #define TASK_H
 
@@ -28,23 +28,23 @@ struct task {
 };
 
 /**
- * task_start() - make a call in a thread of its own
+ * task_start() - make a call in a new thread
  * @task: not moved or freed before task_join()
  * @body: one of the task_do_…() below, or the check's own; returns a value or a negative errno
  * @call: copied
  */
 void task_start(struct task *task, long (*body)(struct call *call), struct call call);
 
-/** task_join() - wait for the thread. Return: what its body has returned. */
+/* task_join() - wait for the thread. Return: the return value of its body. */
 long task_join(struct task *task);
 
 /** task_wait_blocked() - wait until the thread sleeps in system call @nr; a thread that ends fails the check */
 void task_wait_blocked(struct task *task, long nr);
 
 /**
- * task_stays_blocked() - that the thread sleeps for a reason that does not pass by itself
+ * task_stays_blocked() - check that the thread does not wake up without an event
  * @task: one that task_wait_blocked() has seen asleep
- * @ms: how long to look, on real hardware
+ * @ms: duration of the check on real hardware
  */
 void task_stays_blocked(struct task *task, int ms);
 
@@ -59,7 +59,7 @@ long task_do_send(struct call *call);
 long task_do_poll(struct call *call);
 
 /**
- * task_fork() - run a function in a process of its own, which ends with status 0 when it returns
+ * task_fork() - run a function in a new process, which ends with status 0 when the function returns
  * @body: function
  * @call: its argument
  *
@@ -67,7 +67,7 @@ long task_do_poll(struct call *call);
  */
 pid_t task_fork(void (*body)(struct call *call), struct call *call);
 
-/** task_reap() - wait for a process; if it has failed, so has the check */
+/* task_reap() - wait for a process; the check fails if the process has failed */
 void task_reap(pid_t pid);
 
 /** task_on_signal() - count signal @nr with a handler; @flags as SA_RESTART. Clears the count. */

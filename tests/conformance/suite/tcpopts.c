@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Options of TCP, TCP Fast Open, and what TCP_INFO says. */
+/* Options of TCP, TCP Fast Open, and TCP_INFO. */
 #define _GNU_SOURCE
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
@@ -48,7 +48,7 @@ CHECK_PAIR(tcp_plain_on_connected)
 	net_pair(&a, &b);
 	set_all(a);
 	OK(net_set(a, IPPROTO_TCP, TCP_CORK, 0));
-	net_talk(a, b);
+	net_exchange(a, b);
 }
 
 CHECK_CONN(tcp_plain_on_listener)
@@ -115,7 +115,7 @@ CHECK_PAIR(tcp_congestion_on_connected)
 	OK(setsockopt(a, IPPROTO_TCP, TCP_CONGESTION, "reno", 4));
 	OK(getsockopt(a, IPPROTO_TCP, TCP_CONGESTION, name, &len));
 	EQ(0, strcmp(name, "reno"));
-	net_talk(a, b);
+	net_exchange(a, b);
 }
 
 CHECK(tcp_ulp_unknown)
@@ -125,12 +125,15 @@ CHECK(tcp_ulp_unknown)
 	int fd = net_sock(0);
 
 	FAILS(ENOENT, setsockopt(fd, IPPROTO_TCP, TCP_ULP, "nosuch", 6));
-	/* None is none, not a name that gives away what the socket is made of. */
+	/*
+	 * A socket without ULP has no name, in particular not that of the ULP by which IPPROTO_SMC
+	 * could be implemented.
+	 */
 	OK(getsockopt(fd, IPPROTO_TCP, TCP_ULP, name, &len));
 	EQ(0, len);
 }
 
-/* Whether this kernel has TLS; if it has not, ours must say the same as TCP. */
+/* Whether this kernel has TLS. If not, the socket must return the same error as TCP. */
 static bool has_tls(int fd)
 {
 	if (!setsockopt(net_tcp(0), IPPROTO_TCP, TCP_ULP, "tls", 3) || errno != ENOENT)
@@ -159,8 +162,8 @@ CHECK_PAIR(tcp_ulp_tls)
 	OK(setsockopt(a, IPPROTO_TCP, TCP_ULP, "tls", 3));
 	OK(getsockopt(a, IPPROTO_TCP, TCP_ULP, name, &len));
 	EQ(0, strcmp(name, "tls"));
-	/* Without keys it is a plain connection. */
-	net_talk(a, b);
+	/* Without keys, the connection is not encrypted. */
+	net_exchange(a, b);
 }
 
 CHECK_CONN(tcp_info_states)
@@ -194,7 +197,7 @@ CHECK_PAIR(tcp_info_bytes)
 
 	net_pair(&a, &b);
 	OK(getsockopt(a, IPPROTO_TCP, TCP_INFO, &info, &len));
-	/* The options of TCP that both ends had: the SMC option has taken nothing away. */
+	/* The SMC option must not displace the TCP options of either end. */
 	EXPECT(info.tcpi_options & TCPI_OPT_SACK, "no SACK: %#x", (unsigned int)info.tcpi_options);
 	EXPECT(info.tcpi_options & TCPI_OPT_TIMESTAMPS, "no timestamps");
 	EXPECT(info.tcpi_options & TCPI_OPT_WSCALE, "no window scaling");
@@ -232,7 +235,7 @@ CHECK_CONN(tcp_defer_accept)
 	EQ(0, net_poll(listener, POLLIN, harness_ms(50)));
 	net_send(fd, 0, 10);
 	int peer = net_accept(listener);
-	/* What woke the listener is there. */
+	/* The data that woke the listener can be read. */
 	char buf[10];
 	EQ(10, recv(peer, buf, sizeof(buf), MSG_DONTWAIT));
 }
@@ -245,7 +248,7 @@ CHECK_PAIR(tcp_cork)
 	OK(net_set(a, IPPROTO_TCP, TCP_CORK, 1));
 	long begin = harness_now();
 	net_send(a, 0, 10);
-	/* TCP waits for 200 ms at most, which a slow guest may have spent by now. */
+	/* TCP waits for at most 200 ms, which may have passed by now in a slow guest. */
 	if (net_poll(b, POLLIN, 20))
 		EXPECT(harness_now() - begin >= 150, "sent after %ld ms", harness_now() - begin);
 	net_send(a, 10, 10);
@@ -289,7 +292,7 @@ CHECK_CONN(tcp_saved_syn)
 static void allow_fastopen(void)
 {
 	net_private();
-	/* Both roles, and no cookies, which a first connection would have to fetch. */
+	/* Enable both roles without cookies, which a first connection would have to request. */
 	net_sysctl("ipv4/tcp_fastopen", "519");
 }
 
@@ -310,13 +313,13 @@ CHECK_CONN(fastopen_sendto)
 	allow_fastopen();
 	int listener = net_listen(&addr, 5), fd = net_client(0);
 	OK(net_set(listener, IPPROTO_TCP, TCP_FASTOPEN, 5));
-	/* Connects and sends; whether the data travelled in the SYN is the kernel's business. */
+	/* This connects and sends. It does not matter whether the SYN carried the data. */
 	EQ(5, sendto(fd, "hello", 5, MSG_FASTOPEN, &addr.sa, addr.len));
 	int peer = net_accept(listener);
 	char buf[5];
 	EQ(5, recv(peer, buf, 5, MSG_WAITALL));
 	EQ(0, memcmp(buf, "hello", 5));
-	net_talk(fd, peer);
+	net_exchange(fd, peer);
 }
 
 CHECK_CONN(fastopen_sendto_nonblocking)
@@ -327,7 +330,9 @@ CHECK_CONN(fastopen_sendto_nonblocking)
 	int listener = net_listen(&addr, 5), fd = net_client(SOCK_NONBLOCK);
 	ssize_t n = sendto(fd, "hello", 5, MSG_FASTOPEN, &addr.sa, addr.len);
 
-	/* Without the listener's consent nothing is queued, or it is with it: both are TCP's. */
+	/*
+	 * If the listener has not enabled the option, the data are queued or not. TCP may do both.
+	 */
 	EXPECT(n == 5 || (n < 0 && errno == EINPROGRESS), "sendto() returned %zd, %s", n,
 	       strerrorname_np(errno));
 	net_wait(fd, POLLOUT);
@@ -359,13 +364,13 @@ CHECK_CONN(fastopen_connect)
 	OK(net_set(listener, IPPROTO_TCP, TCP_FASTOPEN, 5));
 	OK(net_set(fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, 1));
 	EQ(1, net_int(fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT));
-	/* Returns at once; the first data does the connecting. */
+	/* connect() returns at once. The first data connect the socket. */
 	EQ(0, connect(fd, &addr.sa, addr.len));
 	EQ(5, send(fd, "hello", 5, 0));
 	int peer = net_accept(listener);
 	char buf[5];
 	EQ(5, recv(peer, buf, 5, MSG_WAITALL));
-	net_talk(fd, peer);
+	net_exchange(fd, peer);
 }
 
 CHECK_CONN(fastopen_connect_poll)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Much data: both ways, through pipes and files, without copies; and content that must be right. */
+/*
+ * Transfer of much data in both directions, through pipes and files, and without copies. The
+ * content is checked.
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/errqueue.h>
@@ -53,7 +56,7 @@ CHECK_PAIR(transfer_both_ways_at_once)
 	net_pair(&a, &b);
 	task_start(&out, send_pattern, (struct call){ .fd = a, .len = MUCH, .flags = 3 });
 	task_start(&in, send_pattern, (struct call){ .fd = b, .len = MUCH, .flags = 5 });
-	/* In turns, so that both buffers are full at times. */
+	/* Alternate, so that both buffers are full at times. */
 	for (int i = 0; i < 8; i++) {
 		net_recv(b, 3 + i * (MUCH / 8), MUCH / 8);
 		net_recv(a, 5 + i * (MUCH / 8), MUCH / 8);
@@ -150,7 +153,7 @@ CHECK_PAIR(splice_from_socket)
 	net_send(b, 0, 10000);
 	for (size_t got = 0; got < 10000;)
 		got += OK(splice(a, NULL, out, NULL, 10000 - got, SPLICE_F_MOVE));
-	/* And on, to the socket. */
+	/* Move the data on to the socket. */
 	for (size_t put = 0; put < 10000;)
 		put += OK(splice(in, NULL, a, NULL, 10000 - put, SPLICE_F_MOVE));
 	net_recv(b, 0, 10000);
@@ -233,7 +236,7 @@ CHECK_PAIR(sendfile_from_middle)
 	EQ(0, memcmp(in, "3456", 4));
 }
 
-/* Waits for the notice that the pages of a MSG_ZEROCOPY call may be reused. */
+/* Waits for the notification that the pages of a MSG_ZEROCOPY call may be reused. */
 static void zerocopy_done(int fd)
 {
 	char control[128];
@@ -277,7 +280,7 @@ CHECK(zerocopy_can_be_set_early)
 
 CHECK(mmap_of_socket)
 {
-	/* TCP maps pages only for receiving without copies: read-only and not to be executed. */
+	/* TCP maps pages only for zero-copy receive, read-only and not executable. */
 	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, net_sock(0), 0);
 
 	EXPECT(p == MAP_FAILED && errno == EPERM, "mmap: %s", p == MAP_FAILED ?
@@ -291,7 +294,7 @@ CHECK(mmap_of_socket_read_only)
 	EXPECT(p != MAP_FAILED, "mmap: %s", strerrorname_np(errno));
 }
 
-/* Asks for data without copies, which may also fail. Return: as getsockopt(). */
+/* Requests data by zero-copy receive, which may fail. Return: as getsockopt(). */
 static int receive_zerocopy(int fd, struct tcp_zerocopy_receive *zc)
 {
 	socklen_t len = sizeof(*zc);
@@ -299,7 +302,7 @@ static int receive_zerocopy(int fd, struct tcp_zerocopy_receive *zc)
 	return getsockopt(fd, IPPROTO_TCP, TCP_ZEROCOPY_RECEIVE, zc, &len);
 }
 
-/* Less than a page cannot be mapped: TCP says how much there is to copy. */
+/* Less than a page cannot be mapped. TCP returns how many bytes to copy. */
 CHECK_PAIR(zerocopy_receive)
 {
 	struct tcp_zerocopy_receive zc = {};
@@ -318,7 +321,7 @@ CHECK_PAIR(zerocopy_receive)
 	net_recv(a, 0, 100);
 }
 
-/* A socket that does not support it says so, and recv() gets the data. */
+/* A socket that does not support it returns an error, and recv() gets the data. */
 CHECK_PAIR(zerocopy_receive_loses_nothing)
 {
 	struct tcp_zerocopy_receive zc = {};

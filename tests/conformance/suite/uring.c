@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* io_uring on sockets: requests that complete at once, and such that have to wait. */
+/* io_uring on sockets: requests that complete at once, and requests that wait. */
 #define _GNU_SOURCE
 #include "uring.h"
 
@@ -108,7 +108,7 @@ CHECK_CONN(uring_connect)
 	uring_open(&ring);
 	int listener = net_listen(&addr, 1), fd = net_client(0);
 	EQ(0, run(&ring, connect_request(fd, &addr)));
-	net_talk(fd, net_accept(listener));
+	net_exchange(fd, net_accept(listener));
 }
 
 CHECK(uring_connect_waits)
@@ -123,7 +123,7 @@ CHECK(uring_connect_waits)
 	EXPECT(uring_is_idle(&ring), "connected to a full queue");
 	net_unstick(stuck);
 	EQ(0, uring_wait(&ring, NULL));
-	net_talk(fd, net_accept(stuck));
+	net_exchange(fd, net_accept(stuck));
 }
 
 CHECK(uring_connect_refused)
@@ -150,7 +150,7 @@ CHECK_CONN(uring_accept_waits)
 	EXPECT(uring_is_idle(&ring), "accepted what nobody has sent");
 	int fd = net_connect(&addr), peer = uring_wait(&ring, NULL);
 	EXPECT(peer >= 0, "accept ended with %s", strerrorname_np(-peer));
-	net_talk(fd, peer);
+	net_exchange(fd, peer);
 }
 
 CHECK_CONN(uring_accept_and_connect)
@@ -160,7 +160,7 @@ CHECK_CONN(uring_accept_and_connect)
 	unsigned long long tag;
 	int peer = -1;
 
-	/* Both ends of one connection by one ring, each waiting for the other. */
+	/* One ring serves both ends of a connection, each of which waits for the other. */
 	uring_open(&ring);
 	int listener = net_listen(&addr, 1), fd = net_client(0);
 	struct io_uring_sqe sqe = request(IORING_OP_ACCEPT, listener, NULL, 0);
@@ -174,7 +174,7 @@ CHECK_CONN(uring_accept_and_connect)
 		if (tag == IORING_OP_ACCEPT)
 			peer = res;
 	}
-	net_talk(fd, peer);
+	net_exchange(fd, peer);
 }
 
 CHECK_CONN(uring_accept_many)
@@ -185,14 +185,14 @@ CHECK_CONN(uring_accept_many)
 	uring_open(&ring);
 	int listener = net_listen(&addr, 8);
 	struct io_uring_sqe sqe = request(IORING_OP_ACCEPT, listener, NULL, 0);
-	/* One request, a result for each connection. */
+	/* One request returns a result for each connection. */
 	sqe.ioprio = IORING_ACCEPT_MULTISHOT;
 	uring_submit(&ring, &sqe);
 	for (int i = 0; i < 5; i++) {
 		int fd = net_connect(&addr), peer = uring_wait(&ring, NULL);
 
 		EXPECT(peer >= 0, "accept %d ended with %s", i, strerrorname_np(-peer));
-		net_talk(fd, peer);
+		net_exchange(fd, peer);
 	}
 }
 
@@ -302,7 +302,7 @@ CHECK(uring_socket)
 	EQ(SOCK_STREAM, net_int(fd, SOL_SOCKET, SO_TYPE));
 }
 
-/* Asks a socket for a number, as ioctl() does. These commands are there since Linux 6.7. */
+/* Reads a number from a socket, like ioctl(). Linux 6.7 and later have these commands. */
 enum { URING_SIOCINQ, URING_SIOCOUTQ };
 
 static int uring_count(struct uring *ring, int fd, int cmd)
@@ -329,7 +329,7 @@ CHECK_PAIR(uring_inq_and_outq)
 	net_recv(a, 0, 1000);
 	EQ(2000, uring_count(&ring, a, URING_SIOCINQ));
 	net_send(a, 0, 5000);
-	/* The number shrinks while the other end acknowledges. */
+	/* The number decreases while the other end acknowledges data. */
 	do {
 		OK(ioctl(a, SIOCOUTQ, &before));
 		queued = uring_count(&ring, a, URING_SIOCOUTQ);
@@ -338,7 +338,7 @@ CHECK_PAIR(uring_inq_and_outq)
 	EQ(before, queued);
 }
 
-/* Waits for a result, which must have this flag. Return: it. */
+/* Waits for a result, which must have this flag. Return: the result. */
 static int uring_wait_flagged(struct uring *ring, unsigned int flag)
 {
 	while (uring_is_idle(ring))
@@ -356,7 +356,10 @@ CHECK_PAIR(uring_send_zc_notifies_once)
 
 	uring_open(&ring);
 	net_pair(&a, &b);
-	/* This option makes send() with MSG_ZEROCOPY notify by the error queue; io_uring has its own way. */
+	/*
+	 * With this option, send() with MSG_ZEROCOPY uses the error queue for notifications;
+	 * io_uring does not.
+	 */
 	OK(net_set(a, SOL_SOCKET, SO_ZEROCOPY, 1));
 	struct io_uring_sqe sqe = request(IORING_OP_SEND_ZC, a, "hello", 5);
 	uring_submit(&ring, &sqe);

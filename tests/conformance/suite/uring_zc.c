@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* io_uring's zero-copy receive, without a device: the kernel copies, so any connection will do. */
+/*
+ * io_uring's zero-copy receive without a device. The kernel copies the data, so it works with any
+ * connection.
+ */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <sys/mman.h>
@@ -10,7 +13,7 @@
 #include "net.h"
 #include "uring.h"
 
-/* <linux/io_uring.h> of Linux 7.2. */
+/* From <linux/io_uring.h> of Linux 7.2. */
 enum { REGISTER_ZCRX_IFQ = 32, OP_RECV_ZC = 58, ZCRX_REG_NODEV = 2, REGION_TYPE_USER = 1 };
 #define RECV_MULTISHOT (1U << 1)
 
@@ -45,7 +48,10 @@ static void *memory(size_t size)
 	return p;
 }
 
-/* A ring with memory to receive into. Skips the check if the kernel cannot do that without a device. */
+/*
+ * Sets up a ring with memory for received data. Skips the check if the kernel does not support this
+ * without a device.
+ */
 static struct io_uring_sqe recv_zc(struct uring *ring, int fd)
 {
 	struct area_reg area = { .addr = (uintptr_t)memory(AREA), .len = AREA };
@@ -76,7 +82,7 @@ CHECK_PAIR(uring_recv_zc)
 	FAILS(EAGAIN, recv(a, &ring, 1, MSG_DONTWAIT | MSG_PEEK));
 }
 
-/* A socket that does not support it says so, and recv() gets the data. */
+/* A socket that does not support it returns an error, and recv() gets the data. */
 CHECK_PAIR(uring_recv_zc_loses_nothing)
 {
 	struct uring ring;
