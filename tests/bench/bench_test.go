@@ -2,8 +2,8 @@
 
 //go:build linux
 
-// Package bench measures the commands against peers in the same run. Figures are ratios: the machine's speed is not in
-// them. `make bench` runs it.
+// Package bench compares the commands and the module with peers in the same run. Figures are
+// ratios, so that they do not depend on the machine's speed. `make bench` runs it.
 package bench
 
 import (
@@ -37,7 +37,7 @@ func BenchmarkStartup(b *testing.B) {
 	for _, command := range []string{"smc_pnet", "smc_rnics", "smcss", "smcr", "smcd", "smcr-stats"} {
 		b.Run(command, func(b *testing.B) {
 			var ours, theirs time.Duration
-			// In turns, so that a busy moment of the machine meets both.
+			// Alternate between the two, so that a busy moment of the machine affects both.
 			for b.Loop() {
 				ours += runTime(b, filepath.Join(dir, command), "--version")
 				theirs += runTime(b, peer)
@@ -56,8 +56,8 @@ func runTime(b *testing.B, argv ...string) time.Duration {
 	return time.Since(begin)
 }
 
-// BenchmarkManySockets lists 10,000 AF_SMC sockets on a real kernel, compared with iproute2's ss and as many TCP sockets in
-// the same guest.
+// BenchmarkManySockets lists 10,000 AF_SMC sockets on a real kernel, and compares this with
+// iproute2's ss and 10,000 TCP sockets in the same guest.
 func BenchmarkManySockets(b *testing.B) {
 	const count = 10000
 	lt := lab.StartSMC(b, lab.Options{Kernel: "6.12", Memory: 1536})
@@ -81,7 +81,7 @@ func BenchmarkManySockets(b *testing.B) {
 	}
 }
 
-// usage is the time that runs have taken together, and the most memory that one had.
+// usage is the total time of several runs, and their peak memory.
 type usage struct{ seconds, peak float64 }
 
 func (u *usage) add(v usage) {

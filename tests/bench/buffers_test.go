@@ -16,14 +16,14 @@ import (
 // bufferSizes are the sizes of receive buffers that the study of SMC-D compares, in the order of the first round.
 var bufferSizes = []string{"128KiB", "1MiB"}
 
-// bufferBytes is the value of net.smc.rmem that a size takes.
+// bufferBytesD and bufferBytesR are the values of net.smc.rmem for each size.
 var (
-	bufferBytesD = map[string]int{"128KiB": 128 << 10 / 4, "1MiB": 1 << 20 / 4} // SMC-D has four times as much
+	bufferBytesD = map[string]int{"128KiB": 128 << 10 / 4, "1MiB": 1 << 20 / 4} // SMC-D multiplies net.smc.rmem by four
 	bufferBytesR = map[string]int{"128KiB": 128 << 10, "1MiB": 1 << 20}
 )
 
-// BenchmarkBuffers compares receive buffers of 128 KiB with such of 1 MiB: over SMC-D by loopback in one guest, and over SMC-R
-// between two. One iteration is a round in which each size has its turn.
+// BenchmarkBuffers compares receive buffers of 128 KiB and 1 MiB, over SMC-D by loopback in one
+// guest, and over SMC-R between two guests. One iteration is a round with one turn for each size.
 func BenchmarkBuffers(b *testing.B) {
 	b.Run("SMCD", func(b *testing.B) {
 		a := newArena(b)
@@ -33,16 +33,16 @@ func BenchmarkBuffers(b *testing.B) {
 			return a.turn(b, workload{job: job, connections: connections}, "smc", &smc)
 		})
 		if smc.share() != 1 {
-			b.Errorf("%d ends of connections were SMC-D's, %d TCP's", smc.smcd, smc.tcp)
+			b.Errorf("%d ends of connections used SMC-D, %d TCP", smc.smcd, smc.tcp)
 		}
 	})
 	b.Run("SMCR", func(b *testing.B) {
 		f := newField(b)
 		for _, h := range f.ours.Hosts {
-			// Else the first connections have buffers that are larger than net.smc.rmem.
+			// Otherwise the first connections have buffers that are larger than net.smc.rmem.
 			f.ours.Must(h.Name, "sysctl -qw net.smc.smcr_large_conns_per_lgr=0")
 		}
-		// 250 connections with 1 MiB each way take more memory than these guests have.
+		// 250 connections with 1 MiB in each direction need more memory than these guests have.
 		compareBuffers(b, []int{1, 10, 50}, func(b *testing.B, job, size string, connections int) outcome {
 			setBuffers(f.ours, bufferBytesR[size])
 			return f.run(b, netWorkload{job: job, request: 200, response: 1000, connections: connections}, "ours")
@@ -50,7 +50,7 @@ func BenchmarkBuffers(b *testing.B) {
 	})
 }
 
-// setBuffers has new connections of all hosts use buffers of this size, in the unit of net.smc.rmem.
+// setBuffers sets the buffer size of new connections on all hosts, in the unit of net.smc.rmem.
 func setBuffers(lt *lab.Test, bytes int) {
 	for _, h := range lt.Hosts {
 		lt.Must(h.Name, fmt.Sprintf("sysctl -qw net.smc.rmem=%[1]d net.smc.wmem=%[1]d", bytes))

@@ -12,11 +12,12 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// BenchmarkFallback compares AF_SMC sockets of our module, whose connections all become TCP connections, with TCP sockets in
-// the same guest, both ends on loopback. The figure is the median of the rounds' ratios of the rates: 1 is as fast as TCP.
-// "bystanders" has TCP sockets on both sides, among 100 listening AF_SMC sockets and alone; "noise" is the ratio of two
-// equal sides. The figures count instructions of the guest's processor: on a busy machine, times could not show a difference
-// of a percent.
+// BenchmarkFallback compares AF_SMC sockets of our module, whose connections all fall back to TCP,
+// with TCP sockets in the same guest, with both ends on loopback. The figure is the median of the
+// rounds' ratios of the rates: 1 is as fast as TCP. "bystanders" compares TCP sockets among 100
+// listening AF_SMC sockets with TCP sockets alone. "noise" is the ratio of two equal sides. The
+// figures count instructions of the guest's processor, because times on a busy machine could not
+// show a difference of a percent.
 func BenchmarkFallback(b *testing.B) {
 	lab.Need(b)
 	dir, err := lab.Commands(b.Context())

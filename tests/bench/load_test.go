@@ -15,22 +15,23 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// compileLoad compiles the load generator in load/. It is in C because Go's runtime would take more time than the sockets.
+// compileLoad compiles the load generator in load/. It is written in C because the Go runtime would
+// take more time than the sockets.
 func compileLoad(t testing.TB) (program string) {
 	t.Helper()
 	return lab.CompileC(t, "load", "-O2")
 }
 
-// outcome is the output of the load generator for one run, by its names.
+// outcome is the output of the load generator for one run: values by name.
 type outcome map[string]float64
 
-// Names that every outcome of a job has.
+// Names of the values in every outcome of a job.
 var (
 	ofTraffic = []string{"rate", "cpu_us", "busy_us", "starved", "total"}
 	ofIdle    = []string{"connected_kib", "used_kib"}
 )
 
-// parseOutcome reads the load generator's line, which must have some names.
+// parseOutcome parses the load generator's line, which must contain these names.
 func parseOutcome(output string, names []string) (outcome, error) {
 	line, ok := strings.CutSuffix(output, "\n")
 	if !ok || strings.Contains(line, "\n") {
@@ -56,7 +57,7 @@ func parseOutcome(output string, names []string) (outcome, error) {
 	return o, nil
 }
 
-// TestParseOutcome checks that no output passes for more than it is.
+// TestParseOutcome checks that incomplete or wrong output is refused.
 func TestParseOutcome(t *testing.T) {
 	o, err := parseOutcome("unit=MB rate=1200.5 cpu_us=3.25 busy_us=4 starved=0 total=9\n", ofTraffic)
 	if err != nil || o["rate"] != 1200.5 || o["cpu_us"] != 3.25 || o["busy_us"] != 4 || o["starved"] != 0 {
@@ -80,8 +81,8 @@ func TestParseOutcome(t *testing.T) {
 	}
 }
 
-// TestLoad runs each job of the load generator once, over the transports that every machine has. It ignores the rates, which
-// may be zero on a busy machine. But every connection has to end.
+// TestLoad runs each job of the load generator once, over the transports that every machine has. It
+// ignores the rates, which may be zero on a busy machine, but all connections must end.
 func TestLoad(t *testing.T) {
 	binary := compileLoad(t)
 	for _, family := range []string{"unix", "tcp"} {
@@ -101,17 +102,18 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestLoadOfTwoHosts has client and server be two programs, as on two hosts. The server's address is this process's own.
+// TestLoadOfTwoHosts runs client and server as two programs, as on two hosts. The server uses an
+// address of this process.
 func TestLoadOfTwoHosts(t *testing.T) {
 	binary := compileLoad(t)
 	place := fmt.Sprintf("127.%d.%d.1:3141", 1+os.Getpid()>>8%254, os.Getpid()&0xff)
 	for i, job := range []string{"rr", "stream", "connect"} {
 		t.Run(job, func(t *testing.T) {
-			// A server may outlive its client by a moment, and has two ports.
+			// A server may run a moment longer than its client, and uses two ports.
 			place := fmt.Sprint(place, 2*i)
 			w := workload{job: job, connections: 20}
 			args := append(w.args("tcp"), "--seconds", "0.2", "--warmup", "0.05")
-			// It returns when it listens, and ends when its client does.
+			// The command returns when the server listens. The server ends with its client.
 			if err := exec.CommandContext(t.Context(), binary, append(args, "--listen", place)...).Run(); err != nil {
 				t.Fatal(err)
 			}

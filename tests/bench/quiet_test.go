@@ -13,12 +13,13 @@ import (
 	"testing"
 )
 
-// hostTime is the processor time of this machine in ticks since boot: in all, busy, and of this process and its children,
-// which are the guests.
+// hostTime is the processor time of this machine in ticks since boot: the total, the busy part, and
+// the part of this process and its children, which are the guests.
 type hostTime struct{ all, busy, ours uint64 }
 
-// elsewhere is the share of the processors that others had since an earlier reading. Emulated processors that wait for
-// each other wait for whole time slices when one of them is held up: a little of it spoils a lot.
+// elsewhere returns the share of the processors that other processes used since an earlier reading.
+// If an emulated processor is delayed, those that wait for it lose whole time slices, so even a
+// small share falsifies the figures.
 func (t hostTime) elsewhere(before hostTime) float64 {
 	others := float64(t.busy-before.busy) - float64(t.ours-before.ours)
 	return max(0, others) / float64(t.all-before.all)
@@ -38,7 +39,7 @@ func readHostTime() (hostTime, error) {
 		return t, err
 	}
 	for _, file := range files {
-		// Processes come and go.
+		// Processes may have ended meanwhile.
 		if data, err := os.ReadFile(file); err == nil {
 			pid, parent, ticks, err := parseProcessTime(string(data))
 			if err != nil {
@@ -52,7 +53,7 @@ func readHostTime() (hostTime, error) {
 	return t, nil
 }
 
-// parseHostTime reads /proc/stat. Time that the hypervisor took from this machine counts as busy.
+// parseHostTime parses /proc/stat. Time that the hypervisor took from this machine counts as busy.
 func parseHostTime(stat string) (hostTime, error) {
 	line, _, _ := strings.Cut(stat, "\n")
 	fields := strings.Fields(line)
@@ -73,7 +74,7 @@ func parseHostTime(stat string) (hostTime, error) {
 	return t, nil
 }
 
-// parseProcessTime reads /proc/PID/stat. A program's name may have blanks and brackets in it.
+// parseProcessTime parses /proc/PID/stat. A program's name may contain blanks and brackets.
 func parseProcessTime(stat string) (pid, parent int, ticks uint64, err error) {
 	i := strings.LastIndex(stat, ")")
 	fields := strings.Fields(stat[i+1:])
@@ -92,7 +93,8 @@ func parseProcessTime(stat string) (pid, parent int, ticks uint64, err error) {
 	return pid, parent, user + system, nil
 }
 
-// watchHost returns a function that reports the share of this machine that other processes have used since.
+// watchHost returns a function that reports the share of this machine that other processes have
+// used since the call of watchHost.
 func watchHost(b *testing.B) (report func()) {
 	b.Helper()
 	before, err := readHostTime()
@@ -119,7 +121,7 @@ func TestHostTime(t *testing.T) {
 	}
 	for _, bad := range []string{"", "cpu 1 2 3", "cpu0 1 2 3 4 5 6 7 8", "cpu 1 2 3 4 5 6 7 x"} {
 		if _, err := parseHostTime(bad); err == nil {
-			t.Errorf("%q was taken for times", bad)
+			t.Errorf("%q was accepted as times", bad)
 		}
 	}
 	pid, parent, ticks, err := parseProcessTime("12 (a (b) c) S 7 12 12 0 -1 4194560 1 2 3 4 100 23 5 6 20 0 1 0")
@@ -128,7 +130,7 @@ func TestHostTime(t *testing.T) {
 	}
 	for _, bad := range []string{"", "12 (a) S 7", "x (a) S 7 1 1 0 -1 4 1 2 3 4 100 23"} {
 		if _, _, _, err := parseProcessTime(bad); err == nil {
-			t.Errorf("%q was taken for a process", bad)
+			t.Errorf("%q was accepted as a process", bad)
 		}
 	}
 	before, after := hostTime{100, 50, 40}, hostTime{300, 200, 170}

@@ -12,16 +12,16 @@ import (
 	"testing"
 )
 
-// workload is a job that is done with each family's sockets in turn.
+// workload is a job that each family of sockets runs in turn.
 type workload struct {
 	job         string
 	connections int
-	// target is the goal of SMC-D, as the table prints it.
+	// target is the goal for SMC-D as the table prints it.
 	target string
 }
 
-// workloads are those of the study of SMC-D that the numbers of connections and bytes are from, and some that it omits.
-// Memory comes first, while the kernel's caches are small.
+// workloads are those of the published study of SMC-D, with its numbers of connections and bytes,
+// and some that it omits. The memory workload runs first, while the kernel's caches are small.
 var workloads = []workload{
 	{"idle", 1000, "40 KiB"},
 	{"rr", 1, "0.95"},
@@ -37,12 +37,12 @@ var workloads = []workload{
 
 func (w workload) String() string { return w.job + "/" + strconv.Itoa(w.connections) }
 
-// args are those of the load generator.
+// args returns the arguments of the load generator.
 func (w workload) args(family string) []string {
 	return []string{"--family", family, "--job", w.job, "--connections", strconv.Itoa(w.connections)}
 }
 
-// names are the values that the load generator must print.
+// names returns the names of the values that the load generator must print.
 func (w workload) names() []string {
 	if w.job == "idle" {
 		return ofIdle
@@ -50,10 +50,11 @@ func (w workload) names() []string {
 	return ofTraffic
 }
 
-// families are in the order of the first round.
+// families lists the families in the order of the first round.
 var families = []string{"unix", "tcp", "smc"}
 
-// turns is the order of a round. The family that begins alternates, so that a trend over time favours none.
+// turns returns the order of the families in a round. It rotates, so that a trend over time favours
+// no family.
 func turns(round int) (order []string) {
 	for i := range families {
 		order = append(order, families[(i+round)%len(families)])
@@ -64,10 +65,10 @@ func turns(round int) (order []string) {
 // round is the outcome of each family's turn.
 type round map[string]outcome
 
-// spread is a median with the quartiles around it, which show how much the median can be trusted.
+// spread is a median with its quartiles, which show how reliable the median is.
 type spread struct{ low, mid, high float64 }
 
-// spreadOf sorts values, of which there must be some.
+// spreadOf sorts values, which must not be empty.
 func spreadOf(values []float64) spread {
 	slices.Sort(values)
 	n := len(values)
@@ -83,7 +84,7 @@ func ratio(rounds []round, name, family, peer string) spread {
 	return spreadOf(values)
 }
 
-// figure is the result of one family.
+// figure returns the result of one family.
 func figure(rounds []round, name, family string) spread {
 	var values []float64
 	for _, r := range rounds {
@@ -92,13 +93,14 @@ func figure(rounds []round, name, family string) spread {
 	return spreadOf(values)
 }
 
-// result is all rounds of a workload.
+// result contains all rounds of a workload.
 type result struct {
 	workload
 	rounds []round
 }
 
-// table prints in Markdown how fast SMC-D is, and its costs in processor time and memory.
+// table returns a Markdown table of the speed of SMC-D, and of its costs in processor time and
+// memory.
 func table(results []result) string {
 	var speed, memory strings.Builder
 	for _, r := range results {
@@ -155,7 +157,8 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// TestTable has rounds in which the machine's speed differs and the families' ratios do not.
+// TestTable checks the table for rounds with different machine speeds but equal ratios between
+// families.
 func TestTable(t *testing.T) {
 	var rr, idle []round
 	for _, speed := range []float64{1, 10, 3} {

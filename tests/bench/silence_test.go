@@ -12,9 +12,10 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// BenchmarkSilence has 100 hosts make their first SMC-R connections with our module while other hosts are silent at each step
-// of their handshakes, and while nobody is. The figure is the median of the ratios of the times: 1 is not slowed at all. The
-// hosts are programs of one guest, as in tests/badpeer.
+// BenchmarkSilence measures the time in which 100 hosts make their first SMC-R connections with our
+// module, while other hosts stop answering at each step of their handshakes, and while there are no
+// such hosts. The figure is the median of the ratios of the times: 1 means no delay. The hosts are
+// programs of one guest, as in tests/badpeer.
 func BenchmarkSilence(b *testing.B) {
 	lab.Need(b)
 	dir, err := lab.Commands(b.Context())

@@ -18,14 +18,16 @@ var (
 	countedTime   = flag.Bool("counted-time", false, "count the guest's instructions instead of seconds")
 )
 
-// BenchmarkSMCD compares SMC-D over loopback with TCP over loopback and with AF_UNIX in the same guest, one iteration a
-// round in which each has its turn. Figures are medians of the rounds' ratios: rates, where more is better, and what the
-// machine's processors took for each transaction, megabyte or connection. smcd-share is how many ends of connections were
-// SMC-D's and not TCP's; anything but 1 is a failure, unless -allow-fallback says otherwise.
+// BenchmarkSMCD compares SMC-D over loopback with TCP over loopback and with AF_UNIX in the same
+// guest. One iteration is a round with one turn for each of them. Figures are medians of the
+// rounds' ratios: rates, where more is better, and the time that the machine's processors took for
+// each transaction, megabyte or connection. smcd-share is the share of AF_SMC connection ends that
+// used SMC-D instead of TCP. Any value other than 1 is a failure, unless -allow-fallback is set.
 //
-// The guest's clock is the wall's, which wants a machine that has nothing else to do. -counted-time does not, but then the
-// guest's two processors take turns: what they do at the same time, and what they make each other wait for, is not seen.
-// elsewhere is the share of this machine that others had.
+// The guest's clock is the wall clock, so the machine should have nothing else to do. With
+// -counted-time this is not necessary, but then the guest's two processors take turns, so the
+// figures do not show parallel work and contention between them. elsewhere is the share of this
+// machine that other processes used.
 func BenchmarkSMCD(b *testing.B) {
 	a := newArena(b)
 	var results []result
@@ -43,11 +45,11 @@ func BenchmarkSMCD(b *testing.B) {
 			results = append(results, r)
 		})
 	}
-	// A log of a benchmark that has parts is not shown.
+	// Print the table, because the testing package does not show the log of a benchmark with parts.
 	fmt.Printf("\n%s\n", table(results))
 }
 
-// arena is the guest that all have their turns in.
+// arena is the guest in which all families take their turns.
 type arena struct{ *lab.Test }
 
 const loadInside = "/run/load"
@@ -70,12 +72,12 @@ func newArena(b *testing.B) *arena {
 		b.Fatal(err)
 	}
 	install(b, a.Host("a"), compileLoad(b))
-	// Past the limit, connections skip TIME-WAIT, and are cheaper.
+	// Beyond this limit, connections skip TIME-WAIT and cost less.
 	a.Must("a", "ip link set lo up; sysctl -qw net.ipv4.tcp_max_tw_buckets=1000000")
 	return a
 }
 
-// round gives each family its turn, and counts the outcomes of AF_SMC's connections.
+// round runs the workload once with each family, and counts the outcomes of AF_SMC's connections.
 func (a *arena) round(b *testing.B, w workload, n int, smc *tally) round {
 	b.Helper()
 	r := round{}
@@ -85,12 +87,12 @@ func (a *arena) round(b *testing.B, w workload, n int, smc *tally) round {
 	return r
 }
 
-// turn is that of one family.
+// turn runs the workload with one family.
 func (a *arena) turn(b *testing.B, w workload, family string, smc *tally) outcome {
 	b.Helper()
 	times := " --warmup 0.5 --seconds 2.5"
 	if *countedTime {
-		times = " --warmup 0.05 --seconds 0.2" // which take as long, and vary less
+		times = " --warmup 0.05 --seconds 0.2" // counted time takes as long, and varies less
 	}
 	before := a.tally()
 	o, err := parseOutcome(a.Must("a", loadInside+" "+strings.Join(w.args(family), " ")+times), w.names())
@@ -134,7 +136,8 @@ func (r result) publish(b *testing.B) {
 		return
 	}
 	for _, family := range families {
-		// The scheduler's doing, mostly of a busy machine's: the load generator would not have ended if one hung.
+		// The scheduler causes this, mostly on a busy machine. If a connection hung, the load
+		// generator would not have ended.
 		if n := figure(r.rounds, "starved", family).high; n > 0 {
 			b.Logf("of %d connections over %s, %.0f got no turn", r.connections, family, n)
 		}
@@ -147,7 +150,7 @@ func (r result) publish(b *testing.B) {
 	for _, pair := range [][2]string{{"smc", "unix"}, {"smc", "tcp"}, {"tcp", "unix"}} {
 		name := pair[0] + "/" + pair[1]
 		b.ReportMetric(ratio(r.rounds, "rate", pair[0], pair[1]).mid, name)
-		// Of the whole machine, and of the processes alone.
+		// The processor time of the whole machine, and of the processes alone.
 		b.ReportMetric(ratio(r.rounds, "busy_us", pair[0], pair[1]).mid, name+"-cpu")
 		b.ReportMetric(ratio(r.rounds, "cpu_us", pair[0], pair[1]).mid, name+"-process-cpu")
 	}

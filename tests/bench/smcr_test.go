@@ -13,10 +13,11 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// BenchmarkSMCR compares SMC-R of our module with that of the stock module, between two hosts that have one processor, soft-RoCE
-// and the same kernel each; and both with TCP. One iteration is a round in which each has its turn, while the others'
-// hosts have nothing to do. Figures are medians of the rounds' ratios. Afterwards one more run of each is counted: what it
-// takes of packets, work requests and completions, with TCP's packets for comparison.
+// BenchmarkSMCR compares SMC-R of our module with that of the stock module, and both with TCP. Each
+// runs between two hosts with one processor, soft-RoCE and the same kernel. One iteration is a
+// round with one turn for each, while the hosts of the others are idle. Figures are medians of the
+// rounds' ratios. Afterwards, one more run of each counts packets, work requests and completions,
+// with TCP's packets for comparison.
 func BenchmarkSMCR(b *testing.B) {
 	field := newField(b)
 	var results []netResult
@@ -38,14 +39,14 @@ func BenchmarkSMCR(b *testing.B) {
 	fmt.Printf("\n%s\n", netTable(results))
 }
 
-// contenders are in the order of the first round.
+// contenders lists the contenders in the order of the first round.
 var contenders = []string{"ours", "stock", "tcp"}
 
 // netWorkload is a job between two hosts.
 type netWorkload struct {
 	job                            string
 	request, response, connections int
-	target                         string // the goal for ours compared with stock, as the table prints it
+	target                         string // the goal for ours relative to stock, as the table prints it
 }
 
 var netWorkloads = netMix()
@@ -73,7 +74,7 @@ func (w netWorkload) String() string {
 	return name + "/" + strconv.Itoa(w.connections)
 }
 
-// args are those of the load generator, at both ends.
+// args returns the arguments of the load generator, at both ends.
 func (w netWorkload) args(family string) string {
 	args := fmt.Sprintf(" --family %s --job %s --connections %d", family, w.job, w.connections)
 	if w.job == "rr" {
@@ -82,7 +83,7 @@ func (w netWorkload) args(family string) string {
 	return args
 }
 
-// field is where they compete: two hosts with our module, and two with the stock one.
+// field contains the hosts: two with our module, and two with the stock module.
 type field struct{ ours, stock *lab.Test }
 
 func newField(b *testing.B) *field {
@@ -99,7 +100,7 @@ func newField(b *testing.B) *field {
 			b.Fatal(err)
 		}
 		for _, h := range lt.Hosts {
-			// Completions are counted by the function that reports them.
+			// Count completions by the function that reports them.
 			lt.Must(h.Name, "sysctl -qw net.ipv4.tcp_max_tw_buckets=1000000; echo p:completed rxe_cq_post >/sys/kernel/tracing/kprobe_events")
 			install(b, h, program)
 		}
@@ -108,7 +109,7 @@ func newField(b *testing.B) *field {
 	return &field{ours: start(lab.ModuleOurs), stock: start(lab.ModuleStock)}
 }
 
-// hosts are those of a contender, and family is that of its sockets.
+// hosts returns the hosts of a contender and the family of its sockets.
 func (f *field) hosts(who string) (lt *lab.Test, family string) {
 	switch who {
 	case "stock":
@@ -150,7 +151,7 @@ func (f *field) run(b *testing.B, w netWorkload, who string) outcome {
 	return o
 }
 
-// count is a run that nobody times.
+// count makes one run without measuring time, and counts packets, work requests and completions.
 func (f *field) count(b *testing.B, w netWorkload, who string) counts {
 	b.Helper()
 	lt, _ := f.hosts(who)
@@ -186,7 +187,7 @@ func (f *field) count(b *testing.B, w netWorkload, who string) counts {
 	}
 }
 
-// install puts the load generator into a guest.
+// install copies the load generator to a guest.
 func install(b *testing.B, h *lab.Host, program string) {
 	b.Helper()
 	data, err := os.ReadFile(program)
@@ -198,7 +199,7 @@ func install(b *testing.B, h *lab.Host, program string) {
 	}
 }
 
-// netResult is all that is known of a workload.
+// netResult contains the rounds and the counts of a workload.
 type netResult struct {
 	netWorkload
 	rounds []round

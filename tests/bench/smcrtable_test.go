@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// netTable prints in Markdown how fast SMC-R is, and its costs.
+// netTable returns a Markdown table of the speed of SMC-R, and of its costs.
 func netTable(results []netResult) string {
 	var speed, takes strings.Builder
 	for _, r := range results {
@@ -32,7 +32,7 @@ func netTable(results []netResult) string {
 		"|---|---|---|---|---|---|---|---|---|\n" + takes.String()
 }
 
-// TestNetTable has rounds in which the machine's speed differs and the ratios do not.
+// TestNetTable checks the table for rounds with different machine speeds but equal ratios.
 func TestNetTable(t *testing.T) {
 	r := netResult{netWorkload: netWorkload{"rr", 200, 1000, 10, "1.25"}, counts: map[string]counts{
 		"ours":  {packets: 8, writes: 2, sends: 2, completions: 3},

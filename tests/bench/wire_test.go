@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// counts are of a transaction, a megabyte or a connection, of both hosts together.
+// counts are the counts per transaction, megabyte or connection, for both hosts together.
 type counts struct{ packets, acks, writes, sends, completions float64 }
 
 // traffic counts the frames of a wire and, of RoCE's frames, acknowledgments and the last frames of writes and messages.
 // Each of the latter is a work request.
 type traffic struct{ packets, acks, writes, sends int }
 
-// Of InfiniBand's reliable connections (IBTA 9.2).
+// Opcodes of InfiniBand's reliable connections (IBTA 9.2).
 const (
 	opSendLast, opSendLastImm, opSendOnly, opSendOnlyImm     = 0x02, 0x03, 0x04, 0x05
 	opWriteLast, opWriteLastImm, opWriteOnly, opWriteOnlyImm = 0x08, 0x09, 0x0a, 0x0b

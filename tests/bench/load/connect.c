@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The job connect: connections that are made, accepted and closed, one after the other.
+ * The job connect: makes, accepts and closes connections, one after the other.
  *
- * The server closes first, and the client waits for that. So there is never more than one on the
- * way, and no queue to overflow; and what lingers in TIME-WAIT has the server's one port, while the
- * client's are free again at once.
+ * The server closes first, and the client waits for that. So there is at most one connection at a
+ * time, and no queue can overflow. Sockets in TIME-WAIT use the server's one port, and the client's
+ * ports are free again at once.
  */
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -22,7 +22,7 @@ static void serve(int listener)
 	do {
 		int fd = sockets_accept(listener);
 
-		/* Asked before the client can know that this one is done. */
+		/* Read this before the client can know that this connection is done. */
 		last = shared->over;
 		close(fd);
 	} while (!last);
@@ -61,7 +61,7 @@ static void drive(void)
 	r.seconds = end.when - begin.when;
 	r.cpu = end.cpu - begin.cpu;
 	r.busy = end.busy - begin.busy;
-	/* One more, for the server to see. */
+	/* Make one more connection, so that the server notices the end. */
 	peer_over();
 	one();
 	r.total += r.count + 1;

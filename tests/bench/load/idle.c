@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The job idle: what memory connections take, both ends together, that are there and do nothing;
- * before they have ever moved anything, and after.
+ * The job idle: measures the memory that idle connections need at both ends together, before they
+ * have transferred any data, and afterwards.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 static char *request, *response;
 
-/* The first one is not counted: it allocates what all share. */
+/* Do not count the first connection: it allocates memory that all connections share. */
 static int total(void)
 {
 	return settings.connections + 1;
@@ -40,7 +40,10 @@ static void answer(const int *fds, int from, int to)
 	}
 }
 
-/* All requests come first: connections may be accepted in another order than they were made. */
+/*
+ * Send all requests first, because connections may be accepted in another order than they were
+ * made.
+ */
 static void ask(const int *fds, int from, int to)
 {
 	for (int i = from; i < to; i++)
@@ -62,7 +65,7 @@ static void serve(int listener)
 			answer(fds, 0, 1);
 	}
 	answer(fds, 1, total());
-	/* The connections stay until the client has looked: it closes first. */
+	/* Keep the connections until the client has measured: it closes first. */
 	char byte;
 	for (int i = 0; i < total(); i++)
 		(void)!read(fds[i], &byte, 1);

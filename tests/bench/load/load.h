@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * load - a client and a server process that keep sockets of one family busy, and what that costs.
+ * load - a client and a server process that keep sockets of one family busy, and measure the costs.
  *
- * A connection has a thread at either end, and all calls block: as uperf has it, whose workloads
- * these are, and as most programs do that are moved to SMC without being changed. A readiness loop
- * would serve many connections with one wake-up, and wake-ups are part of what is compared here.
+ * A connection has one thread at each end, and all calls block. uperf, from which the workloads
+ * come, works like this, and so do most programs that are moved to SMC without changes. An event
+ * loop would serve many connections with one wake-up, and wake-ups are part of the comparison.
  */
 #ifndef LOAD_H
 #define LOAD_H
@@ -17,7 +17,7 @@
 /* A server's address. */
 struct place {
 	struct in_addr addr;
-	in_port_t port; /* of this machine's byte order */
+	in_port_t port; /* host byte order */
 };
 
 struct settings {
@@ -28,9 +28,9 @@ struct settings {
 };
 
 /**
- * struct shared - what the two processes know of each other, if they are on one host
- * @accepted: connections that the server has
- * @over: the measurement is done; from now on the ends of connections are expected
+ * struct shared - state that the two processes share if they are on one host
+ * @accepted: connections that the server has accepted
+ * @over: the measurement has ended, so connections may be closed
  */
 struct shared {
 	atomic_int accepted;
@@ -41,14 +41,14 @@ extern struct settings settings;
 extern struct shared *shared;
 
 /**
- * struct result - what a job has found out
- * @unit: what is counted
- * @count: of these, in the time that was measured
- * @total: of these, ever
- * @seconds: how long that was
+ * struct result - the result of a job
+ * @unit: the unit that is counted
+ * @count: number of units during the measurement
+ * @total: number of units since the start
+ * @seconds: duration of the measurement
  * @cpu: seconds of processor time of both processes
  * @busy: seconds in which a processor of the machine, or of either machine, was not idle
- * @starved: connections on which nothing has moved
+ * @starved: connections that have not transferred any data
  */
 struct result {
 	const char *unit;
@@ -57,8 +57,8 @@ struct result {
 };
 
 /**
- * struct job - what is done
- * @name: for the command line
+ * struct job - a kind of load
+ * @name: name on the command line
  * @serve: the server process, from listen() on
  * @drive: the client process; prints its result
  */
@@ -71,21 +71,21 @@ struct job {
 extern const struct job job_rr, job_stream, job_connect, job_idle;
 
 /**
- * result_print() - print the one line that others read
+ * result_print() - print the result as one line, which the benchmarks parse
  * @r: result
  */
 void result_print(const struct result *r);
 
 /**
- * end_in_time() - end this process long after it should be done
+ * set_deadline() - kill this process if it still runs long after it should have ended
  *
- * A lost wake-up should not hang whoever has started it.
+ * A lost wake-up must not block the caller of this program for ever.
  */
-void end_in_time(void);
+void set_deadline(void);
 
 /**
- * die() - end the process, because of errno
- * @what: what has failed
+ * die() - end the process with an error message for errno
+ * @what: the call that has failed
  */
 void die(const char *what) __attribute__((noreturn));
 

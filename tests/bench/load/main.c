@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is asked for, the two processes, and the line that comes out of it. */
+/* The command line, the two processes, and the output. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -24,7 +24,9 @@ struct settings settings = {
 	.read = 30720,
 };
 
-/* Where the server is, if it is not on the client's host; and whether that is what we are. */
+/*
+ * The server's address if it is not on the client's host, and whether this process is that server.
+ */
 static struct place at;
 static enum { BOTH, SERVER, CLIENT } role;
 
@@ -165,7 +167,7 @@ static void out_of_time(int nr)
 	_exit(1);
 }
 
-void end_in_time(void)
+void set_deadline(void)
 {
 	alarm((unsigned int)(settings.warmup + settings.seconds) + 60);
 }
@@ -177,7 +179,7 @@ static void prepare(void)
 
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGALRM, out_of_time);
-	end_in_time();
+	set_deadline();
 	if (setrlimit(RLIMIT_NOFILE, &files))
 		die("setrlimit");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Clocks: of the wall, of processes, of the machine. */
+/* Clocks: wall clock, and processor time of processes and of the machine. */
 #define _GNU_SOURCE
 #include "meter.h"
 
@@ -52,7 +52,7 @@ static void read_file(const char *path, char *text, size_t size)
 	close(fd);
 }
 
-/* The kernel measures how long processors are idle, but only samples what they do otherwise. */
+/* The kernel measures idle time exactly, but only samples the other states of processors. */
 static double idle_time(void)
 {
 	char text[4096];
@@ -84,7 +84,7 @@ void meter_first(void)
 	(void)sched_setscheduler(0, SCHED_FIFO, &p);
 }
 
-/* Sums up the numbers behind a word that begins lines of a file in /proc. */
+/* Returns the sum of the numbers in lines of a file in /proc that begin with a word. */
 static long sum_of(const char *path, const char *word)
 {
 	FILE *f = fopen(path, "re");
@@ -110,12 +110,15 @@ static long sum_of(const char *path, const char *word)
 }
 
 /*
- * Processors keep lists of free pages for themselves, of any length up to megabytes, which
- * MemAvailable takes for used.
+ * Each processor keeps a list of free pages, of up to some megabytes, which MemAvailable counts as
+ * used.
  */
 static long available(void)
 {
-	/* They also keep part of all counts to themselves for a second; root can ask for it now. */
+	/*
+	 * Each processor also updates the global counters only once per second. Root can update
+	 * them now.
+	 */
 	int fd = open("/proc/sys/vm/stat_refresh", O_WRONLY | O_CLOEXEC);
 
 	if (fd >= 0) {
@@ -131,7 +134,7 @@ long meter_memory(void)
 	enum { STILL = 64, TRIES = 15 };
 	long before, now = available();
 
-	/* Acknowledgments may be late, and RCU and work queues free things when they get to it. */
+	/* Acknowledgments may be late, and RCU and work queues free memory later. */
 	for (int i = 0; i < TRIES; i++) {
 		meter_sleep(0.2);
 		before = now;

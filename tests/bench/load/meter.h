@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clocks: of the wall, of processes, of the machine. */
+/* Clocks: wall clock, and processor time of processes and of the machine. */
 #ifndef METER_H
 #define METER_H
 
@@ -9,9 +9,8 @@
  * struct meter - readings of all clocks, in seconds
  * @when: wall clock
  * @cpu: processor time of processes
- * @busy: time in which processors of the machine have had something to do since it was booted, all
- *	processors together; that of interrupts, softirqs and kernel threads, too, which is in no
- *	process's bill
+ * @busy: time in which the processors of the machine were not idle since boot, added up; it
+ * includes interrupts, softirqs and kernel threads, which no process is charged for
  */
 struct meter {
 	double when, cpu, busy;
@@ -32,7 +31,7 @@ double meter_now(void);
 struct meter meter_read(void);
 
 /**
- * meter_process() - user and system time, as getrusage() has it, of a process that has not ended
+ * meter_process() - read the user and system time of a running process, like getrusage()
  * @pid: the process
  *
  * Return: seconds.
@@ -40,22 +39,22 @@ struct meter meter_read(void);
 double meter_process(pid_t pid);
 
 /**
- * meter_first() - have this thread run as soon as it wants to, whatever else is runnable
+ * meter_first() - give this thread priority over all others
  *
- * It hardly ever does; but readings of several clocks have to be taken at one time. Whoever may not
- * have that, measures without.
+ * The thread rarely runs, but it must read several clocks at the same time. Without the privilege
+ * for this, the measurement continues at normal priority.
  */
 void meter_first(void);
 
 /**
- * meter_memory() - memory that is available, once it has stopped changing
+ * meter_memory() - wait until the available memory has stopped changing, and return it
  *
  * Return: KiB.
  */
 long meter_memory(void);
 
 /**
- * meter_sleep() - let time pass
+ * meter_sleep() - sleep
  * @seconds: how long
  */
 void meter_sleep(double seconds);

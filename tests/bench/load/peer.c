@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The process that has the other ends of the connections: a child of ours, with memory that is
- * shared, or one on another host, which answers every byte that is sent to it by a report.
+ * The server process, which has the other ends of the connections. It is a child of the client with
+ * shared memory, or it is on another host, and answers every byte from the client with a report.
  */
 #define _GNU_SOURCE
 #include "peer.h"
@@ -22,7 +22,7 @@
 
 #include "sockets.h"
 
-/* Both hosts are of one kind, and run this program. */
+/* Both hosts have the same architecture and run this program, so the structure is sent as it is. */
 struct report {
 	struct meter meter;
 	int accepted;
@@ -32,7 +32,7 @@ enum { REPORT = 'r', OVER = 'o' };
 
 struct shared *shared;
 
-/* Of these, one is there. */
+/* The client has one of these: a server on its host, or a control connection. */
 static pid_t child;
 static int control = -1;
 
@@ -53,11 +53,11 @@ void peer_fork(const struct job *job, int listener)
 	if (child < 0)
 		die("fork");
 	if (child) {
-		/* A server that is gone refuses connections. */
+		/* If the server ends, connections must be refused. */
 		close(listener);
 		return;
 	}
-	/* It ends with the client, however that ends. */
+	/* The server ends with the client, however the client ends. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != client)
 		_exit(1);
@@ -83,7 +83,10 @@ static int control_socket(void)
 	return fd;
 }
 
-/* The client's end is ours, too: it has gone when all was done, or nobody wants to know. */
+/*
+ * Answers the client's requests until the control connection ends, and ends this process then: the
+ * client has finished, or has failed.
+ */
 static void *answer(void *arg)
 {
 	int listener = *(int *)arg;
@@ -119,12 +122,12 @@ void peer_serve(const struct job *job, int listener, const struct place *at)
 		die("fork");
 	if (pid)
 		_exit(0);
-	end_in_time();
+	set_deadline();
 	errno = pthread_create(&thread, NULL, answer, &fd);
 	if (errno)
 		die("pthread_create");
 	job->serve(listener);
-	/* The client has its last reports yet to come. */
+	/* The client still needs its last reports. */
 	pthread_join(thread, NULL);
 }
 
@@ -138,7 +141,7 @@ void peer_reach(const struct place *at)
 		die("connecting for control");
 }
 
-static struct report ask(char question)
+static struct report request_report(char question)
 {
 	struct report r;
 
@@ -151,7 +154,7 @@ static struct report ask(char question)
 
 int peer_accepted(void)
 {
-	return control < 0 ? shared->accepted : ask(REPORT).accepted;
+	return control < 0 ? shared->accepted : request_report(REPORT).accepted;
 }
 
 struct meter peer_meter(void)
@@ -161,7 +164,7 @@ struct meter peer_meter(void)
 	if (control < 0) {
 		m.cpu += meter_process(child);
 	} else {
-		struct report r = ask(REPORT);
+		struct report r = request_report(REPORT);
 
 		m.cpu += r.meter.cpu;
 		m.busy += r.meter.busy;
@@ -172,7 +175,7 @@ struct meter peer_meter(void)
 void peer_over(void)
 {
 	if (control >= 0)
-		ask(OVER);
+		request_report(OVER);
 	shared->over = true;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Sockets of the family that is measured. */
+/* Sockets of the measured family. */
 #define _GNU_SOURCE
 #include "sockets.h"
 
@@ -35,7 +35,7 @@ static const struct family families[] = {
 	{ "ipproto", AF_INET, IPPROTO_SMC, true },
 };
 
-/* Where the listener is. The client inherits it. */
+/* Address of the listener. The client inherits it. */
 static union {
 	struct sockaddr sa;
 	struct sockaddr_in in;
@@ -56,7 +56,7 @@ bool family_is_ip(const struct family *family)
 	return family->ip;
 }
 
-/* The study's profile has tcp_nodelay. */
+/* The profile of the study sets tcp_nodelay. */
 static void no_delay(int fd)
 {
 	int on = 1;
@@ -92,7 +92,7 @@ int sockets_listen(const struct place *at)
 	if (settings.family->ip) {
 		sockets_listener(at ? at : &loopback);
 	} else {
-		/* A family and no more has the kernel choose an abstract name. */
+		/* If only the family is given, the kernel chooses an abstract name. */
 		address.un.sun_family = AF_UNIX;
 		address_len = sizeof(address.un.sun_family);
 	}
@@ -121,13 +121,15 @@ int sockets_accept(int listener)
 
 	if (fd < 0)
 		die("accept");
-	/* AF_SMC may not hand the listener's on, as TCP does. */
+	/* AF_SMC may not inherit the option from the listener, as TCP does. */
 	no_delay(fd);
 	return fd;
 }
 
-/* Goes on after a signal, and ends the process for anything but the end of a connection in time. */
-static bool go_on(ssize_t n, const char *what)
+/*
+ * Whether to continue after a call. Ends the process if the call has failed during the measurement.
+ */
+static bool can_continue(ssize_t n, const char *what)
 {
 	if (n > 0 || (n < 0 && errno == EINTR))
 		return true;
@@ -144,7 +146,7 @@ bool sockets_read(int fd, void *buf, size_t len)
 	for (size_t done = 0; done < len;) {
 		ssize_t n = read(fd, (char *)buf + done, len - done);
 
-		if (!go_on(n, "read"))
+		if (!can_continue(n, "read"))
 			return false;
 		done += n > 0 ? n : 0;
 	}
@@ -156,7 +158,7 @@ bool sockets_write(int fd, const void *buf, size_t len)
 	for (size_t done = 0; done < len;) {
 		ssize_t n = write(fd, (const char *)buf + done, len - done);
 
-		if (!go_on(n, "write"))
+		if (!can_continue(n, "write"))
 			return false;
 		done += n > 0 ? n : 0;
 	}

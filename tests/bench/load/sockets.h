@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sockets of the family that is measured. What fails ends the process. */
+/* Sockets of the measured family. Errors end the process. */
 #ifndef SOCKETS_H
 #define SOCKETS_H
 
@@ -9,7 +9,7 @@
 #include "load.h"
 
 /**
- * family_find() - look a family up
+ * family_find() - look up a family
  * @name: unix, tcp or smc
  *
  * Return: the family, or NULL.
@@ -17,24 +17,24 @@
 const struct family *family_find(const char *name);
 
 /**
- * family_is_ip() - can connections of a family go to another host?
+ * family_is_ip() - check whether a family can connect to another host
  * @family: the family
  *
- * Return: whether they can.
+ * Return: whether it can.
  */
 bool family_is_ip(const struct family *family);
 
 /**
- * sockets_listen() - listen; sockets_connect() knows where
- * @at: where, or NULL for an address of this host that nobody else has
+ * sockets_listen() - listen, and store the address for sockets_connect()
+ * @at: the address, or NULL for an unused address of this host
  *
  * Return: descriptor.
  */
 int sockets_listen(const struct place *at);
 
 /**
- * sockets_listener() - have sockets_connect() connect to a listener on another host
- * @at: where it is
+ * sockets_listener() - make sockets_connect() connect to a listener on another host
+ * @at: its address
  */
 void sockets_listener(const struct place *at);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The jobs rr and stream: connections that stay, with a thread at either end of each. */
+/* The jobs rr and stream: permanent connections with one thread at each end. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
@@ -12,7 +12,7 @@
 #include "peer.h"
 #include "sockets.h"
 
-/* An end of a connection. The count is its thread's own: no cache line is shared. */
+/* An end of a connection. Only its thread writes the count, and no cache line is shared. */
 struct end {
 	_Alignas(64) atomic_ulong count;
 	unsigned long before;
@@ -23,8 +23,8 @@ struct end {
 static struct end *ends;
 
 /*
- * Holds the client's threads back until all are there. One by one, each would have the processor
- * taken away from whoever starts the others; with hundreds that takes a minute.
+ * Blocks the client's threads until all are started. Otherwise each running thread would preempt
+ * the one that starts the others; with hundreds of threads, that takes a minute.
  */
 static pthread_barrier_t all_connected;
 
@@ -88,7 +88,10 @@ static void *stream_client(void *arg)
 	return NULL;
 }
 
-/* Filling buffers that nobody empties yet would hold up who makes the other connections. */
+/*
+ * Sends only after the client's request: filling buffers that are not read yet would delay the
+ * thread that makes the other connections.
+ */
 static void *stream_server(void *arg)
 {
 	struct end *end = arg;
@@ -108,7 +111,7 @@ static void start(struct end *end, void *(*body)(void *))
 	pthread_attr_t attr;
 
 	pthread_attr_init(&attr);
-	/* The buffers are elsewhere: 500 threads should not need memory to speak of. */
+	/* The buffers are not on the stack, so that 500 threads need little memory. */
 	pthread_attr_setstacksize(&attr, PTHREAD_STACK_MIN + 16384);
 	errno = pthread_create(&end->thread, &attr, body, end);
 	if (errno)
@@ -144,7 +147,7 @@ static void serve(int listener, void *(*body)(void *))
 	join_all();
 }
 
-/* Sums up what has ever been done. */
+/* Returns the number of units since the start. */
 static double all(void)
 {
 	double sum = 0;
@@ -154,7 +157,7 @@ static double all(void)
 	return sum;
 }
 
-/* Sums up what has been done since the last call, and on how many connections nothing. */
+/* Returns the number of units since the last call, and the number of connections without any. */
 static double progress(int *starved)
 {
 	double sum = 0;
@@ -170,7 +173,10 @@ static double progress(int *starved)
 	return sum;
 }
 
-/* All connections are there before the first thread starts, and all threads before the clock. */
+/*
+ * Makes all connections before it starts the first thread, and starts all threads before the
+ * measurement.
+ */
 static void drive(void *(*body)(void *), const char *unit, double per_unit)
 {
 	make_ends();
