@@ -10,8 +10,9 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// TestFallback boots one guest for each kernel, whose SMC-D is that of smc_null.ko: all of the handshake happens, and then each connection
-// is TCP. It does to sockets, namespaces, devices and modules what is not about how the data goes. In the end the modules can be unloaded.
+// TestFallback boots one guest for each kernel, whose SMC-D is that of smc_null.ko: all of the handshake happens, and then each
+// connection is TCP. It runs the tests of sockets, namespaces, devices and modules that do not depend on the transport of the
+// data. In the end the modules can be unloaded.
 func TestFallback(t *testing.T) {
 	lab.EachKernel(t, fallback)
 }

@@ -49,7 +49,7 @@ func (p pair) open(t *testing.T, lt *lab.Test) (echo, kept *lab.Process) {
 	return echo, kept
 }
 
-// connsIn returns how many connections the groups in use have that a namespace sees, in ascending order.
+// connsIn returns the numbers of connections of the groups in use that a namespace sees, in ascending order.
 func connsIn(t *testing.T, lt *lab.Test, namespace string) (conns []int) {
 	t.Helper()
 	var answer struct {
@@ -67,8 +67,8 @@ func connsIn(t *testing.T, lt *lab.Test, namespace string) (conns []int) {
 	return conns
 }
 
-// TestNamespaces has containers and their host connect to each other. A namespace sees its own group, the host sees all, and a
-// namespace that goes takes its connections with it and no others.
+// TestNamespaces has containers and their host connect to each other. A namespace sees its own group, the host sees all, and
+// deleting a namespace ends only its connections.
 func TestNamespaces(t *testing.T) {
 	lab.EachKernel(t, namespaces)
 }
@@ -120,7 +120,7 @@ func namespaces(t *testing.T, kernel string, length lab.Length) {
 	unloads(t, lt)
 }
 
-// alternate has each namespace make a thousand connections to the host while the others do.
+// alternate lets all namespaces make a thousand connections each to the host at the same time.
 func alternate(t *testing.T, lt *lab.Test) {
 	address := addresses[""] + ":7110"
 	defer lab.Kill(t, lt.Serve("a", "", "echo", address))

@@ -41,7 +41,7 @@ func start(t *testing.T, kernel string, length lab.Length) *lab.Test {
 		Kernel: kernel, CPUs: 2, Memory: 2048,
 		KernelArgs: "slab_nomerge", // so that /proc/slabinfo counts our objects
 	}, marker, length)
-	// Past the limit, sockets skip TIME-WAIT; before it, they fill the ports of a client that connects all the time.
+	// Beyond this limit, sockets skip TIME-WAIT. Below it, they use up the ports of a client that connects all the time.
 	lt.Must("a", "modprobe -aq veth tun tcp_diag inet_diag || :; "+
 		"sysctl -qw net.ipv4.tcp_max_tw_buckets=100 net.ipv4.ip_local_port_range='15000 60999'")
 	return lt

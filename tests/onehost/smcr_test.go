@@ -10,7 +10,7 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// TestSMCRWithItself has guests reach themselves by SMC-R, and does to these connections what TestSMCD does to those of SMC-D.
+// TestSMCRWithItself lets guests connect to themselves by SMC-R, and runs the tests of TestSMCD on these connections.
 func TestSMCRWithItself(t *testing.T) {
 	lab.EachKernel(t, smcrWithItself)
 }

@@ -85,7 +85,7 @@ func TestClassUserData(t *testing.T) {
 				if !wanted {
 					return
 				}
-				// The kernel may refuse; what it may not do is to break the connection.
+				// The kernel may refuse, but it must not break the connection.
 				if err := m.put(key, fd); err != nil {
 					t.Logf("entry %d: %v", key, err)
 				}
@@ -179,7 +179,7 @@ func TestClassPriority(t *testing.T) {
 	t.Cleanup(func() { guest.Run(t, "ip netns del far") })
 	l := farListener(t)
 	defer unix.Close(l)
-	guest.Await(t, patience, func() string {
+	guest.Await(t, noticeTimeout, func() string {
 		client, err := connect(far, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -190,7 +190,7 @@ func TestClassPriority(t *testing.T) {
 		}
 		guest.Abort(client)
 		unix.Close(server)
-		// A worker shows the queue that it has worked for last.
+		// The name of a worker contains the queue for which it has worked last.
 		out := guest.Run(t, "for p in /proc/[0-9]*; do read -r c <$p/comm || continue; case $c in kworker/*[+-]smc) "+
 			"ps -o ni= -p ${p#/proc/} || :;; esac; done 2>/dev/null")
 		niceness := strings.Fields(out)
@@ -206,8 +206,8 @@ func TestClassPriority(t *testing.T) {
 	})
 }
 
-// pnetChurn adds devices to the PNET table, removes the devices, and removes the entries, so that both ways in which an
-// entry goes meet.
+// pnetChurn adds devices to the PNET table, removes the devices, and deletes the entries, so that both ways of removing an
+// entry race.
 const pnetChurn = `for i in $(seq %d); do
 	ip link add churn0 type dummy
 	smc_pnet add CHURN eth churn0 2>/dev/null &
@@ -232,7 +232,7 @@ func TestClassPNET(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for ctx.Err() == nil {
-			if err := knock(here, 7); err != nil {
+			if err := pingEcho(here, 7); err != nil {
 				t.Error(err)
 				return
 			}

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bytes of a ring: the buffer is a power of two, less what goes before the ring.
+// The size of a ring is a power of two, less the head in front of the ring.
 const (
 	head     = 32
 	smallest = 16<<10 - head
@@ -26,7 +26,7 @@ const (
 	largest  = 1<<20 - head
 )
 
-// rings are receive buffers to ask for, by the size of the ring that results; 0 is not to ask. Rings of SMC-R have no head.
+// rings are values of SO_RCVBUF by the size of the resulting ring; 0 does not set the option. Rings of SMC-R have no head.
 var rings = ringsOf(overR)
 
 func ringsOf(r bool) map[int]int {
@@ -44,7 +44,7 @@ func megabytes(short, full int) int64 {
 	return int64(length(short, full)) << 20
 }
 
-// couples opens connections, which are closed at the end of the test.
+// couples opens connections, which the end of the test closes.
 func couples(t *testing.T, n, rcvbuf int, blocking bool) []couple {
 	t.Helper()
 	file, err := tableFile()
@@ -65,7 +65,7 @@ func couples(t *testing.T, n, rcvbuf int, blocking bool) []couple {
 	return all
 }
 
-// around are numbers and their neighbours.
+// around returns numbers and their neighbours.
 func around(ns ...int) (all []int) {
 	for _, n := range ns {
 		all = append(all, n-1, n, n+1)
@@ -92,7 +92,7 @@ func sizes() (all []int) {
 	return append(all, 10<<20-1, 10<<20)
 }
 
-// always is a way that stays the same.
+// always returns the same way every time.
 func always[F any](f F, n int) func() (F, int) { return func() (F, int) { return f, n } }
 
 // TestSizes moves messages of every size both ways at once. Each is read to its last byte before the next.
@@ -176,7 +176,7 @@ func fill(e *end) (total int, err error) {
 	}
 }
 
-// rawFD is the file descriptor as it is; that of os.File would block from then on.
+// rawFD returns the file descriptor without changing it: (*os.File).Fd would make it blocking.
 func rawFD(e *end) (fd uintptr) {
 	_, _ = call(e.raw.Write, func(n int) (int, error) { fd = uintptr(n); return 0, nil })
 	return fd
@@ -193,7 +193,7 @@ func TestChunks(t *testing.T) {
 			c := couples(t, 1, rcvbuf, true)[0]
 			for _, w := range chunks {
 				for _, r := range chunks {
-					// Enough to go around the ring, unless that were ages.
+					// Send enough to wrap around the ring, unless that takes too long.
 					total := min(3*ring, length(1500, 50_000)*min(w, r), length(1, 4)<<20)
 					if overR {
 						total /= 8
@@ -242,7 +242,7 @@ func TestMixed(t *testing.T) {
 	}
 }
 
-// TestMixedEach has each way to write meet each way to read.
+// TestMixedEach combines each way to write with each way to read.
 func TestMixedEach(t *testing.T) {
 	onlySMC(t, 1)
 	for _, blocking := range []bool{true, false} {
@@ -285,7 +285,7 @@ func TestManyConnections(t *testing.T) {
 	}
 }
 
-// TestMain is here because the tests that kill start this program again as what is killed.
+// TestMain exists because the tests that kill processes start this program again as the victim.
 func TestMain(m *testing.M) {
 	if role := os.Getenv("SMCKIT_VICTIM"); role != "" {
 		os.Exit(victim(role))

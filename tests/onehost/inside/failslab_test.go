@@ -18,8 +18,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// undisturbed keeps the signals of Go's runtime from this thread: a signal would restart a call's timeout.
-func undisturbed(do func() error) error {
+// withSignalsBlocked calls do while the signals of Go's runtime are blocked for this thread: a signal would restart a call's
+// timeout.
+func withSignalsBlocked(do func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var urgent, old unix.Sigset_t
@@ -31,7 +32,7 @@ func undisturbed(do func() error) error {
 	return errors.Join(err, unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil))
 }
 
-// once opens a connection through a listener, on this thread both ends, and moves some pages each way.
+// once opens a connection through a listener, with both ends on this thread, and transfers some pages in each direction.
 func once(l int, addr netip.AddrPort) (err error) {
 	client, sa, err := socket(addr, 0)
 	if err != nil {
@@ -50,15 +51,15 @@ func once(l int, addr netip.AddrPort) (err error) {
 		return err
 	}
 	for _, way := range [][2]int{{client, server}, {server, client}} {
-		if err := across(way[0], way[1], 20_000); err != nil {
+		if err := transfer(way[0], way[1], 20_000); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// across moves n bytes from one end to the other, and checks them.
-func across(from, to, n int) error {
+// transfer moves n bytes from one end to the other, and checks them.
+func transfer(from, to, n int) error {
 	data, got := make([]byte, n), make([]byte, n)
 	for i := range data {
 		data[i] = byte(i * 7)
@@ -80,7 +81,7 @@ func across(from, to, n int) error {
 	}
 	for i := range sent {
 		if got[i] != data[i] {
-			panic(fmt.Sprintf("byte %d of %d is %#x, not %#x", i, sent, got[i], data[i])) // whatever has failed, this may not be
+			panic(fmt.Sprintf("byte %d of %d is %#x, not %#x", i, sent, got[i], data[i])) // no failed allocation may cause this
 		}
 	}
 	if sent != n {
@@ -89,9 +90,10 @@ func across(from, to, n int) error {
 	return nil
 }
 
-// TestFailingAllocations lets one allocation after the other fail on the way of a connection, from its sockets to its end, whether its two
-// ends are in one namespace, which needs no CLC messages, or not; and then any, in any thread. A connection may fail or be TCP, but no
-// byte is wrong, and the lab finds no leak. Where connections are TCP anyhow, it does so to each call by itself.
+// TestFailingAllocations makes one allocation after the other fail during the life of a connection, from its sockets to its
+// end. It does this with both ends in one namespace, which needs no CLC messages, and in two, and then with any allocation, in
+// any thread. A connection may fail or use TCP, but no byte may be wrong, and the lab must find no leak. In the guest where all
+// connections use TCP, it also does this for each call separately.
 func TestFailingAllocations(t *testing.T) {
 	if overTCP {
 		failingCalls(t)
@@ -112,14 +114,14 @@ func TestFailingAllocations(t *testing.T) {
 	t.Run("two namespaces", func(t *testing.T) { starve(t, farListener(t), far) })
 }
 
-// starve opens connections through a listener without memory, and in the end with it, and closes the listener.
+// starve opens connections through a listener while allocations fail, then one while they succeed, and closes the listener.
 func starve(t *testing.T, l int, addr netip.AddrPort) {
 	defer unix.Close(l)
 	if err := guest.Timeout(l, 5*time.Second); err != nil {
 		t.Fatal(err)
 	}
 	attempt := func() error {
-		err := undisturbed(func() error { return once(l, addr) })
+		err := withSignalsBlocked(func() error { return once(l, addr) })
 		drain(l)
 		return err
 	}
@@ -156,7 +158,8 @@ func drain(l int) {
 	}
 }
 
-// calls are what applications call, each of which is to survive that any one of its allocations fails. They connect to server.
+// calls are sequences of system calls of applications. Each must survive the failure of any one of its allocations. They
+// connect to server.
 var calls = []struct {
 	name string
 	do   func(server netip.AddrPort) error
@@ -214,13 +217,13 @@ var calls = []struct {
 	}},
 }
 
-// failingCalls lets one allocation after the other fail that the calls of an application make, and then any, in any thread of the kernel,
-// and in programs that use netlink.
+// failingCalls makes one allocation after the other fail in the calls of an application, and then any allocation, in any thread
+// of the kernel, and in programs that use netlink.
 func failingCalls(t *testing.T) {
 	guest.LoadNull(t, true)
 	guest.NeedFailslab(t)
-	// TCP sends no FIN that it has no memory for when a socket is closed, not later either: that socket stays, and its peer
-	// hears nothing.
+	// If TCP has no memory for the FIN when a socket is closed, it never sends it: that socket stays, and its peer does not
+	// notice.
 	const lost = 30
 	guest.NothingLeft(t, lost)
 	server := netip.MustParseAddrPort("127.0.0.1:7500")
@@ -238,11 +241,11 @@ func failingCalls(t *testing.T) {
 	}
 }
 
-// anywhere lets any allocation of our module fail while applications and commands use it.
+// anywhere makes any allocation of our module fail while applications and commands use the module.
 func anywhere(t *testing.T, server netip.AddrPort) {
 	guest.FailAnywhere(t, "smc", func() {
 		for range 10 {
-			// Any of it may fail, or be reset. It has to return.
+			// The call may fail or be reset, but it must return.
 			_ = guest.Ask(server, "short of memory", 2*time.Second)
 			for _, args := range [][]string{{"smcss", "-a"}, {"smc_pnet", "add", "X", "eth", "lo"}, {"smc_pnet", "flush"}, {"smcr", "stats"}} {
 				_ = exec.CommandContext(t.Context(), args[0], args[1:]...).Run()

@@ -14,7 +14,7 @@ import (
 )
 
 // TestHeldGroup ends a link group while a thread of one connection's program holds the lock of its sock: the other connections
-// hear of it at once, and that one later.
+// notice at once, and that one later.
 func TestHeldGroup(t *testing.T) {
 	if !overR {
 		t.Skip("no link group of SMC-D ends while connections are there")
@@ -33,7 +33,7 @@ func TestHeldGroup(t *testing.T) {
 	guest.Run(t, "rdma link delete self0; rdma link delete self1")
 	for i, fd := range append(clients[1:n:n], servers[1:]...) {
 		wait := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		if ready, err := unix.Poll(wait, int(patience.Milliseconds())); ready != 1 || err != nil {
+		if ready, err := unix.Poll(wait, int(noticeTimeout.Milliseconds())); ready != 1 || err != nil {
 			t.Fatalf("end %d has not heard of the end of its link group: %v", i, err)
 		}
 	}
@@ -94,5 +94,5 @@ func TestHeldListeners(t *testing.T) {
 	}
 }
 
-// held is the address of the echo beside them.
+// held is the address of the echo server beside them.
 var held = netip.MustParseAddrPort("127.0.0.1:7400")

@@ -15,7 +15,7 @@ import (
 
 const reasonIPsec = 0x03020000
 
-// protect has IPsec encrypt what one address of the wire sends to the other, and demand that of what the other receives.
+// protect makes IPsec encrypt the packets from one address of the wire to the other, and makes the receiver require this.
 func protect(t *testing.T, from, to, fromNS, toNS, selector string) {
 	t.Helper()
 	state := fmt.Sprintf("xfrm state add src %s dst %s proto esp spi 0x7 reqid 7 mode transport "+
@@ -25,7 +25,7 @@ func protect(t *testing.T, from, to, fromNS, toNS, selector string) {
 	for _, ns := range []string{fromNS, toNS} {
 		guest.Run(t, "ip "+ns+" "+state)
 	}
-	// First the sender, then the receiver, which drops packets that are not protected.
+	// Configure the sender first, because the receiver drops unprotected packets.
 	guest.Run(t, "ip "+fromNS+" "+fmt.Sprintf(policy, "out"))
 	guest.Run(t, "ip "+toNS+" "+fmt.Sprintf(policy, "in"))
 }
@@ -58,7 +58,7 @@ func protectable(t *testing.T) int {
 	return l
 }
 
-// TestIPsec has policies protect packets of one direction: the sender finds that out.
+// TestIPsec adds policies that protect packets of one direction, and checks that the sender detects them.
 func TestIPsec(t *testing.T) {
 	l := protectable(t)
 	for _, c := range []struct {
@@ -110,13 +110,13 @@ func farPair(t *testing.T, l int) (client, server int) {
 		guest.Abort(client)
 		guest.Abort(server)
 	})
-	if err := errors.Join(guest.Timeout(client, patience), guest.Timeout(server, patience)); err != nil {
+	if err := errors.Join(guest.Timeout(client, noticeTimeout), guest.Timeout(server, noticeTimeout)); err != nil {
 		t.Fatal(err)
 	}
 	return client, server
 }
 
-// sender is an end of connections to port 7000: its namespace, and the selector of what it sends.
+// sender is an end of connections to port 7000: its namespace, and the selector of its packets.
 type sender struct{ name, ns, from, to, selector string }
 
 var senders = []sender{
@@ -124,12 +124,12 @@ var senders = []sender{
 	{"server", "-n far", "10.97.0.2", "10.97.0.1", "sport 7000"},
 }
 
-// policy is the first part of a command that adds or deletes a policy for what the sender sends.
+// policy returns the first part of a command that adds or deletes a policy for the sender's packets.
 func (s sender) policy(verb string) string {
 	return fmt.Sprintf("ip %s xfrm policy %s src %s dst %s proto tcp %s dir out", s.ns, verb, s.from, s.to, s.selector)
 }
 
-// template has such a policy encrypt.
+// template returns the part of the command that makes the policy encrypt.
 func (s sender) template(level string) string {
 	return fmt.Sprintf(" tmpl src %s dst %s proto esp reqid 7 mode transport level %s", s.from, s.to, level)
 }
@@ -140,8 +140,8 @@ func (s sender) association() string {
 		"auth 'hmac(sha256)' 0x%064d enc 'cbc(aes)' 0x%032d", s.ns, s.from, s.to, 1, 2)
 }
 
-// TestIPsecLiveChanges has policies that transform nothing yet apply to a connection of SMC, and then changes by which what
-// one of the two ends sends is to be encrypted.
+// TestIPsecLiveChanges applies policies that do not transform packets to an SMC connection, and then changes them so that the
+// packets of one end must be encrypted.
 func TestIPsecLiveChanges(t *testing.T) {
 	l := protectable(t)
 	for _, s := range senders {
@@ -172,7 +172,7 @@ func TestIPsecLiveChanges(t *testing.T) {
 				if now := count(t); now.clients != before.clients+1 || now.fallbacks != before.fallbacks {
 					t.Fatalf("want a connection of SMC and no fallback; %+v became %+v", before, now)
 				}
-				// These end policies that mean nothing to the connection.
+				// These changes end policies that do not apply to the connection.
 				other := fmt.Sprintf("ip %s xfrm policy %%s src %s dst %s proto udp dir out", s.ns, s.from, s.to)
 				guest.Run(t, fmt.Sprintf(other, "add")+"\n"+fmt.Sprintf(other, "del"))
 				if err := ping(client, server, 1); err != nil {

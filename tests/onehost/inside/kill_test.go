@@ -30,8 +30,8 @@ const (
 	ofVictim   = 2000
 )
 
-// patience is how long a survivor may take to hear of its peer's death on a busy machine.
-const patience = 60 * time.Second
+// noticeTimeout limits the time in which a survivor must notice the death of its peer on a busy machine.
+const noticeTimeout = 60 * time.Second
 
 // victim is the program that is killed: it moves data both ways as fast as it can.
 func victim(role string) int {
@@ -84,18 +84,18 @@ func victimSocket(role string) (int, error) {
 // kinds of victims, in turn.
 var kinds = []string{"inherits", "connects", "accepts"}
 
-// murder is one round: a victim, its survivor, and when it is killed.
-type murder struct {
+// killing is one round: a victim, its survivor, and the moment of the kill.
+type killing struct {
 	kind string
 	addr netip.AddrPort
-	// Bytes that the survivor has read by then, or the time since the victim was ready if that is less than 0.
+	// Kill the victim after the survivor has read this many bytes, or if it is less than 0, after a delay.
 	after int64
 	delay time.Duration
 }
 
-// newMurder has the victim killed after less than 2^most bytes, or after some time.
-func newMurder(i int, r *rand.Rand, most int) murder {
-	m := murder{
+// newKilling chooses to kill the victim after less than 2^most bytes, or after some time.
+func newKilling(i int, r *rand.Rand, most int) killing {
+	m := killing{
 		kind:  kinds[i%len(kinds)],
 		addr:  netip.AddrPortFrom(here.Addr(), uint16(8000+i%4000)),
 		after: -1,
@@ -109,7 +109,7 @@ func newMurder(i int, r *rand.Rand, most int) murder {
 }
 
 // start starts the victim, and returns once it is ready.
-func (m murder) start(ctx context.Context, inherits int) (*exec.Cmd, error) {
+func (m killing) start(ctx context.Context, inherits int) (*exec.Cmd, error) {
 	role := m.kind + " " + m.addr.String()
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
 	cmd.Env = append(os.Environ(), "SMCKIT_VICTIM="+role, "GOMAXPROCS=2")
@@ -132,8 +132,8 @@ func (m murder) start(ctx context.Context, inherits int) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// commit kills a victim, and checks that the survivor has received nothing wrong, and hears of it.
-func (m murder) commit(ctx context.Context) error {
+// run kills a victim, and checks that the survivor has received no wrong data and notices the death.
+func (m killing) run(ctx context.Context) error {
 	l, inherited, fd, err := m.prepare()
 	if err != nil {
 		return err
@@ -160,12 +160,12 @@ func (m murder) commit(ctx context.Context) error {
 			return fmt.Errorf("no %d bytes come: %w", m.after, ctx.Err())
 		}
 	} else {
-		time.Sleep(m.delay) // not for any condition: for a moment that is another each time
+		time.Sleep(m.delay) // this does not wait for a condition: it varies the moment
 	}
 	if err := cmd.Process.Signal(unix.SIGKILL); err != nil {
 		return err
 	}
-	_ = cmd.Wait() // it says that it was killed
+	_ = cmd.Wait() // the error is that it was killed
 	if l >= 0 {
 		// A survivor in accept() whose victim has died before it was connected gets EINVAL.
 		_ = unix.Shutdown(l, unix.SHUT_RDWR)
@@ -178,8 +178,8 @@ func (m murder) commit(ctx context.Context) error {
 	}
 }
 
-// prepare opens a listener, or both ends, before the victim starts. What is not needed is -1.
-func (m murder) prepare() (l, inherited, own int, err error) {
+// prepare opens a listener, or both ends, before the victim starts. It returns -1 for those not needed.
+func (m killing) prepare() (l, inherited, own int, err error) {
 	l, inherited, own = -1, -1, -1
 	if m.kind == "accepts" {
 		return l, inherited, own, nil
@@ -200,7 +200,7 @@ func (m murder) prepare() (l, inherited, own int, err error) {
 }
 
 // survive moves data both ways until the victim is dead.
-func (m murder) survive(l, fd int, reached chan struct{}) (err error) {
+func (m killing) survive(l, fd int, reached chan struct{}) (err error) {
 	switch m.kind {
 	case "connects":
 		fd, err = guest.Accept(l)
@@ -233,7 +233,7 @@ func (m murder) survive(l, fd int, reached chan struct{}) (err error) {
 	return group.Wait()
 }
 
-// allowed is nil for an error that is one of these.
+// allowed returns nil if an error is one of these.
 func allowed(err error, these ...error) error {
 	for _, this := range these {
 		if errors.Is(err, this) {
@@ -246,7 +246,7 @@ func allowed(err error, these ...error) error {
 	return err
 }
 
-// bystanders are connections that must not be disturbed. They move checked data until they are told to stop.
+// bystanders are connections that must not be disturbed. They transfer checked data until they are stopped.
 type bystanders struct {
 	all   []couple
 	group errgroup.Group
@@ -291,11 +291,11 @@ func TestKill(t *testing.T) {
 	var group errgroup.Group
 	group.SetLimit(atOnce)
 	for i := range length(60, 200) {
-		m := newMurder(i, r, most)
+		m := newKilling(i, r, most)
 		group.Go(func() error {
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			ctx, cancel := context.WithTimeout(context.Background(), noticeTimeout)
 			defer cancel()
-			if err := m.commit(ctx); err != nil {
+			if err := m.run(ctx); err != nil {
 				t.Errorf("%d: %+v: %v", i, m, err)
 			}
 			return nil

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// queued describes what is in TCP's accept queue, whose connections a worker takes over when they are not accepted.
+// queued describes the content of TCP's accept queue. A worker takes connections that are not accepted out of it.
 func queued(listener int) string {
 	info, err := unix.GetsockoptTCPInfo(listener, unix.SOL_TCP, unix.TCP_INFO)
 	if err != nil {
@@ -34,7 +34,7 @@ func TestKilledListener(t *testing.T) {
 	settled(t)
 	needKill(t)
 	dead, alive := netip.MustParseAddrPort("127.0.0.1:7021"), netip.MustParseAddrPort("127.0.0.1:7022")
-	// Keeps the hooks in place.
+	// A second listener keeps the netfilter hooks registered.
 	other, err := listen(alive, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -16,14 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prompt is less than our module waits for a silent peer: what takes less has not waited for another handshake.
+// prompt is less than our module's timeout for a silent peer: whatever takes less has not waited for another handshake.
 const prompt = 5 * time.Second
 
 const unload = "rmmod smc_null smc_diag smc"
 
 var local = netip.MustParseAddrPort("127.0.0.1:7100")
 
-// TestModuleLoads loads and unloads the module again and again, right after its sockets were busy.
+// TestModuleLoads loads and unloads the module repeatedly, immediately after its sockets were busy.
 func TestModuleLoads(t *testing.T) {
 	guest.UseNull(t, true)
 	rounds := 12
@@ -75,7 +75,7 @@ func TestModuleInUse(t *testing.T) {
 	guest.Run(t, "modprobe smc_diag; modprobe smc_null")
 }
 
-// TestModuleAutoload has the kernel load the module when a program opens a socket of it.
+// TestModuleAutoload checks that the kernel loads the module when a program opens a socket.
 func TestModuleAutoload(t *testing.T) {
 	guest.UseNull(t, true)
 	for _, s := range []struct {

@@ -26,7 +26,7 @@ func TestNamespacesHidden(t *testing.T) {
 	})
 	addr := netip.AddrPortFrom(far.Addr(), 7060)
 	l := farListenerAt(t, addr)
-	if err := mortal(l); err != nil {
+	if err := withUserTimeout(l); err != nil {
 		t.Fatal(err)
 	}
 	e := guest.ServeEcho(t, l)

@@ -32,8 +32,8 @@ func tableLimit() error {
 
 const limitChild = "SMCKIT_TABLE_LIMIT"
 
-// TestNamespacesTable has a user who owns a namespace fill its PNET table. There is a limit, since all of the host waits while
-// a thread walks that table.
+// TestNamespacesTable fills the PNET table of a namespace as the user who owns it. There must be a limit, because the whole
+// host waits while a thread walks that table.
 func TestNamespacesTable(t *testing.T) {
 	if os.Getenv(limitChild) != "" {
 		if err := tableLimit(); err != nil {

@@ -23,7 +23,7 @@ import (
 // far is the address of the server: in another namespace of this host, at the other end of a wire.
 var far = netip.MustParseAddrPort("10.97.0.2:7000")
 
-// lay makes the namespace, and wire what is between them.
+// lay makes the namespace, and wire makes the link between the two.
 const lay = "ip netns add far; ip -n far link set lo up\n" + wire
 
 const wire = `ip -batch - <<end
@@ -37,10 +37,10 @@ link set f0 up
 end
 `
 
-// build makes both, once those of an earlier test are gone, which the kernel removes in its own time.
+// build makes both after those of an earlier test have disappeared, because the kernel removes them asynchronously.
 func build(t *testing.T) {
 	t.Helper()
-	guest.Await(t, patience, func() string {
+	guest.Await(t, noticeTimeout, func() string {
 		if _, err := os.Stat("/sys/class/net/n0"); err == nil {
 			return "the wire of an earlier test is still there"
 		}
@@ -110,7 +110,7 @@ func TestPolicy(t *testing.T) {
 func TestPolicyHere(t *testing.T) {
 	settled(t)
 	t.Cleanup(func() { guest.Run(t, "sysctl -qw net.smc.loopback=2") })
-	// The third is IPv4 by a socket of IPv6, as Java has it.
+	// The third is IPv4 on an IPv6 socket, as Java uses it.
 	for _, addr := range []netip.AddrPort{
 		here, netip.MustParseAddrPort("[::1]:7000"), netip.MustParseAddrPort("[::ffff:127.0.0.1]:7000"),
 	} {
@@ -130,8 +130,8 @@ func TestPolicyHere(t *testing.T) {
 	}
 }
 
-// TestNamespaces deletes a namespace while connections into it are open, or being closed. Both ends hear of it, and nothing is
-// left.
+// TestNamespaces deletes a namespace while connections into it are open, or being closed. Both ends get an error, and nothing
+// is left.
 func TestNamespaces(t *testing.T) {
 	settled(t)
 	before, err := guest.Objects("net_namespace")
@@ -174,7 +174,7 @@ func TestNamespaces(t *testing.T) {
 // write writes at the second end.
 func (c couple) write(n int64) error { return c[1].write(n, always(writers["send"], int(n))) }
 
-// TestNamespacesKilled kills a server together with its namespace. The survivor hears of it.
+// TestNamespacesKilled kills a server together with its namespace. The client gets an error.
 func TestNamespacesKilled(t *testing.T) {
 	settled(t)
 	for range length(4, 40) {
@@ -191,7 +191,7 @@ func TestNamespacesKilled(t *testing.T) {
 		if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
 			t.Fatalf("the victim says %q, %v", line, err)
 		}
-		m := murder{kind: "accepts", addr: far, after: 50_000}
+		m := killing{kind: "accepts", addr: far, after: 50_000}
 		reached, done := make(chan struct{}), make(chan error, 1)
 		go func() { done <- m.survive(-1, -1, reached) }()
 		select {
@@ -200,8 +200,8 @@ func TestNamespacesKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		guest.Run(t, fmt.Sprintf("kill -9 %d; ip netns del far", cmd.Process.Pid))
-		_ = cmd.Wait() // it says that it was killed
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		_ = cmd.Wait() // the error is that it was killed
+		ctx, cancel := context.WithTimeout(t.Context(), noticeTimeout)
 		select {
 		case err := <-done:
 			if err != nil {
@@ -246,7 +246,8 @@ func needKill(t *testing.T) {
 	}
 }
 
-// TestAbort ends the TCP connection beneath, as an administrator can: both ends hear of it, whether they wait or read later.
+// TestAbort ends the TCP connection below SMC, as an administrator can: both ends get an error, whether they wait or read
+// later.
 func TestAbort(t *testing.T) {
 	settled(t)
 	needKill(t)
@@ -273,7 +274,7 @@ func TestAbort(t *testing.T) {
 					if !errors.Is(err, unix.ECONNRESET) && !errors.Is(err, unix.ECONNABORTED) {
 						t.Errorf("killed by %s, waiting=%v: %v", side, waiting, err)
 					}
-				case <-time.After(patience):
+				case <-time.After(noticeTimeout):
 					t.Fatalf("killed by %s, waiting=%v: an end has not heard of it", side, waiting)
 				}
 			}
@@ -312,7 +313,7 @@ func leftovers(addr netip.AddrPort) (fds []int, err error) {
 			return fds, fmt.Errorf("connect: %w", err)
 		}
 	}
-	// One to an address without a host.
+	// Connect one to an address without a host.
 	fd, sa, err := guest.Socket(netip.MustParseAddrPort("127.0.0.9:9"))
 	if err != nil {
 		return fds, err
@@ -353,8 +354,8 @@ func TestNamespacesLeftOpen(t *testing.T) {
 	namespacesFreed(t, before, 60*time.Second)
 }
 
-// namespacesFreed waits until there are hardly more namespaces than before: the kernel frees the last one with the next, and one may be
-// that of the thread that has begun the test.
+// namespacesFreed waits until there are at most two more namespaces than before: the kernel frees the last one only with the
+// next, and another may belong to the thread that started the test.
 func namespacesFreed(t *testing.T, before int, within time.Duration) {
 	t.Helper()
 	guest.Await(t, within, func() string {

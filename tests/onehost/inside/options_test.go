@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestOptionsRefused sets options that would hand a socket to another protocol, and that fail: the connection is still SMC.
+// TestOptionsRefused sets options that would pass a socket to another protocol. They must fail, and the connection must still
+// use SMC.
 func TestOptionsRefused(t *testing.T) {
 	settled(t)
 	onlySMC(t, 1)

@@ -40,7 +40,7 @@ func TestRaceListenerCloses(t *testing.T) {
 				}
 			})
 		}
-		// Not for any condition: to close at a moment that differs from round to round.
+		// This does not wait for a condition: it varies the moment of closing from round to round.
 		time.Sleep(time.Duration(i) * 300 * time.Microsecond)
 		unix.Close(l)
 		wg.Wait()
@@ -73,7 +73,7 @@ func TestRaceAddresses(t *testing.T) {
 	build(t)
 	defer guest.Run(t, "ip link del n0; ip netns del far")
 	l := farListenerAt(t, netip.MustParseAddrPort("0.0.0.0:7402"))
-	if err := mortal(l); err != nil {
+	if err := withUserTimeout(l); err != nil {
 		t.Fatal(err)
 	}
 	e := guest.ServeEcho(t, l)
@@ -86,7 +86,7 @@ func TestRaceAddresses(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				// The network is away half of the time: that it fails is no news.
+				// This may fail, because the network is down half of the time.
 				fd, _ := guest.Connect(target, 200*time.Millisecond)
 				if fd >= 0 {
 					guest.Abort(fd)
@@ -111,9 +111,9 @@ func TestRaceAddresses(t *testing.T) {
 	t.Logf("over after %v", time.Since(begin))
 }
 
-// mortal has the accepted connections of a listener time out when their peer is cut off, so that they do not keep the
+// withUserTimeout makes accepted connections of a listener time out when their peer is cut off, so that they do not keep the
 // namespace.
-func mortal(listener int) error {
+func withUserTimeout(listener int) error {
 	for option, value := range map[int]int{
 		unix.TCP_KEEPIDLE: 5, unix.TCP_KEEPINTVL: 2, unix.TCP_KEEPCNT: 3, unix.TCP_USER_TIMEOUT: 10_000,
 	} {
@@ -141,7 +141,7 @@ var operations = []func(fd int){
 	func(fd int) { _ = unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}) },
 	func(fd int) { _ = guest.Disconnect(fd) },
 	func(fd int) { _ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) },
-	// By this another protocol may take over a socket; not one of IPv4.
+	// By this option, another protocol may take over a socket, but not an IPv4 socket.
 	func(fd int) { _ = unix.SetsockoptInt(fd, unix.SOL_IPV6, unix.IPV6_ADDRFORM, unix.AF_INET) },
 }
 

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// shared opens one of several listeners of a port.
+// shared opens a listener with SO_REUSEPORT.
 func shared(addr netip.AddrPort) (int, error) {
 	fd, sa, err := socket(addr, 0)
 	if err != nil {
@@ -53,8 +53,8 @@ func reflect(l int) error {
 	}
 }
 
-// knock sends a byte and checks that it comes back.
-func knock(addr netip.AddrPort, b byte) error {
+// pingEcho sends a byte and checks that it comes back.
+func pingEcho(addr netip.AddrPort, b byte) error {
 	fd, err := connect(addr, 0)
 	if err != nil {
 		return err
@@ -89,8 +89,8 @@ func TestReuseport(t *testing.T) {
 		for i := range 4 {
 			clients.Go(func() error {
 				for range 8 {
-					err := knock(addr, byte(i))
-					// What waits in the queue of the listener that goes is reset, as with TCP.
+					err := pingEcho(addr, byte(i))
+					// As with TCP, connections in the queue of the closed listener are reset.
 					if err != nil && !errors.Is(err, unix.ECONNRESET) && !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, unix.EPIPE) {
 						return fmt.Errorf("round %d: %w", round, err)
 					}
@@ -98,7 +98,7 @@ func TestReuseport(t *testing.T) {
 				return nil
 			})
 		}
-		if err := knock(addr, 1); err != nil {
+		if err := pingEcho(addr, 1); err != nil {
 			t.Fatalf("with both listeners: %v", err)
 		}
 		if err := unix.Shutdown(goes, unix.SHUT_RDWR); err != nil {
@@ -108,7 +108,7 @@ func TestReuseport(t *testing.T) {
 			t.Error(err)
 		}
 		unix.Close(goes)
-		if err := knock(addr, 2); err != nil {
+		if err := pingEcho(addr, 2); err != nil {
 			t.Fatalf("with one listener: %v", err)
 		}
 	}
@@ -119,13 +119,13 @@ func TestReuseport(t *testing.T) {
 		t.Error(err)
 	}
 	unix.Close(stays)
-	// A listener that is about to close says no more that it speaks SMC: some may be TCP.
+	// A listener that is about to close no longer announces SMC, so some connections may use TCP.
 	if now := count(t); now.clients < before.clients+uint64(16*rounds) {
 		t.Errorf("%+v became %+v", before, now)
 	}
 }
 
-// farShared opens one of several listeners of the port in the other namespace. With AF_INET, it is plain TCP.
+// farShared opens a listener with SO_REUSEPORT in the other namespace. With AF_INET, it is plain TCP.
 func farShared(t *testing.T, family int) (l int) {
 	t.Helper()
 	proto, sa := guest.Sockaddr(far)
@@ -138,7 +138,7 @@ func farShared(t *testing.T, family int) (l int) {
 			return err
 		}
 		return errors.Join(unix.SetsockoptInt(l, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1), unix.Bind(l, sa), unix.Listen(l, 64),
-			guest.Timeout(l, patience))
+			guest.Timeout(l, noticeTimeout))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -157,8 +157,8 @@ func TestReuseportMigrates(t *testing.T) {
 	before := count(t)
 	closes := farShared(t, unix.AF_SMC)
 	var client errgroup.Group
-	client.Go(func() error { return knock(far, 'm') })
-	guest.Await(t, patience, func() string {
+	client.Go(func() error { return pingEcho(far, 'm') })
+	guest.Await(t, noticeTimeout, func() string {
 		if queue := guest.Run(t, "ip netns exec far ss -Hltn 'sport = :7000' | awk '{print $2}'"); strings.TrimSpace(queue) != "1" {
 			return "no connection is in the queue of the listener"
 		}

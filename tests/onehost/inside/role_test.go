@@ -33,7 +33,7 @@ func TestAcceptedTurnedClient(t *testing.T) {
 	}
 }
 
-// reconnectAsNobody is the program of that user. Both ends of each connection are in turn accepted and connected ones.
+// reconnectAsNobody is the program of that user. Each end of a connection is alternately an accepted and a connected socket.
 func reconnectAsNobody(addr netip.AddrPort) error {
 	if err := dropPrivileges(); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// settled checks at the end of a test that nothing of our module's is left, and that the kernel has its memory back.
+// settled checks at the end of a test that no objects of our module are left, and that the kernel's memory has been freed.
 func settled(t *testing.T) {
 	t.Helper()
 	if overTCP {
@@ -48,7 +48,7 @@ func ping(from, to int, b byte) error {
 	}
 }
 
-// acceptAll takes n connections. They are keyed by the ports of their clients.
+// acceptAll accepts n connections, and returns them by the ports of their clients.
 func acceptAll(l, n int) (map[int]int, error) {
 	servers := map[int]int{}
 	for len(servers) < n {
@@ -64,9 +64,9 @@ func acceptAll(l, n int) (map[int]int, error) {
 	return servers, nil
 }
 
-// meet opens n connections from several threads. If it cannot, it fails the test, and returns those that there are; else, clients and
-// servers at the same index are the ends of one connection.
-func meet(t *testing.T, n int) (clients, servers []int) {
+// connectAll opens n connections from several threads. Clients and servers at the same index are the ends of one connection. If
+// it cannot, it fails the test and returns those that are open.
+func connectAll(t *testing.T, n int) (clients, servers []int) {
 	t.Helper()
 	addr := netip.AddrPortFrom(here.Addr(), 7300)
 	l, err := guest.Listen(addr, 4096)
@@ -123,7 +123,7 @@ func abortAll(clients, servers []int) {
 	}
 }
 
-// TestScaleOpen holds thousands of connections, each of which works, and looks what an idle one of SMC costs.
+// TestScaleOpen keeps thousands of working connections open, and measures the memory of an idle SMC connection.
 func TestScaleOpen(t *testing.T) {
 	settled(t)
 	n := 5000
@@ -135,7 +135,7 @@ func TestScaleOpen(t *testing.T) {
 	guest.RaiseFiles(t, uint64(2*n+1000))
 	before := guest.Meminfo(t, "MemAvailable")
 	begin := time.Now()
-	clients, servers := meet(t, n)
+	clients, servers := connectAll(t, n)
 	defer func() { abortAll(clients, servers) }()
 	if t.Failed() {
 		return
@@ -163,7 +163,7 @@ func TestScaleOpen(t *testing.T) {
 	if used, err := guest.Objects(slab); err != nil || used < 2*n {
 		t.Errorf("%d objects of %s, want at least %d, %v", used, slab, 2*n, err)
 	}
-	// A page for each direction, which the pings have used, is given back, too.
+	// The page for each direction that the pings have used is freed, too.
 	guest.Await(t, 60*time.Second, func() string { return costs("after it has been used") })
 }
 
@@ -173,7 +173,7 @@ func TestScaleResets(t *testing.T) {
 	const n = 1000
 	guest.RaiseFiles(t, 4*n)
 	for range length(3, 50) {
-		abortAll(meet(t, n))
+		abortAll(connectAll(t, n))
 		if t.Failed() {
 			return
 		}
@@ -202,11 +202,11 @@ func cycle(l int, addr netip.AddrPort, i int, file *os.File) error {
 	switch i % 4 {
 	case 0:
 		return c.finish()
-	case 1: // something is left to read
+	case 1: // leaves unread data
 		return c[i/4%2].write(10, always(writers["send"], 10))
 	case 2:
 		return unix.SetsockoptLinger(int(rawFD(c[i/4%2])), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
-	default: // the client's close comes first
+	default: // the client closes first
 		return nil
 	}
 }
@@ -224,7 +224,7 @@ func TestScaleCycles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	// One round first, so that what the kernel keeps is there.
+	// Run one round first, so that the kernel has allocated the memory that it keeps.
 	before := 0
 	for _, count := range []int{n / 10, n - n/10} {
 		var group errgroup.Group

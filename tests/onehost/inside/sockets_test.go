@@ -2,8 +2,8 @@
 
 //go:build linux
 
-// Package inside is what tests/onehost runs in guests that have our module: one whose connections with itself are SMC-D, one where they
-// are SMC-R, and one where smc_null.ko has them fall back to TCP. Anywhere else its tests are skipped.
+// Package inside contains the tests that tests/onehost runs in guests with our module: in one guest, connections with itself
+// use SMC-D, in one SMC-R, and in one smc_null.ko makes them fall back to TCP. Elsewhere its tests are skipped.
 package inside
 
 import (
@@ -23,8 +23,8 @@ import (
 // ours is made by tests/onehost in guests whose connections with themselves are SMC.
 const ours = guest.SMCDGuest
 
-// here is where listeners are. overR says that what is here is reached by SMC-R: then this file has the address. overTCP says that
-// connections fall back.
+// here is the address of listeners. overR is set if it is reached by SMC-R: then this file contains the address. overTCP is set
+// if connections fall back.
 var (
 	here, overR = where("/run/smckit-here")
 	overTCP     = exists(string(guest.NullGuest))
@@ -44,7 +44,7 @@ func where(file string) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(addr, 7000), true
 }
 
-// needD skips what is about SMC-D.
+// needD skips tests that require SMC-D.
 func needD(t *testing.T) {
 	t.Helper()
 	if overR {
@@ -52,7 +52,7 @@ func needD(t *testing.T) {
 	}
 }
 
-// length is a number for short runs, or the one for runs that may take long.
+// length returns one number for short runs, and the other for runs that may take long.
 func length(short, full int) int {
 	if ours.Full() || guest.NullGuest.Full() {
 		return full
@@ -97,7 +97,7 @@ func connect(addr netip.AddrPort, rcvbuf int) (int, error) {
 		return -1, err
 	}
 	err = unix.Connect(fd, sa)
-	for errors.Is(err, unix.EINTR) || errors.Is(err, unix.EALREADY) { // the runtime's signals; the connection goes on
+	for errors.Is(err, unix.EINTR) || errors.Is(err, unix.EALREADY) { // a signal of Go's runtime; the kernel continues to connect
 		err = unix.Connect(fd, sa)
 	}
 	if err != nil && !errors.Is(err, unix.EISCONN) {
@@ -137,7 +137,7 @@ func pairAt(t *testing.T, l int, addr netip.AddrPort, rcvbuf int) (client, serve
 	return client, server
 }
 
-// counts are the connections of this thread's namespace.
+// counts are the numbers of connections in this thread's namespace.
 type counts struct{ clients, servers, fallbacks uint64 }
 
 func count(t *testing.T) counts {

@@ -16,11 +16,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// period is a prime, so that no shift by pages, rings or chunks brings a stream back onto itself.
+// period is a prime, so that a stream shifted by pages, rings or chunks always differs.
 const period = 1<<20 - 3
 
-// table is two periods of noise: a stream is this noise, from a place of its own on, over and over. So each byte depends on
-// where it is in the stream, and what is lost, doubled or swapped is seen at the speed of comparing memory.
+// table contains two periods of noise. A stream repeats this noise from its own offset on. So each byte depends on its position
+// in the stream, and lost, duplicated or swapped data is detected by comparing memory, which is fast.
 var table = func() []byte {
 	b := make([]byte, 2*period)
 	r := rand.NewChaCha8([32]byte{1})
@@ -51,7 +51,7 @@ func same(got []byte, seed, pos int64) error {
 	return nil
 }
 
-// whereIs looks where in the stream misplaced bytes belong.
+// whereIs finds the position in the stream to which misplaced bytes belong.
 func whereIs(got []byte, seed int64) string {
 	if len(got) < 8 {
 		return fmt.Sprintf("%x", got)
@@ -63,7 +63,7 @@ func whereIs(got []byte, seed int64) string {
 	return fmt.Sprintf("it is the one at %d (modulo %d)", (int64(i)-seed+2*period)%period, period)
 }
 
-// stream is a direction of a connection, and how far it has come.
+// stream is one direction of a connection, and its position.
 type stream struct{ seed, pos int64 }
 
 // end is one end of a connection.
@@ -72,7 +72,7 @@ type end struct {
 	raw     rawConn
 	out, in stream
 	buf     []byte
-	// What splice and sendfile need: pipes from and to the socket, and the table as a file.
+	// For splice and sendfile: pipes from and to the socket, and the table as a file.
 	from, to [2]int
 	file     *os.File
 }
@@ -82,7 +82,7 @@ type rawConn interface {
 	Write(func(fd uintptr) bool) error
 }
 
-// newEnd makes an end of a socket. One that does not block waits by epoll.
+// newEnd makes an end from a socket. A non-blocking end waits with epoll.
 func newEnd(fd int, blocking bool, out, in int64, file *os.File) (*end, error) {
 	if err := unix.SetNonblock(fd, !blocking); err != nil {
 		return nil, err
@@ -115,10 +115,10 @@ func call(wait func(func(uintptr) bool) error, do func(fd int) (int, error)) (n 
 	return n, errors.Join(err, werr)
 }
 
-// writer is a way to write at most n bytes. It returns how many have been.
+// writer is a way to write at most n bytes. It returns the number of bytes written.
 type writer func(e *end, n int) (int, error)
 
-// reader is a way to read and check at most n bytes. It returns how many; io.EOF at the end.
+// reader is a way to read and check at most n bytes. It returns the number of bytes, and io.EOF at the end.
 type reader func(e *end, n int) (int, error)
 
 var (
@@ -147,7 +147,7 @@ func writev(e *end, n int) (int, error) {
 	return call(e.raw.Write, func(fd int) (int, error) { return unix.Writev(fd, parts) })
 }
 
-// sendfile sends from a file in memory that is what the table is.
+// sendfile sends from a file in memory with the content of the table.
 func sendfile(e *end, n int) (int, error) {
 	at := (e.out.seed + e.out.pos) % period
 	return call(e.raw.Write, func(fd int) (int, error) {
@@ -156,7 +156,7 @@ func sendfile(e *end, n int) (int, error) {
 	})
 }
 
-// spliceTo sends what it has put into a pipe, all of it.
+// spliceTo writes data into a pipe, and sends all of it.
 func spliceTo(e *end, n int) (int, error) {
 	n, err := unix.Write(e.to[1], e.noise(min(n, 1<<16)))
 	done := 0
@@ -194,7 +194,7 @@ func corked(e *end, n int) (done int, err error) {
 	return done, errors.Join(err, cork(0))
 }
 
-// room is a buffer of n bytes.
+// room returns a buffer of n bytes.
 func (e *end) room(n int) []byte {
 	if len(e.buf) < n {
 		e.buf = make([]byte, n)
@@ -202,7 +202,7 @@ func (e *end) room(n int) []byte {
 	return e.buf[:n]
 }
 
-// check checks what has been read.
+// check checks the bytes that have been read.
 func (e *end) check(got []byte) error {
 	if len(got) == 0 {
 		return io.EOF
@@ -234,7 +234,7 @@ func readv(e *end, n int) (int, error) {
 	return m, e.check(buf[:m])
 }
 
-// peek looks at what it then reads, both of which are to be the same.
+// peek peeks at data, then reads it, and checks that both are the same.
 func peek(e *end, n int) (int, error) {
 	m, err := recv(unix.MSG_PEEK)(e, n)
 	if err != nil {
@@ -243,7 +243,7 @@ func peek(e *end, n int) (int, error) {
 	return recv(0)(e, m)
 }
 
-// spliceFrom takes data by a pipe.
+// spliceFrom receives data through a pipe.
 func spliceFrom(e *end, n int) (int, error) {
 	m, err := call(e.raw.Read, func(fd int) (int, error) {
 		m, err := unix.Splice(fd, nil, e.from[1], nil, min(n, 1<<16), 0)
@@ -292,7 +292,7 @@ func (e *end) read(total int64, next func() (reader, int)) error {
 // couple is a connection.
 type couple [2]*end
 
-// newCouple makes one of two sockets.
+// newCouple makes a couple from two sockets.
 func newCouple(client, server int, blocking bool, id int64, file *os.File) (couple, error) {
 	a, aerr := newEnd(client, blocking, 2*id*7919, (2*id+1)*7919, file)
 	b, berr := newEnd(server, blocking, (2*id+1)*7919, 2*id*7919, file)
@@ -329,7 +329,7 @@ func (c couple) finish() error {
 	return all
 }
 
-// tableFile is the table as a file in memory, longer than what is sent of it at once.
+// tableFile returns the table as a file in memory, which is longer than each transfer.
 func tableFile() (*os.File, error) {
 	fd, err := unix.MemfdCreate("noise", unix.MFD_CLOEXEC)
 	if err != nil {
