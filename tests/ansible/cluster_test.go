@@ -36,8 +36,8 @@ all:
 `, device)
 }
 
-// TestCluster has Ansible set up two bare hosts, which have RDMA devices and our module on their disks and nothing else, for
-// SMC-R. One that is described wrongly does not hold the other up, and is set up when its description is right.
+// TestCluster sets up two bare hosts for SMC-R with Ansible. They only have RDMA devices, and our module on their disks. A host
+// that is described wrongly must not delay the other, and must be set up once its description is correct.
 func TestCluster(t *testing.T) {
 	lab.Need(t)
 	if !lab.Full() {

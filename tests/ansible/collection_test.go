@@ -83,7 +83,7 @@ func (c *tree) run(t *testing.T, dir string, env []string, argv ...string) (int,
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
-// must is run of a tool that must be content.
+// must runs a tool, which must succeed.
 func (c *tree) must(t *testing.T, dir string, env []string, argv ...string) string {
 	t.Helper()
 	status, out := c.run(t, dir, env, argv...)
@@ -106,7 +106,7 @@ func modules(t *testing.T) []string {
 	return files
 }
 
-// TestModules runs the modules' unit tests, and has our commands look at every command line that the modules make.
+// TestModules runs the modules' unit tests, and checks every command line that the modules make with our commands.
 func TestModules(t *testing.T) {
 	needPython(t, "ansible-core", "ansible")
 	needPython(t, "python3-pytest", "pytest")
@@ -117,7 +117,7 @@ func TestModules(t *testing.T) {
 	t.Run("lines", func(t *testing.T) { understood(t, record) })
 }
 
-// TestDocuments holds the documents that the modules are tested with against those that the commands are.
+// TestDocuments compares the JSON documents with which the modules are tested with those of the commands' tests.
 func TestDocuments(t *testing.T) {
 	const ours = source + "/tests/unit/plugins/modules/documents"
 	golden := map[string]string{
@@ -152,7 +152,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestDocumentation has ansible-doc show every module and the role.
+// TestDocumentation shows every module and the role with ansible-doc.
 func TestDocumentation(t *testing.T) {
 	need.Programs(t, "ansible-doc")
 	c := install(t)
@@ -204,7 +204,7 @@ func TestSanity(t *testing.T) {
 		have := strings.Fields(c.must(t, c.dir, nil, "ansible-test", "sanity", "--list-tests"))
 		argv := []string{"ansible-test", "sanity", "--color", "no", "--python", "default"}
 		for _, name := range offline {
-			// They come and go with Ansible's releases.
+			// Each release of Ansible has different tests.
 			if slices.Contains(have, name) {
 				argv = append(argv, "--test", name)
 			}
@@ -217,7 +217,7 @@ func TestSanity(t *testing.T) {
 		_, out := c.run(t, c.dir, []string{"PYTHONPATH=" + sanity + "validate-modules:" + c.root},
 			python, sanity+"validate-modules/validate.py", "--format", "plain", "--arg-spec",
 			"--collection", "ansible_collections/smckit/smc", "plugins/modules")
-		// The one that tests/sanity has it ignore, which proves that it has looked at all.
+		// tests/sanity makes it ignore this one, which proves that it has run.
 		lines := strings.Split(strings.TrimSpace(out), "\n")
 		rest := slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return strings.Contains(l, "missing-gplv3-license") })
 		if len(rest) > 0 || len(lines) != len(modules(t)) {
@@ -242,7 +242,7 @@ func needFile(t *testing.T, file string) {
 	}
 }
 
-// TestLint has ansible-lint look at role and playbooks.
+// TestLint checks role and playbooks with ansible-lint.
 func TestLint(t *testing.T) {
 	need.Programs(t, "ansible-lint")
 	c := install(t)

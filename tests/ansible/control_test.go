@@ -18,7 +18,7 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// proxy is the argument that makes this test the network of ssh.
+// proxy is the argument that makes this program the ProxyCommand of ssh.
 const proxy = "proxy"
 
 func TestMain(m *testing.M) {
@@ -177,7 +177,7 @@ func (c *control) play(inventory, playbook string, args ...string) (map[string]r
 	env := []string{
 		"ANSIBLE_SSH_ARGS=-F " + filepath.Join(c.dir, "ssh_config") + " -o ControlMaster=auto -o ControlPersist=60s",
 		"ANSIBLE_SSH_CONTROL_PATH_DIR=" + filepath.Join(c.dir, "cp"), "ANSIBLE_PIPELINING=1",
-		// Emulated processors take their time over a handshake.
+		// The handshake of ssh is slow on emulated processors.
 		fmt.Sprintf("ANSIBLE_TIMEOUT=%d", int(lab.Scale(connectTime).Seconds())),
 	}
 	_, out := c.run(c.t, c.home, env, append([]string{"ansible-playbook", "-i", file, path}, args...)...)

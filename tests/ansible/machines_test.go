@@ -29,8 +29,8 @@ all:
 `, strings.Join(files, ", "), apply)
 }
 
-// TestMachines has Ansible set up two Debian machines, whose process 1 is systemd, with our packages: by the command on one, by
-// the service on the other. When the first has the service, too, all of it is there after a reboot.
+// TestMachines sets up two Debian machines with Ansible, whose process 1 is systemd, with our packages: by the command on one,
+// by the service on the other. When the first has the service, too, its whole configuration must survive a reboot.
 func TestMachines(t *testing.T) {
 	lab.Need(t)
 	if !lab.Full() {

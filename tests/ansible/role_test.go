@@ -34,7 +34,7 @@ func recaps(out string) map[string]recap {
 	return all
 }
 
-// machine is this one, with commands that only pretend, as the role sees it.
+// machine is this machine as the role sees it, with fake commands.
 type machine struct {
 	*tree
 	t    *testing.T
@@ -68,7 +68,7 @@ func (m *machine) play(device string, args ...string) (recap, string) {
 	}
 	argv := append([]string{
 		"ansible-playbook", "-i", "localhost,", "-e", "test_device=" + device, "-e", "smc_directory=" + m.etc,
-		// Whoever runs this may have a home that is not there.
+		// The home of the user who runs this test may not exist.
 		"-e", "ansible_remote_tmp=" + filepath.Join(m.home, "remote"), playbook,
 	}, args...)
 	path := "PATH=" + m.fake + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -154,7 +154,7 @@ func TestRole(t *testing.T) {
 	r, out = m.play("eth0")
 	m.expect(r, out, false, 0, look)
 
-	// A device that is not there, and a mistake in one file, are found before any file is touched.
+	// A missing device, and a mistake in one file, are detected before any file is changed.
 	was := m.files()
 	for _, bad := range []struct{ device, vars, message string }{
 		{"missing0", "{}", "missing0: FAKE"},
@@ -174,7 +174,7 @@ func TestRole(t *testing.T) {
 		}
 	}
 
-	// The kernel forgets.
+	// Simulate a reboot, after which the kernel has no configuration.
 	if err := os.RemoveAll(filepath.Join(m.fake, "kernel")); err != nil {
 		t.Fatal(err)
 	}

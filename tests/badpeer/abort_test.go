@@ -71,7 +71,7 @@ func TestAbortWhileWriting(t *testing.T) {
 }
 
 // TestAbandonedConns has a client reset connections after our ACCEPT, and go on with others. Our server may write to the RMBs
-// of those connections, and never hears that the client has closed them.
+// of those connections, and is never informed that the client has closed them.
 func TestAbandonedConns(t *testing.T) {
 	n := peer.OpenRoCE(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
@@ -103,9 +103,9 @@ func abandon(ctx context.Context, g *peer.LinkGroup, some int) error {
 	return nil
 }
 
-// unforgetting makes a link group with one connection, whose peer has abandoned others, and keeps its responses to the first
-// requests of DELETE RKEY.
-func unforgetting(ctx context.Context, t *testing.T, n *peer.RoCENet, addr netip.Addr, abandoned, requests int) (*peer.LinkGroup, *peer.Conn) {
+// withoutDeleteRkey makes a link group with one connection, whose peer has abandoned others, and withholds its responses to the
+// first requests of DELETE RKEY.
+func withoutDeleteRkey(ctx context.Context, t *testing.T, n *peer.RoCENet, addr netip.Addr, abandoned, requests int) (*peer.LinkGroup, *peer.Conn) {
 	t.Helper()
 	g := peer.NewLinkGroup(t, n, addr, false)
 	g.KeepDeleteRkey = true
@@ -131,7 +131,7 @@ func TestDeleteRkeyLate(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*peer.Patience)
 	defer cancel()
 	const some = 5
-	g, first := unforgetting(ctx, t, n, peer.Address(12, 3), some, 3)
+	g, first := withoutDeleteRkey(ctx, t, n, peer.Address(12, 3), some, 3)
 	var kept [][]byte
 	g.Locked(func() { g.KeepDeleteRkey, kept = false, g.Kept })
 	err := g.Send(ctx, kept...)
@@ -150,7 +150,7 @@ func TestDeleteRkeyNever(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 8*peer.Patience)
 	defer cancel()
 	const most = 8
-	g, first := unforgetting(ctx, t, n, peer.Address(12, 4), most+1, most)
+	g, first := withoutDeleteRkey(ctx, t, n, peer.Address(12, 4), most+1, most)
 	defer first.HangUp()
 	if err := first.App.Wait(ctx); err != nil {
 		t.Fatal(err)

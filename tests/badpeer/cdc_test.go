@@ -14,8 +14,8 @@ import (
 	"github.com/smckit/smckit/tests/peer"
 )
 
-// says sends CDC messages with changes.
-func says(changes ...func(m *peer.CDC)) func(context.Context, *session) error {
+// sendsCDC sends CDC messages with changes.
+func sendsCDC(changes ...func(m *peer.CDC)) func(context.Context, *session) error {
 	return func(ctx context.Context, s *session) error {
 		for _, change := range changes {
 			if err := s.SendCDC(ctx, change); tolerable(err) != nil {
@@ -49,8 +49,8 @@ func raw(msgs ...[]byte) func(context.Context, *session) error {
 // errTooSlow skips a case on a machine so slow that our module gives up the link before the case has been reached.
 var errTooSlow = errors.New("the link will have been given up, as it takes nothing for 10 s")
 
-// heldUp has our module write more messages than its queue takes while the peer accepts none, and then says that the peer has
-// read all of them.
+// heldUp makes our module write more messages than its queue takes while the peer accepts none, and then sends a message as if
+// the peer had read all of them.
 func heldUp(ctx context.Context, s *session) error {
 	s.Group.QP.SetManner(peer.Busy)
 	const n = 100
@@ -81,16 +81,16 @@ var cdcs = []connCase{
 	{name: "reads a ring more than there was", want: lost, do: cons(65536)},
 	{name: "reads three rings more than there was", want: ignored, do: cons(3 * 65536)},
 	{name: "reads ahead while we cannot send", want: lost, do: heldUp},
-	{name: "consumer beyond the ring", want: ignored, do: says(func(m *peer.CDC) { m.Cons.Count = 65536 })},
-	{name: "consumer far beyond the ring", want: ignored, do: says(func(m *peer.CDC) { m.Cons.Count = 0xffffffff })},
-	{name: "consumer has jumped", want: ignored, do: says(func(m *peer.CDC) { m.Cons.Wrap += 2 })},
-	{name: "consumer has jumped far", want: ignored, do: says(func(m *peer.CDC) { m.Cons.Wrap = 0x7fff })},
-	{name: "consumer goes back", want: ignored, do: says(func(m *peer.CDC) { m.Cons.Count-- }, func(m *peer.CDC) { m.Cons.Wrap = 0xffff })},
+	{name: "consumer beyond the ring", want: ignored, do: sendsCDC(func(m *peer.CDC) { m.Cons.Count = 65536 })},
+	{name: "consumer far beyond the ring", want: ignored, do: sendsCDC(func(m *peer.CDC) { m.Cons.Count = 0xffffffff })},
+	{name: "consumer has jumped", want: ignored, do: sendsCDC(func(m *peer.CDC) { m.Cons.Wrap += 2 })},
+	{name: "consumer has jumped far", want: ignored, do: sendsCDC(func(m *peer.CDC) { m.Cons.Wrap = 0x7fff })},
+	{name: "consumer goes back", want: ignored, do: sendsCDC(func(m *peer.CDC) { m.Cons.Count-- }, func(m *peer.CDC) { m.Cons.Wrap = 0xffff })},
 	{name: "producer at the end of the ring", want: ignored, do: func(ctx context.Context, s *session) error {
-		return says(func(m *peer.CDC) { m.Prod.Count = uint32(s.RingSize) })(ctx, s)
+		return sendsCDC(func(m *peer.CDC) { m.Prod.Count = uint32(s.RingSize) })(ctx, s)
 	}},
-	{name: "producer far beyond the ring", want: ignored, do: says(func(m *peer.CDC) { m.Prod.Count = 0xffffffff })},
-	{name: "producer has jumped", want: ignored, do: says(func(m *peer.CDC) { m.Prod.Wrap += 2 }, func(m *peer.CDC) { m.Prod.Wrap = 0x7fff })},
+	{name: "producer far beyond the ring", want: ignored, do: sendsCDC(func(m *peer.CDC) { m.Prod.Count = 0xffffffff })},
+	{name: "producer has jumped", want: ignored, do: sendsCDC(func(m *peer.CDC) { m.Prod.Wrap += 2 }, func(m *peer.CDC) { m.Prod.Wrap = 0x7fff })},
 	{name: "producer is rings ahead", want: ended, do: func(ctx context.Context, s *session) error {
 		for range 5 {
 			s.Prod += uint64(s.RingSize)
@@ -100,17 +100,17 @@ var cdcs = []connCase{
 		}
 		return s.SendCDC(ctx, func(m *peer.CDC) { m.State = peer.Aborted })
 	}},
-	{name: "producer goes back", want: ignored, do: says(func(m *peer.CDC) { m.Prod.Count-- }, func(m *peer.CDC) { m.Prod = peer.Cursor{} }, func(m *peer.CDC) { m.Prod.Wrap = 0xffff })},
-	{name: "wrong token", want: ignored, do: says(func(m *peer.CDC) { m.Token++ }, func(m *peer.CDC) { m.Token = 0 }, func(m *peer.CDC) { m.Token = 0xffffffff })},
-	{name: "wrong token, about the end", want: ignored, do: says(func(m *peer.CDC) { m.Token, m.State = m.Token+1, 0xff })},
+	{name: "producer goes back", want: ignored, do: sendsCDC(func(m *peer.CDC) { m.Prod.Count-- }, func(m *peer.CDC) { m.Prod = peer.Cursor{} }, func(m *peer.CDC) { m.Prod.Wrap = 0xffff })},
+	{name: "wrong token", want: ignored, do: sendsCDC(func(m *peer.CDC) { m.Token++ }, func(m *peer.CDC) { m.Token = 0 }, func(m *peer.CDC) { m.Token = 0xffffffff })},
+	{name: "wrong token, about the end", want: ignored, do: sendsCDC(func(m *peer.CDC) { m.Token, m.State = m.Token+1, 0xff })},
 	{name: "token of another group", want: ignored, do: func(ctx context.Context, s *session) error {
 		return s.SendCDC(ctx, func(m *peer.CDC) {
 			m.Token, m.State, m.Prod.Count = s.wellBehaved.Remote.Token, peer.Closed|peer.Aborted, m.Prod.Count+100
 		})
 	}},
-	{name: "old number", want: ignored, do: says(func(m *peer.CDC) { m.Seq -= 2; m.Prod.Count += 7; m.State = peer.Aborted })},
-	{name: "oldest number", want: ignored, do: says(func(m *peer.CDC) { m.Seq -= 0x8000; m.Cons.Count += 7 })},
-	{name: "number twice", want: ignored, do: says(func(m *peer.CDC) { m.Seq-- })},
+	{name: "old number", want: ignored, do: sendsCDC(func(m *peer.CDC) { m.Seq -= 2; m.Prod.Count += 7; m.State = peer.Aborted })},
+	{name: "oldest number", want: ignored, do: sendsCDC(func(m *peer.CDC) { m.Seq -= 0x8000; m.Cons.Count += 7 })},
+	{name: "number twice", want: ignored, do: sendsCDC(func(m *peer.CDC) { m.Seq-- })},
 	{name: "number far ahead", want: ignored, do: func(ctx context.Context, s *session) error {
 		s.Seq += 0x7ff0
 		return s.SendCDC(ctx)
@@ -144,13 +144,13 @@ var cdcs = []connCase{
 		b[1] = 45
 		return s.Group.Send(ctx, b)
 	}},
-	{name: "urgent without data", want: ignored, do: says(func(m *peer.CDC) { m.Flags = peer.UrgentPresent }, func(m *peer.CDC) { m.Flags = peer.UrgentPresent | peer.UrgentPending }, func(m *peer.CDC) { m.Flags = peer.UrgentPending })},
-	{name: "all flags but the last", want: ignored, do: says(func(m *peer.CDC) { m.Flags = 0xf7 }, func(m *peer.CDC) { m.Flags = 0x07 })},
-	{name: "failover", want: ignored, do: says(func(m *peer.CDC) { m.Flags = peer.Failover; m.Prod.Count += 9; m.State = peer.DoneWriting })},
-	{name: "failover of all", want: ignored, do: says(func(m *peer.CDC) {
+	{name: "urgent without data", want: ignored, do: sendsCDC(func(m *peer.CDC) { m.Flags = peer.UrgentPresent }, func(m *peer.CDC) { m.Flags = peer.UrgentPresent | peer.UrgentPending }, func(m *peer.CDC) { m.Flags = peer.UrgentPending })},
+	{name: "all flags but the last", want: ignored, do: sendsCDC(func(m *peer.CDC) { m.Flags = 0xf7 }, func(m *peer.CDC) { m.Flags = 0x07 })},
+	{name: "failover", want: ignored, do: sendsCDC(func(m *peer.CDC) { m.Flags = peer.Failover; m.Prod.Count += 9; m.State = peer.DoneWriting })},
+	{name: "failover of all", want: ignored, do: sendsCDC(func(m *peer.CDC) {
 		m.Flags, m.Prod, m.Cons = 0xff, peer.Cursor{Wrap: 9, Count: 9}, peer.Cursor{Wrap: 9, Count: 9}
 	})},
-	{name: "unknown state", want: ignored, do: says(func(m *peer.CDC) { m.State = 0x1f })},
+	{name: "unknown state", want: ignored, do: sendsCDC(func(m *peer.CDC) { m.State = 0x1f })},
 	{name: "asks for news all the time", want: ignored, do: func(ctx context.Context, s *session) error {
 		for range 200 {
 			if err := s.SendCDC(ctx, func(m *peer.CDC) { m.Flags = peer.UpdateRequested | peer.WriteBlocked }); err != nil {
@@ -159,11 +159,11 @@ var cdcs = []connCase{
 		}
 		return nil
 	}},
-	{name: "done twice", want: ended, do: says(func(m *peer.CDC) { m.State = peer.DoneWriting }, func(m *peer.CDC) { m.State = peer.DoneWriting })},
-	{name: "closed twice", want: ended, do: says(func(m *peer.CDC) { m.State = peer.Closed }, func(m *peer.CDC) { m.State = peer.Closed })},
-	{name: "aborted twice", want: dead, do: says(func(m *peer.CDC) { m.State = peer.Aborted }, func(m *peer.CDC) { m.State = peer.Aborted })},
-	{name: "closed, aborted, and back", want: ended, do: says(func(m *peer.CDC) { m.State = peer.Closed }, func(m *peer.CDC) { m.State = peer.Aborted }, func(m *peer.CDC) { m.State = 0 })},
-	{name: "all of the state", want: ended, do: says(func(m *peer.CDC) { m.State = 0xff })},
+	{name: "done twice", want: ended, do: sendsCDC(func(m *peer.CDC) { m.State = peer.DoneWriting }, func(m *peer.CDC) { m.State = peer.DoneWriting })},
+	{name: "closed twice", want: ended, do: sendsCDC(func(m *peer.CDC) { m.State = peer.Closed }, func(m *peer.CDC) { m.State = peer.Closed })},
+	{name: "aborted twice", want: dead, do: sendsCDC(func(m *peer.CDC) { m.State = peer.Aborted }, func(m *peer.CDC) { m.State = peer.Aborted })},
+	{name: "closed, aborted, and back", want: ended, do: sendsCDC(func(m *peer.CDC) { m.State = peer.Closed }, func(m *peer.CDC) { m.State = peer.Aborted }, func(m *peer.CDC) { m.State = 0 })},
+	{name: "all of the state", want: ended, do: sendsCDC(func(m *peer.CDC) { m.State = 0xff })},
 	{name: "data after the end", want: ended, do: func(ctx context.Context, s *session) error {
 		if err := s.SendCDC(ctx, func(m *peer.CDC) { m.State = peer.Closed }); err != nil {
 			return err
@@ -175,7 +175,7 @@ var cdcs = []connCase{
 	}},
 }
 
-// cons says that the peer has read more bytes than our module has sent.
+// cons claims that the peer has read more bytes than our module has sent.
 func cons(more uint64) func(context.Context, *session) error {
 	return func(ctx context.Context, s *session) error {
 		m := s.NextCDC()

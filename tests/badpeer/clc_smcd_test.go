@@ -20,7 +20,7 @@ import (
 // smcdPatience is how long the test may take on a busy machine.
 const smcdPatience = 60 * time.Second
 
-// Where forgers are, and the listener that they talk to.
+// Addresses of forgers, and of the listener to which they connect.
 const (
 	forgers = "forgers0"
 	fields  = "10.96.0.1/16"
@@ -40,7 +40,7 @@ func forger(t *testing.T, n *peer.Net, last byte) *peer.TCP {
 	return n.NewTCP(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 96, 1, last}), 6000))
 }
 
-// overhear has a socket of ours connect to a peer, and returns its PROPOSAL, which contains that GID.
+// overhear connects a socket of ours to a peer, and returns its PROPOSAL, which contains that GID.
 func overhear(ctx context.Context, t *testing.T, n *peer.Net) []byte {
 	t.Helper()
 	p := forger(t, n, 1)

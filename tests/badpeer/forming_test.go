@@ -43,7 +43,7 @@ func linkMessage(flags, link byte) func(c *peer.Conn) []byte {
 	}
 }
 
-// otherLink is a CONFIRM LINK that differs in one byte from what ACCEPT or CONFIRM said.
+// otherLink is a CONFIRM LINK that differs in one byte from ACCEPT or CONFIRM.
 func otherLink(at int, flags byte) func(c *peer.Conn) []byte {
 	return func(c *peer.Conn) []byte {
 		m := linkMessage(flags, 1)(c)
@@ -163,8 +163,8 @@ func breaksOrFalls(ctx context.Context, c *peer.Conn) error {
 	return err
 }
 
-// tells sends CDC messages of a connection whose link is not confirmed yet.
-func tells(changes ...func(m *peer.CDC)) func(ctx context.Context, c *peer.Conn) error {
+// sendsCDCEarly sends CDC messages of a connection whose link is not confirmed yet.
+func sendsCDCEarly(changes ...func(m *peer.CDC)) func(ctx context.Context, c *peer.Conn) error {
 	return func(ctx context.Context, c *peer.Conn) error {
 		for _, change := range changes {
 			m := c.NextCDC()
@@ -225,15 +225,15 @@ var (
 )
 
 var formings = []formingCase{
-	{name: "end before the link is confirmed", do: sequence(asked, tells(closed), answersLink, settled, over)},
-	{name: "end before the link is confirmed, by a server", server: true, do: sequence(begin, confirm, tells(closed), confirmsLink, settled, over)},
-	{name: "impossible cursors before the link is confirmed", do: sequence(asked, tells(beyond, nothing), answersLink, usable)},
-	{name: "impossible cursors before the link is confirmed, by a server", server: true, do: sequence(begin, confirm, tells(beyond, nothing), confirmsLink, usable)},
-	{name: "reads ahead before the link is confirmed", do: sequence(asked, tells(ahead), falls(reasonLink))},
-	{name: "reads ahead before the link is confirmed, by a server", server: true, do: sequence(begin, confirm, tells(ahead), falls(reasonLink))},
-	{name: "abort instead of the answer", do: sequence(asked, tells(aborted), tcpBroken)},
-	{name: "abort instead of CONFIRM LINK", server: true, do: sequence(begin, confirm, tells(aborted), tcpBroken)},
-	{name: "end instead of CONFIRM LINK", server: true, do: sequence(begin, confirm, tells(closed), falls(reasonTimeout))},
+	{name: "end before the link is confirmed", do: sequence(asked, sendsCDCEarly(closed), answersLink, settled, over)},
+	{name: "end before the link is confirmed, by a server", server: true, do: sequence(begin, confirm, sendsCDCEarly(closed), confirmsLink, settled, over)},
+	{name: "impossible cursors before the link is confirmed", do: sequence(asked, sendsCDCEarly(beyond, nothing), answersLink, usable)},
+	{name: "impossible cursors before the link is confirmed, by a server", server: true, do: sequence(begin, confirm, sendsCDCEarly(beyond, nothing), confirmsLink, usable)},
+	{name: "reads ahead before the link is confirmed", do: sequence(asked, sendsCDCEarly(ahead), falls(reasonLink))},
+	{name: "reads ahead before the link is confirmed, by a server", server: true, do: sequence(begin, confirm, sendsCDCEarly(ahead), falls(reasonLink))},
+	{name: "abort instead of the answer", do: sequence(asked, sendsCDCEarly(aborted), tcpBroken)},
+	{name: "abort instead of CONFIRM LINK", server: true, do: sequence(begin, confirm, sendsCDCEarly(aborted), tcpBroken)},
+	{name: "end instead of CONFIRM LINK", server: true, do: sequence(begin, confirm, sendsCDCEarly(closed), falls(reasonTimeout))},
 	{name: "DECLINE instead of the answer", do: sequence(asked, declines(0))},
 	{name: "DECLINE instead of CONFIRM LINK", server: true, do: sequence(begin, confirm, declines(0))},
 	{name: "out of sync instead of the answer", do: sequence(asked, declines(8))},

@@ -2,9 +2,10 @@
 
 //go:build linux
 
-// Package badpeer has peers that break the rules of a layer, which tests/peer plays in user space, and checks what our module makes of
-// them. There is a file for each layer: the TCP option, CLC by clients and by servers, LLC, CDC, packets of RoCE, immediate data; and for
-// peers that are silent, that flood, or that come at a bad moment. A case is an entry of its file's table, or a function.
+// Package badpeer runs peers that break the rules of a layer, which tests/peer implements in user space, and checks the
+// reaction of our module. There is a file for each layer: the TCP option, CLC by clients and by servers, LLC, CDC, packets of
+// RoCE, immediate data; and for peers that are silent, that flood, or that come at a bad moment. A case is an entry of its
+// file's table, or a function.
 //
 // The tests here that boot guests run all others of this package in them. Elsewhere the others are skipped.
 package badpeer

@@ -63,7 +63,7 @@ type tcpSession struct {
 	ctx context.Context
 	*peer.TCP
 	service netip.AddrPort
-	hello   []byte // what application and peer send each other
+	hello   []byte // text that application and peer send to each other
 	said    bool   // the peer has sent it
 	opened  time.Time
 }
@@ -221,7 +221,7 @@ func window(n uint16) step {
 	}
 }
 
-// talk checks that peer and application can exchange data.
+// exchange checks that peer and application can exchange data.
 func (s *tcpSession) talk() error {
 	if !s.said {
 		if err := s.Write(s.ctx, s.hello); err != nil {
@@ -252,7 +252,7 @@ func (b *handshakeCase) asServer(t *testing.T, s *tcpSession) {
 	if err := b.play(s); err != nil && (b.want.works || b.want.never || !errors.Is(err, peer.ErrReset)) {
 		t.Fatalf("%v\n%+v", err, s.TCP)
 	}
-	// Others are served meanwhile.
+	// The listener must serve others meanwhile.
 	if err := guest.Ask(s.service, "a well-behaved client beside "+b.name, promptTCP); err != nil {
 		t.Errorf("a well-behaved client: %v", err)
 	}

@@ -43,7 +43,7 @@ var immediates = []connCase{
 	{name: "messages as well", want: ignored, do: mixes},
 }
 
-// blocked writes data, says that it has more, and checks the echo.
+// blocked writes data, reports that it has more, and checks the echo.
 func blocked(ctx context.Context, s *session) error {
 	data := bytes.Repeat([]byte{7}, 100)
 	imm := s.Remote.Token<<24 | peer.ImmediateBlocked | uint32(s.Cons-s.SentCons)
@@ -60,7 +60,8 @@ func blocked(ctx context.Context, s *session) error {
 	return err
 }
 
-// mixes sends data by immediate data and by CDC messages in turn. What it has read, it says with the next data, or at once.
+// mixes sends data by immediate data and by CDC messages in turn. It reports the data that it has read with the next data, or
+// at once.
 func mixes(ctx context.Context, s *session) error {
 	for i := range 20 {
 		data := bytes.Repeat([]byte{byte(i)}, 100)
@@ -109,7 +110,7 @@ func TestImmediate(t *testing.T) {
 					t.Fatalf("%d bytes: %v", size, err)
 				}
 			}
-			// Of the 48 receives that it has, it can say 32.
+			// It has 48 receives, of which it can announce 32.
 			if c.Remote.Vendor != peer.VendorImmediate|5<<4 || g.ImmediateCount == 0 {
 				t.Errorf("our module has said %#x, and used immediate data %d times", c.Remote.Vendor, g.ImmediateCount)
 			}
@@ -138,8 +139,8 @@ func TestImmediate(t *testing.T) {
 	}
 }
 
-// dialogue exchanges more data than the RMB holds, as much in each direction. The answers say what has been read, so our
-// module sends no messages, except when an answer wraps around the end of the RMB: that is two writes and a message.
+// dialogue exchanges more data than the RMB holds, as much in each direction. The answers report what has been read, so our
+// module sends no separate messages, except when an answer wraps around the end of the RMB: that is two writes and a message.
 func dialogue(ctx context.Context, t *testing.T, c *peer.Conn) {
 	t.Helper()
 	state := func() (messages, rounds int) {

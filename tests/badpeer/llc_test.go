@@ -19,9 +19,9 @@ import (
 )
 
 // sized is a message of a length, and with a length in it.
-func sized(kind byte, length, says int) []byte {
+func sized(kind byte, length, sendsCDC int) []byte {
 	m := make([]byte, length)
-	copy(m, []byte{kind, byte(says), byte(says >> 8)})
+	copy(m, []byte{kind, byte(sendsCDC), byte(sendsCDC >> 8)})
 	return m
 }
 

@@ -25,11 +25,11 @@ func lengths1(ctx context.Context, s *session) error {
 				return fmt.Errorf("type %d, %d bytes: %w", kind, n, err)
 			}
 		}
-		for _, says := range []byte{0, 43, 45, 255} {
+		for _, sendsCDC := range []byte{0, 43, 45, 255} {
 			m := make([]byte, peer.MsgLength)
-			copy(m, []byte{kind, says, 0, peer.AllLinks})
+			copy(m, []byte{kind, sendsCDC, 0, peer.AllLinks})
 			if err := s.Group.Send(ctx, m); err != nil {
-				return fmt.Errorf("type %d, which says %d bytes: %w", kind, says, err)
+				return fmt.Errorf("type %d, which says %d bytes: %w", kind, sendsCDC, err)
 			}
 		}
 	}
@@ -60,9 +60,9 @@ func addLinkRefused(body ...byte) func(context.Context, *session) error {
 }
 
 // forgets checks which keys of a DELETE RKEY our module reports as unknown.
-func forgets(says byte, mask byte, keys ...uint32) func(context.Context, *session) error {
+func forgets(sendsCDC byte, mask byte, keys ...uint32) func(context.Context, *session) error {
 	return func(ctx context.Context, s *session) error {
-		body := []byte{says, 0, 0, 0}
+		body := []byte{sendsCDC, 0, 0, 0}
 		for _, k := range keys {
 			body = binary.BigEndian.AppendUint32(body, k)
 		}

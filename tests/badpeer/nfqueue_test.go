@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What Linux's <linux/netfilter/nfnetlink_queue.h> calls by these names, as message types of the subsystem.
+// Message types of <linux/netfilter/nfnetlink_queue.h>, with the number of the subsystem.
 const (
 	nfqPacket  = unix.NFNL_SUBSYS_QUEUE << 8
 	nfqVerdict = unix.NFNL_SUBSYS_QUEUE<<8 | 1

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Options as they should not be.
+// Malformed options.
 var (
 	unpadded      = peer.Option[2:]
 	odd           = []byte{254, 7, 0xe2, 0xd4, 0xc3, 0xd9, 0}

@@ -17,7 +17,7 @@ import (
 )
 
 // TestOvertaken has a client of TCP connect right after a client that asks for SMC and stays silent. A program that waits for
-// edge-triggered events hears of it at once.
+// edge-triggered events must get one at once.
 func TestOvertaken(t *testing.T) {
 	guest.UseNull(t, true)
 	n := openPeers(t)
@@ -60,7 +60,7 @@ func overtake(ctx context.Context, silent *peer.TCP, at netip.AddrPort, listener
 	if err := unix.Connect(fd, sa); err != nil {
 		return err
 	}
-	// Not accept() at first: it would look for connections behind the silent one itself.
+	// Do not call accept() first: it would itself look for connections behind the silent one.
 	conn, err := -1, error(unix.EAGAIN)
 	for errors.Is(err, unix.EAGAIN) {
 		if err := event(ep); err != nil {

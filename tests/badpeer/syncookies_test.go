@@ -15,7 +15,7 @@ import (
 )
 
 // TestSYNCookies has clients collect SYN cookies of a listener, and connect with them when its backlog is full and nothing is
-// accepted. The kernel then has no SYN that it could drop.
+// accepted. Then the kernel has no stored SYN that it could drop.
 func TestSYNCookies(t *testing.T) {
 	guest.UseNull(t, true)
 	n := openPeers(t)

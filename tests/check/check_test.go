@@ -2,8 +2,8 @@
 
 //go:build linux
 
-// Package check has smc_chk diagnose real faults: it produces each condition in a guest, and checks that smc_chk finds it,
-// and no longer finds it when the cause is gone.
+// Package check tests that smc_chk diagnoses real faults: it produces each condition in a guest, and checks that smc_chk finds
+// it, and no longer finds it when the cause has been removed.
 package check
 
 import (
@@ -52,12 +52,12 @@ func (a *answer) has(id string) bool {
 type bench struct {
 	*lab.Test
 	found map[string]bool
-	// gone are conditions whose cause has been undone: smc_chk must not report them afterwards.
+	// gone are conditions whose cause has been removed: smc_chk must not report them afterwards.
 	gone []string
 }
 
-// ask runs smc_chk and checks that its exit status is its answer.
-func (b *bench) ask(t *testing.T, f fault) *answer {
+// runCheck runs smc_chk and checks that its exit status matches its answer.
+func (b *bench) runCheck(t *testing.T, f fault) *answer {
 	t.Helper()
 	argv := append(strings.Fields(f.as), "smc_chk", "--json")
 	return b.askOn(t, "a", append(argv, strings.Fields(f.args)...))
@@ -82,7 +82,7 @@ func (b *bench) produce(t *testing.T, faults []fault) {
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
 			b.Must("a", f.make)
-			a := b.ask(t, f)
+			a := b.runCheck(t, f)
 			wanted := strings.Fields(f.ids)
 			for _, id := range wanted {
 				if !a.has(id) {
@@ -149,7 +149,7 @@ func TestConditions(t *testing.T) {
 	t.Run("no module", func(t *testing.T) {
 		b.Must("a", "ip link set lo up")
 		b.produce(t, absent)
-		// It stays, as a server on a host without AF_SMC.
+		// It keeps running as a server on a host without AF_SMC.
 		b.start(t, "grep -q ':0FA0 ' /proc/net/tcp", "smc_chk", "--server", "4000")
 	})
 	if err := b.InstallSMC(t.Context()); err != nil {
@@ -205,7 +205,7 @@ func works(t *testing.T, b *bench) {
 		}
 	}
 	b.Must("a", "smcd loopback on")
-	if a := b.ask(t, fault{args: "-C " + lab.SelfAddr + " -s"}); !a.Able {
+	if a := b.runCheck(t, fault{args: "-C " + lab.SelfAddr + " -s"}); !a.Able {
 		t.Errorf("%+v", a.Findings)
 	}
 	lab.Kill(t, server)

@@ -9,7 +9,7 @@ import "github.com/smckit/smckit/internal/lab"
 // installed is where the modules are, as the guest sees them.
 const installed = "/lib/modules/$(uname -r)/updates/smc.ko"
 
-// absent is a kernel without AF_SMC.
+// absent lists faults of a kernel without AF_SMC.
 var absent = []fault{
 	{name: "module missing", ids: "module-missing rdma-none"},
 	{name: "to a peer", args: "-C 127.0.0.1", ids: "module-missing"},
@@ -22,7 +22,7 @@ func edit(sed string) string {
 
 const restore = "cp /run/good.ko " + installed
 
-// unloadable are modules that are installed and do not load.
+// unloadable lists installed modules that cannot be loaded.
 var unloadable = []fault{
 	{
 		name: "blocked", make: "echo blacklist smc >/etc/modprobe.d/test.conf", undo: "rm /etc/modprobe.d/test.conf; rmmod smc_diag smc 2>/dev/null || :",
@@ -66,7 +66,7 @@ func table(hook, rule string) string {
 
 const noTable = "nft delete table inet chk"
 
-// host are faults of the host as a whole.
+// host lists faults of the host as a whole.
 var host = []fault{
 	{name: "enterprise ID", make: "smcr ueid flush", undo: "smcr ueid add " + lab.UEID, ids: "eid-none", args: "-C " + lab.SelfAddr + " -s", able: true},
 	{name: "loopback", make: "smcd loopback namespace", undo: "smcd loopback on", ids: "loopback-namespace", able: true},
@@ -104,7 +104,7 @@ var host = []fault{
 	},
 }
 
-// aside is a network of its own for faults: an RDMA device on an interface that leads nowhere.
+// aside is a separate network for faults: an RDMA device on an interface without a peer.
 const aside = `
 ip link add d0 type dummy
 ip addr add 10.8.0.1/24 dev d0
@@ -116,7 +116,7 @@ ip addr add 10.7.0.1/24 dev d1
 ip link set d1 up
 `
 
-// device are faults of devices and of the PNET table.
+// device lists faults of devices and of the PNET table.
 var device = []fault{
 	{name: "down", make: "ip link set d0 down", undo: "ip link set d0 up", ids: "interface-down port-down", able: true},
 	{name: "carrier", make: "ip link set d0 carrier off", undo: "ip link set d0 carrier on", ids: "interface-no-carrier port-down", able: true},
@@ -139,7 +139,7 @@ var device = []fault{
 	},
 }
 
-// namespace are faults that have to do with network namespaces.
+// namespace lists faults that concern network namespaces.
 var namespace = []fault{
 	{name: "without interfaces", make: "ip netns add blue", args: "-N blue", ids: "port-no-interface pnet-namespace host-only", able: true},
 	{
@@ -149,7 +149,7 @@ var namespace = []fault{
 	},
 }
 
-// path are faults of the way to a peer.
+// path lists faults of the path to a peer.
 var path = []fault{
 	{name: "no address", args: "-C no..name -s", ids: "path-no-address"},
 	{name: "no route", args: "-C 203.0.113.1 -s", ids: "path-no-route"},
@@ -180,7 +180,7 @@ func peer(port, says, lasts string) string {
 		") /proc/net/tcp; do sleep 0.1; done"
 }
 
-// live are faults that a connection shows. SMC-D within the host is off, so that handshakes are between two ends as on two
+// live lists faults that a connection reveals. SMC-D within the host is off, so that handshakes are like those between two
 // hosts.
 var live = []fault{
 	{name: "refused", args: "-C " + lab.SelfAddr + ":9", ids: "live-refused"},
@@ -240,7 +240,7 @@ smc_chk -N blue --server 5005 >/dev/null 2>&1 & until smcss -N blue -l | grep -q
 	},
 }
 
-// forEver are settings that only a new boot undoes: the end of all tests.
+// forEver lists settings that only a reboot undoes. They are tested last.
 var forEver = []fault{
 	{
 		// In a network namespace a command has started itself again, by another name.

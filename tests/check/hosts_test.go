@@ -11,8 +11,8 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// TestHosts has smc_chk look at the path between a host with the stock module and one with ours, from both ends: with SMC-R, and
-// when the other host has no EID in common any more.
+// TestHosts runs smc_chk for the path between a host with the stock module and one with ours, from both ends: with SMC-R, and
+// after the hosts no longer have an EID in common.
 func TestHosts(t *testing.T) {
 	lab.Need(t)
 	dir, err := lab.Commands(t.Context())

@@ -76,7 +76,7 @@ func TestConf(t *testing.T) {
 			{"hotplug", hotplug},
 			{"bad file", badFile},
 			{"save", save},
-			{"crossing", crossing},
+			{"crossing", concurrent},
 			{"namespaces", namespaces},
 			{"nobody", nobody},
 		}
@@ -118,7 +118,7 @@ func apply(g *guest) {
 	}
 }
 
-// hotplug has the RDMA device come, go and come again.
+// hotplug adds, removes and adds the RDMA device again.
 func hotplug(g *guest) {
 	const add = "modprobe rdma_rxe && ip link set eth0 up && rdma link add rxe0 type rxe netdev eth0"
 	g.Must("a", add)
@@ -159,13 +159,13 @@ func save(g *guest) {
 		g.Must("a", reset+"sysctl -qw net.smc.wmem=65536")
 		g.Must("a", "smc_conf apply /run/saved")
 	})
-	// The files are the truth.
+	// apply restores the content of the files.
 	g.expect("smc_conf apply", 0, "eid: deleted OTHER\npnet: deleted NET9 eth lo\n", "")
 	g.Must("a", "sysctl -qw net.smc.wmem=65536")
 }
 
-// crossing starts several commands at once: one makes all changes, and none fails.
-func crossing(g *guest) {
+// concurrent starts several commands at once: one makes all changes, and none fails.
+func concurrent(g *guest) {
 	want := len(strings.Split(changes+later, "\n")) - 1
 	for range 5 {
 		got := g.Must("a", reset+`pids=
@@ -194,7 +194,7 @@ func namespaces(g *guest) {
 	g.expect("ip netns exec blue cat /proc/sys/net/smc/loopback; smc_pnet -N blue", 0, "0\n", "")
 }
 
-// nobody may look, and nothing else.
+// nobody may read the configuration, but not change it.
 func nobody(g *guest) {
 	const as = "setpriv --reuid 65534 --regid 65534 --clear-groups $(which smc_conf) "
 	g.expect("rm -f /run/smc_conf.lock; "+as+"apply", 1, "", "smc_conf: .*: run as root")
@@ -205,7 +205,7 @@ func nobody(g *guest) {
 	g.write("/etc/smc/eid.conf", eidConf)
 }
 
-// TestStock has the stock module, which lacks settings: they are left out by name, and all else is done.
+// TestStock applies the files to the stock module, which lacks some settings: the command must name them, and apply the rest.
 func TestStock(t *testing.T) {
 	lab.Need(t)
 	g := start(t, "6.12", lab.ModuleStock)

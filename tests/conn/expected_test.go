@@ -152,7 +152,7 @@ func (tb *table) entryRules() []string {
 			complain((st.next == closed) != tb.does(st, "END"), "a connection ends when it gets to CLOSED")
 			complain(s == closed, "nothing happens after the end")
 			complain(tb.does(st, "END") && tb.does(st, "TIMER"), "a timer outlives the connection")
-			// After close() no call waits; ABORT may be a disconnect, after which the socket is still open.
+			// After close(), no call waits. ABORT may be a disconnect, after which the socket is still open.
 			seen := was.eof != is.eof || was.shut != is.shut || was.deaf != is.deaf || was.over != is.over
 			attached := tb.attached(s) && event != "CLOSE"
 			complain(seen && attached && !tb.does(st, "WAKE"), "waiters are not woken for a change that they can see")

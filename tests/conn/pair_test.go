@@ -44,7 +44,7 @@ type endpoint interface {
 // pair is a connection: its two ends. A flag that one end has sent and the other has not received is in flight.
 type pair [2]side
 
-// move is something that happens to one end.
+// move is an event at one end.
 type move struct {
 	side     int
 	event    string

@@ -32,8 +32,8 @@ var probes = []string{"nlprobe", "unshare --net nlprobe", "unshare --map-root-us
 // nothing.
 const partial = "\t1 080001004e4554000700020065350000080003006e2f610005000400ff000000\n"
 
-// ownDevice is additional output with our module: everywhere it has a device of SMC-D, the memory of the host, which has
-// version 2. Debian's kernels have none.
+// ownDevice is additional output with our module: on every host, it has the loopback device of SMC-D, which supports version 2.
+// Debian's kernels have none.
 var ownDevice = strings.NewReplacer(
 	"list: ok\nlist: ok\nlist: ok\nlist: ok\nlist: ok\n",
 	"list: ok\nlist: ok\nlist: ok\nlist: ok\n"+
@@ -165,7 +165,7 @@ var stockSysctls = []sysctlCase{
 	{"wmem", "65536", []string{"16384", "1073741823"}, []string{"1", "16383", "1073741824"}},
 }
 
-// maxLinks is the one that our module does not have: its groups have one link.
+// maxLinks is the setting that our module does not have, because its groups have one link.
 const maxLinks = "smcr_max_links_per_lgr"
 
 // newSysctls are those of our module that Linux 6.12 does not have, as specs/sysctl.yaml describes them.

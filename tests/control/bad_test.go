@@ -22,7 +22,7 @@ type badCase struct {
 // asNobody runs the rest of the command line without privileges.
 const asNobody = "setpriv --reuid 65534 --regid 65534 --clear-groups "
 
-// stockCases is the bad input that only a real kernel can judge; the rest is in the tests of each command.
+// stockCases is bad input that only a real kernel detects; the tests of each command have the rest.
 var stockCases = []badCase{
 	{"smc_pnet add NET eth nosuch", 1, `nosuch: no such network interface; use --force`},
 	{"smc_pnet add NET ib nosuch 1", 1, `nosuch: no such RDMA or ISM device; use --force`},

@@ -2,8 +2,8 @@
 
 //go:build linux
 
-// Package control holds the commands and packages against real kernels: the stock AF_SMC modules of Debian over
-// soft-RoCE, and a kernel without any.
+// Package control tests the commands and packages with real kernels: the stock AF_SMC modules of Debian over soft-RoCE, and a
+// kernel without any.
 package control
 
 import (

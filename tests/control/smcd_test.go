@@ -218,7 +218,7 @@ func mirrored(t *testing.T, name string, s, peer socket) {
 	}
 }
 
-// flowed checks that cursors stand where the application has left them.
+// flowed checks that cursors match the data that the application has sent and received.
 func flowed(t *testing.T, a act, client, server socket) {
 	for _, c := range []struct {
 		what      string
@@ -288,7 +288,7 @@ func statesStats(t *testing.T, before, after smcdStats, acts []act) {
 	}
 }
 
-// statesText checks the listings that people read.
+// statesText checks the listings as text.
 func statesText(t *testing.T, lt *lab.Test) {
 	for _, v := range []view{
 		{"a", "smcss -a", `(?m)^LISTEN +00000 \d{7} 127\.0\.0\.1:5009 +$`},

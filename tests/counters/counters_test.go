@@ -2,7 +2,7 @@
 
 //go:build linux
 
-// Package counters holds the statistics of our module against those of the stock module of Linux 6.12, on the same loads.
+// Package counters compares the statistics of our module with those of the stock module of Linux 6.12, for the same loads.
 package counters
 
 import (
@@ -21,7 +21,7 @@ const inside = "github.com/smckit/smckit/tests/counters/inside"
 // byLoad has the counters of each load.
 type byLoad map[string]netlinksmc.TechStats
 
-// TestCounters has each load count the same with our module as with the stock one.
+// TestCounters checks that each load causes the same counters with our module as with the stock one.
 func TestCounters(t *testing.T) {
 	lab.Need(t)
 	want := run(t, "6.12", lab.ModuleStock, "SMC-R")
@@ -91,7 +91,7 @@ func serve(t *testing.T, lt *lab.Test, host string) *lab.Process {
 	return p
 }
 
-// setUp has connections be of the technology, with buffers of 64 KiB.
+// setUp makes connections use the technology, with buffers of 64 KiB.
 func setUp(t *testing.T, lt *lab.Test, module lab.Module, technology string) {
 	t.Helper()
 	if technology == "SMC-D" {

@@ -212,12 +212,12 @@ func (d *demo) flow(ctx context.Context, f flow) error {
 	return nil
 }
 
-// background describes a program that runs beside others; its output is of no interest.
+// background describes a program that runs beside others. Its output is ignored.
 func (d *demo) background(cmd string) lab.Cmd {
 	return lab.Cmd{Argv: strings.Fields(cmd), Stdout: io.Discard}
 }
 
-// show runs a command as a person would and prints its output. It must succeed and print want.
+// show prints a command line, runs it and prints its output. It must succeed and print want.
 func (d *demo) show(ctx context.Context, host, cmd, want string) error {
 	r, err := d.lab.Host(host).Run(ctx, lab.Cmd{Argv: strings.Fields(cmd)})
 	if err != nil {

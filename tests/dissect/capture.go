@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dissect has Wireshark's dissector read captures. It also finds the messages of SMC-R in them without Wireshark, so
-// that one can be compared with the other.
+// Package dissect decodes captures with Wireshark's dissector. It also finds the SMC-R messages in them without Wireshark, so
+// that the two can be compared.
 package dissect
 
 import (
@@ -45,7 +45,7 @@ func (c *Capture) Clone() *Capture {
 	return clone
 }
 
-// Marshal returns the capture as a pcap file. Of the times, nothing is kept.
+// Marshal returns the capture as a pcap file. The times are not kept.
 func (c *Capture) Marshal() []byte {
 	le := binary.LittleEndian
 	b := le.AppendUint32(nil, magic)

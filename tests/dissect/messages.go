@@ -10,10 +10,10 @@ import (
 	"github.com/smckit/smckit/tests/peer"
 )
 
-// GapLength is why Wireshark does not read LLC messages of version 2 of hosts that are little-endian.
+// GapLength explains why Wireshark does not read LLC messages of version 2 from little-endian hosts.
 const GapLength = "Linux writes the length in its own byte order, the dissector reads it as big-endian"
 
-// Kind is by which way a message goes.
+// Kind is the way by which a message is sent.
 type Kind string
 
 // The kinds.
@@ -22,17 +22,17 @@ const (
 	CLC       Kind = "CLC"       // in the TCP stream
 	LLC       Kind = "LLC"       // a SEND over RoCE
 	CDC       Kind = "CDC"       // a SEND over RoCE
-	Immediate Kind = "immediate" // a write over RoCE that tells of itself
+	Immediate Kind = "immediate" // a write over RoCE with immediate data
 )
 
-// Message is what one side says to the other.
+// Message is a message from one side to the other.
 type Message struct {
 	Kind  Kind
 	Name  string // as Wireshark has it
 	Frame int    // of the capture, from 1
 	Src   netip.Addr
 	Bytes []byte
-	Again bool // for want of an acknowledgement
+	Again bool // sent again because it was not acknowledged
 	at    int  // in its packet
 }
 
@@ -58,14 +58,14 @@ var llcNames = map[byte]string{
 	6: "Confirm Rkey", 7: "Test Link", 9: "Delete Rkey",
 }
 
-// sent tells a packet from one that is sent again: by addresses, ports or a queue pair, and a sequence number.
+// sent identifies a packet, so that repetitions are recognised: by addresses, ports or a queue pair, and a sequence number.
 type sent struct {
 	src, dst netip.Addr
 	flow     uint64
 	sequence uint32
 }
 
-// Messages returns what is said in a capture of Ethernet between hosts that say nothing else by TCP and RoCE over IPv4.
+// Messages returns the messages in an Ethernet capture between hosts that send nothing else by TCP and RoCE over IPv4.
 func (c *Capture) Messages() ([]Message, error) {
 	if c.Link != Ethernet {
 		return nil, fmt.Errorf("a capture of link %d, not of Ethernet", c.Link)
@@ -96,7 +96,7 @@ func (c *Capture) Messages() ([]Message, error) {
 	return all, nil
 }
 
-// segment reads one of TCP. Return: nil if it says nothing.
+// segment decodes a TCP segment. It returns nil if the segment contains no message.
 func segment(ip []byte, known map[sent]bool) (*Message, error) {
 	be := binary.BigEndian
 	end := int(be.Uint16(ip[2:]))
@@ -128,7 +128,7 @@ func segment(ip []byte, known map[sent]bool) (*Message, error) {
 	return m, nil
 }
 
-// again reports whether a packet has been seen before, and remembers it.
+// again reports whether a packet has been seen before, and records it.
 func again(ip []byte, known map[sent]bool, flow uint64, sequence uint32) bool {
 	s := sent{netip.AddrFrom4([4]byte(ip[12:])), netip.AddrFrom4([4]byte(ip[16:])), flow, sequence}
 	was := known[s]
@@ -136,7 +136,7 @@ func again(ip []byte, known map[sent]bool, flow uint64, sequence uint32) bool {
 	return was
 }
 
-// datagram reads a packet of RoCEv2. Return: nil if it completes no message.
+// datagram decodes a RoCEv2 packet. It returns nil if the packet completes no message.
 func datagram(ip []byte, known map[sent]bool) (*Message, error) {
 	p, err := peer.ParsePacket(ip)
 	if err != nil {
@@ -164,7 +164,7 @@ func datagram(ip []byte, known map[sent]bool) (*Message, error) {
 	return m, nil
 }
 
-// Name returns what Wireshark calls a message of CLC, LLC or CDC, or "" for what is none.
+// Name returns Wireshark's name of a CLC, LLC or CDC message, or "" for other data.
 func Name(kind Kind, msg []byte) string {
 	switch {
 	case kind == CLC && len(msg) >= clcHeader && int(binary.BigEndian.Uint16(msg[5:])) == len(msg):
@@ -193,12 +193,12 @@ func llcName(msg []byte) string {
 	return name
 }
 
-// LittleLength reports whether a message is one of those that GapLength is about.
+// LittleLength reports whether GapLength applies to a message.
 func (m *Message) LittleLength() bool {
 	return m.Kind == LLC && m.Bytes[0]&0xf0 == 0x20 && int(binary.LittleEndian.Uint16(m.Bytes[1:])) == len(m.Bytes)
 }
 
-// BigLengths returns the capture as if all hosts were big-endian in what GapLength is about, for Wireshark to read the rest.
+// BigLengths returns the capture with those lengths as if all hosts were big-endian, so that Wireshark can read the rest.
 func (c *Capture) BigLengths(messages []Message) *Capture {
 	clone := c.Clone()
 	for _, m := range messages {

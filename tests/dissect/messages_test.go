@@ -49,7 +49,7 @@ func clc(kind byte, length int) []byte {
 
 func llc(head ...byte) []byte { return append(head, make([]byte, 44-len(head))...) }
 
-// TestMessages has a message of each kind, some that come twice, and packets that say nothing.
+// TestMessages decodes a message of each kind, some repeated messages, and packets without messages.
 func TestMessages(t *testing.T) {
 	option := []byte{1, 1, 254, 6, 0xe2, 0xd4, 0xc3, 0xd9}
 	littleEndian, bigEndian := llc(0x21, 44, 0, 0x80), llc(0x21, 0, 44, 3)
@@ -113,7 +113,7 @@ func turned(t *testing.T, c *Capture, messages []Message) {
 	}
 }
 
-// TestMessagesBad has packets that must not be there, one at a time.
+// TestMessagesBad decodes captures with one unexpected packet each.
 func TestMessagesBad(t *testing.T) {
 	damaged := rdma(peer.Packet{Opcode: peer.SendOnly, Payload: llc(0x21, 44, 0, 3)})
 	damaged[70] ^= 1

@@ -25,7 +25,7 @@ var tools = func() map[string]cli.Tool {
 	return all
 }()
 
-// others are the programs of other people that the documents may call.
+// others are the other programs that the documents may call.
 var others = strings.Fields(`
 	apt apt-get bash cat cd chmod cp curl dmesg dnf docker dpkg echo env exec export for grep install ip journalctl kill ln lsmod lspci ls
 	make man mkdir modinfo modprobe mokutil nft ping rdma rm rmmod rpm sed sh sleep sort ss sudo sysctl systemctl tail tcpdump tee test true
@@ -69,7 +69,7 @@ func blocksOf(t *testing.T, name string) []Block {
 	return blocks
 }
 
-// TestCommandLines has every command line of the documents read by the command that it calls, without running it.
+// TestCommandLines checks every command line of the documents with the parser of its command, without running it.
 func TestCommandLines(t *testing.T) {
 	targets := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^([a-z0-9_-]+):`).FindAllStringSubmatch(read(t, "Makefile"), -1) {
@@ -137,7 +137,7 @@ func TestBlocksRunElsewhere(t *testing.T) {
 	}
 }
 
-// TestCommandsInText has the commands read that stand in code spans of the text, as `smcss -a`.
+// TestCommandsInText checks the commands in code spans of the text, such as `smcss -a`.
 func TestCommandsInText(t *testing.T) {
 	span := regexp.MustCompile("`([^`\n]+)`")
 	// These are not meant to be typed: patterns of a command line, and quotes of smc-tools in compat.md.
@@ -179,7 +179,7 @@ func words0(words []string) string {
 	return words[0]
 }
 
-// TestIndentedCommands sees to it that no command line escapes for not being in a fenced block.
+// TestIndentedCommands checks that all command lines are in fenced blocks, so that the other tests find them.
 func TestIndentedCommands(t *testing.T) {
 	indented := regexp.MustCompile(`^(?: {4}|\t)(?:[$#] )?([a-z_-]+)(?: |$)`)
 	for _, name := range files(t) {

@@ -39,7 +39,7 @@ type coverage struct {
 	short, full string // in make test, and in make test-full
 }
 
-// special are tests whose kernels the sources do not tell in a way that coverageOf understands. Everything else is derived.
+// special lists tests whose kernels coverageOf cannot derive from the sources.
 var special = map[string]coverage{
 	"smcr.TestSMCR": {
 		"ours, stock", "ours " + newest + " with stock 6.12, both ways; ours on each older kernel to ours on the next",
@@ -164,7 +164,7 @@ func (p *testPackage) onlyFull(test string) bool {
 	return false
 }
 
-// coverageOf tells on which kernels a test runs. Return: false if it boots no guest.
+// coverageOf returns the kernels on which a test runs, and false if the test boots no guest.
 func (p *testPackage) coverageOf(test string) (coverage, bool) {
 	if c, ok := special[p.name+"."+test]; ok {
 		return c, true

@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The documents speak of two hosts, hosta and hostb, at 10.0.0.1 and 10.0.0.2. Each has the interface eth4, a RoCE adapter
-// mlx5_0 on that, and AF_SMC of this repository. Except for those who begin with nothing, they have an enterprise ID in
-// common. Web servers listen at port 80. Programs of the reader's own are there under the names that documents give them.
+// The documents use two hosts, hosta and hostb, with the addresses 10.0.0.1 and 10.0.0.2. Each has the interface eth4, a RoCE
+// adapter mlx5_0 on it, and AF_SMC of this repository. They have an enterprise ID in common, except for documents that begin
+// with nothing. Web servers listen at port 80. Programs of the reader exist under the names that the documents use.
 const arrange = `
 echo 10.0.0.1 hosta >>/etc/hosts
 echo 10.0.0.2 hostb >>/etc/hosts
@@ -39,8 +39,8 @@ cp app /usr/local/bin/app
 echo hello >/run/www/index.html
 `
 
-// forget undoes what the documents do: nothing that one has set up is there for the next.
-const forget = `
+// reset undoes the changes of a document, so that they do not affect the next one.
+const reset = `
 for ns in $(ip -o netns list | cut -d' ' -f1); do ip netns del $ns; done
 for link in $(ip -o link show type veth | sed 's/^[0-9]*: \([^:@]*\).*/\1/'); do ip link del $link 2>/dev/null || :; done # or its peer was
 smc_pnet flush
@@ -51,7 +51,7 @@ mkdir /etc/smc # as the package has it
 find /run/docs -type f ! -name app ! -name run.sh -delete
 `
 
-// begin is what a reader has who has started, for the documents other than those that tell how to.
+// begin is the setup that documents assume, except for those that describe it.
 const begin = "smcr ueid add MYNET.EID"
 
 // beginners are the documents that begin with nothing.
@@ -107,7 +107,7 @@ func (n *network) shell(t *testing.T, host, script string) string {
 func (n *network) document(t *testing.T, name string) {
 	blocks := blocksOf(t, name)
 	for _, h := range []string{"a", "b"} {
-		n.shell(t, h, forget)
+		n.shell(t, h, reset)
 		if !beginners[name] {
 			n.shell(t, h, begin)
 		}
@@ -157,7 +157,7 @@ func (n *network) line(t *testing.T, host string, l Line) {
 	}
 }
 
-// serve starts a program that goes on, and waits until one more port is listened at.
+// serve starts a program that keeps running, and waits until one more port is listened at.
 func (n *network) serve(t *testing.T, host, text string) {
 	t.Helper()
 	const listeners = "{ ss -Htln; ip -all netns exec ss -Htln; } 2>/dev/null | wc -l"
@@ -175,7 +175,7 @@ func (n *network) serve(t *testing.T, host, text string) {
 	}
 }
 
-// interrupt starts a program that goes on, and interrupts it after its first output.
+// interrupt starts a program that keeps running, and interrupts it after its first output.
 func (n *network) interrupt(t *testing.T, host, text string) {
 	t.Helper()
 	said := make(firstWrite, 1)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs keeps the command lines of the documents true: each one is read by the command that it calls, and run in
-// guests, as the document has it.
+// Package docs checks the command lines of the documents: the command's own parser checks each of them, and guests run them in
+// the order of the document.
 //
 // A command line is a statement in a fenced block whose language is sh. What is to be known for running it stands in an
 // HTML comment directly above the fence, which readers do not see:
@@ -94,7 +94,7 @@ func Blocks(file, text string) ([]Block, error) {
 		b.Lines = stmts
 		begin, note := above(lines, first-1)
 		used[begin] = true
-		if err := b.heed(note); err != nil {
+		if err := b.apply(note); err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", file, first, err)
 		}
 		blocks = append(blocks, b)
@@ -117,8 +117,8 @@ func above(lines []string, fence int) (begin int, text string) {
 	return begin, strings.Join(lines[begin:fence], " ")
 }
 
-// heed applies the comment above the block.
-func (b *Block) heed(note string) error {
+// apply applies the comment above the block.
+func (b *Block) apply(note string) error {
 	for i := range b.Lines {
 		b.Lines[i].On = []string{"a"}
 	}
@@ -137,7 +137,7 @@ func (b *Block) heed(note string) error {
 		b.Skip = rest
 	default:
 		for _, item := range strings.Split(rest, ";") {
-			if err := b.heedItem(strings.TrimSpace(item)); err != nil {
+			if err := b.applyItem(strings.TrimSpace(item)); err != nil {
 				return err
 			}
 		}
@@ -150,8 +150,8 @@ var (
 	itemHow  = regexp.MustCompile(`^(on (?:a|b|both)|serves|goes on|fails|not run \(([^)]+)\))(?:, *|$)`)
 )
 
-// heedItem applies one item of "run:".
-func (b *Block) heedItem(item string) error {
+// applyItem applies one item of "run:".
+func (b *Block) applyItem(item string) error {
 	only := ""
 	if m := itemLine.FindStringSubmatch(item); m != nil {
 		only, item = m[1], item[len(m[0]):]
@@ -163,7 +163,7 @@ func (b *Block) heedItem(item string) error {
 	for i := range b.Lines {
 		if only == "" || b.Lines[i].Text == only {
 			found = true
-			if err := b.Lines[i].heed(item); err != nil {
+			if err := b.Lines[i].apply(item); err != nil {
 				return err
 			}
 		}
@@ -174,7 +174,7 @@ func (b *Block) heedItem(item string) error {
 	return nil
 }
 
-func (h *How) heed(words string) error {
+func (h *How) apply(words string) error {
 	for words != "" {
 		m := itemHow.FindStringSubmatch(words)
 		if m == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
-// TestReasons holds the headings and first lines of docs/troubleshooting.md against the reasons that the commands show, so
-// that none is missing, out of date, or left without what to look at and what to do.
+// TestReasons compares the headings and first lines of docs/troubleshooting.md with the reasons that the commands show, so that
+// none is missing, outdated, or without advice.
 func TestReasons(t *testing.T) {
 	section := regexp.MustCompile(`(?m)^### (0x[0-9a-f]{8}) (\S+)\n\n((?:.+\n)+)\n((?:\* .+\n(?:  .+\n)*)+)`)
 	item := regexp.MustCompile(`(?m)^\* (\w+):`)
@@ -54,7 +54,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// reasonsGiven looks into the sources of our module for the reasons that it gives, by name.
+// reasonsGiven finds the names of the reasons that our module sends, in its sources.
 func reasonsGiven(t *testing.T) map[string]bool {
 	t.Helper()
 	constant := regexp.MustCompile(`SMC_REASON_\w+`)

@@ -18,7 +18,7 @@ import (
 // dropIn is a block with a drop-in of a service, which begins with the name of the file.
 var dropIn = regexp.MustCompile("(?ms)^```ini\n# /etc/systemd/system/([\\w@-]+\\.service)\\.d/[\\w-]+\\.conf\n(.*?)^```")
 
-// TestDropIns has systemd read the drop-ins of the documents, for services that exist.
+// TestDropIns checks the drop-ins of the documents with systemd, for services that exist.
 func TestDropIns(t *testing.T) {
 	need.Programs(t, "systemd-analyze")
 	found := 0

@@ -28,7 +28,7 @@ var timers = map[string]struct{ file, name string }{
 	"a close that the peer does not answer": {},
 }
 
-// TestTimers holds the times that docs/protocol.md gives for our module against the definitions in its sources.
+// TestTimers compares the times in docs/protocol.md with the definitions in the module's sources.
 func TestTimers(t *testing.T) {
 	row := regexp.MustCompile(`(?m)^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$`)
 	seconds := regexp.MustCompile(`^(\d+) s\b`)

@@ -147,7 +147,7 @@ func (e *Echo) Accepted(addr netip.Addr) int {
 	return e.accepted[addr]
 }
 
-// Abandon ends the connections that there are. Return: how many.
+// Abandon ends the existing connections, and returns their number.
 func (e *Echo) Abandon(t testing.TB) int {
 	t.Helper()
 	e.mu.Lock()
@@ -160,7 +160,7 @@ func (e *Echo) Abandon(t testing.TB) int {
 	return len(e.running)
 }
 
-// Shutdown closes the listener. Connections go on.
+// Shutdown closes the listener. Existing connections continue.
 func (e *Echo) Shutdown(t testing.TB) {
 	t.Helper()
 	if err := unix.Shutdown(e.FD, unix.SHUT_RDWR); err != nil {

@@ -32,7 +32,7 @@ func NeedFailslab(t *testing.T) {
 func Failing(n int, do func() error) (failed bool, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	// Opened now: later it could be this allocation that fails.
+	// Open the file now: later, this allocation could be the one that fails.
 	file, err := unix.Open(fmt.Sprintf("/proc/self/task/%d/fail-nth", unix.Gettid()), unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return false, fmt.Errorf("fail-nth: %w", err)
@@ -81,7 +81,7 @@ func FailAnywhere(t *testing.T, module string, do func()) {
 	begin, end := textOf(t, module)
 	Run(t, fmt.Sprintf("cd %s && echo %#x >require-start && echo %#x >require-end", failslab, begin, end))
 	defer Run(t, "cd "+failslab+" && echo 0 >require-start && echo 0xffffffffffffffff >require-end")
-	// Opened now, and not by a program in the end: then it could be this that there is no memory for.
+	// Open the file now, and do not use a program at the end: then this could be the allocation that fails.
 	probability, err := os.OpenFile(failslab+"probability", os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -39,7 +39,8 @@ func (m Marker) Full() bool {
 // Run runs a shell script, fails the test if the script fails, and returns its output.
 func Run(t testing.TB, script string) string {
 	t.Helper()
-	// Not with the test's context, which is over when it cleans up. A kernel with checkers is slow.
+	// Do not use the test's context, which has ended when the test cleans up. The timeout is long because a kernel with
+	// checkers is slow.
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "/bin/sh", "-euc", script).CombinedOutput()
@@ -78,7 +79,8 @@ func (m Marker) Set(t testing.TB, name, value string) {
 	t.Cleanup(func() { Run(t, "sysctl -qw "+name+"="+before) })
 }
 
-// Await polls a condition until there is nothing against it any more, and fails the test if that takes longer than d.
+// Await polls a condition until it holds, and fails the test if that takes longer than d. The condition returns why it does not
+// hold yet.
 func Await(t testing.TB, d time.Duration, against func() string) {
 	t.Helper()
 	// The end of a test must be seen even if its context is over.
@@ -99,7 +101,7 @@ func Await(t testing.TB, d time.Duration, against func() string) {
 	}
 }
 
-// Sockaddr is an address as system calls want it, and the protocol of AF_SMC for its family.
+// Sockaddr returns an address in the format of system calls, and the protocol of AF_SMC for its family.
 func Sockaddr(addr netip.AddrPort) (proto int, sa unix.Sockaddr) {
 	if addr.Addr().Is4() {
 		return 0, &unix.SockaddrInet4{Port: int(addr.Port()), Addr: addr.Addr().As4()}
@@ -107,9 +109,9 @@ func Sockaddr(addr netip.AddrPort) (proto int, sa unix.Sockaddr) {
 	return 1, &unix.SockaddrInet6{Port: int(addr.Port()), Addr: addr.Addr().As16()}
 }
 
-// Objects is how many objects of a slab cache are in use; 0 if there is no such cache.
+// Objects returns the number of objects of a slab cache in use, 0 if the cache does not exist.
 func Objects(cache string) (int, error) {
-	// Until then, memory that a processor keeps for itself counts as used.
+	// Before this, objects that processors cache count as used.
 	_ = os.WriteFile("/sys/kernel/slab/"+cache+"/shrink", []byte("1"), 0)
 	b, err := os.ReadFile("/proc/slabinfo")
 	if err != nil {

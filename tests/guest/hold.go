@@ -52,7 +52,7 @@ func NewHolder(t *testing.T) *Holder {
 func (h *Holder) Hold(fds ...int) error {
 	for _, fd := range fds {
 		h.threads.Go(func() {
-			// It fails once the page is there: zeros are no options.
+			// It fails once the page is provided, because zeros are no valid options.
 			_, _, _ = unix.Syscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.IPPROTO_IP, unix.IP_OPTIONS,
 				uintptr(unsafe.Pointer(&h.page[0])), 40, 0)
 		})

@@ -87,7 +87,7 @@ func grown(before, now map[string]int) string {
 // SMCDGuest is made in guests of tests of SMC-D.
 const SMCDGuest Marker = "/run/smckit-smcd"
 
-// Settled checks at the end of a test that nothing of our module's is left, and that the kernel has its memory back.
+// Settled checks at the end of a test that no objects of our module are left, and that the kernel's memory has been freed.
 func Settled(t testing.TB) {
 	t.Helper()
 	MemoryBack(t, 32<<10, 100*time.Second)
@@ -96,8 +96,8 @@ func Settled(t testing.TB) {
 	})
 }
 
-// MemoryBack checks at the end of a test that the memory in use is what it was, except for the given number of KiB that the
-// kernel keeps for speed.
+// MemoryBack checks at the end of a test that the memory in use is the same as before, except for the given number of KiB that
+// the kernel may keep as caches.
 func MemoryBack(t testing.TB, spare int, within time.Duration) {
 	t.Helper()
 	kinds := []string{"SUnreclaim", "Unevictable", "VmallocUsed"}

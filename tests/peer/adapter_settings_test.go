@@ -79,7 +79,7 @@ func unacknowledged(t *testing.T, g *peer.LinkGroup, weight, most int) {
 	g.QP.SetManner(peer.Silent)
 	close(begin)
 	err := g.Until(ctx, "the application's writes", func() bool { return c.App.Wrote.Load() == writes })
-	// What is under way is sent again in order, so all of it has come when it has come twice more.
+	// Packets in flight are sent again in order, so all of them have arrived when two more repetitions have arrived.
 	again := g.QP.Again()
 	if err == nil {
 		err = g.Until(ctx, "what is sent again", func() bool { return g.QP.Again()-again > 2*2*most })

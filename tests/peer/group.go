@@ -242,8 +242,8 @@ func (g *LinkGroup) Locked(do func()) {
 	do()
 }
 
-// Add has the group know a connection by its token, which may have changed since NewConn.
+// Add registers a connection in the group by its token, which may have changed since NewConn.
 func (g *LinkGroup) Add(c *Conn) { g.Locked(func() { g.conns[c.Local.Token] = c }) }
 
-// Remove forgets a connection.
+// Remove removes a connection from the group.
 func (g *LinkGroup) Remove(c *Conn) { g.Locked(func() { delete(g.conns, c.Local.Token) }) }

@@ -13,7 +13,7 @@ import (
 	"github.com/smckit/smckit/tests/peer"
 )
 
-// TestVersion20 has a client of version 2.0, which our server tells by ADD LINK that there will be no second link.
+// TestVersion20 has a client of version 2.0, to which our server announces by ADD LINK that there will be no second link.
 func TestVersion20(t *testing.T) {
 	n := peer.OpenRoCE(t)
 	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)

@@ -43,7 +43,7 @@ func TestAdapters(t *testing.T) {
 			lt := startWith(t, lab.Options{KernelArgs: "smc.rdma_test=" + tc.limits}, tc.pair[0], tc.pair[1])
 			awaitAdapter(t, lt, "a")
 			awaitAdapter(t, lt, "b")
-			tellFailures(t, lt, tc.pair)
+			logFailures(t, lt, tc.pair)
 			data(t, lt)
 			killedClients(t, lt)
 			unloads(t, lt, "a")
@@ -62,8 +62,8 @@ func TestAdapters(t *testing.T) {
 	}
 }
 
-// tellFailures has our modules log why they give up links, to explain a failed test.
-func tellFailures(t *testing.T, lt *lab.Test, pair [2]side) {
+// logFailures makes our modules log why they give up links, to explain a failed test.
+func logFailures(t *testing.T, lt *lab.Test, pair [2]side) {
 	for i, host := range []string{"a", "b"} {
 		if pair[i].module != lab.ModuleOurs {
 			continue
@@ -94,8 +94,8 @@ func limitAdapter(lt *lab.Test, limits string) {
 	lt.Must("b", "echo '"+limits+"' >/sys/module/smc/parameters/rdma_test")
 }
 
-// slowRegistration has a connection wait for its buffer for longer than a handshake may take. Connections for which there are
-// buffers do not wait.
+// slowRegistration makes a connection wait for its buffer for longer than a handshake may take. Connections that can use
+// existing buffers must not wait.
 func slowRegistration(t *testing.T, lt *lab.Test) {
 	address, echo := serve(t, lt, "echo", 5060)
 	defer lab.Kill(t, echo)

@@ -32,8 +32,8 @@ func groupsOf(t *testing.T, lt *lab.Test, host string) []string {
 	return ids
 }
 
-// deleted has an operator delete the link groups of a host with our module while connections send. Both ends hear of it, the
-// groups are gone on both hosts, and new connections form another.
+// deleted deletes the link groups of a host with our module, as an operator, while connections send. Both ends must get an
+// error, the groups must end on both hosts, and new connections must form another group.
 func deleted(t *testing.T, lt *lab.Test, host string) {
 	address, sink := serve(t, lt, "sink", 5041)
 	all := streams(t, lt, address, 3)
@@ -69,7 +69,7 @@ func notDeleted(t *testing.T, lt *lab.Test, host string) {
 	}
 }
 
-// deletes runs deleted or notDeleted on each host, as its module is.
+// deletes runs deleted or notDeleted on each host, depending on its module.
 func deletes(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 	for i, host := range []string{"a", "b"} {
 		t.Run(fmt.Sprintf("host %s", host), func(t *testing.T) {
@@ -91,11 +91,11 @@ func TestGroupsEnd(t *testing.T) {
 	t.Run("power off", func(t *testing.T) { powerOff(t, lt) })
 }
 
-// powerOff switches a host off whose connections have nothing left to send. Its peer hears of it at once, in both roles,
-// without testing the links.
+// powerOff switches a host off whose connections have nothing left to send. Its peer notices at once, in both roles, without
+// testing the links.
 func powerOff(t *testing.T, lt *lab.Test) {
 	for _, host := range []string{"a", "b"} {
-		lt.Must(host, "sysctl -qw net.smc.smcr_testlink_time=0") // for good, as a cannot be asked any more
+		lt.Must(host, "sysctl -qw net.smc.smcr_testlink_time=0") // not restored, because a is switched off then
 	}
 	address, echo := serve(t, lt, "echo", 5043)
 	defer lab.Kill(t, echo)

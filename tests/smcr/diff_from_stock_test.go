@@ -19,7 +19,7 @@ import (
 	"github.com/smckit/smckit/tests/dissect"
 )
 
-// What two hosts with the stock module said to each other: of Linux 6.12, and of Linux 7.2, which offer SMC-D, too.
+// Recorded messages between two hosts with the stock module, of Linux 6.12 and of Linux 7.2, which offer SMC-D, too.
 const (
 	stockCapture  = "../wire/testdata/smcr-v2-linux-6.12.hex"
 	stockCaptureD = "../wire/testdata/smcr-v2-linux-7.2-two-links-setup.hex"
@@ -53,7 +53,7 @@ func oneLink(speaker) string { return "\x01" }
 
 func offer(s speaker) string { return option(s.offers) }
 
-// agreement also says, in the upper half of its last byte, that there are 2^5 receives.
+// The upper half of the last byte of agreement is the number of receives, 2^5.
 func agreement(s speaker) string {
 	if s.agrees {
 		return "\x02SK\x51"
@@ -175,7 +175,7 @@ func (l *life) likeStock(t *testing.T) {
 		if m.Name == syn[0] && seen[syn[0]] == contacts {
 			break
 		}
-		// How often it is silent for long, or has something to say besides immediate data, is up to the hosts.
+		// The number of these messages depends on the timing of the hosts.
 		if m.Kind == dissect.Immediate || strings.HasPrefix(m.Name, "Test Link") || m.Kind == dissect.CDC && l.withImmediate() {
 			continue
 		}

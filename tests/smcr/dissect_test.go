@@ -20,10 +20,10 @@ import (
 	"github.com/smckit/smckit/tests/dissect"
 )
 
-// life is what was on the wire for connections between two hosts, from first contact to the end of the group.
+// life is the traffic on the wire for connections between two hosts, from first contact to the end of the group.
 type life struct {
 	hosts     [2]side // client and server
-	immediate bool    // what peers of ours say to each other with the data, and large buffers
+	immediate bool    // whether peers with our module use immediate data and large buffers
 	smcd      bool    // whether ours offer SMC-D, too
 	idle      bool    // whether the group ends by itself, which takes ten minutes; else by the unloading of a module
 
@@ -65,7 +65,7 @@ func (l *life) test(t *testing.T, lt *lab.Test) {
 	t.Run("as in the capture of stock", l.likeStock)
 }
 
-// load reloads our modules with settings. Otherwise, queue pairs of before would still repeat their last messages.
+// load reloads our modules with settings. Otherwise, old queue pairs would still repeat their last messages.
 func (l *life) load(t *testing.T, lt *lab.Test) {
 	t.Helper()
 	number := map[bool]int{true: 1}
@@ -85,11 +85,11 @@ func (l *life) load(t *testing.T, lt *lab.Test) {
 	}
 }
 
-// live records what is on the wire.
+// live records the traffic on the wire.
 func (l *life) live(t *testing.T, lt *lab.Test) {
 	t.Helper()
 	l.load(t, lt)
-	const port = 5600 // of which Wireshark knows no other protocol
+	const port = 5600 // for which Wireshark knows no other protocol
 	address, echo := serve(t, lt, "echo", port)
 	file := filepath.Join(t.TempDir(), "life.pcap")
 	if err := lt.Wires[0].Capture(file); err != nil {
@@ -159,7 +159,7 @@ func (l *life) once() []dissect.Message {
 	return slices.DeleteFunc(slices.Clone(l.messages), func(m dissect.Message) bool { return m.Again })
 }
 
-// gap says why Wireshark 4.0 does not decode a valid message.
+// gap returns why Wireshark 4.0 does not decode a valid message.
 func gap(m *dissect.Message) string {
 	switch {
 	case m.LittleLength():
@@ -171,7 +171,7 @@ func gap(m *dissect.Message) string {
 	}
 }
 
-// read reports whether Wireshark has decoded a message as what it is.
+// read reports whether Wireshark has decoded a message correctly.
 func read(m *dissect.Message, d dissect.Dissected) bool {
 	known := false
 	switch m.Kind {
@@ -201,7 +201,7 @@ func (l *life) understood(t *testing.T) {
 	for i := range l.messages {
 		m := &l.messages[i]
 		if m.Kind == dissect.CLC && m.Again {
-			continue // Wireshark shows that as TCP's affair
+			continue // Wireshark shows this message as part of TCP
 		}
 		why := gap(m)
 		switch got := plain[m.Frame-1]; {
@@ -231,7 +231,7 @@ func (l *life) understood(t *testing.T) {
 // withImmediate reports whether there are messages as immediate data.
 func (l *life) withImmediate() bool { return l.immediate && l.hosts[0] == l.hosts[1] }
 
-// name is a host's name by its address.
+// name returns a host's name by its address.
 func name(t *testing.T, addr netip.Addr) string {
 	t.Helper()
 	for i, host := range []string{"a", "b"} {
@@ -243,14 +243,14 @@ func name(t *testing.T, addr netip.Addr) string {
 	return ""
 }
 
-// What hosts say to each other, by CLC and LLC, to make a connection.
+// Messages of CLC and LLC by which hosts make a connection.
 const (
 	firstContact = "a Proposal, b Accept, a Confirm, b Confirm Link (v2), a Confirm Link (v2)(Resp), "
 	nextContact  = "a Proposal, b Confirm Rkey (v2), a Confirm Rkey (v2)(Resp), b Accept, " +
 		"a Confirm Rkey (v2), b Confirm Rkey (v2)(Resp), a Confirm, "
 )
 
-// order checks which CLC and LLC messages there were. The number of TEST LINK is not checked.
+// order checks the sequence of CLC and LLC messages. It ignores the number of TEST LINK messages.
 func (l *life) order(t *testing.T) {
 	var said strings.Builder
 	for _, m := range l.once() {
@@ -260,7 +260,7 @@ func (l *life) order(t *testing.T) {
 	}
 	want := "^" + regexp.QuoteMeta(firstContact+nextContact+nextContact)
 	for i, h := range l.hosts {
-		// It has each RMB forgotten; ours use theirs again.
+		// The stock module deletes the rkey of each RMB; ours reuses its RMBs.
 		if h.module == lab.ModuleStock {
 			pair := fmt.Sprintf("%c Delete Rkey (v2), %c Delete Rkey (v2)(Resp), ", 'a'+i, 'b'-i)
 			want += "(" + regexp.QuoteMeta(pair) + "){3}"
@@ -279,8 +279,8 @@ var flags = []string{
 	"smc.rmbe.ctrl.peer.closed.conn", "smc.rmbe.ctrl.peer.abnormal.close",
 }
 
-// control checks that the CDC messages, as Wireshark decodes them, are consistent: they are for connections that it has seen
-// begin, are numbered without a gap, and have the flags of what the connections have done.
+// control checks that the CDC messages, as Wireshark decodes them, are consistent: they belong to connections whose beginning
+// it has seen, are numbered without a gap, and have the flags that match the actions of the connections.
 func (l *life) control(t *testing.T) {
 	fields := append([]string{
 		"smc.accept.server.rmb.element.alert.token", "smc.client.rmb.element.alert.token",

@@ -12,7 +12,7 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// impairments has the network lose, delay, reorder, double and damage packets, as much as RDMA makes up for.
+// impairments makes the network lose, delay, reorder, duplicate and damage packets, to an extent from which RDMA recovers.
 func impairments(t *testing.T, lt *lab.Test) {
 	address, echo := serve(t, lt, "echo", 5020)
 	defer lab.Kill(t, echo)
@@ -29,7 +29,8 @@ func impairments(t *testing.T, lt *lab.Test) {
 	}
 }
 
-// heavyLoss loses more than RDMA makes up for: connections may break, which both ends hear of, but no wrong data arrives.
+// heavyLoss loses more packets than RDMA can recover: connections may break, which both ends must notice, but no wrong data may
+// arrive.
 func heavyLoss(t *testing.T, lt *lab.Test) {
 	address, echo := serve(t, lt, "echo", 5021)
 	defer lab.Kill(t, echo)

@@ -43,7 +43,7 @@ func unlikeRings(t *testing.T, lt *lab.Test) {
 	onlySMCR(t, lt, before, 6)
 }
 
-// reload has our hosts forget all groups.
+// reload reloads our modules, which ends all groups.
 func reload(t *testing.T, lt *lab.Test, modules [2]lab.Module, eid bool) {
 	t.Helper()
 	for i, host := range []string{"a", "b"} {

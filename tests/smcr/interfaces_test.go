@@ -52,7 +52,7 @@ func vlan(t *testing.T, lt *lab.Test) {
 	works(t, lt, "10.5.0.2:5041")
 	for _, host := range []string{"a", "b"} {
 		var answer struct{ Linkgroups []group }
-		ask(t, lt, host, "smcr linkgroup link-show --json", &answer)
+		runJSON(t, lt, host, "smcr linkgroup link-show --json", &answer)
 		vlans := map[int]int{}
 		for _, g := range answer.Linkgroups {
 			vlans[g.VLAN]++
@@ -63,7 +63,7 @@ func vlan(t *testing.T, lt *lab.Test) {
 	}
 }
 
-// bond has another interface of a bond carry its packets. That moves the adapter's address to another place in its table,
+// bond moves the packets of a bond to its other interface. That moves the adapter's address to another place in its table,
 // which existing queue pairs do not notice: their connections end, and new ones are SMC-R. The other host has a bridge, which
 // forwards packets to either interface.
 func bond(t *testing.T, lt *lab.Test) {
@@ -81,7 +81,8 @@ smc_pnet flush; smc_pnet add BOTH eth both; smc_pnet add BOTH ib rxeb 1`)
 	works(t, lt, "10.6.0.2:5042")
 	defer lab.Kill(t, lt.Serve("b", "", "sink", "10.6.0.2:5043"))
 	set(t, lt, "smcr_testlink_time=2")
-	// Not by eth0 going down: what it has not yet given back then it keeps, and soft-RoCE's queue pairs wait for that in vain.
+	// Do not take eth0 down: it would keep the packets that it has not freed yet, and soft-RoCE's queue pairs would wait for
+	// them for ever.
 	brokenAt(t, lt, "10.6.0.2:5043", func() { lt.Must("a", "ip link set both type bond active_slave eth1") })
 	awaitNoGroups(t, lt)
 	works(t, lt, "10.6.0.2:5042")

@@ -59,7 +59,7 @@ func largeBuffers(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 func bufferSizes(t *testing.T, lt *lab.Test, host string) (snd, rcv []int) {
 	t.Helper()
 	var answer struct{ Sockets []socket }
-	ask(t, lt, host, "smcss -d --state active --json", &answer)
+	runJSON(t, lt, host, "smcss -d --state active --json", &answer)
 	for _, s := range answer.Sockets {
 		snd, rcv = append(snd, s.Connection.Sndbuf), append(rcv, s.Connection.Rcvbuf)
 	}

@@ -65,7 +65,7 @@ func keepIn(t *testing.T, lt *lab.Test, namespace, address string, n int) *lab.P
 func groupsIn(t *testing.T, lt *lab.Test, host, namespace string, want int) {
 	t.Helper()
 	var answer struct{ Linkgroups []group }
-	ask(t, lt, host, strings.Join(lab.InNamespace(namespace, "smcr", "linkgroup", "link-show", "--json"), " "), &answer)
+	runJSON(t, lt, host, strings.Join(lab.InNamespace(namespace, "smcr", "linkgroup", "link-show", "--json"), " "), &answer)
 	var used []group
 	for _, g := range answer.Linkgroups {
 		if g.Connections > 0 {
@@ -82,7 +82,7 @@ func groupsIn(t *testing.T, lt *lab.Test, host, namespace string, want int) {
 func noGroupsIn(t *testing.T, lt *lab.Test, host, namespace string) {
 	t.Helper()
 	var answer struct{ Linkgroups []group }
-	ask(t, lt, host, "smcr -N "+namespace+" linkgroup --json", &answer)
+	runJSON(t, lt, host, "smcr -N "+namespace+" linkgroup --json", &answer)
 	if len(answer.Linkgroups) != 0 {
 		t.Errorf("host %s, namespace %q: sees groups of others: %+v", host, namespace, answer.Linkgroups)
 	}
@@ -192,7 +192,7 @@ func TestNamespacesAlternate(t *testing.T) {
 	for _, p := range [][2]side{{ours, ours}, {ours, stock}, {stock, ours}} {
 		t.Run(fmt.Sprintf("%s to %s", p[0], p[1]), func(t *testing.T) {
 			lt := start(t, p[0], p[1])
-			// Ours has the namespaces; the stock module has a group for each of its own.
+			// Our host has the namespaces, because the stock module has a separate group for each namespace.
 			host := "a"
 			if p[0].module != lab.ModuleOurs {
 				host = "b"

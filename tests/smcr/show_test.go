@@ -71,8 +71,8 @@ type socket struct {
 	}
 }
 
-// ask runs a command that prints JSON on a host.
-func ask(t *testing.T, lt *lab.Test, host, command string, to any) {
+// runJSON runs a command that prints JSON on a host.
+func runJSON(t *testing.T, lt *lab.Test, host, command string, to any) {
 	t.Helper()
 	out := lt.Must(host, command)
 	if err := json.Unmarshal([]byte(out), to); err != nil {
@@ -84,7 +84,7 @@ func ask(t *testing.T, lt *lab.Test, host, command string, to any) {
 func theGroup(t *testing.T, lt *lab.Test, host string) group {
 	t.Helper()
 	var answer struct{ Linkgroups []group }
-	ask(t, lt, host, "smcr linkgroup link-show --json", &answer)
+	runJSON(t, lt, host, "smcr linkgroup link-show --json", &answer)
 	var used []group
 	for _, g := range answer.Linkgroups {
 		if g.Connections > 0 {
@@ -110,7 +110,7 @@ func dumps(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 	if a.Role != "CLNT" || b.Role != "SERV" || a.Connections != n || b.Connections != n || a.Links[0].Connections != n {
 		t.Errorf("client %+v, server %+v", a, b)
 	}
-	// What one side says of itself, the other says of its peer.
+	// One side's values for itself are the other side's values for its peer.
 	mirrored := func(l link) link {
 		l.GID, l.PeerGID, l.UID, l.PeerUID = l.PeerGID, l.GID, l.PeerUID, l.UID
 		return l
@@ -143,7 +143,7 @@ func ours(t *testing.T, host string, g group, peer string) {
 func sockets(t *testing.T, lt *lab.Test, host string, g group, n int, module lab.Module) {
 	t.Helper()
 	var answer struct{ Sockets []socket }
-	ask(t, lt, host, "smcss -d --state active --json", &answer)
+	runJSON(t, lt, host, "smcss -d --state active --json", &answer)
 	found := 0
 	for _, s := range answer.Sockets {
 		if s.Mode != "SMCR" {
@@ -151,7 +151,7 @@ func sockets(t *testing.T, lt *lab.Test, host string, g group, n int, module lab
 		}
 		found++
 		l := g.Links[0]
-		// The stock module numbers links in this place as it counts, not as it has told the peer.
+		// Here, the stock module shows its own number of the link, not the one that it has sent to the peer.
 		if s.Link.GID != l.GID || s.Link.PeerGID != l.PeerGID || s.Link.IBDev != l.IBDev || s.Link.IBPort != l.IBPort || s.Link.Role != g.Role {
 			t.Errorf("host %s: socket %+v, link %+v", host, s, l)
 		}
@@ -167,7 +167,7 @@ func sockets(t *testing.T, lt *lab.Test, host string, g group, n int, module lab
 func devices(t *testing.T, lt *lab.Test, host string) {
 	t.Helper()
 	var answer struct{ Devices []device }
-	ask(t, lt, host, "smcr device --json", &answer)
+	runJSON(t, lt, host, "smcr device --json", &answer)
 	if len(answer.Devices) != 1 || len(answer.Devices[0].Ports) == 0 {
 		t.Fatalf("host %s: %+v", host, answer)
 	}

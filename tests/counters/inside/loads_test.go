@@ -26,7 +26,7 @@ import (
 // guests holds the technology to count, SMC-D or SMC-R, and the server's address.
 const guests guest.Marker = "/run/smckit-counters"
 
-// report is where the counters go, by load.
+// report is the file for the counters of each load.
 const report = "/run/counters.json"
 
 // controlPort is the port on which the server's end takes commands; connections of loads use the ports after it.
@@ -35,22 +35,22 @@ const controlPort = 5999
 // buffer is the size of both buffers of a connection.
 const buffer = 64 << 10
 
-// patience bounds each wait for the other host or for data. Kernels with checkers take an order of magnitude longer.
-var patience = 20 * time.Second
+// waitLimit limits each wait for the other host or for data. Kernels with checkers take an order of magnitude longer.
+var waitLimit = 20 * time.Second
 
 // host is the server's end, as the client's end sees it.
 type host struct{ *rpc.Client }
 
-// Call has the server's end do something. Sockets give up after patience, so an answer that takes longer will not come.
+// Call makes the server's end run a method. Sockets time out after waitLimit, so an answer that takes longer will not come.
 func (h host) Call(method string, args, reply any) error {
 	call := h.Go(method, args, reply, make(chan *rpc.Call, 1))
-	limit := time.NewTimer(patience + patience/2)
+	limit := time.NewTimer(waitLimit + waitLimit/2)
 	defer limit.Stop()
 	select {
 	case <-call.Done:
 		return call.Error
 	case <-limit.C:
-		return fmt.Errorf("after %v: the server's host has not answered %s %v", patience+patience/2, method, args)
+		return fmt.Errorf("after %v: the server's host has not answered %s %v", waitLimit+waitLimit/2, method, args)
 	}
 }
 
@@ -93,7 +93,7 @@ const scarceMemory = "scarce memory"
 func TestLoads(t *testing.T) {
 	guests.Need(t)
 	p := parameters(t)
-	c, err := net.DialTimeout("tcp4", netip.AddrPortFrom(p.to, controlPort).String(), patience)
+	c, err := net.DialTimeout("tcp4", netip.AddrPortFrom(p.to, controlPort).String(), waitLimit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestLoads(t *testing.T) {
 	}
 }
 
-// setting is where the loads run.
+// setting describes the environment in which the loads run.
 type setting struct {
 	technology string
 	to         netip.Addr
@@ -144,7 +144,7 @@ func parameters(t *testing.T) (s setting) {
 	}
 	s.to = netip.MustParseAddr(addr)
 	if guest.Checked(t) {
-		patience = 2 * time.Minute
+		waitLimit = 2 * time.Minute
 	}
 	return s
 }
@@ -275,9 +275,9 @@ func (p *pair) connect(to netip.AddrPort) {
 	}
 }
 
-// limit has calls on a socket fail with EAGAIN after patience.
+// limit makes calls on a socket fail with EAGAIN after waitLimit.
 func limit(fd int) error {
-	tv := unix.NsecToTimeval(patience.Nanoseconds())
+	tv := unix.NsecToTimeval(waitLimit.Nanoseconds())
 	return errors.Join(unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &tv),
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv))
 }
@@ -317,7 +317,7 @@ func (p *pair) recv(n, flags int) (int, error) { return p.ask("Recv", n, flags) 
 // arrived waits until n bytes can be read.
 func (p *pair) arrived(n int) {
 	p.t.Helper()
-	guest.Await(p.t, patience, func() string {
+	guest.Await(p.t, waitLimit, func() string {
 		if have := p.unread(); have != n {
 			return fmt.Sprintf("the server's end has %d bytes to read, and the client has sent %d", have, n)
 		}
@@ -433,7 +433,7 @@ func (p *pair) fill() {
 	if ours() {
 		return
 	}
-	guest.Await(p.t, patience, func() string {
+	guest.Await(p.t, waitLimit, func() string {
 		if n, err := unix.IoctlGetInt(p.client, unix.SIOCOUTQ); n != 0 || err != nil {
 			return fmt.Sprintf("the client's adapter has yet to acknowledge %d bytes, %v", n, err)
 		}

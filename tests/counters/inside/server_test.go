@@ -49,10 +49,10 @@ func TestParameters(t *testing.T) {
 	parameters(t)
 }
 
-// serving is there when a client may come.
+// serving is a file that exists when a client may connect.
 const serving = "/run/counters-serving"
 
-// TestServer serves one client, until that goes.
+// TestServer serves one client until it disconnects.
 func TestServer(t *testing.T) {
 	guests.Need(t)
 	if os.Getenv("SMCKIT_COUNTERS") == "" {
@@ -174,7 +174,7 @@ func (e *End) Stats(_ Call, b *[]byte) error {
 // ready waits until poll() finds one of the events.
 func ready(fd int, events int16) error {
 	for {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: events}}, int(patience/time.Millisecond))
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: events}}, int(waitLimit/time.Millisecond))
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err == nil && n == 0:
@@ -187,7 +187,7 @@ func ready(fd int, events int16) error {
 
 // stats reads the counters of this kernel.
 func stats(technology string) (netlinksmc.TechStats, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 	defer cancel()
 	c, err := netlinksmc.New()
 	if err != nil {
