@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestGenerated checks that generated files are what specs/ says. The generator has a module of its own, whose dependencies
-// a machine need not have.
+// TestGenerated checks that generated files match specs/. The generator is a separate module, whose dependencies may be missing
+// on a machine.
 func TestGenerated(t *testing.T) {
 	list := exec.Command("go", "list", "-deps", "./specgen")
 	list.Dir = "../tools"

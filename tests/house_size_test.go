@@ -106,7 +106,7 @@ func statements(lines []string) []statement {
 	return all
 }
 
-// TestKernelRepetition checks that no two places of the module share 12 lines: a function of their own would serve both.
+// TestKernelRepetition checks that no two places of the module share 12 lines, which should be one function.
 func TestKernelRepetition(t *testing.T) {
 	const most = 11
 	type place struct {
@@ -130,7 +130,7 @@ func TestKernelRepetition(t *testing.T) {
 	}
 }
 
-// TestSizeRules checks that the rules above see what they forbid.
+// TestSizeRules checks that the rules above detect violations.
 func TestSizeRules(t *testing.T) {
 	source := "#include <a>\nstruct a {\n\tint b;\n};\n/* Why. */\nstatic int\nadd(int a,\n    int b)\n{\n\treturn a + b;\n}\n\nvoid none(void)\n{\n}\n"
 	functions := cFunctions(strings.Split(source, "\n"))

@@ -58,7 +58,7 @@ func filesBelow(t *testing.T, dir string) []string {
 // TestInstall checks what 'make install' installs, and that 'make uninstall' removes that and nothing else.
 func TestInstall(t *testing.T) {
 	need.Programs(t, "make")
-	// Files of the same names stand for the built ones: only the installation is tested.
+	// Use files of the same names instead of the built ones, because only the installation is tested.
 	src, dest := t.TempDir(), t.TempDir()
 	for _, name := range []string{"Makefile", "preload/install.sh", "man/install.sh"} {
 		put(t, src, name, read(t, name), 0o755)
@@ -90,7 +90,7 @@ func TestInstall(t *testing.T) {
 
 	run := func(target string) {
 		t.Helper()
-		// Nothing is built: -o has make take it for done.
+		// Do not build anything: -o makes make treat the targets as up to date.
 		cmd := exec.Command("make", "-o", "build", "-o", "man", "-o", "completions", target, "DESTDIR="+dest, "PREFIX=/usr", "VERSION=1")
 		cmd.Dir = src
 		cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
@@ -99,7 +99,7 @@ func TestInstall(t *testing.T) {
 		}
 	}
 	run("install")
-	run("install") // over itself
+	run("install") // over an existing installation
 	want := append([]string{
 		"-rwxr-xr-x usr/bin/smcr",
 		"-rwxr-xr-x usr/bin/smcr-stats",
@@ -129,7 +129,7 @@ func TestInstall(t *testing.T) {
 		t.Errorf("installed (-want +got): %s", diff)
 	}
 	run("uninstall")
-	run("uninstall") // when nothing is there
+	run("uninstall") // without an installation
 	got = slices.DeleteFunc(filesBelow(t, dest), func(f string) bool {
 		return strings.Contains(f, " etc/smc/") // configuration stays
 	})

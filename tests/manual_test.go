@@ -66,7 +66,7 @@ func TestManualSettings(t *testing.T) {
 	}
 }
 
-// examples returns what is between .EX and .EE in a page.
+// examples returns the text between .EX and .EE in a page.
 func examples(t *testing.T, file string) []string {
 	t.Helper()
 	var found []string
@@ -76,7 +76,7 @@ func examples(t *testing.T, file string) []string {
 	return found
 }
 
-// TestManualTables checks that the tables in smc_pnet.conf(5) are what the page says, right or with a mistake.
+// TestManualTables checks that the tables in smc_pnet.conf(5) are valid or invalid as the page claims.
 func TestManualTables(t *testing.T) {
 	right, wrong := 0, 0
 	for _, text := range examples(t, "man/smc_pnet.conf.5") {

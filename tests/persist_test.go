@@ -16,7 +16,7 @@ import (
 
 const units = "packaging/systemd/"
 
-// TestUnits has systemd look for mistakes in our units.
+// TestUnits checks our units with systemd.
 func TestUnits(t *testing.T) {
 	// 250 is the first version that rates the security of a unit in a file.
 	version, err := exec.Command("systemd-analyze", "--version").Output()
@@ -58,7 +58,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// TestUdevRules has udev check our rules, where it can, and checks the programs that the rules refer to.
+// TestUdevRules checks our rules with udev, if its version can do this, and the programs that the rules refer to.
 func TestUdevRules(t *testing.T) {
 	const file = "packaging/udev/60-smc.rules"
 	rules := string(read(t, file))

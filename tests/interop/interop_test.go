@@ -2,8 +2,8 @@
 
 //go:build linux
 
-// Package interop connects our module with the stock one of another host, in both roles. Whatever the handshake chooses, the
-// application's data passes, and both report the same reason for a fallback to TCP.
+// Package interop connects our module with the stock module of another host, in both roles. The application's data must arrive
+// whatever the handshake chooses, and both hosts must report the same reason for a fallback to TCP.
 package interop
 
 import (
@@ -77,7 +77,7 @@ func setUp(t *testing.T, lt *lab.Test) {
 	}
 }
 
-// between moves data from a client to a server and looks at the connection from both ends.
+// between moves data from a client to a server, and checks the connection at both ends.
 func between(t *testing.T, lt *lab.Test, client, server, clientWhy, serverWhy string) {
 	ctx, cancel := context.WithTimeout(t.Context(), lab.Scale(60*time.Second))
 	defer cancel()
@@ -87,7 +87,7 @@ func between(t *testing.T, lt *lab.Test, client, server, clientWhy, serverWhy st
 		t.Fatal(err)
 	}
 	defer lab.Kill(t, sink)
-	// One transfer to its end, with the sink's answer, and one to look at.
+	// Run one transfer to its end, and another to observe with smcss.
 	lt.Must(client, "smcflow source --wait --seconds 0.5 "+address)
 	source, err := lt.Host(client).Start(lab.Cmd{Argv: []string{"smcflow", "source", "--seconds", "600", address}})
 	if err != nil {

@@ -3,8 +3,9 @@
 //go:build linux
 
 // Command nlprobe sends a fixed series of good and bad requests to the SMC netlink families and prints the answers of the
-// kernel: the errno, the text of the refusal, and the replies. Two kernels that print the same treat user space alike. It
-// changes the PNET table, the user EIDs and the handshake limitation: use it in guests of the lab only.
+// kernel: the errno, the text of the refusal, and the replies. If the output is the same on two kernels, they behave in the
+// same way towards user space. It changes the PNET table, the user EIDs and the handshake limitation: use it in guests of the
+// lab only.
 package main
 
 import (
@@ -53,8 +54,8 @@ type probe struct {
 	attrs []attr
 }
 
-// Flags of a request. Replies to a request that is no dump end with the first datagram, so a request that is answered with
-// data cannot ask for an acknowledgement.
+// Flags of a request. Only the first datagram is read of the reply to a request that is not a dump, so a request that is
+// answered with data must not set NLM_F_ACK.
 const (
 	dump = netlink.Request | netlink.Dump
 	ack  = netlink.Request | netlink.Acknowledge
@@ -107,7 +108,7 @@ func (p probe) run(w *bufio.Writer, family string, first bool) error {
 	return nil
 }
 
-// outcome words the result of a request.
+// outcome returns the result of a request as text.
 func outcome(err error) string {
 	if err == nil {
 		return "ok"

@@ -133,7 +133,7 @@ func hexed(s string) string {
 	return "'" + b.String() + "'"
 }
 
-// eid is an EID as the kernel wants it: padded with blanks.
+// eid returns an EID in the kernel's format, padded with blanks.
 func eid(s string) attr { return str(1, fmt.Sprintf("%-32s", s)) }
 
 // Commands of SMC_GEN_NETLINK.
@@ -155,7 +155,7 @@ var (
 
 func genProbes() []probe { return slices.Concat(eidNames(), eidTable(), switches()) }
 
-// longest is an EID without room for blanks.
+// longest is an EID of maximum length, without padding.
 const longest = "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345"
 
 // eidNames adds EIDs of all kinds.

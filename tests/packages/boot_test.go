@@ -24,8 +24,8 @@ add LAB0 ib rxe0 1' >>/etc/smc/pnet.conf
 echo SMCKIT.LAB >>/etc/smc/eid.conf
 sed -i 's/^# rmem = .*/rmem = 131072/' /etc/smc/smc.conf`
 
-// TestBoot sets up two machines with Debian 12 for SMC-R with nothing but the packages: they are installed and the service is
-// enabled. That has to be there after a reboot, and after an upgrade; when the packages are purged nothing may be.
+// TestBoot sets up two machines with Debian 12 for SMC-R only by installing the packages and enabling the service. The
+// configuration must survive a reboot and an upgrade, and purging the packages must remove everything.
 func TestBoot(t *testing.T) {
 	if !lab.Full() {
 		t.Skip("boots Debian machines five times: set SMCKIT_FULL=1, or run 'make test-full'")
@@ -39,7 +39,7 @@ func TestBoot(t *testing.T) {
 	with := lines(snapshot(d))
 	lt := lab.Start(t, lab.Options{Disk: d.Disk(), Hosts: 2})
 	hosts := []string{"a", "b"}
-	// This machine would lack that without the package.
+	// Record the state of the machine without the package.
 	before := lines(machine(lt, "a"))
 	maps.DeleteFunc(before, func(line string, _ bool) bool { return with[line] && !without[line] })
 	for line := range without {
@@ -89,7 +89,7 @@ func machine(lt *lab.Test, host string) []string {
 	return slices.DeleteFunc(listed(lt.Must(host, listing)), restless.MatchString)
 }
 
-// bring copies packages to where install finds them.
+// bring copies packages to the directory from which install takes them.
 func bring(t *testing.T, lt *lab.Test, host, dir string) {
 	t.Helper()
 	lt.Must(host, "rm -f /mnt/*")
@@ -124,7 +124,7 @@ func checkService(t *testing.T, lt *lab.Test, host string) {
 // checkDevice removes a host's device and the kernel's configuration, and adds the device again.
 func checkDevice(t *testing.T, lt *lab.Test, host string) {
 	lt.Must(host, "rdma link delete rxe0; smc_pnet flush; udevadm trigger --action=add /sys/class/net/eth0")
-	// Both devices have the service look again, one after the other.
+	// Adding each device makes the service apply the configuration again.
 	done := "udevadm settle && smc_pnet show | grep -q rxe0 && ! systemctl list-jobs | grep -q smc.service && systemctl is-active smc | grep -qx active"
 	if err := lt.Host(host).WaitFor(t.Context(), done); err != nil {
 		t.Fatal(err)

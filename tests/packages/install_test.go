@@ -67,7 +67,7 @@ func lines(list []string) map[string]bool {
 	return set
 }
 
-// install is a script that installs packages of a directory that is /mnt.
+// install returns a script that installs packages from a directory mounted at /mnt.
 const install = `dpkg --install /mnt/smckit_*.deb /mnt/libsmc-preload_*_$(dpkg --print-architecture).deb`
 
 // haveService reports whether the packages come with smc.service.
@@ -146,7 +146,7 @@ LD_PRELOAD=libsmc-preload.so.1 cat /proc/self/maps`)
 	}
 }
 
-// TestReplace installs the packages where smc-tools is.
+// TestReplace installs the packages on a system with smc-tools.
 func TestReplace(t *testing.T) {
 	need.Programs(t, "debootstrap", "dpkg-deb")
 	d := lab.NewDebian(t, "bookworm")
@@ -211,7 +211,7 @@ func dkms(t *testing.T, suite, was, is string) {
 	d.Must(is, "dpkg --purge smckit-dkms")
 	compare(t, before, snapshot(d))
 
-	// Without headers the package is installed all the same.
+	// Without headers, the package can be installed, too.
 	d.Must(is, "mv /lib/modules /lib/modules.away")
 	out := d.Must(is, "mkdir /lib/modules; dpkg --install /mnt/smckit-dkms_*.deb")
 	if !strings.Contains(out, "no kernel has its headers here") {
@@ -264,11 +264,11 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// checkModules looks at the modules that DKMS has built.
+// checkModules checks the modules that DKMS has built.
 func checkModules(t *testing.T, d *lab.Debian, kernel, v string) {
 	t.Helper()
 	for _, module := range []string{"smc", "smc_diag"} {
-		// Kernels of newer releases have compressed modules, and DKMS compresses its own alike.
+		// Kernels of newer releases have compressed modules, and DKMS compresses its modules in the same way.
 		file := regexp.MustCompile(`/lib/modules/` + regexp.QuoteMeta(kernel) + `/updates/dkms/` + module + `\.ko(\.xz|\.zst)?$`)
 		got := d.Must("/", fmt.Sprintf("cd /; f=$(modinfo -k %s -n %s); echo $f; modinfo -F version $f; modinfo -F signer $f", kernel, module))
 		lines := strings.Split(strings.TrimSpace(got), "\n")

@@ -25,7 +25,7 @@ import (
 	"github.com/smckit/smckit/internal/version"
 )
 
-// older is a version before any that there is.
+// older is a version number below all real ones.
 const older = "0.0.1~test"
 
 // built are directories with packages, by version. They are built once.
@@ -69,7 +69,7 @@ func build(t *testing.T, v string) string {
 func output(t *testing.T, argv ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
-	// This may run below make already.
+	// This process may have been started by make.
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "MAKEFLAGS=")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -80,7 +80,7 @@ func output(t *testing.T, argv ...string) string {
 	return string(out)
 }
 
-// pkg is a package as the tool that installs it reads it.
+// pkg is a package as read by the tool that installs it.
 type pkg struct {
 	files  []string // MODE OWNER/GROUP PATH, with links as PATH -> TARGET
 	config []string
@@ -324,8 +324,9 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestLintRPM has rpmlint look at the other packages. It unpacks them by a cpio that takes absolute names, which nfpm gives to
-// files, for what they say: its root has to be one that is thrown away, and cpio to be told otherwise for it to find them.
+// TestLintRPM checks the other packages with rpmlint, which unpacks them with cpio. nfpm gives absolute names to files, and
+// cpio would write to these names. So the test runs in a root that is deleted afterwards, with a cpio that treats the names as
+// relative, so that rpmlint finds the files.
 func TestLintRPM(t *testing.T) {
 	need.Programs(t, "debootstrap")
 	d := lab.NewDebian(t, "bookworm", "rpmlint", "rpm", "python3-cffi-backend")

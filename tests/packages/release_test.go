@@ -19,7 +19,7 @@ import (
 	"github.com/smckit/smckit/internal/version"
 )
 
-// TestRelease checks the other files of a release: each is for people who have only that one.
+// TestRelease checks the other files of a release. Each must be usable without the others.
 func TestRelease(t *testing.T) {
 	need.Programs(t, "git", "tar", "sha256sum")
 	packages := build(t, version.Version)
@@ -28,7 +28,7 @@ func TestRelease(t *testing.T) {
 	output(t, "make", "-s", "-C", "../..", "-o", "packages", "release", "VERSION="+version.Version, "DIST="+dist)
 	name := "smckit-" + version.Version
 
-	// Checksums, of all that there is.
+	// The checksums must cover all files.
 	output(t, "sh", "-c", "cd '"+dist+"' && sha256sum --quiet --strict --check SHA256SUMS")
 	sums, err := os.ReadFile(filepath.Join(dist, "SHA256SUMS"))
 	if err != nil {
@@ -46,7 +46,7 @@ func TestRelease(t *testing.T) {
 		t.Errorf("SHA256SUMS (-) and what is there (+): %s", diff)
 	}
 
-	// The sources are those of the last commit, all of them.
+	// The archive must contain all sources of the last commit.
 	archived := strings.Fields(output(t, "tar", "-tzf", filepath.Join(dist, name+".tar.gz")))
 	archived = slices.DeleteFunc(archived, func(file string) bool { return strings.HasSuffix(file, "/") })
 	var tracked []string
@@ -57,7 +57,7 @@ func TestRelease(t *testing.T) {
 		t.Errorf("sources (-commit +archive): %s", diff)
 	}
 
-	// The commands run from where they are unpacked.
+	// The commands must run from the directory in which they are unpacked.
 	dir := t.TempDir()
 	output(t, "tar", "-C", dir, "-xzf", filepath.Join(dist, name+"-linux-"+runtime.GOARCH+".tar.gz"))
 	tree := filepath.Join(dir, name+"-linux-"+runtime.GOARCH)

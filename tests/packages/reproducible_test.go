@@ -31,7 +31,7 @@ func TestReproducible(t *testing.T) {
 	fmt.Fprint(t.Output(), out)
 }
 
-// recipes are releases of one file, by its name, that each depend on something that is no part of the sources.
+// recipes are Makefile rules for releases of one file, by its name. Each depends on something outside of the sources.
 var recipes = map[string]string{
 	"directory": "pwd",
 	"day":       "date +%j",
@@ -47,7 +47,7 @@ var recipes = map[string]string{
 	"random":    "cat /proc/sys/kernel/random/uuid",
 }
 
-// TestDifferences has the script compare releases that depend on where and how they are made, and one that does not.
+// TestDifferences runs the script on releases that depend on the place and the way of the build, and on one that does not.
 func TestDifferences(t *testing.T) {
 	need.Programs(t, "git", "make", "go", "locale", "localedef")
 	everything := "release:\n\tmkdir dist dist/below\n\techo same >dist/same; cat file* >dist/below/files\n"

@@ -2,8 +2,8 @@
 
 //go:build linux
 
-// Package preload has the tests of the preload library outside of guests: with programs of both C libraries, and with
-// another preloaded library that stands for a kernel with AF_SMC.
+// Package preload tests the preload library outside of guests: with programs of both C libraries, and with another preloaded
+// library that simulates a kernel with AF_SMC.
 package preload
 
 import (
@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dir has the files that are built for the tests.
+// dir contains the files that are built for the tests.
 var dir string
 
 func TestMain(m *testing.M) {
@@ -75,7 +75,7 @@ func compile(t *testing.T, cc, name string, flags ...string) string {
 	return path
 }
 
-// bench is a program of one C library, and how it is run.
+// bench is a program of one C library, and the way to run it.
 type bench struct {
 	library, driver, fake string
 }
@@ -113,8 +113,7 @@ func has32Bits(t *testing.T) bool {
 	return cmd.Run() == nil && exec.CommandContext(t.Context(), program).Run() == nil
 }
 
-// run runs the driver with the library, and behind it with the fake kernel, in an otherwise empty environment. It returns
-// the output.
+// run runs the driver with the library, and after it the fake kernel, in an otherwise empty environment. It returns the output.
 func (b *bench) run(t *testing.T, env string, args ...string) (stdout, stderr string) {
 	t.Helper()
 	return b.runWith(t, b.library+":"+b.fake, env, args...)
@@ -132,7 +131,8 @@ func (b *bench) runWith(t *testing.T, preload, env string, args ...string) (stdo
 	return out.String(), errOut.String()
 }
 
-// TestSocketsAreConverted has every form of socket(): TCP's become AF_SMC's, others stay, and errno is as it was.
+// TestSocketsAreConverted tries every form of socket(): TCP sockets must become AF_SMC sockets, and others and errno must not
+// change.
 func TestSocketsAreConverted(t *testing.T) {
 	const flags = unix.SOCK_NONBLOCK | unix.SOCK_CLOEXEC
 	tests := []struct {
@@ -166,7 +166,7 @@ func TestSocketsAreConverted(t *testing.T) {
 
 const stream = "socket=2,1,0"
 
-// TestWithoutSMC has AF_SMC fail: then a socket is TCP's, or as the program would have it without the library.
+// TestWithoutSMC makes AF_SMC fail: then a socket must be the same as without the library.
 func TestWithoutSMC(t *testing.T) {
 	warning := regexp.MustCompile(`^libsmc-preload: driver\[\d+\]: AF_SMC is not available \(errno \d+\): sockets are TCP; .*\n$`)
 	eachLibc(t, func(t *testing.T, b *bench) {
@@ -197,7 +197,7 @@ func TestWithoutSMC(t *testing.T) {
 	})
 }
 
-// TestDebugSaysWhatWasDone checks the lines of SMC_DEBUG, and that it is on and off when smc-tools' is.
+// TestDebugSaysWhatWasDone checks the lines of SMC_DEBUG, and that the same values as in smc-tools enable it.
 func TestDebugSaysWhatWasDone(t *testing.T) {
 	tests := []struct {
 		env  string
@@ -230,7 +230,8 @@ func TestDebugSaysWhatWasDone(t *testing.T) {
 	})
 }
 
-// TestLinesStayOnStandardError has a program close it and get a socket in its place: that is not written to.
+// TestLinesStayOnStandardError runs a program that closes standard error, so that a socket gets its number. The library must
+// not write to the socket.
 func TestLinesStayOnStandardError(t *testing.T) {
 	eachLibc(t, func(t *testing.T, b *bench) {
 		// The first socket is file 2. Writing to it, which is not connected, would end the program by SIGPIPE.
@@ -241,7 +242,7 @@ func TestLinesStayOnStandardError(t *testing.T) {
 	})
 }
 
-// TestBuffers has sizes from the environment, as smc-tools writes them.
+// TestBuffers sets sizes in the environment, in the format of smc-tools.
 func TestBuffers(t *testing.T) {
 	eachLibc(t, func(t *testing.T, b *bench) {
 		plain, _ := b.runWith(t, "", "", stream, "size")
@@ -262,7 +263,7 @@ func TestBuffers(t *testing.T) {
 				t.Errorf("SMC_SNDBUF=%s: %q, %q", bad, out, errOut)
 			}
 		}
-		// Other sockets keep theirs.
+		// Other sockets keep their sizes.
 		before, _ := b.runWith(t, "", "", "socket=2,2,0", "size")
 		if out, _ := b.run(t, "SMC_SNDBUF=64k SMC_RCVBUF=64k", "socket=2,2,0", "size"); out != before {
 			t.Errorf("of UDP: %q, want %q", out, before)
@@ -270,7 +271,8 @@ func TestBuffers(t *testing.T) {
 	})
 }
 
-// TestRulesKeepTCP has sockets outside of the rules lose their mark, and no other socket any option.
+// TestRulesKeepTCP checks that sockets outside of the rules lose their mark, and that the options of other sockets do not
+// change.
 func TestRulesKeepTCP(t *testing.T) {
 	tests := []struct {
 		env  string
@@ -309,7 +311,7 @@ func TestRulesKeepTCP(t *testing.T) {
 	})
 }
 
-// TestBadRulesKeepAllTCP has rules that nobody can make sense of.
+// TestBadRulesKeepAllTCP sets invalid rules.
 func TestBadRulesKeepAllTCP(t *testing.T) {
 	eachLibc(t, func(t *testing.T, b *bench) {
 		for _, env := range []string{"SMC_PORT=x", "SMC_PORT=80,", "SMC_PORT=80-70", "SMC_TO=10.0.0.0/33", "SMC_TO=80", "SMC_NOT=1.2.3"} {
@@ -317,7 +319,7 @@ func TestBadRulesKeepAllTCP(t *testing.T) {
 			if out != "plain 77\n" || !strings.Contains(errOut, env+" makes no sense: all sockets stay TCP\n") {
 				t.Errorf("%s: %q, %q", env, out, errOut)
 			}
-			// Whoever requires AF_SMC does not get TCP by a slip of the pen.
+			// If AF_SMC is required, a typing mistake in the rules must not lead to TCP.
 			out, errOut = b.run(t, "SMC_REQUIRE=1 "+env, stream, "socket=2,2,0")
 			if want := fmt.Sprintf("failed %d\nplain 77\n", int(unix.EINVAL)); out != want ||
 				!strings.Contains(errOut, env+" makes no sense: all sockets are refused\n") {
@@ -327,8 +329,8 @@ func TestBadRulesKeepAllTCP(t *testing.T) {
 	})
 }
 
-// TestThreadsAndSignals has eight threads make sockets, signal handlers interrupt the making of others, and a thread that is
-// cancelled where the C library would have it.
+// TestThreadsAndSignals makes sockets in eight threads, interrupts socket() by signal handlers, and cancels a thread at a
+// cancellation point of the C library.
 func TestThreadsAndSignals(t *testing.T) {
 	eachLibc(t, func(t *testing.T, b *bench) {
 		if out, errOut := b.run(t, "SMC_SNDBUF=64k", "threads", "signals"); out != "threads done\nsignals done\n" {

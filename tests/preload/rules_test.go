@@ -15,13 +15,13 @@ import (
 	"github.com/smckit/smckit/internal/convert"
 )
 
-// question is rules, and of an address that they are asked about.
+// question consists of rules and an address to match.
 type question struct {
 	ports, networks, not string
 	addr                 netip.AddrPort
 }
 
-// line is the question as the C program reads it.
+// line returns the question in the format of the C program.
 func (q question) line() string {
 	family := 10
 	if q.addr.Addr().Is4() {
@@ -30,7 +30,7 @@ func (q question) line() string {
 	return fmt.Sprintf("%s|%s|%s|%d|%x|%d\n", q.ports, q.networks, q.not, family, q.addr.Addr().AsSlice(), q.addr.Port())
 }
 
-// answer is the decision of smc_run.
+// answer returns the decision of smc_run.
 func (q question) answer() string {
 	var r convert.Rules
 	for text, add := range map[*string]func(string) error{
@@ -46,7 +46,7 @@ func (q question) answer() string {
 	return "0"
 }
 
-// pieces are the parts that questions are composed of, so that many of them make sense.
+// pieces are parts from which questions are composed, so that many of the questions are valid.
 var pieces = struct{ ports, networks, addrs []string }{
 	ports: []string{"1", "80", "443", "8000-8100", "65535", "1-65535", "80-79", "0", "65536", "080", "-1", "1-", "x", "", " 80", "80,443"},
 	networks: []string{

@@ -2,8 +2,8 @@
 
 //go:build linux
 
-// Package programs runs servers and clients of other people, unchanged, over AF_SMC sockets of our module. A shim that
-// is loaded before the C library makes AF_SMC sockets of their TCP sockets; they must not notice.
+// Package programs runs unchanged servers and clients of other projects over AF_SMC sockets of our module. A shim that is
+// preloaded turns their TCP sockets into AF_SMC sockets, which they must not notice.
 package programs
 
 import (
@@ -75,7 +75,7 @@ func (g *guest) empty(t *testing.T) {
 	}
 }
 
-// unload removes the modules, which works only if nothing is left of any socket.
+// unload removes the modules, which is only possible if all sockets have been freed.
 func (g *guest) unload(t *testing.T) {
 	if err := g.Host("a").WaitFor(t.Context(), "rmmod smc_diag 2>&1 || test ! -e /sys/module/smc_diag; rmmod smc"); err != nil {
 		t.Error(err)
@@ -91,7 +91,7 @@ const (
 	tcp  transport = "tcp" // all fall back
 )
 
-// way is how a conversation goes.
+// way is the way in which a program's server and client communicate.
 type way struct {
 	transport
 	// Which side has AF_SMC sockets; the other has TCP sockets.
@@ -123,7 +123,7 @@ func (s *session) client(argv ...string) lab.Cmd {
 	return lab.Cmd{Argv: there, Env: env(s.way.client), Dir: workInside}
 }
 
-// server is one of the server's side, which listens on all addresses where that of the loopback interface is not enough.
+// server returns a command of the server's side. The server listens on all addresses if the loopback address is not sufficient.
 func (s *session) server(argv ...string) lab.Cmd {
 	everywhere := slices.Clone(argv)
 	for i := range everywhere {
@@ -134,7 +134,7 @@ func (s *session) server(argv ...string) lab.Cmd {
 	return lab.Cmd{Argv: everywhere, Env: env(s.way.server), Dir: workInside}
 }
 
-// counters are those of the transport.
+// counters reads the counters of the transport.
 func (s *session) counters() lab.Counters {
 	if s.transport == smcr {
 		return s.CountersR("a")
@@ -142,8 +142,8 @@ func (s *session) counters() lab.Counters {
 	return s.Counters("a")
 }
 
-// allWays leaves out, but in full runs, connections to TCP sockets where those to AF_SMC sockets fall back, too, or have
-// been looked at.
+// allWays returns all ways. Except in full runs, it leaves out connections to TCP sockets if connections to AF_SMC sockets fall
+// back, too, or are tested already.
 func allWays() [][]way {
 	ways := func(tr transport) []way {
 		return []way{{tr, true, true}, {tr, true, false}, {tr, false, true}}
@@ -172,9 +172,9 @@ type program struct {
 	client func(t *testing.T, s *session)
 	// atLeast is how many connections the client makes.
 	atLeast int
-	// hold is a client that stays connected.
+	// hold is the command of a client that stays connected.
 	hold []string
-	// mixed programs are run with TCP sockets on one side, too.
+	// mixed means that the program is run with TCP sockets on one side, too.
 	mixed bool
 }
 
@@ -184,7 +184,7 @@ type session struct {
 	way
 }
 
-// env makes AF_SMC sockets of all TCP sockets, if asked to.
+// env returns the environment that turns all TCP sockets into AF_SMC sockets, if smc is set.
 func env(smc bool) []string {
 	if smc {
 		return []string{"LD_PRELOAD=" + shimInside}
@@ -296,7 +296,7 @@ func (p program) end(t *testing.T, s *session, server *lab.Process) {
 	t.Helper()
 	// The server may have ended by itself, with a status that shows it.
 	_ = server.Signal(p.stop)
-	// Without the test's context: it is over for a test that has failed.
+	// Do not use the test's context, which has ended if the test has failed.
 	ctx, cancel := context.WithTimeout(context.Background(), lab.Scale(20*time.Second))
 	defer cancel()
 	r, err := server.Wait(ctx)

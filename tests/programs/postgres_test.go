@@ -47,7 +47,7 @@ func makeCluster(t *testing.T) cluster {
 	return c
 }
 
-// account is the one that Debian's package has made for the server. It becomes the owner of dir.
+// account returns the account that Debian's package has made for the server, and makes it the owner of dir.
 func account(t *testing.T, dir string) *syscall.Credential {
 	t.Helper()
 	u, err := user.Lookup("postgres")
@@ -69,7 +69,7 @@ func postgres(c cluster) program {
 	const data = workInside + "/pgdata"
 	server := []string{
 		"runuser", "-u", "postgres", "--", c.programs + "/postgres", "-D", data, "-F", "-k", "", "-h", "127.0.0.1,::1",
-		// A small guest does not need these.
+		// Reduce the memory that the server needs, because the guest is small.
 		"-c", "shared_buffers=16MB", "-c", "autovacuum=off",
 	}
 	return program{
@@ -103,7 +103,7 @@ func usePostgres(t *testing.T, s *session) {
 	if want := strconv.Itoa(count) + "|t"; strings.TrimSpace(got) != want {
 		t.Errorf("the history says %q, want %q", got, want)
 	}
-	// Megabytes in one answer, and back.
+	// Transfer megabytes in one answer, and back.
 	s.sh(t, psql+`-c 'drop table if exists again'
 `+psql+`-c 'copy (select * from pgbench_accounts limit 30000) to stdout' >accounts
 `+psql+`-c 'create table again (like pgbench_accounts)'

@@ -49,7 +49,7 @@ var redis = program{
 	mixed:   true,
 }
 
-// useRedis has many small questions and answers at once, and a value that fits into no buffer.
+// useRedis sends many small requests at once, and a value that exceeds all buffers.
 func useRedis(t *testing.T, s *session) {
 	for _, args := range []string{"-h 127.0.0.1 -c 20 -n 500", "-h ::1 -c 5 -P 16 -n 1000"} {
 		out := s.sh(t, "redis-benchmark --csv -d 512 -t set,get,lpush,lrange_100 "+args)
@@ -74,7 +74,7 @@ redis-cli -h 127.0.0.1 --raw get big | head -c 4194304 | cmp - value`)
 	}
 }
 
-// nginxConf has a second server that asks the first: nginx as a client.
+// nginxConf has a second server that forwards requests to the first, so that nginx is a client, too.
 const nginxConf = `
 daemon off;
 user root;
@@ -113,7 +113,7 @@ head -c 2000 /dev/urandom >small; head -c 8388608 /dev/urandom >large`)
 	atLeast: 300,
 }
 
-// useNginx asks for short answers, with a connection for each and with lasting ones, and for a long one.
+// useNginx requests short answers, over new and over persistent connections, and a long answer.
 func useNginx(t *testing.T, s *session) {
 	for _, args := range []string{"http://127.0.0.1:8080/small", "-k http://127.0.0.1:8080/small", "-k http://[::1]:8080/small"} {
 		out := s.sh(t, "ab -q -n 300 -c 10 "+args)

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openssl has a server that answers each line with the line reversed.
+// openssl runs a server that answers each line with the reversed line.
 var openssl = program{
 	name: "openssl",
 	prepare: func(t *testing.T, g *guest) {
@@ -33,14 +33,14 @@ rev lines >reversed`)
 // useOpenSSL sends lines and compares the echo, by each current version of the protocol.
 func useOpenSSL(t *testing.T, s *session) {
 	for _, args := range []string{"-connect 127.0.0.1:4433", "-connect '[::1]:4433'", "-connect 127.0.0.1:4433 -tls1_2"} {
-		// The server takes the last line for the end of the conversation, and closes it.
+		// The last line makes the server close the connection.
 		s.sh(t, "(cat lines; echo CLOSE) | openssl s_client -quiet -CAfile cert -verify_return_error "+args+` >got 2>log || { cat log; exit 1; }
 cmp got reversed`)
 	}
 }
 
-// overKTLS is the same conversation, with the encryption done by the kernel on the socket if that can be had. On a
-// connection that is SMC-D or SMC-R it cannot, and OpenSSL has to find out.
+// overKTLS does the same with encryption by the kernel on the socket, if it is available. On SMC-D and SMC-R connections it is
+// not, which OpenSSL must detect.
 func (p program) overKTLS() program {
 	talk := p.client
 	p.name += " over kTLS"

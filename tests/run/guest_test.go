@@ -2,8 +2,8 @@
 
 //go:build linux
 
-// Package run has smc_run run programs of other people, unchanged, in guests: with the preload library those that have a C
-// library to preload it before, and by seccomp those that make their system calls themselves.
+// Package run runs unchanged programs of other projects with smc_run in guests: dynamically linked programs with the preload
+// library, and programs that make their system calls without a C library by seccomp.
 package run
 
 import (
@@ -78,7 +78,7 @@ func bootHosts(t *testing.T, kernels ...string) (guests []*guest) {
 		echo32static: build(t, "cc", "-m32", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-o", "OUT", "src/echo.c"),
 	}
 	programs[work+"/nginx.conf"] = []byte(nginxConf)
-	// Two guests have one processor each: more than this machine's would let RDMA's timers run out.
+	// Two guests have one processor each: with more processors than this machine has, timers of RDMA would expire.
 	lt := lab.Start(t, lab.Options{Kernels: kernels, CPUs: 3 - len(kernels), Memory: 1024, Programs: []string{commands}})
 	for i := range kernels {
 		g := &guest{lt, string(rune('a' + i))}
@@ -115,7 +115,7 @@ func build(t *testing.T, argv ...string) []byte {
 	return data
 }
 
-// server is a program that serves until the test is over.
+// server is a program that serves until the test ends.
 type server struct {
 	argv []string
 	port int
@@ -131,7 +131,7 @@ func (g *guest) start(t *testing.T, s server, options ...string) {
 	}
 	t.Cleanup(func() {
 		_ = p.Signal(unix.SIGKILL)
-		// Without the test's context, which is over.
+		// Do not use the test's context, which has ended.
 		ctx, cancel := context.WithTimeout(context.Background(), lab.Scale(20*time.Second))
 		defer cancel()
 		r, err := p.Wait(ctx)
@@ -156,7 +156,7 @@ func (g *guest) run(t *testing.T, argv ...string) lab.Result {
 	return r
 }
 
-// became counts connections by outcome.
+// became counts connections by their outcome.
 type became struct {
 	smc      int // connections that are SMC-D, or SMC-R, as their clients count them
 	served   int // and their servers

@@ -11,7 +11,7 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// afar are programs for two hosts, where SERVER is the address of the one that serves.
+// afar are programs for two hosts. SERVER is the address of the server's host.
 var afar = []program{
 	{
 		"nginx and curl", "preload",
@@ -33,8 +33,8 @@ var afar = []program{
 	},
 }
 
-// TestHosts has a host with the stock module and one with ours run programs for each other, in both roles: they talk SMC-R, and
-// TCP where rules want that.
+// TestHosts runs programs between a host with the stock module and one with ours, in both roles. They must use SMC-R, and TCP
+// where rules exclude SMC.
 func TestHosts(t *testing.T) {
 	hosts := bootHosts(t, "6.12", kernel)
 	if err := hosts[0].SetUpSMC(t.Context(), lab.ModuleStock, lab.ModuleOurs); err != nil {

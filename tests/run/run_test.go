@@ -111,11 +111,11 @@ const (
 	pipelineStatic = 4
 )
 
-// TestPrograms runs servers of all kinds at once and talks to each: with a client of its kind, with one that stays until
-// smcss has been asked about it, and from a pipeline of all clients.
+// TestPrograms runs servers of all kinds at once, and connects to each: with a client of its kind, with a client that stays
+// connected while smcss runs, and from a pipeline of all clients.
 func TestPrograms(t *testing.T) {
 	g := boot(t)
-	// smc_run is the first to ask for AF_SMC: that loads the module.
+	// smc_run makes the first AF_SMC socket, which loads the module.
 	if err := g.InstallSMC(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func (g *guest) converse(t *testing.T, p program) {
 	g.hold(t, p)
 }
 
-// hold has smcss list both ends of a connection.
+// hold checks that smcss lists both ends of a connection.
 func (g *guest) hold(t *testing.T, p program) {
 	script := strings.Replace(p.hold, "RUN", "smc_run -q", 1)
 	client, err := g.host().Start(lab.Cmd{Argv: []string{"/bin/sh", "-c", script}, Dir: work})
@@ -170,7 +170,7 @@ func (g *guest) hold(t *testing.T, p program) {
 	}
 }
 
-// pipeline checks that by seccomp all programs that a shell starts are reached, and by the library those with a C library.
+// pipeline checks that seccomp affects all programs that a shell starts, and the library those with a C library.
 func (g *guest) pipeline(t *testing.T) {
 	for method, static := range map[string]int{"seccomp": 0, "preload": pipelineStatic} {
 		before := g.Counters(g.name)
@@ -216,7 +216,7 @@ func (g *guest) rules(t *testing.T) {
 	}
 }
 
-// serverRules has one server within the rules, and one outside.
+// serverRules runs one server within the rules, and one outside.
 func (g *guest) serverRules(t *testing.T, method string) {
 	t.Run("server by "+method, func(t *testing.T) {
 		serve := func(port string) []string {
@@ -243,12 +243,12 @@ func (g *guest) serverRules(t *testing.T, method string) {
 	})
 }
 
-// buffers checks the sizes that sockets get, of root and of somebody else.
+// buffers checks the buffer sizes of sockets of root and of another user.
 func (g *guest) buffers(t *testing.T) {
 	const show = `import socket; s = socket.socket()
 print(s.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF), s.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF))`
 	most := strings.Fields(g.Must(g.name, "sysctl -n net.core.rmem_max net.core.wmem_max"))
-	// Where everybody may read it.
+	// Install the commands in a directory that every user can read.
 	g.Must(g.name, "mkdir -m 755 "+work+"/bin; cd $(dirname $(command -v smc_run)); install smc_run libsmc-preload.so.1 "+work+"/bin")
 	for _, method := range []string{"preload", "seccomp"} {
 		argv := []string{work + "/bin/smc_run", "--method", method, "-r", "16m", "-t", "12m", "python3", "-c", show}

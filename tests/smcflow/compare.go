@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// contest is a job that is done with two kinds of sockets in turns. The job returns how much it has done in a second.
+// contest is a job that runs alternately with two kinds of sockets. The job returns its rate per second.
 type contest struct {
 	challenger, peer side
 	job              func(family int, addr netip.AddrPort) (float64, error)
@@ -66,8 +66,8 @@ func newCompare() *cobra.Command {
 	return cmd
 }
 
-// run prints the rates of both sides and their ratio, a line a round. The side that begins alternates, so that a trend over
-// time favours neither. The first round warms up and is not printed.
+// run prints the rates of both sides and their ratio, with one line for each round. The side that begins alternates, so that a
+// trend over time favours neither. The first round warms up and is not printed.
 func (c contest) run(rounds int) error {
 	for round := range 1 + rounds {
 		order := []side{c.challenger, c.peer}
@@ -98,13 +98,13 @@ func (s side) turn(job func(int, netip.AddrPort) (float64, error)) (float64, err
 		}
 		defer unix.Close(fd)
 	}
-	// Now, and not in somebody's turn: nobody could stop a thread that is in a system call without Go's knowledge.
+	// Collect garbage now and not during a turn, when the runtime could not stop threads in raw system calls.
 	runtime.GC()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	return job(s.family, netip.MustParseAddrPort("127.0.0.1:19999"))
 }
 
-// between has a conversation with itself: serve and dial run at the same time, each on a thread of its own.
+// between connects the program to itself: serve and dial run at the same time, each on its own thread.
 func between(family int, addr netip.AddrPort, serve func(listener int) error, dial func(family int) error) (time.Duration, error) {
 	l, err := listenOn(family, addr)
 	if err != nil {

@@ -33,7 +33,7 @@ func newKeep() *cobra.Command {
 	return cmd
 }
 
-// keep converses on one connection until the context ends, and returns how often.
+// keep exchanges data on one connection until the context ends, and returns the number of exchanges.
 func keep(ctx context.Context, addr netip.AddrPort, size int, pause time.Duration) (rounds int, err error) {
 	fd, err := connect(addr)
 	if err != nil {

@@ -28,7 +28,7 @@ func newLife() *cobra.Command {
 		})
 }
 
-// live has three connections at once, each of which ends in another way.
+// live makes three connections at once, each of which ends in another way.
 func live(addr netip.AddrPort) error {
 	var conns [3]*os.File
 	for i := range conns {
@@ -60,7 +60,7 @@ func live(addr netip.AddrPort) error {
 	return errors.Join(halfClose(conns[2]), abort(conns[1]), conns[0].Close())
 }
 
-// converse sends bytes and gets them back.
+// converse sends bytes and receives their echo.
 func converse(conn *os.File, size int) error {
 	sent, got := make([]byte, size), make([]byte, size)
 	pattern(sent, 0, 0)
@@ -87,7 +87,7 @@ func halfClose(conn *os.File) error {
 	return conn.Close()
 }
 
-// abort closes a connection with data that nobody has read.
+// abort closes a connection with unread data.
 func abort(conn *os.File) error {
 	if _, err := conn.Write([]byte("unread")); err != nil {
 		return fmt.Errorf("write: %w", err)

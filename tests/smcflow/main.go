@@ -2,8 +2,8 @@
 
 //go:build linux
 
-// Command smcflow makes traffic on AF_SMC sockets, for the demo, tests and benchmarks: a sink, a source that measures,
-// a holder of many sockets, and connections in every state of their life.
+// Command smcflow generates traffic on AF_SMC sockets for the demo, tests and benchmarks. It can be a sink, a source that
+// measures the rate, a holder of many sockets, and a program with connections in every state.
 package main
 
 import (
@@ -71,7 +71,7 @@ func newSource() *cobra.Command {
 	return cmd
 }
 
-// stream connects, if need be once the other side listens, and sends for d. It returns the rate in MiB/s.
+// stream connects, waits for the other side to listen if necessary, and sends for d. It returns the rate in MiB/s.
 func stream(ctx context.Context, addr netip.AddrPort, wait bool, d time.Duration) (float64, error) {
 	fd, err := connect(addr)
 	for wait && errors.Is(err, unix.ECONNREFUSED) && ctx.Err() == nil {

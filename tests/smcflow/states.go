@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// states holds connections of a program with itself, each in another state. Open sockets stay in here.
+// states keeps connections of a program with itself, each in another state. Its fields keep the open sockets.
 type states struct {
 	addr     netip.AddrPort
 	listener int
@@ -82,7 +82,7 @@ func (s *states) idle() error {
 	return err
 }
 
-// busy sends more than the ring holds, of which the last is left unread.
+// busy sends more than the ring holds, and leaves the last part unread.
 func (s *states) busy() error {
 	const all, read = 200000, 190000
 	client, server, err := s.pair("busy", all, read)
@@ -100,7 +100,7 @@ func (s *states) busy() error {
 	return <-written
 }
 
-// half is closed by the client for writing.
+// half is a connection whose client has shut down the sending direction.
 func (s *states) half() error {
 	client, _, err := s.pair("half", 0, 0)
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *states) closing() error {
 	return client.Close()
 }
 
-// waiting is not accepted.
+// waiting is a connection that is not accepted.
 func (s *states) waiting() error {
 	_, err := s.client("waiting", 0, 0)
 	return err

@@ -2,7 +2,7 @@
 
 //go:build linux
 
-// Package smcss has the tests of the command smcss on real kernels.
+// Package smcss tests the command smcss on real kernels.
 package smcss
 
 import (
@@ -42,7 +42,7 @@ func TestListing(t *testing.T) {
 	}
 }
 
-// checkHost wants exactly one row of smcss that matches want, below the right header.
+// checkHost checks that smcss prints the right header and exactly one row that matches want.
 func checkHost(t *testing.T, lt *lab.Test, host, args, want string) {
 	t.Helper()
 	r := lt.Run(host, append([]string{"smcss"}, strings.Fields(args)...)...)

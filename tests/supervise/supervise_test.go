@@ -2,7 +2,8 @@
 
 //go:build linux
 
-// Package supervise runs programs that make system calls themselves, under the supervisor that gives them AF_SMC sockets.
+// Package supervise runs programs that make system calls without a C library under the supervisor, which gives them AF_SMC
+// sockets.
 package supervise
 
 import (
@@ -19,7 +20,7 @@ import (
 // Where the programs are in the guest.
 const place = "/run/supervise/"
 
-// TestSupervisor has all its programs talk to a Go server, in one guest: first with our module, then without AF_SMC.
+// TestSupervisor connects all its programs to a Go server in one guest, first with our module, then without AF_SMC.
 func TestSupervisor(t *testing.T) {
 	lab.Need(t)
 	all := lab.TestSeries()
@@ -163,7 +164,7 @@ func (g guest) runSession(t *testing.T, s session) {
 	}
 }
 
-// servers has a server that listens within the rules, and one that does not.
+// servers runs a server that listens within the rules, and one that does not.
 func (g guest) servers(t *testing.T) {
 	g.serve(t, "-ports 7001", "7001")
 	g.serve(t, "-ports 7001", "7002")
@@ -198,14 +199,14 @@ func (g guest) yama(t *testing.T) {
 	defer g.Must("a", "sysctl -qw kernel.yama.ptrace_scope=0")
 	g.runSession(t, session{script: nobody + "./under -ports 7000 ./ask 7000 1 1", smc: 1})
 	g.runSession(t, session{script: nobody + "./under -ports 6999 ./ask 7000 1 1", fell: 1})
-	// Their standard error cannot be had from them either: the first program's serves.
+	// The supervisor has no access to their standard error either, so it uses that of the first program.
 	const child = `sh -c './under -ports 7000 sh -c "./ask 7000 1 1; :" 2>/tmp/yama; cat /tmp/yama'`
 	g.runSession(t, session{script: nobody + child, says: "kernel.yama.ptrace_scope"})
 	g.runSession(t, session{script: nobody + "./under -require ./ask 7000 2 2", smc: 2})
 	g.runSession(t, session{script: "./under -ports 7000 sh -c '" + nobody + "./ask 7000 1 1; :'", smc: 1})
 }
 
-// owners looks at the users of sockets that one supervisor makes.
+// owners checks the owners of sockets that one supervisor makes.
 func (g guest) owners(t *testing.T) {
 	const servers = "./talk serve :7004 & exec " + nobody + "./talk serve :7005"
 	g.Must("a", "cd "+place+"; ./under -require sh -c '"+servers+"' >/run/serve.7004 2>&1 &")
@@ -214,7 +215,7 @@ func (g guest) owners(t *testing.T) {
 	}
 }
 
-// end stops the servers, after which nothing is left: no supervisor, no socket, no reference to the module.
+// end stops the servers, and checks that no supervisor, no socket and no reference to the module is left.
 func (g guest) end(t *testing.T) {
 	t.Helper()
 	g.Must("a", "pkill -x talk")
@@ -222,7 +223,7 @@ func (g guest) end(t *testing.T) {
 	g.await(t, "rmmod smc_diag 2>&1 || test ! -e /sys/module/smc_diag; rmmod smc")
 }
 
-// without has a kernel that cannot load the module.
+// without runs the programs on a kernel that cannot load the module.
 func (g guest) without(t *testing.T) {
 	g.Must("a", "mkdir -p /run/modprobe.d; echo 'install smc /bin/false' >/run/modprobe.d/none.conf")
 	g.Must("a", "cd "+place+"; ./talk serve :7000 >/run/serve.7000 2>&1 &")

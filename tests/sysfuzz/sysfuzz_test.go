@@ -113,7 +113,7 @@ func run(t *testing.T, lt *lab.Test, seed string, d time.Duration) {
 	}
 }
 
-// abridge leaves out all but the last of the lines that name programs as they start.
+// abridge removes the lines that name programs as they start, except for the last ones.
 func abridge(output string) string {
 	const last = 12 // twice as many as there are workers
 	lines := strings.Split(strings.TrimSpace(output), "\n")
@@ -145,7 +145,7 @@ func TestAbridge(t *testing.T) {
 	}
 }
 
-// reached fails the test if the programs have not come as far as connections of each kind.
+// reached fails the test if the programs have not made connections of each kind.
 func reached(t *testing.T, lt *lab.Test) {
 	t.Helper()
 	d, r := lt.Counters("a"), lt.CountersR("a")

@@ -89,7 +89,7 @@ func (c *capture) dissect(t *testing.T) []dissect.Dissected {
 	return c.Dissect(t, "tcp.len > 0 || udp")
 }
 
-// dissectorGaps are messages that Wireshark 4.0 cannot read, though they are right.
+// dissectorGaps are valid messages that Wireshark 4.0 cannot decode.
 var dissectorGaps = map[string]string{
 	"PROPOSAL RFC 7609 IPv4": "the dissector expects the 40 bytes about SMC-D that RFC 7609 does not have",
 	"ACCEPT D2.0 first":      "the dissector expects the long first contact extension, which SMC-D lacks in release 0",
@@ -118,7 +118,7 @@ func encoded(t *testing.T, mode string) []sample {
 	return samples
 }
 
-// judge fails a test if tshark did not read a message, or if it read one in spite of a known gap.
+// judge fails a test if tshark did not decode a message, or if it decoded one in spite of a known gap.
 func judge(t *testing.T, got dissect.Dissected, understood bool, gap string) {
 	t.Helper()
 	switch {
@@ -131,7 +131,7 @@ func judge(t *testing.T, got dissect.Dissected, understood bool, gap string) {
 	}
 }
 
-// TestDissector has another implementation read each message that the encoders write.
+// TestDissector decodes each message of the encoders with another implementation.
 func TestDissector(t *testing.T) {
 	dissect.Need(t)
 	samples := encoded(t, "encode")
@@ -141,7 +141,7 @@ func TestDissector(t *testing.T) {
 		c.exchange(port, option, s.message, s.message[4]%2 == 0)
 		port++
 	}
-	// Two that must not pass, so that this test can fail: no message, and one with a count that leads beyond its end.
+	// Add two that must not pass, to prove that this test can fail: no message, and one with a count that exceeds its length.
 	c.exchange(port, []byte{1, 1, 1, 1}, []byte("plain"), false)
 	i := slices.IndexFunc(samples, func(s sample) bool { return s.name == "CONFIRM R2 first, 1 GID" })
 	broken := slices.Clone(samples[i].message)
@@ -176,7 +176,7 @@ func TestDissectorLLC(t *testing.T) {
 	for _, s := range samples {
 		c.roce(s.message)
 	}
-	// Two that must not pass: a type that does not exist, and a count that leads beyond the end.
+	// Add two that must not pass: a type that does not exist, and a count that exceeds the length.
 	c.roce(append([]byte{0x0a, 44}, make([]byte, 42)...))
 	i := slices.IndexFunc(samples, func(s sample) bool { return s.name == "Add Link (v2), 1 pair" })
 	broken := slices.Clone(samples[i].message)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wire tests the wire formats of the kernel module, kernel/wire, in user space: it builds them with a C test
-// program and fuzzers, under sanitizers, and has Wireshark's dissector read what they write.
+// Package wire tests the wire formats of the kernel module, kernel/wire, in user space: it builds them with a C test program
+// and fuzzers, under sanitizers, and decodes their output with Wireshark's dissector.
 package wire
 
 import (
@@ -20,7 +20,7 @@ import (
 
 const library = "../../kernel/wire"
 
-// fuzzRuns is how many inputs a fuzzer tries here; `make -C tests/wire fuzz RUNS=1000000` is for more.
+// fuzzRuns is the number of inputs that a fuzzer tries here; use `make -C tests/wire fuzz RUNS=1000000` for more.
 const fuzzRuns = "20000"
 
 // sources returns the files that the tests are built from. It reads them all, because the go command repeats a test only if
@@ -48,7 +48,7 @@ func sources(t *testing.T) map[string]string {
 	return files
 }
 
-// outDir is where all tests build, so that the test program is compiled once.
+// outDir is the directory in which all tests build, so that the test program is compiled only once.
 var outDir string
 
 func TestMain(m *testing.M) {
@@ -81,7 +81,7 @@ func wiretest(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// TestCodecs runs the C tests, each as a test of its own.
+// TestCodecs runs each C test as a subtest.
 func TestCodecs(t *testing.T) {
 	vectors, err := filepath.Glob("testdata/*.hex")
 	if err != nil || len(vectors) != 3 {
@@ -108,7 +108,7 @@ func TestCodecs(t *testing.T) {
 	}
 }
 
-// TestReasons holds the module's table of reasons against that of the commands.
+// TestReasons compares the module's table of reasons with that of the commands.
 func TestReasons(t *testing.T) {
 	var want strings.Builder
 	for _, r := range netlinksmc.Reasons() {

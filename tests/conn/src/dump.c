@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Prints the closing table of the module as numbers, so that the tests work on what the module runs:
+ * Prints the closing table of the module as numbers, so that the tests use the same table as the
+ * module:
  *
  *   sizes STATES EVENTS
  *   state NUMBER CODE EOF SHUT DEAF OVER

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Makes system calls by the C library, as its arguments say, and prints what came of each. See main().
+ * Makes system calls through the C library according to its arguments, and prints the result of each. See main().
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -117,7 +117,7 @@ static void on_alarm(int sig)
 	errno = saved;
 }
 
-/* Interrupts socket() by handlers that call it, until there have been enough of them. */
+/* Interrupts socket() repeatedly by handlers that call it. */
 static void signals(void)
 {
 	struct itimerval every = {{0, 200}, {0, 200}};
@@ -145,7 +145,7 @@ static void *hang(void *unused)
 	return NULL;
 }
 
-/* connect() is where a thread may be cancelled. */
+/* connect() is a cancellation point. */
 static void cancel(void)
 {
 	pthread_t t;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A kernel with AF_SMC, as far as programs can tell one, to be preloaded behind the library that is tested: AF_SMC sockets
- * are TCP sockets with a mark that the program can read. A socket whose TCP_FASTOPEN_NO_COOKIE is set, to whatever it be, loses
- * the mark, as it would fall back. FAKE_ERRNO makes AF_SMC sockets fail.
+ * A library that simulates a kernel with AF_SMC, to be preloaded after the tested library. AF_SMC sockets are TCP sockets with
+ * a mark that the program can read. Setting TCP_FASTOPEN_NO_COOKIE to any value removes the mark, because an AF_SMC socket
+ * would fall back. FAKE_ERRNO makes AF_SMC sockets fail.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

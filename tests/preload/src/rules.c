@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Reads rules and an address from each line, "PORTS|NETWORKS|NOT|FAMILY|ADDRESS|PORT" with the address in hexadecimal, and
- * prints what the preload library makes of them: 1, 0, or "bad" for rules that it does not understand.
+ * prints the decision of the preload library: 1, 0, or "bad" for invalid rules.
  */
 #include "../../../preload/rules.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A server that sends back what it gets, and a client, for tests of smc_run: to be linked statically.
+ * An echo server and a client for tests of smc_run, to be linked statically.
  *
  *	echo serve PORT
  *	echo call PORT TEXT	sends the text to 127.0.0.1, prints the answer

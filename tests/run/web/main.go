@@ -20,7 +20,7 @@ func main() {
 	switch os.Args[1] {
 	case "serve":
 		http.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "from Go") })
-		// A connection that lasts until its client has been looked at.
+		// This connection stays open until the client disconnects, so that tests can observe it.
 		http.HandleFunc("/hold", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		fail(http.ListenAndServe(os.Args[2], nil))
 	case "get":

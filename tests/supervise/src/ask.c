@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A static program, which no library can be loaded before: ask PORT CONNECTIONS THREADS. Each connection to 127.0.0.1 sends,
- * and compares what comes back; they are closed when all have.
+ * A static program, for which no library can be preloaded: ask PORT CONNECTIONS THREADS. Each
+ * connection to 127.0.0.1 sends data and compares the echo. It closes the connections after all of
+ * them have done so.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A program for i386 without any library, so that a compiler for x86-64 can make it: ask32 PORT WAY. It connects to 127.0.0.1
- * by system calls of their own (WAY is d) or by socketcall() (s), sends, and compares what comes back. The exit status
- * tells how far it has come: 0 is all the way.
+ * A program for i386 without any library, so that a compiler for x86-64 can make it: ask32 PORT
+ * WAY. It connects to 127.0.0.1 by direct system calls (WAY is d) or by socketcall() (s), sends
+ * data, and compares the echo. The exit status is the number of the step that has failed, or 0.
  */
 
 enum { SYS_exit = 1, SYS_read = 3, SYS_write = 4, SYS_socketcall = 102, SYS_socket = 359, SYS_connect = 362 };
@@ -69,5 +69,5 @@ __attribute__((used)) static void start(long *stack)
 	syscall3(SYS_exit, ask(port, argv[2][0]), 0, 0);
 }
 
-/* The stack begins with the number of arguments, and is to be aligned where a function is called. */
+/* The stack begins with the number of arguments, and must be aligned for a function call. */
 __asm__(".globl _start\n_start:\n\tmov %esp, %eax\n\tand $-16, %esp\n\tsub $12, %esp\n\tpush %eax\n\tcall start\n");

@@ -2,7 +2,7 @@
 
 //go:build linux
 
-// Talk is a Go program that knows nothing of AF_SMC:
+// Talk is a Go program without any knowledge of AF_SMC:
 //
 //	talk serve ADDRESS                    answers each connection with what it is sent
 //	talk ask ADDRESS CONNECTIONS THREADS  sends, compares the answers, and closes all connections in the end

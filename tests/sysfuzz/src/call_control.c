@@ -190,7 +190,9 @@ static const char *const sysctls[] = {
 	"ipv4/tcp_migrate_req", "ipv4/tcp_fastopen", "ipv4/tcp_max_tw_buckets",
 };
 
-/* Sets a sysctl, in a namespace that is the program's own: others would suffer. */
+/*
+ * Sets a sysctl, but only in a namespace of the program, so that other programs are not affected.
+ */
 DECLARE_OP(op_sysctl)
 {
 	static const char *const values[] = { "0", "1", "2", "3", "16", "255", "16384", "65536", "1048576", "4194304", "-1", "x",

@@ -238,8 +238,8 @@ DECLARE_OP(op_clc)
 }
 
 /*
- * Forwards data from one socket to another, changed or not: between two hostile sockets it is a man
- * in the middle.
+ * Forwards data from one socket to another, and changes it at times: between two hostile sockets,
+ * it is a man in the middle.
  */
 DECLARE_OP(op_forward)
 {

@@ -20,7 +20,7 @@ static const int levels[] = { SOL_SOCKET, SOL_SOCKET, IPPROTO_TCP, IPPROTO_TCP, 
 			      SOL_SMC, SOL_TLS, 0x7fffffff };
 static const int ints[] = { 0, 0, 1, 1, 1, 2, 3, 10, 100, 1000, 65535, 65536, 1 << 20, -1, 0x7fffffff };
 
-/* Options that the module reacts to, which are drawn more often than random numbers. */
+/* Options that affect the module, which are drawn more often than random numbers. */
 static const struct { int level, name; } known[] = {
 	{ SOL_SOCKET, SO_LINGER }, { SOL_SOCKET, SO_LINGER }, { SOL_SOCKET, SO_RCVLOWAT }, { SOL_SOCKET, SO_RCVTIMEO },
 	{ SOL_SOCKET, SO_SNDTIMEO }, { SOL_SOCKET, SO_SNDBUF }, { SOL_SOCKET, SO_RCVBUF }, { SOL_SOCKET, SO_KEEPALIVE },

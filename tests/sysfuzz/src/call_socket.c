@@ -255,7 +255,7 @@ DECLARE_OP(op_fcntl)
 	return fcntl(fd, commands[n].cmd, commands[n].arg);
 }
 
-/* A child that shares all descriptors, does one thing with one of them, and lives on or ends. */
+/* Forks a child that shares all descriptors, uses one of them, and continues or ends. */
 DECLARE_OP(op_fork)
 {
 	int fd = pool_fd(call->slot), what = rnd_below(&c->rnd, 4);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operations, by file. What each does is in its name, or above its definition. */
+/* The operations, by file. The name of each, or the comment at its definition, describes it. */
 #ifndef CALLS_H
 #define CALLS_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* CLC messages that hostile peers send: well-formed ones, and such that are almost so. */
+/* CLC messages of hostile peers: well-formed ones, and slightly malformed ones. */
 #include <string.h>
 
 #include "fuzz.h"

@@ -100,7 +100,7 @@ enum route {
 	ROUTE_LOOPBACK,
 	ROUTE_RELAY,		/* through the relay: the peer seems to be another host */
 	ROUTE_RDMA,		/* an address that leaves by an RDMA device, if the lab has set one up */
-	ROUTE_SILENT,		/* nobody answers */
+	ROUTE_SILENT,		/* without a host, so nothing answers */
 	ROUTES,
 };
 
@@ -141,7 +141,7 @@ struct ctx {
 	struct rnd rnd;		/* of the call that runs */
 	int port;		/* the first of PORTS */
 	bool loop_only;		/* in a namespace that has the loopback interface only */
-	bool full;		/* privileged in the namespace, which is nobody else's */
+	bool full;		/* privileged in the namespace, which only this program uses */
 	char text[256];		/* the call in words, if it is traced */
 };
 
@@ -149,7 +149,7 @@ struct ctx {
 struct op {
 	const char *name;
 	long (*run)(struct ctx *c, const struct call *call);
-	int weight;		/* how often it is drawn; 0: by setups only */
+	int weight;		/* how often it is drawn; 0: only setups use it */
 	int wants;		/* kinds of slot it is of use for */
 	int makes;		/* kind that slot 'slot' has afterwards, or 0 */
 	int other;		/* kinds of the second slot, or 0 if it needs none */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Draws programs: setups that bring sockets into a state, and random calls on what is there. */
+/*
+ * Draws programs: setups that bring sockets into a state, and random calls on the existing sockets.
+ */
 #include <string.h>
 
 #include "calls.h"
@@ -161,7 +163,7 @@ static int accepted(struct generator *g, int listener, int kind)
 	return slot;
 }
 
-/* A connection, of sockets that both know SMC or of which one is TCP; some bytes are under way. */
+/* A connection between two SMC sockets, or an SMC and a TCP socket, with some bytes in flight. */
 static void setup_pair(struct generator *g)
 {
 	static const int routes[] = { ROUTE_LOOPBACK, ROUTE_LOOPBACK, ROUTE_LOOPBACK, ROUTE_RELAY, ROUTE_RDMA };
@@ -182,7 +184,7 @@ static void setup_pair(struct generator *g)
 	}
 }
 
-/* A client, of which TCP sockets in the fuzzer's hands are the server. */
+/* A client whose server is a TCP socket that the fuzzer controls. */
 static void setup_hostile_server(struct generator *g)
 {
 	int port = 1 + rnd_below(&g->rnd, PORTS), l = listener(g, VARIANT_HOSTILE, port);
@@ -195,7 +197,7 @@ static void setup_hostile_server(struct generator *g)
 		emit(g, "fcntl", c, 0, BLOCK, 0);
 }
 
-/* The opposite. */
+/* The same with the roles exchanged. */
 static void setup_hostile_client(struct generator *g)
 {
 	int port = 1 + rnd_below(&g->rnd, PORTS), l = listener(g, smc_variant(g, rnd_one_in(&g->rnd, 4)), port);
@@ -211,7 +213,7 @@ static void setup_hostile_client(struct generator *g)
 	}
 }
 
-/* Two well-behaved sockets whose handshake passes through the fuzzer's hands. */
+/* Two well-behaved sockets whose handshake the fuzzer forwards. */
 static void setup_middle(struct generator *g)
 {
 	int front = 1 + rnd_below(&g->rnd, PORTS / 2), back = front + PORTS / 2;
@@ -237,7 +239,7 @@ static void setup_waiting(struct generator *g)
 		client(g, smc_variant(g, false), port, rnd_one_in(&g->rnd, 6) ? ROUTE_SILENT : ROUTE_LOOPBACK);
 }
 
-/* A socket is used for something else than before. */
+/* A socket that is used for another purpose than before. */
 static void setup_again(struct generator *g)
 {
 	static const int kinds[] = { SERVER, SERVER, CLIENT, STREAM | LISTENER };
@@ -275,7 +277,7 @@ static void thread(struct generator *g, struct thread *t)
 /**
  * generate() - draw a program
  * @p: where it goes
- * @seed: what it depends on, and nothing else
+ * @seed: the only input of the generator
  */
 void generate(struct program *p, uint64_t seed)
 {

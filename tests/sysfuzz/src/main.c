@@ -48,7 +48,7 @@ static double now(void)
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
-/* Tells whether the kernel has reported an error since it was booted. */
+/* Whether the kernel has reported an error since it was booted. */
 static unsigned long tainted(void)
 {
 	char text[32] = "";
@@ -72,7 +72,7 @@ static void print_file(const char *name)
 		close(fd);
 }
 
-/* Prints where in the kernel the threads of a process group are. */
+/* Prints the kernel stacks of the threads of a process group. */
 static void print_stacks(pid_t group)
 {
 	DIR *proc = opendir("/proc");
@@ -100,7 +100,7 @@ static void print_stacks(pid_t group)
 		closedir(proc);
 }
 
-/* Waits at most so long for a process to end. Return: whether it has. */
+/* Waits for a process to end, up to a time limit. Return: whether it has ended. */
 static bool ends(pid_t pid, double seconds)
 {
 	int fd = syscall(SYS_pidfd_open, pid, 0);
@@ -211,7 +211,7 @@ static int honest_end(int role, const struct sockaddr_in *addr, int ready)
 	return 0;
 }
 
-/* Whether two well-behaved programs can talk to each other beside all that. */
+/* Whether two well-behaved programs can communicate while fuzzing runs. */
 static bool well_behaved(void)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(HONEST_PORT) };
@@ -248,7 +248,7 @@ static bool well_behaved(void)
 	return ok;
 }
 
-/* Runs the workers, and looks after them. Return: exit status. */
+/* Runs and monitors the workers. Return: exit status. */
 static int fuzz(void)
 {
 	double end = now() + settings.seconds;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A network of one TUN device. What is sent to RELAY_PEER comes back as if RELAY_PEER had sent it to
- * RELAY_SELF, so that both ends of a connection are sockets of this host, but each takes the other for
- * another host. SYNs that carry the type of service RELAY_TOS get the SMC option: so a plain TCP socket,
- * which the fuzzer has in its hands byte by byte, is an SMC peer. Some packets are lost or doubled.
+ * A network of one TUN device. Packets to RELAY_PEER come back as if RELAY_PEER had sent them to
+ * RELAY_SELF, so that both ends of a connection are sockets of this host, but each appears to the
+ * other as a socket of another host. The relay adds the SMC option to SYNs with the type of service
+ * RELAY_TOS. This makes a plain TCP socket, whose bytes the fuzzer controls, an SMC peer. Some
+ * packets are lost or duplicated.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -81,7 +82,7 @@ static void relay(int fd)
 		memcpy(p + 16, address, 4);
 		if (tos == RELAY_TOS && (p[IP_LEN + 13] & SYN))
 			len = add_option(p, len);
-		/* The device takes as much as it can; the rest is lost, as packets may be. */
+		/* Packets that the device does not accept are lost. */
 		(void)!write(fd, p, len);
 		if (rnd_one_in(&r, 200))
 			(void)!write(fd, p, len);

@@ -23,7 +23,10 @@
 
 #include "fuzz.h"
 
-/* Where the threads of the program are, for the report of one that does not end. Shared with the worker. */
+/*
+ * The current calls of the program's threads, for the report of a program that does not end. Shared
+ * with the worker.
+ */
 static struct {
 	_Atomic int in;	/* the call it is in, from 1, or 0 */
 } *inflight;
@@ -127,7 +130,7 @@ static void write_file(const char *name, const char *text)
 	close(fd);
 }
 
-/* Takes on the privileges of a program. */
+/* Changes to the privileges of a program. */
 static void enter(struct ctx *c)
 {
 	enum { NOBODY = 65534 };
@@ -139,7 +142,7 @@ static void enter(struct ctx *c)
 		return;
 	if (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY))
 		die("setresuid");
-	/* Else /proc/self stays root's. */
+	/* Otherwise /proc/self would still belong to root. */
 	prctl(PR_SET_DUMPABLE, 1);
 	if (c->program->env == ENV_NOBODY)
 		return;

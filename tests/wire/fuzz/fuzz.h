@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A fuzzer sees its input twice: as it is, and with the frame of a message around it, for few
+ * A fuzzer decodes its input twice: unchanged, and with the frame of a message around it, for few
  * inputs would get past eye catchers, type and length.
  */
 #ifndef TESTS_WIRE_FUZZ_H
@@ -37,7 +37,7 @@ static inline u8 *framed(const u8 *data, size_t size, u8 type)
 	return copy;
 }
 
-/* Runs @check on an input as it is, and as a message of the type. */
+/* Runs @check on an unchanged input, and on a message of the type. */
 static inline int check_framed(const u8 *data, size_t size, u8 type, void (*check)(const u8 *buf, size_t len))
 {
 	u8 *copy = framed(data, size, type);

@@ -46,7 +46,7 @@ static void check(const u8 *data, size_t size)
 	MUST(!memcmp(&m, &again, sizeof(m)));
 }
 
-/* As it is, and as a message of each type and length that is right. */
+/* Decode the input unchanged, and as a message of each type with a correct length. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	u8 *copy = calloc(1, size);

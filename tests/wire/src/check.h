@@ -31,7 +31,7 @@ extern const struct test llc_tests[];
 extern const struct test llc_sample_tests[];
 extern const struct test range_tests[];
 
-/* What is being checked, for messages; set by loops over tables. */
+/* The current check, for messages. Loops over tables set it. */
 extern const char *check_case;
 
 void check_that(bool ok, const char *what, const char *file, int line);

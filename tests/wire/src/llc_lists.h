@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What LLC messages list is not in the struct; tests and the fuzzer see to it with these. */
+/*
+ * The lists of LLC messages are not in the struct. Tests and the fuzzer handle them with these
+ * functions.
+ */
 #ifndef TESTS_WIRE_LLC_LISTS_H
 #define TESTS_WIRE_LLC_LISTS_H
 

@@ -67,7 +67,7 @@ static void rfc7609(void)
 	CHECK(!memcmp(buf, rfc, sizeof(rfc)));
 }
 
-/* The low two bits tell the path, in version 2 too; neither "none" nor "both" is an answer. */
+/* The low two bits are the path, in version 2, too. Neither "none" nor "both" is a valid answer. */
 static void path(void)
 {
 	static const struct {
@@ -99,7 +99,10 @@ static void path(void)
 	}
 }
 
-/* A peer that says first contact without its extension makes a stock host read beyond. */
+/*
+ * If a peer sets the first contact flag without its extension, a stock host reads beyond the
+ * message.
+ */
 static void extension_missing(void)
 {
 	static const char *const later[] = {
@@ -149,7 +152,7 @@ static void extension_of_release_0(void)
 	size_t len = encode("ACCEPT D2.0 first", buf);
 
 	CHECK_EQ(len, 114);
-	buf[74 + 1] |= 1;	/* release 1, but no room for what it has */
+	buf[74 + 1] |= 1;	/* release 1, but no room for its fields */
 	CHECK_EQ(decode(buf, len, &a), -EPROTO);
 	len = encode("CONFIRM D2 first", buf);
 	CHECK_EQ(decode(buf, len, &a), 0);
@@ -159,7 +162,7 @@ static void extension_of_release_0(void)
 	CHECK(a.has_fce && !a.release && !a.max_conns && !a.features && !a.vendor);
 }
 
-/* What is longer than what a peer keeps is cut there, and its trailer is out of reach. */
+/* A peer truncates a message that is longer than its buffer, so the trailer is lost. */
 static void oversized(void)
 {
 	struct smc_clc_accept want, a;
@@ -205,7 +208,7 @@ static void gid_list(void)
 	CHECK_EQ(a.n_gids, 0);
 }
 
-/* Linux asks for version 1 or later, so later versions are read as the latest that is known. */
+/* Linux requires version 1 or later, so later versions are decoded as the latest known version. */
 static void later_version(void)
 {
 	struct smc_clc_accept a;
@@ -252,7 +255,9 @@ CHANGE(nine_gids, a->n_gids = 9)
 CHANGE(as_accept, a->type = SMC_CLC_ACCEPT)
 CHANGE(as_d, a->smcd = true)
 
-/* What the vendor word says of receives: as many as there are, or the next smaller power of two. */
+/*
+ * The number of receives in the vendor word: the actual number, or the next smaller power of two.
+ */
 static void vendor_word(void)
 {
 	static const struct {

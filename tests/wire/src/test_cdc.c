@@ -51,7 +51,7 @@ static void smcr(void)
 	CHECK_EQ(smc_cdc_r_decode(buf, sizeof(buf), &c), -EPROTO);
 }
 
-/* The words are in this machine's byte order; the test checks the offsets. */
+/* The words are in host byte order. The test checks the offsets. */
 static void smcd(void)
 {
 	struct smc_cdc want = meant, c;

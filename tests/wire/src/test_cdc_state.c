@@ -60,7 +60,10 @@ static struct smc_cdc_delta pass(struct end *from, struct end *to)
 	return delta;
 }
 
-/* Data in both directions, many times around both rings, each side reading what it gets. */
+/*
+ * Data in both directions, which wraps around both rings many times, while each side reads its
+ * data.
+ */
 static void streams(void)
 {
 	unsigned int i;
@@ -219,7 +222,7 @@ static void closing(void)
 		CHECK(!A->tx.write_closed);
 		smc_cdc_sent(&A->tx, &u);
 		CHECK_EQ(A->tx.write_closed, closings[i].write_closed);
-		/* What a message has closed stays closed, and is said again. */
+		/* A direction that a message has closed stays closed, and later messages repeat the flag. */
 		build(A, &u);
 		if (A->tx.write_closed)
 			CHECK_EQ(u.msg.state, closings[i].said);
@@ -340,7 +343,7 @@ static void updates(void)
 	}
 }
 
-/* A message that immediate data can say arrives the same by both ways. */
+/* A message that fits into immediate data has the same effect as a CDC message. */
 static void immediate(void)
 {
 	struct smc_cdc_update u;

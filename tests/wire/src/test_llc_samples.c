@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What holds for each LLC message, whatever its shape. */
+/* Properties of every LLC message, independent of its type. */
 #include "check.h"
 #include "llc_lists.h"
 

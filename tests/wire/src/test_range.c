@@ -56,7 +56,7 @@ static void test_ring_covers(void)
 	}
 }
 
-/* A range, taken apart by the parts of a buffer and put together again, is the range. */
+/* A range that is split by the parts of a buffer and joined again does not change. */
 static void test_parts(void)
 {
 	static const u32 parts[] = { 4, 1, 7, 4 };

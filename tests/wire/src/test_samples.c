@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What holds for each message, whatever its shape. */
+/* Properties of every message, independent of its type. */
 #include "check.h"
 
 static const u8 trailer[] = { 0xe2, 0xd4, 0xc3, 0xd9 };
@@ -98,7 +98,7 @@ static bool whole(const struct smc_clc_accept *a, int n)
 	least += 52;
 	if (a->type == SMC_CLC_ACCEPT)
 		return n >= least;
-	/* without the list, which nobody reads, or with all of it */
+	/* without the list, which is not read, or with all of it */
 	return (n >= least && n < least + 4) || n >= least + 4 + 16 * a->n_gids;
 }
 
