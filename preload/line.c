@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "line.h"
 
-/* What standard error was when the program began. */
+/* The identity of standard error when the program started. */
 static struct {
 	bool known;
 	uint32_t major, minor;

@@ -141,7 +141,7 @@ EXPORT int socket(int domain, int type, int protocol)
 }
 
 /*
- * Keeps a socket from SMC, before it connects or listens. An AF_SMC socket cannot be told from a TCP socket, because its
+ * Keeps a socket from SMC, before it connects or listens. An AF_SMC socket cannot be distinguished from a TCP socket, because its
  * domain and protocol may be TCP's. It need not: the function sets an option, which makes every module give the socket to
  * TCP, to the value that it has. A socket that is already connecting refuses the option.
  */

@@ -272,24 +272,6 @@ func TestGuestTestsRun(t *testing.T) {
 	}
 }
 
-// refuseWords refuses words in the files below a folder for which the field has another one.
-func refuseWords(t *testing.T, folder string, fields map[string]string) {
-	t.Helper()
-	word := regexp.MustCompile(`\b[a-z_]+\b`)
-	for _, file := range repoFiles(t) {
-		if !strings.HasPrefix(file, folder) || file == "tests/house_test.go" {
-			continue
-		}
-		for i, line := range bytes.Split(read(t, file), []byte("\n")) {
-			for _, w := range word.FindAll(line, -1) {
-				if better, ok := fields[string(w)]; ok {
-					t.Errorf("%s:%d: %q: the field says %s", file, i+1, w, better)
-				}
-			}
-		}
-	}
-}
-
 // TestKernelWords refuses words in the module for which RDMA, TCP or RFC 7609 has another one.
 func TestKernelWords(t *testing.T) {
 	refuseWords(t, "kernel/", map[string]string{
@@ -302,32 +284,4 @@ func TestKernelWords(t *testing.T) {
 		"smc_rx_known": "smc_rx_signaled", "spell": "encode", "spent": "token_used", "spill": "version 2 receive buffer", "supply": "get_page",
 		"tell_all": "delete_all_links", "tx_told": "tx_signaled", "unuse": "put", "uproot": "detach", "weigh": "choose_reason", "withdraw": "DELETE RKEY",
 	})
-}
-
-// TestTestWords does the same for tests and the lab.
-func TestTestWords(t *testing.T) {
-	for _, folder := range []string{"tests/", "internal/lab/", "internal/need/"} {
-		refuseWords(t, folder, map[string]string{
-			"anew": "again", "arrival": "completion, origin", "barred": "roceBlocked", "compose": "build", "crowd": "many, concurrent",
-			"crowded": "among many", "deviations": "diffFromStock", "door": "mutex", "doze": "wait", "evict": "terminate", "gate": "mutex, barrier",
-			"honest": "well-behaved", "horizon": "sendable end", "hush": "stall", "likewise": "too", "moods": "load", "mutants": "mutations",
-			"pot": "placeholder socket", "scene": "session, states, setup", "spell": "encode", "spill": "version 2 receive buffer",
-			"spoil": "corrupt", "storm": "heavyLoss", "uproot": "detach", "weather": "impairments",
-		})
-	}
-}
-
-// TestPhrases refuses phrases in tests and the lab for which plain English has others.
-func TestPhrases(t *testing.T) {
-	phrase := regexp.MustCompile(`\b(but for|nobody's|so many)\b`)
-	for _, file := range repoFiles(t) {
-		if file == "tests/house_test.go" || !strings.HasPrefix(file, "tests/") && !strings.HasPrefix(file, "internal/lab/") {
-			continue
-		}
-		for i, line := range bytes.Split(read(t, file), []byte("\n")) {
-			if m := phrase.Find(line); m != nil {
-				t.Errorf("%s:%d: %q: say except, no one's, or the number", file, i+1, m)
-			}
-		}
-	}
 }

@@ -20,7 +20,7 @@ var moduleConditions = []Condition{
 	},
 	{
 		ID: "module-blocked", Severity: Error,
-		Says:   "modprobe is told not to load the module smc: %[1]s",
+		Says:   "modprobe is configured not to load the module smc: %[1]s",
 		Remedy: "remove that line, then 'modprobe smc'",
 		Find: func(s *Snapshot) []Values {
 			return met1(s.absent() && s.Module.Blocked != "", s.Module.Blocked)

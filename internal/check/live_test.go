@@ -73,8 +73,8 @@ func TestClientAndServer(t *testing.T) {
 	}
 }
 
-// TestServerTellsItsReason checks that a server with AF_SMC tells its clients why their connections use TCP.
-func TestServerTellsItsReason(t *testing.T) {
+// TestServerReportsItsReason checks that a server with AF_SMC reports to its clients why their connections use TCP.
+func TestServerReportsItsReason(t *testing.T) {
 	s := listenTCP(t)
 	s.AFSMC = true
 	want := Carrier{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: netlinksmc.ReasonPeerNoSMC, PeerDiagnosis: 7}}
@@ -327,8 +327,8 @@ func TestOddPeers(t *testing.T) {
 	}
 }
 
-// TestNobodyThere connects to a port without a listener.
-func TestNobodyThere(t *testing.T) {
+// TestNoListener connects to a port without a listener.
+func TestNoListener(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,8 @@ const (
 
 // Server answers the tests of clients.
 type Server struct {
-	// AFSMC is false for a server that listens on a TCP socket because AF_SMC is not available. The server tells its clients.
+	// AFSMC is false for a server that listens on a TCP socket because AF_SMC is not available. The server reports this to its
+	// clients.
 	AFSMC bool
 	// Port is the port on which the server listens.
 	Port uint16
@@ -44,7 +45,7 @@ type Server struct {
 }
 
 // Listen makes a server that listens on addr or, if the port is taken, on one of the next 100. Without AF_SMC it listens on
-// TCP, so that it can tell its clients.
+// TCP, so that it can report this to its clients.
 func Listen(addr netip.AddrPort) (*Server, error) {
 	s, err := listen(addr, true)
 	if errors.Is(err, errNoSocket) {

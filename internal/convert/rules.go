@@ -33,8 +33,8 @@ type List struct {
 
 // Rules say which connections may use SMC. The zero value allows all.
 type Rules struct {
-	// Only contains the allowed ports and the allowed networks. If it contains no ports, all ports are allowed, and likewise
-	// for networks.
+	// Only contains the allowed ports and the allowed networks. If it contains no ports, all ports are allowed. If it contains
+	// no networks, all networks are allowed.
 	Only List
 	// Not contains the forbidden ports and networks.
 	Not List

@@ -89,8 +89,8 @@ func TestManuals(t *testing.T) {
 	}
 }
 
-// TestManualsSayAll checks that a page has all words of the help.
-func TestManualsSayAll(t *testing.T) {
+// TestManualsAreComplete checks that a page contains all words of the help.
+func TestManualsAreComplete(t *testing.T) {
 	pages := generate(t, "man", "../../man")
 	for _, root := range trees() {
 		for _, cmd := range append(root.Commands(), root) {
@@ -202,8 +202,8 @@ func TestCompletions(t *testing.T) {
 	}
 }
 
-// TestManualsReferToWhatIsInstalled checks that no page names a file of the repository, which packages do not contain.
-func TestManualsReferToWhatIsInstalled(t *testing.T) {
+// TestManualsReferToInstalledFiles checks that no page names a file of the repository, which packages do not contain.
+func TestManualsReferToInstalledFiles(t *testing.T) {
 	pages := generate(t, "man", "../../man")
 	if len(pages) < 20 {
 		t.Fatalf("%d pages", len(pages))

@@ -99,7 +99,7 @@ type UnavailableError struct{ err error }
 func (e *UnavailableError) Error() string { return fmt.Sprint(e.err) }
 func (e *UnavailableError) Unwrap() error { return e.err }
 
-// openCross returns the kernel that the build root below dir is for, which the root's name tells.
+// openCross returns the kernel of the build root below dir, which the root's name contains.
 func openCross(series, dir string) (*Kernel, error) {
 	roots, err := filepath.Glob(filepath.Join(dir, "*-"+CrossArch+"_*_"+recipe(modulePackages)))
 	if err != nil {

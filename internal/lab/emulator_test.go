@@ -38,7 +38,7 @@ func TestFindEmulator(t *testing.T) {
 		{"old", "", "8.0.5", "11.0.0", "cached"},
 		{"old, without a third number", "", "7.2", "11.0.0", "cached"},
 		{"old, not emulating", "kvm", "7.2.22", "11.0.0", "own"},
-		{"old, and no better to be had", "", "7.2.22", "", "own"},
+		{"old, and no newer one available", "", "7.2.22", "", "own"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cache, bin := t.TempDir(), t.TempDir()
@@ -51,16 +51,16 @@ func TestFindEmulator(t *testing.T) {
 			if c.cached != "" {
 				fakeEmulator(t, filepath.Join(cache, "qemu", emulatorSuite, "usr/bin"), c.cached)
 			}
-			var told []string
-			q, err := findEmulator(t.Context(), func(s string) { told = append(told, s) })
+			var progress []string
+			q, err := findEmulator(t.Context(), func(s string) { progress = append(progress, s) })
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got := map[bool]string{true: "own", false: "cached"}[strings.HasPrefix(q.path, bin)]; got != c.want {
 				t.Errorf("takes the %s one, want %s", got, c.want)
 			}
-			if c.cached == "" && !strings.Contains(strings.Join(told, "\n"), "QEMU 7.2.22 has to do") {
-				t.Errorf("does not say so: %q", told)
+			if c.cached == "" && !strings.Contains(strings.Join(progress, "\n"), "QEMU 7.2.22 has to do") {
+				t.Errorf("does not say so: %q", progress)
 			}
 		})
 	}
@@ -74,7 +74,7 @@ func TestUnpackEmulator(t *testing.T) {
 	}{
 		{name: "good", version: "10.0.2"},
 		{name: "does not run", err: "exit status 1"},
-		{name: "not to be had", version: "10.0.2", missing: errors.New("no such package"), err: "no such package"},
+		{name: "not available", version: "10.0.2", missing: errors.New("no such package"), err: "no such package"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			final := filepath.Join(t.TempDir(), "qemu", "suite")

@@ -61,7 +61,7 @@ func EachKernel(t *testing.T, run func(t *testing.T, kernel string, length Lengt
 }
 
 // StartInside boots a guest for tests that run inside of it, with our commands and our module. The file marker makes these
-// tests run at all, and tells them how long they may take.
+// tests run at all, and contains how long they may take.
 func StartInside(t *testing.T, o Options, marker string, length Length) *Test {
 	t.Helper()
 	programs, err := Commands(t.Context())

@@ -122,7 +122,7 @@ func lock(ctx context.Context, path string, progress func(string)) (unlock func(
 	if err != nil {
 		return nil, err
 	}
-	for told := false; ; told = true {
+	for reported := false; ; reported = true {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
 			return func() { f.Close() }, nil
@@ -131,7 +131,7 @@ func lock(ctx context.Context, path string, progress func(string)) (unlock func(
 			f.Close()
 			return nil, fmt.Errorf("locking %s: %w", path, err)
 		}
-		if !told {
+		if !reported {
 			progress("waiting for another process that works on the same")
 		}
 		// A blocking flock could not be cancelled.

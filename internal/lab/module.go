@@ -251,7 +251,7 @@ var (
 	// finding matches the errors and warnings of compilers, sparse, objtool, modpost and linkers.
 	finding = regexp.MustCompile(`(?i)\b(warning|error): |undefined!`)
 	// foreign matches findings of sparse in the kernel's own headers, and an assertion in a function that sparse cannot
-	// read; and the missing driver of ISM, which modpost reports as a warning when it is told to go on.
+	// read; and the missing driver of ISM, which modpost reports as a warning when it is set to continue.
 	foreign = regexp.MustCompile(`^(/usr/src/|/tree/|\./|(\.\./)*(include|arch)/)\S*: (warning|error): |` +
 		`: error: undefined identifier '_Static_assert'$|` +
 		`^WARNING: modpost: "(dibs|ism)_\w+" \[\S*\bsmc\.ko\] undefined!$`)

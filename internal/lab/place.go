@@ -73,7 +73,7 @@ func freePlace(ctx context.Context, n int, progress func(string)) (int, error) {
 			return 0, err
 		}
 	}
-	for told := false; ; told = true {
+	for reported := false; ; reported = true {
 		for i, f := range files {
 			err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 			if err == nil {
@@ -83,7 +83,7 @@ func freePlace(ctx context.Context, n int, progress func(string)) (int, error) {
 				return 0, fmt.Errorf("locking %s: %w", f.Name(), err)
 			}
 		}
-		if !told {
+		if !reported {
 			progress("waiting for a place: others test")
 		}
 		select {

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // testSuite returns a suite with every element that a page can contain.
 func testSuite() Suite {

@@ -83,7 +83,7 @@ var errTooOld = errors.New("this kernel cannot put sockets into programs, Linux 
 func probe() error {
 	result := make(chan error)
 	go func() {
-		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		runtime.LockOSThread() // not unlocked, so that the thread ends with the goroutine
 		result <- func() error {
 			fd, err := install([]unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}})
 			if err != nil {

@@ -301,9 +301,9 @@ func TestErrorsOfExec(t *testing.T) {
 	}
 }
 
-// TestSupervisorSaysWhatIsWrong starts a supervisor whose launcher cannot start it. It must report that over the connection,
+// TestSupervisorReportsErrors starts a supervisor whose launcher cannot start it. It must report that over the connection,
 // because its standard error is /dev/null.
-func TestSupervisorSaysWhatIsWrong(t *testing.T) {
+func TestSupervisorReportsErrors(t *testing.T) {
 	need(t)
 	if os.Geteuid() != 0 {
 		t.Skip("only root can unmount /proc, in a namespace of its own")

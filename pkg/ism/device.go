@@ -100,7 +100,7 @@ type PCI struct {
 	PhysFn string
 }
 
-// ZPCI identifies a PCI function on IBM Z. What the kernel did not tell is nil.
+// ZPCI identifies a PCI function on IBM Z. Fields that the kernel does not provide are nil.
 type ZPCI struct {
 	// FID is the function ID.
 	FID uint32
@@ -212,7 +212,7 @@ func (s Source) String() string {
 	return "none"
 }
 
-// PNETID is the ID of a physical network, and who has set it. Without an ID it is the zero value.
+// PNETID is the ID of a physical network and its source. Without an ID it is the zero value.
 type PNETID struct {
 	ID     string
 	Source Source

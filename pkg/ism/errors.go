@@ -8,7 +8,7 @@ import (
 	"github.com/smckit/smckit/pkg/smcerr"
 )
 
-// What went wrong, to be tested with errors.Is. Those of package smcerr are the same in all packages.
+// Causes of errors, for errors.Is. Those of package smcerr are the same in all packages.
 var (
 	// ErrNotSupported means that the device has no power switch, or that this operating system has no RDMA netlink family.
 	ErrNotSupported = smcerr.ErrNotSupported

@@ -43,14 +43,14 @@ var adapters = map[uint32]string{
 	0x1ded_107f: "eRDMA", 0x1414_00ba: "MANA-VF",
 }
 
-// driverModels names what only the driver tells.
+// driverModels has the models of devices that only the driver identifies.
 var driverModels = map[string]string{
 	"bnxt_en": "BCM57xxx", "erdma": "eRDMA", "mana": "MANA", "qede": "FastLinQ", "hns3": "HNS", "efa": "EFA",
 	"ice": "E8xx", "iavf": "E8xx-VF", "i40e": "X722",
 	"mlx4_core": "ConnectX-3", "mlx5_core": "ConnectX",
 }
 
-// kind says what the PCI function is, as far as its IDs tell.
+// kind returns the kind of the PCI function, as far as its IDs show.
 func (p *PCI) kind() Kind {
 	switch {
 	case p.Vendor == ISMVendor && p.Device == ISMDevice:

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Where sysfs shows RDMA devices.
+// The directory of RDMA devices in sysfs.
 const infiniband = "class/infiniband"
 
 // rdmaDevice is an RDMA device and the address of the PCI function that it is on, "" for none.
@@ -76,7 +76,7 @@ func (s *Scanner) rdmaDevices(ctx context.Context) ([]rdmaDevice, error) {
 	return out, err
 }
 
-// complete adds what only netlink has told, and takes its word for the interfaces.
+// complete adds the values that only netlink provides, and replaces the interfaces by those of netlink.
 func (r *rdmaDevice) complete(k RDMADevice) {
 	if r.Firmware == "" {
 		r.Firmware = k.Firmware
@@ -131,7 +131,7 @@ func (fs sysfs) rdmaDevice(name string) rdmaDevice {
 	return r
 }
 
-// rdmaKind tells RoCE from what SMC-R cannot use. What is not known is given the benefit of the doubt.
+// rdmaKind distinguishes RoCE from devices that SMC-R cannot use. Unknown devices count as RoCE.
 func (r *rdmaDevice) rdmaKind() Kind {
 	if r.NodeType != "" && r.NodeType != "CA" {
 		return KindRDMA

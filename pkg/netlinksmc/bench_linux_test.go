@@ -22,7 +22,7 @@ func BenchmarkSockets(b *testing.B) {
 	go func() {
 		for range b.N {
 			req := k.Request()
-			// The answer is made before the loop, but for the number that only the request knows.
+			// The answer is made before the loop, except for the sequence number of the request.
 			for i := 0; i < len(batch); i += len(one) {
 				binary.NativeEndian.PutUint32(batch[i+8:], req.Header.Sequence)
 			}

@@ -111,9 +111,9 @@ func (c *Client) AddUEID(ctx context.Context, eid string) error {
 	return c.set(ctx, cmdAddUEID, eid, encodeEID(eid))
 }
 
-// RemoveUEID removes a user EID, and needs CAP_NET_ADMIN. The error may be ErrInvalidEID or ErrUEIDNotFound. On s390
-// it is ErrSEIDActivated when the EID was removed and was the last one: a success with a side effect that an
-// administrator should hear of.
+// RemoveUEID removes a user EID, and needs CAP_NET_ADMIN. The error may be ErrInvalidEID or ErrUEIDNotFound. On s390 it is
+// ErrSEIDActivated when the EID was removed and was the last one: a success with a side effect that should be reported to the
+// administrator.
 func (c *Client) RemoveUEID(ctx context.Context, eid string) error {
 	if err := CheckEID(eid); err != nil {
 		return err

@@ -195,7 +195,7 @@ func TestNewMalformed(t *testing.T) {
 	}
 }
 
-// TestSetSEIDRefused is about an errno with two meanings: no system EID, or no such command.
+// TestSetSEIDRefused checks an errno with two meanings: no system EID, or no such command.
 func TestSetSEIDRefused(t *testing.T) {
 	seid := func(parts ...[]byte) func(netlink.Message) []netlink.Message {
 		return func(req netlink.Message) []netlink.Message {

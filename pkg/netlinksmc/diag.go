@@ -13,7 +13,7 @@ import (
 // DiagExt is a set of extra information about each socket.
 type DiagExt uint8
 
-// What Sockets can be asked for. A socket has it only while it uses the technology that it is about.
+// Extra information that Sockets can request. A socket has it only while it uses the technology in question.
 const (
 	// DiagConnInfo asks for Socket.Conn.
 	DiagConnInfo DiagExt = 1 << 0

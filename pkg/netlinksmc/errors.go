@@ -12,8 +12,7 @@ import (
 	"github.com/smckit/smckit/pkg/smcerr"
 )
 
-// What went wrong, to be tested with errors.Is. Each arrives inside an *Error. Those of package smcerr are the same in all
-// packages.
+// Causes of errors, for errors.Is. Each is wrapped in an *Error. Those of package smcerr are the same in all packages.
 var (
 	// ErrNoModule means that nothing serves the request: the SMC module, or for sockets the smc_diag module, is not
 	// loaded or does not exist for this kernel. Such an error is also os.ErrNotExist.

@@ -140,7 +140,7 @@ func TestLinux61(t *testing.T) {
 	}
 }
 
-// checkSettings checks what both kernels had been told.
+// checkSettings checks the settings of both kernels.
 func checkSettings(t *testing.T, fix fixture) {
 	t.Helper()
 	diff(t, []string{"SMCKIT.LAB"}, decode(t, fix, 9, parseUEIDs))

@@ -12,11 +12,11 @@ import (
 
 var cmdDeleteLinkGroup = command{CmdLGRDelete, "SMCKIT_CMD_LGR_DELETE", "delete link group", ""}
 
-// DeleteLinkGroupR ends an SMC-R link group by its number: its connections are aborted, which the applications of both hosts
-// hear of, and the peer is asked to end its side. The initial network namespace may end any group; another one those that
-// belong to it, which are those over RDMA devices that it owns. It needs CAP_NET_ADMIN in the user namespace that owns the
-// network namespace, and takes up to two seconds. The error may be ErrLinkGroupNotFound, or ErrNotSupported from a module
-// that is not smckit's.
+// DeleteLinkGroupR ends an SMC-R link group by its number: its connections are aborted, the applications of both hosts get an
+// error, and the peer is asked to end its side. The initial network namespace may end any group; another one those that belong
+// to it, which are those over RDMA devices that it owns. It needs CAP_NET_ADMIN in the user namespace that owns the network
+// namespace, and takes up to two seconds. The error may be ErrLinkGroupNotFound, or ErrNotSupported from a module that is not
+// smckit's.
 func (c *Client) DeleteLinkGroupR(ctx context.Context, id uint32) error {
 	return c.deleteLinkGroup(ctx, id, techSMCR)
 }

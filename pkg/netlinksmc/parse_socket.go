@@ -8,8 +8,8 @@ import (
 	"net/netip"
 )
 
-// Where the parts of a socket's fixed header are: four bytes, the addresses and other identity as struct
-// inet_diag_sockid has them, the owner and the inode.
+// Offsets of the parts of a socket's fixed header: four bytes, the addresses and other identity as struct inet_diag_sockid has
+// them, the owner and the inode.
 const (
 	socketState    = 1
 	socketMode     = 2

@@ -21,7 +21,7 @@ type Kernel interface {
 	Delete(ctx context.Context, id ID) error
 }
 
-// ErrChanged means that somebody else changed the table while a plan was made or applied.
+// ErrChanged means that another program changed the table while a plan was made or applied.
 var ErrChanged = errors.New("somebody else has changed the PNET table meanwhile")
 
 // ApplyError is a plan that was not carried out. It unwraps to both errors.
@@ -103,7 +103,7 @@ func (p Plan) do(ctx context.Context, k Kernel, s Step) error {
 	return k.Add(ctx, s.Entry)
 }
 
-// addAgain adds an entry that was in the table, which somebody may have given a name that Add does not take.
+// addAgain adds an entry that was in the table. Another program may have given it a name that Add refuses.
 func addAgain(ctx context.Context, k Kernel, e Entry) error {
 	if c, ok := k.(interface {
 		addUnchecked(ctx context.Context, e Entry) error

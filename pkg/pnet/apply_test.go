@@ -28,7 +28,7 @@ func kernel(t pnet.Table) *pnettest.Kernel {
 	return k
 }
 
-// list returns the table, whatever the fake is told to refuse.
+// list returns the table, even if the fake refuses requests.
 func list(t *testing.T, c *pnet.Client) pnet.Table {
 	t.Helper()
 	got, err := c.List(context.WithoutCancel(t.Context()))
@@ -148,7 +148,7 @@ func TestApplyRollbackFails(t *testing.T) {
 	if strings.Contains(err.Error(), "\n") {
 		t.Errorf("error %q is more than one line", err)
 	}
-	// What could stay has stayed.
+	// Entries that did not have to change have stayed.
 	if got := list(t, c); !got.Equal(table(t, "A eth e1")) {
 		t.Errorf("left %v", got)
 	}

@@ -33,7 +33,7 @@ type Entry struct {
 	Port uint8
 }
 
-// IsEth tells an entry for a network interface from one for an RDMA or ISM device.
+// IsEth reports whether an entry is for a network interface, as opposed to an RDMA or ISM device.
 func (e Entry) IsEth() bool { return e.IB == "" && e.Port == 0 }
 
 // SameDevice reports whether two entries are for the same device, whatever its port.

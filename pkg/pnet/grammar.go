@@ -14,7 +14,7 @@ const Grammar = "add|del <PNET ID> eth|ib <device> [<port>]"
 
 // Command is a wish in the words of Grammar.
 type Command struct {
-	// Delete tells "del" from "add".
+	// Delete is true for "del", and false for "add".
 	Delete bool
 	// Entry is what to add or delete. With "del" it may have no device, which means the whole PNET ID, and its Port may
 	// be 0, which means that none was given.

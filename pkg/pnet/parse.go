@@ -54,7 +54,7 @@ func parseRow(b []byte) (Table, error) {
 	if err := ad.Err(); err != nil {
 		return nil, err
 	}
-	// The names do not tell which half is there: somebody may have added a device with the name "n/a".
+	// The names do not show which half is present, because a device may have the name "n/a".
 	hasIB = hasIB && port != noPort
 	hasEth = hasEth && (!hasIB || eth != absent)
 	switch {

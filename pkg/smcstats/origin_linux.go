@@ -18,7 +18,7 @@ type Origin struct {
 	// NetNS names the network namespace within the boot: its cookie, which is never used twice, or its inode number
 	// where the kernel has no cookies (before 5.14).
 	NetNS string `json:"netns"`
-	// Module tells one loading of the SMC module within the boot from another; empty where sysfs does not show it.
+	// Module identifies one loading of the SMC module within the boot; it is empty where sysfs does not show it.
 	Module string `json:"module,omitempty"`
 }
 
@@ -69,7 +69,7 @@ func netnsInode() (uint64, error) {
 	return st.Ino, nil
 }
 
-// moduleName uses that sysfs numbers its directories anew each time it makes one.
+// moduleName uses the fact that sysfs gives each new directory a new number.
 func moduleName(dir string) string {
 	info, err := os.Stat(dir)
 	if err != nil {

@@ -29,7 +29,7 @@ const maxFile = 256 << 10
 type Store struct {
 	// Dir is the directory; Reset creates it.
 	Dir string
-	// Name tells the baselines in Dir apart, "smcr". It must be fit for a file name.
+	// Name identifies the baseline in Dir, such as "smcr". It must be valid in a file name.
 	Name string
 	// Origin is that of the counters to compare.
 	Origin Origin
@@ -91,8 +91,8 @@ type Reading struct {
 	Note error
 }
 
-// Reduce returns cur less the baseline, or cur itself if there is none that fits. A baseline that can never fit again
-// (the module was loaded anew) is removed, and Note says so. Nothing is ever created.
+// Reduce returns cur less the baseline, or cur itself if there is none that fits. A baseline that can never fit again (the
+// module was loaded again) is removed, and Note says so. Nothing is ever created.
 func (s *Store) Reduce(cur *Snapshot) Reading {
 	base, err := s.load()
 	if errors.Is(err, os.ErrNotExist) {
@@ -104,7 +104,7 @@ func (s *Store) Reduce(cur *Snapshot) Reading {
 	}
 	var out *Snapshot
 	if !s.Origin.sameLife(base.Origin) {
-		err = errors.New("the SMC module was loaded anew")
+		err = errors.New("the SMC module was loaded again")
 	} else {
 		out, err = Sub(cur, &base.Snapshot)
 	}
@@ -217,8 +217,8 @@ func (s *Store) lock(ctx context.Context) (unlock func(), err error) {
 	return func() { _ = dir.Close() }, nil
 }
 
-// path is the baseline's file. The boot and the namespace are part of the name, so that those of other namespaces stay
-// and those of other boots can be told without opening them.
+// path is the baseline's file. The boot and the namespace are part of the name, so that those of other namespaces stay and
+// those of other boots are recognised without opening them.
 func (s *Store) path() string {
 	return filepath.Join(s.Dir, s.boot()+"."+s.Origin.NetNS+"."+s.Name)
 }

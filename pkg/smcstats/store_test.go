@@ -102,7 +102,7 @@ func TestStoreDropped(t *testing.T) {
 		note   string
 	}{
 		"counters below": {func(_ *Store, cur *Snapshot) { cur.SMCR.TxCount = 0 }, "SMC_TX_CNT is 0"},
-		"module reload":  {func(s *Store, _ *Snapshot) { s.Origin.Module = "78" }, "loaded anew"},
+		"module reload":  {func(s *Store, _ *Snapshot) { s.Origin.Module = "78" }, "loaded again"},
 	} {
 		s := testStore(t)
 		reset(t, s, numbered(10))
@@ -156,7 +156,7 @@ func TestStorePrunes(t *testing.T) {
 	}
 }
 
-// TestStoreHostile checks files and directories that somebody else could have prepared.
+// TestStoreHostile checks files and directories that another user could have prepared.
 func TestStoreHostile(t *testing.T) {
 	for name, tc := range map[string]struct {
 		prepare func(t *testing.T, s *Store)

@@ -56,7 +56,7 @@ func TestAbortWhileWriting(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !errors.Is(c.App.Err, unix.ECONNRESET) && !errors.Is(c.App.Err, unix.EPIPE) {
-		t.Errorf("the application hears of %v", c.App.Err)
+		t.Errorf("the application gets %v", c.App.Err)
 	}
 	// The link keeps the order, so this arrives after what the application has caused.
 	if err := first.Exchange(ctx, 1000); err != nil {
@@ -156,7 +156,7 @@ func TestDeleteRkeyNever(t *testing.T) {
 		t.Fatal(err)
 	}
 	if first.App.Err == nil {
-		t.Error("the application has heard of no error")
+		t.Error("the application has got no error")
 	}
 	g.Locked(func() {
 		if len(g.Kept) != most {

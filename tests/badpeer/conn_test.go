@@ -55,7 +55,7 @@ func (s *session) finish(ctx context.Context, want outcome) error {
 			return err
 		}
 		if s.App.Err == nil {
-			return errors.New("the application has heard of no error")
+			return errors.New("the application has got no error")
 		}
 	case ended:
 		if err := s.App.Wait(ctx); err != nil {

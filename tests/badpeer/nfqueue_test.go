@@ -61,7 +61,7 @@ func packetID(m netlink.Message) ([]byte, error) {
 // pass lets all packets of a queue pass, until the connection is closed. The kernel continues with a packet in the thread that
 // gives the verdict, which stays on one processor.
 func pass(c *netlink.Conn, queue uint16) (passed int, err error) {
-	runtime.LockOSThread() // for good: the thread ends with the goroutine
+	runtime.LockOSThread() // not unlocked, so that the thread ends with the goroutine
 	var cpus unix.CPUSet
 	cpus.Set(0)
 	if err := unix.SchedSetaffinity(0, &cpus); err != nil {

@@ -146,7 +146,7 @@ func TestOutOfSyncSilent(t *testing.T) {
 		select {
 		case <-g.First.App.Done:
 			if g.First.App.Err == nil {
-				t.Error("the application has heard of no error")
+				t.Error("the application has got no error")
 			}
 			return
 		default:

@@ -79,16 +79,16 @@ func tcpEnds(ctx context.Context, c *peer.Conn) error { return c.TCP.Ended(ctx) 
 // timedOut waits for connect() to give up.
 func timedOut(ctx context.Context, c *peer.Conn) error {
 	stop := make(chan struct{})
-	var told error
+	var result error
 	go func() {
-		told = <-c.Connected
+		result = <-c.Connected
 		close(stop)
 	}()
 	if err := c.TCP.Serve(ctx, stop); err != nil {
 		return fmt.Errorf("connect(): %w", err)
 	}
-	if !errors.Is(told, unix.ETIMEDOUT) {
-		return fmt.Errorf("connect(): %w", told)
+	if !errors.Is(result, unix.ETIMEDOUT) {
+		return fmt.Errorf("connect(): %w", result)
 	}
 	return nil
 }
@@ -236,7 +236,7 @@ func TestKeepalive(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !errors.Is(c.App.Err, unix.ETIMEDOUT) {
-		t.Errorf("the application hears of %v", c.App.Err)
+		t.Errorf("the application gets %v", c.App.Err)
 	}
 	c.HangUp()
 }

@@ -63,11 +63,11 @@ func echoUntilEnd(t *testing.T, addr netip.AddrPort, backlog int) {
 // handshakeContext is a context that outlives a handshake.
 func handshakeContext(t *testing.T) context.Context {
 	t.Helper()
-	patience := handshakeWait + 2*slack
+	timeout := handshakeWait + 2*slack
 	if guest.Checked(t) {
-		patience *= 10
+		timeout *= 10
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -154,7 +154,7 @@ func mask(load string, stock, ours *netlinksmc.TechStats) {
 	// room. So it may take more at once, and the receiver gets it in other pieces.
 	more := stock.TxBytes != ours.TxBytes
 	for _, s := range []*netlinksmc.TechStats{stock, ours} {
-		// Whether a buffer is used again depends on how soon the one before was given back.
+		// The reuse of a buffer depends on how soon the previous one was released.
 		for _, b := range []*netlinksmc.BufferStats{&s.TxBuf, &s.RxBuf} {
 			b.Allocated, b.Reused = b.Allocated+b.Reused, 0
 		}

@@ -16,7 +16,7 @@ import (
 var (
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ +(.+)$`)
-	// What forges leave out of the name of a heading.
+	// Characters that forges leave out of the anchor of a heading.
 	punctuation = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 

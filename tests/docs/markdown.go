@@ -19,7 +19,7 @@
 //	fails                    its exit status is 1: the document says so
 //	not run (REASON)
 //
-// A statement that ends in & serves, without being told.
+// A statement that ends in & counts as "serves".
 package docs
 
 import (

@@ -339,7 +339,7 @@ cp /mnt/*.rpm /root/rpms`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Its exit status tells whether it has findings.
+	// Its exit status shows whether it has findings.
 	report, err := d.Try(config, "rpmlint --config /mnt/rpmlint.toml /root/rpms/*.rpm")
 	checked := regexp.MustCompile(`(?m)\b(\d+) packages and 0 specfiles checked`).FindStringSubmatch(report)
 	if checked == nil || checked[1] != strconv.Itoa(len(glob(t, build(t, version.Version), "*.rpm"))) {
@@ -351,7 +351,7 @@ cp /mnt/*.rpm /root/rpms`)
 	t.Log(report)
 }
 
-// lint runs a checker, whose exit status tells whether it has findings, and returns its output.
+// lint runs a checker, whose exit status shows whether it has findings, and returns its output.
 func lint(t *testing.T, argv ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)

@@ -87,7 +87,7 @@ func unacknowledged(t *testing.T, g *peer.LinkGroup, weight, most int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What was acknowledged before, but not signaled, counts.
+	// Messages that were acknowledged before, but not signaled, count.
 	if got := sent() - before; got > most || got < most*3/4 {
 		t.Errorf("%d messages or entries are under way, want %d", got, most)
 	}

@@ -33,13 +33,13 @@ type Conn struct {
 	Use       func(a *guest.App, fd int) // what App does after connect(); nil to echo
 	Connected <-chan error               // what connect() has returned
 
-	// What the next CDC message has. SentCons is what the last one had for Cons.
+	// Fields of the next CDC message. SentCons is the value of Cons in the last one.
 	Seq        uint16
 	Prod, Cons uint64
 	SentCons   uint64
 	State      byte
 
-	// What our module's CDC messages have had. Protected by the lock of Group.
+	// Values from our module's CDC messages. Protected by the lock of Group.
 	RemoteProd, remoteCons uint64
 	RemoteState            byte
 	CDCCount               int // messages
@@ -411,7 +411,7 @@ func (c *Conn) AwaitError(ctx context.Context) error {
 		return err
 	}
 	if c.App.Err == nil {
-		return errors.New("the application has heard of no error")
+		return errors.New("the application has got no error")
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ type LinkGroup struct {
 	KeepDeleteRkey  bool           // it appends its answers to DELETE RKEY to Kept instead of sending them
 	ChangeTestLink  func(m []byte) // if not nil, changes its answers to TEST LINK
 
-	// What our module has sent.
+	// Data from our module.
 	Kept           [][]byte
 	DeletedRkeys   []uint32
 	LinkTests      int

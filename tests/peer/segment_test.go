@@ -22,7 +22,7 @@ func TestSegments(t *testing.T) {
 		if diff := cmp.Diff(s, got, cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); err != nil || diff != "" {
 			t.Errorf("%v: %v: %s", hosts, err, diff)
 		}
-		// What covers its own checksum sums up to nothing.
+		// The sum over data including its own checksum is 0.
 		tcp := s.marshal()
 		tcp = tcp[len(tcp)-tcpHeader-len(s.Options)-len(s.Payload):]
 		if sum := checksum(s.pseudo(len(tcp)), tcp); sum != 0 {

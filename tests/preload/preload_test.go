@@ -197,8 +197,8 @@ func TestWithoutSMC(t *testing.T) {
 	})
 }
 
-// TestDebugSaysWhatWasDone checks the lines of SMC_DEBUG, and that the same values as in smc-tools enable it.
-func TestDebugSaysWhatWasDone(t *testing.T) {
+// TestDebugLines checks the lines of SMC_DEBUG, and that the same values as in smc-tools enable it.
+func TestDebugLines(t *testing.T) {
 	tests := []struct {
 		env  string
 		args []string

@@ -17,7 +17,7 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// Where the programs are in the guest.
+// Paths of the programs in the guest.
 const place = "/run/supervise/"
 
 // TestSupervisor connects all its programs to a Go server in one guest, first with our module, then without AF_SMC.

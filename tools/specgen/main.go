@@ -67,7 +67,7 @@ func run(root string, check bool) (stale []string, err error) {
 	return stale, nil
 }
 
-// read returns a file as it is to be so far.
+// read returns the new content of a file so far.
 func (t *tree) read(name string) ([]byte, error) {
 	if b, ok := t.files[name]; ok {
 		return b, nil

@@ -2,7 +2,7 @@
 
 package smcchk
 
-const long = `smc_chk says whether this host can use SMC, and if not, why not and what to do.
+const long = `smc_chk checks whether this host can use SMC, and if not, says why and what to do.
 It checks the module, sockets, devices, ports, GIDs, PNET and enterprise IDs,
 settings and packet filters. With -C it checks the path to a peer and makes a
 connection. It prints what carried the connection, the SMC version and the

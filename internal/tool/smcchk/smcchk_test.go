@@ -24,7 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var update = flag.Bool("update", false, "write the golden files, and the table in docs/smc_chk.md, anew")
+var update = flag.Bool("update", false, "rewrite the golden files, and the table in docs/smc_chk.md")
 
 // harness runs the command on a host in memory.
 type harness struct {
@@ -91,8 +91,8 @@ func (h *harness) deps() deps {
 			}
 			return netip.MustParseAddr("10.0.0.2"), h.resolved
 		},
-		try: func(_ context.Context, target netip.AddrPort, patience time.Duration) check.Live {
-			if patience < time.Second {
+		try: func(_ context.Context, target netip.AddrPort, timeout time.Duration) check.Live {
+			if timeout < time.Second {
 				return check.Live{}
 			}
 			h.targets = append(h.targets, target)

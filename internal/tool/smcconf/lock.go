@@ -26,7 +26,7 @@ func (c *command) withLock(ctx context.Context, f func() error) error {
 	case err != nil:
 		return fmt.Errorf("cannot lock the configuration: %w", err)
 	}
-	// Remove the file before unlocking it: whoever locks a file that still has its name has the lock.
+	// Remove the file before unlocking it: a process that locks a file that still has its name has the lock.
 	defer lock.Close()
 	defer os.Remove(c.sys.lock)
 	return f()

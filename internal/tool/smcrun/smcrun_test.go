@@ -281,8 +281,8 @@ func TestWithoutSMC(t *testing.T) {
 		m := &machine{probe: unix.EAFNOSUPPORT}
 		got := runTool(m, dir, dir+"/own", strings.Fields(test.args)...)
 		executed := strings.Join(m.executed, "")
-		told := strings.Contains(executed, "SMC_QUIET=1") || strings.Contains(executed, `"-q"`)
-		if got.status != test.status || !strings.HasPrefix(got.err, test.err) || (got.err == "") != (test.err == "") || told != test.quiet ||
+		quiet := strings.Contains(executed, "SMC_QUIET=1") || strings.Contains(executed, `"-q"`)
+		if got.status != test.status || !strings.HasPrefix(got.err, test.err) || (got.err == "") != (test.err == "") || quiet != test.quiet ||
 			strings.Count(got.err, "\n") > 1 || (executed == "") != (test.status != 0) {
 			t.Errorf("%s: %+v %q", test.args, got, m.executed)
 		}

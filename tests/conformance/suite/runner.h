@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the runner and the harness share across the fork. */
+/* State that the runner and the harness share across the fork. */
 #ifndef RUNNER_H
 #define RUNNER_H
 
 enum { STATUS_FAIL = 1, STATUS_SKIP = 77 };
 
-/* Where a check is, in shared memory. The strings are literals, at the same address in both. */
+/* The position of a check, in shared memory. The strings are literals, at the same address in both processes. */
 struct mark {
 	const char *volatile file;
 	const char *volatile what;
@@ -23,7 +23,7 @@ struct settings {
 	bool server;
 };
 
-/** harness_attach() - tell the harness, in the check's process, where marks and reports go */
+/* harness_attach() - set the destinations of marks and reports in the check's process */
 void harness_attach(struct mark *shared, int fd, int percent);
 
 /**

@@ -237,7 +237,7 @@ func failingCalls(t *testing.T) {
 		t.Error(err)
 	}
 	if n := e.Abandon(t); n > lost+1 {
-		t.Errorf("%d connections have not heard of their end", n)
+		t.Errorf("%d connections have not got an error", n)
 	}
 }
 

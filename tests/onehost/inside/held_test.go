@@ -34,7 +34,7 @@ func TestHeldGroup(t *testing.T) {
 	for i, fd := range append(clients[1:n:n], servers[1:]...) {
 		wait := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 		if ready, err := unix.Poll(wait, int(noticeTimeout.Milliseconds())); ready != 1 || err != nil {
-			t.Fatalf("end %d has not heard of the end of its link group: %v", i, err)
+			t.Fatalf("end %d has not noticed the end of its link group: %v", i, err)
 		}
 	}
 	holder.Release()

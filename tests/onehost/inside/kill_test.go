@@ -174,7 +174,7 @@ func (m killing) run(ctx context.Context) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return errors.New("the survivor has not heard of it")
+		return errors.New("the survivor has not noticed it")
 	}
 }
 

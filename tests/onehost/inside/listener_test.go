@@ -27,7 +27,7 @@ func queued(listener int) string {
 	return ""
 }
 
-// TestKilledListener has an administrator end a listener with a connection that was not accepted. TCP does not tell our
+// TestKilledListener ends a listener, as an administrator, with a connection that was not accepted. TCP does not inform our
 // module, and leaves the socket in a state where little works with TCP either. Whatever the application tries, nothing is left
 // of the listener, and the kernel reports nothing.
 func TestKilledListener(t *testing.T) {

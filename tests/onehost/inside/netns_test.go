@@ -208,7 +208,7 @@ func TestNamespacesKilled(t *testing.T) {
 				t.Error(err)
 			}
 		case <-ctx.Done():
-			t.Error("the survivor has not heard of it")
+			t.Error("the survivor has not noticed it")
 		}
 		cancel()
 	}
@@ -275,7 +275,7 @@ func TestAbort(t *testing.T) {
 						t.Errorf("killed by %s, waiting=%v: %v", side, waiting, err)
 					}
 				case <-time.After(noticeTimeout):
-					t.Fatalf("killed by %s, waiting=%v: an end has not heard of it", side, waiting)
+					t.Fatalf("killed by %s, waiting=%v: an end has not noticed it", side, waiting)
 				}
 			}
 		}

@@ -17,7 +17,7 @@
 #define SMC_OVER_IPV4 0
 #define SMC_OVER_IPV6 1
 
-/* What socket(2) means by its type besides the flags. */
+/* The type argument of socket(2) without its flags. */
 #define TYPE_MASK 0xf
 
 static int is_tcp(int domain, int type, int protocol)
@@ -35,6 +35,6 @@ int socket(int domain, int type, int protocol)
 		protocol = domain == AF_INET6 ? SMC_OVER_IPV6 : SMC_OVER_IPV4;
 		domain = AF_SMC;
 	}
-	/* Not the next library's socket(): there is nothing to find out about it before main() this way. */
+	/* Do not call the next library's socket(), which cannot be looked up before main() in this way. */
 	return syscall(SYS_socket, domain, type, protocol);
 }

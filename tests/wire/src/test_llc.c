@@ -367,7 +367,7 @@ static void pair_counts(void)
 	}
 }
 
-/* Of DELETE RKEY, and of REQUEST ADD LINK: no more than there is room for. */
+/* The number of keys in DELETE RKEY and REQUEST ADD LINK must not exceed the room in the message. */
 static void other_counts(void)
 {
 	u8 buf[SMC_LLC_MAX] = { 0 };

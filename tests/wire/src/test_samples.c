@@ -86,7 +86,7 @@ static void truncated(void)
 	each(truncated_one);
 }
 
-/* Whether a version 2 ACCEPT or CONFIRM that is cut to n bytes, header corrected, is whole. */
+/* Whether a version 2 ACCEPT or CONFIRM is complete when it is truncated to n bytes and its header corrected. */
 static bool whole(const struct smc_clc_accept *a, int n)
 {
 	int least = a->smcd ? 78 : 108;

@@ -56,7 +56,7 @@ static void table(void)
 	}
 }
 
-/* Where there is room, the option is found after it was put there. */
+/* If there is room, the option can be added, and is found afterwards. */
 static void put(void)
 {
 	static const u8 want[SMC_TCPOPT_SPACE] = { 1, 1, SMC };

@@ -35,7 +35,7 @@ static void check_cdc(const u8 *buf, size_t len)
 	free(copy);
 }
 
-/* As with CLC messages; each is of version 2, in the order of a little-endian machine. */
+/* Checks an LLC message. All of them have version 2 and the byte order of a little-endian machine. */
 static void check_llc(const u8 *buf, size_t len)
 {
 	u8 again[SMC_CLC_MAX];
