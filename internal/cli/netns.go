@@ -5,6 +5,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -44,6 +45,15 @@ func completeNetNS(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 		names = append(names, e.Name())
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// InterfaceName returns the name of an interface in the network namespace of the process, "" if there is none with this index.
+func InterfaceName(index uint32) string {
+	i, err := net.InterfaceByIndex(int(index))
+	if err != nil {
+		return ""
+	}
+	return i.Name
 }
 
 // EnterNetNS executes the running command again, with the same arguments, inside the named network namespace and a mount

@@ -15,8 +15,8 @@ import (
 // minWatch keeps a watching command from loading the system it watches.
 const minWatch = 100 * time.Millisecond
 
-// clearScreen puts the cursor in the upper left corner of an empty terminal.
-const clearScreen = "\x1b[H\x1b[2J"
+// ClearScreen puts the cursor in the upper left corner of an empty terminal.
+const ClearScreen = "\x1b[H\x1b[2J"
 
 // Watch is the option --watch N, which repeats a listing every N seconds until the command is interrupted.
 type Watch struct {
@@ -41,7 +41,7 @@ func (w *Watch) Run(ctx context.Context, env *Env, separator string, round func(
 		switch {
 		case !w.On():
 		case env.Terminal && separator != "":
-			fmt.Fprint(env.Out, clearScreen)
+			fmt.Fprint(env.Out, ClearScreen)
 		case n > 0:
 			fmt.Fprint(env.Out, separator)
 		}

@@ -3,17 +3,14 @@
 package manual
 
 import (
-	"flag"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/internal/golden"
 	"github.com/spf13/cobra"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // testSuite returns a suite with every element that a page can contain.
 func testSuite() Suite {
@@ -47,19 +44,7 @@ func TestPages(t *testing.T) {
 	var names []string
 	for _, page := range testSuite().Pages() {
 		names = append(names, page.Name)
-		file := "testdata/" + page.Name
-		if *update {
-			if err := os.WriteFile(file, []byte(page.Text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), page.Text); diff != "" {
-			t.Errorf("%s (-update rewrites it): %s", file, diff)
-		}
+		golden.Check(t, "testdata/"+page.Name, page.Text)
 	}
 	// The page tool-stats describes 'tool stats', too, and no page describes the hidden command.
 	if diff := cmp.Diff("tool.8 tool-add.8 tool-stats.8 lab.8", strings.Join(names, " ")); diff != "" {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -15,16 +14,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/smckit/smckit/internal/check"
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/golden"
 	"github.com/smckit/smckit/pkg/ism"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files, and the table in docs/smc_chk.md")
 
 // harness runs the command on a host in memory.
 type harness struct {
@@ -291,27 +288,11 @@ func TestOutput(t *testing.T) {
 			if status := h.run(strings.Fields(tt.args)...); status != tt.status || h.err.Len() > 0 {
 				t.Errorf("exit status %d, %s", status, &h.err)
 			}
-			compare(t, filepath.Join("testdata", tt.name+".txt"), h.out.String())
+			golden.Check(t, filepath.Join("testdata", tt.name+".txt"), h.out.String())
 			if strings.Contains(tt.args, "json") && !strings.Contains(tt.args, "server") && !json.Valid(h.out.Bytes()) {
 				t.Error("no JSON")
 			}
 		})
-	}
-}
-
-func compare(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-update rewrites it): %s", path, diff)
 	}
 }
 
@@ -392,5 +373,5 @@ func TestDocumented(t *testing.T) {
 	for _, c := range check.Conditions() {
 		table.WriteString("| " + strings.Join([]string{c.ID, string(c.Severity), check.Plain(c.Says), check.Plain(c.Remedy)}, " | ") + " |\n")
 	}
-	compare(t, file, head+begin+table.String()+end+tail)
+	golden.Check(t, file, head+begin+table.String()+end+tail)
 }

@@ -3,7 +3,6 @@
 package smcconf
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,12 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/conf"
+	"github.com/smckit/smckit/internal/golden"
 	"github.com/smckit/smckit/internal/pnettest"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/spf13/pflag"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 
 // read returns the files of the directory, one after the other.
 func (h *harness) read() []string {
@@ -113,16 +111,7 @@ func TestHelp(t *testing.T) {
 		h := newHarness(t)
 		h.run(slices.Concat(strings.Fields(name), []string{"--help"})...)
 		path := filepath.Join("testdata", strings.TrimSuffix("help-"+name, "-")+".txt")
-		if *update {
-			h.write(path, h.out.String())
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), h.out.String()); diff != "" {
-			t.Errorf("%s: %s", path, diff)
-		}
+		golden.Check(t, path, h.out.String())
 		for line := range strings.Lines(h.out.String()) {
 			if len(line) > 100 || strings.Contains(line, "\t") {
 				t.Errorf("%s: line %q", path, line)

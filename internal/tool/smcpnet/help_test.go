@@ -3,8 +3,6 @@
 package smcpnet
 
 import (
-	"flag"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,11 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/golden"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 
 // TestHelp compares the help of every command with a golden file.
 func TestHelp(t *testing.T) {
@@ -25,18 +22,7 @@ func TestHelp(t *testing.T) {
 		h.run(t, slices.Concat(strings.Fields(name), []string{"--help"})...)
 		path := filepath.Join("testdata", "help"+strings.TrimSpace("-"+name)+".txt")
 		path = strings.Replace(path, "help-.txt", "help.txt", 1)
-		if *update {
-			if err := os.WriteFile(path, h.out.Bytes(), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), h.out.String()); diff != "" {
-			t.Errorf("%s: %s", path, diff)
-		}
+		golden.Check(t, path, h.out.String())
 		for line := range strings.Lines(h.out.String()) {
 			if len(line) > 100 || strings.Contains(line, "\t") || strings.Contains(line, "TODO") {
 				t.Errorf("%s: line %q", path, line)

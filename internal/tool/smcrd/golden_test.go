@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/internal/golden"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
@@ -72,7 +73,7 @@ func TestGolden(t *testing.T) {
 					t.Errorf("schema %d, %v", doc.Schema, err)
 				}
 			}
-			golden(t, strings.ReplaceAll(name, " ", "_"), got.stdout)
+			golden.Check(t, "testdata/"+strings.ReplaceAll(name, " ", "_")+".golden", got.stdout)
 		})
 	}
 }

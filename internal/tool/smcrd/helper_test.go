@@ -6,23 +6,16 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
-	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/smcstats"
 	"github.com/spf13/cobra"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // fake is a fake kernel.
 type fake struct {
@@ -201,28 +194,6 @@ func (b *bench) run(t tech, args ...string) result {
 	tool.New = func(env *cli.Env) *cobra.Command { return newRoot(t, env, d) }
 	status := cli.Run(context.Background(), tool, env, args)
 	return result{stdout.String(), stderr.String(), status}
-}
-
-// golden compares got with a file below testdata.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.MkdirAll("testdata", 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", path, diff)
-	}
 }
 
 func some[T any](v T) netlinksmc.Optional[T] { return netlinksmc.Some(v) }

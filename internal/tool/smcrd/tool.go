@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/pkg/netlinksmc"
@@ -100,22 +99,11 @@ type deps struct {
 func systemDeps(t tech, env *cli.Env) deps {
 	return deps{
 		open:         func(ctx context.Context) (client, error) { return netlinksmc.NewContext(ctx) },
-		ifname:       interfaceName,
+		ifname:       cli.InterfaceName,
 		initialNetNS: smcstats.InInitialNetNS,
 		baselines:    func() (baselines, error) { return smcstats.NewStore(t.name(), env.Getenv) },
 		loopback:     loopbackFile,
 	}
-}
-
-func interfaceName(index uint32) string {
-	if index == 0 {
-		return ""
-	}
-	i, err := net.InterfaceByIndex(int(index))
-	if err != nil {
-		return ""
-	}
-	return i.Name
 }
 
 // options are the options that all objects share.

@@ -7,25 +7,20 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"io"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/golden"
 	"github.com/smckit/smckit/internal/sysfstest"
 	"github.com/smckit/smckit/pkg/ism"
 	"github.com/smckit/smckit/pkg/pnet"
 	"github.com/spf13/cobra"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // entries is a PNET table.
 type entries pnet.Table
@@ -125,25 +120,8 @@ func TestListing(t *testing.T) {
 			if got.status != 0 || got.err != test.err {
 				t.Errorf("status %d, error %q", got.status, got.err)
 			}
-			golden(t, test.golden, got.out)
+			golden.Check(t, "testdata/"+test.golden+".golden", got.out)
 		})
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
 	}
 }
 
@@ -217,7 +195,7 @@ func TestHelp(t *testing.T) {
 	if got.status != 0 || got.err != "" {
 		t.Errorf("%+v", got)
 	}
-	golden(t, "help", got.out)
+	golden.Check(t, "testdata/help.golden", got.out)
 	for line := range strings.Lines(long) {
 		if n := len([]rune(line)); n > 81 {
 			t.Errorf("%d columns: %s", n-1, line)

@@ -7,25 +7,21 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/golden"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/smcstats"
 	"github.com/spf13/cobra"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestMain(m *testing.M) {
 	// The golden files show local times.
@@ -186,28 +182,6 @@ func (b *bench) run(args ...string) result {
 	return result{stdout.String(), stderr.String(), status}
 }
 
-// golden compares got with a file below testdata.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", strings.ReplaceAll(strings.TrimSpace(name), " ", "_")+".golden")
-	if *update {
-		if err := os.MkdirAll("testdata", 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", path, diff)
-	}
-}
-
 func TestGolden(t *testing.T) {
 	for _, args := range []string{"", "-d", "-R", "-D -d", "--json", "-d --json", "-D --json"} {
 		t.Run(args, func(t *testing.T) {
@@ -221,7 +195,7 @@ func TestGolden(t *testing.T) {
 					t.Errorf("schema %d, %v", doc.Schema, err)
 				}
 			}
-			golden(t, "smcr-stats "+args, got.stdout)
+			golden.Check(t, "testdata/"+strings.ReplaceAll(strings.TrimSpace("smcr-stats "+args), " ", "_")+".golden", got.stdout)
 		})
 	}
 }
@@ -233,7 +207,7 @@ func TestReset(t *testing.T) {
 	if got := (&bench{fake: f, memory: m}).run("-r"); got != first {
 		t.Errorf("-r does not show the values first: %+v", got)
 	}
-	golden(t, "after reset", (&bench{fake: f, memory: m}).run("-d").stdout)
+	golden.Check(t, "testdata/after_reset.golden", (&bench{fake: f, memory: m}).run("-d").stdout)
 	if got := (&bench{fake: f, memory: m}).run("-a"); got != first {
 		t.Errorf("-a: %+v", got)
 	}
@@ -262,7 +236,7 @@ func TestWatch(t *testing.T) {
 	if got.status != 130 {
 		t.Errorf("status %d", got.status)
 	}
-	golden(t, "watch", got.stdout)
+	golden.Check(t, "testdata/watch.golden", got.stdout)
 	got = (&bench{fake: f, rounds: 2}).run("-R", "--watch", "2", "--json")
 	lines := strings.Split(got.stdout, "\n")
 	if len(lines) != 3 || strings.Contains(lines[0], "rates") || !strings.Contains(lines[1], `"rates":{"rx_bytes":0,"tx_bytes":1500,`) {

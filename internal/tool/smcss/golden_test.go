@@ -4,38 +4,15 @@ package smcss
 
 import (
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/smckit/smckit/internal/golden"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
-
-var update = flag.Bool("update", false, "rewrite the files in testdata/golden")
-
-// golden compares got with a file. A blank at the end of a line is part of the format.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", "golden", name)
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", name, diff)
-	}
-}
 
 func TestGolden(t *testing.T) {
 	for name, args := range map[string]string{
@@ -89,7 +66,7 @@ func TestGolden(t *testing.T) {
 			if h.err.Len() > 0 {
 				t.Errorf("standard error: %s", &h.err)
 			}
-			golden(t, name, h.out.String())
+			golden.Check(t, filepath.Join("testdata", "golden", name), h.out.String())
 			if strings.Contains(args, "--json") && !json.Valid(h.out.Bytes()) {
 				t.Error("not JSON")
 			}

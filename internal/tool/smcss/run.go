@@ -9,11 +9,9 @@ import (
 	"io"
 	"time"
 
+	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
-
-// clearScreen moves the cursor to the upper left corner and erases the screen.
-const clearScreen = "\x1b[H\x1b[2J"
 
 // run runs the command.
 func (o *options) run(ctx context.Context) error {
@@ -46,7 +44,7 @@ func (o *options) separate(first bool) error {
 	switch {
 	case o.json:
 	case o.env.Terminal:
-		text = clearScreen
+		text = cli.ClearScreen
 	case !first:
 		text = "\n"
 	}

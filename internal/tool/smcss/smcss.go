@@ -9,7 +9,6 @@ import (
 	"io"
 	"iter"
 	"math"
-	"net"
 	"os/user"
 	"strconv"
 	"time"
@@ -52,7 +51,7 @@ func systemDeps() deps {
 	return deps{
 		open:       func() (source, error) { return netlinksmc.NewDiag() },
 		proc:       "/proc",
-		ifName:     interfaceName,
+		ifName:     cli.InterfaceName,
 		lookupUser: lookupUser,
 		now:        time.Now,
 		tick: func(d time.Duration) (<-chan time.Time, func()) {
@@ -60,14 +59,6 @@ func systemDeps() deps {
 			return t.C, t.Stop
 		},
 	}
-}
-
-func interfaceName(index uint32) string {
-	ifi, err := net.InterfaceByIndex(int(index))
-	if err != nil {
-		return ""
-	}
-	return ifi.Name
 }
 
 func lookupUser(name string) (uint32, error) {

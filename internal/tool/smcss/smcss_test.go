@@ -363,7 +363,7 @@ func TestWatch(t *testing.T) {
 		want     string
 	}{
 		"pipe":          {"", false, head + row + "\n" + head + row},
-		"terminal":      {"", true, clearScreen + head + row + clearScreen + head + row},
+		"terminal":      {"", true, cli.ClearScreen + head + row + cli.ClearScreen + head + row},
 		"json":          {"--json", false, strings.Repeat(line+`"sockets":[`+socket+"]}\n", 2)},
 		"json terminal": {"--json --port 7", true, strings.Repeat(line+`"sockets":[]}`+"\n", 2)},
 		"json summary":  {"--json -s", false, strings.Repeat(line+counts, 2)},
