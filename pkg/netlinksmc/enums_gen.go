@@ -72,7 +72,7 @@ const (
 	BufferPhysContiguous BufferType = 0
 	// BufferVirtContiguous has buffers of virtually contiguous memory.
 	BufferVirtContiguous BufferType = 1
-	// BufferMixed has the first kind where such memory is to be had, else the second.
+	// BufferMixed has the first kind where such memory is available, else the second.
 	BufferMixed BufferType = 2
 )
 
