@@ -16,8 +16,10 @@
  */
 u64 smc_cdc_sendable_end(const struct smc_cdc_tx *tx, const struct smc_cdc_rx *rx, u64 written, u64 urgent)
 {
-	if (READ_ONCE(tx->write_closed) || (READ_ONCE(rx->state) & SMC_CDC_ABORT))
+	if (READ_ONCE(rx->state) & SMC_CDC_ABORT)
 		return tx->prod.pos;
+	if (READ_ONCE(tx->write_closed))
+		return tx->closed_end;
 	if (READ_ONCE(rx->cons.pos) < tx->urgent_sent && smc_cdc_peer_can_receive(rx))
 		return tx->urgent_sent;
 	return urgent > tx->prod.pos ? urgent : written;
@@ -28,7 +30,7 @@ static u8 flags_of(const struct smc_cdc_tx *tx, const struct smc_cdc_now *now, u
 {
 	u8 flags = now->full ? SMC_CDC_BLOCKED : 0;
 
-	if (end == now->urgent && tx->urgent_sent != end)
+	if ((end == now->urgent && tx->urgent_sent != end) || (tx->urgent_again && tx->urgent_sent == end))
 		return flags | SMC_CDC_URGENT | SMC_CDC_URGENT_PENDING;
 	if (now->replaces && end && tx->urgent_sent == end)
 		flags |= SMC_CDC_URGENT;
@@ -71,10 +73,48 @@ void smc_cdc_sent(struct smc_cdc_tx *tx, const struct smc_cdc_update *u)
 	tx->prod = u->prod;
 	tx->cons = u->cons;
 	tx->seq = u->msg.seq;
+	if (tx->most_sent < u->prod.pos)
+		tx->most_sent = u->prod.pos;
 	if (u->msg.state & (SMC_CDC_CLOSED | SMC_CDC_ABORT))
-		WRITE_ONCE(tx->write_closed, true);
-	if (u->msg.flags & SMC_CDC_URGENT)
+		smc_cdc_stop(tx);
+	if (u->msg.flags & SMC_CDC_URGENT) {
 		tx->urgent_sent = u->prod.pos;
+		tx->urgent_again = false;
+	}
+}
+
+/**
+ * smc_cdc_stop() - messages report no data beyond what was sent
+ * @tx: what was sent; updated
+ */
+void smc_cdc_stop(struct smc_cdc_tx *tx)
+{
+	if (tx->write_closed)
+		return;
+	tx->closed_end = tx->prod.pos;
+	WRITE_ONCE(tx->write_closed, true);
+}
+
+/**
+ * smc_cdc_rewind() - takes back what may be lost, so that it is sent again (RFC 7609, 4.6)
+ * @tx: what was sent; updated
+ * @pos: end of the data that the peer certainly has, at most a ring before the producer cursor
+ * @size: bytes of the peer's receive buffer
+ *
+ * Numbers of messages are not used again.
+ */
+void smc_cdc_rewind(struct smc_cdc_tx *tx, u64 pos, u32 size)
+{
+	u32 back = (u32)(tx->prod.pos - pos);
+
+	tx->prod.pos = pos;
+	if (tx->prod.at.count < back) {
+		tx->prod.at.count += size;
+		tx->prod.at.wrap--;
+	}
+	tx->prod.at.count -= back;
+	if (tx->urgent_sent > pos)
+		tx->urgent_again = true;
 }
 
 /**

@@ -17,10 +17,13 @@ struct smc_cdc_tx {
 	u64 written;		/* end of the data that messages may report; written by the writer; shared */
 	u64 urgent;		/* end of the last urgent byte in it, 0 if none; written by the writer; shared */
 	u64 urgent_sent;	/* end of the last urgent byte that a message has reported */
+	bool urgent_again;	/* that message may be lost */
+	u64 most_sent;		/* the highest producer cursor sent, which smc_cdc_rewind() does not lower */
 	struct smc_track prod;	/* the last producer cursor sent; .pos is shared */
 	struct smc_track cons;	/* the last consumer cursor sent; .pos is shared */
 	u16 seq;		/* of the last message */
-	bool write_closed;	/* messages report no more data; shared */
+	bool write_closed;	/* messages report no more data than up to closed_end; shared */
+	u64 closed_end;
 };
 
 /* What the peer has sent. */
@@ -89,10 +92,18 @@ static inline bool smc_cdc_is_late(const struct smc_cdc_rx *rx, u16 seq)
 	return (s16)(seq - rx->seq) < 0;
 }
 
+/* smc_cdc_is_gap() - does failover validation show that messages before a number were lost (RFC 7609, 4.6)? */
+static inline bool smc_cdc_is_gap(const struct smc_cdc_rx *rx, u16 seq)
+{
+	return (s16)(rx->seq - seq) < 0;
+}
+
 u64 smc_cdc_sendable_end(const struct smc_cdc_tx *tx, const struct smc_cdc_rx *rx, u64 written, u64 urgent);
 void smc_cdc_build(const struct smc_cdc_tx *tx, const struct smc_cdc_rx *rx, const struct smc_cdc_now *now,
 		   struct smc_cdc_update *u);
 void smc_cdc_sent(struct smc_cdc_tx *tx, const struct smc_cdc_update *u);
+void smc_cdc_stop(struct smc_cdc_tx *tx);
+void smc_cdc_rewind(struct smc_cdc_tx *tx, u64 pos, u32 size);
 int smc_cdc_recv(struct smc_cdc_rx *rx, const struct smc_cdc *msg, u64 sent, u32 rx_size, u32 tx_size,
 		 struct smc_cdc_delta *delta);
 bool smc_cdc_should_update_cons(const struct smc_cdc_space *s);

@@ -121,7 +121,7 @@ static void sendable_end(void)
 	for (i = 0; i < sizeof(sendable) / sizeof(sendable[0]); i++) {
 		struct smc_cdc_tx tx = {
 			.prod.pos = sendable[i].prod, .urgent_sent = sendable[i].urgent_sent,
-			.write_closed = sendable[i].write_closed,
+			.write_closed = sendable[i].write_closed, .closed_end = sendable[i].prod,
 		};
 		struct smc_cdc_rx rx = { .cons.pos = sendable[i].read, .state = sendable[i].peer_state };
 
@@ -227,6 +227,89 @@ static void closing(void)
 		if (A->tx.write_closed)
 			CHECK_EQ(u.msg.state, closings[i].said);
 	}
+}
+
+/*
+ * Messages are lost with a link, again and again, and what the peer may not have is sent again: a's data comes whole and in
+ * order, whatever of it the peer had, the urgent byte is announced, and a's number is never behind what b has seen.
+ */
+static void failover(void)
+{
+	unsigned int round, lost;
+
+	start();
+	check_case = "failover";
+	for (round = 0; round < 3000; round++) {
+		u64 known = A->tx.prod.pos, least, most;
+		u16 known_seq = A->tx.seq;
+		struct smc_cdc_delta delta;
+		struct smc_cdc_update u;
+
+		/* Some arrive, then some do not; b may have read some, which a does not know. */
+		for (lost = 0; lost < 4; lost++) {
+			A->tx.written += (round * 7919 + lost * 104729) % (SIZE_B / 8);
+			if (lost < round % 4) {
+				pass(A, B);
+			} else {
+				build(A, &u);
+				smc_cdc_sent(&A->tx, &u);
+			}
+		}
+		least = A->rx.cons.pos > known ? A->rx.cons.pos : known;
+		most = B->rx.prod.pos;
+		CHECK(least <= most);
+		CHECK(!smc_cdc_is_gap(&B->rx, known_seq));
+		if (round % 3 == 0 && most > B->read) {
+			B->read = most;
+		}
+		smc_cdc_rewind(&A->tx, least + (round % 2 ? most - least : 0), SIZE_B);
+		CHECK(A->tx.most_sent >= A->tx.prod.pos);
+		if (round % 5 == 0 && A->tx.written > A->tx.most_sent)
+			A->tx.urgent = A->tx.written;
+		delta = pass(A, B);
+		CHECK_EQ(B->rx.prod.pos, A->tx.written);
+		CHECK_EQ(delta.data, A->tx.written - most);
+		B->read = B->rx.prod.pos;
+		pass(B, A);
+		CHECK_EQ(A->rx.cons.pos, A->tx.written);
+	}
+}
+
+/* A message with an urgent byte, or the last one, is lost: the next one has what it said. */
+static void failover_flags(void)
+{
+	struct smc_cdc_delta delta;
+	struct smc_cdc_update u;
+
+	start();
+	check_case = "failover, urgent";
+	A->tx.written = 50;
+	A->tx.urgent = 40;
+	build(A, &u);
+	smc_cdc_sent(&A->tx, &u);
+	smc_cdc_rewind(&A->tx, 0, SIZE_B);
+	/* Another urgent byte waits behind the one that was lost. */
+	A->tx.urgent = 50;
+	delta = pass(A, B);
+	CHECK(delta.data == 40 && delta.urgent);
+	CHECK_EQ(pass(A, B).data, 0);
+	B->read = 40;
+	pass(B, A);
+	delta = pass(A, B);
+	CHECK(delta.data == 10 && delta.urgent);
+
+	start();
+	check_case = "failover, closed";
+	A->tx.written = 30;
+	A->close_flags = SMC_CDC_DONE | SMC_CDC_CLOSED;
+	build(A, &u);
+	smc_cdc_sent(&A->tx, &u);
+	A->tx.written = 35; /* after the close: not sent */
+	smc_cdc_rewind(&A->tx, 10, SIZE_B);
+	delta = pass(A, B);
+	CHECK(delta.data == 30 && delta.closing == (SMC_CDC_DONE | SMC_CDC_CLOSED));
+	CHECK(smc_cdc_is_gap(&B->rx, (u16)(A->tx.seq + 1)));
+	CHECK(!smc_cdc_is_gap(&B->rx, A->tx.seq));
 }
 
 #define BAD (-EPROTO)
@@ -428,6 +511,6 @@ static void immediate_limits(void)
 
 const struct test cdc_state_tests[] = {
 	{ "streams", streams }, { "sendable end", sendable_end }, { "urgent", urgent }, { "urgent flags", urgent_flags },
-	{ "closing", closing }, { "messages", messages }, { "order", order }, { "updates", updates },
+	{ "closing", closing }, { "failover", failover }, { "failover flags", failover_flags }, { "messages", messages }, { "order", order }, { "updates", updates },
 	{ "immediate", immediate }, { "immediate limits", immediate_limits }, { NULL, NULL },
 };
