@@ -19,6 +19,24 @@ struct shown_lgr {
 	const struct smc_rdma_link_view *link;
 };
 
+static bool is_same_port(const struct smc_rdma_link_view *a, const struct smc_rdma_link_view *b)
+{
+	return a->port == b->port && !strcmp(a->ibname, b->ibname);
+}
+
+static u8 lgr_type(const struct smc_rdma_lgr_view *r)
+{
+	const struct smc_rdma_link_view *a = &r->links[0], *b = &r->links[1];
+
+	if (r->n_links < 2 || !a->active || !b->active)
+		return SMC_UAPI_LGR_TYPE_SINGLE;
+	if (is_same_port(a, b))
+		return SMC_UAPI_LGR_TYPE_ASYMMETRIC_LOCAL;
+	if (!memcmp(a->peer_gid, b->peer_gid, sizeof(a->peer_gid)))
+		return SMC_UAPI_LGR_TYPE_ASYMMETRIC_PEER;
+	return SMC_UAPI_LGR_TYPE_SYMMETRIC;
+}
+
 static int put_v2(struct sk_buff *skb, const struct smc_rdma_lgr_view *r)
 {
 	struct nlattr *nest = nla_nest_start(skb, SMC_NLA_LGR_R_V2);
@@ -41,7 +59,7 @@ static int put_lgr(struct sk_buff *skb, void *arg)
 	if (!nest || nla_put_u32(skb, SMC_NLA_LGR_R_ID, view->id) ||
 	    nla_put_u32(skb, SMC_NLA_LGR_R_CONNS_NUM, view->n_conns) ||
 	    nla_put_u8(skb, SMC_NLA_LGR_R_ROLE, r->server) ||
-	    nla_put_u8(skb, SMC_NLA_LGR_R_TYPE, SMC_UAPI_LGR_TYPE_SINGLE) ||
+	    nla_put_u8(skb, SMC_NLA_LGR_R_TYPE, lgr_type(r)) ||
 	    nla_put_u8(skb, SMC_NLA_LGR_R_BUF_TYPE, r->buf_type) ||
 	    nla_put_u8(skb, SMC_NLA_LGR_R_VLAN_ID, view->vlan) ||
 	    smc_netlink_put_u64(skb, SMC_NLA_LGR_R_NET_COOKIE, view->net_cookie) ||
@@ -76,7 +94,7 @@ static int put_link(struct sk_buff *skb, void *arg)
 
 	if (!nest || nla_put_u8(skb, SMC_NLA_LINK_ID, l->id) ||
 	    nla_put_u32(skb, SMC_NLA_LINK_STATE, l->active ? SMC_UAPI_LINK_STATE_ACTIVE : SMC_UAPI_LINK_STATE_ACTIVATING) ||
-	    nla_put_u32(skb, SMC_NLA_LINK_CONN_CNT, shown->view->n_conns) ||
+	    nla_put_u32(skb, SMC_NLA_LINK_CONN_CNT, shown->r.n_links > 1 ? l->n_conns : shown->view->n_conns) ||
 	    nla_put_u8(skb, SMC_NLA_LINK_IB_PORT, l->port) || nla_put_u32(skb, SMC_NLA_LINK_NET_DEV, l->ifindex) ||
 	    nla_put_string(skb, SMC_NLA_LINK_IB_DEV, l->ibname) ||
 	    put_id(skb, SMC_NLA_LINK_UID, l->user_id) || put_id(skb, SMC_NLA_LINK_PEER_UID, l->peer_user_id) ||
@@ -163,7 +181,7 @@ static int put_pci(struct sk_buff *skb, const struct smc_rdma_dev_view *view)
 	       nla_put_string(skb, SMC_NLA_DEV_PCI_ID, view->pci);
 }
 
-/* A group has one link, so each device that is in use is critical. */
+/* A group may have no other link, so each device that is in use counts as critical. */
 static int put_dev(struct sk_buff *skb, void *arg)
 {
 	const struct smc_rdma_dev_view *view = arg;

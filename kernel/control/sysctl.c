@@ -3,9 +3,8 @@
  * Settings: net.smc.*
  *
  * specs/sysctl.yaml has their names, ranges and defaults, and says which of them the stock module has, too.
- * smcr_max_links_per_lgr is missing, because link groups have one link. hs_ctrl, the BPF program that decides whether a
- * connection tries SMC, is missing, because a module can offer such a hook from Linux 6.9 on only, with BTF that machines
- * often have no tools to build.
+ * hs_ctrl, the BPF program that decides whether a connection tries SMC, is missing, because a module can offer such a hook
+ * from Linux 6.9 on only, with BTF that machines often have no tools to build.
  */
 #include <linux/jiffies.h>
 #include <linux/slab.h>

@@ -12,6 +12,7 @@ struct smc_sysctl {
 	unsigned int smcr_buf_type;	/* contiguous: 0 physically, 1 virtually, 2 either */
 	int smcr_testlink_time;	/* jiffies of silence before a link is tested; 0 is never */
 	unsigned int smcr_max_conns_per_lgr;
+	unsigned int smcr_max_links_per_lgr;
 	unsigned int smcr_max_send_wr;	/* work requests in flight on a link */
 	unsigned int smcr_max_recv_wr;
 	unsigned int smcr_v1_rocev2;	/* version 1 may use GIDs of RoCEv2 */
@@ -32,6 +33,7 @@ enum smc_sysctl_knob {
 	SMC_SYSCTL_SMCR_BUF_TYPE,
 	SMC_SYSCTL_SMCR_TESTLINK_TIME,
 	SMC_SYSCTL_SMCR_MAX_CONNS_PER_LGR,
+	SMC_SYSCTL_SMCR_MAX_LINKS_PER_LGR,
 	SMC_SYSCTL_SMCR_MAX_SEND_WR,
 	SMC_SYSCTL_SMCR_MAX_RECV_WR,
 	SMC_SYSCTL_SMCR_V1_ROCEV2,

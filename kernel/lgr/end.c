@@ -81,7 +81,11 @@ void smc_lgr_terminate(struct smc_lgr *lgr)
 
 static bool lgr_matches(const struct smc_lgr *lgr, const void *dev, const struct net *net)
 {
-	return (!dev || lgr->key.dev == dev) && (!net || net_eq(lgr->key.net, net));
+	const struct smc_transport_ops *ops = lgr->key.ops;
+
+	if (dev && !(ops->lgr_needs ? ops->lgr_needs(lgr, dev) : lgr->key.dev == dev))
+		return false;
+	return !net || net_eq(lgr->key.net, net);
 }
 
 /* Returns the first group that matches, with a reference, or NULL. */

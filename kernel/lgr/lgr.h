@@ -28,7 +28,7 @@ struct smc_lgr_key {
 	 * Its settings apply to the group, and the group ends before it.
 	 */
 	struct net *net;
-	u64 gid[2];		/* the peer's */
+	u64 gid[2];		/* the peer's; zero for a client of SMC-R, whose links have one each */
 	u16 vlan;		/* 0 if none */
 	u8 version;
 	bool server;		/* SMC-R: this host is the server of the group */

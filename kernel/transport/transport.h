@@ -105,6 +105,7 @@ struct smc_offer {
  * @peer_full:	returns whether the peer's whole receive buffer is in use. Any context.
  * @lgr_fits:	returns whether a connection may join a group with the right key; with the hint of smc_lgr_join(). Under
  *		locks; does not sleep.
+ * @lgr_needs:	returns whether a group ends with a device; NULL: with the one of its key. Under locks; does not sleep.
  * @lgr_delete_link: sends DELETE LINK, because the group ends soon; @lgr_end waits for the answer. Under locks.
  * @lgr_flush:	after @lgr_delete_link: waits until the peer has got it, or until a time in jiffies
  * @lgr_end:	ends the links. No connection joins the group any more; those in it are ended or have an error
@@ -144,6 +145,7 @@ struct smc_transport_ops {
 	void (*detach)(struct smc_offer *offer);
 	bool (*peer_full)(const struct smc_conn *conn);
 	bool (*lgr_fits)(const struct smc_lgr *lgr, const void *hint);
+	bool (*lgr_needs)(const struct smc_lgr *lgr, const void *dev);
 	void (*lgr_delete_link)(struct smc_lgr *lgr);
 	void (*lgr_flush)(struct smc_lgr *lgr, unsigned long until);
 	void (*lgr_end)(struct smc_lgr *lgr);

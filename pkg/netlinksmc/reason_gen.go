@@ -115,7 +115,7 @@ var reasons = []reasonInfo{
 	},
 	{
 		ReasonMaxLinks, "MAXLINKERR", "the hosts do not agree on the number of links per link group",
-		"set net.smc.smcr_max_links_per_lgr to 1 or 2 on the host that has it, which runs the kernel's own module",
+		"set net.smc.smcr_max_links_per_lgr to the same number on both hosts",
 	},
 	{
 		ReasonMode, "MODEUNSUPP", "one side wants SMC-R, the other SMC-D",

@@ -21,6 +21,7 @@ type setting struct {
 	Min      uint64   `yaml:"min"`
 	Max      uint64   `yaml:"max"`
 	Default  uint64   `yaml:"default"`
+	OurInit  *uint64  `yaml:"default-ours"`
 	Brief    string   `yaml:"brief"`
 	Doc      string   `yaml:"doc"`
 	Stock    string   `yaml:"stock"`
@@ -32,6 +33,14 @@ type setting struct {
 }
 
 func (s *setting) ours() bool { return s.Ours == nil || *s.Ours }
+
+// init returns the default of our module.
+func (s *setting) init() uint64 {
+	if s.OurInit != nil {
+		return *s.OurInit
+	}
+	return s.Default
+}
 
 // conf returns the name in smc.conf.
 func (s *setting) conf() string { return cmp.Or(s.ConfName, s.Name) }
@@ -138,8 +147,8 @@ func fieldsC(s setting) string {
 		most = "INT_MAX / HZ"
 	}
 	f = append(f, ".max = "+cmp.Or(most, fmt.Sprint(s.Max)))
-	if s.Default > 0 {
-		f = append(f, fmt.Sprintf(".init = %d", s.Default))
+	if s.init() > 0 {
+		f = append(f, fmt.Sprintf(".init = %d", s.init()))
 	}
 	return strings.Join(f, ", ")
 }
@@ -153,7 +162,7 @@ func sysctlGo(t *tree, all []setting) error {
 		for _, n := range []struct {
 			name  string
 			value uint64
-		}{{"Min", s.Min}, {"Max", s.Max}, {"Default", s.Default}} {
+		}{{"Min", s.Min}, {"Max", s.Max}, {"Default", s.init()}} {
 			if n.value > 0 {
 				f = append(f, fmt.Sprintf("%s: %d", n.name, n.value))
 			}
@@ -184,7 +193,7 @@ func sysctlManual(t *tree, all []setting) error {
 		if s.Stock == "never" {
 			mark = "* "
 		}
-		parts := slices.DeleteFunc([]string{s.Unit, s.values(), fmt.Sprint(s.Default)}, func(p string) bool { return p == "" })
+		parts := slices.DeleteFunc([]string{s.Unit, s.values(), fmt.Sprint(s.init())}, func(p string) bool { return p == "" })
 		w.line(".TP\n.IR net.smc.%s \" %s(%s)\"", s.Name, mark, strings.Join(parts, "; "))
 		w.WriteString(roff(s.Doc))
 	}
@@ -246,7 +255,7 @@ func sysctlConf(t *tree, all []setting) error {
 			doc += " The kernel's own module only."
 		}
 		w.WriteString("\n" + wrap(doc, "# ", "# ", 125))
-		w.line("# %s = %s", s.conf(), s.word(s.Default))
+		w.line("# %s = %s", s.conf(), s.word(s.init()))
 	}
 	w.line("")
 	return t.writePart("packaging/etc/smc/smc.conf", sysctlSpec, &w)
@@ -297,7 +306,7 @@ func sysctlSMCR(t *tree, all []setting) error {
 	w.line("\n| setting | default | values | what it does |\n|---|---|---|---|")
 	for _, s := range all {
 		if s.SMCR {
-			w.line("| `%s` | %d | %s | %s |", s.Name, s.Default, cmp.Or(s.values(), s.Unit), s.Doc)
+			w.line("| `%s` | %d | %s | %s |", s.Name, s.init(), cmp.Or(s.values(), s.Unit), s.Doc)
 		}
 	}
 	w.line("")

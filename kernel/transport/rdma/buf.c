@@ -204,6 +204,8 @@ void smc_rdma_buf_unmap(struct smc_buf_map *map)
 	unmap_pages(map);
 	map->mr = NULL;
 	map->registered = false;
+	map->cleared = 0;
+	map->busy = 0;
 }
 
 /*
@@ -219,6 +221,7 @@ struct smc_rdma_buf *smc_rdma_buf_new(struct smc_link *link, bool rmb, u8 code, 
 	if (!buf)
 		return ERR_PTR(-ENOMEM);
 	INIT_LIST_HEAD(&buf->list);
+	INIT_LIST_HEAD(&buf->on_group);
 	for (i = 0; i < ARRAY_SIZE(buf->maps); i++)
 		INIT_LIST_HEAD(&buf->maps[i].list);
 	buf->rmb = rmb;

@@ -34,6 +34,7 @@ struct smc_buf_map {
 
 struct smc_rdma_buf {
 	struct list_head list;		/* of the group, if no connection has the buffer; group->lock */
+	struct list_head on_group;	/* group->bufs; group->lock */
 	struct smc_buf_map maps[SMC_LINKS_PER_LGR_MAX];	/* by the link's slot */
 	u8 code;
 	u8 asked;			/* the code that was asked for; there may have been memory for less */

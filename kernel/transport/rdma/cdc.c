@@ -114,7 +114,7 @@ static bool should_autocork(const struct smc_rdma_conn *rc)
  */
 static bool may_send_imm(const struct smc_rdma_conn *rc, const struct smc_cdc_update *u, unsigned int writes)
 {
-	return rc->group->immediate && writes == 1 && (rc->conn->server || READ_ONCE(rc->received)) &&
+	return rc->group->immediate && writes == 1 && (rc->conn->server || READ_ONCE(rc->received)) && !rc->resync &&
 	       smc_cdc_fits_imm(&rc->tx, u);
 }
 
@@ -155,6 +155,8 @@ static int cdc_post(struct smc_rdma_conn *rc, const struct smc_cdc_update *u)
 		smc_conn_put(rc->conn);
 	if (batch && err)
 		WRITE_ONCE(batch->pending, false);
+	if (!err)
+		smc_rdma_failover_mark(rc, req.at, u);
 	/* Until it has been sent: it may be the connection's last message. */
 	if (err == -EAGAIN && req.fresh)
 		smc_conn_get(rc->conn);
@@ -172,7 +174,7 @@ void smc_rdma_cdc_send(struct smc_rdma_conn *rc)
 
 	spin_lock_bh(&rc->lock);
 	smp_mb__after_spinlock(); /* pairs with that of smc_conn_cdc_due() */
-	if (!rc->ready)
+	if (!rc->ready || (rc->validate && smc_rdma_failover_validate(rc)))
 		goto out;
 	cdc_build(rc, &u);
 	data = u.prod.pos - rc->tx.prod.pos;
@@ -304,7 +306,7 @@ static void batch_arrived(struct smc_link_completion *completion, u64 pos)
 void smc_rdma_stop_writing(struct smc_rdma_conn *rc)
 {
 	spin_lock_bh(&rc->lock);
-	WRITE_ONCE(rc->tx.write_closed, true);
+	smc_cdc_stop(&rc->tx);
 	spin_unlock_bh(&rc->lock);
 }
 
@@ -317,7 +319,7 @@ void smc_rdma_revoke(struct smc_rdma_conn *rc)
 	bool ready;
 
 	spin_lock_bh(&rc->lock);
-	WRITE_ONCE(rc->tx.write_closed, true);
+	smc_cdc_stop(&rc->tx);
 	ready = rc->ready;
 	spin_unlock_bh(&rc->lock);
 	if (!ready)
@@ -349,7 +351,7 @@ static u64 posted_end(struct smc_rdma_conn *rc)
 	u64 pos;
 
 	spin_lock_bh(&rc->lock);
-	pos = rc->tx.prod.pos;
+	pos = rc->tx.most_sent;
 	spin_unlock_bh(&rc->lock);
 	return pos;
 }
@@ -370,7 +372,7 @@ static void cdc_recv(struct smc_rdma_conn *rc, struct smc_link *link, const stru
 		return;
 	smc_upcall_received(conn, &rc->rx, &delta);
 	if (delta.space > 0) {
-		WRITE_ONCE(rc->link->last_read, jiffies);
+		WRITE_ONCE(link->last_read, jiffies);
 		make_room(rc);
 	}
 	if (smc_conn_cdc_due(conn, &rc->tx, &delta) && smc_conn_get_live(conn)) {
@@ -426,7 +428,9 @@ void smc_rdma_cdc_recv(struct smc_link *link, const u8 *buf, u32 len)
 		return;
 	rcu_read_lock();
 	conn = xa_load(&group->conns, msg.token);
-	if (conn && !(msg.flags & SMC_CDC_FAILOVER))
+	if (conn && (msg.flags & SMC_CDC_FAILOVER))
+		smc_rdma_failover_recv(conn->priv, link, msg.seq);
+	else if (conn)
 		cdc_recv_in_order(conn->priv, link, &msg);
 	/* Also for one that ends this very moment: see rdma_release(). */
 	if (msg.state & (SMC_CDC_CLOSED | SMC_CDC_ABORT))
@@ -445,9 +449,9 @@ void smc_rdma_cdc_recv_imm(struct smc_link *link, u32 imm, u32 len)
 
 	rcu_read_lock();
 	rc = rcu_dereference(link->group->by_rmb[imm >> SMC_CDC_IMM_RMB_SHIFT]);
-	if (rc) {
+	if (rc && READ_ONCE(rc->rx_link) == link) {
 		spin_lock_bh(&rc->recv_lock);
-		if (rc->ready && !smc_cdc_decode_imm(&rc->rx, imm, len, rc->conn->rx.size, rc->conn->tx_size, &msg)) {
+		if (rc->ready && rc->rx_link == link && !smc_cdc_decode_imm(&rc->rx, imm, len, rc->conn->rx.size, rc->conn->tx_size, &msg)) {
 			rc->rx.seq = msg.seq;
 			WRITE_ONCE(rc->received, true);
 			cdc_recv(rc, link, &msg);
@@ -478,6 +482,7 @@ void smc_rdma_cdc_start(struct smc_rdma_conn *rc, const struct smc_clc_accept *p
 	early = rc->is_early;
 	revoked = rc->tx.write_closed;
 	rc->ready = true;
+	rc->rx_link = rc->link;
 	spin_unlock(&rc->lock);
 	if (early)
 		cdc_recv(rc, rc->link, &rc->early);

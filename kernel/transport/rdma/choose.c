@@ -32,6 +32,8 @@ struct path_request {
 	u8 id[SMC_PNET_ID_LEN];
 	struct in6_addr saddr;		/* version 2, as what follows; an IPv4 address is mapped */
 	const u8 *peer_gid;		/* NULL if not known yet */
+	const struct smc_rdma_path *first;	/* that a group has already: another port is wanted; NULL if it has none */
+	bool any_subnet;		/* the GID need not be in the subnet of saddr */
 	const struct sock *sk;
 	struct smc_rdma_path *path;
 };
@@ -172,7 +174,17 @@ static bool fits_v2(const struct ib_gid_attr *attr, const struct net_device *nde
 	if (!w->ipv4 && __ipv6_addr_needs_scope_id(__ipv6_addr_type(gid)) !=
 			__ipv6_addr_needs_scope_id(__ipv6_addr_type(&w->saddr)))
 		return false;
-	return has_subnet(ndev, w);
+	return w->any_subnet || has_subnet(ndev, w);
+}
+
+/* A device without PNET ID is found by its interface, and the device of a second link by its subnet. */
+static bool is_same_network(struct net_device *ndev, const struct path_request *w)
+{
+	u16 vlan;
+
+	if (w->has_id)
+		return true;
+	return w->first ? has_subnet(ndev, w) : lowest_netdev(ndev, &vlan) == w->base;
 }
 
 /*
@@ -184,7 +196,7 @@ static bool is_of_host(const struct net_device *ndev, const struct path_request 
 {
 	const struct net *net = dev_net(ndev);
 
-	return own ? net_eq(net, w->net) : net_eq(net, w->owner) || net_eq(net, dev_net(w->base));
+	return own ? net_eq(net, w->net) : net_eq(net, w->owner) || (w->base && net_eq(net, dev_net(w->base)));
 }
 
 static bool gid_fits(const struct ib_gid_attr *attr, const struct path_request *w, bool own)
@@ -194,13 +206,7 @@ static bool gid_fits(const struct ib_gid_attr *attr, const struct path_request *
 
 	rcu_read_lock();
 	ndev = rcu_dereference(attr->ndev);
-	fits = ndev && is_of_host(ndev, w, own) && vlan_fits(ndev, w->vlan);
-	/* A device without PNET ID is found by its interface. */
-	if (fits && !w->has_id) {
-		u16 vlan;
-
-		fits = lowest_netdev(ndev, &vlan) == w->base;
-	}
+	fits = ndev && is_of_host(ndev, w, own) && vlan_fits(ndev, w->vlan) && is_same_network(ndev, w);
 	fits = fits && (w->version > 1 ? fits_v2(attr, ndev, w) : fits_v1(attr, w));
 	rcu_read_unlock();
 	return fits && (w->version < 2 || gid_reachable(w));
@@ -276,6 +282,8 @@ static int try_device(struct smc_rdma_dev *dev, void *arg)
 		return 0;
 	w->owner = smc_rdma_owner(dev);
 	for (port = 1; port <= dev->n_ports; port++) {
+		if (w->first && dev == w->first->dev && port == w->first->port)
+			continue;
 		if (w->has_id && (smc_rdma_pnet_id(dev, port, id, &by_user) || memcmp(id, w->id, sizeof(id))))
 			continue;
 		if (!try_port(dev, port, w))
@@ -312,4 +320,31 @@ int smc_rdma_choose(struct sock *sk, u8 version, const u8 *peer_gid, struct smc_
 	rc = smc_rdma_dev_walk(try_device, &w) ? 0 : -ENODEV;
 	dev_put(w.base);
 	return rc;
+}
+
+/*
+ * smc_rdma_choose_second() - chooses a port and GID for a second link of a group, beside those of its first link, and takes
+ * a reference on the device: a port of the same physical network, or of the same subnet if the first port has no PNET ID.
+ * A client gives the GID that its server has chosen, for which a GID of the same subnet is best. May sleep. Return: 0 or
+ * -ENODEV if there is no such port.
+ */
+int smc_rdma_choose_second(const struct smc_rdma_path *first, const u8 *peer_gid, struct smc_rdma_path *path)
+{
+	struct path_request w = {
+		.net = first->net,
+		.version = first->version,
+		.vlan = first->vlan,
+		.rocev2 = READ_ONCE(smc_net(first->net)->sysctl->smcr_v1_rocev2),
+		.ipv4 = smc_rdma_gid_is_ipv4(first->gid),
+		.first = first,
+		.path = path,
+	};
+	bool by_user;
+
+	might_sleep();
+	memset(path, 0, sizeof(*path));
+	w.has_id = !smc_rdma_pnet_id(first->dev, first->port, w.id, &by_user);
+	memcpy(&w.saddr, peer_gid && w.has_id ? peer_gid : first->gid, sizeof(w.saddr));
+	w.any_subnet = w.has_id && !peer_gid;
+	return smc_rdma_dev_walk(try_device, &w) ? 0 : -ENODEV;
 }

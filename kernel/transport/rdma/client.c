@@ -31,7 +31,7 @@ static void offer_v2(const struct smc_rdma_path *path, const struct smc_sysctl *
 	/* Also if there is no version 1 to be had. */
 	memcpy(p->mac, path->mac, sizeof(p->mac));
 	p->max_conns = READ_ONCE(sysctl->smcr_max_conns_per_lgr);
-	p->max_links = 1;
+	p->max_links = READ_ONCE(sysctl->smcr_max_links_per_lgr);
 	p->vendor = READ_ONCE(sysctl->smcr_immediate) ? SMC_CLC_VENDOR_IMMEDIATE : 0;
 }
 
@@ -78,10 +78,8 @@ static void client_lgr_key(const struct smc_rdma_offer *ro, const struct smc_clc
 		.vlan = path->vlan,
 		.version = peer->version,
 	};
-	memcpy(key->gid, peer->gid, sizeof(key->gid));
+	/* The server's address is that of one of the links, see smc_lgr_rdma_fits(). */
 	memcpy(key->peer_id, peer->peer_id, sizeof(key->peer_id));
-	if (peer->version < 2)
-		memcpy(key->mac, peer->mac, sizeof(key->mac));
 }
 
 /* Finds the MAC to reach the server by, which may be a gateway's. Return: 0 or a reason. */
@@ -105,6 +103,7 @@ static void set_lgr_params(struct smc_lgr_rdma *group, const struct smc_clc_acce
 	group->features = peer->features & SMC_CLC_FEATURES;
 	group->max_conns = group->release ? peer->max_conns : 255;
 	group->max_links = group->release ? peer->max_links : 2;
+	group->link_limit = min_t(u8, group->max_links, READ_ONCE(smc_net(group->lgr->key.net)->sysctl->smcr_max_links_per_lgr));
 	group->immediate = group->release && smc_clc_vendor_immediate(peer->vendor) &&
 			   READ_ONCE(smc_net(group->lgr->key.net)->sysctl->smcr_immediate);
 }

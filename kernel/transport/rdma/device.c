@@ -132,7 +132,7 @@ static unsigned long usable_from(void)
 }
 
 /* Return: jiffies until the next look, MAX_JIFFY_OFFSET if only an event calls for one. */
-static unsigned long check_port(struct smc_rdma_dev *dev, u8 port)
+static unsigned long check_port(struct smc_rdma_dev *dev, u8 port, bool *came_up)
 {
 	struct smc_rdma_port *p = &dev->ports[port - 1];
 	unsigned long soonest = MAX_JIFFY_OFFSET;
@@ -157,6 +157,7 @@ static unsigned long check_port(struct smc_rdma_dev *dev, u8 port)
 	WRITE_ONCE(p->mtu_code, attr.active_mtu);
 	WRITE_ONCE(p->n_gids, attr.gid_tbl_len);
 	WRITE_ONCE(p->ifindex, ifindex);
+	*came_up |= up && !soon && !p->active;
 	WRITE_ONCE(p->active, up && !soon);
 	return soon ? p->usable - jiffies : soonest;
 }
@@ -192,11 +193,14 @@ static void queue_later_check(struct smc_rdma_dev *dev, unsigned long delay)
 static void check_ports(struct smc_rdma_dev *dev)
 {
 	unsigned long next = MAX_JIFFY_OFFSET;
+	bool came_up = false;
 	unsigned int port;
 
 	for (port = 1; port <= dev->n_ports; port++)
-		next = min(next, check_port(dev, port));
+		next = min(next, check_port(dev, port, &came_up));
 	next = min(next, smc_link_check(dev));
+	if (came_up)
+		smc_rdma_add_port_up();
 	if (next != MAX_JIFFY_OFFSET)
 		queue_later_check(dev, next);
 }
@@ -276,6 +280,7 @@ static void remove_device(struct ib_device *ib, void *data)
 	if (cancel_delayed_work_sync(&dev->work))
 		smc_rdma_dev_unuse(dev);
 	smc_link_trace_removal(dev);
+	smc_link_leave(dev);
 	smc_lgr_terminate_dev(dev);
 	smc_rdma_dev_unuse(dev);
 	wait_for_completion(&dev->unused);

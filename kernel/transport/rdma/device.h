@@ -81,6 +81,10 @@ int smc_rdma_dev_walk(int (*fn)(struct smc_rdma_dev *dev, void *arg), void *arg)
 /* link.c */
 unsigned long smc_link_check(struct smc_rdma_dev *dev);
 void smc_link_trace_removal(struct smc_rdma_dev *dev);
+void smc_link_leave(struct smc_rdma_dev *dev);
+
+/* llc_invite.c */
+void smc_rdma_add_port_up(void);
 
 /* choose.c */
 struct net *smc_rdma_owner(const struct smc_rdma_dev *dev);
@@ -88,5 +92,6 @@ int smc_rdma_pnet_id(const struct smc_rdma_dev *dev, u8 port, u8 id[SMC_PNET_ID_
 struct dst_entry *smc_rdma_dst(const struct sock *sk, const u8 gid[16]);
 bool smc_rdma_gid_is_ipv4(const u8 gid[16]);
 int smc_rdma_choose(struct sock *sk, u8 version, const u8 *peer_gid, struct smc_rdma_path *path);
+int smc_rdma_choose_second(const struct smc_rdma_path *first, const u8 *peer_gid, struct smc_rdma_path *path);
 
 #endif /* SMC_RDMA_DEVICE_H */

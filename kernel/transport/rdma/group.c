@@ -21,6 +21,10 @@ int smc_lgr_rdma_init(struct smc_lgr *lgr)
 	spin_lock_init(&group->lock);
 	__set_bit(0, group->rmb_ids);
 	xa_init_flags(&group->conns, XA_FLAGS_LOCK_BH);
+	mutex_init(&group->end_mutex);
+	mutex_init(&group->map_mutex);
+	smc_rdma_add_init(group);
+	INIT_LIST_HEAD(&group->bufs);
 	INIT_LIST_HEAD(&group->waiting);
 	INIT_LIST_HEAD(&group->large);
 	INIT_LIST_HEAD(&group->rmbs);
@@ -34,68 +38,6 @@ int smc_lgr_rdma_init(struct smc_lgr *lgr)
 	 */
 	lgr->max_conns = lgr->key.server ? 255 : 0;
 	return 0;
-}
-
-/*
- * smc_lgr_rdma_add_link() - gives a group a link, and the link its slot. Does not sleep. Return: false if the group has
- * ended or has no free slot.
- */
-bool smc_lgr_rdma_add_link(struct smc_lgr_rdma *group, struct smc_link *link)
-{
-	bool added = false;
-	u8 slot;
-
-	spin_lock_bh(&group->lock);
-	for (slot = 0; slot < SMC_LINKS_PER_LGR_MAX && group->links[slot]; slot++)
-		;
-	if (slot < SMC_LINKS_PER_LGR_MAX && group->state != SMC_LGR_RDMA_ENDED) {
-		link->slot = slot;
-		group->links[slot] = link;
-		added = true;
-	}
-	spin_unlock_bh(&group->lock);
-	return added;
-}
-
-/* smc_lgr_rdma_next_link() - returns the link after another, or the first one for NULL; NULL at the end. Any context. */
-struct smc_link *smc_lgr_rdma_next_link(const struct smc_lgr_rdma *group, const struct smc_link *link)
-{
-	u8 slot = link ? link->slot + 1 : 0;
-
-	lockdep_assert_held(&group->lock);
-	while (slot < SMC_LINKS_PER_LGR_MAX && !group->links[slot])
-		slot++;
-	return slot < SMC_LINKS_PER_LGR_MAX ? group->links[slot] : NULL;
-}
-
-/*
- * smc_lgr_rdma_find_link() - returns a usable link: the one that ACCEPT or CONFIRM names, or any for NULL. Any context.
- * CONFIRM has to repeat the MAC of first contact, ACCEPT need not.
- */
-struct smc_link *smc_lgr_rdma_find_link(const struct smc_lgr_rdma *group, const struct smc_clc_accept *peer)
-{
-	struct smc_link *link;
-
-	smc_for_each_link(group, link) {
-		const u8 *mac = peer && group->server ? peer->mac : link->peer.clc_mac;
-
-		if (smc_link_usable(link) && (!peer || smc_link_is_peer(link, peer->gid, mac, peer->qpn)))
-			return link;
-	}
-	return NULL;
-}
-
-/* smc_lgr_rdma_get_link() - as smc_lgr_rdma_find_link(), without the lock, and with a reference on the link. Softirq. */
-struct smc_link *smc_lgr_rdma_get_link(struct smc_lgr_rdma *group, const struct smc_clc_accept *peer)
-{
-	struct smc_link *link;
-
-	spin_lock_bh(&group->lock);
-	link = smc_lgr_rdma_find_link(group, peer);
-	if (link)
-		smc_link_get(link);
-	spin_unlock_bh(&group->lock);
-	return link;
 }
 
 /*
@@ -146,8 +88,11 @@ void smc_lgr_rdma_ready(struct smc_lgr_rdma *group)
 	spin_lock_bh(&group->lock);
 	if (group->state == SMC_LGR_RDMA_FORMING) {
 		WRITE_ONCE(group->state, SMC_LGR_RDMA_READY);
-		smc_for_each_link(group, link)
+		smc_for_each_link(group, link) {
+			link->active = true;
+			group->last_id = link->id;
 			smc_rdma_llc_watch_link(link);
+		}
 	}
 	smc_lgr_rdma_wake_locked(group);
 	spin_unlock_bh(&group->lock);
@@ -161,6 +106,146 @@ void smc_lgr_rdma_uncount(struct smc_lgr_rdma *group, u8 id)
 		return;
 	__clear_bit(id, group->rmb_ids);
 	WRITE_ONCE(group->n_rmbs, group->n_rmbs - 1);
+}
+
+/*
+ * Maps a buffer for a link, unless it is mapped already. Return: 0, -ENOMEM and the like, -ENOTCONN if the link has ended.
+ */
+static int map_for(struct smc_rdma_buf *buf, struct smc_link *link)
+{
+	struct smc_buf_map *map = smc_rdma_buf_map_of(buf, link);
+	int rc = 0;
+
+	lockdep_assert_held(&link->group->map_mutex);
+	down_read(&link->map_rwsem);
+	if (link->gone)
+		rc = -ENOTCONN;
+	else if (list_empty(&map->list))
+		rc = smc_rdma_buf_map(buf, link);
+	if (!rc && list_empty(&map->list)) {
+		spin_lock_bh(&link->group->lock);
+		list_add(&map->list, &link->maps);
+		spin_unlock_bh(&link->group->lock);
+	}
+	up_read(&link->map_rwsem);
+	return rc;
+}
+
+/*
+ * Maps a fresh buffer for the other links of its group, too. A link that comes later is not among them, but finds the
+ * buffer on group->bufs. The link whose adapter cannot have it fails, because all connections may have to move there.
+ */
+static void map_for_others(struct smc_lgr_rdma *group, struct smc_rdma_buf *buf)
+{
+	struct smc_link *link;
+	unsigned int slot;
+
+	mutex_lock(&group->map_mutex);
+	for (slot = 0; slot < SMC_LINKS_PER_LGR_MAX; slot++) {
+		link = smc_lgr_rdma_link_at(group, slot);
+		if (link && map_for(buf, link))
+			smc_link_fail(link, SMC_LINK_NOT_REGISTERED, 0);
+		smc_link_put(link);
+	}
+	mutex_unlock(&group->map_mutex);
+}
+
+/* Returns a buffer of the group that is not mapped for a link. */
+static struct smc_rdma_buf *next_unmapped(struct smc_lgr_rdma *group, const struct smc_link *link)
+{
+	struct smc_rdma_buf *buf, *found = NULL;
+
+	spin_lock_bh(&group->lock);
+	list_for_each_entry(buf, &group->bufs, on_group) {
+		if (!list_empty(&smc_rdma_buf_map_of(buf, link)->list))
+			continue;
+		found = buf;
+		break;
+	}
+	spin_unlock_bh(&group->lock);
+	return found;
+}
+
+/*
+ * smc_lgr_rdma_map_bufs() - maps all buffers of a group for a link that it has just got. May sleep. Return: 0, -ENOMEM and
+ * the like.
+ */
+int smc_lgr_rdma_map_bufs(struct smc_link *link)
+{
+	struct smc_lgr_rdma *group = link->group;
+	struct smc_rdma_buf *buf;
+	int rc = 0;
+
+	might_sleep();
+	mutex_lock(&group->map_mutex);
+	while (!rc && (buf = next_unmapped(group, link)))
+		rc = map_for(buf, link);
+	mutex_unlock(&group->map_mutex);
+	return rc;
+}
+
+/* Returns a buffer that is mapped for a link, and not registered, although it has to be. */
+static struct smc_rdma_buf *next_unregistered(struct smc_lgr_rdma *group, const struct smc_link *link)
+{
+	struct smc_rdma_buf *buf, *found = NULL;
+
+	spin_lock_bh(&group->lock);
+	list_for_each_entry(buf, &group->bufs, on_group) {
+		const struct smc_buf_map *map = smc_rdma_buf_map_of(buf, link);
+
+		if (list_empty(&map->list) || !map->mr || READ_ONCE(map->registered))
+			continue;
+		found = buf;
+		break;
+	}
+	spin_unlock_bh(&group->lock);
+	return found;
+}
+
+/*
+ * smc_lgr_rdma_register_bufs() - registers all buffers of a group with the adapter of a link that can send. May sleep.
+ * Return: 0 or a negative errno.
+ */
+int smc_lgr_rdma_register_bufs(struct smc_link *link)
+{
+	struct smc_rdma_buf *buf;
+	int rc = 0;
+
+	might_sleep();
+	mutex_lock(&link->group->map_mutex);
+	while (!rc && (buf = next_unregistered(link->group, link))) {
+		rc = smc_link_register(link, buf);
+		if (rc != -EAGAIN)
+			continue;
+		schedule_timeout_uninterruptible(1);
+		rc = 0;
+	}
+	mutex_unlock(&link->group->map_mutex);
+	return rc;
+}
+
+/*
+ * smc_lgr_rdma_register_buf() - registers a buffer of a connection with the adapters of all links that can send, beginning
+ * with the connection's. Another link whose adapter refuses it fails. May sleep. Return: as smc_link_register() does.
+ */
+int smc_lgr_rdma_register_buf(struct smc_link *link, struct smc_rdma_buf *buf)
+{
+	struct smc_lgr_rdma *group = link->group;
+	struct smc_link *other;
+	unsigned int slot;
+	int rc = smc_link_register(link, buf);
+
+	might_sleep();
+	for (slot = 0; slot < SMC_LINKS_PER_LGR_MAX && !rc; slot++) {
+		other = smc_lgr_rdma_link_at(group, slot);
+		if (other && other != link && smc_link_usable(other))
+			rc = smc_link_register(other, buf);
+		/* A link that is down has no connections any more. */
+		if (rc == -ENOTCONN)
+			rc = 0;
+		smc_link_put(other);
+	}
+	return rc;
 }
 
 /*
@@ -189,10 +274,13 @@ static struct smc_rdma_buf *make_buf(struct smc_link *link, u8 id, u8 code)
 		buf->id = id;
 		buf->asked = asked;
 		list_add(&smc_rdma_buf_map_of(buf, link)->list, &link->maps);
+		list_add(&buf->on_group, &group->bufs);
 		group->bytes[rmb] += buf->size;
 	}
 	spin_unlock_bh(&group->lock);
 	up_read(&link->map_rwsem);
+	if (!IS_ERR(buf))
+		map_for_others(group, buf);
 	return buf;
 }
 
@@ -304,6 +392,7 @@ bool smc_lgr_rdma_keep(struct smc_lgr_rdma *group, struct smc_rdma_buf *buf, str
 		return true;
 	}
 	list_del_init(&buf->list);
+	list_del_init(&buf->on_group);
 	return false;
 }
 
@@ -313,8 +402,10 @@ void smc_lgr_rdma_put_snd(struct smc_link *link, struct smc_rdma_buf *snd, bool 
 	struct smc_lgr_rdma *group = link->group;
 	bool kept;
 
-	smc_rdma_buf_map_of(snd, link)->busy = sent ? smc_link_position(link) : 0;
 	spin_lock_bh(&group->lock);
+	/* A link that has ended has left its slot, perhaps to another. */
+	if (sent && group->links[link->slot] == link)
+		smc_rdma_buf_map_of(snd, link)->busy = smc_link_position(link);
 	kept = smc_lgr_rdma_keep(group, snd, &group->sndbufs);
 	spin_unlock_bh(&group->lock);
 	if (!kept)
@@ -338,6 +429,8 @@ static void free_idle_bufs(struct smc_lgr_rdma *group)
 	list_for_each_entry_safe(buf, next, &group->rmbs_pending, list)
 		if (!buf->held)
 			list_move(&buf->list, &spare);
+	list_for_each_entry(buf, &spare, list)
+		list_del_init(&buf->on_group);
 	spin_unlock_bh(&group->lock);
 	list_for_each_entry_safe(buf, next, &spare, list)
 		smc_rdma_buf_free(buf);
@@ -376,11 +469,14 @@ void smc_lgr_rdma_end(struct smc_lgr *lgr)
 	WRITE_ONCE(group->state, SMC_LGR_RDMA_ENDED);
 	smc_lgr_rdma_wake_locked(group);
 	spin_unlock_bh(&group->lock);
+	smc_rdma_add_end(group);
 	smc_rdma_llc_end(group);
-	/* A group that has ended gets no more links, and keeps those that it has. */
+	/* A group that has ended gets no more links, and keeps those that it has. The mutex waits for one that is ending. */
+	mutex_lock(&group->end_mutex);
 	for (i = 0; i < SMC_LINKS_PER_LGR_MAX; i++)
-		if (group->links[i])
+		if (group->links[i] && !group->links[i]->gone)
 			smc_link_end(group->links[i]);
+	mutex_unlock(&group->end_mutex);
 	free_idle_bufs(group);
 }
 

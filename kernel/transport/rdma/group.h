@@ -42,9 +42,33 @@ struct smc_rdma_call {
 	int result;			/* -EINPROGRESS, 0, -EREMOTEIO if the peer refuses, -ETIMEDOUT, -ENOTCONN */
 };
 
+/* Where the exchange that adds a link is (RFC 7609, 3.5.5.1.1). */
+enum smc_rdma_add_step {
+	SMC_RDMA_ADD_NONE,		/* there is no exchange */
+	SMC_RDMA_ADD_SENT,		/* server: ADD LINK was sent */
+	SMC_RDMA_ADD_KEYS,		/* version 1: ADD LINK CONTINUATION is to come from the peer */
+	SMC_RDMA_ADD_CONFIRM,		/* CONFIRM LINK, or the response to it, is to come by the new link */
+};
+
+/* The exchange that adds a link. Its work alone uses it, except where noted. */
+struct smc_rdma_add {
+	enum smc_rdma_add_step step;	/* changes under group->lock, too, so that others may read it with the lock held */
+	bool wanted;			/* server: look for a second link; group->lock, as what follows, up to by */
+	bool lost;			/* server: a second link was lost, so look again and again */
+	u8 *msg;			/* the message that is to be handled next, or NULL */
+	u32 msg_len;
+	u8 by;				/* the number of the link that it came by */
+	struct smc_link *link;		/* the new one, with a reference */
+	struct smc_link *carrier;	/* that the messages go by, with a reference */
+	unsigned long deadline;		/* jiffies; of the step */
+	unsigned int sent;		/* version 1: RMBs whose keys were sent */
+	struct delayed_work work;	/* holds a reference on the group */
+};
+
 /* LLC of a group. Protected by the group's lock, except where noted. */
 struct smc_rdma_llc {
-	struct list_head calls;		/* struct smc_rdma_call; the first one runs */
+	struct list_head calls;		/* struct smc_rdma_call; the first one runs, if any does */
+	bool call_runs;			/* none does while a link is added */
 	unsigned long asked;		/* jiffies; when that was sent */
 	bool swapped;			/* the peer writes lengths low byte first; set without the lock */
 	bool doubted;			/* a peer has said that it does not know the group: none joins while the links are tested */
@@ -72,13 +96,20 @@ struct smc_lgr_rdma {
 	u8 version, release;
 	u16 features;			/* SMC_CLC_FEATURE_* that we send: a server ours, a client those of both */
 	u8 max_conns, max_links;
+	u8 link_limit;			/* of these, the links that this host wants */
 	u8 buf_type;			/* net.smc.smcr_buf_type */
 	struct xarray conns;		/* struct smc_conn by token; read under RCU */
 	struct smc_rdma_conn __rcu *by_rmb[SMC_RDMA_RTOKENS + 1];	/* by the id of their RMB */
 
+	struct mutex end_mutex;		/* a link ends; outer to that link's locks */
+	struct mutex map_mutex;		/* a buffer is mapped for a link that is not its first, or unmapped for good */
+	struct smc_rdma_add add;
+
 	spinlock_t lock;		/* what follows; softirqs off */
 	enum smc_lgr_rdma_state state;
 	struct smc_link *links[SMC_LINKS_PER_LGR_MAX];	/* each with a reference */
+	struct list_head bufs;		/* all buffers, by on_group */
+	u8 last_id;			/* server: the last number that a link got */
 	struct list_head waiting;	/* struct smc_rdma_offer */
 	bool detached;			/* no adapter knows a buffer any more: those that are given back are freed */
 	struct list_head rmbs, sndbufs;	/* reusable buffers that no connection has */
@@ -118,11 +149,18 @@ struct smc_rdma_batch {
 	bool pending;			/* single word, no lock; while false, the batch may be sent */
 };
 
+/* A message that was sent. */
+struct smc_rdma_mark {
+	u64 at;				/* the link's position: it has arrived when the link has come that far */
+	u64 pos;			/* end of the data that it reports */
+	u16 seq;
+};
+
 /* SMC-R's part of a connection. */
 struct smc_rdma_conn {
 	struct smc_conn *conn;
 	struct smc_lgr_rdma *group;
-	struct smc_link *link;		/* that it writes to the peer by; a reference */
+	struct smc_link *link;		/* that it writes to the peer by; a reference; changes with recv_lock and lock held */
 	struct smc_rdma_buf *rmb, *snd;
 	const struct net *net;		/* of its socket, only compared here */
 	bool large;			/* it has large buffers; never changes once it has them */
@@ -133,7 +171,7 @@ struct smc_rdma_conn {
 	u64 peer_off;			/* of the RMBE in that */
 	u64 peer_addr;			/* of the RMBE, as the link names it */
 	u32 peer_rkey;
-	bool bound;			/* it may write there; group->lock */
+	bool bound;			/* it may write there; group->lock; read without, too */
 
 	bool exposed;			/* the peer may write to the RMB, from now on */
 	spinlock_t lock;		/* what follows, up to recv_lock; softirqs off */
@@ -145,8 +183,13 @@ struct smc_rdma_conn {
 	struct smc_cdc_tx tx;		/* if write_closed, the peer's RMB may be others' by now */
 	struct smc_rdma_batch batch[2];	/* each holds a reference on the connection while it is on its way */
 	u32 snd_off;			/* where tx.prod is in the ring that is sent from */
+	struct smc_rdma_mark mark, known;	/* messages that may have arrived, and that have; for failover */
+	bool validate;			/* the link has changed, and failover validation is due */
+	bool resync;			/* immediate data is not sent until a message has reported all up to resync_end */
+	u64 resync_end;
 
 	spinlock_t recv_lock;		/* what follows; softirqs off */
+	const struct smc_link *rx_link;	/* that the peer sends by; only compared; read without the lock, too */
 	struct smc_cdc_rx rx;
 	u64 arrived;			/* of tx_prod, by the adapter; see make_room() */
 	bool received;			/* a message has come; single word, no lock */
@@ -168,10 +211,9 @@ void smc_lgr_rdma_delete_link(struct smc_lgr *lgr);
 void smc_lgr_rdma_flush(struct smc_lgr *lgr, unsigned long until);
 void smc_lgr_rdma_end(struct smc_lgr *lgr);
 void smc_lgr_rdma_free(struct smc_lgr *lgr);
-bool smc_lgr_rdma_add_link(struct smc_lgr_rdma *group, struct smc_link *link);
-struct smc_link *smc_lgr_rdma_next_link(const struct smc_lgr_rdma *group, const struct smc_link *link);
-struct smc_link *smc_lgr_rdma_find_link(const struct smc_lgr_rdma *group, const struct smc_clc_accept *peer);
-struct smc_link *smc_lgr_rdma_get_link(struct smc_lgr_rdma *group, const struct smc_clc_accept *peer);
+int smc_lgr_rdma_map_bufs(struct smc_link *link);
+int smc_lgr_rdma_register_bufs(struct smc_link *link);
+int smc_lgr_rdma_register_buf(struct smc_link *link, struct smc_rdma_buf *buf);
 void smc_lgr_rdma_ready(struct smc_lgr_rdma *group);
 void smc_lgr_rdma_wake_locked(struct smc_lgr_rdma *group);
 bool smc_lgr_rdma_keep(struct smc_lgr_rdma *group, struct smc_rdma_buf *buf, struct list_head *list);
@@ -182,10 +224,25 @@ void smc_lgr_rdma_take_large(struct smc_lgr_rdma *group, struct smc_rdma_conn *r
 void smc_lgr_rdma_put_large(struct smc_lgr_rdma *group, struct smc_rdma_conn *rc);
 void smc_lgr_rdma_put_snd(struct smc_link *link, struct smc_rdma_buf *snd, bool sent);
 
+/* links.c */
+bool smc_lgr_rdma_add_link(struct smc_lgr_rdma *group, struct smc_link *link, bool number);
+struct smc_link *smc_lgr_rdma_next_link(const struct smc_lgr_rdma *group, const struct smc_link *link);
+struct smc_link *smc_lgr_rdma_find_link(const struct smc_lgr_rdma *group, const struct smc_clc_accept *peer);
+struct smc_link *smc_lgr_rdma_get_link(struct smc_lgr_rdma *group, const struct smc_clc_accept *peer);
+struct smc_link *smc_lgr_rdma_link_at(struct smc_lgr_rdma *group, unsigned int slot);
+struct smc_link *smc_lgr_rdma_link_by_id(const struct smc_lgr_rdma *group, u8 id);
+struct smc_link *smc_lgr_rdma_other_link(const struct smc_link *link);
+bool smc_lgr_rdma_needs(const struct smc_lgr *lgr, const void *dev);
+bool smc_lgr_rdma_has_slot(const struct smc_lgr_rdma *group);
+bool smc_lgr_rdma_lose_link(struct smc_link *link);
+void smc_lgr_rdma_remove_link(struct smc_link *link);
+
 /* rtoken.c */
 int smc_rtoken_add(struct smc_link *link, u32 rkey, u64 addr);
 bool smc_rtoken_bind(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer, bool first);
 int smc_rtoken_del(struct smc_link *link, u32 rkey);
+bool smc_rtoken_add_on(struct smc_link *link, u32 known, struct smc_link *other, u32 rkey, u64 addr);
+void smc_rtoken_clear(struct smc_lgr_rdma *group, u8 slot);
 
 /* rmb_reuse.c */
 void smc_lgr_rdma_retire_rmb(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb, u32 token, bool done);
@@ -203,15 +260,26 @@ void smc_rdma_llc_confirm_link(struct smc_link *link, bool response);
 void smc_rdma_llc_no_second(struct smc_link *link);
 bool smc_rdma_llc_encode(struct smc_lgr_rdma *group, struct smc_llc *m, u8 msg[SMC_LLC_LEN]);
 void smc_rdma_llc_send(struct smc_link *link, const u8 msg[SMC_LINK_MSG_LEN]);
+void smc_rdma_llc_send_long(struct smc_link *link, const u8 *msg, u32 len);
 void smc_rdma_llc_send_msg(struct smc_link *link, struct smc_llc *m);
 void smc_rdma_llc_respond(struct smc_link *link, struct smc_llc *m);
 void smc_rdma_llc_bad(struct smc_link *link, u8 type);
 void smc_rdma_llc_look_soon(struct smc_lgr_rdma *group, unsigned long delay);
 void smc_rdma_llc_end(struct smc_lgr_rdma *group);
 
+/* llc_add.c */
+void smc_rdma_add_init(struct smc_lgr_rdma *group);
+void smc_rdma_add_want(struct smc_lgr_rdma *group);
+void smc_rdma_add_recv(struct smc_link *link, const u8 *msg, u32 len);
+void smc_rdma_add_link_lost(struct smc_link *link);
+bool smc_rdma_add_runs(const struct smc_lgr_rdma *group);
+void smc_rdma_add_look(struct smc_lgr_rdma *group);
+void smc_rdma_add_end(struct smc_lgr_rdma *group);
+
 /* llc_end.c */
 void smc_rdma_llc_on_delete_link(struct smc_link *link, struct smc_llc *m);
 bool smc_rdma_llc_closing(const struct smc_lgr_rdma *group);
+void smc_rdma_llc_link_lost(struct smc_link *link);
 void smc_rdma_llc_delete_link(struct smc_lgr_rdma *group);
 void smc_rdma_llc_flush(struct smc_lgr_rdma *group, unsigned long until);
 void smc_rdma_llc_wait_deleted(struct smc_lgr_rdma *group);
@@ -219,6 +287,7 @@ void smc_rdma_llc_wait_deleted(struct smc_lgr_rdma *group);
 /* llc_call.c */
 void smc_rdma_llc_confirm_rkey(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb, struct smc_rdma_call *call);
 void smc_rdma_llc_delete_rkey(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb, struct smc_rdma_call *call);
+void smc_rdma_llc_next_call(struct smc_lgr_rdma *group);
 void smc_rdma_llc_cancel(struct smc_lgr_rdma *group, struct smc_rdma_call *call);
 void smc_rdma_llc_answered(struct smc_lgr_rdma *group, u8 type, u32 rkey, bool negative);
 unsigned long smc_rdma_llc_look_at_calls(struct smc_lgr_rdma *group);
@@ -240,5 +309,12 @@ void smc_rdma_cdc_init(struct smc_rdma_conn *rc);
 void smc_rdma_cdc_start(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer);
 void smc_rdma_cdc_recv(struct smc_link *link, const u8 *buf, u32 len);
 void smc_rdma_cdc_recv_imm(struct smc_link *link, u32 imm, u32 len);
+
+/* failover.c */
+void smc_rdma_failover_mark(struct smc_rdma_conn *rc, u64 at, const struct smc_cdc_update *u);
+int smc_rdma_failover_validate(struct smc_rdma_conn *rc);
+void smc_rdma_failover_recv(struct smc_rdma_conn *rc, const struct smc_link *link, u16 seq);
+bool smc_rdma_failover_late(struct smc_rdma_conn *rc);
+void smc_rdma_failover(struct smc_link *link);
 
 #endif /* SMC_RDMA_GROUP_H */

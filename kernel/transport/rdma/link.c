@@ -25,13 +25,16 @@ static void down_work(struct work_struct *work)
 	struct smc_link *link = container_of(work, struct smc_link, down);
 	struct smc_lgr *lgr = link->group->lgr;
 
-	smc_lgr_terminate(lgr);
+	/* A link that is not down yet is retired: its whole group ends. */
+	if (READ_ONCE(link->state) != SMC_LINK_DOWN || !smc_lgr_rdma_lose_link(link))
+		smc_lgr_terminate(lgr);
 	smc_lgr_put(lgr);
+	smc_link_put(link);
 }
 
 /*
- * smc_link_fail() - a link is broken, and its group ends, which has no other. The detail belongs to the reason, or is
- * 0. Any context.
+ * smc_link_fail() - a link is broken. If its group has no other link, the group ends. The detail belongs to the reason, or
+ * is 0. Any context.
  */
 void smc_link_fail(struct smc_link *link, enum smc_link_why why, int detail)
 {
@@ -56,15 +59,18 @@ struct smc_link *smc_link_get(struct smc_link *link)
 void smc_link_put(struct smc_link *link)
 {
 	if (link && refcount_dec_and_test(&link->ref))
-		kfree(link);
+		kfree_rcu(link, rcu);
 }
 
 /* smc_link_retire() - ends the link's group soon; messages that are under way may still arrive. Any context. */
 void smc_link_retire(struct smc_link *link)
 {
 	smc_lgr_get(link->group->lgr);
-	if (!queue_work(smc_lgr_wq, &link->down))
-		smc_lgr_put(link->group->lgr);
+	smc_link_get(link);
+	if (queue_work(smc_lgr_wq, &link->down))
+		return;
+	smc_link_put(link);
+	smc_lgr_put(link->group->lgr);
 }
 
 /*
@@ -139,6 +145,37 @@ void smc_link_trace_removal(struct smc_rdma_dev *dev)
 			trace_smcr_link_down(link, lgr, lgr->key.net, lgr->device, (void *)_RET_IP_);
 	}
 	spin_unlock_bh(&dev->lock);
+}
+
+/* Returns a link of a device that has not been returned before, with a reference, or NULL. */
+static struct smc_link *next_leaving(struct smc_rdma_dev *dev)
+{
+	struct smc_link *link, *found = NULL;
+
+	spin_lock_bh(&dev->lock);
+	list_for_each_entry(link, &dev->links, on_dev) {
+		if (link->leaving)
+			continue;
+		link->leaving = true;
+		found = smc_link_get(link);
+		break;
+	}
+	spin_unlock_bh(&dev->lock);
+	return found;
+}
+
+/*
+ * smc_link_leave() - a device goes: fails those of its links whose groups go on by a link over another device. Softirq.
+ */
+void smc_link_leave(struct smc_rdma_dev *dev)
+{
+	struct smc_link *link;
+
+	while ((link = next_leaving(dev))) {
+		if (!smc_lgr_rdma_needs(link->group->lgr, dev))
+			smc_link_fail(link, SMC_LINK_NO_PORT, 0);
+		smc_link_put(link);
+	}
 }
 
 /* smc_link_qp_event() - event of a link's queue pair. Any context. */
@@ -279,6 +316,8 @@ static void unmap_bufs(struct smc_link *link)
 {
 	struct smc_buf_map *map;
 
+	/* A buffer whose map is off the list is freed by smc_lgr_rdma_drop_rmb(), but not before it is unmapped. */
+	mutex_lock(&link->group->map_mutex);
 	for (;;) {
 		spin_lock_bh(&link->group->lock);
 		map = list_first_entry_or_null(&link->maps, struct smc_buf_map, list);
@@ -289,6 +328,7 @@ static void unmap_bufs(struct smc_link *link)
 			break;
 		smc_rdma_buf_unmap(map);
 	}
+	mutex_unlock(&link->group->map_mutex);
 }
 
 /* Gives back what a stopped link has, except its own memory. No buffer is mapped for it any more. */
@@ -336,8 +376,10 @@ void smc_link_discard(struct smc_link *link)
 {
 	smc_link_end(link);
 	/* An event of its adapter or port may have failed the link already. */
-	if (cancel_work_sync(&link->down))
+	if (cancel_work_sync(&link->down)) {
 		smc_lgr_put(link->group->lgr);
+		smc_link_put(link);
+	}
 	smc_link_put(link);
 }
 

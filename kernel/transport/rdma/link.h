@@ -120,6 +120,7 @@ struct smc_link_llc {
 	struct smc_link_waiter waiter;
 	u8 out[SMC_LINK_OUT][SMC_LINK_MSG_LEN];	/* messages that wait for room, a ring */
 	unsigned int first, n;		/* the oldest of these, and how many there are */
+	u32 long_len;			/* of the message in link->long_buf, which one that begins with 0 stands for */
 	u64 posted;			/* the last message that did not have to wait: for smc_link_passed() */
 	bool confirmed;			/* CONFIRM LINK has come, request or response; set last, read by acquire, too */
 	bool has_eyecatcher;		/* the peer has eye catchers in its RMBs */
@@ -139,6 +140,7 @@ struct smc_link_send_req {
 	bool immediate;			/* the only write carries immediate data, instead of a message */
 	u32 imm;			/* that data */
 	const u8 *msg;			/* SMC_LINK_MSG_LEN bytes; copied */
+	u32 len;			/* or 0: as many bytes of link->long_buf are the message */
 	bool signaled;			/* someone may ask whether it has arrived, by smc_link_passed() */
 	u64 at;				/* out: its position, for that */
 	struct smc_link_completion *completion;	/* called when it has arrived, or NULL */
@@ -152,17 +154,21 @@ struct smc_link {
 	refcount_t ref;			/* the group's, and one of each connection and rendezvous that uses the link */
 	u8 slot;			/* its place in group->links, and of its keys in buffers and rtokens */
 	struct smc_rdma_path path;	/* its device is used until the link is destroyed */
-	struct list_head on_dev;	/* dev->lock */
+	struct list_head on_dev;	/* dev->lock, as what follows */
+	bool leaving;			/* its device goes */
 	struct smc_link_peer peer;
 	u8 id;				/* number in the group, by the server */
 	u32 psn;			/* 24 bits, of what we send */
 	u8 mtu_code;			/* of both sides */
 	u8 traffic_class;		/* net.smc.smcr_traffic_class */
 	enum smc_link_state state;	/* single word, no lock; DOWN stays */
+	bool told;			/* the peer knows that it goes; group->lock */
+	bool active;			/* both ends have confirmed it: connections may use it; group->lock */
 	struct smc_link_llc llc;
 	unsigned long last_recv;		/* jiffies; single word, no lock */
 	unsigned long last_read;		/* jiffies; when the peer has last reported reading; single word, no lock */
-	struct work_struct down;	/* ends the group; holds a reference on it */
+	struct work_struct down;	/* ends the link, or the group; holds a reference on both */
+	struct rcu_head rcu;
 
 	struct rw_semaphore map_rwsem;	/* read: buffers are mapped for the link, which may take long; write: it ends */
 	struct mutex lock;		/* what follows, while a work request takes; inner to map_rwsem */
@@ -193,6 +199,8 @@ struct smc_link {
 	bool inline_ok;
 	u8 *tx_msgs;			/* sq_size messages, if they cannot go inline */
 	u64 tx_dma;
+	u8 *long_buf;			/* SMC_LINK_LONG_LEN bytes, for a long message, of which one is sent at a time; or NULL */
+	u64 long_dma;
 
 	u32 rq_size;
 	struct smc_link_slot *slots;	/* rq_size */
@@ -232,6 +240,7 @@ void smc_link_qp_event(struct ib_event *event, void *context);
 
 /* qp.c */
 int smc_link_create_queues(struct smc_link *link, const struct smc_sysctl *sysctl);
+int smc_link_make_long_buf(struct smc_link *link);
 void smc_link_free_queues(struct smc_link *link);
 
 /* register.c */

@@ -18,7 +18,9 @@
 /* Return: false if the message has to wait for room. */
 static bool llc_post(struct smc_link *link, const u8 msg[SMC_LINK_MSG_LEN])
 {
-	struct smc_link_send_req req = { .msg = msg, .signaled = true, .waiter = &link->llc.waiter };
+	struct smc_link_send_req req = {
+		.msg = msg, .len = msg[0] ? 0 : link->llc.long_len, .signaled = true, .waiter = &link->llc.waiter,
+	};
 	int rc = smc_link_send(link, &req);
 
 	lockdep_assert_held(&link->group->lock);
@@ -41,6 +43,27 @@ void smc_rdma_llc_send(struct smc_link *link, const u8 msg[SMC_LINK_MSG_LEN])
 		return;
 	}
 	memcpy(llc->out[(llc->first + llc->n++) % SMC_LINK_OUT], msg, SMC_LINK_MSG_LEN);
+}
+
+/*
+ * smc_rdma_llc_send_long() - sends a message of any length, as smc_rdma_llc_send() does. The link has a buffer for it, and
+ * the peer has answered the last one, or has had its time for that.
+ */
+void smc_rdma_llc_send_long(struct smc_link *link, const u8 *msg, u32 len)
+{
+	static const u8 stand_in[SMC_LINK_MSG_LEN];
+	struct ib_device *ib = link->path.dev->ib;
+
+	lockdep_assert_held(&link->group->lock);
+	if (len <= SMC_LINK_MSG_LEN) {
+		smc_rdma_llc_send(link, msg);
+		return;
+	}
+	ib_dma_sync_single_for_cpu(ib, link->long_dma, len, DMA_TO_DEVICE);
+	memcpy(link->long_buf, msg, len);
+	ib_dma_sync_single_for_device(ib, link->long_dma, len, DMA_TO_DEVICE);
+	link->llc.long_len = len;
+	smc_rdma_llc_send(link, stand_in);
 }
 
 static void sq_has_room(struct smc_link_waiter *waiter)
@@ -118,7 +141,7 @@ static bool confirms_link(const struct smc_link *link, const struct smc_llc *m)
 	lockdep_assert_held(&link->group->lock);
 	if (m->response != server || !smc_link_is_peer(link, c->gid, c->mac, c->qpn))
 		return false;
-	return c->link == link->id || (!server && !link->llc.confirmed);
+	return c->link == link->id || (!server && !link->id);
 }
 
 static void on_confirm_link(struct smc_link *link, const struct smc_llc *m)
@@ -132,22 +155,50 @@ static void on_confirm_link(struct smc_link *link, const struct smc_llc *m)
 		link->llc.has_eyecatcher = !m->confirm_link.no_eyecatcher;
 		link->id = m->confirm_link.link;
 		memcpy(link->peer.user_id, m->confirm_link.user_id, sizeof(link->peer.user_id));
-		smp_store_release(&link->llc.confirmed, true); /* pairs with smc_rdma_confirmed() */
+		smp_store_release(&link->llc.confirmed, true); /* pairs with smc_rdma_confirmed(), and add_go_on() */
 		smc_lgr_rdma_wake_locked(group);
+		smc_rdma_add_look(group);
 	}
 	spin_unlock_bh(&group->lock);
 }
 
-/* We have no second link to offer. */
-static void on_add_link(struct smc_link *link, struct smc_llc *m)
+/* ADD LINK: a client may take the link that its server offers. A server has no use for offers of clients. */
+static void on_add_link(struct smc_link *link, struct smc_llc *m, const u8 *msg, u32 len)
 {
-	if (m->response)
+	struct smc_lgr_rdma *group = link->group;
+
+	if (m->response != group->server) {
+		if (m->response)
+			return;
+		smc_rdma_add_want(group);
+	} else if (m->response || group->link_limit > 1) {
+		smc_rdma_add_recv(link, msg, len);
 		return;
+	}
 	m->add_link.reject = true;
 	m->add_link.reason = SMC_LLC_REJECT_PATH;
 	m->add_link.has_ext = false;
 	m->add_link.n_pairs = 0;
 	smc_rdma_llc_respond(link, m);
+}
+
+/* Takes in the keys that an RMB has on other links. Those of links that we do not know are of no use. */
+static void recv_others(struct smc_link *link, const struct smc_llc_confirm_rkey *c)
+{
+	struct smc_lgr_rdma *group = link->group;
+	struct smc_link *other;
+	unsigned int i;
+
+	for (i = 0; i < c->left; i++) {
+		spin_lock_bh(&group->lock);
+		other = smc_lgr_rdma_link_by_id(group, c->others[i].link);
+		if (other)
+			smc_link_get(other);
+		spin_unlock_bh(&group->lock);
+		if (other && other != link)
+			smc_rtoken_add_on(link, c->rkey, other, c->others[i].rkey, c->others[i].addr);
+		smc_link_put(other);
+	}
 }
 
 static void on_confirm_rkey(struct smc_link *link, struct smc_llc *m)
@@ -161,6 +212,8 @@ static void on_confirm_rkey(struct smc_link *link, struct smc_llc *m)
 	if (c->left > 2 || smc_rtoken_add(link, c->rkey, c->addr)) {
 		c->negative = true;
 		c->retry = true;
+	} else {
+		recv_others(link, c);
 	}
 	smc_rdma_llc_respond(link, m);
 }
@@ -225,13 +278,20 @@ static void llc_handle(struct smc_link *link, const u8 *msg, u32 len)
 		on_confirm_link(link, &m);
 		break;
 	case SMC_LLC_ADD_LINK:
-		on_add_link(link, &m);
+		on_add_link(link, &m, msg, len);
+		break;
+	case SMC_LLC_ADD_LINK_CONTINUATION:
+		if (group->link_limit > 1)
+			smc_rdma_add_recv(link, msg, len);
+		else
+			smc_rdma_llc_bad(link, m.type);
 		break;
 	case SMC_LLC_DELETE_LINK:
 		smc_rdma_llc_on_delete_link(link, &m);
 		break;
 	case SMC_LLC_REQUEST_ADD_LINK:
 		if (!m.response) {
+			smc_rdma_add_want(group);
 			m.request_add_link.n_gids = 0;
 			smc_rdma_llc_respond(link, &m);
 		}
@@ -246,7 +306,7 @@ static void llc_handle(struct smc_link *link, const u8 *msg, u32 len)
 		smc_rdma_llc_on_test_link(link, &m);
 		break;
 	default:
-		/* A continuation of what the peer has not begun: we accept no ADD LINK. */
+		/* A continuation of CONFIRM RKEY, for more links than a group has. */
 		smc_rdma_llc_bad(link, m.type);
 		break;
 	}

@@ -13,6 +13,21 @@
 #define LOST 3
 #define PROMPT (HZ / 2)
 
+/* The keys of an RMB: first on the link that carries the message, then on the other active ones. */
+static void put_keys(struct smc_rdma_buf *rmb, struct smc_link *link, struct smc_llc_confirm_rkey *c)
+{
+	const struct smc_buf_map *map = smc_rdma_buf_map_of(rmb, link);
+	struct smc_link *other;
+
+	*c = (struct smc_llc_confirm_rkey){ .rkey = map->rkey, .addr = map->addr };
+	smc_for_each_link(link->group, other) {
+		if (other == link || !other->active || !smc_link_usable(other))
+			continue;
+		map = smc_rdma_buf_map_of(rmb, other);
+		c->others[c->left++] = (struct smc_llc_rtoken){ .link = other->id, .rkey = map->rkey, .addr = map->addr };
+	}
+}
+
 /* Sends a call by a usable link, with the keys that the RMB has on that link. Without any, the group ends soon. */
 static void send_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call)
 {
@@ -27,7 +42,7 @@ static void send_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call)
 	map = smc_rdma_buf_map_of(call->rmb, link);
 	call->rkey = map->rkey;
 	if (call->type == SMC_LLC_CONFIRM_RKEY)
-		m.confirm_rkey = (struct smc_llc_confirm_rkey){ .rkey = map->rkey, .addr = map->addr };
+		put_keys(call->rmb, link, &m.confirm_rkey);
 	else
 		m.delete_rkey.n_rkeys = 1;
 	if (!smc_rdma_llc_encode(group, &m, msg))
@@ -37,14 +52,17 @@ static void send_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call)
 	smc_rdma_llc_send(link, msg);
 }
 
-/* Runs the first call that waits. */
-static void next_call(struct smc_lgr_rdma *group)
+/* smc_rdma_llc_next_call() - runs the first call that waits, unless a link is added, which goes first. Any context. */
+void smc_rdma_llc_next_call(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_call *call = list_first_entry_or_null(&group->llc.calls, struct smc_rdma_call, list);
 
 	lockdep_assert_held(&group->lock);
-	if (!call)
+	group->llc.call_runs = call && !smc_rdma_add_runs(group);
+	if (!group->llc.call_runs) {
+		smc_rdma_add_look(group);
 		return;
+	}
 	group->llc.asked = jiffies;
 	group->llc.overtaken = false;
 	send_call(group, call);
@@ -57,9 +75,12 @@ static void finish_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call, 
 	lockdep_assert_held(&group->lock);
 	list_del_init(&call->list);
 	WRITE_ONCE(call->result, result);
+	/* The peer knows the RMB on every active link. */
+	if (call->type == SMC_LLC_CONFIRM_RKEY && !result)
+		call->rmb->announced = true;
 	if (call != &group->delete_call)
 		smc_lgr_rdma_wake_locked(group);
-	next_call(group);
+	smc_rdma_llc_next_call(group);
 	if (call == &group->delete_call)
 		smc_rdma_llc_look_soon(group, 0);
 }
@@ -85,7 +106,7 @@ void smc_rdma_llc_answered(struct smc_lgr_rdma *group, u8 type, u32 rkey, bool n
 
 	spin_lock_bh(&group->lock);
 	call = list_first_entry_or_null(&llc->calls, struct smc_rdma_call, list);
-	if (answers_call(llc, call, type, rkey)) {
+	if (llc->call_runs && answers_call(llc, call, type, rkey)) {
 		if (call == &group->delete_call) {
 			llc->overtakes = 0;
 			group->unanswered = 0;
@@ -110,7 +131,7 @@ static void begin_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call, u
 		return;
 	list_add_tail(&call->list, &group->llc.calls);
 	if (list_is_singular(&group->llc.calls))
-		next_call(group);
+		smc_rdma_llc_next_call(group);
 	else
 		smc_rdma_llc_look_soon(group, 0); /* the one that runs has less time now */
 }
@@ -140,11 +161,11 @@ void smc_rdma_llc_cancel(struct smc_lgr_rdma *group, struct smc_rdma_call *call)
 {
 	spin_lock_bh(&group->lock);
 	if (!list_empty(&call->list)) {
-		bool runs = list_is_first(&call->list, &group->llc.calls);
+		bool runs = group->llc.call_runs && list_is_first(&call->list, &group->llc.calls);
 
 		list_del_init(&call->list);
 		if (runs)
-			next_call(group);
+			smc_rdma_llc_next_call(group);
 	}
 	spin_unlock_bh(&group->lock);
 }
@@ -179,7 +200,7 @@ unsigned long smc_rdma_llc_look_at_calls(struct smc_lgr_rdma *group)
 	struct smc_rdma_call *call = list_first_entry_or_null(&group->llc.calls, struct smc_rdma_call, list);
 
 	lockdep_assert_held(&group->lock);
-	if (!call)
+	if (!call || !group->llc.call_runs)
 		return MAX_JIFFY_OFFSET;
 	if (time_before(jiffies, call_deadline(group, call)))
 		return call_deadline(group, call) - jiffies;

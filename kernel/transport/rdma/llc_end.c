@@ -2,7 +2,7 @@
 /*
  * How a group ends: DELETE LINK (RFC 7609, 3.5.4, 3.5.5.1.3 and 3.5.5.1.4). The server deletes links. A client
  * asks it to, and the server then deletes the link by an exchange of its own: at once, or, if the client asks for
- * an orderly end, when the last connection has left the group. There is one link only: without it, the group ends.
+ * an orderly end, when the last connection has left the group. One of two links is deleted alone.
  */
 
 #include "../../control/trace.h"
@@ -33,7 +33,7 @@ static void send_delete_link(struct smc_link *link, const struct smc_llc_delete_
 	smc_rdma_llc_send_msg(link, &m);
 }
 
-/* The peer deletes the link: answers it, and ends the group, which has no other. */
+/* The peer deletes the only link: answers it, and ends the group. */
 static void comply_with_delete(struct smc_link *link, const struct smc_llc_delete_link *d, bool response)
 {
 	struct smc_lgr_rdma *group = link->group;
@@ -72,17 +72,72 @@ static void on_client_request(struct smc_link *link, const struct smc_llc_delete
 		comply_with_delete(link, d, false);
 }
 
+/* The server has ended the group, and may have destroyed its queue pairs. */
+static void on_server_end(struct smc_lgr_rdma *group, u32 reason)
+{
+	struct smc_link *link;
+
+	spin_lock_bh(&group->lock);
+	WRITE_ONCE(group->llc.deleting, true);
+	smc_for_each_link(group, link)
+		smc_link_fail(link, SMC_LINK_DELETED, reason);
+	spin_unlock_bh(&group->lock);
+}
+
 /* DELETE LINK of the server, with which a client must comply at once. It also answers a request of ours. */
 static void on_server_request(struct smc_link *link, const struct smc_llc_delete_link *d)
 {
 	struct smc_llc_delete_link answer = *d;
 
 	if (d->all) {
-		smc_link_fail(link, SMC_LINK_DELETED, d->reason);
+		on_server_end(link->group, d->reason);
 		return;
 	}
 	answer.reason = 0;
 	comply_with_delete(link, &answer, true);
+}
+
+/*
+ * DELETE LINK for one of several links. The server has the last word: it answers a client by the same request, which the
+ * client then answers. Return: false if the group has no other link.
+ */
+static bool delete_one(struct smc_link *by, struct smc_llc *m)
+{
+	struct smc_lgr_rdma *group = by->group;
+	struct smc_link *named, *other = NULL;
+	u32 reason = m->delete_link.reason;
+
+	spin_lock_bh(&group->lock);
+	named = smc_lgr_rdma_link_by_id(group, m->delete_link.link);
+	if (named && !group->llc.deleting)
+		other = smc_lgr_rdma_other_link(named);
+	if (other) {
+		named->told = true;
+		m->response = !group->server;
+		m->delete_link.reason = group->server ? reason : 0;
+		smc_rdma_llc_send_msg(by == named ? other : by, m);
+		smc_link_fail(named, SMC_LINK_DELETED, reason);
+	}
+	spin_unlock_bh(&group->lock);
+	return other;
+}
+
+/* smc_rdma_llc_link_lost() - tells the peer that a link is down, by another one. Softirq. */
+void smc_rdma_llc_link_lost(struct smc_link *link)
+{
+	struct smc_lgr_rdma *group = link->group;
+	struct smc_llc m = {
+		.type = SMC_LLC_DELETE_LINK, .delete_link = { .link = link->id, .reason = SMC_LLC_PATH_LOST },
+	};
+	struct smc_link *other;
+
+	spin_lock_bh(&group->lock);
+	other = smc_lgr_rdma_other_link(link);
+	if (other && !link->told) {
+		link->told = true;
+		smc_rdma_llc_send_msg(other, &m);
+	}
+	spin_unlock_bh(&group->lock);
 }
 
 /*
@@ -94,8 +149,12 @@ void smc_rdma_llc_on_delete_link(struct smc_link *link, struct smc_llc *m)
 	struct smc_llc_delete_link *d = &m->delete_link;
 
 	if (m->response) {
+		if (!READ_ONCE(group->llc.deleting))
+			return;
 		WRITE_ONCE(group->llc.delete_answered, true);
 		wake_up(&group->llc.flushed);
+	} else if (!d->all && delete_one(link, m)) {
+		return;
 	} else if (!d->all && d->link != link->id) {
 		d->reason = SMC_LLC_NO_LINK;
 		smc_rdma_llc_respond(link, m);
@@ -125,9 +184,10 @@ bool smc_rdma_llc_closing(const struct smc_lgr_rdma *group)
 void smc_rdma_llc_delete_link(struct smc_lgr_rdma *group)
 {
 	struct smc_link *link = smc_lgr_rdma_find_link(group, NULL);
+	bool all = !group->server || (link && smc_lgr_rdma_other_link(link));
 	struct smc_llc_delete_link d = {
-		.all = !group->server,
-		.link = group->server && link ? link->id : 0,
+		.all = all,
+		.link = !all && link ? link->id : 0,
 		.reason = READ_ONCE(group->lgr->deleted) ? SMC_LLC_BY_OPERATOR : SMC_LLC_BY_PROGRAM,
 		/* A server would wait for the connections that it has, of which a client's operator wants to be rid. */
 		.orderly = (group->server && READ_ONCE(group->lgr->deleted)) || !READ_ONCE(group->lgr->n_conns),

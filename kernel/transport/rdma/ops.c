@@ -122,7 +122,7 @@ int smc_rdma_form(struct smc_rdma_offer *ro, const struct smc_rdma_path *path)
 	if (IS_ERR(link))
 		return SMC_REASON_MEM;
 	strscpy(ro->lgr->device, path->dev->ib->name, sizeof(ro->lgr->device));
-	if (!smc_lgr_rdma_add_link(group, link)) {
+	if (!smc_lgr_rdma_add_link(group, link, false)) {
 		smc_link_discard(link);
 		return SMC_REASON_NO_ACTIVE_LINK;
 	}
@@ -231,7 +231,7 @@ int smc_rdma_make_conn(struct smc_rdma_offer *ro)
 /* Registers the connection's buffers. Return: 0, -EINPROGRESS if the send queue is full, or a reason. */
 static int register_bufs(struct smc_rdma_offer *ro, struct smc_rdma_conn *rc)
 {
-	int err = smc_link_register(rc->link, rc->rmb) ?: smc_link_register(rc->link, rc->snd);
+	int err = smc_lgr_rdma_register_buf(rc->link, rc->rmb) ?: smc_lgr_rdma_register_buf(rc->link, rc->snd);
 
 	if (err == -EAGAIN && time_before(jiffies, ro->last)) {
 		ro->offer->deadline = jiffies + 1;
@@ -262,10 +262,7 @@ int smc_rdma_confirm_rmb(struct smc_rdma_offer *ro)
 	if (result == -EINPROGRESS)
 		return smc_rdma_timed_out(ro) ? SMC_REASON_REG_BUF : -EINPROGRESS;
 	smc_rdma_stop_waiting(ro);
-	if (result)
-		return SMC_REASON_REG_BUF;
-	rmb->announced = true;
-	return 0;
+	return result ? SMC_REASON_REG_BUF : 0;
 }
 
 /*
@@ -369,7 +366,7 @@ int smc_rdma_set_peer(struct smc_rdma_offer *ro, const struct smc_clc_accept *pe
 	if (!smc_rtoken_bind(rc, peer, ro->first))
 		return SMC_REASON_RTOKEN;
 	smc_rdma_cdc_start(rc, peer);
-	return 0;
+	return smc_rdma_failover_late(rc) ? 0 : SMC_REASON_NO_ACTIVE_LINK;
 }
 
 static int rdma_attach(struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_clc_accept *us)
@@ -490,6 +487,7 @@ const struct smc_transport_ops smc_rdma_transport = {
 	.describe	= smc_rdma_describe,
 	.lgr_init	= smc_lgr_rdma_init,
 	.lgr_fits	= smc_lgr_rdma_fits,
+	.lgr_needs	= smc_lgr_rdma_needs,
 	.lgr_delete_link	= smc_lgr_rdma_delete_link,
 	.lgr_flush	= smc_lgr_rdma_flush,
 	.lgr_end	= smc_lgr_rdma_end,

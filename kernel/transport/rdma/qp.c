@@ -211,6 +211,17 @@ int smc_link_create_queues(struct smc_link *link, const struct smc_sysctl *sysct
 	return rc ?: alloc_slots(link) ?: alloc_signaled(link);
 }
 
+/*
+ * smc_link_make_long_buf() - lets a link send long messages. May sleep; one thread at a time. Return: 0 or -ENOMEM.
+ */
+int smc_link_make_long_buf(struct smc_link *link)
+{
+	might_sleep();
+	if (link->long_buf)
+		return 0;
+	return map_msgs(link->path.dev->ib, &link->long_buf, &link->long_dma, SMC_LINK_LONG_LEN, DMA_TO_DEVICE);
+}
+
 /* smc_link_free_queues() - frees the memory of a link whose queue pair is destroyed. May sleep. */
 void smc_link_free_queues(struct smc_link *link)
 {
@@ -222,6 +233,7 @@ void smc_link_free_queues(struct smc_link *link)
 	unmap_msgs(ib, link->v2_buf, link->v2_dma, SMC_LINK_V2_BUF_LEN, DMA_FROM_DEVICE);
 	unmap_msgs(ib, link->rx_msgs, link->rx_dma, link->rq_size * SMC_LINK_MSG_LEN, DMA_FROM_DEVICE);
 	unmap_msgs(ib, link->tx_msgs, link->tx_dma, link->sq_size * SMC_LINK_MSG_LEN, DMA_TO_DEVICE);
+	unmap_msgs(ib, link->long_buf, link->long_dma, SMC_LINK_LONG_LEN, DMA_TO_DEVICE);
 	kfree(link->signaled);
 	kfree(link->slots);
 	smc_rdma_vector_put(link->path.dev, link->vector);

@@ -211,7 +211,7 @@ int smc_link_send(struct smc_link *link, struct smc_link_send_req *req)
 		.sg_list = &sge[SMC_LINK_WRITES],
 		.num_sge = 1,
 		.opcode = IB_WR_SEND,
-		.send_flags = IB_SEND_SOLICITED | (link->inline_ok ? IB_SEND_INLINE : 0),
+		.send_flags = IB_SEND_SOLICITED | (link->inline_ok && !req->len ? IB_SEND_INLINE : 0),
 	};
 	u64 last;
 	u32 place;
@@ -241,6 +241,8 @@ int smc_link_send(struct smc_link *link, struct smc_link_send_req *req)
 	prepare_writes(wr, sge, req->writes, req->n, req->immediate ? NULL : &send, send.wr_cqe);
 	if (req->immediate)
 		make_immediate(&wr[0].wr, req->imm, send.send_flags);
+	else if (req->len)
+		sge[SMC_LINK_WRITES] = (struct ib_sge){ .addr = link->long_dma, .length = req->len, .lkey = link->pd->local_dma_lkey };
 	else
 		prepare_message(link, &sge[SMC_LINK_WRITES], req->msg, place);
 	link->sq_posted = last;

@@ -151,6 +151,11 @@ void smc_lgr_rdma_drop_rmb(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb)
 	struct smc_buf_map *map;
 	bool mapped;
 
+	might_sleep();
+	mutex_lock(&group->map_mutex);
+	spin_lock_bh(&group->lock);
+	list_del_init(&rmb->on_group);
+	spin_unlock_bh(&group->lock);
 	for (map = rmb->maps; map < rmb->maps + ARRAY_SIZE(rmb->maps); map++) {
 		spin_lock_bh(&group->lock);
 		mapped = !list_empty(&map->list);
@@ -159,5 +164,6 @@ void smc_lgr_rdma_drop_rmb(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb)
 		if (mapped)
 			smc_rdma_buf_unmap(map);
 	}
+	mutex_unlock(&group->map_mutex);
 	smc_rdma_buf_free(rmb);
 }

@@ -43,6 +43,37 @@ int smc_rtoken_add(struct smc_link *link, u32 rkey, u64 addr)
 	return row < SMC_RDMA_RTOKENS ? 0 : -ENOSPC;
 }
 
+/*
+ * smc_rtoken_add_on() - an RMB that has a key on one link has another one on another link. Softirq. Return: false if the
+ * peer has not told of the RMB.
+ */
+bool smc_rtoken_add_on(struct smc_link *link, u32 known, struct smc_link *other, u32 rkey, u64 addr)
+{
+	struct smc_lgr_rdma *group = link->group;
+	bool found = false;
+	int row;
+
+	spin_lock_bh(&group->lock);
+	for_each_set_bit(row, group->rtoken_rows, SMC_RDMA_RTOKENS) {
+		if (!known || group->rtokens[row][link->slot].rkey != known)
+			continue;
+		group->rtokens[row][other->slot] = (struct smc_rtoken){ rkey, addr };
+		found = true;
+	}
+	spin_unlock_bh(&group->lock);
+	return found;
+}
+
+/* smc_rtoken_clear() - the link of a slot is gone, and its keys with it. Any context. */
+void smc_rtoken_clear(struct smc_lgr_rdma *group, u8 slot)
+{
+	int row;
+
+	lockdep_assert_held(&group->lock);
+	for (row = 0; row < SMC_RDMA_RTOKENS; row++)
+		group->rtokens[row][slot] = (struct smc_rtoken){};
+}
+
 /* Which connections are to be aborted: those that write to some RMBs, or to one element of them. */
 struct writers {
 	DECLARE_BITMAP(rows, SMC_RDMA_RTOKENS);
@@ -53,8 +84,7 @@ struct writers {
 
 static bool is_writer(const struct smc_rdma_conn *rc, const struct writers *v)
 {
-	return rc != v->but && rc->bound && !READ_ONCE(rc->tx.write_closed) && test_bit(rc->rtoken, v->rows) &&
-	       (v->any_off || rc->peer_off == v->off);
+	return rc != v->but && rc->bound && test_bit(rc->rtoken, v->rows) && (v->any_off || rc->peer_off == v->off);
 }
 
 static struct in6_addr peer_address(const struct sock *sk)
@@ -83,7 +113,7 @@ static bool is_of_another_address(struct smc_lgr_rdma *group, const struct write
 	lockdep_assert_held(&group->lock);
 	rcu_read_lock();
 	xa_for_each(&group->conns, token, conn) {
-		if (!is_writer(smc_rdma_conn_of(conn), v))
+		if (!is_writer(smc_rdma_conn_of(conn), v) || READ_ONCE(smc_rdma_conn_of(conn)->tx.write_closed))
 			continue;
 		theirs = peer_address(conn->sk);
 		any |= !ipv6_addr_equal(&ours, &theirs);
@@ -105,8 +135,9 @@ static struct smc_rdma_conn *next_writer(struct smc_lgr_rdma *group, const struc
 		rc = smc_rdma_conn_of(conn);
 		if (!is_writer(rc, v))
 			continue;
-		rc->bound = false;
-		if (!smc_conn_get_live(conn))
+		WRITE_ONCE(rc->bound, false);
+		/* One that has closed writes again only after a failover. */
+		if (READ_ONCE(rc->tx.write_closed) || !smc_conn_get_live(conn))
 			continue;
 		found = rc;
 		break;

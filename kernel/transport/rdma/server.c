@@ -69,11 +69,12 @@ static void set_limits(struct smc_lgr_rdma *group, const struct smc_clc_proposal
 	group->max_links = 2;
 	if (group->release) {
 		group->max_conns = min(group->max_conns, p->max_conns);
-		group->max_links = 1;
+		group->max_links = min_t(u8, p->max_links, READ_ONCE(sysctl->smcr_max_links_per_lgr));
 		group->features = SMC_CLC_FEATURES;
 		/* Until the client agrees; there is no link before that. */
 		group->immediate = smc_clc_vendor_immediate(p->vendor) && READ_ONCE(sysctl->smcr_immediate);
 	}
+	group->link_limit = min_t(u8, group->max_links, READ_ONCE(sysctl->smcr_max_links_per_lgr));
 	group->lgr->max_conns = group->max_conns;
 }
 
@@ -234,7 +235,9 @@ static int first_contact(struct smc_rdma_offer *ro, const struct smc_clc_accept 
 	if (rc)
 		return rc;
 	smc_lgr_rdma_ready(group);
-	if (!group->release)
+	if (group->link_limit > 1)
+		smc_rdma_add_want(group);
+	else if (!group->release)
 		smc_rdma_llc_no_second(ro->link);
 	return 0;
 }

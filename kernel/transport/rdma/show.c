@@ -24,7 +24,8 @@ static void show_link(const struct smc_link *link, struct smc_rdma_link_view *vi
 	strscpy(view->ibname, link->path.dev->ib->name, sizeof(view->ibname));
 	view->port = link->path.port;
 	view->id = link->id;
-	view->active = smc_link_usable(link);
+	view->active = smc_link_usable(link) && link->active;
+	view->n_conns = refcount_read(&link->ref) - 1;
 	memcpy(view->gid, link->path.gid, sizeof(view->gid));
 	memcpy(view->peer_gid, link->peer.gid, sizeof(view->peer_gid));
 	smc_rdma_user_id(link, view->user_id);
@@ -91,7 +92,7 @@ void smc_rdma_describe(const struct smc_conn *conn, struct smc_diag_info *info)
 	spin_lock_bh(&rc->group->lock);
 	info->has_lgr = shown_link(rc->group);
 	if (info->has_lgr)
-		show_link(rc->link, &view);
+		show_link(READ_ONCE(rc->link), &view);
 	spin_unlock_bh(&rc->group->lock);
 	if (!info->has_lgr)
 		return;

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Failover: the connections of a link that is down go on by another link of their group (RFC 7609, 4.6; docs/protocol.md,
+ * 9.4). What the peer may not have got is written again. The peer checks, by the number of a message that it certainly
+ * got, that nothing before is missing.
+ */
+
+#include "../../lgr/lgr.h"
+#include "group.h"
+
+/* smc_rdma_failover_mark() - a message was posted by the link of its connection. Softirq. */
+void smc_rdma_failover_mark(struct smc_rdma_conn *rc, u64 at, const struct smc_cdc_update *u)
+{
+	lockdep_assert_held(&rc->lock);
+	if (rc->resync && u->prod.pos >= rc->resync_end)
+		rc->resync = false;
+	/* Messages arrive in order, so the last one that has arrived stands for those before. */
+	if (rc->mark.at > READ_ONCE(rc->link->sq_done))
+		return;
+	rc->known = rc->mark;
+	rc->mark = (struct smc_rdma_mark){ .at = at, .pos = u->prod.pos, .seq = u->msg.seq };
+}
+
+/*
+ * smc_rdma_failover_validate() - sends the message that failover begins with. Softirq. Return: 0, -EAGAIN if it is sent
+ * once there is room, -ENOTCONN if the link is down.
+ */
+int smc_rdma_failover_validate(struct smc_rdma_conn *rc)
+{
+	const struct smc_cdc validation = { .token = rc->peer_token, .seq = rc->known.seq, .flags = SMC_CDC_FAILOVER };
+	u8 msg[SMC_CDC_R_LEN];
+	struct smc_link_send_req req = { .msg = msg, .waiter = &rc->waiter };
+	int err;
+
+	lockdep_assert_held(&rc->lock);
+	smc_cdc_r_encode(&validation, msg);
+	err = smc_link_send(rc->link, &req);
+	if (!err)
+		rc->validate = false;
+	if (err == -EAGAIN && req.fresh)
+		smc_conn_get(rc->conn);
+	return err;
+}
+
+/*
+ * smc_rdma_failover_recv() - the peer begins to send by another link. By the link that it sends by anyway, the message means
+ * nothing. Softirq, in an RCU section.
+ */
+void smc_rdma_failover_recv(struct smc_rdma_conn *rc, const struct smc_link *link, u16 seq)
+{
+	bool gap;
+
+	spin_lock_bh(&rc->recv_lock);
+	gap = rc->rx_link && rc->rx_link != link && smc_cdc_is_gap(&rc->rx, seq);
+	if (rc->rx_link)
+		WRITE_ONCE(rc->rx_link, link);
+	spin_unlock_bh(&rc->recv_lock);
+	if (gap)
+		smc_upcall_reset(rc->conn);
+}
+
+/* Returns the name that the peer's RMB of a connection has on a link; its key is 0 if the peer has not told of it. */
+static struct smc_rtoken rtoken_on(const struct smc_rdma_conn *rc, const struct smc_link *link)
+{
+	struct smc_lgr_rdma *group = rc->group;
+	struct smc_rtoken token;
+
+	spin_lock_bh(&group->lock);
+	token = group->rtokens[rc->rtoken][link->slot];
+	spin_unlock_bh(&group->lock);
+	return token;
+}
+
+/* Takes back what may be lost with the link that the connection has had. */
+static void take_back(struct smc_rdma_conn *rc)
+{
+	u64 has;
+
+	lockdep_assert_held(&rc->recv_lock);
+	lockdep_assert_held(&rc->lock);
+	if (rc->mark.at <= READ_ONCE(rc->link->sq_done))
+		rc->known = rc->mark;
+	has = max3(rc->rx.cons.pos, rc->arrived, rc->known.pos);
+	rc->resync = true;
+	rc->resync_end = rc->tx.most_sent;
+	rc->mark = (struct smc_rdma_mark){ .pos = rc->known.pos, .seq = rc->known.seq };
+	if (has >= rc->tx.prod.pos)
+		return;
+	rc->snd_off = (rc->snd_off - (u32)(rc->tx.prod.pos - has)) & (rc->snd->size - 1);
+	smc_cdc_rewind(&rc->tx, has, rc->conn->tx_size);
+}
+
+/*
+ * Moves a connection from a link that has ended to another. Return: false if it cannot go on. A connection whose rendezvous
+ * is under way stays: that fails by itself.
+ */
+static bool move_conn(struct smc_rdma_conn *rc, struct smc_link *from, struct smc_link *to)
+{
+	struct smc_rtoken token = rtoken_on(rc, to);
+	bool stays, bound;
+
+	spin_lock_bh(&rc->recv_lock);
+	spin_lock(&rc->lock);
+	stays = !rc->ready || rc->link != from;
+	/* If the peer deletes the RMB from now on, it waits for what is posted. */
+	bound = READ_ONCE(rc->bound) && token.rkey;
+	if (!stays && bound) {
+		take_back(rc);
+		rc->peer_rkey = token.rkey;
+		rc->peer_addr = token.addr + rc->peer_off;
+		rc->validate = true;
+		WRITE_ONCE(rc->link, smc_link_get(to));
+	}
+	spin_unlock(&rc->lock);
+	spin_unlock_bh(&rc->recv_lock);
+	if (stays || !bound)
+		return stays;
+	smc_link_put(from);
+	smc_rdma_cdc_send(rc);
+	return true;
+}
+
+/* Returns the next connection that uses a link, with a reference, after the one with a token; NULL at the end. */
+static struct smc_conn *next_conn(const struct smc_link *link, unsigned long *token)
+{
+	struct smc_lgr_rdma *group = link->group;
+	struct smc_conn *conn, *found = NULL;
+
+	rcu_read_lock();
+	xa_for_each_start(&group->conns, *token, conn, *token) {
+		struct smc_rdma_conn *rc = conn->priv;
+
+		if (READ_ONCE(rc->link) != link || !smc_conn_get_live(conn))
+			continue;
+		found = conn;
+		break;
+	}
+	rcu_read_unlock();
+	(*token)++;
+	return found;
+}
+
+/*
+ * smc_rdma_failover_late() - a connection has just become ready: moves it if its link was lost meanwhile. May sleep. Return:
+ * false if it cannot go on.
+ */
+bool smc_rdma_failover_late(struct smc_rdma_conn *rc)
+{
+	struct smc_link *from = rc->link, *to;
+	bool moved = true;
+
+	might_sleep();
+	smp_mb(); /* the work that loses the link sees the connection ready, or this sees the link down */
+	if (READ_ONCE(from->state) != SMC_LINK_DOWN)
+		return true;
+	to = smc_lgr_rdma_get_link(rc->group, NULL);
+	if (to)
+		moved = move_conn(rc, from, to);
+	smc_link_put(to);
+	return moved;
+}
+
+/*
+ * smc_rdma_failover() - moves the connections of a link, which has ended, to the other links of the group. A connection that
+ * cannot go on ends. May sleep.
+ */
+void smc_rdma_failover(struct smc_link *link)
+{
+	struct smc_lgr_rdma *group = link->group;
+	unsigned long token = 0;
+	struct smc_conn *conn;
+	struct smc_link *to;
+
+	might_sleep();
+	while ((conn = next_conn(link, &token))) {
+		to = smc_lgr_rdma_get_link(group, NULL);
+		if (!to || !move_conn(conn->priv, link, to))
+			smc_close_lgr_ends(conn, SMC_LGR_END_FAILED);
+		smc_link_put(to);
+		smc_conn_put(conn);
+	}
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The links of a group: their slots, the choice among them, and what happens when one of several is lost. */
+
+#include "../../lgr/lgr.h"
+#include "../../wire/llc.h"
+#include "group.h"
+
+/* smc_lgr_rdma_next_link() - returns the link after another, or the first one for NULL; NULL at the end. Any context. */
+struct smc_link *smc_lgr_rdma_next_link(const struct smc_lgr_rdma *group, const struct smc_link *link)
+{
+	u8 slot = link ? link->slot + 1 : 0;
+
+	lockdep_assert_held(&group->lock);
+	while (slot < SMC_LINKS_PER_LGR_MAX && !group->links[slot])
+		slot++;
+	return slot < SMC_LINKS_PER_LGR_MAX ? group->links[slot] : NULL;
+}
+
+/* smc_lgr_rdma_link_by_id() - returns the link with a number, or NULL. Any context. */
+struct smc_link *smc_lgr_rdma_link_by_id(const struct smc_lgr_rdma *group, u8 id)
+{
+	struct smc_link *link;
+
+	smc_for_each_link(group, link)
+		if (link->id == id)
+			return link;
+	return NULL;
+}
+
+/* Gives a link of a server a number that no other link of the group has. */
+static void number_link(struct smc_lgr_rdma *group, struct smc_link *link)
+{
+	u8 id = group->last_id;
+
+	lockdep_assert_held(&group->lock);
+	do
+		id++;
+	while (!id || smc_lgr_rdma_link_by_id(group, id));
+	group->last_id = id;
+	link->id = id;
+}
+
+/*
+ * smc_lgr_rdma_add_link() - gives a group a link, and the link its slot, and with @number its number. Softirq. Return: false
+ * if the group has ended or has no free slot.
+ */
+bool smc_lgr_rdma_add_link(struct smc_lgr_rdma *group, struct smc_link *link, bool number)
+{
+	bool added = false;
+	u8 slot;
+
+	spin_lock_bh(&group->lock);
+	for (slot = 0; slot < SMC_LINKS_PER_LGR_MAX && group->links[slot]; slot++)
+		;
+	if (slot < SMC_LINKS_PER_LGR_MAX && group->state != SMC_LGR_RDMA_ENDED) {
+		link->slot = slot;
+		if (number)
+			number_link(group, link);
+		group->links[slot] = link;
+		added = true;
+	}
+	spin_unlock_bh(&group->lock);
+	return added;
+}
+
+/*
+ * smc_lgr_rdma_find_link() - returns a usable link: the one that ACCEPT or CONFIRM names; or for NULL that with the fewest
+ * users, each connection being one. Any context. CONFIRM has to repeat the MAC of first contact, ACCEPT need not.
+ */
+struct smc_link *smc_lgr_rdma_find_link(const struct smc_lgr_rdma *group, const struct smc_clc_accept *peer)
+{
+	struct smc_link *link, *found = NULL;
+
+	smc_for_each_link(group, link) {
+		const u8 *mac = peer && group->server ? peer->mac : link->peer.clc_mac;
+
+		if (!smc_link_usable(link) || !link->active || (peer && !smc_link_is_peer(link, peer->gid, mac, peer->qpn)))
+			continue;
+		if (!found || refcount_read(&link->ref) < refcount_read(&found->ref))
+			found = link;
+	}
+	return found;
+}
+
+/* smc_lgr_rdma_get_link() - as smc_lgr_rdma_find_link(), without the lock, and with a reference on the link. Softirq. */
+struct smc_link *smc_lgr_rdma_get_link(struct smc_lgr_rdma *group, const struct smc_clc_accept *peer)
+{
+	struct smc_link *link;
+
+	spin_lock_bh(&group->lock);
+	link = smc_lgr_rdma_find_link(group, peer);
+	if (link)
+		smc_link_get(link);
+	spin_unlock_bh(&group->lock);
+	return link;
+}
+
+/* smc_lgr_rdma_link_at() - returns the link in a slot, with a reference, or NULL. Softirq. */
+struct smc_link *smc_lgr_rdma_link_at(struct smc_lgr_rdma *group, unsigned int slot)
+{
+	struct smc_link *link;
+
+	spin_lock_bh(&group->lock);
+	link = group->links[slot];
+	if (link)
+		smc_link_get(link);
+	spin_unlock_bh(&group->lock);
+	return link;
+}
+
+/* smc_lgr_rdma_other_link() - returns an active and usable link beside a link, or NULL. Any context. */
+struct smc_link *smc_lgr_rdma_other_link(const struct smc_link *link)
+{
+	struct smc_link *other;
+
+	smc_for_each_link(link->group, other)
+		if (other != link && other->active && smc_link_usable(other))
+			return other;
+	return NULL;
+}
+
+/*
+ * smc_lgr_rdma_needs() - lgr_needs of the transport: does a group end with a device? It goes on if it has a link over
+ * another one. Under locks.
+ */
+bool smc_lgr_rdma_needs(const struct smc_lgr *lgr, const void *dev)
+{
+	struct smc_lgr_rdma *group = smc_lgr_rdma_of(lgr);
+	bool uses = lgr->key.dev == dev, other = false;
+	struct smc_link *link;
+
+	spin_lock_bh(&group->lock);
+	smc_for_each_link(group, link) {
+		uses |= link->path.dev == dev;
+		other |= link->path.dev != dev && link->active && smc_link_usable(link);
+	}
+	spin_unlock_bh(&group->lock);
+	return uses && !other;
+}
+
+/* smc_lgr_rdma_has_slot() - may the group have one more link? Any context. */
+bool smc_lgr_rdma_has_slot(const struct smc_lgr_rdma *group)
+{
+	struct smc_link *link;
+	unsigned int n = 0;
+
+	smc_for_each_link(group, link)
+		n++;
+	return n < SMC_LINKS_PER_LGR_MAX && n < group->link_limit;
+}
+
+/*
+ * Takes a link that is down out of its slot's use: no message and no connection uses it any more. Return: false if the
+ * group cannot go on without it.
+ */
+static bool unlink_link(struct smc_link *link)
+{
+	struct smc_lgr_rdma *group = link->group;
+	bool goes_on;
+
+	spin_lock_bh(&group->lock);
+	goes_on = group->state == SMC_LGR_RDMA_READY && !group->llc.deleting && smc_lgr_rdma_other_link(link);
+	if (goes_on)
+		link->active = false;
+	spin_unlock_bh(&group->lock);
+	return goes_on;
+}
+
+/* Ends a link, unless the group has ended meanwhile, and ends it itself. The slot stays. Return: whether it is ours. */
+static bool end_link(struct smc_link *link)
+{
+	struct smc_lgr_rdma *group = link->group;
+	bool ours;
+
+	mutex_lock(&group->end_mutex);
+	ours = READ_ONCE(group->state) != SMC_LGR_RDMA_ENDED && group->links[link->slot] == link && !link->gone;
+	if (ours)
+		smc_link_end(link);
+	mutex_unlock(&group->end_mutex);
+	return ours;
+}
+
+/* Frees the slot of a link that has ended, and the peer's keys in it. */
+static void free_slot(struct smc_link *link)
+{
+	struct smc_lgr_rdma *group = link->group;
+
+	mutex_lock(&group->end_mutex);
+	spin_lock_bh(&group->lock);
+	group->links[link->slot] = NULL;
+	smc_rtoken_clear(group, link->slot);
+	spin_unlock_bh(&group->lock);
+	mutex_unlock(&group->end_mutex);
+	smc_link_put(link);
+}
+
+/* smc_lgr_rdma_remove_link() - ends a link that no connection uses, and frees its slot. May sleep. */
+void smc_lgr_rdma_remove_link(struct smc_link *link)
+{
+	might_sleep();
+	if (end_link(link))
+		free_slot(link);
+}
+
+/*
+ * smc_lgr_rdma_lose_link() - a link is down: its connections move to the other link of the group. May sleep. Return: false
+ * if there is no other, so that the group has to end.
+ *
+ * The queue pair is destroyed first: nothing that was posted to it can arrive after what is written again.
+ */
+bool smc_lgr_rdma_lose_link(struct smc_link *link)
+{
+	might_sleep();
+	if (!unlink_link(link))
+		return false;
+	if (!end_link(link))
+		return true;
+	smc_rdma_failover(link);
+	smc_rdma_llc_link_lost(link);
+	free_slot(link);
+	smc_rdma_add_link_lost(link);
+	return true;
+}

@@ -1,0 +1,559 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * How a group gets a second link: ADD LINK (docs/protocol.md, 7.3, 7.4 and 8; RFC 7609, 3.5.5.1.1). The server chooses
+ * another port and asks, the client answers with its own, both tell the keys that their RMBs have on the new link, and
+ * CONFIRM LINK goes over that. Making a link sleeps, so a work does it. No other exchange about links or RMBs that we
+ * begin runs meanwhile.
+ */
+
+#include <linux/etherdevice.h>
+#include <linux/slab.h>
+
+#include "../../net.h"
+#include "../../wire/llc.h"
+#include "group.h"
+
+/* How long the peer has for ADD LINK and its continuations, and for CONFIRM LINK, which waits for the queue pair. */
+#define KEYS_TIMEOUT (2 * HZ)
+#define CONFIRM_TIMEOUT (5 * HZ)
+/* A server that has lost a second link looks for another after this time, again and again (RFC 7609, C.8). */
+#define RETRY_TIME (10 * HZ)
+
+/* The name of an RMB on the link that carries a message, and on the new one. */
+struct add_keys {
+	const struct smc_buf_map *known, *fresh;
+};
+
+static void add_step(struct smc_lgr_rdma *group, enum smc_rdma_add_step step, unsigned long timeout)
+{
+	spin_lock_bh(&group->lock);
+	group->add.step = step;
+	group->add.deadline = jiffies + timeout;
+	spin_unlock_bh(&group->lock);
+}
+
+/* smc_rdma_add_runs() - does an exchange that adds a link run, or wait for its turn? Then no call begins. Any context. */
+bool smc_rdma_add_runs(const struct smc_lgr_rdma *group)
+{
+	lockdep_assert_held(&group->lock);
+	return group->add.step != SMC_RDMA_ADD_NONE || group->add.msg || group->add.wanted;
+}
+
+/* Has the work run after some jiffies. */
+static void add_queue(struct smc_lgr_rdma *group, unsigned long delay)
+{
+	lockdep_assert_held(&group->lock);
+	if (group->state == SMC_LGR_RDMA_ENDED)
+		return;
+	smc_lgr_get(group->lgr);
+	if (mod_delayed_work(smc_lgr_wq, &group->add.work, delay))
+		smc_lgr_put(group->lgr);
+}
+
+/* smc_rdma_add_look() - the exchange may go on, or begin. Any context. */
+void smc_rdma_add_look(struct smc_lgr_rdma *group)
+{
+	lockdep_assert_held(&group->lock);
+	if (smc_rdma_add_runs(group))
+		add_queue(group, 0);
+}
+
+/* smc_rdma_add_want() - has a server look for a second link. Softirq. */
+void smc_rdma_add_want(struct smc_lgr_rdma *group)
+{
+	spin_lock_bh(&group->lock);
+	if (group->server && group->state == SMC_LGR_RDMA_READY && group->link_limit > 1) {
+		group->add.wanted = true;
+		add_queue(group, 0);
+	}
+	spin_unlock_bh(&group->lock);
+}
+
+/*
+ * smc_rdma_add_link_lost() - a link of a group is gone: an exchange that was to add it stops, and a server looks for
+ * another. Softirq.
+ */
+void smc_rdma_add_link_lost(struct smc_link *link)
+{
+	struct smc_lgr_rdma *group = link->group;
+	struct smc_rdma_add *add = &group->add;
+
+	spin_lock_bh(&group->lock);
+	if (add->link == link || add->carrier == link)
+		add->deadline = jiffies;
+	add->lost = group->server;
+	add->wanted |= group->server;
+	smc_rdma_add_look(group);
+	spin_unlock_bh(&group->lock);
+}
+
+/*
+ * smc_rdma_add_recv() - ADD LINK, or a continuation of it, has come by a link. A peer has one such message under way: one
+ * more is lost. Softirq.
+ */
+void smc_rdma_add_recv(struct smc_link *link, const u8 *msg, u32 len)
+{
+	struct smc_lgr_rdma *group = link->group;
+	struct smc_rdma_add *add = &group->add;
+
+	spin_lock_bh(&group->lock);
+	if (!add->msg && group->state == SMC_LGR_RDMA_READY) {
+		add->msg = kmemdup(msg, len, GFP_ATOMIC);
+		add->msg_len = len;
+		add->by = link->id;
+		if (add->msg)
+			add_queue(group, 0);
+	}
+	spin_unlock_bh(&group->lock);
+}
+
+/* Returns the RMBs that the peer knows, from the one with a number on, and how many there are. */
+static unsigned int list_keys(const struct smc_lgr_rdma *group, unsigned int from, struct add_keys *keys, unsigned int most)
+{
+	const struct smc_rdma_add *add = &group->add;
+	struct smc_rdma_buf *buf;
+	unsigned int n = 0;
+
+	lockdep_assert_held(&group->lock);
+	list_for_each_entry(buf, &group->bufs, on_group) {
+		if (!buf->rmb || !buf->announced || list_empty(&smc_rdma_buf_map_of(buf, add->link)->list))
+			continue;
+		if (n >= from && n - from < most)
+			keys[n - from] = (struct add_keys){
+				smc_rdma_buf_map_of(buf, add->carrier), smc_rdma_buf_map_of(buf, add->link),
+			};
+		n++;
+	}
+	return n;
+}
+
+static struct smc_llc_pair pair_of(const struct add_keys *keys)
+{
+	return (struct smc_llc_pair){ .known = keys->known->rkey, .rkey = keys->fresh->rkey, .addr = keys->fresh->addr };
+}
+
+/* Takes in the keys that a message of the peer's has. */
+static void recv_pairs(struct smc_lgr_rdma *group, const struct smc_llc *m, const u8 *msg)
+{
+	struct smc_rdma_add *add = &group->add;
+	struct smc_llc_pair pair;
+	unsigned int i;
+
+	for (i = 0; smc_llc_pair_at(m, msg, i, &pair); i++)
+		smc_rtoken_add_on(add->carrier, pair.known, add->link, pair.rkey, pair.addr);
+}
+
+/* Sends our ADD LINK with the keys of all RMBs, in version 2. Return: 0 or -ENOMEM. */
+static int send_add_link(struct smc_lgr_rdma *group, bool response)
+{
+	struct smc_rdma_add *add = &group->add;
+	const struct smc_link *link = add->link;
+	struct smc_llc m = {
+		.type = SMC_LLC_ADD_LINK,
+		.version = group->version,
+		.response = response,
+		.add_link = { .qpn = link->qpn, .link = link->id, .psn = link->psn, .has_ext = group->version > 1, .direct = true },
+	};
+	struct add_keys *keys = kcalloc(SMC_RDMA_RTOKENS, sizeof(*keys), GFP_KERNEL);
+	u8 *msg = kmalloc(SMC_LLC_MAX, GFP_KERNEL);
+	int rc = keys && msg ? smc_link_make_long_buf(add->carrier) : -ENOMEM;
+	unsigned int i, n = 0;
+	size_t len;
+
+	if (rc)
+		goto out;
+	memcpy(m.add_link.mac, link->path.mac, sizeof(m.add_link.mac));
+	memcpy(m.add_link.gid, link->path.gid, sizeof(m.add_link.gid));
+	memcpy(m.add_link.target_gid, link->path.gid, sizeof(m.add_link.target_gid));
+	m.add_link.mtu_code = response ? min(link->path.mtu_code, link->peer.mtu_code) : link->path.mtu_code;
+	spin_lock_bh(&group->lock);
+	m.swapped = group->llc.swapped;
+	if (group->version > 1)
+		n = min_t(unsigned int, list_keys(group, 0, keys, SMC_RDMA_RTOKENS), SMC_RDMA_RTOKENS);
+	m.add_link.n_pairs = n;
+	len = smc_llc_encode(&m, msg, SMC_LLC_MAX);
+	for (i = 0; i < n; i++) {
+		struct smc_llc_pair pair = pair_of(&keys[i]);
+
+		smc_llc_pair_set(msg, i, &pair);
+	}
+	if (!WARN_ON_ONCE(!len))
+		smc_rdma_llc_send_long(add->carrier, msg, len);
+	spin_unlock_bh(&group->lock);
+out:
+	kfree(msg);
+	kfree(keys);
+	return rc;
+}
+
+/* Sends the next keys of ours, in version 1. */
+static void send_continuation(struct smc_lgr_rdma *group)
+{
+	struct smc_rdma_add *add = &group->add;
+	struct smc_llc m = { .type = SMC_LLC_ADD_LINK_CONTINUATION, .response = !group->server };
+	unsigned int i, left, n;
+	struct add_keys keys[2];
+	u8 msg[SMC_LLC_LEN];
+
+	spin_lock_bh(&group->lock);
+	left = list_keys(group, add->sent, keys, ARRAY_SIZE(keys)) - add->sent;
+	n = min_t(unsigned int, left, ARRAY_SIZE(keys));
+	m.add_link_continuation.link = add->link->id;
+	m.add_link_continuation.left = left;
+	if (smc_rdma_llc_encode(group, &m, msg)) {
+		for (i = 0; i < n; i++) {
+			struct smc_llc_pair pair = pair_of(&keys[i]);
+
+			smc_llc_pair_set(msg, i, &pair);
+		}
+		smc_rdma_llc_send(add->carrier, msg);
+		add->sent += n;
+	}
+	spin_unlock_bh(&group->lock);
+}
+
+/* The exchange is over: calls may begin. */
+static void add_done(struct smc_lgr_rdma *group)
+{
+	struct smc_rdma_add *add = &group->add;
+	struct smc_link *link = add->link, *carrier = add->carrier;
+
+	spin_lock_bh(&group->lock);
+	add->step = SMC_RDMA_ADD_NONE;
+	add->link = NULL;
+	add->carrier = NULL;
+	add->sent = 0;
+	if (add->lost && smc_lgr_rdma_has_slot(group))
+		add_queue(group, RETRY_TIME);
+	smc_rdma_llc_next_call(group);
+	spin_unlock_bh(&group->lock);
+	smc_link_put(link);
+	smc_link_put(carrier);
+}
+
+/* Gives up the new link; the peer, if it has made its end of that, is told. */
+static void add_abort(struct smc_lgr_rdma *group, bool tell)
+{
+	struct smc_link *link = group->add.link;
+
+	if (link) {
+		if (tell)
+			smc_rdma_llc_link_lost(link);
+		smc_lgr_rdma_remove_link(link);
+	}
+	add_done(group);
+}
+
+/* Refuses ADD LINK of the server's. */
+static void add_refuse(struct smc_link *by, struct smc_llc *m, u8 reason)
+{
+	m->add_link.reject = true;
+	m->add_link.reason = by->group->version > 1 ? 0 : reason;
+	m->add_link.has_ext = false;
+	m->add_link.n_pairs = 0;
+	smc_rdma_llc_respond(by, m);
+}
+
+/* Makes the new link over a path, in a slot of the group, with all buffers mapped. Return: 0 or a negative errno. */
+static int make_link(struct smc_lgr_rdma *group, const struct smc_rdma_path *path, const struct smc_llc_add_link *peer)
+{
+	struct smc_link *link = smc_link_new(group, path, smc_net(group->lgr->key.net)->sysctl);
+	int rc;
+
+	if (IS_ERR(link))
+		return PTR_ERR(link);
+	if (peer) {
+		link->id = peer->link;
+		link->peer = (struct smc_link_peer){ .qpn = peer->qpn, .psn = peer->psn, .mtu_code = peer->mtu_code };
+		memcpy(link->peer.gid, peer->gid, sizeof(link->peer.gid));
+		memcpy(link->peer.mac, peer->mac, sizeof(link->peer.mac));
+		memcpy(link->peer.clc_gid, peer->gid, sizeof(link->peer.clc_gid));
+		memcpy(link->peer.clc_mac, peer->mac, sizeof(link->peer.clc_mac));
+	}
+	if (!smc_lgr_rdma_add_link(group, link, !peer)) {
+		smc_link_discard(link);
+		return -ENOSPC;
+	}
+	group->add.link = smc_link_get(link);
+	rc = peer ? smc_link_to_rtr(link) : 0;
+	return rc ?: smc_lgr_rdma_map_bufs(link);
+}
+
+static bool is_same_port(const struct smc_link *link, const struct smc_llc_add_link *a)
+{
+	return !memcmp(link->peer.clc_gid, a->gid, sizeof(a->gid)) && !memcmp(link->peer.clc_mac, a->mac, sizeof(a->mac));
+}
+
+/*
+ * Chooses the port for the new link, with a reference on its device: another one, or the same if the peer has another.
+ * Return: 0 or -ENODEV.
+ */
+static int choose_path(const struct smc_link *carrier, const struct smc_llc_add_link *peer, struct smc_rdma_path *path)
+{
+	if (!smc_rdma_choose_second(&carrier->path, peer ? peer->gid : NULL, path))
+		return 0;
+	if (peer && is_same_port(carrier, peer))
+		return -ENODEV;
+	*path = carrier->path;
+	smc_rdma_dev_get(path->dev);
+	return 0;
+}
+
+/* Server: asks for a second link. Return: 0 or a negative errno. */
+static int ask_for_link(struct smc_lgr_rdma *group)
+{
+	struct smc_rdma_path path;
+	int rc = choose_path(group->add.carrier, NULL, &path);
+
+	if (rc)
+		return rc;
+	rc = make_link(group, &path, NULL);
+	smc_rdma_dev_put(path.dev);
+	return rc ?: send_add_link(group, false);
+}
+
+/* Server: may an exchange begin? Takes the link that is to carry it. */
+static bool may_ask(struct smc_lgr_rdma *group)
+{
+	struct smc_rdma_add *add = &group->add;
+	bool may;
+
+	spin_lock_bh(&group->lock);
+	add->wanted = false;
+	add->lost &= smc_lgr_rdma_has_slot(group);
+	may = group->state == SMC_LGR_RDMA_READY && !smc_rdma_llc_closing(group) && smc_lgr_rdma_has_slot(group);
+	add->carrier = may ? smc_lgr_rdma_find_link(group, NULL) : NULL;
+	if (add->carrier) {
+		smc_link_get(add->carrier);
+		add->step = SMC_RDMA_ADD_SENT;
+		add->deadline = jiffies + KEYS_TIMEOUT;
+	}
+	spin_unlock_bh(&group->lock);
+	return add->carrier;
+}
+
+static void begin_add(struct smc_lgr_rdma *group)
+{
+	struct smc_link *carrier;
+
+	if (!may_ask(group)) {
+		add_done(group);
+		return;
+	}
+	carrier = smc_link_get(group->add.carrier);
+	if (ask_for_link(group)) {
+		add_abort(group, false);
+		/* Clients whose version has no word for it wait for an offer. */
+		if (!group->release)
+			smc_rdma_llc_no_second(carrier);
+	}
+	smc_link_put(carrier);
+}
+
+/* Client: answers ADD LINK of the server's. Return: 0, or a negative errno if it has to be refused. */
+static int answer_add_link(struct smc_lgr_rdma *group, const struct smc_llc *m, const u8 *msg)
+{
+	struct smc_rdma_path path;
+	int rc = choose_path(group->add.carrier, &m->add_link, &path);
+
+	if (rc)
+		return rc;
+	rc = make_link(group, &path, &m->add_link);
+	smc_rdma_dev_put(path.dev);
+	if (rc)
+		return rc;
+	recv_pairs(group, m, msg);
+	return send_add_link(group, true);
+}
+
+static void on_server_asks(struct smc_lgr_rdma *group, struct smc_link *by, struct smc_llc *m, const u8 *msg)
+{
+	struct smc_rdma_add *add = &group->add;
+
+	/* The server has given up the exchange that we know of. */
+	if (add->step != SMC_RDMA_ADD_NONE)
+		add_abort(group, false);
+	if (m->add_link.reject || group->link_limit < 2 || !m->add_link.mtu_code || !group->direct) {
+		add_refuse(by, m, m->add_link.mtu_code ? SMC_LLC_REJECT_PATH : SMC_LLC_REJECT_MTU);
+		return;
+	}
+	add->carrier = smc_link_get(by);
+	add_step(group, SMC_RDMA_ADD_CONFIRM, CONFIRM_TIMEOUT);
+	if (answer_add_link(group, m, msg)) {
+		add_abort(group, false);
+		add_refuse(by, m, SMC_LLC_REJECT_PATH);
+	}
+}
+
+/* Server: the keys are exchanged. */
+static void ask_for_confirm(struct smc_lgr_rdma *group)
+{
+	add_step(group, SMC_RDMA_ADD_CONFIRM, CONFIRM_TIMEOUT);
+	smc_rdma_llc_confirm_link(group->add.link, false);
+}
+
+/* Server: the client has made its end of the link. Return: 0 or a negative errno. */
+static int on_client_answers(struct smc_lgr_rdma *group, const struct smc_llc *m, const u8 *msg)
+{
+	const struct smc_llc_add_link *a = &m->add_link;
+	struct smc_link *link = group->add.link;
+	int rc;
+
+	link->peer = (struct smc_link_peer){ .qpn = a->qpn, .psn = a->psn, .mtu_code = a->mtu_code };
+	memcpy(link->peer.gid, a->gid, sizeof(link->peer.gid));
+	memcpy(link->peer.mac, a->mac, sizeof(link->peer.mac));
+	memcpy(link->peer.clc_gid, a->gid, sizeof(link->peer.clc_gid));
+	memcpy(link->peer.clc_mac, a->mac, sizeof(link->peer.clc_mac));
+	rc = smc_link_to_rtr(link) ?: smc_link_to_rts(link) ?: smc_lgr_rdma_register_bufs(link);
+	if (rc)
+		return rc;
+	recv_pairs(group, m, msg);
+	if (group->version > 1) {
+		ask_for_confirm(group);
+	} else {
+		add_step(group, SMC_RDMA_ADD_KEYS, KEYS_TIMEOUT);
+		send_continuation(group);
+	}
+	return 0;
+}
+
+/* A continuation: the next keys of the peer's, which ours follow until both sides have told all. */
+static void on_continuation(struct smc_lgr_rdma *group, const struct smc_llc *m, const u8 *msg)
+{
+	unsigned int ours;
+
+	recv_pairs(group, m, msg);
+	spin_lock_bh(&group->lock);
+	ours = list_keys(group, 0, NULL, 0) - group->add.sent;
+	spin_unlock_bh(&group->lock);
+	if (group->server && m->add_link_continuation.left <= 2 && !ours) {
+		ask_for_confirm(group);
+		return;
+	}
+	if (group->server)
+		add_step(group, SMC_RDMA_ADD_KEYS, KEYS_TIMEOUT);
+	send_continuation(group);
+}
+
+/* Handles a message of the exchange. */
+static void add_handle(struct smc_lgr_rdma *group, const u8 *msg, u32 len, u8 by_id)
+{
+	struct smc_rdma_add *add = &group->add;
+	struct smc_link *by;
+	struct smc_llc m;
+	int rc = 0;
+
+	if (smc_llc_decode(msg, len, &m))
+		return;
+	spin_lock_bh(&group->lock);
+	by = smc_lgr_rdma_link_by_id(group, by_id);
+	if (by)
+		smc_link_get(by);
+	spin_unlock_bh(&group->lock);
+	if (!by)
+		return;
+	if (m.type == SMC_LLC_ADD_LINK && !m.response) {
+		on_server_asks(group, by, &m, msg);
+	} else if (m.type == SMC_LLC_ADD_LINK && add->step == SMC_RDMA_ADD_SENT) {
+		if (m.add_link.reject)
+			add_abort(group, false);
+		else
+			rc = on_client_answers(group, &m, msg);
+	} else if (m.type == SMC_LLC_ADD_LINK_CONTINUATION && m.response == group->server && add->link &&
+		   (!group->server || add->step == SMC_RDMA_ADD_KEYS)) {
+		on_continuation(group, &m, msg);
+	}
+	if (rc)
+		add_abort(group, true);
+	smc_link_put(by);
+}
+
+/* CONFIRM LINK has come by the new link, or the response to ours: the link is active. */
+static void add_confirmed(struct smc_lgr_rdma *group)
+{
+	struct smc_link *link = group->add.link;
+
+	if (!group->server && (smc_link_to_rts(link) || smc_lgr_rdma_register_bufs(link))) {
+		add_abort(group, true);
+		return;
+	}
+	spin_lock_bh(&group->lock);
+	link->active = true;
+	group->add.lost = false;
+	smc_rdma_llc_watch_link(link);
+	spin_unlock_bh(&group->lock);
+	if (!group->server)
+		smc_rdma_llc_confirm_link(link, true);
+	add_done(group);
+}
+
+/* Takes the message that is to be handled, unless a call runs, which goes first. Return: whether the work may go on. */
+static bool take_msg(struct smc_lgr_rdma *group, u8 **msg, u32 *len, u8 *by)
+{
+	struct smc_rdma_add *add = &group->add;
+	bool may;
+
+	spin_lock_bh(&group->lock);
+	may = group->state == SMC_LGR_RDMA_READY && (add->step != SMC_RDMA_ADD_NONE || !group->llc.call_runs);
+	*msg = may ? add->msg : NULL;
+	*len = add->msg_len;
+	*by = add->by;
+	if (may)
+		add->msg = NULL;
+	spin_unlock_bh(&group->lock);
+	return may;
+}
+
+static void add_go_on(struct smc_lgr_rdma *group)
+{
+	struct smc_rdma_add *add = &group->add;
+	u8 *msg, by;
+	u32 len;
+
+	if (!take_msg(group, &msg, &len, &by))
+		return;
+	if (msg)
+		add_handle(group, msg, len, by);
+	else if (add->step == SMC_RDMA_ADD_NONE && (READ_ONCE(add->wanted) || add->lost))
+		begin_add(group);
+	else if (add->step == SMC_RDMA_ADD_CONFIRM && smp_load_acquire(&add->link->llc.confirmed))
+		add_confirmed(group);
+	else if (add->step != SMC_RDMA_ADD_NONE && !time_before(jiffies, add->deadline))
+		add_abort(group, add->step != SMC_RDMA_ADD_SENT);
+	kfree(msg);
+}
+
+static void add_work(struct work_struct *work)
+{
+	struct smc_rdma_add *add = container_of(to_delayed_work(work), struct smc_rdma_add, work);
+	struct smc_lgr_rdma *group = container_of(add, struct smc_lgr_rdma, add);
+
+	add_go_on(group);
+	spin_lock_bh(&group->lock);
+	if (add->step != SMC_RDMA_ADD_NONE && !delayed_work_pending(&add->work))
+		add_queue(group, max_t(long, add->deadline - jiffies, 0));
+	spin_unlock_bh(&group->lock);
+	smc_lgr_put(group->lgr);
+}
+
+/* smc_rdma_add_init() - of a fresh group. */
+void smc_rdma_add_init(struct smc_lgr_rdma *group)
+{
+	INIT_DELAYED_WORK(&group->add.work, add_work);
+}
+
+/* smc_rdma_add_end() - the group has ended, and ends its links: the exchange stops. May sleep. */
+void smc_rdma_add_end(struct smc_lgr_rdma *group)
+{
+	struct smc_rdma_add *add = &group->add;
+
+	might_sleep();
+	if (cancel_delayed_work_sync(&add->work))
+		smc_lgr_put(group->lgr);
+	smc_link_put(add->link);
+	smc_link_put(add->carrier);
+	kfree(add->msg);
+	add->link = NULL;
+	add->carrier = NULL;
+	add->msg = NULL;
+}
