@@ -449,7 +449,8 @@ void smc_rdma_cdc_recv_imm(struct smc_link *link, u32 imm, u32 len)
 
 	rcu_read_lock();
 	rc = rcu_dereference(link->group->by_rmb[imm >> SMC_CDC_IMM_RMB_SHIFT]);
-	if (rc && READ_ONCE(rc->rx_link) == link) {
+	/* By another link than the peer sends by now, it is late. */
+	if (rc && (!READ_ONCE(rc->rx_link) || READ_ONCE(rc->rx_link) == link)) {
 		spin_lock_bh(&rc->recv_lock);
 		if (rc->ready && rc->rx_link == link && !smc_cdc_decode_imm(&rc->rx, imm, len, rc->conn->rx.size, rc->conn->tx_size, &msg)) {
 			rc->rx.seq = msg.seq;

@@ -65,14 +65,14 @@ bool smc_lgr_rdma_add_link(struct smc_lgr_rdma *group, struct smc_link *link, bo
 
 /*
  * smc_lgr_rdma_find_link() - returns a usable link: the one that ACCEPT or CONFIRM names; or for NULL that with the fewest
- * users, each connection being one. Any context. CONFIRM has to repeat the MAC of first contact, ACCEPT need not.
+ * users, each connection being one. Any context. CONFIRM has to repeat the MAC of the link, ACCEPT only in version 1.
  */
 struct smc_link *smc_lgr_rdma_find_link(const struct smc_lgr_rdma *group, const struct smc_clc_accept *peer)
 {
 	struct smc_link *link, *found = NULL;
 
 	smc_for_each_link(group, link) {
-		const u8 *mac = peer && group->server ? peer->mac : link->peer.clc_mac;
+		const u8 *mac = peer && (group->server || group->version < 2) ? peer->mac : link->peer.clc_mac;
 
 		if (!smc_link_usable(link) || !link->active || (peer && !smc_link_is_peer(link, peer->gid, mac, peer->qpn)))
 			continue;
