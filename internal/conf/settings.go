@@ -17,8 +17,12 @@ type Setting struct {
 	Min, Max, Default uint64
 	// Zero means that 0 is allowed although it is below Min.
 	Zero bool
+	// Ours means that only smckit's module has the setting.
+	Ours bool
 	// Stock means that only the kernel's own module has the setting.
 	Stock bool
+	// StockDefault is the default of the kernel's own module, where that differs from Default; else 0.
+	StockDefault uint64
 	// Words are names for the values, from 0 on. It is empty if the values are plain numbers.
 	Words []string
 }

@@ -167,6 +167,12 @@ func sysctlGo(t *tree, all []setting) error {
 				f = append(f, fmt.Sprintf("%s: %d", n.name, n.value))
 			}
 		}
+		if s.Stock == "never" {
+			f = append(f, "Ours: true")
+		}
+		if s.OurInit != nil {
+			f = append(f, fmt.Sprintf("StockDefault: %d", s.Default))
+		}
 		if s.Type == "buffer" {
 			f = append(f, "Zero: true")
 		}
