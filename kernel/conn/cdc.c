@@ -118,6 +118,26 @@ void smc_cdc_rewind(struct smc_cdc_tx *tx, u64 pos, u32 size)
 }
 
 /**
+ * smc_cdc_catch_up() - the peer has read data that smc_cdc_rewind() has taken back: it is not sent again
+ * @tx: what was sent; updated
+ * @rx: what the peer has sent
+ * @size: bytes of the peer's receive buffer
+ *
+ * Return: by how many bytes the producer cursor has moved forward; 0 mostly.
+ */
+u32 smc_cdc_catch_up(struct smc_cdc_tx *tx, const struct smc_cdc_rx *rx, u32 size)
+{
+	u64 read = READ_ONCE(rx->cons.pos);
+	u32 n;
+
+	if (read <= tx->prod.pos)
+		return 0;
+	n = (u32)(read - tx->prod.pos);
+	smc_track_to(&tx->prod, read, size);
+	return n;
+}
+
+/**
  * smc_cdc_recv() - receives a message of the peer
  * @rx: what the peer has sent; updated
  * @msg: the message

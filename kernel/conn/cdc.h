@@ -103,6 +103,7 @@ void smc_cdc_build(const struct smc_cdc_tx *tx, const struct smc_cdc_rx *rx, con
 		   struct smc_cdc_update *u);
 void smc_cdc_sent(struct smc_cdc_tx *tx, const struct smc_cdc_update *u);
 void smc_cdc_stop(struct smc_cdc_tx *tx);
+u32 smc_cdc_catch_up(struct smc_cdc_tx *tx, const struct smc_cdc_rx *rx, u32 size);
 void smc_cdc_rewind(struct smc_cdc_tx *tx, u64 pos, u32 size);
 int smc_cdc_recv(struct smc_cdc_rx *rx, const struct smc_cdc *msg, u64 sent, u32 rx_size, u32 tx_size,
 		 struct smc_cdc_delta *delta);

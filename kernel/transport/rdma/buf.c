@@ -89,7 +89,8 @@ static int map_pages(struct smc_buf_map *map, const struct smc_rdma_buf *buf)
 
 static void unmap_pages(struct smc_buf_map *map)
 {
-	ib_dma_unmap_sgtable_attrs(map->ib, &map->sgt, map->dir, 0);
+	/* What has arrived was synchronised when it was reported, and the copy of this link may be older. */
+	ib_dma_unmap_sgtable_attrs(map->ib, &map->sgt, map->dir, DMA_ATTR_SKIP_CPU_SYNC);
 	sg_free_table(&map->sgt);
 }
 

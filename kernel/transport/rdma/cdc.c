@@ -176,6 +176,9 @@ void smc_rdma_cdc_send(struct smc_rdma_conn *rc)
 	smp_mb__after_spinlock(); /* pairs with that of smc_conn_cdc_due() */
 	if (!rc->ready || (rc->validate && smc_rdma_failover_validate(rc)))
 		goto out;
+	rc->snd_off = (rc->snd_off + smc_cdc_catch_up(&rc->tx, &rc->rx, rc->conn->tx_size)) & (rc->snd->size - 1);
+	if (rc->tx.write_closed && !READ_ONCE(rc->bound))
+		rc->tx.closed_end = rc->tx.prod.pos; /* the peer's RMB may be others' by now */
 	cdc_build(rc, &u);
 	data = u.prod.pos - rc->tx.prod.pos;
 	sync_bytes(rc->snd, rc->link, rc->snd_off, data);
@@ -307,6 +310,7 @@ void smc_rdma_stop_writing(struct smc_rdma_conn *rc)
 {
 	spin_lock_bh(&rc->lock);
 	smc_cdc_stop(&rc->tx);
+	rc->tx.closed_end = rc->tx.prod.pos;
 	spin_unlock_bh(&rc->lock);
 }
 
@@ -356,7 +360,10 @@ static u64 posted_end(struct smc_rdma_conn *rc)
 	return pos;
 }
 
-/* Takes in one message, of a connection that knows its peer. The caller is in an RCU section. */
+/*
+ * Takes in one message, of a connection that knows its peer. The caller is in an RCU section, and in a callback of the link,
+ * which lets no buffer be unmapped; or nothing bounces.
+ */
 static void cdc_recv(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg)
 {
 	struct smc_conn *conn = rc->conn;
@@ -368,8 +375,8 @@ static void cdc_recv(struct smc_rdma_conn *rc, struct smc_link *link, const stru
 		smc_link_fail(link, SMC_LINK_AHEAD, 0);
 		return;
 	}
-	if (delta.data > 0 && !sync_bytes(rc->rmb, link, at, delta.data))
-		return;
+	if (delta.data > 0 && smc_rdma_buf_map_of(rc->rmb, link)->bounces)
+		smc_rdma_buf_sync(rc->rmb, link, at, delta.data);
 	smc_upcall_received(conn, &rc->rx, &delta);
 	if (delta.space > 0) {
 		WRITE_ONCE(link->last_read, jiffies);
@@ -483,9 +490,10 @@ void smc_rdma_cdc_start(struct smc_rdma_conn *rc, const struct smc_clc_accept *p
 	early = rc->is_early;
 	revoked = rc->tx.write_closed;
 	rc->ready = true;
-	rc->rx_link = rc->link;
+	if (!rc->rx_link)
+		rc->rx_link = rc->link;
 	spin_unlock(&rc->lock);
-	if (early)
+	if (early && (smc_link_usable(rc->link) || !smc_rdma_buf_map_of(rc->rmb, rc->link)->bounces))
 		cdc_recv(rc, rc->link, &rc->early);
 	spin_unlock_bh(&rc->recv_lock);
 	if (revoked)

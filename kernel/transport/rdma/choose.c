@@ -346,5 +346,8 @@ int smc_rdma_choose_second(const struct smc_rdma_path *first, const u8 *peer_gid
 	w.has_id = !smc_rdma_pnet_id(first->dev, first->port, w.id, &by_user);
 	memcpy(&w.saddr, peer_gid && w.has_id ? peer_gid : first->gid, sizeof(w.saddr));
 	w.any_subnet = w.has_id && !peer_gid;
+	/* Any two interfaces share the link-local subnet. */
+	if (!w.has_id && !w.ipv4 && (ipv6_addr_type(&w.saddr) & IPV6_ADDR_LINKLOCAL))
+		return -ENODEV;
 	return smc_rdma_dev_walk(try_device, &w) ? 0 : -ENODEV;
 }

@@ -258,6 +258,8 @@ static int add_device(struct ib_device *ib)
 	mutex_lock(&devs_lock);
 	list_add_tail(&dev->list, &devs);
 	mutex_unlock(&devs_lock);
+	/* Before, it could not be chosen. */
+	smc_rdma_add_port_up();
 	INIT_IB_EVENT_HANDLER(&dev->events, ib, on_port_event);
 	ib_register_event_handler(&dev->events);
 	/* Changes before the handler was registered were no events. */
@@ -280,8 +282,9 @@ static void remove_device(struct ib_device *ib, void *data)
 	if (cancel_delayed_work_sync(&dev->work))
 		smc_rdma_dev_unuse(dev);
 	smc_link_trace_removal(dev);
-	smc_link_leave(dev);
 	smc_lgr_terminate_dev(dev);
+	/* The groups that are left have a link over another device. */
+	smc_link_check(dev);
 	smc_rdma_dev_unuse(dev);
 	wait_for_completion(&dev->unused);
 	smc_rdma_dev_put(dev);

@@ -81,7 +81,6 @@ int smc_rdma_dev_walk(int (*fn)(struct smc_rdma_dev *dev, void *arg), void *arg)
 /* link.c */
 unsigned long smc_link_check(struct smc_rdma_dev *dev);
 void smc_link_trace_removal(struct smc_rdma_dev *dev);
-void smc_link_leave(struct smc_rdma_dev *dev);
 
 /* llc_invite.c */
 void smc_rdma_add_port_up(void);

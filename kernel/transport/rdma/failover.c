@@ -52,8 +52,7 @@ void smc_rdma_failover_recv(struct smc_rdma_conn *rc, const struct smc_link *lin
 
 	spin_lock_bh(&rc->recv_lock);
 	gap = rc->rx_link && rc->rx_link != link && smc_cdc_is_gap(&rc->rx, seq);
-	if (rc->rx_link)
-		WRITE_ONCE(rc->rx_link, link);
+	WRITE_ONCE(rc->rx_link, link);
 	spin_unlock_bh(&rc->recv_lock);
 	if (gap)
 		smc_upcall_reset(rc->conn);
@@ -146,17 +145,21 @@ static struct smc_conn *next_conn(const struct smc_link *link, unsigned long *to
  */
 bool smc_rdma_failover_late(struct smc_rdma_conn *rc)
 {
-	struct smc_link *from = rc->link, *to;
-	bool moved = true;
+	struct smc_link *from, *to;
+	bool moved = true, gone;
 
 	might_sleep();
-	smp_mb(); /* the work that loses the link sees the connection ready, or this sees the link down */
-	if (READ_ONCE(from->state) != SMC_LINK_DOWN)
-		return true;
-	to = smc_lgr_rdma_get_link(rc->group, NULL);
-	if (to)
-		moved = move_conn(rc, from, to);
-	smc_link_put(to);
+	do {
+		from = READ_ONCE(rc->link);
+		/* A link that ends later finds the connection ready. The mutex waits for one that is ending. */
+		mutex_lock(&rc->group->end_mutex);
+		gone = from->gone;
+		mutex_unlock(&rc->group->end_mutex);
+		to = gone ? smc_lgr_rdma_get_link(rc->group, NULL) : NULL;
+		if (to)
+			moved = move_conn(rc, from, to);
+		smc_link_put(to);
+	} while (to && moved);
 	return moved;
 }
 

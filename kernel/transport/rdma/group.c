@@ -404,7 +404,7 @@ void smc_lgr_rdma_put_snd(struct smc_link *link, struct smc_rdma_buf *snd, bool 
 
 	spin_lock_bh(&group->lock);
 	/* A link that has ended has left its slot, perhaps to another. */
-	if (sent && group->links[link->slot] == link)
+	if (sent && group->links[link->slot] == link && !list_empty(&smc_rdma_buf_map_of(snd, link)->list))
 		smc_rdma_buf_map_of(snd, link)->busy = smc_link_position(link);
 	kept = smc_lgr_rdma_keep(group, snd, &group->sndbufs);
 	spin_unlock_bh(&group->lock);

@@ -55,6 +55,7 @@ struct smc_rdma_add {
 	enum smc_rdma_add_step step;	/* changes under group->lock, too, so that others may read it with the lock held */
 	bool wanted;			/* server: look for a second link; group->lock, as what follows, up to by */
 	bool lost;			/* server: a second link was lost, so look again and again */
+	unsigned long retry;		/* jiffies between the last two looks */
 	u8 *msg;			/* the message that is to be handled next, or NULL */
 	u32 msg_len;
 	u8 by;				/* the number of the link that it came by */

@@ -103,6 +103,10 @@ static unsigned long check_link(struct smc_link *link)
 	bool up = READ_ONCE(link->path.dev->ports[link->path.port - 1].link_up);
 
 	lockdep_assert_held(&link->path.dev->lock);
+	if (READ_ONCE(link->path.dev->gone)) {
+		smc_link_fail(link, SMC_LINK_NO_PORT, 0);
+		return MAX_JIFFY_OFFSET;
+	}
 	if (up)
 		link->port_down = 0;
 	else if (!link->port_down)
@@ -145,37 +149,6 @@ void smc_link_trace_removal(struct smc_rdma_dev *dev)
 			trace_smcr_link_down(link, lgr, lgr->key.net, lgr->device, (void *)_RET_IP_);
 	}
 	spin_unlock_bh(&dev->lock);
-}
-
-/* Returns a link of a device that has not been returned before, with a reference, or NULL. */
-static struct smc_link *next_leaving(struct smc_rdma_dev *dev)
-{
-	struct smc_link *link, *found = NULL;
-
-	spin_lock_bh(&dev->lock);
-	list_for_each_entry(link, &dev->links, on_dev) {
-		if (link->leaving)
-			continue;
-		link->leaving = true;
-		found = smc_link_get(link);
-		break;
-	}
-	spin_unlock_bh(&dev->lock);
-	return found;
-}
-
-/*
- * smc_link_leave() - a device goes: fails those of its links whose groups go on by a link over another device. Softirq.
- */
-void smc_link_leave(struct smc_rdma_dev *dev)
-{
-	struct smc_link *link;
-
-	while ((link = next_leaving(dev))) {
-		if (!smc_lgr_rdma_needs(link->group->lgr, dev))
-			smc_link_fail(link, SMC_LINK_NO_PORT, 0);
-		smc_link_put(link);
-	}
 }
 
 /* smc_link_qp_event() - event of a link's queue pair. Any context. */

@@ -154,8 +154,7 @@ struct smc_link {
 	refcount_t ref;			/* the group's, and one of each connection and rendezvous that uses the link */
 	u8 slot;			/* its place in group->links, and of its keys in buffers and rtokens */
 	struct smc_rdma_path path;	/* its device is used until the link is destroyed */
-	struct list_head on_dev;	/* dev->lock, as what follows */
-	bool leaving;			/* its device goes */
+	struct list_head on_dev;	/* dev->lock */
 	struct smc_link_peer peer;
 	u8 id;				/* number in the group, by the server */
 	u32 psn;			/* 24 bits, of what we send */

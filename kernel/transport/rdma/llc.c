@@ -167,14 +167,13 @@ static void on_add_link(struct smc_link *link, struct smc_llc *m, const u8 *msg,
 {
 	struct smc_lgr_rdma *group = link->group;
 
-	if (m->response != group->server) {
-		if (m->response)
-			return;
-		smc_rdma_add_want(group);
-	} else if (m->response || group->link_limit > 1) {
+	if (m->response == group->server && group->link_limit > 1) {
 		smc_rdma_add_recv(link, msg, len);
 		return;
 	}
+	if (m->response)
+		return;
+	smc_rdma_add_want(group);
 	m->add_link.reject = true;
 	m->add_link.reason = SMC_LLC_REJECT_PATH;
 	m->add_link.has_ext = false;

@@ -16,8 +16,9 @@
 /* How long the peer has for ADD LINK and its continuations, and for CONFIRM LINK, which waits for the queue pair. */
 #define KEYS_TIMEOUT (2 * HZ)
 #define CONFIRM_TIMEOUT (5 * HZ)
-/* A server that has lost a second link looks for another after this time, again and again (RFC 7609, C.8). */
-#define RETRY_TIME (10 * HZ)
+/* A server that has lost a second link looks for another after the first time, then twice that, and so on (RFC 7609, C.8). */
+#define RETRY_FIRST (10 * HZ)
+#define RETRY_MOST (300 * HZ)
 
 /* The name of an RMB on the link that carries a message, and on the new one. */
 struct add_keys {
@@ -191,12 +192,14 @@ static void send_continuation(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_add *add = &group->add;
 	struct smc_llc m = { .type = SMC_LLC_ADD_LINK_CONTINUATION, .response = !group->server };
-	unsigned int i, left, n;
+	unsigned int i, total, left, n;
 	struct add_keys keys[2];
 	u8 msg[SMC_LLC_LEN];
 
 	spin_lock_bh(&group->lock);
-	left = list_keys(group, add->sent, keys, ARRAY_SIZE(keys)) - add->sent;
+	/* The peer may have forgotten one since. */
+	total = list_keys(group, add->sent, keys, ARRAY_SIZE(keys));
+	left = total > add->sent ? total - add->sent : 0;
 	n = min_t(unsigned int, left, ARRAY_SIZE(keys));
 	m.add_link_continuation.link = add->link->id;
 	m.add_link_continuation.left = left;
@@ -223,8 +226,10 @@ static void add_done(struct smc_lgr_rdma *group)
 	add->link = NULL;
 	add->carrier = NULL;
 	add->sent = 0;
-	if (add->lost && smc_lgr_rdma_has_slot(group))
-		add_queue(group, RETRY_TIME);
+	if (add->lost && smc_lgr_rdma_has_slot(group)) {
+		add->retry = min_t(unsigned long, add->retry ? 2 * add->retry : RETRY_FIRST, RETRY_MOST);
+		add_queue(group, add->retry);
+	}
 	smc_rdma_llc_next_call(group);
 	spin_unlock_bh(&group->lock);
 	smc_link_put(link);
@@ -270,11 +275,15 @@ static int make_link(struct smc_lgr_rdma *group, const struct smc_rdma_path *pat
 		memcpy(link->peer.clc_gid, peer->gid, sizeof(link->peer.clc_gid));
 		memcpy(link->peer.clc_mac, peer->mac, sizeof(link->peer.clc_mac));
 	}
+	smc_link_get(link);
 	if (!smc_lgr_rdma_add_link(group, link, !peer)) {
-		smc_link_discard(link);
+		/* Not smc_link_discard(): the link's work may wait for this one to end. */
+		smc_link_end(link);
+		smc_link_put(link);
+		smc_link_put(link);
 		return -ENOSPC;
 	}
-	group->add.link = smc_link_get(link);
+	group->add.link = link;
 	rc = peer ? smc_link_to_rtr(link) : 0;
 	return rc ?: smc_lgr_rdma_map_bufs(link);
 }
@@ -420,13 +429,13 @@ static int on_client_answers(struct smc_lgr_rdma *group, const struct smc_llc *m
 /* A continuation: the next keys of the peer's, which ours follow until both sides have told all. */
 static void on_continuation(struct smc_lgr_rdma *group, const struct smc_llc *m, const u8 *msg)
 {
-	unsigned int ours;
+	bool done;
 
 	recv_pairs(group, m, msg);
 	spin_lock_bh(&group->lock);
-	ours = list_keys(group, 0, NULL, 0) - group->add.sent;
+	done = list_keys(group, 0, NULL, 0) <= group->add.sent;
 	spin_unlock_bh(&group->lock);
-	if (group->server && m->add_link_continuation.left <= 2 && !ours) {
+	if (group->server && m->add_link_continuation.left <= 2 && done) {
 		ask_for_confirm(group);
 		return;
 	}
@@ -454,7 +463,7 @@ static void add_handle(struct smc_lgr_rdma *group, const u8 *msg, u32 len, u8 by
 		return;
 	if (m.type == SMC_LLC_ADD_LINK && !m.response) {
 		on_server_asks(group, by, &m, msg);
-	} else if (m.type == SMC_LLC_ADD_LINK && add->step == SMC_RDMA_ADD_SENT) {
+	} else if (m.type == SMC_LLC_ADD_LINK && add->step == SMC_RDMA_ADD_SENT && m.add_link.link == add->link->id) {
 		if (m.add_link.reject)
 			add_abort(group, false);
 		else
@@ -473,13 +482,14 @@ static void add_confirmed(struct smc_lgr_rdma *group)
 {
 	struct smc_link *link = group->add.link;
 
-	if (!group->server && (smc_link_to_rts(link) || smc_lgr_rdma_register_bufs(link))) {
+	if ((!group->server && (smc_link_to_rts(link) || smc_lgr_rdma_register_bufs(link))) || !smc_link_usable(link)) {
 		add_abort(group, true);
 		return;
 	}
 	spin_lock_bh(&group->lock);
 	link->active = true;
 	group->add.lost = false;
+	group->add.retry = 0;
 	smc_rdma_llc_watch_link(link);
 	spin_unlock_bh(&group->lock);
 	if (!group->server)
@@ -495,6 +505,9 @@ static bool take_msg(struct smc_lgr_rdma *group, u8 **msg, u32 *len, u8 *by)
 
 	spin_lock_bh(&group->lock);
 	may = group->state == SMC_LGR_RDMA_READY && (add->step != SMC_RDMA_ADD_NONE || !group->llc.call_runs);
+	/* The call that runs has the work queued again. */
+	if (!may && add->lost && group->state == SMC_LGR_RDMA_READY)
+		add->wanted = true;
 	*msg = may ? add->msg : NULL;
 	*len = add->msg_len;
 	*by = add->by;
@@ -530,7 +543,9 @@ static void add_work(struct work_struct *work)
 
 	add_go_on(group);
 	spin_lock_bh(&group->lock);
-	if (add->step != SMC_RDMA_ADD_NONE && !delayed_work_pending(&add->work))
+	if (add->step == SMC_RDMA_ADD_NONE && !group->llc.call_runs)
+		smc_rdma_llc_next_call(group); /* the message may have been of no exchange, and have held up calls */
+	else if (add->step != SMC_RDMA_ADD_NONE && !delayed_work_pending(&add->work))
 		add_queue(group, max_t(long, add->deadline - jiffies, 0));
 	spin_unlock_bh(&group->lock);
 	smc_lgr_put(group->lgr);

@@ -171,6 +171,14 @@ bool smc_rdma_llc_closing(const struct smc_lgr_rdma *group)
 	return READ_ONCE(group->llc.deleting) || READ_ONCE(group->llc.draining);
 }
 
+/* The link of a group whose first contact is not complete here, although it may be at the peer. */
+static struct smc_link *forming_link(const struct smc_lgr_rdma *group)
+{
+	struct smc_link *link = smc_lgr_rdma_next_link(group, NULL);
+
+	return link && smc_link_usable(link) ? link : NULL;
+}
+
 /*
  * smc_rdma_llc_delete_link() - tells the peer that the group is about to end, if it has a usable link: as a client has
  * asked for, or by the reason of the group. Any context.
@@ -183,7 +191,7 @@ bool smc_rdma_llc_closing(const struct smc_lgr_rdma *group)
  */
 void smc_rdma_llc_delete_link(struct smc_lgr_rdma *group)
 {
-	struct smc_link *link = smc_lgr_rdma_find_link(group, NULL);
+	struct smc_link *link = smc_lgr_rdma_find_link(group, NULL) ?: forming_link(group);
 	bool all = !group->server || (link && smc_lgr_rdma_other_link(link));
 	struct smc_llc_delete_link d = {
 		.all = all,

@@ -43,9 +43,12 @@ static void send_request(struct smc_link *link, const struct smc_rdma_path *path
  */
 static void invite(struct smc_lgr_rdma *group)
 {
-	struct smc_link *link = smc_lgr_rdma_get_link(group, NULL);
 	struct smc_rdma_path path;
+	struct smc_link *link;
 
+	/* No link ends meanwhile, and no namespace that has one goes. */
+	mutex_lock(&group->end_mutex);
+	link = READ_ONCE(group->state) == SMC_LGR_RDMA_READY ? smc_lgr_rdma_get_link(group, NULL) : NULL;
 	if (!link || smc_link_make_long_buf(link) || smc_rdma_choose_second(&link->path, NULL, &path))
 		goto out;
 	spin_lock_bh(&group->lock);
@@ -59,6 +62,7 @@ static void invite(struct smc_lgr_rdma *group)
 	smc_rdma_dev_put(path.dev);
 out:
 	smc_link_put(link);
+	mutex_unlock(&group->end_mutex);
 }
 
 /* smc_rdma_add_port_up() - a port has come up: groups with one link may have a second. May sleep. */

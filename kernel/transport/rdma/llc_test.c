@@ -86,7 +86,7 @@ void smc_rdma_llc_doubt(struct smc_lgr_rdma *group)
 	WRITE_ONCE(llc->doubted, true);
 	llc->doubted_since = jiffies;
 	smc_for_each_link(group, link)
-		if (!link->llc.testing)
+		if (link->active && !link->llc.testing)
 			begin_test(link);
 	smc_rdma_llc_look_soon(group, SMC_RDMA_ANSWER_TIMEOUT);
 unlock:
@@ -202,7 +202,9 @@ static unsigned long check_silence(struct smc_link *link)
 		left = test_fails(link, interval, &k);
 		if (left)
 			return left;
-		expire_keepalive(link);
+		/* Otherwise its connections go on. */
+		if (!smc_lgr_rdma_other_link(link))
+			expire_keepalive(link);
 		smc_link_fail(link, SMC_LINK_SILENT, 0);
 		return MAX_JIFFY_OFFSET;
 	}
@@ -249,7 +251,8 @@ unsigned long smc_rdma_llc_test_links(struct smc_lgr_rdma *group)
 	struct smc_link *link;
 
 	smc_for_each_link(group, link)
-		next = min3(next, check_silence(link), check_send_queue(link));
+		if (link->active)
+			next = min3(next, check_silence(link), check_send_queue(link));
 	return next;
 }
 
@@ -258,6 +261,7 @@ void smc_rdma_llc_watch_link(struct smc_link *link)
 {
 	lockdep_assert_held(&link->group->lock);
 	link->llc.moved = jiffies;
+	WRITE_ONCE(link->last_recv, jiffies);
 	link->group->llc.proven = jiffies;
 	smc_rdma_llc_look_soon(link->group, 0);
 }

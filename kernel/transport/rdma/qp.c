@@ -212,14 +212,21 @@ int smc_link_create_queues(struct smc_link *link, const struct smc_sysctl *sysct
 }
 
 /*
- * smc_link_make_long_buf() - lets a link send long messages. May sleep; one thread at a time. Return: 0 or -ENOMEM.
+ * smc_link_make_long_buf() - lets a link send long messages. May sleep. Return: 0, -ENOMEM, or -ENOTCONN if it
+ * has ended.
  */
 int smc_link_make_long_buf(struct smc_link *link)
 {
+	int rc = 0;
+
 	might_sleep();
-	if (link->long_buf)
-		return 0;
-	return map_msgs(link->path.dev->ib, &link->long_buf, &link->long_dma, SMC_LINK_LONG_LEN, DMA_TO_DEVICE);
+	mutex_lock(&link->lock);
+	if (link->gone)
+		rc = -ENOTCONN;
+	else if (!link->long_buf)
+		rc = map_msgs(link->path.dev->ib, &link->long_buf, &link->long_dma, SMC_LINK_LONG_LEN, DMA_TO_DEVICE);
+	mutex_unlock(&link->lock);
+	return rc;
 }
 
 /* smc_link_free_queues() - frees the memory of a link whose queue pair is destroyed. May sleep. */

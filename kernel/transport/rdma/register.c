@@ -154,7 +154,8 @@ int smc_link_register(struct smc_link *link, struct smc_rdma_buf *buf)
 		smc_rdma_buf_hand_over(map);
 	if (!rc && map->mr && !map->registered)
 		rc = post_registration(link, map);
-	map->registered = !rc;
+	if (!link->gone)
+		map->registered = !rc; /* the slot of a link that is gone may be another's */
 	mutex_unlock(&link->lock);
 	return rc;
 }

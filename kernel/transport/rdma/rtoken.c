@@ -55,7 +55,7 @@ bool smc_rtoken_add_on(struct smc_link *link, u32 known, struct smc_link *other,
 
 	spin_lock_bh(&group->lock);
 	for_each_set_bit(row, group->rtoken_rows, SMC_RDMA_RTOKENS) {
-		if (!known || group->rtokens[row][link->slot].rkey != known)
+		if (!known || group->rtokens[row][link->slot].rkey != known || group->links[other->slot] != other)
 			continue;
 		group->rtokens[row][other->slot] = (struct smc_rtoken){ rkey, addr };
 		found = true;

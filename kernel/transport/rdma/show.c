@@ -36,8 +36,13 @@ static void show_link(const struct smc_link *link, struct smc_rdma_link_view *vi
 /* The first link of a group. One that has not ended keeps its links, and they their devices, while its lock is held. */
 static struct smc_link *shown_link(const struct smc_lgr_rdma *group)
 {
+	struct smc_link *link;
+
 	lockdep_assert_held(&group->lock);
-	return group->state == SMC_LGR_RDMA_ENDED ? NULL : smc_lgr_rdma_next_link(group, NULL);
+	smc_for_each_link(group, link)
+		if (group->state != SMC_LGR_RDMA_ENDED && !READ_ONCE(link->gone))
+			return link;
+	return NULL;
 }
 
 static void count_bufs(struct smc_lgr_member *member, void *arg)
@@ -73,7 +78,8 @@ void smc_rdma_show_lgr(struct smc_lgr *lgr, const struct net *net, struct smc_rd
 		view->rmb_bytes = net ? 0 : group->bytes[true];
 		show_pnet_id(first->path.dev, first->path.port, view->pnet_id, &by_user);
 		smc_for_each_link(group, link)
-			show_link(link, &view->links[view->n_links++]);
+			if (!READ_ONCE(link->gone))
+				show_link(link, &view->links[view->n_links++]);
 	}
 	spin_unlock_bh(&group->lock);
 	if (net)
@@ -86,13 +92,15 @@ void smc_rdma_describe(const struct smc_conn *conn, struct smc_diag_info *info)
 	const struct smc_rdma_conn *rc = smc_rdma_conn_of(conn);
 	struct smc_diag_linkinfo *l = &info->lgr.lnk[0];
 	struct smc_rdma_link_view view = {};
+	const struct smc_link *link;
 
 	info->mode = SMC_DIAG_MODE_SMCR;
 	info->conn.sndbuf_size = rc->snd->size;
 	spin_lock_bh(&rc->group->lock);
-	info->has_lgr = shown_link(rc->group);
+	link = READ_ONCE(rc->link);
+	info->has_lgr = shown_link(rc->group) && !READ_ONCE(link->gone);
 	if (info->has_lgr)
-		show_link(READ_ONCE(rc->link), &view);
+		show_link(link, &view);
 	spin_unlock_bh(&rc->group->lock);
 	if (!info->has_lgr)
 		return;
