@@ -25,7 +25,6 @@ static void show_link(const struct smc_link *link, struct smc_rdma_link_view *vi
 	view->port = link->path.port;
 	view->id = link->id;
 	view->active = smc_link_usable(link) && link->active;
-	view->n_conns = refcount_read(&link->ref) - 1;
 	memcpy(view->gid, link->path.gid, sizeof(view->gid));
 	memcpy(view->peer_gid, link->peer.gid, sizeof(view->peer_gid));
 	smc_rdma_user_id(link, view->user_id);
@@ -43,6 +42,21 @@ static struct smc_link *shown_link(const struct smc_lgr_rdma *group)
 		if (group->state != SMC_LGR_RDMA_ENDED && !READ_ONCE(link->gone))
 			return link;
 	return NULL;
+}
+
+/* Counts the connections over a link: all, or those of a namespace. The links of the group stay while its lock is held. */
+static unsigned int count_conns(const struct smc_link *link, const struct net *net)
+{
+	struct smc_conn *conn;
+	unsigned long token;
+	unsigned int n = 0;
+
+	lockdep_assert_held(&link->group->lock);
+	rcu_read_lock();
+	xa_for_each(&link->group->conns, token, conn)
+		n += READ_ONCE(smc_rdma_conn_of(conn)->link) == link && (!net || net_eq(conn->member.sn->net, net));
+	rcu_read_unlock();
+	return n;
 }
 
 static void count_bufs(struct smc_lgr_member *member, void *arg)
@@ -77,9 +91,12 @@ void smc_rdma_show_lgr(struct smc_lgr *lgr, const struct net *net, struct smc_rd
 		view->snd_bytes = net ? 0 : group->bytes[false];
 		view->rmb_bytes = net ? 0 : group->bytes[true];
 		show_pnet_id(first->path.dev, first->path.port, view->pnet_id, &by_user);
-		smc_for_each_link(group, link)
-			if (!READ_ONCE(link->gone))
-				show_link(link, &view->links[view->n_links++]);
+		smc_for_each_link(group, link) {
+			if (READ_ONCE(link->gone))
+				continue;
+			view->links[view->n_links].n_conns = count_conns(link, net);
+			show_link(link, &view->links[view->n_links++]);
+		}
 	}
 	spin_unlock_bh(&group->lock);
 	if (net)
