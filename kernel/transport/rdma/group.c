@@ -279,7 +279,7 @@ static struct smc_rdma_buf *make_buf(struct smc_link *link, u8 id, u8 code)
 	}
 	spin_unlock_bh(&group->lock);
 	up_read(&link->map_rwsem);
-	if (!IS_ERR(buf))
+	if (!IS_ERR(buf) && group->link_limit > 1)
 		map_for_others(group, buf);
 	return buf;
 }

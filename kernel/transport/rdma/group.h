@@ -232,6 +232,7 @@ struct smc_link *smc_lgr_rdma_find_link(const struct smc_lgr_rdma *group, const 
 struct smc_link *smc_lgr_rdma_get_link(struct smc_lgr_rdma *group, const struct smc_clc_accept *peer);
 struct smc_link *smc_lgr_rdma_link_at(struct smc_lgr_rdma *group, unsigned int slot);
 struct smc_link *smc_lgr_rdma_link_by_id(const struct smc_lgr_rdma *group, u8 id);
+struct smc_link *smc_lgr_rdma_get_by_id(struct smc_lgr_rdma *group, u8 id);
 struct smc_link *smc_lgr_rdma_other_link(const struct smc_link *link);
 bool smc_lgr_rdma_needs(const struct smc_lgr *lgr, const void *dev);
 bool smc_lgr_rdma_has_slot(const struct smc_lgr_rdma *group);
@@ -242,7 +243,7 @@ void smc_lgr_rdma_remove_link(struct smc_link *link);
 int smc_rtoken_add(struct smc_link *link, u32 rkey, u64 addr);
 bool smc_rtoken_bind(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer, bool first);
 int smc_rtoken_del(struct smc_link *link, u32 rkey);
-bool smc_rtoken_add_on(struct smc_link *link, u32 known, struct smc_link *other, u32 rkey, u64 addr);
+void smc_rtoken_add_on(struct smc_link *link, u32 known, struct smc_link *other, u32 rkey, u64 addr);
 void smc_rtoken_clear(struct smc_lgr_rdma *group, u8 slot);
 
 /* rmb_reuse.c */
@@ -264,6 +265,7 @@ void smc_rdma_llc_send(struct smc_link *link, const u8 msg[SMC_LINK_MSG_LEN]);
 void smc_rdma_llc_send_long(struct smc_link *link, const u8 *msg, u32 len);
 void smc_rdma_llc_send_msg(struct smc_link *link, struct smc_llc *m);
 void smc_rdma_llc_respond(struct smc_link *link, struct smc_llc *m);
+void smc_rdma_llc_refuse_add_link(struct smc_link *link, struct smc_llc *m, u8 reason);
 void smc_rdma_llc_bad(struct smc_link *link, u8 type);
 void smc_rdma_llc_look_soon(struct smc_lgr_rdma *group, unsigned long delay);
 void smc_rdma_llc_end(struct smc_lgr_rdma *group);

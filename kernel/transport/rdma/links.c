@@ -2,7 +2,6 @@
 /* The links of a group: their slots, the choice among them, and what happens when one of several is lost. */
 
 #include "../../lgr/lgr.h"
-#include "../../wire/llc.h"
 #include "group.h"
 
 /* smc_lgr_rdma_next_link() - returns the link after another, or the first one for NULL; NULL at the end. Any context. */
@@ -102,6 +101,19 @@ struct smc_link *smc_lgr_rdma_link_at(struct smc_lgr_rdma *group, unsigned int s
 
 	spin_lock_bh(&group->lock);
 	link = group->links[slot];
+	if (link)
+		smc_link_get(link);
+	spin_unlock_bh(&group->lock);
+	return link;
+}
+
+/* smc_lgr_rdma_get_by_id() - as smc_lgr_rdma_link_by_id(), without the lock, and with a reference on the link. Softirq. */
+struct smc_link *smc_lgr_rdma_get_by_id(struct smc_lgr_rdma *group, u8 id)
+{
+	struct smc_link *link;
+
+	spin_lock_bh(&group->lock);
+	link = smc_lgr_rdma_link_by_id(group, id);
 	if (link)
 		smc_link_get(link);
 	spin_unlock_bh(&group->lock);

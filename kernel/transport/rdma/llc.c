@@ -162,6 +162,16 @@ static void on_confirm_link(struct smc_link *link, const struct smc_llc *m)
 	spin_unlock_bh(&group->lock);
 }
 
+/* smc_rdma_llc_refuse_add_link() - answers ADD LINK, which it changes, by a refusal. Softirq. */
+void smc_rdma_llc_refuse_add_link(struct smc_link *link, struct smc_llc *m, u8 reason)
+{
+	m->add_link.reject = true;
+	m->add_link.reason = reason;
+	m->add_link.has_ext = false;
+	m->add_link.n_pairs = 0;
+	smc_rdma_llc_respond(link, m);
+}
+
 /* ADD LINK: a client may take the link that its server offers. A server has no use for offers of clients. */
 static void on_add_link(struct smc_link *link, struct smc_llc *m, const u8 *msg, u32 len)
 {
@@ -174,11 +184,7 @@ static void on_add_link(struct smc_link *link, struct smc_llc *m, const u8 *msg,
 	if (m->response)
 		return;
 	smc_rdma_add_want(group);
-	m->add_link.reject = true;
-	m->add_link.reason = SMC_LLC_REJECT_PATH;
-	m->add_link.has_ext = false;
-	m->add_link.n_pairs = 0;
-	smc_rdma_llc_respond(link, m);
+	smc_rdma_llc_refuse_add_link(link, m, SMC_LLC_REJECT_PATH);
 }
 
 /* Takes in the keys that an RMB has on other links. Those of links that we do not know are of no use. */
@@ -189,11 +195,7 @@ static void recv_others(struct smc_link *link, const struct smc_llc_confirm_rkey
 	unsigned int i;
 
 	for (i = 0; i < c->left; i++) {
-		spin_lock_bh(&group->lock);
-		other = smc_lgr_rdma_link_by_id(group, c->others[i].link);
-		if (other)
-			smc_link_get(other);
-		spin_unlock_bh(&group->lock);
+		other = smc_lgr_rdma_get_by_id(group, c->others[i].link);
 		if (other && other != link)
 			smc_rtoken_add_on(link, c->rkey, other, c->others[i].rkey, c->others[i].addr);
 		smc_link_put(other);

@@ -6,7 +6,6 @@
  * begin runs meanwhile.
  */
 
-#include <linux/etherdevice.h>
 #include <linux/slab.h>
 
 #include "../../net.h"
@@ -19,11 +18,6 @@
 /* A server that has lost a second link looks for another after the first time, then twice that, and so on (RFC 7609, C.8). */
 #define RETRY_FIRST (10 * HZ)
 #define RETRY_MOST (300 * HZ)
-
-/* The name of an RMB on the link that carries a message, and on the new one. */
-struct add_keys {
-	const struct smc_buf_map *known, *fresh;
-};
 
 static void add_step(struct smc_lgr_rdma *group, enum smc_rdma_add_step step, unsigned long timeout)
 {
@@ -108,8 +102,8 @@ void smc_rdma_add_recv(struct smc_link *link, const u8 *msg, u32 len)
 	spin_unlock_bh(&group->lock);
 }
 
-/* Returns the RMBs that the peer knows, from the one with a number on, and how many there are. */
-static unsigned int list_keys(const struct smc_lgr_rdma *group, unsigned int from, struct add_keys *keys, unsigned int most)
+/* Writes the keys of up to @most RMBs into a message, from the one with a number on. Return: how many the peer knows. */
+static unsigned int put_pairs(const struct smc_lgr_rdma *group, u8 *msg, unsigned int from, unsigned int most)
 {
 	const struct smc_rdma_add *add = &group->add;
 	struct smc_rdma_buf *buf;
@@ -117,20 +111,24 @@ static unsigned int list_keys(const struct smc_lgr_rdma *group, unsigned int fro
 
 	lockdep_assert_held(&group->lock);
 	list_for_each_entry(buf, &group->bufs, on_group) {
-		if (!buf->rmb || !buf->announced || list_empty(&smc_rdma_buf_map_of(buf, add->link)->list))
+		const struct smc_buf_map *fresh = smc_rdma_buf_map_of(buf, add->link);
+		struct smc_llc_pair pair = {
+			.known = smc_rdma_buf_map_of(buf, add->carrier)->rkey, .rkey = fresh->rkey, .addr = fresh->addr,
+		};
+
+		if (!buf->rmb || !buf->announced || list_empty(&fresh->list))
 			continue;
 		if (n >= from && n - from < most)
-			keys[n - from] = (struct add_keys){
-				smc_rdma_buf_map_of(buf, add->carrier), smc_rdma_buf_map_of(buf, add->link),
-			};
+			smc_llc_pair_set(msg, n - from, &pair);
 		n++;
 	}
 	return n;
 }
 
-static struct smc_llc_pair pair_of(const struct add_keys *keys)
+/* Returns how many RMBs the peer knows; a group has SMC_RDMA_RTOKENS at most. */
+static unsigned int count_pairs(const struct smc_lgr_rdma *group)
 {
-	return (struct smc_llc_pair){ .known = keys->known->rkey, .rkey = keys->fresh->rkey, .addr = keys->fresh->addr };
+	return put_pairs(group, NULL, 0, 0);
 }
 
 /* Takes in the keys that a message of the peer's has. */
@@ -155,12 +153,13 @@ static int send_add_link(struct smc_lgr_rdma *group, bool response)
 		.response = response,
 		.add_link = { .qpn = link->qpn, .link = link->id, .psn = link->psn, .has_ext = group->version > 1, .direct = true },
 	};
-	struct add_keys *keys = kcalloc(SMC_RDMA_RTOKENS, sizeof(*keys), GFP_KERNEL);
 	u8 *msg = kmalloc(SMC_LLC_MAX, GFP_KERNEL);
-	int rc = keys && msg ? smc_link_make_long_buf(add->carrier) : -ENOMEM;
-	unsigned int i, n = 0;
 	size_t len;
+	int rc;
 
+	if (!msg)
+		return -ENOMEM;
+	rc = m.add_link.has_ext ? smc_link_make_long_buf(add->carrier) : 0;
 	if (rc)
 		goto out;
 	memcpy(m.add_link.mac, link->path.mac, sizeof(m.add_link.mac));
@@ -169,48 +168,35 @@ static int send_add_link(struct smc_lgr_rdma *group, bool response)
 	m.add_link.mtu_code = response ? min(link->path.mtu_code, link->peer.mtu_code) : link->path.mtu_code;
 	spin_lock_bh(&group->lock);
 	m.swapped = group->llc.swapped;
-	if (group->version > 1)
-		n = min_t(unsigned int, list_keys(group, 0, keys, SMC_RDMA_RTOKENS), SMC_RDMA_RTOKENS);
-	m.add_link.n_pairs = n;
+	m.add_link.n_pairs = m.add_link.has_ext ? count_pairs(group) : 0;
 	len = smc_llc_encode(&m, msg, SMC_LLC_MAX);
-	for (i = 0; i < n; i++) {
-		struct smc_llc_pair pair = pair_of(&keys[i]);
-
-		smc_llc_pair_set(msg, i, &pair);
-	}
+	put_pairs(group, msg, 0, m.add_link.n_pairs);
 	if (!WARN_ON_ONCE(!len))
 		smc_rdma_llc_send_long(add->carrier, msg, len);
 	spin_unlock_bh(&group->lock);
 out:
 	kfree(msg);
-	kfree(keys);
 	return rc;
 }
 
-/* Sends the next keys of ours, in version 1. */
+/* Sends the next keys of ours, in version 1: two at most. */
 static void send_continuation(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_add *add = &group->add;
 	struct smc_llc m = { .type = SMC_LLC_ADD_LINK_CONTINUATION, .response = !group->server };
-	unsigned int i, total, left, n;
-	struct add_keys keys[2];
+	unsigned int total, left;
 	u8 msg[SMC_LLC_LEN];
 
 	spin_lock_bh(&group->lock);
 	/* The peer may have forgotten one since. */
-	total = list_keys(group, add->sent, keys, ARRAY_SIZE(keys));
+	total = count_pairs(group);
 	left = total > add->sent ? total - add->sent : 0;
-	n = min_t(unsigned int, left, ARRAY_SIZE(keys));
 	m.add_link_continuation.link = add->link->id;
 	m.add_link_continuation.left = left;
 	if (smc_rdma_llc_encode(group, &m, msg)) {
-		for (i = 0; i < n; i++) {
-			struct smc_llc_pair pair = pair_of(&keys[i]);
-
-			smc_llc_pair_set(msg, i, &pair);
-		}
+		put_pairs(group, msg, add->sent, min(left, 2U));
 		smc_rdma_llc_send(add->carrier, msg);
-		add->sent += n;
+		add->sent += min(left, 2U);
 	}
 	spin_unlock_bh(&group->lock);
 }
@@ -249,14 +235,20 @@ static void add_abort(struct smc_lgr_rdma *group, bool tell)
 	add_done(group);
 }
 
-/* Refuses ADD LINK of the server's. */
+/* Refuses ADD LINK of the server's. Linux gives no reason in version 2. */
 static void add_refuse(struct smc_link *by, struct smc_llc *m, u8 reason)
 {
-	m->add_link.reject = true;
-	m->add_link.reason = by->group->version > 1 ? 0 : reason;
-	m->add_link.has_ext = false;
-	m->add_link.n_pairs = 0;
-	smc_rdma_llc_respond(by, m);
+	smc_rdma_llc_refuse_add_link(by, m, by->group->version > 1 ? 0 : reason);
+}
+
+/* Sets the peer's end of the new link, as its ADD LINK states it. */
+static void set_peer(struct smc_link *link, const struct smc_llc_add_link *a)
+{
+	link->peer = (struct smc_link_peer){ .qpn = a->qpn, .psn = a->psn, .mtu_code = a->mtu_code };
+	memcpy(link->peer.gid, a->gid, sizeof(link->peer.gid));
+	memcpy(link->peer.mac, a->mac, sizeof(link->peer.mac));
+	memcpy(link->peer.clc_gid, a->gid, sizeof(link->peer.clc_gid));
+	memcpy(link->peer.clc_mac, a->mac, sizeof(link->peer.clc_mac));
 }
 
 /* Makes the new link over a path, in a slot of the group, with all buffers mapped. Return: 0 or a negative errno. */
@@ -269,11 +261,7 @@ static int make_link(struct smc_lgr_rdma *group, const struct smc_rdma_path *pat
 		return PTR_ERR(link);
 	if (peer) {
 		link->id = peer->link;
-		link->peer = (struct smc_link_peer){ .qpn = peer->qpn, .psn = peer->psn, .mtu_code = peer->mtu_code };
-		memcpy(link->peer.gid, peer->gid, sizeof(link->peer.gid));
-		memcpy(link->peer.mac, peer->mac, sizeof(link->peer.mac));
-		memcpy(link->peer.clc_gid, peer->gid, sizeof(link->peer.clc_gid));
-		memcpy(link->peer.clc_mac, peer->mac, sizeof(link->peer.clc_mac));
+		set_peer(link, peer);
 	}
 	smc_link_get(link);
 	if (!smc_lgr_rdma_add_link(group, link, !peer)) {
@@ -404,15 +392,10 @@ static void ask_for_confirm(struct smc_lgr_rdma *group)
 /* Server: the client has made its end of the link. Return: 0 or a negative errno. */
 static int on_client_answers(struct smc_lgr_rdma *group, const struct smc_llc *m, const u8 *msg)
 {
-	const struct smc_llc_add_link *a = &m->add_link;
 	struct smc_link *link = group->add.link;
 	int rc;
 
-	link->peer = (struct smc_link_peer){ .qpn = a->qpn, .psn = a->psn, .mtu_code = a->mtu_code };
-	memcpy(link->peer.gid, a->gid, sizeof(link->peer.gid));
-	memcpy(link->peer.mac, a->mac, sizeof(link->peer.mac));
-	memcpy(link->peer.clc_gid, a->gid, sizeof(link->peer.clc_gid));
-	memcpy(link->peer.clc_mac, a->mac, sizeof(link->peer.clc_mac));
+	set_peer(link, &m->add_link);
 	rc = smc_link_to_rtr(link) ?: smc_link_to_rts(link) ?: smc_lgr_rdma_register_bufs(link);
 	if (rc)
 		return rc;
@@ -433,7 +416,7 @@ static void on_continuation(struct smc_lgr_rdma *group, const struct smc_llc *m,
 
 	recv_pairs(group, m, msg);
 	spin_lock_bh(&group->lock);
-	done = list_keys(group, 0, NULL, 0) <= group->add.sent;
+	done = count_pairs(group) <= group->add.sent;
 	spin_unlock_bh(&group->lock);
 	if (group->server && m->add_link_continuation.left <= 2 && done) {
 		ask_for_confirm(group);
@@ -454,11 +437,7 @@ static void add_handle(struct smc_lgr_rdma *group, const u8 *msg, u32 len, u8 by
 
 	if (smc_llc_decode(msg, len, &m))
 		return;
-	spin_lock_bh(&group->lock);
-	by = smc_lgr_rdma_link_by_id(group, by_id);
-	if (by)
-		smc_link_get(by);
-	spin_unlock_bh(&group->lock);
+	by = smc_lgr_rdma_get_by_id(group, by_id);
 	if (!by)
 		return;
 	if (m.type == SMC_LLC_ADD_LINK && !m.response) {

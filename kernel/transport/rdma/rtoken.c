@@ -44,24 +44,20 @@ int smc_rtoken_add(struct smc_link *link, u32 rkey, u64 addr)
 }
 
 /*
- * smc_rtoken_add_on() - an RMB that has a key on one link has another one on another link. Softirq. Return: false if the
- * peer has not told of the RMB.
+ * smc_rtoken_add_on() - an RMB that has a key on one link has another one on another link. Does nothing if the peer has not
+ * told of the RMB, or if the other link has left its slot. Softirq.
  */
-bool smc_rtoken_add_on(struct smc_link *link, u32 known, struct smc_link *other, u32 rkey, u64 addr)
+void smc_rtoken_add_on(struct smc_link *link, u32 known, struct smc_link *other, u32 rkey, u64 addr)
 {
 	struct smc_lgr_rdma *group = link->group;
-	bool found = false;
 	int row;
 
 	spin_lock_bh(&group->lock);
-	for_each_set_bit(row, group->rtoken_rows, SMC_RDMA_RTOKENS) {
-		if (!known || group->rtokens[row][link->slot].rkey != known || group->links[other->slot] != other)
-			continue;
-		group->rtokens[row][other->slot] = (struct smc_rtoken){ rkey, addr };
-		found = true;
-	}
+	if (known && group->links[other->slot] == other)
+		for_each_set_bit(row, group->rtoken_rows, SMC_RDMA_RTOKENS)
+			if (group->rtokens[row][link->slot].rkey == known)
+				group->rtokens[row][other->slot] = (struct smc_rtoken){ rkey, addr };
 	spin_unlock_bh(&group->lock);
-	return found;
 }
 
 /* smc_rtoken_clear() - the link of a slot is gone, and its keys with it. Any context. */
