@@ -199,6 +199,19 @@ static void add_completion(struct smc_link *link, struct smc_link_send_req *req,
 	list_move_tail(&completion->list, &link->completions);
 }
 
+/* Has a waiter called once there is room. LLC goes first: an exchange has seconds, however much data waits. */
+static void add_waiter(struct smc_link *link, struct smc_link_send_req *req)
+{
+	lockdep_assert_held(&link->sq_lock);
+	req->fresh = list_empty(&req->waiter->list);
+	if (!req->fresh)
+		return;
+	if (req->waiter == &link->llc.waiter)
+		list_add(&req->waiter->list, &link->waiting);
+	else
+		list_add_tail(&req->waiter->list, &link->waiting);
+}
+
 /*
  * smc_link_send() - posts writes of data, then a message that tells of it. Any context. Return: 0, -EAGAIN if there is
  * no room in the queue, -ENOTCONN if the link is down.
@@ -224,9 +237,7 @@ int smc_link_send(struct smc_link *link, struct smc_link_send_req *req)
 	}
 	last = link->sq_posted + req->n + !req->immediate;
 	if (!may_post(link, req, last)) {
-		req->fresh = list_empty(&req->waiter->list);
-		if (req->fresh)
-			list_add_tail(&req->waiter->list, &link->waiting);
+		add_waiter(link, req);
 		rc = -EAGAIN;
 		goto out;
 	}
