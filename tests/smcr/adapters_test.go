@@ -43,8 +43,9 @@ func TestAdapters(t *testing.T) {
 			lt := startWith(t, lab.Options{KernelArgs: "smc.rdma_test=" + tc.limits}, tc.pair[0], tc.pair[1])
 			awaitAdapter(t, lt, "a")
 			awaitAdapter(t, lt, "b")
-			logFailures(t, lt, tc.pair)
-			data(t, lt)
+			defer logFailures(t, lt, tc.pair)()
+			// Each connection that is made at the same time tells of an RMB, one after the other, within four seconds in all.
+			data(t, lt, 20)
 			killedClients(t, lt)
 			unloads(t, lt, "a")
 		})
@@ -62,18 +63,23 @@ func TestAdapters(t *testing.T) {
 	}
 }
 
-// logFailures makes our modules log why they give up links, to explain a failed test.
-func logFailures(t *testing.T, lt *lab.Test, pair [2]side) {
+// logFailures makes our modules trace why they give up links and connections, and returns a function that logs it if the
+// test has failed.
+func logFailures(t *testing.T, lt *lab.Test, pair [2]side) func() {
+	const tracing = "/sys/kernel/tracing/"
+	var hosts []string
 	for i, host := range []string{"a", "b"} {
-		if pair[i].module != lab.ModuleOurs {
-			continue
+		if pair[i].module == lab.ModuleOurs {
+			hosts = append(hosts, host)
+			lt.Must(host, "for e in smc_link_fail smc_fallback; do echo 1 >"+tracing+"events/smckit/$e/enable; done")
 		}
-		lt.Must(host, "echo 1 >/sys/kernel/tracing/events/smckit/smc_link_fail/enable")
-		t.Cleanup(func() {
+	}
+	return func() {
+		for _, host := range hosts {
 			if t.Failed() {
-				t.Logf("host %s: %s", host, lt.Run(host, "grep", "-v", "^#", "/sys/kernel/tracing/trace").Stdout)
+				t.Logf("host %s: %s", host, lt.Run(host, "grep", "-v", "^#", tracing+"trace").Stdout)
 			}
-		})
+		}
 	}
 }
 
