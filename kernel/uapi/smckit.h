@@ -9,6 +9,7 @@
 
 enum {
 	SMCKIT_CMD_LGR_DELETE = 1,
+	SMCKIT_CMD_LINK_DELETE = 2,
 };
 
 /* What moves the data of a link group. */
@@ -20,6 +21,7 @@ enum {
 enum {
 	SMCKIT_A_LGR_ID = 1,	/* u32, as SMC_NLA_LGR_R_ID and SMC_NLA_LGR_D_ID */
 	SMCKIT_A_LGR_TECH,	/* u8, SMCKIT_TECH_* */
+	SMCKIT_A_LGR_LINK_ID,	/* u8, as SMC_NLA_LINK_ID */
 	SMCKIT_A_LGR_END
 };
 #define SMCKIT_A_LGR_MAX (SMCKIT_A_LGR_END - 1)

@@ -149,27 +149,60 @@ const (
 
 // Attributes of the family SMC_GEN_NETLINK: SMC_NLA_STATS_T_*.
 const (
-	AttrStatsTTXRMBSize   = 1  // SMC_NLA_STATS_T_TX_RMB_SIZE
-	AttrStatsTRXRMBSize   = 2  // SMC_NLA_STATS_T_RX_RMB_SIZE
-	AttrStatsTTxploadSize = 3  // SMC_NLA_STATS_T_TXPLOAD_SIZE
-	AttrStatsTRxploadSize = 4  // SMC_NLA_STATS_T_RXPLOAD_SIZE
-	AttrStatsTTXRMBStats  = 5  // SMC_NLA_STATS_T_TX_RMB_STATS
-	AttrStatsTRXRMBStats  = 6  // SMC_NLA_STATS_T_RX_RMB_STATS
-	AttrStatsTClntV1Succ  = 7  // SMC_NLA_STATS_T_CLNT_V1_SUCC
-	AttrStatsTClntV2Succ  = 8  // SMC_NLA_STATS_T_CLNT_V2_SUCC
-	AttrStatsTSrvV1Succ   = 9  // SMC_NLA_STATS_T_SRV_V1_SUCC
-	AttrStatsTSrvV2Succ   = 10 // SMC_NLA_STATS_T_SRV_V2_SUCC
-	AttrStatsTSendpageCnt = 11 // SMC_NLA_STATS_T_SENDPAGE_CNT
-	AttrStatsTSpliceCnt   = 12 // SMC_NLA_STATS_T_SPLICE_CNT
-	AttrStatsTCorkCnt     = 13 // SMC_NLA_STATS_T_CORK_CNT
-	AttrStatsTNdlyCnt     = 14 // SMC_NLA_STATS_T_NDLY_CNT
-	AttrStatsTUrgDataCnt  = 15 // SMC_NLA_STATS_T_URG_DATA_CNT
-	AttrStatsTRXBytes     = 16 // SMC_NLA_STATS_T_RX_BYTES
-	AttrStatsTTXBytes     = 17 // SMC_NLA_STATS_T_TX_BYTES
-	AttrStatsTRXCnt       = 18 // SMC_NLA_STATS_T_RX_CNT
-	AttrStatsTTXCnt       = 19 // SMC_NLA_STATS_T_TX_CNT
-	AttrStatsTRXRMBUsage  = 20 // SMC_NLA_STATS_T_RX_RMB_USAGE
-	AttrStatsTTXRMBUsage  = 21 // SMC_NLA_STATS_T_TX_RMB_USAGE
+	AttrStatsTTXRMBSize   = 1   // SMC_NLA_STATS_T_TX_RMB_SIZE
+	AttrStatsTRXRMBSize   = 2   // SMC_NLA_STATS_T_RX_RMB_SIZE
+	AttrStatsTTxploadSize = 3   // SMC_NLA_STATS_T_TXPLOAD_SIZE
+	AttrStatsTRxploadSize = 4   // SMC_NLA_STATS_T_RXPLOAD_SIZE
+	AttrStatsTTXRMBStats  = 5   // SMC_NLA_STATS_T_TX_RMB_STATS
+	AttrStatsTRXRMBStats  = 6   // SMC_NLA_STATS_T_RX_RMB_STATS
+	AttrStatsTClntV1Succ  = 7   // SMC_NLA_STATS_T_CLNT_V1_SUCC
+	AttrStatsTClntV2Succ  = 8   // SMC_NLA_STATS_T_CLNT_V2_SUCC
+	AttrStatsTSrvV1Succ   = 9   // SMC_NLA_STATS_T_SRV_V1_SUCC
+	AttrStatsTSrvV2Succ   = 10  // SMC_NLA_STATS_T_SRV_V2_SUCC
+	AttrStatsTSendpageCnt = 11  // SMC_NLA_STATS_T_SENDPAGE_CNT
+	AttrStatsTSpliceCnt   = 12  // SMC_NLA_STATS_T_SPLICE_CNT
+	AttrStatsTCorkCnt     = 13  // SMC_NLA_STATS_T_CORK_CNT
+	AttrStatsTNdlyCnt     = 14  // SMC_NLA_STATS_T_NDLY_CNT
+	AttrStatsTUrgDataCnt  = 15  // SMC_NLA_STATS_T_URG_DATA_CNT
+	AttrStatsTRXBytes     = 16  // SMC_NLA_STATS_T_RX_BYTES
+	AttrStatsTTXBytes     = 17  // SMC_NLA_STATS_T_TX_BYTES
+	AttrStatsTRXCnt       = 18  // SMC_NLA_STATS_T_RX_CNT
+	AttrStatsTTXCnt       = 19  // SMC_NLA_STATS_T_TX_CNT
+	AttrStatsTRXRMBUsage  = 20  // SMC_NLA_STATS_T_RX_RMB_USAGE
+	AttrStatsTTXRMBUsage  = 21  // SMC_NLA_STATS_T_TX_RMB_USAGE
+	AttrStatsTLinks       = 256 // SMC_NLA_STATS_T_LINKS
+)
+
+// Attributes of the family SMC_GEN_NETLINK: SMC_NLA_STATS_LINKS_*.
+const (
+	AttrStatsLinksAdded         = 1 // SMC_NLA_STATS_LINKS_ADDED
+	AttrStatsLinksRefused       = 2 // SMC_NLA_STATS_LINKS_REFUSED
+	AttrStatsLinksRefusedByPeer = 3 // SMC_NLA_STATS_LINKS_REFUSED_BY_PEER
+	AttrStatsLinksNotAdded      = 4 // SMC_NLA_STATS_LINKS_NOT_ADDED
+	AttrStatsLinksConnsMoved    = 5 // SMC_NLA_STATS_LINKS_CONNS_MOVED
+	AttrStatsLinksConnsNotMoved = 6 // SMC_NLA_STATS_LINKS_CONNS_NOT_MOVED
+	AttrStatsLinksLost          = 7 // SMC_NLA_STATS_LINKS_LOST
+)
+
+// Attributes of the family SMC_GEN_NETLINK: SMC_NLA_STATS_LINKS_LOST_*.
+const (
+	AttrStatsLinksLostNotSent       = 1  // SMC_NLA_STATS_LINKS_LOST_NOT_SENT
+	AttrStatsLinksLostNotReceived   = 2  // SMC_NLA_STATS_LINKS_LOST_NOT_RECEIVED
+	AttrStatsLinksLostNotPosted     = 3  // SMC_NLA_STATS_LINKS_LOST_NOT_POSTED
+	AttrStatsLinksLostNotRegistered = 4  // SMC_NLA_STATS_LINKS_LOST_NOT_REGISTERED
+	AttrStatsLinksLostNoMessage     = 5  // SMC_NLA_STATS_LINKS_LOST_NO_MESSAGE
+	AttrStatsLinksLostEvent         = 6  // SMC_NLA_STATS_LINKS_LOST_EVENT
+	AttrStatsLinksLostNoPort        = 7  // SMC_NLA_STATS_LINKS_LOST_NO_PORT
+	AttrStatsLinksLostDeleted       = 8  // SMC_NLA_STATS_LINKS_LOST_DELETED
+	AttrStatsLinksLostSilent        = 9  // SMC_NLA_STATS_LINKS_LOST_SILENT
+	AttrStatsLinksLostStuck         = 10 // SMC_NLA_STATS_LINKS_LOST_STUCK
+	AttrStatsLinksLostFlooded       = 11 // SMC_NLA_STATS_LINKS_LOST_FLOODED
+	AttrStatsLinksLostForgetful     = 12 // SMC_NLA_STATS_LINKS_LOST_FORGETFUL
+	AttrStatsLinksLostAhead         = 13 // SMC_NLA_STATS_LINKS_LOST_AHEAD
+	AttrStatsLinksLostBadImmediate  = 14 // SMC_NLA_STATS_LINKS_LOST_BAD_IMMEDIATE
+	AttrStatsLinksLostUnused        = 15 // SMC_NLA_STATS_LINKS_LOST_UNUSED
+	AttrStatsLinksLostBadLLC        = 16 // SMC_NLA_STATS_LINKS_LOST_BAD_LLC
+	AttrStatsLinksLostOperator      = 17 // SMC_NLA_STATS_LINKS_LOST_OPERATOR
 )
 
 // Attributes of the family SMC_GEN_NETLINK: SMC_NLA_STATS_PLOAD_*.
@@ -466,6 +499,9 @@ type TechStats struct {
 	RxBufUsage Optional[uint64]
 	// TxBufUsage is a gauge: bytes of send buffers that connections use now, filled or not. Linux 6.12.
 	TxBufUsage Optional[uint64]
+	// Links counts what has become of the links of SMC-R link groups, and of connections whose link was lost. Module of
+	// smckit only.
+	Links *LinkStats
 }
 
 func (x *TechStats) parse(b []byte) error {
@@ -491,6 +527,102 @@ func (x *TechStats) parse(b []byte) error {
 		AttrStatsTTXCnt:       to("STATS_T_TX_CNT", getU64, &x.TxCount),
 		AttrStatsTRXRMBUsage:  opt("STATS_T_RX_RMB_USAGE", getUint, &x.RxBufUsage),
 		AttrStatsTTXRMBUsage:  opt("STATS_T_TX_RMB_USAGE", getUint, &x.TxBufUsage),
+		AttrStatsTLinks: nest("STATS_T_LINKS", func(b []byte) error {
+			x.Links = new(LinkStats)
+			return x.Links.parse(b)
+		}),
+	}.parse(b)
+}
+
+// LinkStats are counters of links beside the first of a group, and of failover. The first link of a group is made by
+// first contact.
+type LinkStats struct {
+	// Added counts links that a group got beside another one.
+	Added uint64
+	// Refused counts links that this host, as a client, has refused.
+	Refused uint64
+	// RefusedByPeer counts links that the peer has refused.
+	RefusedByPeer uint64
+	// NotAdded counts links that were being added when a host gave up, because a time limit passed or an adapter failed.
+	NotAdded uint64
+	// ConnsMoved counts connections that went on by another link of their group.
+	ConnsMoved uint64
+	// ConnsNotMoved counts connections that could not: the application gets ECONNRESET.
+	ConnsNotMoved uint64
+	// Lost counts links that failed, by reason. If a group has no other link, it ends.
+	Lost LostLinks
+}
+
+func (x *LinkStats) parse(b []byte) error {
+	return fields{
+		AttrStatsLinksAdded:         to("STATS_LINKS_ADDED", getU64, &x.Added),
+		AttrStatsLinksRefused:       to("STATS_LINKS_REFUSED", getU64, &x.Refused),
+		AttrStatsLinksRefusedByPeer: to("STATS_LINKS_REFUSED_BY_PEER", getU64, &x.RefusedByPeer),
+		AttrStatsLinksNotAdded:      to("STATS_LINKS_NOT_ADDED", getU64, &x.NotAdded),
+		AttrStatsLinksConnsMoved:    to("STATS_LINKS_CONNS_MOVED", getU64, &x.ConnsMoved),
+		AttrStatsLinksConnsNotMoved: to("STATS_LINKS_CONNS_NOT_MOVED", getU64, &x.ConnsNotMoved),
+		AttrStatsLinksLost:          nest("STATS_LINKS_LOST", x.Lost.parse),
+	}.parse(b)
+}
+
+// LostLinks counts the links that have failed. They are in the order of the reasons in the trace event
+// smckit:smc_link_fail.
+type LostLinks struct {
+	// NotSent: the adapter could not send, and has tried again.
+	NotSent uint64
+	// NotReceived: the adapter could not receive.
+	NotReceived uint64
+	// NotPosted: the adapter has refused a work request.
+	NotPosted uint64
+	// NotRegistered: the adapter could not register a buffer.
+	NotRegistered uint64
+	// NoMessage: the peer has sent something else than a message.
+	NoMessage uint64
+	// Event: the adapter has reported an error of the queue pair.
+	Event uint64
+	// NoPort: a port went down, lost its address, or went away with its adapter.
+	NoPort uint64
+	// Deleted: the peer has deleted the link or the group.
+	Deleted uint64
+	// Silent: TEST LINK was not answered.
+	Silent uint64
+	// Stuck: the peer has taken nothing for ten seconds.
+	Stuck uint64
+	// Flooded: the peer has asked for more answers than it took.
+	Flooded uint64
+	// Forgetful: the peer has not answered DELETE RKEY.
+	Forgetful uint64
+	// Ahead: the peer has confirmed data that was not sent.
+	Ahead uint64
+	// BadImmediate: the peer has sent immediate data that is not valid.
+	BadImmediate uint64
+	// Unused: first contact has failed.
+	Unused uint64
+	// BadLLC: an LLC message was malformed, unknown or wrong.
+	BadLLC uint64
+	// Operator: the command smcr link delete.
+	Operator uint64
+}
+
+func (x *LostLinks) parse(b []byte) error {
+	return fields{
+		AttrStatsLinksLostNotSent:       to("STATS_LINKS_LOST_NOT_SENT", getU64, &x.NotSent),
+		AttrStatsLinksLostNotReceived:   to("STATS_LINKS_LOST_NOT_RECEIVED", getU64, &x.NotReceived),
+		AttrStatsLinksLostNotPosted:     to("STATS_LINKS_LOST_NOT_POSTED", getU64, &x.NotPosted),
+		AttrStatsLinksLostNotRegistered: to("STATS_LINKS_LOST_NOT_REGISTERED", getU64, &x.NotRegistered),
+		AttrStatsLinksLostNoMessage:     to("STATS_LINKS_LOST_NO_MESSAGE", getU64, &x.NoMessage),
+		AttrStatsLinksLostEvent:         to("STATS_LINKS_LOST_EVENT", getU64, &x.Event),
+		AttrStatsLinksLostNoPort:        to("STATS_LINKS_LOST_NO_PORT", getU64, &x.NoPort),
+		AttrStatsLinksLostDeleted:       to("STATS_LINKS_LOST_DELETED", getU64, &x.Deleted),
+		AttrStatsLinksLostSilent:        to("STATS_LINKS_LOST_SILENT", getU64, &x.Silent),
+		AttrStatsLinksLostStuck:         to("STATS_LINKS_LOST_STUCK", getU64, &x.Stuck),
+		AttrStatsLinksLostFlooded:       to("STATS_LINKS_LOST_FLOODED", getU64, &x.Flooded),
+		AttrStatsLinksLostForgetful:     to("STATS_LINKS_LOST_FORGETFUL", getU64, &x.Forgetful),
+		AttrStatsLinksLostAhead:         to("STATS_LINKS_LOST_AHEAD", getU64, &x.Ahead),
+		AttrStatsLinksLostBadImmediate:  to("STATS_LINKS_LOST_BAD_IMMEDIATE", getU64, &x.BadImmediate),
+		AttrStatsLinksLostUnused:        to("STATS_LINKS_LOST_UNUSED", getU64, &x.Unused),
+		AttrStatsLinksLostBadLLC:        to("STATS_LINKS_LOST_BAD_LLC", getU64, &x.BadLLC),
+		AttrStatsLinksLostOperator:      to("STATS_LINKS_LOST_OPERATOR", getU64, &x.Operator),
 	}.parse(b)
 }
 

@@ -17,11 +17,13 @@ const (
 
 // Commands of the family smckit.
 const (
-	CmdLGRDelete = 1 // SMCKIT_CMD_LGR_DELETE
+	CmdLGRDelete  = 1 // SMCKIT_CMD_LGR_DELETE
+	CmdLinkDelete = 2 // SMCKIT_CMD_LINK_DELETE
 )
 
 // Attributes of the family smckit: SMCKIT_A_LGR_*.
 const (
-	AttrLGRID   = 1 // SMCKIT_A_LGR_ID
-	AttrLGRTech = 2 // SMCKIT_A_LGR_TECH
+	AttrLGRID     = 1 // SMCKIT_A_LGR_ID
+	AttrLGRTech   = 2 // SMCKIT_A_LGR_TECH
+	AttrLGRLinkID = 3 // SMCKIT_A_LGR_LINK_ID
 )

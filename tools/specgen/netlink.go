@@ -48,6 +48,7 @@ type attrs struct {
 	Name     string    `yaml:"name"`
 	Prefix   string    `yaml:"name-prefix"`
 	Doc      string    `yaml:"doc"`
+	Since    string    `yaml:"since"`
 	GoType   string    `yaml:"go-type"`
 	GoFields []goField `yaml:"go-fields"`
 	List     []attr    `yaml:"attributes"`
@@ -220,7 +221,7 @@ func (a *attr) short() string {
 }
 
 // initialisms are written in capitals in Go.
-var initialisms = []string{"chid", "eid", "fid", "gid", "hs", "ib", "id", "ism", "lgr", "os", "pci", "pnetid", "rmb", "rx", "seid", "smcd", "smcr", "tx", "ueid", "uid", "vlan", "wr"}
+var initialisms = []string{"chid", "eid", "fid", "gid", "hs", "ib", "id", "ism", "lgr", "llc", "os", "pci", "pnetid", "rmb", "rx", "seid", "smcd", "smcr", "tx", "ueid", "uid", "vlan", "wr"}
 
 func goName(s string) string {
 	var b strings.Builder
@@ -338,7 +339,7 @@ func uapiNumbers(t *tree, f *family) {
 	}
 	for _, s := range f.Sets {
 		for _, a := range s.List {
-			if newer(a.Since, 6, 1) {
+			if newer(cmp.Or(a.Since, s.Since), 6, 1) {
 				w.line("#define SMC_UAPI_%s %d", a.short(), a.number)
 			}
 		}
