@@ -167,7 +167,11 @@ func genNetlink(t *tree) error {
 	var w writer
 	w.line("// familyName and familyVersion identify the generic netlink family.\nconst (")
 	w.line("\tfamilyName = %q\n\tfamilyVersion = %d\n)", f.Name, f.Version)
-	f.constants(&w)
+	var numbers writer
+	f.constants(&numbers)
+	if err := t.writeGo("pkg/netlinksmc/numbers_gen.go", "netlinksmc", f.spec, &numbers); err != nil {
+		return err
+	}
 	w.line("\n// The commands.\nvar (")
 	for _, o := range f.Operations.List {
 		w.line("\tcmd%s = command{Cmd%s, %q, %q, %q}", o.GoName, goName(o.Name), o.kernel, o.Doc, o.Since)
