@@ -74,8 +74,9 @@ void smc_link_retire(struct smc_link *link)
 }
 
 /*
- * How long a link outlives a port that is down: as long as its queue pair retransmits, which is 7 times 134 ms at least,
- * and up to four times that with some adapters. So a port that flaps ends no link that the adapter would have kept.
+ * How long the only link of a group outlives a port that is down: as long as its queue pair retransmits, which is 7 times
+ * 134 ms at least, and up to four times that with some adapters. So a port that flaps ends no link that the adapter would
+ * have kept. If there is another link, connections go on by that at once.
  */
 #define FLAP_TIME (2 * HZ)
 
@@ -97,6 +98,17 @@ static bool has_gid(const struct smc_link *link)
 	return same;
 }
 
+static bool has_other(const struct smc_link *link)
+{
+	struct smc_lgr_rdma *group = link->group;
+	bool has;
+
+	spin_lock_bh(&group->lock);
+	has = link->active && smc_lgr_rdma_other_link(link);
+	spin_unlock_bh(&group->lock);
+	return has;
+}
+
 /* Fails a link whose port is down for too long, or whose GID is gone. Return: as smc_link_check() does. */
 static unsigned long check_link(struct smc_link *link)
 {
@@ -111,7 +123,7 @@ static unsigned long check_link(struct smc_link *link)
 		link->port_down = 0;
 	else if (!link->port_down)
 		link->port_down = jiffies ?: 1;
-	if (has_gid(link) && (up || time_before(jiffies, link->port_down + FLAP_TIME)))
+	if (has_gid(link) && (up || (time_before(jiffies, link->port_down + FLAP_TIME) && !has_other(link))))
 		return up ? MAX_JIFFY_OFFSET : max_t(long, link->port_down + FLAP_TIME - jiffies, 0);
 	smc_link_fail(link, SMC_LINK_NO_PORT, 0);
 	return MAX_JIFFY_OFFSET;
