@@ -149,6 +149,35 @@ static int put_bufs(struct sk_buff *skb, int type, const u64 *counters)
 	return 0;
 }
 
+/* Puts the counters of SMC-R's links. */
+static int put_links(struct sk_buff *skb, const u64 *counters)
+{
+	static const struct item items[] = {
+		{ SMC_UAPI_STATS_LINKS_ADDED, SMC_STATS_LINKS_ADDED },
+		{ SMC_UAPI_STATS_LINKS_REFUSED, SMC_STATS_LINKS_REFUSED },
+		{ SMC_UAPI_STATS_LINKS_REFUSED_BY_PEER, SMC_STATS_LINKS_REFUSED_BY_PEER },
+		{ SMC_UAPI_STATS_LINKS_NOT_ADDED, SMC_STATS_LINKS_NOT_ADDED },
+		{ SMC_UAPI_STATS_LINKS_CONNS_MOVED, SMC_STATS_CONNS_MOVED },
+		{ SMC_UAPI_STATS_LINKS_CONNS_NOT_MOVED, SMC_STATS_CONNS_NOT_MOVED },
+	};
+	struct nlattr *nest = nla_nest_start(skb, SMC_UAPI_STATS_T_LINKS), *lost;
+	unsigned int i;
+
+	static_assert(SMC_UAPI_STATS_LINKS_LOST_OPERATOR == SMC_STATS_LINK_COUNTERS - SMC_STATS_LINKS_LOST);
+	if (!nest || put_items(skb, items, ARRAY_SIZE(items), counters))
+		return -EMSGSIZE;
+	lost = nla_nest_start(skb, SMC_UAPI_STATS_LINKS_LOST);
+	if (!lost)
+		return -EMSGSIZE;
+	/* The attributes are in the order of the reasons. */
+	for (i = 0; i < SMC_UAPI_STATS_LINKS_LOST_OPERATOR; i++)
+		if (smc_netlink_put_u64(skb, SMC_UAPI_STATS_LINKS_LOST_NOT_SENT + i, counters[SMC_STATS_LINKS_LOST + i]))
+			return -EMSGSIZE;
+	nla_nest_end(skb, lost);
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
 static int put_tech(struct sk_buff *skb, int type, const struct smc_stats_sum *sum,
 		    enum smc_stats_tech tech)
 {
@@ -185,7 +214,8 @@ static int put_tech(struct sk_buff *skb, int type, const struct smc_stats_sum *s
 	    nla_put_uint(skb, SMC_UAPI_STATS_T_TX_RMB_USAGE, sum->buf_usage[tech][0]) ||
 	    put_items(skb, calls, ARRAY_SIZE(calls), counters) ||
 	    /* Since Linux 6.5 the kernel has no sendpage operation. As in the stock module the counter stays 0. */
-	    smc_netlink_put_u64(skb, SMC_NLA_STATS_T_SENDPAGE_CNT, 0) || put_items(skb, last, ARRAY_SIZE(last), counters))
+	    smc_netlink_put_u64(skb, SMC_NLA_STATS_T_SENDPAGE_CNT, 0) || put_items(skb, last, ARRAY_SIZE(last), counters) ||
+	    (tech == SMC_STATS_R && put_links(skb, sum->links)))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;

@@ -78,6 +78,21 @@ void smc_stats_add(struct smc_net *snet, enum smc_stats_tech tech, unsigned int 
 	stats_end(snet, cpu, flags);
 }
 
+/**
+ * smc_stats_link() - count what becomes of a link, or of a connection whose link is lost
+ * @snet: namespace of the link group, or of the connection
+ * @counter: enum smc_stats_link, plus the enum smc_link_why
+ */
+void smc_stats_link(struct smc_net *snet, unsigned int counter)
+{
+	struct smc_stats_cpu *cpu;
+	unsigned long flags;
+
+	cpu = stats_begin(snet, &flags);
+	u64_stats_inc(&cpu->links[counter]);
+	stats_end(snet, cpu, flags);
+}
+
 /* Returns the class of a number of bytes. */
 static unsigned int size_class(size_t bytes)
 {

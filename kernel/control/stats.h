@@ -59,11 +59,24 @@ enum smc_stats_counter {
 	SMC_STATS_COUNTERS
 };
 
+/* Counters of SMC-R's links. LOST is the first of one for each enum smc_link_why. */
+enum smc_stats_link {
+	SMC_STATS_LINKS_ADDED,		/* beside another one */
+	SMC_STATS_LINKS_REFUSED,	/* by us */
+	SMC_STATS_LINKS_REFUSED_BY_PEER,
+	SMC_STATS_LINKS_NOT_ADDED,	/* a host gave up */
+	SMC_STATS_CONNS_MOVED,		/* to another link */
+	SMC_STATS_CONNS_NOT_MOVED,
+	SMC_STATS_LINKS_LOST,
+	SMC_STATS_LINK_COUNTERS = SMC_STATS_LINKS_LOST + 17
+};
+
 /* The counters of one processor. Index 0 of a pair is the client side, 1 the server side. */
 struct smc_stats_cpu {
 	struct u64_stats_sync sync;
 	struct_group(counters,
 		u64_stats_t tech[SMC_STATS_TECHS][SMC_STATS_COUNTERS];
+		u64_stats_t links[SMC_STATS_LINK_COUNTERS];
 		u64_stats_t handshake_errors[2];
 		u64_stats_t fallbacks[2];	/* including those with an unknown reason */
 		u64_stats_t reasons[2][SMC_REASON_COUNT];
@@ -73,6 +86,7 @@ struct smc_stats_cpu {
 /* Sums over all processors, in the order in which struct smc_stats_cpu has the counters. */
 struct smc_stats_sum {
 	u64 tech[SMC_STATS_TECHS][SMC_STATS_COUNTERS];
+	u64 links[SMC_STATS_LINK_COUNTERS];
 	u64 handshake_errors[2];
 	u64 fallbacks[2];
 	u64 reasons[2][SMC_REASON_COUNT];
@@ -88,6 +102,7 @@ void smc_stats_fallback(struct smc_net *snet, bool server, u32 code);
 void smc_stats_handshake_error(struct smc_net *snet, bool server);
 void smc_stats_add(struct smc_net *snet, enum smc_stats_tech tech, unsigned int counter,
 		   unsigned long n);
+void smc_stats_link(struct smc_net *snet, unsigned int counter);
 void smc_stats_tx(struct smc_net *snet, enum smc_stats_tech tech, size_t asked, ssize_t sent);
 void smc_stats_rx(struct smc_net *snet, enum smc_stats_tech tech, ssize_t received);
 void smc_stats_buf(struct smc_net *snet, enum smc_stats_tech tech, bool rx, u32 asked, u32 size, bool reused);

@@ -124,9 +124,10 @@ TRACE_EVENT(smc_close,
 			 { 3, "NOT_REGISTERED" }, { 4, "NO_MESSAGE" }, { 5, "EVENT" },		\
 			 { 6, "NO_PORT" }, { 7, "DELETED" }, { 8, "SILENT" }, { 9, "STUCK" },	\
 			 { 10, "FLOODED" }, { 11, "FORGETFUL" }, { 12, "AHEAD" },		\
-			 { 13, "BAD_IMMEDIATE" }, { 14, "UNUSED" }, { 15, "BAD_LLC" })
+			 { 13, "BAD_IMMEDIATE" }, { 14, "UNUSED" }, { 15, "BAD_LLC" },	\
+			 { 16, "OPERATOR" })
 
-/* A link of SMC-R is given up, for an enum smc_link_why; and so is its group. */
+/* A link of SMC-R is given up, for an enum smc_link_why; and so is its group, if it has no other link. */
 TRACE_EVENT(smc_link_fail,
 	TP_PROTO(u32 link, int why, int detail),
 	TP_ARGS(link, why, detail),
@@ -141,6 +142,48 @@ TRACE_EVENT(smc_link_fail,
 		__entry->detail = detail;
 	),
 	TP_printk("link=%08x %s detail=%d", __entry->link, SMC_TRACE_WHY(__entry->why), __entry->detail)
+);
+
+/* A link group has got a link beside another one. */
+TRACE_EVENT(smc_link_add,
+	TP_PROTO(u32 link, bool server),
+	TP_ARGS(link, server),
+	TP_STRUCT__entry(
+		__field(u32, link)
+		__field(bool, server)
+	),
+	TP_fast_assign(
+		__entry->link = link;
+		__entry->server = server;
+	),
+	TP_printk("link=%08x %s", __entry->link, __entry->server ? "server" : "client")
+);
+
+/*
+ * A connection goes on by another link of its group. The peer certainly has what was before @has; bytes from there to @sent
+ * are sent again.
+ */
+TRACE_EVENT(smc_failover,
+	TP_PROTO(const struct sock *sk, u32 token, u8 from, u8 to, u64 has, u64 sent),
+	TP_ARGS(sk, token, from, to, has, sent),
+	TP_STRUCT__entry(
+		__field(const void *, sk)
+		__field(u32, token)
+		__field(u8, from)
+		__field(u8, to)
+		__field(u64, has)
+		__field(u64, sent)
+	),
+	TP_fast_assign(
+		__entry->sk = sk;
+		__entry->token = token;
+		__entry->from = from;
+		__entry->to = to;
+		__entry->has = has;
+		__entry->sent = sent;
+	),
+	TP_printk("sk=%p token=%u link %u -> %u has=%llu sent=%llu", __entry->sk, __entry->token, __entry->from,
+		  __entry->to, __entry->has, __entry->sent)
 );
 
 /* A CLC message, with its first bytes. */

@@ -5,7 +5,10 @@
  * got, that nothing before is missing.
  */
 
+#include "../../control/stats.h"
+#include "../../control/trace.h"
 #include "../../lgr/lgr.h"
+#include "../../net.h"
 #include "group.h"
 
 /* smc_rdma_failover_mark() - a message was posted by the link of its connection. Softirq. */
@@ -70,8 +73,8 @@ static struct smc_rtoken rtoken_on(const struct smc_rdma_conn *rc, const struct 
 	return token;
 }
 
-/* Takes back what may be lost with the link that the connection has had. */
-static void take_back(struct smc_rdma_conn *rc)
+/* Takes back what may be lost with the old link. Return: the position where that begins. */
+static u64 take_back(struct smc_rdma_conn *rc)
 {
 	u64 has;
 
@@ -84,9 +87,10 @@ static void take_back(struct smc_rdma_conn *rc)
 	rc->resync_end = rc->tx.most_sent;
 	rc->mark = (struct smc_rdma_mark){ .pos = rc->known.pos, .seq = rc->known.seq };
 	if (has >= rc->tx.prod.pos)
-		return;
+		return has;
 	rc->snd_off = (rc->snd_off - (u32)(rc->tx.prod.pos - has)) & (rc->snd->size - 1);
 	smc_cdc_rewind(&rc->tx, has, rc->conn->tx_size);
+	return has;
 }
 
 /*
@@ -97,6 +101,7 @@ static bool move_conn(struct smc_rdma_conn *rc, struct smc_link *from, struct sm
 {
 	struct smc_rtoken token = rtoken_on(rc, to);
 	bool stays, bound;
+	u64 has = 0;
 
 	spin_lock_bh(&rc->recv_lock);
 	spin_lock(&rc->lock);
@@ -104,7 +109,7 @@ static bool move_conn(struct smc_rdma_conn *rc, struct smc_link *from, struct sm
 	/* If the peer deletes the RMB from now on, it waits for what is posted. */
 	bound = READ_ONCE(rc->bound) && token.rkey;
 	if (!stays && bound) {
-		take_back(rc);
+		has = take_back(rc);
 		rc->peer_rkey = token.rkey;
 		rc->peer_addr = token.addr + rc->peer_off;
 		rc->validate = true;
@@ -114,6 +119,8 @@ static bool move_conn(struct smc_rdma_conn *rc, struct smc_link *from, struct sm
 	spin_unlock_bh(&rc->recv_lock);
 	if (stays || !bound)
 		return stays;
+	trace_smc_failover(rc->conn->sk, rc->conn->member.token, from->id, to->id, has, rc->resync_end);
+	smc_stats_link(rc->conn->member.sn, SMC_STATS_CONNS_MOVED);
 	smc_link_put(from);
 	smc_rdma_cdc_send(rc);
 	return true;
@@ -177,8 +184,10 @@ void smc_rdma_failover(struct smc_link *link)
 	might_sleep();
 	while ((conn = next_conn(link, &token))) {
 		to = smc_lgr_rdma_get_link(group, NULL);
-		if (!to || !move_conn(conn->priv, link, to))
+		if (!to || !move_conn(conn->priv, link, to)) {
+			smc_stats_link(conn->member.sn, SMC_STATS_CONNS_NOT_MOVED);
 			smc_close_lgr_ends(conn, SMC_LGR_END_FAILED);
+		}
 		smc_link_put(to);
 		smc_conn_put(conn);
 	}

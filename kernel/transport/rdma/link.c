@@ -5,6 +5,7 @@
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
 
+#include "../../control/stats.h"
 #include "../../control/sysctl.h"
 #include "../../control/trace.h"
 #include "../../control/trace_stock.h"
@@ -32,6 +33,16 @@ static void down_work(struct work_struct *work)
 	smc_link_put(link);
 }
 
+/* smc_link_count() - traces and counts that a link is given up. Any context. */
+void smc_link_count(const struct smc_link *link, enum smc_link_why why, int detail)
+{
+	const struct smc_lgr *lgr = link->group->lgr;
+
+	static_assert(SMC_STATS_LINKS_LOST + SMC_LINK_WHYS == (int)SMC_STATS_LINK_COUNTERS);
+	trace_smc_link_fail(lgr->id + link->id, why, detail);
+	smc_stats_link(smc_net(lgr->key.net), SMC_STATS_LINKS_LOST + why);
+}
+
 /*
  * smc_link_fail() - a link is broken. If its group has no other link, the group ends. The detail belongs to the reason, or
  * is 0. Any context.
@@ -42,7 +53,7 @@ void smc_link_fail(struct smc_link *link, enum smc_link_why why, int detail)
 
 	if (xchg(&link->state, SMC_LINK_DOWN) == SMC_LINK_DOWN)
 		return;
-	trace_smc_link_fail(lgr->id + link->id, why, detail);
+	smc_link_count(link, why, detail);
 	trace_smcr_link_down(link, lgr, lgr->key.net, lgr->device, (void *)_RET_IP_);
 	wake_up(&link->group->llc.flushed);
 	smc_link_retire(link);

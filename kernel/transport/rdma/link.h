@@ -53,6 +53,8 @@ enum smc_link_why {
 	SMC_LINK_BAD_IMMEDIATE,	/* immediate data that is not valid */
 	SMC_LINK_UNUSED,	/* the rendezvous that was to form the group has failed */
 	SMC_LINK_BAD_LLC,	/* an LLC message is malformed, unknown or wrong; with its type */
+	SMC_LINK_OPERATOR,	/* an operator of this host has deleted the link */
+	SMC_LINK_WHYS
 };
 
 /* The peer's side of a link, as the peer has stated it. */
@@ -229,6 +231,7 @@ void smc_link_end(struct smc_link *link);
 void smc_link_discard(struct smc_link *link);
 int smc_link_to_rtr(struct smc_link *link);
 int smc_link_to_rts(struct smc_link *link);
+void smc_link_count(const struct smc_link *link, enum smc_link_why why, int detail);
 void smc_link_fail(struct smc_link *link, enum smc_link_why why, int detail);
 void smc_link_retire(struct smc_link *link);
 void smc_link_address(const struct smc_link *link, struct rdma_ah_attr *ah, const u8 gid[16], const u8 mac[ETH_ALEN],

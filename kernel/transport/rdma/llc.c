@@ -8,6 +8,8 @@
 #include <linux/random.h>
 #include <linux/slab.h>
 
+#include "../../control/stats.h"
+#include "../../lgr/lgr.h"
 #include "../../net.h"
 #include "../../wire/llc.h"
 #include "group.h"
@@ -165,6 +167,9 @@ static void on_confirm_link(struct smc_link *link, const struct smc_llc *m)
 /* smc_rdma_llc_refuse_add_link() - answers ADD LINK, which it changes, by a refusal. Softirq. */
 void smc_rdma_llc_refuse_add_link(struct smc_link *link, struct smc_llc *m, u8 reason)
 {
+	/* A client's ADD LINK only tells of a port. */
+	if (!link->group->server)
+		smc_stats_link(smc_net(link->group->lgr->key.net), SMC_STATS_LINKS_REFUSED);
 	m->add_link.reject = true;
 	m->add_link.reason = reason;
 	m->add_link.has_ext = false;

@@ -8,6 +8,9 @@
 
 #include <linux/slab.h>
 
+#include "../../control/stats.h"
+#include "../../control/trace.h"
+#include "../../lgr/lgr.h"
 #include "../../net.h"
 #include "../../wire/llc.h"
 #include "group.h"
@@ -235,6 +238,18 @@ static void add_abort(struct smc_lgr_rdma *group, bool tell)
 	add_done(group);
 }
 
+static void add_count(const struct smc_lgr_rdma *group, enum smc_stats_link counter)
+{
+	smc_stats_link(smc_net(group->lgr->key.net), counter);
+}
+
+/* Gives up the new link because a host cannot make it, or not in time. */
+static void add_fail(struct smc_lgr_rdma *group, bool tell)
+{
+	add_count(group, SMC_STATS_LINKS_NOT_ADDED);
+	add_abort(group, tell);
+}
+
 /* Refuses ADD LINK of the server's. Linux gives no reason in version 2. */
 static void add_refuse(struct smc_link *by, struct smc_llc *m, u8 reason)
 {
@@ -339,7 +354,7 @@ static void begin_add(struct smc_lgr_rdma *group)
 	}
 	carrier = smc_link_get(group->add.carrier);
 	if (ask_for_link(group)) {
-		add_abort(group, false);
+		add_fail(group, false);
 		/* Clients whose version has no word for it wait for an offer. */
 		if (!group->release)
 			smc_rdma_llc_no_second(carrier);
@@ -369,7 +384,7 @@ static void on_server_asks(struct smc_lgr_rdma *group, struct smc_link *by, stru
 
 	/* The server has given up the exchange that we know of. */
 	if (add->step != SMC_RDMA_ADD_NONE)
-		add_abort(group, false);
+		add_fail(group, false);
 	if (m->add_link.reject || group->link_limit < 2 || !m->add_link.mtu_code || !group->direct) {
 		add_refuse(by, m, m->add_link.mtu_code ? SMC_LLC_REJECT_PATH : SMC_LLC_REJECT_MTU);
 		return;
@@ -443,16 +458,18 @@ static void add_handle(struct smc_lgr_rdma *group, const u8 *msg, u32 len, u8 by
 	if (m.type == SMC_LLC_ADD_LINK && !m.response) {
 		on_server_asks(group, by, &m, msg);
 	} else if (m.type == SMC_LLC_ADD_LINK && add->step == SMC_RDMA_ADD_SENT && m.add_link.link == add->link->id) {
-		if (m.add_link.reject)
+		if (m.add_link.reject) {
+			add_count(group, SMC_STATS_LINKS_REFUSED_BY_PEER);
 			add_abort(group, false);
-		else
+		} else {
 			rc = on_client_answers(group, &m, msg);
+		}
 	} else if (m.type == SMC_LLC_ADD_LINK_CONTINUATION && m.response == group->server && add->link &&
 		   (!group->server || add->step == SMC_RDMA_ADD_KEYS)) {
 		on_continuation(group, &m, msg);
 	}
 	if (rc)
-		add_abort(group, true);
+		add_fail(group, true);
 	smc_link_put(by);
 }
 
@@ -462,7 +479,7 @@ static void add_confirmed(struct smc_lgr_rdma *group)
 	struct smc_link *link = group->add.link;
 
 	if ((!group->server && (smc_link_to_rts(link) || smc_lgr_rdma_register_bufs(link))) || !smc_link_usable(link)) {
-		add_abort(group, true);
+		add_fail(group, true);
 		return;
 	}
 	spin_lock_bh(&group->lock);
@@ -473,6 +490,8 @@ static void add_confirmed(struct smc_lgr_rdma *group)
 	spin_unlock_bh(&group->lock);
 	if (!group->server)
 		smc_rdma_llc_confirm_link(link, true);
+	trace_smc_link_add(group->lgr->id + link->id, group->server);
+	add_count(group, SMC_STATS_LINKS_ADDED);
 	add_done(group);
 }
 
@@ -511,7 +530,7 @@ static void add_go_on(struct smc_lgr_rdma *group)
 	else if (add->step == SMC_RDMA_ADD_CONFIRM && smp_load_acquire(&add->link->llc.confirmed))
 		add_confirmed(group);
 	else if (add->step != SMC_RDMA_ADD_NONE && !time_before(jiffies, add->deadline))
-		add_abort(group, add->step != SMC_RDMA_ADD_SENT);
+		add_fail(group, add->step != SMC_RDMA_ADD_SENT);
 	kfree(msg);
 }
 

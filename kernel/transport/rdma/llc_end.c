@@ -5,7 +5,6 @@
  * an orderly end, when the last connection has left the group. One of two links is deleted alone.
  */
 
-#include "../../control/trace.h"
 #include "../../lgr/lgr.h"
 #include "../../wire/llc.h"
 #include "group.h"
@@ -41,7 +40,7 @@ static void comply_with_delete(struct smc_link *link, const struct smc_llc_delet
 	spin_lock_bh(&group->lock);
 	send_delete_link(link, d, response);
 	spin_unlock_bh(&group->lock);
-	trace_smc_link_fail(group->lgr->id + link->id, SMC_LINK_DELETED, d->reason);
+	smc_link_count(link, SMC_LINK_DELETED, d->reason);
 	smc_link_retire(link);
 	wake_up(&group->llc.flushed);
 }
