@@ -26,13 +26,32 @@ static int delete_lgr(struct sk_buff *skb, struct genl_info *info)
 	return rc;
 }
 
+static int delete_link(struct sk_buff *skb, struct genl_info *info)
+{
+	struct nlattr *id = info->attrs[SMCKIT_A_LGR_ID], *link = info->attrs[SMCKIT_A_LGR_LINK_ID];
+	int rc;
+
+	if (!id || !link) {
+		GENL_SET_ERR_MSG(info, "the number of the link group or of the link is missing");
+		return -EINVAL;
+	}
+	rc = smc_lgr_delete_one(genl_info_net(info), nla_get_u32(id), nla_get_u8(link));
+	if (rc == -EBUSY)
+		GENL_SET_ERR_MSG(info, "the link group has no other link");
+	else if (rc)
+		GENL_SET_ERR_MSG(info, "there is no such link in this network namespace");
+	return rc;
+}
+
 static const struct nla_policy lgr_policy[SMCKIT_A_LGR_MAX + 1] = {
 	[SMCKIT_A_LGR_ID] = { .type = NLA_U32 },
 	[SMCKIT_A_LGR_TECH] = NLA_POLICY_MAX(NLA_U8, SMCKIT_TECH_SMCR),
+	[SMCKIT_A_LGR_LINK_ID] = { .type = NLA_U8 },
 };
 
 static const struct genl_ops own_ops[] = {
 	{ .cmd = SMCKIT_CMD_LGR_DELETE, .flags = GENL_UNS_ADMIN_PERM, .doit = delete_lgr },
+	{ .cmd = SMCKIT_CMD_LINK_DELETE, .flags = GENL_UNS_ADMIN_PERM, .doit = delete_link },
 };
 
 /* parallel_ops: a request may wait for a peer, and requests of other families must not wait for it. */

@@ -154,6 +154,7 @@ int smc_lgr_walk_members(const struct net *net, u64 *order, int (*fn)(struct smc
 
 /* shutdown.c */
 int smc_lgr_delete(const struct net *net, unsigned int role, u32 id);
+int smc_lgr_delete_one(const struct net *net, u32 id, u8 link);
 int smc_reboot_init(void);
 void smc_reboot_exit(void);
 

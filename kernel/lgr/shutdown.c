@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Groups that end while they are in use: at the request of an operator (RFC 7609, 3.5.4), and when the host shuts down
- * (4.8.3). Peers get DELETE LINK. Otherwise those that have nothing to send would keep their connections until they test
+ * Groups and links that end while they are in use: at the request of an operator (RFC 7609, 3.5.4), and when the host shuts
+ * down (4.8.3). Peers get DELETE LINK. Otherwise those that have nothing to send would keep their connections until they test
  * the link.
  */
 
@@ -45,6 +45,30 @@ int smc_lgr_delete(const struct net *net, unsigned int role, u32 id)
 		smc_lgr_terminate(lgr);
 		rc = 0;
 	}
+	smc_lgr_put(lgr);
+	return rc;
+}
+
+/**
+ * smc_lgr_delete_one() - deletes a link of a group for an operator; its connections go on by another link
+ * @net: the namespace of the operator
+ * @id: identifier of the group
+ * @link: number of the link
+ *
+ * Context: process; sleeps until the connections have moved.
+ * Return: 0; -ENOENT if there is no such group that the namespace may end, or no such link; -EBUSY if the group has no other
+ * link.
+ */
+int smc_lgr_delete_one(const struct net *net, u32 id, u8 link)
+{
+	struct smc_lgr *lgr = id ? smc_lgr_next(id - 1) : NULL;
+	int rc = -ENOENT;
+
+	might_sleep();
+	if (!lgr)
+		return rc;
+	if (lgr->id == id && lgr->key.ops->lgr_delete_one && may_delete(lgr, net))
+		rc = lgr->key.ops->lgr_delete_one(lgr, link);
 	smc_lgr_put(lgr);
 	return rc;
 }

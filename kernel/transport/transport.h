@@ -107,6 +107,8 @@ struct smc_offer {
  *		locks; does not sleep.
  * @lgr_needs:	returns whether a group ends with a device; NULL: with the one of its key. Under locks; does not sleep.
  * @lgr_delete_link: sends DELETE LINK, because the group ends soon; @lgr_end waits for the answer. Under locks.
+ * @lgr_delete_one: deletes a link by its number for an operator, and waits until its connections have moved. Returns 0,
+ *		-ENOENT, or -EBUSY if the group has no other link.
  * @lgr_flush:	after @lgr_delete_link: waits until the peer has got it, or until a time in jiffies
  * @lgr_end:	ends the links. No connection joins the group any more; those in it are ended or have an error
  * @lgr_free:	the last reference on a group is gone. Softirq.
@@ -147,6 +149,7 @@ struct smc_transport_ops {
 	bool (*lgr_fits)(const struct smc_lgr *lgr, const void *hint);
 	bool (*lgr_needs)(const struct smc_lgr *lgr, const void *dev);
 	void (*lgr_delete_link)(struct smc_lgr *lgr);
+	int (*lgr_delete_one)(struct smc_lgr *lgr, u8 link);
 	void (*lgr_flush)(struct smc_lgr *lgr, unsigned long until);
 	void (*lgr_end)(struct smc_lgr *lgr);
 	void (*lgr_free)(struct smc_lgr *lgr);

@@ -237,6 +237,7 @@ struct smc_link *smc_lgr_rdma_other_link(const struct smc_link *link);
 bool smc_lgr_rdma_needs(const struct smc_lgr *lgr, const void *dev);
 bool smc_lgr_rdma_has_slot(const struct smc_lgr_rdma *group);
 bool smc_lgr_rdma_lose_link(struct smc_link *link);
+int smc_lgr_rdma_delete_one(struct smc_lgr *lgr, u8 id);
 void smc_lgr_rdma_remove_link(struct smc_link *link);
 
 /* rtoken.c */

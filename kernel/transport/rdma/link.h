@@ -164,6 +164,7 @@ struct smc_link {
 	u8 traffic_class;		/* net.smc.smcr_traffic_class */
 	enum smc_link_state state;	/* single word, no lock; DOWN stays */
 	bool told;			/* the peer knows that it goes; group->lock */
+	bool unwanted;			/* an operator has deleted it; group->lock, until the link is down */
 	bool active;			/* both ends have confirmed it: connections may use it; group->lock */
 	struct smc_link_llc llc;
 	unsigned long last_recv;		/* jiffies; single word, no lock */

@@ -192,6 +192,36 @@ static bool end_link(struct smc_link *link)
 	return ours;
 }
 
+/*
+ * smc_lgr_rdma_delete_one() - lgr_delete_one of the transport: an operator deletes a link. May sleep, until connections have
+ * moved. Return: 0, -ENOENT if there is no such link, -EBUSY if the group has no other.
+ */
+int smc_lgr_rdma_delete_one(struct smc_lgr *lgr, u8 id)
+{
+	struct smc_lgr_rdma *group = smc_lgr_rdma_of(lgr);
+	struct smc_link *link;
+	int rc = -ENOENT;
+
+	might_sleep();
+	spin_lock_bh(&group->lock);
+	link = smc_lgr_rdma_link_by_id(group, id);
+	if (link && link->active) {
+		smc_link_get(link);
+		rc = smc_lgr_rdma_other_link(link) ? 0 : -EBUSY;
+	} else {
+		link = NULL;
+	}
+	if (!rc) {
+		link->unwanted = true;
+		smc_link_fail(link, SMC_LINK_OPERATOR, 0);
+	}
+	spin_unlock_bh(&group->lock);
+	if (!rc)
+		flush_work(&link->down);
+	smc_link_put(link);
+	return rc;
+}
+
 /* Frees the slot of a link that has ended, and the peer's keys in it. */
 static void free_slot(struct smc_link *link)
 {

@@ -79,8 +79,11 @@ void smc_rdma_add_link_lost(struct smc_link *link)
 	spin_lock_bh(&group->lock);
 	if (add->link == link || add->carrier == link)
 		add->deadline = jiffies;
-	add->lost = group->server;
-	add->wanted |= group->server;
+	/* An operator who deletes a link does not want another one at once. */
+	if (!link->unwanted) {
+		add->lost = group->server;
+		add->wanted |= group->server;
+	}
 	smc_rdma_add_look(group);
 	spin_unlock_bh(&group->lock);
 }

@@ -489,6 +489,7 @@ const struct smc_transport_ops smc_rdma_transport = {
 	.lgr_fits	= smc_lgr_rdma_fits,
 	.lgr_needs	= smc_lgr_rdma_needs,
 	.lgr_delete_link	= smc_lgr_rdma_delete_link,
+	.lgr_delete_one		= smc_lgr_rdma_delete_one,
 	.lgr_flush	= smc_lgr_rdma_flush,
 	.lgr_end	= smc_lgr_rdma_end,
 	.lgr_free	= smc_lgr_rdma_free,
