@@ -22,7 +22,9 @@ func TestLinks(t *testing.T) {
 			oneNetwork(t, lt)
 			t.Run("added", func(t *testing.T) { linkAdded(t, lt) })
 			if p[0].module == p[1].module {
-				t.Run("lost and found", func(t *testing.T) { linksChange(t, lt) })
+				t.Run("lost and found", func(t *testing.T) { linksLost(t, lt) })
+				t.Run("short connections", func(t *testing.T) { linksLostInHandshakes(t, lt) })
+				t.Run("both lost", func(t *testing.T) { bothLinksLost(t, lt) })
 			}
 			for i, host := range []string{"a", "b"} {
 				if p[i].module == lab.ModuleOurs {
@@ -37,7 +39,7 @@ func TestLinks(t *testing.T) {
 // the subnet of the connection.
 func oneNetwork(t *testing.T, lt *lab.Test) {
 	t.Helper()
-	each(t, lt, "sysctl -qw net.smc.smcr_max_links_per_lgr=2; smc_pnet del LAB1; smc_pnet add "+lab.PNETID+" eth eth1; smc_pnet add "+lab.PNETID+` ib rxe1 1
+	each(t, lt, "sysctl -qw net.smc.smcr_max_links_per_lgr=2 net.smc.smcr_testlink_time=2; smc_pnet del LAB1; smc_pnet add "+lab.PNETID+" eth eth1; smc_pnet add "+lab.PNETID+` ib rxe1 1
 ip addr add 10.0.0.10%[1]d/24 dev eth1`)
 }
 
@@ -76,24 +78,92 @@ func awaitLinks(t *testing.T, lt *lab.Test, n int) {
 	}
 }
 
-// linksChange takes ports down and up again while connections stream over both links: connections go on by the other link,
-// every byte arrives, and the group gets a second link again. Ports go on both hosts: those of the first link, and of the other.
-func linksChange(t *testing.T, lt *lab.Test) {
+// loss is a way to lose a link, and to get it back.
+type loss struct {
+	name       string
+	away, back func()
+}
+
+// losses are ports that go down on either host, of the first link or the other; a wire that loses everything, of which hosts get
+// no event; and an adapter that is removed.
+func losses(lt *lab.Test) []loss {
+	on := func(host, away, back string) loss {
+		return loss{away + " on " + host, func() { lt.Must(host, away) }, func() { lt.Must(host, back) }}
+	}
+	all := []loss{
+		on("a", "ip link set eth1 down", "ip link set eth1 up"),
+		{"wire 0", lt.Wires[0].Cut, lt.Wires[0].Restore},
+		on("b", "rdma link delete rxe1", "rdma link add rxe1 type rxe netdev eth1"),
+		on("b", "ip link set eth0 down", "ip link set eth0 up"),
+	}
+	if lab.Full() {
+		all = append(all,
+			on("b", "ip link set eth1 down", "ip link set eth1 up"),
+			on("a", "ip link set eth0 down", "ip link set eth0 up"),
+			on("a", "rdma link delete rxe0", "rdma link add rxe0 type rxe netdev eth0"),
+			loss{"wire 1", lt.Wires[1].Cut, lt.Wires[1].Restore},
+		)
+	}
+	return all
+}
+
+// linksLost loses links while connections stream over both: connections go on by the other link, every byte arrives, and the
+// group gets a second link again.
+func linksLost(t *testing.T, lt *lab.Test) {
 	address, echo := serve(t, lt, "echo", 5052)
 	defer lab.Kill(t, echo)
-	check := lt.StartIn("a", "", "smcflow", "check", "--conns", "10", "--size", "30000000", address)
-	defer lab.Kill(t, check)
-	if err := lt.Host("a").WaitFor(t.Context(), "test $(smcss --state active --port 5052 | grep -c SMCR) = 10"); err != nil {
-		t.Fatal(err)
-	}
-	for _, netdev := range []string{"eth1", "eth0"} {
-		for _, host := range []string{"a", "b"} {
+	for _, l := range losses(lt) {
+		t.Run(l.name, func(t *testing.T) {
+			check := lt.StartIn("a", "", "smcflow", "check", "--conns", "10", "--size", "3000000", address)
+			defer lab.Kill(t, check)
+			if err := lt.Host("a").WaitFor(t.Context(), "test $(smcss --state active --port 5052 | grep -c SMCR) = 10"); err != nil {
+				t.Fatal(err)
+			}
 			awaitLinks(t, lt, 2)
-			lt.Must(host, "ip link set "+netdev+" down")
+			l.away()
 			awaitLinks(t, lt, 1)
-			lt.Must(host, "ip link set "+netdev+" up")
-		}
+			l.back()
+			awaitLinks(t, lt, 2)
+			finish(t, check)
+		})
+	}
+}
+
+// linksLostInHandshakes has connections begin and end all the time, so that links are lost in any step of a handshake, while keys
+// are exchanged, and while connections close. Every byte arrives, whether or not a connection falls back to TCP.
+func linksLostInHandshakes(t *testing.T, lt *lab.Test) {
+	address, echo := serve(t, lt, "echo", 5053)
+	defer lab.Kill(t, echo)
+	sinks, sink := serve(t, lt, "sink", 5054)
+	defer lab.Kill(t, sink)
+	kept := keepIn(t, lt, "", sinks, 2)
+	defer lab.Kill(t, kept)
+	check := lt.StartIn("a", "", "smcflow", "check", "--conns", "5", "--rounds", "150", "--size", "20000", address)
+	defer lab.Kill(t, check)
+	times := 4
+	if lab.Full() {
+		times = 40
+	}
+	for i := range times {
+		host, netdev := []string{"a", "b"}[i/2%2], fmt.Sprintf("eth%d", i%2)
+		awaitLinks(t, lt, 2)
+		lt.Must(host, "ip link set "+netdev+" down")
+		awaitLinks(t, lt, 1)
+		lt.Must(host, "ip link set "+netdev+" up")
 	}
 	finish(t, check)
+}
+
+// bothLinksLost takes both ports of a host down at once: connections end with an error, and new ones form a group with two links.
+func bothLinksLost(t *testing.T, lt *lab.Test) {
+	broken(t, lt, func() { lt.Must("a", "ip link set eth0 down; ip link set eth1 down") })
+	lt.Must("a", "ip link set eth0 up; ip link set eth1 up")
+	if err := lt.Host("a").WaitFor(t.Context(), "smcr device --json | grep -c '\"ACTIVE\"' | grep -q 2"); err != nil {
+		t.Fatal(err)
+	}
+	address, sink := serve(t, lt, "sink", 5055)
+	defer lab.Kill(t, sink)
+	kept := keepIn(t, lt, "", address, 2)
+	defer lab.Kill(t, kept)
 	awaitLinks(t, lt, 2)
 }
