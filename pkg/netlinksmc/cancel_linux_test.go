@@ -36,26 +36,32 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestDeleteLinkGroupCancelled ends the context while the request waits, first with the look-up of the family.
-func TestDeleteLinkGroupCancelled(t *testing.T) {
-	c, k := waiting(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	fakekernel.Serve(t, func() {
-		k.Request()
-		cancel()
-	})
-	if err := c.DeleteLinkGroupR(ctx, 1); !errors.Is(err, context.Canceled) {
-		t.Errorf("looking the family up: %v", err)
-	}
-	c, k = waiting(t)
-	ctx, cancel = context.WithCancel(t.Context())
-	fakekernel.Serve(t, func() {
-		k.SendFamily(k.Request(), ownID)
-		k.Request()
-		cancel()
-	})
-	if err := c.DeleteLinkGroupD(ctx, 1); !errors.Is(err, context.Canceled) {
-		t.Errorf("deleting: %v", err)
+// TestOwnCancelled ends the context of requests of the family smckit while they wait, first with the look-up of the family.
+func TestOwnCancelled(t *testing.T) {
+	for name, call := range map[string]func(context.Context, *Client) error{
+		"DeleteLinkGroupR": func(ctx context.Context, c *Client) error { return c.DeleteLinkGroupR(ctx, 1) },
+		"DeleteLinkGroupD": func(ctx context.Context, c *Client) error { return c.DeleteLinkGroupD(ctx, 1) },
+		"DeleteLink":       func(ctx context.Context, c *Client) error { return c.DeleteLink(ctx, 1, 1) },
+	} {
+		c, k := waiting(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		fakekernel.Serve(t, func() {
+			k.Request()
+			cancel()
+		})
+		if err := call(ctx, c); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s, looking the family up: %v", name, err)
+		}
+		c, k = waiting(t)
+		ctx, cancel = context.WithCancel(t.Context())
+		fakekernel.Serve(t, func() {
+			k.SendFamily(k.Request(), ownID)
+			k.Request()
+			cancel()
+		})
+		if err := call(ctx, c); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s, requesting: %v", name, err)
+		}
 	}
 }
 

@@ -25,3 +25,13 @@ func appendString(b []byte, typ uint16, s string) []byte {
 	b = append(appendHeader(b, typ, len(s)+1), s...)
 	return append(b, make([]byte, 1+(4-n%4)%4)...)
 }
+
+// appendU32 appends an attribute that holds a number of 32 bits to b.
+func appendU32(b []byte, typ uint16, v uint32) []byte {
+	return binary.NativeEndian.AppendUint32(appendHeader(b, typ, 4), v)
+}
+
+// appendU8 appends an attribute that holds a number of 8 bits to b.
+func appendU8(b []byte, typ uint16, v uint8) []byte {
+	return append(appendHeader(b, typ, 1), v, 0, 0, 0)
+}

@@ -54,6 +54,13 @@ var (
 	// not ErrNoModule.
 	ErrLinkGroupNotFound = errors.New("link group not found")
 
+	// ErrLinkNotFound means that there is no such link or link group, or that the group does not belong to the network
+	// namespace. It is not ErrNoModule.
+	ErrLinkNotFound = errors.New("link not found")
+
+	// ErrOnlyLink means that the link cannot be deleted, because its group has no other one that can carry the connections.
+	ErrOnlyLink = errors.New("the only usable link of its group")
+
 	// ErrNoUEID means that the system EID cannot be disabled while no user EID is defined.
 	ErrNoUEID = errors.New("no user EID defined")
 )

@@ -4,13 +4,15 @@ package netlinksmc
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"syscall"
 )
 
-var cmdDeleteLinkGroup = command{CmdLGRDelete, "SMCKIT_CMD_LGR_DELETE", "delete link group", ""}
+var (
+	cmdDeleteLinkGroup = command{CmdLGRDelete, "SMCKIT_CMD_LGR_DELETE", "delete link group", ""}
+	cmdDeleteLink      = command{CmdLinkDelete, "SMCKIT_CMD_LINK_DELETE", "delete link", ""}
+)
 
 // DeleteLinkGroupR ends an SMC-R link group by its number: its connections are aborted, the applications of both hosts get an
 // error, and the peer is asked to end its side. The initial network namespace may end any group; another one those that belong
@@ -28,35 +30,64 @@ func (c *Client) DeleteLinkGroupD(ctx context.Context, id uint32) error {
 }
 
 func (c *Client) deleteLinkGroup(ctx context.Context, id uint32, tech uint8) error {
-	op := fmt.Sprintf("%s %08x", cmdDeleteLinkGroup.op, id)
+	remedy := "'smcd linkgroup' lists those of this network namespace"
+	if tech == techSMCR {
+		// A namespace lists the groups that its connections share, and may not end them.
+		remedy = "'smcr linkgroup' lists them; one that network namespaces share is deleted in that of the RDMA device"
+	}
+	data := appendU8(appendU32(nil, AttrLGRID, id), AttrLGRTech, tech)
+	return c.setOwn(ctx, cmdDeleteLinkGroup, fmt.Sprintf("%08x", id), data, map[syscall.Errno]meaning{
+		syscall.ENOENT: {ErrLinkGroupNotFound, remedy},
+	})
+}
+
+// DeleteLink deletes a link of an SMC-R link group by the numbers of both, LinkGroupR.ID and Link.ID. The connections of the
+// link go on by the other link of the group, and the peer is told. A server looks for a second link again when a port comes
+// up. Network namespace and capability are as for DeleteLinkGroupR. The error may be ErrLinkNotFound, ErrOnlyLink, or
+// ErrNotSupported from a module that is not smckit's.
+func (c *Client) DeleteLink(ctx context.Context, group uint32, link uint8) error {
+	data := appendU8(appendU32(nil, AttrLGRID, group), AttrLGRLinkID, link)
+	return c.setOwn(ctx, cmdDeleteLink, fmt.Sprintf("%02x of link group %08x", link, group), data, map[syscall.Errno]meaning{
+		syscall.ENOENT: {
+			ErrLinkNotFound,
+			"'smcr -d link' lists them; one of a group that network namespaces share is deleted in that of the RDMA device",
+		},
+		syscall.EBUSY: {ErrOnlyLink, fmt.Sprintf("to end the whole group: smcr linkgroup delete %08x", group)},
+	})
+}
+
+// meaning says what an errno means as the answer to one request: the error, and what to do.
+type meaning struct {
+	kind   error
+	remedy string
+}
+
+// setOwn requests a change of the family smckit. subject is what is to be changed, for the text of an error.
+func (c *Client) setOwn(
+	ctx context.Context, cmd command, subject string, data []byte, meanings map[syscall.Errno]meaning,
+) error {
+	e := &Error{Op: cmd.op + " " + subject}
 	family, err := c.lookUp(ctx, ownFamily, ownVersion)
-	if errors.Is(err, ErrNoModule) {
-		return &Error{
-			Op: op, Kind: ErrNotSupported, Err: err,
-			Remedy: "the loaded SMC module cannot do that: it takes smckit's own module, as the package smckit-dkms has it",
-		}
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrNoModule):
+		e.Kind = ErrNotSupported
+	case err != nil:
 		return err
-	}
-	data := binary.NativeEndian.AppendUint32(appendHeader(nil, AttrLGRID, 4), id)
-	data = append(appendHeader(data, AttrLGRTech, 1), tech, 0, 0, 0)
-	err = c.conn.Set(ctx, family, cmdDeleteLinkGroup.number, data)
-	if err == nil {
-		return nil
-	}
-	e := &Error{Op: op, Err: err, Kind: kind(err)}
-	if errors.Is(err, syscall.ENOENT) {
-		e.Kind = ErrLinkGroupNotFound
-	}
-	switch e.Kind {
-	case ErrLinkGroupNotFound:
-		e.Remedy = "'smcd linkgroup' lists those of this network namespace"
-		if tech == techSMCR {
-			// A namespace lists the groups that its connections share, and may not end them.
-			e.Remedy = "'smcr linkgroup' lists them; one that network namespaces share is deleted in that of the RDMA device"
+	default:
+		if err = c.conn.Set(ctx, family, cmd.number, data); err == nil {
+			return nil
 		}
-	case ErrPermission:
+		e.Kind = kind(err)
+	}
+	e.Err = err
+	errno, _ := errors.AsType[syscall.Errno](err)
+	m, special := meanings[errno]
+	switch {
+	case e.Kind == ErrNotSupported:
+		e.Remedy = "the loaded SMC module cannot do that: it takes smckit's own module, as the package smckit-dkms has it"
+	case special:
+		e.Kind, e.Remedy = m.kind, m.remedy
+	case e.Kind == ErrPermission:
 		e.Remedy = "run as root, that is with CAP_NET_ADMIN in the user namespace that owns the network namespace"
 	}
 	return e

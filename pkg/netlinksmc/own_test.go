@@ -102,3 +102,54 @@ func TestDeleteLinkGroupErrors(t *testing.T) {
 		t.Errorf("a stock module: %v", err)
 	}
 }
+
+func TestDeleteLink(t *testing.T) {
+	requests := 0
+	c := ownClient(t, func(greq genetlink.Message, nreq netlink.Message) ([]genetlink.Message, error) {
+		requests++
+		want := binary.NativeEndian.AppendUint32([]byte("\x08\x00\x01\x00"), 0x1200)
+		want = append(want, 5, 0, 3, 0, 2, 0, 0, 0)
+		diff(t, genetlink.Header{Command: 2, Version: 1}, greq.Header)
+		diff(t, string(want), string(greq.Data))
+		diff(t, netlink.Request|netlink.Acknowledge, nreq.Header.Flags)
+		return nil, io.EOF
+	})
+	if err := c.DeleteLink(t.Context(), 0x1200, 2); err != nil || requests != 1 {
+		t.Errorf("%d requests, %v", requests, err)
+	}
+}
+
+func TestDeleteLinkErrors(t *testing.T) {
+	const unsupported = "not supported: the loaded SMC module cannot do that: it takes smckit's own module, as the package smckit-dkms has it"
+	for errno, want := range map[syscall.Errno]struct {
+		is   error
+		text string
+	}{
+		syscall.ENOENT: {
+			ErrLinkNotFound, "link not found: 'smcr -d link' lists them; one of a group that network namespaces share is deleted in that " +
+				"of the RDMA device",
+		},
+		syscall.EBUSY: {ErrOnlyLink, "the only usable link of its group: to end the whole group: smcr linkgroup delete 00001200"},
+		syscall.EPERM: {
+			os.ErrPermission, "permission denied: run as root, that is with CAP_NET_ADMIN in the user namespace that owns the network " +
+				"namespace",
+		},
+		syscall.EOPNOTSUPP: {ErrNotSupported, unsupported},
+		syscall.ENOMEM:     {syscall.ENOMEM, "cannot allocate memory"},
+		0:                  {ErrNotSupported, unsupported}, // a stock module
+	} {
+		answer := func(genetlink.Message, netlink.Message) ([]genetlink.Message, error) {
+			return nil, genltest.Error(int(errno))
+		}
+		if errno == 0 {
+			answer = nil
+		}
+		err := ownClient(t, answer).DeleteLink(t.Context(), 0x1200, 2)
+		if text := "delete link 02 of link group 00001200: " + want.text; !errors.Is(err, want.is) || err.Error() != text {
+			t.Errorf("errno %d: %v", errno, err)
+		}
+		if _, is := errors.AsType[*Error](err); !is || errno != 0 && errors.Is(err, ErrNoModule) {
+			t.Errorf("errno %d: %#v", errno, err)
+		}
+	}
+}

@@ -56,6 +56,14 @@ func TestParseStats(t *testing.T) {
 	v72 := *v61
 	v72.SMCD.RxBufUsage, v72.SMCD.TxBufUsage = Some(uint64(0)), Some(uint64(5))
 	v72.SMCR.RxBufUsage, v72.SMCR.TxBufUsage = Some(uint64(1<<40)), Some(uint64(6))
+	ours := *v61
+	ours.SMCR.Links = &LinkStats{
+		Added: 1, Refused: 2, RefusedByPeer: 3, NotAdded: 4, ConnsMoved: 5, ConnsNotMoved: 6,
+		Lost: LostLinks{
+			NotSent: 11, NotReceived: 12, NotPosted: 13, NotRegistered: 14, NoMessage: 15, Event: 16, NoPort: 17, Deleted: 18,
+			Silent: 19, Stuck: 20, Flooded: 21, Forgetful: 22, Ahead: 23, BadImmediate: 24, Unused: 25, BadLLC: 26, Operator: 27,
+		},
+	}
 	errs := join(u64(3, 3), u64(4, 1<<63))
 	runParseTests(t, (*Client).Stats, []parseTest[*Stats]{
 		{
@@ -64,6 +72,11 @@ func TestParseStats(t *testing.T) {
 			&v72, "",
 		},
 		{"6.1", replies(reply(nested(AttrGenStats, nested(1, tech(1000)), nested(2, tech(2000)), errs))), v61, ""},
+		{
+			"smckit's module", replies(reply(nested(AttrGenStats, nested(1, tech(1000)),
+				nested(2, tech(2000), nested(256, counters(1, 6, 0), nested(7, counters(1, 17, 10)))), errs))),
+			&ours, "",
+		},
 		{"nothing", nil, nil, "no data"},
 		{"no SMC-R", replies(reply(nested(AttrGenStats, nested(1)))), nil, "STATS_SMCR_TECH is missing"},
 		{
