@@ -30,23 +30,17 @@ func (o *options) offer(ctx context.Context, list func(c client) []string, fixed
 
 func (o *options) completeLinkGroup(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	ctx := cmd.Context()
+	if len(args) > 0 && args[0] == "delete" {
+		return o.completeDelete(ctx, cmd, args[1:])
+	}
 	if len(args) > 0 && o.tech == techR {
 		if word, ok := abbreviated(args[len(args)-1], "ibdev", "netdev"); ok {
 			return o.offer(ctx, func(c client) []string { return o.linkDevices(ctx, c, word == "netdev") })
 		}
 	}
-	if len(args) > 1 && args[0] == "delete" {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	if len(args) > 0 && args[0] == "delete" {
-		return o.offer(ctx, func(c client) []string { return o.linkGroupIDs(ctx, c) })
-	}
 	var fixed []string
 	if len(args) == 0 {
-		fixed = []string{"show", "all", "help"}
-		if cmd.Name() == "linkgroup" {
-			fixed = append(fixed, "delete")
-		}
+		fixed = []string{"show", "all", "help", "delete"}
 		if o.tech == techR && cmd.Name() == "linkgroup" {
 			fixed = append(fixed, "link-show")
 		}
@@ -55,6 +49,17 @@ func (o *options) completeLinkGroup(cmd *cobra.Command, args []string, _ string)
 		fixed = append(fixed, "ibdev", "netdev")
 	}
 	return o.offer(ctx, func(c client) []string { return o.linkGroupIDs(ctx, c) }, fixed...)
+}
+
+// completeDelete completes the words after "delete".
+func (o *options) completeDelete(ctx context.Context, cmd *cobra.Command, args []string) ([]string, cobra.ShellCompDirective) {
+	switch {
+	case len(args) == 0:
+		return o.offer(ctx, func(c client) []string { return o.linkGroupIDs(ctx, c) })
+	case len(args) == 1 && cmd.Name() == "link":
+		return o.offer(ctx, func(c client) []string { return o.linkIDs(ctx, c, args[0]) })
+	}
+	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
 func (o *options) linkGroupIDs(ctx context.Context, c client) []string {

@@ -67,6 +67,11 @@ func (f *fake) DeleteLinkGroupD(_ context.Context, id uint32) error {
 	return f.err
 }
 
+func (f *fake) DeleteLink(_ context.Context, group uint32, link uint8) error {
+	f.calls = append(f.calls, fmt.Sprintf("delete link %08x %02x", group, link))
+	return f.err
+}
+
 func (f *fake) DevicesR(context.Context) ([]netlinksmc.Device, error) { return f.devicesR, f.listErr }
 
 func (f *fake) DevicesD(context.Context) ([]netlinksmc.Device, error) { return f.devicesD, f.listErr }

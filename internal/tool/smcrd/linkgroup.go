@@ -55,14 +55,8 @@ JSON fields:
   for SMC version 2.
   delete: schema; changed`
 
-const linkLong = `List the links of all link groups, or of the one with the given LG-ID, a
-hexadecimal number whose last two digits do not matter. 'ibdev DEV' and 'netdev
-DEV' select those that use an RDMA device or a network interface; you can
-combine them with each other and with an LG-ID. -d adds link UIDs and RDMA
-devices, -dd also GIDs.
-
-'smcr link' is short for 'smcr linkgroup link-show', with the same JSON
-document.`
+// lgMask selects the ID of an SMC-R link group. The low byte numbers the link.
+const lgMask = ^uint32(0xff)
 
 // lgQuery is the query in the words after "linkgroup".
 type lgQuery struct {
@@ -77,7 +71,7 @@ func newLinkGroup(o *options) *cobra.Command {
 		use, long = "linkgroup [show | link-show] [all | LG-ID] [ibdev DEV] [netdev DEV] | linkgroup delete LG-ID", linkGroupLongR
 	}
 	name := o.tech.name()
-	return linkGroupCommand(o, lgQuery{}, &cobra.Command{
+	return linkGroupCommand(o, lgQuery{}, o.deleteLinkGroup, &cobra.Command{
 		Use:     use,
 		Short:   "List link groups, and end them",
 		Long:    long,
@@ -85,25 +79,19 @@ func newLinkGroup(o *options) *cobra.Command {
 	})
 }
 
-// newLink makes the command link, which smc-tools has only as "linkgroup link-show".
-func newLink(o *options) *cobra.Command {
-	return linkGroupCommand(o, lgQuery{links: true}, &cobra.Command{
-		Use:     "link [show] [all | LG-ID] [ibdev DEV] [netdev DEV]",
-		Short:   "List the links of link groups",
-		Long:    linkLong,
-		Example: "  # all links with their GIDs\n  smcr -dd link\n\n  # those on one RDMA device\n  smcr link ibdev mlx5_0",
-	})
-}
-
-func linkGroupCommand(o *options, def lgQuery, cmd *cobra.Command) *cobra.Command {
+// linkGroupCommand completes a command that lists what def selects, and runs del with the words after "delete". "delete"
+// cannot be abbreviated, so that a typing mistake does not end connections.
+func linkGroupCommand(
+	o *options, def lgQuery, del func(ctx context.Context, args []string) error, cmd *cobra.Command,
+) *cobra.Command {
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.ValidArgsFunction = o.completeLinkGroup
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if wantsHelp(args) {
 			return cmd.Help()
 		}
-		if !def.links && len(args) > 0 && args[0] == "delete" {
-			return o.deleteLinkGroup(cmd.Context(), args[1:])
+		if len(args) > 0 && args[0] == "delete" {
+			return del(cmd.Context(), args[1:])
 		}
 		q, err := parseLinkGroup(o.tech, def, args)
 		if err != nil {
@@ -120,32 +108,38 @@ func linkGroupCommand(o *options, def lgQuery, cmd *cobra.Command) *cobra.Comman
 	return cmd
 }
 
-// deleteLinkGroup ends the link group that the words after "delete" name. "delete" cannot be abbreviated, so that a typing
-// mistake does not end a link group.
+// deleteLinkGroup ends the link group that the words after "delete" name.
 func (o *options) deleteLinkGroup(ctx context.Context, args []string) error {
-	if len(args) == 0 {
-		return cli.Usagef("linkgroup delete: the LG-ID is missing")
+	if err := o.checkDelete("linkgroup", args, "LG-ID"); err != nil {
+		return err
 	}
 	id, err := parseLGID(args[0])
 	if err != nil {
 		return err
 	}
-	if len(args) > 1 {
-		return cli.Usagef("%q is one word too many", args[1])
-	}
-	if o.watch.On() {
-		return cli.Usagef("linkgroup delete: --watch is for listings")
-	}
 	err = o.withClient(ctx, func(c client) error {
 		if o.tech == techD {
 			return c.DeleteLinkGroupD(ctx, id)
 		}
-		return c.DeleteLinkGroupR(ctx, id&^0xff) // the last two digits number the link
+		return c.DeleteLinkGroupR(ctx, id&lgMask)
 	})
 	if err != nil {
 		return err
 	}
 	return o.changed(true, "")
+}
+
+// checkDelete checks that "delete" of an object has a word for each of the operands, and runs once.
+func (o *options) checkDelete(object string, args []string, operands ...string) error {
+	switch {
+	case len(args) < len(operands):
+		return cli.Usagef("%s delete: the %s is missing", object, operands[len(args)])
+	case len(args) > len(operands):
+		return cli.Usagef("%q is one word too many", args[len(operands)])
+	case o.watch.On():
+		return cli.Usagef("%s delete: --watch is for listings", object)
+	}
+	return nil
 }
 
 // parseLinkGroup parses the words after the object, in this order: sub-command, "all" or LG-ID, filters.
@@ -204,14 +198,16 @@ func parseFilters(t tech, args []string) (ibdev, netdev string, err error) {
 }
 
 func parseLGID(s string) (uint32, error) {
-	digits := strings.TrimPrefix(strings.TrimPrefix(s, "0x"), "0X")
-	// ParseUint accepts underscores only with base 0, and no sign.
-	id, err := strconv.ParseUint(digits, 16, 32)
+	id, err := strconv.ParseUint(hexDigits(s), 16, 32)
 	if err != nil {
 		return 0, cli.Usagef("%q is not an LG-ID: give up to 8 hexadecimal digits as 'linkgroup' shows them", s)
 	}
 	return uint32(id), nil
 }
+
+// hexDigits returns a hexadecimal number without "0x", for strconv.ParseUint with base 16, which accepts neither a sign nor
+// underscores.
+func hexDigits(s string) string { return strings.TrimPrefix(strings.TrimPrefix(s, "0x"), "0X") }
 
 func (o *options) runLinkGroupsR(ctx context.Context, c client, q lgQuery) error {
 	list := c.LinkGroupsR
@@ -239,11 +235,9 @@ func (o *options) runLinkGroupsR(ctx context.Context, c client, q lgQuery) error
 
 // selectR returns the groups that q matches, with only the links that it matches.
 func (q lgQuery) selectR(groups []netlinksmc.LinkGroupR, ifname func(uint32) string) []netlinksmc.LinkGroupR {
-	// The low byte numbers the link and is not part of the ID.
-	const mask = ^uint32(0xff)
 	var found []netlinksmc.LinkGroupR
 	for _, g := range groups {
-		if q.id != 0 && q.id&mask != g.ID&mask {
+		if q.id != 0 && q.id&lgMask != g.ID&lgMask {
 			continue
 		}
 		if q.ibdev != "" || q.netdev != "" {

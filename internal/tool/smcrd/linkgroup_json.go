@@ -44,6 +44,7 @@ type peerJSON struct {
 }
 
 type linkJSON struct {
+	// the last two digits of `uid`, decimal; `smcr link delete` takes them hexadecimal
 	ID      uint8                `json:"id"`
 	State   netlinksmc.LinkState `json:"state"`
 	NetDev  string               `json:"netdev,omitempty"`

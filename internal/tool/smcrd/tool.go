@@ -64,6 +64,7 @@ type client interface {
 	LinkGroupsD(context.Context) ([]netlinksmc.LinkGroupD, error)
 	DeleteLinkGroupR(ctx context.Context, id uint32) error
 	DeleteLinkGroupD(ctx context.Context, id uint32) error
+	DeleteLink(ctx context.Context, group uint32, link uint8) error
 	DevicesR(context.Context) ([]netlinksmc.Device, error)
 	DevicesD(context.Context) ([]netlinksmc.Device, error)
 	UEIDs(context.Context) ([]string, error)
