@@ -36,6 +36,8 @@ type file struct {
 	Origin Origin            `json:"origin"`
 	SMCR   map[string]uint64 `json:"smcr"`
 	SMCD   map[string]uint64 `json:"smcd"`
+	// Links are the counters of links of SMC-R, which a stock module does not have.
+	Links  map[string]uint64 `json:"links,omitempty"`
 	Client sideCounts        `json:"client"`
 	Server sideCounts        `json:"server"`
 }
@@ -53,8 +55,9 @@ func MarshalBaseline(b *Baseline) ([]byte, error) {
 		Schema: baselineSchema,
 		Taken:  b.Taken.UTC(),
 		Origin: b.Origin,
-		SMCR:   byName(&b.SMCR),
-		SMCD:   byName(&b.SMCD),
+		SMCR:   byName(counters, &b.SMCR),
+		SMCD:   byName(counters, &b.SMCD),
+		Links:  byName(linkCounters, b.SMCR.Links),
 		Client: sideCounts{b.ClientHandshakeErrors, b.Fallback.ClientTotal, byCode(b.Fallback.Client)},
 		Server: sideCounts{b.ServerHandshakeErrors, b.Fallback.ServerTotal, byCode(b.Fallback.Server)},
 	})
@@ -86,36 +89,46 @@ func unmarshal(data []byte) (*Baseline, error) {
 	}
 	b := &Baseline{Taken: f.Taken, Origin: f.Origin}
 	if err := errors.Join(
-		fromNames("smcr", f.SMCR, &b.SMCR),
-		fromNames("smcd", f.SMCD, &b.SMCD),
+		fromNames("smcr", counters, f.SMCR, &b.SMCR),
+		fromNames("smcd", counters, f.SMCD, &b.SMCD),
 		fromCodes(f.Client.Reasons, &b.Fallback.Client),
 		fromCodes(f.Server.Reasons, &b.Fallback.Server),
 	); err != nil {
 		return nil, err
+	}
+	if f.Links != nil {
+		b.SMCR.Links = new(netlinksmc.LinkStats)
+		if err := fromNames("links", linkCounters, f.Links, b.SMCR.Links); err != nil {
+			return nil, err
+		}
 	}
 	b.ClientHandshakeErrors, b.Fallback.ClientTotal = f.Client.HandshakeErrors, f.Client.Fallbacks
 	b.ServerHandshakeErrors, b.Fallback.ServerTotal = f.Server.HandshakeErrors, f.Server.Fallbacks
 	return b, nil
 }
 
-func byName(t *netlinksmc.TechStats) map[string]uint64 {
-	m := make(map[string]uint64, len(counters))
-	for _, c := range counters {
+// byName returns the counters that t has, nil if t is nil.
+func byName[T any](list []Counter[T], t *T) map[string]uint64 {
+	if t == nil {
+		return nil
+	}
+	m := make(map[string]uint64, len(list))
+	for _, c := range list {
 		m[c.Name] = c.Value(t)
 	}
 	return m
 }
 
-func fromNames(tech string, m map[string]uint64, t *netlinksmc.TechStats) error {
-	for _, c := range counters {
+func fromNames[T any](of string, list []Counter[T], m map[string]uint64, t *T) error {
+	for _, c := range list {
 		v, ok := m[c.Name]
 		if !ok {
-			return fmt.Errorf("%s: no counter %s", tech, c.Name)
+			return fmt.Errorf("%s: no counter %s", of, c.Name)
 		}
 		*c.ptr(t) = v
 	}
-	if len(m) != len(counters) {
-		return fmt.Errorf("%s: %d counters, not %d", tech, len(m), len(counters))
+	if len(m) != len(list) {
+		return fmt.Errorf("%s: %d counters, not %d", of, len(m), len(list))
 	}
 	return nil
 }

@@ -8,27 +8,29 @@ import (
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
-// Counter is one of the counters that the kernel keeps for each technology.
-type Counter struct {
-	// Name is the counter's name in the JSON output of smc-tools, "SMC_TX_CNT".
+// Counter is one of the counters that a T has.
+type Counter[T any] struct {
+	// Name is the counter's name where it is printed or stored.
 	Name string
-	ptr  func(*netlinksmc.TechStats) *uint64
+	ptr  func(*T) *uint64
 }
 
 // Value returns the counter's value in t.
-func (c Counter) Value(t *netlinksmc.TechStats) uint64 { return *c.ptr(t) }
+func (c Counter[T]) Value(t *T) uint64 { return *c.ptr(t) }
 
-// counters lists all counters in the order of smc-tools' JSON, which is also the order of its baseline file.
+// counters lists all counters that the kernel keeps for each technology, in the order of smc-tools' JSON, which is also the
+// order of its baseline file.
 var counters = makeCounters()
 
-// Counters lists the counters of one technology in the order of smc-tools' JSON output. Gauges are not among them.
-func Counters() []Counter { return slices.Clone(counters) }
+// Counters lists the counters of one technology in the order of smc-tools' JSON output, by their names there, such as
+// "SMC_TX_CNT". Gauges and counters of links are not among them.
+func Counters() []Counter[netlinksmc.TechStats] { return slices.Clone(counters) }
 
-func makeCounters() []Counter {
+func makeCounters() []Counter[netlinksmc.TechStats] {
 	type tech = netlinksmc.TechStats
 	sizes := [netlinksmc.SizeClasses]string{"8K", "16K", "32K", "64K", "128K", "256K", "512K", "1024K", "G_1024K"}
-	var all []Counter
-	add := func(name string, ptr func(*tech) *uint64) { all = append(all, Counter{name, ptr}) }
+	var all []Counter[tech]
+	add := func(name string, ptr func(*tech) *uint64) { all = append(all, Counter[tech]{name, ptr}) }
 
 	for _, h := range []struct {
 		prefix string

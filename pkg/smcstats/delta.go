@@ -3,6 +3,7 @@
 package smcstats
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -15,7 +16,8 @@ var ErrBelowBaseline = errors.New("counters are lower than the baseline")
 
 // Sub returns cur less base: what has happened since base was taken. Gauges are those of cur. A single fallback
 // reason's counter is 16 bits wide in the kernel and wraps, so its difference is taken modulo 65536; reasons that have
-// not occurred since stay in the list with a count of 0. Any other counter below its baseline gives ErrBelowBaseline.
+// not occurred since stay in the list with a count of 0. Counters of links that base does not have count as 0 in it. Any
+// other counter below its baseline gives ErrBelowBaseline.
 func Sub(cur, base *Snapshot) (*Snapshot, error) {
 	out := *cur
 	var low string
@@ -38,6 +40,9 @@ func Sub(cur, base *Snapshot) (*Snapshot, error) {
 		for _, c := range counters {
 			sub(t.name+" "+c.Name, c.ptr(t.out), c.Value(t.base))
 		}
+		t.out.Links = subLinks(t.out.Links, t.base.Links, func(name string, v *uint64, b uint64) {
+			sub(t.name+" links "+name, v, b)
+		})
 	}
 	sub("client handshake errors", &out.ClientHandshakeErrors, base.ClientHandshakeErrors)
 	sub("server handshake errors", &out.ServerHandshakeErrors, base.ServerHandshakeErrors)
@@ -49,6 +54,20 @@ func Sub(cur, base *Snapshot) (*Snapshot, error) {
 	out.Fallback.Client = subReasons(cur.Fallback.Client, base.Fallback.Client)
 	out.Fallback.Server = subReasons(cur.Fallback.Server, base.Fallback.Server)
 	return &out, nil
+}
+
+// subLinks subtracts base from a copy of cur. Either may be nil: a stock module has no counters of links, and baselines that
+// were stored before smckit's module had them are without.
+func subLinks(cur, base *netlinksmc.LinkStats, sub func(name string, v *uint64, b uint64)) *netlinksmc.LinkStats {
+	var out, none netlinksmc.LinkStats
+	out = *cmp.Or(cur, &none)
+	for _, c := range linkCounters {
+		sub(c.Name, c.ptr(&out), c.Value(cmp.Or(base, &none)))
+	}
+	if cur == nil {
+		return nil
+	}
+	return &out
 }
 
 func subReasons(cur, base []netlinksmc.FallbackCount) []netlinksmc.FallbackCount {

@@ -5,6 +5,7 @@ package smcstats
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,11 @@ func numbered(first uint64) *Snapshot {
 			*c.ptr(t) = first
 			first++
 		}
+	}
+	s.SMCR.Links = &netlinksmc.LinkStats{}
+	for _, c := range linkCounters {
+		*c.ptr(s.SMCR.Links) = first
+		first++
 	}
 	s.SMCR.RxBufUsage = netlinksmc.Some[uint64](1)
 	s.ClientHandshakeErrors, s.ServerHandshakeErrors = first, first+1
@@ -66,6 +72,37 @@ func TestCounters(t *testing.T) {
 	}
 }
 
+// TestLinkCounters checks that the counters of links are all fields of LinkStats, under different names.
+func TestLinkCounters(t *testing.T) {
+	names := map[string]bool{}
+	for _, c := range linkCounters {
+		names[c.Name] = true
+	}
+	fields := reflect.TypeFor[netlinksmc.LinkStats]().NumField() - 1 + reflect.TypeFor[netlinksmc.LostLinks]().NumField()
+	if len(names) != fields || len(linkCounters) != fields {
+		t.Errorf("%d names of %d counters, not %d", len(names), len(linkCounters), fields)
+	}
+	var links netlinksmc.LinkStats
+	for i, c := range linkCounters {
+		*c.ptr(&links) = uint64(i + 1)
+	}
+	for i, c := range linkCounters {
+		if got := c.Value(&links); got != uint64(i+1) {
+			t.Errorf("%s is %d, not %d: two counters share a field", c.Name, got, i+1)
+		}
+	}
+	if got := LostLinks(&links.Lost); got != 7*17+16*17/2 {
+		t.Errorf("%d links are lost", got)
+	}
+	lost := reflect.ValueOf(&links.Lost).Elem()
+	for i, r := range LostReasons() {
+		name := strings.ReplaceAll(r.Name, "_", "")
+		if field := lost.Type().Field(i).Name; !strings.EqualFold(name, field) || r.Value(&links.Lost) != lost.Field(i).Uint() {
+			t.Errorf("reason %d is %s, and the field %s", i, r.Name, field)
+		}
+	}
+}
+
 func TestSub(t *testing.T) {
 	base, cur := numbered(10), numbered(1000)
 	cur.SMCR.RxBufUsage = netlinksmc.Some[uint64](0) // a gauge below its old value
@@ -80,6 +117,14 @@ func TestSub(t *testing.T) {
 			}
 		}
 	}
+	for _, c := range linkCounters {
+		if c.Value(got.SMCR.Links) != 990 {
+			t.Errorf("links %s: %d, not 990", c.Name, c.Value(got.SMCR.Links))
+		}
+	}
+	if got.SMCD.Links != nil {
+		t.Error("SMC-D has links")
+	}
 	if v, ok := got.SMCR.RxBufUsage.Get(); !ok || v != 0 {
 		t.Errorf("the gauge is %d, %v", v, ok)
 	}
@@ -90,8 +135,24 @@ func TestSub(t *testing.T) {
 	if diff := cmp.Diff(want, got.Fallback.Client); diff != "" {
 		t.Errorf("reasons (-want +got):\n%s", diff)
 	}
-	if cur.SMCR.TxCount == got.SMCR.TxCount || cur.Fallback.Client[1].Count != 1 {
+	if cur.SMCR.TxCount == got.SMCR.TxCount || *cur.SMCR.Links == *got.SMCR.Links || cur.Fallback.Client[1].Count != 1 {
 		t.Error("Sub has changed its argument")
+	}
+}
+
+// TestSubWithoutLinks checks readings of which only one has counters of links.
+func TestSubWithoutLinks(t *testing.T) {
+	without := numbered(10)
+	without.SMCR.Links = nil
+	cur := numbered(10)
+	if got, err := Sub(cur, without); err != nil || *got.SMCR.Links != *cur.SMCR.Links || got.SMCR.TxCount != 0 {
+		t.Errorf("a baseline without: %+v, %v", got, err)
+	}
+	if _, err := Sub(without, cur); !errors.Is(err, ErrBelowBaseline) {
+		t.Errorf("a baseline with, and a module without: %v", err)
+	}
+	if got, err := Sub(without, without); err != nil || got.SMCR.Links != nil {
+		t.Errorf("both without: %+v, %v", got, err)
 	}
 }
 
@@ -130,6 +191,13 @@ func TestSubBelow(t *testing.T) {
 			if _, err := Sub(cur, base); !errors.Is(err, ErrBelowBaseline) || !strings.Contains(err.Error(), counters[i].Name) {
 				t.Errorf("%s: %v", counters[i].Name, err)
 			}
+		}
+	}
+	for _, c := range linkCounters {
+		cur := numbered(10)
+		*c.ptr(cur.SMCR.Links)--
+		if _, err := Sub(cur, base); !errors.Is(err, ErrBelowBaseline) || !strings.Contains(err.Error(), "links "+c.Name) {
+			t.Errorf("links %s: %v", c.Name, err)
 		}
 	}
 	for _, lower := range []func(*Snapshot){
@@ -199,6 +267,7 @@ func TestMarshalBaseline(t *testing.T) {
 		"other schema":    {`"schema":1`, `"schema":2`},
 		"missing counter": {`"SMC_TX_CNT":69,`, ``},
 		"other counter":   {`"SMC_TX_CNT"`, `"SMC_TX_CNTS"`},
+		"missing reason":  {`"lost_no_port":145,`, ``},
 		"negative":        {`"SMC_TX_CNT":69`, `"SMC_TX_CNT":-1`},
 		"bad reason":      {`"0x03030000"`, `"lunch"`},
 		"unknown field":   {`"schema":1`, `"schema":1,"x":1`},
@@ -211,6 +280,26 @@ func TestMarshalBaseline(t *testing.T) {
 		if b, err := UnmarshalBaseline([]byte(strings.Replace(string(data), change[0], change[1], 1))); err == nil {
 			t.Errorf("%s: accepted: %+v", name, b)
 		}
+	}
+}
+
+// TestUnmarshalWithoutLinks decodes a baseline that was stored before there were counters of links, and one of a stock module.
+func TestUnmarshalWithoutLinks(t *testing.T) {
+	want := &Baseline{Snapshot: *numbered(7)}
+	want.SMCR.Links, want.SMCR.RxBufUsage = nil, netlinksmc.Optional[uint64]{}
+	data, err := MarshalBaseline(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(data), "links") {
+		t.Errorf("links in %s", data)
+	}
+	got, err := UnmarshalBaseline(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, cmpOpts); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
