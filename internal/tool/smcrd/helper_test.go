@@ -279,6 +279,10 @@ func populated() *fake {
 				Sendpage: 1, Splice: 2, Cork: 3, NoDelay: 4, Urgent: 5,
 				RxBytes: 200705600, TxBytes: 1194173445, RxCount: 5017741, TxCount: 5017640,
 				RxBufUsage: some[uint64](65536),
+				Links: &netlinksmc.LinkStats{
+					Added: 3, Refused: 1, RefusedByPeer: 2, NotAdded: 4, ConnsMoved: 12, ConnsNotMoved: 5,
+					Lost: netlinksmc.LostLinks{NotRegistered: 6, NoPort: 1, Operator: 2},
+				},
 			},
 			SMCD:                  netlinksmc.TechStats{ServerV2: 2, RxBytes: 10, RxCount: 1},
 			ClientHandshakeErrors: 3, ServerHandshakeErrors: 4,

@@ -21,7 +21,7 @@ const statsLong = `Show what the network namespace has sent and received with %[
   reset   show them, then count from zero
   json    the raw counters of %[1]s as one line of JSON, as smc-tools prints it
 
-With -a figures count from the loading of the module. -d adds details.
+With -a figures count from the loading of the module. -d adds details.%[4]s
 
 The kernel counts handshake errors, TCP fallbacks and the total of handled
 connections for SMC-R and SMC-D together; smcr and smcd show the same figures.
@@ -43,6 +43,12 @@ Files:
   /run/smckit
             baselines of root`
 
+// statsLongR is what -d adds for SMC-R.
+const statsLongR = ` With
+smckit's own module these are, at the end, links of link groups that were added,
+refused or lost, and the connections that went on by another link. The reasons
+of lost links are those of the trace event smckit:smc_link_fail.`
+
 // statsJSON is the document of --json. Package statdoc documents its fields.
 type statsJSON struct {
 	Schema     int    `json:"schema"`
@@ -54,11 +60,14 @@ type statsJSON struct {
 }
 
 func newStats(o *options) *cobra.Command {
-	name := o.tech.name()
+	name, details := o.tech.name(), ""
+	if o.tech == techR {
+		details = statsLongR
+	}
 	cmd := &cobra.Command{
 		Use:   "stats [show | reset | json]",
 		Short: "Show statistics",
-		Long:  fmt.Sprintf(statsLong, o.tech.label(), statdoc.HostFields, statdoc.Fields),
+		Long:  fmt.Sprintf(statsLong, o.tech.label(), statdoc.HostFields, statdoc.Fields, details),
 		Example: fmt.Sprintf("  # everything since the module was loaded\n  %[1]s -ad stats\n\n"+
 			"  # count from now on\n  %[1]s stats reset", name),
 		Args:              cobra.ArbitraryArgs,

@@ -52,8 +52,29 @@ func writeStats(w io.Writer, tc tech, s *smcstats.Snapshot, t *netlinksmc.TechSt
 		b.line("    sendpage", t.Sendpage, "")
 		b.line("    splice", t.Splice, "")
 		b.line("    urgent data", t.Urgent, "")
+		b.links(t.Links)
 	}
 	return b.w.Flush()
+}
+
+// links writes the counters of links, which smc-tools does not have. l is nil for SMC-D, and with a stock module.
+func (b statsText) links(l *netlinksmc.LinkStats) {
+	if l == nil {
+		return
+	}
+	fmt.Fprint(b.w, "\nLinks and Failover\n")
+	b.line("  Links added", l.Added, "")
+	b.line("  Links refused", l.Refused, "")
+	b.line("  Links refused by peer", l.RefusedByPeer, "")
+	b.line("  Links not added", l.NotAdded, "")
+	b.line("  Links lost", smcstats.LostLinks(&l.Lost), "")
+	for _, r := range smcstats.LostReasons() {
+		if n := r.Value(&l.Lost); n > 0 {
+			b.line("    "+r.Name, n, "")
+		}
+	}
+	b.line("  Connections moved", l.ConnsMoved, "")
+	b.line("  Connections not moved", l.ConnsNotMoved, "")
 }
 
 func (b statsText) line(label string, value uint64, more string) {

@@ -151,7 +151,24 @@ func (t text) traffic(s, delta *netlinksmc.TechStats, seconds float64) {
 			s.Cork, s.NoDelay, s.Sendpage, s.Splice, s.Urgent)
 		t.histogram("Requests by Size", s.TxSizes, s.RxSizes)
 		t.histogram("Buffers by Size", s.TxBufSizes, s.RxBufSizes)
+		t.failover(s.Links)
 	}
+}
+
+// failover writes the counters of links. l is nil for SMC-D, and with a stock module.
+func (t text) failover(l *netlinksmc.LinkStats) {
+	if l == nil {
+		return
+	}
+	t.section("Links and Failover", "")
+	fmt.Fprintf(t, "Links Added: %d\nLinks Refused: %d\nLinks Refused by Peer: %d\nLinks Not Added: %d\nLinks Lost: %d\n",
+		l.Added, l.Refused, l.RefusedByPeer, l.NotAdded, smcstats.LostLinks(&l.Lost))
+	for _, r := range smcstats.LostReasons() {
+		if n := r.Value(&l.Lost); n > 0 {
+			fmt.Fprintf(t, "    %s: %d\n", r.Name, n)
+		}
+	}
+	fmt.Fprintf(t, "Connections Moved: %d\nConnections Not Moved: %d\n", l.ConnsMoved, l.ConnsNotMoved)
 }
 
 func rate(n uint64, seconds float64) string {

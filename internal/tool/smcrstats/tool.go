@@ -35,7 +35,8 @@ full or too small. Failed handshakes and fallbacks to TCP, which the kernel
 counts for both together, come last.
 
 -d adds buffers and requests by size, special socket calls, the reasons for
-fallback in words with their remedies, and the link groups and links.
+fallback in words with their remedies, the link groups and links, and with
+smckit's own module what became of links and of their connections.
 
 Figures count from the loading of the module or from the last reset. -r shows
 them and then resets. The kernel cannot reset counters, so the command stores a

@@ -104,6 +104,10 @@ func populated() *fake {
 				RxBuf:      netlinksmc.BufferStats{Full: 1234, Reused: 5000, Allocated: 76, Downgraded: 3},
 				TxSizes:    netlinksmc.SizeHistogram{1, 2, 3, 4, 5, 6, 7, 8, 9},
 				RxBufSizes: netlinksmc.SizeHistogram{5: 5076},
+				Links: &netlinksmc.LinkStats{
+					Added: 3, Refused: 1, RefusedByPeer: 2, NotAdded: 4, ConnsMoved: 12, ConnsNotMoved: 5,
+					Lost: netlinksmc.LostLinks{NotRegistered: 6, NoPort: 1, Operator: 2},
+				},
 			},
 			SMCD:                  netlinksmc.TechStats{ServerV2: 2, RxBytes: 10, RxCount: 1},
 			ClientHandshakeErrors: 3, ServerHandshakeErrors: 4,

@@ -15,7 +15,11 @@ const Fields = `connections {total, client_v1, client_v2, server_v1, server_v2};
   {bytes, requests, buffer_usage_bytes, buffers {full, full_peer, too_small,
   too_small_peer, reused, allocated, downgraded}, buffers_by_size and
   requests_by_size {8k, 16k, 32k, 64k, 128k, 256k, 512k, 1024k, larger}};
-  special_calls {cork, nodelay, sendpage, splice, urgent}`
+  special_calls {cork, nodelay, sendpage, splice, urgent}; links, only of SMC-R
+  with smckit's module {added, refused, refused_by_peer, not_added,
+  connections_moved, connections_not_moved, lost {total, not_sent, not_received,
+  not_posted, not_registered, no_message, event, no_port, deleted, silent, stuck,
+  flooded, forgetful, ahead, bad_immediate, unused, bad_llc, operator}}`
 
 // HostFields documents what Host makes.
 const HostFields = `since (when the baseline was taken; left out when counting from module load);
@@ -91,6 +95,8 @@ type Tech struct {
 	RX           Direction    `json:"rx"`
 	TX           Direction    `json:"tx"`
 	SpecialCalls SpecialCalls `json:"special_calls"`
+	// SMC-R with smckit's module
+	Links *Links `json:"links,omitempty"`
 }
 
 // Connections counts connections that use the technology.
@@ -156,6 +162,7 @@ func NewTech(t *netlinksmc.TechStats) Tech {
 			t.TxBytes, t.TxCount, t.TxBufUsage, newBuffers(t.TxBuf), newBySize(t.TxBufSizes), newBySize(t.TxSizes),
 		},
 		SpecialCalls: SpecialCalls{t.Cork, t.NoDelay, t.Sendpage, t.Splice, t.Urgent},
+		Links:        newLinks(t.Links),
 	}
 }
 
