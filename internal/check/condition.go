@@ -64,7 +64,9 @@ type Finding struct {
 
 // Conditions returns all conditions by subject. The subjects are in the order in which an administrator would check them.
 func Conditions() []Condition {
-	return slices.Concat(moduleConditions, deviceConditions, identityConditions, ruleConditions, pathConditions, liveConditions)
+	return slices.Concat(
+		moduleConditions, deviceConditions, linkConditions, identityConditions, ruleConditions, pathConditions, liveConditions,
+	)
 }
 
 // Findings returns the conditions that a snapshot meets, the most severe ones first.

@@ -31,7 +31,7 @@ func healthy() *Snapshot {
 		Settings: map[string]int{
 			"net.smc.rmem": 65536, "net.smc.wmem": 65536, "net.smc.smcr_testlink_time": 30, "net.smc.loopback": 2,
 			"net.smc.limit_smc_hs": 0, "net.smc.smcr_max_send_wr": 16, "net.smc.smcr_max_recv_wr": 48, "net.smc.smcr_v1_rocev2": 0,
-			"net.ipv4.tcp_syncookies": 1,
+			"net.smc.smcr_max_links_per_lgr": 1, "net.ipv4.tcp_syncookies": 1,
 		},
 		Interfaces: []Interface{
 			{Name: "lo", Index: 1, Kind: "device", Up: true, Carrier: true, Loopback: true, MTU: 65536, Addresses: prefixes("127.0.0.1/8")},
@@ -116,6 +116,18 @@ func port(change func(p *Port)) func(*Snapshot) {
 	return func(s *Snapshot) { change(&s.Ports[0]) }
 }
 
+// secondPort adds an adapter on the same network.
+func secondPort(s *Snapshot) {
+	eth1, p := *s.Interface("eth0"), s.Ports[0]
+	eth1.Name, eth1.Index, eth1.Addresses = "eth1", 3, prefixes("10.0.0.3/24")
+	p.Device, p.NetDev = "mlx5_1", "eth1"
+	p.GIDs = []GID{
+		{Index: 0, Addr: netip.MustParseAddr("fe80::3"), NetDev: "eth1"},
+		{Index: 1, Addr: netip.MustParseAddr("::ffff:10.0.0.3"), RoCEv2: true, NetDev: "eth1"},
+	}
+	s.Interfaces, s.Ports = append(s.Interfaces, eth1), append(s.Ports, p)
+}
+
 func eth0(change func(i *Interface)) func(*Snapshot) {
 	return func(s *Snapshot) { change(s.Interface("eth0")) }
 }
@@ -190,6 +202,18 @@ func TestConditions(t *testing.T) {
 		}, says: "ISM device 0000:00:00.0"},
 		{id: "loopback-off", change: setting("net.smc.loopback", 0), says: "net.smc.loopback=0"},
 		{id: "loopback-namespace", change: setting("net.smc.loopback", 1), says: "net.smc.loopback=1"},
+
+		{id: "second-link-off", change: secondPort, says: "over port 1 of mlx5_0 could have a second link over port 1 of mlx5_1"},
+		{id: "second-link-no-port", change: setting("net.smc.smcr_max_links_per_lgr", 2), says: "port 1 of mlx5_0 have one link: this host has no other usable RDMA port with PNET ID NET1"},
+		{id: "second-link-no-port", change: func(s *Snapshot) {
+			setting("net.smc.smcr_max_links_per_lgr", 2)(s)
+			s.Table, s.Ports[0].PNETID, s.Interfaces[1].PNETID = nil, ism.PNETID{}, ism.PNETID{}
+		}, says: "no other usable RDMA port in the subnet of eth0"},
+		{id: "second-link-routed", change: func(s *Snapshot) {
+			setting("net.smc.smcr_max_links_per_lgr", 2)(s)
+			toPeer(s)
+			s.Path.Gateway = netip.MustParseAddr("10.0.0.9")
+		}, says: "10.0.0.2 is behind router 10.0.0.9: link groups", also: "path-routed"},
 
 		{id: "eid-none", change: func(s *Snapshot) { s.Identity.UEIDs = nil }, says: "no enterprise ID"},
 		{id: "seid-off", change: func(s *Snapshot) { s.Identity.SEID = &netlinksmc.SEID{} }, says: "switched off"},
