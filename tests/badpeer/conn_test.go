@@ -34,6 +34,7 @@ type connCase struct {
 	skip string // the defect for which the case cannot be run
 
 	clientOnly bool // a server cannot do it
+	serverOnly bool // a client cannot do it
 }
 
 // session is the connection of a case.
@@ -74,6 +75,8 @@ type env struct {
 	*peer.RoCENet
 	agrees      bool       // the bad peers agree to messages as immediate data
 	v1          bool       // they speak version 1
+	wire        *peer.Net  // if not nil, they agree to a second link over this network
+	linked      bool       // they have that link when a case begins
 	mu          sync.Mutex // of wellBehaved
 	wellBehaved *peer.Conn
 }
@@ -109,12 +112,26 @@ func (s *env) unharmed(ctx context.Context) error {
 	return nil
 }
 
+// open opens the connection of a case, and uses it.
+func (s *env) open(ctx context.Context, g *peer.LinkGroup) (*session, error) {
+	g.Immediate, g.V1, g.Wire = s.agrees, s.v1, s.wire
+	c, err := g.Open(ctx)
+	if err == nil && s.linked {
+		err = g.AddSecondLink(ctx)
+	}
+	if err == nil {
+		err = c.Exchange(ctx, 1000)
+	}
+	return &session{Conn: c, wellBehaved: s.wellBehaved}, err
+}
+
 // run runs cases one after the other, with the peer as client or server; in full runs, as both.
 func (s *env) run(t *testing.T, third byte, cases []connCase) {
 	roles := []bool{false, true}
 	for i, b := range cases {
 		for r, server := range roles {
-			if b.clientOnly && server || !b.clientOnly && !peer.RoCEGuest.Full() && r != i%2 {
+			one := b.clientOnly || b.serverOnly
+			if b.clientOnly && server || b.serverOnly && !server || !one && !peer.RoCEGuest.Full() && r != i%2 {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s, server %v", b.name, server), func(t *testing.T) {
@@ -123,17 +140,13 @@ func (s *env) run(t *testing.T, third byte, cases []connCase) {
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
 				defer cancel()
-				g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(third+byte(r), byte(i+1)), server)
-				g.Immediate, g.V1 = s.agrees, s.v1
-				c, err := g.Open(ctx)
-				if err == nil {
-					err = c.Exchange(ctx, 1000)
-				}
+				here, err := s.open(ctx, peer.NewLinkGroup(t, s.RoCENet, peer.Address(third+byte(r), byte(i+1)), server))
 				if err != nil {
 					t.Fatalf("before: %v", err)
 				}
-				here := &session{Conn: c, wellBehaved: s.wellBehaved}
 				err = b.do(ctx, here)
+				// After the case, the group needs no other link.
+				here.Group.Locked(func() { here.Group.RefuseLinks = s.wire != nil })
 				slow := errors.Is(err, errTooSlow)
 				if err == nil {
 					err = here.finish(ctx, b.want)

@@ -60,7 +60,7 @@ func (h *Adapter) repeat() {
 func (h *Adapter) NewQP(psn uint32) *QP {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	q := &QP{Number: h.next, host: h, send: psn, regions: map[uint32]*Region{}}
+	q := &QP{Number: h.next, host: h, first: psn, send: psn, regions: map[uint32]*Region{}}
 	h.qps[q.Number] = q
 	h.next++
 	return q

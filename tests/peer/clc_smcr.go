@@ -36,6 +36,7 @@ type EndR struct {
 	V1       bool // of version 1, which says nothing of what is last here
 	First    bool // of its link group
 	Addr     netip.Addr
+	Host     netip.Addr // of which its peer ID is made; Addr if it is not set
 	QPN, PSN uint32
 	Rkey     uint32
 	RMB      uint64 // its address
@@ -80,7 +81,11 @@ func get24(b []byte) uint32    { return uint32(b[0])<<16 | uint32(b[1])<<8 | uin
 func (e *EndR) Message(kind byte) []byte {
 	be := binary.BigEndian
 	m := make([]byte, AtRFCE, 200)
-	copy(m[8:], peerID(e.Addr))
+	host := e.Host
+	if !host.IsValid() {
+		host = e.Addr
+	}
+	copy(m[8:], peerID(host))
 	copy(m[16:], gid(e.Addr))
 	copy(m[32:], MAC)
 	put24(m[AtRQPN:], e.QPN)

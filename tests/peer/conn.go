@@ -21,6 +21,7 @@ import (
 type Conn struct {
 	Group    *LinkGroup
 	TCP      *TCP
+	QP       *QP // of the link that it writes to our module by
 	RMB      *Region
 	Local    EndR  // what ACCEPT or CONFIRM says of this end
 	Remote   *EndR // what our module's says
@@ -42,7 +43,12 @@ type Conn struct {
 	// Values from our module's CDC messages. Protected by the lock of Group.
 	RemoteProd, remoteCons uint64
 	RemoteState            byte
-	CDCCount               int // messages
+	CDCCount               int  // messages
+	Validations            int  // of those, how many begin to use another link (RFC 7609, 4.6)
+	Gap                    bool // one of these names a message that has not come
+
+	remoteSeq uint16
+	keys      map[*QP]LinkKey // of our module's RMB
 
 	stop, stopped chan struct{} // for the goroutine that serves TCP
 }
@@ -53,17 +59,23 @@ func (g *LinkGroup) NewConn() *Conn {
 	defer g.mu.Unlock()
 	g.made++
 	n := uint32(g.made)
-	c := &Conn{Group: g, stop: make(chan struct{}), stopped: make(chan struct{})}
+	c := &Conn{Group: g, QP: g.QP, keys: map[*QP]LinkKey{}, stop: make(chan struct{}), stopped: make(chan struct{})}
 	c.RMB = &Region{Addr: uint64(n) << 32, Rkey: 0x1000 + n, Bytes: make([]byte, 16384<<SizeCode)}
 	c.Local = EndR{
-		V1: g.V1, First: !g.Formed, Addr: g.Addr, QPN: g.QP.Number, PSN: g.psn, Rkey: c.RMB.Rkey, RMB: c.RMB.Addr,
+		V1: g.V1, First: !g.Formed, Addr: g.QP.host.Addr, Host: g.Addr, QPN: g.QP.Number, PSN: g.psn, Rkey: c.RMB.Rkey, RMB: c.RMB.Addr,
 		Size: SizeCode, MTU: MTUCode, Token: 0xabc000 + n, MaxConns: 255, MaxLinks: 1,
+	}
+	if g.Wire != nil {
+		c.Local.MaxLinks = 2
 	}
 	if g.Immediate {
 		c.Local.Vendor = VendorImmediate | g.Receives<<4
 		c.CorruptProposal = func(msg []byte) []byte { return With(msg, 52, 0x02, 'S', 'K', 0x01) }
 	}
 	g.QP.Region(c.RMB)
+	if g.Second != nil {
+		g.Second.Region(onSecond(c.RMB))
+	}
 	g.conns[c.Local.Token] = c
 	port := uint16(20000)
 	if g.Server {
@@ -93,12 +105,12 @@ func (c *Conn) propose(ctx context.Context) error {
 
 // WriteImmediate writes data that fits before the end of the ring, with immediate data instead of a CDC message.
 func (c *Conn) WriteImmediate(ctx context.Context, data []byte) error {
-	err := c.Group.QP.WriteImm(c.Remote.RMB+c.Prod%uint64(c.RingSize), c.Remote.Rkey, data, c.Remote.Token<<24|uint32(c.Cons-c.SentCons))
+	err := c.QP.WriteImm(c.Remote.RMB+c.Prod%uint64(c.RingSize), c.Remote.Rkey, data, c.Remote.Token<<24|uint32(c.Cons-c.SentCons))
 	c.Prod += uint64(len(data))
 	c.SentCons = c.Cons
 	c.Seq++
 	if err == nil {
-		err = c.Group.QP.Flush(ctx)
+		err = c.QP.Flush(ctx)
 	}
 	return err
 }
@@ -130,13 +142,18 @@ func (c *Conn) recvEnd(ctx context.Context, kind byte) error {
 	if err != nil {
 		return err
 	}
-	if c.Remote.V1 != c.Local.V1 || c.Remote.First != c.Local.First || c.Remote.Addr != Service.Addr() || c.Remote.MTU != MTUCode {
+	from := Service.Addr()
+	if !c.Local.First {
+		from = c.followLink()
+	}
+	if c.Remote.V1 != c.Local.V1 || c.Remote.First != c.Local.First || c.Remote.Addr != from || c.Remote.MTU != MTUCode {
 		return fmt.Errorf("our module says %+v", c.Remote)
 	}
 	c.RingSize = 16384 << c.Remote.Size
 	if c.Local.First {
 		c.Group.QP.Connect(c.Remote.Addr, c.Remote.QPN, c.Remote.PSN, c.Remote.MTU)
 	}
+	c.keys[c.QP] = LinkKey{Rkey: c.Remote.Rkey, Addr: c.Remote.RMB}
 	return nil
 }
 
@@ -145,7 +162,7 @@ func (c *Conn) AnnounceRMB(ctx context.Context) error {
 	if c.Local.First {
 		return nil
 	}
-	answer, err := c.Group.Request(ctx, ConfirmRkeyOf(c.RMB))
+	answer, err := c.Group.Request(ctx, c.Group.confirmRkey(c.RMB))
 	if err == nil && answer[3]&Negative != 0 {
 		err = fmt.Errorf("CONFIRM RKEY is refused: %x", answer)
 	}
@@ -270,6 +287,12 @@ func (c *Conn) UseTCP(ctx context.Context) error {
 
 // received handles a CDC message. The caller holds the group's lock.
 func (c *Conn) received(m CDC) {
+	if m.Flags&Failover != 0 {
+		c.Validations++
+		c.Gap = c.Gap || int16(c.remoteSeq-m.Seq) < 0
+		return
+	}
+	c.remoteSeq = m.Seq
 	c.RemoteProd, c.remoteCons = m.Prod.pos(len(c.RMB.Bytes)), m.Cons.pos(c.RingSize)
 	c.RemoteState |= m.State
 	c.CDCCount++
@@ -288,7 +311,7 @@ func (c *Conn) SendCDC(ctx context.Context, changes ...func(m *CDC)) error {
 	for _, change := range changes {
 		change(&m)
 	}
-	return c.Group.Send(ctx, m.Marshal())
+	return c.Group.SendBy(ctx, c.QP, m.Marshal())
 }
 
 // Put writes to our module's RMB. It sends no CDC message.
@@ -296,7 +319,7 @@ func (c *Conn) Put(data []byte) error {
 	for len(data) > 0 {
 		off := int(c.Prod % uint64(c.RingSize))
 		n := min(len(data), c.RingSize-off)
-		if err := c.Group.QP.Write(c.Remote.RMB+uint64(off), c.Remote.Rkey, data[:n]); err != nil {
+		if err := c.QP.Write(c.Remote.RMB+uint64(off), c.Remote.Rkey, data[:n]); err != nil {
 			return err
 		}
 		c.Prod += uint64(n)

@@ -8,5 +8,7 @@
 //   - ProposalR, AcceptD1 and the others make CLC messages.
 //   - Adapter and QP are an RDMA adapter: reliable connections over RoCEv2 in IPv4, with SEND and RDMA WRITE.
 //   - LinkGroup and Conn are the peer's side of SMC-R: LLC and CDC. LLC, CDC and Conn.NextCDC make messages.
+//   - Link is the second link of a group: LinkGroup.AddSecondLink makes it, DeleteLink deletes one of both, and Conn.MoveTo has a
+//     connection use the other one. OpenSecondWire is the network for it.
 //   - OpenRoCE makes the network between our module and such peers in a guest of the lab.
 package peer

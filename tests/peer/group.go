@@ -16,16 +16,21 @@ import (
 	"time"
 )
 
-// LinkGroup is the peer's side of a link group with our module, with one link. Unless a field says otherwise, it answers what our
-// module sends as a well-behaved peer does. Fields that are set while our module may send are protected by Locked.
+// LinkGroup is the peer's side of a link group with our module, with one link unless Wire is set. Unless a field says otherwise, it
+// answers what our module sends as a well-behaved peer does. Fields that are set while our module may send are protected by Locked.
 type LinkGroup struct {
 	Net    *RoCENet
 	Addr   netip.Addr
-	Server bool // the peer is the server: our module connects
-	V1     bool // of version 1
-	QP     *QP
+	Server bool  // the peer is the server: our module connects
+	V1     bool  // of version 1
+	QP     *QP   // of the first link; of the only one once the other has been deleted
+	Link   byte  // the number of that link
 	First  *Conn // set by tests that use the first connection again
 	Formed bool  // first contact is over
+
+	Wire       *Net       // if not nil, the peer agrees to a second link, which it has an adapter for in this network
+	SecondAddr netip.Addr // of that adapter
+	Second     *Link      // the second link, from NewSecond to Drop
 
 	Immediate bool   // the peer agrees to messages as immediate data
 	Receives  uint32 // if not 0, it states 2 to the power of Receives receives
@@ -33,6 +38,8 @@ type LinkGroup struct {
 	Mute            bool           // it does not answer LLC
 	HoldConfirmRkey bool           // it does not answer CONFIRM RKEY
 	KeepDeleteLink  bool           // it does not answer a DELETE LINK for the link
+	RefuseLinks     bool           // it refuses ADD LINK
+	CrossAnswers    bool           // it answers each request by the other of its two links
 	LoseDeleteRkey  int            // it does not answer this many more DELETE RKEY
 	KeepDeleteRkey  bool           // it appends its answers to DELETE RKEY to Kept instead of sending them
 	ChangeTestLink  func(m []byte) // if not nil, changes its answers to TEST LINK
@@ -45,35 +52,54 @@ type LinkGroup struct {
 	Gone           bool
 
 	adapter *Adapter
+	other   *Adapter // of the second link, or nil
 	psn     uint32
 	made    int // connections
 	mu      sync.Mutex
 	conns   map[uint32]*Conn // by token
-	llc     [][]byte         // messages for Take
+	llc     []arrived        // messages for Take
+	keys    []keyPair        // of our module's RMBs
+}
+
+// arrived is a message of LLC, and the end of the link that it has come by.
+type arrived struct {
+	by  *QP
+	msg []byte
 }
 
 // AnswerDeleteLink answers DELETE LINK of the server for the only link, which ends the group. The caller holds the lock.
 func (g *LinkGroup) AnswerDeleteLink() {
 	g.Gone = true
-	_ = g.QP.Send(g.encodeLLC(LLC(DeleteLink, Response, 1)))
+	_ = g.QP.Send(g.encodeLLC(LLC(DeleteLink, Response, g.Link)))
 }
 
 // NewLinkGroup makes the peer's side of a link group. The peer has the address, and an RDMA adapter of its own.
 func NewLinkGroup(t testing.TB, n *RoCENet, addr netip.Addr, server bool) *LinkGroup {
-	g := &LinkGroup{Net: n, Addr: addr, Server: server, psn: 0xfffff0, conns: map[uint32]*Conn{}}
+	g := &LinkGroup{
+		Net: n, Addr: addr, Server: server, Link: 1, SecondAddr: secondAddr(addr), psn: 0xfffff0, conns: map[uint32]*Conn{},
+	}
 	g.adapter = NewAdapter(n.Net, addr)
-	g.QP = g.adapter.NewQP(g.psn)
-	g.QP.Message, g.QP.Written = g.received, g.receivedImmediate
-	t.Cleanup(g.adapter.Close)
+	g.QP = g.newQP(g.adapter, g.psn)
+	t.Cleanup(g.closeAdapters)
 	return g
 }
 
-// received handles a message of our module.
-func (g *LinkGroup) received(msg []byte) {
+// newQP makes a queue pair whose messages the group handles.
+func (g *LinkGroup) newQP(a *Adapter, psn uint32) *QP {
+	q := a.NewQP(psn)
+	q.Message, q.Written = func(msg []byte) { g.received(q, msg) }, g.receivedImmediate
+	return q
+}
+
+// received handles a message that our module has sent by a link.
+func (g *LinkGroup) received(by *QP, msg []byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.refusesLink(by, msg) {
+		return
+	}
 	if len(msg) != MsgLength {
-		g.llc = append(g.llc, msg)
+		g.llc = append(g.llc, arrived{by, msg})
 		return
 	}
 	if msg[0] == CDCType {
@@ -84,11 +110,14 @@ func (g *LinkGroup) received(msg []byte) {
 	}
 	msg = g.decodeLLC(msg)
 	asks := msg[3]&Response == 0
+	if msg[0] == ConfirmRkey && asks {
+		g.noteKeys(by, msg)
+	}
 	switch {
 	case msg[0] == DeleteLink && asks && msg[3]&AllLinks != 0:
 		g.Gone = true
-	case msg[0] == DeleteLink && asks && !g.Server:
-		g.llc = append(g.llc, msg)
+	case msg[0] == DeleteLink && asks && !g.Server && g.Second == nil && msg[4] == g.Link:
+		g.llc = append(g.llc, arrived{by, msg})
 		if !g.KeepDeleteLink {
 			g.AnswerDeleteLink()
 		}
@@ -114,10 +143,10 @@ func (g *LinkGroup) received(msg []byte) {
 				return
 			}
 		}
-		_ = g.QP.Send(g.encodeLLC(answer))
+		_ = g.answerBy(by).Send(g.encodeLLC(answer))
 		return
 	}
-	g.llc = append(g.llc, msg)
+	g.llc = append(g.llc, arrived{by, msg})
 }
 
 // receivedImmediate handles a message that our module has sent as immediate data.
@@ -126,6 +155,7 @@ func (g *LinkGroup) receivedImmediate(imm, length uint32) {
 	defer g.mu.Unlock()
 	for token, c := range g.conns {
 		if byte(token) == byte(imm>>24) {
+			c.remoteSeq++
 			c.RemoteProd += uint64(length)
 			c.remoteCons += uint64(imm & ImmediateRead)
 			g.ImmediateCount++
@@ -163,9 +193,15 @@ func (g *LinkGroup) Until(ctx context.Context, what string, holds func() bool) e
 // Take waits for an LLC message that LinkGroup has not handled itself, and removes it from those that wait to be taken. Of the flags,
 // only Response counts.
 func (g *LinkGroup) Take(ctx context.Context, kind, flags byte) (msg []byte, err error) {
+	return g.TakeBy(ctx, nil, kind, flags)
+}
+
+// TakeBy does what Take does, for messages that have come by a link, or for nil by any.
+func (g *LinkGroup) TakeBy(ctx context.Context, by *QP, kind, flags byte) (msg []byte, err error) {
 	err = g.Until(ctx, fmt.Sprintf("LLC message %#x, flags %#x", kind, flags), func() bool {
-		for i, m := range g.llc {
-			if m[0] == kind && m[3]&Response == flags&Response {
+		for i, a := range g.llc {
+			m := a.msg
+			if m[0] == kind && m[3]&Response == flags&Response && (by == nil || by == a.by) {
 				msg = m
 				g.llc = append(g.llc[:i], g.llc[i+1:]...)
 				return true
@@ -178,12 +214,25 @@ func (g *LinkGroup) Take(ctx context.Context, kind, flags byte) (msg []byte, err
 
 // Send sends LLC or CDC messages, and waits for their acknowledgements.
 func (g *LinkGroup) Send(ctx context.Context, msgs ...[]byte) error {
+	return g.SendBy(ctx, g.QP, msgs...)
+}
+
+// SendBy does what Send does, by a link.
+func (g *LinkGroup) SendBy(ctx context.Context, by *QP, msgs ...[]byte) error {
+	if err := g.Post(by, msgs...); err != nil {
+		return err
+	}
+	return by.Flush(ctx)
+}
+
+// Post sends messages by a link, and does not wait for their acknowledgements.
+func (g *LinkGroup) Post(by *QP, msgs ...[]byte) error {
 	for _, m := range msgs {
-		if err := g.QP.Send(g.encodeLLC(m)); err != nil {
+		if err := by.Send(g.encodeLLC(m)); err != nil {
 			return err
 		}
 	}
-	return g.QP.Flush(ctx)
+	return nil
 }
 
 // Request sends an LLC message and waits for its response.
@@ -211,6 +260,9 @@ func (g *LinkGroup) confirmLink(ctx context.Context) error {
 	g.Formed = true
 	if err := g.Send(ctx, g.ConfirmLink(Response, m[29])); err != nil || !g.V1 {
 		return err
+	}
+	if g.Wire != nil {
+		return nil
 	}
 	return g.RefuseSecondLink(ctx)
 }

@@ -66,15 +66,28 @@ func (g *LinkGroup) decodeLLC(msg []byte) []byte {
 	return msg
 }
 
-// ConfirmLink makes the peer's CONFIRM LINK.
-func (g *LinkGroup) ConfirmLink(flags, link byte) []byte {
-	a := g.Addr.As16()
-	body := append(append(bytes.Clone(MAC), a[:]...), byte(g.QP.Number>>16), byte(g.QP.Number>>8), byte(g.QP.Number), link, 1, 2, 3, 4, 1, 255)
+// ConfirmLink makes the peer's CONFIRM LINK for the first link.
+func (g *LinkGroup) ConfirmLink(flags, link byte) []byte { return ConfirmLinkOf(g.QP, flags, link) }
+
+// ConfirmLinkOf makes a CONFIRM LINK for a link.
+func ConfirmLinkOf(q *QP, flags, link byte) []byte {
+	body := append(append(bytes.Clone(MAC), gid(q.host.Addr)...), byte(q.Number>>16), byte(q.Number>>8), byte(q.Number), link, 1, 2, 3, 4, 1, 255)
 	return LLC(ConfirmLink, flags|NoEyecatchers, body...)
 }
 
-// ConfirmRkeyOf makes a CONFIRM RKEY for an RMB.
-func ConfirmRkeyOf(r *Region) []byte {
+// LinkKey is the key and address of an RMB on a link.
+type LinkKey struct {
+	Link byte
+	Rkey uint32
+	Addr uint64
+}
+
+// ConfirmRkeyOf makes a CONFIRM RKEY for an RMB, with its keys on other links than the one that carries the message.
+func ConfirmRkeyOf(r *Region, others ...LinkKey) []byte {
 	be := binary.BigEndian
-	return LLC(ConfirmRkey, 0, be.AppendUint64(be.AppendUint32([]byte{0}, r.Rkey), r.Addr)...)
+	body := be.AppendUint64(be.AppendUint32([]byte{byte(len(others))}, r.Rkey), r.Addr)
+	for _, o := range others {
+		body = be.AppendUint64(be.AppendUint32(append(body, o.Link), o.Rkey), o.Addr)
+	}
+	return LLC(ConfirmRkey, 0, body...)
 }

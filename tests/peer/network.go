@@ -5,6 +5,7 @@
 package peer
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -51,20 +52,7 @@ func OpenRoCE(t testing.TB) *RoCENet {
 		t.Skipf("this kernel has no TAP device: %v", err)
 	}
 	guest.Run(t, "modprobe -a rdma_rxe smc smc_diag; smcr ueid show | grep -q SMCKIT.LAB || smcr ueid add SMCKIT.LAB")
-	n, err := OpenTAP(Device)
-	if err != nil {
-		t.Fatal(err)
-	}
-	guest.Run(t, "sysctl -qw net.ipv6.conf."+Device+".disable_ipv6=1; ip addr add "+Subnet+" dev "+Device+"; ip link set "+Device+
-		" up; rdma link add "+RXE+" type rxe netdev "+Device)
-	guest.Await(t, Patience, func() string {
-		out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", "smcr device | grep -q "+RXE+".*ACTIVE && "+
-			"grep -qi ffff:0a61:0001 /sys/class/infiniband/"+RXE+"/ports/1/gids/*").CombinedOutput()
-		if err != nil {
-			return "soft-RoCE is not ready: " + err.Error() + string(out)
-		}
-		return ""
-	})
+	n := openPort(t, Device, RXE, netip.MustParsePrefix(Subnet))
 	w := &RoCENet{Net: n, Echo: guest.NewEcho(t, Service, 1024)}
 	t.Cleanup(func() {
 		guest.Run(t, "rdma link delete "+RXE)
@@ -76,6 +64,27 @@ func OpenRoCE(t testing.TB) *RoCENet {
 		guest.Await(t, Patience, func() string { return guest.Left("smc_conn", "smc_rendezvous") })
 	})
 	return w
+}
+
+// openPort makes an Ethernet where our module has an address, and soft-RoCE.
+func openPort(t testing.TB, device, rxe string, addr netip.Prefix) *Net {
+	t.Helper()
+	n, err := OpenTAP(device)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guest.Run(t, fmt.Sprintf("sysctl -qw net.ipv6.conf.%[1]s.disable_ipv6=1; ip addr add %[3]s dev %[1]s; ip link set %[1]s up; "+
+		"rdma link add %[2]s type rxe netdev %[1]s", device, rxe, addr))
+	a := addr.Addr().As4()
+	guest.Await(t, Patience, func() string {
+		out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", fmt.Sprintf("smcr device | grep -q %[1]s.*ACTIVE && "+
+			"grep -qi ffff:%02[2]x%02[3]x:%02[4]x%02[5]x /sys/class/infiniband/%[1]s/ports/1/gids/*", rxe, a[0], a[1], a[2], a[3])).CombinedOutput()
+		if err != nil {
+			return "soft-RoCE is not ready: " + err.Error() + string(out)
+		}
+		return ""
+	})
+	return n
 }
 
 // OpenTUN makes a TUN device with our module's addresses. It goes at the end of the test.

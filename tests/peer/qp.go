@@ -48,6 +48,7 @@ type QP struct {
 	Written func(imm, length uint32)
 
 	host    *Adapter
+	first   uint32 // PSN
 	mu      sync.Mutex
 	remote  netip.Addr
 	peer    uint32 // its queue pair
@@ -91,6 +92,16 @@ func (q *QP) Connect(remote netip.Addr, qpn, psn uint32, code byte) {
 	defer q.mu.Unlock()
 	q.remote, q.peer, q.expect, q.mtu = remote, qpn, psn, 128<<code
 }
+
+// To is the address and the number of the queue pair that it is connected to.
+func (q *QP) To() (netip.Addr, uint32) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.remote, q.peer
+}
+
+// FirstPSN is the packet sequence number that it begins to send with.
+func (q *QP) FirstPSN() uint32 { return q.first }
 
 // SetManner changes how the queue pair treats packets that it receives.
 func (q *QP) SetManner(m Manner) {
