@@ -74,7 +74,7 @@ func (g *LinkGroup) NewConn() *Conn {
 	}
 	g.QP.Region(c.RMB)
 	if g.Second != nil {
-		g.Second.Region(onSecond(c.RMB))
+		g.Second.Region(OnSecond(c.RMB))
 	}
 	g.conns[c.Local.Token] = c
 	port := uint16(20000)

@@ -61,8 +61,8 @@ func (g *LinkGroup) closeAdapters() {
 	}
 }
 
-// onSecond is an RMB of the peer as the second link names it.
-func onSecond(r *Region) *Region {
+// OnSecond is an RMB of the peer as the second link names it.
+func OnSecond(r *Region) *Region {
 	return &Region{Addr: r.Addr | 1<<56, Rkey: r.Rkey | 1<<24, Bytes: r.Bytes}
 }
 
@@ -76,7 +76,7 @@ func (g *LinkGroup) NewSecond(number byte) *Link {
 	}
 	g.Second = &Link{QP: g.newQP(g.other, 0xff), Link: number}
 	for _, c := range g.conns {
-		g.Second.Region(onSecond(c.RMB))
+		g.Second.Region(OnSecond(c.RMB))
 	}
 	return g.Second
 }
@@ -112,7 +112,7 @@ func (g *LinkGroup) pairs() (all []byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, c := range g.conns {
-		r := onSecond(c.RMB)
+		r := OnSecond(c.RMB)
 		all = append(all, Pair(c.RMB.Rkey, r.Rkey, r.Addr)...)
 	}
 	return all
@@ -326,17 +326,22 @@ func (g *LinkGroup) confirmRkey(r *Region) []byte {
 	if g.Second == nil {
 		return ConfirmRkeyOf(r)
 	}
-	s := onSecond(r)
+	s := OnSecond(r)
 	return ConfirmRkeyOf(r, LinkKey{g.Second.Link, s.Rkey, s.Addr})
+}
+
+// UseSecond has a connection that is being made use the second link, so that ACCEPT or CONFIRM names it.
+func (c *Conn) UseSecond() {
+	s, r := c.Group.Second, OnSecond(c.RMB)
+	c.QP = s.QP
+	c.Local.Addr, c.Local.QPN, c.Local.Rkey, c.Local.RMB = s.host.Addr, s.Number, r.Rkey, r.Addr
 }
 
 // followLink has a connection use the link that our module's ACCEPT or CONFIRM names. Return: our module's address on it.
 func (c *Conn) followLink() netip.Addr {
 	if s := c.Group.Second; s != nil {
 		if addr, number := s.To(); addr == c.Remote.Addr && number == c.Remote.QPN {
-			r := onSecond(c.RMB)
-			c.QP = s.QP
-			c.Local.Addr, c.Local.QPN, c.Local.Rkey, c.Local.RMB = s.host.Addr, s.Number, r.Rkey, r.Addr
+			c.UseSecond()
 		}
 	}
 	addr, _ := c.QP.To()

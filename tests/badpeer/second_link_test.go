@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package badpeer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/smckit/smckit/tests/peer"
+)
+
+// openLinked is openEnv with a second adapter, over which link groups may have a second link. The well-behaved peer has one link.
+func openLinked(t *testing.T, third byte) *env {
+	s := openEnv(t, third)
+	peer.RoCEGuest.Set(t, "net.smc.smcr_max_links_per_lgr", "2")
+	s.wire = peer.OpenSecondWire(t)
+	return s
+}
+
+// lossCase is how a link is lost while its connection has data on the way.
+type lossCase struct {
+	name   string
+	second bool // it is the second one
+	lose   func(ctx context.Context, g *peer.LinkGroup, q *peer.QP) error
+}
+
+// losses are deletions in order, and queue pairs of the peer that fall silent: data and messages then do not arrive, or arrive
+// without our module's knowledge, and come again by the other link.
+var losses = []lossCase{
+	{name: "first deleted", lose: deletedInOrder},
+	{name: "second deleted", second: true, lose: deletedInOrder},
+	{name: "first deaf", lose: fallsSilent(peer.Deaf)},
+	{name: "second deaf", second: true, lose: fallsSilent(peer.Deaf)},
+	{name: "first without acknowledgements", lose: fallsSilent(peer.Silent)},
+	{name: "second without acknowledgements", second: true, lose: fallsSilent(peer.Silent)},
+}
+
+// deletedInOrder deletes a link by the other one.
+func deletedInOrder(ctx context.Context, g *peer.LinkGroup, q *peer.QP) error {
+	return g.DeleteLink(ctx, q)
+}
+
+// fallsSilent has a queue pair of the peer fall silent, and waits for our module to delete the link.
+func fallsSilent(m peer.Manner) func(ctx context.Context, g *peer.LinkGroup, q *peer.QP) error {
+	return func(ctx context.Context, g *peer.LinkGroup, q *peer.QP) error {
+		q.SetManner(m)
+		return g.LoseLink(ctx, q)
+	}
+}
+
+// openOn opens a connection over one of the links. Our server takes the link with fewer connections, which is the second one.
+func openOn(ctx context.Context, g *peer.LinkGroup, second bool) (*peer.Conn, error) {
+	c := g.NewConn()
+	if second && g.Server {
+		c.UseSecond()
+	}
+	err := peer.InTurn(ctx, c.Begin, c.Confirm, c.Finish)
+	if err == nil && (c.QP != g.QP) != second {
+		err = errors.New("the connection has the other link")
+	}
+	return c, err
+}
+
+// across exchanges more data than fits into the peer's RMB. While our module has not sent all of it, the link is lost.
+func across(ctx context.Context, c *peer.Conn, lose func(context.Context) error) error {
+	data := make([]byte, 100_000)
+	for i := range data {
+		data[i] = byte(i*7 + i>>8)
+	}
+	if err := c.Write(ctx, data); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	if err := lose(ctx); err != nil {
+		return fmt.Errorf("the link: %w", err)
+	}
+	got, err := c.Read(ctx, len(data))
+	if err == nil && !bytes.Equal(got, data) {
+		err = peer.ErrWrongData
+	}
+	if err != nil {
+		return fmt.Errorf("by the other link: %w", err)
+	}
+	validations, gap := 0, false
+	c.Group.Locked(func() { validations, gap = c.Validations, c.Gap })
+	if validations == 0 || gap {
+		return fmt.Errorf("our module has sent failover validation %d times, of a message that has not come: %v", validations, gap)
+	}
+	return nil
+}
+
+// wellLinked has a group with two links, over both of which connections go. One link is lost, and its connection goes on.
+func (s *env) wellLinked(ctx context.Context, g *peer.LinkGroup, b lossCase) error {
+	g.V1, g.Wire = s.v1, s.wire
+	first, err := g.Open(ctx)
+	if err == nil {
+		err = g.AddSecondLink(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	c, other := first, (*peer.Conn)(nil)
+	if other, err = openOn(ctx, g, true); err != nil {
+		return err
+	}
+	if b.second {
+		c, other = other, c
+	}
+	g.Locked(func() { g.RefuseLinks = true })
+	lost := c.QP
+	lose := func(ctx context.Context) error { return b.lose(ctx, g, lost) }
+	return peer.InTurn(ctx,
+		func(ctx context.Context) error { return first.Exchange(ctx, 70_000) },
+		func(ctx context.Context) error { return other.Exchange(ctx, 5000) },
+		func(ctx context.Context) error { return across(ctx, c, lose) },
+		func(ctx context.Context) error { return c.Exchange(ctx, 70_000) },
+		func(ctx context.Context) error { return other.Exchange(ctx, 5000) },
+		g.UseNewConn, c.Close, other.Close)
+}
+
+// linksLost runs the cases of losses in both roles.
+func (s *env) linksLost(t *testing.T, third byte) {
+	peer.RoCEGuest.Set(t, "net.smc.smcr_testlink_time", "1")
+	for i, b := range losses {
+		for r, server := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, server %v", b.name, server), func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
+				defer cancel()
+				g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(third+byte(r), byte(i+1)), server)
+				if err := s.wellLinked(ctx, g, b); err != nil {
+					t.Error(err)
+				}
+				if err := s.unharmed(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// TestSecondLink has well-behaved peers whose groups get a second link, and lose one of both.
+func TestSecondLink(t *testing.T) {
+	openLinked(t, 30).linksLost(t, 30)
+}
+
+// TestSecondLinkVersion1 does the same with version 1.
+func TestSecondLinkVersion1(t *testing.T) {
+	peer.RoCEGuest.Set(t, "net.smc.smcr_v1_rocev2", "1")
+	s := openLinked(t, 32)
+	s.v1 = true
+	s.linksLost(t, 32)
+}
+
+// asymmetric has a group get two links that share a port, and lose the first one.
+func asymmetric(ctx context.Context, g *peer.LinkGroup) error {
+	c, err := g.Open(ctx)
+	if err == nil {
+		err = g.AddSecondLink(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	g.Locked(func() { g.RefuseLinks = true })
+	exchange := func(ctx context.Context) error { return c.Exchange(ctx, 5000) }
+	return peer.InTurn(ctx, exchange, func(ctx context.Context) error { return c.MoveTo(ctx, g.Second.QP) }, exchange,
+		func(ctx context.Context) error { return g.DeleteLink(ctx, g.QP) }, exchange, g.UseNewConn, c.Close)
+}
+
+// TestAsymmetricLinks has groups whose links share a port of our module, which a client accepts, or of the peer, in both roles.
+func TestAsymmetricLinks(t *testing.T) {
+	s := openEnv(t, 34)
+	peer.RoCEGuest.Set(t, "net.smc.smcr_max_links_per_lgr", "2")
+	for i, name := range []string{"our port", "port of a client", "port of a server"} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+			defer cancel()
+			g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(34, byte(i+1)), i != 1)
+			if i == 0 {
+				g.Wire = s.Net
+			} else {
+				g.Wire = peer.OpenSecondWire(t)
+				g.SecondAddr = g.Addr
+			}
+			if err := asymmetric(ctx, g); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestAnswersCrossed has a peer answer TEST LINK by the other link. That link has shown that it is out of step, and is deleted;
+// the connection goes on by the link that was tested.
+func TestAnswersCrossed(t *testing.T) {
+	peer.RoCEGuest.Set(t, "net.smc.smcr_testlink_time", "1")
+	s := openLinked(t, 35)
+	for i, server := range []bool{false, true} {
+		t.Run(fmt.Sprintf("server %v", server), func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+			defer cancel()
+			g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(35, byte(i+1)), server)
+			g.Wire = s.wire
+			c, err := g.Open(ctx)
+			if err == nil {
+				err = g.AddSecondLink(ctx)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.Locked(func() { g.RefuseLinks, g.CrossAnswers, g.LinkTests = true, true, 0 })
+			// The first link is never silent, so our module tests the second one.
+			for tested(g) == 0 && ctx.Err() == nil {
+				if err := g.Post(g.QP, peer.LLC(peer.TestLink, 0)); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			g.Locked(func() { g.CrossAnswers = false })
+			err = peer.InTurn(ctx, func(ctx context.Context) error { return g.LoseLink(ctx, g.QP) },
+				func(ctx context.Context) error { return c.Exchange(ctx, 5000) }, g.UseNewConn, c.Close)
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
