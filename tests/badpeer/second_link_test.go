@@ -23,6 +23,14 @@ func openLinked(t *testing.T, third byte) *env {
 	return s
 }
 
+// openLinkedV1 is openLinked with version 1.
+func openLinkedV1(t *testing.T, third byte) *env {
+	peer.RoCEGuest.Set(t, "net.smc.smcr_v1_rocev2", "1")
+	s := openLinked(t, third)
+	s.v1 = true
+	return s
+}
+
 // lossCase is how a link is lost while its connection has data on the way.
 type lossCase struct {
 	name   string
@@ -150,10 +158,7 @@ func TestSecondLink(t *testing.T) {
 
 // TestSecondLinkVersion1 does the same with version 1.
 func TestSecondLinkVersion1(t *testing.T) {
-	peer.RoCEGuest.Set(t, "net.smc.smcr_v1_rocev2", "1")
-	s := openLinked(t, 32)
-	s.v1 = true
-	s.linksLost(t, 32)
+	openLinkedV1(t, 32).linksLost(t, 32)
 }
 
 // asymmetric has a group get two links that share a port, and lose the first one.

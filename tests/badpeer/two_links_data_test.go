@@ -202,8 +202,7 @@ func TestTwoLinksData(t *testing.T) {
 
 // TestTwoLinksDataV1 has version 1.
 func TestTwoLinksDataV1(t *testing.T) {
-	peer.RoCEGuest.Set(t, "net.smc.smcr_v1_rocev2", "1")
-	s := openTwoLinks(t, 48)
-	s.v1 = true
+	s := openLinkedV1(t, 48)
+	s.linked = true
 	s.run(t, 48, twoLinksData)
 }

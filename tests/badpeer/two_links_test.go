@@ -229,9 +229,8 @@ func TestTwoLinksV2(t *testing.T) { openTwoLinks(t, 38).run(t, 38, twoLinks2) }
 
 // TestTwoLinksV1 has version 1.
 func TestTwoLinksV1(t *testing.T) {
-	peer.RoCEGuest.Set(t, "net.smc.smcr_v1_rocev2", "1")
-	s := openTwoLinks(t, 40)
-	s.v1 = true
+	s := openLinkedV1(t, 40)
+	s.linked = true
 	s.run(t, 40, twoLinks)
 	s.run(t, 42, twoLinks1)
 }
