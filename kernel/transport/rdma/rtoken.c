@@ -60,14 +60,40 @@ void smc_rtoken_add_on(struct smc_link *link, u32 known, struct smc_link *other,
 	spin_unlock_bh(&group->lock);
 }
 
-/* smc_rtoken_clear() - the link of a slot is gone, and its keys with it. Any context. */
+static bool has_key(const struct smc_lgr_rdma *group, int row)
+{
+	unsigned int slot;
+
+	for (slot = 0; slot < SMC_LINKS_PER_LGR_MAX; slot++)
+		if (group->rtokens[row][slot].rkey)
+			return true;
+	return false;
+}
+
+/*
+ * smc_rtoken_clear() - the link of a slot is gone, and its keys with it. An RMB that has no key on another link cannot be
+ * written to any more, so its row is free. Any context.
+ */
 void smc_rtoken_clear(struct smc_lgr_rdma *group, u8 slot)
 {
+	struct smc_rdma_conn *rc;
+	struct smc_conn *conn;
+	unsigned long token;
 	int row;
 
 	lockdep_assert_held(&group->lock);
-	for (row = 0; row < SMC_RDMA_RTOKENS; row++)
+	for_each_set_bit(row, group->rtoken_rows, SMC_RDMA_RTOKENS) {
 		group->rtokens[row][slot] = (struct smc_rtoken){};
+		if (!has_key(group, row))
+			__clear_bit(row, group->rtoken_rows);
+	}
+	rcu_read_lock();
+	xa_for_each(&group->conns, token, conn) {
+		rc = smc_rdma_conn_of(conn);
+		if (rc->bound && !test_bit(rc->rtoken, group->rtoken_rows))
+			WRITE_ONCE(rc->bound, false);
+	}
+	rcu_read_unlock();
 }
 
 /* Which connections are to be aborted: those that write to some RMBs, or to one element of them. */
