@@ -98,7 +98,7 @@ static int find_server_mac(const struct smc_offer *offer, const struct smc_clc_a
 
 static void set_lgr_params(struct smc_lgr_rdma *group, const struct smc_clc_accept *peer)
 {
-	group->direct = peer->direct;
+	group->direct = peer->version < 2 || peer->direct; /* version 1 has no gateways */
 	group->release = peer->has_fce ? peer->release : 0;
 	group->features = peer->features & SMC_CLC_FEATURES;
 	group->max_conns = group->release ? peer->max_conns : 255;
