@@ -33,7 +33,8 @@ struct path_request {
 	struct in6_addr saddr;		/* version 2, as what follows; an IPv4 address is mapped */
 	const u8 *peer_gid;		/* NULL if not known yet */
 	const struct smc_rdma_path *first;	/* that a group has already: another port is wanted; NULL if it has none */
-	bool any_subnet;		/* the GID need not be in the subnet of saddr */
+	bool any_subnet;		/* the interface need not have an address in the subnet of saddr */
+	bool exact;			/* the GID itself is such an address */
 	const struct sock *sk;
 	struct smc_rdma_path *path;
 };
@@ -108,7 +109,7 @@ static bool vlan_fits(const struct net_device *ndev, u16 vlan)
 	return is_vlan_dev(ndev) ? vlan_dev_vlan_id(ndev) == vlan : !vlan;
 }
 
-static bool has_subnet4(const struct net_device *ndev, __be32 addr)
+static bool has_subnet4(const struct net_device *ndev, __be32 addr, const struct in6_addr *gid)
 {
 	struct in_device *in = __in_dev_get_rcu(ndev);
 	const struct in_ifaddr *ifa;
@@ -116,12 +117,12 @@ static bool has_subnet4(const struct net_device *ndev, __be32 addr)
 	if (!in)
 		return false;
 	in_dev_for_each_ifa_rcu(ifa, in)
-		if (inet_ifa_match(addr, ifa))
+		if (inet_ifa_match(addr, ifa) && (!gid || inet_ifa_match(gid->s6_addr32[3], ifa)))
 			return true;
 	return false;
 }
 
-static bool has_subnet6(const struct net_device *ndev, const struct in6_addr *addr)
+static bool has_subnet6(const struct net_device *ndev, const struct in6_addr *addr, const struct in6_addr *gid)
 {
 	struct inet6_dev *in = __in6_dev_get(ndev);
 	const struct inet6_ifaddr *ifa;
@@ -129,15 +130,19 @@ static bool has_subnet6(const struct net_device *ndev, const struct in6_addr *ad
 	if (!in)
 		return false;
 	list_for_each_entry_rcu(ifa, &in->addr_list, if_list)
-		if (ipv6_prefix_equal(&ifa->addr, addr, ifa->prefix_len))
+		if (ipv6_prefix_equal(&ifa->addr, addr, ifa->prefix_len) &&
+		    (!gid || ipv6_prefix_equal(&ifa->addr, gid, ifa->prefix_len)))
 			return true;
 	return false;
 }
 
-/* Does the interface have an address in the subnet of the connection's own address? The caller is in an RCU section. */
-static bool has_subnet(const struct net_device *ndev, const struct path_request *w)
+/*
+ * Does the interface have an address in the subnet of the connection's own address, which also has the GID, if one is given?
+ * The caller is in an RCU section.
+ */
+static bool has_subnet(const struct net_device *ndev, const struct path_request *w, const struct in6_addr *gid)
 {
-	return w->ipv4 ? has_subnet4(ndev, w->saddr.s6_addr32[3]) : has_subnet6(ndev, &w->saddr);
+	return w->ipv4 ? has_subnet4(ndev, w->saddr.s6_addr32[3], gid) : has_subnet6(ndev, &w->saddr, gid);
 }
 
 static bool gid_reachable(const struct path_request *w)
@@ -174,7 +179,7 @@ static bool fits_v2(const struct ib_gid_attr *attr, const struct net_device *nde
 	if (!w->ipv4 && __ipv6_addr_needs_scope_id(__ipv6_addr_type(gid)) !=
 			__ipv6_addr_needs_scope_id(__ipv6_addr_type(&w->saddr)))
 		return false;
-	return w->any_subnet || has_subnet(ndev, w);
+	return w->any_subnet || has_subnet(ndev, w, w->exact ? gid : NULL);
 }
 
 /* A device without PNET ID is found by its interface, and the device of a second link by its subnet. */
@@ -184,7 +189,7 @@ static bool is_same_network(struct net_device *ndev, const struct path_request *
 
 	if (w->has_id)
 		return true;
-	return w->first ? has_subnet(ndev, w) : lowest_netdev(ndev, &vlan) == w->base;
+	return w->first ? has_subnet(ndev, w, NULL) : lowest_netdev(ndev, &vlan) == w->base;
 }
 
 /*
@@ -337,6 +342,7 @@ int smc_rdma_choose_second(const struct smc_rdma_path *first, const u8 *peer_gid
 		.rocev2 = READ_ONCE(smc_net(first->net)->sysctl->smcr_v1_rocev2),
 		.ipv4 = smc_rdma_gid_is_ipv4(first->gid),
 		.first = first,
+		.exact = true,
 		.path = path,
 	};
 	bool by_user;
@@ -345,9 +351,13 @@ int smc_rdma_choose_second(const struct smc_rdma_path *first, const u8 *peer_gid
 	memset(path, 0, sizeof(*path));
 	w.has_id = !smc_rdma_pnet_id(first->dev, first->port, w.id, &by_user);
 	memcpy(&w.saddr, peer_gid && w.has_id ? peer_gid : first->gid, sizeof(w.saddr));
-	w.any_subnet = w.has_id && !peer_gid;
 	/* Any two interfaces share the link-local subnet. */
 	if (!w.has_id && !w.ipv4 && (ipv6_addr_type(&w.saddr) & IPV6_ADDR_LINKLOCAL))
 		return -ENODEV;
+	/* In one subnet, whatever ports the two hosts choose can reach each other. */
+	if (smc_rdma_dev_walk(try_device, &w))
+		return 0;
+	w.exact = false;
+	w.any_subnet = w.has_id && !peer_gid;
 	return smc_rdma_dev_walk(try_device, &w) ? 0 : -ENODEV;
 }
