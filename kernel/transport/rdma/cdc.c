@@ -457,9 +457,10 @@ void smc_rdma_cdc_recv_imm(struct smc_link *link, u32 imm, u32 len)
 	rcu_read_lock();
 	rc = rcu_dereference(link->group->by_rmb[imm >> SMC_CDC_IMM_RMB_SHIFT]);
 	/* By another link than the peer sends by now, it is late. */
-	if (rc && (!READ_ONCE(rc->rx_link) || READ_ONCE(rc->rx_link) == link)) {
+	if (rc && (!READ_ONCE(rc->rx_link) || READ_ONCE(rc->rx_link) == link->serial)) {
 		spin_lock_bh(&rc->recv_lock);
-		if (rc->ready && rc->rx_link == link && !smc_cdc_decode_imm(&rc->rx, imm, len, rc->conn->rx.size, rc->conn->tx_size, &msg)) {
+		if (rc->ready && rc->rx_link == link->serial &&
+		    !smc_cdc_decode_imm(&rc->rx, imm, len, rc->conn->rx.size, rc->conn->tx_size, &msg)) {
 			rc->rx.seq = msg.seq;
 			WRITE_ONCE(rc->received, true);
 			cdc_recv(rc, link, &msg);
@@ -491,7 +492,7 @@ void smc_rdma_cdc_start(struct smc_rdma_conn *rc, const struct smc_clc_accept *p
 	revoked = rc->tx.write_closed;
 	rc->ready = true;
 	if (!rc->rx_link)
-		rc->rx_link = rc->link;
+		rc->rx_link = rc->link->serial;
 	spin_unlock(&rc->lock);
 	if (early && (smc_link_usable(rc->link) || !smc_rdma_buf_map_of(rc->rmb, rc->link)->bounces))
 		cdc_recv(rc, rc->link, &rc->early);

@@ -54,8 +54,8 @@ void smc_rdma_failover_recv(struct smc_rdma_conn *rc, const struct smc_link *lin
 	bool gap;
 
 	spin_lock_bh(&rc->recv_lock);
-	gap = rc->rx_link && rc->rx_link != link && smc_cdc_is_gap(&rc->rx, seq);
-	WRITE_ONCE(rc->rx_link, link);
+	gap = rc->rx_link && rc->rx_link != link->serial && smc_cdc_is_gap(&rc->rx, seq);
+	WRITE_ONCE(rc->rx_link, link->serial);
 	spin_unlock_bh(&rc->recv_lock);
 	if (gap)
 		smc_upcall_reset(rc->conn);
@@ -153,21 +153,22 @@ static struct smc_conn *next_conn(const struct smc_link *link, unsigned long *to
 bool smc_rdma_failover_late(struct smc_rdma_conn *rc)
 {
 	struct smc_link *from, *to;
-	bool moved = true, gone;
+	bool moved, gone;
 
 	might_sleep();
 	do {
-		from = READ_ONCE(rc->link);
-		/* A link that ends later finds the connection ready. The mutex waits for one that is ending. */
+		/* A link that ends later finds the connection ready. The mutex waits for one that is ending, and keeps it. */
 		mutex_lock(&rc->group->end_mutex);
+		from = READ_ONCE(rc->link);
 		gone = from->gone;
 		mutex_unlock(&rc->group->end_mutex);
-		to = gone ? smc_lgr_rdma_get_link(rc->group, NULL) : NULL;
-		if (to)
-			moved = move_conn(rc, from, to);
+		if (!gone)
+			return true;
+		to = smc_lgr_rdma_get_link(rc->group, NULL);
+		moved = to && move_conn(rc, from, to);
 		smc_link_put(to);
-	} while (to && moved);
-	return moved;
+	} while (moved);
+	return false;
 }
 
 /*

@@ -10,7 +10,7 @@
 /* smc_lgr_rdma_init() - lgr_init of the transport. May sleep. Return: 0 or -ENOMEM. */
 int smc_lgr_rdma_init(struct smc_lgr *lgr)
 {
-	struct smc_lgr_rdma *group = kzalloc(sizeof(*group), GFP_KERNEL);
+	struct smc_lgr_rdma *group = kvzalloc(sizeof(*group), GFP_KERNEL);
 
 	if (!group)
 		return -ENOMEM;
@@ -489,5 +489,5 @@ void smc_lgr_rdma_free(struct smc_lgr *lgr)
 	xa_destroy(&group->conns);
 	for (i = 0; i < SMC_LINKS_PER_LGR_MAX; i++)
 		smc_link_put(group->links[i]);
-	kfree(group);
+	kvfree(group);
 }

@@ -111,6 +111,7 @@ struct smc_lgr_rdma {
 	struct smc_link *links[SMC_LINKS_PER_LGR_MAX];	/* each with a reference */
 	struct list_head bufs;		/* all buffers, by on_group */
 	u8 last_id;			/* server: the last number that a link got */
+	u32 last_serial;		/* that a link got */
 	struct list_head waiting;	/* struct smc_rdma_offer */
 	bool detached;			/* no adapter knows a buffer any more: those that are given back are freed */
 	struct list_head rmbs, sndbufs;	/* reusable buffers that no connection has */
@@ -124,6 +125,8 @@ struct smc_lgr_rdma {
 	u64 bytes[2];			/* of buffers to send from, and of RMBs */
 	DECLARE_BITMAP(rtoken_rows, SMC_RDMA_RTOKENS);	/* rows of rtokens that are in use */
 	struct smc_rtoken rtokens[SMC_RDMA_RTOKENS][SMC_LINKS_PER_LGR_MAX];	/* a row for each RMB, by the link's slot */
+	struct smc_rtoken lost_keys[SMC_RDMA_RTOKENS];	/* the keys that RMBs had on the link that was lost last */
+	u32 lost_serial;		/* of that link, 0 if none was lost */
 	struct smc_rdma_llc llc;
 };
 
@@ -190,7 +193,7 @@ struct smc_rdma_conn {
 	u64 resync_end;
 
 	spinlock_t recv_lock;		/* what follows; softirqs off */
-	const struct smc_link *rx_link;	/* that the peer sends by; only compared; read without the lock, too */
+	u32 rx_link;			/* serial number of the link that the peer sends by, 0 if none; read without the lock, too */
 	struct smc_cdc_rx rx;
 	u64 arrived;			/* of tx_prod, by the adapter; see make_room() */
 	bool received;			/* a message has come; single word, no lock */
@@ -245,7 +248,7 @@ int smc_rtoken_add(struct smc_link *link, u32 rkey, u64 addr);
 bool smc_rtoken_bind(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer, bool first);
 int smc_rtoken_del(struct smc_link *link, u32 rkey);
 void smc_rtoken_add_on(struct smc_link *link, u32 known, struct smc_link *other, u32 rkey, u64 addr);
-void smc_rtoken_clear(struct smc_lgr_rdma *group, u8 slot);
+void smc_rtoken_clear(struct smc_link *link);
 
 /* rmb_reuse.c */
 void smc_lgr_rdma_retire_rmb(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb, u32 token, bool done);

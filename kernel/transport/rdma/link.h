@@ -155,6 +155,7 @@ struct smc_link {
 	struct smc_lgr_rdma *group;
 	refcount_t ref;			/* the group's, and one of each connection and rendezvous that uses the link */
 	u8 slot;			/* its place in group->links, and of its keys in buffers and rtokens */
+	u32 serial;			/* no other link of the group has had it; from 1 on */
 	struct smc_rdma_path path;	/* its device is used until the link is destroyed */
 	struct list_head on_dev;	/* dev->lock */
 	struct smc_link_peer peer;

@@ -53,6 +53,7 @@ bool smc_lgr_rdma_add_link(struct smc_lgr_rdma *group, struct smc_link *link, bo
 		;
 	if (slot < SMC_LINKS_PER_LGR_MAX && group->state != SMC_LGR_RDMA_ENDED) {
 		link->slot = slot;
+		link->serial = ++group->last_serial;
 		if (number)
 			number_link(group, link);
 		group->links[slot] = link;
@@ -63,15 +64,15 @@ bool smc_lgr_rdma_add_link(struct smc_lgr_rdma *group, struct smc_link *link, bo
 }
 
 /*
- * smc_lgr_rdma_find_link() - returns a usable link: the one that ACCEPT or CONFIRM names; or for NULL that with the fewest
- * users, each connection being one. Any context. CONFIRM has to repeat the MAC of the link, ACCEPT only in version 1.
+ * smc_lgr_rdma_find_link() - returns a usable link: the one that ACCEPT names; or for NULL that with the fewest users, each
+ * connection being one. Any context. ACCEPT has to repeat the MAC of the link in version 1 only.
  */
 struct smc_link *smc_lgr_rdma_find_link(const struct smc_lgr_rdma *group, const struct smc_clc_accept *peer)
 {
 	struct smc_link *link, *found = NULL;
 
 	smc_for_each_link(group, link) {
-		const u8 *mac = peer && (group->server || group->version < 2) ? peer->mac : link->peer.clc_mac;
+		const u8 *mac = peer && group->version < 2 ? peer->mac : link->peer.clc_mac;
 
 		if (!smc_link_usable(link) || !link->active || (peer && !smc_link_is_peer(link, peer->gid, mac, peer->qpn)))
 			continue;
@@ -229,8 +230,8 @@ static void free_slot(struct smc_link *link)
 
 	mutex_lock(&group->end_mutex);
 	spin_lock_bh(&group->lock);
+	smc_rtoken_clear(link);
 	group->links[link->slot] = NULL;
-	smc_rtoken_clear(group, link->slot);
 	spin_unlock_bh(&group->lock);
 	mutex_unlock(&group->end_mutex);
 	smc_link_put(link);

@@ -240,6 +240,12 @@ static int register_bufs(struct smc_rdma_offer *ro, struct smc_rdma_conn *rc)
 	return err ? SMC_REASON_REG_BUF : 0;
 }
 
+/* The message that follows names the link. If it is lost later, failover moves the connection. Return: 0 or a reason. */
+static int still_there(const struct smc_rdma_conn *rc)
+{
+	return smc_link_usable(rc->link) ? 0 : SMC_REASON_NO_ACTIVE_LINK;
+}
+
 /*
  * smc_rdma_confirm_rmb() - makes sure that the peer knows the RMB of a connection in a group that is ready. May sleep.
  * Return: 0, -EINPROGRESS if it is to be called again, or a reason.
@@ -252,8 +258,10 @@ int smc_rdma_confirm_rmb(struct smc_rdma_offer *ro)
 
 	if (!ro->started) {
 		result = register_bufs(ro, rc);
-		if (result || rmb->announced)
+		if (result)
 			return result;
+		if (rmb->announced)
+			return still_there(rc);
 		ro->started = true;
 		smc_rdma_wait(ro, SMC_RDMA_LLC_WAIT);
 		smc_rdma_llc_confirm_rkey(rc->group, rmb, &ro->call);
@@ -262,7 +270,7 @@ int smc_rdma_confirm_rmb(struct smc_rdma_offer *ro)
 	if (result == -EINPROGRESS)
 		return smc_rdma_timed_out(ro) ? SMC_REASON_REG_BUF : -EINPROGRESS;
 	smc_rdma_stop_waiting(ro);
-	return result ? SMC_REASON_REG_BUF : 0;
+	return result ? SMC_REASON_REG_BUF : still_there(rc);
 }
 
 /*

@@ -9,16 +9,27 @@
 
 #include "rdma.h"
 
-/* Returns the row of an RMB by the key and address that it has on a link, or -ENOENT. */
+/* Returns the key that the RMB of a row has, or had, on a link; NULL if that is not known any more. */
+static const struct smc_rtoken *key_on(const struct smc_lgr_rdma *group, int row, const struct smc_link *link)
+{
+	if (group->links[link->slot] == link)
+		return &group->rtokens[row][link->slot];
+	return group->lost_serial == link->serial ? &group->lost_keys[row] : NULL;
+}
+
+/*
+ * Returns the row of an RMB by the key and address that it has on a link, or -ENOENT. The link of a rendezvous may be lost
+ * before the peer names the key.
+ */
 static int rtoken_find(const struct smc_lgr_rdma *group, const struct smc_link *link, u32 rkey, u64 addr)
 {
 	int row;
 
 	lockdep_assert_held(&group->lock);
 	for_each_set_bit(row, group->rtoken_rows, SMC_RDMA_RTOKENS) {
-		const struct smc_rtoken *t = &group->rtokens[row][link->slot];
+		const struct smc_rtoken *t = key_on(group, row, link);
 
-		if (t->rkey == rkey && t->addr == addr)
+		if (t && t->rkey == rkey && t->addr == addr)
 			return row;
 	}
 	return -ENOENT;
@@ -35,8 +46,10 @@ int smc_rtoken_add(struct smc_link *link, u32 rkey, u64 addr)
 	if (row < 0)
 		row = find_first_zero_bit(group->rtoken_rows, SMC_RDMA_RTOKENS);
 	if (row < SMC_RDMA_RTOKENS) {
-		if (!__test_and_set_bit(row, group->rtoken_rows))
+		if (!__test_and_set_bit(row, group->rtoken_rows)) {
 			memset(group->rtokens[row], 0, sizeof(group->rtokens[row]));
+			group->lost_keys[row] = (struct smc_rtoken){};
+		}
 		group->rtokens[row][link->slot] = (struct smc_rtoken){ rkey, addr };
 	}
 	spin_unlock_bh(&group->lock);
@@ -71,19 +84,22 @@ static bool has_key(const struct smc_lgr_rdma *group, int row)
 }
 
 /*
- * smc_rtoken_clear() - the link of a slot is gone, and its keys with it. An RMB that has no key on another link cannot be
+ * smc_rtoken_clear() - a link is about to leave its slot, and its keys with it. An RMB that has no key on another link cannot be
  * written to any more, so its row is free. Any context.
  */
-void smc_rtoken_clear(struct smc_lgr_rdma *group, u8 slot)
+void smc_rtoken_clear(struct smc_link *link)
 {
+	struct smc_lgr_rdma *group = link->group;
 	struct smc_rdma_conn *rc;
 	struct smc_conn *conn;
 	unsigned long token;
 	int row;
 
 	lockdep_assert_held(&group->lock);
+	group->lost_serial = link->serial;
 	for_each_set_bit(row, group->rtoken_rows, SMC_RDMA_RTOKENS) {
-		group->rtokens[row][slot] = (struct smc_rtoken){};
+		group->lost_keys[row] = group->rtokens[row][link->slot];
+		group->rtokens[row][link->slot] = (struct smc_rtoken){};
 		if (!has_key(group, row))
 			__clear_bit(row, group->rtoken_rows);
 	}

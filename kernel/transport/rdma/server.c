@@ -243,21 +243,20 @@ static int first_contact(struct smc_rdma_offer *ro, const struct smc_clc_accept 
 }
 
 /*
- * Checks the client's CONFIRM of a subsequent contact (RFC 7609, 3.5.2.3): it names an active link of the group, and an
- * RMB that the client has told of. If it does not, the TCP connection breaks: a DECLINE cannot follow an ACCEPT (C.1),
- * because the client has its connection already. Return: 0 or -EPROTO.
+ * Checks the client's CONFIRM of a subsequent contact (RFC 7609, 3.5.2.3): it names the link that our ACCEPT has named, and
+ * an RMB that the client has told of. If it does not, the TCP connection breaks: a DECLINE cannot follow an ACCEPT (C.1),
+ * because the client has its connection already. So the connection goes on if the link has been lost meanwhile, and moves to
+ * another one. Return: 0 or -EPROTO.
  */
 static int subsequent_contact(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
 {
-	struct smc_link *link = smc_lgr_rdma_get_link(smc_lgr_rdma_of(ro->lgr), peer);
+	const struct smc_link *link = ro->link;
+	bool same;
 
-	if (!link)
-		return -EPROTO;
-	smc_link_put(link);
-	/* The key in CONFIRM is that of the link which our ACCEPT has named. */
-	if (link != ro->link)
-		return -EPROTO;
-	return smc_rdma_set_peer(ro, peer) ? -EPROTO : 0;
+	spin_lock_bh(&link->group->lock);
+	same = smc_link_is_peer(link, peer->gid, peer->mac, peer->qpn);
+	spin_unlock_bh(&link->group->lock);
+	return same && !smc_rdma_set_peer(ro, peer) ? 0 : -EPROTO;
 }
 
 /* smc_rdma_server_attach() - attach of the transport, for a server. May sleep. Return: as attach does. */
