@@ -26,6 +26,7 @@ type Wire struct {
 
 	mu      sync.Mutex
 	cut     bool
+	joined  []*Wire
 	drop    func(from int, frame []byte) bool
 	capture *pcapWriter
 }
@@ -110,7 +111,19 @@ func (w *Wire) deliver(from *wirePort, frame []byte, flush bool) {
 	if !lost && w.capture != nil {
 		w.capture.write(time.Now(), frame[4:], flush)
 	}
+	joined := w.joined
 	w.mu.Unlock()
+	w.put(from, frame, lost, flush)
+	for _, other := range joined {
+		other.mu.Lock()
+		cut := other.cut
+		other.mu.Unlock()
+		other.put(from, frame, lost || cut, flush)
+	}
+}
+
+// put writes a frame to all ports but the one that it comes from.
+func (w *Wire) put(from *wirePort, frame []byte, lost, flush bool) {
 	for _, to := range w.ports {
 		if to == from {
 			continue
@@ -125,6 +138,12 @@ func (w *Wire) deliver(from *wirePort, frame []byte, flush bool) {
 		}
 		to.mu.Unlock()
 	}
+}
+
+// Join makes two wires one network, as a switch does. Each can still be cut.
+func (w *Wire) Join(other *Wire) {
+	w.set(func() { w.joined = append(w.joined, other) })
+	other.set(func() { other.joined = append(other.joined, w) })
 }
 
 // Cut makes the wire lose every frame until Restore. The guests see no change of carrier.

@@ -163,14 +163,14 @@ static int put_links(struct sk_buff *skb, const u64 *counters)
 	struct nlattr *nest = nla_nest_start(skb, SMC_UAPI_STATS_T_LINKS), *lost;
 	unsigned int i;
 
-	static_assert(SMC_UAPI_STATS_LINKS_LOST_OPERATOR == SMC_STATS_LINK_COUNTERS - SMC_STATS_LINKS_LOST);
+	static_assert(SMC_UAPI_STATS_LINKS_LOST_REPLACED == SMC_STATS_LINK_COUNTERS - SMC_STATS_LINKS_LOST);
 	if (!nest || put_items(skb, items, ARRAY_SIZE(items), counters))
 		return -EMSGSIZE;
 	lost = nla_nest_start(skb, SMC_UAPI_STATS_LINKS_LOST);
 	if (!lost)
 		return -EMSGSIZE;
 	/* The attributes are in the order of the reasons. */
-	for (i = 0; i < SMC_UAPI_STATS_LINKS_LOST_OPERATOR; i++)
+	for (i = 0; i < SMC_UAPI_STATS_LINKS_LOST_REPLACED; i++)
 		if (smc_netlink_put_u64(skb, SMC_UAPI_STATS_LINKS_LOST_NOT_SENT + i, counters[SMC_STATS_LINKS_LOST + i]))
 			return -EMSGSIZE;
 	nla_nest_end(skb, lost);

@@ -68,7 +68,7 @@ enum smc_stats_link {
 	SMC_STATS_CONNS_MOVED,		/* to another link */
 	SMC_STATS_CONNS_NOT_MOVED,
 	SMC_STATS_LINKS_LOST,
-	SMC_STATS_LINK_COUNTERS = SMC_STATS_LINKS_LOST + 17
+	SMC_STATS_LINK_COUNTERS = SMC_STATS_LINKS_LOST + 18
 };
 
 /* The counters of one processor. Index 0 of a pair is the client side, 1 the server side. */

@@ -125,7 +125,7 @@ TRACE_EVENT(smc_close,
 			 { 6, "NO_PORT" }, { 7, "DELETED" }, { 8, "SILENT" }, { 9, "STUCK" },	\
 			 { 10, "FLOODED" }, { 11, "FORGETFUL" }, { 12, "AHEAD" },		\
 			 { 13, "BAD_IMMEDIATE" }, { 14, "UNUSED" }, { 15, "BAD_LLC" },	\
-			 { 16, "OPERATOR" })
+			 { 16, "OPERATOR" }, { 17, "REPLACED" })
 
 /* A link of SMC-R is given up, for an enum smc_link_why; and so is its group, if it has no other link. */
 TRACE_EVENT(smc_link_fail,

@@ -357,6 +357,8 @@ type LostLinks struct {
 	BadLLC uint64
 	// Operator: the command smcr link delete.
 	Operator uint64
+	// Replaced: it shared a port with another link, and a link that does not has come.
+	Replaced uint64
 }
 
 func (x *LostLinks) parse(b []byte) error {
@@ -378,6 +380,7 @@ func (x *LostLinks) parse(b []byte) error {
 		AttrStatsLinksLostUnused:        to("STATS_LINKS_LOST_UNUSED", getU64, &x.Unused),
 		AttrStatsLinksLostBadLLC:        to("STATS_LINKS_LOST_BAD_LLC", getU64, &x.BadLLC),
 		AttrStatsLinksLostOperator:      to("STATS_LINKS_LOST_OPERATOR", getU64, &x.Operator),
+		AttrStatsLinksLostReplaced:      to("STATS_LINKS_LOST_REPLACED", getU64, &x.Replaced),
 	}.parse(b)
 }
 

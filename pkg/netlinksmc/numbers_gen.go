@@ -197,6 +197,7 @@ const (
 	AttrStatsLinksLostUnused        = 15 // SMC_NLA_STATS_LINKS_LOST_UNUSED
 	AttrStatsLinksLostBadLLC        = 16 // SMC_NLA_STATS_LINKS_LOST_BAD_LLC
 	AttrStatsLinksLostOperator      = 17 // SMC_NLA_STATS_LINKS_LOST_OPERATOR
+	AttrStatsLinksLostReplaced      = 18 // SMC_NLA_STATS_LINKS_LOST_REPLACED
 )
 
 // Attributes of the family SMC_GEN_NETLINK: SMC_NLA_STATS_PLOAD_*.

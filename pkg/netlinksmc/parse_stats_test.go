@@ -61,7 +61,7 @@ func TestParseStats(t *testing.T) {
 		Added: 1, Refused: 2, RefusedByPeer: 3, NotAdded: 4, ConnsMoved: 5, ConnsNotMoved: 6,
 		Lost: LostLinks{
 			NotSent: 11, NotReceived: 12, NotPosted: 13, NotRegistered: 14, NoMessage: 15, Event: 16, NoPort: 17, Deleted: 18,
-			Silent: 19, Stuck: 20, Flooded: 21, Forgetful: 22, Ahead: 23, BadImmediate: 24, Unused: 25, BadLLC: 26, Operator: 27,
+			Silent: 19, Stuck: 20, Flooded: 21, Forgetful: 22, Ahead: 23, BadImmediate: 24, Unused: 25, BadLLC: 26, Operator: 27, Replaced: 28,
 		},
 	}
 	errs := join(u64(3, 3), u64(4, 1<<63))
@@ -74,7 +74,7 @@ func TestParseStats(t *testing.T) {
 		{"6.1", replies(reply(nested(AttrGenStats, nested(1, tech(1000)), nested(2, tech(2000)), errs))), v61, ""},
 		{
 			"smckit's module", replies(reply(nested(AttrGenStats, nested(1, tech(1000)),
-				nested(2, tech(2000), nested(256, counters(1, 6, 0), nested(7, counters(1, 17, 10)))), errs))),
+				nested(2, tech(2000), nested(256, counters(1, 6, 0), nested(7, counters(1, 18, 10)))), errs))),
 			&ours, "",
 		},
 		{"nothing", nil, nil, "no data"},

@@ -28,6 +28,7 @@ var lostReasons = []Counter[netlinksmc.LostLinks]{
 	{"UNUSED", func(l *netlinksmc.LostLinks) *uint64 { return &l.Unused }},
 	{"BAD_LLC", func(l *netlinksmc.LostLinks) *uint64 { return &l.BadLLC }},
 	{"OPERATOR", func(l *netlinksmc.LostLinks) *uint64 { return &l.Operator }},
+	{"REPLACED", func(l *netlinksmc.LostLinks) *uint64 { return &l.Replaced }},
 }
 
 // LostReasons lists the counters of lost links by the names of their reasons in the trace event smckit:smc_link_fail, such as

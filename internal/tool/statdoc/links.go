@@ -67,6 +67,8 @@ type LostReasons struct {
 	BadLLC uint64 `json:"bad_llc"`
 	// `smcr link delete`
 	Operator uint64 `json:"operator"`
+	// a link that shares a port with another one, when a better one has come
+	Replaced uint64 `json:"replaced"`
 }
 
 // newLinks returns the JSON form of l, nil if there is none.

@@ -56,6 +56,7 @@ struct smc_rdma_add {
 	bool wanted;			/* server: look for a second link; group->lock, as what follows, up to by */
 	bool lost;			/* server: a second link was lost, so look again and again */
 	unsigned long retry;		/* jiffies between the last two looks */
+	unsigned long retry_at;		/* jiffies; of the next look, if lost */
 	u8 *msg;			/* the message that is to be handled next, or NULL */
 	u32 msg_len;
 	u8 by;				/* the number of the link that it came by */
@@ -239,6 +240,8 @@ struct smc_link *smc_lgr_rdma_get_by_id(struct smc_lgr_rdma *group, u8 id);
 struct smc_link *smc_lgr_rdma_other_link(const struct smc_link *link);
 bool smc_lgr_rdma_needs(const struct smc_lgr *lgr, const void *dev);
 bool smc_lgr_rdma_has_slot(const struct smc_lgr_rdma *group);
+bool smc_lgr_rdma_may_add(const struct smc_lgr_rdma *group);
+void smc_lgr_rdma_drop_asymmetric(struct smc_lgr_rdma *group, const struct smc_link *carrier, const struct smc_link *fresh);
 bool smc_lgr_rdma_lose_link(struct smc_link *link);
 int smc_lgr_rdma_delete_one(struct smc_lgr *lgr, u8 id);
 void smc_lgr_rdma_remove_link(struct smc_link *link);
@@ -277,11 +280,18 @@ void smc_rdma_llc_end(struct smc_lgr_rdma *group);
 /* llc_add.c */
 void smc_rdma_add_init(struct smc_lgr_rdma *group);
 void smc_rdma_add_want(struct smc_lgr_rdma *group);
+void smc_rdma_add_confirm(struct smc_link *link);
 void smc_rdma_add_recv(struct smc_link *link, const u8 *msg, u32 len);
 void smc_rdma_add_link_lost(struct smc_link *link);
 bool smc_rdma_add_runs(const struct smc_lgr_rdma *group);
 void smc_rdma_add_look(struct smc_lgr_rdma *group);
 void smc_rdma_add_end(struct smc_lgr_rdma *group);
+
+/* llc_add_keys.c */
+int smc_rdma_add_send_link(struct smc_lgr_rdma *group, bool response);
+void smc_rdma_add_recv_keys(struct smc_lgr_rdma *group, const struct smc_llc *m, const u8 *msg);
+void smc_rdma_add_send_keys(struct smc_lgr_rdma *group);
+bool smc_rdma_add_keys_sent(struct smc_lgr_rdma *group);
 
 /* llc_end.c */
 void smc_rdma_llc_on_delete_link(struct smc_link *link, struct smc_llc *m);

@@ -23,8 +23,11 @@ struct smc_rdma_buf;
 struct smc_lgr_rdma;
 struct smc_sysctl;
 
-/* Links of a group at most. Buffers and rtokens have a place for the keys of each. */
-#define SMC_LINKS_PER_LGR_MAX 2
+/*
+ * Links of a group at most: two, and for a moment one that replaces one of them. Buffers and rtokens have a place for the keys
+ * of each.
+ */
+#define SMC_LINKS_PER_LGR_MAX 3
 #define SMC_LINK_MSG_LEN 44	/* of every message but a few of LLC version 2 */
 #define SMC_LINK_WRITES 3	/* of data that go with one message */
 
@@ -54,6 +57,7 @@ enum smc_link_why {
 	SMC_LINK_UNUSED,	/* the rendezvous that was to form the group has failed */
 	SMC_LINK_BAD_LLC,	/* an LLC message is malformed, unknown or wrong; with its type */
 	SMC_LINK_OPERATOR,	/* an operator of this host has deleted the link */
+	SMC_LINK_REPLACED,	/* it shares a port with another link, and a better one has come */
 	SMC_LINK_WHYS
 };
 
@@ -165,7 +169,7 @@ struct smc_link {
 	u8 traffic_class;		/* net.smc.smcr_traffic_class */
 	enum smc_link_state state;	/* single word, no lock; DOWN stays */
 	bool told;			/* the peer knows that it goes; group->lock */
-	bool unwanted;			/* an operator has deleted it; group->lock, until the link is down */
+	u32 reason;			/* enum smc_llc_reason, why a host deletes it; 0 if it fails; group->lock, until it is down */
 	bool active;			/* both ends have confirmed it: connections may use it; group->lock */
 	struct smc_link_llc llc;
 	unsigned long last_recv;		/* jiffies; single word, no lock */

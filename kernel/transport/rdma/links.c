@@ -151,15 +151,63 @@ bool smc_lgr_rdma_needs(const struct smc_lgr *lgr, const void *dev)
 	return uses && !other;
 }
 
-/* smc_lgr_rdma_has_slot() - may the group have one more link? Any context. */
-bool smc_lgr_rdma_has_slot(const struct smc_lgr_rdma *group)
+static unsigned int count_links(const struct smc_lgr_rdma *group)
 {
 	struct smc_link *link;
 	unsigned int n = 0;
 
 	smc_for_each_link(group, link)
 		n++;
-	return n < SMC_LINKS_PER_LGR_MAX && n < group->link_limit;
+	return n;
+}
+
+/* smc_lgr_rdma_has_slot() - has the group fewer links than it may have for long? Any context. */
+bool smc_lgr_rdma_has_slot(const struct smc_lgr_rdma *group)
+{
+	return count_links(group) < group->link_limit;
+}
+
+/* Do two links share a port here or at the peer, so that both go with it? */
+static bool share_port(const struct smc_link *a, const struct smc_link *b)
+{
+	if (a->path.dev == b->path.dev && a->path.port == b->path.port)
+		return true;
+	return !memcmp(a->peer.clc_gid, b->peer.clc_gid, sizeof(a->peer.clc_gid)) &&
+	       !memcmp(a->peer.clc_mac, b->peer.clc_mac, sizeof(a->peer.clc_mac));
+}
+
+/*
+ * smc_lgr_rdma_may_add() - may the group get one more link now? One whose two links share a port may, for a better one
+ * than the second of them. Any context.
+ */
+bool smc_lgr_rdma_may_add(const struct smc_lgr_rdma *group)
+{
+	struct smc_link *a, *b;
+
+	if (smc_lgr_rdma_has_slot(group))
+		return true;
+	a = smc_lgr_rdma_next_link(group, NULL);
+	b = a ? smc_lgr_rdma_next_link(group, a) : NULL;
+	return group->link_limit == 2 && b && !smc_lgr_rdma_next_link(group, b) && a->active && b->active && share_port(a, b);
+}
+
+/*
+ * smc_lgr_rdma_drop_asymmetric() - server: the group has a link that shares no port with the one that has carried its
+ * exchange: deletes the third, if there is one. Softirq.
+ */
+void smc_lgr_rdma_drop_asymmetric(struct smc_lgr_rdma *group, const struct smc_link *carrier, const struct smc_link *fresh)
+{
+	struct smc_link *link, *old = NULL;
+
+	spin_lock_bh(&group->lock);
+	smc_for_each_link(group, link)
+		if (link != carrier && link != fresh && link->active)
+			old = link;
+	if (old && count_links(group) > group->link_limit) {
+		old->reason = SMC_LLC_ASYMMETRIC;
+		smc_link_fail(old, SMC_LINK_REPLACED, 0);
+	}
+	spin_unlock_bh(&group->lock);
 }
 
 /*
@@ -213,7 +261,7 @@ int smc_lgr_rdma_delete_one(struct smc_lgr *lgr, u8 id)
 		link = NULL;
 	}
 	if (!rc) {
-		link->unwanted = true;
+		link->reason = SMC_LLC_BY_OPERATOR;
 		smc_link_fail(link, SMC_LINK_OPERATOR, 0);
 	}
 	spin_unlock_bh(&group->lock);

@@ -138,10 +138,14 @@ void smc_rdma_llc_bad(struct smc_link *link, u8 type)
 static bool confirms_link(const struct smc_link *link, const struct smc_llc *m)
 {
 	const struct smc_llc_confirm_link *c = &m->confirm_link;
-	bool server = link->group->server;
+	const struct smc_lgr_rdma *group = link->group;
+	bool server = group->server;
 
-	lockdep_assert_held(&link->group->lock);
+	lockdep_assert_held(&group->lock);
 	if (m->response != server || !smc_link_is_peer(link, c->gid, c->mac, c->qpn))
+		return false;
+	/* Only the server begins. */
+	if (server && group->add.link == link && group->add.step != SMC_RDMA_ADD_CONFIRM && !link->llc.confirmed)
 		return false;
 	return c->link == link->id || (!server && !link->id);
 }
@@ -159,7 +163,7 @@ static void on_confirm_link(struct smc_link *link, const struct smc_llc *m)
 		memcpy(link->peer.user_id, m->confirm_link.user_id, sizeof(link->peer.user_id));
 		smp_store_release(&link->llc.confirmed, true); /* pairs with smc_rdma_confirmed(), and add_go_on() */
 		smc_lgr_rdma_wake_locked(group);
-		smc_rdma_add_look(group);
+		smc_rdma_add_confirm(link);
 	}
 	spin_unlock_bh(&group->lock);
 }

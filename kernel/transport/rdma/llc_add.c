@@ -79,10 +79,10 @@ void smc_rdma_add_link_lost(struct smc_link *link)
 	spin_lock_bh(&group->lock);
 	if (add->link == link || add->carrier == link)
 		add->deadline = jiffies;
-	/* An operator who deletes a link does not want another one at once. */
-	if (!link->unwanted) {
-		add->lost = group->server;
-		add->wanted |= group->server;
+	/* Who deletes a link for these reasons does not want another one instead. */
+	if (group->server && link->reason != SMC_LLC_BY_OPERATOR && link->reason != SMC_LLC_ASYMMETRIC) {
+		add->lost = true;
+		add->wanted |= add->link != link;
 	}
 	smc_rdma_add_look(group);
 	spin_unlock_bh(&group->lock);
@@ -108,105 +108,6 @@ void smc_rdma_add_recv(struct smc_link *link, const u8 *msg, u32 len)
 	spin_unlock_bh(&group->lock);
 }
 
-/* Writes the keys of up to @most RMBs into a message, from the one with a number on. Return: how many the peer knows. */
-static unsigned int put_pairs(const struct smc_lgr_rdma *group, u8 *msg, unsigned int from, unsigned int most)
-{
-	const struct smc_rdma_add *add = &group->add;
-	struct smc_rdma_buf *buf;
-	unsigned int n = 0;
-
-	lockdep_assert_held(&group->lock);
-	list_for_each_entry(buf, &group->bufs, on_group) {
-		const struct smc_buf_map *fresh = smc_rdma_buf_map_of(buf, add->link);
-		struct smc_llc_pair pair = {
-			.known = smc_rdma_buf_map_of(buf, add->carrier)->rkey, .rkey = fresh->rkey, .addr = fresh->addr,
-		};
-
-		if (!buf->rmb || !buf->announced || list_empty(&fresh->list))
-			continue;
-		if (n >= from && n - from < most)
-			smc_llc_pair_set(msg, n - from, &pair);
-		n++;
-	}
-	return n;
-}
-
-/* Returns how many RMBs the peer knows; a group has SMC_RDMA_RTOKENS at most. */
-static unsigned int count_pairs(const struct smc_lgr_rdma *group)
-{
-	return put_pairs(group, NULL, 0, 0);
-}
-
-/* Takes in the keys that a message of the peer's has. */
-static void recv_pairs(struct smc_lgr_rdma *group, const struct smc_llc *m, const u8 *msg)
-{
-	struct smc_rdma_add *add = &group->add;
-	struct smc_llc_pair pair;
-	unsigned int i;
-
-	for (i = 0; smc_llc_pair_at(m, msg, i, &pair); i++)
-		smc_rtoken_add_on(add->carrier, pair.known, add->link, pair.rkey, pair.addr);
-}
-
-/* Sends our ADD LINK with the keys of all RMBs, in version 2. Return: 0 or -ENOMEM. */
-static int send_add_link(struct smc_lgr_rdma *group, bool response)
-{
-	struct smc_rdma_add *add = &group->add;
-	const struct smc_link *link = add->link;
-	struct smc_llc m = {
-		.type = SMC_LLC_ADD_LINK,
-		.version = group->version,
-		.response = response,
-		.add_link = { .qpn = link->qpn, .link = link->id, .psn = link->psn, .has_ext = group->version > 1, .direct = true },
-	};
-	u8 *msg = kmalloc(SMC_LLC_MAX, GFP_KERNEL);
-	size_t len;
-	int rc;
-
-	if (!msg)
-		return -ENOMEM;
-	rc = m.add_link.has_ext ? smc_link_make_long_buf(add->carrier) : 0;
-	if (rc)
-		goto out;
-	memcpy(m.add_link.mac, link->path.mac, sizeof(m.add_link.mac));
-	memcpy(m.add_link.gid, link->path.gid, sizeof(m.add_link.gid));
-	memcpy(m.add_link.target_gid, link->path.gid, sizeof(m.add_link.target_gid));
-	m.add_link.mtu_code = response ? min(link->path.mtu_code, link->peer.mtu_code) : link->path.mtu_code;
-	spin_lock_bh(&group->lock);
-	m.swapped = group->llc.swapped;
-	m.add_link.n_pairs = m.add_link.has_ext ? count_pairs(group) : 0;
-	len = smc_llc_encode(&m, msg, SMC_LLC_MAX);
-	put_pairs(group, msg, 0, m.add_link.n_pairs);
-	if (!WARN_ON_ONCE(!len))
-		smc_rdma_llc_send_long(add->carrier, msg, len);
-	spin_unlock_bh(&group->lock);
-out:
-	kfree(msg);
-	return rc;
-}
-
-/* Sends the next keys of ours, in version 1: two at most. */
-static void send_continuation(struct smc_lgr_rdma *group)
-{
-	struct smc_rdma_add *add = &group->add;
-	struct smc_llc m = { .type = SMC_LLC_ADD_LINK_CONTINUATION, .response = !group->server };
-	unsigned int total, left;
-	u8 msg[SMC_LLC_LEN];
-
-	spin_lock_bh(&group->lock);
-	/* The peer may have forgotten one since. */
-	total = count_pairs(group);
-	left = total > add->sent ? total - add->sent : 0;
-	m.add_link_continuation.link = add->link->id;
-	m.add_link_continuation.left = left;
-	if (smc_rdma_llc_encode(group, &m, msg)) {
-		put_pairs(group, msg, add->sent, min(left, 2U));
-		smc_rdma_llc_send(add->carrier, msg);
-		add->sent += min(left, 2U);
-	}
-	spin_unlock_bh(&group->lock);
-}
-
 /* The exchange is over: calls may begin. */
 static void add_done(struct smc_lgr_rdma *group)
 {
@@ -218,9 +119,9 @@ static void add_done(struct smc_lgr_rdma *group)
 	add->link = NULL;
 	add->carrier = NULL;
 	add->sent = 0;
-	if (add->lost && smc_lgr_rdma_has_slot(group)) {
+	if (add->lost) {
 		add->retry = min_t(unsigned long, add->retry ? 2 * add->retry : RETRY_FIRST, RETRY_MOST);
-		add_queue(group, add->retry);
+		add->retry_at = jiffies + add->retry;
 	}
 	smc_rdma_llc_next_call(group);
 	spin_unlock_bh(&group->lock);
@@ -300,31 +201,45 @@ static bool is_same_port(const struct smc_link *link, const struct smc_llc_add_l
 }
 
 /*
- * Chooses the port for the new link, with a reference on its device: another one, or the same if the peer has another.
- * Return: 0 or -ENODEV.
+ * Chooses the port for the new link, with a reference on its device: another one, or the same if the peer has another. A
+ * third link is to share no port with the one that carries the exchange. Return: 0, -ENODEV, or -ENOTCONN if that has ended.
  */
-static int choose_path(const struct smc_link *carrier, const struct smc_llc_add_link *peer, struct smc_rdma_path *path)
+static int choose_path(struct smc_lgr_rdma *group, const struct smc_llc_add_link *peer, struct smc_rdma_path *path)
 {
-	if (!smc_rdma_choose_second(&carrier->path, peer ? peer->gid : NULL, path))
-		return 0;
-	if (peer && is_same_port(carrier, peer))
-		return -ENODEV;
-	*path = carrier->path;
-	smc_rdma_dev_get(path->dev);
-	return 0;
+	struct smc_link *carrier = group->add.carrier;
+	bool second;
+	int rc = 0;
+
+	spin_lock_bh(&group->lock);
+	second = smc_lgr_rdma_has_slot(group);
+	spin_unlock_bh(&group->lock);
+	/* The link that carries the exchange has its device until it ends. */
+	mutex_lock(&group->end_mutex);
+	if (carrier->gone) {
+		rc = -ENOTCONN;
+	} else if (smc_rdma_choose_second(&carrier->path, peer ? peer->gid : NULL, path)) {
+		if (!second || (peer && is_same_port(carrier, peer)))
+			rc = -ENODEV;
+		else
+			*path = carrier->path;
+		if (!rc)
+			smc_rdma_dev_get(path->dev);
+	}
+	mutex_unlock(&group->end_mutex);
+	return rc;
 }
 
 /* Server: asks for a second link. Return: 0 or a negative errno. */
 static int ask_for_link(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_path path;
-	int rc = choose_path(group->add.carrier, NULL, &path);
+	int rc = choose_path(group, NULL, &path);
 
 	if (rc)
 		return rc;
 	rc = make_link(group, &path, NULL);
 	smc_rdma_dev_put(path.dev);
-	return rc ?: send_add_link(group, false);
+	return rc ?: smc_rdma_add_send_link(group, false);
 }
 
 /* Server: may an exchange begin? Takes the link that is to carry it. */
@@ -336,7 +251,7 @@ static bool may_ask(struct smc_lgr_rdma *group)
 	spin_lock_bh(&group->lock);
 	add->wanted = false;
 	add->lost &= smc_lgr_rdma_has_slot(group);
-	may = group->state == SMC_LGR_RDMA_READY && !smc_rdma_llc_closing(group) && smc_lgr_rdma_has_slot(group);
+	may = group->state == SMC_LGR_RDMA_READY && !smc_rdma_llc_closing(group) && smc_lgr_rdma_may_add(group);
 	add->carrier = may ? smc_lgr_rdma_find_link(group, NULL) : NULL;
 	if (add->carrier) {
 		smc_link_get(add->carrier);
@@ -357,7 +272,9 @@ static void begin_add(struct smc_lgr_rdma *group)
 	}
 	carrier = smc_link_get(group->add.carrier);
 	if (ask_for_link(group)) {
-		add_fail(group, false);
+		if (group->add.link)
+			add_count(group, SMC_STATS_LINKS_NOT_ADDED);
+		add_abort(group, false);
 		/* Clients whose version has no word for it wait for an offer. */
 		if (!group->release)
 			smc_rdma_llc_no_second(carrier);
@@ -369,7 +286,7 @@ static void begin_add(struct smc_lgr_rdma *group)
 static int answer_add_link(struct smc_lgr_rdma *group, const struct smc_llc *m, const u8 *msg)
 {
 	struct smc_rdma_path path;
-	int rc = choose_path(group->add.carrier, &m->add_link, &path);
+	int rc = choose_path(group, &m->add_link, &path);
 
 	if (rc)
 		return rc;
@@ -377,8 +294,19 @@ static int answer_add_link(struct smc_lgr_rdma *group, const struct smc_llc *m, 
 	smc_rdma_dev_put(path.dev);
 	if (rc)
 		return rc;
-	recv_pairs(group, m, msg);
-	return send_add_link(group, true);
+	smc_rdma_add_recv_keys(group, m, msg);
+	return smc_rdma_add_send_link(group, true);
+}
+
+/* May the server's new link have this number? */
+static bool is_free_number(struct smc_lgr_rdma *group, u8 id)
+{
+	bool is_free;
+
+	spin_lock_bh(&group->lock);
+	is_free = id && !smc_lgr_rdma_link_by_id(group, id);
+	spin_unlock_bh(&group->lock);
+	return is_free;
 }
 
 static void on_server_asks(struct smc_lgr_rdma *group, struct smc_link *by, struct smc_llc *m, const u8 *msg)
@@ -388,7 +316,8 @@ static void on_server_asks(struct smc_lgr_rdma *group, struct smc_link *by, stru
 	/* The server has given up the exchange that we know of. */
 	if (add->step != SMC_RDMA_ADD_NONE)
 		add_fail(group, false);
-	if (m->add_link.reject || group->link_limit < 2 || !m->add_link.mtu_code || !group->direct) {
+	if (m->add_link.reject || group->link_limit < 2 || !m->add_link.mtu_code || !group->direct ||
+	    !is_free_number(group, m->add_link.link)) {
 		add_refuse(by, m, m->add_link.mtu_code ? SMC_LLC_REJECT_PATH : SMC_LLC_REJECT_MTU);
 		return;
 	}
@@ -417,12 +346,12 @@ static int on_client_answers(struct smc_lgr_rdma *group, const struct smc_llc *m
 	rc = smc_link_to_rtr(link) ?: smc_link_to_rts(link) ?: smc_lgr_rdma_register_bufs(link);
 	if (rc)
 		return rc;
-	recv_pairs(group, m, msg);
+	smc_rdma_add_recv_keys(group, m, msg);
 	if (group->version > 1) {
 		ask_for_confirm(group);
 	} else {
 		add_step(group, SMC_RDMA_ADD_KEYS, KEYS_TIMEOUT);
-		send_continuation(group);
+		smc_rdma_add_send_keys(group);
 	}
 	return 0;
 }
@@ -430,19 +359,21 @@ static int on_client_answers(struct smc_lgr_rdma *group, const struct smc_llc *m
 /* A continuation: the next keys of the peer's, which ours follow until both sides have told all. */
 static void on_continuation(struct smc_lgr_rdma *group, const struct smc_llc *m, const u8 *msg)
 {
-	bool done;
-
-	recv_pairs(group, m, msg);
-	spin_lock_bh(&group->lock);
-	done = count_pairs(group) <= group->add.sent;
-	spin_unlock_bh(&group->lock);
-	if (group->server && m->add_link_continuation.left <= 2 && done) {
+	smc_rdma_add_recv_keys(group, m, msg);
+	if (group->server && m->add_link_continuation.left <= 2 && smc_rdma_add_keys_sent(group)) {
 		ask_for_confirm(group);
 		return;
 	}
-	if (group->server)
-		add_step(group, SMC_RDMA_ADD_KEYS, KEYS_TIMEOUT);
-	send_continuation(group);
+	smc_rdma_add_send_keys(group);
+}
+
+/* Is a continuation expected, and for the new link? All keys have the time that a server gives the step. */
+static bool is_continuation(const struct smc_lgr_rdma *group, const struct smc_llc *m)
+{
+	const struct smc_rdma_add *add = &group->add;
+
+	return m->type == SMC_LLC_ADD_LINK_CONTINUATION && m->response == group->server && add->link &&
+	       m->add_link_continuation.link == add->link->id && (!group->server || add->step == SMC_RDMA_ADD_KEYS);
 }
 
 /* Handles a message of the exchange. */
@@ -456,8 +387,11 @@ static void add_handle(struct smc_lgr_rdma *group, const u8 *msg, u32 len, u8 by
 	if (smc_llc_decode(msg, len, &m))
 		return;
 	by = smc_lgr_rdma_get_by_id(group, by_id);
-	if (!by)
+	/* The link that is being added carries none. */
+	if (!by || !READ_ONCE(by->active)) {
+		smc_link_put(by);
 		return;
+	}
 	if (m.type == SMC_LLC_ADD_LINK && !m.response) {
 		on_server_asks(group, by, &m, msg);
 	} else if (m.type == SMC_LLC_ADD_LINK && add->step == SMC_RDMA_ADD_SENT && m.add_link.link == add->link->id) {
@@ -467,8 +401,7 @@ static void add_handle(struct smc_lgr_rdma *group, const u8 *msg, u32 len, u8 by
 		} else {
 			rc = on_client_answers(group, &m, msg);
 		}
-	} else if (m.type == SMC_LLC_ADD_LINK_CONTINUATION && m.response == group->server && add->link &&
-		   (!group->server || add->step == SMC_RDMA_ADD_KEYS)) {
+	} else if (is_continuation(group, &m)) {
 		on_continuation(group, &m, msg);
 	}
 	if (rc)
@@ -476,7 +409,33 @@ static void add_handle(struct smc_lgr_rdma *group, const u8 *msg, u32 len, u8 by
 	smc_link_put(by);
 }
 
-/* CONFIRM LINK has come by the new link, or the response to ours: the link is active. */
+/* The new link can be used. */
+static void add_activate(struct smc_lgr_rdma *group, struct smc_link *link)
+{
+	lockdep_assert_held(&group->lock);
+	link->active = true;
+	group->add.lost = false;
+	group->add.retry = 0;
+	smc_rdma_llc_watch_link(link);
+}
+
+/*
+ * smc_rdma_add_confirm() - CONFIRM LINK has come by a link, or the response to ours. The new link of a server is active from
+ * here on: the client may already use it, or delete the other one. Softirq.
+ */
+void smc_rdma_add_confirm(struct smc_link *link)
+{
+	struct smc_lgr_rdma *group = link->group;
+
+	lockdep_assert_held(&group->lock);
+	if (group->add.link != link)
+		return;
+	if (group->server)
+		add_activate(group, link);
+	add_queue(group, 0);
+}
+
+/* The new link is confirmed. */
 static void add_confirmed(struct smc_lgr_rdma *group)
 {
 	struct smc_link *link = group->add.link;
@@ -485,14 +444,14 @@ static void add_confirmed(struct smc_lgr_rdma *group)
 		add_fail(group, true);
 		return;
 	}
-	spin_lock_bh(&group->lock);
-	link->active = true;
-	group->add.lost = false;
-	group->add.retry = 0;
-	smc_rdma_llc_watch_link(link);
-	spin_unlock_bh(&group->lock);
-	if (!group->server)
+	if (group->server) {
+		smc_lgr_rdma_drop_asymmetric(group, group->add.carrier, link);
+	} else {
+		spin_lock_bh(&group->lock);
+		add_activate(group, link);
+		spin_unlock_bh(&group->lock);
 		smc_rdma_llc_confirm_link(link, true);
+	}
 	trace_smc_link_add(group->lgr->id + link->id, group->server);
 	add_count(group, SMC_STATS_LINKS_ADDED);
 	add_done(group);
@@ -506,8 +465,8 @@ static bool take_msg(struct smc_lgr_rdma *group, u8 **msg, u32 *len, u8 *by)
 
 	spin_lock_bh(&group->lock);
 	may = group->state == SMC_LGR_RDMA_READY && (add->step != SMC_RDMA_ADD_NONE || !group->llc.call_runs);
-	/* The call that runs has the work queued again. */
-	if (!may && add->lost && group->state == SMC_LGR_RDMA_READY)
+	/* If a call runs, that has the work queued again. */
+	if (add->lost && add->step == SMC_RDMA_ADD_NONE && !time_before(jiffies, add->retry_at))
 		add->wanted = true;
 	*msg = may ? add->msg : NULL;
 	*len = add->msg_len;
@@ -528,7 +487,7 @@ static void add_go_on(struct smc_lgr_rdma *group)
 		return;
 	if (msg)
 		add_handle(group, msg, len, by);
-	else if (add->step == SMC_RDMA_ADD_NONE && (READ_ONCE(add->wanted) || add->lost))
+	else if (add->step == SMC_RDMA_ADD_NONE && READ_ONCE(add->wanted))
 		begin_add(group);
 	else if (add->step == SMC_RDMA_ADD_CONFIRM && smp_load_acquire(&add->link->llc.confirmed))
 		add_confirmed(group);
@@ -546,8 +505,12 @@ static void add_work(struct work_struct *work)
 	spin_lock_bh(&group->lock);
 	if (add->step == SMC_RDMA_ADD_NONE && !group->llc.call_runs)
 		smc_rdma_llc_next_call(group); /* the message may have been of no exchange, and have held up calls */
-	else if (add->step != SMC_RDMA_ADD_NONE && !delayed_work_pending(&add->work))
-		add_queue(group, max_t(long, add->deadline - jiffies, 0));
+	if (!delayed_work_pending(&add->work)) {
+		if (add->step != SMC_RDMA_ADD_NONE)
+			add_queue(group, max_t(long, add->deadline - jiffies, 0));
+		else if (add->lost && !add->wanted)
+			add_queue(group, max_t(long, add->retry_at - jiffies, 0));
+	}
 	spin_unlock_bh(&group->lock);
 	smc_lgr_put(group->lgr);
 }

@@ -112,7 +112,7 @@ static bool delete_one(struct smc_link *by, struct smc_llc *m)
 		other = smc_lgr_rdma_other_link(named);
 	if (other) {
 		named->told = true;
-		named->unwanted = reason == SMC_LLC_BY_OPERATOR;
+		named->reason = reason;
 		m->response = !group->server;
 		m->delete_link.reason = group->server ? reason : 0;
 		smc_rdma_llc_send_msg(by == named ? other : by, m);
@@ -128,7 +128,7 @@ void smc_rdma_llc_link_lost(struct smc_link *link)
 	struct smc_lgr_rdma *group = link->group;
 	struct smc_llc m = {
 		.type = SMC_LLC_DELETE_LINK,
-		.delete_link = { .link = link->id, .reason = link->unwanted ? SMC_LLC_BY_OPERATOR : SMC_LLC_PATH_LOST },
+		.delete_link = { .link = link->id, .reason = link->reason ?: SMC_LLC_PATH_LOST },
 	};
 	struct smc_link *other;
 

@@ -52,7 +52,7 @@ static void invite(struct smc_lgr_rdma *group)
 	if (!link || smc_link_make_long_buf(link) || smc_rdma_choose_second(&link->path, NULL, &path))
 		goto out;
 	spin_lock_bh(&group->lock);
-	if (!smc_rdma_add_runs(group) && smc_lgr_rdma_has_slot(group)) {
+	if (!smc_rdma_add_runs(group) && smc_lgr_rdma_may_add(group)) {
 		if (group->version > 1)
 			send_request(link, &path);
 		else

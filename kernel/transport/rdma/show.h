@@ -11,7 +11,7 @@ struct net;
 struct smc_lgr;
 
 #define SMC_RDMA_SHOW_PORTS 2
-#define SMC_RDMA_SHOW_LINKS 2
+#define SMC_RDMA_SHOW_LINKS 3
 
 struct smc_rdma_link_view {
 	char ibname[SMC_PNET_IB_LEN + 1];
