@@ -6,6 +6,7 @@ package smcr
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/smckit/smckit/internal/lab"
@@ -20,12 +21,16 @@ func TestLinks(t *testing.T) {
 		t.Run(fmt.Sprintf("%s to %s", p[0], p[1]), func(t *testing.T) {
 			lt := startWith(t, lab.Options{Wires: 2}, p[0], p[1])
 			oneNetwork(t, lt)
+			logEvents := logFailures(t, lt, p)
 			t.Run("added", func(t *testing.T) { linkAdded(t, lt) })
 			if p[0].module == p[1].module {
 				t.Run("lost and found", func(t *testing.T) { linksLost(t, lt) })
 				t.Run("short connections", func(t *testing.T) { linksLostInHandshakes(t, lt) })
 				t.Run("both lost", func(t *testing.T) { bothLinksLost(t, lt) })
+				t.Run("deleted", func(t *testing.T) { linkDeleted(t, lt) })
+				t.Run("counted", func(t *testing.T) { linksCounted(t, lt) })
 			}
+			logEvents()
 			for i, host := range []string{"a", "b"} {
 				if p[i].module == lab.ModuleOurs {
 					unloads(t, lt, host)
@@ -152,11 +157,12 @@ func linksLostInHandshakes(t *testing.T, lt *lab.Test) {
 		times = 40
 	}
 	for i := range times {
-		host, netdev := []string{"a", "b"}[i/2%2], fmt.Sprintf("eth%d", i%2)
+		// The adapter alone, as TCP's connections need the interface.
+		host, n := []string{"a", "b"}[i/2%2], i%2
 		awaitLinks(t, lt, true)
-		lt.Must(host, "ip link set "+netdev+" down")
+		lt.Must(host, fmt.Sprintf("rdma link delete rxe%d", n))
 		awaitLinks(t, lt, false)
-		lt.Must(host, "ip link set "+netdev+" up")
+		lt.Must(host, fmt.Sprintf("rdma link add rxe%[1]d type rxe netdev eth%[1]d", n))
 	}
 	finish(t, check)
 }
@@ -173,4 +179,45 @@ func bothLinksLost(t *testing.T, lt *lab.Test) {
 	kept := keepIn(t, lt, "", address, 2)
 	defer lab.Kill(t, kept)
 	awaitLinks(t, lt, true)
+}
+
+// linkDeleted has an operator of either host delete a link: connections go on by the other, which cannot be deleted, and the group
+// gets a second link only when a port comes up.
+func linkDeleted(t *testing.T, lt *lab.Test) {
+	address, echo := serve(t, lt, "echo", 5056)
+	defer lab.Kill(t, echo)
+	for _, host := range []string{"a", "b"} {
+		check := lt.StartIn("a", "", "smcflow", "check", "--conns", "4", "--size", "3000000", address)
+		defer lab.Kill(t, check)
+		awaitLinks(t, lt, true)
+		link, other := "$(smcr -d link | awk '/SYM/ { print $1, substr($7, 7) }' | head -1)", "$(smcr -d link | awk '/LINK_ACTIVE/ { print $1, substr($7, 7) }')"
+		lt.Must(host, "smcr link delete "+link)
+		awaitLinks(t, lt, false)
+		if r := lt.Run(host, "sh", "-c", "smcr link delete "+other); r.Code != 1 || !strings.Contains(r.Stderr, "linkgroup delete") {
+			t.Errorf("host %s: the only link: %+v", host, r)
+		}
+		finish(t, check)
+		lt.Must(host, "ip link set eth1 down")
+		lt.Must(host, "ip link set eth1 up")
+	}
+}
+
+// linksCounted checks what the hosts have counted: links that were added and lost, for the reasons of these tests, and connections
+// that have moved. Each connection that could not move has failed a test.
+func linksCounted(t *testing.T, lt *lab.Test) {
+	for _, host := range []string{"a", "b"} {
+		var stats struct {
+			Links struct {
+				Added         int
+				ConnsMoved    int `json:"connections_moved"`
+				ConnsNotMoved int `json:"connections_not_moved"`
+				Lost          map[string]int
+			}
+		}
+		runJSON(t, lt, host, "smcr -a stats --json", &stats)
+		l := stats.Links
+		if l.Added < 5 || l.ConnsMoved == 0 || l.ConnsNotMoved != 0 || l.Lost["no_port"] == 0 || l.Lost["operator"] != 1 || l.Lost["deleted"] == 0 {
+			t.Errorf("host %s: %+v", host, l)
+		}
+	}
 }
