@@ -496,6 +496,8 @@ void smc_rdma_cdc_start(struct smc_rdma_conn *rc, const struct smc_clc_accept *p
 	spin_unlock(&rc->lock);
 	if (early && (smc_link_usable(rc->link) || !smc_rdma_buf_map_of(rc->rmb, rc->link)->bounces))
 		cdc_recv(rc, rc->link, &rc->early);
+	else
+		revoked |= early; /* the data is lost with the link */
 	spin_unlock_bh(&rc->recv_lock);
 	if (revoked)
 		smc_upcall_reset(conn);

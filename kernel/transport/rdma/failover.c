@@ -93,11 +93,13 @@ static u64 take_back(struct smc_rdma_conn *rc)
 	return has;
 }
 
+enum moved { CANNOT_MOVE, STAYS, MOVED };
+
 /*
- * Moves a connection from a link that has ended to another. Return: false if it cannot go on. A connection whose rendezvous
- * is under way stays: that fails by itself.
+ * Moves a connection from a link that has ended to another. A connection whose rendezvous is under way stays: that fails, or
+ * moves it when it is ready.
  */
-static bool move_conn(struct smc_rdma_conn *rc, struct smc_link *from, struct smc_link *to)
+static enum moved move_conn(struct smc_rdma_conn *rc, struct smc_link *from, struct smc_link *to)
 {
 	struct smc_rtoken token = rtoken_on(rc, to);
 	bool stays, bound;
@@ -118,12 +120,29 @@ static bool move_conn(struct smc_rdma_conn *rc, struct smc_link *from, struct sm
 	spin_unlock(&rc->lock);
 	spin_unlock_bh(&rc->recv_lock);
 	if (stays || !bound)
-		return stays;
+		return stays ? STAYS : CANNOT_MOVE;
 	trace_smc_failover(rc->conn->sk, rc->conn->member.token, from->id, to->id, has, rc->resync_end);
 	smc_stats_link(rc->conn->member.sn, SMC_STATS_CONNS_MOVED);
 	smc_link_put(from);
 	smc_rdma_cdc_send(rc);
-	return true;
+	return MOVED;
+}
+
+/* Moves a connection to the link with the fewest connections, or to any for which the peer has told of its RMB. */
+static enum moved move_to_any(struct smc_rdma_conn *rc, struct smc_link *from)
+{
+	struct smc_link *to = smc_lgr_rdma_get_link(rc->group, NULL);
+	enum moved moved = to ? move_conn(rc, from, to) : CANNOT_MOVE;
+	unsigned int slot;
+
+	smc_link_put(to);
+	for (slot = 0; slot < SMC_LINKS_PER_LGR_MAX && moved == CANNOT_MOVE; slot++) {
+		to = smc_lgr_rdma_link_at(rc->group, slot);
+		if (to && smc_link_usable(to) && READ_ONCE(to->active))
+			moved = move_conn(rc, from, to);
+		smc_link_put(to);
+	}
+	return moved;
 }
 
 /* Returns the next connection that uses a link, with a reference, after the one with a token; NULL at the end. */
@@ -147,13 +166,13 @@ static struct smc_conn *next_conn(const struct smc_link *link, unsigned long *to
 }
 
 /*
- * smc_rdma_failover_late() - a connection has just become ready: moves it if its link was lost meanwhile. May sleep. Return:
- * false if it cannot go on.
+ * smc_rdma_failover_late() - a connection has just become ready, or has moved: moves it if its link was lost meanwhile. May
+ * sleep. Return: false if it cannot go on.
  */
 bool smc_rdma_failover_late(struct smc_rdma_conn *rc)
 {
-	struct smc_link *from, *to;
-	bool moved, gone;
+	struct smc_link *from;
+	bool gone;
 
 	might_sleep();
 	do {
@@ -164,10 +183,7 @@ bool smc_rdma_failover_late(struct smc_rdma_conn *rc)
 		mutex_unlock(&rc->group->end_mutex);
 		if (!gone)
 			return true;
-		to = smc_lgr_rdma_get_link(rc->group, NULL);
-		moved = to && move_conn(rc, from, to);
-		smc_link_put(to);
-	} while (moved);
+	} while (move_to_any(rc, from) != CANNOT_MOVE);
 	return false;
 }
 
@@ -177,19 +193,20 @@ bool smc_rdma_failover_late(struct smc_rdma_conn *rc)
  */
 void smc_rdma_failover(struct smc_link *link)
 {
-	struct smc_lgr_rdma *group = link->group;
 	unsigned long token = 0;
 	struct smc_conn *conn;
-	struct smc_link *to;
+	enum moved moved;
 
 	might_sleep();
 	while ((conn = next_conn(link, &token))) {
-		to = smc_lgr_rdma_get_link(group, NULL);
-		if (!to || !move_conn(conn->priv, link, to)) {
+		moved = move_to_any(conn->priv, link);
+		/* The other link may have been lost meanwhile, after its connections had been moved. */
+		if (moved == MOVED && !smc_rdma_failover_late(conn->priv))
+			moved = CANNOT_MOVE;
+		if (moved == CANNOT_MOVE) {
 			smc_stats_link(conn->member.sn, SMC_STATS_CONNS_NOT_MOVED);
 			smc_close_lgr_ends(conn, SMC_LGR_END_FAILED);
 		}
-		smc_link_put(to);
 		smc_conn_put(conn);
 	}
 }

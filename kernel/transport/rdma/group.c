@@ -90,6 +90,7 @@ void smc_lgr_rdma_ready(struct smc_lgr_rdma *group)
 		WRITE_ONCE(group->state, SMC_LGR_RDMA_READY);
 		smc_for_each_link(group, link) {
 			link->active = true;
+			link->active_since = jiffies;
 			group->last_id = link->id;
 			smc_rdma_llc_watch_link(link);
 		}

@@ -48,6 +48,7 @@ enum smc_rdma_add_step {
 	SMC_RDMA_ADD_SENT,		/* server: ADD LINK was sent */
 	SMC_RDMA_ADD_KEYS,		/* version 1: ADD LINK CONTINUATION is to come from the peer */
 	SMC_RDMA_ADD_CONFIRM,		/* CONFIRM LINK, or the response to it, is to come by the new link */
+	SMC_RDMA_ADD_ENDING,		/* the new link is given up */
 };
 
 /* The exchange that adds a link. Its work alone uses it, except where noted. */
@@ -62,6 +63,7 @@ struct smc_rdma_add {
 	u8 by;				/* the number of the link that it came by */
 	struct smc_link *link;		/* the new one, with a reference */
 	struct smc_link *carrier;	/* that the messages go by, with a reference */
+	bool broken;			/* one of the two is lost; group->lock */
 	unsigned long deadline;		/* jiffies; of the step */
 	unsigned int sent;		/* version 1: RMBs whose keys were sent */
 	struct delayed_work work;	/* holds a reference on the group */

@@ -109,15 +109,19 @@ static bool has_gid(const struct smc_link *link)
 	return same;
 }
 
+/* Has the group of a link another one, over a port that is up? */
 static bool has_other(const struct smc_link *link)
 {
 	struct smc_lgr_rdma *group = link->group;
-	bool has;
+	struct smc_link *other;
+	bool has = false;
 
 	spin_lock_bh(&group->lock);
-	has = link->active && smc_lgr_rdma_other_link(link);
+	smc_for_each_link(group, other)
+		if (other != link && other->active && smc_link_usable(other))
+			has |= READ_ONCE(other->path.dev->ports[other->path.port - 1].link_up);
 	spin_unlock_bh(&group->lock);
-	return has;
+	return has && link->active;
 }
 
 /* Fails a link whose port is down for too long, or whose GID is gone. Return: as smc_link_check() does. */
@@ -275,7 +279,9 @@ struct smc_link *smc_link_new(struct smc_lgr_rdma *group, const struct smc_rdma_
 	INIT_WORK(&link->down, down_work);
 	rc = smc_link_create_queues(link, sysctl) ?: smc_link_reg_qp_new(link);
 	if (rc) {
-		smc_link_discard(link);
+		/* Not smc_link_discard(): the work `down` may wait for the one that adds the link. */
+		smc_link_end(link);
+		smc_link_put(link);
 		return ERR_PTR(rc);
 	}
 	spin_lock_bh(&path->dev->lock);

@@ -171,6 +171,7 @@ struct smc_link {
 	bool told;			/* the peer knows that it goes; group->lock */
 	u32 reason;			/* enum smc_llc_reason, why a host deletes it; 0 if it fails; group->lock, until it is down */
 	bool active;			/* both ends have confirmed it: connections may use it; group->lock */
+	unsigned long active_since;	/* jiffies */
 	struct smc_link_llc llc;
 	unsigned long last_recv;		/* jiffies; single word, no lock */
 	unsigned long last_read;		/* jiffies; when the peer has last reported reading; single word, no lock */

@@ -151,20 +151,24 @@ bool smc_lgr_rdma_needs(const struct smc_lgr *lgr, const void *dev)
 	return uses && !other;
 }
 
-static unsigned int count_links(const struct smc_lgr_rdma *group)
+/* Lists the links of a group but those that are down, which are about to leave it. Return: their number. */
+static unsigned int list_links(const struct smc_lgr_rdma *group, struct smc_link *links[SMC_LINKS_PER_LGR_MAX])
 {
 	struct smc_link *link;
 	unsigned int n = 0;
 
 	smc_for_each_link(group, link)
-		n++;
+		if (READ_ONCE(link->state) != SMC_LINK_DOWN)
+			links[n++] = link;
 	return n;
 }
 
 /* smc_lgr_rdma_has_slot() - has the group fewer links than it may have for long? Any context. */
 bool smc_lgr_rdma_has_slot(const struct smc_lgr_rdma *group)
 {
-	return count_links(group) < group->link_limit;
+	struct smc_link *links[SMC_LINKS_PER_LGR_MAX];
+
+	return list_links(group, links) < group->link_limit;
 }
 
 /* Do two links share a port here or at the peer, so that both go with it? */
@@ -182,13 +186,12 @@ static bool share_port(const struct smc_link *a, const struct smc_link *b)
  */
 bool smc_lgr_rdma_may_add(const struct smc_lgr_rdma *group)
 {
-	struct smc_link *a, *b;
+	struct smc_link *links[SMC_LINKS_PER_LGR_MAX];
+	unsigned int n = list_links(group, links);
 
-	if (smc_lgr_rdma_has_slot(group))
+	if (n < group->link_limit)
 		return true;
-	a = smc_lgr_rdma_next_link(group, NULL);
-	b = a ? smc_lgr_rdma_next_link(group, a) : NULL;
-	return group->link_limit == 2 && b && !smc_lgr_rdma_next_link(group, b) && a->active && b->active && share_port(a, b);
+	return group->link_limit == 2 && n == 2 && links[0]->active && links[1]->active && share_port(links[0], links[1]);
 }
 
 /*
@@ -197,16 +200,18 @@ bool smc_lgr_rdma_may_add(const struct smc_lgr_rdma *group)
  */
 void smc_lgr_rdma_drop_asymmetric(struct smc_lgr_rdma *group, const struct smc_link *carrier, const struct smc_link *fresh)
 {
-	struct smc_link *link, *old = NULL;
+	struct smc_link *links[SMC_LINKS_PER_LGR_MAX];
+	unsigned int n;
 
 	spin_lock_bh(&group->lock);
-	smc_for_each_link(group, link)
-		if (link != carrier && link != fresh && link->active)
-			old = link;
-	if (old && count_links(group) > group->link_limit) {
-		old->reason = SMC_LLC_ASYMMETRIC;
-		smc_link_fail(old, SMC_LINK_REPLACED, 0);
-	}
+	n = list_links(group, links);
+	if (n > group->link_limit)
+		while (n--) {
+			if (links[n] == carrier || links[n] == fresh || !links[n]->active)
+				continue;
+			links[n]->reason = SMC_LLC_ASYMMETRIC;
+			smc_link_fail(links[n], SMC_LINK_REPLACED, 0);
+		}
 	spin_unlock_bh(&group->lock);
 }
 
@@ -285,12 +290,17 @@ static void free_slot(struct smc_link *link)
 	smc_link_put(link);
 }
 
-/* smc_lgr_rdma_remove_link() - ends a link that no connection uses, and frees its slot. May sleep. */
+/*
+ * smc_lgr_rdma_remove_link() - ends a link that is given up while it is added, and frees its slot. The peer may have
+ * confirmed it just before, so it may have connections. May sleep.
+ */
 void smc_lgr_rdma_remove_link(struct smc_link *link)
 {
 	might_sleep();
-	if (end_link(link))
-		free_slot(link);
+	if (!end_link(link))
+		return;
+	smc_rdma_failover(link);
+	free_slot(link);
 }
 
 /*

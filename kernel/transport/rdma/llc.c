@@ -61,6 +61,9 @@ void smc_rdma_llc_send_long(struct smc_link *link, const u8 *msg, u32 len)
 		smc_rdma_llc_send(link, msg);
 		return;
 	}
+	/* The end of a link waits for us before it frees the buffer. */
+	if (!smc_link_usable(link))
+		return;
 	ib_dma_sync_single_for_cpu(ib, link->long_dma, len, DMA_TO_DEVICE);
 	memcpy(link->long_buf, msg, len);
 	ib_dma_sync_single_for_device(ib, link->long_dma, len, DMA_TO_DEVICE);
@@ -144,10 +147,15 @@ static bool confirms_link(const struct smc_link *link, const struct smc_llc *m)
 	lockdep_assert_held(&group->lock);
 	if (m->response != server || !smc_link_is_peer(link, c->gid, c->mac, c->qpn))
 		return false;
-	/* Only the server begins. */
-	if (server && group->add.link == link && group->add.step != SMC_RDMA_ADD_CONFIRM && !link->llc.confirmed)
-		return false;
 	return c->link == link->id || (!server && !link->id);
+}
+
+/* Has the client confirmed the new link before its server has asked for that? It will have to do so again. */
+static bool is_too_early(const struct smc_link *link)
+{
+	const struct smc_lgr_rdma *group = link->group;
+
+	return group->server && group->add.link == link && group->add.step != SMC_RDMA_ADD_CONFIRM;
 }
 
 static void on_confirm_link(struct smc_link *link, const struct smc_llc *m)
@@ -157,7 +165,7 @@ static void on_confirm_link(struct smc_link *link, const struct smc_llc *m)
 	spin_lock_bh(&group->lock);
 	if (!confirms_link(link, m)) {
 		smc_rdma_llc_bad(link, m->type);
-	} else if (!link->llc.confirmed) {
+	} else if (!link->llc.confirmed && !is_too_early(link)) {
 		link->llc.has_eyecatcher = !m->confirm_link.no_eyecatcher;
 		link->id = m->confirm_link.link;
 		memcpy(link->peer.user_id, m->confirm_link.user_id, sizeof(link->peer.user_id));

@@ -56,6 +56,18 @@ void smc_rdma_add_look(struct smc_lgr_rdma *group)
 		add_queue(group, 0);
 }
 
+/* A path may carry the messages by which a link is made, and nothing else: such a link is made again later and later. */
+static bool link_has_lasted(const struct smc_link *link)
+{
+	return time_after(jiffies, link->active_since + RETRY_FIRST);
+}
+
+static void next_retry(struct smc_rdma_add *add)
+{
+	add->retry = min_t(unsigned long, add->retry ? 2 * add->retry : RETRY_FIRST, RETRY_MOST);
+	add->retry_at = jiffies + add->retry;
+}
+
 /* smc_rdma_add_want() - has a server look for a second link. Softirq. */
 void smc_rdma_add_want(struct smc_lgr_rdma *group)
 {
@@ -77,12 +89,20 @@ void smc_rdma_add_link_lost(struct smc_link *link)
 	struct smc_rdma_add *add = &group->add;
 
 	spin_lock_bh(&group->lock);
-	if (add->link == link || add->carrier == link)
+	if (add->link == link || add->carrier == link) {
+		WRITE_ONCE(add->broken, true);
 		add->deadline = jiffies;
+	}
 	/* Who deletes a link for these reasons does not want another one instead. */
 	if (group->server && link->reason != SMC_LLC_BY_OPERATOR && link->reason != SMC_LLC_ASYMMETRIC) {
 		add->lost = true;
-		add->wanted |= add->link != link;
+		if (add->link != link && link_has_lasted(link)) {
+			add->retry = 0;
+			add->wanted = true;
+		} else if (add->step == SMC_RDMA_ADD_NONE) {
+			next_retry(add);
+			add_queue(group, add->retry);
+		}
 	}
 	smc_rdma_add_look(group);
 	spin_unlock_bh(&group->lock);
@@ -119,10 +139,9 @@ static void add_done(struct smc_lgr_rdma *group)
 	add->link = NULL;
 	add->carrier = NULL;
 	add->sent = 0;
-	if (add->lost) {
-		add->retry = min_t(unsigned long, add->retry ? 2 * add->retry : RETRY_FIRST, RETRY_MOST);
-		add->retry_at = jiffies + add->retry;
-	}
+	add->broken = false;
+	if (add->lost)
+		next_retry(add);
 	smc_rdma_llc_next_call(group);
 	spin_unlock_bh(&group->lock);
 	smc_link_put(link);
@@ -134,6 +153,12 @@ static void add_abort(struct smc_lgr_rdma *group, bool tell)
 {
 	struct smc_link *link = group->add.link;
 
+	/* From here on, the peer cannot confirm the link. */
+	spin_lock_bh(&group->lock);
+	group->add.step = SMC_RDMA_ADD_ENDING;
+	if (link)
+		link->active = false;
+	spin_unlock_bh(&group->lock);
 	if (link) {
 		if (tell)
 			smc_rdma_llc_link_lost(link);
@@ -298,15 +323,15 @@ static int answer_add_link(struct smc_lgr_rdma *group, const struct smc_llc *m, 
 	return smc_rdma_add_send_link(group, true);
 }
 
-/* May the server's new link have this number? */
-static bool is_free_number(struct smc_lgr_rdma *group, u8 id)
+/* Client: may the group have one more link, and the link this number? */
+static bool may_take(struct smc_lgr_rdma *group, u8 id)
 {
-	bool is_free;
+	bool may;
 
 	spin_lock_bh(&group->lock);
-	is_free = id && !smc_lgr_rdma_link_by_id(group, id);
+	may = id && !smc_lgr_rdma_link_by_id(group, id) && smc_lgr_rdma_may_add(group);
 	spin_unlock_bh(&group->lock);
-	return is_free;
+	return may;
 }
 
 static void on_server_asks(struct smc_lgr_rdma *group, struct smc_link *by, struct smc_llc *m, const u8 *msg)
@@ -317,7 +342,7 @@ static void on_server_asks(struct smc_lgr_rdma *group, struct smc_link *by, stru
 	if (add->step != SMC_RDMA_ADD_NONE)
 		add_fail(group, false);
 	if (m->add_link.reject || group->link_limit < 2 || !m->add_link.mtu_code || !group->direct ||
-	    !is_free_number(group, m->add_link.link)) {
+	    !may_take(group, m->add_link.link)) {
 		add_refuse(by, m, m->add_link.mtu_code ? SMC_LLC_REJECT_PATH : SMC_LLC_REJECT_MTU);
 		return;
 	}
@@ -414,8 +439,8 @@ static void add_activate(struct smc_lgr_rdma *group, struct smc_link *link)
 {
 	lockdep_assert_held(&group->lock);
 	link->active = true;
+	link->active_since = jiffies;
 	group->add.lost = false;
-	group->add.retry = 0;
 	smc_rdma_llc_watch_link(link);
 }
 
@@ -428,9 +453,9 @@ void smc_rdma_add_confirm(struct smc_link *link)
 	struct smc_lgr_rdma *group = link->group;
 
 	lockdep_assert_held(&group->lock);
-	if (group->add.link != link)
+	if (group->add.link != link || group->add.step != SMC_RDMA_ADD_CONFIRM)
 		return;
-	if (group->server)
+	if (group->server && !group->add.broken)
 		add_activate(group, link);
 	add_queue(group, 0);
 }
@@ -440,7 +465,8 @@ static void add_confirmed(struct smc_lgr_rdma *group)
 {
 	struct smc_link *link = group->add.link;
 
-	if ((!group->server && (smc_link_to_rts(link) || smc_lgr_rdma_register_bufs(link))) || !smc_link_usable(link)) {
+	if ((!group->server && (smc_link_to_rts(link) || smc_lgr_rdma_register_bufs(link))) || !smc_link_usable(link) ||
+	    READ_ONCE(group->add.broken)) {
 		add_fail(group, true);
 		return;
 	}
@@ -489,9 +515,9 @@ static void add_go_on(struct smc_lgr_rdma *group)
 		add_handle(group, msg, len, by);
 	else if (add->step == SMC_RDMA_ADD_NONE && READ_ONCE(add->wanted))
 		begin_add(group);
-	else if (add->step == SMC_RDMA_ADD_CONFIRM && smp_load_acquire(&add->link->llc.confirmed))
+	else if (add->step == SMC_RDMA_ADD_CONFIRM && !READ_ONCE(add->broken) && smp_load_acquire(&add->link->llc.confirmed))
 		add_confirmed(group);
-	else if (add->step != SMC_RDMA_ADD_NONE && !time_before(jiffies, add->deadline))
+	else if (add->step != SMC_RDMA_ADD_NONE && (READ_ONCE(add->broken) || !time_before(jiffies, add->deadline)))
 		add_fail(group, add->step != SMC_RDMA_ADD_SENT);
 	kfree(msg);
 }

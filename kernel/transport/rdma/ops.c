@@ -240,10 +240,13 @@ static int register_bufs(struct smc_rdma_offer *ro, struct smc_rdma_conn *rc)
 	return err ? SMC_REASON_REG_BUF : 0;
 }
 
-/* The message that follows names the link. If it is lost later, failover moves the connection. Return: 0 or a reason. */
-static int still_there(const struct smc_rdma_conn *rc)
+/*
+ * The message that follows names the link of the rendezvous, and the key that the RMB has there. If that link is lost later,
+ * failover moves the connection. Return: 0 or a reason.
+ */
+static int still_there(const struct smc_rdma_offer *ro, const struct smc_rdma_conn *rc)
 {
-	return smc_link_usable(rc->link) ? 0 : SMC_REASON_NO_ACTIVE_LINK;
+	return READ_ONCE(rc->link) == ro->link && smc_link_usable(ro->link) ? 0 : SMC_REASON_NO_ACTIVE_LINK;
 }
 
 /*
@@ -261,7 +264,7 @@ int smc_rdma_confirm_rmb(struct smc_rdma_offer *ro)
 		if (result)
 			return result;
 		if (rmb->announced)
-			return still_there(rc);
+			return still_there(ro, rc);
 		ro->started = true;
 		smc_rdma_wait(ro, SMC_RDMA_LLC_WAIT);
 		smc_rdma_llc_confirm_rkey(rc->group, rmb, &ro->call);
@@ -270,7 +273,7 @@ int smc_rdma_confirm_rmb(struct smc_rdma_offer *ro)
 	if (result == -EINPROGRESS)
 		return smc_rdma_timed_out(ro) ? SMC_REASON_REG_BUF : -EINPROGRESS;
 	smc_rdma_stop_waiting(ro);
-	return result ? SMC_REASON_REG_BUF : still_there(rc);
+	return result ? SMC_REASON_REG_BUF : still_there(ro, rc);
 }
 
 /*
@@ -337,7 +340,7 @@ void smc_rdma_fill_local(const struct smc_rdma_offer *ro, struct smc_clc_accept 
 {
 	const struct smc_conn *conn = ro->offer->conn;
 	const struct smc_rdma_conn *rc = smc_rdma_conn_of(conn);
-	const struct smc_link *link = rc->link;
+	const struct smc_link *link = ro->link;
 	const struct smc_buf_map *map = smc_rdma_buf_map_of(rc->rmb, link);
 
 	a->version = rc->group->version;

@@ -96,9 +96,12 @@ void smc_rtoken_clear(struct smc_link *link)
 	int row;
 
 	lockdep_assert_held(&group->lock);
-	group->lost_serial = link->serial;
+	/* A link that was never confirmed is that of no rendezvous. */
+	if (link->llc.confirmed)
+		group->lost_serial = link->serial;
 	for_each_set_bit(row, group->rtoken_rows, SMC_RDMA_RTOKENS) {
-		group->lost_keys[row] = group->rtokens[row][link->slot];
+		if (link->llc.confirmed)
+			group->lost_keys[row] = group->rtokens[row][link->slot];
 		group->rtokens[row][link->slot] = (struct smc_rtoken){};
 		if (!has_key(group, row))
 			__clear_bit(row, group->rtoken_rows);
