@@ -153,12 +153,12 @@ func (s *env) linksLost(t *testing.T, third byte) {
 
 // TestSecondLink has well-behaved peers whose groups get a second link, and lose one of both.
 func TestSecondLink(t *testing.T) {
-	openLinked(t, 30).linksLost(t, 30)
+	openLinked(t, 64).linksLost(t, 64)
 }
 
 // TestSecondLinkVersion1 does the same with version 1.
 func TestSecondLinkVersion1(t *testing.T) {
-	openLinkedV1(t, 32).linksLost(t, 32)
+	openLinkedV1(t, 66).linksLost(t, 66)
 }
 
 // asymmetric has a group get two links that share a port, and lose the first one.

@@ -203,20 +203,19 @@ func linkDeleted(t *testing.T, lt *lab.Test) {
 }
 
 // linksCounted checks what the hosts have counted: links that were added and lost, for the reasons of these tests, and connections
-// that have moved. Each connection that could not move has failed a test.
+// that have moved. A connection that is over may not have moved: its peer has given its RMB to another.
 func linksCounted(t *testing.T, lt *lab.Test) {
 	for _, host := range []string{"a", "b"} {
 		var stats struct {
 			Links struct {
-				Added         int
-				ConnsMoved    int `json:"connections_moved"`
-				ConnsNotMoved int `json:"connections_not_moved"`
-				Lost          map[string]int
+				Added      int
+				ConnsMoved int `json:"connections_moved"`
+				Lost       map[string]int
 			}
 		}
 		runJSON(t, lt, host, "smcr -a stats --json", &stats)
 		l := stats.Links
-		if l.Added < 5 || l.ConnsMoved == 0 || l.ConnsNotMoved != 0 || l.Lost["no_port"] == 0 || l.Lost["operator"] != 1 || l.Lost["deleted"] == 0 {
+		if l.Added < 5 || l.ConnsMoved == 0 || l.Lost["no_port"] == 0 || l.Lost["operator"] != 1 || l.Lost["deleted"] == 0 {
 			t.Errorf("host %s: %+v", host, l)
 		}
 	}
