@@ -116,6 +116,7 @@ func compare(t *testing.T, technology string, want, got byLoad) {
 	for name := range want {
 		w, g := want[name], got[name]
 		mask(name, &w, &g)
+		w.Links, g.Links = nil, nil // the stock module has none
 		if technology == "SMC-D" {
 			// There is no buffer to send from, and pages need not be in one piece.
 			w.TxBufSizes, g.TxBufSizes = netlinksmc.SizeHistogram{}, netlinksmc.SizeHistogram{}

@@ -10,6 +10,7 @@ package main
 
 import (
 	"bufio"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -103,9 +104,32 @@ func (p probe) run(w *bufio.Writer, family string, first bool) error {
 		if p.flags == ack {
 			continue // it repeats the request
 		}
-		fmt.Fprintf(w, "\t%d %s\n", m.Header.Command, hex.EncodeToString(m.Data))
+		fmt.Fprintf(w, "\t%d %s\n", m.Header.Command, hex.EncodeToString(withoutOurs(m.Data)))
 	}
 	return nil
+}
+
+// withoutOurs removes the attributes that only smckit's module has: their numbers are from 256 on.
+func withoutOurs(b []byte) (out []byte) {
+	const header, number, nested, firstOurs = 4, 0x3fff, 0x8000, 256
+	for len(b) >= header {
+		n, kind := int(binary.NativeEndian.Uint16(b)), binary.NativeEndian.Uint16(b[2:])
+		if n < header || n > len(b) {
+			break
+		}
+		next := min((n+3)&^3, len(b))
+		if kind&number < firstOurs {
+			value := b[header:n]
+			if kind&nested != 0 {
+				value = withoutOurs(value)
+			}
+			out = binary.NativeEndian.AppendUint16(out, uint16(header+len(value)))
+			out = binary.NativeEndian.AppendUint16(out, kind)
+			out = append(append(out, value...), b[n:next]...)
+		}
+		b = b[next:]
+	}
+	return append(out, b...)
 }
 
 // outcome returns the result of a request as text.
