@@ -21,6 +21,17 @@ static bool may_delete(const struct smc_lgr *lgr, const struct net *net)
 	return net_eq(net, &init_net) || net_eq(net, lgr->key.net);
 }
 
+/* Returns a group that an operator in a namespace may change, with a reference, or NULL. */
+static struct smc_lgr *find_deletable(const struct net *net, unsigned int role, u32 id)
+{
+	struct smc_lgr *lgr = id ? smc_lgr_next(id - 1) : NULL;
+
+	if (!lgr || (lgr->id == id && lgr->key.ops->role == role && may_delete(lgr, net)))
+		return lgr;
+	smc_lgr_put(lgr);
+	return NULL;
+}
+
 /**
  * smc_lgr_delete() - ends a group for an operator (RFC 7609, 3.5.4)
  * @net: the namespace of the operator
@@ -34,19 +45,15 @@ static bool may_delete(const struct smc_lgr *lgr, const struct net *net)
  */
 int smc_lgr_delete(const struct net *net, unsigned int role, u32 id)
 {
-	struct smc_lgr *lgr = id ? smc_lgr_next(id - 1) : NULL;
-	int rc = -ENOENT;
+	struct smc_lgr *lgr = find_deletable(net, role, id);
 
 	might_sleep();
 	if (!lgr)
-		return rc;
-	if (lgr->id == id && lgr->key.ops->role == role && may_delete(lgr, net)) {
-		WRITE_ONCE(lgr->deleted, true);
-		smc_lgr_terminate(lgr);
-		rc = 0;
-	}
+		return -ENOENT;
+	WRITE_ONCE(lgr->deleted, true);
+	smc_lgr_terminate(lgr);
 	smc_lgr_put(lgr);
-	return rc;
+	return 0;
 }
 
 /**
@@ -61,14 +68,13 @@ int smc_lgr_delete(const struct net *net, unsigned int role, u32 id)
  */
 int smc_lgr_delete_one(const struct net *net, u32 id, u8 link)
 {
-	struct smc_lgr *lgr = id ? smc_lgr_next(id - 1) : NULL;
-	int rc = -ENOENT;
+	struct smc_lgr *lgr = find_deletable(net, SMC_ROLE_R, id);
+	int rc;
 
 	might_sleep();
 	if (!lgr)
-		return rc;
-	if (lgr->id == id && lgr->key.ops->lgr_delete_one && may_delete(lgr, net))
-		rc = lgr->key.ops->lgr_delete_one(lgr, link);
+		return -ENOENT;
+	rc = lgr->key.ops->lgr_delete_one(lgr, link);
 	smc_lgr_put(lgr);
 	return rc;
 }

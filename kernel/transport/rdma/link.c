@@ -59,10 +59,11 @@ void smc_link_fail(struct smc_link *link, enum smc_link_why why, int detail)
 	smc_link_retire(link);
 }
 
-/* smc_link_get() - takes a reference. Any context. Return: the link. */
+/* smc_link_get() - takes a reference; NULL is allowed. Any context. Return: the link. */
 struct smc_link *smc_link_get(struct smc_link *link)
 {
-	refcount_inc(&link->ref);
+	if (link)
+		refcount_inc(&link->ref);
 	return link;
 }
 

@@ -272,15 +272,20 @@ static inline bool smc_link_usable(const struct smc_link *link)
 }
 
 /*
- * smc_link_is_peer() - are these the address and the queue pair that the peer has stated at first contact?
- * That MAC need not be where we send to: there may be a gateway. Any context.
+ * smc_link_is_peer_port() - is this the address that the peer has stated when the link was made? That MAC need not be where
+ * we send to: there may be a gateway. Any context.
  */
-static inline bool smc_link_is_peer(const struct smc_link *link, const u8 gid[16], const u8 mac[ETH_ALEN], u32 qpn)
+static inline bool smc_link_is_peer_port(const struct smc_link *link, const u8 gid[16], const u8 mac[ETH_ALEN])
 {
 	const struct smc_link_peer *peer = &link->peer;
 
-	return peer->qpn == qpn && !memcmp(peer->clc_gid, gid, sizeof(peer->clc_gid)) &&
-	       !memcmp(peer->clc_mac, mac, sizeof(peer->clc_mac));
+	return !memcmp(peer->clc_gid, gid, sizeof(peer->clc_gid)) && !memcmp(peer->clc_mac, mac, sizeof(peer->clc_mac));
+}
+
+/* smc_link_is_peer() - are these that address, and the queue pair that the peer has stated with it? Any context. */
+static inline bool smc_link_is_peer(const struct smc_link *link, const u8 gid[16], const u8 mac[ETH_ALEN], u32 qpn)
+{
+	return link->peer.qpn == qpn && smc_link_is_peer_port(link, gid, mac);
 }
 
 #endif /* SMC_RDMA_LINK_H */

@@ -88,9 +88,7 @@ struct smc_link *smc_lgr_rdma_get_link(struct smc_lgr_rdma *group, const struct 
 	struct smc_link *link;
 
 	spin_lock_bh(&group->lock);
-	link = smc_lgr_rdma_find_link(group, peer);
-	if (link)
-		smc_link_get(link);
+	link = smc_link_get(smc_lgr_rdma_find_link(group, peer));
 	spin_unlock_bh(&group->lock);
 	return link;
 }
@@ -101,9 +99,7 @@ struct smc_link *smc_lgr_rdma_link_at(struct smc_lgr_rdma *group, unsigned int s
 	struct smc_link *link;
 
 	spin_lock_bh(&group->lock);
-	link = group->links[slot];
-	if (link)
-		smc_link_get(link);
+	link = smc_link_get(group->links[slot]);
 	spin_unlock_bh(&group->lock);
 	return link;
 }
@@ -114,9 +110,7 @@ struct smc_link *smc_lgr_rdma_get_by_id(struct smc_lgr_rdma *group, u8 id)
 	struct smc_link *link;
 
 	spin_lock_bh(&group->lock);
-	link = smc_lgr_rdma_link_by_id(group, id);
-	if (link)
-		smc_link_get(link);
+	link = smc_link_get(smc_lgr_rdma_link_by_id(group, id));
 	spin_unlock_bh(&group->lock);
 	return link;
 }
@@ -176,8 +170,7 @@ static bool share_port(const struct smc_link *a, const struct smc_link *b)
 {
 	if (a->path.dev == b->path.dev && a->path.port == b->path.port)
 		return true;
-	return !memcmp(a->peer.clc_gid, b->peer.clc_gid, sizeof(a->peer.clc_gid)) &&
-	       !memcmp(a->peer.clc_mac, b->peer.clc_mac, sizeof(a->peer.clc_mac));
+	return smc_link_is_peer_port(a, b->peer.clc_gid, b->peer.clc_mac);
 }
 
 /*

@@ -220,11 +220,6 @@ static int make_link(struct smc_lgr_rdma *group, const struct smc_rdma_path *pat
 	return rc ?: smc_lgr_rdma_map_bufs(link);
 }
 
-static bool is_same_port(const struct smc_link *link, const struct smc_llc_add_link *a)
-{
-	return !memcmp(link->peer.clc_gid, a->gid, sizeof(a->gid)) && !memcmp(link->peer.clc_mac, a->mac, sizeof(a->mac));
-}
-
 /*
  * Chooses the port for the new link, with a reference on its device: another one, or the same if the peer has another. A
  * third link is to share no port with the one that carries the exchange. Return: 0, -ENODEV, or -ENOTCONN if that has ended.
@@ -243,7 +238,7 @@ static int choose_path(struct smc_lgr_rdma *group, const struct smc_llc_add_link
 	if (carrier->gone) {
 		rc = -ENOTCONN;
 	} else if (smc_rdma_choose_second(&carrier->path, peer ? peer->gid : NULL, path)) {
-		if (!second || (peer && is_same_port(carrier, peer)))
+		if (!second || (peer && smc_link_is_peer_port(carrier, peer->gid, peer->mac)))
 			rc = -ENODEV;
 		else
 			*path = carrier->path;
