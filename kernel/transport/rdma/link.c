@@ -33,14 +33,15 @@ static void down_work(struct work_struct *work)
 	smc_link_put(link);
 }
 
-/* smc_link_count() - traces and counts that a link is given up. Any context. */
-void smc_link_count(const struct smc_link *link, enum smc_link_why why, int detail)
+/* smc_link_count() - traces that a link is given up, and counts it once: it may fail after its peer has deleted it. Any context. */
+void smc_link_count(struct smc_link *link, enum smc_link_why why, int detail)
 {
 	const struct smc_lgr *lgr = link->group->lgr;
 
 	static_assert(SMC_STATS_LINKS_LOST + SMC_LINK_WHYS == (int)SMC_STATS_LINK_COUNTERS);
 	trace_smc_link_fail(lgr->id + link->id, why, detail);
-	smc_stats_link(smc_net(lgr->key.net), SMC_STATS_LINKS_LOST + why);
+	if (!xchg(&link->counted, true))
+		smc_stats_link(smc_net(lgr->key.net), SMC_STATS_LINKS_LOST + why);
 }
 
 /*

@@ -168,6 +168,7 @@ struct smc_link {
 	u8 mtu_code;			/* of both sides */
 	u8 traffic_class;		/* net.smc.smcr_traffic_class */
 	enum smc_link_state state;	/* single word, no lock; DOWN stays */
+	bool counted;			/* as lost; single word, no lock */
 	bool told;			/* the peer knows that it goes; group->lock */
 	u32 reason;			/* enum smc_llc_reason, why a host deletes it; 0 if it fails; group->lock, until it is down */
 	bool active;			/* both ends have confirmed it: connections may use it; group->lock */
@@ -238,7 +239,7 @@ void smc_link_end(struct smc_link *link);
 void smc_link_discard(struct smc_link *link);
 int smc_link_to_rtr(struct smc_link *link);
 int smc_link_to_rts(struct smc_link *link);
-void smc_link_count(const struct smc_link *link, enum smc_link_why why, int detail);
+void smc_link_count(struct smc_link *link, enum smc_link_why why, int detail);
 void smc_link_fail(struct smc_link *link, enum smc_link_why why, int detail);
 void smc_link_retire(struct smc_link *link);
 void smc_link_address(const struct smc_link *link, struct rdma_ah_attr *ah, const u8 gid[16], const u8 mac[ETH_ALEN],
