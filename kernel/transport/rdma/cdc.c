@@ -415,6 +415,8 @@ static bool keep_early(struct smc_rdma_conn *rc, const struct smc_cdc *msg)
 static void cdc_recv_in_order(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg)
 {
 	spin_lock_bh(&rc->recv_lock);
+	if (unlikely(rc->awaited.link == link->serial))
+		smc_rdma_failover_came(rc, msg->seq);
 	if (!smc_cdc_is_late(&rc->rx, msg->seq)) {
 		rc->rx.seq = msg->seq;
 		WRITE_ONCE(rc->received, true);
@@ -446,27 +448,41 @@ void smc_rdma_cdc_recv(struct smc_link *link, const u8 *buf, u32 len)
 }
 
 /*
+ * Takes in immediate data. By another link than the peer sends by now it is late: messages with the whole state have come
+ * after it. The caller is in an RCU section.
+ */
+static void recv_imm(struct smc_rdma_conn *rc, struct smc_link *link, u32 imm, u32 len)
+{
+	struct smc_cdc msg;
+
+	lockdep_assert_held(&rc->recv_lock);
+	if (rc->rx_link && rc->rx_link != link->serial) {
+		if (rc->awaited.link == link->serial)
+			smc_rdma_failover_came(rc, rc->awaited.seen + 1);
+		return;
+	}
+	if (!rc->ready || smc_cdc_decode_imm(&rc->rx, imm, len, rc->conn->rx.size, rc->conn->tx_size, &msg)) {
+		smc_link_fail(link, SMC_LINK_BAD_IMMEDIATE, len);
+		return;
+	}
+	rc->rx.seq = msg.seq;
+	WRITE_ONCE(rc->received, true);
+	cdc_recv(rc, link, &msg);
+}
+
+/*
  * smc_rdma_cdc_recv_imm() - the peer has written bytes to an RMB over a link, with immediate data in host order. The
  * peer of the link's group has agreed to immediate data. Softirq.
  */
 void smc_rdma_cdc_recv_imm(struct smc_link *link, u32 imm, u32 len)
 {
 	struct smc_rdma_conn *rc;
-	struct smc_cdc msg;
 
 	rcu_read_lock();
 	rc = rcu_dereference(link->group->by_rmb[imm >> SMC_CDC_IMM_RMB_SHIFT]);
-	/* By another link than the peer sends by now, it is late. */
-	if (rc && (!READ_ONCE(rc->rx_link) || READ_ONCE(rc->rx_link) == link->serial)) {
+	if (rc) {
 		spin_lock_bh(&rc->recv_lock);
-		if (rc->ready && rc->rx_link == link->serial &&
-		    !smc_cdc_decode_imm(&rc->rx, imm, len, rc->conn->rx.size, rc->conn->tx_size, &msg)) {
-			rc->rx.seq = msg.seq;
-			WRITE_ONCE(rc->received, true);
-			cdc_recv(rc, link, &msg);
-		} else {
-			smc_link_fail(link, SMC_LINK_BAD_IMMEDIATE, len);
-		}
+		recv_imm(rc, link, imm, len);
 		spin_unlock_bh(&rc->recv_lock);
 	}
 	rcu_read_unlock();

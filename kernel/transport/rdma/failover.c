@@ -45,9 +45,24 @@ int smc_rdma_failover_validate(struct smc_rdma_conn *rc)
 	return err;
 }
 
+static bool has_link(struct smc_lgr_rdma *group, u32 serial)
+{
+	struct smc_link *link;
+	bool has = false;
+
+	spin_lock_bh(&group->lock);
+	smc_for_each_link(group, link)
+		has |= link->serial == serial;
+	spin_unlock_bh(&group->lock);
+	return has;
+}
+
 /*
  * smc_rdma_failover_recv() - the peer begins to send by another link. By the link that it sends by anyway, the message means
  * nothing. Softirq, in an RCU section.
+ *
+ * The peer's adapter has told it that ours has the messages up to @seq. But each link has a completion queue of its own, so
+ * messages by the old link may have come, and still be in its queue: whether one is missing shows when that link has ended.
  */
 void smc_rdma_failover_recv(struct smc_rdma_conn *rc, const struct smc_link *link, u16 seq)
 {
@@ -55,10 +70,49 @@ void smc_rdma_failover_recv(struct smc_rdma_conn *rc, const struct smc_link *lin
 
 	spin_lock_bh(&rc->recv_lock);
 	gap = rc->rx_link && rc->rx_link != link->serial && smc_cdc_is_gap(&rc->rx, seq);
+	if (gap && has_link(rc->group, rc->rx_link)) {
+		rc->awaited = (struct smc_rdma_awaited){ .link = rc->rx_link, .seen = rc->rx.seq, .seq = seq };
+		gap = false;
+	}
 	WRITE_ONCE(rc->rx_link, link->serial);
 	spin_unlock_bh(&rc->recv_lock);
 	if (gap)
 		smc_upcall_reset(rc->conn);
+}
+
+/* smc_rdma_failover_came() - a message has come by the link whose messages are awaited. Softirq. */
+void smc_rdma_failover_came(struct smc_rdma_conn *rc, u16 seq)
+{
+	lockdep_assert_held(&rc->recv_lock);
+	rc->awaited.seen = seq;
+	if ((s16)(seq - rc->awaited.seq) >= 0)
+		rc->awaited.link = 0;
+}
+
+/*
+ * smc_rdma_failover_drained() - no more messages come by a link, which has left its slot: connections that still await some
+ * are aborted. May sleep.
+ */
+void smc_rdma_failover_drained(const struct smc_link *link)
+{
+	struct smc_conn *conn;
+	unsigned long token;
+
+	might_sleep();
+	rcu_read_lock();
+	xa_for_each(&link->group->conns, token, conn) {
+		struct smc_rdma_conn *rc = conn->priv;
+		bool gap;
+
+		spin_lock_bh(&rc->recv_lock);
+		gap = rc->awaited.link == link->serial;
+		if (gap)
+			rc->awaited.link = 0;
+		spin_unlock_bh(&rc->recv_lock);
+		if (gap)
+			smc_upcall_reset(conn);
+	}
+	rcu_read_unlock();
 }
 
 /* Returns the name that the peer's RMB of a connection has on a link; its key is 0 if the peer has not told of it. */

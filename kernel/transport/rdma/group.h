@@ -163,6 +163,12 @@ struct smc_rdma_mark {
 	u16 seq;
 };
 
+/* Messages that the peer's adapter has delivered by a link, and that have not been looked at yet. */
+struct smc_rdma_awaited {
+	u32 link;			/* serial number of the link; 0 if none are awaited */
+	u16 seen, seq;			/* numbers of the last message that has been looked at, and of the last that there is */
+};
+
 /* SMC-R's part of a connection. */
 struct smc_rdma_conn {
 	struct smc_conn *conn;
@@ -196,7 +202,8 @@ struct smc_rdma_conn {
 	u64 resync_end;
 
 	spinlock_t recv_lock;		/* what follows; softirqs off */
-	u32 rx_link;			/* serial number of the link that the peer sends by, 0 if none; read without the lock, too */
+	u32 rx_link;			/* serial number of the link that the peer sends by, 0 if none */
+	struct smc_rdma_awaited awaited;	/* after a failover */
 	struct smc_cdc_rx rx;
 	u64 arrived;			/* of tx_prod, by the adapter; see make_room() */
 	bool received;			/* a message has come; single word, no lock */
@@ -333,6 +340,8 @@ void smc_rdma_cdc_recv_imm(struct smc_link *link, u32 imm, u32 len);
 void smc_rdma_failover_mark(struct smc_rdma_conn *rc, u64 at, const struct smc_cdc_update *u);
 int smc_rdma_failover_validate(struct smc_rdma_conn *rc);
 void smc_rdma_failover_recv(struct smc_rdma_conn *rc, const struct smc_link *link, u16 seq);
+void smc_rdma_failover_came(struct smc_rdma_conn *rc, u16 seq);
+void smc_rdma_failover_drained(const struct smc_link *link);
 bool smc_rdma_failover_late(struct smc_rdma_conn *rc);
 void smc_rdma_failover(struct smc_link *link);
 

@@ -280,6 +280,7 @@ static void free_slot(struct smc_link *link)
 	group->links[link->slot] = NULL;
 	spin_unlock_bh(&group->lock);
 	mutex_unlock(&group->end_mutex);
+	smc_rdma_failover_drained(link);
 	smc_link_put(link);
 }
 
