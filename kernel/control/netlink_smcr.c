@@ -188,11 +188,11 @@ static int put_dev(struct sk_buff *skb, void *arg)
 	struct nlattr *nest = nla_nest_start(skb, SMC_GEN_DEV_SMCR);
 
 	static_assert(SMC_RDMA_SHOW_PORTS == 2);
-	if (!nest || nla_put_u8(skb, SMC_NLA_DEV_IS_CRIT, view->groups > 0) ||
+	if (!nest || nla_put_u8(skb, SMC_NLA_DEV_IS_CRIT, view->critical > 0) ||
 	    (view->is_pci && put_pci(skb, view)) ||
 	    nla_put_string(skb, SMC_NLA_DEV_IB_NAME, view->name) ||
 	    put_port(skb, SMC_NLA_DEV_PORT, &view->ports[0]) || put_port(skb, SMC_NLA_DEV_PORT2, &view->ports[1]) ||
-	    nla_put_u32(skb, SMC_NLA_DEV_USE_CNT, view->groups))
+	    nla_put_u32(skb, SMC_NLA_DEV_USE_CNT, view->links))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;

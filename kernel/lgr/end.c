@@ -81,9 +81,7 @@ void smc_lgr_terminate(struct smc_lgr *lgr)
 
 static bool lgr_matches(const struct smc_lgr *lgr, const void *dev, const struct net *net)
 {
-	const struct smc_transport_ops *ops = lgr->key.ops;
-
-	if (dev && !(ops->lgr_needs ? ops->lgr_needs(lgr, dev) : lgr->key.dev == dev))
+	if (dev && !smc_lgr_needs(lgr, dev))
 		return false;
 	return !net || net_eq(lgr->key.net, net);
 }
@@ -97,7 +95,7 @@ static struct smc_lgr *lgr_find(const void *dev, const struct net *net, const u6
 	list_for_each_entry(lgr, &smc_lgr_listed, list) {
 		if (!lgr_matches(lgr, dev, net))
 			continue;
-		if (gid && (lgr->key.gid[0] != gid[0] || lgr->key.gid[1] != gid[1]))
+		if (gid && (lgr->key.ends.gid[0] != gid[0] || lgr->key.ends.gid[1] != gid[1]))
 			continue;
 		smc_lgr_get(lgr);
 		spin_unlock_bh(&smc_lgr_table_lock);

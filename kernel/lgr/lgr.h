@@ -19,22 +19,28 @@ struct net;
 struct smc_net;
 struct smc_transport_ops;
 
-/* Connections with the same key share a group. */
+/*
+ * Connections with the same key share a group. Of SMC-R, a group serves the addresses of each of its links, so `ends` may
+ * differ: lgr_fits of the transport decides.
+ */
 struct smc_lgr_key {
 	const struct smc_transport_ops *ops;
-	const void *dev;	/* a device of the transport */
 	/*
 	 * The owner: the namespace of the device, or that of the sockets where each namespace has a device of its own.
 	 * Its settings apply to the group, and the group ends before it.
 	 */
 	struct net *net;
-	u64 gid[2];		/* the peer's; zero for a client of SMC-R, whose links have one each */
 	u16 vlan;		/* 0 if none */
 	u8 version;
 	bool server;		/* SMC-R: this host is the server of the group */
-	u8 peer_id[8];		/* SMC-R, like all that follows; zero otherwise */
-	u8 mac[6];		/* version 1 */
-	u8 own_gid[16];		/* server: the GID of this host that the link uses */
+	u8 peer_id[8];		/* SMC-R; zero otherwise */
+
+	struct smc_lgr_ends {
+		const void *dev;	/* a device of the transport; only compared, unless the group ends with it */
+		u64 gid[2];		/* the peer's; zero for a client of SMC-R */
+		u8 mac[6];		/* SMC-R: the peer's */
+		u8 own_gid[16];		/* SMC-R, server: the GID of this host */
+	} ends;			/* of the first link; zero where nothing is said */
 };
 
 /* What a group knows of a connection in it. */
@@ -143,6 +149,8 @@ void smc_lgr_terminate_peer(const void *dev, const u64 gid[2]);
 int smc_lgr_walk(const struct net *net, unsigned int *next,
 		 int (*fn)(struct smc_lgr *lgr, struct smc_lgr_view *view, void *arg), void *arg);
 void smc_lgr_walk_own(struct smc_lgr *lgr, const struct net *net, void (*fn)(struct smc_lgr_member *member, void *arg), void *arg);
+bool smc_lgr_same_ends(const struct smc_lgr_ends *a, const struct smc_lgr_ends *b);
+bool smc_lgr_needs(const struct smc_lgr *lgr, const void *dev);
 unsigned int smc_lgr_count_dev(const void *dev, unsigned int *conns);
 void smc_lgr_net_exit(struct smc_net *sn);
 void smc_lgr_exit(void);

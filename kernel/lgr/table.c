@@ -23,29 +23,44 @@ static unsigned int last_id;
 module_param_named(lgr_id, last_id, uint, 0644);
 MODULE_PARM_DESC(lgr_id, "for tests only: the identifier that the last link group was given");
 
-/* Hashes what differs between peers, and between the addresses of one peer. */
+/* Hashes what differs between peers, and is the same for all addresses that a group serves. */
 static u32 hash_key(const struct smc_lgr_key *key)
 {
-	u32 hash = jhash(key->gid, sizeof(key->gid), key->version << 1 | key->server);
+	u32 hash = jhash(key->peer_id, sizeof(key->peer_id), key->version << 1 | key->server);
 
-	return jhash(key->peer_id, sizeof(key->peer_id), hash);
+	return key->ops->lgr_fits ? hash : jhash(key->ends.gid, sizeof(key->ends.gid), hash);
 }
 
-static bool same_key(const struct smc_lgr_key *a, const struct smc_lgr_key *b)
+static bool same_peer(const struct smc_lgr_key *a, const struct smc_lgr_key *b)
 {
-	return a->ops == b->ops && a->dev == b->dev && net_eq(a->net, b->net) && a->gid[0] == b->gid[0] &&
-	       a->gid[1] == b->gid[1] && a->vlan == b->vlan && a->version == b->version && a->server == b->server &&
-	       !memcmp(a->peer_id, b->peer_id, sizeof(a->peer_id)) && !memcmp(a->mac, b->mac, sizeof(a->mac)) &&
+	return a->ops == b->ops && net_eq(a->net, b->net) && a->vlan == b->vlan && a->version == b->version &&
+	       a->server == b->server && !memcmp(a->peer_id, b->peer_id, sizeof(a->peer_id));
+}
+
+/* smc_lgr_same_ends() - are these the same addresses of both hosts? Any context. */
+bool smc_lgr_same_ends(const struct smc_lgr_ends *a, const struct smc_lgr_ends *b)
+{
+	return a->dev == b->dev && a->gid[0] == b->gid[0] && a->gid[1] == b->gid[1] && !memcmp(a->mac, b->mac, sizeof(a->mac)) &&
 	       !memcmp(a->own_gid, b->own_gid, sizeof(a->own_gid));
 }
 
-/* Returns whether one more connection may join the group. */
-static bool has_room(const struct smc_lgr *lgr, const void *hint)
+/* Returns whether one more connection, with the same peer, may join the group. */
+static bool fits(const struct smc_lgr *lgr, const struct smc_lgr_ends *ends, const void *hint)
 {
 	const struct smc_transport_ops *ops = lgr->key.ops;
 
-	return (!lgr->max_conns || READ_ONCE(lgr->n_conns) < lgr->max_conns) &&
-	       (!ops->lgr_fits || ops->lgr_fits(lgr, hint));
+	if (lgr->max_conns && READ_ONCE(lgr->n_conns) >= lgr->max_conns)
+		return false;
+	return ops->lgr_fits ? ops->lgr_fits(lgr, ends, hint) : smc_lgr_same_ends(&lgr->key.ends, ends);
+}
+
+/* smc_lgr_needs() - does a group end with a device? The caller holds smc_lgr_table_lock. */
+bool smc_lgr_needs(const struct smc_lgr *lgr, const void *dev)
+{
+	const struct smc_transport_ops *ops = lgr->key.ops;
+
+	lockdep_assert_held(&smc_lgr_table_lock);
+	return ops->lgr_needs ? ops->lgr_needs(lgr, dev) : lgr->key.ends.dev == dev;
 }
 
 /*
@@ -58,7 +73,7 @@ struct smc_lgr *smc_lgr_table_find(const struct smc_lgr_key *key, const void *hi
 
 	lockdep_assert_held(&smc_lgr_table_lock);
 	hash_for_each_possible(by_key, lgr, hash, hash_key(key))
-		if (same_key(&lgr->key, key) && has_room(lgr, hint))
+		if (same_peer(&lgr->key, key) && fits(lgr, &key->ends, hint))
 			return lgr;
 	return NULL;
 }
@@ -203,8 +218,8 @@ static void describe(struct smc_lgr *lgr, const struct net *net, struct smc_lgr_
 	view->role = lgr->key.ops->role;
 	view->version = lgr->key.version;
 	view->vlan = lgr->key.vlan;
-	memcpy(view->gid, lgr->key.gid, sizeof(view->gid));
-	view->dev = lgr->key.dev;
+	memcpy(view->gid, lgr->key.ends.gid, sizeof(view->gid));
+	view->dev = lgr->key.ends.dev;
 	view->net_cookie = lgr->key.net->net_cookie;
 	view->whole = sees_all(net, lgr);
 	spin_lock_bh(&lgr->lock);
@@ -252,7 +267,9 @@ int smc_lgr_walk(const struct net *net, unsigned int *next,
 	return rc;
 }
 
-/* smc_lgr_count_dev() - counts the groups on a device, of all namespaces, and their connections. Not in hardirq. */
+/*
+ * smc_lgr_count_dev() - counts the groups of all namespaces that end with a device, and their connections. Not in hardirq.
+ */
 unsigned int smc_lgr_count_dev(const void *dev, unsigned int *conns)
 {
 	struct smc_lgr *lgr;
@@ -261,7 +278,7 @@ unsigned int smc_lgr_count_dev(const void *dev, unsigned int *conns)
 	*conns = 0;
 	spin_lock_bh(&smc_lgr_table_lock);
 	list_for_each_entry(lgr, &smc_lgr_listed, list) {
-		if (lgr->key.dev != dev)
+		if (!smc_lgr_needs(lgr, dev))
 			continue;
 		n++;
 		*conns += READ_ONCE(lgr->n_conns);

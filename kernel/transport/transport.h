@@ -24,6 +24,7 @@ struct smc_cdc_rx;
 struct smc_conn;
 struct smc_diag_info;
 struct smc_lgr;
+struct smc_lgr_ends;
 struct smc_lgr_key;
 struct sock;
 
@@ -103,8 +104,8 @@ struct smc_offer {
  *
  * @detach:	undoes offer, match and attach after a rendezvous has failed, except what the connection has, for @release
  * @peer_full:	returns whether the peer's whole receive buffer is in use. Any context.
- * @lgr_fits:	returns whether a connection may join a group with the right key; with the hint of smc_lgr_join(). Under
- *		locks; does not sleep.
+ * @lgr_fits:	returns whether a connection between two addresses may join a group with the right peer; with the hint of
+ *		smc_lgr_join(). NULL: if the group is of these addresses. Under locks; does not sleep.
  * @lgr_needs:	returns whether a group ends with a device; NULL: with the one of its key. Under locks; does not sleep.
  * @lgr_delete_link: sends DELETE LINK, because the group ends soon; @lgr_end waits for the answer. Under locks.
  * @lgr_delete_one: deletes a link by its number for an operator, and waits until its connections have moved. Returns 0,
@@ -146,7 +147,7 @@ struct smc_transport_ops {
 	/* SMC-R */
 	void (*detach)(struct smc_offer *offer);
 	bool (*peer_full)(const struct smc_conn *conn);
-	bool (*lgr_fits)(const struct smc_lgr *lgr, const void *hint);
+	bool (*lgr_fits)(const struct smc_lgr *lgr, const struct smc_lgr_ends *ends, const void *hint);
 	bool (*lgr_needs)(const struct smc_lgr *lgr, const void *dev);
 	void (*lgr_delete_link)(struct smc_lgr *lgr);
 	int (*lgr_delete_one)(struct smc_lgr *lgr, u8 link);

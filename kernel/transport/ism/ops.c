@@ -124,10 +124,9 @@ static int ism_create_conn(struct smc_offer *offer, struct smc_ism_dev *dev, enu
 	const u64 *gid = peer ?: dev->gid;
 	const struct smc_lgr_key key = {
 		.ops = &smc_ism_transport,
-		.dev = dev,
 		.net = ism_lgr_net(dev, offer->sk),
-		.gid = { gid[0], gid[1] },
 		.version = version,
+		.ends = { .dev = dev, .gid = { gid[0], gid[1] } },
 	};
 	struct smc_lgr *lgr = smc_lgr_join(&key, how, NULL, first);
 
@@ -443,8 +442,8 @@ static void ism_describe(const struct smc_conn *conn, struct smc_diag_info *info
 	info->dmb.linkid = lgr->id;
 	info->dmb.my_gid = ic->dev->gid[0];
 	info->dmb.my_gid_ext = ic->dev->gid[1];
-	info->dmb.peer_gid = lgr->key.gid[0];
-	info->dmb.peer_gid_ext = lgr->key.gid[1];
+	info->dmb.peer_gid = lgr->key.ends.gid[0];
+	info->dmb.peer_gid_ext = lgr->key.ends.gid[1];
 	/* Show no token that another user could write with. */
 	if (READ_ONCE(ic->own->token_used) || !ic->dev->host)
 		info->dmb.token = ic->own->token;
@@ -464,7 +463,7 @@ static void ism_trim(struct smc_conn *conn)
 
 static int ism_init_lgr(struct smc_lgr *lgr)
 {
-	const struct smc_ism_dev *dev = lgr->key.dev;
+	const struct smc_ism_dev *dev = lgr->key.ends.dev;
 
 	strscpy(lgr->device, dev->name, sizeof(lgr->device));
 	return 0;

@@ -230,6 +230,7 @@ static int try_gids(struct smc_rdma_dev *dev, u8 port, struct path_request *w, b
 			continue;
 		if (gid_fits(gid, w, own) && !rdma_read_gid_l2_fields(gid, NULL, w->path->mac)) {
 			memcpy(w->path->gid, gid->gid.raw, sizeof(w->path->gid));
+			w->path->of_host = !own;
 			w->path->gid_index = gid->index;
 			w->path->ifindex = smc_rdma_gid_ifindex(gid);
 			w->path->mtu_code = READ_ONCE(p->mtu_code);

@@ -73,12 +73,12 @@ static void client_lgr_key(const struct smc_rdma_offer *ro, const struct smc_clc
 
 	*key = (struct smc_lgr_key){
 		.ops = &smc_rdma_transport,
-		.dev = path->dev,
 		.net = path->net,
 		.vlan = path->vlan,
 		.version = peer->version,
+		/* The server's address is that of one of the links, see smc_lgr_rdma_fits(). */
+		.ends.dev = path->dev,
 	};
-	/* The server's address is that of one of the links, see smc_lgr_rdma_fits(). */
 	memcpy(key->peer_id, peer->peer_id, sizeof(key->peer_id));
 }
 

@@ -59,6 +59,7 @@ struct smc_rdma_path {
 	u8 version;			/* of SMC-R */
 	u8 mtu_code;			/* of the port, as in CLC */
 	u8 gid[16];
+	bool of_host;			/* the GID serves all namespaces that share the device; otherwise it goes with one */
 	u8 mac[ETH_ALEN];
 	int gid_index;
 	int ifindex;			/* of the GID's interface, to be shown */

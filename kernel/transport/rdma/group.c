@@ -53,16 +53,17 @@ bool smc_lgr_rdma_has_rmb(const struct smc_lgr_rdma *group)
  * smc_lgr_rdma_fits() - lgr_fits of the transport. The hint is the server's ACCEPT, or NULL for a server, whose
  * connections also wait for a group that is being formed. Under locks.
  */
-bool smc_lgr_rdma_fits(const struct smc_lgr *lgr, const void *hint)
+bool smc_lgr_rdma_fits(const struct smc_lgr *lgr, const struct smc_lgr_ends *ends, const void *hint)
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(lgr);
 	bool fits = false;
 
 	spin_lock_bh(&group->lock);
 	if (group->state == SMC_LGR_RDMA_FORMING)
-		fits = !hint;
+		fits = !hint && smc_lgr_same_ends(&lgr->key.ends, ends);
 	else if (group->state == SMC_LGR_RDMA_READY && !smc_rdma_llc_closing(group))
-		fits = smc_lgr_rdma_find_link(group, hint);
+		fits = smc_lgr_rdma_find_link(group, hint) &&
+		       (hint || smc_lgr_same_ends(&lgr->key.ends, ends) || smc_lgr_rdma_serves(group, ends));
 	spin_unlock_bh(&group->lock);
 	return fits && (hint || smc_lgr_rdma_has_rmb(group));
 }

@@ -220,7 +220,7 @@ static inline struct smc_lgr_rdma *smc_lgr_rdma_of(const struct smc_lgr *lgr)
 
 /* group.c */
 int smc_lgr_rdma_init(struct smc_lgr *lgr);
-bool smc_lgr_rdma_fits(const struct smc_lgr *lgr, const void *hint);
+bool smc_lgr_rdma_fits(const struct smc_lgr *lgr, const struct smc_lgr_ends *ends, const void *hint);
 void smc_lgr_rdma_delete_link(struct smc_lgr *lgr);
 void smc_lgr_rdma_flush(struct smc_lgr *lgr, unsigned long until);
 void smc_lgr_rdma_end(struct smc_lgr *lgr);
@@ -242,6 +242,7 @@ void smc_lgr_rdma_put_snd(struct smc_link *link, struct smc_rdma_buf *snd, bool 
 bool smc_lgr_rdma_add_link(struct smc_lgr_rdma *group, struct smc_link *link, bool number);
 struct smc_link *smc_lgr_rdma_next_link(const struct smc_lgr_rdma *group, const struct smc_link *link);
 struct smc_link *smc_lgr_rdma_find_link(const struct smc_lgr_rdma *group, const struct smc_clc_accept *peer);
+bool smc_lgr_rdma_serves(const struct smc_lgr_rdma *group, const struct smc_lgr_ends *ends);
 struct smc_link *smc_lgr_rdma_get_link(struct smc_lgr_rdma *group, const struct smc_clc_accept *peer);
 struct smc_link *smc_lgr_rdma_link_at(struct smc_lgr_rdma *group, unsigned int slot);
 struct smc_link *smc_lgr_rdma_link_by_id(const struct smc_lgr_rdma *group, u8 id);

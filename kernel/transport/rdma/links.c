@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The links of a group: their slots, the choice among them, and what happens when one of several is lost. */
 
+#include <linux/etherdevice.h>
+
 #include "../../lgr/lgr.h"
 #include "group.h"
 
@@ -82,6 +84,33 @@ struct smc_link *smc_lgr_rdma_find_link(const struct smc_lgr_rdma *group, const 
 	return found;
 }
 
+/* Is the port of the peer's that a link leads to the one with this address? Version 2 may name any address of the port. */
+static bool leads_to(const struct smc_link *link, const struct smc_lgr_ends *ends)
+{
+	bool gid = !memcmp(link->peer.clc_gid, ends->gid, sizeof(link->peer.clc_gid));
+	bool mac = !memcmp(link->peer.clc_mac, ends->mac, sizeof(ends->mac));
+
+	return link->group->version > 1 ? gid || (mac && !is_zero_ether_addr(ends->mac)) : gid && mac;
+}
+
+/*
+ * smc_lgr_rdma_serves() - server: may a connection between two addresses join the group? It has a link to that port of the
+ * peer's. A namespace may be reached by an address that goes with it: links that use such are for connections to it alone.
+ * Any context.
+ */
+bool smc_lgr_rdma_serves(const struct smc_lgr_rdma *group, const struct smc_lgr_ends *ends)
+{
+	struct smc_link *link;
+	bool to_peer = false;
+
+	smc_for_each_link(group, link) {
+		if (!link->path.of_host && memcmp(link->path.gid, ends->own_gid, sizeof(link->path.gid)))
+			return false;
+		to_peer |= link->active && leads_to(link, ends);
+	}
+	return to_peer;
+}
+
 /* smc_lgr_rdma_get_link() - as smc_lgr_rdma_find_link(), without the lock, and with a reference on the link. Softirq. */
 struct smc_link *smc_lgr_rdma_get_link(struct smc_lgr_rdma *group, const struct smc_clc_accept *peer)
 {
@@ -133,7 +162,7 @@ struct smc_link *smc_lgr_rdma_other_link(const struct smc_link *link)
 bool smc_lgr_rdma_needs(const struct smc_lgr *lgr, const void *dev)
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(lgr);
-	bool uses = lgr->key.dev == dev, other = false;
+	bool uses = lgr->key.ends.dev == dev, other = false;
 	struct smc_link *link;
 
 	spin_lock_bh(&group->lock);

@@ -35,23 +35,18 @@ static int server_join_lgr(struct smc_rdma_offer *ro, const struct smc_clc_propo
 	const struct smc_rdma_path *path = &ro->path[0];
 	struct smc_lgr_key key = {
 		.ops = &smc_rdma_transport,
-		.dev = path->dev,
 		.net = path->net,
 		.vlan = path->vlan,
 		.version = path->version,
 		.server = true,
+		.ends.dev = path->dev,
 	};
 	struct smc_lgr *lgr;
 
-	memcpy(key.gid, path->version > 1 ? p->rocev2_gid : p->gid, sizeof(key.gid));
 	memcpy(key.peer_id, p->peer_id, sizeof(key.peer_id));
-	if (path->version < 2)
-		memcpy(key.mac, p->mac, sizeof(key.mac));
-	/*
-	 * A server in another namespace may be reached by an address that goes with that namespace: a link there is not
-	 * for others.
-	 */
-	memcpy(key.own_gid, path->gid, sizeof(key.own_gid));
+	memcpy(key.ends.gid, path->version > 1 ? p->rocev2_gid : p->gid, sizeof(key.ends.gid));
+	memcpy(key.ends.own_gid, path->gid, sizeof(key.ends.own_gid));
+	memcpy(key.ends.mac, p->mac, sizeof(key.ends.mac));
 	lgr = smc_lgr_join(&key, SMC_LGR_FIND_OR_FORM, NULL, &ro->first);
 	if (IS_ERR(lgr))
 		return SMC_REASON_MEM;

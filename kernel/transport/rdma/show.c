@@ -177,10 +177,12 @@ static int show_device(struct smc_rdma_dev *dev, void *arg)
 		return 0;
 	strscpy(view.name, dev->ib->name, sizeof(view.name));
 	show_pci(dev, &view);
-	view.groups = smc_lgr_count_dev(dev, &conns);
+	view.critical = smc_lgr_count_dev(dev, &conns);
 	static_assert(SMC_RDMA_SHOW_PORTS == SMC_RDMA_PORTS);
-	for (i = 0; i < dev->n_ports; i++)
+	for (i = 0; i < dev->n_ports; i++) {
 		show_port(dev, i + 1, &view.ports[i]);
+		view.links += view.ports[i].links;
+	}
 	rc = s->fn(&view, s->arg);
 	if (!rc)
 		*s->next = s->at;

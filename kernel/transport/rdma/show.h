@@ -47,7 +47,7 @@ struct smc_rdma_dev_view {
 	u32 fid;			/* IBM Z; as what follows, 0 if none */
 	u16 chid, vendor, device;
 	char pci[32];
-	unsigned int groups;
+	unsigned int links, critical;	/* links over it, groups that would end with it */
 	struct smc_rdma_port_view ports[SMC_RDMA_SHOW_PORTS];
 };
 
