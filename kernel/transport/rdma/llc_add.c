@@ -21,6 +21,8 @@
 /* A server that has lost a second link looks for another after the first time, then twice that, and so on (RFC 7609, C.8). */
 #define RETRY_FIRST (10 * HZ)
 #define RETRY_MOST (300 * HZ)
+/* A client may invite as often as it likes: this is how often its server follows. */
+#define INVITED_INTERVAL HZ
 
 static void add_step(struct smc_lgr_rdma *group, enum smc_rdma_add_step step, unsigned long timeout)
 {
@@ -68,14 +70,38 @@ static void next_retry(struct smc_rdma_add *add)
 	add->retry_at = jiffies + add->retry;
 }
 
+static bool may_want(const struct smc_lgr_rdma *group)
+{
+	lockdep_assert_held(&group->lock);
+	return group->server && group->state == SMC_LGR_RDMA_READY && group->link_limit > 1;
+}
+
 /* smc_rdma_add_want() - has a server look for a second link. Softirq. */
 void smc_rdma_add_want(struct smc_lgr_rdma *group)
 {
 	spin_lock_bh(&group->lock);
-	if (group->server && group->state == SMC_LGR_RDMA_READY && group->link_limit > 1) {
+	if (may_want(group)) {
 		group->add.wanted = true;
 		add_queue(group, 0);
 	}
+	spin_unlock_bh(&group->lock);
+}
+
+/* smc_rdma_add_invited() - a client tells its server of a port: as smc_rdma_add_want(), but not at once if it does so often. Softirq. */
+void smc_rdma_add_invited(struct smc_lgr_rdma *group)
+{
+	struct smc_rdma_add *add = &group->add;
+
+	spin_lock_bh(&group->lock);
+	if (may_want(group) && !time_before(jiffies, add->invitable)) {
+		add->wanted = true;
+		add->invitable = jiffies + INVITED_INTERVAL;
+	} else if (may_want(group) && (!add->lost || time_before(add->invitable, add->retry_at))) {
+		add->lost = true;
+		add->retry_at = add->invitable;
+		add_queue(group, add->invitable - jiffies);
+	}
+	smc_rdma_add_look(group);
 	spin_unlock_bh(&group->lock);
 }
 
@@ -540,6 +566,7 @@ static void add_work(struct work_struct *work)
 void smc_rdma_add_init(struct smc_lgr_rdma *group)
 {
 	INIT_DELAYED_WORK(&group->add.work, add_work);
+	group->add.invitable = jiffies;
 }
 
 /* smc_rdma_add_end() - the group has ended, and ends its links: the exchange stops. May sleep. */
