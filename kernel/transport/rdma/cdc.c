@@ -121,9 +121,9 @@ static bool may_send_imm(const struct smc_rdma_conn *rc, const struct smc_cdc_up
 /*
  * Posts the data and the message. The caller holds a reference on the connection. Each place on the link's lists has
  * one, too: a batch takes it first, because its completion may come at once; a waiter's is not put before we release
- * the lock. Return: as smc_link_send() does.
+ * the lock. With @last, the mark of failover is this message. Return: as smc_link_send() does.
  */
-static int cdc_post(struct smc_rdma_conn *rc, const struct smc_cdc_update *u)
+static int cdc_post(struct smc_rdma_conn *rc, const struct smc_cdc_update *u, bool last)
 {
 	struct smc_rdma_batch *batch = next_batch(rc, u->prod.pos);
 	struct smc_link_write w[SMC_LINK_WRITES];
@@ -133,7 +133,7 @@ static int cdc_post(struct smc_rdma_conn *rc, const struct smc_cdc_update *u)
 		.n = split_at_wrap(rc, u->prod.pos, w),
 		.msg = msg,
 		/* The send ring is needed again once the connection's last message has arrived. */
-		.signaled = u->msg.state,
+		.signaled = u->msg.state || last,
 		.completion = batch ? &batch->completion : NULL,
 		.pos = u->prod.pos,
 		.waiter = &rc->waiter,
@@ -156,11 +156,38 @@ static int cdc_post(struct smc_rdma_conn *rc, const struct smc_cdc_update *u)
 	if (batch && err)
 		WRITE_ONCE(batch->pending, false);
 	if (!err)
-		smc_rdma_failover_mark(rc, req.at, u);
+		smc_rdma_failover_mark(rc, req.at, u, last);
 	/* Until it has been sent: it may be the connection's last message. */
 	if (err == -EAGAIN && req.fresh)
 		smc_conn_get(rc->conn);
 	return err;
+}
+
+/* Sends the new data, then a message with everything that is new. For @last see cdc_post(). Return: as smc_link_send() does. */
+static int cdc_send(struct smc_rdma_conn *rc, bool last)
+{
+	struct smc_cdc_update u;
+	u32 data;
+	int err;
+
+	lockdep_assert_held(&rc->lock);
+	smp_mb__after_spinlock(); /* pairs with that of smc_conn_cdc_due() */
+	rc->snd_off = (rc->snd_off + smc_cdc_catch_up(&rc->tx, &rc->rx, rc->conn->tx_size)) & (rc->snd->size - 1);
+	if (rc->tx.write_closed && !READ_ONCE(rc->bound))
+		rc->tx.closed_end = rc->tx.prod.pos; /* the peer's RMB may be others' by now */
+	cdc_build(rc, &u);
+	data = u.prod.pos - rc->tx.prod.pos;
+	sync_bytes(rc->snd, rc->link, rc->snd_off, data);
+	err = cdc_post(rc, &u, last);
+	if (err)
+		return err;
+	rc->snd_off = (rc->snd_off + data) & (rc->snd->size - 1);
+	smc_cdc_sent(&rc->tx, &u);
+	/* In a cache line that readers write all the time, so it is stored only if it changes. */
+	if (rc->conn->rx_posted != u.cons.pos)
+		WRITE_ONCE(rc->conn->rx_posted, u.cons.pos);
+	rc->corked = false;
+	return 0;
 }
 
 /*
@@ -169,29 +196,28 @@ static int cdc_post(struct smc_rdma_conn *rc, const struct smc_cdc_update *u)
  */
 void smc_rdma_cdc_send(struct smc_rdma_conn *rc)
 {
-	struct smc_cdc_update u;
-	u32 data;
+	spin_lock_bh(&rc->lock);
+	if (rc->ready && !rc->held && !(rc->validate && smc_rdma_failover_validate(rc)))
+		cdc_send(rc, false);
+	spin_unlock_bh(&rc->lock);
+}
+
+/*
+ * smc_rdma_cdc_hold() - sends by the link of a connection, and then nothing until `held` is cleared, and smc_rdma_cdc_send()
+ * called. A connection that waits for room, or writes no more, is not worth it. Softirq. Return: false if nothing is held; in
+ * @at the position of the link when all has arrived.
+ */
+bool smc_rdma_cdc_hold(struct smc_rdma_conn *rc, const struct smc_link *link, u64 *at)
+{
+	bool held;
 
 	spin_lock_bh(&rc->lock);
-	smp_mb__after_spinlock(); /* pairs with that of smc_conn_cdc_due() */
-	if (!rc->ready || (rc->validate && smc_rdma_failover_validate(rc)))
-		goto out;
-	rc->snd_off = (rc->snd_off + smc_cdc_catch_up(&rc->tx, &rc->rx, rc->conn->tx_size)) & (rc->snd->size - 1);
-	if (rc->tx.write_closed && !READ_ONCE(rc->bound))
-		rc->tx.closed_end = rc->tx.prod.pos; /* the peer's RMB may be others' by now */
-	cdc_build(rc, &u);
-	data = u.prod.pos - rc->tx.prod.pos;
-	sync_bytes(rc->snd, rc->link, rc->snd_off, data);
-	if (cdc_post(rc, &u))
-		goto out;
-	rc->snd_off = (rc->snd_off + data) & (rc->snd->size - 1);
-	smc_cdc_sent(&rc->tx, &u);
-	/* In a cache line that readers write all the time, so it is stored only if it changes. */
-	if (rc->conn->rx_posted != u.cons.pos)
-		WRITE_ONCE(rc->conn->rx_posted, u.cons.pos);
-	rc->corked = false;
-out:
+	held = rc->ready && rc->link == link && !rc->validate && !rc->tx.write_closed && list_empty(&rc->waiter.list) &&
+	       !cdc_send(rc, true);
+	rc->held = held;
+	*at = rc->mark.at;
 	spin_unlock_bh(&rc->lock);
+	return held;
 }
 
 static void sq_has_room(struct smc_link_waiter *waiter)

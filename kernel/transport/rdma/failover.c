@@ -11,16 +11,25 @@
 #include "../../net.h"
 #include "group.h"
 
-/* smc_rdma_failover_mark() - a message was posted by the link of its connection. Softirq. */
-void smc_rdma_failover_mark(struct smc_rdma_conn *rc, u64 at, const struct smc_cdc_update *u)
+/* How long a connection that is to go over to another link waits for what it has sent to arrive. */
+#define SETTLE_TIMEOUT HZ
+
+/*
+ * smc_rdma_failover_mark() - a message was posted by the link of its connection. With @last, its arrival is waited for.
+ * Softirq.
+ */
+void smc_rdma_failover_mark(struct smc_rdma_conn *rc, u64 at, const struct smc_cdc_update *u, bool last)
 {
+	bool arrived = rc->mark.at <= READ_ONCE(rc->link->sq_done);
+
 	lockdep_assert_held(&rc->lock);
 	if (rc->resync && u->prod.pos >= rc->resync_end)
 		rc->resync = false;
-	/* Messages arrive in order, so the last one that has arrived stands for those before. */
-	if (rc->mark.at > READ_ONCE(rc->link->sq_done))
+	if (!arrived && !last)
 		return;
-	rc->known = rc->mark;
+	/* Messages arrive in order, so the last one that has arrived stands for those before. */
+	if (arrived)
+		rc->known = rc->mark;
 	rc->mark = (struct smc_rdma_mark){ .at = at, .pos = u->prod.pos, .seq = u->msg.seq };
 }
 
@@ -137,6 +146,9 @@ static u64 take_back(struct smc_rdma_conn *rc)
 	if (rc->mark.at <= READ_ONCE(rc->link->sq_done))
 		rc->known = rc->mark;
 	has = max3(rc->rx.cons.pos, rc->arrived, rc->known.pos);
+	/* Its message may have come by the old link, and not be looked at before one by the new link. */
+	if (rc->tx.urgent_sent > rc->rx.cons.pos)
+		rc->tx.urgent_again = true;
 	rc->resync = true;
 	rc->resync_end = rc->tx.most_sent;
 	rc->mark = (struct smc_rdma_mark){ .pos = rc->known.pos, .seq = rc->known.seq };
@@ -150,10 +162,10 @@ static u64 take_back(struct smc_rdma_conn *rc)
 enum moved { CANNOT_MOVE, STAYS, MOVED };
 
 /*
- * Moves a connection from a link that has ended to another. A connection whose rendezvous is under way stays: that fails, or
- * moves it when it is ready.
+ * Moves a connection from a link to another. The link has ended, or all that the connection has sent by it has arrived. A
+ * connection whose rendezvous is under way stays: that fails, or moves it when it is ready.
  */
-static enum moved move_conn(struct smc_rdma_conn *rc, struct smc_link *from, struct smc_link *to)
+static enum moved move_conn(struct smc_rdma_conn *rc, struct smc_link *from, struct smc_link *to, bool validate)
 {
 	struct smc_rtoken token = rtoken_on(rc, to);
 	bool stays, bound;
@@ -168,7 +180,8 @@ static enum moved move_conn(struct smc_rdma_conn *rc, struct smc_link *from, str
 		has = take_back(rc);
 		rc->peer_rkey = token.rkey;
 		rc->peer_addr = token.addr + rc->peer_off;
-		rc->validate = true;
+		rc->validate = validate;
+		rc->held = false;
 		WRITE_ONCE(rc->link, smc_link_get(to));
 	}
 	spin_unlock(&rc->lock);
@@ -176,7 +189,6 @@ static enum moved move_conn(struct smc_rdma_conn *rc, struct smc_link *from, str
 	if (stays || !bound)
 		return stays ? STAYS : CANNOT_MOVE;
 	trace_smc_failover(rc->conn->sk, rc->conn->member.token, from->id, to->id, has, rc->resync_end);
-	smc_stats_link(rc->conn->member.sn, SMC_STATS_CONNS_MOVED);
 	smc_link_put(from);
 	smc_rdma_cdc_send(rc);
 	return MOVED;
@@ -186,37 +198,19 @@ static enum moved move_conn(struct smc_rdma_conn *rc, struct smc_link *from, str
 static enum moved move_to_any(struct smc_rdma_conn *rc, struct smc_link *from)
 {
 	struct smc_link *to = smc_lgr_rdma_get_link(rc->group, NULL);
-	enum moved moved = to ? move_conn(rc, from, to) : CANNOT_MOVE;
+	enum moved moved = to ? move_conn(rc, from, to, true) : CANNOT_MOVE;
 	unsigned int slot;
 
 	smc_link_put(to);
 	for (slot = 0; slot < SMC_LINKS_PER_LGR_MAX && moved == CANNOT_MOVE; slot++) {
 		to = smc_lgr_rdma_link_at(rc->group, slot);
 		if (to && smc_link_usable(to) && READ_ONCE(to->active))
-			moved = move_conn(rc, from, to);
+			moved = move_conn(rc, from, to, true);
 		smc_link_put(to);
 	}
+	if (moved == MOVED)
+		smc_stats_link(rc->conn->member.sn, SMC_STATS_CONNS_MOVED);
 	return moved;
-}
-
-/* Returns the next connection that uses a link, with a reference, after the one with a token; NULL at the end. */
-static struct smc_conn *next_conn(const struct smc_link *link, unsigned long *token)
-{
-	struct smc_lgr_rdma *group = link->group;
-	struct smc_conn *conn, *found = NULL;
-
-	rcu_read_lock();
-	xa_for_each_start(&group->conns, *token, conn, *token) {
-		struct smc_rdma_conn *rc = conn->priv;
-
-		if (READ_ONCE(rc->link) != link || !smc_conn_get_live(conn))
-			continue;
-		found = conn;
-		break;
-	}
-	rcu_read_unlock();
-	(*token)++;
-	return found;
 }
 
 /*
@@ -241,6 +235,13 @@ bool smc_rdma_failover_late(struct smc_rdma_conn *rc)
 	return false;
 }
 
+/* Ends a connection whose link is lost, and which has no other. */
+static void cannot_move(struct smc_rdma_conn *rc)
+{
+	smc_stats_link(rc->conn->member.sn, SMC_STATS_CONNS_NOT_MOVED);
+	smc_close_lgr_ends(rc->conn, SMC_LGR_END_FAILED);
+}
+
 /*
  * smc_rdma_failover() - moves the connections of a link, which has ended, to the other links of the group. A connection that
  * cannot go on ends. May sleep.
@@ -252,15 +253,50 @@ void smc_rdma_failover(struct smc_link *link)
 	enum moved moved;
 
 	might_sleep();
-	while ((conn = next_conn(link, &token))) {
+	while ((conn = smc_lgr_rdma_next_conn(link->group, link, &token))) {
 		moved = move_to_any(conn->priv, link);
 		/* The other link may have been lost meanwhile, after its connections had been moved. */
 		if (moved == MOVED && !smc_rdma_failover_late(conn->priv))
 			moved = CANNOT_MOVE;
-		if (moved == CANNOT_MOVE) {
-			smc_stats_link(conn->member.sn, SMC_STATS_CONNS_NOT_MOVED);
-			smc_close_lgr_ends(conn, SMC_LGR_END_FAILED);
-		}
+		if (moved == CANNOT_MOVE)
+			cannot_move(conn->priv);
 		smc_conn_put(conn);
 	}
+}
+
+/* Has all that a link has sent up to a position arrived, or is that not to be expected any more? */
+static bool settled(struct smc_link *link, u64 at)
+{
+	return smc_link_passed(link, at) || !smc_link_usable(link) || READ_ONCE(link->group->state) == SMC_LGR_RDMA_ENDED;
+}
+
+/*
+ * smc_rdma_go_over() - moves a connection from a link to another, both of which can be used: it sends nothing until what it has
+ * sent by the old one has arrived. May sleep. Return: false if it stays.
+ *
+ * The validation tells a peer of this implementation by which link immediate data comes now. Others need not know: a message
+ * is worth the same by any link. They would take the validation for a loss if they have not looked at the last message yet.
+ */
+bool smc_rdma_go_over(struct smc_rdma_conn *rc, struct smc_link *from, struct smc_link *to)
+{
+	enum moved moved = STAYS;
+	u64 at;
+
+	might_sleep();
+	if (!smc_rdma_cdc_hold(rc, from, &at))
+		return false;
+	wait_event_timeout(rc->group->llc.flushed, settled(from, at), SETTLE_TIMEOUT);
+	if (smc_link_passed(from, at) && smc_link_usable(to))
+		moved = move_conn(rc, from, to, rc->group->immediate);
+	if (moved != MOVED) {
+		spin_lock_bh(&rc->lock);
+		rc->held = false;
+		spin_unlock_bh(&rc->lock);
+		smc_rdma_cdc_send(rc);
+		return false;
+	}
+	/* The new link may have been lost meanwhile, after its connections had been moved. */
+	if (!smc_rdma_failover_late(rc))
+		cannot_move(rc);
+	return true;
 }

@@ -24,6 +24,7 @@ int smc_lgr_rdma_init(struct smc_lgr *lgr)
 	mutex_init(&group->end_mutex);
 	mutex_init(&group->map_mutex);
 	smc_rdma_add_init(group);
+	smc_rdma_balance_init(group);
 	INIT_LIST_HEAD(&group->bufs);
 	INIT_LIST_HEAD(&group->waiting);
 	INIT_LIST_HEAD(&group->large);
@@ -471,6 +472,7 @@ void smc_lgr_rdma_end(struct smc_lgr *lgr)
 	WRITE_ONCE(group->state, SMC_LGR_RDMA_ENDED);
 	smc_lgr_rdma_wake_locked(group);
 	spin_unlock_bh(&group->lock);
+	smc_rdma_balance_end(group);
 	smc_rdma_add_end(group);
 	smc_rdma_llc_end(group);
 	/* A group that has ended gets no more links, and keeps those that it has. The mutex waits for one that is ending. */

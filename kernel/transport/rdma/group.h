@@ -109,6 +109,7 @@ struct smc_lgr_rdma {
 	struct mutex end_mutex;		/* a link ends; outer to that link's locks */
 	struct mutex map_mutex;		/* a buffer is mapped for a link that is not its first, or unmapped for good */
 	struct smc_rdma_add add;
+	struct delayed_work balance;	/* connections move to a link that has come; holds a reference on the group */
 
 	spinlock_t lock;		/* what follows; softirqs off */
 	enum smc_lgr_rdma_state state;
@@ -197,6 +198,7 @@ struct smc_rdma_conn {
 	struct smc_cdc_tx tx;		/* if write_closed, the peer's RMB may be others' by now */
 	struct smc_rdma_batch batch[2];	/* each holds a reference on the connection while it is on its way */
 	u32 snd_off;			/* where tx.prod is in the ring that is sent from */
+	bool held;			/* nothing is sent until what was sent has arrived: see smc_rdma_balance_soon() */
 	struct smc_rdma_mark mark, known;	/* messages that may have arrived, and that have; for failover */
 	bool validate;			/* the link has changed, and failover validation is due */
 	bool resync;			/* immediate data is not sent until a message has reported all up to resync_end */
@@ -249,6 +251,8 @@ struct smc_link *smc_lgr_rdma_link_at(struct smc_lgr_rdma *group, unsigned int s
 struct smc_link *smc_lgr_rdma_link_by_id(const struct smc_lgr_rdma *group, u8 id);
 struct smc_link *smc_lgr_rdma_get_by_id(struct smc_lgr_rdma *group, u8 id);
 struct smc_link *smc_lgr_rdma_other_link(const struct smc_link *link);
+unsigned int smc_lgr_rdma_count_conns(const struct smc_link *link, const struct net *net);
+struct smc_conn *smc_lgr_rdma_next_conn(struct smc_lgr_rdma *group, const struct smc_link *link, unsigned long *token);
 bool smc_lgr_rdma_needs(const struct smc_lgr *lgr, const void *dev);
 bool smc_lgr_rdma_has_slot(const struct smc_lgr_rdma *group);
 bool smc_lgr_rdma_may_add(const struct smc_lgr_rdma *group);
@@ -329,6 +333,7 @@ void smc_rdma_llc_watch_link(struct smc_link *link);
 
 /* cdc.c */
 void smc_rdma_cdc_send(struct smc_rdma_conn *rc);
+bool smc_rdma_cdc_hold(struct smc_rdma_conn *rc, const struct smc_link *link, u64 *at);
 void smc_rdma_signal(struct smc_conn *conn, unsigned int what);
 ssize_t smc_rdma_write(struct smc_conn *conn, struct iov_iter *from, u32 len);
 void smc_rdma_stop_writing(struct smc_rdma_conn *rc);
@@ -340,12 +345,18 @@ void smc_rdma_cdc_recv(struct smc_link *link, const u8 *buf, u32 len);
 void smc_rdma_cdc_recv_imm(struct smc_link *link, u32 imm, u32 len);
 
 /* failover.c */
-void smc_rdma_failover_mark(struct smc_rdma_conn *rc, u64 at, const struct smc_cdc_update *u);
+void smc_rdma_failover_mark(struct smc_rdma_conn *rc, u64 at, const struct smc_cdc_update *u, bool last);
 int smc_rdma_failover_validate(struct smc_rdma_conn *rc);
 void smc_rdma_failover_recv(struct smc_rdma_conn *rc, const struct smc_link *link, u16 seq);
 void smc_rdma_failover_came(struct smc_rdma_conn *rc, u16 seq);
 void smc_rdma_failover_drained(const struct smc_link *link);
 bool smc_rdma_failover_late(struct smc_rdma_conn *rc);
 void smc_rdma_failover(struct smc_link *link);
+bool smc_rdma_go_over(struct smc_rdma_conn *rc, struct smc_link *from, struct smc_link *to);
+
+/* balance.c */
+void smc_rdma_balance_init(struct smc_lgr_rdma *group);
+void smc_rdma_balance_soon(struct smc_lgr_rdma *group);
+void smc_rdma_balance_end(struct smc_lgr_rdma *group);
 
 #endif /* SMC_RDMA_GROUP_H */

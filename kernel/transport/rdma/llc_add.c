@@ -463,6 +463,7 @@ static void add_activate(struct smc_lgr_rdma *group, struct smc_link *link)
 	link->active_since = jiffies;
 	group->add.lost = false;
 	smc_rdma_llc_watch_link(link);
+	smc_rdma_balance_soon(group);
 }
 
 /*
