@@ -59,9 +59,10 @@ func validates(change func(m *peer.CDC)) linkStep {
 	}
 }
 
-// hasGap sends failover validation by the second link with a number ahead of the last message. The connection ends.
+// hasGap sends failover validation by the second link with a number ahead of the last message. The connection ends with the first
+// link, by which the missing message does not come any more.
 func hasGap(ahead uint16) func(context.Context, *session) error {
-	return inOrder(bySecond(validates(func(m *peer.CDC) { m.Seq += ahead })), func(ctx context.Context, s *session) error {
+	return inOrder(bySecond(validates(func(m *peer.CDC) { m.Seq += ahead })), byFirst(deletes), func(ctx context.Context, s *session) error {
 		if err := s.App.Wait(ctx); err != nil {
 			return err
 		}

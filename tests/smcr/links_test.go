@@ -24,7 +24,9 @@ func TestLinks(t *testing.T) {
 			logEvents := logFailures(t, lt, p)
 			t.Run("added", func(t *testing.T) { linkAdded(t, lt) })
 			if p[0].module == p[1].module {
+				t.Run("other interface", func(t *testing.T) { joinsByOtherInterface(t, lt) })
 				t.Run("lost and found", func(t *testing.T) { linksLost(t, lt) })
+				t.Run("returns", func(t *testing.T) { connsReturn(t, lt) })
 				t.Run("short connections", func(t *testing.T) { linksLostInHandshakes(t, lt) })
 				t.Run("both lost", func(t *testing.T) { bothLinksLost(t, lt) })
 				t.Run("deleted", func(t *testing.T) { linkDeleted(t, lt) })
@@ -73,6 +75,55 @@ func linkAdded(t *testing.T, lt *lab.Test) {
 			}
 		}
 	}
+}
+
+// joinsByOtherInterface has connections that leave by the interface of the second link's adapter, in a subnet of its own: they join
+// the group, also when its first link has been lost.
+func joinsByOtherInterface(t *testing.T, lt *lab.Test) {
+	each(t, lt, "ip addr add 10.8.0.%d/24 dev eth1")
+	address, sink := serve(t, lt, "sink", 5057)
+	defer lab.Kill(t, sink)
+	defer lab.Kill(t, keepIn(t, lt, "", address, 1))
+	awaitLinks(t, lt, true)
+	defer lab.Kill(t, lt.Serve("b", "", "sink", "10.8.0.2:5058"))
+	defer lab.Kill(t, keepIn(t, lt, "", "10.8.0.2:5058", 2))
+	for _, host := range []string{"a", "b"} {
+		groupIn(t, lt, host, 3)
+	}
+}
+
+// groupIn wants a host to have one group, with a number of connections.
+func groupIn(t *testing.T, lt *lab.Test, host string, conns int) {
+	t.Helper()
+	var answer struct{ Linkgroups []group }
+	runJSON(t, lt, host, "smcr linkgroup link-show --json", &answer)
+	if len(answer.Linkgroups) != 1 || answer.Linkgroups[0].Connections != conns {
+		t.Errorf("host %s: not one group with %d connections: %+v", host, conns, answer.Linkgroups)
+	}
+}
+
+// connsReturn loses a link beside streams and idle connections: they spread over both links again once it has come back, and every
+// byte arrives.
+func connsReturn(t *testing.T, lt *lab.Test) {
+	sinks, sink := serve(t, lt, "sink", 5059)
+	defer lab.Kill(t, sink)
+	defer lab.Kill(t, keepIn(t, lt, "", sinks, 10))
+	address, echo := serve(t, lt, "echo", 5060)
+	defer lab.Kill(t, echo)
+	check := lt.StartIn("a", "", "smcflow", "check", "--conns", "4", "--size", "6000000", address)
+	defer lab.Kill(t, check)
+	awaitLinks(t, lt, true)
+	lt.Must("b", "ip link set eth1 down")
+	awaitLinks(t, lt, false)
+	lt.Must("b", "ip link set eth1 up")
+	// Streams may end meanwhile, but the idle connections stay: at least four of them are on each link then.
+	spread := "smcr link | awk '/LINK_ACTIVE/ && $6 >= 4 { n++ } END { exit n != 2 }'"
+	for _, host := range []string{"a", "b"} {
+		if err := lt.Host(host).WaitFor(t.Context(), spread); err != nil {
+			t.Fatalf("host %s: %v\n%s", host, err, lt.Must(host, "smcr -d link"))
+		}
+	}
+	finish(t, check)
 }
 
 // awaitLinks waits until all groups on both hosts have two active links that share no port, or until none has.
