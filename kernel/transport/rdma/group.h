@@ -75,6 +75,7 @@ struct smc_rdma_llc {
 	struct list_head calls;		/* struct smc_rdma_call; the first one runs, if any does */
 	bool call_runs;			/* none does while a link is added */
 	unsigned long asked;		/* jiffies; when that was sent */
+	u32 asked_by;			/* serial number of the link that it was sent by */
 	bool swapped;			/* the peer writes lengths low byte first; set without the lock */
 	bool doubted;			/* a peer has said that it does not know the group: none joins while the links are tested */
 	unsigned long doubted_since;	/* jiffies */
@@ -327,6 +328,7 @@ unsigned long smc_rdma_llc_look_at_calls(struct smc_lgr_rdma *group);
 
 /* llc_test.c */
 void smc_rdma_llc_doubt(struct smc_lgr_rdma *group);
+void smc_rdma_llc_call_lost(struct smc_link *link);
 void smc_rdma_llc_on_test_link(struct smc_link *link, struct smc_llc *m);
 unsigned long smc_rdma_llc_test_links(struct smc_lgr_rdma *group);
 void smc_rdma_llc_watch_link(struct smc_link *link);

@@ -49,7 +49,24 @@ static void send_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call)
 		return;
 	if (call->type == SMC_LLC_DELETE_RKEY)
 		smc_llc_rkey_set(msg, 0, call->rkey);
+	group->llc.asked_by = link->serial;
 	smc_rdma_llc_send(link, msg);
+}
+
+/*
+ * smc_rdma_llc_call_lost() - a link is gone, and perhaps the running call, or its answer, with it: it is sent again by another
+ * link. Answers name the RMB, and to ask twice is harmless. Softirq.
+ */
+void smc_rdma_llc_call_lost(struct smc_link *link)
+{
+	struct smc_lgr_rdma *group = link->group;
+
+	spin_lock_bh(&group->lock);
+	if (group->llc.call_runs && group->llc.asked_by == link->serial) {
+		group->llc.asked = jiffies;
+		send_call(group, list_first_entry(&group->llc.calls, struct smc_rdma_call, list));
+	}
+	spin_unlock_bh(&group->lock);
 }
 
 /* smc_rdma_llc_next_call() - runs the first call that waits, unless a link is added, which goes first. Any context. */
