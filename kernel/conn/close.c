@@ -256,7 +256,9 @@ void smc_close_lgr_ends(struct smc_conn *conn, enum smc_lgr_end how)
 		smc_conn_kill(conn, false);
 		return;
 	}
-	/* The handshake finds out itself, and the connection may still become TCP. */
+	/* The connection may still become TCP; if not, smc_close_check_lgr() ends it. */
+	WRITE_ONCE(conn->lgr_ended, true);
+	smp_mb(); /* pairs with smc_close_check_lgr(): it sees this, or we see the holder */
 	if (READ_ONCE(conn->holder) == SMC_CONN_RENDEZVOUS)
 		return;
 	/* The group can still send the abort. */
@@ -271,8 +273,8 @@ void smc_close_lgr_ends(struct smc_conn *conn, enum smc_lgr_end how)
  */
 void smc_close_check_lgr(struct smc_conn *conn)
 {
-	smp_mb(); /* pairs with lgr_terminate(): it sees the holder, or we see the end */
-	if (!READ_ONCE(conn->member.lgr->listed))
+	smp_mb(); /* pairs with lgr_terminate() and smc_close_lgr_ends(): they see the holder, or we see the end */
+	if (!READ_ONCE(conn->member.lgr->listed) || READ_ONCE(conn->lgr_ended))
 		close_lgr_gone(conn);
 	/* The barrier pairs with that of ipsec_recheck(), too. */
 	smc_ipsec_check(conn);

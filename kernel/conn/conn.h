@@ -100,6 +100,7 @@ struct smc_conn {
 	bool			timed_out;	/* keepalive got no answer; single word, no lock */
 	bool			rx_shut;	/* shutdown(SHUT_RD); single word, no lock */
 	u8			holder;		/* enum smc_conn_holder; single word, no lock */
+	bool			lgr_ended;	/* its group has ended, or its link and it has no other; single word, no lock */
 	u8			urgent;		/* enum smc_urgent */
 	u8			urgent_byte;
 	u64			urgent_pos;	/* its position in the stream */
