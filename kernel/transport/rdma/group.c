@@ -142,11 +142,13 @@ static void map_for_others(struct smc_lgr_rdma *group, struct smc_rdma_buf *buf)
 {
 	struct smc_link *link;
 	unsigned int slot;
+	int rc;
 
 	mutex_lock(&group->map_mutex);
 	for (slot = 0; slot < SMC_LINKS_PER_LGR_MAX; slot++) {
 		link = smc_lgr_rdma_link_at(group, slot);
-		if (link && map_for(buf, link))
+		rc = link ? map_for(buf, link) : 0;
+		if (rc && rc != -ENOTCONN)
 			smc_link_fail(link, SMC_LINK_NOT_REGISTERED, 0);
 		smc_link_put(link);
 	}
