@@ -354,15 +354,23 @@ static void free_slot(struct smc_link *link)
 
 /*
  * smc_lgr_rdma_remove_link() - ends a link that is given up while it is added, and frees its slot. The peer may have
- * confirmed it just before, so it may have connections. May sleep.
+ * confirmed it just before, so it may have connections, and be the last one: then the group ends. May sleep.
  */
 void smc_lgr_rdma_remove_link(struct smc_link *link)
 {
+	struct smc_lgr_rdma *group = link->group;
+	bool last;
+
 	might_sleep();
 	if (!end_link(link))
 		return;
 	smc_rdma_failover(link);
 	free_slot(link);
+	spin_lock_bh(&group->lock);
+	last = group->state == SMC_LGR_RDMA_READY && !smc_lgr_rdma_other_link(link);
+	spin_unlock_bh(&group->lock);
+	if (last)
+		smc_link_retire(link);
 }
 
 /*

@@ -115,7 +115,8 @@ void smc_rdma_add_link_lost(struct smc_link *link)
 	struct smc_rdma_add *add = &group->add;
 
 	spin_lock_bh(&group->lock);
-	if (add->link == link || add->carrier == link) {
+	/* A new link that is active does not need the old one any more. */
+	if (add->link == link || (add->carrier == link && !(add->link && add->link->active))) {
 		WRITE_ONCE(add->broken, true);
 		add->deadline = jiffies;
 	}
@@ -154,7 +155,7 @@ void smc_rdma_add_recv(struct smc_link *link, const u8 *msg, u32 len)
 	spin_unlock_bh(&group->lock);
 }
 
-/* The exchange is over: calls may begin. */
+/* The exchange is over. The work goes on with what has come meanwhile, before calls may begin. */
 static void add_done(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_add *add = &group->add;
@@ -168,7 +169,6 @@ static void add_done(struct smc_lgr_rdma *group)
 	add->broken = false;
 	if (add->lost)
 		next_retry(add);
-	smc_rdma_llc_next_call(group);
 	spin_unlock_bh(&group->lock);
 	smc_link_put(link);
 	smc_link_put(carrier);
@@ -552,7 +552,7 @@ static void add_work(struct work_struct *work)
 	add_go_on(group);
 	spin_lock_bh(&group->lock);
 	if (add->step == SMC_RDMA_ADD_NONE && !group->llc.call_runs)
-		smc_rdma_llc_next_call(group); /* the message may have been of no exchange, and have held up calls */
+		smc_rdma_llc_next_call(group); /* the exchange, or a message of none, has held up calls */
 	if (!delayed_work_pending(&add->work)) {
 		if (add->step != SMC_RDMA_ADD_NONE)
 			add_queue(group, max_t(long, add->deadline - jiffies, 0));
