@@ -377,7 +377,8 @@ void smc_lgr_rdma_remove_link(struct smc_link *link)
  * smc_lgr_rdma_lose_link() - a link is down: its connections move to the other link of the group. May sleep. Return: false
  * if there is no other, so that the group has to end.
  *
- * The queue pair is destroyed first: nothing that was posted to it can arrive after what is written again.
+ * The queue pair is destroyed first, so that its adapter repeats nothing. What is still in the network may arrive until the
+ * peer has ended the link, too, so it is told before anything is written again.
  */
 bool smc_lgr_rdma_lose_link(struct smc_link *link)
 {
@@ -386,8 +387,8 @@ bool smc_lgr_rdma_lose_link(struct smc_link *link)
 		return false;
 	if (!end_link(link))
 		return true;
-	smc_rdma_failover(link);
 	smc_rdma_llc_link_lost(link);
+	smc_rdma_failover(link);
 	free_slot(link);
 	smc_rdma_llc_call_lost(link);
 	smc_rdma_add_link_lost(link);
