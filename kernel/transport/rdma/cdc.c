@@ -136,6 +136,7 @@ static int cdc_post(struct smc_rdma_conn *rc, const struct smc_cdc_update *u, bo
 		.signaled = u->msg.state || last,
 		.completion = batch ? &batch->completion : NULL,
 		.pos = u->prod.pos,
+		.seq = u->msg.seq,
 		.waiter = &rc->waiter,
 	};
 	int err;
@@ -315,7 +316,7 @@ static void make_room(struct smc_rdma_conn *rc)
 	smc_upcall_space(conn, min(read + conn->tx_size - conn->tx_window, max(read, rc->arrived)));
 }
 
-static void batch_arrived(struct smc_link_completion *completion, u64 pos)
+static void batch_arrived(struct smc_link_completion *completion, u64 pos, u16 seq)
 {
 	struct smc_rdma_batch *batch = container_of(completion, struct smc_rdma_batch, completion);
 	struct smc_rdma_conn *rc = batch->rc;
@@ -324,6 +325,11 @@ static void batch_arrived(struct smc_link_completion *completion, u64 pos)
 	rcu_read_lock();
 	spin_lock_bh(&rc->recv_lock);
 	rc->arrived = max(rc->arrived, pos);
+	if (pos) {
+		spin_lock(&rc->lock);
+		smc_rdma_failover_arrived(rc, pos, seq);
+		spin_unlock(&rc->lock);
+	}
 	make_room(rc);
 	spin_unlock_bh(&rc->recv_lock);
 	rcu_read_unlock();
@@ -331,10 +337,14 @@ static void batch_arrived(struct smc_link_completion *completion, u64 pos)
 	smc_conn_put(rc->conn);
 }
 
-/* smc_rdma_stop_writing() - no data is written to the peer's RMB any more; messages may still be sent. Softirq. */
+/*
+ * smc_rdma_stop_writing() - a connection has ended: no data is written to the peer's RMB any more; messages may still be sent,
+ * by the same link. Softirq.
+ */
 void smc_rdma_stop_writing(struct smc_rdma_conn *rc)
 {
 	spin_lock_bh(&rc->lock);
+	rc->over = true;
 	smc_cdc_stop(&rc->tx);
 	rc->tx.closed_end = rc->tx.prod.pos;
 	spin_unlock_bh(&rc->lock);
@@ -342,17 +352,19 @@ void smc_rdma_stop_writing(struct smc_rdma_conn *rc)
 
 /*
  * smc_rdma_revoke() - the peer has deleted the RMB of a connection that has not ended: the connection writes nothing
- * more, and is aborted, at once or when its rendezvous is complete. Softirq.
+ * more, and is aborted, at once or when its rendezvous is complete; unless it has said that it writes no more. Softirq.
  */
 void smc_rdma_revoke(struct smc_rdma_conn *rc)
 {
-	bool ready;
+	bool closed, ready;
 
+	/* Taking the lock waits for a thread that has seen the connection bound, and posts. */
 	spin_lock_bh(&rc->lock);
+	closed = rc->tx.write_closed;
 	smc_cdc_stop(&rc->tx);
 	ready = rc->ready;
 	spin_unlock_bh(&rc->lock);
-	if (!ready)
+	if (!ready || closed)
 		return;
 	rcu_read_lock();
 	smc_upcall_reset(rc->conn);
@@ -387,10 +399,11 @@ static u64 posted_end(struct smc_rdma_conn *rc)
 }
 
 /*
- * Takes in one message, of a connection that knows its peer. The caller is in an RCU section, and in a callback of the link,
- * which lets no buffer be unmapped; or nothing bounces.
+ * smc_rdma_cdc_take() - takes in one message, of a connection that knows its peer. The caller is in an RCU section, and in a
+ * callback of the link, or has seen in that section that the link can be used, so that no buffer is unmapped; or nothing bounces.
+ * Softirq.
  */
-static void cdc_recv(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg)
+void smc_rdma_cdc_take(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg)
 {
 	struct smc_conn *conn = rc->conn;
 	u32 at = rc->rx.prod.at.count;
@@ -420,7 +433,7 @@ static void cdc_recv(struct smc_rdma_conn *rc, struct smc_link *link, const stru
  * A client may write as soon as it has sent CONFIRM, and its message may overtake CONFIRM. We keep the last such
  * message: each has the whole state, except the position of an earlier urgent byte.
  */
-static bool keep_early(struct smc_rdma_conn *rc, const struct smc_cdc *msg)
+static bool keep_early(struct smc_rdma_conn *rc, const struct smc_link *link, const struct smc_cdc *msg)
 {
 	bool early;
 
@@ -431,23 +444,34 @@ static bool keep_early(struct smc_rdma_conn *rc, const struct smc_cdc *msg)
 
 		rc->early = *msg;
 		rc->early.flags |= flags;
+		rc->early_link = link->serial;
 		rc->is_early = true;
 	}
 	spin_unlock_bh(&rc->lock);
 	return early;
 }
 
-/* Takes in a message unless a later one has come before it. The caller is in an RCU section. */
+/* Takes in the next message unless a later one has come before it. The caller is in an RCU section. */
 static void cdc_recv_in_order(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg)
 {
+	lockdep_assert_held(&rc->recv_lock);
+	if (smc_cdc_is_late(&rc->rx, msg->seq))
+		return;
+	rc->rx.seq = msg->seq;
+	WRITE_ONCE(rc->received, true);
+	if (!keep_early(rc, link, msg))
+		smc_rdma_cdc_take(rc, link, msg);
+}
+
+static void cdc_recv(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg)
+{
 	spin_lock_bh(&rc->recv_lock);
-	if (unlikely(rc->awaited.link == link->serial))
-		smc_rdma_failover_came(rc, msg->seq);
-	if (!smc_cdc_is_late(&rc->rx, msg->seq)) {
-		rc->rx.seq = msg->seq;
-		WRITE_ONCE(rc->received, true);
-		if (!keep_early(rc, msg))
-			cdc_recv(rc, link, msg);
+	if (unlikely(rc->awaited.link && rc->awaited.link != link->serial)) {
+		smc_rdma_failover_keep(rc, link, msg);
+	} else {
+		cdc_recv_in_order(rc, link, msg);
+		if (unlikely(rc->awaited.link))
+			smc_rdma_failover_came(rc);
 	}
 	spin_unlock_bh(&rc->recv_lock);
 }
@@ -466,7 +490,7 @@ void smc_rdma_cdc_recv(struct smc_link *link, const u8 *buf, u32 len)
 	if (conn && (msg.flags & SMC_CDC_FAILOVER))
 		smc_rdma_failover_recv(conn->priv, link, msg.seq);
 	else if (conn)
-		cdc_recv_in_order(conn->priv, link, &msg);
+		cdc_recv(conn->priv, link, &msg);
 	/* Also for one that ends this very moment: see rdma_release(). */
 	if (msg.state & (SMC_CDC_CLOSED | SMC_CDC_ABORT))
 		smc_lgr_rdma_peer_closed(group, msg.token);
@@ -482,9 +506,10 @@ static void recv_imm(struct smc_rdma_conn *rc, struct smc_link *link, u32 imm, u
 	struct smc_cdc msg;
 
 	lockdep_assert_held(&rc->recv_lock);
-	if (rc->rx_link && rc->rx_link != link->serial) {
-		if (rc->awaited.link == link->serial)
-			smc_rdma_failover_came(rc, rc->awaited.seen + 1);
+	if (rc->rx_link && rc->rx_link != link->serial && rc->awaited.link != link->serial)
+		return;
+	if (rc->awaited.link && rc->awaited.link != link->serial) {
+		smc_rdma_failover_keep_imm(rc, link, imm, len);
 		return;
 	}
 	if (!rc->ready || smc_cdc_decode_imm(&rc->rx, imm, len, rc->conn->rx.size, rc->conn->tx_size, &msg)) {
@@ -493,7 +518,9 @@ static void recv_imm(struct smc_rdma_conn *rc, struct smc_link *link, u32 imm, u
 	}
 	rc->rx.seq = msg.seq;
 	WRITE_ONCE(rc->received, true);
-	cdc_recv(rc, link, &msg);
+	smc_rdma_cdc_take(rc, link, &msg);
+	if (unlikely(rc->awaited.link))
+		smc_rdma_failover_came(rc);
 }
 
 /*
@@ -518,7 +545,7 @@ void smc_rdma_cdc_recv_imm(struct smc_link *link, u32 imm, u32 len)
 void smc_rdma_cdc_start(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer)
 {
 	struct smc_conn *conn = rc->conn;
-	bool early, revoked;
+	bool early, revoked, mapped;
 
 	rc->peer_token = peer->token;
 	conn->tx_size = SMC_RDMA_SIZE_MIN << peer->size_code;
@@ -536,8 +563,9 @@ void smc_rdma_cdc_start(struct smc_rdma_conn *rc, const struct smc_clc_accept *p
 	if (!rc->rx_link)
 		rc->rx_link = rc->link->serial;
 	spin_unlock(&rc->lock);
-	if (early && (smc_link_usable(rc->link) || !smc_rdma_buf_map_of(rc->rmb, rc->link)->bounces))
-		cdc_recv(rc, rc->link, &rc->early);
+	mapped = smc_link_usable(rc->link) && rc->early_link == rc->link->serial;
+	if (early && (mapped || !smc_rdma_buf_map_of(rc->rmb, rc->link)->bounces))
+		smc_rdma_cdc_take(rc, rc->link, &rc->early);
 	else
 		revoked |= early; /* the data is lost with the link */
 	spin_unlock_bh(&rc->recv_lock);

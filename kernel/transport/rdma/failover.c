@@ -29,8 +29,16 @@ void smc_rdma_failover_mark(struct smc_rdma_conn *rc, u64 at, const struct smc_c
 		return;
 	/* Messages arrive in order, so the last one that has arrived stands for those before. */
 	if (arrived)
-		rc->known = rc->mark;
+		smc_rdma_failover_arrived(rc, rc->mark.pos, rc->mark.seq);
 	rc->mark = (struct smc_rdma_mark){ .at = at, .pos = u->prod.pos, .seq = u->msg.seq };
+}
+
+/* smc_rdma_failover_arrived() - the peer's adapter has a message, which has reported data up to a position. Softirq. */
+void smc_rdma_failover_arrived(struct smc_rdma_conn *rc, u64 pos, u16 seq)
+{
+	lockdep_assert_held(&rc->lock);
+	if ((s16)(seq - rc->known.seq) > 0)
+		rc->known = (struct smc_rdma_mark){ .pos = pos, .seq = seq };
 }
 
 /*
@@ -79,8 +87,10 @@ void smc_rdma_failover_recv(struct smc_rdma_conn *rc, const struct smc_link *lin
 
 	spin_lock_bh(&rc->recv_lock);
 	gap = rc->rx_link && rc->rx_link != link->serial && smc_cdc_is_gap(&rc->rx, seq);
-	if (gap && has_link(rc->group, rc->rx_link)) {
-		rc->awaited = (struct smc_rdma_awaited){ .link = rc->rx_link, .seen = rc->rx.seq, .seq = seq };
+	/* A second validation changes nothing: the messages by the old link come before all others. */
+	if (gap && (rc->awaited.link || has_link(rc->group, rc->rx_link))) {
+		if (!rc->awaited.link)
+			rc->awaited = (struct smc_rdma_awaited){ .link = rc->rx_link, .seq = seq };
 		gap = false;
 	}
 	WRITE_ONCE(rc->rx_link, link->serial);
@@ -89,13 +99,85 @@ void smc_rdma_failover_recv(struct smc_rdma_conn *rc, const struct smc_link *lin
 		smc_upcall_reset(rc->conn);
 }
 
-/* smc_rdma_failover_came() - a message has come by the link whose messages are awaited. Softirq. */
-void smc_rdma_failover_came(struct smc_rdma_conn *rc, u16 seq)
+/* smc_rdma_failover_keep() - a message has come by another link than the one whose messages are awaited. Softirq. */
+void smc_rdma_failover_keep(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg)
+{
+	struct smc_rdma_awaited *a = &rc->awaited;
+	u8 urgent = a->kept ? a->msg.flags & SMC_CDC_URGENT : 0;
+	struct smc_cdc_delta delta;
+
+	lockdep_assert_held(&rc->recv_lock);
+	if (!a->kept)
+		a->after = rc->rx;
+	else if (smc_cdc_is_late(&a->after, msg->seq))
+		return;
+	/* Whether the peer can have read as much is checked when the message is taken in. */
+	if (smc_cdc_recv(&a->after, msg, U64_MAX, rc->conn->rx.size, rc->conn->tx_size, &delta))
+		return;
+	a->after.seq = msg->seq;
+	a->msg = *msg;
+	a->msg.flags |= urgent;
+	a->kept = true;
+}
+
+/* smc_rdma_failover_keep_imm() - as smc_rdma_failover_keep(), of immediate data, before which a message has come. Softirq. */
+void smc_rdma_failover_keep_imm(struct smc_rdma_conn *rc, struct smc_link *link, u32 imm, u32 len)
+{
+	const struct smc_rdma_awaited *a = &rc->awaited;
+	struct smc_cdc msg;
+
+	lockdep_assert_held(&rc->recv_lock);
+	if (a->kept && !smc_cdc_decode_imm(&a->after, imm, len, rc->conn->rx.size, rc->conn->tx_size, &msg))
+		smc_rdma_failover_keep(rc, link, &msg);
+	else
+		smc_link_fail(link, SMC_LINK_BAD_IMMEDIATE, len);
+}
+
+/* Returns the link with a serial number, with a reference, if it can be used; NULL otherwise. */
+static struct smc_link *get_by_serial(struct smc_lgr_rdma *group, u32 serial)
+{
+	struct smc_link *link, *found = NULL;
+
+	spin_lock_bh(&group->lock);
+	smc_for_each_link(group, link)
+		if (link->serial == serial && smc_link_usable(link))
+			found = link;
+	smc_link_get(found);
+	spin_unlock_bh(&group->lock);
+	return found;
+}
+
+/*
+ * Takes in the message that was kept. A link that can be used keeps the buffer mapped, in this RCU section; otherwise the data
+ * is lost with it.
+ */
+static void take_kept(struct smc_rdma_conn *rc)
+{
+	struct smc_link *link = get_by_serial(rc->group, rc->rx_link);
+
+	lockdep_assert_held(&rc->recv_lock);
+	rc->awaited.kept = false;
+	if (link) {
+		rc->rx.seq = rc->awaited.msg.seq;
+		smc_rdma_cdc_take(rc, link, &rc->awaited.msg);
+	} else {
+		smc_upcall_reset(rc->conn);
+	}
+	smc_link_put(link);
+}
+
+/*
+ * smc_rdma_failover_came() - a message has come by the link whose messages are awaited. After the last of them, what has come by
+ * another link is taken in. Softirq, in an RCU section.
+ */
+void smc_rdma_failover_came(struct smc_rdma_conn *rc)
 {
 	lockdep_assert_held(&rc->recv_lock);
-	rc->awaited.seen = seq;
-	if ((s16)(seq - rc->awaited.seq) >= 0)
-		rc->awaited.link = 0;
+	if (smc_cdc_is_gap(&rc->rx, rc->awaited.seq))
+		return;
+	rc->awaited.link = 0;
+	if (rc->awaited.kept)
+		take_kept(rc);
 }
 
 /*
@@ -116,7 +198,7 @@ void smc_rdma_failover_drained(const struct smc_link *link)
 		spin_lock_bh(&rc->recv_lock);
 		gap = rc->awaited.link == link->serial;
 		if (gap)
-			rc->awaited.link = 0;
+			rc->awaited = (struct smc_rdma_awaited){};
 		spin_unlock_bh(&rc->recv_lock);
 		if (gap)
 			smc_upcall_reset(conn);
@@ -144,7 +226,7 @@ static u64 take_back(struct smc_rdma_conn *rc)
 	lockdep_assert_held(&rc->recv_lock);
 	lockdep_assert_held(&rc->lock);
 	if (rc->mark.at <= READ_ONCE(rc->link->sq_done))
-		rc->known = rc->mark;
+		smc_rdma_failover_arrived(rc, rc->mark.pos, rc->mark.seq);
 	has = max3(rc->rx.cons.pos, rc->arrived, rc->known.pos);
 	/* Its message may have come by the old link, and not be looked at before one by the new link. */
 	if (rc->tx.urgent_sent > rc->rx.cons.pos)
@@ -173,7 +255,7 @@ static enum moved move_conn(struct smc_rdma_conn *rc, struct smc_link *from, str
 
 	spin_lock_bh(&rc->recv_lock);
 	spin_lock(&rc->lock);
-	stays = !rc->ready || rc->link != from;
+	stays = !rc->ready || rc->link != from || rc->over;
 	/* If the peer deletes the RMB from now on, it waits for what is posted. */
 	bound = READ_ONCE(rc->bound) && token.rkey;
 	if (!stays && bound) {
@@ -229,7 +311,7 @@ bool smc_rdma_failover_late(struct smc_rdma_conn *rc)
 		from = READ_ONCE(rc->link);
 		gone = from->gone;
 		mutex_unlock(&rc->group->end_mutex);
-		if (!gone)
+		if (!gone || READ_ONCE(rc->over))
 			return true;
 	} while (move_to_any(rc, from) != CANNOT_MOVE);
 	return false;

@@ -166,10 +166,13 @@ struct smc_rdma_mark {
 	u16 seq;
 };
 
-/* Messages that the peer's adapter has delivered by a link, and that have not been looked at yet. */
+/* Messages that have arrived by an old link, and have not been looked at yet. What comes by another link meanwhile is kept. */
 struct smc_rdma_awaited {
-	u32 link;			/* serial number of the link; 0 if none are awaited */
-	u16 seen, seq;			/* numbers of the last message that has been looked at, and of the last that there is */
+	u32 link;			/* serial number of the old link; 0 if none are awaited */
+	u16 seq;			/* of the last of them */
+	bool kept;			/* msg is valid, as what follows */
+	struct smc_cdc msg;		/* the last message by another link; it has the whole state */
+	struct smc_cdc_rx after;	/* what the peer has sent with that */
 };
 
 /* SMC-R's part of a connection. */
@@ -196,9 +199,11 @@ struct smc_rdma_conn {
 	bool corked;			/* autocorking holds written data back */
 	bool is_early;			/* a message has come before the peer was known */
 	struct smc_cdc early;		/* the last such */
+	u32 early_link;			/* serial number of the link that it came by */
 	struct smc_cdc_tx tx;		/* if write_closed, the peer's RMB may be others' by now */
 	struct smc_rdma_batch batch[2];	/* each holds a reference on the connection while it is on its way */
 	u32 snd_off;			/* where tx.prod is in the ring that is sent from */
+	bool over;			/* the connection has ended: it goes to no other link */
 	bool held;			/* nothing is sent until what was sent has arrived: see smc_rdma_balance_soon() */
 	struct smc_rdma_mark mark, known;	/* messages that may have arrived, and that have; for failover */
 	bool validate;			/* the link has changed, and failover validation is due */
@@ -323,12 +328,12 @@ void smc_rdma_llc_confirm_rkey(struct smc_lgr_rdma *group, struct smc_rdma_buf *
 void smc_rdma_llc_delete_rkey(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb, struct smc_rdma_call *call);
 void smc_rdma_llc_next_call(struct smc_lgr_rdma *group);
 void smc_rdma_llc_cancel(struct smc_lgr_rdma *group, struct smc_rdma_call *call);
+void smc_rdma_llc_call_lost(struct smc_link *link);
 void smc_rdma_llc_answered(struct smc_lgr_rdma *group, u8 type, u32 rkey, bool negative);
 unsigned long smc_rdma_llc_look_at_calls(struct smc_lgr_rdma *group);
 
 /* llc_test.c */
 void smc_rdma_llc_doubt(struct smc_lgr_rdma *group);
-void smc_rdma_llc_call_lost(struct smc_link *link);
 void smc_rdma_llc_on_test_link(struct smc_link *link, struct smc_llc *m);
 unsigned long smc_rdma_llc_test_links(struct smc_lgr_rdma *group);
 void smc_rdma_llc_watch_link(struct smc_link *link);
@@ -343,6 +348,7 @@ void smc_rdma_revoke(struct smc_rdma_conn *rc);
 bool smc_rdma_peer_full(const struct smc_conn *conn);
 void smc_rdma_cdc_init(struct smc_rdma_conn *rc);
 void smc_rdma_cdc_start(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer);
+void smc_rdma_cdc_take(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg);
 void smc_rdma_cdc_recv(struct smc_link *link, const u8 *buf, u32 len);
 void smc_rdma_cdc_recv_imm(struct smc_link *link, u32 imm, u32 len);
 
@@ -350,7 +356,10 @@ void smc_rdma_cdc_recv_imm(struct smc_link *link, u32 imm, u32 len);
 void smc_rdma_failover_mark(struct smc_rdma_conn *rc, u64 at, const struct smc_cdc_update *u, bool last);
 int smc_rdma_failover_validate(struct smc_rdma_conn *rc);
 void smc_rdma_failover_recv(struct smc_rdma_conn *rc, const struct smc_link *link, u16 seq);
-void smc_rdma_failover_came(struct smc_rdma_conn *rc, u16 seq);
+void smc_rdma_failover_keep(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg);
+void smc_rdma_failover_keep_imm(struct smc_rdma_conn *rc, struct smc_link *link, u32 imm, u32 len);
+void smc_rdma_failover_came(struct smc_rdma_conn *rc);
+void smc_rdma_failover_arrived(struct smc_rdma_conn *rc, u64 pos, u16 seq);
 void smc_rdma_failover_drained(const struct smc_link *link);
 bool smc_rdma_failover_late(struct smc_rdma_conn *rc);
 void smc_rdma_failover(struct smc_link *link);

@@ -82,9 +82,10 @@ struct smc_link_waiter {
 struct smc_link_completion {
 	struct list_head list;	/* link->completions; sq_lock */
 	u64 at;			/* of sq_posted; sq_lock */
-	u64 pos;		/* of the sender's stream; sq_lock */
-	/* Softirq. Posting again before the callback runs replaces the reported position. 0 for pos if the link has failed. */
-	void (*fn)(struct smc_link_completion *completion, u64 pos);
+	u64 pos;		/* of the sender's stream; sq_lock, as what follows */
+	u16 seq;		/* of its message */
+	/* Softirq. Posting again before the callback runs replaces what is reported. 0 for pos if the link has failed. */
+	void (*fn)(struct smc_link_completion *completion, u64 pos, u16 seq);
 };
 
 /* A place in the send queue whose work request is signaled. */
@@ -150,7 +151,8 @@ struct smc_link_send_req {
 	bool signaled;			/* someone may ask whether it has arrived, by smc_link_passed() */
 	u64 at;				/* out: its position, for that */
 	struct smc_link_completion *completion;	/* called when it has arrived, or NULL */
-	u64 pos;			/* for that */
+	u64 pos;			/* for that, as seq */
+	u16 seq;
 	struct smc_link_waiter *waiter;	/* called once there is room again, if there is none now */
 	bool fresh;			/* out: the completion, or without room the waiter, was not on the link's list before */
 };

@@ -48,7 +48,7 @@ static struct smc_link_waiter *next_waiter(struct smc_link *link)
 }
 
 /* Returns the first completion whose work requests have arrived, or any if the link is down. */
-static struct smc_link_completion *next_completion(struct smc_link *link, u64 *pos)
+static struct smc_link_completion *next_completion(struct smc_link *link, u64 *pos, u16 *seq)
 {
 	bool usable = smc_link_usable(link);
 	struct smc_link_completion *completion;
@@ -59,6 +59,7 @@ static struct smc_link_completion *next_completion(struct smc_link *link, u64 *p
 		completion = NULL;
 	if (completion) {
 		*pos = usable ? completion->pos : 0;
+		*seq = completion->seq;
 		list_del_init(&completion->list);
 	}
 	spin_unlock_bh(&link->sq_lock);
@@ -71,9 +72,10 @@ void smc_link_wake(struct smc_link *link)
 	struct smc_link_completion *completion;
 	struct smc_link_waiter *waiter;
 	u64 pos;
+	u16 seq;
 
-	while ((completion = next_completion(link, &pos)))
-		completion->fn(completion, pos);
+	while ((completion = next_completion(link, &pos, &seq)))
+		completion->fn(completion, pos, seq);
 	while ((waiter = next_waiter(link)))
 		waiter->fn(waiter);
 }
@@ -196,6 +198,7 @@ static void add_completion(struct smc_link *link, struct smc_link_send_req *req,
 	req->fresh = list_empty(&completion->list);
 	completion->at = last;
 	completion->pos = req->pos;
+	completion->seq = req->seq;
 	list_move_tail(&completion->list, &link->completions);
 }
 

@@ -177,8 +177,7 @@ static struct smc_rdma_conn *next_writer(struct smc_lgr_rdma *group, const struc
 		if (!is_writer(rc, v))
 			continue;
 		WRITE_ONCE(rc->bound, false);
-		/* One that has closed writes again only after a failover. */
-		if (READ_ONCE(rc->tx.write_closed) || !smc_conn_get_live(conn))
+		if (!smc_conn_get_live(conn))
 			continue;
 		found = rc;
 		break;
@@ -232,7 +231,8 @@ bool smc_rtoken_bind(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer
 
 /*
  * smc_rtoken_del() - the peer deletes the RMBs that have a key on a link. Connections that write to them are aborted,
- * by whichever link they write. What they have posted arrives before our answer, and nothing is posted afterwards.
+ * by whichever link they write. Nothing is posted afterwards, and what they have posted by this link arrives before our
+ * answer. By another link it may arrive later: the peer asks ten seconds after the connection has ended there, when none is left.
  * Softirq. Return: 0, -ENOENT if there is none.
  */
 int smc_rtoken_del(struct smc_link *link, u32 rkey)
