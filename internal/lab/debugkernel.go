@@ -25,6 +25,16 @@ var debugConfig string
 // Debug reports whether the kernel has checkers. Such a kernel needs more memory and more time.
 func (k *Kernel) Debug() bool { return k.Series == DebugSeries }
 
+// adapter is the model of a guest's network adapters. Soft-RoCE frees packets for a queue pair that has failed with interrupts off.
+// Where the packets come from a page pool, as those of virtio_net do in Linux 7, the kernel reports that, and may hang: then a debug
+// kernel could not show how links fail.
+func (k *Kernel) adapter() string {
+	if k.Debug() {
+		return "e1000"
+	}
+	return "virtio-net-pci"
+}
+
 // debugKey distinguishes debug kernels that were built in different ways.
 func debugKey() string { return fmt.Sprintf("%.4x", sha256.Sum256([]byte(debugConfig))) }
 

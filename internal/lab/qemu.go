@@ -134,7 +134,7 @@ func (h *Host) describe(s *machineSpec, o Options, initrd *os.File) (net.Conn, e
 		id := "wire" + strconv.Itoa(i)
 		s.qemu = append(s.qemu,
 			"-netdev", "stream,id="+id+",server=off,addr.type=fd,addr.str="+s.fd(w.plug(h.index)),
-			"-device", fmt.Sprintf("virtio-net-pci,netdev=%s,mac=52:54:00:00:%02x:%02x,romfile=", id, h.index+1, i),
+			"-device", fmt.Sprintf("%s,netdev=%s,mac=52:54:00:00:%02x:%02x,romfile=", h.Kernel.adapter(), id, h.index+1, i),
 		)
 	}
 	// The emulator keeps it open, too, and may live a moment longer than this process.
