@@ -45,6 +45,7 @@ var special = map[string]coverage{
 		"ours, stock", "ours " + newest + " with stock 6.12, both ways; ours on each older kernel to ours on the next",
 		"ours on each with ours on each, and with stock 6.12, both ways",
 	},
+	"smcr.TestLinks":          {"ours, stock", newest + "; and ours " + newest + " with stock 6.12, both ways", "on each; and ours " + newest + " with stock 6.12, both ways"},
 	"smcr.TestDissector":      {"ours, stock", "ours " + newest + " to ours " + newest, "and with stock 6.12, both ways"},
 	"interop.TestWithStock":   {"ours, stock", "ours " + newest + " with stock 6.12, both ways", "ours " + newest + " with stock 6.12, both ways"},
 	"packages.TestDKMS":       {"ours", "", "those of " + strings.Join(lab.Suites(), ", ")},

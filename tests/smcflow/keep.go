@@ -9,43 +9,63 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 )
 
 func newKeep() *cobra.Command {
-	var conns, size int
-	var pause time.Duration
-	cmd := addressCommand("keep", "Have an echo send back data over connections that stay open until a signal comes, and compare it",
+	var conns int
+	var d dialogue
+	cmd := addressCommand("keep", "Have an echo send back data over connections that stay open until a signal comes, compare it, and print how long the longest round has taken",
 		func(ctx context.Context, addr netip.AddrPort) error {
-			return eachConnection(ctx, conns, func(ctx context.Context, _ int) error {
-				rounds, err := keep(ctx, addr, size, pause)
-				if err != nil {
-					return fmt.Errorf("after %d rounds: %w", rounds, err)
-				}
-				return nil
+			longest := make([]time.Duration, conns)
+			err := eachConnection(ctx, conns, func(ctx context.Context, i int) (err error) {
+				longest[i], err = d.keep(ctx, addr, i)
+				return err
 			})
+			if err == nil {
+				fmt.Println(slices.Max(longest))
+			}
+			return err
 		})
 	cmd.Flags().IntVar(&conns, "conns", 1, "connections")
-	cmd.Flags().IntVar(&size, "size", 1000, "bytes each way in a round")
-	cmd.Flags().DurationVar(&pause, "pause", 10*time.Millisecond, "time between rounds")
+	cmd.Flags().IntVar(&d.size, "size", 1000, "bytes each way in a round")
+	cmd.Flags().DurationVar(&d.pause, "pause", 10*time.Millisecond, "time between rounds")
+	cmd.Flags().BoolVar(&d.urgent, "urgent", false, "begin each round with an urgent byte, which the echo leaves out")
 	return cmd
 }
 
-// keep exchanges data on one connection until the context ends, and returns the number of exchanges.
-func keep(ctx context.Context, addr netip.AddrPort, size int, pause time.Duration) (rounds int, err error) {
+// dialogue is what a connection does in each round.
+type dialogue struct {
+	size   int
+	pause  time.Duration
+	urgent bool
+}
+
+// keep exchanges data on one connection until the context ends, and returns how long the longest round has taken.
+func (d dialogue) keep(ctx context.Context, addr netip.AddrPort, seed int) (longest time.Duration, err error) {
 	fd, err := connect(addr)
 	if err != nil {
 		return 0, err
 	}
 	conn := os.NewFile(uintptr(fd), "smc")
 	defer conn.Close()
-	for ; ctx.Err() == nil; rounds++ {
-		if err := converse(conn, size); err != nil {
-			return rounds, err
+	for rounds := 0; ctx.Err() == nil; rounds++ {
+		begun := time.Now()
+		if d.urgent {
+			err = unix.Sendto(fd, []byte{'!'}, unix.MSG_OOB, nil)
 		}
-		time.Sleep(pause) // the rate of the traffic
+		if err == nil {
+			err = converse(conn, d.size, seed+rounds)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("after %d rounds: %w", rounds, err)
+		}
+		longest = max(longest, time.Since(begun))
+		time.Sleep(d.pause) // the rate of the traffic
 	}
-	return rounds, nil
+	return longest, nil
 }

@@ -39,14 +39,14 @@ func live(addr netip.AddrPort) error {
 		conns[i] = os.NewFile(uintptr(fd), "smc")
 		defer conns[i].Close()
 		for _, size := range []int{100, 5000} {
-			if err := converse(conns[i], size); err != nil {
+			if err := converse(conns[i], size, 0); err != nil {
 				return fmt.Errorf("connection %d: %w", i, err)
 			}
 		}
 	}
 	// Send more than the rings hold, so that both sides must report that they have read.
 	for range 3 {
-		if err := converse(conns[0], 60000); err != nil {
+		if err := converse(conns[0], 60000, 0); err != nil {
 			return err
 		}
 	}
@@ -54,16 +54,16 @@ func live(addr netip.AddrPort) error {
 		return fmt.Errorf("urgent data: %w", err)
 	}
 	// The echo leaves the urgent byte out.
-	if err := converse(conns[1], 100); err != nil {
+	if err := converse(conns[1], 100, 0); err != nil {
 		return fmt.Errorf("after urgent data: %w", err)
 	}
 	return errors.Join(halfClose(conns[2]), abort(conns[1]), conns[0].Close())
 }
 
-// converse sends bytes and receives their echo.
-func converse(conn *os.File, size int) error {
+// converse sends bytes and receives their echo. Those of another seed are others.
+func converse(conn *os.File, size, seed int) error {
 	sent, got := make([]byte, size), make([]byte, size)
-	pattern(sent, 0, 0)
+	pattern(sent, seed, 0)
 	if _, err := conn.Write(sent); err != nil {
 		return fmt.Errorf("write: %w", err)
 	}

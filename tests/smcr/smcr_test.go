@@ -209,9 +209,15 @@ func bystander(t *testing.T, lt *lab.Test, address string) *lab.Process {
 	return p
 }
 
+// finish wants a program to end by itself, without an error.
 func finish(t *testing.T, p *lab.Process) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), lab.Scale(60*time.Second))
+	finishWithin(t, p, lab.Scale(60*time.Second))
+}
+
+func finishWithin(t *testing.T, p *lab.Process, limit time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	if r, err := p.Wait(ctx); err != nil || r.Code != 0 {
 		t.Errorf("the bystander: %v, %+v", err, r)

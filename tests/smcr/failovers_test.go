@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package smcr
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/smckit/smckit/internal/lab"
+)
+
+// TestFailovers loses links again and again, beside many connections and over bad wires: no connection gets an error, and every
+// byte arrives. TestLinks has what a short run needs of it.
+func TestFailovers(t *testing.T) {
+	lab.Need(t)
+	if !lab.Full() {
+		t.Skip("it takes an hour: set SMCKIT_FULL")
+	}
+	ours := side{lab.Newest(), lab.ModuleOurs}
+	lt := startWith(t, lab.Options{Wires: 2, Memory: 1536}, ours, ours)
+	oneNetwork(t, lt)
+	logEvents := logFailures(t, lt, [2]side{ours, ours})
+	address, echo := serve(t, lt, "echo", 5070)
+	for _, conns := range []int{1, 50, 250} {
+		t.Run(fmt.Sprintf("%d connections", conns), func(t *testing.T) {
+			beside(t, lt, address, []string{"--conns", fmt.Sprint(conns)}, func() { loseEach(t, lt) })
+		})
+	}
+	t.Run("urgent data", func(t *testing.T) {
+		beside(t, lt, address, []string{"--conns", "4", "--urgent"}, func() { loseEach(t, lt) })
+	})
+	t.Run("streams", func(t *testing.T) {
+		beside(t, lt, address, []string{"--conns", "4", "--size", "60000", "--pause", "0"}, func() { loseEach(t, lt) })
+	})
+	for _, percent := range []int{1, 5} {
+		t.Run(fmt.Sprintf("%d %% of packets lost", percent), func(t *testing.T) { badWire(t, lt, address, percent) })
+	}
+	t.Run("flapping", func(t *testing.T) {
+		beside(t, lt, address, []string{"--conns", "10"}, func() { flap(t, lt) })
+	})
+	t.Run("1000 in a row", func(t *testing.T) {
+		beside(t, lt, address, []string{"--conns", "10", "--size", "20000"}, func() { inARow(t, lt, 1000) })
+	})
+	logEvents()
+	lab.Kill(t, echo)
+	for _, host := range []string{"a", "b"} {
+		unloads(t, lt, host)
+	}
+}
+
+// beside does something while connections exchange data with an echo. All of them stay SMC-R, and none gets an error.
+func beside(t *testing.T, lt *lab.Test, address string, keep []string, do func()) {
+	t.Helper()
+	before := counters(lt)
+	p := lt.StartIn("a", "", append(append([]string{"smcflow", "keep"}, keep...), address)...)
+	defer lab.Kill(t, p)
+	await(t, lt, "a", address, conns(keep))
+	awaitLinks(t, lt, true)
+	do()
+	onlySMCR(t, lt, before, conns(keep))
+	if err := p.Signal(unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	finish(t, p)
+}
+
+// conns returns the number of connections that the flags of smcflow keep ask for.
+func conns(keep []string) (n int) {
+	_, _ = fmt.Sscan(keep[1], &n)
+	return n
+}
+
+// loseEach loses the link of each port of both hosts.
+func loseEach(t *testing.T, lt *lab.Test) {
+	for _, host := range []string{"a", "b"} {
+		for _, dev := range []string{"eth1", "eth0"} {
+			lt.Must(host, "ip link set "+dev+" down")
+			awaitLinks(t, lt, false)
+			lt.Must(host, "ip link set "+dev+" up")
+			awaitLinks(t, lt, true)
+		}
+	}
+}
+
+// badWire loses packets on one of the two wires, so that queue pairs send them again, and may give up. The connections go on, by
+// whichever link there is.
+func badWire(t *testing.T, lt *lab.Test, address string, percent int) {
+	both(t, lt, fmt.Sprintf("tc qdisc add dev eth1 root netem loss %d%%", percent))
+	check := lt.StartIn("a", "", "smcflow", "check", "--conns", "10", "--size", "3000000", address)
+	defer lab.Kill(t, check)
+	finish(t, check)
+	both(t, lt, "tc qdisc del dev eth1 root")
+}
+
+// flap has a port go down and come up every two seconds for ten minutes. Then the group is whole again.
+func flap(t *testing.T, lt *lab.Test) {
+	t.Helper()
+	flapping := lt.StartIn("b", "", "sh", "-c", "for i in $(seq 300); do ip link set eth1 down; sleep 1; ip link set eth1 up; sleep 1; done")
+	defer lab.Kill(t, flapping)
+	finishWithin(t, flapping, 15*time.Minute)
+	awaitLinks(t, lt, true)
+}
+
+// inARow loses the link that all connections are on, a number of times: they return to the other one only after a second.
+func inARow(t *testing.T, lt *lab.Test, times int) {
+	t.Helper()
+	script := fmt.Sprintf(`n=0
+while [ $n -lt %d ]; do
+	for dev in eth1 eth0; do
+		ip link set $dev down
+		until [ $(smcr link | grep -c LINK_ACTIVE) = 1 ]; do :; done
+		ip link set $dev up
+		until [ $(smcr link | grep -w SYM | grep -c LINK_ACTIVE) = 2 ]; do :; done
+		n=$((n + 1))
+	done
+done`, times)
+	row := lt.StartIn("a", "", "sh", "-c", script)
+	defer lab.Kill(t, row)
+	finishWithin(t, row, 2*time.Hour)
+	awaitLinks(t, lt, true)
+}
