@@ -90,6 +90,18 @@ func (lt *Test) CheckConfigured(host string) {
 	}
 }
 
+// JoinWires makes the first two wires of an SMC network one physical network. The stock module takes a second adapter only if that
+// has an address in the subnet of the connection, so eth1 gets one; each interface answers for its own addresses alone.
+func (lt *Test) JoinWires() {
+	lt.t.Helper()
+	lt.Wires[0].Join(lt.Wires[1])
+	for i, h := range lt.Hosts {
+		lt.Must(h.Name, fmt.Sprintf(`sysctl -qw net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2
+smc_pnet del LAB1; smc_pnet add %[1]s eth eth1; smc_pnet add %[1]s ib rxe1 1
+ip addr add 10.0.0.10%[2]d/24 dev eth1`, PNETID, i+1))
+	}
+}
+
 // TalkSMCR connects one host to another, and fails the test if a connection is not SMC-R version 2. Both need smcflow and our
 // commands.
 func (lt *Test) TalkSMCR(from, to string) {

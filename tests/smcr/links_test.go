@@ -59,14 +59,11 @@ func load(lt *lab.Test) (conns int, size string) {
 	return 10, "3000000"
 }
 
-// oneNetwork makes both wires one network. The stock module takes a second adapter only if that has an address in the subnet of
-// the connection; each interface answers for its own addresses alone.
+// oneNetwork makes both wires one network, for groups with two links.
 func oneNetwork(t *testing.T, lt *lab.Test) {
 	t.Helper()
-	lt.Wires[0].Join(lt.Wires[1])
-	each(t, lt, "sysctl -qw net.smc.smcr_max_links_per_lgr=2 net.smc.smcr_testlink_time=2 net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2"+
-		"; smc_pnet del LAB1; smc_pnet add "+lab.PNETID+" eth eth1; smc_pnet add "+lab.PNETID+` ib rxe1 1
-ip addr add 10.0.0.10%[1]d/24 dev eth1`)
+	lt.JoinWires()
+	both(t, lt, "sysctl -qw net.smc.smcr_max_links_per_lgr=2 net.smc.smcr_testlink_time=2")
 }
 
 // linkAdded wants both hosts to list two links of a symmetric group, over which connections spread.
