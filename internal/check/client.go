@@ -179,13 +179,13 @@ func (a *attempt) greet(c conn) (Failure, error) {
 		return NotFailed, nil
 	case err == nil, errors.Is(err, errLine):
 	case line == "" && errors.Is(err, io.EOF):
-		return FailStranger, errors.New("it ends the connection")
+		return FailStranger, errors.New("it closed the connection")
 	case line == "":
 		return ioFailure(err), err
 	}
 	h, ok := parseHello(line)
 	if !ok {
-		return FailStranger, fmt.Errorf("it says %q", line[:min(len(line), 40)])
+		return FailStranger, fmt.Errorf("it answered %q", line[:min(len(line), 40)])
 	}
 	a.live.Peer = h
 	return NotFailed, nil

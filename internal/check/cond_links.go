@@ -11,7 +11,7 @@ var linkConditions = []Condition{
 	{
 		ID: "second-link-off", Severity: Info,
 		Says:   "link groups over port %[1]d of %[2]s could have a second link over port %[3]d of %[4]s (net.smc.smcr_max_links_per_lgr=1)",
-		Remedy: "sysctl -w net.smc.smcr_max_links_per_lgr=2 on both hosts: if a link fails, its connections go on by the other",
+		Remedy: "sysctl -w net.smc.smcr_max_links_per_lgr=2 on both hosts: if a link fails, its connections continue over the other one",
 		Find: func(s *Snapshot) []Values {
 			if s.maxLinks() != 1 || s.routed() {
 				return nil

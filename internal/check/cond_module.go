@@ -28,7 +28,7 @@ var moduleConditions = []Condition{
 	},
 	{
 		ID: "module-other-kernel", Severity: Error,
-		Says:   "%[1]s was built for kernel %[2]s, and this is %[3]s",
+		Says:   "%[1]s was built for kernel %[2]s, and this kernel is %[3]s",
 		Remedy: "build it again for the running kernel: 'make modules_install', or 'dkms autoinstall'",
 		Find: func(s *Snapshot) []Values {
 			return met1(s.absent() && s.otherKernel(), s.Module.File, s.builtFor(), s.Kernel.Release)
@@ -36,21 +36,21 @@ var moduleConditions = []Condition{
 	},
 	{
 		ID: "module-unsigned", Severity: Error,
-		Says:   "the kernel takes signed modules only, and %[1]s has no signature",
-		Remedy: "sign the module with a key that the firmware knows (mokutil), or switch Secure Boot off",
+		Says:   "the kernel loads only signed modules, and %[1]s has no signature",
+		Remedy: "sign the module with a key that is enrolled in the firmware (mokutil), or switch Secure Boot off",
 		Find: func(s *Snapshot) []Values {
 			return met1(s.absent() && s.unsigned(), s.Module.File)
 		},
 	},
 	{
 		ID: "modules-disabled", Severity: Error,
-		Says:   "the kernel loads no modules any more (kernel.modules_disabled)",
-		Remedy: "reboot, and have the module smc loaded before that is set: a line 'smc' in /etc/modules-load.d/smc.conf",
+		Says:   "the kernel does not load modules any more (kernel.modules_disabled)",
+		Remedy: "reboot, and load the module smc before that is set: put a line 'smc' into /etc/modules-load.d/smc.conf",
 		Find:   func(s *Snapshot) []Values { return met(s.absent() && s.Kernel.ModulesDisabled) },
 	},
 	{
 		ID: "module-not-loaded", Severity: Error,
-		Says:   "the module %[1]s is there, and the kernel has not loaded it",
+		Says:   "the module %[1]s is installed, and the kernel has not loaded it",
 		Remedy: "run 'modprobe smc' as root; if that fails, 'dmesg' says why",
 		Find: func(s *Snapshot) []Values {
 			explained := s.Module.Blocked != "" || s.otherKernel() || s.unsigned() || s.Kernel.ModulesDisabled
@@ -59,7 +59,7 @@ var moduleConditions = []Condition{
 	},
 	{
 		ID: "module-stale", Severity: Warning,
-		Says:   "the module that is loaded is not the one that is installed, %[1]s",
+		Says:   "the loaded module differs from the installed one, %[1]s",
 		Remedy: "reboot, or, when no program uses SMC, 'rmmod smc_diag smc' and 'modprobe smc'",
 		Find: func(s *Snapshot) []Values {
 			m := &s.Module
@@ -74,7 +74,7 @@ var moduleConditions = []Condition{
 	},
 	{
 		ID: "socket-refused", Severity: Error,
-		Says:   "this program may not make AF_SMC sockets: %[1]v",
+		Says:   "this program may not create AF_SMC sockets: %[1]v",
 		Remedy: "let the container's seccomp profile, or the security module, allow socket family 43",
 		Find: func(s *Snapshot) []Values {
 			return met1(refused(s.Sockets.IPv4), s.Sockets.IPv4)
@@ -82,7 +82,7 @@ var moduleConditions = []Condition{
 	},
 	{
 		ID: "socket-failed", Severity: Error,
-		Says:   "AF_SMC sockets cannot be made: %[1]v",
+		Says:   "AF_SMC sockets cannot be created: %[1]v",
 		Remedy: "look at 'dmesg'; load the module again",
 		Find: func(s *Snapshot) []Values {
 			err := s.Sockets.IPv4
@@ -91,7 +91,7 @@ var moduleConditions = []Condition{
 	},
 	{
 		ID: "socket-ipv6", Severity: Warning,
-		Says:   "AF_SMC sockets for IPv6 cannot be made: %[1]v",
+		Says:   "AF_SMC sockets for IPv6 cannot be created: %[1]v",
 		Remedy: "switch IPv6 on in the kernel (no ipv6.disable=1 on its command line), or use IPv4 only",
 		Find: func(s *Snapshot) []Values {
 			return met1(s.Sockets.Available() && s.Sockets.IPv6 != nil, s.Sockets.IPv6)
@@ -100,7 +100,7 @@ var moduleConditions = []Condition{
 	{
 		ID: "ipproto-absent", Severity: Info,
 		Says:   "socket(AF_INET, SOCK_STREAM, IPPROTO_SMC) does not work: %[1]v",
-		Remedy: "use AF_SMC sockets; IPPROTO_SMC takes Linux 6.11 or smckit's module",
+		Remedy: "use AF_SMC sockets; IPPROTO_SMC requires Linux 6.11 or smckit's module",
 		Find: func(s *Snapshot) []Values {
 			return met1(s.Sockets.Available() && s.Sockets.IPProto != nil, s.Sockets.IPProto)
 		},
@@ -108,7 +108,7 @@ var moduleConditions = []Condition{
 	{
 		ID: "netlink-absent", Severity: Warning,
 		Says:   "the module does not answer by netlink: %[1]v",
-		Remedy: "use Linux 5.11 or newer, or smckit's module: without, only part of this check is possible",
+		Remedy: "use Linux 5.11 or newer, or smckit's module: without netlink, smc_chk can check only a part",
 		Find: func(s *Snapshot) []Values {
 			return met1(s.Sockets.Available() && s.Control.Netlink != nil, s.Control.Netlink)
 		},
@@ -132,18 +132,18 @@ var moduleConditions = []Condition{
 	{
 		ID: "smcr-off", Severity: Warning,
 		Says:   "SMC-R is switched off in the module (smcr=0)",
-		Remedy: "take 'options smc smcr=0' out of /etc/modprobe.d and smc.smcr=0 off the kernel's command line; load it again",
+		Remedy: "remove 'options smc smcr=0' from /etc/modprobe.d and smc.smcr=0 from the kernel's command line, and load the module again",
 		Find:   func(s *Snapshot) []Values { return met(!on(s.Module.SMCR)) },
 	},
 	{
 		ID: "smcd-off", Severity: Warning,
 		Says:   "SMC-D is switched off in the module (smcd=0)",
-		Remedy: "take 'options smc smcd=0' out of /etc/modprobe.d and smc.smcd=0 off the kernel's command line; load it again",
+		Remedy: "remove 'options smc smcd=0' from /etc/modprobe.d and smc.smcd=0 from the kernel's command line, and load the module again",
 		Find:   func(s *Snapshot) []Values { return met(!on(s.Module.SMCD)) },
 	},
 	{
 		ID: "version-1-only", Severity: Warning,
-		Says:   "the module knows version %[1]d of SMC only: peers must be in the same IP subnet",
+		Says:   "the module supports only version %[1]d of SMC: peers must be in the same IP subnet",
 		Remedy: "use Linux 5.10 or newer, or smckit's module",
 		Find: func(s *Snapshot) []Values {
 			if s.Control.Info == nil {

@@ -13,8 +13,8 @@ import (
 var pathConditions = []Condition{
 	{
 		ID: "path-no-address", Severity: Error,
-		Says:   "no address of %[1]s is known: %[2]v",
-		Remedy: "check the name and DNS, or give the address",
+		Says:   "no address of %[1]s was found: %[2]v",
+		Remedy: "check the name and DNS, or use the address instead of the name",
 		Find: onPath(func(_ *Snapshot, p *Path) Values {
 			if p.ResolveErr == nil {
 				return nil
@@ -25,7 +25,7 @@ var pathConditions = []Condition{
 	{
 		ID: "path-no-route", Severity: Error,
 		Says:   "there is no route to %[1]s: %[2]v",
-		Remedy: "'ip route get %[1]s' says the same: add a route, or set an interface up",
+		Remedy: "add a route, or set an interface up; 'ip route get %[1]s' shows whether there is one",
 		Find: onPath(func(_ *Snapshot, p *Path) Values {
 			if p.RouteErr == nil || p.ResolveErr != nil {
 				return nil
@@ -36,7 +36,7 @@ var pathConditions = []Condition{
 	{
 		ID: "path-no-device", Severity: Error,
 		Says:   "no device can carry SMC to %[1]s",
-		Remedy: "it takes an RDMA or ISM device on the network (PNET ID) of interface %[2]s: see the warnings, and 'smc_rnics'",
+		Remedy: "SMC requires an RDMA or ISM device for interface %[2]s: see the warnings, and 'smc_rnics'",
 		Find: onPath(func(s *Snapshot, p *Path) Values {
 			if p.ResolveErr != nil || p.RouteErr != nil || !s.Sockets.Available() || len(s.Choices()) > 0 {
 				return nil
@@ -47,7 +47,7 @@ var pathConditions = []Condition{
 	{
 		ID: "path-neighbour", Severity: Warning,
 		Says:   "the next hop to %[1]s does not answer (neighbour %[2]s)",
-		Remedy: "check that it is up, and that cable, switch and VLAN lead to it",
+		Remedy: "check that it is up, and check the cable, the switch and the VLAN",
 		Find: onPath(func(_ *Snapshot, p *Path) Values {
 			if p.Neighbour != "failed" && p.Neighbour != "incomplete" {
 				return nil
@@ -57,8 +57,8 @@ var pathConditions = []Condition{
 	},
 	{
 		ID: "path-routed", Severity: Info,
-		Says:   "%[1]s is behind router %[2]s: version 1, which takes one IP subnet, is not possible",
-		Remedy: "use version 2: an enterprise ID that both hosts have, and RoCEv2",
+		Says:   "%[1]s is behind router %[2]s: SMC version 1, which requires one IP subnet, is not possible",
+		Remedy: "use version 2, which requires RoCEv2 and an enterprise ID that both hosts have",
 		Find: onPath(func(_ *Snapshot, p *Path) Values {
 			if !p.Gateway.IsValid() {
 				return nil
@@ -68,8 +68,8 @@ var pathConditions = []Condition{
 	},
 	{
 		ID: "path-ipv6", Severity: Info,
-		Says:   "%[1]s is an IPv6 address: SMC-R version 2 takes IPv4",
-		Remedy: "connect by an IPv4 address, or use devices that have RoCEv1 GIDs or SMC-D",
+		Says:   "%[1]s is an IPv6 address: SMC-R version 2 requires IPv4",
+		Remedy: "connect to an IPv4 address, or use SMC-D or RDMA devices that have RoCEv1 GIDs",
 		Find: onPath(func(_ *Snapshot, p *Path) Values {
 			if !isIPv6(p.Peer) || p.Local {
 				return nil
@@ -79,7 +79,7 @@ var pathConditions = []Condition{
 	},
 	{
 		ID: "path-mtu", Severity: Warning,
-		Says:   "the route to %[1]s has an MTU of %[2]d, and interface %[3]s of %[4]d: RDMA packets may be too large for the way",
+		Says:   "the route to %[1]s has an MTU of %[2]d, and interface %[3]s has one of %[4]d: RDMA packets may be too large for the path",
 		Remedy: "ip link set %[3]s mtu %[2]d, or let the network carry packets of %[4]d bytes",
 		Find: onPath(func(s *Snapshot, p *Path) Values {
 			i := s.Interface(p.Interface)
@@ -91,8 +91,8 @@ var pathConditions = []Condition{
 	},
 	{
 		ID: "path-vlan", Severity: Warning,
-		Says:   "%[1]s is VLAN %[2]d, and no RDMA port has a GID of it",
-		Remedy: "give the VLAN interface an IP address; some adapters take VLANs by their own configuration",
+		Says:   "interface %[1]s is in VLAN %[2]d, and no RDMA port has a GID in that VLAN",
+		Remedy: "give the VLAN interface an IP address; some adapters need the VLAN in their own configuration",
 		Find: onPath(func(s *Snapshot, p *Path) Values {
 			_, vlan := s.base(p.Interface)
 			has := func(g GID) bool { _, v := s.base(g.NetDev); return v == vlan }
@@ -104,8 +104,8 @@ var pathConditions = []Condition{
 	},
 	{
 		ID: "path-virtual", Severity: Warning,
-		Says:   "connections to %[1]s leave by %[2]s, a %[3]s, and no RDMA device belongs to that",
-		Remedy: "give it the PNET ID of a device on the same network: smc_pnet add ID eth %[2]s",
+		Says:   "connections to %[1]s leave by interface %[2]s of type %[3]s, and no RDMA device belongs to it",
+		Remedy: "give the interface the PNET ID of a device on the same physical network: smc_pnet add ID eth %[2]s",
 		Find: onPath(func(s *Snapshot, p *Path) Values {
 			i := s.Interface(p.Interface)
 			if i == nil || !slices.Contains(virtual, i.Kind) || s.pnetID(i.Name) != "" || len(s.Choices()) > 0 {
@@ -135,12 +135,12 @@ func onPath(find func(s *Snapshot, p *Path) Values) func(*Snapshot) []Values {
 // liveConditions are about a test connection, if there was one.
 var liveConditions = []Condition{
 	failed("live-refused", FailRefused, "nothing listens at %[1]s",
-		"start 'smc_chk --server' on the peer; a firewall that rejects looks the same"),
+		"start 'smc_chk --server' on the peer; a firewall that rejects the connection has the same effect"),
 	failed("live-unreachable", FailUnreachable, "%[1]s cannot be reached: %[2]v",
-		"check route, interface and address; a packet filter may forbid it"),
+		"check the route, the interface and the address; a packet filter may reject the connection"),
 	{
 		ID: "live-timeout", Severity: Error,
-		Says:   "%[1]s does not answer, not even by TCP",
+		Says:   "%[1]s does not answer, not even over TCP",
 		Remedy: "check that the host is up, and that no packet filter drops the port",
 		Find: onLive(func(_ *Snapshot, l *Live) Values {
 			if l.Failure != FailTimeout {
@@ -149,27 +149,27 @@ var liveConditions = []Condition{
 			return Values{l.Target}
 		}),
 	},
-	failed("live-handshake", FailHandshake, "TCP reaches %[1]s, and the handshake of SMC breaks off: %[2]v",
-		"look at the peer's kernel log and 'smcr -d stats' on both hosts; a peer that crashed, or is no SMC host, does this"),
+	failed("live-handshake", FailHandshake, "TCP connects to %[1]s, and the SMC handshake fails: %[2]v",
+		"look at the peer's kernel log and 'smcr -d stats' on both hosts; a peer that crashed, or that does not support SMC, can be the cause"),
 	failed("live-broken", FailBroken, "the connection to %[1]s broke: %[2]v",
-		"look at 'dmesg' and 'smcr link' on both hosts; TCP breaks if only the peer takes it for SMC: an option lost on the way back"),
-	failed("live-corrupt", FailCorrupt, "what came back from %[1]s is not what was sent: %[2]v",
-		"report it, with the archives of 'smc_dbg' of both hosts; a peer that is no smc_chk does this, too"),
+		"look at 'dmesg' and 'smcr link' on both hosts; TCP breaks if only the peer uses SMC because option 254 was lost on the way back"),
+	failed("live-corrupt", FailCorrupt, "%[1]s did not return the data that was sent: %[2]v",
+		"if the peer runs 'smc_chk --server', report it with the archives of 'smc_dbg' of both hosts; other programs may answer with other data"),
 	{
 		ID: "live-silent", Severity: Error,
-		Says:   "%[1]s has accepted the connection (%[2]s), and nothing comes back",
-		Remedy: "run 'smc_chk --server' there; if it is, data does not get through: check MTU, VLAN, flow control, UDP port 4791",
+		Says:   "%[1]s accepted the connection (%[2]s), and sends nothing back",
+		Remedy: "run 'smc_chk --server' on the peer; if it runs, data is lost on the way: check MTU, VLAN, flow control and UDP port 4791",
 		Find: onLive(func(_ *Snapshot, l *Live) Values {
 			if l.Failure != FailSilent {
 				return nil
 			}
-			return Values{l.Target, cmp.Or(l.Carrier.Mode, "by an unknown transport")}
+			return Values{l.Target, cmp.Or(l.Carrier.Mode, "unknown transport")}
 		}),
 	},
 	{
 		ID: "live-stranger", Severity: Warning,
-		Says:   "at %[1]s is something else than a server of smc_chk (%[2]v): nothing was measured",
-		Remedy: "run 'smc_chk --server' there for the measurements",
+		Says:   "the program at %[1]s is not 'smc_chk --server' (%[2]v): nothing was measured",
+		Remedy: "for measurements, run 'smc_chk --server' on the peer",
 		Find: onLive(func(_ *Snapshot, l *Live) Values {
 			if l.Failure != FailStranger {
 				return nil
@@ -179,7 +179,7 @@ var liveConditions = []Condition{
 	},
 	{
 		ID: "live-mode-unknown", Severity: Error,
-		Says:   "what carried the connection could not be found out: %[1]v",
+		Says:   "the transport of the connection is not known: %[1]v",
 		Remedy: "load the module smc_diag, then try again",
 		Find: onLive(func(_ *Snapshot, l *Live) Values {
 			if l.CarrierErr == nil {
@@ -190,14 +190,14 @@ var liveConditions = []Condition{
 	},
 	{
 		ID: "live-peer-without-smc", Severity: Error,
-		Says:   "the peer has no AF_SMC: its server listens on TCP",
-		Remedy: "run smc_chk on the peer, which says what is missing there",
+		Says:   "the peer has no AF_SMC, so its server listens on TCP",
+		Remedy: "run smc_chk on the peer: it reports what is missing",
 		Find:   onLive(func(_ *Snapshot, l *Live) Values { return some(l.Peer != nil && !l.Peer.AFSMC) }),
 	},
 	{
 		ID: "live-option-lost", Severity: Error,
-		Says:   "the peer listens on AF_SMC, and the TCP option by which both ends know of each other was lost on the way %[1]s",
-		Remedy: "find what removes TCP option 254: packet filters, firewalls, proxies; or the peer's SYN cookies or limits ('smc_chk' there)",
+		Says:   "the peer listens on AF_SMC, and TCP option 254, which announces SMC, was lost on the way %[1]s",
+		Remedy: "find the packet filter, firewall or proxy that removes the option; SYN cookies and limits of the peer do it too: run 'smc_chk' there",
 		Find: onLive(func(_ *Snapshot, l *Live) Values {
 			if !optionLost(l) {
 				return nil
@@ -207,7 +207,7 @@ var liveConditions = []Condition{
 	},
 	{
 		ID: "live-no-option", Severity: Error,
-		Says:   "what listens at %[1]s did not say that it speaks SMC",
+		Says:   "the program that listens at %[1]s did not announce SMC",
 		Remedy: "run the peer's program with AF_SMC (smc_run), and make sure that nothing on the way removes TCP option 254",
 		Find: onLive(func(_ *Snapshot, l *Live) Values {
 			if l.Peer != nil || reason(l) != netlinksmc.ReasonPeerNoSMC {
@@ -218,7 +218,7 @@ var liveConditions = []Condition{
 	},
 	{
 		ID: "live-declined-here", Severity: Error,
-		Says:   "this host keeps the connection on TCP: %[1]s",
+		Says:   "this host fell back to TCP: %[1]s",
 		Remedy: "%[2]s",
 		Find: onLive(func(_ *Snapshot, l *Live) Values {
 			r := reason(l)
@@ -230,7 +230,7 @@ var liveConditions = []Condition{
 	},
 	{
 		ID: "live-declined-there", Severity: Error,
-		Says:   "the peer keeps the connection on TCP, and says: %[1]s",
+		Says:   "the peer fell back to TCP: %[1]s",
 		Remedy: "on the peer: %[2]s",
 		Find: onLive(func(_ *Snapshot, l *Live) Values {
 			if r := peerReason(l); r != 0 {
@@ -241,7 +241,7 @@ var liveConditions = []Condition{
 	},
 	{
 		ID: "live-tcp", Severity: Error,
-		Says:   "the connection is TCP, and neither end has given a reason",
+		Says:   "the connection fell back to TCP, and neither end reports a reason",
 		Remedy: "run 'smcss --mode tcp --explain' on both hosts while a connection is open",
 		Find: onLive(func(_ *Snapshot, l *Live) Values {
 			without := l.Peer != nil && !l.Peer.AFSMC
@@ -317,11 +317,11 @@ func sawNothing(h *Hello) bool {
 // lostWhere returns the direction in which the option got lost.
 func lostWhere(l *Live) string {
 	if sawNothing(l.Peer) {
-		return "there"
+		return "to the peer"
 	}
 	return "back"
 }
 
 func remedyOf(r netlinksmc.Reason) string {
-	return cmp.Or(r.Remedy(), "look it up in the documentation of the peer's system")
+	return cmp.Or(r.Remedy(), "see the documentation of the peer's system")
 }

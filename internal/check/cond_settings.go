@@ -14,12 +14,12 @@ var identityConditions = []Condition{
 	{
 		ID: "eid-none", Severity: Warning,
 		Says:   "this host has no enterprise ID: SMC version 2 with other hosts is not possible",
-		Remedy: "add one that all hosts have: smcr ueid add MYNET.EID; a system EID is switched on by 'smcd seid enable'",
+		Remedy: "add the same one on all hosts: smcr ueid add MYNET.EID; if there is a system EID, 'smcd seid enable' enables it",
 		Find:   func(s *Snapshot) []Values { return met(s.Identity.Known && !s.Identity.HasEID()) },
 	},
 	{
 		ID: "seid-off", Severity: Info,
-		Says:   "the system EID is switched off: peers that have no other EID in common use TCP",
+		Says:   "the system EID is disabled: SMC version 2 requires a user EID in common with the peer",
 		Remedy: "smcd seid enable",
 		Find: func(s *Snapshot) []Values {
 			return met(s.Identity.SEID != nil && !s.Identity.SEID.Enabled && len(s.Identity.UEIDs) > 0)
@@ -27,39 +27,39 @@ var identityConditions = []Condition{
 	},
 	{
 		ID: "buffers-small", Severity: Warning,
-		Says:   "net.smc.%[1]s is %[2]d bytes: buffers that small slow connections down",
+		Says:   "net.smc.%[1]s is %[2]d bytes: small buffers make connections slow",
 		Remedy: fmt.Sprintf("sysctl -w net.smc.%%[1]s=%d, or more", conf.Default("rmem")),
 		Find:   below("rmem", "wmem"),
 	},
 	{
 		ID: "queues-small", Severity: Warning,
-		Says:   "net.smc.%[1]s is %[2]d: links with queues that short make connections wait",
+		Says:   "net.smc.%[1]s is %[2]d: connections have to wait while such a short queue is full",
 		Remedy: "sysctl -w net.smc.%[1]s=%[3]d, the default, or more",
 		Find:   below("smcr_max_send_wr", "smcr_max_recv_wr"),
 	},
 	{
 		ID: "testlink-off", Severity: Warning,
-		Says:   "links of SMC-R are not tested (net.smc.smcr_testlink_time=0): a peer that is gone is noticed by who sends only",
+		Says:   "SMC-R links are not tested (net.smc.smcr_testlink_time=0): only connections that send data detect that a peer is gone",
 		Remedy: fmt.Sprintf("sysctl -w net.smc.smcr_testlink_time=%d", conf.Default("smcr_testlink_time")),
 		Find:   func(s *Snapshot) []Values { return met(s.Setting("net.smc.smcr_testlink_time", 1) == 0) },
 	},
 	{
 		ID: "handshake-limit", Severity: Info,
-		Says:   "while many connections begin at once, some are TCP (net.smc.limit_smc_hs=1)",
-		Remedy: "'smcr handshake-limit disable' switches that off",
+		Says:   "under load, some new connections are TCP (net.smc.limit_smc_hs=1)",
+		Remedy: "switch the limit off: smcr handshake-limit disable",
 		Find:   func(s *Snapshot) []Values { return met(s.Setting("net.smc.limit_smc_hs", 0) != 0) },
 	},
 	{
 		ID: "syncookies-always", Severity: Warning,
 		Says:   "every SYN is answered with a cookie (net.ipv4.tcp_syncookies=2): connections to this host are TCP",
-		Remedy: "sysctl -w net.ipv4.tcp_syncookies=1: cookies while a listener is flooded only",
+		Remedy: "sysctl -w net.ipv4.tcp_syncookies=1, which sends cookies only while a listener is flooded",
 
 		Sysctls: []string{"net.ipv4.tcp_syncookies"},
 		Find:    func(s *Snapshot) []Values { return met(s.Setting("net.ipv4.tcp_syncookies", 1) == 2) },
 	},
 	{
 		ID: "fallbacks", Severity: Info,
-		Says:   "%[1]d connections have been TCP and %[2]d SMC so far; most often because %[3]s",
+		Says:   "%[1]d connections fell back to TCP and %[2]d used SMC so far; the most frequent reason: %[3]s",
 		Remedy: "%[4]s; 'smcr -d stats' counts all reasons, 'smcss --explain' shows connections",
 		Find:   fallbacks,
 	},
@@ -101,7 +101,7 @@ func fallbacks(s *Snapshot) []Values {
 // Words returns the text, the number and the name of a reason.
 func Words(r netlinksmc.Reason) string {
 	if !r.Known() {
-		return fmt.Sprintf("of a reason that is not known (%s)", r)
+		return fmt.Sprintf("unknown reason (%s)", r)
 	}
 	return fmt.Sprintf("%s (%s %s)", r.Text(), r, r.Name())
 }
@@ -110,13 +110,13 @@ func Words(r netlinksmc.Reason) string {
 var ruleConditions = []Condition{
 	{
 		ID: "rule-strips-option", Severity: Warning,
-		Says:   "rule %[4]d in chain %[3]s of table %[1]s %[2]s takes SMC's option out of TCP's handshake: those connections are TCP",
-		Remedy: "take TCP option 254 out of the rule: 'nft -a list table %[1]s %[2]s' shows it",
+		Says:   "rule %[4]d in chain %[3]s of table %[1]s %[2]s removes TCP option 254 from handshakes: those connections are TCP",
+		Remedy: "change the rule so that it keeps TCP option 254: 'nft -a list table %[1]s %[2]s' shows it",
 		Find:   func(s *Snapshot) []Values { return rules(s.Rules.Strips) },
 	},
 	{
 		ID: "rule-legacy-strip", Severity: Warning,
-		Says:   "the old iptables have loaded TCPOPTSTRIP, which may take the option of SMC out of TCP's handshake",
+		Says:   "iptables-legacy has loaded TCPOPTSTRIP, which may remove TCP option 254 from handshakes",
 		Remedy: "look at 'iptables-legacy -t mangle -S' for --strip-options with 254",
 		Find:   func(s *Snapshot) []Values { return met(s.Rules.LegacyStrip) },
 	},
@@ -128,14 +128,14 @@ var ruleConditions = []Condition{
 	},
 	{
 		ID: "rules-unreadable", Severity: Info,
-		Says:   "packet filters and IPsec policies were not looked at: that is not permitted",
+		Says:   "packet filters and IPsec policies were not checked: this user may not read them",
 		Remedy: "run as root",
 		Find:   func(s *Snapshot) []Values { return met(!s.Rules.Readable) },
 	},
 	{
 		ID: "ipsec", Severity: Warning,
-		Says:   "this host has IPsec policies (%[1]d): what SMC moves is not encrypted by them",
-		Remedy: "run programs whose data they protect over TCP, or encrypt in the program (TLS)",
+		Says:   "this host has IPsec policies (%[1]d), which do not encrypt the data of SMC",
+		Remedy: "run the programs that the policies protect over TCP, or let the programs use TLS",
 		Find:   func(s *Snapshot) []Values { return met1(s.Rules.IPsec > 0, s.Rules.IPsec) },
 	},
 }

@@ -145,11 +145,11 @@ func TestConditions(t *testing.T) {
 	}{
 		{id: "module-missing", change: gone, says: "kernel 7.2.0 has no AF_SMC module"},
 		{id: "module-blocked", change: func(s *Snapshot) { installed(s); s.Module.Blocked = "'blacklist smc' in /etc/x.conf" }, says: "'blacklist smc' in /etc/x.conf"},
-		{id: "module-other-kernel", change: func(s *Snapshot) { installed(s); s.Module.FileVermagic = "6.1.0 SMP" }, says: "built for kernel 6.1.0, and this is 7.2.0"},
+		{id: "module-other-kernel", change: func(s *Snapshot) { installed(s); s.Module.FileVermagic = "6.1.0 SMP" }, says: "built for kernel 6.1.0, and this kernel is 7.2.0"},
 		{id: "module-unsigned", change: func(s *Snapshot) { installed(s); s.Kernel.SignaturesForced = true }, says: "/lib/smc.ko has no signature"},
-		{id: "modules-disabled", change: func(s *Snapshot) { installed(s); s.Kernel.ModulesDisabled = true }, says: "loads no modules"},
-		{id: "module-not-loaded", change: installed, says: "/lib/smc.ko is there"},
-		{id: "module-stale", change: func(s *Snapshot) { s.Module.SrcVersion = "B" }, says: "not the one that is installed, /lib/modules"},
+		{id: "modules-disabled", change: func(s *Snapshot) { installed(s); s.Kernel.ModulesDisabled = true }, says: "does not load modules"},
+		{id: "module-not-loaded", change: installed, says: "/lib/smc.ko is installed"},
+		{id: "module-stale", change: func(s *Snapshot) { s.Module.SrcVersion = "B" }, says: "differs from the installed one, /lib/modules"},
 		{id: "module-forced", change: func(s *Snapshot) { s.Module.Taint = "OFE" }, says: "forced"},
 		{id: "socket-refused", change: func(s *Snapshot) { s.Sockets.IPv4 = unix.EPERM }, says: "operation not permitted"},
 		{id: "socket-failed", change: func(s *Snapshot) { s.Sockets.IPv4 = unix.ENOMEM }, says: "cannot allocate memory"},
@@ -160,7 +160,7 @@ func TestConditions(t *testing.T) {
 		{id: "diag-absent", change: func(s *Snapshot) { s.Control.Diag = someErr }, says: "smcss does not work: some error"},
 		{id: "smcr-off", change: func(s *Snapshot) { s.Module.SMCR = new(false) }, says: "smcr=0", also: "host-only"},
 		{id: "smcd-off", change: func(s *Snapshot) { s.Module.SMCD = new(false) }, says: "smcd=0"},
-		{id: "version-1-only", change: func(s *Snapshot) { s.Control.Info.Version = 1 }, says: "version 1 of SMC only"},
+		{id: "version-1-only", change: func(s *Snapshot) { s.Control.Info.Version = 1 }, says: "only version 1 of SMC"},
 
 		{id: "no-transport", change: func(s *Snapshot) { setting("net.smc.loopback", 0)(s); s.Ports[0].State = "DOWN" }, says: "no device", also: "port-down loopback-off"},
 		{id: "host-only", change: port(func(p *Port) { p.State = "INIT" }), says: "within this host only", also: "port-down"},
@@ -171,7 +171,7 @@ func TestConditions(t *testing.T) {
 		}, says: "netns exclusive", also: "host-only pnet-namespace"},
 		{id: "rdma-not-roce", change: func(s *Snapshot) {
 			s.Adapters = append(s.Adapters, ism.Device{Kind: ism.KindRDMA, Name: "siw0", NodeType: "RNIC"}, ism.Device{Kind: ism.KindRDMA, Name: "ib0"})
-		}, says: "siw0 speaks iWARP"},
+		}, says: "siw0 is an iWARP device"},
 		{id: "rdma-driver", change: func(s *Snapshot) {
 			s.Adapters = append(s.Adapters, ism.Device{Kind: ism.KindRoCE, Model: "E810-C", PCI: &ism.PCI{Address: "0000:01:00.0"}})
 		}, says: "0000:01:00.0 (E810-C)"},
@@ -188,14 +188,14 @@ func TestConditions(t *testing.T) {
 		{id: "port-no-ipv4-gid", change: port(func(p *Port) { p.GIDs = p.GIDs[:1] }), says: "port 1 of mlx5_0"},
 		{id: "port-v2-only", change: port(func(p *Port) { p.GIDs = p.GIDs[1:] }), says: "port 1 of mlx5_0"},
 		{id: "port-mtu", change: eth0(func(i *Interface) { i.MTU = 1000 }), says: "MTU of eth0 is 1000"},
-		{id: "pnet-differs", change: port(func(p *Port) { p.PNETID.ID = "NET2" }), says: "on network NET2, and its interface eth0 on NET1", also: "host-only"},
+		{id: "pnet-differs", change: port(func(p *Port) { p.PNETID.ID = "NET2" }), says: "has the PNET ID NET2, and its interface eth0 has NET1", also: "host-only"},
 		{id: "pnet-port-none", change: port(func(p *Port) { p.PNETID = ism.PNETID{} }), says: "eth0 has the PNET ID NET1", also: "host-only"},
 		{id: "pnet-interface-none", change: eth0(func(i *Interface) { i.PNETID = ism.PNETID{} }), says: "its interface eth0 has none"},
 		{id: "pnet-lonely", change: func(s *Snapshot) {
 			s.Interfaces = append(s.Interfaces, Interface{Name: "eth1", PNETID: ism.PNETID{ID: "NET7"}})
-		}, says: "eth1 is on network NET7"},
-		{id: "pnet-no-such-interface", change: func(s *Snapshot) { s.Table = append(s.Table, pnet.Entry{ID: "NET1", Eth: "eth7"}) }, says: "interface eth7 on network NET1"},
-		{id: "pnet-no-such-device", change: func(s *Snapshot) { s.Table = append(s.Table, pnet.Entry{ID: "NET1", IB: "mlx5_0", Port: 2}) }, says: "device mlx5_0 on network NET1"},
+		}, says: "eth1 has the PNET ID NET7"},
+		{id: "pnet-no-such-interface", change: func(s *Snapshot) { s.Table = append(s.Table, pnet.Entry{ID: "NET1", Eth: "eth7"}) }, says: "gives interface eth7 the PNET ID NET1"},
+		{id: "pnet-no-such-device", change: func(s *Snapshot) { s.Table = append(s.Table, pnet.Entry{ID: "NET1", IB: "mlx5_0", Port: 2}) }, says: "gives device mlx5_0 the PNET ID NET1"},
 		{id: "pnet-namespace", change: func(s *Snapshot) { s.Namespace.Initial = false }, says: "not the initial"},
 		{id: "ism-no-pnet", change: func(s *Snapshot) {
 			s.ISM = append(s.ISM, netlinksmc.Device{PCIID: "0000:00:00.0", CHID: 1})
@@ -216,7 +216,7 @@ func TestConditions(t *testing.T) {
 		}, says: "10.0.0.2 is behind router 10.0.0.9: link groups", also: "path-routed"},
 
 		{id: "eid-none", change: func(s *Snapshot) { s.Identity.UEIDs = nil }, says: "no enterprise ID"},
-		{id: "seid-off", change: func(s *Snapshot) { s.Identity.SEID = &netlinksmc.SEID{} }, says: "switched off"},
+		{id: "seid-off", change: func(s *Snapshot) { s.Identity.SEID = &netlinksmc.SEID{} }, says: "the system EID is disabled"},
 		{id: "buffers-small", change: setting("net.smc.wmem", 16384), says: "net.smc.wmem is 16384 bytes"},
 		{id: "queues-small", change: setting("net.smc.smcr_max_recv_wr", 3), says: "smcr_max_recv_wr is 3"},
 		{id: "testlink-off", change: setting("net.smc.smcr_testlink_time", 0), says: "not tested"},
@@ -228,14 +228,14 @@ func TestConditions(t *testing.T) {
 				ClientTotal: 2, ServerTotal: 1,
 				Client: []netlinksmc.FallbackCount{{Reason: netlinksmc.ReasonPeerNoSMC, Count: 1}, {Reason: 0x03070000, Count: 2}},
 			}
-		}, says: "3 connections have been TCP and 4 SMC so far; most often because the hosts are not in the same IP subnet"},
+		}, says: "3 connections fell back to TCP and 4 used SMC so far; the most frequent reason: the hosts are not in the same IP subnet"},
 		{id: "rule-strips-option", change: func(s *Snapshot) { s.Rules.Strips = []Rule{{"ip", "filter", "output", 7}} }, says: "rule 7 in chain output of table ip filter"},
 		{id: "rule-legacy-strip", change: func(s *Snapshot) { s.Rules.LegacyStrip = true }, says: "TCPOPTSTRIP"},
 		{id: "rule-drops-roce", change: func(s *Snapshot) { s.Rules.Drops = []Rule{{"inet", "f", "in", 3}} }, says: "rule 3 in chain in of table inet f drops RoCEv2"},
-		{id: "rules-unreadable", change: func(s *Snapshot) { s.Rules.Readable = false }, says: "not looked at"},
+		{id: "rules-unreadable", change: func(s *Snapshot) { s.Rules.Readable = false }, says: "not checked"},
 		{id: "ipsec", change: func(s *Snapshot) { s.Rules.IPsec = 2 }, says: "IPsec policies (2)"},
 
-		{id: "path-no-address", change: func(s *Snapshot) { s.Path = &Path{Host: "nowhere", ResolveErr: someErr} }, says: "nowhere is known: some error"},
+		{id: "path-no-address", change: func(s *Snapshot) { s.Path = &Path{Host: "nowhere", ResolveErr: someErr} }, says: "no address of nowhere was found: some error"},
 		{id: "path-no-route", change: func(s *Snapshot) { toPeer(s); s.Path.RouteErr = unix.ENETUNREACH }, says: "10.0.0.2: network is unreachable"},
 		{id: "path-no-device", change: func(s *Snapshot) { toPeer(s); s.Ports[0].State = "DOWN" }, says: "10.0.0.2 by eth0", also: "port-down"},
 		{id: "path-neighbour", change: func(s *Snapshot) { toPeer(s); s.Path.Neighbour = "failed" }, says: "neighbour failed"},
@@ -244,17 +244,17 @@ func TestConditions(t *testing.T) {
 			toPeer(s)
 			s.Path.Peer, s.Path.Source = netip.MustParseAddr("fd00::2"), netip.MustParseAddr("fd00::1")
 		}, says: "fd00::2 is an IPv6 address"},
-		{id: "path-mtu", change: func(s *Snapshot) { toPeer(s); s.Path.MTU = 1400 }, says: "MTU of 1400, and interface eth0 of 1500"},
+		{id: "path-mtu", change: func(s *Snapshot) { toPeer(s); s.Path.MTU = 1400 }, says: "MTU of 1400, and interface eth0 has one of 1500"},
 		{id: "path-vlan", change: func(s *Snapshot) {
 			toPeer(s)
 			s.Interfaces = append(s.Interfaces, Interface{Name: "eth0.7", Kind: "vlan", Below: "eth0", VLAN: 7, Up: true, Addresses: prefixes("10.0.0.1/24")})
 			s.Path.Interface = "eth0.7"
-		}, says: "eth0.7 is VLAN 7", also: "path-no-device"},
+		}, says: "eth0.7 is in VLAN 7", also: "path-no-device"},
 		{id: "path-virtual", change: func(s *Snapshot) {
 			toPeer(s)
 			s.Interfaces = append(s.Interfaces, Interface{Name: "br0", Kind: "bridge", Up: true, Addresses: prefixes("10.0.0.1/24")})
 			s.Path.Interface = "br0"
-		}, says: "leave by br0, a bridge", also: "path-no-device"},
+		}, says: "leave by interface br0 of type bridge", also: "path-no-device"},
 
 		{id: "live-refused", change: failing(FailRefused, unix.ECONNREFUSED), says: "nothing listens at 10.0.0.2:37373"},
 		{id: "live-unreachable", change: failing(FailUnreachable, unix.EHOSTUNREACH), says: "no route to host"},
@@ -262,22 +262,22 @@ func TestConditions(t *testing.T) {
 		{id: "live-handshake", change: failing(FailHandshake, unix.ECONNRESET), says: "connection reset by peer"},
 		{id: "live-broken", change: tried(func(l *Live) { l.Failure, l.Err = FailBroken, unix.ECONNRESET }), says: "broke: connection reset"},
 		{id: "live-corrupt", change: tried(func(l *Live) { l.Failure, l.Err = FailCorrupt, someErr }), says: "some error"},
-		{id: "live-silent", change: tried(func(l *Live) { l.Failure, l.Peer = FailSilent, nil }), says: "(SMC-R), and nothing comes back"},
+		{id: "live-silent", change: tried(func(l *Live) { l.Failure, l.Peer = FailSilent, nil }), says: "(SMC-R), and sends nothing back"},
 		{id: "live-stranger", change: tried(func(l *Live) { l.Failure, l.Err, l.Peer = FailStranger, errors.New("it says \"SSH\""), nil }), says: `it says "SSH"`},
 		{id: "live-mode-unknown", change: tried(func(l *Live) { l.Carrier, l.CarrierErr = Carrier{}, someErr }), says: "some error"},
 		{id: "live-peer-without-smc", change: tried(func(l *Live) {
 			l.Carrier, l.Peer = Carrier{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: netlinksmc.ReasonPeerNoSMC}}, &Hello{Carrier: Carrier{Mode: "TCP"}}
 		}), says: "has no AF_SMC"},
-		{id: "live-option-lost", change: tried(fell(netlinksmc.ReasonPeerNoSMC, netlinksmc.ReasonPeerNoSMC)), says: "on the way there"},
+		{id: "live-option-lost", change: tried(fell(netlinksmc.ReasonPeerNoSMC, netlinksmc.ReasonPeerNoSMC)), says: "on the way to the peer"},
 		{id: "live-option-lost", change: tried(fell(netlinksmc.ReasonPeerNoSMC, 0)), says: "on the way back"},
-		{id: "live-no-option", change: tried(func(l *Live) { fell(netlinksmc.ReasonPeerNoSMC, 0)(l); l.Peer = nil }), says: "10.0.0.2:37373 did not say"},
+		{id: "live-no-option", change: tried(func(l *Live) { fell(netlinksmc.ReasonPeerNoSMC, 0)(l); l.Peer = nil }), says: "10.0.0.2:37373 did not announce SMC"},
 		{id: "live-declined-here", change: tried(fell(0x03030002, netlinksmc.ReasonPeerDeclined)), says: "no usable RDMA device (0x03030002 NOSMCRDEV)"},
 		{id: "live-declined-there", change: tried(fell(netlinksmc.ReasonPeerDeclined, 0x03070000)), says: "not in the same IP subnet"},
 		{id: "live-declined-there", change: tried(func(l *Live) {
 			fell(netlinksmc.ReasonPeerDeclined, 0)(l)
 			l.Peer, l.Carrier.Fallback.PeerDiagnosis = nil, 0x1234
-		}), says: "a reason that is not known (0x00001234)"},
-		{id: "live-tcp", change: tried(func(l *Live) { fell(netlinksmc.ReasonPeerDeclined, netlinksmc.ReasonPeerDeclined)(l) }), says: "neither end has given a reason"},
+		}), says: "unknown reason (0x00001234)"},
+		{id: "live-tcp", change: tried(func(l *Live) { fell(netlinksmc.ReasonPeerDeclined, netlinksmc.ReasonPeerDeclined)(l) }), says: "neither end reports a reason"},
 	}
 	if f := healthy().Findings(); len(f) > 0 {
 		t.Errorf("a healthy host: %+v", f)

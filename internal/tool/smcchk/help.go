@@ -2,21 +2,22 @@
 
 package smcchk
 
-const long = `smc_chk checks whether this host can use SMC, and if not, says why and what to do.
-It checks the module, sockets, devices, ports, GIDs, PNET and enterprise IDs,
-settings and packet filters. With -C it checks the path to a peer and makes a
-connection. It prints what carried the connection, the SMC version and the
-speed. If the connection was TCP, it prints the reason and what to do.
+const long = `smc_chk checks whether this host can use SMC. If it cannot, smc_chk prints why, and
+what to do. It checks the module, sockets, devices, ports, GIDs, PNET and
+enterprise IDs, settings and packet filters. With -C it checks the path to a peer
+and makes a connection. It prints the transport of the connection, the SMC version
+and the speed. If the connection was TCP, it prints the reason and what to do.
 
-A finding is an error if it is why the answer is no, otherwise a warning or
-information. Each has a remedy in the line below. --conditions lists all.
-smc_chk also says what it could not find out.
+A finding is an error if it makes SMC impossible; otherwise it is a warning or
+information. The line below it has the remedy. --conditions lists all findings
+and remedies. A line that begins with "unknown" names a fact that smc_chk could
+not read.
 
-For the measurements, run 'smc_chk --server' on the peer. To see only what
-carries a connection, any service that listens will do. On a host without
-AF_SMC the server listens on TCP, and tells its clients so.
+For measurements, run 'smc_chk --server' on the peer. To see only the transport,
+connect to any service that listens. On a host without AF_SMC the server listens
+on TCP, and reports this to its clients.
 
-Everybody may run smc_chk; only root sees packet filters and IPsec policies.
+Any user may run smc_chk. Only root can read packet filters and IPsec policies.
 The kernel loads the module if it can, as for any program that uses AF_SMC.
 
 JSON
@@ -24,8 +25,8 @@ JSON
   "findings", "unknown"}
 
 EXIT STATUS
-  0  yes: SMC is possible, or was used
-  1  no, or the command failed
+  0  SMC is possible, or was used
+  1  SMC is not possible, or was not used, or the command failed
   2  the command line is wrong`
 
 const example = `  # can this host use SMC?
@@ -38,7 +39,7 @@ const example = `  # can this host use SMC?
   # is a connection to its web server SMC?
   smc_chk --connect hostb:80
 
-  # would it be, without making a connection
+  # can a connection to hostb be SMC? This makes no connection
   smc_chk --connect hostb --static-analysis
 
   # the PNET ID of an interface

@@ -15,28 +15,28 @@ const schema = 1
 // document is the answer as JSON.
 type document struct {
 	Schema int `json:"schema"`
-	// the answer, exit status 0
+	// whether SMC is possible, or was used: exit status 0
 	Able bool `json:"able"`
-	// its release
+	// release of the kernel
 	Kernel string     `json:"kernel"`
 	Module moduleJSON `json:"module"`
-	// what connections, or those to the peer, can use by the configuration
+	// transports that the configuration allows: for connections to the peer with `-C`, or else for all
 	Transports []transportJSON `json:"transports"`
 	// `-C`
 	Path *pathJSON `json:"path,omitzero"`
 	// `-C`, if a connection was tried
 	Live *liveJSON `json:"live,omitzero"`
-	// the worst first
+	// the most severe ones first
 	Findings []findingJSON `json:"findings"`
-	// what could not be found out
+	// facts that could not be read
 	Unknown []string `json:"unknown"`
 }
 
 type moduleJSON struct {
-	// whether AF_SMC sockets can be made
+	// whether AF_SMC sockets can be created
 	Available bool `json:"available"`
 	Loaded    bool `json:"loaded"`
-	// whether it is code of the kernel itself
+	// whether it is built into the kernel
 	BuiltIn bool `json:"built_in"`
 	// whether it is smckit's
 	Smckit bool `json:"smckit"`
@@ -82,11 +82,11 @@ type liveJSON struct {
 	// if it failed
 	Error string `json:"error,omitzero"`
 	carrierJSON
-	// what a server of smc_chk says of its end
+	// the server's end of the connection, if the server is `smc_chk --server`
 	Peer *peerJSON `json:"peer,omitzero"`
-	// microseconds, there and back, if measured
+	// round trip in microseconds, if measured
 	Latency float64 `json:"latency_us,omitzero"`
-	// bytes a second, if measured
+	// bytes per second in each direction, if measured
 	Throughput float64 `json:"throughput,omitzero"`
 }
 

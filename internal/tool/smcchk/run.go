@@ -122,7 +122,7 @@ func (o *options) listConditions() error {
 	for _, c := range check.Conditions() {
 		rows = append(rows, []string{c.ID, string(c.Severity), check.Plain(c.Says), check.Plain(c.Remedy)})
 	}
-	return cli.WriteTable(o.env.Out, []string{"Condition", "Severity", "Says", "Remedy"}, rows)
+	return cli.WriteTable(o.env.Out, []string{"Condition", "Severity", "Text", "Remedy"}, rows)
 }
 
 // serve serves clients until ctx ends.
@@ -144,7 +144,7 @@ func (o *options) serve(ctx context.Context) error {
 	}
 	defer s.Close()
 	if !afSMC {
-		fmt.Fprintln(o.env.Err, "smc_chk: warning: this host has no AF_SMC, so the server is one of TCP: 'smc_chk' says what is missing")
+		fmt.Fprintln(o.env.Err, "smc_chk: warning: this host has no AF_SMC, so the server listens on TCP: run 'smc_chk' to see what is missing")
 	}
 	if err := o.started(port, afSMC); err != nil {
 		return err

@@ -152,13 +152,13 @@ func TestUsage(t *testing.T) {
 		"-C b:":                    `"b:" is not a peer`,
 		"-C :5":                    `":5" is not a peer`,
 		"-C b:x":                   `"x" is not a port`,
-		"-C b:5 -p 6":              "two ports: 5 and 6",
+		"-C b:5 -p 6":              "two different ports: 5 and 6",
 		"-C [::1":                  `"[::1" is not a peer`,
 		"-C [b]:5":                 `"[b]:5" is not a peer`,
 		"-C [::1]:":                `"[::1]:" is not a peer`,
 		"-C [::1]5":                `"[::1]5" is not a peer`,
 		"-C http://b/":             `"http://b/" is not a peer`,
-		"-C fe80::1%eth0":          "is a link-local address, which SMC does not take",
+		"-C fe80::1%eth0":          "is a link-local address, which SMC does not support",
 		"-C 10.0.0.1 -6":           `"10.0.0.1" is not an IPv6 address`,
 		"-C b --timeout 0":         "--timeout 0: use 1 to 600 seconds",
 		"-C b --timeout 601":       "--timeout 601: use 1 to 600 seconds",
@@ -369,7 +369,7 @@ func TestDocumented(t *testing.T) {
 		t.Fatalf("%s has no place for the table", file)
 	}
 	var table strings.Builder
-	table.WriteString("| condition | severity | what is said | remedy |\n|---|---|---|---|\n")
+	table.WriteString("| condition | severity | text | remedy |\n|---|---|---|---|\n")
 	for _, c := range check.Conditions() {
 		table.WriteString("| " + strings.Join([]string{c.ID, string(c.Severity), check.Plain(c.Says), check.Plain(c.Remedy)}, " | ") + " |\n")
 	}

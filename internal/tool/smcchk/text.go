@@ -102,7 +102,7 @@ func writeLive(b *strings.Builder, l *check.Live) {
 		b.WriteString("     Failed  (TCP fallback), reasons:\n")
 		fmt.Fprintf(b, "%sClient: %s\n%sServer: %s\n", indent, reasonWords(c.Fallback), indent, serverWords(l))
 	case l.CarrierErr != nil:
-		b.WriteString("     Connected, by an unknown transport\n")
+		b.WriteString("     Connected, unknown transport\n")
 	default:
 		b.WriteString("     Failed, no connection\n")
 	}
@@ -110,10 +110,10 @@ func writeLive(b *strings.Builder, l *check.Live) {
 		fmt.Fprintf(b, "%sVersion:    %s\n", indent, c.Version)
 	}
 	if l.Latency > 0 {
-		fmt.Fprintf(b, "%sLatency:    %.1f us to the peer and back\n", indent, float64(l.Latency.Nanoseconds())/1000)
+		fmt.Fprintf(b, "%sLatency:    %.1f us round trip\n", indent, float64(l.Latency.Nanoseconds())/1000)
 	}
 	if l.Throughput > 0 {
-		fmt.Fprintf(b, "%sThroughput: %.1f MiB/s there, and back at once\n", indent, l.Throughput/(1<<20))
+		fmt.Fprintf(b, "%sThroughput: %.1f MiB/s in each direction\n", indent, l.Throughput/(1<<20))
 	}
 }
 

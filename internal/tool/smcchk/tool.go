@@ -99,12 +99,12 @@ func newCommand(env *cli.Env, d deps) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&o.connect, "connect", "C", "", "test the path to `HOST[:PORT]`, by a connection to 'smc_chk --server' there")
-	f.BoolVarP(&o.server, "server", "S", false, "answer tests of other hosts, until interrupted; an operand is the port")
+	f.BoolVarP(&o.server, "server", "S", false, "answer tests of other hosts, until interrupted; the operand is the port")
 	f.StringVarP(&o.pnetID, "pnetid", "i", "", "print the PNET ID of `INTERFACE`; * marks one from the PNET table")
 	f.BoolVar(&o.conditions, "conditions", false, "list what smc_chk checks, and the remedies")
 	f.BoolVarP(&o.live, "live-test", "l", false, "with -C: make a connection, which is what -C does without -s")
 	f.BoolVarP(&o.static, "static-analysis", "s", false, "only check the configuration, with -C that of the path; with -l do both")
-	f.StringVarP(&port, "port", "p", "", fmt.Sprintf("`port` of the server, by default %d; a server takes the next free one", check.DefaultPort))
+	f.StringVarP(&port, "port", "p", "", fmt.Sprintf("`port` of the server, by default %d; a server uses the next free port", check.DefaultPort))
 	f.Uint16Var(&o.timeout, "timeout", 10, "with -C: wait `SECONDS` for one answer, 1 to 600; a test takes at most four times that")
 	f.BoolVarP(&o.ipv6, "ipv6", "6", false, "use IPv6")
 	f.BoolVarP(&o.debug, "debug", "d", false, "print facts on standard error")
@@ -143,7 +143,7 @@ func (o *options) check(port string, args []string) error {
 	}
 	switch {
 	case len(args) > 0 && (!o.server || len(args) > 1 || o.hasPort):
-		return fmt.Errorf("unexpected operand %q: a peer is given with --connect", args[len(args)-1])
+		return fmt.Errorf("unexpected operand %q: name a peer with --connect", args[len(args)-1])
 	case (o.live || o.static) && mode != "" && mode != "--connect":
 		return fmt.Errorf("--live-test and --static-analysis are for --connect, not for %s", mode)
 	case o.live && !o.hasConnect:
@@ -208,12 +208,12 @@ func (o *options) parseTarget() error {
 			return err
 		}
 		if o.hasPort && given != o.port {
-			return fmt.Errorf("two ports: %d and %d", o.port, given)
+			return fmt.Errorf("two different ports: %d and %d", o.port, given)
 		}
 	}
 	if addr, err := netip.ParseAddr(host); err == nil {
 		if addr.Zone() != "" {
-			return fmt.Errorf("%q is a link-local address, which SMC does not take", host)
+			return fmt.Errorf("%q is a link-local address, which SMC does not support", host)
 		}
 		if o.ipv6 && addr.Is4() {
 			return fmt.Errorf("%q is not an IPv6 address", host)
