@@ -18,7 +18,7 @@ const smallMTU = 1024 + 64
 var deviceConditions = []Condition{
 	{
 		ID: "no-transport", Severity: Error,
-		Says:   "no device of this host can carry SMC: every connection will be TCP",
+		Text:   "no device of this host can carry SMC: every connection will be TCP",
 		Remedy: "see the warnings: a device is missing, is down, or does not match the PNET ID of an interface",
 		Find: func(s *Snapshot) []Values {
 			return met(s.Path == nil && s.Sockets.Available() && len(s.Choices()) == 0)
@@ -26,7 +26,7 @@ var deviceConditions = []Condition{
 	},
 	{
 		ID: "host-only", Severity: Warning,
-		Says:   "SMC is possible within this host only",
+		Text:   "SMC is possible within this host only",
 		Remedy: "connections to other hosts require an RDMA or ISM device for one of the interfaces: see the other warnings",
 		Find: func(s *Snapshot) []Values {
 			choices := s.Choices()
@@ -35,7 +35,7 @@ var deviceConditions = []Condition{
 	},
 	{
 		ID: "rdma-none", Severity: Warning,
-		Says:   "there is no RDMA device",
+		Text:   "there is no RDMA device",
 		Remedy: "install a RoCE adapter and its driver; for tests (not with the module of Linux 6.1): rdma link add rxe0 type rxe netdev INTERFACE",
 		Find: func(s *Snapshot) []Values {
 			return met(len(s.Ports) == 0 && len(s.adapters(ism.KindRoCE)) == 0 && len(s.ISM) < 2 && !s.exclusive())
@@ -43,13 +43,13 @@ var deviceConditions = []Condition{
 	},
 	{
 		ID: "rdma-namespace", Severity: Warning,
-		Says:   "no RDMA device belongs to this network namespace, and the host shares none (rdma system: netns exclusive)",
+		Text:   "no RDMA device belongs to this network namespace, and the host shares none (rdma system: netns exclusive)",
 		Remedy: "move a device to it: 'rdma dev set DEVICE netns NAME', or share all devices: 'rdma system set netns shared'",
 		Find:   func(s *Snapshot) []Values { return met(s.exclusive()) },
 	},
 	{
 		ID: "rdma-not-roce", Severity: Warning,
-		Says:   "RDMA device %[1]s is an %[2]s device, which SMC-R cannot use",
+		Text:   "RDMA device %[1]s is an %[2]s device, which SMC-R cannot use",
 		Remedy: "SMC-R requires RoCE: switch the adapter's ports to Ethernet, or use another adapter",
 		Find: func(s *Snapshot) []Values {
 			var out []Values
@@ -65,7 +65,7 @@ var deviceConditions = []Condition{
 	},
 	{
 		ID: "rdma-driver", Severity: Warning,
-		Says:   "RoCE adapter %[1]s (%[2]s) has no RDMA device",
+		Text:   "RoCE adapter %[1]s (%[2]s) has no RDMA device",
 		Remedy: "load its RDMA driver, such as mlx5_ib, bnxt_re or irdma; for a virtual function, allow RoCE on the host",
 		Find: func(s *Snapshot) []Values {
 			var out []Values
@@ -79,7 +79,7 @@ var deviceConditions = []Condition{
 	},
 	{
 		ID: "device-off", Severity: Warning,
-		Says:   "%[1]s is switched off",
+		Text:   "%[1]s is switched off",
 		Remedy: "'smc_rnics -a' shows it, 'smc_rnics -e' switches it on",
 		Find: func(s *Snapshot) []Values {
 			var out []Values
@@ -91,7 +91,7 @@ var deviceConditions = []Condition{
 	},
 	{
 		ID: "rdma-software", Severity: Info,
-		Says:   "%[1]s is soft-RoCE: SMC-R works over it, and is slower than TCP",
+		Text:   "%[1]s is soft-RoCE: SMC-R works over it, and is slower than TCP",
 		Remedy: "use soft-RoCE for tests only",
 		Find: func(s *Snapshot) []Values {
 			var out []Values
@@ -105,7 +105,7 @@ var deviceConditions = []Condition{
 	},
 	{
 		ID: "port-down", Severity: Warning,
-		Says:   "port %[1]d of %[2]s is %[3]s",
+		Text:   "port %[1]d of %[2]s is %[3]s",
 		Remedy: "check the cable and the switch, and that the interface of the port is up: 'smc_rnics', 'ip link'",
 		Find: eachPort(func(_ *Snapshot, p *Port) Values {
 			if p.State == "ACTIVE" {
@@ -116,7 +116,7 @@ var deviceConditions = []Condition{
 	},
 	{
 		ID: "port-no-interface", Severity: Warning,
-		Says:   "port %[1]d of %[2]s has no network interface in this network namespace",
+		Text:   "port %[1]d of %[2]s has no network interface in this network namespace",
 		Remedy: "run smc_chk in the namespace of its interface (-N NAME), or move the interface to this one: 'ip link set DEV netns NAME'",
 		Find: eachPort(func(s *Snapshot, p *Port) Values {
 			if s.Interface(p.NetDev) != nil {
@@ -127,7 +127,7 @@ var deviceConditions = []Condition{
 	},
 	{
 		ID: "interface-down", Severity: Warning,
-		Says:   "interface %[1]s of RDMA device %[2]s is down",
+		Text:   "interface %[1]s of RDMA device %[2]s is down",
 		Remedy: "ip link set %[1]s up",
 		Find: eachPort(func(s *Snapshot, p *Port) Values {
 			if i := s.Interface(p.NetDev); i != nil && !i.Up {
@@ -138,7 +138,7 @@ var deviceConditions = []Condition{
 	},
 	{
 		ID: "interface-no-carrier", Severity: Warning,
-		Says:   "interface %[1]s of RDMA device %[2]s is up, and has no carrier",
+		Text:   "interface %[1]s of RDMA device %[2]s is up, and has no carrier",
 		Remedy: "check the cable, and the device at its other end",
 		Find: eachPort(func(s *Snapshot, p *Port) Values {
 			if i := s.Interface(p.NetDev); i != nil && i.Up && !i.Carrier {
@@ -149,7 +149,7 @@ var deviceConditions = []Condition{
 	},
 	{
 		ID: "interface-no-address", Severity: Warning,
-		Says:   "interface %[1]s of RDMA device %[2]s has no IP address: no connection leaves by it",
+		Text:   "interface %[1]s of RDMA device %[2]s has no IP address: no connection leaves by it",
 		Remedy: "add an address: ip addr add ADDRESS/LENGTH dev %[1]s",
 		Find: eachPort(func(s *Snapshot, p *Port) Values {
 			i := s.Interface(p.NetDev)
@@ -161,7 +161,7 @@ var deviceConditions = []Condition{
 	},
 	{
 		ID: "port-no-gid", Severity: Warning,
-		Says:   "port %[1]d of %[2]s has no GID",
+		Text:   "port %[1]d of %[2]s has no GID",
 		Remedy: "set its interface up: 'ip link set DEV up'; if it is up, look at 'dmesg' for errors of the driver",
 		Find: eachPort(func(_ *Snapshot, p *Port) Values {
 			if len(p.GIDs) > 0 {
@@ -172,7 +172,7 @@ var deviceConditions = []Condition{
 	},
 	{
 		ID: "port-no-ipv4-gid", Severity: Warning,
-		Says:   "port %[1]d of %[2]s has no RoCEv2 GID of an IPv4 address, which SMC-R version 2 requires",
+		Text:   "port %[1]d of %[2]s has no RoCEv2 GID of an IPv4 address, which SMC-R version 2 requires",
 		Remedy: "give its interface an IPv4 address",
 		Find: eachPort(func(_ *Snapshot, p *Port) Values {
 			good := func(g GID) bool { return g.RoCEv2 && g.Addr.Is4In6() }
@@ -184,7 +184,7 @@ var deviceConditions = []Condition{
 	},
 	{
 		ID: "port-v2-only", Severity: Info,
-		Says:   "all GIDs of port %[1]d of %[2]s are RoCEv2: SMC-R version 1 cannot use it",
+		Text:   "all GIDs of port %[1]d of %[2]s are RoCEv2: SMC-R version 1 cannot use it",
 		Remedy: "use version 2, which requires an enterprise ID on both hosts; if both have smckit's module, net.smc.smcr_v1_rocev2=1 on both helps too",
 		Find: eachPort(func(s *Snapshot, p *Port) Values {
 			if len(p.GIDs) == 0 || s.v1OverV2() || slices.ContainsFunc(p.GIDs, func(g GID) bool { return !g.RoCEv2 }) {
@@ -195,7 +195,7 @@ var deviceConditions = []Condition{
 	},
 	{
 		ID: "port-mtu", Severity: Warning,
-		Says:   "the MTU of %[1]s is %[2]d: RDMA packets of %[3]s must be small, which is slow",
+		Text:   "the MTU of %[1]s is %[2]d: RDMA packets of %[3]s must be small, which is slow",
 		Remedy: "on both hosts: ip link set %[1]s mtu 1500, or the largest MTU of the network",
 		Find: eachPort(func(s *Snapshot, p *Port) Values {
 			if i := s.Interface(p.NetDev); i != nil && i.MTU < smallMTU {
@@ -206,7 +206,7 @@ var deviceConditions = []Condition{
 	},
 	{
 		ID: "pnet-differs", Severity: Warning,
-		Says:   "port %[1]d of %[2]s has the PNET ID %[3]s, and its interface %[4]s has %[5]s",
+		Text:   "port %[1]d of %[2]s has the PNET ID %[3]s, and its interface %[4]s has %[5]s",
 		Remedy: "give both the same PNET ID: smc_pnet add %[5]s ib %[2]s %[1]d",
 		Find: eachPort(func(s *Snapshot, p *Port) Values {
 			id := s.pnetID(p.NetDev)
@@ -218,7 +218,7 @@ var deviceConditions = []Condition{
 	},
 	{
 		ID: "pnet-port-none", Severity: Warning,
-		Says:   "interface %[4]s has the PNET ID %[3]s, and port %[1]d of its RDMA device %[2]s has none: the port is not used",
+		Text:   "interface %[4]s has the PNET ID %[3]s, and port %[1]d of its RDMA device %[2]s has none: the port is not used",
 		Remedy: "smc_pnet add %[3]s ib %[2]s %[1]d",
 		Find: eachPort(func(s *Snapshot, p *Port) Values {
 			id := s.pnetID(p.NetDev)
@@ -230,7 +230,7 @@ var deviceConditions = []Condition{
 	},
 	{
 		ID: "pnet-interface-none", Severity: Info,
-		Says:   "port %[1]d of %[2]s has the PNET ID %[3]s, and its interface %[4]s has none",
+		Text:   "port %[1]d of %[2]s has the PNET ID %[3]s, and its interface %[4]s has none",
 		Remedy: "give a PNET ID to both or to neither, and do the same on all hosts: smc_pnet add %[3]s eth %[4]s",
 		Find: eachPort(func(s *Snapshot, p *Port) Values {
 			if p.PNETID.ID == "" || s.Interface(p.NetDev) == nil || s.pnetID(p.NetDev) != "" {
@@ -241,13 +241,13 @@ var deviceConditions = []Condition{
 	},
 	{
 		ID: "pnet-lonely", Severity: Warning,
-		Says:   "interface %[1]s has the PNET ID %[2]s, and no RDMA or ISM device has it: connections that leave by the interface are TCP",
+		Text:   "interface %[1]s has the PNET ID %[2]s, and no RDMA or ISM device has it: connections that leave by the interface are TCP",
 		Remedy: "give a device on the same physical network this PNET ID: smc_pnet add %[2]s ib DEVICE PORT",
 		Find:   lonely,
 	},
 	{
 		ID: "pnet-no-such-interface", Severity: Warning,
-		Says:   "the PNET table gives interface %[1]s the PNET ID %[2]s, and there is no such interface",
+		Text:   "the PNET table gives interface %[1]s the PNET ID %[2]s, and there is no such interface",
 		Remedy: "correct the name: smc_pnet del %[2]s eth %[1]s, smc_pnet add %[2]s eth NAME",
 		Find: func(s *Snapshot) []Values {
 			var out []Values
@@ -261,7 +261,7 @@ var deviceConditions = []Condition{
 	},
 	{
 		ID: "pnet-no-such-device", Severity: Warning,
-		Says:   "the PNET table gives device %[1]s the PNET ID %[2]s, and there is no such RDMA or ISM device, or port",
+		Text:   "the PNET table gives device %[1]s the PNET ID %[2]s, and there is no such RDMA or ISM device, or port",
 		Remedy: "correct the name: smc_pnet del %[2]s ib %[1]s, smc_pnet add %[2]s ib NAME PORT; 'smc_rnics' lists names",
 		Find: func(s *Snapshot) []Values {
 			var out []Values
@@ -275,13 +275,13 @@ var deviceConditions = []Condition{
 	},
 	{
 		ID: "pnet-namespace", Severity: Info,
-		Says:   "this is not the initial network namespace: PNET IDs of RDMA devices are set in the initial one, those of interfaces in this one",
+		Text:   "this is not the initial network namespace: PNET IDs of RDMA devices are set in the initial one, those of interfaces in this one",
 		Remedy: "run 'smc_pnet add ... ib' in the initial namespace, and 'smc_pnet -N NAME add ... eth' for this one",
 		Find:   func(s *Snapshot) []Values { return met(s.Sockets.Available() && !s.Namespace.Initial) },
 	},
 	{
 		ID: "ism-no-pnet", Severity: Warning,
-		Says:   "ISM device %[1]s has no PNET ID: SMC-D version 1 cannot use it",
+		Text:   "ISM device %[1]s has no PNET ID: SMC-D version 1 cannot use it",
 		Remedy: "give it the PNET ID of the interface that leads to the same system: smc_pnet add ID ib %[1]s",
 		Find: func(s *Snapshot) []Values {
 			var out []Values
@@ -295,13 +295,13 @@ var deviceConditions = []Condition{
 	},
 	{
 		ID: "loopback-off", Severity: Warning,
-		Says:   "connections within this host do not use SMC-D (net.smc.loopback=0)",
+		Text:   "connections within this host do not use SMC-D (net.smc.loopback=0)",
 		Remedy: "switch it on: smcd loopback on",
 		Find:   func(s *Snapshot) []Values { return met(s.Setting("net.smc.loopback", 2) == 0) },
 	},
 	{
 		ID: "loopback-namespace", Severity: Info,
-		Says:   "connections between network namespaces of this host do not use SMC-D (net.smc.loopback=1)",
+		Text:   "connections between network namespaces of this host do not use SMC-D (net.smc.loopback=1)",
 		Remedy: "switch it on: smcd loopback on",
 		Find:   func(s *Snapshot) []Values { return met(s.Setting("net.smc.loopback", 2) == 1) },
 	},

@@ -10,7 +10,7 @@ import (
 var linkConditions = []Condition{
 	{
 		ID: "second-link-off", Severity: Info,
-		Says:   "link groups over port %[1]d of %[2]s could have a second link over port %[3]d of %[4]s (net.smc.smcr_max_links_per_lgr=1)",
+		Text:   "link groups over port %[1]d of %[2]s could have a second link over port %[3]d of %[4]s (net.smc.smcr_max_links_per_lgr=1)",
 		Remedy: "sysctl -w net.smc.smcr_max_links_per_lgr=2 on both hosts: if a link fails, its connections continue over the other one",
 		Find: func(s *Snapshot) []Values {
 			if s.maxLinks() != 1 || s.routed() {
@@ -26,7 +26,7 @@ var linkConditions = []Condition{
 	},
 	{
 		ID: "second-link-no-port", Severity: Info,
-		Says:   "link groups over port %[1]d of %[2]s have one link: this host has no other usable RDMA port %[3]s",
+		Text:   "link groups over port %[1]d of %[2]s have one link: this host has no other usable RDMA port %[3]s",
 		Remedy: "one link is enough to work; a second one requires another active port %[3]s, on both hosts",
 		Find: func(s *Snapshot) []Values {
 			if s.maxLinks() < 2 || s.routed() {
@@ -47,7 +47,7 @@ var linkConditions = []Condition{
 	},
 	{
 		ID: "second-link-routed", Severity: Info,
-		Says:   "%[1]s is behind router %[2]s: link groups to it have one link",
+		Text:   "%[1]s is behind router %[2]s: link groups to it have one link",
 		Remedy: "one link is enough to work; a second one requires a network without a router between the hosts",
 		Find: onPath(func(s *Snapshot, p *Path) Values {
 			if s.maxLinks() < 2 || !s.routed() || len(s.linkPorts()) == 0 {

@@ -13,7 +13,7 @@ import (
 var pathConditions = []Condition{
 	{
 		ID: "path-no-address", Severity: Error,
-		Says:   "no address of %[1]s was found: %[2]v",
+		Text:   "no address of %[1]s was found: %[2]v",
 		Remedy: "check the name and DNS, or use the address instead of the name",
 		Find: onPath(func(_ *Snapshot, p *Path) Values {
 			if p.ResolveErr == nil {
@@ -24,7 +24,7 @@ var pathConditions = []Condition{
 	},
 	{
 		ID: "path-no-route", Severity: Error,
-		Says:   "there is no route to %[1]s: %[2]v",
+		Text:   "there is no route to %[1]s: %[2]v",
 		Remedy: "add a route, or set an interface up; 'ip route get %[1]s' shows whether there is one",
 		Find: onPath(func(_ *Snapshot, p *Path) Values {
 			if p.RouteErr == nil || p.ResolveErr != nil {
@@ -35,7 +35,7 @@ var pathConditions = []Condition{
 	},
 	{
 		ID: "path-no-device", Severity: Error,
-		Says:   "no device can carry SMC to %[1]s",
+		Text:   "no device can carry SMC to %[1]s",
 		Remedy: "SMC requires an RDMA or ISM device for interface %[2]s: see the warnings, and 'smc_rnics'",
 		Find: onPath(func(s *Snapshot, p *Path) Values {
 			if p.ResolveErr != nil || p.RouteErr != nil || !s.Sockets.Available() || len(s.Choices()) > 0 {
@@ -46,7 +46,7 @@ var pathConditions = []Condition{
 	},
 	{
 		ID: "path-neighbour", Severity: Warning,
-		Says:   "the next hop to %[1]s does not answer (neighbour %[2]s)",
+		Text:   "the next hop to %[1]s does not answer (neighbour %[2]s)",
 		Remedy: "check that it is up, and check the cable, the switch and the VLAN",
 		Find: onPath(func(_ *Snapshot, p *Path) Values {
 			if p.Neighbour != "failed" && p.Neighbour != "incomplete" {
@@ -57,7 +57,7 @@ var pathConditions = []Condition{
 	},
 	{
 		ID: "path-routed", Severity: Info,
-		Says:   "%[1]s is behind router %[2]s: SMC version 1, which requires one IP subnet, is not possible",
+		Text:   "%[1]s is behind router %[2]s: SMC version 1, which requires one IP subnet, is not possible",
 		Remedy: "use version 2, which requires RoCEv2 and an enterprise ID that both hosts have",
 		Find: onPath(func(_ *Snapshot, p *Path) Values {
 			if !p.Gateway.IsValid() {
@@ -68,7 +68,7 @@ var pathConditions = []Condition{
 	},
 	{
 		ID: "path-ipv6", Severity: Info,
-		Says:   "%[1]s is an IPv6 address: SMC-R version 2 requires IPv4",
+		Text:   "%[1]s is an IPv6 address: SMC-R version 2 requires IPv4",
 		Remedy: "connect to an IPv4 address, or use SMC-D or RDMA devices that have RoCEv1 GIDs",
 		Find: onPath(func(_ *Snapshot, p *Path) Values {
 			if !isIPv6(p.Peer) || p.Local {
@@ -79,7 +79,7 @@ var pathConditions = []Condition{
 	},
 	{
 		ID: "path-mtu", Severity: Warning,
-		Says:   "the route to %[1]s has an MTU of %[2]d, and interface %[3]s has one of %[4]d: RDMA packets may be too large for the path",
+		Text:   "the route to %[1]s has an MTU of %[2]d, and interface %[3]s has one of %[4]d: RDMA packets may be too large for the path",
 		Remedy: "ip link set %[3]s mtu %[2]d, or let the network carry packets of %[4]d bytes",
 		Find: onPath(func(s *Snapshot, p *Path) Values {
 			i := s.Interface(p.Interface)
@@ -91,7 +91,7 @@ var pathConditions = []Condition{
 	},
 	{
 		ID: "path-vlan", Severity: Warning,
-		Says:   "interface %[1]s is in VLAN %[2]d, and no RDMA port has a GID in that VLAN",
+		Text:   "interface %[1]s is in VLAN %[2]d, and no RDMA port has a GID in that VLAN",
 		Remedy: "give the VLAN interface an IP address; some adapters need the VLAN in their own configuration",
 		Find: onPath(func(s *Snapshot, p *Path) Values {
 			_, vlan := s.base(p.Interface)
@@ -104,7 +104,7 @@ var pathConditions = []Condition{
 	},
 	{
 		ID: "path-virtual", Severity: Warning,
-		Says:   "connections to %[1]s leave by interface %[2]s of type %[3]s, and no RDMA device belongs to it",
+		Text:   "connections to %[1]s leave by interface %[2]s of type %[3]s, and no RDMA device belongs to it",
 		Remedy: "give the interface the PNET ID of a device on the same physical network: smc_pnet add ID eth %[2]s",
 		Find: onPath(func(s *Snapshot, p *Path) Values {
 			i := s.Interface(p.Interface)
@@ -140,7 +140,7 @@ var liveConditions = []Condition{
 		"check the route, the interface and the address; a packet filter may reject the connection"),
 	{
 		ID: "live-timeout", Severity: Error,
-		Says:   "%[1]s does not answer, not even over TCP",
+		Text:   "%[1]s does not answer, not even over TCP",
 		Remedy: "check that the host is up, and that no packet filter drops the port",
 		Find: onLive(func(_ *Snapshot, l *Live) Values {
 			if l.Failure != FailTimeout {
@@ -157,7 +157,7 @@ var liveConditions = []Condition{
 		"if the peer runs 'smc_chk --server', report it with the archives of 'smc_dbg' of both hosts; other programs may answer with other data"),
 	{
 		ID: "live-silent", Severity: Error,
-		Says:   "%[1]s accepted the connection (%[2]s), and sends nothing back",
+		Text:   "%[1]s accepted the connection (%[2]s), and sends nothing back",
 		Remedy: "run 'smc_chk --server' on the peer; if it runs, data is lost on the way: check MTU, VLAN, flow control and UDP port 4791",
 		Find: onLive(func(_ *Snapshot, l *Live) Values {
 			if l.Failure != FailSilent {
@@ -168,7 +168,7 @@ var liveConditions = []Condition{
 	},
 	{
 		ID: "live-stranger", Severity: Warning,
-		Says:   "the program at %[1]s is not 'smc_chk --server' (%[2]v): nothing was measured",
+		Text:   "the program at %[1]s is not 'smc_chk --server' (%[2]v): nothing was measured",
 		Remedy: "for measurements, run 'smc_chk --server' on the peer",
 		Find: onLive(func(_ *Snapshot, l *Live) Values {
 			if l.Failure != FailStranger {
@@ -179,7 +179,7 @@ var liveConditions = []Condition{
 	},
 	{
 		ID: "live-mode-unknown", Severity: Error,
-		Says:   "the transport of the connection is not known: %[1]v",
+		Text:   "the transport of the connection is not known: %[1]v",
 		Remedy: "load the module smc_diag, then try again",
 		Find: onLive(func(_ *Snapshot, l *Live) Values {
 			if l.CarrierErr == nil {
@@ -190,13 +190,13 @@ var liveConditions = []Condition{
 	},
 	{
 		ID: "live-peer-without-smc", Severity: Error,
-		Says:   "the peer has no AF_SMC, so its server listens on TCP",
+		Text:   "the peer has no AF_SMC, so its server listens on TCP",
 		Remedy: "run smc_chk on the peer: it reports what is missing",
 		Find:   onLive(func(_ *Snapshot, l *Live) Values { return some(l.Peer != nil && !l.Peer.AFSMC) }),
 	},
 	{
 		ID: "live-option-lost", Severity: Error,
-		Says:   "the peer listens on AF_SMC, and TCP option 254, which announces SMC, was lost on the way %[1]s",
+		Text:   "the peer listens on AF_SMC, and TCP option 254, which announces SMC, was lost on the way %[1]s",
 		Remedy: "find the packet filter, firewall or proxy that removes the option; SYN cookies and limits of the peer do it too: run 'smc_chk' there",
 		Find: onLive(func(_ *Snapshot, l *Live) Values {
 			if !optionLost(l) {
@@ -207,7 +207,7 @@ var liveConditions = []Condition{
 	},
 	{
 		ID: "live-no-option", Severity: Error,
-		Says:   "the program that listens at %[1]s did not announce SMC",
+		Text:   "the program that listens at %[1]s did not announce SMC",
 		Remedy: "run the peer's program with AF_SMC (smc_run), and make sure that nothing on the way removes TCP option 254",
 		Find: onLive(func(_ *Snapshot, l *Live) Values {
 			if l.Peer != nil || reason(l) != netlinksmc.ReasonPeerNoSMC {
@@ -218,7 +218,7 @@ var liveConditions = []Condition{
 	},
 	{
 		ID: "live-declined-here", Severity: Error,
-		Says:   "this host fell back to TCP: %[1]s",
+		Text:   "this host fell back to TCP: %[1]s",
 		Remedy: "%[2]s",
 		Find: onLive(func(_ *Snapshot, l *Live) Values {
 			r := reason(l)
@@ -230,7 +230,7 @@ var liveConditions = []Condition{
 	},
 	{
 		ID: "live-declined-there", Severity: Error,
-		Says:   "the peer fell back to TCP: %[1]s",
+		Text:   "the peer fell back to TCP: %[1]s",
 		Remedy: "on the peer: %[2]s",
 		Find: onLive(func(_ *Snapshot, l *Live) Values {
 			if r := peerReason(l); r != 0 {
@@ -241,7 +241,7 @@ var liveConditions = []Condition{
 	},
 	{
 		ID: "live-tcp", Severity: Error,
-		Says:   "the connection fell back to TCP, and neither end reports a reason",
+		Text:   "the connection fell back to TCP, and neither end reports a reason",
 		Remedy: "run 'smcss --mode tcp --explain' on both hosts while a connection is open",
 		Find: onLive(func(_ *Snapshot, l *Live) Values {
 			without := l.Peer != nil && !l.Peer.AFSMC
@@ -251,9 +251,9 @@ var liveConditions = []Condition{
 }
 
 // failed makes a condition that is met by one kind of Failure.
-func failed(id string, f Failure, says, remedy string) Condition {
+func failed(id string, f Failure, text, remedy string) Condition {
 	return Condition{
-		ID: id, Severity: Error, Says: says, Remedy: remedy,
+		ID: id, Severity: Error, Text: text, Remedy: remedy,
 		Find: onLive(func(_ *Snapshot, l *Live) Values {
 			if l.Failure != f {
 				return nil

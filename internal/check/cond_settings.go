@@ -13,13 +13,13 @@ import (
 var identityConditions = []Condition{
 	{
 		ID: "eid-none", Severity: Warning,
-		Says:   "this host has no enterprise ID: SMC version 2 with other hosts is not possible",
+		Text:   "this host has no enterprise ID: SMC version 2 with other hosts is not possible",
 		Remedy: "add the same one on all hosts: smcr ueid add MYNET.EID; if there is a system EID, 'smcd seid enable' enables it",
 		Find:   func(s *Snapshot) []Values { return met(s.Identity.Known && !s.Identity.HasEID()) },
 	},
 	{
 		ID: "seid-off", Severity: Info,
-		Says:   "the system EID is disabled: SMC version 2 requires a user EID in common with the peer",
+		Text:   "the system EID is disabled: SMC version 2 requires a user EID in common with the peer",
 		Remedy: "smcd seid enable",
 		Find: func(s *Snapshot) []Values {
 			return met(s.Identity.SEID != nil && !s.Identity.SEID.Enabled && len(s.Identity.UEIDs) > 0)
@@ -27,31 +27,31 @@ var identityConditions = []Condition{
 	},
 	{
 		ID: "buffers-small", Severity: Warning,
-		Says:   "net.smc.%[1]s is %[2]d bytes: small buffers make connections slow",
+		Text:   "net.smc.%[1]s is %[2]d bytes: small buffers make connections slow",
 		Remedy: fmt.Sprintf("sysctl -w net.smc.%%[1]s=%d, or more", conf.Default("rmem")),
 		Find:   below("rmem", "wmem"),
 	},
 	{
 		ID: "queues-small", Severity: Warning,
-		Says:   "net.smc.%[1]s is %[2]d: connections have to wait while such a short queue is full",
+		Text:   "net.smc.%[1]s is %[2]d: connections have to wait while such a short queue is full",
 		Remedy: "sysctl -w net.smc.%[1]s=%[3]d, the default, or more",
 		Find:   below("smcr_max_send_wr", "smcr_max_recv_wr"),
 	},
 	{
 		ID: "testlink-off", Severity: Warning,
-		Says:   "SMC-R links are not tested (net.smc.smcr_testlink_time=0): only connections that send data detect that a peer is gone",
+		Text:   "SMC-R links are not tested (net.smc.smcr_testlink_time=0): only connections that send data detect that a peer is gone",
 		Remedy: fmt.Sprintf("sysctl -w net.smc.smcr_testlink_time=%d", conf.Default("smcr_testlink_time")),
 		Find:   func(s *Snapshot) []Values { return met(s.Setting("net.smc.smcr_testlink_time", 1) == 0) },
 	},
 	{
 		ID: "handshake-limit", Severity: Info,
-		Says:   "under load, some new connections are TCP (net.smc.limit_smc_hs=1)",
+		Text:   "under load, some new connections are TCP (net.smc.limit_smc_hs=1)",
 		Remedy: "switch the limit off: smcr handshake-limit disable",
 		Find:   func(s *Snapshot) []Values { return met(s.Setting("net.smc.limit_smc_hs", 0) != 0) },
 	},
 	{
 		ID: "syncookies-always", Severity: Warning,
-		Says:   "every SYN is answered with a cookie (net.ipv4.tcp_syncookies=2): connections to this host are TCP",
+		Text:   "every SYN is answered with a cookie (net.ipv4.tcp_syncookies=2): connections to this host are TCP",
 		Remedy: "sysctl -w net.ipv4.tcp_syncookies=1, which sends cookies only while a listener is flooded",
 
 		Sysctls: []string{"net.ipv4.tcp_syncookies"},
@@ -59,7 +59,7 @@ var identityConditions = []Condition{
 	},
 	{
 		ID: "fallbacks", Severity: Info,
-		Says:   "%[1]d connections fell back to TCP and %[2]d used SMC so far; the most frequent reason: %[3]s",
+		Text:   "%[1]d connections fell back to TCP and %[2]d used SMC so far; the most frequent reason: %[3]s",
 		Remedy: "%[4]s; 'smcr -d stats' counts all reasons, 'smcss --explain' shows connections",
 		Find:   fallbacks,
 	},
@@ -110,31 +110,31 @@ func Words(r netlinksmc.Reason) string {
 var ruleConditions = []Condition{
 	{
 		ID: "rule-strips-option", Severity: Warning,
-		Says:   "rule %[4]d in chain %[3]s of table %[1]s %[2]s removes TCP option 254 from handshakes: those connections are TCP",
+		Text:   "rule %[4]d in chain %[3]s of table %[1]s %[2]s removes TCP option 254 from handshakes: those connections are TCP",
 		Remedy: "change the rule so that it keeps TCP option 254: 'nft -a list table %[1]s %[2]s' shows it",
 		Find:   func(s *Snapshot) []Values { return rules(s.Rules.Strips) },
 	},
 	{
 		ID: "rule-legacy-strip", Severity: Warning,
-		Says:   "iptables-legacy has loaded TCPOPTSTRIP, which may remove TCP option 254 from handshakes",
+		Text:   "iptables-legacy has loaded TCPOPTSTRIP, which may remove TCP option 254 from handshakes",
 		Remedy: "look at 'iptables-legacy -t mangle -S' for --strip-options with 254",
 		Find:   func(s *Snapshot) []Values { return met(s.Rules.LegacyStrip) },
 	},
 	{
 		ID: "rule-drops-roce", Severity: Warning,
-		Says:   "rule %[4]d in chain %[3]s of table %[1]s %[2]s drops RoCEv2, UDP port 4791",
+		Text:   "rule %[4]d in chain %[3]s of table %[1]s %[2]s drops RoCEv2, UDP port 4791",
 		Remedy: "let UDP port 4791 pass between the hosts: 'nft -a list table %[1]s %[2]s' shows the rule",
 		Find:   func(s *Snapshot) []Values { return rules(s.Rules.Drops) },
 	},
 	{
 		ID: "rules-unreadable", Severity: Info,
-		Says:   "packet filters and IPsec policies were not checked: this user may not read them",
+		Text:   "packet filters and IPsec policies were not checked: this user may not read them",
 		Remedy: "run as root",
 		Find:   func(s *Snapshot) []Values { return met(!s.Rules.Readable) },
 	},
 	{
 		ID: "ipsec", Severity: Warning,
-		Says:   "this host has IPsec policies (%[1]d), which do not encrypt the data of SMC",
+		Text:   "this host has IPsec policies (%[1]d), which do not encrypt the data of SMC",
 		Remedy: "run the programs that the policies protect over TCP, or let the programs use TLS",
 		Find:   func(s *Snapshot) []Values { return met1(s.Rules.IPsec > 0, s.Rules.IPsec) },
 	},

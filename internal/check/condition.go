@@ -27,9 +27,9 @@ type Condition struct {
 	// ID is the name of the condition in scripts and in docs/smc_chk.md.
 	ID       string
 	Severity Severity
-	// Says describes the fault, and Remedy says what to do. Each is one line without a full stop, and a format for the values
+	// Text describes the fault, and Remedy says what to do. Each is one line without a full stop, and a format for the values
 	// that Find returns.
-	Says, Remedy string
+	Text, Remedy string
 	// Sysctls are the settings outside of net.smc that Find reads with Snapshot.Setting. Settings of net.smc are always read.
 	Sysctls []string
 	// Find returns one set of values for each object that meets the condition.
@@ -86,7 +86,7 @@ func (s *Snapshot) Findings() []Finding {
 }
 
 func (c *Condition) finding(v Values) Finding {
-	return Finding{ID: c.ID, Severity: c.Severity, Text: format(c.Says, v), Remedy: format(c.Remedy, v)}
+	return Finding{ID: c.ID, Severity: c.Severity, Text: format(c.Text, v), Remedy: format(c.Remedy, v)}
 }
 
 // format formats a text. The text may leave values out, and refers to values by number.

@@ -140,144 +140,144 @@ func TestConditions(t *testing.T) {
 	tests := []struct {
 		id     string
 		change func(*Snapshot)
-		says   string // part of it
+		text   string // part of it
 		also   string // further conditions that are met, by severity
 	}{
-		{id: "module-missing", change: gone, says: "kernel 7.2.0 has no AF_SMC module"},
-		{id: "module-blocked", change: func(s *Snapshot) { installed(s); s.Module.Blocked = "'blacklist smc' in /etc/x.conf" }, says: "'blacklist smc' in /etc/x.conf"},
-		{id: "module-other-kernel", change: func(s *Snapshot) { installed(s); s.Module.FileVermagic = "6.1.0 SMP" }, says: "built for kernel 6.1.0, and this kernel is 7.2.0"},
-		{id: "module-unsigned", change: func(s *Snapshot) { installed(s); s.Kernel.SignaturesForced = true }, says: "/lib/smc.ko has no signature"},
-		{id: "modules-disabled", change: func(s *Snapshot) { installed(s); s.Kernel.ModulesDisabled = true }, says: "does not load modules"},
-		{id: "module-not-loaded", change: installed, says: "/lib/smc.ko is installed"},
-		{id: "module-stale", change: func(s *Snapshot) { s.Module.SrcVersion = "B" }, says: "differs from the installed one, /lib/modules"},
-		{id: "module-forced", change: func(s *Snapshot) { s.Module.Taint = "OFE" }, says: "forced"},
-		{id: "socket-refused", change: func(s *Snapshot) { s.Sockets.IPv4 = unix.EPERM }, says: "operation not permitted"},
-		{id: "socket-failed", change: func(s *Snapshot) { s.Sockets.IPv4 = unix.ENOMEM }, says: "cannot allocate memory"},
-		{id: "socket-ipv6", change: func(s *Snapshot) { s.Sockets.IPv6 = unix.EPROTONOSUPPORT }, says: "protocol not supported"},
-		{id: "ipproto-absent", change: func(s *Snapshot) { s.Sockets.IPProto = unix.EPROTONOSUPPORT }, says: "IPPROTO_SMC"},
-		{id: "netlink-absent", change: func(s *Snapshot) { s.Control.Netlink = someErr }, says: "some error"},
-		{id: "pnet-absent", change: func(s *Snapshot) { s.Control.PNET = someErr }, says: "some error"},
-		{id: "diag-absent", change: func(s *Snapshot) { s.Control.Diag = someErr }, says: "smcss does not work: some error"},
-		{id: "smcr-off", change: func(s *Snapshot) { s.Module.SMCR = new(false) }, says: "smcr=0", also: "host-only"},
-		{id: "smcd-off", change: func(s *Snapshot) { s.Module.SMCD = new(false) }, says: "smcd=0"},
-		{id: "version-1-only", change: func(s *Snapshot) { s.Control.Info.Version = 1 }, says: "only version 1 of SMC"},
+		{id: "module-missing", change: gone, text: "kernel 7.2.0 has no AF_SMC module"},
+		{id: "module-blocked", change: func(s *Snapshot) { installed(s); s.Module.Blocked = "'blacklist smc' in /etc/x.conf" }, text: "'blacklist smc' in /etc/x.conf"},
+		{id: "module-other-kernel", change: func(s *Snapshot) { installed(s); s.Module.FileVermagic = "6.1.0 SMP" }, text: "built for kernel 6.1.0, and this kernel is 7.2.0"},
+		{id: "module-unsigned", change: func(s *Snapshot) { installed(s); s.Kernel.SignaturesForced = true }, text: "/lib/smc.ko has no signature"},
+		{id: "modules-disabled", change: func(s *Snapshot) { installed(s); s.Kernel.ModulesDisabled = true }, text: "does not load modules"},
+		{id: "module-not-loaded", change: installed, text: "/lib/smc.ko is installed"},
+		{id: "module-stale", change: func(s *Snapshot) { s.Module.SrcVersion = "B" }, text: "differs from the installed one, /lib/modules"},
+		{id: "module-forced", change: func(s *Snapshot) { s.Module.Taint = "OFE" }, text: "forced"},
+		{id: "socket-refused", change: func(s *Snapshot) { s.Sockets.IPv4 = unix.EPERM }, text: "operation not permitted"},
+		{id: "socket-failed", change: func(s *Snapshot) { s.Sockets.IPv4 = unix.ENOMEM }, text: "cannot allocate memory"},
+		{id: "socket-ipv6", change: func(s *Snapshot) { s.Sockets.IPv6 = unix.EPROTONOSUPPORT }, text: "protocol not supported"},
+		{id: "ipproto-absent", change: func(s *Snapshot) { s.Sockets.IPProto = unix.EPROTONOSUPPORT }, text: "IPPROTO_SMC"},
+		{id: "netlink-absent", change: func(s *Snapshot) { s.Control.Netlink = someErr }, text: "some error"},
+		{id: "pnet-absent", change: func(s *Snapshot) { s.Control.PNET = someErr }, text: "some error"},
+		{id: "diag-absent", change: func(s *Snapshot) { s.Control.Diag = someErr }, text: "smcss does not work: some error"},
+		{id: "smcr-off", change: func(s *Snapshot) { s.Module.SMCR = new(false) }, text: "smcr=0", also: "host-only"},
+		{id: "smcd-off", change: func(s *Snapshot) { s.Module.SMCD = new(false) }, text: "smcd=0"},
+		{id: "version-1-only", change: func(s *Snapshot) { s.Control.Info.Version = 1 }, text: "only version 1 of SMC"},
 
-		{id: "no-transport", change: func(s *Snapshot) { setting("net.smc.loopback", 0)(s); s.Ports[0].State = "DOWN" }, says: "no device", also: "port-down loopback-off"},
-		{id: "host-only", change: port(func(p *Port) { p.State = "INIT" }), says: "within this host only", also: "port-down"},
-		{id: "rdma-none", change: func(s *Snapshot) { s.Ports, s.Adapters, s.Table, s.Interfaces[1].PNETID = nil, nil, nil, ism.PNETID{} }, says: "no RDMA device", also: "host-only"},
+		{id: "no-transport", change: func(s *Snapshot) { setting("net.smc.loopback", 0)(s); s.Ports[0].State = "DOWN" }, text: "no device", also: "port-down loopback-off"},
+		{id: "host-only", change: port(func(p *Port) { p.State = "INIT" }), text: "within this host only", also: "port-down"},
+		{id: "rdma-none", change: func(s *Snapshot) { s.Ports, s.Adapters, s.Table, s.Interfaces[1].PNETID = nil, nil, nil, ism.PNETID{} }, text: "no RDMA device", also: "host-only"},
 		{id: "rdma-namespace", change: func(s *Snapshot) {
 			s.Ports, s.Adapters, s.Table, s.Interfaces[1].PNETID = nil, nil, nil, ism.PNETID{}
 			s.Namespace = Namespace{RDMAExclusive: true}
-		}, says: "netns exclusive", also: "host-only pnet-namespace"},
+		}, text: "netns exclusive", also: "host-only pnet-namespace"},
 		{id: "rdma-not-roce", change: func(s *Snapshot) {
 			s.Adapters = append(s.Adapters, ism.Device{Kind: ism.KindRDMA, Name: "siw0", NodeType: "RNIC"}, ism.Device{Kind: ism.KindRDMA, Name: "ib0"})
-		}, says: "siw0 is an iWARP device"},
+		}, text: "siw0 is an iWARP device"},
 		{id: "rdma-driver", change: func(s *Snapshot) {
 			s.Adapters = append(s.Adapters, ism.Device{Kind: ism.KindRoCE, Model: "E810-C", PCI: &ism.PCI{Address: "0000:01:00.0"}})
-		}, says: "0000:01:00.0 (E810-C)"},
+		}, text: "0000:01:00.0 (E810-C)"},
 		{id: "device-off", change: func(s *Snapshot) {
 			s.Adapters = append(s.Adapters, ism.Device{Kind: ism.KindOff, ZPCI: &ism.ZPCI{FID: 0x8ca}})
-		}, says: "FID 8ca"},
-		{id: "rdma-software", change: port(func(p *Port) { p.Software = true }), says: "mlx5_0 is soft-RoCE"},
-		{id: "port-down", change: port(func(p *Port) { p.State = "DOWN" }), says: "port 1 of mlx5_0 is DOWN", also: "host-only"},
-		{id: "port-no-interface", change: port(func(p *Port) { p.NetDev = "" }), says: "port 1 of mlx5_0"},
-		{id: "interface-down", change: eth0(func(i *Interface) { i.Up = false }), says: "eth0 of RDMA device mlx5_0", also: "host-only"},
-		{id: "interface-no-carrier", change: eth0(func(i *Interface) { i.Carrier = false }), says: "eth0 of RDMA device mlx5_0"},
-		{id: "interface-no-address", change: eth0(func(i *Interface) { i.Addresses = nil }), says: "eth0", also: "host-only"},
-		{id: "port-no-gid", change: port(func(p *Port) { p.GIDs = nil }), says: "port 1 of mlx5_0", also: "host-only"},
-		{id: "port-no-ipv4-gid", change: port(func(p *Port) { p.GIDs = p.GIDs[:1] }), says: "port 1 of mlx5_0"},
-		{id: "port-v2-only", change: port(func(p *Port) { p.GIDs = p.GIDs[1:] }), says: "port 1 of mlx5_0"},
-		{id: "port-mtu", change: eth0(func(i *Interface) { i.MTU = 1000 }), says: "MTU of eth0 is 1000"},
-		{id: "pnet-differs", change: port(func(p *Port) { p.PNETID.ID = "NET2" }), says: "has the PNET ID NET2, and its interface eth0 has NET1", also: "host-only"},
-		{id: "pnet-port-none", change: port(func(p *Port) { p.PNETID = ism.PNETID{} }), says: "eth0 has the PNET ID NET1", also: "host-only"},
-		{id: "pnet-interface-none", change: eth0(func(i *Interface) { i.PNETID = ism.PNETID{} }), says: "its interface eth0 has none"},
+		}, text: "FID 8ca"},
+		{id: "rdma-software", change: port(func(p *Port) { p.Software = true }), text: "mlx5_0 is soft-RoCE"},
+		{id: "port-down", change: port(func(p *Port) { p.State = "DOWN" }), text: "port 1 of mlx5_0 is DOWN", also: "host-only"},
+		{id: "port-no-interface", change: port(func(p *Port) { p.NetDev = "" }), text: "port 1 of mlx5_0"},
+		{id: "interface-down", change: eth0(func(i *Interface) { i.Up = false }), text: "eth0 of RDMA device mlx5_0", also: "host-only"},
+		{id: "interface-no-carrier", change: eth0(func(i *Interface) { i.Carrier = false }), text: "eth0 of RDMA device mlx5_0"},
+		{id: "interface-no-address", change: eth0(func(i *Interface) { i.Addresses = nil }), text: "eth0", also: "host-only"},
+		{id: "port-no-gid", change: port(func(p *Port) { p.GIDs = nil }), text: "port 1 of mlx5_0", also: "host-only"},
+		{id: "port-no-ipv4-gid", change: port(func(p *Port) { p.GIDs = p.GIDs[:1] }), text: "port 1 of mlx5_0"},
+		{id: "port-v2-only", change: port(func(p *Port) { p.GIDs = p.GIDs[1:] }), text: "port 1 of mlx5_0"},
+		{id: "port-mtu", change: eth0(func(i *Interface) { i.MTU = 1000 }), text: "MTU of eth0 is 1000"},
+		{id: "pnet-differs", change: port(func(p *Port) { p.PNETID.ID = "NET2" }), text: "has the PNET ID NET2, and its interface eth0 has NET1", also: "host-only"},
+		{id: "pnet-port-none", change: port(func(p *Port) { p.PNETID = ism.PNETID{} }), text: "eth0 has the PNET ID NET1", also: "host-only"},
+		{id: "pnet-interface-none", change: eth0(func(i *Interface) { i.PNETID = ism.PNETID{} }), text: "its interface eth0 has none"},
 		{id: "pnet-lonely", change: func(s *Snapshot) {
 			s.Interfaces = append(s.Interfaces, Interface{Name: "eth1", PNETID: ism.PNETID{ID: "NET7"}})
-		}, says: "eth1 has the PNET ID NET7"},
-		{id: "pnet-no-such-interface", change: func(s *Snapshot) { s.Table = append(s.Table, pnet.Entry{ID: "NET1", Eth: "eth7"}) }, says: "gives interface eth7 the PNET ID NET1"},
-		{id: "pnet-no-such-device", change: func(s *Snapshot) { s.Table = append(s.Table, pnet.Entry{ID: "NET1", IB: "mlx5_0", Port: 2}) }, says: "gives device mlx5_0 the PNET ID NET1"},
-		{id: "pnet-namespace", change: func(s *Snapshot) { s.Namespace.Initial = false }, says: "not the initial"},
+		}, text: "eth1 has the PNET ID NET7"},
+		{id: "pnet-no-such-interface", change: func(s *Snapshot) { s.Table = append(s.Table, pnet.Entry{ID: "NET1", Eth: "eth7"}) }, text: "gives interface eth7 the PNET ID NET1"},
+		{id: "pnet-no-such-device", change: func(s *Snapshot) { s.Table = append(s.Table, pnet.Entry{ID: "NET1", IB: "mlx5_0", Port: 2}) }, text: "gives device mlx5_0 the PNET ID NET1"},
+		{id: "pnet-namespace", change: func(s *Snapshot) { s.Namespace.Initial = false }, text: "not the initial"},
 		{id: "ism-no-pnet", change: func(s *Snapshot) {
 			s.ISM = append(s.ISM, netlinksmc.Device{PCIID: "0000:00:00.0", CHID: 1})
-		}, says: "ISM device 0000:00:00.0"},
-		{id: "loopback-off", change: setting("net.smc.loopback", 0), says: "net.smc.loopback=0"},
-		{id: "loopback-namespace", change: setting("net.smc.loopback", 1), says: "net.smc.loopback=1"},
+		}, text: "ISM device 0000:00:00.0"},
+		{id: "loopback-off", change: setting("net.smc.loopback", 0), text: "net.smc.loopback=0"},
+		{id: "loopback-namespace", change: setting("net.smc.loopback", 1), text: "net.smc.loopback=1"},
 
-		{id: "second-link-off", change: secondPort, says: "over port 1 of mlx5_0 could have a second link over port 1 of mlx5_1"},
-		{id: "second-link-no-port", change: setting("net.smc.smcr_max_links_per_lgr", 2), says: "port 1 of mlx5_0 have one link: this host has no other usable RDMA port with PNET ID NET1"},
+		{id: "second-link-off", change: secondPort, text: "over port 1 of mlx5_0 could have a second link over port 1 of mlx5_1"},
+		{id: "second-link-no-port", change: setting("net.smc.smcr_max_links_per_lgr", 2), text: "port 1 of mlx5_0 have one link: this host has no other usable RDMA port with PNET ID NET1"},
 		{id: "second-link-no-port", change: func(s *Snapshot) {
 			setting("net.smc.smcr_max_links_per_lgr", 2)(s)
 			s.Table, s.Ports[0].PNETID, s.Interfaces[1].PNETID = nil, ism.PNETID{}, ism.PNETID{}
-		}, says: "no other usable RDMA port in the subnet of eth0"},
+		}, text: "no other usable RDMA port in the subnet of eth0"},
 		{id: "second-link-routed", change: func(s *Snapshot) {
 			setting("net.smc.smcr_max_links_per_lgr", 2)(s)
 			toPeer(s)
 			s.Path.Gateway = netip.MustParseAddr("10.0.0.9")
-		}, says: "10.0.0.2 is behind router 10.0.0.9: link groups", also: "path-routed"},
+		}, text: "10.0.0.2 is behind router 10.0.0.9: link groups", also: "path-routed"},
 
-		{id: "eid-none", change: func(s *Snapshot) { s.Identity.UEIDs = nil }, says: "no enterprise ID"},
-		{id: "seid-off", change: func(s *Snapshot) { s.Identity.SEID = &netlinksmc.SEID{} }, says: "the system EID is disabled"},
-		{id: "buffers-small", change: setting("net.smc.wmem", 16384), says: "net.smc.wmem is 16384 bytes"},
-		{id: "queues-small", change: setting("net.smc.smcr_max_recv_wr", 3), says: "smcr_max_recv_wr is 3"},
-		{id: "testlink-off", change: setting("net.smc.smcr_testlink_time", 0), says: "not tested"},
-		{id: "handshake-limit", change: setting("net.smc.limit_smc_hs", 1), says: "limit_smc_hs=1"},
-		{id: "syncookies-always", change: setting("net.ipv4.tcp_syncookies", 2), says: "tcp_syncookies=2"},
+		{id: "eid-none", change: func(s *Snapshot) { s.Identity.UEIDs = nil }, text: "no enterprise ID"},
+		{id: "seid-off", change: func(s *Snapshot) { s.Identity.SEID = &netlinksmc.SEID{} }, text: "the system EID is disabled"},
+		{id: "buffers-small", change: setting("net.smc.wmem", 16384), text: "net.smc.wmem is 16384 bytes"},
+		{id: "queues-small", change: setting("net.smc.smcr_max_recv_wr", 3), text: "smcr_max_recv_wr is 3"},
+		{id: "testlink-off", change: setting("net.smc.smcr_testlink_time", 0), text: "not tested"},
+		{id: "handshake-limit", change: setting("net.smc.limit_smc_hs", 1), text: "limit_smc_hs=1"},
+		{id: "syncookies-always", change: setting("net.ipv4.tcp_syncookies", 2), text: "tcp_syncookies=2"},
 		{id: "fallbacks", change: func(s *Snapshot) {
 			s.Connections = 4
 			s.Fallbacks = &netlinksmc.FallbackStats{
 				ClientTotal: 2, ServerTotal: 1,
 				Client: []netlinksmc.FallbackCount{{Reason: netlinksmc.ReasonPeerNoSMC, Count: 1}, {Reason: 0x03070000, Count: 2}},
 			}
-		}, says: "3 connections fell back to TCP and 4 used SMC so far; the most frequent reason: the hosts are not in the same IP subnet"},
-		{id: "rule-strips-option", change: func(s *Snapshot) { s.Rules.Strips = []Rule{{"ip", "filter", "output", 7}} }, says: "rule 7 in chain output of table ip filter"},
-		{id: "rule-legacy-strip", change: func(s *Snapshot) { s.Rules.LegacyStrip = true }, says: "TCPOPTSTRIP"},
-		{id: "rule-drops-roce", change: func(s *Snapshot) { s.Rules.Drops = []Rule{{"inet", "f", "in", 3}} }, says: "rule 3 in chain in of table inet f drops RoCEv2"},
-		{id: "rules-unreadable", change: func(s *Snapshot) { s.Rules.Readable = false }, says: "not checked"},
-		{id: "ipsec", change: func(s *Snapshot) { s.Rules.IPsec = 2 }, says: "IPsec policies (2)"},
+		}, text: "3 connections fell back to TCP and 4 used SMC so far; the most frequent reason: the hosts are not in the same IP subnet"},
+		{id: "rule-strips-option", change: func(s *Snapshot) { s.Rules.Strips = []Rule{{"ip", "filter", "output", 7}} }, text: "rule 7 in chain output of table ip filter"},
+		{id: "rule-legacy-strip", change: func(s *Snapshot) { s.Rules.LegacyStrip = true }, text: "TCPOPTSTRIP"},
+		{id: "rule-drops-roce", change: func(s *Snapshot) { s.Rules.Drops = []Rule{{"inet", "f", "in", 3}} }, text: "rule 3 in chain in of table inet f drops RoCEv2"},
+		{id: "rules-unreadable", change: func(s *Snapshot) { s.Rules.Readable = false }, text: "not checked"},
+		{id: "ipsec", change: func(s *Snapshot) { s.Rules.IPsec = 2 }, text: "IPsec policies (2)"},
 
-		{id: "path-no-address", change: func(s *Snapshot) { s.Path = &Path{Host: "nowhere", ResolveErr: someErr} }, says: "no address of nowhere was found: some error"},
-		{id: "path-no-route", change: func(s *Snapshot) { toPeer(s); s.Path.RouteErr = unix.ENETUNREACH }, says: "10.0.0.2: network is unreachable"},
-		{id: "path-no-device", change: func(s *Snapshot) { toPeer(s); s.Ports[0].State = "DOWN" }, says: "10.0.0.2 by eth0", also: "port-down"},
-		{id: "path-neighbour", change: func(s *Snapshot) { toPeer(s); s.Path.Neighbour = "failed" }, says: "neighbour failed"},
-		{id: "path-routed", change: func(s *Snapshot) { toPeer(s); s.Path.Gateway = netip.MustParseAddr("10.0.0.9") }, says: "behind router 10.0.0.9"},
+		{id: "path-no-address", change: func(s *Snapshot) { s.Path = &Path{Host: "nowhere", ResolveErr: someErr} }, text: "no address of nowhere was found: some error"},
+		{id: "path-no-route", change: func(s *Snapshot) { toPeer(s); s.Path.RouteErr = unix.ENETUNREACH }, text: "10.0.0.2: network is unreachable"},
+		{id: "path-no-device", change: func(s *Snapshot) { toPeer(s); s.Ports[0].State = "DOWN" }, text: "10.0.0.2 by eth0", also: "port-down"},
+		{id: "path-neighbour", change: func(s *Snapshot) { toPeer(s); s.Path.Neighbour = "failed" }, text: "neighbour failed"},
+		{id: "path-routed", change: func(s *Snapshot) { toPeer(s); s.Path.Gateway = netip.MustParseAddr("10.0.0.9") }, text: "behind router 10.0.0.9"},
 		{id: "path-ipv6", change: func(s *Snapshot) {
 			toPeer(s)
 			s.Path.Peer, s.Path.Source = netip.MustParseAddr("fd00::2"), netip.MustParseAddr("fd00::1")
-		}, says: "fd00::2 is an IPv6 address"},
-		{id: "path-mtu", change: func(s *Snapshot) { toPeer(s); s.Path.MTU = 1400 }, says: "MTU of 1400, and interface eth0 has one of 1500"},
+		}, text: "fd00::2 is an IPv6 address"},
+		{id: "path-mtu", change: func(s *Snapshot) { toPeer(s); s.Path.MTU = 1400 }, text: "MTU of 1400, and interface eth0 has one of 1500"},
 		{id: "path-vlan", change: func(s *Snapshot) {
 			toPeer(s)
 			s.Interfaces = append(s.Interfaces, Interface{Name: "eth0.7", Kind: "vlan", Below: "eth0", VLAN: 7, Up: true, Addresses: prefixes("10.0.0.1/24")})
 			s.Path.Interface = "eth0.7"
-		}, says: "eth0.7 is in VLAN 7", also: "path-no-device"},
+		}, text: "eth0.7 is in VLAN 7", also: "path-no-device"},
 		{id: "path-virtual", change: func(s *Snapshot) {
 			toPeer(s)
 			s.Interfaces = append(s.Interfaces, Interface{Name: "br0", Kind: "bridge", Up: true, Addresses: prefixes("10.0.0.1/24")})
 			s.Path.Interface = "br0"
-		}, says: "leave by interface br0 of type bridge", also: "path-no-device"},
+		}, text: "leave by interface br0 of type bridge", also: "path-no-device"},
 
-		{id: "live-refused", change: failing(FailRefused, unix.ECONNREFUSED), says: "nothing listens at 10.0.0.2:37373"},
-		{id: "live-unreachable", change: failing(FailUnreachable, unix.EHOSTUNREACH), says: "no route to host"},
-		{id: "live-timeout", change: failing(FailTimeout, unix.ETIMEDOUT), says: "10.0.0.2:37373 does not answer"},
-		{id: "live-handshake", change: failing(FailHandshake, unix.ECONNRESET), says: "connection reset by peer"},
-		{id: "live-broken", change: tried(func(l *Live) { l.Failure, l.Err = FailBroken, unix.ECONNRESET }), says: "broke: connection reset"},
-		{id: "live-corrupt", change: tried(func(l *Live) { l.Failure, l.Err = FailCorrupt, someErr }), says: "some error"},
-		{id: "live-silent", change: tried(func(l *Live) { l.Failure, l.Peer = FailSilent, nil }), says: "(SMC-R), and sends nothing back"},
-		{id: "live-stranger", change: tried(func(l *Live) { l.Failure, l.Err, l.Peer = FailStranger, errors.New("it says \"SSH\""), nil }), says: `it says "SSH"`},
-		{id: "live-mode-unknown", change: tried(func(l *Live) { l.Carrier, l.CarrierErr = Carrier{}, someErr }), says: "some error"},
+		{id: "live-refused", change: failing(FailRefused, unix.ECONNREFUSED), text: "nothing listens at 10.0.0.2:37373"},
+		{id: "live-unreachable", change: failing(FailUnreachable, unix.EHOSTUNREACH), text: "no route to host"},
+		{id: "live-timeout", change: failing(FailTimeout, unix.ETIMEDOUT), text: "10.0.0.2:37373 does not answer"},
+		{id: "live-handshake", change: failing(FailHandshake, unix.ECONNRESET), text: "connection reset by peer"},
+		{id: "live-broken", change: tried(func(l *Live) { l.Failure, l.Err = FailBroken, unix.ECONNRESET }), text: "broke: connection reset"},
+		{id: "live-corrupt", change: tried(func(l *Live) { l.Failure, l.Err = FailCorrupt, someErr }), text: "some error"},
+		{id: "live-silent", change: tried(func(l *Live) { l.Failure, l.Peer = FailSilent, nil }), text: "(SMC-R), and sends nothing back"},
+		{id: "live-stranger", change: tried(func(l *Live) { l.Failure, l.Err, l.Peer = FailStranger, errors.New("it answered \"SSH\""), nil }), text: `it answered "SSH"`},
+		{id: "live-mode-unknown", change: tried(func(l *Live) { l.Carrier, l.CarrierErr = Carrier{}, someErr }), text: "some error"},
 		{id: "live-peer-without-smc", change: tried(func(l *Live) {
 			l.Carrier, l.Peer = Carrier{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: netlinksmc.ReasonPeerNoSMC}}, &Hello{Carrier: Carrier{Mode: "TCP"}}
-		}), says: "has no AF_SMC"},
-		{id: "live-option-lost", change: tried(fell(netlinksmc.ReasonPeerNoSMC, netlinksmc.ReasonPeerNoSMC)), says: "on the way to the peer"},
-		{id: "live-option-lost", change: tried(fell(netlinksmc.ReasonPeerNoSMC, 0)), says: "on the way back"},
-		{id: "live-no-option", change: tried(func(l *Live) { fell(netlinksmc.ReasonPeerNoSMC, 0)(l); l.Peer = nil }), says: "10.0.0.2:37373 did not announce SMC"},
-		{id: "live-declined-here", change: tried(fell(0x03030002, netlinksmc.ReasonPeerDeclined)), says: "no usable RDMA device (0x03030002 NOSMCRDEV)"},
-		{id: "live-declined-there", change: tried(fell(netlinksmc.ReasonPeerDeclined, 0x03070000)), says: "not in the same IP subnet"},
+		}), text: "has no AF_SMC"},
+		{id: "live-option-lost", change: tried(fell(netlinksmc.ReasonPeerNoSMC, netlinksmc.ReasonPeerNoSMC)), text: "on the way to the peer"},
+		{id: "live-option-lost", change: tried(fell(netlinksmc.ReasonPeerNoSMC, 0)), text: "on the way back"},
+		{id: "live-no-option", change: tried(func(l *Live) { fell(netlinksmc.ReasonPeerNoSMC, 0)(l); l.Peer = nil }), text: "10.0.0.2:37373 did not announce SMC"},
+		{id: "live-declined-here", change: tried(fell(0x03030002, netlinksmc.ReasonPeerDeclined)), text: "no usable RDMA device (0x03030002 NOSMCRDEV)"},
+		{id: "live-declined-there", change: tried(fell(netlinksmc.ReasonPeerDeclined, 0x03070000)), text: "not in the same IP subnet"},
 		{id: "live-declined-there", change: tried(func(l *Live) {
 			fell(netlinksmc.ReasonPeerDeclined, 0)(l)
 			l.Peer, l.Carrier.Fallback.PeerDiagnosis = nil, 0x1234
-		}), says: "unknown reason (0x00001234)"},
-		{id: "live-tcp", change: tried(func(l *Live) { fell(netlinksmc.ReasonPeerDeclined, netlinksmc.ReasonPeerDeclined)(l) }), says: "neither end reports a reason"},
+		}), text: "unknown reason (0x00001234)"},
+		{id: "live-tcp", change: tried(func(l *Live) { fell(netlinksmc.ReasonPeerDeclined, netlinksmc.ReasonPeerDeclined)(l) }), text: "neither end reports a reason"},
 	}
 	if f := healthy().Findings(); len(f) > 0 {
 		t.Errorf("a healthy host: %+v", f)
@@ -291,8 +291,8 @@ func TestConditions(t *testing.T) {
 			var ids []string
 			for _, f := range s.Findings() {
 				ids = append(ids, f.ID)
-				if f.ID == tt.id && len(ids) == slices.Index(ids, tt.id)+1 && !strings.Contains(f.Text, tt.says) {
-					t.Errorf("it says %q, not %q", f.Text, tt.says)
+				if f.ID == tt.id && len(ids) == slices.Index(ids, tt.id)+1 && !strings.Contains(f.Text, tt.text) {
+					t.Errorf("the text is %q, not %q", f.Text, tt.text)
 				}
 				if text := f.Text + f.Remedy; strings.Contains(text, "%!") || strings.ContainsAny(text, "\n") {
 					t.Errorf("%q", text)
@@ -321,7 +321,7 @@ func TestTexts(t *testing.T) {
 			t.Errorf("two conditions %s", c.ID)
 		}
 		seen[c.ID] = true
-		for _, text := range []string{c.Says, c.Remedy} {
+		for _, text := range []string{c.Text, c.Remedy} {
 			if text == "" || strings.HasSuffix(text, ".") || strings.ContainsAny(text, "\n\t") || len(text) > 140 {
 				t.Errorf("%s: %q", c.ID, text)
 			}

@@ -236,7 +236,7 @@ type conditionsDocument struct {
 func newConditions() conditionsDocument {
 	doc := conditionsDocument{Schema: schema, Conditions: []findingJSON{}}
 	for _, c := range check.Conditions() {
-		doc.Conditions = append(doc.Conditions, findingJSON{c.ID, string(c.Severity), check.Plain(c.Says), check.Plain(c.Remedy)})
+		doc.Conditions = append(doc.Conditions, findingJSON{c.ID, string(c.Severity), check.Plain(c.Text), check.Plain(c.Remedy)})
 	}
 	return doc
 }

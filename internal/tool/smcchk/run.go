@@ -120,7 +120,7 @@ func (o *options) listConditions() error {
 	}
 	var rows [][]string
 	for _, c := range check.Conditions() {
-		rows = append(rows, []string{c.ID, string(c.Severity), check.Plain(c.Says), check.Plain(c.Remedy)})
+		rows = append(rows, []string{c.ID, string(c.Severity), check.Plain(c.Text), check.Plain(c.Remedy)})
 	}
 	return cli.WriteTable(o.env.Out, []string{"Condition", "Severity", "Text", "Remedy"}, rows)
 }

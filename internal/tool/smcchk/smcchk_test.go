@@ -371,7 +371,7 @@ func TestDocumented(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| condition | severity | text | remedy |\n|---|---|---|---|\n")
 	for _, c := range check.Conditions() {
-		table.WriteString("| " + strings.Join([]string{c.ID, string(c.Severity), check.Plain(c.Says), check.Plain(c.Remedy)}, " | ") + " |\n")
+		table.WriteString("| " + strings.Join([]string{c.ID, string(c.Severity), check.Plain(c.Text), check.Plain(c.Remedy)}, " | ") + " |\n")
 	}
 	golden.Check(t, file, head+begin+table.String()+end+tail)
 }
