@@ -67,7 +67,7 @@ var reasons = []reasonInfo{
 	},
 	{
 		ReasonIPsec, "IPSEC", "an IPsec policy applies to the connection",
-		"accept TCP: SMC's data would bypass IPsec; or take the connection out of the policy (ip xfrm policy, or socket option IP_XFRM_POLICY)",
+		"accept TCP: SMC's data would bypass IPsec; or exclude the connection from the policy (ip xfrm policy, or socket option IP_XFRM_POLICY)",
 	},
 	{
 		ReasonNoDevice, "NOSMCDEV", "neither an RDMA nor an ISM device is usable",
@@ -83,7 +83,7 @@ var reasons = []reasonInfo{
 	},
 	{
 		ReasonNoISMv2, "NOISM2SUPP", "the ISM hardware lacks version 2",
-		"use SMC version 1 or an ISM device with version 2",
+		"use SMC version 1, or an ISM device that supports version 2",
 	},
 	{
 		ReasonNoV2Extension, "NOV2EXT", "the peer's proposal carries no version 2 part",
@@ -91,7 +91,7 @@ var reasons = []reasonInfo{
 	},
 	{
 		ReasonNoV2DExtension, "NOV2DEXT", "the peer's proposal carries no SMC-Dv2 part",
-		"check that the peer has an ISM device with version 2",
+		"check that the peer has an ISM device that supports version 2",
 	},
 	{
 		ReasonNoSEID, "NOSEID", "the peer offered no system EID",
@@ -99,19 +99,19 @@ var reasons = []reasonInfo{
 	},
 	{
 		ReasonNoD2Device, "NOSMCD2DEV", "an SMC-Dv2 device is required but absent",
-		"check that an ISM device with version 2 is online",
+		"check that an ISM device that supports version 2 is online",
 	},
 	{
 		ReasonNoUEID, "NOUEID", "the peer offered no user EID that this host knows",
 		"add the same user EID on both hosts: smcr ueid add NAME",
 	},
 	{
-		ReasonRelease, "RELEASEERR", "no SMC release suits both hosts",
+		ReasonRelease, "RELEASEERR", "the hosts have no SMC release in common",
 		"update the older of the two hosts",
 	},
 	{
 		ReasonMaxConns, "MAXCONNERR", "the hosts do not agree on the number of connections per link group",
-		"check net.smc.smcr_max_conns_per_lgr on both hosts: 16 to 255",
+		"set net.smc.smcr_max_conns_per_lgr on both hosts to a value from 16 to 255",
 	},
 	{
 		ReasonMaxLinks, "MAXLINKERR", "the hosts do not agree on the number of links per link group",
@@ -127,7 +127,7 @@ var reasons = []reasonInfo{
 	},
 	{
 		ReasonOption, "OPTUNSUPP", "a socket option rules SMC out, such as TCP Fast Open",
-		"make the program not set the option before it connects",
+		"configure the program so that it does not set the option before it connects",
 	},
 	{
 		ReasonPrefix, "DIFFPREFIX", "the hosts are not in the same IP subnet, as SMC version 1 requires",
@@ -146,11 +146,11 @@ var reasons = []reasonInfo{
 		"check the state of the RDMA ports; a new connection will form a new link group",
 	},
 	{
-		ReasonNoServerLink, "NOSRVLINK", "the link that the server has named is unknown",
+		ReasonNoServerLink, "NOSRVLINK", "the link that the server named is unknown",
 		"try again; if it persists, compare the link groups of both hosts: smcr linkgroup link-show",
 	},
 	{
-		ReasonVersion, "VERSMISMAT", "the SMC versions of the hosts do not fit",
+		ReasonVersion, "VERSMISMAT", "the SMC versions of the hosts are incompatible",
 		"compare 'smcr info' of both hosts",
 	},
 	{
@@ -163,7 +163,7 @@ var reasons = []reasonInfo{
 	},
 	{
 		ReasonNotIndirect, "NOINDIRECT", "SMC-Rv2: one side is directly connected, the other through a router",
-		"make the routes of both hosts agree",
+		"correct the routes, so that both hosts use a router or neither does",
 	},
 	{
 		ReasonSync, "SYNCERR", "the peers lost synchronisation in the handshake",
