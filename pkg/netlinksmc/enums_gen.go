@@ -3,7 +3,7 @@
 
 package netlinksmc
 
-// LinkGroupType says how the links of an SMC-R link group are laid out (RFC 7609, 2.2.1).
+// LinkGroupType is the arrangement of the links of an SMC-R link group (RFC 7609, 2.2.1).
 type LinkGroupType uint8
 
 // The values of LinkGroupType.
@@ -39,7 +39,7 @@ type LinkState uint32
 
 // The values of LinkState.
 const (
-	// LinkUnused is a place for a link.
+	// LinkUnused is an unused entry for a link.
 	LinkUnused LinkState = 0
 	// LinkInactive is a link that has failed.
 	LinkInactive LinkState = 1
@@ -62,8 +62,8 @@ func (v LinkState) String() string { return word(linkStateWords, v) }
 // MarshalText returns String.
 func (v LinkState) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// BufferType is how the memory of an SMC-R link group's buffers is laid out (net.smc.smcr_buf_type). smc-tools does not
-// show it.
+// BufferType is the kind of memory of an SMC-R link group's buffers (net.smc.smcr_buf_type). smc-tools does not show
+// it.
 type BufferType uint8
 
 // The values of BufferType.
@@ -72,7 +72,7 @@ const (
 	BufferPhysContiguous BufferType = 0
 	// BufferVirtContiguous has buffers of virtually contiguous memory.
 	BufferVirtContiguous BufferType = 1
-	// BufferMixed has the first kind where such memory is available, else the second.
+	// BufferMixed has physically contiguous buffers where such memory is available, and otherwise virtually contiguous ones.
 	BufferMixed BufferType = 2
 )
 

@@ -31,11 +31,11 @@ var (
 	cmdDisableHSLimit = command{CmdDisableHSLimitation, "SMC_NETLINK_DISABLE_HS_LIMITATION", "disable the handshake limitation", "5.18"}
 )
 
-// SystemInfo says what the SMC module of this host can do (SMC_NETLINK_GET_SYS_INFO).
+// SystemInfo describes the SMC module of this host (SMC_NETLINK_GET_SYS_INFO).
 type SystemInfo struct {
 	// Version is the highest SMC version, 2 for SMCv2.1.
 	Version uint8
-	// Release is that of the version, 1 for SMCv2.1.
+	// Release is the release of that version, 1 for SMCv2.1.
 	Release uint8
 	// ISMv2 reports whether an ISM device of this host supports SMC-Dv2.
 	ISMv2 bool
@@ -58,17 +58,17 @@ func (x *SystemInfo) parse(b []byte) error {
 	}.parse(b)
 }
 
-// LinkGroupV2 is what a link group of SMC version 2 has beyond one of version 1.
+// LinkGroupV2 contains the attributes that only link groups of SMC version 2 have.
 type LinkGroupV2 struct {
-	// Version is what was negotiated with the peer.
+	// Version is the version that was negotiated with the peer.
 	Version uint8
-	// Release is what was negotiated with the peer.
+	// Release is the release that was negotiated with the peer.
 	Release uint8
-	// PeerOS is the operating system that the peer has named.
+	// PeerOS is the operating system that the peer reports.
 	PeerOS PeerOS
 	// EID is the negotiated enterprise ID without its padding.
 	EID string
-	// PeerHost is the name the peer has given itself.
+	// PeerHost is the host name that the peer reports.
 	PeerHost string
 }
 
@@ -88,7 +88,7 @@ type LinkGroupR struct {
 	ID   uint32
 	Role Role
 	Type LinkGroupType
-	// PNETID is the physical network the group is on, without padding; may be empty.
+	// PNETID is the PNET ID of the link group without padding; it may be empty.
 	PNETID string
 	// VLAN is the low byte of the VLAN ID, 0 without VLAN: the attribute is one byte wide.
 	VLAN uint8
@@ -156,7 +156,7 @@ type Link struct {
 	NetIfindex uint32
 	// UID is the link user ID in host byte order: print it as 8 hex digits.
 	UID uint32
-	// PeerUID is that of the peer.
+	// PeerUID is the link user ID of the peer.
 	PeerUID uint32
 	State   LinkState
 }
@@ -193,7 +193,7 @@ type LinkGroupD struct {
 	V2 *LinkGroupV2
 	// ExtGID is the upper half of a GID of 128 bits. Linux 6.10.
 	ExtGID Optional[uint64]
-	// PeerExtGID is that of the peer. Linux 6.10.
+	// PeerExtGID is the upper half of the GID of the peer. Linux 6.10.
 	PeerExtGID Optional[uint64]
 	// SndbufAlloc is the number of bytes allocated for send buffers. Linux 6.12.
 	SndbufAlloc Optional[uint64]
@@ -254,8 +254,8 @@ type TechStats struct {
 	RxBufUsage Optional[uint64]
 	// TxBufUsage is a gauge: bytes of send buffers that connections use now, filled or not. Linux 6.12.
 	TxBufUsage Optional[uint64]
-	// Links counts what has become of the links of SMC-R link groups, and of connections whose link was lost. Module of
-	// smckit only.
+	// Links counts the links of SMC-R link groups that were added, refused and lost, and the connections whose link was
+	// lost. Module of smckit only.
 	Links *LinkStats
 }
 
@@ -289,10 +289,10 @@ func (x *TechStats) parse(b []byte) error {
 	}.parse(b)
 }
 
-// LinkStats are counters of links beside the first of a group, and of failover. The first link of a group is made by
-// first contact.
+// LinkStats are counters of links beside the first of a group, and of failover. First contact makes the first link of a
+// group.
 type LinkStats struct {
-	// Added counts links that a group got beside another one.
+	// Added counts links that were added to a link group beside its first link.
 	Added uint64
 	// Refused counts links that this host, as a client, has refused.
 	Refused uint64
@@ -300,9 +300,9 @@ type LinkStats struct {
 	RefusedByPeer uint64
 	// NotAdded counts links that were being added when a host gave up, because a time limit passed or an adapter failed.
 	NotAdded uint64
-	// ConnsMoved counts connections that went on by another link of their group.
+	// ConnsMoved counts connections that continued over another link of their link group.
 	ConnsMoved uint64
-	// ConnsNotMoved counts connections that could not: the application gets ECONNRESET.
+	// ConnsNotMoved counts connections that could not continue: the application gets ECONNRESET.
 	ConnsNotMoved uint64
 	// Lost counts links that failed, by reason. If a group has no other link, it ends.
 	Lost LostLinks
@@ -323,7 +323,7 @@ func (x *LinkStats) parse(b []byte) error {
 // LostLinks counts the links that have failed. They are in the order of the reasons in the trace event
 // smckit:smc_link_fail.
 type LostLinks struct {
-	// NotSent: the adapter could not send, and has tried again.
+	// NotSent: the adapter could not send, although it retried.
 	NotSent uint64
 	// NotReceived: the adapter could not receive.
 	NotReceived uint64
@@ -331,19 +331,19 @@ type LostLinks struct {
 	NotPosted uint64
 	// NotRegistered: the adapter could not register a buffer.
 	NotRegistered uint64
-	// NoMessage: the peer has sent something else than a message.
+	// NoMessage: the peer sent data that is not an SMC message.
 	NoMessage uint64
 	// Event: the adapter has reported an error of the queue pair.
 	Event uint64
-	// NoPort: a port went down, lost its address, or went away with its adapter.
+	// NoPort: a port went down, lost its address, or was removed with its adapter.
 	NoPort uint64
 	// Deleted: the peer has deleted the link or the group.
 	Deleted uint64
 	// Silent: TEST LINK was not answered.
 	Silent uint64
-	// Stuck: the peer has taken nothing for ten seconds.
+	// Stuck: the adapter of the peer received nothing for ten seconds.
 	Stuck uint64
-	// Flooded: the peer has asked for more answers than it took.
+	// Flooded: the peer requested more answers than it received.
 	Flooded uint64
 	// Forgetful: the peer has not answered DELETE RKEY.
 	Forgetful uint64
@@ -357,7 +357,7 @@ type LostLinks struct {
 	BadLLC uint64
 	// Operator: the command smcr link delete.
 	Operator uint64
-	// Replaced: it shared a port with another link, and a link that does not has come.
+	// Replaced: the link shared a port with another link, and a link over a port of its own replaced it.
 	Replaced uint64
 }
 
@@ -396,9 +396,9 @@ type BufferStats struct {
 	Full uint64
 	// Reused counts buffers taken from the pool.
 	Reused uint64
-	// Allocated counts buffers newly made.
+	// Allocated counts buffers newly allocated.
 	Allocated uint64
-	// Downgraded counts buffers made smaller than asked.
+	// Downgraded counts buffers that are smaller than requested.
 	Downgraded uint64
 }
 

@@ -9,7 +9,7 @@ import (
 
 // Links counts links beside the first of a link group, links that failed, and connections whose link failed.
 type Links struct {
-	// links that a link group got beside another one
+	// links that were added to a link group beside its first link
 	Added uint64 `json:"added"`
 	// links that this host, as a client, has refused
 	Refused uint64 `json:"refused"`
@@ -17,11 +17,11 @@ type Links struct {
 	RefusedByPeer uint64 `json:"refused_by_peer"`
 	// links that were being added when a time limit passed or an adapter failed
 	NotAdded uint64 `json:"not_added"`
-	// connections that went on by the other link of their group
+	// connections that continued over the other link of their link group
 	ConnsMoved uint64 `json:"connections_moved"`
-	// connections that could not, and ended with an error
+	// connections that could not continue, and ended with an error
 	ConnsNotMoved uint64 `json:"connections_not_moved"`
-	// links that failed; if a link group has no other one, it ends
+	// links that failed; if a link group has no other link, it ends
 	Lost LostLinks `json:"lost"`
 }
 
@@ -33,7 +33,7 @@ type LostLinks struct {
 
 // LostReasons has the reasons of the trace event smckit:smc_link_fail. Its fields are those of netlinksmc.LostLinks.
 type LostReasons struct {
-	// the adapter could not send, although it has tried again
+	// the adapter could not send, although it retried
 	NotSent uint64 `json:"not_sent"`
 	// the adapter could not receive
 	NotReceived uint64 `json:"not_received"`
@@ -41,19 +41,19 @@ type LostReasons struct {
 	NotPosted uint64 `json:"not_posted"`
 	// the adapter could not register a buffer
 	NotRegistered uint64 `json:"not_registered"`
-	// the peer has sent something that is no message
+	// the peer sent data that is not an SMC message
 	NoMessage uint64 `json:"no_message"`
 	// the adapter has reported an error of the queue pair
 	Event uint64 `json:"event"`
-	// a port went down, lost its address, or went away with its adapter
+	// a port went down, lost its address, or was removed with its adapter
 	NoPort uint64 `json:"no_port"`
 	// the peer has deleted the link or the link group
 	Deleted uint64 `json:"deleted"`
 	// the peer did not answer the test of the link
 	Silent uint64 `json:"silent"`
-	// the peer has taken nothing for ten seconds
+	// the adapter of the peer received nothing for ten seconds
 	Stuck uint64 `json:"stuck"`
-	// the peer has asked for more answers than it took
+	// the peer requested more answers than it received
 	Flooded uint64 `json:"flooded"`
 	// the peer has not answered DELETE RKEY
 	Forgetful uint64 `json:"forgetful"`
@@ -67,7 +67,7 @@ type LostReasons struct {
 	BadLLC uint64 `json:"bad_llc"`
 	// `smcr link delete`
 	Operator uint64 `json:"operator"`
-	// a link that shares a port with another one, when a better one has come
+	// the link shared a port with another link, and a link over a port of its own replaced it
 	Replaced uint64 `json:"replaced"`
 }
 

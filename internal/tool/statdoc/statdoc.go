@@ -10,7 +10,7 @@ import (
 	"github.com/smckit/smckit/pkg/smcstats"
 )
 
-// Fields documents the part of a document that Tech and Host make, for the help of a command.
+// Fields documents the fields of Tech, for the help of a command.
 const Fields = `connections {total, client_v1, client_v2, server_v1, server_v2}; rx and tx
   {bytes, requests, buffer_usage_bytes, buffers {full, full_peer, too_small,
   too_small_peer, reused, allocated, downgraded}, buffers_by_size and
@@ -19,9 +19,9 @@ const Fields = `connections {total, client_v1, client_v2, server_v1, server_v2};
   with smckit's module {added, refused, refused_by_peer, not_added,
   connections_moved, connections_not_moved, lost {total, not_sent, not_received,
   not_posted, not_registered, no_message, event, no_port, deleted, silent, stuck,
-  flooded, forgetful, ahead, bad_immediate, unused, bad_llc, operator}}`
+  flooded, forgetful, ahead, bad_immediate, unused, bad_llc, operator, replaced}}`
 
-// HostFields documents what Host makes.
+// HostFields documents the fields of Host.
 const HostFields = `since (when the baseline was taken; left out when counting from module load);
   baseline_note (why a baseline was not used); handshake_errors {client, server};
   fallback {client and server {total, reasons [{code, name, text, remedy, count}]}}`
