@@ -91,7 +91,7 @@ static void say_unavailable(const struct settings *s, int error)
 	line_text(&l, "): ");
 	line_text(&l, s->debug ? "the socket is " : "sockets are ");
 	line_text(&l, s->require ? "refused" : "TCP");
-	line_text(&l, "; 'modprobe smc' as root tells more");
+	line_text(&l, "; run 'modprobe smc' as root to see why");
 	line_end(&l);
 }
 

@@ -38,7 +38,7 @@ static void complain(const char *name, const char *value, const char *consequenc
 	line_text(&l, name);
 	line_text(&l, "=");
 	line_text(&l, value);
-	line_text(&l, " makes no sense: ");
+	line_text(&l, " is invalid: ");
 	line_text(&l, consequence);
 	line_end(&l);
 }

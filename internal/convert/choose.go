@@ -53,7 +53,7 @@ func Choose(path string, look func(name string) (string, error)) (Choice, error)
 		return Choice{None, 0, path + " gains privileges when it starts (set-user-ID, set-group-ID or file capabilities)"}, nil
 	}
 	if err != nil {
-		return Choice{Preload, 64, path + " cannot be read, and may be any program"}, nil
+		return Choice{Preload, 64, path + " cannot be read, so its type is unknown"}, nil
 	}
 	return choose(path, f), nil
 }
@@ -69,7 +69,7 @@ func choose(path string, f *File) Choice {
 	case f.Kind == KindDynamic:
 		return Choice{Preload, f.Bits, path + " is dynamically linked"}
 	}
-	return Choice{Preload, 64, path + " is no ELF file"}
+	return Choice{Preload, 64, path + " is not an ELF file"}
 }
 
 // interpreter returns the program that will run a script.

@@ -92,10 +92,10 @@ func TestChoose(t *testing.T) {
 		{f.write("text", "echo\n", 0o755), shell(t)},
 		{f.write("empty", "", 0o755), shell(t)},
 		{f.write("no-interpreter", "#! \n", 0o755), shell(t)},
-		{f.write("binary", "\x00\x01", 0o755), Choice{Preload, 64, f.dir + "/binary is no ELF file"}},
-		{f.write("broken", "\x7fELF\x02\x01\x01", 0o755), Choice{Preload, 64, f.dir + "/broken is no ELF file"}},
-		{f.write("gone", "#!/no/such\n", 0o755), Choice{Preload, 64, "/no/such cannot be read, and may be any program"}},
-		{f.write("loop", "#!"+f.dir+"/loop\n", 0o755), Choice{Preload, 64, f.dir + "/loop is no ELF file"}},
+		{f.write("binary", "\x00\x01", 0o755), Choice{Preload, 64, f.dir + "/binary is not an ELF file"}},
+		{f.write("broken", "\x7fELF\x02\x01\x01", 0o755), Choice{Preload, 64, f.dir + "/broken is not an ELF file"}},
+		{f.write("gone", "#!/no/such\n", 0o755), Choice{Preload, 64, "/no/such cannot be read, so its type is unknown"}},
+		{f.write("loop", "#!"+f.dir+"/loop\n", 0o755), Choice{Preload, 64, f.dir + "/loop is not an ELF file"}},
 	} {
 		got, err := Choose(test.path, look)
 		if err != nil || got != test.want {

@@ -110,14 +110,14 @@ func (l *List) addPorts(item string) error {
 		return fmt.Errorf("%q ends before it begins: give the lower port first", item)
 	}
 	if len(l.Ports) == MostRules {
-		return fmt.Errorf("more than %d ports and ranges: make ranges of them", MostRules)
+		return fmt.Errorf("more than %d ports and ranges: combine ports into ranges", MostRules)
 	}
 	l.Ports = append(l.Ports, p)
 	return nil
 }
 
 func portError(item string) error {
-	return fmt.Errorf("%q is not a port from 1 to 65535, nor a range as 8000-8100", item)
+	return fmt.Errorf("%q is not a port from 1 to 65535, nor a range such as 8000-8100", item)
 }
 
 // parsePort parses a decimal number. It refuses signs, and leading zeros, which could mean an octal number.
@@ -131,7 +131,7 @@ func (l *List) addNetwork(item string) error {
 	if err != nil {
 		addr, err := netip.ParseAddr(item)
 		if err != nil || addr.Zone() != "" {
-			return fmt.Errorf("%q is not an address, nor a network as 10.0.0.0/8 or fd00::/8", item)
+			return fmt.Errorf("%q is not an address, nor a network such as 10.0.0.0/8 or fd00::/8", item)
 		}
 		p = netip.PrefixFrom(addr, addr.BitLen())
 	}

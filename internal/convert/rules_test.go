@@ -63,7 +63,7 @@ func TestMatch(t *testing.T) {
 func TestBadRules(t *testing.T) {
 	many := strings.TrimSuffix(strings.Repeat("80,", MostRules+1), ",")
 	for rules, want := range map[string]string{
-		"port=":           `"" is not a port from 1 to 65535, nor a range as 8000-8100`,
+		"port=":           `"" is not a port from 1 to 65535, nor a range such as 8000-8100`,
 		"port=0":          `"0" is not a port`,
 		"port=65536":      `"65536" is not a port`,
 		"port=080":        `"080" is not a port`,
@@ -74,8 +74,8 @@ func TestBadRules(t *testing.T) {
 		"port=-80":        `"-80" is not a port`,
 		"port=1-2-3":      `"1-2-3" is not a port`,
 		"port=90-80":      `"90-80" ends before it begins: give the lower port first`,
-		"port=" + many:    `more than 64 ports and ranges: make ranges of them`,
-		"to=":             `"" is not an address, nor a network as 10.0.0.0/8 or fd00::/8`,
+		"port=" + many:    `more than 64 ports and ranges: combine ports into ranges`,
+		"to=":             `"" is not an address, nor a network such as 10.0.0.0/8 or fd00::/8`,
 		"to=10":           `"10" is not an address`,
 		"to=10.0.0.0/33":  `"10.0.0.0/33" is not an address`,
 		"to=10.0.0.0/":    `"10.0.0.0/" is not an address`,

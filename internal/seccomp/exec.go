@@ -47,7 +47,7 @@ func Exec(p Program, calls Calls, supervisor []string) error {
 		return &UnavailableError{err}
 	}
 	if err := s.sendListener(listener); err != nil {
-		return fmt.Errorf("the supervisor of system calls has gone: %w", err)
+		return fmt.Errorf("the supervisor of system calls has ended: %w", err)
 	}
 	if p.Prepare != nil {
 		p.Prepare()
@@ -76,7 +76,7 @@ func compile(calls Calls) ([]unix.SockFilter, error) {
 
 // errTooOld is returned on kernels on which a supervisor cannot install files in programs. Before Linux 5.5 it cannot even let
 // a call proceed.
-var errTooOld = errors.New("this kernel cannot put sockets into programs, Linux 5.14 can")
+var errTooOld = errors.New("this kernel cannot install sockets in other processes, which requires Linux 5.14")
 
 // probe checks whether the kernel supports everything that a supervisor needs. A filter cannot be removed again, so probe
 // installs one on a thread that ends afterwards.
@@ -119,7 +119,7 @@ func install(code []unix.SockFilter) (int, error) {
 			// Set this only if the kernel asks for it: a process that may install filters without it can still start programs
 			// with other privileges.
 			if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-				return -1, fmt.Errorf("giving up the gain of privileges: %w", err)
+				return -1, fmt.Errorf("setting no_new_privs: %w", err)
 			}
 			confined = true
 			continue

@@ -141,7 +141,7 @@ func processOf(tid int) int {
 func (s *supervisor) uninspected(n notification) {
 	w := worker{s, s.home}
 	r := request{id: n.id, pid: int(n.pid)}
-	w.warn(r, "inspect", "memory or sockets of other programs do not answer: sockets are TCP, or stay as they are")
+	w.warn(r, "inspect", "the supervisor could not read memory or sockets in time, because other programs block it: sockets are TCP, or stay as they are")
 	for _, a := range s.abis {
 		// The registers of socketcall() contain the number of the call, but not the kind of socket.
 		if _, inMemory := a.callByNumber(n.nr); a.arch == n.arch && inMemory && n.args[0] == socketcallSocket && w.Require {

@@ -38,7 +38,7 @@ func TestMemoryThatDoesNotAnswer(t *testing.T) {
 		says  string
 	}{
 		{"of one process", 1, behaviour{Timeout: time.Hour}, "is outside of the rules: TCP\n"},
-		{"of as many as there are inspectors", inspectors, behaviour{Timeout: 10 * time.Millisecond}, "memory or sockets of other programs do not answer"},
+		{"of as many as there are inspectors", inspectors, behaviour{Timeout: 10 * time.Millisecond}, "the supervisor could not read memory or sockets in time"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.b.Ports, c.b.Log = []uint16{inside.Port()}, true

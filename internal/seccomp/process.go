@@ -65,8 +65,8 @@ func fileOf(tid, number int) (int, error) {
 	return unix.PidfdGetfd(pidfd, number, 0)
 }
 
-// canLookInto checks whether the supervisor may access files of a thread.
-func canLookInto(tid int) error {
+// canInspect checks whether the supervisor may access files of a thread.
+func canInspect(tid int) error {
 	fd, err := fileOf(tid, -1)
 	if err == nil {
 		unix.Close(fd)

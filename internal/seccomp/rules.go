@@ -16,7 +16,7 @@ func (w *worker) connect(r request) {
 	// Read no more than the longest address that the rules know. The kernel checks the rest of the length.
 	raw, err := readMemory(r.pid, r.args[1], int(min(uint32(r.args[2]), unix.SizeofSockaddrInet6)))
 	if err != nil {
-		w.refused(r, "reading the address that connect() names", err)
+		w.refused(r, "reading the address of connect()", err)
 		return
 	}
 	addr := parseSockaddr(raw)

@@ -42,7 +42,7 @@ func isTCP(r request) bool {
 func (w *worker) makeSocket(r request) {
 	// Rules need access to the program at connect() and listen(), so check now that the supervisor has it.
 	if w.Match != nil {
-		if err := canLookInto(r.pid); err != nil {
+		if err := canInspect(r.pid); err != nil {
 			w.refused(r, "applying rules to sockets", err)
 			w.answerWithoutSMC(r, err)
 			return
@@ -68,11 +68,11 @@ func (w *worker) makeSocket(r request) {
 		// Do not warn: the kernel returns the same error to the program.
 		w.answerWithoutSMC(r, err)
 	case errors.Is(err, unix.EINVAL):
-		w.warn(r, "addfd", "this kernel cannot put sockets into programs, Linux 5.14 can: %s", w.result())
+		w.warn(r, "addfd", "this kernel cannot install sockets in other processes, which requires Linux 5.14: %s", w.result())
 		w.answerWithoutSMC(r, err)
 	default:
 		// For example, a security module refuses this socket. It may still let the program make one itself.
-		w.warn(r, "addfd", "the kernel does not put a socket into the program (%v): %s", err, w.result())
+		w.warn(r, "addfd", "the kernel refuses to install a socket in the program (%v): %s", err, w.result())
 		w.answerWithoutSMC(r, err)
 	}
 }
@@ -112,11 +112,11 @@ func (w *worker) unavailable(r request, err error) {
 	switch {
 	case errors.Is(err, unix.ESRCH), errors.Is(err, unix.ENOENT):
 	case errors.As(err, &ns):
-		w.warn(r, "netns", "its network namespace cannot be entered (%v): its %s; root can", ns.error, result)
+		w.warn(r, "netns", "the supervisor cannot enter its network namespace (%v): its %s; run smc_run as root", ns.error, result)
 	case errors.Is(err, unix.EAFNOSUPPORT) && uint32(r.args[0]) == unix.AF_INET6:
 		w.warn(r, "ipv6", "AF_SMC over IPv6 is not available (%v): %s", err, result)
 	default:
-		w.warn(r, "smc", "AF_SMC is not available (%v): %s; 'modprobe smc' as root tells more", err, result)
+		w.warn(r, "smc", "AF_SMC is not available (%v): %s; run 'modprobe smc' as root to see why", err, result)
 	}
 	w.answerWithoutSMC(r, err)
 }
@@ -143,6 +143,6 @@ func (w *worker) size(r request, fd, option, force, bytes int) {
 		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, option, bytes)
 	}
 	if err != nil {
-		w.warn(r, fmt.Sprint("size", option), "a buffer of %d bytes: %v", bytes, err)
+		w.warn(r, fmt.Sprint("size", option), "setting a buffer size of %d bytes: %v", bytes, err)
 	}
 }

@@ -187,15 +187,15 @@ func recvListener(conn *os.File) (listener int, stderr fileID, err error) {
 		return -1, stderr, io.EOF
 	}
 	if _, err := binary.Decode(buf[:n], binary.NativeEndian, &stderr); err != nil {
-		return -1, stderr, fmt.Errorf("file 3 brings no identity of standard error: %w", err)
+		return -1, stderr, fmt.Errorf("file 3 did not deliver the identity of standard error: %w", err)
 	}
 	messages, err := unix.ParseSocketControlMessage(oob[:noob])
 	if err != nil || len(messages) != 1 {
-		return -1, stderr, fmt.Errorf("file 3 brings no listener of seccomp(2): %d messages, %v", len(messages), err)
+		return -1, stderr, fmt.Errorf("file 3 did not deliver a listener of seccomp(2): %d messages, %v", len(messages), err)
 	}
 	fds, err := unix.ParseUnixRights(&messages[0])
 	if err != nil || len(fds) != 1 {
-		return -1, stderr, fmt.Errorf("file 3 brings no listener of seccomp(2): %d files, %v", len(fds), err)
+		return -1, stderr, fmt.Errorf("file 3 did not deliver a listener of seccomp(2): %d files, %v", len(fds), err)
 	}
 	return fds[0], stderr, nil
 }

@@ -247,7 +247,7 @@ func (w *worker) refused(r request, what string, err error) {
 	}
 	hint := ""
 	if errors.Is(err, unix.EPERM) {
-		hint = "; where kernel.yama.ptrace_scope is not 0, only root can for the children of a program"
+		hint = "; if kernel.yama.ptrace_scope is not 0, only root can do this for programs that the program starts"
 	}
 	w.warn(r, what, "%s is not possible (%v): its socket stays as it is%s", what, err, hint)
 }

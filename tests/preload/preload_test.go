@@ -210,7 +210,7 @@ func TestDebugLines(t *testing.T) {
 		{"SMC_DEBUG=0", []string{stream}, ``},
 		{"", []string{stream}, ``},
 		{"SMC_DEBUG=1", []string{"socket=2,2,0"}, ``},
-		{"SMC_DEBUG=1 SMC_QUIET=1 FAKE_ERRNO=13", []string{stream}, `AF_SMC is not available (errno 13): the socket is TCP; 'modprobe smc' as root tells more`},
+		{"SMC_DEBUG=1 SMC_QUIET=1 FAKE_ERRNO=13", []string{stream}, `AF_SMC is not available (errno 13): the socket is TCP; run 'modprobe smc' as root to see why`},
 		{"SMC_DEBUG=1 SMC_PORT=1", []string{stream, "connect=127.0.0.1,1"}, `socket 3: 127.0.0.1:1 is within the rules`},
 		{"SMC_DEBUG=1 SMC_PORT=2", []string{stream, "connect=127.0.0.1,1"}, `socket 3: 127.0.0.1:1 is outside of the rules: TCP`},
 		{"SMC_DEBUG=1 SMC_PORT=2", []string{"socket=10,1,0", "connect=::1,1"}, `socket 3: [::1]:1 is outside of the rules: TCP`},
@@ -259,7 +259,7 @@ func TestBuffers(t *testing.T) {
 		}
 		for _, bad := range []string{"x", "k", "1x", "12kk", "-1", "2048m", "4294967296", "99999999999999999999", "0x10", "1.5m"} {
 			out, errOut := b.run(t, "SMC_SNDBUF="+bad, stream, "size")
-			if out != "smc 77\n"+plain || !strings.Contains(errOut, "SMC_SNDBUF="+bad+" makes no sense: the buffers stay as they are\n") {
+			if out != "smc 77\n"+plain || !strings.Contains(errOut, "SMC_SNDBUF="+bad+" is invalid: the buffers stay as they are\n") {
 				t.Errorf("SMC_SNDBUF=%s: %q, %q", bad, out, errOut)
 			}
 		}
@@ -316,13 +316,13 @@ func TestBadRulesKeepAllTCP(t *testing.T) {
 	eachLibc(t, func(t *testing.T, b *bench) {
 		for _, env := range []string{"SMC_PORT=x", "SMC_PORT=80,", "SMC_PORT=80-70", "SMC_TO=10.0.0.0/33", "SMC_TO=80", "SMC_NOT=1.2.3"} {
 			out, errOut := b.run(t, env, stream)
-			if out != "plain 77\n" || !strings.Contains(errOut, env+" makes no sense: all sockets stay TCP\n") {
+			if out != "plain 77\n" || !strings.Contains(errOut, env+" is invalid: all sockets stay TCP\n") {
 				t.Errorf("%s: %q, %q", env, out, errOut)
 			}
 			// If AF_SMC is required, a typing mistake in the rules must not lead to TCP.
 			out, errOut = b.run(t, "SMC_REQUIRE=1 "+env, stream, "socket=2,2,0")
 			if want := fmt.Sprintf("failed %d\nplain 77\n", int(unix.EINVAL)); out != want ||
-				!strings.Contains(errOut, env+" makes no sense: all sockets are refused\n") {
+				!strings.Contains(errOut, env+" is invalid: all sockets are refused\n") {
 				t.Errorf("%s, required: %q, %q", env, out, errOut)
 			}
 		}

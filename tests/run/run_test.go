@@ -260,7 +260,7 @@ print(s.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF), s.getsockopt(socket.SOL
 		if want := twice(most[0]) + " " + twice(most[1]) + "\n"; r.Stdout != want {
 			t.Errorf("%q: %q, want %q", argv, r.Stdout, want)
 		}
-		warning := regexp.MustCompile(`(?m)^smc_run: warning: -r 16777216 is more than this user may have: buffers get ` + most[0] + `, `)
+		warning := regexp.MustCompile(`(?m)^smc_run: warning: -r 16777216 is more than this user may set: buffers get ` + most[0] + `, `)
 		if !warning.MatchString(r.Stderr) || strings.Count(r.Stderr, "\n") != 2 {
 			t.Errorf("%q: %q", argv, r.Stderr)
 		}

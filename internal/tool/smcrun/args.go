@@ -67,7 +67,7 @@ func parseSize(option, text string) (int, error) {
 	}
 	n, err := strconv.ParseUint(digits, 10, 31)
 	if err != nil || n<<shift > math.MaxInt32 {
-		return 0, cli.Usagef("%s %q: give a size from 0 to 2047m, as 262144, 256k or 4m", option, text)
+		return 0, cli.Usagef("%s %q: give a size from 0 to 2047m, such as 262144, 256k or 4m", option, text)
 	}
 	return int(n << shift), nil
 }

@@ -4,25 +4,26 @@ package smcrun
 
 const long = `Run COMMAND with AF_SMC sockets in place of TCP sockets. COMMAND runs in the
 same process. Programs that it starts get AF_SMC sockets too. Connections to
-peers that do not use SMC are TCP; 'smcss' shows which. If AF_SMC is not
-available, all connections are TCP, and smc_run prints a warning.
+peers that do not use SMC are TCP; 'smcss' lists these connections. If AF_SMC is
+not available, all connections are TCP, and smc_run prints a warning.
 
 METHODS
-  preload   A library that is loaded before the C library makes the sockets. It
-            costs nothing, but does not reach programs that make system calls of
-            their own. Needs ` + libraryName + `.
+  preload   A library that is loaded before the C library creates the sockets. It
+            costs nothing, but has no effect on programs that make system calls
+            without the C library. Requires ` + libraryName + `.
   seccomp   A supervisor answers the system call socket() of COMMAND and of all
             programs that it starts, of any kind, 32-bit ones included. A new
             socket takes a fraction of a millisecond longer. Unless root runs
-            smc_run, sudo and other set-user-ID programs have no privileges
-            below COMMAND. Needs Linux 5.14 and /proc; without them COMMAND runs
-            over TCP, with a warning.
+            smc_run, sudo and other set-user-ID programs get no privileges if
+            COMMAND starts them. Requires Linux 5.14 and /proc; without them
+            COMMAND runs over TCP, with a warning.
   auto      Looks at the file of COMMAND, or of the interpreter that its first
             line names (env's operand for env):
               a Go program, or a statically linked one     seccomp
               a dynamically linked program                 preload
               the same, if the library is not installed    seccomp
-              set-user-ID and the like, of another user    not changed: TCP
+              a program that gains privileges when it
+              starts, such as one with set-user-ID         not changed: TCP
 
 smc_run cannot know what a shell will start. Shells are dynamically linked, so
 auto uses preload, and static and Go programs in a script stay on TCP. Use
@@ -30,15 +31,15 @@ auto uses preload, and static and Go programs in a script stay on TCP. Use
 
 RULES
   LIST is separated by commas, and options may be repeated. --port and --to name
-  what may use SMC, --not what must not. For a client they mean the port and
-  address that it connects to, for a server those that it listens at. If a
-  server listens at all addresses, its port decides. Everything outside of the
-  rules is TCP.
+  the ports and addresses that may use SMC, --not those that must not. For a
+  client these are the port and address that it connects to, for a server those
+  that it listens on. If a server listens on all addresses, only its port
+  matters. Connections outside of the rules are TCP.
 
 BUFFERS
   -r and -t set the size of the socket buffers of each AF_SMC socket. SIZE is in
-  bytes, or ends in k or m. Only root's sockets get more than net.core.rmem_max
-  and wmem_max, without a change of these limits.
+  bytes, or ends in k or m. Only root may exceed net.core.rmem_max and wmem_max;
+  smc_run does not change these limits.
 
 ENVIRONMENT
   You can use the library without smc_run, with LD_PRELOAD. Then SMC_DEBUG,

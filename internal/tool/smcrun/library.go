@@ -48,11 +48,11 @@ func findLibrary(own string, prefixes []string, bits int) (string, error) {
 			continue
 		}
 		if strings.ContainsAny(path, ": \t\n") {
-			return "", fmt.Errorf("%s: the path of a library to preload may not have blanks or colons: install it elsewhere", path)
+			return "", fmt.Errorf("%s: the path of a preload library must not contain blanks or colons: install it elsewhere", path)
 		}
 		return path, nil
 	}
-	return "", fmt.Errorf("%s for %d bits is not in %s or %s: the package libsmc-preload or 'make install' puts it there; "+
+	return "", fmt.Errorf("%s for %d bits is not in %s or %s: install the package libsmc-preload, or run 'make install', "+
 		"or use --method seccomp", libraryName, bits, strings.Join(dirs[:len(dirs)-1], ", "), dirs[len(dirs)-1])
 }
 

@@ -54,7 +54,7 @@ func lookup(name, path string) (string, error) {
 	if denied != nil {
 		return "", denied
 	}
-	return "", &commandError{exitNotFound, fmt.Sprintf("%s: command not found: it is in no directory of PATH", name)}
+	return "", &commandError{exitNotFound, fmt.Sprintf("%s: command not found: it is not in a directory of PATH", name)}
 }
 
 // executable returns nil if this user may execute a file, and the reason if not.
@@ -77,13 +77,13 @@ func cannotRun(file string, err error) error {
 	e := &commandError{status: exitCannotRun}
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
-		e.status, e.text = exitNotFound, "no such file: is the path right?"
+		e.status, e.text = exitNotFound, "no such file: check the path"
 	case errors.Is(err, unix.EISDIR):
 		e.text = "is a directory: name a program in it"
 	case errors.Is(err, unix.EACCES):
-		e.text = "permission denied: it needs to be a file that you may execute ('ls -l' tells)"
+		e.text = "permission denied: it must be a file that you may execute ('ls -l' shows its mode)"
 	case errors.Is(err, unix.ENOEXEC):
-		e.text = "is no program that this machine can execute ('file' tells what it is)"
+		e.text = "is not a program that this machine can execute ('file' shows its type)"
 	default:
 		e.text = err.Error()
 	}

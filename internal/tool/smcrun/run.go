@@ -74,7 +74,7 @@ func (o *options) choose(w warner, path string, look func(string) (string, error
 		w.warn("%s: %s", choice.Why, remedy)
 	}
 	if o.method != methodAuto {
-		choice.Method, choice.Why = convert.Method(o.method), "as --method says"
+		choice.Method, choice.Why = convert.Method(o.method), "chosen by --method"
 	}
 	return choice, nil
 }
@@ -92,7 +92,7 @@ func (o *options) library(sys *system, choice *convert.Choice) (string, error) {
 	}
 	path, err := findLibrary(own, sys.prefixes, choice.Bits)
 	if err != nil && o.method == methodAuto {
-		choice.Method, choice.Why = convert.Seccomp, "the library for preloading is not there"
+		choice.Method, choice.Why = convert.Seccomp, "the preload library is not installed"
 		return "", nil
 	}
 	return path, err
@@ -131,9 +131,9 @@ func (o *options) preload(sys *system, p seccomp.Program, library string, warned
 // execPlain executes a program that cannot have AF_SMC sockets by any method.
 func (o *options) execPlain(sys *system, w warner, p seccomp.Program, choice convert.Choice) error {
 	if o.require {
-		return fmt.Errorf("%s: it cannot have AF_SMC sockets; start it as the user whose privileges it has", choice.Why)
+		return fmt.Errorf("%s: it cannot have AF_SMC sockets; start it as the user whose privileges it gains", choice.Why)
 	}
-	w.warn("%s: its sockets stay TCP; start it as the user whose privileges it has", choice.Why)
+	w.warn("%s: its sockets stay TCP; start it as the user whose privileges it gains", choice.Why)
 	return execOrShell(p, sys.exec)
 }
 
@@ -154,8 +154,8 @@ func (o *options) execSupervised(sys *system, w warner, p seccomp.Program, warne
 	}
 	hint, result := "", "sockets stay TCP"
 	if errors.Is(err, seccomp.ErrSupervised) {
-		hint = ", by another smc_run or a container; --method preload works for what is dynamically linked"
-		result = "that supervisor decides what sockets are"
+		hint = ", by another smc_run or a container; --method preload works for dynamically linked programs"
+		result = "that supervisor decides whether sockets are AF_SMC"
 	}
 	if o.require {
 		return fmt.Errorf("the method seccomp is not available: %w%s", err, hint)
@@ -213,7 +213,7 @@ func execError(path string, err error) error {
 		return err
 	case errors.Is(ee.Err, unix.ENOENT):
 		// lookup has found the file itself, so its interpreter is missing.
-		return &commandError{exitCannotRun, path + ": its interpreter does not exist: is what its first line, or 'file', names installed?"}
+		return &commandError{exitCannotRun, path + ": its interpreter does not exist: install the program that its first line names, or that 'file' shows"}
 	}
 	return cannotRun(path, ee.Err)
 }
@@ -251,7 +251,7 @@ func (w warner) available(sys *system) (warned bool, err error) {
 	if err == nil {
 		return false, nil
 	}
-	const remedy = "'modprobe smc' as root says more, and kernels that lack the module can have that of smckit"
+	const remedy = "run 'modprobe smc' as root to see why; if the kernel has no such module, install smckit's"
 	if w.o.require {
 		return false, fmt.Errorf("AF_SMC is not available (%w): %s", err, remedy)
 	}
@@ -266,7 +266,7 @@ func (w warner) sizes(sys *system) {
 		size         int
 	}{{"-r", "rmem_max", w.o.receive}, {"-t", "wmem_max", w.o.send}} {
 		if most := sys.limit(b.name); most > 0 && b.size > most {
-			w.warn("%s %d is more than this user may have: buffers get %d, as 'sysctl net.core.%s' says", b.option, b.size, most, b.name)
+			w.warn("%s %d is more than this user may set: buffers get %d, the value of net.core.%s", b.option, b.size, most, b.name)
 		}
 	}
 }

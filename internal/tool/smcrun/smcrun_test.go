@@ -207,7 +207,7 @@ func TestDebugNamesTheMethod(t *testing.T) {
 	dir := dirs(t)
 	m := &machine{}
 	got := runTool(m, dir, dir+"/own", "-d", "--method", "preload", "prog")
-	if want := "smc_run: method preload: as --method says\n"; got.err != want || !strings.Contains(m.executed[0], `"SMC_DEBUG=1"`) {
+	if want := "smc_run: method preload: chosen by --method\n"; got.err != want || !strings.Contains(m.executed[0], `"SMC_DEBUG=1"`) {
 		t.Errorf("%+v %q", got, m.executed)
 	}
 }
@@ -221,8 +221,8 @@ func TestWithoutLibrary(t *testing.T) {
 	m = &machine{}
 	got := runTool(m, dir, dir+"/bin", "--method", "preload", "prog")
 	want := "smc_run: libsmc-preload.so.1 for 64 bits is not in DIR/bin, DIR/lib, DIR/lib/TRIPLET, DIR/lib64, DIR/local/lib, " +
-		"DIR/local/lib/TRIPLET, DIR/local/lib64, DIR/usr/lib, DIR/usr/lib/TRIPLET or DIR/usr/lib64: the package libsmc-preload or " +
-		"'make install' puts it there; or use --method seccomp\n"
+		"DIR/local/lib/TRIPLET, DIR/local/lib64, DIR/usr/lib, DIR/usr/lib/TRIPLET or DIR/usr/lib64: install the package libsmc-preload, " +
+		"or run 'make install', or use --method seccomp\n"
 	want = strings.ReplaceAll(want, "TRIPLET", multiarch)
 	if got.status != 1 || got.err != want || m.executed != nil {
 		t.Errorf("preload: %+v %q", got, m.executed)
@@ -249,7 +249,7 @@ func TestFindLibrary(t *testing.T) {
 	if err := os.Rename(filepath.Join(dir, "own"), blank); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := findLibrary(blank, nil, 64); err == nil || !strings.Contains(err.Error(), "may not have blanks or colons") {
+	if _, err := findLibrary(blank, nil, 64); err == nil || !strings.Contains(err.Error(), "must not contain blanks or colons") {
 		t.Errorf("a blank: %v", err)
 	}
 	if err := os.Mkdir(dir+"/lib", 0o755); err != nil {
@@ -275,8 +275,8 @@ func TestWithoutSMC(t *testing.T) {
 		{"prog", 0, "smc_run: warning: " + text + ", so sockets are TCP: ", true},
 		{"goprog", 0, "smc_run: warning: " + text + ", so sockets are TCP: ", true},
 		{"-q prog", 0, "", true},
-		{"--require prog", 1, "smc_run: " + text + ": 'modprobe smc' ", false},
-		{"-q --require goprog", 1, "smc_run: " + text + ": 'modprobe smc' ", false},
+		{"--require prog", 1, "smc_run: " + text + ": run 'modprobe smc' ", false},
+		{"-q --require goprog", 1, "smc_run: " + text + ": run 'modprobe smc' ", false},
 	} {
 		m := &machine{probe: unix.EAFNOSUPPORT}
 		got := runTool(m, dir, dir+"/own", strings.Fields(test.args)...)
@@ -293,7 +293,7 @@ func TestBuffersBeyondTheLimit(t *testing.T) {
 	dir := dirs(t)
 	m := &machine{limits: map[string]int{"rmem_max": 212992, "wmem_max": 212992}}
 	got := runTool(m, dir, dir+"/own", "-r", "1m", "-t", "200k", "prog")
-	want := "smc_run: warning: -r 1048576 is more than this user may have: buffers get 212992, as 'sysctl net.core.rmem_max' says\n"
+	want := "smc_run: warning: -r 1048576 is more than this user may set: buffers get 212992, the value of net.core.rmem_max\n"
 	if got.status != 0 || got.err != want || len(m.executed) != 1 {
 		t.Errorf("%+v %q", got, m.executed)
 	}
@@ -330,28 +330,28 @@ func TestBadInput(t *testing.T) {
 		{[]string{"-x", "prog"}, 2, "unknown shorthand flag: 'x' in -x" + usage},
 		{[]string{"--nope", "prog"}, 2, "unknown flag: --nope" + usage},
 		{[]string{"-r"}, 2, "flag needs an argument: 'r' in -r" + usage},
-		{[]string{"-r", "12x", "prog"}, 2, `-r "12x": give a size from 0 to 2047m, as 262144, 256k or 4m` + usage},
-		{[]string{"-r12|", "prog"}, 2, `-r "12|": give a size from 0 to 2047m, as 262144, 256k or 4m` + usage},
-		{[]string{"-t", "2048m", "prog"}, 2, `-t "2048m": give a size from 0 to 2047m, as 262144, 256k or 4m` + usage},
-		{[]string{"-t", "-1", "prog"}, 2, `-t "-1": give a size from 0 to 2047m, as 262144, 256k or 4m` + usage},
-		{[]string{"-t", "k", "prog"}, 2, `-t "k": give a size from 0 to 2047m, as 262144, 256k or 4m` + usage},
+		{[]string{"-r", "12x", "prog"}, 2, `-r "12x": give a size from 0 to 2047m, such as 262144, 256k or 4m` + usage},
+		{[]string{"-r12|", "prog"}, 2, `-r "12|": give a size from 0 to 2047m, such as 262144, 256k or 4m` + usage},
+		{[]string{"-t", "2048m", "prog"}, 2, `-t "2048m": give a size from 0 to 2047m, such as 262144, 256k or 4m` + usage},
+		{[]string{"-t", "-1", "prog"}, 2, `-t "-1": give a size from 0 to 2047m, such as 262144, 256k or 4m` + usage},
+		{[]string{"-t", "k", "prog"}, 2, `-t "k": give a size from 0 to 2047m, such as 262144, 256k or 4m` + usage},
 		{[]string{"--method", "magic", "prog"}, 2, `--method "magic": choose auto, preload or seccomp` + usage},
 		{[]string{"--method", "none", "prog"}, 2, `--method "none": choose auto, preload or seccomp` + usage},
-		{[]string{"--port", "0", "prog"}, 2, `--port: "0" is not a port from 1 to 65535, nor a range as 8000-8100` + usage},
+		{[]string{"--port", "0", "prog"}, 2, `--port: "0" is not a port from 1 to 65535, nor a range such as 8000-8100` + usage},
 		{[]string{"--port", "90-80", "prog"}, 2, `--port: "90-80" ends before it begins: give the lower port first` + usage},
-		{[]string{"--port", "", "prog"}, 2, `--port: "" is not a port from 1 to 65535, nor a range as 8000-8100` + usage},
-		{[]string{"--to", "10.0.0.0/40", "prog"}, 2, `--to: "10.0.0.0/40" is not an address, nor a network as 10.0.0.0/8 or fd00::/8` + usage},
-		{[]string{"--not", "a\nb", "prog"}, 2, `--not: "a\nb" is not a port from 1 to 65535, nor a range as 8000-8100` + usage},
-		{[]string{"nosuch"}, 127, "nosuch: command not found: it is in no directory of PATH"},
-		{[]string{"-d", "nosuch"}, 127, "nosuch: command not found: it is in no directory of PATH"},
+		{[]string{"--port", "", "prog"}, 2, `--port: "" is not a port from 1 to 65535, nor a range such as 8000-8100` + usage},
+		{[]string{"--to", "10.0.0.0/40", "prog"}, 2, `--to: "10.0.0.0/40" is not an address, nor a network such as 10.0.0.0/8 or fd00::/8` + usage},
+		{[]string{"--not", "a\nb", "prog"}, 2, `--not: "a\nb" is not a port from 1 to 65535, nor a range such as 8000-8100` + usage},
+		{[]string{"nosuch"}, 127, "nosuch: command not found: it is not in a directory of PATH"},
+		{[]string{"-d", "nosuch"}, 127, "nosuch: command not found: it is not in a directory of PATH"},
 		{[]string{""}, 127, `"": command not found: the name is empty`},
-		{[]string{"./nosuch"}, 127, "./nosuch: no such file: is the path right?"},
-		{[]string{"DIR/bin/prog/x"}, 127, "DIR/bin/prog/x: no such file: is the path right?"},
+		{[]string{"./nosuch"}, 127, "./nosuch: no such file: check the path"},
+		{[]string{"DIR/bin/prog/x"}, 127, "DIR/bin/prog/x: no such file: check the path"},
 		{[]string{"DIR/bin"}, 126, "DIR/bin: is a directory: name a program in it"},
-		{[]string{"sub"}, 127, "sub: command not found: it is in no directory of PATH"},
-		{[]string{"plain"}, 126, "DIR/bin/plain: permission denied: it needs to be a file that you may execute ('ls -l' tells)"},
-		{[]string{"DIR/bin/plain"}, 126, "DIR/bin/plain: permission denied: it needs to be a file that you may execute ('ls -l' tells)"},
-		{[]string{"/dev/null"}, 126, "/dev/null: permission denied: it needs to be a file that you may execute ('ls -l' tells)"},
+		{[]string{"sub"}, 127, "sub: command not found: it is not in a directory of PATH"},
+		{[]string{"plain"}, 126, "DIR/bin/plain: permission denied: it must be a file that you may execute ('ls -l' shows its mode)"},
+		{[]string{"DIR/bin/plain"}, 126, "DIR/bin/plain: permission denied: it must be a file that you may execute ('ls -l' shows its mode)"},
+		{[]string{"/dev/null"}, 126, "/dev/null: permission denied: it must be a file that you may execute ('ls -l' shows its mode)"},
 		{[]string{"-N", "blue", "prog"}, 1, "entered blue"},
 	} {
 		m := &machine{}
@@ -370,8 +370,8 @@ func TestBadInput(t *testing.T) {
 func TestVariablesThatMakeNoSense(t *testing.T) {
 	dir := dirs(t)
 	for _, test := range []struct{ variable, want string }{
-		{"SMC_PORT=x", `SMC_PORT: "x" is not a port from 1 to 65535, nor a range as 8000-8100`},
-		{"SMC_RCVBUF=x", `-r "x": give a size from 0 to 2047m, as 262144, 256k or 4m`},
+		{"SMC_PORT=x", `SMC_PORT: "x" is not a port from 1 to 65535, nor a range such as 8000-8100`},
+		{"SMC_RCVBUF=x", `-r "x": give a size from 0 to 2047m, such as 262144, 256k or 4m`},
 	} {
 		m := &machine{environ: []string{test.variable}}
 		got := runTool(m, dir, dir+"/own", "prog")
@@ -392,9 +392,9 @@ func TestKernelRefuses(t *testing.T) {
 		status int
 		want   string
 	}{
-		{"prog", refused(unix.EACCES), 126, "DIR/bin/prog: permission denied: it needs to be a file that you may execute ('ls -l' tells)"},
-		{"prog", refused(unix.ENOEXEC), 126, "DIR/bin/prog: is no program that this machine can execute ('file' tells what it is)"},
-		{"lost", refused(unix.ENOENT), 126, "DIR/bin/lost: its interpreter does not exist: is what its first line, or 'file', names installed?"},
+		{"prog", refused(unix.EACCES), 126, "DIR/bin/prog: permission denied: it must be a file that you may execute ('ls -l' shows its mode)"},
+		{"prog", refused(unix.ENOEXEC), 126, "DIR/bin/prog: is not a program that this machine can execute ('file' shows its type)"},
+		{"lost", refused(unix.ENOENT), 126, "DIR/bin/lost: its interpreter does not exist: install the program that its first line names, or that 'file' shows"},
 		{"prog", refused(unix.E2BIG), 126, "DIR/bin/prog: argument list too long"},
 		{"goprog", refused(unix.ETXTBSY), 126, "DIR/bin/goprog: text file busy"},
 		// Errors of the supervisor are not reported as errors of the program.
@@ -432,7 +432,7 @@ func TestWithoutSupervisor(t *testing.T) {
 		{
 			"goprog", fmt.Errorf("no: %w", seccomp.ErrSupervised),
 			"warning: the method seccomp is not available: no: system calls of this process are supervised already, by another smc_run " +
-				"or a container; --method preload works for what is dynamically linked: that supervisor decides what sockets are", true,
+				"or a container; --method preload works for dynamically linked programs: that supervisor decides whether sockets are AF_SMC", true,
 		},
 	} {
 		m := &machine{execErr: []error{&seccomp.UnavailableError{Err: test.err}}}
