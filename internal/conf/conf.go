@@ -120,7 +120,7 @@ func (t Texts) Parse(dir string) (Config, error) {
 // the file. A '#' begins a comment only at the start of a word.
 func parseLines(text, name string, f func(line string) error) error {
 	if len(text) > maxSize {
-		return &Error{name, 1, fmt.Sprintf("the file is larger than %d bytes: this is something else", maxSize)}
+		return &Error{name, 1, fmt.Sprintf("the file is larger than %d bytes: it is not a configuration file", maxSize)}
 	}
 	n := 0
 	for raw := range strings.Lines(text) {

@@ -69,9 +69,9 @@ func (e *EIDs) parseLine(line string) error {
 	}
 	switch {
 	case slices.Contains(e.User, eid):
-		return fmt.Errorf("user EID %s is there already: remove one of the lines", eid)
+		return fmt.Errorf("user EID %s is a duplicate: remove one of the lines", eid)
 	case len(e.User) == MaxUEIDs:
-		return fmt.Errorf("user EID %s is one too many: the kernel keeps %d", eid, MaxUEIDs)
+		return fmt.Errorf("user EID %s is one too many: the kernel stores at most %d", eid, MaxUEIDs)
 	}
 	e.User = append(e.User, eid)
 	return nil
@@ -80,7 +80,7 @@ func (e *EIDs) parseLine(line string) error {
 // parseSystem parses the words after systemWord.
 func (e *EIDs) parseSystem(words []string) error {
 	if e.System != nil {
-		return fmt.Errorf("a line about the system EID is there already: remove one of them")
+		return fmt.Errorf("a second line about the system EID: remove one of them")
 	}
 	if len(words) != 1 || words[0] != enableWord && words[0] != disableWord {
 		return fmt.Errorf("'%s' is followed by '%s' or '%s'", systemWord, enableWord, disableWord)

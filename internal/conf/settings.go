@@ -94,7 +94,7 @@ func ParseSettings(text, name string) ([]Assignment, error) {
 			return err
 		}
 		if slices.ContainsFunc(all, func(o Assignment) bool { return o.Setting.Name == a.Setting.Name }) {
-			return fmt.Errorf("%s is there already: remove one of the lines", a.Setting.Name)
+			return fmt.Errorf("%s is a duplicate: remove one of the lines", a.Setting.Name)
 		}
 		all = append(all, a)
 		return nil
@@ -125,7 +125,7 @@ func unknown(name string) error {
 		return fmt.Errorf("unknown setting %s: write names without 'net.smc.' (%s)", quote(name), quote(short))
 	}
 	if name == "limit_smc_hs" {
-		return fmt.Errorf("unknown setting %s: here it is called %s", quote(name), HandshakeLimit)
+		return fmt.Errorf("unknown setting %s: its name in this file is %s", quote(name), HandshakeLimit)
 	}
 	var names []string
 	for _, s := range Settings {

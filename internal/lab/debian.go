@@ -100,7 +100,7 @@ func bootstrap(ctx context.Context, suite string, packages []string, dir string,
 		}
 	}
 	// dpkg reports its errors only in this log.
-	return fmt.Errorf("installing Debian %s: %w; %s tells more", suite, err, filepath.Join(dir, "debootstrap/debootstrap.log"))
+	return fmt.Errorf("installing Debian %s: %w; see %s", suite, err, filepath.Join(dir, "debootstrap/debootstrap.log"))
 }
 
 // debootstrap is the command line that installs a system with more packages, except for the suite, the directory and the

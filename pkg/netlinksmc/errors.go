@@ -127,9 +127,9 @@ var remedies = map[error]string{
 	ErrNoModule:        "load it with 'modprobe smc', or use a kernel that has it",
 	ErrPermission:      "run as root, that is with CAP_NET_ADMIN in the initial user namespace",
 	ErrDumpInterrupted: "try again",
-	ErrInvalidEID:      "the kernel has refused it",
+	ErrInvalidEID:      "the kernel refused it",
 	ErrUEIDTableFull:   "remove one first",
-	ErrUEIDNotFound:    "list those that are",
+	ErrUEIDNotFound:    "see the list of user EIDs",
 	ErrNoUEID:          "add one first",
 }
 

@@ -36,11 +36,11 @@ func TestErrorTexts(t *testing.T) {
 		},
 		{
 			requestError(cmdAddUEID, "LAB.ONE", refused(syscall.EINVAL)),
-			`add user EID "LAB.ONE": invalid user EID: the kernel has refused it`,
+			`add user EID "LAB.ONE": invalid user EID: the kernel refused it`,
 		},
 		{
 			requestError(cmdRemoveUEID, "LAB.ONE", refused(syscall.ENOENT)),
-			`remove user EID "LAB.ONE": user EID not defined: list those that are`,
+			`remove user EID "LAB.ONE": user EID not defined: see the list of user EIDs`,
 		},
 		{
 			requestError(cmdRemoveUEID, "LAB.ONE", refused(syscall.EAGAIN)),

@@ -30,10 +30,10 @@ func (c *Client) DeleteLinkGroupD(ctx context.Context, id uint32) error {
 }
 
 func (c *Client) deleteLinkGroup(ctx context.Context, id uint32, tech uint8) error {
-	remedy := "'smcd linkgroup' lists those of this network namespace"
+	remedy := "'smcd linkgroup' lists the link groups of this network namespace"
 	if tech == techSMCR {
 		// A namespace lists the groups that its connections share, and may not end them.
-		remedy = "'smcr linkgroup' lists them; one that network namespaces share is deleted in that of the RDMA device"
+		remedy = "'smcr linkgroup' lists link groups; a shared one can be deleted in the network namespace of the RDMA device"
 	}
 	data := appendU8(appendU32(nil, AttrLGRID, id), AttrLGRTech, tech)
 	return c.setOwn(ctx, cmdDeleteLinkGroup, fmt.Sprintf("%08x", id), data, map[syscall.Errno]meaning{
@@ -42,15 +42,15 @@ func (c *Client) deleteLinkGroup(ctx context.Context, id uint32, tech uint8) err
 }
 
 // DeleteLink deletes a link of an SMC-R link group by the numbers of both, LinkGroupR.ID and Link.ID. The connections of the
-// link go on by the other link of the group, and the peer is told. A server looks for a second link again when a port comes
-// up. Network namespace and capability are as for DeleteLinkGroupR. The error may be ErrLinkNotFound, ErrOnlyLink, or
+// link continue over the other link of the group, and the peer is informed. A server looks for a second link again when a port
+// comes up. Network namespace and capability are as for DeleteLinkGroupR. The error may be ErrLinkNotFound, ErrOnlyLink, or
 // ErrNotSupported from a module that is not smckit's.
 func (c *Client) DeleteLink(ctx context.Context, group uint32, link uint8) error {
 	data := appendU8(appendU32(nil, AttrLGRID, group), AttrLGRLinkID, link)
 	return c.setOwn(ctx, cmdDeleteLink, fmt.Sprintf("%02x of link group %08x", link, group), data, map[syscall.Errno]meaning{
 		syscall.ENOENT: {
 			ErrLinkNotFound,
-			"'smcr -d link' lists them; one of a group that network namespaces share is deleted in that of the RDMA device",
+			"'smcr -d link' lists links; one of a shared group can be deleted in the network namespace of the RDMA device",
 		},
 		syscall.EBUSY: {ErrOnlyLink, fmt.Sprintf("to end the whole group: smcr linkgroup delete %08x", group)},
 	})
@@ -84,7 +84,7 @@ func (c *Client) setOwn(
 	m, special := meanings[errno]
 	switch {
 	case e.Kind == ErrNotSupported:
-		e.Remedy = "the loaded SMC module cannot do that: it takes smckit's own module, as the package smckit-dkms has it"
+		e.Remedy = "the loaded SMC module does not support this: install smckit's module (package smckit-dkms)"
 	case special:
 		e.Kind, e.Remedy = m.kind, m.remedy
 	case e.Kind == ErrPermission:

@@ -72,8 +72,8 @@ func TestDeleteLinkGroupErrors(t *testing.T) {
 		text string
 	}{
 		syscall.ENOENT: {
-			ErrLinkGroupNotFound, "delete link group 00001200: link group not found: 'smcr linkgroup' lists them; one that network " +
-				"namespaces share is deleted in that of the RDMA device",
+			ErrLinkGroupNotFound, "delete link group 00001200: link group not found: 'smcr linkgroup' lists link groups; " +
+				"a shared one can be deleted in the network namespace of the RDMA device",
 		},
 		syscall.EPERM: {
 			os.ErrPermission, "delete link group 00001200: permission denied: run as root, that is with CAP_NET_ADMIN in the user " +
@@ -91,13 +91,13 @@ func TestDeleteLinkGroupErrors(t *testing.T) {
 	c := ownClient(t, func(genetlink.Message, netlink.Message) ([]genetlink.Message, error) {
 		return nil, genltest.Error(int(syscall.ENOENT))
 	})
-	const notFound = "delete link group 00001200: link group not found: 'smcd linkgroup' lists those of this network namespace"
+	const notFound = "delete link group 00001200: link group not found: 'smcd linkgroup' lists the link groups of this network namespace"
 	if err := c.DeleteLinkGroupD(t.Context(), 0x1200); err == nil || err.Error() != notFound {
 		t.Errorf("SMC-D: %v", err)
 	}
 	err := ownClient(t, nil).DeleteLinkGroupD(t.Context(), 0x1200)
-	const stock = "delete link group 00001200: not supported: the loaded SMC module cannot do that: it takes smckit's own module, " +
-		"as the package smckit-dkms has it"
+	const stock = "delete link group 00001200: not supported: the loaded SMC module does not support this: " +
+		"install smckit's module (package smckit-dkms)"
 	if !errors.Is(err, ErrNotSupported) || err.Error() != stock {
 		t.Errorf("a stock module: %v", err)
 	}
@@ -120,13 +120,13 @@ func TestDeleteLink(t *testing.T) {
 }
 
 func TestDeleteLinkErrors(t *testing.T) {
-	const unsupported = "not supported: the loaded SMC module cannot do that: it takes smckit's own module, as the package smckit-dkms has it"
+	const unsupported = "not supported: the loaded SMC module does not support this: install smckit's module (package smckit-dkms)"
 	for errno, want := range map[syscall.Errno]struct {
 		is   error
 		text string
 	}{
 		syscall.ENOENT: {
-			ErrLinkNotFound, "link not found: 'smcr -d link' lists them; one of a group that network namespaces share is deleted in that " +
+			ErrLinkNotFound, "link not found: 'smcr -d link' lists links; one of a shared group can be deleted in the network namespace " +
 				"of the RDMA device",
 		},
 		syscall.EBUSY: {ErrOnlyLink, "the only usable link of its group: to end the whole group: smcr linkgroup delete 00001200"},

@@ -22,7 +22,7 @@ type Kernel interface {
 }
 
 // ErrChanged means that another program changed the table while a plan was made or applied.
-var ErrChanged = errors.New("somebody else has changed the PNET table meanwhile")
+var ErrChanged = errors.New("another program changed the PNET table at the same time")
 
 // ApplyError is a plan that was not carried out. It unwraps to both errors.
 type ApplyError struct {
@@ -42,9 +42,9 @@ func (e *ApplyError) Error() string {
 	case e.Rollback == nil && e.Done == 0:
 		return e.Err.Error()
 	case e.Rollback == nil:
-		return e.Err.Error() + "; the PNET table is again what it was before"
+		return e.Err.Error() + "; the PNET table was restored"
 	}
-	return fmt.Sprintf("%v; and the PNET table could not be made what it was before: %v", e.Err, e.Rollback)
+	return fmt.Sprintf("%v; and the PNET table could not be restored: %v", e.Err, e.Rollback)
 }
 
 // Unwrap returns both errors.

@@ -138,7 +138,7 @@ func TestApplyRollbackFails(t *testing.T) {
 		t.Fatalf("error %v", err)
 	}
 	for _, want := range []string{
-		"adding A ib m 2: cannot allocate memory", "could not be made what it was",
+		"adding A ib m 2: cannot allocate memory", "could not be restored",
 		"missing now: A eth e2, A ib m 2",
 	} {
 		if !strings.Contains(err.Error(), want) {

@@ -69,7 +69,7 @@ func (p *fileParser) line(l string, pos Position) error {
 		return err
 	}
 	if c.Delete {
-		return words[0].errorf("'del' in a table file: a table file lists what the table shall have; leave the entry out")
+		return words[0].errorf("'del' in a table file: a table file lists the entries that the table shall have; leave this one out")
 	}
 	// The kernel has one entry per device, whatever its port.
 	device := Entry{Eth: c.Entry.Eth, IB: c.Entry.IB}
@@ -77,7 +77,7 @@ func (p *fileParser) line(l string, pos Position) error {
 		first, _ := p.table.Conflict(c.Entry)
 		err := fmt.Errorf("%s contradicts %s at %s: a device can be in one entry only", c.Entry, first, other)
 		if first == c.Entry {
-			err = fmt.Errorf("%s is there already, at %s", c.Entry, other)
+			err = fmt.Errorf("%s is a duplicate of the entry at %s", c.Entry, other)
 		}
 		return &ParseError{Position: words[0].pos, Other: other, Err: err}
 	}

@@ -113,7 +113,7 @@ func TestParseErrors(t *testing.T) {
 		{in: "#" + strings.Repeat("x", pnet.MaxLineLen), want: "f:1:4097: line longer than 4096 bytes"},
 		{
 			in:   "# t\nadd a eth e1\n add A eth e1\n",
-			want: "f:3:2: A eth e1 is there already, at f:2:1", other: pnet.Position{File: "f", Line: 2, Col: 1},
+			want: "f:3:2: A eth e1 is a duplicate of the entry at f:2:1", other: pnet.Position{File: "f", Line: 2, Col: 1},
 		},
 		{
 			in:   "add a eth e1\nadd b eth e1\n",

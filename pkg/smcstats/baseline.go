@@ -82,7 +82,7 @@ func unmarshal(data []byte) (*Baseline, error) {
 		return nil, err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows the baseline")
+		return nil, errors.New("unexpected data after the baseline")
 	}
 	if f.Schema != baselineSchema {
 		return nil, fmt.Errorf("format %d, not %d", f.Schema, baselineSchema)

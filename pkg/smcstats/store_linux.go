@@ -79,7 +79,7 @@ func Dir(uid int, getenv func(string) string) (string, error) {
 	if home := getenv("HOME"); filepath.IsAbs(home) {
 		return filepath.Join(home, ".local", "state", "smckit"), nil
 	}
-	return "", errors.New("no place for a statistics baseline: set HOME or XDG_STATE_HOME to a directory of yours")
+	return "", errors.New("no directory for a statistics baseline: set HOME or XDG_STATE_HOME to a directory of yours")
 }
 
 // Reading is a Snapshot and what it counts from.
@@ -104,7 +104,7 @@ func (s *Store) Reduce(cur *Snapshot) Reading {
 	}
 	var out *Snapshot
 	if !s.Origin.sameLife(base.Origin) {
-		err = errors.New("the SMC module was loaded again")
+		err = errors.New("the SMC module was reloaded")
 	} else {
 		out, err = Sub(cur, &base.Snapshot)
 	}

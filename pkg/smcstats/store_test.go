@@ -102,7 +102,7 @@ func TestStoreDropped(t *testing.T) {
 		note   string
 	}{
 		"counters below": {func(_ *Store, cur *Snapshot) { cur.SMCR.TxCount = 0 }, "SMC_TX_CNT is 0"},
-		"module reload":  {func(s *Store, _ *Snapshot) { s.Origin.Module = "78" }, "loaded again"},
+		"module reload":  {func(s *Store, _ *Snapshot) { s.Origin.Module = "78" }, "reloaded"},
 	} {
 		s := testStore(t)
 		reset(t, s, numbered(10))

@@ -189,7 +189,7 @@ func namespaces(g *guest) {
 	g.write("/run/blue/pnet.conf", "add NET1 eth lo\nadd NET1 ib rxe0\n")
 	g.Must("a", "rdma system show | grep -q 'netns shared'")
 	g.same(func() {
-		g.expect("smc_conf -N blue apply /run/blue", 1, "", `smc_conf: adding NET1 ib rxe0 1: .*; what had been changed before has been undone`)
+		g.expect("smc_conf -N blue apply /run/blue", 1, "", `smc_conf: adding NET1 ib rxe0 1: .*; the changes before it were undone`)
 	})
 	g.expect("ip netns exec blue cat /proc/sys/net/smc/loopback; smc_pnet -N blue", 0, "0\n", "")
 }

@@ -125,7 +125,7 @@ func pnetTable(t *testing.T, lt *lab.Test) {
 		code         int
 	}{
 		{"smc_pnet add net1 eth dum0", "added NET1 eth dum0\n", 0},
-		{"smc_pnet add net1 eth dum0", "unchanged: NET1 eth dum0 is there already\n", 0},
+		{"smc_pnet add net1 eth dum0", "unchanged: NET1 eth dum0 is already in the table\n", 0},
 		{"smc_pnet -s net1", "NET1 dum0 n/a 255\n", 0},
 		{"smc_pnet export >/run/table; smc_pnet del net1 && smc_pnet -s net1", "deleted NET1 eth dum0\n", 0},
 		{"smc_pnet apply --check /run/table >/run/out && smc_pnet", before, 0},

@@ -192,7 +192,7 @@ def check_entries(module, entries, state):
             continue
         device = (entry['type'], entry['device'])
         if device in seen:
-            module.fail_json(msg='%s %s is there twice: a device can be in one entry only' % device)
+            module.fail_json(msg='%s %s is given twice: a device can be in one entry only' % device)
         seen.add(device)
 
 

@@ -185,7 +185,7 @@ def undo(module, done, rc, err):
         back, dummy, why = smckit.run(module, 'smcr', ['ueid', 'del' if verb == 'add' else 'add', eid])
         if back != 0:
             module.fail_json(
-                msg='%s; and the EIDs could not be made what they were: %s' % (msg, smckit.reason('smcr', back, why)),
+                msg='%s; and the EIDs could not be restored: %s' % (msg, smckit.reason('smcr', back, why)),
                 rc=rc, stderr=err, changed=True)
     module.fail_json(msg=msg, rc=rc, stderr=err)
 

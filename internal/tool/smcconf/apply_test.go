@@ -141,8 +141,8 @@ func TestApplyLeaves(t *testing.T) {
 // TestApplyBad checks that a mistake in one file prevents changes from all files.
 func TestApplyBad(t *testing.T) {
 	tests := []struct{ pnet, eid, settings, err string }{
-		{"add NET1 eth eth0\nadd NET1 eth eth0\n", someEIDs, someSettings, "DIR/pnet.conf:2:1: NET1 eth eth0 is there already, at DIR/pnet.conf:1:1"},
-		{somePNET, "A\nA\n", someSettings, "DIR/eid.conf:2: user EID A is there already: remove one of the lines"},
+		{"add NET1 eth eth0\nadd NET1 eth eth0\n", someEIDs, someSettings, "DIR/pnet.conf:2:1: NET1 eth eth0 is a duplicate of the entry at DIR/pnet.conf:1:1"},
+		{somePNET, "A\nA\n", someSettings, "DIR/eid.conf:2: user EID A is a duplicate: remove one of the lines"},
 		{somePNET, someEIDs, "rmem = 1\n", `DIR/smc.conf:1: rmem = "1": the value is a number from 16384 to 1073741823, or 0`},
 	}
 	for _, tt := range tests {
@@ -200,7 +200,7 @@ func TestApplyRefused(t *testing.T) {
 			t.Errorf("change %d: status %d, %q, %s", n, status, &h.out, diff)
 		}
 		got := h.err.String()
-		if strings.Count(got, "\n") != 1 || !strings.Contains(got, "input/output error") || !strings.Contains(got, "what had been changed before has been undone") {
+		if strings.Count(got, "\n") != 1 || !strings.Contains(got, "input/output error") || !strings.Contains(got, "the changes before it were undone") {
 			t.Errorf("change %d: %s", n, got)
 		}
 	}
@@ -258,7 +258,7 @@ func TestApplyHardware(t *testing.T) {
 	h.table.Hardware = []string{"eth0"}
 	h.sys.hardware = fakeHardware("FIRM")
 	h.expect(1, "", "smc_conf: eth eth0 cannot be added to PNET ID NET1: it has the PNET ID \"FIRM\" from its hardware; "+
-		"what had been changed before has been undone\n", "apply", "@")
+		"the changes before it were undone\n", "apply", "@")
 }
 
 type fakeHardware string
@@ -303,7 +303,7 @@ func TestSysctlErrors(t *testing.T) {
 	h := newHarness(t)
 	h.files("", "", "rmem = 131072\n")
 	h.write(filepath.Join(h.sys.sysctls, "rmem"), "much\n")
-	h.expect(1, "", "smc_conf: reading net.smc.rmem: \"much\" is not a value that this command knows: use one that belongs to the module\n", "apply", "@")
+	h.expect(1, "", "smc_conf: reading net.smc.rmem: \"much\" is an unknown value: use the version of this command that belongs to the module\n", "apply", "@")
 	if err := errors.Join(os.Remove(filepath.Join(h.sys.sysctls, "rmem")), os.Mkdir(filepath.Join(h.sys.sysctls, "rmem"), 0o755)); err != nil {
 		t.Fatal(err)
 	}

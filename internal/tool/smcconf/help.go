@@ -27,7 +27,7 @@ Exit status:
   1  the command failed; nothing was changed, unless the message says otherwise
   2  the command line is wrong`
 
-const rootExample = `  # Keep what you set up by hand
+const rootExample = `  # Keep the configuration that you set up by hand
   smc_conf save
 
   # After editing the files
@@ -87,8 +87,8 @@ devices have from their hardware, the user EIDs, and settings that differ from
 their default.
 
 smc_conf does not touch files that already match. In the others it keeps
-comments and the order of lines, removes lines for what the kernel does not
-have, corrects others, and adds what is missing at the end. Lines that 'smc_conf
+comments and the order of lines, removes lines that have no counterpart in
+the kernel, corrects others, and adds missing ones at the end. Lines that 'smc_conf
 apply' leaves out stay. It replaces each file in one step, and keeps mode and
 owner.
 

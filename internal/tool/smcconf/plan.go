@@ -261,9 +261,9 @@ func (p *plan) undo(ctx context.Context, n int, err error) error {
 	}
 	switch {
 	case failed != nil:
-		return fmt.Errorf("%v; and what had been changed before could not be undone: %v; '%s apply --check' shows what differs", err, failed, toolName)
+		return fmt.Errorf("%v; and the changes before it could not be undone: %v; '%s apply --check' shows what differs", err, failed, toolName)
 	case n > 0:
-		return fmt.Errorf("%w; what had been changed before has been undone", err)
+		return fmt.Errorf("%w; the changes before it were undone", err)
 	}
 	return err
 }

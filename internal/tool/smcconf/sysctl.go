@@ -38,7 +38,7 @@ func (c *command) readSetting(ctx context.Context, k client, s conf.Setting) (ui
 	text := strings.TrimSpace(string(b))
 	value, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("reading net.smc.%s: %q is not a value that this command knows: use one that belongs to the module", s.Name, text)
+		return 0, fmt.Errorf("reading net.smc.%s: %q is an unknown value: use the version of this command that belongs to the module", s.Name, text)
 	}
 	return value, nil
 }

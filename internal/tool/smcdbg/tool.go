@@ -24,18 +24,18 @@ var Tool = cli.Tool{
 const long = `smc_dbg collects what a report of a bug in SMC needs: versions, kernel and
 module, the lines of the kernel log about SMC and RDMA, the output of all
 commands of smckit, settings, interfaces, routes, packet filters as far as they
-matter, and the result of smc_chk. It prints that, or writes it into an archive.
+matter, and the result of smc_chk. It prints all of it, or writes an archive.
 
-smc_dbg replaces MAC addresses, and what contains them, by words such as MAC-1;
+smc_dbg replaces MAC addresses, and values that contain them, by words such as MAC-1;
 with --mask also IP addresses and host names. It does not collect environment,
 command lines, keys, or the data of programs. All of it is text: look through it
 before you send it.
 
-The archive and standard error say what could not be collected. Run smc_dbg as
+The archive and standard error name the parts that could not be collected. Run smc_dbg as
 root: other users cannot read the kernel log and the packet filters.
 
 EXIT STATUS
-  0  done, also if something could not be collected
+  0  done, also if a part could not be collected
   1  failed
   2  the command line is wrong`
 
@@ -99,7 +99,7 @@ func newCommand(env *cli.Env, d deps) *cobra.Command {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) > 0:
-			return fmt.Errorf("unexpected operand %q: smc_dbg takes options only", args[0])
+			return fmt.Errorf("unexpected operand %q: smc_dbg has options only", args[0])
 		case cmd.Flags().Changed("output") && o.output == "":
 			return fmt.Errorf("--output needs the name of a file")
 		case cmd.Flags().Changed("output") && o.tar:

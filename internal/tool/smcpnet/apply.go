@@ -44,7 +44,7 @@ func (c *command) apply(ctx context.Context, name string, ch change) error {
 			return err
 		}
 		if !plan.Changed() {
-			return c.carryOut(ctx, t, plan, ch, fmt.Sprintf("unchanged: the table is what %s says", inputName(name)))
+			return c.carryOut(ctx, t, plan, ch, fmt.Sprintf("unchanged: the table is the same as in %s", inputName(name)))
 		}
 		return c.carryOut(ctx, t, plan, ch)
 	})

@@ -68,7 +68,7 @@ func TestApply(t *testing.T) {
 			}
 			h.in, h.kernel.Log = tt.in, nil
 			h.run(t, strings.Fields(tt.args)...)
-			if !strings.HasPrefix(h.out.String(), "unchanged: the table is what ") || len(h.kernel.Log) > 0 {
+			if !strings.HasPrefix(h.out.String(), "unchanged: the table is the same as in ") || len(h.kernel.Log) > 0 {
 				t.Errorf("applied again: %q, requests %q", &h.out, h.kernel.Log)
 			}
 		})
@@ -123,7 +123,7 @@ func TestInterrupted(t *testing.T) {
 			}
 			continue
 		}
-		if status != cli.ExitFailure || !strings.Contains(h.err.String(), "could not be made what it was before") {
+		if status != cli.ExitFailure || !strings.Contains(h.err.String(), "could not be restored") {
 			t.Errorf("status %d, error %q", status, &h.err)
 		}
 	}

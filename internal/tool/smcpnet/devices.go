@@ -21,7 +21,7 @@ func (c *command) checkDevices(entries pnet.Table, ch change) error {
 	for _, e := range entries {
 		exists, err := pnetdev.Present(c.sys.devices, e)
 		if err != nil {
-			return fmt.Errorf("cannot find out which devices exist: %w; use --force to add entries all the same", err)
+			return fmt.Errorf("cannot find out which devices exist: %w; use --force to add entries without this check", err)
 		}
 		if !exists {
 			unknown = append(unknown, pnetdev.Missing(e))

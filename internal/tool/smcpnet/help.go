@@ -17,7 +17,7 @@ smc_pnet accepts both cases. A device can be in one entry only, an RDMA device
 with one port only. A device that has a PNET ID from its hardware, as on IBM Z,
 cannot get another one here: see smc_rnics.
 
-Everybody may read the table; root (CAP_NET_ADMIN in the initial user namespace)
+Any user may read the table; root (CAP_NET_ADMIN in the initial user namespace)
 may change it. Each network namespace has its own table; only that of the
 initial namespace can have RDMA and ISM devices. The kernel keeps the table in
 memory: after a reboot, or after a reload of the module smc, it is empty.

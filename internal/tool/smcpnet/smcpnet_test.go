@@ -81,9 +81,9 @@ func TestCommands(t *testing.T) {
 		{args: "add net1 eth eth0 --diff", out: "+add NET1 eth eth0\n", log: "add NET1 eth eth0"},
 
 		// Entries that already exist.
-		{args: "add net1 eth eth0", rows: someRows(), out: "unchanged: NET1 eth eth0 is there already\n"},
-		{args: "add net1 eth gone", rows: []pnettest.Row{pnettest.Eth("NET1", "gone")}, out: "unchanged: NET1 eth gone is there already\n"},
-		{args: "-a NET1 -I eth0", rows: someRows(), out: "unchanged: NET1 eth eth0 is there already\n"},
+		{args: "add net1 eth eth0", rows: someRows(), out: "unchanged: NET1 eth eth0 is already in the table\n"},
+		{args: "add net1 eth gone", rows: []pnettest.Row{pnettest.Eth("NET1", "gone")}, out: "unchanged: NET1 eth gone is already in the table\n"},
+		{args: "-a NET1 -I eth0", rows: someRows(), out: "unchanged: NET1 eth eth0 is already in the table\n"},
 		{args: "-a NET1 -I eth0 -D rxe0", rows: someRows(), log: "add NET1 ib rxe0 1"},
 
 		// Deleting.
@@ -258,12 +258,12 @@ func TestFailures(t *testing.T) {
 		{name: "unknown interface", args: "add NET1 eth nosuch", want: "nosuch: no such network interface; use --force to add it for later"},
 		{name: "unknown RDMA device", args: "add NET1 ib nosuch", want: "nosuch: no such RDMA or ISM device; use --force"},
 		{name: "unknown devices in a file", args: "apply -", in: "add A eth a\nadd A eth eth0\nadd A ib b\n", want: "a: no such network interface, b: no such RDMA or ISM device; use --force"},
-		{name: "interface in another ID", args: "add NET2 eth eth0", want: "eth eth0 cannot be added to PNET ID NET2: it is in the table as 'NET1 eth eth0'; remove that first with 'smc_pnet del NET1 eth eth0'"},
+		{name: "interface in another ID", args: "add NET2 eth eth0", want: "eth eth0 cannot be added to PNET ID NET2: it is in the table as 'NET1 eth eth0'; remove that entry first with 'smc_pnet del NET1 eth eth0'"},
 		{name: "the same with -a", args: "-a NET2 -I eth0", want: "eth eth0 cannot be added to PNET ID NET2"},
 		{name: "RDMA device in another ID", args: "add NET2 ib mlx4_0 2", want: "it is in the table as 'NET1 ib mlx4_0 2'"},
 		{name: "another port", args: "add NET1 ib mlx4_0 1", want: "ib mlx4_0 1 cannot be added to PNET ID NET1: it is in the table as 'NET1 ib mlx4_0 2'"},
 		{name: "one of two in another ID", args: "-a NET3 -I lo -D mlx4_0", want: "ib mlx4_0 1 cannot be added"},
-		{name: "del of an unknown ID", args: "del NET9", want: "PNET ID NET9 is not in the table; 'smc_pnet show' lists what is"},
+		{name: "del of an unknown ID", args: "del NET9", want: "PNET ID NET9 is not in the table; 'smc_pnet show' lists the entries"},
 		{name: "del of another port", args: "del NET1 ib mlx4_0 1", want: "NET1 ib mlx4_0 1 is not in the table"},
 		{name: "del of a device in another ID", args: "del NET2 ib mlx4_0", want: "NET2 ib mlx4_0 is not in the table"},
 		{name: "-d of an unknown ID", args: "-d NET9", want: "PNET ID NET9 is not in the table"},
@@ -281,7 +281,7 @@ func TestFailures(t *testing.T) {
 		{
 			name: "RDMA device in another namespace", args: "-a NET3 -I lo -D rxe0",
 			kernel: func(k *pnettest.Kernel) { k.NetNS = true },
-			want:   "adding NET3 ib rxe0 1: the device has a PNET ID already, or cannot get one in this network namespace; the PNET table is again what it was before",
+			want:   "adding NET3 ib rxe0 1: the device has a PNET ID already, or cannot get one in this network namespace; the PNET table was restored",
 		},
 		{name: "add, no privilege", args: "add NET3 eth lo", kernel: unprivileged, want: "adding NET3 eth lo is not permitted: run as root (CAP_NET_ADMIN in the initial user namespace)"},
 		{name: "-a, no privilege", args: "-a NET3 -I lo", kernel: unprivileged, want: "adding NET3 eth lo is not permitted: run as root"},
@@ -291,7 +291,7 @@ func TestFailures(t *testing.T) {
 		{name: "-f, no privilege", args: "-f", kernel: unprivileged, want: "emptying the PNET table is not permitted: run as root"},
 		{name: "apply, no privilege", args: "apply -", kernel: unprivileged, want: "is not permitted: run as root"},
 		{name: "no memory", args: "add NET3 eth lo", kernel: failing(1, syscall.ENOMEM), want: "adding NET3 eth lo: cannot allocate memory"},
-		{name: "no memory in between", args: "del NET1 eth eth0", kernel: failing(2, syscall.ENOMEM), want: "adding NET1 ib mlx4_0 2: cannot allocate memory; the PNET table is again what it was before"},
+		{name: "no memory in between", args: "del NET1 eth eth0", kernel: failing(2, syscall.ENOMEM), want: "adding NET1 ib mlx4_0 2: cannot allocate memory; the PNET table was restored"},
 		{name: "no file", args: "apply " + missing, want: "cannot read the table file: open " + missing + ": no such file or directory"},
 		{name: "directory", args: "apply " + filepath.Dir(missing), want: "is a directory"},
 		{name: "bad line", args: "apply -", in: "add A eth eth0\nadd B eth\n", want: "standard input:2:10: the name of the device is missing"},

@@ -91,7 +91,7 @@ func (c *command) addEntries(ctx context.Context, entries pnet.Table, ch change)
 				return conflict(e, other)
 			}
 			if taken {
-				unchanged = append(unchanged, "unchanged: "+e.String()+" is there already")
+				unchanged = append(unchanged, "unchanged: "+e.String()+" is already in the table")
 			}
 		}
 		plan := pnet.Diff(now, append(now[:len(now):len(now)], entries...))
@@ -104,7 +104,7 @@ func (c *command) addEntries(ctx context.Context, entries pnet.Table, ch change)
 
 // conflict returns the error that the entry other prevents e.
 func conflict(e, other pnet.Entry) error {
-	return fmt.Errorf("%s cannot be added to PNET ID %s: it is in the table as '%s'; remove that first with '%s del %s'",
+	return fmt.Errorf("%s cannot be added to PNET ID %s: it is in the table as '%s'; remove that entry first with '%s del %s'",
 		e.Device(), e.ID, other, toolName, other)
 }
 
@@ -137,7 +137,7 @@ func (c *command) del(ctx context.Context, entry pnet.Entry, ch change) error {
 
 // notThere returns the error that an entry to delete is not in the table.
 func notThere(e pnet.Entry) error {
-	return fmt.Errorf("%s is not in the table; '%s show' lists what is", describe(e), toolName)
+	return fmt.Errorf("%s is not in the table; '%s show' lists the entries", describe(e), toolName)
 }
 
 // describe describes the entries to delete.

@@ -26,7 +26,7 @@ func TestDelete(t *testing.T) {
 		{techR, "linkgroup delete all", "", result{
 			stderr: "smcr: \"all\" is not an LG-ID: give up to 8 hexadecimal digits as 'linkgroup' shows them; see 'smcr --help'\n", status: 2,
 		}},
-		{techR, "linkgroup delete 100 200", "", result{stderr: "smcr: \"200\" is one word too many; see 'smcr --help'\n", status: 2}},
+		{techR, "linkgroup delete 100 200", "", result{stderr: "smcr: \"200\" is an unexpected word; see 'smcr --help'\n", status: 2}},
 		{techR, "linkgroup delete 100 --watch 1", "", result{
 			stderr: "smcr: linkgroup delete: --watch is for listings; see 'smcr --help'\n", status: 2,
 		}},
@@ -41,9 +41,9 @@ func TestDelete(t *testing.T) {
 		{techR, "link delete 100 00000101", "", result{stderr: notLinkID("00000101"), status: 2}},
 		{techR, "link delete 100 100", "", result{stderr: notLinkID("100"), status: 2}},
 		{techR, "link delete 100 +1", "", result{stderr: notLinkID("+1"), status: 2}},
-		{techR, "link delete 100 1 2", "", result{stderr: "smcr: \"2\" is one word too many; see 'smcr --help'\n", status: 2}},
+		{techR, "link delete 100 1 2", "", result{stderr: "smcr: \"2\" is an unexpected word; see 'smcr --help'\n", status: 2}},
 		{techR, "link delete 100 1 --watch 1", "", result{stderr: "smcr: link delete: --watch is for listings; see 'smcr --help'\n", status: 2}},
-		{techD, "link delete 100 1", "", result{stderr: "smcd: \"1\" is one word too many; see 'smcd --help'\n", status: 2}},
+		{techD, "link delete 100 1", "", result{stderr: "smcd: \"1\" is an unexpected word; see 'smcd --help'\n", status: 2}},
 	} {
 		f := populated()
 		got := (&bench{fake: f}).run(c.tech, strings.Fields(c.args)...)

@@ -40,9 +40,9 @@ JSON fields:
   show        schema; seid {eid, enabled}, which is left out if the host has none
   the others  schema; changed`
 
-const limitLong = `Show and set what a network namespace does while it has more SMC handshakes than
-it can keep up with. If the limit is enabled, new connections then use TCP at
-once instead of waiting. It is disabled by default.
+const limitLong = `Show and set whether a network namespace limits SMC handshakes. If the limit is
+enabled, and the namespace has more handshakes in progress than it can process,
+new connections use TCP at once instead of waiting. It is disabled by default.
 
 Changes need CAP_NET_ADMIN. The limit needs Linux 5.18 or newer.
 
@@ -98,7 +98,7 @@ func newUEID(o *options) *cobra.Command {
 		Use:               "ueid [show | add EID | del EID | flush]",
 		Short:             "List and change user EIDs",
 		Long:              ueidLong,
-		Example:           fmt.Sprintf("  # let this host use SMC version 2 with all that have the same EID\n  %s ueid add MYCLUSTER", o.tech.name()),
+		Example:           fmt.Sprintf("  # let this host use SMC version 2 with all hosts that have the same EID\n  %s ueid add MYCLUSTER", o.tech.name()),
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: o.completeUEID,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -136,7 +136,7 @@ func parseUEID(args []string) (command, eid string, err error) {
 		eid, operands = operands[0], operands[1:]
 	}
 	if len(operands) > 0 {
-		return "", "", cli.Usagef("%q is one word too many", operands[0])
+		return "", "", cli.Usagef("%q is an unexpected word", operands[0])
 	}
 	return word, eid, nil
 }
@@ -158,7 +158,7 @@ func (o *options) runUEID(ctx context.Context, c client, command, eid string) er
 	case "del":
 		err := c.RemoveUEID(ctx, eid)
 		if errors.Is(err, netlinksmc.ErrSEIDActivated) {
-			o.note("the last user EID is gone: the kernel has enabled the system EID")
+			o.note("the last user EID was removed: the kernel has enabled the system EID")
 			err = nil
 		}
 		if err != nil {
@@ -266,7 +266,7 @@ func newLimit(o *options) *cobra.Command {
 		Use:     "handshake-limit",
 		Short:   "Show and switch the limit on SMC handshakes",
 		Long:    limitLong,
-		Example: fmt.Sprintf("  # prefer TCP to waiting while handshakes pile up\n  %s handshake-limit enable", o.tech.name()),
+		Example: fmt.Sprintf("  # use TCP at once instead of waiting, while many handshakes are in progress\n  %s handshake-limit enable", o.tech.name()),
 	}, o.runLimit)
 }
 

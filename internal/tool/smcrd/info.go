@@ -15,11 +15,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const infoLong = `Show what the kernel and the hardware of this host can do. It is the same for
-smcr and smcd.
+const infoLong = `Show the SMC capabilities of the kernel and the hardware of this host. smcr and
+smcd show the same.
 
-ISM and RoCE devices of any vendor count. "v1 v2" says which versions of SMC the
-devices can use; RoCE Express (Mellanox 1004) has only version 1,
+ISM and RoCE devices of any vendor count. "v1 v2" are the versions of SMC that
+the devices can use; RoCE Express (Mellanox 1004) has only version 1,
 loopback-ism, an ISM device that is memory of this host, only version 2.
 
 JSON fields:
@@ -66,7 +66,7 @@ type deviceVersions struct {
 func newInfo(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:               "info [show]",
-		Short:             "Show what kernel and hardware can do",
+		Short:             "Show the SMC capabilities of kernel and hardware",
 		Long:              infoLong,
 		Example:           fmt.Sprintf("  # does this host have a RoCE device?\n  %s info", o.tech.name()),
 		Args:              cobra.ArbitraryArgs,

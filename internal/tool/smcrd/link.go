@@ -23,7 +23,7 @@ document.
   show          links
   delete LG-ID LINK-ID
                 delete a link of a link group that has another one: its
-                connections go on by the other link, and the peer is informed.
+                connections continue over the other link, and the peer is informed.
                 LINK-ID is hexadecimal: the last two digits of the Link-UID,
                 which -d shows. Needs smckit's own module, and CAP_NET_ADMIN in
                 the user namespace that owns the network namespace, which has to
@@ -41,8 +41,8 @@ func newLink(o *options) *cobra.Command {
 		Use:   "link [show] [all | LG-ID] [ibdev DEV] [netdev DEV] | link delete LG-ID LINK-ID",
 		Short: "List the links of link groups, and delete them",
 		Long:  linkLong,
-		Example: "  # all links with their GIDs\n  smcr -dd link\n\n  # those on one RDMA device\n  smcr link ibdev mlx5_0\n\n" +
-			"  # have the connections of link 00000102 go on by the other link\n  smcr link delete 00000100 02",
+		Example: "  # all links with their GIDs\n  smcr -dd link\n\n  # links over one RDMA device\n  smcr link ibdev mlx5_0\n\n" +
+			"  # move the connections of link 00000102 to the other link, and delete it\n  smcr link delete 00000100 02",
 	})
 }
 

@@ -135,7 +135,7 @@ func (o *options) checkDelete(object string, args []string, operands ...string) 
 	case len(args) < len(operands):
 		return cli.Usagef("%s delete: the %s is missing", object, operands[len(args)])
 	case len(args) > len(operands):
-		return cli.Usagef("%q is one word too many", args[len(operands)])
+		return cli.Usagef("%q is an unexpected word", args[len(operands)])
 	case o.watch.On():
 		return cli.Usagef("%s delete: --watch is for listings", object)
 	}
@@ -179,7 +179,7 @@ func isFilter(t tech, word string) bool {
 func parseFilters(t tech, args []string) (ibdev, netdev string, err error) {
 	for len(args) > 0 {
 		if !isFilter(t, args[0]) {
-			return "", "", cli.Usagef("%q is one word too many", args[0])
+			return "", "", cli.Usagef("%q is an unexpected word", args[0])
 		}
 		word, _ := abbreviated(args[0], "ibdev", "netdev")
 		value := &ibdev
@@ -190,7 +190,7 @@ func parseFilters(t tech, args []string) (ibdev, netdev string, err error) {
 			return "", "", cli.Usagef("%s: the name of a device is missing", word)
 		}
 		if *value != "" {
-			return "", "", cli.Usagef("%s is there twice", word)
+			return "", "", cli.Usagef("%s is given twice", word)
 		}
 		*value, args = args[1], args[2:]
 	}

@@ -22,7 +22,7 @@ must allow SMC-D. Existing connections are not affected.
   show        show the setting
   off         none
   namespace   connections within the network namespace
-  on          all that TCP can make, also between namespaces: the default
+  on          all connections, also those between namespaces: the default
 
 The setting is the sysctl net.smc.loopback (0, 1, 2), which smckit's module has
 and the stock module does not have. Changes need root in the user namespace that
@@ -57,9 +57,9 @@ type loopbackStateJSON struct {
 func newLoopback(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:               "loopback [show | off | namespace | on]",
-		Short:             "Show and set what uses SMC-D within this host",
+		Short:             "Show and set which connections use SMC-D within this host",
 		Long:              loopbackLong,
-		Example:           "  # keep local connections on TCP, in this network namespace\n  smcd loopback off\n\n  # let containers use SMC-D inside, but not between each other\n  smcd -N blue loopback namespace",
+		Example:           "  # keep local connections on TCP, in this network namespace\n  smcd loopback off\n\n  # let a container use SMC-D for its own connections only\n  smcd -N blue loopback namespace",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: words("show", "off", "namespace", "on", "help"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -106,7 +106,7 @@ func readLoopback(file string) (int, error) {
 	text := strings.TrimSpace(string(b))
 	mode, err := strconv.Atoi(text)
 	if err != nil || mode < 0 || mode >= len(loopbackModes) {
-		return 0, fmt.Errorf("read net.smc.loopback: %q is not a value that this command knows: use one that belongs to the module", text)
+		return 0, fmt.Errorf("read net.smc.loopback: %q is an unknown value: use the version of this command that belongs to the module", text)
 	}
 	return mode, nil
 }
@@ -140,5 +140,5 @@ func loopbackError(op, file string, err error) error {
 	if _, serr := os.Stat(filepath.Dir(file)); serr != nil {
 		return fmt.Errorf("%sSMC module not available (%w): load it with 'modprobe smc'", op, err)
 	}
-	return fmt.Errorf("%sthe loaded SMC module has no such setting (%w): it takes smckit's own module, as the package smckit-dkms has it", op, err)
+	return fmt.Errorf("%sthe loaded SMC module has no such setting (%w): install smckit's module (package smckit-dkms)", op, err)
 }

@@ -59,14 +59,14 @@ func TestLoopbackErrors(t *testing.T) {
 		},
 		{
 			filepath.Join(dir, "loopback"), "loopback off",
-			"smcd: read net.smc.loopback: the loaded SMC module has no such setting (no such file or directory): it takes smckit's own module, as the package smckit-dkms has it\n", 1,
+			"smcd: read net.smc.loopback: the loaded SMC module has no such setting (no such file or directory): install smckit's module (package smckit-dkms)\n", 1,
 		},
 		{
 			strange, "loopback",
-			"smcd: read net.smc.loopback: \"3\" is not a value that this command knows: use one that belongs to the module\n", 1,
+			"smcd: read net.smc.loopback: \"3\" is an unknown value: use the version of this command that belongs to the module\n", 1,
 		},
 		{strange, "loopback 1", "smcd: \"1\" is not one of show, off, namespace, on; see 'smcd --help'\n", 2},
-		{strange, "loopback on off", "smcd: \"off\" is one word too many; see 'smcd --help'\n", 2},
+		{strange, "loopback on off", "smcd: \"off\" is an unexpected word; see 'smcd --help'\n", 2},
 	} {
 		got := (&bench{loopback: c.file}).run(techD, strings.Fields(c.args)...)
 		if diff := cmp.Diff(result{stderr: c.stderr, status: c.status}, got, cmp.AllowUnexported(result{})); diff != "" {

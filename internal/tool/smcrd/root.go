@@ -32,7 +32,7 @@ Exit status:
   1  failed
   2  the command line is wrong`
 
-const rootExample = `  # what this host can do
+const rootExample = `  # SMC capabilities of this host
   %[1]s info
 
   # link groups with all details
@@ -89,7 +89,7 @@ func subcommand(args []string, def string, words ...string) (string, error) {
 		return "", cli.Usagef("%q is not one of %s", args[0], strings.Join(words, ", "))
 	}
 	if len(args) > 1 {
-		return "", cli.Usagef("%q is one word too many", args[1])
+		return "", cli.Usagef("%q is an unexpected word", args[1])
 	}
 	return word, nil
 }

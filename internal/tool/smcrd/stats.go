@@ -46,7 +46,7 @@ Files:
 // statsLongR is what -d adds for SMC-R.
 const statsLongR = ` With
 smckit's own module these are, at the end, links of link groups that were added,
-refused or lost, and the connections that went on by another link. The reasons
+refused or lost, and the connections that continued over another link. The reasons
 of lost links are those of the trace event smckit:smc_link_fail.`
 
 // statsJSON is the document of --json. Package statdoc documents its fields.

@@ -10,7 +10,7 @@ RDMA device or of a network interface, or a PCI address. By default smc_rnics
 lists devices that are switched on and that SMC can use. --all adds functions
 and slots that are switched off, and other PCI functions (without FIDs, only
 other network adapters). It is an error if DEVICE does not exist, or if the
-options exclude it. Everybody may list devices; -e and -d need root.
+options exclude it. Any user may list devices; -e and -d require root.
 
 LISTING ON IBM Z
   There is a row for each network interface of a PCI function, with -I for each
@@ -37,9 +37,9 @@ LISTING ELSEWHERE
   IB-Dev   RDMA device; n/a without one, for example if its driver is not loaded
   Port     port of the RDMA device, counted from 1
   State    ACTIVE, DOWN, INIT, ARMED; off for a slot that is switched off
-  SMC      what can use it: R for SMC-R, Rv1 or Rv2 if all its GIDs are of RoCE
-           v1 or v2 (soft-RoCE has v2 only), D for SMC-D, - for neither (iWARP,
-           InfiniBand, no RDMA device)
+  SMC      transports that can use it: R for SMC-R, Rv1 or Rv2 if all its GIDs
+           are of RoCE v1 or v2 (soft-RoCE has v2 only), D for SMC-D, - for none
+           (iWARP, InfiniBand, no RDMA device)
   Type     the adapter, or its driver; with -r vendor:device
   PCI_ID   PCI address; for a slot that is switched off, without the function
   PNET_ID  as above
@@ -70,10 +70,10 @@ EXIT STATUS
   1  failed
   2  the command line is wrong`
 
-const example = `  # what can SMC use here?
+const example = `  # devices that SMC can use
   smc_rnics
 
-  # everything, including what is switched off, with RDMA devices and ports
+  # all devices, also those that are switched off, with RDMA devices and ports
   smc_rnics -a -I
 
   # one device, by FID, by name, by interface

@@ -26,7 +26,7 @@ func list(ctx context.Context, o *options) error {
 	}
 	for _, d := range devices {
 		if d.PCI == nil && d.Kind == ism.KindOther {
-			o.warn("FID %s is switched on, and no PCI function is there: 'dmesg' may say why", d.ZPCI.FIDString())
+			o.warn("FID %s is switched on, and no PCI function is there: 'dmesg' may show the reason", d.ZPCI.FIDString())
 		}
 	}
 	switch {
@@ -82,7 +82,7 @@ func (o *options) hides(d *ism.Device, z bool) error {
 // adapters, which would hide the relevant ones and are listed by 'lspci'.
 func (o *options) hidesAlways(d *ism.Device, z bool) error {
 	if !z && d.Kind == ism.KindOther && d.PCI != nil && !d.PCI.Network() {
-		return fmt.Errorf("%s is no network adapter: 'lspci' shows what it is", d.ID())
+		return fmt.Errorf("%s is not a network adapter: 'lspci' shows what it is", d.ID())
 	}
 	return nil
 }

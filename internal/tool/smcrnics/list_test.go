@@ -86,7 +86,7 @@ func runTool(t *testing.T, h *host, out output, vars map[string]string, args ...
 }
 
 // zWarning is the warning about the function in the fixture that is switched on but missing.
-const zWarning = "smc_rnics: warning: FID 777 is switched on, and no PCI function is there: 'dmesg' may say why\n"
+const zWarning = "smc_rnics: warning: FID 777 is switched on, and no PCI function is there: 'dmesg' may show the reason\n"
 
 func TestListing(t *testing.T) {
 	tests := []struct {

@@ -76,7 +76,7 @@ func single(inv *ism.Inventory, t *target) (*ism.Device, error) {
 	}
 	for _, d := range found[1:] {
 		if slotName(&d) != slotName(&found[0]) {
-			return nil, fmt.Errorf("%q stands for several devices: give the PCI address", t.text)
+			return nil, fmt.Errorf("%q names several devices: use the PCI address of one", t.text)
 		}
 	}
 	return &found[0], nil
@@ -106,18 +106,18 @@ func powerError(inv *ism.Inventory, d *ism.Device, t *target, on bool, err error
 	name := label(d, t)
 	switch {
 	case errors.Is(err, ism.ErrNotSupported) && d.Software:
-		return fmt.Errorf("cannot %s %s: it is made by software, so use 'rdma link' or 'ip link'", verb, name)
+		return fmt.Errorf("cannot %s %s: it is a software device, so use 'rdma link' or 'ip link'", verb, name)
 	case errors.Is(err, ism.ErrNotSupported) && !inv.ZPCI:
 		return fmt.Errorf("cannot %s %s: only PCI functions of IBM Z and slots for hot plugging have a power switch; "+
 			"'ip link set' takes an interface up and down", verb, name)
 	case errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("cannot %s %s: not permitted: run as root, outside of containers", verb, name)
 	case errors.Is(err, os.ErrNotExist):
-		return fmt.Errorf("cannot %s %s: its slot is gone: see 'smc_rnics --all'", verb, name)
+		return fmt.Errorf("cannot %s %s: its slot does not exist any more: see 'smc_rnics --all'", verb, name)
 	case errors.Is(err, context.Canceled):
 		return err
 	}
-	return fmt.Errorf("cannot %s %s: %w: 'dmesg' may say why; a function in use, or with virtual functions, stays on",
+	return fmt.Errorf("cannot %s %s: %w: 'dmesg' may show the reason; a function in use, or with virtual functions, stays on",
 		verb, name, cause(err))
 }
 

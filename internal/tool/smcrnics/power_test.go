@@ -107,19 +107,19 @@ func TestBadInput(t *testing.T) {
 		{zHost, []string{strings.Repeat("n", 65)}, 2, `"` + strings.Repeat("n", 65) + `" is neither a FID nor the name or PCI address of a device` + usage},
 		{zHost, []string{"-e"}, 2, "flag needs an argument: 'e' in -e" + usage},
 		{zHost, []string{"-e", "23", "-d", "23"}, 2, "-e and -d cannot be combined" + usage},
-		{zHost, []string{"-e", "50a", "8ca"}, 2, `-e and -d take one device each: what is "8ca" for?` + usage},
+		{zHost, []string{"-e", "50a", "8ca"}, 2, `-e and -d take one device: unexpected operand "8ca"` + usage},
 		{zHost, []string{"8ca", "8ea"}, 2, "accepts at most 1 arg(s), received 2" + usage},
 		{zHost, []string{"-x"}, 2, "unknown shorthand flag: 'x' in -x" + usage},
 		{zHost, []string{"50a"}, 1, "FID 50a is switched off: 'smc_rnics -e' switches it on, --all lists it"},
 		{zHost, []string{"b05"}, 1, "0b05:00:00.0 is neither a RoCE nor an ISM device: --all lists it"},
-		{zHost, []string{"-e", "rxe0"}, 1, "cannot enable rxe0: it is made by software, so use 'rdma link' or 'ip link'"},
+		{zHost, []string{"-e", "rxe0"}, 1, "cannot enable rxe0: it is a software device, so use 'rdma link' or 'ip link'"},
 		{zHost, []string{"-N", "blue"}, 1, "entered blue"},
 		{x86Host, []string{"8ca"}, 1, `no device "8ca": FIDs are for IBM Z; use a name or a PCI address that 'smc_rnics --all' shows`},
 		{x86Host, []string{"-e", "8ca"}, 1, `no device "8ca": FIDs are for IBM Z; use a name or a PCI address that 'smc_rnics --all' shows`},
 		{x86Host, []string{"mlx9_0"}, 1, `no device "mlx9_0": 'smc_rnics --all' lists those that exist`},
 		{x86Host, []string{"-d", "mlx9_0"}, 1, `no device "mlx9_0": 'smc_rnics --all' lists those that exist`},
 		{x86Host, []string{"eno1"}, 1, "0000:08:00.0 is neither a RoCE nor an ISM device: --all lists it"},
-		{x86Host, []string{"--all", "0000:09:00.0"}, 1, "0000:09:00.0 is no network adapter: 'lspci' shows what it is"},
+		{x86Host, []string{"--all", "0000:09:00.0"}, 1, "0000:09:00.0 is not a network adapter: 'lspci' shows what it is"},
 		{x86Host, []string{"-d", "irdma0"}, 1, "cannot disable irdma0: only PCI functions of IBM Z and slots for hot plugging have a power switch; " +
 			"'ip link set' takes an interface up and down"},
 		{x86Host, []string{"-d", "bnxt_re0"}, 1, "cannot disable bnxt_re0: only PCI functions of IBM Z and slots for hot plugging have a power switch; " +
@@ -147,7 +147,7 @@ func TestBadInput(t *testing.T) {
 // TestKernelRefuses checks the message if switching fails.
 func TestKernelRefuses(t *testing.T) {
 	pathError := func(errno syscall.Errno) error { return &os.PathError{Op: "write", Path: "power", Err: errno} }
-	const advice = ": 'dmesg' may say why; a function in use, or with virtual functions, stays on"
+	const advice = ": 'dmesg' may show the reason; a function in use, or with virtual functions, stays on"
 	tests := []struct {
 		args string
 		err  error
@@ -157,7 +157,7 @@ func TestKernelRefuses(t *testing.T) {
 		{"-d 8ca", pathError(syscall.EPERM), "cannot disable FID 8ca: not permitted: run as root, outside of containers"},
 		{"-e 50a", pathError(syscall.EROFS), "cannot enable FID 50a: read-only file system" + advice},
 		{"-d mlx5_0", pathError(syscall.EBUSY), "cannot disable FID 8ca: device or resource busy" + advice},
-		{"-d 8ca", pathError(syscall.ENOENT), "cannot disable FID 8ca: its slot is gone: see 'smc_rnics --all'"},
+		{"-d 8ca", pathError(syscall.ENOENT), "cannot disable FID 8ca: its slot does not exist any more: see 'smc_rnics --all'"},
 		{"-e 50a", nil, "cannot enable FID 50a: the slot has not changed its state" + advice},
 	}
 	for _, test := range tests {
@@ -217,7 +217,7 @@ func TestSeveral(t *testing.T) {
 		2/power = 1
 	`)}}
 	got := runTool(t, h, &bytes.Buffer{}, nil, "-d", "same")
-	if want := "smc_rnics: \"same\" stands for several devices: give the PCI address\n"; got.status != 1 || got.err != want {
+	if want := "smc_rnics: \"same\" names several devices: use the PCI address of one\n"; got.status != 1 || got.err != want {
 		t.Errorf("%+v", got)
 	}
 	if power(t, h, "1") != "1" || power(t, h, "2") != "1" {

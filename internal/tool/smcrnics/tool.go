@@ -70,7 +70,7 @@ func newCommand(env *cli.Env, scan func(quick bool) scanner) *cobra.Command {
 	var enable, disable string
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.BoolVarP(&o.all, "all", "a", false, "also list what is switched off, and other PCI functions")
+	flags.BoolVarP(&o.all, "all", "a", false, "also list devices that are switched off, and other PCI functions")
 	flags.BoolVarP(&o.ibDev, "IB-dev", "I", false, "list RDMA devices and their ports, not interfaces (IBM Z)")
 	flags.BoolVarP(&o.raw, "rawids", "r", false, "show numbers instead of names: vendor:device, PFT and VFN")
 	flags.StringVarP(&enable, "enable", "e", "", "switch `DEVICE` on: a FID, a device name or a PCI address")
@@ -103,7 +103,7 @@ func run(ctx context.Context, o *options) error {
 	case o.enable != nil && o.disable != nil:
 		return cli.Usagef("-e and -d cannot be combined")
 	case o.device != nil && (o.enable != nil || o.disable != nil):
-		return cli.Usagef("-e and -d take one device each: what is %q for?", o.device.text)
+		return cli.Usagef("-e and -d take one device: unexpected operand %q", o.device.text)
 	case o.enable != nil:
 		return switchPower(ctx, o, o.enable, true)
 	case o.disable != nil:

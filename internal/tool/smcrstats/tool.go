@@ -36,7 +36,7 @@ counts for both together, come last.
 
 -d adds buffers and requests by size, special socket calls, the reasons for
 fallback in words with their remedies, the link groups and links, and with
-smckit's own module what became of links and of their connections.
+smckit's own module the counters of links and failover.
 
 Figures count from the loading of the module or from the last reset. -r shows
 them and then resets. The kernel cannot reset counters, so the command stores a

@@ -10,7 +10,7 @@ import (
 )
 
 const examples = `  smcss -a                          # every socket
-  smcss --mode tcp --explain        # what fell back to TCP, why, and what to do
+  smcss --mode tcp --explain        # connections that fell back to TCP, the reason, and what to do
   smcss -ap --port 5201             # sockets of port 5201 and their processes
   smcss -s                          # counts only
   smcss -dRW                        # SMC-R connections with all details
@@ -85,10 +85,10 @@ JSON
       "fallbacks": [{"local": REASON, "peer": REASON, "sockets"}] }
 
   Fields that a socket does not have are left out: the peer before connect, the
-  mode before there is one. "time" is present with --watch. "interrupted" says
-  that sockets came and went during the listing, so some may be missing or
+  mode before there is one. "time" is present with --watch. "interrupted" means
+  that the list changed while it was read, so some sockets may be missing or
   listed twice. Tokens and 64-bit numbers are text, in hex. If the list breaks
-  off, the document stays incomplete, so that nobody takes it for the whole.
+  off, the document stays incomplete, so that no program can parse it.
 
 Exit status
   0  success, also if the list was empty or interrupted

@@ -83,7 +83,7 @@ func (o *options) list(ctx context.Context) error {
 		return err
 	}
 	if interrupted {
-		fmt.Fprintf(o.env.Err, "%s: warning: sockets came and went while they were listed: some may be missing or listed twice\n",
+		fmt.Fprintf(o.env.Err, "%s: warning: the list of sockets changed while it was read: some may be missing or listed twice\n",
 			toolName)
 	}
 	return v.end(interrupted)

@@ -223,7 +223,7 @@ func TestInterrupted(t *testing.T) {
 		if status := h.run(strings.Fields(tc.args)...); status != 0 {
 			t.Errorf("smcss %s: exit status %d", tc.args, status)
 		}
-		checkOneLine(t, h.err.String(), "warning: sockets came and went")
+		checkOneLine(t, h.err.String(), "warning: the list of sockets changed")
 		if !strings.HasSuffix(h.out.String(), tc.end) {
 			t.Errorf("smcss %s ends with %q", tc.args, h.out.String()[max(0, h.out.Len()-60):])
 		}

@@ -27,7 +27,7 @@ type jsonSummary struct {
 	// counts sockets that have a mode
 	Modes     []jsonModeCount     `json:"modes"`
 	Fallbacks []jsonFallbackCount `json:"fallbacks"`
-	// true if sockets came and went meanwhile
+	// true if the list changed while it was read
 	Interrupted bool `json:"interrupted,omitzero"`
 }
 

@@ -167,8 +167,8 @@ def test_passes_remarks_on(host):
     (dict(pnet_id='', state='absent'), 'pnet_id cannot be ""'),
     (dict(pnet_id='A', type='eth', device='x\nadd B eth y', state='exact'), 'device cannot be'),
     (dict(pnet_id='A', type='eth', device='#x', state='exact'), 'device cannot be'),
-    (dict(entries=[ETH, dict(ETH, pnet_id='B')]), 'eth eth0 is there twice'),
-    (dict(entries=[dict(IB, port=1), IB], state='exact'), 'ib mlx5_0 is there twice'),
+    (dict(entries=[ETH, dict(ETH, pnet_id='B')]), 'eth eth0 is given twice'),
+    (dict(entries=[dict(IB, port=1), IB], state='exact'), 'ib mlx5_0 is given twice'),
 ])
 def test_refuses(host, args, msg):
     assert msg in host.fail(smc_pnet, **args)['msg']
