@@ -27,7 +27,7 @@ type Client struct {
 	// Stream is how long the client sends data to measure the throughput; 0 means 1 s.
 	Rounds int
 	Stream time.Duration
-	// Inspect finds out what carries the connection; nil means the function Inspect.
+	// Inspect finds out the transport of the connection; nil means the function Inspect.
 	Inspect Inspector
 	// TCP makes the client use a TCP socket, for tests and comparison.
 	TCP bool

@@ -27,7 +27,7 @@ type Condition struct {
 	// ID is the name of the condition in scripts and in docs/smc_chk.md.
 	ID       string
 	Severity Severity
-	// Text describes the fault, and Remedy says what to do. Each is one line without a full stop, and a format for the values
+	// Text describes the fault, and Remedy the action to take. Each is one line without a full stop, and a format for the values
 	// that Find returns.
 	Text, Remedy string
 	// Sysctls are the settings outside of net.smc that Find reads with Snapshot.Setting. Settings of net.smc are always read.

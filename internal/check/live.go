@@ -14,7 +14,7 @@ import (
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
-// Failure says at which step a live test failed.
+// Failure is the step at which a live test failed.
 type Failure string
 
 // The failures. NotFailed means that data went to the peer and back.
@@ -55,7 +55,7 @@ type Live struct {
 	CarrierErr error
 	// Peer is the answer of the server, nil if it is not an smc_chk server.
 	Peer *Hello
-	// Latency is the time that one byte takes to the peer and back. Throughput is the rate of the data that went to the peer
+	// Latency is the round-trip time of one byte. Throughput is the rate of the data that went to the peer
 	// and back at the same time, in bytes per second. Both are 0 if they were not measured.
 	Latency    time.Duration
 	Throughput float64

@@ -31,7 +31,7 @@ type Server struct {
 	AFSMC bool
 	// Port is the port on which the server listens.
 	Port uint16
-	// Inspect finds out what carries a connection; nil means the function Inspect.
+	// Inspect finds out the transport of a connection; nil means the function Inspect.
 	Inspect Inspector
 	// Served, unless it is nil, is called for each client that has sent clientLine, with the carrier of its connection.
 	Served func(client netip.AddrPort, c Carrier, err error)

@@ -3,7 +3,7 @@
 // Package check finds out whether a host, and the path from it to a peer, can use SMC, and why not.
 //
 // A Reader collects facts into a Snapshot. Conditions judge them: each is a pure function of a Snapshot, with a description of
-// the fault and a remedy. Client and Server make a real connection and find out what carries it.
+// the fault and a remedy. Client and Server make a real connection and find out its transport.
 package check
 
 import (

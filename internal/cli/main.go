@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli is what all commands share: how they start and end, where they print, how errors become one line and an
+// Package cli has the code that all commands share: how they start and end, where they print, how errors become one line and an
 // exit status, and how tables and JSON look.
 package cli
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package convert decides what becomes of the TCP sockets of a program: by which method it can be given AF_SMC sockets, and
-// which of its connections may use SMC.
+// Package convert decides which TCP sockets of a program become AF_SMC sockets: it chooses the method for the program, and has
+// the rules for connections that may use SMC.
 package convert
 
 import (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package golden compares what tests produce with golden files, which the flag -update of the test rewrites.
+// Package golden compares the output of tests with golden files, which the flag -update of the test rewrites.
 package golden
 
 import (

@@ -54,7 +54,7 @@ type packageSource interface {
 var errNoHeaders = errors.New("the archive has no headers for this kernel any more")
 
 // provisionRoot returns the kernel of a series together with a build root for it, both from the cache if they are there.
-// If the archive has gone on to a newer kernel, whose headers alone it still has, that kernel replaces the one cached.
+// If the archive has moved to a newer kernel, and has only the headers of that, that kernel replaces the one cached.
 func provisionRoot(ctx context.Context, series string, progress func(string)) (*Kernel, *buildRoot, error) {
 	known, ok := findSeries(series)
 	if !ok {

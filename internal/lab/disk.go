@@ -141,7 +141,7 @@ func (h *Host) attach(s *machineSpec) error {
 	}
 	file := s.fd(os.NewFile(uintptr(fd), "disk"))
 	s.qemu = append(s.qemu,
-		// The host caches what the guest writes, so flushing is not needed even for a reboot in another machine.
+		// The host caches the writes of the guest, so flushing is not needed even for a reboot in another machine.
 		"-blockdev", "driver=file,node-name=file,locking=off,cache.no-flush=on,filename=/proc/self/fd/"+file,
 		"-blockdev", "driver=raw,node-name=disk,file=file", "-device", "virtio-blk-pci,drive=disk",
 	)

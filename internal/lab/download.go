@@ -21,12 +21,12 @@ import (
 // beginning, unless the earlier apt ended properly.
 type download struct {
 	uri    string
-	file   string // where it goes
+	file   string // path of the downloaded file
 	size   int64  // bytes
 	sha256 string // lower-case hex
 }
 
-var errDigest = errors.New("the file is not what the signed package list says")
+var errDigest = errors.New("the file does not match the digest in the signed package list")
 
 // download completes the file and checks its digest.
 func (d *download) download(ctx context.Context) error {

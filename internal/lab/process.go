@@ -64,7 +64,7 @@ func (p *Process) feed(in io.Reader) {
 	_ = w.Close()
 }
 
-// copyOut copies a stream to w, or to buf if there is no w. If w fails it goes on reading, so that the program does not
+// copyOut copies a stream to w, or to buf if there is no w. If w fails, it continues reading, so that the program does not
 // hang, and sends the program the signal of a broken pipe.
 func (p *Process) copyOut(stream int, w io.Writer, buf *bytes.Buffer) error {
 	r := p.session.Reader(stream)

@@ -210,7 +210,7 @@ func startMachine(q *qemu, s *machineSpec) (*machine, error) {
 	started := make(chan error)
 	go func() {
 		// The kernel sends the death signal when the *thread* that forked ends. This goroutine keeps its thread until the
-		// emulator is gone.
+		// emulator has ended.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := onCPUs(s.cpus, cmd.Start)

@@ -19,8 +19,8 @@ type kernelSeries struct {
 	ism ismDriver
 }
 
-// kernels are the series of the lab, oldest first. The next kernel is a line here, and what kernel/compat.h needs for it. A
-// suite has one kernel: when sid goes on to the next series, change the line of the last one.
+// kernels are the series of the lab, oldest first. The next kernel needs a line here, and changes in kernel/compat.h. A
+// suite has one kernel: when sid moves to the next series, change the line of the last one.
 var kernels = []kernelSeries{
 	{name: "6.1", suite: "bookworm", stock: true},
 	{name: "6.12", suite: "trixie", stock: true, ism: ismDriver{"CONFIG_ISM=m", "ism_register_client"}},
@@ -30,7 +30,7 @@ var kernels = []kernelSeries{
 // DebugSeries is the newest kernel with the kernel's own checkers in it, built here from the distribution's source.
 var DebugSeries = Newest() + "-debug"
 
-// findSeries returns what the lab knows of a series; ok is false for the debug kernel and for series that the lab does not have.
+// findSeries returns the entry of a series; ok is false for the debug kernel and for series that the lab does not have.
 func findSeries(name string) (s kernelSeries, ok bool) {
 	i := slices.IndexFunc(kernels, func(s kernelSeries) bool { return s.name == name })
 	if i < 0 {

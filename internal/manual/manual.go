@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manual makes manual pages from the commands themselves: what a page says is what --help says, in the order and
+// Package manual makes manual pages from the commands themselves: a page has the text of --help, in the order and
 // the type of a manual.
 package manual
 

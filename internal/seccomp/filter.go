@@ -86,7 +86,7 @@ type label struct {
 	name string
 }
 
-// next stands for the instruction after the jump.
+// next means the instruction after the jump.
 var next = label{-1, ""}
 
 // assembler builds a filter whose jumps go to labels.

@@ -7,21 +7,21 @@ import (
 	"strconv"
 )
 
-// Kind says what SMC can do with a device.
+// Kind is the use of a device for SMC.
 type Kind uint8
 
 // The kinds.
 const (
-	// KindOther is a PCI function that SMC has no use for.
+	// KindOther is a PCI function that SMC cannot use.
 	KindOther Kind = iota
 	// KindRoCE is an adapter for SMC-R: an RDMA device with an Ethernet port, or a PCI function that is known to become
 	// one when its RDMA driver is loaded.
 	KindRoCE
-	// KindRDMA is an RDMA device that SMC-R cannot use: one that speaks iWARP, or InfiniBand only.
+	// KindRDMA is an RDMA device that SMC-R cannot use: an iWARP device, or one with InfiniBand ports only.
 	KindRDMA
 	// KindISM is a device for SMC-D.
 	KindISM
-	// KindOff is a slot whose PCI function is switched off, so that nothing shows what it is.
+	// KindOff is a slot whose PCI function is switched off, so that its kind is unknown.
 	KindOff
 )
 
@@ -42,13 +42,14 @@ func (k Kind) String() string {
 	return "0x" + strconv.FormatUint(uint64(k), 16)
 }
 
-// Inventory is what a host has.
+// Inventory contains the devices of a host.
 type Inventory struct {
 	// ZPCI reports whether PCI functions have the identifiers of IBM Z (FID, PCHID and the like).
 	ZPCI bool
-	// Devices are sorted by FID, PCI address and name, those without such at the end.
+	// Devices are sorted by FID, PCI address and name, those without these values at the end.
 	Devices []Device
-	// Problems holds what could not be found out, apart from what is normal, such as an SMC module that is not loaded.
+	// Problems contains the errors of reading devices. Normal conditions, such as an SMC module that is not loaded, are no
+	// problems.
 	Problems []error
 }
 
@@ -65,13 +66,13 @@ type Device struct {
 	Driver string
 	// Firmware is the version of the firmware as the RDMA device reports it.
 	Firmware string
-	// NodeType is what the RDMA device is: "CA" for RoCE and InfiniBand, "RNIC" for iWARP.
+	// NodeType is the type of the RDMA device: "CA" for RoCE and InfiniBand, "RNIC" for iWARP.
 	NodeType string
 	// NodeGUID identifies the RDMA device, as sysfs writes it: 4 groups of 4 hexadecimal digits.
 	NodeGUID string
-	// Software is set for devices that no hardware stands behind: rxe, siw, and the loopback of dibs.
+	// Software is set for devices without hardware: rxe, siw, and the loopback of dibs.
 	Software bool
-	// PCI is the function that the device is, nil for a device that is not on PCI and for one that is switched off.
+	// PCI is the PCI function of the device, nil for a device that is not on PCI and for one that is switched off.
 	PCI *PCI
 	// ZPCI holds the identifiers of IBM Z, nil elsewhere.
 	ZPCI *ZPCI
@@ -81,10 +82,10 @@ type Device struct {
 	Ports []Port
 	// NetDevs are the network interfaces of the PCI function, by name.
 	NetDevs []NetDev
-	// PNETID is that of an ISM device. For other PCI functions it is that of the first port, which is all there is to
-	// know while no driver makes ports or interfaces of it.
+	// PNETID is that of an ISM device. For other PCI functions it is that of the first port; no other port is known while no
+	// driver has created ports or interfaces.
 	PNETID PNETID
-	// ISM is what the dibs class (Linux 6.18) knows of an ISM device, nil without it.
+	// ISM contains the attributes of an ISM device in the dibs class (Linux 6.18), nil without that class.
 	ISM *ISM
 }
 
@@ -143,7 +144,7 @@ func (p Power) String() string {
 
 // Slot is a PCI slot (/sys/bus/pci/slots).
 type Slot struct {
-	// Name is the FID as 8 hexadecimal digits on IBM Z, elsewhere what the firmware calls the slot.
+	// Name is the FID as 8 hexadecimal digits on IBM Z, and elsewhere the name that the firmware gives the slot.
 	Name string
 	// Address is domain:bus:device, without function; empty if not known.
 	Address string
@@ -151,7 +152,7 @@ type Slot struct {
 	Power Power
 	// Switch reports whether the slot has a power switch; see Scanner.SetPower.
 	Switch bool
-	// Empty says that the slot reports that nothing is in it.
+	// Empty means that the slot reports that it has no device.
 	Empty bool
 }
 
@@ -166,7 +167,7 @@ type Port struct {
 	NetDev string
 	// GIDs is the number of GIDs in use, GIDsV2 how many of them are of RoCE version 2. SMC-Rv1 needs one that is not.
 	GIDs, GIDsV2 int
-	// Table holds them.
+	// Table contains these GIDs.
 	Table  []GID
 	PNETID PNETID
 }
@@ -182,14 +183,14 @@ type NetDev struct {
 	PNETID PNETID
 }
 
-// ISM is what only an ISM device has.
+// ISM contains the attributes that only ISM devices have.
 type ISM struct {
 	// GID is a UUID, Fabric the ID of the fabric, which is the CHID; empty and nil if they could not be read.
 	GID    string
 	Fabric *uint16
 }
 
-// Source says where a PNET ID comes from.
+// Source is the origin of a PNET ID.
 type Source uint8
 
 // The sources.

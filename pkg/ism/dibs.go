@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// dibs reads what the dibs class (Linux 6.18) shows of the ISM device in dir, and puts its name into name. Without the
-// class an ISM has nothing but its PCI function.
+// dibs reads the attributes of the ISM device in dir from the dibs class (Linux 6.18), and stores its name in name. Without
+// that class only the PCI function of an ISM device is known.
 func dibs(dir string, name *string) *ISM {
 	names := list(dir)
 	if len(names) == 0 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ism finds the devices that SMC can use: RoCE adapters (SMC-R) and ISM devices (SMC-D), as sysfs and the
-// kernel's RDMA netlink family show them, on IBM Z and elsewhere. It knows their place on the PCI bus, their ports and
-// interfaces, their PNET IDs and where these come from, and it switches PCI functions on and off where the platform can.
+// Package ism finds the devices that SMC can use: RoCE adapters (SMC-R) and ISM devices (SMC-D), as sysfs and the kernel's RDMA
+// netlink family show them, on IBM Z and elsewhere. It reports their PCI addresses, their ports and interfaces, their PNET IDs
+// and the origin of these, and it switches PCI functions on and off if the platform supports that.
 //
-// A file that is missing, cannot be read or holds garbage costs the value that it would have given, never the device.
+// If a file is missing, cannot be read or has invalid contents, only its value is missing, never the device.
 package ism

@@ -16,12 +16,12 @@ var (
 	// ErrPermission means that the caller may not do this. Such an error is also os.ErrPermission.
 	ErrPermission = smcerr.ErrPermission
 
-	// ErrDumpInterrupted means that RDMA devices or ports came or went while they were listed, each time that it was tried.
+	// ErrDumpInterrupted means that the list of RDMA devices or ports changed while it was read, in each of several attempts.
 	ErrDumpInterrupted = smcerr.ErrDumpInterrupted
 
 	// ErrMalformed means that the kernel's answer could not be decoded.
 	ErrMalformed = smcerr.ErrMalformed
 
-	// ErrUnchanged means that the kernel took a request of SetPower and the slot is as it was.
+	// ErrUnchanged means that the kernel accepted a request of SetPower, but the state of the slot did not change.
 	ErrUnchanged = errors.New("the slot has not changed its state")
 )

@@ -11,7 +11,7 @@ import (
 
 // GID is an address of a port.
 type GID struct {
-	// Index is its place in the port's table.
+	// Index is its index in the port's table.
 	Index int
 	// Addr is an IPv6 address, or one of IPv4 that is mapped into IPv6.
 	Addr netip.Addr
@@ -21,7 +21,7 @@ type GID struct {
 	NetDev string
 }
 
-// noGID is what sysfs has for a place in the table that is not in use.
+// noGID is the content of sysfs for an unused entry of the table.
 const noGID = "0000:0000:0000:0000:0000:0000:0000:0000"
 
 // gids returns the GIDs of the port in dir that are in use, in the order of the table.
@@ -29,7 +29,7 @@ func gids(dir string) []GID {
 	var out []GID
 	buf := make([]byte, 64)
 	for _, name := range list(filepath.Join(dir, "gids")) {
-		// Most of a large table is not in use.
+		// Most entries of a large table are unused.
 		text := strings.TrimSpace(string(readSmall(filepath.Join(dir, "gids", name), buf)))
 		if text == noGID {
 			continue

@@ -4,7 +4,7 @@ package ism
 
 import "golang.org/x/sys/unix"
 
-// readSmall reads an attribute that fits into buf by as few system calls as it takes: tables of GIDs have a thousand files.
+// readSmall reads an attribute that fits into buf with few system calls, because tables of GIDs have a thousand files.
 // It returns nil if the attribute cannot be read.
 func readSmall(path string, buf []byte) []byte {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)

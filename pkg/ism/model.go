@@ -91,8 +91,8 @@ func (d *Device) name() {
 	}
 }
 
-// feature returns the name that IBM sells the adapter by. RoCE Express2 and 3 share a type of function; the firmware
-// tells them apart, and where it is not known (no RDMA driver), the device ID.
+// feature returns the name that IBM sells the adapter by. RoCE Express2 and 3 share a type of function; the version of the
+// firmware distinguishes them or, if it is unknown (no RDMA driver), the device ID.
 func (d *Device) feature() string {
 	if d.ZPCI.PFT == nil {
 		return ""

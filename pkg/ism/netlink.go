@@ -20,7 +20,7 @@ type Netlink struct{}
 // RDMADevices lists the RDMA devices of the network namespace. A kernel without RDMA has none, and that is not an error. The
 // call ends early, with the context's error, when ctx ends.
 //
-// The error may be ErrPermission, ErrMalformed, ErrDumpInterrupted if devices came or went during each of three tries, or
+// The error may be ErrPermission, ErrMalformed, ErrDumpInterrupted if the list changed during each of three attempts, or
 // ErrNotSupported on an operating system other than Linux.
 func (Netlink) RDMADevices(ctx context.Context) ([]RDMADevice, error) {
 	conn, err := nlconn.Dial(nlconn.RDMA)
@@ -36,7 +36,7 @@ func (Netlink) RDMADevices(ctx context.Context) ([]RDMADevice, error) {
 
 const opDevices = "listing RDMA devices by netlink"
 
-// rdmaDevices leaves out a device that goes away between the request for the devices and that for its ports.
+// rdmaDevices leaves out a device that is removed between the request for the devices and the request for its ports.
 func rdmaDevices(ctx context.Context, conn *nlconn.Conn) ([]RDMADevice, error) {
 	devices, err := dump(ctx, conn, nldevGet, nil, parseDevice)
 	if err != nil {
@@ -103,10 +103,10 @@ func dump[T any](
 	return nil, fmt.Errorf("%w each time, try again", ErrDumpInterrupted)
 }
 
-// requestError says what was tried when err came, and makes it the error of package smcerr that it is.
+// requestError adds the failed operation to err, and makes it an error of package smcerr.
 func requestError(op string, err error) error {
 	kind := nlconn.Kind(err)
-	// The library's error begins with what the library did.
+	// The library's error begins with the operation of the library.
 	if e, ok := errors.AsType[*netlink.OpError](err); ok {
 		err = e.Err
 	}

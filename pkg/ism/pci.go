@@ -125,7 +125,7 @@ func power(path string) Power {
 	return PowerUnknown
 }
 
-// slotFID returns the FID that the name of a slot on IBM Z stands for.
+// slotFID returns the FID in the name of a slot on IBM Z.
 func slotFID(name string) (uint32, bool) {
 	if len(name) != 8 {
 		return 0, false
@@ -165,7 +165,7 @@ func placeSlots(devices []Device, slots []Slot, z bool) []Device {
 	return devices
 }
 
-// emptyKind is the kind of a slot in which no function is seen: a slot that is on has one that just appears, or leaves.
+// emptyKind is the kind of a slot without a visible function. If the slot is on, its function is just being added or removed.
 func emptyKind(slot Slot) Kind {
 	if slot.Power == PowerOff {
 		return KindOff

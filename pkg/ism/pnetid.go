@@ -8,7 +8,7 @@ import (
 	"github.com/smckit/smckit/pkg/pnet"
 )
 
-// setPNETIDs gives d, its ports and its interfaces their PNET IDs. What the hardware has set wins, as in the kernel.
+// setPNETIDs gives d, its ports and its interfaces their PNET IDs. The ID of the hardware takes precedence, as in the kernel.
 func (fs sysfs) setPNETIDs(d *Device, table pnet.Table) {
 	var hardware []string
 	if d.PCI != nil {

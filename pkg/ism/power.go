@@ -16,9 +16,9 @@ import (
 // slot holds one PCI function, and switching it off also deconfigures it in the partition; elsewhere only a slot for hot
 // plugging has a switch, and it works on everything in that slot. Software devices have none.
 //
-// SetPower reads the current state of the slot: d may be old. It looks at ctx before it writes; the write itself cannot be
-// cancelled, and takes as long as the platform needs. The error may be ErrNotSupported, ErrPermission, ErrUnchanged, or
-// os.ErrNotExist for a slot that is gone.
+// SetPower reads the current state of the slot: d may be old. It checks ctx before it writes; the write itself cannot be
+// cancelled, and its duration depends on the platform. The error may be ErrNotSupported, ErrPermission, ErrUnchanged, or
+// os.ErrNotExist for a slot that does not exist any more.
 func (s *Scanner) SetPower(ctx context.Context, d *Device, on bool) (changed bool, err error) {
 	if d.Slot == nil || !d.Slot.Switch {
 		return false, fmt.Errorf("%s: %w: it has no power switch", d.ID(), ErrNotSupported)

@@ -19,7 +19,7 @@ type rdmaDevice struct {
 	function string
 }
 
-// fill adds what the RDMA device knows to d, which holds what its PCI function knows, if there is one.
+// fill adds the attributes of the RDMA device to d, which contains those of its PCI function, if there is one.
 func (r *rdmaDevice) fill(d *Device) {
 	d.Kind, d.Name, d.Software = r.Kind, r.Name, r.Software
 	d.Firmware, d.NodeType, d.NodeGUID = r.Firmware, r.NodeType, r.NodeGUID
@@ -44,8 +44,9 @@ func (d *Device) netDevOfPort(number uint8) string {
 	return ""
 }
 
-// rdmaDevices lists the RDMA devices that netlink or sysfs shows. Both know the same ones unless one of them is out of
-// reach, as sysfs often is in a container. The error says why netlink failed; the list is then that of sysfs.
+// rdmaDevices lists the RDMA devices that netlink or sysfs shows. Both list the same devices unless one of them is not
+// accessible, as is often the case for sysfs in a container. If netlink fails, rdmaDevices returns its error and the list of
+// sysfs.
 func (s *Scanner) rdmaDevices(ctx context.Context) ([]rdmaDevice, error) {
 	fs := s.sysfs()
 	names := list(fs.path(infiniband))
@@ -113,7 +114,8 @@ func (fs sysfs) rdmaDevice(name string) rdmaDevice {
 			r.Ports = append(r.Ports, fs.port(filepath.Join(dir, "ports", p), uint8(n)))
 		}
 	}
-	// Older kernels hang soft devices below the PCI function of the interface that they use. They are not it.
+	// Older kernels put software devices below the PCI function of the interface that they use, although they are not that
+	// function.
 	switch parent := readText(file("parent")); {
 	case parent != "":
 		r.Software, r.Model = true, "rxe"

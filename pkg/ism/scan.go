@@ -29,8 +29,8 @@ type RDMAPort struct {
 	Number uint8
 	// State is a word as sysfs has it, such as "ACTIVE"; empty if unknown.
 	State string
-	// NetDev is the interface of the port, empty if it has none in the network namespace that was asked. It is right
-	// where sysfs is not: that shows the names that interfaces have in their own namespaces.
+	// NetDev is the interface of the port, empty if it has none in the network namespace of the request. It is correct where
+	// sysfs is wrong: sysfs shows the names that interfaces have in their own namespaces.
 	NetDev string
 }
 
@@ -44,17 +44,17 @@ type PNETLister interface {
 	List(ctx context.Context) (pnet.Table, error)
 }
 
-// Scanner finds devices. The zero Scanner looks at /sys of this host only.
+// Scanner finds devices. The zero Scanner reads only /sys of this host.
 type Scanner struct {
 	// Root is where sysfs is mounted, /sys if empty.
 	Root string
-	// Arch is the architecture in Go's words, that of the program if empty. It matters on IBM Z while all functions are
+	// Arch is the architecture as in GOARCH; empty means that of the program. It matters on IBM Z while all functions are
 	// switched off.
 	Arch string
-	// RDMA lists the RDMA devices; without it, or when it fails, sysfs alone says which exist.
+	// RDMA lists the RDMA devices; without it, or if it fails, Scan uses the list of sysfs.
 	RDMA RDMALister
-	// PNET lists the PNET table; without it, PNET IDs are those of the hardware. That no SMC module is loaded is not an
-	// error here: there is no table then.
+	// PNET lists the PNET table; without it, PNET IDs are those of the hardware. If no SMC module is loaded, there is no table;
+	// that is no error.
 	PNET PNETLister
 	// WriteFile writes an attribute of sysfs, os.WriteFile without creating files if nil.
 	WriteFile func(path string, data []byte) error
@@ -67,7 +67,7 @@ func (s *Scanner) sysfs() sysfs {
 	return sysfs(s.Root)
 }
 
-// Scan lists the devices of this host. Everybody may do that. The error is os.ErrNotExist if there is no sysfs.
+// Scan lists the devices of this host. Any user may do that. The error is os.ErrNotExist if there is no sysfs.
 func (s *Scanner) Scan(ctx context.Context) (*Inventory, error) {
 	fs := s.sysfs()
 	if !exists(fs.path("bus")) && !exists(fs.path("class")) {
@@ -123,7 +123,7 @@ func (s *Scanner) table(ctx context.Context) (pnet.Table, error) {
 	return table, err
 }
 
-// join puts RDMA devices and PCI functions together: a function with RDMA devices becomes one Device for each of them.
+// join combines RDMA devices and PCI functions: a function with RDMA devices becomes one Device for each of them.
 func (s *Scanner) join(functions []Device, rdma []rdmaDevice) []Device {
 	var out []Device
 	for _, f := range functions {

@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	// maxFile is more than any attribute has that this package reads; sysfs itself stops at a page.
+	// maxFile is larger than any attribute that this package reads; the limit of sysfs is a page.
 	maxFile = 4096
-	// maxEntries bounds what is read of a directory, GID tables being the largest with at most 1024 entries.
+	// maxEntries limits the number of entries that are read from a directory. GID tables are the largest, with at most 1024
+	// entries.
 	maxEntries = 4096
 )
 
@@ -77,7 +78,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// linkName returns the last element of where a symbolic link leads, "" if there is no link.
+// linkName returns the last element of the target of a symbolic link, "" if there is no link.
 func linkName(path string) string {
 	target, err := os.Readlink(path)
 	if err != nil {
@@ -86,7 +87,7 @@ func linkName(path string) string {
 	return filepath.Base(target)
 }
 
-// afterColon returns what follows the number in attributes such as "4: ACTIVE", "" if nothing does.
+// afterColon returns the text after the number in attributes such as "4: ACTIVE", "" if there is none.
 func afterColon(s string) string {
 	_, word, _ := strings.Cut(s, ":")
 	return strings.TrimSpace(word)

@@ -18,11 +18,11 @@ const (
 	attrTypeMask  = 0x3fff
 )
 
-// errAttrLength means that the length of an attribute does not fit into what is there.
+// errAttrLength means that the length of an attribute is greater than the rest of the message.
 var errAttrLength = errors.New("attribute with a length beyond the end of the message")
 
 // nextAttr splits the first attribute off b. The netlink library's decoder is not used because it copies each value,
-// takes an attribute of length zero for an empty one, and names attributes by number only in its errors.
+// treats an attribute of length zero as an empty one, and names attributes by number only in its errors.
 func nextAttr(b []byte) (typ uint16, value, rest []byte, err error) {
 	if len(b) < attrHeaderLen {
 		return 0, nil, nil, errAttrLength
@@ -36,8 +36,8 @@ func nextAttr(b []byte) (typ uint16, value, rest []byte, err error) {
 	return typ, b[attrHeaderLen:n], b[min((n+3)&^3, len(b)):], nil
 }
 
-// field describes one attribute of a nest: its name in the kernel's header without the common prefix, where its value
-// goes, and whether the nest means nothing without it.
+// field describes one attribute of a nest: its name in the kernel's header without the common prefix, where its value is
+// stored, and whether the nest is invalid without it.
 type field struct {
 	name     string
 	set      func(value []byte) error
@@ -53,7 +53,7 @@ func required(f field) field {
 	return f
 }
 
-// parse walks over the attributes in b and sets the fields. Of attributes that are there twice the last one counts.
+// parse walks over the attributes in b and sets the fields. If an attribute occurs twice, the last one counts.
 func (fs fields) parse(b []byte) error {
 	seen := make(map[uint16]bool, len(fs))
 	for len(b) > 0 {
@@ -79,7 +79,7 @@ func (fs fields) parse(b []byte) error {
 	return nil
 }
 
-// errLength says that a value has the wrong length.
+// errLength returns the error for a value of the wrong length.
 func errLength(got int, want string) error {
 	return fmt.Errorf("value of %d bytes, want %s", got, want)
 }
@@ -153,7 +153,7 @@ func getCHID(b []byte) (uint16, error) {
 	}
 }
 
-// getString reads a string with or without a terminating NUL. What follows a NUL is not part of it.
+// getString reads a string with or without a terminating NUL. Bytes after a NUL are not part of it.
 func getString(b []byte) (string, error) {
 	return cString(b), nil
 }
@@ -173,7 +173,7 @@ func cString(b []byte) string {
 	return s
 }
 
-// to returns a field that stores what get reads in *dst.
+// to returns a field that stores the value that get reads in *dst.
 func to[T any](name string, get func([]byte) (T, error), dst *T) field {
 	return field{name: name, set: func(b []byte) error {
 		v, err := get(b)

@@ -10,15 +10,15 @@ import (
 	"github.com/smckit/smckit/pkg/internal/nlconn"
 )
 
-// Client talks to the generic netlink family SMC_GEN_NETLINK. What it reports and changes belongs to the network
-// namespace in which New was called, except where a method says otherwise.
+// Client is a client of the generic netlink family SMC_GEN_NETLINK. It reports and changes the state of the network namespace
+// in which New was called, unless the comment of a method differs.
 //
 // A Client is safe for concurrent use; requests wait for one another.
 //
 // Each request ends early, with the context's error, when its context is cancelled or its deadline passes. There is no
 // other time limit. After that the Client can still be used.
 //
-// Every error is an *Error. Besides what a method names, any method may return
+// Every error is an *Error. In addition to the errors that a method names, any method may return
 //   - ErrNoModule, which is also os.ErrNotExist: no SMC module is loaded (any more);
 //   - os.ErrPermission: the caller may not do this;
 //   - ErrNotSupported: the SMC module is too old to know the request;
@@ -53,13 +53,13 @@ func NewFromConn(conn *genetlink.Conn) (*Client, error) {
 // Close closes the socket. A request that waits for an answer fails.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// SystemInfo returns what the SMC module of this host can do.
+// SystemInfo returns the description of the SMC module of this host.
 func (c *Client) SystemInfo(ctx context.Context) (*SystemInfo, error) {
 	return get(ctx, c, cmdSysInfo, parseSystemInfo)
 }
 
-// LinkGroupsR returns the SMC-R link groups without their links. If groups came or went meanwhile, it tries again a
-// few times and then returns what it has together with ErrDumpInterrupted; this holds for all lists.
+// LinkGroupsR returns the SMC-R link groups without their links. If the list changes while it is read, the method tries again a
+// few times, and then returns the last list together with ErrDumpInterrupted; this is the same for all lists.
 func (c *Client) LinkGroupsR(ctx context.Context) ([]LinkGroupR, error) {
 	return get(ctx, c, cmdLinkGroupsR, parseLinkGroupsR)
 }
@@ -139,7 +139,7 @@ func (c *Client) SetSEID(ctx context.Context, enabled bool) error {
 		cmd = cmdEnableSEID
 	}
 	err := c.set(ctx, cmd, "", nil)
-	// Off s390 the kernel refuses with the errno that also stands for an unknown command.
+	// Off s390 the kernel refuses with the errno that also means an unknown command.
 	if errors.Is(err, ErrNotSupported) {
 		if seid, serr := c.SEID(ctx); serr == nil && seid == nil {
 			return &Error{Op: cmd.op, Kind: ErrNoSEID, Remedy: "only hosts with an ISM device of version 2 have one", Err: err}
@@ -148,7 +148,7 @@ func (c *Client) SetSEID(ctx context.Context, enabled bool) error {
 	return err
 }
 
-// HandshakeLimitation reports whether the network namespace falls back to TCP while too many SMC handshakes are under way.
+// HandshakeLimitation reports whether the network namespace falls back to TCP while too many SMC handshakes are in progress.
 // Linux 5.18.
 func (c *Client) HandshakeLimitation(ctx context.Context) (bool, error) {
 	return get(ctx, c, cmdHSLimitation, parseHandshakeLimitation)

@@ -2,8 +2,8 @@
 
 package netlinksmc
 
-// command is a command of the family: its number and name in <linux/smc.h>, what it does in words, and the first Linux
-// that has it.
+// command is a command of the family: its number and name in <linux/smc.h>, its description, and the first Linux version that
+// has it.
 type command struct {
 	number uint8
 	name   string

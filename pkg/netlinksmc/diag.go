@@ -61,9 +61,9 @@ func (d *Diag) Close() error { return d.conn.Close() }
 // asks for. It reads them from the kernel while the caller iterates, a few hundred at a time, so that memory does not grow
 // with their number.
 //
-// An error comes as the last element, with a zero Socket. It is an *Error, as described at Client, and ErrNoModule means
-// that smc_diag is missing. ErrDumpInterrupted comes after all sockets, if the kernel says that the list changed while it
-// was read; kernels up to 7.2 never say so. When ctx ends, the iteration ends with the context's error.
+// An error comes as the last element, with a zero Socket. It is an *Error, as described at Client, and ErrNoModule means that
+// smc_diag is missing. ErrDumpInterrupted comes after all sockets, if the kernel reports that the list changed while it was
+// read; kernels up to 7.2 never report it. When ctx ends, the iteration ends with the context's error.
 //
 // A loop that ends early reads the rest of the answer before it returns. Until then other calls of Sockets wait: a call
 // inside the loop would wait for ever, unless its ctx ends.

@@ -10,8 +10,8 @@ import (
 // eidLen is the length of an EID on the wire, where shorter ones are padded with blanks.
 const eidLen = 32
 
-// CheckEID checks a user EID against the rules that the kernel has too: 1 to 32 characters out of A-Z, 0-9, '.' and
-// '-', the first a letter or digit, no two dots in a row. The error is ErrInvalidEID and says which rule is broken.
+// CheckEID checks a user EID by the rules of the kernel: 1 to 32 characters out of A-Z, 0-9, '.' and
+// '-', the first a letter or digit, no two dots in a row. The error is ErrInvalidEID, and its text names the broken rule.
 func CheckEID(eid string) error {
 	if rule := brokenEIDRule(eid); rule != "" {
 		return &Error{Op: fmt.Sprintf("user EID %q", eid), Kind: ErrInvalidEID, Remedy: rule}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// encodeEID returns the attribute for eid, which has passed CheckEID. The kernel takes nothing but 32 characters,
-// padded with blanks.
+// encodeEID returns the attribute for eid, which has passed CheckEID. The kernel accepts only 32 characters, padded with
+// blanks.
 func encodeEID(eid string) []byte {
 	return appendString(nil, AttrEIDTableEntry, eid+strings.Repeat(" ", eidLen-len(eid)))
 }

@@ -24,8 +24,8 @@ var (
 	// ErrPermission means that the caller may not do this. Such an error is also os.ErrPermission.
 	ErrPermission = smcerr.ErrPermission
 
-	// ErrDumpInterrupted means that what was listed changed while it was read, so that entries may be missing or there
-	// twice. It comes together with the result.
+	// ErrDumpInterrupted means that the list changed while it was read, so that entries may be missing or listed twice. It
+	// comes together with the result.
 	ErrDumpInterrupted = smcerr.ErrDumpInterrupted
 
 	// ErrMalformed means that the kernel's answer could not be decoded.
@@ -40,11 +40,11 @@ var (
 	// ErrUEIDNotFound means that the user EID to remove is not defined. It is not ErrNoModule.
 	ErrUEIDNotFound = errors.New("user EID not defined")
 
-	// ErrUEIDTableFull means that the host has as many user EIDs as the kernel keeps, which is four.
+	// ErrUEIDTableFull means that the host has four user EIDs, the maximum of the kernel.
 	ErrUEIDTableFull = errors.New("maximum number of user EIDs reached")
 
-	// ErrSEIDActivated is no failure: RemoveUEID has removed the last user EID, and the kernel has switched the system
-	// EID on, since a host needs one EID. Only s390 has a system EID.
+	// ErrSEIDActivated is no failure: RemoveUEID has removed the last user EID, and the kernel has enabled the system EID,
+	// because a host needs one EID. Only s390 has a system EID.
 	ErrSEIDActivated = errors.New("the last user EID was removed and the system EID was activated")
 
 	// ErrNoSEID means that this host has no system EID to enable or disable.
@@ -58,23 +58,23 @@ var (
 	// namespace. It is not ErrNoModule.
 	ErrLinkNotFound = errors.New("link not found")
 
-	// ErrOnlyLink means that the link cannot be deleted, because its group has no other one that can carry the connections.
+	// ErrOnlyLink means that the link cannot be deleted, because its group has no other link that can carry the connections.
 	ErrOnlyLink = errors.New("the only usable link of its group")
 
 	// ErrNoUEID means that the system EID cannot be disabled while no user EID is defined.
 	ErrNoUEID = errors.New("no user EID defined")
 )
 
-// Error is a request that failed. Its text is one line that says what was tried, what went wrong and what to do.
+// Error is a request that failed. Its text is one line with the operation, the cause and the remedy.
 //
 // It unwraps to one of the errors of this package, if one applies, and to the cause: for an answer of the kernel a
 // *netlink.OpError, which holds the errno and the text of the extended acknowledgement.
 type Error struct {
-	// Op is what was tried, such as "list SMC-R link groups".
+	// Op is the operation, such as "list SMC-R link groups".
 	Op string
 	// Kind is one of the errors of this package, or nil.
 	Kind error
-	// Remedy says what to do; it may be empty.
+	// Remedy is the action to take; it may be empty.
 	Remedy string
 	// Err is the cause; it may be nil.
 	Err error
@@ -105,7 +105,7 @@ func (e *Error) Unwrap() []error {
 	return slices.DeleteFunc([]error{e.Kind, e.Err}, func(err error) bool { return err == nil })
 }
 
-// errnoKinds says what an errno means as the answer to one command. Other errnos mean the same everywhere.
+// errnoKinds has the meanings of an errno that are special to one command. Other errnos mean the same everywhere.
 var errnoKinds = map[uint8]map[syscall.Errno]error{
 	cmdAddUEID.number: {
 		syscall.EINVAL: ErrInvalidEID,
@@ -122,7 +122,7 @@ var errnoKinds = map[uint8]map[syscall.Errno]error{
 	},
 }
 
-// remedies says what to do about an error, where that does not depend on the command.
+// remedies has the remedies of errors that do not depend on the command.
 var remedies = map[error]string{
 	ErrNoModule:        "load it with 'modprobe smc', or use a kernel that has it",
 	ErrPermission:      "run as root, that is with CAP_NET_ADMIN in the initial user namespace",

@@ -28,7 +28,7 @@ func (c *Client) lookUp(ctx context.Context, name string, version uint8) (nlconn
 	return nlconn.Family{ID: id, Version: version}, requestError(cmd, "", err)
 }
 
-// set requests a change. subject is what is to be changed, for the text of an error.
+// set requests a change. subject names the object to change, for the text of an error.
 func (c *Client) set(ctx context.Context, cmd command, subject string, data []byte) error {
 	return requestError(cmd, subject, c.conn.Set(ctx, c.family, cmd.number, data))
 }

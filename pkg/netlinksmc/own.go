@@ -15,10 +15,10 @@ var (
 )
 
 // DeleteLinkGroupR ends an SMC-R link group by its number: its connections are aborted, the applications of both hosts get an
-// error, and the peer is asked to end its side. The initial network namespace may end any group; another one those that belong
-// to it, which are those over RDMA devices that it owns. It needs CAP_NET_ADMIN in the user namespace that owns the network
-// namespace, and takes up to two seconds. The error may be ErrLinkGroupNotFound, or ErrNotSupported from a module that is not
-// smckit's.
+// error, and the peer is asked to end its side. The initial network namespace may end any group. Another namespace may end only
+// groups that belong to it: those over RDMA devices that it owns. It needs CAP_NET_ADMIN in the user namespace that owns the
+// network namespace, and takes up to two seconds. The error may be ErrLinkGroupNotFound, or ErrNotSupported from a module that
+// is not smckit's.
 func (c *Client) DeleteLinkGroupR(ctx context.Context, id uint32) error {
 	return c.deleteLinkGroup(ctx, id, techSMCR)
 }
@@ -56,13 +56,13 @@ func (c *Client) DeleteLink(ctx context.Context, group uint32, link uint8) error
 	})
 }
 
-// meaning says what an errno means as the answer to one request: the error, and what to do.
+// meaning is the meaning of an errno as the answer to one request: the error and the remedy.
 type meaning struct {
 	kind   error
 	remedy string
 }
 
-// setOwn requests a change of the family smckit. subject is what is to be changed, for the text of an error.
+// setOwn requests a change of the family smckit. subject names the object to change, for the text of an error.
 func (c *Client) setOwn(
 	ctx context.Context, cmd command, subject string, data []byte, meanings map[syscall.Errno]meaning,
 ) error {

@@ -29,7 +29,7 @@ func parseDevices(replies []genetlink.Message, typ uint16, name string) ([]Devic
 }
 
 // parseDevice decodes a device. A RoCE device is known by its name, an ISM device by its PCI address; a RoCE device
-// that is not on PCI comes without PCI attributes.
+// that is not on PCI has no PCI attributes.
 func parseDevice(b []byte, roce bool) (Device, error) {
 	var d Device
 	pciID := to("DEV_PCI_ID", getString, &d.PCIID)
@@ -54,8 +54,8 @@ func parseDevice(b []byte, roce bool) (Device, error) {
 	return d, err
 }
 
-// addPort decodes a port and adds it to the device, unless the kernel says that it does not exist. The kernel sends no
-// such word about the port of an ISM device.
+// addPort decodes a port and adds it to the device, unless the kernel marks it as missing. The kernel sends no such mark for
+// the port of an ISM device.
 func (d *Device) addPort(b []byte, number uint8) error {
 	p := Port{Number: number}
 	valid := true

@@ -127,8 +127,8 @@ func (s *Socket) setFallback(b []byte) {
 	}
 }
 
-// parseAddr decodes 16 bytes of address and a port in network byte order. The IPv6 wildcard address comes out as the
-// IPv4 one, as does the address of a socket that has none.
+// parseAddr decodes 16 bytes of address and a port in network byte order. The IPv6 wildcard address and the address of a socket
+// without one become the IPv4 wildcard address.
 func parseAddr(addr, port []byte) netip.AddrPort {
 	var a netip.Addr
 	if [12]byte(addr[4:16]) == [12]byte{} {

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// reasonInfo is what is known of one Reason.
+// reasonInfo describes one Reason.
 type reasonInfo struct {
 	code               Reason
 	name, text, remedy string
@@ -24,10 +24,10 @@ func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 // Where `smcr -d stats` of smc-tools labels a code, the name is that label.
 func (r Reason) Name() string { return r.info().name }
 
-// Text returns what the reason means, one phrase without a full stop, or the empty string for a code that is not known.
+// Text returns the meaning of the reason, one phrase without a full stop, or the empty string for a code that is not known.
 func (r Reason) Text() string { return r.info().text }
 
-// Remedy returns what to do about the reason, one phrase without a full stop, or the empty string for a code that is
+// Remedy returns the action to take for the reason, one phrase without a full stop, or the empty string for a code that is
 // not known.
 func (r Reason) Remedy() string { return r.info().remedy }
 

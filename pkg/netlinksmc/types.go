@@ -15,7 +15,7 @@ const (
 	RoleServer Role = 1
 )
 
-// PeerOS is the operating system that a version 2 peer has named in the handshake.
+// PeerOS is the operating system that a version 2 peer reports in the handshake.
 type PeerOS uint8
 
 // The operating systems.
@@ -29,7 +29,7 @@ const (
 type Device struct {
 	// UseCount is the number of link groups (ISM) on the device.
 	UseCount uint32
-	// Critical says that a link group in use would lose its last device with this one.
+	// Critical means that a link group in use would lose its last device with this one.
 	Critical bool
 	// FID and CHID are the PCI function ID and the (P)CHID on s390, 0 elsewhere.
 	FID  uint32
@@ -122,7 +122,7 @@ const (
 	StateProcessAbort     SocketState = 27
 )
 
-// Mode says what moves the bytes of a socket.
+// Mode is the transport of a socket.
 type Mode uint8
 
 // The modes.
@@ -149,8 +149,8 @@ type Socket struct {
 	State    SocketState
 	Mode     Mode
 	Shutdown Shutdown
-	// Local and Peer are the addresses of the internal TCP connection. The kernel does not say whether they are IPv4
-	// or IPv6; an address whose last 96 bits are zero is taken for IPv4. Peer is 0.0.0.0:0 before connect.
+	// Local and Peer are the addresses of the internal TCP connection. The kernel does not report whether they are IPv4 or
+	// IPv6; an address whose last 96 bits are zero is treated as IPv4. Peer is 0.0.0.0:0 before connect.
 	Local, Peer netip.AddrPort
 	// BoundIfindex is the interface the socket is bound to (SO_BINDTODEVICE), 0 for none.
 	BoundIfindex uint32
@@ -163,17 +163,17 @@ type Socket struct {
 
 	// Fallback is set for every socket in ModeTCP.
 	Fallback *Fallback
-	// Conn, LinkGroup and DMB are set where they were asked for and the socket has them.
+	// Conn, LinkGroup and DMB are set if they were requested and the socket has them.
 	Conn      *ConnInfo
 	LinkGroup *LinkGroupInfo
 	DMB       *DMBInfo
 }
 
-// Fallback says why a socket uses TCP.
+// Fallback contains the reasons why a socket uses TCP.
 type Fallback struct {
 	// Reason is this host's reason.
 	Reason Reason
-	// PeerDiagnosis is the reason the peer has given, 0 if none. Peers other than Linux have their own numbers.
+	// PeerDiagnosis is the reason that the peer sent, 0 if none. Peers other than Linux have their own numbers.
 	PeerDiagnosis Reason
 }
 
@@ -184,7 +184,7 @@ type Cursor struct {
 	Count uint32
 }
 
-// ConnInfo is the inside of a connection (SMC_DIAG_CONNINFO).
+// ConnInfo is the internal state of a connection (SMC_DIAG_CONNINFO).
 type ConnInfo struct {
 	// Token is the alert token of the connection.
 	Token uint32

@@ -24,19 +24,19 @@ type Kernel interface {
 // ErrChanged means that another program changed the table while a plan was made or applied.
 var ErrChanged = errors.New("another program changed the PNET table at the same time")
 
-// ApplyError is a plan that was not carried out. It unwraps to both errors.
+// ApplyError is the error of a plan that was not carried out. It unwraps to both errors.
 type ApplyError struct {
-	// Step is what failed.
+	// Step is the step that failed.
 	Step Step
 	// Done is the number of steps that were carried out before it.
 	Done int
-	// Err is why it failed.
+	// Err is the error of the step.
 	Err error
-	// Rollback is why the table could not be made again what it was; nil if it is what it was.
+	// Rollback is the error of restoring the table; nil if the table was restored.
 	Rollback error
 }
 
-// Error returns one line that says what failed and whether the table is what it was.
+// Error returns one line with the failed step, and whether the table was restored.
 func (e *ApplyError) Error() string {
 	switch {
 	case e.Rollback == nil && e.Done == 0:
@@ -58,12 +58,11 @@ func (e *ApplyError) Unwrap() []error {
 // Apply carries out all steps of a plan, or none. If a step fails, or ctx ends, Apply restores the table, in the same order,
 // and returns an *ApplyError. Its Rollback reports whether restoring failed too, and which entries are missing then.
 //
-// The kernel has no transactions. Before the first step Apply checks that the table is the one that the plan was made for,
-// and after the last step that it is the one that the plan promises. If another program changed the table, the error is
-// ErrChanged, and Apply leaves the table as it is. Between the steps other programs see a table that is half changed: an
-// entry that is deleted and added again is missing for a moment, and a connection that begins in that moment may fall back
-// to TCP. Existing connections are not affected. Entries that other programs add meanwhile stay, also when Apply restores
-// the table.
+// The kernel has no transactions. Before the first step Apply checks that the table is the one that the plan was made for, and
+// after the last step that it is the result of the plan. If another program changed the table, the error is ErrChanged, and
+// Apply leaves the table as it is. Between the steps other programs see a table that is half changed: an entry that is deleted
+// and added again is missing for a moment, and a connection that begins in that moment may fall back to TCP. Existing
+// connections are not affected. Entries that other programs add at the same time stay, also when Apply restores the table.
 //
 // Apply does not touch the PNET IDs that devices have from their hardware: they are not in the table.
 func Apply(ctx context.Context, k Kernel, p Plan) error {
@@ -79,7 +78,7 @@ func Apply(ctx context.Context, k Kernel, p Plan) error {
 	}
 	for i, s := range p.Steps {
 		if err := p.do(ctx, k, s); err != nil {
-			// The caller's context may be why the step failed. Even the first step may have had an effect.
+			// The caller's context may be the reason why the step failed. Even the first step may have had an effect.
 			return &ApplyError{Step: s, Done: i, Err: err, Rollback: p.undo(context.WithoutCancel(ctx), k)}
 		}
 	}
@@ -113,7 +112,7 @@ func addAgain(ctx context.Context, k Kernel, e Entry) error {
 	return k.Add(ctx, e)
 }
 
-// undo makes the table what it was before the plan, plus what others have added meanwhile.
+// undo restores the table that existed before the plan, plus the entries that other programs have added since.
 func (p Plan) undo(ctx context.Context, k Kernel) error {
 	now, err := k.List(ctx)
 	if err != nil {
@@ -128,14 +127,14 @@ func (p Plan) undo(ctx context.Context, k Kernel) error {
 	return restore(ctx, k, now, target)
 }
 
-// restore makes the table target, in that order. It keeps what stands at the start of both and is not of a PNET ID that
-// has to be deleted, deletes the rest, and adds what is missing. It goes on after a failure, so that as much as
-// possible is there in the end.
+// restore makes the table target, in that order. It keeps the entries that are equal at the start of both tables and whose PNET
+// ID does not have to be deleted, deletes the others, and adds the missing ones. It continues after a failure, to restore as
+// many entries as possible.
 func restore(ctx context.Context, k Kernel, now, target Table) error {
 	kept := commonPrefix(now, target)
 	var failed error
 	for _, id := range now[kept:].IDs() {
-		// That it is gone is what was wanted.
+		// The entry was to be deleted anyway.
 		if err := k.Delete(ctx, id); err != nil && !errors.Is(err, ErrNoID) {
 			failed = cmp.Or(failed, err)
 		}
@@ -161,14 +160,14 @@ func commonPrefix(now, target Table) int {
 	}
 	for i := 0; i < n; i++ {
 		if slices.ContainsFunc(now[n:], func(e Entry) bool { return e.ID == now[i].ID }) {
-			// Entry i goes as well, and so must all that follow it; and perhaps some before it.
+			// Entry i is deleted too, so all entries after it must be deleted as well, and perhaps some before it.
 			n, i = i, -1
 		}
 	}
 	return n
 }
 
-// missing says which entries of target are not in the table, as the end of an error text.
+// missing lists the entries of target that are not in the table, as the end of an error text.
 func missing(ctx context.Context, k Kernel, target Table) string {
 	now, err := k.List(ctx)
 	if err != nil {

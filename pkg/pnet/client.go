@@ -18,8 +18,8 @@ import (
 // other time limit. The kernel may have carried out a change whose context ended while the change was waiting for the
 // answer. After that the Client can still be used.
 //
-// Every error is an *InvalidError, found before the kernel was asked, or an *Error. Besides what a method names, any
-// method may return
+// Every error is an *InvalidError, returned before the kernel is asked, or an *Error. In addition to the errors that a method
+// names, any method may return
 //   - ErrNoModule, which is also os.ErrNotExist: no SMC module is loaded (any more);
 //   - ErrPermission, which is also os.ErrPermission: the caller may not do this;
 //   - ErrNotSupported: the SMC module does not know the request;
@@ -62,7 +62,7 @@ func newClient(ctx context.Context, conn *nlconn.Generic) (*Client, error) {
 // Close closes the socket. A request that waits for an answer fails.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// List returns the table, in the order in which entries were added. Anybody may read it. Outside of the initial network
+// List returns the table, in the order in which entries were added. Any user may read it. Outside of the initial network
 // namespace the kernel shows interfaces only. The error may be ErrDumpInterrupted.
 //
 // The kernel can also be asked for one PNET ID. It answers that in a single message, with the entries that fit, so that
@@ -80,9 +80,9 @@ func (c *Client) List(ctx context.Context) (Table, error) {
 	return t, nil
 }
 
-// Add adds an entry at the end of the table. The device need not exist: the entry takes effect when it appears. The
-// error may be an *InvalidError, or ErrRefused, which is also os.ErrExist and does not tell whether this very entry was
-// there already: Table.Conflict does.
+// Add adds an entry at the end of the table. The device need not exist: the entry takes effect when it appears. The error may
+// be an *InvalidError, or ErrRefused, which is also os.ErrExist. It does not show whether the table already had this entry: use
+// Table.Conflict.
 func (c *Client) Add(ctx context.Context, e Entry) error {
 	if err := e.Check(); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (c *Client) Add(ctx context.Context, e Entry) error {
 	return c.addUnchecked(ctx, e)
 }
 
-// addUnchecked adds an entry that the kernel has returned before, and so must take again.
+// addUnchecked adds an entry that the kernel has returned before, and therefore must accept again.
 func (c *Client) addUnchecked(ctx context.Context, e Entry) error {
 	data, err := encodeEntry(e)
 	if err != nil {
@@ -99,7 +99,7 @@ func (c *Client) addUnchecked(ctx context.Context, e Entry) error {
 	return c.set(ctx, CmdAdd, "adding "+e.String(), data, nil)
 }
 
-// Delete deletes all entries of a PNET ID, which is taken as it is, for the kernel compares it literally. The kernel
+// Delete deletes all entries of a PNET ID, which is not normalised, because the kernel compares it literally. The kernel
 // cannot delete one entry of several: see Diff and Apply. The error may be ErrNoID.
 func (c *Client) Delete(ctx context.Context, id ID) error {
 	op := "deleting PNET ID " + string(id)
@@ -110,7 +110,7 @@ func (c *Client) Delete(ctx context.Context, id ID) error {
 	return c.set(ctx, CmdDel, op, data, map[syscall.Errno]error{syscall.ENOENT: ErrNoID})
 }
 
-// Flush deletes all entries. Those of an empty table are deleted with success.
+// Flush deletes all entries. It succeeds if the table is empty.
 func (c *Client) Flush(ctx context.Context) error {
 	// Some kernels answer ENOENT when there was nothing to delete.
 	nothing := map[syscall.Errno]error{syscall.ENOENT: ErrNoID}

@@ -27,11 +27,11 @@ func (p Plan) Changed() bool { return len(p.Steps) > 0 }
 
 // Diff plans the steps from current to a table with exactly the entries of wanted, in any order: the order has no meaning to
 // the kernel. The steps touch only PNET IDs that lose or gain an entry. An entry is deleted and added again only if another
-// entry of its PNET ID has to go. An entry that is twice in wanted counts once; a device in two entries makes a plan that
+// entry of its PNET ID must be deleted. An entry that is twice in wanted counts once; a device in two entries makes a plan that
 // fails and changes nothing.
 //
-// The first steps add entries for devices that have none yet, if nothing has to be deleted for them. The kernel may refuse
-// these, and then there is little to undo.
+// The first steps add entries for devices that have no entry yet, if they require no deletion. The kernel may refuse these
+// entries, and then Apply has few steps to undo.
 func Diff(current, wanted Table) Plan {
 	wanted = unique(wanted)
 	p := Plan{From: current, Added: wanted.without(current), Removed: current.without(wanted)}

@@ -8,7 +8,7 @@ import "strings"
 const HardwareIDLen = 16
 
 // DecodeUtilString returns the PNET IDs that the firmware of IBM Z has set for the ports of a device, one string per
-// port, "" for a port without one. b is what sysfs shows as util_string of a PCI function or a channel path: 16 bytes
+// port, "" for a port without one. b is the content of util_string in sysfs of a PCI function or a channel path: 16 bytes
 // of EBCDIC (IBM-1047) per port, padded with blanks or zeros. As in the kernel, an ID that starts with a blank or a
 // zero byte is not set. Bytes beyond the last full 16 belong to no port and are ignored.
 //
@@ -36,7 +36,7 @@ func decodeHardwareID(b []byte) string {
 const ebcdicBlank = 0x40
 
 // ibm1047 holds, for each byte of the EBCDIC code page IBM-1047, the Unicode code point, all of which are below 256.
-// Source: what iconv of the GNU C library makes of the 256 bytes.
+// Source: the output of iconv of the GNU C library for the 256 bytes.
 const ibm1047 = "" +
 	"\x00\x01\x02\x03\x9c\x09\x86\x7f\x97\x8d\x8e\x0b\x0c\x0d\x0e\x0f" +
 	"\x10\x11\x12\x13\x9d\x85\x08\x87\x18\x19\x92\x8f\x1c\x1d\x1e\x1f" +

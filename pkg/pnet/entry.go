@@ -22,7 +22,7 @@ const (
 
 // Entry attaches one device to a PNET ID: a network interface, or an RDMA or ISM device. Entries can be compared with ==.
 //
-// An entry that the kernel has returned need not pass Check: the kernel takes nearly any name, even an empty one.
+// An entry that the kernel has returned need not pass Check: the kernel accepts nearly any name, even an empty one.
 type Entry struct {
 	ID ID
 	// Eth is the name of a network interface.
@@ -52,7 +52,7 @@ func (e Entry) Device() string {
 	return fmt.Sprintf("ib %s %d", e.IB, e.Port)
 }
 
-// Check reports whether the kernel would take the entry's values. The error is an *InvalidError.
+// Check reports whether the kernel would accept the entry's values. The error is an *InvalidError.
 func (e Entry) Check() error {
 	if id, err := ParseID(string(e.ID)); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (e Entry) Check() error {
 	return checkIB(e.IB)
 }
 
-// portRule says what a port may be.
+// portRule is the rule for ports in error messages.
 var portRule = fmt.Sprintf("an RDMA device has ports 1 to %d", MaxPort)
 
 // checkEth applies the kernel's rules for the name of an interface.
@@ -90,7 +90,7 @@ func checkIB(name string) error {
 	return checkName(what, name, MaxIBLen)
 }
 
-// checkName refuses names that the kernel or the grammar cannot have. Bytes that are no UTF-8 are fine.
+// checkName refuses names that the kernel or the grammar does not allow. Bytes that are not UTF-8 are allowed.
 func checkName(what, name string, maxLen int) error {
 	invalid := func(format string, args ...any) error {
 		return &InvalidError{What: what, Value: name, Reason: fmt.Sprintf(format, args...)}

@@ -32,7 +32,7 @@ var (
 	// error is also os.ErrExist.
 	ErrRefused = errors.New("the device has a PNET ID already, or cannot get one in this network namespace")
 
-	// ErrDumpInterrupted means that the table changed while it was read, each time that it was tried.
+	// ErrDumpInterrupted means that the table changed while it was read, in each of several attempts.
 	ErrDumpInterrupted = smcerr.ErrDumpInterrupted
 
 	// ErrMalformed means that the kernel's answer could not be decoded.
@@ -44,11 +44,11 @@ var (
 	errRange   = errors.New("refused by the kernel as too long")
 )
 
-// Error is a request to the kernel that failed. Its text is one line that says what was tried, what went wrong and what
-// to do. It unwraps to one of the errors of this package, if one applies, and to the cause: for an answer of the kernel
-// a *netlink.OpError, which holds the errno.
+// Error is a request to the kernel that failed. Its text is one line with the operation, the cause and the remedy. It unwraps
+// to one of the errors of this package, if one applies, and to the cause: for an answer of the kernel a *netlink.OpError, which
+// holds the errno.
 type Error struct {
-	// Op is what was tried, such as "adding NET1 eth eth0".
+	// Op is the operation, such as "adding NET1 eth eth0".
 	Op string
 	// Kind is one of the errors of this package, or nil.
 	Kind error
@@ -58,7 +58,7 @@ type Error struct {
 
 // Error returns the text of the error.
 func (e *Error) Error() string {
-	// Without the module, or the right to use it, it does not matter much what was tried with what.
+	// Without the module, or without permission, the operation does not matter much.
 	switch e.Kind {
 	case ErrNoModule:
 		return "SMC module not loaded: run 'modprobe smc', or use a kernel that has it"
@@ -81,8 +81,8 @@ func (e *Error) Unwrap() []error {
 	return slices.DeleteFunc([]error{e.Kind, e.Err}, func(err error) bool { return err == nil })
 }
 
-// requestError turns the failure of a request into an *Error, and nil into nil. kinds says what an errno means for this
-// request, where it does not mean the same for all.
+// requestError turns the failure of a request into an *Error, and nil into nil. kinds has the meanings of an errno that are
+// special to this request.
 func requestError(op string, err error, kinds map[syscall.Errno]error) error {
 	if err == nil {
 		return nil
@@ -95,7 +95,7 @@ func requestError(op string, err error, kinds map[syscall.Errno]error) error {
 	return &Error{Op: op, Kind: kind, Err: err}
 }
 
-// errnoKinds says what an errno means as the answer to any request, where it does not mean the same for all packages.
+// errnoKinds has the meanings of an errno that are special to this package, for any request.
 var errnoKinds = map[syscall.Errno]error{
 	syscall.ENOENT: ErrNoModule,
 	syscall.EEXIST: ErrRefused,

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Limits of a table file. They only keep a wrong file from being taken for a table.
+// Limits of a table file. Their only purpose is to refuse other files.
 const (
 	// MaxFileSize is the size of the largest table file, in bytes.
 	MaxFileSize = 4 << 20
@@ -20,9 +20,8 @@ const (
 // Parse reads a table file, which describes the whole table: one entry per line, as "add" of Grammar has it. A '#' at
 // the start of a word begins a comment, blank lines are ignored, and lines may end in CR LF. name is used in errors.
 //
-// Lines with "del" are refused, since what is not in the file is not in the table; so is an entry that is there twice, or
-// that contradicts another by naming the same device. Mistakes in the file are *ParseError, the first of them is
-// returned; errors of r are returned as they are.
+// Parse refuses lines with "del", because the file lists the whole table. It refuses duplicates, and entries that contradict
+// another by naming the same device. It returns the first mistake in the file as a *ParseError, and errors of r unchanged.
 func Parse(r io.Reader, name string) (Table, error) {
 	text, err := io.ReadAll(io.LimitReader(r, MaxFileSize+1))
 	if err != nil {
@@ -52,7 +51,7 @@ func Parse(r io.Reader, name string) (Table, error) {
 // fileParser collects the entries of a table file.
 type fileParser struct {
 	table Table
-	// seen is where each device was named. Its keys are entries with nothing but the name of the device.
+	// seen has the position of each device. Its keys are entries with nothing but the name of the device.
 	seen map[Entry]Position
 }
 

@@ -12,11 +12,11 @@ import (
 // Grammar is the form of a command in words, as the designers of AF_SMC wrote it into /proc/net/smc/pnet_conf.
 const Grammar = "add|del <PNET ID> eth|ib <device> [<port>]"
 
-// Command is a wish in the words of Grammar.
+// Command is a parsed command of Grammar.
 type Command struct {
 	// Delete is true for "del", and false for "add".
 	Delete bool
-	// Entry is what to add or delete. With "del" it may have no device, which means the whole PNET ID, and its Port may
+	// Entry is the entry to add or delete. With "del" it may have no device, which means the whole PNET ID, and its Port may
 	// be 0, which means that none was given.
 	Entry Entry
 }
@@ -29,7 +29,7 @@ type Position struct {
 	Line, Col int
 }
 
-// String returns file:line:column, without what is not known.
+// String returns file:line:column, without unknown parts.
 func (p Position) String() string {
 	s := fmt.Sprintf("%d:%d", p.Line, p.Col)
 	if p.File != "" {
@@ -43,11 +43,11 @@ type ParseError struct {
 	Position
 	// Other is the place of the entry that this one repeats or contradicts; zero if it does not.
 	Other Position
-	// Err says what is wrong; it may be an *InvalidError.
+	// Err is the mistake; it may be an *InvalidError.
 	Err error
 }
 
-// Error returns one line: file:line:column, if known, and what is wrong.
+// Error returns one line: file:line:column, if known, and the mistake.
 func (e *ParseError) Error() string {
 	if e.Line == 0 {
 		return e.Err.Error()
@@ -108,7 +108,7 @@ func parseWords(words []word, end word) (Command, error) {
 	return c, c.parseDevice(words[1:], end)
 }
 
-// parseDevice parses what follows the PNET ID: eth|ib <device> [<port>].
+// parseDevice parses the words after the PNET ID: eth|ib <device> [<port>].
 func (c *Command) parseDevice(words []word, end word) error {
 	if len(words) == 0 {
 		return end.errorf("the kind of device is missing, 'eth' or 'ib': %s", Grammar)

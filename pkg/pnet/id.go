@@ -12,7 +12,7 @@ import (
 const MaxIDLen = 16
 
 // ID is a PNET ID, the name of a physical network. One that ParseID has returned consists of 1 to 16 characters of A-Z
-// and 0-9. One that the kernel has returned may hold other bytes: the kernel also takes letters of Latin-1.
+// and 0-9. One that the kernel has returned may contain other bytes: the kernel also accepts letters of Latin-1.
 type ID string
 
 // InvalidError is a value that breaks the rules of the PNET table; the kernel was not asked.
@@ -21,7 +21,7 @@ type InvalidError struct {
 	What string
 	// Value is the value as it was given.
 	Value string
-	// Reason says what is wrong with it.
+	// Reason is the rule that the value breaks.
 	Reason string
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/mdlayher/netlink"
 )
 
-// What the kernel sends for the half that an entry does not have: of an RDMA device the name of the interface is absent,
-// of an interface the name of the RDMA device, and its port is noPort.
+// Values of the kernel for the device that an entry does not have: the entry of an RDMA device has no interface name, and the
+// entry of an interface has no name of an RDMA device, and the port noPort.
 const (
 	absent = "n/a"
 	noPort = 255

@@ -15,11 +15,11 @@ import (
 	"github.com/smckit/smckit/pkg/smcerr"
 )
 
-// Sysfs reads the PNET IDs that firmware has set, which exist on IBM Z only. They come before the table: a device that
+// Sysfs reads the PNET IDs that firmware has set, which exist on IBM Z only. They take precedence over the table: a device that
 // has one cannot get another.
 //
 // The methods return "" for a device that has no such ID, or does not exist. An error is ErrPermission if the caller may not
-// read sysfs, ErrMalformed if sysfs has something unexpected, or why sysfs could not be read.
+// read sysfs, ErrMalformed if sysfs has unexpected contents, or the error of reading sysfs.
 type Sysfs struct {
 	// Root is where sysfs is mounted; "" means /sys.
 	Root string
@@ -109,7 +109,7 @@ func readWord(path string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// readFile reads an attribute. That it does not exist is no error: only some devices have it.
+// readFile reads an attribute. It is no error if the attribute does not exist, because only some devices have it.
 func readFile(path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil

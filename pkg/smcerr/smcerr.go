@@ -43,13 +43,13 @@ type kind struct {
 	also error
 }
 
-// Error returns what went wrong, without what was tried.
+// Error returns the cause without the operation.
 func (k kind) Error() string { return k.text }
 
 // Unwrap returns the error of the standard library that this one also is, nil if there is none.
 func (k kind) Unwrap() error { return k.also }
 
-// Kind returns the error of this package that err is, or that its errno stands for: ErrPermission for EPERM and EACCES,
+// Kind returns the error of this package that err is, or that its errno means: ErrPermission for EPERM and EACCES,
 // ErrNotSupported for EOPNOTSUPP, EPROTONOSUPPORT and EAFNOSUPPORT. It returns nil for any other error: in particular
 // ENOENT is ErrNoModule only as the answer of a netlink family.
 func Kind(err error) error {

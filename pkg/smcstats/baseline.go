@@ -20,9 +20,9 @@ import (
 // Baseline is a reading of the counters that later ones are compared with.
 type Baseline struct {
 	Snapshot
-	// Taken is when.
+	// Taken is the time of the reading.
 	Taken time.Time
-	// Origin is where the counters were read.
+	// Origin identifies the counters.
 	Origin Origin
 }
 
@@ -67,8 +67,8 @@ func MarshalBaseline(b *Baseline) ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// UnmarshalBaseline decodes what MarshalBaseline has made. A counter that is missing, unknown or not a number is an
-// error, because half a baseline would give figures that look right. Every error is smcerr.ErrMalformed.
+// UnmarshalBaseline decodes the output of MarshalBaseline. A counter that is missing, unknown or not a number is an
+// error, because an incomplete baseline would give wrong figures that look right. Every error is smcerr.ErrMalformed.
 func UnmarshalBaseline(data []byte) (*Baseline, error) {
 	b, err := unmarshal(data)
 	return b, smcerr.With(err, smcerr.ErrMalformed)

@@ -14,7 +14,7 @@ import (
 // to a module that was unloaded since, or to another network namespace.
 var ErrBelowBaseline = errors.New("counters are lower than the baseline")
 
-// Sub returns cur less base: what has happened since base was taken. Gauges are those of cur. A single fallback
+// Sub returns cur minus base: the counts since base was taken. Gauges are those of cur. A single fallback
 // reason's counter is 16 bits wide in the kernel and wraps, so its difference is taken modulo 65536; reasons that have
 // not occurred since stay in the list with a count of 0. Counters of links that base does not have count as 0 in it. Any
 // other counter below its baseline gives ErrBelowBaseline.

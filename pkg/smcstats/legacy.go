@@ -19,8 +19,8 @@ const (
 	legacyGauges  = 2
 )
 
-// ParseLegacy decodes the baseline file of smc-tools in the layout of release 1.8.4 and later, or of the releases
-// before. Taken and Origin are not in the file. An empty file, which smc-tools leaves behind when it only shows, gives
+// ParseLegacy decodes the baseline file of smc-tools in the layout of release 1.8.4 and later, or of the releases before. Taken
+// and Origin are not in the file. For an empty file, which smc-tools creates if it only shows statistics, ParseLegacy returns
 // nil. Every error is smcerr.ErrMalformed.
 func ParseLegacy(data []byte) (*Baseline, error) {
 	lines := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Origin says which counters a reading shows. Readings can be compared only if they have the same origin.
+// Origin identifies the counters that a reading shows. Readings can be compared only if they have the same origin.
 type Origin struct {
 	// Boot is the kernel's boot ID.
 	Boot string `json:"boot"`
@@ -22,8 +22,8 @@ type Origin struct {
 	Module string `json:"module,omitempty"`
 }
 
-// What the namespace has that the kernel has booted with: this NetNS up to Linux 6.17, later this inode number, which lies
-// below all others (NET_NS_INIT_INO; namespaces of all kinds share their cookies since).
+// The identity of the initial network namespace: this NetNS up to Linux 6.17, later this inode number, which is less than all
+// others (NET_NS_INIT_INO; namespaces of all kinds share their cookies since).
 const (
 	initialNetNS = "1"
 	initialInode = 0xeffffff9
@@ -88,8 +88,8 @@ func (o Origin) sameLife(base Origin) bool {
 		(o.Module == base.Module || o.Module == "" || base.Module == "")
 }
 
-// InInitialNetNS reports whether the calling process is in the network namespace that the kernel has booted with, which is
-// also assumed where the kernel does not tell.
+// InInitialNetNS reports whether the calling process is in the network namespace that the kernel has booted with, which is also
+// assumed if the kernel does not report it.
 func InInitialNetNS() bool {
 	if inode, err := netnsInode(); err == nil && inode == initialInode {
 		return true

@@ -2,8 +2,8 @@
 
 // Package smcstats collects the statistics of AF_SMC, subtracts a baseline from them, and keeps such baselines.
 //
-// The kernel cannot reset its counters. A reset is therefore a note of their values, private to a user, against which
-// later readings are compared. Gauges (the memory of the ring buffers that are in use now) have no baseline: they are passed
+// The kernel cannot reset its counters. A reset therefore stores their values, private to a user, and later readings are
+// compared with these values. Gauges (the memory of the ring buffers that are in use now) have no baseline: they are passed
 // through untouched and never compared.
 package smcstats
 

@@ -19,25 +19,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxFile bounds what is read of a baseline file; real ones have a few KiB.
+// maxFile is the maximum size of a baseline file; real ones have a few KiB.
 const maxFile = 256 << 10
 
 // Store keeps the baseline of one name (the command it belongs to) for one user and one Origin.
 //
-// The file lies in a directory that only the user can enter, and is replaced as a whole: readers never see half of it and never
+// The file is in a directory that only the user can enter, and is replaced as a whole: readers never see half of it and never
 // wait for a lock, and no other user can put a file or a link in its place. Resets lock the directory against each other.
 type Store struct {
 	// Dir is the directory; Reset creates it.
 	Dir string
 	// Name identifies the baseline in Dir, such as "smcr". It must be valid in a file name.
 	Name string
-	// Origin is that of the counters to compare.
+	// Origin identifies the counters to compare.
 	Origin Origin
-	// UID is the user who must own what is read.
+	// UID is the user who must own the files.
 	UID int
 	// Legacy is the baseline file of smc-tools, used as long as there is none of ours; empty for none.
 	Legacy string
-	// Booted is when the kernel was started; an older Legacy file is of no use.
+	// Booted is the time when the kernel was started; an older Legacy file is not used.
 	Booted time.Time
 	// Now is the clock.
 	Now func() time.Time
@@ -82,17 +82,18 @@ func Dir(uid int, getenv func(string) string) (string, error) {
 	return "", errors.New("no directory for a statistics baseline: set HOME or XDG_STATE_HOME to a directory of yours")
 }
 
-// Reading is a Snapshot and what it counts from.
+// Reading is a Snapshot and the start of its counting.
 type Reading struct {
 	*Snapshot
-	// Since is when the baseline was taken; zero if the counters are those since the module was loaded.
+	// Since is the time when the baseline was taken; zero if the counters are those since the module was loaded.
 	Since time.Time
-	// Note says why a baseline that exists was not used, nil if all is well. The reading is then absolute.
+	// Note is the reason why an existing baseline was not used, so that the reading is absolute. It is nil if there is no such
+	// reason.
 	Note error
 }
 
-// Reduce returns cur less the baseline, or cur itself if there is none that fits. A baseline that can never fit again (the
-// module was loaded again) is removed, and Note says so. Nothing is ever created.
+// Reduce returns cur minus the baseline, or cur itself if there is none that fits. If a baseline can never fit again, because
+// the module was reloaded, Reduce removes it and sets Note. It never creates a file.
 func (s *Store) Reduce(cur *Snapshot) Reading {
 	base, err := s.load()
 	if errors.Is(err, os.ErrNotExist) {
@@ -118,7 +119,7 @@ func (s *Store) Reduce(cur *Snapshot) Reading {
 	return Reading{Snapshot: out, Since: base.Taken}
 }
 
-// reduceLegacy is Reduce for the file of smc-tools. The file is left alone whatever it holds: it is not ours.
+// reduceLegacy is Reduce for the file of smc-tools. It never changes the file, which belongs to smc-tools.
 func (s *Store) reduceLegacy(cur *Snapshot) Reading {
 	if !s.legacyFits() {
 		return Reading{Snapshot: cur}
@@ -166,7 +167,7 @@ func (s *Store) baseline() (*Snapshot, error) {
 	return &base.Snapshot, nil
 }
 
-// Reset makes cur the baseline. While another reset is under way it waits until that one is done, ctx ends, or ten seconds
+// Reset makes cur the baseline. While another reset is in progress, it waits until that reset is done, ctx ends, or ten seconds
 // have passed. The error is smcerr.ErrPermission if the user may not write to Dir.
 func (s *Store) Reset(ctx context.Context, cur *Snapshot) error {
 	data, err := MarshalBaseline(&Baseline{Snapshot: *cur, Taken: s.Now(), Origin: s.Origin})
@@ -179,8 +180,8 @@ func (s *Store) Reset(ctx context.Context, cur *Snapshot) error {
 	return nil
 }
 
-// legacyFits reports whether the file of smc-tools can be meant: it does not say whose counters it holds, and only in the
-// initial namespace a good guess is possible.
+// legacyFits reports whether the file of smc-tools may belong to this Origin. The file does not name its network namespace, so
+// it is used only in the initial one.
 func (s *Store) legacyFits() bool { return s.Legacy != "" && s.Origin.NetNS == initialNetNS }
 
 func (s *Store) save(ctx context.Context, data []byte) error {
@@ -202,14 +203,14 @@ func (s *Store) save(ctx context.Context, data []byte) error {
 	return renameio.WriteFile(s.path(), data, 0o600, renameio.WithTempDir(s.Dir), renameio.WithStaticPermissions(0o600))
 }
 
-// lockPatience is how long a reset waits for others, each of which takes milliseconds.
-const lockPatience = 10 * time.Second
+// lockTimeout is how long a reset waits for others, each of which takes milliseconds.
+const lockTimeout = 10 * time.Second
 
 // lock keeps other resets from the directory, until unlock is called or this process ends.
 func (s *Store) lock(ctx context.Context) (unlock func(), err error) {
 	// The directory itself, so that no file is left behind.
 	dir := flock.New(s.Dir, flock.SetFlag(os.O_RDONLY))
-	ctx, cancel := context.WithTimeout(ctx, lockPatience)
+	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()
 	if _, err := dir.TryLockContext(ctx, 10*time.Millisecond); err != nil {
 		return nil, fmt.Errorf("waiting for another reset, which has locked %s: %w", s.Dir, err)
@@ -225,7 +226,7 @@ func (s *Store) path() string {
 
 func (s *Store) boot() string { return strings.ReplaceAll(s.Origin.Boot, "/", "_") }
 
-// prune removes what former boots, and resets that were killed, have left. The directory must be locked: the temporary file of
+// prune removes the files of former boots and of resets that were killed. The directory must be locked: the temporary file of
 // a reset looks like that. Failing to prune is no reason not to store a baseline.
 func (s *Store) prune() {
 	entries, err := os.ReadDir(s.Dir)
@@ -283,8 +284,8 @@ func (s *Store) loadLegacy() (*Baseline, error) {
 	return base, err
 }
 
-// readFile reads a file that must be a regular one of the user's own. It never waits: not for the other end of a FIFO,
-// and for a lock, which smc-tools holds while it writes, only as an error.
+// readFile reads a file, which must be a regular file that belongs to the user. It never waits: not for the other end of a
+// FIFO, nor for a lock, which smc-tools holds while it writes. If the file is locked, it returns an error.
 func (s *Store) readFile(path string) (data []byte, written time.Time, err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.ELOOP) {

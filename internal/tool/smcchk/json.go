@@ -227,7 +227,7 @@ func newPNETDocument(i *check.Interface) pnetDocument {
 	return doc
 }
 
-// conditionsDocument is what is checked.
+// conditionsDocument lists the conditions.
 type conditionsDocument struct {
 	Schema     int           `json:"schema"`
 	Conditions []findingJSON `json:"conditions"`

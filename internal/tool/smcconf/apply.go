@@ -64,7 +64,7 @@ func (c *command) applyConfig(ctx context.Context, dir string, want conf.Config,
 	})
 }
 
-// applyJSON is what apply prints with --json. Fields are never removed nor changed under the same schema number.
+// applyJSON is the output of apply with --json. Fields are never removed nor changed under the same schema number.
 type applyJSON struct {
 	Schema int `json:"schema"`
 	// whether something was changed, or would be with `--check`
@@ -73,7 +73,7 @@ type applyJSON struct {
 	Check bool `json:"check"`
 	// in the order in which they were made
 	Changes []changeJSON `json:"changes"`
-	// what was left out, and why
+	// parts of the files that were left out, with the reason
 	Warnings []string `json:"warnings"`
 	// with `--diff`
 	Diff *diffJSON `json:"diff,omitempty"`
@@ -100,7 +100,7 @@ type changeJSON struct {
 	After string `json:"after,omitempty"`
 }
 
-// report prints what was changed, or would be.
+// report prints the changes that were made, or would be made.
 func (c *command) report(p *plan, o applyOptions) error {
 	if c.json {
 		doc := applyJSON{

@@ -25,7 +25,7 @@ type checkJSON struct {
 	// entries of the PNET table in the words of its file, without `add`
 	Table []string `json:"table"`
 	UEIDs []string `json:"ueids"`
-	// `enable` or `disable`, if the file says something about it
+	// `enable` or `disable`, if the file has such a line
 	SEID string `json:"seid,omitempty"`
 	// values by name, as they are written in the file
 	Settings map[string]string `json:"settings"`

@@ -30,7 +30,7 @@ func newSave(c *command) *cobra.Command {
 	return cmd
 }
 
-// saveJSON is what save prints with --json.
+// saveJSON is the output of save with --json.
 type saveJSON struct {
 	Schema  int  `json:"schema"`
 	Changed bool `json:"changed"`

@@ -50,7 +50,7 @@ func (c *command) apply(ctx context.Context, name string, ch change) error {
 	})
 }
 
-// inputName is what messages call the input.
+// inputName is the name of the input in messages.
 func inputName(name string) string {
 	if name == "-" {
 		return "standard input"

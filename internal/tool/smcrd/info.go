@@ -56,7 +56,7 @@ type infoHardwareJSON struct {
 	RoCE deviceVersions `json:"roce"`
 }
 
-// deviceVersions counts devices, and says which versions of SMC they support.
+// deviceVersions counts devices, and has the versions of SMC that they support.
 type deviceVersions struct {
 	Devices int  `json:"devices"`
 	V1      bool `json:"v1"`

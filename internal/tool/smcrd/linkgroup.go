@@ -79,8 +79,8 @@ func newLinkGroup(o *options) *cobra.Command {
 	})
 }
 
-// linkGroupCommand completes a command that lists what def selects, and runs del with the words after "delete". "delete"
-// cannot be abbreviated, so that a typing mistake does not end connections.
+// linkGroupCommand completes a command that lists the objects that def selects, and runs del with the words after "delete".
+// "delete" cannot be abbreviated, so that a typing mistake does not end connections.
 func linkGroupCommand(
 	o *options, def lgQuery, del func(ctx context.Context, args []string) error, cmd *cobra.Command,
 ) *cobra.Command {

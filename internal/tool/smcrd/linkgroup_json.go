@@ -35,7 +35,7 @@ type linkGroupRJSON struct {
 	Links       []linkJSON                                 `json:"links"`
 }
 
-// peerJSON is what a peer with SMC version 2 has reported about itself.
+// peerJSON is the description that a peer with SMC version 2 has sent of itself.
 type peerJSON struct {
 	Release uint8             `json:"release"`
 	Host    string            `json:"host"`

@@ -123,7 +123,7 @@ func writeLoopback(file string, mode int) error {
 	return nil
 }
 
-// loopbackError returns an error with a message of one line that says what to do.
+// loopbackError returns an error with a message of one line that has the remedy.
 func loopbackError(op, file string, err error) error {
 	// Users do not need the path in /proc.
 	var path *fs.PathError

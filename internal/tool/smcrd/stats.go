@@ -43,7 +43,7 @@ Files:
   /run/smckit
             baselines of root`
 
-// statsLongR is what -d adds for SMC-R.
+// statsLongR describes the details of -d for SMC-R.
 const statsLongR = ` With
 smckit's own module these are, at the end, links of link groups that were added,
 refused or lost, and the connections that continued over another link. The reasons

@@ -81,7 +81,7 @@ func (b statsText) line(label string, value uint64, more string) {
 	fmt.Fprintf(b.w, "%-29s%12d%s\n", label, value, more)
 }
 
-// roles returns what -d adds to a figure that is counted for both roles.
+// roles returns the details of -d for a figure that is counted for both roles.
 func (b statsText) roles(client, server uint64) string {
 	if !b.details {
 		return ""

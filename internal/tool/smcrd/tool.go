@@ -147,7 +147,7 @@ func (o *options) writeJSON(doc any) error {
 }
 
 // complete separates warnings from failures. A list that changed while it was read can be shown; afterwards the command returns
-// warn, which says that the list may be wrong.
+// warn, which warns that the list may be wrong.
 func complete(err error) (warn, fail error) {
 	if errors.Is(err, netlinksmc.ErrDumpInterrupted) {
 		return err, nil

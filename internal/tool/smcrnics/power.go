@@ -97,7 +97,7 @@ func label(d *ism.Device, t *target) string {
 	return t.text
 }
 
-// powerError explains why switching failed, and says what to do.
+// powerError explains why switching failed, with the remedy.
 func powerError(inv *ism.Inventory, d *ism.Device, t *target, on bool, err error) error {
 	verb := "disable"
 	if on {

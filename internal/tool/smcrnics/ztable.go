@@ -161,7 +161,7 @@ func hex[T uint8 | uint16](n *T, width int) string {
 
 func vendorDevice(p *ism.PCI) string { return fmt.Sprintf("%04x:%04x", p.Vendor, p.Device) }
 
-// pnetID formats a PNET ID; an asterisk says that it comes from the PNET table.
+// pnetID formats a PNET ID; an asterisk means that it comes from the PNET table.
 func pnetID(id ism.PNETID) string {
 	switch id.Source {
 	case ism.SourceHardware:

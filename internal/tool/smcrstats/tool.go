@@ -243,7 +243,7 @@ func (o *options) rate(v *view, cur *smcstats.Snapshot, now time.Time) {
 		return
 	}
 	if seconds := now.Sub(o.lastTime).Seconds(); o.last != nil && seconds > 0 {
-		// Sub fails if counters have fallen, because the module was loaded again meanwhile. Show no rate in this round.
+		// Sub fails if counters have fallen, because the module was reloaded between the readings. Show no rate in this round.
 		if delta, err := smcstats.Sub(cur, o.last); err == nil {
 			v.delta, v.seconds = delta, seconds
 		}

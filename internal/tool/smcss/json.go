@@ -32,14 +32,14 @@ type jsonReason struct {
 	Remedy string `json:"remedy,omitzero"`
 }
 
-// jsonFallback says why a socket uses TCP.
+// jsonFallback has the reasons why a socket uses TCP.
 type jsonFallback struct {
 	Local jsonReason `json:"local"`
 	// if the peer has given a reason
 	Peer *jsonReason `json:"peer,omitzero"`
 }
 
-// jsonShutdown says which directions are shut down.
+// jsonShutdown has the directions that are shut down.
 type jsonShutdown struct {
 	Receive bool `json:"receive"`
 	Send    bool `json:"send"`

@@ -33,7 +33,7 @@ type procScan struct {
 }
 
 // scanProcesses returns the processes below root, a procfs, that have a socket with one of the given inodes open, ordered by
-// process. It sorts inodes. It leaves out processes that it may not inspect, or that end meanwhile.
+// process. It sorts inodes. It leaves out processes that it may not inspect, or that end while it reads them.
 func scanProcesses(ctx context.Context, root string, inodes []uint64) (map[uint64][]process, error) {
 	slices.Sort(inodes)
 	s := procScan{root: root, want: slices.Compact(inodes), found: map[uint64][]process{}}

@@ -110,7 +110,7 @@ func (o *options) findOwners(ctx context.Context, src source) (owners, error) {
 }
 
 // each calls visit for each socket to list, and begin once the kernel has sent the first socket of all, listed or not.
-// It reports whether the sockets changed meanwhile.
+// It reports whether the list changed while it was read.
 func (o *options) each(ctx context.Context, src source, ext netlinksmc.DiagExt, begin func() error,
 	visit func(*netlinksmc.Socket) error,
 ) (interrupted bool, err error) {

@@ -47,7 +47,7 @@ func New(tb testing.TB) (*nlconn.Socket, *Kernel) {
 	return nlconn.NewSocket(ends[0]), &Kernel{tb: tb, conn: ends[1]}
 }
 
-// Serve runs fn, which plays the kernel, beside the test. The test ends when fn has returned.
+// Serve runs fn, which acts as the kernel, concurrently with the test. The test ends when fn has returned.
 func Serve(tb testing.TB, fn func()) {
 	tb.Helper()
 	end := make(chan struct{})
@@ -143,7 +143,7 @@ func (k *Kernel) Answer(req netlink.Message) {
 
 // CheckCancelled checks that call returns context.Canceled when its context ends after the kernel has received the request
 // and before it has answered. Then it answers the request and checks that the late answer does not disturb a second call, which
-// gets an empty answer and may return what such an answer means.
+// gets an empty answer and may return any result of it.
 func (k *Kernel) CheckCancelled(call func(context.Context) error) {
 	k.tb.Helper()
 	ctx, cancel := context.WithCancel(k.tb.Context())

@@ -29,7 +29,7 @@ func Kind(err error) error {
 	return smcerr.ErrMalformed
 }
 
-// Cause returns the text of an error without what the netlink library says about itself.
+// Cause returns the text of an error without the prefix of the netlink library.
 func Cause(err error) string {
 	op, ok := errors.AsType[*netlink.OpError](err)
 	switch {
