@@ -67,7 +67,7 @@ func (s *Snapshot) choicesOnPath(p *Path) []Choice {
 
 // choicesWithin returns the choices for connections within this host.
 func (s *Snapshot) choicesWithin() []Choice {
-	if !on(s.Module.SMCD) || s.Setting("net.smc.loopback", 1) == 0 {
+	if !enabled(s.Module.SMCD) || s.Setting("net.smc.loopback", 1) == 0 {
 		return nil
 	}
 	for _, d := range s.ISM {
@@ -88,10 +88,10 @@ func (s *Snapshot) choicesBy(name string, source netip.Addr, sameSubnet bool) []
 	}
 	id := s.pnetID(name)
 	var out []Choice
-	if on(s.Module.SMCD) {
+	if enabled(s.Module.SMCD) {
 		out = s.choicesISM(name, id, sameSubnet)
 	}
-	if !on(s.Module.SMCR) {
+	if !enabled(s.Module.SMCR) {
 		return out
 	}
 	for version := 1; version <= 2; version++ {

@@ -88,14 +88,14 @@ func (c Client) Run(ctx context.Context) Live {
 func (a *attempt) run(ctx context.Context) {
 	a.live.Failure, a.live.Err = a.test(ctx)
 	if f := a.live.Failure; !a.TCP && (f == FailTimeout || f == FailHandshake) {
-		a.live.Failure, a.live.Err = blame(a.live.Err, a.tryTCP())
+		a.live.Failure, a.live.Err = classifyConnect(a.live.Err, a.tryTCP())
 	}
 	a.done <- a.live
 }
 
-// blame finds the cause if connecting has failed: the SMC handshake if plain TCP connects, or else the error of TCP. It does
-// not rely on the error of the SMC socket, because modules report failures of TCP differently.
-func blame(smc, tcp error) (Failure, error) {
+// classifyConnect finds the cause if connecting has failed: the SMC handshake if plain TCP connects, or else the error of TCP. It
+// does not rely on the error of the SMC socket, because modules report failures of TCP differently.
+func classifyConnect(smc, tcp error) (Failure, error) {
 	if tcp == nil {
 		return FailHandshake, smc
 	}
@@ -134,7 +134,7 @@ func (a *attempt) test(ctx context.Context) (Failure, error) {
 		return connectFailure(err), err
 	}
 	a.stage.Store(FailSilent)
-	a.live.Carrier, a.live.CarrierErr = a.Inspect(ctx, c.inode())
+	a.live.Transport, a.live.TransportErr = a.Inspect(ctx, c.inode())
 	if f, err := a.greet(c); f != NotFailed {
 		return f, err
 	}

@@ -133,13 +133,13 @@ var moduleConditions = []Condition{
 		ID: "smcr-off", Severity: Warning,
 		Text:   "SMC-R is switched off in the module (smcr=0)",
 		Remedy: "remove 'options smc smcr=0' from /etc/modprobe.d and smc.smcr=0 from the kernel's command line, and load the module again",
-		Find:   func(s *Snapshot) []Values { return met(!on(s.Module.SMCR)) },
+		Find:   func(s *Snapshot) []Values { return met(!enabled(s.Module.SMCR)) },
 	},
 	{
 		ID: "smcd-off", Severity: Warning,
 		Text:   "SMC-D is switched off in the module (smcd=0)",
 		Remedy: "remove 'options smc smcd=0' from /etc/modprobe.d and smc.smcd=0 from the kernel's command line, and load the module again",
-		Find:   func(s *Snapshot) []Values { return met(!on(s.Module.SMCD)) },
+		Find:   func(s *Snapshot) []Values { return met(!enabled(s.Module.SMCD)) },
 	},
 	{
 		ID: "version-1-only", Severity: Warning,

@@ -163,7 +163,7 @@ var liveConditions = []Condition{
 			if l.Failure != FailSilent {
 				return nil
 			}
-			return Values{l.Target, cmp.Or(l.Carrier.Mode, "unknown transport")}
+			return Values{l.Target, cmp.Or(l.Transport.Mode, "unknown transport")}
 		}),
 	},
 	{
@@ -182,10 +182,10 @@ var liveConditions = []Condition{
 		Text:   "the transport of the connection is not known: %[1]v",
 		Remedy: "load the module smc_diag, then try again",
 		Find: onLive(func(_ *Snapshot, l *Live) Values {
-			if l.CarrierErr == nil {
+			if l.TransportErr == nil {
 				return nil
 			}
-			return Values{l.CarrierErr}
+			return Values{l.TransportErr}
 		}),
 	},
 	{
@@ -202,7 +202,7 @@ var liveConditions = []Condition{
 			if !optionLost(l) {
 				return nil
 			}
-			return Values{lostWhere(l)}
+			return Values{lostDirection(l)}
 		}),
 	},
 	{
@@ -245,7 +245,7 @@ var liveConditions = []Condition{
 		Remedy: "run 'smcss --mode tcp --explain' on both hosts while a connection is open",
 		Find: onLive(func(_ *Snapshot, l *Live) Values {
 			without := l.Peer != nil && !l.Peer.AFSMC
-			return some(l.Carrier.Mode == "TCP" && !without && (reason(l) == 0 || reason(l) == netlinksmc.ReasonPeerDeclined) && peerReason(l) == 0)
+			return some(l.Transport.Mode == "TCP" && !without && (reason(l) == 0 || reason(l) == netlinksmc.ReasonPeerDeclined) && peerReason(l) == 0)
 		}),
 	},
 }
@@ -285,21 +285,21 @@ func onLive(find func(s *Snapshot, l *Live) Values) func(*Snapshot) []Values {
 
 // reason returns why this host's end uses TCP, 0 if it does not, or if the reason is unknown.
 func reason(l *Live) netlinksmc.Reason {
-	if l.Carrier.Fallback == nil {
+	if l.Transport.Fallback == nil {
 		return 0
 	}
-	return l.Carrier.Fallback.Reason
+	return l.Transport.Fallback.Reason
 }
 
 // peerReason returns why the peer has declined SMC, 0 if it has not, or if the reason is unknown.
 func peerReason(l *Live) netlinksmc.Reason {
-	if f := l.Carrier.Fallback; f != nil && f.PeerDiagnosis != 0 {
+	if f := l.Transport.Fallback; f != nil && f.PeerDiagnosis != 0 {
 		return f.PeerDiagnosis
 	}
-	if l.Peer == nil || l.Peer.Carrier.Fallback == nil {
+	if l.Peer == nil || l.Peer.Transport.Fallback == nil {
 		return 0
 	}
-	if r := l.Peer.Carrier.Fallback.Reason; r != netlinksmc.ReasonPeerDeclined && r != netlinksmc.ReasonPeerNoSMC {
+	if r := l.Peer.Transport.Fallback.Reason; r != netlinksmc.ReasonPeerDeclined && r != netlinksmc.ReasonPeerNoSMC {
 		return r
 	}
 	return 0
@@ -307,16 +307,16 @@ func peerReason(l *Live) netlinksmc.Reason {
 
 // optionLost reports whether the SMC option got lost although both ends use AF_SMC.
 func optionLost(l *Live) bool {
-	return l.Peer != nil && l.Peer.AFSMC && (reason(l) == netlinksmc.ReasonPeerNoSMC || sawNothing(l.Peer))
+	return l.Peer != nil && l.Peer.AFSMC && (reason(l) == netlinksmc.ReasonPeerNoSMC || peerMissedOption(l.Peer))
 }
 
-func sawNothing(h *Hello) bool {
-	return h.Carrier.Fallback != nil && h.Carrier.Fallback.Reason == netlinksmc.ReasonPeerNoSMC
+func peerMissedOption(h *Hello) bool {
+	return h.Transport.Fallback != nil && h.Transport.Fallback.Reason == netlinksmc.ReasonPeerNoSMC
 }
 
-// lostWhere returns the direction in which the option got lost.
-func lostWhere(l *Live) string {
-	if sawNothing(l.Peer) {
+// lostDirection returns the direction in which the option got lost.
+func lostDirection(l *Live) string {
+	if peerMissedOption(l.Peer) {
 		return "to the peer"
 	}
 	return "back"

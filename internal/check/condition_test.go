@@ -93,8 +93,8 @@ func tried(change func(l *Live)) func(*Snapshot) {
 	return func(s *Snapshot) {
 		toPeer(s)
 		s.Live = &Live{
-			Target: netip.MustParseAddrPort("10.0.0.2:37373"), Carrier: Carrier{Mode: "SMC-R", Version: "2.1"},
-			Peer: &Hello{AFSMC: true, Carrier: Carrier{Mode: "SMC-R"}},
+			Target: netip.MustParseAddrPort("10.0.0.2:37373"), Transport: Transport{Mode: "SMC-R", Version: "2.1"},
+			Peer: &Hello{AFSMC: true, Transport: Transport{Mode: "SMC-R"}},
 		}
 		change(s.Live)
 	}
@@ -103,13 +103,13 @@ func tried(change func(l *Live)) func(*Snapshot) {
 // fell makes a test connection fall back to TCP for the reasons of this host and of the peer.
 func fell(own, peers netlinksmc.Reason) func(l *Live) {
 	return func(l *Live) {
-		l.Carrier = Carrier{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: own}}
-		l.Peer.Carrier = Carrier{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: peers}}
+		l.Transport = Transport{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: own}}
+		l.Peer.Transport = Transport{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: peers}}
 	}
 }
 
 func failing(f Failure, err error) func(*Snapshot) {
-	return tried(func(l *Live) { l.Failure, l.Err, l.Carrier, l.Peer = f, err, Carrier{}, nil })
+	return tried(func(l *Live) { l.Failure, l.Err, l.Transport, l.Peer = f, err, Transport{}, nil })
 }
 
 func port(change func(p *Port)) func(*Snapshot) {
@@ -264,9 +264,9 @@ func TestConditions(t *testing.T) {
 		{id: "live-corrupt", change: tried(func(l *Live) { l.Failure, l.Err = FailCorrupt, someErr }), text: "some error"},
 		{id: "live-silent", change: tried(func(l *Live) { l.Failure, l.Peer = FailSilent, nil }), text: "(SMC-R), and sends nothing back"},
 		{id: "live-stranger", change: tried(func(l *Live) { l.Failure, l.Err, l.Peer = FailStranger, errors.New("it answered \"SSH\""), nil }), text: `it answered "SSH"`},
-		{id: "live-mode-unknown", change: tried(func(l *Live) { l.Carrier, l.CarrierErr = Carrier{}, someErr }), text: "some error"},
+		{id: "live-mode-unknown", change: tried(func(l *Live) { l.Transport, l.TransportErr = Transport{}, someErr }), text: "some error"},
 		{id: "live-peer-without-smc", change: tried(func(l *Live) {
-			l.Carrier, l.Peer = Carrier{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: netlinksmc.ReasonPeerNoSMC}}, &Hello{Carrier: Carrier{Mode: "TCP"}}
+			l.Transport, l.Peer = Transport{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: netlinksmc.ReasonPeerNoSMC}}, &Hello{Transport: Transport{Mode: "TCP"}}
 		}), text: "has no AF_SMC"},
 		{id: "live-option-lost", change: tried(fell(netlinksmc.ReasonPeerNoSMC, netlinksmc.ReasonPeerNoSMC)), text: "on the way to the peer"},
 		{id: "live-option-lost", change: tried(fell(netlinksmc.ReasonPeerNoSMC, 0)), text: "on the way back"},
@@ -275,7 +275,7 @@ func TestConditions(t *testing.T) {
 		{id: "live-declined-there", change: tried(fell(netlinksmc.ReasonPeerDeclined, 0x03070000)), text: "not in the same IP subnet"},
 		{id: "live-declined-there", change: tried(func(l *Live) {
 			fell(netlinksmc.ReasonPeerDeclined, 0)(l)
-			l.Peer, l.Carrier.Fallback.PeerDiagnosis = nil, 0x1234
+			l.Peer, l.Transport.Fallback.PeerDiagnosis = nil, 0x1234
 		}), text: "unknown reason (0x00001234)"},
 		{id: "live-tcp", change: tried(func(l *Live) { fell(netlinksmc.ReasonPeerDeclined, netlinksmc.ReasonPeerDeclined)(l) }), text: "neither end reports a reason"},
 	}

@@ -31,8 +31,8 @@ const (
 	FailCorrupt     Failure = "corrupt"     // the data that came back differ from the data sent
 )
 
-// Carrier describes the transport of a connection.
-type Carrier struct {
+// Transport is the transport of a connection, with the reason if it is TCP.
+type Transport struct {
 	// Mode is "SMC-R", "SMC-D" or "TCP"; empty if it could not be found out.
 	Mode string
 	// Version is the version of SMC, such as "2.1". It is empty if the module does not report it.
@@ -42,17 +42,17 @@ type Carrier struct {
 }
 
 // SMC reports whether the connection uses SMC.
-func (c Carrier) SMC() bool { return strings.HasPrefix(c.Mode, "SMC-") }
+func (t Transport) SMC() bool { return strings.HasPrefix(t.Mode, "SMC-") }
 
 // Live is the result of a test connection to a peer.
 type Live struct {
 	// Target is the address of the peer.
-	Target  netip.AddrPort
-	Failure Failure
-	Err     error
-	Carrier Carrier
-	// CarrierErr is the error if the carrier could not be determined.
-	CarrierErr error
+	Target    netip.AddrPort
+	Failure   Failure
+	Err       error
+	Transport Transport
+	// TransportErr is the error if the transport could not be determined.
+	TransportErr error
 	// Peer is the answer of the server, nil if it is not an smc_chk server.
 	Peer *Hello
 	// Latency is the round-trip time of one byte. Throughput is the rate of the data that went to the peer
@@ -65,8 +65,8 @@ type Live struct {
 type Hello struct {
 	// AFSMC is true if the server listens on an AF_SMC socket, and false if AF_SMC is not available there, so that it listens
 	// on a TCP socket.
-	AFSMC   bool
-	Carrier Carrier
+	AFSMC     bool
+	Transport Transport
 }
 
 // magic begins the lines by which client and server recognise each other. It contains the version of the protocol.
@@ -80,8 +80,8 @@ const clientLine = magic + "client\n"
 
 // String returns the server's line, without its newline.
 func (h Hello) String() string {
-	text := fmt.Sprintf("%sserver af_smc=%t mode=%s version=%s", magic, h.AFSMC, cmp.Or(h.Carrier.Mode, "-"), cmp.Or(h.Carrier.Version, "-"))
-	if f := h.Carrier.Fallback; f != nil {
+	text := fmt.Sprintf("%sserver af_smc=%t mode=%s version=%s", magic, h.AFSMC, cmp.Or(h.Transport.Mode, "-"), cmp.Or(h.Transport.Version, "-"))
+	if f := h.Transport.Fallback; f != nil {
 		text += fmt.Sprintf(" reason=%#08x peer=%#08x", uint32(f.Reason), uint32(f.PeerDiagnosis))
 	}
 	return text
@@ -100,9 +100,9 @@ func parseHello(line string) (*Hello, bool) {
 		case "af_smc":
 			h.AFSMC = value == "true"
 		case "mode":
-			h.Carrier.Mode = oneOf(value, "SMC-R", "SMC-D", "TCP")
+			h.Transport.Mode = oneOf(value, "SMC-R", "SMC-D", "TCP")
 		case "version":
-			h.Carrier.Version = oneOf(value, "1", "2", "2.0", "2.1")
+			h.Transport.Version = oneOf(value, "1", "2", "2.0", "2.1")
 		case "reason", "peer":
 			h.fallback(key, value)
 		}
@@ -125,39 +125,39 @@ func (h *Hello) fallback(key, value string) {
 	if _, err := fmt.Sscanf(value, "0x%x", &code); err != nil {
 		return
 	}
-	if h.Carrier.Fallback == nil {
-		h.Carrier.Fallback = &netlinksmc.Fallback{}
+	if h.Transport.Fallback == nil {
+		h.Transport.Fallback = &netlinksmc.Fallback{}
 	}
 	if key == "reason" {
-		h.Carrier.Fallback.Reason = netlinksmc.Reason(code)
+		h.Transport.Fallback.Reason = netlinksmc.Reason(code)
 		return
 	}
-	h.Carrier.Fallback.PeerDiagnosis = netlinksmc.Reason(code)
+	h.Transport.Fallback.PeerDiagnosis = netlinksmc.Reason(code)
 }
 
-// An Inspector returns the carrier of the connection of a socket of this process, which it finds by its inode.
-type Inspector func(ctx context.Context, inode uint64) (Carrier, error)
+// An Inspector returns the transport of the connection of a socket of this process, which it finds by its inode.
+type Inspector func(ctx context.Context, inode uint64) (Transport, error)
 
 // Inspect asks the kernel.
-func Inspect(ctx context.Context, inode uint64) (Carrier, error) {
+func Inspect(ctx context.Context, inode uint64) (Transport, error) {
 	d, err := netlinksmc.NewDiag()
 	if err != nil {
-		return Carrier{}, err
+		return Transport{}, err
 	}
 	defer d.Close()
 	var found *netlinksmc.Socket
 	for s, err := range d.Sockets(ctx, netlinksmc.DiagLinkGroup|netlinksmc.DiagDMB) {
 		if ignorable(err) != nil {
-			return Carrier{}, err
+			return Transport{}, err
 		}
 		if s.Inode == inode && found == nil && inode != 0 {
 			found = &s
 		}
 	}
 	if found == nil {
-		return Carrier{}, errors.New("the module does not list the socket")
+		return Transport{}, errors.New("the module does not list the socket")
 	}
-	c := Carrier{Fallback: found.Fallback}
+	c := Transport{Fallback: found.Fallback}
 	switch found.Mode {
 	case netlinksmc.ModeTCP:
 		c.Mode = "TCP"

@@ -21,7 +21,7 @@ import (
 func overTCP(target netip.AddrPort) Client {
 	return Client{
 		Target: target, TCP: true, Timeout: time.Second, Rounds: 5, Stream: 20 * time.Millisecond,
-		Inspect: func(context.Context, uint64) (Carrier, error) { return Carrier{Mode: "TCP"}, nil },
+		Inspect: func(context.Context, uint64) (Transport, error) { return Transport{Mode: "TCP"}, nil },
 	}
 }
 
@@ -60,12 +60,12 @@ func TestClientAndServer(t *testing.T) {
 		mode string
 	}
 	served := make(chan client, 1)
-	s.Served = func(from netip.AddrPort, c Carrier, _ error) { served <- client{from, c.Mode} }
+	s.Served = func(from netip.AddrPort, c Transport, _ error) { served <- client{from, c.Mode} }
 	live := overTCP(startServer(t, s)).Run(t.Context())
-	if live.Failure != NotFailed || live.Err != nil || live.Latency <= 0 || live.Throughput <= 0 || live.Carrier.Mode != "TCP" {
+	if live.Failure != NotFailed || live.Err != nil || live.Latency <= 0 || live.Throughput <= 0 || live.Transport.Mode != "TCP" {
 		t.Errorf("%+v", live)
 	}
-	if diff := cmp.Diff(&Hello{Carrier: Carrier{Mode: "TCP"}}, live.Peer); diff != "" {
+	if diff := cmp.Diff(&Hello{Transport: Transport{Mode: "TCP"}}, live.Peer); diff != "" {
 		t.Error(diff)
 	}
 	if c := <-served; !c.from.Addr().IsLoopback() || c.mode != "TCP" {
@@ -77,15 +77,15 @@ func TestClientAndServer(t *testing.T) {
 func TestServerReportsItsReason(t *testing.T) {
 	s := listenTCP(t)
 	s.AFSMC = true
-	want := Carrier{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: netlinksmc.ReasonPeerNoSMC, PeerDiagnosis: 7}}
-	s.Inspect = func(_ context.Context, inode uint64) (Carrier, error) {
+	want := Transport{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: netlinksmc.ReasonPeerNoSMC, PeerDiagnosis: 7}}
+	s.Inspect = func(_ context.Context, inode uint64) (Transport, error) {
 		if inode == 0 {
 			t.Error("the server's socket has no inode")
 		}
 		return want, nil
 	}
 	live := overTCP(startServer(t, s)).Run(t.Context())
-	if diff := cmp.Diff(&Hello{AFSMC: true, Carrier: want}, live.Peer); diff != "" || live.Failure != NotFailed {
+	if diff := cmp.Diff(&Hello{AFSMC: true, Transport: want}, live.Peer); diff != "" || live.Failure != NotFailed {
 		t.Errorf("%q %v %s", live.Failure, live.Err, diff)
 	}
 }
@@ -318,7 +318,7 @@ func TestOddPeers(t *testing.T) {
 				}
 			}()
 			live := overTCP(l.Addr().(*net.TCPAddr).AddrPort()).Run(t.Context())
-			if live.Failure != p.want || live.Carrier.Mode != "TCP" {
+			if live.Failure != p.want || live.Transport.Mode != "TCP" {
 				t.Errorf("%q, %v", live.Failure, live.Err)
 			}
 			l.Close()
@@ -365,11 +365,11 @@ func TestCancelled(t *testing.T) {
 // TestHello decodes lines of servers, and checks that unknown words are dropped.
 func TestHello(t *testing.T) {
 	for line, want := range map[string]*Hello{
-		"smc_chk 1 server af_smc=true mode=SMC-R version=2.1":           {AFSMC: true, Carrier: Carrier{Mode: "SMC-R", Version: "2.1"}},
-		"smc_chk 1 server af_smc=false mode=TCP version=-":              {Carrier: Carrier{Mode: "TCP"}},
+		"smc_chk 1 server af_smc=true mode=SMC-R version=2.1":           {AFSMC: true, Transport: Transport{Mode: "SMC-R", Version: "2.1"}},
+		"smc_chk 1 server af_smc=false mode=TCP version=-":              {Transport: Transport{Mode: "TCP"}},
 		"smc_chk 1 server mode=\x1b[2J version=evil af_smc=1 more=news": {},
 		"smc_chk 1 server mode=TCP reason=0x03010000 peer=zzz": {
-			Carrier: Carrier{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: netlinksmc.ReasonPeerNoSMC}},
+			Transport: Transport{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: netlinksmc.ReasonPeerNoSMC}},
 		},
 		"smc_chk 1 server":  nil,
 		"smc_chk 2 server ": nil,
@@ -401,8 +401,8 @@ func FuzzHello(f *testing.F) {
 	})
 }
 
-// TestBlame checks that a failed SMC handshake is distinguished from a failed TCP connection.
-func TestBlame(t *testing.T) {
+// TestClassifyConnect checks that a failed SMC handshake is distinguished from a failed TCP connection.
+func TestClassifyConnect(t *testing.T) {
 	for _, tt := range []struct {
 		smc, tcp error
 		want     Failure
@@ -415,7 +415,7 @@ func TestBlame(t *testing.T) {
 		{unix.ETIMEDOUT, unix.EHOSTUNREACH, FailUnreachable},
 		{unix.ECONNRESET, unix.ECONNRESET, FailTimeout},
 	} {
-		if f, err := blame(tt.smc, tt.tcp); f != tt.want || err == nil {
+		if f, err := classifyConnect(tt.smc, tt.tcp); f != tt.want || err == nil {
 			t.Errorf("%v, %v: %q, %v", tt.smc, tt.tcp, f, err)
 		}
 	}

@@ -33,8 +33,8 @@ type Server struct {
 	Port uint16
 	// Inspect finds out the transport of a connection; nil means the function Inspect.
 	Inspect Inspector
-	// Served, unless it is nil, is called for each client that has sent clientLine, with the carrier of its connection.
-	Served func(client netip.AddrPort, c Carrier, err error)
+	// Served, unless it is nil, is called for each client that has sent clientLine, with the transport of its connection.
+	Served func(client netip.AddrPort, c Transport, err error)
 	// Timeout limits how long a client may send nothing, and how long its whole first line may take; 0 means 10 s.
 	Timeout time.Duration
 
@@ -174,26 +174,26 @@ func (s *Server) serve(ctx context.Context, p *place) {
 	}
 	// The timeout of the socket applies to each byte, this one to the whole line.
 	slow := time.AfterFunc(s.Timeout, p.wake)
-	said, err := greeting(c)
+	received, err := greeting(c)
 	if !slow.Stop() {
 		return
 	}
 	defer time.AfterFunc(clientSeconds*time.Second, p.wake).Stop()
 	until := time.Now().Add(clientSeconds * time.Second)
-	if string(said) != clientLine {
+	if string(received) != clientLine {
 		// This is another program, which may expect an echo.
-		if _, werr := c.Write(said); werr == nil && err == nil {
+		if _, werr := c.Write(received); werr == nil && err == nil {
 			echo(c, until)
 		}
 		return
 	}
 	s.places.keep(p)
-	h := Hello{AFSMC: s.AFSMC, Carrier: Carrier{Mode: "TCP"}}
+	h := Hello{AFSMC: s.AFSMC, Transport: Transport{Mode: "TCP"}}
 	if s.AFSMC {
-		h.Carrier, err = s.Inspect(ctx, c.inode())
+		h.Transport, err = s.Inspect(ctx, c.inode())
 	}
 	if s.Served != nil {
-		s.Served(c.peer(), h.Carrier, err)
+		s.Served(c.peer(), h.Transport, err)
 	}
 	if _, err := io.WriteString(c, h.String()+"\n"); err == nil {
 		echo(c, until)
@@ -202,17 +202,17 @@ func (s *Server) serve(ctx context.Context, p *place) {
 
 // greeting reads the first line of a client. It stops at the first byte that differs from clientLine.
 func greeting(c conn) ([]byte, error) {
-	var said []byte
-	for b := make([]byte, 1); len(said) < len(clientLine); {
+	var received []byte
+	for b := make([]byte, 1); len(received) < len(clientLine); {
 		if _, err := c.Read(b); err != nil {
-			return said, err
+			return received, err
 		}
-		said = append(said, b[0])
-		if !strings.HasPrefix(clientLine, string(said)) {
+		received = append(received, b[0])
+		if !strings.HasPrefix(clientLine, string(received)) {
 			break
 		}
 	}
-	return said, nil
+	return received, nil
 }
 
 // echo returns all data to the client until the client closes the connection, or the time is over.

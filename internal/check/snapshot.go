@@ -219,5 +219,5 @@ func (s *Snapshot) Setting(name string, def int) int {
 	return def
 }
 
-// on reports whether a switch of the module is on, or does not exist.
-func on(s *bool) bool { return s == nil || *s }
+// enabled reports whether a switch of the module is on, or does not exist.
+func enabled(s *bool) bool { return s == nil || *s }

@@ -81,7 +81,7 @@ type liveJSON struct {
 	Failure string `json:"failure,omitzero"`
 	// if it failed
 	Error string `json:"error,omitzero"`
-	carrierJSON
+	usedTransportJSON
 	// the server's end of the connection, if the server is `smc_chk --server`
 	Peer *peerJSON `json:"peer,omitzero"`
 	// round trip in microseconds, if measured
@@ -92,10 +92,10 @@ type liveJSON struct {
 
 type peerJSON struct {
 	AFSMC bool `json:"af_smc"`
-	carrierJSON
+	usedTransportJSON
 }
 
-type carrierJSON struct {
+type usedTransportJSON struct {
 	// `SMC-R`, `SMC-D` or `TCP`, if known
 	Mode string `json:"mode,omitzero"`
 	// if SMC
@@ -176,20 +176,20 @@ func newLive(l *check.Live) *liveJSON {
 		return nil
 	}
 	out := &liveJSON{
-		Target: l.Target.String(), Failure: string(l.Failure), carrierJSON: newCarrier(l.Carrier, l.CarrierErr),
+		Target: l.Target.String(), Failure: string(l.Failure), usedTransportJSON: newUsedTransport(l.Transport, l.TransportErr),
 		Latency: float64(l.Latency.Nanoseconds()) / 1000, Throughput: l.Throughput,
 	}
 	if l.Err != nil {
 		out.Error = cli.OneLine(l.Err.Error())
 	}
 	if l.Peer != nil {
-		out.Peer = &peerJSON{AFSMC: l.Peer.AFSMC, carrierJSON: newCarrier(l.Peer.Carrier, nil)}
+		out.Peer = &peerJSON{AFSMC: l.Peer.AFSMC, usedTransportJSON: newUsedTransport(l.Peer.Transport, nil)}
 	}
 	return out
 }
 
-func newCarrier(c check.Carrier, err error) carrierJSON {
-	out := carrierJSON{Mode: c.Mode, Version: c.Version}
+func newUsedTransport(c check.Transport, err error) usedTransportJSON {
+	out := usedTransportJSON{Mode: c.Mode, Version: c.Version}
 	if err != nil {
 		out.Unknown = cli.OneLine(err.Error())
 	}

@@ -83,7 +83,7 @@ func (o *options) checkPath(ctx context.Context) error {
 	if s.Live != nil && !o.static {
 		findings = slices.DeleteFunc(findings, func(f check.Finding) bool {
 			// A connection that works is better evidence than warnings of possible obstacles.
-			return !f.Live() && (s.Live.Carrier.SMC() || f.Severity == check.Info)
+			return !f.Live() && (s.Live.Transport.SMC() || f.Severity == check.Info)
 		})
 	}
 	return o.answer(s, findings)
@@ -133,7 +133,7 @@ func (o *options) serve(ctx context.Context) error {
 	}
 	// Several clients may be served at the same time.
 	lines := make(chan client)
-	s, port, afSMC, err := o.deps.listen(netip.AddrPortFrom(addr, o.port), func(from netip.AddrPort, c check.Carrier, err error) {
+	s, port, afSMC, err := o.deps.listen(netip.AddrPortFrom(addr, o.port), func(from netip.AddrPort, c check.Transport, err error) {
 		select {
 		case lines <- client{from, c, err}:
 		case <-ctx.Done():

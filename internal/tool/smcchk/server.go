@@ -12,9 +12,9 @@ import (
 
 // client is a client that the server has answered.
 type client struct {
-	from    netip.AddrPort
-	carrier check.Carrier
-	err     error
+	from      netip.AddrPort
+	transport check.Transport
+	err       error
 }
 
 // startedJSON is the first line of a server.
@@ -29,7 +29,7 @@ type servedJSON struct {
 	Schema int `json:"schema"`
 	// `ADDRESS:PORT`
 	Client string `json:"client"`
-	carrierJSON
+	usedTransportJSON
 }
 
 // started prints that the server is ready, in the words of smc-tools.
@@ -46,20 +46,20 @@ func (o *options) started(port uint16, afSMC bool) error {
 	return o.env.Flush()
 }
 
-// served prints the carrier of a client's connection.
+// served prints the transport of a client's connection.
 func (o *options) served(c client) error {
 	var err error
 	switch {
 	case o.json:
-		err = cli.WriteJSONLine(o.env.Out, servedJSON{schema, c.from.String(), newCarrier(c.carrier, c.err)})
+		err = cli.WriteJSONLine(o.env.Out, servedJSON{schema, c.from.String(), newUsedTransport(c.transport, c.err)})
 	case c.err != nil:
 		_, err = fmt.Fprintf(o.env.Out, "%s unknown: %s\n", c.from, cli.OneLine(c.err.Error()))
-	case c.carrier.Fallback != nil:
-		_, err = fmt.Fprintf(o.env.Out, "%s %s %s\n", c.from, c.carrier.Mode, codeWords(c.carrier.Fallback.Reason))
-	case c.carrier.Version != "":
-		_, err = fmt.Fprintf(o.env.Out, "%s %s %s\n", c.from, c.carrier.Mode, c.carrier.Version)
+	case c.transport.Fallback != nil:
+		_, err = fmt.Fprintf(o.env.Out, "%s %s %s\n", c.from, c.transport.Mode, codeWords(c.transport.Fallback.Reason))
+	case c.transport.Version != "":
+		_, err = fmt.Fprintf(o.env.Out, "%s %s %s\n", c.from, c.transport.Mode, c.transport.Version)
 	default:
-		_, err = fmt.Fprintf(o.env.Out, "%s %s\n", c.from, c.carrier.Mode)
+		_, err = fmt.Fprintf(o.env.Out, "%s %s\n", c.from, c.transport.Mode)
 	}
 	if err != nil {
 		return err

@@ -66,9 +66,9 @@ func newHarness() *harness {
 			Rules: check.Rules{Readable: true},
 		},
 		live: check.Live{
-			Carrier: check.Carrier{Mode: "SMC-R", Version: "2.1"},
-			Peer:    &check.Hello{AFSMC: true, Carrier: check.Carrier{Mode: "SMC-R", Version: "2.1"}},
-			Latency: 12500 * time.Nanosecond, Throughput: 3 << 30,
+			Transport: check.Transport{Mode: "SMC-R", Version: "2.1"},
+			Peer:      &check.Hello{AFSMC: true, Transport: check.Transport{Mode: "SMC-R", Version: "2.1"}},
+			Latency:   12500 * time.Nanosecond, Throughput: 3 << 30,
 		},
 	}
 }
@@ -114,7 +114,7 @@ func (s *fakeServer) Close() error { return nil }
 
 func (s *fakeServer) Serve(context.Context) error {
 	for _, c := range s.h.clients {
-		s.served(c.from, c.carrier, c.err)
+		s.served(c.from, c.transport, c.err)
 	}
 	return context.Canceled
 }
@@ -234,16 +234,16 @@ var goldens = []struct {
 	{"live-and-static", "-C b -l -s", func(*harness) {}, 0},
 	{"static", "-C b -s", func(*harness) {}, 0},
 	{"stranger", "-C b:22", func(h *harness) {
-		h.live = check.Live{Carrier: check.Carrier{Mode: "SMC-D"}, Failure: check.FailStranger, Err: errors.New(`it says "SSH-2.0"`)}
+		h.live = check.Live{Transport: check.Transport{Mode: "SMC-D"}, Failure: check.FailStranger, Err: errors.New(`it says "SSH-2.0"`)}
 	}, 0},
 	{"fallback", "-C b", func(h *harness) { h.live = fell(0x05000000, 0x03030008) }, 1},
 	{"fallback-json", "-C b --json", func(h *harness) { h.live = fell(0x05000000, 0x03030008) }, 1},
 	{"tcp-peer", "-C b", func(h *harness) {
 		h.live = fell(0x03010000, 0)
-		h.live.Peer = &check.Hello{Carrier: check.Carrier{Mode: "TCP"}}
+		h.live.Peer = &check.Hello{Transport: check.Transport{Mode: "TCP"}}
 	}, 1},
 	{"unknown-transport", "-C b", func(h *harness) {
-		h.live.Carrier, h.live.CarrierErr = check.Carrier{}, errors.New("no smc_diag")
+		h.live.Transport, h.live.TransportErr = check.Transport{}, errors.New("no smc_diag")
 	}, 1},
 	{"unreachable", "-C b", func(h *harness) {
 		h.live = check.Live{Failure: check.FailTimeout, Err: unix.ETIMEDOUT}
@@ -263,18 +263,18 @@ var goldens = []struct {
 }
 
 func fell(own, peers netlinksmc.Reason) check.Live {
-	carrier := func(r netlinksmc.Reason) check.Carrier {
-		return check.Carrier{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: r}}
+	transport := func(r netlinksmc.Reason) check.Transport {
+		return check.Transport{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: r}}
 	}
-	return check.Live{Carrier: carrier(own), Peer: &check.Hello{AFSMC: true, Carrier: carrier(peers)}, Latency: time.Millisecond}
+	return check.Live{Transport: transport(own), Peer: &check.Hello{AFSMC: true, Transport: transport(peers)}, Latency: time.Millisecond}
 }
 
 func someClients() []client {
 	from := netip.MustParseAddrPort("10.0.0.9:4242")
 	return []client{
-		{from: from, carrier: check.Carrier{Mode: "SMC-R", Version: "2.1"}},
-		{from: from, carrier: check.Carrier{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: 0x03010000}}},
-		{from: from, carrier: check.Carrier{Mode: "TCP"}},
+		{from: from, transport: check.Transport{Mode: "SMC-R", Version: "2.1"}},
+		{from: from, transport: check.Transport{Mode: "TCP", Fallback: &netlinksmc.Fallback{Reason: 0x03010000}}},
+		{from: from, transport: check.Transport{Mode: "TCP"}},
 		{from: from, err: errors.New("no smc_diag")},
 	}
 }

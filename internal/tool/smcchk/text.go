@@ -94,14 +94,14 @@ func choiceWords(c check.Choice) string {
 // writeLive prints the result of the test connection. It begins with the lines that smc-tools prints.
 func writeLive(b *strings.Builder, l *check.Live) {
 	const indent = "          "
-	c := l.Carrier
+	c := l.Transport
 	switch {
 	case c.SMC():
 		fmt.Fprintf(b, "     Success, using %s\n", c.Mode)
 	case c.Mode == "TCP":
 		b.WriteString("     Failed  (TCP fallback), reasons:\n")
 		fmt.Fprintf(b, "%sClient: %s\n%sServer: %s\n", indent, reasonWords(c.Fallback), indent, serverWords(l))
-	case l.CarrierErr != nil:
+	case l.TransportErr != nil:
 		b.WriteString("     Connected, unknown transport\n")
 	default:
 		b.WriteString("     Failed, no connection\n")
@@ -130,10 +130,10 @@ func serverWords(l *check.Live) string {
 	switch {
 	case l.Peer != nil && !l.Peer.AFSMC:
 		return "no AF_SMC"
-	case l.Peer != nil && l.Peer.Carrier.Fallback != nil:
-		return codeWords(l.Peer.Carrier.Fallback.Reason)
-	case l.Carrier.Fallback != nil && l.Carrier.Fallback.PeerDiagnosis != 0:
-		return codeWords(l.Carrier.Fallback.PeerDiagnosis)
+	case l.Peer != nil && l.Peer.Transport.Fallback != nil:
+		return codeWords(l.Peer.Transport.Fallback.Reason)
+	case l.Transport.Fallback != nil && l.Transport.Fallback.PeerDiagnosis != 0:
+		return codeWords(l.Transport.Fallback.PeerDiagnosis)
 	}
 	return "not known"
 }

@@ -29,8 +29,8 @@ type server interface {
 	Close() error
 }
 
-// servedFunc is called for each client, with the carrier of its connection.
-type servedFunc func(client netip.AddrPort, c check.Carrier, err error)
+// servedFunc is called for each client, with the transport of its connection.
+type servedFunc func(client netip.AddrPort, c check.Transport, err error)
 
 // deps has the functions that the command uses to access the system. Tests replace it.
 type deps struct {
