@@ -31,7 +31,8 @@ var userWords = map[string]string{
 // phrases are those for which plain English has others.
 var phrases = map[string]string{
 	"but for": "except", "can be had": "is available", "cannot be had": "is not available",
-	"for want of": "because there is no", "nobody's": "no one's",
+	"came and went": "changed", "came or went": "changed", "carried the connection": "was the transport", "carries the connection": "is the transport",
+	"for want of": "because there is no", "makes no sense": "is invalid", "nobody's": "no one's",
 	"says whether": "reports whether", "so many": "the number", "somebody else's": "another user's", "tells whether": "reports whether",
 	"to be had": "available", "what there is": "the name of it",
 }
@@ -98,7 +99,7 @@ func refuseWords(t *testing.T, folder string, better map[string]string) {
 
 // TestUserWords refuses words in commands, packages and tests.
 func TestUserWords(t *testing.T) {
-	for _, folder := range []string{"cmd/", "internal/", "tests/"} {
+	for _, folder := range []string{"cmd/", "internal/", "pkg/", "tests/"} {
 		refuseWords(t, folder, userWords)
 	}
 }
