@@ -69,7 +69,7 @@ func (o *options) checkPath(ctx context.Context) error {
 	if withLive && rerr == nil && s.Path != nil && s.Path.RouteErr == nil {
 		target := netip.AddrPortFrom(peer, o.port)
 		if !o.json {
-			if err := o.announce(target); err != nil {
+			if err := o.printTarget(target); err != nil {
 				return err
 			}
 		}

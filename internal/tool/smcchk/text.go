@@ -14,8 +14,8 @@ import (
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
-// announce prints that a test connection follows, in the words of smc-tools.
-func (o *options) announce(target netip.AddrPort) error {
+// printTarget prints that a test connection follows, in the words of smc-tools.
+func (o *options) printTarget(target netip.AddrPort) error {
 	const text = "Test with target IP %s and port %d\n  Live test (SMC-D and SMC-R)\n"
 	_, err := fmt.Fprintf(o.env.Out, text, target.Addr(), target.Port())
 	if err != nil {
@@ -150,25 +150,25 @@ func (o *options) printFacts(s *check.Snapshot) {
 	if !o.debug {
 		return
 	}
-	say := func(format string, args ...any) {
+	fact := func(format string, args ...any) {
 		fmt.Fprintf(o.env.Err, "[DEBUG] %s\n", cli.OneLine(fmt.Sprintf(format, args...)))
 	}
-	say("kernel: %+v", s.Kernel)
-	say("module: %s %q, %d connections so far", moduleWords(s), s.Module.File, s.Connections)
-	say("enterprise IDs: %q", s.Identity.UEIDs)
+	fact("kernel: %+v", s.Kernel)
+	fact("module: %s %q, %d connections so far", moduleWords(s), s.Module.File, s.Connections)
+	fact("enterprise IDs: %q", s.Identity.UEIDs)
 	for _, i := range s.Interfaces {
-		say("interface: %+v", i)
+		fact("interface: %+v", i)
 	}
 	for _, p := range s.Ports {
-		say("port: %+v", p)
+		fact("port: %+v", p)
 	}
 	for _, e := range s.Table {
-		say("PNET table: %s", e)
+		fact("PNET table: %s", e)
 	}
 	if s.Path != nil {
-		say("path: %+v", *s.Path)
+		fact("path: %+v", *s.Path)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Settings)) {
-		say("setting: %s = %d", name, s.Settings[name])
+		fact("setting: %s = %d", name, s.Settings[name])
 	}
 }
