@@ -36,7 +36,7 @@ var deviceConditions = []Condition{
 	{
 		ID: "rdma-none", Severity: Warning,
 		Text:   "there is no RDMA device",
-		Remedy: "install a RoCE adapter and its driver; for tests (not with the module of Linux 6.1): rdma link add rxe0 type rxe netdev INTERFACE",
+		Remedy: "install a RoCE adapter and its driver; without one, for tests (not with Linux 6.1's module): rdma link add rxe0 type rxe netdev INTERFACE",
 		Find: func(s *Snapshot) []Values {
 			return met(len(s.Ports) == 0 && len(s.adapters(ism.KindRoCE)) == 0 && len(s.ISM) < 2 && !s.exclusive())
 		},
