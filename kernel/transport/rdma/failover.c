@@ -15,7 +15,7 @@
 #define SETTLE_TIMEOUT HZ
 
 /*
- * smc_rdma_failover_mark() - a message was posted by the link of its connection. With @last, its arrival is waited for.
+ * smc_rdma_failover_mark() - a message was posted by the link of its connection. With @last, someone waits until it arrives.
  * Softirq.
  */
 void smc_rdma_failover_mark(struct smc_rdma_conn *rc, u64 at, const struct smc_cdc_update *u, bool last)
