@@ -27,6 +27,7 @@ extern const struct test tcpopt_tests[];
 extern const struct test reason_tests[];
 extern const struct test cdc_tests[];
 extern const struct test cdc_state_tests[];
+extern const struct test failover_tests[];
 extern const struct test llc_tests[];
 extern const struct test llc_sample_tests[];
 extern const struct test range_tests[];

@@ -107,6 +107,7 @@ static int run(int n_vectors, char **vectors)
 		{ "reason", reason_tests }, { "cdc", cdc_tests },
 		{ "llc", llc_tests }, { "llc samples", llc_sample_tests },
 		{ "range", range_tests }, { "cdc state", cdc_state_tests },
+		{ "failover", failover_tests },
 	};
 	size_t g;
 	int i;

@@ -383,25 +383,6 @@ static void messages(void)
 	}
 }
 
-static void order(void)
-{
-	static const struct {
-		u16 last, seq;
-		bool late;
-	} orders[] = {
-		{ 0, 1, false }, { 5, 5, false }, { 5, 4, true }, { 0xffff, 0, false }, { 0, 0xffff, true },
-		{ 0, 0x7fff, false }, { 0, 0x8000, true },
-	};
-	size_t i;
-
-	check_case = "order";
-	for (i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
-		struct smc_cdc_rx rx = { .seq = orders[i].last };
-
-		CHECK_EQ(smc_cdc_is_late(&rx, orders[i].seq), orders[i].late);
-	}
-}
-
 static const struct {
 	const char *name;
 	struct smc_cdc_space s;
@@ -519,6 +500,6 @@ static void immediate_limits(void)
 
 const struct test cdc_state_tests[] = {
 	{ "streams", streams }, { "sendable end", sendable_end }, { "urgent", urgent }, { "urgent flags", urgent_flags },
-	{ "closing", closing }, { "failover", failover }, { "failover flags", failover_flags }, { "messages", messages }, { "order", order }, { "updates", updates },
+	{ "closing", closing }, { "failover", failover }, { "failover flags", failover_flags }, { "messages", messages }, { "updates", updates },
 	{ "immediate", immediate }, { "immediate limits", immediate_limits }, { NULL, NULL },
 };
