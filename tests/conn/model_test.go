@@ -32,29 +32,37 @@ func promela(t *testing.T) string {
 	return run(t, "", compile(t, "src/promela.c"))
 }
 
-// verifier builds the program that searches the model, in a directory of its own.
+// verifier builds the program that searches stream.pml, in a directory of its own.
 func verifier(t *testing.T, defines []string, flags ...string) (dir string) {
 	t.Helper()
 	need.LabPrograms(t, "spin")
 	dir = t.TempDir()
-	model, err := os.ReadFile("stream.pml")
+	if err := os.WriteFile(filepath.Join(dir, "steps.pml"), []byte(promela(t)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	build(t, dir, "stream.pml", defines, flags...)
+	return dir
+}
+
+// build makes the program that searches a model.
+func build(t *testing.T, dir, model string, defines []string, flags ...string) {
+	t.Helper()
+	need.LabPrograms(t, "spin")
+	text, err := os.ReadFile(model)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"stream.pml": string(model), "steps.pml": promela(t)} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.WriteFile(filepath.Join(dir, model), text, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	args := []string{"-a"}
 	for _, d := range defines {
 		args = append(args, "-D"+d)
 	}
-	if out := run(t, dir, "spin", append(args, "stream.pml")...); strings.TrimSpace(out) != "" {
+	if out := run(t, dir, "spin", append(args, model)...); strings.TrimSpace(out) != "" {
 		t.Fatalf("spin: %s", out)
 	}
 	run(t, dir, "cc", append(flags, "-DNOFAIR", "-DMEMLIM=1024", "-o", "pan", "pan.c")...)
-	return dir
 }
 
 // complete checks that the verifier found nothing and searched every state.
@@ -67,6 +75,14 @@ func complete(t *testing.T, out string) {
 		t.Errorf("no states:\n%s", out)
 	} else {
 		t.Log(m)
+	}
+}
+
+// finds checks that the first error of the verifier is the expected one.
+func finds(t *testing.T, out, finding string) {
+	t.Helper()
+	if first := regexp.MustCompile(`(?m)^pan:1: .*$`).FindString(out); !strings.Contains(first, finding) {
+		t.Errorf("want %q, got %q:\n%s", finding, first, out)
 	}
 }
 
@@ -131,17 +147,20 @@ func TestModelMutations(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			dir := verifier(t, append([]string{m.name}, m.defines...), "-O0", "-DSAFETY")
 			out := run(t, dir, "./pan", "-m20000", "-n")
-			first := regexp.MustCompile(`(?m)^pan:1: .*$`).FindString(out)
-			if !strings.Contains(first, m.finding) {
-				t.Errorf("want %q, got %q:\n%s", m.finding, first, out)
-			}
+			finds(t, out, m.finding)
 		})
 	}
-	model, err := os.ReadFile("stream.pml")
+	allKnown(t, "stream.pml", known)
+}
+
+// allKnown checks that a test has shown each mistake of a model to be one.
+func allKnown(t *testing.T, model string, known map[string]bool) {
+	t.Helper()
+	text, err := os.ReadFile(model)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range regexp.MustCompile(`\bW_[A-Z_]+`).FindAllString(string(model), -1) {
+	for _, name := range regexp.MustCompile(`\bW_[A-Z_]+`).FindAllString(string(text), -1) {
 		if !known[name] {
 			t.Errorf("no test shows that %s is wrong", name)
 		}

@@ -2,7 +2,7 @@
 
 // Package conn proves in user space how connections end and how they move bytes. Tests search the closing table of kernel/conn,
 // alone, between two endpoints, and with an endpoint that behaves like Linux's own module. A model for spin, stream.pml, has a
-// ring, a writer and a reader that run the same table.
+// ring, a writer and a reader that run the same table. Another, failover.pml, has a connection that changes its links.
 package conn
 
 import (
