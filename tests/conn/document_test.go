@@ -40,6 +40,12 @@ with every delay and failure. They show:
 * A reader sees the end of the stream when the peer has announced it, and not otherwise. If a connection breaks, the application
   gets an error, unless the peer had closed: then it looks as with TCP.
 
+An end of SMC-R whose link is lost sends its flags again by another link, all in one message, and writes again what may be lost,
+even after C or A ([protocol.md](protocol.md#94-failover-validation)). The table does not see that: a flag is an event only when it
+comes first, and D comes before C, and C before A. But the peer may have released its buffer meanwhile. So an end that has sent C or
+A writes nothing again once it learns that the peer has given that buffer to another connection, or deletes it
+(` + "`kernel/transport/rdma/rtoken.c`" + `).
+
 ## Rules for the code that moves bytes
 
 ` + "`tests/conn/stream.pml`" + ` has spin check a ring, a writer, a reader, and this table at both ends. It shows that each of these
@@ -53,6 +59,9 @@ rules is needed:
   memory for another connection.
 * A thread that goes to sleep announces it, and checks again after a full barrier. A thread that publishes a cursor checks for
   sleepers after a full barrier.
+
+` + "`tests/conn/failover.pml`" + ` has spin check one direction of a connection of SMC-R whose links are lost at either end, while
+it is written, read and closed.
 `
 
 // orderly are the events of a connection that nothing happens to.
