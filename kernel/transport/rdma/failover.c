@@ -118,6 +118,7 @@ void smc_rdma_failover_keep(struct smc_rdma_conn *rc, struct smc_link *link, con
 	a->msg = *msg;
 	a->msg.flags |= urgent;
 	a->kept = true;
+	a->bounces |= smc_rdma_buf_map_of(rc->rmb, link)->bounces;
 }
 
 /* smc_rdma_failover_keep_imm() - as smc_rdma_failover_keep(), of immediate data, before which a message has come. Softirq. */
@@ -148,18 +149,19 @@ static struct smc_link *get_by_serial(struct smc_lgr_rdma *group, u32 serial)
 }
 
 /*
- * Takes in the message that was kept. A link that can be used keeps the buffer mapped, in this RCU section; otherwise the data
- * is lost with it.
+ * Takes in the message that was kept. If its link is lost meanwhile, the data is lost with it where adapter and processor do not see
+ * the same memory. A link that can be used keeps the buffer mapped, in this RCU section.
  */
 static void take_kept(struct smc_rdma_conn *rc)
 {
 	struct smc_link *link = get_by_serial(rc->group, rc->rx_link);
+	struct smc_rdma_awaited *a = &rc->awaited;
 
 	lockdep_assert_held(&rc->recv_lock);
-	rc->awaited.kept = false;
-	if (link) {
-		rc->rx.seq = rc->awaited.msg.seq;
-		smc_rdma_cdc_take(rc, link, &rc->awaited.msg);
+	a->kept = false;
+	if (link || !a->bounces) {
+		rc->rx.seq = a->msg.seq;
+		smc_rdma_cdc_take(rc, link ?: rc->link, &a->msg);
 	} else {
 		smc_upcall_reset(rc->conn);
 	}

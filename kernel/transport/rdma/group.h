@@ -171,6 +171,7 @@ struct smc_rdma_awaited {
 	u32 link;			/* serial number of the old link; 0 if none are awaited */
 	u16 seq;			/* of the last of them */
 	bool kept;			/* msg is valid, as what follows */
+	bool bounces;			/* a link that messages were kept of has a copy of the buffer */
 	struct smc_cdc msg;		/* the last message by another link; it has the whole state */
 	struct smc_cdc_rx after;	/* what the peer has sent with that */
 };
