@@ -58,7 +58,8 @@ struct smc_rdma_add {
 	bool lost;			/* server: a second link was lost, so look again and again */
 	unsigned long retry;		/* jiffies between the last two looks */
 	unsigned long retry_at;		/* jiffies; of the next look, if lost */
-	unsigned long invitable;	/* jiffies; from when on an invitation of the client is followed at once */
+	bool invite;			/* client: a port has come up during an exchange: tell the server when it is over */
+	unsigned long invitable;	/* server, jiffies; from when on an invitation of the client is followed at once */
 	u8 *msg;			/* the message that is to be handled next, or NULL */
 	u32 msg_len;
 	u8 by;				/* the number of the link that it came by */
@@ -306,6 +307,7 @@ void smc_rdma_add_invited(struct smc_lgr_rdma *group);
 void smc_rdma_add_confirm(struct smc_link *link);
 void smc_rdma_add_recv(struct smc_link *link, const u8 *msg, u32 len);
 void smc_rdma_add_link_lost(struct smc_link *link);
+void smc_rdma_invite(struct smc_lgr_rdma *group);
 bool smc_rdma_add_runs(const struct smc_lgr_rdma *group);
 void smc_rdma_add_look(struct smc_lgr_rdma *group);
 void smc_rdma_add_end(struct smc_lgr_rdma *group);

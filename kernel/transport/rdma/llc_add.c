@@ -548,6 +548,7 @@ static void add_work(struct work_struct *work)
 {
 	struct smc_rdma_add *add = container_of(to_delayed_work(work), struct smc_rdma_add, work);
 	struct smc_lgr_rdma *group = container_of(add, struct smc_lgr_rdma, add);
+	bool invite;
 
 	add_go_on(group);
 	spin_lock_bh(&group->lock);
@@ -559,7 +560,10 @@ static void add_work(struct work_struct *work)
 		else if (add->lost && !add->wanted)
 			add_queue(group, max_t(long, add->retry_at - jiffies, 0));
 	}
+	invite = add->invite && !smc_rdma_add_runs(group);
 	spin_unlock_bh(&group->lock);
+	if (invite)
+		smc_rdma_invite(group);
 	smc_lgr_put(group->lgr);
 }
 

@@ -38,21 +38,24 @@ static void send_request(struct smc_link *link, const struct smc_rdma_path *path
 }
 
 /*
- * Client: tells the server of a port for a second link (docs/protocol.md, 7.3 and 7.6). A server that has one, too, sends
- * ADD LINK.
+ * smc_rdma_invite() - client: tells the server of a port for a second link (docs/protocol.md, 7.3 and 7.6). A server that has
+ * one, too, sends ADD LINK. While an exchange runs, that may already have chosen another port: the server is told afterwards. May
+ * sleep.
  */
-static void invite(struct smc_lgr_rdma *group)
+void smc_rdma_invite(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_path path;
 	struct smc_link *link;
 
+	might_sleep();
 	/* No link ends meanwhile, and no namespace that has one goes. */
 	mutex_lock(&group->end_mutex);
 	link = READ_ONCE(group->state) == SMC_LGR_RDMA_READY ? smc_lgr_rdma_get_link(group, NULL) : NULL;
 	if (!link || smc_link_make_long_buf(link) || smc_rdma_choose_second(&link->path, NULL, &path))
 		goto out;
 	spin_lock_bh(&group->lock);
-	if (!smc_rdma_add_runs(group) && smc_lgr_rdma_may_add(group)) {
+	group->add.invite = smc_rdma_add_runs(group);
+	if (!group->add.invite && smc_lgr_rdma_may_add(group)) {
 		if (group->version > 1)
 			send_request(link, &path);
 		else
@@ -75,7 +78,7 @@ void smc_rdma_add_port_up(void)
 		if (lgr->key.ops == &smc_rdma_transport && lgr->key.server)
 			smc_rdma_add_want(smc_lgr_rdma_of(lgr));
 		else if (lgr->key.ops == &smc_rdma_transport && smc_lgr_rdma_of(lgr)->link_limit > 1)
-			invite(smc_lgr_rdma_of(lgr));
+			smc_rdma_invite(smc_lgr_rdma_of(lgr));
 		next = smc_lgr_next(lgr->id);
 		smc_lgr_put(lgr);
 	}
