@@ -481,7 +481,10 @@ void smc_lgr_rdma_end(struct smc_lgr *lgr)
 	mutex_lock(&group->end_mutex);
 	for (i = 0; i < SMC_LINKS_PER_LGR_MAX; i++)
 		if (group->links[i] && !group->links[i]->gone)
-			smc_link_end(group->links[i]);
+			smc_link_stop(group->links[i]);
+	for (i = 0; i < SMC_LINKS_PER_LGR_MAX; i++)
+		if (group->links[i])
+			smc_link_finish(group->links[i]);
 	mutex_unlock(&group->end_mutex);
 	free_idle_bufs(group);
 }

@@ -296,23 +296,28 @@ struct smc_link *smc_link_new(struct smc_lgr_rdma *group, const struct smc_rdma_
 	return link;
 }
 
-/* Stops sending and receiving; the peer cannot reach our memory any more. */
-static void stop_link(struct smc_link *link)
+/*
+ * smc_link_stop() - takes a link down: nothing is sent or received by it any more, and the peer cannot reach our memory. Called
+ * once, before smc_link_finish(). May sleep, until work requests have been flushed.
+ */
+void smc_link_stop(struct smc_link *link)
 {
+	might_sleep();
+	/* After this, nothing uses the link or begins to, so its end, which may take long, delays nothing. */
+	down_write(&link->map_rwsem);
+	mutex_lock(&link->lock);
+	link->gone = true;
+	mutex_unlock(&link->lock);
+	up_write(&link->map_rwsem);
 	spin_lock_bh(&link->path.dev->lock);
 	list_del_init(&link->on_dev);
 	spin_unlock_bh(&link->path.dev->lock);
 	WRITE_ONCE(link->state, SMC_LINK_DOWN);
 	/* Taking sq_lock waits for senders that have not seen the new state; after this, none is added to the lists. */
 	smc_link_wake(link);
-	if (link->reg_qp.qp)
-		ib_destroy_qp(link->reg_qp.qp);
-	if (link->qp) {
-		/* Before that it has nothing, and cannot be drained. */
-		if (link->inited)
-			ib_drain_qp(link->qp);
-		ib_destroy_qp(link->qp);
-	}
+	/* Before that the queue pair has nothing, and cannot be drained. */
+	if (link->qp && link->inited)
+		ib_drain_qp(link->qp);
 }
 
 /* The adapter forgets all buffers, also those that connections still have. */
@@ -347,19 +352,20 @@ static void free_link(struct smc_link *link)
 }
 
 /*
- * smc_link_end() - takes a link down for good; its memory stays. Called once. May sleep, until work requests have been
- * flushed.
+ * smc_link_finish() - gives back what a link that has been stopped has of its adapter; its memory stays. Does nothing if that is
+ * done. May sleep, for seconds: soft-RoCE destroys a queue pair when the last of its packets has left the host. Other threads do
+ * not call this for the same link.
  */
-void smc_link_end(struct smc_link *link)
+void smc_link_finish(struct smc_link *link)
 {
 	might_sleep();
-	/* After this, nothing uses the link or begins to, so its end, which may take long, delays nothing. */
-	down_write(&link->map_rwsem);
-	mutex_lock(&link->lock);
-	link->gone = true;
-	mutex_unlock(&link->lock);
-	up_write(&link->map_rwsem);
-	stop_link(link);
+	if (link->finished)
+		return;
+	link->finished = true;
+	if (link->reg_qp.qp)
+		ib_destroy_qp(link->reg_qp.qp);
+	if (link->qp)
+		ib_destroy_qp(link->qp);
 	/*
 	 * After a grace period, softirqs that have seen the link usable are done with its buffers. The last softirq is done
 	 * with the queue, too: it rearms the queue after it has let ib_free_cq() go on, so polling is off until then.
@@ -373,6 +379,13 @@ void smc_link_end(struct smc_link *link)
 	}
 	unmap_bufs(link);
 	free_link(link);
+}
+
+/* smc_link_end() - takes a link down for good. Called once. May sleep. */
+void smc_link_end(struct smc_link *link)
+{
+	smc_link_stop(link);
+	smc_link_finish(link);
 }
 
 /* smc_link_discard() - ends a link that no group has. May sleep. */

@@ -183,7 +183,8 @@ struct smc_link {
 
 	struct rw_semaphore map_rwsem;	/* read: buffers are mapped for the link, which may take long; write: it ends */
 	struct mutex lock;		/* what follows, while a work request takes; inner to map_rwsem */
-	bool gone;			/* set with both locks held: the link has ended */
+	bool gone;			/* set with both locks held: the link has been stopped, or will be now */
+	bool finished;			/* it has nothing of its adapter any more; of a link in a group: end_mutex */
 	bool inited;			/* lock; the queue pair is beyond RESET */
 	struct ib_pd *pd;
 	struct ib_cq *cq;
@@ -237,6 +238,8 @@ struct smc_link *smc_link_new(struct smc_lgr_rdma *group, const struct smc_rdma_
 			      const struct smc_sysctl *sysctl);
 struct smc_link *smc_link_get(struct smc_link *link);
 void smc_link_put(struct smc_link *link);
+void smc_link_stop(struct smc_link *link);
+void smc_link_finish(struct smc_link *link);
 void smc_link_end(struct smc_link *link);
 void smc_link_discard(struct smc_link *link);
 int smc_link_to_rtr(struct smc_link *link);

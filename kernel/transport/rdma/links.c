@@ -293,8 +293,8 @@ static bool unlink_link(struct smc_link *link)
 	return goes_on;
 }
 
-/* Ends a link, unless the group has ended meanwhile, and ends it itself. The slot stays. Return: whether it is ours. */
-static bool end_link(struct smc_link *link)
+/* Stops a link, unless the group has ended meanwhile, and does so itself. The slot stays. Return: whether it is ours. */
+static bool stop_link(struct smc_link *link)
 {
 	struct smc_lgr_rdma *group = link->group;
 	bool ours;
@@ -302,7 +302,7 @@ static bool end_link(struct smc_link *link)
 	mutex_lock(&group->end_mutex);
 	ours = READ_ONCE(group->state) != SMC_LGR_RDMA_ENDED && group->links[link->slot] == link && !link->gone;
 	if (ours)
-		smc_link_end(link);
+		smc_link_stop(link);
 	mutex_unlock(&group->end_mutex);
 	return ours;
 }
@@ -337,12 +337,13 @@ int smc_lgr_rdma_delete_one(struct smc_lgr *lgr, u8 id)
 	return rc;
 }
 
-/* Frees the slot of a link that has ended, and the peer's keys in it. */
+/* Ends a link that has been stopped, and frees its slot and the peer's keys in it. */
 static void free_slot(struct smc_link *link)
 {
 	struct smc_lgr_rdma *group = link->group;
 
 	mutex_lock(&group->end_mutex);
+	smc_link_finish(link);
 	spin_lock_bh(&group->lock);
 	smc_rtoken_clear(link);
 	group->links[link->slot] = NULL;
@@ -362,7 +363,7 @@ void smc_lgr_rdma_remove_link(struct smc_link *link)
 	bool last;
 
 	might_sleep();
-	if (!end_link(link))
+	if (!stop_link(link))
 		return;
 	smc_rdma_failover(link);
 	free_slot(link);
@@ -377,15 +378,16 @@ void smc_lgr_rdma_remove_link(struct smc_link *link)
  * smc_lgr_rdma_lose_link() - a link is down: its connections move to the other link of the group. May sleep. Return: false
  * if there is no other, so that the group has to end.
  *
- * The queue pair is destroyed first, so that its adapter repeats nothing. What is still in the network may arrive until the
- * peer has ended the link, too, so it is told before anything is written again.
+ * The link is stopped first, so that its adapter repeats nothing. What is still in the network may arrive until the peer has
+ * stopped it, too, so it is told before anything is written again. To destroy the queue pair may take long: connections do not
+ * wait for that.
  */
 bool smc_lgr_rdma_lose_link(struct smc_link *link)
 {
 	might_sleep();
 	if (!unlink_link(link))
 		return false;
-	if (!end_link(link))
+	if (!stop_link(link))
 		return true;
 	smc_rdma_llc_link_lost(link);
 	smc_rdma_failover(link);
