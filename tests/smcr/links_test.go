@@ -42,6 +42,9 @@ func linksBetween(t *testing.T, p [2]side) {
 		t.Run("deleted", func(t *testing.T) { linkDeleted(t, lt) })
 		t.Run("counted", func(t *testing.T) { linksCounted(t, lt) })
 	}
+	if lt.Host("a").Kernel.Debug() {
+		t.Run("without memory", func(t *testing.T) { linksWithoutMemory(t, lt) })
+	}
 	logEvents()
 	for i, host := range []string{"a", "b"} {
 		if p[i].module == lab.ModuleOurs {
@@ -169,7 +172,7 @@ func losses(lt *lab.Test) []loss {
 	}
 	all := []loss{
 		on("a", "ip link set eth1 down", "ip link set eth1 up"),
-		{"wire 0", lt.Wires[0].Cut, lt.Wires[0].Restore},
+		{"wire 0", lt.Wires[0].Cut, restore(lt, 0)},
 		on("b", "rdma link delete rxe1", "rdma link add rxe1 type rxe netdev eth1"),
 		on("b", "ip link set eth0 down", "ip link set eth0 up"),
 	}
@@ -178,10 +181,21 @@ func losses(lt *lab.Test) []loss {
 			on("b", "ip link set eth1 down", "ip link set eth1 up"),
 			on("a", "ip link set eth0 down", "ip link set eth0 up"),
 			on("a", "rdma link delete rxe0", "rdma link add rxe0 type rxe netdev eth0"),
-			loss{"wire 1", lt.Wires[1].Cut, lt.Wires[1].Restore},
+			loss{"wire 1", lt.Wires[1].Cut, restore(lt, 1)},
 		)
 	}
 	return all
+}
+
+// restore ends the cut of a wire. The server looks for a second link again after a time that grows with that of the cut: on a debug
+// kernel, which is slow to notice everything, a port that comes up has to tell it.
+func restore(lt *lab.Test, wire int) func() {
+	return func() {
+		lt.Wires[wire].Restore()
+		if lt.Host("a").Kernel.Debug() {
+			lt.Must("a", fmt.Sprintf("ip link set eth%[1]d down; ip link set eth%[1]d up", wire))
+		}
+	}
 }
 
 // linksLost loses links while connections stream over both: connections go on by the other link, every byte arrives, and the
