@@ -12,7 +12,7 @@ enum {
 	SMCKIT_CMD_LINK_DELETE = 2,
 };
 
-/* What moves the data of a link group. */
+/* The transport of a link group, SMC-R or SMC-D. */
 enum {
 	SMCKIT_TECH_SMCD,
 	SMCKIT_TECH_SMCR,

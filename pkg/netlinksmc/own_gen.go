@@ -9,7 +9,7 @@ const (
 	ownVersion = 1
 )
 
-// What moves the data of a link group.
+// The transport of a link group, SMC-R or SMC-D.
 const (
 	techSMCD = 0
 	techSMCR = 1
