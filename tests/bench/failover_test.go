@@ -57,8 +57,11 @@ func BenchmarkLinks(b *testing.B) {
 	}
 	f := &field{ours: lt}
 	for _, w := range []netWorkload{
-		{job: "rr", request: 200, response: 1000, connections: 10}, {job: "rr", request: 200, response: 1000, connections: 50},
-		{job: "stream", connections: 1}, {job: "stream", connections: 10}, {job: "stream", connections: 50},
+		{job: "rr", request: 200, response: 1000, connections: 10},
+		{job: "rr", request: 200, response: 1000, connections: 50},
+		{job: "stream", connections: 1},
+		{job: "stream", connections: 10},
+		{job: "stream", connections: 50},
 	} {
 		b.Run(w.String(), func(b *testing.B) {
 			var rounds []round
