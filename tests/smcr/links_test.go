@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/smckit/smckit/internal/lab"
 )
 
@@ -53,20 +55,37 @@ func linksBetween(t *testing.T, p [2]side) {
 	}
 }
 
-// load is what streams while a link is lost. On a debug kernel, many connections would never run all at once, and few bytes would
-// be over too soon, because connections begin slowly there.
-func load(lt *lab.Test) (conns int, size string) {
-	if lt.Host("a").Kernel.Debug() {
-		return 2, "10000000"
+// startTraffic has connections exchange data with an echo until stop is called, or they have sent a number of bytes: none gets an
+// error. On a debug kernel, streams would leave no time for LLC, so there are fewer connections, and they pause.
+func startTraffic(t *testing.T, lt *lab.Test, address string, conns, bytes int) (n int, stop func()) {
+	t.Helper()
+	debug := lt.Host("a").Kernel.Debug()
+	argv := []string{"smcflow", "check", "--conns", fmt.Sprint(conns), "--size", fmt.Sprint(bytes), address}
+	if debug {
+		conns = 2
+		argv = []string{"smcflow", "keep", "--conns", fmt.Sprint(conns), "--pause", "100ms", address}
 	}
-	return 10, "3000000"
+	p := lt.StartIn("a", "", argv...)
+	t.Cleanup(func() { lab.Kill(t, p) })
+	return conns, func() {
+		if debug {
+			if err := p.Signal(unix.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+		}
+		finish(t, p)
+	}
 }
 
 // oneNetwork makes both wires one network, for groups with two links.
 func oneNetwork(t *testing.T, lt *lab.Test) {
 	t.Helper()
 	lt.JoinWires()
-	both(t, lt, "sysctl -qw net.smc.smcr_max_links_per_lgr=2 net.smc.smcr_testlink_time=2")
+	silence := 2 // seconds until a link is tested
+	if lt.Host("a").Kernel.Debug() {
+		silence = 20
+	}
+	both(t, lt, fmt.Sprintf("sysctl -qw net.smc.smcr_max_links_per_lgr=2 net.smc.smcr_testlink_time=%d", silence))
 }
 
 // linkAdded wants both hosts to list two links of a symmetric group, over which connections spread.
@@ -127,8 +146,7 @@ func connsReturn(t *testing.T, lt *lab.Test) {
 	defer lab.Kill(t, keepIn(t, lt, "", sinks, 10))
 	address, echo := serve(t, lt, "echo", 5060)
 	defer lab.Kill(t, echo)
-	check := lt.StartIn("a", "", "smcflow", "check", "--conns", "4", "--size", "6000000", address)
-	defer lab.Kill(t, check)
+	_, stop := startTraffic(t, lt, address, 4, 6000000)
 	awaitLinks(t, lt, true)
 	lt.Must("b", "ip link set eth1 down")
 	awaitLinks(t, lt, false)
@@ -140,7 +158,7 @@ func connsReturn(t *testing.T, lt *lab.Test) {
 			t.Fatalf("host %s: %v\n%s", host, err, lt.Must(host, "smcr -d link"))
 		}
 	}
-	finish(t, check)
+	stop()
 }
 
 // awaitLinks waits until all groups on both hosts have two active links that share no port, or until none has.
@@ -205,9 +223,7 @@ func linksLost(t *testing.T, lt *lab.Test) {
 	defer lab.Kill(t, echo)
 	for _, l := range losses(lt) {
 		t.Run(l.name, func(t *testing.T) {
-			conns, size := load(lt)
-			check := lt.StartIn("a", "", "smcflow", "check", "--conns", fmt.Sprint(conns), "--size", size, address)
-			defer lab.Kill(t, check)
+			conns, stop := startTraffic(t, lt, address, 10, 3000000)
 			all := fmt.Sprintf("test $(smcss --state active --port 5052 | grep -c SMCR) = %d", conns)
 			if err := lt.Host("a").WaitFor(t.Context(), all); err != nil {
 				t.Fatal(err)
@@ -217,7 +233,7 @@ func linksLost(t *testing.T, lt *lab.Test) {
 			awaitLinks(t, lt, false)
 			l.back()
 			awaitLinks(t, lt, true)
-			finish(t, check)
+			stop()
 		})
 	}
 }
@@ -268,8 +284,7 @@ func linkDeleted(t *testing.T, lt *lab.Test) {
 	address, echo := serve(t, lt, "echo", 5056)
 	defer lab.Kill(t, echo)
 	for _, host := range []string{"a", "b"} {
-		check := lt.StartIn("a", "", "smcflow", "check", "--conns", "4", "--size", "3000000", address)
-		defer lab.Kill(t, check)
+		_, stop := startTraffic(t, lt, address, 4, 3000000)
 		awaitLinks(t, lt, true)
 		link, other := "$(smcr -d link | awk '/SYM/ { print $1, substr($7, 7) }' | head -1)", "$(smcr -d link | awk '/LINK_ACTIVE/ { print $1, substr($7, 7) }')"
 		lt.Must(host, "smcr link delete "+link)
@@ -277,7 +292,7 @@ func linkDeleted(t *testing.T, lt *lab.Test) {
 		if r := lt.Run(host, "sh", "-c", "smcr link delete "+other); r.Code != 1 || !strings.Contains(r.Stderr, "linkgroup delete") {
 			t.Errorf("host %s: the only link: %+v", host, r)
 		}
-		finish(t, check)
+		stop()
 		lt.Must(host, "ip link set eth1 down")
 		lt.Must(host, "ip link set eth1 up")
 	}
