@@ -391,8 +391,8 @@ bool smc_lgr_rdma_lose_link(struct smc_link *link)
 		return true;
 	smc_rdma_llc_link_lost(link);
 	smc_rdma_failover(link);
-	free_slot(link);
 	smc_rdma_llc_call_lost(link);
+	free_slot(link);
 	smc_rdma_add_link_lost(link);
 	return true;
 }

@@ -452,6 +452,7 @@ void smc_rdma_llc_end(struct smc_lgr_rdma *group)
 
 	might_sleep();
 	spin_lock_bh(&group->lock);
+	group->llc.call_runs = false;
 	while ((call = list_first_entry_or_null(&group->llc.calls, struct smc_rdma_call, list))) {
 		list_del_init(&call->list);
 		WRITE_ONCE(call->result, -ENOTCONN);
