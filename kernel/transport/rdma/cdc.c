@@ -205,16 +205,16 @@ void smc_rdma_cdc_send(struct smc_rdma_conn *rc)
 
 /*
  * smc_rdma_cdc_hold() - sends by the link of a connection, and then nothing until `held` is cleared, and smc_rdma_cdc_send()
- * called. A connection that waits for room, or writes no more, is not worth it. Softirq. Return: false if nothing is held; in
- * @at the position of the link when all has arrived.
+ * called. A connection that waits for room, or writes no more, is not worth it, and one in its handshake names its link there.
+ * Softirq. Return: false if nothing is held; in @at the position of the link when all has arrived.
  */
 bool smc_rdma_cdc_hold(struct smc_rdma_conn *rc, const struct smc_link *link, u64 *at)
 {
 	bool held;
 
 	spin_lock_bh(&rc->lock);
-	held = rc->ready && rc->link == link && !rc->validate && !rc->tx.write_closed && list_empty(&rc->waiter.list) &&
-	       !cdc_send(rc, true);
+	held = rc->ready && READ_ONCE(rc->conn->holder) != SMC_CONN_RENDEZVOUS && rc->link == link && !rc->validate &&
+	       !rc->tx.write_closed && list_empty(&rc->waiter.list) && !cdc_send(rc, true);
 	rc->held = held;
 	*at = rc->mark.at;
 	spin_unlock_bh(&rc->lock);

@@ -348,10 +348,17 @@ void smc_rdma_failover(struct smc_link *link)
 	}
 }
 
-/* Has all that a link has sent up to a position arrived, or is that not to be expected any more? */
-static bool settled(struct smc_link *link, u64 at)
+/* Has all that a connection has sent by a link, up to a position, arrived, and has the connection been told so? */
+static bool all_arrived(struct smc_rdma_conn *rc, struct smc_link *link, u64 at)
 {
-	return smc_link_passed(link, at) || !smc_link_usable(link) || READ_ONCE(link->group->state) == SMC_LGR_RDMA_ENDED;
+	return smc_link_passed(link, at) && !smc_link_awaits(link, &rc->batch[0].completion) &&
+	       !smc_link_awaits(link, &rc->batch[1].completion);
+}
+
+/* Is that so, or not to be expected any more? */
+static bool settled(struct smc_rdma_conn *rc, struct smc_link *link, u64 at)
+{
+	return all_arrived(rc, link, at) || !smc_link_usable(link) || READ_ONCE(link->group->state) == SMC_LGR_RDMA_ENDED;
 }
 
 /*
@@ -369,8 +376,8 @@ bool smc_rdma_go_over(struct smc_rdma_conn *rc, struct smc_link *from, struct sm
 	might_sleep();
 	if (!smc_rdma_cdc_hold(rc, from, &at))
 		return false;
-	wait_event_timeout(rc->group->llc.flushed, settled(from, at), SETTLE_TIMEOUT);
-	if (smc_link_passed(from, at) && smc_link_usable(to))
+	wait_event_timeout(rc->group->llc.flushed, settled(rc, from, at), SETTLE_TIMEOUT);
+	if (all_arrived(rc, from, at) && smc_link_usable(to))
 		moved = move_conn(rc, from, to, rc->group->immediate);
 	if (moved != MOVED) {
 		spin_lock_bh(&rc->lock);

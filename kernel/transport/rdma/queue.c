@@ -96,10 +96,11 @@ void smc_link_sent(struct ib_cq *cq, struct ib_wc *wc)
 	link->sq_consumed = place->consumed;
 	waiting = !list_empty(&link->waiting) || !list_empty(&link->completions);
 	spin_unlock_bh(&link->sq_lock);
-	if (wq_has_sleeper(&link->group->llc.flushed))
-		wake_up(&link->group->llc.flushed);
 	if (waiting)
 		smc_link_wake(link);
+	/* Also for who waits until a completion has been called. */
+	if (wq_has_sleeper(&link->group->llc.flushed))
+		wake_up(&link->group->llc.flushed);
 }
 
 /*
@@ -305,6 +306,17 @@ u64 smc_link_position(struct smc_link *link)
 	at = link->sq_posted;
 	spin_unlock_bh(&link->sq_lock);
 	return at;
+}
+
+/* smc_link_awaits() - is a completion still to be called? Any context. */
+bool smc_link_awaits(struct smc_link *link, const struct smc_link_completion *completion)
+{
+	bool awaits;
+
+	spin_lock_bh(&link->sq_lock);
+	awaits = !list_empty(&completion->list);
+	spin_unlock_bh(&link->sq_lock);
+	return awaits;
 }
 
 /* smc_link_passed() - has everything sent before a position arrived? Any context. */
