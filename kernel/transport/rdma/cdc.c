@@ -458,6 +458,9 @@ static void cdc_recv_in_order(struct smc_rdma_conn *rc, struct smc_link *link, c
 	if (smc_cdc_is_late(&rc->rx, msg->seq))
 		return;
 	rc->rx.seq = msg->seq;
+	/* Without immediate data, a peer also changes the link without validation. */
+	if (!rc->group->immediate && rc->rx_link && !rc->awaited.link)
+		rc->rx_link = link->serial;
 	WRITE_ONCE(rc->received, true);
 	if (!keep_early(rc, link, msg))
 		smc_rdma_cdc_take(rc, link, msg);
