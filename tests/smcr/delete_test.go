@@ -64,7 +64,7 @@ func deleted(t *testing.T, lt *lab.Test, host string) {
 // notDeleted checks that a host with the stock module refuses.
 func notDeleted(t *testing.T, lt *lab.Test, host string) {
 	r := lt.Run(host, "smcr", "linkgroup", "delete", "00000100")
-	if r.Code != 1 || !strings.Contains(r.Stderr, "smckit's own module") || r.Stdout != "" {
+	if r.Code != 1 || !strings.Contains(r.Stderr, "install smckit's module") || r.Stdout != "" {
 		t.Errorf("the stock module: %+v", r)
 	}
 }
