@@ -91,14 +91,14 @@ func (lt *Test) CheckConfigured(host string) {
 }
 
 // JoinWires makes the first two wires of an SMC network one physical network. The stock module takes a second adapter only if that
-// has an address in the subnet of the connection, so eth1 gets one; each interface answers for its own addresses alone.
+// has an address in the subnet of the connection, so eth1 has that instead of its own; each interface answers for its addresses alone.
 func (lt *Test) JoinWires() {
 	lt.t.Helper()
 	lt.Wires[0].Join(lt.Wires[1])
 	for i, h := range lt.Hosts {
 		lt.Must(h.Name, fmt.Sprintf(`sysctl -qw net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2
 smc_pnet del LAB1; smc_pnet add %[1]s eth eth1; smc_pnet add %[1]s ib rxe1 1
-ip addr add 10.0.0.10%[2]d/24 dev eth1`, PNETID, i+1))
+ip -4 addr flush dev eth1; ip addr add 10.0.0.10%[2]d/24 dev eth1`, PNETID, i+1))
 	}
 }
 

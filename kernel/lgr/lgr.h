@@ -38,7 +38,7 @@ struct smc_lgr_key {
 	struct smc_lgr_ends {
 		const void *dev;	/* a device of the transport; only compared, unless the group ends with it */
 		u64 gid[2];		/* the peer's; zero for a client of SMC-R */
-		u8 mac[6];		/* SMC-R: the peer's */
+		u8 mac[6];		/* SMC-R, version 1: the peer's */
 		u8 own_gid[16];		/* SMC-R, server: the GID of this host */
 	} ends;			/* of the first link; zero where nothing is said */
 };

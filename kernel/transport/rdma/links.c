@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The links of a group: their slots, the choice among them, and what happens when one of several is lost. */
 
-#include <linux/etherdevice.h>
-
 #include "../../lgr/lgr.h"
 #include "../../net.h"
 #include "rdma.h"
@@ -85,18 +83,16 @@ struct smc_link *smc_lgr_rdma_find_link(const struct smc_lgr_rdma *group, const 
 	return found;
 }
 
-/* Is the port of the peer's that a link leads to the one with this address? Version 2 may name any address of the port. */
+/* Is this the address of the peer's that a link leads to? */
 static bool leads_to(const struct smc_link *link, const struct smc_lgr_ends *ends)
 {
-	bool gid = !memcmp(link->peer.clc_gid, ends->gid, sizeof(link->peer.clc_gid));
-	bool mac = !memcmp(link->peer.clc_mac, ends->mac, sizeof(ends->mac));
-
-	return link->group->version > 1 ? gid || (mac && !is_zero_ether_addr(ends->mac)) : gid && mac;
+	return !memcmp(link->peer.clc_gid, ends->gid, sizeof(link->peer.clc_gid)) &&
+	       (link->group->version > 1 || !memcmp(link->peer.clc_mac, ends->mac, sizeof(ends->mac)));
 }
 
 /*
- * smc_lgr_rdma_serves() - server: may a connection between two addresses join the group? It has a link to that port of the
- * peer's. A namespace may be reached by an address that goes with it: links that use such are for connections to it alone.
+ * smc_lgr_rdma_serves() - server: may a connection between two addresses join the group? It has a link to that address of
+ * the peer's. A namespace may be reached by an address that goes with it: links that use such are for connections to it alone.
  * Any context.
  */
 bool smc_lgr_rdma_serves(const struct smc_lgr_rdma *group, const struct smc_lgr_ends *ends)

@@ -46,7 +46,8 @@ static int server_join_lgr(struct smc_rdma_offer *ro, const struct smc_clc_propo
 	memcpy(key.peer_id, p->peer_id, sizeof(key.peer_id));
 	memcpy(key.ends.gid, path->version > 1 ? p->rocev2_gid : p->gid, sizeof(key.ends.gid));
 	memcpy(key.ends.own_gid, path->gid, sizeof(key.ends.own_gid));
-	memcpy(key.ends.mac, p->mac, sizeof(key.ends.mac));
+	if (path->version < 2)
+		memcpy(key.ends.mac, p->mac, sizeof(key.ends.mac));
 	lgr = smc_lgr_join(&key, SMC_LGR_FIND_OR_FORM, NULL, &ro->first);
 	if (IS_ERR(lgr))
 		return SMC_REASON_MEM;
