@@ -445,6 +445,7 @@ static bool keep_early(struct smc_rdma_conn *rc, const struct smc_link *link, co
 		rc->early = *msg;
 		rc->early.flags |= flags;
 		rc->early_link = link->serial;
+		rc->early_bounces = smc_rdma_buf_map_of(rc->rmb, link)->bounces;
 		rc->is_early = true;
 	}
 	spin_unlock_bh(&rc->lock);
@@ -567,7 +568,7 @@ void smc_rdma_cdc_start(struct smc_rdma_conn *rc, const struct smc_clc_accept *p
 		rc->rx_link = rc->link->serial;
 	spin_unlock(&rc->lock);
 	mapped = smc_link_usable(rc->link) && rc->early_link == rc->link->serial;
-	if (early && (mapped || !smc_rdma_buf_map_of(rc->rmb, rc->link)->bounces))
+	if (early && (mapped || (!rc->early_bounces && !smc_rdma_buf_map_of(rc->rmb, rc->link)->bounces)))
 		smc_rdma_cdc_take(rc, rc->link, &rc->early);
 	else
 		revoked |= early; /* the data is lost with the link */

@@ -159,7 +159,7 @@ static void take_kept(struct smc_rdma_conn *rc)
 
 	lockdep_assert_held(&rc->recv_lock);
 	a->kept = false;
-	if (link || !a->bounces) {
+	if (link || (!a->bounces && !smc_rdma_buf_map_of(rc->rmb, rc->link)->bounces)) {
 		rc->rx.seq = a->msg.seq;
 		smc_rdma_cdc_take(rc, link ?: rc->link, &a->msg);
 	} else {

@@ -202,6 +202,7 @@ struct smc_rdma_conn {
 	bool is_early;			/* a message has come before the peer was known */
 	struct smc_cdc early;		/* the last such */
 	u32 early_link;			/* serial number of the link that it came by */
+	bool early_bounces;		/* that link has a copy of the buffer */
 	struct smc_cdc_tx tx;		/* if write_closed, the peer's RMB may be others' by now */
 	struct smc_rdma_batch batch[2];	/* each holds a reference on the connection while it is on its way */
 	u32 snd_off;			/* where tx.prod is in the ring that is sent from */
