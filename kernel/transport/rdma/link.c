@@ -272,6 +272,7 @@ struct smc_link *smc_link_new(struct smc_lgr_rdma *group, const struct smc_rdma_
 	link->traffic_class = READ_ONCE(sysctl->smcr_traffic_class);
 	init_rwsem(&link->map_rwsem);
 	mutex_init(&link->lock);
+	init_completion(&link->finished);
 	spin_lock_init(&link->sq_lock);
 	INIT_LIST_HEAD(&link->on_dev);
 	INIT_LIST_HEAD(&link->maps);
@@ -352,16 +353,17 @@ static void free_link(struct smc_link *link)
 }
 
 /*
- * smc_link_finish() - gives back what a link that has been stopped has of its adapter; its memory stays. Does nothing if that is
- * done. May sleep, for seconds: soft-RoCE destroys a queue pair when the last of its packets has left the host. Other threads do
- * not call this for the same link.
+ * smc_link_finish() - gives back what a link that has been stopped has of its adapter; its memory stays. If another thread is at
+ * that, waits until it is done. May sleep, for seconds: soft-RoCE destroys a queue pair when the last of its packets has left the
+ * host.
  */
 void smc_link_finish(struct smc_link *link)
 {
 	might_sleep();
-	if (link->finished)
+	if (xchg(&link->finishing, true)) {
+		wait_for_completion(&link->finished);
 		return;
-	link->finished = true;
+	}
 	if (link->reg_qp.qp)
 		ib_destroy_qp(link->reg_qp.qp);
 	if (link->qp)
@@ -379,6 +381,7 @@ void smc_link_finish(struct smc_link *link)
 	}
 	unmap_bufs(link);
 	free_link(link);
+	complete_all(&link->finished);
 }
 
 /* smc_link_end() - takes a link down for good. Called once. May sleep. */

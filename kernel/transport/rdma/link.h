@@ -184,7 +184,8 @@ struct smc_link {
 	struct rw_semaphore map_rwsem;	/* read: buffers are mapped for the link, which may take long; write: it ends */
 	struct mutex lock;		/* what follows, while a work request takes; inner to map_rwsem */
 	bool gone;			/* set with both locks held: the link has been stopped, or will be now */
-	bool finished;			/* it has nothing of its adapter any more; of a link in a group: end_mutex */
+	bool finishing;			/* a thread gives back what it has of its adapter, or has done so; single word, no lock */
+	struct completion finished;	/* that is done */
 	bool inited;			/* lock; the queue pair is beyond RESET */
 	struct ib_pd *pd;
 	struct ib_cq *cq;

@@ -338,8 +338,9 @@ static void free_slot(struct smc_link *link)
 {
 	struct smc_lgr_rdma *group = link->group;
 
-	mutex_lock(&group->end_mutex);
+	/* Not with the mutex: rendezvous wait for that, and the end of the other link. */
 	smc_link_finish(link);
+	mutex_lock(&group->end_mutex);
 	spin_lock_bh(&group->lock);
 	smc_rtoken_clear(link);
 	group->links[link->slot] = NULL;
