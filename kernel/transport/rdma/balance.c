@@ -11,36 +11,6 @@
 /* How long a new link has to last before connections go over to it: one that fails at once would only send them back. */
 #define BALANCE_DELAY HZ
 
-/* Connections by the slot of the link that they write by. */
-struct loads {
-	unsigned int conns[SMC_LINKS_PER_LGR_MAX];
-};
-
-static void count_conns(struct smc_lgr_rdma *group, struct loads *loads)
-{
-	struct smc_link *link;
-
-	memset(loads, 0, sizeof(*loads));
-	spin_lock_bh(&group->lock);
-	smc_for_each_link(group, link)
-		loads->conns[link->slot] = smc_lgr_rdma_count_conns(link, NULL);
-	spin_unlock_bh(&group->lock);
-}
-
-/* Returns the link of a group with the fewest connections, with a reference, or NULL. */
-static struct smc_link *least_loaded(struct smc_lgr_rdma *group, const struct loads *loads)
-{
-	struct smc_link *link, *found = NULL;
-
-	spin_lock_bh(&group->lock);
-	smc_for_each_link(group, link)
-		if (link->active && smc_link_usable(link) && (!found || loads->conns[link->slot] < loads->conns[found->slot]))
-			found = link;
-	smc_link_get(found);
-	spin_unlock_bh(&group->lock);
-	return found;
-}
-
 /* Returns the link of a connection, with a reference. */
 static struct smc_link *link_of(struct smc_rdma_conn *rc)
 {
@@ -52,15 +22,13 @@ static struct smc_link *link_of(struct smc_rdma_conn *rc)
 	return link;
 }
 
-/* Moves a connection if another link has at least two connections less. */
-static void balance_conn(struct smc_rdma_conn *rc, struct loads *loads)
+/* Moves a connection if another link has at least two users less: each connection is one (see smc_lgr_rdma_find_link()). */
+static void balance_conn(struct smc_rdma_conn *rc)
 {
-	struct smc_link *from = link_of(rc), *to = least_loaded(rc->group, loads);
+	struct smc_link *from = link_of(rc), *to = smc_lgr_rdma_get_link(rc->group, NULL);
 
-	if (to && to != from && loads->conns[from->slot] > loads->conns[to->slot] + 1 && smc_rdma_go_over(rc, from, to)) {
-		loads->conns[from->slot]--;
-		loads->conns[to->slot]++;
-	}
+	if (to && to != from && refcount_read(&from->ref) > refcount_read(&to->ref) + 1)
+		smc_rdma_go_over(rc, from, to);
 	smc_link_put(from);
 	smc_link_put(to);
 }
@@ -70,11 +38,9 @@ static void balance_work(struct work_struct *work)
 	struct smc_lgr_rdma *group = container_of(to_delayed_work(work), struct smc_lgr_rdma, balance);
 	unsigned long token = 0;
 	struct smc_conn *conn;
-	struct loads loads;
 
-	count_conns(group, &loads);
 	while (READ_ONCE(group->state) == SMC_LGR_RDMA_READY && (conn = smc_lgr_rdma_next_conn(group, NULL, &token))) {
-		balance_conn(conn->priv, &loads);
+		balance_conn(conn->priv);
 		smc_conn_put(conn);
 	}
 	smc_lgr_put(group->lgr);

@@ -363,31 +363,27 @@ static bool settled(struct smc_rdma_conn *rc, struct smc_link *link, u64 at)
 
 /*
  * smc_rdma_go_over() - moves a connection from a link to another, both of which can be used: it sends nothing until what it has
- * sent by the old one has arrived. May sleep. Return: false if it stays.
+ * sent by the old one has arrived. It stays if that takes too long. May sleep.
  *
  * The validation tells a peer of this implementation by which link immediate data comes now. Others need not know: a message
  * is worth the same by any link. They would take the validation for a loss if they have not looked at the last message yet.
  */
-bool smc_rdma_go_over(struct smc_rdma_conn *rc, struct smc_link *from, struct smc_link *to)
+void smc_rdma_go_over(struct smc_rdma_conn *rc, struct smc_link *from, struct smc_link *to)
 {
-	enum moved moved = STAYS;
 	u64 at;
 
 	might_sleep();
 	if (!smc_rdma_cdc_hold(rc, from, &at))
-		return false;
+		return;
 	wait_event_timeout(rc->group->llc.flushed, settled(rc, from, at), SETTLE_TIMEOUT);
-	if (all_arrived(rc, from, at) && smc_link_usable(to))
-		moved = move_conn(rc, from, to, rc->group->immediate);
-	if (moved != MOVED) {
-		spin_lock_bh(&rc->lock);
-		rc->held = false;
-		spin_unlock_bh(&rc->lock);
-		smc_rdma_cdc_send(rc);
-		return false;
+	if (all_arrived(rc, from, at) && smc_link_usable(to) && move_conn(rc, from, to, rc->group->immediate) == MOVED) {
+		/* The new link may have been lost meanwhile, after its connections had been moved. */
+		if (!smc_rdma_failover_late(rc))
+			cannot_move(rc);
+		return;
 	}
-	/* The new link may have been lost meanwhile, after its connections had been moved. */
-	if (!smc_rdma_failover_late(rc))
-		cannot_move(rc);
-	return true;
+	spin_lock_bh(&rc->lock);
+	rc->held = false;
+	spin_unlock_bh(&rc->lock);
+	smc_rdma_cdc_send(rc);
 }

@@ -260,7 +260,6 @@ struct smc_link *smc_lgr_rdma_link_at(struct smc_lgr_rdma *group, unsigned int s
 struct smc_link *smc_lgr_rdma_link_by_id(const struct smc_lgr_rdma *group, u8 id);
 struct smc_link *smc_lgr_rdma_get_by_id(struct smc_lgr_rdma *group, u8 id);
 struct smc_link *smc_lgr_rdma_other_link(const struct smc_link *link);
-unsigned int smc_lgr_rdma_count_conns(const struct smc_link *link, const struct net *net);
 struct smc_conn *smc_lgr_rdma_next_conn(struct smc_lgr_rdma *group, const struct smc_link *link, unsigned long *token);
 bool smc_lgr_rdma_needs(const struct smc_lgr *lgr, const void *dev);
 bool smc_lgr_rdma_has_slot(const struct smc_lgr_rdma *group);
@@ -367,7 +366,7 @@ void smc_rdma_failover_arrived(struct smc_rdma_conn *rc, u64 pos, u16 seq);
 void smc_rdma_failover_drained(const struct smc_link *link);
 bool smc_rdma_failover_late(struct smc_rdma_conn *rc);
 void smc_rdma_failover(struct smc_link *link);
-bool smc_rdma_go_over(struct smc_rdma_conn *rc, struct smc_link *from, struct smc_link *to);
+void smc_rdma_go_over(struct smc_rdma_conn *rc, struct smc_link *from, struct smc_link *to);
 
 /* balance.c */
 void smc_rdma_balance_init(struct smc_lgr_rdma *group);

@@ -153,24 +153,6 @@ struct smc_link *smc_lgr_rdma_other_link(const struct smc_link *link)
 }
 
 /*
- * smc_lgr_rdma_count_conns() - counts the connections that write by a link: all, or those of a namespace. The links of the
- * group stay while its lock is held. Any context.
- */
-unsigned int smc_lgr_rdma_count_conns(const struct smc_link *link, const struct net *net)
-{
-	struct smc_conn *conn;
-	unsigned long token;
-	unsigned int n = 0;
-
-	lockdep_assert_held(&link->group->lock);
-	rcu_read_lock();
-	xa_for_each(&link->group->conns, token, conn)
-		n += READ_ONCE(smc_rdma_conn_of(conn)->link) == link && (!net || net_eq(conn->member.sn->net, net));
-	rcu_read_unlock();
-	return n;
-}
-
-/*
  * smc_lgr_rdma_next_conn() - returns the next connection of a group after the one with a token, with a reference; NULL at the
  * end. With a link, only those that write by it. Any context.
  */

@@ -44,6 +44,21 @@ static struct smc_link *shown_link(const struct smc_lgr_rdma *group)
 	return NULL;
 }
 
+/* Counts the connections over a link: all, or those of a namespace. The links of the group stay while its lock is held. */
+static unsigned int count_conns(const struct smc_link *link, const struct net *net)
+{
+	struct smc_conn *conn;
+	unsigned long token;
+	unsigned int n = 0;
+
+	lockdep_assert_held(&link->group->lock);
+	rcu_read_lock();
+	xa_for_each(&link->group->conns, token, conn)
+		n += READ_ONCE(smc_rdma_conn_of(conn)->link) == link && (!net || net_eq(conn->member.sn->net, net));
+	rcu_read_unlock();
+	return n;
+}
+
 static void count_bufs(struct smc_lgr_member *member, void *arg)
 {
 	const struct smc_rdma_conn *rc = smc_rdma_conn_of(smc_conn_of(member));
@@ -79,7 +94,7 @@ void smc_rdma_show_lgr(struct smc_lgr *lgr, const struct net *net, struct smc_rd
 		smc_for_each_link(group, link) {
 			if (READ_ONCE(link->gone))
 				continue;
-			view->links[view->n_links].n_conns = smc_lgr_rdma_count_conns(link, net);
+			view->links[view->n_links].n_conns = count_conns(link, net);
 			show_link(link, &view->links[view->n_links++]);
 		}
 	}
