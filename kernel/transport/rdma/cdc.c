@@ -121,9 +121,9 @@ static bool may_send_imm(const struct smc_rdma_conn *rc, const struct smc_cdc_up
 /*
  * Posts the data and the message. The caller holds a reference on the connection. Each place on the link's lists has
  * one, too: a batch takes it first, because its completion may come at once; a waiter's is not put before we release
- * the lock. With @last, the mark of failover is this message. Return: as smc_link_send() does.
+ * the lock. Return: as smc_link_send() does.
  */
-static int cdc_post(struct smc_rdma_conn *rc, const struct smc_cdc_update *u, bool last)
+static int cdc_post(struct smc_rdma_conn *rc, const struct smc_cdc_update *u)
 {
 	struct smc_rdma_batch *batch = next_batch(rc, u->prod.pos);
 	struct smc_link_write w[SMC_LINK_WRITES];
@@ -132,8 +132,8 @@ static int cdc_post(struct smc_rdma_conn *rc, const struct smc_cdc_update *u, bo
 		.writes = w,
 		.n = split_at_wrap(rc, u->prod.pos, w),
 		.msg = msg,
-		/* The send ring is needed again once the connection's last message has arrived. */
-		.signaled = u->msg.state || last,
+		/* The send ring is needed again once the connection's last message has arrived, or its link is to change then. */
+		.signaled = u->msg.state || rc->held,
 		.completion = batch ? &batch->completion : NULL,
 		.pos = u->prod.pos,
 		.seq = u->msg.seq,
@@ -157,15 +157,15 @@ static int cdc_post(struct smc_rdma_conn *rc, const struct smc_cdc_update *u, bo
 	if (batch && err)
 		WRITE_ONCE(batch->pending, false);
 	if (!err)
-		smc_rdma_failover_mark(rc, req.at, u, last);
+		smc_rdma_failover_mark(rc, req.at, u);
 	/* Until it has been sent: it may be the connection's last message. */
 	if (err == -EAGAIN && req.fresh)
 		smc_conn_get(rc->conn);
 	return err;
 }
 
-/* Sends the new data, then a message with everything that is new. For @last see cdc_post(). Return: as smc_link_send() does. */
-static int cdc_send(struct smc_rdma_conn *rc, bool last)
+/* Sends the new data, then a message with everything that is new. Return: as smc_link_send() does. */
+static int cdc_send(struct smc_rdma_conn *rc)
 {
 	struct smc_cdc_update u;
 	u32 data;
@@ -179,7 +179,7 @@ static int cdc_send(struct smc_rdma_conn *rc, bool last)
 	cdc_build(rc, &u);
 	data = u.prod.pos - rc->tx.prod.pos;
 	sync_bytes(rc->snd, rc->link, rc->snd_off, data);
-	err = cdc_post(rc, &u, last);
+	err = cdc_post(rc, &u);
 	if (err)
 		return err;
 	rc->snd_off = (rc->snd_off + data) & (rc->snd->size - 1);
@@ -199,7 +199,7 @@ void smc_rdma_cdc_send(struct smc_rdma_conn *rc)
 {
 	spin_lock_bh(&rc->lock);
 	if (rc->ready && !rc->held && !(rc->validate && smc_rdma_failover_validate(rc)))
-		cdc_send(rc, false);
+		cdc_send(rc);
 	spin_unlock_bh(&rc->lock);
 }
 
@@ -214,8 +214,10 @@ bool smc_rdma_cdc_hold(struct smc_rdma_conn *rc, const struct smc_link *link, u6
 
 	spin_lock_bh(&rc->lock);
 	held = rc->ready && READ_ONCE(rc->conn->holder) != SMC_CONN_RENDEZVOUS && rc->link == link && !rc->validate &&
-	       !rc->tx.write_closed && list_empty(&rc->waiter.list) && !cdc_send(rc, true);
+	       !rc->tx.write_closed && list_empty(&rc->waiter.list);
 	rc->held = held;
+	if (held && cdc_send(rc))
+		rc->held = held = false;
 	*at = rc->mark.at;
 	spin_unlock_bh(&rc->lock);
 	return held;
@@ -313,7 +315,7 @@ static void make_room(struct smc_rdma_conn *rc)
 	u64 read = rc->rx.cons.pos;
 
 	lockdep_assert_held(&rc->recv_lock);
-	smc_upcall_space(conn, min(read + conn->tx_size - conn->tx_window, max(read, rc->arrived)));
+	smc_upcall_space(conn, min(read + conn->tx_size - conn->tx_window, max(read, rc->arrived.pos)));
 }
 
 static void batch_arrived(struct smc_link_completion *completion, u64 pos, u16 seq)
@@ -324,12 +326,8 @@ static void batch_arrived(struct smc_link_completion *completion, u64 pos, u16 s
 	WRITE_ONCE(batch->pending, false);
 	rcu_read_lock();
 	spin_lock_bh(&rc->recv_lock);
-	rc->arrived = max(rc->arrived, pos);
-	if (pos) {
-		spin_lock(&rc->lock);
-		smc_rdma_failover_arrived(rc, pos, seq);
-		spin_unlock(&rc->lock);
-	}
+	if (pos > rc->arrived.pos)
+		rc->arrived = (struct smc_rdma_mark){ .pos = pos, .seq = seq };
 	make_room(rc);
 	spin_unlock_bh(&rc->recv_lock);
 	rcu_read_unlock();

@@ -14,31 +14,21 @@
 /* How long a connection that is to go over to another link waits for what it has sent to arrive. */
 #define SETTLE_TIMEOUT HZ
 
-/*
- * smc_rdma_failover_mark() - a message was posted by the link of its connection. With @last, someone waits until it arrives.
- * Softirq.
- */
-void smc_rdma_failover_mark(struct smc_rdma_conn *rc, u64 at, const struct smc_cdc_update *u, bool last)
+/* smc_rdma_failover_mark() - a message was posted by the link of its connection. Softirq. */
+void smc_rdma_failover_mark(struct smc_rdma_conn *rc, u64 at, const struct smc_cdc_update *u)
 {
 	bool arrived = rc->mark.at <= READ_ONCE(rc->link->sq_done);
 
 	lockdep_assert_held(&rc->lock);
 	if (rc->resync && u->prod.pos >= rc->resync_end)
 		rc->resync = false;
-	if (!arrived && !last)
+	/* While a connection is held, its last message is waited for. */
+	if (!arrived && !rc->held)
 		return;
 	/* Messages arrive in order, so the last one that has arrived stands for those before. */
 	if (arrived)
-		smc_rdma_failover_arrived(rc, rc->mark.pos, rc->mark.seq);
+		rc->known = rc->mark;
 	rc->mark = (struct smc_rdma_mark){ .at = at, .pos = u->prod.pos, .seq = u->msg.seq };
-}
-
-/* smc_rdma_failover_arrived() - the peer's adapter has a message, which has reported data up to a position. Softirq. */
-void smc_rdma_failover_arrived(struct smc_rdma_conn *rc, u64 pos, u16 seq)
-{
-	lockdep_assert_held(&rc->lock);
-	if ((s16)(seq - rc->known.seq) > 0)
-		rc->known = (struct smc_rdma_mark){ .pos = pos, .seq = seq };
 }
 
 /*
@@ -93,7 +83,7 @@ void smc_rdma_failover_recv(struct smc_rdma_conn *rc, const struct smc_link *lin
 			rc->awaited = (struct smc_rdma_awaited){ .link = rc->rx_link, .seq = seq };
 		gap = false;
 	}
-	WRITE_ONCE(rc->rx_link, link->serial);
+	rc->rx_link = link->serial;
 	spin_unlock_bh(&rc->recv_lock);
 	if (gap)
 		smc_upcall_reset(rc->conn);
@@ -228,8 +218,10 @@ static u64 take_back(struct smc_rdma_conn *rc)
 	lockdep_assert_held(&rc->recv_lock);
 	lockdep_assert_held(&rc->lock);
 	if (rc->mark.at <= READ_ONCE(rc->link->sq_done))
-		smc_rdma_failover_arrived(rc, rc->mark.pos, rc->mark.seq);
-	has = max3(rc->rx.cons.pos, rc->arrived, rc->known.pos);
+		rc->known = rc->mark;
+	if (rc->arrived.pos > rc->known.pos)
+		rc->known = rc->arrived;
+	has = max(rc->rx.cons.pos, rc->known.pos);
 	/* Its message may have come by the old link, and not be looked at before one by the new link. */
 	if (rc->tx.urgent_sent > rc->rx.cons.pos)
 		rc->tx.urgent_again = true;

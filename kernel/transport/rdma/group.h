@@ -215,10 +215,10 @@ struct smc_rdma_conn {
 
 	spinlock_t recv_lock;		/* what follows; softirqs off */
 	u32 rx_link;			/* serial number of the link that the peer sends by, 0 if none */
-	struct smc_rdma_awaited awaited;	/* after a failover */
 	struct smc_cdc_rx rx;
-	u64 arrived;			/* of tx_prod, by the adapter; see make_room() */
+	struct smc_rdma_mark arrived;	/* the last message that a completion has reported; see make_room() */
 	bool received;			/* a message has come; single word, no lock */
+	struct smc_rdma_awaited awaited;	/* after a failover */
 };
 
 static inline struct smc_lgr_rdma *smc_lgr_rdma_of(const struct smc_lgr *lgr)
@@ -356,13 +356,12 @@ void smc_rdma_cdc_recv(struct smc_link *link, const u8 *buf, u32 len);
 void smc_rdma_cdc_recv_imm(struct smc_link *link, u32 imm, u32 len);
 
 /* failover.c */
-void smc_rdma_failover_mark(struct smc_rdma_conn *rc, u64 at, const struct smc_cdc_update *u, bool last);
+void smc_rdma_failover_mark(struct smc_rdma_conn *rc, u64 at, const struct smc_cdc_update *u);
 int smc_rdma_failover_validate(struct smc_rdma_conn *rc);
 void smc_rdma_failover_recv(struct smc_rdma_conn *rc, const struct smc_link *link, u16 seq);
 void smc_rdma_failover_keep(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg);
 void smc_rdma_failover_keep_imm(struct smc_rdma_conn *rc, struct smc_link *link, u32 imm, u32 len);
 void smc_rdma_failover_came(struct smc_rdma_conn *rc);
-void smc_rdma_failover_arrived(struct smc_rdma_conn *rc, u64 pos, u16 seq);
 void smc_rdma_failover_drained(const struct smc_link *link);
 bool smc_rdma_failover_late(struct smc_rdma_conn *rc);
 void smc_rdma_failover(struct smc_link *link);
