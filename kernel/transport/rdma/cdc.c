@@ -397,11 +397,10 @@ static u64 posted_end(struct smc_rdma_conn *rc)
 }
 
 /*
- * smc_rdma_cdc_take() - takes in one message, of a connection that knows its peer. The caller is in an RCU section, and in a
- * callback of the link, or has seen in that section that the link can be used, so that no buffer is unmapped; or nothing bounces.
- * Softirq.
+ * Takes in one message, of a connection that knows its peer. The caller is in an RCU section, and in a callback of the link, or
+ * has seen in that section that the link can be used, so that no buffer is unmapped; or nothing bounces.
  */
-void smc_rdma_cdc_take(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg)
+static void cdc_take(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg)
 {
 	struct smc_conn *conn = rc->conn;
 	u32 at = rc->rx.prod.at.count;
@@ -427,25 +426,48 @@ void smc_rdma_cdc_take(struct smc_rdma_conn *rc, struct smc_link *link, const st
 		smc_upcall_close(conn, delta.closing);
 }
 
+/* smc_rdma_cdc_keep() - keeps a message instead of one that came before. With the lock that protects what is kept. */
+void smc_rdma_cdc_keep(struct smc_rdma_conn *rc, struct smc_rdma_kept *kept, const struct smc_link *link, const struct smc_cdc *msg)
+{
+	u8 urgent = kept->msg.flags & SMC_CDC_URGENT;
+
+	kept->any = true;
+	kept->bounces |= smc_rdma_buf_map_of(rc->rmb, link)->bounces;
+	kept->link = link->serial;
+	kept->msg = *msg;
+	kept->msg.flags |= urgent;
+}
+
 /*
- * A client may write as soon as it has sent CONFIRM, and its message may overtake CONFIRM. We keep the last such
- * message: each has the whole state, except the position of an earlier urgent byte.
+ * smc_rdma_cdc_take_kept() - takes in the message that was kept, once. If its link is lost meanwhile, the data is lost with it
+ * where adapter and processor do not see the same memory. A link that can be used keeps the buffer mapped, in this RCU section.
+ * Softirq. Return: false if the data is lost.
  */
+bool smc_rdma_cdc_take_kept(struct smc_rdma_conn *rc, struct smc_rdma_kept *kept)
+{
+	struct smc_link *link = smc_lgr_rdma_get_by_serial(rc->group, kept->link);
+	bool mapped = link && smc_link_usable(link);
+	bool taken = mapped || (!kept->bounces && !smc_rdma_buf_map_of(rc->rmb, rc->link)->bounces);
+
+	lockdep_assert_held(&rc->recv_lock);
+	kept->any = false;
+	if (taken) {
+		rc->rx.seq = kept->msg.seq;
+		cdc_take(rc, mapped ? link : rc->link, &kept->msg);
+	}
+	smc_link_put(link);
+	return taken;
+}
+
+/* A client may write as soon as it has sent CONFIRM, and its message may overtake CONFIRM. */
 static bool keep_early(struct smc_rdma_conn *rc, const struct smc_link *link, const struct smc_cdc *msg)
 {
 	bool early;
 
 	spin_lock_bh(&rc->lock);
 	early = !rc->ready;
-	if (early) {
-		u8 flags = rc->early.flags & SMC_CDC_URGENT;
-
-		rc->early = *msg;
-		rc->early.flags |= flags;
-		rc->early_link = link->serial;
-		rc->early_bounces = smc_rdma_buf_map_of(rc->rmb, link)->bounces;
-		rc->is_early = true;
-	}
+	if (early)
+		smc_rdma_cdc_keep(rc, &rc->early, link, msg);
 	spin_unlock_bh(&rc->lock);
 	return early;
 }
@@ -462,7 +484,7 @@ static void cdc_recv_in_order(struct smc_rdma_conn *rc, struct smc_link *link, c
 		rc->rx_link = link->serial;
 	WRITE_ONCE(rc->received, true);
 	if (!keep_early(rc, link, msg))
-		smc_rdma_cdc_take(rc, link, msg);
+		cdc_take(rc, link, msg);
 }
 
 static void cdc_recv(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg)
@@ -520,7 +542,7 @@ static void recv_imm(struct smc_rdma_conn *rc, struct smc_link *link, u32 imm, u
 	}
 	rc->rx.seq = msg.seq;
 	WRITE_ONCE(rc->received, true);
-	smc_rdma_cdc_take(rc, link, &msg);
+	cdc_take(rc, link, &msg);
 	if (unlikely(rc->awaited.link))
 		smc_rdma_failover_came(rc);
 }
@@ -547,7 +569,7 @@ void smc_rdma_cdc_recv_imm(struct smc_link *link, u32 imm, u32 len)
 void smc_rdma_cdc_start(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer)
 {
 	struct smc_conn *conn = rc->conn;
-	bool early, revoked, mapped;
+	bool early, revoked;
 
 	rc->peer_token = peer->token;
 	conn->tx_size = SMC_RDMA_SIZE_MIN << peer->size_code;
@@ -559,17 +581,14 @@ void smc_rdma_cdc_start(struct smc_rdma_conn *rc, const struct smc_clc_accept *p
 	/* The early message is taken in first, whatever comes now. */
 	spin_lock_bh(&rc->recv_lock);
 	spin_lock(&rc->lock);
-	early = rc->is_early;
+	early = rc->early.any;
 	revoked = rc->tx.write_closed;
 	rc->ready = true;
 	if (!rc->rx_link)
 		rc->rx_link = rc->link->serial;
 	spin_unlock(&rc->lock);
-	mapped = smc_link_usable(rc->link) && rc->early_link == rc->link->serial;
-	if (early && (mapped || (!rc->early_bounces && !smc_rdma_buf_map_of(rc->rmb, rc->link)->bounces)))
-		smc_rdma_cdc_take(rc, rc->link, &rc->early);
-	else
-		revoked |= early; /* the data is lost with the link */
+	if (early && !smc_rdma_cdc_take_kept(rc, &rc->early))
+		revoked = true;
 	spin_unlock_bh(&rc->recv_lock);
 	if (revoked)
 		smc_upcall_reset(conn);

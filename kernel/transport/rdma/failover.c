@@ -52,18 +52,6 @@ int smc_rdma_failover_validate(struct smc_rdma_conn *rc)
 	return err;
 }
 
-static bool has_link(struct smc_lgr_rdma *group, u32 serial)
-{
-	struct smc_link *link;
-	bool has = false;
-
-	spin_lock_bh(&group->lock);
-	smc_for_each_link(group, link)
-		has |= link->serial == serial;
-	spin_unlock_bh(&group->lock);
-	return has;
-}
-
 /*
  * smc_rdma_failover_recv() - the peer begins to send by another link. By the link that it sends by anyway, the message means
  * nothing. Softirq, in an RCU section.
@@ -73,19 +61,20 @@ static bool has_link(struct smc_lgr_rdma *group, u32 serial)
  */
 void smc_rdma_failover_recv(struct smc_rdma_conn *rc, const struct smc_link *link, u16 seq)
 {
+	struct smc_link *old = NULL;
 	bool gap;
 
 	spin_lock_bh(&rc->recv_lock);
-	gap = rc->rx_link && rc->rx_link != link->serial && smc_cdc_is_gap(&rc->rx, seq);
-	/* A second validation changes nothing: the messages by the old link come before all others. */
-	if (gap && (rc->awaited.link || has_link(rc->group, rc->rx_link))) {
-		if (!rc->awaited.link)
-			rc->awaited = (struct smc_rdma_awaited){ .link = rc->rx_link, .seq = seq };
-		gap = false;
-	}
+	/* While messages are awaited, a second validation changes nothing: they come before all others. */
+	gap = rc->rx_link && rc->rx_link != link->serial && !rc->awaited.link && smc_cdc_is_gap(&rc->rx, seq);
+	if (gap)
+		old = smc_lgr_rdma_get_by_serial(rc->group, rc->rx_link);
+	if (old)
+		rc->awaited = (struct smc_rdma_awaited){ .link = rc->rx_link, .seq = seq };
 	rc->rx_link = link->serial;
 	spin_unlock_bh(&rc->recv_lock);
-	if (gap)
+	smc_link_put(old);
+	if (gap && !old)
 		smc_upcall_reset(rc->conn);
 }
 
@@ -93,11 +82,10 @@ void smc_rdma_failover_recv(struct smc_rdma_conn *rc, const struct smc_link *lin
 void smc_rdma_failover_keep(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg)
 {
 	struct smc_rdma_awaited *a = &rc->awaited;
-	u8 urgent = a->kept ? a->msg.flags & SMC_CDC_URGENT : 0;
 	struct smc_cdc_delta delta;
 
 	lockdep_assert_held(&rc->recv_lock);
-	if (!a->kept)
+	if (!a->kept.any)
 		a->after = rc->rx;
 	else if (smc_cdc_is_late(&a->after, msg->seq))
 		return;
@@ -105,10 +93,7 @@ void smc_rdma_failover_keep(struct smc_rdma_conn *rc, struct smc_link *link, con
 	if (smc_cdc_recv(&a->after, msg, U64_MAX, rc->conn->rx.size, rc->conn->tx_size, &delta))
 		return;
 	a->after.seq = msg->seq;
-	a->msg = *msg;
-	a->msg.flags |= urgent;
-	a->kept = true;
-	a->bounces |= smc_rdma_buf_map_of(rc->rmb, link)->bounces;
+	smc_rdma_cdc_keep(rc, &a->kept, link, msg);
 }
 
 /* smc_rdma_failover_keep_imm() - as smc_rdma_failover_keep(), of immediate data, before which a message has come. Softirq. */
@@ -118,44 +103,10 @@ void smc_rdma_failover_keep_imm(struct smc_rdma_conn *rc, struct smc_link *link,
 	struct smc_cdc msg;
 
 	lockdep_assert_held(&rc->recv_lock);
-	if (a->kept && !smc_cdc_decode_imm(&a->after, imm, len, rc->conn->rx.size, rc->conn->tx_size, &msg))
+	if (a->kept.any && !smc_cdc_decode_imm(&a->after, imm, len, rc->conn->rx.size, rc->conn->tx_size, &msg))
 		smc_rdma_failover_keep(rc, link, &msg);
 	else
 		smc_link_fail(link, SMC_LINK_BAD_IMMEDIATE, len);
-}
-
-/* Returns the link with a serial number, with a reference, if it can be used; NULL otherwise. */
-static struct smc_link *get_by_serial(struct smc_lgr_rdma *group, u32 serial)
-{
-	struct smc_link *link, *found = NULL;
-
-	spin_lock_bh(&group->lock);
-	smc_for_each_link(group, link)
-		if (link->serial == serial && smc_link_usable(link))
-			found = link;
-	smc_link_get(found);
-	spin_unlock_bh(&group->lock);
-	return found;
-}
-
-/*
- * Takes in the message that was kept. If its link is lost meanwhile, the data is lost with it where adapter and processor do not see
- * the same memory. A link that can be used keeps the buffer mapped, in this RCU section.
- */
-static void take_kept(struct smc_rdma_conn *rc)
-{
-	struct smc_link *link = get_by_serial(rc->group, rc->rx_link);
-	struct smc_rdma_awaited *a = &rc->awaited;
-
-	lockdep_assert_held(&rc->recv_lock);
-	a->kept = false;
-	if (link || (!a->bounces && !smc_rdma_buf_map_of(rc->rmb, rc->link)->bounces)) {
-		rc->rx.seq = a->msg.seq;
-		smc_rdma_cdc_take(rc, link ?: rc->link, &a->msg);
-	} else {
-		smc_upcall_reset(rc->conn);
-	}
-	smc_link_put(link);
 }
 
 /*
@@ -168,8 +119,8 @@ void smc_rdma_failover_came(struct smc_rdma_conn *rc)
 	if (smc_cdc_is_gap(&rc->rx, rc->awaited.seq))
 		return;
 	rc->awaited.link = 0;
-	if (rc->awaited.kept)
-		take_kept(rc);
+	if (rc->awaited.kept.any && !smc_rdma_cdc_take_kept(rc, &rc->awaited.kept))
+		smc_upcall_reset(rc->conn);
 }
 
 /*

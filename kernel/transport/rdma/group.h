@@ -167,13 +167,22 @@ struct smc_rdma_mark {
 	u16 seq;
 };
 
-/* Messages that have arrived by an old link, and have not been looked at yet. What comes by another link meanwhile is kept. */
+/*
+ * The last message that could not be taken in when it came. It has the whole state, except the position of an earlier urgent
+ * byte.
+ */
+struct smc_rdma_kept {
+	bool any;			/* there is one */
+	bool bounces;			/* a link that such messages came by has a copy of the buffer */
+	u32 link;			/* serial number of the link that it came by */
+	struct smc_cdc msg;
+};
+
+/* Messages that have arrived by an old link, and have not been looked at yet. */
 struct smc_rdma_awaited {
 	u32 link;			/* serial number of the old link; 0 if none are awaited */
 	u16 seq;			/* of the last of them */
-	bool kept;			/* msg is valid, as what follows */
-	bool bounces;			/* a link that messages were kept of has a copy of the buffer */
-	struct smc_cdc msg;		/* the last message by another link; it has the whole state */
+	struct smc_rdma_kept kept;	/* has come by another link meanwhile */
 	struct smc_cdc_rx after;	/* what the peer has sent with that */
 };
 
@@ -199,10 +208,7 @@ struct smc_rdma_conn {
 	struct smc_link_waiter waiter;
 	bool ready;			/* the peer is known */
 	bool corked;			/* autocorking holds written data back */
-	bool is_early;			/* a message has come before the peer was known */
-	struct smc_cdc early;		/* the last such */
-	u32 early_link;			/* serial number of the link that it came by */
-	bool early_bounces;		/* that link has a copy of the buffer */
+	struct smc_rdma_kept early;	/* has come before the peer was known */
 	struct smc_cdc_tx tx;		/* if write_closed, the peer's RMB may be others' by now */
 	struct smc_rdma_batch batch[2];	/* each holds a reference on the connection while it is on its way */
 	u32 snd_off;			/* where tx.prod is in the ring that is sent from */
@@ -258,6 +264,7 @@ bool smc_lgr_rdma_serves(const struct smc_lgr_rdma *group, const struct smc_lgr_
 struct smc_link *smc_lgr_rdma_get_link(struct smc_lgr_rdma *group, const struct smc_clc_accept *peer);
 struct smc_link *smc_lgr_rdma_link_at(struct smc_lgr_rdma *group, unsigned int slot);
 struct smc_link *smc_lgr_rdma_link_by_id(const struct smc_lgr_rdma *group, u8 id);
+struct smc_link *smc_lgr_rdma_get_by_serial(struct smc_lgr_rdma *group, u32 serial);
 struct smc_link *smc_lgr_rdma_get_by_id(struct smc_lgr_rdma *group, u8 id);
 struct smc_link *smc_lgr_rdma_other_link(const struct smc_link *link);
 struct smc_conn *smc_lgr_rdma_next_conn(struct smc_lgr_rdma *group, const struct smc_link *link, unsigned long *token);
@@ -351,7 +358,8 @@ void smc_rdma_revoke(struct smc_rdma_conn *rc);
 bool smc_rdma_peer_full(const struct smc_conn *conn);
 void smc_rdma_cdc_init(struct smc_rdma_conn *rc);
 void smc_rdma_cdc_start(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer);
-void smc_rdma_cdc_take(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg);
+void smc_rdma_cdc_keep(struct smc_rdma_conn *rc, struct smc_rdma_kept *kept, const struct smc_link *link, const struct smc_cdc *msg);
+bool smc_rdma_cdc_take_kept(struct smc_rdma_conn *rc, struct smc_rdma_kept *kept);
 void smc_rdma_cdc_recv(struct smc_link *link, const u8 *buf, u32 len);
 void smc_rdma_cdc_recv_imm(struct smc_link *link, u32 imm, u32 len);
 

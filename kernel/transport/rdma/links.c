@@ -141,6 +141,19 @@ struct smc_link *smc_lgr_rdma_get_by_id(struct smc_lgr_rdma *group, u8 id)
 	return link;
 }
 
+/* smc_lgr_rdma_get_by_serial() - returns the link with a serial number, with a reference, or NULL if it has left its slot. Softirq. */
+struct smc_link *smc_lgr_rdma_get_by_serial(struct smc_lgr_rdma *group, u32 serial)
+{
+	struct smc_link *link, *found = NULL;
+
+	spin_lock_bh(&group->lock);
+	smc_for_each_link(group, link)
+		if (link->serial == serial)
+			found = smc_link_get(link);
+	spin_unlock_bh(&group->lock);
+	return found;
+}
+
 /* smc_lgr_rdma_other_link() - returns an active and usable link beside a link, or NULL. Any context. */
 struct smc_link *smc_lgr_rdma_other_link(const struct smc_link *link)
 {
