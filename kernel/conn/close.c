@@ -273,8 +273,8 @@ void smc_close_lgr_ends(struct smc_conn *conn, enum smc_lgr_end how)
  */
 void smc_close_check_lgr(struct smc_conn *conn)
 {
-	smp_mb(); /* pairs with lgr_terminate() and smc_close_lgr_ends(): they see the holder, or we see the end */
-	if (!READ_ONCE(conn->member.lgr->listed) || READ_ONCE(conn->lgr_ended))
+	smp_mb(); /* pairs with smc_close_lgr_ends(): it sees the holder, or we see the end */
+	if (READ_ONCE(conn->lgr_ended))
 		close_lgr_gone(conn);
 	/* The barrier pairs with that of ipsec_recheck(), too. */
 	smc_ipsec_check(conn);

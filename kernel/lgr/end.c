@@ -61,7 +61,6 @@ static void lgr_terminate(struct smc_lgr *lgr, bool hard)
 	struct smc_lgr_member *member;
 
 	might_sleep();
-	smp_mb(); /* pairs with that of smc_close_check_lgr() */
 	while ((member = lgr_take_member(lgr))) {
 		enum smc_lgr_end how = READ_ONCE(lgr->deleted) ? SMC_LGR_END_BY_OPERATOR : SMC_LGR_END_FAILED;
 

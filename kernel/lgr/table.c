@@ -127,7 +127,7 @@ void smc_lgr_table_add(struct smc_lgr *lgr)
 	} while (is_listed(id, place) || is_ending(id));
 	WRITE_ONCE(last_id, id);
 	lgr->id = id;
-	WRITE_ONCE(lgr->listed, true);
+	lgr->listed = true;
 	list_add(&lgr->list, place);
 	hash_add(by_key, &lgr->hash, hash_key(&lgr->key));
 }
@@ -142,7 +142,7 @@ bool smc_lgr_table_unlist(struct smc_lgr *lgr)
 	lockdep_assert_held(&lgr->lock);
 	if (!lgr->listed)
 		return false;
-	WRITE_ONCE(lgr->listed, false);
+	lgr->listed = false;
 	hash_del(&lgr->hash);
 	list_move(&lgr->list, &smc_lgr_ending);
 	return true;
