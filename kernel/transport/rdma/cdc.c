@@ -427,7 +427,8 @@ static void cdc_take(struct smc_rdma_conn *rc, struct smc_link *link, const stru
 }
 
 /* smc_rdma_cdc_keep() - keeps a message instead of one that came before. With the lock that protects what is kept. */
-void smc_rdma_cdc_keep(struct smc_rdma_conn *rc, struct smc_rdma_kept *kept, const struct smc_link *link, const struct smc_cdc *msg)
+void smc_rdma_cdc_keep(struct smc_rdma_conn *rc, struct smc_rdma_kept *kept, const struct smc_link *link,
+		       const struct smc_cdc *msg)
 {
 	u8 urgent = kept->msg.flags & SMC_CDC_URGENT;
 

@@ -358,7 +358,8 @@ void smc_rdma_revoke(struct smc_rdma_conn *rc);
 bool smc_rdma_peer_full(const struct smc_conn *conn);
 void smc_rdma_cdc_init(struct smc_rdma_conn *rc);
 void smc_rdma_cdc_start(struct smc_rdma_conn *rc, const struct smc_clc_accept *peer);
-void smc_rdma_cdc_keep(struct smc_rdma_conn *rc, struct smc_rdma_kept *kept, const struct smc_link *link, const struct smc_cdc *msg);
+void smc_rdma_cdc_keep(struct smc_rdma_conn *rc, struct smc_rdma_kept *kept, const struct smc_link *link,
+		       const struct smc_cdc *msg);
 bool smc_rdma_cdc_take_kept(struct smc_rdma_conn *rc, struct smc_rdma_kept *kept);
 void smc_rdma_cdc_recv(struct smc_link *link, const u8 *buf, u32 len);
 void smc_rdma_cdc_recv_imm(struct smc_link *link, u32 imm, u32 len);

@@ -33,7 +33,9 @@ static void down_work(struct work_struct *work)
 	smc_link_put(link);
 }
 
-/* smc_link_count() - traces that a link is given up, and counts it once: it may fail after its peer has deleted it. Any context. */
+/*
+ * smc_link_count() - traces that a link is given up, and counts it once: it may fail after its peer has deleted it. Any context.
+ */
 void smc_link_count(struct smc_link *link, enum smc_link_why why, int detail)
 {
 	const struct smc_lgr *lgr = link->group->lgr;

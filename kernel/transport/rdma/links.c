@@ -141,7 +141,10 @@ struct smc_link *smc_lgr_rdma_get_by_id(struct smc_lgr_rdma *group, u8 id)
 	return link;
 }
 
-/* smc_lgr_rdma_get_by_serial() - returns the link with a serial number, with a reference, or NULL if it has left its slot. Softirq. */
+/*
+ * smc_lgr_rdma_get_by_serial() - returns the link with a serial number, with a reference, or NULL if it has left its slot.
+ * Softirq.
+ */
 struct smc_link *smc_lgr_rdma_get_by_serial(struct smc_lgr_rdma *group, u32 serial)
 {
 	struct smc_link *link, *found = NULL;
