@@ -28,23 +28,23 @@ func TestFailovers(t *testing.T) {
 	address, echo := serve(t, lt, "echo", 5070)
 	for _, conns := range []int{1, 50, 250} {
 		t.Run(fmt.Sprintf("%d connections", conns), func(t *testing.T) {
-			beside(t, lt, address, []string{"--conns", fmt.Sprint(conns)}, func() { loseEach(t, lt) })
+			beside(t, lt, address, conns, func() { loseEach(t, lt) })
 		})
 	}
 	t.Run("urgent data", func(t *testing.T) {
-		beside(t, lt, address, []string{"--conns", "4", "--urgent"}, func() { loseEach(t, lt) })
+		beside(t, lt, address, 4, func() { loseEach(t, lt) }, "--urgent")
 	})
 	t.Run("streams", func(t *testing.T) {
-		beside(t, lt, address, []string{"--conns", "4", "--size", "60000", "--pause", "0"}, func() { loseEach(t, lt) })
+		beside(t, lt, address, 4, func() { loseEach(t, lt) }, "--size", "60000", "--pause", "0")
 	})
 	for _, percent := range []int{1, 5} {
 		t.Run(fmt.Sprintf("%d %% of packets lost", percent), func(t *testing.T) { badWire(t, lt, address, percent) })
 	}
 	t.Run("flapping", func(t *testing.T) {
-		beside(t, lt, address, []string{"--conns", "10"}, func() { flap(t, lt) })
+		beside(t, lt, address, 10, func() { flap(t, lt) })
 	})
 	t.Run("1000 in a row", func(t *testing.T) {
-		beside(t, lt, address, []string{"--conns", "10", "--size", "20000"}, func() { inARow(t, lt, 1000) })
+		beside(t, lt, address, 10, func() { inARow(t, lt, 1000) }, "--size", "20000")
 	})
 	logEvents()
 	lab.Kill(t, echo)
@@ -54,25 +54,29 @@ func TestFailovers(t *testing.T) {
 }
 
 // beside does something while connections exchange data with an echo. All of them stay SMC-R, and none gets an error.
-func beside(t *testing.T, lt *lab.Test, address string, keep []string, do func()) {
+func beside(t *testing.T, lt *lab.Test, address string, conns int, do func(), flags ...string) {
 	t.Helper()
 	before := counters(lt)
-	p := lt.StartIn("a", "", append(append([]string{"smcflow", "keep"}, keep...), address)...)
-	defer lab.Kill(t, p)
-	await(t, lt, "a", address, conns(keep))
+	stop := startKeep(t, lt, address, conns, flags...)
+	await(t, lt, "a", address, conns)
 	awaitLinks(t, lt, true)
 	do()
-	onlySMCR(t, lt, before, conns(keep))
-	if err := p.Signal(unix.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	finish(t, p)
+	onlySMCR(t, lt, before, conns)
+	stop()
 }
 
-// conns returns the number of connections that the flags of smcflow keep ask for.
-func conns(keep []string) (n int) {
-	_, _ = fmt.Sscan(keep[1], &n)
-	return n
+// startKeep has connections exchange data with an echo until stop is called: none gets an error. The flags are those of smcflow keep.
+func startKeep(t *testing.T, lt *lab.Test, address string, conns int, flags ...string) (stop func()) {
+	t.Helper()
+	argv := append([]string{"smcflow", "keep", "--conns", fmt.Sprint(conns)}, flags...)
+	p := lt.StartIn("a", "", append(argv, address)...)
+	t.Cleanup(func() { lab.Kill(t, p) })
+	return func() {
+		if err := p.Signal(unix.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		finish(t, p)
+	}
 }
 
 // loseEach loses the link of each port of both hosts.

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/smckit/smckit/internal/lab"
 )
 
@@ -59,22 +57,12 @@ func linksBetween(t *testing.T, p [2]side) {
 // error. On a debug kernel, streams would leave no time for LLC, so there are fewer connections, and they pause.
 func startTraffic(t *testing.T, lt *lab.Test, address string, conns, bytes int) (n int, stop func()) {
 	t.Helper()
-	debug := lt.Host("a").Kernel.Debug()
-	argv := []string{"smcflow", "check", "--conns", fmt.Sprint(conns), "--size", fmt.Sprint(bytes), address}
-	if debug {
-		conns = 2
-		argv = []string{"smcflow", "keep", "--conns", fmt.Sprint(conns), "--pause", "100ms", address}
+	if lt.Host("a").Kernel.Debug() {
+		return 2, startKeep(t, lt, address, 2, "--pause", "100ms")
 	}
-	p := lt.StartIn("a", "", argv...)
+	p := lt.StartIn("a", "", "smcflow", "check", "--conns", fmt.Sprint(conns), "--size", fmt.Sprint(bytes), address)
 	t.Cleanup(func() { lab.Kill(t, p) })
-	return conns, func() {
-		if debug {
-			if err := p.Signal(unix.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
-		}
-		finish(t, p)
-	}
+	return conns, func() { finish(t, p) }
 }
 
 // oneNetwork makes both wires one network, for groups with two links.
