@@ -170,24 +170,27 @@ type loss struct {
 	away, back func()
 }
 
-// losses are ports that go down on either host, of the first link or the other; a wire that loses everything, of which hosts get
-// no event; and an adapter that is removed.
+// losses are a wire that loses everything, of which hosts get no event; ports that go down on either host, of the first link or the
+// other; and an adapter that is removed. Wires come first: after ports have come back one by one, a link may lead from one wire to the
+// other, and both links need both wires.
 func losses(lt *lab.Test) []loss {
 	on := func(host, away, back string) loss {
 		return loss{away + " on " + host, func() { lt.Must(host, away) }, func() { lt.Must(host, back) }}
 	}
-	all := []loss{
+	all := []loss{{"wire 0", lt.Wires[0].Cut, restore(lt, 0)}}
+	if lab.Full() {
+		all = append(all, loss{"wire 1", lt.Wires[1].Cut, restore(lt, 1)})
+	}
+	all = append(all,
 		on("a", "ip link set eth1 down", "ip link set eth1 up"),
-		{"wire 0", lt.Wires[0].Cut, restore(lt, 0)},
 		on("b", "rdma link delete rxe1", "rdma link add rxe1 type rxe netdev eth1"),
 		on("b", "ip link set eth0 down", "ip link set eth0 up"),
-	}
+	)
 	if lab.Full() {
 		all = append(all,
 			on("b", "ip link set eth1 down", "ip link set eth1 up"),
 			on("a", "ip link set eth0 down", "ip link set eth0 up"),
 			on("a", "rdma link delete rxe0", "rdma link add rxe0 type rxe netdev eth0"),
-			loss{"wire 1", lt.Wires[1].Cut, restore(lt, 1)},
 		)
 	}
 	return all
