@@ -89,9 +89,9 @@ func (f *field) runOver(b *testing.B, w netWorkload, links string) outcome {
 	for _, h := range f.ours.Hosts {
 		f.ours.Must(h.Name, "sysctl -qw net.smc.smcr_max_links_per_lgr="+links)
 	}
-	echo := f.ours.Serve("b", "", "echo", "10.0.0.2:5001")
+	echo := f.ours.Serve("b", "", "echo", "10.0.0.2:5010")
 	defer lab.Kill(b, echo)
-	kept := f.ours.StartIn("a", "", "smcflow", "keep", "--pause", "1s", "10.0.0.2:5001")
+	kept := f.ours.StartIn("a", "", "smcflow", "keep", "--pause", "1s", "10.0.0.2:5010")
 	defer func() {
 		lab.Kill(b, kept)
 		f.ours.Must("a", "smcr linkgroup delete $(smcr linkgroup | awk '/SYM|SINGLE/ { print $1 }')")
