@@ -233,3 +233,22 @@ func TestAnswersCrossed(t *testing.T) {
 		})
 	}
 }
+
+// TestSecondLinkLater has a client leave ADD LINK without answer: our server gives the new link up, and asks again some time later.
+func TestSecondLinkLater(t *testing.T) {
+	s := openLinked(t, 36)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
+	defer cancel()
+	g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(36, 1), false)
+	g.Wire = s.wire
+	c, err := g.Open(ctx)
+	if err == nil {
+		_, err = g.Take(ctx, peer.AddLink, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := peer.InTurn(ctx, g.AddSecondLink, func(ctx context.Context) error { return c.Exchange(ctx, 5000) }, g.UseNewConn, c.Close); err != nil {
+		t.Error(err)
+	}
+}

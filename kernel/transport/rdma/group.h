@@ -55,7 +55,7 @@ enum smc_rdma_add_step {
 struct smc_rdma_add {
 	enum smc_rdma_add_step step;	/* changes under group->lock, too, so that others may read it with the lock held */
 	bool wanted;			/* server: look for a second link; group->lock, as what follows, up to by */
-	bool lost;			/* server: a second link was lost, so look again and again */
+	bool lost;			/* server: a link was lost or not added, so look again and again */
 	unsigned long retry;		/* jiffies between the last two looks */
 	unsigned long retry_at;		/* jiffies; of the next look, if lost */
 	bool invite;			/* client: a port has come up during an exchange: tell the server when it is over */

@@ -18,7 +18,7 @@
 /* How long the peer has for ADD LINK and its continuations, and for CONFIRM LINK, which waits for the queue pair. */
 #define KEYS_TIMEOUT (2 * HZ)
 #define CONFIRM_TIMEOUT (5 * HZ)
-/* A server that has lost a second link looks for another after the first time, then twice that, and so on (RFC 7609, C.8). */
+/* A server that has lost, or failed to add, a link looks for another after the first time, then twice that (RFC 7609, C.8). */
 #define RETRY_FIRST (10 * HZ)
 #define RETRY_MOST (300 * HZ)
 /* A client may invite as often as it likes: this is how often its server follows. */
@@ -198,10 +198,13 @@ static void add_count(const struct smc_lgr_rdma *group, enum smc_stats_link coun
 	smc_stats_link(smc_net(group->lgr->key.net), counter);
 }
 
-/* Gives up the new link because a host cannot make it, or not in time. */
+/* Gives up the new link because a host cannot make it, or not in time: a server tries again. */
 static void add_fail(struct smc_lgr_rdma *group, bool tell)
 {
 	add_count(group, SMC_STATS_LINKS_NOT_ADDED);
+	spin_lock_bh(&group->lock);
+	group->add.lost |= group->server;
+	spin_unlock_bh(&group->lock);
 	add_abort(group, tell);
 }
 
@@ -296,7 +299,7 @@ static bool may_ask(struct smc_lgr_rdma *group)
 
 	spin_lock_bh(&group->lock);
 	add->wanted = false;
-	add->lost &= smc_lgr_rdma_has_slot(group);
+	add->lost &= smc_lgr_rdma_may_add(group);
 	may = group->state == SMC_LGR_RDMA_READY && !smc_rdma_llc_closing(group) && smc_lgr_rdma_may_add(group);
 	add->carrier = may ? smc_lgr_rdma_find_link(group, NULL) : NULL;
 	if (add->carrier) {
