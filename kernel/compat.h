@@ -77,11 +77,12 @@ static int fn##_old(struct socket *sock, struct socket *newsock, int flags, bool
 #define SMC_COMPAT_PROTO_RECVMSG_ARGS sk, msg, len, flags, addr_len
 #endif
 
-/* 6.2: timers are deleted by timer_delete(), which some releases of 6.1 have, too. */
+/* 6.2: timers are deleted by timer_delete() and timer_delete_sync(), which some releases of 6.1 have, too. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
 #include <linux/timer.h>
 
 #define timer_delete del_timer
+#define timer_delete_sync del_timer_sync
 #endif
 
 /* 7.1: an operation beside getsockopt, which the core would prefer. */

@@ -341,7 +341,7 @@ type LostLinks struct {
 	Deleted uint64
 	// Silent: TEST LINK was not answered.
 	Silent uint64
-	// Stuck: the adapter of the peer received nothing for ten seconds.
+	// Stuck: the adapter of the peer received nothing for ten seconds, or for one beside another link.
 	Stuck uint64
 	// Flooded: the peer requested more answers than it received.
 	Flooded uint64

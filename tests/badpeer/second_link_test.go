@@ -252,3 +252,34 @@ func TestSecondLinkLater(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestUnacknowledged has a link whose end at the peer falls silent before our module sends a byte that it needs no completion
+// of. TEST LINK is off: the link is lost because the adapter acknowledges nothing.
+func TestUnacknowledged(t *testing.T) {
+	peer.RoCEGuest.Set(t, "net.smc.smcr_testlink_time", "0")
+	s := openLinked(t, 37)
+	for i, server := range []bool{false, true} {
+		t.Run(fmt.Sprintf("server %v", server), func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+			defer cancel()
+			g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(37, byte(i+1)), server)
+			g.Wire = s.wire
+			c, err := g.Open(ctx)
+			if err == nil {
+				err = peer.InTurn(ctx, g.AddSecondLink, func(ctx context.Context) error { return c.Exchange(ctx, 5000) })
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.Locked(func() { g.RefuseLinks = true })
+			lost := c.QP
+			lost.SetManner(peer.Silent)
+			err = peer.InTurn(ctx, func(ctx context.Context) error { return c.Write(ctx, []byte{1}) },
+				func(ctx context.Context) error { return g.LoseLink(ctx, lost) },
+				func(ctx context.Context) error { _, err := c.Read(ctx, 1); return err }, g.UseNewConn, c.Close)
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -16,9 +16,9 @@ import (
 )
 
 // BenchmarkFailover measures for how long connections stand still when one of the two links of their group is lost: the longest
-// round of any of ten dialogues. A port that goes down is known at once. A wire that loses everything is known when the queue pair
-// gives up, which that of an adapter does after 7 times 134 ms, and soft-RoCE does not: then it takes ten seconds in which nothing
-// arrives. Nothing lost is the figure to compare with. Wires come first: after a port has come back, links may cross over both.
+// round of any of ten dialogues. A port that goes down is known at once, and a wire that loses everything when the adapter of the peer
+// has acknowledged nothing for a second. Nothing lost is the figure to compare with. Wires come first: after a port has come back,
+// links may cross over both.
 func BenchmarkFailover(b *testing.B) {
 	lt := linkedHosts(b)
 	for _, loss := range []struct {

@@ -115,6 +115,10 @@ func (q *QP) serve(p *Packet) (msg []byte, ok bool) {
 	case SendLast, SendLastImm:
 		return append(q.partial, p.Payload...), true
 	case WriteFirst, WriteOnly, WriteOnlyImm:
+		if p.Length == 0 && p.Opcode == WriteOnly { // no memory, so the key does not matter
+			q.to = nil
+			break
+		}
 		r := q.regions[p.Rkey]
 		if r == nil || !r.has(p.Addr, p.Length) {
 			return nil, false

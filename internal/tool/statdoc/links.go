@@ -51,7 +51,7 @@ type LostReasons struct {
 	Deleted uint64 `json:"deleted"`
 	// the peer did not answer the test of the link
 	Silent uint64 `json:"silent"`
-	// the adapter of the peer received nothing for ten seconds
+	// the adapter of the peer received nothing for ten seconds, or for one beside another link
 	Stuck uint64 `json:"stuck"`
 	// the peer requested more answers than it received
 	Flooded uint64 `json:"flooded"`

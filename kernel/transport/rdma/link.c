@@ -281,6 +281,7 @@ struct smc_link *smc_link_new(struct smc_lgr_rdma *group, const struct smc_rdma_
 	INIT_LIST_HEAD(&link->waiting);
 	INIT_LIST_HEAD(&link->completions);
 	smc_rdma_llc_init_link(link);
+	smc_link_acks_init(link);
 	INIT_WORK(&link->down, down_work);
 	rc = smc_link_create_queues(link, sysctl) ?: smc_link_reg_qp_new(link);
 	if (rc) {
@@ -318,6 +319,7 @@ void smc_link_stop(struct smc_link *link)
 	WRITE_ONCE(link->state, SMC_LINK_DOWN);
 	/* Taking sq_lock waits for senders that have not seen the new state; after this, none is added to the lists. */
 	smc_link_wake(link);
+	smc_link_acks_end(link);
 	/* Before that the queue pair has nothing, and cannot be drained. */
 	if (link->qp && link->inited)
 		ib_drain_qp(link->qp);

@@ -12,6 +12,7 @@
 #include <linux/refcount.h>
 #include <linux/rwsem.h>
 #include <linux/spinlock.h>
+#include <linux/timer.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 
@@ -140,6 +141,16 @@ struct smc_link_llc {
 	unsigned long moved;		/* jiffies; the first look with that */
 };
 
+/* Whether the peer's adapter acknowledges what is sent. Only the timer uses it, except where noted. */
+struct smc_link_acks {
+	struct timer_list timer;	/* runs while something is to be acknowledged; sq_lock */
+	bool wanted;			/* the group has another link; single word, no lock */
+	u64 done;			/* how far the queue had come at the last look */
+	unsigned int missing;		/* looks since then at which the other link had come further */
+	u32 other;			/* serial number of that link, 0 at the first of them */
+	u64 other_done;			/* how far its queue had come at the last look */
+};
+
 /* Work requests to post together: writes of data, then a message that tells of it. */
 struct smc_link_send_req {
 	const struct smc_link_write *writes;
@@ -176,6 +187,7 @@ struct smc_link {
 	bool active;			/* both ends have confirmed it: connections may use it; group->lock */
 	unsigned long active_since;	/* jiffies */
 	struct smc_link_llc llc;
+	struct smc_link_acks acks;
 	unsigned long last_recv;		/* jiffies; single word, no lock */
 	unsigned long last_read;		/* jiffies; when the peer has last reported reading; single word, no lock */
 	struct work_struct down;	/* ends the link, or the group; holds a reference on both */
@@ -202,6 +214,7 @@ struct smc_link {
 	u64 sq_posted, sq_done;		/* work requests, ever */
 	u64 sq_signaled;			/* sq_posted of the last signaled one */
 	u32 sq_unsignaled;		/* bytes of data since then */
+	u32 sq_largest;			/* the most bytes that have gone between two signaled ones */
 	u32 peer_recvs;			/* receives of the peer's: the most messages that may be under way */
 	u64 sq_consuming, sq_consumed;	/* work requests that take a receive of the peer's, ever: posted, done */
 	u64 sq_consuming_signaled;	/* sq_consuming at sq_signaled */
@@ -273,6 +286,12 @@ u64 smc_link_position(struct smc_link *link);
 bool smc_link_passed(struct smc_link *link, u64 position);
 bool smc_link_awaits(struct smc_link *link, const struct smc_link_completion *completion);
 bool smc_link_expects(struct smc_link *link, u64 *done);
+
+/* acks.c */
+void smc_link_acks_init(struct smc_link *link);
+void smc_link_acks_begin(struct smc_link *link);
+void smc_link_acks_posted(struct smc_link *link);
+void smc_link_acks_end(struct smc_link *link);
 
 static inline bool smc_link_usable(const struct smc_link *link)
 {

@@ -259,9 +259,14 @@ unsigned long smc_rdma_llc_test_links(struct smc_lgr_rdma *group)
 /* smc_rdma_llc_watch_link() - a link can be used, and is tested from now on. Any context. */
 void smc_rdma_llc_watch_link(struct smc_link *link)
 {
+	struct smc_link *other;
+
 	lockdep_assert_held(&link->group->lock);
 	link->llc.moved = jiffies;
 	WRITE_ONCE(link->last_recv, jiffies);
 	link->group->llc.proven = jiffies;
 	smc_rdma_llc_look_soon(link->group, 0);
+	if (smc_lgr_rdma_other_link(link))
+		smc_for_each_link(link->group, other)
+			smc_link_acks_begin(other);
 }

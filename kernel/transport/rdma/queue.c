@@ -136,6 +136,7 @@ struct ib_cqe *smc_link_signal(struct smc_link *link, u64 last)
 
 	lockdep_assert_held(&link->sq_lock);
 	link->sq_signaled = last;
+	link->sq_largest = max(link->sq_largest, link->sq_unsignaled);
 	link->sq_unsignaled = 0;
 	link->sq_consuming_signaled = link->sq_consuming;
 	place->at = last;
@@ -265,9 +266,11 @@ int smc_link_send(struct smc_link *link, struct smc_link_send_req *req)
 	if (ib_post_send(link->qp, req->n ? &wr[0].wr : &send, NULL)) {
 		smc_link_fail(link, SMC_LINK_NOT_POSTED, 0);
 		rc = -ENOTCONN;
-	} else if (req->completion) {
-		add_completion(link, req, last);
+		goto out;
 	}
+	if (req->completion)
+		add_completion(link, req, last);
+	smc_link_acks_posted(link);
 out:
 	spin_unlock_bh(&link->sq_lock);
 	return rc;
