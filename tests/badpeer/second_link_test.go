@@ -283,3 +283,27 @@ func TestUnacknowledged(t *testing.T) {
 		})
 	}
 }
+
+// TestRequestedAgain has a server delete one of two links, and not add another, as a stock server does: our client asks it to some time
+// later.
+func TestRequestedAgain(t *testing.T) {
+	s := openLinked(t, 38)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
+	defer cancel()
+	g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(38, 1), true)
+	g.Wire = s.wire
+	c, err := g.Open(ctx)
+	if err == nil {
+		err = peer.InTurn(ctx, g.AddSecondLink, func(ctx context.Context) error { return g.DeleteLink(ctx, g.Second.QP) })
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	msg, err := g.Take(ctx, peer.RequestAddLink, 0)
+	if err != nil || len(msg) != 60 || msg[24] != 2 {
+		t.Errorf("REQUEST ADD LINK: %x, %v", msg, err)
+	}
+	if err := peer.InTurn(ctx, g.UseNewConn, c.Close); err != nil {
+		t.Error(err)
+	}
+}

@@ -55,10 +55,10 @@ enum smc_rdma_add_step {
 struct smc_rdma_add {
 	enum smc_rdma_add_step step;	/* changes under group->lock, too, so that others may read it with the lock held */
 	bool wanted;			/* server: look for a second link; group->lock, as what follows, up to by */
-	bool lost;			/* server: a link was lost or not added, so look again and again */
+	bool lost;			/* a link was lost or not added: look, or ask the server, again and again */
 	unsigned long retry;		/* jiffies between the last two looks */
 	unsigned long retry_at;		/* jiffies; of the next look, if lost */
-	bool invite;			/* client: a port has come up during an exchange: tell the server when it is over */
+	bool invite;			/* client: tell the server of a port when no exchange runs */
 	unsigned long invitable;	/* server, jiffies; from when on an invitation of the client is followed at once */
 	u8 *msg;			/* the message that is to be handled next, or NULL */
 	u32 msg_len;
@@ -309,15 +309,21 @@ void smc_rdma_llc_end(struct smc_lgr_rdma *group);
 
 /* llc_add.c */
 void smc_rdma_add_init(struct smc_lgr_rdma *group);
-void smc_rdma_add_want(struct smc_lgr_rdma *group);
-void smc_rdma_add_invited(struct smc_lgr_rdma *group);
+void smc_rdma_add_queue(struct smc_lgr_rdma *group, unsigned long delay);
 void smc_rdma_add_confirm(struct smc_link *link);
 void smc_rdma_add_recv(struct smc_link *link, const u8 *msg, u32 len);
-void smc_rdma_add_link_lost(struct smc_link *link);
-void smc_rdma_invite(struct smc_lgr_rdma *group);
 bool smc_rdma_add_runs(const struct smc_lgr_rdma *group);
 void smc_rdma_add_look(struct smc_lgr_rdma *group);
 void smc_rdma_add_end(struct smc_lgr_rdma *group);
+
+/* llc_invite.c */
+void smc_rdma_add_want(struct smc_lgr_rdma *group);
+void smc_rdma_add_invited(struct smc_lgr_rdma *group);
+void smc_rdma_add_link_lost(struct smc_link *link);
+void smc_rdma_add_later(struct smc_rdma_add *add);
+bool smc_rdma_add_looks_again(const struct smc_lgr_rdma *group);
+void smc_rdma_add_look_again(struct smc_lgr_rdma *group);
+void smc_rdma_invite(struct smc_lgr_rdma *group);
 
 /* llc_add_keys.c */
 int smc_rdma_add_send_link(struct smc_lgr_rdma *group, bool response);

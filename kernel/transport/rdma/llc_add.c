@@ -18,12 +18,6 @@
 /* How long the peer has for ADD LINK and its continuations, and for CONFIRM LINK, which waits for the queue pair. */
 #define KEYS_TIMEOUT (2 * HZ)
 #define CONFIRM_TIMEOUT (5 * HZ)
-/* A server that has lost, or failed to add, a link looks for another after the first time, then twice that (RFC 7609, C.8). */
-#define RETRY_FIRST (10 * HZ)
-#define RETRY_MOST (300 * HZ)
-/* A client may invite as often as it likes: this is how often its server follows. */
-#define INVITED_INTERVAL HZ
-
 static void add_step(struct smc_lgr_rdma *group, enum smc_rdma_add_step step, unsigned long timeout)
 {
 	spin_lock_bh(&group->lock);
@@ -39,8 +33,8 @@ bool smc_rdma_add_runs(const struct smc_lgr_rdma *group)
 	return group->add.step != SMC_RDMA_ADD_NONE || group->add.msg || group->add.wanted;
 }
 
-/* Has the work run after some jiffies. */
-static void add_queue(struct smc_lgr_rdma *group, unsigned long delay)
+/* smc_rdma_add_queue() - has the work of the exchange run after some jiffies. Any context. */
+void smc_rdma_add_queue(struct smc_lgr_rdma *group, unsigned long delay)
 {
 	lockdep_assert_held(&group->lock);
 	if (group->state == SMC_LGR_RDMA_ENDED)
@@ -55,84 +49,7 @@ void smc_rdma_add_look(struct smc_lgr_rdma *group)
 {
 	lockdep_assert_held(&group->lock);
 	if (smc_rdma_add_runs(group))
-		add_queue(group, 0);
-}
-
-/* A path may carry the messages by which a link is made, and nothing else: such a link is made again later and later. */
-static bool link_has_lasted(const struct smc_link *link)
-{
-	return time_after(jiffies, link->active_since + RETRY_FIRST);
-}
-
-static void next_retry(struct smc_rdma_add *add)
-{
-	add->retry = min_t(unsigned long, add->retry ? 2 * add->retry : RETRY_FIRST, RETRY_MOST);
-	add->retry_at = jiffies + add->retry;
-}
-
-static bool may_want(const struct smc_lgr_rdma *group)
-{
-	lockdep_assert_held(&group->lock);
-	return group->server && group->state == SMC_LGR_RDMA_READY && group->link_limit > 1;
-}
-
-/* smc_rdma_add_want() - has a server look for a second link. Softirq. */
-void smc_rdma_add_want(struct smc_lgr_rdma *group)
-{
-	spin_lock_bh(&group->lock);
-	if (may_want(group)) {
-		group->add.wanted = true;
-		add_queue(group, 0);
-	}
-	spin_unlock_bh(&group->lock);
-}
-
-/* smc_rdma_add_invited() - a client tells its server of a port: as smc_rdma_add_want(), but not at once if it does so often. Softirq. */
-void smc_rdma_add_invited(struct smc_lgr_rdma *group)
-{
-	struct smc_rdma_add *add = &group->add;
-
-	spin_lock_bh(&group->lock);
-	if (may_want(group) && !time_before(jiffies, add->invitable)) {
-		add->wanted = true;
-		add->invitable = jiffies + INVITED_INTERVAL;
-	} else if (may_want(group) && (!add->lost || time_before(add->invitable, add->retry_at))) {
-		add->lost = true;
-		add->retry_at = add->invitable;
-		add_queue(group, add->invitable - jiffies);
-	}
-	smc_rdma_add_look(group);
-	spin_unlock_bh(&group->lock);
-}
-
-/*
- * smc_rdma_add_link_lost() - a link of a group is gone: an exchange that was to add it stops, and a server looks for
- * another. Softirq.
- */
-void smc_rdma_add_link_lost(struct smc_link *link)
-{
-	struct smc_lgr_rdma *group = link->group;
-	struct smc_rdma_add *add = &group->add;
-
-	spin_lock_bh(&group->lock);
-	/* A new link that is active does not need the old one any more. */
-	if (add->link == link || (add->carrier == link && !(add->link && add->link->active))) {
-		WRITE_ONCE(add->broken, true);
-		add->deadline = jiffies;
-	}
-	/* Who deletes a link for these reasons does not want another one instead. */
-	if (group->server && link->reason != SMC_LLC_BY_OPERATOR && link->reason != SMC_LLC_ASYMMETRIC) {
-		add->lost = true;
-		if (add->link != link && link_has_lasted(link)) {
-			add->retry = 0;
-			add->wanted = true;
-		} else if (add->step == SMC_RDMA_ADD_NONE) {
-			next_retry(add);
-			add_queue(group, add->retry);
-		}
-	}
-	smc_rdma_add_look(group);
-	spin_unlock_bh(&group->lock);
+		smc_rdma_add_queue(group, 0);
 }
 
 /*
@@ -150,7 +67,7 @@ void smc_rdma_add_recv(struct smc_link *link, const u8 *msg, u32 len)
 		add->msg_len = len;
 		add->by = link->id;
 		if (add->msg)
-			add_queue(group, 0);
+			smc_rdma_add_queue(group, 0);
 	}
 	spin_unlock_bh(&group->lock);
 }
@@ -168,7 +85,7 @@ static void add_done(struct smc_lgr_rdma *group)
 	add->sent = 0;
 	add->broken = false;
 	if (add->lost)
-		next_retry(add);
+		smc_rdma_add_later(add);
 	spin_unlock_bh(&group->lock);
 	smc_link_put(link);
 	smc_link_put(carrier);
@@ -198,12 +115,18 @@ static void add_count(const struct smc_lgr_rdma *group, enum smc_stats_link coun
 	smc_stats_link(smc_net(group->lgr->key.net), counter);
 }
 
-/* Gives up the new link because a host cannot make it, or not in time: a server tries again. */
+/*
+ * Gives up the new link because a host cannot make it, or not in time. A server tries again, unless an operator has deleted
+ * a link meanwhile.
+ */
 static void add_fail(struct smc_lgr_rdma *group, bool tell)
 {
+	struct smc_rdma_add *add = &group->add;
+
 	add_count(group, SMC_STATS_LINKS_NOT_ADDED);
 	spin_lock_bh(&group->lock);
-	group->add.lost |= group->server;
+	if (group->server && add->link->reason != SMC_LLC_BY_OPERATOR && add->carrier->reason != SMC_LLC_BY_OPERATOR)
+		add->lost = true;
 	spin_unlock_bh(&group->lock);
 	add_abort(group, tell);
 }
@@ -322,8 +245,9 @@ static void begin_add(struct smc_lgr_rdma *group)
 	carrier = smc_link_get(group->add.carrier);
 	if (ask_for_link(group)) {
 		if (group->add.link)
-			add_count(group, SMC_STATS_LINKS_NOT_ADDED);
-		add_abort(group, false);
+			add_fail(group, false);
+		else
+			add_abort(group, false);
 		/* Clients whose version has no word for it wait for an offer. */
 		if (!group->release)
 			smc_rdma_llc_no_second(carrier);
@@ -464,7 +388,9 @@ static void add_activate(struct smc_lgr_rdma *group, struct smc_link *link)
 	lockdep_assert_held(&group->lock);
 	link->active = true;
 	link->active_since = jiffies;
-	group->add.lost = false;
+	/* A server learns by events of a better link than one that shares a port. */
+	group->add.lost = !group->server && smc_rdma_add_looks_again(group) && smc_lgr_rdma_may_add(group);
+	group->add.retry = 0;
 	smc_rdma_llc_watch_link(link);
 	smc_rdma_balance_soon(group);
 }
@@ -482,7 +408,7 @@ void smc_rdma_add_confirm(struct smc_link *link)
 		return;
 	if (group->server && !group->add.broken)
 		add_activate(group, link);
-	add_queue(group, 0);
+	smc_rdma_add_queue(group, 0);
 }
 
 /* The new link is confirmed. */
@@ -518,7 +444,7 @@ static bool take_msg(struct smc_lgr_rdma *group, u8 **msg, u32 *len, u8 *by)
 	may = group->state == SMC_LGR_RDMA_READY && (add->step != SMC_RDMA_ADD_NONE || !group->llc.call_runs);
 	/* If a call runs, that has the work queued again. */
 	if (add->lost && add->step == SMC_RDMA_ADD_NONE && !time_before(jiffies, add->retry_at))
-		add->wanted = true;
+		smc_rdma_add_look_again(group);
 	*msg = may ? add->msg : NULL;
 	*len = add->msg_len;
 	*by = add->by;
@@ -559,11 +485,12 @@ static void add_work(struct work_struct *work)
 		smc_rdma_llc_next_call(group); /* the exchange, or a message of none, has held up calls */
 	if (!delayed_work_pending(&add->work)) {
 		if (add->step != SMC_RDMA_ADD_NONE)
-			add_queue(group, max_t(long, add->deadline - jiffies, 0));
+			smc_rdma_add_queue(group, max_t(long, add->deadline - jiffies, 0));
 		else if (add->lost && !add->wanted)
-			add_queue(group, max_t(long, add->retry_at - jiffies, 0));
+			smc_rdma_add_queue(group, max_t(long, add->retry_at - jiffies, 0));
 	}
 	invite = add->invite && !smc_rdma_add_runs(group);
+	add->invite &= !invite;
 	spin_unlock_bh(&group->lock);
 	if (invite)
 		smc_rdma_invite(group);

@@ -1,12 +1,122 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A port comes up: groups that have one link may get a second. A server begins by itself. A client tells its server of the
- * port (docs/protocol.md, 7.3 and 7.6), which then may send ADD LINK.
+ * When a group gets a second link: a port comes up, a link has been lost, or could not be added. A server begins by itself. A client
+ * tells its server of the port (docs/protocol.md, 7.3 and 7.6), which then may send ADD LINK.
  */
 
 #include "../../lgr/lgr.h"
 #include "../../wire/llc.h"
 #include "rdma.h"
+
+/* A server that has lost, or failed to add, a link looks for another after the first time, then twice that (RFC 7609, C.8). */
+#define RETRY_FIRST (10 * HZ)
+#define RETRY_MOST (300 * HZ)
+/* A client may invite as often as it likes: this is how often its server follows. */
+#define INVITED_INTERVAL HZ
+
+/* A path may carry the messages by which a link is made, and nothing else: such a link is made again later and later. */
+static bool link_has_lasted(const struct smc_link *link)
+{
+	return time_after(jiffies, link->active_since + RETRY_FIRST);
+}
+
+/* smc_rdma_add_later() - sets when to look again: each time after twice as long. */
+void smc_rdma_add_later(struct smc_rdma_add *add)
+{
+	add->retry = min_t(unsigned long, add->retry ? 2 * add->retry : RETRY_FIRST, RETRY_MOST);
+	add->retry_at = jiffies + add->retry;
+}
+
+/*
+ * smc_rdma_add_looks_again() - does this host see to it that the group gets a link that it lacks? A client asks again if its server may
+ * not look again by itself. Any context.
+ */
+bool smc_rdma_add_looks_again(const struct smc_lgr_rdma *group)
+{
+	return group->server || (group->link_limit > 1 && !group->immediate);
+}
+
+static bool may_want(const struct smc_lgr_rdma *group)
+{
+	lockdep_assert_held(&group->lock);
+	return group->server && group->state == SMC_LGR_RDMA_READY && group->link_limit > 1;
+}
+
+/* smc_rdma_add_want() - has a server look for a second link. Softirq. */
+void smc_rdma_add_want(struct smc_lgr_rdma *group)
+{
+	spin_lock_bh(&group->lock);
+	if (may_want(group)) {
+		group->add.wanted = true;
+		smc_rdma_add_queue(group, 0);
+	}
+	spin_unlock_bh(&group->lock);
+}
+
+/* smc_rdma_add_invited() - a client tells its server of a port: as smc_rdma_add_want(), but not at once if it does so often. Softirq. */
+void smc_rdma_add_invited(struct smc_lgr_rdma *group)
+{
+	struct smc_rdma_add *add = &group->add;
+
+	spin_lock_bh(&group->lock);
+	if (may_want(group) && !time_before(jiffies, add->invitable)) {
+		add->wanted = true;
+		add->invitable = jiffies + INVITED_INTERVAL;
+	} else if (may_want(group) && (!add->lost || time_before(add->invitable, add->retry_at))) {
+		add->lost = true;
+		add->retry_at = add->invitable;
+		smc_rdma_add_queue(group, add->invitable - jiffies);
+	}
+	smc_rdma_add_look(group);
+	spin_unlock_bh(&group->lock);
+}
+
+/*
+ * smc_rdma_add_link_lost() - a link of a group is gone: an exchange that was to add it stops, and the hosts look for
+ * another. Softirq.
+ */
+void smc_rdma_add_link_lost(struct smc_link *link)
+{
+	struct smc_lgr_rdma *group = link->group;
+	struct smc_rdma_add *add = &group->add;
+
+	spin_lock_bh(&group->lock);
+	/* A new link that is active does not need the old one any more. */
+	if (add->link == link || (add->carrier == link && !(add->link && add->link->active))) {
+		WRITE_ONCE(add->broken, true);
+		add->deadline = jiffies;
+	}
+	/* Who deletes a link for these reasons does not want another one instead. */
+	if (link->reason == SMC_LLC_BY_OPERATOR) {
+		add->lost = false;
+	} else if (link->reason != SMC_LLC_ASYMMETRIC && smc_rdma_add_looks_again(group)) {
+		add->lost = true;
+		if (group->server && add->link != link && link_has_lasted(link)) {
+			add->retry = 0;
+			add->wanted = true;
+		} else if (add->step == SMC_RDMA_ADD_NONE) {
+			smc_rdma_add_later(add);
+			smc_rdma_add_queue(group, add->retry);
+		}
+	}
+	smc_rdma_add_look(group);
+	spin_unlock_bh(&group->lock);
+}
+
+/* smc_rdma_add_look_again() - it is time to look for a link that the group lacks. Any context. */
+void smc_rdma_add_look_again(struct smc_lgr_rdma *group)
+{
+	struct smc_rdma_add *add = &group->add;
+
+	lockdep_assert_held(&group->lock);
+	if (group->server) {
+		add->wanted = true;
+		return;
+	}
+	add->lost = smc_lgr_rdma_may_add(group);
+	add->invite = add->lost;
+	smc_rdma_add_later(add);
+}
 
 /* Client, version 1: an ADD LINK that has the port alone. */
 static void send_invitation(struct smc_link *link, const struct smc_rdma_path *path)
