@@ -19,8 +19,8 @@ type kernelSeries struct {
 	ism ismDriver
 }
 
-// kernels are the series of the lab, oldest first. The next kernel needs a line here, and changes in kernel/compat.h. A
-// suite has one kernel: when sid moves to the next series, change the line of the last one.
+// kernels are the series of the lab, oldest first. The next kernel needs a line here; CONTRIBUTING.md has the
+// rest. A suite has one kernel: when sid moves to the next series, change the line of the last one.
 var kernels = []kernelSeries{
 	{name: "6.1", suite: "bookworm", stock: true},
 	{name: "6.12", suite: "trixie", stock: true, ism: ismDriver{"CONFIG_ISM=m", "ism_register_client"}},

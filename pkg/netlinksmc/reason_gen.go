@@ -175,11 +175,11 @@ var reasons = []reasonInfo{
 	},
 	{
 		ReasonInternal, "INTERR", "internal error",
-		"look at the kernel log",
+		"look at the module's trace events and the kernel log",
 	},
 	{
 		ReasonRToken, "ERR_RTOK", "handling the peer's RDMA token failed",
-		"look at the kernel log; the link group may be out of RDMA keys",
+		"look at the number of connections in the link group, which may be out of RDMA keys",
 	},
 	{
 		ReasonReadyLink, "ERR_RDYLNK", "the link could not be made ready",

@@ -11,7 +11,7 @@ import (
 )
 
 // column is a column of the text output. To add one, add an entry below: the header, the rows and the manual are generated from
-// it.
+// it. JSON has fields of its own, in json.go. The head that was the last one needs blanks at its end then.
 type column struct {
 	// head is the column's part of the header. Scripts find columns by it, so it has exactly the blanks of smc-tools, including
 	// those at the end.
