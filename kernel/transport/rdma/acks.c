@@ -3,7 +3,7 @@
  * Whether the peer's adapter acknowledges what is sent by a link, while it does so by another link of the group, by which connections
  * can go on. A queue pair gives up by itself, but some adapters take four times as long as the timeout and the retries say, and
  * soft-RoCE takes seven retries for any number. If nothing is acknowledged by either link, no link is worse than the other: each host
- * might fail another one.
+ * might fail another one. An adapter that has no receives left acknowledges nothing either, but asks to be sent to again.
  */
 
 #include "group.h"
@@ -11,8 +11,8 @@
 
 #define LOOK_INTERVAL (HZ / 8)
 /*
- * A link fails after so many looks without an acknowledgement: in the time of the seven retries of its queue pair. What is
- * acknowledged as a whole may take longer on a slow path: a look for so many bytes of it.
+ * A link fails after so many looks without an acknowledgement, not counting the first: in little more than the time of the seven retries
+ * of its queue pair. What is acknowledged as a whole may take longer on a slow path: one look more for every so many bytes of it.
  */
 #define LOOKS 7
 #define BYTES_PER_LOOK (256 << 10)
@@ -28,7 +28,7 @@ static void post_probe(struct smc_link *link)
 		smc_link_fail(link, SMC_LINK_NOT_POSTED, 0);
 }
 
-/* Has anything been acknowledged by the other link since the last time? Has it tell the next time. */
+/* Has anything been acknowledged by the other link since the last time? Sees to it that something will be, if that works. */
 static bool other_acks(struct smc_link *link, struct smc_link *other)
 {
 	struct smc_link_acks *acks = &link->acks;
@@ -55,6 +55,8 @@ static bool look(struct smc_link *link, bool *missing)
 	*missing = more && link->sq_done == acks->done && link->sq_signaled != link->sq_done;
 	if (!*missing)
 		acks->missing = acks->other = 0;
+	if (!more)
+		link->sq_largest = 0;
 	acks->done = link->sq_done;
 	if (more && link->sq_signaled == link->sq_done)
 		post_probe(link);
@@ -62,6 +64,17 @@ static bool look(struct smc_link *link, bool *missing)
 		mod_timer(&acks->timer, jiffies + LOOK_INTERVAL);
 	spin_unlock_bh(&link->sq_lock);
 	return more;
+}
+
+/* Returns the link that came last of the others that connections can use; NULL if there is none. An older one may be about to go. */
+static struct smc_link *newest_other(const struct smc_link *link)
+{
+	struct smc_link *other, *found = NULL;
+
+	smc_for_each_link(link->group, other)
+		if (other != link && other->active && smc_link_usable(other) && (!found || other->serial > found->serial))
+			found = other;
+	return found;
 }
 
 static void acks_timer(struct timer_list *timer)
@@ -73,7 +86,7 @@ static void acks_timer(struct timer_list *timer)
 
 	/* All of it with the lock: otherwise both links might fail, each because of the other. */
 	spin_lock_bh(&group->lock);
-	other = smc_lgr_rdma_other_link(link);
+	other = newest_other(link);
 	WRITE_ONCE(link->acks.wanted, other);
 	if (other && look(link, &missing) && missing && other_acks(link, other) &&
 	    ++link->acks.missing >= LOOKS + READ_ONCE(link->sq_largest) / BYTES_PER_LOOK)

@@ -143,7 +143,7 @@ struct smc_link_llc {
 
 /* Whether the peer's adapter acknowledges what is sent. Only the timer uses it, except where noted. */
 struct smc_link_acks {
-	struct timer_list timer;	/* runs while something is to be acknowledged; sq_lock */
+	struct timer_list timer;	/* runs while something is to be acknowledged beside another link; sq_lock */
 	bool wanted;			/* the group has another link; single word, no lock */
 	u64 done;			/* how far the queue had come at the last look */
 	unsigned int missing;		/* looks since then at which the other link had come further */
@@ -214,7 +214,7 @@ struct smc_link {
 	u64 sq_posted, sq_done;		/* work requests, ever */
 	u64 sq_signaled;			/* sq_posted of the last signaled one */
 	u32 sq_unsignaled;		/* bytes of data since then */
-	u32 sq_largest;			/* the most bytes that have gone between two signaled ones */
+	u32 sq_largest;			/* the most bytes between two signaled ones since the queue was last seen empty */
 	u32 peer_recvs;			/* receives of the peer's: the most messages that may be under way */
 	u64 sq_consuming, sq_consumed;	/* work requests that take a receive of the peer's, ever: posted, done */
 	u64 sq_consuming_signaled;	/* sq_consuming at sq_signaled */
