@@ -18,6 +18,7 @@
 /* How long the peer has for ADD LINK and its continuations, and for CONFIRM LINK, which waits for the queue pair. */
 #define KEYS_TIMEOUT (2 * HZ)
 #define CONFIRM_TIMEOUT (5 * HZ)
+
 static void add_step(struct smc_lgr_rdma *group, enum smc_rdma_add_step step, unsigned long timeout)
 {
 	spin_lock_bh(&group->lock);
@@ -84,7 +85,8 @@ static void add_done(struct smc_lgr_rdma *group)
 	add->carrier = NULL;
 	add->sent = 0;
 	add->broken = false;
-	if (add->lost)
+	/* A client sets the time when it asks. */
+	if (add->lost && (group->server || !time_before(jiffies, add->retry_at)))
 		smc_rdma_add_later(add);
 	spin_unlock_bh(&group->lock);
 	smc_link_put(link);
@@ -116,8 +118,8 @@ static void add_count(const struct smc_lgr_rdma *group, enum smc_stats_link coun
 }
 
 /*
- * Gives up the new link because a host cannot make it, or not in time. A server tries again, unless an operator has deleted
- * a link meanwhile.
+ * Gives up the new link because a host cannot make it, or not in time. The group is to get one later, unless an operator has
+ * deleted a link meanwhile.
  */
 static void add_fail(struct smc_lgr_rdma *group, bool tell)
 {
@@ -125,10 +127,19 @@ static void add_fail(struct smc_lgr_rdma *group, bool tell)
 
 	add_count(group, SMC_STATS_LINKS_NOT_ADDED);
 	spin_lock_bh(&group->lock);
-	if (group->server && add->link->reason != SMC_LLC_BY_OPERATOR && add->carrier->reason != SMC_LLC_BY_OPERATOR)
+	if (smc_rdma_add_looks_again(group) && add->link->reason != SMC_LLC_BY_OPERATOR && add->carrier->reason != SMC_LLC_BY_OPERATOR)
 		add->lost = true;
 	spin_unlock_bh(&group->lock);
 	add_abort(group, tell);
+}
+
+/* Ends an exchange before the peer knows of the new link, which there may be no port for. */
+static void give_up(struct smc_lgr_rdma *group)
+{
+	if (group->add.link)
+		add_fail(group, false);
+	else
+		add_abort(group, false);
 }
 
 /* Refuses ADD LINK of the server's. Linux gives no reason in version 2. */
@@ -244,10 +255,7 @@ static void begin_add(struct smc_lgr_rdma *group)
 	}
 	carrier = smc_link_get(group->add.carrier);
 	if (ask_for_link(group)) {
-		if (group->add.link)
-			add_fail(group, false);
-		else
-			add_abort(group, false);
+		give_up(group);
 		/* Clients whose version has no word for it wait for an offer. */
 		if (!group->release)
 			smc_rdma_llc_no_second(carrier);
@@ -297,7 +305,7 @@ static void on_server_asks(struct smc_lgr_rdma *group, struct smc_link *by, stru
 	add->carrier = smc_link_get(by);
 	add_step(group, SMC_RDMA_ADD_CONFIRM, CONFIRM_TIMEOUT);
 	if (answer_add_link(group, m, msg)) {
-		add_abort(group, false);
+		give_up(group);
 		add_refuse(by, m, SMC_LLC_REJECT_PATH);
 	}
 }
@@ -390,7 +398,6 @@ static void add_activate(struct smc_lgr_rdma *group, struct smc_link *link)
 	link->active_since = jiffies;
 	/* A server learns by events of a better link than one that shares a port. */
 	group->add.lost = !group->server && smc_rdma_add_looks_again(group) && smc_lgr_rdma_may_add(group);
-	group->add.retry = 0;
 	smc_rdma_llc_watch_link(link);
 	smc_rdma_balance_soon(group);
 }
@@ -501,7 +508,7 @@ static void add_work(struct work_struct *work)
 void smc_rdma_add_init(struct smc_lgr_rdma *group)
 {
 	INIT_DELAYED_WORK(&group->add.work, add_work);
-	group->add.invitable = jiffies;
+	group->add.invitable = group->add.retry_at = jiffies;
 }
 
 /* smc_rdma_add_end() - the group has ended, and ends its links: the exchange stops. May sleep. */

@@ -8,7 +8,7 @@
 #include "../../wire/llc.h"
 #include "rdma.h"
 
-/* A server that has lost, or failed to add, a link looks for another after the first time, then twice that (RFC 7609, C.8). */
+/* A host that has lost, or failed to add, a link looks for another after the first time, then twice that (RFC 7609, C.8). */
 #define RETRY_FIRST (10 * HZ)
 #define RETRY_MOST (300 * HZ)
 /* A client may invite as often as it likes: this is how often its server follows. */
@@ -79,6 +79,7 @@ void smc_rdma_add_link_lost(struct smc_link *link)
 {
 	struct smc_lgr_rdma *group = link->group;
 	struct smc_rdma_add *add = &group->add;
+	bool lasted;
 
 	spin_lock_bh(&group->lock);
 	/* A new link that is active does not need the old one any more. */
@@ -88,11 +89,13 @@ void smc_rdma_add_link_lost(struct smc_link *link)
 	}
 	/* Who deletes a link for these reasons does not want another one instead. */
 	if (link->reason == SMC_LLC_BY_OPERATOR) {
-		add->lost = false;
+		add->lost = add->wanted = add->invite = false;
 	} else if (link->reason != SMC_LLC_ASYMMETRIC && smc_rdma_add_looks_again(group)) {
+		lasted = add->link != link && link_has_lasted(link);
 		add->lost = true;
-		if (group->server && add->link != link && link_has_lasted(link)) {
+		if (lasted)
 			add->retry = 0;
+		if (group->server && lasted) {
 			add->wanted = true;
 		} else if (add->step == SMC_RDMA_ADD_NONE) {
 			smc_rdma_add_later(add);
