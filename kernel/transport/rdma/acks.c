@@ -52,12 +52,15 @@ static bool look(struct smc_link *link, bool *missing)
 
 	spin_lock_bh(&link->sq_lock);
 	more = smc_link_usable(link) && link->sq_done != link->sq_posted;
-	*missing = more && link->sq_done == acks->done && link->sq_signaled != link->sq_done;
+	/* On a slow path, completions may come late, but then the peer reads what arrives. */
+	*missing = more && link->sq_done == acks->done && link->sq_signaled != link->sq_done &&
+		   !time_after(READ_ONCE(link->last_read), acks->looked);
 	if (!*missing)
 		acks->missing = acks->other = 0;
 	if (!more)
 		link->sq_largest = 0;
 	acks->done = link->sq_done;
+	acks->looked = jiffies;
 	if (more && link->sq_signaled == link->sq_done)
 		post_probe(link);
 	if (more)

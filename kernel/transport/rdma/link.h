@@ -145,8 +145,9 @@ struct smc_link_llc {
 struct smc_link_acks {
 	struct timer_list timer;	/* runs while something is to be acknowledged beside another link; sq_lock */
 	bool wanted;			/* the group has another link; single word, no lock */
-	u64 done;			/* how far the queue had come at the last look */
-	unsigned int missing;		/* looks since then at which the other link had come further */
+	unsigned long looked;		/* jiffies; of the last look */
+	u64 done;			/* how far the queue had come then */
+	unsigned int missing;		/* looks since it came that far at which the other link had come further */
 	u32 other;			/* serial number of that link, 0 at the first of them */
 	u64 other_done;			/* how far its queue had come at the last look */
 };
