@@ -246,7 +246,7 @@ func linksLostWithStock(t *testing.T, lt *lab.Test, p [2]side) {
 	address, echo := serve(t, lt, "echo", 5052)
 	defer lab.Kill(t, echo)
 	for _, host := range losableWithStock(p) {
-		beside(t, lt, address, 10, func() { inARow(t, lt, host, 4) })
+		beside(t, lt, address, 10, func() { inARow(t, lt, host, 2) })
 	}
 }
 
