@@ -65,12 +65,12 @@ func peersOverSMCR(t *testing.T, kernel string, length lab.Length) {
 	wellBehaved := []string{"WellBehaved|Version20|LinkTested|Buffers", "Receives|SendQueue|LinkGroupIDs|CompletionVectors|PortFlap|TrafficClass"}
 	bad := []string{
 		"OutOfSync|TestLinkWrong|Keepalive|Abort|Abandoned", "CDC", "LLC$", "DeleteLink|LongLLC", "RoCE", "Immediate", "StalledHandshakes",
-		"AsymmetricLinks|AnswersCrossed", "TwoLinks$", "TwoLinksData$", "AddedLinksByRole$",
+		"AsymmetricLinks|AnswersCrossed|Unacknowledged", "TwoLinks$", "TwoLinksData$", "AddedLinksByRole$",
 	}
 	if lab.Full() {
 		wellBehaved = append(wellBehaved, "MostConns")
 		bad = append(bad, "Version1", "Forming", "CLCOverRoCE", "Silence", "DeleteRkeyLate|DeleteRkeyNever", "DeleteRkeyLost",
-			"SecondLink$", "TwoLinksV2$", "AddedLinks$", "AddedLinksV2", "SecondLinkVersion1", "TwoLinksV1$", "TwoLinksDataV1", "AddedLinksV1", "AddedLinksByRoleV1", "Continuations")
+			"SecondLink$", "SecondLinkLater|RequestedAgain", "TwoLinksV2$", "AddedLinks$", "AddedLinksV2", "SecondLinkVersion1", "TwoLinksV1$", "TwoLinksDataV1", "AddedLinksV1", "AddedLinksByRoleV1", "Continuations")
 	}
 	for _, part := range lab.Parts(append(bad, wellBehaved...)...) {
 		pkg := badPeers

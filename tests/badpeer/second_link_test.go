@@ -236,10 +236,10 @@ func TestAnswersCrossed(t *testing.T) {
 
 // TestSecondLinkLater has a client leave ADD LINK without answer: our server gives the new link up, and asks again some time later.
 func TestSecondLinkLater(t *testing.T) {
-	s := openLinked(t, 36)
+	s := openLinked(t, 68)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
 	defer cancel()
-	g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(36, 1), false)
+	g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(68, 1), false)
 	g.Wire = s.wire
 	c, err := g.Open(ctx)
 	if err == nil {
@@ -257,12 +257,12 @@ func TestSecondLinkLater(t *testing.T) {
 // of. TEST LINK is off: the link is lost because the adapter acknowledges nothing.
 func TestUnacknowledged(t *testing.T) {
 	peer.RoCEGuest.Set(t, "net.smc.smcr_testlink_time", "0")
-	s := openLinked(t, 37)
+	s := openLinked(t, 69)
 	for i, server := range []bool{false, true} {
 		t.Run(fmt.Sprintf("server %v", server), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
 			defer cancel()
-			g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(37, byte(i+1)), server)
+			g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(69, byte(i+1)), server)
 			g.Wire = s.wire
 			c, err := g.Open(ctx)
 			if err == nil {
@@ -287,10 +287,10 @@ func TestUnacknowledged(t *testing.T) {
 // TestRequestedAgain has a server delete one of two links, and not add another, as a stock server does: our client asks it to some time
 // later.
 func TestRequestedAgain(t *testing.T) {
-	s := openLinked(t, 38)
+	s := openLinked(t, 70)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
 	defer cancel()
-	g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(38, 1), true)
+	g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(70, 1), true)
 	g.Wire = s.wire
 	c, err := g.Open(ctx)
 	if err == nil {
