@@ -116,7 +116,7 @@ func TestStalledHandshakes(t *testing.T) {
 		}
 		most += alone
 	}
-	silent, err := stall(ctx, t, n, 40)
+	silent, err := stall(ctx, t, n, 80)
 	if err != nil {
 		t.Fatal(err)
 	}
