@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -36,6 +37,21 @@ type lossCase struct {
 	name   string
 	second bool // it is the second one
 	lose   func(ctx context.Context, g *peer.LinkGroup, q *peer.QP) error
+}
+
+// openBoth opens a group with two links, and a connection over the first.
+func (s *env) openBoth(ctx context.Context, t *testing.T, addr netip.Addr, server bool) (*peer.LinkGroup, *peer.Conn) {
+	t.Helper()
+	g := peer.NewLinkGroup(t, s.RoCENet, addr, server)
+	g.Wire = s.wire
+	c, err := g.Open(ctx)
+	if err == nil {
+		err = g.AddSecondLink(ctx)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g, c
 }
 
 // losses are deletions in order, and queue pairs of the peer that fall silent: data and messages then do not arrive, or arrive
@@ -207,15 +223,7 @@ func TestAnswersCrossed(t *testing.T) {
 		t.Run(fmt.Sprintf("server %v", server), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
 			defer cancel()
-			g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(35, byte(i+1)), server)
-			g.Wire = s.wire
-			c, err := g.Open(ctx)
-			if err == nil {
-				err = g.AddSecondLink(ctx)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			g, c := s.openBoth(ctx, t, peer.Address(35, byte(i+1)), server)
 			g.Locked(func() { g.RefuseLinks, g.CrossAnswers, g.LinkTests = true, true, 0 })
 			// The first link is never silent, so our module tests the second one.
 			for tested(g) == 0 && ctx.Err() == nil {
@@ -225,7 +233,7 @@ func TestAnswersCrossed(t *testing.T) {
 				time.Sleep(100 * time.Millisecond)
 			}
 			g.Locked(func() { g.CrossAnswers = false })
-			err = peer.InTurn(ctx, func(ctx context.Context) error { return g.LoseLink(ctx, g.QP) },
+			err := peer.InTurn(ctx, func(ctx context.Context) error { return g.LoseLink(ctx, g.QP) },
 				func(ctx context.Context) error { return c.Exchange(ctx, 5000) }, g.UseNewConn, c.Close)
 			if err != nil {
 				t.Error(err)
@@ -262,19 +270,14 @@ func TestUnacknowledged(t *testing.T) {
 		t.Run(fmt.Sprintf("server %v", server), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
 			defer cancel()
-			g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(69, byte(i+1)), server)
-			g.Wire = s.wire
-			c, err := g.Open(ctx)
-			if err == nil {
-				err = peer.InTurn(ctx, g.AddSecondLink, func(ctx context.Context) error { return c.Exchange(ctx, 5000) })
-			}
-			if err != nil {
+			g, c := s.openBoth(ctx, t, peer.Address(69, byte(i+1)), server)
+			if err := c.Exchange(ctx, 5000); err != nil {
 				t.Fatal(err)
 			}
 			g.Locked(func() { g.RefuseLinks = true })
 			lost := c.QP
 			lost.SetManner(peer.Silent)
-			err = peer.InTurn(ctx, func(ctx context.Context) error { return c.Write(ctx, []byte{1}) },
+			err := peer.InTurn(ctx, func(ctx context.Context) error { return c.Write(ctx, []byte{1}) },
 				func(ctx context.Context) error { return g.LoseLink(ctx, lost) },
 				func(ctx context.Context) error { _, err := c.Read(ctx, 1); return err }, g.UseNewConn, c.Close)
 			if err != nil {
@@ -290,13 +293,8 @@ func TestRequestedAgain(t *testing.T) {
 	s := openLinked(t, 70)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
 	defer cancel()
-	g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(70, 1), true)
-	g.Wire = s.wire
-	c, err := g.Open(ctx)
-	if err == nil {
-		err = peer.InTurn(ctx, g.AddSecondLink, func(ctx context.Context) error { return g.DeleteLink(ctx, g.Second.QP) })
-	}
-	if err != nil {
+	g, c := s.openBoth(ctx, t, peer.Address(70, 1), true)
+	if err := g.DeleteLink(ctx, g.Second.QP); err != nil {
 		t.Fatal(err)
 	}
 	msg, err := g.Take(ctx, peer.RequestAddLink, 0)
