@@ -106,13 +106,9 @@ func startKeep(t *testing.T, lt *lab.Test, address string, conns int, flags ...s
 
 // loseEach loses the link of each port of both hosts.
 func loseEach(t *testing.T, lt *lab.Test) {
+	t.Helper()
 	for _, host := range []string{"a", "b"} {
-		for _, dev := range []string{"eth1", "eth0"} {
-			lt.Must(host, "ip link set "+dev+" down")
-			awaitLinks(t, lt, false)
-			lt.Must(host, "ip link set "+dev+" up")
-			awaitLinks(t, lt, true)
-		}
+		inARow(t, lt, host, 2)
 	}
 }
 
@@ -140,11 +136,7 @@ func flap(t *testing.T, lt *lab.Test) {
 func inARow(t *testing.T, lt *lab.Test, host string, times int) {
 	t.Helper()
 	for i := range times {
-		dev := []string{"eth1", "eth0"}[i%2]
-		lt.Must(host, "ip link set "+dev+" down")
-		awaitLinks(t, lt, false)
-		lt.Must(host, "ip link set "+dev+" up")
-		awaitLinks(t, lt, true)
+		portDown(lt, host, []string{"eth1", "eth0"}[i%2]).happen(t, lt)
 		if i%100 == 99 {
 			t.Logf("%d failovers", i+1)
 		}
