@@ -20,7 +20,7 @@ static bool link_has_lasted(const struct smc_link *link)
 	return time_after(jiffies, link->active_since + RETRY_FIRST);
 }
 
-/* smc_rdma_add_later() - sets when to look again: each time after twice as long. */
+/* smc_rdma_add_later() - sets when to look again: each time after twice as long. The caller holds the lock of the group. Any context. */
 void smc_rdma_add_later(struct smc_rdma_add *add)
 {
 	add->retry = min_t(unsigned long, add->retry ? 2 * add->retry : RETRY_FIRST, RETRY_MOST);
