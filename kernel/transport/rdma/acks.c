@@ -69,17 +69,6 @@ static bool look(struct smc_link *link, bool *missing)
 	return more;
 }
 
-/* Returns the link that came last of the others that connections can use; NULL if there is none. An older one may be about to go. */
-static struct smc_link *newest_other(const struct smc_link *link)
-{
-	struct smc_link *other, *found = NULL;
-
-	smc_for_each_link(link->group, other)
-		if (other != link && other->active && smc_link_usable(other) && (!found || other->serial > found->serial))
-			found = other;
-	return found;
-}
-
 static void acks_timer(struct timer_list *timer)
 {
 	struct smc_link *link = container_of(timer, struct smc_link, acks.timer);
@@ -89,7 +78,7 @@ static void acks_timer(struct timer_list *timer)
 
 	/* All of it with the lock: otherwise both links might fail, each because of the other. */
 	spin_lock_bh(&group->lock);
-	other = newest_other(link);
+	other = smc_lgr_rdma_other_link(link);
 	WRITE_ONCE(link->acks.wanted, other);
 	if (other && look(link, &missing) && missing && other_acks(link, other) &&
 	    ++link->acks.missing >= LOOKS + READ_ONCE(link->sq_largest) / BYTES_PER_LOOK)

@@ -157,15 +157,18 @@ struct smc_link *smc_lgr_rdma_get_by_serial(struct smc_lgr_rdma *group, u32 seri
 	return found;
 }
 
-/* smc_lgr_rdma_other_link() - returns an active and usable link beside a link, or NULL. Any context. */
+/*
+ * smc_lgr_rdma_other_link() - returns the link that came last of the active and usable ones beside a link, or NULL. If there are
+ * three, one of the older ones is about to go. Any context.
+ */
 struct smc_link *smc_lgr_rdma_other_link(const struct smc_link *link)
 {
-	struct smc_link *other;
+	struct smc_link *other, *found = NULL;
 
 	smc_for_each_link(link->group, other)
-		if (other != link && other->active && smc_link_usable(other))
-			return other;
-	return NULL;
+		if (other != link && other->active && smc_link_usable(other) && (!found || other->serial > found->serial))
+			found = other;
+	return found;
 }
 
 /*
