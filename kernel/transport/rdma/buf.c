@@ -205,6 +205,7 @@ void smc_rdma_buf_unmap(struct smc_buf_map *map)
 	unmap_pages(map);
 	map->mr = NULL;
 	map->registered = false;
+	map->told = false;
 	map->cleared = 0;
 	map->busy = 0;
 }

@@ -29,6 +29,7 @@ struct smc_buf_map {
 	u32 cleared;			/* bytes, from the first on, that were cleared since the adapter had it last */
 	bool bounces;			/* the adapter may have another copy, or the processor's cache: see smc_rdma_buf_sync() */
 	bool registered;		/* the adapter knows it, as far as it has to; link->lock */
+	bool told;			/* RMB: the peer has got the key while the link was added; group->lock */
 	u64 busy;			/* to send from: up to where in the link's queue */
 };
 

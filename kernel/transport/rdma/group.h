@@ -67,7 +67,6 @@ struct smc_rdma_add {
 	struct smc_link *carrier;	/* that the messages go by, with a reference */
 	bool broken;			/* one of the two is lost; group->lock */
 	unsigned long deadline;		/* jiffies; of the step */
-	unsigned int sent;		/* version 1: RMBs whose keys were sent */
 	struct delayed_work work;	/* holds a reference on the group */
 };
 

@@ -83,7 +83,6 @@ static void add_done(struct smc_lgr_rdma *group)
 	add->step = SMC_RDMA_ADD_NONE;
 	add->link = NULL;
 	add->carrier = NULL;
-	add->sent = 0;
 	add->broken = false;
 	/* A client sets the time when it asks. */
 	if (add->lost && (group->server || !time_before(jiffies, add->retry_at)))
@@ -233,8 +232,9 @@ static bool may_ask(struct smc_lgr_rdma *group)
 
 	spin_lock_bh(&group->lock);
 	add->wanted = false;
-	add->lost &= smc_lgr_rdma_may_add(group);
-	may = group->state == SMC_LGR_RDMA_READY && !smc_rdma_llc_closing(group) && smc_lgr_rdma_may_add(group);
+	may = smc_lgr_rdma_may_add(group);
+	add->lost &= may;
+	may &= group->state == SMC_LGR_RDMA_READY && !smc_rdma_llc_closing(group);
 	add->carrier = may ? smc_lgr_rdma_find_link(group, NULL) : NULL;
 	if (add->carrier) {
 		smc_link_get(add->carrier);

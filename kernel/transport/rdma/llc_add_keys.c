@@ -9,8 +9,11 @@
 #include "../../wire/llc.h"
 #include "group.h"
 
-/* Writes the keys of up to @most RMBs into a message, from the one with a number on. Return: how many the peer knows. */
-static unsigned int put_pairs(const struct smc_lgr_rdma *group, u8 *msg, unsigned int from, unsigned int most)
+/*
+ * Writes the keys of up to @most RMBs into a message: of those that the peer knows, and whose keys on the new link it has not been
+ * told. Return: how many there were.
+ */
+static unsigned int put_pairs(const struct smc_lgr_rdma *group, u8 *msg, unsigned int most)
 {
 	const struct smc_rdma_add *add = &group->add;
 	struct smc_rdma_buf *buf;
@@ -18,24 +21,26 @@ static unsigned int put_pairs(const struct smc_lgr_rdma *group, u8 *msg, unsigne
 
 	lockdep_assert_held(&group->lock);
 	list_for_each_entry(buf, &group->bufs, on_group) {
-		const struct smc_buf_map *fresh = smc_rdma_buf_map_of(buf, add->link);
+		struct smc_buf_map *fresh = smc_rdma_buf_map_of(buf, add->link);
 		struct smc_llc_pair pair = {
 			.known = smc_rdma_buf_map_of(buf, add->carrier)->rkey, .rkey = fresh->rkey, .addr = fresh->addr,
 		};
 
-		if (!buf->rmb || !buf->announced || list_empty(&fresh->list))
+		if (!buf->rmb || !buf->announced || list_empty(&fresh->list) || fresh->told)
 			continue;
-		if (n >= from && n - from < most)
-			smc_llc_pair_set(msg, n - from, &pair);
+		if (n < most) {
+			smc_llc_pair_set(msg, n, &pair);
+			fresh->told = true;
+		}
 		n++;
 	}
 	return n;
 }
 
-/* Returns how many RMBs the peer knows; a group has SMC_RDMA_RTOKENS at most. */
+/* Returns the number of RMBs whose keys the peer is still to be told; a group has SMC_RDMA_RTOKENS at most. */
 static unsigned int count_pairs(const struct smc_lgr_rdma *group)
 {
-	return put_pairs(group, NULL, 0, 0);
+	return put_pairs(group, NULL, 0);
 }
 
 /* smc_rdma_add_recv_keys() - takes in the keys that a message of the peer's has. Softirq. */
@@ -78,7 +83,7 @@ int smc_rdma_add_send_link(struct smc_lgr_rdma *group, bool response)
 	m.swapped = group->llc.swapped;
 	m.add_link.n_pairs = m.add_link.has_ext ? count_pairs(group) : 0;
 	len = smc_llc_encode(&m, msg, SMC_LLC_MAX);
-	put_pairs(group, msg, 0, m.add_link.n_pairs);
+	put_pairs(group, msg, m.add_link.n_pairs);
 	if (!WARN_ON_ONCE(!len))
 		smc_rdma_llc_send_long(add->carrier, msg, len);
 	spin_unlock_bh(&group->lock);
@@ -92,30 +97,27 @@ void smc_rdma_add_send_keys(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_add *add = &group->add;
 	struct smc_llc m = { .type = SMC_LLC_ADD_LINK_CONTINUATION, .response = !group->server };
-	unsigned int total, left;
+	unsigned int left;
 	u8 msg[SMC_LLC_LEN];
 
 	spin_lock_bh(&group->lock);
-	/* The peer may have forgotten one since. */
-	total = count_pairs(group);
-	left = total > add->sent ? total - add->sent : 0;
+	left = count_pairs(group);
 	m.add_link_continuation.link = add->link->id;
 	m.add_link_continuation.left = left;
 	if (smc_rdma_llc_encode(group, &m, msg)) {
-		put_pairs(group, msg, add->sent, min(left, 2U));
+		put_pairs(group, msg, min(left, 2U));
 		smc_rdma_llc_send(add->carrier, msg);
-		add->sent += min(left, 2U);
 	}
 	spin_unlock_bh(&group->lock);
 }
 
-/* smc_rdma_add_keys_sent() - version 1: has the peer got the keys of all RMBs that it knows? Softirq. */
+/* smc_rdma_add_keys_sent() - version 1: has the peer been told the keys of all RMBs that it knows? Softirq. */
 bool smc_rdma_add_keys_sent(struct smc_lgr_rdma *group)
 {
 	bool sent;
 
 	spin_lock_bh(&group->lock);
-	sent = count_pairs(group) <= group->add.sent;
+	sent = !count_pairs(group);
 	spin_unlock_bh(&group->lock);
 	return sent;
 }
