@@ -32,6 +32,9 @@ func linksBetween(t *testing.T, p [2]side) {
 	lt := startWith(t, lab.Options{Wires: 2}, p[0], p[1])
 	oneNetwork(t, lt)
 	logEvents := logFailures(t, lt, p)
+	if p[0].module == p[1].module {
+		t.Run("dead wire", func(t *testing.T) { deadWire(t, lt) })
+	}
 	t.Run("added", func(t *testing.T) { linkAdded(t, lt) })
 	if p[0].module == p[1].module {
 		t.Run("other interface", func(t *testing.T) { joinsByOtherInterface(t, lt) })
@@ -76,6 +79,33 @@ func oneNetwork(t *testing.T, lt *lab.Test) {
 		silence = 20
 	}
 	both(t, lt, fmt.Sprintf("sysctl -qw net.smc.smcr_max_links_per_lgr=2 net.smc.smcr_testlink_time=%d", silence))
+}
+
+// deadWire has connections begin while the hosts try to add a link over a wire that loses everything, each with an RMB of its own:
+// they do not wait for the end of that, which would have them fall back, and can use the link when it has come.
+func deadWire(t *testing.T, lt *lab.Test) {
+	address, sink := serve(t, lt, "sink", 5065)
+	defer lab.Kill(t, sink)
+	lt.Wires[1].Cut()
+	first := keepIn(t, lt, "", address, 1)
+	defer lab.Kill(t, first)
+	if err := lt.Host("b").WaitFor(t.Context(), "smcr link | grep -q ACTIVATING"); err != nil {
+		t.Fatalf("%v\n%s", err, lt.Must("b", "smcr link"))
+	}
+	address, others := serve(t, lt, "sink", 5066)
+	defer lab.Kill(t, others)
+	more := keepIn(t, lt, "", address, 10)
+	defer lab.Kill(t, more)
+	groupIn(t, lt, "a", 11)
+	lt.Wires[1].Restore()
+	awaitLinks(t, lt, true)
+	// Both hosts know all keys on the new link: every connection can go on by it.
+	lt.Wires[0].Cut()
+	awaitLinks(t, lt, false)
+	for _, host := range []string{"a", "b"} {
+		groupIn(t, lt, host, 11)
+	}
+	restore(lt, 0)()
 }
 
 // linkAdded wants both hosts to list two links of a symmetric group, over which connections spread.

@@ -61,11 +61,13 @@ struct smc_rdma_add {
 	bool invite;			/* client: tell the server of a port when no exchange runs */
 	unsigned long invitable;	/* server, jiffies; from when on an invitation of the client is followed at once */
 	u8 *msg;			/* the message that is to be handled next, or NULL */
+	bool handles;			/* a message is being handled */
 	u32 msg_len;
 	u8 by;				/* the number of the link that it came by */
 	struct smc_link *link;		/* the new one, with a reference */
 	struct smc_link *carrier;	/* that the messages go by, with a reference */
 	bool broken;			/* one of the two is lost; group->lock */
+	bool calls;			/* calls may run: they tell the keys on the new link, too; group->lock */
 	unsigned long deadline;		/* jiffies; of the step */
 	struct delayed_work work;	/* holds a reference on the group */
 };
@@ -73,7 +75,7 @@ struct smc_rdma_add {
 /* LLC of a group. Protected by the group's lock, except where noted. */
 struct smc_rdma_llc {
 	struct list_head calls;		/* struct smc_rdma_call; the first one runs, if any does */
-	bool call_runs;			/* none does while a link is added */
+	bool call_runs;			/* see smc_rdma_add_lets_call() */
 	unsigned long asked;		/* jiffies; when that was sent */
 	u32 asked_by;			/* serial number of the link that it was sent by */
 	bool swapped;			/* the peer writes lengths low byte first; set without the lock */
@@ -312,6 +314,8 @@ void smc_rdma_add_queue(struct smc_lgr_rdma *group, unsigned long delay);
 void smc_rdma_add_confirm(struct smc_link *link);
 void smc_rdma_add_recv(struct smc_link *link, const u8 *msg, u32 len);
 bool smc_rdma_add_runs(const struct smc_lgr_rdma *group);
+bool smc_rdma_add_lets_call(const struct smc_lgr_rdma *group);
+void smc_rdma_add_hurry(struct smc_lgr_rdma *group);
 void smc_rdma_add_look(struct smc_lgr_rdma *group);
 void smc_rdma_add_end(struct smc_lgr_rdma *group);
 

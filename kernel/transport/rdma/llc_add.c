@@ -2,8 +2,9 @@
 /*
  * How a group gets a second link: ADD LINK (docs/protocol.md, 7.3, 7.4 and 8; RFC 7609, 3.5.5.1.1). The server chooses
  * another port and asks, the client answers with its own, both tell the keys that their RMBs have on the new link, and
- * CONFIRM LINK goes over that. Making a link sleeps, so a work does it. No other exchange about links or RMBs that we
- * begin runs meanwhile.
+ * CONFIRM LINK goes over that. Making a link sleeps, so a work does it. We begin no exchange about RMBs meanwhile, except that one
+ * with a peer of this implementation may run while CONFIRM LINK is awaited: if the new path leads nowhere, new connections would
+ * wait for its timeout.
  */
 
 #include <linux/slab.h>
@@ -18,6 +19,8 @@
 /* How long the peer has for ADD LINK and its continuations, and for CONFIRM LINK, which waits for the queue pair. */
 #define KEYS_TIMEOUT (2 * HZ)
 #define CONFIRM_TIMEOUT (5 * HZ)
+/* If a connection waits for the end of the exchange, which it does for SMC_RDMA_LLC_WAIT. */
+#define HURRIED_CONFIRM_TIMEOUT (2 * HZ)
 
 static void add_step(struct smc_lgr_rdma *group, enum smc_rdma_add_step step, unsigned long timeout)
 {
@@ -27,11 +30,47 @@ static void add_step(struct smc_lgr_rdma *group, enum smc_rdma_add_step step, un
 	spin_unlock_bh(&group->lock);
 }
 
-/* smc_rdma_add_runs() - does an exchange that adds a link run, or wait for its turn? Then no call begins. Any context. */
+/* smc_rdma_add_runs() - does an exchange that adds a link run, or wait for its turn? Any context. */
 bool smc_rdma_add_runs(const struct smc_lgr_rdma *group)
 {
 	lockdep_assert_held(&group->lock);
-	return group->add.step != SMC_RDMA_ADD_NONE || group->add.msg || group->add.wanted;
+	return group->add.step != SMC_RDMA_ADD_NONE || group->add.msg || group->add.handles || group->add.wanted;
+}
+
+/* smc_rdma_add_lets_call() - may a call begin? Any context. */
+bool smc_rdma_add_lets_call(const struct smc_lgr_rdma *group)
+{
+	const struct smc_rdma_add *add = &group->add;
+
+	lockdep_assert_held(&group->lock);
+	if (!smc_rdma_add_runs(group))
+		return true;
+	/* A message may begin another exchange, whose keys would not include the one that the call is about. */
+	return !add->msg && !add->handles && (add->calls || add->step == SMC_RDMA_ADD_ENDING);
+}
+
+/* Runs the first call that waits, if it may begin. */
+static void start_calls(struct smc_lgr_rdma *group)
+{
+	lockdep_assert_held(&group->lock);
+	if (!group->llc.call_runs && !list_empty(&group->llc.calls) && smc_rdma_add_lets_call(group))
+		smc_rdma_llc_next_call(group);
+}
+
+/*
+ * Both hosts have told the keys of all RMBs that the other one knows: CONFIRM LINK is awaited, and calls may run meanwhile. If they may
+ * not, and one waits, CONFIRM LINK has less time.
+ */
+static void await_confirm(struct smc_lgr_rdma *group)
+{
+	spin_lock_bh(&group->lock);
+	group->add.step = SMC_RDMA_ADD_CONFIRM;
+	group->add.deadline = jiffies + CONFIRM_TIMEOUT;
+	group->add.calls = group->immediate;
+	group->add.handles = false;
+	if (!group->llc.call_runs)
+		smc_rdma_llc_next_call(group);
+	spin_unlock_bh(&group->lock);
 }
 
 /* smc_rdma_add_queue() - has the work of the exchange run after some jiffies. Any context. */
@@ -43,6 +82,16 @@ void smc_rdma_add_queue(struct smc_lgr_rdma *group, unsigned long delay)
 	smc_lgr_get(group->lgr);
 	if (mod_delayed_work(smc_lgr_wq, &group->add.work, delay))
 		smc_lgr_put(group->lgr);
+}
+
+/* smc_rdma_add_hurry() - a call waits for the end of the exchange: CONFIRM LINK has less time. Any context. */
+void smc_rdma_add_hurry(struct smc_lgr_rdma *group)
+{
+	struct smc_rdma_add *add = &group->add;
+
+	lockdep_assert_held(&group->lock);
+	if (add->step == SMC_RDMA_ADD_CONFIRM && !group->immediate && time_after(add->deadline, jiffies + HURRIED_CONFIRM_TIMEOUT))
+		add->deadline = jiffies + HURRIED_CONFIRM_TIMEOUT;
 }
 
 /* smc_rdma_add_look() - the exchange may go on, or begin. Any context. */
@@ -84,6 +133,7 @@ static void add_done(struct smc_lgr_rdma *group)
 	add->link = NULL;
 	add->carrier = NULL;
 	add->broken = false;
+	add->calls = false;
 	/* A client sets the time when it asks. */
 	if (add->lost && (group->server || !time_before(jiffies, add->retry_at)))
 		smc_rdma_add_later(add);
@@ -100,8 +150,10 @@ static void add_abort(struct smc_lgr_rdma *group, bool tell)
 	/* From here on, the peer cannot confirm the link. */
 	spin_lock_bh(&group->lock);
 	group->add.step = SMC_RDMA_ADD_ENDING;
+	group->add.calls = false;
 	if (link)
 		link->active = false;
+	start_calls(group); /* to end the link may take seconds */
 	spin_unlock_bh(&group->lock);
 	if (link) {
 		if (tell)
@@ -307,13 +359,15 @@ static void on_server_asks(struct smc_lgr_rdma *group, struct smc_link *by, stru
 	if (answer_add_link(group, m, msg)) {
 		give_up(group);
 		add_refuse(by, m, SMC_LLC_REJECT_PATH);
+		return;
 	}
+	await_confirm(group);
 }
 
 /* Server: the keys are exchanged. */
 static void ask_for_confirm(struct smc_lgr_rdma *group)
 {
-	add_step(group, SMC_RDMA_ADD_CONFIRM, CONFIRM_TIMEOUT);
+	await_confirm(group);
 	smc_rdma_llc_confirm_link(group->add.link, false);
 }
 
@@ -452,11 +506,14 @@ static bool take_msg(struct smc_lgr_rdma *group, u8 **msg, u32 *len, u8 *by)
 	/* If a call runs, that has the work queued again. */
 	if (add->lost && add->step == SMC_RDMA_ADD_NONE && !time_before(jiffies, add->retry_at))
 		smc_rdma_add_look_again(group);
-	*msg = may ? add->msg : NULL;
+	*msg = may && !(add->calls && group->llc.call_runs) ? add->msg : NULL;
 	*len = add->msg_len;
 	*by = add->by;
-	if (may)
+	if (*msg) {
 		add->msg = NULL;
+		add->handles = true;
+		add->calls = false;
+	}
 	spin_unlock_bh(&group->lock);
 	return may;
 }
@@ -488,8 +545,12 @@ static void add_work(struct work_struct *work)
 
 	add_go_on(group);
 	spin_lock_bh(&group->lock);
+	add->handles = false;
+	/* The exchange, or a message, has held up calls. */
 	if (add->step == SMC_RDMA_ADD_NONE && !group->llc.call_runs)
-		smc_rdma_llc_next_call(group); /* the exchange, or a message of none, has held up calls */
+		smc_rdma_llc_next_call(group);
+	else
+		start_calls(group);
 	if (!delayed_work_pending(&add->work)) {
 		if (add->step != SMC_RDMA_ADD_NONE)
 			smc_rdma_add_queue(group, max_t(long, add->deadline - jiffies, 0));

@@ -13,7 +13,17 @@
 #define LOST 3
 #define PROMPT (HZ / 2)
 
-/* The keys of an RMB: first on the link that carries the message, then on the other active ones. */
+/* Is the peer to be told the keys that RMBs have on a link? It is active, or about to be: that of a client cannot send yet. */
+static bool wants_keys(const struct smc_link *link)
+{
+	const struct smc_rdma_add *add = &link->group->add;
+
+	if (link->active)
+		return smc_link_usable(link);
+	return add->calls && add->link == link && READ_ONCE(link->state) != SMC_LINK_DOWN;
+}
+
+/* The keys of an RMB: first on the link that carries the message, then on the others. */
 static void put_keys(struct smc_rdma_buf *rmb, struct smc_link *link, struct smc_llc_confirm_rkey *c)
 {
 	const struct smc_buf_map *map = smc_rdma_buf_map_of(rmb, link);
@@ -21,9 +31,9 @@ static void put_keys(struct smc_rdma_buf *rmb, struct smc_link *link, struct smc
 
 	*c = (struct smc_llc_confirm_rkey){ .rkey = map->rkey, .addr = map->addr };
 	smc_for_each_link(link->group, other) {
-		if (other == link || !other->active || !smc_link_usable(other))
-			continue;
 		map = smc_rdma_buf_map_of(rmb, other);
+		if (other == link || !wants_keys(other) || list_empty(&map->list))
+			continue;
 		c->others[c->left++] = (struct smc_llc_rtoken){ .link = other->id, .rkey = map->rkey, .addr = map->addr };
 	}
 }
@@ -69,14 +79,25 @@ void smc_rdma_llc_call_lost(struct smc_link *link)
 	spin_unlock_bh(&group->lock);
 }
 
+/* Does a rendezvous wait for a call? */
+static bool is_awaited(const struct smc_lgr_rdma *group)
+{
+	const struct list_head *calls = &group->llc.calls;
+
+	lockdep_assert_held(&group->lock);
+	return !list_empty(calls) && !(list_is_singular(calls) && list_is_first(&group->delete_call.list, calls));
+}
+
 /* smc_rdma_llc_next_call() - runs the first call that waits, unless a link is added, which goes first. Any context. */
 void smc_rdma_llc_next_call(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_call *call = list_first_entry_or_null(&group->llc.calls, struct smc_rdma_call, list);
 
 	lockdep_assert_held(&group->lock);
-	group->llc.call_runs = call && !smc_rdma_add_runs(group);
+	group->llc.call_runs = call && smc_rdma_add_lets_call(group);
 	if (!group->llc.call_runs) {
+		if (is_awaited(group))
+			smc_rdma_add_hurry(group);
 		smc_rdma_add_look(group);
 		return;
 	}
@@ -147,10 +168,10 @@ static void begin_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call, u
 	if (call->result == -ENOTCONN)
 		return;
 	list_add_tail(&call->list, &group->llc.calls);
-	if (list_is_singular(&group->llc.calls))
-		smc_rdma_llc_next_call(group);
-	else
+	if (group->llc.call_runs)
 		smc_rdma_llc_look_soon(group, 0); /* the one that runs has less time now */
+	else
+		smc_rdma_llc_next_call(group);
 }
 
 /*
@@ -190,10 +211,8 @@ void smc_rdma_llc_cancel(struct smc_lgr_rdma *group, struct smc_rdma_call *call)
 /* Returns when the running call times out. */
 static unsigned long call_deadline(const struct smc_lgr_rdma *group, const struct smc_rdma_call *call)
 {
-	bool awaited = call != &group->delete_call || !list_is_singular(&group->llc.calls);
-
 	lockdep_assert_held(&group->lock);
-	return group->llc.asked + (awaited ? SMC_RDMA_ANSWER_TIMEOUT : DELETE_RKEY_TIMEOUT);
+	return group->llc.asked + (is_awaited(group) ? SMC_RDMA_ANSWER_TIMEOUT : DELETE_RKEY_TIMEOUT);
 }
 
 /*
