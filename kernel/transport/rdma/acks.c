@@ -12,10 +12,12 @@
 #define LOOK_INTERVAL (HZ / 8)
 /*
  * A link fails after so many looks without an acknowledgement, not counting the first: in little more than the time of the seven retries
- * of its queue pair. What is acknowledged as a whole may take longer on a slow path: one look more for every so many bytes of it.
+ * of its queue pair. What is acknowledged as a whole may take longer on a slow path: one look more for every so many bytes of it, up
+ * to a second.
  */
 #define LOOKS 7
-#define BYTES_PER_LOOK (256 << 10)
+#define BYTES_PER_LOOK (32 << 10)
+#define MORE_LOOKS 8U
 
 /* Posts a write of nothing, so that a completion tells that all before it has arrived. It takes no receive of the peer's. */
 static void post_probe(struct smc_link *link)
@@ -81,7 +83,7 @@ static void acks_timer(struct timer_list *timer)
 	other = smc_lgr_rdma_other_link(link);
 	WRITE_ONCE(link->acks.wanted, other);
 	if (other && look(link, &missing) && missing && other_acks(link, other) &&
-	    ++link->acks.missing >= LOOKS + READ_ONCE(link->sq_largest) / BYTES_PER_LOOK)
+	    ++link->acks.missing >= LOOKS + min(READ_ONCE(link->sq_largest) / BYTES_PER_LOOK, MORE_LOOKS))
 		smc_link_fail(link, SMC_LINK_STUCK, 0);
 	spin_unlock_bh(&group->lock);
 }
