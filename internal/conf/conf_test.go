@@ -149,7 +149,7 @@ func TestKernelSettings(t *testing.T) {
 	want := map[string]Setting{}
 	for _, s := range Settings {
 		// The module's table has none of these.
-		s.Words, s.Ours, s.StockDefault = nil, false, 0
+		s.Words, s.Ours = nil, false
 		if !s.Stock {
 			want[s.Name] = s
 		}
@@ -303,17 +303,5 @@ func TestMerge(t *testing.T) {
 	if got := MergeSettings(" rmem = 16384  # small\nsmcr_buf_type = 2\nwmem=131072", values); got !=
 		"rmem = 65536  # small\nsmcr_buf_type = 2\nwmem=131072\nloopback = namespace\n" {
 		t.Errorf("%q", got)
-	}
-}
-
-// TestMergeStockDefault checks that a value is added if it is not the default of the module that has it.
-func TestMergeStockDefault(t *testing.T) {
-	const name = "smcr_max_links_per_lgr"
-	for value, want := range map[uint64][2]string{1: {"", name + " = 1\n"}, 2: {name + " = 2\n", ""}} {
-		ours := MergeSettings("", map[string]uint64{name: value, "smcr_immediate": 1})
-		stock := MergeSettings("", map[string]uint64{name: value})
-		if ours != want[0] || stock != want[1] {
-			t.Errorf("%d: ours %q, stock %q; want %q", value, ours, stock, want)
-		}
 	}
 }

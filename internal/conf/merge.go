@@ -101,15 +101,7 @@ func MergeSettings(text string, values map[string]uint64) string {
 		return Assignment{a.Setting, value}.String(), false
 	}, func() []string {
 		var lines []string
-		// The kernel's own module lacks the settings that only smckit's module has.
-		ours := slices.ContainsFunc(Settings, func(s Setting) bool {
-			_, ok := values[s.Name]
-			return s.Ours && ok
-		})
 		for _, s := range Settings {
-			if !ours && s.StockDefault != 0 {
-				s.Default = s.StockDefault
-			}
 			if value, ok := left[s.Name]; ok && value != s.Default {
 				lines = append(lines, Assignment{s, value}.String())
 			}

@@ -13,7 +13,7 @@ import (
 type Setting struct {
 	// Name is the name of the file below /proc/sys/net/smc, except for HandshakeLimit.
 	Name string
-	// Min and Max are the limits of the value. Default is the initial value in smckit's module.
+	// Min and Max are the limits of the value. Default is the initial value.
 	Min, Max, Default uint64
 	// Zero means that 0 is allowed although it is below Min.
 	Zero bool
@@ -21,8 +21,6 @@ type Setting struct {
 	Ours bool
 	// Stock means that only the kernel's own module has the setting.
 	Stock bool
-	// StockDefault is the default of the kernel's own module, where that differs from Default; else 0.
-	StockDefault uint64
 	// Words are names for the values, from 0 on. It is empty if the values are plain numbers.
 	Words []string
 }

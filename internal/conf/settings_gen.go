@@ -13,7 +13,7 @@ var Settings = []Setting{
 	{Name: "smcr_immediate", Max: 1, Default: 1, Ours: true, Words: []string{"off", "on"}},
 	{Name: "smcr_large_conns_per_lgr", Max: 255, Default: 16, Ours: true},
 	{Name: "smcr_max_conns_per_lgr", Min: 16, Max: 255, Default: 255},
-	{Name: "smcr_max_links_per_lgr", Min: 1, Max: 2, Default: 1, StockDefault: 2},
+	{Name: "smcr_max_links_per_lgr", Min: 1, Max: 2, Default: 2},
 	{Name: "smcr_max_recv_wr", Min: 2, Max: 2048, Default: 48},
 	{Name: "smcr_max_send_wr", Min: 2, Max: 2048, Default: 16},
 	{Name: "smcr_testlink_time", Max: 2147483, Default: 30},

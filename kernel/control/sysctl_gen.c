@@ -16,7 +16,7 @@ const struct smc_sysctl_desc smc_sysctls[SMC_SYSCTL_KNOBS] = {
 	[SMC_SYSCTL_SMCR_BUF_TYPE] = { KNOB(smcr_buf_type), .max = 2 },
 	[SMC_SYSCTL_SMCR_TESTLINK_TIME] = { KNOB(smcr_testlink_time), .kind = SMC_KIND_SECONDS, .max = INT_MAX / HZ, .init = 30 },
 	[SMC_SYSCTL_SMCR_MAX_CONNS_PER_LGR] = { KNOB(smcr_max_conns_per_lgr), .min = 16, .max = 255, .init = 255 },
-	[SMC_SYSCTL_SMCR_MAX_LINKS_PER_LGR] = { KNOB(smcr_max_links_per_lgr), .min = 1, .max = 2, .init = 1 },
+	[SMC_SYSCTL_SMCR_MAX_LINKS_PER_LGR] = { KNOB(smcr_max_links_per_lgr), .min = 1, .max = 2, .init = 2 },
 	[SMC_SYSCTL_SMCR_MAX_SEND_WR] = { KNOB(smcr_max_send_wr), .min = 2, .max = 2048, .init = 16 },
 	[SMC_SYSCTL_SMCR_MAX_RECV_WR] = { KNOB(smcr_max_recv_wr), .min = 2, .max = 2048, .init = 48 },
 	[SMC_SYSCTL_SMCR_V1_ROCEV2] = { KNOB(smcr_v1_rocev2), .max = 1 },

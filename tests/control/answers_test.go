@@ -161,12 +161,9 @@ var stockSysctls = []sysctlCase{
 	{"rmem", "65536", []string{"16384", "1073741823"}, []string{"1", "16383", "1073741824"}},
 	{"smcr_buf_type", "0", []string{"1", "2"}, []string{"3"}},
 	{"smcr_max_conns_per_lgr", "255", []string{"16", "255"}, []string{"15", "256"}},
-	{maxLinks, "2", []string{"1", "2"}, []string{"0", "3"}},
+	{"smcr_max_links_per_lgr", "2", []string{"1", "2"}, []string{"0", "3"}},
 	{"wmem", "65536", []string{"16384", "1073741823"}, []string{"1", "16383", "1073741824"}},
 }
-
-// maxLinks is the one for which our module has a default of its own.
-const maxLinks = "smcr_max_links_per_lgr"
 
 // newSysctls are those of our module that Linux 6.12 does not have, as specs/sysctl.yaml describes them.
 func newSysctls(known []sysctlCase) (cases []sysctlCase) {
@@ -207,9 +204,6 @@ func sysctls(t *testing.T, lt *lab.Test, ours bool) {
 	if ours {
 		cases = append(cases, newSysctls(cases)...)
 		for i, c := range cases {
-			if c.name == maxLinks {
-				cases[i].init = "1"
-			}
 			if c.name == "rmem" || c.name == "wmem" {
 				// TCP's default.
 				cases[i].good = append([]string{"0"}, c.good...)

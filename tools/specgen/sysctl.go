@@ -21,7 +21,6 @@ type setting struct {
 	Min      uint64   `yaml:"min"`
 	Max      uint64   `yaml:"max"`
 	Default  uint64   `yaml:"default"`
-	OurInit  *uint64  `yaml:"default-ours"`
 	Brief    string   `yaml:"brief"`
 	Doc      string   `yaml:"doc"`
 	Stock    string   `yaml:"stock"`
@@ -33,14 +32,6 @@ type setting struct {
 }
 
 func (s *setting) ours() bool { return s.Ours == nil || *s.Ours }
-
-// init returns the default of our module.
-func (s *setting) init() uint64 {
-	if s.OurInit != nil {
-		return *s.OurInit
-	}
-	return s.Default
-}
 
 // conf returns the name in smc.conf.
 func (s *setting) conf() string { return cmp.Or(s.ConfName, s.Name) }
@@ -147,8 +138,8 @@ func fieldsC(s setting) string {
 		most = "INT_MAX / HZ"
 	}
 	f = append(f, ".max = "+cmp.Or(most, fmt.Sprint(s.Max)))
-	if s.init() > 0 {
-		f = append(f, fmt.Sprintf(".init = %d", s.init()))
+	if s.Default > 0 {
+		f = append(f, fmt.Sprintf(".init = %d", s.Default))
 	}
 	return strings.Join(f, ", ")
 }
@@ -162,16 +153,13 @@ func sysctlGo(t *tree, all []setting) error {
 		for _, n := range []struct {
 			name  string
 			value uint64
-		}{{"Min", s.Min}, {"Max", s.Max}, {"Default", s.init()}} {
+		}{{"Min", s.Min}, {"Max", s.Max}, {"Default", s.Default}} {
 			if n.value > 0 {
 				f = append(f, fmt.Sprintf("%s: %d", n.name, n.value))
 			}
 		}
 		if s.Stock == "never" {
 			f = append(f, "Ours: true")
-		}
-		if s.OurInit != nil {
-			f = append(f, fmt.Sprintf("StockDefault: %d", s.Default))
 		}
 		if s.Type == "buffer" {
 			f = append(f, "Zero: true")
@@ -199,7 +187,7 @@ func sysctlManual(t *tree, all []setting) error {
 		if s.Stock == "never" {
 			mark = "* "
 		}
-		parts := slices.DeleteFunc([]string{s.Unit, s.values(), fmt.Sprint(s.init())}, func(p string) bool { return p == "" })
+		parts := slices.DeleteFunc([]string{s.Unit, s.values(), fmt.Sprint(s.Default)}, func(p string) bool { return p == "" })
 		w.line(".TP\n.IR net.smc.%s \" %s(%s)\"", s.Name, mark, strings.Join(parts, "; "))
 		w.WriteString(roff(s.Doc))
 	}
@@ -261,7 +249,7 @@ func sysctlConf(t *tree, all []setting) error {
 			doc += " The kernel's own module only."
 		}
 		w.WriteString("\n" + wrap(doc, "# ", "# ", 125))
-		w.line("# %s = %s", s.conf(), s.word(s.init()))
+		w.line("# %s = %s", s.conf(), s.word(s.Default))
 	}
 	w.line("")
 	return t.writePart("packaging/etc/smc/smc.conf", sysctlSpec, &w)
@@ -312,7 +300,7 @@ func sysctlSMCR(t *tree, all []setting) error {
 	w.line("\n| setting | default | values | what it does |\n|---|---|---|---|")
 	for _, s := range all {
 		if s.SMCR {
-			w.line("| `%s` | %d | %s | %s |", s.Name, s.init(), cmp.Or(s.values(), s.Unit), s.Doc)
+			w.line("| `%s` | %d | %s | %s |", s.Name, s.Default, cmp.Or(s.values(), s.Unit), s.Doc)
 		}
 	}
 	w.line("")
