@@ -41,6 +41,7 @@ static const struct part {
 	{ NULL, smc_proto_exit },
 	{ NULL, smc_fallback_exit },
 	{ smc_create_init, smc_create_exit },
+	{ smc_hook_init, smc_hook_exit },
 };
 
 /* Ends the first @n parts, the last one first. */

@@ -13,6 +13,7 @@
 #include "handshake/synopt.h"
 #include "lgr/lgr.h"
 #include "net.h"
+#include "policy/policy.h"
 
 /* A namespace's parts, in one piece. Each is initialised and torn down by the file that its type comes from. */
 struct parts {
@@ -22,6 +23,7 @@ struct parts {
 	struct smc_pnet_net	pnet;
 	struct smc_synopt_net	synopt;
 	struct smc_lgr_net	lgr;
+	struct smc_policy_net	policy;
 };
 
 /*
@@ -79,9 +81,11 @@ static int __net_init smc_ns_init(struct net *net)
 	sn->pnet = &parts->pnet;
 	sn->synopt = &parts->synopt;
 	sn->lgr = &parts->lgr;
+	sn->policy = &parts->policy;
 	smc_ipsec_net_init(sn);
 	smc_lgr_net_init(sn);
 	smc_synopt_net_init(sn);
+	smc_policy_net_init(sn);
 	rc = smc_pnet_net_init(sn);
 	if (rc)
 		return rc;
@@ -109,6 +113,7 @@ static void __net_exit smc_ns_exit(struct net *net)
 	smc_ipsec_net_exit(sn);
 	smc_lgr_net_exit(sn);
 	smc_synopt_net_exit(sn);
+	smc_policy_net_exit(sn);
 	smc_proc_net_exit(sn);
 	smc_sysctl_net_exit(sn);
 	smc_stats_net_exit(sn);

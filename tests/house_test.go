@@ -153,8 +153,9 @@ func TestKernelLayers(t *testing.T) {
 		{`lgr/`, `^(lgr/|transport/transport\.h|` + tables, "transports only by the contract, connections by struct smc_lgr_member"},
 		{`conn/`, `^(conn/|lgr/lgr\.h|transport/transport\.h|` + tables, "transports only by the contract"},
 		{`handshake/`, `^(handshake/|conn/conn\.h|transport/transport\.h|` + tables, "sockets take what comes of it"},
-		{`sock/`, `^(sock/|handshake/handshake\.h|conn/conn\.h|uapi/|` + tables, "transports by conn/ and handshake/ only"},
-		{`control/`, `^(control/|((conn|sock|transport/ism|transport/rdma)/show|lgr/lgr|transport/transport)\.h|uapi/|` + tables, "it shows what the others have"},
+		{`policy/`, `^(policy/|` + tables, "sockets ask it"},
+		{`sock/`, `^(sock/|handshake/handshake\.h|conn/conn\.h|policy/policy\.h|uapi/|` + tables, "transports by conn/ and handshake/ only"},
+		{`control/`, `^(control/|((conn|sock|transport/ism|transport/rdma)/show|lgr/lgr|policy/policy|transport/transport)\.h|uapi/|` + tables, "it shows what the others have"},
 	}
 	for _, file := range repoFiles(t) {
 		name, ok := strings.CutPrefix(file, "kernel/")

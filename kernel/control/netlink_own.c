@@ -49,17 +49,20 @@ static const struct nla_policy lgr_policy[SMCKIT_A_LGR_MAX + 1] = {
 	[SMCKIT_A_LGR_LINK_ID] = { .type = NLA_U8 },
 };
 
+#define LGR_ATTRS .policy = lgr_policy, .maxattr = SMCKIT_A_LGR_MAX
+#define POLICY_ATTRS .policy = smc_netlink_policy_policy, .maxattr = SMCKIT_A_POLICY_MAX
+
 static const struct genl_ops own_ops[] = {
-	{ .cmd = SMCKIT_CMD_LGR_DELETE, .flags = GENL_UNS_ADMIN_PERM, .doit = delete_lgr },
-	{ .cmd = SMCKIT_CMD_LINK_DELETE, .flags = GENL_UNS_ADMIN_PERM, .doit = delete_link },
+	{ .cmd = SMCKIT_CMD_LGR_DELETE, .flags = GENL_UNS_ADMIN_PERM, .doit = delete_lgr, LGR_ATTRS },
+	{ .cmd = SMCKIT_CMD_LINK_DELETE, .flags = GENL_UNS_ADMIN_PERM, .doit = delete_link, LGR_ATTRS },
+	{ .cmd = SMCKIT_CMD_POLICY_GET, .dumpit = smc_netlink_get_policy, POLICY_ATTRS },
+	{ .cmd = SMCKIT_CMD_POLICY_SET, .flags = GENL_UNS_ADMIN_PERM, .doit = smc_netlink_set_policy, POLICY_ATTRS },
 };
 
 /* parallel_ops: a request may wait for a peer, and requests of other families must not wait for it. */
-static struct genl_family own_family __ro_after_init = {
+struct genl_family smc_netlink_own_family __ro_after_init = {
 	.name = SMCKIT_GENL_FAMILY_NAME,
 	.version = SMCKIT_GENL_FAMILY_VERSION,
-	.maxattr = SMCKIT_A_LGR_MAX,
-	.policy = lgr_policy,
 	.netnsok = true,
 	.parallel_ops = true,
 	.module = THIS_MODULE,
@@ -71,11 +74,11 @@ static struct genl_family own_family __ro_after_init = {
 /* smc_netlink_own_init() - registers the family. May sleep. Return: 0 or a negative errno. */
 int __init smc_netlink_own_init(void)
 {
-	return genl_register_family(&own_family);
+	return genl_register_family(&smc_netlink_own_family);
 }
 
 /* smc_netlink_own_exit() - unregisters it; no request runs afterwards. May sleep. */
 void smc_netlink_own_exit(void)
 {
-	genl_unregister_family(&own_family);
+	genl_unregister_family(&smc_netlink_own_family);
 }

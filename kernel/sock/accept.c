@@ -8,7 +8,7 @@
 #include "listener.h"
 
 /* The application gets a connection that is plain TCP. Without memory for a struct smc_sock no dump lists it. */
-static void adopt_tcp(struct socket *newsock, u32 reason)
+static void adopt_tcp(struct smc_sock *lsmc, struct socket *newsock, u32 reason)
 {
 	struct smc_sock *smc = smc_table_new(newsock->sk, GFP_KERNEL);
 
@@ -16,6 +16,7 @@ static void adopt_tcp(struct socket *newsock, u32 reason)
 	if (!smc)
 		return;
 	smc->server = true;
+	smc_policy_inherit(smc, lsmc);
 	smc_fallback_child(smc, reason, 0);
 	smc_table_add(smc);
 }
@@ -119,7 +120,7 @@ static int try_accept(struct smc_sock *lsmc, struct socket *sock, struct socket 
 		if (child)
 			adopt_local(child, newsock);
 		else
-			adopt_tcp(newsock, SMC_REASON_PEER_NO_SMC);
+			adopt_tcp(lsmc, newsock, SMC_REASON_PEER_NO_SMC);
 		return 0;
 	}
 }
@@ -181,14 +182,15 @@ int smc_accept(struct socket *sock, struct socket *newsock, struct proto_accept_
 }
 
 /*
- * smc_accept_fallback() - accept(2) on a listener that has fallen back. May sleep. Return: as TCP
- * would.
+ * smc_accept_fallback() - accept(2) on a listener that has fallen back, or that the policy has left to TCP: then its connections are
+ * not ours, either. May sleep. Return: as TCP would.
  */
 int smc_accept_fallback(struct socket *sock, struct socket *newsock, struct proto_accept_arg *arg)
 {
+	struct smc_sock *lsmc = smc_table_of(sock);
 	int rc = smc_compat_accept(smc_ops_of_tcp(sock->sk), sock, newsock, arg);
 
-	if (!rc)
-		adopt_tcp(newsock, SMC_REASON_OPTION);
+	if (!rc && lsmc)
+		adopt_tcp(lsmc, newsock, lsmc->reason == SMC_REASON_POLICY ? SMC_REASON_POLICY : SMC_REASON_OPTION);
 	return rc;
 }

@@ -15,6 +15,7 @@
 
 #include "../conn/conn.h"
 #include "../net.h"
+#include "../policy/policy.h"
 #include "../uapi/smc_uapi.h"
 #include "sock.h"
 
@@ -79,6 +80,7 @@ bool smc_active_take(struct smc_sock *smc, struct socket *sock, struct smc_conn 
 		smc_setup_unwatch_locked(smc);
 		WRITE_ONCE(conn->holder, SMC_CONN_SOCKET);
 		smc_conn_count(conn);
+		smc_policy_count(smc, true);
 		set_active(smc, sock, conn);
 		smc_setup_notify(smc);
 	}
@@ -142,10 +144,14 @@ void smc_active_end(struct smc_sock *smc, bool hard)
 	smc_conn_put(conn);
 }
 
-/* smc_active_free() - drops the reference on the connection. Any context. */
+/* smc_active_free() - drops the references on the connection and the rule. Any context. */
 void smc_active_free(struct smc_sock *smc)
 {
-	conn_put(rcu_dereference_protected(smc->conn, true));
+	struct smc_conn *conn = rcu_dereference_protected(smc->conn, true);
+
+	smc_policy_count_bytes(smc, conn);
+	smc_policy_put(smc->rule);
+	conn_put(conn);
 }
 
 /* smc_active_sendmsg() - sendmsg(2). May sleep. Return: as TCP would. */
@@ -256,6 +262,7 @@ static void drop_conn(struct smc_sock *smc, struct socket *sock)
 	spin_lock_bh(&smc->lock);
 	if (smc->phase == SMC_PHASE_ACTIVE) {
 		conn = rcu_dereference_protected(smc->conn, lockdep_is_held(&smc->lock));
+		smc_policy_count_bytes(smc, conn);
 		RCU_INIT_POINTER(smc->conn, NULL);
 		smc->server = false;
 		WRITE_ONCE(sock->ops, smc_ops_open(smc->sk));

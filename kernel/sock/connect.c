@@ -81,14 +81,18 @@ int smc_connect_settled(struct socket *sock, long timeo)
 }
 
 /*
- * Begins an attempt: the SYN will carry the option, and TCP's wakeups will start the worker. Under state_mutex, so
- * that another thread whose attempt has just failed does not undo half of it.
+ * Begins an attempt, unless the policy says TCP: the SYN will carry the option, and TCP's wakeups will start the worker. Under
+ * state_mutex, so that another thread whose attempt has just failed does not undo half of it.
  */
-static int begin_connect(struct smc_sock *smc, struct socket *sock)
+static int begin_connect(struct smc_sock *smc, struct socket *sock, const smc_sockaddr_t *addr, int len)
 {
 	int rc;
 
 	mutex_lock(&smc->state_mutex);
+	if (READ_ONCE(smc->phase) == SMC_PHASE_CONNECT && inet_sk_state_load(smc->sk) == TCP_CLOSE)
+		smc_setup_stop(smc);
+	if (READ_ONCE(smc->phase) == SMC_PHASE_OPEN)
+		smc_policy_connect(smc, sock, addr, len);
 	rc = smc_setup_arm(smc);
 	if (rc)
 		goto out;
@@ -213,7 +217,7 @@ int smc_connect(struct socket *sock, smc_sockaddr_t *addr, int len, int flags)
 			return -EALREADY;
 		return wait_outcome(smc, sock, flags);
 	case SMC_PHASE_OPEN:
-		rc = begin_connect(smc, sock);
+		rc = begin_connect(smc, sock, addr, len);
 		if (rc)
 			return rc;
 		break;

@@ -21,6 +21,7 @@ static void set_fallback(struct smc_sock *smc, u32 reason, u32 peer)
 {
 	lockdep_assert_held(&smc->lock);
 	smc_stats_fallback(smc_net(sock_net(smc->sk)), smc->server, reason);
+	smc_policy_count(smc, false);
 	trace_smc_fallback(smc->sk, smc->server, reason, peer);
 	trace_smc_switch_to_fallback(smc->sk, reason);
 	smc->reason = reason;
@@ -102,20 +103,31 @@ static void reap_detached(struct work_struct *work)
 	}
 }
 
+/* Has the policy left the socket to TCP, without a record? It is none that falls back. */
+static bool is_left_to_tcp(const struct smc_sock *smc, const struct socket *sock)
+{
+	return READ_ONCE(smc->phase) == SMC_PHASE_OPEN && READ_ONCE(sock->ops) == smc_ops_after(smc->sk);
+}
+
 /* Gives the socket TCP's own operations for good. Its handshake has been stopped. */
 static void detach_ops(struct smc_sock *smc, struct socket *sock)
 {
-	bool mine, fresh;
+	bool mine, fresh, left;
 
 	spin_lock_bh(&smc->lock);
 	mine = !smc->detached;
+	left = is_left_to_tcp(smc, sock);
 	fresh = smc->phase != SMC_PHASE_TCP;
 	if (mine) {
 		smc->detached = true;
 		WRITE_ONCE(sock->ops, smc_ops_of_tcp(smc->sk));
 	}
-	if (fresh)
+	if (left) {
+		smc->reason = SMC_REASON_POLICY;
+		smc_setup_set_phase(smc, SMC_PHASE_TCP);
+	} else if (fresh) {
 		set_fallback(smc, SMC_REASON_OPTION, 0);
+	}
 	spin_unlock_bh(&smc->lock);
 	if (!mine)
 		return;
@@ -137,7 +149,8 @@ static int try_option(struct sock *sk, int level, int name, sockptr_t val, unsig
 	rc = __sock_create(sock_net(sk), sk->sk_family, SOCK_STREAM, IPPROTO_TCP, &tmp, sk->sk_kern_sock);
 	if (rc)
 		return rc;
-	rc = tmp->ops->setsockopt(tmp, level, name, val, len);
+	/* The policy may have given it operations of ours. */
+	rc = smc_ops_of_tcp(tmp->sk)->setsockopt(tmp, level, name, val, len);
 	sock_release(tmp);
 	return rc;
 }
@@ -187,7 +200,7 @@ int smc_fallback_detach(struct socket *sock, int level, int name, sockptr_t val,
 		mutex_unlock(&smc->state_mutex);
 		return -EOPNOTSUPP;
 	}
-	if (READ_ONCE(smc->phase) == SMC_PHASE_OPEN)
+	if (READ_ONCE(smc->phase) == SMC_PHASE_OPEN && !is_left_to_tcp(smc, sock))
 		rc = try_option(sock->sk, level, name, val, len);
 	if (!rc)
 		detach_ops(smc, sock);

@@ -108,6 +108,7 @@ void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc)
 		return;
 	}
 	child->server = true;
+	smc_policy_inherit(child, lsmc);
 	child->opt.peer_smc = peer_smc;
 	child->reserved = peer_smc;
 	child->sock = sock;
@@ -375,6 +376,8 @@ int smc_listen(struct socket *sock, int backlog)
 	rc = stop_failed_connect(smc);
 	if (rc)
 		goto out;
+	if (READ_ONCE(smc->phase) == SMC_PHASE_OPEN)
+		smc_policy_listen(smc, sock);
 	if (READ_ONCE(smc->phase) == SMC_PHASE_TCP || READ_ONCE(smc->phase) == SMC_PHASE_LISTEN)
 		rc = tcp->listen(sock, backlog);
 	else

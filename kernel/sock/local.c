@@ -34,6 +34,7 @@ static bool publish(struct smc_sock *smc, struct smc_sock *lsmc, const struct sm
 
 	if (child) {
 		child->server = true;
+		smc_policy_inherit(child, lsmc);
 		child->opt.peer_smc = true;
 		smc_conn_get(pair->server); /* once it is published, the application may accept and close it */
 		smc_active_child(child, pair->server);
@@ -41,6 +42,7 @@ static bool publish(struct smc_sock *smc, struct smc_sock *lsmc, const struct sm
 	}
 	if (done) {
 		smc_conn_count(pair->server);
+		smc_policy_count(child, true);
 		smc_active_take(smc, smc->sock, pair->client);
 	} else {
 		/* Both ends continue with CLC messages: the applications must not notice these connections. */

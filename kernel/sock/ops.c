@@ -99,6 +99,7 @@ static void __init fill_ops(enum smc_ipv ipv)
 	ops->read_sock = NULL;
 	ops->read_skb = NULL;
 
+	smc_policy_fill_ops(ipv);
 	fill_active_ops(&active_ops[ipv], tcp_ops[ipv]);
 
 	*after = *tcp_ops[ipv];

@@ -361,6 +361,7 @@ static int apply_server(struct smc_sock *child, enum smc_outcome outcome)
 	} else {
 		smc_active_child(child, rv->offer.conn);
 		smc_conn_count(rv->offer.conn);
+		smc_policy_count(child, true);
 		rv->offer.conn = NULL;
 	}
 	if (!delay || !has_no_data(child) || !smc_listen_defer(child))

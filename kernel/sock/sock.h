@@ -15,6 +15,7 @@
 #include "../net.h"
 
 struct smc_conn;
+struct smc_policy_entry;
 
 /*
  * The phase of an SMC socket. An SMC socket is a TCP socket from the first moment: sock->sk is a tcp_sock. Only
@@ -74,6 +75,7 @@ struct smc_sock {
 	bool			stopped;	/* lock; of a child: the worker must not run any more */
 	bool			inline_busy;	/* lock; connect() runs the rendezvous, so the worker must not; only in RENDEZVOUS */
 	bool			started;	/* `work` has been queued; single word */
+	bool			converted;	/* it was made for TCP, and a rule has made it SMC; single word */
 	bool			detached;	/* lock; another protocol may have replaced sock->ops, see fallback.c */
 	int			err;		/* lock; negative errno of the rendezvous, for connect() */
 	u32			reason;		/* lock; why the socket fell back, 0 if it did not */
@@ -87,6 +89,7 @@ struct smc_sock {
 	struct smc_rendezvous	*rv;		/* only in `work`: NULL before and after the rendezvous */
 	bool			awaits_data;	/* only in `work`: the outcome is known, but accept() gets the child when it has data */
 	unsigned long		data_deadline;	/* jiffies; accept() gets it then, even without data */
+	struct smc_policy_entry	*rule;		/* that has decided, with a reference; lock */
 	struct smc_listener	*listener;	/* if it has ever listened; set once, freed with the struct */
 	struct smc_sock		*parent;	/* of a child until it is accepted: the listener */
 	struct list_head	child;		/* on a list of the parent's listener; its lock */
@@ -187,6 +190,7 @@ int smc_io_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg);
 
 /* sockopt.c */
 bool smc_sockopt_takes_over(int level, int name);
+bool smc_sockopt_excludes(int level, int name, sockptr_t val);
 int smc_sockopt_set(struct socket *sock, int level, int name, sockptr_t val, unsigned int len);
 int smc_sockopt_set_tcp(struct socket *sock, int level, int name, sockptr_t val, unsigned int len);
 int smc_sockopt_get(struct socket *sock, int level, int name, char __user *val, int __user *len);
@@ -226,6 +230,19 @@ void smc_proto_init(void);
 void smc_proto_exit(void);
 void smc_proto_install(struct sock *sk);
 void smc_proto_restore(struct sock *sk);
+
+/* policy.c: sockets that rules decide about */
+void smc_policy_take(struct socket *sock);
+void smc_policy_connect(struct smc_sock *smc, struct socket *sock, const smc_sockaddr_t *addr, int len);
+void smc_policy_listen(struct smc_sock *smc, struct socket *sock);
+void smc_policy_fill_ops(enum smc_ipv ipv);
+void smc_policy_inherit(struct smc_sock *child, struct smc_sock *lsmc);
+void smc_policy_count(const struct smc_sock *smc, bool is_smc);
+void smc_policy_count_bytes(const struct smc_sock *smc, const struct smc_conn *conn);
+
+/* hook.c */
+int smc_hook_init(void);
+void smc_hook_exit(void);
 
 /* release.c */
 int smc_release(struct socket *sock);

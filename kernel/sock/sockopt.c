@@ -36,8 +36,8 @@ bool smc_sockopt_takes_over(int level, int name)
 	return (level == SOL_TCP && name == TCP_ULP) || (level == SOL_IPV6 && name == IPV6_ADDRFORM);
 }
 
-/* Does the option, which TCP has accepted, keep the next connection from SMC? */
-static bool excludes_smc(int level, int name, sockptr_t val)
+/* smc_sockopt_excludes() - does the option, which TCP has accepted, keep the next connection from SMC? May sleep. */
+bool smc_sockopt_excludes(int level, int name, sockptr_t val)
 {
 	int on;
 
@@ -86,7 +86,7 @@ int smc_sockopt_set(struct socket *sock, int level, int name, sockptr_t val, uns
 		}
 	}
 	rc = smc_sockopt_set_tcp(sock, level, name, val, len);
-	if (rc || !excludes_smc(level, name, val))
+	if (rc || !smc_sockopt_excludes(level, name, val))
 		return rc;
 	smc = smc_table_make(sock);
 	if (!smc)

@@ -10,6 +10,8 @@
 enum {
 	SMCKIT_CMD_LGR_DELETE = 1,
 	SMCKIT_CMD_LINK_DELETE = 2,
+	SMCKIT_CMD_POLICY_GET = 3,
+	SMCKIT_CMD_POLICY_SET = 4,
 };
 
 /* The transport of a link group, SMC-R or SMC-D. */
@@ -25,5 +27,34 @@ enum {
 	SMCKIT_A_LGR_END
 };
 #define SMCKIT_A_LGR_MAX (SMCKIT_A_LGR_END - 1)
+
+enum {
+	SMCKIT_A_POLICY_GENERATION = 1,	/* u32, one more with each change; a change names the one that it is made to */
+	SMCKIT_A_POLICY_ENABLED,	/* u8, 0 if all connections of the namespace are TCP from now on */
+	SMCKIT_A_POLICY_COUNT,	/* u32, number of rules that follow, which replace all */
+	SMCKIT_A_POLICY_RULE,	/* nest, several; in the order in which they are asked */
+	SMCKIT_A_POLICY_END
+};
+#define SMCKIT_A_POLICY_MAX (SMCKIT_A_POLICY_END - 1)
+
+enum {
+	SMCKIT_A_RULE_ID = 1,	/* u32, a change keeps the counters of the rule that has it; 0 for a new one */
+	SMCKIT_A_RULE_NAME,	/* string */
+	SMCKIT_A_RULE_VERDICT,	/* u8, 1 SMC, 2 TCP */
+	SMCKIT_A_RULE_ROLES,	/* u8, 1 connects, 2 listens, 3 both */
+	SMCKIT_A_RULE_UID,	/* u32, of the user who made the socket */
+	SMCKIT_A_RULE_GID,	/* u32 */
+	SMCKIT_A_RULE_CGROUP,	/* string, path from the root of version 2; stands for all below, too */
+	SMCKIT_A_RULE_SERVICE_PORTS,	/* binary, the local port of a listener, the remote one of a client; pairs of u16, the first and the last port of a range */
+	SMCKIT_A_RULE_LOCAL_PORTS,	/* binary */
+	SMCKIT_A_RULE_REMOTE_PORTS,	/* binary */
+	SMCKIT_A_RULE_NETWORKS,	/* binary, that the remote address is in; 17 bytes each, an address of IPv6 or a mapped one of IPv4, and the bits of its prefix */
+	SMCKIT_A_RULE_DECISIONS,	/* u64, calls of connect() and listen() that the rule decided */
+	SMCKIT_A_RULE_CONNS_SMC,	/* u64, connections of these by outcome */
+	SMCKIT_A_RULE_CONNS_TCP,	/* u64 */
+	SMCKIT_A_RULE_BYTES,	/* u64, that ended connections moved by SMC, in both directions */
+	SMCKIT_A_RULE_END
+};
+#define SMCKIT_A_RULE_MAX (SMCKIT_A_RULE_END - 1)
 
 #endif /* SMCKIT_UAPI_H */

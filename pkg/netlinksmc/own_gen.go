@@ -19,6 +19,8 @@ const (
 const (
 	CmdLGRDelete  = 1 // SMCKIT_CMD_LGR_DELETE
 	CmdLinkDelete = 2 // SMCKIT_CMD_LINK_DELETE
+	CmdPolicyGet  = 3 // SMCKIT_CMD_POLICY_GET
+	CmdPolicySet  = 4 // SMCKIT_CMD_POLICY_SET
 )
 
 // Attributes of the family smckit: SMCKIT_A_LGR_*.
@@ -26,4 +28,31 @@ const (
 	AttrLGRID     = 1 // SMCKIT_A_LGR_ID
 	AttrLGRTech   = 2 // SMCKIT_A_LGR_TECH
 	AttrLGRLinkID = 3 // SMCKIT_A_LGR_LINK_ID
+)
+
+// Attributes of the family smckit: SMCKIT_A_POLICY_*.
+const (
+	AttrPolicyGeneration = 1 // SMCKIT_A_POLICY_GENERATION
+	AttrPolicyEnabled    = 2 // SMCKIT_A_POLICY_ENABLED
+	AttrPolicyCount      = 3 // SMCKIT_A_POLICY_COUNT
+	AttrPolicyRule       = 4 // SMCKIT_A_POLICY_RULE
+)
+
+// Attributes of the family smckit: SMCKIT_A_RULE_*.
+const (
+	AttrRuleID           = 1  // SMCKIT_A_RULE_ID
+	AttrRuleName         = 2  // SMCKIT_A_RULE_NAME
+	AttrRuleVerdict      = 3  // SMCKIT_A_RULE_VERDICT
+	AttrRuleRoles        = 4  // SMCKIT_A_RULE_ROLES
+	AttrRuleUID          = 5  // SMCKIT_A_RULE_UID
+	AttrRuleGID          = 6  // SMCKIT_A_RULE_GID
+	AttrRuleCgroup       = 7  // SMCKIT_A_RULE_CGROUP
+	AttrRuleServicePorts = 8  // SMCKIT_A_RULE_SERVICE_PORTS
+	AttrRuleLocalPorts   = 9  // SMCKIT_A_RULE_LOCAL_PORTS
+	AttrRuleRemotePorts  = 10 // SMCKIT_A_RULE_REMOTE_PORTS
+	AttrRuleNetworks     = 11 // SMCKIT_A_RULE_NETWORKS
+	AttrRuleDecisions    = 12 // SMCKIT_A_RULE_DECISIONS
+	AttrRuleConnsSMC     = 13 // SMCKIT_A_RULE_CONNS_SMC
+	AttrRuleConnsTCP     = 14 // SMCKIT_A_RULE_CONNS_TCP
+	AttrRuleBytes        = 15 // SMCKIT_A_RULE_BYTES
 )

@@ -9,6 +9,7 @@ const (
 	ReasonTimeoutConfirmLink Reason = 0x02010000
 	ReasonTimeoutAddLink     Reason = 0x02020000
 	ReasonConfig             Reason = 0x03000000
+	ReasonPolicy             Reason = 0x03000080
 	ReasonPeerNoSMC          Reason = 0x03010000
 	ReasonIPsec              Reason = 0x03020000
 	ReasonNoDevice           Reason = 0x03030000
@@ -60,6 +61,10 @@ var reasons = []reasonInfo{
 	{
 		ReasonConfig, "CNF_ERR", "general configuration problem",
 		"compare PNET IDs, EIDs and SMC versions of both hosts",
+	},
+	{
+		ReasonPolicy, "POLICY", "the policy of the host says TCP",
+		"accept TCP; or change the rule (smc_policy show), or run smc_policy on",
 	},
 	{
 		ReasonPeerNoSMC, "PEER_NO_SMC", "the other side did not signal SMC in the TCP handshake",
