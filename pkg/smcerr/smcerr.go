@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package smcerr has the errors that the other packages of this module share: pnet, netlinksmc, ism and smcstats. All of them
+// Package smcerr has the errors that the other packages of this module share: pnet, netlinksmc, ism, smcstats and policy. All of them
 // return these errors, wrapped, so that one test with errors.Is works for all packages:
 //
 //	if errors.Is(err, smcerr.ErrNoModule) { ... }

@@ -55,6 +55,10 @@ func NewGeneric(conn *genetlink.Conn, interrupted func() bool) *Generic {
 // Close closes the connection. A request that waits for an answer fails.
 func (g *Generic) Close() error { return g.conn.Close() }
 
+// SetWriteBuffer sets how many bytes the connection may send at once; a request is one message. The system limits it for callers
+// without CAP_NET_ADMIN.
+func (g *Generic) SetWriteBuffer(bytes int) error { return g.conn.SetWriteBuffer(bytes) }
+
 // LookUp returns the number of a family. The function of the genetlink library panics on answers that it does not expect.
 func (g *Generic) LookUp(ctx context.Context, name string) (id uint16, err error) {
 	ae := netlink.NewAttributeEncoder()

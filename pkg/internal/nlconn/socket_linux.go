@@ -110,6 +110,9 @@ func (s *Socket) SetReadDeadline(t time.Time) error { return s.c.SetReadDeadline
 // SetWriteDeadline sets the time at which sending fails.
 func (s *Socket) SetWriteDeadline(t time.Time) error { return s.c.SetWriteDeadline(t) }
 
+// SetWriteBuffer sets how many bytes the socket may send at once; a request is one message.
+func (s *Socket) SetWriteBuffer(bytes int) error { return s.c.SetWriteBuffer(bytes) }
+
 // Send sends a request. Before that it discards the rest of the previous answer, because the kernel refuses a second dump on
 // a socket until the first one is read.
 func (s *Socket) Send(m netlink.Message) error {
