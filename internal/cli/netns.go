@@ -85,8 +85,11 @@ func EnterNetNS(name string) error {
 	return fmt.Errorf("network namespace %q: cannot start again: %w", name, unix.Exec("/proc/self/exe", os.Args, env))
 }
 
-// setNetNS moves the calling thread into the namespace behind fd and gives it a /sys of that namespace.
+// setNetNS moves the calling thread into the namespace behind fd and gives it a /sys of that namespace, with the control groups of
+// version 2 if they are there now.
 func setNetNS(fd int) error {
+	const cgroups = "/sys/fs/cgroup"
+	_, noCgroups := os.Stat(filepath.Join(cgroups, "cgroup.controllers"))
 	if err := unix.Setns(fd, unix.CLONE_NEWNET); err != nil {
 		return err
 	}
@@ -102,6 +105,12 @@ func setNetNS(fd int) error {
 	}
 	if err := unix.Mount("sysfs", "/sys", "sysfs", 0, ""); err != nil {
 		return fmt.Errorf("mounting /sys: %w", err)
+	}
+	if noCgroups != nil {
+		return nil
+	}
+	if err := unix.Mount("cgroup2", cgroups, "cgroup2", 0, ""); err != nil {
+		return fmt.Errorf("mounting %s: %w", cgroups, err)
 	}
 	return nil
 }
