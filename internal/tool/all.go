@@ -12,6 +12,7 @@ import (
 	"github.com/smckit/smckit/internal/tool/smcdbg"
 	"github.com/smckit/smckit/internal/tool/smclab"
 	"github.com/smckit/smckit/internal/tool/smcpnet"
+	"github.com/smckit/smckit/internal/tool/smcpolicy"
 	"github.com/smckit/smckit/internal/tool/smcrd"
 	"github.com/smckit/smckit/internal/tool/smcrnics"
 	"github.com/smckit/smckit/internal/tool/smcrstats"
@@ -26,6 +27,7 @@ func All() []cli.Tool {
 		smcconf.Tool,
 		smcdbg.Tool,
 		smcpnet.Tool,
+		smcpolicy.Tool,
 		smcrnics.Tool,
 		smcrun.Tool,
 		smcrd.ToolD,

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcpolicy
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/pkg/policy"
+	"github.com/spf13/cobra"
+)
+
+// question is a socket to explain.
+type question struct{ user, group, cgroup, target string }
+
+func newExplain(c *command) *cobra.Command {
+	var q question
+	cmd := &cobra.Command{
+		Use:               "explain [--user USER] [--group GROUP] [--cgroup PATH] {HOST:PORT | :PORT}",
+		Short:             "Say which rule decides about a connection",
+		Long:              explainLong,
+		Example:           explainExample,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q.target = args[0]
+			return c.explain(cmd.Context(), q)
+		},
+	}
+	cmd.Flags().StringVar(&q.user, "user", "", "of a socket of `USER` (default: yours)")
+	cmd.Flags().StringVar(&q.group, "group", "", "of a socket of `GROUP` (default: yours)")
+	cmd.Flags().StringVar(&q.cgroup, "cgroup", "", "of a socket that was made in the control group `PATH` (default: yours)")
+	return cmd
+}
+
+// explainJSON is the output of explain with --json: one element for each address of the host.
+type explainJSON struct {
+	Schema  int  `json:"schema"`
+	Enabled bool `json:"enabled"`
+	// number of the user whose socket it is
+	User uint32 `json:"user"`
+	// number of its group
+	Group uint32 `json:"group"`
+	// path of the control group in which it was made, if there is one
+	Cgroup  string        `json:"cgroup,omitempty"`
+	Answers []explanation `json:"answers"`
+}
+
+type explanation struct {
+	// address and port of the peer, or `:PORT` of a listener
+	Target string `json:"target"`
+	// what becomes of an ordinary TCP socket: `smc` or `tcp`
+	TCPSocket string `json:"tcp_socket"`
+	// what becomes of a socket that was made for SMC, such as one of a program below smc_run
+	SMCSocket string `json:"smc_socket"`
+	// of the rule that decides, from 1; 0 if there is none
+	Number int `json:"number"`
+	// that rule
+	Rule string `json:"rule,omitempty"`
+}
+
+func (c *command) explain(ctx context.Context, q question) error {
+	who, err := c.who(q)
+	if err != nil {
+		return err
+	}
+	uses, err := c.uses(ctx, q.target)
+	if err != nil {
+		return err
+	}
+	p, err := c.read(ctx)
+	if err != nil {
+		return err
+	}
+	out := explainJSON{Schema: 1, Enabled: p.Enabled, User: who.User, Group: who.Group, Cgroup: cli.Printable(who.Cgroup)}
+	for _, u := range uses {
+		out.Answers = append(out.Answers, c.answer(p, who, u))
+	}
+	if c.json {
+		return cli.WriteJSON(c.env.Out, out)
+	}
+	// The words of a rule for such sockets.
+	_, maker, _ := strings.Cut(policy.Rule{User: &who.User, Group: &who.Group, Cgroup: who.Cgroup}.Text(c.sys.names), " ")
+	if _, err := fmt.Fprintln(c.env.Out, "socket of", cli.Printable(maker)); err != nil {
+		return err
+	}
+	for _, a := range out.Answers {
+		why := "no rule matches"
+		if !p.Enabled {
+			why = "the policy is off"
+		} else if a.Number > 0 {
+			why = fmt.Sprintf("rule %d: %s", a.Number, a.Rule)
+		}
+		if _, err := fmt.Fprintf(c.env.Out, "%s: TCP socket: %s; SMC socket: %s (%s)\n", a.Target, a.TCPSocket, a.SMCSocket, why); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *command) answer(p policy.Policy, who policy.Who, u policy.Use) explanation {
+	verdict, i := p.Decide(who, u)
+	a := explanation{Target: fmt.Sprintf(":%d", u.Local), TCPSocket: "tcp", SMCSocket: "smc"}
+	if u.Role == policy.Connect {
+		a.Target = netip.AddrPortFrom(u.Peer, u.Remote).String()
+	}
+	switch verdict {
+	case policy.SMC:
+		a.TCPSocket = "smc"
+	case policy.TCP:
+		a.SMCSocket = "tcp"
+	}
+	if i >= 0 {
+		a.Number, a.Rule = i+1, cli.Printable(p.Rules[i].Text(c.sys.names))
+	}
+	return a
+}
+
+// who returns the maker of the socket.
+func (c *command) who(q question) (policy.Who, error) {
+	who := c.sys.self()
+	words := []string{"smc"}
+	for _, o := range [][2]string{{"user", q.user}, {"group", q.group}, {"cgroup", q.cgroup}} {
+		if o[1] != "" {
+			words = append(words, o[0], o[1])
+		}
+	}
+	r, err := policy.Parse(words, c.sys.names)
+	if err != nil {
+		e := *err.(*policy.SyntaxError)
+		e.Word = 0
+		return who, cli.Usagef("--%s", e.Text)
+	}
+	if r.User != nil {
+		who.User = *r.User
+	}
+	if r.Group != nil {
+		who.Group = *r.Group
+	}
+	if r.Cgroup != "" {
+		who.Cgroup = r.Cgroup
+	}
+	return who, nil
+}
+
+// uses returns the uses that a target stands for: a listener, or a client for each address of the host.
+func (c *command) uses(ctx context.Context, target string) ([]policy.Use, error) {
+	host, service, err := net.SplitHostPort(target)
+	if err != nil {
+		return nil, cli.Usagef("%q is no HOST:PORT, nor :PORT for a listener; an address of IPv6 is [ADDRESS]:PORT", target)
+	}
+	port, err := strconv.ParseUint(service, 10, 16)
+	if err != nil || port == 0 {
+		return nil, cli.Usagef("%q: the port is a number from 1 to 65535", target)
+	}
+	if host == "" {
+		return []policy.Use{{Role: policy.Listen, Local: uint16(port)}}, nil
+	}
+	addresses := []string{host}
+	if _, err := netip.ParseAddr(host); err != nil {
+		if addresses, err = c.sys.lookUp(ctx, host); err != nil {
+			return nil, err
+		}
+	}
+	var uses []policy.Use
+	for _, a := range addresses {
+		addr, err := netip.ParseAddr(a)
+		if err != nil {
+			return nil, err
+		}
+		uses = append(uses, policy.Use{Role: policy.Connect, Remote: uint16(port), Peer: addr.Unmap()})
+	}
+	return slices.CompactFunc(uses, func(a, b policy.Use) bool { return a.Peer == b.Peer }), nil
+}
+
+func lookUpHost(ctx context.Context, host string) ([]string, error) {
+	return net.DefaultResolver.LookupHost(ctx, host)
+}
+
+// self returns who makes the sockets of this process.
+func self() policy.Who {
+	who := policy.Who{User: uint32(os.Geteuid()), Group: uint32(os.Getegid())}
+	text, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return who
+	}
+	for line := range strings.Lines(string(text)) {
+		if cgroup, ok := strings.CutPrefix(line, "0::"); ok {
+			who.Cgroup = path.Clean(strings.TrimSpace(cgroup))
+		}
+	}
+	return who
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcpolicy
+
+const rootLong = `smc_policy says which sockets of a host use SMC, with smckit's module: ordinary
+TCP sockets of any program become SMC by a rule, without smc_run and without a
+restart of the program, and SMC sockets stay TCP by a rule.
+
+A rule has a verdict, smc or tcp, and conditions. The module asks the rules in
+their order when a socket is to connect or to listen; the first one whose
+conditions all hold decides. If none does, a socket stays what the program made.
+A socket that a rule makes SMC is TCP if the peer has no SMC, or no device
+serves the connection: 'smcss -a' shows why.
+
+Conditions:
+  port LIST         the local port of a listener, the remote one of a client:
+                    the port of the service
+  local LIST        local ports; that of a client is known after bind() only
+  remote LIST       ports of the peer, for clients
+  to NETWORKS       the peer's address is in one of these, for clients
+  user USER         who made the socket: user and group as in 'ls -l' of a file
+  group GROUP       that the process creates, names or numbers
+  cgroup PATH       the socket was made in this control group (version 2), or
+                    below it: system.slice/redis.service
+  role ROLE         connect (clients) or listen (servers)
+  name NAME         the name of the rule, which is no condition
+
+Lists have commas and no blanks: port 6379,8000-8100. Each condition can be there
+once. Names of users and groups are those in /etc/passwd and /etc/group; of
+others, give the number.
+
+Rules are for sockets that programs make afterwards, of programs that run
+already, too. An SMC socket, and a socket of TCP that a rule might make SMC,
+ask the rules at each connect() and listen(). Connections that exist stay as
+they are. Sockets that the kernel makes for itself are never converted; if a
+program makes a socket and hands it over to the kernel, as iscsid, nbd-client,
+rpc.nfsd and usbip do, put a rule with tcp for it first.
+
+Any user may read the rules; root (CAP_NET_ADMIN in the user namespace that owns
+the network namespace) may change them. Each network namespace has its own
+rules. The kernel keeps them in memory: after a reboot, or after a reload of the
+module smc, there are none. 'smc_conf save' keeps them in /etc/smc/policy.conf,
+and the service smc restores them.
+
+Without a command smc_policy shows the rules.
+
+Exit status:
+  0  done, also if there was nothing to do
+  1  the command failed; the rules are unchanged
+  2  the command line is wrong`
+
+const rootExample = `  # redis and a range of ports use SMC, on clients and servers
+  smc_policy add smc port 6379,8000-8100
+
+  # One network uses TCP whatever other rules say
+  smc_policy add tcp to 10.9.0.0/16 --at 1
+
+  # A service, by its control group
+  smc_policy add smc cgroup system.slice/redis.service role listen name redis
+
+  # What decides about a connection?
+  smc_policy explain --user www-data 10.1.0.2:6379
+
+  # Undo it
+  smc_policy del redis
+  smc_policy flush`
+
+const addLong = `Add a rule at the end of the list, or as number N. If the rule is there already,
+nothing changes, and the exit status is 0; with --at it is an error if the rule
+has another number. It is an error, too, if another rule has the same conditions
+or the same name: delete that one first.
+
+smc_policy refuses a control group that does not exist; with --force it adds the
+rule. A control group is found by its path, so a rule still holds when a service
+has been restarted. The path is that of the host, in a container, too.
+
+--json prints {"schema": 1, "changed": true or false, "check": true or false,
+"added": [...], "removed": [...]}, where a rule is a line of 'smc_policy export'.
+With --diff there is also {"diff": {"before": "...", "after": "..."}}, the whole
+list as a file.`
+
+const addExample = `  smc_policy add smc port 6379
+  smc_policy add tcp user backup --at 1
+  smc_policy add smc cgroup system.slice/nginx.service role listen port 80,443 name web`
+
+const delLong = `Delete a rule by its name, or by its number in 'smc_policy show'. It is an error if
+there is no such rule, unless you give --ignore-missing.
+
+Connections of the rule stay as they are. --json prints the same document as
+'smc_policy add'.`
+
+const delExample = `  smc_policy del web
+  smc_policy del 3 --check`
+
+const showLong = `Show the rules in the order in which they are asked, with counters: the calls of
+connect() and listen() that the rule has decided; the connections of these
+sockets that became SMC, and that are TCP; the bytes that ended connections have
+moved by SMC. Connections to a listener that a rule has left to TCP are not
+counted.
+
+--json prints {"schema": 1, "enabled": true or false, "rules": [...]}.`
+
+const showExample = `  smc_policy show
+  smc_policy show --json`
+
+const flushLong = `Delete all rules. --json prints the same document as 'smc_policy add'.`
+
+const applyLong = `Replace the rules by those of FILE, or of standard input if FILE is '-'. Rules that
+are in both keep their counters.
+
+The file has one rule on each line, as the words of 'smc_policy add'. A '#' begins a
+comment at the start of a word. If the file has a mistake, smc_policy prints the file, the line and the
+word, and changes nothing. The change is made at once: no connection sees a part
+of it.
+
+--check only predicts the changes. --json prints the same document as
+'smc_policy add'.`
+
+const applyExample = `  smc_policy apply --check --diff policy.conf
+  smc_policy apply policy.conf`
+
+const exportLong = `Print the rules as a file for 'smc_policy apply'. --json prints the same document as
+'smc_policy show'.`
+
+const exportExample = `  smc_policy export > policy.conf`
+
+const onLong = `Use the rules again, after 'smc_policy off'. Without rules, sockets that are made
+for SMC use SMC.
+
+--json prints {"schema": 1, "changed": true or false, "enabled": true}.`
+
+const offLong = `Have all connections that begin from now on use TCP: those of sockets that were
+made for SMC, too. The rules stay, and 'smc_policy on' has them used again.
+
+--json prints {"schema": 1, "changed": true or false, "enabled": false}.`
+
+const explainLong = `Say which rule decides about a connection to HOST:PORT, or about a listener on
+:PORT, and what becomes of a TCP socket and of an SMC socket. The socket is one
+that you make now, unless you name another user, group or control group. The
+answer is about a client that has not called bind().
+
+Whether a connection that is to use SMC does so depends on the peer and the
+devices: 'smc_chk --connect HOST' tries it.
+
+--json prints {"schema": 1, "enabled": true or false, "answers": [...]}, with an
+answer for each address of the host.`
+
+const explainExample = `  smc_policy explain 10.1.0.2:6379
+  smc_policy explain --cgroup system.slice/redis.service :6379`

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcpolicy
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/pkg/policy"
+	"github.com/spf13/cobra"
+)
+
+// policyJSON is the output of show and export with --json. Fields are never removed or changed under the same schema number.
+type policyJSON struct {
+	Schema int `json:"schema"`
+	// whether rules are asked; if not, all new connections are TCP
+	Enabled bool `json:"enabled"`
+	// in the order in which they are asked
+	Rules []ruleJSON `json:"rules"`
+}
+
+// ruleJSON is a rule.
+type ruleJSON struct {
+	// of the rule in the list, from 1
+	Number int    `json:"number"`
+	Name   string `json:"name,omitempty"`
+	// the rule as `smc_policy export` writes it
+	Rule string `json:"rule"`
+	// `smc` or `tcp`
+	Verdict string `json:"verdict"`
+	// calls of connect() and listen() that the rule has decided
+	Decisions uint64 `json:"decisions"`
+	// connections of these sockets that became SMC; those of a listener included
+	SMC uint64 `json:"connections_smc"`
+	// connections of these sockets that are TCP, except those to a listener that a rule has left to TCP
+	TCP uint64 `json:"connections_tcp"`
+	// that ended connections have moved by SMC, in both directions
+	Bytes uint64 `json:"bytes"`
+}
+
+func newShow(c *command) *cobra.Command {
+	return &cobra.Command{
+		Use:               "show",
+		Aliases:           []string{"list"},
+		Short:             "Show the rules, and what they have decided",
+		Long:              showLong,
+		Example:           showExample,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return c.show(cmd.Context()) },
+	}
+}
+
+// read returns the policy in the kernel.
+func (c *command) read(ctx context.Context) (policy.Policy, error) {
+	var out policy.Policy
+	err := c.withKernel(ctx, func(k kernel) (err error) {
+		out, err = k.Get(ctx)
+		return err
+	})
+	return out, err
+}
+
+func (c *command) writeJSON(p policy.Policy) error {
+	out := policyJSON{Schema: 1, Enabled: p.Enabled, Rules: []ruleJSON{}}
+	for i, r := range p.Rules {
+		out.Rules = append(out.Rules, ruleJSON{
+			Number: i + 1, Name: cli.Printable(r.Name), Rule: cli.Printable(r.Text(c.sys.names)), Verdict: r.Verdict.String(),
+			Decisions: r.Counters.Decisions, SMC: r.Counters.SMC, TCP: r.Counters.TCP, Bytes: r.Counters.Bytes,
+		})
+	}
+	return cli.WriteJSON(c.env.Out, out)
+}
+
+func (c *command) show(ctx context.Context) error {
+	p, err := c.read(ctx)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.writeJSON(p)
+	}
+	if !p.Enabled {
+		if _, err := fmt.Fprintln(c.env.Out, "The policy is off: all new connections are TCP."); err != nil {
+			return err
+		}
+	}
+	if len(p.Rules) == 0 {
+		_, err := fmt.Fprintln(c.env.Out, "There are no rules.")
+		return err
+	}
+	var rows [][]string
+	for i, r := range p.Rules {
+		verdict, conditions, _ := strings.Cut(r.Text(c.sys.names), " ")
+		if conditions == "" || conditions == "name "+r.Name {
+			conditions = strings.TrimSpace(conditions + " (everything)")
+		}
+		n := r.Counters
+		rows = append(rows, []string{
+			fmt.Sprint(i + 1), verdict, cli.Printable(conditions), fmt.Sprint(n.Decisions), fmt.Sprint(n.SMC), fmt.Sprint(n.TCP), fmt.Sprint(n.Bytes),
+		})
+	}
+	return cli.WriteTable(c.env.Out, []string{"No", "Use", "Conditions", "Decisions", "SMC", "TCP", "Bytes"}, rows)
+}
