@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package conf reads and writes the files that keep the configuration of AF_SMC over a reboot: the PNET table, the enterprise
-// IDs and the settings. It does not access the kernel.
+// IDs, the settings and the rules of the policy. It does not access the kernel.
 package conf
 
 import (
@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/smckit/smckit/pkg/pnet"
+	"github.com/smckit/smckit/pkg/policy"
 )
 
 // Dir is the directory of the files.
@@ -23,7 +24,11 @@ const (
 	PNETFile     = "pnet.conf"
 	EIDFile      = "eid.conf"
 	SettingsFile = "smc.conf"
+	PolicyFile   = "policy.conf"
 )
+
+// Files are the names of all files.
+var Files = []string{PNETFile, EIDFile, SettingsFile, PolicyFile}
 
 // maxSize exists only to reject files of another kind.
 const maxSize = pnet.MaxFileSize
@@ -35,6 +40,8 @@ type Config struct {
 	EIDs  EIDs
 	// Settings are in the order of the file.
 	Settings []Assignment
+	// Rules are those of the policy, in their order; nil if the file has none, or is missing.
+	Rules []policy.Rule
 }
 
 // Error is a mistake in a file.
@@ -49,8 +56,8 @@ type Error struct {
 // Error returns file:line: and the text.
 func (e *Error) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Text) }
 
-// Load reads and parses the files of a directory. It returns the first mistake as an *Error or a *pnet.ParseError, which
-// contain the file and the line, and other errors if it cannot read a file. With an error it returns no configuration.
+// Load reads and parses the files of a directory. It returns the first mistake as an *Error, a *pnet.ParseError or a
+// *policy.SyntaxError, which contain the file and the line, and other errors if it cannot read a file. With an error it returns no configuration.
 func Load(dir string) (Config, error) {
 	var c Config
 	texts, err := Read(dir)
@@ -75,7 +82,7 @@ func Read(dir string) (Texts, error) {
 		return nil, fmt.Errorf("cannot read the configuration: %s is not a directory; give the one that has %s", dir, PNETFile)
 	}
 	texts := Texts{}
-	for _, name := range []string{PNETFile, EIDFile, SettingsFile} {
+	for _, name := range Files {
 		text, err := readFile(filepath.Join(dir, name))
 		if errors.Is(err, os.ErrNotExist) {
 			continue
@@ -113,7 +120,11 @@ func (t Texts) Parse(dir string) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	return Config{Table: table, EIDs: eids, Settings: settings}, nil
+	rules, err := ParseRules(t[PolicyFile], filepath.Join(dir, PolicyFile))
+	if err != nil {
+		return Config{}, err
+	}
+	return Config{Table: table, EIDs: eids, Settings: settings, Rules: rules}, nil
 }
 
 // parseLines calls f with each line that has content besides blanks and a comment. It removes the comment. name is the name of

@@ -46,8 +46,8 @@ func (c *command) apply(ctx context.Context, dir string, o applyOptions) error {
 }
 
 func (c *command) applyConfig(ctx context.Context, dir string, want conf.Config, o applyOptions) error {
-	needClient := len(want.Settings) > 0 || len(want.EIDs.Lines()) > 0
-	return c.withKernel(ctx, len(want.Table) > 0, needClient, func(k kernel) error {
+	needs := parts{table: len(want.Table) > 0, client: len(want.Settings) > 0 || len(want.EIDs.Lines()) > 0, rules: len(want.Rules) > 0}
+	return c.withKernel(ctx, needs, func(k kernel) error {
 		p, err := c.makePlan(ctx, k, dir, want)
 		if err != nil {
 			return err
@@ -88,11 +88,11 @@ type diffJSON struct {
 }
 
 type changeJSON struct {
-	// `pnet.conf`, `eid.conf` or `smc.conf`
+	// `pnet.conf`, `eid.conf`, `smc.conf` or `policy.conf`
 	File string `json:"file"`
 	// `add`, `delete` or `set`
 	Action string `json:"action"`
-	// the entry, the EID or the setting; `seid` is the system EID
+	// the entry, the EID, the setting or the rule; `seid` is the system EID
 	Name string `json:"name"`
 	// as it is written in the file; with `set`
 	Before string `json:"before,omitempty"`

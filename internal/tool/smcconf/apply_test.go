@@ -363,7 +363,7 @@ func TestJSON(t *testing.T) {
 		`{"file":"pnet.conf","action":"add","name":"NET1 eth eth0"}]`
 	warnings := `"warnings":["DIR/pnet.conf: NET1 eth eth9 is left out until the next apply: eth9: no such network interface"]`
 	tests := []struct{ args, want string }{
-		{"check @ --json", `{"schema":1,"table":["NET1 eth eth0","NET1 eth eth9"],"ueids":["A"],"settings":{"loopback":"off"}}`},
+		{"check @ --json", `{"schema":1,"table":["NET1 eth eth0","NET1 eth eth9"],"ueids":["A"],"settings":{"loopback":"off"},"rules":[]}`},
 		{"apply --check --json @", `{"schema":1,"changed":true,"check":true,` + changes + `,` + warnings + `}`},
 		{
 			"apply --check --diff --json @", `{"schema":1,"changed":true,"check":true,` + changes + `,` + warnings + `,` +

@@ -7,6 +7,7 @@ import (
 
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/conf"
+	"github.com/smckit/smckit/pkg/policy"
 	"github.com/spf13/cobra"
 )
 
@@ -29,6 +30,8 @@ type checkJSON struct {
 	SEID string `json:"seid,omitempty"`
 	// values by name, as they are written in the file
 	Settings map[string]string `json:"settings"`
+	// rules of the policy, as `smc_policy export` writes them
+	Rules []string `json:"rules"`
 }
 
 func (c *command) check(dir string) error {
@@ -42,6 +45,10 @@ func (c *command) check(dir string) error {
 	}
 	if want.EIDs.System != nil {
 		doc.SEID = conf.SystemWord(*want.EIDs.System)
+	}
+	doc.Rules = []string{}
+	for _, r := range want.Rules {
+		doc.Rules = append(doc.Rules, cli.Printable(r.Text(policy.SystemNames{})))
 	}
 	for _, a := range want.Settings {
 		doc.Settings[a.Setting.Name] = a.Setting.Format(a.Value)

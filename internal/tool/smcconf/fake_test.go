@@ -18,6 +18,8 @@ import (
 	"github.com/smckit/smckit/internal/pnettest"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/pnet"
+	"github.com/smckit/smckit/pkg/policy"
+	"github.com/smckit/smckit/pkg/smcerr"
 	"github.com/spf13/cobra"
 )
 
@@ -111,6 +113,47 @@ func (f *fakeClient) SetHandshakeLimitation(_ context.Context, enabled bool) err
 	return nil
 }
 
+// fakeRules is a policy in memory.
+type fakeRules struct {
+	policy policy.Policy
+	lastID uint32
+	fail   error
+}
+
+func (f *fakeRules) Close() error { return nil }
+
+func (f *fakeRules) Get(context.Context) (policy.Policy, error) {
+	p := f.policy
+	p.Rules = slices.Clone(p.Rules)
+	return p, nil
+}
+
+func (f *fakeRules) SetRules(_ context.Context, generation uint32, rules []policy.Rule) error {
+	if f.fail != nil {
+		return f.fail
+	}
+	if generation != f.policy.Generation {
+		return policy.ErrChanged
+	}
+	f.policy.Generation++
+	f.policy.Rules = slices.Clone(rules)
+	for i := range f.policy.Rules {
+		if f.policy.Rules[i].ID == 0 {
+			f.lastID++
+			f.policy.Rules[i].ID = f.lastID
+		}
+	}
+	return nil
+}
+
+// text returns the rules as a file.
+func (f *fakeRules) text() (text string) {
+	for _, r := range f.policy.Rules {
+		text += r.Text(policy.SystemNames{}) + "\n"
+	}
+	return text
+}
+
 // fakeDevices are devices that exist.
 type fakeDevices struct{ interfaces, rdma []string }
 
@@ -123,6 +166,7 @@ type harness struct {
 	t        *testing.T
 	table    *pnettest.Kernel
 	client   *fakeClient
+	rules    *fakeRules
 	sys      system
 	dir      string
 	noModule error
@@ -132,7 +176,7 @@ type harness struct {
 // newHarness returns a harness whose kernel has just loaded the module.
 func newHarness(t *testing.T) *harness {
 	t.Helper()
-	h := &harness{t: t, table: &pnettest.Kernel{}, client: &fakeClient{}, dir: t.TempDir()}
+	h := &harness{t: t, table: &pnettest.Kernel{}, client: &fakeClient{}, rules: &fakeRules{}, dir: t.TempDir()}
 	sysctls := t.TempDir()
 	for _, s := range conf.Settings {
 		if s.Name != conf.HandshakeLimit {
@@ -147,10 +191,16 @@ func newHarness(t *testing.T) *harness {
 			return pnet.NewFromConn(h.table.Dial())
 		},
 		dialClient: func(context.Context) (client, error) { return h.client, h.noModule },
-		devices:    &fakeDevices{interfaces: []string{"eth0", "eth1"}, rdma: []string{"mlx5_0"}},
-		hardware:   pnet.Sysfs{Root: t.TempDir()},
-		sysctls:    sysctls,
-		lock:       filepath.Join(t.TempDir(), "lock"),
+		dialRules: func(context.Context) (rules, error) {
+			if h.rules == nil {
+				return nil, &policy.Error{Op: "look up the netlink family smckit", Kind: smcerr.ErrNoModule}
+			}
+			return h.rules, nil
+		},
+		devices:  &fakeDevices{interfaces: []string{"eth0", "eth1"}, rdma: []string{"mlx5_0"}},
+		hardware: pnet.Sysfs{Root: t.TempDir()},
+		sysctls:  sysctls,
+		lock:     filepath.Join(t.TempDir(), "lock"),
 	}
 	return h
 }

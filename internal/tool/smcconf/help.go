@@ -17,6 +17,9 @@ part of the configuration is not changed.
   smc.conf   settings, 'NAME = VALUE': those of net.smc.* without that prefix,
              where switches are on or off and loopback is off, namespace or on,
              and handshake_limit, which is on or off
+  policy.conf
+             rules of the policy in their order, one on each line, as the words
+             of 'smc_policy add'
 
 The files belong to one network namespace. -N applies those in DIR to another
 one; for that, DIR should usually not be /etc/smc. RDMA devices, ISM devices and
@@ -37,15 +40,16 @@ const rootExample = `  # Keep the configuration that you set up by hand
 const applyLong = `Apply the files to the kernel, and print a line for each change. If a file has a
 mistake, smc_conf prints the file and the line, and changes nothing.
 
-pnet.conf and eid.conf are complete: smc_conf deletes entries and user EIDs that
-are not in them. Exception: if a file has no entry at all, as after the
-installation, the kernel's entries stay; 'smc_pnet flush' and 'smcr ueid flush'
-delete them. A setting that is not in smc.conf is not changed.
+pnet.conf, eid.conf and policy.conf are complete: smc_conf deletes entries, user
+EIDs and rules that are not in them. Exception: if a file has no entry at all,
+as after the installation, the kernel's entries stay; 'smc_pnet flush', 'smcr
+ueid flush' and 'smc_policy flush' delete them. A setting that is not in smc.conf is not changed.
 
 smc_conf leaves these out, with a warning on standard error: an entry for a
 device that does not exist, unless it is in the table already; a setting that
 the kernel's SMC module does not have; 'seid enable' on a host without a system
-EID. When a device appears, the service smc applies its entry.
+EID; rules, if the module is not smckit's. When a device appears, the service
+smc applies its entry.
 
 If the kernel refuses a change, smc_conf undoes those before it. If that fails
 too, the message says what is different now. Only one smc_conf runs at a time;
@@ -77,14 +81,14 @@ ask the kernel, so it works on other machines too.
 
 --json prints {"schema": 1, "table": ["LAB0 eth eth0", ...], "ueids": [...],
 "seid": "enable" or "disable" (if there is such a line), "settings": {"rmem":
-"131072", ...}}.`
+"131072", ...}, "rules": ["smc port 6379", ...]}.`
 
 const checkExample = `  smc_conf check
   smc_conf check roles/smc/files`
 
 const saveLong = `Change the files to match the kernel: the PNET table without the PNET IDs that
-devices have from their hardware, the user EIDs, and settings that differ from
-their default.
+devices have from their hardware, the user EIDs, settings that differ from
+their default, and the rules of the policy.
 
 smc_conf does not touch files that already match. In the others it keeps
 comments and the order of lines, removes lines that have no counterpart in

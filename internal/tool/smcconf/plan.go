@@ -14,6 +14,8 @@ import (
 	"github.com/smckit/smckit/internal/pnetdev"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/pnet"
+	"github.com/smckit/smckit/pkg/policy"
+	"github.com/smckit/smckit/pkg/smcerr"
 )
 
 // change is a change of one item of the kernel's configuration.
@@ -46,23 +48,38 @@ func (p *plan) warnf(format string, args ...any) {
 type kernel struct {
 	table  table
 	client client
+	rules  rules
 }
 
-// withKernel opens the parts of the kernel that the configuration uses, and calls f with them.
-func (c *command) withKernel(ctx context.Context, needTable, needClient bool, f func(kernel) error) error {
+// parts says which parts of the kernel a configuration uses.
+type parts struct{ table, client, rules bool }
+
+// withKernel opens the parts of the kernel that the configuration uses, and calls f with them. If the module has no policy, there are
+// no rules.
+func (c *command) withKernel(ctx context.Context, needs parts, f func(kernel) error) error {
 	var k kernel
 	var err error
-	if needTable {
+	if needs.table {
 		if k.table, err = c.sys.dialTable(ctx); err != nil {
 			return err
 		}
 		defer k.table.Close()
 	}
-	if needClient {
+	if needs.client {
 		if k.client, err = c.sys.dialClient(ctx); err != nil {
 			return err
 		}
 		defer k.client.Close()
+	}
+	if needs.rules {
+		switch k.rules, err = c.sys.dialRules(ctx); {
+		case errors.Is(err, smcerr.ErrNoModule):
+			k.rules = nil
+		case err != nil:
+			return err
+		default:
+			defer k.rules.Close()
+		}
 	}
 	return f(k)
 }
@@ -80,7 +97,52 @@ func (c *command) makePlan(ctx context.Context, k kernel, dir string, want conf.
 	if err := c.planTable(ctx, p, k.table, dir, want.Table); err != nil {
 		return nil, err
 	}
+	if err := planRules(ctx, p, k.rules, dir, want.Rules); err != nil {
+		return nil, err
+	}
 	return p, nil
+}
+
+// planRules accepts control groups that do not exist: at boot, services have not been started yet.
+func planRules(ctx context.Context, p *plan, k rules, dir string, want []policy.Rule) error {
+	if len(want) == 0 {
+		return nil
+	}
+	if k == nil {
+		p.warnf("%s is left out: only smckit's module has a policy", filepath.Join(dir, conf.PolicyFile))
+		return nil
+	}
+	now, err := k.Get(ctx)
+	if err != nil {
+		return err
+	}
+	way := policy.Compare(now.Rules, want)
+	if !way.Changed() {
+		return nil
+	}
+	for _, r := range way.Removed {
+		p.changes = append(p.changes, change{file: conf.PolicyFile, action: "delete", name: r.Text(policy.SystemNames{})})
+	}
+	for _, r := range way.Added {
+		p.changes = append(p.changes, change{file: conf.PolicyFile, action: "add", name: r.Text(policy.SystemNames{})})
+	}
+	p.steps = append(p.steps, step{
+		do:   func(ctx context.Context) error { return k.SetRules(ctx, now.Generation, way.To) },
+		undo: func(ctx context.Context) error { return restoreRules(ctx, k, now.Rules) },
+	})
+	return nil
+}
+
+// restoreRules restores rules. Those that have gone meanwhile begin to count again.
+func restoreRules(ctx context.Context, k rules, was []policy.Rule) error {
+	now, err := k.Get(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range was {
+		was[i].ID = 0
+	}
+	return k.SetRules(ctx, now.Generation, policy.Compare(now.Rules, was).To)
 }
 
 func (c *command) planSettings(ctx context.Context, p *plan, k client, dir string, want []conf.Assignment) error {

@@ -43,7 +43,7 @@ type saveJSON struct {
 // save writes the files whose content differs from the kernel's state.
 func (c *command) save(ctx context.Context, dir string, check bool) error {
 	do := func() error {
-		return c.withKernel(ctx, true, true, func(k kernel) error { return c.saveFrom(ctx, k, dir, check) })
+		return c.withKernel(ctx, parts{table: true, client: true, rules: true}, func(k kernel) error { return c.saveFrom(ctx, k, dir, check) })
 	}
 	if check {
 		return do()
@@ -72,7 +72,7 @@ func (c *command) saveFrom(ctx context.Context, k kernel, dir string, check bool
 		return fmt.Errorf("nothing was written, since it could not be read again: %w", err)
 	}
 	doc := saveJSON{Schema: 1, Check: check, Files: []string{}}
-	for _, name := range []string{conf.PNETFile, conf.EIDFile, conf.SettingsFile} {
+	for _, name := range conf.Files {
 		if after[name] == before[name] {
 			continue
 		}
@@ -140,10 +140,19 @@ func (c *command) present(ctx context.Context, k kernel, texts conf.Texts, confi
 		}
 		values[s.Name] = value
 	}
+	rules := texts[conf.PolicyFile]
+	if k.rules != nil {
+		now, err := k.rules.Get(ctx)
+		if err != nil {
+			return nil, err
+		}
+		rules = conf.MergeRules(rules, now.Rules)
+	}
 	return conf.Texts{
 		conf.PNETFile:     table,
 		conf.EIDFile:      eids,
 		conf.SettingsFile: conf.MergeSettings(texts[conf.SettingsFile], values),
+		conf.PolicyFile:   rules,
 	}, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/smckit/smckit/internal/pnetdev"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/pnet"
+	"github.com/smckit/smckit/pkg/policy"
 	"github.com/spf13/cobra"
 )
 
@@ -44,10 +45,18 @@ type client interface {
 	SetHandshakeLimitation(ctx context.Context, enabled bool) error
 }
 
+// rules is the policy in the kernel; *policy.Client implements it.
+type rules interface {
+	io.Closer
+	Get(ctx context.Context) (policy.Policy, error)
+	SetRules(ctx context.Context, generation uint32, rules []policy.Rule) error
+}
+
 // system has the parts of the machine that the command uses. Tests replace it.
 type system struct {
 	dialTable  func(context.Context) (table, error)
 	dialClient func(context.Context) (client, error)
+	dialRules  func(context.Context) (rules, error)
 	devices    pnetdev.Devices
 	hardware   pnetdev.Hardware
 	// sysctls is the directory of net.smc.*.
@@ -67,6 +76,13 @@ func realSystem() system {
 		},
 		dialClient: func(ctx context.Context) (client, error) {
 			c, err := netlinksmc.NewContext(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return c, nil
+		},
+		dialRules: func(ctx context.Context) (rules, error) {
+			c, err := policy.NewContext(ctx)
 			if err != nil {
 				return nil, err
 			}
