@@ -63,15 +63,20 @@ func unloads(t *testing.T, lt *lab.Test) {
 		t.Errorf("unloading while a socket is open: %+v", r)
 	}
 	lab.Kill(t, sink)
+	// Rules do not keep the module, and sockets can be made when it has gone with them.
+	lt.Must("a", "smc_policy add smc")
 	if r := lt.Run("a", "sh", "-c", "modprobe -rq smc_diag; rmmod smc"); r.Code != 0 {
 		t.Errorf("the modules cannot be unloaded: %+v", r)
+	}
+	if r := lt.Run("a", "bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/1"); !strings.Contains(r.Stderr, "refused") {
+		t.Errorf("a socket after that: %+v", r)
 	}
 }
 
 // parts are patterns of tests, each of which runs with a deadline of its own. Full runs have Kill and
 // ScaleCycles five times, as one deadline is too short for all their rounds.
 func parts(length lab.Length) []string {
-	all := []string{"Sizes|Chunks|Rings", "Mixed|ManyConnections", "Kill", "Scale", "Policy|Namespaces$|NamespacesKilled|NamespacesLeftOpen|Abort|Accepted|OptionsRefused|Corked|Reuseport|Killed|Deferred|IPsec", "Class", "Failing"}
+	all := []string{"Sizes|Chunks|Rings", "Mixed|ManyConnections", "Kill", "Scale", "Rules", "Policy|Namespaces$|NamespacesKilled|NamespacesLeftOpen|Abort|Accepted|OptionsRefused|Corked|Reuseport|Killed|Deferred|IPsec", "Class", "Failing"}
 	if length == lab.LengthFull {
 		for range 4 {
 			all = append(all, "Kill", "ScaleCycles")

@@ -3,7 +3,7 @@
 //go:build linux
 
 // Package programs runs unchanged servers and clients of other projects over AF_SMC sockets of our module. A shim that is
-// preloaded turns their TCP sockets into AF_SMC sockets, which they must not notice.
+// preloaded turns their TCP sockets into AF_SMC sockets, or a rule of the policy does, which they must not notice.
 package programs
 
 import (
@@ -96,10 +96,15 @@ type way struct {
 	transport
 	// Which side has AF_SMC sockets; the other has TCP sockets.
 	server, client bool
+	// rule means that a rule for everything makes their sockets SMC, and not the shim.
+	rule bool
 }
 
 func (w way) String() string {
 	kind := map[bool]string{true: "smc", false: "tcp"}
+	if w.rule {
+		return "by a rule"
+	}
 	return kind[w.server] + " server, " + kind[w.client] + " client"
 }
 
@@ -120,7 +125,7 @@ func (s *session) client(argv ...string) lab.Cmd {
 	for i := range there {
 		there[i] = s.at(there[i])
 	}
-	return lab.Cmd{Argv: there, Env: env(s.way.client), Dir: workInside}
+	return lab.Cmd{Argv: there, Env: env(s.way.client && !s.rule), Dir: workInside}
 }
 
 // server returns a command of the server's side. The server listens on all addresses if the loopback address is not sufficient.
@@ -131,7 +136,7 @@ func (s *session) server(argv ...string) lab.Cmd {
 			everywhere[i] = strings.NewReplacer("127.0.0.1", "0.0.0.0", "::1", "::").Replace(argv[i])
 		}
 	}
-	return lab.Cmd{Argv: everywhere, Env: env(s.way.server), Dir: workInside}
+	return lab.Cmd{Argv: everywhere, Env: env(s.way.server && !s.rule), Dir: workInside}
 }
 
 // counters reads the counters of the transport.
@@ -146,7 +151,7 @@ func (s *session) counters() lab.Counters {
 // back, too, or are tested already.
 func allWays() [][]way {
 	ways := func(tr transport) []way {
-		return []way{{tr, true, true}, {tr, true, false}, {tr, false, true}}
+		return []way{{tr, true, true, false}, {tr, true, false, false}, {tr, false, true, false}, {tr, true, true, true}}
 	}
 	all := [][]way{ways(smcd), ways(smcr), ways(tcp)}
 	if !lab.Full() {
@@ -224,6 +229,10 @@ func (g *guest) all(t *testing.T, programs []program, ways []way) {
 
 // converse starts the server, runs the client, and proves that their sockets were of the expected kind.
 func (p program) converse(t *testing.T, s *session) {
+	if s.rule {
+		s.Must("a", "smc_policy add smc")
+		defer s.Must("a", "smc_policy flush")
+	}
 	server, err := s.Host("a").Start(s.server(p.server...))
 	if err != nil {
 		t.Fatal(err)
