@@ -171,8 +171,8 @@ func (p *parser) name(v string) error {
 	bad := func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r))
 	}
-	if number || len(v) > MaxName || strings.ContainsFunc(v, bad) {
-		return fmt.Errorf("a name has up to %d letters, digits, dots, dashes and underscores, and is no number", MaxName)
+	if number || len(v) > MaxName || v[0] == '-' || strings.ContainsFunc(v, bad) {
+		return fmt.Errorf("a name has up to %d letters, digits, dots, underscores and, not first, dashes, and is no number", MaxName)
 	}
 	p.rule.Name = v
 	return nil

@@ -172,6 +172,7 @@ func TestNonsense(t *testing.T) {
 		"smc cgroup a\xff":                       `word 3: cgroup "a\xff": the path is that below /sys/fs/cgroup`,
 		"smc role both":                          `word 3: role "both": a role is connect or listen`,
 		"smc name 17":                            `word 3: name "17": a name has up to 31 letters`,
+		"smc name -b":                            `word 3: name "-b": a name has up to 31 letters`,
 		"smc name a/b":                           `word 3: name "a/b": a name has up to 31 letters`,
 		"smc role listen to 10.0.0.0/8":          "the peer of a listener is not known: to and remote are for role connect",
 		"smc cgroup " + strings.Repeat("x", 255): "word 3: cgroup",
