@@ -25,16 +25,16 @@ Conditions:
   role ROLE         connect (clients) or listen (servers)
   name NAME         the name of the rule, which is no condition
 
-Lists have commas and no blanks: port 6379,8000-8100. Each condition can be there
-once. Names of users and groups are those in /etc/passwd and /etc/group; of
-others, give the number.
+Lists have commas and no blanks: port 6379,8000-8100. Each condition can be
+there once. Names of users and groups are those in /etc/passwd and /etc/group;
+of others, give the number.
 
 Rules are for sockets that programs make afterwards, of programs that run
-already, too. An SMC socket, and a socket of TCP that a rule might make SMC,
-ask the rules at each connect() and listen(). Connections that exist stay as
-they are. Sockets that the kernel makes for itself are never converted; if a
-program makes a socket and hands it over to the kernel, as iscsid, nbd-client,
-rpc.nfsd and usbip do, put a rule with tcp for it first.
+already, too. A socket is decided about when it is to connect or to listen; one
+that is left to TCP then stays TCP, also if it connects again. Connections that
+exist stay as they are. Sockets that the kernel makes for itself are never
+converted; if a program makes a socket and hands it over to the kernel, as
+iscsid, nbd-client, rpc.nfsd and usbip do, put a rule with tcp for it first.
 
 Any user may read the rules; root (CAP_NET_ADMIN in the user namespace that owns
 the network namespace) may change them. Each network namespace has its own
@@ -75,9 +75,9 @@ rule. A control group is found by its path, so a rule still holds when a service
 has been restarted. The path is that of the host, in a container, too.
 
 --json prints {"schema": 1, "changed": true or false, "check": true or false,
-"added": [...], "removed": [...]}, where a rule is a line of 'smc_policy export'.
-With --diff there is also {"diff": {"before": "...", "after": "..."}}, the whole
-list as a file.`
+"added": [...], "removed": [...]}, where a rule is a line of 'smc_policy
+export'. With --diff there is also {"diff": {"before": "...", "after": "..."}},
+the whole list as a file.`
 
 const addExample = `  smc_policy add smc port 6379
   smc_policy add tcp user backup --at 1
@@ -108,10 +108,10 @@ const flushLong = `Delete all rules. --json prints the same document as 'smc_pol
 const applyLong = `Replace the rules by those of FILE, or of standard input if FILE is '-'. Rules that
 are in both keep their counters.
 
-The file has one rule on each line, as the words of 'smc_policy add'. A '#' begins a
-comment at the start of a word. If the file has a mistake, smc_policy prints the file, the line and the
-word, and changes nothing. The change is made at once: no connection sees a part
-of it.
+The file has one rule on each line, as the words of 'smc_policy add'. A '#'
+begins a comment at the start of a word. If the file has a mistake, smc_policy
+prints the file, the line and the word, and changes nothing. The change is made
+at once: no connection sees a part of it.
 
 --check only predicts the changes. --json prints the same document as
 'smc_policy add'.`
