@@ -193,6 +193,12 @@ func llcName(msg []byte) string {
 	return name
 }
 
+// GapRMBs explains why Wireshark does not read ADD LINK of version 2.
+const GapRMBs = "Linux has the RMBs in ADD LINK elsewhere than the dissector looks for them"
+
+// ListsRMBs reports whether GapRMBs applies to a message.
+func (m *Message) ListsRMBs() bool { return m.Kind == LLC && m.Name == "Add Link (v2)" }
+
 // LittleLength reports whether GapLength applies to a message.
 func (m *Message) LittleLength() bool {
 	return m.Kind == LLC && m.Bytes[0]&0xf0 == 0x20 && int(binary.LittleEndian.Uint16(m.Bytes[1:])) == len(m.Bytes)

@@ -26,6 +26,13 @@ import (
 
 var service = netip.MustParseAddrPort("127.0.0.1:6379")
 
+// needRules skips tests where connections of this host with itself are not SMC-D of our module.
+func needRules(t *testing.T) {
+	t.Helper()
+	ours.Need(t)
+	needD(t)
+}
+
 // setRules replaces the rules of this thread's namespace, and has them deleted at the end.
 func setRules(t *testing.T, texts ...string) {
 	t.Helper()
@@ -162,7 +169,7 @@ func kindOfInode(t *testing.T, inode uint64) string {
 // TestRulesConvert has rules by which ordinary sockets become SMC: of clients, of servers, of both, by ports, networks and users. What a
 // rule does not match stays a TCP socket.
 func TestRulesConvert(t *testing.T) {
-	needD(t)
+	needRules(t)
 	v6 := netip.MustParseAddrPort("[::1]:6379")
 	for _, tt := range []struct {
 		rules          string
@@ -202,7 +209,7 @@ func TestRulesConvert(t *testing.T) {
 
 // TestRulesOfSMCSockets has rules for sockets that were made for SMC: they say which are TCP.
 func TestRulesOfSMCSockets(t *testing.T) {
-	needD(t)
+	needRules(t)
 	for rules, want := range map[string][2]string{
 		"smc port 1": {"SMC", "SMC"}, "tcp port 6379": {"TCP", "TCP"}, "tcp role connect": {"TCP", "TCP"}, "tcp to 10.0.0.0/8": {"SMC", "SMC"},
 	} {
@@ -225,7 +232,7 @@ const ipprotoSMC = 256
 
 // TestRulesOff turns the policy off and on: all connections that begin meanwhile are TCP, and those that there are stay.
 func TestRulesOff(t *testing.T) {
-	needD(t)
+	needRules(t)
 	setRules(t, "smc")
 	l, c, s := open(t, service, 0)
 	defer unix.Close(l)
@@ -263,7 +270,7 @@ func TestRulesOff(t *testing.T) {
 
 // TestRulesCount checks what rules count, and that a rule that stays keeps it.
 func TestRulesCount(t *testing.T) {
-	needD(t)
+	needRules(t)
 	setRules(t, "tcp port 6380", "smc")
 	for range 3 {
 		exchange(t, service, 0)
@@ -288,7 +295,7 @@ func TestRulesCount(t *testing.T) {
 
 // TestRulesLeaveTLS has sockets that no rule matches at last: TLS of the kernel takes them over, on both ends.
 func TestRulesLeaveTLS(t *testing.T) {
-	needD(t)
+	needRules(t)
 	guest.Run(t, "modprobe tls")
 	for _, rules := range [][]string{{}, {"smc port 1"}, {"smc role connect"}, {"tcp port 6379", "smc"}} {
 		setRules(t, rules...)
@@ -309,7 +316,7 @@ func TestRulesLeaveTLS(t *testing.T) {
 
 // TestRulesAfterFailure has an attempt to connect that the application ends, and then one to an address of which a rule says TCP.
 func TestRulesAfterFailure(t *testing.T) {
-	needD(t)
+	needRules(t)
 	guest.Run(t, "ip route add 192.0.2.0/24 dev lo")
 	t.Cleanup(func() { guest.Run(t, "ip route del 192.0.2.0/24 dev lo") })
 	setRules(t, "tcp to 127.0.0.0/8", "smc")
@@ -341,7 +348,7 @@ func TestRulesAfterFailure(t *testing.T) {
 
 // TestRulesOfNamespaces has rules in another network namespace, which are not for sockets here.
 func TestRulesOfNamespaces(t *testing.T) {
-	needD(t)
+	needRules(t)
 	setRules(t, "smc port 1")
 	guest.Run(t, "ip netns add ruled && ip -n ruled link set lo up")
 	t.Cleanup(func() { guest.Run(t, "ip netns del ruled") })
@@ -370,7 +377,7 @@ func TestRulesOfNamespaces(t *testing.T) {
 // TestRulesOfCgroups has rules for control groups: the sockets of a program in the group, or below it, are converted, and those of others
 // are not. The rule still holds when the group has been deleted and made again, as systemd does.
 func TestRulesOfCgroups(t *testing.T) {
-	needD(t)
+	needRules(t)
 	top := t.TempDir()
 	if err := unix.Mount("none", top, "cgroup2", 0, ""); err != nil {
 		t.Fatal(err)
@@ -432,7 +439,7 @@ func kindIn(t *testing.T, group string) string {
 
 // TestRulesRefused has requests that the module refuses, and leaves the policy as it is.
 func TestRulesRefused(t *testing.T) {
-	needD(t)
+	needRules(t)
 	setRules(t, "smc port 1", "tcp port 2")
 	good := policy.Rule{Verdict: policy.SMC, Role: policy.Any}
 	with := func(change func(*policy.Rule)) policy.Rule { r := good; change(&r); return r }
@@ -468,7 +475,7 @@ func TestRulesRefused(t *testing.T) {
 
 // TestRulesOfOthers has a user change the policy, which he may not, and read it.
 func TestRulesOfOthers(t *testing.T) {
-	needD(t)
+	needRules(t)
 	setRules(t, "smc port 1")
 	err := asNobody(func() error {
 		return withPolicy(func(c *policy.Client, now policy.Policy) error {
@@ -506,7 +513,7 @@ func asNobody(do func() error) error {
 // TestRulesUnderLoad replaces the rules again and again while connections begin and end, so that the hook comes and goes: every
 // connection works, and is what one of the states of the policy says.
 func TestRulesUnderLoad(t *testing.T) {
-	needD(t)
+	needRules(t)
 	setRules(t)
 	var many []string
 	for i := range 900 {
