@@ -54,11 +54,12 @@ int smc_policy_set_hook(const struct smc_policy_hook *h)
 void smc_policy_drop_hook(void)
 {
 	might_sleep();
-	cancel_delayed_work_sync(&unhook);
 	mutex_lock(&hook_mutex);
 	remove_hook();
 	hook = NULL;
 	mutex_unlock(&hook_mutex);
+	/* Nobody queues it any more. */
+	cancel_delayed_work_sync(&unhook);
 }
 
 static int hook_get(void)
