@@ -4,6 +4,7 @@ package conf
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/smckit/smckit/pkg/policy"
@@ -21,7 +22,7 @@ func ParseRules(text, name string) ([]policy.Rule, error) {
 // comments directly above it. Other comments stay at the beginning.
 func MergeRules(text string, rules []policy.Rule) string {
 	old, err := policy.ParseFile(text, "", policy.SystemNames{})
-	if err == nil && sameRules(old, rules) {
+	if err == nil && slices.EqualFunc(old, rules, policy.Rule.Equal) {
 		return text
 	}
 	head, blocks := splitRules(text)
@@ -36,18 +37,6 @@ func MergeRules(text string, rules []policy.Rule) string {
 		}
 	}
 	return b.String()
-}
-
-func sameRules(a, b []policy.Rule) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if !a[i].Equal(b[i]) {
-			return false
-		}
-	}
-	return true
 }
 
 // splitRules splits a text into the lines of each rule, by the rule as it is written, and the other lines.

@@ -6,9 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
+	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/pkg/pnet"
 	"github.com/spf13/cobra"
 )
@@ -44,31 +43,19 @@ func (c *command) apply(ctx context.Context, name string, ch change) error {
 			return err
 		}
 		if !plan.Changed() {
-			return c.carryOut(ctx, t, plan, ch, fmt.Sprintf("unchanged: the table is the same as in %s", inputName(name)))
+			return c.carryOut(ctx, t, plan, ch, fmt.Sprintf("unchanged: the table is the same as in %s", cli.InputName(name)))
 		}
 		return c.carryOut(ctx, t, plan, ch)
 	})
 }
 
-// inputName is the name of the input in messages.
-func inputName(name string) string {
-	if name == "-" {
-		return "standard input"
-	}
-	return name
-}
-
 func (c *command) parseFile(name string) (pnet.Table, error) {
-	in := c.env.In
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, fmt.Errorf("cannot read the table file: %w", err)
-		}
-		defer f.Close()
-		in = f
+	in, err := c.env.OpenInput(name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the table file: %w", err)
 	}
-	wanted, err := pnet.Parse(io.Reader(in), inputName(name))
+	defer in.Close()
+	wanted, err := pnet.Parse(in, cli.InputName(name))
 	if _, ok := errors.AsType[*pnet.ParseError](err); err != nil && !ok {
 		return nil, fmt.Errorf("cannot read the table file: %w", err)
 	}

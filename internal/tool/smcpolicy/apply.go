@@ -34,7 +34,7 @@ func (c *command) apply(ctx context.Context, name string, ch change) error {
 	if err != nil {
 		return err
 	}
-	rules, err := policy.ParseFile(string(data), inputName(name), c.sys.names)
+	rules, err := policy.ParseFile(string(data), cli.InputName(name), c.sys.names)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (c *command) apply(ctx context.Context, name string, ch change) error {
 				continue
 			}
 			if err := c.checkCgroup(r, ch); err != nil {
-				return nil, fmt.Errorf("%s: %w", cli.Printable(inputName(name)), err)
+				return nil, fmt.Errorf("%s: %w", cli.Printable(cli.InputName(name)), err)
 			}
 		}
 		return rules, nil

@@ -140,7 +140,7 @@ func (c *command) checkCgroup(r policy.Rule, ch change) error {
 
 // find returns the index of a rule by its name or its number in the list, -1 if there is none.
 func find(rules []policy.Rule, which string) int {
-	if n, err := strconv.ParseUint(which, 10, 16); err == nil && which[0] != '+' {
+	if n, err := strconv.ParseUint(which, 10, 16); err == nil {
 		if n == 0 || int(n) > len(rules) {
 			return -1
 		}
@@ -283,31 +283,19 @@ func (c *command) file(rules []policy.Rule) (text string) {
 // maxFile is the size of the largest file that is read; the longest list of rules is shorter.
 const maxFile = 8 << 20
 
-// inputName is the name of a file in messages.
-func inputName(name string) string {
-	if name == "-" {
-		return "standard input"
-	}
-	return name
-}
-
 // readFile returns the content of a file, or of standard input.
 func (c *command) readFile(name string) ([]byte, error) {
-	in := c.env.In
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, fmt.Errorf("cannot read the policy file: %w", err)
-		}
-		defer f.Close()
-		in = f
+	in, err := c.env.OpenInput(name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the policy file: %w", err)
 	}
+	defer in.Close()
 	data, err := io.ReadAll(io.LimitReader(in, maxFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the policy file: %w", err)
 	}
 	if len(data) > maxFile {
-		return nil, fmt.Errorf("%s is larger than %d MiB: it is no file of rules", cli.Printable(inputName(name)), maxFile>>20)
+		return nil, fmt.Errorf("%s is larger than %d MiB: it is no file of rules", cli.Printable(cli.InputName(name)), maxFile>>20)
 	}
 	return data, nil
 }
