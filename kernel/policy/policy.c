@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which sockets use SMC: the rules of a network namespace (rules.h), asked by the layer of sockets. The table of rules is
+ * Which sockets use SMC: the rules of a network namespace (rules.h), evaluated for the layer of sockets. The table of rules is
  * replaced as a whole, so a decision is always by one state of it.
  */
 
@@ -238,7 +238,7 @@ out:
 }
 
 /**
- * smc_policy_decide() - asks the rules of a socket's namespace, when it is to connect or to listen
+ * smc_policy_decide() - evaluates the rules of a socket's namespace, when it is to connect or to listen
  * @sock: the socket
  * @use: which
  * @entry: the rule that has decided, with a reference; NULL if there is none

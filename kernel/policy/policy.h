@@ -41,7 +41,7 @@ struct smc_policy_table {
 	bool			converts;	/* it has a rule by which sockets of TCP become SMC */
 	bool			cgroups;	/* it has a rule that asks for a control group */
 	unsigned int		n;
-	struct smc_policy_entry	*entries[];	/* in the order in which they are asked */
+	struct smc_policy_entry	*entries[];	/* in the order in which they are evaluated */
 };
 
 /* What a namespace owns. */

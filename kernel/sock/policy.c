@@ -94,7 +94,7 @@ static void apply(struct smc_sock *smc, struct socket *sock, enum smc_policy_ver
 		smc_fallback_take(smc, sock, SMC_PHASE_OPEN, SMC_REASON_POLICY, 0);
 }
 
-/* smc_policy_connect() - asks the rules about an SMC socket that is to connect, and is OPEN. May sleep. */
+/* smc_policy_connect() - evaluates the rules for an SMC socket that is to connect, and is OPEN. May sleep. */
 void smc_policy_connect(struct smc_sock *smc, struct socket *sock, const smc_sockaddr_t *addr, int len)
 {
 	enum smc_policy_verdict verdict;
@@ -134,8 +134,8 @@ static const struct proto_ops *become_tcp(struct socket *sock)
 }
 
 /*
- * An undecided socket becomes SMC or TCP. An SMC socket asks the rules again, and counts then. Takes over the reference. Return: the
- * socket's operations.
+ * An undecided socket becomes SMC or TCP. For one that becomes SMC, its own operations evaluate the rules again, and count. Takes over
+ * the reference. Return: the socket's operations.
  */
 static const struct proto_ops *settle(struct socket *sock, enum smc_policy_verdict verdict, struct smc_policy_entry *entry, bool connects)
 {

@@ -32,7 +32,7 @@ enum {
 	SMCKIT_A_POLICY_GENERATION = 1,	/* u32, one more with each change; a change names the one that it is made to */
 	SMCKIT_A_POLICY_ENABLED,	/* u8, 0 if all connections of the namespace are TCP from now on */
 	SMCKIT_A_POLICY_COUNT,	/* u32, number of rules that follow, which replace all */
-	SMCKIT_A_POLICY_RULE,	/* nest, several; in the order in which they are asked */
+	SMCKIT_A_POLICY_RULE,	/* nest, several; in the order in which they are evaluated */
 	SMCKIT_A_POLICY_END
 };
 #define SMCKIT_A_POLICY_MAX (SMCKIT_A_POLICY_END - 1)

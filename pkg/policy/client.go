@@ -93,8 +93,8 @@ func requestError(op string, err error) error {
 // Each request ends early, with the context's error, when its context is cancelled or its deadline passes. There is no other time
 // limit. The kernel may have carried out a change whose context ended while the change was waiting for the answer.
 //
-// Every error is an *Error. Any method may return smcerr.ErrNoModule, if no module that has a policy is loaded or can be loaded,
-// smcerr.ErrNotSupported, smcerr.ErrPermission and smcerr.ErrMalformed.
+// Every error is an *Error, except the *SyntaxError of SetRules. Any method may return smcerr.ErrNoModule, if no module that has a
+// policy is loaded or can be loaded, smcerr.ErrNotSupported, smcerr.ErrPermission and smcerr.ErrMalformed.
 type Client struct {
 	conn   *nlconn.Generic
 	family nlconn.Family
@@ -145,8 +145,9 @@ func (c *Client) Get(ctx context.Context) (Policy, error) {
 	return p, nil
 }
 
-// SetRules replaces the rules of the policy that has a generation. A rule with an ID stays what it is, with its counters. The error may
-// be ErrChanged, or a *SyntaxError for a rule that the module would refuse; it is smcerr.ErrNotSupported if the kernel has no way to convert sockets, and then nothing has changed.
+// SetRules replaces the rules of the policy that has a generation. A rule with an ID stays what it is, with its counters. The
+// error may be ErrChanged, or wrap a *SyntaxError for a rule that the module would refuse; it is smcerr.ErrNotSupported if the
+// kernel has no way to convert sockets, and then nothing has changed.
 func (c *Client) SetRules(ctx context.Context, generation uint32, rules []Rule) error {
 	const op = "change the policy"
 	ae := netlink.NewAttributeEncoder()

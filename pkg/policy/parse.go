@@ -357,8 +357,8 @@ func formatPorts(list []PortRange) string {
 // maxLine is the number of bytes of a line that is read.
 const maxLine = 1 << 20
 
-// ParseFile parses the text of a policy file: a rule in each line, in the order in which they are asked. A word that begins with #
-// begins a comment. name is that of the file, for errors, which are *SyntaxError.
+// ParseFile parses the text of a policy file: a rule in each line, in the order of evaluation. A word that begins with # begins a
+// comment. name is that of the file, for errors, which are *SyntaxError.
 func ParseFile(text, name string, names Names) ([]Rule, error) {
 	var rules []Rule
 	lines := bufio.NewScanner(strings.NewReader(text))

@@ -185,7 +185,7 @@ type Policy struct {
 	Generation uint32
 	// Enabled is false if all connections that begin are TCP.
 	Enabled bool
-	// Rules are in the order in which they are asked.
+	// Rules are in the order in which they are evaluated.
 	Rules []Rule
 }
 

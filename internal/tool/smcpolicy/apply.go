@@ -96,7 +96,7 @@ func newSwitch(c *command, word string) *cobra.Command {
 type switchJSON struct {
 	Schema  int  `json:"schema"`
 	Changed bool `json:"changed"`
-	// whether rules are asked; if not, all new connections are TCP
+	// whether rules are evaluated; if not, all new connections are TCP
 	Enabled bool `json:"enabled"`
 }
 

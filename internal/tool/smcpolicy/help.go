@@ -6,9 +6,10 @@ const rootLong = `smc_policy says which sockets of a host use SMC, with smckit's
 TCP sockets of any program become SMC by a rule, without smc_run and without a
 restart of the program, and SMC sockets stay TCP by a rule.
 
-A rule has a verdict, smc or tcp, and conditions. The module asks the rules in
-their order when a socket is to connect or to listen; the first one whose
-conditions all hold decides. If none does, a socket stays what the program made.
+A rule has a verdict, smc or tcp, and conditions. The module evaluates the
+rules in their order when a socket is to connect or to listen; the first one
+whose conditions all hold decides. If none does, a socket stays what the program
+made.
 A socket that a rule makes SMC is TCP if the peer has no SMC, or no device
 serves the connection: 'smcss -a' shows why.
 
@@ -92,7 +93,7 @@ Connections of the rule stay as they are. --json prints the same document as
 const delExample = `  smc_policy del web
   smc_policy del 3 --check`
 
-const showLong = `Show the rules in the order in which they are asked, with counters: the calls of
+const showLong = `Show the rules, in the order of evaluation, with counters: the calls of
 connect() and listen() that the rule has decided; the connections of these
 sockets that became SMC, and that are TCP; the bytes that ended connections have
 moved by SMC. Connections to a listener that a rule has left to TCP are not

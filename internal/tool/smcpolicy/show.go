@@ -15,9 +15,9 @@ import (
 // policyJSON is the output of show and export with --json. Fields are never removed or changed under the same schema number.
 type policyJSON struct {
 	Schema int `json:"schema"`
-	// whether rules are asked; if not, all new connections are TCP
+	// whether rules are evaluated; if not, all new connections are TCP
 	Enabled bool `json:"enabled"`
-	// in the order in which they are asked
+	// in the order in which they are evaluated
 	Rules []ruleJSON `json:"rules"`
 }
 
