@@ -9,8 +9,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -19,48 +21,53 @@ import (
 const maxFrame = 128 << 10
 
 // Wire is a private network segment between guests. QEMU sends each Ethernet frame over a unix socket as a 4-byte length in
-// network order and the frame; Wire passes it on to every other guest. The test can cut it, make it lose chosen frames, and
-// capture its frames.
+// network order and the frame; Wire passes it on as a switch does: to the guest that has sent from the destination's address, or
+// to every other guest. The test can cut it, make it lose chosen frames, and capture its frames.
 type Wire struct {
-	ports []*wirePort // one a host, so that a port's number is its host's
-
 	mu      sync.Mutex
+	ports   []*wirePort // one a host, so that a port's number is its host's; replaced as a whole
+	macs    map[mac]*wirePort
 	cut     bool
 	joined  []*Wire
 	drop    func(from int, frame []byte) bool
 	capture *pcapWriter
 }
 
+// wirePort connects an emulator.
 type wirePort struct {
 	index int
 	conn  net.Conn
 	there *os.File // the emulator's end
-	mu    sync.Mutex
-	w     *bufio.Writer
+	out   *frameQueue
 }
+
+type mac [6]byte
+
+// minFrame is the length of an Ethernet header: the addresses of destination and source, and a type.
+const minFrame = 14
 
 // newWire makes a wire with a port for each host.
 func newWire(hosts int) (*Wire, error) {
-	w := &Wire{}
+	w := &Wire{macs: map[mac]*wirePort{}}
 	for host := range hosts {
-		p := &wirePort{index: host}
-		if err := p.connect(); err != nil {
+		p, err := newPort(host)
+		if err != nil {
 			return nil, errors.Join(err, w.close())
 		}
 		w.ports = append(w.ports, p)
 	}
 	for _, p := range w.ports {
-		go w.forward(p, p.conn)
+		go w.forward(p)
 	}
 	return w, nil
 }
 
-// connect connects a port to an emulator.
-func (p *wirePort) connect() (err error) {
-	if p.conn, p.there, err = socketpair(); err == nil {
-		p.w = bufio.NewWriterSize(p.conn, maxFrame)
+func newPort(index int) (*wirePort, error) {
+	conn, there, err := socketpair()
+	if err != nil {
+		return nil, err
 	}
-	return err
+	return &wirePort{index: index, conn: conn, there: there, out: newFrameQueue(conn)}, nil
 }
 
 // plug returns the socket that a host's emulator connects to; the caller closes it.
@@ -72,21 +79,24 @@ func (w *Wire) plug(host int) *os.File {
 
 // unplug prepares the port of a host whose emulator has ended for the next emulator.
 func (w *Wire) unplug(host int) error {
-	p := w.ports[host]
-	// Close this first: a writer that blocks because nothing reads then gives up and releases the lock.
-	_ = p.conn.Close()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := p.connect(); err != nil {
+	fresh, err := newPort(host)
+	if err != nil {
 		return err
 	}
-	go w.forward(p, p.conn)
+	old := w.ports[host]
+	w.set(func() {
+		w.ports = slices.Clone(w.ports)
+		w.ports[host] = fresh
+		maps.DeleteFunc(w.macs, func(_ mac, p *wirePort) bool { return p == old })
+	})
+	old.out.close()
+	go w.forward(fresh)
 	return nil
 }
 
 // forward forwards the frames of one guest until the guest ends.
-func (w *Wire) forward(from *wirePort, conn net.Conn) {
-	r := bufio.NewReaderSize(conn, maxFrame)
+func (w *Wire) forward(from *wirePort) {
+	r := bufio.NewReaderSize(from.conn, maxFrame)
 	frame := make([]byte, 4+maxFrame)
 	for {
 		if _, err := io.ReadFull(r, frame[:4]); err != nil {
@@ -94,13 +104,13 @@ func (w *Wire) forward(from *wirePort, conn net.Conn) {
 		}
 		n := binary.BigEndian.Uint32(frame)
 		if n > maxFrame {
-			conn.Close()
+			from.conn.Close()
 			return
 		}
 		if _, err := io.ReadFull(r, frame[4:4+n]); err != nil {
 			return
 		}
-		// Flush only when the sender pauses: one write for a burst of frames.
+		// The file of a capture is complete when the sender pauses.
 		w.deliver(from, frame[:4+n], r.Buffered() == 0)
 	}
 }
@@ -113,30 +123,66 @@ func (w *Wire) deliver(from *wirePort, frame []byte, flush bool) {
 	}
 	joined := w.joined
 	w.mu.Unlock()
-	w.put(from, frame, lost, flush)
+	if lost {
+		return
+	}
+	w.learn(from, frame[4:])
+	if w.unicast(from, frame) {
+		return
+	}
 	for _, other := range joined {
-		other.mu.Lock()
-		cut := other.cut
-		other.mu.Unlock()
-		other.put(from, frame, lost || cut, flush)
+		if other.unicast(from, frame) {
+			return
+		}
+	}
+	w.flood(from, frame)
+	for _, other := range joined {
+		other.flood(from, frame)
 	}
 }
 
-// put writes a frame to all ports but the one that it comes from.
-func (w *Wire) put(from *wirePort, frame []byte, lost, flush bool) {
-	for _, to := range w.ports {
-		if to == from {
-			continue
+// learn notes which port the source address of a frame is behind.
+func (w *Wire) learn(from *wirePort, frame []byte) {
+	if len(frame) < minFrame {
+		return
+	}
+	source := mac(frame[6:12])
+	w.mu.Lock()
+	moved := w.macs[source] != from
+	w.macs[source] = from
+	joined := w.joined
+	w.mu.Unlock()
+	if moved {
+		for _, other := range joined {
+			other.set(func() { delete(other.macs, source) })
 		}
-		to.mu.Lock()
-		if !lost {
-			// A guest that has ended reads nothing. The lab detects its end elsewhere.
-			_, _ = to.w.Write(frame)
+	}
+}
+
+// unicast passes a frame on to the port that its destination address is behind, and returns false if that is not known.
+func (w *Wire) unicast(from *wirePort, frame []byte) bool {
+	if len(frame) < 4+minFrame {
+		return false
+	}
+	w.mu.Lock()
+	to := w.macs[mac(frame[4:10])]
+	cut := w.cut
+	w.mu.Unlock()
+	if to != nil && to != from && !cut {
+		to.out.put(frame)
+	}
+	return to != nil
+}
+
+// flood passes a frame on to all ports but the one that it comes from.
+func (w *Wire) flood(from *wirePort, frame []byte) {
+	w.mu.Lock()
+	ports, cut := w.ports, w.cut
+	w.mu.Unlock()
+	for _, to := range ports {
+		if to != from && !cut {
+			to.out.put(frame)
 		}
-		if flush {
-			_ = to.w.Flush()
-		}
-		to.mu.Unlock()
 	}
 }
 
@@ -178,7 +224,7 @@ func (w *Wire) Capture(file string) error {
 func (w *Wire) close() error {
 	var err error
 	for _, p := range w.ports {
-		_ = p.conn.Close()
+		p.out.close()
 		if p.there != nil {
 			err = errors.Join(err, p.there.Close())
 			p.there = nil

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -56,21 +57,28 @@ func send(t *testing.T, c net.Conn, frames ...string) {
 	}
 }
 
-// expect reads frames. If too few arrive, its deadline ends the test.
+// next reads a frame. If none arrives, its deadline ends the test.
+func next(c net.Conn) (string, error) {
+	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	var n [4]byte
+	if _, err := io.ReadFull(c, n[:]); err != nil {
+		return "", err
+	}
+	frame := make([]byte, binary.BigEndian.Uint32(n[:]))
+	_, err := io.ReadFull(c, frame)
+	return string(frame), err
+}
+
+// expect reads frames.
 func expect(t *testing.T, c net.Conn, want ...string) {
 	t.Helper()
-	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
 	for _, w := range want {
-		var n [4]byte
-		if _, err := io.ReadFull(c, n[:]); err != nil {
-			t.Fatalf("waiting for %q: %v", w, err)
+		got, err := next(c)
+		if err != nil {
+			t.Fatalf("waiting for %.40q: %v", w, err)
 		}
-		got := make([]byte, binary.BigEndian.Uint32(n[:]))
-		if _, err := io.ReadFull(c, got); err != nil {
-			t.Fatal(err)
-		}
-		if string(got) != w {
-			t.Fatalf("got %q, want %q", got, w)
+		if got != w {
+			t.Fatalf("got %.40q, want %.40q", got, w)
 		}
 	}
 }
@@ -84,10 +92,77 @@ func TestWireForward(t *testing.T) {
 	// A frame does not return to its sender, so the next frame comes from the other host.
 	expect(t, c[0], "back")
 	expect(t, c[2], "back")
-	big := string(bytes.Repeat([]byte("x"), maxFrame))
+	big := ethernet(9, 1, strings.Repeat("x", maxFrame-minFrame))
 	send(t, c[2], big)
 	expect(t, c[0], big)
 	expect(t, c[1], big)
+}
+
+// ethernet is a frame between two addresses, which differ in their last byte.
+func ethernet(to, from byte, data string) string {
+	return string([]byte{0x52, 0, 0, 0, 0, to, 0x52, 0, 0, 0, 0, from, 0x08, 0}) + data
+}
+
+// TestWireAddresses checks that a frame goes only where its destination has sent from, on joined wires too, and follows an address
+// that moves.
+func TestWireAddresses(t *testing.T) {
+	w, c := plugs(t, 3)
+	send(t, c[0], ethernet(9, 1, "to whom?"))
+	expect(t, c[1], ethernet(9, 1, "to whom?"))
+	expect(t, c[2], ethernet(9, 1, "to whom?"))
+	other, d := plugs(t, 2)
+	w.Join(other)
+	send(t, c[1], ethernet(1, 2, "known"))
+	expect(t, c[0], ethernet(1, 2, "known"))
+	send(t, d[0], ethernet(1, 3, "known on the other wire"))
+	expect(t, c[0], ethernet(1, 3, "known on the other wire"))
+	send(t, d[1], ethernet(0, 1, "moved"))
+	for _, e := range []net.Conn{c[0], c[1], c[2], d[0]} {
+		expect(t, e, ethernet(0, 1, "moved"))
+	}
+	send(t, c[1], ethernet(1, 2, "moved, too"))
+	expect(t, d[1], ethernet(1, 2, "moved, too"))
+	// To everybody: what the others got before shows that nothing else went to them.
+	send(t, c[0], ethernet(0, 4, "all"), "\xff\xff\xff\xff\xff\xff"+ethernet(0, 4, "broadcast")[6:])
+	for _, e := range []net.Conn{c[1], c[2], d[0], d[1]} {
+		expect(t, e, ethernet(0, 4, "all"), "\xff\xff\xff\xff\xff\xff"+ethernet(0, 4, "broadcast")[6:])
+	}
+	other.Cut()
+	send(t, c[1], ethernet(1, 2, "lost"), ethernet(4, 2, "not lost"))
+	expect(t, c[0], ethernet(4, 2, "not lost"))
+}
+
+// TestWireStall has a host read nothing: the others go on, and when it reads again, it gets whole frames.
+func TestWireStall(t *testing.T) {
+	_, c := plugs(t, 3)
+	frame := ethernet(9, 1, strings.Repeat("x", 10000))
+	for range 10 * queueLimit / len(frame) {
+		send(t, c[0], frame)
+		expect(t, c[1], frame)
+	}
+	end := make(chan error, 1)
+	go func() {
+		got, err := next(c[2])
+		for ; err == nil && got == frame; got, err = next(c[2]) {
+		}
+		if err == nil && got != "end" {
+			err = fmt.Errorf("part of a frame: %d bytes", len(got))
+		}
+		end <- err
+	}()
+	// It is lost while the host has not read enough.
+	for {
+		send(t, c[0], "end")
+		expect(t, c[1], "end")
+		select {
+		case err := <-end:
+			if err != nil {
+				t.Fatal(err)
+			}
+			return
+		default:
+		}
+	}
 }
 
 // TestWireFragments checks frames that arrive in pieces, including pieces of the length.
@@ -249,15 +324,15 @@ func TestUnplug(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := w.plug(1)
-	next, err := net.FileConn(f)
+	there, err := net.FileConn(f)
 	f.Close()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer next.Close()
-	go func() { _, _ = io.Copy(io.Discard, next) }()
+	defer there.Close()
+	go func() { _, _ = io.Copy(io.Discard, there) }()
 	<-sent
-	send(t, next, "from the next")
+	send(t, there, "from the next")
 	expect(t, c[0], "from the next")
 }
 
@@ -271,10 +346,10 @@ func BenchmarkWire(b *testing.B) {
 	from, to := w.plug(0), w.plug(1)
 	defer from.Close()
 	defer to.Close()
-	frame := append(binary.BigEndian.AppendUint32(nil, 1514), make([]byte, 1514)...)
+	frame := append(binary.BigEndian.AppendUint32(nil, 1514), ethernet(9, 1, strings.Repeat("x", 1500))...)
 	b.SetBytes(1514)
 	go func() {
-		for range b.N {
+		for {
 			if _, err := from.Write(frame); err != nil {
 				return
 			}
