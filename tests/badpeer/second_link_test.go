@@ -287,6 +287,38 @@ func TestUnacknowledged(t *testing.T) {
 	}
 }
 
+// TestRequestedSoon has a server add a link that shares a port, again and again, as a stock server may while ports flap: our client asks
+// for a better one ten seconds after the last of them, although links that do not last have it ask less and less often.
+func TestRequestedSoon(t *testing.T) {
+	s := openEnv(t, 71)
+	peer.RoCEGuest.Set(t, "net.smc.smcr_max_links_per_lgr", "2")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
+	defer cancel()
+	g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(71, 1), true)
+	g.Wire, g.SecondAddr = peer.OpenSecondWire(t), g.Addr
+	c, err := g.Open(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		if i > 0 {
+			err = errors.Join(g.DeleteLink(ctx, g.Second.QP), g.AwaitLinks(ctx, 1))
+		}
+		if err = errors.Join(err, g.AddSecondLink(ctx)); err != nil {
+			t.Fatalf("link %d: %v", i, err)
+		}
+		// The first one is asked for at once.
+		if i == 0 || i == 3 {
+			if _, err := g.Take(ctx, peer.RequestAddLink, 0); err != nil {
+				t.Fatalf("REQUEST ADD LINK after link %d: %v", i, err)
+			}
+		}
+	}
+	if err := c.Close(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestRequestedAgain has a server delete one of two links, and not add another, as a stock server does: our client asks it to some time
 // later.
 func TestRequestedAgain(t *testing.T) {

@@ -235,7 +235,7 @@ func (g *LinkGroup) ConfirmSecond(ctx context.Context) error {
 	if err := g.SendBy(ctx, s.QP, ConfirmLinkOf(s.QP, Response, s.Link)); err != nil {
 		return err
 	}
-	return g.awaitActive(ctx)
+	return g.AwaitLinks(ctx, 2)
 }
 
 // AddSecondLink gives the group a second link.
@@ -250,9 +250,9 @@ func (g *LinkGroup) AddSecondLink(ctx context.Context) error {
 	return InTurn(ctx, offer, g.ExchangeKeys, g.ConfirmSecond)
 }
 
-// awaitActive waits until our module lists both links as active. A server sends nothing when it has received the response to
-// CONFIRM LINK.
-func (g *LinkGroup) awaitActive(ctx context.Context) error {
+// AwaitLinks waits until our module lists a number of links, all of them active. A server sends nothing when it has received the response
+// to CONFIRM LINK, and a link has its place for a moment after it has been deleted.
+func (g *LinkGroup) AwaitLinks(ctx context.Context, want int) error {
 	for {
 		var answer struct {
 			Linkgroups []struct {
@@ -269,22 +269,26 @@ func (g *LinkGroup) awaitActive(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("smcr: %w", err)
 		}
-		n := 0
+		listed, active := 0, 0
 		for _, group := range answer.Linkgroups {
 			for _, l := range group.Links {
 				addr, err := netip.ParseAddr(l.PeerGID)
-				if err == nil && l.State == "LINK_ACTIVE" && (addr.Unmap() == g.Addr || addr.Unmap() == g.SecondAddr) {
-					n++
+				if err != nil || (addr.Unmap() != g.Addr && addr.Unmap() != g.SecondAddr) {
+					continue
+				}
+				listed++
+				if l.State == "LINK_ACTIVE" {
+					active++
 				}
 			}
 		}
-		if n > 1 {
+		if listed == want && active == want {
 			return nil
 		}
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("the second link is not active: %w", ctx.Err())
+			return fmt.Errorf("%d links, %d of them active, instead of %d: %w", listed, active, want, ctx.Err())
 		}
 	}
 }

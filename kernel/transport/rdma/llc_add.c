@@ -450,8 +450,7 @@ static void add_activate(struct smc_lgr_rdma *group, struct smc_link *link)
 	lockdep_assert_held(&group->lock);
 	link->active = true;
 	link->active_since = jiffies;
-	/* A server learns by events of a better link than one that shares a port. */
-	group->add.lost = !group->server && smc_rdma_add_looks_again(group) && smc_lgr_rdma_may_add(group);
+	smc_rdma_add_came(group);
 	smc_rdma_llc_watch_link(link);
 	smc_rdma_balance_soon(group);
 }

@@ -106,6 +106,21 @@ void smc_rdma_add_link_lost(struct smc_link *link)
 	spin_unlock_bh(&group->lock);
 }
 
+/*
+ * smc_rdma_add_came() - a link can be used. If it shares a port, a client asks for a better one soon, however often links were lost
+ * before: the stock module, as a server, does not look again by itself (docs/protocol.md, 14). Our server learns by events of a better
+ * one. Any context.
+ */
+void smc_rdma_add_came(struct smc_lgr_rdma *group)
+{
+	struct smc_rdma_add *add = &group->add;
+
+	lockdep_assert_held(&group->lock);
+	add->lost = !group->server && smc_rdma_add_looks_again(group) && smc_lgr_rdma_may_add(group);
+	if (add->lost && time_after(add->retry_at, jiffies + RETRY_FIRST))
+		add->retry_at = jiffies + RETRY_FIRST;
+}
+
 /* smc_rdma_add_look_again() - it is time to look for a link that the group lacks. Any context. */
 void smc_rdma_add_look_again(struct smc_lgr_rdma *group)
 {
