@@ -40,14 +40,13 @@ static void unhook_work(struct work_struct *work)
 	mutex_unlock(&hook_mutex);
 }
 
-/* smc_policy_set_hook() - registers what turns sockets of TCP into our own, at load. May sleep. Return: 0. */
-int smc_policy_set_hook(const struct smc_policy_hook *h)
+/* smc_policy_set_hook() - registers what turns sockets of TCP into our own, at load. May sleep. */
+void smc_policy_set_hook(const struct smc_policy_hook *h)
 {
 	might_sleep();
 	mutex_lock(&hook_mutex);
 	hook = h;
 	mutex_unlock(&hook_mutex);
-	return 0;
 }
 
 /* smc_policy_drop_hook() - undoes it, at unload: from here on the hook does not run, although namespaces have rules. May sleep. */

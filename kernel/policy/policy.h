@@ -57,7 +57,7 @@ struct smc_policy_hook {
 	void (*remove)(void);	/* may sleep; the hook does not run afterwards */
 };
 
-int smc_policy_set_hook(const struct smc_policy_hook *hook);
+void smc_policy_set_hook(const struct smc_policy_hook *hook);
 void smc_policy_drop_hook(void);
 void smc_policy_net_init(struct smc_net *sn);
 void smc_policy_net_exit(struct smc_net *sn);

@@ -77,7 +77,8 @@ static const struct smc_policy_hook hook = { .install = install, .remove = remov
 /* smc_hook_init() - registers with the policy; at load. May sleep. Return: 0. */
 int smc_hook_init(void)
 {
-	return smc_policy_set_hook(&hook);
+	smc_policy_set_hook(&hook);
+	return 0;
 }
 #else
 /* smc_hook_init() - this kernel cannot have the hook. Return: 0. */
