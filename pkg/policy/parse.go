@@ -192,14 +192,18 @@ func (p *parser) role(v string) error {
 
 func (p *parser) cgroup(v string) error {
 	clean := path.Clean("/" + v)
-	odd := func(r rune) bool {
-		return r == '#' || r == utf8.RuneError || unicode.IsSpace(r) || unicode.IsControl(r)
-	}
-	if v == "" || len(clean) > MaxCgroup || slices.Contains(strings.Split(v, "/"), "..") || strings.ContainsFunc(v, odd) {
+	if !isWord(v) || len(clean) > MaxCgroup || slices.Contains(strings.Split(v, "/"), "..") {
 		return fmt.Errorf("the path is that below /sys/fs/cgroup, without blanks and #, such as system.slice/redis.service")
 	}
 	p.rule.Cgroup = clean
 	return nil
+}
+
+// isWord reports whether a file can have the text as a word of a rule: without blanks and #, and of characters that an editor shows.
+func isWord(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return r == '#' || r == utf8.RuneError || unicode.IsSpace(r) || unicode.IsControl(r)
+	})
 }
 
 // id parses the name or the number of a user or group.
@@ -310,7 +314,7 @@ func (r Rule) Text(names Names) string {
 		if n == nil {
 			return ""
 		}
-		if s := name(*n); s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r == '#' || unicode.IsSpace(r) || unicode.IsControl(r) }) {
+		if s := name(*n); isWord(s) {
 			if _, err := parseID(s); err != nil {
 				if again, err := lookUp(s); err == nil && again == *n {
 					return s

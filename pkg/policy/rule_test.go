@@ -142,6 +142,20 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestOddNames has names of users that a file cannot have, or that are read as others: the rule has the number.
+func TestOddNames(t *testing.T) {
+	odd := fakeNames{"a b": 1, "a#b": 2, "a\x01": 3, "a\xff": 4, "6": 5, "plain": 6, "": 7}
+	for id := range uint32(8) {
+		want := fmt.Sprintf("smc user %d", id)
+		if id == 6 {
+			want = "smc user plain"
+		}
+		if got := (Rule{Verdict: SMC, User: &id}).Text(odd); got != want {
+			t.Errorf("%d: %q", id, got)
+		}
+	}
+}
+
 // TestNonsense has invalid rules: each mistake is named by its word.
 func TestNonsense(t *testing.T) {
 	for text, want := range map[string]string{
