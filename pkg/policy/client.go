@@ -212,11 +212,14 @@ func encodeRule(ae *netlink.AttributeEncoder, r Rule) error {
 	if r.Cgroup != "" {
 		ae.String(netlinksmc.AttrRuleCgroup, r.Cgroup)
 	}
-	for typ, list := range map[uint16][]PortRange{
-		netlinksmc.AttrRuleServicePorts: r.Ports, netlinksmc.AttrRuleLocalPorts: r.LocalPorts, netlinksmc.AttrRuleRemotePorts: r.RemotePorts,
+	for _, ports := range []struct {
+		attr uint16
+		list []PortRange
+	}{
+		{netlinksmc.AttrRuleServicePorts, r.Ports}, {netlinksmc.AttrRuleLocalPorts, r.LocalPorts}, {netlinksmc.AttrRuleRemotePorts, r.RemotePorts},
 	} {
-		if len(list) > 0 {
-			ae.Bytes(typ, encodePorts(list))
+		if len(ports.list) > 0 {
+			ae.Bytes(ports.attr, encodePorts(ports.list))
 		}
 	}
 	if len(r.Networks) > 0 {

@@ -113,6 +113,14 @@ func TestSet(t *testing.T) {
 	if err := c.SetRules(t.Context(), 1, nil); err != nil || len(got) != 16 {
 		t.Errorf("no rules: %q, %v", got, err)
 	}
+	// The same rule is the same request.
+	many := []Rule{parse(t, "smc port 1 local 2 remote 3")}
+	for range 20 {
+		before := string(got)
+		if err := c.SetRules(t.Context(), 1, many); err != nil || len(before) > 16 && before != string(got) {
+			t.Fatalf("\n%q\n%q, %v", before, got, err)
+		}
+	}
 	got = nil
 	for _, bad := range []Rule{
 		{},
