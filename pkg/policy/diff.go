@@ -12,10 +12,50 @@ type Difference struct {
 	// Removed and Added are the rules of one list only. A rule that is in both, behind others than before, is in each of them, unless
 	// it is the others that have moved: as many rules stay as can.
 	Removed, Added []Rule
+	// Lines lead from one list to the other, in the order of both: rules that stay, those that are removed and those that are added.
+	Lines []DiffLine
+}
+
+// DiffLine is a rule of a Difference. Mark is '-' for one that is removed, '+' for one that is added, ' ' for one that stays.
+type DiffLine struct {
+	Mark byte
+	Rule Rule
 }
 
 // Changed reports whether the lists differ.
 func (d Difference) Changed() bool { return len(d.Removed)+len(d.Added) > 0 }
+
+// Moved reports whether a rule is in both lists, at another place among the others.
+func (d Difference) Moved(r Rule) bool {
+	return slices.ContainsFunc(d.Removed, r.Equal) && slices.ContainsFunc(d.Added, r.Equal)
+}
+
+// Context returns the lines that change, with n lines that stay before and after each of them. A line without a mark stands for those
+// that are left out.
+func (d Difference) Context(n int) []DiffLine {
+	near := func(i int) bool {
+		return slices.ContainsFunc(d.Lines[max(i-n, 0):min(i+n+1, len(d.Lines))], func(l DiffLine) bool { return l.Mark != ' ' })
+	}
+	var lines []DiffLine
+	for i, l := range d.Lines {
+		if near(i) {
+			lines = append(lines, l)
+		} else if len(lines) == 0 || lines[len(lines)-1].Mark != 0 {
+			lines = append(lines, DiffLine{})
+		}
+	}
+	return lines
+}
+
+func (d *Difference) add(mark byte, r Rule) {
+	d.Lines = append(d.Lines, DiffLine{mark, r})
+	switch mark {
+	case '-':
+		d.Removed = append(d.Removed, r)
+	case '+':
+		d.Added = append(d.Added, r)
+	}
+}
 
 // Compare compares two lists of rules.
 func Compare(from, to []Rule) Difference {
@@ -43,11 +83,14 @@ func Compare(from, to []Rule) Difference {
 	for i < len(from) || j < len(to) {
 		switch {
 		case i < len(from) && j < len(to) && from[i].Equal(to[j]):
+			d.add(' ', from[i])
 			i, j = i+1, j+1
 		case j == len(to) || i < len(from) && common[i+1][j] >= common[i][j+1]:
-			d.Removed, i = append(d.Removed, from[i]), i+1
+			d.add('-', from[i])
+			i++
 		default:
-			d.Added, j = append(d.Added, to[j]), j+1
+			d.add('+', to[j])
+			j++
 		}
 	}
 	return d

@@ -181,16 +181,14 @@ def change(module, result):
 
 
 def switch(module, result):
-    """Turns the policy off or on. The command has no prediction, so a question comes first."""
+    """Turns the policy off or on."""
     enabled = module.params['enabled']
     if enabled is None:
         return
-    document, remarks = smckit.call(module, TOOL, ['show'] + netns(module))
-    if document['enabled'] == enabled:
-        return
-    result['changed'] = True
-    if not module.check_mode:
-        smckit.call(module, TOOL, ['on' if enabled else 'off'] + netns(module))
+    check = ['--check'] if module.check_mode else []
+    document, remarks = smckit.call(module, TOOL, ['on' if enabled else 'off'] + check + netns(module))
+    smckit.warn(module, remarks)
+    result['changed'] = result['changed'] or document['changed']
 
 
 def check_parameters(module):

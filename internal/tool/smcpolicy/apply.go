@@ -82,28 +82,34 @@ func newSwitch(c *command, word string) *cobra.Command {
 	if !on {
 		short, long = "Have all new connections use TCP", offLong
 	}
-	return &cobra.Command{
+	check := false
+	cmd := &cobra.Command{
 		Use:               word,
 		Short:             short,
 		Long:              long,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return c.turn(cmd.Context(), on) },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return c.turn(cmd.Context(), on, check) },
 	}
+	cmd.Flags().BoolVar(&check, "check", false, "only print what would change")
+	return cmd
 }
 
 // switchJSON is the output of on and off with --json.
 type switchJSON struct {
-	Schema  int  `json:"schema"`
+	Schema int `json:"schema"`
+	// whether the policy was turned off or on, or would be with `--check`
 	Changed bool `json:"changed"`
-	// whether rules are evaluated; if not, all new connections are TCP
+	// whether this is a prediction (`--check`)
+	Check bool `json:"check"`
+	// whether rules are evaluated, with `--check` whether they would be; if not, all new connections are TCP
 	Enabled bool `json:"enabled"`
 }
 
-func (c *command) turn(ctx context.Context, on bool) error {
+func (c *command) turn(ctx context.Context, on, check bool) error {
 	changed := false
 	err := c.again(ctx, func(k kernel, now policy.Policy) error {
-		if changed = now.Enabled != on; !changed {
+		if changed = now.Enabled != on; !changed || check {
 			return nil
 		}
 		return k.Enable(ctx, now.Generation, on)
@@ -112,9 +118,13 @@ func (c *command) turn(ctx context.Context, on bool) error {
 	case err != nil:
 		return err
 	case c.json:
-		return cli.WriteJSON(c.env.Out, switchJSON{Schema: 1, Changed: changed, Enabled: on})
+		return cli.WriteJSON(c.env.Out, switchJSON{Schema: 1, Changed: changed, Check: check, Enabled: on})
 	case !changed:
 		_, err = fmt.Fprintln(c.env.Out, "unchanged")
+	case check && on:
+		_, err = fmt.Fprintln(c.env.Out, "would use the rules again")
+	case check:
+		_, err = fmt.Fprintln(c.env.Out, "would have all new connections use TCP")
 	}
 	return err
 }

@@ -34,7 +34,7 @@ type change struct {
 
 func (ch *change) addFlags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&ch.check, "check", false, "only print what would change")
-	cmd.Flags().BoolVar(&ch.diff, "diff", false, "show the rules that are added (+) and removed (-)")
+	cmd.Flags().BoolVar(&ch.diff, "diff", false, "show the rules that are added (+) and removed (-) among those around them")
 }
 
 func (ch *change) addForce(cmd *cobra.Command) {
@@ -215,7 +215,7 @@ type changeJSON struct {
 	Changed bool `json:"changed"`
 	// whether this is a prediction (`--check`)
 	Check bool `json:"check"`
-	// rules as `smc_policy export` writes them
+	// rules as `smc_policy export` writes them; one that only moves is in both lists
 	Added   []string `json:"added"`
 	Removed []string `json:"removed"`
 	// with `--diff`
@@ -239,35 +239,65 @@ func (c *command) report(d policy.Difference, ch change) error {
 		}
 		return cli.WriteJSON(c.env.Out, out)
 	}
-	removed, added := "deleted ", "added "
+	lines := c.changes(d, ch)
 	switch {
+	case !d.Changed():
+		lines = []string{"unchanged"}
 	case ch.diff:
-		removed, added = "-", "+"
-	case ch.check:
-		removed, added = "would delete ", "would add "
+		lines = c.diffLines(d)
 	}
-	for _, part := range []struct {
-		word  string
-		rules []policy.Rule
-	}{{removed, d.Removed}, {added, d.Added}} {
-		for _, text := range c.texts(part.rules) {
-			if _, err := fmt.Fprintln(c.env.Out, part.word+text); err != nil {
-				return err
-			}
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(c.env.Out, line); err != nil {
+			return err
 		}
-	}
-	if !d.Changed() {
-		_, err := fmt.Fprintln(c.env.Out, "unchanged")
-		return err
 	}
 	return nil
 }
+
+// changes returns a line for each rule that changes. A rule that only moves has one line.
+func (c *command) changes(d policy.Difference, ch change) (lines []string) {
+	remove, move, insert := "deleted ", "moved ", "added "
+	if ch.check {
+		remove, move, insert = "would delete ", "would move ", "would add "
+	}
+	for _, r := range d.Removed {
+		word := remove
+		if d.Moved(r) {
+			word = move
+		}
+		lines = append(lines, word+c.text(r))
+	}
+	for _, r := range d.Added {
+		if !d.Moved(r) {
+			lines = append(lines, insert+c.text(r))
+		}
+	}
+	return lines
+}
+
+// contextLines is how many rules that stay are shown around those that change.
+const contextLines = 3
+
+// diffLines returns the rules that change among those around them, as diff -u does, so that a rule that moves can be seen to move.
+func (c *command) diffLines(d policy.Difference) (lines []string) {
+	for _, l := range d.Context(contextLines) {
+		if l.Mark == 0 {
+			lines = append(lines, "...")
+		} else {
+			lines = append(lines, string(l.Mark)+c.text(l.Rule))
+		}
+	}
+	return lines
+}
+
+// text returns a rule as words.
+func (c *command) text(r policy.Rule) string { return cli.Printable(r.Text(c.sys.names)) }
 
 // texts returns rules as words, never nil.
 func (c *command) texts(rules []policy.Rule) []string {
 	out := make([]string, 0, len(rules))
 	for _, r := range rules {
-		out = append(out, cli.Printable(r.Text(c.sys.names)))
+		out = append(out, c.text(r))
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/user"
 	"path"
 	"slices"
 	"strconv"
@@ -36,7 +37,7 @@ func newExplain(c *command) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&q.user, "user", "", "of a socket of `USER` (default: yours)")
-	cmd.Flags().StringVar(&q.group, "group", "", "of a socket of `GROUP` (default: yours)")
+	cmd.Flags().StringVar(&q.group, "group", "", "of a socket of `GROUP` (default: the primary group of --user, or yours)")
 	cmd.Flags().StringVar(&q.cgroup, "cgroup", "", "of a socket that was made in the control group `PATH` (default: yours)")
 	return cmd
 }
@@ -142,8 +143,13 @@ func (c *command) who(q question) (policy.Who, error) {
 	if r.User != nil {
 		who.User = *r.User
 	}
-	if r.Group != nil {
+	switch {
+	case r.Group != nil:
 		who.Group = *r.Group
+	case r.User != nil:
+		if who.Group, err = c.sys.primaryGroup(*r.User); err != nil {
+			return who, cli.Usagef("--user %q: /etc/passwd does not have the group of this user: give it by --group", q.user)
+		}
 	}
 	if r.Cgroup != "" {
 		who.Cgroup = r.Cgroup
@@ -179,6 +185,16 @@ func (c *command) uses(ctx context.Context, target string) ([]policy.Use, error)
 		uses = append(uses, policy.Use{Role: policy.Connect, Remote: uint16(port), Peer: addr.Unmap()})
 	}
 	return slices.CompactFunc(uses, func(a, b policy.Use) bool { return a.Peer == b.Peer }), nil
+}
+
+// primaryGroup returns the group that /etc/passwd has for a user.
+func primaryGroup(id uint32) (uint32, error) {
+	u, err := user.LookupId(strconv.FormatUint(uint64(id), 10))
+	if err != nil {
+		return 0, err
+	}
+	group, err := strconv.ParseUint(u.Gid, 10, 32)
+	return uint32(group), err
 }
 
 func lookUpHost(ctx context.Context, host string) ([]string, error) {

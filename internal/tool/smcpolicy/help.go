@@ -114,8 +114,9 @@ begins a comment at the start of a word. If the file has a mistake, smc_policy
 prints the file, the line and the word, and changes nothing. The change is made
 at once: no connection sees a part of it.
 
---check only predicts the changes. --json prints the same document as
-'smc_policy add'.`
+A rule that is in both at another place moves; with --diff it is there as removed
+(-) and as added (+). --check only predicts the changes. --json prints the same
+document as 'smc_policy add', in which such a rule is in both lists.`
 
 const applyExample = `  smc_policy apply --check --diff policy.conf
   smc_policy apply policy.conf`
@@ -128,17 +129,20 @@ const exportExample = `  smc_policy export > policy.conf`
 const onLong = `Use the rules again, after 'smc_policy off'. Without rules, sockets that are made
 for SMC use SMC.
 
---json prints {"schema": 1, "changed": true or false, "enabled": true}.`
+--json prints {"schema": 1, "changed": true or false, "check": true or false,
+"enabled": true}.`
 
 const offLong = `Have all connections that begin from now on use TCP: those of sockets that were
 made for SMC, too. The rules stay, and 'smc_policy on' has them used again.
 
---json prints {"schema": 1, "changed": true or false, "enabled": false}.`
+--json prints {"schema": 1, "changed": true or false, "check": true or false,
+"enabled": false}.`
 
 const explainLong = `Say which rule decides about a connection to HOST:PORT, or about a listener on
 :PORT, and what becomes of a TCP socket and of an SMC socket. The socket is one
-that you make now, unless you name another user, group or control group. The
-answer is about a client that has not called bind().
+that you make now, unless you name another user, group or control group. For
+another user, the group is his primary one in /etc/passwd, unless you name one.
+The answer is about a client that has not called bind().
 
 Whether a connection that is to use SMC does so depends on the peer and the
 devices: 'smc_chk --connect HOST' tries it.

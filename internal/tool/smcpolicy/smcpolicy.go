@@ -38,6 +38,8 @@ type system struct {
 	cgroups string
 	// lookUp returns the addresses of a host.
 	lookUp func(ctx context.Context, host string) ([]string, error)
+	// primaryGroup returns the group that a user's processes have after a login.
+	primaryGroup func(user uint32) (uint32, error)
 	// self returns who would make a socket now.
 	self func() policy.Who
 }
@@ -51,10 +53,11 @@ func realSystem() system {
 			}
 			return c, nil
 		},
-		names:   policy.SystemNames{},
-		cgroups: cgroupDir(),
-		lookUp:  lookUpHost,
-		self:    self,
+		names:        policy.SystemNames{},
+		cgroups:      cgroupDir(),
+		lookUp:       lookUpHost,
+		primaryGroup: primaryGroup,
+		self:         self,
 	}
 }
 

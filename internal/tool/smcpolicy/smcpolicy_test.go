@@ -111,6 +111,12 @@ func newHarness(t *testing.T, rules ...string) *harness {
 			}
 			return []string{"10.1.0.2", "fd00::2"}, nil
 		},
+		primaryGroup: func(user uint32) (uint32, error) {
+			if (fakeNames{}).UserName(user) == "" {
+				return 0, errors.New("unknown")
+			}
+			return user, nil
+		},
 		self: func() policy.Who { return policy.Who{User: 33, Group: 33, Cgroup: "/user.slice"} },
 	}
 	for _, text := range rules {
@@ -166,7 +172,8 @@ func TestAdd(t *testing.T) {
 	h.rules(all...)
 	sets := h.kernel.sets
 	h.expect(0, "would add smc user www-data\n", "", "add", "--check", "smc", "user", "33")
-	h.expect(0, "+smc user www-data\n", "", "add", "--check", "--diff", "smc", "user", "33")
+	h.expect(0, " tcp to 10.9.0.0/16\n smc port 6379,8000-8100\n smc name redis role listen cgroup system.slice/redis.service\n"+
+		"+smc user www-data\n", "", "add", "--check", "--diff", "smc", "user", "33")
 	h.expect(1, "", "smc_policy: the rule cannot be added: rule 3 has the name redis already: 'smc_policy del' deletes a rule\n",
 		"add", "smc", "name", "redis")
 	h.expect(1, "", "smc_policy: the rule cannot be added: rule 1 has the same conditions: 'smc_policy del' deletes a rule\n",
@@ -240,10 +247,11 @@ func TestApply(t *testing.T) {
 	h := newHarness(t, "smc port 1", "smc port 2", "smc port 3")
 	h.kernel.policy.Rules[1].Counters.Decisions = 7
 	h.in = "smc port 3\n# a comment\nsmc port 2 # another one\ntcp\n"
-	const diff = "-smc port 1\n-smc port 2\n+smc port 2\n+tcp\n"
+	const diff = "-smc port 1\n-smc port 2\n smc port 3\n+smc port 2\n+tcp\n"
 	h.expect(0, diff, "", "apply", "-", "--check", "--diff")
 	h.rules("smc port 1", "smc port 2", "smc port 3")
-	h.expect(0, "deleted smc port 1\ndeleted smc port 2\nadded smc port 2\nadded tcp\n", "", "apply", "-")
+	h.expect(0, "would delete smc port 1\nwould move smc port 2\nwould add tcp\n", "", "apply", "-", "--check")
+	h.expect(0, "deleted smc port 1\nmoved smc port 2\nadded tcp\n", "", "apply", "-")
 	h.rules("smc port 3", "smc port 2", "tcp")
 	if r := h.kernel.policy.Rules[1]; r.ID != 2 || r.Counters.Decisions != 7 {
 		t.Errorf("a rule that stays has changed: %+v", r)
@@ -265,6 +273,17 @@ func TestApply(t *testing.T) {
 	h.expect(1, "", "smc_policy: standard input is larger than 8 MiB: it is no file of rules\n", "apply", "-")
 	h.expect(1, "", "smc_policy: cannot read the policy file: open "+file+"x: no such file or directory\n", "apply", file+"x")
 	h.rules("smc port 3", "smc port 2", "tcp")
+}
+
+// TestApplyOrder has a file with the same rules in another order.
+func TestApplyOrder(t *testing.T) {
+	h := newHarness(t, "smc port 1", "smc port 2", "smc port 3", "smc port 4", "smc port 5", "smc port 6", "tcp")
+	h.in = "tcp\nsmc port 1\nsmc port 2\nsmc port 3\nsmc port 4\nsmc port 5\nsmc port 6\n"
+	h.expect(0, "would move tcp\n", "", "apply", "-", "--check")
+	h.expect(0, "+tcp\n smc port 1\n smc port 2\n smc port 3\n smc port 4\n smc port 5\n smc port 6\n-tcp\n", "", "apply", "-", "--check", "--diff")
+	h.expect(0, "moved tcp\n", "", "apply", "-")
+	h.rules("tcp", "smc port 1", "smc port 2", "smc port 3", "smc port 4", "smc port 5", "smc port 6")
+	h.expect(0, "...\n smc port 4\n smc port 5\n smc port 6\n+smc port 7\n", "", "add", "smc", "port", "7", "--diff")
 }
 
 func TestShow(t *testing.T) {
@@ -308,8 +327,15 @@ func TestShow(t *testing.T) {
 
 func TestSwitch(t *testing.T) {
 	h := newHarness(t, "smc")
-	h.expect(0, "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"enabled\": false\n}\n", "", "off", "--json")
-	h.expect(0, "{\n  \"schema\": 1,\n  \"changed\": false,\n  \"enabled\": false\n}\n", "", "off", "--json")
+	h.expect(0, "unchanged\n", "", "on", "--check")
+	h.expect(0, "would have all new connections use TCP\n", "", "off", "--check")
+	h.expect(0, "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"check\": true,\n  \"enabled\": false\n}\n", "", "off", "--json", "--check")
+	if !h.kernel.policy.Enabled || h.kernel.sets != 0 {
+		t.Errorf("--check has changed something: %+v", h.kernel)
+	}
+	h.expect(0, "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"check\": false,\n  \"enabled\": false\n}\n", "", "off", "--json")
+	h.expect(0, "{\n  \"schema\": 1,\n  \"changed\": false,\n  \"check\": false,\n  \"enabled\": false\n}\n", "", "off", "--json")
+	h.expect(0, "would use the rules again\n", "", "on", "--check")
 	h.expect(0, "unchanged\n", "", "off")
 	h.kernel.busy = tries - 1
 	h.expect(0, "", "", "on")
@@ -324,7 +350,7 @@ func TestExplain(t *testing.T) {
 	h.expect(0, "socket of user www-data group www-data cgroup user.slice\n"+
 		"10.1.0.2:6379: TCP socket: smc; SMC socket: smc (rule 2: smc user www-data port 6379)\n"+
 		"[fd00::2]:6379: TCP socket: tcp; SMC socket: tcp (rule 1: tcp to fd00::/8)\n", "", "explain", "hostb:6379")
-	h.expect(0, "socket of user root group www-data cgroup user.slice\n10.1.0.2:6379: TCP socket: tcp; SMC socket: smc (no rule matches)\n", "", "explain", "--user", "root", "10.1.0.2:6379")
+	h.expect(0, "socket of user root group root cgroup user.slice\n10.1.0.2:6379: TCP socket: tcp; SMC socket: smc (no rule matches)\n", "", "explain", "--user", "root", "10.1.0.2:6379")
 	h.expect(0, "socket of user www-data group www-data cgroup system.slice/redis.service/x\n:80: TCP socket: smc; SMC socket: smc (rule 3: smc role listen cgroup system.slice/redis.service)\n", "",
 		"explain", "--cgroup", "system.slice/redis.service/x", ":80")
 	h.expect(0, `{
@@ -343,6 +369,11 @@ func TestExplain(t *testing.T) {
   ]
 }
 `, "", "explain", "--json", ":80")
+	h.expect(0, "socket of user root group www-data cgroup user.slice\n10.1.0.2:6379: TCP socket: tcp; SMC socket: smc (no rule matches)\n", "",
+		"explain", "--user", "root", "--group", "www-data", "10.1.0.2:6379")
+	h.expect(0, "socket of user 5 group root cgroup user.slice\n:80: TCP socket: tcp; SMC socket: smc (no rule matches)\n", "",
+		"explain", "--user", "5", "--group", "root", ":80")
+	h.expect(2, "", "smc_policy: --user \"5\": /etc/passwd does not have the group of this user: give it by --group; see 'smc_policy --help'\n", "explain", "--user", "5", ":80")
 	h.expect(1, "", "smc_policy: lookup hostc: no such host\n", "explain", "hostc:80")
 	h.kernel.policy.Enabled = false
 	h.expect(0, "socket of user www-data group www-data cgroup user.slice\n10.1.0.2:6379: TCP socket: tcp; SMC socket: tcp (the policy is off)\n", "", "explain", "10.1.0.2:6379")

@@ -19,8 +19,8 @@ def changes(added=(), removed=(), before='', after='', check=False):
     }
 
 
-def shown(enabled):
-    return {'schema': 1, 'enabled': enabled, 'rules': []}
+def turned(changed, enabled, check=False):
+    return {'schema': 1, 'changed': changed, 'check': check, 'enabled': enabled}
 
 
 def test_adds_one(host):
@@ -58,18 +58,17 @@ def test_removes_all(host):
 
 @pytest.mark.parametrize('enabled,word', [(True, 'on'), (False, 'off')])
 def test_turns_the_policy(host, enabled, word):
-    host.expect('smc_policy show -N blue', shown(not enabled))
-    host.expect('smc_policy %s -N blue' % word, {'schema': 1, 'changed': True, 'enabled': enabled})
+    host.expect('smc_policy %s -N blue' % word, turned(True, enabled))
     assert host.succeed(smc_policy, enabled=enabled, netns='blue')['changed']
-    host.expect('smc_policy show', shown(not enabled))
+    host.expect('smc_policy %s --check' % word, turned(True, enabled, check=True))
     assert host.succeed(smc_policy, enabled=enabled, check=True)['changed']
-    host.expect('smc_policy show', shown(enabled))
+    host.expect('smc_policy %s' % word, turned(False, enabled))
     assert not host.succeed(smc_policy, enabled=enabled)['changed']
 
 
 def test_rule_and_switch(host):
     host.expect('smc_policy add smc port 6379 name redis --diff', changes(added=[TEXT]))
-    host.expect('smc_policy show', shown(True))
+    host.expect('smc_policy on', turned(False, True))
     result = host.succeed(smc_policy, rule=RULE, enabled=True)
     assert result['changed'] and result['added'] == [TEXT]
 
