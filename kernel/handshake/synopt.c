@@ -177,10 +177,18 @@ struct smc_synopt_port *smc_synopt_listener(const struct sock *client)
 /* Returns what the hooks know of a sock whose SYN is to ask for SMC, NULL of any other. Under RCU. */
 static struct smc_synopt_sock *(*connecting)(const struct sock *sk);
 
-/* smc_synopt_register() - before there are sockets, sock/ tells how the hooks find those that connect. */
-void smc_synopt_register(struct smc_synopt_sock *(*fn)(const struct sock *sk))
+/* May a listener answer a SYN from an address with the option? Under RCU. */
+static bool (*admits)(const struct smc_synopt_port *port, const struct in6_addr *peer);
+
+/*
+ * smc_synopt_register() - before there are sockets, sock/ tells how the hooks find those that connect, and which SYNs the policy has
+ * listeners answer with the option.
+ */
+void smc_synopt_register(struct smc_synopt_sock *(*connecting_fn)(const struct sock *sk),
+			 bool (*admits_fn)(const struct smc_synopt_port *port, const struct in6_addr *peer))
 {
-	connecting = fn;
+	connecting = connecting_fn;
+	admits = admits_fn;
 }
 
 /* Is an outgoing SYN from a socket that wants SMC, and will our hooks see the answer? */
@@ -231,7 +239,7 @@ static bool promise(struct smc_net *sn, const struct smc_syn *syn, u32 synack, c
 	bool done = false;
 	u64 id;
 
-	if (p && p->port == port && !smc_synopt_may_migrate(lsk) && !smc_limit_reached(p)) {
+	if (p && p->port == port && !smc_synopt_may_migrate(lsk) && !smc_limit_reached(p) && admits(p, &syn->key.peer)) {
 		id = smc_synopt_promise(so, p);
 		done = id && smc_syntab_add(so->syns, syn, synack, id);
 		if (id && !done)

@@ -75,7 +75,8 @@ void smc_synopt_net_init(struct smc_net *sn);
 void smc_synopt_net_exit(struct smc_net *sn);
 int smc_synopt_get(struct smc_net *sn);
 void smc_synopt_put(struct smc_net *sn);
-void smc_synopt_register(struct smc_synopt_sock *(*connecting)(const struct sock *sk));
+void smc_synopt_register(struct smc_synopt_sock *(*connecting)(const struct sock *sk),
+			 bool (*admits)(const struct smc_synopt_port *port, const struct in6_addr *peer));
 enum smc_syn_state smc_synopt_state(const struct sock *child);
 void smc_synopt_set_remote(const struct sock *client);
 struct smc_synopt_port *smc_synopt_listener(const struct sock *client);

@@ -177,13 +177,8 @@ int smc_policy_replace(struct smc_policy_net *pn, struct smc_policy_table *fresh
 	return 0;
 }
 
-/* Who has made a socket, and room for the path of its control group. */
-struct maker {
-	struct smc_policy_who who;
-	char path[SMC_POLICY_PATH + 1];
-};
-
-static void get_maker(const struct smc_policy_table *table, const struct socket *sock, struct maker *m)
+/* smc_policy_get_maker() - finds out who has made a socket, as far as a table asks for it. Under RCU. */
+void smc_policy_get_maker(const struct smc_policy_table *table, const struct socket *sock, struct smc_policy_maker *m)
 {
 	const struct inode *inode = SOCK_INODE((struct socket *)sock);
 
@@ -196,7 +191,8 @@ static void get_maker(const struct smc_policy_table *table, const struct socket 
 #endif
 }
 
-static const struct smc_policy_table *table_of(const struct socket *sock)
+/* smc_policy_table_of() - returns the table for a socket, NULL if there is none. Under RCU. */
+const struct smc_policy_table *smc_policy_table_of(const struct socket *sock)
 {
 	return rcu_dereference(smc_net(sock_net(sock->sk))->policy->table);
 }
@@ -209,11 +205,11 @@ bool smc_policy_converts(const struct socket *sock)
 {
 	const struct smc_policy_table *table;
 	bool may = false;
-	struct maker m;
+	struct smc_policy_maker m;
 	unsigned int i;
 
 	rcu_read_lock();
-	table = table_of(sock);
+	table = smc_policy_table_of(sock);
 	if (!table || !table->converts)
 		goto out;
 	/* The path of a control group takes a lock that may sleep there: connect() and listen() decide. */
@@ -221,7 +217,7 @@ bool smc_policy_converts(const struct socket *sock)
 		may = true;
 		goto out;
 	}
-	get_maker(table, sock, &m);
+	smc_policy_get_maker(table, sock, &m);
 	for (i = 0; i < table->n && !may; i++) {
 		const struct smc_policy_rule *rule = &table->entries[i]->rule;
 
@@ -237,9 +233,9 @@ out:
 }
 
 /**
- * smc_policy_decide() - evaluates the rules of a socket's namespace, when it is to connect or to listen
+ * smc_policy_decide() - evaluates the rules of a socket's namespace, when it is to connect
  * @sock: the socket
- * @use: which
+ * @use: where to
  * @entry: the rule that has decided, with a reference; NULL if there is none
  *
  * Any context but hardirq. Return: SMC_POLICY_TCP also if the policy is off.
@@ -249,19 +245,19 @@ enum smc_policy_verdict smc_policy_decide(const struct socket *sock, const struc
 {
 	enum smc_policy_verdict verdict = SMC_POLICY_NONE;
 	const struct smc_policy_table *table;
-	struct maker m;
+	struct smc_policy_maker m;
 	unsigned int i;
 
 	*entry = NULL;
 	rcu_read_lock();
-	table = table_of(sock);
+	table = smc_policy_table_of(sock);
 	if (!table)
 		goto out;
 	if (table->off) {
 		verdict = SMC_POLICY_TCP;
 		goto out;
 	}
-	get_maker(table, sock, &m);
+	smc_policy_get_maker(table, sock, &m);
 	for (i = 0; i < table->n; i++) {
 		if (!smc_policy_matches(&table->entries[i]->rule, &m.who, use))
 			continue;

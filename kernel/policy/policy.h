@@ -27,7 +27,7 @@ struct smc_policy_entry {
 	struct smc_policy_rule	rule;		/* its lists follow the struct */
 	u32			id;		/* no other rule of the namespace has, or had it */
 	char			name[SMC_POLICY_NAME];
-	atomic64_t		decisions;	/* calls of connect() and listen() that the rule decided */
+	atomic64_t		decisions;	/* calls of connect() and listen() that the rule decided; of servers, see smc_policy_count() */
 	atomic64_t		conns_smc;	/* connections of these, by outcome; those to a listener that is TCP do not count */
 	atomic64_t		conns_tcp;	/* that of a client counts when it begins */
 	atomic64_t		bytes;		/* that ended connections moved by SMC, in both directions */
@@ -42,6 +42,22 @@ struct smc_policy_table {
 	bool			cgroups;	/* it has a rule that asks for a control group */
 	unsigned int		n;
 	struct smc_policy_entry	*entries[];	/* in the order in which they are evaluated */
+};
+
+/* Who has made a socket, and room for the path of its control group. */
+struct smc_policy_maker {
+	struct smc_policy_who who;
+	char path[SMC_POLICY_PATH + 1];
+};
+
+/*
+ * What the rules say about a listener's connections, as they were when it began to listen: the rules that match the listener, down to the
+ * first one that does not ask for the peer's address. Readers are in an RCU section; nothing but the counters changes.
+ */
+struct smc_policy_plan {
+	struct rcu_head		rcu;
+	unsigned int		n;
+	struct smc_policy_entry	*entries[];	/* with a reference each */
 };
 
 /* What a namespace owns. */
@@ -69,5 +85,14 @@ void smc_policy_get(struct smc_policy_entry *entry);
 bool smc_policy_converts(const struct socket *sock);
 enum smc_policy_verdict smc_policy_decide(const struct socket *sock, const struct smc_policy_use *use,
 					  struct smc_policy_entry **entry);
+const struct smc_policy_table *smc_policy_table_of(const struct socket *sock);
+void smc_policy_get_maker(const struct smc_policy_table *table, const struct socket *sock, struct smc_policy_maker *m);
+
+/* plan.c: listeners */
+int smc_policy_plan_new(const struct socket *sock, struct smc_policy_plan **plan);
+void smc_policy_plan_free(struct smc_policy_plan *plan);
+void smc_policy_plan_drop(struct smc_policy_plan *plan);
+bool smc_policy_plan_has_smc(const struct smc_policy_plan *plan, bool by_default);
+struct smc_policy_entry *smc_policy_plan_find(const struct smc_policy_plan *plan, const u8 *addr);
 
 #endif /* SMC_POLICY_POLICY_H */

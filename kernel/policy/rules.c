@@ -30,7 +30,8 @@ static bool in_prefix(const struct smc_policy_prefix *net, const u8 *addr)
 	return !bits || !((net->addr[bytes] ^ addr[bytes]) >> (8 - bits));
 }
 
-static bool in_nets(const struct smc_policy_rule *rule, const u8 *addr)
+/* smc_policy_matches_peer() - does a rule match an address, as far as networks are concerned? @addr: 16 bytes, or NULL. Any context. */
+bool smc_policy_matches_peer(const struct smc_policy_rule *rule, const u8 *addr)
 {
 	unsigned int i;
 
@@ -66,11 +67,20 @@ bool smc_policy_asks_use(const struct smc_policy_rule *rule)
 	       rule->n_nets;
 }
 
-/* smc_policy_matches() - does a rule match a socket and its use? Any context. */
-bool smc_policy_matches(const struct smc_policy_rule *rule, const struct smc_policy_who *who, const struct smc_policy_use *use)
+/*
+ * smc_policy_matches_use() - does a rule match a socket and its use, as far as they are known when a listener begins to listen: all but
+ * the peer's address? Any context.
+ */
+bool smc_policy_matches_use(const struct smc_policy_rule *rule, const struct smc_policy_who *who, const struct smc_policy_use *use)
 {
 	u16 service = use->role == SMC_POLICY_LISTENS ? use->local : use->remote;
 
 	return (rule->roles & use->role) && smc_policy_matches_who(rule, who) && in_list(&rule->service, service) &&
-	       in_list(&rule->local, use->local) && in_list(&rule->remote, use->remote) && in_nets(rule, use->addr);
+	       in_list(&rule->local, use->local) && in_list(&rule->remote, use->remote);
+}
+
+/* smc_policy_matches() - does a rule match a socket and its use? Any context. */
+bool smc_policy_matches(const struct smc_policy_rule *rule, const struct smc_policy_who *who, const struct smc_policy_use *use)
+{
+	return smc_policy_matches_use(rule, who, use) && smc_policy_matches_peer(rule, use->addr);
 }

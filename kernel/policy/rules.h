@@ -60,10 +60,12 @@ struct smc_policy_who {
 struct smc_policy_use {
 	u8 role;			/* one of the bits */
 	u16 local, remote;		/* ports in host order, 0 if not known */
-	const u8 *addr;			/* of the peer, 16 bytes; NULL of a listener */
+	const u8 *addr;			/* of the peer, 16 bytes; NULL if it is not known */
 };
 
 bool smc_policy_matches(const struct smc_policy_rule *rule, const struct smc_policy_who *who, const struct smc_policy_use *use);
+bool smc_policy_matches_use(const struct smc_policy_rule *rule, const struct smc_policy_who *who, const struct smc_policy_use *use);
+bool smc_policy_matches_peer(const struct smc_policy_rule *rule, const u8 *addr);
 bool smc_policy_matches_who(const struct smc_policy_rule *rule, const struct smc_policy_who *who);
 bool smc_policy_asks_use(const struct smc_policy_rule *rule);
 

@@ -17,7 +17,7 @@ static void adopt_tcp(struct smc_sock *lsmc, struct socket *newsock, u32 reason)
 		return;
 	smc->server = true;
 	smc_policy_inherit(smc, lsmc);
-	smc_fallback_child(smc, reason, 0);
+	smc_fallback_child(smc, smc_policy_child_reason(smc, lsmc, reason), 0);
 	smc_table_add(smc);
 }
 

@@ -144,13 +144,13 @@ void smc_active_end(struct smc_sock *smc, bool hard)
 	smc_conn_put(conn);
 }
 
-/* smc_active_free() - drops the references on the connection and the rule. Any context. */
+/* smc_active_free() - drops the references on the connection and the rules. Any context. */
 void smc_active_free(struct smc_sock *smc)
 {
 	struct smc_conn *conn = rcu_dereference_protected(smc->conn, true);
 
 	smc_policy_count_bytes(smc, conn);
-	smc_policy_put(smc->rule);
+	smc_policy_free(smc);
 	conn_put(conn);
 }
 

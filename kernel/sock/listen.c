@@ -115,7 +115,7 @@ void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc)
 	child->parent = lsmc;
 	smc_table_get(lsmc);
 	if (!peer_smc)
-		smc_fallback_child(child, SMC_REASON_PEER_NO_SMC, 0);
+		smc_fallback_child(child, smc_policy_child_reason(child, lsmc, SMC_REASON_PEER_NO_SMC), 0);
 	spin_lock_bh(&l->lock);
 	if (!l->open) {
 		spin_unlock_bh(&l->lock);
@@ -377,7 +377,9 @@ int smc_listen(struct socket *sock, int backlog)
 	if (rc)
 		goto out;
 	if (READ_ONCE(smc->phase) == SMC_PHASE_OPEN)
-		smc_policy_listen(smc, sock);
+		rc = smc_policy_listen(smc, sock);
+	if (rc)
+		goto out;
 	if (READ_ONCE(smc->phase) == SMC_PHASE_TCP || READ_ONCE(smc->phase) == SMC_PHASE_LISTEN)
 		rc = tcp->listen(sock, backlog);
 	else

@@ -14,7 +14,7 @@
 #include "../conn/conn.h"
 #include "../policy/policy.h"
 #include "../wire/reason.h"
-#include "sock.h"
+#include "listener.h"
 
 /* Of a socket of TCP that may become SMC. */
 static struct proto_ops undecided_ops[SMC_IPVS] __ro_after_init;
@@ -71,25 +71,26 @@ static bool ask_connect(struct socket *sock, const smc_sockaddr_t *addr, int len
 	return true;
 }
 
-static enum smc_policy_verdict ask_listen(struct socket *sock, struct smc_policy_entry **entry)
+/* Sets the rule that counts what follows, or for a listener the rules for its connections. Takes over the references. */
+static void set_rules(struct smc_sock *smc, struct smc_policy_entry *entry, struct smc_policy_plan *plan)
 {
-	const struct smc_policy_use use = { .role = SMC_POLICY_LISTENS, .local = READ_ONCE(inet_sk(sock->sk)->inet_num) };
+	struct smc_policy_entry *old;
 
-	return smc_policy_decide(sock, &use, entry);
+	spin_lock_bh(&smc->lock);
+	old = smc->rule;
+	smc->rule = entry;
+	plan = rcu_replace_pointer(smc->plan, plan, lockdep_is_held(&smc->lock));
+	spin_unlock_bh(&smc->lock);
+	smc_policy_put(old);
+	smc_policy_plan_drop(plan);
 }
 
 /* Makes a socket TCP if the verdict says so, or, if a rule has made it SMC, unless one says SMC. The rule, if any, counts what follows. */
 static void apply(struct smc_sock *smc, struct socket *sock, enum smc_policy_verdict verdict, struct smc_policy_entry *entry)
 {
-	struct smc_policy_entry *old;
-
 	if (entry)
 		atomic64_inc(&entry->decisions);
-	spin_lock_bh(&smc->lock);
-	old = smc->rule;
-	smc->rule = entry;
-	spin_unlock_bh(&smc->lock);
-	smc_policy_put(old);
+	set_rules(smc, entry, NULL);
 	if (verdict == SMC_POLICY_TCP || (verdict == SMC_POLICY_NONE && READ_ONCE(smc->converted)))
 		smc_fallback_take(smc, sock, SMC_PHASE_OPEN, SMC_REASON_POLICY, 0);
 }
@@ -105,20 +106,37 @@ void smc_policy_connect(struct smc_sock *smc, struct socket *sock, const smc_soc
 		apply(smc, sock, verdict, entry);
 }
 
-/* smc_policy_listen() - the same for one that is to listen. May sleep. */
-void smc_policy_listen(struct smc_sock *smc, struct socket *sock)
+/* Counts a call of listen() for the rule that decides about all connections that no rule before it decides about, if there is one. */
+static void count_listen(const struct smc_policy_plan *plan)
 {
-	struct smc_policy_entry *entry;
-	enum smc_policy_verdict verdict = ask_listen(sock, &entry);
+	struct smc_policy_entry *last = plan ? plan->entries[plan->n - 1] : NULL;
+
+	if (last && !last->rule.n_nets)
+		atomic64_inc(&last->decisions);
+}
+
+/*
+ * smc_policy_listen() - the same for one that is to listen. It becomes TCP if all of its connections are. May sleep. Return: 0 or
+ * -ENOMEM.
+ */
+int smc_policy_listen(struct smc_sock *smc, struct socket *sock)
+{
+	struct smc_policy_plan *plan;
+	int rc = smc_policy_plan_new(sock, &plan);
 
 	lockdep_assert_held(&smc->state_mutex);
-	if (entry && verdict == SMC_POLICY_TCP) {
-		/* There is no connection to count. */
-		atomic64_inc(&entry->decisions);
-		smc_policy_put(entry);
-		entry = NULL;
+	if (rc == -ENOMEM)
+		return rc;
+	count_listen(plan);
+	if (!rc && smc_policy_plan_has_smc(plan, !READ_ONCE(smc->converted))) {
+		set_rules(smc, NULL, plan);
+		return 0;
 	}
-	apply(smc, sock, verdict, entry);
+	/* There is no connection to count. */
+	smc_policy_plan_free(plan);
+	set_rules(smc, NULL, NULL);
+	smc_fallback_take(smc, sock, SMC_PHASE_OPEN, SMC_REASON_POLICY, 0);
+	return 0;
 }
 
 /* Gives an undecided socket other operations, unless another thread has done so. Return: what it has now. */
@@ -134,23 +152,30 @@ static const struct proto_ops *become_tcp(struct socket *sock)
 }
 
 /*
- * An undecided socket becomes SMC or TCP. For one that becomes SMC, its own operations evaluate the rules again, and count. Takes over
- * the reference. Return: the socket's operations.
+ * An undecided socket becomes SMC: its own operations evaluate the rules again, and count. Return: the socket's operations; NULL without
+ * memory.
  */
-static const struct proto_ops *settle(struct socket *sock, enum smc_policy_verdict verdict, struct smc_policy_entry *entry, bool connects)
+static const struct proto_ops *become_smc(struct socket *sock)
 {
-	struct smc_sock *smc = verdict == SMC_POLICY_SMC ? smc_table_make(sock) : NULL;
+	struct smc_sock *smc = smc_table_make(sock);
 
-	if (entry && !smc) {
-		atomic64_inc(&entry->decisions);
-		if (connects)
-			atomic64_inc(&entry->conns_tcp);
-	}
-	smc_policy_put(entry);
 	if (!smc)
-		return become_tcp(sock);
+		return NULL;
 	WRITE_ONCE(smc->converted, true);
 	return become(sock, smc_ops_open(sock->sk));
+}
+
+/* An undecided socket that is to connect becomes SMC or TCP. Takes over the reference. Return: its operations. */
+static const struct proto_ops *settle(struct socket *sock, enum smc_policy_verdict verdict, struct smc_policy_entry *entry)
+{
+	const struct proto_ops *ops = verdict == SMC_POLICY_SMC ? become_smc(sock) : NULL;
+
+	if (entry && !ops) {
+		atomic64_inc(&entry->decisions);
+		atomic64_inc(&entry->conns_tcp);
+	}
+	smc_policy_put(entry);
+	return ops ?: become_tcp(sock);
 }
 
 /* connect(2) of an undecided socket. May sleep. Return: as TCP would. */
@@ -160,7 +185,7 @@ static int undecided_connect(struct socket *sock, smc_sockaddr_t *addr, int len,
 	struct smc_policy_entry *entry;
 
 	if (ask_connect(sock, addr, len, &verdict, &entry))
-		return settle(sock, verdict, entry, true)->connect(sock, addr, len, flags);
+		return settle(sock, verdict, entry)->connect(sock, addr, len, flags);
 	/* It fails or, for AF_UNSPEC, disconnects what another thread may have connected. */
 	return smc_table_of(sock) ? smc_connect(sock, addr, len, flags) : smc_ops_of_tcp(sock->sk)->connect(sock, addr, len, flags);
 }
@@ -168,10 +193,15 @@ static int undecided_connect(struct socket *sock, smc_sockaddr_t *addr, int len,
 /* listen(2) of an undecided socket. May sleep. Return: as TCP would. */
 static int undecided_listen(struct socket *sock, int backlog)
 {
-	struct smc_policy_entry *entry;
-	enum smc_policy_verdict verdict = ask_listen(sock, &entry);
+	const struct proto_ops *ops = NULL;
+	struct smc_policy_plan *plan;
 
-	return settle(sock, verdict, entry, false)->listen(sock, backlog);
+	if (!smc_policy_plan_new(sock, &plan) && smc_policy_plan_has_smc(plan, false))
+		ops = become_smc(sock);
+	if (!ops)
+		count_listen(plan);
+	smc_policy_plan_free(plan);
+	return (ops ?: become_tcp(sock))->listen(sock, backlog);
 }
 
 /* sendmsg(2) of an undecided socket: data in a SYN are TCP's. May sleep. Return: as TCP would. */
@@ -207,21 +237,70 @@ void __init smc_policy_fill_ops(enum smc_ipv ipv)
 	ops->setsockopt = undecided_setsockopt;
 }
 
-/* smc_policy_inherit() - the rule of a listener counts its children, too. Of a fresh child. Any context but hardirq. */
-void smc_policy_inherit(struct smc_sock *child, struct smc_sock *lsmc)
+/* May a connection of a listener be SMC? @entry: the rule that decides about it, or NULL. */
+static bool is_admitted(const struct smc_sock *lsmc, const struct smc_policy_entry *entry)
 {
-	spin_lock_bh(&lsmc->lock);
-	child->rule = lsmc->rule;
-	if (child->rule)
-		smc_policy_get(child->rule);
-	spin_unlock_bh(&lsmc->lock);
+	return entry ? entry->rule.verdict == SMC_POLICY_SMC : !READ_ONCE(lsmc->converted);
 }
 
-/* smc_policy_count() - the outcome of a connection is known. The rule does not change meanwhile: no thread connects or listens. */
+/*
+ * smc_policy_admits() - may a listener answer a SYN with the option? @peer: address of the client. From the hooks of the option, under
+ * RCU.
+ */
+bool smc_policy_admits(const struct smc_synopt_port *port, const struct in6_addr *peer)
+{
+	const struct smc_sock *lsmc = container_of(port, struct smc_listener, port)->smc;
+
+	return is_admitted(lsmc, smc_policy_plan_find(rcu_dereference(lsmc->plan), peer->s6_addr));
+}
+
+/* Returns how the address of the other end of a connection is written in rules. */
+static struct in6_addr addr_of_peer(const struct sock *sk)
+{
+	struct in6_addr addr;
+
+#if IS_ENABLED(CONFIG_IPV6)
+	if (sk->sk_family == AF_INET6)
+		return sk->sk_v6_daddr;
+#endif
+	ipv6_addr_set_v4mapped(sk->sk_daddr, &addr);
+	return addr;
+}
+
+/* smc_policy_inherit() - a fresh child of a listener gets the rule that decides about it, which counts it. Any context but hardirq. */
+void smc_policy_inherit(struct smc_sock *child, struct smc_sock *lsmc)
+{
+	struct in6_addr peer = addr_of_peer(child->sk);
+
+	rcu_read_lock();
+	child->rule = smc_policy_plan_find(rcu_dereference(lsmc->plan), peer.s6_addr);
+	if (child->rule)
+		smc_policy_get(child->rule);
+	rcu_read_unlock();
+}
+
+/*
+ * smc_policy_child_reason() - returns why a child is TCP whose SYN was answered without the option. @otherwise: if it is not by the
+ * rules. Of a child that has inherited. Any context.
+ */
+u32 smc_policy_child_reason(const struct smc_sock *child, const struct smc_sock *lsmc, u32 otherwise)
+{
+	return is_admitted(lsmc, child->rule) ? otherwise : SMC_REASON_POLICY;
+}
+
+/*
+ * smc_policy_count() - the outcome of a connection is known. The rule does not change meanwhile: no thread connects or listens. A rule
+ * that asks for the client's address decides about each connection of a listener; others have decided about the listener.
+ */
 void smc_policy_count(const struct smc_sock *smc, bool is_smc)
 {
-	if (smc->rule)
-		atomic64_inc(is_smc ? &smc->rule->conns_smc : &smc->rule->conns_tcp);
+	struct smc_policy_entry *rule = smc->rule;
+
+	if (!rule)
+		return;
+	atomic64_inc(is_smc ? &rule->conns_smc : &rule->conns_tcp);
+	if (smc->server && rule->rule.n_nets)
+		atomic64_inc(&rule->decisions);
 }
 
 /* smc_policy_count_bytes() - the connection of a socket, if it has one, is over. Nobody changes the rule meanwhile. Any context. */
@@ -229,4 +308,11 @@ void smc_policy_count_bytes(const struct smc_sock *smc, const struct smc_conn *c
 {
 	if (smc->rule && conn)
 		atomic64_add(READ_ONCE(conn->tx_prod) + READ_ONCE(conn->rx_prod), &smc->rule->bytes);
+}
+
+/* smc_policy_free() - of a record that is about to be freed. Any context. */
+void smc_policy_free(struct smc_sock *smc)
+{
+	smc_policy_put(smc->rule);
+	smc_policy_plan_free(rcu_dereference_protected(smc->plan, true));
 }

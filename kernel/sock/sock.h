@@ -16,6 +16,7 @@
 
 struct smc_conn;
 struct smc_policy_entry;
+struct smc_policy_plan;
 
 /*
  * The phase of an SMC socket. An SMC socket is a TCP socket from the first moment: sock->sk is a tcp_sock. Only
@@ -90,6 +91,7 @@ struct smc_sock {
 	bool			awaits_data;	/* only in `work`: the outcome is known, but accept() gets the child when it has data */
 	unsigned long		data_deadline;	/* jiffies; accept() gets it then, even without data */
 	struct smc_policy_entry	*rule;		/* that has decided, with a reference; lock */
+	struct smc_policy_plan __rcu *plan;	/* of a listener: the rules for its connections, NULL if there are none; lock */
 	struct smc_listener	*listener;	/* if it has ever listened; set once, freed with the struct */
 	struct smc_sock		*parent;	/* of a child until it is accepted: the listener */
 	struct list_head	child;		/* on a list of the parent's listener; its lock */
@@ -234,9 +236,12 @@ void smc_proto_restore(struct sock *sk);
 /* policy.c: sockets that rules decide about */
 void smc_policy_take(struct socket *sock);
 void smc_policy_connect(struct smc_sock *smc, struct socket *sock, const smc_sockaddr_t *addr, int len);
-void smc_policy_listen(struct smc_sock *smc, struct socket *sock);
+int smc_policy_listen(struct smc_sock *smc, struct socket *sock);
 void smc_policy_fill_ops(enum smc_ipv ipv);
 void smc_policy_inherit(struct smc_sock *child, struct smc_sock *lsmc);
+bool smc_policy_admits(const struct smc_synopt_port *port, const struct in6_addr *peer);
+u32 smc_policy_child_reason(const struct smc_sock *child, const struct smc_sock *lsmc, u32 otherwise);
+void smc_policy_free(struct smc_sock *smc);
 void smc_policy_count(const struct smc_sock *smc, bool is_smc);
 void smc_policy_count_bytes(const struct smc_sock *smc, const struct smc_conn *conn);
 

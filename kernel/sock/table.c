@@ -238,7 +238,7 @@ int smc_table_init(void)
 		spin_lock_init(&table[i].lock);
 		INIT_HLIST_HEAD(&table[i].head);
 	}
-	smc_synopt_register(connecting);
+	smc_synopt_register(connecting, smc_policy_admits);
 	return 0;
 }
 

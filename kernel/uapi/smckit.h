@@ -48,7 +48,7 @@ enum {
 	SMCKIT_A_RULE_SERVICE_PORTS,	/* binary, the local port of a listener, the remote one of a client; pairs of u16, the first and the last port of a range */
 	SMCKIT_A_RULE_LOCAL_PORTS,	/* binary */
 	SMCKIT_A_RULE_REMOTE_PORTS,	/* binary */
-	SMCKIT_A_RULE_NETWORKS,	/* binary, that the remote address is in; 17 bytes each, an address of IPv6 or a mapped one of IPv4, and the bits of its prefix */
+	SMCKIT_A_RULE_NETWORKS,	/* binary, that the remote address is in, of each connection if the socket listens; 17 bytes each, an address of IPv6 or a mapped one of IPv4, and the bits of its prefix */
 	SMCKIT_A_RULE_DECISIONS,	/* u64, calls of connect() and listen() that the rule decided */
 	SMCKIT_A_RULE_CONNS_SMC,	/* u64, connections of these by outcome */
 	SMCKIT_A_RULE_CONNS_TCP,	/* u64 */

@@ -95,7 +95,7 @@ func (e *SyntaxError) Error() string {
 
 // Parse parses a rule: a verdict and conditions, such as "smc", "port", "6379,8000-8100". The error is a *SyntaxError.
 func Parse(words []string, names Names) (Rule, error) {
-	p := parser{words: words, names: names, rule: Rule{Role: Any}}
+	p := parser{words: words, names: names, rule: Rule{Role: Any}, peers: Any}
 	if err := p.parse(); err != nil {
 		return Rule{}, err
 	}
@@ -106,6 +106,8 @@ type parser struct {
 	words []string
 	names Names
 	rule  Rule
+	// peers are the roles that the condition about networks is for.
+	peers Role
 	seen  []string
 }
 
@@ -119,11 +121,13 @@ var conditions = map[string]func(p *parser, value string) error{
 	"port":   func(p *parser, v string) (err error) { p.rule.Ports, err = ports(v); return err },
 	"local":  func(p *parser, v string) (err error) { p.rule.LocalPorts, err = ports(v); return err },
 	"remote": func(p *parser, v string) (err error) { p.rule.RemotePorts, err = ports(v); return err },
-	"to":     func(p *parser, v string) (err error) { p.rule.Networks, err = networks(v); return err },
+	"to":     func(p *parser, v string) error { return p.networks(v, Connect) },
+	"from":   func(p *parser, v string) error { return p.networks(v, Listen) },
+	"peer":   func(p *parser, v string) error { return p.networks(v, Any) },
 }
 
 // ConditionWords are the words that begin a condition, in the order in which they are written.
-var ConditionWords = []string{"name", "role", "user", "group", "cgroup", "port", "local", "remote", "to"}
+var ConditionWords = []string{"name", "role", "user", "group", "cgroup", "port", "local", "remote", "to", "from", "peer"}
 
 func (p *parser) parse() error {
 	if len(p.words) == 0 {
@@ -142,8 +146,12 @@ func (p *parser) parse() error {
 			return err
 		}
 	}
-	if p.rule.Role == Listen && (len(p.rule.Networks) > 0 || len(p.rule.RemotePorts) > 0) {
-		return &SyntaxError{Text: "the peer of a listener is not known: to and remote are for role connect"}
+	if p.rule.Role&p.peers == 0 {
+		return &SyntaxError{Text: "to is for clients (role connect), from is for servers (role listen), peer is for both"}
+	}
+	p.rule.Role &= p.peers
+	if p.rule.Role == Listen && len(p.rule.RemotePorts) > 0 {
+		return &SyntaxError{Text: "remote is for clients: the ports of a server's clients are not asked for"}
 	}
 	return nil
 }
@@ -164,6 +172,16 @@ func (p *parser) condition(i int) error {
 		return &SyntaxError{Word: i + 2, Text: fmt.Sprintf("%s %q: %v", word, p.words[i+1], err)}
 	}
 	return nil
+}
+
+// networks parses those of the peer; roles are those whose peers the word is about.
+func (p *parser) networks(v string, roles Role) (err error) {
+	if len(p.rule.Networks) > 0 {
+		return errors.New("a rule has one of to, from and peer")
+	}
+	p.peers = roles
+	p.rule.Networks, err = networks(v)
+	return err
 }
 
 func (p *parser) name(v string) error {
@@ -324,7 +342,8 @@ func (r Rule) Text(names Names) string {
 		return strconv.FormatUint(uint64(*n), 10)
 	}
 	add("name", r.Name)
-	if r.Role == Connect || r.Role == Listen {
+	// The word before networks says the role.
+	if len(r.Networks) == 0 && (r.Role == Connect || r.Role == Listen) {
 		add("role", r.Role.String())
 	}
 	add("user", named(r.User, names.UserName, names.User))
@@ -342,7 +361,7 @@ func (r Rule) Text(names Names) string {
 	for _, p := range r.Networks {
 		nets = append(nets, p.String())
 	}
-	add("to", strings.Join(nets, ","))
+	add(map[Role]string{Connect: "to", Listen: "from", Any: "peer"}[r.Role], strings.Join(nets, ","))
 	return strings.Join(words, " ")
 }
 

@@ -88,7 +88,7 @@ type Rule struct {
 	// LocalPorts and RemotePorts are those of this host and of the peer. The remote port of a listener is not known, nor is the local
 	// port of a client that has not called bind: only an empty list matches these.
 	LocalPorts, RemotePorts []PortRange
-	// Networks are those that the address of the peer is in, which is known for clients only.
+	// Networks are those that the address of the peer is in. For a listener the module asks for each of its connections.
 	Networks []netip.Prefix
 	// Counters are filled in by Client.Get.
 	Counters Counters
@@ -117,7 +117,7 @@ type Use struct {
 	Role Role
 	// Local and Remote are ports, 0 if they are not known.
 	Local, Remote uint16
-	// Peer is the address of a client's peer.
+	// Peer is the address of the peer: of a connection, if the socket listens.
 	Peer netip.Addr
 }
 
@@ -142,6 +142,23 @@ func inPorts(port uint16, list []PortRange) bool {
 
 func inNetworks(addr netip.Addr, list []netip.Prefix) bool {
 	return len(list) == 0 || slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(addr.Unmap().WithZone("")) })
+}
+
+// Plan returns the indices of the rules that decide about the connections of a listener on a port, in their order: all but the last
+// one ask for the peer's address. If the last one asks, too, no rule decides about the connections that none of them matches.
+func (p Policy) Plan(who Who, port uint16) (rules []int) {
+	for i, r := range p.Rules {
+		nets := r.Networks
+		r.Networks = nil
+		if !p.Enabled || !r.Matches(who, Use{Role: Listen, Local: port}) {
+			continue
+		}
+		rules = append(rules, i)
+		if len(nets) == 0 {
+			break
+		}
+	}
+	return rules
 }
 
 // sameConditions reports whether two rules match the same sockets.

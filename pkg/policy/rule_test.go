@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,10 +78,21 @@ func TestMatches(t *testing.T) {
 		"smc cgroup system.slice/redis.service/x": {false, false, false},
 		"smc role connect user 33 cgroup system.slice port 6379 to 10.9.0.0/16":   {true, true, false},
 		"smc role connect user 33 cgroup system.slice port 6379 to 10.9.128.0/17": {false, false, false},
+		"smc from 10.9.0.0/16": {false, false, false},
+		"smc peer 10.9.0.0/16": {true, true, false},
 	} {
 		r := parse(t, text)
 		if got := [3]bool{r.Matches(who, client), r.Matches(who, bound), r.Matches(who, server)}; got != want {
 			t.Errorf("%s: %v, want %v", text, got, want)
+		}
+	}
+	accepted := server
+	accepted.Peer = client.Peer
+	for text, want := range map[string]bool{
+		"smc from 10.9.0.0/16": true, "smc peer 10.9.0.0/16": true, "smc to 10.9.0.0/16": false, "smc from ::/0": false, "smc": true,
+	} {
+		if parse(t, text).Matches(who, accepted) != want {
+			t.Errorf("%s: an accepted connection", text)
 		}
 	}
 	if parse(t, "smc cgroup /").Matches(Who{}, client) {
@@ -118,6 +130,26 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// TestPlan has rules that ask for the address of a listener's peers.
+func TestPlan(t *testing.T) {
+	p := Policy{Enabled: true}
+	for _, text := range []string{
+		"tcp from 10.9.0.0/16", "smc port 80 from 10.0.0.0/8", "smc to 10.0.0.0/8", "tcp port 80", "smc peer fd00::/8", "smc role listen",
+	} {
+		p.Rules = append(p.Rules, parse(t, text))
+	}
+	if got := p.Plan(Who{}, 80); !slices.Equal(got, []int{0, 1, 3}) {
+		t.Errorf("port 80: %v", got)
+	}
+	if got := p.Plan(Who{}, 81); !slices.Equal(got, []int{0, 4, 5}) {
+		t.Errorf("port 81: %v", got)
+	}
+	p.Enabled = false
+	if got := p.Plan(Who{}, 81); len(got) > 0 {
+		t.Errorf("off: %v", got)
+	}
+}
+
 // TestText has rules as they are written, and what they are written as.
 func TestText(t *testing.T) {
 	for text, want := range map[string]string{
@@ -126,11 +158,14 @@ func TestText(t *testing.T) {
 		"tcp port 80,82-90,81":       "tcp port 80-90",
 		"tcp to fd00::/8,10.0.0.0/8": "tcp to 10.0.0.0/8,fd00::/8",
 		"tcp cgroup foo..bar.slice":  "tcp cgroup foo..bar.slice",
-		"smc to 10.9.0.0/16,fd00::/8 role connect name a.b-c_1": "smc name a.b-c_1 role connect to 10.9.0.0/16,fd00::/8",
-		"smc user 33 group 5":                        "smc user www-data group 5",
-		"smc cgroup /system.slice/redis.service/":    "smc cgroup system.slice/redis.service",
-		"smc cgroup /":                               "smc cgroup /",
-		"smc remote 1 local 65535 to ::ffff:1.2.3.4": "smc local 65535 remote 1 to 1.2.3.4/32",
+		"smc to 10.9.0.0/16,fd00::/8 role connect name a.b-c_1": "smc name a.b-c_1 to 10.9.0.0/16,fd00::/8",
+		"smc role listen peer 10.9.0.0/16":                      "smc from 10.9.0.0/16",
+		"smc from 10.9.0.0/16":                                  "smc from 10.9.0.0/16",
+		"smc peer 10.9.0.0/16 remote 1":                         "smc remote 1 peer 10.9.0.0/16",
+		"smc user 33 group 5":                                   "smc user www-data group 5",
+		"smc cgroup /system.slice/redis.service/":               "smc cgroup system.slice/redis.service",
+		"smc cgroup /":                                          "smc cgroup /",
+		"smc remote 1 local 65535 to ::ffff:1.2.3.4":            "smc local 65535 remote 1 to 1.2.3.4/32",
 	} {
 		r := parse(t, text)
 		if got := r.Text(names); got != want {
@@ -162,7 +197,7 @@ func TestNonsense(t *testing.T) {
 		"":                                       "a rule begins with smc or tcp",
 		"udp":                                    `word 1: "udp": a rule begins with smc or tcp`,
 		"port 80":                                `word 1: "port": a rule begins with smc or tcp`,
-		"smc prot 80":                            `word 2: "prot": conditions are name, role, user, group, cgroup, port, local, remote, to`,
+		"smc prot 80":                            `word 2: "prot": conditions are name, role, user, group, cgroup, port, local, remote, to, from, peer`,
 		"smc port":                               "word 2: the value of port is missing",
 		"smc port 80 port 81":                    "word 4: port is there already: a list has commas",
 		"smc port 0":                             `word 3: port "0": ports are numbers from 1 to 65535, ranges of them, and lists: 6379,8000-8100`,
@@ -188,7 +223,11 @@ func TestNonsense(t *testing.T) {
 		"smc name 17":                            `word 3: name "17": a name has up to 31 letters`,
 		"smc name -b":                            `word 3: name "-b": a name has up to 31 letters`,
 		"smc name a/b":                           `word 3: name "a/b": a name has up to 31 letters`,
-		"smc role listen to 10.0.0.0/8":          "the peer of a listener is not known: to and remote are for role connect",
+		"smc role listen to 10.0.0.0/8":          "to is for clients (role connect), from is for servers (role listen), peer is for both",
+		"smc from 10.0.0.0/8 role connect":       "to is for clients (role connect), from is for servers",
+		"smc from 10.0.0.0/8 to 10.0.0.0/8":      `word 5: to "10.0.0.0/8": a rule has one of to, from and peer`,
+		"smc from 10.0.0.0/8 remote 1":           "remote is for clients: the ports of a server's clients are not asked for",
+		"smc role listen remote 1":               "remote is for clients",
 		"smc cgroup " + strings.Repeat("x", 255): "word 3: cgroup",
 		"smc name " + strings.Repeat("x", 32):    "word 3: name",
 		"smc port " + manyPorts(65):              "word 3: port",
@@ -241,7 +280,7 @@ func distinctRules(n int) (text string) {
 
 // FuzzParseFile has files that are read: what is read is written, and read again as the same.
 func FuzzParseFile(f *testing.F) {
-	for _, text := range []string{"smc", "tcp to 10.9.0.0/16,fd00::/8 port 1-9\nsmc user www-data name x cgroup a/b role listen local 7 # c", "smc remote 1"} {
+	for _, text := range []string{"smc", "tcp to 10.9.0.0/16,fd00::/8 port 1-9\nsmc user www-data name x cgroup a/b role listen local 7 # c", "smc remote 1", "smc from ::1 port 2\ntcp peer 1.2.3.4"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

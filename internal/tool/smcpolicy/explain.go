@@ -58,6 +58,8 @@ type explainJSON struct {
 type explanation struct {
 	// address and port of the peer, or `:PORT` of a listener
 	Target string `json:"target"`
+	// of a listener, if the rule asks for it: the networks of the clients that the answer is about. That without it is about all others
+	From string `json:"from,omitempty"`
 	// what becomes of an ordinary TCP socket: `smc` or `tcp`
 	TCPSocket string `json:"tcp_socket"`
 	// what becomes of a socket that was made for SMC, such as one of a program below smc_run
@@ -83,7 +85,7 @@ func (c *command) explain(ctx context.Context, q question) error {
 	}
 	out := explainJSON{Schema: 1, Enabled: p.Enabled, User: who.User, Group: who.Group, Cgroup: cli.Printable(who.Cgroup)}
 	for _, u := range uses {
-		out.Answers = append(out.Answers, c.answer(p, who, u))
+		out.Answers = append(out.Answers, c.answers(p, who, u)...)
 	}
 	if c.json {
 		return cli.WriteJSON(c.env.Out, out)
@@ -100,15 +102,48 @@ func (c *command) explain(ctx context.Context, q question) error {
 		} else if a.Number > 0 {
 			why = fmt.Sprintf("rule %d: %s", a.Number, a.Rule)
 		}
-		if _, err := fmt.Fprintf(c.env.Out, "%s: TCP socket: %s; SMC socket: %s (%s)\n", a.Target, a.TCPSocket, a.SMCSocket, why); err != nil {
+		if _, err := fmt.Fprintf(c.env.Out, "%s: TCP socket: %s; SMC socket: %s (%s)\n", a.place(), a.TCPSocket, a.SMCSocket, why); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *command) answer(p policy.Policy, who policy.Who, u policy.Use) explanation {
-	verdict, i := p.Decide(who, u)
+// place returns the target in words.
+func (e explanation) place() string {
+	if e.From != "" {
+		return e.Target + " from " + e.From
+	}
+	return e.Target
+}
+
+// answers returns what becomes of a socket: of a listener, one answer for each rule that asks where a connection comes from, and one for
+// the others.
+func (c *command) answers(p policy.Policy, who policy.Who, u policy.Use) (all []explanation) {
+	if u.Role == policy.Connect {
+		verdict, i := p.Decide(who, u)
+		return []explanation{c.answer(p, u, verdict, i)}
+	}
+	for _, i := range p.Plan(who, u.Local) {
+		a := c.answer(p, u, p.Rules[i].Verdict, i)
+		var nets []string
+		for _, n := range p.Rules[i].Networks {
+			nets = append(nets, n.String())
+		}
+		a.From = strings.Join(nets, ",")
+		all = append(all, a)
+	}
+	if n := len(all); n > 0 && all[n-1].From == "" {
+		return all
+	}
+	verdict := policy.None
+	if !p.Enabled {
+		verdict = policy.TCP
+	}
+	return append(all, c.answer(p, u, verdict, -1))
+}
+
+func (c *command) answer(p policy.Policy, u policy.Use, verdict policy.Verdict, i int) explanation {
 	a := explanation{Target: fmt.Sprintf(":%d", u.Local), TCPSocket: "tcp", SMCSocket: "smc"}
 	if u.Role == policy.Connect {
 		a.Target = netip.AddrPortFrom(u.Peer, u.Remote).String()

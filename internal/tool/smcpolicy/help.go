@@ -18,7 +18,10 @@ Conditions:
                     the port of the service
   local LIST        local ports; that of a client is known after bind() only
   remote LIST       ports of the peer, for clients
-  to NETWORKS       the peer's address is in one of these, for clients
+  to NETWORKS       clients that connect to an address in one of these
+  from NETWORKS     servers: connections from an address in one of these; other
+                    rules decide about the other connections of the listener
+  peer NETWORKS     both
   user USER         who made the socket: user and group as in 'ls -l' of a file
   group GROUP       that the process creates, names or numbers
   cgroup PATH       the socket was made in this control group (version 2), or
@@ -94,7 +97,8 @@ const delExample = `  smc_policy del web
   smc_policy del 3 --check`
 
 const showLong = `Show the rules, in the order of evaluation, with counters: the calls of
-connect() and listen() that the rule has decided; the connections of these
+connect() and listen() that the rule has decided, or with 'from' the connections
+of listeners; the connections of these
 sockets that became SMC, and that are TCP; the bytes that ended connections have
 moved by SMC. Connections to a listener that a rule has left to TCP are not
 counted.
@@ -138,8 +142,8 @@ made for SMC, too. The rules stay, and 'smc_policy on' has them used again.
 --json prints {"schema": 1, "changed": true or false, "check": true or false,
 "enabled": false}.`
 
-const explainLong = `Say which rule decides about a connection to HOST:PORT, or about a listener on
-:PORT, and what becomes of a TCP socket and of an SMC socket. The socket is one
+const explainLong = `Say which rule decides about a connection to HOST:PORT, or about the connections
+of a listener on :PORT, and what becomes of a TCP socket and of an SMC socket. The socket is one
 that you make now, unless you name another user, group or control group. For
 another user, the group is his primary one in /etc/passwd, unless you name one.
 The answer is about a client that has not called bind().

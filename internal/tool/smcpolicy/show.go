@@ -30,7 +30,7 @@ type ruleJSON struct {
 	Rule string `json:"rule"`
 	// `smc` or `tcp`
 	Verdict string `json:"verdict"`
-	// calls of connect() and listen() that the rule has decided
+	// calls of connect() and listen() that the rule has decided; of a rule with `from` or `peer`, the connections of listeners instead of their calls
 	Decisions uint64 `json:"decisions"`
 	// connections of these sockets that became SMC; those of a listener included
 	SMC uint64 `json:"connections_smc"`

@@ -374,6 +374,14 @@ func TestExplain(t *testing.T) {
 	h.expect(0, "socket of user 5 group root cgroup user.slice\n:80: TCP socket: tcp; SMC socket: smc (no rule matches)\n", "",
 		"explain", "--user", "5", "--group", "root", ":80")
 	h.expect(2, "", "smc_policy: --user \"5\": /etc/passwd does not have the group of this user: give it by --group; see 'smc_policy --help'\n", "explain", "--user", "5", ":80")
+	h = newHarness(t, "tcp from 10.9.0.0/16,fd00::/8", "smc port 80", "smc from 10.0.0.0/8")
+	h.expect(0, "socket of user www-data group www-data cgroup user.slice\n"+
+		":80 from 10.9.0.0/16,fd00::/8: TCP socket: tcp; SMC socket: tcp (rule 1: tcp from 10.9.0.0/16,fd00::/8)\n"+
+		":80: TCP socket: smc; SMC socket: smc (rule 2: smc port 80)\n", "", "explain", ":80")
+	h.expect(0, "socket of user www-data group www-data cgroup user.slice\n"+
+		":81 from 10.9.0.0/16,fd00::/8: TCP socket: tcp; SMC socket: tcp (rule 1: tcp from 10.9.0.0/16,fd00::/8)\n"+
+		":81 from 10.0.0.0/8: TCP socket: smc; SMC socket: smc (rule 3: smc from 10.0.0.0/8)\n"+
+		":81: TCP socket: tcp; SMC socket: smc (no rule matches)\n", "", "explain", ":81")
 	h.expect(1, "", "smc_policy: lookup hostc: no such host\n", "explain", "hostc:80")
 	h.kernel.policy.Enabled = false
 	h.expect(0, "socket of user www-data group www-data cgroup user.slice\n10.1.0.2:6379: TCP socket: tcp; SMC socket: tcp (the policy is off)\n", "", "explain", "10.1.0.2:6379")
@@ -414,7 +422,7 @@ func TestComplete(t *testing.T) {
 	h := newHarness(t, "smc name one port 1", "tcp")
 	for args, want := range map[string][]string{
 		"add ":                         {"smc", "tcp"},
-		"add smc port 1 ":              {"name", "role", "user", "group", "cgroup", "local", "remote", "to"},
+		"add smc port 1 ":              {"name", "role", "user", "group", "cgroup", "local", "remote", "to", "from", "peer"},
 		"add smc role ":                {"connect", "listen"},
 		"add smc cgroup ":              {"system.slice"},
 		"add smc cgroup system.slice/": {"system.slice/redis.service"},

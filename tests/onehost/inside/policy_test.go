@@ -195,6 +195,14 @@ func TestRulesConvert(t *testing.T) {
 		{"tcp user root; smc", service, "", ""},
 		{"tcp to 127.0.0.1; smc", service, "", "TCP"},
 		{"tcp to ::/0; smc", service, "SMC", "SMC"},
+		{"smc from 127.0.0.0/8; smc role connect", service, "SMC", "SMC"},
+		{"smc from 10.0.0.0/8; smc role connect", service, "TCP", "TCP"},
+		{"smc from ::1; smc role connect", v6, "SMC", "SMC"},
+		{"smc from ::1; smc role connect", service, "TCP", "TCP"},
+		{"smc peer 127.0.0.0/8", service, "SMC", "SMC"},
+		{"tcp peer 127.0.0.0/8; smc", service, "", "TCP"},
+		{"tcp from 127.0.0.0/8; smc", service, "TCP", "TCP"},
+		{"tcp from 127.0.0.0/8; tcp role listen; smc", service, "TCP", ""},
 	} {
 		t.Run(tt.rules+" "+tt.addr.String(), func(t *testing.T) {
 			if tt.rules != "" {

@@ -20,6 +20,8 @@ static const struct smc_policy_use client = { .role = SMC_POLICY_CONNECTS, .loca
 static const struct smc_policy_use bound = { .role = SMC_POLICY_CONNECTS, .local = 700, .remote = 6379, .addr = peer };
 static const struct smc_policy_use server = { .role = SMC_POLICY_LISTENS, .local = 6379 };
 
+static const struct smc_policy_use accepted = { .role = SMC_POLICY_LISTENS, .local = 6379, .addr = peer };
+
 struct rule_case {
 	const char *name;
 	struct smc_policy_rule rule;
@@ -68,6 +70,10 @@ static void test_rules(void)
 		CHECK_EQ(smc_policy_matches(&c->rule, &who, &server), c->server);
 		CHECK_EQ(smc_policy_matches_who(&c->rule, &who), c->who);
 		CHECK_EQ(smc_policy_asks_use(&c->rule), c->asks);
+		/* A listener asks for the networks of each connection. */
+		CHECK_EQ(smc_policy_matches_use(&c->rule, &who, &server) && smc_policy_matches_peer(&c->rule, NULL), c->server);
+		CHECK_EQ(smc_policy_matches_use(&c->rule, &who, &client) && smc_policy_matches_peer(&c->rule, peer), c->client);
+		CHECK_EQ(smc_policy_matches(&c->rule, &who, &accepted), c->server || (c->rule.n_nets && c->client && c->rule.roles == BOTH));
 	}
 }
 
