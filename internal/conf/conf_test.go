@@ -91,7 +91,7 @@ func TestParseSettings(t *testing.T) {
 		{text: "rmem 65536", err: `:1: "rmem 65536": a line is 'NAME = VALUE'`},
 		{text: "= 65536", err: `:1: "= 65536": a line is 'NAME = VALUE'`},
 		{text: "rmem = 65536\nrmem = 65536", err: `:2: rmem is a duplicate: remove one`},
-		{text: "nosuch = 1", err: `:1: unknown setting "nosuch": it is one of autocorking_size, handshake_limit,`},
+		{text: "nosuch = 1", err: `:1: unknown setting "nosuch": it is one of auto_bytes, auto_forget, auto_samples, auto_time, autocorking_size, handshake_limit,`},
 		{text: "net.smc.rmem = 65536", err: `:1: unknown setting "net.smc.rmem": write names without 'net.smc.' ("rmem")`},
 		{text: "limit_smc_hs = 1", err: `:1: unknown setting "limit_smc_hs": its name in this file is handshake_limit`},
 		{text: strings.Repeat("x", 100), err: `:1: "` + strings.Repeat("x", 64) + `"...: a line is`},

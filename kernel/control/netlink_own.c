@@ -57,6 +57,8 @@ static const struct genl_ops own_ops[] = {
 	{ .cmd = SMCKIT_CMD_LINK_DELETE, .flags = GENL_UNS_ADMIN_PERM, .doit = delete_link, LGR_ATTRS },
 	{ .cmd = SMCKIT_CMD_POLICY_GET, .dumpit = smc_netlink_get_policy, POLICY_ATTRS },
 	{ .cmd = SMCKIT_CMD_POLICY_SET, .flags = GENL_UNS_ADMIN_PERM, .doit = smc_netlink_set_policy, POLICY_ATTRS },
+	{ .cmd = SMCKIT_CMD_SERVICE_GET, .dumpit = smc_netlink_get_services },
+	{ .cmd = SMCKIT_CMD_SERVICE_FLUSH, .flags = GENL_UNS_ADMIN_PERM, .doit = smc_netlink_flush_services },
 };
 
 /* parallel_ops: a request may wait for a peer, and requests of other families must not wait for it. */

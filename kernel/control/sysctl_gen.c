@@ -24,5 +24,9 @@ const struct smc_sysctl_desc smc_sysctls[SMC_SYSCTL_KNOBS] = {
 	[SMC_SYSCTL_SMCR_LARGE_CONNS_PER_LGR] = { KNOB(smcr_large_conns_per_lgr), .max = 255, .init = 16 },
 	[SMC_SYSCTL_SMCR_TRAFFIC_CLASS] = { KNOB(smcr_traffic_class), .max = 255 },
 	[SMC_SYSCTL_AUTOCORKING_SIZE] = { KNOB(autocorking_size), .max = UINT_MAX, .init = 65536 },
+	[SMC_SYSCTL_AUTO_BYTES] = { KNOB(auto_bytes), .min = 1, .max = UINT_MAX, .init = 131072 },
+	[SMC_SYSCTL_AUTO_TIME] = { KNOB(auto_time), .min = 1, .max = INT_MAX / HZ, .init = 2 },
+	[SMC_SYSCTL_AUTO_SAMPLES] = { KNOB(auto_samples), .min = 1, .max = 1000, .init = 8 },
+	[SMC_SYSCTL_AUTO_FORGET] = { KNOB(auto_forget), .min = 1, .max = INT_MAX / HZ, .init = 600 },
 	[SMC_SYSCTL_PORT_ADD_DELAY] = { KNOB(port_add_delay), .max = INT_MAX / HZ },
 };

@@ -20,6 +20,10 @@ struct smc_sysctl {
 	unsigned int smcr_large_conns_per_lgr;	/* connections with four times wmem and rmem */
 	unsigned int smcr_traffic_class;	/* of a link's packets */
 	unsigned int autocorking_size;	/* bytes; 0 is off */
+	unsigned int auto_bytes;	/* that a connection moves so that SMC pays */
+	unsigned int auto_time;	/* seconds that a connection lives so that SMC pays */
+	unsigned int auto_samples;	/* connections by which a service learns */
+	unsigned int auto_forget;	/* seconds after which an idle service is forgotten */
 	unsigned int port_add_delay;	/* seconds before a port that comes up is used */
 	struct ctl_table *table;
 	struct ctl_table_header *header;
@@ -41,6 +45,10 @@ enum smc_sysctl_knob {
 	SMC_SYSCTL_SMCR_LARGE_CONNS_PER_LGR,
 	SMC_SYSCTL_SMCR_TRAFFIC_CLASS,
 	SMC_SYSCTL_AUTOCORKING_SIZE,
+	SMC_SYSCTL_AUTO_BYTES,
+	SMC_SYSCTL_AUTO_TIME,
+	SMC_SYSCTL_AUTO_SAMPLES,
+	SMC_SYSCTL_AUTO_FORGET,
 	SMC_SYSCTL_COUNT,	/* those before are net.smc.* */
 	SMC_SYSCTL_PORT_ADD_DELAY = SMC_SYSCTL_COUNT,
 	SMC_SYSCTL_KNOBS

@@ -127,7 +127,7 @@ static bool converts(const struct smc_policy_table *table)
 	unsigned int i;
 
 	for (i = 0; table && !table->off && i < table->n; i++)
-		if (table->entries[i]->rule.verdict == SMC_POLICY_SMC)
+		if (table->entries[i]->rule.verdict != SMC_POLICY_TCP)
 			return true;
 	return false;
 }
@@ -223,7 +223,7 @@ bool smc_policy_converts(const struct socket *sock)
 
 		if (!smc_policy_matches_who(rule, &m.who))
 			continue;
-		may = rule->verdict == SMC_POLICY_SMC;
+		may = rule->verdict != SMC_POLICY_TCP;
 		if (!smc_policy_asks_use(rule))
 			break;
 	}
@@ -275,6 +275,7 @@ out:
 void smc_policy_net_init(struct smc_net *sn)
 {
 	mutex_init(&sn->policy->lock);
+	smc_service_net_init(&sn->policy->services);
 }
 
 /* smc_policy_net_exit() - of a namespace that has no sockets any more. May sleep. */
@@ -283,4 +284,5 @@ void smc_policy_net_exit(struct smc_net *sn)
 	mutex_lock(&sn->policy->lock);
 	smc_policy_replace(sn->policy, NULL);
 	mutex_unlock(&sn->policy->lock);
+	smc_service_flush(sn);
 }

@@ -9,6 +9,7 @@
 #include <linux/refcount.h>
 
 #include "rules.h"
+#include "services.h"
 
 struct smc_net;
 struct socket;
@@ -65,6 +66,7 @@ struct smc_policy_net {
 	struct mutex			lock;	/* serialises changes */
 	struct smc_policy_table __rcu	*table;	/* NULL: no rules, and on */
 	u32				generation, last_id;	/* lock */
+	struct smc_service_net		services;
 };
 
 /* The hook of socket creation, which turns sockets of TCP into our own. The layer that knows sockets registers it. */

@@ -15,6 +15,7 @@ enum smc_policy_verdict {
 	SMC_POLICY_NONE,		/* no rule matches */
 	SMC_POLICY_SMC,
 	SMC_POLICY_TCP,
+	SMC_POLICY_AUTO,		/* what the service has learned: auto.h */
 };
 
 /* What a socket does with a connection; bits. */

@@ -15,7 +15,6 @@
 
 #include "../conn/conn.h"
 #include "../net.h"
-#include "../policy/policy.h"
 #include "../uapi/smc_uapi.h"
 #include "sock.h"
 
@@ -263,6 +262,7 @@ static void drop_conn(struct smc_sock *smc, struct socket *sock)
 	if (smc->phase == SMC_PHASE_ACTIVE) {
 		conn = rcu_dereference_protected(smc->conn, lockdep_is_held(&smc->lock));
 		smc_policy_count_bytes(smc, conn);
+		smc_policy_sample(smc, conn);
 		RCU_INIT_POINTER(smc->conn, NULL);
 		smc->server = false;
 		WRITE_ONCE(sock->ops, smc_ops_open(smc->sk));

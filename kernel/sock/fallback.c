@@ -98,6 +98,7 @@ static void reap_detached(struct work_struct *work)
 	spin_unlock(&detached_lock);
 	list_for_each_entry_safe(smc, next, &closed, child) {
 		list_del_init(&smc->child);
+		smc_policy_sample(smc, NULL);
 		smc_table_remove(smc);
 		module_put(THIS_MODULE);
 	}

@@ -12,7 +12,6 @@
 #include <asm/syscall.h>
 #include <asm/unistd.h>
 
-#include "../policy/policy.h"
 #include "sock.h"
 
 #if defined(CONFIG_KPROBES) && defined(CONFIG_HAVE_FUNCTION_ARG_ACCESS_API) && defined(CONFIG_SECURITY_NETWORK)

@@ -9,10 +9,10 @@
  */
 
 #include <linux/module.h>
+#include <linux/tcp.h>
 #include <net/ipv6.h>
 
 #include "../conn/conn.h"
-#include "../policy/policy.h"
 #include "../wire/reason.h"
 #include "listener.h"
 
@@ -57,16 +57,17 @@ static bool peer_of(const struct sock *sk, const smc_sockaddr_t *addr, int len, 
 	return true;
 }
 
-/* Asks the rules about a socket that is to connect. Return: false for an address that TCP refuses. */
+/* Asks the rules about a socket that is to connect. @service: gets where to. Return: false for an address that TCP refuses. */
 static bool ask_connect(struct socket *sock, const smc_sockaddr_t *addr, int len, enum smc_policy_verdict *verdict,
-			struct smc_policy_entry **entry)
+			struct smc_policy_entry **entry, struct smc_service_key *service)
 {
 	struct smc_policy_use use = { .role = SMC_POLICY_CONNECTS, .local = READ_ONCE(inet_sk(sock->sk)->inet_num) };
-	struct in6_addr peer;
 
-	if (!peer_of(sock->sk, addr, len, &peer, &use.remote))
+	*service = (struct smc_service_key){};
+	if (!peer_of(sock->sk, addr, len, &service->addr, &service->port))
 		return false;
-	use.addr = peer.s6_addr;
+	use.remote = service->port;
+	use.addr = service->addr.s6_addr;
 	*verdict = smc_policy_decide(sock, &use, entry);
 	return true;
 }
@@ -91,6 +92,8 @@ static void apply(struct smc_sock *smc, struct socket *sock, enum smc_policy_ver
 	if (entry)
 		atomic64_inc(&entry->decisions);
 	set_rules(smc, entry, NULL);
+	if (verdict == SMC_POLICY_AUTO && smc_service_is_tcp(smc_net(sock_net(sock->sk)), &smc->service.key))
+		verdict = SMC_POLICY_TCP;
 	if (verdict == SMC_POLICY_TCP || (verdict == SMC_POLICY_NONE && READ_ONCE(smc->converted)))
 		smc_fallback_take(smc, sock, SMC_PHASE_OPEN, SMC_REASON_POLICY, 0);
 }
@@ -100,10 +103,13 @@ void smc_policy_connect(struct smc_sock *smc, struct socket *sock, const smc_soc
 {
 	enum smc_policy_verdict verdict;
 	struct smc_policy_entry *entry;
+	struct smc_service_key service;
 
 	lockdep_assert_held(&smc->state_mutex);
-	if (ask_connect(sock, addr, len, &verdict, &entry))
-		apply(smc, sock, verdict, entry);
+	if (!ask_connect(sock, addr, len, &verdict, &entry, &service))
+		return;
+	smc->service.key = service;
+	apply(smc, sock, verdict, entry);
 }
 
 /* Counts a call of listen() for the rule that decides about all connections that no rule before it decides about, if there is one. */
@@ -168,7 +174,8 @@ static const struct proto_ops *become_smc(struct socket *sock)
 /* An undecided socket that is to connect becomes SMC or TCP. Takes over the reference. Return: its operations. */
 static const struct proto_ops *settle(struct socket *sock, enum smc_policy_verdict verdict, struct smc_policy_entry *entry)
 {
-	const struct proto_ops *ops = verdict == SMC_POLICY_SMC ? become_smc(sock) : NULL;
+	bool may = verdict == SMC_POLICY_SMC || verdict == SMC_POLICY_AUTO;
+	const struct proto_ops *ops = may ? become_smc(sock) : NULL;
 
 	if (entry && !ops) {
 		atomic64_inc(&entry->decisions);
@@ -183,8 +190,9 @@ static int undecided_connect(struct socket *sock, smc_sockaddr_t *addr, int len,
 {
 	enum smc_policy_verdict verdict;
 	struct smc_policy_entry *entry;
+	struct smc_service_key service;
 
-	if (ask_connect(sock, addr, len, &verdict, &entry))
+	if (ask_connect(sock, addr, len, &verdict, &entry, &service))
 		return settle(sock, verdict, entry)->connect(sock, addr, len, flags);
 	/* It fails or, for AF_UNSPEC, disconnects what another thread may have connected. */
 	return smc_table_of(sock) ? smc_connect(sock, addr, len, flags) : smc_ops_of_tcp(sock->sk)->connect(sock, addr, len, flags);
@@ -237,10 +245,16 @@ void __init smc_policy_fill_ops(enum smc_ipv ipv)
 	ops->setsockopt = undecided_setsockopt;
 }
 
-/* May a connection of a listener be SMC? @entry: the rule that decides about it, or NULL. */
-static bool is_admitted(const struct smc_sock *lsmc, const struct smc_policy_entry *entry)
+/* May a connection of a listener be SMC? @entry: the rule that decides about it, or NULL; @port: of the listener. */
+static bool is_admitted(const struct smc_sock *lsmc, const struct smc_policy_entry *entry, u16 port)
 {
-	return entry ? entry->rule.verdict == SMC_POLICY_SMC : !READ_ONCE(lsmc->converted);
+	const struct smc_service_key service = { .port = port, .server = 1 };
+
+	if (!entry)
+		return !READ_ONCE(lsmc->converted);
+	if (entry->rule.verdict == SMC_POLICY_AUTO)
+		return !smc_service_is_tcp(smc_net(sock_net(lsmc->sk)), &service);
+	return entry->rule.verdict == SMC_POLICY_SMC;
 }
 
 /*
@@ -251,7 +265,7 @@ bool smc_policy_admits(const struct smc_synopt_port *port, const struct in6_addr
 {
 	const struct smc_sock *lsmc = container_of(port, struct smc_listener, port)->smc;
 
-	return is_admitted(lsmc, smc_policy_plan_find(rcu_dereference(lsmc->plan), peer->s6_addr));
+	return is_admitted(lsmc, smc_policy_plan_find(rcu_dereference(lsmc->plan), peer->s6_addr), port->port);
 }
 
 /* Returns how the address of the other end of a connection is written in rules. */
@@ -277,6 +291,8 @@ void smc_policy_inherit(struct smc_sock *child, struct smc_sock *lsmc)
 	if (child->rule)
 		smc_policy_get(child->rule);
 	rcu_read_unlock();
+	/* Not inet_num: a child that its peer has reset has given back its port. */
+	child->service.key = (struct smc_service_key){ .port = ntohs(inet_sk(child->sk)->inet_sport), .server = 1 };
 }
 
 /*
@@ -285,19 +301,21 @@ void smc_policy_inherit(struct smc_sock *child, struct smc_sock *lsmc)
  */
 u32 smc_policy_child_reason(const struct smc_sock *child, const struct smc_sock *lsmc, u32 otherwise)
 {
-	return is_admitted(lsmc, child->rule) ? otherwise : SMC_REASON_POLICY;
+	return is_admitted(lsmc, child->rule, child->service.key.port) ? otherwise : SMC_REASON_POLICY;
 }
 
 /*
  * smc_policy_count() - the outcome of a connection is known. The rule does not change meanwhile: no thread connects or listens. A rule
  * that asks for the client's address decides about each connection of a listener; others have decided about the listener.
  */
-void smc_policy_count(const struct smc_sock *smc, bool is_smc)
+void smc_policy_count(struct smc_sock *smc, bool is_smc)
 {
 	struct smc_policy_entry *rule = smc->rule;
 
 	if (!rule)
 		return;
+	if (rule->rule.verdict == SMC_POLICY_AUTO && !smc->service.open)
+		smc_service_begin(smc_net(sock_net(smc->sk)), &smc->service);
 	atomic64_inc(is_smc ? &rule->conns_smc : &rule->conns_tcp);
 	if (smc->server && rule->rule.n_nets)
 		atomic64_inc(&rule->decisions);
@@ -308,6 +326,45 @@ void smc_policy_count_bytes(const struct smc_sock *smc, const struct smc_conn *c
 {
 	if (smc->rule && conn)
 		atomic64_add(READ_ONCE(conn->tx_prod) + READ_ONCE(conn->rx_prod), &smc->rule->bytes);
+}
+
+/* Returns the bytes of a TCP connection, those that wait to be sent or acknowledged included; false if it was never established. */
+static bool tcp_bytes(const struct smc_sock *smc, u64 *bytes)
+{
+	const struct tcp_sock *tp = tcp_sk(smc->sk);
+	u64 acked = READ_ONCE(tp->bytes_acked);
+
+	*bytes = acked + (u32)(READ_ONCE(tp->write_seq) - READ_ONCE(tp->snd_una)) + READ_ONCE(tp->bytes_received);
+	/* A client's SYN counts. */
+	return smc->server || acked;
+}
+
+/**
+ * smc_policy_sample() - a connection is over; its service learns from it, if "auto" has decided
+ * @smc: of the socket; the caller has it alone, or has its lock
+ * @conn: its SMC connection, or NULL of TCP
+ *
+ * Before TCP closes or disconnects. Any context but hardirq.
+ */
+void smc_policy_sample(struct smc_sock *smc, const struct smc_conn *conn)
+{
+	bool established = true;
+	u64 bytes;
+
+	if (!smc->service.open)
+		return;
+	if (conn)
+		bytes = READ_ONCE(conn->tx_prod) + READ_ONCE(conn->rx_prod);
+	else
+		established = tcp_bytes(smc, &bytes);
+	smc_service_end(smc_net(sock_net(smc->sk)), &smc->service, established ? &bytes : NULL);
+}
+
+/* smc_policy_end() - the last reference on a record goes; its connection may be one that nobody has accepted. Any context but hardirq. */
+void smc_policy_end(struct smc_sock *smc)
+{
+	if (smc->service.open)
+		smc_service_end(smc_net(sock_net(smc->sk)), &smc->service, NULL);
 }
 
 /* smc_policy_free() - of a record that is about to be freed. Any context. */

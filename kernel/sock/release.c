@@ -49,6 +49,7 @@ int smc_release(struct socket *sock)
 			mutex_unlock(&smc->state_mutex);
 		}
 		smc_setup_stop(smc);
+		smc_policy_sample(smc, rcu_dereference_protected(smc->conn, true));
 		return close_conn(smc, sock);
 	}
 	return tcp->release(sock);

@@ -13,10 +13,9 @@
 
 #include "../handshake/handshake.h"
 #include "../net.h"
+#include "../policy/policy.h"
 
 struct smc_conn;
-struct smc_policy_entry;
-struct smc_policy_plan;
 
 /*
  * The phase of an SMC socket. An SMC socket is a TCP socket from the first moment: sock->sk is a tcp_sock. Only
@@ -92,6 +91,7 @@ struct smc_sock {
 	unsigned long		data_deadline;	/* jiffies; accept() gets it then, even without data */
 	struct smc_policy_entry	*rule;		/* that has decided, with a reference; lock */
 	struct smc_policy_plan __rcu *plan;	/* of a listener: the rules for its connections, NULL if there are none; lock */
+	struct smc_service_ref	service;	/* of the connection; begins under lock, ends when it is over */
 	struct smc_listener	*listener;	/* if it has ever listened; set once, freed with the struct */
 	struct smc_sock		*parent;	/* of a child until it is accepted: the listener */
 	struct list_head	child;		/* on a list of the parent's listener; its lock */
@@ -242,7 +242,9 @@ void smc_policy_inherit(struct smc_sock *child, struct smc_sock *lsmc);
 bool smc_policy_admits(const struct smc_synopt_port *port, const struct in6_addr *peer);
 u32 smc_policy_child_reason(const struct smc_sock *child, const struct smc_sock *lsmc, u32 otherwise);
 void smc_policy_free(struct smc_sock *smc);
-void smc_policy_count(const struct smc_sock *smc, bool is_smc);
+void smc_policy_sample(struct smc_sock *smc, const struct smc_conn *conn);
+void smc_policy_end(struct smc_sock *smc);
+void smc_policy_count(struct smc_sock *smc, bool is_smc);
 void smc_policy_count_bytes(const struct smc_sock *smc, const struct smc_conn *conn);
 
 /* hook.c */

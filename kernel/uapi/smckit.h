@@ -12,6 +12,8 @@ enum {
 	SMCKIT_CMD_LINK_DELETE = 2,
 	SMCKIT_CMD_POLICY_GET = 3,
 	SMCKIT_CMD_POLICY_SET = 4,
+	SMCKIT_CMD_SERVICE_GET = 5,
+	SMCKIT_CMD_SERVICE_FLUSH = 6,
 };
 
 /* The transport of a link group, SMC-R or SMC-D. */
@@ -40,7 +42,7 @@ enum {
 enum {
 	SMCKIT_A_RULE_ID = 1,	/* u32, a change keeps the counters of the rule that has it; 0 for a new one */
 	SMCKIT_A_RULE_NAME,	/* string */
-	SMCKIT_A_RULE_VERDICT,	/* u8, 1 SMC, 2 TCP */
+	SMCKIT_A_RULE_VERDICT,	/* u8, 1 SMC, 2 TCP, 3 what the service has learned */
 	SMCKIT_A_RULE_ROLES,	/* u8, 1 connects, 2 listens, 3 both */
 	SMCKIT_A_RULE_UID,	/* u32, of the user who made the socket */
 	SMCKIT_A_RULE_GID,	/* u32 */
@@ -56,5 +58,18 @@ enum {
 	SMCKIT_A_RULE_END
 };
 #define SMCKIT_A_RULE_MAX (SMCKIT_A_RULE_END - 1)
+
+enum {
+	SMCKIT_A_SERVICE_ROLE = 1,	/* u8, 1 of clients, 2 of a server */
+	SMCKIT_A_SERVICE_ADDR,	/* binary, to which clients connect; 16 bytes, an address of IPv6 or a mapped one of IPv4 */
+	SMCKIT_A_SERVICE_PORT,	/* u16, to which clients connect, or the local one of a server */
+	SMCKIT_A_SERVICE_VERDICT,	/* u8, what new connections are, 1 SMC, 2 TCP */
+	SMCKIT_A_SERVICE_PAID,	/* u64, connections that have ended and for which SMC pays */
+	SMCKIT_A_SERVICE_UNPAID,	/* u64, connections that have ended and for which it does not */
+	SMCKIT_A_SERVICE_OPEN,	/* u64, connections that are open */
+	SMCKIT_A_SERVICE_LEFT,	/* u32, seconds until the service is forgotten, if no connection begins or ends */
+	SMCKIT_A_SERVICE_END
+};
+#define SMCKIT_A_SERVICE_MAX (SMCKIT_A_SERVICE_END - 1)
 
 #endif /* SMCKIT_UAPI_H */

@@ -17,10 +17,12 @@ const (
 
 // Commands of the family smckit.
 const (
-	CmdLGRDelete  = 1 // SMCKIT_CMD_LGR_DELETE
-	CmdLinkDelete = 2 // SMCKIT_CMD_LINK_DELETE
-	CmdPolicyGet  = 3 // SMCKIT_CMD_POLICY_GET
-	CmdPolicySet  = 4 // SMCKIT_CMD_POLICY_SET
+	CmdLGRDelete    = 1 // SMCKIT_CMD_LGR_DELETE
+	CmdLinkDelete   = 2 // SMCKIT_CMD_LINK_DELETE
+	CmdPolicyGet    = 3 // SMCKIT_CMD_POLICY_GET
+	CmdPolicySet    = 4 // SMCKIT_CMD_POLICY_SET
+	CmdServiceGet   = 5 // SMCKIT_CMD_SERVICE_GET
+	CmdServiceFlush = 6 // SMCKIT_CMD_SERVICE_FLUSH
 )
 
 // Attributes of the family smckit: SMCKIT_A_LGR_*.
@@ -55,4 +57,16 @@ const (
 	AttrRuleConnsSMC     = 13 // SMCKIT_A_RULE_CONNS_SMC
 	AttrRuleConnsTCP     = 14 // SMCKIT_A_RULE_CONNS_TCP
 	AttrRuleBytes        = 15 // SMCKIT_A_RULE_BYTES
+)
+
+// Attributes of the family smckit: SMCKIT_A_SERVICE_*.
+const (
+	AttrServiceRole    = 1 // SMCKIT_A_SERVICE_ROLE
+	AttrServiceAddr    = 2 // SMCKIT_A_SERVICE_ADDR
+	AttrServicePort    = 3 // SMCKIT_A_SERVICE_PORT
+	AttrServiceVerdict = 4 // SMCKIT_A_SERVICE_VERDICT
+	AttrServicePaid    = 5 // SMCKIT_A_SERVICE_PAID
+	AttrServiceUnpaid  = 6 // SMCKIT_A_SERVICE_UNPAID
+	AttrServiceOpen    = 7 // SMCKIT_A_SERVICE_OPEN
+	AttrServiceLeft    = 8 // SMCKIT_A_SERVICE_LEFT
 )

@@ -14,9 +14,11 @@ import (
 // TestCancelled ends the context of each request while the request waits for its answer.
 func TestCancelled(t *testing.T) {
 	for name, call := range map[string]func(context.Context, *Client) error{
-		"Get":      func(ctx context.Context, c *Client) error { _, err := c.Get(ctx); return err },
-		"SetRules": func(ctx context.Context, c *Client) error { return c.SetRules(ctx, 1, nil) },
-		"Enable":   func(ctx context.Context, c *Client) error { return c.Enable(ctx, 1, true) },
+		"Get":           func(ctx context.Context, c *Client) error { _, err := c.Get(ctx); return err },
+		"SetRules":      func(ctx context.Context, c *Client) error { return c.SetRules(ctx, 1, nil) },
+		"Services":      func(ctx context.Context, c *Client) error { _, err := c.Services(ctx); return err },
+		"FlushServices": func(ctx context.Context, c *Client) error { return c.FlushServices(ctx) },
+		"Enable":        func(ctx context.Context, c *Client) error { return c.Enable(ctx, 1, true) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, k := fakekernel.New(t)

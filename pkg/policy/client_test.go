@@ -125,7 +125,7 @@ func TestSet(t *testing.T) {
 	for _, bad := range []Rule{
 		{},
 		{Verdict: SMC},
-		{Verdict: 3, Role: Any},
+		{Verdict: 4, Role: Any},
 		{Verdict: SMC, Role: 4},
 		{Verdict: SMC, Role: Any, Cgroup: "a"},
 		{Verdict: SMC, Role: Any, Ports: []PortRange{{First: 2, Last: 1}}},

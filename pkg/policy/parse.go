@@ -131,15 +131,17 @@ var ConditionWords = []string{"name", "role", "user", "group", "cgroup", "port",
 
 func (p *parser) parse() error {
 	if len(p.words) == 0 {
-		return &SyntaxError{Text: "a rule begins with smc or tcp"}
+		return &SyntaxError{Text: "a rule begins with smc, tcp or auto"}
 	}
 	switch p.words[0] {
 	case "smc":
 		p.rule.Verdict = SMC
 	case "tcp":
 		p.rule.Verdict = TCP
+	case "auto":
+		p.rule.Verdict = Auto
 	default:
-		return &SyntaxError{Word: 1, Text: fmt.Sprintf("%q: a rule begins with smc or tcp", p.words[0])}
+		return &SyntaxError{Word: 1, Text: fmt.Sprintf("%q: a rule begins with smc, tcp or auto", p.words[0])}
 	}
 	for i := 1; i < len(p.words); i += 2 {
 		if err := p.condition(i); err != nil {

@@ -19,15 +19,19 @@ const (
 	SMC Verdict = 1
 	// TCP means that the socket uses TCP.
 	TCP Verdict = 2
+	// Auto means that each connection uses what its Service has learned.
+	Auto Verdict = 3
 )
 
-// String returns "none", "smc" or "tcp".
+// String returns "none", "smc", "tcp" or "auto".
 func (v Verdict) String() string {
 	switch v {
 	case SMC:
 		return "smc"
 	case TCP:
 		return "tcp"
+	case Auto:
+		return "auto"
 	}
 	return "none"
 }
@@ -74,7 +78,7 @@ type Rule struct {
 	ID uint32
 	// Name is the name of the rule; it may be empty.
 	Name string
-	// Verdict is SMC or TCP.
+	// Verdict is SMC, TCP or Auto.
 	Verdict Verdict
 	// Role is Connect, Listen or Any.
 	Role Role
@@ -173,8 +177,8 @@ func (r Rule) Check() error {
 	bad := func(text string) error { return &SyntaxError{Text: text} }
 	ports := slices.Concat(r.Ports, r.LocalPorts, r.RemotePorts)
 	switch {
-	case r.Verdict != SMC && r.Verdict != TCP:
-		return bad("a rule says smc or tcp")
+	case r.Verdict != SMC && r.Verdict != TCP && r.Verdict != Auto:
+		return bad("a rule says smc, tcp or auto")
 	case r.Role == 0 || r.Role > Any:
 		return bad("the role of a rule is connect, listen or any")
 	case len(r.Name) > MaxName:

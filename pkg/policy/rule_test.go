@@ -162,6 +162,7 @@ func TestText(t *testing.T) {
 		"smc role listen peer 10.9.0.0/16":                      "smc from 10.9.0.0/16",
 		"smc from 10.9.0.0/16":                                  "smc from 10.9.0.0/16",
 		"smc peer 10.9.0.0/16 remote 1":                         "smc remote 1 peer 10.9.0.0/16",
+		"auto port 80 name web":                                 "auto name web port 80",
 		"smc user 33 group 5":                                   "smc user www-data group 5",
 		"smc cgroup /system.slice/redis.service/":               "smc cgroup system.slice/redis.service",
 		"smc cgroup /":                                          "smc cgroup /",
@@ -194,9 +195,9 @@ func TestOddNames(t *testing.T) {
 // TestNonsense has invalid rules: each mistake is named by its word.
 func TestNonsense(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                                       "a rule begins with smc or tcp",
-		"udp":                                    `word 1: "udp": a rule begins with smc or tcp`,
-		"port 80":                                `word 1: "port": a rule begins with smc or tcp`,
+		"":                                       "a rule begins with smc, tcp or auto",
+		"udp":                                    `word 1: "udp": a rule begins with smc, tcp or auto`,
+		"port 80":                                `word 1: "port": a rule begins with smc, tcp or auto`,
 		"smc prot 80":                            `word 2: "prot": conditions are name, role, user, group, cgroup, port, local, remote, to, from, peer`,
 		"smc port":                               "word 2: the value of port is missing",
 		"smc port 80 port 81":                    "word 4: port is there already: a list has commas",
@@ -280,7 +281,7 @@ func distinctRules(n int) (text string) {
 
 // FuzzParseFile has files that are read: what is read is written, and read again as the same.
 func FuzzParseFile(f *testing.F) {
-	for _, text := range []string{"smc", "tcp to 10.9.0.0/16,fd00::/8 port 1-9\nsmc user www-data name x cgroup a/b role listen local 7 # c", "smc remote 1", "smc from ::1 port 2\ntcp peer 1.2.3.4"} {
+	for _, text := range []string{"smc", "tcp to 10.9.0.0/16,fd00::/8 port 1-9\nsmc user www-data name x cgroup a/b role listen local 7 # c", "smc remote 1", "smc from ::1 port 2\ntcp peer 1.2.3.4", "auto user 33 name x\nauto"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

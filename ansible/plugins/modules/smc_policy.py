@@ -13,6 +13,7 @@ version_added: 0.1.0
 description:
   - Adds a rule to the policy of a host, removes one, or replaces all rules by a list; turns the policy off and on.
   - By a rule, ordinary TCP sockets of any program become SMC, or SMC sockets stay TCP. The first rule whose conditions all hold decides.
+  - With C(auto) the module learns for each service whether SMC pays.
   - The kernel needs smckit's module.
   - The kernel keeps the rules in memory, until the next boot. The role smckit.smc.smc keeps them in C(/etc/smc/policy.conf).
 options:
@@ -74,6 +75,10 @@ EXAMPLES = r'''
 - name: Have redis use SMC, on clients and servers
   smckit.smc.smc_policy:
     rule: smc port 6379 name redis
+
+- name: Have the module find out for each of these ports
+  smckit.smc.smc_policy:
+    rule: auto port 8000-8100
 
 - name: Keep one network on TCP, whatever other rules say
   smckit.smc.smc_policy:

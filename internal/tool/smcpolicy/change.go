@@ -44,7 +44,7 @@ func (ch *change) addForce(cmd *cobra.Command) {
 func newAdd(c *command) *cobra.Command {
 	var ch change
 	cmd := &cobra.Command{
-		Use:               "add {smc | tcp} [CONDITION VALUE]...",
+		Use:               "add {smc | tcp | auto} [CONDITION VALUE]...",
 		Short:             "Add a rule",
 		Long:              addLong,
 		Example:           addExample,

@@ -17,7 +17,7 @@ const noFiles = cobra.ShellCompDirectiveNoFileComp
 // completeRule completes the words of a rule: a verdict, then conditions that are not there yet, and their values.
 func (c *command) completeRule(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
-		return []string{"smc", "tcp"}, noFiles
+		return []string{"smc", "tcp", "auto"}, noFiles
 	}
 	if len(args)%2 == 1 {
 		return slices.DeleteFunc(slices.Clone(policy.ConditionWords), func(w string) bool { return slices.Contains(args, w) }), noFiles

@@ -60,7 +60,7 @@ type explanation struct {
 	Target string `json:"target"`
 	// of a listener, if the rule asks for it: the networks of the clients that the answer is about. That without it is about all others
 	From string `json:"from,omitempty"`
-	// what becomes of an ordinary TCP socket: `smc` or `tcp`
+	// what becomes of an ordinary TCP socket: `smc` or `tcp`; by a rule with `auto`, what its service has learned so far
 	TCPSocket string `json:"tcp_socket"`
 	// what becomes of a socket that was made for SMC, such as one of a program below smc_run
 	SMCSocket string `json:"smc_socket"`
@@ -79,7 +79,14 @@ func (c *command) explain(ctx context.Context, q question) error {
 	if err != nil {
 		return err
 	}
-	p, err := c.read(ctx)
+	var p policy.Policy
+	err = c.withKernel(ctx, func(k kernel) (err error) {
+		if p, err = k.Get(ctx); err != nil || !slices.ContainsFunc(p.Rules, func(r policy.Rule) bool { return r.Verdict == policy.Auto }) {
+			return err
+		}
+		c.services, err = k.Services(ctx)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -147,6 +154,12 @@ func (c *command) answer(p policy.Policy, u policy.Use, verdict policy.Verdict, 
 	a := explanation{Target: fmt.Sprintf(":%d", u.Local), TCPSocket: "tcp", SMCSocket: "smc"}
 	if u.Role == policy.Connect {
 		a.Target = netip.AddrPortFrom(u.Peer, u.Remote).String()
+	}
+	if verdict == policy.Auto {
+		verdict = policy.SMC
+		if i := slices.IndexFunc(c.services, func(s policy.Service) bool { return s.Is(u) }); i >= 0 {
+			verdict = c.services[i].Verdict
+		}
 	}
 	switch verdict {
 	case policy.SMC:

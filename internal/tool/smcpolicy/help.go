@@ -6,10 +6,12 @@ const rootLong = `smc_policy says which sockets of a host use SMC, with smckit's
 TCP sockets of any program become SMC by a rule, without smc_run and without a
 restart of the program, and SMC sockets stay TCP by a rule.
 
-A rule has a verdict, smc or tcp, and conditions. The module evaluates the
+A rule has a verdict, smc, tcp or auto, and conditions. The module evaluates the
 rules in their order when a socket is to connect or to listen; the first one
 whose conditions all hold decides. If none does, a socket stays what the program
 made.
+With auto, the module learns for each service whether SMC pays: see 'smc_policy
+auto --help'.
 A socket that a rule makes SMC is TCP if the peer has no SMC, or no device
 serves the connection: 'smcss -a' shows why.
 
@@ -146,7 +148,8 @@ const explainLong = `Say which rule decides about a connection to HOST:PORT, or 
 of a listener on :PORT, and what becomes of a TCP socket and of an SMC socket. The socket is one
 that you make now, unless you name another user, group or control group. For
 another user, the group is his primary one in /etc/passwd, unless you name one.
-The answer is about a client that has not called bind().
+The answer is about a client that has not called bind(), and for a rule with auto
+it is what the service has learned so far.
 
 Whether a connection that is to use SMC does so depends on the peer and the
 devices: 'smc_chk --connect HOST' tries it.
@@ -156,3 +159,33 @@ answer for each address of the host.`
 
 const explainExample = `  smc_policy explain 10.1.0.2:6379
   smc_policy explain --cgroup system.slice/redis.service :6379`
+
+const autoLong = `Show the services about whose connections rules with the verdict auto decide. A
+service is the local port of a server (:80), or the address and port that
+clients connect to.
+
+New connections of a service are SMC at first. For each connection that ends, SMC
+or TCP, the module learns whether SMC pays for it: it does if the connection has
+moved net.smc.auto_bytes, or was open for net.smc.auto_time. After
+net.smc.auto_samples connections for which SMC does not pay, more than those for
+which it does, new connections are TCP, and SMC again when it pays for more than
+it does not. A connection that is open for long, or moves much, counts as several.
+When a service has had no connection for net.smc.auto_forget, it is forgotten.
+'man af_smc' has the settings.
+
+Columns:
+  Use     what new connections are: smc or tcp
+  Paid    connections that have ended and for which SMC pays
+  Unpaid  those for which it does not
+  Open    connections that are open
+  Left    seconds until the service is forgotten, if no connection begins or ends
+
+--json prints {"schema": 1, "services": [...]}.`
+
+const autoExample = `  smc_policy add auto
+  smc_policy auto
+  smc_policy auto flush`
+
+const autoFlushLong = `Forget what all services have learned: their new connections are SMC again, and
+those that are open do not count. --json prints {"schema": 1, "changed": true or
+false, "check": true or false, "forgotten": [...]}.`

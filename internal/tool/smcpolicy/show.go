@@ -28,7 +28,7 @@ type ruleJSON struct {
 	Name   string `json:"name,omitempty"`
 	// the rule as `smc_policy export` writes it
 	Rule string `json:"rule"`
-	// `smc` or `tcp`
+	// `smc`, `tcp` or `auto`
 	Verdict string `json:"verdict"`
 	// calls of connect() and listen() that the rule has decided; of a rule with `from` or `peer`, the connections of listeners instead of their calls
 	Decisions uint64 `json:"decisions"`

@@ -27,6 +27,8 @@ type kernel interface {
 	Get(ctx context.Context) (policy.Policy, error)
 	SetRules(ctx context.Context, generation uint32, rules []policy.Rule) error
 	Enable(ctx context.Context, generation uint32, on bool) error
+	Services(ctx context.Context) ([]policy.Service, error)
+	FlushServices(ctx context.Context) error
 	Close() error
 }
 
@@ -77,6 +79,8 @@ type command struct {
 	sys system
 	// json is the option --json.
 	json bool
+	// services are what explain has read of them.
+	services []policy.Service
 }
 
 func newRoot(env *cli.Env, sys system) *cobra.Command {
@@ -91,7 +95,8 @@ func newRoot(env *cli.Env, sys system) *cobra.Command {
 	}
 	root.PersistentFlags().BoolVar(&c.json, "json", false, "print one JSON document (schema 1) instead of text")
 	cli.AddNetNSFlag(root, env)
-	root.AddCommand(newShow(c), newAdd(c), newDel(c), newFlush(c), newApply(c), newExport(c), newSwitch(c, "on"), newSwitch(c, "off"), newExplain(c))
+	root.AddCommand(newShow(c), newAdd(c), newDel(c), newFlush(c), newApply(c), newExport(c), newSwitch(c, "on"), newSwitch(c, "off"))
+	root.AddCommand(newExplain(c), newAuto(c))
 	return root
 }
 

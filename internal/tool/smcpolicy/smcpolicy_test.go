@@ -7,11 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/smckit/smckit/internal/cli"
@@ -28,6 +30,8 @@ type fakeKernel struct {
 	insert *policy.Rule // that the other program adds at the top
 	err    error
 	sets   int
+
+	services []policy.Service
 }
 
 func (k *fakeKernel) Get(context.Context) (policy.Policy, error) {
@@ -68,6 +72,13 @@ func (k *fakeKernel) SetRules(_ context.Context, generation uint32, rules []poli
 
 func (k *fakeKernel) Enable(_ context.Context, generation uint32, on bool) error {
 	return k.set(generation, func() { k.policy.Enabled = on })
+}
+
+func (k *fakeKernel) Services(context.Context) ([]policy.Service, error) { return k.services, k.err }
+
+func (k *fakeKernel) FlushServices(context.Context) error {
+	k.services = nil
+	return k.err
 }
 
 func (k *fakeKernel) Close() error { return nil }
@@ -205,8 +216,8 @@ func TestAdd(t *testing.T) {
 func TestAddWrong(t *testing.T) {
 	h := newHarness(t)
 	for args, want := range map[string]string{
-		"add":                      "a rule begins with smc or tcp",
-		"add udp":                  `word 1: "udp": a rule begins with smc or tcp`,
+		"add":                      "a rule begins with smc, tcp or auto",
+		"add udp":                  `word 1: "udp": a rule begins with smc, tcp or auto`,
 		"add smc port":             "word 2: the value of port is missing",
 		"add smc user nobody-here": `word 3: user "nobody-here": there is no such user in /etc/passwd`,
 		"del":                      "accepts 1 arg(s), received 0",
@@ -387,6 +398,53 @@ func TestExplain(t *testing.T) {
 	h.expect(0, "socket of user www-data group www-data cgroup user.slice\n10.1.0.2:6379: TCP socket: tcp; SMC socket: tcp (the policy is off)\n", "", "explain", "10.1.0.2:6379")
 }
 
+// TestAuto has services that have learned.
+func TestAuto(t *testing.T) {
+	h := newHarness(t, "auto port 80", "auto to 10.0.0.0/8")
+	h.expect(0, "No service has learned anything.\n", "", "auto")
+	h.expect(0, "{\n  \"schema\": 1,\n  \"services\": []\n}\n", "", "auto", "--json")
+	h.expect(0, "unchanged\n", "", "auto", "flush")
+	h.kernel.services = []policy.Service{
+		{Role: policy.Listen, Port: 80, Verdict: policy.TCP, Unpaid: 12, Open: 1, Left: 10 * time.Minute},
+		{Role: policy.Connect, Peer: netip.MustParseAddr("10.1.0.2"), Port: 6379, Verdict: policy.SMC, Paid: 3},
+	}
+	h.expect(0, "Service        Use  Paid  Unpaid  Open  Left\n"+
+		":80            tcp  0     12      1     600\n"+
+		"10.1.0.2:6379  smc  3     0       0     0\n", "", "auto")
+	h.expect(0, `{
+  "schema": 1,
+  "services": [
+    {
+      "service": ":80",
+      "role": "listen",
+      "use": "tcp",
+      "paid": 0,
+      "unpaid": 12,
+      "open": 1,
+      "seconds_left": 600
+    },
+    {
+      "service": "10.1.0.2:6379",
+      "role": "connect",
+      "use": "smc",
+      "paid": 3,
+      "unpaid": 0,
+      "open": 0,
+      "seconds_left": 0
+    }
+  ]
+}
+`, "", "auto", "--json")
+	const who = "socket of user www-data group www-data cgroup user.slice\n"
+	h.expect(0, who+":80: TCP socket: tcp; SMC socket: tcp (rule 1: auto port 80)\n", "", "explain", ":80")
+	h.expect(0, who+"10.1.0.2:6379: TCP socket: smc; SMC socket: smc (rule 2: auto to 10.0.0.0/8)\n", "", "explain", "10.1.0.2:6379")
+	h.expect(0, who+"10.1.0.3:80: TCP socket: smc; SMC socket: smc (rule 1: auto port 80)\n", "", "explain", "10.1.0.3:80")
+	h.expect(0, "would forget :80\nwould forget 10.1.0.2:6379\n", "", "auto", "flush", "--check")
+	h.expect(0, "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"check\": false,\n  \"forgotten\": [\n    \":80\",\n    \"10.1.0.2:6379\"\n  ]\n}\n", "",
+		"auto", "flush", "--json")
+	h.expect(0, "unchanged\n", "", "auto", "flush")
+}
+
 // TestBusy has other programs change the policy meanwhile: the change is made to what they have left, or fails.
 func TestBusy(t *testing.T) {
 	h := newHarness(t, "smc port 1")
@@ -421,7 +479,7 @@ func TestNoModule(t *testing.T) {
 func TestComplete(t *testing.T) {
 	h := newHarness(t, "smc name one port 1", "tcp")
 	for args, want := range map[string][]string{
-		"add ":                         {"smc", "tcp"},
+		"add ":                         {"smc", "tcp", "auto"},
 		"add smc port 1 ":              {"name", "role", "user", "group", "cgroup", "local", "remote", "to", "from", "peer"},
 		"add smc role ":                {"connect", "listen"},
 		"add smc cgroup ":              {"system.slice"},

@@ -452,7 +452,7 @@ func TestRulesRefused(t *testing.T) {
 	good := policy.Rule{Verdict: policy.SMC, Role: policy.Any}
 	with := func(change func(*policy.Rule)) policy.Rule { r := good; change(&r); return r }
 	for name, r := range map[string]policy.Rule{
-		"no verdict": with(func(r *policy.Rule) { r.Verdict = policy.None }), "a verdict of 3": with(func(r *policy.Rule) { r.Verdict = 3 }),
+		"no verdict": with(func(r *policy.Rule) { r.Verdict = policy.None }), "a verdict of 4": with(func(r *policy.Rule) { r.Verdict = 4 }),
 		"no role": with(func(r *policy.Rule) { r.Role = 0 }), "a role of 4": with(func(r *policy.Rule) { r.Role = 4 }),
 		"a long name":    with(func(r *policy.Rule) { r.Name = strings.Repeat("x", 32) }),
 		"port 0":         with(func(r *policy.Rule) { r.Ports = []policy.PortRange{{First: 0, Last: 1}} }),

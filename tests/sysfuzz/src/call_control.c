@@ -183,6 +183,10 @@ static const char *const sysctls[] = {
 	"smc/smcr_large_conns_per_lgr",
 	"smc/smcr_traffic_class",
 	"smc/autocorking_size",
+	"smc/auto_bytes",
+	"smc/auto_time",
+	"smc/auto_samples",
+	"smc/auto_forget",
 	/* end of the generated part */
 	/* Twice as often as the others: it decides which connections are SMC-D. */
 	"smc/loopback",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Tests of kernel/wire, kernel/conn/cdc.c and kernel/policy/rules.c in user space.
+ * Tests of kernel/wire, kernel/conn/cdc.c, kernel/policy/rules.c and kernel/policy/auto.c in user space.
  *
  *   wiretest run [VECTORS...] runs everything; a line "ok NAME" or "not ok NAME" for each test
  *   wiretest encode           prints each sample message: name, tab, bytes in hex
@@ -108,6 +108,7 @@ static int run(int n_vectors, char **vectors)
 		{ "llc", llc_tests }, { "llc samples", llc_sample_tests },
 		{ "range", range_tests }, { "cdc state", cdc_state_tests },
 		{ "failover", failover_tests }, { "policy", policy_tests },
+		{ "auto", auto_tests },
 	};
 	size_t g;
 	int i;
