@@ -151,7 +151,7 @@ void smc_service_end(struct smc_net *sn, struct smc_service_ref *ref, const u64 
 	const struct smc_auto_limits limits = limits_of(sn);
 	struct smc_service_net *services = &sn->policy->services;
 	u64 now = now_ms();
-	struct smc_auto_sample sample = { .bytes = bytes ? *bytes : 0, .time = now - ref->since };
+	struct smc_auto_sample sample = { .bytes = bytes ? *bytes : 0, .time = now > ref->since ? now - ref->since : 0 };
 	struct service *s;
 
 	if (!ref->open)

@@ -98,6 +98,8 @@ static void reap_detached(struct work_struct *work)
 	spin_unlock(&detached_lock);
 	list_for_each_entry_safe(smc, next, &closed, child) {
 		list_del_init(&smc->child);
+		/* It was closed some time ago. So that a short connection is not taken for a long one, count the most that this can be. */
+		smc->service.since += jiffies_to_msecs(REAP_INTERVAL);
 		smc_policy_sample(smc, NULL);
 		smc_table_remove(smc);
 		module_put(THIS_MODULE);

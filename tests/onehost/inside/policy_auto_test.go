@@ -222,6 +222,34 @@ func TestRulesAutoOpen(t *testing.T) {
 	expectMoves(t, 1, l, 0, 100, "SMC")
 }
 
+// TestRulesAutoTLS has TLS of the kernel take over a short connection. The module notices its end later, and yet does not take it for a
+// long one.
+func TestRulesAutoTLS(t *testing.T) {
+	needRules(t)
+	guest.Run(t, "modprobe tls")
+	setAuto(t, autoSettings)
+	setSetting(t, "auto_time", 2)
+	setRules(t, "auto role connect")
+	l := serve(t, 0)
+	defer unix.Close(l)
+	for i := range uint64(6) {
+		c, s := connectFrom(t, l, "127.0.0.1:0", 0)
+		err := unix.SetsockoptString(c, unix.SOL_TCP, unix.TCP_ULP, "tls")
+		unix.Close(c)
+		unix.Close(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		guest.Await(t, 30*time.Second, func() string {
+			got := services(t)
+			if len(got) == 1 && got[0].Unpaid == i+1 && got[0].Paid == 0 && (got[0].Verdict == policy.TCP) == (i >= 3) {
+				return ""
+			}
+			return fmt.Sprintf("%d: %+v", i, got)
+		})
+	}
+}
+
 // TestRulesAutoFailed has connections that are refused, or that nobody accepts: they tell nothing of the service.
 func TestRulesAutoFailed(t *testing.T) {
 	needRules(t)
