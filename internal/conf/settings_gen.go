@@ -6,9 +6,9 @@ package conf
 // Settings are all settings, by name.
 var Settings = []Setting{
 	{Name: "auto_bytes", Min: 1, Max: 4294967295, Default: 131072, Ours: true},
-	{Name: "auto_forget", Min: 1, Max: 2147483, Default: 600, Ours: true},
+	{Name: "auto_forget", Min: 1, Max: 604800, Default: 600, Ours: true},
 	{Name: "auto_samples", Min: 1, Max: 1000, Default: 8, Ours: true},
-	{Name: "auto_time", Min: 1, Max: 2147483, Default: 2, Ours: true},
+	{Name: "auto_time", Min: 1, Max: 86400, Default: 2, Ours: true},
 	{Name: "autocorking_size", Max: 4294967295, Default: 65536},
 	{Name: "handshake_limit", Max: 1, Words: []string{"off", "on"}},
 	{Name: "loopback", Max: 2, Default: 2, Ours: true, Words: []string{"off", "namespace", "on"}},

@@ -25,8 +25,8 @@ const struct smc_sysctl_desc smc_sysctls[SMC_SYSCTL_KNOBS] = {
 	[SMC_SYSCTL_SMCR_TRAFFIC_CLASS] = { KNOB(smcr_traffic_class), .max = 255 },
 	[SMC_SYSCTL_AUTOCORKING_SIZE] = { KNOB(autocorking_size), .max = UINT_MAX, .init = 65536 },
 	[SMC_SYSCTL_AUTO_BYTES] = { KNOB(auto_bytes), .min = 1, .max = UINT_MAX, .init = 131072 },
-	[SMC_SYSCTL_AUTO_TIME] = { KNOB(auto_time), .min = 1, .max = INT_MAX / HZ, .init = 2 },
+	[SMC_SYSCTL_AUTO_TIME] = { KNOB(auto_time), .min = 1, .max = 86400, .init = 2 },
 	[SMC_SYSCTL_AUTO_SAMPLES] = { KNOB(auto_samples), .min = 1, .max = 1000, .init = 8 },
-	[SMC_SYSCTL_AUTO_FORGET] = { KNOB(auto_forget), .min = 1, .max = INT_MAX / HZ, .init = 600 },
+	[SMC_SYSCTL_AUTO_FORGET] = { KNOB(auto_forget), .min = 1, .max = 604800, .init = 600 },
 	[SMC_SYSCTL_PORT_ADD_DELAY] = { KNOB(port_add_delay), .max = INT_MAX / HZ },
 };

@@ -44,6 +44,9 @@ func (s *setting) word(value uint64) string {
 	return fmt.Sprint(value)
 }
 
+// mostSeconds stands for the most that are an int in jiffies.
+const mostSeconds = (1<<31 - 1) / 1000
+
 // values describes the range in words, empty for what any number suits.
 func (s *setting) values() string {
 	switch {
@@ -55,7 +58,7 @@ func (s *setting) values() string {
 		return "1 or 2"
 	case s.Type == "buffer":
 		return fmt.Sprintf("0, or %d to %d", s.Min, s.Max)
-	case s.Max == 1<<32-1 || s.Unit == "seconds":
+	case s.Max == 1<<32-1 || s.Max == mostSeconds:
 		return ""
 	}
 	return fmt.Sprintf("%d to %d", s.Min, s.Max)
@@ -133,10 +136,7 @@ func fieldsC(s setting) string {
 	if s.Min > 0 {
 		f = append(f, fmt.Sprintf(".min = %d", s.Min))
 	}
-	most := map[uint64]string{1<<32 - 1: "UINT_MAX", (1<<31 - 1) / 2: "INT_MAX / 2"}[s.Max]
-	if s.Unit == "seconds" {
-		most = "INT_MAX / HZ"
-	}
+	most := map[uint64]string{1<<32 - 1: "UINT_MAX", (1<<31 - 1) / 2: "INT_MAX / 2", mostSeconds: "INT_MAX / HZ"}[s.Max]
 	f = append(f, ".max = "+cmp.Or(most, fmt.Sprint(s.Max)))
 	if s.Default > 0 {
 		f = append(f, fmt.Sprintf(".init = %d", s.Default))
