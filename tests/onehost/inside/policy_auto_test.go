@@ -137,11 +137,11 @@ func checkServices(t *testing.T, verdict policy.Verdict, paid, unpaid uint64) {
 	t.Helper()
 	got := services(t)
 	if len(got) != 2 || got[0].String() != ":6379" || got[1].String() != "127.0.0.1:6379" {
-		t.Fatalf("the services are %+v", got)
+		t.Fatalf("the services are %#v", got)
 	}
 	for _, s := range got {
 		if s.Verdict != verdict || s.Paid != paid || s.Unpaid != unpaid || s.Open != 0 || s.Left <= 0 || s.Left > 600*time.Second {
-			t.Errorf("%+v, want %v, %d paid, %d unpaid", s, verdict, paid, unpaid)
+			t.Errorf("%#v, want %v, %d paid, %d unpaid", s, verdict, paid, unpaid)
 		}
 	}
 }
@@ -156,7 +156,7 @@ func TestRulesAutoOneEnd(t *testing.T) {
 		expectMoves(t, 4, l, 0, 100, "SMC")
 		expectMoves(t, 1, l, 0, 100, "TCP")
 		if got := services(t); len(got) != 1 || got[0].Unpaid != 5 {
-			t.Errorf("%q: %+v", rules, got)
+			t.Errorf("%q: %#v", rules, got)
 		}
 		unix.Close(l)
 	}
@@ -177,7 +177,7 @@ func TestRulesAutoForgets(t *testing.T) {
 	setSetting(t, "auto_forget", 1)
 	guest.Await(t, 30*time.Second, func() string {
 		if got := services(t); len(got) > 0 {
-			return fmt.Sprintf("%+v", got)
+			return fmt.Sprintf("%#v", got)
 		}
 		return ""
 	})
@@ -211,13 +211,13 @@ func TestRulesAutoOpen(t *testing.T) {
 		got := services(t)
 		for _, s := range got {
 			if s.Verdict != policy.SMC {
-				return fmt.Sprintf("%+v", got)
+				return fmt.Sprintf("%#v", got)
 			}
 		}
 		return ""
 	})
 	if got := services(t); len(got) != 2 || got[0].Open != 1 || got[1].Open != 1 {
-		t.Errorf("%+v", got)
+		t.Errorf("%#v", got)
 	}
 	expectMoves(t, 1, l, 0, 100, "SMC")
 }
@@ -245,7 +245,7 @@ func TestRulesAutoTLS(t *testing.T) {
 			if len(got) == 1 && got[0].Unpaid == i+1 && got[0].Paid == 0 && (got[0].Verdict == policy.TCP) == (i >= 3) {
 				return ""
 			}
-			return fmt.Sprintf("%d: %+v", i, got)
+			return fmt.Sprintf("%d: %#v", i, got)
 		})
 	}
 }
@@ -270,7 +270,7 @@ func TestRulesAutoFailed(t *testing.T) {
 		}
 	}
 	if got := services(t); len(got) != 0 {
-		t.Errorf("after refused connections: %+v", got)
+		t.Errorf("after refused connections: %#v", got)
 	}
 	l := serve(t, 0)
 	for range 3 {
@@ -281,7 +281,7 @@ func TestRulesAutoFailed(t *testing.T) {
 	unix.Close(l)
 	for _, s := range services(t) {
 		if s.Role == policy.Listen && (s.Paid > 0 || s.Unpaid > 0 || s.Open > 0) {
-			t.Errorf("after connections that nobody accepted: %+v", s)
+			t.Errorf("after connections that nobody accepted: %#v", s)
 		}
 	}
 }
