@@ -14,6 +14,8 @@ enum {
 	SMCKIT_CMD_POLICY_SET = 4,
 	SMCKIT_CMD_SERVICE_GET = 5,
 	SMCKIT_CMD_SERVICE_FLUSH = 6,
+	SMCKIT_CMD_PEER_GET = 7,
+	SMCKIT_CMD_PEER_FLUSH = 8,
 };
 
 /* The transport of a link group, SMC-R or SMC-D. */
@@ -71,5 +73,17 @@ enum {
 	SMCKIT_A_SERVICE_END
 };
 #define SMCKIT_A_SERVICE_MAX (SMCKIT_A_SERVICE_END - 1)
+
+enum {
+	SMCKIT_A_PEER_ADDRESS = 1,	/* binary, 16 bytes, an address of IPv6 or a mapped one of IPv4 */
+	SMCKIT_A_PEER_IFINDEX,	/* u32, of the interface that the socket was bound to, left out if it was bound to none */
+	SMCKIT_A_PEER_PORT,	/* u16, of the service, the peer's if this host connects, else this host's */
+	SMCKIT_A_PEER_ROLE,	/* u8, of this host; 1 connects, 2 listens */
+	SMCKIT_A_PEER_REASON,	/* u32, why connections with the peer are TCP, as SMC_DIAG_FALLBACK has it */
+	SMCKIT_A_PEER_DIAGNOSIS,	/* u32, the reason that the peer gave, 0 if it gave none */
+	SMCKIT_A_PEER_SECONDS,	/* u32, that are left until the module forgets the peer */
+	SMCKIT_A_PEER_END
+};
+#define SMCKIT_A_PEER_MAX (SMCKIT_A_PEER_END - 1)
 
 #endif /* SMCKIT_UAPI_H */

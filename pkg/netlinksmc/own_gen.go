@@ -23,6 +23,8 @@ const (
 	CmdPolicySet    = 4 // SMCKIT_CMD_POLICY_SET
 	CmdServiceGet   = 5 // SMCKIT_CMD_SERVICE_GET
 	CmdServiceFlush = 6 // SMCKIT_CMD_SERVICE_FLUSH
+	CmdPeerGet      = 7 // SMCKIT_CMD_PEER_GET
+	CmdPeerFlush    = 8 // SMCKIT_CMD_PEER_FLUSH
 )
 
 // Attributes of the family smckit: SMCKIT_A_LGR_*.
@@ -69,4 +71,15 @@ const (
 	AttrServiceUnpaid  = 6 // SMCKIT_A_SERVICE_UNPAID
 	AttrServiceOpen    = 7 // SMCKIT_A_SERVICE_OPEN
 	AttrServiceLeft    = 8 // SMCKIT_A_SERVICE_LEFT
+)
+
+// Attributes of the family smckit: SMCKIT_A_PEER_*.
+const (
+	AttrPeerAddress   = 1 // SMCKIT_A_PEER_ADDRESS
+	AttrPeerIfindex   = 2 // SMCKIT_A_PEER_IFINDEX
+	AttrPeerPort      = 3 // SMCKIT_A_PEER_PORT
+	AttrPeerRole      = 4 // SMCKIT_A_PEER_ROLE
+	AttrPeerReason    = 5 // SMCKIT_A_PEER_REASON
+	AttrPeerDiagnosis = 6 // SMCKIT_A_PEER_DIAGNOSIS
+	AttrPeerSeconds   = 7 // SMCKIT_A_PEER_SECONDS
 )

@@ -19,6 +19,8 @@ func TestCancelled(t *testing.T) {
 		"Services":      func(ctx context.Context, c *Client) error { _, err := c.Services(ctx); return err },
 		"FlushServices": func(ctx context.Context, c *Client) error { return c.FlushServices(ctx) },
 		"Enable":        func(ctx context.Context, c *Client) error { return c.Enable(ctx, 1, true) },
+		"Peers":         func(ctx context.Context, c *Client) error { _, err := c.Peers(ctx); return err },
+		"ForgetPeers":   func(ctx context.Context, c *Client) error { return c.ForgetPeers(ctx) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, k := fakekernel.New(t)

@@ -144,6 +144,33 @@ made for SMC, too. The rules stay, and 'smc_policy on' has them used again.
 --json prints {"schema": 1, "changed": true or false, "check": true or false,
 "enabled": false}.`
 
+const peersLong = `Show the peers with which SMC was not possible, such as a server that has no
+device, or one that did not answer a proposal. For a time, the module leaves the
+SMC option out of the SYN to such a server, and out of the answer to such a
+client. The connection is TCP at once, without an SMC handshake, for the reason
+that is shown: the code, and its meaning; if the peer gave the reason, its code
+follows after a slash.
+
+Peer is the address of the peer and the port of the service: that of the peer if
+the role of this host is connect, and that of this host if it is listen. Left is
+the time until the module forgets the peer: net.smc.remember_peers sets it, 60
+seconds by default; 0 turns this off. The module forgets peers at once when a
+device, a PNET ID, an EID, an IPsec policy or a setting changes on this host. It
+cannot see that a peer has been repaired.
+
+'smc_policy peers flush' forgets all peers, so that the next connection with each
+of them tries SMC. Connections that exist stay as they are.
+
+Each network namespace has its own list, of at most 2048 peers for each role.
+Any user may read it; root (CAP_NET_ADMIN in the user namespace that owns the
+network namespace) may flush it.
+
+--json prints {"schema": 1, "peers": [...]}, and with flush {"schema": 1,
+"changed": true or false}.`
+
+const peersExample = `  smc_policy peers
+  smc_policy peers flush`
+
 const explainLong = `Say which rule decides about a connection to HOST:PORT, or about the connections
 of a listener on :PORT, and what becomes of a TCP socket and of an SMC socket. The socket is one
 that you make now, unless you name another user, group or control group. For

@@ -29,6 +29,8 @@ type kernel interface {
 	Enable(ctx context.Context, generation uint32, on bool) error
 	Services(ctx context.Context) ([]policy.Service, error)
 	FlushServices(ctx context.Context) error
+	Peers(ctx context.Context) ([]policy.Peer, error)
+	ForgetPeers(ctx context.Context) error
 	Close() error
 }
 
@@ -96,7 +98,7 @@ func newRoot(env *cli.Env, sys system) *cobra.Command {
 	root.PersistentFlags().BoolVar(&c.json, "json", false, "print one JSON document (schema 1) instead of text")
 	cli.AddNetNSFlag(root, env)
 	root.AddCommand(newShow(c), newAdd(c), newDel(c), newFlush(c), newApply(c), newExport(c), newSwitch(c, "on"), newSwitch(c, "off"))
-	root.AddCommand(newExplain(c), newAuto(c))
+	root.AddCommand(newExplain(c), newAuto(c), newPeers(c))
 	return root
 }
 

@@ -32,6 +32,14 @@ type fakeKernel struct {
 	sets   int
 
 	services []policy.Service
+	peers    []policy.Peer
+}
+
+func (k *fakeKernel) Peers(context.Context) ([]policy.Peer, error) { return k.peers, k.err }
+
+func (k *fakeKernel) ForgetPeers(context.Context) error {
+	k.peers = nil
+	return k.err
 }
 
 func (k *fakeKernel) Get(context.Context) (policy.Policy, error) {
@@ -469,7 +477,7 @@ func TestNoModule(t *testing.T) {
 	h.sys.dial = func(context.Context) (kernel, error) {
 		return nil, &policy.Error{Op: "look up the netlink family smckit", Kind: smcerr.ErrNoModule}
 	}
-	for _, args := range []string{"", "show", "add smc", "flush", "on", "export", "explain 10.0.0.1:1"} {
+	for _, args := range []string{"", "show", "add smc", "flush", "on", "export", "explain 10.0.0.1:1", "peers", "peers flush"} {
 		if status := h.run(strings.Fields(args)...); status != 1 || !strings.Contains(h.err.String(), "only smckit's module has a policy") {
 			t.Errorf("%s: status %d, %s", args, status, h.err.String())
 		}
@@ -485,6 +493,7 @@ func TestComplete(t *testing.T) {
 		"add smc cgroup ":              {"system.slice"},
 		"add smc cgroup system.slice/": {"system.slice/redis.service"},
 		"del ":                         {"one"},
+		"peers ":                       {"show", "flush"},
 	} {
 		words := append([]string{cobra.ShellCompNoDescRequestCmd}, strings.Split(args, " ")...)
 		h.run(words...)
