@@ -6,6 +6,7 @@
 #include <net/netns/generic.h>
 
 #include "conn/conn.h"
+#include "control/peers.h"
 #include "control/pnet.h"
 #include "control/proc.h"
 #include "control/stats.h"
@@ -24,6 +25,7 @@ struct parts {
 	struct smc_synopt_net	synopt;
 	struct smc_lgr_net	lgr;
 	struct smc_policy_net	policy;
+	struct smc_peers_net	peers;
 };
 
 /*
@@ -82,10 +84,12 @@ static int __net_init smc_ns_init(struct net *net)
 	sn->synopt = &parts->synopt;
 	sn->lgr = &parts->lgr;
 	sn->policy = &parts->policy;
+	sn->peers = &parts->peers;
 	smc_ipsec_net_init(sn);
 	smc_lgr_net_init(sn);
 	smc_synopt_net_init(sn);
 	smc_policy_net_init(sn);
+	smc_peers_net_init(sn);
 	rc = smc_pnet_net_init(sn);
 	if (rc)
 		return rc;
@@ -114,6 +118,7 @@ static void __net_exit smc_ns_exit(struct net *net)
 	smc_lgr_net_exit(sn);
 	smc_synopt_net_exit(sn);
 	smc_policy_net_exit(sn);
+	smc_peers_net_exit(sn);
 	smc_proc_net_exit(sn);
 	smc_sysctl_net_exit(sn);
 	smc_stats_net_exit(sn);

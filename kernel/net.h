@@ -7,6 +7,7 @@
 
 struct net;
 struct smc_lgr_net;
+struct smc_peers_net;
 struct smc_policy_net;
 struct smc_pnet_net;
 struct smc_stats_net;
@@ -23,6 +24,7 @@ struct smc_net {
 	struct smc_synopt_net	*synopt;
 	struct smc_lgr_net	*lgr;
 	struct smc_policy_net	*policy;
+	struct smc_peers_net	*peers;
 	struct work_struct	ipsec;		/* connections are compared with policies, see conn/ipsec.c */
 	atomic_t		handshakes;	/* that are running as a server, see limit.c */
 	atomic_t		conns;		/* that transports carry and that have not given everything back */

@@ -12,6 +12,7 @@ var Settings = []Setting{
 	{Name: "autocorking_size", Max: 4294967295, Default: 65536},
 	{Name: "handshake_limit", Max: 1, Words: []string{"off", "on"}},
 	{Name: "loopback", Max: 2, Default: 2, Ours: true, Words: []string{"off", "namespace", "on"}},
+	{Name: "remember_peers", Max: 86400, Default: 60, Ours: true},
 	{Name: "rmem", Min: 16384, Max: 1073741823, Default: 65536, Zero: true},
 	{Name: "smcr_buf_type", Max: 2},
 	{Name: "smcr_immediate", Max: 1, Default: 1, Ours: true, Words: []string{"off", "on"}},

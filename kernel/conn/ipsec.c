@@ -13,6 +13,7 @@
 #include <net/route.h>
 #include <net/xfrm.h>
 
+#include "../control/peers.h"
 #include "../net.h"
 #include "conn.h"
 
@@ -200,9 +201,17 @@ static bool policy_may_matter(const struct xfrm_policy *policy, const struct km_
 	}
 }
 
+/* The same for peers whose connections were TCP because of a policy. */
+static void ipsec_forget_peers(const struct net *net)
+{
+	if (check_net(net))
+		smc_peers_forget(smc_net(net));
+}
+
 /* Under RCU, after the change. Without @policy, all policies of the namespace are gone. */
 static int ipsec_policy_changed(struct xfrm_policy *policy, int dir, const struct km_event *event)
 {
+	ipsec_forget_peers(policy ? xp_net(policy) : event->net);
 	if (!policy)
 		ipsec_queue_recheck(event->net);
 	else if (dir == XFRM_POLICY_OUT && policy_may_matter(policy, event))
@@ -210,9 +219,13 @@ static int ipsec_policy_changed(struct xfrm_policy *policy, int dir, const struc
 	return 0;
 }
 
-/* Under RCU, after the change: a template of level "use" transforms packets as soon as there is an SA for it. */
+/*
+ * Under RCU, after the change: a template of level "use" transforms packets as soon as there is an SA for it. Without @x, all SAs of the
+ * namespace are gone.
+ */
 static int ipsec_state_changed(struct xfrm_state *x, const struct km_event *event)
 {
+	ipsec_forget_peers(x ? xs_net(x) : event->net);
 	if (event->event == XFRM_MSG_NEWSA || event->event == XFRM_MSG_UPDSA)
 		ipsec_queue_recheck(xs_net(x));
 	return 0;

@@ -15,6 +15,7 @@
 #endif
 
 #include "eid.h"
+#include "peers.h"
 
 static struct {
 	spinlock_t lock;	/* the rest; softirqs off */
@@ -87,6 +88,7 @@ int smc_eid_add(const u8 eid[SMC_MAX_EID_LEN], struct netlink_ext_ack *extack)
 		memcpy(eids.ueids[eids.n++], eid, SMC_MAX_EID_LEN);
 	}
 	spin_unlock_bh(&eids.lock);
+	smc_peers_forget(NULL);
 	return rc;
 }
 
@@ -118,6 +120,7 @@ int smc_eid_remove(const u8 eid[SMC_MAX_EID_LEN], struct netlink_ext_ack *extack
 	}
 unlock:
 	spin_unlock_bh(&eids.lock);
+	smc_peers_forget(NULL);
 	return rc;
 }
 
@@ -130,6 +133,7 @@ void smc_eid_flush(void)
 	eids.n = 0;
 	eids.seid_enabled = have_seid();
 	spin_unlock_bh(&eids.lock);
+	smc_peers_forget(NULL);
 }
 
 /**
@@ -222,6 +226,7 @@ int smc_eid_enable_seid(bool enable, struct netlink_ext_ack *extack)
 		eids.seid_enabled = enable;
 	}
 	spin_unlock_bh(&eids.lock);
+	smc_peers_forget(NULL);
 	return rc;
 }
 

@@ -80,6 +80,8 @@ int smc_netlink_get_policy(struct sk_buff *skb, struct netlink_callback *cb);
 int smc_netlink_set_policy(struct sk_buff *skb, struct genl_info *info);
 int smc_netlink_get_services(struct sk_buff *skb, struct netlink_callback *cb);
 int smc_netlink_flush_services(struct sk_buff *skb, struct genl_info *info);
+int smc_netlink_get_peers(struct sk_buff *skb, struct netlink_callback *cb);
+int smc_netlink_flush_peers(struct sk_buff *skb, struct genl_info *info);
 
 int smc_netlink_own_init(void);
 void smc_netlink_own_exit(void);

@@ -49,8 +49,12 @@ static const struct nla_policy lgr_policy[SMCKIT_A_LGR_MAX + 1] = {
 	[SMCKIT_A_LGR_LINK_ID] = { .type = NLA_U8 },
 };
 
+static const struct nla_policy peer_policy[SMCKIT_A_PEER_MAX + 1] = {};
+
 #define LGR_ATTRS .policy = lgr_policy, .maxattr = SMCKIT_A_LGR_MAX
 #define POLICY_ATTRS .policy = smc_netlink_policy_policy, .maxattr = SMCKIT_A_POLICY_MAX
+/* Requests about peers have no attributes. */
+#define PEER_ATTRS .policy = peer_policy, .maxattr = SMCKIT_A_PEER_MAX
 
 static const struct genl_ops own_ops[] = {
 	{ .cmd = SMCKIT_CMD_LGR_DELETE, .flags = GENL_UNS_ADMIN_PERM, .doit = delete_lgr, LGR_ATTRS },
@@ -59,6 +63,8 @@ static const struct genl_ops own_ops[] = {
 	{ .cmd = SMCKIT_CMD_POLICY_SET, .flags = GENL_UNS_ADMIN_PERM, .doit = smc_netlink_set_policy, POLICY_ATTRS },
 	{ .cmd = SMCKIT_CMD_SERVICE_GET, .dumpit = smc_netlink_get_services },
 	{ .cmd = SMCKIT_CMD_SERVICE_FLUSH, .flags = GENL_UNS_ADMIN_PERM, .doit = smc_netlink_flush_services },
+	{ .cmd = SMCKIT_CMD_PEER_GET, .dumpit = smc_netlink_get_peers, PEER_ATTRS },
+	{ .cmd = SMCKIT_CMD_PEER_FLUSH, .flags = GENL_UNS_ADMIN_PERM, .doit = smc_netlink_flush_peers, PEER_ATTRS },
 };
 
 /* parallel_ops: a request may wait for a peer, and requests of other families must not wait for it. */

@@ -23,6 +23,7 @@
 #endif
 
 #include "../net.h"
+#include "peers.h"
 #include "pnet.h"
 
 /**
@@ -121,6 +122,12 @@ static void bind_entry(struct smc_net *snet, struct smc_pnet_entry *entry)
 	rcu_read_unlock();
 }
 
+/* The table has changed. That of the initial namespace has the RDMA devices, which serve all. */
+static void table_changed(struct smc_net *snet)
+{
+	smc_peers_forget(net_eq(snet->net, &init_net) ? NULL : snet);
+}
+
 /* Moves the entries whose devices are not in the table yet from @added into it. Returns their number. */
 static unsigned int insert_entries(struct smc_net *snet, struct list_head *added)
 {
@@ -214,6 +221,7 @@ int smc_pnet_add(struct smc_net *snet, const char *id, const struct smc_pnet_dev
 	else
 		rc = insert_entries(snet, &entries) ? 0 : -EEXIST;
 	mutex_unlock(&table->lock);
+	table_changed(snet);
 	if (rc == -ENOSPC)
 		NL_SET_ERR_MSG(extack, "the PNET table of a container is limited to 256 entries");
 	if (rc != -EEXIST)
@@ -273,13 +281,17 @@ static unsigned int remove_entries(struct smc_pnet_net *table, const char *id,
  */
 int smc_pnet_remove(struct smc_net *snet, const char *id, const struct smc_pnet_device *device)
 {
-	return remove_entries(snet->pnet, id, device) ? 0 : -ENOENT;
+	int rc = remove_entries(snet->pnet, id, device) ? 0 : -ENOENT;
+
+	table_changed(snet);
+	return rc;
 }
 
 /* smc_pnet_flush() - empties the table of a namespace. Process context, may sleep. */
 void smc_pnet_flush(struct smc_net *snet)
 {
 	remove_entries(snet->pnet, NULL, NULL);
+	table_changed(snet);
 }
 
 /**
@@ -412,16 +424,21 @@ int smc_pnet_of_hw(struct device *dev, u16 port, u8 id[SMC_PNET_ID_LEN])
 #endif
 }
 
-static void bind_netdev(struct smc_pnet_net *table, const struct net_device *dev)
+static void bind_netdev(struct smc_net *snet, const struct net_device *dev)
 {
+	struct smc_pnet_net *table = snet->pnet;
 	struct smc_pnet_entry *entry;
+	bool bound;
 
 	mutex_lock(&table->lock);
 	entry = find_device(table, SMC_PNET_ETH, dev->name);
 	/* The entry of a renamed device stays with it, even if another device gets the old name. */
-	if (entry && !entry->ifindex)
+	bound = entry && !entry->ifindex;
+	if (bound)
 		WRITE_ONCE(entry->ifindex, dev->ifindex);
 	mutex_unlock(&table->lock);
+	if (bound)
+		table_changed(snet);
 }
 
 static void unbind_netdev(struct smc_pnet_net *table, const struct net_device *dev)
@@ -435,19 +452,25 @@ static void unbind_netdev(struct smc_pnet_net *table, const struct net_device *d
 	mutex_unlock(&table->lock);
 }
 
-/* Called with RTNL. A device that moves to another namespace is unregistered here and registered there. */
+/*
+ * Called with RTNL. A device that moves to another namespace is unregistered here and registered there. Connections may leave by a
+ * device that comes up.
+ */
 static int netdev_event(struct notifier_block *nb, unsigned long event, void *info)
 {
 	struct net_device *dev = netdev_notifier_info_to_dev(info);
-	struct smc_pnet_net *table = smc_net(dev_net(dev))->pnet;
+	struct smc_net *snet = smc_net(dev_net(dev));
 
 	switch (event) {
 	case NETDEV_REGISTER:
 	case NETDEV_CHANGENAME:
-		bind_netdev(table, dev);
+		bind_netdev(snet, dev);
+		break;
+	case NETDEV_UP:
+		smc_peers_forget(snet);
 		break;
 	case NETDEV_UNREGISTER:
-		unbind_netdev(table, dev);
+		unbind_netdev(snet->pnet, dev);
 		break;
 	}
 	return NOTIFY_DONE;

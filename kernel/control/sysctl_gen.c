@@ -13,6 +13,7 @@ const struct smc_sysctl_desc smc_sysctls[SMC_SYSCTL_KNOBS] = {
 	[SMC_SYSCTL_WMEM] = { KNOB(wmem), .kind = SMC_KIND_BUFFER, .min = 16384, .max = INT_MAX / 2, .init = 65536 },
 	[SMC_SYSCTL_LIMIT_SMC_HS] = { KNOB(limit_smc_hs), .kind = SMC_KIND_BOOL, .max = 1 },
 	[SMC_SYSCTL_LOOPBACK] = { KNOB(loopback), .max = 2, .init = 2 },
+	[SMC_SYSCTL_REMEMBER_PEERS] = { KNOB(remember_peers), .max = 86400, .init = 60 },
 	[SMC_SYSCTL_SMCR_BUF_TYPE] = { KNOB(smcr_buf_type), .max = 2 },
 	[SMC_SYSCTL_SMCR_TESTLINK_TIME] = { KNOB(smcr_testlink_time), .kind = SMC_KIND_SECONDS, .max = INT_MAX / HZ, .init = 30 },
 	[SMC_SYSCTL_SMCR_MAX_CONNS_PER_LGR] = { KNOB(smcr_max_conns_per_lgr), .min = 16, .max = 255, .init = 255 },

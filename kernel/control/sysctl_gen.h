@@ -9,6 +9,7 @@ struct smc_sysctl {
 	unsigned int wmem;	/* bytes of a send buffer, or 0; see smc_sysctl_wmem() */
 	bool limit_smc_hs;	/* limit handshakes under load */
 	unsigned int loopback;	/* enum smc_loopback */
+	unsigned int remember_peers;	/* seconds that a peer which cannot use SMC is remembered; 0 is never */
 	unsigned int smcr_buf_type;	/* contiguous: 0 physically, 1 virtually, 2 either */
 	int smcr_testlink_time;	/* jiffies of silence before a link is tested; 0 is never */
 	unsigned int smcr_max_conns_per_lgr;
@@ -34,6 +35,7 @@ enum smc_sysctl_knob {
 	SMC_SYSCTL_WMEM,
 	SMC_SYSCTL_LIMIT_SMC_HS,
 	SMC_SYSCTL_LOOPBACK,
+	SMC_SYSCTL_REMEMBER_PEERS,
 	SMC_SYSCTL_SMCR_BUF_TYPE,
 	SMC_SYSCTL_SMCR_TESTLINK_TIME,
 	SMC_SYSCTL_SMCR_MAX_CONNS_PER_LGR,

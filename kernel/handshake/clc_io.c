@@ -55,8 +55,9 @@ static int read_error(struct sock *sk)
 		return 0;
 	if (sk->sk_err)
 		return sock_error(sk);
+	/* The application has shut the socket down, which is not the peer's fault: see smc_handshake_remember(). */
 	if (sk->sk_shutdown & RCV_SHUTDOWN)
-		return 0;
+		return -EPIPE;
 	return sk->sk_state == TCP_CLOSE ? -ENOTCONN : -EAGAIN;
 }
 

@@ -104,6 +104,7 @@ static int recv_accept(struct smc_rendezvous *rv)
 	if (rc)
 		return smc_clc_io_decline(rv, rc);
 	rv->ops = rv->offer.ops[rv->peer.smcd ? SMC_ROLE_D : SMC_ROLE_R];
+	rv->step = SMC_STEP_JOIN;
 	return join_lgr(rv);
 }
 

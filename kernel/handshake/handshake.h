@@ -4,6 +4,7 @@
 
 #include <linux/workqueue.h>
 
+#include "../control/peers.h"
 #include "../transport/transport.h"
 #include "../wire/clc.h"
 #include "synopt.h"
@@ -62,6 +63,8 @@ struct smc_rendezvous {
 	u8				version;	/* of the messages that we send */
 	u32				reason;		/* why the connection stays TCP, or is to */
 	u32				peer_diagnosis;	/* and the peer's reason, if it has declined */
+	bool				late;		/* the message that was due has not come in time */
+	struct smc_peers_stamp		stamp;		/* of the time when it began */
 	unsigned int			unsent;		/* bytes of a message in buf that waits for the sock's lock */
 	unsigned long			unsent_since;	/* jiffies */
 	struct smc_offer		offer;		/* of the transports */
@@ -114,6 +117,12 @@ u32 smc_negotiate_policy(struct sock *sk);
 u32 smc_negotiate_server(struct sock *sk, struct smc_clc_proposal *p, const struct smc_local *local);
 u32 smc_negotiate_accept(const struct smc_clc_proposal *p, const struct smc_clc_accept *a);
 u32 smc_negotiate_confirm(const struct smc_clc_accept *ours, const struct smc_clc_accept *theirs);
+
+/* peers.c: handshakes that would be in vain */
+bool smc_handshake_futile(const struct smc_net *sn, const struct smc_peers_key *key, struct smc_peers_why *why);
+bool smc_handshake_futile_sock(const struct sock *sk, enum smc_peers_role role, struct smc_peers_why *why);
+bool smc_handshake_futile_syn(const struct smc_syn *syn, const struct request_sock *req);
+void smc_handshake_remember(const struct smc_rendezvous *rv, int rc);
 
 /* prefix.c: the subnets of a connection */
 int smc_prefix_fill(struct sock *sk, struct smc_clc_proposal *p);

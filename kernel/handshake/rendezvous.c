@@ -41,6 +41,7 @@ struct smc_rendezvous *smc_rendezvous_new(struct sock *sk, bool server, struct d
 	rv->step = server ? SMC_STEP_PROPOSAL : SMC_STEP_START;
 	rv->version = SMC_V1;
 	rv->deadline = jiffies + SMC_HANDSHAKE_TIMEOUT;
+	smc_peers_stamp(smc_net(sock_net(sk)), &rv->stamp);
 	if (server)
 		atomic_inc(&smc_net(sock_net(sk))->handshakes);
 	return rv;
@@ -102,20 +103,11 @@ static bool at_transport(enum smc_rendezvous_step step)
 	return step == SMC_STEP_MATCH || step == SMC_STEP_JOIN || step == SMC_STEP_LINK;
 }
 
-/**
- * smc_rendezvous_step() - continues a rendezvous as far as the peer's messages allow
- * @rv: the rendezvous; one thread at a time
- *
- * May sleep, but not for the peer.
- *
- * Return: an enum smc_outcome; -EINPROGRESS if a message is due, and the caller calls again when it comes,
- * at the deadline, or after retry; another negative errno if the connection breaks.
- */
-int smc_rendezvous_step(struct smc_rendezvous *rv)
+/* Takes the steps that are possible now. Return: as smc_rendezvous_step(). */
+static int take_steps(struct smc_rendezvous *rv)
 {
 	int rc = smc_clc_io_flush(rv);
 
-	might_sleep();
 	if (rc)
 		return rc;
 	if (rv->step == SMC_STEP_DECLINED)
@@ -128,7 +120,30 @@ int smc_rendezvous_step(struct smc_rendezvous *rv)
 	rc = exchange(rv, rv->server ? &smc_server : &smc_client);
 	if (rc != -EINPROGRESS || rv->unsent || at_transport(rv->step) || time_before(jiffies, rv->deadline))
 		return rc;
-	return rv->step == SMC_STEP_DECLINE ? smc_clc_io_decline(rv, rv->reason) : -ETIMEDOUT;
+	if (rv->step == SMC_STEP_DECLINE)
+		return smc_clc_io_decline(rv, rv->reason);
+	rv->late = true;
+	return -ETIMEDOUT;
+}
+
+/**
+ * smc_rendezvous_step() - continues a rendezvous as far as the peer's messages allow
+ * @rv: the rendezvous; one thread at a time
+ *
+ * May sleep, but not for the peer.
+ *
+ * Return: an enum smc_outcome; -EINPROGRESS if a message is due, and the caller calls again when it comes,
+ * at the deadline, or after retry; another negative errno if the connection breaks.
+ */
+int smc_rendezvous_step(struct smc_rendezvous *rv)
+{
+	int rc;
+
+	might_sleep();
+	rc = take_steps(rv);
+	if (rc != -EINPROGRESS)
+		smc_handshake_remember(rv, rc);
+	return rc;
 }
 
 /* smc_handshake_init() - at load. Return: 0 or -ENOMEM. */

@@ -27,6 +27,7 @@
 #include "../net.h"
 #include "../transport/transport.h"
 #include "../wire/tcpopt.h"
+#include "handshake.h"
 #include "synpkt.h"
 
 #define UNHOOK_DELAY (5 * HZ)
@@ -191,6 +192,21 @@ void smc_synopt_register(struct smc_synopt_sock *(*connecting_fn)(const struct s
 	admits = admits_fn;
 }
 
+/*
+ * Is SMC not possible with the server of a SYN? connect() has asked for the address that it was given, and a BPF program may have
+ * changed that.
+ */
+static bool is_futile(const struct sock *sk, struct smc_synopt_sock *opt)
+{
+	struct smc_peers_why why;
+
+	if (!smc_handshake_futile_sock(sk, SMC_PEERS_CLIENT, &why))
+		return false;
+	WRITE_ONCE(opt->futile_diagnosis, why.diagnosis);
+	WRITE_ONCE(opt->futile, why.reason);
+	return true;
+}
+
 /* Is an outgoing SYN from a socket that wants SMC, and will our hooks see the answer? */
 static bool wants_option(const struct sk_buff *skb)
 {
@@ -207,7 +223,7 @@ static bool wants_option(const struct sk_buff *skb)
 		WRITE_ONCE(opt->answer_hidden, true);
 		return false;
 	}
-	return true;
+	return !is_futile(sk, opt);
 }
 
 /*
@@ -287,7 +303,8 @@ static enum answer synack_answer(struct smc_net *sn, const struct smc_synpkt *pk
 		return ANSWER_TCP;
 	if (smc_syntab_repeat(sn->synopt->syns, &pkt->out, pkt->seq))
 		return ANSWER_AGAIN;
-	if (take_pending(sn, &pkt->out, &syn) && promise(sn, &syn, pkt->seq, inet_reqsk(sk)->rsk_listener))
+	if (take_pending(sn, &pkt->out, &syn) && !smc_handshake_futile_syn(&syn, inet_reqsk(sk)) &&
+	    promise(sn, &syn, pkt->seq, inet_reqsk(sk)->rsk_listener))
 		return ANSWER_SMC;
 	return ANSWER_TCP;
 }

@@ -7,7 +7,10 @@
 #include "../wire/reason.h"
 #include "listener.h"
 
-/* The application gets a connection that is plain TCP. Without memory for a struct smc_sock no dump lists it. */
+/*
+ * The application gets a connection that is plain TCP, for a reason or because of the option, if that is 0. Without memory for a struct
+ * smc_sock no dump lists it.
+ */
 static void adopt_tcp(struct smc_sock *lsmc, struct socket *newsock, u32 reason)
 {
 	struct smc_sock *smc = smc_table_new(newsock->sk, GFP_KERNEL);
@@ -17,7 +20,10 @@ static void adopt_tcp(struct smc_sock *lsmc, struct socket *newsock, u32 reason)
 		return;
 	smc->server = true;
 	smc_policy_inherit(smc, lsmc);
-	smc_fallback_child(smc, smc_policy_child_reason(smc, lsmc, reason), 0);
+	if (reason)
+		smc_fallback_child(smc, smc_policy_child_reason(smc, lsmc, reason), 0);
+	else
+		smc_listen_no_option(smc, lsmc);
 	smc_table_add(smc);
 }
 
@@ -120,7 +126,7 @@ static int try_accept(struct smc_sock *lsmc, struct socket *sock, struct socket 
 		if (child)
 			adopt_local(child, newsock);
 		else
-			adopt_tcp(lsmc, newsock, SMC_REASON_PEER_NO_SMC);
+			adopt_tcp(lsmc, newsock, 0);
 		return 0;
 	}
 }

@@ -4,15 +4,20 @@
  * follow before the application gets the connection.
  */
 
+#include <net/ipv6.h>
 #include <net/tcp_states.h>
 
 #include "../wire/reason.h"
 #include "sock.h"
 
-/* Returns why a connection stays TCP if our hooks have seen no option in the SYN-ACK. */
-static u32 no_option_reason(const struct smc_sock *smc)
+/* A connection stays TCP because our hooks have seen no option in the SYN-ACK. Return: as smc_fallback_take(). */
+static bool take_no_option(struct smc_sock *smc, struct socket *sock)
 {
-	return READ_ONCE(smc->opt.answer_hidden) ? SMC_REASON_CONFIG : SMC_REASON_PEER_NO_SMC;
+	u32 reason = READ_ONCE(smc->opt.futile), diagnosis = reason ? READ_ONCE(smc->opt.futile_diagnosis) : 0;
+
+	if (!reason)
+		reason = READ_ONCE(smc->opt.answer_hidden) ? SMC_REASON_CONFIG : SMC_REASON_PEER_NO_SMC;
+	return smc_fallback_take(smc, sock, SMC_PHASE_CONNECT, reason, diagnosis);
 }
 
 /**
@@ -41,7 +46,7 @@ enum smc_phase smc_connect_progress(struct smc_sock *smc, struct socket *sock)
 		smc_setup_start_client(smc);
 		return SMC_PHASE_RENDEZVOUS;
 	}
-	smc_fallback_take(smc, sock, SMC_PHASE_CONNECT, no_option_reason(smc), 0);
+	take_no_option(smc, sock);
 	return READ_ONCE(smc->phase);
 }
 
@@ -81,18 +86,40 @@ int smc_connect_settled(struct socket *sock, long timeo)
 }
 
 /*
- * Begins an attempt, unless the policy says TCP: the SYN will carry the option, and TCP's wakeups will start the worker. Under
- * state_mutex, so that another thread whose attempt has just failed does not undo half of it.
+ * Makes a socket that is to connect TCP, if a handshake would be in vain: then nothing of ours delays the connection. A link-local
+ * address has an interface, which the socket is bound to later.
+ */
+static void take_futile(struct smc_sock *smc, struct socket *sock, const smc_sockaddr_t *addr, int len)
+{
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)addr;
+	struct smc_peers_key key = { .role = SMC_PEERS_CLIENT, .ifindex = READ_ONCE(sock->sk->sk_bound_dev_if) };
+	struct smc_peers_why why;
+
+	if (READ_ONCE(smc->phase) != SMC_PHASE_OPEN || !smc_policy_peer_of(sock->sk, addr, len, &key.addr, &key.port))
+		return;
+	if (!key.ifindex && (ipv6_addr_type(&key.addr) & IPV6_ADDR_LINKLOCAL) && len >= (int)sizeof(*v6))
+		key.ifindex = v6->sin6_scope_id;
+	if (smc_handshake_futile(smc_net(sock_net(sock->sk)), &key, &why))
+		smc_fallback_take(smc, sock, SMC_PHASE_OPEN, why.reason, why.diagnosis);
+}
+
+/*
+ * Begins an attempt, unless the policy says TCP or a handshake would be in vain: the SYN will carry the option, and TCP's wakeups
+ * will start the worker. Under state_mutex, so that another thread whose attempt has just failed does not undo half of it.
  */
 static int begin_connect(struct smc_sock *smc, struct socket *sock, const smc_sockaddr_t *addr, int len)
 {
-	int rc;
+	int rc = 0;
 
 	mutex_lock(&smc->state_mutex);
 	if (READ_ONCE(smc->phase) == SMC_PHASE_CONNECT && inet_sk_state_load(smc->sk) == TCP_CLOSE)
 		smc_setup_stop(smc);
 	if (READ_ONCE(smc->phase) == SMC_PHASE_OPEN)
 		smc_policy_connect(smc, sock, addr, len);
+	take_futile(smc, sock, addr, len);
+	/* TCP needs no hooks, which cost all connections of the namespace something. */
+	if (READ_ONCE(smc->phase) >= SMC_PHASE_TCP)
+		goto out;
 	rc = smc_setup_arm(smc);
 	if (rc)
 		goto out;
@@ -101,6 +128,7 @@ static int begin_connect(struct smc_sock *smc, struct socket *sock, const smc_so
 		if (inet_sk_state_load(smc->sk) == TCP_CLOSE)
 			smc->opt.peer_smc = false;
 		smc->opt.answer_hidden = false;
+		smc->opt.futile = 0;
 		smc->inline_busy = false;
 		smc_setup_set_phase(smc, SMC_PHASE_CONNECT);
 	}
@@ -157,8 +185,7 @@ static int wait_outcome(struct smc_sock *smc, struct socket *sock, int flags)
 		if (rc || READ_ONCE(smc->phase) >= SMC_PHASE_TCP)
 			return rc;
 		/* The peer has reset the connection already. A plain TCP connection would report that when it is used. */
-		if (!READ_ONCE(smc->opt.peer_smc) &&
-		    smc_fallback_take(smc, sock, SMC_PHASE_CONNECT, no_option_reason(smc), 0))
+		if (!READ_ONCE(smc->opt.peer_smc) && take_no_option(smc, sock))
 			return 0;
 		return sock_error(sk) ?: -ECONNABORTED;
 	}

@@ -88,6 +88,19 @@ void smc_listen_drop(struct smc_sock *child)
 	smc_table_put(child);
 }
 
+/*
+ * smc_listen_no_option() - a child is TCP because its SYN or our answer had no option. If the rules say TCP, or SMC is not possible with
+ * the peer, that is the reason: we do not know whether the SYN had the option. The child has inherited the rules. Does not sleep.
+ */
+void smc_listen_no_option(struct smc_sock *child, const struct smc_sock *lsmc)
+{
+	struct smc_peers_why why = { .reason = smc_policy_child_reason(child, lsmc, SMC_REASON_PEER_NO_SMC) };
+
+	if (why.reason == SMC_REASON_PEER_NO_SMC)
+		smc_handshake_futile_sock(child->sk, SMC_PEERS_SERVER, &why);
+	smc_fallback_child(child, why.reason, why.diagnosis);
+}
+
 /**
  * smc_listen_begin() - adds a connection from TCP's accept queue to ours
  * @lsmc: the listener
@@ -115,7 +128,7 @@ void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc)
 	child->parent = lsmc;
 	smc_table_get(lsmc);
 	if (!peer_smc)
-		smc_fallback_child(child, smc_policy_child_reason(child, lsmc, SMC_REASON_PEER_NO_SMC), 0);
+		smc_listen_no_option(child, lsmc);
 	spin_lock_bh(&l->lock);
 	if (!l->open) {
 		spin_unlock_bh(&l->lock);

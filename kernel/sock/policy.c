@@ -37,10 +37,10 @@ void smc_policy_take(struct socket *sock)
 }
 
 /*
- * Has the address a family and length that TCP would connect to? Sets how it is written in rules: TCP takes the address "any" for that
- * of the loopback interface.
+ * smc_policy_peer_of() - has an address a family and length that TCP would connect to? Sets how it is written in rules: TCP takes the
+ * address "any" for that of the loopback interface. Any context.
  */
-static bool peer_of(const struct sock *sk, const smc_sockaddr_t *addr, int len, struct in6_addr *peer, u16 *port)
+bool smc_policy_peer_of(const struct sock *sk, const smc_sockaddr_t *addr, int len, struct in6_addr *peer, u16 *port)
 {
 	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)addr;
 	const struct sockaddr_in *v4 = (const struct sockaddr_in *)addr;
@@ -64,7 +64,7 @@ static bool ask_connect(struct socket *sock, const smc_sockaddr_t *addr, int len
 	struct smc_policy_use use = { .role = SMC_POLICY_CONNECTS, .local = READ_ONCE(inet_sk(sock->sk)->inet_num) };
 
 	*service = (struct smc_service_key){};
-	if (!peer_of(sock->sk, addr, len, &service->addr, &service->port))
+	if (!smc_policy_peer_of(sock->sk, addr, len, &service->addr, &service->port))
 		return false;
 	use.remote = service->port;
 	use.addr = service->addr.s6_addr;

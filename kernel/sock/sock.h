@@ -164,6 +164,7 @@ void smc_listen_free(struct smc_sock *smc);
 bool smc_listen_ready(struct smc_sock *smc);
 bool smc_listen_defer(struct smc_sock *child);
 void smc_listen_step(struct smc_sock *child, bool begins);
+void smc_listen_no_option(struct smc_sock *child, const struct smc_sock *lsmc);
 void smc_listen_begin(struct smc_sock *lsmc, struct socket *sock, bool peer_smc);
 void smc_listen_finish(struct smc_sock *child, bool keep);
 struct smc_sock *smc_listen_take(struct smc_sock *lsmc);
@@ -235,6 +236,7 @@ void smc_proto_restore(struct sock *sk);
 
 /* policy.c: sockets that rules decide about */
 void smc_policy_take(struct socket *sock);
+bool smc_policy_peer_of(const struct sock *sk, const smc_sockaddr_t *addr, int len, struct in6_addr *peer, u16 *port);
 void smc_policy_connect(struct smc_sock *smc, struct socket *sock, const smc_sockaddr_t *addr, int len);
 int smc_policy_listen(struct smc_sock *smc, struct socket *sock);
 void smc_policy_fill_ops(enum smc_ipv ipv);

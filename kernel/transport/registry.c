@@ -6,6 +6,7 @@
 #include <linux/rcupdate.h>
 
 #include "../control/eid.h"
+#include "../control/peers.h"
 #include "../wire/reason.h"
 #include "transport.h"
 
@@ -31,6 +32,7 @@ int smc_transport_register(const struct smc_transport_ops *ops)
 		rc = 0;
 	}
 	mutex_unlock(&registry_lock);
+	smc_peers_forget(NULL);
 	return rc;
 }
 EXPORT_SYMBOL_GPL(smc_transport_register);
@@ -185,6 +187,24 @@ int smc_registry_match(struct smc_offer *offer, const struct smc_clc_proposal *p
 		reason = choose_reason(reason, rc);
 	}
 	return reason ?: SMC_REASON_NO_DEV;
+}
+
+/*
+ * smc_registry_present() - returns whether a transport has a device that could serve some connection of a namespace. Any context.
+ */
+bool smc_registry_present(const struct net *net)
+{
+	const struct smc_transport_ops *ops;
+	enum smc_transport_role role;
+	bool present = false;
+
+	rcu_read_lock();
+	for (role = 0; role < SMC_ROLES && !present; role++) {
+		ops = rcu_dereference(transports[role]);
+		present = ops && (!ops->present || ops->present(net));
+	}
+	rcu_read_unlock();
+	return present;
 }
 
 /* smc_registry_pairs() - returns whether a transport has @pair. Any context. */

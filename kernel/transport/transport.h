@@ -26,6 +26,7 @@ struct smc_diag_info;
 struct smc_lgr;
 struct smc_lgr_ends;
 struct smc_lgr_key;
+struct net;
 struct sock;
 
 /* In the order of preference: within a machine, memory is faster than an adapter. */
@@ -72,6 +73,7 @@ struct smc_offer {
  * @owner:	its module, pinned while a rendezvous, connection or group uses the transport
  *
  * @local:	adds the capabilities of the transport
+ * @present:	returns whether there is a device that could serve some connection of a namespace; NULL: always. Any context.
  * @offer:	client: adds its devices for this connection to the proposal; -ENODEV if there are none
  * @match:	server: chooses a device, finds or forms a group, gets buffers, and fills the ACCEPT. After a positive reason
  *		there is nothing to detach but a connection in the offer
@@ -128,6 +130,7 @@ struct smc_transport_ops {
 	struct module *owner;
 
 	void (*local)(struct smc_local *local);
+	bool (*present)(const struct net *net);
 	int (*offer)(struct smc_offer *offer, struct smc_clc_proposal *p);
 	int (*match)(struct smc_offer *offer, const struct smc_clc_proposal *p, struct smc_clc_accept *accept);
 	int (*attach)(struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_clc_accept *local);
@@ -183,12 +186,13 @@ void smc_upcall_space(struct smc_conn *conn, u64 cons);
 void smc_upcall_close(struct smc_conn *conn, u8 flags);
 void smc_upcall_reset(struct smc_conn *conn);
 
-/* registry.c: for the handshake. Process context; all but smc_registry_pairs() may sleep. */
+/* registry.c: for the handshake. Process context; all but smc_registry_pairs() and smc_registry_present() may sleep. */
 void smc_registry_local(struct smc_local *local);
 int smc_registry_offer(struct smc_offer *offer, struct smc_clc_proposal *p);
 int smc_registry_match(struct smc_offer *offer, const struct smc_clc_proposal *p,
 		       struct smc_clc_accept *accept, const struct smc_transport_ops **chosen);
 bool smc_registry_pairs(void);
+bool smc_registry_present(const struct net *net);
 int smc_registry_pair(struct smc_offer *client, struct smc_offer *server);
 void smc_registry_release(struct smc_offer *offer);
 

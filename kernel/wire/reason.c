@@ -46,3 +46,18 @@ const char *smc_reason_name(u32 code)
 
 	return i < 0 ? "UNKNOWN" : smc_reasons[i].name;
 }
+
+/**
+ * smc_reason_is_lasting - would the next connection with the peer most likely be TCP for the same reason?
+ * @reason: why a connection is TCP
+ * @peer_diagnosis: the code that the peer's DECLINE had, if @reason is SMC_REASON_PEER_DECLINED; peers may send any
+ *
+ * Context: any.
+ * Return: false for a code that is not known.
+ */
+bool smc_reason_is_lasting(u32 reason, u32 peer_diagnosis)
+{
+	int i = smc_reason_index(reason == SMC_REASON_PEER_DECLINED ? peer_diagnosis : reason);
+
+	return i >= 0 && smc_reasons[i].lasting;
+}

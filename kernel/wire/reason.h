@@ -13,6 +13,7 @@
 struct smc_reason_entry {
 	u32 code;
 	const char *name;
+	bool lasting;
 };
 
 extern const struct smc_reason_entry smc_reasons[SMC_REASON_COUNT];
@@ -20,5 +21,6 @@ extern const struct smc_reason_entry smc_reasons[SMC_REASON_COUNT];
 const char *smc_reason_name(u32 code);
 int smc_reason_index(u32 code);
 u32 smc_reason_at(unsigned int index);
+bool smc_reason_is_lasting(u32 reason, u32 peer_diagnosis);
 
 #endif /* SMC_WIRE_REASON_H */

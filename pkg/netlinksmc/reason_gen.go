@@ -11,6 +11,7 @@ const (
 	ReasonConfig             Reason = 0x03000000
 	ReasonPolicy             Reason = 0x03000080
 	ReasonPeerNoSMC          Reason = 0x03010000
+	ReasonPeerNoCLC          Reason = 0x03010080
 	ReasonIPsec              Reason = 0x03020000
 	ReasonNoDevice           Reason = 0x03030000
 	ReasonNoDDevice          Reason = 0x03030001
@@ -69,6 +70,10 @@ var reasons = []reasonInfo{
 	{
 		ReasonPeerNoSMC, "PEER_NO_SMC", "the other side did not signal SMC in the TCP handshake",
 		"run the peer's program over SMC too, and make sure that nothing on the way removes TCP option 254",
+	},
+	{
+		ReasonPeerNoCLC, "PEER_NO_CLC", "the server answered with the option, but not to the proposal",
+		"have the server or the middlebox leave out TCP options that it does not know; or add a rule, smc_policy add tcp to ADDRESS",
 	},
 	{
 		ReasonIPsec, "IPSEC", "an IPsec policy applies to the connection",

@@ -12,21 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bareServers and bareClients are handshakes with a host that has no transport.
+// bareServers and bareClients are connections with a host that has no transport: it neither sends nor answers the option.
 var (
 	bareServers = []handshakeCase{
-		{name: "PROPOSAL", want: works, steps: []step{smc, put(d1), declined(reasonNoDevice)}},
-		{name: "PROPOSAL of version 2", want: works, steps: []step{smc, put(d2), declined(reasonNoISM)}},
-		{name: "PROPOSAL and DECLINE", want: works, steps: []step{smc, putHello(0, d1), declined(reasonNoDevice)}},
-		{name: "DECLINE", want: works, steps: []step{smc, putHello(0, dec1)}},
-		{name: "silence", want: expired, steps: []step{smc}},
-		{name: "garbage", want: dropped, steps: []step{smc, put(make([]byte, 100))}},
+		{name: "option", want: works, steps: []step{syn(peer.MSS, peer.Option), refused}},
+		{name: "option over IPv6", ipv6: true, want: works, steps: []step{syn(peer.MSS, peer.Option), refused}},
+		{name: "no option", want: works, steps: []step{plain}},
 	}
 	bareClients = []handshakeCase{
-		{name: "takes the DECLINE", want: works, steps: []step{served, declined(reasonNoDevice)}},
-		{name: "takes the DECLINE over IPv6", ipv6: true, want: works, steps: []step{served, declined(reasonNoDevice)}},
-		{name: "no option", want: works, steps: []step{synAck(peer.MSS)}},
-		{name: "no window", want: works, steps: []step{served, window(0), window(1000), declined(reasonNoDevice)}},
+		{name: "no option", want: works, steps: []step{answerPlain}},
+		{name: "no option over IPv6", ipv6: true, want: works, steps: []step{answerPlain}},
 		{name: "RST for SYN", want: fails(unix.ECONNREFUSED), steps: []step{listen, refuse}},
 	}
 )

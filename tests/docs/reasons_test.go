@@ -73,7 +73,7 @@ func reasonsGiven(t *testing.T) map[string]bool {
 		t.Fatal(err)
 	}
 	given := map[string]bool{}
-	for _, m := range regexp.MustCompile(`\{ (SMC_REASON_\w+), "(\w+)" \}`).FindAllStringSubmatch(read(t, "kernel/wire/reason_gen.c"), -1) {
+	for _, m := range regexp.MustCompile(`\{ (SMC_REASON_\w+), "(\w+)", \d \}`).FindAllStringSubmatch(read(t, "kernel/wire/reason_gen.c"), -1) {
 		given[m[2]] = used[m[1]]
 	}
 	if len(given) != len(netlinksmc.Reasons()) {

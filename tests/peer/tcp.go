@@ -133,7 +133,8 @@ func (p *TCP) Serve(ctx context.Context, done <-chan struct{}) error {
 
 // take handles a segment as a receiver does.
 func (p *TCP) take(s *Segment) error {
-	if s.Dst.Port() != p.Self.Port() || p.Kernel.IsValid() && s.Src != p.Kernel {
+	// An earlier connection may have had the same address.
+	if s.Dst.Port() != p.Self.Port() || p.Kernel.IsValid() && s.Src != p.Kernel || !p.Kernel.IsValid() && !s.Has(SYN) {
 		return nil
 	}
 	if s.Has(RST) {

@@ -8,14 +8,15 @@ const reasonSpec = "specs/reasons.yaml"
 
 // reason is an entry of specs/reasons.yaml, which says what the fields mean.
 type reason struct {
-	Name   string `yaml:"name"`
-	Value  uint32 `yaml:"value"`
-	C      string `yaml:"c-name"`
-	Go     string `yaml:"go-name"`
-	Text   string `yaml:"text"`
-	Means  string `yaml:"means"`
-	Look   string `yaml:"look"`
-	Remedy string `yaml:"remedy"`
+	Name    string `yaml:"name"`
+	Value   uint32 `yaml:"value"`
+	C       string `yaml:"c-name"`
+	Go      string `yaml:"go-name"`
+	Lasting bool   `yaml:"lasting"`
+	Text    string `yaml:"text"`
+	Means   string `yaml:"means"`
+	Look    string `yaml:"look"`
+	Remedy  string `yaml:"remedy"`
 }
 
 // reasons writes everything about decline reasons.
@@ -57,7 +58,7 @@ func reasonsC(t *tree, all []reason) {
 	c.line("#include \"reason.h\"\n\nconst struct smc_reason_entry smc_reasons[SMC_REASON_COUNT] = {")
 	for _, r := range all {
 		h.line("\tSMC_REASON_%s = %#08x,", cName(r.C), r.Value)
-		c.line("\t{ SMC_REASON_%s, %q },", cName(r.C), r.Name)
+		c.line("\t{ SMC_REASON_%s, %q, %d },", cName(r.C), r.Name, map[bool]int{true: 1}[r.Lasting])
 	}
 	h.line("};\n\n#define SMC_REASON_COUNT %d", len(all))
 	c.line("};")

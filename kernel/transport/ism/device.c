@@ -9,6 +9,7 @@
 #include <net/inet_hashtables.h>
 
 #include "../../control/eid.h"
+#include "../../control/peers.h"
 #include "../../control/sysctl.h"
 #include "../../net.h"
 #include "../../wire/reason.h"
@@ -18,6 +19,13 @@
 static LIST_HEAD(devices);
 static DEFINE_MUTEX(devices_lock); /* devices */
 static DECLARE_WAIT_QUEUE_HEAD(dev_unused);
+/* The number of devices, for smc_ism_present(): those within this kernel, and the others. */
+static atomic_t host_devices, other_devices;
+
+static atomic_t *counter_of(const struct smc_ism_dev *dev)
+{
+	return dev->host ? &host_devices : &other_devices;
+}
 
 /*
  * Version 2 needs an EID that both ends have. If both ends are in this kernel, they need no configured EID: this one, which
@@ -33,6 +41,8 @@ int smc_ism_register(struct smc_ism_dev *dev)
 		snprintf((char *)host_eid, sizeof(host_eid), "SMCKIT-LOOPBACK-%016llX", get_random_u64());
 	list_add_tail(&dev->list, &devices);
 	mutex_unlock(&devices_lock);
+	atomic_inc(counter_of(dev));
+	smc_peers_forget(NULL);
 	return 0;
 }
 
@@ -42,6 +52,7 @@ void smc_ism_unregister(struct smc_ism_dev *dev)
 	mutex_lock(&devices_lock);
 	list_del(&dev->list);
 	mutex_unlock(&devices_lock);
+	atomic_dec(counter_of(dev));
 	wait_event(dev_unused, !atomic_read(&dev->users));
 	smc_lgr_terminate_dev(dev);
 }
@@ -117,6 +128,14 @@ void smc_ism_local(struct smc_local *local)
 		local->d2 |= dev->v2;
 	}
 	mutex_unlock(&devices_lock);
+}
+
+/* smc_ism_present() - present of the transport. Any context. */
+bool smc_ism_present(const struct net *net)
+{
+	if (atomic_read(&other_devices))
+		return true;
+	return atomic_read(&host_devices) && READ_ONCE(smc_net(net)->sysctl->loopback) != SMC_LOOPBACK_OFF;
 }
 
 static void add_gid(struct smc_clc_proposal *p, const struct smc_ism_dev *dev)

@@ -41,6 +41,7 @@ void smc_ism_dev_put(struct smc_ism_dev *dev);
 struct smc_ism_dev *smc_ism_for_pair(struct sock *sk);
 const u8 *smc_ism_host_eid(void);
 void smc_ism_local(struct smc_local *local);
+bool smc_ism_present(const struct net *net);
 
 /* dmb_cdc.c: for devices that cannot map a peer's DMB */
 int smc_ism_cdc_start(struct smc_conn *conn, const struct smc_clc_accept *peer);

@@ -474,6 +474,7 @@ const struct smc_transport_ops smc_ism_transport = {
 	.role		= SMC_ROLE_D,
 	.owner		= THIS_MODULE,
 	.local		= smc_ism_local,
+	.present	= smc_ism_present,
 	.offer		= smc_ism_offer,
 	.match		= ism_match,
 	.attach		= ism_attach,

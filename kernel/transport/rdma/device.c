@@ -6,6 +6,7 @@
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
 
+#include "../../control/peers.h"
 #include "../../control/sysctl.h"
 #include "../../lgr/lgr.h"
 #include "../../net.h"
@@ -15,6 +16,9 @@
 
 static LIST_HEAD(devs);
 static DEFINE_MUTEX(devs_lock); /* devs, and the identity of this host */
+
+/* The number of ports that can be used, for smc_rdma_present(). */
+static atomic_t active_ports;
 
 /*
  * The identity of this host for its peers (docs/protocol.md, 1): a number that tells this load of the module
@@ -157,6 +161,8 @@ static unsigned long check_port(struct smc_rdma_dev *dev, u8 port, bool *came_up
 	WRITE_ONCE(p->mtu_code, attr.active_mtu);
 	WRITE_ONCE(p->n_gids, attr.gid_tbl_len);
 	WRITE_ONCE(p->ifindex, ifindex);
+	if ((up && !soon) != p->active)
+		atomic_add(p->active ? -1 : 1, &active_ports);
 	*came_up |= up && !soon && !p->active;
 	WRITE_ONCE(p->active, up && !soon);
 	return soon ? p->usable - jiffies : soonest;
@@ -199,8 +205,10 @@ static void check_ports(struct smc_rdma_dev *dev)
 	for (port = 1; port <= dev->n_ports; port++)
 		next = min(next, check_port(dev, port, &came_up));
 	next = min(next, smc_link_check(dev));
-	if (came_up)
+	if (came_up) {
+		smc_peers_forget(NULL);
 		smc_rdma_add_port_up();
+	}
 	if (next != MAX_JIFFY_OFFSET)
 		queue_later_check(dev, next);
 }
@@ -213,9 +221,10 @@ static void check_ports_work(struct work_struct *work)
 	smc_rdma_dev_unuse(dev);
 }
 
-/* Looks at the ports again, whatever the event is. May sleep. */
+/* Looks at the ports again, whatever the event is. A port may have got a GID by which it serves more connections. May sleep. */
 static void on_port_event(struct ib_event_handler *handler, struct ib_event *event)
 {
+	smc_peers_forget(NULL);
 	queue_check(container_of(handler, struct smc_rdma_dev, events), 0);
 }
 
@@ -259,6 +268,7 @@ static int add_device(struct ib_device *ib)
 	list_add_tail(&dev->list, &devs);
 	mutex_unlock(&devs_lock);
 	/* Before, it could not be chosen. */
+	smc_peers_forget(NULL);
 	smc_rdma_add_port_up();
 	INIT_IB_EVENT_HANDLER(&dev->events, ib, on_port_event);
 	ib_register_event_handler(&dev->events);
@@ -270,6 +280,7 @@ static int add_device(struct ib_device *ib)
 static void remove_device(struct ib_device *ib, void *data)
 {
 	struct smc_rdma_dev *dev = data;
+	unsigned int port;
 
 	ib_unregister_event_handler(&dev->events);
 	mutex_lock(&devs_lock);
@@ -281,6 +292,8 @@ static void remove_device(struct ib_device *ib, void *data)
 	smp_mb(); /* pairs with smc_rdma_dev_use() */
 	if (cancel_delayed_work_sync(&dev->work))
 		smc_rdma_dev_unuse(dev);
+	for (port = 0; port < dev->n_ports; port++)
+		atomic_sub(dev->ports[port].active, &active_ports);
 	smc_link_trace_removal(dev);
 	smc_lgr_terminate_dev(dev);
 	/* The groups that are left have a link over another device. */
@@ -306,6 +319,12 @@ bool smc_rdma_peer_id(u8 id[8])
 	memcpy(id, peer_id, sizeof(peer_id));
 	mutex_unlock(&devs_lock);
 	return named;
+}
+
+/* smc_rdma_present() - present of the transport: is a port of some device active? Any context. */
+bool smc_rdma_present(const struct net *net)
+{
+	return atomic_read(&active_ports);
 }
 
 /*

@@ -74,6 +74,7 @@ bool smc_rdma_dev_use(struct smc_rdma_dev *dev);
 void smc_rdma_dev_unuse(struct smc_rdma_dev *dev);
 void smc_rdma_dev_look(struct smc_rdma_dev *dev);
 bool smc_rdma_peer_id(u8 id[8]);
+bool smc_rdma_present(const struct net *net);
 unsigned int smc_rdma_vector_get(struct smc_rdma_dev *dev, u32 vectors);
 void smc_rdma_vector_put(struct smc_rdma_dev *dev, unsigned int vector);
 int smc_rdma_gid_ifindex(const struct ib_gid_attr *attr);

@@ -486,6 +486,7 @@ const struct smc_transport_ops smc_rdma_transport = {
 	.role		= SMC_ROLE_R,
 	.owner		= THIS_MODULE,
 	.local		= rdma_local,
+	.present	= smc_rdma_present,
 	.offer		= smc_rdma_client_offer,
 	.match		= smc_rdma_server_match,
 	.attach		= rdma_attach,

@@ -172,6 +172,7 @@ static const char *const sysctls[] = {
 	"smc/wmem",
 	"smc/limit_smc_hs",
 	"smc/loopback",
+	"smc/remember_peers",
 	"smc/smcr_buf_type",
 	"smc/smcr_testlink_time",
 	"smc/smcr_max_conns_per_lgr",

@@ -36,6 +36,28 @@ static void some(void)
 	CHECK(!strcmp(smc_reason_name(SMC_REASON_PEER_NO_SMC), "PEER_NO_SMC"));
 }
 
+static void lasting(void)
+{
+	static const struct { u32 reason, diagnosis; bool lasting; } cases[] = {
+		{ SMC_REASON_NO_DEV, 0, true }, { SMC_REASON_NO_UEID, 0, true }, { SMC_REASON_PREFIX, 0, true },
+		{ SMC_REASON_IPSEC, 0, true }, { SMC_REASON_MODE, 0, true }, { SMC_REASON_VERSION, 0, true },
+		{ SMC_REASON_NO_ROUTE, 0, true }, { SMC_REASON_TIMEOUT_CONFIRM_LINK, 0, true }, { SMC_REASON_PEER_NO_CLC, 0, true },
+		{ SMC_REASON_MEM, 0, false }, { SMC_REASON_MAX_DMB, 0, false }, { SMC_REASON_SYNC, 0, false },
+		{ SMC_REASON_PEER_NO_SMC, 0, false }, { SMC_REASON_OPTION, 0, false }, { SMC_REASON_POLICY, 0, false },
+		{ SMC_REASON_NO_ACTIVE_LINK, 0, false }, { SMC_REASON_INTERNAL, 0, false }, { SMC_REASON_REG_BUF, 0, false },
+		{ 0, 0, false }, { 0x12345678, 0, false }, { 0, SMC_REASON_NO_DEV, false },
+		/* Of a DECLINE the peer's reason counts, which may be any number. */
+		{ SMC_REASON_PEER_DECLINED, SMC_REASON_NO_DEV, true }, { SMC_REASON_PEER_DECLINED, SMC_REASON_IPSEC, true },
+		{ SMC_REASON_PEER_DECLINED, SMC_REASON_MEM, false }, { SMC_REASON_PEER_DECLINED, SMC_REASON_SYNC, false },
+		{ SMC_REASON_PEER_DECLINED, 0, false }, { SMC_REASON_PEER_DECLINED, 0x12345678, false },
+		{ SMC_REASON_PEER_DECLINED, SMC_REASON_PEER_DECLINED, false }, { SMC_REASON_NO_DEV, SMC_REASON_MEM, true },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		CHECK_EQ(smc_reason_is_lasting(cases[i].reason, cases[i].diagnosis), cases[i].lasting);
+}
+
 const struct test reason_tests[] = {
-	{ "dense", dense }, { "unknown", unknown }, { "some", some }, { NULL, NULL },
+	{ "dense", dense }, { "unknown", unknown }, { "some", some }, { "lasting", lasting }, { NULL, NULL },
 };
