@@ -171,6 +171,52 @@ static inline int compat_nla_put_uint(struct sk_buff *skb, int type, u64 value)
 #define smc_compat_assign_str(field, source) __assign_str(field, source)
 #endif
 
+/* 6.7: shrinkers are allocated by the kernel. */
+#include <linux/shrinker.h>
+#include <linux/slab.h>
+
+typedef unsigned long (*smc_compat_shrink_fn)(struct shrinker *shrinker, struct shrink_control *sc);
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
+static inline struct shrinker *smc_compat_shrinker_new(const char *name, smc_compat_shrink_fn count, smc_compat_shrink_fn scan)
+{
+	struct shrinker *shrinker = shrinker_alloc(0, "%s", name);
+
+	if (!shrinker)
+		return NULL;
+	shrinker->count_objects = count;
+	shrinker->scan_objects = scan;
+	shrinker_register(shrinker);
+	return shrinker;
+}
+
+static inline void smc_compat_shrinker_free(struct shrinker *shrinker)
+{
+	shrinker_free(shrinker);
+}
+#else
+static inline struct shrinker *smc_compat_shrinker_new(const char *name, smc_compat_shrink_fn count, smc_compat_shrink_fn scan)
+{
+	struct shrinker *shrinker = kzalloc(sizeof(*shrinker), GFP_KERNEL);
+
+	if (!shrinker)
+		return NULL;
+	shrinker->count_objects = count;
+	shrinker->scan_objects = scan;
+	shrinker->seeks = DEFAULT_SEEKS;
+	if (!register_shrinker(shrinker, "%s", name))
+		return shrinker;
+	kfree(shrinker);
+	return NULL;
+}
+
+static inline void smc_compat_shrinker_free(struct shrinker *shrinker)
+{
+	unregister_shrinker(shrinker);
+	kfree(shrinker);
+}
+#endif
+
 /* 6.11: handlers of sysctls do not change the table. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
 #define smc_compat_ctl_table const struct ctl_table

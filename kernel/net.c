@@ -6,6 +6,7 @@
 #include <net/netns/generic.h>
 
 #include "conn/conn.h"
+#include "control/memory.h"
 #include "control/peers.h"
 #include "control/pnet.h"
 #include "control/proc.h"
@@ -99,9 +100,14 @@ static int __net_init smc_ns_init(struct net *net)
 	rc = smc_sysctl_net_init(sn);
 	if (rc)
 		goto err_stats;
+	rc = smc_memory_net_init(sn);
+	if (rc)
+		goto err_sysctl;
 	rc = smc_proc_net_init(sn);
 	if (!rc)
 		return 0;
+	smc_memory_net_exit(sn);
+err_sysctl:
 	smc_sysctl_net_exit(sn);
 err_stats:
 	smc_stats_net_exit(sn);
@@ -120,6 +126,7 @@ static void __net_exit smc_ns_exit(struct net *net)
 	smc_policy_net_exit(sn);
 	smc_peers_net_exit(sn);
 	smc_proc_net_exit(sn);
+	smc_memory_net_exit(sn);
 	smc_sysctl_net_exit(sn);
 	smc_stats_net_exit(sn);
 	smc_pnet_net_exit(sn);

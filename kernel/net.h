@@ -7,6 +7,7 @@
 
 struct net;
 struct smc_lgr_net;
+struct smc_memory_pool;
 struct smc_peers_net;
 struct smc_policy_net;
 struct smc_pnet_net;
@@ -25,6 +26,7 @@ struct smc_net {
 	struct smc_lgr_net	*lgr;
 	struct smc_policy_net	*policy;
 	struct smc_peers_net	*peers;
+	struct smc_memory_pool	*memory;
 	struct work_struct	ipsec;		/* connections are compared with policies, see conn/ipsec.c */
 	atomic_t		handshakes;	/* that are running as a server, see limit.c */
 	atomic_t		conns;		/* that transports carry and that have not given everything back */

@@ -2,7 +2,7 @@
 /*
  * The netlink families. netlink.c has the requests of SMC_GEN_NETLINK; netlink_smcd.c and netlink_smcr.c its answers
  * about link groups and devices, netlink_dump.c all others. pnet_netlink.c has SMC_PNETID; netlink_own.c has smckit, for
- * what stock modules lack, with netlink_policy.c and netlink_service.c.
+ * what stock modules lack, with netlink_policy.c, netlink_service.c, netlink_peers.c and netlink_memory.c.
  */
 #ifndef SMC_CONTROL_NETLINK_H
 #define SMC_CONTROL_NETLINK_H
@@ -82,6 +82,8 @@ int smc_netlink_get_services(struct sk_buff *skb, struct netlink_callback *cb);
 int smc_netlink_flush_services(struct sk_buff *skb, struct genl_info *info);
 int smc_netlink_get_peers(struct sk_buff *skb, struct netlink_callback *cb);
 int smc_netlink_flush_peers(struct sk_buff *skb, struct genl_info *info);
+
+int smc_netlink_get_memory(struct sk_buff *skb, struct netlink_callback *cb);
 
 int smc_netlink_own_init(void);
 void smc_netlink_own_exit(void);

@@ -52,6 +52,10 @@ static const struct nla_policy lgr_policy[SMCKIT_A_LGR_MAX + 1] = {
 static const struct nla_policy peer_policy[SMCKIT_A_PEER_MAX + 1] = {};
 
 #define LGR_ATTRS .policy = lgr_policy, .maxattr = SMCKIT_A_LGR_MAX
+/* A request has none. */
+static const struct nla_policy memory_policy[SMCKIT_A_MEMORY_MAX + 1] = { };
+
+#define MEMORY_ATTRS .policy = memory_policy, .maxattr = SMCKIT_A_MEMORY_MAX
 #define POLICY_ATTRS .policy = smc_netlink_policy_policy, .maxattr = SMCKIT_A_POLICY_MAX
 /* Requests about peers have no attributes. */
 #define PEER_ATTRS .policy = peer_policy, .maxattr = SMCKIT_A_PEER_MAX
@@ -60,6 +64,7 @@ static const struct genl_ops own_ops[] = {
 	{ .cmd = SMCKIT_CMD_LGR_DELETE, .flags = GENL_UNS_ADMIN_PERM, .doit = delete_lgr, LGR_ATTRS },
 	{ .cmd = SMCKIT_CMD_LINK_DELETE, .flags = GENL_UNS_ADMIN_PERM, .doit = delete_link, LGR_ATTRS },
 	{ .cmd = SMCKIT_CMD_POLICY_GET, .dumpit = smc_netlink_get_policy, POLICY_ATTRS },
+	{ .cmd = SMCKIT_CMD_MEMORY_GET, .dumpit = smc_netlink_get_memory, MEMORY_ATTRS },
 	{ .cmd = SMCKIT_CMD_POLICY_SET, .flags = GENL_UNS_ADMIN_PERM, .doit = smc_netlink_set_policy, POLICY_ATTRS },
 	{ .cmd = SMCKIT_CMD_SERVICE_GET, .dumpit = smc_netlink_get_services },
 	{ .cmd = SMCKIT_CMD_SERVICE_FLUSH, .flags = GENL_UNS_ADMIN_PERM, .doit = smc_netlink_flush_services },

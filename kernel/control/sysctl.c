@@ -148,7 +148,7 @@ static void fill_ctl_table(struct ctl_table *entry, struct smc_net *snet, const 
 int smc_sysctl_net_init(struct smc_net *snet)
 {
 	struct ctl_table *table;
-	unsigned int i;
+	unsigned int i, n = 0;
 
 	for (i = 0; i < SMC_SYSCTL_KNOBS; i++)
 		smc_sysctl_set(snet, i, smc_sysctls[i].init);
@@ -157,8 +157,9 @@ int smc_sysctl_net_init(struct smc_net *snet)
 	if (!table)
 		return -ENOMEM;
 	for (i = 0; i < SMC_SYSCTL_COUNT; i++)
-		fill_ctl_table(&table[i], snet, &smc_sysctls[i]);
-	snet->sysctl->header = register_net_sysctl_sz(snet->net, "net/smc", table, SMC_SYSCTL_COUNT);
+		if (!smc_sysctls[i].host || net_eq(snet->net, &init_net))
+			fill_ctl_table(&table[n++], snet, &smc_sysctls[i]);
+	snet->sysctl->header = register_net_sysctl_sz(snet->net, "net/smc", table, n);
 	if (!snet->sysctl->header) {
 		kfree(table);
 		return -ENOMEM;

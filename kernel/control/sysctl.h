@@ -31,6 +31,7 @@ struct smc_sysctl_desc {
 	size_t offset;	/* in struct smc_sysctl */
 	enum smc_sysctl_kind kind;
 	unsigned int min, max, init;
+	bool host;	/* of the host: only the initial namespace shows it */
 };
 
 extern const struct smc_sysctl_desc smc_sysctls[SMC_SYSCTL_KNOBS];

@@ -25,6 +25,9 @@ struct smc_sysctl {
 	unsigned int auto_time;	/* seconds that a connection lives so that SMC pays */
 	unsigned int auto_samples;	/* connections by which a service learns */
 	unsigned int auto_forget;	/* seconds after which an idle service is forgotten */
+	unsigned int max_memory_kbytes;	/* ceiling of the memory of the namespace's connections; 0 is none */
+	unsigned int host_max_memory_kbytes;	/* the same for the whole host */
+	int lgr_idle_time;	/* jiffies that a link group outlives its last connection */
 	unsigned int port_add_delay;	/* seconds before a port that comes up is used */
 	struct ctl_table *table;
 	struct ctl_table_header *header;
@@ -51,6 +54,9 @@ enum smc_sysctl_knob {
 	SMC_SYSCTL_AUTO_TIME,
 	SMC_SYSCTL_AUTO_SAMPLES,
 	SMC_SYSCTL_AUTO_FORGET,
+	SMC_SYSCTL_MAX_MEMORY_KBYTES,
+	SMC_SYSCTL_HOST_MAX_MEMORY_KBYTES,
+	SMC_SYSCTL_LGR_IDLE_TIME,
 	SMC_SYSCTL_COUNT,	/* those before are net.smc.* */
 	SMC_SYSCTL_PORT_ADD_DELAY = SMC_SYSCTL_COUNT,
 	SMC_SYSCTL_KNOBS

@@ -219,7 +219,7 @@ int smc_clc_io_decline(struct smc_rendezvous *rv, u32 reason)
 {
 	struct smc_clc_decline d = {
 		.version = rv->version,
-		.code = reason,
+		.code = smc_reason_for_peer(reason),
 		.sync = reason == SMC_REASON_SYNC,
 		.os_type = rv->version > 1 ? SMC_CLC_OS_LINUX : 0,
 	};

@@ -99,7 +99,7 @@ struct smc_pair {
 	struct smc_conn *client, *server;
 };
 
-int smc_pair_connect(struct sock *sk, struct smc_pair *pair);
+int smc_pair_connect(struct sock *sk, struct mem_cgroup *memcg, struct smc_pair *pair);
 
 /* clc_io.c: messages on the TCP socket */
 int smc_clc_io_recv(struct smc_rendezvous *rv, u8 expected);

@@ -4,6 +4,8 @@
 #include <net/sock.h>
 
 #include "../conn/conn.h"
+#include "../control/memory.h"
+#include "../net.h"
 #include "../wire/reason.h"
 #include "handshake.h"
 
@@ -66,7 +68,9 @@ static void check_v1(struct sock *sk, struct smc_clc_proposal *p, const struct s
 u32 smc_negotiate_policy(struct sock *sk)
 {
 	might_sleep();
-	return smc_ipsec_applies(sk) ? SMC_REASON_IPSEC : 0;
+	if (smc_ipsec_applies(sk))
+		return SMC_REASON_IPSEC;
+	return smc_memory_full(smc_net(sock_net(sk))) ? SMC_REASON_MEM_LIMIT : 0;
 }
 
 /**

@@ -26,14 +26,15 @@ static struct sock *other_end(struct sock *sk)
 /**
  * smc_pair_connect() - connects a client with its server by a transport, without CLC messages
  * @sk: the client's TCP connection
+ * @memcg: the control group that pays for the server's memory, or NULL
  * @pair: gets the server's end, with a reference on it, and both connections, with a reference each
  *
  * May sleep. Return: 0 or a negative errno.
  */
-int smc_pair_connect(struct sock *sk, struct smc_pair *pair)
+int smc_pair_connect(struct sock *sk, struct mem_cgroup *memcg, struct smc_pair *pair)
 {
 	struct sock *peer = other_end(sk);
-	struct smc_offer client = { .sk = sk }, server = { .sk = peer };
+	struct smc_offer client = { .sk = sk }, server = { .sk = peer, .memcg = memcg };
 	int rc = -ENODEV;
 
 	might_sleep();

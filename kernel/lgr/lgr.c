@@ -6,14 +6,14 @@
 #include <linux/wait_bit.h>
 #include <net/net_namespace.h>
 
+#include "../control/sysctl.h"
 #include "../transport/transport.h"
 #include "../net.h"
 #include "table.h"
 
-/* How long a group outlives its last connection, and how often it looks for idle memory. */
-#define IDLE_TIME (600 * HZ)
-/* A client of SMC-R keeps it longer, because the server ends idle groups (RFC 7609, 3.5.4). */
+/* A client of SMC-R keeps an idle group longer than net.smc.lgr_idle_time: the server ends them (RFC 7609, 3.5.4). */
 #define IDLE_GRACE (10 * HZ)
+/* How often a group looks for idle memory of its connections. */
 #define TRIM_TIME (2 * HZ)
 
 /* Operations of connections; set once, before there is any connection. */
@@ -59,11 +59,11 @@ static void lgr_queue(struct smc_lgr *lgr, struct delayed_work *work, unsigned l
 		smc_lgr_put(lgr);
 }
 
-/* Runs work now, whether or not it is queued already. */
-static void lgr_queue_now(struct smc_lgr *lgr, struct delayed_work *work)
+/* Runs work after a delay, whether or not it is queued already. */
+static void lgr_requeue(struct smc_lgr *lgr, struct delayed_work *work, unsigned long delay)
 {
 	smc_lgr_get(lgr);
-	if (mod_delayed_work(smc_lgr_wq, work, 0))
+	if (mod_delayed_work(smc_lgr_wq, work, delay))
 		smc_lgr_put(lgr);
 }
 
@@ -74,11 +74,16 @@ static void lgr_cancel(struct smc_lgr *lgr, struct delayed_work *work)
 		smc_lgr_put(lgr);
 }
 
+/* How long a group outlives its last connection. It is listed, so its namespace exists. */
 static unsigned long lgr_idle_time(const struct smc_lgr *lgr)
 {
+	unsigned long time;
+
+	lockdep_assert_held(&lgr->lock);
 	if (READ_ONCE(lgr->draining))
 		return 0;
-	return lgr->key.server ? IDLE_TIME : IDLE_TIME + IDLE_GRACE;
+	time = max(READ_ONCE(smc_net(lgr->key.net)->sysctl->lgr_idle_time), 0);
+	return lgr->key.server || lgr->key.ops->role != SMC_ROLE_R ? time : time + IDLE_GRACE;
 }
 
 static void lgr_idle_work(struct work_struct *work)
@@ -89,9 +94,9 @@ static void lgr_idle_work(struct work_struct *work)
 
 	spin_lock_bh(&smc_lgr_table_lock);
 	spin_lock(&lgr->lock);
-	due = lgr->idle_since + lgr_idle_time(lgr);
 	if (lgr->n_conns || !lgr->listed)
 		goto unlock;
+	due = lgr->idle_since + lgr_idle_time(lgr);
 	/* The group was used after this was queued. */
 	if (time_before(jiffies, due))
 		lgr_queue(lgr, &lgr->idle, due - jiffies);
@@ -103,6 +108,24 @@ unlock:
 	if (mine)
 		smc_lgr_finish(lgr);
 	smc_lgr_put(lgr);
+}
+
+/*
+ * smc_lgr_end_idle() - ends a group without connections as if it had been so for long. Any context but hardirq. Return: false
+ * if it has connections.
+ */
+bool smc_lgr_end_idle(struct smc_lgr *lgr)
+{
+	bool idle;
+
+	spin_lock_bh(&lgr->lock);
+	idle = !lgr->n_conns;
+	if (idle && lgr->listed) {
+		lgr->idle_since = jiffies - lgr_idle_time(lgr);
+		lgr_requeue(lgr, &lgr->idle, 0);
+	}
+	spin_unlock_bh(&lgr->lock);
+	return idle;
 }
 
 /* Returns the member after @member with a reference, NULL at the end. Drops the reference on @member. */
@@ -222,19 +245,22 @@ struct smc_lgr *smc_lgr_join(const struct smc_lgr_key *key, enum smc_lgr_how how
 
 /*
  * Frees a slot of the group. A group that is ending needs no idle work. Work that is queued already queues itself again
- * if it runs too early.
+ * if it runs too early, so it stays unless the setting has changed.
  */
 static void lgr_unreserve(struct smc_lgr *lgr)
 {
+	unsigned long time;
+
 	lockdep_assert_held(&lgr->lock);
 	WRITE_ONCE(lgr->n_conns, lgr->n_conns - 1);
 	if (lgr->n_conns || !lgr->listed)
 		return;
 	lgr->idle_since = jiffies;
-	if (READ_ONCE(lgr->draining))
-		lgr_queue_now(lgr, &lgr->idle);
-	else if (!delayed_work_pending(&lgr->idle))
-		lgr_queue(lgr, &lgr->idle, lgr_idle_time(lgr));
+	time = lgr_idle_time(lgr);
+	if (time == lgr->idle_time && delayed_work_pending(&lgr->idle))
+		return;
+	lgr->idle_time = time;
+	lgr_requeue(lgr, &lgr->idle, time);
 }
 
 /*
@@ -246,7 +272,7 @@ void smc_lgr_drain(struct smc_lgr *lgr)
 	spin_lock_bh(&lgr->lock);
 	WRITE_ONCE(lgr->draining, true);
 	if (!lgr->n_conns && lgr->listed)
-		lgr_queue_now(lgr, &lgr->idle);
+		lgr_requeue(lgr, &lgr->idle, 0);
 	spin_unlock_bh(&lgr->lock);
 }
 

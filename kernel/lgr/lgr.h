@@ -101,6 +101,7 @@ struct smc_lgr {
 	struct list_head members;
 	unsigned int n_conns;		/* in `members`, or with a reserved slot */
 	unsigned long idle_since;	/* jiffies, when the last connection left; lock */
+	unsigned long idle_time;	/* jiffies; for which `idle` was queued last; lock */
 	bool draining;			/* it ends with its last connection; set under lock, read without */
 	bool deleted;			/* an operator ends it; single word, no lock */
 	struct delayed_work idle;	/* ends a group that has had no connection for long */
@@ -159,6 +160,10 @@ void smc_lgr_exit(void);
 void smc_lgr_net_init(struct smc_net *sn);
 struct smc_lgr_member *smc_lgr_net_next(struct smc_net *sn, const struct smc_lgr_member *before, u64 order);
 int smc_lgr_walk_members(const struct net *net, u64 *order, int (*fn)(struct smc_lgr_member *member, void *arg), void *arg);
+
+/* shrink.c */
+int smc_lgr_shrink_init(void);
+void smc_lgr_shrink_exit(void);
 
 /* shutdown.c */
 int smc_lgr_delete(const struct net *net, unsigned int role, u32 id);

@@ -10,6 +10,7 @@
 
 #include <net/tcp_states.h>
 
+#include "../control/memory.h"
 #include "../control/stats.h"
 #include "../control/trace.h"
 #include "../control/trace_stock.h"
@@ -22,6 +23,8 @@ static void set_fallback(struct smc_sock *smc, u32 reason, u32 peer)
 	lockdep_assert_held(&smc->lock);
 	smc_stats_fallback(smc_net(sock_net(smc->sk)), smc->server, reason);
 	smc_policy_count(smc, false);
+	if (reason == SMC_REASON_MEM_LIMIT)
+		smc_memory_refused(smc_net(sock_net(smc->sk)));
 	trace_smc_fallback(smc->sk, smc->server, reason, peer);
 	trace_smc_switch_to_fallback(smc->sk, reason);
 	smc->reason = reason;

@@ -8,6 +8,7 @@
  */
 
 #include "../conn/conn.h"
+#include "../control/memory.h"
 #include "listener.h"
 
 /* Returns the listener that has answered a client, with a reference, if they may connect without CLC messages. */
@@ -73,7 +74,7 @@ bool smc_local_connect(struct smc_sock *smc, bool last)
 	might_sleep();
 	if (!lsmc)
 		return false;
-	done = !smc_pair_connect(smc->sk, &pair) && publish(smc, lsmc, &pair);
+	done = !smc_pair_connect(smc->sk, smc_memory_cgroup(lsmc->sk), &pair) && publish(smc, lsmc, &pair);
 	if (!done && last)
 		smc_synopt_set_remote(smc->sk);
 	if (done || last)

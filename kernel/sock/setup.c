@@ -13,6 +13,7 @@
 #include <net/tcp_states.h>
 
 #include "../conn/conn.h"
+#include "../control/memory.h"
 #include "../control/stats.h"
 #include "../control/trace.h"
 #include "../trylock.h"
@@ -396,12 +397,8 @@ static int take_step(struct smc_sock *smc, bool server)
 /* Returns the control group that pays for the memory of a rendezvous: as with TCP, the socket's. */
 static struct mem_cgroup *charged_memcg(const struct smc_sock *smc)
 {
-#ifdef CONFIG_MEMCG
 	/* A child that a worker has dequeued has none. */
-	return smc_sock_is_child(smc) ? smc->parent->sk->sk_memcg : smc->sk->sk_memcg;
-#else
-	return NULL;
-#endif
+	return smc_memory_cgroup(smc_sock_is_child(smc) ? smc->parent->sk : smc->sk);
 }
 
 /* When the worker runs again, if nothing happens before; in jiffies. */

@@ -18,6 +18,7 @@
 
 #include "../wire/clc.h"
 
+struct mem_cgroup;
 struct module;
 struct smc_cdc_delta;
 struct smc_cdc_rx;
@@ -46,6 +47,7 @@ struct smc_local {
  */
 struct smc_offer {
 	struct sock *sk;			/* the TCP connection, held, not locked */
+	struct mem_cgroup *memcg;		/* of the server of a pair: pays for its memory; or NULL */
 	struct smc_conn *conn;			/* the result: set by match or attach, with a reference */
 	bool server;
 	bool declined;				/* the peer has sent DECLINE */
@@ -113,6 +115,7 @@ struct smc_offer {
  * @lgr_delete_one: deletes a link by its number for an operator, and waits until its connections have moved. Returns 0,
  *		-ENOENT, or -EBUSY if the group has no other link.
  * @lgr_flush:	after @lgr_delete_link: waits until the peer has got it, or until a time in jiffies
+ * @lgr_shrink:	gives memory back, soon, that no connection has. Does not sleep.
  * @lgr_end:	ends the links. No connection joins the group any more; those in it are ended or have an error
  * @lgr_free:	the last reference on a group is gone. Softirq.
  */
@@ -155,6 +158,7 @@ struct smc_transport_ops {
 	void (*lgr_delete_link)(struct smc_lgr *lgr);
 	int (*lgr_delete_one)(struct smc_lgr *lgr, u8 link);
 	void (*lgr_flush)(struct smc_lgr *lgr, unsigned long until);
+	void (*lgr_shrink)(struct smc_lgr *lgr);
 	void (*lgr_end)(struct smc_lgr *lgr);
 	void (*lgr_free)(struct smc_lgr *lgr);
 };

@@ -16,6 +16,7 @@ enum {
 	SMCKIT_CMD_SERVICE_FLUSH = 6,
 	SMCKIT_CMD_PEER_GET = 7,
 	SMCKIT_CMD_PEER_FLUSH = 8,
+	SMCKIT_CMD_MEMORY_GET = 9,
 };
 
 /* The transport of a link group, SMC-R or SMC-D. */
@@ -85,5 +86,27 @@ enum {
 	SMCKIT_A_PEER_END
 };
 #define SMCKIT_A_PEER_MAX (SMCKIT_A_PEER_END - 1)
+
+enum {
+	SMCKIT_A_MEMORY_NAMESPACE = 1,	/* nest, what connections of the network namespace have */
+	SMCKIT_A_MEMORY_HOST,	/* nest, what all connections and link groups have; in the initial network namespace only */
+	SMCKIT_A_MEMORY_END
+};
+#define SMCKIT_A_MEMORY_MAX (SMCKIT_A_MEMORY_END - 1)
+
+enum {
+	SMCKIT_A_POOL_LIMIT = 1,	/* u64, bytes, as all of these but the last; the ceiling, 0 if there is none */
+	SMCKIT_A_POOL_RESERVED,	/* u64, never above the ceiling, except after that was lowered */
+	SMCKIT_A_POOL_PEAK,	/* u64, the most that was reserved at any time */
+	SMCKIT_A_POOL_RMB,	/* u64, reserved for RMBs */
+	SMCKIT_A_POOL_SNDBUF,	/* u64, reserved for send rings of SMC-R */
+	SMCKIT_A_POOL_DMB,	/* u64, reserved for DMBs */
+	SMCKIT_A_POOL_QUEUES,	/* u64, reserved for messages in the queues of links; of the host only */
+	SMCKIT_A_POOL_DMB_USED,	/* u64, pages of DMBs that exist; DMBs of the loopback device have pages only where there is data */
+	SMCKIT_A_POOL_IDLE,	/* u64, reserved for buffers of link groups that no connection has; of the host only */
+	SMCKIT_A_POOL_REFUSED,	/* u64, connections that are TCP because of a ceiling */
+	SMCKIT_A_POOL_END
+};
+#define SMCKIT_A_POOL_MAX (SMCKIT_A_POOL_END - 1)
 
 #endif /* SMCKIT_UAPI_H */

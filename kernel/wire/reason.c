@@ -34,6 +34,20 @@ u32 smc_reason_at(unsigned int index)
 }
 
 /**
+ * smc_reason_for_peer - the code that a DECLINE gives for a reason of this host
+ * @code: the reason
+ *
+ * A peer cannot change our settings, so all it needs to know is that memory is short.
+ *
+ * Context: any.
+ * Return: the same code, or a more general one that all implementations know.
+ */
+u32 smc_reason_for_peer(u32 code)
+{
+	return code == SMC_REASON_MEM_LIMIT ? SMC_REASON_MEM : code;
+}
+
+/**
  * smc_reason_name - the short name of a code
  * @code: a diagnosis code; peers may send any
  *

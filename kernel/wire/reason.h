@@ -22,5 +22,6 @@ const char *smc_reason_name(u32 code);
 int smc_reason_index(u32 code);
 u32 smc_reason_at(unsigned int index);
 bool smc_reason_is_lasting(u32 reason, u32 peer_diagnosis);
+u32 smc_reason_for_peer(u32 code);
 
 #endif /* SMC_WIRE_REASON_H */

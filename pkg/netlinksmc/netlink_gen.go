@@ -217,7 +217,7 @@ func (x *LinkGroupD) parse(b []byte) error {
 		AttrLGRDExtGID:      opt("LGR_D_EXT_GID", getU64, &x.ExtGID),
 		AttrLGRDPeerExtGID:  opt("LGR_D_PEER_EXT_GID", getU64, &x.PeerExtGID),
 		AttrLGRDSndbufAlloc: opt("LGR_D_SNDBUF_ALLOC", getUint, &x.SndbufAlloc),
-		AttrLGRDDmbAlloc:    opt("LGR_D_DMB_ALLOC", getUint, &x.DMBAlloc),
+		AttrLGRDDMBAlloc:    opt("LGR_D_DMB_ALLOC", getUint, &x.DMBAlloc),
 	}.parse(b)
 }
 

@@ -106,7 +106,7 @@ const (
 	AttrLGRDExtGID      = 10 // SMC_NLA_LGR_D_EXT_GID
 	AttrLGRDPeerExtGID  = 11 // SMC_NLA_LGR_D_PEER_EXT_GID
 	AttrLGRDSndbufAlloc = 12 // SMC_NLA_LGR_D_SNDBUF_ALLOC
-	AttrLGRDDmbAlloc    = 13 // SMC_NLA_LGR_D_DMB_ALLOC
+	AttrLGRDDMBAlloc    = 13 // SMC_NLA_LGR_D_DMB_ALLOC
 )
 
 // Attributes of the family SMC_GEN_NETLINK: SMC_NLA_DEV_*.

@@ -25,6 +25,7 @@ const (
 	CmdServiceFlush = 6 // SMCKIT_CMD_SERVICE_FLUSH
 	CmdPeerGet      = 7 // SMCKIT_CMD_PEER_GET
 	CmdPeerFlush    = 8 // SMCKIT_CMD_PEER_FLUSH
+	CmdMemoryGet    = 9 // SMCKIT_CMD_MEMORY_GET
 )
 
 // Attributes of the family smckit: SMCKIT_A_LGR_*.
@@ -82,4 +83,24 @@ const (
 	AttrPeerReason    = 5 // SMCKIT_A_PEER_REASON
 	AttrPeerDiagnosis = 6 // SMCKIT_A_PEER_DIAGNOSIS
 	AttrPeerSeconds   = 7 // SMCKIT_A_PEER_SECONDS
+)
+
+// Attributes of the family smckit: SMCKIT_A_MEMORY_*.
+const (
+	AttrMemoryNamespace = 1 // SMCKIT_A_MEMORY_NAMESPACE
+	AttrMemoryHost      = 2 // SMCKIT_A_MEMORY_HOST
+)
+
+// Attributes of the family smckit: SMCKIT_A_POOL_*.
+const (
+	AttrPoolLimit    = 1  // SMCKIT_A_POOL_LIMIT
+	AttrPoolReserved = 2  // SMCKIT_A_POOL_RESERVED
+	AttrPoolPeak     = 3  // SMCKIT_A_POOL_PEAK
+	AttrPoolRMB      = 4  // SMCKIT_A_POOL_RMB
+	AttrPoolSndbuf   = 5  // SMCKIT_A_POOL_SNDBUF
+	AttrPoolDMB      = 6  // SMCKIT_A_POOL_DMB
+	AttrPoolQueues   = 7  // SMCKIT_A_POOL_QUEUES
+	AttrPoolDMBUsed  = 8  // SMCKIT_A_POOL_DMB_USED
+	AttrPoolIdle     = 9  // SMCKIT_A_POOL_IDLE
+	AttrPoolRefused  = 10 // SMCKIT_A_POOL_REFUSED
 )

@@ -6,6 +6,7 @@ package netlinksmc
 // Why a connection is TCP: the diagnosis codes of DECLINE. Text and Remedy say what each means.
 const (
 	ReasonMemory             Reason = 0x01010000
+	ReasonMemoryLimit        Reason = 0x01010080
 	ReasonTimeoutConfirmLink Reason = 0x02010000
 	ReasonTimeoutAddLink     Reason = 0x02020000
 	ReasonConfig             Reason = 0x03000000
@@ -50,6 +51,10 @@ var reasons = []reasonInfo{
 	{
 		ReasonMemory, "MEMORY", "not enough memory or RDMA resources for buffers",
 		"free memory, lower net.smc.rmem and net.smc.wmem, or raise the locked-memory and RDMA limits",
+	},
+	{
+		ReasonMemoryLimit, "MEM_LIMIT", "the ceiling of SMC's memory is reached",
+		"raise the ceiling (smc_policy memory), lower net.smc.rmem and net.smc.wmem, or accept TCP",
 	},
 	{
 		ReasonTimeoutConfirmLink, "TIMEOUT_CL", "the first link was never confirmed over the RDMA path",

@@ -21,6 +21,7 @@ func TestCancelled(t *testing.T) {
 		"Enable":        func(ctx context.Context, c *Client) error { return c.Enable(ctx, 1, true) },
 		"Peers":         func(ctx context.Context, c *Client) error { _, err := c.Peers(ctx); return err },
 		"ForgetPeers":   func(ctx context.Context, c *Client) error { return c.ForgetPeers(ctx) },
+		"Memory":        func(ctx context.Context, c *Client) error { _, err := c.Memory(ctx); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, k := fakekernel.New(t)

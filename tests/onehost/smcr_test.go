@@ -21,7 +21,7 @@ func smcrWithItself(t *testing.T, kernel string, length lab.Length) {
 		t.Fatal(err)
 	}
 	lt.Must("a", "echo "+lab.SelfAddr+" >/run/smckit-here")
-	parts := []string{"Sizes", "Kill$", "AcceptedTurnedClient|OptionsRefused", "HeldGroup", "Failing"}
+	parts := []string{"Sizes", "Kill$", "AcceptedTurnedClient|OptionsRefused", "HeldGroup", "Memory", "Failing", "NothingReserved"}
 	if length == lab.LengthFull {
 		parts = append(parts, "MixedEach", "Chunks", "Mixed$|ManyConnections", "ScaleCycles")
 	}

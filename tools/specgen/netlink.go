@@ -230,7 +230,7 @@ func (a *attr) short() string {
 }
 
 // initialisms are written in capitals in Go.
-var initialisms = []string{"chid", "eid", "fid", "gid", "hs", "ib", "id", "ism", "lgr", "llc", "os", "pci", "pnetid", "rmb", "rx", "seid", "smc", "smcd", "smcr", "tcp", "tx", "ueid", "uid", "vlan", "wr"}
+var initialisms = []string{"chid", "dmb", "eid", "fid", "gid", "hs", "ib", "id", "ism", "lgr", "llc", "os", "pci", "pnetid", "rmb", "rx", "seid", "smc", "smcd", "smcr", "tcp", "tx", "ueid", "uid", "vlan", "wr"}
 
 func goName(s string) string {
 	var b strings.Builder

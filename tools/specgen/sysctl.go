@@ -28,6 +28,7 @@ type setting struct {
 	Words    []string `yaml:"words"`
 	SMCR     bool     `yaml:"smcr"`
 	ConfName string   `yaml:"conf-name"`
+	Host     bool     `yaml:"host"`
 	ProcOnly bool     `yaml:"proc-only"`
 }
 
@@ -140,6 +141,9 @@ func fieldsC(s setting) string {
 	f = append(f, ".max = "+cmp.Or(most, fmt.Sprint(s.Max)))
 	if s.Default > 0 {
 		f = append(f, fmt.Sprintf(".init = %d", s.Default))
+	}
+	if s.Host {
+		f = append(f, ".host = true")
 	}
 	return strings.Join(f, ", ")
 }

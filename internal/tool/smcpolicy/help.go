@@ -48,7 +48,8 @@ rules. The kernel keeps them in memory: after a reboot, or after a reload of the
 module smc, there are none. 'smc_conf save' keeps them in /etc/smc/policy.conf,
 and the service smc restores them.
 
-Without a command smc_policy shows the rules.
+Without a command smc_policy shows the rules. 'smc_policy memory' shows and
+limits the memory of SMC.
 
 Exit status:
   0  done, also if there was nothing to do
@@ -216,3 +217,45 @@ const autoExample = `  smc_policy add auto
 const autoFlushLong = `Forget what all services have learned: their new connections are SMC again, and
 those that are open do not count. --json prints {"schema": 1, "changed": true or
 false, "check": true or false, "forgotten": [...]}.`
+
+const memoryLong = `Show how much memory SMC has for data, or set a ceiling: a number with K, M or G
+(1024, 1024^2 or 1024^3 bytes), or none. Without --host it is the ceiling of the
+network namespace, otherwise that of the host, which you can set in the initial
+network namespace only.
+
+A connection reserves its buffers when it is set up, so it never runs into a
+ceiling later. Above three quarters of a ceiling, new connections get smaller
+buffers: each at most a 64th of what is left, but not less than 16K. If there
+is no room for these, the connection is TCP, with the reason MEM_LIMIT in
+'smcss -a'. If you lower a ceiling below what is reserved, no connection ends.
+
+  Ceiling            the most that may be reserved
+  Reserved           the sum of RMBs, send rings, DMBs and queues
+  Highest            the most that was reserved at any time
+  RMBs, Send rings   buffers of SMC-R
+  DMBs               buffers of SMC-D
+  DMBs, used         their pages: within the host, a DMB has pages only where
+                     there is data
+  Queues of links    messages of SMC-R
+  Idle buffers       RMBs and send rings that link groups keep for their next
+                     connections. They are given back if memory is short, and
+                     when the link group ends: net.smc.lgr_idle_time
+  Ends that are TCP  because of a ceiling; each end of a connection that has
+                     found the ceiling counts
+
+The column Namespace has what connections of the network namespace have. The
+column Host is there in the initial network namespace only. It has what all
+connections and link groups have.
+
+The ceilings are the settings net.smc.max_memory_kbytes and
+net.smc.host_max_memory_kbytes. 'smc_conf save' keeps them in
+/etc/smc/smc.conf.
+
+--json prints {"schema": 1, "namespace": {...}, "host": {...}} with sizes in
+bytes, or for a new ceiling {"schema": 1, "changed": true or false,
+"ceiling": BYTES}.`
+
+const memoryExample = `  smc_policy memory
+  smc_policy memory 64M
+  smc_policy memory --host 256M
+  smc_policy memory none`

@@ -31,6 +31,7 @@ type kernel interface {
 	FlushServices(ctx context.Context) error
 	Peers(ctx context.Context) ([]policy.Peer, error)
 	ForgetPeers(ctx context.Context) error
+	Memory(ctx context.Context) (policy.Memory, error)
 	Close() error
 }
 
@@ -46,6 +47,8 @@ type system struct {
 	primaryGroup func(user uint32) (uint32, error)
 	// self returns who would make a socket now.
 	self func() policy.Who
+	// settings is the directory of the settings net.smc.*.
+	settings string
 }
 
 func realSystem() system {
@@ -62,6 +65,7 @@ func realSystem() system {
 		lookUp:       lookUpHost,
 		primaryGroup: primaryGroup,
 		self:         self,
+		settings:     settingsDir,
 	}
 }
 
@@ -98,7 +102,7 @@ func newRoot(env *cli.Env, sys system) *cobra.Command {
 	root.PersistentFlags().BoolVar(&c.json, "json", false, "print one JSON document (schema 1) instead of text")
 	cli.AddNetNSFlag(root, env)
 	root.AddCommand(newShow(c), newAdd(c), newDel(c), newFlush(c), newApply(c), newExport(c), newSwitch(c, "on"), newSwitch(c, "off"))
-	root.AddCommand(newExplain(c), newAuto(c), newPeers(c))
+	root.AddCommand(newExplain(c), newAuto(c), newPeers(c), newMemory(c))
 	return root
 }
 

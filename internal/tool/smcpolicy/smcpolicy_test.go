@@ -25,6 +25,7 @@ import (
 // fakeKernel is a policy in memory. busy is how many changes find that another program was faster.
 type fakeKernel struct {
 	policy policy.Policy
+	memory policy.Memory
 	lastID uint32
 	busy   int
 	insert *policy.Rule // that the other program adds at the top
@@ -88,6 +89,8 @@ func (k *fakeKernel) FlushServices(context.Context) error {
 	k.services = nil
 	return k.err
 }
+
+func (k *fakeKernel) Memory(context.Context) (policy.Memory, error) { return k.memory, k.err }
 
 func (k *fakeKernel) Close() error { return nil }
 

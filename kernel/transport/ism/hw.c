@@ -64,6 +64,7 @@ static void hw_unregister_work(struct work_struct *work)
 	struct smc_hw_dev *hw = d->hw;
 
 	hw->api->put(hw->drv, d);
+	smc_ism_dmb_freed(&d->dmb);
 	kvfree(d);
 	hw_put(hw);
 }

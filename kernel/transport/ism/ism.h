@@ -48,6 +48,9 @@ int smc_ism_cdc_start(struct smc_conn *conn, const struct smc_clc_accept *peer);
 void smc_ism_cdc_send(struct smc_conn *conn, unsigned int what);
 ssize_t smc_ism_move(struct smc_conn *conn, struct iov_iter *from, u32 len);
 
+/* memory.c */
+struct smc_ism_dmb *smc_ism_dmb_new(struct smc_ism_dev *dev, const struct sock *sk, const u64 peer[2], u8 *asked, u8 *code);
+
 /* A DMB has 16 KiB << size code. */
 #define SMC_ISM_SIZE_MIN 16384
 

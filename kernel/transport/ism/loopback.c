@@ -18,6 +18,7 @@
 #include <linux/spinlock.h>
 #include <linux/uuid.h>
 
+#include "../../control/memory.h"
 #include "provider.h"
 
 #define TABLE_BITS 12
@@ -48,6 +49,14 @@ static struct lo_dmb *lo_of(struct smc_ism_dmb *dmb)
 	return container_of(dmb, struct lo_dmb, dmb);
 }
 
+/* Lets go of a page. A pipe may still have it. */
+static void lo_free_page(struct lo_dmb *lo, struct page *page)
+{
+	put_page(page);
+	if (!lo->dmb.rcvbuf.fixed)
+		smc_memory_use_dmb(lo->dmb.memory, -1);
+}
+
 static void lo_put(struct lo_dmb *lo)
 {
 	u32 i;
@@ -56,7 +65,8 @@ static void lo_put(struct lo_dmb *lo)
 		return;
 	for (i = 0; lo->filled && i < 2 * lo->n_pages; i++)
 		if (lo->pages[i])
-			put_page(lo->pages[i]);
+			lo_free_page(lo, lo->pages[i]);
+	smc_ism_dmb_freed(&lo->dmb);
 	kvfree(lo);
 }
 
@@ -164,8 +174,12 @@ static struct page *lo_get_page(struct lo_dmb *lo)
 	struct page *page;
 
 	lo->filled = true;
-	if (lo->tail == smp_load_acquire(&lo->head)) /* pairs with lo_return_page() */
-		return alloc_page(GFP_KERNEL_ACCOUNT | __GFP_HIGHMEM);
+	if (lo->tail == smp_load_acquire(&lo->head)) { /* pairs with lo_return_page() */
+		page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_HIGHMEM);
+		if (page)
+			smc_memory_use_dmb(lo->dmb.memory, 1);
+		return page;
+	}
 	page = lo->free[lo->tail % lo->n_pages];
 	lo->free[lo->tail % lo->n_pages] = NULL;
 	smp_store_release(&lo->tail, lo->tail + 1); /* pairs with lo_return_page() */
@@ -176,7 +190,7 @@ static void lo_return_page(struct lo_dmb *lo, struct page *page)
 {
 	/* A pipe refers to it, or the ring is full, since lo_trim() has freed pages. */
 	if (page_ref_count(page) > 1 || lo->head - smp_load_acquire(&lo->tail) == lo->n_pages) {
-		put_page(page);
+		lo_free_page(lo, page);
 		return;
 	}
 	lo->free[lo->head % lo->n_pages] = page;
@@ -230,9 +244,9 @@ static void lo_trim(struct smc_ism_dmb *dmb, bool empty, u32 off)
 	struct page **last = &lo->pages[(off + SMC_ISM_CDC_LEN) >> PAGE_SHIFT];
 
 	while (lo->tail != smp_load_acquire(&lo->head))
-		put_page(lo_get_page(lo));
+		lo_free_page(lo, lo_get_page(lo));
 	if (empty && *last) {
-		put_page(*last);
+		lo_free_page(lo, *last);
 		WRITE_ONCE(*last, NULL);
 	}
 }

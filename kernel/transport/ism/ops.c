@@ -3,57 +3,19 @@
 
 #include <linux/log2.h>
 #include <linux/module.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "../../control/diag.h"
-#include "../../control/sysctl.h"
+#include "../../control/memory.h"
 #include "../../net.h"
 #include "../../wire/reason.h"
 #include "ism.h"
 
-#define CODE_MAX 6
-
-/*
- * A buffer that has memory for unread data only may be larger than net.smc.rmem by this factor, so that a stream of data
- * stops less often.
- */
-#define PAGED_FACTOR 4
-
-/* Returns the size code of the buffer that the application, or net.smc.rmem, asks for. */
-static u8 dmb_size_code(const struct smc_ism_dev *dev, const struct sock *sk)
-{
-	u64 want = smc_sysctl_rmem(smc_net(sock_net(sk)));
-
-	if (dev->ops->map)
-		want *= PAGED_FACTOR;
-	if (sk->sk_userlocks & SOCK_RCVBUF_LOCK)
-		want = READ_ONCE(sk->sk_rcvbuf) / 2;
-	want = clamp_t(u64, want, SMC_ISM_SIZE_MIN, SMC_ISM_SIZE_MIN << CODE_MAX);
-	return order_base_2(want) - order_base_2(SMC_ISM_SIZE_MIN);
-}
-
-/*
- * Returns the least size code. Where room grows by pages, a ring of few pages would never be half empty, so it has four at
- * least: 16 KiB with pages of 4 KiB.
- */
-static u8 dmb_min_code(const struct smc_ism_dev *dev)
-{
-	return dev->ops->map ? order_base_2(4 * PAGE_SIZE) - order_base_2(SMC_ISM_SIZE_MIN) : 0;
-}
-
-/* Allocates our DMB; a smaller one if memory is short. */
-static struct smc_ism_dmb *dmb_alloc(struct smc_ism_dev *dev, u8 *code, const u64 peer[2])
-{
-	struct smc_ism_dmb *dmb;
-
-	do {
-		dmb = dev->ops->dmb_get(dev, SMC_ISM_SIZE_MIN << *code, peer);
-	} while (PTR_ERR(dmb) == -ENOMEM && (*code)-- > dmb_min_code(dev));
-	return dmb;
-}
-
 static int dmb_error_reason(long err)
 {
+	if (err == -EDQUOT)
+		return SMC_REASON_MEM_LIMIT;
 	return err == -ENOSPC ? SMC_REASON_MAX_DMB : SMC_REASON_MEM;
 }
 
@@ -79,15 +41,15 @@ static struct net *ism_lgr_net(const struct smc_ism_dev *dev, const struct sock 
 /* Makes a connection in a group. Takes over the slot that smc_lgr_join() has reserved. */
 static int ism_make_conn(struct smc_offer *offer, struct smc_ism_dev *dev, struct smc_lgr *lgr, const u64 *peer)
 {
-	u8 asked = max(dmb_size_code(dev, offer->sk), dmb_min_code(dev)), code = asked;
 	struct smc_ism_conn *ic = kzalloc(sizeof(*ic), GFP_KERNEL_ACCOUNT);
 	struct smc_conn *conn;
 	int rc = SMC_REASON_MEM;
+	u8 asked, code;
 
 	if (!ic)
 		goto err_leave;
 	ic->dev = dev;
-	ic->own = dmb_alloc(dev, &code, peer);
+	ic->own = smc_ism_dmb_new(dev, offer->sk, peer, &asked, &code);
 	if (IS_ERR(ic->own)) {
 		rc = dmb_error_reason(PTR_ERR(ic->own));
 		goto err_free;
@@ -344,11 +306,19 @@ static void ism_share_dmb(struct smc_conn *conn, const struct smc_conn *peer)
 static int ism_pair(struct smc_offer *client, struct smc_offer *server)
 {
 	struct smc_ism_dev *dev = smc_ism_for_pair(client->sk);
+	struct mem_cgroup *old;
+	int rc;
 
 	if (!dev)
 		return -ENODEV;
 	server->server = true;
-	if (ism_pair_end(client, dev) || ism_pair_end(server, dev))
+	if (ism_pair_end(client, dev))
+		return -ENOMEM;
+	/* This is the client's thread, or a worker for the client. */
+	old = set_active_memcg(server->memcg);
+	rc = ism_pair_end(server, dev);
+	set_active_memcg(old);
+	if (rc)
 		return -ENOMEM;
 	ism_share_dmb(client->conn, server->conn);
 	ism_share_dmb(server->conn, client->conn);
@@ -379,10 +349,16 @@ static void ism_free(struct smc_conn *conn)
 static ssize_t ism_write(struct smc_conn *conn, struct iov_iter *from, u32 len)
 {
 	struct smc_ism_conn *ic = conn->priv;
+	struct mem_cgroup *old;
+	ssize_t rc;
 
 	if (!ic->dev->ops->map)
 		return smc_ism_move(conn, from, len);
-	return ic->dev->ops->write(ic->peer, conn->tx_off, from, len);
+	/* Whoever calls send(), the control group of the socket pays for the pages, as with TCP. */
+	old = set_active_memcg(smc_memory_cgroup(conn->sk));
+	rc = ic->dev->ops->write(ic->peer, conn->tx_off, from, len);
+	set_active_memcg(old);
+	return rc;
 }
 
 /* Returns the peer's connection, which is in this kernel, too; NULL if it is over. Under RCU. */

@@ -24,6 +24,8 @@ static inline bool smc_ism_emulated(u16 chid)
 	return (chid & SMC_ISM_CHID_EMULATED) == SMC_ISM_CHID_EMULATED;
 }
 
+struct smc_memory_pool;
+
 /* A buffer that a peer may write to. The provider embeds it in a structure of its own. */
 struct smc_ism_dmb {
 	u64			token;
@@ -31,6 +33,7 @@ struct smc_ism_dmb {
 	u64			gid[2];		/* of the peer that may write to it */
 	struct smc_rcvbuf	rcvbuf;
 	struct smc_conn __rcu	*conn;		/* its connection, NULL once that is over */
+	struct smc_memory_pool	*memory;	/* where it is reserved, with a reference; NULL until it is in use */
 };
 
 struct smc_ism_dev;
@@ -42,7 +45,8 @@ struct smc_ism_dev;
  * @dmb_get:	registers a DMB of @len bytes that this GID may write to. Sleeps. ERR_PTR(-ENOMEM), ERR_PTR(-ENOSPC).
  *		Without a GID, for a provider with @share, only @share gives access to it.
  * @dmb_close:	the peer cannot map the DMB or move data into it any more. One that has mapped it may still write. Softirq.
- * @dmb_put:	frees the DMB, which is not read any more either. Softirq.
+ * @dmb_put:	frees the DMB, which is not read any more either. Softirq. The provider calls smc_ism_dmb_freed() then, or when
+ *		the last peer has unmapped it.
  * @map:	maps a peer's DMB, by its token, to write to it directly. Sleeps. ERR_PTR(-ENOENT) if there is none. A
  *		provider without @map has only @move, and NULL for the five that follow.
  * @share:	maps a DMB whose structure the caller has. Does not sleep, and cannot fail. May be NULL.
@@ -86,6 +90,8 @@ struct smc_ism_dev {
 
 int smc_ism_register(struct smc_ism_dev *dev);
 void smc_ism_unregister(struct smc_ism_dev *dev);
+/* memory.c */
+void smc_ism_dmb_freed(struct smc_ism_dmb *dmb);
 /* dmb_cdc.c */
 void smc_ism_signalled(struct smc_ism_dmb *dmb);
 

@@ -244,11 +244,27 @@ err_buf:
 	return ERR_PTR(rc);
 }
 
-/* smc_rdma_buf_free() - frees a buffer that is not mapped for any link. Softirq. */
+/* smc_rdma_buf_kind() - returns as what the memory of a buffer counts. Any context. */
+enum smc_memory_kind smc_rdma_buf_kind(bool rmb)
+{
+	return rmb ? SMC_MEMORY_RMB : SMC_MEMORY_SNDBUF;
+}
+
+/* smc_rdma_buf_memory() - returns the bytes of memory of a buffer of a size, also before it is made. Any context. */
+u64 smc_rdma_buf_memory(u8 code)
+{
+	return PAGE_ALIGN((u64)SMC_RDMA_SIZE_MIN << code);
+}
+
+/* smc_rdma_buf_free() - frees a buffer that no connection has, and that is not mapped for any link. Softirq. */
 void smc_rdma_buf_free(struct smc_rdma_buf *buf)
 {
+	enum smc_memory_kind kind = smc_rdma_buf_kind(buf->rmb);
+	u64 bytes = smc_rdma_buf_memory(buf->code);
+
 	free_pages_of(buf);
 	kfree(buf);
+	smc_memory_release_idle(kind, bytes);
 }
 
 /*

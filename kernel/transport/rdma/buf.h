@@ -8,6 +8,7 @@
 #include <linux/scatterlist.h>
 #include <linux/types.h>
 
+#include "../../control/memory.h"
 #include "link.h"
 
 struct ib_device;
@@ -58,6 +59,8 @@ struct smc_rdma_buf *smc_rdma_buf_new(struct smc_link *link, bool rmb, u8 code, 
 int smc_rdma_buf_map(struct smc_rdma_buf *buf, struct smc_link *link);
 void smc_rdma_buf_unmap(struct smc_buf_map *map);
 void smc_rdma_buf_free(struct smc_rdma_buf *buf);
+enum smc_memory_kind smc_rdma_buf_kind(bool rmb);
+u64 smc_rdma_buf_memory(u8 code);
 void smc_rdma_buf_clear(struct smc_rdma_buf *buf);
 void smc_rdma_buf_hand_over(struct smc_buf_map *map);
 void smc_rdma_buf_sync(const struct smc_rdma_buf *buf, const struct smc_link *link, u32 off, u64 n);

@@ -253,12 +253,27 @@ int smc_lgr_rdma_register_buf(struct smc_link *link, struct smc_rdma_buf *buf)
 	return rc;
 }
 
+/* Makes a buffer whose memory is reserved before. */
+static struct smc_rdma_buf *new_buf(struct smc_link *link, struct smc_memory_pool *pool, bool rmb, u8 code)
+{
+	enum smc_memory_kind kind = smc_rdma_buf_kind(rmb);
+	struct smc_rdma_buf *buf;
+	int rc = smc_memory_reserve(pool, kind, smc_rdma_buf_memory(code));
+
+	if (rc)
+		return ERR_PTR(rc);
+	buf = smc_rdma_buf_new(link, rmb, code, link->group->buf_type);
+	if (IS_ERR(buf))
+		smc_memory_release(pool, kind, smc_rdma_buf_memory(code));
+	return buf;
+}
+
 /*
  * Makes a buffer for a connection; an RMB has its number already, a send ring has 0. Mapping may take long, so other
  * connections use the link meanwhile, and only the end of the link waits. If the link ends next, the buffer is already
  * on `maps`, and will be unmapped.
  */
-static struct smc_rdma_buf *make_buf(struct smc_link *link, u8 id, u8 code)
+static struct smc_rdma_buf *make_buf(struct smc_link *link, struct smc_memory_pool *pool, u8 id, u8 code)
 {
 	struct smc_lgr_rdma *group = link->group;
 	struct smc_rdma_buf *buf = ERR_PTR(-ENOTCONN);
@@ -267,7 +282,7 @@ static struct smc_rdma_buf *make_buf(struct smc_link *link, u8 id, u8 code)
 
 	down_read(&link->map_rwsem);
 	while (!link->gone) {
-		buf = smc_rdma_buf_new(link, rmb, code, group->buf_type);
+		buf = new_buf(link, pool, rmb, code);
 		/* There may be memory for less, or the adapter take it in fewer pieces. */
 		if (!IS_ERR(buf) || !code--)
 			break;
@@ -304,11 +319,12 @@ static struct smc_rdma_buf *idle_rmb(struct smc_lgr_rdma *group, u8 code, bool f
 	return full ? list_first_entry_or_null(&group->rmbs, struct smc_rdma_buf, list) : NULL;
 }
 
-/* Has each link's adapter sent all data of a ring? */
-static bool is_sent(const struct smc_lgr_rdma *group, struct smc_rdma_buf *ring)
+/* smc_lgr_rdma_is_sent() - has each link's adapter sent all data of a ring? Any context. */
+bool smc_lgr_rdma_is_sent(const struct smc_lgr_rdma *group, struct smc_rdma_buf *ring)
 {
 	struct smc_link *link;
 
+	lockdep_assert_held(&group->lock);
 	smc_for_each_link(group, link)
 		if (!smc_link_passed(link, smc_rdma_buf_map_of(ring, link)->busy))
 			return false;
@@ -322,17 +338,38 @@ static struct smc_rdma_buf *idle_ring(struct smc_lgr_rdma *group, u8 code)
 
 	lockdep_assert_held(&group->lock);
 	list_for_each_entry(buf, &group->sndbufs, list)
-		if (buf->asked == code && is_sent(group, buf))
+		if (buf->asked == code && smc_lgr_rdma_is_sent(group, buf))
 			return buf;
 	return NULL;
 }
 
 /*
- * smc_lgr_rdma_buf() - returns an RMB or a send ring for a connection over a link: one that another connection had, or
- * a new one. If memory is short, it is smaller than the code says. May sleep. Return: the buffer, or ERR_PTR(-ENOMEM)
- * and the like.
+ * A connection gets a buffer that another one had, unless its namespace is at its ceiling. Return: the buffer, or
+ * ERR_PTR(-EDQUOT).
  */
-struct smc_rdma_buf *smc_lgr_rdma_buf(struct smc_link *link, bool rmb, u8 code)
+static struct smc_rdma_buf *reuse_buf(struct smc_lgr_rdma *group, struct smc_memory_pool *pool, struct smc_rdma_buf *buf)
+{
+	bool kept;
+
+	if (!smc_memory_reuse(pool, smc_rdma_buf_kind(buf->rmb), smc_rdma_buf_memory(buf->code))) {
+		buf->reused = true;
+		smc_rdma_buf_clear(buf);
+		return buf;
+	}
+	spin_lock_bh(&group->lock);
+	kept = smc_lgr_rdma_keep(group, buf, buf->rmb ? &group->rmbs : &group->sndbufs);
+	spin_unlock_bh(&group->lock);
+	if (!kept)
+		smc_rdma_buf_free(buf);
+	return ERR_PTR(-EDQUOT);
+}
+
+/*
+ * smc_lgr_rdma_buf() - returns an RMB or a send ring for a connection over a link: one that another connection had, or
+ * a new one. If memory is short, or near a ceiling, it is smaller than the code says. The pool is that of the
+ * connection's namespace. May sleep. Return: the buffer, ERR_PTR(-EDQUOT) at a ceiling, or ERR_PTR(-ENOMEM) and the like.
+ */
+struct smc_rdma_buf *smc_lgr_rdma_buf(struct smc_link *link, struct smc_memory_pool *pool, bool rmb, u8 code)
 {
 	struct smc_lgr_rdma *group = link->group;
 	struct smc_rdma_buf *found;
@@ -340,6 +377,7 @@ struct smc_rdma_buf *smc_lgr_rdma_buf(struct smc_link *link, bool rmb, u8 code)
 	u8 id = 0;
 
 	might_sleep();
+	code = smc_memory_code(pool, code, 0);
 	spin_lock_bh(&group->lock);
 	full = rmb && group->n_rmbs >= SMC_RDMA_RTOKENS;
 	found = rmb ? idle_rmb(group, code, full) : idle_ring(group, code);
@@ -351,12 +389,9 @@ struct smc_rdma_buf *smc_lgr_rdma_buf(struct smc_link *link, bool rmb, u8 code)
 		WRITE_ONCE(group->n_rmbs, group->n_rmbs + 1);
 	}
 	spin_unlock_bh(&group->lock);
-	if (found) {
-		found->reused = true;
-		smc_rdma_buf_clear(found);
-		return found;
-	}
-	return full ? ERR_PTR(-ENOSPC) : make_buf(link, id, code);
+	if (found)
+		return reuse_buf(group, pool, found);
+	return full ? ERR_PTR(-ENOSPC) : make_buf(link, pool, id, code);
 }
 
 /*
@@ -401,12 +436,15 @@ bool smc_lgr_rdma_keep(struct smc_lgr_rdma *group, struct smc_rdma_buf *buf, str
 	return false;
 }
 
-/* smc_lgr_rdma_put_snd() - gives a send ring back; if @sent, the link may still be sending from it. Softirq. */
-void smc_lgr_rdma_put_snd(struct smc_link *link, struct smc_rdma_buf *snd, bool sent)
+/*
+ * smc_lgr_rdma_put_snd() - a connection gives its send ring back; if @sent, the link may still be sending from it. Softirq.
+ */
+void smc_lgr_rdma_put_snd(struct smc_link *link, struct smc_memory_pool *pool, struct smc_rdma_buf *snd, bool sent)
 {
 	struct smc_lgr_rdma *group = link->group;
 	bool kept;
 
+	smc_memory_idle(pool, SMC_MEMORY_SNDBUF, smc_rdma_buf_memory(snd->code));
 	spin_lock_bh(&group->lock);
 	/* A link that has ended has left its slot, perhaps to another. */
 	if (sent && group->links[link->slot] == link && !list_empty(&smc_rdma_buf_map_of(snd, link)->list))

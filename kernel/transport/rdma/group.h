@@ -21,6 +21,9 @@
 /* How long the peer has for an LLC answer that somebody waits for. It comes after everything that the two sent before. */
 #define SMC_RDMA_ANSWER_TIMEOUT (2 * HZ)
 
+/* How long an RMB waits for its peer to say that it is done. Then DELETE RKEY asks the peer to forget it. */
+#define SMC_RDMA_RMB_TERM (10 * HZ)
+
 enum smc_lgr_rdma_state {
 	SMC_LGR_RDMA_FORMING,
 	SMC_LGR_RDMA_READY,
@@ -131,6 +134,7 @@ struct smc_lgr_rdma {
 	struct list_head large;		/* struct smc_rdma_conn with large buffers */
 	DECLARE_BITMAP(rmb_ids, SMC_RDMA_RTOKENS + 1);	/* ids of RMBs that are in use; 0 is never one */
 	u64 bytes[2];			/* of buffers to send from, and of RMBs */
+	bool shrinks;			/* memory is short: buffers that no connection has are freed by the timer of LLC */
 	DECLARE_BITMAP(rtoken_rows, SMC_RDMA_RTOKENS);	/* rows of rtokens that are in use */
 	struct smc_rtoken rtokens[SMC_RDMA_RTOKENS][SMC_LINKS_PER_LGR_MAX];	/* a row for each RMB, by the link's slot */
 	struct smc_rtoken lost_keys[SMC_RDMA_RTOKENS];	/* the keys that RMBs had on the link that was lost last */
@@ -194,6 +198,7 @@ struct smc_rdma_conn {
 	struct smc_link *link;		/* that it writes to the peer by; a reference; changes with recv_lock and lock held */
 	struct smc_rdma_buf *rmb, *snd;
 	const struct net *net;		/* of its socket, only compared here */
+	struct smc_memory_pool *memory;	/* of that namespace; a reference */
 	bool large;			/* it has large buffers; never changes once it has them */
 	struct list_head on_large;	/* group->large; group->lock */
 	u8 rmb_code, snd_code;		/* sizes that were asked for */
@@ -251,11 +256,17 @@ void smc_lgr_rdma_ready(struct smc_lgr_rdma *group);
 void smc_lgr_rdma_wake_locked(struct smc_lgr_rdma *group);
 bool smc_lgr_rdma_keep(struct smc_lgr_rdma *group, struct smc_rdma_buf *buf, struct list_head *list);
 void smc_lgr_rdma_uncount(struct smc_lgr_rdma *group, u8 id);
+bool smc_lgr_rdma_is_sent(const struct smc_lgr_rdma *group, struct smc_rdma_buf *ring);
 bool smc_lgr_rdma_has_rmb(const struct smc_lgr_rdma *group);
-struct smc_rdma_buf *smc_lgr_rdma_buf(struct smc_link *link, bool rmb, u8 code);
+struct smc_rdma_buf *smc_lgr_rdma_buf(struct smc_link *link, struct smc_memory_pool *pool, bool rmb, u8 code);
 void smc_lgr_rdma_take_large(struct smc_lgr_rdma *group, struct smc_rdma_conn *rc, unsigned int most);
 void smc_lgr_rdma_put_large(struct smc_lgr_rdma *group, struct smc_rdma_conn *rc);
-void smc_lgr_rdma_put_snd(struct smc_link *link, struct smc_rdma_buf *snd, bool sent);
+void smc_lgr_rdma_put_snd(struct smc_link *link, struct smc_memory_pool *pool, struct smc_rdma_buf *snd, bool sent);
+
+/* shrink.c */
+void smc_lgr_rdma_shrink(struct smc_lgr *lgr);
+void smc_lgr_rdma_drop_buf(struct smc_lgr_rdma *group, struct smc_rdma_buf *buf);
+void smc_lgr_rdma_drop_rings(struct smc_lgr_rdma *group);
 
 /* links.c */
 bool smc_lgr_rdma_add_link(struct smc_lgr_rdma *group, struct smc_link *link, bool number);
@@ -286,10 +297,9 @@ void smc_rtoken_clear(struct smc_link *link);
 
 /* rmb_reuse.c */
 void smc_lgr_rdma_retire_rmb(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb, u32 token, bool done);
-void smc_lgr_rdma_put_rmb(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb);
+void smc_lgr_rdma_put_rmb(struct smc_lgr_rdma *group, struct smc_memory_pool *pool, struct smc_rdma_buf *rmb);
 void smc_lgr_rdma_peer_closed(struct smc_lgr_rdma *group, u32 token);
 struct smc_rdma_buf *smc_lgr_rdma_delete_rkeys(struct smc_lgr_rdma *group);
-void smc_lgr_rdma_drop_rmb(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb);
 
 /* llc.c */
 void smc_rdma_llc_init(struct smc_lgr_rdma *group);

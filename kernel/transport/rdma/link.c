@@ -330,7 +330,7 @@ static void unmap_bufs(struct smc_link *link)
 {
 	struct smc_buf_map *map;
 
-	/* A buffer whose map is off the list is freed by smc_lgr_rdma_drop_rmb(), but not before it is unmapped. */
+	/* A buffer whose map is off the list is freed by smc_lgr_rdma_drop_buf(), but not before it is unmapped. */
 	mutex_lock(&link->group->map_mutex);
 	for (;;) {
 		spin_lock_bh(&link->group->lock);

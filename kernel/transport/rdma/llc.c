@@ -419,7 +419,8 @@ static void timer_work(struct work_struct *work)
 	}
 	spin_unlock_bh(&group->lock);
 	if (rmb)
-		smc_lgr_rdma_drop_rmb(group, rmb);
+		smc_lgr_rdma_drop_buf(group, rmb);
+	smc_lgr_rdma_drop_rings(group);
 	smc_lgr_put(group->lgr);
 }
 

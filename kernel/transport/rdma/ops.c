@@ -113,6 +113,12 @@ static u8 snd_code(const struct sock *sk, bool large)
 	return default_code(smc_sysctl_wmem(smc_net(sock_net(sk))), large);
 }
 
+/* Returns the reason for an error of allocating memory or making a link. */
+static int memory_reason(int err)
+{
+	return err == -EDQUOT ? SMC_REASON_MEM_LIMIT : SMC_REASON_MEM;
+}
+
 /* smc_rdma_form() - makes the first link of a group that the rendezvous forms. May sleep. Return: 0 or a reason. */
 int smc_rdma_form(struct smc_rdma_offer *ro, const struct smc_rdma_path *path)
 {
@@ -120,7 +126,7 @@ int smc_rdma_form(struct smc_rdma_offer *ro, const struct smc_rdma_path *path)
 	struct smc_link *link = smc_link_new(group, path, smc_net(ro->lgr->key.net)->sysctl);
 
 	if (IS_ERR(link))
-		return SMC_REASON_MEM;
+		return memory_reason(PTR_ERR(link));
 	strscpy(ro->lgr->device, path->dev->ib->name, sizeof(ro->lgr->device));
 	if (!smc_lgr_rdma_add_link(group, link, false)) {
 		smc_link_discard(link);
@@ -145,21 +151,24 @@ static unsigned int large_conns(const struct sock *sk)
 static int get_bufs(struct smc_rdma_conn *rc, const struct sock *sk)
 {
 	struct smc_lgr_rdma *group = rc->group;
+	int err;
 
 	smc_lgr_rdma_take_large(group, rc, large_conns(sk));
 	rc->rmb_code = rmb_code(sk, rc->large);
 	rc->snd_code = snd_code(sk, rc->large);
-	rc->rmb = smc_lgr_rdma_buf(rc->link, true, rc->rmb_code);
-	if (IS_ERR(rc->rmb))
+	rc->rmb = smc_lgr_rdma_buf(rc->link, rc->memory, true, rc->rmb_code);
+	err = PTR_ERR_OR_ZERO(rc->rmb);
+	if (err)
 		goto err_large;
-	rc->snd = smc_lgr_rdma_buf(rc->link, false, rc->snd_code);
-	if (!IS_ERR(rc->snd))
+	rc->snd = smc_lgr_rdma_buf(rc->link, rc->memory, false, rc->snd_code);
+	err = PTR_ERR_OR_ZERO(rc->snd);
+	if (!err)
 		return 0;
 	smc_lgr_rdma_retire_rmb(group, rc->rmb, 0, true);
-	smc_lgr_rdma_put_rmb(group, rc->rmb);
+	smc_lgr_rdma_put_rmb(group, rc->memory, rc->rmb);
 err_large:
 	smc_lgr_rdma_put_large(group, rc);
-	return -ENOMEM;
+	return err;
 }
 
 /* Frees a connection that nobody uses any more. How much of its buffers was used is known. */
@@ -167,29 +176,34 @@ static void free_conn(struct smc_rdma_conn *rc)
 {
 	rc->rmb->used = min_t(u64, rc->rx.prod.pos, rc->rmb->size);
 	rc->snd->used = rc->conn ? min_t(u64, rc->conn->tx_prod, rc->snd->size) : 0;
-	smc_lgr_rdma_put_rmb(rc->group, rc->rmb);
-	smc_lgr_rdma_put_snd(rc->link, rc->snd, rc->tx.prod.pos);
+	smc_lgr_rdma_put_rmb(rc->group, rc->memory, rc->rmb);
+	smc_lgr_rdma_put_snd(rc->link, rc->memory, rc->snd, rc->tx.prod.pos);
 	smc_lgr_rdma_put_large(rc->group, rc);
+	smc_memory_pool_put(rc->memory);
 	smc_link_put(rc->link);
 	kfree(rc);
 }
 
-/* Makes a connection with its buffers, which is not in its group yet. */
+/* Makes a connection with its buffers, which is not in its group yet. Returns ERR_PTR(-EDQUOT) at a ceiling. */
 static struct smc_rdma_conn *alloc_conn(struct smc_rdma_offer *ro)
 {
 	struct smc_rdma_conn *rc = kzalloc(sizeof(*rc), GFP_KERNEL_ACCOUNT);
+	int err;
 
 	if (!rc)
-		return NULL;
+		return ERR_PTR(-ENOMEM);
 	rc->group = ro->link->group;
 	rc->link = smc_link_get(ro->link);
 	rc->net = sock_net(ro->offer->sk);
+	rc->memory = smc_memory_pool_get(smc_net(rc->net));
 	INIT_LIST_HEAD(&rc->on_large);
 	smc_rdma_cdc_init(rc);
-	if (get_bufs(rc, ro->offer->sk)) {
+	err = get_bufs(rc, ro->offer->sk);
+	if (err) {
+		smc_memory_pool_put(rc->memory);
 		smc_link_put(rc->link);
 		kfree(rc);
-		return NULL;
+		return ERR_PTR(err);
 	}
 	return rc;
 }
@@ -203,8 +217,8 @@ int smc_rdma_make_conn(struct smc_rdma_offer *ro)
 	struct smc_rdma_conn *rc = alloc_conn(ro);
 	struct smc_conn *conn;
 
-	if (!rc)
-		return SMC_REASON_MEM;
+	if (IS_ERR(rc))
+		return memory_reason(PTR_ERR(rc));
 	smc_lgr_get(ro->lgr);
 	conn = smc_conn_new(ro->lgr, ro->offer);
 	ro->placed = false;
@@ -503,6 +517,7 @@ const struct smc_transport_ops smc_rdma_transport = {
 	.lgr_delete_link	= smc_lgr_rdma_delete_link,
 	.lgr_delete_one		= smc_lgr_rdma_delete_one,
 	.lgr_flush	= smc_lgr_rdma_flush,
+	.lgr_shrink	= smc_lgr_rdma_shrink,
 	.lgr_end	= smc_lgr_rdma_end,
 	.lgr_free	= smc_lgr_rdma_free,
 };

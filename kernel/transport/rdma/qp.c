@@ -9,6 +9,7 @@
 #include <linux/slab.h>
 #include <rdma/ib_verbs.h>
 
+#include "../../control/memory.h"
 #include "../../control/sysctl.h"
 #include "link.h"
 
@@ -19,16 +20,23 @@
 #define WR_EXTRA 1
 #define CQE_EXTRA 3
 
+/* Makes memory for messages, which counts for the host: namespaces share links. */
 static int map_msgs(struct ib_device *ib, u8 **buf, u64 *dma, size_t len, enum dma_data_direction dir)
 {
+	int rc = smc_memory_reserve(NULL, SMC_MEMORY_QUEUES, len);
+
+	if (rc)
+		return rc;
 	*buf = kzalloc(len, GFP_KERNEL);
 	if (!*buf)
-		return -ENOMEM;
+		goto err_release;
 	*dma = ib_dma_map_single(ib, *buf, len, dir);
 	if (!ib_dma_mapping_error(ib, *dma))
 		return 0;
 	kfree(*buf);
 	*buf = NULL;
+err_release:
+	smc_memory_release(NULL, SMC_MEMORY_QUEUES, len);
 	return -ENOMEM;
 }
 
@@ -38,6 +46,7 @@ static void unmap_msgs(struct ib_device *ib, u8 *buf, u64 dma, size_t len, enum 
 		return;
 	ib_dma_unmap_single(ib, dma, len, dir);
 	kfree(buf);
+	smc_memory_release(NULL, SMC_MEMORY_QUEUES, len);
 }
 
 /* Do receives have a second element, for long messages? */

@@ -12,8 +12,6 @@
 #include "../../wire/llc.h"
 #include "group.h"
 
-/* How long an RMB waits for its peer to say that it is done. */
-#define TERM (10 * HZ)
 /* After this many requests in a row without an answer, assume that the peer will never answer. */
 #define UNANSWERED 8
 
@@ -42,11 +40,12 @@ void smc_lgr_rdma_retire_rmb(struct smc_lgr_rdma *group, struct smc_rdma_buf *rm
 	spin_unlock_bh(&group->lock);
 }
 
-/* smc_lgr_rdma_put_rmb() - no program reads an RMB any more. Softirq. */
-void smc_lgr_rdma_put_rmb(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb)
+/* smc_lgr_rdma_put_rmb() - a connection gives its RMB back: no program reads it any more. Softirq. */
+void smc_lgr_rdma_put_rmb(struct smc_lgr_rdma *group, struct smc_memory_pool *pool, struct smc_rdma_buf *rmb)
 {
 	bool kept;
 
+	smc_memory_idle(pool, SMC_MEMORY_RMB, smc_rdma_buf_memory(rmb->code));
 	spin_lock_bh(&group->lock);
 	rmb->held = false;
 	kept = smc_lgr_rdma_keep(group, rmb, rmb->done ? &group->rmbs : &group->rmbs_pending);
@@ -110,7 +109,7 @@ static struct smc_rdma_buf *find_overdue(struct smc_lgr_rdma *group)
 
 	lockdep_assert_held(&group->lock);
 	list_for_each_entry(rmb, &group->rmbs_pending, list) {
-		if (rmb->done || rmb->held || time_before(jiffies, rmb->since + TERM))
+		if (rmb->done || rmb->held || time_before(jiffies, rmb->since + SMC_RDMA_RMB_TERM))
 			continue;
 		if (!oldest || time_before(rmb->since, oldest->since))
 			oldest = rmb;
@@ -121,7 +120,7 @@ static struct smc_rdma_buf *find_overdue(struct smc_lgr_rdma *group)
 /*
  * smc_lgr_rdma_delete_rkeys() - sends DELETE RKEY for RMBs that have waited for too long. Called now and then, and when
  * a DELETE RKEY has been answered or has timed out. Any context. Return: an RMB that the peer has forgotten, for
- * smc_lgr_rdma_drop_rmb(), or NULL.
+ * smc_lgr_rdma_drop_buf(), or NULL.
  */
 struct smc_rdma_buf *smc_lgr_rdma_delete_rkeys(struct smc_lgr_rdma *group)
 {
@@ -141,29 +140,4 @@ struct smc_rdma_buf *smc_lgr_rdma_delete_rkeys(struct smc_lgr_rdma *group)
 	if (group->deleted_rmb)
 		smc_rdma_llc_delete_rkey(group, group->deleted_rmb, &group->delete_call);
 	return gone;
-}
-
-/*
- * smc_lgr_rdma_drop_rmb() - frees an RMB that the peer has forgotten. No link of the group ends meanwhile. May sleep.
- */
-void smc_lgr_rdma_drop_rmb(struct smc_lgr_rdma *group, struct smc_rdma_buf *rmb)
-{
-	struct smc_buf_map *map;
-	bool mapped;
-
-	might_sleep();
-	mutex_lock(&group->map_mutex);
-	spin_lock_bh(&group->lock);
-	list_del_init(&rmb->on_group);
-	spin_unlock_bh(&group->lock);
-	for (map = rmb->maps; map < rmb->maps + ARRAY_SIZE(rmb->maps); map++) {
-		spin_lock_bh(&group->lock);
-		mapped = !list_empty(&map->list);
-		list_del_init(&map->list);
-		spin_unlock_bh(&group->lock);
-		if (mapped)
-			smc_rdma_buf_unmap(map);
-	}
-	mutex_unlock(&group->map_mutex);
-	smc_rdma_buf_free(rmb);
 }

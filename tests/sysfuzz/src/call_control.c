@@ -188,6 +188,9 @@ static const char *const sysctls[] = {
 	"smc/auto_time",
 	"smc/auto_samples",
 	"smc/auto_forget",
+	"smc/max_memory_kbytes",
+	"smc/host_max_memory_kbytes",
+	"smc/lgr_idle_time",
 	/* end of the generated part */
 	/* Twice as often as the others: it decides which connections are SMC-D. */
 	"smc/loopback",

@@ -109,6 +109,7 @@ static int run(int n_vectors, char **vectors)
 		{ "range", range_tests }, { "cdc state", cdc_state_tests },
 		{ "failover", failover_tests }, { "policy", policy_tests },
 		{ "auto", auto_tests },
+		{ "memory", memory_tests },
 	};
 	size_t g;
 	int i;

@@ -58,6 +58,17 @@ static void lasting(void)
 		CHECK_EQ(smc_reason_is_lasting(cases[i].reason, cases[i].diagnosis), cases[i].lasting);
 }
 
+static void for_peers(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < SMC_REASON_COUNT; i++) {
+		u32 code = smc_reason_at(i);
+
+		CHECK_EQ(smc_reason_for_peer(code), code == SMC_REASON_MEM_LIMIT ? SMC_REASON_MEM : code);
+	}
+}
+
 const struct test reason_tests[] = {
-	{ "dense", dense }, { "unknown", unknown }, { "some", some }, { "lasting", lasting }, { NULL, NULL },
+	{ "dense", dense }, { "unknown", unknown }, { "some", some }, { "lasting", lasting }, { "for peers", for_peers }, { NULL, NULL },
 };

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package smcpolicy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/pkg/policy"
+	"github.com/spf13/cobra"
+)
+
+// settingsDir has the settings of the network namespace of the thread that opens it.
+const settingsDir = "/proc/sys/net/smc"
+
+// Names of the settings that have the ceilings, in units of 1024 bytes.
+const (
+	namespaceCeiling = "max_memory_kbytes"
+	hostCeiling      = "host_max_memory_kbytes"
+)
+
+// maxCeiling is the largest value of these settings.
+const maxCeiling = 1<<32 - 1
+
+// memoryJSON is the output of memory with --json. Fields are never removed or changed under the same schema number.
+type memoryJSON struct {
+	Schema int `json:"schema"`
+	// what connections of the network namespace have
+	Namespace poolJSON `json:"namespace"`
+	// what all connections and link groups of the host have; in the initial network namespace only
+	Host *poolJSON `json:"host,omitempty"`
+}
+
+// poolJSON is the memory of a network namespace or of the host.
+type poolJSON struct {
+	// the most bytes that may be reserved; 0 if there is no ceiling
+	Ceiling uint64 `json:"ceiling"`
+	// bytes; the sum of `rmbs`, `send_rings`, `dmbs` and `queues`
+	Reserved uint64 `json:"reserved"`
+	// the most bytes that were reserved at any time
+	Highest uint64 `json:"highest"`
+	// bytes of receive buffers of SMC-R
+	RMBs uint64 `json:"rmbs"`
+	// bytes of send buffers of SMC-R
+	SendRings uint64 `json:"send_rings"`
+	// bytes of receive buffers of SMC-D
+	DMBs uint64 `json:"dmbs"`
+	// bytes of these that occupy memory: within the host, those with data
+	DMBsUsed uint64 `json:"dmbs_used"`
+	// bytes of messages in the queues of links; of the host only
+	Queues *uint64 `json:"queues,omitempty"`
+	// bytes of buffers that link groups keep for their next connections; of the host only
+	Idle *uint64 `json:"idle,omitempty"`
+	// ends of connections that are TCP because of a ceiling
+	Refused uint64 `json:"refused"`
+}
+
+// memorySetJSON is the output of memory CEILING with --json. Fields are never removed or changed under the same schema number.
+type memorySetJSON struct {
+	Schema  int  `json:"schema"`
+	Changed bool `json:"changed"`
+	// bytes; 0 if there is no ceiling
+	Ceiling uint64 `json:"ceiling"`
+}
+
+func newMemory(c *command) *cobra.Command {
+	host := false
+	cmd := &cobra.Command{
+		Use:     "memory [CEILING | none]",
+		Short:   "Show the memory of SMC, or set its ceiling",
+		Long:    memoryLong,
+		Example: memoryExample,
+		Args:    cobra.MaximumNArgs(1),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, noFiles
+			}
+			return []string{"none", "64M", "1G"}, noFiles
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return c.setCeiling(args[0], host)
+			}
+			if host {
+				return cli.Usagef("--host is for a new ceiling: without one, %s memory shows the host, too", toolName)
+			}
+			return c.showMemory(cmd.Context())
+		},
+	}
+	cmd.Flags().BoolVar(&host, "host", false, "set the ceiling of the host instead of that of the network namespace")
+	return cmd
+}
+
+func newPoolJSON(p policy.Pool, host bool) poolJSON {
+	out := poolJSON{
+		Ceiling: p.Limit, Reserved: p.Reserved, Highest: p.Peak, RMBs: p.RMB, SendRings: p.SendRings, DMBs: p.DMB, DMBsUsed: p.DMBUsed,
+		Refused: p.Refused,
+	}
+	if host {
+		out.Queues, out.Idle = &p.Queues, &p.Idle
+	}
+	return out
+}
+
+func (c *command) showMemory(ctx context.Context) error {
+	var m policy.Memory
+	err := c.withKernel(ctx, func(k kernel) (err error) {
+		m, err = k.Memory(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if c.json {
+		out := memoryJSON{Schema: 1, Namespace: newPoolJSON(m.Namespace, false)}
+		if m.Host != nil {
+			host := newPoolJSON(*m.Host, true)
+			out.Host = &host
+		}
+		return cli.WriteJSON(c.env.Out, out)
+	}
+	head := []string{"", "Namespace"}
+	if m.Host != nil {
+		head = append(head, "Host")
+	}
+	var rows [][]string
+	for _, row := range memoryRows {
+		switch {
+		case m.Host == nil && !row.hostOnly:
+			rows = append(rows, []string{row.name, row.of(m.Namespace)})
+		case m.Host != nil && row.hostOnly:
+			rows = append(rows, []string{row.name, "-", row.of(*m.Host)})
+		case m.Host != nil:
+			rows = append(rows, []string{row.name, row.of(m.Namespace), row.of(*m.Host)})
+		}
+	}
+	return cli.WriteTable(c.env.Out, head, rows)
+}
+
+// memoryRows are the rows of the table. Some are about the host only.
+var memoryRows = []struct {
+	name     string
+	of       func(policy.Pool) string
+	hostOnly bool
+}{
+	{"Ceiling", func(p policy.Pool) string { return formatCeiling(p.Limit) }, false},
+	{"Reserved", func(p policy.Pool) string { return formatSize(p.Reserved) }, false},
+	{"Highest", func(p policy.Pool) string { return formatSize(p.Peak) }, false},
+	{"RMBs", func(p policy.Pool) string { return formatSize(p.RMB) }, false},
+	{"Send rings", func(p policy.Pool) string { return formatSize(p.SendRings) }, false},
+	{"DMBs", func(p policy.Pool) string { return formatSize(p.DMB) }, false},
+	{"DMBs, used", func(p policy.Pool) string { return formatSize(p.DMBUsed) }, false},
+	{"Queues of links", func(p policy.Pool) string { return formatSize(p.Queues) }, true},
+	{"Idle buffers", func(p policy.Pool) string { return formatSize(p.Idle) }, true},
+	{"Ends that are TCP", func(p policy.Pool) string { return fmt.Sprint(p.Refused) }, false},
+}
+
+// units are the suffixes of sizes, in units of 1024 bytes.
+var units = []struct {
+	suffix string
+	kbytes uint64
+}{{"G", 1 << 20}, {"M", 1 << 10}, {"K", 1}}
+
+// formatSize writes a number of bytes in the largest unit without a fraction, rounded up to kilobytes.
+func formatSize(n uint64) string {
+	kbytes := (n + 1023) / 1024
+	for _, u := range units {
+		if kbytes > 0 && kbytes%u.kbytes == 0 {
+			return fmt.Sprint(kbytes/u.kbytes) + u.suffix
+		}
+	}
+	return "0"
+}
+
+func formatCeiling(n uint64) string {
+	if n == 0 {
+		return "none"
+	}
+	return formatSize(n)
+}
+
+// parseCeiling returns a ceiling in units of 1024 bytes.
+func parseCeiling(text string) (uint64, error) {
+	if text == "none" {
+		return 0, nil
+	}
+	for _, u := range units {
+		digits, ok := strings.CutSuffix(strings.ToUpper(text), u.suffix)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseUint(digits, 10, 32)
+		if err == nil && n > 0 && n <= maxCeiling/u.kbytes {
+			return n * u.kbytes, nil
+		}
+	}
+	return 0, cli.Usagef("%s is no ceiling: give a number with K, M or G, such as 64M, up to 4095G, or none", cli.Printable(strconv.Quote(text)))
+}
+
+// setCeiling sets the ceiling of the network namespace or of the host.
+func (c *command) setCeiling(text string, host bool) error {
+	want, err := parseCeiling(text)
+	if err != nil {
+		return err
+	}
+	name := namespaceCeiling
+	if host {
+		name = hostCeiling
+	}
+	file := filepath.Join(c.sys.settings, name)
+	now, err := os.ReadFile(file)
+	changed := strings.TrimSpace(string(now)) != fmt.Sprint(want)
+	if err == nil && changed {
+		err = os.WriteFile(file, []byte(fmt.Sprintln(want)), 0)
+	}
+	if err != nil {
+		return c.ceilingError(name, err)
+	}
+	if c.json {
+		return cli.WriteJSON(c.env.Out, memorySetJSON{Schema: 1, Changed: changed, Ceiling: want << 10})
+	}
+	if !changed {
+		_, err = fmt.Fprintln(c.env.Out, "unchanged")
+	}
+	return err
+}
+
+// ceilingError returns an error of one line with the remedy, without the path in /proc.
+func (c *command) ceilingError(name string, err error) error {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		err = path.Err
+	}
+	const op = "set the ceiling: net.smc."
+	switch _, other := os.Stat(filepath.Join(c.sys.settings, namespaceCeiling)); {
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf(op+"%s: %w: run as root, or with CAP_NET_ADMIN in the user namespace that owns the network namespace", name, err)
+	case errors.Is(err, fs.ErrNotExist) && other == nil:
+		return fmt.Errorf(op+"%s: only the initial network namespace has the ceiling of the host: run the command there", name)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf(op+"%s: there is no such setting: load smckit's module with 'modprobe smc', or update it", name)
+	}
+	return fmt.Errorf(op+"%s: %w", name, err)
+}

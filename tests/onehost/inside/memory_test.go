@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package inside
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/smckit/smckit/pkg/policy"
+	"github.com/smckit/smckit/tests/guest"
+	"golang.org/x/sys/unix"
+)
+
+// readMemory returns the memory of SMC, as this thread's namespace sees it.
+func readMemory() (m policy.Memory, err error) {
+	c, err := policy.New()
+	if err != nil {
+		return m, err
+	}
+	defer c.Close()
+	return c.Memory(context.Background())
+}
+
+// setSMC writes a setting of this thread's namespace.
+func setSMC(name string, value int) error {
+	return os.WriteFile("/proc/sys/net/smc/"+name, []byte(strconv.Itoa(value)), 0)
+}
+
+// conns are open connections, whose ends have the same index.
+type conns struct {
+	listening        bool
+	listener         int
+	clients, servers []int
+}
+
+// add opens n more connections in the namespace of this thread.
+func (c *conns) add(n int) error {
+	if !c.listening {
+		l, err := listen(here, 0)
+		if err != nil {
+			return err
+		}
+		c.listening, c.listener = true, l
+	}
+	for range n {
+		client, err := connect(here, 0)
+		if err != nil {
+			return err
+		}
+		c.clients = append(c.clients, client)
+		server, err := guest.Accept(c.listener)
+		if err != nil {
+			return err
+		}
+		c.servers = append(c.servers, server)
+	}
+	return nil
+}
+
+// exchange moves n bytes in each direction of each connection, in pieces that any buffer can take, and checks them.
+func (c *conns) exchange(n int) error {
+	const most = 6000
+	for i := range c.clients {
+		for done := 0; done < n; done += most {
+			for _, fds := range [][2]int{{c.clients[i], c.servers[i]}, {c.servers[i], c.clients[i]}} {
+				piece := bytes.Repeat([]byte{byte(i), byte(i >> 8), byte(done / most)}, most/3)
+				if err := guest.WriteAll(fds[0], piece); err != nil {
+					return fmt.Errorf("connection %d: %w", i, err)
+				}
+				if got, err := guest.ReadFull(fds[1], most); err != nil || !bytes.Equal(got, piece) {
+					return fmt.Errorf("connection %d: wrong bytes at %d, %w", i, done, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// fill writes from clients, as many as first says, until their connections take no more, and has the servers read and check all of it.
+func (c *conns) fill(first int) error {
+	sent := make([]int, first)
+	piece := bytes.Repeat([]byte("0123456789abcdef"), 256)
+	for i, fd := range c.clients[:first] {
+		for {
+			n, err := unix.SendmsgN(fd, piece[sent[i]%len(piece):], nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+			if errors.Is(err, unix.EAGAIN) {
+				break
+			}
+			if err != nil {
+				return fmt.Errorf("connection %d: %w", i, err)
+			}
+			sent[i] += n
+		}
+	}
+	m, err := readMemory()
+	if err != nil {
+		return err
+	}
+	if p := m.Namespace; p.DMBUsed == 0 || p.DMBUsed > p.DMB {
+		return fmt.Errorf("DMBs are full, and have %d of %d reserved bytes", p.DMBUsed, p.DMB)
+	}
+	for i, fd := range c.servers[:first] {
+		for done := 0; done < sent[i]; {
+			got, err := guest.ReadFull(fd, min(len(piece)-done%len(piece), sent[i]-done))
+			if err != nil || !bytes.HasPrefix(piece[done%len(piece):], got) {
+				return fmt.Errorf("connection %d: wrong bytes at %d of %d, %w", i, done, sent[i], err)
+			}
+			done += len(got)
+		}
+	}
+	return nil
+}
+
+// close closes all connections.
+func (c *conns) close() {
+	for _, fd := range slices.Concat(c.clients, c.servers) {
+		unix.Close(fd)
+	}
+	if c.listening {
+		unix.Close(c.listener)
+	}
+	*c = conns{}
+}
+
+// isGone waits until connections of the namespace have no memory any more.
+func isGone(t *testing.T) error {
+	var err error
+	guest.Await(t, 30*time.Second, func() string {
+		var m policy.Memory
+		m, err = readMemory()
+		if err == nil && (m.Namespace.Reserved != 0 || m.Namespace.DMBUsed != 0) {
+			return fmt.Sprintf("memory is left: %+v", m.Namespace)
+		}
+		return ""
+	})
+	return err
+}
+
+// TestMemoryCeiling opens many connections under a ceiling of 16 MiB. What is reserved is never above, all connections work, and those
+// that are TCP have the reason. In the end nothing is reserved.
+func TestMemoryCeiling(t *testing.T) {
+	ours.Need(t)
+	needD(t)
+	settled(t)
+	n := length(2000, 10000)
+	guest.RaiseFiles(t, uint64(2*n+1000))
+	err := inNewNamespace(func() error { return underCeiling(t, n, 16<<20) })
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func underCeiling(t *testing.T, n int, limit uint64) error {
+	var all conns
+	defer all.close()
+	if err := errors.Join(setSMC("max_memory_kbytes", int(limit>>10)), all.add(n), all.exchange(30_000), all.fill(100)); err != nil {
+		return err
+	}
+	m, err := readMemory()
+	if err != nil {
+		return err
+	}
+	p := m.Namespace
+	clients, servers, err := fallbacks(netlinksmc.ReasonMemoryLimit)
+	if err != nil {
+		return err
+	}
+	t.Logf("%+v, %d clients and %d servers are TCP", p, clients, servers)
+	if p.Limit != limit || p.Peak > limit || p.Reserved > limit || p.Reserved < limit/8*7 || p.Reserved != p.DMB || m.Host != nil {
+		t.Errorf("memory under a ceiling of %d: %+v", limit, m)
+	}
+	// Up to three quarters, buffers have 256 KiB. Above, they are smaller, so there are many more.
+	if smc := n - clients; smc < 100 || clients < n/2 || int(p.Refused) != clients+servers {
+		t.Errorf("%d of %d connections are SMC; %d clients and %d servers were refused, counted as %d", smc, n, clients, servers, p.Refused)
+	}
+	all.close()
+	return isGone(t)
+}
+
+// TestMemoryLowered lowers the ceiling below what is in use: that ends nothing, and new connections are TCP until it is raised.
+func TestMemoryLowered(t *testing.T) {
+	ours.Need(t)
+	needD(t)
+	err := inNewNamespace(func() error {
+		var all conns
+		defer all.close()
+		refused := func() (uint64, error) { m, err := readMemory(); return m.Namespace.Refused, err }
+		for _, step := range []struct {
+			kbytes int
+			want   uint64 // ends that have found the ceiling by then: the client proposes nothing
+		}{{0, 0}, {64, 1}, {1 << 20, 1}} {
+			if err := errors.Join(setSMC("max_memory_kbytes", step.kbytes), all.exchange(30_000), all.add(1), all.exchange(30_000)); err != nil {
+				return fmt.Errorf("%d KiB: %w", step.kbytes, err)
+			}
+			if got, err := refused(); err != nil || got != step.want {
+				return fmt.Errorf("%d KiB: %d ends were refused, want %d, %w", step.kbytes, got, step.want, err)
+			}
+		}
+		all.close()
+		return isGone(t)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestMemoryHost sets a ceiling for the host, which a namespace that has none of its own runs into.
+func TestMemoryHost(t *testing.T) {
+	ours.Need(t)
+	needD(t)
+	ours.Set(t, "net.smc.host_max_memory_kbytes", "2048")
+	sample := func() policy.Pool {
+		m, err := readMemory()
+		if err != nil || m.Host == nil {
+			t.Fatalf("%+v, %v", m, err)
+		}
+		return *m.Host
+	}
+	before := sample()
+	var all conns
+	defer all.close()
+	err := inNewNamespace(func() error {
+		if err := setSMC("host_max_memory_kbytes", 0); !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("the host's ceiling can be set in a namespace: %w", err)
+		}
+		return errors.Join(all.add(100), all.exchange(30_000))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := sample()
+	if now.Reserved > 2<<20 || now.Reserved < 1<<20 || now.Limit != 2<<20 || now.Refused == before.Refused {
+		t.Errorf("before: %+v, now: %+v", before, now)
+	}
+	all.close()
+	guest.Await(t, 30*time.Second, func() string {
+		if p := sample(); p.Reserved > before.Reserved || p.DMBUsed > before.DMBUsed {
+			return fmt.Sprintf("memory is left: before: %+v, now: %+v", before, p)
+		}
+		return ""
+	})
+}
+
+// kernelMemory returns the bytes of kernel memory that a control group pays for.
+func kernelMemory(group string) (int, error) {
+	text, err := os.ReadFile(group + "/memory.stat")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if n, ok := strings.CutPrefix(line, "kernel "); ok {
+			return strconv.Atoi(strings.TrimSpace(n))
+		}
+	}
+	return 0, errors.New("memory.stat has no line for the kernel")
+}
+
+// TestMemoryCgroup has a program make a connection to a server that does not read, and another one, which is in another control group,
+// write to it: the control group of the program that made the connection pays for the pages.
+func TestMemoryCgroup(t *testing.T) {
+	needRules(t)
+	top := t.TempDir()
+	if err := unix.Mount("none", top, "cgroup2", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Unmount(top, 0)
+	group := top + "/writer"
+	if err := errors.Join(os.WriteFile(top+"/cgroup.subtree_control", []byte("+memory"), 0), os.Mkdir(group, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Rmdir(group)
+	setRules(t, "smc port 6379")
+	ours.Set(t, "net.smc.rmem", "262144") // DMBs of 1 MiB
+	l, err := guest.Listen(service, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(l)
+	const bytes = 900_000
+	cmd := exec.CommandContext(t.Context(), "bash", "-c", "echo $$ >$0/cgroup.procs && exec 3<>/dev/tcp/127.0.0.1/6379 && read && "+
+		fmt.Sprintf("(echo $BASHPID >$1/cgroup.procs && exec head -c %d /dev/zero >&3) && echo written && read", bytes), group, top)
+	in, err1 := cmd.StdinPipe()
+	out, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	s, err := guest.Accept(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(s)
+	before, err := kernelMemory(group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Write([]byte("\n")); err != nil {
+		t.Fatal(err)
+	}
+	line := make([]byte, 8)
+	if _, err := out.Read(line); err != nil || string(line) != "written\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	// The kernel adds up what each processor has counted from time to time.
+	guest.Await(t, 20*time.Second, func() string {
+		now, err := kernelMemory(group)
+		if err != nil || now-before < bytes*9/10 {
+			return fmt.Sprintf("the group pays for %d bytes, before it wrote %d for %d, %v", now, bytes, before, err)
+		}
+		return ""
+	})
+	in.Close()
+	_ = cmd.Wait()
+}
+
+// TestMemoryRDMA opens connections of SMC-R under a ceiling. Their buffers count for the namespace as long as they have them, then for
+// the host, until their link group ends.
+func TestMemoryRDMA(t *testing.T) {
+	ours.Need(t)
+	if !overR {
+		t.Skip("connections are not SMC-R")
+	}
+	const limit = 4 << 20
+	dropCaches(t) // link groups of other tests
+	ours.Set(t, "net.smc.max_memory_kbytes", fmt.Sprint(limit>>10))
+	ours.Set(t, "net.smc.lgr_idle_time", "1")
+	sample := func() policy.Memory {
+		m, err := readMemory()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	before := sample()
+	var all conns
+	defer all.close()
+	for range 20 {
+		if err := all.add(10); err != nil {
+			t.Fatal(err)
+		}
+		if p := sample().Namespace; p.Reserved > limit || p.Reserved != p.RMB+p.SendRings {
+			t.Fatalf("memory under a ceiling of %d: %+v", limit, p)
+		}
+	}
+	if err := all.exchange(30_000); err != nil {
+		t.Error(err)
+	}
+	m := sample()
+	t.Logf("%+v, %+v", m.Namespace, *m.Host)
+	if p := m.Namespace; p.Reserved < limit/2 || p.Refused == before.Namespace.Refused {
+		t.Errorf("memory under a ceiling of %d: %+v", limit, p)
+	}
+	all.close()
+	if err := isGone(t); err != nil {
+		t.Error(err)
+	}
+	guest.Await(t, 60*time.Second, func() string {
+		if h := sample().Host; h.Reserved != 0 || h.Idle != 0 {
+			return fmt.Sprintf("memory is left: %+v", *h)
+		}
+		return ""
+	})
+}
+
+// dropCaches has the kernel call all shrinkers.
+func dropCaches(t *testing.T) {
+	t.Helper()
+	if err := os.WriteFile("/proc/sys/vm/drop_caches", []byte("2"), 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMemoryShrinker has link groups of SMC-R give back the buffers that no connection has. The connections that there are still work, and
+// so do new ones.
+func TestMemoryShrinker(t *testing.T) {
+	ours.Need(t)
+	if !overR {
+		t.Skip("connections are not SMC-R")
+	}
+	sample := func() policy.Pool {
+		m, err := readMemory()
+		if err != nil || m.Host == nil {
+			t.Fatalf("%+v, %v", m, err)
+		}
+		return *m.Host
+	}
+	var kept, gone conns
+	defer kept.close()
+	if err := errors.Join(kept.add(2), kept.exchange(30_000)); err != nil {
+		t.Fatal(err)
+	}
+	gone.listening, gone.listener = true, kept.listener
+	if err := errors.Join(gone.add(20), gone.exchange(30_000)); err != nil {
+		t.Fatal(err)
+	}
+	gone.listening = false
+	gone.close()
+	guest.Await(t, 30*time.Second, func() string {
+		if p := sample(); p.Idle < p.Reserved/2 {
+			return fmt.Sprintf("few buffers are idle: %+v", p)
+		}
+		return ""
+	})
+	// RMBs that the peer may still write to are given back later, so this may take several calls.
+	guest.Await(t, 60*time.Second, func() string {
+		dropCaches(t)
+		if p := sample(); p.Idle != 0 {
+			return fmt.Sprintf("buffers are idle: %+v", p)
+		}
+		return ""
+	})
+	if err := errors.Join(kept.exchange(60_000), kept.add(10), kept.exchange(60_000)); err != nil {
+		t.Error(err)
+	}
+	if p := sample(); p.RMB == 0 || p.SendRings == 0 || p.Reserved != p.RMB+p.SendRings+p.DMB+p.Queues {
+		t.Errorf("%+v", p)
+	}
+}
+
+// TestNothingReserved comes after other tests, among them those whose allocations fail: what they have reserved is given back.
+func TestNothingReserved(t *testing.T) {
+	ours.Need(t)
+	guest.Await(t, 60*time.Second, func() string {
+		dropCaches(t)
+		m, err := readMemory()
+		if err != nil || m.Host == nil {
+			return fmt.Sprint(m, err)
+		}
+		if m.Namespace.Reserved|m.Namespace.DMBUsed|m.Host.Reserved|m.Host.DMBUsed|m.Host.Idle != 0 {
+			return fmt.Sprintf("%+v, %+v", m.Namespace, *m.Host)
+		}
+		return ""
+	})
+}
