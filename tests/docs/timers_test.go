@@ -23,7 +23,7 @@ var timers = map[string]struct{ file, name string }{
 	"answer to TEST LINK":                   {"kernel/transport/rdma/group.h", "SMC_RDMA_ANSWER_TIMEOUT"},
 	"nothing sent arrives":                  {"kernel/transport/rdma/llc_test.c", "STALL_TIME"},
 	"registration of memory":                {"kernel/transport/rdma/register.c", "REG_TIMEOUT"},
-	"idle group":                            {"kernel/lgr/lgr.c", "IDLE_TIME"},
+	"idle group":                            {}, // a setting
 	"link down while its port is":           {"kernel/transport/rdma/link.c", "FLAP_TIME"},
 	"a close that the peer does not answer": {},
 }
