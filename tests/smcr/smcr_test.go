@@ -86,6 +86,7 @@ func suite(t *testing.T, lt *lab.Test, p [2]side) {
 			t.Run("heavyLoss", func(t *testing.T) { heavyLoss(t, lt) })
 		}
 	}
+	t.Run("memory", func(t *testing.T) { memoryCeiling(t, lt, modules) })
 	t.Run("IPv6", func(t *testing.T) { byIPv6(t, lt, modules == [2]lab.Module{lab.ModuleOurs, lab.ModuleOurs}) })
 	t.Run("deleted groups", func(t *testing.T) { deletes(t, lt, modules) })
 	t.Run("scatteredBuffers", func(t *testing.T) { scatteredBuffers(t, lt, modules) })
