@@ -28,6 +28,9 @@ func memoryCeilingOn(t *testing.T, lt *lab.Test, host, other string) {
 	const limit, conns = 1 << 20, 40
 	address, echo := serve(t, lt, "echo", 5071)
 	defer lab.Kill(t, echo)
+	// Connections that other tests have left wait for their peers.
+	lt.Must(host, "for g in $(smcr linkgroup | awk '/SERV|CLNT/ { print $1 }'); do smcr linkgroup delete $g || :; done")
+	awaitNoMemory(t, lt, host)
 	lt.Must(host, "smc_policy memory 1M")
 	kept := lt.StartIn("a", "", "smcflow", "keep", "--conns", fmt.Sprint(conns), address)
 	all := fmt.Sprintf("test $(smcss --state active --port 5071 | grep -c -e SMCR -e 0x) = %d", conns)
@@ -56,9 +59,15 @@ func memoryCeilingOn(t *testing.T, lt *lab.Test, host, other string) {
 	}
 	lab.Kill(t, kept)
 	lt.Must(host, "smc_policy memory none")
+	awaitNoMemory(t, lt, host)
+	works(t, lt, address)
+}
+
+// awaitNoMemory waits until connections of a host have no memory any more.
+func awaitNoMemory(t *testing.T, lt *lab.Test, host string) {
+	t.Helper()
 	gone := `smc_policy memory --json | tr -d '[:space:]' | grep -q '"namespace":{"ceiling":0,"reserved":0,'`
 	if err := lt.Host(host).WaitFor(t.Context(), gone); err != nil {
-		t.Errorf("memory is left: %v: %s", err, lt.Must(host, "smc_policy memory"))
+		t.Fatalf("memory is left: %v: %s", err, lt.Must(host, "smc_policy memory"))
 	}
-	works(t, lt, address)
 }
