@@ -5,6 +5,7 @@ package smcpolicy
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/smckit/smckit/internal/cli"
@@ -13,26 +14,28 @@ import (
 )
 
 func newAuto(c *command) *cobra.Command {
+	words := []string{"show", "flush"}
+	var check bool
 	cmd := &cobra.Command{
-		Use:               "auto",
-		Short:             "Show what services have learned",
+		Use:               "auto [show | flush [--check]]",
+		Short:             "Show what services have learned, or forget it",
 		Long:              autoLong,
 		Example:           autoExample,
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return c.auto(cmd.Context()) },
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: cobra.FixedCompletions(words, noFiles),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch word := strings.Join(args, " "); {
+			case word == "flush":
+				return c.autoFlush(cmd.Context(), check)
+			case word != "" && word != "show":
+				return cli.Usagef("auto: %q is not one of %s", word, strings.Join(words, ", "))
+			case check:
+				return cli.Usagef("--check is for 'auto flush': without it, nothing changes")
+			}
+			return c.auto(cmd.Context())
+		},
 	}
-	check := false
-	flush := &cobra.Command{
-		Use:               "flush",
-		Short:             "Forget what services have learned",
-		Long:              autoFlushLong,
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return c.autoFlush(cmd.Context(), check) },
-	}
-	flush.Flags().BoolVar(&check, "check", false, "only print what would change")
-	cmd.AddCommand(flush)
+	cmd.Flags().BoolVar(&check, "check", false, "with flush, only print what would change")
 	return cmd
 }
 

@@ -208,15 +208,15 @@ Columns:
   Open    connections that are open
   Left    seconds until the service is forgotten, if no connection begins or ends
 
---json prints {"schema": 1, "services": [...]}.`
+With flush, the module forgets what all services have learned: their new
+connections are SMC again, and those that are open do not count.
+
+--json prints {"schema": 1, "services": [...]}, and with flush {"schema": 1,
+"changed": true or false, "check": true or false, "forgotten": [...]}.`
 
 const autoExample = `  smc_policy add auto
   smc_policy auto
   smc_policy auto flush`
-
-const autoFlushLong = `Forget what all services have learned: their new connections are SMC again, and
-those that are open do not count. --json prints {"schema": 1, "changed": true or
-false, "check": true or false, "forgotten": [...]}.`
 
 const memoryLong = `Show how much memory SMC has for data, or set a ceiling: a number with K, M or G
 (1024, 1024^2 or 1024^3 bytes), or none. Without --host it is the ceiling of the

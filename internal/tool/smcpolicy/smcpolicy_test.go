@@ -240,6 +240,8 @@ func TestAddWrong(t *testing.T) {
 		"explain --user x hostb:1": `--user "x": there is no such user in /etc/passwd`,
 		"on now":                   "unknown command",
 		"add --at x smc":           "invalid argument",
+		"auto forget":              `"forget" is not one of show, flush`,
+		"auto --check":             "--check is for 'auto flush'",
 		"frobnicate":               "unknown command",
 	} {
 		status := h.run(strings.Fields(args)...)
