@@ -155,6 +155,9 @@ func TestMemoryCeiling(t *testing.T) {
 	needD(t)
 	settled(t)
 	n := length(2000, 10000)
+	if guest.Checked(t) {
+		n = 300 // the debug kernel takes minutes for more
+	}
 	guest.RaiseFiles(t, uint64(2*n+1000))
 	err := inNewNamespace(func() error { return underCeiling(t, n, 16<<20) })
 	if err != nil {
