@@ -35,8 +35,8 @@ func memoryCeilingOn(t *testing.T, lt *lab.Test, host, other string) {
 	kept := lt.StartIn("a", "", "smcflow", "keep", "--conns", fmt.Sprint(conns), address)
 	all := fmt.Sprintf("test $(smcss --state active --port 5071 | grep -c -e SMCR -e 0x) = %d", conns)
 	// PEERDECL, and the peer's reason, MEMORY.
-	declined := "smcss --state active --port 5071 | grep -q 0x05000000/0x01010000"
-	for _, wait := range [][2]string{{"a", all}, {other, declined}} {
+	informed := "smcss --state active --port 5071 | grep -q 0x05000000/0x01010000"
+	for _, wait := range [][2]string{{"a", all}, {other, informed}} {
 		if err := lt.Host(wait[0]).WaitFor(t.Context(), wait[1]); err != nil {
 			t.Fatal(err)
 		}
