@@ -409,6 +409,8 @@ bool smc_listen_publish(struct smc_sock *lsmc, struct smc_sock *child)
 		child->parent = lsmc;
 		smc_table_get(lsmc);
 		list_add_tail(&child->child, &l->local);
+		/* Before anybody can accept and close it. */
+		smc_policy_count(child, true);
 		smc_table_add(child);
 	}
 	spin_unlock_bh(&l->lock);
