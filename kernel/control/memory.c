@@ -38,6 +38,12 @@ static u64 pool_limit(const struct smc_memory_pool *pool)
 	return (u64)READ_ONCE(*READ_ONCE(pool->limit)) << 10;
 }
 
+/* Returns the bytes of the host that are not idle. A hint. */
+static u64 host_busy(void)
+{
+	return max_t(s64, atomic64_read(&host.reserved) - atomic64_read(&idle), 0);
+}
+
 static void raise_peak(struct smc_memory_pool *pool, s64 reserved)
 {
 	s64 peak = atomic64_read(&pool->peak);
@@ -94,7 +100,7 @@ void smc_memory_pool_put(struct smc_memory_pool *pool)
 u8 smc_memory_code(const struct smc_memory_pool *pool, u8 code, u8 least)
 {
 	code = smc_memory_fit_code(pool_limit(pool), atomic64_read(&pool->reserved), code, least);
-	return smc_memory_fit_code(pool_limit(&host), atomic64_read(&host.reserved), code, least);
+	return smc_memory_fit_code(pool_limit(&host), host_busy(), code, least);
 }
 
 /**
@@ -176,10 +182,8 @@ void smc_memory_use_dmb(struct smc_memory_pool *pool, int pages)
  */
 bool smc_memory_full(const struct smc_net *sn)
 {
-	s64 busy = atomic64_read(&host.reserved) - atomic64_read(&idle);
-
 	return !smc_memory_fits(pool_limit(sn->memory), atomic64_read(&sn->memory->reserved), SMC_MEMORY_BUF_MIN) ||
-	       !smc_memory_fits(pool_limit(&host), max_t(s64, busy, 0), SMC_MEMORY_BUF_MIN);
+	       !smc_memory_fits(pool_limit(&host), host_busy(), SMC_MEMORY_BUF_MIN);
 }
 
 /* smc_memory_refused() - counts a connection of a namespace that is TCP because of a ceiling. Any context. */

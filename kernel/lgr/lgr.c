@@ -96,7 +96,8 @@ static void lgr_idle_work(struct work_struct *work)
 	spin_lock(&lgr->lock);
 	if (lgr->n_conns || !lgr->listed)
 		goto unlock;
-	due = lgr->idle_since + lgr_idle_time(lgr);
+	lgr->idle_time = lgr_idle_time(lgr);
+	due = lgr->idle_since + lgr->idle_time;
 	/* The group was used after this was queued. */
 	if (time_before(jiffies, due))
 		lgr_queue(lgr, &lgr->idle, due - jiffies);

@@ -21,9 +21,6 @@
 /* How long the peer has for an LLC answer that somebody waits for. It comes after everything that the two sent before. */
 #define SMC_RDMA_ANSWER_TIMEOUT (2 * HZ)
 
-/* How long an RMB waits for its peer to say that it is done. Then DELETE RKEY asks the peer to forget it. */
-#define SMC_RDMA_RMB_TERM (10 * HZ)
-
 enum smc_lgr_rdma_state {
 	SMC_LGR_RDMA_FORMING,
 	SMC_LGR_RDMA_READY,
@@ -134,6 +131,7 @@ struct smc_lgr_rdma {
 	struct list_head large;		/* struct smc_rdma_conn with large buffers */
 	DECLARE_BITMAP(rmb_ids, SMC_RDMA_RTOKENS + 1);	/* ids of RMBs that are in use; 0 is never one */
 	u64 bytes[2];			/* of buffers to send from, and of RMBs */
+	unsigned int spare_rmbs;	/* memory is short: how many of `rmbs` the peer is to be asked to forget */
 	bool shrinks;			/* memory is short: buffers that no connection has are freed by the timer of LLC */
 	DECLARE_BITMAP(rtoken_rows, SMC_RDMA_RTOKENS);	/* rows of rtokens that are in use */
 	struct smc_rtoken rtokens[SMC_RDMA_RTOKENS][SMC_LINKS_PER_LGR_MAX];	/* a row for each RMB, by the link's slot */

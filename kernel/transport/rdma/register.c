@@ -99,7 +99,7 @@ static int post_to_reg_qp(struct smc_link *link, struct ib_reg_wr *wr)
 }
 
 /* Posts to the send queue. What is sent afterwards is sent after the registration. */
-static int post_to_sq(struct smc_link *link, struct ib_reg_wr *wr)
+static int post_to_sq(struct smc_link *link, struct smc_buf_map *map, struct ib_reg_wr *wr)
 {
 	u64 last;
 	int rc = 0;
@@ -118,12 +118,13 @@ static int post_to_sq(struct smc_link *link, struct ib_reg_wr *wr)
 			smc_link_fail(link, SMC_LINK_NOT_POSTED, 0);
 			rc = -ENOTCONN;
 		}
+		WRITE_ONCE(map->busy, last); /* until then the MR stays */
 	}
 	spin_unlock_bh(&link->sq_lock);
 	return rc;
 }
 
-static int post_registration(struct smc_link *link, const struct smc_buf_map *map)
+static int post_registration(struct smc_link *link, struct smc_buf_map *map)
 {
 	struct ib_reg_wr wr = {
 		.wr = { .opcode = IB_WR_REG_MR, .send_flags = IB_SEND_SIGNALED },
@@ -133,7 +134,7 @@ static int post_registration(struct smc_link *link, const struct smc_buf_map *ma
 	};
 
 	lockdep_assert_held(&link->lock);
-	return link->reg_qp.qp ? post_to_reg_qp(link, &wr) : post_to_sq(link, &wr);
+	return link->reg_qp.qp ? post_to_reg_qp(link, &wr) : post_to_sq(link, map, &wr);
 }
 
 /*

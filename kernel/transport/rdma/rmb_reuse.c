@@ -12,6 +12,8 @@
 #include "../../wire/llc.h"
 #include "group.h"
 
+/* How long an RMB waits for its peer to say that it is done. */
+#define TERM (10 * HZ)
 /* After this many requests in a row without an answer, assume that the peer will never answer. */
 #define UNANSWERED 8
 
@@ -93,8 +95,12 @@ static struct smc_rdma_buf *take_forgotten(struct smc_lgr_rdma *group)
 	}
 	rmb->announced = false;
 	rmb->since = jiffies;
-	if (rmb->done)
+	/* The peer writes no more: it was asked because memory is short, or has closed since then. */
+	if (rmb->done) {
 		make_reusable(group, rmb);
+		group->spare_rmbs = 0;
+		return NULL;
+	}
 	/* A peer that never answers would have us keep RMBs for as long as it keeps one connection. */
 	if (++group->unanswered == UNANSWERED)
 		smc_for_each_link(group, link)
@@ -109,12 +115,27 @@ static struct smc_rdma_buf *find_overdue(struct smc_lgr_rdma *group)
 
 	lockdep_assert_held(&group->lock);
 	list_for_each_entry(rmb, &group->rmbs_pending, list) {
-		if (rmb->done || rmb->held || time_before(jiffies, rmb->since + SMC_RDMA_RMB_TERM))
+		if (rmb->done || rmb->held || time_before(jiffies, rmb->since + TERM))
 			continue;
 		if (!oldest || time_before(rmb->since, oldest->since))
 			oldest = rmb;
 	}
 	return oldest;
+}
+
+/* Returns an RMB that no connection has, if memory is short. The caller asks the peer to forget it. */
+static struct smc_rdma_buf *take_spare(struct smc_lgr_rdma *group)
+{
+	struct smc_rdma_buf *rmb = list_first_entry_or_null(&group->rmbs, struct smc_rdma_buf, list);
+
+	lockdep_assert_held(&group->lock);
+	if (!rmb || !group->spare_rmbs) {
+		group->spare_rmbs = 0;
+		return NULL;
+	}
+	group->spare_rmbs--;
+	list_move(&rmb->list, &group->rmbs_pending);
+	return rmb;
 }
 
 /*
@@ -136,7 +157,7 @@ struct smc_rdma_buf *smc_lgr_rdma_delete_rkeys(struct smc_lgr_rdma *group)
 			smc_link_retire(link);
 		return gone;
 	}
-	group->deleted_rmb = find_overdue(group);
+	group->deleted_rmb = find_overdue(group) ?: take_spare(group);
 	if (group->deleted_rmb)
 		smc_rdma_llc_delete_rkey(group, group->deleted_rmb, &group->delete_call);
 	return gone;

@@ -8,25 +8,19 @@
 #include "group.h"
 
 /*
- * smc_lgr_rdma_shrink() - lgr_shrink of the transport. RMBs join those that DELETE RKEY is due for, which go one after the
- * other. An RMB that the peer does not forget in time is asked for again. Softirq.
+ * smc_lgr_rdma_shrink() - lgr_shrink of the transport. The peer is asked to forget one RMB after the other; the rest can be used
+ * meanwhile. Softirq.
  */
 void smc_lgr_rdma_shrink(struct smc_lgr *lgr)
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(lgr);
-	struct smc_rdma_buf *rmb;
 
 	spin_lock_bh(&group->lock);
-	if (group->state != SMC_LGR_RDMA_READY)
-		goto unlock;
-	list_for_each_entry(rmb, &group->rmbs, list) {
-		rmb->done = false;
-		rmb->since = jiffies - SMC_RDMA_RMB_TERM;
+	if (group->state == SMC_LGR_RDMA_READY) {
+		group->spare_rmbs = SMC_RDMA_RTOKENS;
+		group->shrinks = true;
+		smc_rdma_llc_look_soon(group, 0);
 	}
-	list_splice_tail_init(&group->rmbs, &group->rmbs_pending);
-	group->shrinks = true;
-	smc_rdma_llc_look_soon(group, 0);
-unlock:
 	spin_unlock_bh(&group->lock);
 }
 
