@@ -35,7 +35,7 @@ static int bounded(u64 n, const struct smc_auto_limits *limits)
 /* Begins the periods that have begun. After two of them, all connections that are open are old. */
 static void begin_periods(struct smc_auto *a, const struct smc_auto_limits *limits, u64 now)
 {
-	u64 n = now > a->began ? (now - a->began) / limits->time : 0;
+	u64 n = now > a->began ? div_u64(now - a->began, limits->time) : 0;
 
 	a->began += n * limits->time;
 	for (; n && (a->open[0] || a->open[1]); n--) {
@@ -93,7 +93,7 @@ void smc_auto_end(struct smc_auto *a, const struct smc_auto_limits *limits, u64 
 	a->last = now;
 	if (!sample)
 		return;
-	times = sample->bytes / limits->bytes;
+	times = div_u64(sample->bytes, limits->bytes);
 	if (!times && sample->time < limits->time) {
 		a->unpaid++;
 		move_score(a, limits, -1);

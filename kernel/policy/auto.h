@@ -15,8 +15,8 @@
 
 /* The settings. None is 0. */
 struct smc_auto_limits {
-	u64 bytes;		/* that a connection moves, in both directions, to pay */
-	u64 time;		/* milliseconds that it lives to pay: a period */
+	u32 bytes;		/* that a connection moves, in both directions, to pay */
+	u32 time;		/* milliseconds that it lives to pay: a period */
 	u64 forget;		/* milliseconds without connections after which all is forgotten */
 	int samples;		/* the ends of the score */
 };

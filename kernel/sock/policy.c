@@ -332,9 +332,12 @@ void smc_policy_count_bytes(const struct smc_sock *smc, const struct smc_conn *c
 static bool tcp_bytes(const struct smc_sock *smc, u64 *bytes)
 {
 	const struct tcp_sock *tp = tcp_sk(smc->sk);
-	u64 acked = READ_ONCE(tp->bytes_acked);
+	u64 acked = READ_ONCE(tp->bytes_acked), received = READ_ONCE(tp->bytes_received);
 
-	*bytes = acked + (u32)(READ_ONCE(tp->write_seq) - READ_ONCE(tp->snd_una)) + READ_ONCE(tp->bytes_received);
+	*bytes = acked + received;
+	/* Disconnecting sets all to zero but the sequence numbers. */
+	if (*bytes)
+		*bytes += (u32)(READ_ONCE(tp->write_seq) - READ_ONCE(tp->snd_una));
 	/* A client's SYN counts. */
 	return smc->server || acked;
 }

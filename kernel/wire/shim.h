@@ -9,6 +9,7 @@
 #ifdef __KERNEL__
 #include <linux/compiler.h>
 #include <linux/errno.h>
+#include <linux/math64.h>
 #include <linux/string.h>
 #include <linux/types.h>
 #else
@@ -24,6 +25,12 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int16_t s16;
 typedef int64_t s64;
+
+/* The kernel has no division of 64 bits for processors of 32. */
+static inline u64 div_u64(u64 n, u32 by)
+{
+	return n / by;
+}
 
 #define READ_ONCE(x) (x)
 #define WRITE_ONCE(x, value) ((x) = (value))
