@@ -14,6 +14,7 @@ static int put_peer(struct sk_buff *skb, const struct smc_peers_key *key, const 
 	if (nla_put(skb, SMCKIT_A_PEER_ADDRESS, sizeof(key->addr), &key->addr) ||
 	    (key->ifindex && nla_put_u32(skb, SMCKIT_A_PEER_IFINDEX, key->ifindex)) ||
 	    nla_put_u16(skb, SMCKIT_A_PEER_PORT, key->port) ||
+	    (key->role == SMC_PEERS_CLIENT && nla_put_u32(skb, SMCKIT_A_PEER_UID, key->uid)) ||
 	    nla_put_u8(skb, SMCKIT_A_PEER_ROLE, key->role == SMC_PEERS_CLIENT ? SMC_POLICY_CONNECTS : SMC_POLICY_LISTENS) ||
 	    nla_put_u32(skb, SMCKIT_A_PEER_REASON, why->reason) ||
 	    nla_put_u32(skb, SMCKIT_A_PEER_DIAGNOSIS, why->diagnosis) ||

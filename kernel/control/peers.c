@@ -30,7 +30,7 @@ struct entry {
 	struct smc_peers_key	key;
 	struct smc_peers_why	why;
 	struct smc_peers_stamp	stamp;
-	unsigned long		since;	/* jiffies */
+	u64			since;	/* jiffies */
 	u64			id;	/* ascending */
 	struct rcu_head		rcu;
 };
@@ -59,7 +59,7 @@ static unsigned int bucket_of(const struct smc_peers_key *key)
 
 static bool same_key(const struct smc_peers_key *a, const struct smc_peers_key *b)
 {
-	return a->port == b->port && a->role == b->role && a->ifindex == b->ifindex && ipv6_addr_equal(&a->addr, &b->addr);
+	return a->port == b->port && a->role == b->role && a->ifindex == b->ifindex && a->uid == b->uid && ipv6_addr_equal(&a->addr, &b->addr);
 }
 
 static bool same_host(const struct smc_peers_key *a, const struct smc_peers_key *b)
@@ -68,16 +68,16 @@ static bool same_host(const struct smc_peers_key *a, const struct smc_peers_key 
 }
 
 /* Returns the jiffies for which an entry still counts, 0 or less if it does not any more. Any context. */
-static long time_left(const struct smc_net *sn, const struct entry *e)
+static s64 time_left(const struct smc_net *sn, const struct entry *e)
 {
 	struct smc_peers_stamp now;
-	unsigned long time;
+	u64 time;
 
 	smc_peers_stamp(sn, &now);
 	if (e->stamp.host != now.host || e->stamp.net != now.net || e->stamp.settings != now.settings)
 		return 0;
-	time = (unsigned long)READ_ONCE(sn->sysctl->remember_peers) * HZ;
-	return (long)(e->since + (e->why.reason ? time : time * PROVEN_FACTOR) - jiffies);
+	time = (u64)READ_ONCE(sn->sysctl->remember_peers) * HZ;
+	return (s64)(e->since + (e->why.reason ? time : time * PROVEN_FACTOR) - get_jiffies_64());
 }
 
 /* Returns the entry of a peer that counts, or NULL. Under RCU. */
@@ -221,7 +221,7 @@ void smc_peers_add(struct smc_net *sn, const struct smc_peers_key *key, const st
 	e->key = *key;
 	e->why = *why;
 	e->stamp = *stamp;
-	e->since = jiffies;
+	e->since = get_jiffies_64();
 	spin_lock_bh(&pn->lock);
 	replace(pn, key);
 	make_room(sn, key->role);
@@ -281,11 +281,11 @@ int smc_peers_walk(struct smc_net *sn, struct smc_peers_pos *pos,
 	spin_lock_bh(&pn->lock);
 	for (; pos->role < SMC_PEERS_ROLES; pos->role++, pos->id = 0) {
 		list_for_each_entry(e, &pn->age[pos->role], age) {
-			long left = time_left(sn, e);
+			s64 left = time_left(sn, e);
 
 			if (e->id <= pos->id || left <= 0 || !e->why.reason)
 				continue;
-			rc = fn(&e->key, &e->why, DIV_ROUND_UP(left, HZ), arg);
+			rc = fn(&e->key, &e->why, DIV_ROUND_UP_ULL(left, HZ), arg);
 			if (rc)
 				goto out;
 			pos->id = e->id;

@@ -7,6 +7,7 @@
 #include <linux/list.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
+#include <net/sock.h>
 
 struct smc_net;
 
@@ -21,6 +22,7 @@ enum smc_peers_role { SMC_PEERS_SERVER, SMC_PEERS_CLIENT, SMC_PEERS_ROLES };
 struct smc_peers_key {
 	struct in6_addr		addr;		/* of the peer; an IPv4 address is mapped */
 	int			ifindex;	/* of the interface that the socket is bound to, or 0 */
+	u32			uid;		/* as a client, of the socket: users cannot keep SMC from each other */
 	u16			port;		/* of the service, in host order */
 	enum smc_peers_role	role;
 };
@@ -52,6 +54,12 @@ struct smc_peers_pos {
 	unsigned int role;
 	u64 id;
 };
+
+/* smc_peers_uid() - returns the user of a socket, as the initial user namespace has it. Any context. */
+static inline u32 smc_peers_uid(const struct sock *sk)
+{
+	return __kuid_val(READ_ONCE(((struct sock *)sk)->sk_uid));
+}
 
 void smc_peers_stamp(const struct smc_net *sn, struct smc_peers_stamp *stamp);
 void smc_peers_add(struct smc_net *sn, const struct smc_peers_key *key, const struct smc_peers_why *why,

@@ -34,6 +34,7 @@ static void key_of(const struct sock *sk, enum smc_peers_role role, struct smc_p
 	*key = (struct smc_peers_key){
 		.role = role,
 		.ifindex = READ_ONCE(sk->sk_bound_dev_if),
+		.uid = role == SMC_PEERS_CLIENT ? smc_peers_uid(sk) : 0,
 		.port = ntohs(role == SMC_PEERS_SERVER ? inet_sk(sk)->inet_sport : sk->sk_dport),
 	};
 #if IS_ENABLED(CONFIG_IPV6)
@@ -84,16 +85,53 @@ bool smc_handshake_futile_syn(const struct smc_syn *syn, const struct request_so
 
 /*
  * Has a server that returned the option not answered the PROPOSAL? Of errors, those count that the peer causes: a program can set
- * options of TCP so that its connection times out, and all programs share what is remembered. A server that has used SMC lately and
+ * options of TCP so that its connection times out, or have a filter that loses the answer. A server that has used SMC lately and
  * closes the connection is about to end or to start again.
  */
 static bool is_without_clc(const struct smc_rendezvous *rv, const struct smc_peers_key *key, int rc)
 {
-	if (rv->server || (rv->step != SMC_STEP_START && rv->step != SMC_STEP_ACCEPT))
+	if (rv->server || (rv->step != SMC_STEP_START && rv->step != SMC_STEP_ACCEPT) || rcu_access_pointer(rv->sk->sk_filter))
 		return false;
 	if (rc == -ECONNRESET)
 		return !smc_peers_proven(smc_net(sock_net(rv->sk)), key);
 	return rc == -EPROTO || (rc == -ETIMEDOUT && rv->late);
+}
+
+/*
+ * Does the reason come from what the program has chosen: an address to connect from, or IPsec for its socket alone? Other programs may
+ * have other reasons.
+ */
+static bool is_of_socket(const struct sock *sk)
+{
+#ifdef CONFIG_XFRM
+	if (rcu_access_pointer(sk->sk_policy[0]) || rcu_access_pointer(sk->sk_policy[1]))
+		return true;
+#endif
+	return sk->sk_userlocks & SOCK_BINDADDR_LOCK;
+}
+
+static void prove(struct smc_net *sn, const struct smc_peers_key *key, const struct smc_peers_stamp *stamp)
+{
+	const struct smc_peers_why why = {};
+
+	if (!smc_peers_proven(sn, key))
+		smc_peers_add(sn, key, &why, stamp);
+}
+
+/*
+ * smc_handshake_prove() - SMC was possible with the server of a connection, without a rendezvous: it is remembered as one that may
+ * close connections when it starts again. Context: process, may sleep.
+ */
+void smc_handshake_prove(const struct sock *sk)
+{
+	struct smc_net *sn = smc_net(sock_net(sk));
+	struct smc_peers_stamp stamp;
+	struct smc_peers_key key;
+
+	might_sleep();
+	key_of(sk, SMC_PEERS_CLIENT, &key);
+	smc_peers_stamp(sn, &stamp);
+	prove(sn, &key, &stamp);
 }
 
 /**
@@ -113,14 +151,15 @@ void smc_handshake_remember(const struct smc_rendezvous *rv, int rc)
 	might_sleep();
 	key_of(rv->sk, rv->server ? SMC_PEERS_SERVER : SMC_PEERS_CLIENT, &key);
 	if (rc == SMC_OUTCOME_SMC) {
-		if (rv->server || smc_peers_proven(sn, &key))
-			return;
-	} else if (is_without_clc(rv, &key, rc)) {
-		why.reason = SMC_REASON_PEER_NO_CLC;
-	} else if (rc == SMC_OUTCOME_TCP && smc_reason_is_lasting(rv->reason, rv->peer_diagnosis)) {
-		why = (struct smc_peers_why){ .reason = rv->reason, .diagnosis = rv->peer_diagnosis };
-	} else {
+		if (!rv->server)
+			prove(sn, &key, &rv->stamp);
 		return;
 	}
+	if (is_without_clc(rv, &key, rc))
+		why.reason = SMC_REASON_PEER_NO_CLC;
+	else if (rc == SMC_OUTCOME_TCP && smc_reason_is_lasting(rv->reason, rv->peer_diagnosis) && (rv->server || !is_of_socket(rv->sk)))
+		why = (struct smc_peers_why){ .reason = rv->reason, .diagnosis = rv->peer_diagnosis };
+	else
+		return;
 	smc_peers_add(sn, &key, &why, &rv->stamp);
 }

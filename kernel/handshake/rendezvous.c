@@ -122,7 +122,8 @@ static int take_steps(struct smc_rendezvous *rv)
 		return rc;
 	if (rv->step == SMC_STEP_DECLINE)
 		return smc_clc_io_decline(rv, rv->reason);
-	rv->late = true;
+	/* If the sock was locked, the message may be there. */
+	rv->late = !rv->retry;
 	return -ETIMEDOUT;
 }
 

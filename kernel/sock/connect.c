@@ -92,7 +92,9 @@ int smc_connect_settled(struct socket *sock, long timeo)
 static void take_futile(struct smc_sock *smc, struct socket *sock, const smc_sockaddr_t *addr, int len)
 {
 	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)addr;
-	struct smc_peers_key key = { .role = SMC_PEERS_CLIENT, .ifindex = READ_ONCE(sock->sk->sk_bound_dev_if) };
+	struct smc_peers_key key = {
+		.role = SMC_PEERS_CLIENT, .ifindex = READ_ONCE(sock->sk->sk_bound_dev_if), .uid = smc_peers_uid(sock->sk),
+	};
 	struct smc_peers_why why;
 
 	if (READ_ONCE(smc->phase) != SMC_PHASE_OPEN || !smc_policy_peer_of(sock->sk, addr, len, &key.addr, &key.port))

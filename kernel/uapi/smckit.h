@@ -83,6 +83,7 @@ enum {
 	SMCKIT_A_PEER_REASON,	/* u32, why connections with the peer are TCP, as SMC_DIAG_FALLBACK has it */
 	SMCKIT_A_PEER_DIAGNOSIS,	/* u32, the reason that the peer gave, 0 if it gave none */
 	SMCKIT_A_PEER_SECONDS,	/* u32, that are left until the module forgets the peer */
+	SMCKIT_A_PEER_UID,	/* u32, of the user for whose sockets it counts, if this host connects */
 	SMCKIT_A_PEER_END
 };
 #define SMCKIT_A_PEER_MAX (SMCKIT_A_PEER_END - 1)

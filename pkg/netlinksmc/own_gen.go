@@ -83,6 +83,7 @@ const (
 	AttrPeerReason    = 5 // SMCKIT_A_PEER_REASON
 	AttrPeerDiagnosis = 6 // SMCKIT_A_PEER_DIAGNOSIS
 	AttrPeerSeconds   = 7 // SMCKIT_A_PEER_SECONDS
+	AttrPeerUID       = 8 // SMCKIT_A_PEER_UID
 )
 
 // Attributes of the family smckit: SMCKIT_A_MEMORY_*.

@@ -28,6 +28,8 @@ type Peer struct {
 	Reason netlinksmc.Reason
 	// PeerReason is the reason that the peer gave, 0 if it gave none.
 	PeerReason netlinksmc.Reason
+	// User is whose sockets it counts for, if Role is Connect: users cannot keep SMC from each other.
+	User uint32
 	// Left is the time until the module forgets the peer, in whole seconds.
 	Left time.Duration
 }
@@ -79,6 +81,8 @@ func parsePeer(m genetlink.Message) (p Peer, err error) {
 			p.Reason = netlinksmc.Reason(ad.Uint32())
 		case netlinksmc.AttrPeerDiagnosis:
 			p.PeerReason = netlinksmc.Reason(ad.Uint32())
+		case netlinksmc.AttrPeerUID:
+			p.User = ad.Uint32()
 		case netlinksmc.AttrPeerSeconds:
 			p.Left = time.Duration(ad.Uint32()) * time.Second
 		}

@@ -27,6 +27,9 @@ func peerMessage(t *testing.T, p Peer) genetlink.Message {
 		if p.Interface != 0 {
 			ae.Uint32(netlinksmc.AttrPeerIfindex, p.Interface)
 		}
+		if p.Role == Connect {
+			ae.Uint32(netlinksmc.AttrPeerUID, p.User)
+		}
 		ae.Uint16(netlinksmc.AttrPeerPort, p.Port)
 		ae.Uint8(netlinksmc.AttrPeerRole, uint8(p.Role))
 		ae.Uint32(netlinksmc.AttrPeerReason, uint32(p.Reason))
@@ -40,7 +43,7 @@ func TestPeers(t *testing.T) {
 		{Address: netip.MustParseAddr("10.0.0.2"), Port: 5432, Role: Listen, Reason: netlinksmc.ReasonNoUEID, Left: time.Minute},
 		{
 			Address: netip.MustParseAddr("fe80::1"), Interface: 3, Port: 80, Role: Connect, Reason: netlinksmc.ReasonPeerDeclined,
-			PeerReason: netlinksmc.ReasonNoDevice, Left: time.Second,
+			PeerReason: netlinksmc.ReasonNoDevice, User: 1000, Left: time.Second,
 		},
 	}
 	c := client(t, func(greq genetlink.Message, nreq netlink.Message) ([]genetlink.Message, error) {

@@ -6,6 +6,7 @@ package badpeer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -257,6 +258,33 @@ func declinedOnce(ctx context.Context, t *testing.T, n *peer.Net, self netip.Add
 	b.asClient(t, s)
 	_ = s.Put(s.Segment(peer.RST | peer.ACK))
 	checkRemembered(t, self.Addr(), self.Port(), policy.Connect, &why{netlinksmc.ReasonPeerDeclined, netlinksmc.ReasonNoDevice})
+}
+
+// TestRememberedUsers has a socket of another user than the one whose handshake was declined: its SYN has the option.
+func TestRememberedUsers(t *testing.T) {
+	guest.UseNull(t, true)
+	n := openPeers(t)
+	setTime(t, guest.NullGuest, 600)
+	ctx := handshakeContext(t)
+	self := address(false, 58, 0)
+	declinedOnce(ctx, t, n, self)
+	s := tcpSessionOf(ctx, t, n, self, service)
+	fd, sa, err := guest.Socket(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := errors.Join(unix.Fchown(fd, 1000, -1), unix.SetNonblock(fd, true)); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Connect(fd, sa); !errors.Is(err, unix.EINPROGRESS) {
+		t.Fatalf("connect: %v", err)
+	}
+	if err := offered(s); err != nil {
+		t.Error(err)
+	}
+	next := handshakeCase{name: "the same user", want: works, steps: []step{answerPlain}}
+	next.asClient(t, tcpSessionOf(ctx, t, n, self, service))
 }
 
 // TestRememberedChanges has local changes by which SMC may become possible: each has the module forget all peers.

@@ -153,7 +153,9 @@ that is shown: the code, and its meaning; if the peer gave the reason, its code
 follows after a slash.
 
 Peer is the address of the peer and the port of the service: that of the peer if
-the role of this host is connect, and that of this host if it is listen. Left is
+the role of this host is connect, and that of this host if it is listen. A server
+is remembered for the sockets of the user with the UID, because a program can
+make its own handshakes fail; clients are remembered for all users. Left is
 the time until the module forgets the peer: net.smc.remember_peers sets it, 60
 seconds by default; 0 turns this off. The module forgets peers at once when a
 device, a PNET ID, an EID, an IPsec policy or a setting changes on this host. It

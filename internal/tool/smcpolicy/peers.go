@@ -32,6 +32,8 @@ type peerJSON struct {
 	Reason reasonJSON `json:"reason"`
 	// if the peer has given a reason
 	PeerReason *reasonJSON `json:"peer_reason,omitempty"`
+	// of the user for whose sockets it counts, if `role` is `connect`
+	User *uint32 `json:"uid,omitempty"`
 	// until the module forgets the peer
 	SecondsLeft uint32 `json:"seconds_left"`
 }
@@ -81,6 +83,9 @@ func newPeerJSON(p policy.Peer) peerJSON {
 	out := peerJSON{
 		Address: p.Address.String(), Interface: interfaceName(p.Interface), Port: p.Port, Role: p.Role.String(), Reason: newReasonJSON(p.Reason),
 		SecondsLeft: uint32(p.Left.Seconds()),
+	}
+	if p.Role == policy.Connect {
+		out.User = &p.User
 	}
 	if p.PeerReason != 0 {
 		reason := newReasonJSON(p.PeerReason)
@@ -145,9 +150,13 @@ func (c *command) peers(ctx context.Context) error {
 	}
 	var rows [][]string
 	for _, p := range peers {
-		rows = append(rows, []string{peerAddress(p), p.Role.String(), fmt.Sprintf("%.0f s", p.Left.Seconds()), peerReason(p)})
+		user := "-"
+		if p.Role == policy.Connect {
+			user = fmt.Sprint(p.User)
+		}
+		rows = append(rows, []string{peerAddress(p), p.Role.String(), user, fmt.Sprintf("%.0f s", p.Left.Seconds()), peerReason(p)})
 	}
-	return cli.WriteTable(c.env.Out, []string{"Peer", "Role", "Left", "Reason"}, rows)
+	return cli.WriteTable(c.env.Out, []string{"Peer", "Role", "UID", "Left", "Reason"}, rows)
 }
 
 func (c *command) forgetPeers(ctx context.Context) error {

@@ -20,17 +20,17 @@ func TestPeers(t *testing.T) {
 		{Address: netip.MustParseAddr("10.0.0.2"), Port: 5432, Role: policy.Listen, Reason: netlinksmc.ReasonNoUEID, Left: time.Minute},
 		{
 			Address: netip.MustParseAddr("fd00::1"), Port: 80, Role: policy.Connect, Reason: netlinksmc.ReasonPeerDeclined,
-			PeerReason: netlinksmc.ReasonNoDevice, Left: time.Second,
+			PeerReason: netlinksmc.ReasonNoDevice, User: 1000, Left: time.Second,
 		},
 		// Interfaces that have gone.
 		{Address: netip.MustParseAddr("fe80::1"), Interface: 1 << 30, Port: 1, Role: policy.Connect, Reason: 0x1234, Left: time.Second},
 		{Address: netip.MustParseAddr("10.0.0.3"), Interface: 1 << 30, Port: 1, Role: policy.Connect, Reason: netlinksmc.ReasonMode},
 	}
-	h.expect(0, "Peer                    Role     Left  Reason\n"+
-		"10.0.0.2:5432           listen   60 s  0x03030008 NOUEID: the peer offered no user EID that this host knows\n"+
-		"[fd00::1]:80            connect  1 s   0x05000000/0x03030000 NOSMCDEV: neither an RDMA nor an ISM device is usable\n"+
-		"[fe80::1%1073741824]:1  connect  1 s   0x00001234\n"+
-		"10.0.0.3%1073741824:1   connect  0 s   0x03040000 MODEUNSUPP: one side wants SMC-R, the other SMC-D\n", "", "peers")
+	h.expect(0, "Peer                    Role     UID   Left  Reason\n"+
+		"10.0.0.2:5432           listen   -     60 s  0x03030008 NOUEID: the peer offered no user EID that this host knows\n"+
+		"[fd00::1]:80            connect  1000  1 s   0x05000000/0x03030000 NOSMCDEV: neither an RDMA nor an ISM device is usable\n"+
+		"[fe80::1%1073741824]:1  connect  0     1 s   0x00001234\n"+
+		"10.0.0.3%1073741824:1   connect  0     0 s   0x03040000 MODEUNSUPP: one side wants SMC-R, the other SMC-D\n", "", "peers")
 	h.kernel.peers = h.kernel.peers[1:2]
 	h.expect(0, `{
   "schema": 1,
@@ -49,6 +49,7 @@ func TestPeers(t *testing.T) {
         "name": "NOSMCDEV",
         "text": "neither an RDMA nor an ISM device is usable"
       },
+      "uid": 1000,
       "seconds_left": 1
     }
   ]
