@@ -184,8 +184,8 @@ func newSysctls(known []sysctlCase) (cases []sysctlCase) {
 	return cases
 }
 
-// testlinkTime is the setting that the kernel keeps in jiffies, which must fit into an int.
-func testlinkTime(t *testing.T, k *lab.Kernel) sysctlCase {
+// inJiffies is a setting in seconds that the kernel keeps in jiffies, which must fit into an int.
+func inJiffies(t *testing.T, k *lab.Kernel, name, init string) sysctlCase {
 	t.Helper()
 	value, err := k.Config("CONFIG_HZ")
 	if err != nil {
@@ -196,12 +196,14 @@ func testlinkTime(t *testing.T, k *lab.Kernel) sysctlCase {
 		t.Fatal(err)
 	}
 	most := math.MaxInt32 / hz
-	return sysctlCase{"smcr_testlink_time", "30", []string{"0", strconv.Itoa(most)}, []string{strconv.Itoa(most + 1)}}
+	return sysctlCase{name, init, []string{"0", strconv.Itoa(most)}, []string{strconv.Itoa(most + 1)}}
 }
 
 func sysctls(t *testing.T, lt *lab.Test, ours bool) {
-	cases := append(slices.Clone(stockSysctls), testlinkTime(t, lt.Host("a").Kernel))
+	k := lt.Host("a").Kernel
+	cases := append(slices.Clone(stockSysctls), inJiffies(t, k, "smcr_testlink_time", "30"))
 	if ours {
+		cases = append(cases, inJiffies(t, k, "lgr_idle_time", "600"))
 		cases = append(cases, newSysctls(cases)...)
 		for i, c := range cases {
 			if c.name == "rmem" || c.name == "wmem" {
@@ -225,10 +227,17 @@ func sysctls(t *testing.T, lt *lab.Test, ours bool) {
 			write{file, v, invalid}.do(t, lt)
 			expect(t, lt, file, c.good[len(c.good)-1])
 		}
-		if got := lt.Must("a", "unshare --net cat "+file); got != c.init+"\n" {
-			t.Errorf("%s in a new namespace: %q", c.name, got)
-		}
+		inNamespace(t, lt, file, c.init)
 		write{file, c.init, ""}.do(t, lt)
+	}
+}
+
+// inNamespace checks the initial value of a setting in a new namespace. A setting of the host is not there.
+func inNamespace(t *testing.T, lt *lab.Test, file, init string) {
+	t.Helper()
+	got := lt.Run("a", "unshare", "--net", "cat", file)
+	if there := !strings.Contains(file, "/host_"); there != (got.Code == 0) || there && got.Stdout != init+"\n" {
+		t.Errorf("%s in a new namespace: %+v", file, got)
 	}
 }
 
