@@ -17,6 +17,8 @@ const addRXE = "rdma link delete rxe0 2>/dev/null || :; rdma link add rxe0 type 
 // Each begins with a new RDMA device, and so with new link groups.
 func procEntries(t *testing.T, lt *lab.Test) {
 	t.Helper()
+	// Otherwise it would not try SMC with this host for a while, which has no device in between.
+	lt.Must("b", "sysctl -qw net.smc.remember_peers=0")
 	defer lab.Kill(t, lt.Serve("b", "", "echo", "0.0.0.0:5002"))
 	connections := func(n string) (made, fell int) {
 		before := lt.CountersR("a")
