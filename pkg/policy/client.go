@@ -316,6 +316,15 @@ func parseCounter(ad *netlink.AttributeDecoder, c *Counters) {
 	}
 }
 
+// parseAddress parses an address of IPv6, or of IPv4 as it is mapped there.
+func parseAddress(b []byte) (netip.Addr, error) {
+	addr, ok := netip.AddrFromSlice(b)
+	if !ok {
+		return netip.Addr{}, fmt.Errorf("an address has %d bytes", len(b))
+	}
+	return addr.Unmap(), nil
+}
+
 func parsePorts(b []byte) ([]PortRange, error) {
 	if len(b)%4 != 0 {
 		return nil, fmt.Errorf("a list of ports has %d bytes", len(b))

@@ -4,7 +4,6 @@ package policy
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"time"
 
@@ -66,11 +65,9 @@ func parsePeer(m genetlink.Message) (p Peer, err error) {
 	for ad.Next() {
 		switch ad.Type() {
 		case netlinksmc.AttrPeerAddress:
-			addr, ok := netip.AddrFromSlice(ad.Bytes())
-			if !ok {
-				return Peer{}, fmt.Errorf("an address has %d bytes", len(ad.Bytes()))
+			if p.Address, err = parseAddress(ad.Bytes()); err != nil {
+				return Peer{}, err
 			}
-			p.Address = addr.Unmap()
 		case netlinksmc.AttrPeerIfindex:
 			p.Interface = ad.Uint32()
 		case netlinksmc.AttrPeerPort:

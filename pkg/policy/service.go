@@ -85,11 +85,9 @@ func parseService(data []byte) (s Service, err error) {
 		case netlinksmc.AttrServiceRole:
 			s.Role = Role(ad.Uint8())
 		case netlinksmc.AttrServiceAddr:
-			addr, ok := netip.AddrFromSlice(ad.Bytes())
-			if !ok {
-				return Service{}, fmt.Errorf("an address has %d bytes", len(ad.Bytes()))
+			if s.Peer, err = parseAddress(ad.Bytes()); err != nil {
+				return Service{}, err
 			}
-			s.Peer = addr.Unmap()
 		case netlinksmc.AttrServicePort:
 			s.Port = ad.Uint16()
 		case netlinksmc.AttrServiceVerdict:
