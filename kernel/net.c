@@ -72,6 +72,19 @@ struct sock *smc_net_peer(const struct sock *sk)
 	return peer;
 }
 
+/* smc_net_peer_addr() - returns the address of the other end of a TCP connection; one of IPv4 is mapped. Any context. */
+struct in6_addr smc_net_peer_addr(const struct sock *sk)
+{
+	struct in6_addr addr;
+
+#if IS_ENABLED(CONFIG_IPV6)
+	if (sk->sk_family == AF_INET6)
+		return sk->sk_v6_daddr;
+#endif
+	ipv6_addr_set_v4mapped(sk->sk_daddr, &addr);
+	return addr;
+}
+
 static int __net_init smc_ns_init(struct net *net)
 {
 	struct parts *parts = net_generic(net, net_id);

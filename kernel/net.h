@@ -3,6 +3,7 @@
 #define SMC_NET_H
 
 #include <linux/atomic.h>
+#include <linux/in6.h>
 #include <linux/workqueue.h>
 
 struct net;
@@ -34,6 +35,7 @@ struct smc_net {
 
 struct smc_net *smc_net(const struct net *net);
 struct sock *smc_net_peer(const struct sock *sk);
+struct in6_addr smc_net_peer_addr(const struct sock *sk);
 int smc_net_init(void);
 void smc_net_exit(void);
 

@@ -33,16 +33,11 @@ static void key_of(const struct sock *sk, enum smc_peers_role role, struct smc_p
 {
 	*key = (struct smc_peers_key){
 		.role = role,
+		.addr = smc_net_peer_addr(sk),
 		.ifindex = READ_ONCE(sk->sk_bound_dev_if),
 		.uid = role == SMC_PEERS_CLIENT ? smc_peers_uid(sk) : 0,
 		.port = ntohs(role == SMC_PEERS_SERVER ? inet_sk(sk)->inet_sport : sk->sk_dport),
 	};
-#if IS_ENABLED(CONFIG_IPV6)
-	if (sk->sk_family == AF_INET6)
-		key->addr = sk->sk_v6_daddr;
-	else
-#endif
-		ipv6_addr_set_v4mapped(sk->sk_daddr, &key->addr);
 }
 
 /**

@@ -13,6 +13,7 @@
 #include <net/ipv6.h>
 
 #include "../conn/conn.h"
+#include "../net.h"
 #include "../wire/reason.h"
 #include "listener.h"
 
@@ -268,23 +269,10 @@ bool smc_policy_admits(const struct smc_synopt_port *port, const struct in6_addr
 	return is_admitted(lsmc, smc_policy_plan_find(rcu_dereference(lsmc->plan), peer->s6_addr), port->port);
 }
 
-/* Returns how the address of the other end of a connection is written in rules. */
-static struct in6_addr addr_of_peer(const struct sock *sk)
-{
-	struct in6_addr addr;
-
-#if IS_ENABLED(CONFIG_IPV6)
-	if (sk->sk_family == AF_INET6)
-		return sk->sk_v6_daddr;
-#endif
-	ipv6_addr_set_v4mapped(sk->sk_daddr, &addr);
-	return addr;
-}
-
 /* smc_policy_inherit() - a fresh child of a listener gets the rule that decides about it, which counts it. Any context but hardirq. */
 void smc_policy_inherit(struct smc_sock *child, struct smc_sock *lsmc)
 {
-	struct in6_addr peer = addr_of_peer(child->sk);
+	struct in6_addr peer = smc_net_peer_addr(child->sk);
 
 	rcu_read_lock();
 	child->rule = smc_policy_plan_find(rcu_dereference(lsmc->plan), peer.s6_addr);

@@ -7,6 +7,7 @@
 
 #include <net/ipv6.h>
 
+#include "../../net.h"
 #include "rdma.h"
 
 /* Returns the key that the RMB of a row has, or had, on a link; NULL if that is not known any more. */
@@ -128,25 +129,13 @@ static bool is_writer(const struct smc_rdma_conn *rc, const struct writers *v)
 	return rc != v->but && rc->bound && test_bit(rc->rtoken, v->rows) && (v->any_off || rc->peer_off == v->off);
 }
 
-static struct in6_addr peer_address(const struct sock *sk)
-{
-	struct in6_addr addr;
-
-#if IS_ENABLED(CONFIG_IPV6)
-	if (sk->sk_family == AF_INET6)
-		return sk->sk_v6_daddr;
-#endif
-	ipv6_addr_set_v4mapped(sk->sk_daddr, &addr);
-	return addr;
-}
-
 /*
  * Does a connection with another address of the peer's write to the RMBE? CLC messages do not prove who sends them, and
  * keys are sent in clear, but TCP's address is one that answers come back from.
  */
 static bool is_of_another_address(struct smc_lgr_rdma *group, const struct writers *v)
 {
-	struct in6_addr ours = peer_address(v->but->conn->sk), theirs;
+	struct in6_addr ours = smc_net_peer_addr(v->but->conn->sk), theirs;
 	struct smc_conn *conn;
 	unsigned long token;
 	bool any = false;
@@ -156,7 +145,7 @@ static bool is_of_another_address(struct smc_lgr_rdma *group, const struct write
 	xa_for_each(&group->conns, token, conn) {
 		if (!is_writer(smc_rdma_conn_of(conn), v) || READ_ONCE(smc_rdma_conn_of(conn)->tx.write_closed))
 			continue;
-		theirs = peer_address(conn->sk);
+		theirs = smc_net_peer_addr(conn->sk);
 		any |= !ipv6_addr_equal(&ours, &theirs);
 	}
 	rcu_read_unlock();
