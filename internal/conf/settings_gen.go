@@ -15,6 +15,7 @@ var Settings = []Setting{
 	{Name: "lgr_idle_time", Max: 2147483, Default: 600, Ours: true},
 	{Name: "loopback", Max: 2, Default: 2, Ours: true, Words: []string{"off", "namespace", "on"}},
 	{Name: "max_memory_kbytes", Max: 4294967295, Ours: true},
+	{Name: "policy_for_namespaces", Max: 1, Ours: true, Words: []string{"off", "on"}},
 	{Name: "remember_peers", Max: 86400, Default: 60, Ours: true},
 	{Name: "rmem", Min: 16384, Max: 1073741823, Default: 65536, Zero: true},
 	{Name: "smcr_buf_type", Max: 2},

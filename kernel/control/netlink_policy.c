@@ -84,12 +84,12 @@ static int put_entry(struct sk_buff *skb, const struct smc_policy_entry *entry)
 }
 
 /* Puts what every message has, and as many rules as fit. Return: the number of the next one, or a negative errno. */
-static int put_table(struct sk_buff *skb, const struct smc_policy_table *table, unsigned int from)
+static int put_table(struct sk_buff *skb, const struct smc_policy_table *table, bool inherits, unsigned int from)
 {
 	unsigned int i;
 
 	if (nla_put_u32(skb, SMCKIT_A_POLICY_GENERATION, table ? table->generation : 0) ||
-	    nla_put_u8(skb, SMCKIT_A_POLICY_ENABLED, !table || !table->off))
+	    nla_put_u8(skb, SMCKIT_A_POLICY_ENABLED, !table || !table->off) || nla_put_u8(skb, SMCKIT_A_POLICY_INHERITED, inherits))
 		return -EMSGSIZE;
 	for (i = from; table && i < table->n; i++)
 		if (put_entry(skb, table->entries[i]))
@@ -100,7 +100,7 @@ static int put_table(struct sk_buff *skb, const struct smc_policy_table *table, 
 /* smc_netlink_get_policy() - the answer to SMCKIT_CMD_POLICY_GET. May sleep. Return: as smc_netlink_dump_info(). */
 int smc_netlink_get_policy(struct sk_buff *skb, struct netlink_callback *cb)
 {
-	struct smc_policy_net *pn = smc_net(sock_net(skb->sk))->policy;
+	struct smc_net *sn = smc_net(sock_net(skb->sk));
 	struct smc_netlink_cursor *pos = smc_netlink_cursor_of(cb);
 	const struct smc_policy_table *table;
 	void *head;
@@ -109,14 +109,14 @@ int smc_netlink_get_policy(struct sk_buff *skb, struct netlink_callback *cb)
 	might_sleep();
 	/* One more than the next rule, so that an empty table has a message, too. */
 	rcu_read_lock();
-	table = rcu_dereference(pn->table);
+	table = rcu_dereference(sn->policy->table);
 	cb->seq = table ? table->generation : 0;
 	if (pos->next && (!table || pos->next - 1 >= table->n)) {
 		rcu_read_unlock();
 		return skb->len;
 	}
 	head = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &smc_netlink_own_family, NLM_F_MULTI, SMCKIT_CMD_POLICY_GET);
-	next = head ? put_table(skb, table, pos->next ? pos->next - 1 : 0) : -EMSGSIZE;
+	next = head ? put_table(skb, table, smc_policy_inherits(sn), pos->next ? pos->next - 1 : 0) : -EMSGSIZE;
 	rcu_read_unlock();
 	if (next < 0)
 		return next;

@@ -29,6 +29,7 @@ const struct smc_sysctl_desc smc_sysctls[SMC_SYSCTL_KNOBS] = {
 	[SMC_SYSCTL_AUTO_TIME] = { KNOB(auto_time), .min = 1, .max = 86400, .init = 2 },
 	[SMC_SYSCTL_AUTO_SAMPLES] = { KNOB(auto_samples), .min = 1, .max = 1000, .init = 8 },
 	[SMC_SYSCTL_AUTO_FORGET] = { KNOB(auto_forget), .min = 1, .max = 604800, .init = 600 },
+	[SMC_SYSCTL_POLICY_FOR_NAMESPACES] = { KNOB(policy_for_namespaces), .kind = SMC_KIND_BOOL, .max = 1, .host = true },
 	[SMC_SYSCTL_MAX_MEMORY_KBYTES] = { KNOB(max_memory_kbytes), .max = UINT_MAX },
 	[SMC_SYSCTL_HOST_MAX_MEMORY_KBYTES] = { KNOB(host_max_memory_kbytes), .max = UINT_MAX, .host = true },
 	[SMC_SYSCTL_LGR_IDLE_TIME] = { KNOB(lgr_idle_time), .kind = SMC_KIND_SECONDS, .max = INT_MAX / HZ, .init = 600 },

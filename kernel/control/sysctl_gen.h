@@ -25,6 +25,7 @@ struct smc_sysctl {
 	unsigned int auto_time;	/* seconds that a connection lives so that SMC pays */
 	unsigned int auto_samples;	/* connections by which a service learns */
 	unsigned int auto_forget;	/* seconds after which an idle service is forgotten */
+	bool policy_for_namespaces;	/* the rules of the initial namespace are for those without rules, too */
 	unsigned int max_memory_kbytes;	/* ceiling of the memory of the namespace's connections; 0 is none */
 	unsigned int host_max_memory_kbytes;	/* the same for the whole host */
 	int lgr_idle_time;	/* jiffies that a link group outlives its last connection */
@@ -54,6 +55,7 @@ enum smc_sysctl_knob {
 	SMC_SYSCTL_AUTO_TIME,
 	SMC_SYSCTL_AUTO_SAMPLES,
 	SMC_SYSCTL_AUTO_FORGET,
+	SMC_SYSCTL_POLICY_FOR_NAMESPACES,
 	SMC_SYSCTL_MAX_MEMORY_KBYTES,
 	SMC_SYSCTL_HOST_MAX_MEMORY_KBYTES,
 	SMC_SYSCTL_LGR_IDLE_TIME,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Which sockets use SMC: the rules of a network namespace (rules.h), evaluated for the layer of sockets. The table of rules is
- * replaced as a whole, so a decision is always by one state of it.
+ * replaced as a whole, so a decision is always by one state of it. A namespace without rules may use those of the initial one.
  */
 
 #include <linux/cgroup.h>
@@ -9,6 +9,7 @@
 #include <linux/slab.h>
 #include <net/sock.h>
 
+#include "../control/sysctl.h"
 #include "../net.h"
 #include "policy.h"
 
@@ -191,10 +192,29 @@ void smc_policy_get_maker(const struct smc_policy_table *table, const struct soc
 #endif
 }
 
-/* smc_policy_table_of() - returns the table for a socket, NULL if there is none. Under RCU. */
+/* Does a table decide anything? */
+static bool has_effect(const struct smc_policy_table *table)
+{
+	return table && (table->n || table->off);
+}
+
+/*
+ * smc_policy_inherits() - do the rules of the initial namespace decide about the sockets of a namespace? Only if it has no rules of its own.
+ * Under RCU.
+ */
+bool smc_policy_inherits(const struct smc_net *sn)
+{
+	const struct smc_net *host = smc_net(&init_net);
+
+	return sn != host && READ_ONCE(host->sysctl->policy_for_namespaces) && !has_effect(rcu_dereference(sn->policy->table));
+}
+
+/* smc_policy_table_of() - returns the table that decides about a socket, NULL if there is none. Under RCU. */
 const struct smc_policy_table *smc_policy_table_of(const struct socket *sock)
 {
-	return rcu_dereference(smc_net(sock_net(sock->sk))->policy->table);
+	const struct smc_net *sn = smc_net(sock_net(sock->sk));
+
+	return rcu_dereference((smc_policy_inherits(sn) ? smc_net(&init_net) : sn)->policy->table);
 }
 
 /*

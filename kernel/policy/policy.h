@@ -87,6 +87,7 @@ void smc_policy_get(struct smc_policy_entry *entry);
 bool smc_policy_converts(const struct socket *sock);
 enum smc_policy_verdict smc_policy_decide(const struct socket *sock, const struct smc_policy_use *use,
 					  struct smc_policy_entry **entry);
+bool smc_policy_inherits(const struct smc_net *sn);
 const struct smc_policy_table *smc_policy_table_of(const struct socket *sock);
 void smc_policy_get_maker(const struct smc_policy_table *table, const struct socket *sock, struct smc_policy_maker *m);
 

@@ -38,6 +38,7 @@ enum {
 	SMCKIT_A_POLICY_ENABLED,	/* u8, 0 if all connections of the namespace are TCP from now on */
 	SMCKIT_A_POLICY_COUNT,	/* u32, number of rules that follow, which replace all */
 	SMCKIT_A_POLICY_RULE,	/* nest, several; in the order in which they are evaluated */
+	SMCKIT_A_POLICY_INHERITED,	/* u8, 1 if the rules of the initial namespace decide, because this one has none and net.smc.policy_for_namespaces is set */
 	SMCKIT_A_POLICY_END
 };
 #define SMCKIT_A_POLICY_MAX (SMCKIT_A_POLICY_END - 1)

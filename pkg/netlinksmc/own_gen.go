@@ -41,6 +41,7 @@ const (
 	AttrPolicyEnabled    = 2 // SMCKIT_A_POLICY_ENABLED
 	AttrPolicyCount      = 3 // SMCKIT_A_POLICY_COUNT
 	AttrPolicyRule       = 4 // SMCKIT_A_POLICY_RULE
+	AttrPolicyInherited  = 5 // SMCKIT_A_POLICY_INHERITED
 )
 
 // Attributes of the family smckit: SMCKIT_A_RULE_*.

@@ -258,6 +258,8 @@ func parsePolicy(replies []genetlink.Message) (Policy, error) {
 				p.Generation = ad.Uint32()
 			case netlinksmc.AttrPolicyEnabled:
 				p.Enabled = ad.Uint8() != 0
+			case netlinksmc.AttrPolicyInherited:
+				p.Inherited = ad.Uint8() != 0
 			case netlinksmc.AttrPolicyRule:
 				var r Rule
 				ad.Nested(func(nad *netlink.AttributeDecoder) (err error) { r, err = parseRule(nad); return err })

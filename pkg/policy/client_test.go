@@ -58,6 +58,7 @@ func TestGet(t *testing.T) {
 		return genetlink.Message{Data: attributes(t, func(ae *netlink.AttributeEncoder) {
 			ae.Uint32(netlinksmc.AttrPolicyGeneration, 12)
 			ae.Uint8(netlinksmc.AttrPolicyEnabled, 1)
+			ae.Uint8(netlinksmc.AttrPolicyInherited, 1)
 			for _, r := range rules {
 				ae.Nested(netlinksmc.AttrPolicyRule, func(nae *netlink.AttributeEncoder) error {
 					nae.Uint64(netlinksmc.AttrRuleDecisions, r.Counters.Decisions)
@@ -78,7 +79,7 @@ func TestGet(t *testing.T) {
 		return []genetlink.Message{message(rules[:2]...), message(rules[2])}, nil
 	})
 	got, err := c.Get(t.Context())
-	if diff := cmp.Diff(Policy{Generation: 12, Enabled: true, Rules: rules}, got, comparePrefixes); err != nil || diff != "" {
+	if diff := cmp.Diff(Policy{Generation: 12, Enabled: true, Inherited: true, Rules: rules}, got, comparePrefixes); err != nil || diff != "" {
 		t.Errorf("%v, %s", err, diff)
 	}
 }

@@ -206,6 +206,8 @@ type Policy struct {
 	Generation uint32
 	// Enabled is false if all connections that begin are TCP.
 	Enabled bool
+	// Inherited means that the rules of the initial network namespace decide, because this namespace has none and that one says so.
+	Inherited bool
 	// Rules are in the order in which they are evaluated.
 	Rules []Rule
 }

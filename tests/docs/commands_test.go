@@ -31,7 +31,7 @@ var others = strings.Fields(`
 	make man mkdir modinfo modprobe mokutil nft ping rdma rm rmmod rpm sed sh sleep sort ss sudo sysctl systemctl tail tcpdump tee test true
 	udevadm uname unshare virsh
 	gcc git go ansible-galaxy ansible-playbook
-	ab iperf3 nginx python3 redis-benchmark redis-cli redis-server
+	ab iperf3 nginx podman python3 redis-benchmark redis-cli redis-server
 	app ./app ./run.sh`) // stand for the reader's own; tests make them
 
 // root is where the repository begins.

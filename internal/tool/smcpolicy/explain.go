@@ -90,6 +90,9 @@ func (c *command) explain(ctx context.Context, q question) error {
 	if err != nil {
 		return err
 	}
+	if p.Inherited {
+		return fmt.Errorf("the rules of the initial network namespace decide, which this one cannot read: run '%s explain' there", toolName)
+	}
 	out := explainJSON{Schema: 1, Enabled: p.Enabled, User: who.User, Group: who.Group, Cgroup: cli.Printable(who.Cgroup)}
 	for _, u := range uses {
 		out.Answers = append(out.Answers, c.answers(p, who, u)...)

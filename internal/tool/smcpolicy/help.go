@@ -261,3 +261,22 @@ const memoryExample = `  smc_policy memory
   smc_policy memory 64M
   smc_policy memory --host 256M
   smc_policy memory none`
+
+const namespacesLong = `Have network namespaces that have no rules of their own, such as those of
+containers, use the rules of the initial network namespace: on or off. Without an
+argument, say which of the two it is. By default it is off.
+
+If it is on, your rules are for the sockets of all containers, also of those that
+run already, for the sockets that they make from then on. Conditions about users,
+groups and control groups mean those of the host. The counters of the rules count
+the sockets of all these namespaces, and 'smc_policy off' in the initial
+network namespace is for them, too. A namespace with a rule of its own, or with
+its policy off, is not concerned. What services have learned (auto), the peers
+with which SMC was not possible, and ceilings of memory belong to each namespace.
+
+'smc_conf save' keeps it as the setting policy_for_namespaces.
+
+--json prints {"schema": 1, "changed": true or false, "enabled": true or false}.`
+
+const namespacesExample = `  smc_policy add smc cgroup machine.slice
+  smc_policy namespaces on`

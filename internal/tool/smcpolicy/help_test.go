@@ -14,7 +14,7 @@ import (
 
 // TestHelp compares the help of every command with a golden file.
 func TestHelp(t *testing.T) {
-	for _, name := range []string{"", "add", "del", "show", "flush", "apply", "export", "on", "off", "explain", "auto", "peers", "memory"} {
+	for _, name := range []string{"", "add", "del", "show", "flush", "apply", "export", "on", "off", "explain", "auto", "peers", "memory", "namespaces"} {
 		h := newHarness(t)
 		h.run(append(strings.Fields(name), "--help")...)
 		path := filepath.Join("testdata", strings.TrimSuffix("help-"+name, "-")+".txt")

@@ -4,11 +4,7 @@ package smcpolicy
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -17,16 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// settingsDir has the settings of the network namespace of the thread that opens it.
-const settingsDir = "/proc/sys/net/smc"
-
-// Names of the settings that have the ceilings, in units of 1024 bytes.
-const (
-	namespaceCeiling = "max_memory_kbytes"
-	hostCeiling      = "host_max_memory_kbytes"
-)
-
-// maxCeiling is the largest value of these settings.
+// maxCeiling is the largest value of a ceiling, in units of 1024 bytes.
 const maxCeiling = 1<<32 - 1
 
 // memoryJSON is the output of memory with --json. Fields are never removed or changed under the same schema number.
@@ -210,18 +197,13 @@ func (c *command) setCeiling(text string, host bool) error {
 	if err != nil {
 		return err
 	}
-	name := namespaceCeiling
+	ceiling := setting{name: namespaceCeiling, op: "set the ceiling"}
 	if host {
-		name = hostCeiling
+		ceiling.name, ceiling.hostOnly = hostCeiling, "only the initial network namespace has the ceiling of the host"
 	}
-	file := filepath.Join(c.sys.settings, name)
-	now, err := os.ReadFile(file)
-	changed := strings.TrimSpace(string(now)) != fmt.Sprint(want)
-	if err == nil && changed {
-		err = os.WriteFile(file, []byte(fmt.Sprintln(want)), 0)
-	}
+	changed, err := c.writeSetting(ceiling, fmt.Sprint(want))
 	if err != nil {
-		return c.ceilingError(name, err)
+		return err
 	}
 	if c.json {
 		return cli.WriteJSON(c.env.Out, memorySetJSON{Schema: 1, Changed: changed, Ceiling: want << 10})
@@ -230,21 +212,4 @@ func (c *command) setCeiling(text string, host bool) error {
 		_, err = fmt.Fprintln(c.env.Out, "unchanged")
 	}
 	return err
-}
-
-// ceilingError returns an error of one line with the remedy, without the path in /proc.
-func (c *command) ceilingError(name string, err error) error {
-	if path, ok := errors.AsType[*fs.PathError](err); ok {
-		err = path.Err
-	}
-	const op = "set the ceiling: net.smc."
-	switch _, other := os.Stat(filepath.Join(c.sys.settings, namespaceCeiling)); {
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf(op+"%s: %w: run as root, or with CAP_NET_ADMIN in the user namespace that owns the network namespace", name, err)
-	case errors.Is(err, fs.ErrNotExist) && other == nil:
-		return fmt.Errorf(op+"%s: only the initial network namespace has the ceiling of the host: run the command there", name)
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf(op+"%s: there is no such setting: load smckit's module with 'modprobe smc', or update it", name)
-	}
-	return fmt.Errorf(op+"%s: %w", name, err)
 }

@@ -17,6 +17,8 @@ type policyJSON struct {
 	Schema int `json:"schema"`
 	// whether rules are evaluated; if not, all new connections are TCP
 	Enabled bool `json:"enabled"`
+	// whether the rules of the initial network namespace decide, because this one has none (`smc_policy namespaces on`)
+	Inherited bool `json:"inherited,omitempty"`
 	// in the order in which they are evaluated
 	Rules []ruleJSON `json:"rules"`
 }
@@ -64,7 +66,7 @@ func (c *command) read(ctx context.Context) (policy.Policy, error) {
 }
 
 func (c *command) writeJSON(p policy.Policy) error {
-	out := policyJSON{Schema: 1, Enabled: p.Enabled, Rules: []ruleJSON{}}
+	out := policyJSON{Schema: 1, Enabled: p.Enabled, Inherited: p.Inherited, Rules: []ruleJSON{}}
 	for i, r := range p.Rules {
 		out.Rules = append(out.Rules, ruleJSON{
 			Number: i + 1, Name: cli.Printable(r.Name), Rule: cli.Printable(r.Text(c.sys.names)), Verdict: r.Verdict.String(),
@@ -88,7 +90,11 @@ func (c *command) show(ctx context.Context) error {
 		}
 	}
 	if len(p.Rules) == 0 {
-		_, err := fmt.Fprintln(c.env.Out, "There are no rules.")
+		text := "There are no rules."
+		if p.Inherited {
+			text += " Those of the initial network namespace decide."
+		}
+		_, err := fmt.Fprintln(c.env.Out, text)
 		return err
 	}
 	var rows [][]string

@@ -102,7 +102,7 @@ func newRoot(env *cli.Env, sys system) *cobra.Command {
 	root.PersistentFlags().BoolVar(&c.json, "json", false, "print one JSON document (schema 1) instead of text")
 	cli.AddNetNSFlag(root, env)
 	root.AddCommand(newShow(c), newAdd(c), newDel(c), newFlush(c), newApply(c), newExport(c), newSwitch(c, "on"), newSwitch(c, "off"))
-	root.AddCommand(newExplain(c), newAuto(c), newPeers(c), newMemory(c))
+	root.AddCommand(newExplain(c), newAuto(c), newPeers(c), newMemory(c), newNamespaces(c))
 	return root
 }
 

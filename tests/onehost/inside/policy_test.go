@@ -354,34 +354,6 @@ func TestRulesAfterFailure(t *testing.T) {
 	}
 }
 
-// TestRulesOfNamespaces has rules in another network namespace, which are not for sockets here.
-func TestRulesOfNamespaces(t *testing.T) {
-	needRules(t)
-	setRules(t, "smc port 1")
-	guest.Run(t, "ip netns add ruled && ip -n ruled link set lo up")
-	t.Cleanup(func() { guest.Run(t, "ip netns del ruled") })
-	err := guest.InNamespace("ruled", func() error {
-		if err := tryRules("smc"); err != nil {
-			return err
-		}
-		if err := oneExchange(service); err != nil {
-			return err
-		}
-		return withPolicy(func(_ *policy.Client, now policy.Policy) error {
-			if len(now.Rules) != 1 || now.Rules[0].Counters.SMC != 2 {
-				return fmt.Errorf("the namespace has %+v", now)
-			}
-			return nil
-		})
-	})
-	if err != nil {
-		t.Error(err)
-	}
-	if c, s := exchange(t, service, 0); c != "" || s != "" {
-		t.Errorf("sockets here: %q, %q", c, s)
-	}
-}
-
 // TestRulesOfCgroups has rules for control groups: the sockets of a program in the group, or below it, are converted, and those of others
 // are not. The rule still holds when the group has been deleted and made again, as systemd does.
 func TestRulesOfCgroups(t *testing.T) {

@@ -188,6 +188,7 @@ static const char *const sysctls[] = {
 	"smc/auto_time",
 	"smc/auto_samples",
 	"smc/auto_forget",
+	"smc/policy_for_namespaces",
 	"smc/max_memory_kbytes",
 	"smc/host_max_memory_kbytes",
 	"smc/lgr_idle_time",
