@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package inside
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/smckit/smckit/tests/guest"
+	"golang.org/x/sys/unix"
+)
+
+// TestRulesFailingAllocations makes one allocation after the other fail while rules replace others, and while rules decide about the
+// two sockets of a connection. A connection may fail or be TCP. The rules are the old or the new ones.
+func TestRulesFailingAllocations(t *testing.T) {
+	needRules(t)
+	guest.NeedFailslab(t)
+	old := []string{"smc port 6379 from 127.0.0.0/8,::1/128", "auto port 6379", "tcp cgroup other"}
+	fresh := append([]string{"tcp port 1-5,7 to 10.0.0.0/8"}, old...)
+	setRules(t, old...)
+	t.Run("rules", func(t *testing.T) {
+		guest.FailEach(t, func() error {
+			err := tryRules(fresh...)
+			if n := len(counters(t)); n != len(old) && n != len(fresh) {
+				t.Errorf("%d rules", n)
+			}
+			return errors.Join(err, tryRules(old...))
+		})
+	})
+	t.Run("sockets", func(t *testing.T) {
+		guest.FailEach(t, func() error { return withSignalsBlocked(ruledExchange) })
+	})
+	if c, s := exchange(t, service, 0); c != "SMC" || s != "SMC" {
+		t.Errorf("with memory: %q, %q", c, s)
+	}
+}
+
+// ruledExchange opens a connection of ordinary sockets, listener included, and transfers some pages.
+func ruledExchange() error {
+	_, sa := guest.Sockaddr(service)
+	l, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(l)
+	c, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(c)
+	if err := errors.Join(unix.SetsockoptInt(l, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1), guest.Timeout(l, 5*time.Second),
+		guest.Timeout(c, 5*time.Second), unix.Bind(l, sa), unix.Listen(l, 10), unix.Connect(c, sa)); err != nil {
+		return err
+	}
+	s, _, err := unix.Accept4(l, unix.SOCK_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(s)
+	return errors.Join(guest.Timeout(s, 5*time.Second), transfer(c, s, 20_000), transfer(s, c, 20_000))
+}
