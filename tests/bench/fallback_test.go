@@ -45,6 +45,25 @@ func BenchmarkFallback(b *testing.B) {
 	b.Run("declined", func(b *testing.B) { report(b, lt, "connect") })
 }
 
+// BenchmarkRules compares TCP sockets under rules that do not match them with TCP sockets without rules: how many are made and closed,
+// how many connections are made, and throughput. The first rule is for another port, which is known when a socket connects; the second is for
+// another user, who is known when it is made. The figures are as those of BenchmarkFallback.
+func BenchmarkRules(b *testing.B) {
+	lab.Need(b)
+	dir, err := lab.Commands(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	lt := lab.Start(b, lab.Options{Kernel: lab.Newest(), CountedTime: true, Programs: []string{dir}})
+	if err := lt.LoadSMC(b.Context(), lab.ModuleOurs); err != nil {
+		b.Fatal(err)
+	}
+	lt.Must("a", "ip link set lo up; mount -t debugfs none /sys/kernel/debug 2>/dev/null || test -d /sys/kernel/debug/kprobes")
+	for _, job := range []string{"noise", "port-sockets", "port-connect", "port-throughput", "user-sockets", "user-connect"} {
+		b.Run(job, func(b *testing.B) { report(b, lt, job) })
+	}
+}
+
 // report measures a job, and reports its ratios.
 func report(b *testing.B, lt *lab.Test, job string) {
 	b.Helper()

@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/netip"
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -25,17 +27,21 @@ type contest struct {
 	job              func(family int, addr netip.AddrPort) (float64, error)
 }
 
-// side is the family of its sockets, and how many listening AF_SMC sockets are there besides.
+// side is the family of its sockets, how many listening AF_SMC sockets are there besides, and a rule of the policy.
 type side struct {
 	name               string
 	family, bystanders int
+	rule               string
 }
 
 var (
-	overSMC  = side{"smc", unix.AF_SMC, 0}
-	overTCP  = side{"tcp", unix.AF_INET, 0}
-	again    = side{"tcp again", unix.AF_INET, 0}
-	amongSMC = side{"tcp among smc", unix.AF_INET, 100}
+	overSMC  = side{"smc", unix.AF_SMC, 0, ""}
+	overTCP  = side{"tcp", unix.AF_INET, 0, ""}
+	again    = side{"tcp again", unix.AF_INET, 0, ""}
+	amongSMC = side{"tcp among smc", unix.AF_INET, 100, ""}
+	// The first rule lets the module decide about each socket when it connects or listens, the second when it is made.
+	otherPort = side{"tcp with a rule for another port", unix.AF_INET, 0, "smc port 1"}
+	otherUser = side{"tcp with a rule for another user", unix.AF_INET, 0, "smc user 12345"}
 )
 
 var contests = map[string]contest{
@@ -43,6 +49,12 @@ var contests = map[string]contest{
 	"latency":    {overSMC, overTCP, pingPong},
 	"connect":    {overSMC, overTCP, connects},
 	"bystanders": {amongSMC, overTCP, connects},
+	// Rules that do not match.
+	"port-sockets":    {otherPort, overTCP, makes},
+	"port-connect":    {otherPort, overTCP, connects},
+	"port-throughput": {otherPort, overTCP, throughput},
+	"user-sockets":    {otherUser, overTCP, makes},
+	"user-connect":    {otherUser, overTCP, connects},
 	// The ratio of two equal sides, which shows the noise.
 	"noise": {again, overTCP, connects},
 }
@@ -50,8 +62,9 @@ var contests = map[string]contest{
 func newCompare() *cobra.Command {
 	var rounds int
 	cmd := &cobra.Command{
-		Use:   "compare throughput|latency|connect|bystanders|noise",
-		Short: "Do a job with AF_SMC sockets and with TCP sockets in turns, and print rates and ratios",
+		Use:   "compare JOB",
+		Short: "Do a job with two kinds of sockets in turns, and print rates and ratios",
+		Long:  "Do a job with two kinds of sockets in turns, and print rates and ratios. Jobs: " + strings.Join(slices.Sorted(maps.Keys(contests)), ", ") + ".",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			c, ok := contests[args[0]]
@@ -89,7 +102,7 @@ func (c contest) run(rounds int) error {
 	return nil
 }
 
-// turn does a job once, among bystanders.
+// turn does a job once, among bystanders, and under a rule.
 func (s side) turn(job func(int, netip.AddrPort) (float64, error)) (float64, error) {
 	for i := range s.bystanders {
 		fd, err := listenOn(unix.AF_SMC, netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"), uint16(20000+i)))
@@ -97,6 +110,9 @@ func (s side) turn(job func(int, netip.AddrPort) (float64, error)) (float64, err
 			return 0, err
 		}
 		defer unix.Close(fd)
+	}
+	if err := setRule(s.rule); err != nil {
+		return 0, err
 	}
 	// Collect garbage now and not during a turn, when the runtime could not stop threads in raw system calls.
 	runtime.GC()
@@ -186,6 +202,24 @@ func pingPong(family int, addr netip.AddrPort) (float64, error) {
 	}
 	elapsed, err := between(family, addr, once(echo), dialled(addr, ask))
 	return count / elapsed.Seconds(), err
+}
+
+// makes returns sockets per second that are made and closed.
+func makes(family int, _ netip.AddrPort) (float64, error) {
+	const count = 2000
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	begin := time.Now()
+	for range count {
+		fd, _, errno := unix.RawSyscall(unix.SYS_SOCKET, uintptr(family), unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if errno == 0 {
+			_, _, errno = unix.RawSyscall(unix.SYS_CLOSE, fd, 0, 0)
+		}
+		if errno != 0 {
+			return 0, errno
+		}
+	}
+	return count / time.Since(begin).Seconds(), nil
 }
 
 // connects returns connections per second that are made, move one byte, and are closed.
