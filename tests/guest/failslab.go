@@ -59,9 +59,16 @@ func reserveHeap() {
 // its errors. Without a failure the function must succeed.
 func FailEach(t *testing.T, do func() error) {
 	t.Helper()
+	FailEachThen(t, do, func() {})
+}
+
+// FailEachThen is FailEach with another function that runs after each of these runs, with memory.
+func FailEachThen(t *testing.T, do func() error, then func()) {
+	t.Helper()
 	reserveHeap()
 	for n := 1; ; n++ {
 		failed, err := Failing(n, do)
+		then()
 		if failed {
 			continue
 		}
