@@ -325,7 +325,7 @@ static int change(struct smc_policy_net *pn, struct genl_info *info)
 	if (!rc)
 		rc = smc_policy_replace(pn, fresh);
 	if (rc == -EOPNOTSUPP)
-		GENL_SET_ERR_MSG(info, "this kernel cannot convert sockets: it lacks kprobes, security hooks for networking, or control groups");
+		GENL_SET_ERR_MSG(info, "this kernel cannot convert sockets: it lacks the function tracer and kprobes, security hooks for networking, or control groups; or kernel.ftrace_enabled is 0");
 	if (rc)
 		smc_policy_table_free(fresh);
 	return rc;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The hook of socket creation: a probe of the function that the kernel calls when a socket is complete. Security modules, control
- * groups and BPF programs have seen a socket of TCP by then, as it is one; only its operations change. The probe is there only while
- * a namespace has rules by which sockets become SMC.
+ * The hook of socket creation: it runs when the kernel calls a function because a socket is complete. Security modules, control groups
+ * and BPF programs have seen a socket of TCP by then, as it is one; only its operations change. The hook is there only while a namespace
+ * has rules by which sockets become SMC. It uses the function tracer, or a probe, which costs more, if the kernel lacks that.
  */
 
 #include <linux/in.h>
-#include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/sched.h>
 #include <asm/syscall.h>
@@ -14,7 +13,17 @@
 
 #include "sock.h"
 
-#if defined(CONFIG_KPROBES) && defined(CONFIG_HAVE_FUNCTION_ARG_ACCESS_API) && defined(CONFIG_SECURITY_NETWORK)
+#ifdef SMC_COMPAT_FTRACE
+#include <linux/ftrace.h>
+#define CAN_HOOK
+#elif defined(CONFIG_KPROBES) && defined(CONFIG_HAVE_FUNCTION_ARG_ACCESS_API)
+#include <linux/kprobes.h>
+#define CAN_HOOK
+#endif
+
+#if defined(CAN_HOOK) && defined(CONFIG_SECURITY_NETWORK)
+#define HOOKED "security_socket_post_create"
+
 /* Of 32-bit programs: socketcall(2), which x86, arm and s390 have as the same number, and socket(2) on x86 and s390, and on arm. */
 static bool is_compat_socket(int nr)
 {
@@ -48,12 +57,44 @@ static bool is_tcp(const struct socket *sock, int family, int kern)
 	       sock->sk->sk_protocol == IPPROTO_TCP && is_program();
 }
 
-static int on_created(struct kprobe *probe, struct pt_regs *regs)
+/* The arguments of HOOKED. */
+static void on_created(struct socket *sock, int family, int kern)
 {
-	struct socket *sock = (struct socket *)regs_get_kernel_argument(regs, 0);
-
-	if (is_tcp(sock, (int)regs_get_kernel_argument(regs, 1), (int)regs_get_kernel_argument(regs, 4)))
+	if (is_tcp(sock, family, kern))
 		smc_policy_take(sock);
+}
+
+#ifdef SMC_COMPAT_FTRACE
+static void on_call(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops, struct ftrace_regs *regs)
+{
+	on_created((struct socket *)smc_compat_ftrace_arg(regs, 0), (int)smc_compat_ftrace_arg(regs, 1),
+		   (int)smc_compat_ftrace_arg(regs, 4));
+}
+
+/* While it is there, kernel.ftrace_enabled cannot become 0, which would end the rules' effect without a word. */
+static struct ftrace_ops tracer = { .func = on_call, .flags = FTRACE_OPS_FL_PERMANENT | SMC_COMPAT_FTRACE_FLAGS };
+
+static int install(void)
+{
+	char name[] = HOOKED;
+
+	might_sleep();
+	if (!ftrace_set_filter(&tracer, name, sizeof(name) - 1, true) && !register_ftrace_function(&tracer))
+		return 0;
+	ftrace_free_filter(&tracer);
+	return -EOPNOTSUPP;
+}
+
+static void remove(void)
+{
+	unregister_ftrace_function(&tracer);
+	ftrace_free_filter(&tracer);
+}
+#else
+static int on_probe(struct kprobe *probe, struct pt_regs *regs)
+{
+	on_created((struct socket *)regs_get_kernel_argument(regs, 0), (int)regs_get_kernel_argument(regs, 1),
+		   (int)regs_get_kernel_argument(regs, 4));
 	return 0;
 }
 
@@ -62,7 +103,7 @@ static struct kprobe probe;
 static int install(void)
 {
 	might_sleep();
-	probe = (struct kprobe){ .symbol_name = "security_socket_post_create", .pre_handler = on_created };
+	probe = (struct kprobe){ .symbol_name = HOOKED, .pre_handler = on_probe };
 	return register_kprobe(&probe) ? -EOPNOTSUPP : 0;
 }
 
@@ -70,6 +111,7 @@ static void remove(void)
 {
 	unregister_kprobe(&probe);
 }
+#endif
 
 static const struct smc_policy_hook hook = { .install = install, .remove = remove };
 
@@ -87,7 +129,7 @@ int smc_hook_init(void)
 }
 #endif
 
-/* smc_hook_exit() - at unload: the probe does not run any more. May sleep. */
+/* smc_hook_exit() - at unload: the hook does not run any more. May sleep. */
 void smc_hook_exit(void)
 {
 	smc_policy_drop_hook();
