@@ -14,7 +14,7 @@
 static unsigned int collect(const struct smc_policy_table *table, const struct socket *sock, struct smc_policy_plan *plan, unsigned int room)
 {
 	const struct smc_policy_use use = { .role = SMC_POLICY_LISTENS, .local = READ_ONCE(inet_sk(sock->sk)->inet_num) };
-	struct smc_policy_maker m;
+	struct smc_policy_maker m __uninitialized;
 	unsigned int i, n = 0;
 
 	smc_policy_get_maker(table, sock, &m);

@@ -204,9 +204,8 @@ static bool has_effect(const struct smc_policy_table *table)
  */
 bool smc_policy_inherits(const struct smc_net *sn)
 {
-	const struct smc_net *host = smc_net(&init_net);
-
-	return sn != host && READ_ONCE(host->sysctl->policy_for_namespaces) && !has_effect(rcu_dereference(sn->policy->table));
+	return !has_effect(rcu_dereference(sn->policy->table)) && !net_eq(sn->net, &init_net) &&
+	       READ_ONCE(smc_net(&init_net)->sysctl->policy_for_namespaces);
 }
 
 /* smc_policy_table_of() - returns the table that decides about a socket, NULL if there is none. Under RCU. */
@@ -225,7 +224,7 @@ bool smc_policy_converts(const struct socket *sock)
 {
 	const struct smc_policy_table *table;
 	bool may = false;
-	struct smc_policy_maker m;
+	struct smc_policy_maker m __uninitialized;
 	unsigned int i;
 
 	rcu_read_lock();
@@ -265,7 +264,7 @@ enum smc_policy_verdict smc_policy_decide(const struct socket *sock, const struc
 {
 	enum smc_policy_verdict verdict = SMC_POLICY_NONE;
 	const struct smc_policy_table *table;
-	struct smc_policy_maker m;
+	struct smc_policy_maker m __uninitialized;
 	unsigned int i;
 
 	*entry = NULL;

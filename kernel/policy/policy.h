@@ -45,7 +45,10 @@ struct smc_policy_table {
 	struct smc_policy_entry	*entries[];	/* in the order in which they are evaluated */
 };
 
-/* Who has made a socket, and room for the path of its control group. */
+/*
+ * Who has made a socket, and room for the path of its control group. Variables are __uninitialized: to zero the path would take longer than
+ * the rules.
+ */
 struct smc_policy_maker {
 	struct smc_policy_who who;
 	char path[SMC_POLICY_PATH + 1];
