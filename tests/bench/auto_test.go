@@ -22,7 +22,7 @@ func BenchmarkAuto(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	lt := lab.Start(b, lab.Options{Kernel: lab.Newest(), CountedTime: true, Programs: []string{dir}})
+	lt := lab.Start(b, lab.Options{Kernel: lab.Newest(), CountedTime: true, Programs: []string{dir}, CPUFeatures: noStrings})
 	if err := lt.LoadSMC(b.Context(), lab.ModuleOurs); err != nil {
 		b.Fatal(err)
 	}

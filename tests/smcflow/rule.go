@@ -14,10 +14,10 @@ import (
 	"github.com/smckit/smckit/pkg/policy"
 )
 
-// hooked is the function of the kernel that the module probes while there are rules by which sockets become SMC.
+// hooked is the function of the kernel that the module traces while there are rules by which sockets become SMC.
 const hooked = "security_socket_post_create"
 
-// setRule makes a rule the policy, or deletes all if it is empty, and waits until the kernel has the probe for it, or has it no more.
+// setRule makes a rule the policy, or deletes all if it is empty, and waits until the module has its hook, or has it no more.
 func setRule(text string) error {
 	var rules []policy.Rule
 	if text != "" {
@@ -45,16 +45,16 @@ func setRule(text string) error {
 		return err
 	}
 	for {
-		probes, err := os.ReadFile("/sys/kernel/debug/kprobes/list")
+		traced, err := os.ReadFile("/sys/kernel/tracing/enabled_functions")
 		if err != nil {
 			return err
 		}
-		if strings.Contains(string(probes), hooked) == (len(rules) > 0) {
+		if strings.Contains(string(traced), hooked) == (len(rules) > 0) {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the probe of %s: %w", hooked, ctx.Err())
+			return fmt.Errorf("the hook of %s: %w", hooked, ctx.Err())
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
