@@ -5,7 +5,6 @@ package smcpolicy
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/smckit/smckit/internal/cli"
@@ -14,29 +13,22 @@ import (
 )
 
 func newAuto(c *command) *cobra.Command {
-	words := []string{"show", "flush"}
-	var check bool
-	cmd := &cobra.Command{
-		Use:               "auto [show | flush [--check]]",
-		Short:             "Show what services have learned, or forget it",
-		Long:              autoLong,
-		Example:           autoExample,
-		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: cobra.FixedCompletions(words, noFiles),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			switch word := strings.Join(args, " "); {
-			case word == "flush":
-				return c.autoFlush(cmd.Context(), check)
-			case word != "" && word != "show":
-				return cli.Usagef("auto: %q is not one of %s", word, strings.Join(words, ", "))
-			case check:
-				return cli.Usagef("--check is for 'auto flush': without it, nothing changes")
+	return c.addLearned(&cobra.Command{
+		Use:     "auto [show | flush [--check]]",
+		Short:   "Show what services have learned, or forget it",
+		Long:    autoLong,
+		Example: autoExample,
+	}, learned{
+		show: c.auto,
+		list: func(ctx context.Context, k kernel) (names []string, err error) {
+			services, err := k.Services(ctx)
+			for _, s := range services {
+				names = append(names, s.String())
 			}
-			return c.auto(cmd.Context())
+			return names, err
 		},
-	}
-	cmd.Flags().BoolVar(&check, "check", false, "with flush, only print what would change")
-	return cmd
+		forget: func(ctx context.Context, k kernel) error { return k.FlushServices(ctx) },
+	})
 }
 
 // servicesJSON is the output of auto with --json.
@@ -98,49 +90,4 @@ func (c *command) auto(ctx context.Context) error {
 		})
 	}
 	return cli.WriteTable(c.env.Out, []string{"Service", "Use", "Paid", "Unpaid", "Open", "Left"}, rows)
-}
-
-// flushJSON is the output of auto flush with --json.
-type flushJSON struct {
-	Schema int `json:"schema"`
-	// whether there was a service to forget
-	Changed bool `json:"changed"`
-	// whether this is a prediction (`--check`)
-	Check bool `json:"check"`
-	// services that were forgotten, or would be with `--check`, as `smc_policy auto` shows them
-	Forgotten []string `json:"forgotten"`
-}
-
-func (c *command) autoFlush(ctx context.Context, check bool) error {
-	out := flushJSON{Schema: 1, Check: check, Forgotten: []string{}}
-	err := c.withKernel(ctx, func(k kernel) error {
-		services, err := k.Services(ctx)
-		for _, s := range services {
-			out.Forgotten = append(out.Forgotten, s.String())
-		}
-		out.Changed = len(services) > 0
-		if err != nil || check {
-			return err
-		}
-		return k.FlushServices(ctx)
-	})
-	switch {
-	case err != nil:
-		return err
-	case c.json:
-		return cli.WriteJSON(c.env.Out, out)
-	case !out.Changed:
-		_, err = fmt.Fprintln(c.env.Out, "unchanged")
-		return err
-	}
-	word := "forgot"
-	if check {
-		word = "would forget"
-	}
-	for _, s := range out.Forgotten {
-		if _, err := fmt.Fprintln(c.env.Out, word, s); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -169,7 +169,7 @@ Any user may read it; root (CAP_NET_ADMIN in the user namespace that owns the
 network namespace) may flush it.
 
 --json prints {"schema": 1, "peers": [...]}, and with flush {"schema": 1,
-"changed": true or false}.`
+"changed": true or false, "check": true or false, "forgotten": [...]}.`
 
 const peersExample = `  smc_policy peers
   smc_policy peers flush`

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"strings"
 
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/pkg/netlinksmc"
@@ -47,32 +46,23 @@ type reasonJSON struct {
 	Text string `json:"text,omitempty"`
 }
 
-// forgetJSON is the output of peers flush with --json. Fields are never removed or changed under the same schema number.
-type forgetJSON struct {
-	Schema int `json:"schema"`
-	// whether there were any peers
-	Changed bool `json:"changed"`
-}
-
 func newPeers(c *command) *cobra.Command {
-	words := []string{"show", "flush"}
-	return &cobra.Command{
-		Use:               "peers [show | flush]",
-		Short:             "Show or forget the peers with which SMC was not possible",
-		Long:              peersLong,
-		Example:           peersExample,
-		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: cobra.FixedCompletions(words, noFiles),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			switch strings.Join(args, " ") {
-			case "", "show":
-				return c.peers(cmd.Context())
-			case "flush":
-				return c.forgetPeers(cmd.Context())
+	return c.addLearned(&cobra.Command{
+		Use:     "peers [show | flush [--check]]",
+		Short:   "Show or forget the peers with which SMC was not possible",
+		Long:    peersLong,
+		Example: peersExample,
+	}, learned{
+		show: c.peers,
+		list: func(ctx context.Context, k kernel) (names []string, err error) {
+			peers, err := k.Peers(ctx)
+			for _, p := range peers {
+				names = append(names, peerAddress(p)+" "+p.Role.String())
 			}
-			return cli.Usagef("peers: %q is not one of %s", args[0], strings.Join(words, ", "))
+			return names, err
 		},
-	}
+		forget: func(ctx context.Context, k kernel) error { return k.ForgetPeers(ctx) },
+	})
 }
 
 func newReasonJSON(r netlinksmc.Reason) reasonJSON {
@@ -157,26 +147,4 @@ func (c *command) peers(ctx context.Context) error {
 		rows = append(rows, []string{peerAddress(p), p.Role.String(), user, fmt.Sprintf("%.0f s", p.Left.Seconds()), peerReason(p)})
 	}
 	return cli.WriteTable(c.env.Out, []string{"Peer", "Role", "UID", "Left", "Reason"}, rows)
-}
-
-func (c *command) forgetPeers(ctx context.Context) error {
-	var changed bool
-	err := c.withKernel(ctx, func(k kernel) error {
-		peers, err := k.Peers(ctx)
-		if err != nil {
-			return err
-		}
-		changed = len(peers) > 0
-		return k.ForgetPeers(ctx)
-	})
-	if err != nil {
-		return err
-	}
-	if c.json {
-		return cli.WriteJSON(c.env.Out, forgetJSON{Schema: 1, Changed: changed})
-	}
-	if !changed {
-		_, err = fmt.Fprintln(c.env.Out, "unchanged")
-	}
-	return err
 }

@@ -55,9 +55,10 @@ func TestPeers(t *testing.T) {
   ]
 }
 `, "", "peers", "--json")
-	h.expect(0, "", "", "peers", "flush")
+	h.expect(0, "would forget [fd00::1]:80 connect\n", "", "peers", "flush", "--check")
+	h.expect(0, "forgot [fd00::1]:80 connect\n", "", "peers", "flush")
 	h.expect(0, "unchanged\n", "", "peers", "flush")
-	h.expect(0, "{\n  \"schema\": 1,\n  \"changed\": false\n}\n", "", "peers", "flush", "--json")
+	h.expect(0, "{\n  \"schema\": 1,\n  \"changed\": false,\n  \"check\": false,\n  \"forgotten\": []\n}\n", "", "peers", "flush", "--json")
 	h.expect(0, "There are no peers with which SMC was not possible.\n", "", "peers", "show")
 	for _, args := range [][]string{{"peers", "10.0.0.2"}, {"peers", "flush", "10.0.0.2"}} {
 		if status := h.run(args...); status != 2 {
