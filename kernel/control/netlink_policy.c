@@ -116,7 +116,7 @@ int smc_netlink_get_policy(struct sk_buff *skb, struct netlink_callback *cb)
 		return skb->len;
 	}
 	head = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &smc_netlink_own_family, NLM_F_MULTI, SMCKIT_CMD_POLICY_GET);
-	next = head ? put_table(skb, table, smc_policy_inherits(sn), pos->next ? pos->next - 1 : 0) : -EMSGSIZE;
+	next = head ? put_table(skb, table, smc_policy_inherits(sn, table), pos->next ? pos->next - 1 : 0) : -EMSGSIZE;
 	rcu_read_unlock();
 	if (next < 0)
 		return next;
@@ -325,7 +325,9 @@ static int change(struct smc_policy_net *pn, struct genl_info *info)
 	if (!rc)
 		rc = smc_policy_replace(pn, fresh);
 	if (rc == -EOPNOTSUPP)
-		GENL_SET_ERR_MSG(info, "this kernel cannot convert sockets: it lacks the function tracer and kprobes, security hooks for networking, or control groups; or kernel.ftrace_enabled is 0");
+		GENL_SET_ERR_MSG(info, "this kernel cannot convert sockets: it lacks tracing of functions, security hooks for networking, or control groups");
+	if (rc == -EBUSY)
+		GENL_SET_ERR_MSG(info, "tracing of functions, which converts sockets, is off: kernel.ftrace_enabled is 0");
 	if (rc)
 		smc_policy_table_free(fresh);
 	return rc;

@@ -15,28 +15,49 @@
 
 /*
  * The hook is installed while the tables of some namespaces convert sockets, and for a while after that: to install and to remove it is
- * work for all processors, and users can have namespaces of their own.
+ * work for all processors, which can take seconds, and users can have namespaces of their own. Nobody waits for the removal but who needs
+ * the hook again.
  */
 #define UNHOOK_DELAY (10 * HZ)
 static void unhook_work(struct work_struct *work);
 static DECLARE_DELAYED_WORK(unhook, unhook_work);
-static DEFINE_MUTEX(hook_mutex);
-static const struct smc_policy_hook *hook;
-static unsigned int hook_users;
-static bool installed;
+static DEFINE_MUTEX(hook_mutex);	/* installing and removing, one at a time; taken before hook_lock */
+static DEFINE_SPINLOCK(hook_lock);
+static const struct smc_policy_hook *hook;	/* hook_mutex */
+static unsigned int hook_users;			/* hook_lock; grows with hook_mutex, too */
+static bool installed;				/* hook_lock to read, and hook_mutex, too, to change */
+
+static void set_installed(bool is)
+{
+	lockdep_assert_held(&hook_mutex);
+	spin_lock(&hook_lock);
+	installed = is;
+	spin_unlock(&hook_lock);
+}
 
 static void remove_hook(void)
 {
 	lockdep_assert_held(&hook_mutex);
 	if (installed)
 		hook->remove();
-	installed = false;
+	set_installed(false);
+}
+
+static bool is_used(void)
+{
+	bool used;
+
+	lockdep_assert_held(&hook_mutex);
+	spin_lock(&hook_lock);
+	used = hook_users;
+	spin_unlock(&hook_lock);
+	return used;
 }
 
 static void unhook_work(struct work_struct *work)
 {
 	mutex_lock(&hook_mutex);
-	if (!hook_users)
+	if (!is_used())
 		remove_hook();
 	mutex_unlock(&hook_mutex);
 }
@@ -70,8 +91,10 @@ static int hook_get(void)
 	if (!installed)
 		rc = hook ? hook->install() : -EOPNOTSUPP;
 	if (!rc) {
+		spin_lock(&hook_lock);
 		installed = true;
 		hook_users++;
+		spin_unlock(&hook_lock);
 	}
 	mutex_unlock(&hook_mutex);
 	return rc;
@@ -79,10 +102,10 @@ static int hook_get(void)
 
 static void hook_put(void)
 {
-	mutex_lock(&hook_mutex);
+	spin_lock(&hook_lock);
 	if (!--hook_users && installed)
 		mod_delayed_work(smc_net_wq, &unhook, UNHOOK_DELAY);
-	mutex_unlock(&hook_mutex);
+	spin_unlock(&hook_lock);
 }
 
 /* smc_policy_get() - takes another reference. Any context. */
@@ -148,8 +171,8 @@ static bool asks_cgroup(const struct smc_policy_table *table)
  * @pn: its policy, with the lock
  * @fresh: belongs to the namespace from now on; NULL for none
  *
- * May sleep. Return: 0, or -EOPNOTSUPP if the kernel cannot have the hook that the table needs. Then nothing has changed, and
- * the caller still has the table.
+ * May sleep. Return: 0, or if the table needs the hook, -EOPNOTSUPP if the kernel cannot have it, -EBUSY if it cannot now, or -ENOMEM. Then
+ * nothing has changed, and the caller still has the table.
  */
 int smc_policy_replace(struct smc_policy_net *pn, struct smc_policy_table *fresh)
 {
@@ -192,19 +215,13 @@ void smc_policy_get_maker(const struct smc_policy_table *table, const struct soc
 #endif
 }
 
-/* Does a table decide anything? */
-static bool has_effect(const struct smc_policy_table *table)
-{
-	return table && (table->n || table->off);
-}
-
 /*
- * smc_policy_inherits() - do the rules of the initial namespace decide about the sockets of a namespace? Only if it has no rules of its own.
- * Under RCU.
+ * smc_policy_inherits() - do the rules of the initial namespace decide about the sockets of a namespace? Only if its table, or NULL, has no
+ * rules. Any context.
  */
-bool smc_policy_inherits(const struct smc_net *sn)
+bool smc_policy_inherits(const struct smc_net *sn, const struct smc_policy_table *table)
 {
-	return !has_effect(rcu_dereference(sn->policy->table)) && !net_eq(sn->net, &init_net) &&
+	return (!table || (!table->n && !table->off)) && !net_eq(sn->net, &init_net) &&
 	       READ_ONCE(smc_net(&init_net)->sysctl->policy_for_namespaces);
 }
 
@@ -212,8 +229,9 @@ bool smc_policy_inherits(const struct smc_net *sn)
 const struct smc_policy_table *smc_policy_table_of(const struct socket *sock)
 {
 	const struct smc_net *sn = smc_net(sock_net(sock->sk));
+	const struct smc_policy_table *table = rcu_dereference(sn->policy->table);
 
-	return rcu_dereference((smc_policy_inherits(sn) ? smc_net(&init_net) : sn)->policy->table);
+	return smc_policy_inherits(sn, table) ? rcu_dereference(smc_net(&init_net)->policy->table) : table;
 }
 
 /*

@@ -74,7 +74,7 @@ struct smc_policy_net {
 
 /* The hook of socket creation, which turns sockets of TCP into our own. The layer that knows sockets registers it. */
 struct smc_policy_hook {
-	int (*install)(void);	/* may sleep; 0, or -EOPNOTSUPP if the kernel cannot have it */
+	int (*install)(void);	/* may sleep; 0, -EBUSY if tracing is switched off, or another negative errno */
 	void (*remove)(void);	/* may sleep; the hook does not run afterwards */
 };
 
@@ -90,7 +90,7 @@ void smc_policy_get(struct smc_policy_entry *entry);
 bool smc_policy_converts(const struct socket *sock);
 enum smc_policy_verdict smc_policy_decide(const struct socket *sock, const struct smc_policy_use *use,
 					  struct smc_policy_entry **entry);
-bool smc_policy_inherits(const struct smc_net *sn);
+bool smc_policy_inherits(const struct smc_net *sn, const struct smc_policy_table *table);
 const struct smc_policy_table *smc_policy_table_of(const struct socket *sock);
 void smc_policy_get_maker(const struct smc_policy_table *table, const struct socket *sock, struct smc_policy_maker *m);
 

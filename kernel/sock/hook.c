@@ -8,6 +8,7 @@
 #include <linux/in.h>
 #include <linux/module.h>
 #include <linux/sched.h>
+#include <linux/sched/task_stack.h>
 #include <asm/syscall.h>
 #include <asm/unistd.h>
 
@@ -76,18 +77,27 @@ static struct ftrace_ops tracer = { .func = on_call, .flags = FTRACE_OPS_FL_PERM
 
 static int install(void)
 {
-	char name[] = HOOKED;
-
 	might_sleep();
-	if (!ftrace_set_filter(&tracer, name, sizeof(name) - 1, true) && !register_ftrace_function(&tracer))
-		return 0;
-	ftrace_free_filter(&tracer);
-	return -EOPNOTSUPP;
+	return register_ftrace_function(&tracer);
 }
 
+/* If the tracer has broken, it still calls the module, which must stay. */
 static void remove(void)
 {
-	unregister_ftrace_function(&tracer);
+	if (WARN_ON(unregister_ftrace_function(&tracer)))
+		__module_get(THIS_MODULE);
+}
+
+/* Before 6.15 a filter that has been freed cannot be set again: it is there as long as the module. */
+static int prepare(void)
+{
+	char name[] = HOOKED;
+
+	return ftrace_set_filter(&tracer, name, sizeof(name) - 1, true);
+}
+
+static void finish(void)
+{
 	ftrace_free_filter(&tracer);
 }
 #else
@@ -111,15 +121,34 @@ static void remove(void)
 {
 	unregister_kprobe(&probe);
 }
+
+static int prepare(void)
+{
+	return 0;
+}
+
+static void finish(void)
+{
+}
 #endif
 
 static const struct smc_policy_hook hook = { .install = install, .remove = remove };
 
-/* smc_hook_init() - registers with the policy; at load. May sleep. Return: 0. */
+/* smc_hook_init() - registers with the policy, if this kernel can have the hook; at load. May sleep. Return: 0 or -ENOMEM. */
 int smc_hook_init(void)
 {
-	smc_policy_set_hook(&hook);
-	return 0;
+	int rc = prepare();
+
+	if (!rc)
+		smc_policy_set_hook(&hook);
+	return rc == -ENOMEM ? rc : 0;
+}
+
+/* smc_hook_exit() - at unload: the hook does not run any more. May sleep. */
+void smc_hook_exit(void)
+{
+	smc_policy_drop_hook();
+	finish();
 }
 #else
 /* smc_hook_init() - this kernel cannot have the hook. Return: 0. */
@@ -127,10 +156,9 @@ int smc_hook_init(void)
 {
 	return 0;
 }
-#endif
 
-/* smc_hook_exit() - at unload: the hook does not run any more. May sleep. */
+/* smc_hook_exit() - there is none. */
 void smc_hook_exit(void)
 {
-	smc_policy_drop_hook();
 }
+#endif
