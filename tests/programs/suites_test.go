@@ -63,10 +63,10 @@ func TestSuites(t *testing.T) {
 func (s suite) compare(t *testing.T, g *guest) {
 	tcp := s.run(t, g)
 	g.Must("a", "smc_policy add smc")
+	t.Cleanup(func() { g.Must("a", "smc_policy flush") })
 	before := g.Counters("a")
 	smc := s.run(t, g)
 	now := g.Counters("a")
-	g.Must("a", "smc_policy flush")
 
 	if len(tcp) < s.atLeast {
 		t.Errorf("%d tests, at least %d expected", len(tcp), s.atLeast)

@@ -57,12 +57,13 @@ func (c *command) settingError(s setting, err error) error {
 		err = path.Err
 	}
 	op := s.op + ": net.smc." + s.name
-	// All namespaces have this one.
-	_, other := os.Stat(filepath.Join(c.sys.settings, namespaceCeiling))
+	// All namespaces have the one, and only the initial one has the other.
+	_, all := os.Stat(filepath.Join(c.sys.settings, namespaceCeiling))
+	_, host := os.Stat(filepath.Join(c.sys.settings, hostCeiling))
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%s: %w: run as root, or with CAP_NET_ADMIN in the user namespace that owns the network namespace", op, err)
-	case errors.Is(err, fs.ErrNotExist) && other == nil && s.hostOnly != "":
+	case errors.Is(err, fs.ErrNotExist) && all == nil && host != nil && s.hostOnly != "":
 		return fmt.Errorf("%s: %s: run the command there", op, s.hostOnly)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s: there is no such setting: load smckit's module with 'modprobe smc', or update it", op)
