@@ -13,7 +13,7 @@ packages="$packages mandoc bash-completion zsh fish"
 # Programs that tests/programs and tests/run run over AF_SMC sockets.
 packages="$packages redis-server redis-tools nginx apache2-utils wrk iperf3 openssl curl postgresql python3 bsdextrautils"
 # Containers for them, and the network tests of Python. Those of Go come with Go.
-packages="$packages podman crun netavark libpython3.11-testsuite"
+packages="$packages podman crun netavark aardvark-dns libpython3.11-testsuite"
 # And programs that have no C library to preload before, or another one.
 packages="$packages busybox-static musl-tools"
 # A compiler and a C library for 32-bit programs, where Debian has them for this architecture.
@@ -66,3 +66,6 @@ for service in redis-server nginx postgresql ssh; do
 	*" $service "* | *" open$service-server "*) $sudo systemctl -q disable $service || true ;;
 	esac
 done
+case "$missing " in
+*" podman "*) $sudo systemctl -q disable podman.socket podman.service podman-restart.service podman-auto-update.timer || true ;;
+esac
