@@ -99,8 +99,8 @@ func (h *containerHost) rule(t *testing.T, host string) (c struct {
 	var list struct {
 		Rules []json.RawMessage `json:"rules"`
 	}
-	if err := json.Unmarshal([]byte(h.Must(host, "smc_policy --json")), &list); err != nil {
-		t.Fatal(err)
+	if err := json.Unmarshal([]byte(h.Must(host, "smc_policy --json")), &list); err != nil || len(list.Rules) == 0 {
+		t.Fatalf("host %s has %d rules, %v", host, len(list.Rules), err)
 	}
 	if err := json.Unmarshal(list.Rules[0], &c); err != nil {
 		t.Fatal(err)
