@@ -17,15 +17,7 @@ import (
 // figures are medians of the rounds' ratios of the rates; x-better is that to the better of the other two in the same round. They count
 // instructions of the guest's processor, as those of BenchmarkFallback do. A round before the first lets the services learn.
 func BenchmarkAuto(b *testing.B) {
-	lab.Need(b)
-	dir, err := lab.Commands(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
-	lt := lab.Start(b, lab.Options{Kernel: lab.Newest(), CountedTime: true, Programs: []string{dir}, CPUFeatures: noStrings})
-	if err := lt.LoadSMC(b.Context(), lab.ModuleOurs); err != nil {
-		b.Fatal(err)
-	}
+	lt := countingGuest(b, "")
 	lt.Must("a", "ip link set lo up")
 	for _, traffic := range []string{"short", "long", "mixed"} {
 		b.Run(traffic, func(b *testing.B) {

@@ -15,6 +15,23 @@ import (
 // noStrings makes kernels copy and zero memory without the string instructions that emulation is slow at.
 const noStrings = "erms=off,fsrm=off"
 
+// countingGuest starts a guest with our module, whose clock counts its processor's instructions.
+func countingGuest(b *testing.B, kernelArgs string) *lab.Test {
+	b.Helper()
+	lab.Need(b)
+	dir, err := lab.Commands(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	lt := lab.Start(b, lab.Options{
+		Kernel: lab.Newest(), CountedTime: true, KernelArgs: kernelArgs, Programs: []string{dir}, CPUFeatures: noStrings,
+	})
+	if err := lt.LoadSMC(b.Context(), lab.ModuleOurs); err != nil {
+		b.Fatal(err)
+	}
+	return lt
+}
+
 // BenchmarkFallback compares AF_SMC sockets of our module, whose connections all fall back to TCP,
 // with TCP sockets in the same guest, with both ends on loopback. The figure is the median of the
 // rounds' ratios of the rates: 1 is as fast as TCP. "bystanders" compares TCP sockets among 100
@@ -23,15 +40,7 @@ const noStrings = "erms=off,fsrm=off"
 // figures count instructions of the guest's processor, because times on a busy machine could not
 // show a difference of a percent. It has no fast string instructions, because each byte of these would count as one.
 func BenchmarkFallback(b *testing.B) {
-	lab.Need(b)
-	dir, err := lab.Commands(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
-	lt := lab.Start(b, lab.Options{Kernel: lab.Newest(), CountedTime: true, KernelArgs: "smc.smcd=0", Programs: []string{dir}, CPUFeatures: noStrings})
-	if err := lt.LoadSMC(b.Context(), lab.ModuleOurs); err != nil {
-		b.Fatal(err)
-	}
+	lt := countingGuest(b, "smc.smcd=0")
 	lt.Must("a", "ip link set lo up")
 	for _, job := range []string{"throughput", "latency", "connect", "bystanders", "noise"} {
 		b.Run(job, func(b *testing.B) { report(b, lt, job) })
@@ -52,16 +61,8 @@ func BenchmarkFallback(b *testing.B) {
 // how many connections are made, and throughput. The first rule is for another port, which is known when a socket connects; the second is for
 // another user, who is known when it is made. The figures are as those of BenchmarkFallback.
 func BenchmarkRules(b *testing.B) {
-	lab.Need(b)
-	dir, err := lab.Commands(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
-	lt := lab.Start(b, lab.Options{Kernel: lab.Newest(), CountedTime: true, Programs: []string{dir}, CPUFeatures: noStrings})
-	if err := lt.LoadSMC(b.Context(), lab.ModuleOurs); err != nil {
-		b.Fatal(err)
-	}
-	lt.Must("a", "ip link set lo up; mountpoint -q /sys/kernel/tracing || mount -t tracefs none /sys/kernel/tracing")
+	lt := countingGuest(b, "")
+	lt.Must("a", "ip link set lo up")
 	for _, job := range []string{"noise", "port-sockets", "port-connect", "port-throughput", "user-sockets", "user-connect"} {
 		b.Run(job, func(b *testing.B) { report(b, lt, job) })
 	}

@@ -7,11 +7,9 @@ package inside
 import (
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/smckit/smckit/pkg/policy"
 	"github.com/smckit/smckit/tests/guest"
-	"golang.org/x/sys/unix"
 )
 
 // TestRulesFailingAllocations makes one allocation after the other fail while rules replace others, and while rules decide about the
@@ -33,7 +31,11 @@ func TestRulesFailingAllocations(t *testing.T) {
 		})
 	})
 	t.Run("sockets", func(t *testing.T) {
-		guest.FailEach(t, func() error { return withSignalsBlocked(ruledExchange) })
+		guest.FailEach(t, func() error {
+			return withSignalsBlocked(func() error {
+				return withConnection(service, func(c, s int) error { return errors.Join(transfer(c, s, 20_000), transfer(s, c, 20_000)) })
+			})
+		})
 	})
 	// The client's service has learned that SMC does not pay.
 	if err := withPolicy(func(c *policy.Client, _ policy.Policy) error { return c.FlushServices(t.Context()) }); err != nil {
@@ -42,29 +44,4 @@ func TestRulesFailingAllocations(t *testing.T) {
 	if c, s := exchange(t, service, 0); c != "SMC" || s != "SMC" {
 		t.Errorf("with memory: %q, %q", c, s)
 	}
-}
-
-// ruledExchange opens a connection of ordinary sockets, listener included, and transfers some pages.
-func ruledExchange() error {
-	_, sa := guest.Sockaddr(service)
-	l, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(l)
-	c, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(c)
-	if err := errors.Join(unix.SetsockoptInt(l, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1), guest.Timeout(l, 5*time.Second),
-		guest.Timeout(c, 5*time.Second), unix.Bind(l, sa), unix.Listen(l, 10), unix.Connect(c, sa)); err != nil {
-		return err
-	}
-	s, _, err := unix.Accept4(l, unix.SOCK_CLOEXEC)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(s)
-	return errors.Join(guest.Timeout(s, 5*time.Second), transfer(c, s, 20_000), transfer(s, c, 20_000))
 }

@@ -37,7 +37,6 @@ func hooked(t *testing.T, want bool) {
 // is there, tracing cannot be switched off.
 func TestRulesHook(t *testing.T) {
 	needRules(t)
-	guest.Run(t, "mountpoint -q /sys/kernel/tracing || mount -t tracefs none /sys/kernel/tracing")
 	if _, err := os.Stat(tracedFunctions); err != nil {
 		t.Skip("this kernel has no function tracer")
 	}

@@ -535,6 +535,23 @@ func TestRulesUnderLoad(t *testing.T) {
 
 // oneExchange has two ordinary sockets exchange bytes over a connection.
 func oneExchange(addr netip.AddrPort) error {
+	return withConnection(addr, func(c, s int) error {
+		if err := errors.Join(guest.WriteAll(c, []byte("ping")), guest.WriteAll(s, []byte("pong"))); err != nil {
+			return err
+		}
+		for fd, want := range map[int]string{s: "ping", c: "pong"} {
+			if got, err := guest.ReadFull(fd, 4); err != nil || string(got) != want {
+				return fmt.Errorf("%q, %w", got, err)
+			}
+		}
+		return nil
+	})
+}
+
+// withConnection calls do with both ends of a connection of ordinary sockets, its listener included. No call on them takes longer than
+// some seconds.
+func withConnection(addr netip.AddrPort, do func(client, server int) error) error {
+	const limit = 5 * time.Second
 	_, sa := guest.Sockaddr(addr)
 	l, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -546,7 +563,8 @@ func oneExchange(addr netip.AddrPort) error {
 		return err
 	}
 	defer unix.Close(c)
-	err = errors.Join(unix.SetsockoptInt(l, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1), unix.Bind(l, sa), unix.Listen(l, 10), unix.Connect(c, sa))
+	err = errors.Join(unix.SetsockoptInt(l, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1), guest.Timeout(l, limit), guest.Timeout(c, limit),
+		unix.Bind(l, sa), unix.Listen(l, 10), unix.Connect(c, sa))
 	if err != nil {
 		return fmt.Errorf("%s: %w", addr, err)
 	}
@@ -555,13 +573,5 @@ func oneExchange(addr netip.AddrPort) error {
 		return err
 	}
 	defer unix.Close(s)
-	if err := errors.Join(guest.WriteAll(c, []byte("ping")), guest.WriteAll(s, []byte("pong"))); err != nil {
-		return err
-	}
-	for fd, want := range map[int]string{s: "ping", c: "pong"} {
-		if got, err := guest.ReadFull(fd, 4); err != nil || string(got) != want {
-			return fmt.Errorf("%q, %w", got, err)
-		}
-	}
-	return nil
+	return errors.Join(guest.Timeout(s, limit), do(c, s))
 }
