@@ -14,7 +14,7 @@ import (
 // settingsDir has the settings of the network namespace of the thread that opens it.
 const settingsDir = "/proc/sys/net/smc"
 
-// Names of settings: two that each network namespace or the host has, and one of the host.
+// Names of settings. Each network namespace has the first, only the initial one has the others.
 const (
 	namespaceCeiling    = "max_memory_kbytes"
 	hostCeiling         = "host_max_memory_kbytes"
