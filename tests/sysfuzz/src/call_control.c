@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Control: the netlink families, sock_diag, sysctls, procfs. */
+/* Control: the netlink families of the stock module, sock_diag, sysctls, procfs. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/genetlink.h>
@@ -12,27 +12,7 @@
 #include <unistd.h>
 
 #include "calls.h"
-
-struct message {
-	struct nlmsghdr header;
-	unsigned char body[1024];
-};
-
-/* Sends a message and reads some of the answer. */
-static long talk(struct ctx *c, int protocol, struct message *m)
-{
-	static const int sizes[] = { 0, 16, 100, 1000, 8192 };
-	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
-	long r = sendto(fd, m, m->header.nlmsg_len, 0, (void *)&kernel, sizeof(kernel));
-
-	for (int i = rnd_below(&c->rnd, 6); r > 0 && i > 0; i--) {
-		if (recv(fd, pool_sink(), RND_PICK(&c->rnd, sizes), MSG_DONTWAIT) <= 0)
-			break;
-	}
-	close(fd);
-	return r;
-}
+#include "message.h"
 
 /* Adds an attribute with a value that may suit it. */
 static void add_attribute(struct ctx *c, struct message *m, int type)
@@ -60,39 +40,12 @@ static void add_attribute(struct ctx *c, struct message *m, int type)
 	m->header.nlmsg_len = NLMSG_ALIGN(m->header.nlmsg_len) + NLA_ALIGN(NLA_HDRLEN + len);
 }
 
-/* The number of a generic netlink family, or 0. */
-static int family(const char *name)
-{
-	struct message m = { { .nlmsg_len = NLMSG_LENGTH(GENL_HDRLEN), .nlmsg_type = GENL_ID_CTRL, .nlmsg_flags = NLM_F_REQUEST }, {} };
-	struct genlmsghdr *g = (void *)m.body;
-	struct nlattr *a = (void *)(m.body + GENL_HDRLEN);
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_GENERIC), id = 0;
-
-	g->cmd = CTRL_CMD_GETFAMILY;
-	g->version = 1;
-	a->nla_type = CTRL_ATTR_FAMILY_NAME;
-	a->nla_len = NLA_HDRLEN + strlen(name) + 1;
-	strcpy((char *)(a + 1), name);
-	m.header.nlmsg_len += NLA_ALIGN(a->nla_len);
-	ssize_t n = send(fd, &m, m.header.nlmsg_len, 0) < 0 ? -1 : recv(fd, &m, sizeof(m), 0);
-	unsigned char *end = (unsigned char *)&m + (n > 0 ? n : 0);
-
-	if (n > 0 && m.header.nlmsg_type == GENL_ID_CTRL) {
-		for (; (unsigned char *)(a + 1) < end && a->nla_len >= NLA_HDRLEN; a = (void *)((char *)a + NLA_ALIGN(a->nla_len))) {
-			if (a->nla_type == CTRL_ATTR_FAMILY_ID)
-				id = *(uint16_t *)(a + 1);
-		}
-	}
-	close(fd);
-	return id;
-}
-
 /* A request to SMC_GEN_NETLINK or SMC_PNETID. */
 DECLARE_OP(op_generic)
 {
 	static const uint16_t flags[] = { NLM_F_DUMP, NLM_F_DUMP, NLM_F_ACK, 0 };
 	bool pnet = rnd_one_in(&c->rnd, 3);
-	struct message m = { { .nlmsg_len = NLMSG_LENGTH(GENL_HDRLEN), .nlmsg_type = family(pnet ? "SMC_PNETID" : "SMC_GEN_NETLINK"),
+	struct message m = { { .nlmsg_len = NLMSG_LENGTH(GENL_HDRLEN), .nlmsg_type = message_family(pnet ? "SMC_PNETID" : "SMC_GEN_NETLINK"),
 			       .nlmsg_flags = NLM_F_REQUEST | RND_PICK(&c->rnd, flags) }, {} };
 	struct genlmsghdr *g = (void *)m.body;
 
@@ -107,7 +60,7 @@ DECLARE_OP(op_generic)
 	for (int i = 1 + rnd_below(&c->rnd, 5); i > 1; i--)
 		add_attribute(c, &m, pnet || rnd_one_in(&c->rnd, 2) ? 5 - i : (int)rnd_below(&c->rnd, 20));
 	trace(c, "%s command %d, flags %#x", pnet ? "SMC_PNETID" : "SMC_GEN_NETLINK", g->cmd, m.header.nlmsg_flags);
-	return talk(c, NETLINK_GENERIC, &m);
+	return message_send(c, NETLINK_GENERIC, &m);
 }
 
 /* A dump, or a request for one socket, of AF_SMC. */
@@ -125,7 +78,7 @@ DECLARE_OP(op_diag)
 	if (rnd_one_in(&c->rnd, 8))
 		m.header.nlmsg_len = NLMSG_LENGTH(rnd_below(&c->rnd, 72));
 	trace(c, "extensions %#x, flags %#x", m.body[2], m.header.nlmsg_flags);
-	return talk(c, NETLINK_SOCK_DIAG, &m);
+	return message_send(c, NETLINK_SOCK_DIAG, &m);
 }
 
 /* Ends the TCP connection below a socket, as 'ss -K' does. */
@@ -153,7 +106,7 @@ DECLARE_OP(op_destroy)
 	q->id.idiag_dst[0] = remote.sin_addr.s_addr;
 	q->id.idiag_cookie[0] = q->id.idiag_cookie[1] = -1;
 	trace(c, "fd %d", fd);
-	return talk(c, NETLINK_SOCK_DIAG, &m);
+	return message_send(c, NETLINK_SOCK_DIAG, &m);
 }
 
 static long put_file(const char *name, const char *text)

@@ -62,6 +62,9 @@ DECLARE_OP(op_destroy);
 DECLARE_OP(op_sysctl);
 DECLARE_OP(op_proc);
 
+/* call_policy.c */
+DECLARE_OP(op_policy);
+
 /* Waits at most @ms milliseconds for one of some events. */
 static inline int await(int fd, short events, int ms)
 {

@@ -48,6 +48,7 @@ const struct op ops[] = {
 	{ "epoll_wait", op_epoll_wait, 5, EPOLL, 0, 0 },
 	{ "uring", op_uring, 24, SOCKET, 0, PIPE },
 	{ "generic", op_generic, 5, ANY, 0, 0 },
+	{ "policy", op_policy, 6, ANY, 0, 0 },
 	{ "diag", op_diag, 6, ANY, 0, 0 },
 	{ "destroy", op_destroy, 3, STREAM | LISTENER, 0, 0 },
 	{ "sysctl", op_sysctl, 4, ANY, 0, 0 },
