@@ -35,24 +35,27 @@ func countingGuest(b *testing.B, kernelArgs string) *lab.Test {
 // BenchmarkFallback compares AF_SMC sockets of our module, whose connections all fall back to TCP,
 // with TCP sockets in the same guest, with both ends on loopback. The figure is the median of the
 // rounds' ratios of the rates: 1 is as fast as TCP. "bystanders" compares TCP sockets among 100
-// listening AF_SMC sockets with TCP sockets alone. "remembered" is "connect" to a server that has
-// declined, and that the module remembers; "declined" is the same without that. "noise" is the ratio of two equal sides. The
+// listening AF_SMC sockets with TCP sockets alone. "by-rule" is "connect" with sockets that are SMC
+// by a rule of the policy. "remembered" is "connect" to a server that has declined, and that the module
+// remembers, "remembered-by-rule" the same by a rule; "declined" is the same without that. "noise" is the ratio of two equal sides. The
 // figures count instructions of the guest's processor, because times on a busy machine could not
 // show a difference of a percent. It has no fast string instructions, because each byte of these would count as one.
 func BenchmarkFallback(b *testing.B) {
 	lt := countingGuest(b, "smc.smcd=0")
 	lt.Must("a", "ip link set lo up")
-	for _, job := range []string{"throughput", "latency", "connect", "bystanders", "noise"} {
+	for _, job := range []string{"throughput", "latency", "connect", "by-rule", "bystanders", "noise"} {
 		b.Run(job, func(b *testing.B) { report(b, lt, job) })
 	}
 	// Now there is a device, and a server that declines.
 	lt.Must("a", "modprobe smc_null match_reason=0x03030000")
-	b.Run("remembered", func(b *testing.B) {
-		report(b, lt, "connect")
-		if peers := lt.Must("a", "smc_policy peers"); !strings.Contains(peers, "127.0.0.1:19999") {
-			b.Errorf("the server is not remembered:\n%s", peers)
-		}
-	})
+	for name, job := range map[string]string{"remembered": "connect", "remembered-by-rule": "by-rule"} {
+		b.Run(name, func(b *testing.B) {
+			report(b, lt, job)
+			if peers := lt.Must("a", "smc_policy peers"); !strings.Contains(peers, "127.0.0.1:19999") {
+				b.Errorf("the server is not remembered:\n%s", peers)
+			}
+		})
+	}
 	lt.Must("a", "sysctl -qw net.smc.remember_peers=0")
 	b.Run("declined", func(b *testing.B) { report(b, lt, "connect") })
 }

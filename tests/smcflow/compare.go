@@ -42,12 +42,15 @@ var (
 	// The first rule lets the module decide about each socket when it connects or listens, the second when it is made.
 	otherPort = side{"tcp with a rule for another port", unix.AF_INET, 0, "smc port 1"}
 	otherUser = side{"tcp with a rule for another user", unix.AF_INET, 0, "smc user 12345"}
+	// The rule makes each socket SMC.
+	byRule = side{"smc by a rule", unix.AF_INET, 0, "smc"}
 )
 
 var contests = map[string]contest{
 	"throughput": {overSMC, overTCP, throughput},
 	"latency":    {overSMC, overTCP, pingPong},
 	"connect":    {overSMC, overTCP, connects},
+	"by-rule":    {byRule, overTCP, connects},
 	"bystanders": {amongSMC, overTCP, connects},
 	// Rules that do not match.
 	"port-sockets":    {otherPort, overTCP, makes},
