@@ -54,9 +54,12 @@ static bool look(struct smc_link *link, bool *missing)
 
 	spin_lock_bh(&link->sq_lock);
 	more = smc_link_usable(link) && link->sq_done != link->sq_posted;
-	/* On a slow path, completions may come late, but then the peer reads what arrives. */
+	/*
+	 * On a slow path, completions may come late. A path that brings messages is not dead, unless in one direction: then what the
+	 * peer sends by it is not acknowledged, either, and it finds out.
+	 */
 	*missing = more && link->sq_done == acks->done && link->sq_signaled != link->sq_done &&
-		   !time_after(READ_ONCE(link->last_read), acks->looked);
+		   !time_after(READ_ONCE(link->last_recv), acks->looked);
 	if (!*missing)
 		acks->missing = acks->other = 0;
 	if (!more)
