@@ -160,6 +160,30 @@ TRACE_EVENT(smc_link_add,
 );
 
 /*
+ * A host has given up a link that it was adding to a group. @step: 1 server has asked, 2 keys are exchanged, 3 CONFIRM LINK is
+ * awaited. @err: -ETIMEDOUT the peer was silent, -EREMOTEIO it has refused, -ECANCELED it has begun again, -ENOTCONN the link, or
+ * the one that carries the messages, is lost; or why this host cannot make the link.
+ */
+TRACE_EVENT(smc_link_not_added,
+	TP_PROTO(u32 link, bool server, u8 step, int err),
+	TP_ARGS(link, server, step, err),
+	TP_STRUCT__entry(
+		__field(u32, link)
+		__field(bool, server)
+		__field(u8, step)
+		__field(int, err)
+	),
+	TP_fast_assign(
+		__entry->link = link;
+		__entry->server = server;
+		__entry->step = step;
+		__entry->err = err;
+	),
+	TP_printk("link=%08x %s step=%u err=%d", __entry->link, __entry->server ? "server" : "client", __entry->step,
+		  __entry->err)
+);
+
+/*
  * A connection goes on by another link of its group. The peer certainly has what was before @has; bytes from there to @sent
  * are sent again.
  */

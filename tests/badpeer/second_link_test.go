@@ -242,7 +242,8 @@ func TestAnswersCrossed(t *testing.T) {
 	}
 }
 
-// TestSecondLinkLater has a client leave ADD LINK without answer: our server gives the new link up, and asks again some time later.
+// TestSecondLinkLater has a client leave ADD LINK without answer: our server gives the new link up, and asks again some time later. Then the
+// client needs longer than it had at first.
 func TestSecondLinkLater(t *testing.T) {
 	s := openLinked(t, 68)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
@@ -256,7 +257,15 @@ func TestSecondLinkLater(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := peer.InTurn(ctx, g.AddSecondLink, func(ctx context.Context) error { return c.Exchange(ctx, 5000) }, g.UseNewConn, c.Close); err != nil {
+	answer := func(ctx context.Context) error {
+		_, err := g.OfferLink(ctx, func(msg []byte) []byte {
+			time.Sleep(3 * time.Second) // the first time, our server waits for two
+			return msg
+		})
+		return err
+	}
+	err = peer.InTurn(ctx, answer, g.ConfirmSecond, func(ctx context.Context) error { return c.Exchange(ctx, 5000) }, g.UseNewConn, c.Close)
+	if err != nil {
 		t.Error(err)
 	}
 }

@@ -71,7 +71,7 @@ func logFailures(t *testing.T, lt *lab.Test, pair [2]side) func() {
 	for i, host := range []string{"a", "b"} {
 		if pair[i].module == lab.ModuleOurs {
 			hosts = append(hosts, host)
-			lt.Must(host, "for e in smc_link_fail smc_link_add smc_failover smc_fallback; do echo 1 >"+tracing+"events/smckit/$e/enable; done")
+			lt.Must(host, "for e in smc_link_fail smc_link_add smc_link_not_added smc_failover smc_fallback; do echo 1 >"+tracing+"events/smckit/$e/enable; done")
 		}
 	}
 	return func() {

@@ -16,8 +16,12 @@
 #include "../../wire/llc.h"
 #include "group.h"
 
-/* How long the peer has for ADD LINK and its continuations, and for CONFIRM LINK, which waits for the queue pair. */
+/*
+ * How long the peer has for ADD LINK and its continuations, and for CONFIRM LINK, which waits for the queue pair. A slow client with many
+ * buffers to map needs longer for ADD LINK: it has more time each time that the server looks again.
+ */
 #define KEYS_TIMEOUT (2 * HZ)
+#define KEYS_TIMEOUT_MOST (10 * HZ)
 #define CONFIRM_TIMEOUT (5 * HZ)
 /* If a connection waits for the end of the exchange, which it does for SMC_RDMA_LLC_WAIT. */
 #define HURRIED_CONFIRM_TIMEOUT (2 * HZ)
@@ -143,9 +147,11 @@ static void add_done(struct smc_lgr_rdma *group)
 }
 
 /* Gives up the new link; the peer, if it has made its end of that, is told. */
-static void add_abort(struct smc_lgr_rdma *group, bool tell)
+static void add_abort(struct smc_lgr_rdma *group, bool tell, int err)
 {
 	struct smc_link *link = group->add.link;
+
+	trace_smc_link_not_added(group->lgr->id + (link ? link->id : 0), group->server, group->add.step, err);
 
 	/* From here on, the peer cannot confirm the link. */
 	spin_lock_bh(&group->lock);
@@ -172,7 +178,7 @@ static void add_count(const struct smc_lgr_rdma *group, enum smc_stats_link coun
  * Gives up the new link because a host cannot make it, or not in time. The group is to get one later, unless an operator has
  * deleted a link meanwhile.
  */
-static void add_fail(struct smc_lgr_rdma *group, bool tell)
+static void add_fail(struct smc_lgr_rdma *group, bool tell, int err)
 {
 	struct smc_rdma_add *add = &group->add;
 
@@ -181,16 +187,16 @@ static void add_fail(struct smc_lgr_rdma *group, bool tell)
 	if (smc_rdma_add_looks_again(group) && add->link->reason != SMC_LLC_BY_OPERATOR && add->carrier->reason != SMC_LLC_BY_OPERATOR)
 		add->lost = true;
 	spin_unlock_bh(&group->lock);
-	add_abort(group, tell);
+	add_abort(group, tell, err);
 }
 
 /* Ends an exchange before the peer knows of the new link, which there may be no port for. */
-static void give_up(struct smc_lgr_rdma *group)
+static void give_up(struct smc_lgr_rdma *group, int err)
 {
 	if (group->add.link)
-		add_fail(group, false);
+		add_fail(group, false, err);
 	else
-		add_abort(group, false);
+		add_abort(group, false, err);
 }
 
 /* Refuses ADD LINK of the server's. Linux gives no reason in version 2. */
@@ -291,7 +297,7 @@ static bool may_ask(struct smc_lgr_rdma *group)
 	if (add->carrier) {
 		smc_link_get(add->carrier);
 		add->step = SMC_RDMA_ADD_SENT;
-		add->deadline = jiffies + KEYS_TIMEOUT;
+		add->deadline = jiffies + min_t(unsigned long, KEYS_TIMEOUT + add->retry / 5, KEYS_TIMEOUT_MOST);
 	}
 	spin_unlock_bh(&group->lock);
 	return add->carrier;
@@ -300,14 +306,16 @@ static bool may_ask(struct smc_lgr_rdma *group)
 static void begin_add(struct smc_lgr_rdma *group)
 {
 	struct smc_link *carrier;
+	int rc;
 
 	if (!may_ask(group)) {
 		add_done(group);
 		return;
 	}
 	carrier = smc_link_get(group->add.carrier);
-	if (ask_for_link(group)) {
-		give_up(group);
+	rc = ask_for_link(group);
+	if (rc) {
+		give_up(group, rc);
 		/* Clients whose version has no word for it wait for an offer. */
 		if (!group->release)
 			smc_rdma_llc_no_second(carrier);
@@ -345,10 +353,11 @@ static bool may_take(struct smc_lgr_rdma *group, u8 id)
 static void on_server_asks(struct smc_lgr_rdma *group, struct smc_link *by, struct smc_llc *m, const u8 *msg)
 {
 	struct smc_rdma_add *add = &group->add;
+	int rc;
 
 	/* The server has given up the exchange that we know of. */
 	if (add->step != SMC_RDMA_ADD_NONE)
-		add_fail(group, false);
+		add_fail(group, false, -ECANCELED);
 	if (m->add_link.reject || group->link_limit < 2 || !m->add_link.mtu_code || !group->direct ||
 	    !may_take(group, m->add_link.link)) {
 		add_refuse(by, m, m->add_link.mtu_code ? SMC_LLC_REJECT_PATH : SMC_LLC_REJECT_MTU);
@@ -356,8 +365,9 @@ static void on_server_asks(struct smc_lgr_rdma *group, struct smc_link *by, stru
 	}
 	add->carrier = smc_link_get(by);
 	add_step(group, SMC_RDMA_ADD_CONFIRM, CONFIRM_TIMEOUT);
-	if (answer_add_link(group, m, msg)) {
-		give_up(group);
+	rc = answer_add_link(group, m, msg);
+	if (rc) {
+		give_up(group, rc);
 		add_refuse(by, m, SMC_LLC_REJECT_PATH);
 		return;
 	}
@@ -432,7 +442,7 @@ static void add_handle(struct smc_lgr_rdma *group, const u8 *msg, u32 len, u8 by
 	} else if (m.type == SMC_LLC_ADD_LINK && add->step == SMC_RDMA_ADD_SENT && m.add_link.link == add->link->id) {
 		if (m.add_link.reject) {
 			add_count(group, SMC_STATS_LINKS_REFUSED_BY_PEER);
-			add_abort(group, false);
+			add_abort(group, false, -EREMOTEIO);
 		} else {
 			rc = on_client_answers(group, &m, msg);
 		}
@@ -440,7 +450,7 @@ static void add_handle(struct smc_lgr_rdma *group, const u8 *msg, u32 len, u8 by
 		on_continuation(group, &m, msg);
 	}
 	if (rc)
-		add_fail(group, true);
+		add_fail(group, true, rc);
 	smc_link_put(by);
 }
 
@@ -475,10 +485,12 @@ void smc_rdma_add_confirm(struct smc_link *link)
 static void add_confirmed(struct smc_lgr_rdma *group)
 {
 	struct smc_link *link = group->add.link;
+	int rc = group->server ? 0 : smc_link_to_rts(link) ?: smc_lgr_rdma_register_bufs(link);
 
-	if ((!group->server && (smc_link_to_rts(link) || smc_lgr_rdma_register_bufs(link))) || !smc_link_usable(link) ||
-	    READ_ONCE(group->add.broken)) {
-		add_fail(group, true);
+	if (!rc && (!smc_link_usable(link) || READ_ONCE(group->add.broken)))
+		rc = -ENOTCONN;
+	if (rc) {
+		add_fail(group, true, rc);
 		return;
 	}
 	if (group->server) {
@@ -532,7 +544,7 @@ static void add_go_on(struct smc_lgr_rdma *group)
 	else if (add->step == SMC_RDMA_ADD_CONFIRM && !READ_ONCE(add->broken) && smp_load_acquire(&add->link->llc.confirmed))
 		add_confirmed(group);
 	else if (add->step != SMC_RDMA_ADD_NONE && (READ_ONCE(add->broken) || !time_before(jiffies, add->deadline)))
-		add_fail(group, add->step != SMC_RDMA_ADD_SENT);
+		add_fail(group, add->step != SMC_RDMA_ADD_SENT, READ_ONCE(add->broken) ? -ENOTCONN : -ETIMEDOUT);
 	kfree(msg);
 }
 
