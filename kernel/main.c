@@ -7,7 +7,6 @@
 #include <linux/socket.h>
 
 #include "control/eid.h"
-#include "control/memory.h"
 #include "control/netlink.h"
 #include "control/pnet.h"
 #include "conn/conn.h"
@@ -29,7 +28,6 @@ static const struct part {
 	{ smc_table_init, smc_table_exit },
 	{ smc_handshake_init, smc_handshake_exit },
 	{ smc_conn_init, smc_conn_exit },
-	{ smc_memory_init, smc_memory_exit },
 	{ smc_net_init, smc_net_exit },
 	{ smc_lgr_shrink_init, smc_lgr_shrink_exit },
 	{ smc_ipsec_init, smc_ipsec_exit },

@@ -129,6 +129,11 @@ err_pnet:
 	return rc;
 }
 
+static void __net_exit smc_ns_pre_exit(struct net *net)
+{
+	smc_memory_net_pre_exit(smc_net(net));
+}
+
 static void __net_exit smc_ns_exit(struct net *net)
 {
 	struct smc_net *sn = smc_net(net);
@@ -146,10 +151,11 @@ static void __net_exit smc_ns_exit(struct net *net)
 }
 
 static struct pernet_operations ns_ops = {
-	.init	= smc_ns_init,
-	.exit	= smc_ns_exit,
-	.id	= &net_id,
-	.size	= sizeof(struct parts),
+	.init		= smc_ns_init,
+	.pre_exit	= smc_ns_pre_exit,
+	.exit		= smc_ns_exit,
+	.id		= &net_id,
+	.size		= sizeof(struct parts),
 };
 
 /*

@@ -117,7 +117,7 @@ void smc_conn_wake(struct smc_conn *conn, __poll_t events)
  * @conn: its connection
  *
  * SO_RCVLOWAT, limited to what certainly arrives. The peer's writer waits until half of the ring is free, and does
- * not see the read part of a page, or what no consumer update has reported yet (rx.c).
+ * not see the read part of a page, or what no consumer update has reported yet (rx.c). It may have no memory for more.
  *
  * Context: any.
  * Return: 1 at least; a quarter of the ring, or nearly half of it, at most.
@@ -126,6 +126,8 @@ u32 smc_conn_lowat(const struct smc_conn *conn)
 {
 	u32 most = conn->rx.fixed ? conn->rx.size / 4 : conn->rx.size / 2 - PAGE_SIZE;
 
+	if (READ_ONCE(conn->rx_cons) < READ_ONCE(conn->rx_short))
+		return 1;
 	return clamp_t(u32, READ_ONCE(conn->sk->sk_rcvlowat), 1, most);
 }
 
@@ -285,11 +287,7 @@ void smc_upcall_space(struct smc_conn *conn, u64 cons)
 	if (cons < conn->tx_cons || cons > READ_ONCE(conn->tx_prod))
 		return;
 	smp_store_release(&conn->tx_cons, cons); /* pairs with smc_tx_room() */
-	smp_mb(); /* pairs with that of tx_set_waiting() */
-	if (!READ_ONCE(conn->tx_waiting) || smc_tx_room(conn) < conn->tx_window / 2)
-		return;
-	WRITE_ONCE(conn->tx_waiting, false);
-	smc_conn_wake(conn, EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND);
+	smc_tx_wake(conn);
 }
 
 /**
@@ -379,8 +377,10 @@ static void conn_member_trim(struct smc_lgr_member *member)
 	struct smc_conn *conn = smc_conn_of(member);
 	u64 now = READ_ONCE(conn->tx_prod);
 
-	if (now == conn->trimmed)
+	if (now == conn->trimmed) {
 		conn->ops->trim(conn);
+		smc_tx_retry(conn);
+	}
 	conn->trimmed = now;
 }
 

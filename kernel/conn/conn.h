@@ -74,6 +74,7 @@ struct smc_conn {
 	u32			tx_skip;	/* bytes before the peer's ring in its first page */
 	u32			tx_off;		/* offset of tx_prod in the peer's ring */
 	u32			tx_least;	/* writers wait for this much room, if they have that much data */
+	u64			tx_resume;	/* memory is short: no room until the peer has consumed up to here */
 	bool			tx_shut_due;	/* the push work has to shut the direction; single word */
 	u64			tx_cons;	/* consumed by the peer; smc_upcall_space() moves it */
 	bool			tx_waiting;	/* a writer waits for room; see tx.c */
@@ -89,6 +90,7 @@ struct smc_conn {
 	u64			rx_prod;	/* written by the peer; smc_upcall_data() moves it */
 	bool			rx_update_requested; /* the peer asks for a consumer update, or needs one; see rx.c */
 	bool			rx_blocked;	/* the peer has more data than there was space */
+	u64			rx_short;	/* up to here the reader must not wait for more: the peer has no memory for it */
 
 	spinlock_t		lock ____cacheline_aligned_in_smp; /* what follows; softirqs off */
 	u8			state;		/* enum smc_close_state; read without the lock as a hint */
@@ -170,6 +172,8 @@ u32 smc_tx_room(const struct smc_conn *conn);
 void smc_tx_shut(struct smc_conn *conn);
 void smc_tx_shut_soon(struct smc_conn *conn);
 void smc_tx_push(struct smc_conn *conn);
+void smc_tx_wake(struct smc_conn *conn);
+void smc_tx_retry(struct smc_conn *conn);
 void smc_tx_prepare(struct smc_conn *conn);
 
 /* rx.c */

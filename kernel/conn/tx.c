@@ -6,6 +6,9 @@
  * A sender that finds no room sets tx_waiting and looks once more; smc_upcall_space() makes room and then looks at
  * tx_waiting, so one of them sees the other. Sleepers are woken for half a ring, not for a byte, because waking costs
  * more than copying.
+ *
+ * A transport that needs memory for the data may find none. Then there is no room until the peer has read some of what is
+ * on its way, whose memory the writer uses again: so the sender waits as if the buffer was full.
  */
 
 #include <linux/tcp.h>
@@ -36,6 +39,8 @@ u32 smc_tx_room(const struct smc_conn *conn)
 	u32 used = READ_ONCE(conn->tx_prod) - cons;
 	u32 off = READ_ONCE(conn->tx_off);
 
+	if (cons < READ_ONCE(conn->tx_resume))
+		return 0;
 	if (off < used)
 		off += conn->tx_size;
 	used = smc_conn_used(conn, used, off - used, conn->tx_skip);
@@ -52,12 +57,38 @@ static bool tx_may_send(const struct smc_conn *conn)
 	return !smc_conn_meaning(conn)->shut && !READ_ONCE(conn->sk->sk_err);
 }
 
+/*
+ * smc_tx_wake() - wakes who waits for room, if there is enough. The caller has made room. Any context but hardirq.
+ */
+void smc_tx_wake(struct smc_conn *conn)
+{
+	smp_mb(); /* pairs with that of tx_set_waiting() */
+	if (!READ_ONCE(conn->tx_waiting) || !tx_has_enough_room(conn))
+		return;
+	WRITE_ONCE(conn->tx_waiting, false);
+	smc_conn_wake(conn, EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND);
+}
+
+/*
+ * smc_tx_retry() - for a writer that has found no memory: perhaps there is some now. Called every few seconds, as the reader may not
+ * read before it has more. May sleep.
+ */
+void smc_tx_retry(struct smc_conn *conn)
+{
+	might_sleep();
+	if (READ_ONCE(conn->tx_resume) <= READ_ONCE(conn->tx_cons) || !mutex_trylock(&conn->tx_lock))
+		return;
+	WRITE_ONCE(conn->tx_resume, 0);
+	mutex_unlock(&conn->tx_lock);
+	smc_tx_wake(conn);
+}
+
 /* Sets tx_waiting. Return: whether there is enough room by now. */
 static bool tx_set_waiting(struct smc_conn *conn)
 {
 	WRITE_ONCE(conn->tx_waiting, true);
 	sk_set_bit(SOCKWQ_ASYNC_NOSPACE, conn->sk); /* asks for SIGIO, too */
-	smp_mb(); /* pairs with that in smc_upcall_space() */
+	smp_mb(); /* pairs with that in smc_tx_wake() */
 	return tx_has_enough_room(conn);
 }
 
@@ -211,6 +242,25 @@ static int tx_wait_space(struct smc_conn *conn, long *timeo, long most)
 	return rc;
 }
 
+/*
+ * There is no memory for more data. Sets the position up to which the peer has to read: half of what is unread, but enough
+ * that a step of the ring becomes free. Has the peer read at once, though it may wait for more. Return: false if nothing is
+ * unread, so that nobody would wake the writer.
+ */
+static bool tx_pause(struct smc_conn *conn)
+{
+	u64 cons = smp_load_acquire(&conn->tx_cons); /* pairs with smc_upcall_space() */
+	u32 unread = conn->tx_prod - cons;
+
+	lockdep_assert_held(&conn->tx_lock);
+	if (!unread)
+		return false;
+	WRITE_ONCE(conn->tx_resume, cons + max(unread / 2, min(unread, conn->granule)));
+	conn->tx_signaled = conn->tx_prod;
+	conn->ops->signal(conn, SMC_SIGNAL_DATA | SMC_SIGNAL_SHORT);
+	return true;
+}
+
 /* Writes as much as there is room for, and signals it if the call goes on. Return: bytes, or a negative errno. */
 static ssize_t tx_write(struct smc_conn *conn, struct msghdr *msg, size_t left)
 {
@@ -280,6 +330,10 @@ static ssize_t tx_send(struct smc_conn *conn, struct msghdr *msg, size_t len)
 		}
 		waited = false;
 		rc = tx_write(conn, msg, len - done);
+		if (rc == -ENOMEM && tx_pause(conn))
+			continue;
+		if (rc == -ENOMEM) /* all was read meanwhile, so there is some now */
+			rc = tx_write(conn, msg, len - done);
 		if (rc < 0)
 			break;
 		done += rc;

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The memory that SMC has for data, and its ceilings: net.smc.max_memory_kbytes and net.smc.host_max_memory_kbytes. */
 
-#include <linux/percpu_counter.h>
 #include <linux/refcount.h>
 #include <linux/slab.h>
 #include <net/net_namespace.h>
+#include <net/tcp.h>
 
 #include "../net.h"
 #include "memory.h"
 #include "memory_fit.h"
 #include "sysctl.h"
-
-/* Pages that a processor counts before it adds them to the sum. Only smc_memory_view() reads that, and it reads them all. */
-#define USE_BATCH 1024
 
 /* Of the host, or of a namespace. Those of namespaces outlive these as long as buffers of their connections exist. */
 struct smc_memory_pool {
@@ -21,21 +18,30 @@ struct smc_memory_pool {
 	atomic64_t		peak;
 	atomic64_t		kinds[SMC_MEMORY_KINDS];
 	atomic64_t		refused;
-	struct percpu_counter	dmb_pages;
-	unsigned int		limit_kbytes;	/* of a namespace that is gone; else the setting counts */
+	unsigned int		limit_kbytes;	/* of a namespace that goes; else the setting counts */
 	const unsigned int	*limit;		/* the setting, or limit_kbytes */
 };
 
-static struct smc_memory_pool host;
+static struct smc_memory_pool host = { .limit = &host.limit_kbytes };
 
 /* Bytes of buffers of the host that no connection has. */
 static atomic64_t idle;
 /* Has link groups give these back; set once, before there is any connection. Does not sleep. */
 static void (*on_shortage)(void);
 
+/* Returns the ceiling in bytes; 0 if there is none. The host has what TCP may have, unless the setting says otherwise. */
 static u64 pool_limit(const struct smc_memory_pool *pool)
 {
-	return (u64)READ_ONCE(*READ_ONCE(pool->limit)) << 10;
+	unsigned int kbytes;
+
+	rcu_read_lock(); /* the setting goes with its namespace */
+	kbytes = READ_ONCE(*READ_ONCE(pool->limit));
+	rcu_read_unlock();
+	if (pool != &host)
+		return (u64)kbytes << 10;
+	if (!kbytes)
+		return (u64)max(READ_ONCE(tcp_prot.sysctl_mem[2]), 1L) << PAGE_SHIFT;
+	return kbytes == UINT_MAX ? 0 : (u64)kbytes << 10;
 }
 
 /* Returns the bytes of the host that are not idle. A hint. */
@@ -82,10 +88,8 @@ struct smc_memory_pool *smc_memory_pool_get(const struct smc_net *sn)
 /* smc_memory_pool_put() - drops a reference. Any context but hardirq. */
 void smc_memory_pool_put(struct smc_memory_pool *pool)
 {
-	if (!refcount_dec_and_test(&pool->ref))
-		return;
-	percpu_counter_destroy(&pool->dmb_pages);
-	kfree(pool);
+	if (refcount_dec_and_test(&pool->ref))
+		kfree(pool);
 }
 
 /**
@@ -167,13 +171,15 @@ void smc_memory_release_idle(enum smc_memory_kind kind, u64 bytes)
 }
 
 /*
- * smc_memory_use_dmb() - counts pages that exist in DMBs, or with a negative number no longer do. They are within what is
- * reserved. Any context.
+ * smc_memory_is_near_limit() - returns whether more than three quarters of what a namespace, or the host, may have are reserved. A
+ * hint. Any context.
  */
-void smc_memory_use_dmb(struct smc_memory_pool *pool, int pages)
+bool smc_memory_is_near_limit(const struct smc_memory_pool *pool)
 {
-	percpu_counter_add_batch(&pool->dmb_pages, pages, USE_BATCH);
-	percpu_counter_add_batch(&host.dmb_pages, pages, USE_BATCH);
+	u64 own = pool_limit(pool), all = pool_limit(&host);
+
+	return !smc_memory_fits(own - own / 4, atomic64_read(&pool->reserved), 0) ||
+	       !smc_memory_fits(all - all / 4, host_busy(), 0);
 }
 
 /*
@@ -223,7 +229,6 @@ void smc_memory_view(const struct smc_net *sn, struct smc_memory_view *view)
 	view->peak = atomic64_read(&pool->peak);
 	for (i = 0; i < SMC_MEMORY_KINDS; i++)
 		view->kinds[i] = atomic64_read(&pool->kinds[i]);
-	view->dmb_used = percpu_counter_sum_positive(&pool->dmb_pages) << PAGE_SHIFT;
 	view->idle = sn ? 0 : smc_memory_idle_bytes();
 	view->refused = atomic64_read(&pool->refused);
 }
@@ -235,10 +240,6 @@ int smc_memory_net_init(struct smc_net *sn)
 
 	if (!pool)
 		return -ENOMEM;
-	if (percpu_counter_init(&pool->dmb_pages, 0, GFP_KERNEL_ACCOUNT)) {
-		kfree(pool);
-		return -ENOMEM;
-	}
 	refcount_set(&pool->ref, 1);
 	pool->limit = &sn->sysctl->max_memory_kbytes;
 	sn->memory = pool;
@@ -247,27 +248,19 @@ int smc_memory_net_init(struct smc_net *sn)
 	return 0;
 }
 
-/* smc_memory_net_exit() - the namespace goes: buffers of its connections may stay. May sleep. */
-void smc_memory_net_exit(struct smc_net *sn)
+/* smc_memory_net_pre_exit() - the namespace goes, and its settings after a grace period. Any context. */
+void smc_memory_net_pre_exit(struct smc_net *sn)
 {
 	struct smc_memory_pool *pool = sn->memory;
 
-	/* No connection of the namespace gets a buffer any more, so nobody reads the setting. */
-	WRITE_ONCE(pool->limit, &pool->limit_kbytes);
+	pool->limit_kbytes = READ_ONCE(*pool->limit);
+	smp_store_release(&pool->limit, &pool->limit_kbytes);
 	if (net_eq(sn->net, &init_net))
 		WRITE_ONCE(host.limit, &host.limit_kbytes);
-	smc_memory_pool_put(pool);
 }
 
-/* smc_memory_init() - makes the pool of the host, at load. May sleep. Return: 0 or -ENOMEM. */
-int __init smc_memory_init(void)
+/* smc_memory_net_exit() - the namespace goes: buffers of its connections may stay. Any context but hardirq. */
+void smc_memory_net_exit(struct smc_net *sn)
 {
-	host.limit = &host.limit_kbytes;
-	return percpu_counter_init(&host.dmb_pages, 0, GFP_KERNEL);
-}
-
-/* smc_memory_exit() - at unload, when all buffers are freed. May sleep. */
-void smc_memory_exit(void)
-{
-	percpu_counter_destroy(&host.dmb_pages);
+	smc_memory_pool_put(sn->memory);
 }

@@ -2,9 +2,9 @@
 /*
  * The memory that SMC has for data, of the host and of each network namespace, and its ceilings.
  *
- * A buffer is reserved with its whole size when a connection gets it. So a connection never runs into a ceiling later. A
- * namespace counts what its connections have. The host also counts what link groups have: buffers that wait for their next
- * connection, and the messages in the queues of links.
+ * What is allocated is reserved first: a buffer when a connection gets it, or each of its pages when data comes, if the buffer
+ * has pages only where data is. A namespace counts what its connections have. The host also counts what link groups have: buffers
+ * that wait for their next connection, and the messages in the queues of links.
  */
 #ifndef SMC_CONTROL_MEMORY_H
 #define SMC_CONTROL_MEMORY_H
@@ -29,7 +29,6 @@ struct smc_memory_view {
 	u64 reserved;
 	u64 peak;		/* the most that was reserved at any time */
 	u64 kinds[SMC_MEMORY_KINDS];	/* of what is reserved */
-	u64 dmb_used;		/* pages of DMBs that exist: those of the loopback device come and go with data */
 	u64 idle;		/* reserved for buffers that no connection has; of the host only */
 	u64 refused;		/* connections that are TCP because of a ceiling */
 };
@@ -44,17 +43,16 @@ void smc_memory_release(struct smc_memory_pool *pool, enum smc_memory_kind kind,
 int smc_memory_reuse(struct smc_memory_pool *pool, enum smc_memory_kind kind, u64 bytes);
 void smc_memory_idle(struct smc_memory_pool *pool, enum smc_memory_kind kind, u64 bytes);
 void smc_memory_release_idle(enum smc_memory_kind kind, u64 bytes);
-void smc_memory_use_dmb(struct smc_memory_pool *pool, int pages);
 
+bool smc_memory_is_near_limit(const struct smc_memory_pool *pool);
 bool smc_memory_full(const struct smc_net *sn);
 void smc_memory_refused(const struct smc_net *sn);
 void smc_memory_view(const struct smc_net *sn, struct smc_memory_view *view);
 u64 smc_memory_idle_bytes(void);
 void smc_memory_set_shortage(void (*fn)(void));
 
-int smc_memory_init(void);
-void smc_memory_exit(void);
 int smc_memory_net_init(struct smc_net *sn);
+void smc_memory_net_pre_exit(struct smc_net *sn);
 void smc_memory_net_exit(struct smc_net *sn);
 
 /*

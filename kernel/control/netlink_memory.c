@@ -19,7 +19,6 @@ static int put_pool(struct sk_buff *skb, int type, const struct smc_net *sn)
 	    smc_netlink_put_u64(skb, SMCKIT_A_POOL_RMB, view.kinds[SMC_MEMORY_RMB]) ||
 	    smc_netlink_put_u64(skb, SMCKIT_A_POOL_SNDBUF, view.kinds[SMC_MEMORY_SNDBUF]) ||
 	    smc_netlink_put_u64(skb, SMCKIT_A_POOL_DMB, view.kinds[SMC_MEMORY_DMB]) ||
-	    smc_netlink_put_u64(skb, SMCKIT_A_POOL_DMB_USED, view.dmb_used) ||
 	    smc_netlink_put_u64(skb, SMCKIT_A_POOL_REFUSED, view.refused))
 		return -EMSGSIZE;
 	if (!sn && (smc_netlink_put_u64(skb, SMCKIT_A_POOL_QUEUES, view.kinds[SMC_MEMORY_QUEUES]) ||

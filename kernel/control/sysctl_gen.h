@@ -27,7 +27,7 @@ struct smc_sysctl {
 	unsigned int auto_forget;	/* seconds after which an idle service is forgotten */
 	bool policy_for_namespaces;	/* the rules of the initial namespace are for those without rules, too */
 	unsigned int max_memory_kbytes;	/* ceiling of the memory of the namespace's connections; 0 is none */
-	unsigned int host_max_memory_kbytes;	/* the same for the whole host */
+	unsigned int host_max_memory_kbytes;	/* the same for the whole host; 0 is what TCP may have */
 	int lgr_idle_time;	/* jiffies that a link group outlives its last connection */
 	unsigned int port_add_delay;	/* seconds before a port that comes up is used */
 	struct ctl_table *table;

@@ -89,8 +89,8 @@ struct smc_offer {
  * @free:	frees the buffers. There is no reference on the connection any more. Softirq.
  *
  * @write:	copies bytes of the stream to the transport's send ring, or into the peer's receive buffer; there is room
- *		for them. Under tx_lock; sleeps only for user memory and allocations. Returns the number of bytes, or -ENOMEM
- *		or -EFAULT if that is 0.
+ *		for them. Under tx_lock; sleeps only for user memory and allocations. Returns the number of bytes, or if that
+ *		is 0 -EFAULT, or -ENOMEM: there is no memory for data until the peer has read some.
  * @signal:	tells the peer what is new, by enum smc_signal: data (under tx_lock), a consumer update, closing flags
  *		(any context). Does not sleep.
  * @describe:	adds what sock_diag shows about the transport of a connection in a group. Does not sleep.
@@ -125,6 +125,7 @@ enum smc_signal {
 	SMC_SIGNAL_URGENT = 4,	/* with DATA: the byte before the cursor is urgent */
 	SMC_SIGNAL_CLOSE = 8,
 	SMC_SIGNAL_PUSH = 16,	/* send what autocorking holds back; alone, or with DATA */
+	SMC_SIGNAL_SHORT = 32,	/* with DATA, after -ENOMEM: no more comes before some of it is read */
 };
 
 struct smc_transport_ops {

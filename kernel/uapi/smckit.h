@@ -102,9 +102,8 @@ enum {
 	SMCKIT_A_POOL_PEAK,	/* u64, the most that was reserved at any time */
 	SMCKIT_A_POOL_RMB,	/* u64, reserved for RMBs */
 	SMCKIT_A_POOL_SNDBUF,	/* u64, reserved for send rings of SMC-R */
-	SMCKIT_A_POOL_DMB,	/* u64, reserved for DMBs */
+	SMCKIT_A_POOL_DMB,	/* u64, reserved for DMBs; those of the loopback device have pages where there is data, and four of them are always reserved */
 	SMCKIT_A_POOL_QUEUES,	/* u64, reserved for messages in the queues of links; of the host only */
-	SMCKIT_A_POOL_DMB_USED,	/* u64, pages of DMBs that exist; DMBs of the loopback device have pages only where there is data */
 	SMCKIT_A_POOL_IDLE,	/* u64, reserved for buffers of link groups that no connection has; of the host only */
 	SMCKIT_A_POOL_REFUSED,	/* u64, connections that are TCP because of a ceiling */
 	SMCKIT_A_POOL_END

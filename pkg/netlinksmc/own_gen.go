@@ -95,14 +95,13 @@ const (
 
 // Attributes of the family smckit: SMCKIT_A_POOL_*.
 const (
-	AttrPoolLimit    = 1  // SMCKIT_A_POOL_LIMIT
-	AttrPoolReserved = 2  // SMCKIT_A_POOL_RESERVED
-	AttrPoolPeak     = 3  // SMCKIT_A_POOL_PEAK
-	AttrPoolRMB      = 4  // SMCKIT_A_POOL_RMB
-	AttrPoolSndbuf   = 5  // SMCKIT_A_POOL_SNDBUF
-	AttrPoolDMB      = 6  // SMCKIT_A_POOL_DMB
-	AttrPoolQueues   = 7  // SMCKIT_A_POOL_QUEUES
-	AttrPoolDMBUsed  = 8  // SMCKIT_A_POOL_DMB_USED
-	AttrPoolIdle     = 9  // SMCKIT_A_POOL_IDLE
-	AttrPoolRefused  = 10 // SMCKIT_A_POOL_REFUSED
+	AttrPoolLimit    = 1 // SMCKIT_A_POOL_LIMIT
+	AttrPoolReserved = 2 // SMCKIT_A_POOL_RESERVED
+	AttrPoolPeak     = 3 // SMCKIT_A_POOL_PEAK
+	AttrPoolRMB      = 4 // SMCKIT_A_POOL_RMB
+	AttrPoolSndbuf   = 5 // SMCKIT_A_POOL_SNDBUF
+	AttrPoolDMB      = 6 // SMCKIT_A_POOL_DMB
+	AttrPoolQueues   = 7 // SMCKIT_A_POOL_QUEUES
+	AttrPoolIdle     = 8 // SMCKIT_A_POOL_IDLE
+	AttrPoolRefused  = 9 // SMCKIT_A_POOL_REFUSED
 )

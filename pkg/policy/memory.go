@@ -11,8 +11,8 @@ import (
 	"github.com/smckit/smckit/pkg/smcerr"
 )
 
-// Memory is the memory that SMC has for data. It is reserved before it is used, with the whole size of each buffer, and what is reserved
-// is never above a ceiling, except after that was lowered.
+// Memory is the memory that SMC has for data. What is allocated is reserved first, and what is reserved is never above a ceiling, except
+// after that was lowered.
 type Memory struct {
 	// Namespace is what the connections of the network namespace have.
 	Namespace Pool
@@ -22,16 +22,14 @@ type Memory struct {
 
 // Pool is the memory of a network namespace or of the host, in bytes.
 type Pool struct {
-	// Limit is the ceiling; 0 if there is none.
+	// Limit is the ceiling; 0 if there is none. That of the host is as much as TCP may have (net.ipv4.tcp_mem), unless it is set.
 	Limit uint64
 	// Reserved is the sum of RMB, SendRings, DMB and Queues. Peak is the most that it was at any time since the module was loaded,
 	// or the network namespace was made.
 	Reserved, Peak uint64
 	// RMB and SendRings are buffers of SMC-R, DMB those of SMC-D, and Queues the messages in the queues of links, which count for the
-	// host only.
+	// host only. Within the host, a DMB has pages where there is data; four of them are always reserved.
 	RMB, SendRings, DMB, Queues uint64
-	// DMBUsed are the pages of DMBs that exist: within the host, a DMB has pages only where there is data.
-	DMBUsed uint64
 	// Idle are buffers that link groups keep for their next connections. They count for the host only.
 	Idle uint64
 	// Refused is the number of connections that are TCP because of a ceiling.
@@ -84,7 +82,7 @@ func parsePool(ad *netlink.AttributeDecoder, p *Pool) error {
 	fields := map[uint16]*uint64{
 		netlinksmc.AttrPoolLimit: &p.Limit, netlinksmc.AttrPoolReserved: &p.Reserved, netlinksmc.AttrPoolPeak: &p.Peak,
 		netlinksmc.AttrPoolRMB: &p.RMB, netlinksmc.AttrPoolSndbuf: &p.SendRings, netlinksmc.AttrPoolDMB: &p.DMB,
-		netlinksmc.AttrPoolQueues: &p.Queues, netlinksmc.AttrPoolDMBUsed: &p.DMBUsed, netlinksmc.AttrPoolIdle: &p.Idle,
+		netlinksmc.AttrPoolQueues: &p.Queues, netlinksmc.AttrPoolIdle: &p.Idle,
 		netlinksmc.AttrPoolRefused: &p.Refused,
 	}
 	for ad.Next() {

@@ -27,9 +27,9 @@ func putPool(ae *netlink.AttributeEncoder, typ uint16, host bool) {
 }
 
 func TestMemory(t *testing.T) {
-	namespace := Pool{Limit: 101, Reserved: 102, Peak: 103, RMB: 104, SendRings: 105, DMB: 106, DMBUsed: 108, Refused: 110}
+	namespace := Pool{Limit: 101, Reserved: 102, Peak: 103, RMB: 104, SendRings: 105, DMB: 106, Refused: 109}
 	host := namespace
-	host.Queues, host.Idle = 107, 109
+	host.Queues, host.Idle = 107, 108
 	both := attributes(t, func(ae *netlink.AttributeEncoder) {
 		putPool(ae, netlinksmc.AttrMemoryNamespace, false)
 		putPool(ae, netlinksmc.AttrMemoryHost, true)

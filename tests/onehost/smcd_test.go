@@ -34,6 +34,14 @@ func smcd(t *testing.T, kernel string, length lab.Length) {
 	unloads(t, lt)
 }
 
+// TestLittleMemory boots a guest for each kernel that has as much memory as SMC-D could take for data, if nothing limited it.
+func TestLittleMemory(t *testing.T) {
+	lab.EachKernel(t, func(t *testing.T, kernel string, length lab.Length) {
+		lt := lab.StartInside(t, lab.Options{Kernel: kernel, CPUs: 2, Memory: 512}, marker, length)
+		run(t, lt, []string{"Pressure"})
+	})
+}
+
 // start boots a guest for the tests of inside.
 func start(t *testing.T, kernel string, length lab.Length) *lab.Test {
 	t.Helper()

@@ -221,23 +221,25 @@ const autoExample = `  smc_policy add auto
   smc_policy auto flush`
 
 const memoryLong = `Show how much memory SMC has for data, or set a ceiling: a number with K, M or G
-(1024, 1024^2 or 1024^3 bytes), or none. Without --host it is the ceiling of the
-network namespace, otherwise that of the host, which you can set in the initial
-network namespace only.
+(1024, 1024^2 or 1024^3 bytes), none, or default. Without --host it is the ceiling
+of the network namespace, by default none; otherwise that of the host, which you
+can set in the initial network namespace only, and which by default is as much
+as TCP may have: the third number of net.ipv4.tcp_mem, in pages.
 
-A connection reserves its buffers when it is set up, so it never runs into a
-ceiling later. Above three quarters of a ceiling, new connections get smaller
-buffers: each at most a 64th of what is left, but not less than 16K. If there
-is no room for these, the connection is TCP, with the reason MEM_LIMIT in
-'smcss -a'. If you lower a ceiling below what is reserved, no connection ends.
+A connection reserves its buffers when it is set up. Within the host, buffers
+get memory when there is data, and 16K for each are reserved: at a ceiling, a
+writer that needs more waits for the reader, as if the buffer was full. Above
+three quarters of a ceiling, new connections get smaller buffers: each at most a
+64th of what is left, but not less than 16K. If there is no room for these, the
+connection is TCP, with the reason MEM_LIMIT in 'smcss -a'. If you lower a
+ceiling below what is reserved, no connection ends.
 
   Ceiling            the most that may be reserved
   Reserved           the sum of RMBs, send rings, DMBs and queues
   Highest            the most that was reserved at any time
   RMBs, Send rings   buffers of SMC-R
-  DMBs               buffers of SMC-D
-  DMBs, used         their pages: within the host, a DMB has pages only where
-                     there is data
+  DMBs               buffers of SMC-D; within the host, their pages with data,
+                     or 16K of each
   Queues of links    messages of SMC-R
   Idle buffers       RMBs and send rings that link groups keep for their next
                      connections. They are given back if memory is short, and
@@ -260,7 +262,8 @@ bytes, or for a new ceiling {"schema": 1, "changed": true or false,
 const memoryExample = `  smc_policy memory
   smc_policy memory 64M
   smc_policy memory --host 256M
-  smc_policy memory none`
+  smc_policy memory none
+  smc_policy memory --host default`
 
 const namespacesLong = `Have network namespaces that have no rules of their own, such as those of
 containers, use the rules of the initial network namespace: on or off. Without an

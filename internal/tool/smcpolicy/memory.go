@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// maxCeiling is the largest value of a ceiling, in units of 1024 bytes.
+// maxCeiling is more than any ceiling, in units of 1024 bytes. The setting of the host has this value if there is none.
 const maxCeiling = 1<<32 - 1
 
 // memoryJSON is the output of memory with --json. Fields are never removed or changed under the same schema number.
@@ -37,10 +37,8 @@ type poolJSON struct {
 	RMBs uint64 `json:"rmbs"`
 	// bytes of send buffers of SMC-R
 	SendRings uint64 `json:"send_rings"`
-	// bytes of receive buffers of SMC-D
+	// bytes of receive buffers of SMC-D: within the host, of their pages with data, or at least of four for each
 	DMBs uint64 `json:"dmbs"`
-	// bytes of these that occupy memory: within the host, those with data
-	DMBsUsed uint64 `json:"dmbs_used"`
 	// bytes of messages in the queues of links; of the host only
 	Queues *uint64 `json:"queues,omitempty"`
 	// bytes of buffers that link groups keep for their next connections; of the host only
@@ -60,7 +58,7 @@ type memorySetJSON struct {
 func newMemory(c *command) *cobra.Command {
 	host := false
 	cmd := &cobra.Command{
-		Use:     "memory [CEILING | none]",
+		Use:     "memory [CEILING | none | default]",
 		Short:   "Show the memory of SMC, or set its ceiling",
 		Long:    memoryLong,
 		Example: memoryExample,
@@ -69,11 +67,11 @@ func newMemory(c *command) *cobra.Command {
 			if len(args) > 0 {
 				return nil, noFiles
 			}
-			return []string{"none", "64M", "1G"}, noFiles
+			return []string{"none", "64M", "1G", "default"}, noFiles
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return c.setCeiling(args[0], host)
+				return c.setCeiling(cmd.Context(), args[0], host)
 			}
 			if host {
 				return cli.Usagef("--host is for a new ceiling: without one, %s memory shows the host, too", toolName)
@@ -87,8 +85,7 @@ func newMemory(c *command) *cobra.Command {
 
 func newPoolJSON(p policy.Pool, host bool) poolJSON {
 	out := poolJSON{
-		Ceiling: p.Limit, Reserved: p.Reserved, Highest: p.Peak, RMBs: p.RMB, SendRings: p.SendRings, DMBs: p.DMB, DMBsUsed: p.DMBUsed,
-		Refused: p.Refused,
+		Ceiling: p.Limit, Reserved: p.Reserved, Highest: p.Peak, RMBs: p.RMB, SendRings: p.SendRings, DMBs: p.DMB, Refused: p.Refused,
 	}
 	if host {
 		out.Queues, out.Idle = &p.Queues, &p.Idle
@@ -143,7 +140,6 @@ var memoryRows = []struct {
 	{"RMBs", func(p policy.Pool) string { return formatSize(p.RMB) }, false},
 	{"Send rings", func(p policy.Pool) string { return formatSize(p.SendRings) }, false},
 	{"DMBs", func(p policy.Pool) string { return formatSize(p.DMB) }, false},
-	{"DMBs, used", func(p policy.Pool) string { return formatSize(p.DMBUsed) }, false},
 	{"Queues of links", func(p policy.Pool) string { return formatSize(p.Queues) }, true},
 	{"Idle buffers", func(p policy.Pool) string { return formatSize(p.Idle) }, true},
 	{"Ends that are TCP", func(p policy.Pool) string { return fmt.Sprint(p.Refused) }, false},
@@ -173,9 +169,12 @@ func formatCeiling(n uint64) string {
 	return formatSize(n)
 }
 
-// parseCeiling returns a ceiling in units of 1024 bytes.
-func parseCeiling(text string) (uint64, error) {
-	if text == "none" {
+// parseCeiling returns the value of the setting for a ceiling of the network namespace or of the host.
+func parseCeiling(text string, host bool) (uint64, error) {
+	switch {
+	case text == "none" && host:
+		return maxCeiling, nil
+	case text == "none" || text == "default":
 		return 0, nil
 	}
 	for _, u := range units {
@@ -184,16 +183,16 @@ func parseCeiling(text string) (uint64, error) {
 			continue
 		}
 		n, err := strconv.ParseUint(digits, 10, 32)
-		if err == nil && n > 0 && n <= maxCeiling/u.kbytes {
+		if err == nil && n > 0 && n*u.kbytes < maxCeiling {
 			return n * u.kbytes, nil
 		}
 	}
-	return 0, cli.Usagef("%s is no ceiling: give a number with K, M or G, such as 64M, up to 4095G, or none", cli.Printable(strconv.Quote(text)))
+	return 0, cli.Usagef("%s is no ceiling: give a number with K, M or G, such as 64M, up to 4095G, none or default", cli.Printable(strconv.Quote(text)))
 }
 
 // setCeiling sets the ceiling of the network namespace or of the host.
-func (c *command) setCeiling(text string, host bool) error {
-	want, err := parseCeiling(text)
+func (c *command) setCeiling(ctx context.Context, text string, host bool) error {
+	want, err := parseCeiling(text, host)
 	if err != nil {
 		return err
 	}
@@ -206,10 +205,29 @@ func (c *command) setCeiling(text string, host bool) error {
 		return err
 	}
 	if c.json {
-		return cli.WriteJSON(c.env.Out, memorySetJSON{Schema: 1, Changed: changed, Ceiling: want << 10})
+		bytes, err := c.ceilingBytes(ctx, want, host)
+		if err != nil {
+			return err
+		}
+		return cli.WriteJSON(c.env.Out, memorySetJSON{Schema: 1, Changed: changed, Ceiling: bytes})
 	}
 	if !changed {
 		_, err = fmt.Fprintln(c.env.Out, "unchanged")
 	}
 	return err
+}
+
+// ceilingBytes returns the ceiling that a value of the setting makes; 0 if there is none. Only the module knows the default of the host.
+func (c *command) ceilingBytes(ctx context.Context, kbytes uint64, host bool) (bytes uint64, err error) {
+	if !host || kbytes != 0 {
+		return kbytes % maxCeiling << 10, nil
+	}
+	err = c.withKernel(ctx, func(k kernel) error {
+		m, err := k.Memory(ctx)
+		if m.Host != nil {
+			bytes = m.Host.Limit
+		}
+		return err
+	})
+	return bytes, err
 }

@@ -13,7 +13,7 @@ import (
 
 func TestMemory(t *testing.T) {
 	h := newHarness(t)
-	h.kernel.memory.Namespace = policy.Pool{Limit: 64 << 20, Reserved: 3 << 20, Peak: 64 << 20, RMB: 1 << 20, DMB: 2 << 20, DMBUsed: 4096, Refused: 7}
+	h.kernel.memory.Namespace = policy.Pool{Limit: 64 << 20, Reserved: 3 << 20, Peak: 64 << 20, RMB: 1 << 20, DMB: 2 << 20, Refused: 7}
 	h.expect(0, `                   Namespace
 Ceiling            64M
 Reserved           3M
@@ -21,7 +21,6 @@ Highest            64M
 RMBs               1M
 Send rings         0
 DMBs               2M
-DMBs, used         4K
 Ends that are TCP  7
 `, "", "memory")
 	h.kernel.memory.Host = &policy.Pool{Reserved: 3<<20 + 3072 + 100, Peak: 1 << 30, RMB: 1 << 20, DMB: 2 << 20, Queues: 3072 + 100, Idle: 48 << 10, Refused: 9}
@@ -32,7 +31,6 @@ Highest            64M        1G
 RMBs               1M         1M
 Send rings         0          0
 DMBs               2M         2M
-DMBs, used         4K         0
 Queues of links    -          4K
 Idle buffers       -          48K
 Ends that are TCP  7          9
@@ -47,7 +45,6 @@ Ends that are TCP  7          9
     "rmbs": 1048576,
     "send_rings": 0,
     "dmbs": 2097152,
-    "dmbs_used": 4096,
     "refused": 7
   },
   "host": {
@@ -57,7 +54,6 @@ Ends that are TCP  7          9
     "rmbs": 0,
     "send_rings": 0,
     "dmbs": 0,
-    "dmbs_used": 0,
     "queues": 0,
     "idle": 0,
     "refused": 0
@@ -80,10 +76,13 @@ func TestMemoryCeiling(t *testing.T) {
 	h.expect(1, "", "smc_policy: set the ceiling: net.smc.host_max_memory_kbytes: only the initial network namespace has the ceiling of the host: "+
 		"run the command there\n", "memory", "--host", "1M")
 	write(hostCeiling)
+	h.kernel.memory.Host = &policy.Pool{Limit: 48 << 20}
 	for _, tt := range []struct{ args, out, namespace, host string }{
 		{"64M", "", "65536", "0"},
 		{"64m", "unchanged\n", "65536", "0"},
 		{"--host 2G", "", "65536", "2097152"},
+		{"--host default --json", "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"ceiling\": 50331648\n}\n", "65536", "0"},
+		{"--host none --json", "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"ceiling\": 0\n}\n", "65536", "4294967295"},
 		{"--host 4095G", "", "65536", "4293918720"},
 		{"none --json", "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"ceiling\": 0\n}\n", "0", "4293918720"},
 		{"1K --json", "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"ceiling\": 1024\n}\n", "1", "4293918720"},
@@ -95,7 +94,7 @@ func TestMemoryCeiling(t *testing.T) {
 			}
 		}
 	}
-	for _, bad := range []string{"64", "0", "0M", "M", "-1M", "1.5G", "4096G", "99999999999999999999K", "1T", "1 M", "--host"} {
+	for _, bad := range []string{"64", "0", "0M", "M", "-1M", "1.5G", "4096G", "4194304M", "4294967295K", "99999999999999999999K", "1T", "1 M", "--host"} {
 		if status := h.run("memory", bad); status != 2 {
 			t.Errorf("%s: status %d, %s", bad, status, h.err.String())
 		}

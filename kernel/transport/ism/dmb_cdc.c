@@ -198,15 +198,14 @@ static int move_chunk(struct smc_conn *conn, u32 off, void *data, u32 len)
  * reset and the bytes count as sent, as with TCP.
  *
  * Context: process, may sleep.
- * Return: bytes, -EFAULT or -ENOMEM.
+ * Return: bytes or -EFAULT.
  */
 ssize_t smc_ism_move(struct smc_conn *conn, struct iov_iter *from, u32 len)
 {
-	void *bounce = (void *)__get_free_page(GFP_KERNEL);
+	/* Nothing but data of this connection would wake a writer that waits for memory, and the peer may read none. */
+	void *bounce = (void *)__get_free_page(GFP_KERNEL | __GFP_NOFAIL);
 	u32 off = conn->tx_off, done = 0;
 
-	if (!bounce)
-		return -ENOMEM;
 	while (done < len) {
 		u32 n = min3(len - done, conn->tx_size - off, (u32)PAGE_SIZE);
 		u32 copied = copy_from_iter(bounce, n, from);

@@ -18,7 +18,6 @@
 #include <linux/spinlock.h>
 #include <linux/uuid.h>
 
-#include "../../control/memory.h"
 #include "provider.h"
 
 #define TABLE_BITS 12
@@ -34,6 +33,7 @@ struct lo_dmb {
 	bool			mapped;		/* only once; lo_table_lock */
 	bool			filled;		/* has had a page; writer */
 	u32			n_pages;
+	atomic_t		held;		/* pages that it has, the returned ones included */
 	/* A ring of pages that the reader returns to the writer: free[tail..head[. It has room for all pages. */
 	unsigned int		head;		/* reader */
 	unsigned int		tail;		/* writer */
@@ -49,12 +49,12 @@ static struct lo_dmb *lo_of(struct smc_ism_dmb *dmb)
 	return container_of(dmb, struct lo_dmb, dmb);
 }
 
-/* Lets go of a page. A pipe may still have it. */
 static void lo_free_page(struct lo_dmb *lo, struct page *page)
 {
-	put_page(page);
-	if (!lo->dmb.rcvbuf.fixed)
-		smc_memory_use_dmb(lo->dmb.memory, -1);
+	if (lo->dmb.rcvbuf.fixed)
+		put_page(page);
+	else
+		smc_ism_dmb_put_page(&lo->dmb, &lo->held, page);
 }
 
 static void lo_put(struct lo_dmb *lo)
@@ -168,18 +168,14 @@ static void lo_unmap(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
 	lo_put(lo_of(dmb));
 }
 
-/* Returns a page to write to: one that the reader has returned, or a new one. */
+/* Returns a page to write to: one that the reader has returned, or a new one. NULL if there is no memory for one now. */
 static struct page *lo_get_page(struct lo_dmb *lo)
 {
 	struct page *page;
 
 	lo->filled = true;
-	if (lo->tail == smp_load_acquire(&lo->head)) { /* pairs with lo_return_page() */
-		page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_HIGHMEM);
-		if (page)
-			smc_memory_use_dmb(lo->dmb.memory, 1);
-		return page;
-	}
+	if (lo->tail == smp_load_acquire(&lo->head)) /* pairs with lo_return_page() */
+		return smc_ism_dmb_page(&lo->dmb, &lo->held);
 	page = lo->free[lo->tail % lo->n_pages];
 	lo->free[lo->tail % lo->n_pages] = NULL;
 	smp_store_release(&lo->tail, lo->tail + 1); /* pairs with lo_return_page() */
@@ -189,7 +185,8 @@ static struct page *lo_get_page(struct lo_dmb *lo)
 static void lo_return_page(struct lo_dmb *lo, struct page *page)
 {
 	/* A pipe refers to it, or the ring is full, since lo_trim() has freed pages. */
-	if (page_ref_count(page) > 1 || lo->head - smp_load_acquire(&lo->tail) == lo->n_pages) {
+	if (page_ref_count(page) > 1 || lo->head - smp_load_acquire(&lo->tail) == lo->n_pages ||
+	    !smc_ism_dmb_keeps_page(&lo->dmb, &lo->held)) {
 		lo_free_page(lo, page);
 		return;
 	}

@@ -15,6 +15,8 @@
  * stops less often.
  */
 #define PAGED_FACTOR 4
+/* The pages that such a buffer can always have, and has room for: 16 KiB with pages of 4 KiB. */
+#define MIN_PAGES 4
 
 /* Returns the size code of the buffer that the application, or net.smc.rmem, asks for. */
 static u8 dmb_size_code(const struct smc_ism_dev *dev, const struct sock *sk)
@@ -29,36 +31,28 @@ static u8 dmb_size_code(const struct smc_ism_dev *dev, const struct sock *sk)
 	return order_base_2(want) - order_base_2(SMC_ISM_SIZE_MIN);
 }
 
-/*
- * Returns the least size code. Where room grows by pages, a ring of few pages would never be half empty, so it has four at
- * least: 16 KiB with pages of 4 KiB.
- */
+/* Returns the least size code. Where room grows by pages, a ring of few pages would never be half empty. */
 static u8 dmb_min_code(const struct smc_ism_dev *dev)
 {
-	return dev->ops->map ? order_base_2(4 * PAGE_SIZE) - order_base_2(SMC_ISM_SIZE_MIN) : 0;
+	return dev->ops->map ? order_base_2(MIN_PAGES * PAGE_SIZE) - order_base_2(SMC_ISM_SIZE_MIN) : 0;
 }
 
-static u32 dmb_len(const struct smc_ism_dmb *dmb)
-{
-	return dmb->rcvbuf.size + dmb->rcvbuf.skip;
-}
-
-/* Reserves the whole DMB, so that its writer never runs into the ceiling, and makes it. */
+/* Reserves what the DMB has, or can always have where pages come with data, and makes it. */
 static struct smc_ism_dmb *dmb_new(struct smc_ism_dev *dev, u32 len, const u64 peer[2], struct smc_memory_pool *pool)
 {
+	u32 reserved = dev->ops->map ? MIN_PAGES * PAGE_SIZE : len;
+	int rc = smc_memory_reserve(pool, SMC_MEMORY_DMB, reserved);
 	struct smc_ism_dmb *dmb;
-	int rc = smc_memory_reserve(pool, SMC_MEMORY_DMB, len);
 
 	if (rc)
 		return ERR_PTR(rc);
 	dmb = dev->ops->dmb_get(dev, len, peer);
 	if (IS_ERR(dmb)) {
-		smc_memory_release(pool, SMC_MEMORY_DMB, len);
+		smc_memory_release(pool, SMC_MEMORY_DMB, reserved);
 		return dmb;
 	}
 	dmb->memory = pool;
-	if (dmb->rcvbuf.fixed)
-		smc_memory_use_dmb(pool, len >> PAGE_SHIFT);
+	dmb->reserved = reserved;
 	return dmb;
 }
 
@@ -97,7 +91,7 @@ struct smc_ism_dmb *smc_ism_dmb_new(struct smc_ism_dev *dev, const struct sock *
  * smc_ism_dmb_freed() - the memory of a DMB has been freed
  * @dmb: the DMB, whose structure still exists
  *
- * Providers call this once for each DMB. Those that make its pages count for themselves how many exist.
+ * Providers call this once for each DMB.
  *
  * Context: any but hardirq.
  */
@@ -108,8 +102,51 @@ void smc_ism_dmb_freed(struct smc_ism_dmb *dmb)
 	/* It was freed before it was in use. */
 	if (!pool)
 		return;
-	if (dmb->rcvbuf.fixed)
-		smc_memory_use_dmb(pool, -(int)(dmb_len(dmb) >> PAGE_SHIFT));
-	smc_memory_release(pool, SMC_MEMORY_DMB, dmb_len(dmb));
+	smc_memory_release(pool, SMC_MEMORY_DMB, dmb->reserved);
 	smc_memory_pool_put(pool);
+}
+
+/**
+ * smc_ism_dmb_page() - allocates a page for data of a DMB
+ * @dmb: the DMB
+ * @held: how many pages it has
+ *
+ * For a provider whose DMBs have pages only where data is. So many are reserved with the DMB that its connection can go on at a
+ * ceiling; more are reserved one by one. If there is no memory, the writer waits for the reader instead of having the kernel
+ * kill something, as with TCP. For the first page there is no reader to wait for: its control group pays even above its limit.
+ *
+ * Context: process, may sleep. The writer alone adds pages; others may put some meanwhile.
+ * Return: the page, or NULL.
+ */
+struct page *smc_ism_dmb_page(struct smc_ism_dmb *dmb, atomic_t *held)
+{
+	int before = atomic_read(held);
+	bool more = before >= MIN_PAGES;
+	struct page *page;
+
+	might_sleep();
+	if (more && smc_memory_reserve(dmb->memory, SMC_MEMORY_DMB, PAGE_SIZE))
+		return NULL;
+	page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_HIGHMEM | __GFP_RETRY_MAYFAIL | __GFP_NOWARN | (before ? 0 : __GFP_HIGH));
+	if (!page && !before)
+		page = alloc_page(GFP_KERNEL | __GFP_HIGHMEM);
+	if ((!page || atomic_inc_return(held) <= MIN_PAGES) && more)
+		smc_memory_release(dmb->memory, SMC_MEMORY_DMB, PAGE_SIZE);
+	return page;
+}
+
+/* smc_ism_dmb_put_page() - undoes smc_ism_dmb_page(); a pipe may still have the page. Any context but hardirq. */
+void smc_ism_dmb_put_page(struct smc_ism_dmb *dmb, atomic_t *held, struct page *page)
+{
+	put_page(page);
+	if (atomic_dec_return(held) >= MIN_PAGES)
+		smc_memory_release(dmb->memory, SMC_MEMORY_DMB, PAGE_SIZE);
+}
+
+/*
+ * smc_ism_dmb_keeps_page() - may a DMB keep a page without data for its writer? Near a ceiling, others may need it. Any context.
+ */
+bool smc_ism_dmb_keeps_page(const struct smc_ism_dmb *dmb, const atomic_t *held)
+{
+	return atomic_read(held) <= MIN_PAGES || !smc_memory_is_near_limit(dmb->memory);
 }

@@ -390,6 +390,8 @@ static void ism_signal(struct smc_conn *conn, unsigned int what)
 	peer = ism_peer_conn(ic);
 	if (!peer)
 		goto out;
+	if (what & SMC_SIGNAL_SHORT)
+		WRITE_ONCE(peer->rx_short, conn->tx_prod);
 	if (what & SMC_SIGNAL_DATA)
 		smc_upcall_data(peer, conn->tx_prod, what & SMC_SIGNAL_URGENT);
 	if (what & SMC_SIGNAL_SPACE)

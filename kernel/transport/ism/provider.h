@@ -34,6 +34,7 @@ struct smc_ism_dmb {
 	struct smc_rcvbuf	rcvbuf;
 	struct smc_conn __rcu	*conn;		/* its connection, NULL once that is over */
 	struct smc_memory_pool	*memory;	/* where it is reserved, with a reference; NULL until it is in use */
+	u32			reserved;	/* bytes there, besides pages of smc_ism_dmb_page() */
 };
 
 struct smc_ism_dev;
@@ -52,7 +53,7 @@ struct smc_ism_dev;
  * @share:	maps a DMB whose structure the caller has. Does not sleep, and cannot fail. May be NULL.
  * @unmap:	undoes either. Softirq.
  * @write:	copies bytes from an iterator into a mapped DMB, from an offset of its ring on, up to the end of the ring and
- *		then from its beginning. Sleeps. Returns bytes, -EFAULT or -ENOMEM.
+ *		then from its beginning. Sleeps. Returns bytes, -EFAULT, or -ENOMEM if there is no memory for more now.
  * @consumed:	this part of the ring will not be read again. Does not sleep. May be NULL.
  * @trim:	frees memory of the mapped DMB that holds no unread byte, while no thread writes. @empty: there is no unread
  *		byte, and @off is where the writer goes on. May be NULL.
@@ -92,6 +93,9 @@ int smc_ism_register(struct smc_ism_dev *dev);
 void smc_ism_unregister(struct smc_ism_dev *dev);
 /* memory.c */
 void smc_ism_dmb_freed(struct smc_ism_dmb *dmb);
+struct page *smc_ism_dmb_page(struct smc_ism_dmb *dmb, atomic_t *held);
+void smc_ism_dmb_put_page(struct smc_ism_dmb *dmb, atomic_t *held, struct page *page);
+bool smc_ism_dmb_keeps_page(const struct smc_ism_dmb *dmb, const atomic_t *held);
 /* dmb_cdc.c */
 void smc_ism_signalled(struct smc_ism_dmb *dmb);
 

@@ -23,10 +23,14 @@ static void free_pages_of(struct smc_rdma_buf *buf)
 	kvfree(buf->pages);
 }
 
-/* Allocates pages in groups of 1 << order. A caller whose large order fails may try a smaller one. */
+/*
+ * Allocates pages in groups of 1 << order. A caller whose large order fails may try a smaller one. The kernel kills nothing for a
+ * buffer: a connection that gets none is TCP.
+ */
 static int alloc_pages_of(struct smc_rdma_buf *buf, unsigned int order)
 {
-	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN | (order ? __GFP_COMP | __GFP_NORETRY : 0);
+	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN |
+		    (order ? __GFP_COMP | __GFP_NORETRY : __GFP_RETRY_MAYFAIL);
 	unsigned int i, j;
 
 	buf->order = order;
