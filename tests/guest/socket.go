@@ -49,11 +49,16 @@ func Connect(addr netip.AddrPort, d time.Duration) (int, error) {
 	if err := Timeout(fd, d); err != nil {
 		return fd, err
 	}
-	err = unix.Connect(fd, sa)
-	for errors.Is(err, unix.EINTR) { // by a signal of Go's runtime; the connection attempt goes on
-		err = unix.Connect(fd, sa)
+	return fd, ConnectSocket(fd, sa)
+}
+
+// ConnectSocket connects a socket. If a signal of Go's runtime interrupts the call, the attempt goes on.
+func ConnectSocket(fd int, sa unix.Sockaddr) error {
+	for {
+		if err := unix.Connect(fd, sa); !errors.Is(err, unix.EINTR) {
+			return err
+		}
 	}
-	return fd, err
 }
 
 // Timeout limits how long calls on a socket block.

@@ -564,7 +564,7 @@ func withConnection(addr netip.AddrPort, do func(client, server int) error) erro
 	}
 	defer unix.Close(c)
 	err = errors.Join(unix.SetsockoptInt(l, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1), guest.Timeout(l, limit), guest.Timeout(c, limit),
-		unix.Bind(l, sa), unix.Listen(l, 10), unix.Connect(c, sa))
+		unix.Bind(l, sa), unix.Listen(l, 10), guest.ConnectSocket(c, sa))
 	if err != nil {
 		return fmt.Errorf("%s: %w", addr, err)
 	}
