@@ -255,9 +255,9 @@ The ceilings are the settings net.smc.max_memory_kbytes and
 net.smc.host_max_memory_kbytes. 'smc_conf save' keeps them in
 /etc/smc/smc.conf.
 
---json prints {"schema": 1, "namespace": {...}, "host": {...}} with sizes in
-bytes, or for a new ceiling {"schema": 1, "changed": true or false,
-"ceiling": BYTES}.`
+--check only predicts the change. --json prints {"schema": 1, "namespace": {...},
+"host": {...}} with sizes in bytes, or for a new ceiling {"schema": 1,
+"changed": true or false, "check": true or false, "ceiling": BYTES}.`
 
 const memoryExample = `  smc_policy memory
   smc_policy memory 64M
@@ -279,7 +279,8 @@ with which SMC was not possible, and ceilings of memory belong to each namespace
 
 'smc_conf save' keeps it as the setting policy_for_namespaces.
 
---json prints {"schema": 1, "changed": true or false, "enabled": true or false}.`
+--check only predicts the change. --json prints {"schema": 1, "changed": true or
+false, "check": true or false, "enabled": true or false}.`
 
 const namespacesExample = `  smc_policy add smc cgroup machine.slice
   smc_policy namespaces on`

@@ -49,14 +49,17 @@ type poolJSON struct {
 
 // memorySetJSON is the output of memory CEILING with --json. Fields are never removed or changed under the same schema number.
 type memorySetJSON struct {
-	Schema  int  `json:"schema"`
+	Schema int `json:"schema"`
+	// whether the ceiling was changed, or would be with `--check`
 	Changed bool `json:"changed"`
-	// bytes; 0 if there is no ceiling
+	// whether this is a prediction (`--check`)
+	Check bool `json:"check"`
+	// bytes; 0 if there is no ceiling, and with `--check` if it would be the default
 	Ceiling uint64 `json:"ceiling"`
 }
 
 func newMemory(c *command) *cobra.Command {
-	host := false
+	host, check := false, false
 	cmd := &cobra.Command{
 		Use:     "memory [CEILING | none | default]",
 		Short:   "Show the memory of SMC, or set its ceiling",
@@ -70,15 +73,18 @@ func newMemory(c *command) *cobra.Command {
 			return []string{"none", "64M", "1G", "default"}, noFiles
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return c.setCeiling(cmd.Context(), args[0], host)
-			}
-			if host {
+			switch {
+			case len(args) > 0:
+				return c.setCeiling(cmd.Context(), args[0], host, check)
+			case host:
 				return cli.Usagef("--host is for a new ceiling: without one, %s memory shows the host, too", toolName)
+			case check:
+				return cli.Usagef("--check is for a new ceiling: without one, nothing changes")
 			}
 			return c.showMemory(cmd.Context())
 		},
 	}
+	cmd.Flags().BoolVar(&check, "check", false, "with a new ceiling, only print what would change")
 	cmd.Flags().BoolVar(&host, "host", false, "set the ceiling of the host instead of that of the network namespace")
 	return cmd
 }
@@ -191,7 +197,7 @@ func parseCeiling(text string, host bool) (uint64, error) {
 }
 
 // setCeiling sets the ceiling of the network namespace or of the host.
-func (c *command) setCeiling(ctx context.Context, text string, host bool) error {
+func (c *command) setCeiling(ctx context.Context, text string, host, check bool) error {
 	want, err := parseCeiling(text, host)
 	if err != nil {
 		return err
@@ -200,19 +206,22 @@ func (c *command) setCeiling(ctx context.Context, text string, host bool) error 
 	if host {
 		ceiling.name, ceiling.hostOnly = hostCeiling, "only the initial network namespace has the ceiling of the host"
 	}
-	changed, err := c.writeSetting(ceiling, fmt.Sprint(want))
+	changed, err := c.writeSetting(ceiling, fmt.Sprint(want), check)
 	if err != nil {
 		return err
 	}
 	if c.json {
-		bytes, err := c.ceilingBytes(ctx, want, host)
+		bytes, err := c.ceilingBytes(ctx, want, host && !check)
 		if err != nil {
 			return err
 		}
-		return cli.WriteJSON(c.env.Out, memorySetJSON{Schema: 1, Changed: changed, Ceiling: bytes})
+		return cli.WriteJSON(c.env.Out, memorySetJSON{Schema: 1, Changed: changed, Check: check, Ceiling: bytes})
 	}
-	if !changed {
+	switch {
+	case !changed:
 		_, err = fmt.Fprintln(c.env.Out, "unchanged")
+	case check:
+		_, err = fmt.Fprintf(c.env.Out, "would set the ceiling to %s\n", text)
 	}
 	return err
 }

@@ -80,12 +80,15 @@ func TestMemoryCeiling(t *testing.T) {
 	for _, tt := range []struct{ args, out, namespace, host string }{
 		{"64M", "", "65536", "0"},
 		{"64m", "unchanged\n", "65536", "0"},
+		{"64m --check", "unchanged\n", "65536", "0"},
+		{"1G --check", "would set the ceiling to 1G\n", "65536", "0"},
+		{"--host none --check --json", "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"check\": true,\n  \"ceiling\": 0\n}\n", "65536", "0"},
 		{"--host 2G", "", "65536", "2097152"},
-		{"--host default --json", "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"ceiling\": 50331648\n}\n", "65536", "0"},
-		{"--host none --json", "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"ceiling\": 0\n}\n", "65536", "4294967295"},
+		{"--host default --json", "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"check\": false,\n  \"ceiling\": 50331648\n}\n", "65536", "0"},
+		{"--host none --json", "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"check\": false,\n  \"ceiling\": 0\n}\n", "65536", "4294967295"},
 		{"--host 4095G", "", "65536", "4293918720"},
-		{"none --json", "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"ceiling\": 0\n}\n", "0", "4293918720"},
-		{"1K --json", "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"ceiling\": 1024\n}\n", "1", "4293918720"},
+		{"none --json", "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"check\": false,\n  \"ceiling\": 0\n}\n", "0", "4293918720"},
+		{"1K --json", "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"check\": false,\n  \"ceiling\": 1024\n}\n", "1", "4293918720"},
 	} {
 		h.expect(0, tt.out, "", append([]string{"memory"}, strings.Fields(tt.args)...)...)
 		for name, want := range map[string]string{namespaceCeiling: tt.namespace, hostCeiling: tt.host} {
@@ -94,7 +97,7 @@ func TestMemoryCeiling(t *testing.T) {
 			}
 		}
 	}
-	for _, bad := range []string{"64", "0", "0M", "M", "-1M", "1.5G", "4096G", "4194304M", "4294967295K", "99999999999999999999K", "1T", "1 M", "--host"} {
+	for _, bad := range []string{"64", "0", "0M", "M", "-1M", "1.5G", "4096G", "4194304M", "4294967295K", "99999999999999999999K", "1T", "1 M", "--host", "--check"} {
 		if status := h.run("memory", bad); status != 2 {
 			t.Errorf("%s: status %d, %s", bad, status, h.err.String())
 		}

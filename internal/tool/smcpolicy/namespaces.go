@@ -11,15 +11,19 @@ import (
 
 // namespacesJSON is the output of namespaces with --json. Fields are never removed or changed under the same schema number.
 type namespacesJSON struct {
-	Schema  int  `json:"schema"`
+	Schema int `json:"schema"`
+	// whether this was switched, or would be with `--check`
 	Changed bool `json:"changed"`
-	// whether network namespaces without rules use the rules of the initial one
+	// whether this is a prediction (`--check`)
+	Check bool `json:"check"`
+	// whether network namespaces without rules use the rules of the initial one, with `--check` whether they would
 	Enabled bool `json:"enabled"`
 }
 
 func newNamespaces(c *command) *cobra.Command {
 	words := []string{"on", "off"}
-	return &cobra.Command{
+	check := false
+	cmd := &cobra.Command{
 		Use:       "namespaces [on | off]",
 		Short:     "Have network namespaces without rules use the rules of the host",
 		Long:      namespacesLong,
@@ -27,12 +31,17 @@ func newNamespaces(c *command) *cobra.Command {
 		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: words,
 		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return c.showNamespaces()
+			switch {
+			case len(args) > 0:
+				return c.setNamespaces(args[0] == "on", check)
+			case check:
+				return cli.Usagef("--check is for on and off: without them, nothing changes")
 			}
-			return c.setNamespaces(args[0] == "on")
+			return c.showNamespaces()
 		},
 	}
+	cmd.Flags().BoolVar(&check, "check", false, "with on or off, only print what would change")
+	return cmd
 }
 
 func (c *command) namespacesSetting(op string) setting {
@@ -55,20 +64,23 @@ func (c *command) showNamespaces() error {
 	return err
 }
 
-func (c *command) setNamespaces(on bool) error {
+func (c *command) setNamespaces(on, check bool) error {
 	value := "0"
 	if on {
 		value = "1"
 	}
-	changed, err := c.writeSetting(c.namespacesSetting("have network namespaces use the rules of the host"), value)
-	if err != nil {
+	changed, err := c.writeSetting(c.namespacesSetting("have network namespaces use the rules of the host"), value, check)
+	switch {
+	case err != nil:
 		return err
-	}
-	if c.json {
-		return cli.WriteJSON(c.env.Out, namespacesJSON{Schema: 1, Changed: changed, Enabled: on})
-	}
-	if !changed {
+	case c.json:
+		return cli.WriteJSON(c.env.Out, namespacesJSON{Schema: 1, Changed: changed, Check: check, Enabled: on})
+	case !changed:
 		_, err = fmt.Fprintln(c.env.Out, "unchanged")
+	case check && on:
+		_, err = fmt.Fprintln(c.env.Out, "would have network namespaces without rules use those of the initial one")
+	case check:
+		_, err = fmt.Fprintln(c.env.Out, "would leave each network namespace only its own rules")
 	}
 	return err
 }

@@ -26,18 +26,21 @@ func TestNamespaces(t *testing.T) {
 	for _, tt := range []struct{ args, out, value string }{
 		{"", off, "0"},
 		{"off", "unchanged\n", "0"},
+		{"off --check", "unchanged\n", "0"},
+		{"on --check", "would have network namespaces without rules use those of the initial one\n", "0"},
 		{"on", "", "1"},
+		{"off --check", "would leave each network namespace only its own rules\n", "1"},
 		{"on", "unchanged\n", "1"},
 		{"", on, "1"},
-		{"--json", "{\n  \"schema\": 1,\n  \"changed\": false,\n  \"enabled\": true\n}\n", "1"},
-		{"off --json", "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"enabled\": false\n}\n", "0"},
+		{"--json", "{\n  \"schema\": 1,\n  \"changed\": false,\n  \"check\": false,\n  \"enabled\": true\n}\n", "1"},
+		{"off --json", "{\n  \"schema\": 1,\n  \"changed\": true,\n  \"check\": false,\n  \"enabled\": false\n}\n", "0"},
 	} {
 		h.expect(0, tt.out, "", append([]string{"namespaces"}, strings.Fields(tt.args)...)...)
 		if got, err := os.ReadFile(file); err != nil || strings.TrimSpace(string(got)) != tt.value {
 			t.Errorf("%s: the setting is %q, want %s, %v", tt.args, got, tt.value, err)
 		}
 	}
-	for _, bad := range []string{"maybe", "on off"} {
+	for _, bad := range []string{"maybe", "on off", "--check"} {
 		if status := h.run(append([]string{"namespaces"}, strings.Fields(bad)...)...); status != 2 {
 			t.Errorf("%s: status %d, %s", bad, status, h.err.String())
 		}

@@ -39,11 +39,14 @@ func (c *command) readSetting(s setting) (string, error) {
 	return strings.TrimSpace(string(data)), nil
 }
 
-// writeSetting sets a setting, and reports whether it had another value.
-func (c *command) writeSetting(s setting, value string) (changed bool, err error) {
+// writeSetting sets a setting, and reports whether it had another value. With check it only reports that.
+func (c *command) writeSetting(s setting, value string, check bool) (changed bool, err error) {
 	now, err := c.readSetting(s)
 	if err != nil || now == value {
 		return false, err
+	}
+	if check {
+		return true, nil
 	}
 	if err := os.WriteFile(filepath.Join(c.sys.settings, s.name), []byte(value+"\n"), 0); err != nil {
 		return false, c.settingError(s, err)
