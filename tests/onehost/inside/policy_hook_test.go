@@ -33,41 +33,46 @@ func hooked(t *testing.T, want bool) {
 	})
 }
 
-// TestRulesHook has the hook come and go with the rules that need it, also after the kernel has refused it, because tracing was off. While it
-// is there, tracing cannot be switched off.
+// TestRulesHook has the hook come and go with the rules that need it while connections begin and end, also after the kernel has refused it,
+// because tracing was off. While it is there, tracing cannot be switched off.
 func TestRulesHook(t *testing.T) {
 	needRules(t)
 	if _, err := os.Stat(tracedFunctions); err != nil {
 		t.Skip("this kernel has no function tracer")
 	}
-	const enabled = "/proc/sys/kernel/ftrace_enabled"
-	trace := func(value string) error { return os.WriteFile(enabled, []byte(value), 0) }
+	trace := func(value string) error { return os.WriteFile("/proc/sys/kernel/ftrace_enabled", []byte(value), 0) }
 	t.Cleanup(func() {
 		if err := errors.Join(tryRules(), trace("1")); err != nil {
 			t.Error(err)
 		}
 	})
-	for range 3 {
-		setRules(t, "smc port 6379")
-		hooked(t, true)
-		if c, s := exchange(t, service, 0); c != "SMC" || s != "SMC" {
-			t.Errorf("%q, %q", c, s)
+	underLoad(t, func() {
+		for range length(3, 40) {
+			hookComesAndGoes(t, trace)
 		}
-		if err := trace("0"); !errors.Is(err, unix.EBUSY) {
-			t.Errorf("tracing off beside the hook: %v", err)
+	})
+}
+
+func hookComesAndGoes(t *testing.T, trace func(value string) error) {
+	setRules(t, "smc port 6379", "smc port 6400-6401")
+	hooked(t, true)
+	if c, s := exchange(t, service, 0); c != "SMC" || s != "SMC" {
+		t.Errorf("%q, %q", c, s)
+	}
+	if err := trace("0"); !errors.Is(err, unix.EBUSY) {
+		t.Errorf("tracing off beside the hook: %v", err)
+	}
+	setRules(t)
+	hooked(t, false)
+	if err := trace("0"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := tryRules("smc port 6379"); !errors.Is(err, unix.EBUSY) || !strings.Contains(err.Error(), "kernel.ftrace_enabled") {
+			t.Errorf("a rule without tracing: %v", err)
 		}
-		setRules(t)
-		hooked(t, false)
-		if err := trace("0"); err != nil {
-			t.Fatal(err)
-		}
-		for range 2 {
-			if err := tryRules("smc port 6379"); !errors.Is(err, unix.EBUSY) || !strings.Contains(err.Error(), "kernel.ftrace_enabled") {
-				t.Errorf("a rule without tracing: %v", err)
-			}
-		}
-		if err := trace("1"); err != nil {
-			t.Fatal(err)
-		}
+	}
+	if err := trace("1"); err != nil {
+		t.Fatal(err)
 	}
 }

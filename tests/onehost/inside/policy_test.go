@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -488,49 +487,6 @@ func asNobody(do func() error) error {
 		done <- do()
 	}()
 	return <-done
-}
-
-// TestRulesUnderLoad replaces the rules again and again while connections begin and end, so that the hook comes and goes: every
-// connection works, and is what one of the states of the policy says.
-func TestRulesUnderLoad(t *testing.T) {
-	needRules(t)
-	setRules(t)
-	var many []string
-	for i := range 900 {
-		many = append(many, fmt.Sprintf("tcp port %d", 10000+i))
-	}
-	stop, failed := make(chan struct{}), make(chan error, 4)
-	var load sync.WaitGroup
-	for i := range 4 {
-		load.Go(func() {
-			addr := netip.AddrPortFrom(service.Addr(), uint16(6400+i))
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				if err := oneExchange(addr); err != nil {
-					failed <- err
-					return
-				}
-			}
-		})
-	}
-	for i := range length(100, 1000) {
-		rules := [][]string{{"smc"}, {}, append(many, "smc port 6400-6401"), {"tcp"}}[i%4]
-		if err := tryRules(rules...); err != nil {
-			t.Error(err)
-			break
-		}
-	}
-	close(stop)
-	load.Wait()
-	select {
-	case err := <-failed:
-		t.Error(err)
-	default:
-	}
 }
 
 // oneExchange has two ordinary sockets exchange bytes over a connection.
