@@ -328,6 +328,35 @@ func TestRequestedSoon(t *testing.T) {
 	}
 }
 
+// TestRefusedLater has a client whose links share its port refuse a better one, as a stock client does while its port comes up: our server
+// offers it again some time later.
+func TestRefusedLater(t *testing.T) {
+	s := openEnv(t, 72)
+	peer.RoCEGuest.Set(t, "net.smc.smcr_max_links_per_lgr", "2")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
+	defer cancel()
+	g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(72, 1), false)
+	g.Wire, g.SecondAddr = peer.OpenSecondWire(t), g.Addr
+	c, err := g.Open(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refuse := func(ctx context.Context) error {
+		offer, err := g.Take(ctx, peer.AddLink, 0)
+		if err != nil {
+			return err
+		}
+		return g.Send(ctx, peer.LLC(peer.AddLink, peer.Response|peer.AllLinks, offer[4:peer.MsgLength]...))
+	}
+	request := func(ctx context.Context) error {
+		return g.Send(ctx, peer.LLC(peer.RequestAddLink, 0, make([]byte, 56)...))
+	}
+	exchange := func(ctx context.Context) error { return c.Exchange(ctx, 5000) }
+	if err := peer.InTurn(ctx, g.AddSecondLink, request, refuse, refuse, exchange, c.Close); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestRequestedAgain has a server delete one of two links, and not add another, as a stock server does: our client asks it to some time
 // later.
 func TestRequestedAgain(t *testing.T) {

@@ -401,6 +401,20 @@ static int on_client_answers(struct smc_lgr_rdma *group, const struct smc_llc *m
 	return 0;
 }
 
+/*
+ * Server: the client has refused the new link. If it has one port only, it always will. But if two links share a port, one was lost,
+ * or may come: the client may know of it a little later (RFC 7609, C.8).
+ */
+static void add_refused(struct smc_lgr_rdma *group)
+{
+	add_count(group, SMC_STATS_LINKS_REFUSED_BY_PEER);
+	spin_lock_bh(&group->lock);
+	if (smc_lgr_rdma_other_link(group->add.carrier))
+		group->add.lost = true;
+	spin_unlock_bh(&group->lock);
+	add_abort(group, false, -EREMOTEIO);
+}
+
 /* A continuation: the next keys of the peer's, which ours follow until both sides have told all. */
 static void on_continuation(struct smc_lgr_rdma *group, const struct smc_llc *m, const u8 *msg)
 {
@@ -441,8 +455,7 @@ static void add_handle(struct smc_lgr_rdma *group, const u8 *msg, u32 len, u8 by
 		on_server_asks(group, by, &m, msg);
 	} else if (m.type == SMC_LLC_ADD_LINK && add->step == SMC_RDMA_ADD_SENT && m.add_link.link == add->link->id) {
 		if (m.add_link.reject) {
-			add_count(group, SMC_STATS_LINKS_REFUSED_BY_PEER);
-			add_abort(group, false, -EREMOTEIO);
+			add_refused(group);
 		} else {
 			rc = on_client_answers(group, &m, msg);
 		}
@@ -581,20 +594,4 @@ void smc_rdma_add_init(struct smc_lgr_rdma *group)
 {
 	INIT_DELAYED_WORK(&group->add.work, add_work);
 	group->add.invitable = group->add.retry_at = jiffies;
-}
-
-/* smc_rdma_add_end() - the group has ended, and ends its links: the exchange stops. May sleep. */
-void smc_rdma_add_end(struct smc_lgr_rdma *group)
-{
-	struct smc_rdma_add *add = &group->add;
-
-	might_sleep();
-	if (cancel_delayed_work_sync(&add->work))
-		smc_lgr_put(group->lgr);
-	smc_link_put(add->link);
-	smc_link_put(add->carrier);
-	kfree(add->msg);
-	add->link = NULL;
-	add->carrier = NULL;
-	add->msg = NULL;
 }

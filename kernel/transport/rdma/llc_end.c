@@ -5,6 +5,8 @@
  * an orderly end, when the last connection has left the group. One of two links is deleted alone.
  */
 
+#include <linux/slab.h>
+
 #include "../../lgr/lgr.h"
 #include "../../wire/llc.h"
 #include "group.h"
@@ -278,4 +280,20 @@ void smc_rdma_llc_wait_deleted(struct smc_lgr_rdma *group)
 	left = group->llc.delete_sent + LINGER - jiffies;
 	if (!group->server && !group->immediate && left > 0)
 		schedule_timeout_uninterruptible(left);
+}
+
+/* smc_rdma_add_end() - the group has ended, and ends its links: the exchange that adds one stops. May sleep. */
+void smc_rdma_add_end(struct smc_lgr_rdma *group)
+{
+	struct smc_rdma_add *add = &group->add;
+
+	might_sleep();
+	if (cancel_delayed_work_sync(&add->work))
+		smc_lgr_put(group->lgr);
+	smc_link_put(add->link);
+	smc_link_put(add->carrier);
+	kfree(add->msg);
+	add->link = NULL;
+	add->carrier = NULL;
+	add->msg = NULL;
 }
