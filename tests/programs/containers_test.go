@@ -166,7 +166,7 @@ func (h *containerHost) otherHost(t *testing.T) {
 
 // memory opens more connections to a container than fit under its ceiling. They work.
 func (h *containerHost) memory(t *testing.T) {
-	const conns, ceiling = 24, 512 << 10
+	const conns, ceiling = 24, 256 << 10
 	h.Must("a", "smc_policy add --force smc cgroup web")
 	t.Cleanup(func() { h.Must("a", "smc_policy flush") })
 	addr := h.start(t, "server", "web", "/web", serve)
