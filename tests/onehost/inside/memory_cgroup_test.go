@@ -20,18 +20,7 @@ import (
 )
 
 // kernelMemory returns the bytes of kernel memory that a control group pays for.
-func kernelMemory(group string) (int, error) {
-	text, err := os.ReadFile(group + "/memory.stat")
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(text)) {
-		if n, ok := strings.CutPrefix(line, "kernel "); ok {
-			return strconv.Atoi(strings.TrimSpace(n))
-		}
-	}
-	return 0, errors.New("memory.stat has no line for the kernel")
-}
+func kernelMemory(group string) (int, error) { return statistic(group+"/memory.stat", "kernel") }
 
 // cgroupWriter is a program that has made a connection in a control group, to a server that does not read, and has left the group. It says on
 // out that it has written.

@@ -87,28 +87,16 @@ func (c *conns) exchange(n int) error {
 }
 
 // fill writes from clients, as many as first says, until their connections take no more, and has the servers read and check all of it.
-func (c *conns) fill(first int) error {
+func (c *conns) fill(first int) (err error) {
 	sent := make([]int, first)
-	piece := bytes.Repeat([]byte("0123456789abcdef"), 256)
-	for i, fd := range c.clients[:first] {
-		for {
-			n, err := unix.SendmsgN(fd, piece[sent[i]%len(piece):], nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
-			if errors.Is(err, unix.EAGAIN) {
-				break
-			}
-			if err != nil {
-				return fmt.Errorf("connection %d: %w", i, err)
-			}
-			sent[i] += n
+	for i := range sent {
+		if sent[i], err = c.sendAll(i); err != nil {
+			return err
 		}
 	}
-	for i, fd := range c.servers[:first] {
-		for done := 0; done < sent[i]; {
-			got, err := guest.ReadFull(fd, min(len(piece)-done%len(piece), sent[i]-done))
-			if err != nil || !bytes.HasPrefix(piece[done%len(piece):], got) {
-				return fmt.Errorf("connection %d: wrong bytes at %d of %d, %w", i, done, sent[i], err)
-			}
-			done += len(got)
+	for i, n := range sent {
+		if err := c.readAll(i, 0, n); err != nil {
+			return err
 		}
 	}
 	return nil
