@@ -10,9 +10,13 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/smckit/smckit/tests/guest"
 	"github.com/smckit/smckit/tests/peer"
 )
 
@@ -52,6 +56,29 @@ func (s *env) openBoth(ctx context.Context, t *testing.T, addr netip.Addr, serve
 		t.Fatal(err)
 	}
 	return g, c
+}
+
+// openShared opens a group, and a connection, with a peer that has one port for both links; our guest has two.
+func openShared(ctx context.Context, t *testing.T, third byte, server bool) (*peer.LinkGroup, *peer.Conn) {
+	t.Helper()
+	s := openEnv(t, third)
+	peer.RoCEGuest.Set(t, "net.smc.smcr_max_links_per_lgr", "2")
+	g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(third, 1), server)
+	g.Wire, g.SecondAddr = peer.OpenSecondWire(t), g.Addr
+	c, err := g.Open(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g, c
+}
+
+// traced switches a tracepoint on for the rest of the test. The function that it returns reads what has been traced.
+func traced(t *testing.T, event string) func() string {
+	t.Helper()
+	const tracing = "/sys/kernel/tracing/"
+	guest.Run(t, "echo >"+tracing+"trace; echo 1 >"+tracing+"events/"+event+"/enable")
+	t.Cleanup(func() { guest.Run(t, "echo 0 >"+tracing+"events/"+event+"/enable") })
+	return func() string { return guest.Run(t, "cat "+tracing+"trace") }
 }
 
 // losses are deletions in order, and queue pairs of the peer that fall silent: data and messages then do not arrive, or arrive
@@ -246,6 +273,7 @@ func TestAnswersCrossed(t *testing.T) {
 // client needs longer than it had at first.
 func TestSecondLinkLater(t *testing.T) {
 	s := openLinked(t, 68)
+	events := traced(t, "smckit/smc_link_not_added")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
 	defer cancel()
 	g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(68, 1), false)
@@ -267,6 +295,9 @@ func TestSecondLinkLater(t *testing.T) {
 	err = peer.InTurn(ctx, answer, g.ConfirmSecond, func(ctx context.Context) error { return c.Exchange(ctx, 5000) }, g.UseNewConn, c.Close)
 	if err != nil {
 		t.Error(err)
+	}
+	if out := events(); !strings.Contains(out, fmt.Sprintf("server step=1 err=-%d", int(unix.ETIMEDOUT))) {
+		t.Errorf("no event of a silent peer:\n%s", out)
 	}
 }
 
@@ -299,21 +330,15 @@ func TestUnacknowledged(t *testing.T) {
 // TestRequestedSoon has a server add a link that shares a port, again and again, as a stock server may while ports flap: our client asks
 // for a better one ten seconds after the last of them, although links that do not last have it ask less and less often.
 func TestRequestedSoon(t *testing.T) {
-	s := openEnv(t, 71)
-	peer.RoCEGuest.Set(t, "net.smc.smcr_max_links_per_lgr", "2")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
 	defer cancel()
-	g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(71, 1), true)
-	g.Wire, g.SecondAddr = peer.OpenSecondWire(t), g.Addr
-	c, err := g.Open(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g, c := openShared(ctx, t, 71, true)
 	for i := range 4 {
+		var err error
 		if i > 0 {
 			err = errors.Join(g.DeleteLink(ctx, g.Second.QP), g.AwaitLinks(ctx, 1))
 		}
-		if err = errors.Join(err, g.AddSecondLink(ctx)); err != nil {
+		if err := errors.Join(err, g.AddSecondLink(ctx)); err != nil {
 			t.Fatalf("link %d: %v", i, err)
 		}
 		// The first one is asked for at once.
@@ -331,16 +356,10 @@ func TestRequestedSoon(t *testing.T) {
 // TestRefusedLater has a client whose links share its port refuse a better one, as a stock client does while its port comes up: our server
 // offers it again some time later.
 func TestRefusedLater(t *testing.T) {
-	s := openEnv(t, 72)
-	peer.RoCEGuest.Set(t, "net.smc.smcr_max_links_per_lgr", "2")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
 	defer cancel()
-	g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(72, 1), false)
-	g.Wire, g.SecondAddr = peer.OpenSecondWire(t), g.Addr
-	c, err := g.Open(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g, c := openShared(ctx, t, 72, false)
+	events := traced(t, "smckit/smc_link_not_added")
 	refuse := func(ctx context.Context) error {
 		offer, err := g.Take(ctx, peer.AddLink, 0)
 		if err != nil {
@@ -354,6 +373,9 @@ func TestRefusedLater(t *testing.T) {
 	exchange := func(ctx context.Context) error { return c.Exchange(ctx, 5000) }
 	if err := peer.InTurn(ctx, g.AddSecondLink, request, refuse, refuse, exchange, c.Close); err != nil {
 		t.Error(err)
+	}
+	if out := events(); !strings.Contains(out, fmt.Sprintf("server step=1 err=-%d", int(unix.EREMOTEIO))) {
+		t.Errorf("no event of a refusal:\n%s", out)
 	}
 }
 
