@@ -25,6 +25,7 @@ type Test struct {
 	t       testing.TB
 	allowed []*regexp.Regexp
 	off     []string // hosts that were switched off
+	goTests map[[2]string]string
 }
 
 // Need skips a test unless the environment asks for tests that boot guests (SMCKIT_LAB=1, as make test does).
@@ -53,7 +54,7 @@ func Start(t testing.TB, o Options) *Test {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lt := &Test{Lab: l, t: t}
+	lt := &Test{Lab: l, t: t, goTests: map[[2]string]string{}}
 	t.Cleanup(lt.finish)
 	t.Logf("%5.1fs %d guests are up", time.Since(begin).Seconds(), len(l.Hosts))
 	return lt
@@ -262,11 +263,15 @@ func (lt *Test) GoBench(b *testing.B, host, pkg, name string, times int) string 
 	return r.Stdout
 }
 
-// installGoTest compiles the tests of a package and copies them to a host. Return: their path there.
+// installGoTest compiles the tests of a package and copies them to a host, unless it has done so. Return: their path there.
 func (lt *Test) installGoTest(t testing.TB, host, pkg string) string {
 	t.Helper()
+	key := [2]string{host, pkg}
+	if inside := lt.goTests[key]; inside != "" {
+		return inside
+	}
 	binary := filepath.Join(t.TempDir(), "guest.test")
-	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", binary, pkg)
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-ldflags=-s -w", "-o", binary, pkg)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go test -c %s: %v: %s", pkg, err, out)
@@ -280,6 +285,7 @@ func (lt *Test) installGoTest(t testing.TB, host, pkg string) string {
 	if err := lt.Host(host).WriteFile(t.Context(), inside, data, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	lt.goTests[key] = inside
 	return inside
 }
 
@@ -293,7 +299,7 @@ func (lt *Test) runGoTest(ctx context.Context, t testing.TB, host, binary string
 	return r
 }
 
-var verdict = regexp.MustCompile(`(?m)^--- (PASS|FAIL|SKIP): (\S+)`)
+var verdict = regexp.MustCompile(`(?m)^--- (PASS|FAIL|SKIP): (\S+) \((\S+)\)`)
 
 // reportGoTest turns the output of a test binary into tests below t.
 func reportGoTest(t *testing.T, r Result) {
@@ -308,6 +314,7 @@ func reportGoTest(t *testing.T, r Result) {
 		text := r.Stdout[begin:end]
 		begin = end
 		t.Run(r.Stdout[m[4]:m[5]], func(t *testing.T) {
+			t.Log("in the guest:", r.Stdout[m[6]:m[7]])
 			switch r.Stdout[m[2]:m[3]] {
 			case "FAIL":
 				t.Error(text)
