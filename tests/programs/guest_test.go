@@ -181,6 +181,16 @@ type program struct {
 	hold []string
 	// mixed means that the program is run with TCP sockets on one side, too.
 	mixed bool
+	// slow means that, except in full runs, it runs only over SMC-D by a rule.
+	slow bool
+}
+
+// runsOver reports whether the program is to run in a way.
+func (p program) runsOver(w way) bool {
+	if p.slow && !lab.Full() {
+		return w.transport == smcd && w.rule
+	}
+	return p.mixed || (w.server && w.client)
 }
 
 // session is one conversation of a program.
@@ -219,7 +229,7 @@ func (g *guest) all(t *testing.T, programs []program, ways []way) {
 	for _, p := range programs {
 		t.Run(p.name, func(t *testing.T) {
 			for _, w := range ways {
-				if p.mixed || (w.server && w.client) {
+				if p.runsOver(w) {
 					t.Run(w.String(), func(t *testing.T) { p.converse(t, &session{g, w}) })
 				}
 			}

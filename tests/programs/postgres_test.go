@@ -84,6 +84,7 @@ func postgres(c cluster) program {
 		client:  usePostgres,
 		hold:    []string{"psql", "-h", "127.0.0.1", "-U", "postgres", "-c", "select pg_sleep(600)"},
 		atLeast: 10,
+		slow:    true,
 	}
 }
 

@@ -189,6 +189,7 @@ var python = program{
 	hold:    []string{"curl", "-fsS", "--limit-rate", "1k", "-o", "/dev/null", "http://127.0.0.1:8000/large"},
 	atLeast: 4,
 	mixed:   true,
+	slow:    true,
 }
 
 // usePython fetches a large file alone, and then some at once: three, as the server has a backlog of 5, half of which may be in

@@ -28,6 +28,7 @@ rev lines >reversed`)
 	client:  useOpenSSL,
 	hold:    []string{"openssl", "s_client", "-quiet", "-connect", "127.0.0.1:4433"},
 	atLeast: 3,
+	slow:    true,
 }
 
 // useOpenSSL sends lines and compares the echo, by each current version of the protocol.
@@ -43,7 +44,7 @@ cmp got reversed`)
 // not, which OpenSSL must detect.
 func (p program) overKTLS() program {
 	talk := p.client
-	p.name += " over kTLS"
+	p.name, p.slow = p.name+" over kTLS", false
 	p.server = append([]string{"env", "OPENSSL_CONF=" + workInside + "/ktls.cnf"}, p.server...)
 	p.prepare = func(t *testing.T, g *guest) {
 		const conf = "openssl_conf = all\n[all]\nssl_conf = ssl\n[ssl]\nsystem_default = use\n[use]\nOptions = KTLS\n"
