@@ -337,6 +337,11 @@ bool smc_rdma_add_looks_again(const struct smc_lgr_rdma *group);
 void smc_rdma_add_look_again(struct smc_lgr_rdma *group);
 void smc_rdma_invite(struct smc_lgr_rdma *group);
 
+/* llc_add_link.c */
+int smc_rdma_add_choose_path(struct smc_lgr_rdma *group, const struct smc_llc_add_link *peer, struct smc_rdma_path *path);
+int smc_rdma_add_make_link(struct smc_lgr_rdma *group, const struct smc_rdma_path *path, const struct smc_llc_add_link *peer);
+void smc_rdma_add_set_peer(struct smc_link *link, const struct smc_llc_add_link *a);
+
 /* llc_add_keys.c */
 int smc_rdma_add_send_link(struct smc_lgr_rdma *group, bool response);
 void smc_rdma_add_recv_keys(struct smc_lgr_rdma *group, const struct smc_llc *m, const u8 *msg);

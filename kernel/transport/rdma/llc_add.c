@@ -205,79 +205,15 @@ static void add_refuse(struct smc_link *by, struct smc_llc *m, u8 reason)
 	smc_rdma_llc_refuse_add_link(by, m, by->group->version > 1 ? 0 : reason);
 }
 
-/* Sets the peer's end of the new link, as its ADD LINK states it. */
-static void set_peer(struct smc_link *link, const struct smc_llc_add_link *a)
-{
-	link->peer = (struct smc_link_peer){ .qpn = a->qpn, .psn = a->psn, .mtu_code = a->mtu_code };
-	memcpy(link->peer.gid, a->gid, sizeof(link->peer.gid));
-	memcpy(link->peer.mac, a->mac, sizeof(link->peer.mac));
-	memcpy(link->peer.clc_gid, a->gid, sizeof(link->peer.clc_gid));
-	memcpy(link->peer.clc_mac, a->mac, sizeof(link->peer.clc_mac));
-}
-
-/* Makes the new link over a path, in a slot of the group, with all buffers mapped. Return: 0 or a negative errno. */
-static int make_link(struct smc_lgr_rdma *group, const struct smc_rdma_path *path, const struct smc_llc_add_link *peer)
-{
-	struct smc_link *link = smc_link_new(group, path, smc_net(group->lgr->key.net)->sysctl);
-	int rc;
-
-	if (IS_ERR(link))
-		return PTR_ERR(link);
-	if (peer) {
-		link->id = peer->link;
-		set_peer(link, peer);
-	}
-	smc_link_get(link);
-	if (!smc_lgr_rdma_add_link(group, link, !peer)) {
-		/* Not smc_link_discard(): the link's work may wait for this one to end. */
-		smc_link_end(link);
-		smc_link_put(link);
-		smc_link_put(link);
-		return -ENOSPC;
-	}
-	group->add.link = link;
-	rc = peer ? smc_link_to_rtr(link) : 0;
-	return rc ?: smc_lgr_rdma_map_bufs(link);
-}
-
-/*
- * Chooses the port for the new link, with a reference on its device: another one, or the same if the peer has another. A
- * third link is to share no port with the one that carries the exchange. Return: 0, -ENODEV, or -ENOTCONN if that has ended.
- */
-static int choose_path(struct smc_lgr_rdma *group, const struct smc_llc_add_link *peer, struct smc_rdma_path *path)
-{
-	struct smc_link *carrier = group->add.carrier;
-	bool second;
-	int rc = 0;
-
-	spin_lock_bh(&group->lock);
-	second = smc_lgr_rdma_has_slot(group);
-	spin_unlock_bh(&group->lock);
-	/* The link that carries the exchange has its device until it ends. */
-	mutex_lock(&group->end_mutex);
-	if (carrier->gone) {
-		rc = -ENOTCONN;
-	} else if (smc_rdma_choose_second(&carrier->path, peer ? peer->gid : NULL, path)) {
-		if (!second || (peer && smc_link_is_peer_port(carrier, peer->gid, peer->mac)))
-			rc = -ENODEV;
-		else
-			*path = carrier->path;
-		if (!rc)
-			smc_rdma_dev_get(path->dev);
-	}
-	mutex_unlock(&group->end_mutex);
-	return rc;
-}
-
 /* Server: asks for a second link. Return: 0 or a negative errno. */
 static int ask_for_link(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_path path;
-	int rc = choose_path(group, NULL, &path);
+	int rc = smc_rdma_add_choose_path(group, NULL, &path);
 
 	if (rc)
 		return rc;
-	rc = make_link(group, &path, NULL);
+	rc = smc_rdma_add_make_link(group, &path, NULL);
 	smc_rdma_dev_put(path.dev);
 	return rc ?: smc_rdma_add_send_link(group, false);
 }
@@ -327,11 +263,11 @@ static void begin_add(struct smc_lgr_rdma *group)
 static int answer_add_link(struct smc_lgr_rdma *group, const struct smc_llc *m, const u8 *msg)
 {
 	struct smc_rdma_path path;
-	int rc = choose_path(group, &m->add_link, &path);
+	int rc = smc_rdma_add_choose_path(group, &m->add_link, &path);
 
 	if (rc)
 		return rc;
-	rc = make_link(group, &path, &m->add_link);
+	rc = smc_rdma_add_make_link(group, &path, &m->add_link);
 	smc_rdma_dev_put(path.dev);
 	if (rc)
 		return rc;
@@ -387,7 +323,7 @@ static int on_client_answers(struct smc_lgr_rdma *group, const struct smc_llc *m
 	struct smc_link *link = group->add.link;
 	int rc;
 
-	set_peer(link, &m->add_link);
+	smc_rdma_add_set_peer(link, &m->add_link);
 	rc = smc_link_to_rtr(link) ?: smc_link_to_rts(link) ?: smc_lgr_rdma_register_bufs(link);
 	if (rc)
 		return rc;
