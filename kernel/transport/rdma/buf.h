@@ -42,6 +42,7 @@ struct smc_rdma_buf {
 	u8 asked;			/* the code that was asked for; there may have been memory for less */
 	u8 id;				/* RMB: from 1; no other of the group has it */
 	bool rmb;
+	bool registering;		/* it is about to be registered with the adapter of a new link; group->lock */
 	bool reused;			/* not its first connection */
 	bool announced;			/* RMB: the peer knows it */
 	u32 token;			/* RMB: of the connection that had it; as what follows, group->lock */

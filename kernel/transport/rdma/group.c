@@ -194,13 +194,17 @@ static struct smc_rdma_buf *next_unregistered(struct smc_lgr_rdma *group, const 
 {
 	struct smc_rdma_buf *buf, *found = NULL;
 
+	lockdep_assert_held(&group->map_mutex);
+
 	spin_lock_bh(&group->lock);
 	list_for_each_entry(buf, &group->bufs, on_group) {
 		const struct smc_buf_map *map = smc_rdma_buf_map_of(buf, link);
 
-		if (list_empty(&map->list) || !map->mr || READ_ONCE(map->registered))
+		/* After DELETE RKEY, the next connection that gets the RMB registers it. */
+		if (list_empty(&map->list) || !map->mr || READ_ONCE(map->registered) || buf == group->deleted_rmb)
 			continue;
 		found = buf;
+		found->registering = true;
 		break;
 	}
 	spin_unlock_bh(&group->lock);
@@ -220,6 +224,9 @@ int smc_lgr_rdma_register_bufs(struct smc_link *link)
 	mutex_lock(&link->group->map_mutex);
 	while (!rc && (buf = next_unregistered(link->group, link))) {
 		rc = smc_link_register(link, buf);
+		spin_lock_bh(&link->group->lock);
+		buf->registering = false;
+		spin_unlock_bh(&link->group->lock);
 		if (rc != -EAGAIN)
 			continue;
 		schedule_timeout_uninterruptible(1);
@@ -319,16 +326,16 @@ static struct smc_rdma_buf *idle_rmb(struct smc_lgr_rdma *group, u8 code, bool f
 	return full ? list_first_entry_or_null(&group->rmbs, struct smc_rdma_buf, list) : NULL;
 }
 
-/* smc_lgr_rdma_is_sent() - has each link's adapter sent all data of a ring? Any context. */
-bool smc_lgr_rdma_is_sent(const struct smc_lgr_rdma *group, struct smc_rdma_buf *ring)
+/* smc_lgr_rdma_adapters_done() - has each link's adapter registered a buffer, and sent all data of a ring? Any context. */
+bool smc_lgr_rdma_adapters_done(const struct smc_lgr_rdma *group, struct smc_rdma_buf *buf)
 {
 	struct smc_link *link;
 
 	lockdep_assert_held(&group->lock);
 	smc_for_each_link(group, link)
-		if (!smc_link_passed(link, smc_rdma_buf_map_of(ring, link)->busy))
+		if (!smc_link_passed(link, smc_rdma_buf_map_of(buf, link)->busy))
 			return false;
-	return true;
+	return !buf->registering;
 }
 
 /* A ring that another connection had, and that no adapter sends from any more. */
@@ -338,7 +345,7 @@ static struct smc_rdma_buf *idle_ring(struct smc_lgr_rdma *group, u8 code)
 
 	lockdep_assert_held(&group->lock);
 	list_for_each_entry(buf, &group->sndbufs, list)
-		if (buf->asked == code && smc_lgr_rdma_is_sent(group, buf))
+		if (buf->asked == code && smc_lgr_rdma_adapters_done(group, buf))
 			return buf;
 	return NULL;
 }

@@ -254,7 +254,7 @@ void smc_lgr_rdma_ready(struct smc_lgr_rdma *group);
 void smc_lgr_rdma_wake_locked(struct smc_lgr_rdma *group);
 bool smc_lgr_rdma_keep(struct smc_lgr_rdma *group, struct smc_rdma_buf *buf, struct list_head *list);
 void smc_lgr_rdma_uncount(struct smc_lgr_rdma *group, u8 id);
-bool smc_lgr_rdma_is_sent(const struct smc_lgr_rdma *group, struct smc_rdma_buf *ring);
+bool smc_lgr_rdma_adapters_done(const struct smc_lgr_rdma *group, struct smc_rdma_buf *buf);
 bool smc_lgr_rdma_has_rmb(const struct smc_lgr_rdma *group);
 struct smc_rdma_buf *smc_lgr_rdma_buf(struct smc_link *link, struct smc_memory_pool *pool, bool rmb, u8 code);
 void smc_lgr_rdma_take_large(struct smc_lgr_rdma *group, struct smc_rdma_conn *rc, unsigned int most);

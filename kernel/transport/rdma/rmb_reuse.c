@@ -89,6 +89,7 @@ static struct smc_rdma_buf *take_forgotten(struct smc_lgr_rdma *group)
 	/* EREMOTEIO: the peer does not know it. */
 	if (!group->delete_call.result || group->delete_call.result == -EREMOTEIO) {
 		list_del_init(&rmb->list);
+		list_del_init(&rmb->on_group);
 		smc_lgr_rdma_uncount(group, rmb->id);
 		group->bytes[true] -= rmb->size;
 		return rmb;
@@ -108,14 +109,14 @@ static struct smc_rdma_buf *take_forgotten(struct smc_lgr_rdma *group)
 	return NULL;
 }
 
-/* Returns the RMB that has waited longest, if that is long enough. */
+/* Returns the RMB that has waited longest, if that is long enough. An adapter that still has to register it cannot forget it. */
 static struct smc_rdma_buf *find_overdue(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_buf *rmb, *oldest = NULL;
 
 	lockdep_assert_held(&group->lock);
 	list_for_each_entry(rmb, &group->rmbs_pending, list) {
-		if (rmb->done || rmb->held || time_before(jiffies, rmb->since + TERM))
+		if (rmb->done || rmb->held || time_before(jiffies, rmb->since + TERM) || !smc_lgr_rdma_adapters_done(group, rmb))
 			continue;
 		if (!oldest || time_before(rmb->since, oldest->since))
 			oldest = rmb;
@@ -126,16 +127,20 @@ static struct smc_rdma_buf *find_overdue(struct smc_lgr_rdma *group)
 /* Returns an RMB that no connection has, if memory is short. The caller asks the peer to forget it. */
 static struct smc_rdma_buf *take_spare(struct smc_lgr_rdma *group)
 {
-	struct smc_rdma_buf *rmb = list_first_entry_or_null(&group->rmbs, struct smc_rdma_buf, list);
+	struct smc_rdma_buf *rmb;
 
 	lockdep_assert_held(&group->lock);
-	if (!rmb || !group->spare_rmbs) {
-		group->spare_rmbs = 0;
+	if (!group->spare_rmbs)
 		return NULL;
+	list_for_each_entry(rmb, &group->rmbs, list) {
+		if (!smc_lgr_rdma_adapters_done(group, rmb))
+			continue;
+		group->spare_rmbs--;
+		list_move(&rmb->list, &group->rmbs_pending);
+		return rmb;
 	}
-	group->spare_rmbs--;
-	list_move(&rmb->list, &group->rmbs_pending);
-	return rmb;
+	group->spare_rmbs = 0;
+	return NULL;
 }
 
 /*

@@ -31,13 +31,14 @@ static struct smc_rdma_buf *take_ring(struct smc_lgr_rdma *group)
 
 	spin_lock_bh(&group->lock);
 	list_for_each_entry(ring, &group->sndbufs, list) {
-		if (!smc_lgr_rdma_is_sent(group, ring))
+		if (!smc_lgr_rdma_adapters_done(group, ring))
 			continue;
 		found = ring;
 		break;
 	}
 	if (found) {
 		list_del_init(&found->list);
+		list_del_init(&found->on_group);
 		group->bytes[false] -= found->size;
 	}
 	spin_unlock_bh(&group->lock);
@@ -60,8 +61,8 @@ void smc_lgr_rdma_drop_rings(struct smc_lgr_rdma *group)
 }
 
 /*
- * smc_lgr_rdma_drop_buf() - frees a buffer that is on no list of reusable ones, an RMB after the peer has forgotten it. No
- * link of the group ends meanwhile. May sleep.
+ * smc_lgr_rdma_drop_buf() - frees a buffer that is on no list of the group, an RMB after the peer has forgotten it. No link of
+ * the group ends meanwhile. May sleep.
  */
 void smc_lgr_rdma_drop_buf(struct smc_lgr_rdma *group, struct smc_rdma_buf *buf)
 {
@@ -70,9 +71,6 @@ void smc_lgr_rdma_drop_buf(struct smc_lgr_rdma *group, struct smc_rdma_buf *buf)
 
 	might_sleep();
 	mutex_lock(&group->map_mutex);
-	spin_lock_bh(&group->lock);
-	list_del_init(&buf->on_group);
-	spin_unlock_bh(&group->lock);
 	for (map = buf->maps; map < buf->maps + ARRAY_SIZE(buf->maps); map++) {
 		spin_lock_bh(&group->lock);
 		mapped = !list_empty(&map->list);
