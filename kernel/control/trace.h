@@ -160,8 +160,8 @@ TRACE_EVENT(smc_link_add,
 );
 
 /*
- * A host has given up a link that it was adding to a group. @step: 1 server has asked, 2 keys are exchanged, 3 CONFIRM LINK is
- * awaited. @err: -ETIMEDOUT the peer was silent, -EREMOTEIO it has refused, -ECANCELED it has begun again, -ENOTCONN the link, or
+ * A host has given up a link that it was adding to a group. @step: 1 the server asks, 2 keys are exchanged, 3 the client makes its
+ * end of the link, or CONFIRM LINK is awaited. @err: -ETIMEDOUT the peer was silent, -EREMOTEIO it has refused, -ECANCELED it has begun again, -ENOTCONN the link, or
  * the one that carries the messages, is lost; or why this host cannot make the link.
  */
 TRACE_EVENT(smc_link_not_added,

@@ -19,6 +19,7 @@ var timers = map[string]struct{ file, name string }{
 	"CONFIRM LINK, server":                  {"kernel/transport/rdma/server.c", "CONFIRM_LINK_TIMEOUT"},
 	"ADD LINK, client after first contact":  {},
 	"answer to ADD LINK, server":            {"kernel/transport/rdma/llc_add.c", "KEYS_TIMEOUT"},
+	"CONFIRM LINK of an added link":         {"kernel/transport/rdma/llc_add.c", "CONFIRM_TIMEOUT"},
 	"answer to CONFIRM RKEY":                {"kernel/transport/rdma/group.h", "SMC_RDMA_ANSWER_TIMEOUT"},
 	"answer to DELETE RKEY":                 {"kernel/transport/rdma/llc_call.c", "DELETE_RKEY_TIMEOUT"},
 	"answer to TEST LINK":                   {"kernel/transport/rdma/group.h", "SMC_RDMA_ANSWER_TIMEOUT"},

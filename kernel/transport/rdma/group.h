@@ -59,6 +59,7 @@ struct smc_rdma_add {
 	unsigned long retry;		/* jiffies between the last two looks */
 	unsigned long retry_at;		/* jiffies; of the next look, if lost */
 	bool invite;			/* client: tell the server of a port when no exchange runs */
+	bool peer_has_two;		/* server: the client has named two ports; single word */
 	unsigned long invitable;	/* server, jiffies; from when on an invitation of the client is followed at once */
 	u8 *msg;			/* the message that is to be handled next, or NULL */
 	bool handles;			/* a message is being handled */
@@ -69,6 +70,8 @@ struct smc_rdma_add {
 	bool broken;			/* one of the two is lost; group->lock */
 	bool calls;			/* calls may run: they tell the keys on the new link, too; group->lock */
 	unsigned long deadline;		/* jiffies; of the step */
+	bool hurried;			/* a call waits for the end of the exchange; group->lock */
+	unsigned long hurried_until;	/* jiffies; when the exchange ends, because of that */
 	struct delayed_work work;	/* holds a reference on the group */
 };
 

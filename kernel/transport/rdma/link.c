@@ -270,6 +270,7 @@ struct smc_link *smc_link_new(struct smc_lgr_rdma *group, const struct smc_rdma_
 	atomic_inc(&path->dev->ports[path->port - 1].links);
 	link->psn = get_random_u32() & 0xffffff;
 	link->last_read = jiffies;
+	link->last_recv = jiffies;
 	link->peer_recvs = SMC_LINK_PEER_RECVS;
 	link->traffic_class = READ_ONCE(sysctl->smcr_traffic_class);
 	init_rwsem(&link->map_rwsem);

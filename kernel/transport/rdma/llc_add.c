@@ -17,20 +17,31 @@
 #include "group.h"
 
 /*
- * How long the peer has for ADD LINK and its continuations, and for CONFIRM LINK, which waits for the queue pair. A slow client with many
- * buffers to map needs longer for ADD LINK: it has more time each time that the server looks again.
+ * How long the peer has for ADD LINK and its continuations, and for CONFIRM LINK, which waits for the queue pair. Slow hosts with many
+ * buffers to map and register need longer: they have more time each time that this host looks again.
  */
 #define KEYS_TIMEOUT (2 * HZ)
-#define KEYS_TIMEOUT_MOST (10 * HZ)
 #define CONFIRM_TIMEOUT (5 * HZ)
-/* If a connection waits for the end of the exchange, which it does for SMC_RDMA_LLC_WAIT. */
-#define HURRIED_CONFIRM_TIMEOUT (2 * HZ)
+#define TIMEOUT_MOST (10 * HZ)
+/* For the rest of the exchange, if a connection waits for its end, which it does for SMC_RDMA_LLC_WAIT. */
+#define HURRIED_TIMEOUT (3 * HZ)
+
+/* Begins a step, for which the peer has a time; less if a call waits for the end of the exchange. */
+static void add_step_locked(struct smc_lgr_rdma *group, enum smc_rdma_add_step step, unsigned long timeout)
+{
+	struct smc_rdma_add *add = &group->add;
+
+	lockdep_assert_held(&group->lock);
+	add->step = step;
+	add->deadline = jiffies + min_t(unsigned long, timeout + add->retry / 5, TIMEOUT_MOST);
+	if (!group->llc.call_runs)
+		smc_rdma_llc_next_call(group);
+}
 
 static void add_step(struct smc_lgr_rdma *group, enum smc_rdma_add_step step, unsigned long timeout)
 {
 	spin_lock_bh(&group->lock);
-	group->add.step = step;
-	group->add.deadline = jiffies + timeout;
+	add_step_locked(group, step, timeout);
 	spin_unlock_bh(&group->lock);
 }
 
@@ -61,19 +72,13 @@ static void start_calls(struct smc_lgr_rdma *group)
 		smc_rdma_llc_next_call(group);
 }
 
-/*
- * Both hosts have told the keys of all RMBs that the other one knows: CONFIRM LINK is awaited, and calls may run meanwhile. If they may
- * not, and one waits, CONFIRM LINK has less time.
- */
+/* Both hosts have told the keys of all RMBs that the other one knows: CONFIRM LINK is awaited, and calls may run meanwhile. */
 static void await_confirm(struct smc_lgr_rdma *group)
 {
 	spin_lock_bh(&group->lock);
-	group->add.step = SMC_RDMA_ADD_CONFIRM;
-	group->add.deadline = jiffies + CONFIRM_TIMEOUT;
 	group->add.calls = group->immediate;
 	group->add.handles = false;
-	if (!group->llc.call_runs)
-		smc_rdma_llc_next_call(group);
+	add_step_locked(group, SMC_RDMA_ADD_CONFIRM, CONFIRM_TIMEOUT);
 	spin_unlock_bh(&group->lock);
 }
 
@@ -88,14 +93,19 @@ void smc_rdma_add_queue(struct smc_lgr_rdma *group, unsigned long delay)
 		smc_lgr_put(group->lgr);
 }
 
-/* smc_rdma_add_hurry() - a call waits for the end of the exchange: CONFIRM LINK has less time. Any context. */
+/* smc_rdma_add_hurry() - a call waits until the exchange is over, or lets it begin: the peer has less time for the rest. Any context. */
 void smc_rdma_add_hurry(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_add *add = &group->add;
 
 	lockdep_assert_held(&group->lock);
-	if (add->step == SMC_RDMA_ADD_CONFIRM && !group->immediate && time_after(add->deadline, jiffies + HURRIED_CONFIRM_TIMEOUT))
-		add->deadline = jiffies + HURRIED_CONFIRM_TIMEOUT;
+	if (add->step == SMC_RDMA_ADD_NONE || add->calls)
+		return;
+	if (!add->hurried)
+		add->hurried_until = jiffies + HURRIED_TIMEOUT;
+	add->hurried = true;
+	if (time_after(add->deadline, add->hurried_until))
+		add->deadline = add->hurried_until;
 }
 
 /* smc_rdma_add_look() - the exchange may go on, or begin. Any context. */
@@ -137,6 +147,7 @@ static void add_done(struct smc_lgr_rdma *group)
 	add->link = NULL;
 	add->carrier = NULL;
 	add->broken = false;
+	add->hurried = false;
 	add->calls = false;
 	/* A client sets the time when it asks. */
 	if (add->lost && (group->server || !time_before(jiffies, add->retry_at)))
@@ -215,7 +226,12 @@ static int ask_for_link(struct smc_lgr_rdma *group)
 		return rc;
 	rc = smc_rdma_add_make_link(group, &path, NULL);
 	smc_rdma_dev_put(path.dev);
-	return rc ?: smc_rdma_add_send_link(group, false);
+	if (!rc)
+		rc = smc_rdma_add_send_link(group, false);
+	/* To make this end of the link may have taken as long as the peer has. */
+	if (!rc)
+		add_step(group, SMC_RDMA_ADD_SENT, KEYS_TIMEOUT);
+	return rc;
 }
 
 /* Server: may an exchange begin? Takes the link that is to carry it. */
@@ -232,8 +248,7 @@ static bool may_ask(struct smc_lgr_rdma *group)
 	add->carrier = may ? smc_lgr_rdma_find_link(group, NULL) : NULL;
 	if (add->carrier) {
 		smc_link_get(add->carrier);
-		add->step = SMC_RDMA_ADD_SENT;
-		add->deadline = jiffies + min_t(unsigned long, KEYS_TIMEOUT + add->retry / 5, KEYS_TIMEOUT_MOST);
+		add_step_locked(group, SMC_RDMA_ADD_SENT, KEYS_TIMEOUT);
 	}
 	spin_unlock_bh(&group->lock);
 	return add->carrier;
@@ -310,10 +325,13 @@ static void on_server_asks(struct smc_lgr_rdma *group, struct smc_link *by, stru
 	await_confirm(group);
 }
 
-/* Server: the keys are exchanged. */
+/* Server: the keys are exchanged. If the new path leads nowhere, registrations would wait behind CONFIRM LINK until that has timed out. */
 static void ask_for_confirm(struct smc_lgr_rdma *group)
 {
 	await_confirm(group);
+	spin_lock_bh(&group->lock);
+	smc_link_acks_begin(group->add.link);
+	spin_unlock_bh(&group->lock);
 	smc_rdma_llc_confirm_link(group->add.link, false);
 }
 
@@ -323,6 +341,8 @@ static int on_client_answers(struct smc_lgr_rdma *group, const struct smc_llc *m
 	struct smc_link *link = group->add.link;
 	int rc;
 
+	if (!smc_link_is_peer_port(group->add.carrier, m->add_link.gid, m->add_link.mac))
+		WRITE_ONCE(group->add.peer_has_two, true);
 	smc_rdma_add_set_peer(link, &m->add_link);
 	rc = smc_link_to_rtr(link) ?: smc_link_to_rts(link) ?: smc_lgr_rdma_register_bufs(link);
 	if (rc)
@@ -338,15 +358,14 @@ static int on_client_answers(struct smc_lgr_rdma *group, const struct smc_llc *m
 }
 
 /*
- * Server: the client has refused the new link. If it has one port only, it always will. But if two links share a port, one was lost,
- * or may come: the client may know of it a little later (RFC 7609, C.8).
+ * Server: the client has refused the new link. If it has one port only, it always will. One that has named two may be able to use the
+ * other one a little later (RFC 7609, C.8).
  */
 static void add_refused(struct smc_lgr_rdma *group)
 {
 	add_count(group, SMC_STATS_LINKS_REFUSED_BY_PEER);
 	spin_lock_bh(&group->lock);
-	if (smc_lgr_rdma_other_link(group->add.carrier))
-		group->add.lost = true;
+	group->add.lost |= READ_ONCE(group->add.peer_has_two);
 	spin_unlock_bh(&group->lock);
 	add_abort(group, false, -EREMOTEIO);
 }
@@ -354,6 +373,9 @@ static void add_refused(struct smc_lgr_rdma *group)
 /* A continuation: the next keys of the peer's, which ours follow until both sides have told all. */
 static void on_continuation(struct smc_lgr_rdma *group, const struct smc_llc *m, const u8 *msg)
 {
+	spin_lock_bh(&group->lock);
+	group->add.calls = false;
+	spin_unlock_bh(&group->lock);
 	smc_rdma_add_recv_keys(group, m, msg);
 	if (group->server && m->add_link_continuation.left <= 2 && smc_rdma_add_keys_sent(group)) {
 		ask_for_confirm(group);
@@ -472,7 +494,6 @@ static bool take_msg(struct smc_lgr_rdma *group, u8 **msg, u32 *len, u8 *by)
 	if (*msg) {
 		add->msg = NULL;
 		add->handles = true;
-		add->calls = false;
 	}
 	spin_unlock_bh(&group->lock);
 	return may;

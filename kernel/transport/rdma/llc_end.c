@@ -286,14 +286,22 @@ void smc_rdma_llc_wait_deleted(struct smc_lgr_rdma *group)
 void smc_rdma_add_end(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_add *add = &group->add;
+	struct smc_link *link, *carrier;
+	u8 *msg;
 
 	might_sleep();
 	if (cancel_delayed_work_sync(&add->work))
 		smc_lgr_put(group->lgr);
-	smc_link_put(add->link);
-	smc_link_put(add->carrier);
-	kfree(add->msg);
+	/* A link that goes down looks at them. */
+	spin_lock_bh(&group->lock);
+	link = add->link;
+	carrier = add->carrier;
+	msg = add->msg;
 	add->link = NULL;
 	add->carrier = NULL;
 	add->msg = NULL;
+	spin_unlock_bh(&group->lock);
+	smc_link_put(link);
+	smc_link_put(carrier);
+	kfree(msg);
 }

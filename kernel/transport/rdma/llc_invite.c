@@ -59,8 +59,12 @@ void smc_rdma_add_invited(struct smc_lgr_rdma *group)
 	struct smc_rdma_add *add = &group->add;
 
 	spin_lock_bh(&group->lock);
+	WRITE_ONCE(add->peer_has_two, true);
 	if (may_want(group) && !time_before(jiffies, add->invitable)) {
 		add->wanted = true;
+		/* Not in an exchange, whose steps have more time after retries. */
+		if (add->step == SMC_RDMA_ADD_NONE)
+			add->retry = 0;
 		add->invitable = jiffies + INVITED_INTERVAL;
 	} else if (may_want(group) && (!add->lost || time_before(add->invitable, add->retry_at))) {
 		add->lost = true;
