@@ -7,16 +7,18 @@ package lab
 import (
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 )
 
 // Full reports whether slow tests shall run: SMCKIT_FULL, which make test-full sets.
 func Full() bool { return os.Getenv("SMCKIT_FULL") != "" }
 
-// Parts are the parts that a package runs in a guest, one after another: all, or only SMCKIT_PART, to look for a fault.
+// Parts are the parts that a package runs in a guest, one after another: all, or only those of SMCKIT_PART, to look for a fault. Blanks
+// separate them.
 func Parts(all ...string) []string {
-	if part := os.Getenv("SMCKIT_PART"); part != "" {
-		return []string{part}
+	if only := strings.Fields(os.Getenv("SMCKIT_PART")); len(only) > 0 {
+		return only
 	}
 	return all
 }
