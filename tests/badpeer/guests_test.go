@@ -71,7 +71,7 @@ func peersOverSMCR(t *testing.T, kernel string, length lab.Length) {
 	if lab.Full() {
 		wellBehaved = append(wellBehaved, "MostConns")
 		bad = append(bad, "Version1", "Forming", "CLCOverRoCE", "Silence", "DeleteRkeyLate|DeleteRkeyNever", "DeleteRkeyLost",
-			"SecondLink$", "SecondLinkLater|RefusedLater|RequestedAgain|RequestedSoon", "TwoLinksV2$", "AddedLinks$", "AddedLinksV2", "SecondLinkVersion1", "TwoLinksV1$", "TwoLinksDataV1", "AddedLinksV1", "AddedLinksByRoleV1", "Continuations")
+			"SecondLink$", "SecondLinkLater|RefusedLater", "SecondLinkHurried|RequestedAgain|RequestedSoon", "TwoLinksV2$", "AddedLinks$", "AddedLinksV2", "SecondLinkVersion1", "TwoLinksV1$", "TwoLinksDataV1", "AddedLinksV1", "AddedLinksByRoleV1", "Continuations")
 	}
 	for _, part := range lab.Parts(append(bad, wellBehaved...)...) {
 		pkg := badPeers

@@ -301,6 +301,28 @@ func TestSecondLinkLater(t *testing.T) {
 	}
 }
 
+// TestSecondLinkHurried has a client leave each ADD LINK without answer: our server waits longer each time, but not while a new connection
+// needs a new RMB, which cannot be confirmed meanwhile.
+func TestSecondLinkHurried(t *testing.T) {
+	s := openLinked(t, 73)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*peer.Patience)
+	defer cancel()
+	g := peer.NewLinkGroup(t, s.RoCENet, peer.Address(73, 1), false)
+	g.Wire = s.wire
+	c, err := g.Open(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		if _, err := g.Take(ctx, peer.AddLink, 0); err != nil {
+			t.Fatalf("ADD LINK %d: %v", i, err)
+		}
+	}
+	if err := peer.InTurn(ctx, g.UseNewConn, c.Close); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestUnacknowledged has a link whose end at the peer falls silent before our module sends a byte that it needs no completion
 // of. TEST LINK is off: the link is lost because the adapter acknowledges nothing.
 func TestUnacknowledged(t *testing.T) {
@@ -330,7 +352,7 @@ func TestUnacknowledged(t *testing.T) {
 // TestRequestedSoon has a server add a link that shares a port, again and again, as a stock server may while ports flap: our client asks
 // for a better one ten seconds after the last of them, although links that do not last have it ask less and less often.
 func TestRequestedSoon(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*peer.Patience)
 	defer cancel()
 	g, c := openShared(ctx, t, 71, true)
 	for i := range 4 {
@@ -353,25 +375,36 @@ func TestRequestedSoon(t *testing.T) {
 	}
 }
 
-// TestRefusedLater has a client whose links share its port refuse a better one, as a stock client does while its port comes up: our server
-// offers it again some time later.
+// TestRefusedLater has a client refuse a link that it has asked for, as a stock client does while its port comes up: our server offers one
+// again some time later, whether the group has one link or two that share the client's port.
 func TestRefusedLater(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*peer.Patience)
+	t.Run("shared port", func(t *testing.T) { refusedLater(t, 72, true) })
+	t.Run("one link", func(t *testing.T) { refusedLater(t, 74, false) })
+}
+
+func refusedLater(t *testing.T, third byte, shared bool) {
+	ctx, cancel := context.WithTimeout(t.Context(), 4*peer.Patience)
 	defer cancel()
-	g, c := openShared(ctx, t, 72, false)
+	g, c := openShared(ctx, t, third, false)
 	events := traced(t, "smckit/smc_link_not_added")
+	offers := 0
 	refuse := func(ctx context.Context) error {
 		offer, err := g.Take(ctx, peer.AddLink, 0)
 		if err != nil {
-			return err
+			return fmt.Errorf("offer %d: %w", offers, err)
 		}
+		offers++
 		return g.Send(ctx, peer.LLC(peer.AddLink, peer.Response|peer.AllLinks, offer[4:peer.MsgLength]...))
 	}
 	request := func(ctx context.Context) error {
 		return g.Send(ctx, peer.LLC(peer.RequestAddLink, 0, make([]byte, 56)...))
 	}
 	exchange := func(ctx context.Context) error { return c.Exchange(ctx, 5000) }
-	if err := peer.InTurn(ctx, g.AddSecondLink, request, refuse, refuse, exchange, c.Close); err != nil {
+	first := refuse
+	if shared {
+		first = g.AddSecondLink
+	}
+	if err := peer.InTurn(ctx, first, request, refuse, refuse, exchange, c.Close); err != nil {
 		t.Error(err)
 	}
 	if out := events(); !strings.Contains(out, fmt.Sprintf("server step=1 err=-%d", int(unix.EREMOTEIO))) {
