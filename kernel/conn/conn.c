@@ -229,11 +229,12 @@ void smc_conn_describe(struct smc_conn *conn, struct smc_diag_info *info)
 }
 EXPORT_SYMBOL_GPL(smc_conn_describe);
 
-/* smc_conn_orphan() - returns the connection of a member if it has no socket, else NULL. Under a lock of its list. */
+/* smc_conn_orphan() - returns the connection of a member if it has no socket, else NULL. Any context. */
 struct smc_conn *smc_conn_orphan(struct smc_lgr_member *member)
 {
 	struct smc_conn *conn = smc_conn_of(member);
 
+	lockdep_assert_held(&member->sn->lgr->lock);
 	/* Pairs with smc_active_child(): before its store, the transport is still preparing the connection. */
 	return smp_load_acquire(&conn->holder) == SMC_CONN_ORPHAN ? conn : NULL;
 }

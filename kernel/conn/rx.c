@@ -323,6 +323,7 @@ static int rx_step(struct rx_call *c)
 	u32 n;
 	ssize_t rc;
 
+	lockdep_assert_held(&conn->rx_lock);
 	if (c->done && smc_urgent_stops(conn, c->pos))
 		return 0;
 	n = rx_available(c);
@@ -374,6 +375,7 @@ static void rx_count_unread(struct smc_conn *conn, size_t len)
 {
 	u64 unread = smp_load_acquire(&conn->rx_prod) - conn->rx_cons; /* pairs with smc_upcall_data() */
 
+	lockdep_assert_held(&conn->rx_lock);
 	if (smc_conn_used(conn, unread, conn->rx_off, conn->rx.skip) >= conn->rx.size)
 		smc_stats_add(conn->member.sn, conn->tech, SMC_STATS_RX_BUF + SMC_STATS_BUF_FULL, 1);
 	if (len < unread)

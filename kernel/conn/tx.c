@@ -308,6 +308,7 @@ static ssize_t tx_send(struct smc_conn *conn, struct msghdr *msg, size_t len)
 	ssize_t rc = 0;
 	u32 room;
 
+	lockdep_assert_held(&conn->tx_lock);
 	for (;;) {
 		if (!tx_may_send(conn)) {
 			rc = -EPIPE;

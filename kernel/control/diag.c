@@ -11,6 +11,7 @@
 
 #include "../conn/show.h"
 #include "../lgr/lgr.h"
+#include "../net.h"
 #include "../sock/show.h"
 #include "diag.h"
 
@@ -155,11 +156,12 @@ static int fill_sock(const struct smc_sock_view *view, void *arg)
 	return view->conn ? fill_conn(d, view->conn, sock_i_ino(view->sk)) : fill_socket(d, view);
 }
 
-/* Adds a connection if it has no socket. Under smc_lgr_net.lock. */
+/* Adds a connection if it has no socket. */
 static int fill_orphan(struct smc_lgr_member *member, void *arg)
 {
 	struct smc_conn *conn = smc_conn_orphan(member);
 
+	lockdep_assert_held(&member->sn->lgr->lock);
 	return conn ? fill_conn(arg, conn, 0) : 0;
 }
 

@@ -277,10 +277,11 @@ static bool tcp_has(const struct entry *e, struct net *net)
  * Is an entry of no use any more? A lookup may miss a request that becomes a connection at this moment, so only
  * two misses in a row count.
  */
-static bool is_dead(struct entry *e, struct net *net)
+static bool is_dead(const struct bucket *b, struct entry *e, struct net *net)
 {
 	bool before = e->missed;
 
+	lockdep_assert_held(&b->lock);
 	if (expired(e))
 		return true;
 	e->missed = !tcp_has(e, net);
@@ -305,7 +306,7 @@ bool smc_syntab_reap(struct smc_syntab *t, struct smc_synopt_net *so)
 		hlist_for_each_entry_safe(e, next, &b->entries, node) {
 			if (time_before(jiffies, e->since + RESERVED_TIME))
 				continue;
-			if (is_dead(e, so->net)) {
+			if (is_dead(b, e, so->net)) {
 				unlink(t, b, e);
 				discard(so, e, false);
 				continue;

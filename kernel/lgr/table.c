@@ -49,12 +49,13 @@ static bool fits(const struct smc_lgr *lgr, const struct smc_lgr_ends *ends, con
 {
 	const struct smc_transport_ops *ops = lgr->key.ops;
 
+	lockdep_assert_held(&smc_lgr_table_lock);
 	if (lgr->max_conns && READ_ONCE(lgr->n_conns) >= lgr->max_conns)
 		return false;
 	return ops->lgr_fits ? ops->lgr_fits(lgr, ends, hint) : smc_lgr_same_ends(&lgr->key.ends, ends);
 }
 
-/* smc_lgr_needs() - does a group end with a device? The caller holds smc_lgr_table_lock. */
+/* smc_lgr_needs() - does a group end with a device? Any context. */
 bool smc_lgr_needs(const struct smc_lgr *lgr, const void *dev)
 {
 	const struct smc_transport_ops *ops = lgr->key.ops;
@@ -111,6 +112,7 @@ static struct list_head *list_position(u32 id)
 
 static bool is_listed(u32 id, const struct list_head *place)
 {
+	lockdep_assert_held(&smc_lgr_table_lock);
 	return place != &smc_lgr_listed && list_entry(place, struct smc_lgr, list)->id == id;
 }
 

@@ -50,11 +50,12 @@ static struct service *find(struct smc_service_net *services, const struct smc_s
 }
 
 /* Removes the service of a full bucket that was used longest ago. */
-static void make_room(struct hlist_head *bucket)
+static void make_room(const struct smc_service_net *services, struct hlist_head *bucket)
 {
 	struct service *s, *oldest = NULL;
 	unsigned int n = 0;
 
+	lockdep_assert_held(&services->lock);
 	hlist_for_each_entry(s, bucket, node) {
 		n++;
 		if (!oldest || s->learned.last < oldest->learned.last)
@@ -75,7 +76,7 @@ static struct service *add(struct smc_service_net *services, const struct smc_se
 	lockdep_assert_held(&services->lock);
 	if (!s)
 		return NULL;
-	make_room(bucket);
+	make_room(services, bucket);
 	s->key = *key;
 	services->last_id += services->last_id + 1 ? 1 : 2;
 	s->id = services->last_id;

@@ -50,10 +50,11 @@ static void hand_over(struct smc_sock *child, struct socket *newsock)
 }
 
 /* The application gets a connection that its client, in this kernel, has made ready. */
-static void adopt_local(struct smc_sock *child, struct socket *newsock)
+static void adopt_local(struct smc_sock *lsmc, struct smc_sock *child, struct socket *newsock)
 {
 	struct smc_sock *parent = child->parent;
 
+	lockdep_assert_held(&lsmc->listener->accept_mutex);
 	child->parent = NULL;
 	WRITE_ONCE(newsock->ops, smc_ops_active(newsock->sk));
 	smc_active_adopt(child);
@@ -78,6 +79,7 @@ static void divert_child(struct smc_sock *lsmc, struct socket *newsock)
 {
 	struct socket *sock = smc_listen_set_aside(newsock);
 
+	lockdep_assert_held(&lsmc->listener->accept_mutex);
 	if (sock) {
 		smc_listen_begin(lsmc, sock, true);
 		return;
@@ -124,7 +126,7 @@ static int try_accept(struct smc_sock *lsmc, struct socket *sock, struct socket 
 		if (child && smc_listen_postpone(lsmc, child, newsock))
 			continue;
 		if (child)
-			adopt_local(child, newsock);
+			adopt_local(lsmc, child, newsock);
 		else
 			adopt_tcp(lsmc, newsock, 0);
 		return 0;

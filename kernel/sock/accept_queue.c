@@ -76,8 +76,9 @@ static enum head tcp_queue_head(struct sock *lsk)
  * Is the outcome of a child's handshake about to be known? For a child that waits for the application's data, its
  * receive queue does not tell.
  */
-static bool outcome_is_near(const struct smc_sock *child)
+static bool outcome_is_near(const struct smc_listener *l, const struct smc_sock *child)
 {
+	lockdep_assert_held(&l->lock);
 	if (child->steps > STEPS_MAX)
 		return false;
 	if (child->deferred)
@@ -102,7 +103,7 @@ static bool is_awaited(struct smc_listener *l, u64 seq)
 	list_for_each_entry_reverse(earlier, &l->running, child) {
 		if (++looks > LOOK_MAX)
 			return false;
-		if (earlier->seq < seq && outcome_is_near(earlier))
+		if (earlier->seq < seq && outcome_is_near(l, earlier))
 			return true;
 	}
 	return false;

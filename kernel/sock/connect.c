@@ -97,6 +97,7 @@ static void take_futile(struct smc_sock *smc, struct socket *sock, const smc_soc
 	};
 	struct smc_peers_why why;
 
+	lockdep_assert_held(&smc->state_mutex);
 	if (READ_ONCE(smc->phase) != SMC_PHASE_OPEN || !smc_policy_peer_of(sock->sk, addr, len, &key.addr, &key.port))
 		return;
 	if (!key.ifindex && (ipv6_addr_type(&key.addr) & IPV6_ADDR_LINKLOCAL) && len >= (int)sizeof(*v6))
@@ -107,7 +108,7 @@ static void take_futile(struct smc_sock *smc, struct socket *sock, const smc_soc
 
 /*
  * Begins an attempt, unless the policy says TCP or a handshake would be in vain: the SYN will carry the option, and TCP's wakeups
- * will start the worker. Under state_mutex, so that another thread whose attempt has just failed does not undo half of it.
+ * will start the worker. This takes state_mutex, so that another thread whose attempt has just failed does not undo half of it.
  */
 static int begin_connect(struct smc_sock *smc, struct socket *sock, const smc_sockaddr_t *addr, int len)
 {

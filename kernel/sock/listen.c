@@ -179,6 +179,7 @@ bool smc_listen_postpone(struct smc_sock *lsmc, struct smc_sock *child, struct s
 {
 	struct socket *sock;
 
+	lockdep_assert_held(&lsmc->listener->accept_mutex);
 	if (!smc_accept_queue_await(lsmc->listener))
 		return false;
 	sock = smc_listen_set_aside(newsock);

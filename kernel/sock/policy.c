@@ -90,6 +90,7 @@ static void set_rules(struct smc_sock *smc, struct smc_policy_entry *entry, stru
 /* Makes a socket TCP if the verdict says so, or, if a rule has made it SMC, unless one says SMC. The rule, if any, counts what follows. */
 static void apply(struct smc_sock *smc, struct socket *sock, enum smc_policy_verdict verdict, struct smc_policy_entry *entry)
 {
+	lockdep_assert_held(&smc->state_mutex);
 	if (entry)
 		atomic64_inc(&entry->decisions);
 	set_rules(smc, entry, NULL);

@@ -109,9 +109,9 @@ struct smc_offer {
  * @detach:	undoes offer, match and attach after a rendezvous has failed, except what the connection has, for @release
  * @peer_full:	returns whether the peer's whole receive buffer is in use. Any context.
  * @lgr_fits:	returns whether a connection between two addresses may join a group with the right peer; with the hint of
- *		smc_lgr_join(). NULL: if the group is of these addresses. Under locks; does not sleep.
- * @lgr_needs:	returns whether a group ends with a device; NULL: with the one of its key. Under locks; does not sleep.
- * @lgr_delete_link: sends DELETE LINK, because the group ends soon; @lgr_end waits for the answer. Under locks.
+ *		smc_lgr_join(). NULL: if the group is of these addresses. Under smc_lgr_table_lock.
+ * @lgr_needs:	returns whether a group ends with a device; NULL: with the one of its key. Under smc_lgr_table_lock.
+ * @lgr_delete_link: sends DELETE LINK, because the group ends soon; @lgr_end waits for the answer. Does not sleep.
  * @lgr_delete_one: deletes a link by its number for an operator, and waits until its connections have moved. Returns 0,
  *		-ENOENT, or -EBUSY if the group has no other link.
  * @lgr_flush:	after @lgr_delete_link: waits until the peer has got it, or until a time in jiffies

@@ -77,10 +77,11 @@ static bool map_bounces(const struct smc_buf_map *map)
 	return false;
 }
 
-static int map_pages(struct smc_buf_map *map, const struct smc_rdma_buf *buf)
+static int map_pages(struct smc_buf_map *map, const struct smc_link *link, const struct smc_rdma_buf *buf)
 {
 	int rc = sg_alloc_table_from_pages(&map->sgt, buf->pages, buf->n_pages, 0, buf->size, GFP_KERNEL);
 
+	lockdep_assert_held(&link->map_rwsem);
 	if (rc)
 		return rc;
 	rc = ib_dma_map_sgtable_attrs(map->ib, &map->sgt, map->dir, 0);
@@ -165,6 +166,7 @@ static int get_mr(struct smc_buf_map *map, struct smc_link *link, unsigned int n
 /* An adapter sends from memory in one piece without a registration. */
 static int get_keys(struct smc_buf_map *map, struct smc_link *link, const struct smc_rdma_buf *buf)
 {
+	lockdep_assert_held(&link->map_rwsem);
 	if (buf->rmb || map->sgt.nents > 1)
 		return get_mr(map, link, buf->n_pages);
 	map->addr = sg_dma_address(map->sgt.sgl);
@@ -188,7 +190,7 @@ int smc_rdma_buf_map(struct smc_rdma_buf *buf, struct smc_link *link)
 	lockdep_assert_held(&link->map_rwsem);
 	map->ib = link->path.dev->ib;
 	map->dir = buf->rmb ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
-	rc = map_pages(map, buf);
+	rc = map_pages(map, link, buf);
 	if (rc)
 		return rc;
 	rc = get_keys(map, link, buf);
@@ -272,11 +274,14 @@ void smc_rdma_buf_free(struct smc_rdma_buf *buf)
 }
 
 /*
- * smc_rdma_buf_hand_over() - gives a buffer to the adapter. Bytes that we have cleared are cleared for the adapter,
- * too, before it writes others. The caller holds the lock of the link, which is not gone. Any context.
+ * smc_rdma_buf_hand_over() - gives a buffer to the adapter of a link. Bytes that we have cleared are cleared for the adapter,
+ * too, before it writes others. The link is not gone. Any context.
  */
-void smc_rdma_buf_hand_over(struct smc_buf_map *map)
+void smc_rdma_buf_hand_over(struct smc_rdma_buf *buf, const struct smc_link *link)
 {
+	struct smc_buf_map *map = smc_rdma_buf_map_of(buf, link);
+
+	lockdep_assert_held(&link->lock);
 	if (map->bounces && map->cleared)
 		sync_range(map, (struct smc_range){ .off = 0, .len = map->cleared }, false);
 	map->cleared = 0;

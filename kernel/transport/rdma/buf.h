@@ -63,7 +63,7 @@ void smc_rdma_buf_free(struct smc_rdma_buf *buf);
 enum smc_memory_kind smc_rdma_buf_kind(bool rmb);
 u64 smc_rdma_buf_memory(u8 code);
 void smc_rdma_buf_clear(struct smc_rdma_buf *buf);
-void smc_rdma_buf_hand_over(struct smc_buf_map *map);
+void smc_rdma_buf_hand_over(struct smc_rdma_buf *buf, const struct smc_link *link);
 void smc_rdma_buf_sync(const struct smc_rdma_buf *buf, const struct smc_link *link, u32 off, u64 n);
 
 /* smc_rdma_buf_map_of() - returns what the adapter of a link knows of a buffer. Any context. */

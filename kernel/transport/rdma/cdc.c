@@ -426,12 +426,13 @@ static void cdc_take(struct smc_rdma_conn *rc, struct smc_link *link, const stru
 		smc_upcall_close(conn, delta.closing);
 }
 
-/* smc_rdma_cdc_keep() - keeps a message instead of one that came before. With the lock that protects what is kept. */
+/* smc_rdma_cdc_keep() - keeps a message instead of one that came before. Softirq. */
 void smc_rdma_cdc_keep(struct smc_rdma_conn *rc, struct smc_rdma_kept *kept, const struct smc_link *link,
 		       const struct smc_cdc *msg)
 {
 	u8 urgent = kept->msg.flags & SMC_CDC_URGENT;
 
+	lockdep_assert_held(&rc->recv_lock);
 	kept->any = true;
 	kept->bounces |= smc_rdma_buf_map_of(rc->rmb, link)->bounces;
 	kept->link = link->serial;

@@ -52,7 +52,7 @@ bool smc_lgr_rdma_has_rmb(const struct smc_lgr_rdma *group)
 
 /*
  * smc_lgr_rdma_fits() - lgr_fits of the transport. The hint is the server's ACCEPT, or NULL for a server, whose
- * connections also wait for a group that is being formed. Under locks.
+ * connections also wait for a group that is being formed. Under smc_lgr_table_lock.
  */
 bool smc_lgr_rdma_fits(const struct smc_lgr *lgr, const struct smc_lgr_ends *ends, const void *hint)
 {
@@ -267,6 +267,7 @@ static struct smc_rdma_buf *new_buf(struct smc_link *link, struct smc_memory_poo
 	struct smc_rdma_buf *buf;
 	int rc = smc_memory_reserve(pool, kind, smc_rdma_buf_memory(code));
 
+	lockdep_assert_held(&link->map_rwsem);
 	if (rc)
 		return ERR_PTR(rc);
 	buf = smc_rdma_buf_new(link, rmb, code, link->group->buf_type);
@@ -486,7 +487,7 @@ static void free_idle_bufs(struct smc_lgr_rdma *group)
 		smc_rdma_buf_free(buf);
 }
 
-/* smc_lgr_rdma_delete_link() - lgr_delete_link of the transport. Under locks. */
+/* smc_lgr_rdma_delete_link() - lgr_delete_link of the transport. Softirq. */
 void smc_lgr_rdma_delete_link(struct smc_lgr *lgr)
 {
 	struct smc_lgr_rdma *group = smc_lgr_rdma_of(lgr);

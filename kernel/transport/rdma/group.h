@@ -334,7 +334,7 @@ void smc_rdma_add_end(struct smc_lgr_rdma *group);
 void smc_rdma_add_want(struct smc_lgr_rdma *group);
 void smc_rdma_add_invited(struct smc_lgr_rdma *group);
 void smc_rdma_add_link_lost(struct smc_link *link);
-void smc_rdma_add_later(struct smc_rdma_add *add);
+void smc_rdma_add_later(struct smc_lgr_rdma *group);
 void smc_rdma_add_came(struct smc_lgr_rdma *group);
 bool smc_rdma_add_looks_again(const struct smc_lgr_rdma *group);
 void smc_rdma_add_look_again(struct smc_lgr_rdma *group);

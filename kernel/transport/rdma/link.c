@@ -449,6 +449,7 @@ static int qp_to_rtr(struct smc_link *link)
 	u32 i;
 	int rc;
 
+	lockdep_assert_held(&link->lock);
 	if (link->peer.mtu_code < IB_MTU_256 || link->peer.mtu_code > IB_MTU_4096)
 		return -EPROTO;
 	rc = qp_to_init(link);
@@ -489,6 +490,7 @@ static int qp_to_rts(struct smc_link *link)
 	};
 	int rc;
 
+	lockdep_assert_held(&link->lock);
 	rc = ib_modify_qp(link->qp, &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY |
 			  IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC);
 	if (!rc)

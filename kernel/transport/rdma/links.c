@@ -193,7 +193,7 @@ struct smc_conn *smc_lgr_rdma_next_conn(struct smc_lgr_rdma *group, const struct
 
 /*
  * smc_lgr_rdma_needs() - lgr_needs of the transport: does a group end with a device? It goes on if it has a link over
- * another one. Under locks.
+ * another one. Under smc_lgr_table_lock.
  */
 bool smc_lgr_rdma_needs(const struct smc_lgr *lgr, const void *dev)
 {

@@ -155,6 +155,7 @@ static bool is_too_early(const struct smc_link *link)
 {
 	const struct smc_lgr_rdma *group = link->group;
 
+	lockdep_assert_held(&group->lock);
 	return group->server && group->add.link == link && group->add.step != SMC_RDMA_ADD_CONFIRM;
 }
 

@@ -151,7 +151,7 @@ static void add_done(struct smc_lgr_rdma *group)
 	add->calls = false;
 	/* A client sets the time when it asks. */
 	if (add->lost && (group->server || !time_before(jiffies, add->retry_at)))
-		smc_rdma_add_later(add);
+		smc_rdma_add_later(group);
 	spin_unlock_bh(&group->lock);
 	smc_link_put(link);
 	smc_link_put(carrier);

@@ -124,11 +124,12 @@ static void finish_call(struct smc_lgr_rdma *group, struct smc_rdma_call *call, 
 }
 
 /* Does an answer belong to the running call? It names the same key, or no key, if no late answer is expected. */
-static bool answers_call(const struct smc_rdma_llc *llc, const struct smc_rdma_call *call, u8 type, u32 rkey)
+static bool answers_call(const struct smc_lgr_rdma *group, const struct smc_rdma_call *call, u8 type, u32 rkey)
 {
+	lockdep_assert_held(&group->lock);
 	if (!call || call->type != type)
 		return false;
-	return rkey ? call->rkey == rkey : type != SMC_LLC_DELETE_RKEY || !llc->late;
+	return rkey ? call->rkey == rkey : type != SMC_LLC_DELETE_RKEY || !group->llc.late;
 }
 
 /*
@@ -144,7 +145,7 @@ void smc_rdma_llc_answered(struct smc_lgr_rdma *group, u8 type, u32 rkey, bool n
 
 	spin_lock_bh(&group->lock);
 	call = list_first_entry_or_null(&llc->calls, struct smc_rdma_call, list);
-	if (llc->call_runs && answers_call(llc, call, type, rkey)) {
+	if (llc->call_runs && answers_call(group, call, type, rkey)) {
 		if (call == &group->delete_call) {
 			llc->overtakes = 0;
 			group->unanswered = 0;
@@ -219,8 +220,11 @@ static unsigned long call_deadline(const struct smc_lgr_rdma *group, const struc
  * A DELETE RKEY has timed out, and may still be answered. If the peer has lost an earlier one, we have taken its answer
  * for the answer to that one, and would do so with all that follow.
  */
-static void expect_late(struct smc_rdma_llc *llc)
+static void expect_late(struct smc_lgr_rdma *group)
 {
+	struct smc_rdma_llc *llc = &group->llc;
+
+	lockdep_assert_held(&group->lock);
 	if (llc->overtaken && ++llc->overtakes == LOST)
 		llc->overtakes = 0;
 	else
@@ -241,7 +245,7 @@ unsigned long smc_rdma_llc_look_at_calls(struct smc_lgr_rdma *group)
 	if (time_before(jiffies, call_deadline(group, call)))
 		return call_deadline(group, call) - jiffies;
 	if (call->type == SMC_LLC_DELETE_RKEY)
-		expect_late(&group->llc);
+		expect_late(group);
 	finish_call(group, call, -ETIMEDOUT);
 	return SMC_RDMA_ANSWER_TIMEOUT;
 }

@@ -20,9 +20,12 @@ static bool link_has_lasted(const struct smc_link *link)
 	return time_after(jiffies, link->active_since + RETRY_FIRST);
 }
 
-/* smc_rdma_add_later() - sets when to look again: each time after twice as long. The caller holds the lock of the group. Any context. */
-void smc_rdma_add_later(struct smc_rdma_add *add)
+/* smc_rdma_add_later() - sets when to look again: each time after twice as long. Any context. */
+void smc_rdma_add_later(struct smc_lgr_rdma *group)
 {
+	struct smc_rdma_add *add = &group->add;
+
+	lockdep_assert_held(&group->lock);
 	add->retry = min_t(unsigned long, add->retry ? 2 * add->retry : RETRY_FIRST, RETRY_MOST);
 	add->retry_at = jiffies + add->retry;
 }
@@ -102,7 +105,7 @@ void smc_rdma_add_link_lost(struct smc_link *link)
 		if (group->server && lasted) {
 			add->wanted = true;
 		} else if (add->step == SMC_RDMA_ADD_NONE) {
-			smc_rdma_add_later(add);
+			smc_rdma_add_later(group);
 			smc_rdma_add_queue(group, add->retry);
 		}
 	}
@@ -137,7 +140,7 @@ void smc_rdma_add_look_again(struct smc_lgr_rdma *group)
 	}
 	add->lost = smc_lgr_rdma_may_add(group);
 	add->invite = add->lost;
-	smc_rdma_add_later(add);
+	smc_rdma_add_later(group);
 }
 
 /* Client, version 1: an ADD LINK that has the port alone. */

@@ -26,17 +26,22 @@
  * The user data of TEST LINK: bytes that no other link has, then the number of the test, which only we read. They
  * tell a late answer to an earlier test from an answer to a test that was never sent.
  */
-static void fill_test(const struct smc_link_llc *llc, u8 data[16])
+static void fill_test(const struct smc_link *link, u8 data[16])
 {
+	const struct smc_link_llc *llc = &link->llc;
+
 	static_assert(sizeof(llc->test_id) + sizeof(llc->tests) == 16);
+	lockdep_assert_held(&link->group->lock);
 	memcpy(data, llc->test_id, sizeof(llc->test_id));
 	memcpy(data + sizeof(llc->test_id), &llc->tests, sizeof(llc->tests));
 }
 
-static bool echoes_test(const struct smc_link_llc *llc, const u8 data[16])
+static bool echoes_test(const struct smc_link *link, const u8 data[16])
 {
+	const struct smc_link_llc *llc = &link->llc;
 	u32 number;
 
+	lockdep_assert_held(&link->group->lock);
 	memcpy(&number, data + sizeof(llc->test_id), sizeof(number));
 	return !memcmp(data, llc->test_id, sizeof(llc->test_id)) && number && number <= llc->tests;
 }
@@ -49,7 +54,7 @@ static void begin_test(struct smc_link *link)
 	link->llc.testing = true;
 	link->llc.tested = jiffies;
 	link->llc.tests++;
-	fill_test(&link->llc, m.test_link.data);
+	fill_test(link, m.test_link.data);
 	smc_rdma_llc_send_msg(link, &m);
 }
 
@@ -101,7 +106,7 @@ void smc_rdma_llc_on_test_link(struct smc_link *link, struct smc_llc *m)
 		return;
 	}
 	spin_lock_bh(&link->group->lock);
-	if (!echoes_test(&link->llc, m->test_link.data))
+	if (!echoes_test(link, m->test_link.data))
 		smc_rdma_llc_bad(link, m->type);
 	else if (link->llc.testing)
 		pass_test(link);
@@ -177,6 +182,7 @@ static unsigned long test_fails(const struct smc_link *link, unsigned long inter
 	unsigned long left = MAX_JIFFY_OFFSET, since = link->llc.tested;
 	unsigned long silent = READ_ONCE(link->last_recv) + interval;
 
+	lockdep_assert_held(&link->group->lock);
 	if (interval)
 		left = jiffies_until((time_after(silent, since) ? silent : since) + SMC_RDMA_ANSWER_TIMEOUT);
 	if (llc->doubted)

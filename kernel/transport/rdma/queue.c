@@ -119,6 +119,7 @@ static bool should_signal(struct smc_link *link, const struct smc_link_send_req 
 {
 	unsigned int i;
 
+	lockdep_assert_held(&link->sq_lock);
 	for (i = 0; i < req->n; i++)
 		link->sq_unsignaled += req->writes[i].len;
 	return last - link->sq_signaled >= link->sq_size / 4 || link->sq_unsignaled >= SIGNAL_BYTES ||
@@ -179,6 +180,7 @@ static void prepare_message(struct smc_link *link, struct ib_sge *sge, const u8 
 {
 	u32 at = place * SMC_LINK_MSG_LEN;
 
+	lockdep_assert_held(&link->sq_lock);
 	sge->length = SMC_LINK_MSG_LEN;
 	sge->lkey = link->pd->local_dma_lkey;
 	if (link->inline_ok) {

@@ -152,7 +152,7 @@ int smc_link_register(struct smc_link *link, struct smc_rdma_buf *buf)
 	if (link->gone || !smc_link_usable(link))
 		rc = -ENOTCONN;
 	else
-		smc_rdma_buf_hand_over(map);
+		smc_rdma_buf_hand_over(buf, link);
 	if (!rc && map->mr && !map->registered)
 		rc = post_registration(link, map);
 	if (!link->gone)

@@ -13,6 +13,7 @@
 /* Returns the key that the RMB of a row has, or had, on a link; NULL if that is not known any more. */
 static const struct smc_rtoken *key_on(const struct smc_lgr_rdma *group, int row, const struct smc_link *link)
 {
+	lockdep_assert_held(&group->lock);
 	if (group->links[link->slot] == link)
 		return &group->rtokens[row][link->slot];
 	return group->lost_serial == link->serial ? &group->lost_keys[row] : NULL;
@@ -78,6 +79,7 @@ static bool has_key(const struct smc_lgr_rdma *group, int row)
 {
 	unsigned int slot;
 
+	lockdep_assert_held(&group->lock);
 	for (slot = 0; slot < SMC_LINKS_PER_LGR_MAX; slot++)
 		if (group->rtokens[row][slot].rkey)
 			return true;
@@ -126,6 +128,7 @@ struct writers {
 
 static bool is_writer(const struct smc_rdma_conn *rc, const struct writers *v)
 {
+	lockdep_assert_held(&rc->group->lock);
 	return rc != v->but && rc->bound && test_bit(rc->rtoken, v->rows) && (v->any_off || rc->peer_off == v->off);
 }
 

@@ -21,6 +21,7 @@ static void show_pnet_id(const struct smc_rdma_dev *dev, u8 port, char text[SMC_
 
 static void show_link(const struct smc_link *link, struct smc_rdma_link_view *view)
 {
+	lockdep_assert_held(&link->group->lock);
 	strscpy(view->ibname, link->path.dev->ib->name, sizeof(view->ibname));
 	view->port = link->path.port;
 	view->id = link->id;
