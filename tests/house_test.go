@@ -285,4 +285,9 @@ func TestKernelWords(t *testing.T) {
 		"smc_rx_known": "smc_rx_signaled", "spell": "encode", "spent": "token_used", "spill": "version 2 receive buffer", "supply": "get_page",
 		"tell_all": "delete_all_links", "tx_told": "tx_signaled", "unuse": "put", "uproot": "detach", "weigh": "choose_reason", "withdraw": "DELETE RKEY",
 	})
+	for _, layer := range []string{"conn", "control", "handshake", "lgr", "policy", "sock", "transport", "uapi", "wire"} {
+		refuseWords(t, "kernel/"+layer+"/", map[string]string{
+			"hears": "receives, learns", "likewise": "too", "patience": "timeout", "told": "sent, announced, reported", "whoever": "the name of it",
+		})
+	}
 }

@@ -65,7 +65,7 @@ void smc_urgent_received(struct smc_conn *conn, u64 prod)
 	read_unlock_bh(&conn->sk->sk_callback_lock);
 }
 
-/* Returns whether the peer is told that the byte right before the reader is read. */
+/* Returns whether the consumer cursor that is sent includes the byte right before the reader. */
 static bool is_place_freed(const struct smc_conn *conn)
 {
 	u64 cons = READ_ONCE(conn->rx_cons);

@@ -2,8 +2,8 @@
 /*
  * The memory that SMC has for data, of the host and of each network namespace, and its ceilings.
  *
- * What is allocated is reserved first: a buffer when a connection gets it, or each of its pages when data comes, if the buffer
- * has pages only where data is. A namespace counts what its connections have. The host also counts what link groups have: buffers
+ * Memory is reserved before it is allocated: for a whole buffer when a connection gets it, or page by page when data comes, if the
+ * buffer has pages only where data is. A namespace counts the memory of its connections. The host also counts that of link groups: buffers
  * that wait for their next connection, and the messages in the queues of links.
  */
 #ifndef SMC_CONTROL_MEMORY_H

@@ -270,7 +270,7 @@ static struct smc_policy_entry *take_entry(struct smc_policy_net *pn, const stru
 	return entry;
 }
 
-/* Fills a table with the rules of a request. Return: 0 or a negative errno; the caller frees what there is. */
+/* Fills a table with the rules of a request. Return: 0 or a negative errno; the caller frees the table. */
 static int take_rules(struct smc_policy_net *pn, struct genl_info *info, struct smc_policy_table *table)
 {
 	struct smc_policy_entry *entry;

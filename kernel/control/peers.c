@@ -175,7 +175,7 @@ static void make_room(struct smc_net *sn, enum smc_peers_role role)
 }
 
 /* Removes the entry of the peer, if there is one, and the oldest one of its host if that has no room. */
-static void replace(struct smc_peers_net *pn, const struct smc_peers_key *key)
+static void remove_old_entry(struct smc_peers_net *pn, const struct smc_peers_key *key)
 {
 	struct entry *e, *old = NULL, *oldest = NULL;
 	unsigned int n = 0;
@@ -223,7 +223,7 @@ void smc_peers_add(struct smc_net *sn, const struct smc_peers_key *key, const st
 	e->stamp = *stamp;
 	e->since = get_jiffies_64();
 	spin_lock_bh(&pn->lock);
-	replace(pn, key);
+	remove_old_entry(pn, key);
 	make_room(sn, key->role);
 	e->id = ++pn->last_id;
 	hlist_add_head_rcu(&e->node, &pn->buckets[bucket_of(key)]);
@@ -242,7 +242,7 @@ void smc_peers_add(struct smc_net *sn, const struct smc_peers_key *key, const st
  */
 void smc_peers_forget(struct smc_net *sn)
 {
-	smp_mb__before_atomic(); /* Whoever sees the new count sees the change. */
+	smp_mb__before_atomic(); /* a reader that sees the new count sees the change */
 	atomic_inc(sn ? &sn->peers->changes : &host_changes);
 }
 

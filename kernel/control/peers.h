@@ -33,7 +33,7 @@ struct smc_peers_why {
 	u32 diagnosis;		/* that the peer's DECLINE had, or 0 */
 };
 
-/* What this host was when it found a peer unable. A peer is forgotten when that changes. */
+/* The state of this host when it found that SMC with a peer is not possible. When the state changes, the peer is forgotten. */
 struct smc_peers_stamp {
 	unsigned int host, net;	/* changes of the host and of the namespace */
 	u32 settings;		/* that have a say in what is possible */

@@ -62,7 +62,7 @@ static int read_error(struct sock *sk)
 }
 
 /*
- * Reads what there is of the first @want bytes of a message. Return: bytes, 0 for the end of the stream,
+ * Reads those of the first @want bytes of a message that have come. Return: bytes, 0 for the end of the stream,
  * -EAGAIN, or the error.
  */
 static int read_clc(struct smc_rendezvous *rv, unsigned int want)

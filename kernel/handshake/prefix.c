@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The subnets of a connection, by which version 1 tells whether two hosts are on one network (RFC 7609,
+ * The subnets of a connection, by which version 1 decides whether two hosts are on one network (RFC 7609,
  * 3.5.1). Routes, devices and addresses may be removed meanwhile: one RCU section covers each check, and
  * what has been removed does not match.
  */

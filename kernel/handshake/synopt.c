@@ -105,7 +105,7 @@ static u32 synack_of(const struct sock *child)
 /* Returns the table of promises of a namespace, NULL while there is none. Under RCU. */
 static struct smc_syntab *syns_of(const struct sock *sk)
 {
-	return smp_load_acquire(&smc_net(sock_net(sk))->synopt->syns); /* pairs with hook() */
+	return smp_load_acquire(&smc_net(sock_net(sk))->synopt->syns); /* pairs with register_hooks() */
 }
 
 /*
@@ -359,7 +359,7 @@ static bool acceptable(const struct sock *sk, u32 ack)
 	return after(ack, READ_ONCE(tp->snd_una)) && !after(ack, READ_ONCE(tp->write_seq));
 }
 
-/* A SYN-ACK that TCP will accept for a socket tells whether the peer speaks SMC. */
+/* A SYN-ACK that TCP will accept for a socket shows whether the peer speaks SMC. */
 static void in_synack(struct net *net, const struct smc_synpkt *pkt, struct sk_buff *skb, bool has)
 {
 	struct sock *sk = smc_synsock_find(net, pkt, skb);
@@ -448,7 +448,7 @@ static const struct nf_hook_ops hooks[] = {
 };
 
 /* Registers the hooks of a namespace. */
-static int hook(struct smc_net *sn)
+static int register_hooks(struct smc_net *sn)
 {
 	struct smc_synopt_net *so = sn->synopt;
 	struct nf_hook_ops *ops = so->hooks;
@@ -478,7 +478,7 @@ static int hook(struct smc_net *sn)
 	return 0;
 }
 
-static void unhook(struct smc_synopt_net *so)
+static void unregister_hooks(struct smc_synopt_net *so)
 {
 	struct smc_syntab *syns = so->syns;
 
@@ -510,7 +510,7 @@ static void unhook_work(struct work_struct *work)
 
 	mutex_lock(&so->lock);
 	if (!atomic_read(&so->users))
-		unhook(so);
+		unregister_hooks(so);
 	mutex_unlock(&so->lock);
 }
 
@@ -528,7 +528,7 @@ int smc_synopt_get(struct smc_net *sn)
 	if (atomic_inc_not_zero(&so->users))
 		return 0;
 	mutex_lock(&so->lock);
-	rc = hook(sn);
+	rc = register_hooks(sn);
 	if (!rc)
 		atomic_inc(&so->users);
 	mutex_unlock(&so->lock);
@@ -562,6 +562,6 @@ void smc_synopt_net_exit(struct smc_net *sn)
 {
 	cancel_delayed_work_sync(&sn->synopt->unhook);
 	mutex_lock(&sn->synopt->lock);
-	unhook(sn->synopt);
+	unregister_hooks(sn->synopt);
 	mutex_unlock(&sn->synopt->lock);
 }

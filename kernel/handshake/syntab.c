@@ -93,7 +93,7 @@ static bool expired(const struct entry *e)
 }
 
 /* Returns the entry of a connection, or NULL. */
-static struct entry *find(struct bucket *b, const struct smc_syn_key *key)
+static struct entry *find_entry(struct bucket *b, const struct smc_syn_key *key)
 {
 	struct entry *e;
 
@@ -150,7 +150,7 @@ bool smc_syntab_repeat(struct smc_syntab *t, const struct smc_syn_key *key, u32 
 	struct entry *e;
 
 	spin_lock_bh(&b->lock);
-	e = find(b, key);
+	e = find_entry(b, key);
 	if (e) {
 		e->synack = synack;
 		e->expires = jiffies + LIFETIME;
@@ -177,7 +177,7 @@ enum smc_syn_state smc_syntab_find(struct smc_syntab *t, const struct smc_syn_ke
 	struct entry *e;
 
 	spin_lock_bh(&b->lock);
-	e = find(b, key);
+	e = find_entry(b, key);
 	if (e && e->synack == synack)
 		state = undecided(e) ? SMC_SYN_UNDECIDED : SMC_SYN_SMC;
 	spin_unlock_bh(&b->lock);
@@ -195,7 +195,7 @@ u64 smc_syntab_local(struct smc_syntab *t, const struct smc_syn_key *key)
 	struct entry *e;
 
 	spin_lock_bh(&b->lock);
-	e = find(b, key);
+	e = find_entry(b, key);
 	if (e && undecided(e))
 		listener = e->listener;
 	spin_unlock_bh(&b->lock);
@@ -209,7 +209,7 @@ void smc_syntab_set_remote(struct smc_syntab *t, const struct smc_syn_key *key)
 	struct entry *e;
 
 	spin_lock_bh(&b->lock);
-	e = find(b, key);
+	e = find_entry(b, key);
 	if (e)
 		e->syn.local = false;
 	spin_unlock_bh(&b->lock);
@@ -235,7 +235,7 @@ enum smc_syn_claim smc_syntab_claim(struct smc_syntab *t, struct smc_synopt_net 
 	struct entry *e;
 
 	spin_lock_bh(&b->lock);
-	e = find(b, key);
+	e = find_entry(b, key);
 	if (e && (e->listener == listener || any))
 		unlink(t, b, e);
 	else

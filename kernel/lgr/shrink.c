@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What link groups keep for their next connections, and give back when the kernel, or SMC below its own ceiling, is short of
- * memory. Freeing takes locks that are held while memory is allocated, so a worker does it, and the shrinker does not wait.
+ * Link groups keep buffers for their next connections, and give them back when the kernel, or SMC below its own ceiling, is short
+ * of memory. Freeing takes locks that are held while memory is allocated, so a worker does it, and the shrinker does not wait.
  */
 
 #include <linux/shrinker.h>

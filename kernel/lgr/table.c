@@ -45,7 +45,7 @@ bool smc_lgr_same_ends(const struct smc_lgr_ends *a, const struct smc_lgr_ends *
 }
 
 /* Returns whether one more connection, with the same peer, may join the group. */
-static bool fits(const struct smc_lgr *lgr, const struct smc_lgr_ends *ends, const void *hint)
+static bool lgr_takes_conn(const struct smc_lgr *lgr, const struct smc_lgr_ends *ends, const void *hint)
 {
 	const struct smc_transport_ops *ops = lgr->key.ops;
 
@@ -74,7 +74,7 @@ struct smc_lgr *smc_lgr_table_find(const struct smc_lgr_key *key, const void *hi
 
 	lockdep_assert_held(&smc_lgr_table_lock);
 	hash_for_each_possible(by_key, lgr, hash, hash_key(key))
-		if (same_peer(&lgr->key, key) && fits(lgr, &key->ends, hint))
+		if (same_peer(&lgr->key, key) && lgr_takes_conn(lgr, &key->ends, hint))
 			return lgr;
 	return NULL;
 }
@@ -214,7 +214,7 @@ static void count_own_conn(struct smc_lgr_member *member, void *arg)
 }
 
 /* Describes a group as a namespace sees it. Of a group that it does not see whole, it sees its own connections. */
-static void describe(struct smc_lgr *lgr, const struct net *net, struct smc_lgr_view *view)
+static void describe_lgr(struct smc_lgr *lgr, const struct net *net, struct smc_lgr_view *view)
 {
 	view->id = lgr->id;
 	view->role = lgr->key.ops->role;
@@ -259,7 +259,7 @@ int smc_lgr_walk(const struct net *net, unsigned int *next,
 	list_for_each_entry(lgr, &smc_lgr_listed, list) {
 		if (lgr->id <= *next || (lgr->mark != last_mark && !sees_all(net, lgr)))
 			continue;
-		describe(lgr, net, &view);
+		describe_lgr(lgr, net, &view);
 		rc = fn(lgr, &view, arg);
 		if (rc)
 			break;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a service learns about its connections: whether SMC pays for them. Nothing here locks, sleeps or allocates. It also builds in
+ * A service learns whether SMC pays for its connections. Nothing here locks, sleeps or allocates. It also builds in
  * user space, where tests/wire tests it.
  *
  * A connection pays if it moves many bytes or lives long. Each one that ends moves a score up or down: by one down if it does not pay, and

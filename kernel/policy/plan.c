@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the rules say about a listener. Some of them ask for the peer's address, which is known for each connection only, in a softirq.
- * So the rules that match the rest are collected when the listener begins to listen.
+ * The rules that apply to the connections of a listener. Some of them ask for the peer's address, which is known for each
+ * connection only, in a softirq. So the rules that match the rest are collected when the listener begins to listen.
  */
 
 #include <linux/net.h>
@@ -11,7 +11,8 @@
 #include "policy.h"
 
 /* Collects the rules that match a listener, if there is room for them. Return: their number. */
-static unsigned int collect(const struct smc_policy_table *table, const struct socket *sock, struct smc_policy_plan *plan, unsigned int room)
+static unsigned int collect_rules(const struct smc_policy_table *table, const struct socket *sock, struct smc_policy_plan *plan,
+				  unsigned int room)
 {
 	const struct smc_policy_use use = { .role = SMC_POLICY_LISTENS, .local = READ_ONCE(inet_sk(sock->sk)->inet_num) };
 	struct smc_policy_maker m __uninitialized;
@@ -62,7 +63,7 @@ int smc_policy_plan_new(const struct socket *sock, struct smc_policy_plan **plan
 		rcu_read_lock();
 		table = smc_policy_table_of(sock);
 		off = table && table->off;
-		n = table && !off ? collect(table, sock, *plan, room) : 0;
+		n = table && !off ? collect_rules(table, sock, *plan, room) : 0;
 		rcu_read_unlock();
 	}
 	if (n)

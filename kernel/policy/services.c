@@ -38,7 +38,7 @@ static struct hlist_head *bucket_of(struct smc_service_net *services, const stru
 	return &services->buckets[jhash2((const u32 *)key, sizeof(*key) / 4, services->seed) % SMC_SERVICE_BUCKETS];
 }
 
-static struct service *find(struct smc_service_net *services, const struct smc_service_key *key)
+static struct service *find_service(struct smc_service_net *services, const struct smc_service_key *key)
 {
 	struct service *s;
 
@@ -68,7 +68,7 @@ static void make_room(const struct smc_service_net *services, struct hlist_head 
 }
 
 /* Returns a new service, or NULL without memory. */
-static struct service *add(struct smc_service_net *services, const struct smc_service_key *key, u64 now)
+static struct service *add_service(struct smc_service_net *services, const struct smc_service_key *key, u64 now)
 {
 	struct service *s = kzalloc(sizeof(*s), GFP_ATOMIC | __GFP_NOWARN | __GFP_ACCOUNT);
 	struct hlist_head *bucket = bucket_of(services, key);
@@ -120,7 +120,7 @@ bool smc_service_is_tcp(struct smc_net *sn, const struct smc_service_key *key)
 	bool tcp;
 
 	spin_lock_bh(&services->lock);
-	s = find(services, key);
+	s = find_service(services, key);
 	tcp = s && smc_auto_is_tcp(&s->learned, &limits, now_ms());
 	spin_unlock_bh(&services->lock);
 	return tcp;
@@ -137,7 +137,7 @@ void smc_service_begin(struct smc_net *sn, struct smc_service_ref *ref)
 	ref->open = true;
 	ref->since = now;
 	spin_lock_bh(&services->lock);
-	s = find(services, &ref->key) ?: add(services, &ref->key, now);
+	s = find_service(services, &ref->key) ?: add_service(services, &ref->key, now);
 	ref->id = s ? s->id : 0;
 	ref->period = s ? smc_auto_begin(&s->learned, &limits, now) : 0;
 	spin_unlock_bh(&services->lock);
@@ -159,7 +159,7 @@ void smc_service_end(struct smc_net *sn, struct smc_service_ref *ref, const u64 
 		return;
 	ref->open = false;
 	spin_lock_bh(&services->lock);
-	s = find(services, &ref->key);
+	s = find_service(services, &ref->key);
 	/* A service that was forgotten meanwhile does not know of this connection. */
 	if (s && s->id == ref->id)
 		smc_auto_end(&s->learned, &limits, now, ref->period, bytes ? &sample : NULL);

@@ -136,7 +136,7 @@ int __init smc_create_init(void)
 	prots[SMC_IPV4] = tcp_prot;
 	prots[SMC_IPV4].init = init4;
 	strscpy(prots[SMC_IPV4].name, "SMC", sizeof(prots[SMC_IPV4].name));
-	/* What may fail comes first: a socket, once created, keeps pointing to us. */
+	/* The calls that may fail come first: a socket, once created, keeps pointing to this module. */
 	rc = sock_register(&family);
 	if (rc)
 		return rc;

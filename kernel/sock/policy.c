@@ -88,7 +88,7 @@ static void set_rules(struct smc_sock *smc, struct smc_policy_entry *entry, stru
 }
 
 /* Makes a socket TCP if the verdict says so, or, if a rule has made it SMC, unless one says SMC. The rule, if any, counts what follows. */
-static void apply(struct smc_sock *smc, struct socket *sock, enum smc_policy_verdict verdict, struct smc_policy_entry *entry)
+static void apply_verdict(struct smc_sock *smc, struct socket *sock, enum smc_policy_verdict verdict, struct smc_policy_entry *entry)
 {
 	lockdep_assert_held(&smc->state_mutex);
 	if (entry)
@@ -111,7 +111,7 @@ void smc_policy_connect(struct smc_sock *smc, struct socket *sock, const smc_soc
 	if (!ask_connect(sock, addr, len, &verdict, &entry, &service))
 		return;
 	smc->service.key = service;
-	apply(smc, sock, verdict, entry);
+	apply_verdict(smc, sock, verdict, entry);
 }
 
 /* Counts a call of listen() for the rule that decides about all connections that no rule before it decides about, if there is one. */

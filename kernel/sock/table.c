@@ -171,7 +171,7 @@ struct smc_sock *smc_table_make(struct socket *sock)
 }
 
 /* Under RCU. Return: false if the socket is not shown: a closed connection is shown without it. */
-static bool describe(const struct smc_sock *smc, struct smc_sock_view *view)
+static bool describe_sock(const struct smc_sock *smc, struct smc_sock_view *view)
 {
 	enum smc_phase phase;
 
@@ -209,7 +209,7 @@ int smc_table_walk(unsigned int *bucket, unsigned int *skip,
 		hlist_for_each_entry_rcu(smc, &table[*bucket].head, node) {
 			if (n++ < *skip || !smc_table_get(smc))
 				continue;
-			rc = describe(smc, &view) ? fn(&view, arg) : 0;
+			rc = describe_sock(smc, &view) ? fn(&view, arg) : 0;
 			smc_table_put(smc);
 			if (rc)
 				goto out;

@@ -133,7 +133,7 @@ static bool lacks_device(int reason)
 }
 
 /*
- * Chooses which of two transports' reasons the peer is told: the first one, unless that is a missing device and the
+ * Chooses which of two transports' reasons is sent to the peer: the first one, unless that is a missing device and the
  * second one is not.
  */
 static int choose_reason(int first, int second)

@@ -100,7 +100,7 @@ struct smc_offer {
  *
  * @pair:	connects two ends that are both in this namespace. Afterwards both may write. -ENODEV if there is no device;
  *		after another error each offer may have a connection.
- * @consumed:	bytes of our receive buffer will not be read again; called before the peer is told. Under rx_lock; does not
+ * @consumed:	bytes of our receive buffer will not be read again; called before the consumer update. Under rx_lock; does not
  *		sleep.
  * @trim:	frees memory that the connection does not need while no data moves
  *

@@ -15,8 +15,8 @@ import (
 // without a definition names no time of our module's own.
 var timers = map[string]struct{ file, name string }{
 	"a CLC message":                         {"kernel/handshake/handshake.h", "SMC_HANDSHAKE_TIMEOUT"},
-	"CONFIRM LINK, client":                  {"kernel/transport/rdma/client.c", "CONFIRM_LINK_TIMEOUT"},
-	"CONFIRM LINK, server":                  {"kernel/transport/rdma/server.c", "CONFIRM_LINK_TIMEOUT"},
+	"CONFIRM LINK, client":                  {"kernel/transport/rdma/client.c", "CLIENT_CONFIRM_LINK_TIMEOUT"},
+	"CONFIRM LINK, server":                  {"kernel/transport/rdma/server.c", "SERVER_CONFIRM_LINK_TIMEOUT"},
 	"ADD LINK, client after first contact":  {},
 	"answer to ADD LINK, server":            {"kernel/transport/rdma/llc_add.c", "KEYS_TIMEOUT"},
 	"CONFIRM LINK of an added link":         {"kernel/transport/rdma/llc_add.c", "CONFIRM_TIMEOUT"},

@@ -111,7 +111,7 @@ void smc_ism_dmb_freed(struct smc_ism_dmb *dmb)
  * @dmb: the DMB
  * @held: how many pages it has
  *
- * For a provider whose DMBs have pages only where data is. So many are reserved with the DMB that its connection can go on at a
+ * For a provider whose DMBs have pages only where data is. MIN_PAGES are reserved with the DMB, so that its connection can go on at a
  * ceiling; more are reserved one by one. If there is no memory, the writer waits for the reader instead of having the kernel
  * kill something, as with TCP. For the first page there is no reader to wait for: its control group pays even above its limit.
  *

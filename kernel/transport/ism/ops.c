@@ -354,7 +354,7 @@ static ssize_t ism_write(struct smc_conn *conn, struct iov_iter *from, u32 len)
 
 	if (!ic->dev->ops->map)
 		return smc_ism_move(conn, from, len);
-	/* Whoever calls send(), the control group of the socket pays for the pages, as with TCP. */
+	/* As with TCP, the control group of the socket pays for the pages, not that of the thread that calls send(). */
 	old = set_active_memcg(smc_memory_cgroup(conn->sk));
 	rc = ic->dev->ops->write(ic->peer, conn->tx_off, from, len);
 	set_active_memcg(old);

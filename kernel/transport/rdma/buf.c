@@ -94,7 +94,7 @@ static int map_pages(struct smc_buf_map *map, const struct smc_link *link, const
 
 static void unmap_pages(struct smc_buf_map *map)
 {
-	/* What has arrived was synchronised when it was reported, and the copy of this link may be older. */
+	/* Data that has arrived was synchronised when it was reported, and the copy of this link may be older. */
 	ib_dma_unmap_sgtable_attrs(map->ib, &map->sgt, map->dir, DMA_ATTR_SKIP_CPU_SYNC);
 	sg_free_table(&map->sgt);
 }
@@ -211,7 +211,7 @@ void smc_rdma_buf_unmap(struct smc_buf_map *map)
 	unmap_pages(map);
 	map->mr = NULL;
 	map->registered = false;
-	map->told = false;
+	map->key_sent = false;
 	map->cleared = 0;
 	map->busy = 0;
 }

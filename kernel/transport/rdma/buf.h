@@ -20,7 +20,7 @@ struct page;
 
 /* What the adapter of a link knows of a buffer. */
 struct smc_buf_map {
-	struct list_head list;		/* link->maps; group->lock. Whoever takes it off the list unmaps the buffer */
+	struct list_head list;		/* link->maps; group->lock. The thread that takes it off the list unmaps the buffer */
 	struct ib_device *ib;
 	enum dma_data_direction dir;
 	struct sg_table sgt;		/* mapped for the device */
@@ -30,7 +30,7 @@ struct smc_buf_map {
 	u32 cleared;			/* bytes, from the first on, that were cleared since the adapter had it last */
 	bool bounces;			/* the adapter may have another copy, or the processor's cache: see smc_rdma_buf_sync() */
 	bool registered;		/* the adapter knows it, as far as it has to; link->lock */
-	bool told;			/* RMB: the peer has got the key while the link was added; group->lock */
+	bool key_sent;			/* RMB: the key was sent while the link was added; group->lock */
 	u64 busy;			/* to send from: up to where in the link's queue */
 };
 

@@ -36,7 +36,7 @@ static unsigned int split_at_wrap(const struct smc_rdma_conn *rc, u64 end, struc
 	u32 left = end - rc->tx.prod.pos, from = rc->snd_off, at = rc->tx.prod.at.count;
 	unsigned int n = 0;
 
-	/* There are no more while the peer has read no more than it was told of, which smc_cdc_recv() checks. */
+	/* There are no more while the peer has read no more than messages have reported, which smc_cdc_recv() checks. */
 	while (left && !WARN_ON_ONCE(n == SMC_LINK_WRITES)) {
 		u32 len = min3(left, rc->snd->size - from, rc->conn->tx_size - at);
 
@@ -232,7 +232,7 @@ static void sq_has_room(struct smc_link_waiter *waiter)
 }
 
 /* Sends what autocorking holds back, if anything. Softirq. */
-static void uncork(struct smc_rdma_conn *rc)
+static void send_corked_data(struct smc_rdma_conn *rc)
 {
 	bool corked;
 
@@ -243,7 +243,7 @@ static void uncork(struct smc_rdma_conn *rc)
 		smc_rdma_cdc_send(rc);
 }
 
-/* Adds the written data to the next message. Returns whether autocorking holds that back until uncork(). */
+/* Adds the written data to the next message. Returns whether autocorking holds that back until send_corked_data(). */
 static bool cdc_add_written(struct smc_rdma_conn *rc, unsigned int what)
 {
 	bool corked;
@@ -252,7 +252,7 @@ static bool cdc_add_written(struct smc_rdma_conn *rc, unsigned int what)
 	rc->tx.written = rc->conn->tx_prod;
 	if (what & SMC_SIGNAL_URGENT)
 		rc->tx.urgent = rc->tx.written;
-	/* A completion that comes now was taken into account, or its uncork() waits for the lock. */
+	/* A completion that comes now was taken into account, or its send_corked_data() waits for the lock. */
 	corked = what == SMC_SIGNAL_DATA && should_autocork(rc);
 	if (corked)
 		rc->corked = true;
@@ -266,7 +266,7 @@ void smc_rdma_signal(struct smc_conn *conn, unsigned int what)
 	struct smc_rdma_conn *rc = conn->priv;
 
 	if (what == SMC_SIGNAL_PUSH) {
-		uncork(rc);
+		send_corked_data(rc);
 		return;
 	}
 	if ((what & SMC_SIGNAL_DATA) && cdc_add_written(rc, what))
@@ -331,7 +331,7 @@ static void batch_arrived(struct smc_link_completion *completion, u64 pos, u16 s
 	make_room(rc);
 	spin_unlock_bh(&rc->recv_lock);
 	rcu_read_unlock();
-	uncork(rc);
+	send_corked_data(rc);
 	smc_conn_put(rc->conn);
 }
 

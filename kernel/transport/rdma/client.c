@@ -9,7 +9,7 @@
 #include "rdma.h"
 
 /* How long the server has for CONFIRM LINK. */
-#define CONFIRM_LINK_TIMEOUT (4 * HZ)
+#define CLIENT_CONFIRM_LINK_TIMEOUT (4 * HZ)
 
 static u8 with_r(u8 path)
 {
@@ -28,7 +28,7 @@ static void offer_v2(const struct smc_rdma_path *path, const struct smc_sysctl *
 	p->path_v2 = with_r(p->path_v2);
 	p->has_v2 = true;
 	memcpy(p->rocev2_gid, path->gid, sizeof(p->rocev2_gid));
-	/* Also if there is no version 1 to be had. */
+	/* Also if version 1 is not offered. */
 	memcpy(p->mac, path->mac, sizeof(p->mac));
 	p->max_conns = READ_ONCE(sysctl->smcr_max_conns_per_lgr);
 	p->max_links = READ_ONCE(sysctl->smcr_max_links_per_lgr);
@@ -172,8 +172,8 @@ static int client_confirm_link(struct smc_rdma_offer *ro)
 
 	if (!ro->started) {
 		ro->started = true;
-		ro->last = jiffies + CONFIRM_LINK_TIMEOUT;
-		smc_rdma_wait(ro, CONFIRM_LINK_TIMEOUT);
+		ro->last = jiffies + CLIENT_CONFIRM_LINK_TIMEOUT;
+		smc_rdma_wait(ro, CLIENT_CONFIRM_LINK_TIMEOUT);
 	}
 	rc = smc_rdma_confirmed(ro);
 	if (rc)

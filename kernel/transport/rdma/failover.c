@@ -56,7 +56,7 @@ int smc_rdma_failover_validate(struct smc_rdma_conn *rc)
  * smc_rdma_failover_recv() - the peer begins to send by another link. By the link that it sends by anyway, the message means
  * nothing. Softirq, in an RCU section.
  *
- * The peer's adapter has told it that ours has the messages up to @seq. But each link has a completion queue of its own, so
+ * The peer knows by its adapter that ours has the messages up to @seq. But each link has a completion queue of its own, so
  * messages by the old link may have come, and still be in its queue: whether one is missing shows when that link has ended.
  */
 void smc_rdma_failover_recv(struct smc_rdma_conn *rc, const struct smc_link *link, u16 seq)
@@ -149,7 +149,7 @@ void smc_rdma_failover_drained(const struct smc_link *link)
 	rcu_read_unlock();
 }
 
-/* Returns the name that the peer's RMB of a connection has on a link; its key is 0 if the peer has not told of it. */
+/* Returns the name that the peer's RMB of a connection has on a link; its key is 0 if the peer has not announced it there. */
 static struct smc_rtoken rtoken_on(const struct smc_rdma_conn *rc, const struct smc_link *link)
 {
 	struct smc_lgr_rdma *group = rc->group;
@@ -221,7 +221,7 @@ static enum moved move_conn(struct smc_rdma_conn *rc, struct smc_link *from, str
 	return MOVED;
 }
 
-/* Moves a connection to the link with the fewest connections, or to any for which the peer has told of its RMB. */
+/* Moves a connection to the link with the fewest connections, or to any on which the peer has announced its RMB. */
 static enum moved move_to_any(struct smc_rdma_conn *rc, struct smc_link *from)
 {
 	struct smc_link *to = smc_lgr_rdma_get_link(rc->group, NULL);
@@ -291,15 +291,15 @@ void smc_rdma_failover(struct smc_link *link)
 	}
 }
 
-/* Has all that a connection has sent by a link, up to a position, arrived, and has the connection been told so? */
+/* Has all that a connection has sent by a link, up to a position, arrived, and have its completions been called? */
 static bool all_arrived(struct smc_rdma_conn *rc, struct smc_link *link, u64 at)
 {
 	return smc_link_passed(link, at) && !smc_link_awaits(link, &rc->batch[0].completion) &&
 	       !smc_link_awaits(link, &rc->batch[1].completion);
 }
 
-/* Is that so, or not to be expected any more? */
-static bool settled(struct smc_rdma_conn *rc, struct smc_link *link, u64 at)
+/* Has all of that arrived, or can no more of it arrive? */
+static bool wait_is_over(struct smc_rdma_conn *rc, struct smc_link *link, u64 at)
 {
 	return all_arrived(rc, link, at) || !smc_link_usable(link) || READ_ONCE(link->group->state) == SMC_LGR_RDMA_ENDED;
 }
@@ -318,7 +318,7 @@ void smc_rdma_go_over(struct smc_rdma_conn *rc, struct smc_link *from, struct sm
 	might_sleep();
 	if (!smc_rdma_cdc_hold(rc, from, &at))
 		return;
-	wait_event_timeout(rc->group->llc.flushed, settled(rc, from, at), SETTLE_TIMEOUT);
+	wait_event_timeout(rc->group->llc.flushed, wait_is_over(rc, from, at), SETTLE_TIMEOUT);
 	if (all_arrived(rc, from, at) && smc_link_usable(to) && move_conn(rc, from, to, rc->group->immediate) == MOVED) {
 		/* The new link may have been lost meanwhile, after its connections had been moved. */
 		if (!smc_rdma_failover_late(rc))

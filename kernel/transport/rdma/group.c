@@ -507,7 +507,7 @@ void smc_lgr_rdma_flush(struct smc_lgr *lgr, unsigned long until)
 }
 
 /*
- * smc_lgr_rdma_end() - lgr_end of the transport: no connection joins any more, the peer is told, the links end, and
+ * smc_lgr_rdma_end() - lgr_end of the transport: no connection joins any more, the peer gets DELETE LINK, the links end, and
  * with them the peer's access to our memory. May sleep.
  */
 void smc_lgr_rdma_end(struct smc_lgr *lgr)

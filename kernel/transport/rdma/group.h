@@ -153,7 +153,7 @@ struct smc_rdma_offer {
 	bool placed;			/* with a place in it, until there is a connection */
 	bool first;			/* it forms the group */
 	bool started;			/* the call, or first contact after CONFIRM */
-	unsigned long last;		/* jiffies; the end of the peer's patience, and of all waits */
+	unsigned long last;		/* jiffies; when all waits end, before the peer gives up */
 	u8 eid[SMC_EID_LEN];		/* server: that both sides have */
 	unsigned long deadline;
 	struct smc_rdma_call call;

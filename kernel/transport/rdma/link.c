@@ -166,7 +166,7 @@ unsigned long smc_link_check(struct smc_rdma_dev *dev)
 
 /*
  * smc_link_trace_removal() - reports by smcr_link_down that the links of a device go with it. The device gets no new
- * links any more. The links do not fail, because their peers are still to be told that the groups end. Any context.
+ * links any more. The links do not fail, because their peers still have to get DELETE LINK. Any context.
  */
 void smc_link_trace_removal(struct smc_rdma_dev *dev)
 {

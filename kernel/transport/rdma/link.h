@@ -183,7 +183,7 @@ struct smc_link {
 	u8 traffic_class;		/* net.smc.smcr_traffic_class */
 	enum smc_link_state state;	/* single word, no lock; DOWN stays */
 	bool counted;			/* as lost; single word, no lock */
-	bool told;			/* the peer knows that it goes; group->lock */
+	bool delete_sent;		/* DELETE LINK for it was sent, or has come; group->lock */
 	u32 reason;			/* enum smc_llc_reason, why a host deletes it; 0 if it fails; group->lock, until it is down */
 	bool active;			/* both ends have confirmed it: connections may use it; group->lock */
 	unsigned long active_since;	/* jiffies */

@@ -377,7 +377,7 @@ void smc_lgr_rdma_remove_link(struct smc_link *link)
  * if there is no other, so that the group has to end.
  *
  * The link is stopped first, so that its adapter repeats nothing. What is still in the network may arrive until the peer has
- * stopped it, too, so it is told before anything is written again. To destroy the queue pair may take long: connections do not
+ * stopped it, too, so it gets DELETE LINK before anything is written again. To destroy the queue pair may take long: connections do not
  * wait for that.
  */
 bool smc_lgr_rdma_lose_link(struct smc_link *link)

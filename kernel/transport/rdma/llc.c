@@ -445,7 +445,7 @@ void smc_rdma_llc_init_link(struct smc_link *link)
 }
 
 /*
- * smc_rdma_llc_end() - the group has ended: ends the calls, stops the timer, and waits until the peer has been told. May
+ * smc_rdma_llc_end() - the group has ended: ends the calls, stops the timer, and waits until the peer has got DELETE LINK. May
  * sleep.
  */
 void smc_rdma_llc_end(struct smc_lgr_rdma *group)

@@ -72,7 +72,7 @@ static void start_calls(struct smc_lgr_rdma *group)
 		smc_rdma_llc_next_call(group);
 }
 
-/* Both hosts have told the keys of all RMBs that the other one knows: CONFIRM LINK is awaited, and calls may run meanwhile. */
+/* Both hosts have sent the keys of all RMBs that the other one knows: CONFIRM LINK is awaited, and calls may run meanwhile. */
 static void await_confirm(struct smc_lgr_rdma *group)
 {
 	spin_lock_bh(&group->lock);
@@ -157,7 +157,7 @@ static void add_done(struct smc_lgr_rdma *group)
 	smc_link_put(carrier);
 }
 
-/* Gives up the new link; the peer, if it has made its end of that, is told. */
+/* Gives up the new link. @tell: the peer has made its end of it, and gets DELETE LINK. */
 static void add_abort(struct smc_lgr_rdma *group, bool tell, int err)
 {
 	struct smc_link *link = group->add.link;
@@ -370,7 +370,7 @@ static void add_refused(struct smc_lgr_rdma *group)
 	add_abort(group, false, -EREMOTEIO);
 }
 
-/* A continuation: the next keys of the peer's, which ours follow until both sides have told all. */
+/* A continuation: the next keys of the peer's, which ours follow until both sides have sent all. */
 static void on_continuation(struct smc_lgr_rdma *group, const struct smc_llc *m, const u8 *msg)
 {
 	spin_lock_bh(&group->lock);

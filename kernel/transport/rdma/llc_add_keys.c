@@ -10,8 +10,8 @@
 #include "group.h"
 
 /*
- * Writes the keys of up to @most RMBs into a message: of those that the peer knows, and whose keys on the new link it has not been
- * told. Return: how many there were.
+ * Writes the keys of up to @most RMBs into a message: of those that the peer knows, and whose keys on the new link it has not
+ * got. Return: how many there were.
  */
 static unsigned int put_pairs(const struct smc_lgr_rdma *group, u8 *msg, unsigned int most)
 {
@@ -26,18 +26,18 @@ static unsigned int put_pairs(const struct smc_lgr_rdma *group, u8 *msg, unsigne
 			.known = smc_rdma_buf_map_of(buf, add->carrier)->rkey, .rkey = fresh->rkey, .addr = fresh->addr,
 		};
 
-		if (!buf->rmb || !buf->announced || list_empty(&fresh->list) || fresh->told)
+		if (!buf->rmb || !buf->announced || list_empty(&fresh->list) || fresh->key_sent)
 			continue;
 		if (n < most) {
 			smc_llc_pair_set(msg, n, &pair);
-			fresh->told = true;
+			fresh->key_sent = true;
 		}
 		n++;
 	}
 	return n;
 }
 
-/* Returns the number of RMBs whose keys the peer is still to be told; a group has SMC_RDMA_RTOKENS at most. */
+/* Returns the number of RMBs whose keys are still to be sent; a group has SMC_RDMA_RTOKENS at most. */
 static unsigned int count_pairs(const struct smc_lgr_rdma *group)
 {
 	return put_pairs(group, NULL, 0);
@@ -111,7 +111,7 @@ void smc_rdma_add_send_keys(struct smc_lgr_rdma *group)
 	spin_unlock_bh(&group->lock);
 }
 
-/* smc_rdma_add_keys_sent() - version 1: has the peer been told the keys of all RMBs that it knows? Softirq. */
+/* smc_rdma_add_keys_sent() - version 1: have the keys of all RMBs that the peer knows been sent? Softirq. */
 bool smc_rdma_add_keys_sent(struct smc_lgr_rdma *group)
 {
 	bool sent;

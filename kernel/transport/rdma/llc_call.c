@@ -13,7 +13,7 @@
 #define LOST 3
 #define PROMPT (HZ / 2)
 
-/* Is the peer to be told the keys that RMBs have on a link? It is active, or about to be: that of a client cannot send yet. */
+/* Does the peer need the keys that RMBs have on a link? The link is active, or about to be: that of a client cannot send yet. */
 static bool wants_keys(const struct smc_link *link)
 {
 	const struct smc_rdma_add *add = &link->group->add;

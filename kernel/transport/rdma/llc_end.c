@@ -113,7 +113,7 @@ static bool delete_one(struct smc_link *by, struct smc_llc *m)
 	if (named && !group->llc.deleting)
 		other = smc_lgr_rdma_other_link(named);
 	if (other) {
-		named->told = true;
+		named->delete_sent = true;
 		named->reason = reason;
 		m->response = !group->server;
 		m->delete_link.reason = group->server ? reason : 0;
@@ -136,8 +136,8 @@ void smc_rdma_llc_link_lost(struct smc_link *link)
 
 	spin_lock_bh(&group->lock);
 	other = smc_lgr_rdma_other_link(link);
-	if (other && !link->told) {
-		link->told = true;
+	if (other && !link->delete_sent) {
+		link->delete_sent = true;
 		smc_rdma_llc_send_msg(other, &m);
 	}
 	spin_unlock_bh(&group->lock);

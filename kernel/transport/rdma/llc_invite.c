@@ -94,7 +94,7 @@ void smc_rdma_add_link_lost(struct smc_link *link)
 		WRITE_ONCE(add->broken, true);
 		add->deadline = jiffies;
 	}
-	/* Who deletes a link for these reasons does not want another one instead. */
+	/* A host that deletes a link for these reasons does not want another one instead. */
 	if (link->reason == SMC_LLC_BY_OPERATOR) {
 		add->lost = add->wanted = add->invite = false;
 	} else if (link->reason != SMC_LLC_ASYMMETRIC && smc_rdma_add_looks_again(group)) {
@@ -174,7 +174,7 @@ static void send_request(struct smc_link *link, const struct smc_rdma_path *path
 
 /*
  * smc_rdma_invite() - client: tells the server of a port for a second link (docs/protocol.md, 7.3 and 7.6). A server that has
- * one, too, sends ADD LINK. While an exchange runs, that may already have chosen another port: the server is told afterwards. May
+ * one, too, sends ADD LINK. While an exchange runs, that may already have chosen another port: then this is done afterwards. May
  * sleep.
  */
 void smc_rdma_invite(struct smc_lgr_rdma *group)

@@ -53,8 +53,8 @@ static unsigned long min_time(unsigned long a, unsigned long b)
 }
 
 /*
- * smc_rdma_wait() - has the rendezvous called again when its group has news, when a time in jiffies has passed, or when
- * the peer's patience is nearly over. The caller looks for news after this. Softirq.
+ * smc_rdma_wait() - has the rendezvous called again when its group has news, when a time in jiffies has passed, or at
+ * ro->last, before the peer gives up. The caller looks for news after this. Softirq.
  */
 void smc_rdma_wait(struct smc_rdma_offer *ro, unsigned long timeout)
 {
@@ -379,7 +379,7 @@ void smc_rdma_fill_local(const struct smc_rdma_offer *ro, struct smc_clc_accept 
  * smc_rdma_set_peer() - takes in the peer's end of the connection from its ACCEPT or CONFIRM. May sleep. Return: 0 or
  * a reason.
  *
- * Only in first contact does that message tell of the RMB itself; otherwise the peer has told of it by a link before
+ * Only in first contact does that message announce the RMB itself; otherwise the peer has announced it by a link before
  * (RFC 7609, 3.5.5.2.1). So a host that takes the name of another cannot have us write into that one's memory.
  */
 int smc_rdma_set_peer(struct smc_rdma_offer *ro, const struct smc_clc_accept *peer)
@@ -401,7 +401,7 @@ static int rdma_attach(struct smc_offer *offer, const struct smc_clc_accept *pee
 
 /*
  * Undoes the connection of a rendezvous that has failed. Its socket stays as it is, because it falls back. A peer that
- * does not know enough to write, or has declined, hears of it by CLC.
+ * does not know enough to write, or has declined, learns of it by CLC.
  */
 static void undo_conn(struct smc_offer *offer)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * RMBs that the peer has told of (RFC 7609, 3.5.5.2), and which connection writes to which RMBE. A connection whose RMBE
+ * RMBs that the peer has announced (RFC 7609, 3.5.5.2), and which connection writes to which RMBE. A connection whose RMBE
  * the peer has deleted, or has given to another connection, is aborted and writes nothing more (4.4.2): one write with a
  * key that the peer's adapter has forgotten breaks the link, for all its connections.
  */
@@ -60,7 +60,7 @@ int smc_rtoken_add(struct smc_link *link, u32 rkey, u64 addr)
 
 /*
  * smc_rtoken_add_on() - an RMB that has a key on one link has another one on another link. Does nothing if the peer has not
- * told of the RMB, or if the other link has left its slot. Softirq.
+ * announced the RMB, or if the other link has left its slot. Softirq.
  */
 void smc_rtoken_add_on(struct smc_link *link, u32 known, struct smc_link *other, u32 rkey, u64 addr)
 {
@@ -191,9 +191,9 @@ static void abort_writers(struct smc_lgr_rdma *group, const struct writers *v)
 
 /*
  * smc_rtoken_bind() - gives a connection the RMBE that ACCEPT or CONFIRM of its peer names. In first contact, that
- * message also tells of the RMB. Softirq. Return: false if the peer has not told of the RMB, or may not have this RMBE.
+ * message also announces the RMB. Softirq. Return: false if the peer has not announced the RMB, or may not have this RMBE.
  *
- * Another connection that writes to the same RMBE is aborted: the peer has ended it, and we have not been told (RFC
+ * Another connection that writes to the same RMBE is aborted: the peer has ended it, and no message has said so (RFC
  * 7609, 4.4.2). That takes a TCP connection from the same address; from any other address the RMBE is refused. A
  * connection that has said CLOSED or ABORT does not write any more, so its RMBE may be in use again.
  */

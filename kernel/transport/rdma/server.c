@@ -10,7 +10,7 @@
 #include "rdma.h"
 
 /* How long the client has for its response to CONFIRM LINK. */
-#define CONFIRM_LINK_TIMEOUT (2 * HZ)
+#define SERVER_CONFIRM_LINK_TIMEOUT (2 * HZ)
 /* How long a connection that wants to join waits for first contact, or a test of the links. */
 #define FORMING_TIMEOUT (5 * HZ / 2)
 
@@ -210,8 +210,8 @@ static int open_first_link(struct smc_rdma_offer *ro, const struct smc_clc_accep
 	if (rc)
 		return rc;
 	smc_lgr_set_peer(ro->lgr, peer);
-	ro->last = jiffies + CONFIRM_LINK_TIMEOUT;
-	smc_rdma_wait(ro, CONFIRM_LINK_TIMEOUT);
+	ro->last = jiffies + SERVER_CONFIRM_LINK_TIMEOUT;
+	smc_rdma_wait(ro, SERVER_CONFIRM_LINK_TIMEOUT);
 	smc_rdma_llc_confirm_link(link, false);
 	return 0;
 }
@@ -240,7 +240,7 @@ static int first_contact(struct smc_rdma_offer *ro, const struct smc_clc_accept 
 
 /*
  * Checks the client's CONFIRM of a subsequent contact (RFC 7609, 3.5.2.3): it names the link that our ACCEPT has named, and
- * an RMB that the client has told of. If it does not, the TCP connection breaks: a DECLINE cannot follow an ACCEPT (C.1),
+ * an RMB that the client has announced. If it does not, the TCP connection breaks: a DECLINE cannot follow an ACCEPT (C.1),
  * because the client has its connection already. So the connection goes on if the link has been lost meanwhile, and moves to
  * another one. Return: 0 or -EPROTO.
  */
