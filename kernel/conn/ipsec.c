@@ -131,6 +131,7 @@ bool smc_ipsec_applies(struct sock *sk)
  */
 void smc_ipsec_check(struct smc_conn *conn)
 {
+	might_sleep();
 	if (smc_conn_meaning(conn)->over || !smc_ipsec_applies(conn->sk))
 		return;
 	smc_close_event(conn, SMC_CLOSE_RESET);

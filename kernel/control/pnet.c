@@ -212,6 +212,7 @@ int smc_pnet_add(struct smc_net *snet, const char *id, const struct smc_pnet_dev
 	LIST_HEAD(entries);
 	int rc;
 
+	might_sleep();
 	rc = make_entries(snet, id, devices, n, &entries, extack);
 	if (rc)
 		goto free;

@@ -123,6 +123,7 @@ int smc_clc_io_recv(struct smc_rendezvous *rv, u8 expected)
 	struct smc_clc_header h;
 	int rc;
 
+	might_sleep();
 	rc = read_until(rv, SMC_CLC_HEADER_LEN);
 	if (rc)
 		return rc;
@@ -176,6 +177,7 @@ int smc_clc_io_flush(struct smc_rendezvous *rv)
 	struct sock *sk = rv->sk;
 	int rc;
 
+	might_sleep();
 	if (!rv->unsent)
 		return 0;
 	if (!smc_sock_trylock_retry(sk, &rv->retry))

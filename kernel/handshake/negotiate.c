@@ -86,6 +86,7 @@ u32 smc_negotiate_server(struct sock *sk, struct smc_clc_proposal *p, const stru
 {
 	u32 reason = 0;
 
+	might_sleep();
 	if (p->has_v2 && smc_clc_path_has_r(p->path_v2) && p->n_eid && p->release) {
 		if (p->max_conns < SMC_CONNS_MIN)
 			return SMC_REASON_MAX_CONNS;

@@ -74,6 +74,7 @@ void smc_syntab_free(struct smc_syntab *t)
 	struct entry *e;
 	unsigned int i;
 
+	might_sleep();
 	for (i = 0; i < BUCKETS; i++)
 		hlist_for_each_entry_safe(e, next, &t->bucket[i].entries, node)
 			kfree(e);

@@ -232,6 +232,7 @@ int smc_active_shutdown(struct socket *sock, int how)
 	struct smc_conn *conn;
 	int rc;
 
+	might_sleep();
 	if (how < SHUT_RD || how > SHUT_RDWR)
 		return -EINVAL;
 	conn = conn_of(sock);
@@ -246,6 +247,7 @@ int smc_active_getname(struct socket *sock, struct sockaddr *addr, int peer)
 	struct smc_conn *conn = conn_of(sock);
 	bool gone = peer == 1 && conn && is_finished(conn);
 
+	might_sleep();
 	conn_put(conn);
 	return gone ? -ENOTCONN : smc_ops_of_tcp(sock->sk)->getname(sock, addr, peer);
 }
@@ -322,6 +324,7 @@ int smc_active_connect(struct socket *sock, smc_sockaddr_t *addr, int len, int f
 	struct smc_sock *smc = smc_table_of(sock);
 	int rc;
 
+	might_sleep();
 	if (!smc)
 		return smc_ops_of_tcp(sock->sk)->connect(sock, addr, len, flags);
 	if (len >= (int)sizeof(addr->sa_family) && addr->sa_family == AF_UNSPEC)
@@ -386,6 +389,7 @@ int smc_active_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
 	struct smc_conn *conn = conn_of(sock);
 	int answer = conn ? count_bytes(conn, cmd) : -ENOIOCTLCMD;
 
+	might_sleep();
 	conn_put(conn);
 	if (answer == -ENOIOCTLCMD)
 		return smc_ops_of_tcp(sock->sk)->ioctl(sock, cmd, arg);
@@ -454,6 +458,7 @@ int smc_active_setsockopt(struct socket *sock, int level, int name, sockptr_t va
 	struct smc_conn *conn;
 	int rc;
 
+	might_sleep();
 	if (smc_sockopt_takes_over(level, name))
 		return -EOPNOTSUPP;
 	rc = smc_sockopt_set_tcp(sock, level, name, val, len);
@@ -499,6 +504,7 @@ int smc_active_getsockopt(struct socket *sock, int level, int name, char __user 
 {
 	int rc;
 
+	might_sleep();
 	/* TCP has no data to map. */
 	if (level == SOL_TCP && name == TCP_ZEROCOPY_RECEIVE)
 		return -EOPNOTSUPP;

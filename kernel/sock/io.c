@@ -137,6 +137,7 @@ int smc_io_shutdown(struct socket *sock, int how)
 	struct smc_sock *smc = smc_table_of(sock);
 	int rc = 0;
 
+	might_sleep();
 	if (how < SHUT_RD || how > SHUT_RDWR)
 		return -EINVAL;
 	switch (smc ? smc_connect_progress(smc, sock) : SMC_PHASE_TCP) {
@@ -166,6 +167,7 @@ int smc_io_getname(struct socket *sock, struct sockaddr *addr, int peer)
 {
 	struct smc_sock *smc = smc_table_of(sock);
 
+	might_sleep();
 	/* Programs ask for the peer's name to see whether they are connected. */
 	if (peer == 1 && smc && smc_connect_progress(smc, sock) == SMC_PHASE_RENDEZVOUS)
 		return -ENOTCONN;
@@ -177,6 +179,7 @@ int smc_io_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
 {
 	struct smc_sock *smc = smc_table_of(sock);
 
+	might_sleep();
 	/* CLC messages in the buffers are not the application's. */
 	if (smc && smc_connect_progress(smc, sock) == SMC_PHASE_RENDEZVOUS) {
 		switch (cmd) {

@@ -57,6 +57,7 @@ bool smc_sockopt_excludes(int level, int name, sockptr_t val)
  */
 int smc_sockopt_set_tcp(struct socket *sock, int level, int name, sockptr_t val, unsigned int len)
 {
+	might_sleep();
 	if (level == SOL_SMC)
 		return set_smc_option(sock, name, val, len);
 	if (smc_sockopt_takes_over(level, name))
@@ -73,6 +74,7 @@ int smc_sockopt_set(struct socket *sock, int level, int name, sockptr_t val, uns
 	struct smc_sock *smc;
 	int rc;
 
+	might_sleep();
 	smc = smc_table_of(sock);
 	if (smc && smc_sockopt_takes_over(level, name)) {
 		switch (smc_connect_progress(smc, sock)) {
@@ -101,6 +103,7 @@ int smc_sockopt_get(struct socket *sock, int level, int name, char __user *val, 
 	struct smc_sock *smc;
 	int len, on;
 
+	might_sleep();
 	/* This option receives data. */
 	if (level == SOL_TCP && name == TCP_ZEROCOPY_RECEIVE) {
 		len = smc_connect_settled(sock, 0);

@@ -315,6 +315,7 @@ int smc_rdma_choose(struct sock *sk, u8 version, const u8 *peer_gid, struct smc_
 	struct path_request w = { .version = version, .path = path };
 	int rc;
 
+	might_sleep();
 	memset(path, 0, sizeof(*path));
 	if (version > 1)
 		w.peer_gid = peer_gid;

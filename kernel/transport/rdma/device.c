@@ -202,6 +202,7 @@ static void check_ports(struct smc_rdma_dev *dev)
 	bool came_up = false;
 	unsigned int port;
 
+	might_sleep();
 	for (port = 1; port <= dev->n_ports; port++)
 		next = min(next, check_port(dev, port, &came_up));
 	next = min(next, smc_link_check(dev));

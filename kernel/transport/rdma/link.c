@@ -256,6 +256,7 @@ struct smc_link *smc_link_new(struct smc_lgr_rdma *group, const struct smc_rdma_
 	unsigned long next;
 	int rc;
 
+	might_sleep();
 	if (!smc_rdma_dev_use(path->dev))
 		return ERR_PTR(-ENODEV);
 	link = kzalloc(sizeof(*link), GFP_KERNEL);

@@ -273,6 +273,7 @@ int smc_rdma_confirm_rmb(struct smc_rdma_offer *ro)
 	struct smc_rdma_buf *rmb = rc->rmb;
 	int result;
 
+	might_sleep();
 	if (!ro->started) {
 		result = register_bufs(ro, rc);
 		if (result)

@@ -244,6 +244,7 @@ void smc_link_free_queues(struct smc_link *link)
 	struct ib_device *ib = link->path.dev->ib;
 	u32 i;
 
+	might_sleep();
 	for (i = 0; link->slots && link->rx_len > SMC_LINK_MSG_LEN && i < link->rq_size; i++)
 		unmap_msgs(ib, link->slots[i].msg, link->slots[i].dma, link->rx_len, DMA_FROM_DEVICE);
 	unmap_msgs(ib, link->v2_buf, link->v2_dma, SMC_LINK_V2_BUF_LEN, DMA_FROM_DEVICE);

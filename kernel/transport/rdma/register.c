@@ -68,6 +68,7 @@ int smc_link_reg_qp_new(struct smc_link *link)
 	};
 	struct ib_qp *qp;
 
+	might_sleep();
 	if (link->path.dev->ib->ops.driver_id != RDMA_DRIVER_RXE || rxe_in_turn)
 		return 0;
 	link->reg_qp.cqe.done = reg_done;

@@ -166,6 +166,7 @@ int smc_rdma_server_match(struct smc_offer *offer, const struct smc_clc_proposal
 	struct smc_rdma_offer *ro = smc_rdma_offer_of(offer);
 	int rc;
 
+	might_sleep();
 	if (!ro)
 		ro = smc_rdma_offer_new(offer);
 	if (!ro)
@@ -260,5 +261,6 @@ int smc_rdma_server_attach(struct smc_offer *offer, const struct smc_clc_accept 
 {
 	struct smc_rdma_offer *ro = smc_rdma_offer_of(offer);
 
+	might_sleep();
 	return ro->first ? first_contact(ro, peer) : subsequent_contact(ro, peer);
 }
