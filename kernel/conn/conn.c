@@ -60,6 +60,7 @@ void smc_conn_get(struct smc_conn *conn)
 /* smc_conn_get_live() - takes a reference on a connection found under RCU. Return: false if it is being freed. */
 bool smc_conn_get_live(struct smc_conn *conn)
 {
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "smc_conn_get_live() outside of an RCU section");
 	return refcount_inc_not_zero(&conn->ref);
 }
 
@@ -264,6 +265,7 @@ static bool prod_fits(struct smc_conn *conn, u64 prod)
  */
 void smc_upcall_data(struct smc_conn *conn, u64 prod, bool urgent)
 {
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "smc_upcall_data() outside of an RCU section");
 	if (prod < conn->rx_prod || !prod_fits(conn, prod))
 		return;
 	/* A byte that was reported before may be read, and its page freed. */
@@ -285,6 +287,7 @@ void smc_upcall_data(struct smc_conn *conn, u64 prod, bool urgent)
  */
 void smc_upcall_space(struct smc_conn *conn, u64 cons)
 {
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "smc_upcall_space() outside of an RCU section");
 	if (cons < conn->tx_cons || cons > READ_ONCE(conn->tx_prod))
 		return;
 	smp_store_release(&conn->tx_cons, cons); /* pairs with smc_tx_room() */
@@ -301,6 +304,7 @@ void smc_upcall_space(struct smc_conn *conn, u64 cons)
  */
 void smc_upcall_received(struct smc_conn *conn, const struct smc_cdc_rx *rx, const struct smc_cdc_delta *delta)
 {
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "smc_upcall_received() outside of an RCU section");
 	if (READ_ONCE(conn->rx_blocked) != delta->blocked)
 		WRITE_ONCE(conn->rx_blocked, delta->blocked);
 	if (delta->update_requested)
@@ -340,6 +344,7 @@ bool smc_conn_cdc_due(struct smc_conn *conn, const struct smc_cdc_tx *tx, const 
  */
 void smc_upcall_close(struct smc_conn *conn, u8 flags)
 {
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "smc_upcall_close() outside of an RCU section");
 	if (flags & SMC_CDC_DONE)
 		smc_close_event(conn, SMC_CLOSE_PEER_D);
 	if (flags & SMC_CDC_CLOSED)
@@ -354,6 +359,7 @@ void smc_upcall_close(struct smc_conn *conn, u8 flags)
  */
 void smc_upcall_reset(struct smc_conn *conn)
 {
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "smc_upcall_reset() outside of an RCU section");
 	smc_close_event(conn, SMC_CLOSE_RESET);
 }
 

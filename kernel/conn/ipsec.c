@@ -212,6 +212,7 @@ static void ipsec_forget_peers(const struct net *net)
 /* Under RCU, after the change. Without @policy, all policies of the namespace are gone. */
 static int ipsec_policy_changed(struct xfrm_policy *policy, int dir, const struct km_event *event)
 {
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "ipsec_policy_changed() outside of an RCU section");
 	ipsec_forget_peers(policy ? xp_net(policy) : event->net);
 	if (!policy)
 		ipsec_queue_recheck(event->net);
@@ -226,6 +227,7 @@ static int ipsec_policy_changed(struct xfrm_policy *policy, int dir, const struc
  */
 static int ipsec_state_changed(struct xfrm_state *x, const struct km_event *event)
 {
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "ipsec_state_changed() outside of an RCU section");
 	ipsec_forget_peers(x ? xs_net(x) : event->net);
 	if (event->event == XFRM_MSG_NEWSA || event->event == XFRM_MSG_UPDSA)
 		ipsec_queue_recheck(xs_net(x));

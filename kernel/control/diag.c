@@ -151,6 +151,7 @@ static int fill_sock(const struct smc_sock_view *view, void *arg)
 {
 	struct dump_arg *d = arg;
 
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "fill_sock() outside of an RCU section");
 	if (!net_eq(sock_net(view->sk), sock_net(d->skb->sk)))
 		return 0;
 	return view->conn ? fill_conn(d, view->conn, sock_i_ino(view->sk)) : fill_socket(d, view);

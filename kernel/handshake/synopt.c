@@ -105,6 +105,7 @@ static u32 synack_of(const struct sock *child)
 /* Returns the table of promises of a namespace, NULL while there is none. Under RCU. */
 static struct smc_syntab *syns_of(const struct sock *sk)
 {
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "syns_of() outside of an RCU section");
 	return smp_load_acquire(&smc_net(sock_net(sk))->synopt->syns); /* pairs with register_hooks() */
 }
 

@@ -30,5 +30,6 @@ bool smc_synopt_hidden(const struct sk_buff *skb, const struct net *net)
 	struct netdev_nested_priv priv = { .data = (void *)net };
 	const struct dst_entry *dst = skb_dst(skb);
 
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "smc_synopt_hidden() outside of an RCU section");
 	return dst && netdev_walk_all_lower_dev_rcu(dst->dev, hides, &priv);
 }

@@ -83,6 +83,7 @@ bool smc_synsock_overflows(struct smc_net *sn, const struct smc_synpkt *pkt, str
 	struct sock *lsk;
 	bool full;
 
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "smc_synsock_overflows() outside of an RCU section");
 	local_bh_disable(); /* after NFQUEUE, the hook runs in process context */
 	lsk = listener_of(sn->net, pkt, skb);
 	port = lsk ? smc_synopt_port_of(lsk) : NULL;

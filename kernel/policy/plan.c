@@ -123,6 +123,7 @@ struct smc_policy_entry *smc_policy_plan_find(const struct smc_policy_plan *plan
 {
 	unsigned int i;
 
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "smc_policy_plan_find() outside of an RCU section");
 	for (i = 0; plan && i < plan->n; i++)
 		if (smc_policy_matches_peer(&plan->entries[i]->rule, addr))
 			return plan->entries[i];

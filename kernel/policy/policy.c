@@ -206,6 +206,7 @@ void smc_policy_get_maker(const struct smc_policy_table *table, const struct soc
 {
 	const struct inode *inode = SOCK_INODE((struct socket *)sock);
 
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "smc_policy_get_maker() outside of an RCU section");
 	m->who = (struct smc_policy_who){ .uid = __kuid_val(inode->i_uid), .gid = __kgid_val(inode->i_gid) };
 #ifdef CONFIG_SOCK_CGROUP_DATA
 	if (table->cgroups) {
