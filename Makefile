@@ -68,7 +68,7 @@ unit: ## run the tests that need neither root nor QEMU
 # The tests of internal/lab boot guests: they run with those of tests/.
 test: UNIT = $(shell go list ./cmd/... ./internal/... ./pkg/... | grep -v "/internal/lab$$")
 test: deps build modules modules-s390x unit ## run the unit tests, then the lab tests on the lab's kernels
-	SMCKIT_LAB=1 SMCKIT_PLACES=2 go test -count=1 -p 2 -timeout $(if $(SMCKIT_FULL),300m ./tests/sysfuzz,40m) ./tests/smcr ./internal/lab ./tests/...
+	SMCKIT_LAB=1 SMCKIT_PLACES=2 go test -count=1 -p 2 -timeout $(if $(SMCKIT_FULL),600m ./tests/sysfuzz,40m) ./tests/smcr ./internal/lab ./tests/...
 
 # The checkers make tests ten times slower. Tests that always run on a certain kernel are left out.
 .PHONY: test-debug
