@@ -5,6 +5,9 @@
 package smcr
 
 import (
+	"fmt"
+	"io"
+	"strings"
 	"testing"
 
 	"github.com/smckit/smckit/internal/lab"
@@ -100,12 +103,16 @@ func limitAdapter(lt *lab.Test, limits string) {
 	lt.Must("b", "echo '"+limits+"' >/sys/module/smc/parameters/rdma_test")
 }
 
-// slowRegistration makes a connection wait for its buffer for longer than a handshake may take. Connections that can use
-// existing buffers must not wait.
+// allocates is the condition that a child of a listener is waiting for its memory region.
+const allocates = "cat /proc/[0-9]*/stack | grep -q smc_rdma_alloc_mr"
+
+// slowRegistration makes a connection wait for its buffer for longer than a handshake may take. Connections of plain TCP, and
+// those that can use existing buffers, must not wait.
 func slowRegistration(t *testing.T, lt *lab.Test) {
 	address, echo := serve(t, lt, "echo", 5060)
 	defer lab.Kill(t, echo)
 	setOn(t, lt, "b", "smcr_large_conns_per_lgr=0")
+	served := plainClient(t, lt, address)
 	works(t, lt, address)
 	limitAdapter(lt, "delay_mr=12000")
 	setOn(t, lt, "b", "rmem=131072")
@@ -113,9 +120,10 @@ func slowRegistration(t *testing.T, lt *lab.Test) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := lt.Host("b").WaitFor(t.Context(), "cat /proc/[0-9]*/stack | grep -q smc_rdma_alloc_mr"); err != nil {
+	if err := lt.Host("b").WaitFor(t.Context(), allocates); err != nil {
 		t.Fatal(err)
 	}
+	served()
 	limitAdapter(lt, "")
 	setOn(t, lt, "b", "rmem=65536")
 	before := counters(lt)
@@ -124,8 +132,32 @@ func slowRegistration(t *testing.T, lt *lab.Test) {
 		t.Errorf("the connection that came in between is none of SMC-R: %+v", now)
 	}
 	lab.Kill(t, slow)
-	if err := lt.Host("b").WaitFor(t.Context(), "! cat /proc/[0-9]*/stack | grep -q smc_rdma_alloc_mr"); err != nil {
+	if err := lt.Host("b").WaitFor(t.Context(), "! "+allocates); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// plainClient starts a client without SMC on a. When served is called, it connects to an echo on b, one of whose children is waiting
+// for its memory region. The echo must accept and serve it while that child is still waiting.
+func plainClient(t *testing.T, lt *lab.Test, address string) (served func()) {
+	t.Helper()
+	host, port, _ := strings.Cut(address, ":")
+	script := fmt.Sprintf("import socket, sys\nsys.stdin.readline()\nfor i in range(3):\n s = socket.create_connection((%q, %s))\n "+
+		"s.sendall(b'plain')\n assert s.recv(5, socket.MSG_WAITALL) == b'plain'\n s.close()", host, port)
+	in, begin := io.Pipe()
+	p, err := lt.Host("a").Start(lab.Cmd{Argv: []string{"python3", "-c", script}, Stdin: in})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if _, err := io.WriteString(begin, "begin\n"); err != nil {
+			t.Error(err)
+		}
+		begin.Close()
+		finish(t, p)
+		if r := lt.Run("b", "sh", "-c", allocates); r.Code != 0 {
+			t.Error("the echo has served plain TCP only after the handshake of another connection was over")
+		}
 	}
 }
 
