@@ -26,6 +26,7 @@ var limits = []string{
 	"refuse_cq=2",
 	"refuse_qp=5",
 	"delay_mr=20",
+	"delay_reg=20",
 	"first_gid=40",
 	"delay_gid=1000",
 }
@@ -92,7 +93,9 @@ func TestRegistrations(t *testing.T) {
 	ours := side{lab.Newest(), lab.ModuleOurs}
 	lt := start(t, ours, ours)
 	t.Run("slow", func(t *testing.T) { slowRegistration(t, lt) })
-	t.Run("refused", func(t *testing.T) { refusedRegistration(t, lt) })
+	for _, limit := range []string{"refuse_mr", "refuse_reg"} {
+		t.Run("refused by "+limit, func(t *testing.T) { refusedRegistration(t, lt, limit) })
+	}
 	for _, host := range []string{"a", "b"} {
 		unloads(t, lt, host)
 	}
@@ -161,12 +164,13 @@ func plainClient(t *testing.T, lt *lab.Test, address string) (served func()) {
 	}
 }
 
-// refusedRegistration has an adapter without free memory regions: connections that need one fall back to TCP, and work.
-func refusedRegistration(t *testing.T, lt *lab.Test) {
+// refusedRegistration has an adapter that has no free memory regions, or refuses the work requests that register them:
+// connections that need one fall back to TCP, and work. There is no other group, whose buffers they could use.
+func refusedRegistration(t *testing.T, lt *lab.Test, limit string) {
 	lt.Must("a", "rmmod smc_diag smc")
 	awaitNoGroupsOn(t, lt, "b")
 	lt.Must("a", "modprobe smc && modprobe smc_diag && smc_pnet add LAB0 eth eth0 && smc_pnet add LAB0 ib rxe0 1 && smcr ueid add "+lab.UEID)
-	limitAdapter(lt, "refuse_mr=1000000")
+	limitAdapter(lt, limit+"=1000000")
 	address, echo := serve(t, lt, "echo", 5061)
 	defer lab.Kill(t, echo)
 	before := lt.CountersR("a")

@@ -24,6 +24,8 @@ enum entry {
 	REFUSE_QP,
 	REFUSE_MR,
 	DELAY_MR,	/* milliseconds that the creation of a memory region takes */
+	REFUSE_REG,	/* as REFUSE_MR, work requests that register a buffer */
+	DELAY_REG,	/* milliseconds that such a work request takes */
 	FIRST_GID,	/* the places of a port's GID table below this are empty */
 	DELAY_GID,	/* milliseconds from when a port is active until it has GIDs */
 	N_ENTRIES
@@ -40,6 +42,8 @@ static const char *const names[N_ENTRIES] = {
 	[REFUSE_QP] = "refuse_qp",
 	[REFUSE_MR] = "refuse_mr",
 	[DELAY_MR] = "delay_mr",
+	[REFUSE_REG] = "refuse_reg",
+	[DELAY_REG] = "delay_reg",
 	[FIRST_GID] = "first_gid",
 	[DELAY_GID] = "delay_gid",
 };
@@ -121,6 +125,7 @@ void smc_rdma_limits_read(const struct ib_device *ib, struct smc_rdma_limits *li
 			[SMC_RDMA_REFUSE_CQ] = ATOMIC_INIT(READ_ONCE(entries[REFUSE_CQ])),
 			[SMC_RDMA_REFUSE_QP] = ATOMIC_INIT(READ_ONCE(entries[REFUSE_QP])),
 			[SMC_RDMA_REFUSE_MR] = ATOMIC_INIT(READ_ONCE(entries[REFUSE_MR])),
+			[SMC_RDMA_REFUSE_REG] = ATOMIC_INIT(READ_ONCE(entries[REFUSE_REG])),
 		},
 	};
 }
@@ -180,6 +185,24 @@ struct ib_mr *smc_rdma_alloc_mr(struct ib_pd *pd, struct smc_rdma_limits *limits
 	if (test_refuses(limits, SMC_RDMA_REFUSE_MR))
 		return ERR_PTR(-ENOMEM);
 	return ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, pages);
+}
+
+/* smc_rdma_delay_reg() - sleeps as long as rdma_test says that a registration takes; not at all without rdma_test. */
+void smc_rdma_delay_reg(void)
+{
+	u32 delay = READ_ONCE(entries[DELAY_REG]);
+
+	might_sleep();
+	if (delay)
+		msleep(delay);
+}
+
+/* smc_rdma_post_reg() - posts a work request that registers a buffer. Any context. Return: 0 or a negative errno. */
+int smc_rdma_post_reg(struct ib_qp *qp, struct smc_rdma_limits *limits, const struct ib_reg_wr *wr)
+{
+	if (test_refuses(limits, SMC_RDMA_REFUSE_REG))
+		return -ENOMEM;
+	return ib_post_send(qp, &wr->wr, NULL);
 }
 
 /*

@@ -10,11 +10,12 @@
 #include <linux/types.h>
 #include <rdma/ib_verbs.h>
 
-/* Objects that rdma_test has the device refuse, although it reports that it has them. */
+/* Objects, and work requests, that rdma_test has the device refuse, although it reports that it has them. */
 enum smc_rdma_refusal {
 	SMC_RDMA_REFUSE_CQ,
 	SMC_RDMA_REFUSE_QP,
 	SMC_RDMA_REFUSE_MR,
+	SMC_RDMA_REFUSE_REG,
 	SMC_RDMA_REFUSALS
 };
 
@@ -33,6 +34,8 @@ struct ib_cq *smc_rdma_alloc_cq(struct ib_device *ib, struct smc_rdma_limits *li
 				unsigned int vector);
 struct ib_qp *smc_rdma_create_qp(struct ib_pd *pd, struct smc_rdma_limits *limits, struct ib_qp_init_attr *init);
 struct ib_mr *smc_rdma_alloc_mr(struct ib_pd *pd, struct smc_rdma_limits *limits, u32 pages);
+void smc_rdma_delay_reg(void);
+int smc_rdma_post_reg(struct ib_qp *qp, struct smc_rdma_limits *limits, const struct ib_reg_wr *wr);
 const struct ib_gid_attr *smc_rdma_get_gid(struct ib_device *ib, u32 port, int index);
 unsigned long smc_rdma_gid_delay(void);
 

@@ -91,7 +91,7 @@ static int post_to_reg_qp(struct smc_link *link, struct ib_reg_wr *wr)
 	reinit_completion(&reg->done);
 	if (!smc_link_usable(link))
 		return -ENOTCONN;
-	if (ib_post_send(reg->qp, &wr->wr, NULL) || !wait_for_completion_timeout(&reg->done, REG_TIMEOUT) ||
+	if (smc_rdma_post_reg(reg->qp, &link->limits, wr) || !wait_for_completion_timeout(&reg->done, REG_TIMEOUT) ||
 	    reg->status != IB_WC_SUCCESS) {
 		smc_link_fail(link, SMC_LINK_NOT_REGISTERED, reg->status);
 		return -ENOTCONN;
@@ -115,7 +115,7 @@ static int post_to_sq(struct smc_link *link, struct smc_buf_map *map, struct ib_
 	} else {
 		wr->wr.wr_cqe = smc_link_signal(link, last);
 		link->sq_posted = last;
-		if (ib_post_send(link->qp, &wr->wr, NULL)) {
+		if (smc_rdma_post_reg(link->qp, &link->limits, wr)) {
 			smc_link_fail(link, SMC_LINK_NOT_POSTED, 0);
 			rc = -ENOTCONN;
 		}
@@ -135,6 +135,7 @@ static int post_registration(struct smc_link *link, struct smc_buf_map *map)
 	};
 
 	lockdep_assert_held(&link->lock);
+	smc_rdma_delay_reg();
 	return link->reg_qp.qp ? post_to_reg_qp(link, &wr) : post_to_sq(link, map, &wr);
 }
 
