@@ -94,6 +94,9 @@ func (h *Host) start(ctx context.Context, initrd *os.File) error {
 	return fmt.Errorf("guest %s did not start: %s%s", h.Name, why, h.lastWords())
 }
 
+// Console returns the end of the output of the guest's kernel on its console, also once the guest is off.
+func (h *Host) Console() string { return h.machine.console.String() }
+
 // lastWords returns the output that explains the end of a guest, for an error message: the emulator's, and the console's
 // from the first report of the kernel on, or else its end.
 func (h *Host) lastWords() string {

@@ -242,8 +242,14 @@ func (lt *Test) Run(host string, argv ...string) Result {
 // GoTest logs where every program waits, and fails t.
 func (lt *Test) GoTest(t *testing.T, host, pkg, pattern string) {
 	t.Helper()
+	lt.LongGoTest(t, host, pkg, pattern, 2*time.Minute)
+}
+
+// LongGoTest does what GoTest does, but the test binary ends itself only after a time.
+func (lt *Test) LongGoTest(t *testing.T, host, pkg, pattern string, limit time.Duration) {
+	t.Helper()
 	binary := lt.installGoTest(t, host, pkg)
-	limit := Scale(2 * time.Minute)
+	limit = Scale(limit)
 	ctx, cancel := context.WithTimeout(t.Context(), limit+Scale(time.Minute))
 	defer cancel()
 	stuck := time.AfterFunc(limit+Scale(15*time.Second), lt.logWaiters)

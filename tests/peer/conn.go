@@ -224,12 +224,16 @@ func (c *Conn) Finish(ctx context.Context) error {
 	return c.AwaitApp(ctx)
 }
 
-// AwaitApp waits until accept() or connect() of the application has returned. TCP is served from then on.
+// AwaitApp waits until accept() or connect() of the application has returned, unless that runs in another guest. TCP is served from
+// then on.
 func (c *Conn) AwaitApp(ctx context.Context) error {
 	go func() {
 		defer close(c.stopped)
 		_ = c.TCP.Serve(ctx, c.stop)
 	}()
+	if c.Group.Net.Echo == nil {
+		return nil
+	}
 	if !c.Group.Server {
 		return c.Group.Until(ctx, "accept()", func() bool {
 			c.App = c.Group.Net.Echo.App(c.TCP.Self)

@@ -50,6 +50,7 @@ type LinkGroup struct {
 	LinkTests      int
 	ImmediateCount int // messages as immediate data
 	Gone           bool
+	GoneAt         time.Time
 
 	adapter *Adapter
 	other   *Adapter // of the second link, or nil
@@ -69,18 +70,26 @@ type arrived struct {
 
 // AnswerDeleteLink answers DELETE LINK of the server for the only link, which ends the group. The caller holds the lock.
 func (g *LinkGroup) AnswerDeleteLink() {
-	g.Gone = true
+	g.end()
 	_ = g.QP.Send(g.encodeLLC(LLC(DeleteLink, Response, g.Link)))
 }
 
+// end notes that our module has ended the group. The caller holds the lock.
+func (g *LinkGroup) end() { g.Gone, g.GoneAt = true, time.Now() }
+
 // NewLinkGroup makes the peer's side of a link group. The peer has the address, and an RDMA adapter of its own.
 func NewLinkGroup(t testing.TB, n *RoCENet, addr netip.Addr, server bool) *LinkGroup {
-	g := &LinkGroup{
-		Net: n, Addr: addr, Server: server, Link: 1, SecondAddr: secondAddr(addr), psn: 0xfffff0, conns: map[uint32]*Conn{},
-	}
-	g.adapter = NewAdapter(n.Net, addr)
-	g.QP = g.newQP(g.adapter, g.psn)
+	g := NewLinkGroupOn(n, NewAdapter(n.Net, addr), addr, server)
 	t.Cleanup(g.closeAdapters)
+	return g
+}
+
+// NewLinkGroupOn does the same for a peer that shares its adapter with other peers. The caller closes that.
+func NewLinkGroupOn(n *RoCENet, a *Adapter, addr netip.Addr, server bool) *LinkGroup {
+	g := &LinkGroup{
+		Net: n, Addr: addr, Server: server, Link: 1, SecondAddr: secondAddr(addr), psn: 0xfffff0, conns: map[uint32]*Conn{}, adapter: a,
+	}
+	g.QP = g.newQP(a, g.psn)
 	return g
 }
 
@@ -115,7 +124,7 @@ func (g *LinkGroup) received(by *QP, msg []byte) {
 	}
 	switch {
 	case msg[0] == DeleteLink && asks && msg[3]&AllLinks != 0:
-		g.Gone = true
+		g.end()
 	case msg[0] == DeleteLink && asks && !g.Server && g.Second == nil && msg[4] == g.Link:
 		g.llc = append(g.llc, arrived{by, msg})
 		if !g.KeepDeleteLink {

@@ -38,7 +38,7 @@ var Service = netip.MustParseAddrPort("10.97.0.1:7000")
 // RoCENet is an Ethernet between our module, with soft-RoCE and an echo, and peers in user space.
 type RoCENet struct {
 	*Net
-	Echo *guest.Echo
+	Echo *guest.Echo // nil if our module is in another guest
 }
 
 // Address is the address of a peer in the network.

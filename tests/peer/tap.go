@@ -31,6 +31,9 @@ type ethernet struct {
 	kernel net.HardwareAddr
 }
 
+// SetKernel sets the hardware address of our module's host, if that is another one, to which a bridge leads.
+func (n *Net) SetKernel(addr net.HardwareAddr) { n.wire.kernel = addr }
+
 // OpenTAP makes a TAP device. It has no addresses and is down. Peers answer ARP for all IPv4 addresses of its network.
 func OpenTAP(name string) (*Net, error) {
 	n, err := open(name, unix.IFF_TAP)
