@@ -74,7 +74,7 @@ func suite(t *testing.T, lt *lab.Test, p [2]side) {
 	t.Run("large buffers", func(t *testing.T) { largeBuffers(t, lt, modules) })
 	t.Run("killed clients", func(t *testing.T) { killedClients(t, lt) })
 	t.Run("killed server", func(t *testing.T) { killedServer(t, lt) })
-	t.Run("program killed again and again", func(t *testing.T) { killedOften(t, lt, 3) })
+	t.Run("program killed again and again", func(t *testing.T) { killedOften(t, lt, modules, 3) })
 	// The stock module of 6.12 may hang for ever when its peer's device goes.
 	if onlyOurs := modules == [2]lab.Module{lab.ModuleOurs, lab.ModuleOurs}; onlyOurs {
 		t.Run("cuts of a", func(t *testing.T) { cuts(t, lt, "a") })
