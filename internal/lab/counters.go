@@ -4,7 +4,10 @@
 
 package lab
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // Counters are the numbers of AF_SMC connections by outcome since the module was loaded, as `smcd stats --json` and smcr
 // print them.
@@ -46,16 +49,22 @@ func (lt *Test) Counters(host string) Counters {
 	return lt.counters(host, "smcd")
 }
 
+// CountersIn does the same for SMC-D connections of a network namespace, or of the host's own if the name is empty.
+func (lt *Test) CountersIn(host, namespace string) Counters {
+	lt.t.Helper()
+	return lt.counters(host, strings.Join(InNamespace(namespace, "smcd"), " "))
+}
+
 // CountersR does the same for SMC-R connections.
 func (lt *Test) CountersR(host string) Counters {
 	lt.t.Helper()
 	return lt.counters(host, "smcr")
 }
 
-// CountersRIn does the same for SMC-R connections of a network namespace.
+// CountersRIn does the same for SMC-R connections of a network namespace, or of the host's own if the name is empty.
 func (lt *Test) CountersRIn(host, namespace string) Counters {
 	lt.t.Helper()
-	return lt.counters(host, "smcr -N "+namespace)
+	return lt.counters(host, strings.Join(InNamespace(namespace, "smcr"), " "))
 }
 
 func (lt *Test) counters(host, command string) Counters {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -61,4 +62,41 @@ func Stop(t testing.TB, programs ...*Process) {
 			t.Errorf("a program that was to run until now: %v, %+v", err, r)
 		}
 	}
+}
+
+// Flow is a path of connections: from a network namespace of one host to an address in one of another, or of the same, host.
+type Flow struct {
+	Client, ClientNS string
+	Server, ServerNS string
+	Address          string
+}
+
+// Alternate makes this number of connections for each flow, four at once, beside streams that stay open.
+const (
+	AlternateConns   = 1000
+	AlternateStreams = 4
+	atOnce           = 4
+)
+
+// Alternate makes a thousand connections for each flow at the same time, while others stream. All data must arrive.
+func (lt *Test) Alternate(t *testing.T, stream Flow, flows ...Flow) {
+	t.Helper()
+	defer Kill(t, lt.Serve(stream.Server, stream.ServerNS, "echo", stream.Address))
+	streams := lt.StartIn(stream.Client, stream.ClientNS, "smcflow", "keep", "--conns", fmt.Sprint(AlternateStreams),
+		"--size", "60000", "--pause", "1ms", stream.Address)
+	var group sync.WaitGroup
+	for _, f := range flows {
+		defer Kill(t, lt.Serve(f.Server, f.ServerNS, "echo", f.Address))
+		p := lt.StartIn(f.Client, f.ClientNS, "smcflow", "check", "--conns", fmt.Sprint(atOnce),
+			"--rounds", fmt.Sprint(AlternateConns/atOnce), "--size", "3000", f.Address)
+		group.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), Scale(10*time.Minute))
+			defer cancel()
+			if r, err := p.Wait(ctx); err != nil || r.Code != 0 {
+				t.Errorf("connections to %s: %v, %+v", f.Address, err, r)
+			}
+		})
+	}
+	group.Wait()
+	Stop(t, streams)
 }

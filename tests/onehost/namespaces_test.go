@@ -5,21 +5,19 @@
 package onehost
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// addresses are those of the host and of two containers on a bridge.
+// addresses are those of the host and of two containers on one segment.
 var addresses = map[string]string{"": "10.98.0.1", "m": "10.98.0.2", "n": "10.98.0.3"}
 
+// bridge connects the containers to the host by a bridge.
 const bridge = `modprobe -a bridge veth
 ip link add br0 type bridge; ip addr add 10.98.0.1/24 dev br0; ip link set br0 up
 for c in m.2 n.3; do
@@ -27,6 +25,18 @@ for c in m.2 n.3; do
 	ip netns add $n
 	ip link add $n-out type veth peer name in netns $n
 	ip link set $n-out master br0; ip link set $n-out up
+	ip -n $n addr add 10.98.0.${c#*.}/24 dev in; ip -n $n link set lo up; ip -n $n link set in up
+done`
+
+// onTop gives the host and the containers interfaces of one kind on top of the same device.
+const onTop = `modprobe -a dummy macvlan ipvlan
+ip link add d0 type dummy; ip link set d0 up
+ip link add link d0 name host0 type %[1]s
+ip addr add 10.98.0.1/24 dev host0; ip link set host0 up
+for c in m.2 n.3; do
+	n=${c%%.*}
+	ip netns add $n
+	ip link add link d0 name in netns $n type %[1]s
 	ip -n $n addr add 10.98.0.${c#*.}/24 dev in; ip -n $n link set lo up; ip -n $n link set in up
 done`
 
@@ -68,13 +78,22 @@ func connsIn(t *testing.T, lt *lab.Test, namespace string) (conns []int) {
 }
 
 // TestNamespaces has containers and their host connect to each other. A namespace sees its own group, the host sees all, and
-// deleting a namespace ends only its connections.
+// deleting a namespace ends only its connections. Full runs have them make thousands of connections, over interfaces of each kind.
 func TestNamespaces(t *testing.T) {
 	lab.EachKernel(t, namespaces)
 }
 
 func namespaces(t *testing.T, kernel string, length lab.Length) {
 	lt := start(t, kernel, length)
+	if length == lab.LengthFull {
+		for _, kind := range []string{"macvlan mode bridge", "ipvlan mode l2"} {
+			t.Run(kind, func(t *testing.T) {
+				lt.Must("a", fmt.Sprintf(onTop, kind))
+				alternate(t, lt)
+				lt.Must("a", "ip link del d0; ip netns del m; ip netns del n")
+			})
+		}
+	}
 	lt.Must("a", bridge)
 	pairs := []pair{{"", "m", 7101, 2}, {"m", "", 7102, 3}, {"n", "", 7103, 1}, {"n", "m", 7104, 2}, {"", "n", 7105, 4}}
 	ends := map[string]int{}
@@ -96,7 +115,7 @@ func namespaces(t *testing.T, kernel string, length lab.Length) {
 		t.Errorf("the host sees groups with %d connections, want %d", got, all)
 	}
 	if length == lab.LengthFull {
-		alternate(t, lt)
+		t.Run("bridge", func(t *testing.T) { alternate(t, lt) })
 	}
 	for i, p := range pairs {
 		if p.client == "m" || p.server == "m" {
@@ -120,20 +139,28 @@ func namespaces(t *testing.T, kernel string, length lab.Length) {
 	unloads(t, lt)
 }
 
-// alternate lets all namespaces make a thousand connections each to the host at the same time.
+// alternate lets all namespaces make a thousand connections each to the host at the same time, while the host streams to one of them.
+// All are SMC-D.
 func alternate(t *testing.T, lt *lab.Test) {
-	address := addresses[""] + ":7110"
-	defer lab.Kill(t, lt.Serve("a", "", "echo", address))
-	var group sync.WaitGroup
+	t.Helper()
+	servers := map[string]int{"": 3 * lab.AlternateConns, "m": lab.AlternateStreams}
+	var flows []lab.Flow
+	before := map[string]lab.Counters{}
 	for namespace := range addresses {
-		p := lt.StartIn("a", namespace, "smcflow", "check", "--conns", "4", "--rounds", "250", "--size", "3000", address)
-		group.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), lab.Scale(10*time.Minute))
-			defer cancel()
-			if r, err := p.Wait(ctx); err != nil || r.Code != 0 {
-				t.Errorf("namespace %q: %v, %+v", namespace, err, r)
-			}
-		})
+		before[namespace] = lt.CountersIn("a", namespace)
+		flows = append(flows, lab.Flow{Client: "a", ClientNS: namespace, Server: "a", Address: fmt.Sprintf("%s:%d", addresses[""], 7110+len(flows))})
 	}
-	group.Wait()
+	lt.Alternate(t, lab.Flow{Client: "a", Server: "a", ServerNS: "m", Address: addresses["m"] + ":7120"}, flows...)
+	for namespace, b := range before {
+		clients := lab.AlternateConns
+		if namespace == "" {
+			clients += lab.AlternateStreams
+		}
+		now := lt.CountersIn("a", namespace)
+		c, s := now.Connections.ClientV2-b.Connections.ClientV2, now.Connections.ServerV2-b.Connections.ServerV2
+		if fell := now.FellBack() - b.FellBack(); c != clients || s != servers[namespace] || fell != 0 {
+			t.Errorf("namespace %q: %d connections as client, %d as server, %d that fell back (%+v), want %d, %d and none",
+				namespace, c, s, fell, now.Fallback, clients, servers[namespace])
+		}
+	}
 }
