@@ -59,15 +59,24 @@ func (m sockmap) put(key uint32, fd int) error {
 	return err
 }
 
-// TestClassUserData has BPF use the sk_user_data of sockets in each state, and of listeners while connections come. Data
-// must arrive, and closing the sockets must leave the map and its owner unharmed.
+// refuses checks that the map does not take a socket whose connection is SMC.
+func (m sockmap) refuses(t *testing.T, key uint32, fd int) {
+	t.Helper()
+	if err := m.put(key, fd); !errors.Is(err, unix.EOPNOTSUPP) {
+		t.Errorf("entry %d, an end of an SMC connection: %v, want EOPNOTSUPP", key, err)
+	}
+}
+
+// TestClassUserData has BPF use the sk_user_data of listeners while connections come, and try to use that of connections: the map
+// must refuse these, since BPF would take over the protocol's functions. Data must arrive, and closing the sockets must leave the
+// map and its owner unharmed.
 func TestClassUserData(t *testing.T) {
 	ours.Need(t)
 	needD(t)
 	m := newSockmap(t)
 	for _, c := range []struct {
 		name                         string
-		listening, client, accepting bool // what is put into the map
+		listening, client, accepting bool // which are put into the map
 	}{
 		{"client", false, true, false},
 		{"accepted", false, false, true},
@@ -81,20 +90,19 @@ func TestClassUserData(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer unix.Close(l)
-			put := func(wanted bool, key uint32, fd int) {
-				if !wanted {
-					return
-				}
-				// The kernel may refuse, but it must not break the connection.
-				if err := m.put(key, fd); err != nil {
-					t.Logf("entry %d: %v", key, err)
+			if c.listening {
+				if err := m.put(0, l); err != nil {
+					t.Errorf("a listener: %v", err)
 				}
 			}
-			put(c.listening, 0, l)
 			for range length(3, 100) {
 				client, server := pairAt(t, l, here, 0)
-				put(c.client, 1, client)
-				put(c.accepting, 2, server)
+				if c.client {
+					m.refuses(t, 1, client)
+				}
+				if c.accepting {
+					m.refuses(t, 2, server)
+				}
 				if err := errors.Join(ping(client, server, 1), ping(server, client, 2)); err != nil {
 					t.Error(err)
 				}
@@ -102,6 +110,51 @@ func TestClassUserData(t *testing.T) {
 				unix.Close(server)
 			}
 		})
+	}
+}
+
+// TestClassUserDataTCP has the map take sockets that are TCP: those that have been disconnected from an SMC connection, and listen
+// or have connected again, and those that have fallen back.
+func TestClassUserDataTCP(t *testing.T) {
+	ours.Need(t)
+	needD(t)
+	m := newSockmap(t)
+	l, err := listen(here, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(l)
+	listens, connects := pairAt(t, l, here, 0)
+	defer unix.Close(listens)
+	defer unix.Close(connects)
+	m.refuses(t, 0, listens)
+	m.refuses(t, 1, connects)
+	if err := errors.Join(guest.Disconnect(listens), guest.Disconnect(connects), unix.Listen(listens, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.put(0, listens); err != nil {
+		t.Errorf("a listener that was an end of an SMC connection: %v", err)
+	}
+	ours.Set(t, "net.smc.loopback", "0")
+	_, sa := guest.Sockaddr(here)
+	if err := guest.ConnectSocket(connects, sa); err != nil {
+		t.Fatal(err)
+	}
+	accepted, err := guest.Accept(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(accepted)
+	client, server := pairAt(t, l, here, 0)
+	defer unix.Close(client)
+	defer unix.Close(server)
+	for key, fd := range []int{connects, accepted, client, server} {
+		if err := m.put(uint32(key+1), fd); err != nil {
+			t.Errorf("entry %d, an end of a connection that has fallen back: %v", key+1, err)
+		}
+	}
+	if err := errors.Join(ping(connects, accepted, 1), ping(accepted, connects, 2), ping(client, server, 3), ping(server, client, 4)); err != nil {
+		t.Error(err)
 	}
 }
 
