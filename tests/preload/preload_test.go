@@ -93,8 +93,8 @@ func eachLibc(t *testing.T, test func(*testing.T, *bench)) {
 	} {
 		t.Run(libc.name, func(t *testing.T) {
 			t.Parallel()
-			if libc.library == lib32 && !has32Bits(t) {
-				t.Skip("no compiler and C library for 32-bit programs, which gcc-multilib brings")
+			if libc.library == lib32 {
+				need.Bits32(t)
 			}
 			flags := strings.Fields(libc.flags)
 			test(t, &bench{
@@ -103,14 +103,6 @@ func eachLibc(t *testing.T, test func(*testing.T, *bench)) {
 			})
 		})
 	}
-}
-
-// has32Bits reports whether the compiler makes programs of 32 bits that run here.
-func has32Bits(t *testing.T) bool {
-	program := filepath.Join(t.TempDir(), "program")
-	cmd := exec.CommandContext(t.Context(), "cc", "-m32", "-x", "c", "-", "-o", program)
-	cmd.Stdin = strings.NewReader("int main(void) { return 0; }\n")
-	return cmd.Run() == nil && exec.CommandContext(t.Context(), program).Run() == nil
 }
 
 // run runs the driver with the library, and after it the fake kernel, in an otherwise empty environment. It returns the output.
@@ -346,11 +338,9 @@ func TestThreadsAndSignals(t *testing.T) {
 // symbol when a signal handler calls it; its stack is not executable.
 func TestLibraryNeedsNothing(t *testing.T) {
 	lib := needLibrary(t)
-	for _, path := range []string{lib, filepath.Join(filepath.Dir(lib), "lib32", filepath.Base(lib))} {
-		if _, err := os.Stat(path); err != nil {
-			t.Logf("no library for 32 bits: %v", err)
-			continue
-		}
-		checkLibrary(t, path)
-	}
+	checkLibrary(t, lib)
+	t.Run("32 bits", func(t *testing.T) {
+		need.Compiler32(t)
+		checkLibrary(t, filepath.Join(filepath.Dir(lib), "lib32", filepath.Base(lib)))
+	})
 }
