@@ -142,6 +142,54 @@ func TestForgedSYNs(t *testing.T) {
 	}
 }
 
+// TestForgedSYNsSmallBacklog sends SYNs from clients that stay silent to listeners with a small backlog: as many as may have SMC, and more
+// than the backlog, so that TCP answers with cookies. Other clients get plain TCP at once, and SMC as soon as the places that are
+// reserved for those SYNs are free again. That is a second later, while TCP keeps the SYNs for a minute.
+func TestForgedSYNsSmallBacklog(t *testing.T) {
+	guest.UseNull(t, true)
+	n := openPeers(t)
+	const backlog, most = 8, 4
+	for i, forged := range []int{most, 4 * backlog} {
+		t.Run(fmt.Sprint(forged), func(t *testing.T) {
+			addr := netip.AddrPortFrom(service.Addr(), uint16(7023+i))
+			echoUntilEnd(t, addr, backlog)
+			ctx := handshakeContext(t)
+			promised := 0
+			for j := range forged {
+				s := newTCPSession(ctx, t, n, byte(42+i), j, addr)
+				if err := halfOpen(peer.Option)(s); err != nil {
+					t.Fatal(err)
+				}
+				if agreed(s) == nil {
+					promised++
+				}
+			}
+			if promised < most {
+				t.Errorf("%d of %d silent clients have been promised SMC, want %d", promised, forged, most)
+			}
+			clients := 0
+			guest.Await(t, handshakeWait+slack, func() string {
+				s := newTCPSession(ctx, t, n, byte(44+i), clients, addr)
+				clients++
+				if err := halfOpen(peer.Option)(s); err != nil {
+					t.Fatalf("client %d beside silent ones: %v", clients, err)
+				}
+				if agreed(s) == nil {
+					if err := errors.Join(ack(s), putHello(0, dec1)(s), s.talk()); err != nil {
+						t.Fatalf("client %d, which has been promised SMC: %v", clients, err)
+					}
+					return ""
+				}
+				if err := errors.Join(ack(s), s.talk()); err != nil {
+					t.Fatalf("client %d, which has been refused SMC: %v", clients, err)
+				}
+				return fmt.Sprintf("%d clients have been refused SMC beside %d silent ones", clients, forged)
+			})
+			t.Logf("%d clients were refused SMC before one got it", clients-1)
+		})
+	}
+}
+
 // TestRepeatedSYNACK has a client that is refused SMC, as others use all that is there for it, and that repeats its SYN when
 // there is room again. The first answer stays valid.
 func TestRepeatedSYNACK(t *testing.T) {
