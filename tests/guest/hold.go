@@ -6,6 +6,8 @@ package guest
 
 import (
 	"errors"
+	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -19,12 +21,13 @@ const (
 	uffdAPI            = 0xaa
 	uffdioAPI          = 0xc018aa3f
 	uffdioRegister     = 0xc020aa00
+	uffdioCopy         = 0xc028aa03
 	uffdRegisterMiss   = 1
 	uffdMessageSize    = 32
 	uffdEventPagefault = 0x12 // in the first byte
 )
 
-// Holder keeps the locks of socks held, as any user can: IP_OPTIONS copies from a page that userfaultfd(2) does not provide.
+// Holder keeps threads in setsockopt(2), as any user can: the value is in a page that userfaultfd(2) does not provide.
 type Holder struct {
 	uffd    int
 	page    []byte
@@ -32,7 +35,7 @@ type Holder struct {
 	once    sync.Once
 }
 
-// NewHolder returns a holder of no locks. The end of the test releases those that it gets.
+// NewHolder returns a holder of no threads. The end of the test releases those that it gets.
 func NewHolder(t *testing.T) *Holder {
 	t.Helper()
 	page, err := unix.Mmap(-1, 0, unix.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
@@ -53,11 +56,46 @@ func (h *Holder) Hold(fds ...int) error {
 	for _, fd := range fds {
 		h.threads.Go(func() {
 			// It fails once the page is provided, because zeros are no valid options.
-			_, _, _ = unix.Syscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.IPPROTO_IP, unix.IP_OPTIONS,
-				uintptr(unsafe.Pointer(&h.page[0])), 40, 0)
+			_ = h.set(fd, unix.IPPROTO_IP, unix.IP_OPTIONS, 40)
 		})
 	}
 	return awaitFaults(h.uffd, len(fds))
+}
+
+// HoldOption has a thread sleep in setsockopt(2) for any option, while the kernel copies the value. The result of the call comes once
+// the page is provided.
+func (h *Holder) HoldOption(fd, level, name, size int) (<-chan error, error) {
+	result := make(chan error, 1)
+	h.threads.Go(func() { result <- h.set(fd, level, name, size) })
+	return result, awaitFaults(h.uffd, 1)
+}
+
+// set sets an option to what the page contains.
+func (h *Holder) set(fd, level, name, size int) error {
+	_, _, errno := unix.Syscall6(unix.SYS_SETSOCKOPT, uintptr(fd), uintptr(level), uintptr(name),
+		uintptr(unsafe.Pointer(&h.page[0])), uintptr(size), 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// Provide provides the page with a content, so that all threads go on.
+func (h *Holder) Provide(content string) error {
+	page := make([]byte, len(h.page))
+	copy(page, content)
+	request := struct {
+		dst, src, size, mode uint64
+		copied               int64
+	}{
+		dst: uint64(uintptr(unsafe.Pointer(&h.page[0]))), src: uint64(uintptr(unsafe.Pointer(&page[0]))), size: uint64(len(page)),
+	}
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(h.uffd), uffdioCopy, uintptr(unsafe.Pointer(&request)))
+	runtime.KeepAlive(page)
+	if errno != 0 {
+		return fmt.Errorf("UFFDIO_COPY: %w", errno)
+	}
+	return nil
 }
 
 // Release provides the page, and waits for the threads.

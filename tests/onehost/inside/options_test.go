@@ -6,7 +6,11 @@ package inside
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
+	"os"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/smckit/smckit/tests/guest"
@@ -55,6 +59,65 @@ func TestOptionsRefused(t *testing.T) {
 	}
 	defer unix.Close(s)
 	if err := errors.Join(ping(c, s, 42), ping(s, c, 42)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOptionsRefusedRace has a thread set TCP_ULP on a listener, with a value that stalls until another thread has ended the listening
+// and connected the socket, or waits to do so. The option must fail, because kTLS must not see a socket whose connection is SMC.
+func TestOptionsRefusedRace(t *testing.T) {
+	settled(t)
+	onlySMC(t, 1)
+	addr := netip.AddrPortFrom(here.Addr(), 7042)
+	l, err := listen(addr, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(l)
+	fd, err := listen(netip.AddrPortFrom(here.Addr(), 7041), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	holder := guest.NewHolder(t)
+	option, err := holder.HoldOption(fd, unix.SOL_TCP, unix.TCP_ULP, len("tls"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	connected, thread := make(chan error, 1), make(chan int, 1)
+	go func() {
+		runtime.LockOSThread()
+		thread <- unix.Gettid()
+		_, sa := guest.Sockaddr(addr)
+		connected <- errors.Join(unix.Shutdown(fd, unix.SHUT_RDWR), guest.ConnectSocket(fd, sa))
+	}()
+	syscall := fmt.Sprintf("/proc/self/task/%d/syscall", <-thread)
+	guest.Await(t, noticeTimeout, func() string {
+		if len(connected) > 0 {
+			return ""
+		}
+		// It begins with the number of the system call in which the thread sleeps.
+		now, err := os.ReadFile(syscall)
+		if err != nil || !strings.HasPrefix(string(now), fmt.Sprint(unix.SYS_SHUTDOWN, " ")) {
+			return fmt.Sprintf("the other thread neither has connected nor waits in shutdown(): %s, %v", now, err)
+		}
+		return ""
+	})
+	if err := holder.Provide("tls"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-option; !errors.Is(err, unix.ENOTCONN) {
+		t.Errorf("TCP_ULP on a listener that connects meanwhile: %v, want ENOTCONN", err)
+	}
+	if err := <-connected; err != nil {
+		t.Fatal(err)
+	}
+	s, err := guest.Accept(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(s)
+	if err := errors.Join(ping(fd, s, 42), ping(s, fd, 42)); err != nil {
 		t.Error(err)
 	}
 }
