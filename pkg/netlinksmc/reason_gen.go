@@ -82,7 +82,7 @@ var reasons = []reasonInfo{
 	},
 	{
 		ReasonIPsec, "IPSEC", "an IPsec policy applies to the connection",
-		"accept TCP: SMC's data would bypass IPsec; or exclude the connection from the policy (ip xfrm policy, or socket option IP_XFRM_POLICY)",
+		"accept TCP: SMC's data would bypass IPsec; or exclude the connection from the host's policy (ip xfrm policy). A policy of the socket makes the connection TCP even if it lets all packets pass",
 	},
 	{
 		ReasonNoDevice, "NOSMCDEV", "neither an RDMA nor an ISM device is usable",
