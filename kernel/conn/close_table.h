@@ -9,6 +9,7 @@
 #ifndef SMC_CONN_CLOSE_TABLE_H
 #define SMC_CONN_CLOSE_TABLE_H
 
+#include "../uapi/smc_diag_gen.h"
 #include "../wire/shim.h"
 
 enum smc_close_state {
@@ -65,7 +66,7 @@ struct smc_close_step {
 
 /* What a state means for readers, writers and sock_diag. */
 struct smc_close_meaning {
-	u8 code;		/* the state's number in sock_diag */
+	u8 code;		/* SMC_UAPI_STATE_* in sock_diag */
 	bool eof;		/* the peer sends no more data */
 	bool shut;		/* the application may not send: EPIPE */
 	bool deaf;		/* the peer reads no more: data that is sent is lost, see LOST */
@@ -73,20 +74,20 @@ struct smc_close_meaning {
 };
 
 static const struct smc_close_meaning smc_close_meanings[SMC_CLOSE_STATES] = {
-	[SMC_CLOSE_ACTIVE] = { .code = 1 },
-	[SMC_CLOSE_PCW1_D] = { .code = 20, .shut = true },
-	[SMC_CLOSE_PCW1_C] = { .code = 20, .shut = true },
-	[SMC_CLOSE_PCW2_D] = { .code = 21, .shut = true, .eof = true },
-	[SMC_CLOSE_PCW2_C] = { .code = 21, .shut = true, .eof = true },
-	[SMC_CLOSE_AFCW]   = { .code = 24, .shut = true, .eof = true },
-	[SMC_CLOSE_ACW1_D] = { .code = 22, .eof = true },
-	[SMC_CLOSE_ACW1_C] = { .code = 22, .eof = true, .deaf = true },
-	[SMC_CLOSE_ACW2_D] = { .code = 23, .shut = true, .eof = true },
-	[SMC_CLOSE_ACW2_C] = { .code = 23, .shut = true, .eof = true },
-	[SMC_CLOSE_PFCW]   = { .code = 25, .shut = true, .eof = true },
-	[SMC_CLOSE_PAW]    = { .code = 26, .shut = true, .eof = true, .over = true },
-	[SMC_CLOSE_PABORT] = { .code = 27, .shut = true, .eof = true, .over = true },
-	[SMC_CLOSE_CLOSED] = { .code = 7, .shut = true, .eof = true, .over = true },
+	[SMC_CLOSE_ACTIVE] = { .code = SMC_UAPI_STATE_ACTIVE },
+	[SMC_CLOSE_PCW1_D] = { .code = SMC_UAPI_STATE_PEER_CLOSE_WAIT_1, .shut = true },
+	[SMC_CLOSE_PCW1_C] = { .code = SMC_UAPI_STATE_PEER_CLOSE_WAIT_1, .shut = true },
+	[SMC_CLOSE_PCW2_D] = { .code = SMC_UAPI_STATE_PEER_CLOSE_WAIT_2, .shut = true, .eof = true },
+	[SMC_CLOSE_PCW2_C] = { .code = SMC_UAPI_STATE_PEER_CLOSE_WAIT_2, .shut = true, .eof = true },
+	[SMC_CLOSE_AFCW]   = { .code = SMC_UAPI_STATE_APP_FIN_CLOSE_WAIT, .shut = true, .eof = true },
+	[SMC_CLOSE_ACW1_D] = { .code = SMC_UAPI_STATE_APP_CLOSE_WAIT_1, .eof = true },
+	[SMC_CLOSE_ACW1_C] = { .code = SMC_UAPI_STATE_APP_CLOSE_WAIT_1, .eof = true, .deaf = true },
+	[SMC_CLOSE_ACW2_D] = { .code = SMC_UAPI_STATE_APP_CLOSE_WAIT_2, .shut = true, .eof = true },
+	[SMC_CLOSE_ACW2_C] = { .code = SMC_UAPI_STATE_APP_CLOSE_WAIT_2, .shut = true, .eof = true },
+	[SMC_CLOSE_PFCW]   = { .code = SMC_UAPI_STATE_PEER_FIN_CLOSE_WAIT, .shut = true, .eof = true },
+	[SMC_CLOSE_PAW]    = { .code = SMC_UAPI_STATE_PEER_ABORT_WAIT, .shut = true, .eof = true, .over = true },
+	[SMC_CLOSE_PABORT] = { .code = SMC_UAPI_STATE_PROCESS_ABORT, .shut = true, .eof = true, .over = true },
+	[SMC_CLOSE_CLOSED] = { .code = SMC_UAPI_STATE_CLOSED, .shut = true, .eof = true, .over = true },
 };
 
 #define SMC_CLOSE_STEP(state, act) { .valid = true, .next = SMC_CLOSE_##state, .actions = (act) }

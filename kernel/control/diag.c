@@ -13,6 +13,7 @@
 #include "../lgr/lgr.h"
 #include "../net.h"
 #include "../sock/show.h"
+#include "../uapi/smc_diag_gen.h"
 #include "diag.h"
 
 /*
@@ -30,18 +31,16 @@ struct dump_arg {
 	u8 ext;		/* attributes asked for, a bit mask of SMC_DIAG_* - 1 */
 };
 
-/* The states of sockets without a connection, as user space knows them. */
-enum state { STATE_ACTIVE = 1, STATE_INIT = 2, STATE_CLOSED = 7, STATE_LISTEN = 10 };
-
-static enum state state_of(const struct smc_sock_view *view)
+/* The state of a socket without a connection. */
+static u8 state_of(const struct smc_sock_view *view)
 {
 	switch (inet_sk_state_load(view->sk)) {
 	case TCP_LISTEN:
-		return STATE_LISTEN;
+		return SMC_UAPI_STATE_LISTEN;
 	case TCP_CLOSE:
-		return view->tcp && inet_sk(view->sk)->inet_dport ? STATE_CLOSED : STATE_INIT;
+		return view->tcp && inet_sk(view->sk)->inet_dport ? SMC_UAPI_STATE_CLOSED : SMC_UAPI_STATE_INIT;
 	default:
-		return view->tcp ? STATE_ACTIVE : STATE_INIT;
+		return view->tcp ? SMC_UAPI_STATE_ACTIVE : SMC_UAPI_STATE_INIT;
 	}
 }
 

@@ -16,7 +16,7 @@ func BenchmarkSockets(b *testing.B) {
 	const sockets = 10_000
 	d, k := diagOnSocket(b)
 	template := socketMessage(netlink.Message{}, 1)
-	template.Data = join(template.Data, u8(diagShutdown, 0), attr(diagFallback, numbers(0x03010000, 2)))
+	template.Data = join(template.Data, u8(AttrDiagShutdown, 0), attr(AttrDiagFallback, numbers(0x03010000, 2)))
 	one := fakekernel.Marshal(template)
 	batch := bytes.Repeat(one, 250)
 	go func() {

@@ -10,19 +10,6 @@ import (
 	"github.com/smckit/smckit/pkg/internal/nlconn"
 )
 
-// DiagExt is a set of extra information about each socket.
-type DiagExt uint8
-
-// Extra information that Sockets can request. A socket has it only while it uses the technology in question.
-const (
-	// DiagConnInfo asks for Socket.Conn.
-	DiagConnInfo DiagExt = 1 << 0
-	// DiagLinkGroup asks for Socket.LinkGroup, which connections over SMC-R have.
-	DiagLinkGroup DiagExt = 1 << 1
-	// DiagDMB asks for Socket.DMB, which connections over SMC-D have.
-	DiagDMB DiagExt = 1 << 3
-)
-
 // The request of sock_diag: a message type and a body of fixed layout.
 const (
 	sockDiagByFamily = 20

@@ -29,7 +29,7 @@ var linkGroupTypeWords = map[LinkGroupType]string{
 }
 
 // String returns NONE, SINGLE, SYM, ASYMP or ASYML, or a number such as "0x9?".
-func (v LinkGroupType) String() string { return word(linkGroupTypeWords, v) }
+func (v LinkGroupType) String() string { return word(linkGroupTypeWords, v, "0x%x?") }
 
 // MarshalText returns String.
 func (v LinkGroupType) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
@@ -57,7 +57,7 @@ var linkStateWords = map[LinkState]string{
 }
 
 // String returns LINK_UNUSED, LINK_INACTIVE, LINK_ACTIVATING or LINK_ACTIVE, or a number such as "0x9?".
-func (v LinkState) String() string { return word(linkStateWords, v) }
+func (v LinkState) String() string { return word(linkStateWords, v, "0x%x?") }
 
 // MarshalText returns String.
 func (v LinkState) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
@@ -83,7 +83,32 @@ var bufferTypeWords = map[BufferType]string{
 }
 
 // String returns PHYS, VIRT or MIXED, or a number such as "0x9?".
-func (v BufferType) String() string { return word(bufferTypeWords, v) }
+func (v BufferType) String() string { return word(bufferTypeWords, v, "0x%x?") }
 
 // MarshalText returns String.
 func (v BufferType) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// PeerOS is the operating system that a version 2 peer reports in the handshake.
+type PeerOS uint8
+
+// The values of PeerOS.
+const (
+	// PeerOSZOS is z/OS.
+	PeerOSZOS PeerOS = 1
+	// PeerOSLinux is Linux.
+	PeerOSLinux PeerOS = 2
+	// PeerOSAIX is AIX.
+	PeerOSAIX PeerOS = 3
+)
+
+var peerOSWords = map[PeerOS]string{
+	PeerOSZOS:   "ZOS",
+	PeerOSLinux: "LINUX",
+	PeerOSAIX:   "AIX",
+}
+
+// String returns ZOS, LINUX or AIX, or a number such as "Unknown (0x9)".
+func (v PeerOS) String() string { return word(peerOSWords, v, "Unknown (0x%x)") }
+
+// MarshalText returns String.
+func (v PeerOS) MarshalText() ([]byte, error) { return []byte(v.String()), nil }

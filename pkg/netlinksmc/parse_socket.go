@@ -25,15 +25,6 @@ const (
 	socketLen      = 64
 )
 
-// Attributes of a socket.
-const (
-	diagConnInfo  = 1
-	diagLinkGroup = 2
-	diagShutdown  = 3
-	diagDMB       = 4
-	diagFallback  = 5
-)
-
 // Sizes of the attributes' values. Newer kernels may append to them.
 const (
 	connInfoLen  = 76
@@ -87,27 +78,27 @@ func (s *Socket) setAttr(typ uint16, b []byte) error {
 		return nil
 	}
 	switch typ {
-	case diagConnInfo:
+	case AttrDiagConninfo:
 		if err := short("DIAG_CONNINFO", connInfoLen); err != nil {
 			return err
 		}
 		s.Conn = parseConnInfo(b)
-	case diagLinkGroup:
+	case AttrDiagLgrinfo:
 		if err := short("DIAG_LGRINFO", linkGroupLen); err != nil {
 			return err
 		}
 		s.LinkGroup = parseLinkGroupInfo(b)
-	case diagShutdown:
+	case AttrDiagShutdown:
 		if err := short("DIAG_SHUTDOWN", 1); err != nil {
 			return err
 		}
 		s.Shutdown = Shutdown(b[0])
-	case diagDMB:
+	case AttrDiagDmbinfo:
 		if err := short("DIAG_DMBINFO", dmbLen); err != nil {
 			return err
 		}
 		s.DMB = parseDMBInfo(b)
-	case diagFallback:
+	case AttrDiagFallback:
 		if err := short("DIAG_FALLBACK", fallbackLen); err != nil {
 			return err
 		}

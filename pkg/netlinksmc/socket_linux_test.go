@@ -259,7 +259,7 @@ func TestSocketsBounded(t *testing.T) {
 		batch := make([]netlink.Message, 0, 100)
 		for i := uint64(2); i <= streamSockets; i++ {
 			m := socketMessage(req, i)
-			m.Data = append(m.Data, attr(diagFallback, numbers(0x03010000, 2))...)
+			m.Data = append(m.Data, attr(AttrDiagFallback, numbers(0x03010000, 2))...)
 			if batch = append(batch, m); len(batch) == cap(batch) {
 				k.Send(batch...)
 				batch = batch[:0]

@@ -15,16 +15,6 @@ const (
 	RoleServer Role = 1
 )
 
-// PeerOS is the operating system that a version 2 peer reports in the handshake.
-type PeerOS uint8
-
-// The operating systems.
-const (
-	PeerOSZOS   PeerOS = 1
-	PeerOSLinux PeerOS = 2
-	PeerOSAIX   PeerOS = 3
-)
-
 // Device is an ISM device (SMC_NETLINK_GET_DEV_SMCD) or a RoCE device (SMC_NETLINK_GET_DEV_SMCR).
 type Device struct {
 	// UseCount is the number of link groups (ISM) on the device.
@@ -102,47 +92,6 @@ type SEID struct {
 	// Enabled reports whether the host offers the EID in handshakes.
 	Enabled bool
 }
-
-// SocketState is the state of an AF_SMC socket. The closing states are those of RFC 7609, 4.8.
-type SocketState uint8
-
-// The socket states.
-const (
-	StateActive           SocketState = 1
-	StateInit             SocketState = 2
-	StateClosed           SocketState = 7
-	StateListen           SocketState = 10
-	StatePeerCloseWait1   SocketState = 20
-	StatePeerCloseWait2   SocketState = 21
-	StateAppCloseWait1    SocketState = 22
-	StateAppCloseWait2    SocketState = 23
-	StateAppFinCloseWait  SocketState = 24
-	StatePeerFinCloseWait SocketState = 25
-	StatePeerAbortWait    SocketState = 26
-	StateProcessAbort     SocketState = 27
-)
-
-// Mode is the transport of a socket.
-type Mode uint8
-
-// The modes.
-const (
-	// ModeSMCR is a connection over RDMA. The kernel also reports it for a socket that is not connected yet.
-	ModeSMCR Mode = 0
-	// ModeTCP is a connection that has fallen back to TCP.
-	ModeTCP Mode = 1
-	// ModeSMCD is a connection over an ISM device.
-	ModeSMCD Mode = 2
-)
-
-// Shutdown is a set of directions that a socket has shut down.
-type Shutdown uint8
-
-// The directions.
-const (
-	ShutdownReceive Shutdown = 1
-	ShutdownSend    Shutdown = 2
-)
 
 // Socket is an AF_SMC socket as sock_diag reports it.
 type Socket struct {

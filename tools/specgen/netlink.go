@@ -27,21 +27,27 @@ type family struct {
 	spec string
 }
 
-// define is an enumeration. Its entries count from 0.
+// define is an enumeration, or a set of flags, whose entries are the numbers of bits.
 type define struct {
-	Name    string  `yaml:"name"`
-	Type    string  `yaml:"type"`
-	Doc     string  `yaml:"doc"`
-	GoType  string  `yaml:"go-type"`
-	GoBase  string  `yaml:"go-base"`
-	Entries []entry `yaml:"entries"`
+	Name      string  `yaml:"name"`
+	Prefix    string  `yaml:"name-prefix"`
+	Type      string  `yaml:"type"`
+	Doc       string  `yaml:"doc"`
+	GoType    string  `yaml:"go-type"`
+	GoBase    string  `yaml:"go-base"`
+	GoUnknown string  `yaml:"go-unknown"`
+	Entries   []entry `yaml:"entries"`
 }
 
+// entry is a value of an enumeration. They count from 0, or from the value of the entry before.
 type entry struct {
 	Name   string `yaml:"name"`
+	Value  *int   `yaml:"value"`
 	Doc    string `yaml:"doc"`
 	GoName string `yaml:"go-name"`
 	Word   string `yaml:"word"`
+
+	number int
 }
 
 type attrs struct {
@@ -110,6 +116,17 @@ func loadFamily(t *tree, spec string) (*family, error) {
 	f := &family{spec: spec}
 	if err := t.load(spec, f); err != nil {
 		return nil, err
+	}
+	for i := range f.Definitions {
+		next := 0
+		for j := range f.Definitions[i].Entries {
+			e := &f.Definitions[i].Entries[j]
+			if e.Value != nil {
+				next = *e.Value
+			}
+			e.number = next
+			next++
+		}
 	}
 	for i := range f.Sets {
 		next := 1
@@ -198,13 +215,15 @@ func genNetlink(t *tree) error {
 	return t.writeGo("pkg/netlinksmc/enums_gen.go", "netlinksmc", f.spec, &enums)
 }
 
-// constants writes the numbers of commands and attributes.
+// constants writes the numbers of commands, if there are any, and of attributes.
 func (f *family) constants(w *writer) {
-	w.line("\n// Commands of the family %s.\nconst (", f.Name)
-	for _, o := range f.Operations.List {
-		w.line("\tCmd%s = %d // %s", goName(o.Name), o.number, o.kernel)
+	if len(f.Operations.List) > 0 {
+		w.line("\n// Commands of the family %s.\nconst (", f.Name)
+		for _, o := range f.Operations.List {
+			w.line("\tCmd%s = %d // %s", goName(o.Name), o.number, o.kernel)
+		}
+		w.line(")")
 	}
-	w.line(")")
 	for _, s := range f.Sets {
 		w.line("\n// Attributes of the family %s: %s*.\nconst (", f.Name, cName(s.Prefix))
 		for _, a := range s.List {
@@ -248,8 +267,9 @@ func goName(s string) string {
 func (d *define) goEnum(w *writer) {
 	w.WriteString("\n" + wrap(d.Doc, "// ", "// ", 120))
 	w.line("type %s %s\n\n// The values of %[1]s.\nconst (", d.GoType, d.GoBase)
-	for i, e := range d.Entries {
-		w.line("\t// %s %s\n\t%[1]s %[3]s = %[4]d", e.GoName, e.Doc, d.GoType, i)
+	for _, e := range d.Entries {
+		w.WriteString(wrap(e.GoName+" "+e.Doc, "\t// ", "\t// ", 124))
+		w.line("\t%s %s = %d", e.GoName, d.GoType, e.number)
 	}
 	words := strings.ToLower(d.GoType[:1]) + d.GoType[1:] + "Words"
 	w.line(")\n\nvar %s = map[%s]string{", words, d.GoType)
@@ -259,8 +279,11 @@ func (d *define) goEnum(w *writer) {
 		list = append(list, e.Word)
 	}
 	last := len(list) - 1
-	w.line("}\n\n// String returns %s or %s, or a number such as \"0x9?\".", strings.Join(list[:last], ", "), list[last])
-	w.line("func (v %s) String() string { return word(%s, v) }", d.GoType, words)
+	unknown := cmp.Or(d.GoUnknown, "0x%x?")
+	w.line("}\n")
+	w.WriteString(wrap(fmt.Sprintf("String returns %s or %s, or a number such as %q.", strings.Join(list[:last], ", "), list[last],
+		fmt.Sprintf(unknown, 9)), "// ", "// ", 120))
+	w.line("func (v %s) String() string { return word(%s, v, %q) }", d.GoType, words, unknown)
 	w.line("\n// MarshalText returns String.\nfunc (v %s) MarshalText() ([]byte, error) { return []byte(v.String()), nil }", d.GoType)
 }
 
@@ -405,8 +428,8 @@ func ownNetlink(t *tree) error {
 	w.line("\townFamily = %q\n\townVersion = %d\n)", f.Name, f.Version)
 	for _, d := range f.Definitions {
 		w.line("\n// %s\nconst (", d.Doc)
-		for i, e := range d.Entries {
-			w.line("\t%s%s = %d", d.Name, goName(e.Name), i)
+		for _, e := range d.Entries {
+			w.line("\t%s%s = %d", d.Name, goName(e.Name), e.number)
 		}
 		w.line(")")
 	}
@@ -421,8 +444,12 @@ func ownNetlink(t *tree) error {
 // cEnum writes the values of an enumeration.
 func (d *define) cEnum(w *writer, prefix string) {
 	w.line("enum {")
-	for _, e := range d.Entries {
-		w.line("\t%s%s_%s,", prefix, cName(d.Name), cName(e.Name))
+	for i, e := range d.Entries {
+		value := ""
+		if i == 0 && e.number > 0 || i > 0 && e.number != d.Entries[i-1].number+1 {
+			value = fmt.Sprintf(" = %d", e.number)
+		}
+		w.line("\t%s%s_%s%s,", prefix, cName(d.Name), cName(e.Name), value)
 	}
 	w.line("};")
 }
