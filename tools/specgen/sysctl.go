@@ -17,6 +17,7 @@ const sysctlSpec = "specs/sysctl.yaml"
 type setting struct {
 	Name     string   `yaml:"name"`
 	Type     string   `yaml:"type"`
+	Of       string   `yaml:"of"`
 	Unit     string   `yaml:"unit"`
 	Min      uint64   `yaml:"min"`
 	Max      uint64   `yaml:"max"`
@@ -28,7 +29,6 @@ type setting struct {
 	Words    []string `yaml:"words"`
 	SMCR     bool     `yaml:"smcr"`
 	ConfName string   `yaml:"conf-name"`
-	Host     bool     `yaml:"host"`
 	ProcOnly bool     `yaml:"proc-only"`
 }
 
@@ -75,7 +75,7 @@ func sysctl(t *tree) error {
 	}
 	var public []setting
 	for _, s := range spec.Settings {
-		if s.Name == "" || s.Max == 0 || kinds[s.Type] == "" || !s.ProcOnly && (s.Doc == "" || s.Stock == "") {
+		if s.Name == "" || s.Max == 0 || kinds[s.Type] == "" || !s.ProcOnly && (s.Doc == "" || s.Stock == "" || !slices.ContainsFunc(owners, s.of)) {
 			return fmt.Errorf("%s: setting %q lacks something", sysctlSpec, s.Name)
 		}
 		if !s.ProcOnly {
@@ -83,7 +83,7 @@ func sysctl(t *tree) error {
 		}
 	}
 	sysctlC(t, slices.DeleteFunc(slices.Clone(spec.Settings), func(s setting) bool { return !s.ours() }))
-	for _, write := range []func(*tree, []setting) error{sysctlGo, sysctlManual, sysctlConf, sysctlKernels, sysctlSMCR, sysctlFuzz} {
+	for _, write := range []func(*tree, []setting) error{sysctlGo, sysctlManual, sysctlConf, sysctlKernels, sysctlSMCR, sysctlOwners, sysctlFuzz} {
 		if err := write(t, public); err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func fieldsC(s setting) string {
 	if s.Default > 0 {
 		f = append(f, fmt.Sprintf(".init = %d", s.Default))
 	}
-	if s.Host {
+	if s.Of == "host" {
 		f = append(f, ".host = true")
 	}
 	return strings.Join(f, ", ")
@@ -309,6 +309,51 @@ func sysctlSMCR(t *tree, all []setting) error {
 	}
 	w.line("")
 	return t.writePart("docs/smcr.md", sysctlSpec, &w)
+}
+
+// owners are what a setting may belong to, and how documents call it.
+var owners = []struct{ key, name string }{{"connection", "connections"}, {"group", "link groups"}, {"host", "the host"}}
+
+// of reports whether a setting belongs to an owner.
+func (s *setting) of(owner struct{ key, name string }) bool { return s.Of == owner.key }
+
+// sysctlOwners writes which settings belong to connections, link groups and the host: for kernel/README.md all, for docs/smcr.md those
+// of SMC-R, and for af_smc(7) those of link groups, which are not set where they are used.
+func sysctlOwners(t *tree, all []setting) error {
+	const part = sysctlSpec + " of"
+	table := func(name string, use func(*setting) bool) error {
+		var w writer
+		w.line("\n| settings of | `net.smc.` |\n|---|---|")
+		for _, o := range owners {
+			var names []string
+			for _, s := range all {
+				if s.of(o) && use(&s) {
+					names = append(names, "`"+s.Name+"`")
+				}
+			}
+			if names != nil {
+				w.line("| %s | %s |", o.name, strings.Join(names, ", "))
+			}
+		}
+		w.line("")
+		return t.writePart(name, part, &w)
+	}
+	if err := table("kernel/README.md", func(*setting) bool { return true }); err != nil {
+		return err
+	}
+	if err := table("docs/smcr.md", func(s *setting) bool { return s.SMCR }); err != nil {
+		return err
+	}
+	var names []string
+	for _, s := range all {
+		if s.Of == "group" {
+			names = append(names, "`"+s.Name+"`")
+		}
+	}
+	var w writer
+	last := len(names) - 1
+	w.WriteString(roff("Settings of link groups are " + strings.Join(names[:last], ", ") + " and " + names[last] + "."))
+	return t.writePart("man/af_smc.7", part, &w)
 }
 
 // sysctlFuzz writes the names for the fuzzer of system calls, also of settings that our module does not have.
