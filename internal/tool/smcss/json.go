@@ -13,6 +13,16 @@ import (
 // schema is the number of the JSON format that this file declares.
 const schema = 1
 
+// jsonDocument is the document of a listing. jsonView writes it while the kernel sends the sockets.
+type jsonDocument struct {
+	Schema int `json:"schema"`
+	// RFC 3339, with `--watch`
+	Time    string       `json:"time,omitzero"`
+	Sockets []jsonSocket `json:"sockets"`
+	// true if the list changed while it was read: some sockets may be missing or listed twice
+	Interrupted bool `json:"interrupted,omitzero"`
+}
+
 // jsonEndpoint is one end of a connection.
 type jsonEndpoint struct {
 	Address string `json:"address"`

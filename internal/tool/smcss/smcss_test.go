@@ -295,10 +295,7 @@ func TestJSONDocument(t *testing.T) {
 	for n := range 4 {
 		h := newHarness(t, &fakeSource{sockets: testSockets()[3 : 3+n]})
 		h.run("--json", "-d", "--explain")
-		doc := struct {
-			Schema  int          `json:"schema"`
-			Sockets []jsonSocket `json:"sockets"`
-		}{Sockets: []jsonSocket{}}
+		doc := jsonDocument{Sockets: []jsonSocket{}}
 		dec := json.NewDecoder(bytes.NewReader(h.out.Bytes()))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(&doc); err != nil {

@@ -5,11 +5,11 @@ package smcss
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"strings"
 	"time"
 
+	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 )
 
@@ -76,12 +76,27 @@ type jsonView struct {
 
 func (v *jsonView) oneLine() bool { return !v.time.IsZero() }
 
-func (v *jsonView) begin() error {
+// frame returns what stands before and after the list of sockets in the document.
+func (v *jsonView) frame(interrupted bool) (before, after string, err error) {
+	doc := jsonDocument{Schema: schema, Sockets: []jsonSocket{}, Interrupted: interrupted}
+	write := cli.WriteJSON
 	if v.oneLine() {
-		_, err := fmt.Fprintf(v.w, `{"schema":%d,"time":%q,"sockets":[`, schema, v.time.Format(time.RFC3339))
+		doc.Time, write = v.time.Format(time.RFC3339), cli.WriteJSONLine
+	}
+	var b strings.Builder
+	if err := write(&b, doc); err != nil {
+		return "", "", err
+	}
+	before, after, _ = strings.Cut(b.String(), "[]")
+	return before + "[", "]" + after, nil
+}
+
+func (v *jsonView) begin() error {
+	before, _, err := v.frame(false)
+	if err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(v.w, "{\n  \"schema\": %d,\n  \"sockets\": [", schema)
+	_, err = io.WriteString(v.w, before)
 	return err
 }
 
@@ -109,27 +124,13 @@ func (v *jsonView) socket(s *netlinksmc.Socket) error {
 }
 
 func (v *jsonView) end(interrupted bool) error {
-	var b strings.Builder
-	newline := func(indent string) {
-		if !v.oneLine() {
-			b.WriteString("\n" + indent)
-		}
+	_, after, err := v.frame(interrupted)
+	if err != nil {
+		return err
 	}
-	if v.count > 0 {
-		newline("  ")
+	if v.count > 0 && !v.oneLine() {
+		after = "\n  " + after
 	}
-	b.WriteByte(']')
-	if interrupted {
-		b.WriteByte(',')
-		newline("  ")
-		b.WriteString(`"interrupted":`)
-		if !v.oneLine() {
-			b.WriteByte(' ')
-		}
-		b.WriteString("true")
-	}
-	newline("")
-	b.WriteString("}\n")
-	_, err := io.WriteString(v.w, b.String())
+	_, err = io.WriteString(v.w, after)
 	return err
 }
