@@ -178,14 +178,3 @@ func fields(line string) []string {
 }
 
 func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
-
-// maxQuoted limits how much of a word an error message quotes.
-const maxQuoted = 64
-
-// quote returns s in quotation marks, printable and not too long.
-func quote(s string) string {
-	if len(s) > maxQuoted {
-		return fmt.Sprintf("%q...", s[:maxQuoted])
-	}
-	return fmt.Sprintf("%q", s)
-}

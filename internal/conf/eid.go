@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/smckit/smckit/pkg/smcerr"
 )
 
 // MaxUEIDs is the maximum number of user EIDs in the kernel.
@@ -58,12 +59,12 @@ func (e *EIDs) parseLine(line string) error {
 		return e.parseSystem(words[1:])
 	}
 	if len(words) > 1 {
-		return fmt.Errorf("unexpected word %s: a line has one user EID", quote(words[1]))
+		return fmt.Errorf("unexpected word %s: a line has one user EID", smcerr.Quote(words[1]))
 	}
 	eid := words[0]
 	if err := netlinksmc.CheckEID(eid); err != nil {
 		if nerr, ok := errors.AsType[*netlinksmc.Error](err); ok {
-			return fmt.Errorf("invalid user EID %s: %s", quote(eid), nerr.Remedy)
+			return fmt.Errorf("invalid user EID %s: %s", smcerr.Quote(eid), nerr.Remedy)
 		}
 		return err
 	}

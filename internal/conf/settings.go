@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/smckit/smckit/pkg/smcerr"
 )
 
 // Setting is a tunable of the module whose value is a number.
@@ -64,13 +66,13 @@ func (s Setting) Parse(text string) (uint64, error) {
 	case err == nil && (s.Min <= n && n <= s.Max || n == 0 && s.Zero):
 		return n, nil
 	case len(s.Words) > 0:
-		return 0, fmt.Errorf("%s = %s: the value is one of %s", s.Name, quote(text), strings.Join(s.Words, ", "))
+		return 0, fmt.Errorf("%s = %s: the value is one of %s", s.Name, smcerr.Quote(text), strings.Join(s.Words, ", "))
 	}
 	zero := ""
 	if s.Zero {
 		zero = ", or 0"
 	}
-	return 0, fmt.Errorf("%s = %s: the value is a number from %d to %d%s", s.Name, quote(text), s.Min, s.Max, zero)
+	return 0, fmt.Errorf("%s = %s: the value is a number from %d to %d%s", s.Name, smcerr.Quote(text), s.Min, s.Max, zero)
 }
 
 // Assignment is a line of the file of settings.
@@ -107,7 +109,7 @@ func parseAssignment(line string) (Assignment, error) {
 	name, value, ok := strings.Cut(line, "=")
 	name, value = strings.Trim(name, " \t"), strings.Trim(value, " \t")
 	if !ok || name == "" {
-		return Assignment{}, fmt.Errorf("%s: a line is 'NAME = VALUE'", quote(line))
+		return Assignment{}, fmt.Errorf("%s: a line is 'NAME = VALUE'", smcerr.Quote(line))
 	}
 	s, ok := Find(name)
 	if !ok {
@@ -120,14 +122,14 @@ func parseAssignment(line string) (Assignment, error) {
 // unknown returns the error for a name that is not the name of a setting.
 func unknown(name string) error {
 	if short, ok := strings.CutPrefix(name, "net.smc."); ok {
-		return fmt.Errorf("unknown setting %s: write names without 'net.smc.' (%s)", quote(name), quote(short))
+		return fmt.Errorf("unknown setting %s: write names without 'net.smc.' (%s)", smcerr.Quote(name), smcerr.Quote(short))
 	}
 	if name == "limit_smc_hs" {
-		return fmt.Errorf("unknown setting %s: its name in this file is %s", quote(name), HandshakeLimit)
+		return fmt.Errorf("unknown setting %s: its name in this file is %s", smcerr.Quote(name), HandshakeLimit)
 	}
 	var names []string
 	for _, s := range Settings {
 		names = append(names, s.Name)
 	}
-	return fmt.Errorf("unknown setting %s: it is one of %s", quote(name), strings.Join(names, ", "))
+	return fmt.Errorf("unknown setting %s: it is one of %s", smcerr.Quote(name), strings.Join(names, ", "))
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/smckit/smckit/pkg/smcerr"
 )
 
 // Grammar is the form of a command in words, as the designers of AF_SMC wrote it into /proc/net/smc/pnet_conf.
@@ -90,7 +92,7 @@ func parseWords(words []word, end word) (Command, error) {
 	case "del":
 		c.Delete = true
 	default:
-		return c, verb.errorf("unknown word %s: a command is %s", quote(verb.text), Grammar)
+		return c, verb.errorf("unknown word %s: a command is %s", smcerr.Quote(verb.text), Grammar)
 	}
 	words = words[1:]
 
@@ -115,7 +117,7 @@ func (c *Command) parseDevice(words []word, end word) error {
 	}
 	kind := words[0]
 	if kind.text != "eth" && kind.text != "ib" {
-		return kind.errorf("unknown kind of device %s, 'eth' or 'ib' is needed", quote(kind.text))
+		return kind.errorf("unknown kind of device %s, 'eth' or 'ib' is needed", smcerr.Quote(kind.text))
 	}
 	if len(words) == 1 {
 		return end.errorf("the name of the device is missing: %s", Grammar)
@@ -127,7 +129,7 @@ func (c *Command) parseDevice(words []word, end word) error {
 		}
 		c.Entry.Eth = name.text
 		if len(rest) > 0 {
-			return rest[0].errorf("unexpected word %s: a network interface has no port", quote(rest[0].text))
+			return rest[0].errorf("unexpected word %s: a network interface has no port", smcerr.Quote(rest[0].text))
 		}
 		return nil
 	}
@@ -141,7 +143,7 @@ func (c *Command) parseDevice(words []word, end word) error {
 func (c *Command) parsePort(words []word) error {
 	switch {
 	case len(words) > 1:
-		return words[1].errorf("unexpected word %s after the port", quote(words[1].text))
+		return words[1].errorf("unexpected word %s after the port", smcerr.Quote(words[1].text))
 	case len(words) == 1:
 		port, err := ParsePort(words[0].text)
 		if err != nil {

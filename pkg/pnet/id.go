@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/smckit/smckit/pkg/smcerr"
 )
 
 // MaxIDLen is how many characters a PNET ID may have.
@@ -27,7 +29,7 @@ type InvalidError struct {
 
 // Error returns one line with kind, value and reason. A long value is cut.
 func (e *InvalidError) Error() string {
-	return fmt.Sprintf("%s %s: %s", e.What, quote(e.Value), e.Reason)
+	return fmt.Sprintf("%s %s: %s", e.What, smcerr.Quote(e.Value), e.Reason)
 }
 
 // ParseID checks a PNET ID and returns it as the kernel stores it: without surrounding blanks, and in upper case. The
@@ -49,7 +51,7 @@ func ParseID(s string) (ID, error) {
 		if !isIDChar(r) {
 			_, size := utf8.DecodeRuneInString(id[i:])
 			return invalid("character %s at position %d, only letters (A-Z) and digits are allowed",
-				quote(id[i:i+size]), position)
+				smcerr.Quote(id[i:i+size]), position)
 		}
 	}
 	return ID(strings.ToUpper(id)), nil
@@ -57,15 +59,4 @@ func ParseID(s string) (ID, error) {
 
 func isIDChar(r rune) bool {
 	return 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' || '0' <= r && r <= '9'
-}
-
-// maxQuoted is how much of a value the text of an error repeats.
-const maxQuoted = 64
-
-// quote returns s in quotation marks, printable and not too long.
-func quote(s string) string {
-	if len(s) > maxQuoted {
-		return fmt.Sprintf("%q...", s[:maxQuoted])
-	}
-	return fmt.Sprintf("%q", s)
 }

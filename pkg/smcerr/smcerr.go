@@ -13,6 +13,7 @@ package smcerr
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"syscall"
 )
@@ -83,3 +84,14 @@ type both struct{ err, kind error }
 func (b *both) Error() string { return b.err.Error() }
 
 func (b *both) Unwrap() []error { return []error{b.err, b.kind} }
+
+// maxQuoted is how much of a word Quote repeats, in bytes.
+const maxQuoted = 64
+
+// Quote returns a word of the user for the text of an error: in quotation marks, printable and not too long.
+func Quote(s string) string {
+	if len(s) > maxQuoted {
+		return fmt.Sprintf("%q...", s[:maxQuoted])
+	}
+	return fmt.Sprintf("%q", s)
+}
