@@ -40,6 +40,8 @@ var phrases = map[string]string{
 var (
 	lowerWord = regexp.MustCompile(`\b[a-z_]+\b`)
 	riddle    = regexp.MustCompile(`^\s*(//|/\*\*?) (What|Who|Whoever) `)
+	// Comments of YAML, Python, the shell and the manual. Elsewhere than in documents, # also begins the comments of examples in help.
+	scriptRiddle = regexp.MustCompile(`^\s*(#|\.\\") (What|Who|Whoever) `)
 )
 
 // findWords returns the words of a text that a list has, each with the better one.
@@ -69,6 +71,14 @@ func findRiddle(text []byte) []string {
 		return []string{"the comment begins with a bare what or who: name the thing"}
 	}
 	return nil
+}
+
+// findScriptRiddle does the same for documents and what is beside them.
+func findScriptRiddle(text []byte) []string {
+	if scriptRiddle.Match(text) {
+		return findRiddle([]byte("// What is"))
+	}
+	return findRiddle(text)
 }
 
 // refuse fails the test for each line that a search finds in the files below some folders.
@@ -104,14 +114,18 @@ func TestUserWords(t *testing.T) {
 	}
 }
 
-// TestPhrases refuses phrases there, and in the packages for other programs.
+// documents are the files beside sources: of these, the rules about phrases and comments hold, too.
+var documents = []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "ansible/", "docs/", "kernel/README.md", "man/", "specs/"}
+
+// TestPhrases refuses phrases there, in the packages for other programs, and in documents.
 func TestPhrases(t *testing.T) {
-	refuse(t, []string{"cmd/", "internal/", "pkg/", "preload/", "tests/"}, func(line []byte) []string { return findPhrases(line, phrases) })
+	refuse(t, append([]string{"cmd/", "internal/", "pkg/", "preload/", "tests/"}, documents...), func(line []byte) []string { return findPhrases(line, phrases) })
 }
 
 // TestComments checks that comments there begin with the name of a thing.
 func TestComments(t *testing.T) {
 	refuse(t, []string{"cmd/", "internal/", "preload/", "tests/"}, findRiddle)
+	refuse(t, documents, findScriptRiddle)
 }
 
 // TestWordRules checks that the rules about phrases and comments detect violations, and that all rules accept plain words. The rule
@@ -127,6 +141,11 @@ func TestWordRules(t *testing.T) {
 		"\t// The reader that polls is woken.": 0, "x := 1 // What": 0, "// Whole pages": 0,
 	} {
 		if found := findRiddle([]byte(text)); len(found) != want {
+			t.Errorf("%q: %q", text, found)
+		}
+	}
+	for text, want := range map[string]int{"  # What runs": 1, `.\" Who reads it`: 1, "// What": 0, "// What is": 1, "## What was tried": 0} {
+		if found := findScriptRiddle([]byte(text)); len(found) != want {
 			t.Errorf("%q: %q", text, found)
 		}
 	}

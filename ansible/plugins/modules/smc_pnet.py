@@ -197,7 +197,7 @@ def check_entries(module, entries, state):
 
 
 def options(module, check, devices):
-    """Returns the options of a command that changes the table; devices says whether it may add some."""
+    """Returns the options of a command that changes the table; devices is true if it may add some."""
     argv = ['--diff']
     if check:
         argv.append('--check')
@@ -253,7 +253,7 @@ def text(lines):
 def change_each(module, entries, state):
     """Adds or removes entries one by one: all of them or, as far as that can be, none."""
     predicted = Changes()
-    # What can be known to go wrong goes wrong before anything is changed. One command by itself sees to that.
+    # Find errors before anything is changed. One command by itself sees to that.
     if module.check_mode or len(entries) > 1:
         for entry in entries:
             document, remarks = smckit.call(module, TOOL, command(module, entry, state, True))

@@ -137,7 +137,7 @@ def netns(module):
 
 
 def options(module, adds):
-    """Returns the options of a command that changes the rules; adds says whether it may add some."""
+    """Returns the options of a command that changes the rules; adds is true if it may add some."""
     argv = ['--diff']
     if module.check_mode:
         argv.append('--check')

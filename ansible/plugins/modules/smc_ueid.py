@@ -113,7 +113,7 @@ from ansible_collections.smckit.smc.plugins.module_utils import smckit
 
 # How many user EIDs the kernel keeps.
 MOST = 4
-# What the kernel takes for one.
+# A user EID that the kernel accepts.
 VALID = re.compile(r'(?!.*\.\.)[A-Z0-9][A-Z0-9.-]{0,31}\Z')
 
 

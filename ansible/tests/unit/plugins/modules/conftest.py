@@ -54,7 +54,7 @@ class Host(object):
         self.script, self.said = [], []
         self.install(TOOLS)
         monkeypatch.setenv('PATH', self.directory)
-        # What is installed on this machine is not there.
+        # Programs that are installed on this machine do not count.
         monkeypatch.setattr('ansible_collections.smckit.smc.plugins.module_utils.smckit.EXTRA_DIRS', [])
 
     def install(self, tools):
