@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/smckit/smckit/pkg/smcerr"
 )
 
 // Kernel is the table that Apply changes; *Client is one.
@@ -21,8 +23,8 @@ type Kernel interface {
 	Delete(ctx context.Context, id ID) error
 }
 
-// ErrChanged means that another program changed the table while a plan was made or applied.
-var ErrChanged = errors.New("another program changed the PNET table at the same time")
+// ErrChanged means that another program changed the table while a plan was made or applied. It is also smcerr.ErrChanged.
+var ErrChanged = smcerr.With(errors.New("another program changed the PNET table at the same time"), smcerr.ErrChanged)
 
 // ApplyError is the error of a plan that was not carried out. It unwraps to both errors.
 type ApplyError struct {

@@ -23,8 +23,8 @@ const Family = "smckit"
 
 const familyVersion = 1
 
-// ErrChanged means that the policy has been changed since it was read: read it again.
-var ErrChanged = errors.New("the policy has been changed meanwhile")
+// ErrChanged means that the policy has been changed since it was read: read it again. It is also smcerr.ErrChanged.
+var ErrChanged = smcerr.With(errors.New("the policy has been changed meanwhile"), smcerr.ErrChanged)
 
 // Error is a request that failed. Its text is one line with the operation, the cause and the remedy. It unwraps to an error of package
 // smcerr or ErrChanged, if one applies, and to the cause.

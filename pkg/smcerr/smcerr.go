@@ -34,6 +34,10 @@ var (
 	// ErrDumpInterrupted means that a list changed while it was read.
 	ErrDumpInterrupted error = kind{"changed while it was read", nil}
 
+	// ErrChanged means that another program changed the PNET table or the policy meanwhile: read it again. pnet and policy have
+	// errors of this kind, with texts of their own.
+	ErrChanged error = kind{"changed by another program meanwhile", nil}
+
 	// ErrMalformed means that an answer of the kernel, or a stored file, could not be decoded.
 	ErrMalformed error = kind{"malformed answer", nil}
 )

@@ -15,9 +15,11 @@ import (
 	"github.com/mdlayher/genetlink"
 	"github.com/mdlayher/netlink"
 	"github.com/mdlayher/netlink/nltest"
+	"github.com/smckit/smckit/internal/pnettest"
 	"github.com/smckit/smckit/pkg/ism"
 	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/pkg/pnet"
+	"github.com/smckit/smckit/pkg/policy"
 	"github.com/smckit/smckit/pkg/smcerr"
 	"github.com/smckit/smckit/pkg/smcstats"
 )
@@ -124,6 +126,7 @@ func check(t *testing.T, err, is error, also ...error) {
 	t.Helper()
 	for _, shared := range []error{
 		smcerr.ErrNoModule, smcerr.ErrNotSupported, smcerr.ErrPermission, smcerr.ErrDumpInterrupted, smcerr.ErrMalformed,
+		smcerr.ErrChanged,
 	} {
 		if errors.Is(err, shared) != (shared == is) {
 			t.Errorf("errors.Is(%v, %q) is %v", err, shared, shared != is)
@@ -197,6 +200,25 @@ func TestInterrupted(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestChanged has a table and a policy that another program changes: both errors are of one kind.
+func TestChanged(t *testing.T) {
+	stale := kernel{answer: refuse(syscall.ESTALE)}
+	p, err := policy.NewFromConn(genetlink.NewConn(stale.dial()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	check(t, p.SetRules(t.Context(), 1, nil), smcerr.ErrChanged, policy.ErrChanged, syscall.ESTALE)
+
+	c, err := pnet.NewFromConn((&pnettest.Kernel{Rows: []pnettest.Row{pnettest.Eth("OTHER", "eth1")}}).Dial())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	plan := pnet.Diff(nil, pnet.Table{{ID: "NET1", Eth: "eth0"}})
+	check(t, pnet.Apply(t.Context(), c, plan), smcerr.ErrChanged, pnet.ErrChanged)
 }
 
 // TestEnded has contexts that have ended, and connections that are closed.
