@@ -136,7 +136,13 @@ var ruleConditions = []Condition{
 		ID: "ipsec", Severity: Warning,
 		Text:   "this host has IPsec policies (%[1]d), which do not encrypt the data of SMC",
 		Remedy: "run the programs that the policies protect over TCP, or let the programs use TLS",
-		Find:   func(s *Snapshot) []Values { return met1(s.Rules.IPsec > 0, s.Rules.IPsec) },
+		Find:   func(s *Snapshot) []Values { return met1(s.Rules.IPsec > 0 && !s.Module.Ours, s.Rules.IPsec) },
+	},
+	{
+		ID: "ipsec-tcp", Severity: Info,
+		Text:   "this host has IPsec policies (%[1]d): connections that they apply to are TCP, and an SMC connection ends when a policy for it is added",
+		Remedy: "this is no fault; 'ip xfrm policy' lists the policies",
+		Find:   func(s *Snapshot) []Values { return met1(s.Rules.IPsec > 0 && s.Module.Ours, s.Rules.IPsec) },
 	},
 }
 

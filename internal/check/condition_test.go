@@ -233,7 +233,8 @@ func TestConditions(t *testing.T) {
 		{id: "rule-legacy-strip", change: func(s *Snapshot) { s.Rules.LegacyStrip = true }, text: "TCPOPTSTRIP"},
 		{id: "rule-drops-roce", change: func(s *Snapshot) { s.Rules.Drops = []Rule{{"inet", "f", "in", 3}} }, text: "rule 3 in chain in of table inet f drops RoCEv2"},
 		{id: "rules-unreadable", change: func(s *Snapshot) { s.Rules.Readable = false }, text: "not checked"},
-		{id: "ipsec", change: func(s *Snapshot) { s.Rules.IPsec = 2 }, text: "IPsec policies (2)"},
+		{id: "ipsec", change: func(s *Snapshot) { s.Module.Ours, s.Rules.IPsec = false, 2 }, text: "IPsec policies (2), which do not encrypt the data of SMC"},
+		{id: "ipsec-tcp", change: func(s *Snapshot) { s.Rules.IPsec = 2 }, text: "IPsec policies (2): connections that they apply to are TCP"},
 
 		{id: "path-no-address", change: func(s *Snapshot) { s.Path = &Path{Host: "nowhere", ResolveErr: someErr} }, text: "no address of nowhere was found: some error"},
 		{id: "path-no-route", change: func(s *Snapshot) { toPeer(s); s.Path.RouteErr = unix.ENETUNREACH }, text: "10.0.0.2: network is unreachable"},

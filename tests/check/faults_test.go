@@ -94,7 +94,7 @@ var host = []fault{
 	{name: "rules for root", as: "setpriv --reuid 65534 --regid 65534 --clear-groups", ids: "rules-unreadable", able: true},
 	{
 		name: "IPsec", make: "ip xfrm policy add dir out src 10.8.0.1 dst 10.8.0.2 tmpl proto esp mode transport", undo: "ip xfrm policy flush",
-		ids: "ipsec", able: true,
+		ids: "ipsec-tcp", able: true,
 	},
 	{name: "RoCEv1", undo: "sysctl -qw net.smc.smcr_v1_rocev2=1", ids: "port-v2-only", able: true},
 	{name: "soft-RoCE", ids: "rdma-software", able: true},
