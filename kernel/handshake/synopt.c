@@ -168,12 +168,13 @@ void smc_synopt_set_remote(const struct sock *client)
 struct smc_synopt_port *smc_synopt_listener(const struct sock *client)
 {
 	struct smc_syntab *syns = syns_of(client);
+	struct smc_syn_listener listener = {};
 	struct smc_syn_key key;
-	u64 id;
 
 	key_of_client(client, &key);
-	id = syns ? smc_syntab_local(syns, &key) : 0;
-	return id ? smc_synopt_port_find(smc_net(sock_net(client))->synopt, ntohs(client->sk_dport), id) : NULL;
+	if (syns)
+		listener = smc_syntab_local(syns, &key);
+	return listener.id ? smc_synopt_port_find(&listener) : NULL;
 }
 
 /* Returns what the hooks know of a sock whose SYN is to ask for SMC, NULL of any other. Under RCU. */
@@ -252,15 +253,15 @@ static bool promise(struct smc_net *sn, const struct smc_syn *syn, u32 synack, c
 {
 	struct smc_synopt_net *so = sn->synopt;
 	struct smc_synopt_port *p = smc_synopt_port_of(lsk);
+	struct smc_syn_listener listener = { .sk = lsk };
 	u16 port = ntohs(syn->key.self_port);
 	bool done = false;
-	u64 id;
 
-	if (p && p->port == port && !smc_synopt_may_migrate(lsk) && !smc_limit_reached(p) && admits(p, &syn->key.peer)) {
-		id = smc_synopt_promise(so, p);
-		done = id && smc_syntab_add(so->syns, syn, synack, id);
-		if (id && !done)
-			smc_synopt_promise_end(so, port, id, true, true);
+	if (p && READ_ONCE(p->port) == port && !smc_synopt_may_migrate(lsk) && !smc_limit_reached(p) && admits(p, &syn->key.peer)) {
+		listener.id = smc_synopt_promise(so, p);
+		done = listener.id && smc_syntab_add(so->syns, syn, synack, &listener);
+		if (listener.id && !done)
+			smc_synopt_promise_end(so, &listener, true, true);
 	}
 	if (done && !delayed_work_pending(&so->reap))
 		queue_delayed_work(smc_net_wq, &so->reap, REAP_INTERVAL);
@@ -404,7 +405,7 @@ static void save_pending(struct smc_net *sn, const struct smc_synpkt *pkt, struc
 static unsigned int in_syn(struct smc_net *sn, const struct smc_synpkt *pkt, struct sk_buff *skb,
 			   const struct nf_hook_state *hook, bool has)
 {
-	bool ours = has && smc_synopt_port_find(sn->synopt, ntohs(pkt->in.self_port), 0);
+	bool ours = has && smc_synopt_port_used(sn->synopt, ntohs(pkt->in.self_port));
 	bool held = atomic_read(&sn->synopt->held);
 	int state;
 
@@ -547,15 +548,12 @@ void smc_synopt_put(struct smc_net *sn)
 void smc_synopt_net_init(struct smc_net *sn)
 {
 	struct smc_synopt_net *so = sn->synopt;
-	unsigned int i;
 
 	so->net = sn->net;
 	mutex_init(&so->lock);
 	spin_lock_init(&so->ports_lock);
 	INIT_DELAYED_WORK(&so->unhook, unhook_work);
 	INIT_DELAYED_WORK(&so->reap, reap_work);
-	for (i = 0; i < SMC_SYNOPT_PORTS; i++)
-		INIT_HLIST_HEAD(&so->ports[i]);
 }
 
 /* smc_synopt_net_exit() - the namespace goes; no socket of ours is left in it. May sleep. */

@@ -8,6 +8,7 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/netfilter.h>
+#include <linux/rhashtable-types.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 
@@ -17,7 +18,7 @@ struct smc_net;
 struct smc_syntab;
 struct sock;
 
-#define SMC_SYNOPT_PORTS 64	/* hash buckets of listening ports */
+#define SMC_SYNOPT_PORTS 256	/* hash values of listening ports */
 
 /* The state of the option in a network namespace. */
 struct smc_synopt_net {
@@ -29,8 +30,8 @@ struct smc_synopt_net {
 	struct nf_hook_ops	hooks[4];	/* lock */
 	struct smc_syntab	*syns;		/* the promises of listeners; there while hooked */
 	struct delayed_work	reap;		/* removes promises that no client will claim */
-	spinlock_t		ports_lock;	/* changes of ports; what listeners have reserved */
-	struct hlist_head	ports[SMC_SYNOPT_PORTS];
+	spinlock_t		ports_lock;	/* that listening begins or ends; what listeners have reserved */
+	unsigned int		ports[SMC_SYNOPT_PORTS];	/* ports_lock; how many listen on ports of a hash value */
 	atomic_t		held;		/* of all listeners, see struct smc_synopt_port */
 };
 
@@ -45,14 +46,21 @@ struct smc_synopt_sock {
 
 /* A listener, as the hooks know it. Part of struct smc_listener; freed with it after a grace period. */
 struct smc_synopt_port {
-	struct hlist_node	node;
+	struct rhash_head	node;
+	bool			registered;	/* it is in the table; written by listen(), and when the last user has gone */
 	struct sock		*sk;		/* of the listener; valid while it listens */
 	const struct smc_synopt_sock *opt;
-	u64			id;		/* of this call of listen(); never 0, never reused */
-	u16			port;
+	u64			id;		/* ports_lock; of this call of listen(), never reused; 0 if it does not listen */
+	u16			port;		/* ports_lock */
 	unsigned int		reserved;	/* ports_lock; promises and handshakes, at most half of the backlog */
 	unsigned int		promises;	/* ports_lock; its entries in the table of promises */
 	atomic_t		held;		/* children out of TCP's queue that count for the backlog */
+};
+
+/* Which call of listen() has made a promise. */
+struct smc_syn_listener {
+	const struct sock	*sk;		/* may be freed: only compared */
+	u64			id;		/* smc_synopt_port.id */
 };
 
 /* How long a client of this namespace may take to decide whether it needs CLC messages. */
@@ -88,15 +96,20 @@ enum smc_syn_claim smc_synopt_claim(const struct sock *child, struct smc_synopt_
 /* synseen.c: whether an answer can be seen */
 bool smc_synopt_hidden(const struct sk_buff *skb, const struct net *net);
 
-/* synport.c: listeners by their port, and how many handshakes each may have */
-void smc_synopt_port_add(struct smc_synopt_port *port, struct sock *sk, const struct smc_synopt_sock *opt);
-void smc_synopt_port_del(struct smc_synopt_port *port);
+/* synport.c: listeners by their sock, and how many handshakes each may have */
+int smc_synopt_init(void);
+void smc_synopt_exit(void);
+int smc_synopt_port_register(struct smc_synopt_port *port, struct sock *sk, const struct smc_synopt_sock *opt);
+void smc_synopt_port_unregister(struct smc_synopt_port *port);
+void smc_synopt_port_open(struct smc_synopt_port *port);
+void smc_synopt_port_close(struct smc_synopt_port *port);
+bool smc_synopt_port_used(struct smc_synopt_net *so, u16 port);
 struct smc_synopt_port *smc_synopt_port_of(const struct sock *lsk);
-struct smc_synopt_port *smc_synopt_port_find(struct smc_synopt_net *so, u16 port, u64 id);
+struct smc_synopt_port *smc_synopt_port_find(const struct smc_syn_listener *listener);
 bool smc_synopt_port_full(const struct smc_synopt_port *port);
 void smc_synopt_port_hold(struct smc_synopt_port *port, int n);
 u64 smc_synopt_promise(struct smc_synopt_net *so, struct smc_synopt_port *port);
-void smc_synopt_promise_end(struct smc_synopt_net *so, u16 port, u64 listener, bool promise, bool reserved);
+void smc_synopt_promise_end(struct smc_synopt_net *so, const struct smc_syn_listener *listener, bool promise, bool reserved);
 bool smc_synopt_reserve(struct smc_synopt_port *port);
 void smc_synopt_unreserve(struct smc_synopt_port *port);
 
@@ -123,13 +136,13 @@ struct smc_syn {
 /* syntab.c: a bounded table of the SYNs that were answered with the option; entries expire */
 struct smc_syntab *smc_syntab_new(void);
 void smc_syntab_free(struct smc_syntab *t);
-bool smc_syntab_add(struct smc_syntab *t, const struct smc_syn *syn, u32 synack, u64 listener);
+bool smc_syntab_add(struct smc_syntab *t, const struct smc_syn *syn, u32 synack, const struct smc_syn_listener *listener);
 bool smc_syntab_repeat(struct smc_syntab *t, const struct smc_syn_key *key, u32 synack);
 enum smc_syn_claim smc_syntab_claim(struct smc_syntab *t, struct smc_synopt_net *so,
-				    const struct smc_syn_key *key, u32 synack, u64 listener, bool any);
+				    const struct smc_syn_key *key, u32 synack, u64 id, bool any);
 enum smc_syn_state smc_syntab_find(struct smc_syntab *t, const struct smc_syn_key *key, u32 synack);
 void smc_syntab_set_remote(struct smc_syntab *t, const struct smc_syn_key *key);
-u64 smc_syntab_local(struct smc_syntab *t, const struct smc_syn_key *key);
+struct smc_syn_listener smc_syntab_local(struct smc_syntab *t, const struct smc_syn_key *key);
 bool smc_syntab_reap(struct smc_syntab *t, struct smc_synopt_net *so);
 
 #endif

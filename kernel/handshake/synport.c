@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Listeners by their port, as the hooks find them, and the number of handshakes that each may have.
+ * Listeners, as the hooks find them, and the number of handshakes that each may have.
+ *
+ * One table has the listeners of all namespaces, by their sock. One user may have thousands, perhaps on one port, and softirqs
+ * look for one with each SYN-ACK and each promise that ends: the table grows, so that finding one takes the same time however
+ * many there are. A listener enters the table before it listens first, where an allocation may fail, and leaves it when its
+ * struct smc_sock goes.
  *
  * A connection counts from the SYN-ACK with the option until the end of its handshake. These connections
  * get at most half of the listener's backlog, so that peers which ask for SMC and then stay silent leave
  * room for plain TCP connections.
  */
 
+#include <linux/rhashtable.h>
 #include <net/inet_sock.h>
 #include <net/sock.h>
 
@@ -16,67 +22,117 @@
 /* Entries of one listener in the table of promises, which has four times as many. */
 #define PROMISES_MAX 4096
 
+static struct rhashtable listeners;
+
+static const struct rhashtable_params params = {
+	.head_offset		= offsetof(struct smc_synopt_port, node),
+	.key_offset		= offsetof(struct smc_synopt_port, sk),
+	.key_len		= sizeof_field(struct smc_synopt_port, sk),
+	.automatic_shrinking	= true,
+};
+
 static struct smc_synopt_net *net_of(const struct smc_synopt_port *port)
 {
 	return smc_net(sock_net(port->sk))->synopt;
 }
 
-/*
- * smc_synopt_port_find() - a listener on a port; with @id the one of that identifier. Under RCU.
- * Return: NULL if there is none.
- */
-struct smc_synopt_port *smc_synopt_port_find(struct smc_synopt_net *so, u16 port, u64 id)
+/* smc_synopt_init() - at load. Return: 0 or -ENOMEM. */
+int __init smc_synopt_init(void)
 {
-	struct smc_synopt_port *p;
-
-	hlist_for_each_entry_rcu(p, &so->ports[port % SMC_SYNOPT_PORTS], node,
-				 lockdep_is_held(&so->ports_lock))
-		if (p->port == port && (!id || p->id == id))
-			return p;
-	return NULL;
+	return rhashtable_init(&listeners, &params);
 }
 
-/* smc_synopt_port_of() - the port that a sock listens on. Under RCU. Return: NULL if it is no listener of ours. */
+/* smc_synopt_exit() - at unload, when no socket is left. May sleep. */
+void smc_synopt_exit(void)
+{
+	rhashtable_destroy(&listeners);
+}
+
+/* Returns the number of listeners on ports with the hash of this one. */
+static unsigned int *count_of(struct smc_synopt_net *so, u16 port)
+{
+	return &so->ports[port % SMC_SYNOPT_PORTS];
+}
+
+/*
+ * smc_synopt_port_used() - may a listener of ours be on a port? If not, the hook has less to do. True of a port without one,
+ * if there is one on another port with the same hash. Any context.
+ */
+bool smc_synopt_port_used(struct smc_synopt_net *so, u16 port)
+{
+	return READ_ONCE(*count_of(so, port));
+}
+
+/* smc_synopt_port_of() - what the hooks know of a sock that listens. Under RCU. Return: NULL if it is no listener of ours. */
 struct smc_synopt_port *smc_synopt_port_of(const struct sock *lsk)
 {
-	struct smc_synopt_net *so = smc_net(sock_net(lsk))->synopt;
-	struct smc_synopt_port *p;
+	struct smc_synopt_port *port = rhashtable_lookup(&listeners, &lsk, params);
 
-	hlist_for_each_entry_rcu(p, &so->ports[READ_ONCE(inet_sk(lsk)->inet_num) % SMC_SYNOPT_PORTS], node)
-		if (p->sk == lsk)
-			return p;
-	return NULL;
+	return port && smp_load_acquire(&port->id) ? port : NULL; /* pairs with smc_synopt_port_open(): `port` is set */
+}
+
+/* smc_synopt_port_find() - a listener that has made a promise. Under RCU. Return: NULL if it has been closed. */
+struct smc_synopt_port *smc_synopt_port_find(const struct smc_syn_listener *listener)
+{
+	struct smc_synopt_port *port = rhashtable_lookup(&listeners, &listener->sk, params);
+
+	return port && READ_ONCE(port->id) == listener->id ? port : NULL;
 }
 
 /*
- * smc_synopt_port_add() - lets the hooks know of a listener. Its port is bound. Does not sleep.
+ * smc_synopt_port_register() - has the hooks find a sock, which does not listen yet, unless they do already. One caller at a
+ * time. Return: 0 or -ENOMEM.
  */
-void smc_synopt_port_add(struct smc_synopt_port *port, struct sock *sk, const struct smc_synopt_sock *opt)
+int smc_synopt_port_register(struct smc_synopt_port *port, struct sock *sk, const struct smc_synopt_sock *opt)
 {
-	struct smc_synopt_net *so = smc_net(sock_net(sk))->synopt;
-	static atomic64_t ids;
-
-	spin_lock_bh(&so->ports_lock);
+	if (port->registered)
+		return 0;
 	port->sk = sk;
 	port->opt = opt;
-	port->id = atomic64_inc_return(&ids);
-	port->port = inet_sk(sk)->inet_num;
+	if (rhashtable_insert_fast(&listeners, &port->node, params))
+		return -ENOMEM;
+	port->registered = true;
+	return 0;
+}
+
+/*
+ * smc_synopt_port_unregister() - undoes smc_synopt_port_register(), if it was called, before the sock is put. Hooks may look at
+ * the port for a grace period. Any context but hardirq.
+ */
+void smc_synopt_port_unregister(struct smc_synopt_port *port)
+{
+	if (port->registered)
+		rhashtable_remove_fast(&listeners, &port->node, params);
+	port->registered = false;
+}
+
+/* smc_synopt_port_open() - a listener begins to listen. Its port is bound. Does not sleep. */
+void smc_synopt_port_open(struct smc_synopt_port *port)
+{
+	struct smc_synopt_net *so = net_of(port);
+	static atomic64_t ids;
+	unsigned int *count;
+
+	spin_lock_bh(&so->ports_lock);
+	WRITE_ONCE(port->port, inet_sk(port->sk)->inet_num);
 	port->reserved = 0;
 	port->promises = 0;
-	hlist_add_head_rcu(&port->node, &so->ports[port->port % SMC_SYNOPT_PORTS]);
+	smp_store_release(&port->id, atomic64_inc_return(&ids)); /* pairs with smc_synopt_port_of() */
+	count = count_of(so, port->port);
+	WRITE_ONCE(*count, *count + 1);
 	spin_unlock_bh(&so->ports_lock);
 }
 
-/*
- * smc_synopt_port_del() - undoes smc_synopt_port_add(); hooks may look at the port for a grace
- * period. Does not sleep.
- */
-void smc_synopt_port_del(struct smc_synopt_port *port)
+/* smc_synopt_port_close() - undoes smc_synopt_port_open(). Does not sleep. */
+void smc_synopt_port_close(struct smc_synopt_port *port)
 {
 	struct smc_synopt_net *so = net_of(port);
+	unsigned int *count;
 
 	spin_lock_bh(&so->ports_lock);
-	hlist_del_init_rcu(&port->node);
+	WRITE_ONCE(port->id, 0);
+	count = count_of(so, port->port);
+	WRITE_ONCE(*count, *count - 1);
 	spin_unlock_bh(&so->ports_lock);
 }
 
@@ -120,7 +176,7 @@ u64 smc_synopt_promise(struct smc_synopt_net *so, struct smc_synopt_port *port)
 	u64 id = 0;
 
 	spin_lock_bh(&so->ports_lock);
-	if (!hlist_unhashed(&port->node) && has_room(port) && port->promises < PROMISES_MAX) {
+	if (port->id && has_room(port) && port->promises < PROMISES_MAX) {
 		port->reserved++;
 		port->promises++;
 		id = port->id;
@@ -133,17 +189,19 @@ u64 smc_synopt_promise(struct smc_synopt_net *so, struct smc_synopt_port *port)
  * smc_synopt_promise_end() - undoes smc_synopt_promise(), unless the listener has been closed meanwhile.
  * @promise: the entry in the table is gone; @reserved: the reserved place is free. Any context but hardirq.
  */
-void smc_synopt_promise_end(struct smc_synopt_net *so, u16 port, u64 listener, bool promise, bool reserved)
+void smc_synopt_promise_end(struct smc_synopt_net *so, const struct smc_syn_listener *listener, bool promise, bool reserved)
 {
-	struct smc_synopt_port *p;
+	struct smc_synopt_port *port;
 
+	rcu_read_lock();
 	spin_lock_bh(&so->ports_lock);
-	p = smc_synopt_port_find(so, port, listener);
-	if (p && promise && !WARN_ON_ONCE(!p->promises))
-		p->promises--;
-	if (p && reserved && p->reserved)
-		p->reserved--;
+	port = smc_synopt_port_find(listener);
+	if (port && promise && !WARN_ON_ONCE(!port->promises))
+		port->promises--;
+	if (port && reserved && port->reserved)
+		port->reserved--;
 	spin_unlock_bh(&so->ports_lock);
+	rcu_read_unlock();
 }
 
 /*

@@ -35,7 +35,7 @@ struct entry {
 	struct hlist_node	node;
 	struct smc_syn		syn;
 	u32			synack;		/* sequence number of the SYN-ACK */
-	u64			listener;	/* that has answered: smc_synopt_port.id */
+	struct smc_syn_listener	listener;	/* that has answered */
 	unsigned long		since;		/* jiffies; when the SYN came */
 	unsigned long		expires;	/* jiffies */
 	bool			reserved;	/* the listener has a place reserved for it */
@@ -116,7 +116,7 @@ static void unlink(struct smc_syntab *t, struct bucket *b, struct entry *e)
  * smc_syntab_add() - adds a SYN that is answered with the option. @synack: sequence number of the answer;
  * @listener: answers, and has reserved a place. Softirq. Return: false if there is no room.
  */
-bool smc_syntab_add(struct smc_syntab *t, const struct smc_syn *syn, u32 synack, u64 listener)
+bool smc_syntab_add(struct smc_syntab *t, const struct smc_syn *syn, u32 synack, const struct smc_syn_listener *listener)
 {
 	struct bucket *b = bucket_of(t, &syn->key);
 	struct entry *e;
@@ -128,7 +128,7 @@ bool smc_syntab_add(struct smc_syntab *t, const struct smc_syn *syn, u32 synack,
 		goto full;
 	e->syn = *syn;
 	e->synack = synack;
-	e->listener = listener;
+	e->listener = *listener;
 	e->since = jiffies;
 	e->expires = jiffies + LIFETIME;
 	e->reserved = true;
@@ -186,13 +186,13 @@ enum smc_syn_state smc_syntab_find(struct smc_syntab *t, const struct smc_syn_ke
 }
 
 /*
- * smc_syntab_local() - returns the listener of a connection whose client may connect without CLC messages, or
- * 0. Any context but hardirq.
+ * smc_syntab_local() - returns the listener of a connection whose client may connect without CLC messages; else its
+ * identifier is 0. Any context but hardirq.
  */
-u64 smc_syntab_local(struct smc_syntab *t, const struct smc_syn_key *key)
+struct smc_syn_listener smc_syntab_local(struct smc_syntab *t, const struct smc_syn_key *key)
 {
 	struct bucket *b = bucket_of(t, key);
-	u64 listener = 0;
+	struct smc_syn_listener listener = {};
 	struct entry *e;
 
 	spin_lock_bh(&b->lock);
@@ -219,17 +219,17 @@ void smc_syntab_set_remote(struct smc_syntab *t, const struct smc_syn_key *key)
 /* Frees an entry that is off its list. @keep: its reserved place stays. */
 static void discard(struct smc_synopt_net *so, struct entry *e, bool keep)
 {
-	smc_synopt_promise_end(so, ntohs(e->syn.key.self_port), e->listener, true, e->reserved && !keep);
+	smc_synopt_promise_end(so, &e->listener, true, e->reserved && !keep);
 	kfree(e);
 }
 
 /*
  * smc_syntab_claim() - did both sides of a connection have the option? Removes the entry, so that one caller
- * gets it. @synack: see smc_syntab_find(); @listener: has to be the entry's, unless @any. Any context but
+ * gets it. @synack: see smc_syntab_find(); @id: has to be that of the entry's listener, unless @any. Any context but
  * hardirq.
  */
 enum smc_syn_claim smc_syntab_claim(struct smc_syntab *t, struct smc_synopt_net *so,
-				    const struct smc_syn_key *key, u32 synack, u64 listener, bool any)
+				    const struct smc_syn_key *key, u32 synack, u64 id, bool any)
 {
 	struct bucket *b = bucket_of(t, key);
 	bool mine, promised;
@@ -237,7 +237,7 @@ enum smc_syn_claim smc_syntab_claim(struct smc_syntab *t, struct smc_synopt_net 
 
 	spin_lock_bh(&b->lock);
 	e = find_entry(b, key);
-	if (e && (e->listener == listener || any))
+	if (e && (e->listener.id == id || any))
 		unlink(t, b, e);
 	else
 		e = NULL;
@@ -245,7 +245,7 @@ enum smc_syn_claim smc_syntab_claim(struct smc_syntab *t, struct smc_synopt_net 
 	if (!e)
 		return SMC_CLAIM_NONE;
 	promised = e->synack == synack;
-	mine = promised && e->listener == listener && e->reserved;
+	mine = promised && e->listener.id == id && e->reserved;
 	discard(so, e, mine);
 	if (!promised)
 		return SMC_CLAIM_NONE;
@@ -313,7 +313,7 @@ bool smc_syntab_reap(struct smc_syntab *t, struct smc_synopt_net *so)
 				continue;
 			}
 			if (e->reserved)
-				smc_synopt_promise_end(so, ntohs(e->syn.key.self_port), e->listener, false, true);
+				smc_synopt_promise_end(so, &e->listener, false, true);
 			e->reserved = false;
 		}
 		spin_unlock_bh(&b->lock);

@@ -313,7 +313,7 @@ static bool open_listener(struct smc_sock *smc)
 	if (mine) {
 		l->open = true;
 		smc_setup_set_phase(smc, SMC_PHASE_LISTEN);
-		smc_synopt_port_add(&l->port, smc->sk, &smc->opt);
+		smc_synopt_port_open(&l->port);
 	}
 	spin_unlock(&smc->lock);
 	spin_unlock_bh(&l->lock);
@@ -326,7 +326,9 @@ static int begin_listening(struct smc_sock *smc, struct socket *sock, int backlo
 	int rc;
 
 	lockdep_assert_held(&smc->state_mutex);
-	rc = smc_setup_arm(smc);
+	rc = smc_synopt_port_register(&smc->listener->port, smc->sk, &smc->opt);
+	if (!rc)
+		rc = smc_setup_arm(smc);
 	if (rc)
 		return rc;
 	rc = smc_ops_of_tcp(smc->sk)->listen(sock, backlog);
@@ -411,7 +413,7 @@ static void close_listener(struct smc_sock *smc, struct list_head *children)
 	spin_lock_bh(&l->lock);
 	if (l->open) {
 		l->open = false;
-		smc_synopt_port_del(&l->port);
+		smc_synopt_port_close(&l->port);
 		spin_lock(&smc->lock);
 		smc_setup_set_phase(smc, SMC_PHASE_OPEN);
 		spin_unlock(&smc->lock);
@@ -460,6 +462,13 @@ void smc_listen_stop(struct smc_sock *smc)
 		smc_setup_stop(child);
 		smc_listen_drop(child);
 	}
+}
+
+/* smc_listen_unregister() - the last user of a socket has gone: hooks do not find it any more. Any context but hardirq. */
+void smc_listen_unregister(struct smc_sock *smc)
+{
+	if (smc->listener)
+		smc_synopt_port_unregister(&smc->listener->port);
 }
 
 /* smc_listen_free() - frees the listener's part of a socket. Any context. */

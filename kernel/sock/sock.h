@@ -160,6 +160,7 @@ bool smc_local_connect(struct smc_sock *smc, bool last);
 /* listen.c */
 int smc_listen(struct socket *sock, int backlog);
 void smc_listen_stop(struct smc_sock *smc);		/* under state_mutex */
+void smc_listen_unregister(struct smc_sock *smc);
 void smc_listen_free(struct smc_sock *smc);
 bool smc_listen_ready(struct smc_sock *smc);
 bool smc_listen_defer(struct smc_sock *child);

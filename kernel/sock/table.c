@@ -77,7 +77,7 @@ static void free_rcu(struct rcu_head *head)
 {
 	struct smc_sock *smc = container_of(head, struct smc_sock, rcu);
 
-	/* Hooks find a listener by its port, too. */
+	/* Hooks may have found a listener just before smc_listen_unregister(). */
 	smc_listen_free(smc);
 	smc_active_free(smc);
 	kmem_cache_free(cache, smc);
@@ -94,6 +94,7 @@ void smc_table_put(struct smc_sock *smc)
 	if (smc->parent)
 		smc_table_put(smc->parent);
 	smc_policy_end(smc);
+	smc_listen_unregister(smc);
 	sock_put(smc->sk);
 	call_rcu(&smc->rcu, free_rcu);
 }

@@ -125,6 +125,85 @@ func TestReuseport(t *testing.T) {
 	}
 }
 
+// sharedListeners opens n listeners on a port that send back what they get, until the result is called.
+func sharedListeners(t *testing.T, addr netip.AddrPort, n int) (end func()) {
+	t.Helper()
+	var servers errgroup.Group
+	var fds []int
+	for range n {
+		fd, err := shared(addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fds = append(fds, fd)
+	}
+	for _, fd := range fds {
+		servers.Go(func() error { return reflect(fd) })
+	}
+	return func() {
+		for _, fd := range fds {
+			if err := unix.Shutdown(fd, unix.SHUT_RDWR); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := servers.Wait(); err != nil {
+			t.Error(err)
+		}
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+	}
+}
+
+// TestReuseportManyListeners has thousands of listeners beside those that answer, some of which share a port. The module finds the
+// listener of each promise among them: all connections are SMC, also after the others have begun to listen again, and after they have
+// been closed.
+func TestReuseportManyListeners(t *testing.T) {
+	settled(t)
+	const idle, answering, clients = 4000, 8, 200
+	guest.RaiseFiles(t, 2*idle)
+	onlySMC(t, 4*clients)
+	addr, other := netip.AddrPortFrom(here.Addr(), 7400), netip.AddrPortFrom(here.Addr(), 7401)
+	var unused []int
+	closeIdle := func() {
+		for _, fd := range unused {
+			unix.Close(fd)
+		}
+		unused = nil
+	}
+	defer closeIdle()
+	for i := range idle {
+		fd, err := shared(netip.AddrPortFrom(here.Addr(), uint16(10_000+i*4)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		unused = append(unused, fd)
+	}
+	pings := func(addr netip.AddrPort, when string) {
+		t.Helper()
+		for i := range clients {
+			if err := pingEcho(addr, byte(i)); err != nil {
+				t.Fatalf("%s: connection %d to %s: %v", when, i, addr, err)
+			}
+		}
+	}
+	endOther := sharedListeners(t, other, 1)
+	end := sharedListeners(t, addr, answering)
+	pings(addr, "with all listeners")
+	pings(other, "with all listeners")
+	end()
+	for _, fd := range unused {
+		// The same sockets listen again, which begins after shutdown().
+		if err := errors.Join(unix.Shutdown(fd, unix.SHUT_RDWR), unix.Listen(fd, 64)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pings(other, "after others have begun to listen again")
+	closeIdle()
+	pings(other, "after others have been closed")
+	endOther()
+}
+
 // farShared opens a listener with SO_REUSEPORT in the other namespace. With AF_INET, it is plain TCP.
 func farShared(t *testing.T, family int) (l int) {
 	t.Helper()
