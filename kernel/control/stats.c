@@ -46,7 +46,7 @@ void smc_stats_fallback(struct smc_net *snet, bool server, u32 code)
 }
 
 /**
- * smc_stats_handshake_error() - count a rendezvous that failed, whether or not TCP goes on
+ * smc_stats_handshake_error() - count a rendezvous that has failed, so that the connection does not continue over TCP either
  * @snet: namespace
  * @server: whether this side has accepted the connection
  */

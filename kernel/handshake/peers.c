@@ -94,10 +94,14 @@ static bool is_without_clc(const struct smc_rendezvous *rv, const struct smc_pee
 
 /*
  * Does the reason come from what the program has chosen: an address to connect from, or IPsec for its socket alone? Other programs may
- * have other reasons.
+ * have other reasons. A client with policies for all of its host knows them, and leaves the option out by itself.
  */
-static bool is_of_socket(const struct sock *sk)
+static bool is_of_socket(const struct smc_rendezvous *rv)
 {
+	const struct sock *sk = rv->sk;
+
+	if (rv->server)
+		return rv->peer_diagnosis == SMC_REASON_IPSEC;
 #ifdef CONFIG_XFRM
 	if (rcu_access_pointer(sk->sk_policy[0]) || rcu_access_pointer(sk->sk_policy[1]))
 		return true;
@@ -152,7 +156,7 @@ void smc_handshake_remember(const struct smc_rendezvous *rv, int rc)
 	}
 	if (is_without_clc(rv, &key, rc))
 		why.reason = SMC_REASON_PEER_NO_CLC;
-	else if (rc == SMC_OUTCOME_TCP && smc_reason_is_lasting(rv->reason, rv->peer_diagnosis) && (rv->server || !is_of_socket(rv->sk)))
+	else if (rc == SMC_OUTCOME_TCP && smc_reason_is_lasting(rv->reason, rv->peer_diagnosis) && !is_of_socket(rv))
 		why = (struct smc_peers_why){ .reason = rv->reason, .diagnosis = rv->peer_diagnosis };
 	else
 		return;

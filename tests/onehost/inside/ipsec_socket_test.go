@@ -94,7 +94,7 @@ func (w wireTest) onNewPort(t *testing.T) wireTest {
 }
 
 // TestIPsecSocket has programs set policies on their sockets: before these connect, and on listeners, whose accepted sockets inherit
-// them. Even a policy that lets all packets pass makes the connection TCP.
+// them. Even a policy that lets all packets pass makes the connection TCP, and no other one.
 func TestIPsecSocket(t *testing.T) {
 	onEachWire(t, func(t *testing.T, w wireTest) {
 		for _, encrypts := range []bool{false, true} {
@@ -104,7 +104,11 @@ func TestIPsecSocket(t *testing.T) {
 				for _, ns := range []string{"", "-n far"} {
 					guest.Run(t, w.client.association(ns)+w.server.association(ns))
 				}
-				t.Run("client", func(t *testing.T) { w.onNewPort(t).expect(t, 1, 0, policy) })
+				t.Run("client", func(t *testing.T) {
+					w := w.onNewPort(t)
+					w.expect(t, 1, 0, policy)
+					w.expect(t, 0, 0) // other programs of the client's host have no such policy
+				})
 				t.Run("listener", func(t *testing.T) {
 					w := w.onNewPort(t)
 					if err := policy(w.l); err != nil {
