@@ -283,11 +283,7 @@ func TestKernelWords(t *testing.T) {
 		"rx_told": "rx_signaled", "share_locally": "share", "smc_cdc_news": "smc_cdc_delta", "smc_close_look": "smc_close_check_tcp",
 		"smc_eid_agree": "smc_eid_negotiate", "smc_element": "smc_rcvbuf", "smc_ism_drop": "smc_ism_dev_put", "smc_lgr_learn": "smc_lgr_set_peer",
 		"smc_rx_known": "smc_rx_signaled", "spell": "encode", "spent": "token_used", "spill": "version 2 receive buffer", "supply": "get_page",
+		"hears": "receives, learns", "likewise": "too", "patience": "timeout", "told": "sent, announced, reported", "whoever": "the name of it",
 		"tell_all": "delete_all_links", "tx_told": "tx_signaled", "unuse": "put", "uproot": "detach", "weigh": "choose_reason", "withdraw": "DELETE RKEY",
 	})
-	for _, layer := range []string{"conn", "control", "handshake", "lgr", "policy", "sock", "transport", "uapi", "wire"} {
-		refuseWords(t, "kernel/"+layer+"/", map[string]string{
-			"hears": "receives, learns", "likewise": "too", "patience": "timeout", "told": "sent, announced, reported", "whoever": "the name of it",
-		})
-	}
 }
