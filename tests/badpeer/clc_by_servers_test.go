@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/smckit/smckit/pkg/netlinksmc"
 	"github.com/smckit/smckit/tests/guest"
 	"github.com/smckit/smckit/tests/peer"
 	"golang.org/x/sys/unix"
@@ -86,8 +87,44 @@ var clcByServers = []handshakeCase{
 	{name: "DECLINE of version 2, too short", want: broken, steps: []step{offered, put(peer.With(dec1, 7, 0x20))}},
 }
 
-// TestCLCByServers has servers send well-formed and malformed CLC messages to our client, or none.
+// clientHandshakes returns how often, as a client, a handshake of this host has failed, and how often a connection has fallen back.
+func clientHandshakes(t *testing.T) (failed, fellBack uint64) {
+	t.Helper()
+	c, err := netlinksmc.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	stats, err := c.Stats(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fallback, err := c.FallbackStats(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stats.ClientHandshakeErrors, fallback.ClientTotal
+}
+
+// TestCLCByServers has servers send well-formed and malformed CLC messages to our client, or none. As with the stock module, a connection
+// that continues over TCP counts as one that fell back, and one that does not as a failed handshake.
 func TestCLCByServers(t *testing.T) {
 	guest.UseNull(t, true)
-	runHandshakes(t, openPeers(t), clcByServers, 2, (*handshakeCase).asClient)
+	n := openPeers(t)
+	failed, fellBack := clientHandshakes(t)
+	t.Run("all", func(t *testing.T) { runHandshakes(t, n, clcByServers, 2, (*handshakeCase).asClient) })
+	nowFailed, nowFellBack := clientHandshakes(t)
+	failed, fellBack = nowFailed-failed, nowFellBack-fellBack
+	var fail, fall uint64
+	for _, b := range clcByServers {
+		if b.want.works {
+			fall++
+		} else {
+			fail++
+		}
+	}
+	// The reset of one server may come before the handshake begins.
+	if fellBack != fall || failed > fail || failed < fail-1 {
+		t.Errorf("%d connections fell back, want %d; %d handshakes failed, want %d", fellBack, fall, failed, fail)
+	}
 }
