@@ -122,7 +122,7 @@ u32 smc_negotiate_confirm(const struct smc_clc_accept *ours, const struct smc_cl
 bool smc_handshake_futile(const struct smc_net *sn, const struct smc_peers_key *key, struct smc_peers_why *why);
 bool smc_handshake_futile_sock(const struct sock *sk, enum smc_peers_role role, struct smc_peers_why *why);
 bool smc_handshake_futile_syn(const struct smc_syn *syn, const struct request_sock *req);
-void smc_handshake_prove(const struct sock *sk);
+void smc_handshake_mark_reachable(const struct sock *sk);
 void smc_handshake_remember(const struct smc_rendezvous *rv, int rc);
 
 /* prefix.c: the subnets of a connection */

@@ -109,7 +109,7 @@ static bool is_of_socket(const struct smc_rendezvous *rv)
 	return sk->sk_userlocks & SOCK_BINDADDR_LOCK;
 }
 
-static void prove(struct smc_net *sn, const struct smc_peers_key *key, const struct smc_peers_stamp *stamp)
+static void mark_reachable(struct smc_net *sn, const struct smc_peers_key *key, const struct smc_peers_stamp *stamp)
 {
 	const struct smc_peers_why why = {};
 
@@ -118,10 +118,10 @@ static void prove(struct smc_net *sn, const struct smc_peers_key *key, const str
 }
 
 /*
- * smc_handshake_prove() - SMC was possible with the server of a connection, without a rendezvous: it is remembered as one that may
+ * smc_handshake_mark_reachable() - SMC was possible with the server of a connection, without a rendezvous: it is remembered as one that may
  * close connections when it starts again. Context: process, may sleep.
  */
-void smc_handshake_prove(const struct sock *sk)
+void smc_handshake_mark_reachable(const struct sock *sk)
 {
 	struct smc_net *sn = smc_net(sock_net(sk));
 	struct smc_peers_stamp stamp;
@@ -130,7 +130,7 @@ void smc_handshake_prove(const struct sock *sk)
 	might_sleep();
 	key_of(sk, SMC_PEERS_CLIENT, &key);
 	smc_peers_stamp(sn, &stamp);
-	prove(sn, &key, &stamp);
+	mark_reachable(sn, &key, &stamp);
 }
 
 /**
@@ -151,7 +151,7 @@ void smc_handshake_remember(const struct smc_rendezvous *rv, int rc)
 	key_of(rv->sk, rv->server ? SMC_PEERS_SERVER : SMC_PEERS_CLIENT, &key);
 	if (rc == SMC_OUTCOME_SMC) {
 		if (!rv->server)
-			prove(sn, &key, &rv->stamp);
+			mark_reachable(sn, &key, &rv->stamp);
 		return;
 	}
 	if (is_without_clc(rv, &key, rc))

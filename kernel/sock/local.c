@@ -43,7 +43,7 @@ static bool publish(struct smc_sock *smc, struct smc_sock *lsmc, const struct sm
 	}
 	if (done) {
 		smc_conn_count(pair->server);
-		smc_handshake_prove(smc->sk);
+		smc_handshake_mark_reachable(smc->sk);
 		smc_active_take(smc, smc->sock, pair->client);
 	} else {
 		/* Both ends continue with CLC messages: the applications must not notice these connections. */

@@ -28,7 +28,7 @@ static void balance_conn(struct smc_rdma_conn *rc)
 	struct smc_link *from = link_of(rc), *to = smc_lgr_rdma_get_link(rc->group, NULL);
 
 	if (to && to != from && refcount_read(&from->ref) > refcount_read(&to->ref) + 1)
-		smc_rdma_go_over(rc, from, to);
+		smc_rdma_move_drained(rc, from, to);
 	smc_link_put(from);
 	smc_link_put(to);
 }

@@ -497,7 +497,7 @@ static void cdc_recv(struct smc_rdma_conn *rc, struct smc_link *link, const stru
 	} else {
 		cdc_recv_in_order(rc, link, msg);
 		if (unlikely(rc->awaited.link))
-			smc_rdma_failover_came(rc);
+			smc_rdma_failover_recv_awaited(rc);
 	}
 	spin_unlock_bh(&rc->recv_lock);
 }
@@ -546,7 +546,7 @@ static void recv_imm(struct smc_rdma_conn *rc, struct smc_link *link, u32 imm, u
 	WRITE_ONCE(rc->received, true);
 	cdc_take(rc, link, &msg);
 	if (unlikely(rc->awaited.link))
-		smc_rdma_failover_came(rc);
+		smc_rdma_failover_recv_awaited(rc);
 }
 
 /*

@@ -84,7 +84,7 @@ int smc_rdma_dev_walk(int (*fn)(struct smc_rdma_dev *dev, void *arg), void *arg)
 unsigned long smc_link_check(struct smc_rdma_dev *dev);
 void smc_link_trace_removal(struct smc_rdma_dev *dev);
 
-/* llc_invite.c */
+/* llc_request.c */
 void smc_rdma_add_port_up(void);
 
 /* choose.c */

@@ -110,10 +110,10 @@ void smc_rdma_failover_keep_imm(struct smc_rdma_conn *rc, struct smc_link *link,
 }
 
 /*
- * smc_rdma_failover_came() - a message has come by the link whose messages are awaited. After the last of them, what has come by
- * another link is taken in. Softirq, in an RCU section.
+ * smc_rdma_failover_recv_awaited() - a message has come by the link whose messages are awaited. After the last of them, the message
+ * that came by another link is received. Softirq, in an RCU section.
  */
-void smc_rdma_failover_came(struct smc_rdma_conn *rc)
+void smc_rdma_failover_recv_awaited(struct smc_rdma_conn *rc)
 {
 	lockdep_assert_held(&rc->recv_lock);
 	if (smc_cdc_is_gap(&rc->rx, rc->awaited.seq))
@@ -305,13 +305,13 @@ static bool wait_is_over(struct smc_rdma_conn *rc, struct smc_link *link, u64 at
 }
 
 /*
- * smc_rdma_go_over() - moves a connection from a link to another, both of which can be used: it sends nothing until what it has
- * sent by the old one has arrived. It stays if that takes too long. May sleep.
+ * smc_rdma_move_drained() - moves a connection from a link to another, both of which can be used: it sends nothing until all that it
+ * has sent by the old one has arrived. It stays if that takes too long. May sleep.
  *
  * The validation tells a peer of this implementation by which link immediate data comes now. Others need not know: a message
  * is worth the same by any link. They would take the validation for a loss if they have not looked at the last message yet.
  */
-void smc_rdma_go_over(struct smc_rdma_conn *rc, struct smc_link *from, struct smc_link *to)
+void smc_rdma_move_drained(struct smc_rdma_conn *rc, struct smc_link *from, struct smc_link *to)
 {
 	u64 at;
 

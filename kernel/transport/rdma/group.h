@@ -58,9 +58,9 @@ struct smc_rdma_add {
 	bool lost;			/* a link was lost or not added: look, or ask the server, again and again */
 	unsigned long retry;		/* jiffies between the last two looks */
 	unsigned long retry_at;		/* jiffies; of the next look, if lost */
-	bool invite;			/* client: tell the server of a port when no exchange runs */
+	bool request;			/* client: tell the server of a port when no exchange runs */
 	bool peer_has_two;		/* server: the client has named two ports; single word */
-	unsigned long invitable;	/* server, jiffies; from when on an invitation of the client is followed at once */
+	unsigned long request_from;	/* server, jiffies; from when on a request of the client is followed at once */
 	u8 *msg;			/* the message that is to be handled next, or NULL */
 	bool handles;			/* a message is being handled */
 	u32 msg_len;
@@ -82,9 +82,9 @@ struct smc_rdma_llc {
 	unsigned long asked;		/* jiffies; when that was sent */
 	u32 asked_by;			/* serial number of the link that it was sent by */
 	bool swapped;			/* the peer writes lengths low byte first; set without the lock */
-	bool doubted;			/* a peer has said that it does not know the group: none joins while the links are tested */
-	unsigned long doubted_since;	/* jiffies */
-	unsigned long proven;		/* jiffies; when a link was last known to work */
+	bool verifying;			/* a peer has said that it does not know the group: none joins while the links are tested */
+	unsigned long verifying_since;	/* jiffies */
+	unsigned long verified;		/* jiffies; when a link was last known to work */
 	bool deleting;			/* DELETE LINK, or our response to it, was sent; set under the lock */
 	unsigned long delete_sent;	/* jiffies; when it was sent */
 	bool awaits_delete;		/* the peer is to answer it */
@@ -327,18 +327,18 @@ void smc_rdma_add_recv(struct smc_link *link, const u8 *msg, u32 len);
 bool smc_rdma_add_runs(const struct smc_lgr_rdma *group);
 bool smc_rdma_add_lets_call(const struct smc_lgr_rdma *group);
 void smc_rdma_add_hurry(struct smc_lgr_rdma *group);
-void smc_rdma_add_look(struct smc_lgr_rdma *group);
+void smc_rdma_add_resume(struct smc_lgr_rdma *group);
 void smc_rdma_add_end(struct smc_lgr_rdma *group);
 
-/* llc_invite.c */
+/* llc_request.c */
 void smc_rdma_add_want(struct smc_lgr_rdma *group);
-void smc_rdma_add_invited(struct smc_lgr_rdma *group);
+void smc_rdma_add_requested(struct smc_lgr_rdma *group);
 void smc_rdma_add_link_lost(struct smc_link *link);
-void smc_rdma_add_later(struct smc_lgr_rdma *group);
-void smc_rdma_add_came(struct smc_lgr_rdma *group);
-bool smc_rdma_add_looks_again(const struct smc_lgr_rdma *group);
-void smc_rdma_add_look_again(struct smc_lgr_rdma *group);
-void smc_rdma_invite(struct smc_lgr_rdma *group);
+void smc_rdma_add_back_off(struct smc_lgr_rdma *group);
+void smc_rdma_add_link_active(struct smc_lgr_rdma *group);
+bool smc_rdma_add_retries(const struct smc_lgr_rdma *group);
+void smc_rdma_add_retry(struct smc_lgr_rdma *group);
+void smc_rdma_request_add_link(struct smc_lgr_rdma *group);
 
 /* llc_add_link.c */
 int smc_rdma_add_choose_path(struct smc_lgr_rdma *group, const struct smc_llc_add_link *peer, struct smc_rdma_path *path);
@@ -369,7 +369,7 @@ void smc_rdma_llc_answered(struct smc_lgr_rdma *group, u8 type, u32 rkey, bool n
 unsigned long smc_rdma_llc_look_at_calls(struct smc_lgr_rdma *group);
 
 /* llc_test.c */
-void smc_rdma_llc_doubt(struct smc_lgr_rdma *group);
+void smc_rdma_llc_verify_group(struct smc_lgr_rdma *group);
 void smc_rdma_llc_on_test_link(struct smc_link *link, struct smc_llc *m);
 unsigned long smc_rdma_llc_test_links(struct smc_lgr_rdma *group);
 void smc_rdma_llc_watch_link(struct smc_link *link);
@@ -396,11 +396,11 @@ int smc_rdma_failover_validate(struct smc_rdma_conn *rc);
 void smc_rdma_failover_recv(struct smc_rdma_conn *rc, const struct smc_link *link, u16 seq);
 void smc_rdma_failover_keep(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg);
 void smc_rdma_failover_keep_imm(struct smc_rdma_conn *rc, struct smc_link *link, u32 imm, u32 len);
-void smc_rdma_failover_came(struct smc_rdma_conn *rc);
+void smc_rdma_failover_recv_awaited(struct smc_rdma_conn *rc);
 void smc_rdma_failover_drained(const struct smc_link *link);
 bool smc_rdma_failover_late(struct smc_rdma_conn *rc);
 void smc_rdma_failover(struct smc_link *link);
-void smc_rdma_go_over(struct smc_rdma_conn *rc, struct smc_link *from, struct smc_link *to);
+void smc_rdma_move_drained(struct smc_rdma_conn *rc, struct smc_link *from, struct smc_link *to);
 
 /* balance.c */
 void smc_rdma_balance_init(struct smc_lgr_rdma *group);

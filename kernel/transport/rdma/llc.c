@@ -201,7 +201,7 @@ static void on_add_link(struct smc_link *link, struct smc_llc *m, const u8 *msg,
 	}
 	if (m->response)
 		return;
-	smc_rdma_add_invited(group);
+	smc_rdma_add_requested(group);
 	smc_rdma_llc_refuse_add_link(link, m, SMC_LLC_REJECT_PATH);
 }
 
@@ -310,7 +310,7 @@ static void llc_handle(struct smc_link *link, const u8 *msg, u32 len)
 		break;
 	case SMC_LLC_REQUEST_ADD_LINK:
 		if (!m.response) {
-			smc_rdma_add_invited(group);
+			smc_rdma_add_requested(group);
 			m.request_add_link.n_gids = 0;
 			smc_rdma_llc_respond(link, &m);
 		}

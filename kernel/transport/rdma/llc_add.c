@@ -108,8 +108,8 @@ void smc_rdma_add_hurry(struct smc_lgr_rdma *group)
 		add->deadline = add->hurried_until;
 }
 
-/* smc_rdma_add_look() - the exchange may go on, or begin. Any context. */
-void smc_rdma_add_look(struct smc_lgr_rdma *group)
+/* smc_rdma_add_resume() - the exchange may go on, or begin. Any context. */
+void smc_rdma_add_resume(struct smc_lgr_rdma *group)
 {
 	lockdep_assert_held(&group->lock);
 	if (smc_rdma_add_runs(group))
@@ -151,7 +151,7 @@ static void add_done(struct smc_lgr_rdma *group)
 	add->calls = false;
 	/* A client sets the time when it asks. */
 	if (add->lost && (group->server || !time_before(jiffies, add->retry_at)))
-		smc_rdma_add_later(group);
+		smc_rdma_add_back_off(group);
 	spin_unlock_bh(&group->lock);
 	smc_link_put(link);
 	smc_link_put(carrier);
@@ -195,7 +195,7 @@ static void add_fail(struct smc_lgr_rdma *group, bool tell, int err)
 
 	add_count(group, SMC_STATS_LINKS_NOT_ADDED);
 	spin_lock_bh(&group->lock);
-	if (smc_rdma_add_looks_again(group) && add->link->reason != SMC_LLC_BY_OPERATOR && add->carrier->reason != SMC_LLC_BY_OPERATOR)
+	if (smc_rdma_add_retries(group) && add->link->reason != SMC_LLC_BY_OPERATOR && add->carrier->reason != SMC_LLC_BY_OPERATOR)
 		add->lost = true;
 	spin_unlock_bh(&group->lock);
 	add_abort(group, tell, err);
@@ -431,7 +431,7 @@ static void add_activate(struct smc_lgr_rdma *group, struct smc_link *link)
 	lockdep_assert_held(&group->lock);
 	link->active = true;
 	link->active_since = jiffies;
-	smc_rdma_add_came(group);
+	smc_rdma_add_link_active(group);
 	smc_rdma_llc_watch_link(link);
 	smc_rdma_balance_soon(group);
 }
@@ -487,7 +487,7 @@ static bool take_msg(struct smc_lgr_rdma *group, u8 **msg, u32 *len, u8 *by)
 	may = group->state == SMC_LGR_RDMA_READY && (add->step != SMC_RDMA_ADD_NONE || !group->llc.call_runs);
 	/* If a call runs, that has the work queued again. */
 	if (add->lost && add->step == SMC_RDMA_ADD_NONE && !time_before(jiffies, add->retry_at))
-		smc_rdma_add_look_again(group);
+		smc_rdma_add_retry(group);
 	*msg = may && !(add->calls && group->llc.call_runs) ? add->msg : NULL;
 	*len = add->msg_len;
 	*by = add->by;
@@ -522,7 +522,7 @@ static void add_work(struct work_struct *work)
 {
 	struct smc_rdma_add *add = container_of(to_delayed_work(work), struct smc_rdma_add, work);
 	struct smc_lgr_rdma *group = container_of(add, struct smc_lgr_rdma, add);
-	bool invite;
+	bool request;
 
 	add_go_on(group);
 	spin_lock_bh(&group->lock);
@@ -538,11 +538,11 @@ static void add_work(struct work_struct *work)
 		else if (add->lost && !add->wanted)
 			smc_rdma_add_queue(group, max_t(long, add->retry_at - jiffies, 0));
 	}
-	invite = add->invite && !smc_rdma_add_runs(group);
-	add->invite &= !invite;
+	request = add->request && !smc_rdma_add_runs(group);
+	add->request &= !request;
 	spin_unlock_bh(&group->lock);
-	if (invite)
-		smc_rdma_invite(group);
+	if (request)
+		smc_rdma_request_add_link(group);
 	smc_lgr_put(group->lgr);
 }
 
@@ -550,5 +550,5 @@ static void add_work(struct work_struct *work)
 void smc_rdma_add_init(struct smc_lgr_rdma *group)
 {
 	INIT_DELAYED_WORK(&group->add.work, add_work);
-	group->add.invitable = group->add.retry_at = jiffies;
+	group->add.request_from = group->add.retry_at = jiffies;
 }

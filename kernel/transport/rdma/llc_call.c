@@ -98,7 +98,7 @@ void smc_rdma_llc_next_call(struct smc_lgr_rdma *group)
 	if (!group->llc.call_runs) {
 		if (is_awaited(group))
 			smc_rdma_add_hurry(group);
-		smc_rdma_add_look(group);
+		smc_rdma_add_resume(group);
 		return;
 	}
 	group->llc.asked = jiffies;

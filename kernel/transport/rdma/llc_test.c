@@ -65,31 +65,31 @@ static void pass_test(struct smc_link *link)
 
 	lockdep_assert_held(&link->group->lock);
 	link->llc.testing = false;
-	llc->proven = jiffies;
-	if (!llc->doubted)
+	llc->verified = jiffies;
+	if (!llc->verifying)
 		return;
-	WRITE_ONCE(llc->doubted, false);
+	WRITE_ONCE(llc->verifying, false);
 	smc_lgr_rdma_wake_locked(link->group);
 }
 
 /**
- * smc_rdma_llc_doubt() - somebody has declined a connection as out of sync: it does not know the group
+ * smc_rdma_llc_verify_group() - somebody has declined a connection as out of sync: it does not know the group
  * @group: the group
  *
  * CLC messages do not prove who sends them: that may be the peer, which has lost the group, or anybody else who gives the
  * peer's identity. Only the peer can answer on the links: no connection joins until it has answered TEST LINK. If it does
  * not, the group ends. Softirq.
  */
-void smc_rdma_llc_doubt(struct smc_lgr_rdma *group)
+void smc_rdma_llc_verify_group(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_llc *llc = &group->llc;
 	struct smc_link *link;
 
 	spin_lock_bh(&group->lock);
-	if (group->state != SMC_LGR_RDMA_READY || llc->doubted || time_before(jiffies, llc->proven + PASSED_TIME))
+	if (group->state != SMC_LGR_RDMA_READY || llc->verifying || time_before(jiffies, llc->verified + PASSED_TIME))
 		goto unlock;
-	WRITE_ONCE(llc->doubted, true);
-	llc->doubted_since = jiffies;
+	WRITE_ONCE(llc->verifying, true);
+	llc->verifying_since = jiffies;
 	smc_for_each_link(group, link)
 		if (link->active && !link->llc.testing)
 			begin_test(link);
@@ -173,7 +173,7 @@ static unsigned long jiffies_until(unsigned long when)
 /*
  * When a TEST LINK that is out has failed: SMC_RDMA_ANSWER_TIMEOUT after the link has been silent for the interval that
  * the namespace sets; after the time that SO_KEEPALIVE of a connection sets; and soon while connections wait because the
- * group is doubted.
+ * group is being verified.
  * Return: jiffies until then.
  */
 static unsigned long test_fails(const struct smc_link *link, unsigned long interval, const struct keepalive *k)
@@ -185,8 +185,8 @@ static unsigned long test_fails(const struct smc_link *link, unsigned long inter
 	lockdep_assert_held(&link->group->lock);
 	if (interval)
 		left = jiffies_until((time_after(silent, since) ? silent : since) + SMC_RDMA_ANSWER_TIMEOUT);
-	if (llc->doubted)
-		left = jiffies_until(llc->doubted_since + SMC_RDMA_ANSWER_TIMEOUT);
+	if (llc->verifying)
+		left = jiffies_until(llc->verifying_since + SMC_RDMA_ANSWER_TIMEOUT);
 	return k->idle == MAX_JIFFY_OFFSET ? left : min(left, jiffies_until(since + max_t(unsigned long, k->limit, KEEPALIVE_LIMIT)));
 }
 
@@ -270,7 +270,7 @@ void smc_rdma_llc_watch_link(struct smc_link *link)
 	lockdep_assert_held(&link->group->lock);
 	link->llc.moved = jiffies;
 	WRITE_ONCE(link->last_recv, jiffies);
-	link->group->llc.proven = jiffies;
+	link->group->llc.verified = jiffies;
 	smc_rdma_llc_look_soon(link->group, 0);
 	if (smc_lgr_rdma_other_link(link))
 		smc_for_each_link(link->group, other)

@@ -445,7 +445,7 @@ static void undo_rendezvous(struct smc_offer *offer, struct smc_rdma_offer *ro)
 	if (alone)
 		end_unused_lgr(ro);
 	else if (offer->out_of_sync)
-		smc_rdma_llc_doubt(smc_lgr_rdma_of(ro->lgr));
+		smc_rdma_llc_verify_group(smc_lgr_rdma_of(ro->lgr));
 }
 
 static void rdma_detach(struct smc_offer *offer)

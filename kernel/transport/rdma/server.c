@@ -107,7 +107,7 @@ static int wait_for_group(struct smc_rdma_offer *ro)
 		smc_rdma_wait(ro, FORMING_TIMEOUT);
 	switch (READ_ONCE(group->state)) {
 	case SMC_LGR_RDMA_READY:
-		if (READ_ONCE(group->llc.doubted))
+		if (READ_ONCE(group->llc.verifying))
 			break;
 		smc_rdma_stop_waiting(ro);
 		ro->link = smc_lgr_rdma_get_link(group, NULL);

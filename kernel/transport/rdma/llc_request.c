@@ -11,8 +11,8 @@
 /* A host that has lost, or failed to add, a link looks for another after the first time, then twice that (RFC 7609, C.8). */
 #define RETRY_FIRST (10 * HZ)
 #define RETRY_MOST (300 * HZ)
-/* A client may invite as often as it likes: this is how often its server follows. */
-#define INVITED_INTERVAL HZ
+/* A client may ask as often as it likes: this is how often its server follows. */
+#define REQUEST_INTERVAL HZ
 
 /* A path may carry the messages by which a link is made, and nothing else: such a link is made again later and later. */
 static bool link_has_lasted(const struct smc_link *link)
@@ -20,8 +20,8 @@ static bool link_has_lasted(const struct smc_link *link)
 	return time_after(jiffies, link->active_since + RETRY_FIRST);
 }
 
-/* smc_rdma_add_later() - sets when to look again: each time after twice as long. Any context. */
-void smc_rdma_add_later(struct smc_lgr_rdma *group)
+/* smc_rdma_add_back_off() - sets when to look again: each time after twice as long. Any context. */
+void smc_rdma_add_back_off(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_add *add = &group->add;
 
@@ -31,10 +31,10 @@ void smc_rdma_add_later(struct smc_lgr_rdma *group)
 }
 
 /*
- * smc_rdma_add_looks_again() - does this host see to it that the group gets a link that it lacks? A client asks again if its server may
+ * smc_rdma_add_retries() - does this host see to it that the group gets a link that it lacks? A client asks again if its server may
  * not look again by itself. Any context.
  */
-bool smc_rdma_add_looks_again(const struct smc_lgr_rdma *group)
+bool smc_rdma_add_retries(const struct smc_lgr_rdma *group)
 {
 	return group->server || (group->link_limit > 1 && !group->immediate);
 }
@@ -56,25 +56,25 @@ void smc_rdma_add_want(struct smc_lgr_rdma *group)
 	spin_unlock_bh(&group->lock);
 }
 
-/* smc_rdma_add_invited() - a client tells its server of a port: as smc_rdma_add_want(), but not at once if it does so often. Softirq. */
-void smc_rdma_add_invited(struct smc_lgr_rdma *group)
+/* smc_rdma_add_requested() - a client tells its server of a port: as smc_rdma_add_want(), but not at once if it does so often. Softirq. */
+void smc_rdma_add_requested(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_add *add = &group->add;
 
 	spin_lock_bh(&group->lock);
 	WRITE_ONCE(add->peer_has_two, true);
-	if (may_want(group) && !time_before(jiffies, add->invitable)) {
+	if (may_want(group) && !time_before(jiffies, add->request_from)) {
 		add->wanted = true;
 		/* Not in an exchange, whose steps have more time after retries. */
 		if (add->step == SMC_RDMA_ADD_NONE)
 			add->retry = 0;
-		add->invitable = jiffies + INVITED_INTERVAL;
-	} else if (may_want(group) && (!add->lost || time_before(add->invitable, add->retry_at))) {
+		add->request_from = jiffies + REQUEST_INTERVAL;
+	} else if (may_want(group) && (!add->lost || time_before(add->request_from, add->retry_at))) {
 		add->lost = true;
-		add->retry_at = add->invitable;
-		smc_rdma_add_queue(group, add->invitable - jiffies);
+		add->retry_at = add->request_from;
+		smc_rdma_add_queue(group, add->request_from - jiffies);
 	}
-	smc_rdma_add_look(group);
+	smc_rdma_add_resume(group);
 	spin_unlock_bh(&group->lock);
 }
 
@@ -96,8 +96,8 @@ void smc_rdma_add_link_lost(struct smc_link *link)
 	}
 	/* A host that deletes a link for these reasons does not want another one instead. */
 	if (link->reason == SMC_LLC_BY_OPERATOR) {
-		add->lost = add->wanted = add->invite = false;
-	} else if (link->reason != SMC_LLC_ASYMMETRIC && smc_rdma_add_looks_again(group)) {
+		add->lost = add->wanted = add->request = false;
+	} else if (link->reason != SMC_LLC_ASYMMETRIC && smc_rdma_add_retries(group)) {
 		lasted = add->link != link && link_has_lasted(link);
 		add->lost = true;
 		if (lasted)
@@ -105,31 +105,31 @@ void smc_rdma_add_link_lost(struct smc_link *link)
 		if (group->server && lasted) {
 			add->wanted = true;
 		} else if (add->step == SMC_RDMA_ADD_NONE) {
-			smc_rdma_add_later(group);
+			smc_rdma_add_back_off(group);
 			smc_rdma_add_queue(group, add->retry);
 		}
 	}
-	smc_rdma_add_look(group);
+	smc_rdma_add_resume(group);
 	spin_unlock_bh(&group->lock);
 }
 
 /*
- * smc_rdma_add_came() - a link can be used. If it shares a port, a client asks for a better one soon, however often links were lost
+ * smc_rdma_add_link_active() - a link can be used. If it shares a port, a client asks for a better one soon, however often links were lost
  * before: the stock module, as a server, does not look again by itself (docs/protocol.md, 14). Our server learns by events of a better
  * one. Any context.
  */
-void smc_rdma_add_came(struct smc_lgr_rdma *group)
+void smc_rdma_add_link_active(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_add *add = &group->add;
 
 	lockdep_assert_held(&group->lock);
-	add->lost = !group->server && smc_rdma_add_looks_again(group) && smc_lgr_rdma_may_add(group);
+	add->lost = !group->server && smc_rdma_add_retries(group) && smc_lgr_rdma_may_add(group);
 	if (add->lost && time_after(add->retry_at, jiffies + RETRY_FIRST))
 		add->retry_at = jiffies + RETRY_FIRST;
 }
 
-/* smc_rdma_add_look_again() - it is time to look for a link that the group lacks. Any context. */
-void smc_rdma_add_look_again(struct smc_lgr_rdma *group)
+/* smc_rdma_add_retry() - it is time to look for a link that the group lacks. Any context. */
+void smc_rdma_add_retry(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_add *add = &group->add;
 
@@ -139,12 +139,12 @@ void smc_rdma_add_look_again(struct smc_lgr_rdma *group)
 		return;
 	}
 	add->lost = smc_lgr_rdma_may_add(group);
-	add->invite = add->lost;
-	smc_rdma_add_later(group);
+	add->request = add->lost;
+	smc_rdma_add_back_off(group);
 }
 
 /* Client, version 1: an ADD LINK that has the port alone. */
-static void send_invitation(struct smc_link *link, const struct smc_rdma_path *path)
+static void send_request_v1(struct smc_link *link, const struct smc_rdma_path *path)
 {
 	struct smc_llc m = { .type = SMC_LLC_ADD_LINK };
 
@@ -155,7 +155,7 @@ static void send_invitation(struct smc_link *link, const struct smc_rdma_path *p
 }
 
 /* Client, version 2: the GIDs of the present link and of the port. */
-static void send_request(struct smc_link *link, const struct smc_rdma_path *path)
+static void send_request_v2(struct smc_link *link, const struct smc_rdma_path *path)
 {
 	struct smc_lgr_rdma *group = link->group;
 	struct smc_llc m = {
@@ -173,11 +173,11 @@ static void send_request(struct smc_link *link, const struct smc_rdma_path *path
 }
 
 /*
- * smc_rdma_invite() - client: tells the server of a port for a second link (docs/protocol.md, 7.3 and 7.6). A server that has
+ * smc_rdma_request_add_link() - client: tells the server of a port for a second link (docs/protocol.md, 7.3 and 7.6). A server that has
  * one, too, sends ADD LINK. While an exchange runs, that may already have chosen another port: then this is done afterwards. May
  * sleep.
  */
-void smc_rdma_invite(struct smc_lgr_rdma *group)
+void smc_rdma_request_add_link(struct smc_lgr_rdma *group)
 {
 	struct smc_rdma_path path;
 	struct smc_link *link;
@@ -189,12 +189,12 @@ void smc_rdma_invite(struct smc_lgr_rdma *group)
 	if (!link || smc_link_make_long_buf(link) || smc_rdma_choose_second(&link->path, NULL, &path))
 		goto out;
 	spin_lock_bh(&group->lock);
-	group->add.invite = smc_rdma_add_runs(group);
-	if (!group->add.invite && smc_lgr_rdma_may_add(group)) {
+	group->add.request = smc_rdma_add_runs(group);
+	if (!group->add.request && smc_lgr_rdma_may_add(group)) {
 		if (group->version > 1)
-			send_request(link, &path);
+			send_request_v2(link, &path);
 		else
-			send_invitation(link, &path);
+			send_request_v1(link, &path);
 	}
 	spin_unlock_bh(&group->lock);
 	smc_rdma_dev_put(path.dev);
@@ -213,7 +213,7 @@ void smc_rdma_add_port_up(void)
 		if (lgr->key.ops == &smc_rdma_transport && lgr->key.server)
 			smc_rdma_add_want(smc_lgr_rdma_of(lgr));
 		else if (lgr->key.ops == &smc_rdma_transport && smc_lgr_rdma_of(lgr)->link_limit > 1)
-			smc_rdma_invite(smc_lgr_rdma_of(lgr));
+			smc_rdma_request_add_link(smc_lgr_rdma_of(lgr));
 		next = smc_lgr_next(lgr->id);
 		smc_lgr_put(lgr);
 	}
