@@ -144,7 +144,7 @@ func TestForgedSYNs(t *testing.T) {
 
 // TestForgedSYNsSmallBacklog sends SYNs from clients that stay silent to listeners with a small backlog: as many as may have SMC, and more
 // than the backlog, so that TCP answers with cookies. Other clients get plain TCP at once, and SMC as soon as the places that are
-// reserved for those SYNs are free again. That is a second later, while TCP keeps the SYNs for a minute.
+// reserved for those SYNs are free again, which is a second later, and TCP has forgotten enough of the SYNs to need no cookies.
 func TestForgedSYNsSmallBacklog(t *testing.T) {
 	guest.UseNull(t, true)
 	n := openPeers(t)
@@ -168,7 +168,10 @@ func TestForgedSYNsSmallBacklog(t *testing.T) {
 				t.Errorf("%d of %d silent clients have been promised SMC, want %d", promised, forged, most)
 			}
 			clients := 0
+			next := time.NewTicker(100 * time.Millisecond) // each client has an address of its own, and there are 250
+			defer next.Stop()
 			guest.Await(t, handshakeWait+slack, func() string {
+				<-next.C
 				s := newTCPSession(ctx, t, n, byte(44+i), clients, addr)
 				clients++
 				if err := halfOpen(peer.Option)(s); err != nil {
