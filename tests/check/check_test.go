@@ -128,8 +128,7 @@ func (b *bench) startOn(t *testing.T, host, ready string, argv ...string) *lab.P
 // TestConditions produces most conditions of smc_chk, in one guest of the newest kernel.
 func TestConditions(t *testing.T) {
 	lab.Need(t)
-	kernels := lab.TestSeries()
-	kernel := kernels[len(kernels)-1]
+	kernel := lab.Newest()
 	if err := lab.CheckModule(t.Context(), kernel, lab.ModuleOurs, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -35,9 +35,11 @@ func TestListing(t *testing.T) {
 			} else {
 				checkFallback(t, lt)
 			}
-			t.Run("many", func(t *testing.T) {
-				lt.GoTest(t, "a", "../../internal/tool/smcss", "TestIntegrationMany")
-			})
+			if mode == "SMCR" || lab.Full() {
+				t.Run("many", func(t *testing.T) {
+					lt.GoTest(t, "a", "../../internal/tool/smcss", "TestIntegrationMany")
+				})
+			}
 		})
 	}
 }
