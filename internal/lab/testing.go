@@ -24,8 +24,8 @@ type Test struct {
 	*Lab
 	t       testing.TB
 	allowed []*regexp.Regexp
-	off     []string // hosts that were switched off
-	goTests map[[2]string]string
+	off     []string             // hosts that were switched off
+	goTests map[[2]string]string // where installGoTest has put the tests of a package, by host and package
 }
 
 // Need skips a test unless the environment asks for tests that boot guests (SMCKIT_LAB=1, as make test does).
