@@ -25,7 +25,7 @@ enum entry {
 	REFUSE_MR,
 	DELAY_MR,	/* milliseconds that the creation of a memory region takes */
 	REFUSE_REG,	/* as REFUSE_MR, work requests that register a buffer */
-	DELAY_REG,	/* milliseconds that such a work request takes */
+	DELAY_REG,	/* milliseconds before such a work request is posted */
 	FIRST_GID,	/* the places of a port's GID table below this are empty */
 	DELAY_GID,	/* milliseconds from when a port is active until it has GIDs */
 	N_ENTRIES
@@ -135,6 +135,15 @@ static bool test_refuses(struct smc_rdma_limits *limits, enum smc_rdma_refusal w
 	return atomic_dec_if_positive(&limits->refuse[what]) >= 0;
 }
 
+/* Sleeps for the milliseconds of an entry. */
+static void test_delays(enum entry e)
+{
+	u32 delay = READ_ONCE(entries[e]);
+
+	if (delay)
+		msleep(delay);
+}
+
 /*
  * smc_rdma_alloc_cq() - creates a completion queue that softirqs poll, on a vector that the device has. May sleep.
  * Return: the queue or an ERR_PTR().
@@ -175,11 +184,8 @@ struct ib_qp *smc_rdma_create_qp(struct ib_pd *pd, struct smc_rdma_limits *limit
  */
 struct ib_mr *smc_rdma_alloc_mr(struct ib_pd *pd, struct smc_rdma_limits *limits, u32 pages)
 {
-	u32 delay = READ_ONCE(entries[DELAY_MR]);
-
 	might_sleep();
-	if (delay)
-		msleep(delay);
+	test_delays(DELAY_MR);
 	if (pages > limits->reg_pages)
 		return ERR_PTR(-EINVAL);
 	if (test_refuses(limits, SMC_RDMA_REFUSE_MR))
@@ -187,14 +193,11 @@ struct ib_mr *smc_rdma_alloc_mr(struct ib_pd *pd, struct smc_rdma_limits *limits
 	return ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, pages);
 }
 
-/* smc_rdma_delay_reg() - sleeps as long as rdma_test says that a registration takes; not at all without rdma_test. */
+/* smc_rdma_delay_reg() - sleeps for delay_reg of rdma_test, before a registration is posted. */
 void smc_rdma_delay_reg(void)
 {
-	u32 delay = READ_ONCE(entries[DELAY_REG]);
-
 	might_sleep();
-	if (delay)
-		msleep(delay);
+	test_delays(DELAY_REG);
 }
 
 /* smc_rdma_post_reg() - posts a work request that registers a buffer. Any context. Return: 0 or a negative errno. */
