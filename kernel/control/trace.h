@@ -8,6 +8,8 @@
 #include <linux/tracepoint.h>
 #include <net/sock.h>
 
+#include "../wire/llc.h"
+
 #define SMC_TRACE_PHASE(phase)								\
 	__print_symbolic(phase, { 0, "OPEN" }, { 1, "LISTEN" }, { 2, "CONNECT" },		\
 			 { 3, "RENDEZVOUS" }, { 4, "TCP" }, { 5, "ACTIVE" })
@@ -142,6 +144,24 @@ TRACE_EVENT(smc_link_fail,
 		__entry->detail = detail;
 	),
 	TP_printk("link=%08x %s detail=%d", __entry->link, SMC_TRACE_WHY(__entry->why), __entry->detail)
+);
+
+/* An LLC message cannot be right, and its link fails: its length in bytes, and what it begins with. */
+TRACE_EVENT(smc_llc_malformed,
+	TP_PROTO(u32 link, const u8 *msg, unsigned int len),
+	TP_ARGS(link, msg, len),
+	TP_STRUCT__entry(
+		__field(u32, link)
+		__field(unsigned int, len)
+		__array(u8, head, SMC_LLC_LEN)
+	),
+	TP_fast_assign(
+		__entry->link = link;
+		__entry->len = len;
+		memset(__entry->head, 0, sizeof(__entry->head));
+		memcpy(__entry->head, msg, min_t(unsigned int, len, sizeof(__entry->head)));
+	),
+	TP_printk("link=%08x len=%u %*phN", __entry->link, __entry->len, (int)sizeof(__entry->head), __entry->head)
 );
 
 /* A link group has got a link beside another one. */

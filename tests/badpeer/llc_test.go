@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/smckit/smckit/tests/peer"
@@ -387,9 +388,19 @@ var llcs = []connCase{
 	{name: "TEST LINK, and a NAK for each answer", want: lost, do: answersNothing(1, peer.Hostile)},
 }
 
-// TestLLC has peers send the LLC messages of llcs.
+// TestLLC has peers send the LLC messages of llcs. A trace shows those that cannot be right.
 func TestLLC(t *testing.T) {
+	events := traced(t, "smckit/smc_llc_malformed")
 	openEnv(t, 4).run(t, 4, llcs)
+	all := events()
+	for _, malformed := range []string{"len=43 272b", "len=44 272b", "len=60 223c"} {
+		if !strings.Contains(all, malformed) {
+			t.Errorf("no event of a message with %s:\n%s", malformed, all)
+		}
+	}
+	if right := "len=44 272c"; strings.Contains(all, right) {
+		t.Errorf("an event of a message with %s:\n%s", right, all)
+	}
 }
 
 // offer lowers what adapters offer to new links, until the test ends.

@@ -9,6 +9,7 @@
 #include <linux/slab.h>
 
 #include "../../control/stats.h"
+#include "../../control/trace.h"
 #include "../../lgr/lgr.h"
 #include "../../net.h"
 #include "../../wire/llc.h"
@@ -287,6 +288,7 @@ static void llc_handle(struct smc_link *link, const u8 *msg, u32 len)
 		return;
 	/* Each version has forms of its own, and a group one version. */
 	if (rc || m.version != group->version) {
+		trace_smc_llc_malformed(group->lgr->id + link->id, msg, len);
 		smc_rdma_llc_bad(link, len ? msg[0] : 0);
 		return;
 	}
