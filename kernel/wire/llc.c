@@ -53,6 +53,19 @@ static int decode_length(const u8 *buf, size_t len, struct smc_llc *m)
 	return 0;
 }
 
+/*
+ * A client of stock Linux whose port is lost may take the ADD LINK that it waits with for a DELETE LINK: it sends the first 44 bytes
+ * back as a response, with the length of all that came. Its refusal follows.
+ */
+static bool is_sent_back(const u8 *buf, size_t len)
+{
+	u16 length = smc_get_be16(buf + LLC_LENGTH), swapped = smc_llc_swab16(length);
+
+	if (len != SMC_LLC_LEN || buf[LLC_TYPE] != (FORM_V2 | SMC_LLC_ADD_LINK) || !(buf[LLC_FLAGS] & FLAG_RESPONSE))
+		return false;
+	return (length > len && length <= SMC_LLC_MAX) || (swapped > len && swapped <= SMC_LLC_MAX);
+}
+
 static int decode_header(const u8 *buf, size_t len, struct smc_llc *m)
 {
 	u8 form = buf[LLC_TYPE] & FORM_MASK;
@@ -75,7 +88,8 @@ static int decode_header(const u8 *buf, size_t len, struct smc_llc *m)
  * @m: result; smc_llc_pair_at(), smc_llc_gid_at() and smc_llc_rkey_at() read the lists
  *
  * A receiver discards an optional message (the two highest bits of the type are 10) that it does not
- * know, and takes any other unknown type for a protocol error (RFC 7609, A.3 and C.7.1).
+ * know, and takes any other unknown type for a protocol error (RFC 7609, A.3 and C.7.1). It also discards
+ * what a stock client sends back of an ADD LINK that it has taken for another message.
  *
  * Return: 0; -ENOMSG if the message is to be discarded; -EPROTO if the type is unknown, the message
  * is shorter than SMC_LLC_LEN, its length field is impossible, or its lists do not fit. The link is
@@ -89,6 +103,8 @@ int smc_llc_decode(const u8 *buf, size_t len, struct smc_llc *m)
 		return -ENOMSG;
 	if (len < SMC_LLC_LEN)
 		return -EPROTO;
+	if (is_sent_back(buf, len))
+		return -ENOMSG;
 	memset(m, 0, sizeof(*m));
 	rc = decode_header(buf, len, m);
 	if (rc)

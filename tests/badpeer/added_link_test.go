@@ -133,6 +133,18 @@ func briefly(ctx context.Context, s *session, kind, flags byte) error {
 	return err
 }
 
+// sendsBack sends the first 44 bytes of ADD LINK back, as a stock client does whose port is lost, and then the answer.
+func sendsBack(ctx context.Context, s *session) error {
+	offer, err := s.Group.Take(ctx, peer.AddLink, 0)
+	if err != nil {
+		return err
+	}
+	if err := s.Group.Send(ctx, peer.With(offer[:peer.MsgLength], 3, offer[3]|peer.Response)); err != nil {
+		return err
+	}
+	return s.Group.AnswerOffer(ctx, offer, func(msg []byte) []byte { return msg })
+}
+
 // asksAgain checks whether our server asks for another link soon after one has failed.
 func asksAgain(ctx context.Context, s *session) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
@@ -256,6 +268,7 @@ var addedLinks2 = []connCase{
 		}
 		return nil
 	}), confirms, opensAnother)},
+	{name: "ADD LINK sent back before the answer", clientOnly: true, want: ignored, do: inOrder(sendsBack, confirms, opensAnother)},
 	{name: "answer twice", clientOnly: true, want: ignored, do: inOrder(offers, func(ctx context.Context, s *session) error {
 		return s.Group.Send(ctx, s.Group.AddLinkMessage(peer.Response))
 	}, confirms, opensAnother)},

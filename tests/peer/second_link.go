@@ -167,9 +167,14 @@ func (g *LinkGroup) OfferLink(ctx context.Context, change func(msg []byte) []byt
 	if err != nil {
 		return nil, err
 	}
+	return offer, g.AnswerOffer(ctx, offer, change)
+}
+
+// AnswerOffer makes the peer's end of the link that an ADD LINK of our module describes, and answers. change alters the answer.
+func (g *LinkGroup) AnswerOffer(ctx context.Context, offer []byte, change func(msg []byte) []byte) error {
 	g.NewSecond(offer[31])
 	g.connectSecond(offer)
-	return offer, g.Send(ctx, change(g.AddLinkMessage(Response)))
+	return g.Send(ctx, change(g.AddLinkMessage(Response)))
 }
 
 // connectSecond connects the second link to our module's end, which an ADD LINK has described.

@@ -64,6 +64,9 @@ int encode_as(u8 type, const union message *m, u8 *buf, size_t size);
  */
 int decode_llc(const u8 *buf, size_t len, struct smc_llc *m);
 
+/* The result that decode_llc() must have for the first n bytes of a longer message. */
+int llc_cut(const struct smc_llc *m, size_t n);
+
 /* Reads the vectors of a capture and checks each; returns how many there were. */
 int check_vectors(const char *path);
 

@@ -87,6 +87,13 @@ int decode_llc(const u8 *buf, size_t len, struct smc_llc *m)
 	return rc;
 }
 
+int llc_cut(const struct smc_llc *m, size_t n)
+{
+	bool sent_back = m->version == 2 && m->type == SMC_LLC_ADD_LINK && m->response && n == SMC_LLC_LEN;
+
+	return sent_back ? -ENOMSG : -EPROTO;
+}
+
 static bool report(const char *group, const char *name, int before)
 {
 	bool ok = failures == before;

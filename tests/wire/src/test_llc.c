@@ -286,6 +286,37 @@ static void length_v2(void)
 	}
 }
 
+static const struct {
+	const char *name;
+	size_t len;
+	u8 type, high, low, flags;
+	int result;
+} sent_back[] = {
+	{ "a long ADD LINK", 44, 0x22, 0, 232, 0x80, -ENOMSG },
+	{ "a long ADD LINK, swapped", 44, 0x22, 232, 0, 0x80, -ENOMSG },
+	{ "the longest", 44, 0x22, 0x20, 0, 0x80, -ENOMSG },
+	{ "longer than any", 44, 0x22, 0x20, 0x20, 0x80, -EPROTO },
+	{ "not a response", 44, 0x22, 232, 0, 0, -EPROTO },
+	{ "another message", 44, 0x24, 232, 0, 0x80, -EPROTO },
+	{ "of version 1", 44, 0x02, 232, 0, 0x80, -EPROTO },
+	{ "more than the first 44 bytes", 48, 0x22, 232, 0, 0x80, -EPROTO },
+	{ "a refusal of 44 bytes", 44, 0x22, 44, 0, 0xc0, 0 },
+};
+
+/* An ADD LINK that a stock client sends back is discarded, and no other message. */
+static void add_link_sent_back(void)
+{
+	struct smc_llc m;
+	size_t i;
+
+	for (i = 0; i < sizeof(sent_back) / sizeof(sent_back[0]); i++) {
+		u8 buf[48] = { sent_back[i].type, sent_back[i].high, sent_back[i].low, sent_back[i].flags };
+
+		check_case = sent_back[i].name;
+		CHECK_EQ(decode_llc(buf, sent_back[i].len, &m), sent_back[i].result);
+	}
+}
+
 static const struct llc_sample *find(const char *name)
 {
 	unsigned int i;
@@ -509,6 +540,7 @@ static void encode_refuses(void)
 const struct test llc_tests[] = {
 	{ "each field", each_field }, { "entries", entries }, { "types", types },
 	{ "length of version 1", length_v1 }, { "length of version 2", length_v2 },
+	{ "ADD LINK sent back", add_link_sent_back },
 	{ "extension", extension }, { "count of pairs", pair_counts },
 	{ "other counts", other_counts }, { "others", others },
 	{ "encode refuses", encode_refuses }, { NULL, NULL },
