@@ -53,9 +53,6 @@ type Options struct {
 	// Memory in MiB and processors of each guest; 768, or 1024 with a disk, and 1 if zero. With a debug kernel guests get
 	// twice the memory, and 2048 MiB at least.
 	Memory, CPUs int
-	// CPUFeatures is added to the processors' model in QEMU's syntax: "erms=off,fsrm=off". Emulation is slow at some
-	// instructions that real processors are fast at, and kernels choose by the features that the processor claims.
-	CPUFeatures string
 	// CountedTime makes the guests' clocks advance by instructions instead of seconds, as long as a processor is busy.
 	// Measurements in guests then do not depend on the load of this machine. It needs emulation, and is slower; several
 	// processors take turns on one of this machine's.

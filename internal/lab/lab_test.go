@@ -53,7 +53,7 @@ func TestKernels(t *testing.T) {
 // TestHost runs parts that share one guest.
 func TestHost(t *testing.T) {
 	share := t.TempDir()
-	lt := Start(t, Options{Shares: []string{share}, KernelArgs: "smckit.test=1", CPUFeatures: "erms=off"})
+	lt := Start(t, Options{Shares: []string{share}, KernelArgs: "smckit.test=1"})
 	h := lt.Host("a")
 	for name, test := range map[string]func(*testing.T, *Host){
 		"Status": testStatus, "Streams": testStreams, "Stdin": testStdin, "Volume": testVolume, "Background": testBackground,
@@ -68,7 +68,7 @@ func TestHost(t *testing.T) {
 }
 
 func testFeatures(t *testing.T, h *Host) {
-	r, err := h.Run(t.Context(), Cmd{Argv: []string{"grep", "-ow", "-e", "erms", "-e", "smep", "/proc/cpuinfo"}})
+	r, err := h.Run(t.Context(), Cmd{Argv: []string{"grep", "-ow", "-e", "erms", "-e", "fsrm", "-e", "smep", "/proc/cpuinfo"}})
 	if want := (Result{Stdout: "smep\n"}); r != want || err != nil {
 		t.Errorf("%+v, %v, want %+v", r, err, want)
 	}

@@ -92,13 +92,11 @@ func accelerator() string {
 // describe adds the configuration and the devices of a host to s, and returns the lab's end of the control port.
 func (h *Host) describe(s *machineSpec, o Options, initrd *os.File) (net.Conn, error) {
 	accel := accelerator()
-	// Disable five-level page tables: they take time, and KASAN in 7.2 reports false errors before it is set up for them.
-	cpu := "max,la57=off"
+	// Disable five-level page tables: they take time, and KASAN in 7.2 reports false errors before it is set up for them. Emulated
+	// string instructions are slow, as each byte is a step: kernels that do not see their features copy by words.
+	cpu := "max,la57=off,erms=off,fsrm=off"
 	if accel == "kvm" {
 		cpu = "host"
-	}
-	if o.CPUFeatures != "" {
-		cpu += "," + o.CPUFeatures
 	}
 	s.qemu = append(s.qemu,
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",

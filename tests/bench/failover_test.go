@@ -108,7 +108,7 @@ func linkedHosts(b *testing.B) *lab.Test {
 	if err != nil {
 		b.Fatal(err)
 	}
-	lt := lab.Start(b, lab.Options{Kernel: lab.Newest(), Hosts: 2, Wires: 2, Programs: []string{dir}, CPUFeatures: noStrings})
+	lt := lab.Start(b, lab.Options{Kernel: lab.Newest(), Hosts: 2, Wires: 2, Programs: []string{dir}})
 	if err := lt.SetUpSMC(b.Context(), lab.ModuleOurs); err != nil {
 		b.Fatal(err)
 	}

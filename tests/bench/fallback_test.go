@@ -12,9 +12,6 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// noStrings makes kernels copy and zero memory without the string instructions that emulation is slow at.
-const noStrings = "erms=off,fsrm=off"
-
 // countingGuest starts a guest with our module, whose clock counts its processor's instructions.
 func countingGuest(b *testing.B, kernelArgs string) *lab.Test {
 	b.Helper()
@@ -24,7 +21,7 @@ func countingGuest(b *testing.B, kernelArgs string) *lab.Test {
 		b.Fatal(err)
 	}
 	lt := lab.Start(b, lab.Options{
-		Kernel: lab.Newest(), CountedTime: true, KernelArgs: kernelArgs, Programs: []string{dir}, CPUFeatures: noStrings,
+		Kernel: lab.Newest(), CountedTime: true, KernelArgs: kernelArgs, Programs: []string{dir},
 	})
 	if err := lt.LoadSMC(b.Context(), lab.ModuleOurs); err != nil {
 		b.Fatal(err)
@@ -39,7 +36,7 @@ func countingGuest(b *testing.B, kernelArgs string) *lab.Test {
 // by a rule of the policy. "remembered" is "connect" to a server that has declined, and that the module
 // remembers, "remembered-by-rule" the same by a rule; "declined" is the same without that. "noise" is the ratio of two equal sides. The
 // figures count instructions of the guest's processor, because times on a busy machine could not
-// show a difference of a percent. It has no fast string instructions, because each byte of these would count as one.
+// show a difference of a percent. No guest has fast string instructions, of which each byte would count as one.
 func BenchmarkFallback(b *testing.B) {
 	lt := countingGuest(b, "smc.smcd=0")
 	lt.Must("a", "ip link set lo up")

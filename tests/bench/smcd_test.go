@@ -63,8 +63,6 @@ func newArena(b *testing.B) *arena {
 	}
 	a := &arena{lab.Start(b, lab.Options{
 		Kernel: lab.Newest(), CPUs: 2, Memory: 2048, Programs: []string{dir},
-		// Under emulation "rep movs" is so slow that copying would dominate, and the family that copies least would win.
-		CPUFeatures: noStrings,
 		CountedTime: *countedTime,
 	})}
 	a.Must("a", "! grep -qwE 'erms|fsrm' /proc/cpuinfo")

@@ -95,7 +95,7 @@ func newField(b *testing.B) *field {
 	}
 	program := compileLoad(b)
 	start := func(whose lab.Module) *lab.Test {
-		lt := lab.Start(b, lab.Options{Kernel: "6.12", Hosts: 2, Programs: []string{dir}, CPUFeatures: noStrings})
+		lt := lab.Start(b, lab.Options{Kernel: "6.12", Hosts: 2, Programs: []string{dir}})
 		if err := lt.SetUpSMC(b.Context(), whose); err != nil {
 			b.Fatal(err)
 		}
