@@ -23,6 +23,9 @@ type byLoad map[string]netlinksmc.TechStats
 
 // TestCounters checks that each load causes the same counters with our module as with the stock one.
 func TestCounters(t *testing.T) {
+	if !lab.Full() {
+		t.Skip("takes minutes: SMCKIT_FULL=1")
+	}
 	lab.Need(t)
 	want := run(t, "6.12", lab.ModuleStock, "SMC-R")
 	for _, kernel := range lab.FewSeries() {

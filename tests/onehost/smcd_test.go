@@ -36,6 +36,9 @@ func smcd(t *testing.T, kernel string, length lab.Length) {
 
 // TestLittleMemory boots a guest for each kernel that has as much memory as SMC-D could take for data, if nothing limited it.
 func TestLittleMemory(t *testing.T) {
+	if !lab.Full() {
+		t.Skip("takes minutes: SMCKIT_FULL=1")
+	}
 	lab.EachKernel(t, func(t *testing.T, kernel string, length lab.Length) {
 		lt := lab.StartInside(t, lab.Options{Kernel: kernel, CPUs: 2, Memory: 512}, marker, length)
 		run(t, lt, []string{"Pressure"})

@@ -12,6 +12,9 @@ import (
 
 // TestSMCRWithItself lets guests connect to themselves by SMC-R, and runs the tests of TestSMCD on these connections.
 func TestSMCRWithItself(t *testing.T) {
+	if !lab.Full() {
+		t.Skip("takes minutes: SMCKIT_FULL=1")
+	}
 	lab.EachKernel(t, smcrWithItself)
 }
 

@@ -78,6 +78,9 @@ func haveService() bool {
 
 // TestInstall installs, upgrades, removes and purges the packages of the commands in fresh Debian systems.
 func TestInstall(t *testing.T) {
+	if !lab.Full() {
+		t.Skip("takes minutes: SMCKIT_FULL=1")
+	}
 	need.Programs(t, "debootstrap")
 	for _, suite := range suites() {
 		t.Run(suite, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 )
 
 // TestPrograms runs all programs, one after the other, in one guest of each kernel: over SMC-D, over SMC-R, and over
-// connections that fall back to TCP.
+// connections that fall back to TCP, which only full runs do.
 func TestPrograms(t *testing.T) {
 	lab.Need(t)
 	programs := []program{redis, nginx, iperf, openssl, openssl.overKTLS(), python, postgres(makeCluster(t))}
