@@ -63,7 +63,7 @@ func (e *EIDs) parseLine(line string) error {
 	}
 	eid := words[0]
 	if err := netlinksmc.CheckEID(eid); err != nil {
-		if nerr, ok := errors.AsType[*netlinksmc.Error](err); ok {
+		if nerr, ok := errors.AsType[*smcerr.Error](err); ok {
 			return fmt.Errorf("invalid user EID %s: %s", smcerr.Quote(eid), nerr.Remedy)
 		}
 		return err

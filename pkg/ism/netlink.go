@@ -5,12 +5,10 @@ package ism
 import (
 	"context"
 	"errors"
-	"fmt"
 	"syscall"
 
 	"github.com/mdlayher/netlink"
 	"github.com/smckit/smckit/pkg/internal/nlconn"
-	"github.com/smckit/smckit/pkg/smcerr"
 )
 
 // Netlink lists RDMA devices through the kernel's RDMA netlink family. It opens a socket for each call, in the network
@@ -28,7 +26,7 @@ func (Netlink) RDMADevices(ctx context.Context) ([]RDMADevice, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, requestError(opDevices, err)
+		return nil, nlconn.Error(opDevices, "", err, nil)
 	}
 	defer conn.Close()
 	return rdmaDevices(ctx, conn)
@@ -40,7 +38,7 @@ const opDevices = "listing RDMA devices by netlink"
 func rdmaDevices(ctx context.Context, conn *nlconn.Conn) ([]RDMADevice, error) {
 	devices, err := dump(ctx, conn, nldevGet, nil, parseDevice)
 	if err != nil {
-		return nil, requestError(opDevices, err)
+		return nil, nlconn.Error(opDevices, "", err, nil)
 	}
 	var out []RDMADevice
 	for _, d := range devices {
@@ -49,7 +47,7 @@ func rdmaDevices(ctx context.Context, conn *nlconn.Conn) ([]RDMADevice, error) {
 			continue
 		}
 		if err != nil {
-			return nil, requestError("listing ports of "+d.Name+" by netlink", err)
+			return nil, nlconn.Error("listing ports of", d.Name, err, nil)
 		}
 		d.Ports = ports
 		out = append(out, d.RDMADevice)
@@ -100,15 +98,5 @@ func dump[T any](
 			return out, err
 		}
 	}
-	return nil, fmt.Errorf("%w each time, try again", ErrDumpInterrupted)
-}
-
-// requestError adds the failed operation to err, and makes it an error of package smcerr.
-func requestError(op string, err error) error {
-	kind := nlconn.Kind(err)
-	// The library's error begins with the operation of the library.
-	if e, ok := errors.AsType[*netlink.OpError](err); ok {
-		err = e.Err
-	}
-	return fmt.Errorf("%s: %w", op, smcerr.With(err, kind))
+	return nil, ErrDumpInterrupted
 }

@@ -146,11 +146,11 @@ func TestRDMADevicesErrors(t *testing.T) {
 	}{
 		"devices, no right": {
 			devices: answer{errno: syscall.EPERM}, is: []error{smcerr.ErrPermission, os.ErrPermission, syscall.EPERM},
-			text: "listing RDMA devices by netlink: operation not permitted",
+			text: "listing RDMA devices by netlink: permission denied: run as root, that is with CAP_NET_ADMIN in the initial user namespace",
 		},
 		"devices, no such request": {
 			devices: answer{errno: syscall.EOPNOTSUPP}, is: []error{ErrNotSupported, errors.ErrUnsupported},
-			text: "listing RDMA devices by netlink: operation not supported",
+			text: "listing RDMA devices by netlink: not supported",
 		},
 		"devices, no memory": {
 			devices: answer{errno: syscall.ENOMEM}, is: []error{syscall.ENOMEM},
@@ -159,7 +159,7 @@ func TestRDMADevicesErrors(t *testing.T) {
 		"devices, malformed": {devices: malformed, is: []error{smcerr.ErrMalformed}},
 		"devices, interrupted": {
 			devices: interrupted, is: []error{smcerr.ErrDumpInterrupted},
-			text: "listing RDMA devices by netlink: changed while it was read each time, try again",
+			text: "listing RDMA devices by netlink: changed while it was read: try again",
 		},
 		"ports, no right":    {devices: one, ports: answer{errno: syscall.EACCES}, is: []error{smcerr.ErrPermission, os.ErrPermission}},
 		"ports, no memory":   {devices: one, ports: answer{errno: syscall.ENOMEM}, is: []error{syscall.ENOMEM}},

@@ -5,12 +5,13 @@ package ism
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/smckit/smckit/pkg/smcerr"
 )
+
+const opPower = "switch slot"
 
 // SetPower switches the slot of d on or off by its attribute power, and reports whether that changed anything. On IBM Z a
 // slot holds one PCI function, and switching it off also deconfigures it in the partition; elsewhere only a slot for hot
@@ -21,7 +22,7 @@ import (
 // os.ErrNotExist for a slot that does not exist any more.
 func (s *Scanner) SetPower(ctx context.Context, d *Device, on bool) (changed bool, err error) {
 	if d.Slot == nil || !d.Slot.Switch {
-		return false, fmt.Errorf("%s: %w: it has no power switch", d.ID(), ErrNotSupported)
+		return false, &smcerr.Error{Op: "switch", Object: d.ID(), Kind: ErrNotSupported, Remedy: "it has no power switch"}
 	}
 	if err := ctx.Err(); err != nil {
 		return false, err
@@ -39,10 +40,10 @@ func (s *Scanner) SetPower(ctx context.Context, d *Device, on bool) (changed boo
 		write = writeFile
 	}
 	if err := write(path, []byte(value)); err != nil {
-		return false, fmt.Errorf("slot %s: %w", d.Slot.Name, smcerr.With(err, smcerr.Kind(err)))
+		return false, &smcerr.Error{Op: opPower, Object: d.Slot.Name, Kind: smcerr.Kind(err), Err: err}
 	}
 	if power(path) != want {
-		return false, fmt.Errorf("slot %s: %w", d.Slot.Name, ErrUnchanged)
+		return false, &smcerr.Error{Op: opPower, Object: d.Slot.Name, Kind: ErrUnchanged}
 	}
 	return true, nil
 }

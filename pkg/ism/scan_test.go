@@ -18,6 +18,7 @@ import (
 	"github.com/smckit/smckit/internal/sysfstest"
 	"github.com/smckit/smckit/pkg/ism"
 	"github.com/smckit/smckit/pkg/pnet"
+	"github.com/smckit/smckit/pkg/smcerr"
 )
 
 // table is a PNET table, or the failure to read it.
@@ -222,7 +223,7 @@ func TestScanNetlink(t *testing.T) {
 
 func TestScanPNETProblems(t *testing.T) {
 	root := sysfstest.X86(t)
-	inv := scan(t, ism.Scanner{Root: root, Arch: "amd64", PNET: table{err: &pnet.Error{Kind: pnet.ErrNoModule, Err: os.ErrNotExist}}})
+	inv := scan(t, ism.Scanner{Root: root, Arch: "amd64", PNET: table{err: &smcerr.Error{Kind: pnet.ErrNoModule, Err: os.ErrNotExist}}})
 	if len(inv.Problems) != 0 {
 		t.Errorf("no module: problems %v", inv.Problems)
 	}

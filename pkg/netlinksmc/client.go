@@ -8,6 +8,7 @@ import (
 
 	"github.com/mdlayher/genetlink"
 	"github.com/smckit/smckit/pkg/internal/nlconn"
+	"github.com/smckit/smckit/pkg/smcerr"
 )
 
 // Client is a client of the generic netlink family SMC_GEN_NETLINK. It reports and changes the state of the network namespace
@@ -18,7 +19,7 @@ import (
 // Each request ends early, with the context's error, when its context is cancelled or its deadline passes. There is no
 // other time limit. After that the Client can still be used.
 //
-// Every error is an *Error. In addition to the errors that a method names, any method may return
+// Every error is an *smcerr.Error. In addition to the errors that a method names, any method may return
 //   - ErrNoModule, which is also os.ErrNotExist: no SMC module is loaded (any more);
 //   - os.ErrPermission: the caller may not do this;
 //   - ErrNotSupported: the SMC module is too old to know the request;
@@ -142,7 +143,7 @@ func (c *Client) SetSEID(ctx context.Context, enabled bool) error {
 	// Off s390 the kernel refuses with the errno that also means an unknown command.
 	if errors.Is(err, ErrNotSupported) {
 		if seid, serr := c.SEID(ctx); serr == nil && seid == nil {
-			return &Error{Op: cmd.op, Kind: ErrNoSEID, Remedy: "only hosts with an ISM device of version 2 have one", Err: err}
+			return &smcerr.Error{Op: cmd.op, Kind: ErrNoSEID, Remedy: "only hosts with an ISM device of version 2 have one", Err: err}
 		}
 	}
 	return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mdlayher/netlink"
 	"github.com/smckit/smckit/pkg/internal/nlconn"
+	"github.com/smckit/smckit/pkg/smcerr"
 )
 
 // The request of sock_diag: a message type and a body of fixed layout.
@@ -48,7 +49,7 @@ func (d *Diag) Close() error { return d.conn.Close() }
 // asks for. It reads them from the kernel while the caller iterates, a few hundred at a time, so that memory does not grow
 // with their number.
 //
-// An error comes as the last element, with a zero Socket. It is an *Error, as described at Client, and ErrNoModule means that
+// An error comes as the last element, with a zero Socket. It is an *smcerr.Error, as described at Client, and ErrNoModule means that
 // smc_diag is missing. ErrDumpInterrupted comes after all sockets, if the kernel reports that the list changed while it was
 // read; kernels up to 7.2 never report it. When ctx ends, the iteration ends with the context's error.
 //
@@ -75,7 +76,7 @@ func (d *Diag) Sockets(ctx context.Context, ext DiagExt) iter.Seq2[Socket, error
 			}
 		}
 		if malformed != nil {
-			yield(Socket{}, &Error{Op: opSockets, Kind: ErrMalformed, Err: malformed})
+			yield(Socket{}, &smcerr.Error{Op: opSockets, Kind: ErrMalformed, Err: malformed})
 		}
 	}
 }

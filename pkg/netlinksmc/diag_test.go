@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/mdlayher/netlink"
 	"github.com/mdlayher/netlink/nltest"
+	"github.com/smckit/smckit/pkg/smcerr"
 )
 
 // socketHeader writes the fixed part of a socket. The addresses are those of the tests' connection.
@@ -313,8 +314,8 @@ func TestSocketsErrors(t *testing.T) {
 			if !errors.Is(err, tt.want) {
 				t.Errorf("got error %v, want %v", err, tt.want)
 			}
-			if _, ok := errors.AsType[*Error](err); err != nil && !ok {
-				t.Errorf("%v is not an *Error", err)
+			if _, ok := errors.AsType[*smcerr.Error](err); err != nil && !ok {
+				t.Errorf("%v is not an *smcerr.Error", err)
 			}
 			if err != nil && !strings.Contains(err.Error(), tt.text) {
 				t.Errorf("got error %v, want one with %q", err, tt.text)

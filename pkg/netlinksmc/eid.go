@@ -4,7 +4,10 @@ package netlinksmc
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+
+	"github.com/smckit/smckit/pkg/smcerr"
 )
 
 // eidLen is the length of an EID on the wire, where shorter ones are padded with blanks.
@@ -14,7 +17,7 @@ const eidLen = 32
 // '-', the first a letter or digit, no two dots in a row. The error is ErrInvalidEID, and its text names the broken rule.
 func CheckEID(eid string) error {
 	if rule := brokenEIDRule(eid); rule != "" {
-		return &Error{Op: fmt.Sprintf("user EID %q", eid), Kind: ErrInvalidEID, Remedy: rule}
+		return &smcerr.Error{Op: "user EID", Object: strconv.Quote(eid), Kind: ErrInvalidEID, Remedy: rule}
 	}
 	return nil
 }

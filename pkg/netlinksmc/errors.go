@@ -3,16 +3,18 @@
 package netlinksmc
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"slices"
+	"maps"
+	"strconv"
 	"syscall"
 
 	"github.com/smckit/smckit/pkg/internal/nlconn"
 	"github.com/smckit/smckit/pkg/smcerr"
 )
 
-// Causes of errors, for errors.Is. Each is wrapped in an *Error. Those of package smcerr are the same in all packages.
+// Causes of errors, for errors.Is. Each is wrapped in an *smcerr.Error. Those of package smcerr are the same in all packages.
 var (
 	// ErrNoModule means that nothing serves the request: the SMC module, or for sockets the smc_diag module, is not
 	// loaded or does not exist for this kernel. Such an error is also os.ErrNotExist.
@@ -65,46 +67,6 @@ var (
 	ErrNoUEID = errors.New("no user EID defined")
 )
 
-// Error is a request that failed. Its text is one line with the operation, the cause and the remedy.
-//
-// It unwraps to one of the errors of this package, if one applies, and to the cause: for an answer of the kernel a
-// *netlink.OpError, which holds the errno and the text of the extended acknowledgement.
-type Error struct {
-	// Op is the operation, such as "list SMC-R link groups".
-	Op string
-	// Kind is one of the errors of this package, or nil.
-	Kind error
-	// Remedy is the action to take; it may be empty.
-	Remedy string
-	// Err is the cause; it may be nil.
-	Err error
-}
-
-// Error returns the text of the error.
-func (e *Error) Error() string {
-	s := e.Op + ": "
-	switch {
-	case e.Kind == nil:
-		s += nlconn.Cause(e.Err)
-	case e.Kind == ErrMalformed:
-		s += e.Kind.Error() + ": " + nlconn.Cause(e.Err)
-	default:
-		s += e.Kind.Error()
-	}
-	if e.Remedy != "" {
-		s += ": " + e.Remedy
-	}
-	if msg := nlconn.KernelMessage(e.Err); msg != "" && e.Kind != nil {
-		s += " (kernel: " + msg + ")"
-	}
-	return s
-}
-
-// Unwrap returns the kind and the cause.
-func (e *Error) Unwrap() []error {
-	return slices.DeleteFunc([]error{e.Kind, e.Err}, func(err error) bool { return err == nil })
-}
-
 // errnoKinds has the meanings of an errno that are special to one command. Other errnos mean the same everywhere.
 var errnoKinds = map[uint8]map[syscall.Errno]error{
 	cmdAddUEID.number: {
@@ -122,68 +84,55 @@ var errnoKinds = map[uint8]map[syscall.Errno]error{
 	},
 }
 
-// remedies has the remedies of errors that do not depend on the command.
+// remedies has the remedies of errors that only this package returns.
 var remedies = map[error]string{
-	ErrNoModule:        "load it with 'modprobe smc', or use a kernel that has it",
-	ErrPermission:      "run as root, that is with CAP_NET_ADMIN in the initial user namespace",
-	ErrDumpInterrupted: "try again",
-	ErrInvalidEID:      "the kernel refused it",
-	ErrUEIDTableFull:   "remove one first",
-	ErrUEIDNotFound:    "see the list of user EIDs",
-	ErrNoUEID:          "add one first",
+	ErrInvalidEID:    "the kernel refused it",
+	ErrUEIDTableFull: "remove one first",
+	ErrUEIDNotFound:  "see the list of user EIDs",
+	ErrNoUEID:        "add one first",
 }
 
-// requestError turns the failure of a request into an *Error, and nil into nil.
+// requestError turns the failure of a request into an *smcerr.Error, and nil into nil.
 func requestError(cmd command, subject string, err error) error {
 	if err == nil {
 		return nil
 	}
-	e := &Error{Op: cmd.op, Err: err}
+	object := ""
 	if subject != "" {
-		e.Op = fmt.Sprintf("%s %q", cmd.op, subject)
+		object = strconv.Quote(subject)
 	}
-	errno, _ := errors.AsType[syscall.Errno](err)
-	e.Kind = errnoKinds[cmd.number][errno]
-	if e.Kind == nil {
-		e.Kind = kind(err)
-	}
-	e.Remedy = remedies[e.Kind]
+	kinds := map[syscall.Errno]error{syscall.ENOENT: ErrNoModule}
+	maps.Copy(kinds, errnoKinds[cmd.number])
+	e := nlconn.Error(cmd.op, object, err, kinds)
+	e.Remedy = cmp.Or(remedies[e.Kind], e.Remedy)
 	if e.Kind == ErrNotSupported {
 		e.Remedy = fmt.Sprintf("%s needs Linux %s or newer", cmd.name, cmd.since)
 	}
 	return e
 }
 
-// kind returns the shared error that err is as the answer to any request, nil if it is none.
-func kind(err error) error {
-	if errors.Is(err, syscall.ENOENT) {
-		return ErrNoModule
-	}
-	return nlconn.Kind(err)
+// plainError returns the failure of a request for which ENOENT means that the module is missing.
+func plainError(op, object string, err error) *smcerr.Error {
+	return nlconn.Error(op, object, err, map[syscall.Errno]error{syscall.ENOENT: ErrNoModule})
 }
 
-// diagError turns the failure of a listing of sockets into an *Error.
+// diagError turns the failure of a listing of sockets into an *smcerr.Error.
 func diagError(err error) error {
-	e := &Error{Op: opSockets, Kind: kind(err), Err: err}
+	e := plainError(opSockets, "", err)
 	switch e.Kind {
 	case ErrNoModule:
 		e.Remedy = "load it with 'modprobe smc_diag', or use a kernel that has it"
 	case ErrNotSupported:
 		e.Remedy = "this kernel has no sock_diag"
-	default:
-		e.Remedy = remedies[e.Kind]
 	}
 	return e
 }
 
-// openError turns the failure to open a netlink socket into an *Error.
+// openError turns the failure to open a netlink socket into an *smcerr.Error.
 func openError(op string, err error) error {
-	e := &Error{Op: op, Kind: kind(err), Err: err}
-	switch e.Kind {
-	case ErrNotSupported:
+	e := plainError(op, "", err)
+	if e.Kind == ErrNotSupported {
 		e.Remedy = "this kernel has no such netlink protocol"
-	default:
-		e.Remedy = remedies[e.Kind]
 	}
 	return e
 }

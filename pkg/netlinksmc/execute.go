@@ -8,6 +8,7 @@ import (
 
 	"github.com/mdlayher/genetlink"
 	"github.com/smckit/smckit/pkg/internal/nlconn"
+	"github.com/smckit/smckit/pkg/smcerr"
 )
 
 // newClient looks the family up on conn. It closes conn if that fails.
@@ -42,7 +43,7 @@ func get[T any](ctx context.Context, c *Client, cmd command, parse func([]genetl
 	}
 	v, perr := parse(replies)
 	if perr != nil {
-		return none, &Error{Op: cmd.op, Kind: ErrMalformed, Err: perr}
+		return none, &smcerr.Error{Op: cmd.op, Kind: ErrMalformed, Err: perr}
 	}
 	return v, requestError(cmd, "", err)
 }

@@ -66,20 +66,20 @@ type meaning struct {
 func (c *Client) setOwn(
 	ctx context.Context, cmd command, subject string, data []byte, meanings map[syscall.Errno]meaning,
 ) error {
-	e := &Error{Op: cmd.op + " " + subject}
 	family, err := c.lookUp(ctx, ownFamily, ownVersion)
-	switch {
-	case errors.Is(err, ErrNoModule):
-		e.Kind = ErrNotSupported
-	case err != nil:
+	missing := errors.Is(err, ErrNoModule)
+	if err != nil && !missing {
 		return err
-	default:
+	}
+	if err == nil {
 		if err = c.conn.Set(ctx, family, cmd.number, data); err == nil {
 			return nil
 		}
-		e.Kind = kind(err)
 	}
-	e.Err = err
+	e := plainError(cmd.op, subject, err)
+	if missing {
+		e.Kind = ErrNotSupported
+	}
 	errno, _ := errors.AsType[syscall.Errno](err)
 	m, special := meanings[errno]
 	switch {

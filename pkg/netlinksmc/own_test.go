@@ -14,6 +14,7 @@ import (
 	"github.com/mdlayher/genetlink"
 	"github.com/mdlayher/genetlink/genltest"
 	"github.com/mdlayher/netlink"
+	"github.com/smckit/smckit/pkg/smcerr"
 )
 
 const ownID = 0x77
@@ -148,7 +149,7 @@ func TestDeleteLinkErrors(t *testing.T) {
 		if text := "delete link 02 of link group 00001200: " + want.text; !errors.Is(err, want.is) || err.Error() != text {
 			t.Errorf("errno %d: %v", errno, err)
 		}
-		if _, is := errors.AsType[*Error](err); !is || errno != 0 && errors.Is(err, ErrNoModule) {
+		if _, is := errors.AsType[*smcerr.Error](err); !is || errno != 0 && errors.Is(err, ErrNoModule) {
 			t.Errorf("errno %d: %#v", errno, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mdlayher/genetlink"
 	"github.com/smckit/smckit/pkg/internal/nlconn"
+	"github.com/smckit/smckit/pkg/smcerr"
 )
 
 // Client reads and changes the kernel's PNET table of the network namespace in which New was called. It is safe for
@@ -18,7 +19,7 @@ import (
 // other time limit. The kernel may have carried out a change whose context ended while the change was waiting for the
 // answer. After that the Client can still be used.
 //
-// Every error is an *InvalidError, returned before the kernel is asked, or an *Error. In addition to the errors that a method
+// Every error is an *InvalidError, returned before the kernel is asked, or an *smcerr.Error. In addition to the errors that a method
 // names, any method may return
 //   - ErrNoModule, which is also os.ErrNotExist: no SMC module is loaded (any more);
 //   - ErrPermission, which is also os.ErrPermission: the caller may not do this;
@@ -38,7 +39,7 @@ func New() (*Client, error) { return NewContext(context.Background()) }
 func NewContext(ctx context.Context) (*Client, error) {
 	conn, err := nlconn.DialGeneric()
 	if err != nil {
-		return nil, requestError("opening a generic netlink socket", err, nil)
+		return nil, requestError("opening a generic netlink socket", "", err, nil)
 	}
 	return newClient(ctx, conn)
 }
@@ -54,7 +55,7 @@ func newClient(ctx context.Context, conn *nlconn.Generic) (*Client, error) {
 	id, err := conn.LookUp(ctx, Family)
 	if err != nil {
 		_ = conn.Close()
-		return nil, requestError("looking up the netlink family "+Family, err, nil)
+		return nil, requestError("looking up the netlink family", Family, err, nil)
 	}
 	return &Client{conn: conn, family: nlconn.Family{ID: id, Version: familyVersion}}, nil
 }
@@ -71,11 +72,11 @@ func (c *Client) List(ctx context.Context) (Table, error) {
 	const op = "reading the PNET table"
 	replies, err := c.conn.Dump(ctx, c.family, CmdGet)
 	if err != nil {
-		return nil, requestError(op, err, nil)
+		return nil, requestError(op, "", err, nil)
 	}
 	t, err := parseTable(replies)
 	if err != nil {
-		return nil, &Error{Op: op, Kind: ErrMalformed, Err: err}
+		return nil, &smcerr.Error{Op: op, Kind: ErrMalformed, Err: err}
 	}
 	return t, nil
 }
@@ -92,35 +93,32 @@ func (c *Client) Add(ctx context.Context, e Entry) error {
 
 // addUnchecked adds an entry that the kernel has returned before, and therefore must accept again.
 func (c *Client) addUnchecked(ctx context.Context, e Entry) error {
+	const op = "adding"
 	data, err := encodeEntry(e)
 	if err != nil {
-		return &Error{Op: "adding " + e.String(), Err: err}
+		return &smcerr.Error{Op: op, Object: e.String(), Err: err}
 	}
-	return c.set(ctx, CmdAdd, "adding "+e.String(), data, nil)
+	return requestError(op, e.String(), c.conn.Set(ctx, c.family, CmdAdd, data), nil)
 }
 
 // Delete deletes all entries of a PNET ID, which is not normalised, because the kernel compares it literally. The kernel
 // cannot delete one entry of several: see Diff and Apply. The error may be ErrNoID.
 func (c *Client) Delete(ctx context.Context, id ID) error {
-	op := "deleting PNET ID " + string(id)
+	const op = "deleting PNET ID"
 	data, err := encodeID(id)
 	if err != nil {
-		return &Error{Op: op, Err: err}
+		return &smcerr.Error{Op: op, Object: string(id), Err: err}
 	}
-	return c.set(ctx, CmdDel, op, data, map[syscall.Errno]error{syscall.ENOENT: ErrNoID})
+	return requestError(op, string(id), c.conn.Set(ctx, c.family, CmdDel, data), map[syscall.Errno]error{syscall.ENOENT: ErrNoID})
 }
 
 // Flush deletes all entries. It succeeds if the table is empty.
 func (c *Client) Flush(ctx context.Context) error {
 	// Some kernels answer ENOENT when there was nothing to delete.
 	nothing := map[syscall.Errno]error{syscall.ENOENT: ErrNoID}
-	err := c.set(ctx, CmdFlush, "emptying the PNET table", nil, nothing)
+	err := requestError("emptying the PNET table", "", c.conn.Set(ctx, c.family, CmdFlush, nil), nothing)
 	if errors.Is(err, ErrNoID) {
 		return nil
 	}
 	return err
-}
-
-func (c *Client) set(ctx context.Context, cmd uint8, op string, data []byte, kinds map[syscall.Errno]error) error {
-	return requestError(op, c.conn.Set(ctx, c.family, cmd, data), kinds)
 }

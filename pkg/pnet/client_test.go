@@ -120,8 +120,8 @@ func TestClientErrors(t *testing.T) {
 		is     []error
 		text   string
 	}{
-		{errno: syscall.EPERM, is: []error{os.ErrPermission}, text: "is not permitted: run as root (CAP_NET_ADMIN"},
-		{errno: syscall.EACCES, is: []error{os.ErrPermission}, text: "is not permitted: run as root"},
+		{errno: syscall.EPERM, is: []error{os.ErrPermission}, text: "permission denied: run as root, that is with CAP_NET_ADMIN"},
+		{errno: syscall.EACCES, is: []error{os.ErrPermission}, text: "permission denied: run as root"},
 		{errno: syscall.EOPNOTSUPP, is: []error{pnet.ErrNotSupported}, text: "not supported"},
 		{errno: syscall.ENOMEM, is: []error{syscall.ENOMEM}, text: "cannot allocate memory"},
 		{errno: syscall.ENOENT, method: "List", is: []error{pnet.ErrNoModule, os.ErrNotExist}, text: "SMC module not loaded: run"},

@@ -3,16 +3,15 @@
 package pnet
 
 import (
-	"cmp"
 	"errors"
-	"slices"
+	"maps"
 	"syscall"
 
 	"github.com/smckit/smckit/pkg/internal/nlconn"
 	"github.com/smckit/smckit/pkg/smcerr"
 )
 
-// Causes of errors, for errors.Is. Each is wrapped in an *Error. Those of package smcerr are the same in all packages.
+// Causes of errors, for errors.Is. Each is wrapped in an *smcerr.Error. Those of package smcerr are the same in all packages.
 var (
 	// ErrNoModule means that nothing serves the PNET table: the SMC module is not loaded, or does not exist for this
 	// kernel. Such an error is also os.ErrNotExist.
@@ -42,62 +41,29 @@ var (
 var (
 	errInvalid = errors.New("refused by the kernel as invalid")
 	errRange   = errors.New("refused by the kernel as too long")
+	// errNotLoaded has the text of smc-tools.
+	errNotLoaded = smcerr.With(errors.New("SMC module not loaded"), ErrNoModule)
 )
 
-// Error is a request to the kernel that failed. Its text is one line with the operation, the cause and the remedy. It unwraps
-// to one of the errors of this package, if one applies, and to the cause: for an answer of the kernel a *netlink.OpError, which
-// holds the errno.
-type Error struct {
-	// Op is the operation, such as "adding NET1 eth eth0".
-	Op string
-	// Kind is one of the errors of this package, or nil.
-	Kind error
-	// Err is the cause; it may be nil.
-	Err error
-}
-
-// Error returns the text of the error.
-func (e *Error) Error() string {
-	// Without the module, or without permission, the operation does not matter much.
-	switch e.Kind {
-	case ErrNoModule:
-		return "SMC module not loaded: run 'modprobe smc', or use a kernel that has it"
-	case ErrPermission:
-		return e.Op + " is not permitted: run as root (CAP_NET_ADMIN in the initial user namespace)"
-	}
-	s := e.Op + ": "
-	switch {
-	case e.Kind == nil:
-		return s + nlconn.Cause(e.Err)
-	case e.Err == nil || e.Kind != ErrMalformed && nlconn.KernelMessage(e.Err) == "":
-		return s + e.Kind.Error()
-	default:
-		return s + e.Kind.Error() + ": " + nlconn.Cause(e.Err)
-	}
-}
-
-// Unwrap returns the kind and the cause.
-func (e *Error) Unwrap() []error {
-	return slices.DeleteFunc([]error{e.Kind, e.Err}, func(err error) bool { return err == nil })
-}
-
-// requestError turns the failure of a request into an *Error, and nil into nil. kinds has the meanings of an errno that are
-// special to this request.
-func requestError(op string, err error, kinds map[syscall.Errno]error) error {
+// requestError turns the failure of a request into an *smcerr.Error, and nil into nil. kinds has the meanings of an errno that
+// are special to this request.
+func requestError(op, object string, err error, kinds map[syscall.Errno]error) error {
 	if err == nil {
 		return nil
 	}
-	errno, _ := errors.AsType[syscall.Errno](err)
-	kind := cmp.Or(kinds[errno], errnoKinds[errno])
-	if kind == nil {
-		kind = nlconn.Kind(err)
+	all := maps.Clone(errnoKinds)
+	maps.Copy(all, kinds)
+	e := nlconn.Error(op, object, err, all)
+	if e.Kind == errNotLoaded {
+		// Without the module, the operation does not matter.
+		e.Op, e.Object, e.Remedy = "", "", "run 'modprobe smc', or use a kernel that has it"
 	}
-	return &Error{Op: op, Kind: kind, Err: err}
+	return e
 }
 
 // errnoKinds has the meanings of an errno that are special to this package, for any request.
 var errnoKinds = map[syscall.Errno]error{
-	syscall.ENOENT: ErrNoModule,
+	syscall.ENOENT: errNotLoaded,
 	syscall.EEXIST: ErrRefused,
 	syscall.EINVAL: errInvalid,
 	syscall.ERANGE: errRange,

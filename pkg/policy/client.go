@@ -3,12 +3,12 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"syscall"
 
 	"github.com/mdlayher/genetlink"
@@ -26,64 +26,22 @@ const familyVersion = 1
 // ErrChanged means that the policy has been changed since it was read: read it again. It is also smcerr.ErrChanged.
 var ErrChanged = smcerr.With(errors.New("the policy has been changed meanwhile"), smcerr.ErrChanged)
 
-// Error is a request that failed. Its text is one line with the operation, the cause and the remedy. It unwraps to an error of package
-// smcerr or ErrChanged, if one applies, and to the cause.
-type Error struct {
-	// Op is the operation, such as "read the policy".
-	Op string
-	// Kind is ErrChanged, one of the errors of package smcerr, or nil.
-	Kind error
-	// Err is the cause; it may be nil.
-	Err error
-}
-
-// remedies say what to do.
+// remedies has the remedies that are not the usual ones.
 var remedies = map[error]string{
 	ErrChanged: "try again",
 	smcerr.ErrNoModule: "only smckit's module has a policy: install it (package smckit-dkms), unload the kernel's own with 'modprobe -r " +
 		"smc_diag smc', and run 'modprobe smc'",
-	smcerr.ErrNotSupported:    "the module is older than this command, or the kernel cannot convert sockets",
-	smcerr.ErrPermission:      "run as root, that is with CAP_NET_ADMIN in the user namespace that owns the network namespace",
-	smcerr.ErrDumpInterrupted: "try again",
+	smcerr.ErrNotSupported: "the module is older than this command, or the kernel cannot convert sockets",
+	smcerr.ErrPermission:   "run as root, that is with CAP_NET_ADMIN in the user namespace that owns the network namespace",
 }
 
-// Error returns the text of the error.
-func (e *Error) Error() string {
-	s := e.Op + ": "
-	switch {
-	case e.Kind != nil && e.Kind != smcerr.ErrMalformed:
-		s += e.Kind.Error()
-	case e.Err != nil:
-		s += nlconn.Cause(e.Err)
-	default:
-		s += "failed"
-	}
-	if r := remedies[e.Kind]; r != "" {
-		s += ": " + r
-	}
-	if msg := nlconn.KernelMessage(e.Err); msg != "" && e.Kind != nil && e.Kind != ErrChanged {
-		s += " (kernel: " + msg + ")"
-	}
-	return s
-}
-
-// Unwrap returns the kind and the cause.
-func (e *Error) Unwrap() []error {
-	return slices.DeleteFunc([]error{e.Kind, e.Err}, func(err error) bool { return err == nil })
-}
-
-// requestError turns the failure of a request into an *Error, and nil into nil.
+// requestError turns the failure of a request into an *smcerr.Error, and nil into nil.
 func requestError(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	e := &Error{Op: op, Kind: nlconn.Kind(err), Err: err}
-	switch errno, _ := errors.AsType[syscall.Errno](err); errno {
-	case syscall.ESTALE:
-		e.Kind = ErrChanged
-	case syscall.ENOENT:
-		e.Kind = smcerr.ErrNoModule
-	}
+	e := nlconn.Error(op, "", err, map[syscall.Errno]error{syscall.ESTALE: ErrChanged, syscall.ENOENT: smcerr.ErrNoModule})
+	e.Remedy = cmp.Or(remedies[e.Kind], e.Remedy)
 	return e
 }
 
@@ -93,7 +51,7 @@ func requestError(op string, err error) error {
 // Each request ends early, with the context's error, when its context is cancelled or its deadline passes. There is no other time
 // limit. The kernel may have carried out a change whose context ended while the change was waiting for the answer.
 //
-// Every error is an *Error, except the *SyntaxError of SetRules. Any method may return smcerr.ErrNoModule, if no module that has a
+// Every error is an *smcerr.Error, except the *SyntaxError of SetRules. Any method may return smcerr.ErrNoModule, if no module that has a
 // policy is loaded or can be loaded, smcerr.ErrNotSupported, smcerr.ErrPermission and smcerr.ErrMalformed.
 type Client struct {
 	conn   *nlconn.Generic
@@ -140,7 +98,7 @@ func (c *Client) Get(ctx context.Context) (Policy, error) {
 	}
 	p, err := parsePolicy(replies)
 	if err != nil {
-		return Policy{}, &Error{Op: op, Kind: smcerr.ErrMalformed, Err: err}
+		return Policy{}, &smcerr.Error{Op: op, Kind: smcerr.ErrMalformed, Err: err}
 	}
 	return p, nil
 }
@@ -183,7 +141,7 @@ const smallRequest = 64 << 10
 func (c *Client) set(ctx context.Context, op string, ae *netlink.AttributeEncoder) error {
 	data, err := ae.Encode()
 	if err != nil {
-		return &Error{Op: op, Err: err}
+		return &smcerr.Error{Op: op, Err: err}
 	}
 	// The kernel refuses a request that is larger than the buffer. If that cannot grow, the request says so.
 	if len(data) > smallRequest {

@@ -44,11 +44,11 @@ func (c *Client) Memory(ctx context.Context) (Memory, error) {
 		return Memory{}, requestError(op, err)
 	}
 	if len(replies) != 1 {
-		return Memory{}, &Error{Op: op, Kind: smcerr.ErrMalformed}
+		return Memory{}, &smcerr.Error{Op: op, Kind: smcerr.ErrMalformed}
 	}
 	m, err := parseMemory(replies[0].Data)
 	if err != nil {
-		return Memory{}, &Error{Op: op, Kind: smcerr.ErrMalformed, Err: err}
+		return Memory{}, &smcerr.Error{Op: op, Kind: smcerr.ErrMalformed, Err: err}
 	}
 	return m, nil
 }

@@ -45,7 +45,7 @@ func (c *Client) Peers(ctx context.Context) ([]Peer, error) {
 	for _, m := range replies {
 		p, err := parsePeer(m)
 		if err != nil {
-			return nil, &Error{Op: op, Kind: smcerr.ErrMalformed, Err: err}
+			return nil, &smcerr.Error{Op: op, Kind: smcerr.ErrMalformed, Err: err}
 		}
 		peers = append(peers, p)
 	}

@@ -60,7 +60,7 @@ func (c *Client) Services(ctx context.Context) ([]Service, error) {
 	for _, m := range replies {
 		s, err := parseService(m.Data)
 		if err != nil {
-			return nil, &Error{Op: op, Kind: smcerr.ErrMalformed, Err: err}
+			return nil, &smcerr.Error{Op: op, Kind: smcerr.ErrMalformed, Err: err}
 		}
 		services = append(services, s)
 	}

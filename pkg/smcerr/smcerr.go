@@ -5,6 +5,8 @@
 //
 //	if errors.Is(err, smcerr.ErrNoModule) { ... }
 //
+// A request that failed is an *Error, whose fields are the operation, its object, the kind, the remedy and the cause.
+//
 // pnet, netlinksmc and ism have those that they return under their own names too. An error that only one package returns is in
 // that package, such as pnet.ErrRefused or netlinksmc.ErrUEIDExists. A request
 // whose context ends returns an error that is context.Canceled or context.DeadlineExceeded; a request on a closed

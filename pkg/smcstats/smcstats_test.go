@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/smckit/smckit/pkg/smcerr"
 )
 
 // cmpOpts compares Optional values and takes an empty list for a missing one.
@@ -226,7 +227,7 @@ func (s source) FallbackStats(context.Context) (*netlinksmc.FallbackStats, error
 
 func TestCollect(t *testing.T) {
 	boom := errors.New("boom")
-	half := &netlinksmc.Error{Op: "x", Kind: netlinksmc.ErrDumpInterrupted}
+	half := &smcerr.Error{Op: "x", Kind: netlinksmc.ErrDumpInterrupted}
 	for _, tc := range []struct {
 		src    source
 		err    error

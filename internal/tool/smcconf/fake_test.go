@@ -47,7 +47,7 @@ func (f *fakeClient) change() error {
 
 func (f *fakeClient) UEIDs(context.Context) ([]string, error) {
 	if f.noUEIDs {
-		return nil, &netlinksmc.Error{Op: "list user EIDs", Kind: netlinksmc.ErrNotSupported}
+		return nil, &smcerr.Error{Op: "list user EIDs", Kind: netlinksmc.ErrNotSupported}
 	}
 	return slices.Clone(f.ueids), nil
 }
@@ -74,7 +74,7 @@ func (f *fakeClient) RemoveUEID(_ context.Context, eid string) error {
 	f.ueids = slices.Delete(f.ueids, i, i+1)
 	if len(f.ueids) == 0 && f.seid != nil && !f.seid.Enabled {
 		f.seid.Enabled = true
-		return &netlinksmc.Error{Op: "remove user EID", Kind: netlinksmc.ErrSEIDActivated}
+		return &smcerr.Error{Op: "remove user EID", Kind: netlinksmc.ErrSEIDActivated}
 	}
 	return nil
 }
@@ -100,7 +100,7 @@ func (f *fakeClient) SetSEID(_ context.Context, enabled bool) error {
 
 func (f *fakeClient) HandshakeLimitation(context.Context) (bool, error) {
 	if f.noLimit {
-		return false, &netlinksmc.Error{Op: "show handshake limitation", Kind: netlinksmc.ErrNotSupported}
+		return false, &smcerr.Error{Op: "show handshake limitation", Kind: netlinksmc.ErrNotSupported}
 	}
 	return f.limit, nil
 }
@@ -193,7 +193,7 @@ func newHarness(t *testing.T) *harness {
 		dialClient: func(context.Context) (client, error) { return h.client, h.noModule },
 		dialRules: func(context.Context) (rules, error) {
 			if h.rules == nil {
-				return nil, &policy.Error{Op: "look up the netlink family smckit", Kind: smcerr.ErrNoModule}
+				return nil, &smcerr.Error{Op: "look up the netlink family smckit", Kind: smcerr.ErrNoModule}
 			}
 			return h.rules, nil
 		},

@@ -65,6 +65,6 @@ func TestPeers(t *testing.T) {
 			t.Errorf("%q: status %d", args, status)
 		}
 	}
-	h.kernel.err = &policy.Error{Op: "read the peers", Kind: smcerr.ErrNotSupported}
-	h.expect(1, "", "smc_policy: read the peers: not supported: the module is older than this command, or the kernel cannot convert sockets\n", "peers")
+	h.kernel.err = &smcerr.Error{Op: "read the peers", Kind: smcerr.ErrNotSupported, Remedy: "the module is older"}
+	h.expect(1, "", "smc_policy: read the peers: not supported: the module is older\n", "peers")
 }

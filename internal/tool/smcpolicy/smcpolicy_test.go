@@ -59,7 +59,7 @@ func (k *fakeKernel) set(generation uint32, change func()) error {
 		}
 	}
 	if generation != k.policy.Generation {
-		return &policy.Error{Op: "change the policy", Kind: policy.ErrChanged}
+		return &smcerr.Error{Op: "change the policy", Kind: policy.ErrChanged, Remedy: "try again"}
 	}
 	k.sets++
 	k.policy.Generation++
@@ -480,10 +480,10 @@ func TestBusy(t *testing.T) {
 func TestNoModule(t *testing.T) {
 	h := newHarness(t)
 	h.sys.dial = func(context.Context) (kernel, error) {
-		return nil, &policy.Error{Op: "look up the netlink family smckit", Kind: smcerr.ErrNoModule}
+		return nil, &smcerr.Error{Op: "look up the netlink family smckit", Kind: smcerr.ErrNoModule, Remedy: "install smckit's module"}
 	}
 	for _, args := range []string{"", "show", "add smc", "flush", "on", "export", "explain 10.0.0.1:1", "peers", "peers flush"} {
-		if status := h.run(strings.Fields(args)...); status != 1 || !strings.Contains(h.err.String(), "only smckit's module has a policy") {
+		if status := h.run(strings.Fields(args)...); status != 1 || !strings.Contains(h.err.String(), "not available: install smckit's module") {
 			t.Errorf("%s: status %d, %s", args, status, h.err.String())
 		}
 	}

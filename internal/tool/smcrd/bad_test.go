@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/smckit/smckit/pkg/smcerr"
 )
 
 var errTest = errors.New("a note")
@@ -89,7 +90,7 @@ func oneLine(t *testing.T, tc tech, stderr, want string) {
 
 // TestWithoutModule checks every object where SMC does not exist, and that help needs no SMC.
 func TestWithoutModule(t *testing.T) {
-	gone := &netlinksmc.Error{
+	gone := &smcerr.Error{
 		Op: "look up", Kind: netlinksmc.ErrNoModule, Remedy: "load it", Err: os.ErrNotExist,
 	}
 	for _, args := range []string{
@@ -113,8 +114,8 @@ func TestWithoutModule(t *testing.T) {
 
 // TestChanges checks the requests, the output and the status of commands that change something.
 func TestChanges(t *testing.T) {
-	perm := &netlinksmc.Error{Op: "add user EID", Remedy: "run as root", Err: syscall.EPERM}
-	kind := func(k error) error { return &netlinksmc.Error{Op: "user EID A", Kind: k, Remedy: "see 'smcr ueid'"} }
+	perm := &smcerr.Error{Op: "add user EID", Remedy: "run as root", Err: syscall.EPERM}
+	kind := func(k error) error { return &smcerr.Error{Op: "user EID A", Kind: k, Remedy: "see 'smcr ueid'"} }
 	for _, tc := range []struct {
 		tech   tech
 		args   string
@@ -173,7 +174,7 @@ func TestChanges(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	for _, args := range []string{"linkgroup", "link", "-d linkgroup", "device", "stats", "ueid", "info", "linkgroup --json"} {
 		f := populated()
-		f.listErr = &netlinksmc.Error{Op: "list", Kind: netlinksmc.ErrDumpInterrupted, Remedy: "try again"}
+		f.listErr = &smcerr.Error{Op: "list", Kind: netlinksmc.ErrDumpInterrupted, Remedy: "try again"}
 		got := (&bench{fake: f}).run(techR, strings.Fields(args)...)
 		if got.status != 1 || got.stdout == "" {
 			t.Errorf("%s: %+v", args, got)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/smckit/smckit/pkg/smcerr"
 	"github.com/smckit/smckit/pkg/smcstats"
 	"github.com/spf13/cobra"
 )
@@ -92,7 +93,7 @@ func (f *fake) AddUEID(_ context.Context, eid string) error {
 func (f *fake) RemoveUEID(_ context.Context, eid string) error {
 	f.calls = append(f.calls, "del "+eid)
 	if f.lastUEIDSwitches {
-		return &netlinksmc.Error{Op: "remove user EID", Kind: netlinksmc.ErrSEIDActivated}
+		return &smcerr.Error{Op: "remove user EID", Kind: netlinksmc.ErrSEIDActivated}
 	}
 	return f.err
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/golden"
 	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/smckit/smckit/pkg/smcerr"
 	"github.com/smckit/smckit/pkg/smcstats"
 	"github.com/spf13/cobra"
 )
@@ -272,7 +273,7 @@ func TestBadInput(t *testing.T) {
 		}
 		oneLine(t, got.stderr, tc.want)
 	}
-	gone := &netlinksmc.Error{Op: "look up", Kind: netlinksmc.ErrNoModule, Remedy: "load it", Err: os.ErrNotExist}
+	gone := &smcerr.Error{Op: "look up", Kind: netlinksmc.ErrNoModule, Remedy: "load it", Err: os.ErrNotExist}
 	for _, args := range []string{"", "-d", "-r", "--json"} {
 		got := (&bench{open: gone}).run(strings.Fields(args)...)
 		if got.status != 1 || got.stdout != "" {
@@ -325,7 +326,7 @@ func TestHostileNames(t *testing.T) {
 
 func TestInterrupted(t *testing.T) {
 	f := populated()
-	f.listErr = &netlinksmc.Error{Op: "list", Kind: netlinksmc.ErrDumpInterrupted, Remedy: "try again"}
+	f.listErr = &smcerr.Error{Op: "list", Kind: netlinksmc.ErrDumpInterrupted, Remedy: "try again"}
 	got := (&bench{fake: f}).run("-d")
 	if got.status != 1 || got.stdout == "" {
 		t.Errorf("%+v", got)

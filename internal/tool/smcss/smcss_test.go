@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/pkg/netlinksmc"
+	"github.com/smckit/smckit/pkg/smcerr"
 )
 
 // TestUsage checks invalid command lines: one line on standard error, nothing on standard output, status 2, and no socket
@@ -161,7 +162,7 @@ func TestHelp(t *testing.T) {
 
 // TestNoAnswer checks failures before the first socket: only the error is printed.
 func TestNoAnswer(t *testing.T) {
-	noModule := &netlinksmc.Error{
+	noModule := &smcerr.Error{
 		Op: "list AF_SMC sockets", Kind: netlinksmc.ErrNoModule, Remedy: "run 'modprobe smc_diag' as root",
 		Err: syscall.ENOENT,
 	}

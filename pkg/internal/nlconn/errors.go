@@ -8,7 +8,6 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/mdlayher/netlink"
 	"github.com/smckit/smckit/pkg/smcerr"
 )
 
@@ -29,22 +28,20 @@ func Kind(err error) error {
 	return smcerr.ErrMalformed
 }
 
-// Cause returns the text of an error without the prefix of the netlink library.
-func Cause(err error) string {
-	op, ok := errors.AsType[*netlink.OpError](err)
-	switch {
-	case !ok:
-		return err.Error()
-	case op.Message != "":
-		return op.Err.Error() + ": " + op.Message
-	}
-	return op.Err.Error()
+// remedies has the usual remedies. Some requests have others.
+var remedies = map[error]string{
+	smcerr.ErrNoModule:        "load it with 'modprobe smc', or use a kernel that has it",
+	smcerr.ErrPermission:      "run as root, that is with CAP_NET_ADMIN in the initial user namespace",
+	smcerr.ErrDumpInterrupted: "try again",
 }
 
-// KernelMessage returns the text of the extended acknowledgement in err, "" if there is none.
-func KernelMessage(err error) string {
-	if op, ok := errors.AsType[*netlink.OpError](err); ok {
-		return op.Message
+// Error returns the failure of a request, with its kind and the usual remedy. err is not nil. kinds has the meanings of an
+// errno that are special to the request.
+func Error(op, object string, err error, kinds map[syscall.Errno]error) *smcerr.Error {
+	errno, _ := errors.AsType[syscall.Errno](err)
+	kind := kinds[errno]
+	if kind == nil {
+		kind = Kind(err)
 	}
-	return ""
+	return &smcerr.Error{Op: op, Object: object, Kind: kind, Remedy: remedies[kind], Err: err}
 }

@@ -27,7 +27,7 @@ def test_missing_command(host, monkeypatch, module, args, tool):
 
 def test_not_root(host, monkeypatch):
     monkeypatch.setattr('os.geteuid', lambda: 1000)
-    host.expect(ADD, rc=1, err='smc_pnet: adding NET1 eth eth0 is not permitted: run as root (CAP_NET_ADMIN in the initial user namespace)\n')
+    host.expect(ADD, rc=1, err='smc_pnet: adding NET1 eth eth0: permission denied: run as root, that is with CAP_NET_ADMIN in the initial user namespace\n')
     assert host.fail(smc_pnet, **ENTRY)['msg'].endswith('; in a playbook: become: true')
 
 
