@@ -11,6 +11,7 @@
 #include "../uapi/smc_uapi.h"
 #include "eid.h"
 #include "netlink.h"
+#include "netlink_attrs_gen.h"
 #include "sysctl.h"
 
 /* Returns the EID of a request, or NULL if that has none of the right length. */
@@ -74,11 +75,9 @@ static const struct nla_policy no_policy[] = {
 	[1] = { .type = NLA_REJECT },
 };
 
-static const struct nla_policy ueid_policy[] = {
-	[SMC_NLA_EID_TABLE_ENTRY] = { .type = NLA_STRING, .len = SMC_MAX_EID_LEN },
-};
+static_assert(SMC_NLA_EID_TABLE_ENTRY_LEN == SMC_MAX_EID_LEN);
 
-#define UEID_POLICY .policy = ueid_policy, .maxattr = ARRAY_SIZE(ueid_policy) - 1
+#define UEID_POLICY .policy = smc_netlink_eid_table_attrs, .maxattr = ARRAY_SIZE(smc_netlink_eid_table_attrs) - 1
 
 static const struct genl_ops ops[] = {
 	{ .cmd = SMC_NETLINK_GET_SYS_INFO, .dumpit = smc_netlink_dump_info },

@@ -2,7 +2,8 @@
 /*
  * The netlink families. netlink.c has the requests of SMC_GEN_NETLINK; netlink_smcd.c and netlink_smcr.c its answers
  * about link groups and devices, netlink_dump.c all others. pnet_netlink.c has SMC_PNETID; netlink_own.c has smckit, for
- * what stock modules lack, with netlink_policy.c, netlink_service.c, netlink_peers.c and netlink_memory.c.
+ * what stock modules lack, with netlink_policy.c, netlink_service.c, netlink_peers.c and netlink_memory.c. The policies
+ * of attributes are in netlink_attrs_gen.c.
  */
 #ifndef SMC_CONTROL_NETLINK_H
 #define SMC_CONTROL_NETLINK_H
@@ -75,7 +76,6 @@ int smc_netlink_dump_smcr_devices(struct sk_buff *skb, struct netlink_callback *
 int smc_netlink_put_lgr_v2(struct sk_buff *skb, int type, const struct smc_lgr_view *view);
 void smc_netlink_dump_init(void);
 
-extern const struct nla_policy smc_netlink_policy_policy[SMCKIT_A_POLICY_MAX + 1];
 int smc_netlink_get_policy(struct sk_buff *skb, struct netlink_callback *cb);
 int smc_netlink_set_policy(struct sk_buff *skb, struct genl_info *info);
 int smc_netlink_get_services(struct sk_buff *skb, struct netlink_callback *cb);

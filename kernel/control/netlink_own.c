@@ -9,6 +9,7 @@
 #include "../net.h"
 #include "../transport/transport.h"
 #include "netlink.h"
+#include "netlink_attrs_gen.h"
 
 static int delete_lgr(struct sk_buff *skb, struct genl_info *info)
 {
@@ -43,22 +44,14 @@ static int delete_link(struct sk_buff *skb, struct genl_info *info)
 	return rc;
 }
 
-static const struct nla_policy lgr_policy[SMCKIT_A_LGR_MAX + 1] = {
-	[SMCKIT_A_LGR_ID] = { .type = NLA_U32 },
-	[SMCKIT_A_LGR_TECH] = NLA_POLICY_MAX(NLA_U8, SMCKIT_TECH_SMCR),
-	[SMCKIT_A_LGR_LINK_ID] = { .type = NLA_U8 },
-};
-
-static const struct nla_policy peer_policy[SMCKIT_A_PEER_MAX + 1] = {};
-
-#define LGR_ATTRS .policy = lgr_policy, .maxattr = SMCKIT_A_LGR_MAX
-/* A request has none. */
+/* Requests about peers and memory have no attributes. */
+static const struct nla_policy peer_policy[SMCKIT_A_PEER_MAX + 1] = { };
 static const struct nla_policy memory_policy[SMCKIT_A_MEMORY_MAX + 1] = { };
 
-#define MEMORY_ATTRS .policy = memory_policy, .maxattr = SMCKIT_A_MEMORY_MAX
-#define POLICY_ATTRS .policy = smc_netlink_policy_policy, .maxattr = SMCKIT_A_POLICY_MAX
-/* Requests about peers have no attributes. */
+#define LGR_ATTRS .policy = smc_netlink_lgr_attrs, .maxattr = ARRAY_SIZE(smc_netlink_lgr_attrs) - 1
+#define POLICY_ATTRS .policy = smc_netlink_policy_attrs, .maxattr = ARRAY_SIZE(smc_netlink_policy_attrs) - 1
 #define PEER_ATTRS .policy = peer_policy, .maxattr = SMCKIT_A_PEER_MAX
+#define MEMORY_ATTRS .policy = memory_policy, .maxattr = SMCKIT_A_MEMORY_MAX
 
 static const struct genl_ops own_ops[] = {
 	{ .cmd = SMCKIT_CMD_LGR_DELETE, .flags = GENL_UNS_ADMIN_PERM, .doit = delete_lgr, LGR_ATTRS },

@@ -11,27 +11,20 @@
 #include "../net.h"
 #include "../policy/policy.h"
 #include "netlink.h"
+#include "netlink_attrs_gen.h"
 
-static const struct nla_policy rule_policy[SMCKIT_A_RULE_MAX + 1] = {
-	[SMCKIT_A_RULE_ID] = { .type = NLA_U32 },
-	[SMCKIT_A_RULE_NAME] = { .type = NLA_NUL_STRING, .len = SMC_POLICY_NAME - 1 },
-	[SMCKIT_A_RULE_VERDICT] = NLA_POLICY_RANGE(NLA_U8, SMC_POLICY_SMC, SMC_POLICY_AUTO),
-	[SMCKIT_A_RULE_ROLES] = NLA_POLICY_RANGE(NLA_U8, SMC_POLICY_CONNECTS, SMC_POLICY_CONNECTS | SMC_POLICY_LISTENS),
-	[SMCKIT_A_RULE_UID] = { .type = NLA_U32 },
-	[SMCKIT_A_RULE_GID] = { .type = NLA_U32 },
-	[SMCKIT_A_RULE_CGROUP] = { .type = NLA_NUL_STRING, .len = SMC_POLICY_PATH - 1 },
-	[SMCKIT_A_RULE_SERVICE_PORTS] = { .type = NLA_BINARY, .len = SMC_POLICY_LIST * sizeof(struct smc_policy_ports) },
-	[SMCKIT_A_RULE_LOCAL_PORTS] = { .type = NLA_BINARY, .len = SMC_POLICY_LIST * sizeof(struct smc_policy_ports) },
-	[SMCKIT_A_RULE_REMOTE_PORTS] = { .type = NLA_BINARY, .len = SMC_POLICY_LIST * sizeof(struct smc_policy_ports) },
-	[SMCKIT_A_RULE_NETWORKS] = { .type = NLA_BINARY, .len = SMC_POLICY_LIST * sizeof(struct smc_policy_prefix) },
-};
-
-const struct nla_policy smc_netlink_policy_policy[SMCKIT_A_POLICY_MAX + 1] = {
-	[SMCKIT_A_POLICY_GENERATION] = { .type = NLA_U32 },
-	[SMCKIT_A_POLICY_ENABLED] = NLA_POLICY_MAX(NLA_U8, 1),
-	[SMCKIT_A_POLICY_COUNT] = NLA_POLICY_MAX(NLA_U32, SMC_POLICY_RULES),
-	[SMCKIT_A_POLICY_RULE] = NLA_POLICY_NESTED(rule_policy),
-};
+/* The policies of the attributes are generated, with limits that the types of rules share. */
+static_assert(SMCKIT_A_POLICY_COUNT_MOST == SMC_POLICY_RULES);
+static_assert(SMCKIT_A_RULE_NAME_LEN == SMC_POLICY_NAME - 1);
+static_assert(SMCKIT_A_RULE_CGROUP_LEN == SMC_POLICY_PATH - 1);
+static_assert(SMCKIT_A_RULE_VERDICT_LEAST == SMC_POLICY_SMC);
+static_assert(SMCKIT_A_RULE_VERDICT_MOST == SMC_POLICY_AUTO);
+static_assert(SMCKIT_A_RULE_ROLES_LEAST == SMC_POLICY_CONNECTS);
+static_assert(SMCKIT_A_RULE_ROLES_MOST == (SMC_POLICY_CONNECTS | SMC_POLICY_LISTENS));
+static_assert(SMCKIT_A_RULE_SERVICE_PORTS_LEN == SMC_POLICY_LIST * sizeof(struct smc_policy_ports));
+static_assert(SMCKIT_A_RULE_LOCAL_PORTS_LEN == SMC_POLICY_LIST * sizeof(struct smc_policy_ports));
+static_assert(SMCKIT_A_RULE_REMOTE_PORTS_LEN == SMC_POLICY_LIST * sizeof(struct smc_policy_ports));
+static_assert(SMCKIT_A_RULE_NETWORKS_LEN == SMC_POLICY_LIST * sizeof(struct smc_policy_prefix));
 
 static int put_list(struct sk_buff *skb, int type, const void *list, size_t bytes)
 {
@@ -253,7 +246,7 @@ static struct smc_policy_entry *take_entry(struct smc_policy_net *pn, const stru
 	const struct smc_policy_table *old = rcu_dereference_protected(pn->table, lockdep_is_held(&pn->lock));
 	struct nlattr *a[SMCKIT_A_RULE_MAX + 1];
 	struct smc_policy_entry *entry;
-	int rc = nla_parse_nested(a, SMCKIT_A_RULE_MAX, attr, rule_policy, extack);
+	int rc = nla_parse_nested(a, SMCKIT_A_RULE_MAX, attr, smc_netlink_rule_attrs, extack);
 
 	if (rc)
 		return ERR_PTR(rc);

@@ -10,6 +10,7 @@
 #include "../net.h"
 #include "../uapi/smc_uapi.h"
 #include "netlink.h"
+#include "netlink_attrs_gen.h"
 #include "pnet.h"
 
 /* Values for the device that an entry does not have. */
@@ -166,12 +167,9 @@ static int flush_table(struct sk_buff *skb, struct genl_info *info)
 	return 0;
 }
 
-static const struct nla_policy policy[] = {
-	[SMC_PNETID_NAME] = { .type = NLA_NUL_STRING, .len = SMC_PNET_ID_LEN },
-	[SMC_PNETID_ETHNAME] = { .type = NLA_NUL_STRING, .len = IFNAMSIZ - 1 },
-	[SMC_PNETID_IBNAME] = { .type = NLA_NUL_STRING, .len = SMC_PNET_IB_LEN },
-	[SMC_PNETID_IBPORT] = { .type = NLA_U8 },
-};
+static_assert(SMC_PNETID_NAME_LEN == SMC_PNET_ID_LEN);
+static_assert(SMC_PNETID_ETHNAME_LEN == IFNAMSIZ - 1);
+static_assert(SMC_PNETID_IBNAME_LEN == SMC_PNET_IB_LEN);
 
 /* The family is older than strict checking, so it ignores unknown attributes. */
 #define LENIENT (GENL_DONT_VALIDATE_STRICT | GENL_DONT_VALIDATE_DUMP)
@@ -186,8 +184,8 @@ static const struct genl_small_ops ops[] = {
 static struct genl_family family __ro_after_init = {
 	.name = SMCR_GENL_FAMILY_NAME,
 	.version = SMCR_GENL_FAMILY_VERSION,
-	.maxattr = ARRAY_SIZE(policy) - 1,
-	.policy = policy,
+	.maxattr = ARRAY_SIZE(smc_netlink_pnetid_attrs) - 1,
+	.policy = smc_netlink_pnetid_attrs,
 	.netnsok = true,
 	.module = THIS_MODULE,
 	.small_ops = ops,

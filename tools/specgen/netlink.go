@@ -75,14 +75,18 @@ type attr struct {
 	Nested    string `yaml:"nested-attributes"`
 	ByteOrder string `yaml:"byte-order"`
 	Checks    struct {
-		MaxLen int `yaml:"max-len"`
+		MaxLen       *int `yaml:"max-len"`
+		Min          *int `yaml:"min"`
+		Max          *int `yaml:"max"`
+		Unterminated bool `yaml:"unterminated-ok"`
 	} `yaml:"checks"`
-	Since    string `yaml:"since"`
-	Required bool   `yaml:"required"`
-	GoName   string `yaml:"go-name"`
-	GoType   string `yaml:"go-type"`
-	GoGet    string `yaml:"go-get"`
-	GoInline bool   `yaml:"go-inline"`
+	ReplyOnly bool   `yaml:"reply-only"`
+	Since     string `yaml:"since"`
+	Required  bool   `yaml:"required"`
+	GoName    string `yaml:"go-name"`
+	GoType    string `yaml:"go-type"`
+	GoGet     string `yaml:"go-get"`
+	GoInline  bool   `yaml:"go-inline"`
 
 	number int
 	kernel string // as in SMC_NLA_LINK_ID

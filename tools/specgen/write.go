@@ -121,4 +121,7 @@ func words(text string) []string {
 func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // cName makes an upper-case name of C out of one of a specification.
-func cName(s string) string { return strings.ToUpper(strings.ReplaceAll(s, "-", "_")) }
+func cName(s string) string { return strings.ToUpper(lowerC(s)) }
+
+// lowerC makes a lower-case one.
+func lowerC(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "_")) }
