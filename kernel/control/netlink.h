@@ -16,6 +16,7 @@
 
 struct smc_lgr;
 struct smc_lgr_view;
+struct smc_rdma_link_view;
 
 extern struct genl_family smc_netlink_family;
 extern struct genl_family smc_netlink_own_family;
@@ -53,6 +54,15 @@ static inline int smc_netlink_put_eid(struct sk_buff *skb, int type, const u8 ei
 	return nla_put_string(skb, type, text);
 }
 
+/* smc_netlink_put_gid() - puts a GID as text */
+static inline int smc_netlink_put_gid(struct sk_buff *skb, int type, const u8 gid[16])
+{
+	char text[40];
+
+	snprintf(text, sizeof(text), "%pI6", gid);
+	return nla_put_string(skb, type, text);
+}
+
 int smc_netlink_init(void);
 void smc_netlink_exit(void);
 
@@ -73,6 +83,7 @@ int smc_netlink_dump_smcd_devices(struct sk_buff *skb, struct netlink_callback *
 int smc_netlink_dump_smcr_groups(struct sk_buff *skb, struct netlink_callback *cb);
 int smc_netlink_dump_smcr_links(struct sk_buff *skb, struct netlink_callback *cb);
 int smc_netlink_dump_smcr_devices(struct sk_buff *skb, struct netlink_callback *cb);
+int smc_netlink_put_link(struct sk_buff *skb, const struct smc_rdma_link_view *view);
 int smc_netlink_put_lgr_v2(struct sk_buff *skb, int type, const struct smc_lgr_view *view);
 void smc_netlink_dump_init(void);
 

@@ -21,14 +21,14 @@ struct shown_lgr {
 
 static bool is_same_port(const struct smc_rdma_link_view *a, const struct smc_rdma_link_view *b)
 {
-	return a->port == b->port && !strcmp(a->ibname, b->ibname);
+	return a->ib_port == b->ib_port && !strcmp(a->ib_dev, b->ib_dev);
 }
 
 static u8 lgr_type(const struct smc_rdma_lgr_view *r)
 {
 	const struct smc_rdma_link_view *a = &r->links[0], *b = &r->links[1];
 
-	if (r->n_links < 2 || !a->active || !b->active)
+	if (r->n_links < 2 || a->state != SMC_UAPI_LINK_STATE_ACTIVE || b->state != SMC_UAPI_LINK_STATE_ACTIVE)
 		return SMC_UAPI_LGR_TYPE_SINGLE;
 	if (is_same_port(a, b))
 		return SMC_UAPI_LGR_TYPE_ASYMMETRIC_LOCAL;
@@ -73,32 +73,12 @@ static int put_lgr(struct sk_buff *skb, void *arg)
 	return 0;
 }
 
-static int put_gid(struct sk_buff *skb, int type, const u8 gid[16])
-{
-	char text[40];
-
-	snprintf(text, sizeof(text), "%pI6", gid);
-	return nla_put_string(skb, type, text);
-}
-
-static int put_id(struct sk_buff *skb, int type, const u8 id[4])
-{
-	return nla_put(skb, type, 4, id);
-}
-
 static int put_link(struct sk_buff *skb, void *arg)
 {
 	const struct shown_lgr *shown = arg;
-	const struct smc_rdma_link_view *l = shown->link;
 	struct nlattr *nest = nla_nest_start(skb, SMC_GEN_LINK_SMCR);
 
-	if (!nest || nla_put_u8(skb, SMC_NLA_LINK_ID, l->id) ||
-	    nla_put_u32(skb, SMC_NLA_LINK_STATE, l->active ? SMC_UAPI_LINK_STATE_ACTIVE : SMC_UAPI_LINK_STATE_ACTIVATING) ||
-	    nla_put_u32(skb, SMC_NLA_LINK_CONN_CNT, shown->r.n_links > 1 ? l->n_conns : shown->view->n_conns) ||
-	    nla_put_u8(skb, SMC_NLA_LINK_IB_PORT, l->port) || nla_put_u32(skb, SMC_NLA_LINK_NET_DEV, l->ifindex) ||
-	    nla_put_string(skb, SMC_NLA_LINK_IB_DEV, l->ibname) ||
-	    put_id(skb, SMC_NLA_LINK_UID, l->user_id) || put_id(skb, SMC_NLA_LINK_PEER_UID, l->peer_user_id) ||
-	    put_gid(skb, SMC_NLA_LINK_GID, l->gid) || put_gid(skb, SMC_NLA_LINK_PEER_GID, l->peer_gid))
+	if (!nest || smc_netlink_put_link(skb, shown->link))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;
@@ -119,6 +99,9 @@ static int add_lgr(struct smc_lgr *lgr, const struct smc_lgr_view *view, const s
 		return 0;
 	if (smc_netlink_add_msg(d, SMC_NETLINK_GET_LGR_SMCR, put_lgr, &shown))
 		return -EMSGSIZE;
+	/* All connections of a group with one link are over that link. */
+	if (shown.r.n_links == 1)
+		shown.r.links[0].conn_cnt = view->n_conns;
 	for (i = 0; links && i < shown.r.n_links; i++) {
 		shown.link = &shown.r.links[i];
 		if (smc_netlink_add_msg(d, SMC_NETLINK_GET_LINK_SMCR, put_link, &shown)) {

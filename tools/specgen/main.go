@@ -42,7 +42,7 @@ type tree struct {
 }
 
 // generators write to a tree, each what comes from one specification.
-var generators = []func(*tree) error{reasons, sysctl, genNetlink, diagNetlink, pnetNetlink, ownNetlink, policies, jsonDocs, release}
+var generators = []func(*tree) error{reasons, sysctl, genNetlink, diagNetlink, pnetNetlink, ownNetlink, policies, linkView, jsonDocs, release}
 
 // run generates everything and writes what has changed, or with check returns the names of those files.
 func run(root string, check bool) (stale []string, err error) {

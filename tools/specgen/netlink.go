@@ -57,6 +57,7 @@ type attrs struct {
 	Since    string    `yaml:"since"`
 	GoType   string    `yaml:"go-type"`
 	GoFields []goField `yaml:"go-fields"`
+	PutOrder []string  `yaml:"put-order"`
 	List     []attr    `yaml:"attributes"`
 }
 
@@ -74,6 +75,7 @@ type attr struct {
 	Enum      string `yaml:"enum"`
 	Nested    string `yaml:"nested-attributes"`
 	ByteOrder string `yaml:"byte-order"`
+	Hint      string `yaml:"display-hint"`
 	Checks    struct {
 		MaxLen       *int `yaml:"max-len"`
 		Min          *int `yaml:"min"`

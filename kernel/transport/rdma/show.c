@@ -5,6 +5,7 @@
 
 #include "../../lgr/lgr.h"
 #include "../../net.h"
+#include "../../uapi/smc_uapi.h"
 #include "rdma.h"
 #include "show.h"
 
@@ -22,15 +23,16 @@ static void show_pnet_id(const struct smc_rdma_dev *dev, u8 port, char text[SMC_
 static void show_link(const struct smc_link *link, struct smc_rdma_link_view *view)
 {
 	lockdep_assert_held(&link->group->lock);
-	strscpy(view->ibname, link->path.dev->ib->name, sizeof(view->ibname));
-	view->port = link->path.port;
+	static_assert(sizeof(view->ib_dev) == SMC_PNET_IB_LEN + 1);
+	strscpy(view->ib_dev, link->path.dev->ib->name, sizeof(view->ib_dev));
+	view->ib_port = link->path.port;
 	view->id = link->id;
-	view->active = smc_link_usable(link) && link->active;
+	view->state = smc_link_usable(link) && link->active ? SMC_UAPI_LINK_STATE_ACTIVE : SMC_UAPI_LINK_STATE_ACTIVATING;
 	memcpy(view->gid, link->path.gid, sizeof(view->gid));
 	memcpy(view->peer_gid, link->peer.gid, sizeof(view->peer_gid));
-	smc_rdma_user_id(link, view->user_id);
-	memcpy(view->peer_user_id, link->peer.user_id, sizeof(view->peer_user_id));
-	view->ifindex = link->path.ifindex;
+	smc_rdma_user_id(link, view->uid);
+	memcpy(view->peer_uid, link->peer.user_id, sizeof(view->peer_uid));
+	view->net_dev = link->path.ifindex;
 }
 
 /* The first link of a group. One that has not ended keeps its links, and they their devices, while its lock is held. */
@@ -95,7 +97,7 @@ void smc_rdma_show_lgr(struct smc_lgr *lgr, const struct net *net, struct smc_rd
 		smc_for_each_link(group, link) {
 			if (READ_ONCE(link->gone))
 				continue;
-			view->links[view->n_links].n_conns = count_conns(link, net);
+			view->links[view->n_links].conn_cnt = count_conns(link, net);
 			show_link(link, &view->links[view->n_links++]);
 		}
 	}
@@ -124,8 +126,8 @@ void smc_rdma_describe(const struct smc_conn *conn, struct smc_diag_info *info)
 		return;
 	info->lgr.role = rc->group->server;
 	l->link_id = view.id;
-	strscpy((char *)l->ibname, view.ibname, sizeof(l->ibname));
-	l->ibport = view.port;
+	strscpy((char *)l->ibname, view.ib_dev, sizeof(l->ibname));
+	l->ibport = view.ib_port;
 	snprintf((char *)l->gid, sizeof(l->gid), "%pI6", view.gid);
 	snprintf((char *)l->peer_gid, sizeof(l->peer_gid), "%pI6", view.peer_gid);
 }

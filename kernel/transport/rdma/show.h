@@ -6,22 +6,13 @@
 #include <linux/types.h>
 
 #include "../../control/pnet.h"
+#include "link_view_gen.h"
 
 struct net;
 struct smc_lgr;
 
 #define SMC_RDMA_SHOW_PORTS 2
 #define SMC_RDMA_SHOW_LINKS 3
-
-struct smc_rdma_link_view {
-	char ibname[SMC_PNET_IB_LEN + 1];
-	u8 port, id;
-	bool active;			/* it may be used; else it is being set up */
-	unsigned int n_conns;		/* connections over it: all, or those of a namespace */
-	u8 gid[16], peer_gid[16];
-	u8 user_id[4], peer_user_id[4];
-	int ifindex;			/* of the GID's interface, 0 if none */
-};
 
 struct smc_rdma_lgr_view {
 	bool server, direct;
