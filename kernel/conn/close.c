@@ -65,7 +65,7 @@ static unsigned int close_step(struct smc_conn *conn, enum smc_close_event event
 	if (!step->valid)
 		return 0;
 	trace_smc_close(conn->sk, conn->member.token, conn->state, event, step->next);
-	/* Pairs with cdc_send() of transport/ism/dmb_cdc.c. */
+	/* Pairs with dmb_cdc_send() of transport/ism/dmb_cdc.c. */
 	smp_store_release(&conn->close_flags, conn->close_flags | flags_to_send(step->actions));
 	/* A TCP connection that is dead has reported its own error. */
 	if (err && !conn->sk->sk_err && inet_sk_state_load(conn->sk) != TCP_CLOSE)

@@ -23,7 +23,7 @@
 /* Name of this host when the module was loaded, padded with blanks, terminated. */
 static char hostname[SMC_MAX_HOSTNAME_LEN + 1];
 
-static struct smc_net *net_of(const struct sk_buff *skb)
+static struct smc_net *dump_net(const struct sk_buff *skb)
 {
 	return smc_net(sock_net(skb->sk));
 }
@@ -232,7 +232,7 @@ static struct smc_stats_sum *alloc_sum(struct smc_net *snet)
 
 static int put_stats(struct sk_buff *skb, void *arg)
 {
-	struct smc_stats_sum *sum = alloc_sum(net_of(skb));
+	struct smc_stats_sum *sum = alloc_sum(dump_net(skb));
 	struct nlattr *nest;
 	int rc = -EMSGSIZE;
 
@@ -305,7 +305,7 @@ static int dump_fallbacks(const struct smc_netlink_dump *d, const struct smc_sta
 int smc_netlink_dump_fallbacks(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	const struct smc_netlink_dump d = { .skb = skb, .cb = cb };
-	struct smc_stats_sum *sum = alloc_sum(net_of(skb));
+	struct smc_stats_sum *sum = alloc_sum(dump_net(skb));
 	int rc;
 
 	if (!sum)
@@ -358,7 +358,7 @@ int smc_netlink_dump_seid(struct sk_buff *skb, struct netlink_callback *cb)
 
 static int put_limit(struct sk_buff *skb, void *arg)
 {
-	return nla_put_u8(skb, SMC_NLA_HS_LIMITATION_ENABLED, smc_sysctl_get(net_of(skb), SMC_SYSCTL_LIMIT_SMC_HS));
+	return nla_put_u8(skb, SMC_NLA_HS_LIMITATION_ENABLED, smc_sysctl_get(dump_net(skb), SMC_SYSCTL_LIMIT_SMC_HS));
 }
 
 /* smc_netlink_dump_limit() - answers SMC_NETLINK_DUMP_HS_LIMITATION */

@@ -56,7 +56,7 @@ static int put_who(struct sk_buff *skb, const struct smc_policy_rule *rule)
 	return rule->cgroup ? nla_put_string(skb, SMCKIT_A_RULE_CGROUP, rule->cgroup) : 0;
 }
 
-static int put_entry(struct sk_buff *skb, const struct smc_policy_entry *entry)
+static int put_rule(struct sk_buff *skb, const struct smc_policy_entry *entry)
 {
 	const struct smc_policy_rule *rule = &entry->rule;
 	struct nlattr *nest = nla_nest_start(skb, SMCKIT_A_POLICY_RULE);
@@ -85,7 +85,7 @@ static int put_table(struct sk_buff *skb, const struct smc_policy_table *table, 
 	    nla_put_u8(skb, SMCKIT_A_POLICY_ENABLED, !table || !table->off) || nla_put_u8(skb, SMCKIT_A_POLICY_INHERITED, inherits))
 		return -EMSGSIZE;
 	for (i = from; table && i < table->n; i++)
-		if (put_entry(skb, table->entries[i]))
+		if (put_rule(skb, table->entries[i]))
 			break;
 	return i == from && table && from < table->n ? -EMSGSIZE : (int)i;
 }

@@ -21,7 +21,7 @@ static int put_service(struct sk_buff *skb, const struct smc_service_view *view)
 }
 
 /* Adds a message for a service. */
-static int add_service(struct sk_buff *skb, struct netlink_callback *cb, const struct smc_service_view *view)
+static int add_service_msg(struct sk_buff *skb, struct netlink_callback *cb, const struct smc_service_view *view)
 {
 	void *head = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &smc_netlink_own_family, NLM_F_MULTI,
 				 SMCKIT_CMD_SERVICE_GET);
@@ -50,7 +50,7 @@ int smc_netlink_get_services(struct sk_buff *skb, struct netlink_callback *cb)
 		before = skb->len;
 		n = smc_service_show(sn, pos->next, views);
 		for (i = 0; i < n; i++) {
-			if (!add_service(skb, cb, &views[i]))
+			if (!add_service_msg(skb, cb, &views[i]))
 				continue;
 			nlmsg_trim(skb, skb->data + before);
 			return before ? before : -EMSGSIZE;

@@ -28,7 +28,7 @@ int smc_netlink_put_lgr_v2(struct sk_buff *skb, int type, const struct smc_lgr_v
 	return 0;
 }
 
-static int put_lgr(struct sk_buff *skb, void *arg)
+static int put_smcd_lgr(struct sk_buff *skb, void *arg)
 {
 	struct nlattr *nest = nla_nest_start(skb, SMC_GEN_LGR_SMCD);
 	const struct smc_lgr_view *view = arg;
@@ -54,11 +54,11 @@ static int put_lgr(struct sk_buff *skb, void *arg)
 	return 0;
 }
 
-static int dump_lgr(struct smc_lgr *lgr, struct smc_lgr_view *view, void *arg)
+static int dump_smcd_lgr(struct smc_lgr *lgr, struct smc_lgr_view *view, void *arg)
 {
 	if (view->role != SMC_ROLE_D)
 		return 0;
-	return smc_netlink_add_msg(arg, SMC_NETLINK_GET_LGR_SMCD, put_lgr, view);
+	return smc_netlink_add_msg(arg, SMC_NETLINK_GET_LGR_SMCD, put_smcd_lgr, view);
 }
 
 /* smc_netlink_dump_smcd_groups() - answers SMC_NETLINK_GET_LGR_SMCD */
@@ -66,12 +66,12 @@ int smc_netlink_dump_smcd_groups(struct sk_buff *skb, struct netlink_callback *c
 {
 	struct smc_netlink_dump d = { .skb = skb, .cb = cb };
 
-	smc_lgr_walk(sock_net(skb->sk), &smc_netlink_cursor_of(cb)->next, dump_lgr, &d);
+	smc_lgr_walk(sock_net(skb->sk), &smc_netlink_cursor_of(cb)->next, dump_smcd_lgr, &d);
 	return skb->len;
 }
 
 /* An emulated device is on no PCI bus, so its name stands for the PCI address and the numbers are 0. */
-static int put_dev(struct sk_buff *skb, void *arg)
+static int put_smcd_dev(struct sk_buff *skb, void *arg)
 {
 	const struct smc_ism_view *dev = arg;
 	struct nlattr *nest = nla_nest_start(skb, SMC_GEN_DEV_SMCD), *port;
@@ -93,9 +93,9 @@ static int put_dev(struct sk_buff *skb, void *arg)
 	return 0;
 }
 
-static int dump_dev(struct smc_ism_view *dev, void *arg)
+static int dump_smcd_dev(struct smc_ism_view *dev, void *arg)
 {
-	return smc_netlink_add_msg(arg, SMC_NETLINK_GET_DEV_SMCD, put_dev, dev);
+	return smc_netlink_add_msg(arg, SMC_NETLINK_GET_DEV_SMCD, put_smcd_dev, dev);
 }
 
 /* smc_netlink_dump_smcd_devices() - answers SMC_NETLINK_GET_DEV_SMCD */
@@ -103,6 +103,6 @@ int smc_netlink_dump_smcd_devices(struct sk_buff *skb, struct netlink_callback *
 {
 	struct smc_netlink_dump d = { .skb = skb, .cb = cb };
 
-	smc_ism_walk(&smc_netlink_cursor_of(cb)->next, dump_dev, &d);
+	smc_ism_walk(&smc_netlink_cursor_of(cb)->next, dump_smcd_dev, &d);
 	return skb->len;
 }

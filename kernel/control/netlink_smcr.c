@@ -49,7 +49,7 @@ static int put_v2(struct sk_buff *skb, const struct smc_rdma_lgr_view *r)
 	return 0;
 }
 
-static int put_lgr(struct sk_buff *skb, void *arg)
+static int put_smcr_lgr(struct sk_buff *skb, void *arg)
 {
 	const struct shown_lgr *shown = arg;
 	const struct smc_rdma_lgr_view *r = &shown->r;
@@ -97,7 +97,7 @@ static int add_lgr(struct smc_lgr *lgr, const struct smc_lgr_view *view, const s
 	/* A group that is being formed or has ended has no link. */
 	if (!shown.r.n_links)
 		return 0;
-	if (smc_netlink_add_msg(d, SMC_NETLINK_GET_LGR_SMCR, put_lgr, &shown))
+	if (smc_netlink_add_msg(d, SMC_NETLINK_GET_LGR_SMCR, put_smcr_lgr, &shown))
 		return -EMSGSIZE;
 	/* All connections of a group with one link are over that link. */
 	if (shown.r.n_links == 1)
@@ -112,7 +112,7 @@ static int add_lgr(struct smc_lgr *lgr, const struct smc_lgr_view *view, const s
 	return 0;
 }
 
-static int dump_lgr(struct smc_lgr *lgr, struct smc_lgr_view *view, void *arg)
+static int dump_smcr_lgr(struct smc_lgr *lgr, struct smc_lgr_view *view, void *arg)
 {
 	return add_lgr(lgr, view, arg, false);
 }
@@ -127,7 +127,7 @@ int smc_netlink_dump_smcr_groups(struct sk_buff *skb, struct netlink_callback *c
 {
 	struct smc_netlink_dump d = { .skb = skb, .cb = cb };
 
-	smc_lgr_walk(sock_net(skb->sk), &smc_netlink_cursor_of(cb)->next, dump_lgr, &d);
+	smc_lgr_walk(sock_net(skb->sk), &smc_netlink_cursor_of(cb)->next, dump_smcr_lgr, &d);
 	return skb->len;
 }
 
@@ -165,7 +165,7 @@ static int put_pci(struct sk_buff *skb, const struct smc_rdma_dev_view *view)
 }
 
 /* A group may have no other link, so each device that is in use counts as critical. */
-static int put_dev(struct sk_buff *skb, void *arg)
+static int put_smcr_dev(struct sk_buff *skb, void *arg)
 {
 	const struct smc_rdma_dev_view *view = arg;
 	struct nlattr *nest = nla_nest_start(skb, SMC_GEN_DEV_SMCR);
@@ -181,9 +181,9 @@ static int put_dev(struct sk_buff *skb, void *arg)
 	return 0;
 }
 
-static int dump_dev(const struct smc_rdma_dev_view *view, void *arg)
+static int dump_smcr_dev(const struct smc_rdma_dev_view *view, void *arg)
 {
-	return smc_netlink_add_msg(arg, SMC_NETLINK_GET_DEV_SMCR, put_dev, (void *)view);
+	return smc_netlink_add_msg(arg, SMC_NETLINK_GET_DEV_SMCR, put_smcr_dev, (void *)view);
 }
 
 /* smc_netlink_dump_smcr_devices() - answers SMC_NETLINK_GET_DEV_SMCR */
@@ -191,6 +191,6 @@ int smc_netlink_dump_smcr_devices(struct sk_buff *skb, struct netlink_callback *
 {
 	struct smc_netlink_dump d = { .skb = skb, .cb = cb };
 
-	smc_rdma_show_devices(sock_net(skb->sk), &smc_netlink_cursor_of(cb)->next, dump_dev, &d);
+	smc_rdma_show_devices(sock_net(skb->sk), &smc_netlink_cursor_of(cb)->next, dump_smcr_dev, &d);
 	return skb->len;
 }

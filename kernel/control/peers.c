@@ -49,7 +49,7 @@ static u64 host_of(const struct in6_addr *addr)
 	return half;
 }
 
-static unsigned int bucket_of(const struct smc_peers_key *key)
+static unsigned int peer_bucket(const struct smc_peers_key *key)
 {
 	u64 host = host_of(&key->addr);
 
@@ -81,14 +81,14 @@ static s64 time_left(const struct smc_net *sn, const struct entry *e)
 }
 
 /* Returns the entry of a peer that counts, or NULL. Under RCU. */
-static const struct entry *find_entry(const struct smc_net *sn, const struct smc_peers_key *key)
+static const struct entry *find_peer(const struct smc_net *sn, const struct smc_peers_key *key)
 {
 	const struct smc_peers_net *pn = sn->peers;
 	const struct entry *e;
 
 	if (likely(!READ_ONCE(pn->n[key->role])))
 		return NULL;
-	hlist_for_each_entry_rcu(e, &pn->buckets[bucket_of(key)], node)
+	hlist_for_each_entry_rcu(e, &pn->buckets[peer_bucket(key)], node)
 		if (same_key(&e->key, key) && time_left(sn, e) > 0)
 			return e;
 	return NULL;
@@ -127,7 +127,7 @@ bool smc_peers_find(const struct smc_net *sn, const struct smc_peers_key *key, s
 	bool found;
 
 	rcu_read_lock();
-	e = find_entry(sn, key);
+	e = find_peer(sn, key);
 	found = e && e->why.reason;
 	if (found)
 		*why = e->why;
@@ -144,7 +144,7 @@ bool smc_peers_proven(const struct smc_net *sn, const struct smc_peers_key *key)
 	bool proven;
 
 	rcu_read_lock();
-	e = find_entry(sn, key);
+	e = find_peer(sn, key);
 	proven = e && !e->why.reason;
 	rcu_read_unlock();
 	return proven;
@@ -160,7 +160,7 @@ static void remove_entry(struct smc_peers_net *pn, struct entry *e)
 }
 
 /* Removes entries that do not count any more, and the oldest one if the role has no room. */
-static void make_room(struct smc_net *sn, enum smc_peers_role role)
+static void peers_make_room(struct smc_net *sn, enum smc_peers_role role)
 {
 	struct smc_peers_net *pn = sn->peers;
 	struct entry *e, *next;
@@ -181,7 +181,7 @@ static void remove_old_entry(struct smc_peers_net *pn, const struct smc_peers_ke
 	unsigned int n = 0;
 
 	lockdep_assert_held(&pn->lock);
-	hlist_for_each_entry(e, &pn->buckets[bucket_of(key)], node) {
+	hlist_for_each_entry(e, &pn->buckets[peer_bucket(key)], node) {
 		if (!same_host(&e->key, key))
 			continue;
 		n++;
@@ -224,9 +224,9 @@ void smc_peers_add(struct smc_net *sn, const struct smc_peers_key *key, const st
 	e->since = get_jiffies_64();
 	spin_lock_bh(&pn->lock);
 	remove_old_entry(pn, key);
-	make_room(sn, key->role);
+	peers_make_room(sn, key->role);
 	e->id = ++pn->last_id;
-	hlist_add_head_rcu(&e->node, &pn->buckets[bucket_of(key)]);
+	hlist_add_head_rcu(&e->node, &pn->buckets[peer_bucket(key)]);
 	list_add_tail(&e->age, &pn->age[key->role]);
 	WRITE_ONCE(pn->n[key->role], pn->n[key->role] + 1);
 	spin_unlock_bh(&pn->lock);

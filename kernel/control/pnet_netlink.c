@@ -20,8 +20,8 @@
 static struct genl_family family;
 
 /* Adds one entry to an answer. */
-static int put_entry(struct sk_buff *skb, u32 portid, u32 seq, int flags,
-		     struct netlink_callback *cb, const struct smc_pnet_entry *entry)
+static int put_pnet_entry(struct sk_buff *skb, u32 portid, u32 seq, int flags,
+			  struct netlink_callback *cb, const struct smc_pnet_entry *entry)
 {
 	bool eth = entry->kind == SMC_PNET_ETH;
 	void *msg;
@@ -59,8 +59,8 @@ static int dump_entry(struct smc_pnet_walk *walk, const struct smc_pnet_entry *e
 	if (dump->at++ < *next)
 		return 0;
 	cb->seq = walk->generation;
-	if (put_entry(dump->skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, NLM_F_MULTI, cb,
-		      entry))
+	if (put_pnet_entry(dump->skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, NLM_F_MULTI, cb,
+			   entry))
 		return -EMSGSIZE;
 	++*next;
 	return 0;
@@ -89,7 +89,7 @@ static int get_entry(struct smc_pnet_walk *walk, const struct smc_pnet_entry *en
 
 	if (strcmp(entry->id, get->id))
 		return 0;
-	return put_entry(get->skb, get->info->snd_portid, get->info->snd_seq, 0, NULL, entry);
+	return put_pnet_entry(get->skb, get->info->snd_portid, get->info->snd_seq, 0, NULL, entry);
 }
 
 /* Returns the PNET ID of a request, or NULL if that lacks it. */

@@ -65,7 +65,7 @@ static unsigned long decline_deadline(const struct smc_rendezvous *rv, u32 reaso
 }
 
 /* CONFIRM is sent. Has the transport brought up the link? */
-static int link_up(struct smc_rendezvous *rv)
+static int client_link_up(struct smc_rendezvous *rv)
 {
 	int rc = rv->ops->attach(&rv->offer, NULL, NULL);
 
@@ -88,7 +88,7 @@ static int join_lgr(struct smc_rendezvous *rv)
 	rc = smc_clc_io_send(rv, smc_clc_accept_encode(&rv->local, rv->buf, sizeof(rv->buf)));
 	if (rc == -EINPROGRESS)
 		return smc_rendezvous_pause(rv, SMC_STEP_LINK);
-	return rc ?: link_up(rv);
+	return rc ?: client_link_up(rv);
 }
 
 /* The peer's ACCEPT has come. */
@@ -115,7 +115,7 @@ static int client_resume(struct smc_rendezvous *rv)
 	case SMC_STEP_JOIN:
 		return join_lgr(rv);
 	case SMC_STEP_LINK:
-		return link_up(rv);
+		return client_link_up(rv);
 	default:
 		return -EINPROGRESS;
 	}

@@ -101,7 +101,7 @@ u32 smc_negotiate_server(struct sock *sk, struct smc_clc_proposal *p, const stru
 }
 
 /* Does an ACCEPT of SMC-D name a device that was offered? In version 1 there is only one. */
-static bool is_offered(const struct smc_clc_proposal *p, const struct smc_clc_accept *a)
+static bool device_is_offered(const struct smc_clc_proposal *p, const struct smc_clc_accept *a)
 {
 	unsigned int i;
 
@@ -128,7 +128,7 @@ u32 smc_negotiate_accept(const struct smc_clc_proposal *p, const struct smc_clc_
 		return SMC_REASON_VERSION;
 	if (a->smcd ? !smc_clc_path_has_d(offered) : !smc_clc_path_has_r(offered))
 		return SMC_REASON_MODE;
-	if (a->smcd && !is_offered(p, a))
+	if (a->smcd && !device_is_offered(p, a))
 		return SMC_REASON_NO_D2_DEV;
 	if (!a->has_fce)
 		return 0;

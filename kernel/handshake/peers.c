@@ -29,7 +29,7 @@ bool smc_handshake_futile(const struct smc_net *sn, const struct smc_peers_key *
 	return true;
 }
 
-static void key_of(const struct sock *sk, enum smc_peers_role role, struct smc_peers_key *key)
+static void peers_key_of(const struct sock *sk, enum smc_peers_role role, struct smc_peers_key *key)
 {
 	*key = (struct smc_peers_key){
 		.role = role,
@@ -53,7 +53,7 @@ bool smc_handshake_futile_sock(const struct sock *sk, enum smc_peers_role role, 
 {
 	struct smc_peers_key key;
 
-	key_of(sk, role, &key);
+	peers_key_of(sk, role, &key);
 	return smc_handshake_futile(smc_net(sock_net(sk)), &key, why);
 }
 
@@ -128,7 +128,7 @@ void smc_handshake_mark_reachable(const struct sock *sk)
 	struct smc_peers_key key;
 
 	might_sleep();
-	key_of(sk, SMC_PEERS_CLIENT, &key);
+	peers_key_of(sk, SMC_PEERS_CLIENT, &key);
 	smc_peers_stamp(sn, &stamp);
 	mark_reachable(sn, &key, &stamp);
 }
@@ -148,7 +148,7 @@ void smc_handshake_remember(const struct smc_rendezvous *rv, int rc)
 	struct smc_peers_key key;
 
 	might_sleep();
-	key_of(rv->sk, rv->server ? SMC_PEERS_SERVER : SMC_PEERS_CLIENT, &key);
+	peers_key_of(rv->sk, rv->server ? SMC_PEERS_SERVER : SMC_PEERS_CLIENT, &key);
 	if (rc == SMC_OUTCOME_SMC) {
 		if (!rv->server)
 			mark_reachable(sn, &key, &rv->stamp);

@@ -21,7 +21,7 @@ static struct net_device *egress(struct sock *sk)
 	return dst ? dst_dev_rcu(dst) : NULL;
 }
 
-static bool is_ipv4(const struct sock *sk)
+static bool prefix_is_ipv4(const struct sock *sk)
 {
 	return sk->sk_family == AF_INET || ipv6_addr_v4mapped(&sk->sk_v6_daddr);
 }
@@ -132,7 +132,7 @@ int smc_prefix_fill(struct sock *sk, struct smc_clc_proposal *p)
 	rcu_read_lock();
 	dev = egress(sk);
 	if (dev)
-		rc = is_ipv4(sk) ? fill4(sk, dev, p) : fill6(dev, p);
+		rc = prefix_is_ipv4(sk) ? fill4(sk, dev, p) : fill6(dev, p);
 	rcu_read_unlock();
 	p->has_prefix = !rc;
 	return rc;
@@ -155,7 +155,7 @@ bool smc_prefix_match(struct sock *sk, const struct smc_clc_proposal *p)
 	rcu_read_lock();
 	dev = egress(sk);
 	if (dev)
-		match = is_ipv4(sk) ? match4(dev, p) : match6(dev, p);
+		match = prefix_is_ipv4(sk) ? match4(dev, p) : match6(dev, p);
 	rcu_read_unlock();
 	return match;
 }

@@ -45,7 +45,7 @@ static int recv_proposal(struct smc_rendezvous *rv)
 }
 
 /* CONFIRM has come. Has the transport brought up the link? */
-static int link_up(struct smc_rendezvous *rv)
+static int server_link_up(struct smc_rendezvous *rv)
 {
 	int rc = rv->ops->attach(&rv->offer, &rv->peer, NULL);
 
@@ -66,7 +66,7 @@ static int recv_confirm(struct smc_rendezvous *rv)
 	if (rc)
 		return rc;
 	rc = smc_negotiate_confirm(&rv->local, &rv->peer);
-	return rc ? smc_clc_io_decline(rv, rc) : link_up(rv);
+	return rc ? smc_clc_io_decline(rv, rc) : server_link_up(rv);
 }
 
 static u8 server_expects(enum smc_rendezvous_step step)
@@ -88,7 +88,7 @@ static int server_resume(struct smc_rendezvous *rv)
 	case SMC_STEP_MATCH:
 		return match_transport(rv);
 	case SMC_STEP_LINK:
-		return link_up(rv);
+		return server_link_up(rv);
 	default:
 		return -EINPROGRESS;
 	}

@@ -60,7 +60,7 @@ static struct pending_syn *lock_pending(void)
 	return pending;
 }
 
-static void key_of(const struct sock *child, struct smc_syn_key *key)
+static void syn_key_of(const struct sock *child, struct smc_syn_key *key)
 {
 	memset(key, 0, sizeof(*key));
 #if IS_ENABLED(CONFIG_IPV6)
@@ -85,7 +85,7 @@ static void key_of_client(const struct sock *client, struct smc_syn_key *key)
 {
 	struct smc_syn_key end;
 
-	key_of(client, &end);
+	syn_key_of(client, &end);
 	*key = (struct smc_syn_key){
 		.peer = end.self, .self = end.peer,
 		.peer_port = end.self_port, .self_port = end.peer_port,
@@ -119,7 +119,7 @@ enum smc_syn_state smc_synopt_state(const struct sock *child)
 	struct smc_syntab *syns;
 	struct smc_syn_key key;
 
-	key_of(child, &key);
+	syn_key_of(child, &key);
 	rcu_read_lock();
 	syns = syns_of(child);
 	state = syns ? smc_syntab_find(syns, &key, synack_of(child)) : SMC_SYN_NOTHING;
@@ -138,7 +138,7 @@ enum smc_syn_claim smc_synopt_claim(const struct sock *child, struct smc_synopt_
 	struct smc_syntab *syns;
 	struct smc_syn_key key;
 
-	key_of(child, &key);
+	syn_key_of(child, &key);
 	rcu_read_lock();
 	syns = syns_of(child);
 	if (syns)
@@ -378,7 +378,7 @@ static void in_synack(struct net *net, const struct smc_synpkt *pkt, struct sk_b
 }
 
 /* Does a SYN come from a socket of this namespace, which may connect without CLC messages? */
-static bool is_local(struct smc_net *sn, const struct nf_hook_state *state)
+static bool syn_is_local(struct smc_net *sn, const struct nf_hook_state *state)
 {
 	return state->in && (state->in->flags & IFF_LOOPBACK) &&
 	       READ_ONCE(sn->sysctl->loopback) != SMC_LOOPBACK_OFF && smc_registry_pairs();
@@ -415,7 +415,7 @@ static unsigned int in_syn(struct smc_net *sn, const struct smc_synpkt *pkt, str
 	if (held && (!state || state == TCP_TIME_WAIT) && smc_synsock_overflows(sn, pkt, skb))
 		return NF_DROP;
 	if (ours)
-		save_pending(sn, pkt, skb, is_local(sn, hook), state);
+		save_pending(sn, pkt, skb, syn_is_local(sn, hook), state);
 	return NF_ACCEPT;
 }
 
@@ -506,7 +506,7 @@ static void reap_work(struct work_struct *work)
 		queue_delayed_work(smc_net_wq, &so->reap, REAP_INTERVAL);
 }
 
-static void unhook_work(struct work_struct *work)
+static void synopt_unhook_work(struct work_struct *work)
 {
 	struct smc_synopt_net *so = container_of(to_delayed_work(work), struct smc_synopt_net, unhook);
 
@@ -552,7 +552,7 @@ void smc_synopt_net_init(struct smc_net *sn)
 	so->net = sn->net;
 	mutex_init(&so->lock);
 	spin_lock_init(&so->ports_lock);
-	INIT_DELAYED_WORK(&so->unhook, unhook_work);
+	INIT_DELAYED_WORK(&so->unhook, synopt_unhook_work);
 	INIT_DELAYED_WORK(&so->reap, reap_work);
 }
 

@@ -31,7 +31,7 @@ static const struct rhashtable_params params = {
 	.automatic_shrinking	= true,
 };
 
-static struct smc_synopt_net *net_of(const struct smc_synopt_port *port)
+static struct smc_synopt_net *port_net(const struct smc_synopt_port *port)
 {
 	return smc_net(sock_net(port->sk))->synopt;
 }
@@ -109,7 +109,7 @@ void smc_synopt_port_unregister(struct smc_synopt_port *port)
 /* smc_synopt_port_open() - a listener begins to listen. Its port is bound. Does not sleep. */
 void smc_synopt_port_open(struct smc_synopt_port *port)
 {
-	struct smc_synopt_net *so = net_of(port);
+	struct smc_synopt_net *so = port_net(port);
 	static atomic64_t ids;
 	unsigned int *count;
 
@@ -126,7 +126,7 @@ void smc_synopt_port_open(struct smc_synopt_port *port)
 /* smc_synopt_port_close() - undoes smc_synopt_port_open(). Does not sleep. */
 void smc_synopt_port_close(struct smc_synopt_port *port)
 {
-	struct smc_synopt_net *so = net_of(port);
+	struct smc_synopt_net *so = port_net(port);
 	unsigned int *count;
 
 	spin_lock_bh(&so->ports_lock);
@@ -154,7 +154,7 @@ bool smc_synopt_port_full(const struct smc_synopt_port *port)
 void smc_synopt_port_hold(struct smc_synopt_port *port, int n)
 {
 	atomic_add(n, &port->held);
-	atomic_add(n, &net_of(port)->held);
+	atomic_add(n, &port_net(port)->held);
 }
 
 /* Is there room for one more handshake? A backlog of 0 takes one connection, and so one handshake. */
@@ -162,7 +162,7 @@ static bool has_room(const struct smc_synopt_port *port)
 {
 	unsigned int backlog = READ_ONCE(port->sk->sk_max_ack_backlog);
 
-	lockdep_assert_held(&net_of(port)->ports_lock);
+	lockdep_assert_held(&port_net(port)->ports_lock);
 	/* As an unsigned number, a negative backlog is the largest one. */
 	return port->reserved < max(backlog / 2 + backlog % 2, 1U);
 }
@@ -210,7 +210,7 @@ void smc_synopt_promise_end(struct smc_synopt_net *so, const struct smc_syn_list
  */
 bool smc_synopt_reserve(struct smc_synopt_port *port)
 {
-	struct smc_synopt_net *so = net_of(port);
+	struct smc_synopt_net *so = port_net(port);
 	bool room;
 
 	spin_lock_bh(&so->ports_lock);
@@ -224,7 +224,7 @@ bool smc_synopt_reserve(struct smc_synopt_port *port)
 /* smc_synopt_unreserve() - the handshake of a child is over. Does not sleep. */
 void smc_synopt_unreserve(struct smc_synopt_port *port)
 {
-	struct smc_synopt_net *so = net_of(port);
+	struct smc_synopt_net *so = port_net(port);
 
 	spin_lock_bh(&so->ports_lock);
 	/* A place that was reserved before listening ended and began again does not count any more. */

@@ -44,7 +44,7 @@ int smc_synsock_state(struct net *net, const struct smc_synpkt *pkt, struct sk_b
  * that chooses one (SO_ATTACH_REUSEPORT_EBPF) expects the TCP header first, as when TCP calls it, and softirqs
  * disabled. Under RCU, which keeps the listener.
  */
-static struct sock *listener_of(struct net *net, const struct smc_synpkt *pkt, struct sk_buff *skb)
+static struct sock *syn_listener(struct net *net, const struct smc_synpkt *pkt, struct sk_buff *skb)
 {
 	struct sock *lsk = skb->sk;
 
@@ -85,7 +85,7 @@ bool smc_synsock_overflows(struct smc_net *sn, const struct smc_synpkt *pkt, str
 
 	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "smc_synsock_overflows() outside of an RCU section");
 	local_bh_disable(); /* after NFQUEUE, the hook runs in process context */
-	lsk = listener_of(sn->net, pkt, skb);
+	lsk = syn_listener(sn->net, pkt, skb);
 	port = lsk ? smc_synopt_port_of(lsk) : NULL;
 	full = port && smc_synopt_port_full(port);
 	if (full) {

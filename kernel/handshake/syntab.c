@@ -81,7 +81,7 @@ void smc_syntab_free(struct smc_syntab *t)
 	kvfree(t);
 }
 
-static struct bucket *bucket_of(struct smc_syntab *t, const struct smc_syn_key *key)
+static struct bucket *syn_bucket(struct smc_syntab *t, const struct smc_syn_key *key)
 {
 	u32 ports = (__force u32)key->peer_port << 16 | (__force u32)key->self_port;
 
@@ -94,7 +94,7 @@ static bool expired(const struct entry *e)
 }
 
 /* Returns the entry of a connection, or NULL. */
-static struct entry *find_entry(struct bucket *b, const struct smc_syn_key *key)
+static struct entry *find_syn(struct bucket *b, const struct smc_syn_key *key)
 {
 	struct entry *e;
 
@@ -118,7 +118,7 @@ static void unlink(struct smc_syntab *t, struct bucket *b, struct entry *e)
  */
 bool smc_syntab_add(struct smc_syntab *t, const struct smc_syn *syn, u32 synack, const struct smc_syn_listener *listener)
 {
-	struct bucket *b = bucket_of(t, &syn->key);
+	struct bucket *b = syn_bucket(t, &syn->key);
 	struct entry *e;
 
 	if (atomic_inc_return(&t->n) > ENTRIES_MAX)
@@ -147,11 +147,11 @@ full:
  */
 bool smc_syntab_repeat(struct smc_syntab *t, const struct smc_syn_key *key, u32 synack)
 {
-	struct bucket *b = bucket_of(t, key);
+	struct bucket *b = syn_bucket(t, key);
 	struct entry *e;
 
 	spin_lock_bh(&b->lock);
-	e = find_entry(b, key);
+	e = find_syn(b, key);
 	if (e) {
 		e->synack = synack;
 		e->expires = jiffies + LIFETIME;
@@ -161,7 +161,7 @@ bool smc_syntab_repeat(struct smc_syntab *t, const struct smc_syn_key *key, u32 
 }
 
 /* May a local client still decide to connect without CLC messages? */
-static bool undecided(const struct entry *e)
+static bool is_local_undecided(const struct entry *e)
 {
 	return e->syn.local && time_before(jiffies, e->since + SMC_SYN_LOCAL_TIME);
 }
@@ -173,14 +173,14 @@ static bool undecided(const struct entry *e)
  */
 enum smc_syn_state smc_syntab_find(struct smc_syntab *t, const struct smc_syn_key *key, u32 synack)
 {
-	struct bucket *b = bucket_of(t, key);
+	struct bucket *b = syn_bucket(t, key);
 	enum smc_syn_state state = SMC_SYN_NOTHING;
 	struct entry *e;
 
 	spin_lock_bh(&b->lock);
-	e = find_entry(b, key);
+	e = find_syn(b, key);
 	if (e && e->synack == synack)
-		state = undecided(e) ? SMC_SYN_UNDECIDED : SMC_SYN_SMC;
+		state = is_local_undecided(e) ? SMC_SYN_UNDECIDED : SMC_SYN_SMC;
 	spin_unlock_bh(&b->lock);
 	return state;
 }
@@ -191,13 +191,13 @@ enum smc_syn_state smc_syntab_find(struct smc_syntab *t, const struct smc_syn_ke
  */
 struct smc_syn_listener smc_syntab_local(struct smc_syntab *t, const struct smc_syn_key *key)
 {
-	struct bucket *b = bucket_of(t, key);
+	struct bucket *b = syn_bucket(t, key);
 	struct smc_syn_listener listener = {};
 	struct entry *e;
 
 	spin_lock_bh(&b->lock);
-	e = find_entry(b, key);
-	if (e && undecided(e))
+	e = find_syn(b, key);
+	if (e && is_local_undecided(e))
 		listener = e->listener;
 	spin_unlock_bh(&b->lock);
 	return listener;
@@ -206,11 +206,11 @@ struct smc_syn_listener smc_syntab_local(struct smc_syntab *t, const struct smc_
 /* smc_syntab_set_remote() - a local client is going to send CLC messages. Any context but hardirq. */
 void smc_syntab_set_remote(struct smc_syntab *t, const struct smc_syn_key *key)
 {
-	struct bucket *b = bucket_of(t, key);
+	struct bucket *b = syn_bucket(t, key);
 	struct entry *e;
 
 	spin_lock_bh(&b->lock);
-	e = find_entry(b, key);
+	e = find_syn(b, key);
 	if (e)
 		e->syn.local = false;
 	spin_unlock_bh(&b->lock);
@@ -231,12 +231,12 @@ static void discard(struct smc_synopt_net *so, struct entry *e, bool keep)
 enum smc_syn_claim smc_syntab_claim(struct smc_syntab *t, struct smc_synopt_net *so,
 				    const struct smc_syn_key *key, u32 synack, u64 id, bool any)
 {
-	struct bucket *b = bucket_of(t, key);
+	struct bucket *b = syn_bucket(t, key);
 	bool mine, promised;
 	struct entry *e;
 
 	spin_lock_bh(&b->lock);
-	e = find_entry(b, key);
+	e = find_syn(b, key);
 	if (e && (e->listener.id == id || any))
 		unlink(t, b, e);
 	else

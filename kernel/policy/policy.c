@@ -19,8 +19,8 @@
  * the hook again.
  */
 #define UNHOOK_DELAY (10 * HZ)
-static void unhook_work(struct work_struct *work);
-static DECLARE_DELAYED_WORK(unhook, unhook_work);
+static void policy_unhook_work(struct work_struct *work);
+static DECLARE_DELAYED_WORK(unhook, policy_unhook_work);
 static DEFINE_MUTEX(hook_mutex);	/* installing and removing, one at a time; taken before hook_lock */
 static DEFINE_SPINLOCK(hook_lock);
 static const struct smc_policy_hook *hook;	/* hook_mutex */
@@ -54,7 +54,7 @@ static bool is_used(void)
 	return used;
 }
 
-static void unhook_work(struct work_struct *work)
+static void policy_unhook_work(struct work_struct *work)
 {
 	mutex_lock(&hook_mutex);
 	if (!is_used())

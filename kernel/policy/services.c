@@ -32,7 +32,7 @@ static struct smc_auto_limits limits_of(const struct smc_net *sn)
 	};
 }
 
-static struct hlist_head *bucket_of(struct smc_service_net *services, const struct smc_service_key *key)
+static struct hlist_head *service_bucket(struct smc_service_net *services, const struct smc_service_key *key)
 {
 	static_assert(sizeof(*key) % 4 == 0);
 	return &services->buckets[jhash2((const u32 *)key, sizeof(*key) / 4, services->seed) % SMC_SERVICE_BUCKETS];
@@ -43,14 +43,14 @@ static struct service *find_service(struct smc_service_net *services, const stru
 	struct service *s;
 
 	lockdep_assert_held(&services->lock);
-	hlist_for_each_entry(s, bucket_of(services, key), node)
+	hlist_for_each_entry(s, service_bucket(services, key), node)
 		if (!memcmp(&s->key, key, sizeof(*key)))
 			return s;
 	return NULL;
 }
 
 /* Removes the service of a full bucket that was used longest ago. */
-static void make_room(const struct smc_service_net *services, struct hlist_head *bucket)
+static void service_make_room(const struct smc_service_net *services, struct hlist_head *bucket)
 {
 	struct service *s, *oldest = NULL;
 	unsigned int n = 0;
@@ -68,15 +68,15 @@ static void make_room(const struct smc_service_net *services, struct hlist_head 
 }
 
 /* Returns a new service, or NULL without memory. */
-static struct service *add_service(struct smc_service_net *services, const struct smc_service_key *key, u64 now)
+static struct service *service_add(struct smc_service_net *services, const struct smc_service_key *key, u64 now)
 {
 	struct service *s = kzalloc(sizeof(*s), GFP_ATOMIC | __GFP_NOWARN | __GFP_ACCOUNT);
-	struct hlist_head *bucket = bucket_of(services, key);
+	struct hlist_head *bucket = service_bucket(services, key);
 
 	lockdep_assert_held(&services->lock);
 	if (!s)
 		return NULL;
-	make_room(services, bucket);
+	service_make_room(services, bucket);
 	s->key = *key;
 	services->last_id += services->last_id + 1 ? 1 : 2;
 	s->id = services->last_id;
@@ -137,7 +137,7 @@ void smc_service_begin(struct smc_net *sn, struct smc_service_ref *ref)
 	ref->open = true;
 	ref->since = now;
 	spin_lock_bh(&services->lock);
-	s = find_service(services, &ref->key) ?: add_service(services, &ref->key, now);
+	s = find_service(services, &ref->key) ?: service_add(services, &ref->key, now);
 	ref->id = s ? s->id : 0;
 	ref->period = s ? smc_auto_begin(&s->learned, &limits, now) : 0;
 	spin_unlock_bh(&services->lock);

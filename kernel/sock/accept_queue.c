@@ -37,7 +37,7 @@ static const enum head heads[] = {
 };
 
 /* Has the child's client, in this kernel, connected it? */
-static bool is_local(const struct sock *sk)
+static bool child_is_local(const struct sock *sk)
 {
 	struct smc_sock *child = smc_table_find(sk);
 
@@ -56,7 +56,7 @@ static enum head tcp_queue_head(struct sock *lsk)
 	if (queue->rskq_accept_head) {
 		sk = queue->rskq_accept_head->sk;
 		head = heads[smc_synopt_state(sk)];
-		if (head == HEAD_TCP && is_local(sk))
+		if (head == HEAD_TCP && child_is_local(sk))
 			head = HEAD_LOCAL;
 	}
 	spin_unlock_bh(&queue->rskq_lock);
@@ -65,7 +65,7 @@ static enum head tcp_queue_head(struct sock *lsk)
 
 /*
  * The number of steps of its handshake for which a child may delay others: a well-behaved peer needs no more. And
- * the number of children that is_awaited() looks at.
+ * the number of children that child_is_awaited() looks at.
  */
 #define STEPS_MAX 8
 #define LOOK_MAX 64
@@ -94,7 +94,7 @@ static bool outcome_is_near(const struct smc_listener *l, const struct smc_sock 
  * our end has taken the last step: so they wait for a child that is in that step or about to take it. This looks
  * at LOOK_MAX children, because otherwise peers whose handshakes make no progress could block accept().
  */
-static bool is_awaited(struct smc_listener *l, u64 seq)
+static bool child_is_awaited(struct smc_listener *l, u64 seq)
 {
 	unsigned int looks = 0;
 	struct smc_sock *earlier;
@@ -112,7 +112,7 @@ static bool is_awaited(struct smc_listener *l, u64 seq)
 /* Must a ready child wait for an earlier one? It waits HOLD_TIME at most. */
 static bool must_wait(struct smc_listener *l, const struct smc_sock *child)
 {
-	return time_before(jiffies, child->ready_at + HOLD_TIME) && is_awaited(l, child->seq);
+	return time_before(jiffies, child->ready_at + HOLD_TIME) && child_is_awaited(l, child->seq);
 }
 
 /*
@@ -124,7 +124,7 @@ bool smc_accept_queue_await(struct smc_listener *l)
 	bool awaited;
 
 	spin_lock_bh(&l->lock);
-	awaited = is_awaited(l, U64_MAX);
+	awaited = child_is_awaited(l, U64_MAX);
 	spin_unlock_bh(&l->lock);
 	return awaited;
 }
@@ -232,7 +232,7 @@ bool smc_listen_ready(struct smc_sock *smc)
 
 	spin_lock_bh(&l->lock);
 	if (head == HEAD_LOCAL)
-		head = is_awaited(l, U64_MAX) ? HEAD_SMC : HEAD_TCP;
+		head = child_is_awaited(l, U64_MAX) ? HEAD_SMC : HEAD_TCP;
 	ready = next_child(l) || head == HEAD_TCP;
 	if (!ready) {
 		l->blocked |= l->moving;

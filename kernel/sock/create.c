@@ -68,7 +68,7 @@ static const struct net_proto_family family = {
  */
 static struct proto prots[SMC_IPVS];
 
-static int become_tcp(struct sock *sk, struct proto *tcp)
+static int init_as_tcp(struct sock *sk, struct proto *tcp)
 {
 	sk->sk_prot = tcp;
 	sk->sk_prot_creator = tcp;
@@ -78,7 +78,7 @@ static int become_tcp(struct sock *sk, struct proto *tcp)
 
 static int init4(struct sock *sk)
 {
-	return become_tcp(sk, &tcp_prot);
+	return init_as_tcp(sk, &tcp_prot);
 }
 
 static struct inet_protosw protosw4 = {
@@ -92,7 +92,7 @@ static struct inet_protosw protosw4 = {
 #if IS_ENABLED(CONFIG_IPV6)
 static int init6(struct sock *sk)
 {
-	return become_tcp(sk, &tcpv6_prot);
+	return init_as_tcp(sk, &tcpv6_prot);
 }
 
 static struct inet_protosw protosw6 = {

@@ -12,7 +12,7 @@
 #include "listener.h"
 
 /* Returns the listener that has answered a client, with a reference, if they may connect without CLC messages. */
-static struct smc_sock *listener_of(const struct sock *client)
+static struct smc_sock *local_listener(const struct sock *client)
 {
 	const struct smc_synopt_port *port;
 	struct smc_sock *lsmc = NULL;
@@ -67,7 +67,7 @@ static bool publish(struct smc_sock *smc, struct smc_sock *lsmc, const struct sm
  */
 bool smc_local_connect(struct smc_sock *smc, bool last)
 {
-	struct smc_sock *lsmc = listener_of(smc->sk);
+	struct smc_sock *lsmc = local_listener(smc->sk);
 	struct smc_pair pair;
 	bool done;
 

@@ -19,7 +19,7 @@ static const struct proto_ops *tcp_ops[SMC_IPVS] __ro_after_init;
 SMC_COMPAT_ACCEPT_WRAP(smc_accept)
 SMC_COMPAT_ACCEPT_WRAP(smc_accept_fallback)
 
-static enum smc_ipv ipv_of(const struct sock *sk)
+static enum smc_ipv ops_ipv(const struct sock *sk)
 {
 	return READ_ONCE(sk->sk_family) == AF_INET6 ? SMC_IPV6 : SMC_IPV4;
 }
@@ -27,25 +27,25 @@ static enum smc_ipv ipv_of(const struct sock *sk)
 /* smc_ops_of_tcp() - TCP's own operations for a sock. Any context. */
 const struct proto_ops *smc_ops_of_tcp(const struct sock *sk)
 {
-	return tcp_ops[ipv_of(sk)];
+	return tcp_ops[ops_ipv(sk)];
 }
 
 /* smc_ops_after() - our operations for a sock that has fallen back. Any context. */
 struct proto_ops *smc_ops_after(const struct sock *sk)
 {
-	return &after_ops[ipv_of(sk)];
+	return &after_ops[ops_ipv(sk)];
 }
 
 /* smc_ops_active() - our operations for a sock with a connection. Any context. */
 struct proto_ops *smc_ops_active(const struct sock *sk)
 {
-	return &active_ops[ipv_of(sk)];
+	return &active_ops[ops_ipv(sk)];
 }
 
 /* smc_ops_open() - our operations for a sock without an outcome. Any context. */
 struct proto_ops *smc_ops_open(const struct sock *sk)
 {
-	return &smc_ops[ipv_of(sk)];
+	return &smc_ops[ops_ipv(sk)];
 }
 
 static void __init fill_active_ops(struct proto_ops *ops, const struct proto_ops *tcp)

@@ -20,7 +20,7 @@
 /* Of a socket of TCP that may become SMC. */
 static struct proto_ops undecided_ops[SMC_IPVS] __ro_after_init;
 
-static struct proto_ops *undecided(const struct sock *sk)
+static struct proto_ops *undecided_ops_of(const struct sock *sk)
 {
 	return &undecided_ops[READ_ONCE(sk->sk_family) == AF_INET6 ? SMC_IPV6 : SMC_IPV4];
 }
@@ -34,7 +34,7 @@ static struct proto_ops *undecided(const struct sock *sk)
 void smc_policy_take(struct socket *sock)
 {
 	if (sock->ops == smc_ops_of_tcp(sock->sk) && smc_policy_converts(sock) && try_module_get(THIS_MODULE))
-		WRITE_ONCE(sock->ops, undecided(sock->sk));
+		WRITE_ONCE(sock->ops, undecided_ops_of(sock->sk));
 }
 
 /*
@@ -150,11 +150,11 @@ int smc_policy_listen(struct smc_sock *smc, struct socket *sock)
 /* Gives an undecided socket other operations, unless another thread has done so. Return: what it has now. */
 static const struct proto_ops *become(struct socket *sock, const struct proto_ops *ops)
 {
-	cmpxchg(&sock->ops, (const struct proto_ops *)undecided(sock->sk), ops);
+	cmpxchg(&sock->ops, (const struct proto_ops *)undecided_ops_of(sock->sk), ops);
 	return READ_ONCE(sock->ops);
 }
 
-static const struct proto_ops *become_tcp(struct socket *sock)
+static const struct proto_ops *policy_become_tcp(struct socket *sock)
 {
 	return become(sock, smc_ops_after(sock->sk));
 }
@@ -184,7 +184,7 @@ static const struct proto_ops *settle(struct socket *sock, enum smc_policy_verdi
 		atomic64_inc(&entry->conns_tcp);
 	}
 	smc_policy_put(entry);
-	return ops ?: become_tcp(sock);
+	return ops ?: policy_become_tcp(sock);
 }
 
 /* connect(2) of an undecided socket. May sleep. Return: as TCP would. */
@@ -211,14 +211,14 @@ static int undecided_listen(struct socket *sock, int backlog)
 	if (!ops)
 		count_listen(plan);
 	smc_policy_plan_free(plan);
-	return (ops ?: become_tcp(sock))->listen(sock, backlog);
+	return (ops ?: policy_become_tcp(sock))->listen(sock, backlog);
 }
 
 /* sendmsg(2) of an undecided socket: data in a SYN are TCP's. May sleep. Return: as TCP would. */
 static int undecided_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 {
 	if (msg->msg_flags & MSG_FASTOPEN)
-		return become_tcp(sock)->sendmsg(sock, msg, len);
+		return policy_become_tcp(sock)->sendmsg(sock, msg, len);
 	return smc_io_sendmsg(sock, msg, len);
 }
 
@@ -228,10 +228,10 @@ static int undecided_setsockopt(struct socket *sock, int level, int name, sockpt
 	int rc;
 
 	if (smc_sockopt_takes_over(level, name))
-		return become_tcp(sock)->setsockopt(sock, level, name, val, len);
+		return policy_become_tcp(sock)->setsockopt(sock, level, name, val, len);
 	rc = smc_sockopt_set_tcp(sock, level, name, val, len);
 	if (!rc && smc_sockopt_excludes(level, name, val))
-		become_tcp(sock);
+		policy_become_tcp(sock);
 	return rc;
 }
 

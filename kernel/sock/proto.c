@@ -45,7 +45,7 @@ static struct proto *tcp_prot_of(enum smc_ipv ipv)
 }
 
 /* IPV6_ADDRFORM, which changes the family, is refused while the copy is in use. */
-static enum smc_ipv ipv_of(const struct sock *sk)
+static enum smc_ipv proto_ipv(const struct sock *sk)
 {
 	return READ_ONCE(sk->sk_family) == AF_INET6 ? SMC_IPV6 : SMC_IPV4;
 }
@@ -56,7 +56,7 @@ static int active_ioctl(struct sock *sk, int cmd, int *karg)
 	int rc = smc_active_count(sk, cmd);
 
 	if (rc == -ENOIOCTLCMD)
-		return tcp_prot_of(ipv_of(sk))->ioctl(sk, cmd, karg);
+		return tcp_prot_of(proto_ipv(sk))->ioctl(sk, cmd, karg);
 	*karg = rc;
 	return 0;
 }
@@ -68,7 +68,7 @@ static int active_ioctl(struct sock *sk, int cmd, int *karg)
  */
 static int active_recvmsg(SMC_COMPAT_PROTO_RECVMSG_PARAMS)
 {
-	return tcp_prot_of(ipv_of(sk))->recvmsg(SMC_COMPAT_PROTO_RECVMSG_ARGS);
+	return tcp_prot_of(proto_ipv(sk))->recvmsg(SMC_COMPAT_PROTO_RECVMSG_ARGS);
 }
 
 #ifdef CONFIG_BPF_SYSCALL
@@ -87,7 +87,7 @@ static int active_psock_update(struct sock *sk, struct sk_psock *psock, bool res
  */
 void smc_proto_install(struct sock *sk)
 {
-	enum smc_ipv ipv = ipv_of(sk);
+	enum smc_ipv ipv = proto_ipv(sk);
 
 	cmpxchg(&sk->sk_prot, tcp_prot_of(ipv), &active_prots[ipv]);
 }
@@ -100,7 +100,7 @@ void smc_proto_install(struct sock *sk)
  */
 void smc_proto_restore(struct sock *sk)
 {
-	enum smc_ipv ipv = ipv_of(sk);
+	enum smc_ipv ipv = proto_ipv(sk);
 
 	might_sleep();
 	if (READ_ONCE(sk->sk_prot) != &active_prots[ipv])

@@ -17,7 +17,7 @@ struct bucket {
 static struct bucket *table;
 static struct kmem_cache *cache;
 
-static struct bucket *bucket_of(const struct sock *sk)
+static struct bucket *sock_bucket(const struct sock *sk)
 {
 	return &table[hash_ptr(sk, TABLE_BITS)];
 }
@@ -49,7 +49,7 @@ struct smc_sock *smc_table_new(struct sock *sk, gfp_t gfp)
 /* smc_table_add() - adds to the table. The caller's reference becomes the table's. Any context but hardirq. */
 void smc_table_add(struct smc_sock *smc)
 {
-	struct bucket *b = bucket_of(smc->sk);
+	struct bucket *b = sock_bucket(smc->sk);
 
 	spin_lock_bh(&b->lock);
 	hlist_add_head_rcu(&smc->node, &b->head);
@@ -59,7 +59,7 @@ void smc_table_add(struct smc_sock *smc)
 /* smc_table_remove() - removes from the table, and puts the table's reference. Any context but hardirq. */
 void smc_table_remove(struct smc_sock *smc)
 {
-	struct bucket *b = bucket_of(smc->sk);
+	struct bucket *b = sock_bucket(smc->sk);
 
 	spin_lock_bh(&b->lock);
 	hlist_del_init_rcu(&smc->node);
@@ -103,7 +103,7 @@ static struct smc_sock *find_rcu(const struct sock *sk)
 {
 	struct smc_sock *smc;
 
-	hlist_for_each_entry_rcu(smc, &bucket_of(sk)->head, node)
+	hlist_for_each_entry_rcu(smc, &sock_bucket(sk)->head, node)
 		if (smc->sk == sk)
 			return smc;
 	return NULL;

@@ -120,7 +120,7 @@ static bool waits_for_other(const struct smc_offer *offer, enum smc_transport_ro
 	return false;
 }
 
-static bool is_offered(const struct smc_clc_proposal *p, enum smc_transport_role role)
+static bool role_is_offered(const struct smc_clc_proposal *p, enum smc_transport_role role)
 {
 	if (role == SMC_ROLE_D)
 		return smc_clc_path_has_d(p->path_v1) || smc_clc_path_has_d(p->path_v2);
@@ -168,7 +168,7 @@ int smc_registry_match(struct smc_offer *offer, const struct smc_clc_proposal *p
 
 	might_sleep();
 	for (role = 0; role < SMC_ROLES; role++) {
-		if (!is_offered(p, role) || waits_for_other(offer, role))
+		if (!role_is_offered(p, role) || waits_for_other(offer, role))
 			continue;
 		ops = offer->ops[role] ?: transport_pin(role);
 		if (!ops)

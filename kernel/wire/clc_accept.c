@@ -233,7 +233,7 @@ static bool has_list(const struct smc_clc_accept *a)
 	return a->has_fce && !a->smcd && a->type == SMC_CLC_CONFIRM;
 }
 
-static bool fields_fit(const struct smc_clc_accept *a)
+static bool accept_fields_fit(const struct smc_clc_accept *a)
 {
 	if (a->type != SMC_CLC_ACCEPT && a->type != SMC_CLC_CONFIRM)
 		return false;
@@ -249,7 +249,7 @@ static bool fields_fit(const struct smc_clc_accept *a)
 	return a->n_gids <= (has_list(a) ? SMC_CLC_GIDS : 0);
 }
 
-static u16 length_of(const struct smc_clc_accept *a)
+static u16 accept_length(const struct smc_clc_accept *a)
 {
 	size_t len;
 
@@ -281,9 +281,9 @@ int smc_clc_accept_encode(const struct smc_clc_accept *a, u8 *buf, size_t size)
 	};
 	u8 *ext;
 
-	if (!fields_fit(a))
+	if (!accept_fields_fit(a))
 		return -EINVAL;
-	h.length = length_of(a);
+	h.length = accept_length(a);
 	if (size < h.length)
 		return -ENOSPC;
 	h.flags = (u8)((a->first_contact ? FLAG_FIRST_CONTACT : 0) |

@@ -12,7 +12,7 @@ enum {
 #define FLAG_SYNC	0x08
 
 /* The version of the DECLINE decides, since a version 1 DECLINE may follow version 2 messages. */
-static u16 length_of(u8 version)
+static u16 decline_length(u8 version)
 {
 	return version == 1 ? SMC_CLC_DECLINE_V1_LEN : SMC_CLC_DECLINE_V2_LEN;
 }
@@ -32,7 +32,7 @@ int smc_clc_decline_decode(const u8 *buf, size_t len, struct smc_clc_decline *d)
 
 	if (smc_clc_header_check(buf, len, &h) || h.type != SMC_CLC_DECLINE)
 		return -EPROTO;
-	if (h.length != length_of(h.version))
+	if (h.length != decline_length(h.version))
 		return -EPROTO;
 	memset(d, 0, sizeof(*d));
 	d->version = h.version;
@@ -58,7 +58,7 @@ int smc_clc_decline_encode(const struct smc_clc_decline *d, u8 *buf, size_t size
 	struct smc_clc_header h = {
 		.type = SMC_CLC_DECLINE,
 		.version = d->version,
-		.length = length_of(d->version),
+		.length = decline_length(d->version),
 		.flags = d->sync ? FLAG_SYNC : 0,
 	};
 	int i;

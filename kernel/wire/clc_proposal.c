@@ -245,7 +245,7 @@ static size_t layout_of(const struct smc_clc_proposal *p, struct layout *l)
 	return BASE_LEN + l->area + l->prefix + l->v2 + l->d2 + SMC_CLC_TRAILER_LEN;
 }
 
-static bool fields_fit(const struct smc_clc_proposal *p)
+static bool proposal_fields_fit(const struct smc_clc_proposal *p)
 {
 	if (p->version < 1 || p->version > 15 || p->release > 15)
 		return false;
@@ -350,7 +350,7 @@ int smc_clc_proposal_encode(const struct smc_clc_proposal *p, u8 *buf, size_t si
 	};
 	struct layout l;
 
-	if (!fields_fit(p))
+	if (!proposal_fields_fit(p))
 		return -EINVAL;
 	h.length = (u16)layout_of(p, &l);
 	if (size < h.length)

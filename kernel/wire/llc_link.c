@@ -71,7 +71,7 @@ enum {
 	TL_DATA = 4,
 };
 
-static void decode_confirm(const u8 *buf, u8 version, struct smc_llc_confirm_link *c)
+static void decode_confirm_link(const u8 *buf, u8 version, struct smc_llc_confirm_link *c)
 {
 	memcpy(c->mac, buf + CL_MAC, sizeof(c->mac));
 	memcpy(c->gid, buf + CL_GID, sizeof(c->gid));
@@ -142,7 +142,7 @@ int smc_llc_link_decode(const u8 *buf, struct smc_llc *m)
 {
 	switch (m->type) {
 	case SMC_LLC_CONFIRM_LINK:
-		decode_confirm(buf, m->version, &m->confirm_link);
+		decode_confirm_link(buf, m->version, &m->confirm_link);
 		return 0;
 	case SMC_LLC_ADD_LINK:
 		return decode_add(buf, m);
@@ -200,7 +200,7 @@ size_t smc_llc_link_length(const struct smc_llc *m)
 	return len < SMC_LLC_LEN ? SMC_LLC_LEN : len;
 }
 
-static void encode_confirm(const struct smc_llc_confirm_link *c, u8 *buf)
+static void encode_confirm_link(const struct smc_llc_confirm_link *c, u8 *buf)
 {
 	memcpy(buf + CL_MAC, c->mac, sizeof(c->mac));
 	memcpy(buf + CL_GID, c->gid, sizeof(c->gid));
@@ -249,7 +249,7 @@ void smc_llc_link_encode(const struct smc_llc *m, u8 *buf)
 {
 	switch (m->type) {
 	case SMC_LLC_CONFIRM_LINK:
-		encode_confirm(&m->confirm_link, buf);
+		encode_confirm_link(&m->confirm_link, buf);
 		break;
 	case SMC_LLC_ADD_LINK:
 		encode_add(m, buf);

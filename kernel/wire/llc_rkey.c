@@ -39,7 +39,7 @@ static unsigned int count_others(const struct smc_llc *m, size_t *at)
 	return m->confirm_rkey.left < room ? m->confirm_rkey.left : room;
 }
 
-static void decode_confirm(const u8 *buf, struct smc_llc *m)
+static void decode_confirm_rkey(const u8 *buf, struct smc_llc *m)
 {
 	struct smc_llc_confirm_rkey *c = &m->confirm_rkey;
 	unsigned int i, n;
@@ -79,7 +79,7 @@ int smc_llc_rkey_decode(const u8 *buf, struct smc_llc *m)
 {
 	if (m->type == SMC_LLC_DELETE_RKEY)
 		return decode_delete(buf, m);
-	decode_confirm(buf, m);
+	decode_confirm_rkey(buf, m);
 	return 0;
 }
 
@@ -96,7 +96,7 @@ size_t smc_llc_rkey_length(const struct smc_llc *m)
 	return m->response || len < SMC_LLC_LEN ? SMC_LLC_LEN : len;
 }
 
-static void encode_confirm(const struct smc_llc *m, u8 *buf)
+static void encode_confirm_rkey(const struct smc_llc *m, u8 *buf)
 {
 	const struct smc_llc_confirm_rkey *c = &m->confirm_rkey;
 	unsigned int i, n;
@@ -123,7 +123,7 @@ static void encode_confirm(const struct smc_llc *m, u8 *buf)
 void smc_llc_rkey_encode(const struct smc_llc *m, u8 *buf)
 {
 	if (m->type != SMC_LLC_DELETE_RKEY) {
-		encode_confirm(m, buf);
+		encode_confirm_rkey(m, buf);
 		return;
 	}
 	if (m->delete_rkey.negative)

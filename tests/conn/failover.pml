@@ -105,7 +105,7 @@ inline store(first, end)
 	od
 }
 
-/* The application's write. There is room if both rings have some, as make_room() in cdc.c reckons. */
+/* The application's write. There is room if both rings have some, as cdc_report_space() in cdc.c reckons. */
 #define ROOM	(written < MIN(cons + N - SND, MAX(cons, arrived)) + SND)
 
 /* The sender keeps track of arrivals while the link can be lost, or if completions make room. */

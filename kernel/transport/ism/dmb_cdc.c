@@ -30,7 +30,7 @@ static bool end_turn(struct smc_ism_turn *turn, int asked)
 }
 
 /* Sends one message. The caller has the turn to send. */
-static void cdc_send(struct smc_conn *conn, struct smc_ism_conn *ic)
+static void dmb_cdc_send(struct smc_conn *conn, struct smc_ism_conn *ic)
 {
 	struct smc_ism_cdc *cdc = &ic->cdc;
 	u32 base = cdc->index * (conn->tx_size + SMC_ISM_CDC_LEN);
@@ -76,14 +76,14 @@ void smc_ism_cdc_send(struct smc_conn *conn, unsigned int what)
 	if (what & SMC_SIGNAL_URGENT)
 		WRITE_ONCE(cdc->tx.urgent, conn->tx_prod);
 	if (what & SMC_SIGNAL_DATA)
-		smp_store_release(&cdc->tx.written, conn->tx_prod); /* pairs with cdc_send() */
+		smp_store_release(&cdc->tx.written, conn->tx_prod); /* pairs with dmb_cdc_send() */
 	if (!smp_load_acquire(&cdc->ready)) /* pairs with smc_ism_cdc_start() */
 		return;
 	local_bh_disable();
 	if (take_turn(&cdc->send_turn)) {
 		do {
 			n = turns_asked(&cdc->send_turn);
-			cdc_send(conn, ic);
+			dmb_cdc_send(conn, ic);
 		} while (!end_turn(&cdc->send_turn, n));
 	}
 	local_bh_enable();
@@ -106,7 +106,7 @@ static void cdc_read(const struct smc_conn *conn, struct smc_cdc *cdc)
 }
 
 /* Takes in the last message. The caller has the turn to receive. */
-static void cdc_recv(struct smc_conn *conn, struct smc_ism_cdc *cdc)
+static void dmb_cdc_recv(struct smc_conn *conn, struct smc_ism_cdc *cdc)
 {
 	struct smc_cdc_delta delta;
 	struct smc_cdc msg;
@@ -148,7 +148,7 @@ void smc_ism_signalled(struct smc_ism_dmb *dmb)
 	do {
 		n = turns_asked(&cdc->recv_turn);
 		if (smp_load_acquire(&cdc->ready)) /* pairs with smc_ism_cdc_start() */
-			cdc_recv(conn, cdc);
+			dmb_cdc_recv(conn, cdc);
 	} while (!end_turn(&cdc->recv_turn, n));
 out:
 	rcu_read_unlock();

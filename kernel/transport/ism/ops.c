@@ -219,7 +219,7 @@ static int ism_match(struct smc_offer *offer, const struct smc_clc_proposal *p, 
 }
 
 /* Fills the CONFIRM that answers the server's ACCEPT. */
-static void fill_confirm(struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_clc_accept *us)
+static void ism_fill_confirm(struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_clc_accept *us)
 {
 	memset(us, 0, sizeof(*us));
 	us->type = SMC_CLC_CONFIRM;
@@ -252,7 +252,7 @@ static int ism_join_dev(struct smc_offer *offer, struct smc_ism_dev *dev, const 
 	if (rc)
 		return rc;
 	ism_set_lgr_peer(offer->conn->member.lgr, dev, peer);
-	fill_confirm(offer, peer, us);
+	ism_fill_confirm(offer, peer, us);
 	return 0;
 }
 

@@ -165,7 +165,7 @@ static int cdc_post(struct smc_rdma_conn *rc, const struct smc_cdc_update *u)
 }
 
 /* Sends the new data, then a message with everything that is new. Return: as smc_link_send() does. */
-static int cdc_send(struct smc_rdma_conn *rc)
+static int cdc_send_update(struct smc_rdma_conn *rc)
 {
 	struct smc_cdc_update u;
 	u32 data;
@@ -199,7 +199,7 @@ void smc_rdma_cdc_send(struct smc_rdma_conn *rc)
 {
 	spin_lock_bh(&rc->lock);
 	if (rc->ready && !rc->held && !(rc->validate && smc_rdma_failover_validate(rc)))
-		cdc_send(rc);
+		cdc_send_update(rc);
 	spin_unlock_bh(&rc->lock);
 }
 
@@ -216,14 +216,14 @@ bool smc_rdma_cdc_hold(struct smc_rdma_conn *rc, const struct smc_link *link, u6
 	held = rc->ready && READ_ONCE(rc->conn->holder) != SMC_CONN_RENDEZVOUS && rc->link == link && !rc->validate &&
 	       !rc->tx.write_closed && list_empty(&rc->waiter.list);
 	rc->held = held;
-	if (held && cdc_send(rc))
+	if (held && cdc_send_update(rc))
 		rc->held = held = false;
 	*at = rc->mark.at;
 	spin_unlock_bh(&rc->lock);
 	return held;
 }
 
-static void sq_has_room(struct smc_link_waiter *waiter)
+static void cdc_sq_has_room(struct smc_link_waiter *waiter)
 {
 	struct smc_rdma_conn *rc = container_of(waiter, struct smc_rdma_conn, waiter);
 
@@ -309,7 +309,7 @@ bool smc_rdma_peer_full(const struct smc_conn *conn)
  * Reports free space to writers: the peer's RMBE has room beyond what it has read, our send ring beyond what has
  * arrived. Data that the peer has read has arrived.
  */
-static void make_room(struct smc_rdma_conn *rc)
+static void cdc_report_space(struct smc_rdma_conn *rc)
 {
 	struct smc_conn *conn = rc->conn;
 	u64 read = rc->rx.cons.pos;
@@ -328,7 +328,7 @@ static void batch_arrived(struct smc_link_completion *completion, u64 pos, u16 s
 	spin_lock_bh(&rc->recv_lock);
 	if (pos > rc->arrived.pos)
 		rc->arrived = (struct smc_rdma_mark){ .pos = pos, .seq = seq };
-	make_room(rc);
+	cdc_report_space(rc);
 	spin_unlock_bh(&rc->recv_lock);
 	rcu_read_unlock();
 	send_corked_data(rc);
@@ -382,7 +382,7 @@ void smc_rdma_cdc_init(struct smc_rdma_conn *rc)
 	spin_lock_init(&rc->lock);
 	spin_lock_init(&rc->recv_lock);
 	INIT_LIST_HEAD(&rc->waiter.list);
-	rc->waiter.fn = sq_has_room;
+	rc->waiter.fn = cdc_sq_has_room;
 }
 
 /* Returns the end of the data that the peer can have read. Taking the lock waits for a thread that is posting more. */
@@ -416,7 +416,7 @@ static void cdc_take(struct smc_rdma_conn *rc, struct smc_link *link, const stru
 	smc_upcall_received(conn, &rc->rx, &delta);
 	if (delta.space > 0) {
 		WRITE_ONCE(link->last_read, jiffies);
-		make_room(rc);
+		cdc_report_space(rc);
 	}
 	if (smc_conn_cdc_due(conn, &rc->tx, &delta) && smc_conn_get_live(conn)) {
 		smc_rdma_cdc_send(rc);
@@ -489,7 +489,7 @@ static void cdc_recv_in_order(struct smc_rdma_conn *rc, struct smc_link *link, c
 		cdc_take(rc, link, msg);
 }
 
-static void cdc_recv(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg)
+static void rdma_cdc_recv(struct smc_rdma_conn *rc, struct smc_link *link, const struct smc_cdc *msg)
 {
 	spin_lock_bh(&rc->recv_lock);
 	if (unlikely(rc->awaited.link && rc->awaited.link != link->serial)) {
@@ -516,7 +516,7 @@ void smc_rdma_cdc_recv(struct smc_link *link, const u8 *buf, u32 len)
 	if (conn && (msg.flags & SMC_CDC_FAILOVER))
 		smc_rdma_failover_recv(conn->priv, link, msg.seq);
 	else if (conn)
-		cdc_recv(conn->priv, link, &msg);
+		rdma_cdc_recv(conn->priv, link, &msg);
 	/* Also for one that ends this very moment: see rdma_release(). */
 	if (msg.state & (SMC_CDC_CLOSED | SMC_CDC_ABORT))
 		smc_lgr_rdma_peer_closed(group, msg.token);

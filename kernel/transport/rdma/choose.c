@@ -39,7 +39,7 @@ struct path_request {
 	struct smc_rdma_path *path;
 };
 
-static bool is_ipv4(const struct sock *sk)
+static bool path_is_ipv4(const struct sock *sk)
 {
 	return sk->sk_family == AF_INET || ipv6_addr_v4mapped(&sk->sk_v6_daddr);
 }
@@ -79,7 +79,7 @@ static int init_request(struct sock *sk, struct path_request *w)
 	struct dst_entry *dst;
 
 	w->net = sock_net(sk);
-	w->ipv4 = is_ipv4(sk);
+	w->ipv4 = path_is_ipv4(sk);
 	w->rocev2 = READ_ONCE(smc_net(w->net)->sysctl->smcr_v1_rocev2);
 	rcu_read_lock();
 	dst = rcu_dereference(sk->sk_dst_cache);
@@ -319,7 +319,7 @@ int smc_rdma_choose(struct sock *sk, u8 version, const u8 *peer_gid, struct smc_
 	memset(path, 0, sizeof(*path));
 	if (version > 1)
 		w.peer_gid = peer_gid;
-	if (w.peer_gid && smc_rdma_gid_is_ipv4(w.peer_gid) != is_ipv4(sk))
+	if (w.peer_gid && smc_rdma_gid_is_ipv4(w.peer_gid) != path_is_ipv4(sk))
 		return -EAFNOSUPPORT;
 	rc = init_request(sk, &w);
 	if (rc)

@@ -152,7 +152,7 @@ static int client_join_lgr(struct smc_rdma_offer *ro, const struct smc_clc_accep
 	return ro->link ? smc_rdma_make_conn(ro) : SMC_REASON_NO_ACTIVE_LINK;
 }
 
-static void fill_confirm(const struct smc_rdma_offer *ro, const struct smc_clc_accept *peer, struct smc_clc_accept *us)
+static void rdma_fill_confirm(const struct smc_rdma_offer *ro, const struct smc_clc_accept *peer, struct smc_clc_accept *us)
 {
 	memset(us, 0, sizeof(*us));
 	us->type = SMC_CLC_CONFIRM;
@@ -211,7 +211,7 @@ int smc_rdma_client_attach(struct smc_offer *offer, const struct smc_clc_accept 
 	rc = ro->first ? 0 : smc_rdma_confirm_rmb(ro);
 	if (rc)
 		return rc;
-	fill_confirm(ro, peer, us);
+	rdma_fill_confirm(ro, peer, us);
 	smc_rdma_conn_of(offer->conn)->exposed = true;
 	return 0;
 }

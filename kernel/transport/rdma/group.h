@@ -229,7 +229,7 @@ struct smc_rdma_conn {
 	spinlock_t recv_lock;		/* what follows; softirqs off */
 	u32 rx_link;			/* serial number of the link that the peer sends by, 0 if none */
 	struct smc_cdc_rx rx;
-	struct smc_rdma_mark arrived;	/* the last message that a completion has reported; see make_room() */
+	struct smc_rdma_mark arrived;	/* the last message that a completion has reported; see cdc_report_space() */
 	bool received;			/* a message has come; single word, no lock */
 	struct smc_rdma_awaited awaited;	/* after a failover */
 };

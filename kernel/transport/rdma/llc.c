@@ -72,7 +72,7 @@ void smc_rdma_llc_send_long(struct smc_link *link, const u8 *msg, u32 len)
 	smc_rdma_llc_send(link, stand_in);
 }
 
-static void sq_has_room(struct smc_link_waiter *waiter)
+static void llc_sq_has_room(struct smc_link_waiter *waiter)
 {
 	struct smc_link *link = container_of(waiter, struct smc_link, llc.waiter);
 	struct smc_link_llc *llc = &link->llc;
@@ -442,7 +442,7 @@ void smc_rdma_llc_init(struct smc_lgr_rdma *group)
 void smc_rdma_llc_init_link(struct smc_link *link)
 {
 	INIT_LIST_HEAD(&link->llc.waiter.list);
-	link->llc.waiter.fn = sq_has_room;
+	link->llc.waiter.fn = llc_sq_has_room;
 	get_random_bytes(link->llc.test_id, sizeof(link->llc.test_id));
 }
 

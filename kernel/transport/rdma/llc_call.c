@@ -80,7 +80,7 @@ void smc_rdma_llc_call_lost(struct smc_link *link)
 }
 
 /* Does a rendezvous wait for a call? */
-static bool is_awaited(const struct smc_lgr_rdma *group)
+static bool call_is_awaited(const struct smc_lgr_rdma *group)
 {
 	const struct list_head *calls = &group->llc.calls;
 
@@ -96,7 +96,7 @@ void smc_rdma_llc_next_call(struct smc_lgr_rdma *group)
 	lockdep_assert_held(&group->lock);
 	group->llc.call_runs = call && smc_rdma_add_lets_call(group);
 	if (!group->llc.call_runs) {
-		if (is_awaited(group))
+		if (call_is_awaited(group))
 			smc_rdma_add_hurry(group);
 		smc_rdma_add_resume(group);
 		return;
@@ -213,7 +213,7 @@ void smc_rdma_llc_cancel(struct smc_lgr_rdma *group, struct smc_rdma_call *call)
 static unsigned long call_deadline(const struct smc_lgr_rdma *group, const struct smc_rdma_call *call)
 {
 	lockdep_assert_held(&group->lock);
-	return group->llc.asked + (is_awaited(group) ? SMC_RDMA_ANSWER_TIMEOUT : DELETE_RKEY_TIMEOUT);
+	return group->llc.asked + (call_is_awaited(group) ? SMC_RDMA_ANSWER_TIMEOUT : DELETE_RKEY_TIMEOUT);
 }
 
 /*

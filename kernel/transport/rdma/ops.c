@@ -474,7 +474,7 @@ static void rdma_detach(struct smc_offer *offer)
 
 /*
  * The peer may not know of the end yet, and may write until it says that it is done. It may be saying so right now:
- * cdc_recv() looks for the RMB on rmbs_pending afterwards.
+ * rdma_cdc_recv() looks for the RMB on rmbs_pending afterwards.
  */
 static void rdma_release(struct smc_conn *conn)
 {
