@@ -109,7 +109,7 @@ static void reap_detached(struct work_struct *work)
 	}
 }
 
-/* Has the policy left the socket to TCP, without a record? It is none that falls back. */
+/* Has the policy left the socket to TCP? Such a socket does not fall back. */
 static bool is_left_to_tcp(const struct smc_sock *smc, const struct socket *sock)
 {
 	return READ_ONCE(smc->phase) == SMC_PHASE_OPEN && READ_ONCE(sock->ops) == smc_ops_after(smc->sk);

@@ -26,7 +26,7 @@ struct smc_listener {
 	struct smc_synopt_port	port;		/* by which the hooks find the listener */
 };
 
-/* accept_queue.c: children that nobody has accepted yet */
+/* accept_queue.c: children that accept() has not returned yet */
 void smc_accept_queue_init(struct smc_listener *l);
 void smc_accept_queue_hold(struct smc_listener *l, struct smc_sock *child);
 bool smc_accept_queue_await(struct smc_listener *l);

@@ -352,14 +352,14 @@ void smc_policy_sample(struct smc_sock *smc, const struct smc_conn *conn)
 	smc_service_end(smc_net(sock_net(smc->sk)), &smc->service, established ? &bytes : NULL);
 }
 
-/* smc_policy_end() - the last reference on a record goes; its connection may be one that nobody has accepted. Any context but hardirq. */
+/* smc_policy_end() - the last reference on a smc_sock goes; it may be of a child that was not accepted. Any context but hardirq. */
 void smc_policy_end(struct smc_sock *smc)
 {
 	if (smc->service.open)
 		smc_service_end(smc_net(sock_net(smc->sk)), &smc->service, NULL);
 }
 
-/* smc_policy_free() - of a record that is about to be freed. Any context. */
+/* smc_policy_free() - of a smc_sock that is about to be freed. Any context. */
 void smc_policy_free(struct smc_sock *smc)
 {
 	smc_policy_put(smc->rule);

@@ -21,7 +21,7 @@
  *   spin lock, of which smc_proto_restore() holds both.
  * - ioctl() and recvmsg() are called for an open file only, whose socket holds the module.
  * - Other readers of sk_prot read only fields and functions that are TCP's. Those in softirqs end
- *   before the record of the socket is freed by RCU. smc_proto_exit() waits for those that may be
+ *   before the smc_sock of the socket is freed by RCU. smc_proto_exit() waits for those that may be
  *   preempted, such as sock_diag_destroy().
  */
 

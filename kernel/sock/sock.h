@@ -99,7 +99,7 @@ struct smc_sock {
 };
 
 /*
- * Is the socket a child that nobody has accepted, so that its rendezvous is a server's? A socket that accept()
+ * Is the socket a child that accept() has not returned, so that its rendezvous is a server's? A socket that accept()
  * has returned may be disconnected, and connect as a client. Only while the rendezvous cannot end concurrently,
  * or under smc->lock.
  */
