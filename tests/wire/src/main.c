@@ -5,6 +5,7 @@
  *   wiretest run [VECTORS...] runs everything; a line "ok NAME" or "not ok NAME" for each test
  *   wiretest encode           prints each sample message: name, tab, bytes in hex
  *   wiretest encode-llc       the same of LLC
+ *   wiretest encode-imm       the same of CDC in immediate data
  *   wiretest seeds DIR        writes each sample message to a file, for the fuzzers
  *   wiretest unpack FILE DIR  writes each input of a packed file to a file, for the fuzzers
  *   wiretest reasons          prints the codes and names of the reasons
@@ -173,6 +174,16 @@ static int encode_llc(void)
 	return 0;
 }
 
+static int encode_imm(void)
+{
+	unsigned int i;
+	u8 buf[4];
+
+	for (i = 0; i < n_imm_samples; i++)
+		print(imm_sample_encode(i, buf), buf, sizeof(buf));
+	return 0;
+}
+
 static bool write_seed(const char *dir, const char *kind, unsigned int i, const u8 *buf, int len)
 {
 	char path[4096];
@@ -232,13 +243,15 @@ int main(int argc, char **argv)
 		return encode();
 	if (!strcmp(mode, "encode-llc"))
 		return encode_llc();
+	if (!strcmp(mode, "encode-imm"))
+		return encode_imm();
 	if (!strcmp(mode, "reasons"))
 		return print_reasons();
 	if (!strcmp(mode, "seeds") && argc == 3)
 		return seeds(argv[2]);
 	if (!strcmp(mode, "unpack") && argc == 4)
 		return read_inputs(argv[2], unpack_one, argv[3]) > 0 ? 0 : 1;
-	fprintf(stderr, "usage: %s run [VECTORS...] | encode | encode-llc | reasons | seeds DIR | unpack FILE DIR\n",
+	fprintf(stderr, "usage: %s run [VECTORS...] | encode | encode-llc | encode-imm | reasons | seeds DIR | unpack FILE DIR\n",
 		argv[0]);
 	return 2;
 }

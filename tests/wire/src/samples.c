@@ -70,8 +70,8 @@ static const struct smc_clc_proposal everything = {
 		  { 0xfedcba9876543210, 0xff00 } },
 };
 
-#define R_FIELDS \
-	.peer_id = PEER, .gid = GID_V2, .mac = MAC, .qpn = 0x123456, .rkey = 0x89abcdef, \
+#define R_FIELDS(gid_) \
+	.peer_id = PEER, .gid = gid_, .mac = MAC, .qpn = 0x123456, .rkey = 0x89abcdef, \
 	.rmbe_idx = 1, .token = 0x01020304, .size_code = 2, .mtu_code = 3, \
 	.rmb_addr = 0xff2824c2c5130000, .psn = 0x6773f2
 #define D_FIELDS \
@@ -83,11 +83,11 @@ static const struct smc_clc_proposal everything = {
 #define V21	.max_conns = 255, .max_links = 2, .features = 0x8001, .vendor = 0xa1b2c3d4
 
 static const struct smc_clc_accept r1_accept_fc = {
-	.type = SMC_CLC_ACCEPT, .version = 1, .first_contact = true, R_FIELDS,
+	.type = SMC_CLC_ACCEPT, .version = 1, .first_contact = true, R_FIELDS(GID_V1),
 };
 
 static const struct smc_clc_accept r1_confirm = {
-	.type = SMC_CLC_CONFIRM, .version = 1, R_FIELDS,
+	.type = SMC_CLC_CONFIRM, .version = 1, R_FIELDS(GID_V1),
 };
 
 static const struct smc_clc_accept d1_accept_fc = {
@@ -99,39 +99,39 @@ static const struct smc_clc_accept d1_confirm = {
 };
 
 static const struct smc_clc_accept r2_accept_fc = {
-	.type = SMC_CLC_ACCEPT, .version = 2, R_FIELDS, .eid = EID, FCE(1), .direct = true, V21,
+	.type = SMC_CLC_ACCEPT, .version = 2, R_FIELDS(GID_V2), .eid = EID, FCE(1), .direct = true, V21,
 };
 
 static const struct smc_clc_accept r2_accept_fc0 = {
-	.type = SMC_CLC_ACCEPT, .version = 2, R_FIELDS, .eid = EID, FCE(0),
+	.type = SMC_CLC_ACCEPT, .version = 2, R_FIELDS(GID_V2), .eid = EID, FCE(0),
 };
 
 static const struct smc_clc_accept r2_accept = {
-	.type = SMC_CLC_ACCEPT, .version = 2, R_FIELDS, .eid = EID,
+	.type = SMC_CLC_ACCEPT, .version = 2, R_FIELDS(GID_V2), .eid = EID,
 };
 
 static const struct smc_clc_accept r2_confirm_fc_none = {
-	.type = SMC_CLC_CONFIRM, .version = 2, R_FIELDS, .eid = EID, FCE(1), V21,
+	.type = SMC_CLC_CONFIRM, .version = 2, R_FIELDS(GID_V2), .eid = EID, FCE(1), V21,
 };
 
 static const struct smc_clc_accept r2_confirm_fc1 = {
-	.type = SMC_CLC_CONFIRM, .version = 2, R_FIELDS, .eid = EID, FCE(1), V21,
+	.type = SMC_CLC_CONFIRM, .version = 2, R_FIELDS(GID_V2), .eid = EID, FCE(1), V21,
 	.n_gids = 1, .gids = { GID_V2 },
 };
 
 static const struct smc_clc_accept r2_confirm_fc2 = {
-	.type = SMC_CLC_CONFIRM, .version = 2, R_FIELDS, .eid = EID, FCE(1), V21,
+	.type = SMC_CLC_CONFIRM, .version = 2, R_FIELDS(GID_V2), .eid = EID, FCE(1), V21,
 	.n_gids = 2, .gids = { GID_V2, GID_V1 },
 };
 
 static const struct smc_clc_accept r2_confirm_fc8 = {
-	.type = SMC_CLC_CONFIRM, .version = 2, R_FIELDS, .eid = EID, FCE(1), V21,
+	.type = SMC_CLC_CONFIRM, .version = 2, R_FIELDS(GID_V2), .eid = EID, FCE(1), V21,
 	.n_gids = 8,
 	.gids = { GID_V2, GID_V1, GID_V2, GID_V1, GID_V2, GID_V1, GID_V2, { [15] = 9 } },
 };
 
 static const struct smc_clc_accept r2_confirm = {
-	.type = SMC_CLC_CONFIRM, .version = 2, R_FIELDS, .eid = EID,
+	.type = SMC_CLC_CONFIRM, .version = 2, R_FIELDS(GID_V2), .eid = EID,
 };
 
 static const struct smc_clc_accept d2_accept_fc0 = {

@@ -36,4 +36,8 @@ extern const unsigned int n_llc_samples;
 /* Encodes a sample and fills its list; returns the result of the encoder. */
 int llc_sample_encode(const struct llc_sample *s, u8 *buf, size_t size);
 
+/* Encodes a CDC message as immediate data, in the byte order of the wire; returns its name. */
+const char *imm_sample_encode(unsigned int i, u8 buf[4]);
+extern const unsigned int n_imm_samples;
+
 #endif /* TESTS_WIRE_SAMPLES_H */
