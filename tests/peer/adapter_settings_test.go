@@ -7,7 +7,9 @@ package peer_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -97,26 +99,39 @@ func unacknowledged(t *testing.T, g *peer.LinkGroup, weight, most int) {
 	}
 }
 
-// TestReceivesStated checks how many receives our module states for a link: a power of two, and a third less than it posts,
-// since it posts a used receive again a moment after the peer knows.
-func TestReceivesStated(t *testing.T) {
+// TestReceivesPosted checks how many receives our module posts for a link: as many as net.smc.smcr_max_recv_wr says. And how many
+// it states: a power of two, and a third less than it posts, since it posts a used receive again a moment after the peer knows.
+func TestReceivesPosted(t *testing.T) {
 	n := peer.OpenRoCE(t)
+	probed := probe(t, "rxe_post_recv", "qp=%di:x64") // the first argument
 	for i, tc := range []struct {
-		posted string
-		want   uint32
-	}{{"48", 32}, {"64", 32}, {"128", 64}, {"2", 2}} {
-		t.Run(tc.posted, func(t *testing.T) {
-			peer.RoCEGuest.Set(t, "net.smc.smcr_max_recv_wr", tc.posted)
+		posted int
+		stated uint32
+	}{{48, 32}, {64, 32}, {128, 64}, {2, 2}} {
+		t.Run(fmt.Sprint(tc.posted), func(t *testing.T) {
+			peer.RoCEGuest.Set(t, "net.smc.smcr_max_recv_wr", fmt.Sprint(tc.posted))
 			ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
 			defer cancel()
+			before := len(probed())
 			g := peer.NewLinkGroup(t, n, peer.Address(26, byte(i+1)), false)
 			g.Immediate = true
 			c, err := g.Open(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := uint32(1) << (c.Remote.Vendor >> 4 & 0xf); got != tc.want {
-				t.Errorf("%s are posted, %d are stated, want %d", tc.posted, got, tc.want)
+			if got := uint32(1) << (c.Remote.Vendor >> 4 & 0xf); got != tc.stated {
+				t.Errorf("%d are posted, %d are stated, want %d", tc.posted, got, tc.stated)
+			}
+			byQP := map[string]int{}
+			for _, qp := range probed()[before:] {
+				byQP[qp]++
+			}
+			// Each message that arrives while the link is set up is followed by another receive. A link of before that ends posts
+			// one at the end of its queue.
+			const messages = 4
+			most := slices.Max(slices.Collect(maps.Values(byQP)))
+			if most < tc.posted || most > tc.posted+messages {
+				t.Errorf("%v receives were posted, by queue pair; want %d for one", byQP, tc.posted)
 			}
 			if err := c.Close(ctx); err != nil {
 				t.Error(err)
@@ -158,15 +173,7 @@ func TestLinkGroupIDs(t *testing.T) {
 // group uses another one. Only a probe of the function that creates completion queues shows that.
 func TestCompletionVectors(t *testing.T) {
 	n := peer.OpenRoCE(t)
-	const tracing = "/sys/kernel/tracing/"
-	if _, err := os.Stat(tracing + "kprobe_events"); err != nil {
-		t.Skipf("this kernel has no probes: %v", err)
-	}
-	// The vector is the fourth argument.
-	guest.Run(t, "echo 'p:alloc_cq __ib_alloc_cq vector=%cx:u32' >>"+tracing+"kprobe_events; echo >"+tracing+"trace; echo 1 >"+tracing+"events/kprobes/alloc_cq/enable")
-	t.Cleanup(func() {
-		guest.Run(t, "echo 0 >"+tracing+"events/kprobes/alloc_cq/enable; echo '-:alloc_cq' >>"+tracing+"kprobe_events")
-	})
+	probed := probe(t, "__ib_alloc_cq", "vector=%cx:u32") // the fourth argument
 	ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
 	defer cancel()
 	for i := range 2 {
@@ -176,9 +183,34 @@ func TestCompletionVectors(t *testing.T) {
 		}
 		defer c.HangUp()
 	}
-	out := strings.Fields(guest.Run(t, "grep -o 'vector=[0-9]*' "+tracing+"trace | sort"))
+	out := probed()
+	slices.Sort(out)
 	if want := []string{"vector=0", "vector=1"}; !slices.Equal(out, want) {
 		t.Errorf("the completion queues have %v, want %v", out, want)
+	}
+}
+
+// probe has the kernel trace the calls of a function with one of its arguments, until the end of the test. The function that it
+// returns returns that argument of each call, such as "vector=0", in the order of the calls.
+func probe(t *testing.T, function, argument string) func() []string {
+	t.Helper()
+	const tracing = "/sys/kernel/tracing/"
+	if _, err := os.Stat(tracing + "kprobe_events"); err != nil {
+		t.Skipf("this kernel has no probes: %v", err)
+	}
+	name := strings.TrimLeft(function, "_")
+	guest.Run(t, fmt.Sprintf("cd %s; echo 'p:%s %s %s' >>kprobe_events; echo >trace; echo 1 >events/kprobes/%[2]s/enable", tracing, name, function, argument))
+	t.Cleanup(func() {
+		guest.Run(t, fmt.Sprintf("cd %s; echo 0 >events/kprobes/%s/enable; echo '-:%[2]s' >>kprobe_events", tracing, name))
+	})
+	argument, _, _ = strings.Cut(argument, "=")
+	value := regexp.MustCompile(argument + "=[0-9a-fx]+")
+	return func() []string {
+		trace, err := os.ReadFile(tracing + "trace")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value.FindAllString(string(trace), -1)
 	}
 }
 

@@ -5,9 +5,13 @@
 package peer_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/smckit/smckit/tests/guest"
@@ -133,6 +137,79 @@ func TestBuffersHeld(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+// TestBuffersType has buffers of each kind that net.smc.smcr_buf_type can ask for: made of one block of the page allocator, of pages,
+// or of pages if there is no such block. A buffer of 1 MiB may be a block, one of 8 MiB cannot: the probe shows whether the module has
+// mapped one that is in several pieces. Soft-RoCE registers fewer of these, so the RMB that is used in the end is smaller.
+func TestBuffersType(t *testing.T) {
+	const order, page = 8, 4096
+	n := peer.OpenRoCE(t)
+	mapped := probe(t, "ib_dma_virt_map_sg", "pieces=%dx:u32") // the third argument
+	allocated := countBlocks(t, order)
+	// These restore the settings in the end.
+	peer.RoCEGuest.Set(t, "net.smc.smcr_buf_type", "0")
+	setBuffers(t, "65536")
+	set := func(name, value string) {
+		t.Helper()
+		if err := os.WriteFile("/proc/sys/net/smc/"+name, []byte(value), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, tc := range []struct {
+		setting, shown string
+		blocks, pages  bool
+	}{
+		{"0", "PHYS", true, false},
+		{"1", "VIRT", false, true},
+		{"2", "MIXED", true, true},
+	} {
+		t.Run(tc.shown, func(t *testing.T) {
+			set("smcr_buf_type", tc.setting)
+			ctx, cancel := context.WithTimeout(t.Context(), peer.Patience)
+			defer cancel()
+			g := peer.NewLinkGroup(t, n, peer.Address(1, byte(14+i)), false)
+			before := allocated()
+			set("rmem", fmt.Sprint(page<<order))
+			set("wmem", fmt.Sprint(page<<order))
+			if err := g.UseNewConn(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if blocks := allocated() - before; (blocks > 0) != tc.blocks {
+				t.Errorf("%d blocks of %d bytes were allocated", blocks, page<<order)
+			}
+			before = len(mapped())
+			set("rmem", "8388608")
+			set("wmem", "8388608")
+			if err := g.UseNewConn(ctx); err != nil {
+				t.Fatal(err)
+			}
+			all := mapped()[before:]
+			if scattered := slices.ContainsFunc(all, func(m string) bool { return m != "pieces=1" }); scattered != tc.pages || len(all) == 0 {
+				t.Errorf("buffers of 8 MiB were to be mapped, and these were: %v", all)
+			}
+			if out := guest.Run(t, "smcr linkgroup --json"); !strings.Contains(out, `"buffer_type": "`+tc.shown+`"`) {
+				t.Errorf("the group is not of type %s: %s", tc.shown, out)
+			}
+		})
+	}
+}
+
+// countBlocks has the kernel trace blocks of an order that the page allocator gives, until the end of the test. The function that it
+// returns counts them.
+func countBlocks(t *testing.T, order int) func() int {
+	t.Helper()
+	const tracing = "/sys/kernel/tracing/"
+	const event = tracing + "events/kmem/mm_page_alloc/"
+	guest.Run(t, fmt.Sprintf("echo 'order == %d' >%sfilter; echo 1 >%[2]senable", order, event))
+	t.Cleanup(func() { guest.Run(t, "echo 0 >"+event+"enable; echo 0 >"+event+"filter") })
+	return func() int {
+		trace, err := os.ReadFile(tracing + "trace")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes.Count(trace, []byte("mm_page_alloc:"))
+	}
 }
 
 // setBuffers sets the size of RMBs and rings.
