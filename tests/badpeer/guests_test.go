@@ -63,13 +63,13 @@ func peersOverSMCR(t *testing.T, kernel string, length lab.Length) {
 	// Peers have one adapter, but those of tests of second links. They decline, and then connect again.
 	lt.Must("a", "modprobe -aq tun rdma_rxe || :; sysctl -qw net.smc.smcr_max_links_per_lgr=1 net.smc.remember_peers=0")
 	// Each part has a deadline of its own. Full runs have those that wait for time-outs, or depend on which side is first.
-	wellBehaved := []string{"WellBehaved|Version20|LinkTested|Buffers", "Receives|SendQueue|LinkGroupIDs|CompletionVectors|PortFlap|TrafficClass"}
+	wellBehaved := []string{"WellBehaved|Version20|LinkTested|IdleServers|Buffers", "Receives|SendQueue|LinkGroupIDs|CompletionVectors|PortFlap|TrafficClass"}
 	bad := []string{
 		"OutOfSync|TestLinkWrong|Keepalive|Abort|Abandoned", "CDC", "LLC$", "DeleteLink|LongLLC", "RoCE", "Immediate", "StalledHandshakes",
 		"AsymmetricLinks|AnswersCrossed|Unacknowledged|ProvenServer", "TwoLinks$", "TwoLinksData$", "AddedLinksByRole$",
 	}
 	if lab.Full() {
-		wellBehaved = append(wellBehaved, "MostConns")
+		wellBehaved = append(wellBehaved, "MostConns", "IdleClients")
 		bad = append(bad, "Version1", "Forming", "CLCOverRoCE", "Silence", "DeleteRkeyLate|DeleteRkeyNever", "DeleteRkeyLost",
 			"SecondLink$", "SecondLinkLater|RefusedLater", "SecondLinkHurried|RequestedAgain|RequestedSoon", "TwoLinksV2$", "AddedLinks$", "AddedLinksV2", "SecondLinkVersion1", "TwoLinksV1$", "TwoLinksDataV1", "AddedLinksV1", "AddedLinksByRoleV1", "Continuations")
 	}
