@@ -24,7 +24,7 @@ func smcrWithItself(t *testing.T, kernel string, length lab.Length) {
 		t.Fatal(err)
 	}
 	lt.Must("a", "echo "+lab.SelfAddr+" >/run/smckit-here")
-	parts := []string{"Sizes", "Kill$", "AcceptedTurnedClient|OptionsRefused", "HeldGroup", "Memory", "Failing", "NothingReserved"}
+	parts := []string{"Sizes", "Kill$", "AcceptedTurnedClient|ListenActive|OptionsRefused", "HeldGroup", "Memory", "Failing", "NothingReserved"}
 	if length == lab.LengthFull {
 		parts = append(parts, "MixedEach", "Chunks", "Mixed$|ManyConnections", "ScaleCycles")
 	}

@@ -98,3 +98,73 @@ func connectNonblocking(fd int, addr netip.AddrPort) error {
 	}
 	return unix.SetNonblock(fd, false)
 }
+
+// TestListenActive calls listen() on both ends of connections: while they are open, half closed, and closed. It must fail as with TCP,
+// and change nothing.
+func TestListenActive(t *testing.T) {
+	settled(t)
+	onlySMC(t, 2)
+	const protocolSMC = 256
+	for i, kind := range []struct {
+		name             string
+		family, protocol int
+	}{{"TCP", unix.AF_INET, 0}, {"AF_SMC", unix.AF_SMC, 0}, {"IPPROTO_SMC", unix.AF_INET, protocolSMC}} {
+		t.Run(kind.name, func(t *testing.T) {
+			_, sa := guest.Sockaddr(netip.AddrPortFrom(here.Addr(), uint16(7031+i)))
+			var fds [2]int
+			for j := range fds {
+				fd, err := unix.Socket(kind.family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, kind.protocol)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer unix.Close(fd)
+				fds[j] = fd
+			}
+			l, c := fds[0], fds[1]
+			if err := errors.Join(unix.Bind(l, sa), unix.Listen(l, 1), unix.Connect(c, sa)); err != nil {
+				t.Fatal(err)
+			}
+			s, err := guest.Accept(l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unix.Close(s)
+			listenInVain(t, c, s)
+		})
+	}
+}
+
+// listenInVain calls listen() on the ends of an open connection until it is closed.
+func listenInVain(t *testing.T, client, server int) {
+	t.Helper()
+	try := func(state string) {
+		t.Helper()
+		for _, fd := range []int{client, server} {
+			before := portOf(t, fd)
+			if err := unix.Listen(fd, 5); !errors.Is(err, unix.EINVAL) {
+				t.Errorf("listen() on a connection that is %s: %v, want EINVAL", state, err)
+			}
+			listens, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
+			if after := portOf(t, fd); err != nil || listens != 0 || after != before {
+				t.Errorf("a connection that is %s: SO_ACCEPTCONN is %d, %v, and its port %d was %d", state, listens, err, after, before)
+			}
+			if _, _, err := unix.Accept4(fd, unix.SOCK_CLOEXEC); !errors.Is(err, unix.EINVAL) {
+				t.Errorf("accept() on a connection that is %s: %v, want EINVAL", state, err)
+			}
+		}
+	}
+	try("open")
+	if err := errors.Join(ping(client, server, 1), ping(server, client, 2), unix.Shutdown(client, unix.SHUT_WR)); err != nil {
+		t.Fatal(err)
+	}
+	try("half closed")
+	var b [1]byte
+	n, _, err := unix.Recvfrom(server, b[:], 0)
+	if err := errors.Join(err, ping(server, client, 3), unix.Shutdown(server, unix.SHUT_WR)); err != nil || n != 0 {
+		t.Fatalf("the end of the client's data: %d bytes, %v", n, err)
+	}
+	if n, _, err := unix.Recvfrom(client, b[:], 0); err != nil || n != 0 {
+		t.Fatalf("the end of the server's data: %d bytes, %v", n, err)
+	}
+	try("closed")
+}
