@@ -5,6 +5,7 @@
 package inside
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"testing"
@@ -48,12 +49,13 @@ type (
 const (
 	ipXFRMPolicy   = 17
 	ipv6XFRMPolicy = 35
+	xfrmPolicyIn   = 0
 	xfrmPolicyOut  = 1
 )
 
-// ownPolicy returns a function that gives a socket a policy for what it sends: one that needs an SA with the reqid of the tests, or one
-// that lets all packets pass.
-func (w wireTest) ownPolicy(encrypts bool) func(fd int) error {
+// ownPolicy returns a function that gives a socket a policy for what it sends or receives: one that needs an SA with the reqid of the
+// tests, or one that lets all packets pass.
+func (w wireTest) ownPolicy(direction uint8, encrypts bool) func(fd int) error {
 	family, level, name := uint16(unix.AF_INET), unix.IPPROTO_IP, ipXFRMPolicy
 	if w.addr.Addr().Is6() {
 		family, level, name = unix.AF_INET6, unix.IPPROTO_IPV6, ipv6XFRMPolicy
@@ -63,7 +65,7 @@ func (w wireTest) ownPolicy(encrypts bool) func(fd int) error {
 		template xfrmTemplate
 	}
 	value.policy.selector.family = family
-	value.policy.dir = xfrmPolicyOut
+	value.policy.dir = direction
 	for i := range 4 {
 		value.policy.limits[i] = ^uint64(0) // no limit of bytes or packets
 	}
@@ -98,7 +100,7 @@ func (w wireTest) onNewPort(t *testing.T) wireTest {
 func TestIPsecSocket(t *testing.T) {
 	onEachWire(t, func(t *testing.T, w wireTest) {
 		for _, encrypts := range []bool{false, true} {
-			policy := w.ownPolicy(encrypts)
+			policy := w.ownPolicy(xfrmPolicyOut, encrypts)
 			t.Run(map[bool]string{false: "lets pass", true: "encrypts"}[encrypts], func(t *testing.T) {
 				defer guest.Run(t, unprotect)
 				for _, ns := range []string{"", "-n far"} {
@@ -120,4 +122,75 @@ func TestIPsecSocket(t *testing.T) {
 		}
 		w.expect(t, 0, 0)
 	})
+}
+
+// TestIPsecSocketLive has programs set policies on the sockets of open connections. Whatever the policy does, that connection ends, as
+// its data may not bypass the policy, and no other one ends. An attempt that fails changes nothing.
+func TestIPsecSocketLive(t *testing.T) {
+	onEachWire(t, func(t *testing.T, w wireTest) {
+		client, server := w.open(t)
+		bystander := func(t *testing.T) {
+			t.Helper()
+			if err := errors.Join(ping(client, server, 1), ping(server, client, 2)); err != nil {
+				t.Errorf("another connection: %v", err)
+			}
+		}
+		for _, c := range []struct {
+			name   string
+			policy func(fd int) error
+		}{
+			{"out, lets pass", w.ownPolicy(xfrmPolicyOut, false)},
+			{"out, encrypts", w.ownPolicy(xfrmPolicyOut, true)},
+			{"in, lets pass", w.ownPolicy(xfrmPolicyIn, false)},
+			{"in, encrypts", w.ownPolicy(xfrmPolicyIn, true)},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				for i, name := range []string{"client", "server"} {
+					t.Run(name, func(t *testing.T) {
+						w.setLive(t, i, c.policy)
+						bystander(t)
+					})
+				}
+			})
+		}
+		t.Run("refused", func(t *testing.T) {
+			refusedPolicies(t, w.ownPolicy(xfrmPolicyOut, true), client, server)
+			bystander(t)
+		})
+		t.Run("listener", func(t *testing.T) {
+			if err := w.ownPolicy(xfrmPolicyOut, false)(w.l); err != nil {
+				t.Fatal(err)
+			}
+			bystander(t)
+		})
+	})
+}
+
+// setLive sets a policy on the client, 0, or the server, 1, of a new connection of SMC, and checks that both ends are reset.
+func (w wireTest) setLive(t *testing.T, end int, policy func(fd int) error) {
+	t.Helper()
+	before := count(t)
+	client, server := w.open(t)
+	if now := count(t); now.clients != before.clients+1 || now.fallbacks != before.fallbacks {
+		t.Fatalf("want a connection of SMC and no fallback; %+v became %+v", before, now)
+	}
+	if err := policy([]int{client, server}[end]); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(resetByPolicy(client), resetByPolicy(server)); err != nil {
+		t.Error(err)
+	}
+}
+
+// refusedPolicies tries to set policies on sockets: as a user without rights, and a policy of a wrong length.
+func refusedPolicies(t *testing.T, policy func(fd int) error, fds ...int) {
+	t.Helper()
+	for _, fd := range fds {
+		if err := asNobody(func() error { return policy(fd) }); !errors.Is(err, unix.EPERM) {
+			t.Errorf("a policy that a user without rights sets: %v, want EPERM", err)
+		}
+		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, ipXFRMPolicy, 1); err == nil {
+			t.Error("a policy of the length of a number can be set")
+		}
+	}
 }
