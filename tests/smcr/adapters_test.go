@@ -31,10 +31,12 @@ var limits = []string{
 	"delay_gid=1000",
 }
 
-// TestAdapters has adapters on both hosts that offer less than soft-RoCE does. Full runs test all limits.
-func TestAdapters(t *testing.T) {
-	lab.Need(t)
-	ours := side{lab.Newest(), lab.ModuleOurs}
+// TestAdapters has adapters on both hosts that offer less than soft-RoCE does. Full runs test each limit alone, too, on the newest
+// kernel.
+func TestAdapters(t *testing.T) { eachKernel(t, adapters) }
+
+func adapters(t *testing.T, kernel string) {
+	ours := side{kernel, lab.ModuleOurs}
 	for _, tc := range []struct {
 		limits string
 		pair   [2]side
@@ -54,7 +56,7 @@ func TestAdapters(t *testing.T) {
 			unloads(t, lt, "a")
 		})
 	}
-	if !lab.Full() {
+	if !lab.Full() || kernel != lab.Newest() {
 		return
 	}
 	for _, l := range limits {
@@ -88,9 +90,10 @@ func logFailures(t *testing.T, lt *lab.Test, pair [2]side) func() {
 }
 
 // TestRegistrations has adapters that are slow to register buffers, or refuse to.
-func TestRegistrations(t *testing.T) {
-	lab.Need(t)
-	ours := side{lab.Newest(), lab.ModuleOurs}
+func TestRegistrations(t *testing.T) { eachKernel(t, registrations) }
+
+func registrations(t *testing.T, kernel string) {
+	ours := side{kernel, lab.ModuleOurs}
 	lt := start(t, ours, ours)
 	t.Run("slow", func(t *testing.T) { slowRegistration(t, lt) })
 	for _, limit := range []string{"refuse_mr", "refuse_reg"} {

@@ -83,9 +83,10 @@ func deletes(t *testing.T, lt *lab.Test, modules [2]lab.Module) {
 }
 
 // TestGroupsEnd ends link groups between two of our hosts: by an operator, in both roles, and by switching a host off.
-func TestGroupsEnd(t *testing.T) {
-	lab.Need(t)
-	ours := side{lab.Newest(), lab.ModuleOurs}
+func TestGroupsEnd(t *testing.T) { eachKernel(t, groupsEnd) }
+
+func groupsEnd(t *testing.T, kernel string) {
+	ours := side{kernel, lab.ModuleOurs}
 	lt := start(t, ours, ours)
 	t.Run("deleted groups", func(t *testing.T) { deletes(t, lt, [2]lab.Module{lab.ModuleOurs, lab.ModuleOurs}) })
 	t.Run("power off", func(t *testing.T) { powerOff(t, lt) })

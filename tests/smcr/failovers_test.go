@@ -21,7 +21,11 @@ func TestFailovers(t *testing.T) {
 	if !lab.Full() {
 		t.Skip("it takes an hour: set SMCKIT_FULL")
 	}
-	ours := side{lab.Newest(), lab.ModuleOurs}
+	eachKernel(t, failovers)
+}
+
+func failovers(t *testing.T, kernel string) {
+	ours := side{kernel, lab.ModuleOurs}
 	lt := startWith(t, lab.Options{Wires: 2, Memory: 1536}, ours, ours)
 	oneNetwork(t, lt)
 	logEvents := logFailures(t, lt, [2]side{ours, ours})
@@ -41,10 +45,10 @@ func TestFailovers(t *testing.T) {
 		t.Run(fmt.Sprintf("%d %% of packets lost", percent), func(t *testing.T) { badWire(t, lt, address, percent) })
 	}
 	t.Run("flapping", func(t *testing.T) {
-		beside(t, lt, address, 10, func() { flap(t, lt) })
+		beside(t, lt, address, 10, func() { flap(t, lt, repetitions(kernel, 300)) })
 	})
-	t.Run("1000 in a row", func(t *testing.T) {
-		beside(t, lt, address, 10, func() { inARow(t, lt, "a", 1000) }, "--size", "20000")
+	t.Run("many in a row", func(t *testing.T) {
+		beside(t, lt, address, 10, func() { inARow(t, lt, "a", repetitions(kernel, 1000)) }, "--size", "20000")
 	})
 	logEvents()
 	lab.Kill(t, echo)
@@ -122,10 +126,10 @@ func badWire(t *testing.T, lt *lab.Test, address string, percent int) {
 	both(t, lt, "tc qdisc del dev eth1 root")
 }
 
-// flap has a port go down and come up every two seconds for ten minutes. Then the group is whole again.
-func flap(t *testing.T, lt *lab.Test) {
+// flap has a port go down and come up every two seconds, a number of times. Then the group is whole again.
+func flap(t *testing.T, lt *lab.Test, times int) {
 	t.Helper()
-	flapping := lt.StartIn("b", "", "sh", "-c", "for i in $(seq 300); do ip link set eth1 down; sleep 1; ip link set eth1 up; sleep 1; done")
+	flapping := lt.StartIn("b", "", "sh", "-c", fmt.Sprintf("for i in $(seq %d); do ip link set eth1 down; sleep 1; ip link set eth1 up; sleep 1; done", times))
 	defer lab.Kill(t, flapping)
 	finishWithin(t, flapping, 15*time.Minute)
 	awaitLinks(t, lt, true)

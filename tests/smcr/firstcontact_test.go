@@ -14,7 +14,7 @@ import (
 	"github.com/smckit/smckit/internal/lab"
 )
 
-// firstContacts is how many first contacts TestFirstContact makes.
+// firstContacts is how many first contacts TestFirstContact makes on the newest kernel.
 const firstContacts = 200
 
 // TestFirstContact has a client with the stock module and a server with ours form a link group, again and again. Each first
@@ -25,14 +25,18 @@ func TestFirstContact(t *testing.T) {
 	if !lab.Full() {
 		t.Skip("takes a quarter of an hour: set SMCKIT_FULL=1, or run 'make test-full'")
 	}
-	client, server := stock, side{lab.Newest(), lab.ModuleOurs}
+	eachKernel(t, repeatFirstContact)
+}
+
+func repeatFirstContact(t *testing.T, kernel string) {
+	client, server := stock, side{kernel, lab.ModuleOurs}
 	lt := start(t, client, server)
 	modules := [2]lab.Module{client.module, server.module}
 	packets := filepath.Join(artifacts(t), "packets.pcap")
 	if err := lt.Wires[0].Capture(packets); err != nil {
 		t.Fatal(err)
 	}
-	for i := range firstContacts {
+	for i := range repetitions(kernel, firstContacts) {
 		reload(t, lt, modules, true)
 		awaitNoGroups(t, lt)
 		traceFromNow(lt)

@@ -12,9 +12,10 @@ import (
 )
 
 // TestInterfaces has connections leave through interfaces on top of or below an adapter's own, and from network namespaces.
-func TestInterfaces(t *testing.T) {
-	lab.Need(t)
-	ours := side{lab.Newest(), lab.ModuleOurs}
+func TestInterfaces(t *testing.T) { eachKernel(t, interfaces) }
+
+func interfaces(t *testing.T, kernel string) {
+	ours := side{kernel, lab.ModuleOurs}
 	for _, tc := range []struct {
 		name string
 		run  func(t *testing.T, lt *lab.Test)

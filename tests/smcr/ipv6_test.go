@@ -35,22 +35,24 @@ func byIPv6(t *testing.T, lt *lab.Test, onlyOurs bool) {
 	}
 }
 
-// TestIPv6 is byIPv6 between two of our hosts on the newest kernel.
+// TestIPv6 is byIPv6 between two of our hosts.
 func TestIPv6(t *testing.T) {
-	lab.Need(t)
-	ours := side{lab.Newest(), lab.ModuleOurs}
-	byIPv6(t, start(t, ours, ours), true)
+	eachKernel(t, func(t *testing.T, kernel string) {
+		ours := side{kernel, lab.ModuleOurs}
+		byIPv6(t, start(t, ours, ours), true)
+	})
 }
 
 // TestRouted has two hosts on different networks, and a router between them: SMC-R version 2 works over IPv4 and IPv6, and the
 // commands show the gateway.
-func TestRouted(t *testing.T) {
-	lab.Need(t)
+func TestRouted(t *testing.T) { eachKernel(t, routed) }
+
+func routed(t *testing.T, kernel string) {
 	dir, err := lab.Commands(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	lt := lab.Start(t, lab.Options{Kernel: lab.Newest(), Hosts: 3, Wires: 2, Programs: []string{dir}})
+	lt := lab.Start(t, lab.Options{Kernel: kernel, Hosts: 3, Wires: 2, Programs: []string{dir}})
 	if err := lt.SetUpSMC(t.Context(), lab.ModuleOurs, lab.ModuleNone, lab.ModuleOurs); err != nil {
 		t.Fatal(err)
 	}

@@ -159,11 +159,15 @@ func TestKills(t *testing.T) {
 	if !lab.Full() {
 		t.Skip("takes most of an hour: SMCKIT_FULL=1")
 	}
-	ours := side{lab.Newest(), lab.ModuleOurs}
+	eachKernel(t, kills)
+}
+
+func kills(t *testing.T, kernel string) {
+	ours := side{kernel, lab.ModuleOurs}
 	for _, p := range [][2]side{{ours, ours}, {ours, stock}, {stock, ours}} {
 		t.Run(fmt.Sprintf("%s to %s", p[0], p[1]), func(t *testing.T) {
 			lt := start(t, p[0], p[1])
-			killedOften(t, lt, [2]lab.Module{p[0].module, p[1].module}, 1000)
+			killedOften(t, lt, [2]lab.Module{p[0].module, p[1].module}, repetitions(kernel, 1000))
 			for i, host := range []string{"a", "b"} {
 				if p[i].module == lab.ModuleOurs {
 					unloads(t, lt, host)

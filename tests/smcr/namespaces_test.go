@@ -98,9 +98,10 @@ func noneFell(t *testing.T, lt *lab.Test, host string) {
 
 // TestNamespacesShareGroups has connections of several namespaces leave by one device, as clients and as servers. All are
 // SMC-R and share a group, none disturbs the others, and deleting a namespace ends its connections only.
-func TestNamespacesShareGroups(t *testing.T) {
-	lab.Need(t)
-	ours := side{lab.Newest(), lab.ModuleOurs}
+func TestNamespacesShareGroups(t *testing.T) { eachKernel(t, namespacesShareGroups) }
+
+func namespacesShareGroups(t *testing.T, kernel string) {
+	ours := side{kernel, lab.ModuleOurs}
 	lt := start(t, ours, ours)
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
