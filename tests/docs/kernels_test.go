@@ -51,6 +51,7 @@ var special = map[string]coverage{
 	"smcr.TestKills":          {"ours, stock", "", "on each, and with stock 6.12, both ways"},
 	"smcr.TestDissector":      {"ours, stock", "ours " + newest + " to ours " + newest, "and with stock 6.12, both ways"},
 	"interop.TestWithStock":   {"ours, stock", "ours " + newest + " with stock 6.12, both ways", "ours " + newest + " with stock 6.12, both ways"},
+	"badpeer.TestHandshakes":  {"ours, stock", "", "ours " + newest + ", stock 6.12"},
 	"packages.TestDKMS":       {"ours", "", "those of " + strings.Join(lab.Suites(), ", ")},
 	"sysfuzz.TestSystemCalls": {"ours", newest + ", for a minute", all + ", for an hour each"},
 	"conformance.TestStock":   {"stock", "", "(`make test-stock`: 6.12)"},
@@ -312,6 +313,7 @@ func TestKernels(t *testing.T) {
 // notOnEach lists the tests of our module that full runs do not have on each kernel, and why that is enough.
 var notOnEach = map[string]string{
 	"ansible.TestCluster":          "what the playbooks do does not depend on the kernel",
+	"badpeer.TestHandshakes":       "it compares with the stock module; badpeer.TestPeersOverTCP is on each",
 	"check.TestConditions":         "it depends on what the kernel reports, which tests/control has on each",
 	"check.TestHosts":              "it is about what two hosts report of each other, here of two kernels",
 	"docs.TestDocuments":           "it is about command lines",

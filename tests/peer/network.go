@@ -47,23 +47,29 @@ func Address(third, fourth byte) netip.Addr { return netip.AddrFrom4([4]byte{10,
 // OpenRoCE makes the devices and the echo. At the end of the test it removes them, and waits until our module has freed all connections.
 func OpenRoCE(t testing.TB) *RoCENet {
 	t.Helper()
+	w := StartRoCE(t)
+	t.Cleanup(func() {
+		guest.Run(t, "rdma link delete "+RXE)
+		w.Echo.Shutdown(t)
+		w.Echo.Wait(t, Patience)
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+		guest.Await(t, Patience, func() string { return guest.Left("smc_conn", "smc_rendezvous") })
+	})
+	return w
+}
+
+// StartRoCE makes the devices and the echo, and leaves them to the end of the guest.
+func StartRoCE(t testing.TB) *RoCENet {
+	t.Helper()
 	RoCEGuest.Need(t)
 	if _, err := os.Stat("/dev/net/tun"); err != nil {
 		t.Skipf("this kernel has no TAP device: %v", err)
 	}
 	guest.Run(t, "modprobe -a rdma_rxe smc smc_diag; smcr ueid show | grep -q SMCKIT.LAB || smcr ueid add SMCKIT.LAB")
 	n := openPort(t, Device, RXE, netip.MustParsePrefix(Subnet))
-	w := &RoCENet{Net: n, Echo: guest.NewEcho(t, Service, 1024)}
-	t.Cleanup(func() {
-		guest.Run(t, "rdma link delete "+RXE)
-		w.Echo.Shutdown(t)
-		w.Echo.Wait(t, Patience)
-		if err := n.Close(); err != nil {
-			t.Error(err)
-		}
-		guest.Await(t, Patience, func() string { return guest.Left("smc_conn", "smc_rendezvous") })
-	})
-	return w
+	return &RoCENet{Net: n, Echo: guest.NewEcho(t, Service, 1024)}
 }
 
 // openPort makes an Ethernet where our module has an address, and soft-RoCE.
