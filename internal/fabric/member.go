@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package fabric
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// member is a guest's QEMU that is connected.
+type member struct {
+	number int
+	conn   *net.UnixConn
+	// pid is that of the process which connected, 0 if the server cannot see it.
+	pid     int
+	since   time.Time
+	vectors [Vectors]*eventfd
+	out     outbox
+
+	// expelled is set when the server does not serve the member any more, but its connection, and so its guest, are there yet. Protected
+	// by Fabric.mu.
+	expelled bool
+}
+
+// newMember makes a member of a connection, which has no number yet.
+func newMember(conn *net.UnixConn) (m *member, err error) {
+	m = &member{conn: conn, since: time.Now()}
+	m.out.init()
+	if m.pid, err = peerPID(conn); err != nil {
+		return nil, err
+	}
+	for i := range m.vectors {
+		fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+		if err != nil {
+			m.release()
+			return nil, fmt.Errorf("cannot create a doorbell: %w", err)
+		}
+		m.vectors[i] = newEventfd(fd)
+	}
+	return m, nil
+}
+
+func peerPID(conn *net.UnixConn) (pid int, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var cred *unix.Ucred
+	if cerr := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); cerr != nil {
+		err = cerr
+	}
+	if err != nil {
+		return 0, err
+	}
+	return int(cred.Pid), nil
+}
+
+// close ends the goroutines of a member and closes its files.
+func (m *member) close() {
+	m.out.close()
+	m.conn.Close()
+	m.release()
+}
+
+func (m *member) release() {
+	for i, v := range m.vectors {
+		if v != nil {
+			v.put()
+			m.vectors[i] = nil
+		}
+	}
+}
+
+// eventfd is a doorbell. It is closed when the member is gone and all messages with it are sent.
+type eventfd struct {
+	// fd is no os.File: package os would poll it, and each doorbell between guests would wake this process.
+	fd   int
+	refs atomic.Int32
+}
+
+func newEventfd(fd int) *eventfd {
+	e := &eventfd{fd: fd}
+	e.refs.Store(1)
+	return e
+}
+
+func (e *eventfd) get() *eventfd {
+	e.refs.Add(1)
+	return e
+}
+
+func (e *eventfd) put() {
+	if e.refs.Add(-1) == 0 {
+		unix.Close(e.fd)
+	}
+}
+
+// ring rings the doorbell. If its counter is full, the doorbell is pending already.
+func (e *eventfd) ring() {
+	// Members share the flags of the file and can clear O_NONBLOCK.
+	if flags, err := unix.FcntlInt(uintptr(e.fd), unix.F_GETFL, 0); err == nil && flags&unix.O_NONBLOCK == 0 {
+		_, _ = unix.FcntlInt(uintptr(e.fd), unix.F_SETFL, flags|unix.O_NONBLOCK)
+	}
+	var one [8]byte
+	binary.NativeEndian.PutUint64(one[:], 1)
+	_, _ = unix.Write(e.fd, one[:])
+}
+
+// message is a step of a member's goroutine: it rings a doorbell, or sends a number and perhaps a file, or both; then it calls done.
+type message struct {
+	ring   *eventfd // nil: none
+	number int64
+	fd     int      // -1: none
+	holds  *eventfd // that has fd
+	silent bool     // send nothing, and call done also if the member is gone
+	done   func()
+}
+
+func (msg message) put() {
+	for _, e := range []*eventfd{msg.ring, msg.holds} {
+		if e != nil {
+			e.put()
+		}
+	}
+}
+
+// drop is for a message that is not sent.
+func (msg message) drop() {
+	msg.put()
+	if msg.silent {
+		msg.done()
+	}
+}
+
+// send sends the number and the file.
+func (msg message) send(conn *net.UnixConn, timeout time.Duration) error {
+	if msg.silent {
+		return nil
+	}
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], uint64(msg.number))
+	var rights []byte
+	if msg.fd >= 0 {
+		rights = unix.UnixRights(msg.fd)
+	}
+	if err := conn.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
+		return err
+	}
+	n, _, err := conn.WriteMsgUnix(b[:], rights, nil)
+	if err == nil && n != len(b) {
+		err = errors.New("the socket took a part of a message")
+	}
+	return err
+}
+
+// outboxMax is how many messages can wait for a member: more than joining needs, and 64 others that leave and join again several times.
+const outboxMax = 1024
+
+// outbox has the messages that wait for a member.
+type outbox struct {
+	wake chan struct{}
+
+	mu     sync.Mutex
+	queue  []message
+	closed bool
+}
+
+func (o *outbox) init() { o.wake = make(chan struct{}, 1) }
+
+// push appends messages. It returns false if there are too many; then they are dropped.
+func (o *outbox) push(messages ...message) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed || len(o.queue)+len(messages) > outboxMax {
+		for _, msg := range messages {
+			msg.drop()
+		}
+		return o.closed
+	}
+	o.queue = append(o.queue, messages...)
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// pop waits for the next message. It returns false when the outbox is closed.
+func (o *outbox) pop() (message, bool) {
+	for {
+		o.mu.Lock()
+		if o.closed {
+			o.mu.Unlock()
+			return message{}, false
+		}
+		if len(o.queue) > 0 {
+			msg := o.queue[0]
+			o.queue = o.queue[1:]
+			o.mu.Unlock()
+			return msg, true
+		}
+		o.mu.Unlock()
+		<-o.wake
+	}
+}
+
+// close drops all messages, and ends pop.
+func (o *outbox) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return
+	}
+	o.closed = true
+	for _, msg := range o.queue {
+		msg.drop()
+	}
+	o.queue = nil
+	close(o.wake)
+}
+
+// barrier returns a channel that is closed when all messages up to now are sent, or dropped.
+func (o *outbox) barrier() <-chan struct{} {
+	sent := make(chan struct{})
+	o.push(message{silent: true, done: func() { close(sent) }})
+	return sent
+}

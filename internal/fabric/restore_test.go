@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package fabric
+
+import (
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// keeps is a condition on what the service manager keeps: the beginnings of all names, sorted.
+func keeps(prefixes ...string) func(map[string]int) bool {
+	return func(names map[string]int) bool {
+		all := slices.Sorted(maps.Keys(names))
+		return slices.EqualFunc(all, prefixes, strings.HasPrefix)
+	}
+}
+
+// TestRestart checks that members do not notice when the server restarts, and that one that has ended meanwhile is gone.
+func TestRestart(t *testing.T) {
+	m, dir, c := newManager(t), t.TempDir(), testConfig()
+	c.Store = m.store()
+	first := start(t, c, dir)
+	a, b, gone := first.join(t), first.join(t), first.join(t)
+	for _, x := range []*client{a, b, gone} {
+		x.until(x.sees(0, 1, 2))
+	}
+	head := a.mapped()
+	for n := range 3 {
+		setGID(head, n, 1)
+	}
+	since := first.Status().Members[0].Since
+	m.wait(keeps("blue/memory/4/ff10/", "blue/peer/0/", "blue/peer/1/", "blue/peer/2/", "blue/socket",
+		"blue/vector/0/0", "blue/vector/0/1", "blue/vector/1/0", "blue/vector/1/1", "blue/vector/2/0", "blue/vector/2/1"))
+	first.stop()
+	gone.close()
+	if gid(head, 2) == 0 {
+		t.Error("a restart removes members")
+	}
+	// This client connects while there is no server.
+	early := first.dial(t)
+
+	c.Store = m.store()
+	second := start(t, c, dir)
+	second.log.wait(t, "continued with 3 members")
+	for _, x := range []*client{a, b} {
+		x.until(func() bool { return len(x.peers[2]) == 0 })
+		x.rung(VectorMembers)
+	}
+	for len(early.peers[early.number]) < Vectors {
+		if err := early.receive(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The third member may have its number yet when the new one joins.
+	if early.number < 2 {
+		t.Errorf("member %d joins with a number that another one has", early.number)
+	}
+	for _, x := range []*client{a, b, early} {
+		x.until(x.sees(0, 1, early.number))
+	}
+	early.ring(0, VectorSignal)
+	a.rung(VectorSignal)
+	if gid(head, 0) == 0 || gid(head, 1) == 0 || gid(head, 2) != 0 {
+		t.Error("the GIDs are not those of the members that are there")
+	}
+	st := second.Status()
+	if second.uuid != first.uuid || st.Members[0].Since.Unix() != since.Unix() || st.Members[0].PID != os.Getpid() {
+		t.Errorf("the status has changed: %+v", st)
+	}
+	second.stop()
+	for _, x := range []*client{a, b, early} {
+		x.close()
+	}
+	c.Store = m.store()
+	start(t, c, dir).waitMembers(t, 0)
+	m.wait(keeps("blue/memory/4/ff10/", "blue/socket"))
+}
+
+// TestRestartWhileJoining checks that a member that has not received everything is removed if the server is killed.
+func TestRestartWhileJoining(t *testing.T) {
+	m, dir, c := newManager(t), t.TempDir(), testConfig()
+	c.Store = m.store()
+	first := start(t, c, dir)
+	a, b := first.join(t), first.join(t)
+	a.until(a.sees(0, 1))
+	head := a.mapped()
+	setGID(head, 1, 1)
+	m.wait(func(names map[string]int) bool { return len(names) == 8 })
+	first.stop()
+	// The service manager does not have the connection of a member that is joining.
+	for name := range m.kept {
+		if strings.HasPrefix(name, "blue/peer/1/") {
+			m.handle("FDSTOREREMOVE=1\nFDNAME="+name, nil)
+		}
+	}
+	c.Store = m.store()
+	start(t, c, dir)
+	a.until(a.sees(0))
+	a.rung(VectorMembers)
+	if g := gid(head, 1); g != 0 {
+		t.Errorf("its GID is %x", g)
+	}
+	if _, _, err := b.next(); !errors.Is(err, io.EOF) {
+		t.Errorf("its connection is open: %v", err)
+	}
+	m.wait(keeps("blue/memory/", "blue/peer/0/", "blue/socket", "blue/vector/0/0", "blue/vector/0/1"))
+}
+
+// TestRestartWithOtherConfiguration checks that a fabric does not change while it has members.
+func TestRestartWithOtherConfiguration(t *testing.T) {
+	m, dir, c := newManager(t), t.TempDir(), testConfig()
+	c.Store = m.store()
+	first := start(t, c, dir)
+	a := first.join(t)
+	m.wait(func(names map[string]int) bool { return len(names) == 5 })
+	first.stop()
+
+	c.Members, c.Size, c.CHID, c.Store = 8, SizeMin(8), 0xff20, m.store()
+	second := start(t, c, dir)
+	second.log.wait(t, "stays as it is while it has members, with 8M for 4 members and CHID 0xff10: restart the server when they are gone")
+	if st := second.Status(); st.Limit != 4 || st.CHID != DefaultCHID || second.uuid != first.uuid {
+		t.Errorf("the fabric has changed: %+v", st)
+	}
+	a.close()
+	second.waitMembers(t, 0)
+	m.wait(keeps("blue/memory/4/", "blue/socket"))
+	second.stop()
+
+	c.Store = m.store()
+	third := start(t, c, dir)
+	if st := third.Status(); st.Limit != 8 || st.CHID != 0xff20 || third.uuid == first.uuid {
+		t.Errorf("the fabric has not changed: %+v", st)
+	}
+	m.wait(keeps("blue/memory/8/ff20/", "blue/socket"))
+	third.join(t)
+}
+
+// TestRestartWithExpelledMember checks that the number of a member that is not served stays taken.
+func TestRestartWithExpelledMember(t *testing.T) {
+	m, dir, c := newManager(t), t.TempDir(), testConfig()
+	c.Store = m.store()
+	first := start(t, c, dir)
+	a, b := first.join(t), first.join(t)
+	first.mu.Lock()
+	first.expel(first.members[0], "of a test")
+	first.mu.Unlock()
+	b.until(b.sees(1))
+	m.wait(keeps("blue/expelled/0/", "blue/memory/", "blue/peer/1/", "blue/socket", "blue/vector/1/0", "blue/vector/1/1"))
+	first.stop()
+
+	c.Store = m.store()
+	second := start(t, c, dir)
+	if d := second.join(t); d.number != 2 {
+		t.Errorf("the new member has number %d", d.number)
+	}
+	a.close()
+	second.waitMembers(t, 2)
+	if d := second.join(t); d.number != 0 {
+		t.Errorf("the new member has number %d", d.number)
+	}
+}
+
+// TestSocketIsGone checks that the socket is made again if its path has been removed.
+func TestSocketIsGone(t *testing.T) {
+	m, dir, c := newManager(t), t.TempDir(), testConfig()
+	c.Store = m.store()
+	first := start(t, c, dir)
+	m.wait(keeps("blue/memory/", "blue/socket"))
+	first.stop()
+	if err := os.Remove(first.path); err != nil {
+		t.Fatal(err)
+	}
+	c.Store = m.store()
+	start(t, c, dir).join(t)
+}
+
+// FuzzSortKept checks that any names that the service manager may pass are no problem.
+func FuzzSortKept(f *testing.F) {
+	f.Add("memory/4/ff10/000102030405060708090a0b0c0d0e0f/false,peer/1/5,vector/1/0")
+	f.Add("memory/-4/ff10/00/false,peer/-1/5,vector/1/2,vector/64/0,expelled/9/x,,/,///")
+	f.Fuzz(func(t *testing.T, names string) {
+		m := newManager(t)
+		file, err := createMemfd("test", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(file)
+		if err := unix.Ftruncate(file, int64(SizeMin(4))); err != nil {
+			t.Fatal(err)
+		}
+		for name := range strings.SplitSeq(names, ",") {
+			fd, err := unix.FcntlInt(uintptr(file), unix.F_DUPFD_CLOEXEC, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if old, ok := m.kept["blue/"+name]; ok {
+				unix.Close(old)
+			}
+			m.kept["blue/"+name] = fd
+		}
+		c := testConfig()
+		c.Store = m.store()
+		start(t, c, t.TempDir()).join(t)
+	})
+}
+
+// TestStoreIsGone checks that the fabric serves when the service manager does not answer.
+func TestStoreIsGone(t *testing.T) {
+	m, c := newManager(t), testConfig()
+	c.Store = m.store()
+	m.conn.Close()
+	s := start(t, c, t.TempDir())
+	s.join(t)
+	s.log.wait(t, "a restart of the server will separate it from its members")
+}

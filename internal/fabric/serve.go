@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package fabric
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"time"
+)
+
+const (
+	// protocolVersion is the first message to a client.
+	protocolVersion = 0
+	// memoryMessage comes with the memory.
+	memoryMessage = -1
+	// acceptDelay is the time after which accepting is tried again, if the process has too many files for example.
+	acceptDelay = 100 * time.Millisecond
+)
+
+// Serve makes members of the clients that connect, until ctx ends or l is closed; it closes l. Members stay when it returns, until
+// Close. It returns nil when ctx ends, else the error of l.
+func (f *Fabric) Serve(ctx context.Context, l *net.UnixListener) error {
+	stop := context.AfterFunc(ctx, func() { l.Close() })
+	defer stop()
+	defer l.Close()
+	for {
+		conn, err := l.AcceptUnix()
+		switch {
+		case err == nil:
+			f.join(conn)
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return err
+		default:
+			f.log("cannot accept connections: %v", err)
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(acceptDelay):
+			}
+		}
+	}
+}
+
+// join makes a member of a connection, or closes it.
+func (f *Fabric) join(conn *net.UnixConn) {
+	m, err := newMember(conn)
+	if err != nil {
+		f.log("refused a connection: %v", err)
+		conn.Close()
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch err := f.admit(m); {
+	case errors.Is(err, errFull):
+		if n := f.refused.add(time.Now()); n > 0 {
+			f.log("refused %d connections, the last one of PID %d: %v: give the fabric more members", n, m.pid, err)
+		}
+		m.close()
+	case err != nil:
+		m.close()
+	}
+}
+
+// admit gives a member its number and sends everyone what they need to know. Called with mu.
+func (f *Fabric) admit(m *member) error {
+	if f.closed {
+		return net.ErrClosed
+	}
+	if m.number = slices.Index(f.members, nil); m.number < 0 {
+		return errFull
+	}
+	if err := f.mem.clearEntry(m.number); err != nil {
+		f.log("refused a connection of PID %d: %v", m.pid, err)
+		return err
+	}
+	f.keepVectors(m)
+	f.members[m.number] = m
+	f.log("member %d joined, PID %d", m.number, m.pid)
+	f.welcome(m)
+	f.announce(m, m.notices()...)
+	f.start(m)
+	return nil
+}
+
+// notices returns the messages by which others learn of a member, and the member of its own doorbells.
+func (m *member) notices() []message {
+	var all []message
+	for _, v := range m.vectors {
+		all = append(all, message{number: int64(m.number), fd: v.fd, holds: v.get()})
+	}
+	return all
+}
+
+// welcome sends a member what it needs to begin. When it has received all that, the Store keeps its connection: if the server is killed
+// before, the next one finds doorbells without a connection, and removes the member. Called with mu.
+func (f *Fabric) welcome(m *member) {
+	all := []message{
+		{number: protocolVersion, fd: -1},
+		{number: int64(m.number), fd: -1},
+		{number: memoryMessage, fd: int(f.mem.file.Fd())},
+	}
+	for _, other := range f.members {
+		if other != nil && other != m && !other.expelled {
+			all = append(all, other.notices()...)
+		}
+	}
+	all = append(all, m.notices()...)
+	all[len(all)-1].done = func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.members[m.number] == m && !m.expelled && !f.closed {
+			f.keepMember(m)
+		}
+	}
+	m.out.push(all...)
+}
+
+// announce sends messages to all members except one, and removes those that have not read earlier ones. Called with mu.
+func (f *Fabric) announce(m *member, messages ...message) {
+	var stalled []*member
+	for _, other := range f.members {
+		if other == nil || other == m || other.expelled {
+			continue
+		}
+		own := slices.Clone(messages)
+		for i := range own {
+			if own[i].holds != nil {
+				own[i].holds.get()
+			} else {
+				// A member is gone: the guest searches the directory.
+				own[i].ring = other.vectors[VectorMembers].get()
+			}
+		}
+		if !other.out.push(own...) {
+			stalled = append(stalled, other)
+		}
+	}
+	for _, msg := range messages {
+		msg.put()
+	}
+	for _, other := range stalled {
+		f.expel(other, fmt.Sprintf("it does not read: %d messages wait", outboxMax))
+	}
+}
+
+// start starts the goroutines of a member. Called with mu.
+func (f *Fabric) start(m *member) {
+	f.running.Add(2)
+	go func() {
+		defer f.running.Done()
+		f.read(m)
+	}()
+	go func() {
+		defer f.running.Done()
+		f.write(m)
+	}()
+}
+
+// read waits for the end of a connection: clients send nothing. Files that one sends nevertheless are closed by the kernel, because
+// this does not ask for them.
+func (f *Fabric) read(m *member) {
+	var b [1]byte
+	n, err := m.conn.Read(b[:])
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.closed || f.members[m.number] != m:
+		return
+	case n > 0:
+		f.leave(m, "removed: it sent data, which no ivshmem device does")
+	case errors.Is(err, io.EOF):
+		f.leave(m, "left")
+	default:
+		f.leave(m, fmt.Sprintf("left: %v", err))
+	}
+}
+
+// write sends a member its messages.
+func (f *Fabric) write(m *member) {
+	for {
+		msg, ok := m.out.pop()
+		if !ok {
+			return
+		}
+		if msg.ring != nil {
+			msg.ring.ring()
+		}
+		err := msg.send(m.conn, f.cfg.stall)
+		msg.put()
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			f.mu.Lock()
+			f.expel(m, fmt.Sprintf("it has read nothing for %v", f.cfg.stall))
+			f.mu.Unlock()
+			return
+		case err != nil:
+			f.mu.Lock()
+			if !f.closed && f.members[m.number] == m {
+				f.leave(m, fmt.Sprintf("left: %v", err))
+			}
+			f.mu.Unlock()
+			return
+		}
+		if msg.done != nil {
+			msg.done()
+		}
+	}
+}
+
+// leave removes a member. Called with mu.
+func (f *Fabric) leave(m *member, how string) {
+	f.log("member %d %s, PID %d", m.number, how, m.pid)
+	if !m.expelled {
+		f.retire(m)
+	}
+	f.forget(m)
+	f.members[m.number] = nil
+	// The service manager has the connection, too, so closing is not enough.
+	_ = m.conn.CloseWrite()
+	_ = m.conn.CloseRead()
+	m.close()
+}
+
+// expel ends the membership of a client that does not read. Its connection and its number stay until it ends, because its guest still
+// has the memory: another guest with the same number would use the same area. Called with mu.
+func (f *Fabric) expel(m *member, why string) {
+	if f.closed || m.expelled || f.members[m.number] != m {
+		return
+	}
+	f.log("member %d removed, PID %d: %s", m.number, m.pid, why)
+	f.forget(m)
+	m.expelled = true
+	f.retire(m)
+	// The guest finds out by its entry of the directory.
+	m.vectors[VectorMembers].ring()
+	m.out.close()
+	m.release()
+	f.keepMember(m)
+}
+
+// retire clears a member's GID and announces that it is gone. Called with mu.
+func (f *Fabric) retire(m *member) {
+	if err := f.mem.clearGID(m.number); err != nil {
+		f.log("cannot clear the GID of member %d: %v", m.number, err)
+	}
+	f.announce(m, message{number: int64(m.number), fd: -1})
+}

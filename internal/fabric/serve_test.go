@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package fabric
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestJoinAndLeave(t *testing.T) {
+	s := start(t, testConfig(), t.TempDir())
+	a, b, c := s.join(t), s.join(t), s.join(t)
+	for i, m := range []*client{a, b, c} {
+		m.until(m.sees(0, 1, 2))
+		if m.number != i {
+			t.Errorf("the client that joined as number %d is member %d", i, m.number)
+		}
+	}
+	head := a.mapped()
+	if want := s.layout.header("blue", DefaultCHID, s.uuid); !bytes.Equal(head[:headerLen], want) {
+		t.Errorf("header %x, want %x", head[:headerLen], want)
+	}
+	checkMemory(t, a.memory, s.layout.Size)
+
+	// A doorbell of one member is what another member has under its number.
+	b.ring(2, VectorSignal)
+	c.rung(VectorSignal)
+
+	setGID(head, 1, 7)
+	b.close()
+	for _, m := range []*client{a, c} {
+		m.until(m.sees(0, 2))
+		m.rung(VectorMembers)
+	}
+	if g := gid(head, 1); g != 0 {
+		t.Errorf("the GID of a member that is gone is %x", g)
+	}
+
+	// The number is used again, with an empty entry.
+	copy(head[entry(1)+entryHost:], "former")
+	d := s.join(t)
+	if d.number != 1 || head[entry(1)+entryHost] != 0 {
+		t.Errorf("member %d, its host begins with %q", d.number, head[entry(1)+entryHost])
+	}
+	for _, m := range []*client{a, c, d} {
+		m.until(m.sees(0, 1, 2))
+	}
+	d.ring(0, VectorSignal)
+	a.rung(VectorSignal)
+}
+
+// ring rings another member's doorbell.
+func (c *client) ring(member, vector int) {
+	c.t.Helper()
+	if _, err := unix.Write(c.peers[member][vector], []byte{1, 0, 0, 0, 0, 0, 0, 0}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// checkMemory checks that no member can change the size of the memory, or keep others from writing to it.
+func checkMemory(t *testing.T, fd int, size uint64) {
+	t.Helper()
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || uint64(st.Size) != size {
+		t.Errorf("the memory has %d bytes (%v)", st.Size, err)
+	}
+	for _, n := range []int64{0, int64(size) - 4096, int64(size) + 4096} {
+		if err := unix.Ftruncate(fd, n); !errors.Is(err, unix.EPERM) {
+			t.Errorf("a member can make the memory %d bytes long: %v", n, err)
+		}
+	}
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_FUTURE_WRITE); !errors.Is(err, unix.EPERM) {
+		t.Errorf("a member can add seals: %v", err)
+	}
+}
+
+func TestFull(t *testing.T) {
+	s := start(t, testConfig(), t.TempDir())
+	var all []*client
+	for range s.layout.Members {
+		all = append(all, s.join(t))
+	}
+	extra := s.dial(t)
+	if _, _, err := extra.next(); !errors.Is(err, io.EOF) {
+		t.Errorf("one member too many: %v", err)
+	}
+	s.log.wait(t, "fabric blue: refused 1 connections, the last one of PID ")
+	all[2].close()
+	s.waitMembers(t, s.layout.Members-1)
+	if m := s.join(t); m.number != 2 {
+		t.Errorf("member %d", m.number)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	var r refusals
+	now := time.Unix(1000, 0)
+	for i, tc := range []struct {
+		after time.Duration
+		want  int
+	}{{0, 1}, {time.Millisecond, 0}, {2 * time.Millisecond, 0}, {time.Second, 3}, {time.Second, 0}, {3 * time.Second, 2}} {
+		if got := r.add(now.Add(tc.after)); got != tc.want {
+			t.Errorf("connection %d: %d, want %d", i, got, tc.want)
+		}
+	}
+}
+
+// TestKilledWhileJoining ends a client after each message that it receives while it joins, and checks that the fabric works.
+func TestKilledWhileJoining(t *testing.T) {
+	s := start(t, testConfig(), t.TempDir())
+	a, b := s.join(t), s.join(t)
+	head := a.mapped()
+	const messages = 3 + 3*Vectors
+	for received := 0; received <= messages; received++ {
+		victim := s.dial(t)
+		for range received {
+			if err := victim.receive(); err != nil {
+				t.Fatalf("after %d messages: %v", received, err)
+			}
+		}
+		victim.close()
+		// b leaves and comes back each time, so that the numbers change.
+		b.close()
+		s.waitMembers(t, 1)
+		b = s.join(t)
+		a.until(a.knows(b))
+		b.until(b.knows(a))
+		a.ring(b.number, VectorSignal)
+		b.rung(VectorSignal)
+		for n := range s.layout.Members {
+			if g := gid(head, n); g != 0 {
+				t.Errorf("after %d messages, member %d has the GID %x", received, n, g)
+			}
+		}
+	}
+}
+
+func TestGarbage(t *testing.T) {
+	s := start(t, testConfig(), t.TempDir())
+	a := s.join(t)
+	for _, garbage := range [][]byte{{0}, bytes.Repeat([]byte{0xff}, 8), bytes.Repeat([]byte("x"), 1<<16)} {
+		b := s.join(t)
+		// The server may close the connection before all is sent.
+		_, _ = b.conn.Write(garbage)
+		s.waitMembers(t, 1)
+		a.until(func() bool { return len(a.peers) == 2 })
+		a.until(a.sees(0))
+	}
+	s.log.wait(t, "member 1 removed: it sent data, which no ivshmem device does, PID ")
+}
+
+// TestFilesFromClients checks that the server does not hold files that clients send.
+func TestFilesFromClients(t *testing.T) {
+	s := start(t, testConfig(), t.TempDir())
+	b := s.join(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	fd, err := unix.FcntlInt(w.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	if _, _, err := b.conn.WriteMsgUnix([]byte{1}, unix.UnixRights(fd, fd, fd), nil); err != nil {
+		t.Fatal(err)
+	}
+	unix.Close(fd)
+	s.waitMembers(t, 0)
+	if n, err := r.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
+		t.Errorf("the pipe is open: %d, %v", n, err)
+	}
+}
+
+func TestHalfClosed(t *testing.T) {
+	s := start(t, testConfig(), t.TempDir())
+	a, b, c := s.join(t), s.join(t), s.join(t)
+	if err := b.conn.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	a.until(func() bool { return len(a.peers) == 3 })
+	a.until(a.sees(0, 2))
+	// A client that does not receive, but has not ended, is gone as soon as there is a message for it.
+	if err := c.conn.CloseRead(); err != nil {
+		t.Fatal(err)
+	}
+	d := s.join(t)
+	a.until(func() bool { return a.knows(d)() && a.sees(0, 1)() })
+}
+
+// TestManyConnections connects and ends at once, thousands of times, and counts files.
+func TestManyConnections(t *testing.T) {
+	s := start(t, testConfig(), t.TempDir())
+	a := s.join(t)
+	before := openFiles(t)
+	ended := make(chan error, 4)
+	for range cap(ended) {
+		go func() {
+			var err error
+			for range 500 {
+				var conn *net.UnixConn
+				if conn, err = net.DialUnix("unix", nil, &net.UnixAddr{Name: s.path, Net: "unix"}); err != nil {
+					break
+				}
+				conn.Close()
+			}
+			ended <- err
+		}()
+	}
+	for left := cap(ended); left > 0; {
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Error(err)
+			}
+			left--
+		default:
+			// The member reads, as QEMU would.
+			if err := a.conn.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
+				t.Fatal(err)
+			}
+			drain(t, a.conn)
+		}
+	}
+	s.waitMembers(t, 1)
+	drainUntil(t, a, func() bool { return openFiles(t) <= before })
+}
+
+// drain reads messages and closes their files until the deadline of the connection.
+func drain(t *testing.T, conn *net.UnixConn) {
+	t.Helper()
+	b, oob := make([]byte, 8), make([]byte, 128)
+	for {
+		_, oobn, _, _, err := conn.ReadMsgUnix(b, oob)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if messages, err := unix.ParseSocketControlMessage(oob[:oobn]); err == nil && len(messages) == 1 {
+			if fds, err := unix.ParseUnixRights(&messages[0]); err == nil {
+				closeFDs(fds)
+			}
+		}
+	}
+}
+
+// drainUntil reads until a condition holds.
+func drainUntil(t *testing.T, c *client, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(deadline); !done(); {
+		if time.Now().After(end) {
+			t.Fatal("the condition does not hold")
+		}
+		if err := c.conn.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		drain(t, c.conn)
+	}
+}
+
+// openFiles counts the files of this process, which is client and server.
+func openFiles(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+// TestStalledMember checks that a member that does not read is removed, that others do not wait for it, and that its number stays
+// taken while its connection is open.
+func TestStalledMember(t *testing.T) {
+	c := testConfig()
+	c.stall = 20 * time.Millisecond
+	s := start(t, c, t.TempDir())
+	a, b := s.join(t), s.join(t)
+	a.until(a.sees(0, 1))
+	head := a.mapped()
+	setGID(head, 1, 9)
+	for i := 0; len(a.peers[1]) > 0; i++ {
+		if i > 5000 {
+			t.Fatal("the member is there yet")
+		}
+		d := s.join(t)
+		a.until(func() bool { return len(a.peers[2]) == Vectors })
+		d.close()
+		a.until(func() bool { return len(a.peers[2]) == 0 })
+	}
+	s.log.wait(t, "member 1 removed, PID ")
+	if g := gid(head, 1); g != 0 {
+		t.Errorf("its GID is %x", g)
+	}
+	b.rung(VectorMembers)
+	if d := s.join(t); d.number != 2 {
+		t.Errorf("the number of a guest that still has the memory is given again: %d", d.number)
+	}
+	removed := 0
+	for _, m := range s.Status().Members {
+		if m.Removed {
+			removed += m.Number
+		}
+	}
+	if removed != 1 {
+		t.Errorf("the status has other removed members: %+v", s.Status().Members)
+	}
+	b.close()
+	s.waitMembers(t, 2)
+	if d := s.join(t); d.number != 1 {
+		t.Errorf("the number is %d after the connection has ended", d.number)
+	}
+}
+
+// TestDoorbellsThatBlock checks that a member that makes others' doorbells block does not stop the server.
+func TestDoorbellsThatBlock(t *testing.T) {
+	s := start(t, testConfig(), t.TempDir())
+	a, b, c := s.join(t), s.join(t), s.join(t)
+	a.until(a.sees(0, 1, 2))
+	for _, fds := range [][]int{a.peers[1], a.peers[2]} {
+		if _, err := unix.Write(fds[VectorMembers], []byte{0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := unix.FcntlInt(uintptr(fds[VectorMembers]), unix.F_SETFL, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.close()
+	for _, m := range []*client{b, c} {
+		m.until(m.sees(1, 2))
+	}
+}
+
+func TestClose(t *testing.T) {
+	s := start(t, testConfig(), t.TempDir())
+	a, b := s.join(t), s.join(t)
+	head := a.mapped()
+	setGID(head, 0, 5)
+	a.until(a.sees(0, 1))
+	s.stop()
+	for _, m := range []*client{a, b} {
+		if _, _, err := m.next(); !errors.Is(err, io.EOF) {
+			t.Errorf("member %d: %v", m.number, err)
+		}
+	}
+	if gid(head, 0) == 0 {
+		t.Error("the server has removed a member that goes on")
+	}
+	a.ring(1, VectorSignal)
+	b.rung(VectorSignal)
+	if _, err := os.Lstat(s.path); !os.IsNotExist(err) {
+		t.Errorf("the socket is there yet: %v", err)
+	}
+}
+
+func TestStatus(t *testing.T) {
+	s := start(t, testConfig(), t.TempDir())
+	before := time.Now().Add(-time.Second)
+	a := s.join(t)
+	head := a.mapped()
+	setGID(head, 0, 0x1234)
+	copy(head[entry(0)+entryHost:], "guest\x1b[2J")
+	head[entry(0)+entryUsed+7] = 0xff
+	head[entry(0)+entryRung], head[entry(0)+entrySpared] = 3, 4
+	st := s.Status()
+	if len(st.Members) != 1 || st.Name != "blue" || st.Limit != 4 || st.CHID != DefaultCHID || st.GID == 0 {
+		t.Fatalf("%+v", st)
+	}
+	m := st.Members[0]
+	if m.PID != os.Getpid() || m.Since.Before(before) || m.ExtGID != 0x1234 || m.Host != "guest?[2J" || m.Used != st.AreaBytes || m.Rung != 3 || m.Spared != 4 {
+		t.Errorf("%+v", m)
+	}
+}
+
+// TestFault checks that memory that the host cannot provide is an error.
+func TestFault(t *testing.T) {
+	fd, err := createMemfd("test", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := mapMemory(os.NewFile(uintptr(fd), "test"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.close()
+	if err := m.clearGID(0); err == nil {
+		t.Error("no error without memory")
+	}
+	if _, err := m.readEntry(0); err == nil {
+		t.Error("no error without memory")
+	}
+}
+
+func TestHugePages(t *testing.T) {
+	c := testConfig()
+	c.HugePages = true
+	f, err := New(c)
+	if err != nil {
+		// The host of this test has none, mostly.
+		t.Log(err)
+		return
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestListen(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "s")
+	for range 2 { // The second time it is there already.
+		l, err := Listen(path, Permissions{Mode: 0o620, UID: os.Getuid(), GID: os.Getgid()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.SetUnlinkOnClose(false)
+		st, err := os.Lstat(path)
+		if err != nil || st.Mode().Perm() != 0o620 {
+			t.Errorf("mode %v (%v)", st.Mode(), err)
+		}
+		l.Close()
+	}
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Listen(file, Permissions{UID: -1, GID: -1}); err == nil || err.Error() != file+" is there, and no socket: remove it" {
+		t.Errorf("a file that is no socket: %v", err)
+	}
+	if _, err := Listen(filepath.Join(dir, "missing", "s"), Permissions{UID: -1, GID: -1}); err == nil {
+		t.Error("a directory that does not exist")
+	}
+}
+
+// FuzzClient sends bytes and files at some moment of joining.
+func FuzzClient(f *testing.F) {
+	f.Add([]byte("\x00\x00\x00\x00\x00\x00\x00\x00"), uint8(0), uint8(0))
+	f.Add([]byte("\xff"), uint8(3), uint8(2))
+	f.Add([]byte(""), uint8(7), uint8(1))
+	f.Fuzz(func(t *testing.T, data []byte, after, files uint8) {
+		s := start(t, testConfig(), t.TempDir())
+		a, b := s.join(t), s.dial(t)
+		for range after % 8 {
+			if err := b.receive(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var rights []byte
+		if n := int(files % 4); n > 0 && len(data) > 0 {
+			rights = unix.UnixRights([]int{0, 1, 2}[:n]...)
+		}
+		_, _, _ = b.conn.WriteMsgUnix(data, rights, nil)
+		b.close()
+		a.until(func() bool { return len(a.peers[1]) == Vectors })
+		a.until(a.sees(0))
+	})
+}
