@@ -9,6 +9,7 @@ package fdstore
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"slices"
@@ -180,12 +181,12 @@ func (s *Store) send(state string, fds ...int) error {
 
 // Discard closes the kept file descriptors that no one has taken, has the service manager forget them, and returns their names.
 func (s *Store) Discard() (names []string) {
-	for name, fd := range s.Take("") {
+	rest := s.Take("")
+	for _, name := range slices.Sorted(maps.Keys(rest)) {
 		_ = s.Remove(name)
-		unix.Close(fd)
+		unix.Close(rest[name])
 		names = append(names, name)
 	}
-	slices.Sort(names)
 	return names
 }
 
