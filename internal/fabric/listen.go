@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,7 +26,7 @@ type Permissions struct {
 }
 
 // Listen returns the fabric's socket at a path. One that the Store has kept continues, if it is at this path. Else a socket that is
-// there is removed: the caller makes sure that no other process uses it. The errors name the path.
+// there is removed, unless a program listens to it. The errors name the path.
 func (f *Fabric) Listen(path string, p Permissions) (*net.UnixListener, error) {
 	if l := f.keptListener(path); l != nil {
 		if err := p.set(path); err != nil {
@@ -71,7 +72,7 @@ func (f *Fabric) keptListener(path string) *net.UnixListener {
 	return nil
 }
 
-// Listen returns a socket at a path, with permissions. A socket that is there is removed. The errors name the path.
+// Listen returns a socket at a path, with permissions. A socket that is there is removed, unless a program listens to it. The errors name the path.
 func Listen(path string, p Permissions) (*net.UnixListener, error) {
 	switch st, err := os.Lstat(path); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -80,7 +81,7 @@ func Listen(path string, p Permissions) (*net.UnixListener, error) {
 	case st.Mode().Type() != fs.ModeSocket:
 		return nil, fmt.Errorf("%s is there, and no socket: remove it", path)
 	default:
-		if err := os.Remove(path); err != nil {
+		if err := removeStale(path); err != nil {
 			return nil, err
 		}
 	}
@@ -100,6 +101,17 @@ func Listen(path string, p Permissions) (*net.UnixListener, error) {
 		return nil, err
 	}
 	return l.(*net.UnixListener), nil
+}
+
+// removeStale removes a socket that no program listens to.
+func removeStale(path string) error {
+	if conn, err := net.DialTimeout("unix", path, time.Second); !errors.Is(err, syscall.ECONNREFUSED) {
+		if err == nil {
+			conn.Close()
+		}
+		return fmt.Errorf("another program listens at %s: stop it, or use another directory", path)
+	}
+	return os.Remove(path)
 }
 
 // errno returns the error number within an error, if there is one: its text is shorter than the chain of packages net and os.

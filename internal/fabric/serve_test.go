@@ -439,6 +439,17 @@ func TestListen(t *testing.T) {
 	if _, err := Listen(file, Permissions{UID: -1, GID: -1}); err == nil || err.Error() != file+" is there, and no socket: remove it" {
 		t.Errorf("a file that is no socket: %v", err)
 	}
+	l, err := Listen(path, Permissions{UID: -1, GID: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Listen(path, Permissions{UID: -1, GID: -1}); err == nil || err.Error() != "another program listens at "+path+": stop it, or use another directory" {
+		t.Errorf("a socket that another program has: %v", err)
+	}
 	if _, err := Listen(filepath.Join(dir, "missing", "s"), Permissions{UID: -1, GID: -1}); err == nil {
 		t.Error("a directory that does not exist")
 	}
