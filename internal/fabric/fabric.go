@@ -151,7 +151,7 @@ func (f *Fabric) Close() error {
 	select {
 	case <-ended:
 	case <-time.After(closeTime):
-		// A member has made an eventfd of another block, so this process ends with that goroutine.
+		// A goroutine waits for a thing that it should not. It ends with this process.
 	}
 	return nil
 }

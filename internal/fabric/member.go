@@ -68,6 +68,11 @@ func peerPID(conn *net.UnixConn) (pid int, err error) {
 func (m *member) close() {
 	m.out.close()
 	m.conn.Close()
+	for _, v := range m.vectors {
+		if v != nil {
+			v.abandon()
+		}
+	}
 	m.release()
 }
 
@@ -85,6 +90,8 @@ type eventfd struct {
 	// fd is no os.File: package os would poll it, and each doorbell between guests would wake this process.
 	fd   int
 	refs atomic.Int32
+	// wanted counts calls of ring since its goroutine has last begun to write.
+	wanted atomic.Int64
 }
 
 func newEventfd(fd int) *eventfd {
@@ -104,15 +111,41 @@ func (e *eventfd) put() {
 	}
 }
 
-// ring rings the doorbell. If its counter is full, the doorbell is pending already.
+// ring rings the doorbell. Members share the flags of the file and can clear O_NONBLOCK at any time, so the write may block: a goroutine of
+// its own does it, at most one for each doorbell.
 func (e *eventfd) ring() {
-	// Members share the flags of the file and can clear O_NONBLOCK.
+	if e.wanted.Add(1) > 1 {
+		return
+	}
+	e.get()
+	go func() {
+		defer e.put()
+		var one [8]byte
+		binary.NativeEndian.PutUint64(one[:], 1)
+		for {
+			n := e.wanted.Load()
+			e.setNonblock()
+			// If the counter is full, the doorbell is pending already.
+			_, _ = unix.Write(e.fd, one[:])
+			if e.wanted.CompareAndSwap(n, 0) {
+				return
+			}
+		}
+	}()
+}
+
+func (e *eventfd) setNonblock() {
 	if flags, err := unix.FcntlInt(uintptr(e.fd), unix.F_GETFL, 0); err == nil && flags&unix.O_NONBLOCK == 0 {
 		_, _ = unix.FcntlInt(uintptr(e.fd), unix.F_SETFL, flags|unix.O_NONBLOCK)
 	}
-	var one [8]byte
-	binary.NativeEndian.PutUint64(one[:], 1)
-	_, _ = unix.Write(e.fd, one[:])
+}
+
+// abandon ends a write that blocks: the member is gone, so no one else reads.
+func (e *eventfd) abandon() {
+	if e.wanted.Load() > 0 {
+		e.setNonblock()
+		_, _ = unix.Read(e.fd, make([]byte, 8))
+	}
 }
 
 // message is a step of a member's goroutine: it rings a doorbell, or sends a number and perhaps a file, or both; then it calls done.

@@ -343,6 +343,42 @@ func TestDoorbellsThatBlock(t *testing.T) {
 	}
 }
 
+// TestRingNeverBlocks rings a doorbell whose counter is full, while a member clears O_NONBLOCK all the time.
+func TestRingNeverBlocks(t *testing.T) {
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.Write(fd, []byte{0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}); err != nil {
+		t.Fatal(err)
+	}
+	e := newEventfd(fd)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFL, 0)
+			}
+		}
+	}()
+	for range 20000 {
+		e.ring()
+	}
+	close(stop)
+	<-stopped
+	for end := time.Now().Add(deadline); e.wanted.Load() > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the goroutine waits for ever")
+		}
+		e.abandon()
+	}
+	e.put()
+}
+
 func TestClose(t *testing.T) {
 	s := start(t, testConfig(), t.TempDir())
 	a, b := s.join(t), s.join(t)
