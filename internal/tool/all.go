@@ -10,6 +10,7 @@ import (
 	"github.com/smckit/smckit/internal/tool/smcchk"
 	"github.com/smckit/smckit/internal/tool/smcconf"
 	"github.com/smckit/smckit/internal/tool/smcdbg"
+	"github.com/smckit/smckit/internal/tool/smcismd"
 	"github.com/smckit/smckit/internal/tool/smclab"
 	"github.com/smckit/smckit/internal/tool/smcpnet"
 	"github.com/smckit/smckit/internal/tool/smcpolicy"
@@ -26,6 +27,7 @@ func All() []cli.Tool {
 		smcchk.Tool,
 		smcconf.Tool,
 		smcdbg.Tool,
+		smcismd.Tool,
 		smcpnet.Tool,
 		smcpolicy.Tool,
 		smcrnics.Tool,

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Package smcismd is the command smc_ismd, which serves memory to guests of this host, so that they have SMC-D among themselves.
+package smcismd
+
+import (
+	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/fdstore"
+	"github.com/spf13/cobra"
+)
+
+const (
+	toolName = "smc_ismd"
+	// defaultDir has the sockets.
+	defaultDir = "/run/smc/ism"
+)
+
+// Tool is the command.
+var Tool = cli.Tool{
+	Name: toolName,
+	New:  func(env *cli.Env) *cobra.Command { return newRoot(env, system{openStore: fdstore.Open}) },
+}
+
+// system has the parts of the machine that the command uses. Tests replace it.
+type system struct {
+	// openStore returns the service manager's store of files.
+	openStore func() (*fdstore.Store, error)
+	// started, if not nil, is called when all fabrics are served.
+	started func()
+}
+
+// command has the state that all commands of the tree share.
+type command struct {
+	env *cli.Env
+	sys system
+	// dir is the option --dir.
+	dir string
+}
+
+func newRoot(env *cli.Env, sys system) *cobra.Command {
+	c := &command{env: env, sys: sys}
+	var o options
+	root := &cobra.Command{
+		Use:               toolName,
+		Short:             "Share memory between guests of this host for SMC-D",
+		Long:              rootLong,
+		Example:           rootExample,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context(), o) },
+	}
+	root.PersistentFlags().StringVar(&c.dir, "dir", defaultDir, "the `DIRECTORY` of the sockets")
+	flags := root.Flags()
+	flags.StringArrayVarP(&o.fabrics, "fabric", "f", nil, "serve a fabric, `NAME:SIZE[,OPTION]...`; may be repeated")
+	flags.StringVar(&o.config, "config", "", "serve the fabrics in `FILE`, too")
+	flags.StringVar(&o.statusMode, "status-mode", "0600", "the `MODE` of the socket for 'smc_ismd list'")
+	flags.StringVar(&o.statusGroup, "status-group", "", "the `GROUP` of that socket (default: yours)")
+	for _, flag := range []string{"fabric", "status-mode", "status-group"} {
+		_ = root.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
+	}
+	_ = root.MarkPersistentFlagDirname("dir")
+	root.AddCommand(newList(c))
+	return root
+}
