@@ -30,6 +30,14 @@ library() {
 	esac
 }
 
+# host_files TREE DIR: what hosts of guests need is a package of its own.
+host_files() {
+	(cd "$1" && find . \( -name 'smc_ismd*' -o -name _smc_ismd -o -name 'smc-ismd*' -o -name ism.conf \) -type f) | while read -r file; do
+		install -d "$2/${file%/*}"
+		mv "$1/$file" "$2/$file"
+	done
+}
+
 # documents TREE PACKAGE FORMAT: the documents of each package.
 documents() {
 	doc=$1/usr/share/doc/$2
@@ -86,7 +94,9 @@ for format in deb rpm; do
 	if [ $format = deb ] && [ -d "$tree/usr/share/zsh/site-functions" ]; then
 		mv "$tree/usr/share/zsh/site-functions" "$tree/usr/share/zsh/vendor-completions"
 	fi
+	host_files "$tree" "$root/smckit-ism.$arch"
 	find "$tree/usr/lib" -type d -empty -delete
 	pack $format smckit "$arch"
+	pack $format smckit-ism "$arch"
 	pack $format smckit-dkms all
 done

@@ -37,24 +37,26 @@ func TestUnits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, program := range []string{"smc_conf", "systemctl"} {
+	for _, program := range []string{"smc_conf", "smc_ismd", "systemctl"} {
 		put("usr/bin/"+program, nil, 0o755)
 	}
 	for _, target := range []string{"basic", "sysinit", "shutdown", "network-online"} {
 		put("usr/lib/systemd/system/"+target+".target", []byte("[Unit]\nDefaultDependencies=no\n"), 0o644)
 	}
 	put("usr/lib/systemd/system/modprobe@.service", []byte("[Service]\nType=oneshot\nExecStart=/usr/bin/systemctl\n"), 0o644)
-	for _, unit := range []string{"smc.service", "smc-device@.service"} {
+	for _, unit := range []string{"smc.service", "smc-device@.service", "smc-ismd.service"} {
 		put("usr/lib/systemd/system/"+unit, read(t, units+unit), 0o644)
 	}
-	out, err := exec.Command("systemd-analyze", "--root="+root, "--man=no", "verify", "smc.service", "smc-device@x.service").CombinedOutput()
+	out, err := exec.Command("systemd-analyze", "--root="+root, "--man=no", "verify", "smc.service", "smc-device@x.service", "smc-ismd.service").CombinedOutput()
 	if err != nil || len(out) > 0 {
 		t.Errorf("%v: %s", err, out)
 	}
 	// The exposure that systemd computes for a service, in tenths: from 0 to 100.
-	out, err = exec.Command("systemd-analyze", "--root="+root, "--offline=yes", "--threshold=20", "security", "smc.service").CombinedOutput()
-	if err != nil {
-		t.Errorf("%v: %s", err, out)
+	for _, unit := range []string{"smc.service", "smc-ismd.service"} {
+		out, err = exec.Command("systemd-analyze", "--root="+root, "--offline=yes", "--threshold=20", "security", unit).CombinedOutput()
+		if err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
 	}
 }
 

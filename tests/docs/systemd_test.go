@@ -76,7 +76,7 @@ func TestDropInsAreComplete(t *testing.T) {
 // TestPackageNames compares the names of packages in the documents with those that 'make packages' builds.
 func TestPackageNames(t *testing.T) {
 	// VERSION-RELEASE for each; names with patterns are a shell's matter.
-	deb := regexp.MustCompile(`\b((?:smckit|libsmc-preload|smckit-dkms))_(\d[\w.~+-]*)_(amd64|all)\.deb`)
+	deb := regexp.MustCompile(`\b((?:smckit|libsmc-preload|smckit-dkms|smckit-ism))_(\d[\w.~+-]*)_(amd64|all)\.deb`)
 	found := 0
 	for _, name := range append(files(t), "ansible/README.md") {
 		for _, m := range deb.FindAllStringSubmatch(read(t, name), -1) {

@@ -102,7 +102,7 @@ ln -s /usr/lib/systemd/system/other.service multi-user.target.wants/`)
 				}
 				d.Must(is, "ln -s /usr/lib/systemd/system/smc.service /etc/systemd/system/multi-user.target.wants/")
 			}
-			config := names(t, "packaging/etc/smc/*")
+			config := smckitConfig(t)
 			for _, name := range config {
 				d.Must(is, "echo '# of the administrator' >>/etc/smc/"+name)
 			}
@@ -302,7 +302,7 @@ func TestRPM(t *testing.T) {
 		return append(glob(t, dir, "smckit-[0-9]*.rpm"), glob(t, dir, "libsmc-preload-*.x86_64.rpm")...)
 	}
 	rpm(append([]string{"--install"}, packages(was)...)...)
-	config := names(t, "packaging/etc/smc/*")
+	config := smckitConfig(t)
 	for _, name := range config {
 		d.Must(is, "echo '# of the administrator' >>/etc/smc/"+name)
 	}

@@ -162,10 +162,15 @@ func names(t *testing.T, pattern string) (found []string) {
 	return found
 }
 
-// commands are the programs of the package.
+// hostFiles are files of the package for hosts of guests, not of smckit.
+var hostFiles = []string{"smc_ismd", "ism.conf", "smc-ismd.service"}
+
+func isHostFile(name string) bool { return slices.Contains(hostFiles, name) }
+
+// commands are the programs of the package smckit.
 func commands(t *testing.T) []string {
 	t.Helper()
-	return slices.DeleteFunc(names(t, "cmd/*"), func(c string) bool { return c == "smclab" })
+	return slices.DeleteFunc(names(t, "cmd/*"), func(c string) bool { return c == "smclab" || isHostFile(c) })
 }
 
 // paths picks the paths that match.
@@ -192,6 +197,7 @@ func TestContents(t *testing.T) {
 	all := map[string]pkg{
 		"smckit deb": deb("smckit_" + v + "_amd64"), "smckit rpm": rpm("smckit-" + v + ".x86_64"),
 		"preload deb": deb("libsmc-preload_" + v + "_amd64"), "preload rpm": rpm("libsmc-preload-" + v + ".x86_64"),
+		"ism deb": deb("smckit-ism_" + v + "_amd64"), "ism rpm": rpm("smckit-ism-" + v + ".x86_64"),
 		"dkms deb": deb("smckit-dkms_" + v + "_all"), "dkms rpm": rpm("smckit-dkms-" + v + ".noarch"),
 	}
 	// Links have no mode of their own; ignore the one of an .rpm.
@@ -217,10 +223,11 @@ func TestContents(t *testing.T) {
 	}
 
 	var config []string
-	for _, name := range names(t, "packaging/etc/smc/*") {
+	for _, name := range smckitConfig(t) {
 		config = append(config, "/etc/smc/"+name)
 	}
 	units := append(append(names(t, "packaging/systemd/*"), names(t, "packaging/udev/*")...), names(t, "packaging/*.d/*")...)
+	units = slices.DeleteFunc(units, isHostFile)
 	slices.Sort(units)
 	for _, name := range []string{"smckit deb", "smckit rpm"} {
 		p := all[name]
@@ -253,6 +260,7 @@ func TestContents(t *testing.T) {
 		}
 	}
 
+	checkHostPackage(t, all)
 	sources := func(p pkg) []string {
 		return paths(p.files, `^/usr/src/smckit-`+regexp.QuoteMeta(version.Version)+`/.*[^/]$`)
 	}
@@ -273,6 +281,8 @@ func TestContents(t *testing.T) {
 		"smckit rpm":  "postinstall preuninstall postuninstall",
 		"preload deb": "triggers",
 		"preload rpm": "postinstall postuninstall",
+		"ism deb":     "postinst postrm prerm",
+		"ism rpm":     "postinstall preuninstall postuninstall",
 		"dkms deb":    "postinst prerm",
 		"dkms rpm":    "postinstall preuninstall",
 	} {
@@ -281,6 +291,38 @@ func TestContents(t *testing.T) {
 		}
 	}
 	checkFields(t, all, v)
+}
+
+// smckitConfig has the names of the configuration files of smckit.
+func smckitConfig(t *testing.T) []string {
+	t.Helper()
+	return slices.DeleteFunc(names(t, "packaging/etc/smc/*"), isHostFile)
+}
+
+// checkHostPackage checks that everything for hosts of guests is in smckit-ism, and nothing else is.
+func checkHostPackage(t *testing.T, all map[string]pkg) {
+	t.Helper()
+	for name, zsh := range map[string]string{"ism deb": "vendor-completions", "ism rpm": "site-functions"} {
+		want := []string{
+			"/etc/smc/ism.conf", "/usr/bin/smc_ismd", "/usr/lib/systemd/system/smc-ismd.service",
+			"/usr/share/bash-completion/completions/smc_ismd", "/usr/share/fish/vendor_completions.d/smc_ismd.fish",
+			"/usr/share/man/man8/smc_ismd-list.8.gz", "/usr/share/man/man8/smc_ismd.8.gz", "/usr/share/zsh/" + zsh + "/_smc_ismd",
+		}
+		got := paths(all[name].files, `^/(etc|usr/(bin|lib|share/(bash-completion|fish|man|zsh)))/.*[^/]$`)
+		got = slices.DeleteFunc(got, func(path string) bool { return path == "/etc/smc" || !strings.Contains(filepath.Base(path), "ism") })
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if got := strings.Join(all[name].config, " "); got != "/etc/smc/ism.conf" {
+			t.Errorf("%s: configuration %s", name, got)
+		}
+	}
+	for _, name := range []string{"smckit deb", "smckit rpm"} {
+		if found := paths(all[name].files, `ismd|ism\.conf`); len(found) > 0 {
+			t.Errorf("%s: %q belong to smckit-ism", name, found)
+		}
+	}
 }
 
 // checkFields compares the fields of packages about other packages.
@@ -299,6 +341,8 @@ func checkFields(t *testing.T, all map[string]pkg, v string) {
 			"Conflicts": "", "Provides": "",
 		},
 		"preload rpm": {"requires": "/bin/sh, /sbin/ldconfig", "obsoletes": "smc-tools < 1.9", "conflicts": "", "provides": "libsmc-preload = " + v},
+		"ism deb":     {"Version": v, "Depends": "", "Conflicts": "", "Replaces": "", "Provides": ""},
+		"ism rpm":     {"requires": "/bin/sh", "conflicts": "", "provides": "smckit-ism = " + v},
 		"dkms deb": {
 			"Version": v, "Depends": "dkms", "Recommends": "linux-headers-amd64 | linux-headers-generic | linux-headers",
 			"Conflicts": "",
