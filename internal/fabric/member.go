@@ -68,14 +68,10 @@ func peerPID(conn *net.UnixConn) (pid int, err error) {
 func (m *member) close() {
 	m.out.close()
 	m.conn.Close()
-	for _, v := range m.vectors {
-		if v != nil {
-			v.abandon()
-		}
-	}
 	m.release()
 }
 
+// release gives back the doorbells.
 func (m *member) release() {
 	for i, v := range m.vectors {
 		if v != nil {

@@ -62,8 +62,12 @@ func (f *Fabric) join(conn *net.UnixConn) {
 	defer f.mu.Unlock()
 	switch err := f.admit(m); {
 	case errors.Is(err, errFull):
-		if n := f.refused.add(time.Now()); n > 0 {
-			f.log("refused %d connections, the last one of PID %d: %v: give the fabric more members", n, m.pid, err)
+		switch n := f.refused.add(time.Now()); n {
+		case 0:
+		case 1:
+			f.log("refused PID %d: %v: raise members=", m.pid, err)
+		default:
+			f.log("refused PID %d, and %d others since the last such line: %v: raise members=", m.pid, n-1, err)
 		}
 		m.close()
 	case err != nil:
@@ -228,6 +232,11 @@ func (f *Fabric) leave(m *member, how string) {
 	// The service manager has the connection, too, so closing is not enough.
 	_ = m.conn.CloseWrite()
 	_ = m.conn.CloseRead()
+	for _, v := range m.vectors {
+		if v != nil {
+			v.abandon()
+		}
+	}
 	m.close()
 }
 

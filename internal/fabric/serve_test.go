@@ -94,7 +94,7 @@ func TestFull(t *testing.T) {
 	if _, _, err := extra.next(); !errors.Is(err, io.EOF) {
 		t.Errorf("one member too many: %v", err)
 	}
-	s.log.wait(t, "fabric blue: refused 1 connections, the last one of PID ")
+	s.log.wait(t, "fabric blue: refused PID ")
 	all[2].close()
 	s.waitMembers(t, s.layout.Members-1)
 	if m := s.join(t); m.number != 2 {
