@@ -28,13 +28,21 @@ struct pipe_inode_info;
 struct smc_cdc_delta;
 struct smc_cdc_tx;
 
-/* The receive buffer of one direction, as pages. */
+/* The receive buffer of one direction: pages, or memory of a device, which has none. */
 struct smc_rcvbuf {
 	u32 size;		/* bytes of the ring */
 	u32 skip;		/* bytes before the ring in the first page */
 	bool fixed;		/* the peer writes to the same pages again and again, even if a pipe refers to them */
 	struct page **pages;	/* a transport may change an entry where no unread byte is */
+	u8 *mem;		/* memory of a device, fixed; then there are no pages */
+	const bool *gone;	/* of such memory: the device is gone, and the memory may not be touched; under RCU */
 };
+
+/* smc_rcvbuf_is_gone() - is the buffer memory of a device that is gone? Any context, under RCU while the buffer is read. */
+static inline bool smc_rcvbuf_is_gone(const struct smc_rcvbuf *rx)
+{
+	return rx->gone && READ_ONCE(*rx->gone);
+}
 
 /* Who shows a connection in listings of sockets. */
 enum smc_conn_holder {

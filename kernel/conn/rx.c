@@ -2,8 +2,11 @@
 /* Receiving: from the ring in our receive buffer to the application, or to a pipe. */
 
 #include <linux/highmem.h>
+#include <linux/pagemap.h>
 #include <linux/pipe_fs_i.h>
+#include <linux/sizes.h>
 #include <linux/splice.h>
+#include <linux/uaccess.h>
 #include <net/tcp.h>
 
 #include "../control/trace.h"
@@ -36,6 +39,54 @@ static struct page *ring_page(const struct smc_conn *conn, u32 off, u32 *in, u32
 	*in = at & (PAGE_SIZE - 1);
 	*n = min_t(u32, *n, PAGE_SIZE - *in);
 	return READ_ONCE(conn->rx.pages[at >> PAGE_SHIFT]);
+}
+
+/* Copies from memory of a device what can be copied without a page fault. Return: bytes, or -ECONNRESET if the device is gone. */
+static ssize_t ring_copy_some(const struct smc_conn *conn, u32 off, u32 n, struct iov_iter *to)
+{
+	ssize_t copied = -ECONNRESET;
+
+	rcu_read_lock();
+	if (!smc_rcvbuf_is_gone(&conn->rx)) {
+		pagefault_disable();
+		copied = copy_to_iter(conn->rx.mem + conn->rx.skip + off, n, to);
+		pagefault_enable();
+	}
+	rcu_read_unlock();
+	return copied;
+}
+
+/* The same for all @n bytes. An application whose memory is slow keeps the device no longer than for a part. Return: bytes, or -ECONNRESET. */
+static ssize_t ring_copy_mem(const struct smc_conn *conn, u32 off, u32 n, struct iov_iter *to)
+{
+	u32 done = 0;
+
+	while (done < n) {
+		u32 want = min_t(u32, n - done, SZ_64K);
+		ssize_t copied = ring_copy_some(conn, off + done, want, to);
+
+		if (copied < 0) {
+			iov_iter_revert(to, done);
+			return copied;
+		}
+		done += copied;
+		if (copied < want && fault_in_iov_iter_writeable(to, want - copied) == want - copied)
+			break;
+		cond_resched();
+	}
+	return done;
+}
+
+/* Copies up to @n bytes of the ring from @off on, and stores in @n how many these are. Return: how many could be copied, or -ECONNRESET. */
+static ssize_t ring_copy(const struct smc_conn *conn, u32 off, u32 *n, struct iov_iter *to)
+{
+	struct page *page;
+	u32 in;
+
+	if (conn->rx.mem)
+		return ring_copy_mem(conn, off, *n, to);
+	page = ring_page(conn, off, &in, n);
+	return copy_page_to_iter(page, in, *n, to);
 }
 
 static void rx_advance(struct rx_call *c, u32 n)
@@ -146,7 +197,7 @@ void smc_rx_lowat(struct smc_conn *conn)
 		conn->ops->signal(conn, SMC_SIGNAL_SPACE);
 }
 
-/* Copies data to the application. Return: the number of bytes, or -EFAULT, with nothing copied, if not all could be. */
+/* Copies data to the application. Return: the number of bytes, or a negative errno, with nothing copied, if not all could be. */
 static ssize_t rx_copy(struct rx_call *c, u32 most)
 {
 	struct smc_conn *conn = c->conn;
@@ -155,14 +206,13 @@ static ssize_t rx_copy(struct rx_call *c, u32 most)
 	if (c->next.kept)
 		return copy_to_iter(&c->next.byte, 1, &c->msg->msg_iter) ? 1 : -EFAULT;
 	while (done < most) {
-		u32 n = min(most - done, conn->rx.size - off), in;
-		struct page *page = ring_page(conn, off, &in, &n);
-		size_t copied = copy_page_to_iter(page, in, n, &c->msg->msg_iter);
+		u32 n = min(most - done, conn->rx.size - off);
+		ssize_t copied = ring_copy(conn, off, &n, &c->msg->msg_iter);
 
-		done += copied;
-		if (copied < n) {
+		done += max_t(ssize_t, copied, 0);
+		if (copied != n) {
 			iov_iter_revert(&c->msg->msg_iter, done);
-			return -EFAULT;
+			return copied < 0 ? copied : -EFAULT;
 		}
 		off = off + n < conn->rx.size ? off + n : 0;
 	}
@@ -174,18 +224,49 @@ static void rx_drop_page(struct splice_pipe_desc *spd, unsigned int i)
 	put_page(spd->pages[i]);
 }
 
-/* Returns a page for a pipe: the page itself if the peer does not write to it again, else a copy. */
-static struct page *rx_pipe_page(const struct smc_conn *conn, struct page *page, u32 in, u32 n)
+/*
+ * Copies bytes of memory without pages to a page for a pipe; the arguments are those of ring_page(). Return: ERR_PTR(-ENOMEM), or
+ * ERR_PTR(-ECONNRESET) if the device is gone.
+ */
+static struct page *rx_copy_to_page(const struct smc_conn *conn, u32 off, u32 *in, u32 *n)
 {
-	struct page *copy;
+	struct page *copy = alloc_page(GFP_KERNEL_ACCOUNT);
+	bool gone;
 
+	*in = 0;
+	*n = min_t(u32, *n, PAGE_SIZE);
+	if (!copy)
+		return ERR_PTR(-ENOMEM);
+	rcu_read_lock();
+	gone = smc_rcvbuf_is_gone(&conn->rx);
+	if (!gone)
+		memcpy_to_page(copy, 0, conn->rx.mem + conn->rx.skip + off, *n);
+	rcu_read_unlock();
+	if (!gone)
+		return copy;
+	put_page(copy);
+	return ERR_PTR(-ECONNRESET);
+}
+
+/*
+ * Returns a page for a pipe: the page itself if the peer does not write to it again, else a copy. The arguments are those of
+ * ring_page(), the errors those of rx_copy_to_page().
+ */
+static struct page *rx_pipe_page(const struct smc_conn *conn, u32 off, u32 *in, u32 *n)
+{
+	struct page *page, *copy;
+
+	if (conn->rx.mem)
+		return rx_copy_to_page(conn, off, in, n);
+	page = ring_page(conn, off, in, n);
 	if (!conn->rx.fixed) {
 		get_page(page);
 		return page;
 	}
 	copy = alloc_page(GFP_KERNEL_ACCOUNT);
-	if (copy)
-		memcpy_page(copy, in, page, in, n);
+	if (!copy)
+		return ERR_PTR(-ENOMEM);
+	memcpy_page(copy, *in, page, *in, *n);
 	return copy;
 }
 
@@ -201,14 +282,14 @@ static noinline_for_stack ssize_t rx_fill_pipe(struct rx_call *c, u32 avail)
 		.ops = &nosteal_pipe_buf_ops,
 		.spd_release = rx_drop_page,
 	};
+	struct page *page = NULL;
 	u32 off = c->off;
 
 	while (avail && spd.nr_pages < MAX_SKB_FRAGS) {
 		u32 n = min(avail, c->conn->rx.size - off), in;
-		struct page *page = ring_page(c->conn, off, &in, &n);
 
-		page = rx_pipe_page(c->conn, page, in, n);
-		if (!page)
+		page = rx_pipe_page(c->conn, off, &in, &n);
+		if (IS_ERR(page))
 			break;
 		if (c->next.kept)
 			memcpy_to_page(page, in, &c->next.byte, 1); /* `page` is a copy, as such rings are fixed */
@@ -217,7 +298,7 @@ static noinline_for_stack ssize_t rx_fill_pipe(struct rx_call *c, u32 avail)
 		avail -= n;
 		off = off + n < c->conn->rx.size ? off + n : 0;
 	}
-	return spd.nr_pages ? splice_to_pipe(c->pipe, &spd) : -ENOMEM;
+	return spd.nr_pages ? splice_to_pipe(c->pipe, &spd) : PTR_ERR(page);
 }
 
 /* Delivers @n bytes of the ring to the application. Return: how many it took, or a negative errno if none. */
@@ -302,6 +383,8 @@ static u32 rx_available(struct rx_call *c)
 {
 	u32 n, pass;
 
+	if (smc_rcvbuf_is_gone(&c->conn->rx))
+		return 0;
 	do {
 		n = smp_load_acquire(&c->conn->rx_prod) - c->pos;
 		pass = min(n, c->ahead);

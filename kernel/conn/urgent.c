@@ -29,6 +29,12 @@ static u8 ring_byte(const struct smc_conn *conn, u64 pos)
 
 	div_u64_rem(pos, conn->rx.size, &off);
 	at = off + conn->rx.skip;
+	if (conn->rx.mem) {
+		rcu_read_lock();
+		byte = smc_rcvbuf_is_gone(&conn->rx) ? 0 : READ_ONCE(conn->rx.mem[at]);
+		rcu_read_unlock();
+		return byte;
+	}
 	page = kmap_local_page(conn->rx.pages[at >> PAGE_SHIFT]);
 	byte = page[at & (PAGE_SIZE - 1)];
 	kunmap_local(page);
