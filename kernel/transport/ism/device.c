@@ -277,14 +277,24 @@ struct smc_ism_dev *smc_ism_choose(struct smc_offer *offer, const struct smc_clc
 	return found;
 }
 
-/* smc_ism_by_chid() - returns the device that a server has chosen, for smc_ism_dev_put(), or NULL. May sleep. */
-struct smc_ism_dev *smc_ism_by_chid(u16 chid, u8 version)
+/* Returns whether a server may have chosen a device. Devices of different networks may have the same CHID. */
+static bool is_servers(struct smc_ism_dev *dev, const struct smc_clc_accept *peer)
+{
+	const u64 gid[2] = { peer->ism_gid, peer->version < 2 && smc_ism_emulated(dev->chid) ? dev->gid[1] : peer->ext_gid };
+
+	if (peer->version < 2 ? !dev->v1 : !dev->v2 || dev->chid != peer->chid)
+		return false;
+	return dev->ops->reach(dev, gid, 0);
+}
+
+/* smc_ism_of_server() - returns the device that a server has chosen and that reaches it, for smc_ism_dev_put(), or NULL. May sleep. */
+struct smc_ism_dev *smc_ism_of_server(const struct smc_clc_accept *peer)
 {
 	struct smc_ism_dev *dev, *found = NULL;
 
 	mutex_lock(&devices_lock);
 	list_for_each_entry(dev, &devices, list)
-		if (!found && (version > 1 ? dev->v2 && dev->chid == chid : dev->v1))
+		if (!found && is_servers(dev, peer))
 			found = dev;
 	ism_dev_get(found);
 	mutex_unlock(&devices_lock);

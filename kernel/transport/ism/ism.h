@@ -36,7 +36,7 @@ extern const struct smc_transport_ops smc_ism_transport;
 int smc_ism_offer(struct smc_offer *offer, struct smc_clc_proposal *p);
 struct smc_ism_dev *smc_ism_choose(struct smc_offer *offer, const struct smc_clc_proposal *p,
 				   struct smc_clc_accept *accept, u64 peer[2], u32 *reason);
-struct smc_ism_dev *smc_ism_by_chid(u16 chid, u8 version);
+struct smc_ism_dev *smc_ism_of_server(const struct smc_clc_accept *peer);
 void smc_ism_dev_put(struct smc_ism_dev *dev);
 struct smc_ism_dev *smc_ism_for_pair(struct sock *sk);
 const u8 *smc_ism_host_eid(void);

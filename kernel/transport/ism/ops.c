@@ -80,8 +80,7 @@ err_leave:
  * Joins or forms a group and makes a connection with a DMB. @peer: the GID that may write to the DMB; without it, only
  * @share of the provider gives access. @first: result: whether the group was formed. Return: 0, or a reason.
  */
-static int ism_create_conn(struct smc_offer *offer, struct smc_ism_dev *dev, enum smc_lgr_how how, const u64 *peer, u8 version,
-		       bool *first)
+static int ism_create_conn(struct smc_offer *offer, struct smc_ism_dev *dev, const u64 *peer, u8 version, bool *first)
 {
 	const u64 *gid = peer ?: dev->gid;
 	const struct smc_lgr_key key = {
@@ -90,10 +89,10 @@ static int ism_create_conn(struct smc_offer *offer, struct smc_ism_dev *dev, enu
 		.version = version,
 		.ends = { .dev = dev, .gid = { gid[0], gid[1] } },
 	};
-	struct smc_lgr *lgr = smc_lgr_join(&key, how, NULL, first);
+	struct smc_lgr *lgr = smc_lgr_join(&key, SMC_LGR_FIND_OR_FORM, NULL, first);
 
 	if (IS_ERR(lgr))
-		return PTR_ERR(lgr) == -ENOENT ? SMC_REASON_SYNC : SMC_REASON_MEM;
+		return SMC_REASON_MEM;
 	return ism_make_conn(offer, dev, lgr, peer);
 }
 
@@ -193,7 +192,7 @@ static void ism_set_lgr_peer(struct smc_lgr *lgr, const struct smc_ism_dev *dev,
 /* Server: makes a connection on the chosen device, and fills the ACCEPT. */
 static int ism_match_dev(struct smc_offer *offer, struct smc_ism_dev *dev, const u64 gid[2], struct smc_clc_accept *a)
 {
-	int rc = ism_create_conn(offer, dev, SMC_LGR_FIND_OR_FORM, gid, a->version, &a->first_contact);
+	int rc = ism_create_conn(offer, dev, gid, a->version, &a->first_contact);
 
 	if (rc)
 		return rc;
@@ -235,17 +234,17 @@ static void ism_fill_confirm(struct smc_offer *offer, const struct smc_clc_accep
 static int ism_join_dev(struct smc_offer *offer, struct smc_ism_dev *dev, const struct smc_clc_accept *peer,
 		   struct smc_clc_accept *us)
 {
-	/* Within this kernel each end has its own group: a subsequent contact of the server's may be our first. */
-	enum smc_lgr_how how = peer->first_contact || dev->host ? SMC_LGR_FIND_OR_FORM : SMC_LGR_FIND;
 	u64 gid[2] = { peer->ism_gid, peer->ext_gid };
 	bool first;
 	int rc;
 
 	if (peer->version < 2 && smc_ism_emulated(dev->chid))
 		gid[1] = dev->gid[1];
-	if (!dev->ops->reach(dev, gid, 0))
-		return -EPROTO;
-	rc = ism_create_conn(offer, dev, how, gid, peer->version, &first);
+	/*
+	 * What is a subsequent contact for the server may be our first one: within this kernel each end has a group of its own, and
+	 * the ACCEPT of another connection may come later.
+	 */
+	rc = ism_create_conn(offer, dev, gid, peer->version, &first);
 	if (rc)
 		return rc;
 	rc = ism_connect_dmb(offer->conn, peer);
@@ -258,11 +257,12 @@ static int ism_join_dev(struct smc_offer *offer, struct smc_ism_dev *dev, const 
 
 static int ism_join(struct smc_offer *offer, const struct smc_clc_accept *peer, struct smc_clc_accept *us)
 {
-	struct smc_ism_dev *dev = smc_ism_by_chid(peer->chid, peer->version);
+	struct smc_ism_dev *dev = smc_ism_of_server(peer);
 	int rc;
 
+	/* It may have gone since the proposal, at either end. */
 	if (!dev)
-		return -EPROTO;
+		return peer->version < 2 ? SMC_REASON_NO_D_DEV : SMC_REASON_NO_D2_DEV;
 	rc = ism_join_dev(offer, dev, peer, us);
 	smc_ism_dev_put(dev);
 	return rc;
@@ -287,7 +287,7 @@ static int ism_attach(struct smc_offer *offer, const struct smc_clc_accept *peer
 static int ism_pair_end(struct smc_offer *offer, struct smc_ism_dev *dev)
 {
 	bool first;
-	int rc = ism_create_conn(offer, dev, SMC_LGR_FIND_OR_FORM, NULL, 2, &first);
+	int rc = ism_create_conn(offer, dev, NULL, 2, &first);
 
 	if (!rc && first)
 		smc_lgr_set_peer_self(offer->conn->member.lgr, smc_ism_host_eid());
