@@ -29,12 +29,23 @@ static bool end_turn(struct smc_ism_turn *turn, int asked)
 	return !atomic_sub_return(asked, &turn->n);
 }
 
+/*
+ * Writes a message into the peer's DMB. If that is gone, TCP will report it; but if a third party may have overwritten its token, the
+ * connection ends. The caller has the turn to send.
+ */
+static void dmb_cdc_move(struct smc_conn *conn, struct smc_ism_conn *ic, bool signal)
+{
+	u32 base = ic->cdc.index * (conn->tx_size + SMC_ISM_CDC_LEN);
+	const struct smc_ism_ops *ops = ic->dev->ops;
+
+	if (ops->move(ic->dev, ic->own, ic->peer_token, ic->cdc.index, signal, base, ic->cdc.last, sizeof(ic->cdc.last)) && ops->copy)
+		smc_close_event(conn, SMC_CLOSE_RESET);
+}
+
 /* Sends one message. The caller has the turn to send. */
 static void dmb_cdc_send(struct smc_conn *conn, struct smc_ism_conn *ic)
 {
 	struct smc_ism_cdc *cdc = &ic->cdc;
-	u32 base = cdc->index * (conn->tx_size + SMC_ISM_CDC_LEN);
-	u8 buf[SMC_CDC_D_LEN] __aligned(sizeof(u64));
 	struct smc_cdc_now now = { .replaces = true, .tx_size = conn->tx_size, .rx_size = conn->rx.size };
 	struct smc_cdc_update u;
 
@@ -51,10 +62,33 @@ static void dmb_cdc_send(struct smc_conn *conn, struct smc_ism_conn *ic)
 	smc_cdc_build(&cdc->tx, &cdc->rx, &now, &u);
 	/* Before the move, because the peer may answer before that returns. */
 	smc_cdc_sent(&cdc->tx, &u);
-	smc_cdc_d_encode(&u.msg, buf);
-	/* If the peer's DMB is gone, TCP will report it. */
-	ic->dev->ops->move(ic->dev, ic->peer_token, cdc->index, true, base, buf, sizeof(buf));
+	smc_cdc_d_encode(&u.msg, cdc->last);
+	dmb_cdc_move(conn, ic, true);
 	WRITE_ONCE(conn->rx_posted, u.cons.pos);
+}
+
+/**
+ * smc_ism_cdc_repeat() - sends the last message again, which a third party may have overwritten, without a signal
+ * @conn: the connection
+ *
+ * Context: softirq, or process with softirqs off.
+ */
+void smc_ism_cdc_repeat(struct smc_conn *conn)
+{
+	struct smc_ism_conn *ic = conn->priv;
+	struct smc_ism_turn *turn = &ic->cdc.send_turn;
+	int n;
+
+	if (!smp_load_acquire(&ic->cdc.ready) || smc_conn_meaning(conn)->over || !take_turn(turn)) /* pairs with smc_ism_cdc_start() */
+		return;
+	n = turns_asked(turn);
+	if (ic->cdc.tx.seq)
+		dmb_cdc_move(conn, ic, false);
+	/* For those who have asked meanwhile. */
+	while (!end_turn(turn, n)) {
+		n = turns_asked(turn);
+		dmb_cdc_send(conn, ic);
+	}
 }
 
 /**
@@ -95,7 +129,7 @@ void smc_ism_cdc_send(struct smc_conn *conn, unsigned int what)
  */
 static void cdc_read(const struct smc_conn *conn, struct smc_cdc *cdc)
 {
-	const u8 *at = page_address(conn->rx.pages[0]);
+	const u8 *at = conn->rx.mem ?: page_address(conn->rx.pages[0]);
 	u64 prod, cons;
 
 	cons = READ_ONCE(*(const u64 *)(at + SMC_CDC_D_CONS));
@@ -105,18 +139,35 @@ static void cdc_read(const struct smc_conn *conn, struct smc_cdc *cdc)
 	smc_cdc_d_decode(prod, cons, cdc);
 }
 
-/* Takes in the last message. The caller has the turn to receive. */
-static void dmb_cdc_recv(struct smc_conn *conn, struct smc_ism_cdc *cdc)
+/*
+ * Returns whether the cursors of a message are those of the connection after it. A message that third parties may overwrite ends the
+ * connection if not: nobody would correct a cursor that is believed, or that goes back.
+ */
+static bool are_cursors_taken(struct smc_conn *conn, const struct smc_cdc_rx *rx, const struct smc_cdc *msg)
 {
+	return rx->prod.at.wrap == msg->prod.wrap && rx->prod.at.count == msg->prod.count && rx->cons.at.wrap == msg->cons.wrap &&
+	       rx->cons.at.count == msg->cons.count && READ_ONCE(conn->rx_prod) == rx->prod.pos;
+}
+
+/* Takes in the last message. The caller has the turn to receive. */
+static void dmb_cdc_recv(struct smc_conn *conn, struct smc_ism_conn *ic)
+{
+	struct smc_ism_cdc *cdc = &ic->cdc;
 	struct smc_cdc_delta delta;
 	struct smc_cdc msg;
 
 	cdc_read(conn, &msg);
-	/* U64_MAX: smc_upcall_space() checks that the peer has read only what was written. */
-	smc_cdc_recv(&cdc->rx, &msg, U64_MAX, conn->rx.size, conn->tx_size, &delta);
+	if (smc_cdc_recv(&cdc->rx, &msg, READ_ONCE(conn->tx_prod), conn->rx.size, conn->tx_size, &delta)) {
+		smc_close_event(conn, SMC_CLOSE_RESET);
+		return;
+	}
 	smc_upcall_received(conn, &cdc->rx, &delta);
 	if (delta.space > 0)
 		smc_upcall_space(conn, cdc->rx.cons.pos);
+	if (ic->dev->ops->copy && !are_cursors_taken(conn, &cdc->rx, &msg)) {
+		smc_close_event(conn, SMC_CLOSE_RESET);
+		return;
+	}
 	if (smc_conn_cdc_due(conn, &cdc->tx, &delta))
 		smc_ism_cdc_send(conn, 0);
 	if (delta.closing)
@@ -134,22 +185,22 @@ static void dmb_cdc_recv(struct smc_conn *conn, struct smc_ism_cdc *cdc)
  */
 void smc_ism_signalled(struct smc_ism_dmb *dmb)
 {
-	struct smc_ism_cdc *cdc;
+	struct smc_ism_conn *ic;
 	struct smc_conn *conn;
 	int n;
 
 	rcu_read_lock();
 	conn = rcu_dereference(dmb->conn);
-	if (!conn)
+	if (!conn || smc_rcvbuf_is_gone(&conn->rx))
 		goto out;
-	cdc = &((struct smc_ism_conn *)conn->priv)->cdc;
-	if (!take_turn(&cdc->recv_turn))
+	ic = conn->priv;
+	if (!take_turn(&ic->cdc.recv_turn))
 		goto out;
 	do {
-		n = turns_asked(&cdc->recv_turn);
-		if (smp_load_acquire(&cdc->ready)) /* pairs with smc_ism_cdc_start() */
-			dmb_cdc_recv(conn, cdc);
-	} while (!end_turn(&cdc->recv_turn, n));
+		n = turns_asked(&ic->cdc.recv_turn);
+		if (smp_load_acquire(&ic->cdc.ready)) /* pairs with smc_ism_cdc_start() */
+			dmb_cdc_recv(conn, ic);
+	} while (!end_turn(&ic->cdc.recv_turn, n));
 out:
 	rcu_read_unlock();
 }
@@ -185,7 +236,32 @@ static int move_chunk(struct smc_conn *conn, u32 off, void *data, u32 len)
 	struct smc_ism_conn *ic = conn->priv;
 	u32 base = ic->cdc.index * (conn->tx_size + SMC_ISM_CDC_LEN) + SMC_ISM_CDC_LEN;
 
-	return ic->dev->ops->move(ic->dev, ic->peer_token, ic->cdc.index, false, base + off, data, len);
+	return ic->dev->ops->move(ic->dev, ic->own, ic->peer_token, ic->cdc.index, false, base + off, data, len);
+}
+
+/* The transport's @write by @copy of the provider. */
+static ssize_t copy_ring(struct smc_conn *conn, struct iov_iter *from, u32 len)
+{
+	const struct smc_ism_conn *ic = conn->priv;
+	u32 base = ic->cdc.index * (conn->tx_size + SMC_ISM_CDC_LEN) + SMC_ISM_CDC_LEN;
+	u32 off = conn->tx_off, done = 0;
+
+	while (done < len) {
+		u32 n = min(len - done, conn->tx_size - off);
+		ssize_t copied = ic->dev->ops->copy(ic->own, ic->peer_token, base + off, from, n);
+
+		if (copied < 0 && copied != -EFAULT) {
+			smc_close_event(conn, SMC_CLOSE_RESET);
+			return len;
+		}
+		if (copied < 0)
+			break;
+		done += copied;
+		off = off + copied < conn->tx_size ? off + copied : 0;
+		if (copied < n)
+			break;
+	}
+	return done || !len ? (ssize_t)done : -EFAULT;
 }
 
 /**
@@ -194,18 +270,22 @@ static int move_chunk(struct smc_conn *conn, u32 off, void *data, u32 len)
  * @from: the data
  * @len: bytes of it, no more than there is room for
  *
- * Copies the bytes to a page first, because a move cannot read user memory. If the peer's DMB is gone, the connection is
- * reset and the bytes count as sent, as with TCP.
+ * Copies the bytes to a page first, because a move cannot read user memory, unless the provider copies. If the peer's DMB is
+ * gone, the connection is reset and the bytes count as sent, as with TCP.
  *
  * Context: process, may sleep.
  * Return: bytes or -EFAULT.
  */
 ssize_t smc_ism_move(struct smc_conn *conn, struct iov_iter *from, u32 len)
 {
-	/* Nothing but data of this connection would wake a writer that waits for memory, and the peer may read none. */
-	void *bounce = (void *)__get_free_page(GFP_KERNEL | __GFP_NOFAIL);
-	u32 off = conn->tx_off, done = 0;
+	void *bounce;
+	u32 off, done = 0;
 
+	if (((const struct smc_ism_conn *)conn->priv)->dev->ops->copy)
+		return copy_ring(conn, from, len);
+	/* Nothing but data of this connection would wake a writer that waits for memory, and the peer may read none. */
+	bounce = (void *)__get_free_page(GFP_KERNEL | __GFP_NOFAIL);
+	off = conn->tx_off;
 	while (done < len) {
 		u32 n = min3(len - done, conn->tx_size - off, (u32)PAGE_SIZE);
 		u32 copied = copy_from_iter(bounce, n, from);

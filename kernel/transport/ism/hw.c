@@ -126,7 +126,7 @@ static void hw_dmb_put(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
 	queue_work(smc_lgr_wq, &container_of(dmb, struct smc_hw_dmb, dmb)->work);
 }
 
-static int hw_move(struct smc_ism_dev *dev, u64 token, u8 index, bool signal, u32 off, void *data, u32 len)
+static int hw_move(struct smc_ism_dev *dev, struct smc_ism_dmb *own, u64 token, u8 index, bool signal, u32 off, void *data, u32 len)
 {
 	struct smc_hw_dev *hw = hw_of(dev);
 

@@ -15,6 +15,7 @@ struct smc_ism_turn {
 struct smc_ism_cdc {
 	bool			ready;		/* the peer is known. Earlier messages wait in the DMB */
 	u8			index;		/* index of the connection in the peer's DMB, dmbe_idx of CLC */
+	u8			last[SMC_CDC_D_LEN] __aligned(sizeof(u64)); /* the last message sent; as tx */
 	struct smc_ism_turn	send_turn;
 	struct smc_cdc_tx	tx;		/* written and urgent: tx_lock; the rest: the thread that has send_turn */
 	struct smc_ism_turn	recv_turn;
@@ -45,6 +46,7 @@ bool smc_ism_present(const struct net *net);
 
 /* dmb_cdc.c: for devices that cannot map a peer's DMB */
 int smc_ism_cdc_start(struct smc_conn *conn, const struct smc_clc_accept *peer);
+void smc_ism_cdc_repeat(struct smc_conn *conn);
 void smc_ism_cdc_send(struct smc_conn *conn, unsigned int what);
 ssize_t smc_ism_move(struct smc_conn *conn, struct iov_iter *from, u32 len);
 

@@ -293,7 +293,7 @@ static void lo_copy(u8 *to, const u8 *from, u32 len)
 	memcpy(to, from, len);
 }
 
-static int lo_move(struct smc_ism_dev *dev, u64 token, u8 index, bool signal, u32 off, void *data, u32 len)
+static int lo_move(struct smc_ism_dev *dev, struct smc_ism_dmb *own, u64 token, u8 index, bool signal, u32 off, void *data, u32 len)
 {
 	struct lo_dmb *lo = lo_find_get(dev, token);
 	u32 done, n;

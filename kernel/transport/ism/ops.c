@@ -129,6 +129,9 @@ static int ism_connect_dmb(struct smc_conn *conn, const struct smc_clc_accept *p
 
 	if (ic->dev->ops->map)
 		return ism_map_dmb(conn, peer->dmb_token);
+	if (ic->dev->ops->set_peer &&
+	    !ic->dev->ops->set_peer(ic->own, peer->dmb_token, peer->dmbe_idx, SMC_ISM_SIZE_MIN << peer->size_code))
+		return -ECONNRESET;
 	ic->peer_token = peer->dmb_token;
 	return smc_ism_cdc_start(conn, peer);
 }

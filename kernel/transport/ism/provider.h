@@ -57,10 +57,16 @@ struct smc_ism_dev;
  * @consumed:	this part of the ring will not be read again. Does not sleep. May be NULL.
  * @trim:	frees memory of the mapped DMB that holds no unread byte, while no thread writes. @empty: there is no unread
  *		byte, and @off is where the writer goes on. May be NULL.
- * @move:	copies bytes into a peer's DMB, at an offset of the whole DMB. They are there when it returns. The peer sees
+ * @move:	copies bytes into a peer's DMB, at an offset of the whole DMB, for the connection whose own DMB is @own. They are there when it returns. The peer sees
  *		aligned words of 8 bytes whole, and in their order. If asked to, signals the peer, which calls
  *		smc_ism_signalled(); several signals may become one. The index tells parts of a DMB apart. Softirq; the bytes
  *		are in kernel memory. 0, or a negative errno if there is no such DMB.
+ *
+ * @set_peer:	the connection of a DMB writes to the peer's one with this token and index, of @len bytes. Returns whether that can be.
+ *		Once, before @move and @copy. Does not sleep. May be NULL.
+ * @copy:	copies bytes from an iterator into the peer's DMB, at an offset of the whole DMB, without a signal; one thread at a time
+ *		for each connection, whose own DMB is @own. Sleeps. Returns bytes, -EFAULT, -EINVAL, or -ENOENT if there is no such DMB.
+ *		May be NULL.
  *
  * A provider without @map allocates all pages of a DMB at once, and keeps them.
  */
@@ -75,7 +81,9 @@ struct smc_ism_ops {
 	ssize_t (*write)(struct smc_ism_dmb *dmb, u32 off, struct iov_iter *from, u32 len);
 	void (*consumed)(struct smc_ism_dmb *dmb, u32 off, u32 len);
 	void (*trim)(struct smc_ism_dmb *dmb, bool empty, u32 off);
-	int (*move)(struct smc_ism_dev *dev, u64 token, u8 index, bool signal, u32 off, void *data, u32 len);
+	int (*move)(struct smc_ism_dev *dev, struct smc_ism_dmb *own, u64 token, u8 index, bool signal, u32 off, void *data, u32 len);
+	bool (*set_peer)(struct smc_ism_dmb *own, u64 token, u8 index, u32 len);
+	ssize_t (*copy)(struct smc_ism_dmb *own, u64 token, u32 off, struct iov_iter *from, u32 len);
 };
 
 struct smc_ism_dev {
