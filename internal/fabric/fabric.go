@@ -117,6 +117,11 @@ func New(c Config) (*Fabric, error) {
 	return f, nil
 }
 
+// writeHeader writes the header again, from which a new member learns the layout.
+func (f *Fabric) writeHeader() error {
+	return f.mem.write(0, f.layout.header(f.cfg.Name, f.cfg.CHID, f.uuid))
+}
+
 // log reports an event.
 func (f *Fabric) log(format string, args ...any) {
 	if f.cfg.Log != nil {

@@ -38,16 +38,18 @@ const (
 	entrySpared = 24
 	entryHost   = 32
 	hostLen     = entryLen - entryHost
+	// removedGID is the GID of a member that is removed and has to leave.
+	removedGID = ^uint64(0)
 
 	// Offsets in an area.
 	areaLooking = 0
 	areaSignals = 4096
 	// BlockLen is the length of a block in bytes.
-	BlockLen   = 16384
-	dmbLen     = 64
-	dmbToken   = 0
-	dmbWriting = 8
-	dmbSending = 9
+	BlockLen  = 16384
+	dmbLen    = 64
+	dmbToken  = 0
+	dmbCopies = 8
+	dmbSends  = 16
 
 	// Shifts of the fields of a token.
 	tokenMember = 56

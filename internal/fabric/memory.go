@@ -141,9 +141,9 @@ func (m *memory) readEntry(member int) (b [entryLen]byte, err error) {
 	return b, err
 }
 
-// clearGID marks a member as gone.
-func (m *memory) clearGID(member int) error {
-	return guard(func() { atomic.StoreUint64(m.word(entry(member)+entryGID), 0) })
+// setGID marks a member as gone, with 0, or as one that has to leave.
+func (m *memory) setGID(member int, gid uint64) error {
+	return guard(func() { atomic.StoreUint64(m.word(entry(member)+entryGID), gid) })
 }
 
 // clearEntry removes what a former member has left in the directory.

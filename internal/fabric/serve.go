@@ -83,7 +83,8 @@ func (f *Fabric) admit(m *member) error {
 	if m.number = slices.Index(f.members, nil); m.number < 0 {
 		return errFull
 	}
-	if err := f.mem.clearEntry(m.number); err != nil {
+	// Members may have overwritten the header.
+	if err := errors.Join(f.writeHeader(), f.mem.clearEntry(m.number)); err != nil {
 		f.log("refused a connection of PID %d: %v", m.pid, err)
 		return err
 	}
@@ -225,7 +226,7 @@ func (f *Fabric) write(m *member) {
 func (f *Fabric) leave(m *member, how string) {
 	f.log("member %d %s, PID %d", m.number, how, m.pid)
 	if !m.expelled {
-		f.retire(m)
+		f.retire(m, 0)
 	}
 	f.forget(m)
 	f.members[m.number] = nil
@@ -249,7 +250,7 @@ func (f *Fabric) expel(m *member, why string) {
 	f.log("member %d removed, PID %d: %s", m.number, m.pid, why)
 	f.forget(m)
 	m.expelled = true
-	f.retire(m)
+	f.retire(m, removedGID)
 	// The guest finds out by its entry of the directory.
 	m.vectors[VectorMembers].ring()
 	m.out.close()
@@ -257,9 +258,9 @@ func (f *Fabric) expel(m *member, why string) {
 	f.keepMember(m)
 }
 
-// retire clears a member's GID and announces that it is gone. Called with mu.
-func (f *Fabric) retire(m *member) {
-	if err := f.mem.clearGID(m.number); err != nil {
+// retire sets a member's GID to one of those that setGID has, and announces that it is gone. Called with mu.
+func (f *Fabric) retire(m *member, gid uint64) {
+	if err := f.mem.setGID(m.number, gid); err != nil {
 		f.log("cannot clear the GID of member %d: %v", m.number, err)
 	}
 	f.announce(m, message{number: int64(m.number), fd: -1})

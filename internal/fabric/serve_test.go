@@ -301,7 +301,7 @@ func TestStalledMember(t *testing.T) {
 		a.until(func() bool { return len(a.peers[2]) == 0 })
 	}
 	s.log.wait(t, "member 1 removed, PID ")
-	if g := gid(head, 1); g != 0 {
+	if g := gid(head, 1); g != removedGID {
 		t.Errorf("its GID is %x", g)
 	}
 	b.rung(VectorMembers)
@@ -431,7 +431,7 @@ func TestFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.close()
-	if err := m.clearGID(0); err == nil {
+	if err := m.setGID(0, 0); err == nil {
 		t.Error("no error without memory")
 	}
 	if _, err := m.readEntry(0); err == nil {

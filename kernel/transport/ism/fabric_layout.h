@@ -5,7 +5,7 @@
  * little-endian. Members are numbered as ivshmem numbers peers. Each has an entry of the directory and an area, which it
  * owns: it makes DMBs there, which others write to.
  *
- * Whoever has the memory can write anywhere at any time. Nothing in it is trusted: the header is read once and checked, what a
+ * A member can write anywhere at any time. Nothing in it is trusted: the header is read once and checked, what a
  * member knows about its own area it keeps outside of the fabric, and what it reads of others selects memory of the fabric
  * only, within bounds that it keeps, too.
  *
@@ -39,6 +39,8 @@
  * not there. The member writes it when its area is ready; smc_ismd writes 0 when the member's connection ends.
  */
 #define SMC_FABRIC_ENTRY_GID	0
+/* In its place if smc_ismd has removed the member, whose connection is there yet: it has to leave the fabric. */
+#define SMC_FABRIC_REMOVED	(~0ULL)
 /* For smc_ismd list only: bytes of DMBs, doorbells that it has rung, signals that needed none; its host name. */
 #define SMC_FABRIC_ENTRY_USED	8	/* 8 bytes */
 #define SMC_FABRIC_ENTRY_RUNG	16	/* 8 bytes */
@@ -50,16 +52,20 @@
 #define SMC_FABRIC_SIGNALS	4096	/* 1 byte for each block: a writer has signalled the DMB that begins there */
 #define SMC_FABRIC_BLOCK_LEN	16384
 
-/* After the signals, from a multiple of 64 on: 64 bytes for each block, in use if a DMB begins there */
+/*
+ * After the signals, from a multiple of 64 on: 64 bytes for each block, in use if a DMB begins there. All of it is written by the
+ * owner, whose connection has this DMB to read from, and one of the peer's to write to.
+ */
 #define SMC_FABRIC_DMB_LEN	64
-#define SMC_FABRIC_DMB_TOKEN	0	/* 8 bytes, of the owner: see below; 0: no one may write to it any more */
-#define SMC_FABRIC_DMB_WRITING	8	/* 1 byte, of the writer: it copies data */
-#define SMC_FABRIC_DMB_SENDING	9	/* 1 byte, of the writer: it copies a CDC message */
+#define SMC_FABRIC_DMB_TOKEN	0	/* 8 bytes; 0: no one may begin to write to it any more */
+#define SMC_FABRIC_DMB_COPIES	8	/* 8 bytes: token of the peer's DMB while data is copied there, else 0 */
+#define SMC_FABRIC_DMB_SENDS	16	/* 8 bytes: the same for a CDC message */
 
 /*
  * The token of a DMB, from the highest bit on: member (8 bits), first block (16), size code as in CLC (4), random (36). A writer
- * sets one of its bytes, then looks whether the token still is the one that CLC gave it, copies, and clears the byte. An owner
- * that has cleared the token uses the blocks again when both bytes are 0, or the writer has left the fabric.
+ * writes the token of the peer's DMB into its own descriptor, then looks whether that DMB still has the token, copies, and
+ * writes 0. An owner that has cleared a token uses the blocks again when no descriptor of the writer names the token, or the
+ * writer has left the fabric.
  */
 #define SMC_FABRIC_TOKEN_MEMBER	56
 #define SMC_FABRIC_TOKEN_BLOCK	40
