@@ -70,7 +70,7 @@ int smc_netlink_dump_smcd_groups(struct sk_buff *skb, struct netlink_callback *c
 	return skb->len;
 }
 
-/* An emulated device is on no PCI bus, so its name stands for the PCI address and the numbers are 0. */
+/* The loopback device is on no PCI bus, so its name stands for the PCI address and the numbers are 0. */
 static int put_smcd_dev(struct sk_buff *skb, void *arg)
 {
 	const struct smc_ism_view *dev = arg;
@@ -80,8 +80,8 @@ static int put_smcd_dev(struct sk_buff *skb, void *arg)
 	    nla_put_u8(skb, SMC_NLA_DEV_IS_CRIT, dev->groups > 0) ||
 	    nla_put_u32(skb, SMC_NLA_DEV_PCI_FID, 0) ||
 	    nla_put_u16(skb, SMC_NLA_DEV_PCI_CHID, dev->chid) ||
-	    nla_put_u16(skb, SMC_NLA_DEV_PCI_VENDOR, 0) ||
-	    nla_put_u16(skb, SMC_NLA_DEV_PCI_DEVICE, 0) ||
+	    nla_put_u16(skb, SMC_NLA_DEV_PCI_VENDOR, dev->pci_vendor) ||
+	    nla_put_u16(skb, SMC_NLA_DEV_PCI_DEVICE, dev->pci_device) ||
 	    nla_put_string(skb, SMC_NLA_DEV_PCI_ID, dev->name))
 		return -EMSGSIZE;
 	port = nla_nest_start(skb, SMC_NLA_DEV_PORT);

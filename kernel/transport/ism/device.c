@@ -306,7 +306,10 @@ void smc_ism_describe(const void *dev, struct smc_ism_view *view)
 {
 	const struct smc_ism_dev *d = dev;
 
-	*view = (struct smc_ism_view) { .name = d->name, .gid = { d->gid[0], d->gid[1] }, .chid = d->chid };
+	*view = (struct smc_ism_view) {
+		.name = d->name, .gid = { d->gid[0], d->gid[1] }, .chid = d->chid,
+		.pci_vendor = d->pci_vendor, .pci_device = d->pci_device,
+	};
 }
 
 /**

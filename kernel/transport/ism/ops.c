@@ -488,11 +488,16 @@ int __init smc_ism_init(void)
 	rc = smc_hw_init();
 	if (rc)
 		goto err_loopback;
-	rc = smc_transport_register(&smc_ism_transport);
+	rc = smc_fabric_init();
 	if (rc)
 		goto err_hw;
+	rc = smc_transport_register(&smc_ism_transport);
+	if (rc)
+		goto err_fabric;
 	return 0;
 
+err_fabric:
+	smc_fabric_exit();
 err_hw:
 	smc_hw_exit();
 err_loopback:
@@ -507,6 +512,7 @@ void smc_ism_exit(void)
 		return;
 	smc_transport_unregister(&smc_ism_transport);
 	smc_lgr_exit();
+	smc_fabric_exit();
 	smc_hw_exit();
 	smc_loopback_exit();
 }

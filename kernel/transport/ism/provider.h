@@ -93,6 +93,7 @@ struct smc_ism_dev {
 	u16		chid;
 	bool		v1, v2;		/* versions of SMC-D that can use it */
 	bool		host;		/* both ends are in this kernel */
+	u16		pci_vendor, pci_device; /* 0 for a device that is on no PCI bus */
 	struct list_head list;		/* device.c; devices_lock */
 	atomic_t	users;		/* device.c; rendezvous that are about to join a group of it */
 };
@@ -110,6 +111,15 @@ void smc_ism_signalled(struct smc_ism_dmb *dmb);
 /* loopback.c */
 int smc_loopback_init(void);
 void smc_loopback_exit(void);
+
+/* fabric.c, where memory of PCI devices is as other memory, and they have interrupts by messages */
+#ifdef SMC_ISM_FABRIC
+int smc_fabric_init(void);
+void smc_fabric_exit(void);
+#else
+static inline int smc_fabric_init(void) { return 0; }
+static inline void smc_fabric_exit(void) { }
+#endif
 
 /* hw_*.c, where the kernel has such devices */
 #ifdef SMC_ISM_HW

@@ -9,6 +9,7 @@ struct smc_ism_view {
 	const char *name;
 	u64 gid[2];
 	u16 chid;
+	u16 pci_vendor, pci_device; /* 0 for a device that is on no PCI bus */
 	unsigned int groups;	/* that use it; of a walk only */
 };
 

@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * ISM between guests of one host (docs/ism.md): QEMU's ivshmem-doorbell device gives them common memory, a fabric, which smc_ismd
+ * has laid out (fabric_layout.h), and lets each interrupt the others. A guest is a member of the fabric by the number of its device.
+ *
+ * The module is not loaded because such a device is there, as others use them, too, and it leaves memory alone that is no fabric.
+ */
+
+#include <linux/io.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <linux/utsname.h>
+
+#include "../../control/peers.h"
+#include "../../net.h"
+#include "fabric.h"
+
+#define IVSHMEM_VENDOR 0x1af4
+#define IVSHMEM_DEVICE 0x1110
+#define IVSHMEM_BAR_REGS 0
+#define IVSHMEM_BAR_MEM 2
+/* The register with the number of this member, which is negative as long as there is none */
+#define IVSHMEM_POSITION 8
+
+/* How often to compare members and closed DMBs with the memory, in case that a doorbell is not rung */
+#define WATCH_INTERVAL HZ
+
+/* smc_fabric_has() - returns whether a member with this GID is there now. Any context. */
+bool smc_fabric_has(const struct smc_fabric *f, const u64 gid[2])
+{
+	u64 member = gid[1] >> SMC_FABRIC_TOKEN_MEMBER;
+
+	if (gid[0] != f->dev.gid[0] || !gid[1] || member >= f->n_members || member == f->own)
+		return false;
+	return smc_fabric_read64(smc_fabric_entry(f, member) + SMC_FABRIC_ENTRY_GID) == gid[1];
+}
+
+/* Compares a member with the directory, and ends the groups with the one that was there before. Return: whether one is new. */
+static bool compare_member(struct smc_fabric *f, u8 member)
+{
+	u64 is = smc_fabric_read64(smc_fabric_entry(f, member) + SMC_FABRIC_ENTRY_GID);
+	const u64 was[2] = { f->dev.gid[0], f->members[member] };
+
+	lockdep_assert_held(&f->members_lock);
+	if (is >> SMC_FABRIC_TOKEN_MEMBER != member)
+		is = 0;
+	if (is == was[1])
+		return false;
+	WRITE_ONCE(f->members[member], is);
+	if (was[1])
+		smc_lgr_terminate_peer(&f->dev, was);
+	return is;
+}
+
+/* Return: whether there are new members. */
+static bool compare_members(struct smc_fabric *f)
+{
+	bool new = false;
+	u8 member;
+
+	mutex_lock(&f->members_lock);
+	for (member = 0; member < f->n_members; member++)
+		if (member != f->own)
+			new |= compare_member(f, member);
+	mutex_unlock(&f->members_lock);
+	return new;
+}
+
+/*
+ * smc_fabric_knows() - returns whether a member with this GID is there, and will be missed when it leaves: its groups end then. May
+ * sleep.
+ */
+bool smc_fabric_knows(struct smc_fabric *f, const u64 gid[2])
+{
+	u64 member = gid[1] >> SMC_FABRIC_TOKEN_MEMBER;
+
+	might_sleep();
+	if (!smc_fabric_has(f, gid))
+		return false;
+	if (READ_ONCE(f->members[member]) != gid[1])
+		compare_members(f);
+	return READ_ONCE(f->members[member]) == gid[1];
+}
+
+/* Writes what smc_ismd list shows. */
+static void show_own(struct smc_fabric *f)
+{
+	u8 *entry = smc_fabric_entry(f, f->own);
+
+	smc_fabric_write64(entry + SMC_FABRIC_ENTRY_USED, atomic64_read(&f->used_bytes));
+	smc_fabric_write64(entry + SMC_FABRIC_ENTRY_RUNG, atomic64_read(&f->rung));
+	smc_fabric_write64(entry + SMC_FABRIC_ENTRY_SPARED, atomic64_read(&f->spared));
+}
+
+/* Ends the use of the fabric, once. May sleep. */
+static void stop_using(struct smc_fabric *f)
+{
+	if (!xchg(&f->stopped, true))
+		smc_ism_unregister(&f->dev);
+}
+
+/* Finds what other members have overwritten of ours, unless it was smc_ismd, which serves this host no more. */
+static void restore_own(struct smc_fabric *f)
+{
+	if (smc_fabric_read64(smc_fabric_entry(f, f->own) + SMC_FABRIC_ENTRY_GID) == SMC_FABRIC_REMOVED && !READ_ONCE(f->stopped)) {
+		dev_warn(&f->pdev->dev, "this host was removed from the fabric\n");
+		stop_using(f);
+	}
+	if (READ_ONCE(f->stopped))
+		return;
+	smc_fabric_write64(smc_fabric_entry(f, f->own) + SMC_FABRIC_ENTRY_GID, f->dev.gid[1]);
+	smc_fabric_check(f);
+}
+
+/* Looks after the fabric: each second, and when the directory has changed, which other members can claim as often as they like. */
+static void watch_fabric(struct work_struct *work)
+{
+	struct smc_fabric *f = container_of(to_delayed_work(work), struct smc_fabric, watch);
+	bool second = time_after_eq(jiffies, f->watched + WATCH_INTERVAL);
+	bool new = compare_members(f);
+
+	smc_fabric_dmbs_close(f, second);
+	if (second) {
+		f->watched = jiffies;
+		restore_own(f);
+		show_own(f);
+	}
+	/* What was not possible with a peer may be now. */
+	if (new && second)
+		smc_peers_forget(NULL);
+	queue_delayed_work(smc_lgr_wq, &f->watch, WATCH_INTERVAL);
+}
+
+static irqreturn_t members_irq(int irq, void *fabric)
+{
+	struct smc_fabric *f = fabric;
+
+	/* Before it is a member, there is no one to compare. */
+	if (READ_ONCE(f->joined))
+		mod_delayed_work(smc_lgr_wq, &f->watch, 0);
+	return IRQ_HANDLED;
+}
+
+/* Has the other members compare the directory. The device is there. */
+static void ring_members(struct smc_fabric *f)
+{
+	u8 member;
+
+	rcu_read_lock();
+	for (member = 0; member < f->n_members; member++)
+		if (member != f->own && smc_fabric_read64(smc_fabric_entry(f, member) + SMC_FABRIC_ENTRY_GID))
+			smc_fabric_ring(f, member, SMC_FABRIC_VECTOR_MEMBERS);
+	rcu_read_unlock();
+}
+
+static void fabric_free_work(struct work_struct *work)
+{
+	struct smc_fabric *f = container_of(work, struct smc_fabric, free);
+
+	memunmap(f->mem);
+	bitmap_free(f->used);
+	kvfree(f->dmbs);
+	kfree(f);
+}
+
+/* smc_fabric_get() - adds a reference to one that the caller has */
+void smc_fabric_get(struct smc_fabric *f)
+{
+	refcount_inc(&f->ref);
+}
+
+/* smc_fabric_put() - releases a reference. The last one is the driver's or, after that, that of a DMB. Any context but hardirq. */
+void smc_fabric_put(struct smc_fabric *f)
+{
+	if (refcount_dec_and_test(&f->ref))
+		queue_work(smc_lgr_wq, &f->free);
+}
+
+static u32 header32(const u8 *header, unsigned int at)
+{
+	return le32_to_cpu(READ_ONCE(*(const __le32 *)(header + at)));
+}
+
+/* Are the numbers of the header such that each entry, area and block is within @size bytes? */
+static bool is_layout_possible(const struct smc_fabric *f, u64 size)
+{
+	u64 dmbs_end = f->dmbs_at + (u64)f->n_blocks * SMC_FABRIC_DMB_LEN;
+	u64 directory_end = SMC_FABRIC_DIRECTORY + SMC_FABRIC_MEMBERS_MAX * SMC_FABRIC_ENTRY_LEN;
+
+	return f->n_members >= 2 && f->n_members <= SMC_FABRIC_MEMBERS_MAX && f->n_blocks && f->n_blocks <= 65536 &&
+	       IS_ALIGNED(f->blocks_at | f->areas | f->area_size, 4096) && f->blocks_at >= dmbs_end &&
+	       f->areas >= directory_end && f->areas <= size && f->area_size <= size &&
+	       f->blocks_at + (u64)f->n_blocks * SMC_FABRIC_BLOCK_LEN <= f->area_size &&
+	       f->n_members * f->area_size <= size - f->areas;
+}
+
+/* Reads the header. Return: 0, -ENODEV if the memory is not a fabric of this layout, -EPROTO if its numbers are impossible. */
+static int read_header(struct smc_fabric *f, u64 size)
+{
+	const u8 *h = f->mem;
+	u32 chid;
+
+	if (size < SMC_FABRIC_DIRECTORY + SMC_FABRIC_MEMBERS_MAX * SMC_FABRIC_ENTRY_LEN ||
+	    memcmp(h + SMC_FABRIC_MAGIC_AT, SMC_FABRIC_MAGIC, 8))
+		return -ENODEV;
+	f->n_members = header32(h, SMC_FABRIC_MEMBERS);
+	f->areas = smc_fabric_read64(h + SMC_FABRIC_AREAS);
+	f->area_size = smc_fabric_read64(h + SMC_FABRIC_AREA_SIZE);
+	f->n_blocks = header32(h, SMC_FABRIC_BLOCKS);
+	f->blocks_at = header32(h, SMC_FABRIC_BLOCKS_AT);
+	f->dmbs_at = ALIGN(SMC_FABRIC_SIGNALS + min_t(u32, f->n_blocks, 65536), 64);
+	f->dev.gid[0] = smc_fabric_read64(h + SMC_FABRIC_UUID);
+	chid = header32(h, SMC_FABRIC_CHID);
+	if (chid < SMC_ISM_CHID_EMULATED || chid >= SMC_ISM_CHID_LOOPBACK || !is_layout_possible(f, size))
+		return -EPROTO;
+	f->dev.chid = chid;
+	return 0;
+}
+
+/* Finds out which member this is. The random part of its GID tells it from those that had the number before. */
+static int read_position(struct smc_fabric *f)
+{
+	u32 own = ioread32(f->regs + IVSHMEM_POSITION);
+
+	if (own >= f->n_members)
+		return -ENODEV;
+	f->own = own;
+	f->dev.gid[1] = (u64)own << SMC_FABRIC_TOKEN_MEMBER |
+			((get_random_u64() & GENMASK_ULL(SMC_FABRIC_TOKEN_MEMBER - 1, 0)) ?: 1);
+	return 0;
+}
+
+static int map_device(struct smc_fabric *f)
+{
+	struct pci_dev *pdev = f->pdev;
+	int rc = pci_enable_device_mem(pdev);
+
+	if (rc)
+		return rc;
+	rc = pci_request_regions(pdev, "smc");
+	if (rc)
+		goto err_disable;
+	rc = -ENOMEM;
+	f->regs = pci_iomap(pdev, IVSHMEM_BAR_REGS, 0);
+	f->mem = memremap(pci_resource_start(pdev, IVSHMEM_BAR_MEM), pci_resource_len(pdev, IVSHMEM_BAR_MEM), MEMREMAP_WB);
+	if (f->regs && f->mem)
+		return 0;
+	if (f->mem)
+		memunmap(f->mem);
+	if (f->regs)
+		pci_iounmap(pdev, f->regs);
+	f->mem = NULL;
+	pci_release_regions(pdev);
+err_disable:
+	pci_disable_device(pdev);
+	return rc;
+}
+
+/* Undoes map_device(), but for the memory, which DMBs may still refer to. */
+static void unmap_device(struct smc_fabric *f)
+{
+	pci_iounmap(f->pdev, f->regs);
+	pci_release_regions(f->pdev);
+	pci_disable_device(f->pdev);
+}
+
+static void free_interrupts(struct smc_fabric *f)
+{
+	WRITE_ONCE(f->leaving, true);
+	free_irq(pci_irq_vector(f->pdev, SMC_FABRIC_VECTOR_MEMBERS), f);
+	free_irq(pci_irq_vector(f->pdev, SMC_FABRIC_VECTOR_SIGNAL), f);
+	pci_free_irq_vectors(f->pdev);
+	/* Nothing but the watch schedules the tasklet now. */
+	cancel_delayed_work_sync(&f->watch);
+	tasklet_kill(&f->look);
+}
+
+static int request_interrupts(struct smc_fabric *f)
+{
+	int rc = pci_alloc_irq_vectors(f->pdev, SMC_FABRIC_VECTORS, SMC_FABRIC_VECTORS, PCI_IRQ_MSIX);
+
+	if (rc < 0)
+		return rc;
+	rc = request_irq(pci_irq_vector(f->pdev, SMC_FABRIC_VECTOR_SIGNAL), smc_fabric_signal_irq, 0, "smc-signal", f);
+	if (rc)
+		goto err_vectors;
+	rc = request_irq(pci_irq_vector(f->pdev, SMC_FABRIC_VECTOR_MEMBERS), members_irq, 0, "smc-members", f);
+	if (rc)
+		goto err_signal;
+	pci_set_master(f->pdev);
+	return 0;
+
+err_signal:
+	free_irq(pci_irq_vector(f->pdev, SMC_FABRIC_VECTOR_SIGNAL), f);
+	tasklet_kill(&f->look);
+err_vectors:
+	pci_free_irq_vectors(f->pdev);
+	return rc;
+}
+
+/* Lets connections use the fabric, and other members find this one. */
+static void join_fabric(struct smc_fabric *f)
+{
+	u8 *entry = smc_fabric_entry(f, f->own);
+
+	memset(entry, 0, SMC_FABRIC_ENTRY_LEN);
+	strscpy((char *)entry + SMC_FABRIC_ENTRY_HOST, init_utsname()->nodename, SMC_FABRIC_ENTRY_LEN - SMC_FABRIC_ENTRY_HOST);
+	smc_ism_register(&f->dev);
+	virt_wmb(); /* the area is ready before others find it */
+	smc_fabric_write64(entry + SMC_FABRIC_ENTRY_GID, f->dev.gid[1]);
+	ring_members(f);
+	f->watched = jiffies - WATCH_INTERVAL;
+	WRITE_ONCE(f->joined, true);
+	mod_delayed_work(smc_lgr_wq, &f->watch, 0);
+}
+
+static void init_fabric(struct smc_fabric *f, struct pci_dev *pdev)
+{
+	refcount_set(&f->ref, 1);
+	f->pdev = pdev;
+	strscpy(f->name, pci_name(pdev), sizeof(f->name));
+	f->dev.ops = &smc_fabric_ops;
+	f->dev.name = f->name;
+	f->dev.v2 = true;
+	f->dev.pci_vendor = pdev->vendor;
+	f->dev.pci_device = pdev->device;
+	spin_lock_init(&f->lock);
+	INIT_LIST_HEAD(&f->closing);
+	mutex_init(&f->members_lock);
+	INIT_DELAYED_WORK(&f->watch, watch_fabric);
+	INIT_WORK(&f->free, fabric_free_work);
+}
+
+/* Nobody reads or writes the memory after this. May sleep. */
+static void leave_memory(struct smc_fabric *f)
+{
+	spin_lock_bh(&f->lock);
+	WRITE_ONCE(f->gone, true);
+	spin_unlock_bh(&f->lock);
+	synchronize_rcu(); /* pairs with begin_writing() and readers of smc_rcvbuf.gone */
+	smc_fabric_dmbs_close(f, false);
+}
+
+static int fabric_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	struct smc_fabric *f;
+	int rc;
+
+	/* A device without doorbells, or one that has no memory yet. */
+	if (!pdev->msix_cap || !pci_resource_len(pdev, IVSHMEM_BAR_MEM))
+		return -ENODEV;
+	f = kzalloc(sizeof(*f), GFP_KERNEL);
+	if (!f)
+		return -ENOMEM;
+	init_fabric(f, pdev);
+	rc = map_device(f);
+	if (rc)
+		goto err_put;
+	rc = read_header(f, pci_resource_len(pdev, IVSHMEM_BAR_MEM)) ?: read_position(f) ?: smc_fabric_dmbs_init(f);
+	if (rc)
+		goto err_unmap;
+	smc_fabric_signals_init(f);
+	rc = request_interrupts(f);
+	if (rc)
+		goto err_unmap;
+	pci_set_drvdata(pdev, f);
+	join_fabric(f);
+	return 0;
+
+err_unmap:
+	if (rc == -EPROTO)
+		dev_err(&pdev->dev, "the fabric's header has impossible numbers\n");
+	leave_memory(f);
+	unmap_device(f);
+err_put:
+	smc_fabric_put(f);
+	return rc;
+}
+
+/*
+ * The device goes, or the host. Its connections end at once, and what peers still write to their DMBs is nothing that anyone reads. The
+ * structure and the mapping of the memory stay until the last of these is freed.
+ */
+static void fabric_remove(struct pci_dev *pdev)
+{
+	struct smc_fabric *f = pci_get_drvdata(pdev);
+
+	/* The host may go down and, meanwhile, the device be removed. */
+	if (!f)
+		return;
+	pci_set_drvdata(pdev, NULL);
+	stop_using(f);
+	free_interrupts(f);
+	leave_memory(f);
+	/* Others may use what was ours, as nothing of this host writes to it any more. */
+	smc_fabric_write64(smc_fabric_entry(f, f->own) + SMC_FABRIC_ENTRY_GID, 0);
+	ring_members(f);
+	unmap_device(f);
+	smc_fabric_put(f);
+}
+
+static const struct pci_device_id fabric_ids[] = {
+	{ PCI_DEVICE(IVSHMEM_VENDOR, IVSHMEM_DEVICE) },
+	{ }
+};
+
+static struct pci_driver fabric_driver = {
+	.name		= "smc-fabric",
+	.id_table	= fabric_ids,
+	.probe		= fabric_probe,
+	.remove		= fabric_remove,
+	.shutdown	= fabric_remove,
+};
+
+/* smc_fabric_init() - uses the devices that are there, and those that come later; at load. May sleep. Return: 0 or a negative errno. */
+int __init smc_fabric_init(void)
+{
+	return pci_register_driver(&fabric_driver);
+}
+
+/* smc_fabric_exit() - undoes it, at unload, when no connection is left. May sleep. */
+void smc_fabric_exit(void)
+{
+	pci_unregister_driver(&fabric_driver);
+}

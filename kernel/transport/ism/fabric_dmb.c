@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * DMBs in memory that guests share. The owner makes them in its own area; the token, which travels by CLC, says where. A writer
+ * copies straight into them.
+ *
+ * The owner cannot take a DMB away from a writer that is copying. So a writer names the token in a place of its own before it looks
+ * whether the token still holds, and the owner uses the memory again when the writer does not name it, or has left. A writer never
+ * waits meanwhile: a page of the application that is not there ends the copy.
+ */
+
+#include <linux/bitmap.h>
+#include <linux/pagemap.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+
+#include "fabric.h"
+#include "ism.h"
+
+/* The largest DMB, in blocks */
+#define BLOCKS_MAX 64
+/* The most that is copied without a pause, in bytes */
+#define COPY_MAX 65536
+/* For how many seconds a writer has to be away from the directory, which others may overwrite, to be taken for one that has left */
+#define ABSENT_MAX 3
+
+static struct smc_fabric_dmb *fabric_dmb_of(struct smc_ism_dmb *dmb)
+{
+	return container_of(dmb, struct smc_fabric_dmb, dmb);
+}
+
+static u8 *descriptor(const struct smc_fabric *f, u8 member, u32 block)
+{
+	return smc_fabric_area(f, member) + f->dmbs_at + block * SMC_FABRIC_DMB_LEN;
+}
+
+static u8 *block_at(const struct smc_fabric *f, u8 member, u32 block)
+{
+	return smc_fabric_area(f, member) + f->blocks_at + (u64)block * SMC_FABRIC_BLOCK_LEN;
+}
+
+/* Where a token leads. Every number is within the bounds of the fabric. */
+struct place {
+	u8 member;
+	u32 block;
+	u32 len;	/* bytes */
+};
+
+static bool find_place(const struct smc_fabric *f, u64 token, struct place *p)
+{
+	u32 n = 1u << (token >> SMC_FABRIC_TOKEN_CODE & 0xf);
+
+	p->member = token >> SMC_FABRIC_TOKEN_MEMBER;
+	p->block = token >> SMC_FABRIC_TOKEN_BLOCK & 0xffff;
+	p->len = n * SMC_FABRIC_BLOCK_LEN;
+	return p->member < f->n_members && n <= BLOCKS_MAX && p->block < f->n_blocks && n <= f->n_blocks - p->block;
+}
+
+/* Does a member write by a token, as the descriptor of one of its DMBs says? */
+static bool names_token(const struct smc_fabric *f, u8 member, u32 block, u64 token)
+{
+	const u8 *d = descriptor(f, member, block);
+
+	return smc_fabric_read64(d + SMC_FABRIC_DMB_COPIES) == token || smc_fabric_read64(d + SMC_FABRIC_DMB_SENDS) == token;
+}
+
+/* Returns whether the peer may be writing to a DMB, whose token is cleared. If its DMB is not known, it is any that the peer has. */
+static bool is_written(const struct smc_fabric *f, const struct smc_fabric_dmb *d)
+{
+	u8 member = d->dmb.gid[1] >> SMC_FABRIC_TOKEN_MEMBER;
+	struct place p;
+	u32 block;
+
+	if (d->peer && find_place(f, d->peer, &p))
+		return names_token(f, member, p.block, d->dmb.token);
+	for (block = 0; block < f->n_blocks; block++)
+		if (names_token(f, member, block, d->dmb.token))
+			return true;
+	return false;
+}
+
+/* Takes @n blocks that follow each other. Return: the first, or n_blocks if there are none. */
+static u32 take_blocks(struct smc_fabric *f, u32 n)
+{
+	unsigned long at;
+
+	spin_lock_bh(&f->lock);
+	at = bitmap_find_next_zero_area(f->used, f->n_blocks, 0, n, 0);
+	if (at < f->n_blocks) {
+		bitmap_set(f->used, at, n);
+		f->top = max_t(u32, f->top, at + n);
+	}
+	spin_unlock_bh(&f->lock);
+	if (at >= f->n_blocks)
+		return f->n_blocks;
+	atomic64_add((u64)n * SMC_FABRIC_BLOCK_LEN, &f->used_bytes);
+	return at;
+}
+
+static void return_blocks(struct smc_fabric *f, u32 block, u32 n)
+{
+	unsigned long last;
+
+	spin_lock_bh(&f->lock);
+	bitmap_clear(f->used, block, n);
+	last = find_last_bit(f->used, f->n_blocks);
+	f->top = last < f->n_blocks ? last + 1 : 0;
+	spin_unlock_bh(&f->lock);
+	atomic64_sub((u64)n * SMC_FABRIC_BLOCK_LEN, &f->used_bytes);
+}
+
+static void fabric_dmb_free(struct smc_fabric_dmb *d)
+{
+	return_blocks(d->fabric, d->block, d->n);
+	smc_fabric_put(d->fabric);
+	kfree(d);
+}
+
+static u64 new_token(const struct smc_fabric *f, u32 block, u32 n)
+{
+	u64 nonce = (get_random_u64() & GENMASK_ULL(SMC_FABRIC_TOKEN_CODE - 1, 0)) ?: 1;
+
+	return (u64)f->own << SMC_FABRIC_TOKEN_MEMBER | (u64)block << SMC_FABRIC_TOKEN_BLOCK |
+	       (u64)ilog2(n) << SMC_FABRIC_TOKEN_CODE | nonce;
+}
+
+/* The memory is cleared, since the peer may claim to have written what an earlier connection has left there. */
+static void dmb_open(struct smc_fabric_dmb *d, const u64 gid[2])
+{
+	struct smc_fabric *f = d->fabric;
+	u8 *mem = block_at(f, f->own, d->block);
+	u32 len = d->n * SMC_FABRIC_BLOCK_LEN;
+
+	memset(mem, 0, len);
+	WRITE_ONCE(smc_fabric_area(f, f->own)[SMC_FABRIC_SIGNALS + d->block], 0);
+	smc_fabric_write64(descriptor(f, f->own, d->block) + SMC_FABRIC_DMB_COPIES, 0);
+	smc_fabric_write64(descriptor(f, f->own, d->block) + SMC_FABRIC_DMB_SENDS, 0);
+	d->dmb.token = new_token(f, d->block, d->n);
+	d->dmb.gid[0] = gid[0];
+	d->dmb.gid[1] = gid[1];
+	d->dmb.rcvbuf = (struct smc_rcvbuf){
+		.size = len - SMC_ISM_CDC_LEN, .skip = SMC_ISM_CDC_LEN, .fixed = true, .mem = mem,
+		.gone = &f->gone,
+	};
+	virt_wmb(); /* the memory is cleared before a writer may write there */
+	spin_lock_bh(&f->lock);
+	f->dmbs[d->block] = d;
+	smc_fabric_write64(descriptor(f, f->own, d->block) + SMC_FABRIC_DMB_TOKEN, d->dmb.token);
+	spin_unlock_bh(&f->lock);
+}
+
+/**
+ * smc_fabric_dmb_at() - finds an open DMB
+ * @f: the fabric
+ * @block: its first block
+ * @damaged: result: another member has overwritten its descriptor, so that its peer cannot write any more; may be NULL
+ *
+ * Context: softirq, under RCU until the result is not needed any more: its connection frees it after a grace period at the
+ * earliest.
+ * Return: the DMB or NULL.
+ */
+struct smc_ism_dmb *smc_fabric_dmb_at(struct smc_fabric *f, u32 block, bool *damaged)
+{
+	struct smc_fabric_dmb *d;
+
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "the DMB may go");
+	spin_lock(&f->lock);
+	d = f->dmbs[block];
+	if (damaged)
+		*damaged = d && smc_fabric_read64(descriptor(f, f->own, block) + SMC_FABRIC_DMB_TOKEN) != d->dmb.token;
+	spin_unlock(&f->lock);
+	return d ? &d->dmb : NULL;
+}
+
+static struct smc_ism_dmb *fabric_dmb_get(struct smc_ism_dev *dev, u32 len, const u64 gid[2])
+{
+	struct smc_fabric *f = smc_fabric_of(dev);
+	u32 n = len / SMC_FABRIC_BLOCK_LEN;
+	struct smc_fabric_dmb *d;
+
+	might_sleep();
+	/* Later, its departure has to be noticed. */
+	if (!smc_fabric_knows(f, gid))
+		return ERR_PTR(-ENOSPC);
+	d = kzalloc(sizeof(*d), GFP_KERNEL_ACCOUNT);
+	if (!d)
+		return ERR_PTR(-ENOMEM);
+	d->fabric = f;
+	d->n = n;
+	d->block = take_blocks(f, n);
+	if (d->block == f->n_blocks) {
+		kfree(d);
+		/* A smaller one may fit. */
+		return ERR_PTR(n > 1 ? -ENOMEM : -ENOSPC);
+	}
+	smc_fabric_get(f);
+	dmb_open(d, gid);
+	return &d->dmb;
+}
+
+static void fabric_dmb_close(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
+{
+	struct smc_fabric_dmb *d = fabric_dmb_of(dmb);
+	struct smc_fabric *f = d->fabric;
+
+	spin_lock_bh(&f->lock);
+	if (f->dmbs[d->block] == d)
+		f->dmbs[d->block] = NULL;
+	spin_unlock_bh(&f->lock);
+	rcu_read_lock();
+	if (!READ_ONCE(f->gone))
+		smc_fabric_write64(descriptor(f, f->own, d->block) + SMC_FABRIC_DMB_TOKEN, 0);
+	rcu_read_unlock();
+}
+
+static void fabric_dmb_put(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
+{
+	struct smc_fabric_dmb *d = fabric_dmb_of(dmb);
+	struct smc_fabric *f = d->fabric;
+	bool later;
+
+	/* The memory is not this host's, so nothing here has to wait for it. */
+	smc_ism_dmb_freed(dmb);
+	virt_mb(); /* pairs with begin_writing(): the writer sees that there is no token, or we see that it writes */
+	spin_lock_bh(&f->lock);
+	later = !f->gone && is_written(f, d);
+	if (later)
+		list_add_tail(&d->list, &f->closing);
+	spin_unlock_bh(&f->lock);
+	if (!later)
+		fabric_dmb_free(d);
+}
+
+static bool is_writer_gone(const struct smc_fabric *f, struct smc_fabric_dmb *d, bool second)
+{
+	if (smc_fabric_has(f, d->dmb.gid))
+		d->absent = 0;
+	else if (second)
+		d->absent++;
+	return d->absent > ABSENT_MAX;
+}
+
+/*
+ * smc_fabric_dmbs_close() - frees closed DMBs that no writer writes to any more, all if the device is gone. @second: a second has
+ * passed since it was called with this argument. May sleep.
+ */
+void smc_fabric_dmbs_close(struct smc_fabric *f, bool second)
+{
+	struct smc_fabric_dmb *d, *next;
+	LIST_HEAD(quiet);
+
+	spin_lock_bh(&f->lock);
+	list_for_each_entry_safe(d, next, &f->closing, list)
+		if (f->gone || !is_written(f, d) || is_writer_gone(f, d, second))
+			list_move(&d->list, &quiet);
+	spin_unlock_bh(&f->lock);
+	list_for_each_entry_safe(d, next, &quiet, list)
+		fabric_dmb_free(d);
+}
+
+/*
+ * Begins to write to the peer's DMB: @p is where its token leads, @how a word of the descriptor of our own DMB. Return: the peer's DMB, or
+ * NULL if there is none. The caller is under RCU until end_writing(), and does not sleep.
+ */
+static u8 *begin_writing(struct smc_fabric_dmb *own, u64 token, const struct place *p, unsigned int how)
+{
+	struct smc_fabric *f = own->fabric;
+	u8 *word = descriptor(f, f->own, own->block) + how;
+
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "the device may go");
+	if (READ_ONCE(f->gone))
+		return NULL;
+	smc_fabric_write64(word, token);
+	virt_mb(); /* pairs with fabric_dmb_put() of the owner */
+	if (smc_fabric_read64(descriptor(f, p->member, p->block) + SMC_FABRIC_DMB_TOKEN) == token)
+		return block_at(f, p->member, p->block);
+	smc_fabric_write64(word, 0);
+	return NULL;
+}
+
+static void end_writing(const struct smc_fabric_dmb *own, unsigned int how)
+{
+	u64 *word = (u64 *)(descriptor(own->fabric, own->fabric->own, own->block) + how);
+
+	virt_store_release(word, 0);
+}
+
+/* Copies words in their order, as the contract of @move requires: what is moved is a CDC message. */
+static void copy_words(u8 *to, const u8 *from, u32 len)
+{
+	for (; len >= sizeof(u64); len -= sizeof(u64), to += sizeof(u64), from += sizeof(u64))
+		virt_store_release((u64 *)to, *(const u64 *)from);
+}
+
+static int fabric_move(struct smc_ism_dev *dev, struct smc_ism_dmb *own, u64 token, u8 index, bool signal, u32 off, void *data,
+		       u32 len)
+{
+	struct smc_fabric_dmb *d = fabric_dmb_of(own);
+	struct place p;
+	int rc = 0;
+	u8 *dmb;
+
+	if (!find_place(d->fabric, token, &p) || off > p.len || len > p.len - off || !IS_ALIGNED(off | len, sizeof(u64)))
+		return -EINVAL;
+	rcu_read_lock();
+	dmb = begin_writing(d, token, &p, SMC_FABRIC_DMB_SENDS);
+	if (dmb) {
+		copy_words(dmb + off, data, len);
+		end_writing(d, SMC_FABRIC_DMB_SENDS);
+		if (signal)
+			smc_fabric_signal(d->fabric, p.member, p.block);
+	} else {
+		rc = -ENOENT;
+	}
+	rcu_read_unlock();
+	return rc;
+}
+
+/* Copies what can be read without a page fault. Return: bytes, or -ENOENT. */
+static ssize_t copy_some(struct smc_fabric_dmb *own, u64 token, const struct place *p, u32 off, struct iov_iter *from, u32 len)
+{
+	ssize_t n = -ENOENT;
+	u8 *dmb;
+
+	rcu_read_lock();
+	dmb = begin_writing(own, token, p, SMC_FABRIC_DMB_COPIES);
+	if (dmb) {
+		pagefault_disable();
+		n = copy_from_iter(dmb + off, len, from);
+		pagefault_enable();
+		end_writing(own, SMC_FABRIC_DMB_COPIES);
+	}
+	rcu_read_unlock();
+	return n;
+}
+
+static ssize_t fabric_copy(struct smc_ism_dmb *own, u64 token, u32 off, struct iov_iter *from, u32 len)
+{
+	struct smc_fabric_dmb *d = fabric_dmb_of(own);
+	struct place p;
+	u32 done = 0;
+
+	might_sleep();
+	if (!find_place(d->fabric, token, &p) || off > p.len || len > p.len - off)
+		return -EINVAL;
+	while (done < len) {
+		u32 want = min_t(u32, len - done, COPY_MAX);
+		ssize_t n = copy_some(d, token, &p, off + done, from, want);
+
+		if (n < 0)
+			return n;
+		done += n;
+		if (n < want && fault_in_iov_iter_readable(from, want - n) == want - n)
+			return done ? (ssize_t)done : -EFAULT;
+		cond_resched();
+	}
+	return done;
+}
+
+static bool fabric_reach(struct smc_ism_dev *dev, const u64 gid[2], u16 vlan)
+{
+	return smc_fabric_has(smc_fabric_of(dev), gid);
+}
+
+static bool fabric_set_peer(struct smc_ism_dmb *own, u64 token, u8 index, u32 len)
+{
+	struct smc_fabric_dmb *d = fabric_dmb_of(own);
+	struct place p;
+
+	if (!find_place(d->fabric, token, &p) || p.len != len || index || p.member != own->gid[1] >> SMC_FABRIC_TOKEN_MEMBER)
+		return false;
+	d->peer = token;
+	return true;
+}
+
+const struct smc_ism_ops smc_fabric_ops = {
+	.reach		= fabric_reach,
+	.dmb_get	= fabric_dmb_get,
+	.dmb_close	= fabric_dmb_close,
+	.dmb_put	= fabric_dmb_put,
+	.set_peer	= fabric_set_peer,
+	.move		= fabric_move,
+	.copy		= fabric_copy,
+};
+
+/* Keeps the blocks that a token of an earlier time leads to until @member does not name it any more. */
+static int keep_written(struct smc_fabric *f, u8 member, u64 token)
+{
+	struct smc_fabric_dmb *d;
+	struct place p;
+	u32 n;
+
+	if (!token || !find_place(f, token, &p) || p.member != f->own)
+		return 0;
+	n = p.len / SMC_FABRIC_BLOCK_LEN;
+	/* Tokens of an honest member do not overlap. */
+	if (find_next_bit(f->used, p.block + n, p.block) < p.block + n)
+		return 0;
+	d = kzalloc(sizeof(*d), GFP_KERNEL);
+	if (!d)
+		return -ENOMEM;
+	*d = (struct smc_fabric_dmb){ .fabric = f, .block = p.block, .n = n };
+	d->dmb.token = token;
+	d->dmb.gid[0] = f->dev.gid[0];
+	d->dmb.gid[1] = smc_fabric_read64(smc_fabric_entry(f, member) + SMC_FABRIC_ENTRY_GID);
+	bitmap_set(f->used, p.block, n);
+	f->top = max(f->top, p.block + n);
+	atomic64_add(p.len, &f->used_bytes);
+	smc_fabric_get(f);
+	list_add_tail(&d->list, &f->closing);
+	return 0;
+}
+
+/* Others may still be writing to what an earlier member of this number had. */
+static int keep_all_written(struct smc_fabric *f)
+{
+	u32 member, block;
+	int rc = 0;
+
+	for (member = 0; member < f->n_members; member++) {
+		if (member == f->own || !smc_fabric_read64(smc_fabric_entry(f, member) + SMC_FABRIC_ENTRY_GID))
+			continue;
+		for (block = 0; !rc && block < f->n_blocks; block++)
+			rc = keep_written(f, member, smc_fabric_read64(descriptor(f, member, block) + SMC_FABRIC_DMB_COPIES)) ?:
+			     keep_written(f, member, smc_fabric_read64(descriptor(f, member, block) + SMC_FABRIC_DMB_SENDS));
+		cond_resched();
+	}
+	return rc;
+}
+
+/*
+ * smc_fabric_dmbs_init() - makes the own area empty. May sleep. Return: 0 or -ENOMEM; what is allocated goes with the fabric, but for
+ * DMBs that are closing.
+ */
+int smc_fabric_dmbs_init(struct smc_fabric *f)
+{
+	u32 block;
+
+	f->used = bitmap_zalloc(f->n_blocks, GFP_KERNEL);
+	f->dmbs = kvcalloc(f->n_blocks, sizeof(*f->dmbs), GFP_KERNEL);
+	if (!f->used || !f->dmbs)
+		return -ENOMEM;
+	for (block = 0; block < f->n_blocks; block++)
+		memset(descriptor(f, f->own, block), 0, SMC_FABRIC_DMB_LEN);
+	virt_mb(); /* pairs with begin_writing() */
+	memset(smc_fabric_area(f, f->own) + SMC_FABRIC_SIGNALS, 0, f->n_blocks);
+	return keep_all_written(f);
+}

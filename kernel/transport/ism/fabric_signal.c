@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Signals between guests that share memory. A writer sets a byte in the owner's area, and rings the owner's doorbell unless the
+ * owner looks for such bytes anyway: while it delivers signals, and then for a time that grows when signals come within it, and
+ * shrinks when none do.
+ */
+
+#include <linux/ktime.h>
+
+#include "fabric.h"
+#include "ism.h"
+
+/* The longest time to go on looking without a signal, and the first, in ns */
+#define SPAN_MAX 30000
+#define SPAN_MIN 2000
+
+/* smc_fabric_ring() - interrupts a member. Any context; under RCU, with the device there. */
+void smc_fabric_ring(struct smc_fabric *f, u8 member, u8 vector)
+{
+	/* The doorbell register: the peer in the upper half, the vector in the lower. */
+	iowrite32((u32)member << 16 | vector, f->regs + 12);
+	atomic64_inc(&f->rung);
+}
+
+/* smc_fabric_signal() - signals the DMB of a member that begins at a block. Any context; under RCU, with the device there. */
+void smc_fabric_signal(struct smc_fabric *f, u8 member, u32 block)
+{
+	u8 *area = smc_fabric_area(f, member), *signal = area + SMC_FABRIC_SIGNALS + block;
+
+	virt_store_release(signal, 1); /* after the message; pairs with deliver_signal() */
+	virt_mb(); /* pairs with look_for_signals(): the owner sees the signal, or we see that it does not look */
+	if (READ_ONCE(area[SMC_FABRIC_LOOKING]))
+		atomic64_inc(&f->spared);
+	else
+		smc_fabric_ring(f, member, SMC_FABRIC_VECTOR_SIGNAL);
+}
+
+/* Returns whether the signal was one of an open DMB. */
+static bool deliver_signal(struct smc_fabric *f, u32 block)
+{
+	struct smc_ism_dmb *dmb;
+
+	WRITE_ONCE(smc_fabric_area(f, f->own)[SMC_FABRIC_SIGNALS + block], 0);
+	/* Others may signal what is not open. */
+	if (!READ_ONCE(f->dmbs[block]))
+		return false;
+	virt_mb(); /* a message that comes after this sets the byte again, one before it is seen now */
+	dmb = smc_fabric_dmb_at(f, block, NULL);
+	if (dmb)
+		smc_ism_signalled(dmb);
+	return dmb;
+}
+
+/* Delivers all signals. Return: whether there were any. */
+static bool deliver_signals(struct smc_fabric *f)
+{
+	const u8 *signals = smc_fabric_area(f, f->own) + SMC_FABRIC_SIGNALS;
+	u32 top = READ_ONCE(f->top), block;
+	bool any = false;
+
+	rcu_read_lock();
+	for (block = 0; block < top; block++) {
+		if (IS_ALIGNED(block, sizeof(u64)) && !READ_ONCE(*(const u64 *)(signals + block)))
+			block += sizeof(u64) - 1;
+		else if (READ_ONCE(signals[block]))
+			any |= deliver_signal(f, block);
+	}
+	rcu_read_unlock();
+	return any;
+}
+
+/*
+ * Takes in the last message of each DMB, and sends that of its connection again, in case that another member has overwritten a signal or a
+ * message. A connection whose peer can write no more ends.
+ */
+static void check_dmbs(struct smc_fabric *f)
+{
+	u32 top = READ_ONCE(f->top), block;
+	struct smc_ism_dmb *dmb;
+	struct smc_conn *conn;
+	bool damaged;
+
+	rcu_read_lock();
+	for (block = 0; block < top; block++) {
+		dmb = READ_ONCE(f->dmbs[block]) ? smc_fabric_dmb_at(f, block, &damaged) : NULL;
+		conn = dmb ? rcu_dereference(dmb->conn) : NULL;
+		if (!conn)
+			continue;
+		smc_ism_signalled(dmb);
+		if (damaged)
+			smc_close_event(conn, SMC_CLOSE_RESET);
+		else
+			smc_ism_cdc_repeat(conn);
+	}
+	rcu_read_unlock();
+}
+
+/* Returns whether to look again, as a signal was there now or not long ago. */
+static bool go_on(struct smc_fabric_poll *poll, bool any)
+{
+	u64 now = ktime_get_ns();
+
+	if (any) {
+		/* What would have come by a doorbell is worth a longer time. */
+		if (now - poll->since < SPAN_MAX)
+			poll->span = clamp_t(u32, poll->span * 2, SPAN_MIN, SPAN_MAX);
+		poll->since = now;
+		return true;
+	}
+	if (num_online_cpus() > 1 && now - poll->since < poll->span)
+		return true;
+	poll->span /= 2;
+	return false;
+}
+
+static void look_for_signals(struct tasklet_struct *tasklet)
+{
+	struct smc_fabric *f = container_of(tasklet, struct smc_fabric, look);
+	u8 *looking = smc_fabric_area(f, f->own) + SMC_FABRIC_LOOKING;
+
+	/* Otherwise, signals of a hostile member could keep it going for ever. */
+	if (READ_ONCE(f->leaving))
+		return;
+	if (xchg(&f->check, false))
+		check_dmbs(f);
+	WRITE_ONCE(*looking, 1);
+	if (go_on(&f->poll, deliver_signals(f))) {
+		tasklet_schedule(tasklet);
+		return;
+	}
+	WRITE_ONCE(*looking, 0);
+	virt_mb(); /* pairs with smc_fabric_signal() */
+	if (deliver_signals(f)) {
+		f->poll.since = ktime_get_ns();
+		tasklet_schedule(tasklet);
+	}
+}
+
+/* smc_fabric_signal_irq() - the interrupt handler for signals */
+irqreturn_t smc_fabric_signal_irq(int irq, void *fabric)
+{
+	struct smc_fabric *f = fabric;
+
+	tasklet_schedule(&f->look);
+	return IRQ_HANDLED;
+}
+
+/* smc_fabric_check() - has the tasklet look at each DMB. Any context, while the device is there. */
+void smc_fabric_check(struct smc_fabric *f)
+{
+	WRITE_ONCE(f->check, true);
+	tasklet_schedule(&f->look);
+}
+
+/* smc_fabric_signals_init() - prepares the tasklet, which the caller ends by tasklet_kill() */
+void smc_fabric_signals_init(struct smc_fabric *f)
+{
+	WRITE_ONCE(smc_fabric_area(f, f->own)[SMC_FABRIC_LOOKING], 0);
+	tasklet_setup(&f->look, look_for_signals);
+}
