@@ -64,7 +64,7 @@ func agentProgram(ctx context.Context) (program []byte, err error) {
 // Commands builds the commands of this repository, the library of smc_run, and the traffic generator smcflow, and returns their
 // directory.
 func Commands(ctx context.Context) (programs string, err error) {
-	err = goBuild(ctx, "commands", func(dir string) error { programs = dir; return buildLibrary(ctx, dir) }, "./cmd/...", "./tests/smcflow", "./tests/nldump", "./tests/nlprobe")
+	err = goBuild(ctx, "commands", func(dir string) error { programs = dir; return buildLibrary(ctx, dir) }, "./cmd/...", "./tests/smcflow", "./tests/nldump", "./tests/nlprobe", "./tests/ism/scribble")
 	return programs, err
 }
 

@@ -53,6 +53,8 @@ type Options struct {
 	// Memory in MiB and processors of each guest; 768, or 1024 with a disk, and 1 if zero. With a debug kernel guests get
 	// twice the memory, and 2048 MiB at least.
 	Memory, CPUs int
+	// Fabric is memory that the hosts share.
+	Fabric Fabric
 	// CountedTime makes the guests' clocks advance by instructions instead of seconds, as long as a processor is busy.
 	// Measurements in guests then do not depend on the load of this machine. It needs emulation, and is slower; several
 	// processors take turns on one of this machine's.
@@ -75,6 +77,7 @@ type Lab struct {
 	Wires []*Wire
 
 	options Options
+	fabric  *fabricServer // nil if there is none
 	qemu    *qemu
 	agent   []byte
 	closed  atomic.Bool
@@ -104,6 +107,12 @@ func (o *Options) complete() error {
 	}
 	if o.CPUs == 0 {
 		o.CPUs = 1
+	}
+	if o.Fabric.Devices == 0 {
+		o.Fabric.Devices = 1
+	}
+	if o.Fabric.Size > 0 {
+		o.CPUs = max(o.CPUs, 2) // for a single processor, the emulator leaves out the barriers that guests need among themselves
 	}
 	if o.Progress == nil {
 		o.Progress = func(string) {}
@@ -171,6 +180,12 @@ func (l *Lab) boot(ctx context.Context, kernels map[string]*Kernel) error {
 		}
 		l.Wires = append(l.Wires, w)
 	}
+	if l.options.Fabric.Size > 0 {
+		var err error
+		if l.fabric, err = serveFabric(l.options); err != nil {
+			return err
+		}
+	}
 	group, gctx := errgroup.WithContext(ctx)
 	for i, series := range l.options.Kernels[:l.options.Hosts] {
 		h := &Host{Name: string(rune('a' + i)), Kernel: kernels[series], lab: l, index: i}
@@ -206,7 +221,9 @@ func (l *Lab) Close() error {
 	for _, w := range l.Wires {
 		err = errors.Join(err, w.close())
 	}
-	return err
+	f := l.fabric
+	l.fabric = nil
+	return errors.Join(err, f.close())
 }
 
 // slow is the factor by which deadlines are longer than on real hardware.

@@ -135,6 +135,9 @@ func (h *Host) describe(s *machineSpec, o Options, initrd *os.File) (net.Conn, e
 			"-device", fmt.Sprintf("%s,netdev=%s,mac=52:54:00:00:%02x:%02x,romfile=", h.Kernel.adapter(), id, h.index+1, i),
 		)
 	}
+	if h.lab.fabric != nil {
+		s.addFabric(h.lab.fabric, o.Fabric.Devices)
+	}
 	// The emulator keeps it open, too, and may live a moment longer than this process.
 	use, err := h.Kernel.use()
 	if err != nil {

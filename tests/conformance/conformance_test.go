@@ -27,12 +27,18 @@ const inside = "/run/conformance"
 // boot starts a guest that has the loopback interface only.
 func boot(t *testing.T, kernel string) *guest {
 	t.Helper()
+	return bootWith(t, kernel, lab.Fabric{})
+}
+
+// bootWith starts one that is a member of a fabric.
+func bootWith(t *testing.T, kernel string, fabric lab.Fabric) *guest {
+	t.Helper()
 	programs, err := lab.Commands(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	g := &guest{binary: program(t)}
-	g.Test = lab.Start(t, lab.Options{Kernel: kernel, CPUs: 2, Memory: 1024, Programs: []string{programs}})
+	g.Test = lab.Start(t, lab.Options{Kernel: kernel, CPUs: 2, Memory: 1024, Programs: []string{programs}, Fabric: fabric})
 	data, err := os.ReadFile(g.binary)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/smckit/smckit/internal/fabric"
+)
+
+// Fabric is memory that all hosts of a lab share by ivshmem devices.
+type Fabric struct {
+	// Size is that of the memory in bytes, a power of two; without it there is no fabric.
+	Size uint64
+	// Members is how many there can be; 0 means as many as there are devices, and at least two.
+	Members int
+	// Devices is how many each host has, each of which is a member; 1 if zero.
+	Devices int
+}
+
+// fabricServer serves the fabric of a lab.
+type fabricServer struct {
+	fabric *fabric.Fabric
+	dir    string
+	stop   context.CancelFunc
+	served chan error
+}
+
+// serveFabric lays out the memory and waits for emulators.
+func serveFabric(o Options) (*fabricServer, error) {
+	members := max(o.Fabric.Members, o.Hosts*o.Fabric.Devices, 2)
+	f, err := fabric.New(fabric.Config{Name: "lab", Size: o.Fabric.Size, Members: members})
+	if err != nil {
+		return nil, err
+	}
+	s := &fabricServer{fabric: f, served: make(chan error, 1)}
+	if s.dir, err = os.MkdirTemp("", "smckit-fabric-"); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: s.socket(), Net: "unix"})
+	if err != nil {
+		return nil, errors.Join(err, f.Close(), os.RemoveAll(s.dir))
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	go func() { s.served <- f.Serve(ctx, l) }()
+	return s, nil
+}
+
+func (s *fabricServer) socket() string { return filepath.Join(s.dir, "socket") }
+
+func (s *fabricServer) close() error {
+	if s == nil {
+		return nil
+	}
+	s.stop()
+	return errors.Join(<-s.served, s.fabric.Close(), os.RemoveAll(s.dir))
+}
+
+// addFabric gives a host its devices.
+func (s *machineSpec) addFabric(server *fabricServer, devices int) {
+	for i := range devices {
+		id := "fabric" + strconv.Itoa(i)
+		s.qemu = append(s.qemu,
+			"-chardev", "socket,id="+id+",path="+server.socket(),
+			"-device", fmt.Sprintf("ivshmem-doorbell,chardev=%s,vectors=2", id),
+		)
+	}
+}

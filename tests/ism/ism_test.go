@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Package ism tests SMC-D between guests that share a fabric: the memory of ivshmem devices, which the lab serves as smc_ismd does.
+package ism
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/smckit/smckit/internal/lab"
+	"golang.org/x/sys/unix"
+)
+
+// pairs are the kernels of a client and a server. Full runs have each kernel with itself, and with the next.
+func pairs() (all [][2]string) {
+	kernels := lab.FewSeries()
+	for i, k := range kernels {
+		all = append(all, [2]string{k, k})
+		if i > 0 {
+			all = append(all, [2]string{k, kernels[i-1]}, [2]string{kernels[i-1], k})
+		}
+	}
+	return all
+}
+
+// boot boots hosts that share a fabric, and have no other device for SMC.
+func boot(t *testing.T, o lab.Options) *lab.Test {
+	t.Helper()
+	dir, err := lab.Commands(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.CPUs, o.Programs = 2, append(o.Programs, dir)
+	o.KernelArgs += " smc.smcr=0"
+	lt := lab.Start(t, o)
+	if err := lt.LoadSMC(t.Context(), lab.ModuleOurs); err != nil {
+		t.Fatal(err)
+	}
+	for i, h := range lt.Hosts {
+		lt.Must(h.Name, fmt.Sprintf(`ip link set lo up; ip link set eth0 up; ip addr add 10.0.0.%d/24 dev eth0
+smcr ueid add LAB
+sysctl -qw net.smc.remember_peers=0`, i+1))
+	}
+	return lt
+}
+
+// TestFabric has two hosts.
+func TestFabric(t *testing.T) {
+	lab.Need(t)
+	for _, p := range pairs() {
+		t.Run(p[0]+" to "+p[1], func(t *testing.T) {
+			lt := boot(t, lab.Options{Kernels: p[:], Hosts: 2, Fabric: lab.Fabric{Size: 64 << 20, Members: 4}})
+			t.Run("data", func(t *testing.T) { data(t, lt) })
+			t.Run("killed", func(t *testing.T) { killed(t, lt) })
+			t.Run("full", func(t *testing.T) { full(t, lt) })
+			t.Run("device removed", func(t *testing.T) { removed(t, lt, "a"); removed(t, lt, "b") })
+			t.Run("host off", func(t *testing.T) { off(t, lt) })
+			unloads(t, lt, "a")
+		})
+	}
+}
+
+// unloads checks that no connection or group keeps the module once the sockets are closed.
+func unloads(t *testing.T, lt *lab.Test, host string) {
+	t.Helper()
+	if r := lt.Run(host, "rmmod", "smc_diag", "smc"); r.Code != 0 {
+		t.Errorf("host %s: the modules cannot be unloaded: %+v", host, r)
+	}
+}
+
+// serve starts an echo, or a sink, on b and returns its address once it can be reached.
+func serve(lt *lab.Test, what string, port int) (address string, p *lab.Process) {
+	address = fmt.Sprintf("10.0.0.2:%d", port)
+	return address, lt.Serve("b", "", what, address)
+}
+
+func counters(lt *lab.Test) [2]lab.Counters {
+	return [2]lab.Counters{lt.Counters("a"), lt.Counters("b")}
+}
+
+// onlySMCD checks that n connections were made since before, all of SMC-D.
+func onlySMCD(t *testing.T, lt *lab.Test, before [2]lab.Counters, n int) {
+	t.Helper()
+	for i, now := range counters(lt) {
+		made := now.Connections.ClientV2 + now.Connections.ServerV2 - before[i].Connections.ClientV2 - before[i].Connections.ServerV2
+		if fell := now.FellBack() - before[i].FellBack(); made != n || fell != 0 {
+			t.Errorf("host %c: %d connections of SMC-D, %d that fell back (%+v); want %d and none", 'a'+i, made, fell, now.Fallback, n)
+		}
+	}
+}
+
+// data moves bytes of all sizes both ways at once, on few and on many connections.
+func data(t *testing.T, lt *lab.Test) {
+	address, echo := serve(lt, "echo", 5001)
+	defer lab.Kill(t, echo)
+	before, made := counters(lt), 0
+	for _, c := range []struct{ conns, rounds, size, chunk int }{
+		{1, 1, 1, 1},
+		{1, 20, 1000, 1000},
+		{1, 1, 10 << 20, 64 << 10},
+		{1, 1, 4 << 20, 4 << 20},
+		{50, 1, 100_000, 777},
+		{100, 1, 100, 100},
+	} {
+		lt.Must("a", fmt.Sprintf("smcflow check --conns %d --rounds %d --size %d --chunk %d %s", c.conns, c.rounds, c.size, c.chunk, address))
+		made += c.conns * c.rounds
+	}
+	onlySMCD(t, lt, before, made)
+	lt.Must("a", "smcflow life "+address)
+}
+
+// keep starts connections on a that exchange data until a signal comes, and waits until they use SMC-D.
+func keep(t *testing.T, lt *lab.Test, address string, n int) *lab.Process {
+	t.Helper()
+	p := lt.StartIn("a", "", "smcflow", "keep", "--conns", fmt.Sprint(n), address)
+	_, port, _ := strings.Cut(address, ":")
+	if err := lt.Host("a").WaitFor(t.Context(), fmt.Sprintf("test $(smcss --state active --port %s | grep -c SMCD) = %d", port, n)); err != nil {
+		t.Fatalf("%v\n%s", err, lt.Must("a", "smcss -a; smcd stats; dmesg | tail -5"))
+	}
+	return p
+}
+
+// fails waits until a program has noticed that its connection is broken, which takes no time.
+func fails(t *testing.T, p *lab.Process) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), lab.Scale(5*time.Second))
+	defer cancel()
+	if r, err := p.Wait(ctx); err != nil || r.Code == 0 {
+		t.Errorf("a program whose connections are broken: %v, %+v", err, r)
+	}
+}
+
+// killed kills programs at either end: their connections end, no others do, and their memory is free again.
+func killed(t *testing.T, lt *lab.Test) {
+	address, echo := serve(lt, "echo", 5002)
+	defer lab.Kill(t, echo)
+	victims, sink := serve(lt, "echo", 5003)
+	other := keep(t, lt, address, 2)
+	lost := keep(t, lt, victims, 10)
+	lab.Kill(t, sink)
+	fails(t, lost)
+	lab.Stop(t, other)
+	lab.Kill(t, keep(t, lt, address, 10))
+	for _, host := range []string{"a", "b"} {
+		nothingUsed(t, lt, host)
+	}
+}
+
+// nothingUsed waits until a host has no DMBs.
+func nothingUsed(t *testing.T, lt *lab.Test, host string) {
+	t.Helper()
+	if err := lt.Host(host).WaitFor(t.Context(), `smc_policy memory --json | tr -d ' \n' | grep -q '"host":{.*"dmbs":0,'`); err != nil {
+		t.Errorf("%v\n%s", err, lt.Must(host, "smc_policy memory"))
+	}
+}
+
+// full opens more connections than there is memory for: buffers get smaller, and the last connections are TCP. All work.
+func full(t *testing.T, lt *lab.Test) {
+	const conns = 1200
+	address, echo := serve(lt, "echo", 5004)
+	defer lab.Kill(t, echo)
+	before := lt.Counters("b")
+	lt.Must("a", fmt.Sprintf("ulimit -n 4096; smcflow check --conns %d --size 2000 %s", conns, address))
+	now := lt.Counters("b")
+	made := now.Connections.ServerV2 - before.Connections.ServerV2
+	fell := now.Fallback.Server.Of("MAX_DMB") - before.Fallback.Server.Of("MAX_DMB")
+	if made < 250 || made+now.FellBack()-before.FellBack() != conns {
+		t.Errorf("%d connections were SMC-D, %d fell back for lack of DMBs: %+v", made, fell, now)
+	}
+	nothingUsed(t, lt, "a")
+	nothingUsed(t, lt, "b")
+}
+
+// driver is where a host's device is bound and unbound.
+const driver = "/sys/bus/pci/drivers/smc-fabric"
+
+// removed takes the device from a host: connections end at once at both ends, and new ones are TCP until it is back.
+func removed(t *testing.T, lt *lab.Test, host string) {
+	address, echo := serve(lt, "echo", 5005)
+	p := keep(t, lt, address, 10)
+	device := strings.TrimSpace(lt.Must(host, "cd "+driver+"; echo 0000:*"))
+	lt.Must(host, "echo "+device+" >"+driver+"/unbind")
+	fails(t, p)
+	before := lt.Counters("b")
+	lab.Kill(t, echo)
+	address, echo = serve(lt, "echo", 5006)
+	defer lab.Kill(t, echo)
+	lt.Must("a", "smcflow check --size 100000 "+address)
+	if now := lt.Counters("b"); now.Connections.ServerV2 != before.Connections.ServerV2 || now.FellBack() != before.FellBack()+1 {
+		t.Errorf("without the device of %s: %+v, was %+v", host, now, before)
+	}
+	lt.Must(host, "echo "+device+" >"+driver+"/bind")
+	// All of them may be the first contact.
+	all := counters(lt)
+	lt.Must("a", "smcflow check --conns 20 --size 10000 "+address)
+	onlySMCD(t, lt, all, 20)
+}
+
+// off switches a host off: the connections of the other one end at once, as the server of the fabric announces it.
+func off(t *testing.T, lt *lab.Test) {
+	address, _ := serve(lt, "echo", 5007)
+	p := keep(t, lt, address, 10)
+	lt.PowerOff("b")
+	fails(t, p)
+	nothingUsed(t, lt, "a")
+}
+
+// TestHostileMember has a member write garbage to the fabric. What others have between them stays right as long as it does not touch
+// their parts; in the end it touches everything, and the kernels survive.
+func TestHostileMember(t *testing.T) {
+	lab.Need(t)
+	lt := boot(t, lab.Options{Kernel: lab.Newest(), Hosts: 3, Fabric: lab.Fabric{Size: 16 << 20, Members: 4}})
+	device := strings.TrimSpace(lt.Must("c", "cd "+driver+"; echo 0000:*; rmmod smc_diag smc"))
+	path := "/sys/bus/pci/devices/" + device
+	address, echo := serve(lt, "echo", 5010)
+
+	// The server removes a member that does not read. That host has no SMC-D until it joins again.
+	p := keep(t, lt, address, 4)
+	lt.Must("c", "scribble -device "+path+" -remove a")
+	fails(t, p)
+	before := lt.Counters("b")
+	lt.Must("a", "smcflow check "+address)
+	if now := lt.Counters("b"); now.FellBack() != before.FellBack()+1 {
+		t.Errorf("without a: %+v, was %+v", now, before)
+	}
+	lt.Must("a", fmt.Sprintf("echo %[1]s >%[2]s/unbind; echo %[1]s >%[2]s/bind", strings.TrimSpace(lt.Must("a", "cd "+driver+"; echo 0000:*")), driver))
+
+	p = keep(t, lt, address, 4)
+	hostile := lt.StartIn("c", "", "sh", "-c", "exec scribble -device "+path+" -spare a,b >/run/scribbled")
+	scribbled(t, lt, "some")
+	lt.Must("a", "smcflow check --conns 4 --size 3000000 "+address)
+	lab.Stop(t, p)
+
+	if err := hostile.Signal(unix.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	scribbled(t, lt, "all")
+	rounds := 5
+	if lab.Full() {
+		rounds = 500
+	}
+	for range rounds {
+		// It may fail, or its bytes may be wrong, but it comes to an end.
+		if r := lt.Run("a", "timeout", "60", "smcflow", "check", "--conns", "4", "--size", "300000", address); r.Code == 124 {
+			t.Errorf("connections hang: %+v\n%s", r, lt.Must("a", "smcss -a; smcss -D"))
+		}
+	}
+	lab.Stop(t, hostile)
+	lab.Kill(t, echo)
+	for _, host := range []string{"a", "b"} {
+		nothingUsed(t, lt, host)
+		unloads(t, lt, host)
+	}
+}
+
+// scribbled waits until the hostile member has overwritten some or all of the memory.
+func scribbled(t *testing.T, lt *lab.Test, what string) {
+	t.Helper()
+	if err := lt.Host("c").WaitFor(t.Context(), "grep -q "+what+" /run/scribbled"); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Command scribble is a hostile member of a fabric: it maps the memory of an ivshmem device, which no driver uses, and writes garbage
+// there until a signal comes. It leaves the parts of some hosts alone until SIGHUP comes, and prints 'some' and 'all' when it has written
+// to everything once. Or it removes a host from the fabric as smc_ismd would.
+package main
+
+import (
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The layout is that of kernel/transport/ism/fabric_layout.h.
+const (
+	headerLen = 96
+	directory = 4096
+	entryLen  = 64
+	entryHost = 32
+	blockLen  = 16384
+)
+
+// region is a part of the memory.
+type region struct{ at, size uint64 }
+
+// target is where to write.
+type target struct {
+	mem     []byte
+	regions []region
+	// areas are those with structures that are worth writing to.
+	areas           []region
+	blocks, blocks0 uint64
+}
+
+func main() {
+	path := flag.String("device", "", "directory of the PCI device")
+	spare := flag.String("spare", "", "names of hosts whose parts to leave alone, with commas")
+	remove := flag.String("remove", "", "only remove this host")
+	flag.Parse()
+	if err := run(*path, strings.Split(*spare, ","), *remove); err != nil {
+		fmt.Fprintln(os.Stderr, "scribble:", err)
+		os.Exit(1)
+	}
+}
+
+func run(path string, spare []string, remove string) error {
+	f, err := os.OpenFile(path+"/resource2", os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	mem, err := unix.Mmap(int(f.Fd()), 0, int(st.Size()), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return fmt.Errorf("mmap: %w", err)
+	}
+	if remove != "" {
+		return removeHost(mem, remove)
+	}
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, unix.SIGTERM, unix.SIGINT)
+	more := make(chan os.Signal, 1)
+	signal.Notify(more, unix.SIGHUP)
+	// The header is soon overwritten.
+	some, all := plan(mem, spare), plan(mem, nil)
+	rng := rand.New(rand.NewPCG(1, uint64(len(some.areas))))
+	t, say := some, "some"
+	for {
+		t.everywhere(rng)
+		for range 2000 {
+			t.once(rng)
+		}
+		if say != "" {
+			fmt.Println(say)
+			say = ""
+		}
+		select {
+		case <-ended:
+			return nil
+		case <-more:
+			t, say = all, "all"
+		case <-time.After(time.Millisecond): // leaves this machine's processors to the other guests
+		}
+	}
+}
+
+// plan reads the header and the directory, before they are overwritten.
+func plan(mem []byte, spare []string) *target {
+	le := binary.LittleEndian
+	members := int(le.Uint32(mem[8:]))
+	areas, size := le.Uint64(mem[40:]), le.Uint64(mem[48:])
+	t := &target{mem: mem, blocks: uint64(le.Uint32(mem[56:])), blocks0: uint64(le.Uint32(mem[60:]))}
+	t.regions = []region{{0, headerLen}}
+	for m := range uint64(members) {
+		entry, area := region{directory + m*entryLen, entryLen}, region{areas + m*size, size}
+		name := hostOf(mem, m)
+		if !slices.Contains(spare, name) || name == "" {
+			t.areas = append(t.areas, area)
+			t.regions = append(t.regions, area, entry)
+		}
+	}
+	return t
+}
+
+// hostOf returns the name of the host that is a member.
+func hostOf(mem []byte, member uint64) string {
+	at := directory + member*entryLen
+	name, _, _ := strings.Cut(string(mem[at+entryHost:at+entryLen]), "\x00")
+	return name
+}
+
+// removeHost has a host leave the fabric.
+func removeHost(mem []byte, host string) error {
+	for m := range uint64(binary.LittleEndian.Uint32(mem[8:])) {
+		if hostOf(mem, m) == host {
+			store(mem[directory+m*entryLen:], ^uint64(0))
+			return nil
+		}
+	}
+	return fmt.Errorf("no member is host %s", host)
+}
+
+// everywhere writes random bytes to some of each page.
+func (t *target) everywhere(rng *rand.Rand) {
+	for _, r := range t.regions {
+		for at := r.at; at < r.at+r.size; at += 4096 {
+			fill(t.mem[at:min(at+rng.Uint64N(64), r.at+r.size)], rng)
+		}
+	}
+}
+
+func fill(b []byte, rng *rand.Rand) {
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+}
+
+// once writes to one structure: a flag, a signal, a descriptor, a CDC message, an entry of the directory, or any bytes.
+func (t *target) once(rng *rand.Rand) {
+	area := t.areas[rng.IntN(len(t.areas))]
+	mem := t.mem[area.at : area.at+area.size]
+	block := rng.Uint64N(t.blocks)
+	if rng.IntN(2) == 0 {
+		block = rng.Uint64N(min(t.blocks, 64)) // which are used first
+	}
+	dmbs := (4096 + t.blocks + 63) / 64 * 64
+	switch rng.IntN(8) {
+	case 0:
+		mem[0] = byte(rng.Uint32())
+	case 1:
+		mem[4096+block] = byte(rng.Uint32())
+	case 2:
+		store(mem[dmbs+block*64:], rng.Uint64()>>(rng.UintN(3)*32))
+	case 3:
+		fill(mem[dmbs+block*64+8:dmbs+block*64+24], rng)
+	case 4:
+		store(mem[t.blocks0+block*blockLen:], rng.Uint64())
+	case 5:
+		store(mem[t.blocks0+block*blockLen+8:], rng.Uint64())
+	case 6:
+		r := t.regions[rng.IntN(len(t.regions))]
+		at := r.at + rng.Uint64N(r.size)
+		fill(t.mem[at:min(at+64, r.at+r.size)], rng)
+	case 7:
+		at := rng.Uint64N(area.size)
+		fill(mem[at:min(at+256, area.size)], rng)
+	}
+}
+
+// store writes an aligned word at once.
+func store(b []byte, v uint64) {
+	atomic.StoreUint64((*uint64)(unsafe.Pointer(unsafe.SliceData(b))), v)
+}
