@@ -12,7 +12,8 @@ import (
 )
 
 const deviceLongD = `List the ISM devices of the host. A '*' before a PNET ID means that it comes
-from smc_pnet and not from firmware.
+from smc_pnet and not from firmware. A device of type 1110 is a fabric, memory
+that guests of a KVM host share; its PCHID is between ff00 and fffe.
 
 JSON fields:
   schema; technology; devices [{pci_id, type, vendor, device, fid, pchid,

@@ -19,8 +19,9 @@ const infoLong = `Show the SMC capabilities of the kernel and the hardware of th
 smcd show the same.
 
 ISM and RoCE devices of any vendor count. "v1 v2" are the versions of SMC that
-the devices can use; RoCE Express (Mellanox 1004) has only version 1,
-loopback-ism, an ISM device that is memory of this host, only version 2.
+the devices can use; RoCE Express (Mellanox 1004) has only version 1. ISM
+devices that are memory have only version 2: loopback-ism, memory of this host,
+and fabrics, which guests of a KVM host share.
 
 JSON fields:
   schema; kernel {version, release, hostname, smcd_v2, smcr_v2}; hardware {seid,
