@@ -10,14 +10,17 @@
 //	empty =                    an empty file
 //	driver -> ../../drivers/x  a symbolic link
 //	util_string ~ NET1,,NET3   PNET IDs in EBCDIC, 16 bytes each, padded to 64
+//	config : 100 06=10 34=40   100 bytes, which are zero except for those from these offsets on, all hexadecimal
 //	net/eth0/                  a directory
 package sysfstest
 
 import (
 	_ "embed"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -86,8 +89,37 @@ func entry(dir, line string) error {
 			return err
 		}
 		return os.WriteFile(path, data, 0o644)
+	case ":":
+		data, err := sparse(value)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(path, data, 0o644)
 	}
 	return fmt.Errorf("%q is no entry", line)
+}
+
+// sparse returns the bytes that a size, and offsets with bytes, describe.
+func sparse(text string) ([]byte, error) {
+	size, rest, _ := strings.Cut(text, " ")
+	n, err := strconv.ParseUint(size, 16, 16)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]byte, n)
+	for part := range strings.FieldsSeq(rest) {
+		offset, digits, _ := strings.Cut(part, "=")
+		at, err := strconv.ParseUint(offset, 16, 16)
+		if err != nil {
+			return nil, err
+		}
+		data, err := hex.DecodeString(digits)
+		if err != nil || at+uint64(len(data)) > n {
+			return nil, fmt.Errorf("%q: no bytes within %d", part, n)
+		}
+		copy(out[at:], data)
+	}
+	return out, nil
 }
 
 // utilString encodes PNET IDs like the firmware.

@@ -19,7 +19,7 @@ const (
 	KindRoCE
 	// KindRDMA is an RDMA device that SMC-R cannot use: an iWARP device, or one with InfiniBand ports only.
 	KindRDMA
-	// KindISM is a device for SMC-D.
+	// KindISM is a device for SMC-D. An ivshmem device is one if smckit's module uses it, or could because it has no driver.
 	KindISM
 	// KindOff is a slot whose PCI function is switched off, so that its kind is unknown.
 	KindOff
@@ -87,6 +87,8 @@ type Device struct {
 	PNETID PNETID
 	// ISM contains the attributes of an ISM device in the dibs class (Linux 6.18), nil without that class.
 	ISM *ISM
+	// IVSHMEM describes an ivshmem device, nil for any other.
+	IVSHMEM *IVSHMEM
 }
 
 // PCI identifies a PCI function. An ID that could not be read is 0.

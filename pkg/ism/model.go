@@ -78,6 +78,8 @@ func (d *Device) name() {
 		return
 	}
 	switch {
+	case d.IVSHMEM != nil:
+		d.Model = d.IVSHMEM.model(d.Driver)
 	case d.Kind == KindISM:
 		d.Model = "ISM"
 	case adapters[d.PCI.key()] != "":

@@ -44,6 +44,10 @@ func (fs sysfs) function(address string) Device {
 		ZPCI:   zpci(dir),
 	}
 	d.Kind = d.PCI.kind()
+	if d.PCI.isIVSHMEM() {
+		d.IVSHMEM = ivshmem(dir, d.Driver)
+		d.Kind = d.IVSHMEM.kind(d.Driver)
+	}
 	d.NetDevs = netDevs(dir)
 	if d.Kind == KindISM {
 		d.ISM = dibs(filepath.Join(dir, "dibs"), &d.Name)

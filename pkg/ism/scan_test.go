@@ -116,8 +116,13 @@ func TestScanX86(t *testing.T) {
 		{ID: "PNET0", Eth: "eth0"},
 		{ID: "PNET1", IB: "mlx5_0", Port: 2},
 		{ID: "PNET2", IB: "0000:04:00.0", Port: 1},
+		{ID: "PNET3", IB: "0000:00:04.0", Port: 1},
 	}}})
 	want := `0000:00:03.0 other 1af4:1000 net=eth0:0:PNET0:table
+0000:00:04.0 ism fabric PNET3:table
+0000:00:05.0 ism ivshmem
+0000:00:06.0 other ivshmem
+0000:00:07.0 other ivshmem
 mlx5_0 roce ConnectX-6-Dx power=on 1:ACTIVE:ens1f0np0::none net=ens1f0np0:0::none
 mlx5_1 roce ConnectX-6-Dx power=on 1:DOWN:ens1f1np1::none net=ens1f1np1:0::none
 mlx5_10 roce ConnectX-VF power=on 1:ACTIVE:ens1f0v0::none net=ens1f0v0:0::none
@@ -179,6 +184,21 @@ func TestScanDetails(t *testing.T) {
 	vf := find(t, scan(t, ism.Scanner{Root: sysfstest.X86(t), Arch: "amd64"}), "mlx5_10")
 	if vf.PCI.PhysFn != "0000:03:00.0" || vf.Ports[0].GIDs != 1 || vf.Ports[0].GIDsV2 != 1 {
 		t.Errorf("virtual function: %+v, ports %+v", vf.PCI, vf.Ports)
+	}
+}
+
+// TestScanIVSHMEM checks what is known of each ivshmem device of the fixture.
+func TestScanIVSHMEM(t *testing.T) {
+	inv := scan(t, ism.Scanner{Root: sysfstest.X86(t), Arch: "amd64"})
+	for address, want := range map[string]ism.IVSHMEM{
+		"0000:00:04.0": {Vectors: new(2)},
+		"0000:00:05.0": {Vectors: new(2), Fabric: new(true)},
+		"0000:00:06.0": {},
+		"0000:00:07.0": {Vectors: new(0), Fabric: new(false)},
+	} {
+		if diff := cmp.Diff(&want, find(t, inv, address).IVSHMEM); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", address, diff)
+		}
 	}
 }
 

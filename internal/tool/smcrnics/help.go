@@ -39,8 +39,10 @@ LISTING ELSEWHERE
   State    ACTIVE, DOWN, INIT, ARMED; off for a slot that is switched off
   SMC      transports that can use it: R for SMC-R, Rv1 or Rv2 if all its GIDs
            are of RoCE v1 or v2 (soft-RoCE has v2 only), D for SMC-D, - for none
-           (iWARP, InfiniBand, no RDMA device)
-  Type     the adapter, or its driver; with -r vendor:device
+           (iWARP, InfiniBand, no RDMA device; an ivshmem device without driver)
+  Type     the adapter, or its driver; with -r vendor:device. fabric is memory
+           that guests of a KVM host share for SMC-D; ivshmem would be, if
+           smckit's module used it
   PCI_ID   PCI address; for a slot that is switched off, without the function
   PNET_ID  as above
   Net-Dev  network interface of the port
@@ -55,7 +57,7 @@ SWITCHING
 JSON
   {"schema": 1, "zpci": …, "devices": [{"kind", "name", "type", "driver",
   "firmware", "node_type", "node_guid", "software", "pnet_id", "pci", "zpci",
-  "slot", "ism", "ports", "netdevs"}]}
+  "slot", "ism", "ivshmem", "ports", "netdevs"}]}
 
   Unknown values are left out; a PNET ID that is not set is null. IDs that are
   usually hexadecimal are strings without 0x. kind is roce, rdma (an RDMA device

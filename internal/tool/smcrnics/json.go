@@ -24,7 +24,8 @@ type device struct {
 	Kind string `json:"kind"`
 	// RDMA device, or dibs device of an ISM
 	Name string `json:"name,omitzero"`
-	// adapter, or driver, or vendor:device; on IBM Z see `zpci.feature`
+	// adapter, or driver, or vendor:device; `fabric` for an ivshmem device that smckit's module uses, `ivshmem` for others; on
+	// IBM Z see `zpci.feature`
 	Type string `json:"type,omitzero"`
 	// as sysfs and netlink have it
 	Driver string `json:"driver,omitzero"`
@@ -42,6 +43,8 @@ type device struct {
 	ZPCI *zpci  `json:"zpci,omitzero"`
 	Slot *slot  `json:"slot,omitzero"`
 	ISM  *ismOf `json:"ism,omitzero"`
+	// of an ivshmem device: memory that guests of a KVM host share
+	IVSHMEM *ivshmem `json:"ivshmem,omitzero"`
 	// of an RDMA device
 	Ports []port `json:"ports"`
 	// interfaces of the PCI function
@@ -96,6 +99,14 @@ type ismOf struct {
 	FabricID string `json:"fabric_id,omitzero"`
 }
 
+type ivshmem struct {
+	SizeBytes uint64 `json:"size_bytes,omitzero"`
+	// number of interrupts that other guests can cause; only root can read it
+	Vectors *int `json:"vectors,omitzero"`
+	// whether the memory begins as a fabric of `smc_ismd` does; only root can read it, while the device has no driver
+	Fabric *bool `json:"fabric,omitzero"`
+}
+
 type port struct {
 	Port      uint8     `json:"port"`
 	State     string    `json:"state,omitzero"`
@@ -143,6 +154,9 @@ func newDevice(d *ism.Device) device {
 	}
 	if d.ISM != nil {
 		out.ISM = &ismOf{GID: d.ISM.GID, FabricID: known(d.ISM.Fabric, 4)}
+	}
+	if s := d.IVSHMEM; s != nil {
+		out.IVSHMEM = &ivshmem{SizeBytes: s.Size, Vectors: s.Vectors, Fabric: s.Fabric}
 	}
 	for _, p := range d.Ports {
 		out.Ports = append(out.Ports, port{

@@ -25,8 +25,12 @@ func list(ctx context.Context, o *options) error {
 		return err
 	}
 	for _, d := range devices {
-		if d.PCI == nil && d.Kind == ism.KindOther {
+		switch {
+		case d.PCI == nil && d.Kind == ism.KindOther:
 			o.warn("FID %s is switched on, and no PCI function is there: 'dmesg' may show the reason", d.ZPCI.FIDString())
+		case d.IVSHMEM != nil && d.Driver == "":
+			o.warn("ivshmem device %s has no driver: 'modprobe smc' loads that of smckit's module; if it is loaded, 'smc_chk' shows "+
+				"why it does not use the device", d.PCI.Address)
 		}
 	}
 	switch {

@@ -51,6 +51,7 @@ func x86Host(t *testing.T) *host {
 	return &host{Scanner: ism.Scanner{Root: sysfstest.X86(t), Arch: "amd64", PNET: entries{
 		{ID: "PNET0", Eth: "eth0"},
 		{ID: "PNET0", IB: "rxe0", Port: 1},
+		{ID: "PNET0", IB: "0000:00:04.0", Port: 1},
 	}}}
 }
 
@@ -88,6 +89,10 @@ func runTool(t *testing.T, h *host, out output, vars map[string]string, args ...
 // zWarning is the warning about the function in the fixture that is switched on but missing.
 const zWarning = "smc_rnics: warning: FID 777 is switched on, and no PCI function is there: 'dmesg' may show the reason\n"
 
+// x86Warning is the warning about the ivshmem device in the fixture that no driver uses.
+const x86Warning = "smc_rnics: warning: ivshmem device 0000:00:05.0 has no driver: 'modprobe smc' loads that of smckit's module; " +
+	"if it is loaded, 'smc_chk' shows why it does not use the device\n"
+
 func TestListing(t *testing.T) {
 	tests := []struct {
 		golden string
@@ -106,13 +111,14 @@ func TestListing(t *testing.T) {
 		{"z-fid", zHost, "mlx5_0", ""},
 		{"z-fid", zHost, "0002:00:00.0 --all", ""},
 		{"z-off", zHost, "50a --al", ""},
-		{"x86", x86Host, "", ""},
-		{"x86", x86Host, "--IB", ""},
-		{"x86-all", x86Host, "--all", ""},
-		{"x86-raw", x86Host, "-r", ""},
-		{"x86-json", x86Host, "--json --all", ""},
+		{"x86", x86Host, "", x86Warning},
+		{"x86", x86Host, "--IB", x86Warning},
+		{"x86-all", x86Host, "--all", x86Warning},
+		{"x86-raw", x86Host, "-r", x86Warning},
+		{"x86-json", x86Host, "--json --all", x86Warning},
 		{"x86-rxe", x86Host, "rxe0", ""},
 		{"x86-rxe", x86Host, "-I eth0 --raw", ""},
+		{"x86-fabric", x86Host, "0000:00:04.0", ""},
 	}
 	for _, test := range tests {
 		t.Run(test.golden+" "+test.args, func(t *testing.T) {
@@ -132,12 +138,13 @@ func TestJSONFields(t *testing.T) {
 		fields string
 	}{
 		{document{}, "schema zpci devices"},
-		{device{}, "kind name type driver firmware node_type node_guid software pnet_id pci zpci slot ism ports netdevs"},
+		{device{}, "kind name type driver firmware node_type node_guid software pnet_id pci zpci slot ism ivshmem ports netdevs"},
 		{pnetIDOf{}, "id source"},
 		{pci{}, "address vendor device subsystem_vendor subsystem_device class physical_function"},
 		{zpci{}, "fid uid uid_is_unique pchid pft vfn port feature"},
 		{slot{}, "name address power switch"},
 		{ismOf{}, "gid fabric_id"},
+		{ivshmem{}, "size_bytes vectors fabric"},
 		{port{}, "port state phys_state link_layer rate netdev gids gids_rocev2 pnet_id"},
 		{netDev{}, "name dev_port oper_state pnet_id"},
 		{powerResult{}, "schema fid slot power changed"},
@@ -213,7 +220,7 @@ func TestCompletion(t *testing.T) {
 		{zHost, []string{"-e", ""}, []string{"50a"}},
 		{zHost, []string{"-d", ""}, []string{"23", "605", "606", "777", "8ca", "8ea", "b05", "1001", "1002"}},
 		{x86Host, []string{""}, []string{
-			"mlx5_0", "mlx5_1", "mlx5_10", "bnxt_re0", "irdma0", "mlx4_0", "0000:07:00.0", "0000:0a:00", "rxe0", "siw0",
+			"0000:00:04.0", "0000:00:05.0", "mlx5_0", "mlx5_1", "mlx5_10", "bnxt_re0", "irdma0", "mlx4_0", "0000:07:00.0", "0000:0a:00", "rxe0", "siw0",
 		}},
 		{x86Host, []string{"-e", ""}, []string{"0000:0a:00"}},
 		{x86Host, []string{"-d", ""}, []string{"mlx5_0", "mlx5_1", "mlx5_10"}},

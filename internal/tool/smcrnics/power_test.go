@@ -193,7 +193,7 @@ func TestHostProblems(t *testing.T) {
 		}
 	}
 	// Closed or full standard output.
-	for _, args := range []string{"", "--json", "--help"} {
+	for _, args := range []string{"mlx5_0", "--json mlx5_0", "--help"} {
 		if got := runTool(t, x86Host(t), full{syscall.EPIPE}, nil, strings.Fields(args)...); got.status != 1 || got.err != "" {
 			t.Errorf("closed pipe, %q: %+v", args, got)
 		}

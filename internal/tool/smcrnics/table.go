@@ -38,10 +38,10 @@ func (o *options) rows(d *ism.Device) [][]string {
 		return out
 	}
 	state, smc := "", "-"
-	switch d.Kind {
-	case ism.KindOff:
+	switch {
+	case d.Kind == ism.KindOff:
 		state = "off"
-	case ism.KindISM:
+	case d.Kind == ism.KindISM && (d.IVSHMEM == nil || d.Driver != ""):
 		smc = "D"
 	}
 	for _, n := range d.NetDevs {
