@@ -120,7 +120,7 @@ func (s *Snapshot) choicesISM(name, id string, sameSubnet bool) []Choice {
 			continue
 		}
 		c := Choice{Transport: "SMC-D", Device: d.PCIID, NetDev: name, PNETID: id}
-		if sameSubnet && id != "" && pnetOfISM(&d) == id {
+		if sameSubnet && id != "" && pnetOfISM(&d) == id && !isFabric(&d) {
 			c.Version = 1
 			out = append(out, c)
 		}

@@ -67,6 +67,16 @@ func TestChoices(t *testing.T) {
 			s.Ports = nil
 			s.ISM = []netlinksmc.Device{{PCIID: "0000:00:00.0", CHID: 7, Ports: []netlinksmc.Port{{PNETID: "NET1"}}}}
 		}, "D1 0000:00:00.0 eth0"},
+		{"a fabric", func(s *Snapshot) { s.Ports = nil; withFabric(s) }, "D2 loopback-ism, D2 0000:00:05.0 eth0"},
+		{"a fabric on the network of the interface", func(s *Snapshot) {
+			s.Ports = nil
+			withFabric(s)
+			s.ISM[1].Ports = []netlinksmc.Port{{PNETID: "NET1"}}
+		}, "D2 loopback-ism, D2 0000:00:05.0 eth0"},
+		{"a fabric without enterprise ID", func(s *Snapshot) {
+			s.Ports, s.Identity = nil, Identity{Known: true}
+			withFabric(s)
+		}, "D2 loopback-ism"},
 		{"ISM hardware of version 2", func(s *Snapshot) {
 			s.Ports, s.Control.Info.ISMv2 = nil, true
 			s.ISM = []netlinksmc.Device{{PCIID: "0000:00:00.0", CHID: 7, Ports: []netlinksmc.Port{{PNETID: "NET1"}}}}

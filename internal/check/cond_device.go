@@ -286,7 +286,7 @@ var deviceConditions = []Condition{
 		Find: func(s *Snapshot) []Values {
 			var out []Values
 			for _, d := range s.ISM {
-				if d.CHID != chidLoopback && pnetOfISM(&d) == "" {
+				if d.CHID < chidEmulated && pnetOfISM(&d) == "" {
 					out = append(out, Values{d.PCIID})
 				}
 			}

@@ -65,7 +65,8 @@ type Finding struct {
 // Conditions returns all conditions by subject. The subjects are in the order in which an administrator would check them.
 func Conditions() []Condition {
 	return slices.Concat(
-		moduleConditions, deviceConditions, linkConditions, identityConditions, ruleConditions, pathConditions, liveConditions,
+		moduleConditions, deviceConditions, fabricConditions, linkConditions, identityConditions, ruleConditions, pathConditions,
+		liveConditions,
 	)
 }
 

@@ -132,6 +132,24 @@ func eth0(change func(i *Interface)) func(*Snapshot) {
 	return func(s *Snapshot) { change(s.Interface("eth0")) }
 }
 
+// withIVSHMEM adds an ivshmem device as pkg/ism describes it.
+func withIVSHMEM(driver string, d ism.IVSHMEM) func(*Snapshot) {
+	return func(s *Snapshot) {
+		kind := ism.KindISM
+		if driver != "" && driver != ism.FabricDriver || d.Fabric != nil && !*d.Fabric {
+			kind = ism.KindOther
+		}
+		s.Adapters = append(s.Adapters, ism.Device{Kind: kind, Driver: driver, PCI: &ism.PCI{Address: "0000:00:05.0"}, IVSHMEM: &d})
+	}
+}
+
+// withFabric adds a fabric that the module uses.
+func withFabric(s *Snapshot) {
+	withIVSHMEM(ism.FabricDriver, ism.IVSHMEM{Vectors: new(2)})(s)
+	s.Control.Info.ISMv2 = true
+	s.ISM = append(s.ISM, netlinksmc.Device{CHID: 0xff01, PCIID: "0000:00:05.0", Vendor: ism.IVSHMEMVendor, Device: ism.IVSHMEMDevice})
+}
+
 func setting(name string, v int) func(*Snapshot) { return func(s *Snapshot) { s.Settings[name] = v } }
 
 // TestConditions meets each condition by one change to a healthy host, and checks that only the expected conditions are met.
@@ -202,6 +220,23 @@ func TestConditions(t *testing.T) {
 		}, text: "ISM device 0000:00:00.0"},
 		{id: "loopback-off", change: setting("net.smc.loopback", 0), text: "net.smc.loopback=0"},
 		{id: "loopback-namespace", change: setting("net.smc.loopback", 1), text: "net.smc.loopback=1"},
+
+		{id: "fabric-module", change: func(s *Snapshot) {
+			withIVSHMEM("", ism.IVSHMEM{})(s)
+			s.Module.Ours = false
+		}, text: "0000:00:05.0 has no driver"},
+		{id: "fabric-module", change: func(s *Snapshot) { withIVSHMEM("", ism.IVSHMEM{Fabric: new(true)})(s); gone(s) }, text: "is not loaded", also: "module-missing"},
+		{id: "fabric-vectors", change: withIVSHMEM("", ism.IVSHMEM{Vectors: new(1), Fabric: new(true)}), text: "0000:00:05.0 has 1 interrupts, and a fabric needs 2"},
+		{id: "fabric-vectors", change: withIVSHMEM("", ism.IVSHMEM{Vectors: new(0)}), text: "has 0 interrupts"},
+		{id: "fabric-unused", change: withIVSHMEM("", ism.IVSHMEM{}), text: "does not use ivshmem device 0000:00:05.0"},
+		{id: "fabric-unused", change: withIVSHMEM("", ism.IVSHMEM{Vectors: new(2), Fabric: new(true)}), text: "does not use ivshmem device 0000:00:05.0"},
+		{id: "smcd-off", change: func(s *Snapshot) {
+			withIVSHMEM("", ism.IVSHMEM{})(s)
+			s.Module.SMCD = new(false)
+		}, text: "smcd=0"},
+		{id: "fabric-header", change: withIVSHMEM("", ism.IVSHMEM{Vectors: new(0), Fabric: new(false)}), text: "the memory of ivshmem device 0000:00:05.0 is no fabric"},
+		{id: "fabric-driver", change: withIVSHMEM("vfio-pci", ism.IVSHMEM{}), text: "0000:00:05.0 belongs to driver vfio-pci"},
+		{id: "fabric-no-eid", change: func(s *Snapshot) { withFabric(s); s.Identity.UEIDs = nil }, text: "ISM device 0000:00:05.0 is a fabric", also: "eid-none"},
 
 		{id: "second-link-off", change: secondPort, text: "over port 1 of mlx5_0 could have a second link over port 1 of mlx5_1"},
 		{id: "second-link-no-port", change: setting("net.smc.smcr_max_links_per_lgr", 2), text: "port 1 of mlx5_0 have one link: this host has no other usable RDMA port with PNET ID NET1"},
@@ -282,6 +317,10 @@ func TestConditions(t *testing.T) {
 	}
 	if f := healthy().Findings(); len(f) > 0 {
 		t.Errorf("a healthy host: %+v", f)
+	}
+	member := healthy()
+	if withFabric(member); len(member.Findings()) > 0 {
+		t.Errorf("a healthy guest with a fabric: %+v", member.Findings())
 	}
 	tested := map[string]bool{}
 	for _, tt := range tests {
