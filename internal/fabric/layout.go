@@ -7,12 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/smckit/smckit/pkg/ism"
 )
 
 // The layout of a fabric's memory, as kernel/transport/ism/fabric_layout.h defines it. All numbers are little-endian.
 const (
 	// Magic begins the header; its last byte is the version of the layout.
-	Magic = "SMCFABR\x01"
+	Magic = ism.FabricMagic
 	// MembersMax is the largest number of members of a fabric.
 	MembersMax = 64
 
@@ -189,6 +194,25 @@ func FormatSize(size uint64) string {
 		size, unit = size/1024, u
 	}
 	return fmt.Sprintf("%d%s", size, unit)
+}
+
+var sizeText = regexp.MustCompile(`^([0-9]+)([KMGT]?)$`)
+
+// ParseSize reads a number of bytes, with K, M, G or T.
+func ParseSize(text string) (uint64, error) {
+	m := sizeText.FindStringSubmatch(text)
+	if m == nil {
+		return 0, fmt.Errorf("%q is no size: write a number and K, M, G or T, such as 256M", text)
+	}
+	n, err := strconv.ParseUint(m[1], 10, 64)
+	shift := 10 * (strings.Index("KMGT", m[2]) + 1)
+	if m[2] == "" {
+		shift = 0
+	}
+	if err != nil || bits.Len64(n)+shift > 63 {
+		return 0, fmt.Errorf("%s is too much", text)
+	}
+	return n << shift, nil
 }
 
 // directoryEntry is what a member says about itself. Nothing in it is trusted.

@@ -21,8 +21,8 @@ const FabricDriver = "smc-fabric"
 // FabricVectors is how many interrupts a device needs to be a fabric.
 const FabricVectors = 2
 
-// fabricMagic is at the beginning of the memory of a fabric (kernel/transport/ism/fabric_layout.h).
-const fabricMagic = "SMCFABR\x01"
+// FabricMagic is at the beginning of the memory of a fabric (kernel/transport/ism/fabric_layout.h).
+const FabricMagic = "SMCFABR\x01"
 
 // IVSHMEM describes an ivshmem device: memory that a KVM host gives several of its guests. With smckit's module it is an ISM
 // device, if smc_ismd serves the memory as a fabric.
@@ -44,8 +44,8 @@ func ivshmem(dir, driver string) *IVSHMEM {
 	config := readFile(filepath.Join(dir, "config"))
 	s := &IVSHMEM{Size: resourceSize(filepath.Join(dir, "resource"), 2), Vectors: msixVectors(config)}
 	if driver == "" && decodesMemory(config) {
-		if b := readMapped(filepath.Join(dir, "resource2"), len(fabricMagic)); b != nil {
-			s.Fabric = new(string(b) == fabricMagic)
+		if b := readMapped(filepath.Join(dir, "resource2"), len(FabricMagic)); b != nil {
+			s.Fabric = new(string(b) == FabricMagic)
 		}
 	}
 	return s

@@ -10,9 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/bits"
 	"os/user"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,7 +41,7 @@ func parseSpec(text string) (spec, error) {
 	}
 	s.Name = name
 	var err error
-	if s.Size, err = parseSize(size); err != nil {
+	if s.Size, err = fabric.ParseSize(size); err != nil {
 		return s, fmt.Errorf("fabric %q: %w", name, err)
 	}
 	seen := map[string]bool{}
@@ -98,23 +96,6 @@ func joined(key, value string, hasValue bool) string {
 		return key + "=" + value
 	}
 	return key
-}
-
-// parseSize reads a number of bytes, with K, M, G or T.
-func parseSize(text string) (uint64, error) {
-	m := regexp.MustCompile(`^([0-9]+)([KMGT]?)$`).FindStringSubmatch(text)
-	if m == nil {
-		return 0, fmt.Errorf("%q is no size: write a number and K, M, G or T, such as 256M", text)
-	}
-	n, err := strconv.ParseUint(m[1], 10, 64)
-	shift := 10 * (strings.Index("KMGT", m[2]) + 1)
-	if m[2] == "" {
-		shift = 0
-	}
-	if err != nil || bits.Len64(n)+shift > 63 {
-		return 0, fmt.Errorf("%s is too much", text)
-	}
-	return n << shift, nil
 }
 
 func parseMode(text string) (fs.FileMode, error) {
