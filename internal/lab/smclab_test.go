@@ -55,6 +55,9 @@ func TestSmclabUsage(t *testing.T) {
 		{[]string{"run", "--hosts", "0", "--", "true"}, 2, "--hosts 0"},
 		{[]string{"run", "--mem", "12", "--", "true"}, 2, "--mem 12"},
 		{[]string{"run", "--nics", "9", "--", "true"}, 2, "--nics 9"},
+		{[]string{"run", "--ism=3M", "--", "true"}, 2, "--ism: the size of a fabric is a power of two"},
+		{[]string{"run", "--ism=64K", "--", "true"}, 2, "too little for 2 members"},
+		{[]string{"run", "--ism=much", "--", "true"}, 2, `"much" is no size`},
 		{[]string{"kernels", "5.4"}, 2, "5.4"},
 		{[]string{"modules", "--kernel", "6.12,5.4"}, 2, strings.Join(AllSeries(), ", ")},
 		{[]string{"modules", "6.12"}, 2, "6.12"},
@@ -99,6 +102,20 @@ func TestSmclabRun(t *testing.T) {
 	got = smclab(t, nil, "run", "-q", "--kernel", without[0], "--", "true")
 	if got.Code != 1 || !strings.Contains(got.Errors, "ships no AF_SMC module") {
 		t.Errorf("a kernel without the module: %+v", got)
+	}
+}
+
+// TestSmclabISM looks at a guest that shares a fabric with another one: its module is ours, without asking for it, and uses the device.
+func TestSmclabISM(t *testing.T) {
+	Need(t)
+	script := `smc_rnics | grep -c ' D *fabric '; smcd device | grep -c 1110; echo $(smcr ueid show)
+smc_chk --json | grep -o '"fabric-[a-z-]*"'; sysctl -n net.smc.loopback >/dev/null && echo ours`
+	got := smclab(t, nil, "run", "--hosts", "2", "--ism=16M", "--kernel", Newest(), "--", "sh", "-c", script)
+	if want := "1\n1\n" + UEID + "\nours\n"; got.Code != 0 || got.Out != want {
+		t.Errorf("%+v, want %q", got, want)
+	}
+	if !strings.Contains(got.Errors, "booting 2 guests with kernel "+Newest()+", which share a fabric of 16M") {
+		t.Errorf("progress: %s", got.Errors)
 	}
 }
 

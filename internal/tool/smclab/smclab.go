@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/smckit/smckit/internal/cli"
+	"github.com/smckit/smckit/internal/fabric"
 	"github.com/smckit/smckit/internal/lab"
 	"github.com/spf13/cobra"
 )
@@ -33,7 +34,15 @@ type options struct {
 	capture string
 	args    string
 	quiet   bool
+
+	// ism is the size of the fabric that the guests share, as the user has written it; empty for none.
+	ism string
+	// fabric is what check has made of it.
+	fabric lab.Fabric
 }
+
+// fabricSize is the size of the fabric for --ism without one: room for hundreds of connections.
+const fabricSize = "64M"
 
 func newCommand(env *cli.Env) *cobra.Command {
 	root := &cobra.Command{
@@ -42,7 +51,8 @@ func newCommand(env *cli.Env) *cobra.Command {
 		Long: `smclab boots guests with Debian's kernels (` + strings.Join(lab.Series(), ", ") + `) under QEMU and connects them by private wires. Every guest
 sees this machine's files and programs; what it writes is gone when the guest ends. On each wire the guests have an
 interface eth<N>, a soft-RoCE device rxe<N>, an AF_SMC module, a common enterprise ID and a PNET ID LAB<N>, so that any
-two of them can use SMC-R. Addresses are 10.0.<wire>.<host> and fd00:0:0:<wire>::<host>; host a is 1, b is 2.
+two of them can use SMC-R. Addresses are 10.0.<wire>.<host> and fd00:0:0:<wire>::<host>; host a is 1, b is 2. With --ism they
+also share memory by ivshmem devices, and use SMC-D with each other as long as it has room.
 
 smclab downloads kernels once, from the Debian mirror that this machine uses, into $SMCKIT_CACHE (by default smckit below
 the user's cache directory).
@@ -57,6 +67,8 @@ Exit status:
   smclab up
   # a shell in the second, from another terminal
   smclab shell b
+  # two guests that use SMC-D with each other, through memory that they share
+  smclab up --ism
   # one command on an older kernel
   smclab run --kernel 6.1 -- smcss -a`,
 		Args: cobra.NoArgs,
@@ -70,11 +82,13 @@ Exit status:
 func (o *options) addFlags(cmd *cobra.Command, hosts int) {
 	f := cmd.Flags()
 	f.StringVar(&o.kernel, "kernel", lab.DefaultSeries(), "boot the kernel `SERIES`, one for each host with commas: "+strings.Join(lab.AllSeries(), ", "))
-	f.StringVar(&o.module, "module", "stock", "load the AF_SMC `MODULE`: stock (the distribution's), ours (built here) or none")
+	f.StringVar(&o.module, "module", "", "load the AF_SMC `MODULE`: stock (the distribution's, the default), ours (built here, the default with --ism) or none")
 	f.IntVar(&o.hosts, "hosts", hosts, "`NUMBER` of guests")
 	f.IntVar(&o.wires, "nics", 1, "`NUMBER` of network interfaces of each guest, each on a wire of its own")
 	f.IntVar(&o.memory, "mem", 0, "memory of each guest in `MIB` (default 768; 2048 with the debug kernel)")
 	f.IntVar(&o.cpus, "cpus", 1, "`NUMBER` of processors of each guest")
+	f.StringVar(&o.ism, "ism", "", "let the guests share memory of `SIZE`, "+fabricSize+" without one, for SMC-D among themselves (a fabric, see smc_ismd)")
+	f.Lookup("ism").NoOptDefVal = fabricSize
 	f.StringVar(&o.args, "append", "", "add `ARGS` to the kernel's command line, such as parameters of modules (smc.smcd=0)")
 	f.StringArrayVar(&o.shares, "share", nil, "`DIR` that guests may write to (may be repeated)")
 	f.StringVar(&o.capture, "capture", "", "write the traffic of the first wire to `FILE` (pcap)")
@@ -88,6 +102,12 @@ func (o *options) check() error {
 	for series := range strings.SplitSeq(o.kernel, ",") {
 		if !slices.Contains(lab.AllSeries(), series) {
 			return cli.Usagef("--kernel %q: choose one of %s", series, strings.Join(lab.AllSeries(), ", "))
+		}
+	}
+	if o.module == "" {
+		o.module = "stock"
+		if o.ism != "" {
+			o.module = "ours"
 		}
 	}
 	if !slices.Contains([]string{"stock", "ours", "none"}, o.module) {
@@ -106,6 +126,22 @@ func (o *options) check() error {
 			return cli.Usagef("%s %d: must be from %d to %d", n.name, n.value, n.lo, n.hi)
 		}
 	}
+	return o.checkISM()
+}
+
+// checkISM refuses fabrics that cannot be.
+func (o *options) checkISM() error {
+	if o.ism == "" {
+		return nil
+	}
+	size, err := fabric.ParseSize(o.ism)
+	if err == nil {
+		o.fabric = lab.Fabric{Size: size, Members: max(o.hosts, 2)}
+		_, err = fabric.NewLayout(size, o.fabric.Members)
+	}
+	if err != nil {
+		return cli.Usagef("--ism: %v", err)
+	}
 	return nil
 }
 
@@ -120,7 +156,7 @@ func (o *options) start(ctx context.Context, env *cli.Env) (*lab.Lab, error) {
 	kernels := strings.Split(o.kernel, ",")
 	lo := lab.Options{
 		Kernel: kernels[len(kernels)-1], Kernels: kernels, Hosts: o.hosts, Wires: o.wires,
-		Memory: o.memory, CPUs: o.cpus, Shares: o.shares, KernelArgs: o.args, Progress: progress,
+		Memory: o.memory, CPUs: o.cpus, Fabric: o.fabric, Shares: o.shares, KernelArgs: o.args, Progress: progress,
 	}
 	for _, series := range kernels {
 		if err := lab.CheckModule(ctx, series, lab.Module(o.module), progress); err != nil {
@@ -132,7 +168,11 @@ func (o *options) start(ctx context.Context, env *cli.Env) (*lab.Lab, error) {
 		return nil, err
 	}
 	lo.Programs = []string{programs}
-	progress(fmt.Sprintf("booting %d guests with kernel %s", o.hosts, o.kernel))
+	step := fmt.Sprintf("booting %d guests with kernel %s", o.hosts, o.kernel)
+	if o.ism != "" {
+		step += ", which share a fabric of " + fabric.FormatSize(o.fabric.Size)
+	}
+	progress(step)
 	l, err := lab.New(ctx, lo)
 	if err != nil {
 		return nil, err
