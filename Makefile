@@ -54,7 +54,7 @@ modules-s390x: deps ## cross-compile the modules, with the client of the ISM dri
 
 .PHONY: demo
 demo: SERIES = $(NEWEST)
-demo: deps build $(if $(filter stock,$(MODULE)),,modules) ## show two guests that use SMC-R over soft-RoCE, and our commands (MODULE=stock)
+demo: deps build $(if $(filter stock,$(MODULE)),,modules) ## show two guests that use SMC-R over soft-RoCE and SMC-D through shared memory, and our commands (MODULE=stock)
 	go run ./tests/demo
 
 .PHONY: unit

@@ -2,8 +2,8 @@
 
 //go:build linux
 
-// Command demo is `make demo`: it boots two guests, connects them by SMC-R and one of them with itself by SMC-D, shows the
-// output of our commands while data moves, and ends with a verdict.
+// Command demo is `make demo`: it boots two guests, connects them by SMC-R, by SMC-D through memory that their host gives both,
+// and one of them with itself by SMC-D, shows the output of our commands while data moves, and ends with a verdict.
 package main
 
 import (
@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/smckit/smckit/internal/lab"
+	"github.com/smckit/smckit/pkg/ism"
 )
 
 func main() {
@@ -80,17 +81,21 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	d.lab, err = lab.New(ctx, lab.Options{
+	o := lab.Options{
 		Kernel: kernel(), Hosts: 2, Programs: []string{programs},
 		Progress: func(s string) { fmt.Printf("   %5.1f s  %s\n", time.Since(d.begin).Seconds(), s) },
-	})
+	}
+	if module() != lab.ModuleStock {
+		o.Fabric = lab.Fabric{Size: 64 << 20}
+	}
+	d.lab, err = lab.New(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.lab.Close()) }()
 	d.summary = append(d.summary, "kernel      "+d.lab.Hosts[0].Kernel.Release+" in two guests, a and b")
 
-	for _, part := range []func(context.Context) error{d.network, d.configure, d.transfer, d.local, d.checkLogs} {
+	for _, part := range []func(context.Context) error{d.network, d.configure, d.transfer, d.shared, d.local, d.checkLogs} {
 		if err := part(ctx); err != nil {
 			return err
 		}
@@ -106,7 +111,27 @@ func (d *demo) network(ctx context.Context) error {
 	if err := d.lab.SetUpRDMA(ctx); err != nil {
 		return err
 	}
-	return d.lab.LoadSMC(ctx, module())
+	if err := d.lab.LoadSMC(ctx, module()); err != nil || module() == lab.ModuleStock {
+		return err
+	}
+	// With the shared memory there would be no reason to use SMC-R.
+	return d.bindFabric(ctx, "unbind")
+}
+
+// bindFabric lets the module use the memory that both guests share, or ends that.
+func (d *demo) bindFabric(ctx context.Context, action string) error {
+	script := fmt.Sprintf(`cd /sys/bus/pci/devices
+for device in *; do
+	case $(cat $device/vendor $device/device) in
+	0x%04x?0x%04x) echo $device >/sys/bus/pci/drivers/%s/%s ;;
+	esac
+done`, ism.IVSHMEMVendor, ism.IVSHMEMDevice, ism.FabricDriver, action)
+	for _, h := range d.lab.Hosts {
+		if _, err := h.Shell(ctx, script); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (d *demo) configure(ctx context.Context) error {
@@ -143,10 +168,30 @@ func (d *demo) transfer(ctx context.Context) error {
 		mode: "SMCR", by: "SMC-R version 2 over soft-RoCE",
 		look: []look{
 			{"smc_pnet show", lab.PNETID + " eth0 n/a 255"},
-			{"smc_rnics", "rxe0"},
 			{"smcss -a", "SMCR"},
 			{"smcr linkgroup", "SINGLE"},
 			{"smcr-stats -d", "Client"},
+		},
+	})
+}
+
+// shared shows SMC-D between the guests, which the stock module cannot do: it has no driver for memory that guests share.
+func (d *demo) shared(ctx context.Context) error {
+	if module() == lab.ModuleStock {
+		return nil
+	}
+	d.say("give the module the memory that both guests share")
+	if err := d.bindFabric(ctx, "bind"); err != nil {
+		return err
+	}
+	return d.flow(ctx, flow{
+		title: "a sends to b again, now through this memory", from: "a", to: "b", address: lab.Addr4(0, 1) + ":5003",
+		mode: "SMCD", by: "SMC-D through memory of their host (ISM)",
+		look: []look{
+			{"smc_rnics", "D    fabric"},
+			{"smcss -D", "10.0.0.2:5003"},
+			{"smcd device", "1110"},
+			{"smcd linkgroup", "00000"},
 		},
 	})
 }
@@ -158,7 +203,7 @@ func (d *demo) local(ctx context.Context) error {
 	}
 	return d.flow(ctx, flow{
 		title: "a sends to itself on an AF_SMC socket", from: "a", to: "a", address: "127.0.0.1:5002",
-		mode: "SMCD", by: "SMC-D through shared memory",
+		mode: "SMCD", by: "SMC-D within the guest",
 		look: []look{
 			{"smcss -D", "SMCD"},
 			{"smcd linkgroup", "00000"},
