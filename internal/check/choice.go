@@ -125,12 +125,21 @@ func (s *Snapshot) choicesISM(name, id string, sameSubnet bool) []Choice {
 			out = append(out, c)
 		}
 		v2 := s.Control.Info != nil && s.Control.Info.ISMv2 && s.Identity.HasEID()
-		if v2 && (id == "" || pnetOfISM(&d) == "" || pnetOfISM(&d) == id) {
+		if v2 && s.offers(&d) {
 			c.Version = 2
 			out = append(out, c)
 		}
 	}
 	return out
+}
+
+// offers reports whether a client offers an ISM device for version 2: one without PNET ID, or with that of an interface,
+// through which the connection need not leave. The stock module does not count PNET IDs that smc_pnet has given to interfaces.
+func (s *Snapshot) offers(d *netlinksmc.Device) bool {
+	id := pnetOfISM(d)
+	return id == "" || slices.ContainsFunc(s.Interfaces, func(i Interface) bool {
+		return i.PNETID.ID == id && (s.Module.Ours || i.PNETID.Source == ism.SourceHardware)
+	})
 }
 
 func pnetOfISM(d *netlinksmc.Device) string {

@@ -73,6 +73,22 @@ func TestChoices(t *testing.T) {
 			withFabric(s)
 			s.ISM[1].Ports = []netlinksmc.Port{{PNETID: "NET1"}}
 		}, "D2 loopback-ism, D2 0000:00:05.0 eth0"},
+		{"a fabric on another network", func(s *Snapshot) {
+			s.Ports = nil
+			withFabric(s)
+			s.ISM[1].Ports = []netlinksmc.Port{{PNETID: "NET2"}}
+		}, "D2 loopback-ism"},
+		{"a fabric on the network of another interface", func(s *Snapshot) {
+			s.Ports = nil
+			withFabric(s)
+			s.ISM[1].Ports = []netlinksmc.Port{{PNETID: "NET2"}}
+			s.Interfaces[0].PNETID = ism.PNETID{ID: "NET2", Source: ism.SourceTable}
+		}, "D2 loopback-ism, D2 0000:00:05.0 eth0"},
+		{"with the stock module, a device on the network that smc_pnet has given the interface", func(s *Snapshot) {
+			s.Ports, s.Module.Ours = nil, false
+			withFabric(s)
+			s.ISM[1].Ports = []netlinksmc.Port{{PNETID: "NET1"}}
+		}, "D2 loopback-ism"},
 		{"a fabric without enterprise ID", func(s *Snapshot) {
 			s.Ports, s.Identity = nil, Identity{Known: true}
 			withFabric(s)

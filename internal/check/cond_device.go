@@ -294,6 +294,20 @@ var deviceConditions = []Condition{
 		},
 	},
 	{
+		ID: "ism-pnet-absent", Severity: Warning,
+		Text:   "ISM device %[1]s has the PNET ID %[2]s, and no interface has it: connections that begin here do not use the device",
+		Remedy: "give it to the interface that leads to the same system: smc_pnet add %[2]s eth INTERFACE",
+		Find: func(s *Snapshot) []Values {
+			var out []Values
+			for _, d := range s.ISM {
+				if !s.offers(&d) {
+					out = append(out, Values{d.PCIID, pnetOfISM(&d)})
+				}
+			}
+			return out
+		},
+	},
+	{
 		ID: "loopback-off", Severity: Warning,
 		Text:   "connections within this host do not use SMC-D (net.smc.loopback=0)",
 		Remedy: "switch it on: smcd loopback on",

@@ -218,6 +218,10 @@ func TestConditions(t *testing.T) {
 		{id: "ism-no-pnet", change: func(s *Snapshot) {
 			s.ISM = append(s.ISM, netlinksmc.Device{PCIID: "0000:00:00.0", CHID: 1})
 		}, text: "ISM device 0000:00:00.0"},
+		{id: "ism-pnet-absent", change: func(s *Snapshot) {
+			withFabric(s)
+			s.ISM[1].Ports = []netlinksmc.Port{{PNETID: "NET7"}}
+		}, text: "ISM device 0000:00:05.0 has the PNET ID NET7"},
 		{id: "loopback-off", change: setting("net.smc.loopback", 0), text: "net.smc.loopback=0"},
 		{id: "loopback-namespace", change: setting("net.smc.loopback", 1), text: "net.smc.loopback=1"},
 
