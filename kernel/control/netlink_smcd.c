@@ -46,7 +46,7 @@ static int put_smcd_lgr(struct sk_buff *skb, void *arg)
 	    nla_put_u32(skb, SMC_NLA_LGR_D_CHID, dev.chid) ||
 	    nla_put_uint(skb, SMC_UAPI_LGR_D_SNDBUF_ALLOC, 0) ||
 	    nla_put_uint(skb, SMC_UAPI_LGR_D_DMB_ALLOC, view->buf_bytes) ||
-	    nla_put_string(skb, SMC_NLA_LGR_D_PNETID, ""))
+	    nla_put_string(skb, SMC_NLA_LGR_D_PNETID, dev.pnet_id))
 		return -EMSGSIZE;
 	if (view->version > 1 && smc_netlink_put_lgr_v2(skb, SMC_NLA_LGR_D_V2_COMMON, view))
 		return -EMSGSIZE;
@@ -85,8 +85,8 @@ static int put_smcd_dev(struct sk_buff *skb, void *arg)
 	    nla_put_string(skb, SMC_NLA_DEV_PCI_ID, dev->name))
 		return -EMSGSIZE;
 	port = nla_nest_start(skb, SMC_NLA_DEV_PORT);
-	if (!port || nla_put_u8(skb, SMC_NLA_DEV_PORT_PNET_USR, false) ||
-	    nla_put_string(skb, SMC_NLA_DEV_PORT_PNETID, ""))
+	if (!port || nla_put_u8(skb, SMC_NLA_DEV_PORT_PNET_USR, dev->pnet_by_user) ||
+	    nla_put_string(skb, SMC_NLA_DEV_PORT_PNETID, dev->pnet_id))
 		return -EMSGSIZE;
 	nla_nest_end(skb, port);
 	nla_nest_end(skb, nest);

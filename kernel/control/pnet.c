@@ -372,9 +372,31 @@ int smc_pnet_of_netdev(struct smc_net *snet, struct net_device *dev, u8 id[SMC_P
 }
 
 /**
+ * smc_pnet_has_netdev() - find out whether a network interface of a namespace is attached to a physical network
+ * @snet: namespace
+ * @id: the PNET ID, padded with zeros
+ *
+ * On IBM Z the answer is always yes, because firmware may have attached an interface, and asking it sleeps.
+ *
+ * Context: any.
+ */
+bool smc_pnet_has_netdev(struct smc_net *snet, const u8 id[SMC_PNET_ID_LEN])
+{
+	bool found = IS_ENABLED(CONFIG_HAVE_PNETID);
+	struct smc_pnet_entry *entry;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(entry, &snet->pnet->entries, list)
+		if (entry->kind == SMC_PNET_ETH && READ_ONCE(entry->ifindex) && !memcmp(entry->id, id, SMC_PNET_ID_LEN))
+			found = true;
+	rcu_read_unlock();
+	return found;
+}
+
+/**
  * smc_pnet_of_ib() - find the physical network of a port of an RDMA device, or of an ISM device
  * @ibname: name of the device, or its PCI address
- * @port: port, 1 for devices without ports
+ * @port: port, 0 for a device without ports, whose entry may name any
  * @id: result: the PNET ID, padded with zeros
  *
  * Context: any.
@@ -388,7 +410,7 @@ int smc_pnet_of_ib(const char *ibname, u8 port, u8 id[SMC_PNET_ID_LEN])
 
 	rcu_read_lock();
 	list_for_each_entry_rcu(entry, &table->entries, list) {
-		if (entry->kind != SMC_PNET_IB || entry->port != port ||
+		if (entry->kind != SMC_PNET_IB || (port && entry->port != port) ||
 		    strcmp(entry->name, ibname))
 			continue;
 		memcpy(id, entry->id, SMC_PNET_ID_LEN);

@@ -66,6 +66,7 @@ void smc_pnet_flush(struct smc_net *snet);
 int smc_pnet_for_each(struct smc_net *snet, struct smc_pnet_walk *walk);
 
 int smc_pnet_of_netdev(struct smc_net *snet, struct net_device *dev, u8 id[SMC_PNET_ID_LEN]);
+bool smc_pnet_has_netdev(struct smc_net *snet, const u8 id[SMC_PNET_ID_LEN]);
 int smc_pnet_of_hw(struct device *dev, u16 port, u8 id[SMC_PNET_ID_LEN]);
 int smc_pnet_of_ib(const char *ibname, u8 port, u8 id[SMC_PNET_ID_LEN]);
 

@@ -36,6 +36,7 @@ static u8 host_eid[SMC_EID_LEN + 1];
 /* smc_ism_register() - lets connections use a device. Process context, may sleep. Return: 0. */
 int smc_ism_register(struct smc_ism_dev *dev)
 {
+	dev->has_hw_id = !smc_pnet_of_hw(dev->parent, 0, dev->hw_id);
 	mutex_lock(&devices_lock);
 	if (!host_eid[0])
 		snprintf((char *)host_eid, sizeof(host_eid), "SMCKIT-LOOPBACK-%016llX", get_random_u64());
@@ -96,6 +97,30 @@ static bool loopback_allowed(const struct smc_ism_dev *dev, struct sock *sk)
 	default:
 		return true;
 	}
+}
+
+/*
+ * Finds the physical network that firmware or the PNET table has attached a device to. The loopback device belongs to none. Any
+ * context. Return: 0 or -ENOENT.
+ */
+static int dev_pnet_id(const struct smc_ism_dev *dev, u8 id[SMC_PNET_ID_LEN], bool *by_user)
+{
+	if (dev->host)
+		return -ENOENT;
+	*by_user = !dev->has_hw_id;
+	if (*by_user)
+		return smc_pnet_of_ib(dev->name, 0, id);
+	memcpy(id, dev->hw_id, SMC_PNET_ID_LEN);
+	return 0;
+}
+
+/* A client does not offer a device of a physical network that no interface of its namespace is attached to. */
+static bool is_network_present(const struct smc_ism_dev *dev, const struct sock *sk)
+{
+	u8 id[SMC_PNET_ID_LEN];
+	bool by_user;
+
+	return dev_pnet_id(dev, id, &by_user) || smc_pnet_has_netdev(smc_net(sock_net(sk)), id);
 }
 
 /* smc_ism_host_eid() - returns the EID for connections within this kernel. Any context. */
@@ -176,7 +201,7 @@ int smc_ism_offer(struct smc_offer *offer, struct smc_clc_proposal *p)
 
 	mutex_lock(&devices_lock);
 	list_for_each_entry(dev, &devices, list) {
-		if (!loopback_allowed(dev, offer->sk))
+		if (!loopback_allowed(dev, offer->sk) || !is_network_present(dev, offer->sk))
 			continue;
 		if (dev->v2)
 			add_gid(p, dev);
@@ -310,6 +335,8 @@ void smc_ism_describe(const void *dev, struct smc_ism_view *view)
 		.name = d->name, .gid = { d->gid[0], d->gid[1] }, .chid = d->chid,
 		.pci_vendor = d->pci_vendor, .pci_device = d->pci_device,
 	};
+	if (dev_pnet_id(d, (u8 *)view->pnet_id, &view->pnet_by_user))
+		view->pnet_by_user = false;
 }
 
 /**

@@ -324,6 +324,7 @@ static void init_fabric(struct smc_fabric *f, struct pci_dev *pdev)
 	f->dev.v2 = true;
 	f->dev.pci_vendor = pdev->vendor;
 	f->dev.pci_device = pdev->device;
+	f->dev.parent = &pdev->dev;
 	spin_lock_init(&f->lock);
 	INIT_LIST_HEAD(&f->closing);
 	mutex_init(&f->members_lock);

@@ -230,7 +230,7 @@ void smc_hw_sw_event(struct smc_hw_dev *hw, const u64 gid[2], u32 code, u64 info
  * smc_hw_add() - adds a device of a driver
  * @api: the driver's operations
  * @drv: their first argument
- * @name: for listings; must stay
+ * @dev: the driver's device, a child of the PCI function
  * @chid: of the device
  * @gid: of the device
  * @n_dmbs: number of DMBs; their indices are below
@@ -238,7 +238,7 @@ void smc_hw_sw_event(struct smc_hw_dev *hw, const u64 gid[2], u32 code, u64 info
  * Context: process, may sleep.
  * Return: the device, or NULL without memory.
  */
-struct smc_hw_dev *smc_hw_add(const struct smc_hw_api *api, void *drv, const char *name, u16 chid,
+struct smc_hw_dev *smc_hw_add(const struct smc_hw_api *api, void *drv, struct device *dev, u16 chid,
 			      const u64 gid[2], u32 n_dmbs)
 {
 	struct smc_hw_dev *hw = kzalloc(sizeof(*hw), GFP_KERNEL);
@@ -261,7 +261,7 @@ struct smc_hw_dev *smc_hw_add(const struct smc_hw_api *api, void *drv, const cha
 	atomic_set(&hw->used, 1);
 	init_completion(&hw->unused);
 	hw->dev = (struct smc_ism_dev){
-		.ops = &hw_ops, .name = name, .chid = chid, .gid = { gid[0], gid[1] },
+		.ops = &hw_ops, .name = dev_name(dev), .parent = dev->parent, .chid = chid, .gid = { gid[0], gid[1] },
 		.v1 = true, .v2 = true,
 	};
 	smc_ism_register(&hw->dev);

@@ -44,7 +44,7 @@ struct smc_hw_api {
 #define SMC_HW_EVENT_SHUTDOWN	0x80
 #define SMC_HW_EVENT_TEST	0x83
 
-struct smc_hw_dev *smc_hw_add(const struct smc_hw_api *api, void *drv, const char *name, u16 chid,
+struct smc_hw_dev *smc_hw_add(const struct smc_hw_api *api, void *drv, struct device *dev, u16 chid,
 			      const u64 gid[2], u32 n_dmbs);
 void smc_hw_del(struct smc_hw_dev *hw);
 void smc_hw_signalled(struct smc_hw_dev *hw, u32 idx);

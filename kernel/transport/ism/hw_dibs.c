@@ -84,7 +84,7 @@ static void client_add_dev(struct dibs_dev *dev)
 	if (chid == DIBS_LOOPBACK_FABRIC)
 		return;
 	gid_of_uuid(&dev->gid, gid);
-	dibs_set_priv(dev, &client, smc_hw_add(&drv_api, dev, dev_name(&dev->dev), chid, gid, dev->ops->max_dmbs()));
+	dibs_set_priv(dev, &client, smc_hw_add(&drv_api, dev, &dev->dev, chid, gid, dev->ops->max_dmbs()));
 }
 
 static void client_del_dev(struct dibs_dev *dev)

@@ -67,7 +67,7 @@ static void client_add(struct ism_dev *ism)
 	struct smcd_dev dev = { .priv = ism };
 	u64 gid[2] = { ism->local_gid, 0 };
 
-	ism_set_priv(ism, &client, smc_hw_add(&drv_api, ism, dev_name(&ism->dev), ism_get_smcd_ops()->get_chid(&dev),
+	ism_set_priv(ism, &client, smc_hw_add(&drv_api, ism, &ism->dev, ism_get_smcd_ops()->get_chid(&dev),
 					      gid, ISM_NR_DMBS));
 }
 

@@ -11,6 +11,7 @@
 #include <linux/uio.h>
 
 #include "../../conn/conn.h"
+#include "../../control/pnet.h"
 #include "../../wire/cdc.h"
 
 /* Bytes of a DMB before the ring: the CDC message. */
@@ -94,6 +95,9 @@ struct smc_ism_dev {
 	bool		v1, v2;		/* versions of SMC-D that can use it */
 	bool		host;		/* both ends are in this kernel */
 	u16		pci_vendor, pci_device; /* 0 for a device that is on no PCI bus */
+	struct device	*parent;	/* which firmware may have attached to a physical network; NULL if there is none */
+	bool		has_hw_id;	/* device.c; firmware has done so */
+	u8		hw_id[SMC_PNET_ID_LEN];
 	struct list_head list;		/* device.c; devices_lock */
 	atomic_t	users;		/* device.c; rendezvous that are about to join a group of it */
 };

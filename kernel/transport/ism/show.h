@@ -5,11 +5,15 @@
 
 #include <linux/types.h>
 
+#include "../../control/pnet.h"
+
 struct smc_ism_view {
 	const char *name;
 	u64 gid[2];
 	u16 chid;
 	u16 pci_vendor, pci_device; /* 0 for a device that is on no PCI bus */
+	char pnet_id[SMC_PNET_ID_LEN + 1]; /* empty if there is none */
+	bool pnet_by_user;
 	unsigned int groups;	/* that use it; of a walk only */
 };
 
