@@ -306,7 +306,8 @@ func checkHostPackage(t *testing.T, all map[string]pkg) {
 		want := []string{
 			"/etc/smc/ism.conf", "/usr/bin/smc_ismd", "/usr/lib/systemd/system/smc-ismd.service",
 			"/usr/share/bash-completion/completions/smc_ismd", "/usr/share/fish/vendor_completions.d/smc_ismd.fish",
-			"/usr/share/man/man8/smc_ismd-list.8.gz", "/usr/share/man/man8/smc_ismd.8.gz", "/usr/share/zsh/" + zsh + "/_smc_ismd",
+			"/usr/share/man/man8/smc_ismd-check.8.gz", "/usr/share/man/man8/smc_ismd-list.8.gz",
+			"/usr/share/man/man8/smc_ismd.8.gz", "/usr/share/zsh/" + zsh + "/_smc_ismd",
 		}
 		got := paths(all[name].files, `^/(etc|usr/(bin|lib|share/(bash-completion|fish|man|zsh)))/.*[^/]$`)
 		got = slices.DeleteFunc(got, func(path string) bool { return path == "/etc/smc" || !strings.Contains(filepath.Base(path), "ism") })

@@ -46,7 +46,8 @@ RESTARTS
   add it again.
 
 Exit status:
-  0  'smc_ismd list' has printed everything
+  0  'smc_ismd list' has printed everything, or 'smc_ismd check' has found no
+     mistake
   1  the command failed, for example because the host lacks memory
   2  the command line is wrong
   SIGTERM and SIGINT end smc_ismd as they end other programs.`
@@ -56,6 +57,14 @@ const rootExample = `  # Two fabrics, for guests that libvirt runs
 
   # The fabrics of a file, as the service does it
   smc_ismd --config /etc/smc/ism.conf`
+
+const checkLong = `Read a file of fabrics, /etc/smc/ism.conf unless you name another one, and report
+the first mistake, with file and line. The file '-' is standard input. Users and
+groups must exist on this host. This serves nothing, and does not look whether the
+host has the memory.`
+
+const checkExample = `  # Before you restart the service
+  smc_ismd check && systemctl restart smc-ismd`
 
 const listLong = `List fabrics and their members. Your user needs access to the socket DIR/status,
 which has the mode 0600 unless smc_ismd has --status-mode.

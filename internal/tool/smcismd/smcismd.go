@@ -15,6 +15,8 @@ const (
 	toolName = "smc_ismd"
 	// defaultDir has the sockets.
 	defaultDir = "/run/smc/ism"
+	// defaultConfig has the fabrics of the service.
+	defaultConfig = "/etc/smc/ism.conf"
 )
 
 // Tool is the command.
@@ -61,6 +63,6 @@ func newRoot(env *cli.Env, sys system) *cobra.Command {
 		_ = root.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
 	}
 	_ = root.MarkPersistentFlagDirname("dir")
-	root.AddCommand(newList(c))
+	root.AddCommand(newCheck(c), newList(c))
 	return root
 }

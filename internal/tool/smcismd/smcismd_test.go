@@ -235,12 +235,31 @@ func TestFailures(t *testing.T) {
 		{"-f blue:16M --status-mode 8", "", 2, `--status-mode: "8" is no mode: write it in octal, such as 0660; see 'smc_ismd --help'`},
 		{"-f blue:16M --status-group no-such-group", "", 2, `--status-group: there is no group "no-such-group": give the number or the name of one that exists; see 'smc_ismd --help'`},
 		{"-f blue:16M extra", "", 2, `unknown command "extra" for "smc_ismd"; see 'smc_ismd --help'`},
+		{"check " + file, "", 1, file + " has no fabric: add a line such as blue:256M"},
+		{"check " + file + ".missing", "", 1, "cannot read the fabrics: open " + file + ".missing: no such file or directory"},
+		{"check -", "blue:16M\n\nred:24M # no power of two\n", 1, `standard input:3: fabric "red": the size of a fabric is a power of two, as that of a PCI device's memory: 24M is not`},
+		{"check -", "blue:16M\nred:16M\nblue:32M\n", 1, `fabric "blue" is there twice`},
+		{"check a b", "", 2, "accepts at most 1 arg(s), received 2; see 'smc_ismd --help'"},
 		{"list extra", "", 2, `unknown command "extra" for "smc_ismd list"; see 'smc_ismd --help'`},
 	} {
 		r := run(t.Context(), system{}, tc.in, strings.Fields(tc.args)...)
 		if r.status != tc.status || r.stderr != "smc_ismd: "+tc.want+"\n" || r.out != "" {
 			t.Errorf("%s: %+v, want %d: %s", tc.args, r, tc.status, tc.want)
 		}
+	}
+}
+
+// TestCheck checks a file without mistakes, which is not served.
+func TestCheck(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	if r := run(t.Context(), system{}, "blue:256M,group=0\n", "check", "-", "--dir", dir); r.status != 0 || r.out+r.stderr != "" {
+		t.Errorf("%+v", r)
+	}
+	if _, err := os.Lstat(dir); !os.IsNotExist(err) {
+		t.Errorf("the directory of the sockets is there: %v", err)
+	}
+	if r := run(t.Context(), system{}, "", "check", ""); r.status != 2 {
+		t.Errorf("%+v", r)
 	}
 }
 
@@ -301,7 +320,7 @@ func TestPermission(t *testing.T) {
 
 // TestHelp compares the help of every command with a golden file.
 func TestHelp(t *testing.T) {
-	for _, name := range []string{"", "list"} {
+	for _, name := range []string{"", "check", "list"} {
 		r := run(t.Context(), system{}, "", append(strings.Fields(name), "--help")...)
 		path := filepath.Join("testdata", strings.TrimSuffix("help-"+name, "-")+".txt")
 		golden.Check(t, path, r.out)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/smckit/smckit/internal/cli"
 	"github.com/smckit/smckit/internal/fabric"
+	"github.com/spf13/cobra"
 )
 
 // spec is a fabric as the command line or a file describes it.
@@ -195,4 +196,25 @@ func (c *command) specs(o options) ([]spec, error) {
 		}
 	}
 	return all, nil
+}
+
+func newCheck(c *command) *cobra.Command {
+	return &cobra.Command{
+		Use:     "check [FILE]",
+		Short:   "Check a file of fabrics",
+		Long:    checkLong,
+		Example: checkExample,
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			o := options{config: defaultConfig}
+			if len(args) > 0 {
+				o.config = args[0]
+			}
+			if o.config == "" {
+				return cli.Usagef("the name of the file is empty")
+			}
+			_, err := c.specs(o)
+			return err
+		},
+	}
 }
