@@ -70,11 +70,14 @@ func lines(list []string) map[string]bool {
 // install returns a script that installs packages from a directory mounted at /mnt.
 const install = `dpkg --install /mnt/smckit_*.deb /mnt/libsmc-preload_*_$(dpkg --print-architecture).deb`
 
-// haveService reports whether the packages come with smc.service.
-func haveService() bool {
-	_, err := os.Stat("../../packaging/systemd/smc.service")
-	return err == nil
-}
+// installAll does so with the package for hosts of guests, too.
+const installAll = install + ` /mnt/smckit-ism_*_$(dpkg --print-architecture).deb`
+
+// installed are the packages of installAll.
+const installed = "smckit libsmc-preload smckit-ism"
+
+// services are the services of these packages.
+var services = []string{"smc", "smc-ismd"}
 
 // TestInstall installs, upgrades, removes and purges the packages of the commands in fresh Debian systems.
 func TestInstall(t *testing.T) {
@@ -92,46 +95,58 @@ mkdir -p multi-user.target.wants
 ln -s /usr/lib/systemd/system/other.service multi-user.target.wants/`)
 			before := snapshot(d)
 
-			d.Must(was, install)
-			checkCommands(t, d, older)
+			d.Must(was, installAll)
+			checkAllCommands(t, d, older)
 			// A second run has to succeed for scripts that run as root.
-			d.Must(was, `DPKG_MAINTSCRIPT_NAME=postinst DPKG_MAINTSCRIPT_PACKAGE=smckit /var/lib/dpkg/info/smckit.postinst configure`)
-			if haveService() {
-				if out, err := d.Try(is, "test -z \"$(find /etc/systemd -name 'smc*')\""); err != nil {
-					t.Errorf("installing has enabled the service: %s", out)
-				}
-				d.Must(is, "ln -s /usr/lib/systemd/system/smc.service /etc/systemd/system/multi-user.target.wants/")
+			for _, p := range []string{"smckit", "smckit-ism"} {
+				d.Must(was, "DPKG_MAINTSCRIPT_NAME=postinst DPKG_MAINTSCRIPT_PACKAGE="+p+" /var/lib/dpkg/info/"+p+".postinst configure")
 			}
-			config := smckitConfig(t)
+			if out, err := d.Try(is, "test -z \"$(find /etc/systemd -name 'smc*')\""); err != nil {
+				t.Errorf("installing has enabled a service: %s", out)
+			}
+			for _, s := range services {
+				d.Must(is, "ln -s /usr/lib/systemd/system/"+s+".service /etc/systemd/system/multi-user.target.wants/")
+			}
+			config := names(t, "packaging/etc/smc/*")
 			for _, name := range config {
 				d.Must(is, "echo '# of the administrator' >>/etc/smc/"+name)
 			}
 
-			d.Must(is, install)
-			checkCommands(t, d, version.Version)
+			d.Must(is, installAll)
+			checkAllCommands(t, d, version.Version)
 			kept := func(when string) {
+				t.Helper()
 				for _, name := range config {
 					if out := d.Must(is, "tail -n 1 /etc/smc/"+name); out != "# of the administrator\n" {
 						t.Errorf("%s: /etc/smc/%s: %q", when, name, out)
 					}
 				}
-				if haveService() {
-					d.Must(is, "test -L /etc/systemd/system/multi-user.target.wants/smc.service")
+				for _, s := range services {
+					d.Must(is, "test -L /etc/systemd/system/multi-user.target.wants/"+s+".service")
 				}
 			}
 			kept("after the upgrade")
 
-			d.Must(is, "dpkg --remove smckit libsmc-preload")
-			if out, err := d.Try(is, "! command -v smcss smc_run; test ! -e /usr/lib/systemd/system/smc.service"); err != nil {
+			d.Must(is, "dpkg --remove "+installed)
+			if out, err := d.Try(is, "test -z \"$(find /usr/bin /usr/lib/systemd -name 'smc*')\""); err != nil {
 				t.Errorf("after removal: %s", out)
 			}
 			kept("after removal")
-			d.Must(is, "dpkg --purge smckit libsmc-preload")
+			d.Must(is, "dpkg --purge "+installed)
 			compare(t, before, snapshot(d))
 
-			d.Must(is, install+"; mkdir /run/smckit; touch /run/smckit/baseline /run/smc_conf.lock; dpkg --purge smckit libsmc-preload")
+			d.Must(is, installAll+"; mkdir /run/smckit; touch /run/smckit/baseline /run/smc_conf.lock; dpkg --purge "+installed)
 			compare(t, before, snapshot(d))
 		})
+	}
+}
+
+// checkAllCommands runs commands of a version, with that of the package for hosts of guests.
+func checkAllCommands(t *testing.T, d *lab.Debian, v string) {
+	t.Helper()
+	checkCommands(t, d, v)
+	if out := d.Must("/", "smc_ismd --version"); !strings.Contains(out, v) {
+		t.Errorf("smc_ismd is not of version %s: %s", v, out)
 	}
 }
 
