@@ -152,7 +152,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestDocumentation shows every module and the role with ansible-doc.
+// TestDocumentation shows every module and the roles with ansible-doc.
 func TestDocumentation(t *testing.T) {
 	need.Programs(t, "ansible-doc")
 	c := install(t)
@@ -162,8 +162,10 @@ func TestDocumentation(t *testing.T) {
 			t.Errorf("%s has no examples or no return values:\n%s", m, out)
 		}
 	}
-	if out := c.must(t, c.home, nil, "ansible-doc", "-t", "role", "smckit.smc.smc"); !strings.Contains(out, "smc_pnet") {
-		t.Errorf("the role has no options:\n%s", out)
+	for role, option := range map[string]string{"smc": "smc_pnet", "ism": "ism_fabrics"} {
+		if out := c.must(t, c.home, nil, "ansible-doc", "-t", "role", "smckit.smc."+role); !strings.Contains(out, option) {
+			t.Errorf("the role %s has no options:\n%s", role, out)
+		}
 	}
 }
 
@@ -242,7 +244,7 @@ func needFile(t *testing.T, file string) {
 	}
 }
 
-// TestLint checks role and playbooks with ansible-lint.
+// TestLint checks roles and playbooks with ansible-lint.
 func TestLint(t *testing.T) {
 	need.Programs(t, "ansible-lint")
 	c := install(t)
@@ -267,7 +269,9 @@ func TestBuild(t *testing.T) {
 	if err != nil {
 		t.Fatalf("tar: %v\n%s", err, out)
 	}
-	for _, file := range []string{"plugins/modules/smc_pnet.py", "roles/smc/tasks/main.yml", "playbooks/roce_cluster.yml", "README.md"} {
+	for _, file := range []string{
+		"plugins/modules/smc_pnet.py", "roles/smc/tasks/main.yml", "roles/ism/tasks/main.yml", "playbooks/roce_cluster.yml", "README.md",
+	} {
 		if !slices.Contains(strings.Split(string(out), "\n"), file) {
 			t.Errorf("%s is not in the package", file)
 		}

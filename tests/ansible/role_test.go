@@ -49,7 +49,7 @@ func newMachine(t *testing.T) *machine {
 	if err := os.CopyFS(m.fake, os.DirFS("testdata/bin")); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"smc_pnet", "smc_conf"} {
+	for _, name := range []string{"smc_pnet", "smc_conf", "systemctl"} {
 		if err := os.Chmod(filepath.Join(m.fake, name), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -59,15 +59,21 @@ func newMachine(t *testing.T) *machine {
 	return m
 }
 
-// play runs the role with additional variables, and returns its recap and the output of Ansible.
+// play runs the role for hosts that use SMC with additional variables, and returns its recap and the output of Ansible.
 func (m *machine) play(device string, args ...string) (recap, string) {
 	m.t.Helper()
-	playbook, err := filepath.Abs("testdata/role.yml")
+	return m.playbook("role.yml", append([]string{"-e", "test_device=" + device, "-e", "smc_directory=" + m.etc}, args...)...)
+}
+
+// playbook runs a playbook of testdata, and returns the recap and the output of Ansible.
+func (m *machine) playbook(name string, args ...string) (recap, string) {
+	m.t.Helper()
+	playbook, err := filepath.Abs("testdata/" + name)
 	if err != nil {
 		m.t.Fatal(err)
 	}
 	argv := append([]string{
-		"ansible-playbook", "-i", "localhost,", "-e", "test_device=" + device, "-e", "smc_directory=" + m.etc,
+		"ansible-playbook", "-i", "localhost,",
 		// The home of the user who runs this test may not exist.
 		"-e", "ansible_remote_tmp=" + filepath.Join(m.home, "remote"), playbook,
 	}, args...)
@@ -80,7 +86,8 @@ func (m *machine) play(device string, args ...string) (recap, string) {
 	return r, out
 }
 
-// log returns the calls of smc_conf since the last call, without checks, which have directories of their own.
+// log returns the calls of smc_conf and systemctl since the last call, without those that only look: checks have directories of
+// their own.
 func (m *machine) log() string {
 	m.t.Helper()
 	file := filepath.Join(m.fake, "log")
@@ -107,7 +114,7 @@ func (m *machine) expect(r recap, out string, changed bool, failed int, log stri
 		m.t.Errorf("changed %d, failed %d; expected: changed %t, failed %d\n%s", r.changed, r.failed, changed, failed, out)
 	}
 	if got := m.log(); got != log {
-		m.t.Errorf("smc_conf: %s\nexpected: %s\n%s", got, log, out)
+		m.t.Errorf("calls: %s\nexpected: %s\n%s", got, log, out)
 	}
 }
 
