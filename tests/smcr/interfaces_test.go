@@ -26,6 +26,9 @@ func interfaces(t *testing.T, kernel string) {
 		{"namespaces with adapters of their own", exclusive},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			if tc.name == "bond" && !lab.Full() {
+				t.Skip("takes a minute: SMCKIT_FULL=1")
+			}
 			lt := startWith(t, lab.Options{Wires: 2}, ours, ours)
 			t.Run("connections", func(t *testing.T) { tc.run(t, lt) })
 			for _, host := range []string{"a", "b"} {

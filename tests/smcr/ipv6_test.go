@@ -45,7 +45,12 @@ func TestIPv6(t *testing.T) {
 
 // TestRouted has two hosts on different networks, and a router between them: SMC-R version 2 works over IPv4 and IPv6, and the
 // commands show the gateway.
-func TestRouted(t *testing.T) { eachKernel(t, routed) }
+func TestRouted(t *testing.T) {
+	if !lab.Full() {
+		t.Skip("boots three hosts: SMCKIT_FULL=1")
+	}
+	eachKernel(t, routed)
+}
 
 func routed(t *testing.T, kernel string) {
 	dir, err := lab.Commands(t.Context())
