@@ -14,6 +14,7 @@
 #include "netlink_attrs_gen.h"
 
 /* The policies of the attributes are generated, with limits that the types of rules share. */
+static_assert(ARRAY_SIZE(smc_netlink_rule_attrs) == SMCKIT_A_RULE_MAX + 1);
 static_assert(SMCKIT_A_POLICY_COUNT_MOST == SMC_POLICY_RULES);
 static_assert(SMCKIT_A_RULE_NAME_LEN == SMC_POLICY_NAME - 1);
 static_assert(SMCKIT_A_RULE_CGROUP_LEN == SMC_POLICY_PATH - 1);
