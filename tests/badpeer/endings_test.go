@@ -251,6 +251,7 @@ func sent(s *tcpSession, end []byte) string {
 // TestEndings runs these cases, one after another because the stock module has one handshake at a time, and writes their outcomes into
 // a file. The guest may have the stock module, and is not used for other tests.
 func TestEndings(t *testing.T) {
+	peer.RoCEGuest.Need(t)
 	// The stock module would wait for ever when an adapter goes. This device outlives the test.
 	guest.Run(t, "ip tuntap add mode tap name "+peer.Device)
 	n := peer.StartRoCE(t)
