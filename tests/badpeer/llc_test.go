@@ -390,8 +390,9 @@ var llcs = []connCase{
 
 // TestLLC has peers send the LLC messages of llcs. A trace shows those that cannot be right.
 func TestLLC(t *testing.T) {
+	s := openEnv(t, 4)
 	events := traced(t, "smckit/smc_llc_malformed")
-	openEnv(t, 4).run(t, 4, llcs)
+	s.run(t, 4, llcs)
 	all := events()
 	for _, malformed := range []string{"len=43 272b", "len=44 272b", "len=60 223c"} {
 		if !strings.Contains(all, malformed) {
