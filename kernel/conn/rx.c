@@ -31,6 +31,9 @@ struct rx_call {
 	struct smc_urgent_next next;
 };
 
+/* How often to fault in memory of the application without being able to write to it */
+#define FUTILE_MAX 3
+
 /* Returns the page at @off of the ring, the offset @in it, and in @n how many of the wanted bytes it has. */
 static struct page *ring_page(const struct smc_conn *conn, u32 off, u32 *in, u32 *n)
 {
@@ -59,6 +62,7 @@ static ssize_t ring_copy_some(const struct smc_conn *conn, u32 off, u32 n, struc
 /* The same for all @n bytes. An application whose memory is slow keeps the device no longer than for a part. Return: bytes, or -ECONNRESET. */
 static ssize_t ring_copy_mem(const struct smc_conn *conn, u32 off, u32 n, struct iov_iter *to)
 {
+	int futile = 0;
 	u32 done = 0;
 
 	while (done < n) {
@@ -71,6 +75,10 @@ static ssize_t ring_copy_mem(const struct smc_conn *conn, u32 off, u32 n, struct
 		}
 		done += copied;
 		if (copied < want && fault_in_iov_iter_writeable(to, want - copied) == want - copied)
+			break;
+		/* There is memory that can be faulted in, and yet not be written to. */
+		futile = copied ? 0 : futile + 1;
+		if (futile > FUTILE_MAX)
 			break;
 		cond_resched();
 	}
@@ -383,8 +391,6 @@ static u32 rx_available(struct rx_call *c)
 {
 	u32 n, pass;
 
-	if (smc_rcvbuf_is_gone(&c->conn->rx))
-		return 0;
 	do {
 		n = smp_load_acquire(&c->conn->rx_prod) - c->pos;
 		pass = min(n, c->ahead);
@@ -409,6 +415,8 @@ static int rx_step(struct rx_call *c)
 	lockdep_assert_held(&conn->rx_lock);
 	if (c->done && smc_urgent_stops(conn, c->pos))
 		return 0;
+	if (smc_rcvbuf_is_gone(&conn->rx) && smp_load_acquire(&conn->rx_prod) != c->pos)
+		return c->done ? 0 : sock_error(conn->sk) ?: -ECONNRESET;
 	n = rx_available(c);
 	if (n) {
 		n = min_t(size_t, n, c->len - c->done);

@@ -343,7 +343,10 @@ func hostileMember(t *testing.T, kernel string) {
 	if now := lt.Counters("b"); now.FellBack() != before.FellBack()+1 {
 		t.Errorf("without a: %+v, was %+v", now, before)
 	}
-	lt.Must("a", fmt.Sprintf("echo %[1]s >%[2]s/unbind; echo %[1]s >%[2]s/bind", device(lt, "a"), driver))
+	pci := device(lt, "a")
+	lt.Must("a", fmt.Sprintf("echo %[1]s >%[2]s/unbind; ! echo %[1]s >%[2]s/bind", pci, driver))
+	lt.Must("c", "scribble -device "+path+" -admit a")
+	lt.Must("a", fmt.Sprintf("echo %s >%s/bind", pci, driver))
 
 	p = keep(t, lt, address, 4)
 	hostile := lt.StartIn("c", "", "sh", "-c", "exec scribble -device "+path+" -spare a,b >/run/scribbled")

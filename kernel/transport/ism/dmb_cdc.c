@@ -56,7 +56,7 @@ static void dmb_cdc_send(struct smc_conn *conn, struct smc_ism_conn *ic)
 	 */
 	now.close_flags = smp_load_acquire(&conn->close_flags);
 	now.written = smp_load_acquire(&cdc->tx.written);
-	now.urgent = READ_ONCE(cdc->tx.urgent);
+	now.urgent = smp_load_acquire(&cdc->tx.urgent); /* pairs with smc_ism_cdc_send() */
 	now.read = smc_urgent_cons(conn);
 	now.full = !smc_tx_room(conn);
 	smc_cdc_build(&cdc->tx, &cdc->rx, &now, &u);
@@ -81,10 +81,11 @@ void smc_ism_cdc_repeat(struct smc_conn *conn)
 
 	if (!smp_load_acquire(&ic->cdc.ready) || smc_conn_meaning(conn)->over || !take_turn(turn)) /* pairs with smc_ism_cdc_start() */
 		return;
-	n = turns_asked(turn);
-	if (ic->cdc.tx.seq)
+	/* The first byte of every message is not zero. */
+	if (ic->cdc.last[0])
 		dmb_cdc_move(conn, ic, false);
-	/* For those who have asked meanwhile. */
+	/* For those who have asked meanwhile, and have something new to say. */
+	n = 1;
 	while (!end_turn(turn, n)) {
 		n = turns_asked(turn);
 		dmb_cdc_send(conn, ic);
@@ -108,7 +109,7 @@ void smc_ism_cdc_send(struct smc_conn *conn, unsigned int what)
 	int n;
 
 	if (what & SMC_SIGNAL_URGENT)
-		WRITE_ONCE(cdc->tx.urgent, conn->tx_prod);
+		smp_store_release(&cdc->tx.urgent, conn->tx_prod); /* pairs with dmb_cdc_send() */
 	if (what & SMC_SIGNAL_DATA)
 		smp_store_release(&cdc->tx.written, conn->tx_prod); /* pairs with dmb_cdc_send() */
 	if (!smp_load_acquire(&cdc->ready)) /* pairs with smc_ism_cdc_start() */
@@ -125,17 +126,22 @@ void smc_ism_cdc_send(struct smc_conn *conn, unsigned int what)
 
 /*
  * Reads the last message as two words, either of which may be of a later message than the other. It reads the word with
- * the closing flags first, since a message with these flags, or a later one, has the final producer cursor.
+ * the closing flags first, since a message with these flags, or a later one, has the final producer cursor; and again, because the
+ * flag of an urgent byte there belongs to the producer cursor of the same message.
  */
 static void cdc_read(const struct smc_conn *conn, struct smc_cdc *cdc)
 {
 	const u8 *at = conn->rx.mem ?: page_address(conn->rx.pages[0]);
-	u64 prod, cons;
+	u64 prod, cons, again = READ_ONCE(*(const u64 *)(at + SMC_CDC_D_CONS));
+	int tries = 3;
 
-	cons = READ_ONCE(*(const u64 *)(at + SMC_CDC_D_CONS));
-	smp_rmb(); /* pairs with the order in which a move writes */
-	prod = READ_ONCE(*(const u64 *)(at + SMC_CDC_D_PROD));
-	smp_rmb(); /* and of data before the message */
+	do {
+		cons = again;
+		virt_rmb(); /* pairs with the order in which a move writes */
+		prod = READ_ONCE(*(const u64 *)(at + SMC_CDC_D_PROD));
+		virt_rmb(); /* and of data before the message */
+		again = READ_ONCE(*(const u64 *)(at + SMC_CDC_D_CONS));
+	} while (again != cons && --tries);
 	smc_cdc_d_decode(prod, cons, cdc);
 }
 
@@ -164,11 +170,9 @@ static void dmb_cdc_recv(struct smc_conn *conn, struct smc_ism_conn *ic)
 	smc_upcall_received(conn, &cdc->rx, &delta);
 	if (delta.space > 0)
 		smc_upcall_space(conn, cdc->rx.cons.pos);
-	if (ic->dev->ops->copy && !are_cursors_taken(conn, &cdc->rx, &msg)) {
+	if (ic->dev->ops->copy && !are_cursors_taken(conn, &cdc->rx, &msg))
 		smc_close_event(conn, SMC_CLOSE_RESET);
-		return;
-	}
-	if (smc_conn_cdc_due(conn, &cdc->tx, &delta))
+	else if (smc_conn_cdc_due(conn, &cdc->tx, &delta))
 		smc_ism_cdc_send(conn, 0);
 	if (delta.closing)
 		smc_upcall_close(conn, delta.closing);

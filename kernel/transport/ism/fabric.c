@@ -35,8 +35,8 @@ bool smc_fabric_has(const struct smc_fabric *f, const u64 gid[2])
 	return smc_fabric_read64(smc_fabric_entry(f, member) + SMC_FABRIC_ENTRY_GID) == gid[1];
 }
 
-/* Compares a member with the directory, and ends the groups with the one that was there before. Return: whether one is new. */
-static bool compare_member(struct smc_fabric *f, u8 member)
+/* Compares a member with the directory, and ends the groups with the one that was there before. */
+static void compare_member(struct smc_fabric *f, u8 member)
 {
 	u64 is = smc_fabric_read64(smc_fabric_entry(f, member) + SMC_FABRIC_ENTRY_GID);
 	const u64 was[2] = { f->dev.gid[0], f->members[member] };
@@ -45,25 +45,23 @@ static bool compare_member(struct smc_fabric *f, u8 member)
 	if (is >> SMC_FABRIC_TOKEN_MEMBER != member)
 		is = 0;
 	if (is == was[1])
-		return false;
+		return;
 	WRITE_ONCE(f->members[member], is);
+	if (is)
+		WRITE_ONCE(f->news, true);
 	if (was[1])
 		smc_lgr_terminate_peer(&f->dev, was);
-	return is;
 }
 
-/* Return: whether there are new members. */
-static bool compare_members(struct smc_fabric *f)
+static void compare_members(struct smc_fabric *f)
 {
-	bool new = false;
 	u8 member;
 
 	mutex_lock(&f->members_lock);
 	for (member = 0; member < f->n_members; member++)
 		if (member != f->own)
-			new |= compare_member(f, member);
+			compare_member(f, member);
 	mutex_unlock(&f->members_lock);
-	return new;
 }
 
 /*
@@ -92,6 +90,12 @@ static void show_own(struct smc_fabric *f)
 	smc_fabric_write64(entry + SMC_FABRIC_ENTRY_SPARED, atomic64_read(&f->spared));
 }
 
+/* Has smc_ismd removed a member from the fabric? */
+static bool is_removed(const struct smc_fabric *f, u8 member)
+{
+	return smc_fabric_read64(smc_fabric_entry(f, member) + SMC_FABRIC_ENTRY_GID) == SMC_FABRIC_REMOVED;
+}
+
 /* Ends the use of the fabric, once. May sleep. */
 static void stop_using(struct smc_fabric *f)
 {
@@ -102,13 +106,14 @@ static void stop_using(struct smc_fabric *f)
 /* Finds what other members have overwritten of ours, unless it was smc_ismd, which serves this host no more. */
 static void restore_own(struct smc_fabric *f)
 {
-	if (smc_fabric_read64(smc_fabric_entry(f, f->own) + SMC_FABRIC_ENTRY_GID) == SMC_FABRIC_REMOVED && !READ_ONCE(f->stopped)) {
+	if (is_removed(f, f->own) && !READ_ONCE(f->stopped)) {
 		dev_warn(&f->pdev->dev, "this host was removed from the fabric\n");
 		stop_using(f);
 	}
 	if (READ_ONCE(f->stopped))
 		return;
-	smc_fabric_write64(smc_fabric_entry(f, f->own) + SMC_FABRIC_ENTRY_GID, f->dev.gid[1]);
+	if (smc_fabric_read64(smc_fabric_entry(f, f->own) + SMC_FABRIC_ENTRY_GID) != f->dev.gid[1])
+		smc_fabric_write64(smc_fabric_entry(f, f->own) + SMC_FABRIC_ENTRY_GID, f->dev.gid[1]);
 	smc_fabric_check(f);
 }
 
@@ -117,17 +122,17 @@ static void watch_fabric(struct work_struct *work)
 {
 	struct smc_fabric *f = container_of(to_delayed_work(work), struct smc_fabric, watch);
 	bool second = time_after_eq(jiffies, f->watched + WATCH_INTERVAL);
-	bool new = compare_members(f);
 
+	compare_members(f);
 	smc_fabric_dmbs_close(f, second);
 	if (second) {
 		f->watched = jiffies;
 		restore_own(f);
 		show_own(f);
+		/* What was not possible with a peer may be now. */
+		if (xchg(&f->news, false))
+			smc_peers_forget(NULL);
 	}
-	/* What was not possible with a peer may be now. */
-	if (new && second)
-		smc_peers_forget(NULL);
 	queue_delayed_work(smc_lgr_wq, &f->watch, WATCH_INTERVAL);
 }
 
@@ -217,13 +222,20 @@ static int read_header(struct smc_fabric *f, u64 size)
 	return 0;
 }
 
-/* Finds out which member this is. The random part of its GID tells it from those that had the number before. */
+/*
+ * Finds out which member this is. The random part of its GID tells it from those that had the number before. A member that was removed
+ * has no doorbells any more. Return: 0, or -ENODEV.
+ */
 static int read_position(struct smc_fabric *f)
 {
 	u32 own = ioread32(f->regs + IVSHMEM_POSITION);
 
 	if (own >= f->n_members)
 		return -ENODEV;
+	if (is_removed(f, own)) {
+		dev_err(&f->pdev->dev, "this host was removed from the fabric: start its emulator again\n");
+		return -ENODEV;
+	}
 	f->own = own;
 	f->dev.gid[1] = (u64)own << SMC_FABRIC_TOKEN_MEMBER |
 			((get_random_u64() & GENMASK_ULL(SMC_FABRIC_TOKEN_MEMBER - 1, 0)) ?: 1);
@@ -394,7 +406,8 @@ static void fabric_remove(struct pci_dev *pdev)
 	free_interrupts(f);
 	leave_memory(f);
 	/* Others may use what was ours, as nothing of this host writes to it any more. */
-	smc_fabric_write64(smc_fabric_entry(f, f->own) + SMC_FABRIC_ENTRY_GID, 0);
+	if (!is_removed(f, f->own))
+		smc_fabric_write64(smc_fabric_entry(f, f->own) + SMC_FABRIC_ENTRY_GID, 0);
 	ring_members(f);
 	unmap_device(f);
 	smc_fabric_put(f);

@@ -56,6 +56,7 @@ struct smc_fabric {
 
 	struct mutex		members_lock;	/* one comparison with the directory at a time */
 	u64			members[SMC_FABRIC_MEMBERS_MAX]; /* as the directory was then */
+	bool			news;		/* a member is new since the watch has looked; single word */
 	struct delayed_work	watch;
 	bool			joined;		/* the watch runs; single word */
 	bool			stopped;	/* connections cannot use the fabric any more */

@@ -20,6 +20,8 @@
 #define BLOCKS_MAX 64
 /* The most that is copied without a pause, in bytes */
 #define COPY_MAX 65536
+/* How many DMBs are looked for in all descriptors of a member in a second */
+#define SCANS_MAX 64
 /* For how many seconds a writer has to be away from the directory, which others may overwrite, to be taken for one that has left */
 #define ABSENT_MAX 3
 
@@ -63,18 +65,26 @@ static bool names_token(const struct smc_fabric *f, u8 member, u32 block, u64 to
 	return smc_fabric_read64(d + SMC_FABRIC_DMB_COPIES) == token || smc_fabric_read64(d + SMC_FABRIC_DMB_SENDS) == token;
 }
 
-/* Returns whether the peer may be writing to a DMB, whose token is cleared. If its DMB is not known, it is any that the peer has. */
+/*
+ * Returns whether the peer may be writing to a DMB, whose token is cleared. If the peer's DMB is not known, it may be any: that takes
+ * long, so the caller may sleep then.
+ */
 static bool is_written(const struct smc_fabric *f, const struct smc_fabric_dmb *d)
 {
 	u8 member = d->dmb.gid[1] >> SMC_FABRIC_TOKEN_MEMBER;
 	struct place p;
 	u32 block;
 
+	if (WARN_ON_ONCE(member >= f->n_members))
+		return false;
 	if (d->peer && find_place(f, d->peer, &p))
 		return names_token(f, member, p.block, d->dmb.token);
-	for (block = 0; block < f->n_blocks; block++)
+	for (block = 0; block < f->n_blocks; block++) {
 		if (names_token(f, member, block, d->dmb.token))
 			return true;
+		if (!(block % 1024))
+			cond_resched();
+	}
 	return false;
 }
 
@@ -222,7 +232,7 @@ static void fabric_dmb_put(struct smc_ism_dev *dev, struct smc_ism_dmb *dmb)
 	smc_ism_dmb_freed(dmb);
 	virt_mb(); /* pairs with begin_writing(): the writer sees that there is no token, or we see that it writes */
 	spin_lock_bh(&f->lock);
-	later = !f->gone && is_written(f, d);
+	later = !f->gone && (!d->peer || is_written(f, d));
 	if (later)
 		list_add_tail(&d->list, &f->closing);
 	spin_unlock_bh(&f->lock);
@@ -239,19 +249,39 @@ static bool is_writer_gone(const struct smc_fabric *f, struct smc_fabric_dmb *d,
 	return d->absent > ABSENT_MAX;
 }
 
+/* Returns whether a closed DMB's memory can be used again. @scans: how many more DMBs may be looked for everywhere */
+static bool is_free(const struct smc_fabric *f, struct smc_fabric_dmb *d, bool second, unsigned int *scans)
+{
+	if (f->gone || is_writer_gone(f, d, second))
+		return true;
+	if (d->peer)
+		return !is_written(f, d);
+	if (!*scans)
+		return false;
+	--*scans;
+	return !is_written(f, d);
+}
+
 /*
  * smc_fabric_dmbs_close() - frees closed DMBs that no writer writes to any more, all if the device is gone. @second: a second has
- * passed since it was called with this argument. May sleep.
+ * passed since it was called with this argument. One caller at a time. May sleep.
  */
 void smc_fabric_dmbs_close(struct smc_fabric *f, bool second)
 {
+	unsigned int scans = second ? SCANS_MAX : 0;
 	struct smc_fabric_dmb *d, *next;
+	LIST_HEAD(closing);
 	LIST_HEAD(quiet);
 
+	might_sleep();
 	spin_lock_bh(&f->lock);
-	list_for_each_entry_safe(d, next, &f->closing, list)
-		if (f->gone || !is_written(f, d) || is_writer_gone(f, d, second))
+	list_splice_init(&f->closing, &closing);
+	spin_unlock_bh(&f->lock);
+	list_for_each_entry_safe(d, next, &closing, list)
+		if (is_free(f, d, second, &scans))
 			list_move(&d->list, &quiet);
+	spin_lock_bh(&f->lock);
+	list_splice(&closing, &f->closing);
 	spin_unlock_bh(&f->lock);
 	list_for_each_entry_safe(d, next, &quiet, list)
 		fabric_dmb_free(d);
@@ -382,8 +412,8 @@ const struct smc_ism_ops smc_fabric_ops = {
 	.copy		= fabric_copy,
 };
 
-/* Keeps the blocks that a token of an earlier time leads to until @member does not name it any more. */
-static int keep_written(struct smc_fabric *f, u8 member, u64 token)
+/* Keeps the blocks that a token of an earlier time leads to until the member with a GID does not name it any more. */
+static int keep_written(struct smc_fabric *f, const u64 gid[2], u64 token)
 {
 	struct smc_fabric_dmb *d;
 	struct place p;
@@ -400,8 +430,8 @@ static int keep_written(struct smc_fabric *f, u8 member, u64 token)
 		return -ENOMEM;
 	*d = (struct smc_fabric_dmb){ .fabric = f, .block = p.block, .n = n };
 	d->dmb.token = token;
-	d->dmb.gid[0] = f->dev.gid[0];
-	d->dmb.gid[1] = smc_fabric_read64(smc_fabric_entry(f, member) + SMC_FABRIC_ENTRY_GID);
+	d->dmb.gid[0] = gid[0];
+	d->dmb.gid[1] = gid[1];
 	bitmap_set(f->used, p.block, n);
 	f->top = max(f->top, p.block + n);
 	atomic64_add(p.len, &f->used_bytes);
@@ -410,20 +440,37 @@ static int keep_written(struct smc_fabric *f, u8 member, u64 token)
 	return 0;
 }
 
+/* The same for all tokens that a member names. */
+static int keep_named(struct smc_fabric *f, u8 member)
+{
+	u64 gid[2] = { f->dev.gid[0], smc_fabric_read64(smc_fabric_entry(f, member) + SMC_FABRIC_ENTRY_GID) };
+	u32 block;
+	int rc = 0;
+
+	if (!gid[1])
+		return 0;
+	/* It was removed, or someone else has written this. Its number is what counts. */
+	if (gid[1] >> SMC_FABRIC_TOKEN_MEMBER != member)
+		gid[1] = (u64)member << SMC_FABRIC_TOKEN_MEMBER;
+	for (block = 0; !rc && block < f->n_blocks; block++) {
+		const u8 *d = descriptor(f, member, block);
+
+		rc = keep_written(f, gid, smc_fabric_read64(d + SMC_FABRIC_DMB_COPIES)) ?:
+		     keep_written(f, gid, smc_fabric_read64(d + SMC_FABRIC_DMB_SENDS));
+	}
+	cond_resched();
+	return rc;
+}
+
 /* Others may still be writing to what an earlier member of this number had. */
 static int keep_all_written(struct smc_fabric *f)
 {
-	u32 member, block;
+	u8 member;
 	int rc = 0;
 
-	for (member = 0; member < f->n_members; member++) {
-		if (member == f->own || !smc_fabric_read64(smc_fabric_entry(f, member) + SMC_FABRIC_ENTRY_GID))
-			continue;
-		for (block = 0; !rc && block < f->n_blocks; block++)
-			rc = keep_written(f, member, smc_fabric_read64(descriptor(f, member, block) + SMC_FABRIC_DMB_COPIES)) ?:
-			     keep_written(f, member, smc_fabric_read64(descriptor(f, member, block) + SMC_FABRIC_DMB_SENDS));
-		cond_resched();
-	}
+	for (member = 0; !rc && member < f->n_members; member++)
+		if (member != f->own)
+			rc = keep_named(f, member);
 	return rc;
 }
 

@@ -87,6 +87,9 @@ static void check_dmbs(struct smc_fabric *f)
 		if (!conn)
 			continue;
 		smc_ism_signalled(dmb);
+		/* In its handshake it may still become TCP. */
+		if (smp_load_acquire(&conn->holder) == SMC_CONN_RENDEZVOUS)
+			continue;
 		if (damaged)
 			smc_close_event(conn, SMC_CLOSE_RESET);
 		else

@@ -48,14 +48,15 @@ func main() {
 	path := flag.String("device", "", "directory of the PCI device")
 	spare := flag.String("spare", "", "names of hosts whose parts to leave alone, with commas")
 	remove := flag.String("remove", "", "only remove this host")
+	admit := flag.String("admit", "", "only admit this host again")
 	flag.Parse()
-	if err := run(*path, strings.Split(*spare, ","), *remove); err != nil {
+	if err := run(*path, strings.Split(*spare, ","), *remove, *admit); err != nil {
 		fmt.Fprintln(os.Stderr, "scribble:", err)
 		os.Exit(1)
 	}
 }
 
-func run(path string, spare []string, remove string) error {
+func run(path string, spare []string, remove, admit string) error {
 	f, err := os.OpenFile(path+"/resource2", os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -69,7 +70,10 @@ func run(path string, spare []string, remove string) error {
 		return fmt.Errorf("mmap: %w", err)
 	}
 	if remove != "" {
-		return removeHost(mem, remove)
+		return setGID(mem, remove, ^uint64(0))
+	}
+	if admit != "" {
+		return setGID(mem, admit, 0)
 	}
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, unix.SIGTERM, unix.SIGINT)
@@ -123,11 +127,11 @@ func hostOf(mem []byte, member uint64) string {
 	return name
 }
 
-// removeHost has a host leave the fabric.
-func removeHost(mem []byte, host string) error {
+// setGID overwrites the GID of a host.
+func setGID(mem []byte, host string, gid uint64) error {
 	for m := range uint64(binary.LittleEndian.Uint32(mem[8:])) {
 		if hostOf(mem, m) == host {
-			store(mem[directory+m*entryLen:], ^uint64(0))
+			store(mem[directory+m*entryLen:], gid)
 			return nil
 		}
 	}
