@@ -51,6 +51,10 @@ func TestUnits(t *testing.T) {
 	if err != nil || len(out) > 0 {
 		t.Errorf("%v: %s", err, out)
 	}
+	// A service that reaches a limit of starts fails, and systemd drops the files that it keeps for it.
+	if unit := string(read(t, units+"smc-ismd.service")); !regexp.MustCompile(`(?ms)^\[Unit\].*^StartLimitIntervalSec=0$.*^\[Service\].*^RestartSec=2s$`).MatchString(unit) {
+		t.Error("smc-ismd.service may fail, and then loses its fabrics")
+	}
 	// The exposure that systemd computes for a service, in tenths: from 0 to 100.
 	for _, unit := range []string{"smc.service", "smc-ismd.service"} {
 		out, err = exec.Command("systemd-analyze", "--root="+root, "--offline=yes", "--threshold=20", "security", unit).CombinedOutput()
