@@ -144,9 +144,8 @@ func (e *eventfd) abandon() {
 	}
 }
 
-// message is a step of a member's goroutine: it rings a doorbell, or sends a number and perhaps a file, or both; then it calls done.
+// message is a step of a member's goroutine: it sends a number and perhaps a file; then it calls done.
 type message struct {
-	ring   *eventfd // nil: none
 	number int64
 	fd     int      // -1: none
 	holds  *eventfd // that has fd
@@ -155,10 +154,8 @@ type message struct {
 }
 
 func (msg message) put() {
-	for _, e := range []*eventfd{msg.ring, msg.holds} {
-		if e != nil {
-			e.put()
-		}
+	if msg.holds != nil {
+		msg.holds.put()
 	}
 }
 

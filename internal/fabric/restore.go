@@ -313,8 +313,6 @@ func openFD(fd int, name string) (*os.File, error) {
 // removeLost announces that a member is gone, which was joining when the server was killed. Called with mu.
 func (f *Fabric) removeLost(number int) {
 	f.log("member %d removed: the server was killed while it joined", number)
-	if err := f.mem.setGID(number, 0); err != nil {
-		f.log("cannot clear the GID of member %d: %v", number, err)
-	}
+	f.retire(number, 0)
 	f.announce(nil, message{number: int64(number), fd: -1})
 }

@@ -141,9 +141,6 @@ func (f *Fabric) announce(m *member, messages ...message) {
 		for i := range own {
 			if own[i].holds != nil {
 				own[i].holds.get()
-			} else {
-				// A member is gone: the guest searches the directory.
-				own[i].ring = other.vectors[VectorMembers].get()
 			}
 		}
 		if !other.out.push(own...) {
@@ -197,9 +194,6 @@ func (f *Fabric) write(m *member) {
 		if !ok {
 			return
 		}
-		if msg.ring != nil {
-			msg.ring.ring()
-		}
 		err := msg.send(m.conn, f.cfg.stall)
 		msg.put()
 		switch {
@@ -225,8 +219,10 @@ func (f *Fabric) write(m *member) {
 // leave removes a member. Called with mu.
 func (f *Fabric) leave(m *member, how string) {
 	f.log("member %d %s, PID %d", m.number, how, m.pid)
+	// Also if it is expelled: its guest may have rebooted, and written a GID again.
+	f.retire(m.number, 0)
 	if !m.expelled {
-		f.retire(m, 0)
+		f.announce(m, message{number: int64(m.number), fd: -1})
 	}
 	f.forget(m)
 	f.members[m.number] = nil
@@ -250,7 +246,8 @@ func (f *Fabric) expel(m *member, why string) {
 	f.log("member %d removed, PID %d: %s", m.number, m.pid, why)
 	f.forget(m)
 	m.expelled = true
-	f.retire(m, removedGID)
+	f.retire(m.number, removedGID)
+	f.announce(m, message{number: int64(m.number), fd: -1})
 	// The guest finds out by its entry of the directory.
 	m.vectors[VectorMembers].ring()
 	m.out.close()
@@ -258,10 +255,14 @@ func (f *Fabric) expel(m *member, why string) {
 	f.keepMember(m)
 }
 
-// retire sets a member's GID to one of those that setGID has, and announces that it is gone. Called with mu.
-func (f *Fabric) retire(m *member, gid uint64) {
-	if err := f.mem.setGID(m.number, gid); err != nil {
-		f.log("cannot clear the GID of member %d: %v", m.number, err)
+// retire sets a member's GID to one of those that setGID has, and has the guests of all other members search the directory. Called with mu.
+func (f *Fabric) retire(number int, gid uint64) {
+	if err := f.mem.setGID(number, gid); err != nil {
+		f.log("cannot clear the GID of member %d: %v", number, err)
 	}
-	f.announce(m, message{number: int64(m.number), fd: -1})
+	for _, other := range f.members {
+		if other != nil && other.number != number && !other.expelled {
+			other.vectors[VectorMembers].ring()
+		}
+	}
 }

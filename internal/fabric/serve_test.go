@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -308,20 +309,31 @@ func TestStalledMember(t *testing.T) {
 	if d := s.join(t); d.number != 2 {
 		t.Errorf("the number of a guest that still has the memory is given again: %d", d.number)
 	}
-	removed := 0
-	for _, m := range s.Status().Members {
-		if m.Removed {
-			removed += m.Number
-		}
+	if got := removed(s.Status()); !slices.Equal(got, []int{1}) {
+		t.Errorf("the status has these removed members: %v", got)
 	}
-	if removed != 1 {
-		t.Errorf("the status has other removed members: %+v", s.Status().Members)
-	}
+	// The guest reboots, and does not know that its member is removed.
+	setGID(head, 1, 9)
+	a.rungAll()
 	b.close()
 	s.waitMembers(t, 2)
+	if g := gid(head, 1); g != 0 {
+		t.Errorf("its GID is %x after its connection has ended", g)
+	}
+	a.rung(VectorMembers)
 	if d := s.join(t); d.number != 1 {
 		t.Errorf("the number is %d after the connection has ended", d.number)
 	}
+}
+
+// removed returns the numbers of the members that are removed.
+func removed(s Status) (numbers []int) {
+	for _, m := range s.Members {
+		if m.Removed {
+			numbers = append(numbers, m.Number)
+		}
+	}
+	return numbers
 }
 
 // TestDoorbellsThatBlock checks that a member that makes others' doorbells block does not stop the server.
