@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -146,12 +147,22 @@ func (e *eventfd) abandon() {
 
 // message is a step of a member's goroutine: it sends a number and perhaps a file; then it calls done.
 type message struct {
+	kind   kind
 	number int64
 	fd     int      // -1: none
 	holds  *eventfd // that has fd
 	silent bool     // send nothing, and call done also if the member is gone
 	done   func()
 }
+
+// kind says what a message means to the client.
+type kind int
+
+const (
+	setup  kind = iota // the version, the client's number, the memory
+	vector             // a doorbell of a member
+	gone               // a member is gone
+)
 
 func (msg message) put() {
 	if msg.holds != nil {
@@ -188,36 +199,74 @@ func (msg message) send(conn *net.UnixConn, timeout time.Duration) error {
 	return err
 }
 
-// outboxMax is how many messages can wait for a member: more than joining needs, and 64 others that leave and join again several times.
-const outboxMax = 1024
-
-// outbox has the messages that wait for a member.
+// outbox has the messages that wait for a member: besides those of joining, at most one that another member is gone, and the doorbells
+// of the next one with its number.
 type outbox struct {
 	wake chan struct{}
 
-	mu     sync.Mutex
-	queue  []message
-	closed bool
+	mu    sync.Mutex
+	queue []message
+	// vectors is how many doorbells of each number the client has been sent since it was sent that a member is gone.
+	vectors [MembersMax]int
+	closed  bool
 }
 
 func (o *outbox) init() { o.wake = make(chan struct{}, 1) }
 
-// push appends messages. It returns false if there are too many; then they are dropped.
-func (o *outbox) push(messages ...message) bool {
+// push appends messages, or drops them if the outbox is closed.
+func (o *outbox) push(messages ...message) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.closed || len(o.queue)+len(messages) > outboxMax {
+	if o.closed {
 		for _, msg := range messages {
 			msg.drop()
 		}
-		return o.closed
+		return
 	}
 	o.queue = append(o.queue, messages...)
+	o.signal()
+}
+
+// signal wakes pop. Called with mu.
+func (o *outbox) signal() {
 	select {
 	case o.wake <- struct{}{}:
 	default:
 	}
-	return true
+}
+
+// pushGone appends that a member is gone. Doorbells of it that have not been sent are dropped. If the client does not have any, there is
+// no message: QEMU frees its doorbells of the number at each one, and does not check whether it has freed them before.
+func (o *outbox) pushGone(number int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return
+	}
+	has := o.vectors[number] > 0
+	o.queue = slices.DeleteFunc(o.queue, func(msg message) bool {
+		if msg.number != int64(number) {
+			return false
+		}
+		if msg.kind == gone {
+			has = false
+		}
+		if msg.kind == vector {
+			msg.drop()
+		}
+		return msg.kind == vector
+	})
+	if has {
+		o.queue = append(o.queue, message{kind: gone, number: int64(number), fd: -1})
+		o.signal()
+	}
+}
+
+// sent records that the client has been sent all doorbells of a member.
+func (o *outbox) sent(number int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.vectors[number] = Vectors
 }
 
 // pop waits for the next message. It returns false when the outbox is closed.
@@ -231,6 +280,13 @@ func (o *outbox) pop() (message, bool) {
 		if len(o.queue) > 0 {
 			msg := o.queue[0]
 			o.queue = o.queue[1:]
+			switch msg.kind {
+			case setup:
+			case vector:
+				o.vectors[msg.number]++
+			case gone:
+				o.vectors[msg.number] = 0
+			}
 			o.mu.Unlock()
 			return msg, true
 		}

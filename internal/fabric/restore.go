@@ -188,6 +188,9 @@ func (f *Fabric) restore() bool {
 	for _, m := range f.members {
 		if m != nil {
 			n++
+			for number := range k.vectors {
+				m.out.sent(number)
+			}
 			f.start(m)
 		}
 	}
@@ -314,5 +317,5 @@ func openFD(fd int, name string) (*os.File, error) {
 func (f *Fabric) removeLost(number int) {
 	f.log("member %d removed: the server was killed while it joined", number)
 	f.retire(number, 0)
-	f.announce(nil, message{number: int64(number), fd: -1})
+	f.announceGone(number)
 }

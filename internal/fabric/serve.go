@@ -92,7 +92,9 @@ func (f *Fabric) admit(m *member) error {
 	f.members[m.number] = m
 	f.log("member %d joined, PID %d", m.number, m.pid)
 	f.welcome(m)
-	f.announce(m, m.notices()...)
+	for _, other := range f.others(m.number) {
+		other.out.push(m.notices()...)
+	}
 	f.start(m)
 	return nil
 }
@@ -101,7 +103,7 @@ func (f *Fabric) admit(m *member) error {
 func (m *member) notices() []message {
 	var all []message
 	for _, v := range m.vectors {
-		all = append(all, message{number: int64(m.number), fd: v.fd, holds: v.get()})
+		all = append(all, message{kind: vector, number: int64(m.number), fd: v.fd, holds: v.get()})
 	}
 	return all
 }
@@ -114,10 +116,8 @@ func (f *Fabric) welcome(m *member) {
 		{number: int64(m.number), fd: -1},
 		{number: memoryMessage, fd: int(f.mem.file.Fd())},
 	}
-	for _, other := range f.members {
-		if other != nil && other != m && !other.expelled {
-			all = append(all, other.notices()...)
-		}
+	for _, other := range f.others(m.number) {
+		all = append(all, other.notices()...)
 	}
 	all = append(all, m.notices()...)
 	all[len(all)-1].done = func() {
@@ -130,28 +130,20 @@ func (f *Fabric) welcome(m *member) {
 	m.out.push(all...)
 }
 
-// announce sends messages to all members except one, and removes those that have not read earlier ones. Called with mu.
-func (f *Fabric) announce(m *member, messages ...message) {
-	var stalled []*member
+// others returns the members that the server serves, except one. Called with mu.
+func (f *Fabric) others(number int) (all []*member) {
 	for _, other := range f.members {
-		if other == nil || other == m || other.expelled {
-			continue
-		}
-		own := slices.Clone(messages)
-		for i := range own {
-			if own[i].holds != nil {
-				own[i].holds.get()
-			}
-		}
-		if !other.out.push(own...) {
-			stalled = append(stalled, other)
+		if other != nil && other.number != number && !other.expelled {
+			all = append(all, other)
 		}
 	}
-	for _, msg := range messages {
-		msg.put()
-	}
-	for _, other := range stalled {
-		f.expel(other, fmt.Sprintf("it does not read: %d messages wait", outboxMax))
+	return all
+}
+
+// announceGone sends all other members that a member is gone. Called with mu.
+func (f *Fabric) announceGone(number int) {
+	for _, other := range f.others(number) {
+		other.out.pushGone(number)
 	}
 }
 
@@ -222,7 +214,7 @@ func (f *Fabric) leave(m *member, how string) {
 	// Also if it is expelled: its guest may have rebooted, and written a GID again.
 	f.retire(m.number, 0)
 	if !m.expelled {
-		f.announce(m, message{number: int64(m.number), fd: -1})
+		f.announceGone(m.number)
 	}
 	f.forget(m)
 	f.members[m.number] = nil
@@ -247,7 +239,7 @@ func (f *Fabric) expel(m *member, why string) {
 	f.forget(m)
 	m.expelled = true
 	f.retire(m.number, removedGID)
-	f.announce(m, message{number: int64(m.number), fd: -1})
+	f.announceGone(m.number)
 	// The guest finds out by its entry of the directory.
 	m.vectors[VectorMembers].ring()
 	m.out.close()
@@ -260,9 +252,7 @@ func (f *Fabric) retire(number int, gid uint64) {
 	if err := f.mem.setGID(number, gid); err != nil {
 		f.log("cannot clear the GID of member %d: %v", number, err)
 	}
-	for _, other := range f.members {
-		if other != nil && other.number != number && !other.expelled {
-			other.vectors[VectorMembers].ring()
-		}
+	for _, other := range f.others(number) {
+		other.vectors[VectorMembers].ring()
 	}
 }

@@ -151,10 +151,10 @@ func TestGarbage(t *testing.T) {
 	a := s.join(t)
 	for _, garbage := range [][]byte{{0}, bytes.Repeat([]byte{0xff}, 8), bytes.Repeat([]byte("x"), 1<<16)} {
 		b := s.join(t)
+		a.until(a.sees(0, 1))
 		// The server may close the connection before all is sent.
 		_, _ = b.conn.Write(garbage)
 		s.waitMembers(t, 1)
-		a.until(func() bool { return len(a.peers) == 2 })
 		a.until(a.sees(0))
 	}
 	s.log.wait(t, "member 1 removed: it sent data, which no ivshmem device does, PID ")
@@ -187,10 +187,10 @@ func TestFilesFromClients(t *testing.T) {
 func TestHalfClosed(t *testing.T) {
 	s := start(t, testConfig(), t.TempDir())
 	a, b, c := s.join(t), s.join(t), s.join(t)
+	a.until(a.sees(0, 1, 2))
 	if err := b.conn.CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
-	a.until(func() bool { return len(a.peers) == 3 })
 	a.until(a.sees(0, 2))
 	// A client that does not receive, but has not ended, is gone as soon as there is a message for it.
 	if err := c.conn.CloseRead(); err != nil {
@@ -200,9 +200,12 @@ func TestHalfClosed(t *testing.T) {
 	a.until(func() bool { return a.knows(d)() && a.sees(0, 1)() })
 }
 
-// TestManyConnections connects and ends at once, thousands of times, and counts files.
+// TestManyConnections connects and ends at once, thousands of times, while a member does not read. It counts files, and checks that the
+// member is not removed.
 func TestManyConnections(t *testing.T) {
-	s := start(t, testConfig(), t.TempDir())
+	c := testConfig()
+	c.stall = time.Hour
+	s := start(t, c, t.TempDir())
 	a := s.join(t)
 	before := openFiles(t)
 	ended := make(chan error, 4)
@@ -219,56 +222,68 @@ func TestManyConnections(t *testing.T) {
 			ended <- err
 		}()
 	}
-	for left := cap(ended); left > 0; {
-		select {
-		case err := <-ended:
-			if err != nil {
-				t.Error(err)
-			}
-			left--
-		default:
-			// The member reads, as QEMU would.
-			if err := a.conn.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
-				t.Fatal(err)
-			}
-			drain(t, a.conn)
+	for range cap(ended) {
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
 	}
-	s.waitMembers(t, 1)
-	drainUntil(t, a, func() bool { return openFiles(t) <= before })
-}
-
-// drain reads messages and closes their files until the deadline of the connection.
-func drain(t *testing.T, conn *net.UnixConn) {
-	t.Helper()
-	b, oob := make([]byte, 8), make([]byte, 128)
-	for {
-		_, oobn, _, _, err := conn.ReadMsgUnix(b, oob)
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if messages, err := unix.ParseSocketControlMessage(oob[:oobn]); err == nil && len(messages) == 1 {
-			if fds, err := unix.ParseUnixRights(&messages[0]); err == nil {
-				closeFDs(fds)
-			}
-		}
+	st := s.waitMembers(t, 1)
+	if got := removed(st); len(got) > 0 {
+		t.Errorf("members %v are removed", got)
 	}
-}
-
-// drainUntil reads until a condition holds.
-func drainUntil(t *testing.T, c *client, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(deadline); !done(); {
+	// Members that join and leave must not fill the memory: one message that each number is gone, and its doorbells.
+	a.owner(s).out.mu.Lock()
+	if n := len(a.owner(s).out.queue); n > s.layout.Members*(1+Vectors) {
+		t.Errorf("%d messages wait", n)
+	}
+	a.owner(s).out.mu.Unlock()
+	// The client would report a message that QEMU must not get.
+	d := s.joinSoon(t)
+	a.until(a.knows(d))
+	d.close()
+	a.until(a.sees(a.number))
+	for end := time.Now().Add(deadline); openFiles(t) > before; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("the condition does not hold")
+			t.Fatalf("%d files are open, %d before", openFiles(t), before)
 		}
-		if err := c.conn.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
-			t.Fatal(err)
+	}
+}
+
+// TestPushGone checks what a client is sent when members leave before it has read that they have joined.
+func TestPushGone(t *testing.T) {
+	join := func(o *outbox) {
+		for range Vectors {
+			o.push(message{kind: vector, number: 1, fd: -1})
 		}
-		drain(t, c.conn)
+	}
+	leave := func(o *outbox) { o.pushGone(1) }
+	read := func(o *outbox) { _, _ = o.pop() }
+	for name, tc := range map[string]struct {
+		steps []func(*outbox)
+		want  []kind
+	}{
+		"nothing sent":       {[]func(*outbox){join, leave}, nil},
+		"one doorbell sent":  {[]func(*outbox){join, read, leave}, []kind{gone}},
+		"all sent":           {[]func(*outbox){join, read, read, leave}, []kind{gone}},
+		"another one":        {[]func(*outbox){join, read, read, leave, join}, []kind{gone, vector, vector}},
+		"another one leaves": {[]func(*outbox){join, read, read, leave, join, leave}, []kind{gone}},
+		"gone before":        {[]func(*outbox){join, read, read, leave, read, join, leave}, nil},
+		"again and again":    {[]func(*outbox){join, read, read, leave, read, join, read, leave, join, leave}, []kind{gone}},
+	} {
+		var o outbox
+		o.init()
+		o.push(message{number: 1, fd: -1})
+		read(&o)
+		for _, step := range tc.steps {
+			step(&o)
+		}
+		var got []kind
+		for _, msg := range o.queue {
+			got = append(got, msg.kind)
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
 	}
 }
 
@@ -522,7 +537,7 @@ func FuzzClient(f *testing.F) {
 		}
 		_, _, _ = b.conn.WriteMsgUnix(data, rights, nil)
 		b.close()
-		a.until(func() bool { return len(a.peers[1]) == Vectors })
-		a.until(a.sees(0))
+		d := s.joinSoon(t)
+		a.until(a.knows(d))
 	})
 }
