@@ -108,14 +108,27 @@ func (e *eventfd) put() {
 	}
 }
 
+// ringsMax is how many rings can be under way in the process. Each one that blocks keeps a thread.
+const ringsMax = 128
+
+// rings is how many are.
+var rings atomic.Int32
+
 // ring rings the doorbell. Members share the flags of the file and can clear O_NONBLOCK at any time, so the write may block: a goroutine of
-// its own does it, at most one for each doorbell.
+// its own does it, at most one for each doorbell. If members make too many of them block, it does nothing: guests look at the directory
+// each second, too.
 func (e *eventfd) ring() {
 	if e.wanted.Add(1) > 1 {
 		return
 	}
+	if rings.Add(1) > ringsMax {
+		rings.Add(-1)
+		e.wanted.Store(0)
+		return
+	}
 	e.get()
 	go func() {
+		defer rings.Add(-1)
 		defer e.put()
 		var one [8]byte
 		binary.NativeEndian.PutUint64(one[:], 1)

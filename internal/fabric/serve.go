@@ -243,7 +243,6 @@ func (f *Fabric) expel(m *member, why string) {
 	// The guest finds out by its entry of the directory.
 	m.vectors[VectorMembers].ring()
 	m.out.close()
-	m.release()
 	f.keepMember(m)
 }
 

@@ -301,15 +301,15 @@ func openFiles(t *testing.T) int {
 // taken while its connection is open.
 func TestStalledMember(t *testing.T) {
 	c := testConfig()
-	c.stall = 20 * time.Millisecond
+	c.stall = 500 * time.Millisecond
 	s := start(t, c, t.TempDir())
 	a, b := s.join(t), s.join(t)
 	a.until(a.sees(0, 1))
 	head := a.mapped()
 	setGID(head, 1, 9)
-	for i := 0; len(a.peers[1]) > 0; i++ {
-		if i > 5000 {
-			t.Fatal("the member is there yet")
+	for end := time.Now().Add(deadline); len(a.peers[1]) > 0; {
+		if time.Now().After(end) {
+			t.Fatal("the member still exists")
 		}
 		d := s.join(t)
 		a.until(func() bool { return len(a.peers[2]) == Vectors })
@@ -404,6 +404,62 @@ func TestRingNeverBlocks(t *testing.T) {
 		e.abandon()
 	}
 	e.put()
+}
+
+// TestExpelledMemberBlocks checks that a ring that blocks ends when a member leaves that has been expelled.
+func TestExpelledMemberBlocks(t *testing.T) {
+	s := start(t, testConfig(), t.TempDir())
+	a := s.join(t)
+	e := a.owner(s).vectors[VectorMembers].get()
+	defer e.put()
+	if _, err := unix.Write(e.fd, []byte{0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.FcntlInt(uintptr(e.fd), unix.F_SETFL, 0); err != nil {
+		t.Fatal(err)
+	}
+	// This is what ring does if the member clears O_NONBLOCK just before the write.
+	e.wanted.Add(1)
+	written := make(chan error, 1)
+	go func() {
+		_, err := unix.Write(e.fd, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+		written <- err
+	}()
+	s.mu.Lock()
+	s.expel(s.members[0], "of a test")
+	s.mu.Unlock()
+	a.close()
+	select {
+	case err := <-written:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(deadline):
+		t.Error("the write blocks")
+	}
+}
+
+// TestRingsMax checks that a doorbell is not rung when many rings block.
+func TestRingsMax(t *testing.T) {
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := newEventfd(fd)
+	defer e.put()
+	rings.Add(ringsMax)
+	e.ring()
+	if n := e.wanted.Load(); n != 0 || rings.Load() < ringsMax {
+		t.Errorf("%d rings are wanted, %d are under way", n, rings.Load())
+	}
+	if _, err := unix.Read(fd, make([]byte, 8)); !errors.Is(err, unix.EAGAIN) {
+		t.Errorf("the doorbell is rung: %v", err)
+	}
+	rings.Add(-ringsMax)
+	e.ring()
+	if n, err := poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}); n != 1 || err != nil {
+		t.Errorf("the doorbell is not rung: %v", err)
+	}
 }
 
 func TestClose(t *testing.T) {
